@@ -1,0 +1,23 @@
+/*
+ * clock.h - monotonic time.  Never the wall clock: it steps.
+ */
+#ifndef TSI_BASE_CLOCK_H
+#define TSI_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline int64_t tsi_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static inline int64_t tsi_now_ms(void)
+{
+	return tsi_now_ns() / 1000000;
+}
+
+#endif
