@@ -114,3 +114,339 @@ enum tsock_log_level {
 TSOCK_API void tsock_set_logger(void (*fn)(void *arg, int level,
 					   const char *line),
 				void *arg);
+
+/* ------------------------------------------------------------------------
+ * Fields
+ */
+
+/* Values are ABI: append, never renumber. */
+enum tsock_dtype {
+	TSOCK_U8 = 1,
+	TSOCK_I32 = 2,
+	TSOCK_I64 = 3,
+	TSOCK_F16 = 4,
+	TSOCK_BF16 = 5,
+	TSOCK_F32 = 6,
+};
+
+enum tsock_layout {
+	TSOCK_HWC = 0,
+	TSOCK_CHW = 1,
+};
+
+/* What a float image holds, from its 8-bit value v and channel c. */
+enum tsock_normalize {
+	TSOCK_RAW = 0,	    /* v itself */
+	TSOCK_UNIT = 1,	    /* v / 255 */
+	TSOCK_MEAN_STD = 2, /* (v / 255 - mean[c]) / std[c], in float32 */
+};
+
+#define TSOCK_MAX_DIMS 4
+#define TSOCK_MAX_FIELDS 16
+#define TSOCK_FIELD_IMAGE 1u /* u8 [height, width, 3]: views convert it */
+
+struct tsock_field {
+	char name[32];
+	uint32_t dtype; /* enum tsock_dtype */
+	uint32_t flags; /* TSOCK_FIELD_* */
+	uint32_t ndim;	/* of one sample; 0 is a scalar */
+	uint32_t reserved;
+	uint64_t shape[TSOCK_MAX_DIMS];
+};
+
+/* Bytes of one element; 0 for an unknown dtype. */
+TSOCK_API size_t tsock_dtype_size(uint32_t dtype);
+
+/* ------------------------------------------------------------------------
+ * Consumers
+ */
+
+enum tsock_join {
+	TSOCK_JOIN_EPOCH = 0,	/* from an epoch's first sample */
+	TSOCK_JOIN_SEGMENT = 1, /* from a segment's; N samples from there */
+	TSOCK_JOIN_NOW = 2,	/* from the newest sample; first epoch short */
+};
+
+enum tsock_between {
+	TSOCK_BETWEEN_AUTO = 0,	 /* leave sequential streams, hold others */
+	TSOCK_BETWEEN_HOLD = 1,	 /* stay a reader between two epochs */
+	TSOCK_BETWEEN_LEAVE = 2, /* leave at an epoch's end, join again */
+};
+
+#define TSOCK_WRITABLE 1u  /* batches may be written into and kept */
+#define TSOCK_DROP_LAST 2u /* skip an epoch's last batch if it is short */
+#define TSOCK_SPIN 4u	   /* wait by spinning: a core for lower latency */
+
+struct tsock_opts {
+	uint32_t size;	     /* sizeof(struct tsock_opts), by the macro */
+	uint32_t batch_size; /* samples per batch, 1 to the stream's max */
+	uint32_t timeout_ms; /* wait for a producer; 0 means 10 s */
+	int32_t device;	     /* -1, host memory, is the only one so far */
+	uint32_t dtype;	     /* of image fields; 0 means as stored (u8) */
+	uint32_t layout;     /* of image fields; HWC is as stored */
+	uint32_t normalize;  /* enum tsock_normalize; RAW for u8 */
+	float mean[3];	     /* for TSOCK_MEAN_STD, in [0, 1] units */
+	float std[3];
+	uint32_t join;	  /* enum tsock_join */
+	uint32_t between; /* enum tsock_between */
+	uint32_t flags;	  /* TSOCK_WRITABLE and so on */
+};
+#define TSOCK_OPTS_INIT                                                        \
+	{                                                                      \
+		sizeof(struct tsock_opts), 0, 0, -1, 0, 0, 0, { 0, 0, 0 },     \
+			{ 1, 1, 1 }, 0, 0, 0                                   \
+	}
+
+struct tsock_info {
+	uint32_t size;	       /* set it to sizeof(struct tsock_info) */
+	uint32_t nfields;      /* fields of a batch */
+	uint64_t epoch_len;    /* N, samples per epoch of the stream */
+	uint64_t dataset_len;  /* samples in the data set */
+	uint64_t epochs;       /* after which the stream ends; 0 is never */
+	uint32_t segments;     /* an epoch's segments */
+	uint32_t max_batch;    /* largest batch_size */
+	uint32_t capacity;     /* C, samples in a ring */
+	uint32_t join_window;  /* W: late joiners still get the epoch */
+	uint32_t nclasses;     /* names, see tsock_class_name() */
+	uint32_t sequential;   /* 1: an evaluation stream */
+	uint32_t producer_pid; /* in the producer's own pid namespace */
+	uint32_t reserved;
+};
+
+typedef struct tsock tsock;
+typedef struct tsock_batch tsock_batch;
+
+/*
+ * Connect to the stream called name, or at a path (a name with a '/': the
+ * folder of the sockets and the stream's name).  Waits at most timeout_ms for
+ * a producer and logs once what it waits for.  Nobody is held up yet: a
+ * consumer becomes a reader at tsock_begin().
+ * Fails with EARG, ENOPROD, EREFUSED (batch_size beyond the stream's maximum,
+ * say), EPROTO.
+ */
+TSOCK_API int tsock_open(const char *name, const struct tsock_opts *opts,
+			 tsock **out);
+
+/* About the stream. */
+TSOCK_API int tsock_get_info(tsock *t, struct tsock_info *info);
+
+/* Field i of a batch as this consumer gets it: dtype and layout applied. */
+TSOCK_API int tsock_get_field(tsock *t, unsigned i, struct tsock_field *out);
+
+/* Name of class i; NULL beyond nclasses.  Lives until tsock_close(). */
+TSOCK_API const char *tsock_class_name(tsock *t, uint32_t i);
+
+/*
+ * Begin an epoch: join the stream, or go on as a reader of the next epoch.
+ * An epoch that was begun and not finished is left first.  Returns once the
+ * start is fixed; its first sample may lie in the future.
+ * Fails with EENDED, ELOST, EREFUSED, ENOMEM, ESTREAM, EAGAIN when timeout_ms
+ * (-1 waits for ever) passed while the producer was preparing: call again.
+ */
+TSOCK_API int tsock_begin_timed(tsock *t, int timeout_ms);
+TSOCK_API int tsock_begin(tsock *t);
+
+/*
+ * Take the next batch in order, waiting at most timeout_ms (0 polls, -1
+ * waits).  Its bytes don't change, and its addresses stay, until
+ * tsock_batch_release().  The last batch of an epoch is short, or skipped with
+ * TSOCK_DROP_LAST.  Without TSOCK_WRITABLE the memory is read-only, and a
+ * batch held too long stalls every other consumer; with it, batches may be
+ * written into and kept: what nobody else sees is made private in place.
+ * Fails with EAGAIN, EEPOCH (tsock_begin() for the next epoch), EHELD, ELOST,
+ * ESTREAM, EARG (no epoch begun).
+ */
+TSOCK_API int tsock_next(tsock *t, int timeout_ms, tsock_batch **out);
+
+/* Samples in the batch. */
+TSOCK_API uint64_t tsock_batch_count(const tsock_batch *b);
+
+/* Sequence number of its first sample, and that sample's epoch. */
+TSOCK_API uint64_t tsock_batch_seq(const tsock_batch *b);
+TSOCK_API uint64_t tsock_batch_epoch(const tsock_batch *b);
+
+/* First byte of field i, [count, shape...]; NULL if there is no field i. */
+TSOCK_API const void *tsock_batch_data(const tsock_batch *b, unsigned i);
+
+/* The same, writable; NULL without TSOCK_WRITABLE. */
+TSOCK_API void *tsock_batch_data_mut(tsock_batch *b, unsigned i);
+
+/*
+ * Lend field i as a DLPack tensor: a DLManagedTensorVersioned (1.1) when
+ * versioned is 1, a DLManagedTensor when it is 0.  It shares the batch's
+ * bytes and keeps the batch alive: the batch is given back when it was
+ * released and every such tensor's deleter ran (any thread, no lock held).
+ */
+TSOCK_API int tsock_batch_dlpack(tsock_batch *b, unsigned i, int versioned,
+				 void **out);
+
+/* Give a batch back.  NULL is allowed.  Any thread.  Cannot fail. */
+TSOCK_API void tsock_batch_release(tsock_batch *b);
+
+/* The stream's epoch that tsock_begin() began; UINT64_MAX before. */
+TSOCK_API uint64_t tsock_epoch(tsock *t);
+
+/* Batches in an epoch of N samples: ceil(N/b), floor with TSOCK_DROP_LAST. */
+TSOCK_API uint64_t tsock_epoch_batches(tsock *t);
+
+/*
+ * Stop reading, in the middle of an epoch or between two.  Batches that are
+ * still held stay valid; without TSOCK_WRITABLE they go on holding the stream
+ * until they are released.
+ */
+TSOCK_API void tsock_leave(tsock *t);
+
+/* Leave, and close.  NULL is allowed.  Held batches stay valid as above. */
+TSOCK_API void tsock_close(tsock *t);
+
+/* ------------------------------------------------------------------------
+ * Statistics of a running stream, asked from outside
+ */
+
+#define TSOCK_STATS_ROWS 32
+
+struct tsock_stats_row {
+	uint32_t pid;
+	uint32_t batch_size;
+	uint64_t tail;	  /* first sample that it still needs */
+	uint64_t samples; /* taken so far, on this connection */
+	uint64_t wait_ns; /* spent waiting for data */
+	uint32_t view;	  /* 0: as decoded; else one of the derived views */
+	uint32_t waiting; /* 1 while it waits for data */
+};
+
+struct tsock_stats {
+	uint32_t size; /* set it to sizeof(struct tsock_stats) */
+	uint32_t pid;
+	uint64_t epoch_len;
+	uint64_t head;	   /* first sample not yet published */
+	uint64_t claimed;  /* first sample that no worker has begun */
+	uint64_t limit;	   /* first sample that may not be begun yet */
+	uint64_t capacity; /* of a ring */
+	uint64_t produced; /* samples made by this process */
+	uint64_t read_bytes;
+	uint64_t bad_samples; /* places filled by a substitute */
+	uint64_t memory;      /* bytes in rings */
+	uint32_t views;	      /* derived views in use */
+	uint32_t consumers;   /* readers; may exceed TSOCK_STATS_ROWS */
+	uint32_t nrows;
+	uint32_t reserved;
+	struct tsock_stats_row row[TSOCK_STATS_ROWS];
+};
+
+/* Ask the producer of name, waiting at most timeout_ms.  Any thread. */
+TSOCK_API int tsock_query(const char *name, int timeout_ms,
+			  struct tsock_stats *out);
+
+/*
+ * Call fn(arg, name, folder) for every stream that answers on this machine to
+ * this user.  Returns how many.
+ */
+TSOCK_API int tsock_list(void (*fn)(void *arg, const char *name,
+				    const char *folder),
+			 void *arg);
+
+/* ------------------------------------------------------------------------
+ * Serving a stream
+ *
+ * The program that makes the samples owns a server.  Its worker threads, as
+ * many as it likes, each repeat: claim sequence numbers, write every field of
+ * those samples into their slots, commit.  They may finish out of order.  The
+ * server does the rest on a thread of its own.
+ */
+
+enum tsock_slow {
+	TSOCK_SLOW_BLOCK = 0, /* all go at the pace of the slowest */
+	TSOCK_SLOW_KILL = 1,  /* SIGKILL whoever holds all up for slow_ms */
+};
+
+struct tsock_serve_opts {
+	uint32_t size;	  /* sizeof(struct tsock_serve_opts), by the macro */
+	uint32_t nfields; /* 1 to TSOCK_MAX_FIELDS */
+	const struct tsock_field *fields;
+	uint64_t epoch_len;   /* N, at least 1 */
+	uint64_t dataset_len; /* 0 means N */
+	uint64_t epochs;      /* after which the stream ends; 0 is never */
+	const uint64_t *segment_bounds; /* segments + 1 of them, or NULL */
+	uint32_t segments;		/* 0 means 1 */
+	uint32_t ring;		/* samples; 0 means 2048; grows as needed */
+	uint32_t join_window;	/* samples; 0 means ring / 2 */
+	uint32_t max_batch;	/* samples; 0 means 512 */
+	uint32_t min_consumers; /* nothing is made before; 0 means 1 */
+	uint32_t sequential;	/* 1: consumers leave between epochs */
+	uint32_t slow;		/* enum tsock_slow */
+	uint32_t slow_ms;	/* for TSOCK_SLOW_KILL */
+	uint64_t memory;	/* bytes for all rings; 0: what there is */
+	const char *const *classes; /* nclasses names, or NULL */
+	uint32_t nclasses;
+	uint32_t reserved;
+};
+#define TSOCK_SERVE_OPTS_INIT                                                  \
+	{                                                                      \
+		sizeof(struct tsock_serve_opts), 0, NULL, 0, 0, 0, NULL, 0, 0, \
+			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0                        \
+	}
+
+typedef struct tsock_server tsock_server;
+
+/* Sizes that a server with these options will have, without making it. */
+struct tsock_geometry {
+	uint64_t capacity;    /* C */
+	uint64_t join_window; /* W */
+	uint64_t max_batch;
+	uint64_t ring_bytes; /* of the base view, all fields */
+	uint64_t f32_bytes;  /* of a float32 view, the same samples */
+	uint64_t f16_bytes;  /* of a float16 or bfloat16 view */
+};
+TSOCK_API int tsock_serve_geometry(const struct tsock_serve_opts *opts,
+				   struct tsock_geometry *out);
+
+/*
+ * Serve a stream.  Fails with EARG, ENOMEM (naming what is needed and what
+ * there is), EEXIST (another producer has that name), ENOTSUP, ESYS.
+ */
+TSOCK_API int tsock_serve_open(const char *name,
+			       const struct tsock_serve_opts *opts,
+			       tsock_server **out);
+
+/*
+ * Claim up to want consecutive samples to make, waiting at most timeout_ms
+ * (-1 waits).  Returns how many, from *first on; or EAGAIN, EENDED (nothing
+ * is left to make, or the server is closing), ESTREAM.  Any thread.
+ */
+TSOCK_API int tsock_serve_claim(tsock_server *s, unsigned want, int timeout_ms,
+				uint64_t *first);
+
+/* Where field f of a claimed sample goes.  Any thread. */
+TSOCK_API void *tsock_serve_slot(tsock_server *s, unsigned f, uint64_t seq);
+
+/*
+ * The samples first .. first+count-1, all of one claim, are written: publish
+ * them as soon as all before them are.  Any thread.
+ */
+TSOCK_API void tsock_serve_commit(tsock_server *s, uint64_t first,
+				  unsigned count);
+
+/* Stop the stream: every consumer gets TSOCK_ESTREAM and why.  Any thread. */
+TSOCK_API void tsock_serve_fail(tsock_server *s, const char *why);
+
+/* Count what the server can't see by itself.  Any thread. */
+TSOCK_API void tsock_serve_count(tsock_server *s, uint64_t read_bytes,
+				 uint64_t bad_samples);
+
+TSOCK_API int tsock_serve_stats(tsock_server *s, struct tsock_stats *out);
+
+/* 1 when the last epoch is made and no reader still needs any of it. */
+TSOCK_API int tsock_serve_drained(tsock_server *s);
+
+/* Wake every claimer with EENDED: call it before joining worker threads. */
+TSOCK_API void tsock_serve_stop(tsock_server *s);
+
+/* Consumers find the producer gone.  NULL is allowed. */
+TSOCK_API void tsock_serve_close(tsock_server *s);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
