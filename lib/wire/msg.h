@@ -1,0 +1,113 @@
+/*
+ * msg.h - the control messages, as bytes.
+ *
+ * Little-endian, fixed layout, at most TSI_MSG_MAX bytes: a header {u32 magic,
+ * u16 version, u16 type, u32 length of the whole, u32 serial} and a body by
+ * type.  A reply carries its request's serial.  Requests are idempotent, and
+ * every reply may be lost: the asker asks again.  Pure functions: no socket,
+ * no clock, no allocation.  Unpacking trusts nothing.
+ */
+#ifndef TSI_WIRE_MSG_H
+#define TSI_WIRE_MSG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tsock/tsock.h"
+
+#define TSI_MSG_MAX 4096
+#define TSI_MSG_VERSION 1
+#define TSI_NONCE 16
+#define TSI_TOKEN 16
+#define TSI_CHUNK 3072
+
+enum tsi_msg_type {
+	TSI_HELLO = 1,	   /* c->p: who are you */
+	TSI_STREAM = 2,	   /* p->c: the stream */
+	TSI_META = 3,	   /* c->p: metadata from an offset on */
+	TSI_META_DATA = 4, /* p->c */
+	TSI_JOIN = 5,	   /* c->p: I want to read; see the answers */
+	TSI_OFFER = 6,	   /* p->c: bring this token to the door */
+	TSI_WAIT = 7,	   /* p->c: being prepared; ask again soon */
+	TSI_READY = 8,	   /* c->p: mapped (for the log) */
+	TSI_LEAVE = 9,	   /* c->p: my claim is over */
+	TSI_LEFT = 10,	   /* p->c: it is */
+	TSI_STATS = 11,	   /* c->p */
+	TSI_STATS_DATA = 12, /* p->c */
+	TSI_CONFIGURE = 13,  /* reserved */
+	TSI_ERROR = 14,	     /* p->c: code and text */
+};
+
+/* What a derived view is; also its identity.  All zero: the base view. */
+struct tsi_view_spec {
+	uint32_t dtype, layout, normalize;
+	float mean[3], std[3];
+};
+
+struct tsi_msg_hello {
+	uint32_t pid;
+};
+
+struct tsi_msg_stream {
+	uint64_t incarnation;
+	uint64_t epoch_len, dataset_len, epochs;
+	uint32_t segments, max_batch, capacity, join_window;
+	uint32_t nclasses, sequential, pid;
+	uint32_t meta_bytes; /* class names, each with its NUL */
+	uint32_t nfields;
+	struct tsock_field field[TSOCK_MAX_FIELDS];
+};
+
+struct tsi_msg_meta {
+	uint32_t offset;
+};
+
+struct tsi_msg_meta_data {
+	uint32_t offset, len;
+	uint8_t bytes[TSI_CHUNK];
+};
+
+struct tsi_msg_join {
+	uint8_t nonce[TSI_NONCE]; /* names the connection, in retries too */
+	uint32_t pid, batch_size, join, between;
+	uint64_t after; /* end of the epoch last begun; 0 before the first */
+	struct tsi_view_spec view;
+};
+
+struct tsi_msg_offer {
+	uint8_t token[TSI_TOKEN];
+	uint64_t forecast; /* start, if the claim were made now */
+};
+
+struct tsi_msg_leave {
+	uint8_t nonce[TSI_NONCE];
+};
+
+struct tsi_msg_error {
+	int32_t code;
+	char text[256];
+};
+
+struct tsi_msg {
+	uint16_t type;
+	uint32_t serial;
+	union {
+		struct tsi_msg_hello hello;
+		struct tsi_msg_stream stream;
+		struct tsi_msg_meta meta;
+		struct tsi_msg_meta_data meta_data;
+		struct tsi_msg_join join;
+		struct tsi_msg_offer offer;
+		struct tsi_msg_leave leave; /* READY and LEFT too */
+		struct tsock_stats stats;
+		struct tsi_msg_error error;
+	} u;
+};
+
+/* Bytes written to out (at least TSI_MSG_MAX large); never fails. */
+size_t tsi_msg_pack(const struct tsi_msg *m, uint8_t *out);
+
+/* 0, or TSOCK_EPROTO with a message: anything may be in the bytes. */
+int tsi_msg_unpack(const uint8_t *bytes, size_t len, struct tsi_msg *m);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * place.h - where a stream's sockets are.
+ *
+ * Folder: $TSOCK_DIR, else $XDG_RUNTIME_DIR/tsock, else /tmp/tsock-UID, mode
+ * 0700 and owned by the user.  In it NAME.bus (ZeroMQ), NAME.door, NAME.lock.
+ */
+#ifndef TSI_WIRE_PLACE_H
+#define TSI_WIRE_PLACE_H
+
+#include <stddef.h>
+
+#include "tsock/tsock.h"
+
+#define TSI_PATH 108 /* a unix socket's path, with its NUL */
+
+struct tsi_place {
+	char name[64];
+	char folder[TSI_PATH];
+	char bus[TSI_PATH];
+	char door[TSI_PATH];
+	char lock[TSI_PATH];
+};
+
+/*
+ * Producer: choose and make the folder, check that it is ours and private,
+ * take the stream's lock (a record lock: it dies with the process and isn't
+ * inherited by fork).  *lock_fd stays open as long as the stream lives.
+ * TSOCK_EEXIST names the pid that holds it.
+ */
+int tsi_place_take(const char *name, struct tsi_place *out, int *lock_fd);
+/* Unlink the sockets and give the lock back. */
+void tsi_place_leave(const struct tsi_place *p, int lock_fd);
+
+/*
+ * Consumer: the candidates for name, in order (one if $TSOCK_DIR is set or
+ * name is a path).  Returns how many, at most max, or an error for a bad name.
+ */
+int tsi_place_find(const char *name, struct tsi_place *out, unsigned max);
+
+/* fn for every NAME.door in every folder that a consumer would look in. */
+int tsi_place_list(void (*fn)(void *arg, const struct tsi_place *p), void *arg);
+
+#endif
