@@ -199,14 +199,14 @@ $(SO): $(SO).$(MAJOR)
 $(AR_LIB): $(call obj,$(LIB)) $(B)/obj/files
 	@mkdir -p $(@D)
 	$(call say,AR,$@)
-	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
+	$(Q)rm -f $@ && $(AR) qcs $@ $(filter %.o,$^)
 
 # What tests and benchmarks take from the producer.
 $(AR_PRODUCER): $(call obj,$(filter-out producer/main.c,$(PRODUCER))) \
 		$(B)/obj/files
 	@mkdir -p $(@D)
 	$(call say,AR,$@)
-	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
+	$(Q)rm -f $@ && $(AR) qcs $@ $(filter %.o,$^)
 
 # The library is inside, so that the producer runs from anywhere.
 $(B)/bin/tsock-producer: $(call obj,producer/main.c) $(AR_PRODUCER) $(AR_LIB)
