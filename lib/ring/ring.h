@@ -133,6 +133,7 @@ struct tsi_ring {
 	struct tsi_memfd header;
 	struct tsi_memfd data[TSOCK_MAX_FIELDS];
 	const struct tsi_tail_page *tail[TSI_MAX_ROWS]; /* NULL: no reader */
+	uint64_t woken[TSI_MAX_ROWS]; /* the want that it was woken for */
 	unsigned rows_used; /* rows at or above it have no tail */
 };
 
@@ -155,6 +156,11 @@ void tsi_ring_publish(struct tsi_ring *r, uint64_t head);
 
 /* Wake every reader, to look at state and row. */
 void tsi_ring_wake_all(struct tsi_ring *r);
+
+/* A reader takes a row, and gives it up. */
+void tsi_ring_seat(struct tsi_ring *r, unsigned row, uint64_t start,
+		   const struct tsi_tail_page *tail);
+void tsi_ring_unseat(struct tsi_ring *r, unsigned row, enum tsi_row_state why);
 
 /* Set the state, with its text, once. */
 void tsi_ring_finish(struct tsi_ring *r, enum tsi_ring_state state,

@@ -1,0 +1,218 @@
+/*
+ * ring.c - sample slots in shared memory: one writer, many readers.
+ *
+ * The writer owns the header and the data, each reader its own tail page.
+ * After create this file makes no system call but the wake of a sleeping
+ * reader, takes no lock, allocates nothing and logs nothing.  Its caller lets
+ * one thread at a time publish.
+ */
+#include "ring/ring.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/futex.h"
+
+static void fill_header(struct tsi_ring_shared *s, const struct tsi_geometry *g,
+			const struct tsi_ring_ident *id)
+{
+	s->abi = TSI_RING_ABI;
+	s->header_bytes = sizeof(*s);
+	s->incarnation = id->incarnation;
+	s->generation = id->generation;
+	s->capacity = g->capacity;
+	s->epoch_len = id->epoch_len;
+	s->join_window = g->join_window;
+	s->max_batch = g->max_batch;
+	s->end = id->end;
+	s->nfields = g->nfields;
+	s->nrows = TSI_MAX_ROWS;
+	memcpy(s->field, g->field, sizeof(s->field));
+	atomic_init(&s->head, 0);
+	atomic_init(&s->gate_want, TSI_NEVER);
+	atomic_init(&s->lead_want, TSI_NEVER);
+	atomic_init(&s->state, TSI_RING_OPEN);
+	s->magic = TSI_RING_MAGIC;
+}
+
+int tsi_ring_create(const struct tsi_geometry *g,
+		    const struct tsi_ring_ident *id, struct tsi_ring *out)
+{
+	struct tsi_ring r = { .rows_used = 0 };
+	unsigned made = 0;
+	int err;
+
+	err = tsi_memfd_create("tsock-header", sizeof(*r.shared), 0,
+			       &r.header);
+	if (err)
+		return err;
+	r.shared = r.header.base;
+	for (; made < g->nfields; made++) {
+		char label[48];
+
+		snprintf(label, sizeof(label), "tsock-%s",
+			 g->field[made].desc.name);
+		err = tsi_memfd_create(label, g->field[made].map_bytes, 0,
+				       &r.data[made]);
+		if (err)
+			goto err_close;
+	}
+	fill_header(r.shared, g, id);
+	*out = r;
+	return 0;
+
+err_close:
+	while (made--)
+		tsi_memfd_close(&r.data[made]);
+	tsi_memfd_close(&r.header);
+	return err;
+}
+
+void tsi_ring_destroy(struct tsi_ring *r)
+{
+	if (!r->shared)
+		return;
+	for (unsigned i = 0; i < r->shared->nfields; i++)
+		tsi_memfd_close(&r->data[i]);
+	tsi_memfd_close(&r->header);
+	r->shared = NULL;
+}
+
+void *tsi_ring_slot(const struct tsi_ring *r, unsigned f, uint64_t s)
+{
+	uint64_t slot = s % r->shared->capacity;
+
+	return (uint8_t *)r->data[f].base +
+	       slot * r->shared->field[f].sample_bytes;
+}
+
+void tsi_ring_mirror(struct tsi_ring *r, uint64_t first, unsigned count)
+{
+	for (unsigned i = 0; i < r->shared->nfields; i++) {
+		const struct tsi_ring_field *f = &r->shared->field[i];
+
+		if (!f->margin)
+			continue;
+		for (uint64_t s = first; s < first + count; s++) {
+			uint64_t slot = s % r->shared->capacity;
+			uint8_t *from = tsi_ring_slot(r, i, s);
+
+			if (slot < f->margin)
+				memcpy(from + r->shared->capacity *
+						      f->sample_bytes,
+				       from, f->sample_bytes);
+		}
+	}
+}
+
+static void wake(struct tsi_row *row)
+{
+	atomic_fetch_add(&row->wake, 1);
+	tsi_futex_wake(&row->wake);
+}
+
+void tsi_ring_publish(struct tsi_ring *r, uint64_t head)
+{
+	/* Publishes the samples and the number together; pairs with the
+	 * reader's acquire of head. */
+	atomic_store_explicit(&r->shared->head, head, memory_order_release);
+	/* Pairs with the reader's fence between storing want and reading head:
+	 * either it sees this head, or we see its want. */
+	atomic_thread_fence(memory_order_seq_cst);
+	for (unsigned i = 0; i < r->rows_used; i++) {
+		uint64_t want;
+
+		if (!r->tail[i])
+			continue;
+		/* Ordered by the fence above. */
+		want = atomic_load_explicit(&r->tail[i]->want,
+					    memory_order_relaxed);
+		/* One wake for each wait: a reader that was woken for this
+		 * head doesn't wait for it again. */
+		if (want && want <= head && want != r->woken[i]) {
+			r->woken[i] = want;
+			wake(&r->shared->row[i]);
+		}
+	}
+}
+
+void tsi_ring_wake_all(struct tsi_ring *r)
+{
+	for (unsigned i = 0; i < r->rows_used; i++)
+		if (r->tail[i])
+			wake(&r->shared->row[i]);
+}
+
+void tsi_ring_finish(struct tsi_ring *r, enum tsi_ring_state state,
+		     const char *error)
+{
+	if (atomic_load(&r->shared->state) != TSI_RING_OPEN)
+		return;
+	if (error)
+		snprintf(r->shared->error, sizeof(r->shared->error), "%s",
+			 error);
+	atomic_store(&r->shared->state, state);
+	tsi_ring_wake_all(r);
+}
+
+void tsi_ring_seat(struct tsi_ring *r, unsigned row, uint64_t start,
+		   const struct tsi_tail_page *tail)
+{
+	atomic_store(&r->shared->row[row].start, start);
+	atomic_store(&r->shared->row[row].state, TSI_ROW_READER);
+	r->woken[row] = 0;
+	r->tail[row] = tail;
+	if (r->rows_used <= row)
+		r->rows_used = row + 1;
+}
+
+void tsi_ring_unseat(struct tsi_ring *r, unsigned row, enum tsi_row_state why)
+{
+	atomic_store(&r->shared->row[row].state, why);
+	wake(&r->shared->row[row]);
+	r->tail[row] = NULL;
+	while (r->rows_used && !r->tail[r->rows_used - 1])
+		r->rows_used--;
+}
+
+static int check_field(const struct tsi_ring_shared *s,
+		       const struct tsi_ring_field *f)
+{
+	uint64_t samples = s->capacity + f->margin, bytes;
+
+	if (!memchr(f->desc.name, 0, sizeof(f->desc.name)) ||
+	    !f->sample_bytes || f->sample_bytes != tsi_field_bytes(&f->desc))
+		return -1;
+	if (f->margin && f->margin != s->max_batch)
+		return -1;
+	if (__builtin_mul_overflow(samples, f->sample_bytes, &bytes) ||
+	    bytes > f->map_bytes || f->map_bytes - bytes >= 4096 ||
+	    f->map_bytes % 4096)
+		return -1;
+	return !f->margin && bytes != f->map_bytes ? -1 : 0;
+}
+
+int tsi_ring_check(const struct tsi_ring_shared *s, size_t len)
+{
+	bool ok;
+
+	if (len < sizeof(*s) || s->magic != TSI_RING_MAGIC)
+		return tsi_err(TSOCK_EPROTO,
+			       "the producer sent something that is no ring");
+	if (s->abi != TSI_RING_ABI)
+		return tsi_err(TSOCK_EPROTO,
+			       "the producer's ring has layout %u, this "
+			       "library reads %u; use one version for both",
+			       s->abi, TSI_RING_ABI);
+	ok = s->header_bytes == sizeof(*s) && s->nrows == TSI_MAX_ROWS &&
+	     s->nfields && s->nfields <= TSOCK_MAX_FIELDS && s->epoch_len &&
+	     s->capacity && s->capacity <= (UINT64_C(1) << 32) &&
+	     s->max_batch && s->max_batch <= s->capacity / 4 &&
+	     s->join_window <= s->capacity;
+	for (unsigned i = 0; ok && i < s->nfields; i++)
+		ok = check_field(s, &s->field[i]) == 0;
+	return ok ? 0 :
+		    tsi_err(TSOCK_EPROTO,
+			    "the producer sent a ring whose sizes disagree");
+}
