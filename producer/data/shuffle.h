@@ -1,0 +1,30 @@
+/*
+ * shuffle.h - the two shuffles: from philox words, and from torch's generator.
+ *
+ * Pure arithmetic: no memory is made, nothing is kept, nothing locks.
+ */
+#ifndef TSI_DATA_SHUFFLE_H
+#define TSI_DATA_SHUFFLE_H
+
+#include <stdint.h>
+
+#include "data/mt19937.h"
+
+/* What a philox shuffle is for: each is a family of streams of its own. */
+enum tsi_shuffle_use {
+	TSI_SHUFFLE_EPOCH = 1, /* the order within a segment of an epoch */
+	TSI_SHUFFLE_DEAL = 2,  /* which items belong to which segment */
+};
+
+/* Shuffle v[0 .. n-1] by (seed, use, epoch, segment); n < 2^32. */
+void tsi_shuffle_philox(uint32_t *v, uint64_t n, uint64_t seed,
+			enum tsi_shuffle_use use, uint64_t epoch,
+			uint32_t segment);
+
+/* torch.randperm(n, generator=mt), for n < TSI_TORCH_MAX. */
+void tsi_shuffle_torch(uint32_t *v, uint64_t n, struct tsi_mt *mt);
+
+/* From here on randperm draws 64-bit words: another sequence. */
+#define TSI_TORCH_MAX (UINT64_C(0xffffffff) / 20)
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * orderdump.c - print the orders of some epochs, a line each, for test_order.py.
+ *
+ * orderdump philox|torch|sequential SEED COUNT EPOCHS [RANK WORLD]
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "data/order.h"
+
+static int kind(const char *name)
+{
+	static const char *const names[] = { "philox", "torch", "sequential" };
+
+	for (int i = 0; i < 3; i++)
+		if (!strcmp(name, names[i]))
+			return i;
+	return -1;
+}
+
+static int print_epoch(struct tsi_order *o, uint64_t epoch)
+{
+	for (uint64_t p = 0; p < tsi_order_epoch_len(o); p++) {
+		uint64_t index;
+
+		if (tsi_order_at(o, epoch, p, &index))
+			return 1;
+		printf("%s%llu", p ? " " : "", (unsigned long long)index);
+	}
+	putchar('\n');
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct tsi_order_opts opts = { 0 };
+	struct tsi_order *o;
+
+	if ((argc != 5 && argc != 7) || kind(argv[1]) < 0) {
+		fprintf(stderr, "usage: orderdump philox|torch|sequential SEED "
+				"COUNT EPOCHS [RANK WORLD]\n");
+		return 2;
+	}
+	opts.kind = (enum tsi_order_kind)kind(argv[1]);
+	opts.seed = strtoull(argv[2], NULL, 0);
+	opts.count = strtoull(argv[3], NULL, 0);
+	if (argc == 7) {
+		opts.sharded = true;
+		opts.rank = (uint32_t)strtoul(argv[5], NULL, 0);
+		opts.world = (uint32_t)strtoul(argv[6], NULL, 0);
+	}
+	if (tsi_order_create(&opts, &o)) {
+		fprintf(stderr, "orderdump: %s\n", tsock_errmsg());
+		return 1;
+	}
+	for (uint64_t e = 0; e < strtoull(argv[4], NULL, 0); e++) {
+		if (print_epoch(o, e)) {
+			fprintf(stderr, "orderdump: %s\n", tsock_errmsg());
+			return 1;
+		}
+	}
+	tsi_order_destroy(o);
+	return 0;
+}
