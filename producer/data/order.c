@@ -34,11 +34,11 @@ struct mark {
 
 struct tsi_order {
 	struct tsi_order_opts opts;
-	uint64_t len;      /* places in an epoch */
-	uint64_t perm;     /* items in a slot */
-	uint32_t *dealt;   /* philox with segments: items by segment */
-	struct slot *slot; /* none when sequential */
-	unsigned nslots;
+	uint64_t len;    /* places in an epoch */
+	uint64_t perm;   /* items in a slot */
+	uint32_t *dealt; /* philox with segments: items by segment */
+	struct slot slot[MAX_SLOTS];
+	unsigned nslots; /* 0: sequential */
 	pthread_mutex_t marks_lock;
 	struct mark *mark; /* torch, not sharded: epoch e in e % TORCH_MARKS */
 };
@@ -220,9 +220,6 @@ static int make_slots(struct tsi_order *o)
 	uint64_t n = SLOTS_ITEMS / o->perm;
 
 	n = n < MIN_SLOTS ? MIN_SLOTS : n > MAX_SLOTS ? MAX_SLOTS : n;
-	o->slot = calloc(n, sizeof(*o->slot));
-	if (!o->slot)
-		return tsi_err(TSOCK_ENOMEM, "no memory for an order");
 	for (; o->nslots < n; o->nslots++) {
 		struct slot *s = &o->slot[o->nslots];
 
@@ -299,7 +296,6 @@ void tsi_order_destroy(struct tsi_order *o)
 		free(o->slot[i].item);
 	}
 	pthread_mutex_destroy(&o->marks_lock);
-	free(o->slot);
 	free(o->mark);
 	free(o->dealt);
 	free(o);
@@ -329,7 +325,7 @@ int tsi_order_at(struct tsi_order *o, uint64_t epoch, uint64_t place,
 			       (unsigned long long)place,
 			       (unsigned long long)o->len);
 	k = o->dealt ? place : strided(o, place);
-	if (!o->slot) {
+	if (o->nslots == 0) {
 		*index = k;
 		return 0;
 	}
