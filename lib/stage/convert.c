@@ -1,0 +1,244 @@
+/*
+ * convert.c - one sample's image from u8 HWC to a view's dtype and layout.
+ *
+ * A table of 3 x 256 entries, made once with torchvision's own operations, is
+ * the definition.  A vector kernel computes the same values anew, which is
+ * faster than looking them up; it is taken only after it gave every entry of
+ * the table bit for bit.
+ *
+ * Never reads beyond the image, never writes beyond dst, and asks nothing of
+ * dst's alignment beyond an element's.
+ */
+#include "stage/convert.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "stage/convert_impl.h"
+
+const struct tsi_convert_kernel *const tsi_convert_kernels[] = {
+	&tsi_convert_avx2,
+	&tsi_convert_scalar,
+	NULL,
+};
+
+static int check_mean_std(const struct tsi_view_spec *spec)
+{
+	for (int c = 0; c < 3; c++) {
+		if (!isfinite(spec->mean[c]))
+			return tsi_err(TSOCK_EARG,
+				       "mean of channel %d is not a finite "
+				       "number; give it in [0, 1] units",
+				       c);
+		if (!isfinite(spec->std[c]) || spec->std[c] == 0)
+			return tsi_err(TSOCK_EARG,
+				       "std of channel %d is %g; it must be "
+				       "a finite number other than 0",
+				       c, (double)spec->std[c]);
+	}
+	return 0;
+}
+
+int tsi_convert_check(const struct tsi_view_spec *spec)
+{
+	switch (spec->dtype) {
+	case TSOCK_U8:
+	case TSOCK_F16:
+	case TSOCK_BF16:
+	case TSOCK_F32:
+		break;
+	default:
+		return tsi_err(TSOCK_EARG,
+			       "an image can't become dtype %u; choose u8, "
+			       "f16, bf16 or f32",
+			       spec->dtype);
+	}
+	if (spec->layout != TSOCK_HWC && spec->layout != TSOCK_CHW)
+		return tsi_err(TSOCK_EARG,
+			       "unknown layout %u; choose HWC or CHW",
+			       spec->layout);
+	switch (spec->normalize) {
+	case TSOCK_RAW:
+		return 0;
+	case TSOCK_UNIT:
+	case TSOCK_MEAN_STD:
+		break;
+	default:
+		return tsi_err(TSOCK_EARG,
+			       "unknown normalize %u; choose RAW, UNIT or "
+			       "MEAN_STD",
+			       spec->normalize);
+	}
+	if (spec->dtype == TSOCK_U8)
+		return tsi_err(TSOCK_EARG,
+			       "u8 can't hold normalised values; choose a "
+			       "float dtype, or normalize RAW");
+	return spec->normalize == TSOCK_MEAN_STD ? check_mean_std(spec) : 0;
+}
+
+void tsi_convert_field(const struct tsi_view_spec *spec,
+		       const struct tsock_field *in, struct tsock_field *out)
+{
+	struct tsock_field f = *in;
+
+	f.dtype = spec->dtype;
+	if (spec->layout == TSOCK_CHW) {
+		f.shape[0] = in->shape[2];
+		f.shape[1] = in->shape[0];
+		f.shape[2] = in->shape[1];
+	}
+	/* A view of a view doesn't exist. */
+	if (spec->dtype != TSOCK_U8 || spec->layout != TSOCK_HWC)
+		f.flags &= ~TSOCK_FIELD_IMAGE;
+	*out = f;
+}
+
+/* Round to nearest, ties to even, as IEEE 754 and torch's .half() do. */
+static uint16_t half_of(float f)
+{
+	uint32_t u, sign, mant, rest, half;
+	int exp, shift;
+
+	memcpy(&u, &f, sizeof(u));
+	sign = u >> 16 & 0x8000;
+	exp = (int)(u >> 23 & 0xff) - 127;
+	mant = u & 0x7fffff;
+	if (exp == 128)
+		return (uint16_t)(sign | 0x7c00 | (mant ? 0x200 : 0));
+	if (exp > 15)
+		return (uint16_t)(sign | 0x7c00);
+	if (exp < -25)
+		return (uint16_t)sign;
+	/* Below 2^-14 the result is subnormal: bits leave one by one. */
+	shift = exp < -14 ? 13 - 14 - exp : 13;
+	mant |= 0x800000;
+	rest = mant & ((1u << shift) - 1);
+	half = mant >> shift;
+	if (exp >= -14)
+		half += (uint32_t)(exp + 14) << 10;
+	if (rest > 1u << (shift - 1) ||
+	    (rest == 1u << (shift - 1) && (half & 1)))
+		half++; /* a carry into the exponent is what it should be */
+	return (uint16_t)(sign | half);
+}
+
+/* The same for bfloat16, the upper half of a float32. */
+static uint16_t bfloat_of(float f)
+{
+	uint32_t u;
+
+	memcpy(&u, &f, sizeof(u));
+	if (isnan(f))
+		return 0x7fc0;
+	return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+/* Each step is one rounded float32 operation: keep them apart. */
+static float value_of(const struct tsi_view_spec *spec, int ch, int v)
+{
+	float x = (float)v;
+
+	if (spec->normalize != TSOCK_RAW)
+		x = x / 255.0f;
+	if (spec->normalize == TSOCK_MEAN_STD) {
+		x = x - spec->mean[ch];
+		x = x / spec->std[ch];
+	}
+	return x;
+}
+
+static void fill_table(struct tsi_convert *c)
+{
+	for (int ch = 0; ch < 3; ch++) {
+		for (int v = 0; v < 256; v++) {
+			float x = value_of(&c->spec, ch, v);
+
+			switch (c->spec.dtype) {
+			case TSOCK_U8:
+				c->table.u8[ch][v] = (uint8_t)v;
+				break;
+			case TSOCK_F16:
+				c->table.u16[ch][v] = half_of(x);
+				break;
+			case TSOCK_BF16:
+				c->table.u16[ch][v] = bfloat_of(x);
+				break;
+			default:
+				c->table.f32[ch][v] = x;
+			}
+		}
+	}
+}
+
+static struct tsi_recip recip(double d)
+{
+	struct tsi_recip r;
+
+	r.hi = (float)(1 / d);
+	r.lo = (float)(1 / d - (double)r.hi);
+	return r;
+}
+
+/* RAW and UNIT are the same arithmetic with numbers that change nothing. */
+static void fill_arithmetic(struct tsi_convert *c)
+{
+	bool norm = c->spec.normalize == TSOCK_MEAN_STD;
+
+	c->scale = recip(c->spec.normalize == TSOCK_RAW ? 1 : 255);
+	for (int ch = 0; ch < 3; ch++) {
+		c->mean[ch] = norm ? c->spec.mean[ch] : 0;
+		c->istd[ch] = recip(norm ? (double)c->spec.std[ch] : 1);
+	}
+}
+
+/* Whether a kernel gives every entry of the table. */
+static bool proven(const struct tsi_convert *c,
+		   const struct tsi_convert_kernel *k)
+{
+	uint8_t src[256 * 3];
+	float want[256 * 3], got[256 * 3]; /* the widest dtype */
+	size_t len = sizeof(src) * tsock_dtype_size(c->spec.dtype);
+
+	for (int i = 0; i < 256 * 3; i++)
+		src[i] = (uint8_t)(i / 3);
+	tsi_convert_scalar.run(c, src, 256, want);
+	k->run(c, src, 256, got);
+	return memcmp(want, got, len) == 0;
+}
+
+int tsi_convert_create(const struct tsi_view_spec *spec,
+		       struct tsi_convert **out)
+{
+	struct tsi_convert *c;
+	int err = tsi_convert_check(spec);
+
+	if (err)
+		return err;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a converter");
+	c->spec = *spec;
+	fill_table(c);
+	fill_arithmetic(c);
+	for (int i = 0; !c->kernel; i++) {
+		const struct tsi_convert_kernel *k = tsi_convert_kernels[i];
+
+		if (k->fits(spec) && proven(c, k))
+			c->kernel = k;
+	}
+	*out = c;
+	return 0;
+}
+
+void tsi_convert_destroy(struct tsi_convert *c)
+{
+	free(c);
+}
+
+void tsi_convert_image(const struct tsi_convert *c, const uint8_t *src,
+		       uint64_t height, uint64_t width, void *dst)
+{
+	c->kernel->run(c, src, (size_t)(height * width), dst);
+}

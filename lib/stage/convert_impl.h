@@ -1,0 +1,59 @@
+/*
+ * convert_impl.h - what convert.c and its kernels share.  Included by them
+ * and by their test, by nobody else.
+ */
+#ifndef TSI_STAGE_CONVERT_IMPL_H
+#define TSI_STAGE_CONVERT_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stage/convert.h"
+
+/* npixels of src, u8 [npixels, 3], to dst. */
+typedef void tsi_convert_fn(const struct tsi_convert *c, const uint8_t *src,
+			    size_t npixels, void *dst);
+
+/*
+ * 1 / d in two floats: x / d is fma(x, hi, x * lo) but for the rarest x, and
+ * whether one of the 256 is such an x is found out by trying them all.
+ */
+struct tsi_recip {
+	float hi, lo;
+};
+
+struct tsi_convert {
+	struct tsi_view_spec spec;
+	const struct tsi_convert_kernel *kernel;
+	/* The definition: what value v of channel c becomes. */
+	union {
+		uint8_t u8[3][256];
+		uint16_t u16[3][256]; /* float16 and bfloat16 */
+		float f32[3][256];
+	} table;
+	/* The same as arithmetic, each step rounded to float32. */
+	struct tsi_recip scale;
+	float mean[3];
+	struct tsi_recip istd[3];
+};
+
+struct tsi_convert_kernel {
+	const char *name;
+	/* Whether the processor has it and it takes such a spec. */
+	bool (*fits)(const struct tsi_view_spec *spec);
+	tsi_convert_fn *run;
+};
+
+/* The definition's own loop; every other kernel must equal it. */
+extern const struct tsi_convert_kernel tsi_convert_scalar;
+extern const struct tsi_convert_kernel tsi_convert_avx2;
+
+/* The best first, the scalar one last; NULL ends it. */
+extern const struct tsi_convert_kernel *const tsi_convert_kernels[];
+
+/* Pixels first .. npixels-1 by table: where vectors leave off. */
+void tsi_convert_tail(const struct tsi_convert *c, const uint8_t *src,
+		      size_t first, size_t npixels, void *dst);
+
+#endif
