@@ -1,0 +1,30 @@
+/*
+ * machine.h - how much memory and how many CPUs this process may still take.
+ *
+ * The machine's own numbers mislead inside a container: a memory cgroup
+ * answers too large a reservation with SIGKILL, and a CPU quota with stalls.
+ * So both are the least of what the machine and every enclosing cgroup leave,
+ * cgroup versions 1, 2 and both at once.  Files that can't be read or make no
+ * sense are no limit.
+ *
+ * root is "" for the machine that this runs on, else a folder with a made-up
+ * proc/ and sys/ in it.
+ */
+#ifndef TSI_BASE_MACHINE_H
+#define TSI_BASE_MACHINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Bytes that can be taken before something is killed; limiter, of n bytes,
+ * gets the name of the file that says so.  Page cache that is easily dropped
+ * counts as free.  Fails with ENOTSUP if nothing could be read at all.
+ */
+int tsi_machine_memory(const char *root, uint64_t *bytes, char *limiter,
+		       size_t n);
+
+/* CPUs by affinity and quota, a part of one counting as one; at least 1. */
+unsigned tsi_machine_cpus(const char *root);
+
+#endif
