@@ -1,0 +1,41 @@
+/*
+ * memfd.h - shared memory that has no name and that nobody can cut short.
+ *
+ * The process that makes it reserves every page first, so that too little
+ * memory is an error here and not a SIGBUS or a SIGKILL later, and seals it,
+ * so that no holder of the descriptor can resize it (which would be a SIGBUS
+ * in all the others) or, but for a page meant for it, write into it.
+ */
+#ifndef TSI_MEM_MEMFD_H
+#define TSI_MEM_MEMFD_H
+
+#include <stddef.h>
+
+/* A page that its consumer writes and its maker only reads. */
+enum { TSI_MEM_PEER_WRITES = 1 };
+
+struct tsi_memfd {
+	void *base; /* not in a forked child */
+	size_t len;
+	int fd;
+};
+
+/*
+ * Make len bytes of zeroes, mapped shared: writable here and read-only for
+ * all others, or with PEER_WRITES the reverse.  Fails with ENOMEM, naming
+ * what is needed, what there is and what limits it; ENOTSUP where the kernel
+ * or a container forbids memfds or seals; EARG; ESYS.
+ */
+int tsi_memfd_create(const char *label, size_t len, int flags,
+		     struct tsi_memfd *out);
+
+/* NULL, or one never made or closed before, is allowed.  Others that have the memory mapped keep it. */
+void tsi_memfd_close(struct tsi_memfd *m);
+
+/*
+ * Before a descriptor from another process is trusted: EPROTO unless it is
+ * what tsi_memfd_create() makes with these flags, of len bytes.
+ */
+int tsi_memfd_check(int fd, size_t len, int flags, const char *what);
+
+#endif
