@@ -29,7 +29,10 @@ struct tsi_memfd {
 int tsi_memfd_create(const char *label, size_t len, int flags,
 		     struct tsi_memfd *out);
 
-/* NULL, or one never made or closed before, is allowed.  Others that have the memory mapped keep it. */
+/*
+ * NULL, one that is all zero, and one closed before are allowed.  Others that
+ * have the memory mapped keep it.
+ */
 void tsi_memfd_close(struct tsi_memfd *m);
 
 /*
