@@ -61,9 +61,9 @@ static int lay_out(struct tsi_geometry *g)
 		struct tsi_ring_field *f = &g->field[i];
 		uint64_t samples = g->capacity, bytes;
 
-		f->margin = samples % whole_pages(f->sample_bytes) ?
-				    g->max_batch :
-				    0;
+		f->margin = samples % whole_pages(f->sample_bytes)
+				    ? g->max_batch
+				    : 0;
 		samples += f->margin;
 		if (__builtin_mul_overflow(samples, f->sample_bytes, &bytes) ||
 		    bytes > (UINT64_C(1) << 46))
@@ -106,7 +106,8 @@ int tsi_geometry_make(const struct tsock_field *field, unsigned nfields,
 	int err;
 
 	if (!nfields || nfields > TSOCK_MAX_FIELDS)
-		return tsi_err(TSOCK_EARG, "a stream has 1 to %d fields, not %u",
+		return tsi_err(TSOCK_EARG,
+			       "a stream has 1 to %d fields, not %u",
 			       TSOCK_MAX_FIELDS, nfields);
 	if (c > MAX_SAMPLES || join_window > MAX_SAMPLES ||
 	    max_batch > MAX_SAMPLES / 4)

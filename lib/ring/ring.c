@@ -43,8 +43,7 @@ int tsi_ring_create(const struct tsi_geometry *g,
 	unsigned made = 0;
 	int err;
 
-	err = tsi_memfd_create("tsock-header", sizeof(*r.shared), 0,
-			       &r.header);
+	err = tsi_memfd_create("tsock-header", sizeof(*r.shared), 0, &r.header);
 	if (err)
 		return err;
 	r.shared = r.header.base;
@@ -100,7 +99,7 @@ void tsi_ring_mirror(struct tsi_ring *r, uint64_t first, unsigned count)
 
 			if (slot < f->margin)
 				memcpy(from + r->shared->capacity *
-						      f->sample_bytes,
+						       f->sample_bytes,
 				       from, f->sample_bytes);
 		}
 	}
@@ -212,7 +211,7 @@ int tsi_ring_check(const struct tsi_ring_shared *s, size_t len)
 	     s->join_window <= s->capacity;
 	for (unsigned i = 0; ok && i < s->nfields; i++)
 		ok = check_field(s, &s->field[i]) == 0;
-	return ok ? 0 :
-		    tsi_err(TSOCK_EPROTO,
+	return ok ? 0
+		  : tsi_err(TSOCK_EPROTO,
 			    "the producer sent a ring whose sizes disagree");
 }

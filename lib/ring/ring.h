@@ -34,7 +34,8 @@
 enum tsi_ring_state {
 	TSI_RING_OPEN = 1,
 	TSI_RING_ENDED = 2,  /* the last epoch is published: end says where */
-	TSI_RING_FAILED = 3, /* error[] says why */
+	TSI_RING_FAILED = 3, /* error[] says why: a stream error */
+	TSI_RING_CLOSED = 4, /* the producer has shut down in good order */
 };
 
 enum tsi_row_state {
@@ -134,7 +135,7 @@ struct tsi_ring {
 	struct tsi_memfd data[TSOCK_MAX_FIELDS];
 	const struct tsi_tail_page *tail[TSI_MAX_ROWS]; /* NULL: no reader */
 	uint64_t woken[TSI_MAX_ROWS]; /* the want that it was woken for */
-	unsigned rows_used; /* rows at or above it have no tail */
+	unsigned rows_used;           /* rows at or above it have no tail */
 };
 
 struct tsi_ring_ident {

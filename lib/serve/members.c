@@ -1,0 +1,395 @@
+/*
+ * members.c - who reads, from where, and how far the writers may go.
+ *
+ * Words: a start q is held in a ring when none of its samples from q on can
+ * have been written over: base <= q and claimed <= q + capacity.  The lead is
+ * the greatest min(tail, head) of all members.  The pin keeps the start of the
+ * leading epoch held until the lead is min(W, N) samples in, so that whoever
+ * joins a little late still gets the whole epoch.
+ */
+#include "serve/members.h"
+
+#include <string.h>
+
+#include "base/err.h"
+
+static uint64_t min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t max64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* ---- boundaries ---- */
+
+/* First place of the segment that a place of an epoch is in. */
+static unsigned segment_of(const struct tsi_members *m, uint64_t place)
+{
+	unsigned low = 0, high = m->c.segments;
+
+	while (high - low > 1) {
+		unsigned mid = low + (high - low) / 2;
+
+		if (m->c.bounds[mid] <= place)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static uint64_t boundary_at_or_before(const struct tsi_members *m,
+				      uint32_t join, uint64_t s)
+{
+	uint64_t epoch = s - s % m->c.epoch_len;
+
+	if (join != TSOCK_JOIN_SEGMENT || m->c.segments < 2)
+		return epoch;
+	return epoch + m->c.bounds[segment_of(m, s - epoch)];
+}
+
+static uint64_t boundary_at_or_after(const struct tsi_members *m, uint32_t join,
+				     uint64_t s)
+{
+	uint64_t q = boundary_at_or_before(m, join, s), epoch;
+
+	if (q == s)
+		return s;
+	epoch = q - q % m->c.epoch_len;
+	if (join != TSOCK_JOIN_SEGMENT || m->c.segments < 2)
+		return epoch + m->c.epoch_len;
+	return epoch + m->c.bounds[segment_of(m, q - epoch) + 1];
+}
+
+/* ---- lead, pin, held ---- */
+
+static bool held(const struct tsi_view_state *v, uint64_t capacity, uint64_t q)
+{
+	return v->base <= q && v->claimed <= q + capacity;
+}
+
+static uint64_t member_reach(const struct tsi_members *m,
+			     const struct tsi_member *r)
+{
+	return min64(r->tail, m->view[r->view].head);
+}
+
+static uint64_t lead_of(const struct tsi_members *m)
+{
+	uint64_t lead = 0;
+
+	for (unsigned i = 0; i < m->rows; i++)
+		if (m->member[i].used)
+			lead = max64(lead, member_reach(m, &m->member[i]));
+	return lead;
+}
+
+/* The pin of a view: the sequence number that it keeps, or TSI_NEVER. */
+static uint64_t pin_of(const struct tsi_members *m, unsigned view)
+{
+	const struct tsi_view_state *v = &m->view[view];
+	uint64_t lead, start;
+
+	if (!m->count)
+		return TSI_NEVER;
+	lead = lead_of(m);
+	start = boundary_at_or_before(m, TSOCK_JOIN_EPOCH, lead);
+	if (lead >= start + min64(m->c.join_window, m->c.epoch_len) ||
+	    !held(v, v->capacity, start))
+		return TSI_NEVER;
+	return start;
+}
+
+/* The least that readers of a view still need; TSI_NEVER without readers. */
+static uint64_t gate_of(const struct tsi_members *m, unsigned view)
+{
+	uint64_t gate = TSI_NEVER;
+
+	for (unsigned i = 0; i < m->rows; i++)
+		if (m->member[i].used && m->member[i].view == view)
+			gate = min64(gate, member_reach(m, &m->member[i]));
+	/* A stage reads the base ring from its own view's head on; it may
+	 * still be at work when its last reader has gone. */
+	for (unsigned i = 1; view == 0 && i < TSI_VIEWS; i++) {
+		const struct tsi_view_state *v = &m->view[i];
+
+		if (v->active)
+			gate = min64(gate, min64(v->head, m->view[0].head));
+		gate = min64(gate, v->reading);
+	}
+	return gate;
+}
+
+/* ---- where a join starts ---- */
+
+static uint64_t start_among_readers(const struct tsi_members *m,
+				    const struct tsi_join *j)
+{
+	const struct tsi_view_state *base = &m->view[0];
+	const struct tsi_view_state *v =
+		m->view[j->view].active ? &m->view[j->view] : base;
+	uint64_t capacity = v == base ? base->capacity : v->capacity;
+	uint64_t q;
+
+	if (j->join == TSOCK_JOIN_NOW)
+		return max64(m->jumping ? m->target : v->head, j->after);
+	q = boundary_at_or_before(m, j->join, lead_of(m));
+	q = boundary_at_or_after(m, j->join, max64(q, j->after));
+	/* From the decision to jump on, nothing below the target is held. */
+	while (!held(v, capacity, q) || (m->jumping && q < m->target))
+		q = boundary_at_or_after(m, j->join, q + 1);
+	return q;
+}
+
+static uint64_t start_alone(const struct tsi_members *m,
+			    const struct tsi_join *j)
+{
+	const struct tsi_view_state *base = &m->view[0];
+	uint64_t from = max64(m->greatest, j->after), q;
+
+	if (m->jumping)
+		from = max64(from, m->target);
+	if (j->join == TSOCK_JOIN_NOW)
+		return max64(m->jumping ? m->target : base->head, j->after);
+	q = boundary_at_or_after(m, j->join, from);
+	if (m->jumping || (q <= base->claimed && held(base, base->capacity, q)))
+		return q;
+	return boundary_at_or_after(m, j->join, max64(from, base->claimed));
+}
+
+static uint64_t start_of(const struct tsi_members *m, const struct tsi_join *j)
+{
+	return m->count ? start_among_readers(m, j) : start_alone(m, j);
+}
+
+int tsi_members_forecast(const struct tsi_members *m, const struct tsi_join *j,
+			 uint64_t *start)
+{
+	uint64_t q;
+
+	/* A nonsense 'after' must not overflow the arithmetic above. */
+	if (j->after > m->greatest + 2 * m->c.epoch_len &&
+	    j->after > m->view[0].claimed + 2 * m->c.epoch_len)
+		return tsi_err(TSOCK_EREFUSED,
+			       "a join after sample %llu, which the stream "
+			       "hasn't come near",
+			       (unsigned long long)j->after);
+	q = start_of(m, j);
+	if (q >= m->c.end)
+		return tsi_err(TSOCK_EENDED,
+			       "the stream has ended: its %llu epochs are over",
+			       (unsigned long long)(m->c.end / m->c.epoch_len));
+	*start = q;
+	return 0;
+}
+
+/* ---- joining and leaving ---- */
+
+void tsi_members_init(struct tsi_members *m, const struct tsi_members_config *c)
+{
+	memset(m, 0, sizeof(*m));
+	m->c = *c;
+	for (unsigned i = 0; i < TSI_VIEWS; i++)
+		m->view[i].reading = TSI_NEVER;
+	m->view[0].active = true;
+	m->view[0].capacity = c->capacity;
+}
+
+/* A view begins as far back as it can, so that others can join it too. */
+static void open_view(struct tsi_members *m, const struct tsi_join *j,
+		      uint64_t start)
+{
+	struct tsi_view_state *v = &m->view[j->view];
+	uint64_t pin = pin_of(m, 0);
+	uint64_t from = pin < start && !m->jumping ? pin : start;
+
+	*v = (struct tsi_view_state){ true, j->capacity, from,
+				      from, from,        v->reading };
+}
+
+static void jump_to(struct tsi_members *m, uint64_t target)
+{
+	m->jumping = true;
+	m->target = target;
+}
+
+int tsi_members_join(struct tsi_members *m, const struct tsi_join *j,
+		     int64_t now_ms, struct tsi_claim *out)
+{
+	struct tsi_claim c = { .id = 0 };
+	int err = tsi_members_forecast(m, j, &c.start);
+
+	if (err)
+		return err;
+	while (c.id < TSI_MAX_ROWS && m->member[c.id].used)
+		c.id++;
+	if (c.id == TSI_MAX_ROWS)
+		return tsi_err(TSOCK_EREFUSED,
+			       "the stream has %d consumers already, the most "
+			       "that it can have",
+			       TSI_MAX_ROWS);
+	if (!m->count && c.start > m->view[0].claimed)
+		jump_to(m, c.start);
+	c.opened = !m->view[j->view].active;
+	if (c.opened)
+		open_view(m, j, c.start);
+	m->member[c.id] =
+		(struct tsi_member){ true, j->view, c.start, c.start, now_ms };
+	m->count++;
+	if (m->rows <= c.id)
+		m->rows = c.id + 1;
+	m->greatest = max64(m->greatest, c.start);
+	if (m->count >= m->c.min_members)
+		m->started = true;
+	c.epoch_end =
+		j->join == TSOCK_JOIN_NOW
+			? boundary_at_or_after(m, TSOCK_JOIN_EPOCH, c.start + 1)
+			: c.start + m->c.epoch_len;
+	*out = c;
+	return 0;
+}
+
+int tsi_members_tail(struct tsi_members *m, unsigned id, uint64_t tail,
+		     int64_t now_ms)
+{
+	struct tsi_member *r = &m->member[id];
+	uint64_t most = max64(m->view[r->view].head, r->start) + m->c.epoch_len;
+
+	if (tail == r->tail)
+		return 0;
+	if (tail < r->tail || tail > most)
+		return tsi_err(TSOCK_EPROTO,
+			       "a consumer moved its tail from %llu to %llu",
+			       (unsigned long long)r->tail,
+			       (unsigned long long)tail);
+	r->tail = tail;
+	r->moved_ms = now_ms;
+	m->greatest = max64(m->greatest, tail);
+	return 0;
+}
+
+/*
+ * Those who are left may all be waiting for a start that is still to come.
+ * Nobody needs what lies before: don't make it.
+ */
+static void skip_to_waiting(struct tsi_members *m)
+{
+	uint64_t first = TSI_NEVER;
+
+	for (unsigned i = 0; i < m->rows; i++) {
+		const struct tsi_member *r = &m->member[i];
+
+		if (r->used && r->tail != r->start)
+			return;
+		if (r->used)
+			first = min64(first, r->start);
+	}
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		if (m->view[i].active)
+			first = min64(first, m->view[i].head);
+	if (first != TSI_NEVER && first > m->view[0].claimed && !m->jumping)
+		jump_to(m, first);
+}
+
+void tsi_members_leave(struct tsi_members *m, unsigned id)
+{
+	unsigned view = m->member[id].view;
+
+	m->member[id].used = false;
+	m->count--;
+	while (m->rows && !m->member[m->rows - 1].used)
+		m->rows--;
+	if (view) {
+		bool others = false;
+
+		for (unsigned i = 0; i < m->rows; i++)
+			others |=
+				m->member[i].used && m->member[i].view == view;
+		m->view[view].active = others;
+	}
+	skip_to_waiting(m);
+}
+
+/* ---- filling ---- */
+
+uint64_t tsi_members_limit(const struct tsi_members *m, unsigned view)
+{
+	const struct tsi_view_state *v = &m->view[view];
+	uint64_t gate, limit;
+
+	if (!m->count || !v->active || (view == 0 && m->jumping) || !m->started)
+		return v->claimed;
+	gate = min64(gate_of(m, view), pin_of(m, view));
+	/* No reader of this very view, as when all have views of their own. */
+	if (gate == TSI_NEVER)
+		gate = v->head;
+	limit = gate + v->capacity;
+	if (view)
+		limit = min64(limit, m->view[0].head);
+	return max64(min64(limit, m->c.end), v->claimed);
+}
+
+unsigned tsi_members_take(struct tsi_members *m, unsigned view, unsigned want,
+			  uint64_t *first)
+{
+	uint64_t limit = tsi_members_limit(m, view);
+	struct tsi_view_state *v = &m->view[view];
+	unsigned n = (unsigned)min64(limit - v->claimed, want);
+
+	*first = v->claimed;
+	v->claimed += n;
+	return n;
+}
+
+void tsi_members_reading(struct tsi_members *m, unsigned view, uint64_t first)
+{
+	m->view[view].reading = first;
+}
+
+void tsi_members_head(struct tsi_members *m, unsigned view, uint64_t head)
+{
+	m->view[view].head = head;
+}
+
+bool tsi_members_settle(struct tsi_members *m)
+{
+	struct tsi_view_state *base = &m->view[0];
+
+	if (!m->jumping || base->head < base->claimed)
+		return false;
+	m->jumping = false;
+	base->base = base->head = base->claimed = m->target;
+	return true;
+}
+
+void tsi_members_waits(const struct tsi_members *m, unsigned view,
+		       uint64_t *gate, uint64_t *lead)
+{
+	uint64_t pin = pin_of(m, view);
+
+	*gate = gate_of(m, view);
+	*lead = TSI_NEVER;
+	if (pin <= *gate && pin != TSI_NEVER)
+		*lead = pin + min64(m->c.join_window, m->c.epoch_len);
+}
+
+int tsi_members_slowest(const struct tsi_members *m, unsigned view,
+			int64_t blocked_ms, int64_t now_ms, int64_t slow_ms)
+{
+	uint64_t gate = gate_of(m, view);
+
+	if (now_ms - blocked_ms < slow_ms)
+		return -1;
+	for (unsigned i = 0; i < m->rows; i++) {
+		const struct tsi_member *r = &m->member[i];
+
+		if (r->used && r->view == view && r->tail <= gate &&
+		    r->tail < m->view[view].head &&
+		    now_ms - r->moved_ms >= slow_ms)
+			return (int)i;
+	}
+	return -1;
+}

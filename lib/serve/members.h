@@ -1,0 +1,125 @@
+/*
+ * members.h - who reads, from where, and how far the writers may go.
+ *
+ * The rules of joining, leaving, epochs, pins and jumps as a pure state
+ * machine: no clock, no I/O, no memory, no lock.  The server feeds it with
+ * what happened and does what it says; tests drive it with made-up schedules.
+ *
+ * View 0 is the base ring, which workers fill.  Another view is filled by its
+ * stage, which reads the base ring up to that view's head.
+ */
+#ifndef TSI_SERVE_MEMBERS_H
+#define TSI_SERVE_MEMBERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ring/ring.h"
+
+#define TSI_VIEWS 9
+
+struct tsi_view_state {
+	bool active;
+	uint64_t capacity;
+	uint64_t base;    /* first sequence number since it began or jumped */
+	uint64_t head;    /* first not yet published */
+	uint64_t claimed; /* first not yet handed to be filled */
+	uint64_t reading; /* first that its stage is reading; or TSI_NEVER */
+};
+
+struct tsi_member {
+	bool used;
+	unsigned view;
+	uint64_t start;
+	uint64_t tail;
+	int64_t moved_ms; /* when the tail last moved */
+};
+
+struct tsi_members_config {
+	uint64_t epoch_len;   /* N */
+	uint64_t join_window; /* W */
+	uint64_t capacity;    /* of the base ring */
+	uint64_t end;         /* TSI_NEVER: endless */
+	unsigned segments;
+	const uint64_t *bounds; /* segments + 1 places within an epoch */
+	unsigned min_members;
+};
+
+struct tsi_members {
+	struct tsi_members_config c;
+	struct tsi_view_state view[TSI_VIEWS];
+	struct tsi_member member[TSI_MAX_ROWS];
+	unsigned count;
+	unsigned rows;     /* none is used at or above it */
+	bool started;      /* min_members were there once */
+	bool jumping;      /* until the head reaches the last claim */
+	uint64_t target;   /* of the jump */
+	uint64_t greatest; /* greatest tail ever seen */
+};
+
+struct tsi_join {
+	unsigned view;     /* where it will read */
+	uint64_t capacity; /* of that view's ring */
+	uint32_t join;     /* enum tsock_join */
+	uint64_t after;    /* no start lies before it */
+};
+
+struct tsi_claim {
+	unsigned id;        /* the member, and its row */
+	uint64_t start;     /* first sequence number */
+	uint64_t epoch_end; /* where its first epoch ends */
+	bool opened;        /* the view begins now: at view[].base */
+};
+
+void tsi_members_init(struct tsi_members *m,
+		      const struct tsi_members_config *c);
+
+/* Where a join would start; TSOCK_EENDED when the stream ends before. */
+int tsi_members_forecast(const struct tsi_members *m, const struct tsi_join *j,
+			 uint64_t *start);
+
+/* Claim.  Fails with EENDED, or EREFUSED when there are too many. */
+int tsi_members_join(struct tsi_members *m, const struct tsi_join *j,
+		     int64_t now_ms, struct tsi_claim *out);
+
+/*
+ * A tail was read.  TSOCK_EPROTO for one that goes back, or that no reader
+ * could have: its owner is to be given up.
+ */
+int tsi_members_tail(struct tsi_members *m, unsigned id, uint64_t tail,
+		     int64_t now_ms);
+
+/* A member left, died, or was given up.  Its view ends with its last one. */
+void tsi_members_leave(struct tsi_members *m, unsigned id);
+
+/* First sequence number of a view that may not be filled yet. */
+uint64_t tsi_members_limit(const struct tsi_members *m, unsigned view);
+
+/* Hand up to want samples of a view to be filled; returns how many. */
+unsigned tsi_members_take(struct tsi_members *m, unsigned view, unsigned want,
+			  uint64_t *first);
+
+/* A stage reads base samples from first on, or (TSI_NEVER) has finished. */
+void tsi_members_reading(struct tsi_members *m, unsigned view, uint64_t first);
+
+/* Everything below head is published. */
+void tsi_members_head(struct tsi_members *m, unsigned view, uint64_t head);
+
+/* Carry out a jump that is due: true when the base ring's head moved. */
+bool tsi_members_settle(struct tsi_members *m);
+
+/*
+ * What a view's writer waits for when it is at its limit: a tail beyond *gate,
+ * or one at *lead or more.  TSI_NEVER where no tail would help.
+ */
+void tsi_members_waits(const struct tsi_members *m, unsigned view,
+		       uint64_t *gate, uint64_t *lead);
+
+/*
+ * The member that has held up its view's writer, which is at its limit since
+ * blocked_ms, for at least slow_ms; -1 when there is none.
+ */
+int tsi_members_slowest(const struct tsi_members *m, unsigned view,
+			int64_t blocked_ms, int64_t now_ms, int64_t slow_ms);
+
+#endif

@@ -1,0 +1,344 @@
+/*
+ * open.c - making a server, and taking it down.
+ *
+ * Every option is checked, and all the memory of the base ring taken, before
+ * the first consumer can see anything.
+ */
+#include "serve/server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+
+/* ---- options ---- */
+
+static int check_opts(const struct tsock_serve_opts *o)
+{
+	if (o->size != sizeof(*o))
+		return tsi_err(TSOCK_EARG,
+			       "struct tsock_serve_opts has size %u, this "
+			       "library's has %zu",
+			       o->size, sizeof(*o));
+	if (!o->epoch_len || o->epoch_len > (UINT64_C(1) << 40))
+		return tsi_err(TSOCK_EARG,
+			       "an epoch has 1 to 2^40 samples, "
+			       "not %llu",
+			       (unsigned long long)o->epoch_len);
+	if (o->epochs > (UINT64_C(1) << 62) / o->epoch_len)
+		return tsi_err(TSOCK_EARG, "%llu epochs are too many",
+			       (unsigned long long)o->epochs);
+	if (o->segments > o->epoch_len)
+		return tsi_err(TSOCK_EARG,
+			       "%u segments don't fit an epoch of %llu samples",
+			       o->segments, (unsigned long long)o->epoch_len);
+	if (o->min_consumers > TSI_MAX_ROWS)
+		return tsi_err(TSOCK_EARG, "a stream has at most %d consumers",
+			       TSI_MAX_ROWS);
+	if (o->slow > TSOCK_SLOW_KILL ||
+	    (o->slow == TSOCK_SLOW_KILL && !o->slow_ms))
+		return tsi_err(TSOCK_EARG, "the policy for slow consumers is "
+					   "unknown or has no time");
+	for (uint32_t i = 0; o->segment_bounds && i < o->segments; i++)
+		if (o->segment_bounds[i] > o->segment_bounds[i + 1] ||
+		    o->segment_bounds[0] ||
+		    o->segment_bounds[o->segments] != o->epoch_len)
+			return tsi_err(TSOCK_EARG,
+				       "segment bounds must rise from 0 to the "
+				       "epoch's length");
+	return 0;
+}
+
+static int base_geometry(const struct tsock_serve_opts *o,
+			 struct tsi_geometry *g)
+{
+	int err = check_opts(o);
+
+	return err ? err
+		   : tsi_geometry_make(o->fields, o->nfields, o->ring,
+				       o->join_window, o->max_batch, g);
+}
+
+static int view_bytes(const struct tsock_serve_opts *o,
+		      const struct tsi_geometry *base, uint32_t dtype,
+		      uint64_t *bytes)
+{
+	struct tsi_view_spec spec = { .dtype = dtype,
+				      .layout = TSOCK_CHW,
+				      .normalize = TSOCK_UNIT };
+	struct tsock_field field[TSOCK_MAX_FIELDS];
+	struct tsi_geometry g;
+	int err;
+
+	for (unsigned i = 0; i < o->nfields; i++)
+		tsi_convert_field(&spec, &o->fields[i], &field[i]);
+	err = tsi_geometry_make(field, o->nfields, base->capacity,
+				base->join_window, base->max_batch, &g);
+	if (!err)
+		*bytes = g.bytes;
+	return err;
+}
+
+int tsock_serve_geometry(const struct tsock_serve_opts *o,
+			 struct tsock_geometry *out)
+{
+	struct tsock_geometry r;
+	struct tsi_geometry g;
+	int err = base_geometry(o, &g);
+
+	if (!err)
+		err = view_bytes(o, &g, TSOCK_F32, &r.f32_bytes);
+	if (!err)
+		err = view_bytes(o, &g, TSOCK_F16, &r.f16_bytes);
+	if (err)
+		return err;
+	r.capacity = g.capacity;
+	r.join_window = g.join_window;
+	r.max_batch = g.max_batch;
+	r.ring_bytes = g.bytes;
+	*out = r;
+	return 0;
+}
+
+/* ---- parts ---- */
+
+static int copy_classes(struct tsock_server *s,
+			const struct tsock_serve_opts *o)
+{
+	size_t bytes = 0, at = 0;
+
+	for (uint32_t i = 0; i < o->nclasses; i++)
+		bytes += strlen(o->classes[i]) + 1;
+	if (bytes > (1u << 28))
+		return tsi_err(TSOCK_EARG, "the class names are too long");
+	s->meta = malloc(bytes + 1);
+	if (!s->meta)
+		return tsi_err(TSOCK_ENOMEM, "no memory for the class names");
+	for (uint32_t i = 0; i < o->nclasses; i++) {
+		size_t len = strlen(o->classes[i]) + 1;
+
+		memcpy(s->meta + at, o->classes[i], len);
+		at += len;
+	}
+	s->stream.nclasses = o->nclasses;
+	s->stream.meta_bytes = (uint32_t)bytes;
+	return 0;
+}
+
+static int copy_bounds(struct tsock_server *s, const struct tsock_serve_opts *o)
+{
+	uint32_t n = o->segments ? o->segments : 1;
+
+	s->bounds = calloc(n + 1, sizeof(*s->bounds));
+	if (!s->bounds)
+		return tsi_err(TSOCK_ENOMEM, "no memory for %u segments", n);
+	for (uint32_t i = 0; i <= n; i++)
+		s->bounds[i] =
+			o->segment_bounds && o->segments
+				? o->segment_bounds[i]
+				: (uint64_t)((unsigned __int128)o->epoch_len *
+					     i / n);
+	return 0;
+}
+
+static void fill_stream(struct tsock_server *s,
+			const struct tsock_serve_opts *o,
+			const struct tsi_geometry *g)
+{
+	struct tsi_msg_stream *m = &s->stream;
+
+	m->epoch_len = o->epoch_len;
+	m->dataset_len = o->dataset_len ? o->dataset_len : o->epoch_len;
+	m->epochs = o->epochs;
+	m->segments = o->segments ? o->segments : 1;
+	m->max_batch = (uint32_t)g->max_batch;
+	m->capacity = (uint32_t)g->capacity;
+	m->join_window = (uint32_t)g->join_window;
+	m->sequential = o->sequential != 0;
+	m->pid = (uint32_t)getpid();
+	m->nfields = g->nfields;
+	for (unsigned i = 0; i < g->nfields; i++)
+		m->field[i] = g->field[i].desc;
+}
+
+static void init_members(struct tsock_server *s,
+			 const struct tsock_serve_opts *o,
+			 const struct tsi_geometry *g)
+{
+	struct tsi_members_config c = {
+		.epoch_len = o->epoch_len,
+		.join_window = g->join_window,
+		.capacity = g->capacity,
+		.end = o->epochs ? o->epochs * o->epoch_len : TSI_NEVER,
+		.segments = s->stream.segments,
+		.bounds = s->bounds,
+		.min_members = o->min_consumers ? o->min_consumers : 1,
+	};
+
+	tsi_members_init(&s->members, &c);
+}
+
+static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
+		     const struct tsi_geometry *g)
+{
+	struct tsi_ring_ident id = { .epoch_len = o->epoch_len };
+	int err;
+
+	if (o->memory && g->bytes > o->memory)
+		return tsi_err(
+			TSOCK_ENOMEM,
+			"the ring needs %llu MiB and only %llu MiB may "
+			"be used; make --ring smaller or --memory larger",
+			(unsigned long long)(g->bytes >> 20),
+			(unsigned long long)(o->memory >> 20));
+	if (getrandom(&id.incarnation, sizeof(id.incarnation), 0) !=
+	    (ssize_t)sizeof(id.incarnation))
+		return tsi_err_sys("getrandom");
+	id.end = s->members.c.end;
+	s->done = calloc(g->capacity, 1);
+	if (!s->done)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a ring of %llu",
+			       (unsigned long long)g->capacity);
+	err = tsi_ring_create(g, &id, &s->view[0].ring);
+	if (err)
+		return err;
+	s->view[0].geometry = *g;
+	s->view[0].phase = TSI_VIEW_READY;
+	s->stream.incarnation = id.incarnation;
+	return 0;
+}
+
+static int open_sockets(struct tsock_server *s, const char *name)
+{
+	int err = tsi_place_take(name, &s->place, &s->lock_fd);
+
+	if (err)
+		return err;
+	s->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->event < 0)
+		return tsi_err_sys("eventfd");
+	err = tsi_bus_bind(s->place.bus, &s->bus);
+	return err ? err : tsi_door_listen(s->place.door, &s->door);
+}
+
+static void init_sync(struct tsock_server *s)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->room, &attr);
+	pthread_cond_init(&s->staged, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static struct tsock_server *blank(const struct tsock_serve_opts *o)
+{
+	struct tsock_server *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	init_sync(s);
+	s->lock_fd = s->door = s->event = -1;
+	s->memory = o->memory;
+	s->slow = o->slow;
+	s->slow_ms = o->slow_ms;
+	for (unsigned i = 0; i < TSI_VIEWS; i++) {
+		s->view[i].server = s;
+		s->view[i].id = i;
+	}
+	for (unsigned i = 0; i < TSI_MAX_ROWS; i++)
+		s->conn[i].pidfd = s->conn[i].sock = -1;
+	for (unsigned i = 0; i < TSI_VISITORS; i++)
+		s->guest[i].sock = -1;
+	return s;
+}
+
+int tsock_serve_open(const char *name, const struct tsock_serve_opts *o,
+		     tsock_server **out)
+{
+	struct tsi_geometry g;
+	struct tsock_server *s;
+	int err = base_geometry(o, &g);
+
+	if (err)
+		return err;
+	s = blank(o);
+	if (!s)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a server");
+	err = copy_classes(s, o);
+	if (!err)
+		err = copy_bounds(s, o);
+	if (err)
+		goto err_close;
+	fill_stream(s, o, &g);
+	init_members(s, o, &g);
+	/* The name first: "taken" is a better answer than "no memory". */
+	err = open_sockets(s, name);
+	if (!err)
+		err = make_base(s, o, &g);
+	if (!err)
+		err = tsi_desk_start(s);
+	if (err)
+		goto err_close;
+	*out = s;
+	return 0;
+
+err_close:
+	tsock_serve_close(s);
+	return err;
+}
+
+static void close_rings(struct tsock_server *s)
+{
+	for (unsigned i = 0; i < TSI_VIEWS; i++)
+		if (s->view[i].phase == TSI_VIEW_READY)
+			tsi_ring_finish(&s->view[i].ring, TSI_RING_CLOSED,
+					NULL);
+}
+
+static void drop_everybody(struct tsock_server *s)
+{
+	for (unsigned i = 0; i < TSI_MAX_ROWS; i++)
+		if (s->members.member[i].used)
+			tsi_server_drop(s, i, "is left behind");
+	for (unsigned i = 0; i < TSI_VISITORS; i++)
+		if (s->guest[i].sock >= 0)
+			close(s->guest[i].sock);
+}
+
+void tsock_serve_close(tsock_server *s)
+{
+	if (!s)
+		return;
+	if (s->has_thread) {
+		tsock_serve_stop(s);
+		pthread_join(s->thread, NULL);
+	}
+	pthread_mutex_lock(&s->lock);
+	close_rings(s);
+	drop_everybody(s);
+	tsi_views_sweep(s, INT64_MAX);
+	pthread_mutex_unlock(&s->lock);
+	tsi_ring_destroy(&s->view[0].ring);
+	tsi_bus_close(s->bus);
+	if (s->door >= 0)
+		close(s->door);
+	if (s->event >= 0)
+		close(s->event);
+	if (s->lock_fd >= 0)
+		tsi_place_leave(&s->place, s->lock_fd);
+	pthread_cond_destroy(&s->room);
+	pthread_cond_destroy(&s->staged);
+	pthread_mutex_destroy(&s->lock);
+	free(s->done);
+	free(s->meta);
+	free(s->bounds);
+	free(s);
+}

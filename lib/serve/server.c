@@ -1,0 +1,306 @@
+/*
+ * server.c - a stream being served: claims, commits, and what they move.
+ *
+ * Workers claim sequence numbers, write the slots with no lock held, and
+ * commit in any order; the head follows the finished prefix, moved by whoever
+ * finished it, so publishing costs no hand-over to another thread.
+ */
+#include "serve/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+
+/* ---- with the lock held ---- */
+
+void tsi_server_refresh(struct tsock_server *s)
+{
+	int64_t now = tsi_now_ms();
+
+	for (unsigned i = 0; i < s->members.rows; i++) {
+		const struct tsi_tail_page *page = s->conn[i].tail.base;
+
+		if (!s->members.member[i].used)
+			continue;
+		/* Pairs with the consumer's release: its last reads of the
+		 * samples below come first. */
+		if (tsi_members_tail(&s->members, i,
+				     atomic_load_explicit(&page->tail,
+							  memory_order_acquire),
+				     now))
+			tsi_server_drop(s, i, tsock_errmsg());
+	}
+}
+
+void tsi_server_changed(struct tsock_server *s)
+{
+	if (tsi_members_settle(&s->members))
+		tsi_ring_publish(&s->view[0].ring, s->members.view[0].head);
+	if (s->members.view[0].head == s->members.c.end)
+		tsi_ring_finish(&s->view[0].ring, TSI_RING_ENDED, NULL);
+	pthread_cond_broadcast(&s->room);
+	pthread_cond_broadcast(&s->staged);
+}
+
+/* What the writer of a view sleeps for, into the headers. */
+static void state_wants(struct tsock_server *s, unsigned view)
+{
+	uint64_t gate, lead;
+
+	tsi_members_waits(&s->members, view, &gate, &lead);
+	atomic_store(&s->view[view].ring.shared->gate_want, gate);
+	/* The leading reader may be in any view. */
+	for (unsigned i = 0; i < TSI_VIEWS; i++)
+		if (s->members.view[i].active)
+			atomic_store(&s->view[i].ring.shared->lead_want, lead);
+}
+
+void tsi_server_wait(struct tsock_server *s, unsigned view, pthread_cond_t *c,
+		     int64_t until_ns)
+{
+	struct tsi_view *v = &s->view[view];
+	struct timespec ts = { until_ns / 1000000000, until_ns % 1000000000 };
+
+	state_wants(s, view);
+	/* Pairs with the consumer's fence between its tail and its look at
+	 * gate_want: either it sees what we want, or we see its tail. */
+	atomic_thread_fence(memory_order_seq_cst);
+	tsi_server_refresh(s);
+	if (tsi_members_limit(&s->members, view) >
+	    s->members.view[view].claimed)
+		return;
+	if (!v->blocked_ms)
+		v->blocked_ms = tsi_now_ms();
+	v->waiters++;
+	pthread_cond_timedwait(c, &s->lock, &ts);
+	if (--v->waiters == 0)
+		atomic_store(&v->ring.shared->gate_want, TSI_NEVER);
+}
+
+void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why)
+{
+	struct tsi_conn *c = &s->conn[id];
+	unsigned view = s->members.member[id].view;
+
+	tsi_log(TSOCK_LOG_INFO, "consumer %u %s", c->pid, why);
+	tsi_ring_unseat(&s->view[view].ring, id, TSI_ROW_EVICTED);
+	tsi_members_leave(&s->members, id);
+	tsi_memfd_close(&c->tail);
+	if (c->pidfd >= 0)
+		close(c->pidfd);
+	if (c->sock >= 0)
+		close(c->sock);
+	c->pidfd = c->sock = -1;
+	if (view && !s->members.view[view].active)
+		s->view[view].idle_ms = tsi_now_ms();
+	tsi_server_changed(s);
+}
+
+/* ---- workers ---- */
+
+static int closed_or_over(struct tsock_server *s)
+{
+	if (s->failed)
+		return tsi_err(TSOCK_ESTREAM, "%s", s->error);
+	if (s->stop)
+		return tsi_err(TSOCK_EENDED, "the server is closing");
+	if (s->members.view[0].claimed >= s->members.c.end)
+		return tsi_err(TSOCK_EENDED, "the last epoch is made");
+	return 0;
+}
+
+static unsigned take(struct tsock_server *s, unsigned want, uint64_t *first)
+{
+	unsigned n = tsi_members_take(&s->members, 0, want, first);
+
+	if (!n) {
+		tsi_server_refresh(s);
+		n = tsi_members_take(&s->members, 0, want, first);
+	}
+	if (n)
+		s->view[0].blocked_ms = 0;
+	return n;
+}
+
+int tsock_serve_claim(tsock_server *s, unsigned want, int timeout_ms,
+		      uint64_t *first)
+{
+	int64_t until = timeout_ms < 0
+				? INT64_MAX
+				: tsi_now_ns() + (int64_t)timeout_ms * 1000000;
+	int n;
+
+	if (want > INT32_MAX)
+		want = INT32_MAX;
+	pthread_mutex_lock(&s->lock);
+	for (;;) {
+		n = closed_or_over(s);
+		if (n)
+			break;
+		n = (int)take(s, want, first);
+		if (n)
+			break;
+		if (tsi_now_ns() >= until) {
+			n = TSOCK_EAGAIN;
+			break;
+		}
+		tsi_server_wait(s, 0, &s->room, until);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
+void *tsock_serve_slot(tsock_server *s, unsigned f, uint64_t seq)
+{
+	return tsi_ring_slot(&s->view[0].ring, f, seq);
+}
+
+static void advance(struct tsock_server *s)
+{
+	struct tsi_view_state *base = &s->members.view[0];
+	uint64_t head = base->head;
+
+	while (head < base->claimed && s->done[head % base->capacity]) {
+		s->done[head % base->capacity] = 0;
+		head++;
+	}
+	if (head == base->head)
+		return;
+	s->produced += head - base->head;
+	tsi_members_head(&s->members, 0, head);
+	tsi_ring_publish(&s->view[0].ring, head);
+	if (s->members.jumping || head == s->members.c.end)
+		tsi_server_changed(s);
+	else
+		pthread_cond_broadcast(&s->staged);
+}
+
+void tsock_serve_commit(tsock_server *s, uint64_t first, unsigned count)
+{
+	uint64_t capacity = s->members.view[0].capacity; /* never changes */
+
+	tsi_ring_mirror(&s->view[0].ring, first, count);
+	/* Non-temporal stores aren't ordered by the lock alone. */
+	atomic_thread_fence(memory_order_seq_cst);
+	pthread_mutex_lock(&s->lock);
+	for (uint64_t q = first; q < first + count; q++)
+		s->done[q % capacity] = 1;
+	if (first == s->members.view[0].head)
+		advance(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void tsock_serve_fail(tsock_server *s, const char *why)
+{
+	pthread_mutex_lock(&s->lock);
+	if (!s->failed) {
+		s->failed = true;
+		snprintf(s->error, sizeof(s->error), "%s", why);
+		for (unsigned i = 0; i < TSI_VIEWS; i++)
+			if (s->view[i].phase == TSI_VIEW_READY)
+				tsi_ring_finish(&s->view[i].ring,
+						TSI_RING_FAILED, why);
+	}
+	tsi_server_changed(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void tsock_serve_count(tsock_server *s, uint64_t read_bytes,
+		       uint64_t bad_samples)
+{
+	/* Counters: no other memory hangs on them. */
+	atomic_fetch_add_explicit(&s->read_bytes, read_bytes,
+				  memory_order_relaxed);
+	atomic_fetch_add_explicit(&s->bad_samples, bad_samples,
+				  memory_order_relaxed);
+}
+
+/* ---- asking ---- */
+
+static void stats_row(const struct tsock_server *s, unsigned id,
+		      struct tsock_stats_row *row)
+{
+	const struct tsi_tail_page *page = s->conn[id].tail.base;
+
+	row->pid = s->conn[id].pid;
+	row->batch_size = s->conn[id].batch;
+	row->tail = s->members.member[id].tail;
+	row->samples = atomic_load(&page->samples);
+	row->wait_ns = atomic_load(&page->wait_ns);
+	row->view = s->members.member[id].view;
+	row->waiting = atomic_load(&page->want) != 0;
+}
+
+void tsi_server_stats(struct tsock_server *s, struct tsock_stats *st)
+{
+	const struct tsi_view_state *base = &s->members.view[0];
+
+	*st = (struct tsock_stats){ .size = sizeof(*st) };
+	tsi_server_refresh(s);
+	st->pid = (uint32_t)getpid();
+	st->epoch_len = s->members.c.epoch_len;
+	st->head = base->head;
+	st->claimed = base->claimed;
+	st->limit = tsi_members_limit(&s->members, 0);
+	st->capacity = base->capacity;
+	st->produced = s->produced;
+	st->read_bytes = atomic_load(&s->read_bytes);
+	st->bad_samples = atomic_load(&s->bad_samples);
+	st->consumers = s->members.count;
+	for (unsigned i = 0; i < TSI_VIEWS; i++) {
+		if (s->view[i].phase != TSI_VIEW_READY)
+			continue;
+		st->memory += s->view[i].geometry.bytes;
+		st->views += i && s->members.view[i].active;
+	}
+	for (unsigned i = 0;
+	     i < s->members.rows && st->nrows < TSOCK_STATS_ROWS; i++)
+		if (s->members.member[i].used)
+			stats_row(s, i, &st->row[st->nrows++]);
+}
+
+int tsock_serve_stats(tsock_server *s, struct tsock_stats *out)
+{
+	struct tsock_stats st;
+
+	if (out->size != sizeof(st))
+		return tsi_err(TSOCK_EARG,
+			       "struct tsock_stats has size %u, "
+			       "this library's has %zu",
+			       out->size, sizeof(st));
+	pthread_mutex_lock(&s->lock);
+	tsi_server_stats(s, &st);
+	pthread_mutex_unlock(&s->lock);
+	*out = st;
+	return 0;
+}
+
+int tsock_serve_drained(tsock_server *s)
+{
+	bool over;
+
+	pthread_mutex_lock(&s->lock);
+	tsi_server_refresh(s);
+	over = s->members.view[0].head >= s->members.c.end;
+	for (unsigned i = 0; i < s->members.rows; i++)
+		over = over && (!s->members.member[i].used ||
+				s->members.member[i].tail >= s->members.c.end);
+	pthread_mutex_unlock(&s->lock);
+	return over;
+}
+
+void tsock_serve_stop(tsock_server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->stop = true;
+	tsi_server_changed(s);
+	pthread_mutex_unlock(&s->lock);
+	eventfd_write(s->event, 1);
+}

@@ -1,0 +1,142 @@
+/*
+ * server.h - the parts of a server, for the files of this room alone.
+ *
+ * server.c   the object, and what worker threads call
+ * views.c    derived views: one stage thread each
+ * desk.c     the server's own thread: messages, door, deaths, slow readers
+ * members.c  the rules, pure
+ *
+ * One mutex guards everything here; the samples themselves are written with
+ * no lock held.
+ */
+#ifndef TSI_SERVE_SERVER_H
+#define TSI_SERVE_SERVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "ring/ring.h"
+#include "serve/members.h"
+#include "stage/convert.h"
+#include "wire/bus.h"
+#include "wire/door.h"
+#include "wire/place.h"
+
+#define TSI_OFFERS 64
+#define TSI_VISITORS 64
+
+enum tsi_view_phase {
+	TSI_VIEW_EMPTY,
+	TSI_VIEW_MAKING,
+	TSI_VIEW_READY,
+	TSI_VIEW_BROKEN, /* error says why; its thread has ended */
+	TSI_VIEW_ENDING, /* its thread is to end, or has */
+};
+
+/* View 0 is the base: no thread, no conversion, always READY. */
+struct tsi_view {
+	struct tsock_server *server;
+	unsigned id;
+	enum tsi_view_phase phase;
+	struct tsi_view_spec spec;
+	struct tsi_geometry geometry;
+	struct tsi_convert *convert;
+	struct tsi_ring ring;
+	pthread_t thread;
+	bool has_thread, thread_done;
+	unsigned offers;    /* made for it and not yet used */
+	int64_t idle_ms;    /* since when nobody reads it */
+	int64_t blocked_ms; /* since when its writer is at its limit; or 0 */
+	unsigned waiters;   /* threads that sleep until a tail moves */
+	int code;
+	char error[256];
+};
+
+/* A place kept for a consumer that was told to come to the door. */
+struct tsi_offer {
+	bool used;
+	uint8_t nonce[TSI_NONCE], token[TSI_TOKEN];
+	struct tsi_msg_join join;
+	unsigned view;
+	int64_t expires_ms;
+};
+
+struct tsi_guest {
+	int sock; /* -1: none */
+	int64_t expires_ms;
+};
+
+/* The connection behind member i. */
+struct tsi_conn {
+	struct tsi_memfd tail;
+	int pidfd, sock;
+	bool may_kill, killed;
+	uint32_t pid, batch;
+	uint8_t nonce[TSI_NONCE];
+};
+
+struct tsock_server {
+	pthread_mutex_t lock;
+	pthread_cond_t room;   /* workers: there may be samples to claim */
+	pthread_cond_t staged; /* stages: the base's head or a tail moved */
+	pthread_t thread;
+	bool has_thread;
+
+	struct tsi_place place;
+	int lock_fd, door, event;
+	struct tsi_bus *bus;
+
+	struct tsi_members members;
+	struct tsi_view view[TSI_VIEWS];
+	struct tsi_conn conn[TSI_MAX_ROWS];
+	struct tsi_offer offer[TSI_OFFERS];
+	struct tsi_guest guest[TSI_VISITORS];
+	uint8_t *done; /* by slot: written, not yet published */
+
+	struct tsi_msg_stream stream; /* the answer to HELLO */
+	uint8_t *meta;                /* class names */
+	uint64_t *bounds;
+	uint64_t memory, produced;
+	uint32_t slow;
+	int64_t slow_ms;
+	bool stop, failed;
+	char error[252];
+
+	_Atomic uint64_t read_bytes, bad_samples;
+};
+
+/* ---- with the lock held ---- */
+
+/* Read every tail; give up whoever wrote nonsense into it. */
+void tsi_server_refresh(struct tsock_server *s);
+
+/* A view's head, a limit or the membership changed: tell who waits. */
+void tsi_server_changed(struct tsock_server *s);
+
+/*
+ * Sleep until a view's limit may have moved, or until_ns.  States in the
+ * headers which tail is waited for, and looks once more before it sleeps.
+ */
+void tsi_server_wait(struct tsock_server *s, unsigned view, pthread_cond_t *c,
+		     int64_t until_ns);
+
+void tsi_server_stats(struct tsock_server *s, struct tsock_stats *out);
+
+/* Member id is no more. */
+void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why);
+
+/* The view of this spec: made, or in the making; an error if it can't be. */
+int tsi_views_find(struct tsock_server *s, const struct tsi_view_spec *spec,
+		   unsigned *view);
+/* Free what has been idle for long, all of it if now_ms is INT64_MAX. */
+void tsi_views_sweep(struct tsock_server *s, int64_t now_ms);
+
+/* ---- without ---- */
+
+int tsi_desk_start(struct tsock_server *s);
+
+/* Start a thread with every signal blocked. */
+int tsi_thread_start(pthread_t *t, void *(*fn)(void *), void *arg);
+
+#endif
