@@ -48,9 +48,10 @@ const char *tsi_reader_name(const struct tsi_reader *r);
 const char *tsi_reader_why(const struct tsi_reader *r);
 
 /*
- * Read dirfd/path.  The size is a hint; the file may be smaller or larger.
- * path must live until the read is taken.  The kernel hears of it at the next
- * tsi_reader_next() at the latest: submit several, then call that.
+ * Read dirfd/path.  The size is a hint of how much memory is worth keeping;
+ * the file may be smaller or larger.  path must live until the read is taken.
+ * The kernel hears of it at the next tsi_reader_next() at the latest: submit
+ * several, then call that.
  * EAGAIN when depth reads are submitted and not recycled.
  */
 int tsi_reader_submit(struct tsi_reader *r, int dirfd, const char *path,

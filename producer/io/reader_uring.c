@@ -1,0 +1,350 @@
+/*
+ * reader_uring.c - whole files by io_uring; the one file that includes
+ * liburing.h.
+ *
+ * Each slot has at most one operation in the kernel: open, then reads.  What
+ * is prepared while completions are looked through goes to the kernel in one
+ * call, closes with it.  A slot's memory is touched only while the kernel has
+ * no operation on it.
+ */
+#include "io/reader_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <liburing.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+
+#define BACK_OFF_MS 1000
+
+enum op {
+	OP_OPEN,
+	OP_READ,
+	OP_CLOSE,
+	OP_CANCEL,
+};
+
+struct uring_reader {
+	struct tsi_reader base;
+	struct io_uring ring;
+	unsigned flying;  /* prepared or in the kernel, of any kind */
+	unsigned closing; /* of those, closes */
+	bool stopping;
+};
+
+static void *mark(unsigned i, enum op op)
+{
+	return (void *)((uintptr_t)i << 2 | op);
+}
+
+/* Hand over what is prepared.  EAGAIN: the kernel wants its results taken. */
+static int flush(struct uring_reader *u)
+{
+	int n;
+
+	do
+		n = io_uring_submit(&u->ring);
+	while (n == -EINTR);
+	if (n >= 0)
+		return 0;
+	if (n == -EAGAIN || n == -EBUSY)
+		return TSOCK_EAGAIN;
+	errno = -n;
+	return tsi_err_sys("io_uring_enter");
+}
+
+/* There is always one: the ring has more entries than slots can use. */
+static struct io_uring_sqe *entry(struct uring_reader *u)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
+
+	if (sqe)
+		u->flying++;
+	return sqe;
+}
+
+static void prepare_open(struct uring_reader *u, unsigned i)
+{
+	struct tsi_rslot *s = &u->base.slot[i];
+	struct io_uring_sqe *sqe = entry(u);
+
+	io_uring_prep_openat(sqe, s->dirfd, s->path, TSI_READER_OFLAGS, 0);
+	io_uring_sqe_set_data(sqe, mark(i, OP_OPEN));
+}
+
+static void prepare_read(struct uring_reader *u, unsigned i)
+{
+	struct tsi_rslot *s = &u->base.slot[i];
+	struct io_uring_sqe *sqe = entry(u);
+
+	io_uring_prep_read(sqe, s->fd, s->buf + s->len, (unsigned)s->asked,
+			   s->len);
+	io_uring_sqe_set_data(sqe, mark(i, OP_READ));
+}
+
+static void close_file(struct uring_reader *u, unsigned i)
+{
+	struct tsi_rslot *s = &u->base.slot[i];
+	struct io_uring_sqe *sqe = NULL;
+
+	if (!u->stopping && u->closing < u->base.depth)
+		sqe = entry(u);
+	if (sqe) {
+		io_uring_prep_close(sqe, s->fd);
+		io_uring_sqe_set_data(sqe, mark(i, OP_CLOSE));
+		u->closing++;
+	} else {
+		close(s->fd);
+	}
+	s->fd = -1;
+}
+
+/* The next step of slot i after one that gave err, or TSI_RMORE. */
+static void go_on(struct uring_reader *u, unsigned i, int err)
+{
+	struct tsi_rslot *s = &u->base.slot[i];
+
+	if (err == TSI_RMORE && !u->stopping) {
+		prepare_read(u, i);
+		return;
+	}
+	s->err = err == TSI_RMORE ? ECANCELED : err;
+	s->state = TSI_RDONE;
+	if (s->fd >= 0)
+		close_file(u, i);
+}
+
+static void opened(struct uring_reader *u, unsigned i, int res)
+{
+	if (res == -EINTR && !u->stopping)
+		prepare_open(u, i);
+	else if (res < 0)
+		go_on(u, i, -res);
+	else
+		go_on(u, i, tsi_rslot_opened(&u->base.slot[i], res));
+}
+
+static void was_read(struct uring_reader *u, unsigned i, int res)
+{
+	struct tsi_rslot *s = &u->base.slot[i];
+
+	if (res == -EAGAIN) {
+		/* A file system that io_uring can't wait for. */
+		ssize_t n =
+			pread(s->fd, s->buf + s->len, s->asked, (off_t)s->len);
+
+		res = n < 0 ? -errno : (int)n;
+	}
+	if (res == -EINTR)
+		go_on(u, i, TSI_RMORE);
+	else if (res < 0)
+		go_on(u, i, -res);
+	else
+		go_on(u, i, tsi_rslot_got(s, (size_t)res));
+}
+
+static void handle(struct uring_reader *u, const struct io_uring_cqe *cqe)
+{
+	uintptr_t data = (uintptr_t)io_uring_cqe_get_data(cqe);
+	unsigned i = (unsigned)(data >> 2);
+	int res = cqe->res;
+
+	u->flying--;
+	switch ((enum op)(data & 3)) {
+	case OP_OPEN:
+		opened(u, i, res);
+		break;
+	case OP_READ:
+		was_read(u, i, res);
+		break;
+	case OP_CLOSE:
+		u->closing--;
+		break;
+	case OP_CANCEL:
+		break;
+	}
+}
+
+/* Returns how many completions there were. */
+static unsigned reap(struct uring_reader *u)
+{
+	struct io_uring_cqe *cqe;
+	unsigned n = 0;
+
+	while (io_uring_peek_cqe(&u->ring, &cqe) == 0) {
+		struct io_uring_cqe copy = *cqe;
+
+		io_uring_cqe_seen(&u->ring, cqe);
+		handle(u, &copy);
+		n++;
+	}
+	return n;
+}
+
+static int wait_one(struct uring_reader *u)
+{
+	struct io_uring_cqe *cqe;
+	int err;
+
+	do
+		err = io_uring_wait_cqe(&u->ring, &cqe);
+	while (err == -EINTR);
+	if (!err || err == -EAGAIN || err == -EBUSY)
+		return 0;
+	errno = -err;
+	return tsi_err_sys("io_uring_enter");
+}
+
+/* The kernel took nothing: wait for what it has, or for its memory. */
+static int back_off(struct uring_reader *u, unsigned *tries)
+{
+	struct timespec ms = { 0, 1000000 };
+
+	if (u->flying > io_uring_sq_ready(&u->ring))
+		return wait_one(u);
+	if (++*tries > BACK_OFF_MS)
+		return tsi_err(
+			TSOCK_ENOMEM,
+			"the kernel has no memory for io_uring requests");
+	nanosleep(&ms, NULL);
+	return 0;
+}
+
+static int uring_pump(struct tsi_reader *r, bool block)
+{
+	struct uring_reader *u = (struct uring_reader *)r;
+	unsigned tries = 0;
+
+	for (;;) {
+		bool refused = false;
+		int err = 0;
+
+		if (io_uring_sq_ready(&u->ring) > 0)
+			err = flush(u);
+		if (err == TSOCK_EAGAIN) {
+			refused = true;
+			err = 0;
+		}
+		if (err)
+			return err;
+		if (reap(u) > 0)
+			block = false;
+		else if (refused)
+			err = back_off(u, &tries);
+		else if (block)
+			err = wait_one(u);
+		else if (io_uring_sq_ready(&u->ring) == 0)
+			return 0;
+		if (err)
+			return err;
+	}
+}
+
+static void uring_start(struct tsi_reader *r, unsigned i)
+{
+	prepare_open((struct uring_reader *)r, i);
+}
+
+/* What the kernel still has when the ring has failed is never given back. */
+static void uring_destroy(struct tsi_reader *r)
+{
+	struct uring_reader *u = (struct uring_reader *)r;
+	int err = 0;
+
+	u->stopping = true;
+	for (unsigned i = 0; i < r->depth; i++) {
+		struct io_uring_sqe *sqe = NULL;
+
+		if (r->slot[i].state == TSI_RQUEUED)
+			sqe = entry(u);
+		if (!sqe)
+			continue;
+		io_uring_prep_cancel(
+			sqe, mark(i, r->slot[i].fd < 0 ? OP_OPEN : OP_READ), 0);
+		io_uring_sqe_set_data(sqe, mark(i, OP_CANCEL));
+	}
+	while (u->flying > 0 && !err)
+		err = uring_pump(r, true);
+	io_uring_queue_exit(&u->ring);
+	if (err) {
+		tsi_log(TSOCK_LOG_WARN, "io_uring failed: %s", tsock_errmsg());
+		return;
+	}
+	tsi_reader_free_slots(r);
+	free(u);
+}
+
+static const struct tsi_reader_ops uring_ops = {
+	.name = "io_uring",
+	.start = uring_start,
+	.pump = uring_pump,
+	.destroy = uring_destroy,
+};
+
+/* Setting up may be allowed and using it not: try. */
+static int try_out(struct uring_reader *u)
+{
+	struct io_uring_probe *probe = io_uring_get_probe_ring(&u->ring);
+	struct io_uring_cqe *cqe;
+	bool all;
+	int err;
+
+	if (!probe)
+		return tsi_err(TSOCK_ENOTSUP,
+			       "this kernel's io_uring is too old (before 5.6) "
+			       "or may not be asked what it can do");
+	all = io_uring_opcode_supported(probe, IORING_OP_OPENAT) &&
+	      io_uring_opcode_supported(probe, IORING_OP_READ) &&
+	      io_uring_opcode_supported(probe, IORING_OP_CLOSE) &&
+	      io_uring_opcode_supported(probe, IORING_OP_ASYNC_CANCEL);
+	io_uring_free_probe(probe);
+	if (!all)
+		return tsi_err(TSOCK_ENOTSUP,
+			       "this kernel's io_uring can't open and read");
+	io_uring_prep_nop(io_uring_get_sqe(&u->ring));
+	err = io_uring_submit_and_wait(&u->ring, 1);
+	if (err < 0)
+		return tsi_err(TSOCK_ENOTSUP, "io_uring_enter: %s",
+			       strerror(-err));
+	err = io_uring_peek_cqe(&u->ring, &cqe);
+	if (err)
+		return tsi_err(TSOCK_ENOTSUP, "io_uring gives no results: %s",
+			       strerror(-err));
+	io_uring_cqe_seen(&u->ring, cqe);
+	return 0;
+}
+
+int tsi_reader_uring_create(unsigned depth, struct tsi_reader **out)
+{
+	struct uring_reader *u = calloc(1, sizeof(*u));
+	int err;
+
+	if (!u)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a file reader");
+	u->base.ops = &uring_ops;
+	/* An open or a read, a close and a cancel for each slot. */
+	err = io_uring_queue_init(4 * depth, &u->ring, 0);
+	if (err) {
+		free(u);
+		return tsi_err(TSOCK_ENOTSUP, "io_uring_setup: %s%s",
+			       strerror(-err),
+			       err == -ENOMEM ? " (ulimit -l?)" : "");
+	}
+	(void)io_uring_ring_dontfork(&u->ring);
+	err = try_out(u);
+	if (!err)
+		err = tsi_reader_make_slots(&u->base, depth);
+	if (err) {
+		io_uring_queue_exit(&u->ring);
+		free(u);
+		return err;
+	}
+	*out = &u->base;
+	return 0;
+}
