@@ -1,0 +1,224 @@
+#!/bin/bash
+# layers.sh - reads the #include lines and fails where a layer knows what it
+# must not know.
+#
+#   lib/base                    itself and the public header
+#   lib/*                       lib and the public header, never producer/
+#   producer/data, io, image    itself, lib/base and the public header
+#   examples, bindings          the public header
+#   third-party headers         one file each, in all of lib/ and producer/
+#
+# Tests and benchmarks may look inside.  Also: no file may name a folder of
+# one developer's machine; a file over 600 lines gets a warning.
+#
+# layers.sh [FOLDER] checks another tree; layers.sh --self-test plants every
+# violation in a copy and fails if one isn't found.
+set -u
+LC_ALL=C
+export LC_ALL
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+folders=(include lib producer examples bindings bench test)
+bad=0
+
+complain()
+{
+	echo "$1"
+	bad=$((bad + 1))
+}
+
+# The layer of a file of ours.
+layer_of()
+{
+	case $1 in
+	include/*) layer=include ;;
+	lib/base/*) layer=base ;;
+	lib/*) layer=lib ;;
+	producer/data/* | producer/io/* | producer/image/*)
+		layer=${1#producer/}
+		layer=${layer%%/*}
+		;;
+	*) layer=${1%%/*} ;;
+	esac
+}
+
+# The file that #include "name" in file $1 means, in the compiler's order.
+resolve()
+{
+	local dir
+	for dir in "${1%/*}" include lib producer .; do
+		if [ -f "$dir/$2" ]; then
+			found=$dir/$2
+			found=${found#./}
+			case $found in
+			*..*) found=$(realpath --relative-to=. "$found") ;;
+			esac
+			return 0
+		fi
+	done
+	return 1
+}
+
+allowed()
+{
+	case $1 in
+	include) echo include ;;
+	base) echo include base ;;
+	lib) echo include base lib ;;
+	data | io | image) echo "include base $1" ;;
+	producer) echo include base lib data io image producer ;;
+	examples) echo include examples ;;
+	bindings) echo include bindings ;;
+	esac
+}
+
+check_ours()
+{
+	local file name from to
+	while IFS=$'\t' read -r file name; do
+		layer_of "$file"
+		from=$layer
+		case $from in
+		test | bench) continue ;;
+		esac
+		if ! resolve "$file" "$name"; then
+			complain "$file: \"$name\" is no file of this tree"
+			continue
+		fi
+		layer_of "$found"
+		to=$layer
+		case " $(allowed "$from") " in
+		*" $to "*) ;;
+		*) complain "$file: $from must not include $found ($to)" ;;
+		esac
+	done < <(grep -rHoE --include='*.[ch]' --include='*.cpp' \
+		--include='*.cu' '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]+"' \
+		"${folders[@]}" 2>/dev/null |
+		sed -E 's/^([^:]*):[^"]*"(.*)"$/\1\t\2/')
+}
+
+including()
+{
+	grep -rlE --include='*.[ch]' --include='*.cpp' --include='*.cu' \
+		"^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]$1[>\"]" \
+		"${@:2}" 2>/dev/null | sort
+}
+
+check_theirs()
+{
+	local header files
+	for header in zmq.h jpeglib.h png.h liburing.h 'Random123/.*' xxhash.h; do
+		files=$(including "$header" lib producer | tr '\n' ' ')
+		case $files in
+		*' '?*) complain "$header is included by two files: $files" ;;
+		esac
+		files=$(including "$header" include examples bindings |
+			tr '\n' ' ')
+		[ -z "$files" ] || complain "$header is not for $files"
+	done
+	# What a training process loads has no decoder and no reader in it.
+	for header in jpeglib.h png.h liburing.h; do
+		files=$(including "$header" lib)
+		[ -z "$files" ] || complain "$files: lib/ must not know $header"
+	done
+}
+
+all_files()
+{
+	if git rev-parse --git-dir >/dev/null 2>&1 &&
+		[ "$(git rev-parse --show-toplevel)" = "$PWD" ]; then
+		git ls-files -z --cached --others --exclude-standard
+	else
+		find . \( -name .git -o -name 'build*' \) -prune -o \
+			-type f -print0
+	fi
+}
+
+check_text()
+{
+	local line
+	# The brackets keep this line from finding itself.
+	while IFS= read -r line; do
+		complain "$line: a folder of one machine"
+	done < <(all_files | xargs -0 -r grep -nIoE \
+		'(^|[^A-Za-z0-9_.$}-])/([w]ork|[f]arm|[r]oot)/[A-Za-z0-9._-]+|[.]library/|/tmp/[p]yvenv' \
+		/dev/null 2>/dev/null)
+	while read -r lines file; do
+		echo "warning: $file has $lines lines; is it one job?"
+	done < <(find "${folders[@]}" -name '*.[ch]' -exec wc -l {} + 2>/dev/null |
+		awk '$1 > 600 && $2 != "total" { print $1, $2 }')
+}
+
+check()
+{
+	cd "$1" || exit 1
+	check_ours
+	check_theirs
+	check_text
+	[ "$bad" = 0 ] || echo "layers.sh: $bad violations"
+	[ "$bad" = 0 ]
+}
+
+# --------------------------------------------------------------------------
+
+# Plant a line in a file of the copy; the check has to fail, and only then.
+plant()
+{
+	local file=$copy/$1 there=0
+	[ -f "$file" ] && there=1 && cp "$file" "$copy.kept"
+	mkdir -p "${file%/*}"
+	printf '%s\n' "$2" >>"$file"
+	if "$0" "$copy" >"$copy.out"; then
+		complain "not found: '$2' in $1"
+	elif ! grep -q "$3" "$copy.out"; then
+		complain "found '$2' in $1 but said: $(cat "$copy.out")"
+	fi
+	if [ $there = 1 ]; then
+		mv "$copy.kept" "$file"
+	else
+		rm "$file"
+	fi
+}
+
+self_test()
+{
+	local w=work f=farm
+	temp=$(mktemp -d)
+	trap 'rm -rf "$temp"' EXIT
+	copy=$temp/tree
+	mkdir "$copy" "$copy/include" "$copy/include/tsock"
+	touch "$copy/include/tsock/tsock.h"
+	for file in lib/base/err.h lib/ring/ring.h lib/wire/bus.c \
+		producer/data/index.h producer/io/reader.h producer/run/pool.h; do
+		mkdir -p "$copy/${file%/*}"
+		echo '#include "tsock/tsock.h"' >"$copy/$file"
+	done
+	echo '#include <zmq.h>' >>"$copy/lib/wire/bus.c"
+	echo '#include "data/index.h"' >>"$copy/producer/run/pool.h"
+	echo '#include "ring/ring.h"' >>"$copy/producer/run/pool.h"
+	"$0" "$copy" || complain 'a clean tree does not pass'
+
+	plant lib/ring/x.c '#include "data/index.h"' 'lib must not'
+	plant lib/ring/x.c '#include "../../producer/io/reader.h"' 'lib must not'
+	plant lib/ring/x.c '# include "run/pool.h"' 'lib must not'
+	plant lib/base/x.h '#include "ring/ring.h"' 'base must not'
+	plant include/tsock/tsock.h '#include "base/err.h"' 'include must not'
+	plant producer/data/x.c '#include "io/reader.h"' 'data must not'
+	plant producer/io/x.c '#include "ring/ring.h"' 'io must not'
+	plant producer/image/x.c '#include "run/pool.h"' 'image must not'
+	plant examples/x.c '#include "base/err.h"' 'examples must not'
+	plant examples/x.cpp '#include "../lib/ring/ring.h"' 'examples must not'
+	plant examples/x.c '#include <zmq.h>' 'zmq.h is not for'
+	plant bindings/x.c '#include "data/index.h"' 'bindings must not'
+	plant lib/wire/x.c '#include <zmq.h>' 'zmq.h is included by two'
+	plant lib/stage/x.c '#include <png.h>' 'must not know png.h'
+	plant lib/stage/x.c '#include "gone.h"' 'no file of this tree'
+	plant README.md "see /$w/main" 'one machine'
+	plant lib/x.sh "cd /$f/x" 'one machine'
+	[ "$bad" = 0 ]
+}
+
+case ${1:-} in
+--self-test) self_test ;;
+*) check "${1:-$here}" ;;
+esac
