@@ -22,6 +22,7 @@ struct tsi_visitor {
 	uint32_t pid;	 /* in our pid namespace; 0 when it has none */
 	int pidfd;	 /* -1: none to be had; then sock's hang-up counts */
 	bool may_kill;	 /* pidfd came from the kernel, not from the peer */
+	bool keep_sock;	 /* it can't get our pidfd: leave sock open */
 	uint8_t token[TSI_TOKEN];
 };
 
@@ -32,7 +33,7 @@ struct tsi_answer {
 	uint64_t start;	     /* the claim's first sequence number */
 	uint64_t epoch_end;  /* where the consumer's first epoch ends */
 	uint64_t incarnation;
-	uint32_t keep_sock;  /* 1: the consumer keeps its socket open */
+	uint32_t keep_sock;  /* 1: both ends keep the socket open */
 	char text[256];
 };
 
@@ -43,7 +44,8 @@ int tsi_door_accept(int fd, int *sock);
 /*
  * Read what the visitor brought.  Never blocks: TSOCK_EAGAIN when it is not
  * there yet, TSOCK_EREFUSED for another uid, TSOCK_EPROTO for garbage or a
- * hang-up; sock stays the caller's.
+ * hang-up; sock stays the caller's, and on success v->pidfd is.  If v->pidfd
+ * is -1 or v->keep_sock is set, answer with keep_sock 1 and keep sock open.
  */
 int tsi_door_receive(int sock, struct tsi_visitor *v);
 int tsi_door_answer(int sock, const struct tsi_answer *a, const int *fds,
@@ -53,7 +55,9 @@ int tsi_door_answer(int sock, const struct tsi_answer *a, const int *fds,
  * Consumer: knock with a token.  fds (TSI_DOOR_FDS of them, CLOEXEC) receives
  * *nfds descriptors; *producer is the producer's pidfd or -1; *sock is the
  * connection, to be kept open when the answer says so (else -1 and closed).
- * Waits at most timeout_ms.  An answer with a code becomes that error.
+ * Waits at most timeout_ms, then TSOCK_EAGAIN; TSOCK_ENOPROD when nobody
+ * listens, TSOCK_ELOST when the producer hung up (it doesn't know the token, or
+ * died).  An answer with a code becomes that error.
  */
 int tsi_door_knock(const char *path, const uint8_t *token, int timeout_ms,
 		   struct tsi_answer *a, int *fds, unsigned *nfds,

@@ -1,0 +1,486 @@
+/*
+ * door.c - the unix socket through which descriptors are handed over.
+ *
+ * Two packets per connection: {magic, version, token} in, with the visitor's
+ * own pidfd, and an answer out, with the stream's descriptors.  Never blocks
+ * in the producer, never keeps a descriptor that it didn't ask for, never
+ * talks to another user, and never trusts a peer about who it is: that comes
+ * from peer.c.
+ */
+#include "wire/door.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "wire/pack.h"
+#include "wire/peer.h"
+
+#define MAGIC 0x524f4f44u /* "DOOR" */
+#define BACKLOG 64
+#define SLICE_MS 100
+#define KNOCK_BYTES 24
+#define ANSWER_BYTES 304
+
+/* One packet, and the descriptors that came with it. */
+struct packet {
+	uint8_t bytes[512];
+	size_t len;
+	int fd[TSI_DOOR_FDS];
+	unsigned nfds;
+};
+
+static void close_all(int *fd, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (fd[i] >= 0)
+			close(fd[i]);
+		fd[i] = -1;
+	}
+}
+
+static int set_address(struct sockaddr_un *sa, const char *path)
+{
+	size_t len = strlen(path);
+
+	*sa = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (len >= sizeof(sa->sun_path))
+		return tsi_err(TSOCK_EARG,
+			       "the path %s has %zu bytes, a unix socket's "
+			       "at most %zu",
+			       path, len, sizeof(sa->sun_path) - 1);
+	memcpy(sa->sun_path, path, len + 1);
+	return 0;
+}
+
+/* A socket, or an error. */
+static int open_socket(void)
+{
+	int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		       0);
+
+	return s < 0 ? tsi_err_sys("open a unix socket") : s;
+}
+
+/* What both packets begin with. */
+static void visit_head(struct tsi_pack *k, uint16_t *count)
+{
+	uint32_t magic = MAGIC;
+	uint16_t version = TSI_MSG_VERSION;
+
+	tsi_pack_u32(k, &magic);
+	tsi_pack_u16(k, &version);
+	tsi_pack_u16(k, count);
+	if (!k->why && magic != MAGIC)
+		k->why = "it isn't libtsock's";
+	if (!k->why && version != TSI_MSG_VERSION)
+		k->why = "the peer speaks another version of the protocol: "
+			 "use the same release on both sides";
+}
+
+static void visit_answer(struct tsi_pack *k, uint16_t *nfds,
+			 struct tsi_answer *a)
+{
+	visit_head(k, nfds);
+	tsi_pack_code(k, &a->code, 0);
+	tsi_pack_u32(k, &a->row);
+	tsi_pack_u64(k, &a->start);
+	tsi_pack_u64(k, &a->epoch_end);
+	tsi_pack_u64(k, &a->incarnation);
+	tsi_pack_u32(k, &a->keep_sock);
+	tsi_pack_text(k, a->text, sizeof(a->text));
+}
+
+static void visit_knock(struct tsi_pack *k, uint16_t *keep_sock, uint8_t *token)
+{
+	visit_head(k, keep_sock);
+	tsi_pack_bytes(k, token, TSI_TOKEN);
+}
+
+static int check_end(struct tsi_pack *k)
+{
+	if (!k->why && k->at != k->end)
+		k->why = "it goes on after its end";
+	return k->why ? tsi_err(TSOCK_EPROTO, "a bad packet at the door: %s",
+				k->why)
+		      : 0;
+}
+
+/* Take the descriptors of one packet; those beyond our array are closed. */
+static void take_fds(struct msghdr *h, struct packet *p)
+{
+	struct cmsghdr *c;
+
+	for (c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (p->nfds < TSI_DOOR_FDS)
+				p->fd[p->nfds++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+/* On success the descriptors in p are the caller's to close. */
+static int take_packet(int sock, struct packet *p)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(TSI_DOOR_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = { p->bytes, sizeof(p->bytes) };
+	struct msghdr h = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes),
+	};
+	struct rlimit limit = { 0 };
+	ssize_t n;
+
+	p->nfds = 0;
+	do
+		n = recvmsg(sock, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		return TSOCK_EAGAIN;
+	if (n < 0)
+		return tsi_err(TSOCK_ELOST, "reading at the door: %s",
+			       strerror(errno));
+	take_fds(&h, p);
+	if (n == 0 || (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+		close_all(p->fd, p->nfds);
+	if (n == 0)
+		return tsi_err(TSOCK_ELOST, "the peer hung up at the door");
+	if ((h.msg_flags & MSG_CTRUNC) && p->nfds < TSI_DOOR_FDS) {
+		getrlimit(RLIMIT_NOFILE, &limit);
+		return tsi_err(TSOCK_ESYS,
+			       "not all descriptors came through the door: "
+			       "the descriptor limit (%llu) is too low, "
+			       "raise it: ulimit -n",
+			       (unsigned long long)limit.rlim_cur);
+	}
+	if (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+		return tsi_err(TSOCK_EPROTO, "too long a packet at the door");
+	p->len = (size_t)n;
+	return 0;
+}
+
+static ssize_t send_packet(int sock, const uint8_t *bytes, size_t len,
+			   const int *fds, unsigned nfds)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(TSI_DOOR_FDS * sizeof(int))];
+	} control = { .bytes = { 0 } };
+	struct iovec iov = { (void *)(uintptr_t)bytes, len };
+	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n;
+
+	if (nfds) {
+		struct cmsghdr *c;
+
+		h.msg_control = control.bytes;
+		h.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+		c = CMSG_FIRSTHDR(&h);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
+	}
+	do
+		n = sendmsg(sock, &h, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+/* ------------------------------------------------------------------------
+ * Producer
+ */
+
+int tsi_door_listen(const char *path, int *fd)
+{
+	struct sockaddr_un sa;
+	int s, err;
+
+	err = set_address(&sa, path);
+	if (err)
+		return err;
+	s = open_socket();
+	if (s < 0)
+		return s;
+	if (unlink(path) && errno != ENOENT) {
+		err = tsi_err_sys("remove the old socket %s", path);
+		goto err_close;
+	}
+	if (bind(s, (struct sockaddr *)&sa, sizeof(sa)) || listen(s, BACKLOG)) {
+		err = tsi_err_sys("listen at %s", path);
+		goto err_close;
+	}
+	*fd = s;
+	return 0;
+
+err_close:
+	close(s);
+	return err;
+}
+
+int tsi_door_accept(int fd, int *sock)
+{
+	int s;
+
+	do
+		s = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	while (s < 0 && errno == EINTR);
+	if (s >= 0) {
+		*sock = s;
+		return 0;
+	}
+	if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ECONNABORTED)
+		return TSOCK_EAGAIN;
+	if (errno == EMFILE || errno == ENFILE)
+		return tsi_err(TSOCK_ESYS, "no descriptor is left for one "
+					   "more consumer: raise the "
+					   "producer's limit, ulimit -n");
+	return tsi_err_sys("accept at the door");
+}
+
+int tsi_door_receive(int sock, struct tsi_visitor *v)
+{
+	struct tsi_visitor t = { .sock = sock, .pidfd = -1 };
+	struct tsi_pack k;
+	uint16_t keep_sock = 0;
+	struct packet p;
+	int err;
+
+	err = tsi_peer_check(sock, &t.pid);
+	if (err)
+		return err;
+	err = take_packet(sock, &p);
+	if (err)
+		return err == TSOCK_EAGAIN ? err : TSOCK_EPROTO;
+	k = tsi_unpack_from(p.bytes, p.len);
+	visit_knock(&k, &keep_sock, t.token);
+	t.keep_sock = keep_sock;
+	err = check_end(&k);
+	if (!err)
+		t.pidfd = tsi_peer_pidfd(sock, t.pid, p.nfds ? p.fd[0] : -1,
+					 &t.may_kill);
+	for (unsigned i = 0; i < p.nfds; i++) {
+		if (p.fd[i] != t.pidfd)
+			close(p.fd[i]);
+	}
+	if (!err)
+		*v = t;
+	return err;
+}
+
+int tsi_door_answer(int sock, const struct tsi_answer *a, const int *fds,
+		    unsigned nfds)
+{
+	uint8_t bytes[ANSWER_BYTES];
+	struct tsi_pack k = tsi_pack_to(bytes, sizeof(bytes));
+	struct tsi_answer copy = *a;
+	uint16_t count = (uint16_t)(a->code ? 0 : nfds);
+
+	if (count > TSI_DOOR_FDS)
+		return tsi_err(TSOCK_EARG,
+			       "%u descriptors don't fit through "
+			       "the door",
+			       nfds);
+	visit_answer(&k, &count, &copy);
+	if (send_packet(sock, bytes, k.at, fds, count) >= 0)
+		return 0;
+	if (errno == EPIPE || errno == ECONNRESET)
+		return tsi_err(TSOCK_EPROTO, "the visitor hung up at the door");
+	return tsi_err_sys("answer at the door");
+}
+
+/* ------------------------------------------------------------------------
+ * Consumer
+ */
+
+static int left_ms(int64_t deadline)
+{
+	int64_t left = deadline - tsi_now_ms();
+
+	if (left > SLICE_MS)
+		return SLICE_MS;
+	return left > 0 ? (int)left : 0;
+}
+
+/* Connect by the deadline: only a full backlog makes it wait. */
+static int connect_by(const char *path, int64_t deadline, int *sock,
+		      uint32_t *pid)
+{
+	struct sockaddr_un sa;
+	int s, err;
+
+	err = set_address(&sa, path);
+	if (err)
+		return err;
+	s = open_socket();
+	if (s < 0)
+		return s;
+	while (connect(s, (struct sockaddr *)&sa, sizeof(sa))) {
+		if (errno == EINTR)
+			continue;
+		if (errno == EAGAIN && left_ms(deadline)) {
+			poll(NULL, 0, 5);
+			continue;
+		}
+		if (errno == EAGAIN)
+			err = TSOCK_EAGAIN;
+		else if (errno == ENOENT || errno == ECONNREFUSED)
+			err = tsi_err(TSOCK_ENOPROD,
+				      "no producer listens at "
+				      "%s",
+				      path);
+		else
+			err = tsi_err_sys("connect to %s", path);
+		goto err_close;
+	}
+	err = tsi_peer_check(s, pid);
+	if (err)
+		goto err_close;
+	*sock = s;
+	return 0;
+
+err_close:
+	close(s);
+	return err;
+}
+
+static int send_token(int sock, const uint8_t *token, bool keep_sock)
+{
+	uint8_t bytes[KNOCK_BYTES], copy[TSI_TOKEN];
+	struct tsi_pack k = tsi_pack_to(bytes, sizeof(bytes));
+	int self = tsi_pidfd_open((uint32_t)getpid());
+	uint16_t keep = keep_sock;
+	ssize_t n;
+	int err = 0;
+
+	memcpy(copy, token, TSI_TOKEN);
+	visit_knock(&k, &keep, copy);
+	n = send_packet(sock, bytes, k.at, &self, self >= 0);
+	/* Too many descriptors in flight, say: go without it. */
+	if (n < 0 && self >= 0)
+		n = send_packet(sock, bytes, k.at, NULL, 0);
+	if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
+		err = tsi_err(TSOCK_ELOST, "the producer hung up at its door");
+	else if (n < 0)
+		err = tsi_err_sys("knock at the producer's door");
+	if (self >= 0)
+		close(self);
+	return err;
+}
+
+static int wait_packet(int sock, int64_t deadline, struct packet *p)
+{
+	for (;;) {
+		struct pollfd pf = { .fd = sock, .events = POLLIN };
+		int left = left_ms(deadline);
+		int err;
+
+		if (poll(&pf, 1, left) < 0 && errno != EINTR)
+			return tsi_err_sys("wait at the producer's door");
+		err = take_packet(sock, p);
+		if (err != TSOCK_EAGAIN || !left)
+			return err;
+	}
+}
+
+static int read_answer(struct packet *p, struct tsi_answer *a)
+{
+	struct tsi_pack k = tsi_unpack_from(p->bytes, p->len);
+	struct tsi_answer t = { 0 };
+	uint16_t nfds = 0;
+	int err;
+
+	visit_answer(&k, &nfds, &t);
+	err = check_end(&k);
+	if (!err && t.code)
+		err = tsi_err(t.code, "%s",
+			      t.text[0] ? t.text : tsock_strerror(t.code));
+	if (!err && nfds != p->nfds)
+		err = tsi_err(TSOCK_EPROTO,
+			      "%u descriptors came through the door, %u were "
+			      "announced",
+			      p->nfds, nfds);
+	if (err)
+		close_all(p->fd, p->nfds);
+	else
+		*a = t;
+	return err;
+}
+
+int tsi_door_knock(const char *path, const uint8_t *token, int timeout_ms,
+		   struct tsi_answer *a, int *fds, unsigned *nfds,
+		   int *producer, int *sock)
+{
+	int64_t deadline = tsi_now_ms() + (timeout_ms > 0 ? timeout_ms : 0);
+	int s, pidfd = -1, err;
+	struct tsi_answer t;
+	struct packet p;
+	uint32_t pid;
+	bool certain;
+
+	err = connect_by(path, deadline, &s, &pid);
+	if (err)
+		return err;
+	/* Before asking: without it the connection has to stay. */
+	pidfd = tsi_peer_pidfd(s, pid, -1, &certain);
+	err = send_token(s, token, pidfd < 0);
+	if (!err)
+		err = wait_packet(s, deadline, &p);
+	if (!err)
+		err = read_answer(&p, &t);
+	if (!err && pidfd < 0 && !t.keep_sock) {
+		close_all(p.fd, p.nfds);
+		err = tsi_err(TSOCK_ELOST, "the producer has gone, or doesn't "
+					   "let its consumers notice it");
+	}
+	if (err)
+		goto err_close;
+	memcpy(fds, p.fd, p.nfds * sizeof(int));
+	*nfds = p.nfds;
+	*a = t;
+	*producer = pidfd;
+	*sock = t.keep_sock ? s : -1;
+	if (!t.keep_sock)
+		close(s);
+	return 0;
+
+err_close:
+	if (pidfd >= 0)
+		close(pidfd);
+	close(s);
+	return err;
+}
+
+bool tsi_door_answers(const char *path)
+{
+	uint32_t pid;
+	int err, s;
+
+	err = connect_by(path, 0, &s, &pid);
+	if (!err)
+		close(s);
+	/* A full backlog is somebody who is busy. */
+	return !err || err == TSOCK_EAGAIN;
+}

@@ -1,0 +1,123 @@
+/*
+ * peer.c - who is at the other end of a unix socket, asked of the kernel.
+ *
+ * Works, with less certainty, where pidfd_open or SO_PEERPIDFD are missing or
+ * filtered.  Never signals a process, and never blocks.
+ */
+#include "wire/peer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "wire/door.h"
+
+/* Linux 6.5; not in the headers of older systems. */
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+int tsi_peer_check(int sock, uint32_t *pid)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return tsi_err_sys("ask who is at the door");
+	if (cred.uid != geteuid())
+		return tsi_err(TSOCK_EREFUSED,
+			       "the producer and its consumers must run as "
+			       "the same user: this is uid %u, the peer %u",
+			       (unsigned)geteuid(), (unsigned)cred.uid);
+	*pid = cred.pid > 0 ? (uint32_t)cred.pid : 0;
+	return 0;
+}
+
+int tsi_pidfd_open(uint32_t pid)
+{
+	if (!pid)
+		return -1;
+	return (int)syscall(SYS_pidfd_open, (pid_t)pid, 0u);
+}
+
+/*
+ * The pid behind fd, if it is a pidfd: 0 is one outside our pid namespace, -1
+ * one that is dead and waited for.
+ */
+static bool pid_behind(int fd, long *pid)
+{
+	char path[48], line[128];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	while (!found && fgets(line, sizeof(line), f)) {
+		found = !strncmp(line, "Pid:", 4);
+		if (found)
+			*pid = strtol(line + 4, NULL, 10);
+	}
+	fclose(f);
+	return found;
+}
+
+int tsi_peer_pidfd(int sock, uint32_t pid, int sent, bool *certain)
+{
+	socklen_t len = sizeof(int);
+	long theirs = 0;
+	bool is_pidfd;
+	int fd = -1;
+
+	*certain = true;
+	if (!getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &fd, &len) && fd >= 0)
+		return fd;
+
+	/*
+	 * The pid is of when it connected, and may be somebody else's by now.
+	 * If the peer itself sent a pidfd of a living process with that pid,
+	 * it is the same process; without one it may serve, but not to kill.
+	 */
+	is_pidfd = sent >= 0 && pid_behind(sent, &theirs);
+	fd = tsi_pidfd_open(pid);
+	*certain = fd >= 0 && is_pidfd && theirs == (long)pid &&
+		   !tsi_peer_gone(sent, -1);
+	if (fd >= 0 && (*certain || !is_pidfd))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return is_pidfd ? sent : -1;
+}
+
+/* Has the other end of sock been closed, by its holder's death or not? */
+static bool hung_up(int sock)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN | POLLRDHUP };
+	char c;
+
+	if (poll(&p, 1, 0) <= 0)
+		return false;
+	if (p.revents & (POLLHUP | POLLRDHUP | POLLERR))
+		return true;
+	return (p.revents & POLLIN) &&
+	       recv(sock, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+bool tsi_peer_gone(int pidfd, int sock)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+
+	if (pidfd >= 0)
+		return poll(&p, 1, 0) > 0 && (p.revents & POLLIN);
+	return sock >= 0 && hung_up(sock);
+}
