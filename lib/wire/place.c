@@ -1,0 +1,444 @@
+/*
+ * place.c - where a stream's sockets are.
+ *
+ * Never follows what somebody else could have put into /tmp, never widens a
+ * folder's mode, and never removes a socket without holding the stream's lock.
+ * Paths are made absolute when they are looked up, so a later chdir() doesn't
+ * matter.
+ */
+#include "wire/place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+#define MAX_FOLDERS 2
+#define MAX_PATH 4096
+#define NAME_CHARS \
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+
+/* Folders to look in, in order; given says that the user named it. */
+struct folders {
+	char path[MAX_FOLDERS][MAX_PATH];
+	unsigned n;
+	bool given;
+};
+
+/*
+ * Names taken by this process.  A record lock doesn't exclude the process that
+ * holds it, and closing any descriptor of the file gives it back: so look here
+ * before opening the file.  Entries of a forked child's parent don't count.
+ */
+struct taken {
+	struct taken *next;
+	pid_t pid;
+	dev_t dev; /* of the folder */
+	ino_t ino;
+	int fd;
+	char name[64];
+};
+static struct taken *taken;
+static pthread_mutex_t taken_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* ------------------------------------------------------------------------
+ * Names and paths
+ */
+
+static int check_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	if (len < 1 || len > 63 || name[0] == '.' ||
+	    strspn(name, NAME_CHARS) != len)
+		return tsi_err(TSOCK_EARG,
+			       "\"%.80s\" can't be a stream's name: 1 to 63 "
+			       "letters, digits, '.', '_' or '-', not "
+			       "beginning with '.'",
+			       name);
+	return 0;
+}
+
+/* Add a folder, made absolute and without slashes at its end. */
+static int add_folder(struct folders *f, const char *path, size_t len,
+		      const char *tail)
+{
+	char *out = f->path[f->n], cwd[MAX_PATH] = "";
+	size_t at;
+	int n;
+
+	if (path[0] != '/' && !getcwd(cwd, sizeof(cwd)))
+		return tsi_err_sys("find the current folder");
+	n = snprintf(out, MAX_PATH, "%s%s%.*s%s", cwd, cwd[0] ? "/" : "",
+		     (int)len, path, tail);
+	if (n < 0 || n >= MAX_PATH)
+		return tsi_err(TSOCK_EARG,
+			       "the folder %.40s... has too long a "
+			       "path",
+			       path);
+	for (at = (size_t)n; at > 1 && out[at - 1] == '/';)
+		out[--at] = 0;
+	f->n++;
+	return 0;
+}
+
+/* A variable that is set and not empty, else NULL. */
+static const char *env(const char *name)
+{
+	const char *v = getenv(name);
+
+	return v && v[0] ? v : NULL;
+}
+
+static int default_folders(struct folders *f)
+{
+	const char *dir = env("TSOCK_DIR"), *run = env("XDG_RUNTIME_DIR");
+	char tmp[40];
+	int err;
+
+	if (dir) {
+		f->given = true;
+		return add_folder(f, dir, strlen(dir), "");
+	}
+	if (run && run[0] == '/') {
+		err = add_folder(f, run, strlen(run), "/tsock");
+		if (err)
+			return err;
+	}
+	snprintf(tmp, sizeof(tmp), "/tmp/tsock-%u", (unsigned)geteuid());
+	return add_folder(f, tmp, strlen(tmp), "");
+}
+
+/* Split a name: *base is the stream's, f the folders where it may be. */
+static int split_name(const char *name, struct folders *f, const char **base)
+{
+	const char *slash = strrchr(name, '/');
+	int err;
+
+	*f = (struct folders){ .n = 0 };
+	*base = slash ? slash + 1 : name;
+	err = check_name(*base);
+	if (err)
+		return err;
+	if (!slash)
+		return default_folders(f);
+	f->given = true;
+	return add_folder(f, name, slash == name ? 1 : (size_t)(slash - name),
+			  "");
+}
+
+static int fill_place(const char *folder, const char *name,
+		      struct tsi_place *out)
+{
+	const char *sep = strcmp(folder, "/") ? "/" : "";
+	size_t len =
+		strlen(folder) + strlen(sep) + strlen(name) + strlen(".door");
+	struct tsi_place p = { 0 };
+
+	if (len >= TSI_PATH)
+		return tsi_err(TSOCK_EARG,
+			       "%s%s%s.door has %zu bytes, and a unix "
+			       "socket's path at most %d: use a shorter name, "
+			       "or a shorter folder in TSOCK_DIR",
+			       folder, sep, name, len, TSI_PATH - 1);
+	strcpy(p.name, name);
+	strcpy(p.folder, folder);
+	snprintf(p.bus, TSI_PATH, "%s%s%s.bus", folder, sep, name);
+	snprintf(p.door, TSI_PATH, "%s%s%s.door", folder, sep, name);
+	snprintf(p.lock, TSI_PATH, "%s%s%s.lock", folder, sep, name);
+	*out = p;
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Folders
+ */
+
+/*
+ * Is the folder ours, and closed to all others?  A folder that the user named
+ * may be reached through a link, one in /tmp may not.
+ */
+static int check_folder(const char *path, bool given, struct stat *st)
+{
+	if (given ? stat(path, st) : lstat(path, st))
+		return tsi_err_sys("look at the folder %s", path);
+	if (!S_ISDIR(st->st_mode))
+		return tsi_err(TSOCK_EREFUSED,
+			       "%s isn't a folder: remove it, or set TSOCK_DIR "
+			       "to a folder of your own",
+			       path);
+	if (st->st_uid != geteuid())
+		return tsi_err(
+			TSOCK_EREFUSED,
+			"the folder %s belongs to uid %u, not to you "
+			"(uid %u): set TSOCK_DIR to a folder of your own",
+			path, (unsigned)st->st_uid, (unsigned)geteuid());
+	if (st->st_mode & 077)
+		return tsi_err(TSOCK_EREFUSED,
+			       "the folder %s is open to other users (mode "
+			       "%03o): chmod 700 %s, or set TSOCK_DIR to "
+			       "another",
+			       path, (unsigned)st->st_mode & 0777, path);
+	return 0;
+}
+
+/* $XDG_RUNTIME_DIR may be left over from another user, or not exist. */
+static bool parent_is_ours(const char *path)
+{
+	char parent[MAX_PATH];
+	char *slash;
+	struct stat st;
+
+	strcpy(parent, path);
+	slash = strrchr(parent, '/');
+	*slash = 0;
+	return !stat(slash == parent ? "/" : parent, &st) &&
+	       S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
+static int make_folder(const char *path, bool given, struct stat *st)
+{
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return tsi_err_sys("make the folder %s", path);
+	return check_folder(path, given, st);
+}
+
+/* ------------------------------------------------------------------------
+ * The lock
+ */
+
+/* With the mutex held: is name of that folder taken by this process? */
+static bool is_taken(const struct stat *folder, const char *name)
+{
+	for (struct taken *t = taken; t; t = t->next) {
+		if (t->pid == getpid() && t->dev == folder->st_dev &&
+		    t->ino == folder->st_ino && !strcmp(t->name, name))
+			return true;
+	}
+	return false;
+}
+
+static int err_served(const char *name, long pid)
+{
+	return tsi_err(TSOCK_EEXIST,
+		       "stream %s is already served by process %ld", name, pid);
+}
+
+/* The lock is busy: say who has it, or 0 if it is free again. */
+static int err_locked(const struct tsi_place *p, int fd)
+{
+	struct flock who = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	if (errno != EACCES && errno != EAGAIN)
+		return tsi_err_sys("lock %s", p->lock);
+	if (fcntl(fd, F_GETLK, &who))
+		return tsi_err_sys("look who locks %s", p->lock);
+	return who.l_type == F_UNLCK ? 0 : err_served(p->name, who.l_pid);
+}
+
+/*
+ * Lock the file that is at the path now.  A leaving producer unlinks it while
+ * it holds the lock, so a lock on a file that is there no more is worthless:
+ * try again with the new one.
+ */
+static int lock_file(const struct tsi_place *p, int *out)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct stat here, there;
+	char pid[16];
+	int fd, err;
+
+	for (;;) {
+		fd = open(p->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+			  0600);
+		if (fd < 0)
+			return tsi_err_sys("open %s", p->lock);
+		if (fcntl(fd, F_SETLK, &lock)) {
+			err = err_locked(p, fd);
+			close(fd);
+			if (err)
+				return err;
+			continue;
+		}
+		if (!fstat(fd, &here) && !stat(p->lock, &there) &&
+		    here.st_dev == there.st_dev && here.st_ino == there.st_ino)
+			break;
+		close(fd);
+	}
+	/* For people; nobody of ours reads it. */
+	snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+	if (ftruncate(fd, 0) ||
+	    pwrite(fd, pid, strlen(pid), 0) != (ssize_t)strlen(pid)) {
+		err = tsi_err_sys("write %s", p->lock);
+		close(fd);
+		return err;
+	}
+	*out = fd;
+	return 0;
+}
+
+/* With the mutex held. */
+static int take_locked(const struct tsi_place *p, const struct stat *folder,
+		       int *lock_fd)
+{
+	struct taken *t;
+	int err;
+
+	if (is_taken(folder, p->name))
+		return err_served(p->name, (long)getpid());
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return tsi_err_sys("take the name %s", p->name);
+	err = lock_file(p, &t->fd);
+	if (err) {
+		free(t);
+		return err;
+	}
+	t->pid = getpid();
+	t->dev = folder->st_dev;
+	t->ino = folder->st_ino;
+	strcpy(t->name, p->name);
+	t->next = taken;
+	taken = t;
+	*lock_fd = t->fd;
+	return 0;
+}
+
+int tsi_place_take(const char *name, struct tsi_place *out, int *lock_fd)
+{
+	struct tsi_place p;
+	struct folders f;
+	struct stat st;
+	const char *base;
+	unsigned i = 0;
+	int err;
+
+	err = split_name(name, &f, &base);
+	if (err)
+		return err;
+	if (f.n > 1 && !parent_is_ours(f.path[0]))
+		i = 1;
+	err = fill_place(f.path[i], base, &p);
+	if (!err)
+		err = make_folder(p.folder, f.given, &st);
+	if (err)
+		return err;
+	pthread_mutex_lock(&taken_mutex);
+	err = take_locked(&p, &st, lock_fd);
+	pthread_mutex_unlock(&taken_mutex);
+	if (!err)
+		*out = p;
+	return err;
+}
+
+void tsi_place_leave(const struct tsi_place *p, int lock_fd)
+{
+	struct taken **at, *t;
+
+	pthread_mutex_lock(&taken_mutex);
+	for (at = &taken; *at; at = &(*at)->next) {
+		if ((*at)->fd == lock_fd && (*at)->pid == getpid())
+			break;
+	}
+	t = *at;
+	if (t) {
+		/* The lock last: who finds it unlinked may have the rest. */
+		unlink(p->bus);
+		unlink(p->door);
+		unlink(p->lock);
+		*at = t->next;
+		close(t->fd);
+		free(t);
+	}
+	pthread_mutex_unlock(&taken_mutex);
+}
+
+/* ------------------------------------------------------------------------
+ * Consumers
+ */
+
+/* A folder that isn't there yet may still appear. */
+static int usable(const char *path, bool given)
+{
+	struct stat st;
+
+	if ((given ? stat(path, &st) : lstat(path, &st)) && errno == ENOENT)
+		return 0;
+	return check_folder(path, given, &st);
+}
+
+int tsi_place_find(const char *name, struct tsi_place *out, unsigned max)
+{
+	struct folders f;
+	const char *base;
+	unsigned n = 0;
+	int err, bad = 0;
+
+	err = split_name(name, &f, &base);
+	if (err)
+		return err;
+	for (unsigned i = 0; i < f.n && n < max; i++) {
+		err = usable(f.path[i], f.given);
+		if (!err)
+			err = fill_place(f.path[i], base, &out[n]);
+		if (err)
+			bad = err;
+		else
+			n++;
+	}
+	return n ? (int)n : bad;
+}
+
+static void list_folder(const char *folder,
+			void (*fn)(void *arg, const struct tsi_place *p),
+			void *arg)
+{
+	struct tsi_place p;
+	struct dirent *e;
+	char name[256];
+	DIR *d = opendir(folder);
+
+	if (!d)
+		return;
+	while ((e = readdir(d))) {
+		size_t len = strlen(e->d_name);
+
+		if (len < 6 || len >= sizeof(name) ||
+		    strcmp(e->d_name + len - 5, ".door"))
+			continue;
+		memcpy(name, e->d_name, len - 5);
+		name[len - 5] = 0;
+		if (!check_name(name) && !fill_place(folder, name, &p))
+			fn(arg, &p);
+	}
+	closedir(d);
+}
+
+int tsi_place_list(void (*fn)(void *arg, const struct tsi_place *p), void *arg)
+{
+	struct folders f = { .n = 0 };
+	unsigned good = 0;
+	int err, bad = 0;
+
+	err = default_folders(&f);
+	if (err)
+		return err;
+	for (unsigned i = 0; i < f.n; i++) {
+		err = usable(f.path[i], f.given);
+		if (err) {
+			bad = err;
+			continue;
+		}
+		list_folder(f.path[i], fn, arg);
+		good++;
+	}
+	return good ? 0 : bad;
+}
