@@ -1,0 +1,145 @@
+/*
+ * query.c - what can be asked of a stream from outside, without joining it.
+ *
+ * A connection of its own per question, closed again at once; nothing is
+ * mapped, nobody becomes a reader, and no producer is waited for that isn't
+ * there.
+ */
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "tsock/tsock.h"
+#include "wire/bus.h"
+#include "wire/door.h"
+#include "wire/place.h"
+
+#define AGAIN_MS 200 /* every reply may be lost: ask again */
+#define LIST_MS 1000
+#define SERIAL 1
+
+/* Milliseconds to wait now: a slice, less near the deadline. */
+static int slice_ms(int64_t deadline)
+{
+	int64_t left = deadline - tsi_now_ms();
+
+	if (left <= 0)
+		return 0;
+	return left < AGAIN_MS ? (int)left : AGAIN_MS;
+}
+
+static int64_t deadline_of(int timeout_ms)
+{
+	return timeout_ms < 0 ? INT64_MAX : tsi_now_ms() + timeout_ms;
+}
+
+/* Receive until a reply to our question is there, or nothing is: EAGAIN. */
+static int take_reply(struct tsi_bus *bus, uint16_t want, struct tsi_msg *m)
+{
+	for (;;) {
+		int err = tsi_bus_recv(bus, NULL, m);
+
+		if (err)
+			return err;
+		if (m->serial != SERIAL)
+			continue;
+		if (m->type == want)
+			return 0;
+		if (m->type == TSI_ERROR)
+			return tsi_err(m->u.error.code, "%s", m->u.error.text);
+	}
+}
+
+/* Ask at one place; TSOCK_EAGAIN when the deadline passed. */
+static int ask(const struct tsi_place *p, const struct tsi_msg *question,
+	       uint16_t want, int64_t deadline, struct tsi_msg *reply)
+{
+	struct tsi_bus *bus;
+	bool ready;
+	int wait, err;
+
+	err = tsi_bus_connect(p->bus, &bus);
+	if (err)
+		return err;
+	do {
+		wait = slice_ms(deadline);
+		err = tsi_bus_send(bus, NULL, question);
+		if (!err)
+			err = tsi_bus_poll(bus, NULL, 0, wait, &ready);
+		if (!err)
+			err = take_reply(bus, want, reply);
+	} while (err == TSOCK_EAGAIN && wait);
+	tsi_bus_close(bus);
+	return err;
+}
+
+int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
+{
+	struct tsi_msg question = { .type = TSI_STATS, .serial = SERIAL };
+	int64_t deadline = deadline_of(timeout_ms);
+	struct tsi_place place[2];
+	struct tsi_msg reply;
+	int n, err;
+
+	if (!name || !out)
+		return tsi_err(TSOCK_EARG, "tsock_query() needs a stream's "
+					   "name and a place for the answer");
+	if (out->size != sizeof(*out))
+		return tsi_err(TSOCK_EARG,
+			       "tsock_stats.size is %u, not %zu: set it to "
+			       "sizeof(struct tsock_stats)",
+			       out->size, sizeof(*out));
+	n = tsi_place_find(name, place, 2);
+	if (n < 0)
+		return n;
+	for (int i = 0; i < n; i++) {
+		if (!tsi_door_answers(place[i].door))
+			continue;
+		err = ask(&place[i], &question, TSI_STATS_DATA, deadline,
+			  &reply);
+		if (err == TSOCK_EAGAIN)
+			return tsi_err(
+				TSOCK_ENOPROD,
+				"the producer of %s didn't answer within "
+				"%d ms: is it stopped?",
+				name, timeout_ms);
+		if (!err)
+			*out = reply.u.stats;
+		return err;
+	}
+	return tsi_err(TSOCK_ENOPROD,
+		       "no producer serves a stream called %s: nobody listens "
+		       "at %s",
+		       name, place[0].door);
+}
+
+struct listing {
+	void (*fn)(void *arg, const char *name, const char *folder);
+	void *arg;
+	int n;
+};
+
+static void list_one(void *arg, const struct tsi_place *p)
+{
+	struct tsi_msg question = { .type = TSI_HELLO, .serial = SERIAL };
+	struct listing *l = arg;
+	struct tsi_msg reply;
+
+	if (!tsi_door_answers(p->door) ||
+	    ask(p, &question, TSI_STREAM, deadline_of(LIST_MS), &reply))
+		return;
+	l->fn(l->arg, p->name, p->folder);
+	l->n++;
+}
+
+int tsock_list(void (*fn)(void *arg, const char *name, const char *folder),
+	       void *arg)
+{
+	struct listing l = { fn, arg, 0 };
+	int err;
+
+	if (!fn)
+		return tsi_err(TSOCK_EARG, "tsock_list() needs a function");
+	err = tsi_place_list(list_one, &l);
+	return err ? err : l.n;
+}
