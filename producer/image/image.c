@@ -1,0 +1,208 @@
+/*
+ * image.c - sniff, decode, crop, resize, flip: the composition.
+ *
+ * Rows flow in strips from a decoder to the resampler and from there to the
+ * sample; no whole image is ever held.
+ */
+#include "image/image.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "image/augment.h"
+#include "image/jpeg.h"
+#include "image/png.h"
+#include "image/resample.h"
+
+struct tsi_image {
+	struct tsi_image_opts opts;
+	struct tsi_jpeg *jpeg;
+	struct tsi_png *png;
+	struct tsi_resample *resample;
+};
+
+/* What to compute: the window of the resized area, and where it goes. */
+struct plan {
+	struct tsi_axis x;
+	struct tsi_axis y;
+	uint32_t left; /* of the resized area in the source image */
+	uint32_t top;
+	uint32_t to_x; /* of the window in the sample */
+	uint32_t to_y;
+};
+
+static int check_opts(const struct tsi_image_opts *o)
+{
+	if (o->preset != TSI_TRAIN && o->preset != TSI_EVAL)
+		return tsi_err(TSOCK_EARG, "no such preset: %d",
+			       (int)o->preset);
+	if (!o->size || o->size > TSI_IMAGE_SIZE_MAX)
+		return tsi_err(TSOCK_EARG, "size is %u, must be 1 to %u",
+			       o->size, TSI_IMAGE_SIZE_MAX);
+	if (o->preset == TSI_EVAL &&
+	    (!o->resize || o->resize > TSI_IMAGE_SIZE_MAX))
+		return tsi_err(TSOCK_EARG, "resize is %u, must be 1 to %u",
+			       o->resize, TSI_IMAGE_SIZE_MAX);
+	return 0;
+}
+
+int tsi_image_create(const struct tsi_image_opts *opts, struct tsi_image **out)
+{
+	struct tsi_image *img;
+	int err = check_opts(opts);
+
+	if (err)
+		return err;
+	img = calloc(1, sizeof(*img));
+	if (!img)
+		return tsi_err(TSOCK_ENOMEM, "no memory for an image decoder");
+	img->opts = *opts;
+	err = tsi_jpeg_create(&img->jpeg);
+	if (!err)
+		err = tsi_png_create(&img->png);
+	if (!err)
+		err = tsi_resample_create(TSI_SIMD_BEST, &img->resample);
+	if (err) {
+		tsi_image_destroy(img);
+		return err;
+	}
+	*out = img;
+	return 0;
+}
+
+void tsi_image_destroy(struct tsi_image *img)
+{
+	if (!img)
+		return;
+	tsi_jpeg_destroy(img->jpeg);
+	tsi_png_destroy(img->png);
+	tsi_resample_destroy(img->resample);
+	free(img);
+}
+
+static void plan_train(const struct tsi_box *box, uint32_t size,
+		       struct plan *plan)
+{
+	*plan = (struct plan){
+		.x = { .in = (uint32_t)box->width,
+		       .out = size,
+		       .count = size,
+		       .mirror = box->flip },
+		.y = { .in = (uint32_t)box->height,
+		       .out = size,
+		       .count = size },
+		.left = (uint32_t)box->left,
+		.top = (uint32_t)box->top,
+	};
+}
+
+/* The part of a resized edge that lies inside the crop. */
+static void plan_edge(uint32_t in, uint32_t out, int32_t from, uint32_t size,
+		      struct tsi_axis *axis, uint32_t *to)
+{
+	*axis = (struct tsi_axis){ .in = in, .out = out };
+	*to = from < 0 ? (uint32_t)-from : 0;
+	axis->first = from < 0 ? 0 : (uint32_t)from;
+	axis->count = out < size ? out : size;
+}
+
+static int make_plan(const struct tsi_image *img, uint32_t width,
+		     uint32_t height, uint32_t epoch, uint64_t index,
+		     struct tsi_box *box, struct plan *plan)
+{
+	const struct tsi_image_opts *o = &img->opts;
+	uint32_t w, h;
+	int err;
+
+	if (o->preset == TSI_TRAIN) {
+		tsi_augment_train(o->seed, epoch, index, width, height, box);
+		plan_train(box, o->size, plan);
+		return 0;
+	}
+	err = tsi_augment_eval(width, height, o->resize, o->size, &w, &h, box);
+	if (err)
+		return err;
+	*plan = (struct plan){ 0 };
+	plan_edge(width, w, box->left, o->size, &plan->x, &plan->to_x);
+	plan_edge(height, h, box->top, o->size, &plan->y, &plan->to_y);
+	return 0;
+}
+
+static int open_source(struct tsi_image *img, int kind, const void *data,
+		       size_t len, uint32_t *width, uint32_t *height)
+{
+	return kind == TSI_JPEG
+		       ? tsi_jpeg_open(img->jpeg, data, len, width, height)
+		       : tsi_png_open(img->png, data, len, width, height);
+}
+
+static int begin_source(struct tsi_image *img, int kind,
+			const struct tsi_rect *rect)
+{
+	return kind == TSI_JPEG ? tsi_jpeg_begin(img->jpeg, rect)
+				: tsi_png_begin(img->png, rect);
+}
+
+static int read_source(struct tsi_image *img, int kind, struct tsi_strip *strip)
+{
+	return kind == TSI_JPEG ? tsi_jpeg_read(img->jpeg, strip)
+				: tsi_png_read(img->png, strip);
+}
+
+static int run_plan(struct tsi_image *img, int kind, const struct plan *plan,
+		    uint8_t *dst)
+{
+	size_t stride = (size_t)img->opts.size * 3;
+	struct tsi_rect rect;
+	struct tsi_strip strip;
+	int err;
+
+	if (plan->x.count < img->opts.size || plan->y.count < img->opts.size)
+		memset(dst, 0, stride * img->opts.size);
+	err = tsi_resample_begin(img->resample, &plan->x, &plan->y,
+				 dst + plan->to_y * stride +
+					 (size_t)plan->to_x * 3,
+				 stride, &rect);
+	if (err)
+		return err;
+	rect.left += plan->left;
+	rect.top += plan->top;
+	err = begin_source(img, kind, &rect);
+	for (uint32_t rows = 0; !err && rows < rect.height;
+	     rows += strip.rows) {
+		err = read_source(img, kind, &strip);
+		if (err)
+			return err;
+		tsi_resample_push(img->resample, &strip);
+	}
+	return err;
+}
+
+int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
+		   uint32_t epoch, uint64_t index, uint8_t *dst,
+		   struct tsi_box *box)
+{
+	struct tsi_image_head head;
+	struct tsi_box b;
+	struct plan plan;
+	uint32_t width, height;
+	int err = tsi_image_probe(data, len, true, &head);
+
+	if (err)
+		return err;
+	err = open_source(img, head.kind, data, len, &width, &height);
+	if (err)
+		return err;
+	if (width != head.width || height != head.height)
+		return tsi_err(TSOCK_EDATA,
+			       "bad image: its size is %u x %u "
+			       "and %u x %u",
+			       head.width, head.height, width, height);
+	err = make_plan(img, width, height, epoch, index, &b, &plan);
+	if (!err)
+		err = run_plan(img, head.kind, &plan, dst);
+	if (!err)
+		*box = b;
+	return err;
+}

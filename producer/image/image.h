@@ -1,0 +1,95 @@
+/*
+ * image.h - the bytes of an image file to the pixels of one sample.
+ *
+ * The room's front door: sniff, decode, crop, resize, flip, into memory that
+ * the caller owns.  Pixels are u8, RGB, row by row, and equal bit for bit what
+ * Pillow and torchvision give for the same crop box and flip:
+ *
+ *   TSI_TRAIN  RandomResizedCrop(size), RandomHorizontalFlip()
+ *   TSI_EVAL   Resize(resize), CenterCrop(size)
+ *
+ * both bilinear, on Image.open(file).convert("RGB"): orientation tags, colour
+ * profiles and transparency are ignored.  It never opens a file, never logs,
+ * and never keeps a pointer to the caller's bytes after it has returned.
+ */
+#ifndef TSI_IMAGE_IMAGE_H
+#define TSI_IMAGE_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* More pixels than this are bad data, as they are to Pillow. */
+#define TSI_IMAGE_PIXELS_MAX 178956970u
+/* Widest and highest PNG; libpng's own default. */
+#define TSI_IMAGE_EDGE_MAX 1000000u
+/* Largest size and resize that can be asked for. */
+#define TSI_IMAGE_SIZE_MAX 4096u
+
+enum tsi_preset {
+	TSI_TRAIN = 0,
+	TSI_EVAL = 1,
+};
+
+enum tsi_image_kind {
+	TSI_JPEG = 1,
+	TSI_PNG = 2,
+};
+
+struct tsi_image_opts {
+	enum tsi_preset preset;
+	uint32_t size;   /* edge of the sample, 1 to TSI_IMAGE_SIZE_MAX */
+	uint32_t resize; /* eval: the short edge before the centre crop */
+	uint64_t seed;   /* train: key of the random draws */
+};
+
+/*
+ * What was cut out.  Train: pixels of the source image, before the resize.
+ * Eval: the centre crop's place in the resized image; top and left are
+ * negative where the crop is larger than that image and black surrounds it.
+ */
+struct tsi_box {
+	int32_t top;
+	int32_t left;
+	int32_t height;
+	int32_t width;
+	int32_t flip; /* 1: mirrored left to right */
+};
+
+struct tsi_image_head {
+	int kind; /* enum tsi_image_kind */
+	uint32_t width;
+	uint32_t height;
+};
+
+/* Decoders and scratch memory of one worker thread. */
+struct tsi_image;
+
+/* Fails with TSOCK_EARG, TSOCK_ENOMEM. */
+int tsi_image_create(const struct tsi_image_opts *opts, struct tsi_image **out);
+void tsi_image_destroy(struct tsi_image *img);
+
+/*
+ * Decode data[0..len), augment it with the draws of (seed, epoch, index), and
+ * write size * size * 3 bytes to dst and the box to box.  After a failure dst
+ * may be half written.  Memory grows with the largest image seen and is kept.
+ *
+ * TSOCK_EDATA is bad data: no image, one that is not supported, or one whose
+ * data can't be decoded down to the last row that the crop needs.  Damage that
+ * Pillow tolerates is tolerated and gives Pillow's pixels.
+ * TSOCK_ENOMEM says nothing about the file.
+ */
+int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
+		   uint32_t epoch, uint64_t index, uint8_t *dst,
+		   struct tsi_box *box);
+
+/*
+ * Look at the head of a file.  data[0..len) is its beginning, or, if whole is
+ * set, all of it.  TSOCK_EAGAIN: more bytes are needed to tell (a head may
+ * carry any amount of metadata).  TSOCK_EDATA: bad, and the message says why.
+ * What passes here may still turn out bad when it is loaded.  Any thread.
+ */
+int tsi_image_probe(const void *data, size_t len, bool whole,
+		    struct tsi_image_head *out);
+
+#endif

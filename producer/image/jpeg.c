@@ -1,0 +1,487 @@
+/*
+ * jpeg.c - the one file of the producer that includes jpeglib.h.
+ *
+ * One decompressor serves all images of a thread.  Its memory manager is
+ * replaced by an arena: nothing is allocated in the steady state, and the
+ * tables of one file can't leak into the next.  Input is in memory and never
+ * suspends; where it ends too early libjpeg gets an end marker, and whatever
+ * then turns out to be missing makes the file bad.  Errors come back by
+ * longjmp to the three entry points at the end.
+ */
+#include "image/jpeg.h"
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+#include <jerror.h>
+
+#include "base/err.h"
+#include "image/arena.h"
+
+/* Rows per strip: enough to amortise a call, few enough for the L1 cache. */
+#define STRIP_ROWS 16
+/* Scratch beyond this is given back after the image. */
+#define ARENA_KEEP ((size_t)64 << 20)
+/* The coefficients of the largest progressive image that is let in. */
+#define COEFFICIENTS_MAX ((long)1536 << 20)
+#define SCANS_MAX 500
+/* Blocks that all scans together may visit, beyond 32 times each block. */
+#define BLOCKS_FREE ((uint64_t)64 << 20)
+
+struct tsi_jpeg {
+	struct jpeg_decompress_struct c;
+	struct jpeg_error_mgr err;
+	struct jpeg_source_mgr src;
+	struct jpeg_progress_mgr progress;
+	struct tsi_arena arena;
+	jmp_buf fail;
+	const char
+		*reason; /* why it is bad, if it wasn't libjpeg that said so */
+	bool ended;      /* libjpeg was given an end marker that isn't there */
+	bool in_scan;    /* behind the header */
+	bool no_memory;
+	bool ready; /* created: permanent objects are there */
+	/* What the scans so far have cost, and which components they had. */
+	int scan;
+	unsigned seen;
+	uint64_t visited;
+	/* The rectangle within the decoded columns, and rows still to give. */
+	uint32_t skip_left;
+	uint32_t rows_left;
+	uint8_t *strip;
+	size_t stride;
+};
+
+static struct tsi_jpeg *self(j_common_ptr c)
+{
+	return c->client_data;
+}
+
+static void on_error(j_common_ptr c)
+{
+	longjmp(self(c)->fail, 1);
+}
+
+static void bad(struct tsi_jpeg *j, const char *reason)
+{
+	j->reason = reason;
+	longjmp(j->fail, 1);
+}
+
+static void truncated(struct tsi_jpeg *j)
+{
+	bad(j, "JPEG is truncated: its data ends above the last row needed");
+}
+
+/*
+ * Warnings are what Pillow lets pass, so they pass here; but once the data
+ * has ended they mean that some of it is missing.
+ */
+static void on_message(j_common_ptr c, int level)
+{
+	if (level < 0 && self(c)->ended)
+		truncated(self(c));
+}
+
+static void on_output(j_common_ptr c)
+{
+	(void)c;
+}
+
+static void source_init(j_decompress_ptr c)
+{
+	(void)c;
+}
+
+static boolean source_fill(j_decompress_ptr c)
+{
+	static const JOCTET end[2] = { 0xff, JPEG_EOI };
+	struct tsi_jpeg *j = self((j_common_ptr)c);
+
+	/*
+	 * The arithmetic decoder takes any number of zeros after a marker
+	 * without a word, so there the end can't be told from a loss.
+	 */
+	if (j->ended || (c->arith_code && j->in_scan))
+		truncated(j);
+	j->ended = true;
+	j->src.next_input_byte = end;
+	j->src.bytes_in_buffer = sizeof(end);
+	return TRUE;
+}
+
+static void source_skip(j_decompress_ptr c, long n)
+{
+	struct tsi_jpeg *j = self((j_common_ptr)c);
+
+	if (n <= 0)
+		return;
+	if ((size_t)n > j->src.bytes_in_buffer)
+		truncated(j);
+	j->src.next_input_byte += n;
+	j->src.bytes_in_buffer -= (size_t)n;
+}
+
+static void source_term(j_decompress_ptr c)
+{
+	(void)c;
+}
+
+static void *take(j_common_ptr c, size_t len)
+{
+	void *p = tsi_arena_take(&self(c)->arena, len);
+
+	if (!p) {
+		self(c)->no_memory = true;
+		longjmp(self(c)->fail, 1);
+	}
+	return p;
+}
+
+static void *mem_alloc(j_common_ptr c, int pool, size_t len)
+{
+	(void)pool;
+	return take(c, len);
+}
+
+/* Rows start aligned, and vector code may run over a row's end. */
+static JSAMPARRAY mem_samples(j_common_ptr c, int pool, JDIMENSION width,
+			      JDIMENSION rows)
+{
+	size_t stride = ((size_t)width + 63) / 64 * 64;
+	JSAMPARRAY row = take(c, rows * sizeof(*row));
+	JSAMPROW p = take(c, rows * stride);
+
+	(void)pool;
+	for (JDIMENSION i = 0; i < rows; i++)
+		row[i] = p + i * stride;
+	return row;
+}
+
+static JBLOCKARRAY mem_blocks(j_common_ptr c, int pool, JDIMENSION width,
+			      JDIMENSION rows)
+{
+	JBLOCKARRAY row = take(c, rows * sizeof(*row));
+	JBLOCKROW p = take(c, (size_t)rows * width * sizeof(*p));
+
+	(void)pool;
+	for (JDIMENSION i = 0; i < rows; i++)
+		row[i] = p + (size_t)i * width;
+	return row;
+}
+
+/* Counts each new scan of a multi-scan file and what it costs to decode. */
+static void on_progress(j_common_ptr common)
+{
+	struct tsi_jpeg *j = self(common);
+	j_decompress_ptr c = &j->c;
+	uint64_t all = 0;
+
+	if (c->input_scan_number == j->scan)
+		return;
+	j->scan = c->input_scan_number;
+	for (int i = 0; i < c->comps_in_scan; i++)
+		j->seen |= 1u << c->cur_comp_info[i]->component_index;
+	for (int i = 0; i < c->num_components; i++) {
+		const jpeg_component_info *comp = &c->comp_info[i];
+		uint64_t n = (uint64_t)comp->width_in_blocks *
+			     comp->height_in_blocks;
+
+		all += n;
+		for (int k = 0; k < c->comps_in_scan; k++)
+			if (c->cur_comp_info[k] == comp)
+				j->visited += n;
+	}
+	if (j->scan > SCANS_MAX || j->visited > BLOCKS_FREE + 32 * all)
+		bad(j, "JPEG has more scans than any honest file");
+}
+
+/* The decompressor's permanent objects; libjpeg's own memory manager. */
+static void prepare(struct tsi_jpeg *j)
+{
+	j_decompress_ptr c = &j->c;
+
+	c->err = jpeg_std_error(&j->err);
+	j->err.error_exit = on_error;
+	j->err.emit_message = on_message;
+	j->err.output_message = on_output;
+	c->client_data = j;
+	jpeg_create_decompress(c);
+	j->ready = true;
+	j->src.init_source = source_init;
+	j->src.fill_input_buffer = source_fill;
+	j->src.skip_input_data = source_skip;
+	j->src.resync_to_restart = jpeg_resync_to_restart;
+	j->src.term_source = source_term;
+	c->src = &j->src;
+	j->progress.progress_monitor = on_progress;
+	c->progress = &j->progress;
+	c->mem->max_memory_to_use = COEFFICIENTS_MAX;
+	c->mem->alloc_small = mem_alloc;
+	c->mem->alloc_large = mem_alloc;
+	c->mem->alloc_sarray = mem_samples;
+	c->mem->alloc_barray = mem_blocks;
+}
+
+static void reset(struct tsi_jpeg *j)
+{
+	j_decompress_ptr c = &j->c;
+
+	jpeg_abort_decompress(c);
+	tsi_arena_reset(&j->arena, ARENA_KEEP);
+	/* Tables live in the arena too: a file that lacks its own gets none. */
+	for (int i = 0; i < NUM_QUANT_TBLS; i++)
+		c->quant_tbl_ptrs[i] = NULL;
+	for (int i = 0; i < NUM_HUFF_TBLS; i++) {
+		c->dc_huff_tbl_ptrs[i] = NULL;
+		c->ac_huff_tbl_ptrs[i] = NULL;
+	}
+	c->err->reset_error_mgr((j_common_ptr)c);
+	j->reason = NULL;
+	j->ended = false;
+	j->in_scan = false;
+	j->no_memory = false;
+	j->scan = 0;
+	j->seen = 0;
+	j->visited = 0;
+	j->rows_left = 0;
+}
+
+/*
+ * A multi-scan file is read to its end before the first row.  If the end came
+ * without its marker, is there nothing that it could have gone on with?
+ */
+static bool complete(const struct tsi_jpeg *j)
+{
+	const struct jpeg_decompress_struct *c = &j->c;
+
+	if (!c->progressive_mode)
+		return j->seen == (1u << c->num_components) - 1;
+	for (int i = 0; i < c->num_components; i++)
+		for (int k = 0; k < DCTSIZE2; k++)
+			if (c->coef_bits[i][k])
+				return false;
+	return true;
+}
+
+/*
+ * Block smoothing guesses the low frequencies of a progressive file that ends
+ * early from blocks all around, those outside the rectangle included.
+ */
+static bool smooths(const struct jpeg_decompress_struct *c)
+{
+	if (!c->progressive_mode)
+		return false;
+	for (int i = 0; i < c->num_components; i++)
+		for (int k = 1; k < 10; k++)
+			if (c->coef_bits[i][k])
+				return true;
+	return false;
+}
+
+/*
+ * Decode only the rectangle's columns.  Fancy upsampling looks one chroma
+ * sample to each side, and is another one where there are but a few samples:
+ * hence two pixels more on both sides, and never less than a few blocks.
+ */
+static void crop_columns(struct tsi_jpeg *j, const struct tsi_rect *rect)
+{
+	j_decompress_ptr c = &j->c;
+	uint32_t least = 4 * DCTSIZE * (uint32_t)c->max_h_samp_factor;
+	uint32_t left = rect->left < 2 ? 0 : rect->left - 2;
+	uint32_t right = rect->left + rect->width + 2;
+	JDIMENSION at, width;
+
+	if (right < left + least)
+		right = left + least;
+	if (right > c->output_width)
+		right = c->output_width;
+	if (right - left < least)
+		left = right < least ? 0 : right - least;
+	at = left;
+	width = right - left;
+	if (width < c->output_width)
+		jpeg_crop_scanline(c, &at, &width);
+	j->skip_left = rect->left - at;
+}
+
+/* Up to n rows into the strip; n is at most STRIP_ROWS. */
+static void read_rows(struct tsi_jpeg *j, uint32_t n)
+{
+	JSAMPROW row[STRIP_ROWS];
+	uint32_t have = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		row[i] = j->strip + i * j->stride;
+	while (have < n)
+		have += jpeg_read_scanlines(&j->c, row + have, n - have);
+}
+
+/* Go to the rectangle's first row. */
+static void skip_rows(struct tsi_jpeg *j, uint32_t top, bool decode)
+{
+	/* Whole row groups are skipped, the rest is read in vain. */
+	uint32_t skip = top - top % (uint32_t)j->c.max_v_samp_factor;
+
+	if (!decode && skip) {
+		jpeg_skip_scanlines(&j->c, skip);
+		top -= skip;
+	}
+	while (top) {
+		uint32_t n = top < STRIP_ROWS ? top : STRIP_ROWS;
+
+		read_rows(j, n);
+		top -= n;
+	}
+}
+
+static void begin(struct tsi_jpeg *j, const struct tsi_rect *rect)
+{
+	j_decompress_ptr c = &j->c;
+	bool smooth;
+
+	c->out_color_space = JCS_EXT_RGBX;
+	if (c->num_components == 4)
+		c->out_color_space = JCS_CMYK;
+	j->in_scan = true;
+	jpeg_start_decompress(c);
+	if (jpeg_has_multiple_scans(c) && j->ended && !complete(j))
+		truncated(j);
+	smooth = smooths(c);
+	if (smooth)
+		j->skip_left = rect->left;
+	else
+		crop_columns(j, rect);
+	j->stride =
+		((size_t)c->output_width * 4 + TSI_ROW_SLACK + 63) / 64 * 64;
+	j->strip = take((j_common_ptr)c, STRIP_ROWS * j->stride);
+	skip_rows(j, rect->top, smooth);
+	j->rows_left = rect->height;
+}
+
+/* a * b / 255, rounded. */
+static unsigned scale(unsigned a, unsigned b)
+{
+	unsigned t = a * b + 128;
+
+	return (t + (t >> 8)) >> 8;
+}
+
+/*
+ * Pillow takes every four-component file for an inverted one, as Adobe writes
+ * them, and converts CMYK to RGB as white paper less the inks.
+ */
+static void cmyk_to_rgb(uint8_t *p, size_t pixels)
+{
+	for (; pixels; pixels--, p += 4) {
+		unsigned light = p[3];
+
+		for (int i = 0; i < 3; i++) {
+			unsigned ink = scale(255u - p[i], light);
+
+			p[i] = (uint8_t)(light > ink ? light - ink : 0);
+		}
+	}
+}
+
+static void read_strip(struct tsi_jpeg *j, struct tsi_strip *strip)
+{
+	uint32_t n = j->rows_left < STRIP_ROWS ? j->rows_left : STRIP_ROWS;
+
+	read_rows(j, n);
+	if (j->c.out_color_space == JCS_CMYK)
+		for (uint32_t i = 0; i < n; i++)
+			cmyk_to_rgb(j->strip + i * j->stride,
+				    j->c.output_width);
+	j->rows_left -= n;
+	strip->pixels = j->strip + (size_t)j->skip_left * 4;
+	strip->stride = j->stride;
+	strip->rows = n;
+	/* A large file's coefficients needn't wait for the next image. */
+	if (!j->rows_left)
+		jpeg_abort_decompress(&j->c);
+}
+
+static int failed(struct tsi_jpeg *j)
+{
+	char text[JMSG_LENGTH_MAX];
+	int code = j->err.msg_code;
+
+	if (!j->reason && !j->no_memory && code)
+		j->err.format_message((j_common_ptr)&j->c, text);
+	if (j->ready)
+		jpeg_abort_decompress(&j->c);
+	if (j->no_memory || code == JERR_OUT_OF_MEMORY)
+		return tsi_err(TSOCK_ENOMEM, "no memory to decode a JPEG");
+	if (j->reason)
+		return tsi_err(TSOCK_EDATA, "%s", j->reason);
+	if (code == JERR_NO_BACKING_STORE)
+		return tsi_err(TSOCK_EDATA,
+			       "JPEG needs more than %ld MB to "
+			       "decode",
+			       COEFFICIENTS_MAX >> 20);
+	if (j->ended)
+		return tsi_err(TSOCK_EDATA, "JPEG is truncated: %s", text);
+	return tsi_err(TSOCK_EDATA, "bad JPEG: %s", text);
+}
+
+int tsi_jpeg_create(struct tsi_jpeg **out)
+{
+	struct tsi_jpeg *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a JPEG decoder");
+	if (setjmp(j->fail)) {
+		int err = failed(j);
+
+		tsi_jpeg_destroy(j);
+		return err;
+	}
+	prepare(j);
+	*out = j;
+	return 0;
+}
+
+void tsi_jpeg_destroy(struct tsi_jpeg *j)
+{
+	if (!j)
+		return;
+	if (j->ready)
+		jpeg_destroy_decompress(&j->c);
+	tsi_arena_fini(&j->arena);
+	free(j);
+}
+
+int tsi_jpeg_open(struct tsi_jpeg *j, const void *data, size_t len,
+		  uint32_t *width, uint32_t *height)
+{
+	reset(j);
+	j->src.next_input_byte = data;
+	j->src.bytes_in_buffer = len;
+	if (setjmp(j->fail))
+		return failed(j);
+	jpeg_read_header(&j->c, TRUE);
+	*width = j->c.image_width;
+	*height = j->c.image_height;
+	return 0;
+}
+
+int tsi_jpeg_begin(struct tsi_jpeg *j, const struct tsi_rect *rect)
+{
+	if (setjmp(j->fail))
+		return failed(j);
+	begin(j, rect);
+	return 0;
+}
+
+int tsi_jpeg_read(struct tsi_jpeg *j, struct tsi_strip *strip)
+{
+	if (setjmp(j->fail))
+		return failed(j);
+	read_strip(j, strip);
+	return 0;
+}

@@ -1,0 +1,26 @@
+/*
+ * png.h - PNG bytes to the pixels of one rectangle.
+ *
+ * As Pillow's convert("RGB"): palettes and low depths widened, grey
+ * replicated, transparency, gamma and colour profiles ignored.  Depth 16 is
+ * refused.  The file behind it is the only one that knows libpng.
+ */
+#ifndef TSI_IMAGE_PNG_H
+#define TSI_IMAGE_PNG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "image/source.h"
+
+/* The contract is jpeg.h's. */
+struct tsi_png;
+
+int tsi_png_create(struct tsi_png **out);
+void tsi_png_destroy(struct tsi_png *p);
+int tsi_png_open(struct tsi_png *p, const void *data, size_t len,
+		 uint32_t *width, uint32_t *height);
+int tsi_png_begin(struct tsi_png *p, const struct tsi_rect *rect);
+int tsi_png_read(struct tsi_png *p, struct tsi_strip *strip);
+
+#endif

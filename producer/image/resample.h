@@ -1,0 +1,61 @@
+/*
+ * resample.h - Pillow's 8-bit bilinear resampler, fed strip by strip.
+ *
+ * Weights as Pillow computes them: a triangle as wide as the reduction asks,
+ * in double, normalised, rounded to 22 fractional bits.  Horizontal pass
+ * first, rounded to u8, then the vertical pass.  Every kernel gives the bits
+ * of the scalar one: sums are integers and nothing saturates before the end.
+ *
+ * Only the wanted window of the resized image is computed, from only those
+ * source pixels that it depends on; the window may be mirrored on the way.
+ * It never sees more of the source than one strip at a time.
+ */
+#ifndef TSI_IMAGE_RESAMPLE_H
+#define TSI_IMAGE_RESAMPLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "image/source.h"
+
+/* Resize an axis of `in` pixels to `out`, and keep count of them at first. */
+struct tsi_axis {
+	uint32_t in;
+	uint32_t out;
+	uint32_t first;
+	uint32_t count; /* at least 1, first + count <= out */
+	bool mirror;    /* in reverse order; x only */
+};
+
+enum tsi_simd {
+	TSI_SIMD_SCALAR = 0,
+	TSI_SIMD_AVX2 = 1,
+	TSI_SIMD_VNNI = 2, /* AVX-512 with byte dot products */
+	TSI_SIMD_BEST = 3,
+};
+
+struct tsi_resample;
+
+/* Fails with TSOCK_ENOTSUP if this processor lacks simd, TSOCK_ENOMEM. */
+int tsi_resample_create(enum tsi_simd simd, struct tsi_resample **out);
+void tsi_resample_destroy(struct tsi_resample *r);
+
+/* "scalar", "avx2", "vnni". */
+const char *tsi_resample_name(const struct tsi_resample *r);
+
+/*
+ * Start an image: rows of x->count pixels, three bytes each, go to dst,
+ * stride bytes apart.  *need is the rectangle of source pixels to push.
+ */
+int tsi_resample_begin(struct tsi_resample *r, const struct tsi_axis *x,
+		       const struct tsi_axis *y, uint8_t *dst, size_t stride,
+		       struct tsi_rect *need);
+
+/*
+ * The next rows of the needed rectangle, TSI_ROW_SLACK readable bytes behind
+ * each.  Output rows are written as soon as their last source row is there;
+ * when need->height rows have been pushed all are.
+ */
+void tsi_resample_push(struct tsi_resample *r, const struct tsi_strip *strip);
+
+#endif

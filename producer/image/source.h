@@ -1,0 +1,32 @@
+/*
+ * source.h - what a decoder gives: the rows of a rectangle, in strips.
+ *
+ * Shared by the decoders and the resampler; holds no code.
+ */
+#ifndef TSI_IMAGE_SOURCE_H
+#define TSI_IMAGE_SOURCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Readable bytes behind a row's last pixel, for wide loads. */
+#define TSI_ROW_SLACK 64
+
+struct tsi_rect {
+	uint32_t left;
+	uint32_t top;
+	uint32_t width;
+	uint32_t height;
+};
+
+/*
+ * Consecutive rows, four bytes a pixel: red, green, blue, anything.  Valid
+ * until the decoder's next call.
+ */
+struct tsi_strip {
+	const uint8_t *pixels;
+	size_t stride; /* bytes */
+	uint32_t rows;
+};
+
+#endif

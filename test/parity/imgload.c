@@ -1,0 +1,105 @@
+/*
+ * imgload.c - loads image files for test_pixels.py.
+ *
+ *     imgload train|eval SIZE RESIZE SEED
+ *
+ * reads lines "EPOCH INDEX PATH" and answers each with seven 32-bit numbers
+ * (error code, the five of the box, length of the rest) and the rest: pixels,
+ * or the message of the error.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "image/image.h"
+
+static void die(const char *what)
+{
+	fprintf(stderr, "imgload: %s\n", what);
+	exit(1);
+}
+
+static uint8_t *read_file(const char *path, size_t *len)
+{
+	FILE *f = fopen(path, "rb");
+	uint8_t *data;
+	long end;
+
+	if (!f || fseek(f, 0, SEEK_END) || (end = ftell(f)) < 0)
+		die(path);
+	rewind(f);
+	data = malloc((size_t)end + 1);
+	if (!data || fread(data, 1, (size_t)end, f) != (size_t)end)
+		die(path);
+	fclose(f);
+	*len = (size_t)end;
+	return data;
+}
+
+static void answer(int err, const struct tsi_box *box, const void *rest,
+		   size_t len)
+{
+	int32_t head[7] = { err,        box->top,  box->left,   box->height,
+			    box->width, box->flip, (int32_t)len };
+
+	if (fwrite(head, sizeof(head), 1, stdout) != 1 ||
+	    fwrite(rest, 1, len, stdout) != len || fflush(stdout))
+		die("write");
+}
+
+static void load(struct tsi_image *img, const char *line, uint8_t *pixels,
+		 size_t size)
+{
+	struct tsi_box box = { 0 };
+	unsigned long epoch, index;
+	char path[4096];
+	uint8_t *data, *exact;
+	size_t len;
+	int err;
+
+	if (sscanf(line, "%lu %lu %4095[^\n]", &epoch, &index, path) != 3)
+		die("bad line");
+	data = read_file(path, &len);
+	/* A block of just this size lets a sanitizer see one byte too far. */
+	exact = malloc(len ? len : 1);
+	if (!exact)
+		die("no memory");
+	memcpy(exact, data, len);
+	free(data);
+	err = tsi_image_load(img, exact, len, (uint32_t)epoch, index, pixels,
+			     &box);
+	free(exact);
+	if (err)
+		answer(err, &box, tsock_errmsg(), strlen(tsock_errmsg()));
+	else
+		answer(0, &box, pixels, size);
+}
+
+int main(int argc, char **argv)
+{
+	struct tsi_image_opts opts = { 0 };
+	struct tsi_image *img;
+	char line[8192];
+	uint8_t *pixels;
+	size_t size;
+
+	if (argc != 5)
+		die("usage: imgload train|eval SIZE RESIZE SEED");
+	opts.preset = strcmp(argv[1], "eval") ? TSI_TRAIN : TSI_EVAL;
+	opts.size = (uint32_t)strtoul(argv[2], NULL, 0);
+	opts.resize = (uint32_t)strtoul(argv[3], NULL, 0);
+	opts.seed = strtoull(argv[4], NULL, 0);
+	if (tsi_image_create(&opts, &img))
+		die(tsock_errmsg());
+	size = (size_t)opts.size * opts.size * 3;
+	pixels = malloc(size);
+	if (!pixels)
+		die("no memory");
+	while (fgets(line, sizeof(line), stdin))
+		load(img, line, pixels, size);
+	free(pixels);
+	tsi_image_destroy(img);
+	return 0;
+}
