@@ -19,6 +19,7 @@
 #include "stage/convert_impl.h"
 
 const struct tsi_convert_kernel *const tsi_convert_kernels[] = {
+	&tsi_convert_avx512,
 	&tsi_convert_avx2,
 	&tsi_convert_scalar,
 	NULL,
@@ -172,6 +173,15 @@ static void fill_table(struct tsi_convert *c)
 	}
 }
 
+static void fill_planes(struct tsi_convert *c)
+{
+	const uint8_t *t = c->table.u8[0];
+
+	for (size_t i = 0; i < (size_t)3 * 256; i++)
+		for (size_t b = 0; b < c->width; b++)
+			c->plane[i / 256][b][i % 256] = t[i * c->width + b];
+}
+
 static struct tsi_recip recip(double d)
 {
 	struct tsi_recip r;
@@ -199,7 +209,7 @@ static bool proven(const struct tsi_convert *c,
 {
 	uint8_t src[256 * 3];
 	float want[256 * 3], got[256 * 3]; /* the widest dtype */
-	size_t len = sizeof(src) * tsock_dtype_size(c->spec.dtype);
+	size_t len = sizeof(src) * c->width;
 
 	for (int i = 0; i < 256 * 3; i++)
 		src[i] = (uint8_t)(i / 3);
@@ -220,7 +230,9 @@ int tsi_convert_create(const struct tsi_view_spec *spec,
 	if (!c)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a converter");
 	c->spec = *spec;
+	c->width = tsock_dtype_size(spec->dtype);
 	fill_table(c);
+	fill_planes(c);
 	fill_arithmetic(c);
 	for (int i = 0; !c->kernel; i++) {
 		const struct tsi_convert_kernel *k = tsi_convert_kernels[i];

@@ -26,42 +26,68 @@ struct scale {
 	__m256 hi, lo;
 };
 
-/* The eight values at p, normalised. */
-INLINE_AVX2 __m256 compute(__m128i bytes, const struct scale *s,
+/* Eight values, one per 32-bit lane, normalised. */
+INLINE_AVX2 __m256 compute(__m256i lanes, const struct scale *s,
 			   const struct lanes *k)
 {
-	__m256 v = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+	__m256 v = _mm256_cvtepi32_ps(lanes);
 	__m256 q = _mm256_fmadd_ps(v, s->hi, _mm256_mul_ps(v, s->lo));
 	__m256 x = _mm256_sub_ps(q, k->mean);
 
 	return _mm256_fmadd_ps(x, k->hi, _mm256_mul_ps(x, k->lo));
 }
 
-/* Round to bfloat16, ties to even; the values are never NaN. */
-INLINE_AVX2 __m128i to_bfloat(__m256 y)
+/* bfloat16 in the upper halves, ties to even; values are never NaN. */
+INLINE_AVX2 __m256i to_bfloat(__m256 y)
 {
 	__m256i u = _mm256_castps_si256(y);
-	__m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16),
-				       _mm256_set1_epi32(1));
+	__m256i odd = _mm256_srli_epi32(_mm256_slli_epi32(u, 15), 31);
 
 	u = _mm256_add_epi32(u, _mm256_set1_epi32(0x7fff));
-	u = _mm256_srli_epi32(_mm256_add_epi32(u, odd), 16);
-	return _mm_packus_epi32(_mm256_castsi256_si128(u),
-				_mm256_extracti128_si256(u, 1));
+	return _mm256_add_epi32(u, odd);
 }
 
-/* Eight values to dst, from its element i on. */
-INLINE_AVX2 void put(char *dst, size_t i, __m256 y, uint32_t dtype)
+/* The sixteen bytes of v to dst, from its element i on. */
+INLINE_AVX2 void put(char *dst, size_t i, __m128i v, const struct scale *s,
+		     const struct lanes *k, const struct lanes *k2,
+		     uint32_t dtype)
 {
+	__m256i lo = _mm256_cvtepu8_epi32(v);
+	__m256i hi = _mm256_cvtepu8_epi32(_mm_unpackhi_epi64(v, v));
+
 	if (dtype == TSOCK_F32) {
-		_mm256_storeu_ps((float *)(void *)(dst + i * 4), y);
-	} else if (dtype == TSOCK_F16) {
-		_mm_storeu_si128((__m128i *)(void *)(dst + i * 2),
-				 _mm256_cvtps_ph(y, _MM_FROUND_TO_NEAREST_INT));
+		float *p = (float *)(void *)(dst + i * 4);
+
+		_mm256_storeu_ps(p, compute(lo, s, k));
+		_mm256_storeu_ps(p + 8, compute(hi, s, k2));
 	} else {
-		_mm_storeu_si128((__m128i *)(void *)(dst + i * 2),
-				 to_bfloat(y));
+		__m128i *p = (__m128i *)(void *)(dst + i * 2);
+
+		_mm_storeu_si128(p, _mm256_cvtps_ph(compute(lo, s, k),
+						    _MM_FROUND_TO_NEAREST_INT));
+		_mm_storeu_si128(p + 1,
+				 _mm256_cvtps_ph(compute(hi, s, k2),
+						 _MM_FROUND_TO_NEAREST_INT));
 	}
+}
+
+/*
+ * The same for bfloat16.  Even and odd values are computed apart, so that
+ * their upper halves fall into place without a shuffle: k is of the even
+ * ones, k2 of the odd.
+ */
+INLINE_AVX2 void put_bfloat(char *dst, size_t i, __m128i v,
+			    const struct scale *s, const struct lanes *k,
+			    const struct lanes *k2)
+{
+	__m256i w = _mm256_cvtepu8_epi16(v);
+	__m256i even = _mm256_and_si256(w, _mm256_set1_epi32(0xffff));
+	__m256i odd = _mm256_srli_epi32(w, 16);
+
+	even = _mm256_srli_epi32(to_bfloat(compute(even, s, k)), 16);
+	odd = to_bfloat(compute(odd, s, k2));
+	_mm256_storeu_si256((__m256i *)(void *)(dst + i * 2),
+			    _mm256_blend_epi16(even, odd, 0xaa));
 }
 
 INLINE_AVX2 __m128i load(const uint8_t *p)
@@ -69,32 +95,38 @@ INLINE_AVX2 __m128i load(const uint8_t *p)
 	return _mm_loadu_si128((const __m128i *)(const void *)p);
 }
 
-/* One channel of the 16 pixels in a, b, d; z sets a byte to zero. */
-#define z -1
+INLINE_AVX2 void store(char *p, __m128i v)
+{
+	_mm_storeu_si128((__m128i *)(void *)p, v);
+}
+
+/*
+ * Byte i of channel ch of the 16 pixels in three vectors is byte 3 * i + ch of
+ * the 48; a mask is for the vector that begins at byte base, and -1 makes 0.
+ */
+#define AT(i, ch, base) \
+	((char)((3 * (i) + (ch) - (base)) / 16 == 0 && \
+				3 * (i) + (ch) >= (base) \
+			? 3 * (i) + (ch) - (base) \
+			: -1))
+#define MASK(ch, base) \
+	_mm_setr_epi8(AT(0, ch, base), AT(1, ch, base), AT(2, ch, base), \
+		      AT(3, ch, base), AT(4, ch, base), AT(5, ch, base), \
+		      AT(6, ch, base), AT(7, ch, base), AT(8, ch, base), \
+		      AT(9, ch, base), AT(10, ch, base), AT(11, ch, base), \
+		      AT(12, ch, base), AT(13, ch, base), AT(14, ch, base), \
+		      AT(15, ch, base))
+
+/* One channel of the 16 pixels in a, b, d. */
 INLINE_AVX2 __m128i pick(__m128i a, __m128i b, __m128i d, int ch)
 {
-	const __m128i ma[3] = {
-		_mm_setr_epi8(0, 3, 6, 9, 12, 15, z, z, z, z, z, z, z, z, z, z),
-		_mm_setr_epi8(1, 4, 7, 10, 13, z, z, z, z, z, z, z, z, z, z, z),
-		_mm_setr_epi8(2, 5, 8, 11, 14, z, z, z, z, z, z, z, z, z, z, z),
-	};
-	const __m128i mb[3] = {
-		_mm_setr_epi8(z, z, z, z, z, z, 2, 5, 8, 11, 14, z, z, z, z, z),
-		_mm_setr_epi8(z, z, z, z, z, 0, 3, 6, 9, 12, 15, z, z, z, z, z),
-		_mm_setr_epi8(z, z, z, z, z, 1, 4, 7, 10, 13, z, z, z, z, z, z),
-	};
-	const __m128i md[3] = {
-		_mm_setr_epi8(z, z, z, z, z, z, z, z, z, z, z, 1, 4, 7, 10, 13),
-		_mm_setr_epi8(z, z, z, z, z, z, z, z, z, z, z, 2, 5, 8, 11, 14),
-		_mm_setr_epi8(z, z, z, z, z, z, z, z, z, z, 0, 3, 6, 9, 12, 15),
-	};
-
-	a = _mm_shuffle_epi8(a, ma[ch]);
-	b = _mm_shuffle_epi8(b, mb[ch]);
-	d = _mm_shuffle_epi8(d, md[ch]);
+	a = _mm_shuffle_epi8(a, MASK(ch, 0));
+	b = _mm_shuffle_epi8(b, MASK(ch, 16));
+	d = _mm_shuffle_epi8(d, MASK(ch, 32));
 	return _mm_or_si128(_mm_or_si128(a, b), d);
 }
-#undef z
+#undef MASK
+#undef AT
 
 INLINE_AVX2 struct scale scale_of(const struct tsi_convert *c)
 {
@@ -124,12 +156,23 @@ INLINE_AVX2 struct lanes lanes_of(const struct tsi_convert *c, int first,
 	return k;
 }
 
+INLINE_AVX2 void put_any(char *dst, size_t i, __m128i v, const struct scale *s,
+			 const struct lanes *k, const struct lanes *k2,
+			 uint32_t dtype)
+{
+	if (dtype == TSOCK_BF16)
+		put_bfloat(dst, i, v, s, k, k2);
+	else
+		put(dst, i, v, s, k, k2, dtype);
+}
+
 INLINE_AVX2 void chw(const struct tsi_convert *c, const uint8_t *src, size_t n,
 		     char *dst, uint32_t dtype)
 {
 	const struct scale s = scale_of(c);
-	const struct lanes k[3] = { lanes_of(c, 0, 0), lanes_of(c, 1, 0),
-				    lanes_of(c, 2, 0) };
+	const struct lanes k0 = lanes_of(c, 0, 0);
+	const struct lanes k1 = lanes_of(c, 1, 0);
+	const struct lanes k2 = lanes_of(c, 2, 0);
 	size_t i;
 
 	for (i = 0; i + 16 <= n; i += 16) {
@@ -137,34 +180,42 @@ INLINE_AVX2 void chw(const struct tsi_convert *c, const uint8_t *src, size_t n,
 		__m128i b = load(src + i * 3 + 16);
 		__m128i d = load(src + i * 3 + 32);
 
-		for (int ch = 0; ch < 3; ch++) {
-			size_t at = (size_t)ch * n + i;
-			__m128i v = pick(a, b, d, ch);
-
-			put(dst, at, compute(v, &s, &k[ch]), dtype);
-			v = _mm_unpackhi_epi64(v, v);
-			put(dst, at + 8, compute(v, &s, &k[ch]), dtype);
-		}
+		put_any(dst, i, pick(a, b, d, 0), &s, &k0, &k0, dtype);
+		put_any(dst, n + i, pick(a, b, d, 1), &s, &k1, &k1, dtype);
+		put_any(dst, 2 * n + i, pick(a, b, d, 2), &s, &k2, &k2, dtype);
 	}
 	tsi_convert_tail(c, src, i, n, dst);
 }
 
-/* Eight pixels are three vectors, each with channels in another order. */
+/*
+ * Sixteen pixels are three vectors of sixteen values, whose first channels
+ * are 0, 1 and 2.  Of each, the two halves (even and odd values, for bfloat16)
+ * need their channels in two of three orders.
+ */
 INLINE_AVX2 void hwc(const struct tsi_convert *c, const uint8_t *src, size_t n,
 		     char *dst, uint32_t dtype)
 {
+	const int step = dtype == TSOCK_BF16 ? 2 : 1;
 	const struct scale s = scale_of(c);
-	const struct lanes k[3] = { lanes_of(c, 0, 1), lanes_of(c, 2, 1),
-				    lanes_of(c, 1, 1) };
+	const struct lanes k0 = lanes_of(c, 0, step);
+	const struct lanes k1 = lanes_of(c, 1, step);
+	const struct lanes k2 = lanes_of(c, 2, step);
 	size_t i;
 
-	for (i = 0; i + 8 <= n; i += 8) {
-		for (int j = 0; j < 3; j++) {
-			size_t at = i * 3 + (size_t)j * 8;
-			__m128i v = _mm_loadl_epi64(
-				(const __m128i *)(const void *)(src + at));
+	for (i = 0; i + 16 <= n; i += 16) {
+		size_t at = i * 3;
+		__m128i a = load(src + at);
+		__m128i b = load(src + at + 16);
+		__m128i d = load(src + at + 32);
 
-			put(dst, at, compute(v, &s, &k[j]), dtype);
+		if (dtype == TSOCK_BF16) {
+			put_bfloat(dst, at, a, &s, &k0, &k1);
+			put_bfloat(dst, at + 16, b, &s, &k1, &k2);
+			put_bfloat(dst, at + 32, d, &s, &k2, &k0);
+		} else {
+			put(dst, at, a, &s, &k0, &k2, dtype);
+			put(dst, at + 16, b, &s, &k1, &k0, dtype);
+			put(dst, at + 32, d, &s, &k2, &k1, dtype);
 		}
 	}
 	tsi_convert_tail(c, src, i, n, dst);
@@ -180,12 +231,9 @@ AVX2 static void chw_u8(const struct tsi_convert *c, const uint8_t *src,
 		__m128i b = load(src + i * 3 + 16);
 		__m128i d = load(src + i * 3 + 32);
 
-		for (int ch = 0; ch < 3; ch++) {
-			char *p = dst + (size_t)ch * n + i;
-
-			_mm_storeu_si128((__m128i *)(void *)p,
-					 pick(a, b, d, ch));
-		}
+		store(dst + i, pick(a, b, d, 0));
+		store(dst + n + i, pick(a, b, d, 1));
+		store(dst + 2 * n + i, pick(a, b, d, 2));
 	}
 	tsi_convert_tail(c, src, i, n, dst);
 }

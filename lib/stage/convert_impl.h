@@ -32,6 +32,9 @@ struct tsi_convert {
 		uint16_t u16[3][256]; /* float16 and bfloat16 */
 		float f32[3][256];
 	} table;
+	/* The same, byte by byte, for processors that look bytes up. */
+	uint8_t plane[3][4][256];
+	size_t width; /* of an element of dst */
 	/* The same as arithmetic, each step rounded to float32. */
 	struct tsi_recip scale;
 	float mean[3];
@@ -48,6 +51,7 @@ struct tsi_convert_kernel {
 /* The definition's own loop; every other kernel must equal it. */
 extern const struct tsi_convert_kernel tsi_convert_scalar;
 extern const struct tsi_convert_kernel tsi_convert_avx2;
+extern const struct tsi_convert_kernel tsi_convert_avx512;
 
 /* The best first, the scalar one last; NULL ends it. */
 extern const struct tsi_convert_kernel *const tsi_convert_kernels[];

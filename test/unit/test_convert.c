@@ -1,0 +1,479 @@
+/*
+ * test_convert.c - the conversion of images: against the definition written
+ * out anew, kernel by kernel, over every value, odd sizes and odd addresses.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stage/convert.h"
+#include "stage/convert_impl.h"
+
+#define GUARD 128
+#define GUARD_BYTE 0xa5
+
+static const uint32_t dtypes[] = { TSOCK_U8, TSOCK_F16, TSOCK_BF16, TSOCK_F32 };
+static const uint32_t layouts[] = { TSOCK_HWC, TSOCK_CHW };
+static const struct {
+	uint64_t h, w;
+} sizes[] = { { 1, 1 },   { 3, 5 },     { 1, 15 },   { 4, 4 },   { 1, 17 },
+	      { 7, 9 },   { 8, 8 },     { 5, 13 },   { 31, 33 }, { 16, 128 },
+	      { 43, 48 }, { 224, 224 }, { 299, 299 } };
+
+static struct tsi_view_spec imagenet(uint32_t dtype, uint32_t layout,
+				     uint32_t normalize)
+{
+	struct tsi_view_spec s = { dtype,
+				   layout,
+				   normalize,
+				   { 0.485f, 0.456f, 0.406f },
+				   { 0.229f, 0.224f, 0.225f } };
+
+	return s;
+}
+
+/* Volatile: each step must be a float32 by itself, whatever the flags. */
+static float definition(const struct tsi_view_spec *s, int ch, int v)
+{
+	volatile float x = (float)v;
+
+	if (s->normalize != TSOCK_RAW)
+		x = x / 255.0f;
+	if (s->normalize == TSOCK_MEAN_STD) {
+		x = x - s->mean[ch];
+		x = x / s->std[ch];
+	}
+	return x;
+}
+
+static double half_value(unsigned bits)
+{
+	double mant = bits & 0x3ff;
+	int exp = bits >> 10 & 31;
+
+	if (exp == 31)
+		return 65536; /* where infinity begins when rounding */
+	return exp ? ldexp(1024 + mant, exp - 25) : ldexp(mant, -24);
+}
+
+static double bfloat_value(unsigned bits)
+{
+	uint32_t u = bits << 16;
+	float f;
+
+	memcpy(&f, &u, sizeof(f));
+	return isinf(f) ? ldexp(1, 128) : (double)f;
+}
+
+/* Nearest of all finite encodings and infinity; of two, the even one. */
+static uint16_t nearest(float f, double (*value)(unsigned), unsigned inf)
+{
+	double x = fabs((double)f);
+	unsigned low = 0, high = inf;
+	unsigned sign = signbit(f) ? 0x8000 : 0;
+	double a, b;
+
+	if (isinf(f))
+		return (uint16_t)(sign | inf);
+	while (high - low > 1) {
+		unsigned mid = (low + high) / 2;
+
+		if (value(mid) <= x)
+			low = mid;
+		else
+			high = mid;
+	}
+	a = x - value(low);
+	b = value(high) - x;
+	if (b < a || (b == a && (high & 1) == 0))
+		low = high;
+	return (uint16_t)(sign | low);
+}
+
+static void expected(const struct tsi_view_spec *s, int ch, int v, uint8_t *out)
+{
+	float f = definition(s, ch, v);
+	uint16_t u;
+
+	switch (s->dtype) {
+	case TSOCK_U8:
+		*out = (uint8_t)v;
+		return;
+	case TSOCK_F32:
+		memcpy(out, &f, sizeof(f));
+		return;
+	case TSOCK_F16:
+		u = nearest(f, half_value, 0x7c00);
+		break;
+	default:
+		u = nearest(f, bfloat_value, 0x7f80);
+	}
+	memcpy(out, &u, sizeof(u));
+}
+
+static size_t width_of(uint32_t dtype)
+{
+	return dtype == TSOCK_U8 ? 1 : dtype == TSOCK_F32 ? 4 : 2;
+}
+
+/* A converter made to use one kernel. */
+static struct tsi_convert *forced(const struct tsi_view_spec *s,
+				  const struct tsi_convert_kernel *k)
+{
+	struct tsi_convert *c;
+
+	assert_int_equal(tsi_convert_create(s, &c), 0);
+	c->kernel = k;
+	return c;
+}
+
+/* Convert into the middle of a guarded buffer, offset by elements. */
+static void check_image(const struct tsi_convert *c, const uint8_t *src,
+			uint64_t h, uint64_t w, size_t offset)
+{
+	const struct tsi_view_spec *s = &c->spec;
+	size_t width = width_of(s->dtype), n = (size_t)(h * w);
+	size_t len = n * 3 * width, before = GUARD + offset * width;
+	size_t room = (before + len + GUARD + 63) & ~(size_t)63;
+	uint8_t table[3][256][4];
+	uint8_t *buf = aligned_alloc(64, room), *dst = buf + before;
+
+	assert_non_null(buf);
+	for (int i = 0; i < 3 * 256; i++)
+		expected(s, i / 256, i % 256, table[i / 256][i % 256]);
+	memset(buf, GUARD_BYTE, room);
+	tsi_convert_image(c, src, h, w, dst);
+	for (size_t i = 0; i < before; i++)
+		assert_int_equal(buf[i], GUARD_BYTE);
+	for (size_t i = before + len; i < room; i++)
+		assert_int_equal(buf[i], GUARD_BYTE);
+	for (size_t i = 0; i < n * 3; i++) {
+		size_t pixel = i / 3, ch = i % 3;
+		size_t at = s->layout == TSOCK_CHW ? ch * n + pixel : i;
+
+		if (memcmp(dst + at * width, table[ch][src[i]], width))
+			fail_msg("%s, dtype %u, layout %u, normalize %u, "
+				 "%ux%u, offset %zu: pixel %zu channel %zu "
+				 "value %u",
+				 c->kernel->name, s->dtype, s->layout,
+				 s->normalize, (unsigned)h, (unsigned)w, offset,
+				 pixel, ch, src[i]);
+	}
+	free(buf);
+}
+
+/* Exactly as large as an image, so that a sanitizer sees a read beyond. */
+static uint8_t *image(size_t n, unsigned seed)
+{
+	uint8_t *p = malloc(n * 3);
+
+	assert_non_null(p);
+	for (size_t i = 0; i < n * 3; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		p[i] = (uint8_t)(seed >> 24);
+	}
+	return p;
+}
+
+/* Each kernel that this processor has, and each spec that it takes. */
+static void each(void (*fn)(const struct tsi_convert *c))
+{
+	for (int i = 0; tsi_convert_kernels[i]; i++) {
+		const struct tsi_convert_kernel *k = tsi_convert_kernels[i];
+		unsigned taken = 0;
+
+		for (unsigned j = 0; j < 4 * 2 * 3; j++) {
+			struct tsi_view_spec s = imagenet(
+				dtypes[j / 6], layouts[j / 3 % 2], j % 3);
+			struct tsi_convert *c;
+
+			if (tsi_convert_check(&s) || !k->fits(&s))
+				continue;
+			taken++;
+			c = forced(&s, k);
+			fn(c);
+			tsi_convert_destroy(c);
+		}
+		print_message("%s: %u specs\n", k->name, taken);
+		if (k == &tsi_convert_scalar)
+			assert_int_equal(taken, 2 + 3 * 2 * 3);
+	}
+}
+
+static void all_values_once(const struct tsi_convert *c)
+{
+	uint8_t *src = malloc((size_t)256 * 3);
+
+	assert_non_null(src);
+	for (int i = 0; i < 256 * 3; i++)
+		src[i] = (uint8_t)(i / 3 + i % 3 * 85);
+	check_image(c, src, 16, 16, 0);
+	free(src);
+}
+
+static void every_kernel_gives_every_value_as_defined(void **state)
+{
+	(void)state;
+	each(all_values_once);
+}
+
+static void all_sizes(const struct tsi_convert *c)
+{
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint64_t h = sizes[i].h, w = sizes[i].w;
+		uint8_t *src = image((size_t)(h * w), (unsigned)i);
+
+		check_image(c, src, h, w, 0);
+		check_image(c, src, h, w, 1);
+		free(src);
+	}
+}
+
+static void odd_sizes_are_exact_and_stay_in_their_bytes(void **state)
+{
+	(void)state;
+	each(all_sizes);
+}
+
+static void all_offsets(const struct tsi_convert *c)
+{
+	uint8_t *src = image(64 * 5, 7);
+
+	for (size_t offset = 0; offset < 64; offset++)
+		check_image(c, src, 5, 64, offset);
+	free(src);
+}
+
+static void any_aligned_element_is_a_place_to_write(void **state)
+{
+	(void)state;
+	each(all_offsets);
+}
+
+static void no_pixels_write_nothing(void **state)
+{
+	struct tsi_view_spec s = imagenet(TSOCK_F32, TSOCK_CHW, TSOCK_UNIT);
+	struct tsi_convert *c;
+	uint8_t src = 0, dst = GUARD_BYTE;
+
+	(void)state;
+	assert_int_equal(tsi_convert_create(&s, &c), 0);
+	tsi_convert_image(c, &src, 0, 5, &dst);
+	assert_int_equal(dst, GUARD_BYTE);
+	tsi_convert_destroy(c);
+	tsi_convert_destroy(NULL);
+}
+
+/* What create chose must be the definition for numbers of any kind. */
+static void awkward_numbers_are_still_the_definition(void **state)
+{
+	static const float odd[][2] = {
+		{ 0, 1 },
+		{ 0.5f, -0.5f },
+		{ -3, 7 },
+		{ 0.1f, 1e-5f },
+		{ 0, 1e-7f },
+		{ 0, 1e-30f },
+		{ 1e30f, 1 },
+		{ 0, 1e38f },
+		{ 0.3f, 1e-45f },
+		{ 0, 3e7f },
+		{ 0, 5e5f },
+		{ 1, 3 },
+		{ 0.4914f, 0.2023f },
+		{ 0.5f, 6.1e-5f },
+		{ 0, 1.1e-40f },
+		{ 3e38f, 1e-3f },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		for (unsigned j = 0; j < 6; j++) {
+			struct tsi_view_spec s =
+				imagenet(dtypes[1 + j / 2], layouts[j % 2],
+					 TSOCK_MEAN_STD);
+			struct tsi_convert *c;
+
+			s.mean[i % 3] = odd[i][0];
+			s.std[i % 3] = odd[i][1];
+			assert_int_equal(tsi_convert_create(&s, &c), 0);
+			all_values_once(c);
+			tsi_convert_destroy(c);
+		}
+	}
+}
+
+/* Else speed is lost without anybody seeing it. */
+static void usual_numbers_take_the_best_kernel(void **state)
+{
+	(void)state;
+	for (unsigned j = 0; j < 4 * 2 * 3; j++) {
+		struct tsi_view_spec s =
+			imagenet(dtypes[j / 6], layouts[j / 3 % 2], j % 3);
+		const struct tsi_convert_kernel *const *k = tsi_convert_kernels;
+		struct tsi_convert *c;
+
+		if (tsi_convert_check(&s))
+			continue;
+		while (!(*k)->fits(&s))
+			k++;
+		assert_int_equal(tsi_convert_create(&s, &c), 0);
+		assert_string_equal(c->kernel->name, (*k)->name);
+		tsi_convert_destroy(c);
+	}
+}
+
+/* 1 - mean and its quotient are exact in each row but two. */
+static void half_rounds_at_its_limits_as_ieee_says(void **state)
+{
+	static const struct {
+		float mean, std;
+		uint16_t bits; /* of (1 - mean) / std */
+	} rows[] = {
+		{ 0, 1, 0x3c00 },                /* 1 */
+		{ 0, -1, 0xbc00 },               /* -1 */
+		{ 0, 0x1p-16f, 0x7c00 },         /* infinity */
+		{ 0x1p-11f, 0x1p-16f, 0x7bff },  /* the largest, 65504 */
+		{ 0x1p-12f, 0x1p-16f, 0x7c00 },  /* 65520, a tie */
+		{ 0x11p-16f, 0x1p-16f, 0x7bff }, /* 65519 */
+		{ 0, 0x1p14f, 0x0400 },          /* the smallest normal */
+		{ 0, 0x1p15f, 0x0200 },          /* subnormal */
+		{ 0, 0x1p24f, 0x0001 },          /* the smallest */
+		{ 0, 0x1p25f, 0x0000 },          /* half of it: a tie to 0 */
+		{ 0, 33554430.0f, 0x0001 },      /* just above that */
+		{ 0.25f, 0x1p22f, 0x0003 },      /* 3 units */
+		{ 0.375f, 0x1p22f, 0x0002 },     /* 2.5 units, a tie to 2 */
+		{ 0.125f, 0x1p22f, 0x0004 },     /* 3.5 units, a tie to 4 */
+		{ 0, 1e-30f, 0x7c00 },           /* far too large */
+	};
+	uint8_t src[3] = { 255, 255, 255 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct tsi_view_spec s =
+			imagenet(TSOCK_F16, TSOCK_HWC, TSOCK_MEAN_STD);
+		struct tsi_convert *c;
+		uint16_t got[3];
+
+		s.mean[1] = rows[i].mean;
+		s.std[1] = rows[i].std;
+		assert_int_equal(tsi_convert_create(&s, &c), 0);
+		tsi_convert_image(c, src, 1, 1, got);
+		if (got[1] != rows[i].bits)
+			fail_msg("row %zu: %04x, not %04x", i, got[1],
+				 rows[i].bits);
+		all_values_once(c);
+		tsi_convert_destroy(c);
+	}
+}
+
+static void refused(struct tsi_view_spec s, const char *named)
+{
+	struct tsi_convert *c = (void *)&s;
+
+	assert_int_equal(tsi_convert_check(&s), TSOCK_EARG);
+	assert_int_equal(tsi_convert_create(&s, &c), TSOCK_EARG);
+	assert_ptr_equal(c, &s);
+	if (!strstr(tsock_errmsg(), named))
+		fail_msg("\"%s\" doesn't name %s", tsock_errmsg(), named);
+}
+
+static void a_spec_without_sense_is_refused_by_name(void **state)
+{
+	struct tsi_view_spec good =
+		imagenet(TSOCK_F32, TSOCK_CHW, TSOCK_MEAN_STD);
+	struct tsi_view_spec s;
+
+	(void)state;
+	assert_int_equal(tsi_convert_check(&good), 0);
+	for (int c = 0; c < 3; c++) {
+		float bad[] = { 0, -0.0f, NAN, INFINITY, -INFINITY };
+		char name[32];
+
+		snprintf(name, sizeof(name), "channel %d", c);
+		for (int i = 0; i < 5; i++) {
+			s = good;
+			s.std[c] = bad[i];
+			refused(s, "std");
+			refused(s, name);
+			if (i < 2)
+				continue;
+			s = good;
+			s.mean[c] = bad[i];
+			refused(s, "mean");
+			refused(s, name);
+		}
+	}
+	s = good, s.dtype = TSOCK_U8;
+	refused(s, "u8");
+	s.normalize = TSOCK_UNIT;
+	refused(s, "u8");
+	s.normalize = TSOCK_RAW;
+	assert_int_equal(tsi_convert_check(&s), 0);
+	s = good, s.dtype = TSOCK_I64;
+	refused(s, "dtype");
+	s.dtype = 0;
+	refused(s, "dtype");
+	s.dtype = 99;
+	refused(s, "99");
+	s = good, s.layout = 2;
+	refused(s, "layout");
+	s = good, s.normalize = 3;
+	refused(s, "normalize");
+	/* What isn't used isn't judged. */
+	s = good, s.normalize = TSOCK_UNIT, s.std[1] = 0, s.mean[0] = NAN;
+	assert_int_equal(tsi_convert_check(&s), 0);
+}
+
+static void a_field_takes_dtype_and_layout_and_keeps_its_name(void **state)
+{
+	struct tsock_field in = { "image", TSOCK_U8, TSOCK_FIELD_IMAGE,
+				  3,       0,        { 20, 30, 3, 0 } };
+	struct tsock_field out;
+	struct tsi_view_spec s = imagenet(TSOCK_F16, TSOCK_CHW, TSOCK_UNIT);
+
+	(void)state;
+	tsi_convert_field(&s, &in, &out);
+	assert_string_equal(out.name, "image");
+	assert_int_equal(out.dtype, TSOCK_F16);
+	assert_int_equal(out.ndim, 3);
+	assert_int_equal(out.flags & TSOCK_FIELD_IMAGE, 0);
+	assert_int_equal(out.shape[0], 3);
+	assert_int_equal(out.shape[1], 20);
+	assert_int_equal(out.shape[2], 30);
+	s.layout = TSOCK_HWC;
+	tsi_convert_field(&s, &in, &out);
+	assert_int_equal(out.shape[0], 20);
+	assert_int_equal(out.shape[2], 3);
+	/* In place, as a caller may well do. */
+	s.layout = TSOCK_CHW;
+	tsi_convert_field(&s, &in, &in);
+	assert_int_equal(in.shape[0], 3);
+	assert_int_equal(in.shape[2], 30);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_kernel_gives_every_value_as_defined),
+		cmocka_unit_test(odd_sizes_are_exact_and_stay_in_their_bytes),
+		cmocka_unit_test(any_aligned_element_is_a_place_to_write),
+		cmocka_unit_test(no_pixels_write_nothing),
+		cmocka_unit_test(awkward_numbers_are_still_the_definition),
+		cmocka_unit_test(usual_numbers_take_the_best_kernel),
+		cmocka_unit_test(half_rounds_at_its_limits_as_ieee_says),
+		cmocka_unit_test(a_spec_without_sense_is_refused_by_name),
+		cmocka_unit_test(
+			a_field_takes_dtype_and_layout_and_keeps_its_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
