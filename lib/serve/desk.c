@@ -317,7 +317,7 @@ static int admit(struct tsock_server *s, const struct tsi_visitor *v)
 		c.pid, c.batch, (unsigned long long)a.start);
 	if (hand_over(s, v->sock, used.view, &c, &a))
 		tsi_server_drop(s, a.row, "went before it got its rings");
-	else if (c.sock < 0)
+	if (c.sock < 0)
 		close(v->sock);
 	tsi_server_changed(s);
 	return 0;

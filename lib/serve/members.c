@@ -135,7 +135,8 @@ static uint64_t start_among_readers(const struct tsi_members *m,
 	uint64_t q;
 
 	if (j->join == TSOCK_JOIN_NOW)
-		return max64(m->jumping ? m->target : v->head, j->after);
+		return max64(max64(m->jumping ? m->target : 0, v->head),
+			     j->after);
 	q = boundary_at_or_before(m, j->join, lead_of(m));
 	q = boundary_at_or_after(m, j->join, max64(q, j->after));
 	/* From the decision to jump on, nothing below the target is held. */
@@ -256,11 +257,10 @@ int tsi_members_tail(struct tsi_members *m, unsigned id, uint64_t tail,
 		     int64_t now_ms)
 {
 	struct tsi_member *r = &m->member[id];
-	uint64_t most = max64(m->view[r->view].head, r->start) + m->c.epoch_len;
 
 	if (tail == r->tail)
 		return 0;
-	if (tail < r->tail || tail > most)
+	if (tail < r->tail || tail > TSI_LAST)
 		return tsi_err(TSOCK_EPROTO,
 			       "a consumer moved its tail from %llu to %llu",
 			       (unsigned long long)r->tail,

@@ -17,6 +17,7 @@
 #include "ring/ring.h"
 
 #define TSI_VIEWS 9
+#define TSI_LAST (UINT64_C(1) << 62) /* no stream gets that far */
 
 struct tsi_view_state {
 	bool active;
@@ -83,8 +84,8 @@ int tsi_members_join(struct tsi_members *m, const struct tsi_join *j,
 		     int64_t now_ms, struct tsi_claim *out);
 
 /*
- * A tail was read.  TSOCK_EPROTO for one that goes back, or that no reader
- * could have: its owner is to be given up.
+ * A tail was read.  TSOCK_EPROTO for one that goes back, or beyond all bounds:
+ * its owner is to be given up.  One beyond the head is fine: its owner skips.
  */
 int tsi_members_tail(struct tsi_members *m, unsigned id, uint64_t tail,
 		     int64_t now_ms);
