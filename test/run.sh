@@ -1,0 +1,551 @@
+#!/bin/bash
+# run.sh - builds and runs every test, and ends in one line for all of them:
+# N passed, N failed, N skipped.
+#
+#   run.sh              all suites, as `make check` does
+#   run.sh SUITE...     some of them: layers header unit asan tsan minimal
+#                       clang system system-asan system-tsan python install
+#                       format
+#   run.sh soak         system tests again and again for SOAK_SECONDS
+#   run.sh fuzz         every fuzzer for FUZZ_SECONDS
+#
+# A program passes with exit code 0, is skipped with 77 (its last line says
+# why), else it failed.  Programs that speak TAP (cmocka) count by their test
+# cases.  Each gets TEST_TIMEOUT seconds and a folder of its own for TSOCK_DIR
+# and everything temporary; a process that it leaves behind is a failure.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+unset B SAN WERROR MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS
+unset TSOCK_DIR XDG_RUNTIME_DIR
+
+top=$PWD
+jobs=$(nproc)
+limit=${TEST_TIMEOUT:-120}
+logs=build/check
+passed=0 failed=0 skipped=0
+failures=() skips=()
+prefix=()
+group=
+
+# Tests that need sample files look here; most make their own.
+if [ -z "${TSOCK_TEST_DATA:-}" ] && [ -d ../shared/data ]; then
+	TSOCK_TEST_DATA=$(cd ../shared/data && pwd)
+	export TSOCK_TEST_DATA
+fi
+
+scratch=$(mktemp -d /tmp/tsock-check-XXXXXX) || exit 1
+cleanup()
+{
+	[ -z "$group" ] || kill -9 -- "-$group" 2>/dev/null
+	rm -rf "$scratch"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM HUP
+
+say()
+{
+	printf '%s\n' "$*"
+}
+
+title()
+{
+	say "== $*"
+}
+
+pass()
+{
+	passed=$((passed + $1))
+	[ "$1" = 0 ] || printf '%5d ok    %s\n' "$1" "$2"
+}
+
+# fail WHAT [LOG]: with the end of the log.
+fail()
+{
+	failed=$((failed + 1))
+	failures+=("$1")
+	printf '      FAIL  %s\n' "$1"
+	[ -z "${2:-}" ] || tail -n 30 "$2" | sed 's/^/            | /'
+}
+
+# skip WHAT WHY
+skip()
+{
+	skipped=$((skipped + 1))
+	skips+=("$1: $2")
+	printf '      skip  %s: %s\n' "$1" "$2"
+}
+
+# --------------------------------------------------------------------------
+# Running programs
+
+# Count the cases of a TAP log.  A child that exits prints its parent's
+# buffered lines a second time, so equal lines are one.
+count_tap()
+{
+	local name=$1 log=$2 ok bad reason case plan
+	ok=$(grep -E '^ok [0-9]+' "$log" | sort -u | grep -c .)
+	while IFS= read -r case; do
+		fail "$name: ${case#not ok * - }" "$log"
+	done < <(grep -E '^not ok [0-9]+ -' "$log" | sort -u)
+	while IFS=$'\t' read -r case reason; do
+		skip "$name $case" "${reason:-no reason given}"
+	done < <(awk '/^not ok [0-9]+ # SKIP/ {
+			sub(/^not ok [0-9]+ # SKIP */, "")
+			if (!seen[$0]++) print $0 "\t" before
+		}
+		{ before = /^(ok|not ok|#|1\.\.)/ ? "" : $0 }' "$log")
+	pass "$ok" "$name"
+	bad=$(grep -E '^not ok [0-9]+' "$log" | sort -u | grep -c .)
+	plan=$(sed -n 's/^1\.\.\([0-9]*\)$/\1/p' "$log" | sort -n | tail -n 1)
+	cases=$((ok + bad))
+	[ "$cases" -ge "${plan:-0}" ]
+}
+
+# Does a process of this group still run?  Orphans that nobody has waited for
+# are dead: not every container's first process does.
+group_lives()
+{
+	local stat line state pgrp
+	kill -0 -- "-$1" 2>/dev/null || return 1
+	for stat in /proc/[0-9]*/stat; do
+		{ read -r line <"$stat"; } 2>/dev/null || continue
+		read -r state _ pgrp _ <<<"${line##*) }"
+		[ "$pgrp" = "$1" ] && [[ $state != [ZX] ]] && return 0
+	done
+	return 1
+}
+
+# run_program NAME COMMAND...
+run_program()
+{
+	local name=$1 log temp rc before=$failed what
+	shift
+	log=$logs/$(printf %s "$name" | tr -c 'A-Za-z0-9_.-' _).log
+	temp=$(mktemp -d "$scratch/XXXXXX")
+	mkdir -m 700 "$temp/run" "$temp/tmp" "$temp/cache"
+	TSOCK_DIR=$temp/run TMPDIR=$temp/tmp XDG_CACHE_HOME=$temp/cache \
+		CMOCKA_MESSAGE_OUTPUT=tap \
+		timeout -k 10 "$limit" "${prefix[@]}" "$@" \
+		>"$log" 2>&1 </dev/null &
+	group=$!
+	wait "$group"
+	rc=$?
+	# timeout leads a process group; who is in it still was left behind.
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		group_lives "$group" || break
+		sleep 0.1
+	done
+	if group_lives "$group"; then
+		kill -9 -- "-$group" 2>/dev/null
+		fail "$name: left processes behind" "$log"
+	fi
+	group=
+	rm -rf "$temp"
+
+	what="exit code $rc"
+	[ $rc -lt 128 ] || what="signal $((rc - 128))"
+	if [ $rc = 124 ] || { [ $rc = 137 ] && ! grep -q Killed "$log"; }; then
+		what="took longer than $limit s, or was killed"
+	fi
+	if grep -qE '^1\.\.[0-9]+$' "$log"; then
+		count_tap "$name" "$log" ||
+			fail "$name: stopped early ($what)" "$log"
+		[ $rc = 0 ] || [ "$failed" -gt "$before" ] ||
+			fail "$name: $what" "$log"
+	elif [ $rc = 0 ]; then
+		pass 1 "$name"
+	elif [ $rc = 77 ]; then
+		skip "$name" "$(tail -n 1 "$log")"
+	else
+		fail "$name: $what" "$log"
+	fi
+}
+
+# build WHAT ARGUMENTS...: as much as can be built.
+build()
+{
+	local what=$1 log
+	shift
+	log=$logs/build-$(printf %s "$what" | tr -c 'A-Za-z0-9_.-' _).log
+	if ! make -k -j"$jobs" --no-print-directory "$@" >"$log" 2>&1; then
+		grep -E 'error|Error|warning:|undefined reference' "$log" |
+			head -n 30 >"$log.short"
+		fail "build: $what" "$log.short"
+		return 1
+	fi
+}
+
+# The names of the test programs of a folder: every test_*.c in it.
+programs()
+{
+	local file
+	for file in "test/$1"/test_*.c; do
+		[ -f "$file" ] && basename "$file" .c
+	done
+}
+
+# run_all KIND FOLDER BUILD: run test/FOLDER's programs from BUILD.
+run_all()
+{
+	local kind=$1 folder=$2 b=$3 name reason
+	export B=$b TSOCK_PRODUCER=$top/$b/bin/tsock-producer
+	for name in $(programs "$folder"); do
+		reason=
+		[ "$kind" != tsan ] || [ ! -f "test/$folder/tsan.skip" ] ||
+			reason=$(sed -n "s/^${name}[[:space:]]\{1,\}//p" \
+				"test/$folder/tsan.skip")
+		if [ -n "$reason" ]; then
+			skip "$kind: $folder/$name" "$reason"
+		elif [ -x "$b/test/$folder/$name" ]; then
+			run_program "$kind: $folder/$name" \
+				"$b/test/$folder/$name"
+		else
+			fail "$kind: $folder/$name was not built"
+		fi
+	done
+	unset B TSOCK_PRODUCER
+}
+
+# --------------------------------------------------------------------------
+# Sanitizers
+
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+export TSAN_OPTIONS=suppressions=$top/test/tsan.supp:die_after_fork=0
+leaks=1
+set_asan()
+{
+	export ASAN_OPTIONS=detect_leaks=$leaks:allocator_may_return_null=1
+}
+set_asan
+
+# Does the compiler have it, and does it run here?  Older runtimes don't work
+# with all of the kernel's address randomisation, and leaks can't be looked
+# for under a debugger.
+sanitizer_works()
+{
+	local san=$1 probe=$scratch/probe
+	prefix=()
+	if ! echo 'int main(void) { return 0; }' | ${CC:-cc} \
+		"-fsanitize=$san" -x c - -o "$probe" 2>/dev/null; then
+		skip "-fsanitize=$san" "the compiler has no runtime for it"
+		return 1
+	fi
+	"$probe" >/dev/null 2>&1 && return 0
+	prefix=(setarch -R)
+	"${prefix[@]}" "$probe" >/dev/null 2>&1 && return 0
+	prefix=()
+	leaks=0
+	set_asan
+	if "$probe" >/dev/null 2>&1; then
+		skip "leak check" "can't run here"
+		return 0
+	fi
+	skip "-fsanitize=$san" "its programs don't start on this kernel"
+	return 1
+}
+
+sanitized()
+{
+	local kind=$1 san=$2 folder=$3 target=$4 b
+	b=build-${san//,/-}
+	sanitizer_works "$san" || return 0
+	build "$san" "SAN=$san" "B=$b" producer "$target"
+	run_all "$kind" "$folder" "$b"
+	prefix=()
+}
+
+# --------------------------------------------------------------------------
+# Suites
+
+suite_layers()
+{
+	title 'layers'
+	run_program 'layers' test/layers.sh
+	run_program 'layers finds what is planted' test/layers.sh --self-test
+}
+
+header_compiles()
+{
+	local name=$1
+	shift
+	if printf '%s\n' '#include <tsock/tsock.h>' \
+		'struct tsock_opts o = TSOCK_OPTS_INIT;' \
+		'struct tsock_serve_opts s = TSOCK_SERVE_OPTS_INIT;' |
+		"$@" -Iinclude -pedantic-errors -Wall -Wextra -Werror \
+			-fsyntax-only - >"$logs/header.log" 2>&1; then
+		pass 1 "$name"
+	else
+		fail "$name" "$logs/header.log"
+	fi
+}
+
+suite_header()
+{
+	local cc cxx
+	title 'tsock.h alone'
+	for cc in gcc clang; do
+		command -v $cc >/dev/null || continue
+		header_compiles "$cc, C99" $cc -std=c99 -x c
+		header_compiles "$cc, C11" $cc -std=c11 -x c
+	done
+	for cxx in g++ clang++; do
+		command -v $cxx >/dev/null || continue
+		header_compiles "$cxx, C++17" $cxx -std=c++17 -x c++
+	done
+}
+
+suite_unit()
+{
+	title 'unit tests'
+	build 'everything' B=build WERROR=1 all tests
+	run_all plain unit build
+}
+
+suite_asan()
+{
+	title 'unit tests, address and undefined'
+	sanitized asan address,undefined unit unit-tests
+}
+
+suite_tsan()
+{
+	title 'unit tests, thread'
+	sanitized tsan thread unit unit-tests
+}
+
+suite_minimal()
+{
+	title 'without the optional parts'
+	build 'CUDA=0 URING=0' CUDA=0 URING=0 B=build-minimal WERROR=1 \
+		producer unit-tests
+	run_all minimal unit build-minimal
+}
+
+suite_clang()
+{
+	title 'clang, warnings are errors'
+	if ! command -v clang >/dev/null; then
+		skip clang 'not installed'
+		return
+	fi
+	build clang CC=clang CXX=clang++ B=build-clang WERROR=1 all tests &&
+		pass 1 'builds by clang'
+}
+
+suite_system()
+{
+	local file
+	title 'system tests'
+	build 'everything' B=build WERROR=1 all tests
+	run_all plain system build
+	export B=build TSOCK_PRODUCER=$top/build/bin/tsock-producer
+	for file in test/system/*.sh; do
+		[ -x "$file" ] || continue
+		run_program "plain: system/$(basename "$file")" "$file"
+	done
+	unset B TSOCK_PRODUCER
+}
+
+suite_system_asan()
+{
+	title 'system tests, address and undefined'
+	sanitized asan address,undefined system tests
+}
+
+suite_system_tsan()
+{
+	title 'system tests, thread'
+	sanitized tsan thread system tests
+}
+
+# Installed once; what the network didn't give is tried again the next time.
+fill_venv()
+{
+	local venv=build/venv log=$logs/venv.log pip
+	[ -f $venv/filled ] && return 0
+	command -v python3 >/dev/null || return 1
+	say "      filling $venv (numpy pillow pytest torch torchvision)"
+	python3 -m venv --clear $venv >"$log" 2>&1 || return 1
+	pip=("$venv/bin/python" -m pip install --quiet --retries 2
+		--disable-pip-version-check numpy pillow pytest)
+	if timeout 1200 "${pip[@]}" torch torchvision >>"$log" 2>&1; then
+		touch $venv/filled
+		return 0
+	fi
+	timeout 600 "${pip[@]}" >>"$log" 2>&1 || return 1
+	skip 'tests against torch and torchvision' \
+		"pip can't install them: $(tail -n 1 "$log")"
+}
+
+count_junit()
+{
+	build/venv/bin/python - "$1" <<'PYTHON'
+import sys
+import xml.etree.ElementTree as tree
+
+passed = 0
+for case in tree.parse(sys.argv[1]).iter("testcase"):
+    name = "python: %s %s" % (case.get("classname"), case.get("name"))
+    skipped = case.find("skipped")
+    if case.find("failure") is not None or case.find("error") is not None:
+        print("fail", name, "", sep="\t")
+    elif skipped is not None:
+        why = " ".join(skipped.get("message", "").split())
+        print("skip", name, why or "no reason given", sep="\t")
+    else:
+        passed += 1
+print("pass", passed, "", sep="\t")
+PYTHON
+}
+
+suite_python()
+{
+	local log=$logs/pytest.log xml=$logs/pytest.xml rc folders=() folder
+	local before=$failed
+	title 'Python'
+	for folder in bindings/python/tests test/parity; do
+		find $folder -name 'test_*.py' 2>/dev/null | grep -q . &&
+			folders+=("$folder")
+	done
+	[ ${#folders[@]} -gt 0 ] || return 0
+	build 'everything' B=build WERROR=1 all tests
+	if ! fill_venv; then
+		while IFS= read -r file; do
+			skip "$file" "build/venv can't be filled: $(tail -n 1 \
+				$logs/venv.log 2>/dev/null || echo no python3)"
+		done < <(find "${folders[@]}" -name 'test_*.py')
+		return 0
+	fi
+	mkdir -m 700 "$scratch/py" "$scratch/py/run" "$scratch/py/cache"
+	rm -f $xml
+	B=build TSOCK_PRODUCER=$top/build/bin/tsock-producer \
+		PYTHONPATH=$top/bindings/python PYTHONDONTWRITEBYTECODE=1 \
+		TSOCK_DIR=$scratch/py/run XDG_CACHE_HOME=$scratch/py/cache \
+		timeout -k 10 900 build/venv/bin/python -m pytest -q -rs \
+		-p no:cacheprovider -o faulthandler_timeout=100 \
+		--basetemp="$scratch/py/tmp" --junitxml=$xml "${folders[@]}" \
+		>$log 2>&1 </dev/null &
+	group=$!
+	wait $group
+	rc=$?
+	if group_lives $group; then
+		kill -9 -- -$group 2>/dev/null
+		fail 'python: left processes behind'
+	fi
+	group=
+	if [ -f $xml ]; then
+		while IFS=$'\t' read -r what name why; do
+			case $what in
+			fail) fail "$name" ;;
+			skip) skip "$name" "$why" ;;
+			pass) pass "$name" 'Python tests' ;;
+			esac
+		done < <(count_junit $xml)
+	fi
+	[ "$failed" = "$before" ] || tail -n 60 $log | sed 's/^/            | /'
+	[ $rc = 0 ] || [ "$failed" -gt "$before" ] ||
+		fail "python: pytest ended with exit code $rc" $log
+}
+
+suite_install()
+{
+	title 'installation'
+	build 'everything' B=build WERROR=1 all
+	run_program 'installed library and programs' test/installed.sh
+}
+
+suite_format()
+{
+	local tool version file bad=0 files
+	title 'layout'
+	tool=$(command -v clang-format-14 || command -v clang-format)
+	version=$("${tool:-false}" --version 2>/dev/null |
+		sed -n 's/.*version \([0-9]*\).*/\1/p')
+	if [ "$version" != 14 ]; then
+		skip 'clang-format' \
+			"the layout is version 14's, here is ${version:-none}"
+		return
+	fi
+	mapfile -t files < <(find bench examples include lib producer test \
+		-name '*.[ch]' -o -name '*.cpp')
+	for file in "${files[@]}"; do
+		"$tool" --dry-run -Werror "$file" >/dev/null 2>&1 && continue
+		fail "layout of $file: run make format"
+		bad=1
+	done
+	[ $bad = 1 ] || pass 1 "clang-format of ${#files[@]} files"
+}
+
+# --------------------------------------------------------------------------
+
+soak()
+{
+	local end=$((SECONDS + ${SOAK_SECONDS:-600})) round=0
+	build 'everything' B=build all tests
+	while [ $SECONDS -lt $end ] && [ $failed = 0 ]; do
+		round=$((round + 1))
+		title "round $round"
+		export TSOCK_TEST_SEED=$round
+		suite_system
+		suite_system_asan
+	done
+}
+
+fuzz()
+{
+	local b=build-fuzz source name corpus
+	build fuzzers CC=clang SAN=fuzzer-no-link,address,undefined B=$b \
+		fuzzers || return
+	for source in test/fuzz/*.c; do
+		[ -f "$source" ] || continue
+		name=$(basename "$source" .c)
+		corpus=$b/corpus/$name
+		mkdir -p "$corpus"
+		limit=$((${FUZZ_SECONDS:-60} + 60))
+		run_program "fuzz: $name" "$b/test/fuzz/$name" \
+			-max_total_time="${FUZZ_SECONDS:-60}" -timeout=10 \
+			-artifact_prefix="$b/$name-" "$corpus"
+	done
+}
+
+report()
+{
+	local line
+	if [ ${#skips[@]} -gt 0 ]; then
+		say '== skipped'
+		for line in "${skips[@]}"; do
+			say "  $line"
+		done
+	fi
+	if [ ${#failures[@]} -gt 0 ]; then
+		say '== failed'
+		for line in "${failures[@]}"; do
+			say "  $line"
+		done
+	fi
+	say "$passed passed, $failed failed, $skipped skipped"
+	[ $failed = 0 ]
+}
+
+mkdir -p $logs
+case ${1:-all} in
+all)
+	set -- layers header unit asan tsan minimal clang system system-asan \
+		system-tsan python install format
+	;;
+soak | fuzz)
+	"$1"
+	report
+	exit
+	;;
+esac
+for suite in "$@"; do
+	if ! declare -F "suite_${suite//-/_}" >/dev/null; then
+		say "run.sh: no suite $suite" >&2
+		exit 2
+	fi
+done
+for suite in "$@"; do
+	"suite_${suite//-/_}"
+done
+report
