@@ -144,9 +144,9 @@ run_program()
 
 	what="exit code $rc"
 	[ $rc -lt 128 ] || what="signal $((rc - 128))"
-	if [ $rc = 124 ] || { [ $rc = 137 ] && ! grep -q Killed "$log"; }; then
-		what="took longer than $limit s, or was killed"
-	fi
+	case $rc in
+	124 | 137) what="took longer than $limit s, or was killed" ;;
+	esac
 	if grep -qE '^1\.\.[0-9]+$' "$log"; then
 		count_tap "$name" "$log" ||
 			fail "$name: stopped early ($what)" "$log"
