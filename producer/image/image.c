@@ -17,6 +17,7 @@
 
 struct tsi_image {
 	struct tsi_image_opts opts;
+	enum tsi_passes passes;
 	struct tsi_jpeg *jpeg;
 	struct tsi_png *png;
 	struct tsi_resample *resample;
@@ -58,6 +59,8 @@ int tsi_image_create(const struct tsi_image_opts *opts, struct tsi_image **out)
 	if (!img)
 		return tsi_err(TSOCK_ENOMEM, "no memory for an image decoder");
 	img->opts = *opts;
+	img->passes = opts->pillow && opts->pillow < 13 ? TSI_PASSES_12
+							: TSI_PASSES_13;
 	err = tsi_jpeg_create(&img->jpeg);
 	if (!err)
 		err = tsi_png_create(&img->png);
@@ -160,7 +163,7 @@ static int run_plan(struct tsi_image *img, int kind, const struct plan *plan,
 
 	if (plan->x.count < img->opts.size || plan->y.count < img->opts.size)
 		memset(dst, 0, stride * img->opts.size);
-	err = tsi_resample_begin(img->resample, &plan->x, &plan->y,
+	err = tsi_resample_begin(img->resample, &plan->x, &plan->y, img->passes,
 				 dst + plan->to_y * stride +
 					 (size_t)plan->to_x * 3,
 				 stride, &rect);

@@ -9,7 +9,9 @@
  *   TSI_EVAL   Resize(resize), CenterCrop(size)
  *
  * both bilinear, on Image.open(file).convert("RGB"): orientation tags, colour
- * profiles and transparency are ignored.  It never opens a file, never logs,
+ * profiles and transparency are ignored.  Pillow 13 changed the order of the
+ * resize's two passes for crops that shrink more in height than in width: up
+ * to one level of difference from Pillow 12, which opts.pillow chooses.  It never opens a file, never logs,
  * and never keeps a pointer to the caller's bytes after it has returned.
  */
 #ifndef TSI_IMAGE_IMAGE_H
@@ -41,6 +43,7 @@ struct tsi_image_opts {
 	uint32_t size;   /* edge of the sample, 1 to TSI_IMAGE_SIZE_MAX */
 	uint32_t resize; /* eval: the short edge before the centre crop */
 	uint64_t seed;   /* train: key of the random draws */
+	uint32_t pillow; /* major version to equal; 0 is the newest, 13 */
 };
 
 /*

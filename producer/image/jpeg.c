@@ -22,8 +22,6 @@
 #include "base/err.h"
 #include "image/arena.h"
 
-/* Rows per strip: enough to amortise a call, few enough for the L1 cache. */
-#define STRIP_ROWS 16
 /* Scratch beyond this is given back after the image. */
 #define ARENA_KEEP ((size_t)64 << 20)
 /* The coefficients of the largest progressive image that is let in. */
@@ -309,10 +307,10 @@ static void crop_columns(struct tsi_jpeg *j, const struct tsi_rect *rect)
 	j->skip_left = rect->left - at;
 }
 
-/* Up to n rows into the strip; n is at most STRIP_ROWS. */
+/* Up to n rows into the strip; n is at most TSI_STRIP_ROWS. */
 static void read_rows(struct tsi_jpeg *j, uint32_t n)
 {
-	JSAMPROW row[STRIP_ROWS];
+	JSAMPROW row[TSI_STRIP_ROWS];
 	uint32_t have = 0;
 
 	for (uint32_t i = 0; i < n; i++)
@@ -332,7 +330,7 @@ static void skip_rows(struct tsi_jpeg *j, uint32_t top, bool decode)
 		top -= skip;
 	}
 	while (top) {
-		uint32_t n = top < STRIP_ROWS ? top : STRIP_ROWS;
+		uint32_t n = top < TSI_STRIP_ROWS ? top : TSI_STRIP_ROWS;
 
 		read_rows(j, n);
 		top -= n;
@@ -358,7 +356,7 @@ static void begin(struct tsi_jpeg *j, const struct tsi_rect *rect)
 		crop_columns(j, rect);
 	j->stride =
 		((size_t)c->output_width * 4 + TSI_ROW_SLACK + 63) / 64 * 64;
-	j->strip = take((j_common_ptr)c, STRIP_ROWS * j->stride);
+	j->strip = take((j_common_ptr)c, TSI_STRIP_ROWS * j->stride);
 	skip_rows(j, rect->top, smooth);
 	j->rows_left = rect->height;
 }
@@ -390,7 +388,8 @@ static void cmyk_to_rgb(uint8_t *p, size_t pixels)
 
 static void read_strip(struct tsi_jpeg *j, struct tsi_strip *strip)
 {
-	uint32_t n = j->rows_left < STRIP_ROWS ? j->rows_left : STRIP_ROWS;
+	uint32_t n =
+		j->rows_left < TSI_STRIP_ROWS ? j->rows_left : TSI_STRIP_ROWS;
 
 	read_rows(j, n);
 	if (j->c.out_color_space == JCS_CMYK)

@@ -19,7 +19,6 @@
 #include "base/err.h"
 #include "image/image.h"
 
-#define STRIP_ROWS 16
 #define STRIP_BYTES ((size_t)1 << 22)
 /* Scratch beyond this is given back after the image. */
 #define KEEP ((size_t)64 << 20)
@@ -172,7 +171,7 @@ static void begin(struct tsi_png *p, const struct tsi_rect *rect)
 		read_interlaced(p);
 		return;
 	}
-	p->strip_rows = STRIP_ROWS;
+	p->strip_rows = TSI_STRIP_ROWS;
 	while (p->strip_rows > 1 && p->strip_rows * p->stride > STRIP_BYTES)
 		p->strip_rows /= 2;
 	reserve(p, p->strip_rows);

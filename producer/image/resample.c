@@ -12,27 +12,45 @@
 #include "base/err.h"
 #include "image/resample_kernel.h"
 
+/* Rows that go through the second pass together. */
+#define BATCH 8
+
+struct memory {
+	void *p;
+	size_t len;
+};
+
 struct tsi_resample {
 	const struct tsi_kernel *kernel;
 	struct tsi_taps x;
 	struct tsi_taps y;
-	void *taps_memory[2];
-	size_t taps_len[2];
-	void *between; /* rows after the horizontal pass */
-	size_t between_len;
-	size_t between_stride;
+	bool down_first;
+	struct memory taps[2];
+	/*
+	 * Rows on their way to the vertical pass: source rows if that comes
+	 * first, else what the horizontal pass made of them.
+	 */
+	struct memory held;
+	size_t held_stride;
+	size_t held_bytes; /* used of a row */
+	uint32_t held_max;
+	uint32_t held_first; /* source row of the first one held */
 	uint32_t pushed;
 	uint32_t emitted;
+	/* Between the passes, and behind them, if the vertical one is first. */
+	struct memory between;
+	struct memory narrow;
+	size_t narrow_stride;
 	uint8_t *dst;
 	size_t dst_stride;
 };
 
-/* A block of at least len bytes in *memory; its old content is lost. */
-static int grow(void **memory, size_t *have, size_t len)
+/* At least len bytes; the old content is lost. */
+static int grow(struct memory *m, size_t len)
 {
 	void *p;
 
-	if (len <= *have)
+	if (len <= m->len)
 		return 0;
 	len += len / 4;
 	len = (len + 63) / 64 * 64;
@@ -42,9 +60,9 @@ static int grow(void **memory, size_t *have, size_t len)
 			       "no memory for %zu bytes of "
 			       "resampling scratch",
 			       len);
-	free(*memory);
-	*memory = p;
-	*have = len;
+	free(m->p);
+	m->p = p;
+	m->len = len;
 	return 0;
 }
 
@@ -117,8 +135,7 @@ static void weigh(const struct tsi_axis *a, const struct span *s, uint32_t i,
 
 /* Room for the taps of an axis, laid out in one block. */
 static int reserve(const struct tsi_axis *a, const struct span *s,
-		   void **memory, size_t *len, struct tsi_taps *t,
-		   double **scratch)
+		   struct memory *m, struct tsi_taps *t, double **scratch)
 {
 	size_t n = a->count, widest = 0, weights, heads;
 	uint8_t *p;
@@ -134,11 +151,10 @@ static int reserve(const struct tsi_axis *a, const struct span *s,
 	t->pad = (uint32_t)((widest + 3) / 4 * 4);
 	weights = n * t->pad * sizeof(int32_t);
 	heads = (n * sizeof(uint32_t) + 15) / 16 * 16;
-	err = grow(memory, len,
-		   2 * weights + 2 * heads + t->pad * sizeof(double));
+	err = grow(m, 2 * weights + 2 * heads + t->pad * sizeof(double));
 	if (err)
 		return err;
-	p = *memory;
+	p = m->p;
 	t->packed = p;
 	t->weight = (int32_t *)(void *)(p + weights);
 	t->first = (uint32_t *)(void *)(p + 2 * weights);
@@ -165,11 +181,11 @@ static void tighten(struct tsi_taps *t)
 }
 
 static int make_taps(const struct tsi_kernel *kernel, const struct tsi_axis *a,
-		     void **memory, size_t *len, struct tsi_taps *t)
+		     struct memory *m, struct tsi_taps *t)
 {
 	struct span s = span_of(a);
 	double *scratch;
-	int err = reserve(a, &s, memory, len, t, &scratch);
+	int err = reserve(a, &s, m, t, &scratch);
 
 	if (err)
 		return err;
@@ -204,26 +220,67 @@ static uint32_t rebase(struct tsi_taps *t, uint32_t *origin)
 	return high - low;
 }
 
-int tsi_resample_begin(struct tsi_resample *r, const struct tsi_axis *x,
-		       const struct tsi_axis *y, uint8_t *dst, size_t stride,
-		       struct tsi_rect *need)
+/*
+ * Pillow from version 13 on goes down first where the height shrinks by more
+ * than twice what the width does (python-pillow/Pillow#9549).
+ */
+static bool goes_down_first(const struct tsi_axis *x, const struct tsi_axis *y)
 {
-	int err = make_taps(r->kernel, x, &r->taps_memory[0], &r->taps_len[0],
-			    &r->x);
+	int64_t dx = (int64_t)x->in - x->out, dy = (int64_t)y->in - y->out;
+
+	return dy > 0 && dy > 2 * dx;
+}
+
+static size_t row_stride(size_t bytes)
+{
+	return (bytes + TSI_ROW_SLACK + 63) / 64 * 64;
+}
+
+static uint32_t most(const struct tsi_taps *t)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		if (t->count[i] > most)
+			most = t->count[i];
+	return most;
+}
+
+static int make_room(struct tsi_resample *r, uint32_t width)
+{
+	int err;
+
+	r->narrow_stride = row_stride((size_t)r->x.n * 3);
+	r->held_bytes = r->down_first ? (size_t)width * 4 : (size_t)r->x.n * 3;
+	r->held_stride = row_stride(r->held_bytes);
+	/* What an output row reaches over, and a strip or two. */
+	r->held_max = most(&r->y) + 2 * TSI_STRIP_ROWS;
+	err = grow(&r->held, r->held_max * r->held_stride);
+	if (err || !r->down_first)
+		return err;
+	err = grow(&r->between, BATCH * r->held_stride);
+	if (err)
+		return err;
+	return grow(&r->narrow, BATCH * r->narrow_stride);
+}
+
+int tsi_resample_begin(struct tsi_resample *r, const struct tsi_axis *x,
+		       const struct tsi_axis *y, enum tsi_passes passes,
+		       uint8_t *dst, size_t stride, struct tsi_rect *need)
+{
+	int err = make_taps(r->kernel, x, &r->taps[0], &r->x);
 
 	if (!err)
-		err = make_taps(r->kernel, y, &r->taps_memory[1],
-				&r->taps_len[1], &r->y);
+		err = make_taps(r->kernel, y, &r->taps[1], &r->y);
 	if (err)
 		return err;
 	need->width = rebase(&r->x, &need->left);
 	need->height = rebase(&r->y, &need->top);
-	r->between_stride =
-		((size_t)x->count * 3 + TSI_ROW_SLACK + 63) / 64 * 64;
-	err = grow(&r->between, &r->between_len,
-		   r->between_stride * need->height);
+	r->down_first = passes == TSI_PASSES_13 && goes_down_first(x, y);
+	err = make_room(r, need->width);
 	if (err)
 		return err;
+	r->held_first = 0;
 	r->pushed = 0;
 	r->emitted = 0;
 	r->dst = dst;
@@ -231,23 +288,88 @@ int tsi_resample_begin(struct tsi_resample *r, const struct tsi_axis *x,
 	return 0;
 }
 
+static uint8_t *held(const struct tsi_resample *r, uint32_t row)
+{
+	return (uint8_t *)r->held.p +
+	       (size_t)(row - r->held_first) * r->held_stride;
+}
+
+/* Forget rows that no output row needs any more, to hold n more. */
+static void compact(struct tsi_resample *r, uint32_t n)
+{
+	uint32_t keep =
+		r->emitted < r->y.n ? r->y.first[r->emitted] : r->pushed;
+
+	if (r->pushed - r->held_first + n <= r->held_max)
+		return;
+	if (keep > r->pushed)
+		keep = r->pushed;
+	memmove(r->held.p, held(r, keep),
+		(size_t)(r->pushed - keep) * r->held_stride);
+	r->held_first = keep;
+}
+
+static void hold(struct tsi_resample *r, const struct tsi_strip *strip)
+{
+	uint8_t *to;
+
+	compact(r, strip->rows);
+	to = held(r, r->pushed);
+	if (!r->down_first)
+		r->kernel->across(&r->x, strip->pixels, strip->stride,
+				  strip->rows, to, r->held_stride);
+	else
+		for (uint32_t i = 0; i < strip->rows; i++)
+			memcpy(to + i * r->held_stride,
+			       strip->pixels + i * strip->stride,
+			       r->held_bytes);
+	r->pushed += strip->rows;
+}
+
+/* How many of the next output rows have all that they need. */
+static uint32_t ready(const struct tsi_resample *r)
+{
+	uint32_t n = 0;
+
+	for (; n < BATCH && r->emitted + n < r->y.n; n++) {
+		uint32_t i = r->emitted + n;
+
+		if (r->y.first[i] + r->y.count[i] > r->pushed)
+			break;
+	}
+	return n;
+}
+
+static void emit(struct tsi_resample *r, uint32_t n)
+{
+	uint8_t *dst = r->dst + r->emitted * r->dst_stride;
+	uint8_t *to = r->down_first ? r->between.p : dst;
+	size_t stride = r->down_first ? r->held_stride : r->dst_stride;
+
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t i = r->emitted + k;
+
+		r->kernel->down(&r->y, i, held(r, r->y.first[i]),
+				r->held_stride, to + k * stride, r->held_bytes);
+	}
+	r->emitted += n;
+	if (!r->down_first)
+		return;
+	/* Rows of dst may not be written beyond their end; these may. */
+	r->kernel->across(&r->x, to, stride, n, r->narrow.p, r->narrow_stride);
+	for (uint32_t k = 0; k < n; k++)
+		memcpy(dst + k * r->dst_stride,
+		       (uint8_t *)r->narrow.p + k * r->narrow_stride,
+		       (size_t)r->x.n * 3);
+}
+
 void tsi_resample_push(struct tsi_resample *r, const struct tsi_strip *strip)
 {
-	r->kernel->across(&r->x, strip->pixels, strip->stride, strip->rows,
-			  (uint8_t *)r->between + r->pushed * r->between_stride,
-			  r->between_stride);
-	r->pushed += strip->rows;
-	for (; r->emitted < r->y.n; r->emitted++) {
-		uint32_t i = r->emitted, first = r->y.first[i];
+	uint32_t n;
 
-		if (first + r->y.count[i] > r->pushed)
-			break;
-		r->kernel->down(&r->y, i,
-				(uint8_t *)r->between +
-					first * r->between_stride,
-				r->between_stride, r->dst + i * r->dst_stride,
-				(size_t)r->x.n * 3);
-	}
+	hold(r, strip);
+	while ((n = ready(r)) > 0)
+		emit(r, n);
 }
 
 static uint8_t clip(uint32_t sum)
@@ -342,9 +464,11 @@ void tsi_resample_destroy(struct tsi_resample *r)
 {
 	if (!r)
 		return;
-	free(r->taps_memory[0]);
-	free(r->taps_memory[1]);
-	free(r->between);
+	free(r->taps[0].p);
+	free(r->taps[1].p);
+	free(r->held.p);
+	free(r->between.p);
+	free(r->narrow.p);
 	free(r);
 }
 

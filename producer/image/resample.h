@@ -2,9 +2,10 @@
  * resample.h - Pillow's 8-bit bilinear resampler, fed strip by strip.
  *
  * Weights as Pillow computes them: a triangle as wide as the reduction asks,
- * in double, normalised, rounded to 22 fractional bits.  Horizontal pass
- * first, rounded to u8, then the vertical pass.  Every kernel gives the bits
- * of the scalar one: sums are integers and nothing saturates before the end.
+ * in double, normalised, rounded to 22 fractional bits.  Two passes with
+ * pixels rounded to u8 between them, in Pillow's order.  Every kernel gives
+ * the bits of the scalar one: sums are integers, and nothing saturates before
+ * the end.
  *
  * Only the wanted window of the resized image is computed, from only those
  * source pixels that it depends on; the window may be mirrored on the way.
@@ -34,6 +35,15 @@ enum tsi_simd {
 	TSI_SIMD_BEST = 3,
 };
 
+/*
+ * Which pass comes first.  To Pillow 12 it was always the horizontal one;
+ * Pillow 13 starts with the vertical one where that saves it work.
+ */
+enum tsi_passes {
+	TSI_PASSES_13 = 0,
+	TSI_PASSES_12 = 1,
+};
+
 struct tsi_resample;
 
 /* Fails with TSOCK_ENOTSUP if this processor lacks simd, TSOCK_ENOMEM. */
@@ -48,13 +58,13 @@ const char *tsi_resample_name(const struct tsi_resample *r);
  * stride bytes apart.  *need is the rectangle of source pixels to push.
  */
 int tsi_resample_begin(struct tsi_resample *r, const struct tsi_axis *x,
-		       const struct tsi_axis *y, uint8_t *dst, size_t stride,
-		       struct tsi_rect *need);
+		       const struct tsi_axis *y, enum tsi_passes passes,
+		       uint8_t *dst, size_t stride, struct tsi_rect *need);
 
 /*
- * The next rows of the needed rectangle, TSI_ROW_SLACK readable bytes behind
- * each.  Output rows are written as soon as their last source row is there;
- * when need->height rows have been pushed all are.
+ * The next rows of the needed rectangle, at most TSI_STRIP_ROWS of them, with
+ * TSI_ROW_SLACK readable bytes behind each.  Output rows are written as soon
+ * as their last source row is there; with the last one pushed all are.
  */
 void tsi_resample_push(struct tsi_resample *r, const struct tsi_strip *strip);
 

@@ -12,6 +12,11 @@
 /* Readable bytes behind a row's last pixel, for wide loads. */
 #define TSI_ROW_SLACK 64
 
+/*
+ * Most rows in a strip: enough to amortise a call, few enough for the cache.
+ */
+#define TSI_STRIP_ROWS 16
+
 struct tsi_rect {
 	uint32_t left;
 	uint32_t top;
