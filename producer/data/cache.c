@@ -1,0 +1,328 @@
+/*
+ * cache.c - a scan kept on disk, so that a start needs a look at each folder
+ * and not at each file.
+ *
+ * One file per root, XXH3(root's absolute path).idx: a header, the index's
+ * tables, the indices of bad files.  It is good as long as every folder has
+ * the mtime and the inode that it had: files that were added, removed or
+ * renamed change these.  A file overwritten in place does not, nor does a
+ * symbolic link that begins or ceases to lead somewhere; that is accepted,
+ * since files are read anew in every epoch anyway.
+ *
+ * Whatever is wrong with a cache file, it is as if there were none.  Bump
+ * VERSION when a table changes, or what the probe calls good.
+ */
+#include "data/index_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "data/hash.h"
+#include "data/parallel.h"
+
+#define MAGIC "tsockidx"
+#define VERSION 1
+#define ENDIAN 0x01020304
+
+struct head {
+	char magic[8];
+	uint32_t version;
+	uint32_t endian;
+	uint64_t checksum; /* of the header with 0 here, and all that follows */
+	uint64_t count;
+	uint64_t paths_len;
+	uint64_t names_len;
+	uint64_t nbad;
+	uint32_t classes;
+	uint32_t dirs;
+	uint32_t probed; /* bad means: the probe said so */
+	uint32_t reserved;
+};
+
+/* The folder of caches; false when there is to be none. */
+static bool folder(const struct tsi_index_opts *opts, char *out, size_t len)
+{
+	const char *xdg = getenv("XDG_CACHE_HOME");
+	const char *home = getenv("HOME");
+	int n;
+
+	if (opts->cache_dir)
+		n = snprintf(out, len, "%s", opts->cache_dir);
+	else if (xdg && *xdg == '/')
+		n = snprintf(out, len, "%s/tsock", xdg);
+	else if (home && *home == '/')
+		n = snprintf(out, len, "%s/.cache/tsock", home);
+	else
+		return false;
+	return n > 0 && (size_t)n < len;
+}
+
+static bool file_path(const struct tsi_index *x,
+		      const struct tsi_index_opts *opts, char *out, size_t len)
+{
+	char dir[PATH_MAX];
+	uint64_t key = tsi_hash(x->root, strlen(x->root), 0);
+	int n;
+
+	if (!folder(opts, dir, sizeof(dir)))
+		return false;
+	n = snprintf(out, len, "%s/%016" PRIx64 ".idx", dir, key);
+	return n > 0 && (size_t)n < len;
+}
+
+static uint64_t checksum(struct head h, const struct tsi_index *x,
+			 const uint64_t *bad)
+{
+	uint64_t sum;
+
+	h.checksum = 0;
+	sum = tsi_hash(&h, sizeof(h), 0);
+	sum = tsi_hash(x->block, tsi_index_block_len(x), sum);
+	return tsi_hash(bad, h.nbad * sizeof(*bad), sum);
+}
+
+static bool read_all(int fd, void *to, size_t len)
+{
+	char *p = to;
+
+	while (len > 0) {
+		ssize_t n = read(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		p += n;
+		len -= (size_t)n;
+	}
+	return true;
+}
+
+static bool write_all(int fd, const void *from, size_t len)
+{
+	const char *p = from;
+
+	while (len > 0) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return false;
+		p += n;
+		len -= (size_t)n;
+	}
+	return true;
+}
+
+/* Ours, of this version, and exactly as long as it says. */
+static bool check_head(const struct head *h, uint64_t len)
+{
+	struct tsi_index x = { .count = h->count,
+			       .classes = h->classes,
+			       .dirs = h->dirs,
+			       .paths_len = h->paths_len,
+			       .names_len = h->names_len };
+
+	if (memcmp(h->magic, MAGIC, sizeof(h->magic)) ||
+	    h->version != VERSION || h->endian != ENDIAN)
+		return false;
+	if (h->count == 0 || h->classes == 0 || h->dirs == 0 ||
+	    h->paths_len == 0 || h->names_len == 0)
+		return false;
+	/* None beyond the file's length, so no sum of them overflows. */
+	if (len > UINT64_MAX / 64 || h->count > len || h->paths_len > len ||
+	    h->names_len > len || h->nbad > h->count)
+		return false;
+	return len == sizeof(*h) + tsi_index_block_len(&x) +
+			      h->nbad * sizeof(uint64_t);
+}
+
+/* Every offset leads into its table, every string ends in it. */
+static bool check_tables(const struct tsi_index *x, const uint64_t *bad,
+			 uint64_t nbad)
+{
+	size_t root_len = strlen(x->root) + 1;
+
+	if (x->paths[x->paths_len - 1] || x->names[x->names_len - 1] ||
+	    x->names_len < root_len || memcmp(x->names, x->root, root_len))
+		return false;
+	for (uint64_t i = 0; i < x->count; i++)
+		if (x->path[i] >= x->paths_len || x->label[i] >= x->classes)
+			return false;
+	for (uint32_t i = 0; i < x->classes; i++)
+		if (x->class_name[i] >= x->names_len)
+			return false;
+	for (uint32_t i = 0; i < x->dirs; i++)
+		if (x->dir[i].path >= x->names_len)
+			return false;
+	for (uint64_t k = 0; k < nbad; k++)
+		if (bad[k] >= x->count || (k > 0 && bad[k] <= bad[k - 1]))
+			return false;
+	return true;
+}
+
+static int check_dirs(void *arg, uint64_t first, uint64_t last)
+{
+	const struct tsi_index *x = arg;
+
+	for (uint64_t i = first; i < last; i++) {
+		const struct tsi_index_dir *d = &x->dir[i];
+		const char *path = x->names + d->path;
+		struct stat st;
+
+		if (fstatat(x->dirfd, *path ? path : ".", &st, 0) ||
+		    !S_ISDIR(st.st_mode) || st.st_ino != d->ino ||
+		    tsi_index_mtime_ns(&st) != d->mtime_ns)
+			return tsi_err(TSOCK_EAGAIN, "%s changed", path);
+	}
+	return 0;
+}
+
+static bool load_body(struct tsi_index *x, const struct head *h, int fd,
+		      uint64_t **bad)
+{
+	uint64_t block_len;
+
+	x->count = h->count;
+	x->paths_len = h->paths_len;
+	x->names_len = h->names_len;
+	x->classes = h->classes;
+	x->dirs = h->dirs;
+	block_len = tsi_index_block_len(x);
+	x->block = malloc(block_len);
+	*bad = malloc(h->nbad * sizeof(**bad) + 1);
+	if (!x->block || !*bad)
+		return false;
+	tsi_index_set_tables(x);
+	return read_all(fd, x->block, block_len) &&
+	       read_all(fd, *bad, h->nbad * sizeof(**bad)) &&
+	       checksum(*h, x, *bad) == h->checksum &&
+	       check_tables(x, *bad, h->nbad);
+}
+
+static bool load_fd(struct tsi_index *x, const struct tsi_index_opts *opts,
+		    int fd, uint64_t **bad, uint64_t *nbad)
+{
+	struct head h;
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	    !read_all(fd, &h, sizeof(h)) ||
+	    !check_head(&h, (uint64_t)st.st_size))
+		return false;
+	if ((h.probed != 0) != (opts->probe != NULL))
+		return false;
+	*nbad = h.nbad;
+	return load_body(x, &h, fd, bad) &&
+	       !tsi_parallel(tsi_index_threads(opts), x->dirs, 256, check_dirs,
+			     x);
+}
+
+bool tsi_index_load(struct tsi_index *x, const struct tsi_index_opts *opts,
+		    uint64_t **bad, uint64_t *nbad)
+{
+	char path[PATH_MAX];
+	bool ok;
+	int fd;
+
+	if (!file_path(x, opts, path, sizeof(path)))
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return false;
+	ok = load_fd(x, opts, fd, bad, nbad);
+	close(fd);
+	if (ok)
+		return true;
+	free(x->block);
+	free(*bad);
+	x->block = NULL;
+	*bad = NULL;
+	*nbad = 0;
+	x->count = 0;
+	x->paths_len = 0;
+	x->names_len = 0;
+	x->classes = 0;
+	x->dirs = 0;
+	return false;
+}
+
+/* mkdir -p */
+static void make_folders(char *path)
+{
+	for (char *p = path + 1; *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = '\0';
+		mkdir(path, 0700);
+		*p = '/';
+	}
+	mkdir(path, 0700);
+}
+
+static bool write_cache(const struct tsi_index *x, const struct head *h,
+			const uint64_t *bad, const char *path)
+{
+	char tmp[PATH_MAX];
+	int n = snprintf(tmp, sizeof(tmp), "%s.XXXXXX", path);
+	bool ok;
+	int fd;
+
+	if (n < 0 || (size_t)n >= sizeof(tmp))
+		return false;
+	fd = mkostemp(tmp, O_CLOEXEC); /* mode 0600 */
+	if (fd < 0)
+		return false;
+	ok = write_all(fd, h, sizeof(*h)) &&
+	     write_all(fd, x->block, tsi_index_block_len(x)) &&
+	     write_all(fd, bad, h->nbad * sizeof(*bad));
+	ok = !close(fd) && ok;
+	/* No fsync: after a crash the checksum tells. */
+	if (ok && !rename(tmp, path))
+		return true;
+	unlink(tmp);
+	return false;
+}
+
+void tsi_index_save(const struct tsi_index *x,
+		    const struct tsi_index_opts *opts)
+{
+	struct head h = { .magic = "", .version = VERSION, .endian = ENDIAN };
+	char path[PATH_MAX];
+	uint64_t *bad;
+
+	if (!folder(opts, path, sizeof(path)))
+		return;
+	make_folders(path);
+	bad = malloc(x->nbad * sizeof(*bad) + 1);
+	if (!bad || !file_path(x, opts, path, sizeof(path))) {
+		free(bad);
+		return;
+	}
+	for (uint64_t k = 0; k < x->nbad; k++)
+		bad[k] = x->bad[k].index;
+	memcpy(h.magic, MAGIC, sizeof(h.magic));
+	h.count = x->count;
+	h.paths_len = x->paths_len;
+	h.names_len = x->names_len;
+	h.nbad = x->nbad;
+	h.classes = x->classes;
+	h.dirs = x->dirs;
+	h.probed = opts->probe != NULL;
+	h.checksum = checksum(h, x, bad);
+	if (!write_cache(x, &h, bad, path))
+		tsi_log(TSOCK_LOG_INFO, "no scan cache written to %s: %s", path,
+			strerror(errno));
+	free(bad);
+}

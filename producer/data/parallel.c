@@ -1,0 +1,84 @@
+/*
+ * parallel.c - a loop over many small pieces of work by several threads.
+ */
+#include "data/parallel.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "base/err.h"
+
+#define MAX_THREADS 64
+
+struct loop {
+	_Atomic uint64_t next;
+	uint64_t n;
+	uint64_t chunk;
+	int (*fn)(void *arg, uint64_t first, uint64_t last);
+	void *arg;
+	_Atomic int failed;
+	pthread_mutex_t lock;
+	int err; /* under the lock, with its message */
+	char message[512];
+};
+
+static void fail(struct loop *l, int err)
+{
+	pthread_mutex_lock(&l->lock);
+	if (!l->err) {
+		l->err = err;
+		/* A thread's message ends with the thread. */
+		snprintf(l->message, sizeof(l->message), "%s", tsock_errmsg());
+	}
+	pthread_mutex_unlock(&l->lock);
+	atomic_store(&l->failed, 1);
+}
+
+static void *work(void *arg)
+{
+	struct loop *l = arg;
+
+	while (!atomic_load(&l->failed)) {
+		uint64_t first = atomic_fetch_add(&l->next, l->chunk);
+		uint64_t last = first + l->chunk;
+		int err;
+
+		if (first >= l->n)
+			break;
+		err = l->fn(l->arg, first, last < l->n ? last : l->n);
+		if (err)
+			fail(l, err);
+	}
+	return NULL;
+}
+
+int tsi_parallel(unsigned threads, uint64_t n, uint64_t chunk,
+		 int (*fn)(void *arg, uint64_t first, uint64_t last), void *arg)
+{
+	struct loop l = { .n = n, .chunk = chunk, .fn = fn, .arg = arg };
+	pthread_t thread[MAX_THREADS];
+	unsigned started = 0;
+	sigset_t all;
+	sigset_t old;
+
+	if (threads > MAX_THREADS)
+		threads = MAX_THREADS;
+	if (threads > (n + chunk - 1) / chunk)
+		threads = (unsigned)((n + chunk - 1) / chunk);
+	pthread_mutex_init(&l.lock, NULL);
+	/* Signals are for the program's own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	/* Fewer threads than asked for do as well. */
+	while (started + 1 < threads &&
+	       !pthread_create(&thread[started], NULL, work, &l))
+		started++;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	work(&l);
+	while (started > 0)
+		pthread_join(thread[--started], NULL);
+	pthread_mutex_destroy(&l.lock);
+	return l.err ? tsi_err(l.err, "%s", l.message) : 0;
+}

@@ -1,0 +1,18 @@
+/*
+ * parallel.h - a loop over many small pieces of work by several threads.
+ */
+#ifndef TSI_DATA_PARALLEL_H
+#define TSI_DATA_PARALLEL_H
+
+#include <stdint.h>
+
+/*
+ * Call fn(arg, first, last) for pieces of at most chunk that make up 0 .. n-1,
+ * in up to threads threads, this one among them.  After the first failure no
+ * new piece is begun, and that failure is returned with its message.
+ */
+int tsi_parallel(unsigned threads, uint64_t n, uint64_t chunk,
+		 int (*fn)(void *arg, uint64_t first, uint64_t last),
+		 void *arg);
+
+#endif

@@ -1,0 +1,215 @@
+/*
+ * probe.c - look at every file's head: is it there, and is it an image?
+ *
+ * What is wrong with a file makes it bad and nothing more; what is wrong with
+ * the machine (EIO, no descriptors, no memory) ends the scan.
+ */
+#include "data/index_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "data/parallel.h"
+
+#define HEAD 4096
+#define LARGEST ((uint64_t)1 << 30) /* beyond it is no image to us */
+#define TRIES 3
+#define CHUNK 64
+
+struct probing {
+	struct tsi_index *x;
+	const struct tsi_index_opts *opts;
+	const uint64_t *which;
+};
+
+/* One thread's buffer. */
+struct head {
+	uint8_t *data;
+	size_t cap;
+	size_t len;
+};
+
+static int add_bad(struct tsi_index *x, uint64_t i, const char *reason)
+{
+	char *copy = strdup(reason);
+	int err = 0;
+
+	pthread_mutex_lock(&x->lock);
+	if (x->nbad == x->bad_room) {
+		uint64_t more = x->bad_room * 2 + 16;
+		void *p = realloc(x->bad, more * sizeof(*x->bad));
+
+		if (p) {
+			x->bad = p;
+			x->bad_room = more;
+		}
+	}
+	if (copy && x->nbad < x->bad_room)
+		x->bad[x->nbad++] = (struct tsi_index_bad){ i, copy };
+	else
+		err = tsi_err(TSOCK_ENOMEM, "no memory for an index");
+	pthread_mutex_unlock(&x->lock);
+	if (err)
+		free(copy);
+	return err;
+}
+
+/* A system call on file i failed: whose fault is it? */
+static int failed(struct tsi_index *x, uint64_t i, const char *verb)
+{
+	char reason[160];
+	char text[96];
+
+	if (errno == EIO || errno == EMFILE || errno == ENFILE ||
+	    errno == ENOMEM)
+		return tsi_err_sys("%s %s/%s", verb, x->root,
+				   tsi_index_path(x, i));
+	snprintf(reason, sizeof(reason), "can't be %s: %s",
+		 *verb == 'o' ? "opened" : "read",
+		 strerror_r(errno, text, sizeof(text)));
+	return add_bad(x, i, reason);
+}
+
+/* Have want bytes of the file, or all that there are. */
+static int fill(struct head *h, int fd, size_t want)
+{
+	int tries = TRIES;
+
+	if (want > h->cap) {
+		uint8_t *p = realloc(h->data, want);
+
+		if (!p) {
+			errno = ENOMEM;
+			return -1;
+		}
+		h->data = p;
+		h->cap = want;
+	}
+	while (h->len < want) {
+		ssize_t n = pread(fd, h->data + h->len, want - h->len,
+				  (off_t)h->len);
+
+		if (n == 0)
+			break;
+		if (n > 0)
+			h->len += (size_t)n;
+		else if (errno != EINTR && (errno != EIO || --tries == 0))
+			return -1;
+	}
+	return 0;
+}
+
+static int probe_open(const struct probing *p, uint64_t i, int fd,
+		      uint64_t size, struct head *h)
+{
+	const struct tsi_index_opts *opts = p->opts;
+	size_t want = HEAD;
+	bool whole;
+	int err;
+
+	h->len = 0;
+	do {
+		if (fill(h, fd, want))
+			return failed(p->x, i, "read");
+		/* The size is only good for saving a read of nothing. */
+		whole = h->len < want || h->len == size;
+		err = opts->probe(opts->probe_arg, h->data, h->len, whole);
+		want *= 4;
+	} while (err == TSOCK_EAGAIN && !whole);
+	if (err == TSOCK_EAGAIN)
+		return add_bad(p->x, i, "ends too early");
+	if (err == TSOCK_EDATA)
+		return add_bad(p->x, i, tsock_errmsg());
+	return err;
+}
+
+static uint32_t hint(off_t size)
+{
+	return size < 0                      ? 0
+	       : (uint64_t)size > UINT32_MAX ? UINT32_MAX
+					     : (uint32_t)size;
+}
+
+static int open_file(const struct tsi_index *x, uint64_t i)
+{
+	int tries = TRIES;
+	int fd;
+
+	do
+		fd = openat(x->dirfd, tsi_index_path(x, i),
+			    O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	while (fd < 0 && (errno == EINTR || (errno == EIO && --tries > 0)));
+	return fd;
+}
+
+static int probe_one(const struct probing *p, uint64_t i, struct head *h)
+{
+	struct tsi_index *x = p->x;
+	struct stat st;
+	int fd = open_file(x, i);
+	int err;
+
+	x->size[i] = 0;
+	if (fd < 0) {
+		int saved = errno;
+
+		if (!fstatat(x->dirfd, tsi_index_path(x, i), &st, 0))
+			x->size[i] = hint(st.st_size);
+		errno = saved;
+		return failed(x, i, "open");
+	}
+	if (fstat(fd, &st)) {
+		err = failed(x, i, "read");
+		close(fd);
+		return err;
+	}
+	x->size[i] = hint(st.st_size);
+	if (!S_ISREG(st.st_mode))
+		err = add_bad(x, i, "is not a regular file");
+	else if ((uint64_t)st.st_size > LARGEST)
+		err = add_bad(x, i, "is larger than 1 GiB");
+	else if (p->opts->probe)
+		err = probe_open(p, i, fd, (uint64_t)st.st_size, h);
+	else
+		err = 0;
+	close(fd);
+	return err;
+}
+
+static int probe_some(void *arg, uint64_t first, uint64_t last)
+{
+	const struct probing *p = arg;
+	struct head h = { NULL, 0, 0 };
+	int err = 0;
+
+	for (uint64_t k = first; k < last && !err; k++)
+		err = probe_one(p, p->which ? p->which[k] : k, &h);
+	free(h.data);
+	return err;
+}
+
+static int by_index(const void *a, const void *b)
+{
+	uint64_t i = ((const struct tsi_index_bad *)a)->index;
+	uint64_t j = ((const struct tsi_index_bad *)b)->index;
+
+	return (i > j) - (i < j);
+}
+
+int tsi_index_probe(struct tsi_index *x, const struct tsi_index_opts *opts,
+		    const uint64_t *which, uint64_t n)
+{
+	struct probing p = { x, opts, which };
+	int err =
+		tsi_parallel(tsi_index_threads(opts), n, CHUNK, probe_some, &p);
+
+	if (!err && x->nbad > 1)
+		qsort(x->bad, x->nbad, sizeof(*x->bad), by_index);
+	return err;
+}

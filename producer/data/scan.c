@@ -1,0 +1,489 @@
+/*
+ * scan.c - walk an ImageFolder tree, in the order in which torchvision does.
+ *
+ * Classes are walked by several threads, each class by one.  Only folders are
+ * opened here; of files nothing but the name is looked at.
+ *
+ * Two differences from torchvision, both where it would go on silently: a
+ * folder that can't be read is an error, and a symbolic link to a folder above
+ * it is left out with a warning (os.walk would follow it round and round).
+ */
+#include "data/index_impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "data/parallel.h"
+#include "data/text.h"
+
+#define NONE UINT32_MAX
+#define TICK_NS 20000000 /* two of the slowest kernel's clock ticks */
+#define SHOWN 5          /* names in a message */
+
+struct folder {
+	uint64_t path; /* in text */
+	uint64_t dev;
+	uint64_t ino;
+	int64_t mtime_ns;
+	uint32_t parent; /* folder of the class; NONE for the class's own */
+	uint64_t first;  /* its files in class_scan.file */
+	uint64_t files;
+};
+
+struct class_scan {
+	const char *name;
+	struct tsi_text text; /* folders' paths and files' names */
+	struct folder *folder;
+	uint32_t folders;
+	uint32_t folder_room;
+	uint64_t *file; /* names, in text */
+	uint64_t files;
+	uint64_t file_room;
+};
+
+struct scan {
+	const struct tsi_index *x;
+	struct folder root;
+	struct tsi_text names; /* of classes */
+	uint64_t *order;       /* classes' offsets in names, sorted */
+	struct class_scan *class_;
+	uint64_t classes;
+	uint64_t class_room;
+};
+
+static int no_memory(void)
+{
+	return tsi_err(TSOCK_ENOMEM, "no memory to index the data set");
+}
+
+int64_t tsi_index_mtime_ns(const struct stat *st)
+{
+	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
+/*
+ * The folder's mtime, at least a clock tick old: a change from now on gives
+ * it another, so that the cache can't take a new folder for the old.
+ */
+static int settled(int fd, struct stat *st, int64_t *mtime_ns)
+{
+	for (int tries = 0; tries < 4; tries++) {
+		struct timespec now;
+		struct timespec rest = { 0, 0 };
+		int64_t age;
+
+		if (fstat(fd, st))
+			return -1;
+		*mtime_ns = tsi_index_mtime_ns(st);
+		clock_gettime(CLOCK_REALTIME, &now);
+		age = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec -
+		      *mtime_ns;
+		if (age < 0 || age >= TICK_NS)
+			return 0;
+		rest.tv_nsec = (long)(TICK_NS - age);
+		nanosleep(&rest, NULL);
+	}
+	*mtime_ns = TSI_INDEX_NO_MTIME;
+	return 0;
+}
+
+static bool is_folder(DIR *d, const struct dirent *e)
+{
+	struct stat st;
+
+	if (e->d_type == DT_DIR)
+		return true;
+	if (e->d_type != DT_LNK && e->d_type != DT_UNKNOWN)
+		return false;
+	return !fstatat(dirfd(d), e->d_name, &st, 0) && S_ISDIR(st.st_mode);
+}
+
+static bool is_image(const char *name)
+{
+	static const char *const ext[] = { ".jpg", ".jpeg", ".png",
+					   ".ppm", ".bmp",  ".pgm",
+					   ".tif", ".tiff", ".webp" };
+	size_t len = strlen(name);
+
+	for (unsigned i = 0; i < sizeof(ext) / sizeof(ext[0]); i++) {
+		size_t n = strlen(ext[i]);
+
+		if (len >= n && !strcasecmp(name + len - n, ext[i]))
+			return true;
+	}
+	return false;
+}
+
+/* The next entry but "." and ".."; NULL at the end or, with errno, an error. */
+static struct dirent *entry(DIR *d)
+{
+	struct dirent *e;
+
+	do {
+		errno = 0;
+		e = readdir(d);
+	} while (e && (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")));
+	return e;
+}
+
+/* Open a folder and note what the cache and the loop check need of it. */
+static DIR *open_folder(const struct tsi_index *x, const char *path,
+			struct folder *f)
+{
+	struct stat st;
+	DIR *d;
+	int fd = openat(x->dirfd, *path ? path : ".",
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return NULL;
+	if (settled(fd, &st, &f->mtime_ns) || !(d = fdopendir(fd))) {
+		int saved = errno;
+
+		close(fd);
+		errno = saved;
+		return NULL;
+	}
+	f->dev = st.st_dev;
+	f->ino = st.st_ino;
+	return d;
+}
+
+static int folder_err(const struct tsi_index *x, const char *path)
+{
+	return tsi_err_sys("read the folder %s%s%s", x->root, *path ? "/" : "",
+			   path);
+}
+
+static bool same(const struct folder *a, const struct folder *b)
+{
+	return a->dev == b->dev && a->ino == b->ino;
+}
+
+static bool loops(const struct scan *s, const struct class_scan *c,
+		  const struct folder *f)
+{
+	if (same(f, &s->root))
+		return true;
+	for (uint32_t p = f->parent; p != NONE; p = c->folder[p].parent)
+		if (same(f, &c->folder[p]))
+			return true;
+	return false;
+}
+
+static int add_folder(struct class_scan *c, const char *above, const char *name,
+		      uint32_t parent)
+{
+	uint64_t room = c->folder_room;
+	struct folder *f;
+	int err;
+
+	if (c->folders == NONE - 1)
+		return tsi_err(TSOCK_ENOTSUP, "too many folders in class %s",
+			       c->name);
+	err = tsi_grow(&c->folder, c->folders, &room, sizeof(*c->folder));
+	if (err)
+		return err;
+	c->folder_room = (uint32_t)room;
+	f = &c->folder[c->folders];
+	memset(f, 0, sizeof(*f));
+	f->parent = parent;
+	err = tsi_text_add(&c->text, above, name, &f->path);
+	if (!err)
+		c->folders++;
+	return err;
+}
+
+static int add_file(struct class_scan *c, const char *name)
+{
+	int err = tsi_grow(&c->file, c->files, &c->file_room, sizeof(*c->file));
+
+	if (!err)
+		err = tsi_text_add(&c->text, NULL, name, &c->file[c->files]);
+	c->files += !err;
+	return err;
+}
+
+static int read_folder(struct class_scan *c, uint32_t i, DIR *d)
+{
+	struct dirent *e;
+	int err = 0;
+
+	while (!err && (e = entry(d))) {
+		if (is_folder(d, e))
+			err = add_folder(c, c->text.base + c->folder[i].path,
+					 e->d_name, i);
+		else if (is_image(e->d_name))
+			err = add_file(c, e->d_name);
+	}
+	return err;
+}
+
+static int scan_folder(const struct scan *s, struct class_scan *c, uint32_t i)
+{
+	struct folder *f = &c->folder[i];
+	const char *path = c->text.base + f->path;
+	DIR *d = open_folder(s->x, path, f);
+	int err;
+
+	if (!d)
+		return folder_err(s->x, path);
+	f->first = c->files;
+	if (loops(s, c, f)) {
+		tsi_log(TSOCK_LOG_WARN,
+			"%s/%s is a link to a folder above it: left out",
+			s->x->root, path);
+		closedir(d);
+		return 0;
+	}
+	err = read_folder(c, i, d);
+	if (!err && errno)
+		err = folder_err(s->x, c->text.base + c->folder[i].path);
+	closedir(d);
+	c->folder[i].files = c->files - c->folder[i].first;
+	return err;
+}
+
+static int by_name(const void *a, const void *b, void *base)
+{
+	return tsi_index_name_cmp((const char *)base + *(const uint64_t *)a,
+				  (const char *)base + *(const uint64_t *)b);
+}
+
+static int by_path(const void *a, const void *b, void *base)
+{
+	return by_name(&((const struct folder *)a)->path,
+		       &((const struct folder *)b)->path, base);
+}
+
+/* Afterwards a folder's parent means nothing. */
+static void sort_class(struct class_scan *c)
+{
+	for (uint32_t i = 0; i < c->folders; i++)
+		if (c->folder[i].files > 1)
+			qsort_r(c->file + c->folder[i].first,
+				c->folder[i].files, sizeof(*c->file), by_name,
+				c->text.base);
+	qsort_r(c->folder, c->folders, sizeof(*c->folder), by_path,
+		c->text.base);
+}
+
+static int scan_classes(void *arg, uint64_t first, uint64_t last)
+{
+	struct scan *s = arg;
+	int err = 0;
+
+	for (uint64_t k = first; k < last && !err; k++) {
+		struct class_scan *c = &s->class_[k];
+
+		c->name = s->names.base + s->order[k];
+		err = add_folder(c, NULL, c->name, NONE);
+		for (uint32_t i = 0; i < c->folders && !err; i++)
+			err = scan_folder(s, c, i);
+		if (!err)
+			sort_class(c);
+	}
+	return err;
+}
+
+static int find_classes(struct scan *s)
+{
+	DIR *d = open_folder(s->x, "", &s->root);
+	struct dirent *e;
+	int err = 0;
+
+	if (!d)
+		return folder_err(s->x, "");
+	while (!err && (e = entry(d))) {
+		if (is_folder(d, e)) {
+			err = tsi_grow(&s->order, s->classes, &s->class_room,
+				       sizeof(*s->order));
+			if (!err)
+				err = tsi_text_add(&s->names, NULL, e->d_name,
+						   &s->order[s->classes]);
+			s->classes += !err;
+		}
+	}
+	if (!err && errno)
+		err = folder_err(s->x, "");
+	closedir(d);
+	if (err)
+		return err;
+	if (s->classes == 0)
+		return tsi_err(
+			TSOCK_EDATA,
+			"no class folders in %s: a data set's root holds "
+			"one folder of images per class",
+			s->x->root);
+	if (s->classes >= UINT32_MAX)
+		return tsi_err(TSOCK_ENOTSUP, "too many classes in %s",
+			       s->x->root);
+	qsort_r(s->order, s->classes, sizeof(*s->order), by_name,
+		s->names.base);
+	s->class_ = calloc(s->classes, sizeof(*s->class_));
+	return s->class_ ? 0 : no_memory();
+}
+
+/* A class without files is as much an error as to torchvision. */
+static int check_classes(const struct scan *s)
+{
+	char names[256] = "";
+	uint64_t empty = 0;
+	size_t len = 0;
+
+	for (uint64_t k = 0; k < s->classes; k++) {
+		if (s->class_[k].files > 0)
+			continue;
+		if (empty++ < SHOWN && len < sizeof(names))
+			len += (size_t)snprintf(
+				names + len, sizeof(names) - len, "%s%.40s",
+				len ? ", " : "", s->class_[k].name);
+	}
+	if (empty == 0)
+		return 0;
+	for (char *p = names; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 127)
+			*p = '?';
+	return tsi_err(TSOCK_EDATA,
+		       "%llu of %llu classes in %s have no image files (%s%s): "
+		       "remove these folders or fill them",
+		       (unsigned long long)empty,
+		       (unsigned long long)s->classes, s->x->root, names,
+		       empty > SHOWN ? ", ..." : "");
+}
+
+/* How long the tables become. */
+static void measure(const struct scan *s, struct tsi_index *x)
+{
+	x->classes = (uint32_t)s->classes;
+	x->names_len = strlen(x->root) + 1 + s->names.len + 1;
+	x->dirs = 1;
+	for (uint64_t k = 0; k < s->classes; k++) {
+		const struct class_scan *c = &s->class_[k];
+
+		x->count += c->files;
+		x->dirs += c->folders;
+		for (uint32_t i = 0; i < c->folders; i++) {
+			const struct folder *f = &c->folder[i];
+			const char *path = c->text.base + f->path;
+
+			x->names_len += strlen(path) + 1;
+			x->paths_len += f->files * (strlen(path) + 1);
+		}
+		for (uint64_t j = 0; j < c->files; j++)
+			x->paths_len += strlen(c->text.base + c->file[j]) + 1;
+	}
+}
+
+/* Where the tables are filled to. */
+struct filling {
+	struct tsi_index *x;
+	uint64_t file;
+	uint64_t path;
+	uint64_t name;
+	uint32_t dir;
+};
+
+static uint64_t put_name(struct filling *f, const char *name)
+{
+	uint64_t at = f->name;
+	size_t len = strlen(name) + 1;
+
+	memcpy(f->x->names + at, name, len);
+	f->name += len;
+	return at;
+}
+
+static void put_dir(struct filling *f, const struct folder *d, const char *path)
+{
+	f->x->dir[f->dir].path = put_name(f, path);
+	f->x->dir[f->dir].mtime_ns = d->mtime_ns;
+	f->x->dir[f->dir].ino = d->ino;
+	f->dir++;
+}
+
+static void put_file(struct filling *f, const char *folder, size_t len,
+		     const char *name, uint32_t label)
+{
+	size_t n = strlen(name) + 1;
+	char *p = f->x->paths + f->path;
+
+	f->x->path[f->file] = f->path;
+	f->x->label[f->file] = label;
+	f->x->size[f->file] = 0;
+	memcpy(p, folder, len);
+	p[len] = '/';
+	memcpy(p + len + 1, name, n);
+	f->path += len + 1 + n;
+	f->file++;
+}
+
+static void fill_class(struct filling *f, const struct class_scan *c,
+		       uint32_t label)
+{
+	for (uint32_t i = 0; i < c->folders; i++) {
+		const struct folder *d = &c->folder[i];
+		const char *path = c->text.base + d->path;
+		size_t len = strlen(path);
+
+		put_dir(f, d, path);
+		for (uint64_t j = d->first; j < d->first + d->files; j++)
+			put_file(f, path, len, c->text.base + c->file[j],
+				 label);
+	}
+}
+
+static int fill_tables(const struct scan *s, struct tsi_index *x)
+{
+	struct filling f = { .x = x };
+
+	measure(s, x);
+	x->block = malloc(tsi_index_block_len(x));
+	if (!x->block)
+		return no_memory();
+	tsi_index_set_tables(x);
+	put_name(&f, x->root);
+	put_dir(&f, &s->root, "");
+	for (uint64_t k = 0; k < s->classes; k++) {
+		x->class_name[k] = put_name(&f, s->class_[k].name);
+		fill_class(&f, &s->class_[k], (uint32_t)k);
+	}
+	return 0;
+}
+
+static void free_scan(struct scan *s)
+{
+	for (uint64_t k = 0; s->class_ && k < s->classes; k++) {
+		free(s->class_[k].text.base);
+		free(s->class_[k].folder);
+		free(s->class_[k].file);
+	}
+	free(s->class_);
+	free(s->order);
+	free(s->names.base);
+}
+
+int tsi_index_scan(struct tsi_index *x, unsigned threads)
+{
+	struct scan s = { .x = x };
+	int err = find_classes(&s);
+
+	if (!err)
+		err = tsi_parallel(threads, s.classes, 1, scan_classes, &s);
+	if (!err)
+		err = check_classes(&s);
+	if (!err)
+		err = fill_tables(&s, x);
+	free_scan(&s);
+	return err;
+}

@@ -1,0 +1,27 @@
+/*
+ * text.h - arrays and strings that grow while something is collected.
+ */
+#ifndef TSI_DATA_TEXT_H
+#define TSI_DATA_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Strings one after the other, known by their offset. */
+struct tsi_text {
+	char *base;
+	size_t len;
+	size_t cap;
+};
+
+/*
+ * Append "folder/name" or, without a folder, "name"; *at is where.  folder may
+ * lie in the same text.
+ */
+int tsi_text_add(struct tsi_text *t, const char *folder, const char *name,
+		 uint64_t *at);
+
+/* Room for one more item of the array that p points to. */
+int tsi_grow(void *p, uint64_t used, uint64_t *room, size_t item);
+
+#endif
