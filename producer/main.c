@@ -1,0 +1,125 @@
+/*
+ * main.c - tsock-producer: options, signals, main, and nothing else.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "run/check.h"
+#include "run/console.h"
+#include "run/options.h"
+#include "run/report.h"
+#include "run/serve.h"
+#include "tsock/tsock.h"
+
+static sigset_t stopping;
+
+/* Before the stream is there, nothing has to be cleaned up. */
+static void leave(int sig)
+{
+	(void)sig;
+	_exit(TSI_EXIT_OK);
+}
+
+/* The second signal ends us at once, by its own effect. */
+static void be_mortal(void)
+{
+	static const int all[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction act = { .sa_handler = SIG_DFL };
+
+	for (unsigned i = 0; i < 3; i++)
+		if (sigismember(&stopping, all[i]))
+			sigaction(all[i], &act, NULL);
+	pthread_sigmask(SIG_UNBLOCK, &stopping, NULL);
+}
+
+static int stop_signal(int ms)
+{
+	struct timespec ts = { ms / 1000, ms % 1000 * 1000000 };
+	int sig;
+
+	pthread_sigmask(SIG_BLOCK, &stopping, NULL);
+	sig = sigtimedwait(&stopping, NULL, &ts);
+	if (sig <= 0)
+		return 0;
+	be_mortal();
+	return sig;
+}
+
+static void set_signals(void)
+{
+	struct sigaction act = { .sa_handler = leave }, old;
+
+	sigemptyset(&stopping);
+	sigaddset(&stopping, SIGINT);
+	sigaddset(&stopping, SIGTERM);
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
+	/* nohup means what it says. */
+	if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN) {
+		sigaddset(&stopping, SIGHUP);
+		sigaction(SIGHUP, &act, NULL);
+	}
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* What was meant for standard output has arrived there. */
+static int flushed(int code)
+{
+	if (fflush(stdout) == 0 || code != TSI_EXIT_OK)
+		return code;
+	fprintf(stderr, "tsock-producer: standard output: %s\n",
+		strerror(errno));
+	return TSI_EXIT_SYSTEM;
+}
+
+static int list(void)
+{
+	int err = tsi_report_list();
+
+	if (err) {
+		fprintf(stderr, "tsock-producer: %s\n", tsock_errmsg());
+		return tsi_exit_of(err);
+	}
+	return TSI_EXIT_OK;
+}
+
+static int go(const struct tsi_options *o)
+{
+	switch (o->mode) {
+	case TSI_RUN_HELP:
+		tsi_options_help(stdout);
+		return TSI_EXIT_OK;
+	case TSI_RUN_VERSION:
+		printf("tsock-producer %s\n", tsock_version_string());
+		return TSI_EXIT_OK;
+	case TSI_RUN_LIST:
+		return list();
+	default:
+		break;
+	}
+	tsi_console_init((int)o->log_level, o->live);
+	tsock_set_logger(tsi_console_log, NULL);
+	for (unsigned i = 0; i < 2 && o->warning[i][0]; i++)
+		tsi_console_log(NULL, TSOCK_LOG_WARN, o->warning[i]);
+	return tsi_serve(o, stop_signal);
+}
+
+int main(int argc, char **argv)
+{
+	struct tsi_options o;
+	int code;
+
+	tsi_check_stdio();
+	set_signals();
+	if (tsi_options_parse(&o, argc, argv)) {
+		fprintf(stderr, "tsock-producer: %s\n", tsock_errmsg());
+		return TSI_EXIT_USAGE;
+	}
+	code = flushed(go(&o));
+	tsi_options_fini(&o);
+	return code;
+}

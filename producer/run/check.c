@@ -1,0 +1,131 @@
+/*
+ * check.c - what can be checked before anything starts.
+ */
+#include "run/check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+
+/* Sockets, rings, epolls, and the first few consumers. */
+#define DESCRIPTORS_OURS 40
+#define DESCRIPTORS_THREAD 6
+
+void tsi_check_stdio(void)
+{
+	/* Else a ring or a socket gets number 2, and log lines go into it. */
+	for (int fd = open("/dev/null", O_RDWR); fd >= 0 && fd < 3;)
+		fd = dup(fd);
+}
+
+int tsi_check_root(const struct tsi_options *o)
+{
+	bool split = o->split != TSI_SPLIT_NONE;
+	struct stat st;
+	DIR *d;
+
+	if (stat(o->root, &st))
+		return tsi_err(TSOCK_EDATA, "--root %s: %s", o->root,
+			       strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return tsi_err(TSOCK_EDATA, "--root %s: not a folder", o->root);
+	if (split && stat(o->folder, &st) && errno == ENOENT)
+		return tsi_err(TSOCK_EDATA,
+			       "no folder %s: --root is the folder that holds "
+			       "train and val; a tree without them is an "
+			       "imagefolder",
+			       o->folder);
+	d = opendir(o->folder);
+	if (!d)
+		return tsi_err(TSOCK_EDATA, "can't read %s: %s", o->folder,
+			       strerror(errno));
+	closedir(d);
+	return 0;
+}
+
+int tsi_check_descriptors(unsigned threads)
+{
+	rlim_t need = DESCRIPTORS_OURS + (rlim_t)threads * DESCRIPTORS_THREAD;
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r))
+		return 0;
+	r.rlim_cur = r.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &r);
+	getrlimit(RLIMIT_NOFILE, &r);
+	if (r.rlim_cur >= need)
+		return 0;
+	return tsi_err(TSOCK_ESYS,
+		       "this process may open %llu descriptors and needs %llu "
+		       "with %u threads: raise the limit (ulimit -n)",
+		       (unsigned long long)r.rlim_cur, (unsigned long long)need,
+		       threads);
+}
+
+/* Is dir/name a folder, links followed. */
+static bool is_folder(int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, 0) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool is_class(const struct tsi_index *x, const char *name)
+{
+	uint32_t low = 0, high = tsi_index_classes(x);
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		int c = strcmp(name, tsi_index_class(x, mid));
+
+		if (c == 0)
+			return true;
+		if (c < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return false;
+}
+
+void tsi_check_splits(const struct tsi_options *o, const struct tsi_index *x)
+{
+	const char *other = o->split == TSI_SPLIT_VAL ? "train" : "val";
+	uint32_t common = 0, extra = 0;
+	char path[4096];
+	struct dirent *e;
+	DIR *d;
+
+	if (o->split == TSI_SPLIT_NONE ||
+	    snprintf(path, sizeof(path), "%s/%s", o->root, other) >=
+		    (int)sizeof(path))
+		return;
+	d = opendir(path);
+	if (!d)
+		return;
+	while ((e = readdir(d))) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
+		    (e->d_type != DT_DIR && !is_folder(dirfd(d), e->d_name)))
+			continue;
+		if (is_class(x, e->d_name))
+			common++;
+		else
+			extra++;
+	}
+	closedir(d);
+	if (extra || common != tsi_index_classes(x))
+		tsi_log(TSOCK_LOG_WARN,
+			"%s and %s have different classes (%u in both, %u "
+			"only there, %u only here): the same label means "
+			"different classes",
+			path, tsi_index_root(x), common, extra,
+			tsi_index_classes(x) - common);
+}

@@ -1,0 +1,25 @@
+/*
+ * check.h - what can be checked before anything starts: folders, descriptors,
+ * the two splits.
+ */
+#ifndef TSI_RUN_CHECK_H
+#define TSI_RUN_CHECK_H
+
+#include "run/source.h"
+
+/* /dev/null for each of the first three descriptors that is closed. */
+void tsi_check_stdio(void);
+
+/* The data set's folder is there and can be read: EDATA otherwise. */
+int tsi_check_root(const struct tsi_options *o);
+
+/*
+ * Raise the limit of descriptors as far as allowed.  ESYS if it is too low
+ * for so many threads.
+ */
+int tsi_check_descriptors(unsigned threads);
+
+/* Warn when train and val, side by side, have different classes. */
+void tsi_check_splits(const struct tsi_options *o, const struct tsi_index *x);
+
+#endif

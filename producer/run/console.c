@@ -1,0 +1,94 @@
+/*
+ * console.c - standard error: log lines, and the live line below them.
+ */
+#include "run/console.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "tsock/tsock.h"
+
+#define CLEAR "\r\033[K"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int max_level = TSOCK_LOG_INFO;
+static bool terminal, shown;
+
+void tsi_console_init(int level, bool live)
+{
+	const char *term = getenv("TERM");
+
+	max_level = level;
+	terminal = live && isatty(STDERR_FILENO) &&
+		   !(term && strcmp(term, "dumb") == 0);
+}
+
+static void put(const char *text)
+{
+	size_t len = strlen(text);
+	ssize_t n = write(STDERR_FILENO, text, len);
+
+	(void)n; /* nobody left to tell */
+}
+
+void tsi_console_log(void *arg, int level, const char *line)
+{
+	static const char *const words[] = { "", "warning: ", "", "debug: " };
+	char out[2048];
+	int n;
+
+	(void)arg;
+	if (level > max_level || level < 0)
+		return;
+	pthread_mutex_lock(&lock);
+	n = snprintf(out, sizeof(out) - 1, "%stsock-producer: %s%s",
+		     shown ? CLEAR : "", words[level & 3], line);
+	if (n >= (int)sizeof(out) - 1)
+		n = (int)sizeof(out) - 2;
+	memcpy(out + n, "\n", 2);
+	shown = false;
+	put(out);
+	pthread_mutex_unlock(&lock);
+}
+
+bool tsi_console_live(void)
+{
+	return terminal;
+}
+
+bool tsi_console_colour(void)
+{
+	const char *no = getenv("NO_COLOR");
+
+	return terminal && !(no && *no);
+}
+
+unsigned tsi_console_width(void)
+{
+	const char *columns = getenv("COLUMNS");
+	unsigned width = 80;
+	struct winsize w;
+
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0)
+		width = w.ws_col;
+	else if (columns && atoi(columns) > 0)
+		width = (unsigned)atoi(columns);
+	return width > 1 ? width - 1 : 1;
+}
+
+void tsi_console_show(const char *line)
+{
+	char out[2048];
+
+	pthread_mutex_lock(&lock);
+	if (terminal && (line || shown)) {
+		snprintf(out, sizeof(out), CLEAR "%s", line ? line : "");
+		put(out);
+		shown = line != NULL;
+	}
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,119 @@
+/*
+ * option_table.c - what tsock-producer's command line may say.
+ */
+#include "run/option_table.h"
+
+#include "run/options.h"
+
+#define MAX_RING (UINT64_C(1) << 24)
+
+#define AT(member) .at = offsetof(struct tsi_options, member)
+#define RANGE(low, high) .min = (low), .max = (high)
+
+const struct tsi_opt tsi_opts[TSI_OPTS] = {
+	{ .kind = TSI_OPT_GROUP, .name = "Data set" },
+	{ TSI_OPT_CHOICE, "dataset", "imagenet|imagefolder",
+	  "imagenet: DIR/train and DIR/val, a folder per class in each;\n"
+	  "imagefolder: DIR itself, or DIR/SPLIT with --split",
+	  AT(dataset), .letter = 'd' },
+	{ TSI_OPT_TEXT, "root", "DIR", "where it is", AT(root), .letter = 'r' },
+	{ TSI_OPT_CHOICE, "split", "train|val", "which part (imagenet: train)",
+	  AT(split) },
+	{ TSI_OPT_COUNT, "seed", "N", "of the order and the augmentation (0)",
+	  AT(seed), RANGE(0, UINT64_MAX) },
+	{ TSI_OPT_CHOICE, "order", "philox|torch|sequential",
+	  "philox: a new uniform shuffle per epoch (the default of train);\n"
+	  "torch: the order that PyTorch's DataLoader would visit;\n"
+	  "sequential: the data set's own (the default of eval)",
+	  AT(order) },
+	{ TSI_OPT_COUNT, "segments", "N",
+	  "cut epochs into N parts at which a consumer may begin one "
+	  "(1; sequential: 64, or the data set's size if smaller)",
+	  AT(segments), RANGE(1, 65536) },
+	{ TSI_OPT_SHARD, "shard", "R/WORLD",
+	  .help = "serve the part of rank R (from 0) of WORLD, as "
+		  "DistributedSampler cuts it" },
+	{ TSI_OPT_SWITCH, "rescan", NULL, "look at every file again",
+	  AT(rescan) },
+	{ TSI_OPT_TEXT, "cache", "DIR",
+	  "keep the scan of the data set there "
+	  "($XDG_CACHE_HOME/tsock, else ~/.cache/tsock)",
+	  AT(cache) },
+	{ TSI_OPT_NO_CACHE, "no-cache", NULL,
+	  .help = "keep no scan, and use none" },
+	{ TSI_OPT_CHOICE, "on-error", "substitute|raise",
+	  "a bad file: put the next good one in its place and count it "
+	  "(default), or stop the stream, naming it",
+	  AT(on_error) },
+
+	{ .kind = TSI_OPT_GROUP, .name = "Images" },
+	{ TSI_OPT_CHOICE, "preset", "train|eval",
+	  "train: random resized crop and flip (default);\n"
+	  "eval: resize and centre crop (default of --split val)",
+	  AT(preset) },
+	{ TSI_OPT_COUNT, "size", "PIXELS", "side of the finished image (224)",
+	  AT(size), RANGE(1, TSI_IMAGE_SIZE_MAX) },
+	{ TSI_OPT_COUNT, "resize", "PIXELS",
+	  "eval: the shorter side before the crop (256)", AT(resize),
+	  RANGE(1, TSI_IMAGE_SIZE_MAX) },
+
+	{ .kind = TSI_OPT_GROUP, .name = "Stream" },
+	{ TSI_OPT_NAME, "name", "NAME",
+	  "what consumers call it (the data set's name, with -val for "
+	  "the val split)",
+	  .letter = 'n' },
+	{ TSI_OPT_COUNT, "ring", "SAMPLES",
+	  "held in memory (2048; more if the next two need it)", AT(ring),
+	  RANGE(1, MAX_RING) },
+	{ TSI_OPT_COUNT, "max-batch", "SAMPLES",
+	  "largest batch that a consumer may ask for (512)", AT(max_batch),
+	  RANGE(1, MAX_RING / 4) },
+	{ TSI_OPT_COUNT, "join-window", "SAMPLES",
+	  "so far into an epoch late joiners still get all of it (half "
+	  "the ring)",
+	  AT(join_window), RANGE(1, MAX_RING) },
+	{ TSI_OPT_BYTES, "memory", "SIZE",
+	  "most that all rings may take, e.g. 4G (what there is)", AT(memory),
+	  RANGE(1 << 20, UINT64_C(1) << 50) },
+	{ TSI_OPT_SLOW, "slow", "block|kill:SEC",
+	  .help = "a consumer that holds all others up: wait for it "
+		  "(default), "
+		  "or kill it after SEC seconds" },
+	{ TSI_OPT_COUNT, "min-consumers", "N",
+	  "decode nothing before so many have joined (1)", AT(min_consumers),
+	  RANGE(1, 256) },
+	{ TSI_OPT_COUNT, "epochs", "N",
+	  "end the stream after N epochs (0: never)", AT(epochs),
+	  RANGE(0, UINT32_MAX) },
+	{ TSI_OPT_IDLE, "exit-when-idle", "SEC",
+	  .help = "exit when there was no consumer for SEC seconds" },
+
+	{ .kind = TSI_OPT_GROUP, .name = "Machine" },
+	{ TSI_OPT_COUNT, "threads", "N",
+	  "that decode (as many CPUs as affinity and quota allow)", AT(threads),
+	  RANGE(1, 1024), .letter = 'j' },
+	{ TSI_OPT_CHOICE, "io", "auto|uring|pread",
+	  "how files are read (auto: io_uring where the kernel lets us)",
+	  AT(io) },
+
+	{ .kind = TSI_OPT_GROUP, .name = "Messages" },
+	{ TSI_OPT_QUIET, "quiet", NULL, "errors alone, and no live line",
+	  .letter = 'q' },
+	{ TSI_OPT_CHOICE, "log-level", "error|warn|info|debug",
+	  "how much (info)", AT(log_level) },
+
+	{ .kind = TSI_OPT_GROUP, .name = "Instead of serving" },
+	{ TSI_OPT_MODE, "check-config", NULL,
+	  "check the options and the folder, and exit", .min = TSI_RUN_CHECK },
+	{ TSI_OPT_MODE, "dry-run", NULL,
+	  "scan the data set, say what would be served and the memory "
+	  "that it needs, and exit",
+	  .min = TSI_RUN_DRY },
+	{ TSI_OPT_MODE, "list", NULL,
+	  "list the streams that run here, and exit", .min = TSI_RUN_LIST,
+	  .letter = 'l' },
+	{ TSI_OPT_MODE, "version", NULL, "print the version, and exit",
+	  .min = TSI_RUN_VERSION, .letter = 'V' },
+	{ TSI_OPT_MODE, "help", NULL, "print this, and exit",
+	  .min = TSI_RUN_HELP, .letter = 'h' },
+};

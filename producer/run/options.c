@@ -1,0 +1,331 @@
+/*
+ * options.c - the command line of tsock-producer, checked.
+ */
+#include "run/options.h"
+
+#include <ctype.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "run/option_table.h"
+#include "run/value.h"
+
+#define UNSET UINT64_MAX
+
+static int take_slow(struct tsi_options *o, const char *value)
+{
+	if (strcmp(value, "block") == 0) {
+		o->slow_ms = 0;
+		return 0;
+	}
+	if (strncmp(value, "kill:", 5) == 0 &&
+	    tsi_value_seconds("slow", value + 5, false, &o->slow_ms) == 0)
+		return 0;
+	return tsi_err(TSOCK_EARG,
+		       "--slow %s: choose one of block|kill:SEC, with seconds "
+		       "above 0, e.g. kill:30",
+		       value);
+}
+
+static int take_name(struct tsi_options *o, const char *value)
+{
+	size_t len = strlen(value);
+
+	if (strchr(value, '/'))
+		return tsi_err(TSOCK_EARG,
+			       "--name %s: a name has no '/'; TSOCK_DIR "
+			       "chooses the folder of the sockets",
+			       value);
+	if (len < 1 || len >= sizeof(o->name) || value[0] == '.' ||
+	    value[0] == '-')
+		goto bad;
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)value[i];
+
+		if (c >= 0x80 || (!isalnum(c) && !strchr("._-", c)))
+			goto bad;
+	}
+	memcpy(o->name, value, len + 1);
+	return 0;
+
+bad:
+	return tsi_err(TSOCK_EARG,
+		       "--name %s: 1 to %zu letters, digits, '.', '_' and '-' "
+		       "are wanted, a letter or digit first",
+		       value, sizeof(o->name) - 1);
+}
+
+/* "" is no cache, which --cache never gives. */
+static int take_cache(struct tsi_options *o, const char *dir)
+{
+	if (o->cache && !*o->cache != !*dir)
+		return tsi_err(TSOCK_EARG,
+			       "--cache and --no-cache contradict each other");
+	o->cache = dir;
+	return 0;
+}
+
+static int take_text(struct tsi_options *o, const struct tsi_opt *r,
+		     const char *value)
+{
+	if (!*value)
+		return tsi_err(TSOCK_EARG,
+			       "--%s: the value is empty, a %s is wanted",
+			       r->name, r->arg);
+	if (r->at == offsetof(struct tsi_options, cache))
+		return take_cache(o, value);
+	*(const char **)(void *)((char *)o + r->at) = value;
+	return 0;
+}
+
+static int take_mode(struct tsi_options *o, const struct tsi_opt *r)
+{
+	enum tsi_run_mode mode = (enum tsi_run_mode)r->min;
+
+	/* Who asks for help, or which version it is, gets just that. */
+	if (o->mode == TSI_RUN_HELP || o->mode == TSI_RUN_VERSION)
+		return 0;
+	if (o->mode != TSI_RUN_SERVE && o->mode != mode &&
+	    mode != TSI_RUN_HELP && mode != TSI_RUN_VERSION)
+		return tsi_err(TSOCK_EARG,
+			       "--%s: one of --check-config, "
+			       "--dry-run and --list at a time",
+			       r->name);
+	o->mode = mode;
+	return 0;
+}
+
+static int take(struct tsi_options *o, const struct tsi_opt *r,
+		const char *value)
+{
+	uint64_t *to = (uint64_t *)(void *)((char *)o + r->at);
+
+	switch (r->kind) {
+	case TSI_OPT_TEXT:
+		return take_text(o, r, value);
+	case TSI_OPT_CHOICE:
+		return tsi_value_choice(r->name, r->arg, value, to);
+	case TSI_OPT_COUNT:
+		return tsi_value_count(r->name, value, r->min, r->max, to);
+	case TSI_OPT_BYTES:
+		return tsi_value_bytes(r->name, value, r->min, r->max, to);
+	case TSI_OPT_MODE:
+		return take_mode(o, r);
+	case TSI_OPT_SWITCH:
+		*(bool *)(void *)to = true;
+		return 0;
+	case TSI_OPT_SHARD:
+		o->sharded = true;
+		return tsi_value_shard(r->name, value, &o->rank, &o->world);
+	case TSI_OPT_SLOW:
+		return take_slow(o, value);
+	case TSI_OPT_IDLE:
+		o->exit_idle = true;
+		return tsi_value_seconds(r->name, value, true,
+					 &o->exit_idle_ms);
+	case TSI_OPT_NAME:
+		return take_name(o, value);
+	case TSI_OPT_NO_CACHE:
+		return take_cache(o, "");
+	case TSI_OPT_QUIET:
+		o->log_level = TSOCK_LOG_ERROR;
+		o->live = false;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * All of them
+ */
+
+struct words {
+	struct option longs[TSI_OPTS + 1];
+	char letters[2 * TSI_OPTS + 2];
+};
+
+static void make_words(struct words *w)
+{
+	struct option *l = w->longs;
+	char *c = w->letters;
+
+	memset(w, 0, sizeof(*w));
+	*c++ = ':'; /* tell a missing value from an unknown option */
+	for (size_t i = 0; i < TSI_OPTS; i++) {
+		if (tsi_opts[i].kind == TSI_OPT_GROUP)
+			continue;
+		l->name = tsi_opts[i].name;
+		l->has_arg = tsi_opts[i].arg ? required_argument : no_argument;
+		l->val = 256 + (int)i;
+		l++;
+		if (tsi_opts[i].letter) {
+			*c++ = tsi_opts[i].letter;
+			if (tsi_opts[i].arg)
+				*c++ = ':';
+		}
+	}
+}
+
+static const struct tsi_opt *row_of(int val)
+{
+	if (val >= 256)
+		return &tsi_opts[val - 256];
+	for (size_t i = 0; i < TSI_OPTS; i++)
+		if (tsi_opts[i].letter && tsi_opts[i].letter == val)
+			return &tsi_opts[i];
+	return NULL;
+}
+
+static int bad_option(int got, char **argv, const struct words *w)
+{
+	const struct tsi_opt *r = row_of(optopt);
+	const char *word = argv[optind - 1];
+	size_t len = strcspn(word, "=");
+
+	if (got == ':')
+		return tsi_err(TSOCK_EARG, "--%s needs a value: %s",
+			       r ? r->name : word, r ? r->arg : "");
+	/* Long, known, and yet refused: it was given a value. */
+	if (optopt >= 256 && r)
+		return tsi_err(TSOCK_EARG, "--%s takes no value", r->name);
+	if (optopt)
+		return tsi_err(TSOCK_EARG,
+			       "unknown option -%c; --help lists them all",
+			       optopt);
+	for (const struct option *l = w->longs; l->name; l++)
+		if (len > 2 && strncmp(l->name, word + 2, len - 2) == 0)
+			return tsi_err(TSOCK_EARG,
+				       "%.*s could mean several options, "
+				       "--%s is one",
+				       (int)len, word, l->name);
+	return tsi_err(TSOCK_EARG, "unknown option %.*s; --help lists them all",
+		       (int)len, word);
+}
+
+static void warn_if_odd(struct tsi_options *o, bool resize_given)
+{
+	unsigned n = 0;
+
+	if (resize_given && o->preset == TSI_TRAIN)
+		snprintf(o->warning[n++], sizeof(o->warning[0]),
+			 "--resize has no effect with the train preset, which "
+			 "crops from the whole image");
+	if (o->preset == TSI_EVAL && o->size > o->resize)
+		snprintf(o->warning[n++], sizeof(o->warning[0]),
+			 "--size %" PRIu64 " is above --resize %" PRIu64
+			 ": images get black margins, as torchvision makes "
+			 "them",
+			 o->size, o->resize);
+}
+
+/* What depends on other options. */
+static int complete(struct tsi_options *o)
+{
+	static const char *const names[] = { "imagenet", "imagefolder" };
+	static const char *const folders[] = { "/train", "/val", "" };
+	bool resize_given = o->resize != 0;
+
+	if (o->dataset == UNSET)
+		return tsi_err(TSOCK_EARG,
+			       "--dataset is missing: choose one of "
+			       "imagenet|imagefolder");
+	if (!o->root)
+		return tsi_err(TSOCK_EARG,
+			       "--root is missing: the folder of the data set");
+	if (o->split == UNSET)
+		o->split = o->dataset == TSI_IMAGENET ? TSI_SPLIT_TRAIN
+						      : TSI_SPLIT_NONE;
+	if (!o->name[0])
+		snprintf(o->name, sizeof(o->name), "%s%s", names[o->dataset],
+			 o->split == TSI_SPLIT_VAL ? "-val" : "");
+	if (o->preset == UNSET)
+		o->preset = o->split == TSI_SPLIT_VAL ? TSI_EVAL : TSI_TRAIN;
+	if (o->order == UNSET)
+		o->order = o->preset == TSI_EVAL ? TSI_SEQUENTIAL : TSI_PHILOX;
+	if (o->order == TSI_TORCH && o->segments > 1)
+		return tsi_err(TSOCK_EARG,
+			       "--segments %" PRIu64
+			       " contradicts --order torch: its shuffle can't "
+			       "be cut; use --order philox",
+			       o->segments);
+	if (!o->size)
+		o->size = 224;
+	if (!o->resize)
+		o->resize = 256;
+	warn_if_odd(o, resize_given);
+	if (asprintf(&o->folder, "%s%s", o->root, folders[o->split]) < 0) {
+		o->folder = NULL;
+		return tsi_err(TSOCK_ENOMEM, "no memory for the options");
+	}
+	return 0;
+}
+
+int tsi_options_parse(struct tsi_options *out, int argc, char **argv)
+{
+	struct tsi_options o = {
+		.dataset = UNSET,
+		.split = UNSET,
+		.preset = UNSET,
+		.order = UNSET,
+		.log_level = TSOCK_LOG_INFO,
+		.min_consumers = 1,
+		.live = true,
+	};
+	struct words w;
+	int got, err;
+
+	make_words(&w);
+	optind = 0; /* glibc: start anew */
+	opterr = 0;
+	while ((got = getopt_long(argc, argv, w.letters, w.longs, NULL)) !=
+	       -1) {
+		if (got == '?' || got == ':')
+			return bad_option(got, argv, &w);
+		err = take(&o, row_of(got), optarg);
+		if (err)
+			return err;
+	}
+	if (o.mode == TSI_RUN_HELP || o.mode == TSI_RUN_VERSION) {
+		*out = o;
+		return 0;
+	}
+	if (optind < argc)
+		return tsi_err(TSOCK_EARG,
+			       "unexpected argument '%s'; the data set's "
+			       "folder is given with --root",
+			       argv[optind]);
+	if (o.mode != TSI_RUN_LIST) {
+		err = complete(&o);
+		if (err)
+			return err;
+	}
+	*out = o;
+	return 0;
+}
+
+void tsi_options_fini(struct tsi_options *o)
+{
+	free(o->folder);
+	o->folder = NULL;
+}
+
+const char *tsi_options_dataset(const struct tsi_options *o)
+{
+	return o->dataset == TSI_IMAGENET ? "imagenet" : "imagefolder";
+}
+
+const char *tsi_options_order(const struct tsi_options *o)
+{
+	static const char *const words[] = { "philox", "torch", "sequential" };
+
+	return words[o->order];
+}
+
+const char *tsi_options_preset(const struct tsi_options *o)
+{
+	return o->preset == TSI_EVAL ? "eval" : "train";
+}

@@ -1,0 +1,91 @@
+/*
+ * options.h - the command line of tsock-producer, checked before anything
+ * starts.
+ *
+ * Parsing touches no file and starts nothing; every mistake that can be seen
+ * without the data set is one sentence.
+ */
+#ifndef TSI_RUN_OPTIONS_H
+#define TSI_RUN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "data/order.h"
+#include "image/image.h"
+#include "io/reader.h"
+
+/* What a bare run does, and what is done instead of it. */
+enum tsi_run_mode {
+	TSI_RUN_SERVE,
+	TSI_RUN_HELP,
+	TSI_RUN_VERSION,
+	TSI_RUN_LIST,
+	TSI_RUN_CHECK,
+	TSI_RUN_DRY,
+};
+
+enum tsi_dataset {
+	TSI_IMAGENET,
+	TSI_IMAGEFOLDER,
+};
+
+enum tsi_split {
+	TSI_SPLIT_TRAIN,
+	TSI_SPLIT_VAL,
+	TSI_SPLIT_NONE, /* the root itself */
+};
+
+enum tsi_on_error {
+	TSI_SUBSTITUTE,
+	TSI_RAISE,
+};
+
+struct tsi_options {
+	enum tsi_run_mode mode;
+	uint64_t dataset; /* enum tsi_dataset */
+	uint64_t split;   /* enum tsi_split */
+	const char *root; /* as given */
+	char *folder;     /* the tree: root, or root/split */
+	char name[64];
+	uint64_t preset; /* enum tsi_preset */
+	uint64_t order;  /* enum tsi_order_kind */
+	uint64_t seed;
+	uint64_t threads; /* 0: as many as there are CPUs for us */
+	uint64_t ring, join_window, max_batch; /* 0: the library's default */
+	uint64_t segments;                     /* 0: by the order */
+	bool sharded;
+	uint32_t rank, world;
+	uint64_t size, resize;
+	uint64_t memory;   /* bytes; 0: what there is */
+	uint64_t slow_ms;  /* 0: wait for slow consumers */
+	uint64_t on_error; /* enum tsi_on_error */
+	uint64_t min_consumers;
+	bool exit_idle;
+	uint64_t exit_idle_ms;
+	uint64_t epochs;
+	uint64_t io; /* enum tsi_reader_kind */
+	bool rescan;
+	const char *cache; /* NULL: the user's own; "": none */
+	uint64_t log_level;
+	bool live;            /* the live line is wanted */
+	char warning[2][160]; /* odd, but meant perhaps; "" is none */
+};
+
+/*
+ * Fails with EARG and one sentence.  On success tsi_options_fini() frees what
+ * it holds.  argv must outlive it.
+ */
+int tsi_options_parse(struct tsi_options *o, int argc, char **argv);
+void tsi_options_fini(struct tsi_options *o);
+
+/* What --help prints. */
+void tsi_options_help(FILE *to);
+
+/* The words that the command line uses for values. */
+const char *tsi_options_dataset(const struct tsi_options *o);
+const char *tsi_options_order(const struct tsi_options *o);
+const char *tsi_options_preset(const struct tsi_options *o);
+
+#endif

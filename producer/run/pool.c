@@ -1,0 +1,229 @@
+/*
+ * pool.c - the worker threads: claim, read ahead, decode into the slot,
+ * commit.
+ */
+#include "run/pool.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "run/lane.h"
+
+#define DEPTH_MAX 8
+
+struct worker {
+	struct tsi_pool *pool;
+	struct tsi_lane *lane;
+	pthread_t thread;
+	bool started;
+	/* Statistics: relaxed, they order nothing. */
+	_Atomic uint64_t io_ns, decode_ns;
+};
+
+struct tsi_pool {
+	tsock_server *server;
+	unsigned threads, depth;
+	pthread_mutex_t lock;
+	_Atomic bool failed;
+	char error[512];
+	struct worker worker[];
+};
+
+static void add(_Atomic uint64_t *to, uint64_t n)
+{
+	/* A statistic of this thread's own: orders nothing. */
+	atomic_fetch_add_explicit(to, n, memory_order_relaxed);
+}
+
+/* The first error is the one that is told. */
+static void fail(struct tsi_pool *p, const char *why)
+{
+	pthread_mutex_lock(&p->lock);
+	if (!atomic_load(&p->failed)) {
+		snprintf(p->error, sizeof(p->error), "%s", why);
+		atomic_store(&p->failed, true);
+		tsock_serve_fail(p->server, p->error);
+	}
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void slots_of(void *arg, uint64_t seq, struct tsi_slots *out)
+{
+	tsock_server *s = arg;
+
+	out->image = tsock_serve_slot(s, TSI_FIELD_IMAGE, seq);
+	out->label = tsock_serve_slot(s, TSI_FIELD_LABEL, seq);
+	out->index = tsock_serve_slot(s, TSI_FIELD_INDEX, seq);
+	out->box = tsock_serve_slot(s, TSI_FIELD_BOX, seq);
+}
+
+/*
+ * Claim and begin samples until the lane is full or there is nothing to claim
+ * now; waits only with an empty lane.  0, EENDED or ESTREAM when there will be
+ * nothing any more, else the worker's error.
+ */
+static int fill(struct worker *w)
+{
+	struct tsi_pool *p = w->pool;
+
+	while (tsi_lane_busy(w->lane) < p->depth) {
+		bool idle = tsi_lane_busy(w->lane) == 0;
+		uint64_t seq;
+		int n;
+
+		n = tsock_serve_claim(p->server, 1, idle ? -1 : 0, &seq);
+		if (n == TSOCK_EAGAIN) {
+			if (idle)
+				continue;
+			return 0;
+		}
+		if (n < 0)
+			return n;
+		n = tsi_lane_begin(w->lane, seq);
+		if (n)
+			return n;
+	}
+	return 0;
+}
+
+static int finish(struct worker *w)
+{
+	struct tsi_pool *p = w->pool;
+	struct tsi_made made;
+	int err;
+
+	err = tsi_lane_finish(w->lane, slots_of, p->server, &made);
+	if (err)
+		return err;
+	tsock_serve_commit(p->server, made.seq, 1);
+	tsock_serve_count(p->server, made.read_bytes, made.substituted);
+	add(&w->io_ns, made.io_ns);
+	add(&w->decode_ns, made.decode_ns);
+	return 0;
+}
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	bool ended = false;
+	int err = 0;
+
+	for (;;) {
+		if (!ended)
+			err = fill(w);
+		/* What was claimed before the end is still waited for. */
+		if (err == TSOCK_EENDED)
+			ended = true;
+		else if (err)
+			break;
+		err = 0;
+		if (tsi_lane_busy(w->lane) == 0)
+			break;
+		err = finish(w);
+		if (err)
+			break;
+	}
+	if (err && err != TSOCK_ESTREAM)
+		fail(w->pool, tsock_errmsg());
+	return NULL;
+}
+
+int tsi_pool_create(struct tsi_source *s, unsigned threads, uint64_t capacity,
+		    struct tsi_pool **out)
+{
+	struct tsi_pool *p =
+		calloc(1, sizeof(*p) + threads * sizeof(p->worker[0]));
+	uint64_t depth = capacity / (4 * (uint64_t)threads);
+
+	if (!p)
+		return tsi_err(TSOCK_ENOMEM, "no memory for %u workers",
+			       threads);
+	p->threads = threads;
+	p->depth = depth < 1           ? 1
+		   : depth > DEPTH_MAX ? DEPTH_MAX
+				       : (unsigned)depth;
+	pthread_mutex_init(&p->lock, NULL);
+	for (unsigned i = 0; i < threads; i++) {
+		int err;
+
+		p->worker[i].pool = p;
+		err = tsi_lane_create(s, p->depth, &p->worker[i].lane);
+		if (err) {
+			tsi_pool_destroy(p);
+			return err;
+		}
+	}
+	*out = p;
+	return 0;
+}
+
+const char *tsi_pool_reader(const struct tsi_pool *p)
+{
+	return tsi_lane_reader(p->worker[0].lane);
+}
+
+const char *tsi_pool_reader_why(const struct tsi_pool *p)
+{
+	return tsi_lane_reader_why(p->worker[0].lane);
+}
+
+int tsi_pool_start(struct tsi_pool *p, tsock_server *server)
+{
+	sigset_t all, old;
+	int err = 0;
+
+	p->server = server;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	for (unsigned i = 0; i < p->threads && !err; i++) {
+		struct worker *w = &p->worker[i];
+
+		errno = pthread_create(&w->thread, NULL, work, w);
+		if (errno)
+			err = tsi_err_sys("start worker %u of %u", i + 1,
+					  p->threads);
+		else
+			w->started = true;
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return err;
+}
+
+const char *tsi_pool_error(struct tsi_pool *p)
+{
+	return atomic_load(&p->failed) ? p->error : NULL;
+}
+
+void tsi_pool_times(const struct tsi_pool *p, struct tsi_pool_times *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (unsigned i = 0; i < p->threads; i++) {
+		const struct worker *w = &p->worker[i];
+
+		/* Statistics: each is right, together they are roughly so. */
+		out->io_ns +=
+			atomic_load_explicit(&w->io_ns, memory_order_relaxed);
+		out->decode_ns += atomic_load_explicit(&w->decode_ns,
+						       memory_order_relaxed);
+	}
+}
+
+void tsi_pool_destroy(struct tsi_pool *p)
+{
+	if (!p)
+		return;
+	if (p->server)
+		tsock_serve_stop(p->server);
+	for (unsigned i = 0; i < p->threads; i++) {
+		if (p->worker[i].started)
+			pthread_join(p->worker[i].thread, NULL);
+		tsi_lane_destroy(p->worker[i].lane);
+	}
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}

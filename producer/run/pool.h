@@ -1,0 +1,57 @@
+/*
+ * pool.h - the worker threads: claim, read ahead, decode into the slot,
+ * commit.
+ *
+ * A worker's error stops the stream with its sentence, never the process.
+ * Signals are blocked in every worker.
+ */
+#ifndef TSI_RUN_POOL_H
+#define TSI_RUN_POOL_H
+
+#include <stdint.h>
+
+#include "run/source.h"
+#include "tsock/tsock.h"
+
+/* The fields of a sample, in the order of the stream's schema. */
+enum tsi_field {
+	TSI_FIELD_IMAGE,
+	TSI_FIELD_LABEL,
+	TSI_FIELD_INDEX,
+	TSI_FIELD_BOX,
+	TSI_FIELDS,
+};
+
+struct tsi_pool;
+
+/* What all workers together have spent their time with, so far. */
+struct tsi_pool_times {
+	uint64_t room_ns; /* waiting until a sample may be made */
+	uint64_t io_ns;   /* waiting for files */
+	uint64_t decode_ns;
+};
+
+/*
+ * Make the workers' readers and decoders.  capacity: samples in the ring;
+ * what the workers read ahead stays small against it, else their unfinished
+ * samples would hold the head up.
+ */
+int tsi_pool_create(struct tsi_source *s, unsigned threads, uint64_t capacity,
+		    struct tsi_pool **out);
+
+/* How files are read, and why not by io_uring (or NULL). */
+const char *tsi_pool_reader(const struct tsi_pool *p);
+const char *tsi_pool_reader_why(const struct tsi_pool *p);
+
+/* Start working for a server. */
+int tsi_pool_start(struct tsi_pool *p, tsock_server *server);
+
+/* Why the stream was stopped; NULL while it goes on.  Lives with the pool. */
+const char *tsi_pool_error(struct tsi_pool *p);
+
+void tsi_pool_times(const struct tsi_pool *p, struct tsi_pool_times *out);
+
+/* Stop the server's claims and wait for the workers.  NULL is allowed. */
+void tsi_pool_destroy(struct tsi_pool *p);
+
+#endif

@@ -1,0 +1,266 @@
+/*
+ * report.c - what tsock-producer says about a stream before and after it, and
+ * about those that run already.
+ */
+#include "run/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "run/liveline.h"
+
+#define LISTED_AT_END 20
+#define LIST_MAX 256
+#define QUERY_MS 1000
+#define RATE_NS 500000000
+
+static void size_line(const char *what, uint64_t bytes)
+{
+	char number[16];
+
+	printf("%-12s%s\n", what, tsi_megabytes(number, bytes));
+}
+
+static void print_bad(void *arg, const char *path, const char *reason)
+{
+	(void)arg;
+	printf("  %s: %s\n", path, reason);
+}
+
+static void print_order(const struct tsi_plan *p)
+{
+	const struct tsi_options *o = p->options;
+	uint32_t segments = tsi_source_segments(p->source);
+
+	printf("order       %s, seed %" PRIu64 ", %u segment%s",
+	       tsi_options_order(o), o->seed, segments,
+	       segments == 1 ? "" : "s");
+	if (o->sharded)
+		printf(", rank %u of %u", o->rank, o->world);
+	printf("\n");
+}
+
+static void print_memory(const struct tsi_plan *p)
+{
+	const struct tsock_geometry *g = &p->geometry;
+	uint64_t there;
+	char limiter[256];
+
+	printf("memory\n");
+	size_line("  as decoded", g->ring_bytes);
+	size_line("  float32", g->f32_bytes);
+	size_line("  float16", g->f16_bytes);
+	printf("            (the first always; float32, float16 and bfloat16 "
+	       "once for each\n            layout and normalisation in use)\n");
+	if (p->options->memory)
+		size_line("  --memory", p->options->memory);
+	if (tsi_machine_memory("", &there, limiter, sizeof(limiter)) == 0)
+		size_line("  available", there);
+}
+
+void tsi_report_plan(const struct tsi_plan *p)
+{
+	const struct tsi_options *o = p->options;
+	const struct tsi_index *x = tsi_source_index(p->source);
+	char files[28], n[28], ring[28], bad[28];
+
+	printf("stream      %s\n", o->name);
+	printf("data set    %s at %s\n", tsi_options_dataset(o),
+	       tsi_index_root(x));
+	printf("samples     %s in %u classes (%s, %.2f s)\n",
+	       tsi_thousands(files, tsi_index_count(x)), tsi_index_classes(x),
+	       tsi_index_cached(x) ? "scan kept from before" : "scanned",
+	       p->scan_seconds);
+	printf("bad files   %s\n",
+	       tsi_thousands(bad, tsi_source_bad_files(p->source)));
+	tsi_source_bad_list(p->source, print_bad, NULL);
+	printf("epoch       %s samples\n",
+	       tsi_thousands(n, tsi_source_epoch_len(p->source)));
+	print_order(p);
+	printf("images      %s, %" PRIu64 " x %" PRIu64 "\n",
+	       tsi_options_preset(o), o->size, o->size);
+	printf("threads     %u\n", p->threads);
+	printf("ring        %s samples, join window %" PRIu64
+	       ", batches up to %" PRIu64 "\n",
+	       tsi_thousands(ring, p->geometry.capacity),
+	       p->geometry.join_window, p->geometry.max_batch);
+	print_memory(p);
+}
+
+/* The folder of the sockets, as the library chooses it. */
+static void socket_folder(char *buf, size_t size)
+{
+	const char *dir = getenv("TSOCK_DIR"), *run = getenv("XDG_RUNTIME_DIR");
+
+	if (dir && *dir)
+		snprintf(buf, size, "%s", dir);
+	else if (run && *run)
+		snprintf(buf, size, "%s/tsock", run);
+	else
+		snprintf(buf, size, "/tmp/tsock-%u", (unsigned)geteuid());
+}
+
+void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
+{
+	const struct tsi_options *o = p->options;
+	const struct tsi_index *x = tsi_source_index(p->source);
+	const char *why = tsi_pool_reader_why(pool);
+	uint64_t bad = tsi_source_bad_files(p->source);
+	char n[28], mb[16], folder[256];
+
+	tsi_log(TSOCK_LOG_INFO, "%s samples in %u classes at %s (%s, %.2f s)",
+		tsi_thousands(n, tsi_index_count(x)), tsi_index_classes(x),
+		tsi_index_root(x),
+		tsi_index_cached(x) ? "scan kept from before" : "scanned",
+		p->scan_seconds);
+	if (bad)
+		tsi_log(TSOCK_LOG_WARN, "%s bad file%s: %s; --dry-run lists %s",
+			tsi_thousands(n, bad), bad == 1 ? "" : "s",
+			o->on_error == TSI_RAISE
+				? "the stream will stop at the first"
+				: "others will take their places",
+			bad == 1 ? "it" : "them");
+	tsi_log(TSOCK_LOG_INFO,
+		"%s, %" PRIu64 " x %" PRIu64 ", %s order, seed %" PRIu64
+		", %u segment%s",
+		tsi_options_preset(o), o->size, o->size, tsi_options_order(o),
+		o->seed, tsi_source_segments(p->source),
+		tsi_source_segments(p->source) == 1 ? "" : "s");
+	tsi_log(TSOCK_LOG_INFO,
+		"%u thread%s, files by %s%s%s%s; ring of %" PRIu64
+		" samples, %s",
+		p->threads, p->threads == 1 ? "" : "s", tsi_pool_reader(pool),
+		why ? " (" : "", why ? why : "", why ? ")" : "",
+		p->geometry.capacity,
+		tsi_megabytes(mb, p->geometry.ring_bytes));
+	socket_folder(folder, sizeof(folder));
+	tsi_log(TSOCK_LOG_INFO, "serving \"%s\" at %s", o->name, folder);
+}
+
+struct at_end {
+	unsigned n;
+};
+
+static void log_bad(void *arg, const char *path, const char *reason)
+{
+	struct at_end *a = arg;
+
+	if (a->n++ < LISTED_AT_END)
+		tsi_log(TSOCK_LOG_WARN, "  %s: %s", path, reason);
+}
+
+void tsi_report_end(const struct tsi_plan *p, const struct tsock_stats *st,
+		    double seconds)
+{
+	uint64_t bad = tsi_source_bad_files(p->source);
+	struct at_end a = { 0 };
+	char n[28], mb[16], files[28];
+
+	tsi_log(TSOCK_LOG_INFO,
+		"made %s samples from %s in %.1f s (%.0f a second)",
+		tsi_thousands(n, st->produced),
+		tsi_megabytes(mb, st->read_bytes), seconds,
+		seconds > 0 ? (double)st->produced / seconds : 0.0);
+	if (!bad)
+		return;
+	tsi_log(TSOCK_LOG_WARN, "%s bad file%s, %s sample%s substituted:",
+		tsi_thousands(files, bad), bad == 1 ? "" : "s",
+		tsi_thousands(n, st->bad_samples),
+		st->bad_samples == 1 ? "" : "s");
+	tsi_source_bad_list(p->source, log_bad, &a);
+	if (bad > LISTED_AT_END)
+		tsi_log(TSOCK_LOG_WARN, "  and %s more",
+			tsi_thousands(n, bad - LISTED_AT_END));
+}
+
+/* ------------------------------------------------------------------------
+ * --list
+ */
+
+struct listed {
+	char path[512];
+	const char *name;
+	struct tsock_stats before, now;
+	int64_t before_ns;
+	bool answers;
+};
+
+struct list {
+	struct listed row[LIST_MAX];
+	unsigned n;
+};
+
+static void list_one(void *arg, const char *name, const char *folder)
+{
+	struct list *l = arg;
+	struct listed *r = &l->row[l->n];
+
+	if (l->n == LIST_MAX || snprintf(r->path, sizeof(r->path), "%s/%s",
+					 folder, name) >= (int)sizeof(r->path))
+		return;
+	r->name = strrchr(r->path, '/') + 1;
+	l->n++;
+}
+
+static bool ask(struct listed *r, struct tsock_stats *st)
+{
+	st->size = sizeof(*st);
+	return tsock_query(r->path, QUERY_MS, st) == 0;
+}
+
+static void print_row(struct listed *r)
+{
+	double dt = (double)(tsi_now_ns() - r->before_ns) / 1e9;
+	char len[28], rate[28], mb[16];
+
+	if (!r->answers || !ask(r, &r->now)) {
+		printf("%-20s  does not answer\n", r->path);
+		return;
+	}
+	printf("%-20s %8u %12s %9u %10s %10s\n", r->name, r->now.pid,
+	       tsi_thousands(len, r->now.epoch_len), r->now.consumers,
+	       tsi_thousands(rate, (uint64_t)((double)(r->now.produced -
+						       r->before.produced) /
+						      dt +
+					      0.5)),
+	       tsi_megabytes(mb, r->now.memory));
+}
+
+int tsi_report_list(void)
+{
+	struct timespec wait = { 0, RATE_NS };
+	struct list *l = calloc(1, sizeof(*l));
+	int n;
+
+	if (!l)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a list");
+	n = tsock_list(list_one, l);
+	if (n < 0) {
+		free(l);
+		return n;
+	}
+	if (l->n == 0) {
+		printf("no streams run here\n");
+		free(l);
+		return 0;
+	}
+	/* A rate is what two answers differ by. */
+	for (unsigned i = 0; i < l->n; i++) {
+		l->row[i].before_ns = tsi_now_ns();
+		l->row[i].answers = ask(&l->row[i], &l->row[i].before);
+	}
+	nanosleep(&wait, NULL);
+	printf("%-20s %8s %12s %9s %10s %10s\n", "STREAM", "PID", "SAMPLES",
+	       "CONSUMERS", "IMAGES/S", "MEMORY");
+	for (unsigned i = 0; i < l->n; i++)
+		print_row(&l->row[i]);
+	free(l);
+	return 0;
+}

@@ -1,0 +1,33 @@
+/*
+ * report.h - what tsock-producer says about a stream before and after it, and
+ * about those that run already.
+ */
+#ifndef TSI_RUN_REPORT_H
+#define TSI_RUN_REPORT_H
+
+#include "run/pool.h"
+#include "run/source.h"
+#include "tsock/tsock.h"
+
+struct tsi_plan {
+	const struct tsi_options *options;
+	struct tsi_source *source;
+	struct tsock_geometry geometry;
+	unsigned threads;
+	double scan_seconds;
+};
+
+/* --dry-run, on standard output. */
+void tsi_report_plan(const struct tsi_plan *p);
+
+/* The same in a few log lines, when the stream is there. */
+void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool);
+
+/* What was served, and the bad files. */
+void tsi_report_end(const struct tsi_plan *p, const struct tsock_stats *st,
+		    double seconds);
+
+/* --list, on standard output. */
+int tsi_report_list(void);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * serve.h - one stream from its first to its last moment.
+ */
+#ifndef TSI_RUN_SERVE_H
+#define TSI_RUN_SERVE_H
+
+#include "run/options.h"
+
+/* Exit codes; the larger ones are those of sysexits.h. */
+enum tsi_exit {
+	TSI_EXIT_OK = 0,
+	TSI_EXIT_STREAM = 1,
+	TSI_EXIT_USAGE = 2,
+	TSI_EXIT_NO_INPUT = 66,
+	TSI_EXIT_TAKEN = 69,
+	TSI_EXIT_SYSTEM = 71,
+	TSI_EXIT_MISFIT = 78,
+};
+
+/* The code for what failed before the stream was there. */
+int tsi_exit_of(int err);
+
+/*
+ * Check, scan, and serve until a signal or the stream's end; with
+ * --check-config and --dry-run, stop after that.  Returns an exit code and has
+ * said why.  stop_signal() waits at most ms for a signal to end by.
+ */
+int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms));
+
+#endif

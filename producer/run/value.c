@@ -1,0 +1,146 @@
+/*
+ * value.c - numbers, sizes, times and choices on a command line.
+ */
+#include "run/value.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+
+#define MAX_SECONDS UINT64_C(31536000)
+
+/* A decimal number and nothing else. */
+static bool parse_u64(const char *s, uint64_t *out)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*s))
+		return false;
+	errno = 0;
+	*out = strtoull(s, &end, 10);
+	return *end == '\0' && errno == 0;
+}
+
+int tsi_value_count(const char *name, const char *value, uint64_t min,
+		    uint64_t max, uint64_t *out)
+{
+	uint64_t v;
+
+	if (parse_u64(value, &v) && v >= min && v <= max) {
+		*out = v;
+		return 0;
+	}
+	if (max == UINT64_MAX)
+		return tsi_err(TSOCK_EARG,
+			       "--%s %s: a whole number, not negative, below "
+			       "2^64 is wanted",
+			       name, value);
+	return tsi_err(TSOCK_EARG,
+		       "--%s %s: a whole number from %" PRIu64 " to %" PRIu64
+		       " is wanted",
+		       name, value, min, max);
+}
+
+int tsi_value_choice(const char *name, const char *list, const char *value,
+		     uint64_t *out)
+{
+	size_t len = strlen(value);
+	const char *word = list;
+
+	for (uint64_t i = 0;; i++) {
+		size_t n = strcspn(word, "|");
+
+		if (n == len && strncmp(word, value, n) == 0) {
+			*out = i;
+			return 0;
+		}
+		if (!word[n])
+			break;
+		word += n + 1;
+	}
+	return tsi_err(TSOCK_EARG, "--%s %s: choose one of %s", name, value,
+		       list);
+}
+
+/* K, M, G and T are powers of 1024, with or without "iB" or "B". */
+int tsi_value_bytes(const char *name, const char *value, uint64_t min,
+		    uint64_t max, uint64_t *out)
+{
+	static const char units[] = "KMGT";
+	char *end;
+	const char *unit;
+	double v;
+
+	if (!isdigit((unsigned char)*value))
+		goto bad;
+	v = strtod(value, &end);
+	if (*end) {
+		unit = strchr(units, toupper((unsigned char)*end));
+		if (!unit)
+			goto bad;
+		v *= (double)(UINT64_C(1024) << 10 * (unit - units));
+		if (strcmp(end + 1, "") != 0 && strcmp(end + 1, "B") != 0 &&
+		    strcmp(end + 1, "iB") != 0)
+			goto bad;
+	}
+	if (v < (double)min || v > (double)max)
+		return tsi_err(TSOCK_EARG,
+			       "--%s %s: 1M to 1024T is wanted; K, M, G or T "
+			       "give the unit",
+			       name, value);
+	*out = (uint64_t)v;
+	return 0;
+
+bad:
+	return tsi_err(TSOCK_EARG,
+		       "--%s %s: a size such as 512M or 4G is wanted", name,
+		       value);
+}
+
+/* Seconds with a fraction, at least a millisecond unless zero is allowed. */
+int tsi_value_seconds(const char *name, const char *value, bool zero,
+		      uint64_t *ms)
+{
+	char *end = NULL;
+	double v = isdigit((unsigned char)*value) ? strtod(value, &end) : -1;
+
+	if (v >= 0 && (end[0] == '\0' || strcmp(end, "s") == 0) &&
+	    v <= (double)MAX_SECONDS && (zero || v >= 0.001)) {
+		*ms = (uint64_t)(v * 1000 + 0.5);
+		return 0;
+	}
+	return tsi_err(TSOCK_EARG,
+		       "--%s %s: seconds%s are wanted, e.g. 30 or 0.5", name,
+		       value, zero ? "" : " above 0");
+}
+
+int tsi_value_shard(const char *name, const char *value, uint32_t *rank_out,
+		    uint32_t *world_out)
+{
+	const char *slash = strchr(value, '/');
+	uint64_t rank, world;
+	char first[24];
+
+	if (!slash || (size_t)(slash - value) >= sizeof(first))
+		goto bad;
+	memcpy(first, value, (size_t)(slash - value));
+	first[slash - value] = '\0';
+	if (!parse_u64(first, &rank) || !parse_u64(slash + 1, &world))
+		goto bad;
+	if (world < 1 || world > 65536 || rank >= world)
+		return tsi_err(TSOCK_EARG,
+			       "--%s %s: ranks count from 0, so the rank is "
+			       "below the number of parts (1 to 65536)",
+			       name, value);
+	*rank_out = (uint32_t)rank;
+	*world_out = (uint32_t)world;
+	return 0;
+
+bad:
+	return tsi_err(TSOCK_EARG, "--%s %s: RANK/WORLD is wanted, e.g. 0/4",
+		       name, value);
+}

@@ -1,0 +1,33 @@
+/*
+ * value.h - numbers, sizes, times and choices on a command line.
+ *
+ * Each takes the option's name for its sentence, fails with EARG, and never
+ * reads a value half: "12x" is an error, not 12.
+ */
+#ifndef TSI_RUN_VALUE_H
+#define TSI_RUN_VALUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A whole number in [min, max]. */
+int tsi_value_count(const char *name, const char *value, uint64_t min,
+		    uint64_t max, uint64_t *out);
+
+/* The place of value in a list of words, separated by '|'. */
+int tsi_value_choice(const char *name, const char *list, const char *value,
+		     uint64_t *out);
+
+/* Bytes; K, M, G and T are powers of 1024, with or without "iB" or "B". */
+int tsi_value_bytes(const char *name, const char *value, uint64_t min,
+		    uint64_t max, uint64_t *out);
+
+/* Seconds, with a fraction, as milliseconds; zero: 0 is allowed. */
+int tsi_value_seconds(const char *name, const char *value, bool zero,
+		      uint64_t *ms);
+
+/* RANK/WORLD, the rank below the world. */
+int tsi_value_shard(const char *name, const char *value, uint32_t *rank_out,
+		    uint32_t *world_out);
+
+#endif
