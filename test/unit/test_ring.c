@@ -1,0 +1,221 @@
+/*
+ * test_ring.c - geometry, slots, margins, publishing, and headers that lie.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ring/ring.h"
+
+static struct tsock_field image(uint64_t size)
+{
+	return (struct tsock_field){ "image", TSOCK_U8, TSOCK_FIELD_IMAGE,
+				     3,       0,        { size, size, 3, 0 } };
+}
+
+static struct tsock_field label(void)
+{
+	return (struct tsock_field){ .name = "label", .dtype = TSOCK_I64 };
+}
+
+static void defaults_are_the_documented_ones(void **state)
+{
+	struct tsock_field f[] = { image(224), label() };
+	struct tsi_geometry g;
+
+	(void)state;
+	assert_int_equal(tsi_geometry_make(f, 2, 0, 0, 0, &g), 0);
+	assert_int_equal(g.capacity, 2048);
+	assert_int_equal(g.join_window, 1024);
+	assert_int_equal(g.max_batch, 512);
+	assert_int_equal(g.field[0].margin, 0);
+	assert_int_equal(g.field[1].margin, 0);
+	assert_int_equal(g.field[0].map_bytes, 2048 * 224 * 224 * 3);
+}
+
+static void ring_grows_to_what_window_and_batch_need(void **state)
+{
+	struct tsock_field f[] = { image(224) };
+	struct tsi_geometry g;
+
+	(void)state;
+	assert_int_equal(tsi_geometry_make(f, 1, 10, 0, 512, &g), 0);
+	assert_int_equal(g.capacity, 2048);
+	assert_int_equal(tsi_geometry_make(f, 1, 10, 5000, 100, &g), 0);
+	assert_true(g.capacity >= 5200);
+}
+
+static void odd_samples_get_a_margin_and_small_growth_is_taken(void **state)
+{
+	struct tsock_field odd[] = { image(299), label() };
+	struct tsock_field even[] = { image(64) };
+	struct tsi_geometry g;
+
+	(void)state;
+	assert_int_equal(tsi_geometry_make(odd, 2, 1000, 0, 64, &g), 0);
+	assert_int_equal(g.capacity, 1024); /* for the labels */
+	assert_int_equal(g.field[0].margin, 64);
+	assert_int_equal(g.field[1].margin, 0);
+	assert_int_equal(tsi_geometry_make(even, 1, 257, 0, 16, &g), 0);
+	assert_int_equal(g.field[0].margin, 0);
+	assert_int_equal(g.field[0].map_bytes % 4096, 0);
+}
+
+static void impossible_fields_are_refused(void **state)
+{
+	struct tsock_field f[] = { image(224) };
+	struct tsi_geometry g;
+
+	(void)state;
+	f[0].dtype = 99;
+	assert_int_equal(tsi_geometry_make(f, 1, 0, 0, 0, &g), TSOCK_EARG);
+	f[0] = image(UINT64_C(1) << 31);
+	assert_int_equal(tsi_geometry_make(f, 1, 0, 0, 0, &g), TSOCK_EARG);
+	f[0] = image(0);
+	assert_int_equal(tsi_geometry_make(f, 1, 0, 0, 0, &g), TSOCK_EARG);
+	assert_int_equal(tsi_geometry_make(f, 0, 0, 0, 0, &g), TSOCK_EARG);
+}
+
+static void make(struct tsi_ring *r, uint64_t size, uint64_t ring,
+		 uint64_t batch)
+{
+	struct tsock_field f[] = { image(size), label() };
+	struct tsi_ring_ident id = { 7, 1, 100, TSI_NEVER };
+	struct tsi_geometry g;
+
+	assert_int_equal(tsi_geometry_make(f, 2, ring, 0, batch, &g), 0);
+	assert_int_equal(tsi_ring_create(&g, &id, r), 0);
+}
+
+static void the_margin_repeats_the_rings_first_samples(void **state)
+{
+	struct tsi_ring r;
+	uint64_t c, bytes;
+
+	(void)state;
+	make(&r, 7, 40, 8);
+	c = r.shared->capacity;
+	bytes = r.shared->field[0].sample_bytes;
+	assert_int_equal(r.shared->field[0].margin, 8);
+	for (uint64_t s = 0; s < 2 * c; s++) {
+		memset(tsi_ring_slot(&r, 0, s), (int)(s & 255), bytes);
+		tsi_ring_mirror(&r, s, 1);
+	}
+	for (uint64_t i = 0; i < 8; i++)
+		assert_memory_equal((uint8_t *)r.data[0].base + (c + i) * bytes,
+				    (uint8_t *)r.data[0].base + i * bytes,
+				    bytes);
+	tsi_ring_destroy(&r);
+}
+
+static void publish_wakes_the_rows_that_want_it_and_no_other(void **state)
+{
+	struct tsi_tail_page a = { .want = 0 }, b = { .want = 0 };
+	struct tsi_ring r;
+
+	(void)state;
+	make(&r, 7, 40, 8);
+	tsi_ring_seat(&r, 0, 0, &a);
+	tsi_ring_seat(&r, 3, 0, &b);
+	atomic_store(&a.want, 5);
+	atomic_store(&b.want, 9);
+	tsi_ring_publish(&r, 4);
+	assert_int_equal(atomic_load(&r.shared->row[0].wake), 0);
+	tsi_ring_publish(&r, 5);
+	assert_int_equal(atomic_load(&r.shared->row[0].wake), 1);
+	assert_int_equal(atomic_load(&r.shared->row[3].wake), 0);
+	tsi_ring_publish(&r, 6); /* still awake: not again */
+	assert_int_equal(atomic_load(&r.shared->row[0].wake), 1);
+	tsi_ring_unseat(&r, 0, TSI_ROW_EVICTED);
+	tsi_ring_publish(&r, 20);
+	assert_int_equal(atomic_load(&r.shared->row[3].wake), 1);
+	assert_int_equal(atomic_load(&r.shared->row[0].state), TSI_ROW_EVICTED);
+	tsi_ring_destroy(&r);
+}
+
+static void only_tails_that_pass_what_is_waited_for_ring(void **state)
+{
+	struct tsi_ring r;
+
+	(void)state;
+	make(&r, 7, 40, 8);
+	assert_false(tsi_tail_rings(r.shared, 0, 100));
+	atomic_store(&r.shared->gate_want, 10);
+	assert_true(tsi_tail_rings(r.shared, 10, 11));
+	assert_false(tsi_tail_rings(r.shared, 11, 12));
+	assert_false(tsi_tail_rings(r.shared, 5, 10));
+	atomic_store(&r.shared->lead_want, 20);
+	assert_true(tsi_tail_rings(r.shared, 19, 20));
+	assert_false(tsi_tail_rings(r.shared, 20, 21));
+	tsi_ring_destroy(&r);
+}
+
+static void finishing_happens_once_and_tells_why(void **state)
+{
+	struct tsi_ring r;
+
+	(void)state;
+	make(&r, 7, 40, 8);
+	tsi_ring_finish(&r, TSI_RING_FAILED, "disk on fire");
+	tsi_ring_finish(&r, TSI_RING_CLOSED, NULL);
+	assert_int_equal(atomic_load(&r.shared->state), TSI_RING_FAILED);
+	assert_string_equal(r.shared->error, "disk on fire");
+	tsi_ring_destroy(&r);
+}
+
+/* Any word of a header may be anything: accepted headers are safe to use. */
+static void headers_that_lie_are_refused_or_harmless(void **state)
+{
+	struct tsi_ring_shared *s = malloc(sizeof(*s));
+	struct tsi_ring r;
+	unsigned seed = 1;
+
+	(void)state;
+	make(&r, 299, 40, 8);
+	assert_int_equal(tsi_ring_check(r.shared, sizeof(*s)), 0);
+	assert_int_equal(tsi_ring_check(r.shared, 100), TSOCK_EPROTO);
+	for (unsigned i = 0; i < 200000; i++) {
+		size_t at;
+
+		memcpy(s, r.shared, sizeof(*s));
+		at = (size_t)rand_r(&seed) %
+		     offsetof(struct tsi_ring_shared, head);
+		((uint8_t *)s)[at] ^= (uint8_t)(1u << (rand_r(&seed) & 7));
+		if (tsi_ring_check(s, sizeof(*s)))
+			continue;
+		assert_true(s->nfields >= 1 && s->nfields <= TSOCK_MAX_FIELDS);
+		for (unsigned f = 0; f < s->nfields; f++) {
+			const struct tsi_ring_field *x = &s->field[f];
+
+			assert_true((s->capacity + x->margin) *
+					    x->sample_bytes <=
+				    x->map_bytes);
+		}
+		assert_true(s->max_batch * 4 <= s->capacity);
+	}
+	tsi_ring_destroy(&r);
+	free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(defaults_are_the_documented_ones),
+		cmocka_unit_test(ring_grows_to_what_window_and_batch_need),
+		cmocka_unit_test(
+			odd_samples_get_a_margin_and_small_growth_is_taken),
+		cmocka_unit_test(impossible_fields_are_refused),
+		cmocka_unit_test(the_margin_repeats_the_rings_first_samples),
+		cmocka_unit_test(
+			publish_wakes_the_rows_that_want_it_and_no_other),
+		cmocka_unit_test(only_tails_that_pass_what_is_waited_for_ring),
+		cmocka_unit_test(finishing_happens_once_and_tells_why),
+		cmocka_unit_test(headers_that_lie_are_refused_or_harmless),
+	};
+
+	return cmocka_run_group_tests_name("ring", tests, NULL, NULL);
+}
