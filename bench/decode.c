@@ -1,0 +1,365 @@
+/*
+ * decode.c - images per second and core, from a file's bytes in memory to a
+ * finished sample, beside what libjpeg-turbo takes for the same files.
+ *
+ *   chain  decode, random resized crop, flip: the train preset, 224 x 224 u8
+ *   full   libjpeg-turbo, every pixel of the file, nothing else
+ *   roi    libjpeg-turbo's own crop and skip to the chain's box, no resize
+ *
+ * One pinned thread.  The three take turns on each image, in another order
+ * each pass; of an image's passes the median counts.
+ *
+ * usage: decode DIR
+ */
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <jpeglib.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "bench/bench.h"
+#include "image/image.h"
+
+#define SIZE 224
+#define RESIZE 256
+#define MAX_FILES 240
+#define MAX_PASSES 16
+#define ARMS 3
+
+struct file {
+	unsigned char *data;
+	size_t len;
+	uint32_t width, height;
+};
+
+/* One box of one file. */
+struct item {
+	struct file *file;
+	struct tsi_box box;
+	uint32_t epoch;
+	uint64_t index;
+	double ns[ARMS][MAX_PASSES];
+};
+
+struct errors {
+	struct jpeg_error_mgr mgr; /* first: libjpeg knows no more */
+	jmp_buf out;
+};
+
+static struct file files[MAX_FILES];
+static size_t nfiles, nskipped;
+static unsigned char *pixels; /* of the largest file */
+static struct jpeg_decompress_struct jpeg;
+static struct errors errors;
+
+static void on_error(j_common_ptr cinfo)
+{
+	struct errors *e = (struct errors *)(void *)cinfo->err;
+
+	longjmp(e->out, 1);
+}
+
+static void on_message(j_common_ptr cinfo, int level)
+{
+	(void)cinfo;
+	(void)level;
+}
+
+static void begin(const struct file *f)
+{
+	jpeg_mem_src(&jpeg, f->data, (unsigned long)f->len);
+	jpeg_read_header(&jpeg, TRUE);
+	jpeg.out_color_space = JCS_RGB;
+	jpeg_start_decompress(&jpeg);
+}
+
+static void read_rows(JDIMENSION until, size_t stride)
+{
+	unsigned char *at = pixels;
+
+	while (jpeg.output_scanline < until) {
+		JSAMPROW rows[4];
+		JDIMENSION n;
+
+		for (size_t i = 0; i < 4; i++)
+			rows[i] = at + i * stride;
+		n = jpeg_read_scanlines(&jpeg, rows, 4);
+		at += n * stride;
+	}
+}
+
+static bool decode_full(const struct file *f)
+{
+	if (setjmp(errors.out)) {
+		jpeg_abort_decompress(&jpeg);
+		return false;
+	}
+	begin(f);
+	read_rows(jpeg.output_height, (size_t)jpeg.output_width * 3);
+	jpeg_finish_decompress(&jpeg);
+	return true;
+}
+
+static bool decode_roi(const struct file *f, const struct tsi_box *box)
+{
+	JDIMENSION x = (JDIMENSION)box->left, w = (JDIMENSION)box->width;
+
+	if (setjmp(errors.out)) {
+		jpeg_abort_decompress(&jpeg);
+		return false;
+	}
+	begin(f);
+	jpeg_crop_scanline(&jpeg, &x, &w);
+	if (box->top)
+		jpeg_skip_scanlines(&jpeg, (JDIMENSION)box->top);
+	read_rows((JDIMENSION)(box->top + box->height), (size_t)w * 3);
+	jpeg_abort_decompress(&jpeg);
+	return true;
+}
+
+/* What isn't a JPEG that libjpeg turns into RGB by itself is left out. */
+static bool usable(struct file *f)
+{
+	bool ok;
+
+	if (setjmp(errors.out)) {
+		jpeg_abort_decompress(&jpeg);
+		return false;
+	}
+	jpeg_mem_src(&jpeg, f->data, (unsigned long)f->len);
+	jpeg_read_header(&jpeg, TRUE);
+	f->width = jpeg.image_width;
+	f->height = jpeg.image_height;
+	ok = jpeg.jpeg_color_space == JCS_YCbCr ||
+	     jpeg.jpeg_color_space == JCS_GRAYSCALE;
+	jpeg_abort_decompress(&jpeg);
+	return ok;
+}
+
+static bool slurp(const char *path, size_t len, struct file *f)
+{
+	FILE *in = fopen(path, "rb");
+	bool ok;
+
+	if (!in)
+		return false;
+	f->len = len;
+	f->data = malloc(len ? len : 1);
+	ok = f->data && fread(f->data, 1, len, in) == len;
+	fclose(in);
+	if (!ok)
+		free(f->data);
+	return ok;
+}
+
+static void add(const char *path, size_t len)
+{
+	struct file f;
+
+	if (nfiles == MAX_FILES)
+		return;
+	if (!slurp(path, len, &f))
+		bench_die("can't read %s", path);
+	if (usable(&f)) {
+		files[nfiles++] = f;
+	} else {
+		free(f.data);
+		nskipped++;
+	}
+}
+
+/* In the order of names, so that two runs see the same files. */
+static void walk(const char *folder)
+{
+	struct dirent **list;
+	int n = scandir(folder, &list, NULL, alphasort);
+
+	if (n < 0)
+		bench_die("can't list %s", folder);
+	for (int i = 0; i < n; i++) {
+		char path[4096];
+		struct stat st;
+
+		snprintf(path, sizeof(path), "%s/%s", folder, list[i]->d_name);
+		if (list[i]->d_name[0] != '.' && stat(path, &st) == 0) {
+			if (S_ISDIR(st.st_mode))
+				walk(path);
+			else if (S_ISREG(st.st_mode))
+				add(path, (size_t)st.st_size);
+		}
+		free(list[i]);
+	}
+	free(list);
+}
+
+/* A file's bytes come from another page each time: let nobody pay for that. */
+static void warm(const struct file *f)
+{
+	volatile unsigned char sink = 0;
+
+	for (size_t i = 0; i < f->len; i += 64)
+		sink ^= f->data[i];
+	(void)sink;
+}
+
+static double timed(int arm, struct tsi_image *im, struct item *it,
+		    uint8_t *sample)
+{
+	struct tsi_box box;
+	int64_t from;
+	bool ok;
+
+	warm(it->file);
+	from = tsi_now_ns();
+	if (arm == 0)
+		ok = !tsi_image_load(im, it->file->data, it->file->len,
+				     it->epoch, it->index, sample, &box);
+	else if (arm == 1)
+		ok = decode_full(it->file);
+	else
+		ok = decode_roi(it->file, &it->box);
+	if (!ok)
+		bench_die("an image that decoded once didn't again");
+	return (double)(tsi_now_ns() - from);
+}
+
+/* Each file with as many boxes as there are epochs; less the damaged ones. */
+static struct item *make_items(struct tsi_image *im, uint32_t epochs,
+			       uint8_t *sample, size_t *n)
+{
+	struct item *items = calloc(nfiles * epochs, sizeof(*items));
+
+	if (!items)
+		bench_die("no memory");
+	*n = 0;
+	for (uint32_t e = 0; e < epochs; e++) {
+		for (size_t i = 0; i < nfiles; i++) {
+			struct item *it = &items[*n];
+
+			it->file = &files[i];
+			it->epoch = e;
+			it->index = i;
+			if (tsi_image_load(im, files[i].data, files[i].len, e,
+					   i, sample, &it->box) ||
+			    !decode_full(&files[i]))
+				continue;
+			++*n;
+		}
+	}
+	return items;
+}
+
+static void report(struct item *items, size_t n, int passes)
+{
+	static const char *const names[ARMS] = { "chain", "full decode",
+						 "roi decode" };
+	double sum[ARMS] = { 0 }, least[ARMS] = { 0 };
+	double pass[ARMS][MAX_PASSES] = { 0 }, ratio[ARMS][MAX_PASSES];
+
+	for (size_t i = 0; i < n; i++) {
+		for (int arm = 0; arm < ARMS; arm++) {
+			double *ns = items[i].ns[arm];
+
+			for (int p = 0; p < passes; p++)
+				pass[arm][p] += ns[p];
+			sum[arm] += bench_median(ns, (size_t)passes);
+			least[arm] += ns[0]; /* sorted by now */
+		}
+	}
+	for (int arm = 0; arm < ARMS; arm++)
+		for (int p = 0; p < passes; p++)
+			ratio[arm][p] = pass[arm][p] / pass[0][p];
+	bench_head("decode: one thread, from bytes in memory");
+	for (int arm = 0; arm < ARMS; arm++) {
+		struct bench_result r = {
+			.bench = "decode",
+			.name = names[arm],
+			.value = (double)n / sum[arm] * 1e9,
+			.unit = "images/s",
+			.spread = bench_spread(pass[arm], (size_t)passes),
+		};
+
+		bench_print(&r);
+	}
+	for (int arm = 1; arm < ARMS; arm++) {
+		struct bench_result r = {
+			.bench = "decode",
+			.name = "chain, median per image",
+			.value = (double)n / sum[0] * 1e9,
+			.unit = "images/s",
+			.against = names[arm],
+			.ratio = sum[arm] / sum[0],
+			.spread = bench_spread(ratio[arm], (size_t)passes),
+		};
+
+		bench_print(&r);
+		r.name = "chain, best per image";
+		r.value = (double)n / least[0] * 1e9;
+		r.ratio = least[arm] / least[0];
+		bench_print(&r);
+	}
+}
+
+static void set_up_libjpeg(void)
+{
+	size_t largest = 0;
+
+	for (size_t i = 0; i < nfiles; i++) {
+		/* Four rows more: the reader asks for four at a time. */
+		size_t need = (size_t)files[i].width * 3 *
+			      ((size_t)files[i].height + 4);
+
+		largest = need > largest ? need : largest;
+	}
+	pixels = malloc(largest);
+	if (!pixels)
+		bench_die("no memory for %zu bytes of pixels", largest);
+	memset(pixels, 0, largest);
+}
+
+int main(int argc, char **argv)
+{
+	struct tsi_image_opts opts = {
+		.preset = TSI_TRAIN, .size = SIZE, .resize = RESIZE, .seed = 1
+	};
+	uint8_t *sample = malloc((size_t)SIZE * SIZE * 3);
+	int passes = bench_quick(12, 3);
+	struct tsi_image *im;
+	struct item *items;
+	size_t n;
+
+	if (argc != 2)
+		bench_die("usage: decode DIR");
+	bench_pin(0, 0);
+	jpeg.err = jpeg_std_error(&errors.mgr);
+	errors.mgr.error_exit = on_error;
+	errors.mgr.emit_message = on_message;
+	jpeg_create_decompress(&jpeg);
+	walk(argv[1]);
+	if (!nfiles)
+		bench_die("no JPEG in %s", argv[1]);
+	set_up_libjpeg();
+	if (!sample || tsi_image_create(&opts, &im))
+		bench_die("%s", tsock_errmsg());
+	items = make_items(im, (uint32_t)bench_quick(3, 1), sample, &n);
+	printf("%zu JPEG files of %s (%zu others left out), %zu boxes, "
+	       "%d passes\n",
+	       nfiles, argv[1], nskipped, n, passes);
+	for (int p = 0; p < passes; p++)
+		for (size_t i = 0; i < n; i++)
+			for (int a = 0; a < ARMS; a++) {
+				int arm = (a + p) % ARMS;
+
+				items[i].ns[arm][p] =
+					timed(arm, im, &items[i], sample);
+			}
+	report(items, n, passes);
+	tsi_image_destroy(im);
+	jpeg_destroy_decompress(&jpeg);
+	return 0;
+}
