@@ -1,0 +1,160 @@
+"""A small folder of images, and producers that serve it, for every test."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CHECKOUT = os.path.normpath(os.path.join(HERE, "..", "..", ".."))
+BUILD = os.environ.get("TSOCK_BUILD", os.path.join(CHECKOUT, "build"))
+PRODUCER = os.path.join(BUILD, "bin", "tsock-producer")
+
+sys.path.insert(0, os.path.join(CHECKOUT, "bindings", "python"))
+os.environ.setdefault(
+    "LIBTSOCK_PATH", os.path.join(BUILD, "lib", "libtsock.so.0")
+)
+os.environ.setdefault("TSOCK_PRODUCER", PRODUCER)
+
+N = 203  # images: no batch size here divides it
+SIZE = 32
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory):
+    """An ImageFolder of N small JPEG files, of odd sizes, in 3 classes."""
+    image = pytest.importorskip("PIL.Image")
+    root = tmp_path_factory.mktemp("images")
+    for i in range(N):
+        folder = root / ("class%d" % (i % 3))
+        folder.mkdir(exist_ok=True)
+        width, height = 40 + i % 13, 40 + i % 7
+        pixels = bytes(
+            (x * (3 + i % 5) + y * (7 + c) + i * 29) & 255
+            for y in range(height)
+            for x in range(width)
+            for c in range(3)
+        )
+        image.frombytes("RGB", (width, height), pixels).save(
+            folder / ("%03d.jpg" % i), quality=90
+        )
+    return root
+
+
+@pytest.fixture
+def place(monkeypatch):
+    """A folder for sockets: short, since a socket's path is."""
+    folder = tempfile.mkdtemp(prefix="tsock-")
+    os.chmod(folder, 0o700)
+    monkeypatch.setenv("TSOCK_DIR", folder)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+class Served:
+    """A producer that runs."""
+
+    def __init__(self, command, log):
+        self.log = log
+        with open(log, "wb") as out:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+            )
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
+
+
+@pytest.fixture
+def serve(images, place, tmp_path):
+    """serve(*options) starts a producer of the stream "toy"."""
+    started = []
+
+    def start(*options, name="toy", root=images):
+        served = Served(
+            [
+                PRODUCER,
+                "--dataset",
+                "imagefolder",
+                "--root",
+                str(root),
+                "--name",
+                name,
+                "--size",
+                str(SIZE),
+                "--threads",
+                "1",
+                "--no-cache",
+            ]
+            + [str(o) for o in options],
+            tmp_path / ("producer%d.log" % len(started)),
+        )
+        started.append(served)
+        return served
+
+    yield start
+    for served in started:
+        served.stop()
+
+
+@pytest.fixture
+def script(tmp_path):
+    """script(text) runs Python in a process of its own."""
+    running = []
+
+    def run(text, *arguments, **environment):
+        path = tmp_path / ("script%d.py" % len(running))
+        path.write_text(text)
+        process = subprocess.Popen(
+            [sys.executable, str(path)] + [str(a) for a in arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=dict(
+                os.environ,
+                PYTHONPATH=os.path.join(CHECKOUT, "bindings", "python"),
+                **environment
+            ),
+        )
+        running.append(process)
+        return process
+
+    yield run
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def finish(process, timeout=60):
+    """Its output, once it ended well."""
+    out, err = process.communicate(timeout=timeout)
+    assert process.returncode == 0, (process.returncode, out, err)
+    return out, err
+
+
+def until(condition, timeout=20, what="it"):
+    """Poll until condition() holds."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, "%s did not happen" % what
+        time.sleep(0.01)

@@ -1,0 +1,42 @@
+"""tsock: one data loader for every training job on a server.
+
+    import tsock
+
+    for images, labels in tsock.DataLoader("imagenet", batch_size=256):
+        ...
+
+A producer (the program tsock-producer, or tsock.Producer) decodes the data
+set once; every loader on the machine sees the same bytes without a copy.
+"""
+
+from ._ffi import lib as _lib
+from .errors import (
+    Error,
+    NoProducer,
+    ProducerLost,
+    Refused,
+    StreamEnded,
+    StreamFailed,
+    TimedOut,
+)
+from .loader import DataLoader
+from .serve import Producer
+from .streams import query, streams
+
+__version__ = "0.1.0"
+library_version = _lib.tsock_version_string().decode()
+
+__all__ = [
+    "DataLoader",
+    "Error",
+    "NoProducer",
+    "Producer",
+    "ProducerLost",
+    "Refused",
+    "StreamEnded",
+    "StreamFailed",
+    "TimedOut",
+    "library_version",
+    "query",
+    "streams",
+]

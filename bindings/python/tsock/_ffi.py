@@ -1,0 +1,375 @@
+"""The C library, loaded once, with every function's types in one table.
+
+tsock.h is the manual of what is declared here; tests/test_ffi.py compares the
+two.  This file finds and checks the library, passes its log lines to Python's
+``logging``, and waits so that Ctrl-C works.  It never decides what a call
+means: that is loader.py's affair.
+"""
+
+import atexit
+import ctypes
+import logging
+import os
+import threading
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    Structure,
+    c_char,
+    c_char_p,
+    c_float,
+    c_int,
+    c_int32,
+    c_size_t,
+    c_uint,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
+
+from . import errors
+
+VERSION_MAJOR = 0
+MAX_DIMS = 4
+STATS_ROWS = 32
+
+DTYPES = {"uint8": 1, "float16": 4, "bfloat16": 5, "float32": 6}
+LAYOUTS = {"hwc": 0, "chw": 1}
+RAW, UNIT, MEAN_STD = 0, 1, 2
+JOINS = {"epoch": 0, "segment": 1, "now": 2}
+BETWEENS = {None: 0, "hold": 1, "leave": 2}
+WRITABLE = 1
+DROP_LAST = 2
+
+
+class Field(Structure):
+    _fields_ = [
+        ("name", c_char * 32),
+        ("dtype", c_uint32),
+        ("flags", c_uint32),
+        ("ndim", c_uint32),
+        ("reserved", c_uint32),
+        ("shape", c_uint64 * MAX_DIMS),
+    ]
+
+
+class Sized(Structure):
+    """A struct that may grow at its end: its first member is its size."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.size = ctypes.sizeof(self)
+
+
+class Opts(Sized):
+    _fields_ = [
+        ("size", c_uint32),
+        ("batch_size", c_uint32),
+        ("timeout_ms", c_uint32),
+        ("device", c_int32),
+        ("dtype", c_uint32),
+        ("layout", c_uint32),
+        ("normalize", c_uint32),
+        ("mean", c_float * 3),
+        ("std", c_float * 3),
+        ("join", c_uint32),
+        ("between", c_uint32),
+        ("flags", c_uint32),
+    ]
+
+
+class Info(Sized):
+    _fields_ = [
+        ("size", c_uint32),
+        ("nfields", c_uint32),
+        ("epoch_len", c_uint64),
+        ("dataset_len", c_uint64),
+        ("epochs", c_uint64),
+        ("segments", c_uint32),
+        ("max_batch", c_uint32),
+        ("capacity", c_uint32),
+        ("join_window", c_uint32),
+        ("nclasses", c_uint32),
+        ("sequential", c_uint32),
+        ("producer_pid", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class StatsRow(Structure):
+    _fields_ = [
+        ("pid", c_uint32),
+        ("batch_size", c_uint32),
+        ("tail", c_uint64),
+        ("samples", c_uint64),
+        ("wait_ns", c_uint64),
+        ("view", c_uint32),
+        ("waiting", c_uint32),
+    ]
+
+
+class Stats(Sized):
+    _fields_ = [
+        ("size", c_uint32),
+        ("pid", c_uint32),
+        ("epoch_len", c_uint64),
+        ("head", c_uint64),
+        ("claimed", c_uint64),
+        ("limit", c_uint64),
+        ("capacity", c_uint64),
+        ("produced", c_uint64),
+        ("read_bytes", c_uint64),
+        ("bad_samples", c_uint64),
+        ("memory", c_uint64),
+        ("views", c_uint32),
+        ("consumers", c_uint32),
+        ("nrows", c_uint32),
+        ("reserved", c_uint32),
+        ("row", StatsRow * STATS_ROWS),
+    ]
+
+
+class ServeOpts(Sized):
+    _fields_ = [
+        ("size", c_uint32),
+        ("nfields", c_uint32),
+        ("fields", POINTER(Field)),
+        ("epoch_len", c_uint64),
+        ("dataset_len", c_uint64),
+        ("epochs", c_uint64),
+        ("segment_bounds", POINTER(c_uint64)),
+        ("segments", c_uint32),
+        ("ring", c_uint32),
+        ("join_window", c_uint32),
+        ("max_batch", c_uint32),
+        ("min_consumers", c_uint32),
+        ("sequential", c_uint32),
+        ("slow", c_uint32),
+        ("slow_ms", c_uint32),
+        ("memory", c_uint64),
+        ("classes", POINTER(c_char_p)),
+        ("nclasses", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Geometry(Structure):
+    _fields_ = [
+        ("capacity", c_uint64),
+        ("join_window", c_uint64),
+        ("max_batch", c_uint64),
+        ("ring_bytes", c_uint64),
+        ("f32_bytes", c_uint64),
+        ("f16_bytes", c_uint64),
+    ]
+
+
+# By the C name, for the test that compares sizes.
+STRUCTS = {
+    "tsock_field": Field,
+    "tsock_opts": Opts,
+    "tsock_info": Info,
+    "tsock_stats_row": StatsRow,
+    "tsock_stats": Stats,
+    "tsock_serve_opts": ServeOpts,
+    "tsock_geometry": Geometry,
+}
+
+LOGGER = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
+LISTER = CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
+
+# A tsock *, tsock_batch * or tsock_server *: opaque, so void * will do.
+_t = _b = _s = c_void_p
+
+# name: (result, arguments).  None is void.
+TABLE = {
+    "tsock_abi_version": (c_uint32, []),
+    "tsock_version_string": (c_char_p, []),
+    "tsock_errmsg": (c_char_p, []),
+    "tsock_strerror": (c_char_p, [c_int]),
+    "tsock_set_logger": (None, [LOGGER, c_void_p]),
+    "tsock_dtype_size": (c_size_t, [c_uint32]),
+    "tsock_open": (c_int, [c_char_p, POINTER(Opts), POINTER(_t)]),
+    "tsock_get_info": (c_int, [_t, POINTER(Info)]),
+    "tsock_get_field": (c_int, [_t, c_uint, POINTER(Field)]),
+    "tsock_class_name": (c_char_p, [_t, c_uint32]),
+    "tsock_begin_timed": (c_int, [_t, c_int]),
+    "tsock_begin": (c_int, [_t]),
+    "tsock_next": (c_int, [_t, c_int, POINTER(_b)]),
+    "tsock_batch_count": (c_uint64, [_b]),
+    "tsock_batch_seq": (c_uint64, [_b]),
+    "tsock_batch_epoch": (c_uint64, [_b]),
+    "tsock_batch_data": (c_void_p, [_b, c_uint]),
+    "tsock_batch_data_mut": (c_void_p, [_b, c_uint]),
+    "tsock_batch_dlpack": (c_int, [_b, c_uint, c_int, POINTER(c_void_p)]),
+    "tsock_batch_release": (None, [_b]),
+    "tsock_epoch": (c_uint64, [_t]),
+    "tsock_epoch_batches": (c_uint64, [_t]),
+    "tsock_leave": (None, [_t]),
+    "tsock_close": (None, [_t]),
+    "tsock_query": (c_int, [c_char_p, c_int, POINTER(Stats)]),
+    "tsock_list": (c_int, [LISTER, c_void_p]),
+    "tsock_serve_geometry": (c_int, [POINTER(ServeOpts), POINTER(Geometry)]),
+    "tsock_serve_open": (c_int, [c_char_p, POINTER(ServeOpts), POINTER(_s)]),
+    "tsock_serve_claim": (c_int, [_s, c_uint, c_int, POINTER(c_uint64)]),
+    "tsock_serve_slot": (c_void_p, [_s, c_uint, c_uint64]),
+    "tsock_serve_commit": (None, [_s, c_uint64, c_uint]),
+    "tsock_serve_fail": (None, [_s, c_char_p]),
+    "tsock_serve_count": (None, [_s, c_uint64, c_uint64]),
+    "tsock_serve_stats": (c_int, [_s, POINTER(Stats)]),
+    "tsock_serve_drained": (c_int, [_s]),
+    "tsock_serve_stop": (None, [_s]),
+    "tsock_serve_close": (None, [_s]),
+}
+
+
+def candidates():
+    """Where the library is looked for, in order."""
+    own = os.environ.get("LIBTSOCK_PATH")
+    if own:
+        return [own]
+    soname = "libtsock.so.%d" % VERSION_MAJOR
+    here = os.path.dirname(os.path.abspath(__file__))
+    checkout = os.path.join(here, "..", "..", "..", "build", "lib", soname)
+    return [
+        os.path.join(here, "_lib", soname),
+        os.path.normpath(checkout),
+        soname,
+    ]
+
+
+def _load():
+    tried = []
+    for path in candidates():
+        # A name without a slash is the system's own search.
+        if "/" in path and not os.path.exists(path):
+            tried.append("%s: no such file" % path)
+            continue
+        try:
+            return path, ctypes.CDLL(path)  # CDLL, not PyDLL: lets go the GIL
+        except OSError as e:
+            tried.append("%s: %s" % (path, e))
+    raise ImportError(
+        "can't load libtsock; build it with `make` in a checkout, install it, "
+        "or set LIBTSOCK_PATH to it.  Tried:\n  " + "\n  ".join(tried)
+    )
+
+
+def _declare(path, lib):
+    for name, (restype, argtypes) in TABLE.items():
+        try:
+            function = getattr(lib, name)
+        except AttributeError:
+            raise ImportError(
+                "%s has no %s: it is another version than this package"
+                % (path, name)
+            ) from None
+        function.restype = restype
+        function.argtypes = argtypes
+    version = lib.tsock_version_string().decode()
+    if version.split(".")[0] != str(VERSION_MAJOR):
+        raise ImportError(
+            "%s is libtsock %s, and this package is for version %d: "
+            "install the two together" % (path, version, VERSION_MAJOR)
+        )
+
+
+path, lib = _load()
+_declare(path, lib)
+
+# ---- log lines -----------------------------------------------------------
+
+_log = logging.getLogger("tsock")
+_LEVELS = {
+    0: logging.ERROR,
+    1: logging.WARNING,
+    2: logging.INFO,
+    3: logging.DEBUG,
+}
+interrupted = False  # Ctrl-C came while a log line was written
+
+
+def level_of(level, text):
+    """Python's level of a line.
+
+    What a script waits for has to be seen without any set-up, and logging's
+    last resort, which prints to stderr when nobody configured anything,
+    begins at WARNING.
+    """
+    if text.startswith("waiting for producer"):
+        return logging.WARNING
+    return _LEVELS.get(level, logging.INFO)
+
+
+@LOGGER
+def _on_line(_arg, level, line):
+    global interrupted
+    try:
+        text = line.decode("utf-8", "replace")
+        _log.log(level_of(level, text), "%s", text)
+    except KeyboardInterrupt:
+        interrupted = True  # ctypes would swallow it: raised after the call
+    except Exception:  # noqa: BLE001 - C can't take it
+        pass
+
+
+def check_interrupt():
+    """Raise the Ctrl-C that came inside a log line."""
+    global interrupted
+    if interrupted:
+        interrupted = False
+        raise KeyboardInterrupt
+
+
+lib.tsock_set_logger(_on_line, None)
+# A thread of the library must not call into an interpreter that is going.
+atexit.register(lib.tsock_set_logger, LOGGER(), None)
+
+
+# ---- calls ---------------------------------------------------------------
+
+
+def failure(code):
+    """The exception for a code that a call on this thread just returned."""
+    return errors.from_code(
+        code, lib.tsock_errmsg().decode("utf-8", "replace")
+    )
+
+
+def patiently(call, undo=None):
+    """call(), which may block in C for long, so that Ctrl-C ends it at once.
+
+    Python handles signals between two bytecodes of the main thread, so the
+    call runs on a helper thread.  After a Ctrl-C nobody waits for its result
+    any more: undo(result) takes it back.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    lock = threading.Lock()
+    done = threading.Event()
+    state = {"abandoned": False}
+
+    def work():
+        try:
+            state["result"] = call()
+        except BaseException as e:  # noqa: BLE001 - raised by the waiter
+            state["error"] = e
+        with lock:
+            late = state["abandoned"]
+            done.set()
+        if late and undo and "result" in state:
+            undo(state["result"])
+
+    threading.Thread(target=work, name="tsock-wait", daemon=True).start()
+    try:
+        done.wait()
+    except BaseException:
+        with lock:
+            state["abandoned"] = True
+            late = done.is_set()
+        if late and undo and "result" in state:
+            undo(state["result"])
+        raise
+    if "error" in state:
+        raise state["error"]
+    return state["result"]

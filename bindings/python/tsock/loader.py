@@ -1,0 +1,684 @@
+"""tsock.DataLoader: a stream in place of torch.utils.data.DataLoader.
+
+The constructor connects, iter() joins, next() takes a batch of the bytes that
+every other consumer sees, and the iterator that is dropped leaves.  Nothing
+here reads a file, decodes an image or copies a tensor.
+
+It is no subclass of torch's DataLoader on purpose: frameworks take those
+apart and make them anew around another sampler.
+"""
+
+import ctypes
+import math
+import os
+import threading
+import time
+import warnings
+import weakref
+from ctypes import byref, c_float, c_void_p
+
+from . import _ffi, errors, tensors
+
+_lib = _ffi.lib
+
+SLICE_MS = 50  # Ctrl-C is seen between two slices of a wait
+_NOT_BEGUN = 2**64 - 1
+_DEFAULT = object()
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+# What people bring along from torch, and where it has gone.
+_ELSEWHERE = {
+    "shuffle": "the producer's --order decides it",
+    "sampler": "the producer's --order decides it",
+    "batch_sampler": "the producer's --order decides it",
+    "generator": "the producer's --seed decides it",
+    "num_workers": "the producer's --threads decides it",
+    "persistent_workers": "the producer's threads persist",
+    "prefetch_factor": "the producer's --ring decides it",
+    "worker_init_fn": "the producer decodes",
+    "multiprocessing_context": "the producer decodes",
+    "collate_fn": "batches are made in place; work on what next() returns",
+    "in_order": "batches always come in stream order",
+    "pin_memory_device": "pin_memory=True is for the current device",
+}
+
+# What frameworks read from a loader that has no workers.
+_LIKE_TORCH = {
+    "num_workers": 0,
+    "collate_fn": None,
+    "generator": None,
+    "prefetch_factor": None,
+    "persistent_workers": False,
+    "pin_memory_device": "",
+    "worker_init_fn": None,
+    "multiprocessing_context": None,
+    "in_order": True,
+}
+
+_FIXED = frozenset(_LIKE_TORCH) | {
+    "name",
+    "batch_size",
+    "drop_last",
+    "dataset",
+    "sampler",
+    "batch_sampler",
+    "classes",
+    "fields",
+    "dtype",
+    "layout",
+    "normalize",
+    "join",
+    "between",
+    "framework",
+    "timeout",
+    "pin_memory",
+}
+
+
+# ---- arguments -----------------------------------------------------------
+
+
+def _choice(what, value, choices):
+    """The C value of a choice by name."""
+    try:
+        return choices[value]
+    except (KeyError, TypeError):
+        names = [repr(c) for c in choices]
+        raise ValueError(
+            "%s %r: it is %s or %s"
+            % (what, value, ", ".join(names[:-1]), names[-1])
+        ) from None
+
+
+def _dtype_name(dtype):
+    """'float32' for 'float32', torch.float32, numpy.float32, numpy.dtype."""
+    if isinstance(dtype, type):
+        return dtype.__name__
+    return str(dtype).rpartition(".")[2]
+
+
+def _seconds(what, value, least):
+    """A number of seconds; booleans and NaN are none."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not value >= least
+    ):
+        raise ValueError(
+            "%s %r: it is a number of seconds, %g or more"
+            % (what, value, least)
+        )
+    return value
+
+
+def _three(what, value, least):
+    try:
+        numbers = [float(v) for v in value]
+    except (TypeError, ValueError):
+        numbers = []
+    if len(numbers) != 3 or not all(
+        math.isfinite(v) and v > least for v in numbers
+    ):
+        raise ValueError(
+            "normalize: its %s is %r, where three numbers%s are needed"
+            % (what, value, " above 0" if least == 0 else "")
+        )
+    return numbers
+
+
+def _set_normalize(opts, dtype, normalize):
+    if dtype == "uint8":
+        if normalize is not _DEFAULT and normalize is not None:
+            raise ValueError(
+                "normalize %r with dtype 'uint8': raw bytes aren't "
+                "normalized; leave normalize out, or ask for a float dtype"
+                % (normalize,)
+            )
+        opts.normalize = _ffi.RAW
+        return None
+    if normalize is None:
+        opts.normalize = _ffi.UNIT
+        return None
+    if normalize is _DEFAULT or (
+        isinstance(normalize, str) and normalize == "imagenet"
+    ):
+        mean, std = IMAGENET_MEAN, IMAGENET_STD
+        result = "imagenet"
+    else:
+        if isinstance(normalize, (str, bytes)):
+            mean = std = None
+        else:
+            try:
+                mean, std = normalize
+            except (TypeError, ValueError):
+                mean = std = None
+        if mean is None:
+            raise ValueError(
+                "normalize %r: it is 'imagenet', None for [0, 1], or "
+                "(mean, std) of three numbers each" % (normalize,)
+            )
+        mean = _three("mean", mean, -math.inf)
+        std = _three("std", std, 0)
+        result = (tuple(mean), tuple(std))
+    opts.normalize = _ffi.MEAN_STD
+    opts.mean = (c_float * 3)(*mean)
+    opts.std = (c_float * 3)(*std)
+    return result
+
+
+def _batch_size(value):
+    if (
+        isinstance(value, bool)
+        or not hasattr(value, "__index__")
+        or not 0 < value.__index__() < 2**32
+    ):
+        raise ValueError(
+            "batch_size %r: it is a whole number of samples, 1 or more"
+            % (value,)
+        )
+    return value.__index__()
+
+
+def _field_names(fields):
+    if isinstance(fields, str):
+        fields = (fields,)
+    try:
+        names = tuple(fields)
+    except TypeError:
+        names = ()
+    if not names or not all(isinstance(n, str) for n in names):
+        raise ValueError(
+            "fields %r: it is a tuple of the stream's fields, such as "
+            "('image', 'label')" % (fields,)
+        )
+    return names
+
+
+# ---- the connection ------------------------------------------------------
+
+
+class _Stream:
+    """A tsock *, by one thread at a time, and only in its own process.
+
+    Of all the iterators that were made of it one at most is current: the one
+    with the highest serial number.
+    """
+
+    def __init__(self, name, opts, wait):
+        self.handle = None
+        self.lock = threading.Lock()
+        self.pid = os.getpid()
+        self.serial = 0
+        self.ended = 0  # the serial that reached its epoch's end
+        opts.timeout_ms = min(max(int(wait * 1000), 1), 2**32 - 1)
+
+        def connect():
+            out = c_void_p()
+            code = _lib.tsock_open(os.fsencode(name), byref(opts), byref(out))
+            return out.value, code and _ffi.failure(code)
+
+        def undo(result):
+            if result[0]:
+                _lib.tsock_close(result[0])
+
+        self.handle, failure = _ffi.patiently(connect, undo)
+        if failure:
+            raise failure
+
+    def _check(self, serial=None):
+        if self.handle is None:
+            raise errors.Error("this tsock.DataLoader is closed")
+        if serial is not None and serial != self.serial:
+            raise errors.Error(
+                "this iterator has ended, because iter() was called again on "
+                "its tsock.DataLoader: a loader has one iterator at a time; "
+                "make another loader to read twice at once"
+            )
+
+    def wait(self, serial, timeout, call):
+        """Repeat call(ms) until it knows; 0 or the end of the epoch."""
+        deadline = time.monotonic() + timeout if timeout else None
+        ms = SLICE_MS
+        while True:
+            if os.getpid() != self.pid:
+                raise errors.from_code(errors.EFORK, "")
+            if deadline is not None:
+                left = deadline - time.monotonic()
+                ms = max(0, min(SLICE_MS, math.ceil(left * 1000)))
+            with self.lock:
+                self._check(serial)
+                code = call(ms)
+                failure = (
+                    _ffi.failure(code)
+                    if code not in (0, errors.EAGAIN, errors.EEPOCH)
+                    else None
+                )
+            if _ffi.interrupted:
+                _ffi.check_interrupt()
+            if failure:
+                raise failure
+            if code != errors.EAGAIN:
+                return code
+            if deadline is not None and time.monotonic() >= deadline:
+                raise errors.TimedOut(
+                    "tsock.DataLoader timed out after %g seconds" % timeout
+                )
+
+    def begin(self, timeout):
+        """Join; the serial number of the new iterator."""
+        if os.getpid() != self.pid:
+            raise errors.from_code(errors.EFORK, "")
+        with self.lock:
+            self._check()
+            self.serial += 1
+            serial = self.serial
+        try:
+            self.wait(
+                serial,
+                timeout,
+                lambda ms: _lib.tsock_begin_timed(self.handle, ms),
+            )
+        except BaseException:
+            self.leave(serial)  # nobody will ask for its samples
+            raise
+        return serial
+
+    def leave(self, serial):
+        """The iterator with this serial number is no more."""
+        if os.getpid() != self.pid:
+            return
+        # Called by the garbage collector too, maybe inside a call on this
+        # very thread: then an iterator is being made, and that call leaves.
+        if not self.lock.acquire(blocking=False):
+            return
+        try:
+            if (
+                self.handle is not None
+                and serial == self.serial
+                and serial != self.ended
+            ):
+                _lib.tsock_leave(self.handle)
+        finally:
+            self.lock.release()
+
+    def close(self):
+        if os.getpid() != self.pid:
+            return
+        # A thread that is inside a call for a slice lets go soon.
+        if not self.lock.acquire(timeout=5):
+            return
+        try:
+            handle, self.handle = self.handle, None
+            if handle is not None:
+                _lib.tsock_close(handle)
+        finally:
+            self.lock.release()
+
+
+# ---- what frameworks look for --------------------------------------------
+
+
+class _Epochs:
+    """What set_epoch() was told, shared by a loader and its samplers."""
+
+    def __init__(self):
+        self.wanted = None
+        self.warned = False
+
+    def set_epoch(self, epoch):
+        self.wanted = int(epoch)
+
+    def compare(self, name, epoch):
+        if self.wanted in (None, epoch) or self.warned:
+            return
+        self.warned = True
+        warnings.warn(
+            "set_epoch(%d): stream %r is shared and isn't moved; epoch %d "
+            "begins (said once)" % (self.wanted, name, epoch),
+            stacklevel=4,
+        )
+
+
+class _Sampler:
+    """Says how many samples an epoch has; their order is the producer's."""
+
+    def __init__(self, length, epochs):
+        self._length = length
+        self._epochs = epochs
+
+    def __len__(self):
+        return self._length
+
+    def set_epoch(self, epoch):
+        self._epochs.set_epoch(epoch)
+
+
+class _BatchSampler(_Sampler):
+    """The same, in batches."""
+
+    def __init__(self, sampler, length, batch_size, drop_last):
+        super().__init__(length, sampler._epochs)
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+
+
+class _Dataset:
+    """The data set behind the stream: its length and its classes."""
+
+    def __init__(self, length, classes):
+        self._length = length
+        self.classes = classes
+        self.class_to_idx = {name: i for i, name in enumerate(classes)}
+
+    def __len__(self):
+        return self._length
+
+    def __repr__(self):
+        return "<data set of %d samples, %d classes>" % (
+            self._length,
+            len(self.classes),
+        )
+
+
+# ---- the loader ----------------------------------------------------------
+
+
+class DataLoader:
+    """Batches of a stream that a tsock-producer serves on this machine.
+
+    for images, labels in tsock.DataLoader("imagenet", batch_size=256): ...
+
+    name        of the stream, or its path (folder of the sockets, and name)
+    batch_size  samples, 1 to the stream's maximum; the last of an epoch is
+                short, unless drop_last
+    dtype       of images: "float32", "float16", "bfloat16", "uint8"
+    layout      of images: "chw" or "hwc"
+    normalize   "imagenet" (floats' default), None for [0, 1], (mean, std)
+    fields      what a batch holds: "image", "label", "index", "box", ...
+    join        "epoch", "segment" or "now": where the first epoch starts
+    between     "hold" or "leave" the stream between two epochs; None is what
+                suits it
+    framework   "torch" or "numpy"; None is torch if it can be imported
+    wait        seconds to wait for a producer, None for ever
+    timeout     seconds to wait for a batch, 0 for ever
+    pin_memory  copy each batch to pinned memory, where there is a GPU
+
+    Tensors share the bytes that all see, and yet may be written into and
+    kept: what nobody else sees is made private.  The constructor only
+    connects; iter() joins, and holds others up no longer than its iterator
+    lives.  A loader has one iterator at a time.
+    """
+
+    def __init__(
+        self,
+        name,
+        batch_size=1,
+        *,
+        dtype="float32",
+        layout="chw",
+        normalize=_DEFAULT,
+        fields=("image", "label"),
+        drop_last=False,
+        join="epoch",
+        between=None,
+        framework=None,
+        wait=60.0,
+        timeout=0,
+        pin_memory=False,
+        **unknown
+    ):
+        for key in unknown:
+            raise TypeError(
+                "tsock.DataLoader has no argument %r%s"
+                % (key, ": " + _ELSEWHERE[key] if key in _ELSEWHERE else "")
+            )
+        if not isinstance(name, (str, os.PathLike)):
+            raise TypeError(
+                "tsock.DataLoader's name is %r: it takes the name of a "
+                "stream, such as 'imagenet', not a data set" % (name,)
+            )
+        self.name = os.fspath(name)
+        opts = _ffi.Opts(device=-1, flags=_ffi.WRITABLE)
+        self.batch_size = opts.batch_size = _batch_size(batch_size)
+        self.dtype = _dtype_name(dtype)
+        opts.dtype = _choice("dtype", self.dtype, _ffi.DTYPES)
+        self.layout = layout
+        opts.layout = _choice("layout", layout, _ffi.LAYOUTS)
+        self.normalize = _set_normalize(opts, self.dtype, normalize)
+        self.join = join
+        opts.join = _choice("join", join, _ffi.JOINS)
+        self.between = between
+        opts.between = _choice("between", between, _ffi.BETWEENS)
+        self.drop_last = bool(drop_last)
+        if self.drop_last:
+            opts.flags |= _ffi.DROP_LAST
+        self.fields = _field_names(fields)
+        self.timeout = _seconds("timeout", timeout, 0)
+        forever = wait is None
+        self._wait = 2**32 if forever else _seconds("wait", wait, 0)
+        self._tensors = tensors.framework(framework)
+        self.framework = self._tensors.name
+        if self.dtype == "bfloat16" and self.framework == "numpy":
+            raise ValueError(
+                "dtype 'bfloat16' with framework 'numpy': numpy has no "
+                "bfloat16; use torch, or 'float16' or 'float32'"
+            )
+        self.pin_memory = self._may_pin(pin_memory)
+        self._again = dict(
+            batch_size=self.batch_size,
+            dtype=self.dtype,
+            layout=layout,
+            normalize=self.normalize,
+            fields=self.fields,
+            drop_last=self.drop_last,
+            join=join,
+            between=between,
+            framework=framework,
+            wait=wait,
+            timeout=timeout,
+            pin_memory=pin_memory,
+        )
+        self._connect(opts)
+
+    def _may_pin(self, pin_memory):
+        if not pin_memory:
+            return False
+        if self.framework != "torch":
+            raise ValueError(
+                "pin_memory with framework 'numpy': only torch tensors can "
+                "be pinned"
+            )
+        if not self._tensors.torch.cuda.is_available():
+            warnings.warn(
+                "pin_memory=True, but no GPU is there: batches aren't pinned",
+                stacklevel=3,
+            )
+            return False
+        return True
+
+    def _connect(self, opts):
+        self._stream = _Stream(self.name, opts, self._wait)
+        # Runs when the loader is dropped, and before the interpreter goes.
+        self._finalizer = weakref.finalize(self, self._stream.close)
+        handle = self._stream.handle
+        info = _ffi.Info()
+        self._call(_lib.tsock_get_info(handle, byref(info)))
+        self._indices = self._find_fields(handle, info.nfields)
+        self._length = _lib.tsock_epoch_batches(handle)
+        self.classes = [
+            os.fsdecode(_lib.tsock_class_name(handle, i) or b"")
+            for i in range(info.nclasses)
+        ]
+        self.dataset = _Dataset(info.dataset_len, self.classes)
+        self._epochs = _Epochs()
+        self.sampler = _Sampler(info.epoch_len, self._epochs)
+        self.batch_sampler = _BatchSampler(
+            self.sampler, self._length, self.batch_size, self.drop_last
+        )
+        self._epoch = None
+        for key, value in _LIKE_TORCH.items():
+            setattr(self, key, value)
+        self._made = True
+
+    @staticmethod
+    def _call(code):
+        if code:
+            raise _ffi.failure(code)
+
+    def _find_fields(self, handle, count):
+        places = {}
+        for i in range(count):
+            field = _ffi.Field()
+            self._call(_lib.tsock_get_field(handle, i, byref(field)))
+            places[field.name.decode("utf-8", "replace")] = i
+        for name in self.fields:
+            if name not in places:
+                self.close()
+                raise ValueError(
+                    "field %r: stream %r has %s"
+                    % (name, self.name, ", ".join(places))
+                )
+        return [places[name] for name in self.fields]
+
+    def __setattr__(self, key, value):
+        if key in _FIXED and "_made" in self.__dict__:
+            raise ValueError(
+                "%s can't be set after tsock.DataLoader is initialized; make "
+                "another loader" % key
+            )
+        super().__setattr__(key, value)
+
+    def __len__(self):
+        return self._length
+
+    def __iter__(self):
+        return _Iterator(self)
+
+    def _begin(self):
+        stream = self._stream
+        serial = stream.begin(self.timeout)
+        with stream.lock:
+            stream._check(serial)
+            epoch = _lib.tsock_epoch(stream.handle)
+        self._epoch = None if epoch == _NOT_BEGUN else epoch
+        return serial
+
+    @property
+    def epoch(self):
+        """The stream's epoch that iter() began last; None before."""
+        return self._epoch
+
+    def set_epoch(self, epoch):
+        """Say which epoch you expect: iter() warns once if another comes.
+
+        A shared stream is never moved by this.
+        """
+        self._epochs.set_epoch(epoch)
+
+    def _make(self, batch):
+        tensor = self._tensors.tensor
+        made = [tensor(batch, i) for i in self._indices]
+        if self.pin_memory:
+            made = [t.pin_memory() for t in made]
+        return made
+
+    def close(self):
+        """Leave the stream.  Batches that are kept stay valid."""
+        self._finalizer()
+
+    @property
+    def closed(self):
+        return self._stream.handle is None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __reduce__(self):
+        # Another process, or a copy: it connects anew.
+        return _open_again, (self.name, self._again)
+
+    def __repr__(self):
+        return (
+            "<tsock.DataLoader %r: %d samples in %d batches of %d, %s, %s %s%s>"
+            % (
+                self.name,
+                len(self.sampler),
+                self._length,
+                self.batch_size,
+                ", ".join(self.fields),
+                self.dtype,
+                self.layout,
+                ", closed" if self.closed else "",
+            )
+        )
+
+
+def _open_again(name, arguments):
+    return DataLoader(name, **arguments)
+
+
+class _Iterator:
+    """One epoch of a loader."""
+
+    def __init__(self, loader):
+        self._serial = 0  # close() may come before the next lines did
+        self._loader = loader
+        self._stream = stream = loader._stream
+        self._out = c_void_p()  # a batch that is taken and not handed out
+        self._done = False
+        self._serial = loader._begin()
+        ref = byref(self._out)
+        self._next = lambda ms: _lib.tsock_next(stream.handle, ms, ref)
+        loader._epochs.compare(loader.name, loader.epoch)
+
+    def __iter__(self):
+        return self
+
+    def __len__(self):
+        return len(self._loader)
+
+    def __next__(self):
+        if self._done:
+            raise StopIteration
+        out = self._out
+        # One is left there when Ctrl-C came between taking and giving.
+        if not out.value:
+            code = self._stream.wait(
+                self._serial, self._loader.timeout, self._next
+            )
+            if code == errors.EEPOCH:
+                self._done = True
+                self._stream.ended = self._serial
+                raise StopIteration
+        made = self._loader._make(out)
+        batch, out.value = out.value, None
+        # The tensors keep it until the last of them dies.
+        _lib.tsock_batch_release(batch)
+        return made
+
+    def close(self):
+        """Leave the epoch; the batches that it gave stay valid."""
+        self._done = True
+        batch, self._out.value = self._out.value, None
+        if batch:
+            _lib.tsock_batch_release(batch)
+        if self._serial:
+            self._stream.leave(self._serial)
+
+    def __del__(self):
+        try:
+            self.close()
+        except Exception:  # noqa: BLE001 - the interpreter may be going
+            pass
+
+    def __reduce__(self):
+        raise NotImplementedError(
+            "an iterator of a tsock.DataLoader can't be pickled; pickle the "
+            "loader, which connects anew"
+        )

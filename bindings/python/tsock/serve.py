@@ -1,0 +1,182 @@
+"""tsock.Producer: the program tsock-producer as a child of this process.
+
+It starts the program, waits until the stream answers, and ends it.  It never
+touches a sample, and the program needs no Python.
+"""
+
+import collections
+import logging
+import os
+import shutil
+import subprocess
+import threading
+import time
+import weakref
+
+from . import errors
+from .streams import query
+
+_log = logging.getLogger("tsock.producer")
+
+
+def find_program():
+    """tsock-producer: $TSOCK_PRODUCER, this checkout's, or $PATH's."""
+    own = os.environ.get("TSOCK_PRODUCER")
+    if own:
+        return own
+    here = os.path.dirname(os.path.abspath(__file__))
+    checkout = os.path.normpath(
+        os.path.join(here, "..", "..", "..", "build", "bin", "tsock-producer")
+    )
+    if os.access(checkout, os.X_OK):
+        return checkout
+    found = shutil.which("tsock-producer")
+    if found:
+        return found
+    raise FileNotFoundError(
+        "can't find tsock-producer: neither %s nor in $PATH; build it with "
+        "`make`, or set TSOCK_PRODUCER to it" % checkout
+    )
+
+
+def command_line(program, options):
+    """Keyword arguments as the program's options: exit_when_idle=60."""
+    command = [program]
+    for key, value in options.items():
+        option = "--" + key.replace("_", "-")
+        if value is True:
+            command.append(option)
+        elif value is not None and value is not False:
+            command += [option, os.fspath(value) if isinstance(
+                value, os.PathLike) else str(value)]
+    return command
+
+
+def _follow_parent(command):
+    """So that it ends when this process is killed, where that can be had.
+
+    The kernel's signal comes at the end of the thread that started the child,
+    so only the main thread may ask for it.
+    """
+    setpriv = shutil.which("setpriv")
+    if setpriv and threading.current_thread() is threading.main_thread():
+        return [setpriv, "--pdeathsig", "TERM", "--"] + command
+    return command
+
+
+class Producer:
+    """A running tsock-producer.
+
+    with tsock.Producer(dataset="imagenet", root="/data/imagenet") as p:
+        for images, labels in tsock.DataLoader(p.name, batch_size=256): ...
+
+    Every keyword is an option of the program (see ``tsock-producer --help``):
+    ``split="val"`` is ``--split val``, and True is an option without value.
+    Returns when the stream answers; wait is how many seconds that may take.
+    Its log lines go to the logger "tsock.producer".
+    """
+
+    def __init__(self, *, root, dataset, wait=600.0, program=None, **options):
+        name = options.get("name")
+        if name is None:
+            # As the program names it, see tsock-producer(1).
+            name = dataset + ("-val" if options.get("split") == "val" else "")
+        self.name = str(name)
+        self.args = command_line(
+            program or find_program(),
+            dict(dataset=dataset, root=root, **dict(options, name=name)),
+        )
+        self._lines = collections.deque(maxlen=20)
+        self._process = subprocess.Popen(
+            _follow_parent(self.args),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self._finalizer = weakref.finalize(self, _end, self._process)
+        self._reader = threading.Thread(
+            target=_read,
+            args=(self._process.stdout, self._lines),
+            name="tsock-producer",
+            daemon=True,
+        )
+        self._reader.start()
+        try:
+            self._until_it_answers(wait)
+        except BaseException:
+            self.close()
+            raise
+
+    def _until_it_answers(self, wait):
+        deadline = time.monotonic() + wait
+        while True:
+            if self._process.poll() is not None:
+                self._reader.join(1)
+                raise errors.Error(
+                    "tsock-producer ended with status %d: %s"
+                    % (
+                        self._process.returncode,
+                        "\n".join(self._lines) or "it said nothing",
+                    )
+                )
+            try:
+                if query(self.name, 0.2)["pid"] == self.pid:
+                    return
+            except errors.Error:
+                pass
+            if time.monotonic() > deadline:
+                raise errors.NoProducer(
+                    "tsock-producer does not answer as %r within %g seconds"
+                    % (self.name, wait)
+                )
+            time.sleep(0.02)
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    @property
+    def returncode(self):
+        """None while it runs."""
+        return self._process.poll()
+
+    def wait(self, timeout=None):
+        """Wait until it ends by itself (epochs=..., exit_when_idle=...)."""
+        return self._process.wait(timeout)
+
+    def close(self):
+        """End it; its consumers get tsock.ProducerLost."""
+        self._finalizer()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __repr__(self):
+        code = self._process.poll()
+        return "<tsock.Producer %r, pid %d, %s>" % (
+            self.name,
+            self.pid,
+            "running" if code is None else "ended with status %d" % code,
+        )
+
+
+def _read(pipe, lines):
+    with pipe:
+        for line in pipe:
+            text = line.decode("utf-8", "replace").rstrip()
+            lines.append(text)
+            _log.info("%s", text)
+
+
+def _end(process):
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
