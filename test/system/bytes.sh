@@ -1,0 +1,126 @@
+#!/bin/bash
+# bytes.sh - a stream's bytes are a function of the data set, the seed and the
+# pipeline alone: the same for 1 and for 8 worker threads, for io_uring and for
+# pread, for any consumers, and for a stream begun anew from any position.
+set -u
+B=${B:-build}
+producer=${TSOCK_PRODUCER:-$B/bin/tsock-producer}
+sum=$B/test/streamsum
+work=$(mktemp -d "${TMPDIR:-/tmp}/bytes-XXXXXX") || exit 1
+export TSOCK_DIR=${TSOCK_DIR:-$work/run}
+mkdir -p -m 700 "$TSOCK_DIR"
+pid=
+n=0
+trap '[ -z "$pid" ] || kill "$pid" 2>/dev/null; rm -rf "$work"' EXIT
+
+result()
+{
+	n=$((n + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $n - $2"
+	else
+		echo "not ok $n - $2"
+	fi
+}
+
+start()
+{
+	"$producer" --dataset imagefolder --root "$work/set/train" --name bytes \
+		--preset train --seed 7 --ring 128 --max-batch 32 --cache \
+		"$work/cache" --quiet "$@" 2>"$work/log" &
+	pid=$!
+}
+
+stop()
+{
+	kill "$pid"
+	wait "$pid" 2>/dev/null
+	pid=
+}
+
+"$B/bench/mkdata" "$work/set" --classes 5 --images 13 --val 1 --seed 3 \
+	--min 60 --max 200 >/dev/null || exit 1
+N=65
+
+# reference NAME OPTIONS...: three epochs, read by one consumer.
+reference()
+{
+	local out=$1
+	shift
+	start "$@"
+	"$sum" bytes 16 $((3 * N)) >"$work/$out" || cat "$work/log"
+	stop
+}
+
+# Every line of the first file stands in the second, and it isn't empty.
+within()
+{
+	[ -s "$1" ] && [ -z "$(comm -23 <(sort "$1") <(sort "$2"))" ]
+}
+
+reference one --threads 1
+[ "$(wc -l <"$work/one")" -ge $((3 * N)) ]
+result $? 'three epochs come from one worker thread'
+
+reference eight --threads 8
+cmp -s "$work/one" "$work/eight"
+result $? 'the same bytes from 8 worker threads'
+
+reference pread --threads 2 --io pread
+cmp -s "$work/one" "$work/pread"
+result $? 'the same bytes by pread'
+
+# Readers of several habits at once: whatever each sees is in the reference.
+start --threads 4
+"$sum" bytes 7 $((2 * N)) >"$work/a" &
+one=$!
+"$sum" bytes 32 $((2 * N)) >"$work/b" &
+two=$!
+"$sum" bytes 5 40 now >"$work/c" &
+three=$!
+wait "$one" "$two" "$three"
+stop
+for k in a b c; do
+	awk -v most=$((3 * N)) '$1 < most' "$work/$k" >"$work/$k.cut"
+	within "$work/$k.cut" "$work/one"
+	result $? "reader $k saw the same bytes"
+done
+
+# A stream begun anew somewhere else: leave, and come back after a jump.
+start --threads 2
+"$sum" bytes 16 10 >/dev/null
+"$sum" bytes 16 10 >/dev/null
+"$sum" bytes 16 $N >"$work/later"
+stop
+awk -v most=$((3 * N)) '$1 < most' "$work/later" >"$work/later.cut"
+within "$work/later.cut" "$work/one" &&
+	[ "$(head -n 1 "$work/later" | cut -d' ' -f1)" = $((2 * N)) ]
+result $? 'the third epoch is the same when the stream jumped to it'
+
+# Segments: the same places from any segment on.
+reference whole --threads 2 --segments 8
+start --threads 2 --segments 8
+"$sum" bytes 4 $((3 * N)) >/dev/null &
+one=$!
+for k in 1 2 3; do
+	"$sum" bytes 9 $N segment >"$work/s$k"
+done
+kill "$one" 2>/dev/null
+wait "$one" 2>/dev/null
+stop
+ok=0
+for k in 1 2 3; do
+	awk -v most=$((3 * N)) '$1 < most' "$work/s$k" >"$work/s$k.cut"
+	[ ! -s "$work/s$k.cut" ] || within "$work/s$k.cut" "$work/whole" ||
+		ok=1
+	[ "$(head -n $N "$work/s$k" | cut -d' ' -f2 | sort -n | uniq | wc -l)" \
+		= $N ] || ok=1
+done
+result $ok 'a segment joiner sees the same bytes, and each index once'
+
+# Another seed is another stream.
+reference other --threads 2 --seed 8
+! cmp -s "$work/one" "$work/other"
+result $? 'another seed gives other bytes'
+
+echo "1..$n"

@@ -1,0 +1,418 @@
+/*
+ * test_faults.c - deaths, stops and slowness: nobody else hangs or sees a
+ * wrong byte, and nothing is left behind.
+ */
+#include "common.h"
+
+#include <dirent.h>
+
+static double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static unsigned entries(const char *path)
+{
+	DIR *d = opendir(path);
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static unsigned open_files(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	return entries(path);
+}
+
+static unsigned mappings(pid_t pid)
+{
+	char path[64];
+	unsigned lines = 0;
+	FILE *f;
+	int c;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while ((c = getc(f)) != EOF)
+		lines += c == '\n';
+	fclose(f);
+	return lines;
+}
+
+static unsigned kills(void)
+{
+	const char *n = getenv("TSOCK_KILLS");
+
+	return n ? (unsigned)atoi(n) : 200;
+}
+
+/* Victims with every kind of habit, killed at random moments. */
+static void kills_at_random_moments_harm_nobody(void **state)
+{
+	struct source src = { .name = "kills",
+			      .n = 3000,
+			      .ring = 512,
+			      .max_batch = 64,
+			      .payload = 211,
+			      .image = 8 };
+	struct reader good[2] = {
+		{ .src = &src, .batch = 64, .epochs = 1000000 },
+		{ .src = &src,
+		  .batch = 7,
+		  .epochs = 1000000,
+		  .flags = TSOCK_WRITABLE }
+	};
+	pid_t producer = start_producer(&src), survivor[2], victim[4];
+	unsigned seed = 11, fds, maps, total = kills();
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		survivor[i] = start_reader(&good[i]);
+	wait_readers("kills", 2);
+	fds = open_files(producer);
+	maps = mappings(producer);
+	for (unsigned k = 0; k < total; k += 4) {
+		struct tsock_stats st = stats_of("kills");
+
+		for (unsigned i = 0; i < 4; i++) {
+			struct reader r = {
+				.src = &src,
+				.batch = 1 + (uint32_t)rand_r(&seed) % 64,
+				.epochs = 1000000,
+				.join = i % 2 ? TSOCK_JOIN_NOW
+					      : TSOCK_JOIN_EPOCH,
+				.flags = i & 2 ? TSOCK_WRITABLE : 0,
+				.scribble = (i & 2) != 0,
+			};
+
+			victim[i] = start_reader(&r);
+		}
+		for (unsigned i = 0; i < 4; i++) {
+			pause_us((unsigned)rand_r(&seed) % 12000);
+			kill_and_reap(victim[i]);
+		}
+		/* The others go on. */
+		for (unsigned i = 0; stats_of("kills").head <= st.head; i++) {
+			assert_true(i < 2000);
+			pause_us(5000);
+		}
+	}
+	wait_readers("kills", 2);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(waitpid(survivor[i], NULL, WNOHANG), 0);
+	for (unsigned i = 0; open_files(producer) > fds; i++) {
+		assert_true(i < 1000);
+		pause_us(5000);
+	}
+	/* Thread arenas may come and go; tail pages may not pile up. */
+	assert_true(mappings(producer) <= maps + 20);
+	for (unsigned i = 0; i < 2; i++)
+		kill_and_reap(survivor[i]);
+	kill_and_reap(producer);
+}
+
+static void a_killed_reader_frees_its_claim_at_once(void **state)
+{
+	struct source src = { .name = "claim",
+			      .n = 100000,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 16 };
+	struct reader stuck = {
+		.src = &src, .batch = 16, .epochs = 1, .hold_us = 100000000
+	};
+	struct reader me = { .src = &src, .batch = 16 };
+	pid_t producer = start_producer(&src), pid = start_reader(&stuck);
+	tsock_batch *b;
+	tsock *t;
+	double t0;
+
+	(void)state;
+	wait_readers("claim", 1);
+	t = connect_reader(&me);
+	assert_int_equal(tsock_begin(t), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(tsock_next(t, 5000, &b), 0);
+		tsock_batch_release(b);
+	}
+	assert_int_equal(tsock_next(t, 50, &b), TSOCK_EAGAIN);
+	kill_and_reap(pid);
+	t0 = now_s();
+	assert_int_equal(tsock_next(t, 5000, &b), 0);
+	assert_true(now_s() - t0 < 1.0);
+	tsock_batch_release(b);
+	tsock_close(t);
+	kill_and_reap(producer);
+}
+
+static void a_stopped_reader_is_slow_and_not_dead(void **state)
+{
+	struct source src = { .name = "stopped",
+			      .n = 2000,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 64,
+			      .pace_us = 100 };
+	struct reader r[2] = { { .src = &src, .batch = 16, .epochs = 3 },
+			       { .src = &src, .batch = 9, .epochs = 3 } };
+	pid_t producer = start_producer(&src), pid[2];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		pid[i] = start_reader(&r[i]);
+	wait_readers("stopped", 2);
+	kill(pid[1], SIGSTOP);
+	pause_us(5000000);
+	assert_int_equal(stats_of("stopped").consumers, 2);
+	kill(pid[1], SIGCONT);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(ended(pid[i]), 0);
+	kill_and_reap(producer);
+}
+
+static void the_slow_are_killed_when_that_is_asked_for(void **state)
+{
+	struct source src = { .name = "slow",
+			      .n = 4000,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 64,
+			      .slow_ms = 500 };
+	struct reader quick = { .src = &src, .batch = 16, .epochs = 2 };
+	struct reader stuck = {
+		.src = &src, .batch = 16, .epochs = 2, .hold_us = 100000000
+	};
+	pid_t producer = start_producer(&src), bad = start_reader(&stuck), good;
+	int status;
+
+	(void)state;
+	wait_readers("slow", 1);
+	good = start_reader(&quick);
+	status = ended(bad);
+	if (status != 1000 + SIGKILL)
+		print_message("a kernel without SO_PEERPIDFD doesn't kill\n");
+	assert_int_equal(status, 1000 + SIGKILL);
+	assert_int_equal(ended(good), 0);
+	kill_and_reap(producer);
+}
+
+static void a_dead_producer_is_a_named_error_within_a_second(void **state)
+{
+	struct source src = { .name = "dies",
+			      .n = 100000,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 16 };
+	struct reader me = { .src = &src, .batch = 16 };
+	pid_t producer = start_producer(&src);
+	tsock *t = connect_reader(&me);
+	tsock_batch *held, *b;
+	double t0;
+	int err;
+
+	(void)state;
+	assert_int_equal(tsock_begin(t), 0);
+	assert_int_equal(tsock_next(t, 5000, &held), 0);
+	kill_and_reap(producer);
+	t0 = now_s();
+	while ((err = tsock_next(t, -1, &b)) == 0)
+		tsock_batch_release(b);
+	assert_int_equal(err, TSOCK_ELOST);
+	assert_true(now_s() - t0 < 1.5);
+	assert_non_null(strstr(tsock_errmsg(), "dies"));
+	/* What is in hand stays whole. */
+	check_batch(&me, held, 0);
+	tsock_batch_release(held);
+	t0 = now_s();
+	assert_int_equal(tsock_begin_timed(t, 500), TSOCK_ELOST);
+	assert_true(now_s() - t0 < 2.0);
+	tsock_close(t);
+}
+
+static void a_new_producer_takes_a_dead_ones_name(void **state)
+{
+	struct source src = { .name = "heir",
+			      .n = 100,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 16 };
+	struct reader r = { .src = &src, .batch = 16, .epochs = 2 };
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		pid_t producer = start_producer(&src);
+		pid_t pid = start_reader(&r);
+
+		assert_int_equal(ended(pid), 0);
+		kill_and_reap(producer);
+	}
+}
+
+static void a_failed_stream_tells_every_reader_why(void **state)
+{
+	struct source src = { .name = "fails",
+			      .n = 1000,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 16 };
+	struct reader me = { .src = &src, .batch = 16 };
+	pid_t producer = spawn();
+	tsock_batch *b;
+	tsock *t;
+	int err;
+
+	(void)state;
+	if (producer == 0) {
+		tsock_server *s = serve(&src);
+		uint64_t first;
+
+		while (tsock_serve_claim(s, 1, -1, &first) == 1 &&
+		       first < 100) {
+			write_sample(s, &src, first);
+			tsock_serve_commit(s, first, 1);
+		}
+		tsock_serve_fail(s, "cat.JPEG: input/output error");
+		for (;;)
+			pause();
+	}
+	t = connect_reader(&me);
+	assert_int_equal(tsock_begin(t), 0);
+	while ((err = tsock_next(t, 10000, &b)) == 0)
+		tsock_batch_release(b);
+	assert_int_equal(err, TSOCK_ESTREAM);
+	assert_non_null(strstr(tsock_errmsg(), "cat.JPEG"));
+	tsock_close(t);
+	t = connect_reader(&me);
+	assert_int_equal(tsock_begin(t), TSOCK_ESTREAM);
+	tsock_close(t);
+	kill_and_reap(producer);
+}
+
+static void wrong_names_and_sizes_are_named(void **state)
+{
+	struct source src = { .name = "named",
+			      .n = 100,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 16 };
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	pid_t producer = start_producer(&src);
+	tsock *t = NULL;
+
+	(void)state;
+	o.timeout_ms = 5000;
+	o.batch_size = 17;
+	assert_int_not_equal(tsock_open("named", &o, &t), 0);
+	assert_non_null(strstr(tsock_errmsg(), "17"));
+	assert_non_null(strstr(tsock_errmsg(), "16"));
+	o.batch_size = 0;
+	assert_int_equal(tsock_open("named", &o, &t), TSOCK_EARG);
+	o.batch_size = 4;
+	o.timeout_ms = 300;
+	assert_int_equal(tsock_open("nobody", &o, &t), TSOCK_ENOPROD);
+	assert_non_null(strstr(tsock_errmsg(), "nobody"));
+	assert_int_equal(tsock_open("../x y", &o, &t), TSOCK_EARG);
+	assert_null(t);
+	kill_and_reap(producer);
+}
+
+static void a_forked_child_that_exits_with_batches_harms_nobody(void **state)
+{
+	struct source src = { .name = "forks",
+			      .n = 1000,
+			      .ring = 128,
+			      .max_batch = 16,
+			      .payload = 300 };
+	struct reader me = { .src = &src,
+			     .batch = 16,
+			     .flags = TSOCK_WRITABLE };
+	pid_t producer = start_producer(&src);
+	tsock *t = connect_reader(&me);
+	tsock_batch *held, *b;
+	struct tsock_stats st;
+
+	(void)state;
+	assert_int_equal(tsock_begin(t), 0);
+	assert_int_equal(tsock_next(t, 5000, &held), 0);
+	for (unsigned i = 0; i < 20; i++) {
+		pid_t pid = spawn();
+
+		if (pid == 0) {
+			check_batch(&me, held, 0); /* still readable */
+			if (tsock_next(t, 0, &b) != TSOCK_EFORK)
+				die("the child may read");
+			if (tsock_begin(t) != TSOCK_EFORK)
+				die("the child may begin");
+			tsock_batch_release(held);
+			tsock_close(t);
+			exit(0); /* with destructors */
+		}
+		assert_int_equal(ended(pid), 0);
+		check_batch(&me, held, 0);
+	}
+	st = stats_of("forks");
+	assert_int_equal(st.consumers, 1);
+	assert_int_equal(st.row[0].tail, 0);
+	tsock_batch_release(held);
+	for (unsigned i = 0; i < 30; i++) {
+		assert_int_equal(tsock_next(t, 5000, &b), 0);
+		check_batch(&me, b, 0);
+		tsock_batch_release(b);
+	}
+	tsock_close(t);
+	kill_and_reap(producer);
+}
+
+static void nothing_is_left_in_the_folder_after_an_orderly_end(void **state)
+{
+	struct source src = { .name = "tidy",
+			      .n = 100,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 16,
+			      .epochs = 1 };
+	struct reader r = { .src = &src, .batch = 16, .epochs = 2 };
+	char path[256];
+	pid_t producer = start_producer(&src), pid = start_reader(&r);
+
+	(void)state;
+	assert_int_equal(ended(pid), 0);
+	assert_int_equal(ended(producer), 0);
+	snprintf(path, sizeof(path), "%s/tidy.door", getenv("TSOCK_DIR"));
+	assert_int_equal(access(path, F_OK), -1);
+	snprintf(path, sizeof(path), "%s/tidy.bus", getenv("TSOCK_DIR"));
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kills_at_random_moments_harm_nobody),
+		cmocka_unit_test(a_killed_reader_frees_its_claim_at_once),
+		cmocka_unit_test(a_stopped_reader_is_slow_and_not_dead),
+		cmocka_unit_test(the_slow_are_killed_when_that_is_asked_for),
+		cmocka_unit_test(
+			a_dead_producer_is_a_named_error_within_a_second),
+		cmocka_unit_test(a_new_producer_takes_a_dead_ones_name),
+		cmocka_unit_test(a_failed_stream_tells_every_reader_why),
+		cmocka_unit_test(wrong_names_and_sizes_are_named),
+		cmocka_unit_test(
+			a_forked_child_that_exits_with_batches_harms_nobody),
+		cmocka_unit_test(
+			nothing_is_left_in_the_folder_after_an_orderly_end),
+	};
+
+	own_folder();
+	return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
+}
