@@ -91,6 +91,7 @@ count_tap()
 		skip "$name $case" "${reason:-no reason given}"
 	done < <(awk '/^not ok [0-9]+ # SKIP/ {
 			sub(/^not ok [0-9]+ # SKIP */, "")
+			sub(/^\[ *SKIP *\] /, "", before)
 			if (!seen[$0]++) print $0 "\t" before
 		}
 		{ before = /^(ok|not ok|#|1\.\.)/ ? "" : $0 }' "$log")
@@ -503,7 +504,7 @@ fuzz()
 		mkdir -p "$corpus"
 		limit=$((${FUZZ_SECONDS:-60} + 60))
 		run_program "fuzz: $name" "$b/test/fuzz/$name" \
-			-max_total_time="${FUZZ_SECONDS:-60}" -timeout=10 \
+			-max_total_time="${FUZZ_SECONDS:-60}" -timeout=10 -error_exitcode=1 \
 			-artifact_prefix="$b/$name-" "$corpus"
 	done
 }
