@@ -25,7 +25,7 @@ static void size_line(const char *what, uint64_t bytes)
 {
 	char number[16];
 
-	printf("%-12s%s\n", what, tsi_megabytes(number, bytes));
+	printf("%-14s%s\n", what, tsi_megabytes(number, bytes));
 }
 
 static void print_bad(void *arg, const char *path, const char *reason)
@@ -39,7 +39,7 @@ static void print_order(const struct tsi_plan *p)
 	const struct tsi_options *o = p->options;
 	uint32_t segments = tsi_source_segments(p->source);
 
-	printf("order       %s, seed %" PRIu64 ", %u segment%s",
+	printf("order         %s, seed %" PRIu64 ", %u segment%s",
 	       tsi_options_order(o), o->seed, segments,
 	       segments == 1 ? "" : "s");
 	if (o->sharded)
@@ -57,8 +57,9 @@ static void print_memory(const struct tsi_plan *p)
 	size_line("  as decoded", g->ring_bytes);
 	size_line("  float32", g->f32_bytes);
 	size_line("  float16", g->f16_bytes);
-	printf("            (the first always; float32, float16 and bfloat16 "
-	       "once for each\n            layout and normalisation in use)\n");
+	printf("              (the first always; float32, float16 and bfloat16 "
+	       "once\n              for each layout and normalisation in "
+	       "use)\n");
 	if (p->options->memory)
 		size_line("  --memory", p->options->memory);
 	if (tsi_machine_memory("", &there, limiter, sizeof(limiter)) == 0)
@@ -71,23 +72,23 @@ void tsi_report_plan(const struct tsi_plan *p)
 	const struct tsi_index *x = tsi_source_index(p->source);
 	char files[28], n[28], ring[28], bad[28];
 
-	printf("stream      %s\n", o->name);
-	printf("data set    %s at %s\n", tsi_options_dataset(o),
+	printf("stream        %s\n", o->name);
+	printf("data set      %s at %s\n", tsi_options_dataset(o),
 	       tsi_index_root(x));
-	printf("samples     %s in %u classes (%s, %.2f s)\n",
+	printf("samples       %s in %u classes (%s, %.2f s)\n",
 	       tsi_thousands(files, tsi_index_count(x)), tsi_index_classes(x),
 	       tsi_index_cached(x) ? "scan kept from before" : "scanned",
 	       p->scan_seconds);
-	printf("bad files   %s\n",
+	printf("bad files     %s\n",
 	       tsi_thousands(bad, tsi_source_bad_files(p->source)));
 	tsi_source_bad_list(p->source, print_bad, NULL);
-	printf("epoch       %s samples\n",
+	printf("epoch         %s samples\n",
 	       tsi_thousands(n, tsi_source_epoch_len(p->source)));
 	print_order(p);
-	printf("images      %s, %" PRIu64 " x %" PRIu64 "\n",
+	printf("images        %s, %" PRIu64 " x %" PRIu64 "\n",
 	       tsi_options_preset(o), o->size, o->size);
-	printf("threads     %u\n", p->threads);
-	printf("ring        %s samples, join window %" PRIu64
+	printf("threads       %u\n", p->threads);
+	printf("ring          %s samples, join window %" PRIu64
 	       ", batches up to %" PRIu64 "\n",
 	       tsi_thousands(ring, p->geometry.capacity),
 	       p->geometry.join_window, p->geometry.max_batch);

@@ -1,0 +1,244 @@
+/*
+ * test_liveline.c - one line about a stream, from two snapshots.
+ */
+#include "run/liveline.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SECOND INT64_C(1000000000)
+
+static const struct tsi_live_style plain = { .threads = 2, .min_consumers = 1 };
+
+/* Two consumers, 1000 images and 100 MB in the second between. */
+static void snapshots(struct tsi_live *a, struct tsi_live *b)
+{
+	struct tsock_stats *st = &b->stats;
+
+	memset(a, 0, sizeof(*a));
+	memset(b, 0, sizeof(*b));
+	a->stats.produced = 500;
+	a->stats.read_bytes = 5000000;
+	b->now_ns = SECOND;
+	st->epoch_len = 1000;
+	st->head = 2500;
+	st->claimed = 2510;
+	st->limit = 4000;
+	st->capacity = 2000;
+	st->produced = 1500;
+	st->read_bytes = 105000000;
+	st->consumers = 2;
+	st->nrows = 2;
+	st->row[0] = (struct tsock_stats_row){ .pid = 77,
+					       .batch_size = 48,
+					       .tail = 2450 };
+	st->row[1] = (struct tsock_stats_row){ .pid = 88,
+					       .batch_size = 100,
+					       .tail = 1500 };
+	b->decode_ns = 18 * SECOND / 10;
+	b->io_ns = SECOND / 10;
+}
+
+static const char *line(const struct tsi_live *a, const struct tsi_live *b,
+			const struct tsi_live_style *style)
+{
+	static char buf[1600];
+	size_t len;
+
+	len = tsi_live_line(buf, sizeof(buf), a, b, style);
+	assert_int_equal(len, strlen(buf));
+	return buf;
+}
+
+static void everything_is_in_the_line(void **state)
+{
+	struct tsi_live a, b;
+
+	(void)state;
+	snapshots(&a, &b);
+	assert_string_equal(line(&a, &b, &plain),
+			    "1,000 images/s  100.0 MB/s  ring 50%  epoch 2 "
+			    "50%  2 consumers: 88 (batch 100) lag 1000, 77 "
+			    "(batch 48) lag 50  decode-bound");
+}
+
+static void substitutes_are_counted_in_the_line(void **state)
+{
+	struct tsi_live a, b;
+
+	(void)state;
+	snapshots(&a, &b);
+	b.stats.bad_samples = 3;
+	assert_non_null(strstr(line(&a, &b, &plain), "3 substituted"));
+}
+
+static void waiting_for_files_is_io_bound(void **state)
+{
+	struct tsi_live a, b;
+
+	(void)state;
+	snapshots(&a, &b);
+	b.io_ns = 12 * SECOND / 10;
+	b.decode_ns = 7 * SECOND / 10;
+	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_IO);
+}
+
+static void idle_workers_wait_for_the_slowest_consumer(void **state)
+{
+	struct tsi_live a, b;
+
+	(void)state;
+	snapshots(&a, &b);
+	b.decode_ns = SECOND / 10;
+	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_CONSUMER);
+	assert_non_null(
+		strstr(line(&a, &b, &plain), "waiting for consumer 88"));
+}
+
+static void a_full_ring_in_which_nothing_moves_is_the_consumers(void **state)
+{
+	struct tsi_live a, b;
+
+	(void)state;
+	snapshots(&a, &b);
+	b.decode_ns = b.io_ns = 0;
+	b.stats.claimed = b.stats.limit;
+	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_CONSUMER);
+	/* With room left, the workers are in the middle of something long. */
+	b.stats.claimed = b.stats.limit - 1;
+	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_DECODE);
+}
+
+static void a_waiting_reader_of_a_view_waits_for_its_conversion(void **state)
+{
+	struct tsi_live a, b;
+
+	(void)state;
+	snapshots(&a, &b);
+	b.decode_ns = SECOND / 10;
+	b.stats.row[1].view = 1;
+	b.stats.row[1].waiting = 1;
+	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_VIEW);
+}
+
+static void missing_consumers_are_said(void **state)
+{
+	struct tsi_live_style three = { .threads = 2, .min_consumers = 3 };
+	struct tsi_live a, b;
+
+	(void)state;
+	snapshots(&a, &b);
+	b.stats.consumers = b.stats.nrows = 0;
+	assert_non_null(strstr(line(&a, &b, &plain), "waiting for a consumer"));
+	b.stats.claimed = b.stats.head = 0;
+	assert_non_null(
+		strstr(line(&a, &b, &plain), "waiting for the first consumer"));
+	assert_non_null(
+		strstr(line(&a, &b, &three), "waiting for 3 of 3 consumers"));
+}
+
+static void a_narrow_terminal_gets_a_shorter_line(void **state)
+{
+	struct tsi_live a, b;
+
+	(void)state;
+	snapshots(&a, &b);
+	for (unsigned width = 1; width < 200; width++) {
+		struct tsi_live_style s = plain;
+		const char *text;
+
+		s.width = width;
+		text = line(&a, &b, &s);
+		assert_true(strlen(text) <= width);
+		if (width >= 65)
+			assert_non_null(strstr(text, "decode-bound"));
+	}
+}
+
+static void consumers_that_don_t_fit_are_counted(void **state)
+{
+	struct tsi_live_style s = plain;
+	struct tsi_live a, b;
+
+	(void)state;
+	snapshots(&a, &b);
+	s.width = 110;
+	assert_non_null(strstr(line(&a, &b, &s), "lag 1000 +1"));
+	/* More consumers than rows. */
+	for (unsigned i = 0; i < TSOCK_STATS_ROWS; i++)
+		b.stats.row[i] = (struct tsock_stats_row){
+			.pid = UINT32_MAX, .batch_size = UINT32_MAX, .tail = 0
+		};
+	b.stats.nrows = TSOCK_STATS_ROWS;
+	b.stats.consumers = 200;
+	b.stats.head = UINT64_MAX;
+	assert_non_null(strstr(line(&a, &b, &plain), " +1"));
+}
+
+static void colour_adds_nothing_to_the_width(void **state)
+{
+	struct tsi_live_style s = plain;
+	struct tsi_live a, b;
+	char with[1600];
+
+	(void)state;
+	snapshots(&a, &b);
+	s.colour = true;
+	s.width = 120;
+	strcpy(with, line(&a, &b, &s));
+	s.colour = false;
+	assert_int_equal(strlen(with), strlen(line(&a, &b, &s)) + 8);
+}
+
+static void a_snapshot_of_nothing_is_no_trap(void **state)
+{
+	struct tsi_live a, b;
+
+	(void)state;
+	memset(&a, 0, sizeof(a));
+	memset(&b, 0, sizeof(b));
+	assert_non_null(strstr(line(&a, &b, &plain), "0 images/s"));
+}
+
+static void numbers_are_readable(void **state)
+{
+	char buf[28];
+
+	(void)state;
+	assert_string_equal(tsi_thousands(buf, 0), "0");
+	assert_string_equal(tsi_thousands(buf, 999), "999");
+	assert_string_equal(tsi_thousands(buf, 1000), "1,000");
+	assert_string_equal(tsi_thousands(buf, UINT64_MAX),
+			    "18,446,744,073,709,551,615");
+	assert_string_equal(tsi_megabytes(buf, 0), "0.0 kB");
+	assert_string_equal(tsi_megabytes(buf, 308281344), "308.3 MB");
+	assert_string_equal(tsi_megabytes(buf, 999960000), "1.0 GB");
+	assert_true(strlen(tsi_megabytes(buf, UINT64_MAX)) < 16);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything_is_in_the_line),
+		cmocka_unit_test(substitutes_are_counted_in_the_line),
+		cmocka_unit_test(waiting_for_files_is_io_bound),
+		cmocka_unit_test(idle_workers_wait_for_the_slowest_consumer),
+		cmocka_unit_test(
+			a_full_ring_in_which_nothing_moves_is_the_consumers),
+		cmocka_unit_test(
+			a_waiting_reader_of_a_view_waits_for_its_conversion),
+		cmocka_unit_test(missing_consumers_are_said),
+		cmocka_unit_test(a_narrow_terminal_gets_a_shorter_line),
+		cmocka_unit_test(consumers_that_don_t_fit_are_counted),
+		cmocka_unit_test(colour_adds_nothing_to_the_width),
+		cmocka_unit_test(a_snapshot_of_nothing_is_no_trap),
+		cmocka_unit_test(numbers_are_readable),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

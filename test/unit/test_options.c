@@ -1,0 +1,302 @@
+/*
+ * test_options.c - the command line: what it means, and what it says when it
+ * means nothing.
+ */
+#include "run/options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "run/option_table.h"
+#include "tsock/tsock.h"
+
+#define ARGS_MAX 16
+
+/* Parse words separated by spaces. */
+static int parse(struct tsi_options *o, const char *words)
+{
+	static char text[1024];
+	char *argv[ARGS_MAX + 1] = { (char *)"tsock-producer" };
+	int argc = 1;
+
+	snprintf(text, sizeof(text), "%s", words);
+	for (char *w = strtok(text, " "); w; w = strtok(NULL, " ")) {
+		assert_true(argc < ARGS_MAX);
+		argv[argc++] = w;
+	}
+	return tsi_options_parse(o, argc, argv);
+}
+
+static struct tsi_options good(const char *words)
+{
+	struct tsi_options o;
+
+	if (parse(&o, words))
+		fail_msg("\"%s\": %s", words, tsock_errmsg());
+	return o;
+}
+
+/* It is refused, in one sentence with these two words in it. */
+static void refused(const char *words, const char *one, const char *two)
+{
+	struct tsi_options o;
+	const char *said;
+
+	if (parse(&o, words) != TSOCK_EARG)
+		fail_msg("\"%s\" was taken", words);
+	said = tsock_errmsg();
+	if (!strstr(said, one) || !strstr(said, two) || strchr(said, '\n'))
+		fail_msg("\"%s\" says: %s", words, said);
+}
+
+#define BASE "--dataset imagenet --root /data "
+
+static void imagenet_trains_by_default(void **state)
+{
+	struct tsi_options o = good("--dataset imagenet --root /data");
+
+	(void)state;
+	assert_int_equal(o.mode, TSI_RUN_SERVE);
+	assert_string_equal(o.folder, "/data/train");
+	assert_string_equal(o.name, "imagenet");
+	assert_int_equal(o.preset, TSI_TRAIN);
+	assert_int_equal(o.order, TSI_PHILOX);
+	assert_int_equal(o.seed, 0);
+	assert_int_equal(o.size, 224);
+	assert_int_equal(o.resize, 256);
+	assert_int_equal(o.ring, 0);
+	assert_int_equal(o.segments, 0);
+	assert_int_equal(o.min_consumers, 1);
+	assert_int_equal(o.epochs, 0);
+	assert_int_equal(o.on_error, TSI_SUBSTITUTE);
+	assert_int_equal(o.io, TSI_READER_AUTO);
+	assert_false(o.exit_idle);
+	assert_false(o.sharded);
+	assert_null(o.cache);
+	assert_string_equal(o.warning[0], "");
+	tsi_options_fini(&o);
+}
+
+static void the_val_split_evaluates(void **state)
+{
+	struct tsi_options o = good(BASE "--split val");
+
+	(void)state;
+	assert_string_equal(o.folder, "/data/val");
+	assert_string_equal(o.name, "imagenet-val");
+	assert_int_equal(o.preset, TSI_EVAL);
+	assert_int_equal(o.order, TSI_SEQUENTIAL);
+	tsi_options_fini(&o);
+
+	o = good(BASE "--split val --preset train --name x --order torch");
+	assert_string_equal(o.name, "x");
+	assert_int_equal(o.preset, TSI_TRAIN);
+	assert_int_equal(o.order, TSI_TORCH);
+	tsi_options_fini(&o);
+}
+
+static void an_imagefolder_is_its_own_root(void **state)
+{
+	struct tsi_options o = good("-d imagefolder -r /data");
+
+	(void)state;
+	assert_string_equal(o.folder, "/data");
+	assert_string_equal(o.name, "imagefolder");
+	assert_int_equal(o.preset, TSI_TRAIN);
+	tsi_options_fini(&o);
+
+	o = good("-d imagefolder -r /data --split val");
+	assert_string_equal(o.folder, "/data/val");
+	assert_string_equal(o.name, "imagefolder-val");
+	tsi_options_fini(&o);
+}
+
+static void units_are_understood(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t bytes;
+	} sizes[] = {
+		{ "512M", UINT64_C(512) << 20 },
+		{ "4G", UINT64_C(4) << 30 },
+		{ "4GiB", UINT64_C(4) << 30 },
+		{ "2GB", UINT64_C(2) << 30 },
+		{ "1.5g", UINT64_C(3) << 29 },
+		{ "1048576", 1 << 20 },
+		{ "1024K", 1 << 20 },
+		{ "1T", UINT64_C(1) << 40 },
+	};
+	struct tsi_options o;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		char words[96];
+
+		snprintf(words, sizeof(words), BASE "--memory %s",
+			 sizes[i].text);
+		o = good(words);
+		assert_int_equal(o.memory, sizes[i].bytes);
+		tsi_options_fini(&o);
+	}
+	o = good(BASE "--slow kill:2.5 --exit-when-idle 0.25");
+	assert_int_equal(o.slow_ms, 2500);
+	assert_true(o.exit_idle);
+	assert_int_equal(o.exit_idle_ms, 250);
+	tsi_options_fini(&o);
+	o = good(BASE "--slow kill:2 --slow block --shard 3/4");
+	assert_int_equal(o.slow_ms, 0);
+	assert_int_equal(o.rank, 3);
+	assert_int_equal(o.world, 4);
+	tsi_options_fini(&o);
+	o = good(BASE "--seed 18446744073709551615");
+	assert_int_equal(o.seed, UINT64_MAX);
+	tsi_options_fini(&o);
+}
+
+static void wrong_values_are_named(void **state)
+{
+	(void)state;
+	refused("--dataset mnist", "mnist", "imagenet|imagefolder");
+	refused("--split test", "test", "train|val");
+	refused("--preset fast", "fast", "train|eval");
+	refused("--order random", "random", "philox|torch|sequential");
+	refused("--io aio", "aio", "auto|uring|pread");
+	refused("--on-error stop", "stop", "substitute|raise");
+	refused("--log-level all", "all", "error|warn|info|debug");
+	refused("--ring 0", "--ring 0", "1 to 16777216");
+	refused("--ring -5", "--ring -5", "whole number");
+	refused("--ring 1e3", "--ring 1e3", "whole number");
+	refused("--ring 99999999999999999999", "--ring", "1 to");
+	refused("--threads 0", "--threads 0", "1 to 1024");
+	refused("--size 0", "--size 0", "1 to 4096");
+	refused("--size 5000", "--size 5000", "1 to 4096");
+	refused("--seed -1", "--seed -1", "2^64");
+	refused("--seed 18446744073709551616", "--seed", "2^64");
+	refused("--memory 4", "--memory 4", "unit");
+	refused("--memory 4Q", "--memory 4Q", "512M");
+	refused("--memory nan", "--memory nan", "512M");
+	refused("--memory 4GG", "--memory 4GG", "512M");
+	refused("--memory 9999T", "--memory", "1M");
+	refused("--slow detach:3", "detach:3", "block|kill:SEC");
+	refused("--slow kill:0", "kill:0", "above 0");
+	refused("--slow kill:", "kill:", "kill:30");
+	refused("--exit-when-idle soon", "soon", "seconds");
+	refused("--exit-when-idle 1e99", "1e99", "seconds");
+	refused("--shard 4/4", "4/4", "below");
+	refused("--shard 1/0", "1/0", "below");
+	refused("--shard 1", "--shard 1", "RANK/WORLD");
+	refused("--shard -1/2", "-1/2", "RANK/WORLD");
+	refused("--name a/b", "a/b", "TSOCK_DIR");
+	refused("--name .x", ".x", "letter");
+	refused("--segments 0", "--segments 0", "1 to");
+	refused("--min-consumers 0", "--min-consumers", "1 to 256");
+}
+
+static void wrong_words_are_named(void **state)
+{
+	(void)state;
+	refused("--rings 5", "--rings", "--help");
+	refused("-Z", "-Z", "--help");
+	refused(BASE "extra", "extra", "--root");
+	refused("--root", "--root", "DIR");
+	refused("-d", "--dataset", "imagenet|imagefolder");
+	refused("--quiet=5", "--quiet", "no value");
+	refused("--r x", "--r", "several");
+}
+
+static void what_is_missing_is_named(void **state)
+{
+	(void)state;
+	refused("", "--dataset", "imagenet|imagefolder");
+	refused("--dataset imagenet", "--root", "folder");
+	refused("--root /data", "--dataset", "missing");
+}
+
+static void contradictions_are_named(void **state)
+{
+	struct tsi_options o;
+
+	(void)state;
+	refused(BASE "--order torch --segments 4", "--segments 4",
+		"--order torch");
+	refused(BASE "--no-cache --cache /x", "--cache", "--no-cache");
+	refused(BASE "--cache /x --no-cache", "--cache", "--no-cache");
+	refused(BASE "--list --dry-run", "--dry-run", "--list");
+	o = good(BASE "--order torch --segments 1");
+	tsi_options_fini(&o);
+}
+
+static void what_is_odd_is_allowed_with_a_warning(void **state)
+{
+	struct tsi_options o = good(BASE "--split val --size 300");
+
+	(void)state;
+	assert_non_null(strstr(o.warning[0], "--size 300"));
+	assert_string_equal(o.warning[1], "");
+	tsi_options_fini(&o);
+	o = good(BASE "--resize 300");
+	assert_non_null(strstr(o.warning[0], "--resize"));
+	tsi_options_fini(&o);
+}
+
+static void help_wins_over_everything(void **state)
+{
+	struct tsi_options o = good("--dry-run --help --list extra");
+
+	(void)state;
+	assert_int_equal(o.mode, TSI_RUN_HELP);
+	o = good("-V");
+	assert_int_equal(o.mode, TSI_RUN_VERSION);
+	o = good("--list");
+	assert_int_equal(o.mode, TSI_RUN_LIST);
+}
+
+static void help_names_every_option_in_80_columns(void **state)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	(void)state;
+	assert_non_null(f);
+	tsi_options_help(f);
+	fclose(f);
+	for (size_t i = 0; i < TSI_OPTS; i++) {
+		char word[40];
+
+		if (tsi_opts[i].kind == TSI_OPT_GROUP)
+			continue;
+		snprintf(word, sizeof(word), "--%s", tsi_opts[i].name);
+		if (!strstr(text, word))
+			fail_msg("%s is not in the help", word);
+	}
+	for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+		assert_true(strcspn(line, "\n") < 80);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(imagenet_trains_by_default),
+		cmocka_unit_test(the_val_split_evaluates),
+		cmocka_unit_test(an_imagefolder_is_its_own_root),
+		cmocka_unit_test(units_are_understood),
+		cmocka_unit_test(wrong_values_are_named),
+		cmocka_unit_test(wrong_words_are_named),
+		cmocka_unit_test(what_is_missing_is_named),
+		cmocka_unit_test(contradictions_are_named),
+		cmocka_unit_test(what_is_odd_is_allowed_with_a_warning),
+		cmocka_unit_test(help_wins_over_everything),
+		cmocka_unit_test(help_names_every_option_in_80_columns),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
