@@ -84,6 +84,9 @@ void tsi_convert_field(const struct tsi_view_spec *spec,
 {
 	struct tsock_field f = *in;
 
+	*out = f;
+	if (!(in->flags & TSOCK_FIELD_IMAGE))
+		return;
 	f.dtype = spec->dtype;
 	if (spec->layout == TSOCK_CHW) {
 		f.shape[0] = in->shape[2];

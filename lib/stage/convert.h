@@ -19,7 +19,7 @@ struct tsi_convert; /* immutable after create: any thread may run it */
 /* TSOCK_EARG, naming what is wrong, for a spec that makes no sense. */
 int tsi_convert_check(const struct tsi_view_spec *spec);
 
-/* The field that an image field becomes in a view. */
+/* The field that a field becomes in a view: another one only if an image. */
 void tsi_convert_field(const struct tsi_view_spec *spec,
 		       const struct tsock_field *in, struct tsock_field *out);
 
