@@ -114,7 +114,7 @@ install_packages()
 		} >&2
 		exit 1
 	fi
-	echo "installing $missing"
+	echo "installing ${missing% }"
 	log=$(mktemp)
 	# shellcheck disable=SC2086 # a list
 	if as_root apt-get update >"$log" 2>&1 &&
