@@ -1,0 +1,245 @@
+/*
+ * attach.c - from a token to a mapped ring.
+ */
+#include "consumer/attach.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "consumer/link.h"
+#include "mem/memfd.h"
+#include "wire/door.h"
+
+/* What a reader needs to leave when its handle is gone. */
+struct farewell {
+	struct tsi_place place;
+	uint8_t nonce[TSI_NONCE];
+};
+
+/* Everything that came through the door. */
+struct delivery {
+	struct tsi_answer answer;
+	int fd[TSI_DOOR_FDS];
+	unsigned nfds;
+	int producer, sock;
+	struct tsi_ring_shared *shared, *copy;
+	size_t shared_len;
+	struct tsi_tail_page *tail;
+};
+
+static void leave_late(struct tsi_reader *r)
+{
+	const struct farewell *f = r->context;
+
+	if (!tsi_peer_gone(r->producer, r->sock))
+		tsi_link_farewell(&f->place, f->nonce);
+}
+
+static void forget(struct tsi_reader *r)
+{
+	free(r->context);
+}
+
+static int check_answer(const struct tsi_attach *a, const struct delivery *d)
+{
+	if (d->answer.incarnation != a->incarnation)
+		return tsi_err(TSOCK_ELOST,
+			       "the producer of '%s' was restarted: close, and "
+			       "open again",
+			       a->place->name);
+	if (d->nfds != 3 + a->nfields)
+		return tsi_err(TSOCK_EPROTO,
+			       "the producer sent %u descriptors, not %u; if "
+			       "this process is near its limit of open files, "
+			       "raise it (ulimit -n)",
+			       d->nfds, 3 + a->nfields);
+	if (d->answer.row >= TSI_MAX_ROWS ||
+	    d->answer.epoch_end <= d->answer.start ||
+	    d->answer.epoch_end - d->answer.start > a->epoch_len ||
+	    d->answer.epoch_end > UINT64_MAX / 2)
+		return tsi_err(
+			TSOCK_EPROTO,
+			"the producer answered with an impossible start");
+	return 0;
+}
+
+static int map_header(struct delivery *d)
+{
+	struct stat st;
+	void *p;
+	int err;
+
+	if (fstat(d->fd[0], &st))
+		return tsi_err_sys("fstat the ring's header");
+	if (st.st_size < (off_t)sizeof(*d->shared))
+		return tsi_err(TSOCK_EPROTO, "the ring's header is too short");
+	d->shared_len = (size_t)st.st_size;
+	err = tsi_memfd_check(d->fd[0], d->shared_len, 0, "the ring's header");
+	if (err)
+		return err;
+	p = mmap(NULL, d->shared_len, PROT_READ, MAP_SHARED, d->fd[0], 0);
+	if (p == MAP_FAILED)
+		return tsi_err_sys("map the ring's header");
+	d->shared = p;
+	/* Checked and used is a copy, which can't change in between. */
+	d->copy = malloc(sizeof(*d->copy));
+	if (!d->copy)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a ring's header");
+	memcpy((void *)d->copy, p, sizeof(*d->copy));
+	return tsi_ring_check(d->copy, d->shared_len);
+}
+
+static int map_tail(struct delivery *d)
+{
+	int err = tsi_memfd_check(d->fd[1], sizeof(*d->tail),
+				  TSI_MEM_PEER_WRITES, "the tail page");
+	void *p;
+
+	if (err)
+		return err;
+	p = mmap(NULL, sizeof(*d->tail), PROT_READ | PROT_WRITE, MAP_SHARED,
+		 d->fd[1], 0);
+	if (p == MAP_FAILED)
+		return tsi_err_sys("map the tail page");
+	d->tail = p;
+	/* A child has no business with it. */
+	madvise(p, sizeof(*d->tail), MADV_DONTFORK);
+	return 0;
+}
+
+static int check_event(const struct delivery *d)
+{
+	struct stat st;
+
+	if (fstat(d->fd[2], &st))
+		return tsi_err_sys("fstat the producer's eventfd");
+	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) ||
+	    S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode))
+		return tsi_err(
+			TSOCK_EPROTO,
+			"the producer sent something that is no eventfd");
+	return 0;
+}
+
+static bool same_field(const struct tsock_field *a, const struct tsock_field *b)
+{
+	return !strncmp(a->name, b->name, sizeof(a->name)) &&
+	       a->dtype == b->dtype && a->ndim == b->ndim &&
+	       !memcmp(a->shape, b->shape, a->ndim * sizeof(a->shape[0]));
+}
+
+static int check_ring(const struct tsi_attach *a, const struct delivery *d)
+{
+	const struct tsi_ring_shared *r = d->copy;
+
+	if (r->incarnation != a->incarnation || r->epoch_len != a->epoch_len ||
+	    r->nfields != a->nfields || r->max_batch < a->batch ||
+	    r->capacity - r->join_window < a->batch)
+		return tsi_err(TSOCK_EPROTO,
+			       "the producer sent another ring than announced");
+	for (unsigned i = 0; i < a->nfields; i++) {
+		int err;
+
+		if (!same_field(&r->field[i].desc, &a->field[i]))
+			return tsi_err(TSOCK_EPROTO,
+				       "field %u of the ring isn't the '%s' "
+				       "that was announced",
+				       i, a->field[i].name);
+		err = tsi_memfd_check(d->fd[3 + i], r->field[i].map_bytes, 0,
+				      a->field[i].name);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int make_reader(const struct tsi_attach *a, struct delivery *d,
+		       struct tsi_reader **out)
+{
+	struct farewell *f = malloc(sizeof(*f));
+	struct tsi_reader_parts p = {
+		.shared = d->shared,
+		.shared_len = d->shared_len,
+		.tail = d->tail,
+		.tail_len = sizeof(*d->tail),
+		.event = d->fd[2],
+		.producer = d->producer,
+		.sock = d->sock,
+		.data = d->fd + 3,
+		.ring = d->copy,
+		.row = d->answer.row,
+		.start = d->answer.start,
+		.batch = a->batch,
+		.mode = a->mode,
+		.over = leave_late,
+		.gone = forget,
+		.context = f,
+	};
+	int err;
+
+	if (!f)
+		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
+	f->place = *a->place;
+	memcpy(f->nonce, a->nonce, TSI_NONCE);
+	err = tsi_reader_create(&p, out);
+	d->nfds = 3; /* the others are the reader's, or closed */
+	if (err) {
+		free(f);
+		return err;
+	}
+	d->shared = NULL;
+	d->tail = NULL;
+	d->fd[2] = d->producer = d->sock = -1;
+	return 0;
+}
+
+/* What nobody took over. */
+static void clear(struct delivery *d)
+{
+	if (d->shared)
+		munmap(d->shared, d->shared_len);
+	if (d->tail)
+		munmap(d->tail, sizeof(*d->tail));
+	free(d->copy);
+	for (unsigned i = 0; i < d->nfds; i++)
+		if (d->fd[i] >= 0)
+			close(d->fd[i]);
+	if (d->producer >= 0)
+		close(d->producer);
+	if (d->sock >= 0)
+		close(d->sock);
+}
+
+int tsi_attach(const struct tsi_attach *a, struct tsi_reader **out,
+	       uint64_t *start, uint64_t *end)
+{
+	struct delivery d = { .producer = -1, .sock = -1 };
+	int err =
+		tsi_door_knock(a->place->door, a->token, a->timeout_ms,
+			       &d.answer, d.fd, &d.nfds, &d.producer, &d.sock);
+
+	if (err)
+		return err;
+	err = check_answer(a, &d);
+	if (!err)
+		err = map_header(&d);
+	if (!err)
+		err = map_tail(&d);
+	if (!err)
+		err = check_event(&d);
+	if (!err)
+		err = check_ring(a, &d);
+	if (!err)
+		err = make_reader(a, &d, out);
+	clear(&d);
+	if (err)
+		return err;
+	*start = d.answer.start;
+	*end = d.answer.epoch_end;
+	return 0;
+}

@@ -1,0 +1,36 @@
+/*
+ * attach.h - from a token to a mapped ring.
+ *
+ * Trusts nothing that the producer sends before it has been checked: kinds and
+ * lengths of the descriptors, and every number in the header.
+ */
+#ifndef TSI_CONSUMER_ATTACH_H
+#define TSI_CONSUMER_ATTACH_H
+
+#include <stdint.h>
+
+#include "consumer/lease.h"
+#include "wire/msg.h"
+#include "wire/place.h"
+
+struct tsi_attach {
+	const struct tsi_place *place;
+	const uint8_t *nonce, *token;
+	uint64_t incarnation, epoch_len; /* that were announced */
+	const struct tsock_field *field; /* as they are expected */
+	unsigned nfields;
+	uint64_t batch;
+	enum tsi_map_mode mode;
+	int timeout_ms;
+};
+
+/*
+ * Knock, check, map.  start and end are where the first epoch lies.  Errors of
+ * tsi_door_knock(), EPROTO, ENOMEM, and ELOST for another incarnation.  If it
+ * fails, the claim may have been made: LEAVE with the nonce ends it.  The
+ * reader says farewell by itself if it is over after it was retired.
+ */
+int tsi_attach(const struct tsi_attach *a, struct tsi_reader **out,
+	       uint64_t *start, uint64_t *end);
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * consumer.h - the handle, for the files of this folder alone.
+ *
+ * open.c finds the producer and learns what it serves; consumer.c joins,
+ * reads, and leaves.
+ */
+#ifndef TSI_CONSUMER_CONSUMER_H
+#define TSI_CONSUMER_CONSUMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "consumer/lease.h"
+#include "consumer/link.h"
+#include "wire/msg.h"
+#include "wire/place.h"
+
+enum tsi_phase {
+	TSI_PHASE_IDLE,    /* no epoch begun */
+	TSI_PHASE_READING, /* in one: there is a reader */
+	TSI_PHASE_DONE,    /* at its end: with one (hold), or without */
+};
+
+struct tsock {
+	unsigned generation; /* of forks */
+	struct tsock_opts opts;
+	bool leaves; /* between two epochs */
+	struct tsi_place place;
+	struct tsi_link link;
+	struct tsi_msg_stream stream;
+	struct tsi_view_spec view;
+	struct tsock_field field[TSOCK_MAX_FIELDS]; /* of the view */
+	char *meta;
+	const char **classes;
+
+	enum tsi_phase phase;
+	struct tsi_reader *reader;
+	struct tsi_reader *left; /* whose claim some batch still holds */
+	struct tsi_msg question; /* a JOIN under way, if joining */
+	bool joining;
+	uint8_t nonce[TSI_NONCE]; /* of the reader */
+	uint64_t end;             /* of the epoch begun */
+	uint64_t epoch;           /* its number; UINT64_MAX: none yet */
+	uint64_t samples, wait_ns;
+	int64_t looked_ms; /* when we last asked whether the producer lives */
+};
+
+/* Wait until the head is need or more.  EAGAIN, ELOST, ESTREAM. */
+int tsi_consumer_wait(struct tsock *t, uint64_t need, int timeout_ms);
+
+/* Why no more will come; 0 if it may. */
+int tsi_consumer_trouble(struct tsock *t, int64_t now_ms);
+
+#endif

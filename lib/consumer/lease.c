@@ -1,0 +1,528 @@
+/*
+ * lease.c - one claim on a ring: its batches, and the tail that follows them.
+ *
+ * Lending takes no lock, allocates nothing and makes no system call as long as
+ * a free batch and a window are at hand.  In a forked child, giving back does
+ * nothing: the tail is the parent's.
+ */
+#include "consumer/lease.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "consumer/forked.h"
+
+#define READY 4  /* free batches to begin with */
+#define SPARES 4 /* buffers of copies that are kept for the next ones */
+
+/* ---- the tail ---- */
+
+static struct tsi_queued *entry(const struct tsi_reader *r, uint64_t ticket)
+{
+	return &r->queue[ticket % r->queue_len];
+}
+
+static void tell(struct tsi_reader *r, uint64_t tail)
+{
+	uint64_t old = r->told, one = 1;
+	ssize_t n;
+
+	if (tail <= old)
+		return;
+	r->told = tail;
+	/* Pairs with the producer's acquire: our reads of the samples below
+	 * come first. */
+	atomic_store_explicit(&r->tail->tail, tail, memory_order_release);
+	/* Pairs with the producer's fence between stating what it waits for
+	 * and reading the tails. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!tsi_tail_rings(r->shared, old, tail))
+		return;
+	/* A full counter wakes as well. */
+	n = write(r->event, &one, sizeof(one));
+	(void)n;
+}
+
+static void move_tail(struct tsi_reader *r)
+{
+	/* The position first: both pair with take()'s stores in the other
+	 * order, so a batch that the position is beyond is seen queued. */
+	uint64_t pos = atomic_load_explicit(&r->pos, memory_order_acquire);
+	uint64_t put = atomic_load_explicit(&r->put, memory_order_acquire);
+	/* Written by whose turn it is; turns are ordered by r->turn. */
+	uint64_t got = atomic_load_explicit(&r->got, memory_order_relaxed);
+
+	/* Pairs with the release of whoever gave it back: its last reads. */
+	while (got < put &&
+	       atomic_load_explicit(&entry(r, got)->done, memory_order_acquire))
+		got++;
+	tell(r, got < put ? entry(r, got)->first : pos);
+	/* Pairs with take(), which may use the entries below again. */
+	atomic_store_explicit(&r->got, got, memory_order_release);
+}
+
+/*
+ * Whoever finds nobody at it moves the tail, and again for those who came in
+ * the meantime.
+ */
+static void advance(struct tsi_reader *r)
+{
+	unsigned seen;
+
+	if (atomic_fetch_add(&r->turn, 1))
+		return;
+	do {
+		seen = atomic_load(&r->turn);
+		move_tail(r);
+	} while (!atomic_compare_exchange_strong(&r->turn, &seen, 0));
+}
+
+static void done(struct tsi_reader *r, uint64_t ticket)
+{
+	/* Pairs with move_tail(). */
+	atomic_store_explicit(&entry(r, ticket)->done, true,
+			      memory_order_release);
+	advance(r);
+}
+
+/* ---- free batches ---- */
+
+static struct tsock_batch *batch_new(struct tsi_reader *r)
+{
+	struct tsock_batch *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->exports = calloc(r->nfields, sizeof(*b->exports));
+	/* Never 0 bytes; a whole number of alignments. */
+	b->spot.small = aligned_alloc(64, r->windows.small_bytes + 64);
+	if (!b->exports || !b->spot.small) {
+		free(b->exports);
+		free(b->spot.small);
+		free(b);
+		return NULL;
+	}
+	b->reader = r;
+	b->all = r->all;
+	r->all = b;
+	return b;
+}
+
+static struct tsock_batch *batch_get(struct tsi_reader *r)
+{
+	struct tsock_batch *b;
+
+	/* Pairs with batch_put(). */
+	if (!r->free)
+		r->free = atomic_exchange_explicit(&r->returned, NULL,
+						   memory_order_acquire);
+	b = r->free;
+	if (!b)
+		return batch_new(r);
+	r->free = b->next;
+	/* A count of buffers; no memory hangs on it. */
+	if (b->spot.copy)
+		atomic_fetch_sub_explicit(&r->spares, 1, memory_order_relaxed);
+	return b;
+}
+
+/* The last time that whoever gave it back touches it. */
+static void batch_put(struct tsi_reader *r, struct tsock_batch *b)
+{
+	struct tsock_batch *top;
+
+	/* The same. */
+	if (b->spot.copy &&
+	    atomic_fetch_add_explicit(&r->spares, 1, memory_order_relaxed) >=
+		    SPARES) {
+		atomic_fetch_sub_explicit(&r->spares, 1, memory_order_relaxed);
+		free(b->spot.copy);
+		b->spot.copy = NULL;
+	}
+	/* Only the handle's thread takes, and takes all: no ABA. */
+	top = atomic_load_explicit(&r->returned, memory_order_relaxed);
+	do
+		b->next = top;
+	while (!atomic_compare_exchange_weak_explicit(
+		&r->returned, &top, b,
+		memory_order_release /* pairs with batch_get() */,
+		memory_order_relaxed));
+}
+
+/* ---- life ---- */
+
+/*
+ * Entries that are not done lie within one capacity: whole batches, and a
+ * short one at the end of each epoch.
+ */
+static uint64_t queue_len(const struct tsi_reader_parts *p)
+{
+	uint64_t c = p->ring->capacity;
+	uint64_t n = c / p->batch + c / p->ring->epoch_len + 4;
+
+	return n < c + 2 ? n : c + 2;
+}
+
+static void take_parts(struct tsi_reader *r, const struct tsi_reader_parts *p)
+{
+	r->generation = tsi_fork_generation();
+	r->capacity = p->ring->capacity;
+	r->join_window = p->ring->join_window;
+	r->epoch_len = p->ring->epoch_len;
+	r->end = p->ring->end;
+	r->nfields = p->ring->nfields;
+	for (unsigned i = 0; i < r->nfields; i++)
+		r->field[i] = p->ring->field[i].desc;
+	r->row = p->row;
+	r->over = p->over;
+	r->gone = p->gone;
+	r->context = p->context;
+	atomic_init(&r->pos, p->start);
+	r->told = p->start;
+	r->queue_len = queue_len(p);
+	atomic_init(&r->refs, 1);
+	atomic_init(&r->holds, 1);
+	r->event = r->producer = r->sock = -1;
+}
+
+static void give_parts(struct tsi_reader *r, const struct tsi_reader_parts *p)
+{
+	r->shared = p->shared;
+	r->shared_len = p->shared_len;
+	r->tail = p->tail;
+	r->tail_len = p->tail_len;
+	r->event = p->event;
+	r->producer = p->producer;
+	r->sock = p->sock;
+}
+
+static void destroy(struct tsi_reader *r)
+{
+	int fd[] = { r->event, r->producer, r->sock };
+
+	tsi_windows_fini(&r->windows);
+	while (r->all) {
+		struct tsock_batch *b = r->all;
+
+		r->all = b->all;
+		free(b->spot.small);
+		free(b->spot.copy);
+		free(b->exports);
+		free(b);
+	}
+	if (r->tail)
+		munmap(r->tail, r->tail_len);
+	if (r->shared)
+		munmap(r->shared, r->shared_len);
+	for (unsigned i = 0; i < 3; i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+	free(r->queue);
+	free(r);
+}
+
+static int make_batches(struct tsi_reader *r)
+{
+	for (unsigned i = 0; i < READY; i++) {
+		struct tsock_batch *b = batch_new(r);
+
+		if (!b)
+			return tsi_err(TSOCK_ENOMEM, "no memory for batches");
+		b->next = r->free;
+		r->free = b;
+	}
+	return 0;
+}
+
+int tsi_reader_create(const struct tsi_reader_parts *p, struct tsi_reader **out)
+{
+	struct tsi_reader *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (r) {
+		take_parts(r, p);
+		r->queue = calloc(r->queue_len, sizeof(*r->queue));
+	}
+	if (!r || !r->queue) {
+		for (unsigned i = 0; i < p->ring->nfields; i++)
+			close(p->data[i]);
+		free(r);
+		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
+	}
+	err = tsi_windows_init(&r->windows, p->mode, p->ring, p->batch,
+			       p->data);
+	if (!err)
+		err = make_batches(r);
+	if (err) {
+		destroy(r);
+		return err;
+	}
+	give_parts(r, p);
+	/* Pairs with the producer's acquire; nothing was read yet. */
+	atomic_store_explicit(&r->tail->tail, r->told, memory_order_release);
+	*out = r;
+	return 0;
+}
+
+void tsi_reader_unref(struct tsi_reader *r)
+{
+	/* Everybody's last use comes before the last one's freeing. */
+	if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	if (r->gone)
+		r->gone(r);
+	destroy(r);
+}
+
+/* ---- lending ---- */
+
+uint64_t tsi_reader_pos(const struct tsi_reader *r)
+{
+	/* Written by the caller's thread. */
+	return atomic_load_explicit(&((struct tsi_reader *)(uintptr_t)r)->pos,
+				    memory_order_relaxed);
+}
+
+uint64_t tsi_reader_tail(const struct tsi_reader *r)
+{
+	/* A number that only grows, and that nothing else hangs on. */
+	return atomic_load_explicit(&r->tail->tail, memory_order_relaxed);
+}
+
+static void enqueue(struct tsi_reader *r, struct tsock_batch *b)
+{
+	uint64_t put = atomic_load_explicit(&r->put, memory_order_relaxed);
+	struct tsi_queued *q = entry(r, put);
+
+	b->ticket = put;
+	q->first = b->first;
+	q->batch = b;
+	/* Both are published by the store below. */
+	atomic_store_explicit(&q->done, false, memory_order_relaxed);
+	/* Pairs with move_tail(). */
+	atomic_store_explicit(&r->put, put + 1, memory_order_release);
+}
+
+static bool queue_full(const struct tsi_reader *r)
+{
+	struct tsi_reader *w = (struct tsi_reader *)(uintptr_t)r;
+
+	/* put is ours; got pairs with move_tail(). */
+	return atomic_load_explicit(&w->put, memory_order_relaxed) -
+		       atomic_load_explicit(&w->got, memory_order_acquire) >=
+	       r->queue_len;
+}
+
+int tsi_reader_take(struct tsi_reader *r, uint64_t n, struct tsock_batch **out)
+{
+	uint64_t pos = tsi_reader_pos(r);
+	struct tsock_batch *b;
+	int err;
+
+	if (queue_full(r))
+		return tsi_err(
+			TSOCK_EPROTO,
+			"the producer published more than fits its ring");
+	b = batch_get(r);
+	if (!b)
+		return tsi_err(TSOCK_ENOMEM, "no memory for one more batch");
+	err = tsi_windows_place(&r->windows, pos, n, &b->spot);
+	if (err) {
+		batch_put(r, b);
+		return err;
+	}
+	b->first = pos;
+	b->count = n;
+	/* No other thread knows it yet. */
+	atomic_store_explicit(&b->refs, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
+	atomic_store_explicit(&b->state,
+			      b->spot.own ? TSI_LEASE_KEPT : TSI_LEASE_HELD,
+			      memory_order_relaxed);
+	if (!b->spot.own) {
+		/* The handle has a hold, so it doesn't come from 0. */
+		atomic_fetch_add_explicit(&r->holds, 1, memory_order_relaxed);
+		enqueue(r, b);
+	}
+	/* After it was queued: pairs with move_tail(). */
+	atomic_store_explicit(&r->pos, pos + n, memory_order_release);
+	if (b->spot.own)
+		advance(r);
+	*out = b;
+	return 0;
+}
+
+void tsi_reader_skip(struct tsi_reader *r, uint64_t to)
+{
+	/* Pairs with move_tail(). */
+	atomic_store_explicit(&r->pos, to, memory_order_release);
+	advance(r);
+}
+
+/* ---- giving back ---- */
+
+static void drop_hold(struct tsi_reader *r)
+{
+	/* All tails that were moved come before the claim is over. */
+	if (atomic_fetch_sub_explicit(&r->holds, 1, memory_order_acq_rel) == 1)
+		r->over(r);
+}
+
+static void finish(struct tsock_batch *b, bool held)
+{
+	struct tsi_reader *r = b->reader;
+
+	if (held)
+		done(r, b->ticket);
+	tsi_windows_clear(&r->windows, &b->spot);
+	batch_put(r, b);
+	if (held)
+		drop_hold(r);
+	tsi_reader_unref(r);
+}
+
+void tsi_batch_ref(struct tsock_batch *b)
+{
+	/* The caller has one. */
+	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+}
+
+void tsi_batch_unref(struct tsock_batch *b)
+{
+	uint32_t state;
+
+	if (tsi_forked(b->reader->generation))
+		return;
+	/* Everybody's last use comes before its reuse. */
+	if (atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	state = atomic_load(&b->state);
+	while (state != TSI_LEASE_KEPT) {
+		uint32_t next = state == TSI_LEASE_HELD ? TSI_LEASE_OVER
+							: TSI_LEASE_DROPPED;
+
+		if (!atomic_compare_exchange_weak(&b->state, &state, next))
+			continue;
+		/* keep() sees it, and finishes. */
+		if (next == TSI_LEASE_DROPPED)
+			return;
+		break;
+	}
+	finish(b, state == TSI_LEASE_HELD);
+}
+
+/* ---- keeping ---- */
+
+static int keep(struct tsi_reader *r, struct tsock_batch *b)
+{
+	uint64_t ticket = b->ticket;
+	uint32_t state = TSI_LEASE_HELD;
+	int err;
+
+	/* Otherwise it is being given back. */
+	if (!atomic_compare_exchange_strong(&b->state, &state,
+					    TSI_LEASE_KEEPING))
+		return 0;
+	err = tsi_windows_keep(&r->windows, &b->spot);
+	state = TSI_LEASE_KEEPING;
+	if (!atomic_compare_exchange_strong(
+		    &b->state, &state, err ? TSI_LEASE_HELD : TSI_LEASE_KEPT)) {
+		finish(b, true);
+		return 0;
+	}
+	if (err)
+		return err;
+	/* It may be given back by now: b isn't ours. */
+	done(r, ticket);
+	drop_hold(r);
+	return 0;
+}
+
+/* The oldest entry that isn't done, from *at on; NULL: none. */
+static struct tsi_queued *oldest(struct tsi_reader *r, uint64_t *at)
+{
+	/* put is ours; got pairs with move_tail(). */
+	uint64_t put = atomic_load_explicit(&r->put, memory_order_relaxed);
+	uint64_t got = atomic_load_explicit(&r->got, memory_order_acquire);
+
+	if (*at < got)
+		*at = got;
+	for (; *at < put; ++*at)
+		/* Only to choose: keep() looks again. */
+		if (!atomic_load_explicit(&entry(r, *at)->done,
+					  memory_order_relaxed))
+			return entry(r, (*at)++);
+	return NULL;
+}
+
+uint64_t tsi_reader_held(const struct tsi_reader *r)
+{
+	uint64_t at = 0, n = 0;
+
+	while (oldest((struct tsi_reader *)(uintptr_t)r, &at))
+		n++;
+	return n;
+}
+
+static int err_held(struct tsi_reader *r)
+{
+	uint64_t n = tsi_reader_held(r), tail = tsi_reader_tail(r);
+
+	return tsi_err(TSOCK_EHELD,
+		       "%llu batch%s still held (samples %llu to %llu): the "
+		       "stream can't go on; release them, or open with "
+		       "TSOCK_WRITABLE, by which batches may be kept",
+		       (unsigned long long)n, n == 1 ? " is" : "es are",
+		       (unsigned long long)tail,
+		       (unsigned long long)tsi_reader_pos(r) - 1);
+}
+
+int tsi_reader_make_room(struct tsi_reader *r, uint64_t n)
+{
+	uint64_t need = tsi_reader_pos(r) + n, at = 0;
+
+	while (need - tsi_reader_tail(r) > r->capacity - r->join_window) {
+		struct tsi_queued *q = oldest(r, &at);
+		int err;
+
+		/* The others are being given back at this moment. */
+		if (!q)
+			return 0;
+		if (r->windows.mode == TSI_MAP_SHARED)
+			return err_held(r);
+		err = keep(r, q->batch);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int tsi_reader_keep_all(struct tsi_reader *r)
+{
+	uint64_t at = 0;
+	struct tsi_queued *q;
+	int err = 0;
+
+	if (r->windows.mode == TSI_MAP_SHARED)
+		return 0;
+	while (!err && (q = oldest(r, &at)))
+		err = keep(r, q->batch);
+	return err;
+}
+
+bool tsi_reader_retire(struct tsi_reader *r)
+{
+	tsi_windows_seal(&r->windows);
+	return atomic_fetch_sub_explicit(&r->holds, 1, memory_order_acq_rel) ==
+	       1;
+}
+
+bool tsi_reader_over(const struct tsi_reader *r)
+{
+	/* Pairs with drop_hold(). */
+	return !atomic_load_explicit(
+		&((struct tsi_reader *)(uintptr_t)r)->holds,
+		memory_order_acquire);
+}

@@ -1,0 +1,145 @@
+/*
+ * lease.h - one claim on a ring: its batches, and the tail that follows them.
+ *
+ * The tail is the first sample of the oldest batch that is still held and
+ * shows the ring's bytes, else the position.  A batch that was copied or made
+ * private in place holds the tail no more.
+ *
+ * take, skip, make_room, keep_all and retire belong to the thread of the
+ * handle.  Batches are given back by any thread, with no lock: each says so in
+ * its entry of a queue, and one thread after another moves the tail over what
+ * is done.  A reader lives until its handle and all its batches let go of it;
+ * its claim until the handle and all batches that show the ring do.
+ *
+ * Knows nothing of messages: what is to be done when the claim is over is a
+ * function that its maker brings.
+ */
+#ifndef TSI_CONSUMER_LEASE_H
+#define TSI_CONSUMER_LEASE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "consumer/dlpack.h"
+#include "consumer/window.h"
+#include "ring/ring.h"
+
+enum tsi_lease_state {
+	TSI_LEASE_HELD,    /* shows the ring: the tail waits for it */
+	TSI_LEASE_KEEPING, /* being made private */
+	TSI_LEASE_KEPT,    /* its bytes are its own */
+	TSI_LEASE_DROPPED, /* given back while it was being made private */
+	TSI_LEASE_OVER,
+};
+
+struct tsock_batch {
+	struct tsi_reader *reader;
+	struct tsock_batch *next; /* in a list of free ones */
+	struct tsock_batch *all;  /* in the list of all */
+	_Atomic uint32_t refs;    /* the user's, and one per tensor on loan */
+	_Atomic uint32_t state;
+	uint64_t first, count;
+	uint64_t ticket; /* its entry in the queue */
+	struct tsi_spot spot;
+	struct tsi_export *exports; /* one per field, for the usual case */
+};
+
+struct tsi_queued {
+	_Atomic bool done;
+	uint64_t first;
+	struct tsock_batch *batch;
+};
+
+struct tsi_reader {
+	unsigned generation;     /* of forks */
+	struct tsi_reader *next; /* the handle's, when it has left it */
+	/* From the header, when it was checked. */
+	uint64_t capacity, join_window, epoch_len, end;
+	unsigned nfields, row;
+	struct tsock_field field[TSOCK_MAX_FIELDS];
+
+	struct tsi_ring_shared *shared; /* read-only */
+	size_t shared_len;
+	struct tsi_tail_page *tail;
+	size_t tail_len;
+	int event, producer, sock; /* -1: none */
+
+	void (*over)(struct tsi_reader *r); /* any thread */
+	void (*gone)(struct tsi_reader *r); /* before it is freed */
+	void *context;
+
+	struct tsi_windows windows;
+	_Atomic uint64_t pos;
+	uint64_t told; /* the tail; of whose turn it is */
+	_Atomic unsigned turn;
+	struct tsi_queued *queue;
+	uint64_t queue_len;
+	_Atomic uint64_t put, got;
+
+	struct tsock_batch *free, *all;
+	_Atomic(struct tsock_batch *) returned;
+	_Atomic unsigned spares; /* free ones that keep a copy's buffer */
+	_Atomic unsigned refs, holds;
+};
+
+/* What a reader is made of; all of it becomes the reader's on success. */
+struct tsi_reader_parts {
+	struct tsi_ring_shared *shared; /* the mapping */
+	size_t shared_len;
+	struct tsi_tail_page *tail;
+	size_t tail_len;
+	int event, producer, sock;
+	const int *data; /* descriptors; the reader's own on failure, too */
+	const struct tsi_ring_shared *ring; /* the checked copy */
+	unsigned row;
+	uint64_t start, batch;
+	enum tsi_map_mode mode;
+	void (*over)(struct tsi_reader *r);
+	void (*gone)(struct tsi_reader *r);
+	void *context;
+};
+
+int tsi_reader_create(const struct tsi_reader_parts *p,
+		      struct tsi_reader **out);
+
+/* First sample that isn't taken yet; the first that is still needed. */
+uint64_t tsi_reader_pos(const struct tsi_reader *r);
+uint64_t tsi_reader_tail(const struct tsi_reader *r);
+
+/* Batches that hold the tail. */
+uint64_t tsi_reader_held(const struct tsi_reader *r);
+
+/*
+ * See to it that n more samples after the position don't hold the stream up:
+ * make the oldest batches private.  TSOCK_EHELD where that can't be done,
+ * TSOCK_ENOMEM where it failed.
+ */
+int tsi_reader_make_room(struct tsi_reader *r, uint64_t n);
+
+/* Make every held batch private.  0, or the first failure. */
+int tsi_reader_keep_all(struct tsi_reader *r);
+
+/* Lend the next n samples, which are published. */
+int tsi_reader_take(struct tsi_reader *r, uint64_t n, struct tsock_batch **out);
+
+/* Move the position without reading. */
+void tsi_reader_skip(struct tsi_reader *r, uint64_t to);
+
+/*
+ * The handle takes no more.  True when the claim is over now; false when
+ * batches still hold it: then over() is called when the last is given back.
+ */
+bool tsi_reader_retire(struct tsi_reader *r);
+
+/* Is the claim over? */
+bool tsi_reader_over(const struct tsi_reader *r);
+
+/* The handle lets go. */
+void tsi_reader_unref(struct tsi_reader *r);
+
+/* Any thread: one reference to a batch more, or less. */
+void tsi_batch_ref(struct tsock_batch *b);
+void tsi_batch_unref(struct tsock_batch *b);
+
+#endif

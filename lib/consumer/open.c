@@ -1,0 +1,413 @@
+/*
+ * open.c - finding a producer, and learning what it serves.
+ *
+ * Nobody is held up by a consumer that has only been opened: no ring is
+ * mapped here.
+ */
+#include "consumer/consumer.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "consumer/forked.h"
+#include "stage/convert.h"
+#include "wire/door.h"
+
+#define PLACES 4
+#define LOOK_MS 50 /* between two looks for a producer */
+#define DEFAULT_TIMEOUT_MS 10000
+#define META_MAX (UINT32_C(1) << 28) /* bytes of class names */
+
+/* ---- options ---- */
+
+/* Options may be those of an older, smaller struct, or of a newer one. */
+static int take_opts(const struct tsock_opts *from, struct tsock_opts *to)
+{
+	static const struct tsock_opts init = TSOCK_OPTS_INIT;
+	const uint8_t *bytes = (const uint8_t *)from;
+
+	if (!from)
+		return tsi_err(TSOCK_EARG, "tsock_open: opts is NULL: pass "
+					   "options with a batch_size");
+	if (from->size < offsetof(struct tsock_opts, timeout_ms) ||
+	    from->size > 65536)
+		return tsi_err(TSOCK_EARG,
+			       "tsock_open: opts.size is %u: start "
+			       "from TSOCK_OPTS_INIT",
+			       from->size);
+	for (size_t i = sizeof(init); i < from->size; i++)
+		if (bytes[i])
+			return tsi_err(TSOCK_EARG,
+				       "tsock_open: an option is set that this "
+				       "version (%s) doesn't know",
+				       tsock_version_string());
+	*to = init;
+	memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
+	to->size = sizeof(*to);
+	return 0;
+}
+
+static int check_opts(const struct tsock_opts *o)
+{
+	if (!o->batch_size)
+		return tsi_err(TSOCK_EARG, "batch_size is 0: it must be 1 or "
+					   "more");
+	if (o->device != -1)
+		return tsi_err(TSOCK_EARG,
+			       "device is %d: -1, host memory, is "
+			       "the only one this version has",
+			       o->device);
+	if (o->join > TSOCK_JOIN_NOW)
+		return tsi_err(TSOCK_EARG,
+			       "join is %u: use TSOCK_JOIN_EPOCH, "
+			       "_SEGMENT or _NOW",
+			       o->join);
+	if (o->between > TSOCK_BETWEEN_LEAVE)
+		return tsi_err(TSOCK_EARG,
+			       "between is %u: use TSOCK_BETWEEN_AUTO, _HOLD "
+			       "or _LEAVE",
+			       o->between);
+	if (o->flags & ~(TSOCK_WRITABLE | TSOCK_DROP_LAST | TSOCK_SPIN))
+		return tsi_err(TSOCK_EARG, "flags 0x%x has unknown bits",
+			       o->flags);
+	return 0;
+}
+
+/* Equal views are to be equal bytes. */
+static int make_view(const struct tsock_opts *o, struct tsi_view_spec *out)
+{
+	struct tsi_view_spec v = { .dtype = o->dtype ? o->dtype : TSOCK_U8,
+				   .layout = o->layout,
+				   .normalize = o->normalize };
+	int err;
+
+	for (int i = 0; i < 3 && o->normalize == TSOCK_MEAN_STD; i++) {
+		/* -0 becomes 0. */
+		v.mean[i] = o->mean[i] + 0.0f;
+		v.std[i] = o->std[i];
+	}
+	err = tsi_convert_check(&v);
+	if (err)
+		return err;
+	if (v.dtype == TSOCK_U8 && v.layout == TSOCK_HWC)
+		v = (struct tsi_view_spec){ .dtype = 0 };
+	*out = v;
+	return 0;
+}
+
+/* ---- what is served ---- */
+
+static int check_stream(const struct tsock *t)
+{
+	const struct tsi_msg_stream *s = &t->stream;
+
+	for (unsigned i = 0; i < s->nfields; i++)
+		if (!memchr(s->field[i].name, 0, sizeof(s->field[i].name)) ||
+		    !tsi_field_bytes(&s->field[i]))
+			return tsi_err(TSOCK_EPROTO,
+				       "the producer of '%s' describes field "
+				       "%u in a way that makes no sense",
+				       t->place.name, i);
+	if (!s->nfields || s->nfields > TSOCK_MAX_FIELDS || !s->epoch_len ||
+	    s->epoch_len > UINT64_MAX / 4 || s->meta_bytes > META_MAX ||
+	    s->nclasses > s->meta_bytes ||
+	    (s->epochs && s->epochs > UINT64_MAX / 4 / s->epoch_len))
+		return tsi_err(TSOCK_EPROTO,
+			       "the producer of '%s' describes its stream in a "
+			       "way that makes no sense",
+			       t->place.name);
+	if (t->opts.batch_size > s->max_batch)
+		return tsi_err(TSOCK_EREFUSED,
+			       "batch_size %u is larger than the %u that the "
+			       "stream '%s' allows: use a smaller one, or "
+			       "start the producer with --max-batch %u",
+			       t->opts.batch_size, s->max_batch, t->place.name,
+			       t->opts.batch_size);
+	return 0;
+}
+
+/* The fields as this consumer gets them. */
+static void make_fields(struct tsock *t)
+{
+	bool image = false;
+
+	for (unsigned i = 0; i < t->stream.nfields; i++) {
+		t->field[i] = t->stream.field[i];
+		if (!(t->field[i].flags & TSOCK_FIELD_IMAGE))
+			continue;
+		image = true;
+		if (t->view.dtype)
+			tsi_convert_field(&t->view, &t->stream.field[i],
+					  &t->field[i]);
+	}
+	/* Nothing to convert: all get the samples as they are stored. */
+	if (!image)
+		t->view = (struct tsi_view_spec){ .dtype = 0 };
+}
+
+static int fetch_meta(struct tsock *t, int64_t deadline)
+{
+	uint32_t total = t->stream.meta_bytes, at = 0;
+
+	t->meta = malloc((size_t)total + 1);
+	t->classes =
+		calloc((size_t)t->stream.nclasses + 1, sizeof(*t->classes));
+	if (!t->meta || !t->classes)
+		return tsi_err(TSOCK_ENOMEM, "no memory for class names");
+	while (at < total) {
+		struct tsi_msg m = { .type = TSI_META, .u.meta.offset = at };
+		const struct tsi_msg_meta_data *d;
+		struct tsi_msg r;
+		int err;
+
+		m.serial = tsi_link_serial(&t->link);
+		err = tsi_link_ask(&t->link, &m, deadline, &r);
+		if (err)
+			return err;
+		d = &r.u.meta_data;
+		if (r.type != TSI_META_DATA || d->offset != at || !d->len ||
+		    d->len > TSI_CHUNK || d->len > total - at)
+			return tsi_err(TSOCK_EPROTO,
+				       "the producer of '%s' answered with "
+				       "class names nobody asked for",
+				       t->place.name);
+		memcpy(t->meta + at, d->bytes, d->len);
+		at += d->len;
+	}
+	t->meta[total] = 0;
+	return 0;
+}
+
+static int index_classes(struct tsock *t)
+{
+	const char *p = t->meta, *end = p + t->stream.meta_bytes;
+
+	for (uint32_t i = 0; i < t->stream.nclasses; i++) {
+		if (p >= end)
+			return tsi_err(TSOCK_EPROTO,
+				       "the producer of '%s' sent fewer class "
+				       "names than it has",
+				       t->place.name);
+		t->classes[i] = p;
+		p += strlen(p) + 1;
+	}
+	return 0;
+}
+
+static int greet(struct tsock *t, int64_t deadline)
+{
+	struct tsi_msg m = { .type = TSI_HELLO }, r;
+	int err;
+
+	m.serial = tsi_link_serial(&t->link);
+	m.u.hello.pid = (uint32_t)getpid();
+	err = tsi_link_ask(&t->link, &m, deadline, &r);
+	if (err)
+		return err;
+	if (r.type != TSI_STREAM)
+		return tsi_err(TSOCK_EPROTO,
+			       "the producer of '%s' answered HELLO with a "
+			       "message of type %u",
+			       t->place.name, r.type);
+	t->stream = r.u.stream;
+	err = check_stream(t);
+	if (!err)
+		err = fetch_meta(t, deadline);
+	if (!err)
+		err = index_classes(t);
+	if (!err)
+		make_fields(t);
+	return err;
+}
+
+static void forget_meta(struct tsock *t)
+{
+	free(t->meta);
+	free(t->classes);
+	t->meta = NULL;
+	t->classes = NULL;
+}
+
+static int meet(struct tsock *t, int64_t deadline)
+{
+	int err = tsi_link_open(&t->link, &t->place);
+
+	if (err)
+		return err;
+	err = greet(t, deadline);
+	if (!err)
+		return 0;
+	forget_meta(t);
+	tsi_link_close(&t->link);
+	if (err == TSOCK_EAGAIN)
+		return tsi_err(TSOCK_ENOPROD,
+			       "the producer of '%s' at %s is there but "
+			       "doesn't answer: it may be stopped",
+			       t->place.name, t->place.folder);
+	return err;
+}
+
+/* ---- finding it ---- */
+
+static const struct tsi_place *answering(const struct tsi_place *p, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (tsi_door_answers(p[i].door))
+			return &p[i];
+	return NULL;
+}
+
+static int err_noprod(const struct tsi_place *p, int n, int64_t waited_ms)
+{
+	char places[3 * TSI_PATH];
+	size_t at = 0;
+
+	for (int i = 0; i < n && at < sizeof(places); i++)
+		at += (size_t)snprintf(places + at, sizeof(places) - at, "%s%s",
+				       i ? " and " : "", p[i].folder);
+	return tsi_err(TSOCK_ENOPROD,
+		       "no producer serves '%s' (looked in %s for %.1f s): "
+		       "start one with tsock-producer --name %s",
+		       p[0].name, places, (double)waited_ms / 1e3, p[0].name);
+}
+
+static int find_and_meet(struct tsock *t, const struct tsi_place *p, int n)
+{
+	int64_t begin = tsi_now_ms(), now = begin;
+	int64_t deadline = begin + t->opts.timeout_ms;
+	bool said = false;
+
+	for (;; now = tsi_now_ms()) {
+		const struct tsi_place *found = answering(p, n);
+
+		if (found) {
+			int err;
+
+			t->place = *found;
+			err = meet(t, deadline);
+			/* It went away in between: wait for the next. */
+			if (err != TSOCK_ELOST)
+				return err;
+		}
+		if (now >= deadline)
+			return err_noprod(p, n, now - begin);
+		if (!said)
+			tsi_log(TSOCK_LOG_INFO, "waiting for producer %s at %s",
+				p[0].name, p[0].folder);
+		said = true;
+		poll(NULL, 0,
+		     deadline - now < LOOK_MS ? (int)(deadline - now)
+					      : LOOK_MS);
+	}
+}
+
+int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
+{
+	struct tsi_place place[PLACES];
+	struct tsock *t;
+	int n, err;
+
+	if (!name || !out)
+		return tsi_err(TSOCK_EARG, "tsock_open: %s is NULL",
+			       name ? "out" : "name");
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a consumer");
+	t->generation = tsi_fork_generation();
+	t->epoch = UINT64_MAX;
+	err = take_opts(opts, &t->opts);
+	if (!err)
+		err = check_opts(&t->opts);
+	if (!err)
+		err = make_view(&t->opts, &t->view);
+	if (err)
+		goto err_free;
+	if (!t->opts.timeout_ms)
+		t->opts.timeout_ms = DEFAULT_TIMEOUT_MS;
+	n = tsi_place_find(name, place, PLACES);
+	err = n > 0 ? find_and_meet(t, place, n) : n;
+	if (!n)
+		err = tsi_err(TSOCK_EARG, "there is no folder to look for '%s'",
+			      name);
+	if (err)
+		goto err_free;
+	t->leaves =
+		t->opts.between == TSOCK_BETWEEN_LEAVE ||
+		(t->opts.between == TSOCK_BETWEEN_AUTO && t->stream.sequential);
+	*out = t;
+	return 0;
+
+err_free:
+	free(t);
+	return err;
+}
+
+/* ---- telling about it ---- */
+
+int tsock_get_info(tsock *t, struct tsock_info *info)
+{
+	const struct tsi_msg_stream *s;
+	struct tsock_info full = { .size = sizeof(full) };
+
+	if (!t || !info || info->size < 2 * sizeof(uint32_t))
+		return tsi_err(TSOCK_EARG, "tsock_get_info: set info.size to "
+					   "sizeof(struct tsock_info)");
+	if (tsi_forked(t->generation))
+		return tsi_err_forked();
+	s = &t->stream;
+	full.nfields = s->nfields;
+	full.epoch_len = s->epoch_len;
+	full.dataset_len = s->dataset_len;
+	full.epochs = s->epochs;
+	full.segments = s->segments;
+	full.max_batch = s->max_batch;
+	full.capacity = s->capacity;
+	full.join_window = s->join_window;
+	full.nclasses = s->nclasses;
+	full.sequential = s->sequential;
+	full.producer_pid = s->pid;
+	if (full.size > info->size)
+		full.size = info->size;
+	memcpy(info, &full, full.size);
+	return 0;
+}
+
+int tsock_get_field(tsock *t, unsigned i, struct tsock_field *out)
+{
+	if (!t || !out)
+		return tsi_err(TSOCK_EARG, "tsock_get_field: a NULL argument");
+	if (tsi_forked(t->generation))
+		return tsi_err_forked();
+	if (i >= t->stream.nfields)
+		return tsi_err(TSOCK_EARG, "there is no field %u: '%s' has %u",
+			       i, t->place.name, t->stream.nfields);
+	*out = t->field[i];
+	return 0;
+}
+
+const char *tsock_class_name(tsock *t, uint32_t i)
+{
+	return t && i < t->stream.nclasses ? t->classes[i] : NULL;
+}
+
+uint64_t tsock_epoch(tsock *t)
+{
+	return t ? t->epoch : UINT64_MAX;
+}
+
+uint64_t tsock_epoch_batches(tsock *t)
+{
+	uint64_t n, b;
+
+	if (!t)
+		return 0;
+	n = t->stream.epoch_len;
+	b = t->opts.batch_size;
+	return n / b + (n % b && !(t->opts.flags & TSOCK_DROP_LAST));
+}

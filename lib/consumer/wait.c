@@ -1,0 +1,141 @@
+/*
+ * wait.c - waiting for the head, asleep or spinning.
+ *
+ * A dead producer wakes nobody, so a sleep is at most a slice long, and now
+ * and then its process is looked at.  A stopped one is waited for.
+ */
+#include "consumer/consumer.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/futex.h"
+#include "wire/door.h"
+
+#define SLICE_MS 100
+#define SPINS 1024 /* between two looks at the clock */
+
+static uint64_t head_of(const struct tsi_reader *r)
+{
+	/* Pairs with the producer's release: the samples below are there. */
+	return atomic_load_explicit(&r->shared->head, memory_order_acquire);
+}
+
+static int err_failed(const struct tsock *t)
+{
+	const char *text = t->reader->shared->error;
+
+	return tsi_err(TSOCK_ESTREAM, "the producer of '%s' stopped: %.*s",
+		       t->place.name, (int)sizeof(t->reader->shared->error),
+		       text);
+}
+
+int tsi_consumer_trouble(struct tsock *t, int64_t now_ms)
+{
+	struct tsi_reader *r = t->reader;
+	uint32_t state = atomic_load(&r->shared->state);
+
+	if (state == TSI_RING_FAILED)
+		return err_failed(t);
+	if (state == TSI_RING_CLOSED)
+		return tsi_err(TSOCK_ELOST,
+			       "the producer of '%s' (pid %u) has shut down",
+			       t->place.name, t->stream.pid);
+	if (atomic_load(&r->shared->row[r->row].state) != TSI_ROW_READER)
+		return tsi_err(TSOCK_ELOST,
+			       "the producer of '%s' gave this consumer up; "
+			       "its log says why",
+			       t->place.name);
+	if (now_ms - t->looked_ms < SLICE_MS)
+		return 0;
+	t->looked_ms = now_ms;
+	if (!tsi_peer_gone(r->producer, r->sock))
+		return 0;
+	return tsi_err(TSOCK_ELOST, "the producer of '%s' (pid %u) died",
+		       t->place.name, t->stream.pid);
+}
+
+/* 0 when the head is there; else what is wrong, or EAGAIN for nothing. */
+static int look(struct tsock *t, uint64_t need, int64_t now_ms)
+{
+	int err;
+
+	if (head_of(t->reader) >= need)
+		return 0;
+	err = tsi_consumer_trouble(t, now_ms);
+	/* It may have published before whatever happened to it. */
+	if (err && head_of(t->reader) >= need)
+		return 0;
+	return err ? err : TSOCK_EAGAIN;
+}
+
+static int sleep_until(struct tsock *t, uint64_t need, int64_t deadline_ms)
+{
+	struct tsi_reader *r = t->reader;
+	const struct tsi_row *row = &r->shared->row[r->row];
+
+	/* Pairs with the producer's fence between storing head and reading
+	 * want: either we see that head, or it sees this. */
+	atomic_store_explicit(&r->tail->want, need, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	for (;;) {
+		/* Before the head: a wake after that ends the sleep at once. */
+		uint32_t wake =
+			atomic_load(&((struct tsi_row *)(uintptr_t)row)->wake);
+		int64_t now = tsi_now_ms(), left;
+		int err = look(t, need, now);
+
+		if (err != TSOCK_EAGAIN)
+			return err;
+		left = deadline_ms - now;
+		if (left <= 0)
+			return TSOCK_EAGAIN;
+		tsi_futex_wait(&row->wake, wake,
+			       left < SLICE_MS ? (int)left : SLICE_MS);
+	}
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+static int spin_until(struct tsock *t, uint64_t need, int64_t deadline_ms)
+{
+	for (;;) {
+		int64_t now = tsi_now_ms();
+		int err = look(t, need, now);
+
+		if (err != TSOCK_EAGAIN || now >= deadline_ms)
+			return err;
+		for (unsigned i = 0; i < SPINS; i++) {
+			if (head_of(t->reader) >= need)
+				return 0;
+			relax();
+		}
+	}
+}
+
+int tsi_consumer_wait(struct tsock *t, uint64_t need, int timeout_ms)
+{
+	struct tsi_tail_page *tail = t->reader->tail;
+	int64_t begin = tsi_now_ns();
+	int64_t deadline =
+		timeout_ms < 0 ? INT64_MAX : begin / 1000000 + timeout_ms;
+	int err;
+
+	if (t->opts.flags & TSOCK_SPIN) {
+		err = spin_until(t, need, deadline);
+	} else {
+		err = sleep_until(t, need, deadline);
+		/* A hint: at worst one wake too many. */
+		atomic_store_explicit(&tail->want, 0, memory_order_relaxed);
+	}
+	t->wait_ns += (uint64_t)(tsi_now_ns() - begin);
+	/* A counter, for people. */
+	atomic_store_explicit(&tail->wait_ns, t->wait_ns, memory_order_relaxed);
+	return err;
+}

@@ -1,0 +1,492 @@
+/*
+ * window.c - the samples of a ring as this process sees them.
+ *
+ * A window's busy bits say which of its pages live batches touch.  Setting
+ * them is the handle's thread's, clearing anybody's, and last of all: then the
+ * pages show the ring again.  Never writes to the ring.
+ */
+#include "consumer/window.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "consumer/pages.h"
+
+#define STEADY 2 /* windows that are never given back */
+
+struct tsi_window {
+	struct tsi_window *next;
+	uint64_t used; /* first sample of the batch placed last */
+	_Atomic unsigned live;
+	uint8_t *base[TSOCK_MAX_FIELDS];
+	_Atomic uint64_t *busy[TSOCK_MAX_FIELDS]; /* a bit for each page */
+};
+
+/* ---- busy bits ---- */
+
+/* Those of word i that are in lo..hi-1. */
+static uint64_t bits(size_t i, size_t lo, size_t hi)
+{
+	uint64_t m = ~UINT64_C(0);
+
+	if (i == lo / 64)
+		m &= ~UINT64_C(0) << lo % 64;
+	if (i == (hi - 1) / 64)
+		m &= ~UINT64_C(0) >> (63 - (hi - 1) % 64);
+	return m;
+}
+
+static bool busy_any(_Atomic uint64_t *w, size_t lo, size_t hi)
+{
+	for (size_t i = lo / 64; i <= (hi - 1) / 64; i++)
+		/* Pairs with busy_clear(): then the pages are reset. */
+		if (atomic_load_explicit(&w[i], memory_order_acquire) &
+		    bits(i, lo, hi))
+			return true;
+	return false;
+}
+
+static void busy_set(_Atomic uint64_t *w, size_t lo, size_t hi)
+{
+	for (size_t i = lo / 64; i <= (hi - 1) / 64; i++)
+		/* Read by this thread alone. */
+		atomic_fetch_or_explicit(&w[i], bits(i, lo, hi),
+					 memory_order_relaxed);
+}
+
+static void busy_clear(_Atomic uint64_t *w, size_t lo, size_t hi)
+{
+	for (size_t i = lo / 64; i <= (hi - 1) / 64; i++)
+		/* Pairs with busy_any(). */
+		atomic_fetch_and_explicit(&w[i], ~bits(i, lo, hi),
+					  memory_order_release);
+}
+
+/* ---- mapping ---- */
+
+/* One mapping of a field, twice in a row where it has no margin. */
+static int map_field(const struct tsi_map_field *f, int prot, int flags,
+		     uint8_t **out)
+{
+	uint8_t *p = mmap(NULL, f->span, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return -1;
+	for (unsigned i = 0; i < (f->twice ? 2u : 1u); i++) {
+		if (mmap(p + i * f->map_bytes, f->map_bytes, prot,
+			 flags | MAP_FIXED | MAP_NORESERVE, f->fd,
+			 0) == MAP_FAILED) {
+			int saved = errno;
+
+			munmap(p, f->span);
+			errno = saved;
+			return -1;
+		}
+	}
+	*out = p;
+	return 0;
+}
+
+static void window_free(const struct tsi_windows *w, struct tsi_window *win)
+{
+	for (unsigned i = 0; i < w->nfields; i++) {
+		if (win->base[i])
+			munmap(win->base[i], w->field[i].span);
+		free(win->busy[i]);
+	}
+	free(win);
+}
+
+static int window_map(const struct tsi_windows *w, struct tsi_window *win,
+		      unsigned i)
+{
+	const struct tsi_map_field *f = &w->field[i];
+	size_t pages = (f->span + w->page - 1) / w->page;
+
+	win->busy[i] = calloc(pages / 64 + 1, sizeof(*win->busy[i]));
+	if (!win->busy[i] ||
+	    map_field(f, PROT_READ | PROT_WRITE, MAP_PRIVATE, &win->base[i]))
+		return -1;
+	/*
+	 * Under mlockall(MCL_FUTURE) the kernel has made every page private
+	 * already, and locked pages can't be reset.
+	 */
+	munlock(win->base[i], f->span);
+	return madvise(win->base[i], f->span, MADV_DONTNEED);
+}
+
+static struct tsi_window *window_new(struct tsi_windows *w)
+{
+	struct tsi_window **last = &w->first, *win;
+
+	win = calloc(1, sizeof(*win));
+	if (!win)
+		return NULL;
+	for (unsigned i = 0; i < w->nfields; i++) {
+		if (!w->field[i].small && window_map(w, win, i)) {
+			window_free(w, win);
+			return NULL;
+		}
+	}
+	while (*last)
+		last = &(*last)->next;
+	*last = win;
+	w->count++;
+	return win;
+}
+
+/* ---- placing in a window ---- */
+
+/* Pages lo..hi-1 of field i's mapping that a batch touches. */
+static void pages_of(const struct tsi_windows *w, unsigned i, uint64_t slot,
+		     uint64_t count, size_t *lo, size_t *hi)
+{
+	uint64_t bytes = w->field[i].sample_bytes;
+
+	*lo = slot * bytes / w->page;
+	*hi = ((slot + count) * bytes + w->page - 1) / w->page;
+}
+
+static bool window_fits(const struct tsi_windows *w,
+			const struct tsi_window *win, uint64_t slot,
+			uint64_t count)
+{
+	size_t lo, hi;
+
+	for (unsigned i = 0; i < w->nfields; i++) {
+		if (w->field[i].small)
+			continue;
+		pages_of(w, i, slot, count, &lo, &hi);
+		if (busy_any(win->busy[i], lo, hi))
+			return false;
+	}
+	return true;
+}
+
+/* A window more than are needed, unused while the ring went round twice. */
+static void window_prune(struct tsi_windows *w, uint64_t first)
+{
+	struct tsi_window **at = &w->first;
+
+	for (unsigned i = 0; *at; i++, at = &(*at)->next) {
+		struct tsi_window *win = *at;
+
+		/* Pairs with the release in tsi_windows_clear(). */
+		if (i < STEADY || first - win->used <= 2 * w->capacity ||
+		    atomic_load_explicit(&win->live, memory_order_acquire))
+			continue;
+		*at = win->next;
+		w->count--;
+		window_free(w, win);
+		return;
+	}
+}
+
+/* The first that fits: pages that are mapped already cost no fault. */
+static struct tsi_window *window_find(struct tsi_windows *w, uint64_t slot,
+				      uint64_t count)
+{
+	for (struct tsi_window *win = w->first; win; win = win->next)
+		if (window_fits(w, win, slot, count))
+			return win;
+	return window_new(w);
+}
+
+static void place_in(struct tsi_windows *w, struct tsi_window *win,
+		     uint64_t first, struct tsi_spot *s)
+{
+	size_t lo, hi;
+
+	for (unsigned i = 0; i < w->nfields; i++) {
+		const struct tsi_map_field *f = &w->field[i];
+
+		if (f->small)
+			continue;
+		pages_of(w, i, s->slot, s->count, &lo, &hi);
+		busy_set(win->busy[i], lo, hi);
+		s->data[i] = win->base[i] + s->slot * f->sample_bytes;
+	}
+	win->used = first;
+	/* Ordered by the fence of whoever makes the batch known to others. */
+	atomic_fetch_add_explicit(&win->live, 1, memory_order_relaxed);
+	s->window = win;
+}
+
+/* ---- copying ---- */
+
+static void copy_small(const struct tsi_windows *w, struct tsi_spot *s)
+{
+	uint64_t n = w->capacity - s->slot;
+
+	if (n > s->count)
+		n = s->count;
+	for (unsigned i = 0; i < w->nfields; i++) {
+		const struct tsi_map_field *f = &w->field[i];
+		size_t bytes = n * f->sample_bytes;
+
+		if (!f->small)
+			continue;
+		s->data[i] = s->small + f->at;
+		memcpy(s->data[i], f->plain + s->slot * f->sample_bytes, bytes);
+		memcpy((uint8_t *)s->data[i] + bytes, f->plain,
+		       (s->count - n) * f->sample_bytes);
+	}
+}
+
+static int read_all(int fd, uint8_t *to, size_t len, uint64_t from)
+{
+	while (len) {
+		ssize_t n = pread(fd, to, len, (off_t)from);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return tsi_err_sys("copy samples from the ring");
+		if (!n)
+			return tsi_err(TSOCK_EPROTO, "the ring is shorter than "
+						     "the producer said");
+		to += n;
+		from += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* By descriptor: address space may be what there is too little of. */
+static int copy_big(const struct tsi_windows *w, struct tsi_spot *s)
+{
+	uint64_t n = w->capacity - s->slot;
+	int err = 0;
+
+	if (n > s->count)
+		n = s->count;
+	if (!s->copy)
+		s->copy = aligned_alloc(4096,
+					(w->copy_bytes + 4095) & ~(size_t)4095);
+	if (!s->copy)
+		return tsi_err(TSOCK_ENOMEM,
+			       "no memory to copy a batch of %zu bytes; "
+			       "release batches, or use a smaller batch_size",
+			       w->copy_bytes);
+	for (unsigned i = 0; i < w->nfields && !err; i++) {
+		const struct tsi_map_field *f = &w->field[i];
+		size_t bytes = n * f->sample_bytes;
+		uint8_t *to = s->copy + f->at;
+
+		if (f->small)
+			continue;
+		s->data[i] = to;
+		err = read_all(f->fd, to, bytes, s->slot * f->sample_bytes);
+		if (!err)
+			err = read_all(f->fd, to + bytes,
+				       (s->count - n) * f->sample_bytes, 0);
+	}
+	s->own = true;
+	return err;
+}
+
+/* ---- public ---- */
+
+static void say_copying(int why)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+	char reason[96];
+
+	if (!atomic_flag_test_and_set(&said))
+		tsi_log(TSOCK_LOG_WARN,
+			"private mappings of the ring are refused (%s): "
+			"batches are copied",
+			strerror_r(why, reason, sizeof(reason)));
+}
+
+static size_t aligned(size_t n)
+{
+	return (n + 63) & ~(size_t)63;
+}
+
+static void lay_out(struct tsi_windows *w, const struct tsi_ring_shared *ring,
+		    const int *fd)
+{
+	for (unsigned i = 0; i < w->nfields; i++) {
+		const struct tsi_ring_field *from = &ring->field[i];
+		struct tsi_map_field *f = &w->field[i];
+		size_t bytes = w->batch * from->sample_bytes;
+
+		f->fd = fd[i];
+		f->sample_bytes = from->sample_bytes;
+		f->map_bytes = from->map_bytes;
+		f->twice = !from->margin;
+		f->span = from->map_bytes * (f->twice ? 2 : 1);
+		f->small = w->mode != TSI_MAP_SHARED && bytes < TSI_SMALL_BATCH;
+		f->at = f->small ? w->small_bytes : w->copy_bytes;
+		if (f->small)
+			w->small_bytes += aligned(bytes);
+		else
+			w->copy_bytes += aligned(bytes);
+	}
+}
+
+static int map_plain(struct tsi_windows *w)
+{
+	for (unsigned i = 0; i < w->nfields; i++) {
+		struct tsi_map_field *f = &w->field[i];
+
+		if (w->mode != TSI_MAP_SHARED && !f->small)
+			continue;
+		/* A copy goes round the ring's end by itself. */
+		if (f->small) {
+			f->twice = false;
+			f->span = f->map_bytes;
+		}
+		if (map_field(f, PROT_READ, MAP_SHARED, &f->plain))
+			return tsi_err_sys("map %zu bytes of the ring's field "
+					   "%u (address space is limited by "
+					   "ulimit -v)",
+					   f->span, i);
+	}
+	return 0;
+}
+
+int tsi_windows_init(struct tsi_windows *w, enum tsi_map_mode mode,
+		     const struct tsi_ring_shared *ring, uint64_t batch,
+		     const int *fd)
+{
+	int err;
+
+	*w = (struct tsi_windows){
+		.mode = mode,
+		.nfields = ring->nfields,
+		.capacity = ring->capacity,
+		.batch = batch,
+		.page = (size_t)sysconf(_SC_PAGESIZE),
+		.pagemap = -1,
+	};
+	lay_out(w, ring, fd);
+	err = map_plain(w);
+	if (err) {
+		tsi_windows_fini(w);
+		return err;
+	}
+	if (mode == TSI_MAP_PRIVATE && w->copy_bytes) {
+		w->pagemap = tsi_pages_open();
+		if (!window_new(w)) {
+			say_copying(errno);
+			w->mode = TSI_MAP_COPY;
+		}
+	}
+	return 0;
+}
+
+void tsi_windows_seal(struct tsi_windows *w)
+{
+	for (unsigned i = 0; i < w->nfields; i++) {
+		if (w->field[i].fd >= 0)
+			close(w->field[i].fd);
+		w->field[i].fd = -1;
+	}
+}
+
+void tsi_windows_fini(struct tsi_windows *w)
+{
+	while (w->first) {
+		struct tsi_window *win = w->first;
+
+		w->first = win->next;
+		window_free(w, win);
+	}
+	for (unsigned i = 0; i < w->nfields; i++)
+		if (w->field[i].plain)
+			munmap(w->field[i].plain, w->field[i].span);
+	tsi_windows_seal(w);
+	if (w->pagemap >= 0)
+		close(w->pagemap);
+	*w = (struct tsi_windows){ .pagemap = -1 };
+}
+
+static void place_shared(const struct tsi_windows *w, struct tsi_spot *s)
+{
+	for (unsigned i = 0; i < w->nfields; i++)
+		s->data[i] =
+			w->field[i].plain + s->slot * w->field[i].sample_bytes;
+}
+
+int tsi_windows_place(struct tsi_windows *w, uint64_t first, uint64_t count,
+		      struct tsi_spot *s)
+{
+	struct tsi_window *win;
+
+	s->window = NULL;
+	s->slot = first % w->capacity;
+	s->count = count;
+	s->own = false;
+	if (w->mode == TSI_MAP_SHARED) {
+		place_shared(w, s);
+		return 0;
+	}
+	copy_small(w, s);
+	if (!w->copy_bytes) {
+		s->own = true;
+		return 0;
+	}
+	if (w->mode == TSI_MAP_COPY)
+		return copy_big(w, s);
+	if (w->count > STEADY)
+		window_prune(w, first);
+	win = window_find(w, s->slot, count);
+	if (!win) {
+		say_copying(errno);
+		return copy_big(w, s);
+	}
+	place_in(w, win, first, s);
+	return 0;
+}
+
+int tsi_windows_keep(struct tsi_windows *w, struct tsi_spot *s)
+{
+	size_t lo, hi;
+
+	if (s->own)
+		return 0;
+	if (!s->window)
+		return tsi_err(TSOCK_EHELD, "a batch of read-only memory can't "
+					    "be made private");
+	for (unsigned i = 0; i < w->nfields; i++) {
+		if (w->field[i].small)
+			continue;
+		pages_of(w, i, s->slot, s->count, &lo, &hi);
+		if (tsi_pages_take(s->window->base[i] + lo * w->page,
+				   (hi - lo) * w->page))
+			return tsi_err(TSOCK_ENOMEM,
+				       "a batch that is still held can't be "
+				       "copied (%zu bytes: %s); release it",
+				       (hi - lo) * w->page, strerror(errno));
+	}
+	return 0;
+}
+
+void tsi_windows_clear(struct tsi_windows *w, struct tsi_spot *s)
+{
+	struct tsi_window *win = s->window;
+	size_t lo, hi;
+
+	if (!win)
+		return;
+	for (unsigned i = 0; i < w->nfields; i++) {
+		if (w->field[i].small)
+			continue;
+		pages_of(w, i, s->slot, s->count, &lo, &hi);
+		/* Otherwise nothing may ever be placed there again. */
+		if (tsi_pages_reset(w->pagemap, win->base[i] + lo * w->page,
+				    (hi - lo) * w->page))
+			busy_clear(win->busy[i], lo, hi);
+	}
+	s->window = NULL;
+	/* Pairs with window_prune(): the window's last use by us. */
+	atomic_fetch_sub_explicit(&win->live, 1, memory_order_release);
+}

@@ -1,0 +1,99 @@
+/*
+ * window.h - the samples of a ring as this process sees them.
+ *
+ * Three ways, chosen when the ring is mapped:
+ *
+ *   SHARED   one read-only mapping of each field; every batch lies in it.
+ *   PRIVATE  windows: private copy-on-write mappings of each field.  What is
+ *            written into a batch stays in this process, and a batch can be
+ *            made private in place, at the same address.  A batch lies in a
+ *            window where no other live batch touches any of its pages: a page
+ *            made private for one batch would hide what is published later.
+ *   COPY     where private mappings are refused, and where one more window
+ *            is: each batch is copied.
+ *
+ * A field whose batch is small is copied in PRIVATE and COPY.  Knows nothing
+ * of heads, tails and leases.  place, keep, seal and fini belong to the thread
+ * of the handle; clear may be called by any thread at the same time.
+ */
+#ifndef TSI_CONSUMER_WINDOW_H
+#define TSI_CONSUMER_WINDOW_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ring/ring.h"
+
+#define TSI_SMALL_BATCH 65536 /* bytes of a field's batch: copied below it */
+
+enum tsi_map_mode {
+	TSI_MAP_SHARED,
+	TSI_MAP_PRIVATE,
+	TSI_MAP_COPY,
+};
+
+struct tsi_window;
+
+struct tsi_map_field {
+	uint64_t sample_bytes, map_bytes;
+	size_t span; /* address space of one mapping */
+	size_t at;   /* of its bytes in a copy; in small, if small */
+	bool twice, small;
+	int fd;
+	uint8_t *plain; /* read-only, shared; NULL where not needed */
+};
+
+struct tsi_windows {
+	enum tsi_map_mode mode;
+	unsigned nfields;
+	uint64_t capacity, batch;
+	size_t page;
+	size_t small_bytes; /* of a batch's small fields */
+	size_t copy_bytes;  /* of a batch's other fields */
+	int pagemap;        /* -1: always reset */
+	struct tsi_map_field field[TSOCK_MAX_FIELDS];
+	struct tsi_window *first;
+	unsigned count;
+};
+
+/* Where a batch lies. */
+struct tsi_spot {
+	struct tsi_window *window; /* NULL: in none */
+	uint64_t slot, count;
+	uint8_t *small; /* the caller's: small_bytes large */
+	uint8_t *copy;  /* or NULL; kept for the next batch */
+	bool own;       /* no byte of it is the ring's */
+	void *data[TSOCK_MAX_FIELDS];
+};
+
+/*
+ * Map the fields of a ring that tsi_ring_check() has found good, for batches
+ * of up to batch samples.  The nfields descriptors become its own, also when
+ * it fails.  PRIVATE becomes COPY where the system refuses it.
+ */
+int tsi_windows_init(struct tsi_windows *w, enum tsi_map_mode mode,
+		     const struct tsi_ring_shared *ring, uint64_t batch,
+		     const int *fd);
+
+/* No more batches will be placed: close the descriptors. */
+void tsi_windows_seal(struct tsi_windows *w);
+
+/* Unmap everything, batches that are still placed included. */
+void tsi_windows_fini(struct tsi_windows *w);
+
+/*
+ * Find a place for the published samples first..first+count-1.  s->small and
+ * s->copy are as they were after the last use (at first a buffer, and NULL).
+ */
+int tsi_windows_place(struct tsi_windows *w, uint64_t first, uint64_t count,
+		      struct tsi_spot *s);
+
+/* Make every page of it private: then the ring's slots may be reused. */
+int tsi_windows_keep(struct tsi_windows *w, struct tsi_spot *s);
+
+/* Nobody looks at it any more.  Any thread. */
+void tsi_windows_clear(struct tsi_windows *w, struct tsi_spot *s);
+
+#endif
