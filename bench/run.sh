@@ -1,0 +1,134 @@
+#!/bin/sh
+# run.sh - run one benchmark, or all: run.sh decode|handoff|share|against|all
+#
+# Builds nothing: `make bench` and `make bench-NAME` do, and call this.
+#
+#   B           where things were built (build)
+#   BENCH_DATA  a folder with a folder of images per class; without it real
+#               samples are used where they lie beside the checkout, else a
+#               set is generated
+#   JSON        append one JSON object per result to this file
+#   QUICK       1: a short run, for checking that benchmarks work
+set -eu
+LC_ALL=C
+export LC_ALL
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+cd "$here"
+B=${B:-build}
+PYTHONPATH=$here/bindings/python${PYTHONPATH:+:$PYTHONPATH}
+export PYTHONPATH
+beside=../shared/data/imagenet-sample/train
+status=0
+
+need()
+{
+	[ -x "$1" ] || {
+		echo "bench/run.sh: $1 isn't there; run make first" >&2
+		exit 1
+	}
+}
+
+# Sets data to generated images: the same ones in every run.
+generated()
+{
+	need "$B/bench/mkdata"
+	data=$B/bench-data/train
+	if [ ! -e "$B/bench-data/complete" ]; then
+		rm -rf "$B/bench-data"
+		"$B/bench/mkdata" "$B/bench-data" --classes 10 --images 640 \
+			--val 10 --seed 1 >/dev/null
+		: >"$B/bench-data/complete"
+	fi
+}
+
+# Sets data to real images, if there are any.
+real()
+{
+	if [ -n "${BENCH_DATA:-}" ]; then
+		data=$BENCH_DATA
+	elif [ -d "$beside" ]; then
+		data=$beside
+	else
+		generated
+	fi
+}
+
+bench()
+{
+	case $1 in
+	decode)
+		need "$B/bench/decode"
+		real
+		"$B/bench/decode" "$data"
+		;;
+	handoff)
+		need "$B/bench/handoff"
+		dir=$(mktemp -d)
+		TSOCK_DIR=$dir "$B/bench/handoff" || {
+			code=$?
+			rm -rf "$dir"
+			return $code
+		}
+		rm -rf "$dir"
+		;;
+	share)
+		need "$B/bench/share"
+		need "$B/bin/tsock-producer"
+		generated
+		"$B/bench/share" "$B/bin/tsock-producer" "$data"
+		;;
+	against)
+		need "$B/bin/tsock-producer"
+		python=${PYTHON:-build/venv/bin/python}
+		if ! "$python" -c 'import torchvision' 2>/dev/null; then
+			echo "skipped: $python has no torchvision;" \
+				"make check fills build/venv" >&2
+			return 77
+		fi
+		real
+		"$python" bench/against.py "$B/bin/tsock-producer" "$data"
+		;;
+	*)
+		echo "usage: bench/run.sh decode|handoff|share|against|all" >&2
+		return 2
+		;;
+	esac
+}
+
+# In a subshell: what one benchmark sets or exits with is its own affair.
+one()
+{
+	# Not "|| code=$?": that would switch -e off within.
+	set +e
+	(
+		set -e
+		bench "$1"
+	)
+	code=$?
+	set -e
+	case $code in
+	0 | 77) ;;
+	*)
+		echo "bench/run.sh: $1 failed with status $code" >&2
+		status=1
+		;;
+	esac
+}
+
+printf 'commit %s, %s CPUs of %s, kernel %s\n' \
+	"$(git describe --always --dirty 2>/dev/null || echo unknown)" \
+	"$(nproc)" \
+	"$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" \
+	"$(uname -r)"
+case ${1:-all} in
+all)
+	for name in decode handoff share against; do
+		one $name
+	done
+	;;
+*)
+	one "$1"
+	;;
+esac
+exit $status
