@@ -68,7 +68,7 @@ static int failed(struct tsi_index *x, uint64_t i, const char *verb)
 
 	if (errno == EIO || errno == EMFILE || errno == ENFILE ||
 	    errno == ENOMEM)
-		return tsi_err_sys("%s %s/%s", verb, x->root,
+		return tsi_err_sys("%s %.200s/%.200s", verb, x->root,
 				   tsi_index_path(x, i));
 	snprintf(reason, sizeof(reason), "can't be %s: %s",
 		 *verb == 'o' ? "opened" : "read",

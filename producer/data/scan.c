@@ -161,8 +161,9 @@ static DIR *open_folder(const struct tsi_index *x, const char *path,
 
 static int folder_err(const struct tsi_index *x, const char *path)
 {
-	return tsi_err_sys("read the folder %s%s%s", x->root, *path ? "/" : "",
-			   path);
+	/* Cut, so that a long path leaves room for the reason. */
+	return tsi_err_sys("read the folder %.200s%s%.200s", x->root,
+			   *path ? "/" : "", path);
 }
 
 static bool same(const struct folder *a, const struct folder *b)

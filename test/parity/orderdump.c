@@ -1,13 +1,16 @@
 /*
- * orderdump.c - print the orders of some epochs, a line each, for test_order.py.
+ * orderdump.c - for test_order.py: print the orders of some epochs, a line
+ * each, or the files of an index, "label path" each ended by a NUL.
  *
  * orderdump philox|torch|sequential SEED COUNT EPOCHS [RANK WORLD]
+ * orderdump index ROOT
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "data/index.h"
 #include "data/order.h"
 
 static int kind(const char *name)
@@ -33,14 +36,33 @@ static int print_epoch(struct tsi_order *o, uint64_t epoch)
 	return 0;
 }
 
+static int print_index(const char *root)
+{
+	struct tsi_index_opts opts = { .root = root, .cache_dir = "" };
+	struct tsi_index *x;
+
+	if (tsi_index_open(&opts, &x)) {
+		fprintf(stderr, "orderdump: %s\n", tsock_errmsg());
+		return 1;
+	}
+	for (uint64_t i = 0; i < tsi_index_count(x); i++)
+		printf("%lld %s%c", (long long)tsi_index_label(x, i),
+		       tsi_index_path(x, i), '\0');
+	tsi_index_close(x);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct tsi_order_opts opts = { 0 };
 	struct tsi_order *o;
 
+	if (argc == 3 && !strcmp(argv[1], "index"))
+		return print_index(argv[2]);
 	if ((argc != 5 && argc != 7) || kind(argv[1]) < 0) {
 		fprintf(stderr, "usage: orderdump philox|torch|sequential SEED "
-				"COUNT EPOCHS [RANK WORLD]\n");
+				"COUNT EPOCHS [RANK WORLD]\n"
+				"       orderdump index ROOT\n");
 		return 2;
 	}
 	opts.kind = (enum tsi_order_kind)kind(argv[1]);

@@ -1,8 +1,10 @@
-"""The torch order is what torch's own DataLoader and DistributedSampler visit.
+"""The torch order is what torch's own DataLoader and DistributedSampler visit,
+and the index is what torchvision's ImageFolder lists.
 
 TSOCK_ORDERDUMP names the program that prints ours (build/test/orderdump).
 """
 import os
+import random
 import subprocess
 from pathlib import Path
 
@@ -108,3 +110,71 @@ def test_philox_ranks_cover_the_padded_epoch():
         padded = whole[epoch] + whole[epoch][:3]
         for rank in range(4):
             assert parts[rank][epoch] == padded[rank::4]
+
+
+def our_index(root):
+    out = subprocess.run([DUMP, "index", root], capture_output=True)
+    if out.returncode:
+        return out.stderr.decode(errors="replace")
+    lines = out.stdout.split(b"\0")[:-1]
+    return [(os.fsdecode(line.split(b" ", 1)[1]), int(line.split(b" ", 1)[0]))
+            for line in lines]
+
+
+def torchvisions_index(root):
+    folder = pytest.importorskip("torchvision.datasets").ImageFolder(root)
+    return [(os.path.relpath(path, root), label)
+            for path, label in folder.samples]
+
+
+NAMES = [b"a", b"b", b"B", b"a-b", b"a b", b"10", b"9", b"_", b".x", b"\n",
+         b"\xe9", b"\xe9\x80", b"\xe9\x80\x80", b"\xed\xa0\x80",
+         b"\xee\x80\x80", b"\xc3\xa9", b"\xf0\x9f\x90\x88", b"\xff",
+         b"\xc0\x80", b"\xf4\x90\x80\x80", b"x" * 200, b"n01440764"]
+ENDS = [b".jpg", b".JPEG", b".png", b".ppm", b".bmp", b".pgm", b".tif",
+        b".TIFF", b".webp", b".txt", b"", b".jpg.gz", b".gif"]
+
+
+def random_tree(root, rng):
+    """A tree with awkward names, nested folders and links."""
+    folders = []
+    for name in rng.sample(NAMES, rng.randint(1, 6)):
+        folders.append(os.path.join(root, name))
+    for _ in range(rng.randint(0, 8)):
+        folders.append(os.path.join(rng.choice(folders), rng.choice(NAMES)))
+    for folder in folders:
+        os.makedirs(folder, exist_ok=True)
+    for folder in folders:
+        for name in [b"one"] + rng.sample(NAMES, rng.randint(0, 9)):
+            path = os.path.join(folder, name + rng.choice(ENDS))
+            if name == b"one":
+                path = os.path.join(folder, b"one.jpg")
+            if not os.path.lexists(path):
+                if rng.random() < 0.1:
+                    os.symlink(b"nowhere", path)
+                else:
+                    open(path, "wb").close()
+    outside = root + b"-outside"
+    os.makedirs(os.path.join(outside, b"in"))
+    open(os.path.join(outside, b"in", b"7.jpg"), "wb").close()
+    os.symlink(outside, os.path.join(folders[0], b"link"))
+    os.symlink(outside, os.path.join(root, b"zlink"))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_index_is_image_folders(seed, tmp_path):
+    root = os.fsencode(tmp_path / "tree")
+    random_tree(root, random.Random(seed))
+    expected = torchvisions_index(str(tmp_path / "tree"))
+    assert len(expected) > 0
+    assert our_index(root) == expected
+
+
+def test_index_of_real_images_is_image_folders():
+    data = os.environ.get("TSOCK_TEST_DATA") or str(
+        Path(__file__).resolve().parents[3] / "shared" / "data")
+    root = os.path.join(data, "imagenet-sample", "train")
+    if not os.path.isdir(root):
+        pytest.skip("no folder " + root)
+    expected = torchvisions_index(root)
+    assert our_index(root) == expected
