@@ -26,15 +26,17 @@ void tsi_server_refresh(struct tsock_server *s)
 
 	for (unsigned i = 0; i < s->members.rows; i++) {
 		const struct tsi_tail_page *page = s->conn[i].tail.base;
+		uint64_t tail;
 
 		if (!s->members.member[i].used)
 			continue;
 		/* Pairs with the consumer's release: its last reads of the
 		 * samples below come first. */
-		if (tsi_members_tail(&s->members, i,
-				     atomic_load_explicit(&page->tail,
-							  memory_order_acquire),
-				     now))
+		tail = atomic_load_explicit(&page->tail, memory_order_acquire);
+		/* It writes nothing before it has mapped all. */
+		if (tail < s->members.member[i].start)
+			tail = s->members.member[i].start;
+		if (tsi_members_tail(&s->members, i, tail, now))
 			tsi_server_drop(s, i, tsock_errmsg());
 	}
 }

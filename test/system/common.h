@@ -355,8 +355,16 @@ static inline pid_t start_reader(const struct reader *r)
 static inline struct tsock_stats stats_of(const char *name)
 {
 	struct tsock_stats st = { .size = sizeof(st) };
+	int err = 0;
 
-	assert_int_equal(tsock_query(name, 5000, &st), 0);
+	/* It may be about to begin. */
+	for (int i = 0; i < 1000; i++) {
+		err = tsock_query(name, 5000, &st);
+		if (err != TSOCK_ENOPROD)
+			break;
+		pause_us(10000);
+	}
+	assert_int_equal(err, 0);
 	return st;
 }
 

@@ -24,7 +24,7 @@ static void batch_sizes_that_divide_nothing(void **state)
 			      .n = 1501,
 			      .ring = 1024,
 			      .max_batch = 256,
-			      .payload = 97 };
+			      .payload = 1500 };
 	struct reader r[7] = { { 0 } };
 	unsigned seed = 5;
 

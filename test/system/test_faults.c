@@ -64,7 +64,7 @@ static void kills_at_random_moments_harm_nobody(void **state)
 			      .n = 3000,
 			      .ring = 512,
 			      .max_batch = 64,
-			      .payload = 211,
+			      .payload = 3000,
 			      .image = 8 };
 	struct reader good[2] = {
 		{ .src = &src, .batch = 64, .epochs = 1000000 },
@@ -213,8 +213,10 @@ static void a_dead_producer_is_a_named_error_within_a_second(void **state)
 			      .n = 100000,
 			      .ring = 64,
 			      .max_batch = 16,
-			      .payload = 16 };
-	struct reader me = { .src = &src, .batch = 16 };
+			      .payload = 5000 };
+	struct reader me = { .src = &src,
+			     .batch = 16,
+			     .flags = TSOCK_WRITABLE };
 	pid_t producer = start_producer(&src);
 	tsock *t = connect_reader(&me);
 	tsock_batch *held, *b;
@@ -333,7 +335,7 @@ static void a_forked_child_that_exits_with_batches_harms_nobody(void **state)
 			      .n = 1000,
 			      .ring = 128,
 			      .max_batch = 16,
-			      .payload = 300 };
+			      .payload = 5000 };
 	struct reader me = { .src = &src,
 			     .batch = 16,
 			     .flags = TSOCK_WRITABLE };

@@ -1,0 +1,229 @@
+#!/bin/bash
+# cli.sh - tsock-producer's command line, its messages and its exit codes, and
+# what it leaves behind.
+. "$(dirname "$0")/producer.bash"
+
+# --- words ---
+
+"$producer" --help >"$work/out" 2>"$work/err" </dev/null
+[ $? = 0 ] && [ ! -s "$work/err" ] && grep -q -- --root "$work/out" &&
+	grep -q 'Exit status' "$work/out" &&
+	[ -z "$(awk 'length > 79' "$work/out")" ]
+result $? '--help is complete, in 80 columns, on standard output'
+version=$("$producer" --version)
+[[ $version =~ ^tsock-producer\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+result $? '--version names the version' "$version"
+[ "$("$producer" --list)" = 'no streams run here' ]
+result $? '--list says that there is none'
+"$producer" --help >/dev/full 2>"$work/err"
+[ $? = 71 ] && grep -q 'standard output' "$work/err"
+result $? 'a full disk under standard output is an error'
+
+usage()
+{
+	local pattern=$1
+	shift
+	fails 2 "$pattern" "refused: $*" "$producer" "$@"
+}
+usage 'dataset.*imagenet.imagefolder'
+usage 'root' --dataset imagenet
+usage 'imagenet.imagefolder' --dataset mnist
+usage 'unknown option --rings' "${set[@]}" --rings 5
+usage 'unexpected.*extra' "${set[@]}" extra
+usage 'train.val' "${set[@]}" --split test
+usage 'philox.torch.sequential' "${set[@]}" --order random
+usage '1 to' "${set[@]}" --ring 0
+usage 'whole number' "${set[@]}" --threads many
+usage '4G' "${set[@]}" --memory 4X
+usage 'below' "${set[@]}" --shard 2/2
+usage 'block.kill' "${set[@]}" --slow detach:3
+usage 'substitute.raise' "${set[@]}" --on-error ignore
+usage 'torch' "${set[@]}" --order torch --segments 3
+usage 'name' "${set[@]}" --name ../x
+usage 'no-cache' "${set[@]}" --cache x --no-cache
+usage 'needs a value' "${set[@]}" --seed
+
+# --- data sets ---
+
+q=("$producer" --quiet --no-cache)
+fails 66 'No such file' 'a missing root' "${q[@]}" -d imagenet -r /nowhere
+fails 66 'not a folder' 'a root that is a file' \
+	"${q[@]}" -d imagenet -r /etc/passwd
+mkdir -p "$work/empty/train" "$work/noclass" "$work/hollow/a" \
+	"$work/hollow/b" "$work/text/a"
+fails 66 'train' 'a root without the split' \
+	"${q[@]}" -d imagenet -r "$work/set/train"
+fails 66 'empty' 'an empty root' "${q[@]}" -d imagenet -r "$work/empty"
+cp "$(find "$work/set/train" -name '*.J*' | head -n 1)" "$work/noclass/"
+fails 66 'noclass' 'files, and no class' \
+	"${q[@]}" -d imagefolder -r "$work/noclass"
+fails 66 'hollow' 'classes without a file' \
+	"${q[@]}" -d imagefolder -r "$work/hollow"
+echo 'no image' >"$work/text/a/x.JPEG"
+fails 66 'x.JPEG' 'nothing but a text file' \
+	"${q[@]}" -d imagefolder -r "$work/text"
+cp -r "$work/hollow" "$work/mixed"
+cp "$(find "$work/set/train" -name '*.J*' | head -n 1)" "$work/mixed/a/1.JPEG"
+fails 66 'b' 'one class without a file' \
+	"${q[@]}" -d imagefolder -r "$work/mixed"
+if [ "$(id -u)" = 0 ]; then
+	skip 'a root that may not be read' 'root may read everything'
+else
+	mkdir -m 000 "$work/closed"
+	fails 66 'denied' 'a root that may not be read' \
+		"${q[@]}" -d imagefolder -r "$work/closed"
+fi
+fails 78 'segments' 'more segments than samples' \
+	"${q[@]}" "${set[@]}" --segments 37
+fails 78 'memory' 'a ring above --memory' \
+	"${q[@]}" "${set[@]}" --memory 100M
+
+# --- instead of serving ---
+
+"$producer" --check-config "${set[@]}" >"$work/out" 2>"$work/err"
+[ $? = 0 ] && grep -q fine "$work/out" && [ ! -s "$work/err" ]
+result $? '--check-config is content' "$(cat "$work/err")"
+fails 66 'nowhere' '--check-config looks for the root' \
+	"$producer" --check-config -d imagenet -r /nowhere
+"$producer" --dry-run "${set[@]}" >"$work/out" 2>"$work/err"
+[ $? = 0 ] && grep -Eq '^samples +36 in 3 classes' "$work/out" &&
+	grep -q '308.4 MB' "$work/out" && grep -q float32 "$work/out"
+result $? '--dry-run says what would be served, and the memory' \
+	"$(cat "$work/out")"
+"$producer" --dry-run --quiet "${set[@]}" >"$work/out"
+grep -q 'kept from before' "$work/out"
+result $? 'the second scan comes from the cache' "$(cat "$work/out")"
+[ -z "$(ls -A "$TSOCK_DIR")" ]
+result $? 'neither leaves anything in the folder of the sockets' \
+	"$(ls -A "$TSOCK_DIR")"
+
+# --- a bad file ---
+
+cp -r "$work/set" "$work/bad"
+good=$(find "$work/bad/train" -name '*.J*' | sort | head -n 1)
+victim=$(find "$work/bad/train" -name '*.J*' | sort | sed -n 2p)
+echo 'this is no image' >"$victim"
+"$producer" --dry-run --quiet -d imagenet -r "$work/bad" >"$work/out"
+grep -q "$(basename "$victim")" "$work/out" &&
+	grep -Eq '^bad files +1$' "$work/out"
+result $? '--dry-run lists the bad file' "$(cat "$work/out")"
+bad=(-d imagenet -r "$work/bad" "${small[@]}" --preset eval)
+start "$producer" "${bad[@]}" --epochs 1 --name bad &&
+	"$seen" bad 7 1 >"$work/out" 2>&1
+# The next good one comes twice: seen has to say so.
+[ $? = 1 ] && grep -q '36 samples, 35 different' "$work/out"
+result $? 'a bad file is replaced by the next' "$(cat "$work/log" "$work/out")"
+ended
+[ $? = 0 ] && grep -q 'bad file' "$work/log" &&
+	grep -q "$(basename "$victim")" "$work/log"
+result $? 'and told at the end' "$(cat "$work/log")"
+stop
+start "$producer" "${bad[@]}" --on-error raise --name bad
+timeout 20 "$seen" bad 7 1 >"$work/out" 2>&1
+[ $? = 1 ] && grep -q "$(basename "$victim")" "$work/out"
+result $? 'with --on-error raise its name reaches the consumer' \
+	"$(cat "$work/log" "$work/out")"
+ended
+[ $? = 1 ]
+result $? 'and the producer ends with 1' "$(cat "$work/log")"
+stop
+
+# Unlinked after the scan.
+start "$producer" "${bad[@]}" --epochs 1 --name gone
+rm "$good"
+timeout 20 "$seen" gone 7 1 >"$work/out" 2>&1
+grep -q '36 samples, 34 different' "$work/out"
+result $? 'a file that has gone since the scan is replaced' \
+	"$(cat "$work/log" "$work/out")"
+ended
+grep -q 'No such file' "$work/log"
+result $? 'and told' "$(cat "$work/log")"
+stop
+
+# --- one name, one producer ---
+
+start "$producer" "${set[@]}" "${small[@]}"
+result $? 'a producer serves' "$(cat "$work/log")"
+fails 69 "$pid" 'a second one under its name is refused, naming the first' \
+	"${q[@]}" "${set[@]}" "${small[@]}"
+"$producer" --list >"$work/out"
+grep -Eq "^imagenet +$pid +36 +0 " "$work/out"
+result $? '--list shows it' "$(cat "$work/out")"
+start_first=$pid
+"$producer" "${set[@]}" "${small[@]}" --split val --quiet 2>"$work/err" &
+second=$!
+timeout 20 "$seen" imagenet-val 5 1 >"$work/out" 2>&1
+result $? 'the val split is another stream' "$(cat "$work/out" "$work/err")"
+kill "$second"
+wait "$second"
+[ $? = 0 ] && [ ! -s "$work/err" ]
+result $? '--quiet has nothing to say' "$(cat "$work/err")"
+pid=$start_first
+
+# --- the end ---
+
+timeout 20 "$seen" imagenet 7 0 >"$work/out" 2>&1 &
+consumer=$!
+for _ in $(seq 100); do
+	"$producer" --list | grep -Eq '^imagenet +[0-9]+ +36 +1 ' && break
+done
+stop
+rc=$?
+[ "$rc" = 0 ] && grep -q 'closing' "$work/log"
+result $? 'SIGTERM is a clean end' "exit code $rc" "$(cat "$work/log")"
+wait "$consumer"
+grep -q 'seen: ' "$work/out"
+result $? 'its consumer is told' "$(cat "$work/out")"
+[ -z "$(find "$TSOCK_DIR" -name '*.bus' -o -name '*.door')" ]
+result $? 'no socket is left' "$(ls "$TSOCK_DIR")"
+start "$producer" "${set[@]}" "${small[@]}" && kill -INT "$pid"
+ended
+result $? 'SIGINT is one, too' "$(cat "$work/log")"
+start "$producer" "${set[@]}" "${small[@]}" --exit-when-idle 0.3
+ended
+[ $? = 0 ] && grep -q 'no consumer' "$work/log"
+result $? '--exit-when-idle ends it' "$(cat "$work/log")"
+start "$producer" "${set[@]}" "${small[@]}" --epochs 2 &&
+	timeout 20 "$seen" imagenet 7 0 >"$work/out" 2>&1
+[ $? = 0 ] && [ "$(grep -c 'exactly once' "$work/out")" = 2 ]
+result $? '--epochs 2 gives two' "$(cat "$work/out")"
+ended
+[ $? = 0 ] && grep -q 'last epoch' "$work/log"
+result $? 'and ends it' "$(cat "$work/log")"
+stop
+
+# --- standard error has gone ---
+
+"$producer" "${set[@]}" "${small[@]}" --epochs 1 --name dumb \
+	0<&- 1>&- 2>&- &
+pid=$!
+timeout 20 "$seen" dumb 7 1 >"$work/out" 2>&1
+result $? 'it serves with its three descriptors closed' "$(cat "$work/out")"
+ended
+result $? 'and ends well'
+stop
+"$producer" "${set[@]}" "${small[@]}" --epochs 1 --name dumb \
+	2> >(exec 0<&-; exit 0) &
+pid=$!
+timeout 20 "$seen" dumb 7 1 >"$work/out" 2>&1
+result $? 'it serves with nobody to listen' "$(cat "$work/out")"
+ended
+result $? 'and ends well'
+stop
+
+# --- shards ---
+
+start "$producer" "${set[@]}" "${small[@]}" --shard 1/5 --epochs 1 &&
+	timeout 20 "$seen" imagenet 3 1 >"$work/out" 2>&1
+grep -q ' 8 samples' "$work/out"
+result $? '--shard serves ceil(N / world) samples' "$(cat "$work/out")"
+stop
+
+# --- classes ---
+
+mkdir -p "$work/set/val/zzz"
+"$producer" --dry-run "${set[@]}" >"$work/out" 2>"$work/err"
+grep -q 'different classes' "$work/err"
+result $? 'splits with different classes get a warning' "$(cat "$work/err")"
+
+finished

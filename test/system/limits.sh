@@ -1,0 +1,109 @@
+#!/bin/bash
+# limits.sh - tsock-producer where something is missing or short: io_uring,
+# memfds and their seals, pidfds, descriptors, address space, a cgroup's
+# memory.  Each is one clear sentence and a non-zero exit, or works without.
+. "$(dirname "$0")/producer.bash"
+
+deny=$B/test/deny
+q=("$producer" --quiet --no-cache "${set[@]}" "${small[@]}")
+can_deny=1
+"$deny" EPERM io_uring_setup true 2>"$work/err"
+[ $? != 77 ] || can_deny=0
+
+# served WHAT COMMAND...: two epochs reach a consumer.
+served()
+{
+	local what=$1
+	shift
+	start "$@" --epochs 2
+	timeout 30 "$seen" imagenet 7 0 >"$work/out" 2>&1 && ended
+	result $? "$what" "$(cat "$work/log" "$work/out")"
+	stop
+}
+
+# --- kernels and containers without something ---
+
+if [ $can_deny = 1 ]; then
+	loud=("$producer" --no-cache "${set[@]}" "${small[@]}")
+	for error in EPERM ENOSYS; do
+		served "it serves where io_uring is $error" \
+			"$deny" $error io_uring_setup "${loud[@]}"
+		grep -q 'files by pread (' "$work/log"
+		result $? 'and says why it reads by pread' "$(cat "$work/log")"
+	done
+	fails 71 'io_uring' 'io_uring that was asked for and is not there' \
+		"$deny" EPERM io_uring_setup "${q[@]}" --io uring
+	fails 71 'memfd' 'no memfds' "$deny" ENOSYS memfd_create "${q[@]}"
+	fails 71 'seal' 'no seals' "$deny" EINVAL seals "${q[@]}"
+	served 'it serves where there are no pidfds' \
+		"$deny" ENOSYS pidfd_open,pidfd_send_signal "${loud[@]}"
+else
+	skip 'a kernel without io_uring, memfds, seals, pidfds' \
+		"$(cat "$work/err")"
+fi
+
+# --- descriptors ---
+
+limited()
+{
+	local what=$1 value=$2
+	shift 2
+	(
+		ulimit "$what" "$value" && exec "$@"
+	)
+}
+fails 71 'descriptors' 'too few descriptors' limited -n 16 "${q[@]}"
+fails 71 'descriptors' 'too few descriptors for so many threads' \
+	limited -n 128 "${q[@]}" --threads 64
+start bash -c 'ulimit -S -n 20 && exec "$@"' - "$producer" --no-cache \
+	"${set[@]}" "${small[@]}" --threads 2
+result $? 'a low soft limit is raised' "$(cat "$work/log")"
+stop
+
+# --- memory ---
+
+fails 71 'memory|allocate' 'too little address space' \
+	limited -v 200000 "${q[@]}" --size 224 --ring 2048 --max-batch 512
+fails 71 'memory' 'a ring larger than the machine' \
+	"${q[@]}" --size 4096 --ring 16000000
+
+# A memory cgroup of its own, version 1 or 2; the folder's name, or nothing.
+make_cgroup()
+{
+	local v1=/sys/fs/cgroup/memory v2=/sys/fs/cgroup name=tsock-test-$$
+	if [ -f "$v1/memory.limit_in_bytes" ] &&
+		mkdir "$v1/$name" 2>/dev/null; then
+		echo "$v1/$name"
+		echo "$1" >"$v1/$name/memory.limit_in_bytes" && return 0
+	elif [ -f "$v2/cgroup.controllers" ] &&
+		mkdir "$v2/$name" 2>/dev/null; then
+		echo "$v2/$name"
+		echo "$1" >"$v2/$name/memory.max" && return 0
+	fi 2>/dev/null
+	return 1
+}
+
+if cgroup=$(make_cgroup 100000000) && [ -n "$cgroup" ]; then
+	in_cgroup()
+	{
+		(
+			echo "$BASHPID" >"$cgroup/cgroup.procs" && exec "$@"
+		)
+	}
+	fails 71 'memory' "a ring larger than the cgroup's memory" \
+		in_cgroup "${q[@]}" --size 224 --ring 2048 --max-batch 512
+	served "it serves within the cgroup's memory" \
+		bash -c 'echo $$ >"$1" && shift && exec "$@"' - \
+		"$cgroup/cgroup.procs" "$producer" --no-cache "${set[@]}" \
+		"${small[@]}"
+	for _ in $(seq 50); do
+		rmdir "$cgroup" 2>/dev/null && break
+		sleep 0.1
+	done
+else
+	[ -z "$cgroup" ] || rmdir "$cgroup" 2>/dev/null
+	skip "a cgroup's memory" "no memory cgroup can be made here: it takes \
+root and a writable /sys/fs/cgroup"
+fi
+
+finished
