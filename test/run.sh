@@ -33,7 +33,9 @@ if [ -z "${TSOCK_TEST_DATA:-}" ] && [ -d ../shared/data ]; then
 	export TSOCK_TEST_DATA
 fi
 
-scratch=$(mktemp -d /tmp/tsock-check-XXXXXX) || exit 1
+# Short: the path of a unix socket has room for 107 characters.
+scratch=$(mktemp -d /tmp/tsock-XXXXXX) || exit 1
+runs=0
 cleanup()
 {
 	[ -z "$group" ] || kill -9 -- "-$group" 2>/dev/null
@@ -122,8 +124,9 @@ run_program()
 	local name=$1 log temp rc before=$failed what
 	shift
 	log=$logs/$(printf %s "$name" | tr -c 'A-Za-z0-9_.-' _).log
-	temp=$(mktemp -d "$scratch/XXXXXX")
-	mkdir -m 700 "$temp/run" "$temp/tmp" "$temp/cache"
+	runs=$((runs + 1))
+	temp=$scratch/$runs
+	mkdir -m 700 "$temp" "$temp/run" "$temp/tmp" "$temp/cache"
 	TSOCK_DIR=$temp/run TMPDIR=$temp/tmp XDG_CACHE_HOME=$temp/cache \
 		CMOCKA_MESSAGE_OUTPUT=tap \
 		timeout -k 10 "$limit" "${prefix[@]}" "$@" \
