@@ -72,14 +72,14 @@ extern "C" {
 /* Values are ABI: append, never renumber. */
 enum tsock_err {
 	TSOCK_OK = 0,
-	TSOCK_EAGAIN = -1,   /* nothing yet; try again (carries no message) */
-	TSOCK_EEPOCH = -2,   /* no more batches in this epoch (no message) */
-	TSOCK_EENDED = -3,   /* the stream has ended: its last epoch is over */
-	TSOCK_ELOST = -4,    /* the producer is gone, or gave this consumer up */
-	TSOCK_EARG = -5,     /* an argument is wrong; the message names it */
-	TSOCK_ENOMEM = -6,   /* memory, address space or a cgroup's limit */
-	TSOCK_ESYS = -7,     /* a system call failed; the message names it */
-	TSOCK_ENOPROD = -8,  /* no producer serves that name */
+	TSOCK_EAGAIN = -1,  /* nothing yet; try again (carries no message) */
+	TSOCK_EEPOCH = -2,  /* no more batches in this epoch (no message) */
+	TSOCK_EENDED = -3,  /* the stream has ended: its last epoch is over */
+	TSOCK_ELOST = -4,   /* the producer is gone, or gave this consumer up */
+	TSOCK_EARG = -5,    /* an argument is wrong; the message names it */
+	TSOCK_ENOMEM = -6,  /* memory, address space or a cgroup's limit */
+	TSOCK_ESYS = -7,    /* a system call failed; the message names it */
+	TSOCK_ENOPROD = -8, /* no producer serves that name */
 	TSOCK_EREFUSED = -9, /* the producer refused; the message says why */
 	TSOCK_EPROTO = -10,  /* the peer speaks another version, or nonsense */
 	TSOCK_EFORK = -11,   /* the handle was opened before a fork */
@@ -111,9 +111,8 @@ enum tsock_log_level {
  * Send log lines (one line, no newline) to fn; NULL, the default, drops them.
  * fn may be called from any thread.  Set it before anything is opened.
  */
-TSOCK_API void tsock_set_logger(void (*fn)(void *arg, int level,
-					   const char *line),
-				void *arg);
+TSOCK_API void
+tsock_set_logger(void (*fn)(void *arg, int level, const char *line), void *arg);
 
 /* ------------------------------------------------------------------------
  * Fields
@@ -136,8 +135,8 @@ enum tsock_layout {
 
 /* What a float image holds, from its 8-bit value v and channel c. */
 enum tsock_normalize {
-	TSOCK_RAW = 0,	    /* v itself */
-	TSOCK_UNIT = 1,	    /* v / 255 */
+	TSOCK_RAW = 0,      /* v itself */
+	TSOCK_UNIT = 1,     /* v / 255 */
 	TSOCK_MEAN_STD = 2, /* (v / 255 - mean[c]) / std[c], in float32 */
 };
 
@@ -149,7 +148,7 @@ struct tsock_field {
 	char name[32];
 	uint32_t dtype; /* enum tsock_dtype */
 	uint32_t flags; /* TSOCK_FIELD_* */
-	uint32_t ndim;	/* of one sample; 0 is a scalar */
+	uint32_t ndim;  /* of one sample; 0 is a scalar */
 	uint32_t reserved;
 	uint64_t shape[TSOCK_MAX_DIMS];
 };
@@ -162,43 +161,43 @@ TSOCK_API size_t tsock_dtype_size(uint32_t dtype);
  */
 
 enum tsock_join {
-	TSOCK_JOIN_EPOCH = 0,	/* from an epoch's first sample */
+	TSOCK_JOIN_EPOCH = 0,   /* from an epoch's first sample */
 	TSOCK_JOIN_SEGMENT = 1, /* from a segment's; N samples from there */
-	TSOCK_JOIN_NOW = 2,	/* from the newest sample; first epoch short */
+	TSOCK_JOIN_NOW = 2,     /* from the newest sample; first epoch short */
 };
 
 enum tsock_between {
-	TSOCK_BETWEEN_AUTO = 0,	 /* leave sequential streams, hold others */
-	TSOCK_BETWEEN_HOLD = 1,	 /* stay a reader between two epochs */
+	TSOCK_BETWEEN_AUTO = 0,  /* leave sequential streams, hold others */
+	TSOCK_BETWEEN_HOLD = 1,  /* stay a reader between two epochs */
 	TSOCK_BETWEEN_LEAVE = 2, /* leave at an epoch's end, join again */
 };
 
 #define TSOCK_WRITABLE 1u  /* batches may be written into and kept */
 #define TSOCK_DROP_LAST 2u /* skip an epoch's last batch if it is short */
-#define TSOCK_SPIN 4u	   /* wait by spinning: a core for lower latency */
+#define TSOCK_SPIN 4u      /* wait by spinning: a core for lower latency */
 
 struct tsock_opts {
-	uint32_t size;	     /* sizeof(struct tsock_opts), by the macro */
+	uint32_t size;       /* sizeof(struct tsock_opts), by the macro */
 	uint32_t batch_size; /* samples per batch, 1 to the stream's max */
 	uint32_t timeout_ms; /* wait for a producer; 0 means 10 s */
-	int32_t device;	     /* -1, host memory, is the only one so far */
-	uint32_t dtype;	     /* of image fields; 0 means as stored (u8) */
+	int32_t device;      /* -1, host memory, is the only one so far */
+	uint32_t dtype;      /* of image fields; 0 means as stored (u8) */
 	uint32_t layout;     /* of image fields; HWC is as stored */
 	uint32_t normalize;  /* enum tsock_normalize; RAW for u8 */
-	float mean[3];	     /* for TSOCK_MEAN_STD, in [0, 1] units */
+	float mean[3];       /* for TSOCK_MEAN_STD, in [0, 1] units */
 	float std[3];
-	uint32_t join;	  /* enum tsock_join */
+	uint32_t join;    /* enum tsock_join */
 	uint32_t between; /* enum tsock_between */
-	uint32_t flags;	  /* TSOCK_WRITABLE and so on */
+	uint32_t flags;   /* TSOCK_WRITABLE and so on */
 };
-#define TSOCK_OPTS_INIT                                                        \
-	{                                                                      \
-		sizeof(struct tsock_opts), 0, 0, -1, 0, 0, 0, { 0, 0, 0 },     \
-			{ 1, 1, 1 }, 0, 0, 0                                   \
+#define TSOCK_OPTS_INIT \
+	{ \
+		sizeof(struct tsock_opts), 0, 0, -1, 0, 0, 0, { 0, 0, 0 }, \
+			{ 1, 1, 1 }, 0, 0, 0 \
 	}
 
 struct tsock_info {
-	uint32_t size;	       /* set it to sizeof(struct tsock_info) */
+	uint32_t size;         /* set it to sizeof(struct tsock_info) */
 	uint32_t nfields;      /* fields of a batch */
 	uint64_t epoch_len;    /* N, samples per epoch of the stream */
 	uint64_t dataset_len;  /* samples in the data set */
@@ -308,10 +307,10 @@ TSOCK_API void tsock_close(tsock *t);
 struct tsock_stats_row {
 	uint32_t pid;
 	uint32_t batch_size;
-	uint64_t tail;	  /* first sample that it still needs */
+	uint64_t tail;    /* first sample that it still needs */
 	uint64_t samples; /* taken so far, on this connection */
 	uint64_t wait_ns; /* spent waiting for data */
-	uint32_t view;	  /* 0: as decoded; else one of the derived views */
+	uint32_t view;    /* 0: as decoded; else one of the derived views */
 	uint32_t waiting; /* 1 while it waits for data */
 };
 
@@ -319,15 +318,15 @@ struct tsock_stats {
 	uint32_t size; /* set it to sizeof(struct tsock_stats) */
 	uint32_t pid;
 	uint64_t epoch_len;
-	uint64_t head;	   /* first sample not yet published */
+	uint64_t head;     /* first sample not yet published */
 	uint64_t claimed;  /* first sample that no worker has begun */
-	uint64_t limit;	   /* first sample that may not be begun yet */
+	uint64_t limit;    /* first sample that may not be begun yet */
 	uint64_t capacity; /* of a ring */
 	uint64_t produced; /* samples made by this process */
 	uint64_t read_bytes;
 	uint64_t bad_samples; /* places filled by a substitute */
 	uint64_t memory;      /* bytes in rings */
-	uint32_t views;	      /* derived views in use */
+	uint32_t views;       /* derived views in use */
 	uint32_t consumers;   /* readers; may exceed TSOCK_STATS_ROWS */
 	uint32_t nrows;
 	uint32_t reserved;
@@ -361,30 +360,30 @@ enum tsock_slow {
 };
 
 struct tsock_serve_opts {
-	uint32_t size;	  /* sizeof(struct tsock_serve_opts), by the macro */
+	uint32_t size;    /* sizeof(struct tsock_serve_opts), by the macro */
 	uint32_t nfields; /* 1 to TSOCK_MAX_FIELDS */
 	const struct tsock_field *fields;
 	uint64_t epoch_len;   /* N, at least 1 */
 	uint64_t dataset_len; /* 0 means N */
 	uint64_t epochs;      /* after which the stream ends; 0 is never */
 	const uint64_t *segment_bounds; /* segments + 1 of them, or NULL */
-	uint32_t segments;		/* 0 means 1 */
-	uint32_t ring;		/* samples; 0 means 2048; grows as needed */
-	uint32_t join_window;	/* samples; 0 means ring / 2 */
-	uint32_t max_batch;	/* samples; 0 means 512 */
-	uint32_t min_consumers; /* nothing is made before; 0 means 1 */
-	uint32_t sequential;	/* 1: consumers leave between epochs */
-	uint32_t slow;		/* enum tsock_slow */
-	uint32_t slow_ms;	/* for TSOCK_SLOW_KILL */
-	uint64_t memory;	/* bytes for all rings; 0: what there is */
+	uint32_t segments;              /* 0 means 1 */
+	uint32_t ring;              /* samples; 0 means 2048; grows as needed */
+	uint32_t join_window;       /* samples; 0 means ring / 2 */
+	uint32_t max_batch;         /* samples; 0 means 512 */
+	uint32_t min_consumers;     /* nothing is made before; 0 means 1 */
+	uint32_t sequential;        /* 1: consumers leave between epochs */
+	uint32_t slow;              /* enum tsock_slow */
+	uint32_t slow_ms;           /* for TSOCK_SLOW_KILL */
+	uint64_t memory;            /* bytes for all rings; 0: what there is */
 	const char *const *classes; /* nclasses names, or NULL */
 	uint32_t nclasses;
 	uint32_t reserved;
 };
-#define TSOCK_SERVE_OPTS_INIT                                                  \
-	{                                                                      \
+#define TSOCK_SERVE_OPTS_INIT \
+	{ \
 		sizeof(struct tsock_serve_opts), 0, NULL, 0, 0, 0, NULL, 0, 0, \
-			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0                        \
+			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0 \
 	}
 
 typedef struct tsock_server tsock_server;

@@ -44,15 +44,15 @@ const char *tsock_errmsg(void)
 const char *tsock_strerror(int err)
 {
 	static const char *const name[] = {
-		"TSOCK_OK",	  "TSOCK_EAGAIN",  "TSOCK_EEPOCH",
-		"TSOCK_EENDED",	  "TSOCK_ELOST",   "TSOCK_EARG",
-		"TSOCK_ENOMEM",	  "TSOCK_ESYS",	   "TSOCK_ENOPROD",
+		"TSOCK_OK",       "TSOCK_EAGAIN",  "TSOCK_EEPOCH",
+		"TSOCK_EENDED",   "TSOCK_ELOST",   "TSOCK_EARG",
+		"TSOCK_ENOMEM",   "TSOCK_ESYS",    "TSOCK_ENOPROD",
 		"TSOCK_EREFUSED", "TSOCK_EPROTO",  "TSOCK_EFORK",
-		"TSOCK_EHELD",	  "TSOCK_ESTREAM", "TSOCK_EDATA",
+		"TSOCK_EHELD",    "TSOCK_ESTREAM", "TSOCK_EDATA",
 		"TSOCK_ENOTSUP",  "TSOCK_EEXIST",
 	};
 	unsigned i = err > 0 ? ~0u : 0u - (unsigned)err;
 
-	return i < sizeof(name) / sizeof(name[0]) ? name[i] :
-						    "unknown tsock error";
+	return i < sizeof(name) / sizeof(name[0]) ? name[i]
+						  : "unknown tsock error";
 }

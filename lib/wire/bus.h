@@ -39,8 +39,7 @@ int tsi_bus_poll(struct tsi_bus *bus, struct pollfd *fds, unsigned nfds,
  * TSOCK_EPROTO when it was garbage (dropped; the text says what).  peer is
  * who sent it (producer), or may be NULL (consumer).
  */
-int tsi_bus_recv(struct tsi_bus *bus, struct tsi_peer *peer,
-		 struct tsi_msg *m);
+int tsi_bus_recv(struct tsi_bus *bus, struct tsi_peer *peer, struct tsi_msg *m);
 
 /* Send, never blocking; a peer that is gone is not an error worth a fuss. */
 int tsi_bus_send(struct tsi_bus *bus, const struct tsi_peer *peer,

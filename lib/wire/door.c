@@ -28,7 +28,7 @@
 #define BACKLOG 64
 #define SLICE_MS 100
 #define KNOCK_BYTES 24
-#define ANSWER_BYTES 304
+#define ANSWER_BYTES 300
 
 /* One packet, and the descriptors that came with it. */
 struct packet {

@@ -19,21 +19,21 @@
 
 struct tsi_visitor {
 	int sock;
-	uint32_t pid;	 /* in our pid namespace; 0 when it has none */
-	int pidfd;	 /* -1: none to be had; then sock's hang-up counts */
-	bool may_kill;	 /* pidfd came from the kernel, not from the peer */
-	bool keep_sock;	 /* it can't get our pidfd: leave sock open */
+	uint32_t pid;   /* in our pid namespace; 0 when it has none */
+	int pidfd;      /* -1: none to be had; then sock's hang-up counts */
+	bool may_kill;  /* pidfd came from the kernel, not from the peer */
+	bool keep_sock; /* it can't get our pidfd: leave sock open */
 	uint8_t token[TSI_TOKEN];
 };
 
 /* The producer's answer; on code != 0, text says why and no fds come. */
 struct tsi_answer {
 	int32_t code;
-	uint32_t row;	     /* row of the header */
-	uint64_t start;	     /* the claim's first sequence number */
-	uint64_t epoch_end;  /* where the consumer's first epoch ends */
+	uint32_t row;       /* row of the header */
+	uint64_t start;     /* the claim's first sequence number */
+	uint64_t epoch_end; /* where the consumer's first epoch ends */
 	uint64_t incarnation;
-	uint32_t keep_sock;  /* 1: both ends keep the socket open */
+	uint32_t keep_sock; /* 1: both ends keep the socket open */
 	char text[256];
 };
 

@@ -22,20 +22,20 @@
 #define TSI_CHUNK 3072
 
 enum tsi_msg_type {
-	TSI_HELLO = 1,	   /* c->p: who are you */
-	TSI_STREAM = 2,	   /* p->c: the stream */
-	TSI_META = 3,	   /* c->p: metadata from an offset on */
-	TSI_META_DATA = 4, /* p->c */
-	TSI_JOIN = 5,	   /* c->p: I want to read; see the answers */
-	TSI_OFFER = 6,	   /* p->c: bring this token to the door */
-	TSI_WAIT = 7,	   /* p->c: being prepared; ask again soon */
-	TSI_READY = 8,	   /* c->p: mapped (for the log) */
-	TSI_LEAVE = 9,	   /* c->p: my claim is over */
-	TSI_LEFT = 10,	   /* p->c: it is */
-	TSI_STATS = 11,	   /* c->p */
+	TSI_HELLO = 1,       /* c->p: who are you */
+	TSI_STREAM = 2,      /* p->c: the stream */
+	TSI_META = 3,        /* c->p: metadata from an offset on */
+	TSI_META_DATA = 4,   /* p->c */
+	TSI_JOIN = 5,        /* c->p: I want to read; see the answers */
+	TSI_OFFER = 6,       /* p->c: bring this token to the door */
+	TSI_WAIT = 7,        /* p->c: being prepared; ask again soon */
+	TSI_READY = 8,       /* c->p: mapped (for the log) */
+	TSI_LEAVE = 9,       /* c->p: my claim is over */
+	TSI_LEFT = 10,       /* p->c: it is */
+	TSI_STATS = 11,      /* c->p */
 	TSI_STATS_DATA = 12, /* p->c */
 	TSI_CONFIGURE = 13,  /* reserved */
-	TSI_ERROR = 14,	     /* p->c: code and text */
+	TSI_ERROR = 14,      /* p->c: code and text */
 };
 
 /* What a derived view is; also its identity.  All zero: the base view. */

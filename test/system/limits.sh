@@ -44,17 +44,11 @@ fi
 
 # --- descriptors ---
 
-limited()
-{
-	local what=$1 value=$2
-	shift 2
-	(
-		ulimit "$what" "$value" && exec "$@"
-	)
-}
-fails 71 'descriptors' 'too few descriptors' limited -n 16 "${q[@]}"
+# "${limited[@]}" -n 16 COMMAND...
+limited=(bash -c 'ulimit "$1" "$2" && shift 2 && exec "$@"' -)
+fails 71 'descriptors' 'too few descriptors' "${limited[@]}" -n 16 "${q[@]}"
 fails 71 'descriptors' 'too few descriptors for so many threads' \
-	limited -n 128 "${q[@]}" --threads 64
+	"${limited[@]}" -n 128 "${q[@]}" --threads 64
 start bash -c 'ulimit -S -n 20 && exec "$@"' - "$producer" --no-cache \
 	"${set[@]}" "${small[@]}" --threads 2
 result $? 'a low soft limit is raised' "$(cat "$work/log")"
@@ -63,9 +57,9 @@ stop
 # --- memory ---
 
 fails 71 'memory|allocate' 'too little address space' \
-	limited -v 200000 "${q[@]}" --size 224 --ring 2048 --max-batch 512
+	"${limited[@]}" -v 200000 "${q[@]}" --size 224 --ring 2048 --max-batch 512
 fails 71 'memory' 'a ring larger than the machine' \
-	"${q[@]}" --size 4096 --ring 16000000
+	"${q[@]}" --size 4096 --ring 100000
 
 # A memory cgroup of its own, version 1 or 2; the folder's name, or nothing.
 make_cgroup()
@@ -84,18 +78,12 @@ make_cgroup()
 }
 
 if cgroup=$(make_cgroup 100000000) && [ -n "$cgroup" ]; then
-	in_cgroup()
-	{
-		(
-			echo "$BASHPID" >"$cgroup/cgroup.procs" && exec "$@"
-		)
-	}
+	inside=(bash -c 'echo $$ >"$1" && shift && exec "$@"' -
+		"$cgroup/cgroup.procs")
 	fails 71 'memory' "a ring larger than the cgroup's memory" \
-		in_cgroup "${q[@]}" --size 224 --ring 2048 --max-batch 512
+		"${inside[@]}" "${q[@]}" --size 224 --ring 2048 --max-batch 512
 	served "it serves within the cgroup's memory" \
-		bash -c 'echo $$ >"$1" && shift && exec "$@"' - \
-		"$cgroup/cgroup.procs" "$producer" --no-cache "${set[@]}" \
-		"${small[@]}"
+		"${inside[@]}" "$producer" --no-cache "${set[@]}" "${small[@]}"
 	for _ in $(seq 50); do
 		rmdir "$cgroup" 2>/dev/null && break
 		sleep 0.1
