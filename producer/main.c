@@ -69,7 +69,7 @@ static void set_signals(void)
 /* What was meant for standard output has arrived there. */
 static int flushed(int code)
 {
-	if (fflush(stdout) == 0 || code != TSI_EXIT_OK)
+	if ((!ferror(stdout) && fflush(stdout) == 0) || code != TSI_EXIT_OK)
 		return code;
 	fprintf(stderr, "tsock-producer: standard output: %s\n",
 		strerror(errno));

@@ -50,6 +50,12 @@ int tsi_lane_create(struct tsi_source *s, unsigned depth, struct tsi_lane **out)
 	if (!err)
 		err = tsi_reader_create((enum tsi_reader_kind)o->io, depth,
 					&l->reader);
+	if (err == TSOCK_ENOTSUP && o->io == TSI_READER_URING) {
+		char why[160];
+
+		snprintf(why, sizeof(why), "%s", tsock_errmsg());
+		err = tsi_err(err, "--io uring: %s; auto does without", why);
+	}
 	if (err) {
 		tsi_lane_destroy(l);
 		return err;
