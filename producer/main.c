@@ -63,7 +63,6 @@ static void set_signals(void)
 		sigaddset(&stopping, SIGHUP);
 		sigaction(SIGHUP, &act, NULL);
 	}
-	signal(SIGPIPE, SIG_IGN);
 }
 
 /* What was meant for standard output has arrived there. */
@@ -101,6 +100,9 @@ static int go(const struct tsi_options *o)
 	default:
 		break;
 	}
+	/* A stream goes on when nobody reads its log any more. */
+	if (o->mode == TSI_RUN_SERVE)
+		signal(SIGPIPE, SIG_IGN);
 	tsi_console_init((int)o->log_level, o->live);
 	tsock_set_logger(tsi_console_log, NULL);
 	for (unsigned i = 0; i < 2 && o->warning[i][0]; i++)

@@ -37,12 +37,11 @@ enum tsi_bottleneck tsi_live_bottleneck(const struct tsi_live *a,
 	if (b->stats.consumers == 0 || !r)
 		return TSI_BY_NOBODY;
 	/*
-	 * Workers that had little to do were kept waiting for room.  A worker
-	 * in the middle of a sample counts it when it is done, so the ring's
-	 * state decides where nothing was finished at all.
+	 * Idle workers and a ring with next to no room: it is the readers.  A
+	 * worker in the middle of a sample counts its time when that is done.
 	 */
 	if ((double)(io + decode) < could / 2 &&
-	    (io + decode > 0 || b->stats.claimed >= b->stats.limit))
+	    b->stats.claimed + b->stats.capacity / 16 >= b->stats.limit)
 		return r->view && r->waiting ? TSI_BY_VIEW : TSI_BY_CONSUMER;
 	return io > decode ? TSI_BY_IO : TSI_BY_DECODE;
 }

@@ -95,6 +95,7 @@ static void idle_workers_wait_for_the_slowest_consumer(void **state)
 	(void)state;
 	snapshots(&a, &b);
 	b.decode_ns = SECOND / 10;
+	b.stats.claimed = b.stats.limit - 5;
 	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_CONSUMER);
 	assert_non_null(
 		strstr(line(&a, &b, &plain), "waiting for consumer 88"));
@@ -110,7 +111,7 @@ static void a_full_ring_in_which_nothing_moves_is_the_consumers(void **state)
 	b.stats.claimed = b.stats.limit;
 	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_CONSUMER);
 	/* With room left, the workers are in the middle of something long. */
-	b.stats.claimed = b.stats.limit - 1;
+	b.stats.claimed = b.stats.limit - 1000;
 	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_DECODE);
 }
 
@@ -121,6 +122,7 @@ static void a_waiting_reader_of_a_view_waits_for_its_conversion(void **state)
 	(void)state;
 	snapshots(&a, &b);
 	b.decode_ns = SECOND / 10;
+	b.stats.claimed = b.stats.limit - 5;
 	b.stats.row[1].view = 1;
 	b.stats.row[1].waiting = 1;
 	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_VIEW);
