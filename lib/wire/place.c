@@ -386,9 +386,9 @@ int tsi_place_find(const char *name, struct tsi_place *out, unsigned max)
 	if (err)
 		return err;
 	for (unsigned i = 0; i < f.n && n < max; i++) {
-		err = usable(f.path[i], f.given);
+		err = fill_place(f.path[i], base, &out[n]);
 		if (!err)
-			err = fill_place(f.path[i], base, &out[n]);
+			err = usable(f.path[i], f.given);
 		if (err)
 			bad = err;
 		else
