@@ -1,0 +1,664 @@
+/*
+ * test_place.c - which folder, whose folder, and who has the name.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tsock/tsock.h"
+#include "wire/bus.h"
+#include "wire/door.h"
+#include "wire/place.h"
+
+static char base[64], dir[80];
+
+static int make_base(void **s)
+{
+	(void)s;
+	strcpy(base, "/tmp/tsock-place-XXXXXX");
+	if (!mkdtemp(base))
+		return -1;
+	snprintf(dir, sizeof(dir), "%s/d", base);
+	unsetenv("XDG_RUNTIME_DIR");
+	return setenv("TSOCK_DIR", dir, 1);
+}
+
+static int remove_base(void **s)
+{
+	char command[100];
+
+	(void)s;
+	snprintf(command, sizeof(command), "rm -rf %s", base);
+	return system(command);
+}
+
+static int exit_status(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status)
+				 : 1000 + WTERMSIG(status);
+}
+
+static void assert_path(const char *got, const char *folder, const char *rest)
+{
+	char want[200];
+
+	snprintf(want, sizeof(want), "%s%s", folder, rest);
+	assert_string_equal(got, want);
+}
+
+static void touch(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static bool there(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Names and folders
+ */
+
+static void names_are_checked(void **s)
+{
+	static const char *const bad[] = {
+		"",      ".",  "..",          ".hidden", "a b",  "a/..", "a\nb",
+		"/tmp/", "a/", "caf\xc3\xa9", "a*b",     "x/.y", "a@b",  "%s",
+	};
+	char name[80];
+	struct tsi_place p;
+
+	(void)s;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		int fd;
+
+		assert_int_equal(tsi_place_find(bad[i], &p, 1), TSOCK_EARG);
+		assert_int_equal(tsi_place_take(bad[i], &p, &fd), TSOCK_EARG);
+	}
+	memset(name, 'n', sizeof(name));
+	name[63] = 0;
+	assert_int_equal(tsi_place_find(name, &p, 1), 1);
+	assert_string_equal(p.name, name);
+	name[63] = 'n';
+	name[64] = 0;
+	assert_int_equal(tsi_place_find(name, &p, 1), TSOCK_EARG);
+	assert_int_equal(tsi_place_find("A.b_c-9", &p, 1), 1);
+}
+
+static void the_folder_comes_from_the_environment(void **s)
+{
+	struct tsi_place p[3];
+	char tmp[40], run[100];
+
+	(void)s;
+	assert_int_equal(tsi_place_find("abc", p, 3), 1);
+	assert_path(p[0].folder, dir, "");
+	assert_path(p[0].bus, dir, "/abc.bus");
+	assert_path(p[0].door, dir, "/abc.door");
+	assert_path(p[0].lock, dir, "/abc.lock");
+
+	/* Empty is unset. */
+	setenv("TSOCK_DIR", "", 1);
+	snprintf(tmp, sizeof(tmp), "/tmp/tsock-%u", (unsigned)geteuid());
+	assert_int_equal(tsi_place_find("abc", p, 3), 1);
+	assert_string_equal(p[0].folder, tmp);
+
+	unsetenv("TSOCK_DIR");
+	setenv("XDG_RUNTIME_DIR", base, 1);
+	snprintf(run, sizeof(run), "%s/tsock", base);
+	assert_int_equal(tsi_place_find("abc", p, 3), 2);
+	assert_string_equal(p[0].folder, run);
+	assert_string_equal(p[1].folder, tmp);
+	assert_int_equal(tsi_place_find("abc", p, 1), 1);
+
+	/* The specification says to ignore a relative one. */
+	setenv("XDG_RUNTIME_DIR", "run", 1);
+	assert_int_equal(tsi_place_find("abc", p, 3), 1);
+
+	/* A path beats all. */
+	setenv("TSOCK_DIR", "/elsewhere", 1);
+	assert_int_equal(tsi_place_find("/x/y//abc", p, 3), 1);
+	assert_string_equal(p[0].door, "/x/y/abc.door");
+	assert_int_equal(tsi_place_find("/abc", p, 3), TSOCK_EREFUSED);
+}
+
+static void a_relative_folder_is_made_absolute(void **s)
+{
+	struct tsi_place p;
+	char cwd[200];
+
+	(void)s;
+	assert_non_null(getcwd(cwd, sizeof(cwd)));
+	assert_int_equal(chdir(base), 0);
+	assert_int_equal(tsi_place_find("rel/abc", &p, 1), 1);
+	assert_path(p.folder, base, "/rel");
+	setenv("TSOCK_DIR", "@d//", 1);
+	assert_int_equal(tsi_place_find("abc", &p, 1), 1);
+	assert_path(p.bus, base, "/@d/abc.bus");
+	assert_int_equal(chdir(cwd), 0);
+}
+
+static void a_producer_makes_a_private_folder(void **s)
+{
+	struct tsi_place p, q;
+	struct stat st;
+	int fd;
+
+	(void)s;
+	unsetenv("TSOCK_DIR");
+	setenv("XDG_RUNTIME_DIR", base, 1);
+	assert_int_equal(tsi_place_take("abc", &p, &fd), 0);
+	assert_path(p.folder, base, "/tsock");
+	assert_int_equal(stat(p.folder, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	assert_int_equal(stat(p.lock, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(tsi_place_find("abc", &q, 1), 1);
+	assert_memory_equal(&p, &q, sizeof(p));
+	tsi_place_leave(&p, fd);
+}
+
+static void a_runtime_folder_that_isnt_there_is_passed_over(void **s)
+{
+	char none[100], tmp[40];
+	struct tsi_place p;
+	int fd;
+
+	(void)s;
+	unsetenv("TSOCK_DIR");
+	snprintf(none, sizeof(none), "%s/none", base);
+	snprintf(tmp, sizeof(tmp), "/tmp/tsock-%u", (unsigned)geteuid());
+	setenv("XDG_RUNTIME_DIR", none, 1);
+	assert_int_equal(tsi_place_take("test-place-xdg", &p, &fd), 0);
+	assert_string_equal(p.folder, tmp);
+	tsi_place_leave(&p, fd);
+}
+
+static void expect_refused(const char *word)
+{
+	struct tsi_place p;
+	int fd;
+
+	assert_int_equal(tsi_place_take("abc", &p, &fd), TSOCK_EREFUSED);
+	assert_non_null(strstr(tsock_errmsg(), word));
+	assert_non_null(strstr(tsock_errmsg(), dir));
+	assert_int_equal(tsi_place_find("abc", &p, 1), TSOCK_EREFUSED);
+	assert_non_null(strstr(tsock_errmsg(), word));
+}
+
+static void an_open_or_foreign_folder_is_refused(void **s)
+{
+	(void)s;
+	assert_int_equal(mkdir(dir, 0700), 0);
+	for (unsigned bit = 1; bit < 0100; bit <<= 1) {
+		assert_int_equal(chmod(dir, 0700 | bit), 0);
+		expect_refused("chmod 700");
+	}
+	if (geteuid() == 0) {
+		assert_int_equal(chmod(dir, 0700), 0);
+		assert_int_equal(chown(dir, 65534, 65534), 0);
+		expect_refused("belongs to uid 65534");
+	} else {
+		print_message("not root: no folder of another uid\n");
+	}
+	assert_int_equal(rmdir(dir), 0);
+	touch(dir);
+	expect_refused("isn't a folder");
+}
+
+static void a_link_is_followed_only_if_the_user_named_it(void **s)
+{
+	char real[100], run[100];
+	struct tsi_place p;
+	int fd;
+
+	(void)s;
+	snprintf(real, sizeof(real), "%s/real", base);
+	snprintf(run, sizeof(run), "%s/tsock", base);
+	assert_int_equal(mkdir(real, 0700), 0);
+	assert_int_equal(symlink(real, dir), 0);
+	assert_int_equal(tsi_place_take("abc", &p, &fd), 0);
+	tsi_place_leave(&p, fd);
+	assert_int_equal(symlink(real, run), 0);
+	unsetenv("TSOCK_DIR");
+	setenv("XDG_RUNTIME_DIR", base, 1);
+	assert_int_equal(tsi_place_take("abc", &p, &fd), TSOCK_EREFUSED);
+	assert_non_null(strstr(tsock_errmsg(), "isn't a folder"));
+}
+
+static void a_folder_that_cant_be_made_is_named(void **s)
+{
+	struct tsi_place p;
+	int fd;
+
+	(void)s;
+	setenv("TSOCK_DIR", "/nonexistent/x", 1);
+	assert_int_equal(tsi_place_take("abc", &p, &fd), TSOCK_ESYS);
+	assert_non_null(strstr(tsock_errmsg(), "/nonexistent/x"));
+	/* A consumer may be there first. */
+	assert_int_equal(tsi_place_find("abc", &p, 1), 1);
+}
+
+static void a_path_too_long_is_refused_with_the_limit(void **s)
+{
+	char far[200], name[300];
+	struct tsi_place p;
+	int fd;
+
+	(void)s;
+	memset(far, 'f', sizeof(far));
+	far[0] = '/';
+	far[107 - 9] = 0; /* and "/abc.door" */
+	setenv("TSOCK_DIR", far, 1);
+	assert_int_equal(tsi_place_find("abc", &p, 1), 1);
+	assert_int_equal(strlen(p.door), 107);
+	far[107 - 9] = 'f';
+	far[107 - 8] = 0;
+	setenv("TSOCK_DIR", far, 1);
+	assert_int_equal(tsi_place_find("abc", &p, 1), TSOCK_EARG);
+	assert_non_null(strstr(tsock_errmsg(), "107"));
+	assert_non_null(strstr(tsock_errmsg(), "TSOCK_DIR"));
+	assert_int_equal(tsi_place_take("abc", &p, &fd), TSOCK_EARG);
+	assert_false(there(far));
+	memset(name, 'n', sizeof(name));
+	name[0] = name[290] = '/';
+	name[299] = 0;
+	assert_int_equal(tsi_place_find(name, &p, 1), TSOCK_EARG);
+}
+
+/* ------------------------------------------------------------------------
+ * The lock
+ */
+
+static void a_name_is_taken_once_in_a_process(void **s)
+{
+	struct tsi_place p, q, r;
+	char other[120], pid[16];
+	int a, b, c;
+
+	(void)s;
+	assert_int_equal(tsi_place_take("abc", &p, &a), 0);
+	assert_int_equal(tsi_place_take("abc", &q, &b), TSOCK_EEXIST);
+	snprintf(pid, sizeof(pid), "%ld", (long)getpid());
+	assert_non_null(strstr(tsock_errmsg(), pid));
+	assert_non_null(strstr(tsock_errmsg(), "abc"));
+	/* The same folder by another path. */
+	snprintf(other, sizeof(other), "%s/../d/./abc", dir);
+	assert_int_equal(tsi_place_take(other, &q, &b), TSOCK_EEXIST);
+	/* Another name, another folder: no matter. */
+	assert_int_equal(tsi_place_take("abcd", &q, &b), 0);
+	snprintf(other, sizeof(other), "%s/e/abc", base);
+	assert_int_equal(tsi_place_take(other, &r, &c), 0);
+	tsi_place_leave(&q, b);
+	tsi_place_leave(&r, c);
+	assert_int_equal(tsi_place_take("abc", &q, &b), TSOCK_EEXIST);
+	tsi_place_leave(&p, a);
+	assert_false(there(p.lock));
+	assert_int_equal(tsi_place_take("abc", &p, &a), 0);
+	tsi_place_leave(&p, a);
+}
+
+/* What a process of its own gets for the name. */
+static int take_in_child(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		struct tsi_place p;
+		char owner[32];
+		int fd, err = tsi_place_take("abc", &p, &fd);
+
+		snprintf(owner, sizeof(owner), "process %ld", (long)getppid());
+		if (err == TSOCK_EEXIST && !strstr(tsock_errmsg(), owner))
+			_exit(99);
+		_exit(-err);
+	}
+	return -exit_status(pid);
+}
+
+static void a_name_is_taken_once_on_the_machine(void **s)
+{
+	struct tsi_place p;
+	int fd;
+
+	(void)s;
+	assert_int_equal(tsi_place_take("abc", &p, &fd), 0);
+	assert_int_equal(take_in_child(), TSOCK_EEXIST);
+	/* Failing to take it didn't loosen it. */
+	assert_int_equal(take_in_child(), TSOCK_EEXIST);
+	tsi_place_leave(&p, fd);
+	assert_int_equal(take_in_child(), 0);
+}
+
+static void a_killed_producer_leaves_nothing_that_matters(void **s)
+{
+	struct tsi_place p;
+	int fd, ready[2];
+	char c;
+	pid_t pid;
+
+	(void)s;
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		struct tsi_bus *bus;
+		int door;
+
+		if (tsi_place_take("abc", &p, &fd) ||
+		    tsi_bus_bind(p.bus, &bus) ||
+		    tsi_door_listen(p.door, &door) ||
+		    write(ready[1], "x", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	assert_int_equal(tsi_place_find("abc", &p, 1), 1);
+	assert_true(tsi_door_answers(p.door));
+	assert_int_equal(tsi_place_take("abc", &p, &fd), TSOCK_EEXIST);
+	kill(pid, SIGKILL);
+	assert_int_equal(exit_status(pid), 1000 + SIGKILL);
+	/* Its sockets are there, and stale. */
+	assert_true(there(p.bus) && there(p.door));
+	assert_false(tsi_door_answers(p.door));
+	assert_int_equal(tsi_place_take("abc", &p, &fd), 0);
+	assert_int_equal(tsi_door_listen(p.door, &ready[0]), 0);
+	assert_true(tsi_door_answers(p.door));
+	close(ready[0]);
+	close(ready[1]);
+	tsi_place_leave(&p, fd);
+	assert_false(there(p.bus) || there(p.door) || there(p.lock));
+}
+
+static void a_forked_child_neither_keeps_nor_gives_back_the_lock(void **s)
+{
+	struct tsi_place p, q;
+	int fd, b, hold[2];
+	pid_t pid;
+
+	(void)s;
+	assert_int_equal(tsi_place_take("abc", &p, &fd), 0);
+	touch(p.door);
+	pid = fork();
+	if (!pid) {
+		tsi_place_leave(&p, fd);
+		_exit(0);
+	}
+	assert_int_equal(exit_status(pid), 0);
+	assert_true(there(p.door) && there(p.lock));
+	assert_int_equal(take_in_child(), TSOCK_EEXIST);
+
+	/* A child that lives on with the descriptor open holds nothing. */
+	assert_int_equal(pipe(hold), 0);
+	pid = fork();
+	if (!pid) {
+		char c;
+
+		close(hold[1]);
+		_exit(read(hold[0], &c, 1) == 0 ? 0 : 1);
+	}
+	tsi_place_leave(&p, fd);
+	assert_int_equal(tsi_place_take("abc", &q, &b), 0);
+	tsi_place_leave(&q, b);
+	assert_int_equal(take_in_child(), 0);
+	close(hold[1]);
+	assert_int_equal(exit_status(pid), 0);
+	close(hold[0]);
+}
+
+/* Take and give back; a second owner at the same time is an error. */
+static int race(const char *mark, int rounds)
+{
+	int taken = 0;
+
+	while (taken < rounds) {
+		struct tsi_place p;
+		int fd, mine, err = tsi_place_take("abc", &p, &fd);
+
+		if (err == TSOCK_EEXIST)
+			continue;
+		if (err)
+			return 1;
+		mine = open(mark, O_CREAT | O_EXCL | O_WRONLY, 0600);
+		if (mine < 0)
+			return 2;
+		close(mine);
+		if (unlink(mark))
+			return 3;
+		tsi_place_leave(&p, fd);
+		taken++;
+	}
+	return 0;
+}
+
+static void leaving_and_taking_at_once_never_gives_two_owners(void **s)
+{
+	char mark[100];
+	pid_t pid[4];
+
+	(void)s;
+	snprintf(mark, sizeof(mark), "%s/mark", base);
+	for (int i = 0; i < 4; i++) {
+		pid[i] = fork();
+		if (!pid[i])
+			_exit(race(mark, 300));
+	}
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(exit_status(pid[i]), 0);
+}
+
+/* ------------------------------------------------------------------------
+ * Lists and questions
+ */
+
+static void collect(void *arg, const struct tsi_place *p)
+{
+	strcat(arg, p->name);
+	strcat(arg, " ");
+}
+
+static void a_list_has_the_doors_of_good_names(void **s)
+{
+	static const char *const file[] = {
+		"one.door", "one.bus",  "two.lock", ".door",   ".x.door",
+		"a b.door", "two.door", "three",    "x.doors",
+	};
+	char got[400] = "", path[200];
+
+	(void)s;
+	assert_int_equal(tsi_place_list(collect, got), 0);
+	assert_string_equal(got, "");
+	assert_int_equal(mkdir(dir, 0700), 0);
+	for (unsigned i = 0; i < sizeof(file) / sizeof(file[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, file[i]);
+		touch(path);
+	}
+	assert_int_equal(tsi_place_list(collect, got), 0);
+	assert_int_equal(strlen(got), strlen("one two "));
+	assert_non_null(strstr(got, "one "));
+	assert_non_null(strstr(got, "two "));
+	assert_int_equal(chmod(dir, 0755), 0);
+	assert_int_equal(tsi_place_list(collect, got), TSOCK_EREFUSED);
+}
+
+/* A producer that answers two kinds of questions, until it is killed. */
+static int answer_questions(const char *name, bool silent, int ready)
+{
+	struct tsi_msg m, a = { 0 };
+	struct tsi_place p;
+	struct tsi_peer peer;
+	struct tsi_bus *bus;
+	int fd, door;
+	bool there_is;
+
+	if (tsi_place_take(name, &p, &fd) || tsi_bus_bind(p.bus, &bus) ||
+	    tsi_door_listen(p.door, &door) || write(ready, "x", 1) != 1)
+		return 1;
+	while (!tsi_bus_poll(bus, NULL, 0, -1, &there_is)) {
+		if (tsi_bus_recv(bus, &peer, &m) || silent)
+			continue;
+		a.serial = m.serial;
+		a.type = m.type == TSI_STATS ? TSI_STATS_DATA : TSI_STREAM;
+		memset(&a.u, 0, sizeof(a.u));
+		if (a.type == TSI_STATS_DATA) {
+			a.u.stats.head = 42;
+			a.u.stats.nrows = 1;
+			a.u.stats.row[0].tail = 41;
+		} else {
+			a.u.stream.epoch_len = a.u.stream.segments = 1;
+			a.u.stream.capacity = a.u.stream.max_batch = 1;
+			a.u.stream.nfields = 1;
+			a.u.stream.field[0].dtype = TSOCK_U8;
+		}
+		tsi_bus_send(bus, &peer, &a);
+	}
+	return 2;
+}
+
+static pid_t start_producer(const char *name, bool silent)
+{
+	int ready[2];
+	char c;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid)
+		_exit(answer_questions(name, silent, ready[1]));
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+static void stop_producer(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(exit_status(pid), 1000 + SIGKILL);
+}
+
+static void collect_name(void *arg, const char *name, const char *folder)
+{
+	assert_string_equal(folder, dir);
+	strcat(arg, name);
+	strcat(arg, " ");
+}
+
+static void statistics_are_asked_from_outside(void **s)
+{
+	struct tsock_stats st = { .size = sizeof(st) };
+	char path[100];
+	pid_t pid;
+
+	(void)s;
+	assert_int_equal(tsock_query("abc", 100, &st), TSOCK_ENOPROD);
+	assert_non_null(strstr(tsock_errmsg(), "abc"));
+	pid = start_producer("abc", false);
+	assert_int_equal(tsock_query("abc", 10000, &st), 0);
+	assert_int_equal(st.size, sizeof(st));
+	assert_int_equal(st.head, 42);
+	assert_int_equal(st.nrows, 1);
+	assert_int_equal(st.row[0].tail, 41);
+	snprintf(path, sizeof(path), "%s/abc", dir);
+	assert_int_equal(tsock_query(path, -1, &st), 0);
+	st.size = 8;
+	assert_int_equal(tsock_query("abc", 100, &st), TSOCK_EARG);
+	st.size = sizeof(st);
+	assert_int_equal(tsock_query("a b", 100, &st), TSOCK_EARG);
+	assert_int_equal(tsock_query(NULL, 100, &st), TSOCK_EARG);
+	assert_int_equal(tsock_query("abc", 100, NULL), TSOCK_EARG);
+	stop_producer(pid);
+	assert_int_equal(tsock_query("abc", 100, &st), TSOCK_ENOPROD);
+	pid = start_producer("abc", true);
+	assert_int_equal(tsock_query("abc", 150, &st), TSOCK_ENOPROD);
+	assert_non_null(strstr(tsock_errmsg(), "150 ms"));
+	stop_producer(pid);
+}
+
+static void streams_that_answer_are_listed(void **s)
+{
+	char got[200] = "";
+	pid_t one, two, dead;
+
+	(void)s;
+	assert_int_equal(tsock_list(NULL, NULL), TSOCK_EARG);
+	assert_int_equal(tsock_list(collect_name, got), 0);
+	one = start_producer("one", false);
+	two = start_producer("two", false);
+	dead = start_producer("dead", false);
+	stop_producer(dead);
+	dead = start_producer("silent", true);
+	assert_int_equal(tsock_list(collect_name, got), 2);
+	assert_non_null(strstr(got, "one "));
+	assert_non_null(strstr(got, "two "));
+	stop_producer(one);
+	stop_producer(two);
+	stop_producer(dead);
+	assert_int_equal(tsock_list(collect_name, got), 0);
+}
+
+static void versions_and_sizes_are_stated(void **s)
+{
+	char want[40];
+
+	(void)s;
+	snprintf(want, sizeof(want), "%d.%d.%d", TSOCK_VERSION_MAJOR,
+		 TSOCK_VERSION_MINOR, TSOCK_VERSION_PATCH);
+	assert_string_equal(tsock_version_string(), want);
+	assert_int_equal(tsock_abi_version() >> 16, TSOCK_VERSION_MAJOR);
+	assert_int_equal(tsock_dtype_size(TSOCK_U8), 1);
+	assert_int_equal(tsock_dtype_size(TSOCK_F16), 2);
+	assert_int_equal(tsock_dtype_size(TSOCK_BF16), 2);
+	assert_int_equal(tsock_dtype_size(TSOCK_I32), 4);
+	assert_int_equal(tsock_dtype_size(TSOCK_F32), 4);
+	assert_int_equal(tsock_dtype_size(TSOCK_I64), 8);
+	assert_int_equal(tsock_dtype_size(0), 0);
+	assert_int_equal(tsock_dtype_size(7), 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_base, remove_base)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(names_are_checked),
+		TEST(the_folder_comes_from_the_environment),
+		TEST(a_relative_folder_is_made_absolute),
+		TEST(a_producer_makes_a_private_folder),
+		TEST(a_runtime_folder_that_isnt_there_is_passed_over),
+		TEST(an_open_or_foreign_folder_is_refused),
+		TEST(a_link_is_followed_only_if_the_user_named_it),
+		TEST(a_folder_that_cant_be_made_is_named),
+		TEST(a_path_too_long_is_refused_with_the_limit),
+		TEST(a_name_is_taken_once_in_a_process),
+		TEST(a_name_is_taken_once_on_the_machine),
+		TEST(a_killed_producer_leaves_nothing_that_matters),
+		TEST(a_forked_child_neither_keeps_nor_gives_back_the_lock),
+		TEST(leaving_and_taking_at_once_never_gives_two_owners),
+		TEST(a_list_has_the_doors_of_good_names),
+		TEST(statistics_are_asked_from_outside),
+		TEST(streams_that_answer_are_listed),
+		cmocka_unit_test(versions_and_sizes_are_stated),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
