@@ -22,6 +22,7 @@ usage: against.py PRODUCER DIR     DIR has a folder of images per class
 
 import json
 import os
+import multiprocessing
 import shutil
 import statistics
 import subprocess
@@ -37,7 +38,7 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 QUICK = os.environ.get("QUICK") == "1"
 
 
-# ---- a job: this file run again ------------------------------------------
+# ---- a job ---------------------------------------------------------------
 
 
 def tsock_loader(name):
@@ -64,11 +65,13 @@ def torch_loader(root, workers):
         shuffle=True,
         num_workers=workers,
         persistent_workers=True,
+        # What a script gets by default up to Python 3.13.
+        multiprocessing_context="fork",
     )
 
 
-def job(spec):
-    """Print "ready", wait for a line, run, print when what arrived."""
+def job(spec, pipe):
+    """Say that it is ready, wait for a go, run, tell when what arrived."""
     import torch
 
     torch.set_num_threads(1)
@@ -76,8 +79,8 @@ def job(spec):
         loader = tsock_loader(spec["name"])
     else:
         loader = torch_loader(spec["root"], spec["workers"])
-    print("ready", flush=True)
-    sys.stdin.readline()
+    pipe.send("ready")
+    pipe.recv()
     start = time.monotonic()
     arrivals, ends, sink = [], [], 0.0
     for _ in range(spec["epochs"]):
@@ -87,11 +90,8 @@ def job(spec):
             sink += float(images[:, 0, 0, 0].sum()) + int(labels[0])
             arrivals.append((time.monotonic(), len(labels)))
         ends.append(time.monotonic())
-    print(
-        json.dumps({"start": start, "arrivals": arrivals, "ends": ends}),
-        flush=True,
-    )
-    sys.stdin.readline()  # until everybody has finished
+    pipe.send({"start": start, "arrivals": arrivals, "ends": ends})
+    pipe.recv()  # until everybody has finished
 
 
 # ---- CPU time of a tree of processes -------------------------------------
@@ -160,13 +160,35 @@ class Failed(Exception):
     pass
 
 
-def start_job(spec):
-    return subprocess.Popen(
-        [sys.executable, os.path.abspath(__file__), "--job", json.dumps(spec)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+class Job:
+    """A process that has torch already, so that starting one is quick."""
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch", "torchvision"])
+
+    def __init__(self, spec):
+        self.pipe, theirs = self.context.Pipe()
+        self.process = self.context.Process(target=job, args=(spec, theirs))
+        self.process.start()
+        theirs.close()
+
+    def tell(self):
+        self.pipe.send("go")
+
+    def hear(self):
+        try:
+            return self.pipe.recv()
+        except EOFError:
+            self.process.join()
+            raise Failed(
+                "a job ended early, with %r" % self.process.exitcode
+            ) from None
+
+    def end(self):
+        self.process.join(10)
+        if self.process.exitcode is None:
+            self.process.kill()
+            self.process.join()
 
 
 def start_producer(program, root, name, threads, consumers):
@@ -178,40 +200,28 @@ def start_producer(program, root, name, threads, consumers):
     return subprocess.Popen(command)
 
 
-def tell(jobs):
-    for process in jobs:
-        process.stdin.write("\n")
-        process.stdin.flush()
-
-
-def hear(process):
-    line = process.stdout.readline()
-    if not line:
-        raise Failed("a job ended early, with %r" % process.wait())
-    return line
-
-
 def run_jobs(specs):
     """Start all, let them go at once; what each reports, and the meter."""
     meter = Meter()
-    jobs = [start_job(spec) for spec in specs]
+    jobs = []
     try:
-        for process in jobs:
-            hear(process)
+        for spec in specs:
+            jobs.append(Job(spec))
+        for each in jobs:
+            each.hear()
         meter.read()
         meter.start()
-        tell(jobs)
-        results = [json.loads(hear(process)) for process in jobs]
+        for each in jobs:
+            each.tell()
+        results = [each.hear() for each in jobs]
         meter.stop()
-        tell(jobs)
-        for process in jobs:
-            if process.wait():
-                raise Failed("a job ended with %d" % process.returncode)
+        for each in jobs:
+            each.tell()
     finally:
         meter.done.set()
-        for process in jobs:
-            process.kill()
-            process.wait()
+        for each in jobs:
+            each.pipe.close()
+            each.end()
     return results, meter
 
 
@@ -410,7 +420,7 @@ def measure(bench, k):
         "search" % (k, threads, workers),
         flush=True,
     )
-    fast = 2 if QUICK else 6  # later epochs where they are short
+    fast = 2 if QUICK else 4  # later epochs where they are short
     slow = 1 if QUICK else 2
     sides = {
         "private": lambda: bench.tsock(k, k, threads, 1 + fast),
@@ -418,9 +428,11 @@ def measure(bench, k):
         "torch": lambda: bench.torch(k, workers, 1 + slow),
     }
     found = {side: {} for side in sides}
-    for turn in range(1 if QUICK else 2):
-        order = ["private", "shared"] if turn else ["shared", "private"]
-        if not turn:
+    for turn in range(1 if QUICK else 3):
+        order = ["private", "shared"]
+        if turn % 2:
+            order.reverse()
+        if turn == 0:
             order.insert(1, "torch")
         for side in order:
             merge(found[side], figures(*sides[side]()))
@@ -450,9 +462,6 @@ def main(program, root):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3 and sys.argv[1] == "--job":
-        job(json.loads(sys.argv[2]))
-        sys.exit(0)
     if len(sys.argv) != 3:
         sys.exit(__doc__.rpartition("\n\n")[2].strip())
     try:

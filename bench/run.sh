@@ -54,6 +54,14 @@ real()
 	fi
 }
 
+# Run with a folder of its own for the streams' sockets.
+streams()
+{
+	dir=$(mktemp -d)
+	trap 'rm -rf "$dir"' EXIT
+	TSOCK_DIR=$dir "$@"
+}
+
 bench()
 {
 	case $1 in
@@ -64,19 +72,13 @@ bench()
 		;;
 	handoff)
 		need "$B/bench/handoff"
-		dir=$(mktemp -d)
-		TSOCK_DIR=$dir "$B/bench/handoff" || {
-			code=$?
-			rm -rf "$dir"
-			return $code
-		}
-		rm -rf "$dir"
+		streams "$B/bench/handoff"
 		;;
 	share)
 		need "$B/bench/share"
 		need "$B/bin/tsock-producer"
 		generated
-		"$B/bench/share" "$B/bin/tsock-producer" "$data"
+		streams "$B/bench/share" "$B/bin/tsock-producer" "$data"
 		;;
 	against)
 		need "$B/bin/tsock-producer"
