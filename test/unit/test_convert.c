@@ -460,6 +460,17 @@ static void a_field_takes_dtype_and_layout_and_keeps_its_name(void **state)
 	assert_int_equal(in.shape[2], 30);
 }
 
+static void a_field_that_is_no_image_stays_as_it_is(void **state)
+{
+	struct tsock_field in = { "label", TSOCK_U8, 0, 3, 0, { 2, 5, 3, 0 } };
+	struct tsi_view_spec s = imagenet(TSOCK_F16, TSOCK_CHW, TSOCK_UNIT);
+	struct tsock_field out;
+
+	(void)state;
+	tsi_convert_field(&s, &in, &out);
+	assert_memory_equal(&in, &out, sizeof(in));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -473,6 +484,7 @@ int main(void)
 		cmocka_unit_test(a_spec_without_sense_is_refused_by_name),
 		cmocka_unit_test(
 			a_field_takes_dtype_and_layout_and_keeps_its_name),
+		cmocka_unit_test(a_field_that_is_no_image_stays_as_it_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
