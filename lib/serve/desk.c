@@ -296,9 +296,11 @@ static void refuse(int sock, int code)
 static int admit(struct tsock_server *s, const struct tsi_visitor *v)
 {
 	struct tsi_offer *o = offer_of(s, v->token), used;
-	struct tsi_answer a = { .keep_sock = v->pidfd < 0 };
+	/* The hang-up tells of a death where one of us has no pidfd. */
+	bool keep = v->pidfd < 0 || v->keep_sock;
+	struct tsi_answer a = { .keep_sock = keep };
 	struct tsi_conn c = { .pidfd = v->pidfd,
-			      .sock = v->pidfd < 0 ? v->sock : -1,
+			      .sock = keep ? v->sock : -1,
 			      .may_kill = v->may_kill };
 	int err;
 
