@@ -47,9 +47,10 @@ int tsi_consumer_trouble(struct tsock *t, int64_t now_ms)
 			       t->place.name);
 	if (now_ms - t->looked_ms < SLICE_MS)
 		return 0;
-	t->looked_ms = now_ms;
-	if (!tsi_peer_gone(r->producer, r->sock))
+	if (!tsi_peer_gone(r->producer, r->sock)) {
+		t->looked_ms = now_ms;
 		return 0;
+	}
 	return tsi_err(TSOCK_ELOST, "the producer of '%s' (pid %u) died",
 		       t->place.name, t->stream.pid);
 }

@@ -1,0 +1,691 @@
+/*
+ * test_lease.c - batches, the tail that follows them, and DLPack tensors that
+ * share them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "consumer/dlpack.h"
+#include "consumer/lease.h"
+#include "fixture_ring.h"
+
+#define CAPACITY 64 /* window 32, so 32 may be held */
+#define BATCH 8
+
+static const uint64_t big[] = { 12288, 8 };
+static const uint64_t small[] = { 16, 8 };
+
+struct rig {
+	struct fixture_ring f;
+	struct tsi_memfd tail;
+	int event;
+	struct tsi_reader *r;
+	uint64_t head;
+	_Atomic unsigned over, gone;
+};
+
+static void on_over(struct tsi_reader *r)
+{
+	atomic_fetch_add(&((struct rig *)r->context)->over, 1);
+}
+
+static void on_gone(struct tsi_reader *r)
+{
+	atomic_fetch_add(&((struct rig *)r->context)->gone, 1);
+}
+
+static void *map(const struct tsi_memfd *m, int prot)
+{
+	void *p = mmap(NULL, m->len, prot, MAP_SHARED, m->fd, 0);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	return p;
+}
+
+static void rig_make(struct rig *g, const uint64_t *bytes,
+		     enum tsi_map_mode mode)
+{
+	struct tsi_reader_parts p = { .producer = -1, .sock = -1 };
+	int fd[TSOCK_MAX_FIELDS];
+
+	memset(g, 0, sizeof(*g));
+	fixture_ring_make(&g->f, bytes, 2, CAPACITY, 16);
+	assert_int_equal(g->f.geometry.join_window, CAPACITY / 2);
+	assert_int_equal(tsi_memfd_create("tail", sizeof(struct tsi_tail_page),
+					  TSI_MEM_PEER_WRITES, &g->tail),
+			 0);
+	g->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	assert_true(g->event >= 0);
+	fixture_ring_fds(&g->f, fd);
+	p.shared = map(&g->f.ring.header, PROT_READ);
+	p.shared_len = g->f.ring.header.len;
+	p.tail = map(&g->tail, PROT_READ | PROT_WRITE);
+	p.tail_len = g->tail.len;
+	p.event = dup(g->event);
+	p.data = fd;
+	p.ring = g->f.ring.shared;
+	p.batch = BATCH;
+	p.mode = mode;
+	p.over = on_over;
+	p.gone = on_gone;
+	p.context = g;
+	assert_int_equal(tsi_reader_create(&p, &g->r), 0);
+}
+
+/* With the reader gone. */
+static void rig_free(struct rig *g)
+{
+	assert_int_equal(g->gone, 1);
+	close(g->event);
+	tsi_memfd_close(&g->tail);
+	fixture_ring_free(&g->f);
+}
+
+/* The handle lets go; nothing is held. */
+static void rig_close(struct rig *g)
+{
+	assert_true(tsi_reader_retire(g->r));
+	tsi_reader_unref(g->r);
+	rig_free(g);
+}
+
+static uint64_t tail_of(const struct rig *g)
+{
+	const struct tsi_tail_page *page = g->tail.base;
+
+	return atomic_load(&((struct tsi_tail_page *)(uintptr_t)page)->tail);
+}
+
+static bool rang(const struct rig *g)
+{
+	uint64_t n;
+
+	return read(g->event, &n, sizeof(n)) == sizeof(n);
+}
+
+/* The next n samples, published just before. */
+static struct tsock_batch *take(struct rig *g, uint64_t n)
+{
+	struct tsock_batch *b;
+
+	fixture_ring_publish(&g->f, g->head, n);
+	g->head += n;
+	assert_int_equal(tsi_reader_take(g->r, n, &b), 0);
+	assert_int_equal(tsock_batch_count(b), n);
+	assert_int_equal(tsock_batch_seq(b), g->head - n);
+	return b;
+}
+
+static bool good(const struct rig *g, const struct tsock_batch *b)
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (!fixture_ring_equal(&g->f, i, tsock_batch_data(b, i),
+					tsock_batch_seq(b),
+					tsock_batch_count(b)))
+			return false;
+	return true;
+}
+
+static void tail_is_the_oldest_batch_else_the_position(void **state)
+{
+	struct tsock_batch *a, *b, *c;
+	struct rig g;
+
+	(void)state;
+	rig_make(&g, big, TSI_MAP_SHARED);
+	a = take(&g, 8);
+	b = take(&g, 5);
+	c = take(&g, 8);
+	assert_int_equal(tail_of(&g), 0);
+	tsock_batch_release(b);
+	assert_int_equal(tail_of(&g), 0);
+	tsock_batch_release(a);
+	assert_int_equal(tail_of(&g), 13);
+	tsock_batch_release(c);
+	assert_int_equal(tail_of(&g), 21);
+	tsi_reader_skip(g.r, 40);
+	assert_int_equal(tail_of(&g), 40);
+	tsock_batch_release(NULL);
+	rig_close(&g);
+}
+
+static void random_releases(enum tsi_map_mode mode, unsigned seed)
+{
+	enum { HELD = 4 };
+	struct tsock_batch *held[HELD] = { NULL };
+	unsigned n = 0;
+	struct rig g;
+
+	rig_make(&g, big, mode);
+	for (unsigned step = 0; step < 400; step++) {
+		bool room = g.head + BATCH - tail_of(&g) <= CAPACITY / 2;
+		uint64_t low;
+		unsigned k;
+
+		if (room && n < HELD && (n == 0 || rand_r(&seed) % 2)) {
+			held[n++] =
+				take(&g, BATCH - (unsigned)rand_r(&seed) % 4);
+		} else {
+			k = (unsigned)rand_r(&seed) % n;
+			assert_true(good(&g, held[k]));
+			tsock_batch_release(held[k]);
+			held[k] = held[--n];
+		}
+		low = tsi_reader_pos(g.r);
+		for (k = 0; k < n; k++)
+			if (held[k]->first < low)
+				low = held[k]->first;
+		assert_int_equal(tail_of(&g), low);
+		assert_int_equal(tsi_reader_held(g.r), n);
+	}
+	while (n)
+		tsock_batch_release(held[--n]);
+	assert_int_equal(tail_of(&g), g.head);
+	rig_close(&g);
+}
+
+static void tail_is_right_in_any_order_of_releases(void **state)
+{
+	(void)state;
+	for (unsigned seed = 1; seed <= 4; seed++) {
+		random_releases(TSI_MAP_SHARED, seed);
+		random_releases(TSI_MAP_PRIVATE, seed);
+	}
+}
+
+static void copies_hold_nobody_up(void **state)
+{
+	struct tsock_batch *b[20];
+	struct rig g;
+
+	(void)state;
+	/* Small batches of a writable reader, and forced copies. */
+	for (unsigned pass = 0; pass < 2; pass++) {
+		rig_make(&g, pass ? big : small,
+			 pass ? TSI_MAP_COPY : TSI_MAP_PRIVATE);
+		for (unsigned i = 0; i < 20; i++) {
+			b[i] = take(&g, 8);
+			assert_int_equal(tail_of(&g), g.head);
+			assert_int_equal(tsi_reader_held(g.r), 0);
+		}
+		for (unsigned i = 0; i < 20; i++) {
+			assert_true(good(&g, b[i]));
+			tsock_batch_release(b[i]);
+		}
+		assert_true(atomic_load(&g.r->spares) <= 4);
+		rig_close(&g);
+	}
+}
+
+static void the_oldest_are_made_private_when_room_is_needed(void **state)
+{
+	struct tsock_batch *b[30];
+	struct rig g;
+
+	(void)state;
+	rig_make(&g, big, TSI_MAP_PRIVATE);
+	for (unsigned i = 0; i < 30; i++) {
+		assert_int_equal(tsi_reader_make_room(g.r, 8), 0);
+		b[i] = take(&g, 8);
+		assert_true(g.head - tail_of(&g) <= 32);
+		/* No more than needed. */
+		assert_int_equal(tsi_reader_held(g.r), i < 4 ? i + 1 : 4);
+	}
+	for (unsigned i = 0; i < 30; i++)
+		assert_true(good(&g, b[i]));
+	assert_int_equal(tsi_reader_keep_all(g.r), 0);
+	assert_int_equal(tail_of(&g), g.head);
+	for (unsigned i = 0; i < 30; i++) {
+		assert_true(good(&g, b[i]));
+		tsock_batch_release(b[i]);
+	}
+	rig_close(&g);
+}
+
+static void read_only_holder_is_told_what_it_holds(void **state)
+{
+	struct tsock_batch *b[4];
+	struct rig g;
+
+	(void)state;
+	rig_make(&g, big, TSI_MAP_SHARED);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(tsi_reader_make_room(g.r, 8), 0);
+		b[i] = take(&g, 8);
+	}
+	assert_int_equal(tsi_reader_make_room(g.r, 8), TSOCK_EHELD);
+	assert_non_null(strstr(tsock_errmsg(), "4 batches are still held"));
+	tsock_batch_release(b[0]);
+	assert_int_equal(tsi_reader_make_room(g.r, 8), 0);
+	for (unsigned i = 1; i < 4; i++)
+		tsock_batch_release(b[i]);
+	rig_close(&g);
+}
+
+static void a_head_that_lies_is_an_error(void **state)
+{
+	struct tsock_batch *b[200];
+	struct rig g;
+	unsigned n = 0;
+
+	(void)state;
+	rig_make(&g, big, TSI_MAP_SHARED);
+	while (n < 200 && !tsi_reader_take(g.r, 8, &b[n]))
+		n++;
+	assert_true(n < 200);
+	assert_non_null(strstr(tsock_errmsg(), "more than fits"));
+	while (n)
+		tsock_batch_release(b[--n]);
+	rig_close(&g);
+}
+
+static void
+the_claim_is_over_with_the_last_batch_that_shows_the_ring(void **state)
+{
+	struct tsock_batch *a, *b;
+	struct rig g;
+
+	(void)state;
+	rig_make(&g, big, TSI_MAP_SHARED);
+	a = take(&g, 8);
+	b = take(&g, 8);
+	assert_false(tsi_reader_retire(g.r));
+	assert_false(tsi_reader_over(g.r));
+	tsock_batch_release(b);
+	assert_int_equal(g.over, 0);
+	assert_true(good(&g, a));
+	tsock_batch_release(a);
+	assert_int_equal(g.over, 1);
+	assert_int_equal(tail_of(&g), 16);
+	assert_true(tsi_reader_over(g.r));
+	assert_int_equal(g.gone, 0);
+	tsi_reader_unref(g.r);
+	rig_free(&g);
+}
+
+static void kept_batches_outlive_claim_and_handle(void **state)
+{
+	struct tsock_batch *a, *b;
+	struct rig g;
+
+	(void)state;
+	rig_make(&g, big, TSI_MAP_PRIVATE);
+	a = take(&g, 8);
+	b = take(&g, 8);
+	assert_int_equal(tsi_reader_keep_all(g.r), 0);
+	assert_true(tsi_reader_retire(g.r));
+	tsi_reader_unref(g.r);
+	assert_int_equal(g.over, 0);
+	/* Others write where they were. */
+	fixture_ring_publish(&g.f, CAPACITY, CAPACITY);
+	assert_true(good(&g, a) && good(&g, b));
+	memset(tsock_batch_data_mut(a, 0), 1, 8 * big[0]);
+	tsock_batch_release(a);
+	assert_true(good(&g, b));
+	assert_int_equal(g.gone, 0);
+	tsock_batch_release(b);
+	rig_free(&g);
+}
+
+static void the_eventfd_rings_when_the_writer_waits(void **state)
+{
+	struct tsock_batch *b;
+	struct rig g;
+
+	(void)state;
+	rig_make(&g, big, TSI_MAP_SHARED);
+	tsock_batch_release(take(&g, 8));
+	assert_false(rang(&g));
+	atomic_store(&g.f.ring.shared->gate_want, 8);
+	b = take(&g, 8);
+	assert_false(rang(&g));
+	tsock_batch_release(b);
+	assert_true(rang(&g));
+	atomic_store(&g.f.ring.shared->gate_want, TSI_NEVER);
+	atomic_store(&g.f.ring.shared->lead_want, 24);
+	tsock_batch_release(take(&g, 8));
+	assert_true(rang(&g));
+	tsock_batch_release(take(&g, 8));
+	assert_false(rang(&g));
+	rig_close(&g);
+}
+
+static void batches_are_used_again(void **state)
+{
+	struct tsock_batch *seen[8];
+	unsigned n = 0;
+	struct rig g;
+
+	(void)state;
+	rig_make(&g, big, TSI_MAP_PRIVATE);
+	for (unsigned i = 0; i < 100; i++) {
+		struct tsock_batch *b = take(&g, 8);
+		unsigned k = 0;
+
+		while (k < n && seen[k] != b)
+			k++;
+		assert_true(k < 8);
+		if (k == n)
+			seen[n++] = b;
+		tsock_batch_release(b);
+	}
+	assert_true(n <= 4);
+	rig_close(&g);
+}
+
+static void only_writable_batches_can_be_written(void **state)
+{
+	struct tsock_batch *b;
+	struct rig g;
+
+	(void)state;
+	for (unsigned pass = 0; pass < 2; pass++) {
+		rig_make(&g, big, pass ? TSI_MAP_PRIVATE : TSI_MAP_SHARED);
+		b = take(&g, 3);
+		if (pass)
+			assert_ptr_equal(tsock_batch_data_mut(b, 0),
+					 tsock_batch_data(b, 0));
+		else
+			assert_null(tsock_batch_data_mut(b, 0));
+		assert_null(tsock_batch_data(b, 2));
+		assert_null(tsock_batch_data_mut(b, 2));
+		assert_int_equal(tsock_batch_epoch(b), 0);
+		tsock_batch_release(b);
+		rig_close(&g);
+	}
+}
+
+/* ---- several threads ---- */
+
+#define THREADS 3
+#define ROUNDS 3000
+
+/* One mailbox per thread, so that releases overtake each other. */
+struct courier {
+	pthread_t thread;
+	_Atomic(struct tsock_batch *) box[4];
+	_Atomic bool stop;
+	unsigned seed;
+};
+
+static void *release_some(void *arg)
+{
+	struct courier *c = arg;
+	bool stop;
+
+	do {
+		stop = atomic_load(&c->stop);
+		for (unsigned i = 0; i < 4; i++) {
+			unsigned k = (unsigned)rand_r(&c->seed) % 4;
+			struct tsock_batch *b =
+				atomic_exchange(&c->box[stop ? i : k], NULL);
+
+			/* The lowest live batch is at or above the tail. */
+			if (b && tsi_reader_tail(b->reader) > b->first &&
+			    atomic_load(&b->state) == TSI_LEASE_HELD)
+				abort();
+			tsock_batch_release(b);
+		}
+	} while (!stop);
+	return NULL;
+}
+
+static void post(struct courier *c, struct tsock_batch *b)
+{
+	for (unsigned i = 0;; i = (i + 1) % 4) {
+		struct tsock_batch *empty = NULL;
+
+		if (atomic_compare_exchange_weak(&c->box[i], &empty, b))
+			return;
+	}
+}
+
+static void race(enum tsi_map_mode mode)
+{
+	struct courier c[THREADS];
+	uint64_t last = 0;
+	struct rig g;
+
+	rig_make(&g, big, mode);
+	memset(c, 0, sizeof(c));
+	for (unsigned i = 0; i < THREADS; i++) {
+		c[i].seed = i + 1;
+		assert_int_equal(
+			pthread_create(&c[i].thread, NULL, release_some, &c[i]),
+			0);
+	}
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct tsock_batch *b;
+		int err;
+
+		/* Read-only: until somebody gives one back. */
+		do
+			err = tsi_reader_make_room(g.r, 4);
+		while (err == TSOCK_EHELD);
+		assert_int_equal(err, 0);
+		assert_true(g.head + 4 <= tail_of(&g) + CAPACITY);
+		b = take(&g, 4);
+		assert_true(tail_of(&g) >= last);
+		last = tail_of(&g);
+		assert_true(good(&g, b));
+		if (mode == TSI_MAP_PRIVATE && i % 8 == 0)
+			memset(tsock_batch_data_mut(b, 0), 1, 4 * big[0]);
+		post(&c[i % THREADS], b);
+		if (i % 64 == 0 && mode == TSI_MAP_PRIVATE)
+			assert_int_equal(tsi_reader_keep_all(g.r), 0);
+	}
+	for (unsigned i = 0; i < THREADS; i++) {
+		atomic_store(&c[i].stop, true);
+		pthread_join(c[i].thread, NULL);
+	}
+	assert_int_equal(tail_of(&g), g.head);
+	assert_int_equal(tsi_reader_held(g.r), 0);
+	rig_close(&g);
+}
+
+static void any_thread_may_give_back(void **state)
+{
+	(void)state;
+	race(TSI_MAP_SHARED);
+}
+
+static void while_others_are_made_private(void **state)
+{
+	(void)state;
+	race(TSI_MAP_PRIVATE);
+}
+
+/* ---- forks ---- */
+
+static void a_child_gives_nothing_back(void **state)
+{
+	struct tsi_dl_versioned *m;
+	struct tsock_batch *b;
+	struct rig g;
+	void *other;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	rig_make(&g, big, TSI_MAP_PRIVATE);
+	b = take(&g, 8);
+	assert_int_equal(tsock_batch_dlpack(b, 0, 1, (void **)&m), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		int bad = !good(&g, b);
+
+		m->deleter(m);
+		tsock_batch_release(b);
+		tsock_batch_release(b);
+		bad |= !good(&g, b) << 1;
+		bad |= (tsock_batch_dlpack(b, 0, 1, &other) != TSOCK_EFORK)
+		       << 2;
+		_exit(bad);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(tail_of(&g), 0);
+	assert_true(good(&g, b));
+	tsock_batch_release(b);
+	assert_int_equal(tail_of(&g), 0);
+	m->deleter(m);
+	assert_int_equal(tail_of(&g), 8);
+	rig_close(&g);
+}
+
+/* ---- DLPack ---- */
+
+static void a_tensor_describes_its_field(void **state)
+{
+	struct tsi_dl_versioned *v;
+	struct tsi_dl_managed *m;
+	struct tsock_batch *b;
+	struct rig g;
+	void *none;
+
+	(void)state;
+	rig_make(&g, big, TSI_MAP_PRIVATE);
+	/* As if it were f32 [2, 3, 512]. */
+	g.r->field[0].dtype = TSOCK_F32;
+	g.r->field[0].ndim = 3;
+	g.r->field[0].shape[0] = 2;
+	g.r->field[0].shape[1] = 3;
+	g.r->field[0].shape[2] = 512;
+	g.r->field[1].dtype = TSOCK_I64;
+	g.r->field[1].ndim = 0;
+	b = take(&g, 5);
+	assert_int_equal(tsock_batch_dlpack(b, 0, 1, (void **)&v), 0);
+	assert_int_equal(v->version.major, 1);
+	assert_int_equal(v->version.minor, 1);
+	assert_int_equal(v->flags, 0);
+	assert_ptr_equal(v->tensor.data, tsock_batch_data(b, 0));
+	assert_int_equal(v->tensor.device.type, 1);
+	assert_int_equal(v->tensor.device.id, 0);
+	assert_int_equal(v->tensor.ndim, 4);
+	assert_int_equal(v->tensor.dtype.code, 2);
+	assert_int_equal(v->tensor.dtype.bits, 32);
+	assert_int_equal(v->tensor.dtype.lanes, 1);
+	assert_int_equal(v->tensor.byte_offset, 0);
+	for (int i = 0; i < 4; i++) {
+		static const int64_t shape[] = { 5, 2, 3, 512 };
+		static const int64_t stride[] = { 3072, 1536, 512, 1 };
+
+		assert_int_equal(v->tensor.shape[i], shape[i]);
+		assert_int_equal(v->tensor.strides[i], stride[i]);
+	}
+	assert_int_equal(tsock_batch_dlpack(b, 1, 0, (void **)&m), 0);
+	assert_int_equal(m->tensor.ndim, 1);
+	assert_int_equal(m->tensor.dtype.code, 0);
+	assert_int_equal(m->tensor.dtype.bits, 64);
+	assert_int_equal(m->tensor.shape[0], 5);
+	assert_int_equal(m->tensor.strides[0], 1);
+	m->deleter(m);
+	v->deleter(v);
+	assert_int_equal(tsock_batch_dlpack(b, 2, 1, &none), TSOCK_EARG);
+	assert_int_equal(tsock_batch_dlpack(NULL, 0, 1, &none), TSOCK_EARG);
+	tsock_batch_release(b);
+	rig_close(&g);
+}
+
+static void read_only_tensors_say_so(void **state)
+{
+	struct tsi_dl_versioned *v;
+	struct tsock_batch *b;
+	struct rig g;
+
+	(void)state;
+	rig_make(&g, big, TSI_MAP_SHARED);
+	b = take(&g, 5);
+	assert_int_equal(tsock_batch_dlpack(b, 0, 1, (void **)&v), 0);
+	assert_int_equal(v->flags, 1);
+	v->deleter(v);
+	tsock_batch_release(b);
+	rig_close(&g);
+}
+
+static void *delete_it(void *arg)
+{
+	struct tsi_dl_versioned *v = arg;
+
+	v->deleter(v);
+	return NULL;
+}
+
+static void tensors_keep_their_batch_alive(void **state)
+{
+	struct tsi_dl_versioned *v[3];
+	struct tsi_dl_managed *m;
+	struct tsock_batch *b, *next;
+	struct rig g;
+	pthread_t t;
+
+	(void)state;
+	rig_make(&g, big, TSI_MAP_PRIVATE);
+	b = take(&g, 8);
+	/* The same field more than once, too. */
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(
+			tsock_batch_dlpack(b, i / 2, 1, (void **)&v[i]), 0);
+	assert_int_equal(tsock_batch_dlpack(b, 0, 0, (void **)&m), 0);
+	tsock_batch_release(b);
+	next = take(&g, 8);
+	assert_ptr_not_equal(next, b);
+	v[0]->deleter(v[0]);
+	m->deleter(m);
+	assert_int_equal(tail_of(&g), 0);
+	assert_true(fixture_ring_equal(&g.f, 0, v[1]->tensor.data, 0, 8));
+	assert_int_equal(pthread_create(&t, NULL, delete_it, v[1]), 0);
+	pthread_join(t, NULL);
+	assert_int_equal(tail_of(&g), 0);
+	v[2]->deleter(v[2]);
+	assert_int_equal(tail_of(&g), 8);
+	/* Even when everything else is gone. */
+	assert_int_equal(tsock_batch_dlpack(next, 0, 1, (void **)&v[0]), 0);
+	tsock_batch_release(next);
+	assert_int_equal(tsi_reader_keep_all(g.r), 0);
+	assert_true(tsi_reader_retire(g.r));
+	tsi_reader_unref(g.r);
+	assert_true(fixture_ring_equal(&g.f, 0, v[0]->tensor.data, 8, 8));
+	assert_int_equal(g.gone, 0);
+	v[0]->deleter(v[0]);
+	rig_free(&g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tail_is_the_oldest_batch_else_the_position),
+		cmocka_unit_test(tail_is_right_in_any_order_of_releases),
+		cmocka_unit_test(copies_hold_nobody_up),
+		cmocka_unit_test(
+			the_oldest_are_made_private_when_room_is_needed),
+		cmocka_unit_test(read_only_holder_is_told_what_it_holds),
+		cmocka_unit_test(a_head_that_lies_is_an_error),
+		cmocka_unit_test(
+			the_claim_is_over_with_the_last_batch_that_shows_the_ring),
+		cmocka_unit_test(kept_batches_outlive_claim_and_handle),
+		cmocka_unit_test(the_eventfd_rings_when_the_writer_waits),
+		cmocka_unit_test(batches_are_used_again),
+		cmocka_unit_test(only_writable_batches_can_be_written),
+		cmocka_unit_test(any_thread_may_give_back),
+		cmocka_unit_test(while_others_are_made_private),
+		cmocka_unit_test(a_child_gives_nothing_back),
+		cmocka_unit_test(a_tensor_describes_its_field),
+		cmocka_unit_test(read_only_tensors_say_so),
+		cmocka_unit_test(tensors_keep_their_batch_alive),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
