@@ -7,7 +7,8 @@
 #
 #   DEMO_ROOT=DIR     an ImageNet-style folder (DIR/train/CLASS/*.JPEG);
 #                     without it, a small set of made-up images is used
-#   DEMO_EPOCHS=N     epochs that each consumer reads (4; with DEMO_ROOT 1)
+#   DEMO_EPOCHS=N     epochs that each consumer reads (by the number of CPUs;
+#                     with DEMO_ROOT 1)
 set -u
 B=${B:-build}
 producer=$B/bin/tsock-producer
@@ -52,21 +53,23 @@ say()
 root=${DEMO_ROOT:-}
 if [ -z "$root" ]; then
 	root=$work/set
-	say 'Making 4,000 JPEG files from a seed: 20 classes, several sizes and
+	say 'Making 1,500 JPEG files from a seed: 15 classes, several sizes and
 samplings.'
-	"$B/bench/mkdata" "$root" --classes 20 --images 200 --val 2 --seed 1 ||
+	"$B/bench/mkdata" "$root" --classes 15 --images 100 --val 2 --seed 1 ||
 		exit 1
-	epochs=${DEMO_EPOCHS:-4}
+	# So that it takes about a quarter of a minute everywhere.
+	cpus=$(nproc)
+	epochs=${DEMO_EPOCHS:-$((cpus < 32 ? 1 + 2 * cpus : 64))}
 else
 	epochs=${DEMO_EPOCHS:-1}
 fi
 
 # --- the three processes ---
 
-say "tsock-producer --dataset imagenet --root $root --ring 4096 \
---join-window 3072"
+say "tsock-producer --dataset imagenet --root $root \
+--join-window 1500"
 "$producer" --dataset imagenet --root "$root" --cache "$work/cache" \
-	--ring 4096 --join-window 3072 > >(label producer "$c_p") 2>&1 &
+	--join-window 1500 > >(label producer "$c_p") 2>&1 &
 producer_pid=$!
 started+=("$producer_pid")
 until [ -S "$TSOCK_DIR/imagenet.door" ]; do
@@ -88,9 +91,10 @@ say "The first consumer joins: batches of 48, $epochs epoch(s)."
 consume 48 "$c_a"
 first=$!
 sleep 2
-say 'Two seconds later the second one: batches of 100.  If the first is not yet
-beyond the join window (3,072 samples), the second catches up from memory and
-has this epoch whole; else it begins with the next one.'
+say 'Two seconds later the second one: batches of 100.  As long as the first is
+not more than the join window (1,500 samples) into an epoch, the second gets
+this epoch from its first sample, out of memory, and catches up; else it begins
+with the next.'
 consume 100 "$c_b"
 second=$!
 
