@@ -359,6 +359,11 @@ int main(int argc, char **argv)
 					timed(arm, im, &items[i], sample);
 			}
 	report(items, n, passes);
+	for (size_t i = 0; i < nfiles; i++)
+		free(files[i].data);
+	free(pixels);
+	free(items);
+	free(sample);
 	tsi_image_destroy(im);
 	jpeg_destroy_decompress(&jpeg);
 	return 0;

@@ -123,6 +123,8 @@ printf 'commit %s, %s CPUs of %s, kernel %s\n' \
 	"$(nproc)" \
 	"$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" \
 	"$(uname -r)"
+awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
+	": others use this machine, expect noise" }' /proc/loadavg
 case ${1:-all} in
 all)
 	for name in decode handoff share against; do

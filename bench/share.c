@@ -49,6 +49,7 @@ struct shared {
 /* One window of time with one number of consumers. */
 struct turn {
 	double rate;     /* images delivered to all, per second */
+	double per_cpu;  /* the same, per second of the producer's CPU */
 	double cpu;      /* producer's seconds per 1,000 images made */
 	double rss, pss; /* of the producer, MiB */
 	double all;      /* PSS of producer and consumers, MiB */
@@ -205,6 +206,7 @@ static void measure(int n, const pid_t *pids, struct turn *out)
 	if (!made || !had)
 		bench_die("nothing was delivered");
 	out->rate = (double)had / (double)from * 1e9;
+	out->per_cpu = (double)had / (double)cpu * 1e9;
 	out->cpu = (double)cpu / 1e6 / (double)made;
 	out->rss = mib(producer, "Rss:");
 	out->pss = mib(producer, "Pss:");
@@ -280,6 +282,10 @@ static void report(struct turn result[NCOUNTS][MAX_TURNS], size_t turns)
 	bench_head("share: one producer, one decoding thread");
 	for (size_t k = 0; k < NCOUNTS; k++)
 		ROW(rate, "delivered to all", "images/s", counts[k],
+		    "1 consumer, times as many");
+	/* What other programs on this machine can't disturb. */
+	for (size_t k = 0; k < NCOUNTS; k++)
+		ROW(per_cpu, "delivered", "per CPU s", counts[k],
 		    "1 consumer, times as many");
 	for (size_t k = 0; k < NCOUNTS; k++)
 		ROW(cpu, "producer CPU", "s/1000 images", 1, "1 consumer");

@@ -167,11 +167,11 @@ static void begin(struct tsi_png *p, const struct tsi_rect *rect)
 	p->stride = ((size_t)png_get_rowbytes(p->png, p->info) + TSI_ROW_SLACK +
 		     63) /
 		    64 * 64;
+	p->strip_rows = TSI_STRIP_ROWS;
 	if (p->interlaced) {
 		read_interlaced(p);
 		return;
 	}
-	p->strip_rows = TSI_STRIP_ROWS;
 	while (p->strip_rows > 1 && p->strip_rows * p->stride > STRIP_BYTES)
 		p->strip_rows /= 2;
 	reserve(p, p->strip_rows);
@@ -185,14 +185,13 @@ static void read_strip(struct tsi_png *p, struct tsi_strip *strip)
 
 	strip->pixels = p->pixels + (size_t)p->rect.left * 4;
 	strip->stride = p->stride;
-	if (p->interlaced) {
+	if (n > p->strip_rows)
+		n = p->strip_rows;
+	if (p->interlaced)
 		strip->pixels += p->next * p->stride;
-	} else {
-		if (n > p->strip_rows)
-			n = p->strip_rows;
+	else
 		for (uint32_t i = 0; i < n; i++)
 			png_read_row(p->png, p->pixels + i * p->stride, NULL);
-	}
 	strip->rows = n;
 	p->next += n;
 }

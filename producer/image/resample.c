@@ -6,6 +6,7 @@
  */
 #include "image/resample.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -313,6 +314,7 @@ static void hold(struct tsi_resample *r, const struct tsi_strip *strip)
 {
 	uint8_t *to;
 
+	assert(strip->rows <= TSI_STRIP_ROWS);
 	compact(r, strip->rows);
 	to = held(r, r->pushed);
 	if (!r->down_first)

@@ -87,7 +87,7 @@ int tsi_rslot_got(struct tsi_rslot *s, size_t n)
 	return ask(s);
 }
 
-int tsi_reader_make_slots(struct tsi_reader *r, unsigned depth)
+int tsi_file_reader_make_slots(struct tsi_file_reader *r, unsigned depth)
 {
 	r->slot = calloc(depth, sizeof(*r->slot));
 	if (!r->slot)
@@ -98,17 +98,17 @@ int tsi_reader_make_slots(struct tsi_reader *r, unsigned depth)
 	return 0;
 }
 
-void tsi_reader_free_slots(struct tsi_reader *r)
+void tsi_file_reader_free_slots(struct tsi_file_reader *r)
 {
 	for (unsigned i = 0; i < r->depth; i++)
 		free(r->slot[i].buf);
 	free(r->slot);
 }
 
-int tsi_reader_create(enum tsi_reader_kind kind, unsigned depth,
-		      struct tsi_reader **out)
+int tsi_file_reader_create(enum tsi_file_reader_kind kind, unsigned depth,
+			   struct tsi_file_reader **out)
 {
-	struct tsi_reader *r;
+	struct tsi_file_reader *r;
 	char why[sizeof(r->why)] = "";
 	int err;
 
@@ -117,12 +117,12 @@ int tsi_reader_create(enum tsi_reader_kind kind, unsigned depth,
 			       "a read-ahead of %u files is outside 1 to %d",
 			       depth, TSI_READER_MAX_DEPTH);
 	if (kind == TSI_READER_PREAD)
-		return tsi_reader_pread_create(depth, out);
-	err = tsi_reader_uring_create(depth, out);
+		return tsi_file_reader_pread_create(depth, out);
+	err = tsi_file_reader_uring_create(depth, out);
 	if (!err || kind == TSI_READER_URING)
 		return err;
 	snprintf(why, sizeof(why), "%s", tsock_errmsg());
-	err = tsi_reader_pread_create(depth, &r);
+	err = tsi_file_reader_pread_create(depth, &r);
 	if (err)
 		return err;
 	snprintf(r->why, sizeof(r->why), "%s", why);
@@ -130,18 +130,18 @@ int tsi_reader_create(enum tsi_reader_kind kind, unsigned depth,
 	return 0;
 }
 
-const char *tsi_reader_name(const struct tsi_reader *r)
+const char *tsi_file_reader_name(const struct tsi_file_reader *r)
 {
 	return r->ops->name;
 }
 
-const char *tsi_reader_why(const struct tsi_reader *r)
+const char *tsi_file_reader_why(const struct tsi_file_reader *r)
 {
 	return r->why[0] ? r->why : NULL;
 }
 
-int tsi_reader_submit(struct tsi_reader *r, int dirfd, const char *path,
-		      uint64_t size_hint, uint64_t tag)
+int tsi_file_reader_submit(struct tsi_file_reader *r, int dirfd,
+			   const char *path, uint64_t size_hint, uint64_t tag)
 {
 	unsigned i = 0;
 	struct tsi_rslot *s;
@@ -168,7 +168,7 @@ int tsi_reader_submit(struct tsi_reader *r, int dirfd, const char *path,
 	return 0;
 }
 
-static struct tsi_rslot *lowest_done(const struct tsi_reader *r)
+static struct tsi_rslot *lowest_done(const struct tsi_file_reader *r)
 {
 	struct tsi_rslot *low = NULL;
 
@@ -181,7 +181,7 @@ static struct tsi_rslot *lowest_done(const struct tsi_reader *r)
 	return low;
 }
 
-static void take(struct tsi_reader *r, struct tsi_rslot *s,
+static void take(struct tsi_file_reader *r, struct tsi_rslot *s,
 		 struct tsi_read *out)
 {
 	s->state = TSI_RTAKEN;
@@ -193,7 +193,8 @@ static void take(struct tsi_reader *r, struct tsi_rslot *s,
 	out->slot = (unsigned)(s - r->slot);
 }
 
-int tsi_reader_next(struct tsi_reader *r, bool wait, struct tsi_read *out)
+int tsi_file_reader_next(struct tsi_file_reader *r, bool wait,
+			 struct tsi_read *out)
 {
 	bool block = false;
 
@@ -215,17 +216,18 @@ int tsi_reader_next(struct tsi_reader *r, bool wait, struct tsi_read *out)
 	return TSOCK_EAGAIN;
 }
 
-void tsi_reader_recycle(struct tsi_reader *r, const struct tsi_read *read)
+void tsi_file_reader_recycle(struct tsi_file_reader *r,
+			     const struct tsi_read *read)
 {
 	r->slot[read->slot].state = TSI_RFREE;
 }
 
-unsigned tsi_reader_pending(const struct tsi_reader *r)
+unsigned tsi_file_reader_pending(const struct tsi_file_reader *r)
 {
 	return r->pending;
 }
 
-void tsi_reader_destroy(struct tsi_reader *r)
+void tsi_file_reader_destroy(struct tsi_file_reader *r)
 {
 	if (r)
 		r->ops->destroy(r);

@@ -18,9 +18,9 @@
 #define TSI_READER_MAX ((size_t)1 << 30) /* bytes of one file */
 #define TSI_READER_MAX_DEPTH 1024
 
-struct tsi_reader;
+struct tsi_file_reader;
 
-enum tsi_reader_kind {
+enum tsi_file_reader_kind {
 	TSI_READER_AUTO, /* io_uring, else pread */
 	TSI_READER_URING,
 	TSI_READER_PREAD,
@@ -38,39 +38,41 @@ struct tsi_read {
  * depth: reads that may be submitted and not yet recycled.  Fails with EARG,
  * ENOTSUP (io_uring was asked for and isn't there), ENOMEM, ESYS.
  */
-int tsi_reader_create(enum tsi_reader_kind kind, unsigned depth,
-		      struct tsi_reader **out);
+int tsi_file_reader_create(enum tsi_file_reader_kind kind, unsigned depth,
+			   struct tsi_file_reader **out);
 
 /* "io_uring" or "pread". */
-const char *tsi_reader_name(const struct tsi_reader *r);
+const char *tsi_file_reader_name(const struct tsi_file_reader *r);
 
 /* Why AUTO didn't take io_uring; NULL when it did. */
-const char *tsi_reader_why(const struct tsi_reader *r);
+const char *tsi_file_reader_why(const struct tsi_file_reader *r);
 
 /*
  * Read dirfd/path.  The size is a hint of how much memory is worth keeping;
  * the file may be smaller or larger.  path must live until the read is taken.
- * The kernel hears of it at the next tsi_reader_next() at the latest: submit
+ * The kernel hears of it at the next tsi_file_reader_next() at the latest: submit
  * several, then call that.
  * EAGAIN when depth reads are submitted and not recycled.
  */
-int tsi_reader_submit(struct tsi_reader *r, int dirfd, const char *path,
-		      uint64_t size_hint, uint64_t tag);
+int tsi_file_reader_submit(struct tsi_file_reader *r, int dirfd,
+			   const char *path, uint64_t size_hint, uint64_t tag);
 
 /*
  * Take the finished read with the lowest tag; wait: until one finishes.
- * Its data stays valid until tsi_reader_recycle().  EAGAIN when none is
+ * Its data stays valid until tsi_file_reader_recycle().  EAGAIN when none is
  * finished, or (with wait) none is pending.
  */
-int tsi_reader_next(struct tsi_reader *r, bool wait, struct tsi_read *out);
+int tsi_file_reader_next(struct tsi_file_reader *r, bool wait,
+			 struct tsi_read *out);
 
 /* Give a taken read's memory back to the reader. */
-void tsi_reader_recycle(struct tsi_reader *r, const struct tsi_read *read);
+void tsi_file_reader_recycle(struct tsi_file_reader *r,
+			     const struct tsi_read *read);
 
 /* Reads submitted and not yet taken. */
-unsigned tsi_reader_pending(const struct tsi_reader *r);
+unsigned tsi_file_reader_pending(const struct tsi_file_reader *r);
 
 /* Drops pending reads (what the kernel has begun is waited for).  NULL ok. */
-void tsi_reader_destroy(struct tsi_reader *r);
+void tsi_file_reader_destroy(struct tsi_file_reader *r);
 
 #endif

@@ -30,19 +30,19 @@ struct tsi_rslot {
 	size_t asked;  /* by the read in flight */
 };
 
-struct tsi_reader_ops {
+struct tsi_file_reader_ops {
 	const char *name;
 	/* Begin slot i; may be put off until pump. */
-	void (*start)(struct tsi_reader *r, unsigned i);
+	void (*start)(struct tsi_file_reader *r, unsigned i);
 	/* Turn finished slots DONE; with block wait until something happens. */
-	int (*pump)(struct tsi_reader *r, bool block);
-	/* End everything and free r, by tsi_reader_free_slots() and free(). */
-	void (*destroy)(struct tsi_reader *r);
+	int (*pump)(struct tsi_file_reader *r, bool block);
+	/* End everything and free r, by tsi_file_reader_free_slots() and free(). */
+	void (*destroy)(struct tsi_file_reader *r);
 };
 
 /* The backends have it as their first member. */
-struct tsi_reader {
-	const struct tsi_reader_ops *ops;
+struct tsi_file_reader {
+	const struct tsi_file_reader_ops *ops;
 	struct tsi_rslot *slot;
 	unsigned depth;
 	unsigned pending;
@@ -50,11 +50,11 @@ struct tsi_reader {
 };
 
 /* ENOTSUP with a message when the kernel or the build has no io_uring. */
-int tsi_reader_uring_create(unsigned depth, struct tsi_reader **out);
-int tsi_reader_pread_create(unsigned depth, struct tsi_reader **out);
+int tsi_file_reader_uring_create(unsigned depth, struct tsi_file_reader **out);
+int tsi_file_reader_pread_create(unsigned depth, struct tsi_file_reader **out);
 
-int tsi_reader_make_slots(struct tsi_reader *r, unsigned depth);
-void tsi_reader_free_slots(struct tsi_reader *r);
+int tsi_file_reader_make_slots(struct tsi_file_reader *r, unsigned depth);
+void tsi_file_reader_free_slots(struct tsi_file_reader *r);
 
 #define TSI_READER_OFLAGS (O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
 

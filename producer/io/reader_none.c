@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 
-int tsi_reader_uring_create(unsigned depth, struct tsi_reader **out)
+int tsi_file_reader_uring_create(unsigned depth, struct tsi_file_reader **out)
 {
 	(void)depth;
 	(void)out;

@@ -20,7 +20,7 @@
 #define CHUNK ((size_t)16 << 20) /* so that a large file can be given up */
 
 struct pread_reader {
-	struct tsi_reader base;
+	struct tsi_file_reader base;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	pthread_cond_t done;
@@ -102,7 +102,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-static void pread_start(struct tsi_reader *r, unsigned i)
+static void pread_start(struct tsi_file_reader *r, unsigned i)
 {
 	struct pread_reader *p = (struct pread_reader *)r;
 
@@ -113,7 +113,7 @@ static void pread_start(struct tsi_reader *r, unsigned i)
 	pthread_mutex_unlock(&p->lock);
 }
 
-static int pread_pump(struct tsi_reader *r, bool block)
+static int pread_pump(struct tsi_file_reader *r, bool block)
 {
 	struct pread_reader *p = (struct pread_reader *)r;
 
@@ -126,7 +126,7 @@ static int pread_pump(struct tsi_reader *r, bool block)
 	return 0;
 }
 
-static void pread_destroy(struct tsi_reader *r)
+static void pread_destroy(struct tsi_file_reader *r)
 {
 	struct pread_reader *p = (struct pread_reader *)r;
 
@@ -139,7 +139,7 @@ static void pread_destroy(struct tsi_reader *r)
 	pthread_cond_destroy(&p->work);
 	pthread_cond_destroy(&p->done);
 	pthread_mutex_destroy(&p->lock);
-	tsi_reader_free_slots(r);
+	tsi_file_reader_free_slots(r);
 	free(p->queue);
 	free(p->finished);
 	free(p);
@@ -166,14 +166,14 @@ static int start_threads(struct pread_reader *p, unsigned wanted)
 	return tsi_err_sys("start a thread that reads files");
 }
 
-static const struct tsi_reader_ops pread_ops = {
+static const struct tsi_file_reader_ops pread_ops = {
 	.name = "pread",
 	.start = pread_start,
 	.pump = pread_pump,
 	.destroy = pread_destroy,
 };
 
-int tsi_reader_pread_create(unsigned depth, struct tsi_reader **out)
+int tsi_file_reader_pread_create(unsigned depth, struct tsi_file_reader **out)
 {
 	struct pread_reader *p = calloc(1, sizeof(*p));
 	int err;
@@ -186,7 +186,7 @@ int tsi_reader_pread_create(unsigned depth, struct tsi_reader **out)
 	pthread_cond_init(&p->done, NULL);
 	p->queue = malloc(depth * sizeof(*p->queue));
 	p->finished = malloc(depth * sizeof(*p->finished));
-	err = tsi_reader_make_slots(&p->base, depth);
+	err = tsi_file_reader_make_slots(&p->base, depth);
 	if (!err && (!p->queue || !p->finished))
 		err = tsi_err(TSOCK_ENOMEM, "no memory for a file reader");
 	if (!err)

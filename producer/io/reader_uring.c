@@ -31,7 +31,7 @@ enum op {
 };
 
 struct uring_reader {
-	struct tsi_reader base;
+	struct tsi_file_reader base;
 	struct io_uring ring;
 	unsigned flying;  /* prepared or in the kernel, of any kind */
 	unsigned closing; /* of those, closes */
@@ -216,7 +216,7 @@ static int back_off(struct uring_reader *u, unsigned *tries)
 	return 0;
 }
 
-static int uring_pump(struct tsi_reader *r, bool block)
+static int uring_pump(struct tsi_file_reader *r, bool block)
 {
 	struct uring_reader *u = (struct uring_reader *)r;
 	unsigned tries = 0;
@@ -246,13 +246,13 @@ static int uring_pump(struct tsi_reader *r, bool block)
 	}
 }
 
-static void uring_start(struct tsi_reader *r, unsigned i)
+static void uring_start(struct tsi_file_reader *r, unsigned i)
 {
 	prepare_open((struct uring_reader *)r, i);
 }
 
 /* What the kernel still has when the ring has failed is never given back. */
-static void uring_destroy(struct tsi_reader *r)
+static void uring_destroy(struct tsi_file_reader *r)
 {
 	struct uring_reader *u = (struct uring_reader *)r;
 	int err = 0;
@@ -276,11 +276,11 @@ static void uring_destroy(struct tsi_reader *r)
 		tsi_log(TSOCK_LOG_WARN, "io_uring failed: %s", tsock_errmsg());
 		return;
 	}
-	tsi_reader_free_slots(r);
+	tsi_file_reader_free_slots(r);
 	free(u);
 }
 
-static const struct tsi_reader_ops uring_ops = {
+static const struct tsi_file_reader_ops uring_ops = {
 	.name = "io_uring",
 	.start = uring_start,
 	.pump = uring_pump,
@@ -320,7 +320,7 @@ static int try_out(struct uring_reader *u)
 	return 0;
 }
 
-int tsi_reader_uring_create(unsigned depth, struct tsi_reader **out)
+int tsi_file_reader_uring_create(unsigned depth, struct tsi_file_reader **out)
 {
 	struct uring_reader *u = calloc(1, sizeof(*u));
 	int err;
@@ -339,7 +339,7 @@ int tsi_reader_uring_create(unsigned depth, struct tsi_reader **out)
 	(void)io_uring_ring_dontfork(&u->ring);
 	err = try_out(u);
 	if (!err)
-		err = tsi_reader_make_slots(&u->base, depth);
+		err = tsi_file_reader_make_slots(&u->base, depth);
 	if (err) {
 		io_uring_queue_exit(&u->ring);
 		free(u);

@@ -19,6 +19,8 @@
 #define DESCRIPTORS_OURS 40
 #define DESCRIPTORS_THREAD 6
 
+#define QUERY_MS 500
+
 void tsi_check_stdio(void)
 {
 	/* Else a ring or a socket gets number 2, and log lines go into it. */
@@ -68,6 +70,33 @@ int tsi_check_descriptors(unsigned threads)
 		       "with %u threads: raise the limit (ulimit -n)",
 		       (unsigned long long)r.rlim_cur, (unsigned long long)need,
 		       threads);
+}
+
+void tsi_check_folder(char *buf, size_t size)
+{
+	const char *dir = getenv("TSOCK_DIR"), *run = getenv("XDG_RUNTIME_DIR");
+
+	if (dir && *dir)
+		snprintf(buf, size, "%s", dir);
+	else if (run && *run)
+		snprintf(buf, size, "%s/tsock", run);
+	else
+		snprintf(buf, size, "/tmp/tsock-%u", (unsigned)geteuid());
+}
+
+int tsi_check_name(const struct tsi_options *o)
+{
+	struct tsock_stats st = { .size = sizeof(st) };
+	char folder[256], path[512];
+
+	tsi_check_folder(folder, sizeof(folder));
+	snprintf(path, sizeof(path), "%s/%s", folder, o->name);
+	if (tsock_query(path, QUERY_MS, &st))
+		return 0;
+	return tsi_err(TSOCK_EEXIST,
+		       "stream %s is already served by process %u: choose "
+		       "another --name",
+		       o->name, st.pid);
 }
 
 /* Is dir/name a folder, links followed. */

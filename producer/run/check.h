@@ -19,6 +19,15 @@ int tsi_check_root(const struct tsi_options *o);
  */
 int tsi_check_descriptors(unsigned threads);
 
+/* The folder of the sockets, as the library chooses it. */
+void tsi_check_folder(char *buf, size_t size);
+
+/*
+ * EEXIST if a producer answers to the stream's name: asked before a long scan,
+ * since only the lock that is taken after it decides.
+ */
+int tsi_check_name(const struct tsi_options *o);
+
 /* Warn when train and val, side by side, have different classes. */
 void tsi_check_splits(const struct tsi_options *o, const struct tsi_index *x);
 

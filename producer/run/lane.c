@@ -24,7 +24,7 @@ struct job {
 
 struct tsi_lane {
 	struct tsi_source *source;
-	struct tsi_reader *reader;
+	struct tsi_file_reader *reader;
 	struct tsi_image *image;
 	unsigned depth, busy;
 	struct job job[];
@@ -48,8 +48,8 @@ int tsi_lane_create(struct tsi_source *s, unsigned depth, struct tsi_lane **out)
 	l->depth = depth;
 	err = tsi_image_create(&opts, &l->image);
 	if (!err)
-		err = tsi_reader_create((enum tsi_reader_kind)o->io, depth,
-					&l->reader);
+		err = tsi_file_reader_create((enum tsi_file_reader_kind)o->io,
+					     depth, &l->reader);
 	if (err == TSOCK_ENOTSUP && o->io == TSI_READER_URING) {
 		char why[160];
 
@@ -68,7 +68,7 @@ void tsi_lane_destroy(struct tsi_lane *l)
 {
 	if (!l)
 		return;
-	tsi_reader_destroy(l->reader);
+	tsi_file_reader_destroy(l->reader);
 	tsi_image_destroy(l->image);
 	free(l);
 }
@@ -80,12 +80,12 @@ unsigned tsi_lane_busy(const struct tsi_lane *l)
 
 const char *tsi_lane_reader(const struct tsi_lane *l)
 {
-	return tsi_reader_name(l->reader);
+	return tsi_file_reader_name(l->reader);
 }
 
 const char *tsi_lane_reader_why(const struct tsi_lane *l)
 {
-	return tsi_reader_why(l->reader);
+	return tsi_file_reader_why(l->reader);
 }
 
 /* ------------------------------------------------------------------------
@@ -183,9 +183,9 @@ static int submit(struct tsi_lane *l, const struct job *j)
 {
 	const struct tsi_index *x = tsi_source_index(l->source);
 
-	return tsi_reader_submit(l->reader, tsi_index_dirfd(x),
-				 tsi_index_path(x, j->target),
-				 tsi_index_size(x, j->target), j->seq);
+	return tsi_file_reader_submit(l->reader, tsi_index_dirfd(x),
+				      tsi_index_path(x, j->target),
+				      tsi_index_size(x, j->target), j->seq);
 }
 
 int tsi_lane_begin(struct tsi_lane *l, uint64_t seq)
@@ -263,7 +263,7 @@ static int use(struct tsi_lane *l, struct job *j, const struct tsi_read *r,
 		j->read_bytes += r->len;
 		err = load(l, j, r, to, done);
 	}
-	tsi_reader_recycle(l->reader, r);
+	tsi_file_reader_recycle(l->reader, r);
 	if (err || *done)
 		return err;
 	return submit(l, j);
@@ -284,7 +284,7 @@ int tsi_lane_finish(struct tsi_lane *l,
 		struct tsi_read r;
 		int err;
 
-		err = tsi_reader_next(l->reader, true, &r);
+		err = tsi_file_reader_next(l->reader, true, &r);
 		if (err)
 			return err;
 		read = tsi_now_ns();

@@ -65,7 +65,7 @@ struct tsi_options {
 	bool exit_idle;
 	uint64_t exit_idle_ms;
 	uint64_t epochs;
-	uint64_t io; /* enum tsi_reader_kind */
+	uint64_t io; /* enum tsi_file_reader_kind */
 	bool rescan;
 	const char *cache; /* NULL: the user's own; "": none */
 	uint64_t log_level;

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/machine.h"
+#include "run/check.h"
 #include "run/liveline.h"
 
 #define LISTED_AT_END 20
@@ -95,19 +95,6 @@ void tsi_report_plan(const struct tsi_plan *p)
 	print_memory(p);
 }
 
-/* The folder of the sockets, as the library chooses it. */
-static void socket_folder(char *buf, size_t size)
-{
-	const char *dir = getenv("TSOCK_DIR"), *run = getenv("XDG_RUNTIME_DIR");
-
-	if (dir && *dir)
-		snprintf(buf, size, "%s", dir);
-	else if (run && *run)
-		snprintf(buf, size, "%s/tsock", run);
-	else
-		snprintf(buf, size, "/tmp/tsock-%u", (unsigned)geteuid());
-}
-
 void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 {
 	const struct tsi_options *o = p->options;
@@ -141,7 +128,7 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 		why ? " (" : "", why ? why : "", why ? ")" : "",
 		p->geometry.capacity,
 		tsi_megabytes(mb, p->geometry.ring_bytes));
-	socket_folder(folder, sizeof(folder));
+	tsi_check_folder(folder, sizeof(folder));
 	tsi_log(TSOCK_LOG_INFO, "serving \"%s\" at %s", o->name, folder);
 }
 

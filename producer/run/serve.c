@@ -116,7 +116,11 @@ static int check(struct service *v, struct tsock_field *schema)
 	err = check_memory(v, schema);
 	if (!err)
 		err = tsi_check_descriptors(v->plan.threads);
-	return err ? err : tsi_check_root(o);
+	if (!err)
+		err = tsi_check_root(o);
+	if (!err && o->mode == TSI_RUN_SERVE)
+		err = tsi_check_name(o);
+	return err;
 }
 
 static int scan(struct service *v)

@@ -28,7 +28,7 @@
 #define DEPTH 8
 
 static int dirfd_;
-static enum tsi_reader_kind kind_;
+static enum tsi_file_reader_kind kind_;
 
 static void put(const char *name, size_t len, unsigned seed)
 {
@@ -56,11 +56,11 @@ static void check(const struct tsi_read *r, size_t len, unsigned seed)
 	}
 }
 
-static struct tsi_reader *make(unsigned depth)
+static struct tsi_file_reader *make(unsigned depth)
 {
-	struct tsi_reader *r = NULL;
+	struct tsi_file_reader *r = NULL;
 
-	if (tsi_reader_create(kind_, depth, &r)) {
+	if (tsi_file_reader_create(kind_, depth, &r)) {
 		if (kind_ != TSI_READER_URING)
 			fail_msg("%s", tsock_errmsg());
 		print_message("[  SKIP  ] %s\n", tsock_errmsg());
@@ -79,30 +79,30 @@ static int open_fds(void)
 }
 
 /* Read one file; returns its err. */
-static int read_one(struct tsi_reader *r, const char *path, uint64_t hint,
+static int read_one(struct tsi_file_reader *r, const char *path, uint64_t hint,
 		    struct tsi_read *out)
 {
-	assert_int_equal(tsi_reader_submit(r, dirfd_, path, hint, 7), 0);
-	assert_int_equal(tsi_reader_pending(r), 1);
-	assert_int_equal(tsi_reader_next(r, true, out), 0);
-	assert_int_equal(tsi_reader_pending(r), 0);
+	assert_int_equal(tsi_file_reader_submit(r, dirfd_, path, hint, 7), 0);
+	assert_int_equal(tsi_file_reader_pending(r), 1);
+	assert_int_equal(tsi_file_reader_next(r, true, out), 0);
+	assert_int_equal(tsi_file_reader_pending(r), 0);
 	assert_int_equal(out->tag, 7);
 	return out->err;
 }
 
-static void expect_err(struct tsi_reader *r, const char *path, int err)
+static void expect_err(struct tsi_file_reader *r, const char *path, int err)
 {
 	struct tsi_read out;
 
 	assert_int_equal(read_one(r, path, 100, &out), err);
-	tsi_reader_recycle(r, &out);
+	tsi_file_reader_recycle(r, &out);
 }
 
 static void reads_files_of_every_size(void **state)
 {
 	static const size_t size[] = { 0,     1,     4095,   4096,    65535,
 				       65536, 65537, 100000, 1 << 20, 5000001 };
-	struct tsi_reader *r = make(DEPTH);
+	struct tsi_file_reader *r = make(DEPTH);
 	struct tsi_read out;
 
 	(void)state;
@@ -115,28 +115,28 @@ static void reads_files_of_every_size(void **state)
 
 			assert_int_equal(read_one(r, "file", hint[h], &out), 0);
 			check(&out, size[i], i);
-			tsi_reader_recycle(r, &out);
+			tsi_file_reader_recycle(r, &out);
 		}
 	}
-	tsi_reader_destroy(r);
+	tsi_file_reader_destroy(r);
 }
 
 static void survives_a_wild_hint(void **state)
 {
-	struct tsi_reader *r = make(1);
+	struct tsi_file_reader *r = make(1);
 	struct tsi_read out;
 
 	(void)state;
 	put("file", 5000, 1);
 	assert_int_equal(read_one(r, "file", UINT64_MAX, &out), 0);
 	check(&out, 5000, 1);
-	tsi_reader_recycle(r, &out);
-	tsi_reader_destroy(r);
+	tsi_file_reader_recycle(r, &out);
+	tsi_file_reader_destroy(r);
 }
 
 static void reads_a_file_whose_size_the_kernel_does_not_know(void **state)
 {
-	struct tsi_reader *r = make(1);
+	struct tsi_file_reader *r = make(1);
 	struct tsi_read out;
 
 	(void)state;
@@ -144,13 +144,13 @@ static void reads_a_file_whose_size_the_kernel_does_not_know(void **state)
 		skip();
 	assert_int_equal(read_one(r, "/proc/self/maps", 0, &out), 0);
 	assert_true(out.len > 100);
-	tsi_reader_recycle(r, &out);
-	tsi_reader_destroy(r);
+	tsi_file_reader_recycle(r, &out);
+	tsi_file_reader_destroy(r);
 }
 
 static void takes_finished_reads_by_lowest_tag(void **state)
 {
-	struct tsi_reader *r = make(DEPTH);
+	struct tsi_file_reader *r = make(DEPTH);
 	struct tsi_read out;
 	char name[DEPTH][16];
 	int before = open_fds();
@@ -166,28 +166,29 @@ static void takes_finished_reads_by_lowest_tag(void **state)
 		for (unsigned i = 0; i < DEPTH; i++) {
 			unsigned k = (i * 5 + round) % DEPTH;
 
-			assert_int_equal(
-				tsi_reader_submit(r, dirfd_, name[k], 1000, k),
-				0);
+			assert_int_equal(tsi_file_reader_submit(
+						 r, dirfd_, name[k], 1000, k),
+					 0);
 		}
-		while (tsi_reader_pending(r) > 0) {
-			assert_int_equal(tsi_reader_next(r, true, &out), 0);
+		while (tsi_file_reader_pending(r) > 0) {
+			assert_int_equal(tsi_file_reader_next(r, true, &out),
+					 0);
 			check(&out, 1000 * out.tag, (unsigned)out.tag);
 			assert_false(seen >> out.tag & 1);
 			seen |= UINT64_C(1) << out.tag;
-			tsi_reader_recycle(r, &out);
+			tsi_file_reader_recycle(r, &out);
 		}
 		assert_int_equal(seen, (1u << DEPTH) - 1);
 	}
-	assert_int_equal(tsi_reader_next(r, true, &out), TSOCK_EAGAIN);
-	assert_int_equal(tsi_reader_next(r, false, &out), TSOCK_EAGAIN);
-	tsi_reader_destroy(r);
+	assert_int_equal(tsi_file_reader_next(r, true, &out), TSOCK_EAGAIN);
+	assert_int_equal(tsi_file_reader_next(r, false, &out), TSOCK_EAGAIN);
+	tsi_file_reader_destroy(r);
 	assert_true(open_fds() <= before);
 }
 
 static void taken_bytes_stay_until_recycled(void **state)
 {
-	struct tsi_reader *r = make(2);
+	struct tsi_file_reader *r = make(2);
 	struct tsi_read first;
 	struct tsi_read out;
 
@@ -198,37 +199,38 @@ static void taken_bytes_stay_until_recycled(void **state)
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(read_one(r, "b", 0, &out), 0);
 		check(&out, 90000, 2);
-		tsi_reader_recycle(r, &out);
+		tsi_file_reader_recycle(r, &out);
 		check(&first, 70000, 1);
 	}
-	tsi_reader_recycle(r, &first);
-	tsi_reader_destroy(r);
+	tsi_file_reader_recycle(r, &first);
+	tsi_file_reader_destroy(r);
 }
 
 static void refuses_more_than_its_depth(void **state)
 {
-	struct tsi_reader *r = make(3);
+	struct tsi_file_reader *r = make(3);
 	struct tsi_read out;
 
 	(void)state;
 	put("a", 10, 1);
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(tsi_reader_submit(r, dirfd_, "a", 10, i), 0);
-	assert_int_equal(tsi_reader_submit(r, dirfd_, "a", 10, 3),
+		assert_int_equal(tsi_file_reader_submit(r, dirfd_, "a", 10, i),
+				 0);
+	assert_int_equal(tsi_file_reader_submit(r, dirfd_, "a", 10, 3),
 			 TSOCK_EAGAIN);
-	assert_int_equal(tsi_reader_next(r, true, &out), 0);
+	assert_int_equal(tsi_file_reader_next(r, true, &out), 0);
 	/* Taken, not recycled: its memory is still lent. */
-	assert_int_equal(tsi_reader_submit(r, dirfd_, "a", 10, 3),
+	assert_int_equal(tsi_file_reader_submit(r, dirfd_, "a", 10, 3),
 			 TSOCK_EAGAIN);
-	tsi_reader_recycle(r, &out);
-	assert_int_equal(tsi_reader_submit(r, dirfd_, "a", 10, 3), 0);
-	assert_int_equal(tsi_reader_pending(r), 3);
-	tsi_reader_destroy(r);
+	tsi_file_reader_recycle(r, &out);
+	assert_int_equal(tsi_file_reader_submit(r, dirfd_, "a", 10, 3), 0);
+	assert_int_equal(tsi_file_reader_pending(r), 3);
+	tsi_file_reader_destroy(r);
 }
 
 static void names_what_is_no_file(void **state)
 {
-	struct tsi_reader *r = make(2);
+	struct tsi_file_reader *r = make(2);
 	struct tsi_read out;
 
 	(void)state;
@@ -249,29 +251,29 @@ static void names_what_is_no_file(void **state)
 	put("a", 10, 1);
 	assert_int_equal(read_one(r, "a", 10, &out), 0);
 	check(&out, 10, 1);
-	tsi_reader_destroy(r);
+	tsi_file_reader_destroy(r);
 }
 
 static void refuses_a_huge_file(void **state)
 {
-	struct tsi_reader *r = make(1);
+	struct tsi_file_reader *r = make(1);
 	int fd = openat(dirfd_, "huge", O_CREAT | O_WRONLY, 0600);
 
 	(void)state;
 	if (ftruncate(fd, (off_t)TSI_READER_MAX + 1)) {
 		close(fd);
-		tsi_reader_destroy(r);
+		tsi_file_reader_destroy(r);
 		skip();
 	}
 	close(fd);
 	expect_err(r, "huge", EFBIG);
 	unlinkat(dirfd_, "huge", 0);
-	tsi_reader_destroy(r);
+	tsi_file_reader_destroy(r);
 }
 
 static void a_file_that_changes_size_gives_some_prefix(void **state)
 {
-	struct tsi_reader *r = make(4);
+	struct tsi_file_reader *r = make(4);
 	int pipefd[2];
 	pid_t pid;
 	char done;
@@ -301,16 +303,16 @@ static void a_file_that_changes_size_gives_some_prefix(void **state)
 
 		assert_int_equal(read_one(r, "changing", 300000, &out), 0);
 		assert_true(out.len >= 50000 && out.len <= 304096);
-		tsi_reader_recycle(r, &out);
+		tsi_file_reader_recycle(r, &out);
 	}
 	close(pipefd[0]);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	tsi_reader_destroy(r);
+	tsi_file_reader_destroy(r);
 }
 
 static void too_few_descriptors_is_an_error_that_passes(void **state)
 {
-	struct tsi_reader *r = make(2);
+	struct tsi_file_reader *r = make(2);
 	struct rlimit old;
 	struct rlimit low;
 	struct tsi_read out;
@@ -322,11 +324,11 @@ static void too_few_descriptors_is_an_error_that_passes(void **state)
 	low.rlim_cur = 3;
 	setrlimit(RLIMIT_NOFILE, &low);
 	assert_int_equal(read_one(r, "a", 10, &out), EMFILE);
-	tsi_reader_recycle(r, &out);
+	tsi_file_reader_recycle(r, &out);
 	setrlimit(RLIMIT_NOFILE, &old);
 	assert_int_equal(read_one(r, "a", 10, &out), 0);
 	check(&out, 10, 1);
-	tsi_reader_destroy(r);
+	tsi_file_reader_destroy(r);
 }
 
 static void may_be_destroyed_with_reads_in_flight(void **state)
@@ -336,31 +338,33 @@ static void may_be_destroyed_with_reads_in_flight(void **state)
 	(void)state;
 	put("large", 5000000, 1);
 	for (int round = 0; round < 30; round++) {
-		struct tsi_reader *r = make(DEPTH);
+		struct tsi_file_reader *r = make(DEPTH);
 		struct tsi_read out;
 
 		for (unsigned i = 0; i < DEPTH; i++)
-			assert_int_equal(tsi_reader_submit(r, dirfd_, "large",
-							   5000000, i),
+			assert_int_equal(tsi_file_reader_submit(r, dirfd_,
+								"large",
+								5000000, i),
 					 0);
 		for (int i = 0; i < round % 4; i++)
-			(void)tsi_reader_next(r, i == 3, &out);
-		tsi_reader_destroy(r);
+			(void)tsi_file_reader_next(r, i == 3, &out);
+		tsi_file_reader_destroy(r);
 	}
 	assert_int_equal(open_fds(), before);
 }
 
 static void refuses_a_silly_depth(void **state)
 {
-	struct tsi_reader *r;
+	struct tsi_file_reader *r;
 
 	(void)state;
-	assert_int_equal(tsi_reader_create(kind_, 0, &r), TSOCK_EARG);
-	assert_int_equal(tsi_reader_create(kind_, TSI_READER_MAX_DEPTH + 1, &r),
-			 TSOCK_EARG);
+	assert_int_equal(tsi_file_reader_create(kind_, 0, &r), TSOCK_EARG);
+	assert_int_equal(
+		tsi_file_reader_create(kind_, TSI_READER_MAX_DEPTH + 1, &r),
+		TSOCK_EARG);
 	r = make(TSI_READER_MAX_DEPTH);
-	tsi_reader_destroy(r);
-	tsi_reader_destroy(NULL);
+	tsi_file_reader_destroy(r);
+	tsi_file_reader_destroy(NULL);
 }
 
 static void forbid(long nr, int err)
@@ -388,22 +392,23 @@ static int without(long nr, int err)
 	put("a", 10000, 5);
 	pid = fork();
 	if (pid == 0) {
-		struct tsi_reader *r;
+		struct tsi_file_reader *r;
 		struct tsi_read out;
 		bool ok;
 
 		forbid(nr, err);
-		if (!tsi_reader_create(TSI_READER_URING, 2, &r))
+		if (!tsi_file_reader_create(TSI_READER_URING, 2, &r))
 			_exit(1);
-		if (tsi_reader_create(TSI_READER_AUTO, 2, &r))
+		if (tsi_file_reader_create(TSI_READER_AUTO, 2, &r))
 			_exit(2);
-		if (strcmp(tsi_reader_name(r), "pread") || !tsi_reader_why(r))
+		if (strcmp(tsi_file_reader_name(r), "pread") ||
+		    !tsi_file_reader_why(r))
 			_exit(3);
-		if (tsi_reader_submit(r, dirfd_, "a", 0, 1) ||
-		    tsi_reader_next(r, true, &out))
+		if (tsi_file_reader_submit(r, dirfd_, "a", 0, 1) ||
+		    tsi_file_reader_next(r, true, &out))
 			_exit(4);
 		ok = out.err == 0 && out.len == 10000;
-		tsi_reader_destroy(r);
+		tsi_file_reader_destroy(r);
 		_exit(ok ? 0 : 5);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);

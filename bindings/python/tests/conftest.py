@@ -56,6 +56,20 @@ def place(monkeypatch):
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture(autouse=True)
+def no_test_hangs():
+    """A minute is too long for any of them."""
+
+    def too_long(*_):
+        raise TimeoutError("the test took longer than a minute")
+
+    old = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, old)
+
+
 class Served:
     """A producer that runs."""
 

@@ -605,7 +605,7 @@ class DataLoader:
 
     def __repr__(self):
         return (
-            "<tsock.DataLoader %r: %d samples in %d batches of %d, %s, %s %s%s>"
+            "<tsock.DataLoader %r: %d samples in %d batches of %d: %s, %s %s%s>"
             % (
                 self.name,
                 len(self.sampler),

@@ -1,0 +1,176 @@
+"""What the constructor takes: no producer is needed to be told off."""
+
+import math
+
+import pytest
+
+import tsock
+from tsock import _ffi, loader, tensors
+
+
+def refused(kind, *arguments, **keywords):
+    with pytest.raises(kind) as caught:
+        tsock.DataLoader(*arguments, wait=0.1, **keywords)
+    return str(caught.value)
+
+
+@pytest.fixture(autouse=True)
+def no_stream(place):
+    """None of these may get as far as to look for a producer."""
+
+
+@pytest.mark.parametrize(
+    "size", [0, -1, 1.5, True, None, "8", 2**32, float("nan")]
+)
+def test_batch_size_is_a_positive_whole_number(size):
+    assert "batch_size %r" % (size,) in refused(ValueError, "toy", size)
+
+
+@pytest.mark.parametrize(
+    "keyword, choices",
+    [
+        ("dtype", ["float32", "float16", "bfloat16", "uint8"]),
+        ("layout", ["chw", "hwc"]),
+        ("join", ["epoch", "segment", "now"]),
+        ("between", ["hold", "leave", "None"]),
+        ("framework", ["torch", "numpy"]),
+    ],
+)
+@pytest.mark.parametrize("value", ["sideways", 7, []])
+def test_an_unknown_choice_is_answered_with_the_choices(
+    keyword, choices, value
+):
+    text = refused(ValueError, "toy", **{keyword: value})
+    assert keyword in text
+    for choice in choices:
+        assert choice in text
+
+
+@pytest.mark.parametrize("fields", [(), None, 3, ("image", 4)])
+def test_fields_are_names(fields):
+    assert "fields" in refused(ValueError, "toy", fields=fields)
+
+
+@pytest.mark.parametrize(
+    "normalize",
+    [
+        "cifar",
+        5,
+        (1, 2, 3),
+        ((0, 0), (1, 1)),
+        ((0, 0, 0), (1, 1, 0)),
+        ((0, 0, 0), (1, 1, -1)),
+        ((0, 0, math.nan), (1, 1, 1)),
+        ((0, 0, "x"), (1, 1, 1)),
+        b"ab",
+        "ab",
+    ],
+)
+def test_normalize_is_a_name_none_or_mean_and_deviation(normalize):
+    assert "normalize" in refused(ValueError, "toy", normalize=normalize)
+
+
+@pytest.mark.parametrize("normalize", ["imagenet", ((0,) * 3, (1,) * 3)])
+def test_raw_bytes_are_not_normalized(normalize):
+    assert "uint8" in refused(
+        ValueError, "toy", dtype="uint8", normalize=normalize
+    )
+
+
+def test_numpy_has_no_bfloat16():
+    pytest.importorskip("numpy")
+    assert "bfloat16" in refused(
+        ValueError, "toy", dtype="bfloat16", framework="numpy"
+    )
+
+
+@pytest.mark.parametrize("seconds", [-1, math.nan, "1", True])
+@pytest.mark.parametrize("keyword", ["timeout", "wait"])
+def test_times_are_seconds(keyword, seconds):
+    with pytest.raises(ValueError, match=keyword):
+        tsock.DataLoader("toy", **{keyword: seconds})
+
+
+@pytest.mark.parametrize("keyword", ["shuffle", "num_workers", "collate_fn"])
+def test_what_torch_has_and_we_have_not_says_where_it_went(keyword):
+    text = refused(TypeError, "toy", **{keyword: 1})
+    assert keyword in text and ": " in text
+
+
+def test_a_data_set_is_no_stream_name():
+    assert "name of a stream" in refused(TypeError, [1, 2, 3])
+
+
+def test_options_reach_c_as_they_were_meant():
+    opts = _ffi.Opts()
+    assert loader._set_normalize(opts, "float32", loader._DEFAULT) == (
+        "imagenet"
+    )
+    assert opts.normalize == _ffi.MEAN_STD
+    assert list(opts.mean) == pytest.approx([0.485, 0.456, 0.406])
+    assert list(opts.std) == pytest.approx([0.229, 0.224, 0.225])
+    assert loader._set_normalize(opts, "float16", None) is None
+    assert opts.normalize == _ffi.UNIT
+    loader._set_normalize(opts, "uint8", loader._DEFAULT)
+    assert opts.normalize == _ffi.RAW
+
+
+def test_dtypes_of_torch_and_numpy_are_understood():
+    numpy = pytest.importorskip("numpy")
+    assert loader._dtype_name(numpy.float16) == "float16"
+    assert loader._dtype_name(numpy.dtype("uint8")) == "uint8"
+    torch = pytest.importorskip("torch")
+    assert loader._dtype_name(torch.bfloat16) == "bfloat16"
+
+
+def test_without_torch_there_is_numpy_and_without_either_an_error(
+    monkeypatch,
+):
+    pytest.importorskip("numpy")
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    assert tensors.framework(None).name == "numpy"
+    with pytest.raises(ImportError, match="torch"):
+        tensors.framework("torch")
+    monkeypatch.setitem(__import__("sys").modules, "numpy", None)
+    with pytest.raises(ImportError, match="neither"):
+        tensors.framework(None)
+
+
+def test_a_missing_producer_names_the_places_that_were_looked_at(
+    monkeypatch, tmp_path
+):
+    import os
+    import shutil
+    import tempfile
+
+    # Without $TSOCK_DIR there are two places.
+    folder = tempfile.mkdtemp(prefix="tsock-")
+    try:
+        monkeypatch.delenv("TSOCK_DIR")
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        with pytest.raises(tsock.NoProducer) as caught:
+            tsock.DataLoader("nobody-serves-this", wait=0.1)
+        text = str(caught.value)
+        assert "nobody-serves-this" in text
+        assert folder in text
+        assert "/tmp/tsock-%d" % os.getuid() in text
+        assert caught.value.code == "TSOCK_ENOPROD"
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_waiting_is_said_once_on_stderr_and_wait_is_kept(script, place):
+    process = script(
+        "import time, tsock\n"
+        "began = time.monotonic()\n"
+        "try:\n"
+        "    tsock.DataLoader('toy', wait=0.7)\n"
+        "except tsock.NoProducer:\n"
+        "    print(time.monotonic() - began)\n"
+    )
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert 0.6 < float(out) < 5
+    assert err.count("waiting for producer") == 1, err
+    assert "toy" in err and place in err
+    assert len(err.splitlines()) == 1

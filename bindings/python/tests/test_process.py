@@ -1,0 +1,227 @@
+"""Signals, forks and the end of the interpreter: each in its own process."""
+
+import os
+import signal
+import time
+
+import pytest
+
+import tsock
+from conftest import N, finish, until
+
+pytest.importorskip("numpy")
+
+SMALL = ("--ring", 64, "--max-batch", 16, "--join-window", 16)
+OPEN = (
+    "import gc, os, sys, time\n"
+    "import tsock\n"
+    "loader = tsock.DataLoader('toy', batch_size=16, dtype='uint8',\n"
+    "                          framework='numpy', timeout=30,\n"
+    "                          fields=('image', 'label', 'index'))\n"
+)
+
+
+def interrupt(process):
+    """Ctrl-C; how long it took to end, and what it said."""
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    return time.monotonic() - began, out, err
+
+
+def joined():
+    return tsock.query("toy")["consumers"] == 1
+
+
+def test_ctrl_c_ends_a_wait_for_a_batch_at_once(serve, script):
+    serve("--min-consumers", 2)
+    process = script(
+        OPEN + "print('ready', flush=True)\n"
+        "try:\n"
+        "    for batch in loader: pass\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted', flush=True)\n"
+    )
+    assert process.stdout.readline() == "ready\n"
+    until(joined)
+    took, out, err = interrupt(process)
+    assert out == "interrupted\n", err
+    assert took < 1
+
+
+def test_ctrl_c_ends_a_wait_for_a_producer_at_once(place, script):
+    process = script(
+        "import tsock\n"
+        "try:\n"
+        "    tsock.DataLoader('toy', framework='numpy', wait=60)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted', flush=True)\n"
+    )
+    assert "waiting for producer" in process.stderr.readline()
+    took, out, err = interrupt(process)
+    assert (out, err) == ("interrupted\n", "")
+    assert took < 1 and process.returncode == 0
+
+
+def test_after_ctrl_c_the_loader_can_be_used_again(serve, script):
+    served = serve("--min-consumers", 2)
+    process = script(
+        OPEN + "print('ready', flush=True)\n"
+        "try:\n"
+        "    next(iter(loader))\n"
+        "except KeyboardInterrupt:\n"
+        "    pass\n"
+        "print('again', flush=True)\n"
+        "print(sorted(int(i) for b in loader for i in b[2])\n"
+        "      == list(range(%d)))\n" % N
+    )
+    assert process.stdout.readline() == "ready\n"
+    until(joined)
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "again\n"
+    other = tsock.DataLoader(
+        "toy", batch_size=16, dtype="uint8", timeout=30, fields=("index",)
+    )
+    assert sum(len(b) for (b,) in other) == N
+    other.close()
+    assert finish(process)[0] == "True\n"
+    assert served.process.poll() is None
+
+
+@pytest.mark.parametrize("end", ["os._exit(0)", "sys.exit(0)"])
+def test_a_forked_child_with_batches_in_hand_harms_nobody(
+    serve, script, end
+):
+    serve(*SMALL)
+    process = script(
+        OPEN + "iterator = iter(loader)\n"
+        "held = [next(iterator), next(iterator)]\n"
+        "right = [b[0].copy() for b in held]\n"
+        "index = [int(i) for b in held for i in b[2]]\n"
+        "for _ in range(3):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        assert all((b[0] == r).all()\n"
+        "                   for b, r in zip(held, right))\n"
+        "        for use in (lambda: iter(loader),\n"
+        "                    lambda: next(iterator)):\n"
+        "            try:\n"
+        "                use()\n"
+        "                os._exit(1)\n"
+        "            except RuntimeError as e:\n"
+        "                assert 'before a fork' in str(e)\n"
+        "                assert 'in the child' in str(e)\n"
+        "        held.clear()\n"
+        "        del iterator\n"
+        "        loader.close()\n"
+        "        gc.collect()\n"
+        "        mine = tsock.DataLoader('toy', batch_size=16,\n"
+        "                                dtype='uint8', timeout=30,\n"
+        "                                framework='numpy')\n"
+        "        assert len(mine) == 13\n"
+        "        mine.close()\n"
+        "        " + end + "\n"
+        "    _, status = os.waitpid(pid, 0)\n"
+        "    assert status == 0, status\n"
+        "    held.append(next(iterator))\n"
+        "    right.append(held[-1][0].copy())\n"
+        "    index += [int(i) for i in held[-1][2]]\n"
+        "for batch in iterator:\n"
+        "    index += [int(i) for i in batch[2]]\n"
+        "assert sorted(index) == list(range(%d)), len(index)\n"
+        "assert all((b[0] == r).all() for b, r in zip(held, right))\n"
+        "print('fine')\n" % N
+    )
+    assert finish(process)[0] == "fine\n"
+
+
+@pytest.mark.parametrize("framework", ["torch", "numpy"])
+def test_the_interpreter_ends_cleanly_with_everything_in_hand(
+    serve, script, framework
+):
+    pytest.importorskip(framework)
+    serve(*SMALL)
+    process = script(
+        "import tsock\n"
+        "loader = tsock.DataLoader('toy', batch_size=16, framework='%s')\n"
+        "iterator = iter(loader)\n"
+        "held = [next(iterator), next(iterator)]\n"
+        "cycle = [held, loader, iterator]\n"
+        "cycle.append(cycle)\n"
+        "tsock.keep = cycle\n"
+        "print('fine')\n" % framework
+    )
+    assert finish(process) == ("fine\n", "")
+
+
+def test_old_numpys_arrays_outlive_the_interpreter(serve, script):
+    serve(*SMALL)
+    process = script(
+        OPEN + "loader._tensors._dlpack = False\n"
+        "held = next(iter(loader))\n"
+        "held.append(held)\n"
+        "print('fine')\n"
+    )
+    assert finish(process) == ("fine\n", "")
+
+
+def test_a_thread_that_reads_does_not_keep_the_interpreter(serve, script):
+    serve("--min-consumers", 2)
+    process = script(
+        "import threading, time\n"
+        + OPEN
+        + "threading.Thread(target=lambda: next(iter(loader)),\n"
+        "                 daemon=True).start()\n"
+        "time.sleep(0.3)\n"
+        "print('fine')\n"
+    )
+    assert finish(process, timeout=30)[0] == "fine\n"
+
+
+def test_torch_works_where_numpy_is_missing(serve, script):
+    pytest.importorskip("torch")
+    serve()
+    process = script(
+        "import sys, warnings\n"
+        "warnings.simplefilter('ignore')\n"
+        "sys.modules['numpy'] = None\n"
+        "import tsock\n"
+        "loader = tsock.DataLoader('toy', batch_size=48)\n"
+        "assert loader.framework == 'torch'\n"
+        "print(sum(len(labels) for images, labels in loader))\n"
+    )
+    assert finish(process, timeout=120)[0] == "%d\n" % N
+
+
+def test_numpy_works_where_torch_is_missing(serve, script):
+    serve()
+    process = script(
+        "import sys\n"
+        "sys.modules['torch'] = None\n"
+        "import tsock\n"
+        "loader = tsock.DataLoader('toy', batch_size=48)\n"
+        "assert loader.framework == 'numpy'\n"
+        "print(sum(len(labels) for images, labels in loader))\n"
+    )
+    assert finish(process)[0] == "%d\n" % N
+
+
+def test_a_killed_consumer_costs_the_others_nothing(serve, script):
+    serve(*SMALL)
+    process = script(
+        OPEN + "iterator = iter(loader)\n"
+        "held = next(iterator)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    assert process.stdout.readline() == "ready\n"
+    loader = tsock.DataLoader(
+        "toy", batch_size=16, dtype="uint8", timeout=30, fields=("index",)
+    )
+    iterator = iter(loader)  # of the next epoch, maybe: it holds this one
+    os.kill(process.pid, signal.SIGKILL)
+    for _ in iterator:
+        pass
+    for _ in range(2):
+        index = [int(i) for (b,) in loader for i in b]
+        assert sorted(index) == list(range(N))

@@ -1,0 +1,380 @@
+/*
+ * test_image.c - the way from a file's bytes to a sample, and the look at its
+ * head before.  test/parity compares the pixels with Pillow's.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "image/image.h"
+#include "imagegen.h"
+
+#define SIZE 32
+#define BYTES (SIZE * SIZE * 3)
+
+static struct imagegen_bytes jpeg(uint32_t width, uint32_t height)
+{
+	struct imagegen_jpeg g = { .width = width,
+				   .height = height,
+				   .components = 3,
+				   .factor = { { 2, 2 } } };
+
+	return imagegen_jpeg(&g);
+}
+
+static struct imagegen_bytes png(uint32_t width, uint32_t height)
+{
+	struct imagegen_png g = { .width = width,
+				  .height = height,
+				  .depth = 8,
+				  .type = PNG_COLOR_TYPE_RGB };
+
+	return imagegen_png(&g);
+}
+
+static struct tsi_image *open_image(enum tsi_preset preset)
+{
+	struct tsi_image_opts o = {
+		.preset = preset, .size = SIZE, .resize = 40, .seed = 77
+	};
+	struct tsi_image *img = NULL;
+
+	assert_int_equal(tsi_image_create(&o, &img), 0);
+	return img;
+}
+
+static void load(struct tsi_image *img, const struct imagegen_bytes *f,
+		 uint32_t epoch, uint64_t index, uint8_t *dst,
+		 struct tsi_box *box)
+{
+	if (tsi_image_load(img, f->data, f->len, epoch, index, dst, box))
+		fail_msg("%s", tsock_errmsg());
+}
+
+static void a_sample_depends_on_its_key_alone(void **state)
+{
+	struct imagegen_bytes f = jpeg(300, 200), other = png(70, 300);
+	struct tsi_image *a = open_image(TSI_TRAIN), *b = open_image(TSI_TRAIN);
+	uint8_t first[BYTES], again[BYTES];
+	struct tsi_box one, two;
+
+	(void)state;
+	load(a, &f, 3, 5, first, &one);
+	/* Another decoder, another history. */
+	load(b, &other, 1, 1, again, &two);
+	load(b, &f, 4, 5, again, &two);
+	assert_memory_not_equal(first, again, BYTES);
+	load(b, &f, 3, 5, again, &two);
+	assert_memory_equal(first, again, BYTES);
+	assert_memory_equal(&one, &two, sizeof(one));
+	tsi_image_destroy(a);
+	tsi_image_destroy(b);
+	free(f.data);
+	free(other.data);
+}
+
+static void eval_does_not_depend_on_the_key(void **state)
+{
+	struct imagegen_bytes f = jpeg(123, 97);
+	struct tsi_image *img = open_image(TSI_EVAL);
+	uint8_t first[BYTES], again[BYTES];
+	struct tsi_box box;
+
+	(void)state;
+	load(img, &f, 0, 0, first, &box);
+	load(img, &f, 9, 7, again, &box);
+	assert_memory_equal(first, again, BYTES);
+	/* 123 x 97 becomes 50 x 40. */
+	assert_int_equal(box.left, 9);
+	assert_int_equal(box.top, 4);
+	assert_int_equal(box.width, SIZE);
+	tsi_image_destroy(img);
+	free(f.data);
+}
+
+static void nothing_is_written_beside_the_sample(void **state)
+{
+	static uint8_t guarded[BYTES + 256];
+	struct imagegen_bytes f[2] = { jpeg(90, 200), png(33, 20) };
+
+	(void)state;
+	for (int i = 0; i < 40; i++) {
+		struct tsi_image *img =
+			open_image(i % 2 ? TSI_TRAIN : TSI_EVAL);
+		struct tsi_box box;
+
+		memset(guarded, 0xa5, sizeof(guarded));
+		load(img, &f[i / 2 % 2], 0, (uint64_t)i, guarded + 128, &box);
+		for (int k = 0; k < 128; k++) {
+			assert_int_equal(guarded[k], 0xa5);
+			assert_int_equal(guarded[128 + BYTES + k], 0xa5);
+		}
+		tsi_image_destroy(img);
+	}
+	free(f[0].data);
+	free(f[1].data);
+}
+
+static void a_crop_larger_than_the_image_is_black_around_it(void **state)
+{
+	struct tsi_image_opts o = { .preset = TSI_EVAL,
+				    .size = SIZE,
+				    .resize = 20 };
+	struct imagegen_bytes f = png(20, 26);
+	uint8_t dst[BYTES];
+	struct tsi_image *img;
+	struct tsi_box box;
+
+	(void)state;
+	memset(dst, 0xa5, sizeof(dst));
+	assert_int_equal(tsi_image_create(&o, &img), 0);
+	load(img, &f, 0, 0, dst, &box);
+	assert_int_equal(box.left, -6);
+	assert_int_equal(box.top, -3);
+	for (int y = 0; y < SIZE; y++)
+		for (int x = 0; x < SIZE; x++)
+			if (y < 3 || y >= 29 || x < 6 || x >= 26)
+				assert_memory_equal(dst + (y * SIZE + x) * 3,
+						    "\0\0\0", 3);
+	tsi_image_destroy(img);
+	free(f.data);
+}
+
+static void a_bad_file_leaves_the_decoder_as_it_was(void **state)
+{
+	struct imagegen_bytes good[2] = { jpeg(80, 60), png(80, 60) };
+	struct tsi_image *img = open_image(TSI_TRAIN);
+	uint8_t want[BYTES], got[BYTES];
+	struct tsi_box box;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		load(img, &good[i], 1, 2, want, &box);
+		for (size_t len = 0; len < good[i].len / 2; len += 41) {
+			struct imagegen_bytes cut =
+				imagegen_copy(good[i].data, len);
+			int err = tsi_image_load(img, cut.data, len, 1, 3, got,
+						 &box);
+
+			if (err)
+				assert_int_equal(err, TSOCK_EDATA);
+			free(cut.data);
+			load(img, &good[i], 1, 2, got, &box);
+			assert_memory_equal(want, got, BYTES);
+		}
+		free(good[i].data);
+	}
+	tsi_image_destroy(img);
+}
+
+/* More and more of a file: not yet, not yet, and then its size for good. */
+static void assert_probe_settles(const struct imagegen_bytes *f, int kind,
+				 uint32_t width, uint32_t height)
+{
+	struct tsi_image_head head = { 0 };
+	bool settled = false;
+
+	for (size_t len = 0; len <= f->len && len < 70000; len++) {
+		struct imagegen_bytes cut;
+		int err;
+
+		if (settled && len % 97)
+			continue;
+		cut = imagegen_copy(f->data, len);
+		err = tsi_image_probe(cut.data, len, false, &head);
+		if (settled || err != TSOCK_EAGAIN) {
+			assert_int_equal(err, 0);
+			settled = true;
+			assert_int_equal(head.kind, kind);
+			assert_int_equal(head.width, width);
+			assert_int_equal(head.height, height);
+		} else {
+			assert_int_equal(
+				tsi_image_probe(cut.data, len, true, &head),
+				TSOCK_EDATA);
+		}
+		free(cut.data);
+	}
+	assert_true(settled);
+}
+
+static void a_probe_asks_for_more_until_it_knows(void **state)
+{
+	struct imagegen_bytes j = jpeg(123, 45), p = png(67, 89);
+
+	(void)state;
+	assert_probe_settles(&j, TSI_JPEG, 123, 45);
+	assert_probe_settles(&p, TSI_PNG, 67, 89);
+	free(j.data);
+	free(p.data);
+}
+
+static void a_probe_walks_over_megabytes_of_metadata(void **state)
+{
+	struct imagegen_bytes f = jpeg(50, 60);
+	size_t extra = 40 * 65537u;
+	uint8_t *big = calloc(1, f.len + extra);
+	struct tsi_image *img = open_image(TSI_EVAL);
+	struct tsi_image_head head;
+	struct tsi_box box;
+	uint8_t dst[BYTES];
+
+	(void)state;
+	memcpy(big, f.data, 2);
+	for (size_t at = 2; at < 2 + extra; at += 65537)
+		memcpy(big + at, "\xff\xe1\xff\xff", 4);
+	memcpy(big + 2 + extra, f.data + 2, f.len - 2);
+	assert_int_equal(tsi_image_probe(big, extra, false, &head),
+			 TSOCK_EAGAIN);
+	assert_int_equal(tsi_image_probe(big, f.len + extra, true, &head), 0);
+	assert_int_equal(head.width, 50);
+	assert_int_equal(
+		tsi_image_load(img, big, f.len + extra, 0, 0, dst, &box), 0);
+	tsi_image_destroy(img);
+	free(big);
+	free(f.data);
+}
+
+static size_t frame_of(const struct imagegen_bytes *f)
+{
+	size_t at = 2;
+
+	while (f->data[at + 1] != 0xc0)
+		at += 2 + (size_t)(f->data[at + 2] << 8) + f->data[at + 3];
+	return at;
+}
+
+/* One byte changed at a place of the frame header; the message must say it. */
+static void assert_refused(size_t place, uint8_t value, const char *says)
+{
+	struct imagegen_bytes f = jpeg(50, 60);
+	struct tsi_image *img = open_image(TSI_EVAL);
+	struct tsi_image_head head;
+	struct tsi_box box;
+	uint8_t dst[BYTES];
+
+	f.data[frame_of(&f) + place] = value;
+	assert_int_equal(tsi_image_probe(f.data, f.len, true, &head),
+			 TSOCK_EDATA);
+	if (!strstr(tsock_errmsg(), says))
+		fail_msg("'%s' does not say '%s'", tsock_errmsg(), says);
+	assert_int_equal(tsi_image_load(img, f.data, f.len, 0, 0, dst, &box),
+			 TSOCK_EDATA);
+	tsi_image_destroy(img);
+	free(f.data);
+}
+
+static void unsupported_jpegs_are_named(void **state)
+{
+	(void)state;
+	assert_refused(1, 0xc3, "lossless");
+	assert_refused(1, 0xc5, "0xc5");
+	assert_refused(4, 12, "12 bits");
+	assert_refused(9, 2, "frame header");
+}
+
+static void refuse_bytes(const void *data, size_t len, const char *says)
+{
+	struct tsi_image_head head;
+
+	assert_int_equal(tsi_image_probe(data, len, true, &head), TSOCK_EDATA);
+	if (!strstr(tsock_errmsg(), says))
+		fail_msg("'%s' does not say '%s'", tsock_errmsg(), says);
+}
+
+static void other_files_are_named(void **state)
+{
+	(void)state;
+	refuse_bytes("", 0, "empty");
+	refuse_bytes("GIF89a..............", 20, "GIF");
+	refuse_bytes("RIFF....WEBPVP8 ....", 20, "WebP");
+	refuse_bytes("BM..................", 20, "BMP");
+	refuse_bytes("this is not an image", 20, "text");
+	refuse_bytes("\x7f"
+		     "ELF\1\2\3\0\0\0\0\0\0\0\0\0\0",
+		     18, "something else");
+	refuse_bytes("\xff\xd8\xff", 3, "truncated");
+	refuse_bytes("\xff\xd8\xff\xd9", 4, "no frame");
+	refuse_bytes("\xff\xd8\xff\xd8\xff", 5, "twice");
+}
+
+static void set_be32(uint8_t *p, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> (24 - 8 * i));
+}
+
+static void sizes_beyond_the_limit_are_refused(void **state)
+{
+	struct imagegen_bytes j = jpeg(50, 60), p = png(5, 5);
+	uint8_t *frame = j.data + frame_of(&j);
+
+	(void)state;
+	/* 13,377 squared is the first square beyond 178,956,970. */
+	set_be32(frame + 5, 13378u << 16 | 13378);
+	refuse_bytes(j.data, j.len, "too large");
+	set_be32(frame + 5, 0u << 16 | 50);
+	refuse_bytes(j.data, j.len, "empty");
+	set_be32(frame + 5, 50u << 16 | 0);
+	refuse_bytes(j.data, j.len, "empty");
+	set_be32(p.data + 16, 13378);
+	set_be32(p.data + 20, 13378);
+	refuse_bytes(p.data, p.len, "too large");
+	set_be32(p.data + 16, 1000001);
+	set_be32(p.data + 20, 1);
+	refuse_bytes(p.data, p.len, "too large");
+	set_be32(p.data + 16, 0);
+	refuse_bytes(p.data, p.len, "empty");
+	set_be32(p.data + 16, 5);
+	p.data[24] = 16;
+	refuse_bytes(p.data, p.len, "16 bits");
+	p.data[24] = 3;
+	refuse_bytes(p.data, p.len, "depth 3");
+	free(j.data);
+	free(p.data);
+}
+
+static void wrong_options_are_named(void **state)
+{
+	struct tsi_image_opts o = { .size = 0, .resize = 256 };
+	struct tsi_image *img = NULL;
+
+	(void)state;
+	assert_int_equal(tsi_image_create(&o, &img), TSOCK_EARG);
+	assert_non_null(strstr(tsock_errmsg(), "size is 0"));
+	o.size = TSI_IMAGE_SIZE_MAX + 1;
+	assert_int_equal(tsi_image_create(&o, &img), TSOCK_EARG);
+	o.size = 224;
+	o.preset = TSI_EVAL;
+	o.resize = 0;
+	assert_int_equal(tsi_image_create(&o, &img), TSOCK_EARG);
+	assert_non_null(strstr(tsock_errmsg(), "resize is 0"));
+	assert_null(img);
+	tsi_image_destroy(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sample_depends_on_its_key_alone),
+		cmocka_unit_test(eval_does_not_depend_on_the_key),
+		cmocka_unit_test(nothing_is_written_beside_the_sample),
+		cmocka_unit_test(
+			a_crop_larger_than_the_image_is_black_around_it),
+		cmocka_unit_test(a_bad_file_leaves_the_decoder_as_it_was),
+		cmocka_unit_test(a_probe_asks_for_more_until_it_knows),
+		cmocka_unit_test(a_probe_walks_over_megabytes_of_metadata),
+		cmocka_unit_test(unsupported_jpegs_are_named),
+		cmocka_unit_test(other_files_are_named),
+		cmocka_unit_test(sizes_beyond_the_limit_are_refused),
+		cmocka_unit_test(wrong_options_are_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,237 @@
+/*
+ * test_png.c - every kind of PNG, by region, against libpng's simple reader.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "image/png.h"
+#include "imagegen.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static const struct kind {
+	int type;
+	int depth;
+	int colours;
+	bool transparent;
+} kinds[] = {
+	{ PNG_COLOR_TYPE_GRAY, 1, 0, false },
+	{ PNG_COLOR_TYPE_GRAY, 2, 0, false },
+	{ PNG_COLOR_TYPE_GRAY, 4, 0, true },
+	{ PNG_COLOR_TYPE_GRAY, 8, 0, false },
+	{ PNG_COLOR_TYPE_GRAY, 8, 0, true },
+	{ PNG_COLOR_TYPE_GRAY_ALPHA, 8, 0, false },
+	{ PNG_COLOR_TYPE_PALETTE, 1, 2, false },
+	{ PNG_COLOR_TYPE_PALETTE, 2, 4, true },
+	{ PNG_COLOR_TYPE_PALETTE, 4, 16, false },
+	{ PNG_COLOR_TYPE_PALETTE, 8, 200, false },
+	{ PNG_COLOR_TYPE_PALETTE, 8, 200, true },
+	{ PNG_COLOR_TYPE_RGB, 8, 0, false },
+	{ PNG_COLOR_TYPE_RGB, 8, 0, true },
+	{ PNG_COLOR_TYPE_RGB_ALPHA, 8, 0, false },
+};
+
+static struct imagegen_bytes make(const struct kind *k, uint32_t width,
+				  uint32_t height, bool interlaced,
+				  uint64_t seed)
+{
+	struct imagegen_png g = { .width = width,
+				  .height = height,
+				  .depth = k->depth,
+				  .type = k->type,
+				  .interlaced = interlaced,
+				  .transparent = k->transparent,
+				  .colours = k->colours,
+				  .seed = seed };
+
+	return imagegen_png(&g);
+}
+
+/* RGBA of the whole; what is transparent keeps its colour there. */
+static uint8_t *reference(const struct imagegen_bytes *f)
+{
+	png_image image = { .version = PNG_IMAGE_VERSION };
+	uint8_t *p;
+
+	assert_true(png_image_begin_read_from_memory(&image, f->data, f->len));
+	image.format = PNG_FORMAT_RGBA;
+	p = malloc(PNG_IMAGE_SIZE(image));
+	assert_true(png_image_finish_read(&image, NULL, p, 0, NULL));
+	return p;
+}
+
+static int region(struct tsi_png *p, const struct imagegen_bytes *f,
+		  const struct tsi_rect *rect, uint8_t *out)
+{
+	struct tsi_strip s;
+	uint32_t w, h;
+	int err = tsi_png_open(p, f->data, f->len, &w, &h);
+
+	if (!err)
+		err = tsi_png_begin(p, rect);
+	for (uint32_t y = 0; !err && y < rect->height; y += s.rows) {
+		err = tsi_png_read(p, &s);
+		if (err)
+			break;
+		assert_in_range(s.rows, 1, TSI_STRIP_ROWS);
+		for (uint32_t i = 0; i < s.rows; i++)
+			memcpy(out + (size_t)(y + i) * rect->width * 4,
+			       s.pixels + i * s.stride,
+			       (size_t)rect->width * 4);
+	}
+	return err;
+}
+
+static struct tsi_rect pick(uint32_t w, uint32_t h, int n, uint64_t *state)
+{
+	struct tsi_rect r = { 0, 0, w, h };
+
+	if (n) {
+		r.left = imagegen_random(state) % w;
+		r.top = imagegen_random(state) % h;
+		r.width = 1 + imagegen_random(state) % (w - r.left);
+		r.height = 1 + imagegen_random(state) % (h - r.top);
+	}
+	return r;
+}
+
+static void check(struct tsi_png *p, const struct imagegen_bytes *f, uint32_t w,
+		  uint32_t h, uint64_t *state)
+{
+	uint8_t *want = reference(f);
+	uint8_t *got = malloc((size_t)w * h * 4);
+
+	for (int n = 0; n < 6; n++) {
+		struct tsi_rect r = pick(w, h, n, state);
+
+		if (region(p, f, &r, got))
+			fail_msg("%s", tsock_errmsg());
+		for (uint32_t i = 0; i < r.width * r.height; i++)
+			assert_memory_equal(
+				got + i * 4,
+				want + ((size_t)(r.top + i / r.width) * w +
+					r.left + i % r.width) *
+						4,
+				3);
+	}
+	free(want);
+	free(got);
+}
+
+static void regions_of_every_kind_equal_the_whole(void **state)
+{
+	static const uint32_t size[][2] = {
+		{ 1, 1 }, { 3, 50 }, { 50, 2 }, { 61, 47 }, { 150, 90 },
+	};
+	uint64_t r = 1;
+	struct tsi_png *p;
+
+	(void)state;
+	assert_int_equal(tsi_png_create(&p), 0);
+	for (size_t i = 0; i < COUNT(kinds) * COUNT(size) * 2; i++) {
+		const uint32_t *wh = size[i / COUNT(kinds) % COUNT(size)];
+		struct imagegen_bytes f =
+			make(&kinds[i % COUNT(kinds)], wh[0], wh[1],
+			     i >= COUNT(kinds) * COUNT(size), i);
+
+		check(p, &f, wh[0], wh[1], &r);
+		free(f.data);
+	}
+	tsi_png_destroy(p);
+}
+
+static void sixteen_bits_are_refused(void **state)
+{
+	struct kind k = { PNG_COLOR_TYPE_RGB, 16, 0, false };
+	struct imagegen_bytes f = make(&k, 5, 5, false, 1);
+	struct tsi_rect all = { 0, 0, 5, 5 };
+	uint8_t out[100];
+	struct tsi_png *p;
+
+	(void)state;
+	assert_int_equal(tsi_png_create(&p), 0);
+	assert_int_equal(region(p, &f, &all, out), TSOCK_EDATA);
+	assert_non_null(strstr(tsock_errmsg(), "16 bits"));
+	tsi_png_destroy(p);
+	free(f.data);
+}
+
+static void every_cut_is_truncated_or_below_the_region(void **state)
+{
+	struct kind k = { PNG_COLOR_TYPE_RGB, 8, 0, false };
+	struct imagegen_bytes f = make(&k, 40, 60, false, 1);
+	struct tsi_rect top = { 0, 0, 40, 3 }, bottom = { 0, 57, 40, 3 };
+	uint8_t out[40 * 3 * 4];
+	struct tsi_png *p;
+
+	(void)state;
+	assert_int_equal(tsi_png_create(&p), 0);
+	for (size_t len = 8; len + 40 < f.len; len += 11) {
+		struct imagegen_bytes cut = imagegen_copy(f.data, len);
+
+		assert_int_equal(region(p, &cut, &bottom, out), TSOCK_EDATA);
+		assert_non_null(strstr(tsock_errmsg(), "truncated"));
+		free(cut.data);
+	}
+	/* The end chunk may be missing; the lower half too, for the top. */
+	f.len -= 12;
+	assert_int_equal(region(p, &f, &bottom, out), 0);
+	tsi_png_destroy(p);
+	assert_int_equal(tsi_png_create(&p), 0);
+	assert_int_equal(region(p, &f, &top, out), 0);
+	tsi_png_destroy(p);
+	free(f.data);
+}
+
+static void damaged_files_decode_or_are_bad_data(void **state)
+{
+	uint64_t r = 7;
+	struct tsi_png *p;
+
+	(void)state;
+	assert_int_equal(tsi_png_create(&p), 0);
+	for (size_t i = 0; i < 3000; i++) {
+		struct imagegen_bytes f =
+			make(&kinds[i % COUNT(kinds)], 1 + i % 60, 1 + i % 47,
+			     i % 2, i);
+		struct imagegen_bytes copy;
+		uint32_t w, h;
+		int err;
+
+		imagegen_damage(&f, &r);
+		copy = imagegen_copy(f.data, f.len);
+		err = tsi_png_open(p, copy.data, copy.len, &w, &h);
+		if (!err && (uint64_t)w * h < 1u << 22) {
+			struct tsi_rect rect = pick(w, h, (int)(i % 3), &r);
+			uint8_t *out =
+				malloc((size_t)rect.width * rect.height * 4);
+
+			err = region(p, &copy, &rect, out);
+			free(out);
+		}
+		if (err)
+			assert_int_equal(err, TSOCK_EDATA);
+		free(copy.data);
+		free(f.data);
+	}
+	tsi_png_destroy(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(regions_of_every_kind_equal_the_whole),
+		cmocka_unit_test(sixteen_bits_are_refused),
+		cmocka_unit_test(every_cut_is_truncated_or_below_the_region),
+		cmocka_unit_test(damaged_files_decode_or_are_bad_data),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
