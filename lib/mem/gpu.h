@@ -20,9 +20,6 @@
 #include "tsock/tsock.h"
 #include "wire/msg.h"
 
-#define TSI_UUID 16
-#define TSI_GPU_HANDLE 64 /* of legacy IPC */
-
 /* ---- devices ---- */
 
 struct tsi_gpu_info {
@@ -30,7 +27,7 @@ struct tsi_gpu_info {
 	char name[64];
 	uint64_t total_bytes, free_bytes;
 	uint64_t granularity; /* of VMM mappings; 0: no VMM */
-	bool vmm_fd;	      /* VMM memory can be exported as a descriptor */
+	bool vmm_fd;          /* VMM memory can be exported as a descriptor */
 	bool legacy_ipc;
 	bool mig;
 };
@@ -53,24 +50,16 @@ bool tsi_gpu_peer(unsigned from, unsigned to);
 
 /* ---- memory ---- */
 
-/* How a consumer gets at a ring in GPU memory. */
-enum tsi_gpu_path {
-	TSI_GPU_AUTO = 0,
-	TSI_GPU_VMM = 1,    /* cuMemCreate, a descriptor through the door */
-	TSI_GPU_LEGACY = 2, /* cudaMalloc, a 64-byte handle in the OFFER */
-	TSI_GPU_STAGED = 3, /* none: it copies from the host ring itself */
-};
-
 struct tsi_gpu_mem {
 	unsigned device;
-	enum tsi_gpu_path path; /* VMM or LEGACY */
-	void *base;		/* device address */
-	uint64_t bytes;		/* of the allocation */
-	bool twice;		/* mapped twice in a row */
-	bool ours;		/* created, not opened */
-	int fd;			/* VMM: to be handed over; else -1 */
+	enum tsock_path path;           /* VMM or LEGACY */
+	void *base;                     /* device address */
+	uint64_t bytes;                 /* of the allocation */
+	bool twice;                     /* mapped twice in a row */
+	bool ours;                      /* created, not opened */
+	int fd;                         /* VMM: to be handed over; else -1 */
 	uint8_t handle[TSI_GPU_HANDLE]; /* LEGACY */
-	uint64_t vmm;			/* private to gpu_cuda.c */
+	uint64_t vmm;                   /* private to gpu_cuda.c */
 };
 
 /*
@@ -78,7 +67,7 @@ struct tsi_gpu_mem {
  * granularity for VMM.  AUTO takes VMM where it can.  TSOCK_ENOMEM names what
  * is needed and what is free.
  */
-int tsi_gpu_mem_create(unsigned device, enum tsi_gpu_path path, uint64_t bytes,
+int tsi_gpu_mem_create(unsigned device, enum tsock_path path, uint64_t bytes,
 		       struct tsi_gpu_mem *out);
 
 /*
@@ -86,7 +75,7 @@ int tsi_gpu_mem_create(unsigned device, enum tsi_gpu_path path, uint64_t bytes,
  * mapped read-only where the driver can, and twice in a row if asked.  The fd
  * stays the caller's.
  */
-int tsi_gpu_mem_open(unsigned device, enum tsi_gpu_path path, int fd,
+int tsi_gpu_mem_open(unsigned device, enum tsock_path path, int fd,
 		     const uint8_t *handle, uint64_t bytes, bool twice,
 		     struct tsi_gpu_mem *out);
 void tsi_gpu_mem_close(struct tsi_gpu_mem *m);
