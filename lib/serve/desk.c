@@ -94,12 +94,10 @@ static struct tsi_offer *offer_for(struct tsock_server *s,
 	return o;
 }
 
-static struct tsi_join join_rules(const struct tsock_server *s,
-				  const struct tsi_msg_join *join,
+static struct tsi_join join_rules(const struct tsi_msg_join *join,
 				  unsigned view)
 {
 	return (struct tsi_join){ .view = view,
-				  .capacity = s->view[view].geometry.capacity,
 				  .join = join->join,
 				  .after = join->after };
 }
@@ -122,6 +120,17 @@ static int check_join(const struct tsock_server *s,
 	return 0;
 }
 
+/* How a ring on a GPU is opened; descriptors come through the door. */
+static void offer_handles(const struct tsi_view *v, struct tsi_msg_offer *out)
+{
+	out->path = v->spec.gpu ? v->spec.path : TSOCK_PATH_AUTO;
+	if (out->path != TSOCK_PATH_LEGACY)
+		return;
+	out->nfields = v->geometry.nfields;
+	for (unsigned i = 0; i < out->nfields; i++)
+		memcpy(out->handle[i], v->ring.gpu[i].handle, TSI_GPU_HANDLE);
+}
+
 static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 		 struct tsi_msg_offer *out)
 {
@@ -134,7 +143,7 @@ static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 		err = tsi_views_find(s, &j->view, &view);
 	if (err)
 		return err;
-	rules = join_rules(s, j, view);
+	rules = join_rules(j, view);
 	err = tsi_members_forecast(&s->members, &rules, &out->forecast);
 	if (err)
 		return err;
@@ -142,6 +151,7 @@ static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 	if (!o)
 		return TSOCK_EAGAIN; /* too many at once: ask again */
 	memcpy(out->token, o->token, TSI_TOKEN);
+	offer_handles(&s->view[view], out);
 	return 0;
 }
 
@@ -243,7 +253,7 @@ static struct tsi_offer *offer_of(struct tsock_server *s, const uint8_t *token)
 static int seat(struct tsock_server *s, const struct tsi_offer *o,
 		struct tsi_conn *c, struct tsi_answer *a)
 {
-	struct tsi_join rules = join_rules(s, &o->join, o->view);
+	struct tsi_join rules = join_rules(&o->join, o->view);
 	struct tsi_tail_page *page;
 	struct tsi_claim claim;
 	int err;
@@ -258,9 +268,10 @@ static int seat(struct tsock_server *s, const struct tsi_offer *o,
 		tsi_memfd_close(&c->tail);
 		return err;
 	}
-	if (claim.opened)
-		tsi_ring_publish(&s->view[o->view].ring,
-				 s->members.view[o->view].head);
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		if (claim.opened & 1u << i)
+			tsi_ring_publish(&s->view[i].ring,
+					 s->members.view[i].head);
 	page = c->tail.base;
 	tsi_ring_seat(&s->view[o->view].ring, claim.id, claim.start, page);
 	a->row = claim.id;
@@ -277,8 +288,13 @@ static int hand_over(struct tsock_server *s, int sock, unsigned view,
 	int fds[TSI_DOOR_FDS] = { r->header.fd, c->tail.fd, s->event };
 	unsigned n = 3;
 
-	for (unsigned i = 0; i < r->shared->nfields; i++)
-		fds[n++] = r->data[i].fd;
+	for (unsigned i = 0; i < r->shared->nfields; i++) {
+		int fd = r->on_gpu ? r->gpu[i].fd : r->data[i].fd;
+
+		/* Legacy handles went with the offer. */
+		if (fd >= 0)
+			fds[n++] = fd;
+	}
 	return tsi_door_answer(sock, a, fds, n);
 }
 

@@ -19,6 +19,7 @@
 #include "ring/ring.h"
 #include "serve/members.h"
 #include "stage/convert.h"
+#include "stage/stage.h"
 #include "wire/bus.h"
 #include "wire/door.h"
 #include "wire/place.h"
@@ -41,7 +42,9 @@ struct tsi_view {
 	enum tsi_view_phase phase;
 	struct tsi_view_spec spec;
 	struct tsi_geometry geometry;
-	struct tsi_convert *convert;
+	unsigned source, device; /* device: of the producer's process */
+	enum tsi_stage_kind kind;
+	struct tsi_stage *stage;
 	struct tsi_ring ring;
 	pthread_t thread;
 	bool has_thread, thread_done;
@@ -97,7 +100,10 @@ struct tsock_server {
 	struct tsi_msg_stream stream; /* the answer to HELLO */
 	uint8_t *meta;                /* class names */
 	uint64_t *bounds;
-	uint64_t memory, produced;
+	uint64_t memory, gpu_memory, produced;
+	uint32_t fanout, gpu_path;
+	pthread_mutex_t pin_lock; /* of the next two */
+	bool pinned, pin_failed;
 	uint32_t slow;
 	int64_t slow_ms;
 	bool stop, failed;
@@ -129,12 +135,24 @@ void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why);
 /* The view of this spec: made, or in the making; an error if it can't be. */
 int tsi_views_find(struct tsock_server *s, const struct tsi_view_spec *spec,
 		   unsigned *view);
+/* Of views on GPUs: the device, the path and the granularity of a spec ... */
+int tsi_gpuviews_resolve(struct tsock_server *s, struct tsi_view_spec *spec,
+			 unsigned *device, uint64_t *granularity);
+/* ... what it is made of, and how; EAGAIN while that is being made. */
+int tsi_gpuviews_source(struct tsock_server *s,
+			const struct tsi_view_spec *spec, unsigned device,
+			unsigned *source, enum tsi_stage_kind *kind);
+
 /* Free what has been idle for long, all of it if now_ms is INT64_MAX. */
 void tsi_views_sweep(struct tsock_server *s, int64_t now_ms);
 
 /* ---- without ---- */
 
 int tsi_desk_start(struct tsock_server *s);
+
+/* Page-lock the base ring, once; a failure is logged, and lived with. */
+void tsi_gpuviews_pin(struct tsock_server *s);
+void tsi_gpuviews_unpin(struct tsock_server *s);
 
 /* Start a thread with every signal blocked. */
 int tsi_thread_start(pthread_t *t, void *(*fn)(void *), void *arg);
