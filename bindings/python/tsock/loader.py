@@ -8,7 +8,6 @@ It is no subclass of torch's DataLoader on purpose: frameworks take those
 apart and make them anew around another sampler.
 """
 
-import ctypes
 import math
 import os
 import threading
