@@ -105,7 +105,7 @@ def test_serve_ends_by_ctrl_c(place, build, run):
     finish(process)
 
 
-@pytest.mark.parametrize("source", ["train.c", "train.cpp"])
+@pytest.mark.parametrize("source", ["train.c", "train_raii.cpp"])
 def test_training_in_c_and_cpp(serve, build, run, source):
     train = build(source)
     serve()
@@ -119,7 +119,7 @@ def test_training_in_c_and_cpp(serve, build, run, source):
     assert all("%d samples" % N in line for line in lines)
 
 
-@pytest.mark.parametrize("source", ["seen.c", "train.c", "train.cpp"])
+@pytest.mark.parametrize("source", ["seen.c", "train.c", "train_raii.cpp"])
 def test_examples_pass_on_what_the_library_says(serve, build, run, source):
     program = build(source)
     serve("--max-batch", 16)
