@@ -507,7 +507,7 @@ fuzz()
 		mkdir -p "$corpus"
 		limit=$((${FUZZ_SECONDS:-60} + 60))
 		run_program "fuzz: $name" "$b/test/fuzz/$name" \
-			-max_total_time="${FUZZ_SECONDS:-60}" -timeout=10 -error_exitcode=1 \
+			-max_total_time="${FUZZ_SECONDS:-60}" -timeout=30 -error_exitcode=1 \
 			-artifact_prefix="$b/$name-" "$corpus"
 	done
 }

@@ -4,6 +4,7 @@
 #include "consumer/attach.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -118,8 +119,9 @@ static int check_event(const struct delivery *d)
 
 	if (fstat(d->fd[2], &st))
 		return tsi_err_sys("fstat the producer's eventfd");
-	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) ||
-	    S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode))
+	/* Telling the producer something must never make us wait for it. */
+	if (!(fcntl(d->fd[2], F_GETFL) & O_NONBLOCK) || S_ISFIFO(st.st_mode) ||
+	    S_ISSOCK(st.st_mode) || S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode))
 		return tsi_err(
 			TSOCK_EPROTO,
 			"the producer sent something that is no eventfd");

@@ -16,6 +16,7 @@
 #define AGAIN_MS 200  /* without an answer: ask again */
 #define LEAVE_MS 1000 /* at most, to have a farewell confirmed */
 #define GARBAGE 3     /* messages that make no sense, before we give up */
+#define OTHERS 64     /* read in a row before we look at the clock again */
 
 int tsi_link_open(struct tsi_link *l, const struct tsi_place *p)
 {
@@ -40,7 +41,7 @@ uint32_t tsi_link_serial(struct tsi_link *l)
 /* The answer to serial, if it is there. */
 static int take(struct tsi_link *l, uint32_t serial, struct tsi_msg *reply)
 {
-	for (;;) {
+	for (unsigned i = 0; i < OTHERS; i++) {
 		int err = tsi_bus_recv(l->bus, NULL, reply);
 
 		if (err == TSOCK_EPROTO && ++l->garbage < GARBAGE)
@@ -56,6 +57,7 @@ static int take(struct tsi_link *l, uint32_t serial, struct tsi_msg *reply)
 			       (int)sizeof(reply->u.error.text),
 			       reply->u.error.text);
 	}
+	return TSOCK_EAGAIN;
 }
 
 /* Send it if it is new, or was sent too long ago. */

@@ -17,6 +17,7 @@
 #define AGAIN_MS 200 /* every reply may be lost: ask again */
 #define LIST_MS 1000
 #define SERIAL 1
+#define OTHERS 64 /* messages read in a row before a look at the clock */
 
 /* Milliseconds to wait now: a slice, less near the deadline. */
 static int slice_ms(int64_t deadline)
@@ -36,7 +37,7 @@ static int64_t deadline_of(int timeout_ms)
 /* Receive until a reply to our question is there, or nothing is: EAGAIN. */
 static int take_reply(struct tsi_bus *bus, uint16_t want, struct tsi_msg *m)
 {
-	for (;;) {
+	for (unsigned i = 0; i < OTHERS; i++) {
 		int err = tsi_bus_recv(bus, NULL, m);
 
 		if (err)
@@ -48,6 +49,7 @@ static int take_reply(struct tsi_bus *bus, uint16_t want, struct tsi_msg *m)
 		if (m->type == TSI_ERROR)
 			return tsi_err(m->u.error.code, "%s", m->u.error.text);
 	}
+	return TSOCK_EAGAIN;
 }
 
 /* Ask at one place; TSOCK_EAGAIN when the deadline passed. */

@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* Newer than the oldest C library that this builds on. */
@@ -24,6 +25,10 @@
 #endif
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+#ifndef TMPFS_MAGIC
+#define TMPFS_MAGIC 0x01021994
 #endif
 
 #define MIB ((size_t)1 << 20)
@@ -207,6 +212,7 @@ int tsi_memfd_check(int fd, size_t len, int flags, const char *what)
 {
 	int need = seals_for(flags);
 	int seals = fcntl(fd, F_GET_SEALS);
+	struct statfs fs;
 	struct stat st;
 
 	if (seals < 0 || (seals & need) != need)
@@ -221,5 +227,12 @@ int tsi_memfd_check(int fd, size_t len, int flags, const char *what)
 			       "the memory received for %s has %lld bytes, not "
 			       "%zu",
 			       what, (long long)st.st_size, len);
+	/* A page that isn't there can be a SIGBUS: huge ones always. */
+	if (fstatfs(fd, &fs))
+		return tsi_err_sys("fstatfs %s", what);
+	if (fs.f_type != TMPFS_MAGIC || (uint64_t)st.st_blocks * 512 < len)
+		return tsi_err(TSOCK_EPROTO,
+			       "the memory received for %s isn't all there",
+			       what);
 	return 0;
 }

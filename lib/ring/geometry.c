@@ -22,6 +22,10 @@ size_t tsi_field_bytes(const struct tsock_field *f)
 	for (unsigned i = 0; i < f->ndim; i++)
 		if (__builtin_mul_overflow(n, f->shape[i], &n))
 			return 0;
+	/* Whoever converts images relies on it. */
+	if ((f->flags & TSOCK_FIELD_IMAGE) &&
+	    (f->dtype != TSOCK_U8 || f->ndim != 3 || f->shape[2] != 3))
+		return 0;
 	return n <= (UINT64_C(1) << 40) ? n : 0;
 }
 

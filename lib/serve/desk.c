@@ -8,12 +8,14 @@
 #include "serve/server.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -22,7 +24,10 @@
 
 #define TICK_MS 100 /* safety net for lost hints, and for policies */
 #define OFFER_MS 10000
+#define OFFER_LEAST_MS 1000 /* then it makes room for another */
 #define GUEST_MS 2000
+#define GUEST_LEAST_MS 200 /* the same */
+#define MAIL 64            /* messages read before others have their turn */
 
 /* ---- messages ---- */
 
@@ -70,20 +75,38 @@ static void forget_offer(struct tsock_server *s, struct tsi_offer *o)
 		s->view[o->view].idle_ms = tsi_now_ms();
 }
 
+/* A free one, or the oldest if whoever has it had time enough to come. */
+static struct tsi_offer *room_for_offer(struct tsock_server *s)
+{
+	struct tsi_offer *o = &s->offer[0];
+
+	for (unsigned i = 0; i < TSI_OFFERS; i++) {
+		struct tsi_offer *x = &s->offer[i];
+
+		if (!x->used)
+			return x;
+		if (x->expires_ms < o->expires_ms)
+			o = x;
+	}
+	if (tsi_now_ms() < o->expires_ms - OFFER_MS + OFFER_LEAST_MS)
+		return NULL;
+	forget_offer(s, o);
+	return o;
+}
+
 static struct tsi_offer *offer_for(struct tsock_server *s,
 				   const struct tsi_msg_join *join,
 				   unsigned view)
 {
-	struct tsi_offer *o = NULL;
+	struct tsi_offer *o;
 
 	for (unsigned i = 0; i < TSI_OFFERS; i++) {
 		struct tsi_offer *x = &s->offer[i];
 
 		if (x->used && !memcmp(x->join.nonce, join->nonce, TSI_NONCE))
 			return x;
-		if (!x->used && !o)
-			o = x;
 	}
+	o = room_for_offer(s);
 	if (!o || getrandom(o->token, TSI_TOKEN, 0) != TSI_TOKEN)
 		return NULL;
 	o->used = true;
@@ -218,13 +241,15 @@ static bool answer(struct tsock_server *s, struct tsi_msg *m)
 	}
 }
 
+/* The bus is this thread's: without the lock, which a flood would keep. */
 static void read_bus(struct tsock_server *s)
 {
 	struct tsi_peer peer;
 	struct tsi_msg m;
 
-	for (;;) {
+	for (unsigned i = 0; i < MAIL; i++) {
 		int err = tsi_bus_recv(s->bus, &peer, &m);
+		bool due;
 
 		if (err == TSOCK_EPROTO) {
 			tsi_log(TSOCK_LOG_DEBUG, "a message dropped: %s",
@@ -233,7 +258,10 @@ static void read_bus(struct tsock_server *s)
 		}
 		if (err)
 			return;
-		if (answer(s, &m))
+		pthread_mutex_lock(&s->lock);
+		due = answer(s, &m);
+		pthread_mutex_unlock(&s->lock);
+		if (due)
 			tsi_bus_send(s->bus, &peer, &m);
 	}
 }
@@ -380,8 +408,19 @@ static void open_door(struct tsock_server *s)
 	}
 }
 
+static bool house_full(const struct tsock_server *s)
+{
+	for (unsigned i = 0; i < TSI_VISITORS; i++)
+		if (s->guest[i].sock < 0)
+			return false;
+	return true;
+}
+
 static void serve_guests(struct tsock_server *s, int64_t now)
 {
+	/* Those who say nothing keep nobody out. */
+	if (house_full(s))
+		now += GUEST_MS - GUEST_LEAST_MS;
 	for (unsigned i = 0; i < TSI_VISITORS; i++) {
 		struct tsi_guest *g = &s->guest[i];
 
@@ -448,7 +487,9 @@ static unsigned gather(struct tsock_server *s, struct pollfd *fds)
 	unsigned n = 0;
 
 	fds[n++] = (struct pollfd){ .fd = s->event, .events = POLLIN };
-	fds[n++] = (struct pollfd){ .fd = s->door, .events = POLLIN };
+	/* Nobody else fits in: don't wake up for them. */
+	fds[n++] = (struct pollfd){ .fd = s->door,
+				    .events = house_full(s) ? 0 : POLLIN };
 	for (unsigned i = 0; i < TSI_VISITORS; i++)
 		if (s->guest[i].sock >= 0)
 			fds[n++] = (struct pollfd){ .fd = s->guest[i].sock,
@@ -465,17 +506,29 @@ static unsigned gather(struct tsock_server *s, struct pollfd *fds)
 	return n;
 }
 
-static void desk_work(struct tsock_server *s, bool mail)
+/*
+ * Every consumer has the eventfd, and can make it one that blocks: so ask for
+ * this read alone not to.  Before Linux 5.8 only a look beforehand helps.
+ */
+static void hear_bell(int event)
+{
+	struct pollfd p = { .fd = event, .events = POLLIN };
+	eventfd_t rung;
+	struct iovec iov = { &rung, sizeof(rung) };
+
+	if (poll(&p, 1, 0) < 1 ||
+	    preadv2(event, &iov, 1, -1, RWF_NOWAIT) >= 0 || errno == EAGAIN)
+		return;
+	if (eventfd_read(event, &rung) && errno != EAGAIN)
+		tsi_log(TSOCK_LOG_WARN, "the eventfd can't be read");
+}
+
+static void desk_work(struct tsock_server *s)
 {
 	int64_t now = tsi_now_ms();
-	eventfd_t rung;
 
-	if (eventfd_read(s->event, &rung) && errno != EAGAIN)
-		tsi_log(TSOCK_LOG_WARN, "the eventfd can't be read");
 	bury(s);
 	tsi_server_refresh(s);
-	if (mail)
-		read_bus(s);
 	open_door(s);
 	serve_guests(s, now);
 	tick(s, now);
@@ -497,10 +550,13 @@ static void *desk_main(void *arg)
 		if (tsi_bus_poll(s->bus, fds, n, TICK_MS, &mail))
 			tsi_log(TSOCK_LOG_ERROR, "the server can't wait: %s",
 				tsock_errmsg());
+		hear_bell(s->event);
 		pthread_mutex_lock(&s->lock);
-		desk_work(s, mail);
+		desk_work(s);
 		stop = s->stop;
 		pthread_mutex_unlock(&s->lock);
+		if (mail)
+			read_bus(s);
 	}
 	return NULL;
 }

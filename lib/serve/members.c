@@ -13,6 +13,8 @@
 
 #include "base/err.h"
 
+#define AHEAD 65536 /* epochs; all empty, where a batch is never full */
+
 static uint64_t min64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -275,6 +277,20 @@ int tsi_members_join(struct tsi_members *m, const struct tsi_join *j,
 	return 0;
 }
 
+/*
+ * No reader skips further ahead of what is made than this.  It matters when
+ * the liar has gone: the stream begins anew at the greatest tail ever seen.
+ */
+static uint64_t tail_bound(const struct tsi_members *m,
+			   const struct tsi_member *r)
+{
+	uint64_t from = max64(max64(r->start, m->view[0].claimed),
+			      m->jumping ? m->target : 0);
+	uint64_t ahead = AHEAD * m->c.epoch_len;
+
+	return min64(m->c.end, min64(from + ahead, TSI_LAST));
+}
+
 int tsi_members_tail(struct tsi_members *m, unsigned id, uint64_t tail,
 		     int64_t now_ms)
 {
@@ -282,7 +298,7 @@ int tsi_members_tail(struct tsi_members *m, unsigned id, uint64_t tail,
 
 	if (tail == r->tail)
 		return 0;
-	if (tail < r->tail || tail > TSI_LAST)
+	if (tail < r->tail || tail > tail_bound(m, r))
 		return tsi_err(TSOCK_EPROTO,
 			       "a consumer moved its tail from %llu to %llu",
 			       (unsigned long long)r->tail,

@@ -11,8 +11,10 @@
  * both bilinear, on Image.open(file).convert("RGB"): orientation tags, colour
  * profiles and transparency are ignored.  Pillow 13 changed the order of the
  * resize's two passes for crops that shrink more in height than in width: up
- * to one level of difference from Pillow 12, which opts.pillow chooses.  It never opens a file, never logs,
- * and never keeps a pointer to the caller's bytes after it has returned.
+ * to one level of difference from Pillow 12, which opts.pillow chooses.
+ *
+ * It never opens a file, never logs, and never keeps a pointer to the caller's
+ * bytes after it has returned.
  */
 #ifndef TSI_IMAGE_IMAGE_H
 #define TSI_IMAGE_IMAGE_H

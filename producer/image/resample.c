@@ -434,14 +434,10 @@ static const struct tsi_kernel *choose(enum tsi_simd simd)
 		return &tsi_kernel_scalar;
 	case TSI_SIMD_AVX2:
 		return tsi_kernel_avx2();
-	case TSI_SIMD_VNNI:
-		return tsi_kernel_vnni();
 	default:
 		break;
 	}
-	k = tsi_kernel_vnni();
-	if (!k)
-		k = tsi_kernel_avx2();
+	k = tsi_kernel_avx2();
 	return k ? k : &tsi_kernel_scalar;
 }
 

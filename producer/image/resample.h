@@ -31,8 +31,7 @@ struct tsi_axis {
 enum tsi_simd {
 	TSI_SIMD_SCALAR = 0,
 	TSI_SIMD_AVX2 = 1,
-	TSI_SIMD_VNNI = 2, /* AVX-512 with byte dot products */
-	TSI_SIMD_BEST = 3,
+	TSI_SIMD_BEST = 2,
 };
 
 /*
@@ -50,7 +49,7 @@ struct tsi_resample;
 int tsi_resample_create(enum tsi_simd simd, struct tsi_resample **out);
 void tsi_resample_destroy(struct tsi_resample *r);
 
-/* "scalar", "avx2", "vnni". */
+/* "scalar", "avx2". */
 const char *tsi_resample_name(const struct tsi_resample *r);
 
 /*

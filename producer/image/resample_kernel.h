@@ -46,6 +46,5 @@ extern const struct tsi_kernel tsi_kernel_scalar;
 
 /* NULL where this processor can't run it. */
 const struct tsi_kernel *tsi_kernel_avx2(void);
-const struct tsi_kernel *tsi_kernel_vnni(void);
 
 #endif

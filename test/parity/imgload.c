@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "image/image.h"
 
-static void die(const char *what)
+static _Noreturn void die(const char *what)
 {
 	fprintf(stderr, "imgload: %s\n", what);
 	exit(1);

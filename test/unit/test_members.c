@@ -238,6 +238,30 @@ static void nonsense_is_refused(void **state)
 	assert_int_equal(tsi_members_tail(&m, 0, UINT64_MAX, 0), TSOCK_EPROTO);
 }
 
+/* It would be where the stream begins anew. */
+static void a_tail_that_nobody_could_have_is_refused(void **state)
+{
+	struct tsi_claim a;
+
+	(void)state;
+	make(100, 64, 128, 1000);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	assert_int_equal(tsi_members_tail(&m, a.id, 1000, 0), 0);
+	assert_int_equal(tsi_members_tail(&m, a.id, 1001, 0), TSOCK_EPROTO);
+
+	make(100, 64, 128, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	assert_int_equal(tsi_members_tail(&m, a.id, TSI_LAST, 0), TSOCK_EPROTO);
+	assert_int_equal(tsi_members_tail(&m, a.id, UINT64_C(1) << 40, 0),
+			 TSOCK_EPROTO);
+	/* By drop_last with batches larger than epochs. */
+	assert_int_equal(tsi_members_tail(&m, a.id, 100 * 1000, 0), 0);
+	tsi_members_leave(&m, a.id);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 100 * 1000);
+}
+
 static void slowest_names_the_one_that_holds_all_up(void **state)
 {
 	(void)state;
@@ -546,6 +570,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_made_before_min_members_are_there),
 		cmocka_unit_test(nobody_joins_behind_the_end),
 		cmocka_unit_test(nonsense_is_refused),
+		cmocka_unit_test(a_tail_that_nobody_could_have_is_refused),
 		cmocka_unit_test(slowest_names_the_one_that_holds_all_up),
 		cmocka_unit_test(random_schedules_keep_every_promise),
 	};

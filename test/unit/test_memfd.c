@@ -224,6 +224,22 @@ static void check_refuses_another_size(void **state)
 	assert_int_equal(tsi_memfd_check(m.fd, SIZE_MAX, 0, "x"), TSOCK_EPROTO);
 }
 
+/* A touch of a page that isn't there can be a signal. */
+static void check_refuses_what_is_not_all_there(void **state)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL |
+			  0x10 /* F_SEAL_FUTURE_WRITE */;
+	int fd = memfd_create("hollow", MFD_ALLOW_SEALING);
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, LEN), 0);
+	assert_int_equal(pwrite(fd, "x", 1, LEN - 1), 1);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	assert_int_equal(tsi_memfd_check(fd, LEN, 0, "x"), TSOCK_EPROTO);
+	assert_non_null(strstr(tsock_errmsg(), "all there"));
+	close(fd);
+}
+
 static void check_refuses_a_peer_page_as_a_ring(void **state)
 {
 	(void)state;
@@ -430,6 +446,7 @@ int main(void)
 		page(maker_of_a_peer_page_cannot_write_it),
 		ring(check_accepts_what_create_made),
 		ring(check_refuses_another_size),
+		cmocka_unit_test(check_refuses_what_is_not_all_there),
 		page(check_refuses_a_peer_page_as_a_ring),
 		cmocka_unit_test(check_refuses_what_could_be_cut_short),
 		cmocka_unit_test(too_much_memory_is_a_sentence),

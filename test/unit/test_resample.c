@@ -147,12 +147,6 @@ static void avx2_gives_the_bits_of_scalar(void **state)
 	kernel_equals_scalar(TSI_SIMD_AVX2);
 }
 
-static void vnni_gives_the_bits_of_scalar(void **state)
-{
-	(void)state;
-	kernel_equals_scalar(TSI_SIMD_VNNI);
-}
-
 static void a_window_is_a_part_of_the_whole(void **state)
 {
 	struct picture s = make_picture(300, 200, 3);
@@ -222,13 +216,13 @@ static void the_vertical_pass_is_first_where_pillow_13_has_it_so(void **state)
 static void a_missing_instruction_set_is_an_error_not_a_crash(void **state)
 {
 	struct tsi_resample *r = NULL;
-	int err = tsi_resample_create(TSI_SIMD_VNNI, &r);
+	int err = tsi_resample_create(TSI_SIMD_AVX2, &r);
 
 	(void)state;
 	if (err)
 		assert_int_equal(err, TSOCK_ENOTSUP);
 	else
-		assert_string_equal(tsi_resample_name(r), "vnni");
+		assert_string_equal(tsi_resample_name(r), "avx2");
 	tsi_resample_destroy(r);
 }
 
@@ -238,7 +232,6 @@ int main(void)
 		cmocka_unit_test(
 			a_resized_pixel_is_the_weighted_mean_of_its_surroundings),
 		cmocka_unit_test(avx2_gives_the_bits_of_scalar),
-		cmocka_unit_test(vnni_gives_the_bits_of_scalar),
 		cmocka_unit_test(a_window_is_a_part_of_the_whole),
 		cmocka_unit_test(the_same_size_is_a_copy),
 		cmocka_unit_test(

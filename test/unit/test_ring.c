@@ -80,6 +80,22 @@ static void impossible_fields_are_refused(void **state)
 	assert_int_equal(tsi_geometry_make(f, 0, 0, 0, 0, &g), TSOCK_EARG);
 }
 
+static void an_image_that_cannot_be_converted_is_refused(void **state)
+{
+	struct tsock_field f = image(8);
+	struct tsi_geometry g;
+
+	(void)state;
+	f.shape[2] = 1;
+	assert_int_equal(tsi_geometry_make(&f, 1, 64, 0, 4, &g), TSOCK_EARG);
+	f = image(8);
+	f.ndim = 2;
+	assert_int_equal(tsi_geometry_make(&f, 1, 64, 0, 4, &g), TSOCK_EARG);
+	f = image(8);
+	f.dtype = TSOCK_F32;
+	assert_int_equal(tsi_geometry_make(&f, 1, 64, 0, 4, &g), TSOCK_EARG);
+}
+
 static void make(struct tsi_ring *r, uint64_t size, uint64_t ring,
 		 uint64_t batch)
 {
@@ -209,6 +225,7 @@ int main(void)
 		cmocka_unit_test(
 			odd_samples_get_a_margin_and_small_growth_is_taken),
 		cmocka_unit_test(impossible_fields_are_refused),
+		cmocka_unit_test(an_image_that_cannot_be_converted_is_refused),
 		cmocka_unit_test(the_margin_repeats_the_rings_first_samples),
 		cmocka_unit_test(
 			publish_wakes_the_rows_that_want_it_and_no_other),

@@ -515,6 +515,7 @@ static int lock_all(void)
 	fixture_ring_make(&f, even, 2, 32, 8);
 	fixture_ring_fds(&f, fd);
 	NEED(!tsi_windows_init(&w, TSI_MAP_PRIVATE, f.ring.shared, 8, fd));
+	NEED(w.mode == TSI_MAP_PRIVATE);
 	s.small = malloc(w.small_bytes + 1);
 	for (uint64_t at = 0; at < 96; at += 8) {
 		fixture_ring_publish(&f, at, 8);

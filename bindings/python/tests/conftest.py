@@ -12,7 +12,9 @@ import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHECKOUT = os.path.normpath(os.path.join(HERE, "..", "..", ".."))
-BUILD = os.environ.get("TSOCK_BUILD", os.path.join(CHECKOUT, "build"))
+BUILD = os.path.abspath(
+    os.environ.get("TSOCK_BUILD", os.path.join(CHECKOUT, "build"))
+)
 PRODUCER = os.path.join(BUILD, "bin", "tsock-producer")
 
 sys.path.insert(0, os.path.join(CHECKOUT, "bindings", "python"))

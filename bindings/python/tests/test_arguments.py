@@ -5,7 +5,7 @@ import math
 import pytest
 
 import tsock
-from tsock import _ffi, loader, tensors
+from tsock import _ffi, arguments, tensors
 
 
 def refused(kind, *arguments, **keywords):
@@ -103,24 +103,24 @@ def test_a_data_set_is_no_stream_name():
 
 def test_options_reach_c_as_they_were_meant():
     opts = _ffi.Opts()
-    assert loader._set_normalize(opts, "float32", loader._DEFAULT) == (
+    assert arguments.set_normalize(opts, "float32", arguments.DEFAULT) == (
         "imagenet"
     )
     assert opts.normalize == _ffi.MEAN_STD
     assert list(opts.mean) == pytest.approx([0.485, 0.456, 0.406])
     assert list(opts.std) == pytest.approx([0.229, 0.224, 0.225])
-    assert loader._set_normalize(opts, "float16", None) is None
+    assert arguments.set_normalize(opts, "float16", None) is None
     assert opts.normalize == _ffi.UNIT
-    loader._set_normalize(opts, "uint8", loader._DEFAULT)
+    arguments.set_normalize(opts, "uint8", arguments.DEFAULT)
     assert opts.normalize == _ffi.RAW
 
 
 def test_dtypes_of_torch_and_numpy_are_understood():
     numpy = pytest.importorskip("numpy")
-    assert loader._dtype_name(numpy.float16) == "float16"
-    assert loader._dtype_name(numpy.dtype("uint8")) == "uint8"
+    assert arguments.dtype_name(numpy.float16) == "float16"
+    assert arguments.dtype_name(numpy.dtype("uint8")) == "uint8"
     torch = pytest.importorskip("torch")
-    assert loader._dtype_name(torch.bfloat16) == "bfloat16"
+    assert arguments.dtype_name(torch.bfloat16) == "bfloat16"
 
 
 def test_without_torch_there_is_numpy_and_without_either_an_error(

@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 import tsock
-from conftest import N, finish, until
+from conftest import N, until
 
 numpy = pytest.importorskip("numpy")
 RAW = dict(dtype="uint8", layout="hwc")
@@ -472,43 +472,3 @@ def test_a_producer_dies_with_the_process_that_started_it(
             return True
 
     until(gone, what="the producer's end")
-
-
-def test_examples_agree_on_what_they_saw(serve, place):
-    import os
-    import subprocess
-
-    from conftest import BUILD
-
-    seen = os.path.join(BUILD, "examples", "seen")
-    if not os.path.exists(seen):
-        pytest.skip("%s isn't built" % seen)
-    serve("--epochs", 2, "--min-consumers", 2, "--max-batch", 100)
-    runs = [
-        subprocess.Popen(
-            [seen, "toy", str(size), "2"], stdout=subprocess.PIPE, text=True
-        )
-        for size in (48, 100)
-    ]
-    sums = []
-    for run in runs:
-        out, _ = run.communicate(timeout=60)
-        assert run.returncode == 0, out
-        proofs = [line for line in out.splitlines() if "checksum" in line]
-        assert len(proofs) == 2
-        assert all("each exactly once" in line for line in proofs)
-        sums.append([line.split("checksum ")[1].split(";")[0]
-                     for line in proofs])
-    assert sums[0] == sums[1] and sums[0][0] != sums[0][1]
-
-
-def test_train_py_trains(serve, script, place):
-    import os
-
-    pytest.importorskip("torch")
-    from conftest import CHECKOUT
-
-    serve("--max-batch", 256)
-    with open(os.path.join(CHECKOUT, "examples", "train.py")) as f:
-        out, _ = finish(script(f.read(), "toy", "2"), timeout=120)
-    assert "epoch 0: last loss" in out and "epoch 1: last loss" in out

@@ -8,41 +8,20 @@ It is no subclass of torch's DataLoader on purpose: frameworks take those
 apart and make them anew around another sampler.
 """
 
-import ctypes
 import math
 import os
 import threading
 import time
 import warnings
 import weakref
-from ctypes import byref, c_float, c_void_p
+from ctypes import byref, c_void_p
 
-from . import _ffi, errors, tensors
+from . import _ffi, arguments, errors, tensors
 
 _lib = _ffi.lib
 
 SLICE_MS = 50  # Ctrl-C is seen between two slices of a wait
 _NOT_BEGUN = 2**64 - 1
-_DEFAULT = object()
-
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
-
-# What people bring along from torch, and where it has gone.
-_ELSEWHERE = {
-    "shuffle": "the producer's --order decides it",
-    "sampler": "the producer's --order decides it",
-    "batch_sampler": "the producer's --order decides it",
-    "generator": "the producer's --seed decides it",
-    "num_workers": "the producer's --threads decides it",
-    "persistent_workers": "the producer's threads persist",
-    "prefetch_factor": "the producer's --ring decides it",
-    "worker_init_fn": "the producer decodes",
-    "multiprocessing_context": "the producer decodes",
-    "collate_fn": "batches are made in place; work on what next() returns",
-    "in_order": "batches always come in stream order",
-    "pin_memory_device": "pin_memory=True is for the current device",
-}
 
 # What frameworks read from a loader that has no workers.
 _LIKE_TORCH = {
@@ -75,125 +54,6 @@ _FIXED = frozenset(_LIKE_TORCH) | {
     "timeout",
     "pin_memory",
 }
-
-
-# ---- arguments -----------------------------------------------------------
-
-
-def _choice(what, value, choices):
-    """The C value of a choice by name."""
-    try:
-        return choices[value]
-    except (KeyError, TypeError):
-        names = [repr(c) for c in choices]
-        raise ValueError(
-            "%s %r: it is %s or %s"
-            % (what, value, ", ".join(names[:-1]), names[-1])
-        ) from None
-
-
-def _dtype_name(dtype):
-    """'float32' for 'float32', torch.float32, numpy.float32, numpy.dtype."""
-    if isinstance(dtype, type):
-        return dtype.__name__
-    return str(dtype).rpartition(".")[2]
-
-
-def _seconds(what, value, least):
-    """A number of seconds; booleans and NaN are none."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not value >= least
-    ):
-        raise ValueError(
-            "%s %r: it is a number of seconds, %g or more"
-            % (what, value, least)
-        )
-    return value
-
-
-def _three(what, value, least):
-    try:
-        numbers = [float(v) for v in value]
-    except (TypeError, ValueError):
-        numbers = []
-    if len(numbers) != 3 or not all(
-        math.isfinite(v) and v > least for v in numbers
-    ):
-        raise ValueError(
-            "normalize: its %s is %r, where three numbers%s are needed"
-            % (what, value, " above 0" if least == 0 else "")
-        )
-    return numbers
-
-
-def _set_normalize(opts, dtype, normalize):
-    if dtype == "uint8":
-        if normalize is not _DEFAULT and normalize is not None:
-            raise ValueError(
-                "normalize %r with dtype 'uint8': raw bytes aren't "
-                "normalized; leave normalize out, or ask for a float dtype"
-                % (normalize,)
-            )
-        opts.normalize = _ffi.RAW
-        return None
-    if normalize is None:
-        opts.normalize = _ffi.UNIT
-        return None
-    if normalize is _DEFAULT or (
-        isinstance(normalize, str) and normalize == "imagenet"
-    ):
-        mean, std = IMAGENET_MEAN, IMAGENET_STD
-        result = "imagenet"
-    else:
-        if isinstance(normalize, (str, bytes)):
-            mean = std = None
-        else:
-            try:
-                mean, std = normalize
-            except (TypeError, ValueError):
-                mean = std = None
-        if mean is None:
-            raise ValueError(
-                "normalize %r: it is 'imagenet', None for [0, 1], or "
-                "(mean, std) of three numbers each" % (normalize,)
-            )
-        mean = _three("mean", mean, -math.inf)
-        std = _three("std", std, 0)
-        result = (tuple(mean), tuple(std))
-    opts.normalize = _ffi.MEAN_STD
-    opts.mean = (c_float * 3)(*mean)
-    opts.std = (c_float * 3)(*std)
-    return result
-
-
-def _batch_size(value):
-    if (
-        isinstance(value, bool)
-        or not hasattr(value, "__index__")
-        or not 0 < value.__index__() < 2**32
-    ):
-        raise ValueError(
-            "batch_size %r: it is a whole number of samples, 1 or more"
-            % (value,)
-        )
-    return value.__index__()
-
-
-def _field_names(fields):
-    if isinstance(fields, str):
-        fields = (fields,)
-    try:
-        names = tuple(fields)
-    except TypeError:
-        names = ()
-    if not names or not all(isinstance(n, str) for n in names):
-        raise ValueError(
-            "fields %r: it is a tuple of the stream's fields, such as "
-            "('image', 'label')" % (fields,)
-        )
-    return names
 
 
 # ---- the connection ------------------------------------------------------
@@ -419,7 +279,7 @@ class DataLoader:
         *,
         dtype="float32",
         layout="chw",
-        normalize=_DEFAULT,
+        normalize=arguments.DEFAULT,
         fields=("image", "label"),
         drop_last=False,
         join="epoch",
@@ -431,9 +291,10 @@ class DataLoader:
         **unknown
     ):
         for key in unknown:
+            why = arguments.ELSEWHERE.get(key)
             raise TypeError(
                 "tsock.DataLoader has no argument %r%s"
-                % (key, ": " + _ELSEWHERE[key] if key in _ELSEWHERE else "")
+                % (key, ": " + why if why else "")
             )
         if not isinstance(name, (str, os.PathLike)):
             raise TypeError(
@@ -442,23 +303,23 @@ class DataLoader:
             )
         self.name = os.fspath(name)
         opts = _ffi.Opts(device=-1, flags=_ffi.WRITABLE)
-        self.batch_size = opts.batch_size = _batch_size(batch_size)
-        self.dtype = _dtype_name(dtype)
-        opts.dtype = _choice("dtype", self.dtype, _ffi.DTYPES)
+        self.batch_size = opts.batch_size = arguments.batch_size(batch_size)
+        self.dtype = arguments.dtype_name(dtype)
+        opts.dtype = arguments.choice("dtype", self.dtype, _ffi.DTYPES)
         self.layout = layout
-        opts.layout = _choice("layout", layout, _ffi.LAYOUTS)
-        self.normalize = _set_normalize(opts, self.dtype, normalize)
+        opts.layout = arguments.choice("layout", layout, _ffi.LAYOUTS)
+        self.normalize = arguments.set_normalize(opts, self.dtype, normalize)
         self.join = join
-        opts.join = _choice("join", join, _ffi.JOINS)
+        opts.join = arguments.choice("join", join, _ffi.JOINS)
         self.between = between
-        opts.between = _choice("between", between, _ffi.BETWEENS)
+        opts.between = arguments.choice("between", between, _ffi.BETWEENS)
         self.drop_last = bool(drop_last)
         if self.drop_last:
             opts.flags |= _ffi.DROP_LAST
-        self.fields = _field_names(fields)
-        self.timeout = _seconds("timeout", timeout, 0)
+        self.fields = arguments.field_names(fields)
+        self.timeout = arguments.seconds("timeout", timeout, 0)
         forever = wait is None
-        self._wait = 2**32 if forever else _seconds("wait", wait, 0)
+        self._wait = 2**32 if forever else arguments.seconds("wait", wait, 0)
         self._tensors = tensors.framework(framework)
         self.framework = self._tensors.name
         if self.dtype == "bfloat16" and self.framework == "numpy":
@@ -605,7 +466,8 @@ class DataLoader:
 
     def __repr__(self):
         return (
-            "<tsock.DataLoader %r: %d samples in %d batches of %d: %s, %s %s%s>"
+            "<tsock.DataLoader %r: %d samples in %d batches of %d: "
+            "%s, %s %s%s>"
             % (
                 self.name,
                 len(self.sampler),

@@ -1,8 +1,8 @@
 /*
- * train.cpp - the training loop of train.c in C++17: errors are exceptions,
+ * train_raii.cpp - the training loop of train.c in C++17: errors are exceptions,
  * streams and batches give themselves back.
  *
- *     c++ -std=c++17 -O2 train.cpp -o train -ltsock
+ *     c++ -std=c++17 -O2 train_raii.cpp -o train -ltsock
  *     ./train imagenet 256 3
  *
  * The model is a toy (one step of the perceptron per sample, on the image's

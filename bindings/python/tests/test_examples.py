@@ -1,0 +1,145 @@
+"""The programs in examples/ do what they say, from the public header alone."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from conftest import BUILD, CHECKOUT, N, finish
+
+EXAMPLES = os.path.join(CHECKOUT, "examples")
+LIB = os.path.join(BUILD, "lib")
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory):
+    """build("seen.c") is the program, compiled as its first lines say."""
+    folder = tmp_path_factory.mktemp("examples")
+    made = {}
+
+    def compile_it(source):
+        if source in made:
+            return made[source]
+        path = os.path.join(EXAMPLES, source)
+        with open(path) as f:
+            line = re.search(r"^ \*\s+((cc|c\+\+) .*)$", f.read(), re.M)
+        words = line.group(1).split()
+        compiler = os.environ.get({"cc": "CC", "c++": "CXX"}[words[0]])
+        words[0] = shutil.which(compiler or words[0])
+        if not words[0]:
+            pytest.skip("no compiler for %s" % source)
+        out = str(folder / source.replace(".", "-"))
+        words[words.index(source)] = path
+        words[words.index("-o") + 1] = out
+        include = os.path.join(CHECKOUT, "include")
+        subprocess.run(
+            words
+            + ["-I" + include, "-Wall", "-Wextra", "-Werror"]
+            + ["-L" + LIB, "-Wl,-rpath," + LIB],
+            check=True,
+        )
+        made[source] = out
+        return out
+
+    return compile_it
+
+
+@pytest.fixture
+def run():
+    """run(program, arguments) in the background."""
+    running = []
+
+    def start(*command):
+        process = subprocess.Popen(
+            [str(c) for c in command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        running.append(process)
+        return process
+
+    yield start
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def proofs(process):
+    out, _ = finish(process)
+    lines = [line for line in out.splitlines() if "checksum" in line]
+    assert all("each exactly once" in line for line in lines), out
+    return [re.search("checksum (\\w+)", line).group(1) for line in lines]
+
+
+def test_seen_proves_that_two_batch_sizes_saw_the_same(serve, build, run):
+    seen = build("seen.c")
+    serve("--epochs", 2, "--min-consumers", 2, "--max-batch", 100)
+    runs = [run(seen, "toy", size, 2) for size in (48, 100)]
+    one, two = [proofs(process) for process in runs]
+    assert one == two and len(one) == 2 and one[0] != one[1]
+
+
+def test_seen_reads_to_the_streams_end(serve, build, run):
+    seen = build("seen.c")
+    serve("--epochs", 3)
+    assert len(proofs(run(seen, "toy", 7, 0))) == 3
+
+
+def test_serve_serves_records_that_seen_finds_complete(place, build, run):
+    server, seen = build("serve.c"), build("seen.c")
+    process = run(server, "spiral", 3)
+    assert len(set(proofs(run(seen, "spiral", 100, 0)))) == 3
+    finish(process)
+
+
+def test_serve_ends_by_ctrl_c(place, build, run):
+    server, seen = build("serve.c"), build("seen.c")
+    process = run(server, "spiral", 0)
+    assert len(proofs(run(seen, "spiral", 512, 2))) == 2
+    process.send_signal(signal.SIGINT)
+    finish(process)
+
+
+@pytest.mark.parametrize("source", ["train.c", "train_raii.cpp"])
+def test_training_in_c_and_cpp(serve, build, run, source):
+    train = build(source)
+    serve()
+    out, _ = finish(run(train, "toy", 48, 3))
+    lines = out.splitlines()
+    assert [line.split(":")[0] for line in lines] == [
+        "epoch 0",
+        "epoch 1",
+        "epoch 2",
+    ]
+    assert all("%d samples" % N in line for line in lines)
+
+
+@pytest.mark.parametrize("source", ["seen.c", "train.c", "train_raii.cpp"])
+def test_examples_pass_on_what_the_library_says(serve, build, run, source):
+    program = build(source)
+    serve("--max-batch", 16)
+    process = run(program, "toy", 17, 1)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "17" in err and "16" in err
+
+
+def test_training_learns(serve, build, run):
+    train = build("train.c")
+    serve()
+    out, _ = finish(run(train, "toy", 48, 30))
+    losses = [float(v) for v in re.findall(r"loss (\S+)", out)]
+    assert losses[-1] < losses[0]
+
+
+def test_train_py_trains(serve, script, place):
+    pytest.importorskip("torch")
+    serve("--max-batch", 256)
+    with open(os.path.join(EXAMPLES, "train.py")) as f:
+        out, _ = finish(script(f.read(), "toy", "2"), timeout=50)
+    assert "epoch 0: last loss" in out and "epoch 1: last loss" in out

@@ -1,0 +1,234 @@
+/*
+ * fuzz_cache.c - any cache file is an index whose every path, name and number
+ * can be asked for, or as if there were none.
+ *
+ * The checksum is put right, and usually the root's name and the folders'
+ * times too: they only keep what is wrong from being looked at.
+ */
+#include <pthread.h>
+
+#include "corpus.h"
+#include "data/hash.h"
+#include "data/index_impl.h"
+#include "tsock/tsock.h"
+
+/* As cache.c lays it out. */
+struct head {
+	char magic[8];
+	uint32_t version, endian;
+	uint64_t checksum, count, paths_len, names_len, nbad;
+	uint32_t classes, dirs, probed, reserved;
+};
+
+static char base[256], root[300], cache[300], file[600];
+static char *real_root;
+
+static int probe(void *arg, const void *data, size_t len, bool whole)
+{
+	(void)arg, (void)data, (void)whole;
+	return len > 1000 ? TSOCK_EDATA : 0;
+}
+
+static void make_file(const char *name)
+{
+	char at[700];
+	FILE *f;
+
+	snprintf(at, sizeof(at), "%s/%s", root, name);
+	f = fopen(at, "wb");
+	never(!f);
+	fputs("not an image", f);
+	fclose(f);
+}
+
+static void make_tree(void)
+{
+	static const char *const folder[] = { "", "/cat", "/cat/old", "/dog" };
+	const char *tmp = getenv("TMPDIR");
+	char at[700];
+
+	snprintf(base, sizeof(base), "%s/fuzz-XXXXXX", tmp ? tmp : "/tmp");
+	never(!mkdtemp(base));
+	snprintf(root, sizeof(root), "%s/root", base);
+	snprintf(cache, sizeof(cache), "%s/cache", base);
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(at, sizeof(at), "%s%s", root, folder[i]);
+		never(mkdir(at, 0700));
+	}
+	make_file("cat/a.jpg");
+	make_file("cat/b.png");
+	make_file("cat/old/c.jpeg");
+	make_file("dog/d.JPG");
+	real_root = realpath(root, NULL);
+	never(!real_root);
+	snprintf(file, sizeof(file), "%s/%016llx.idx", cache,
+		 (unsigned long long)tsi_hash(real_root, strlen(real_root), 0));
+}
+
+static void remove_tree(void)
+{
+	char command[400];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", base);
+	if (system(command))
+		perror(base);
+}
+
+static void seed(const char *folder, const char *name, bool with_probe)
+{
+	struct tsi_index_opts o = {
+		.root = root, .cache_dir = cache, .rescan = true, .threads = 1
+	};
+	static uint8_t bytes[65536];
+	struct tsi_index *x;
+	size_t len;
+	FILE *f;
+
+	if (with_probe)
+		o.probe = probe;
+	never(tsi_index_open(&o, &x));
+	tsi_index_close(x);
+	f = fopen(file, "rb");
+	never(!f);
+	bytes[0] = with_probe ? 2 : 0;
+	len = fread(bytes + 1, 1, sizeof(bytes) - 1, f);
+	fclose(f);
+	corpus_put(folder, name, bytes, len + 1);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	const char *folder = corpus_folder(*argc, *argv);
+
+	make_tree();
+	atexit(remove_tree);
+	if (folder) {
+		seed(folder, "plain", false);
+		seed(folder, "probed", true);
+	}
+	mkdir(cache, 0700);
+	return 0;
+}
+
+/* Names and times of this run, where the tables are where they say. */
+static void mend_tables(struct tsi_index *x, uint8_t *block)
+{
+	size_t root_len = strlen(real_root) + 1;
+
+	x->block = block;
+	tsi_index_set_tables(x);
+	if (x->names_len >= root_len)
+		memcpy(x->names, real_root, root_len);
+	for (uint32_t i = 0; i < x->dirs && i < 16; i++) {
+		struct tsi_index_dir d;
+		const char *name;
+		struct stat st;
+
+		memcpy(&d, &x->dir[i], sizeof(d));
+		if (d.path >= x->names_len || x->names[x->names_len - 1])
+			continue;
+		name = x->names + d.path;
+		if (fstatat(x->dirfd, *name ? name : ".", &st, 0))
+			continue;
+		d.ino = st.st_ino;
+		d.mtime_ns = tsi_index_mtime_ns(&st);
+		memcpy(&x->dir[i], &d, sizeof(d));
+	}
+}
+
+static void mend(uint8_t *bytes, size_t len, bool tables)
+{
+	struct head *h = (struct head *)bytes;
+	struct tsi_index x = { .dirfd = -1 };
+	uint64_t block, bad;
+
+	if (len < sizeof(*h) || h->count > len || h->paths_len > len ||
+	    h->names_len > len || h->nbad > len / 8)
+		return;
+	x.count = h->count;
+	x.classes = h->classes;
+	x.dirs = h->dirs;
+	x.paths_len = h->paths_len;
+	x.names_len = h->names_len;
+	block = tsi_index_block_len(&x);
+	bad = h->nbad * 8;
+	if (block > len || bad > len || block + bad + sizeof(*h) != len)
+		return;
+	if (tables) {
+		x.dirfd = open(real_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		mend_tables(&x, bytes + sizeof(*h));
+		close(x.dirfd);
+	}
+	h->checksum = 0;
+	h->checksum = tsi_hash(h, sizeof(*h), 0);
+	h->checksum = tsi_hash(bytes + sizeof(*h), block, h->checksum);
+	h->checksum = tsi_hash(bytes + sizeof(*h) + block, bad, h->checksum);
+}
+
+static void use(const struct tsi_index *x)
+{
+	size_t sum = strlen(tsi_index_root(x));
+
+	for (uint64_t i = 0; i < tsi_index_count(x); i++) {
+		const char *reason = tsi_index_bad_reason(x, i);
+
+		sum += strlen(tsi_index_path(x, i)) + tsi_index_size(x, i);
+		never(tsi_index_label(x, i) < 0 ||
+		      tsi_index_label(x, i) >= (int64_t)tsi_index_classes(x));
+		never(tsi_index_bad(x, i) != (reason != NULL));
+	}
+	for (uint32_t i = 0; i < tsi_index_classes(x); i++)
+		sum += strlen(tsi_index_class(x, i));
+	for (uint64_t k = 0; k < tsi_index_bad_count(x); k++)
+		never(tsi_index_bad_at(x, k) >= tsi_index_count(x));
+	never(sum == SIZE_MAX);
+}
+
+static void write_file(const uint8_t *bytes, size_t len)
+{
+	int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	never(fd < 0 || write(fd, bytes, len) != (ssize_t)len);
+	close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct tsi_index_opts o = { .root = root,
+				    .cache_dir = cache,
+				    .threads = 1 };
+	struct tsi_index *x;
+	uint64_t *bad = NULL, nbad = 0;
+	uint8_t *copy;
+
+	if (size < 1)
+		return 0;
+	copy = malloc(size);
+	never(!copy);
+	memcpy(copy, data + 1, size - 1);
+	mend(copy, size - 1, !(data[0] & 1));
+	write_file(copy, size - 1);
+	free(copy);
+	o.probe = data[0] & 2 ? probe : NULL;
+
+	x = calloc(1, sizeof(*x));
+	never(!x);
+	x->root = strdup(real_root);
+	x->dirfd = open(real_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	pthread_mutex_init(&x->lock, NULL);
+	x->cached = tsi_index_load(x, &o, &bad, &nbad);
+	if (x->cached)
+		use(x);
+	free(bad);
+	/* What was loaded once is so again: now with all that follows. */
+	if (x->cached) {
+		struct tsi_index *y;
+
+		never(tsi_index_open(&o, &y));
+		never(!tsi_index_cached(y));
+		use(y);
+		tsi_index_close(y);
+	}
+	tsi_index_close(x);
+	return 0;
+}

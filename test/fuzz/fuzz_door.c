@@ -1,0 +1,218 @@
+/*
+ * fuzz_door.c - any packet with any descriptors, at either side of the door,
+ * is an answer or an error and leaves no descriptor behind.
+ *
+ * An input is {how: which side, how many descriptors, of what kind} and the
+ * packet.  The consumer's side needs somebody who answers: a thread.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "corpus.h"
+#include "wire/door.h"
+#include "wire/peer.h"
+
+#define FDS_MAX 64
+
+static char path[108];
+static int listener = -1;
+static sem_t answered; /* the thread has closed all that it opened */
+/* What is sent, to whoever knocks too. */
+static uint8_t packet[4096];
+static size_t packet_len;
+static unsigned packet_fds, packet_kind;
+
+static int some_fd(unsigned kind)
+{
+	int p[2];
+
+	switch (kind % 4) {
+	case 0:
+		return open("/", O_PATH | O_CLOEXEC);
+	case 1:
+		return tsi_pidfd_open((uint32_t)getpid());
+	case 2:
+		never(pipe2(p, O_CLOEXEC));
+		close(p[1]);
+		return p[0];
+	default:
+		return open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	}
+}
+
+static void send_it(int sock, const uint8_t *bytes, size_t len, unsigned nfds,
+		    unsigned kind)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
+	} control = { .bytes = { 0 } };
+	struct iovec iov = { (void *)(uintptr_t)bytes, len };
+	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
+	int fd[FDS_MAX];
+
+	for (unsigned i = 0; i < nfds; i++) {
+		fd[i] = some_fd(kind + i);
+		never(fd[i] < 0);
+	}
+	if (nfds) {
+		struct cmsghdr *c;
+
+		h.msg_control = control.bytes;
+		h.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+		c = CMSG_FIRSTHDR(&h);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
+		memcpy(CMSG_DATA(c), fd, nfds * sizeof(int));
+	}
+	sendmsg(sock, &h, MSG_NOSIGNAL);
+	for (unsigned i = 0; i < nfds; i++)
+		close(fd[i]);
+}
+
+static void *answer_knocks(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		struct pollfd p = { .fd = listener, .events = POLLIN };
+		uint8_t knock[64];
+		int s;
+
+		/* A sleeping accept() has taken a descriptor already. */
+		if (poll(&p, 1, -1) < 1)
+			continue;
+		s = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+		never(s < 0);
+		/* With its pidfd: which nobody takes, so it is closed. */
+		if (recv(s, knock, sizeof(knock), 0) > 0)
+			send_it(s, packet, packet_len, packet_fds, packet_kind);
+		close(s);
+		sem_post(&answered);
+	}
+	return NULL;
+}
+
+static void seeds(const char *folder)
+{
+	struct tsi_answer a = { .row = 3, .start = 64, .epoch_end = 164 };
+	uint8_t token[TSI_TOKEN] = { 7 }, bytes[512] = { 0 };
+	int pair[2];
+	ssize_t n;
+
+	never(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+	never(tsi_door_answer(pair[0], &a, NULL, 0));
+	n = recv(pair[1], bytes + 3, sizeof(bytes) - 3, 0);
+	never(n <= 0);
+	bytes[0] = 1;
+	corpus_put(folder, "answer", bytes, (size_t)n + 3);
+	a.code = TSOCK_EREFUSED;
+	strcpy(a.text, "no");
+	never(tsi_door_answer(pair[0], &a, NULL, 0));
+	n = recv(pair[1], bytes + 3, sizeof(bytes) - 3, 0);
+	never(n <= 0);
+	corpus_put(folder, "refusal", bytes, (size_t)n + 3);
+	close(pair[0]);
+	close(pair[1]);
+	/* {magic, version, keep_sock, token} */
+	memset(bytes, 0, sizeof(bytes));
+	bytes[1] = 1;
+	bytes[2] = 1;
+	memcpy(bytes + 3, "DOOR\1\0\0", 8);
+	memcpy(bytes + 11, token, sizeof(token));
+	corpus_put(folder, "knock", bytes, 3 + 24);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	const char *folder = corpus_folder(*argc, *argv), *tmp;
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	pthread_t thread;
+
+	tmp = getenv("TMPDIR");
+	snprintf(path, sizeof(path), "%s/fuzz-door-%d", tmp ? tmp : "/tmp",
+		 (int)getpid());
+	memcpy(sa.sun_path, path, sizeof(path));
+	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	unlink(path);
+	never(bind(listener, (struct sockaddr *)&sa, sizeof(sa)) ||
+	      listen(listener, 8));
+	never(sem_init(&answered, 0, 0));
+	never(pthread_create(&thread, NULL, answer_knocks, NULL));
+	pthread_detach(thread);
+	if (folder)
+		seeds(folder);
+	return 0;
+}
+
+static void visit(void)
+{
+	int pair[2];
+	struct tsi_visitor v = { .pidfd = -2 };
+
+	never(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			 0, pair));
+	never(tsi_door_receive(pair[1], &v) != TSOCK_EAGAIN);
+	send_it(pair[0], packet, packet_len, packet_fds, packet_kind);
+	if (!tsi_door_receive(pair[1], &v)) {
+		never(packet_len != 24 || v.pidfd < -1);
+		if (v.pidfd >= 0)
+			close(v.pidfd);
+	} else {
+		never(v.pidfd != -2);
+	}
+	close(pair[0]);
+	close(pair[1]);
+}
+
+static void knock(void)
+{
+	uint8_t token[TSI_TOKEN] = { 1 };
+	int fds[TSI_DOOR_FDS], producer = -2, sock = -2;
+	int64_t begun = tsi_now_ms();
+	unsigned nfds = 0;
+	struct tsi_answer a;
+	int err = tsi_door_knock(path, token, 5000, &a, fds, &nfds, &producer,
+				 &sock);
+
+	while (sem_wait(&answered))
+		never(errno != EINTR);
+	/* Some answers say so; the time was not used up. */
+	never(tsi_now_ms() - begun > 4000);
+	if (err) {
+		never(err > 0 || nfds || producer != -2 || sock != -2);
+		return;
+	}
+	never(nfds > TSI_DOOR_FDS || a.code);
+	never(!memchr(a.text, 0, sizeof(a.text)));
+	for (unsigned i = 0; i < nfds; i++)
+		never(close(fds[i]));
+	if (producer >= 0)
+		never(close(producer));
+	if (sock >= 0)
+		never(close(sock));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int lowest = corpus_lowest_fd();
+
+	if (size < 3)
+		return 0;
+	packet_fds = data[1] % FDS_MAX;
+	packet_kind = data[2];
+	packet_len = size - 3 < sizeof(packet) ? size - 3 : sizeof(packet);
+	memcpy(packet, data + 3, packet_len);
+	if (data[0] & 1)
+		knock();
+	else
+		visit();
+	never(corpus_lowest_fd() != lowest);
+	return 0;
+}
