@@ -385,6 +385,12 @@ TSOCK_API int tsock_list(void (*fn)(void *arg, const char *name,
 				    const char *folder),
 			 void *arg);
 
+/*
+ * Call fn(arg, line) for every GPU that this process can use, or once with the
+ * reason why there is none.  Returns how many.
+ */
+TSOCK_API int tsock_devices(void (*fn)(void *arg, const char *line), void *arg);
+
 /* ------------------------------------------------------------------------
  * Serving a stream
  *

@@ -689,7 +689,7 @@ static void wrong_options_are_named(void **state)
 {
 	const struct tsock_opts good_opts = {
 		sizeof(good_opts), 8, 200, -1, 0, 0, 0, { 0 },
-		{ 1, 1, 1 },       0, 0,   0
+		{ 1, 1, 1 },       0, 0,   0,  0
 	};
 	struct tsock_opts o;
 	struct stream st;
