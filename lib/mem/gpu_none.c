@@ -47,7 +47,7 @@ bool tsi_gpu_peer(unsigned from, unsigned to)
 	return false;
 }
 
-int tsi_gpu_mem_create(unsigned device, enum tsi_gpu_path path, uint64_t bytes,
+int tsi_gpu_mem_create(unsigned device, enum tsock_path path, uint64_t bytes,
 		       struct tsi_gpu_mem *out)
 {
 	(void)device;
@@ -57,7 +57,7 @@ int tsi_gpu_mem_create(unsigned device, enum tsi_gpu_path path, uint64_t bytes,
 	return none();
 }
 
-int tsi_gpu_mem_open(unsigned device, enum tsi_gpu_path path, int fd,
+int tsi_gpu_mem_open(unsigned device, enum tsock_path path, int fd,
 		     const uint8_t *handle, uint64_t bytes, bool twice,
 		     struct tsi_gpu_mem *out)
 {
