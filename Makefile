@@ -99,15 +99,17 @@ PKGFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 ALL      = $(OURS) $(SANFLAGS) $(ERRFLAGS) $(CPPFLAGS) $(CFLAGS)
 ALLXX    = $(OURSXX) $(SANFLAGS) $(ERRFLAGS) $(CPPFLAGS) $(CXXFLAGS)
 LINK     = $(CC) $(OURS) $(SANFLAGS) $(CFLAGS) -Wl,--as-needed \
-	$(if $(filter sim,$(CUDA)),-rdynamic)
+	$(if $(filter sim,$(CUDA)),-Wl$(comma)-rpath$(comma)$(abspath $(B)/lib))
 pkglibs  = $(or $(shell pkg-config --libs $(1) 2>/dev/null),$(2))
 LIBS     = $(call pkglibs,libzmq,-lzmq) $(if $(filter 1,$(CUDA)), \
-	-L$(CUDA_LIB) -lcudart_static -lrt) -lpthread -ldl
+	-L$(CUDA_LIB) -lcudart_static -lrt) $(if $(filter sim,$(CUDA)), \
+	-L$(B)/lib -lcudart_sim) -lpthread -ldl
 PRODLIBS = $(call pkglibs,libjpeg,-ljpeg) $(call pkglibs,libpng,-lpng) \
 	$(call pkglibs,libxxhash,-lxxhash) \
 	$(if $(filter 1,$(URING)),$(call pkglibs,liburing,-luring)) \
 	$(LIBS) -lm
 
+# -fno-threadsafe-statics: nothing of ours needs libstdc++ because of them.
 # Code for a GPU runs on all later ones of its major version: one of each, and
 # PTX for what comes after them.  --fmad=false: as -ffp-contract=off above.
 GPU_CODE = $(shell $(NVCC) --list-gpu-code 2>/dev/null | sed 's/^sm_//' | \
@@ -123,7 +125,8 @@ OURSNV   = -std=c++17 -O3 --fmad=false -prec-div=true -prec-sqrt=true \
 	-ftz=false -Wno-deprecated-gpu-targets \
 	$(foreach a,$(GPU_CODE),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
 	-gencode arch=compute_$(GPU_LAST)$(comma)code=compute_$(GPU_LAST) \
-	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-ffp-contract=off
+	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-ffp-contract=off \
+	-Xcompiler -fno-threadsafe-statics
 
 Q = $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
@@ -134,7 +137,8 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
 LIB      := $(filter-out $(if $(filter 0,$(CUDA)), \
 	lib/mem/gpu_cuda%.c lib/stage/nccl.c, \
 	lib/mem/gpu_none.c lib/stage/nccl_none.c),$(wildcard lib/*/*.c))
-KERNELS  := $(if $(filter 1,$(CUDA)),$(wildcard lib/stage/*.cu))
+LIB      += $(if $(filter sim,$(CUDA)),test/simcuda/kernels_sim.c)
+KERNELS  := $(if $(filter 1,$(CUDA)),lib/stage/kernels.cu)
 PRODUCER := $(filter-out $(if $(filter 1,$(URING)),%/reader_none.c, \
 	%/reader_uring.c),$(wildcard producer/*.c producer/*/*.c))
 
@@ -153,7 +157,8 @@ GPUS     := $(call with_main,$(GPU))
 SIMCUDA  := $(wildcard test/simcuda/*.c)
 CONFORM  := $(if $(filter-out 0,$(CUDA)),$(call with_main,$(SIMCUDA)))
 SIM      := $(if $(filter sim,$(CUDA)),$(filter-out \
-	$(CONFORM) %/libnccl_sim.c,$(SIMCUDA)))
+	$(CONFORM) %/libnccl_sim.c %/kernels_sim.c,$(SIMCUDA)))
+SIM_SO   := $(if $(filter sim,$(CUDA)),$(B)/lib/libcudart_sim.so)
 NCCL_SIM := $(if $(filter sim,$(CUDA)),$(wildcard test/simcuda/libnccl_sim.c))
 HELPER   := $(wildcard test/helpers/*.c test/parity/*.c)
 HELPERS  := $(call with_main,$(HELPER))
@@ -173,7 +178,7 @@ UNIT_BIN   := $(UNITS:%.c=$(B)/%)
 SYSTEM_BIN := $(SYSTEMS:%.c=$(B)/%)
 GPU_BIN    := $(GPUS:%.c=$(B)/%) $(CONFORM:%.c=$(B)/%) \
 	$(NCCL_SIM:%.c=$(B)/%.so)
-LIB_OBJ    := $(call obj,$(LIB) $(SIM)) $(KERNELS:%.cu=$(B)/obj/%.o)
+LIB_OBJ    := $(call obj,$(LIB)) $(KERNELS:%.cu=$(B)/obj/%.o)
 HELPER_BIN := $(patsubst %.c,$(B)/test/%,$(notdir $(HELPERS)))
 EXAMPLE_BIN := $(patsubst %,$(B)/%,$(basename $(EXAMPLES)))
 FUZZ_BIN   := $(FUZZERS:%.c=$(B)/%)
@@ -247,31 +252,32 @@ $(B)/obj/%.o: %.c $(B)/obj/flags
 	$(call say,CC,$<)
 	$(Q)$(CC) $(INCLUDES) $(PKGFLAGS) $(ALL) -MMD -MP -c -o $@ $<
 
-# Tests use the simulated runtime as they would use CUDA's own library.
+# One simulated runtime in a process, as there is one driver.
 $(call obj,$(SIM)): private OURS += -fvisibility=default
+
+$(SIM_SO): $(call obj,$(SIM)) $(B)/obj/files
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(OURS) $(SANFLAGS) $(CFLAGS) -shared -Wl,-soname,$(@F) \
+		-o $@ $(filter %.o,$^) $(LDFLAGS) -lpthread -ldl
 
 $(B)/obj/%.o: %.cu lib/stage/kernels.h include/tsock/tsock.h $(B)/obj/nvflags
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
 	$(Q)$(NVCC) $(OURSNV) -Iinclude -Ilib $(NVCCFLAGS) -c -o $@ $<
 
-$(B)/obj/tsock.map: lib/tsock.map
-	@mkdir -p $(@D)
-	$(Q)sed '$(if $(filter sim,$(CUDA)),s/tsock_\*;/& cu*; simcuda_*;/)' \
-		$< >$@
-
-$(SO).$(MAJOR): $(LIB_OBJ) $(B)/obj/tsock.map $(B)/obj/files
+$(SO).$(MAJOR): $(LIB_OBJ) lib/tsock.map $(B)/obj/files | $(SIM_SO)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -shared -Wl,-soname,libtsock.so.$(MAJOR) -Wl,-Bsymbolic \
 		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) \
-		-Wl,--version-script=$(B)/obj/tsock.map \
+		-Wl,--version-script=lib/tsock.map \
 		-o $@ $(filter %.o,$^) $(LDFLAGS) $(LIBS)
 
 $(SO): $(SO).$(MAJOR)
 	$(Q)ln -sf $(<F) $@
 
-$(AR_LIB): $(LIB_OBJ) $(B)/obj/files
+$(AR_LIB): $(LIB_OBJ) $(B)/obj/files | $(SIM_SO)
 	@mkdir -p $(@D)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $(filter %.o,$^)
@@ -313,11 +319,12 @@ $(GPUS:%.c=$(B)/%): $(B)/%: $(B)/obj/%.o $(call lone,$(GPU)) $(AR_PRODUCER) \
 $(CONFORM:%.c=$(B)/%): $(B)/%: $(B)/obj/%.o $(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
-$(NCCL_SIM:%.c=$(B)/%.so): $(B)/%.so: %.c $(SO) $(B)/obj/flags
+$(NCCL_SIM:%.c=$(B)/%.so): $(B)/%.so: %.c $(SIM_SO) $(B)/obj/flags
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(INCLUDES) $(ALL) -fvisibility=default -shared -o $@ $< \
-		$(LDFLAGS) -L$(B)/lib -Wl,-rpath,'$$ORIGIN/../../lib' -ltsock
+		$(LDFLAGS) -L$(B)/lib -Wl,-rpath,$(abspath $(B)/lib) \
+		-lcudart_sim -lpthread
 
 $(B)/test/%: $(B)/obj/test/helpers/%.o $(call lone,$(HELPER)) $(AR_PRODUCER) \
 		$(AR_LIB)
