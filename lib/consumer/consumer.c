@@ -100,16 +100,15 @@ void tsock_leave(tsock *t)
 
 void tsock_close(tsock *t)
 {
-	if (!t)
+	/* In a forked child all of it is the parent's. */
+	if (!t || tsi_forked(t->generation))
 		return;
 	tsock_leave(t);
-	if (!tsi_forked(t->generation)) {
-		while (t->left) {
-			struct tsi_reader *r = t->left;
+	while (t->left) {
+		struct tsi_reader *r = t->left;
 
-			t->left = r->next;
-			tsi_reader_unref(r);
-		}
+		t->left = r->next;
+		tsi_reader_unref(r);
 	}
 	tsi_link_close(&t->link);
 	free(t->meta);
