@@ -3,7 +3,8 @@
  *
  * server.c   the object, and what worker threads call
  * views.c    derived views: one stage thread each
- * desk.c     the server's own thread: messages, door, deaths, slow readers
+ * desk.c     the server's own thread: deaths, slow readers; mail.c answers
+ *            messages, guests.c keeps the door
  * members.c  the rules, pure
  *
  * One mutex guards everything here; the samples themselves are written with

@@ -42,13 +42,13 @@ stop()
 	--min 60 --max 200 >/dev/null || exit 1
 N=65
 
-# reference NAME OPTIONS...: three epochs, read by one consumer.
+# reference NAME EPOCHS OPTIONS...: a stream as one consumer reads it.
 reference()
 {
-	local out=$1
-	shift
+	local out=$1 epochs=$2
+	shift 2
 	start "$@"
-	"$sum" bytes 16 $((3 * N)) >"$work/$out" || cat "$work/log"
+	"$sum" bytes 16 $((epochs * N)) >"$work/$out" || cat "$work/log"
 	stop
 }
 
@@ -58,16 +58,16 @@ within()
 	[ -s "$1" ] && [ -z "$(comm -23 <(sort "$1") <(sort "$2"))" ]
 }
 
-reference one --threads 1
-[ "$(wc -l <"$work/one")" -ge $((3 * N)) ]
-result $? 'three epochs come from one worker thread'
+reference one 30 --threads 1
+[ "$(wc -l <"$work/one")" -ge $((30 * N)) ]
+result $? 'thirty epochs come from one worker thread'
 
-reference eight --threads 8
-cmp -s "$work/one" "$work/eight"
+reference eight 3 --threads 8
+within "$work/eight" "$work/one"
 result $? 'the same bytes from 8 worker threads'
 
-reference pread --threads 2 --io pread
-cmp -s "$work/one" "$work/pread"
+reference pread 3 --threads 2 --io pread
+within "$work/pread" "$work/one"
 result $? 'the same bytes by pread'
 
 # Readers of several habits at once: whatever each sees is in the reference.
@@ -81,7 +81,7 @@ three=$!
 wait "$one" "$two" "$three"
 stop
 for k in a b c; do
-	awk -v most=$((3 * N)) '$1 < most' "$work/$k" >"$work/$k.cut"
+	awk -v most=$((30 * N)) '$1 < most' "$work/$k" >"$work/$k.cut"
 	within "$work/$k.cut" "$work/one"
 	result $? "reader $k saw the same bytes"
 done
@@ -92,13 +92,13 @@ start --threads 2
 "$sum" bytes 16 10 >/dev/null
 "$sum" bytes 16 $N >"$work/later"
 stop
-awk -v most=$((3 * N)) '$1 < most' "$work/later" >"$work/later.cut"
+awk -v most=$((30 * N)) '$1 < most' "$work/later" >"$work/later.cut"
 within "$work/later.cut" "$work/one" &&
 	[ "$(head -n 1 "$work/later" | cut -d' ' -f1)" = $((2 * N)) ]
 result $? 'the third epoch is the same when the stream jumped to it'
 
 # Segments: the same places from any segment on.
-reference whole --threads 2 --segments 8
+reference whole 30 --threads 2 --segments 8
 start --threads 2 --segments 8
 "$sum" bytes 4 $((3 * N)) >/dev/null &
 one=$!
@@ -110,7 +110,7 @@ wait "$one" 2>/dev/null
 stop
 ok=0
 for k in 1 2 3; do
-	awk -v most=$((3 * N)) '$1 < most' "$work/s$k" >"$work/s$k.cut"
+	awk -v most=$((30 * N)) '$1 < most' "$work/s$k" >"$work/s$k.cut"
 	[ ! -s "$work/s$k.cut" ] || within "$work/s$k.cut" "$work/whole" ||
 		ok=1
 	[ "$(head -n $N "$work/s$k" | cut -d' ' -f2 | sort -n | uniq | wc -l)" \
@@ -119,8 +119,8 @@ done
 result $ok 'a segment joiner sees the same bytes, and each index once'
 
 # Another seed is another stream.
-reference other --threads 2 --seed 8
-! cmp -s "$work/one" "$work/other"
+reference other 3 --threads 2 --seed 8
+[ -s "$work/other" ] && ! within "$work/other" "$work/one"
 result $? 'another seed gives other bytes'
 
 echo "1..$n"

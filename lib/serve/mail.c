@@ -1,0 +1,268 @@
+/*
+ * mail.c - the messages that come over the bus, and the offers made in them.
+ *
+ * An offer keeps a place for a consumer until it comes to the door with the
+ * token, or for a while.  Nothing is claimed here.
+ */
+#include "serve/desk.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+
+#define OFFER_MS 10000
+#define OFFER_LEAST_MS 1000 /* then it makes room for another */
+#define MAIL 64             /* messages read before others have their turn */
+
+static void answer_error(struct tsi_msg *m, int code)
+{
+	const char *text = tsock_errmsg();
+	size_t len = strlen(text);
+
+	m->type = TSI_ERROR;
+	memset(&m->u.error, 0, sizeof(m->u.error));
+	m->u.error.code = code;
+	if (len >= sizeof(m->u.error.text))
+		len = sizeof(m->u.error.text) - 1;
+	memcpy(m->u.error.text, text, len);
+}
+
+static void answer_meta(struct tsock_server *s, struct tsi_msg *m)
+{
+	uint32_t at = m->u.meta.offset, total = s->stream.meta_bytes;
+	uint32_t len = at < total ? total - at : 0;
+
+	if (len > TSI_CHUNK)
+		len = TSI_CHUNK;
+	m->type = TSI_META_DATA;
+	memset(&m->u.meta_data, 0, sizeof(m->u.meta_data));
+	m->u.meta_data.offset = at;
+	m->u.meta_data.len = len;
+	memcpy(m->u.meta_data.bytes, s->meta + (len ? at : 0), len);
+}
+
+static int find_member(const struct tsock_server *s, const uint8_t *nonce)
+{
+	for (unsigned i = 0; i < s->members.rows; i++)
+		if (s->members.member[i].used &&
+		    !memcmp(s->conn[i].nonce, nonce, TSI_NONCE))
+			return (int)i;
+	return -1;
+}
+
+void tsi_offer_forget(struct tsock_server *s, struct tsi_offer *o)
+{
+	o->used = false;
+	s->view[o->view].offers--;
+	if (!s->members.view[o->view].active)
+		s->view[o->view].idle_ms = tsi_now_ms();
+}
+
+void tsi_offers_expire(struct tsock_server *s, int64_t now_ms)
+{
+	for (unsigned i = 0; i < TSI_OFFERS; i++)
+		if (s->offer[i].used && now_ms > s->offer[i].expires_ms)
+			tsi_offer_forget(s, &s->offer[i]);
+}
+
+struct tsi_offer *tsi_offer_of(struct tsock_server *s, const uint8_t *token)
+{
+	for (unsigned i = 0; i < TSI_OFFERS; i++)
+		if (s->offer[i].used &&
+		    !memcmp(s->offer[i].token, token, TSI_TOKEN))
+			return &s->offer[i];
+	return NULL;
+}
+
+/* A free one, or the oldest if whoever has it had time enough to come. */
+static struct tsi_offer *room_for_offer(struct tsock_server *s)
+{
+	struct tsi_offer *o = &s->offer[0];
+
+	for (unsigned i = 0; i < TSI_OFFERS; i++) {
+		struct tsi_offer *x = &s->offer[i];
+
+		if (!x->used)
+			return x;
+		if (x->expires_ms < o->expires_ms)
+			o = x;
+	}
+	if (tsi_now_ms() < o->expires_ms - OFFER_MS + OFFER_LEAST_MS)
+		return NULL;
+	tsi_offer_forget(s, o);
+	return o;
+}
+
+static struct tsi_offer *offer_for(struct tsock_server *s,
+				   const struct tsi_msg_join *join,
+				   unsigned view)
+{
+	struct tsi_offer *o;
+
+	for (unsigned i = 0; i < TSI_OFFERS; i++) {
+		struct tsi_offer *x = &s->offer[i];
+
+		if (x->used && !memcmp(x->join.nonce, join->nonce, TSI_NONCE))
+			return x;
+	}
+	o = room_for_offer(s);
+	if (!o || getrandom(o->token, TSI_TOKEN, 0) != TSI_TOKEN)
+		return NULL;
+	o->used = true;
+	o->join = *join;
+	o->view = view;
+	o->expires_ms = tsi_now_ms() + OFFER_MS;
+	s->view[view].offers++;
+	return o;
+}
+
+struct tsi_join tsi_offer_rules(const struct tsi_msg_join *join, unsigned view)
+{
+	return (struct tsi_join){ .view = view,
+				  .join = join->join,
+				  .after = join->after };
+}
+
+static int check_join(const struct tsock_server *s,
+		      const struct tsi_msg_join *j)
+{
+	if (s->failed)
+		return tsi_err(TSOCK_ESTREAM, "%s", s->error);
+	if (!j->batch_size || j->batch_size > s->stream.max_batch)
+		return tsi_err(TSOCK_EREFUSED,
+			       "batch size %u: the stream allows 1 to %u; "
+			       "start the producer with a larger --max-batch",
+			       j->batch_size, s->stream.max_batch);
+	if (j->join > TSOCK_JOIN_NOW)
+		return tsi_err(TSOCK_EREFUSED, "join mode %u is unknown",
+			       j->join);
+	if (find_member(s, j->nonce) >= 0)
+		return tsi_err(TSOCK_EREFUSED, "that connection has joined");
+	return 0;
+}
+
+/* How a ring on a GPU is opened; descriptors come through the door. */
+static void offer_handles(const struct tsi_view *v, struct tsi_msg_offer *out)
+{
+	out->path = v->spec.gpu ? v->spec.path : TSOCK_PATH_AUTO;
+	if (out->path != TSOCK_PATH_LEGACY)
+		return;
+	out->nfields = v->geometry.nfields;
+	for (unsigned i = 0; i < out->nfields; i++)
+		memcpy(out->handle[i], v->ring.gpu[i].handle, TSI_GPU_HANDLE);
+}
+
+static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
+		 struct tsi_msg_offer *out)
+{
+	struct tsi_join rules;
+	struct tsi_offer *o;
+	unsigned view;
+	int err = check_join(s, j);
+
+	if (!err)
+		err = tsi_views_find(s, &j->view, &view);
+	if (err)
+		return err;
+	rules = tsi_offer_rules(j, view);
+	err = tsi_members_forecast(&s->members, &rules, &out->forecast);
+	if (err)
+		return err;
+	o = offer_for(s, j, view);
+	if (!o)
+		return TSOCK_EAGAIN; /* too many at once: ask again */
+	memcpy(out->token, o->token, TSI_TOKEN);
+	offer_handles(&s->view[view], out);
+	return 0;
+}
+
+static void answer_join(struct tsock_server *s, struct tsi_msg *m)
+{
+	struct tsi_msg_join j = m->u.join;
+	struct tsi_msg_offer out = { .forecast = 0 };
+	int err = offer(s, &j, &out);
+
+	if (err && err != TSOCK_EAGAIN) {
+		answer_error(m, err);
+		return;
+	}
+	m->type = err ? TSI_WAIT : TSI_OFFER;
+	if (!err)
+		m->u.offer = out;
+}
+
+static void answer_leave(struct tsock_server *s, struct tsi_msg *m)
+{
+	struct tsi_msg_leave l = m->u.leave;
+	int id = find_member(s, l.nonce);
+
+	for (unsigned i = 0; i < TSI_OFFERS; i++)
+		if (s->offer[i].used &&
+		    !memcmp(s->offer[i].join.nonce, l.nonce, TSI_NONCE))
+			tsi_offer_forget(s, &s->offer[i]);
+	if (id >= 0) {
+		tsi_server_refresh(s); /* its last tail counts */
+		if (s->members.member[id].used)
+			tsi_server_drop(s, (unsigned)id, "leaves");
+	}
+	m->type = TSI_LEFT;
+}
+
+static void answer_stats(struct tsock_server *s, struct tsi_msg *m)
+{
+	m->type = TSI_STATS_DATA;
+	tsi_server_stats(s, &m->u.stats);
+}
+
+/* Turn a request into its reply; false when none is due. */
+static bool answer(struct tsock_server *s, struct tsi_msg *m)
+{
+	switch (m->type) {
+	case TSI_HELLO:
+		m->type = TSI_STREAM;
+		m->u.stream = s->stream;
+		return true;
+	case TSI_META:
+		answer_meta(s, m);
+		return true;
+	case TSI_JOIN:
+		answer_join(s, m);
+		return true;
+	case TSI_LEAVE:
+		answer_leave(s, m);
+		return true;
+	case TSI_STATS:
+		answer_stats(s, m);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The bus is this thread's: without the lock, which a flood would keep. */
+void tsi_mail_read(struct tsock_server *s)
+{
+	struct tsi_peer peer;
+	struct tsi_msg m;
+
+	for (unsigned i = 0; i < MAIL; i++) {
+		int err = tsi_bus_recv(s->bus, &peer, &m);
+		bool due;
+
+		if (err == TSOCK_EPROTO) {
+			tsi_log(TSOCK_LOG_DEBUG, "a message dropped: %s",
+				tsock_errmsg());
+			continue;
+		}
+		if (err)
+			return;
+		pthread_mutex_lock(&s->lock);
+		due = answer(s, &m);
+		pthread_mutex_unlock(&s->lock);
+		if (due)
+			tsi_bus_send(s->bus, &peer, &m);
+	}
+}
