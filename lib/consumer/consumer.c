@@ -396,17 +396,18 @@ static int check_left(struct tsock *t, uint64_t need, int *timeout_ms)
 static int make_room(struct tsock *t, uint64_t n, int *timeout_ms)
 {
 	struct tsi_reader *r = t->reader;
-	int err;
+	int err, lost;
 
 	if (!r->gpu)
 		return tsi_reader_make_room(r, n);
 	err = tsi_pending_trouble(r->gpu->pending);
 	if (!err)
 		err = tsi_reader_await_room(r, n, timeout_ms);
+	if (!err)
+		return 0;
 	/* Others need not wait for what was lost. */
-	if (err && tsi_pending_trouble(r->gpu->pending))
-		return detach_for(t, err);
-	return err;
+	lost = tsi_pending_trouble(r->gpu->pending);
+	return lost ? detach_for(t, lost) : err;
 }
 
 /* Samples are there, and may be looked at. */
