@@ -126,3 +126,15 @@ cudaError_t simcuda_coll_join(struct simcuda_coll *c, unsigned rank,
 		drop(c);
 	return sim_leave(err);
 }
+
+void simcuda_coll_abort(struct simcuda_coll *c)
+{
+	sim_enter("simcuda_coll_abort", SIM_ANYTIME);
+	c->begun->done = true;
+	for (unsigned i = 0; i < c->nranks; i++)
+		c->copied[i]->done = true;
+	drop(c);
+	pthread_cond_broadcast(&sim.done);
+	pthread_cond_signal(&sim.work);
+	sim_leave(cudaSuccess);
+}

@@ -120,6 +120,11 @@ static cudaError_t reach_all(struct sim_stream *s, struct sim_op *op, char **at)
 
 		if (o->at && !op->step)
 			o->p = *o->at;
+		/* A broadcast that was given up. */
+		if (o->at && !o->p) {
+			op->nsteps = 0;
+			return cudaSuccess;
+		}
 		if (!o->len)
 			continue;
 		if (o->at && o->where == SIM_NOWHERE)
@@ -167,6 +172,10 @@ static void run(struct sim_stream *s, struct sim_op *op)
 
 	if (reach_all(s, op, at))
 		return; /* sim_break() has dropped it */
+	if (!op->nsteps) {
+		pop(s);
+		return;
+	}
 	op->running = sim.busy = true;
 	pthread_mutex_unlock(&sim.lock);
 	piece(op, at);

@@ -61,10 +61,12 @@ int simcuda_stream_device(cudaStream_t s); /* ordinal, -1: no such stream */
 bool simcuda_is_mig(int device);
 bool simcuda_is_broken(int device); /* has a sticky error */
 struct simcuda_coll *simcuda_coll_create(unsigned nranks, unsigned root);
-/* Of the last rank nothing is left to do but to forget it. */
+/* The object is gone when all ranks have joined, or it was aborted. */
 cudaError_t simcuda_coll_join(struct simcuda_coll *c, unsigned rank,
 			      const void *send, void *recv, size_t bytes,
 			      cudaStream_t stream);
+/* Not all have joined, and won't: those that have needn't wait any more. */
+void simcuda_coll_abort(struct simcuda_coll *c);
 
 #pragma GCC visibility pop
 
