@@ -183,7 +183,7 @@ static int get_paths(unsigned device, struct tsi_gpu_info *info)
 	if (!err)
 		err = tsi_cuda_attribute(device, cudaDevAttrIntegrated,
 					 &integrated);
-	if (!err && vmm)
+	if (!err && vmm && fd)
 		err = tsi_cuda_granularity(device, &info->granularity);
 	if (err)
 		return err;
