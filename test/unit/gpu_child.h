@@ -97,7 +97,8 @@ static unsigned ngpus;
 static inline void need_gpus(unsigned n)
 {
 	if (ngpus < n) {
-		print_message("needs %u GPUs, here are %u\n", n, ngpus);
+		print_message("needs %u GPU%s, here are %u\n", n,
+			      n == 1 ? "" : "s", ngpus);
 		skip();
 	}
 }

@@ -281,7 +281,9 @@ int main(void)
 		cmocka_unit_test(conversions_equal_the_host_s_bit_for_bit),
 	};
 
-	if (tsi_gpu_count(&ngpus))
-		ngpus = 0;
+	if (tsi_gpu_count(&ngpus)) {
+		puts(tsock_errmsg());
+		return 77;
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
