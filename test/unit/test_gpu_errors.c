@@ -159,6 +159,7 @@ static int do_work(void)
 	tsi_gpu_stream s = NULL;
 	void *a = NULL, *b = NULL;
 	static char host[4096];
+	char why[500];
 	int err = tsi_gpu_alloc(0, 4096, &a);
 
 	if (!err)
@@ -181,7 +182,12 @@ static int do_work(void)
 		err = tsi_gpu_event_wait(e);
 	if (!err)
 		err = tsi_gpu_healthy(0);
-	return err;
+	snprintf(why, sizeof(why), "%s", tsock_errmsg());
+	tsi_gpu_event_destroy(e);
+	tsi_gpu_stream_destroy(0, s);
+	tsi_gpu_free(0, a);
+	tsi_gpu_free(0, b);
+	return err ? tsi_err(err, "%s", why) : 0;
 }
 
 static int do_lost(void)
