@@ -19,8 +19,7 @@
 
 /*
  * Functions of the driver that the runtime has no equal for, found through the
- * runtime: nothing links to libcuda.  Contexts are void *, since nothing here
- * looks into them.
+ * runtime: nothing links to libcuda.
  */
 struct tsi_cuda_driver {
 	__typeof__(cuDeviceGetName) *device_name;
@@ -40,9 +39,9 @@ struct tsi_cuda_driver {
 	__typeof__(cuMemMap) *map;
 	__typeof__(cuMemUnmap) *unmap;
 	__typeof__(cuMemSetAccess) *set_access;
-	CUresult (*retain)(void **context, CUdevice device);
-	CUresult (*push)(void *context);
-	CUresult (*pop)(void **context);
+	__typeof__(cuDevicePrimaryCtxRetain) *retain;
+	__typeof__(cuCtxPushCurrent) *push;
+	__typeof__(cuCtxPopCurrent) *pop;
 };
 
 /* All of it, once a device was counted; ENOTSUP naming what is missing. */
@@ -54,9 +53,8 @@ int tsi_cuda_driver(const struct tsi_cuda_driver **out);
  * make a context there if it had none.
  */
 struct tsi_cuda_scope {
-	const struct tsi_cuda_driver *pushed;
-	int previous; /* where there is no stack: the device; -1 if the same */
-	int mode;     /* of stream capture, of this thread before */
+	const struct tsi_cuda_driver *driver;
+	int mode; /* of stream capture, of this thread before */
 };
 
 int tsi_cuda_enter(unsigned device, struct tsi_cuda_scope *s);

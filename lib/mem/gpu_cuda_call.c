@@ -25,7 +25,7 @@ static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static unsigned generation;
 static pthread_mutex_t retain_lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic(void *) context[TSI_GPUS];
+static _Atomic(CUcontext) context[TSI_GPUS];
 static _Atomic unsigned used; /* 1 + the device used first */
 
 /* ---- errors ---- */
@@ -173,10 +173,9 @@ static void find_driver(void)
 	need("cuMemMap", &driver.map);
 	need("cuMemUnmap", &driver.unmap);
 	need("cuMemSetAccess", &driver.set_access);
-	if (!find("cuDevicePrimaryCtxRetain", &driver.retain) ||
-	    !find("cuCtxPushCurrent", &driver.push) ||
-	    !find("cuCtxPopCurrent", &driver.pop))
-		driver.push = NULL;
+	need("cuDevicePrimaryCtxRetain", &driver.retain);
+	need("cuCtxPushCurrent", &driver.push);
+	need("cuCtxPopCurrent", &driver.pop);
 }
 
 int tsi_cuda_driver(const struct tsi_cuda_driver **out)
@@ -211,7 +210,7 @@ int tsi_cuda_begin(void)
 }
 
 /* Retained until the process ends; the runtime's own context, too. */
-static int retain(unsigned device, void **out)
+static int retain(unsigned device, CUcontext *out)
 {
 	CUresult r = CUDA_SUCCESS;
 	unsigned none = 0;
@@ -245,79 +244,54 @@ unsigned tsi_cuda_used(void)
 	return first ? first - 1 : 0;
 }
 
-static int push(unsigned device, struct tsi_cuda_scope *s)
+/* The cheap question first: was this device used before? */
+static int check(unsigned device)
 {
-	void *ctx;
-	CUresult r;
-	int err = retain(device, &ctx);
+	unsigned n;
+	int err;
 
-	if (err)
-		return err;
-	r = driver.push(ctx);
-	if (r != CUDA_SUCCESS)
-		return tsi_cuda_driver_err(r, (int)device, "cuCtxPushCurrent");
-	s->pushed = &driver;
-	return 0;
-}
-
-/* Where contexts can't be pushed. */
-static int set(unsigned device, struct tsi_cuda_scope *s)
-{
-	int current;
-	unsigned none = 0;
-	cudaError_t e = cudaGetDevice(&current);
-
-	if (e != cudaSuccess)
-		return tsi_cuda_err(e, (int)device, "cudaGetDevice");
-	if (current != (int)device) {
-		e = cudaSetDevice((int)device);
-		if (e != cudaSuccess)
-			return tsi_cuda_err(e, (int)device, "cudaSetDevice");
-		s->previous = current;
-	}
-	atomic_compare_exchange_strong(&used, &none, device + 1);
-	return 0;
+	/* That it was, is all; retain() reads it again. */
+	if (device < TSI_GPUS &&
+	    atomic_load_explicit(&context[device], memory_order_relaxed))
+		return 0;
+	err = tsi_gpu_count(&n);
+	if (!err && (device >= n || device >= TSI_GPUS))
+		err = tsi_err(TSOCK_EARG,
+			      "there is no GPU %u; this process sees %u, "
+			      "numbered from 0",
+			      device, n);
+	return err;
 }
 
 int tsi_cuda_enter(unsigned device, struct tsi_cuda_scope *s)
 {
 	const struct tsi_cuda_driver *d;
+	/* Another thread's capture must not notice what is done here. */
 	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
-	unsigned n;
+	CUcontext ctx;
+	CUresult r;
 	cudaError_t e;
 	int err = tsi_cuda_begin();
 
+	if (!err)
+		err = check(device);
+	if (!err)
+		err = tsi_cuda_driver(&d);
+	if (!err)
+		err = retain(device, &ctx);
 	if (err)
 		return err;
-	/* The fast way: this device was here before. */
-	if (device >= TSI_GPUS ||
-	    !atomic_load_explicit(&context[device], memory_order_relaxed)) {
-		err = tsi_gpu_count(&n);
-		if (err)
-			return err;
-		if (device >= n || device >= TSI_GPUS)
-			return tsi_err(TSOCK_EARG,
-				       "there is no GPU %u; this process sees "
-				       "%u, numbered from 0",
-				       device, n);
-	}
-	err = tsi_cuda_driver(&d);
-	if (err)
-		return err;
-	s->pushed = NULL;
-	s->previous = -1;
-	err = d->push ? push(device, s) : set(device, s);
-	if (err)
-		return err;
-	/* Another thread's capture must not notice what is done here. */
+	r = d->push(ctx);
+	if (r != CUDA_SUCCESS)
+		return tsi_cuda_driver_err(r, (int)device, "cuCtxPushCurrent");
 	e = cudaThreadExchangeStreamCaptureMode(&mode);
 	if (e != cudaSuccess) {
 		err = tsi_cuda_err(e, (int)device,
 				   "cudaThreadExchangeStreamCaptureMode");
-		s->mode = -1;
-		tsi_cuda_leave(s);
+		(void)d->pop(&ctx);
 		return err;
 	}
+	s->driver = d;
 	s->mode = (int)mode;
 	return 0;
 }
@@ -325,13 +299,9 @@ int tsi_cuda_enter(unsigned device, struct tsi_cuda_scope *s)
 void tsi_cuda_leave(struct tsi_cuda_scope *s)
 {
 	enum cudaStreamCaptureMode mode = (enum cudaStreamCaptureMode)s->mode;
-	void *ctx;
+	CUcontext ctx;
 
-	if (s->mode >= 0 &&
-	    cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess)
+	if (cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess)
 		(void)cudaGetLastError();
-	if (s->pushed)
-		(void)s->pushed->pop(&ctx);
-	else if (s->previous >= 0 && cudaSetDevice(s->previous) != cudaSuccess)
-		(void)cudaGetLastError();
+	(void)s->driver->pop(&ctx);
 }
