@@ -155,7 +155,7 @@ SYSTEMS  := $(call with_main,$(SYSTEM))
 GPU      := $(if $(filter-out 0,$(CUDA)),$(wildcard test/gpu/*.c))
 GPUS     := $(call with_main,$(GPU))
 SIMCUDA  := $(wildcard test/simcuda/*.c)
-CONFORM  := $(if $(filter-out 0,$(CUDA)),$(call with_main,$(SIMCUDA)))
+CONFORM  := $(call with_main,$(SIMCUDA))
 SIM      := $(if $(filter sim,$(CUDA)),$(filter-out \
 	$(CONFORM) %/libnccl_sim.c %/kernels_sim.c,$(SIMCUDA)))
 SIM_SO   := $(if $(filter sim,$(CUDA)),$(B)/lib/libcudart_sim.so)
@@ -176,7 +176,10 @@ AR_PRODUCER := $(B)/obj/producer.a
 BENCH_BIN  := $(BENCHES:bench/%.c=$(B)/bench/%)
 UNIT_BIN   := $(UNITS:%.c=$(B)/%)
 SYSTEM_BIN := $(SYSTEMS:%.c=$(B)/%)
-GPU_BIN    := $(GPUS:%.c=$(B)/%) $(CONFORM:%.c=$(B)/%) \
+# conformance_sim.c looks inside of the simulation; the others try real ones.
+CONFORM_BIN := $(patsubst %.c,$(B)/%,$(if $(filter-out 0,$(CUDA)), \
+	$(filter-out $(if $(filter 1,$(CUDA)),%_sim.c),$(CONFORM))))
+GPU_BIN    := $(GPUS:%.c=$(B)/%) $(CONFORM_BIN) \
 	$(NCCL_SIM:%.c=$(B)/%.so)
 LIB_OBJ    := $(call obj,$(LIB)) $(KERNELS:%.cu=$(B)/obj/%.o)
 HELPER_BIN := $(patsubst %.c,$(B)/test/%,$(notdir $(HELPERS)))
@@ -316,7 +319,7 @@ $(GPUS:%.c=$(B)/%): $(B)/%: $(B)/obj/%.o $(call lone,$(GPU)) $(AR_PRODUCER) \
 		$(AR_LIB)
 	$(inside)
 
-$(CONFORM:%.c=$(B)/%): $(B)/%: $(B)/obj/%.o $(AR_PRODUCER) $(AR_LIB)
+$(CONFORM_BIN): $(B)/%: $(B)/obj/%.o $(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
 $(NCCL_SIM:%.c=$(B)/%.so): $(B)/%.so: %.c $(SIM_SO) $(B)/obj/flags

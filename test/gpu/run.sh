@@ -219,8 +219,10 @@ build || {
 
 export B=$b TSOCK_PRODUCER=$PWD/$b/bin/tsock-producer
 measure 'what there is' "$TSOCK_PRODUCER" --devices
-[ ! -x $b/test/simcuda/conformance ] ||
-	measure 'conformance of the runtime' $b/test/simcuda/conformance
+for name in $(programs test/simcuda 'conformance*.c'); do
+	[ ! -x "$b/test/simcuda/$name" ] ||
+		measure "runtime: $name" "$b/test/simcuda/$name"
+done
 for name in $(programs test/unit 'test_gpu*.c'); do
 	measure "unit: $name" "$b/test/unit/$name"
 done
