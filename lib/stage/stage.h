@@ -1,8 +1,9 @@
 /*
  * stage.h - from one ring into another: each sample once, for all readers.
  *
- * Four kinds: images converted on the host, host to GPU, GPU to GPU, images
- * converted on a GPU.  A stage only copies and computes; which samples, and
+ * Five kinds: images converted on the host, host to GPU, GPU to GPU, one GPU to
+ * several (stage_fan.h; alone it is as the one before), images converted on a
+ * GPU.  A stage only copies and computes; which samples, and
  * when their heads move, is its caller's business, who starts a run of samples
  * and publishes it when finish has seen its end.
  */
@@ -16,6 +17,7 @@ enum tsi_stage_kind {
 	TSI_STAGE_CONVERT,     /* host to host */
 	TSI_STAGE_UPLOAD,      /* host to GPU */
 	TSI_STAGE_PEER,        /* GPU to another GPU */
+	TSI_STAGE_BROADCAST,   /* the same, for several at once */
 	TSI_STAGE_GPU_CONVERT, /* on one GPU */
 };
 
@@ -57,6 +59,7 @@ struct tsi_stage_ops {
 };
 
 struct tsi_convert;
+struct tsi_fan;
 struct tsi_gpu_event;
 
 struct tsi_stage {
@@ -65,6 +68,7 @@ struct tsi_stage {
 	struct tsi_convert *convert;
 	void *stream;
 	struct tsi_gpu_event *event[TSI_STAGE_LANES];
+	struct tsi_fan *fan; /* while it queues this stage's samples */
 };
 
 extern const struct tsi_stage_ops tsi_stage_on_host, tsi_stage_on_gpu;

@@ -62,7 +62,7 @@ static int gpu_piece(struct tsi_stage *st, unsigned f, uint64_t dst,
 	if (p->kind == TSI_STAGE_UPLOAD)
 		return tsi_gpu_upload(p->to_device, st->stream, to, from,
 				      bytes);
-	if (p->kind == TSI_STAGE_PEER)
+	if (p->kind == TSI_STAGE_PEER || p->kind == TSI_STAGE_BROADCAST)
 		return tsi_gpu_copy_peer(st->stream, p->to_device, to,
 					 p->from_device, from, bytes);
 	if (!(in->desc.flags & TSOCK_FIELD_IMAGE))
