@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "stage/stage_fan.h"
 
 #define IDLE_MS 5000 /* kept so long after its last reader */
 #define CHUNK 16     /* samples converted between two looks at the lock */
@@ -75,7 +76,7 @@ static unsigned stage_take(struct tsi_view *v, uint64_t *first, bool wait)
 	return 0;
 }
 
-static void stage_done(struct tsi_view *v, uint64_t first, uint64_t head)
+void tsi_view_done(struct tsi_view *v, uint64_t first, uint64_t head)
 {
 	struct tsock_server *s = v->server;
 	struct tsi_view_state *st = &s->members.view[v->id];
@@ -128,8 +129,8 @@ static int stage_end(struct tsi_view *v, struct runs *r)
 	tsi_members_reading(&s->members, v->id,
 			    r->count ? r->run[lane].first : TSI_NEVER);
 	if (!err)
-		stage_done(v, first,
-			   first + r->run[(lane + lanes - 1) % lanes].count);
+		tsi_view_done(v, first,
+			      first + r->run[(lane + lanes - 1) % lanes].count);
 	return err;
 }
 
@@ -160,15 +161,10 @@ static int stage_make(struct tsi_view *v)
 	const struct tsi_ring_shared *base = v->server->view[0].ring.shared;
 	struct tsi_ring_ident id = { base->incarnation, base->generation,
 				     base->epoch_len, base->end };
-	const struct tsi_view *from = &v->server->view[v->source];
-	struct tsi_stage_parts p = {
-		.kind = v->kind,
-		.from = &from->ring,
-		.to = &v->ring,
-		.spec = v->spec,
-		.from_device = from->device,
-		.to_device = v->device,
-	};
+	struct tsi_stage_parts p = { .to = &v->ring,
+				     .spec = v->spec,
+				     .to_device = v->device };
+	const struct tsi_view *from;
 	int err;
 
 	if (v->spec.gpu)
@@ -176,13 +172,20 @@ static int stage_make(struct tsi_view *v)
 					  v->spec.path, &v->ring);
 	else
 		err = tsi_ring_create(&v->geometry, &id, &v->ring);
-	if (!err && v->kind == TSI_STAGE_UPLOAD)
+	if (err)
+		return err;
+	if (v->kind == TSI_STAGE_PEER && v->server->fanout == TSOCK_FANOUT_AUTO)
+		tsi_gpuviews_choose(v);
+	if (v->kind == TSI_STAGE_UPLOAD)
 		tsi_gpuviews_pin(v->server);
-	return err ? err : tsi_stage_create(&p, &v->stage);
+	from = &v->server->view[v->source];
+	p.kind = v->kind;
+	p.from = &from->ring;
+	p.from_device = from->device;
+	return tsi_stage_create(&p, &v->stage);
 }
 
-/* Those who read it are told why; whoever is made of it ends, too. */
-static void stage_failed(struct tsi_view *v, const char *why)
+void tsi_view_failed(struct tsi_view *v, const char *why)
 {
 	struct tsock_server *s = v->server;
 
@@ -192,7 +195,7 @@ static void stage_failed(struct tsi_view *v, const char *why)
 	tsi_ring_finish(&v->ring, TSI_RING_FAILED, why);
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
 		if (s->view[i].source == v->id && s->view[i].stage)
-			stage_failed(&s->view[i], why);
+			tsi_view_failed(&s->view[i], why);
 	for (unsigned i = 0; i < s->members.rows; i++)
 		if (s->members.member[i].used &&
 		    s->members.member[i].view == v->id)
@@ -209,10 +212,12 @@ static void stage_live(struct tsi_view *v)
 	v->idle_ms = tsi_now_ms();
 	if (s->failed)
 		tsi_ring_finish(&v->ring, TSI_RING_FAILED, s->error);
+	if (v->kind == TSI_STAGE_BROADCAST)
+		tsi_fan_serve(v);
 	if (!stage_run(v))
 		return;
 	snprintf(why, sizeof(why), "%s", tsock_errmsg());
-	stage_failed(v, why);
+	tsi_view_failed(v, why);
 }
 
 /* Does a thread of another view still use this one's ring? */
@@ -234,6 +239,9 @@ static void *stage_main(void *arg)
 	int err = stage_make(v);
 
 	pthread_mutex_lock(&s->lock);
+	if (!err && v->phase == TSI_VIEW_MAKING &&
+	    s->view[v->source].phase != TSI_VIEW_READY)
+		err = tsi_err(TSOCK_ESTREAM, "what it is made of has failed");
 	if (err) {
 		v->code = err;
 		snprintf(v->error, sizeof(v->error), "%s", tsock_errmsg());
@@ -246,10 +254,12 @@ static void *stage_main(void *arg)
 		pthread_cond_wait(&s->staged, &s->lock);
 	pthread_mutex_unlock(&s->lock);
 	/* Giving back gigabytes takes a while: not with the lock held. */
+	tsi_fan_destroy(v->fan);
 	tsi_stage_destroy(v->stage);
 	tsi_ring_destroy(&v->ring);
 	pthread_mutex_lock(&s->lock);
 	v->stage = NULL;
+	v->fan = NULL;
 	v->thread_done = true;
 	pthread_cond_broadcast(&s->staged);
 	pthread_mutex_unlock(&s->lock);
@@ -457,6 +467,10 @@ static int begin_view(struct tsock_server *s, struct plan *p,
 		err = lay_out(s, &p->spec, granularity, &p->geometry);
 	if (err)
 		return err;
+	/* What is broadcast goes to the same slots everywhere. */
+	if (p->kind == TSI_STAGE_BROADCAST &&
+	    p->geometry.capacity != s->view[p->source].geometry.capacity)
+		p->kind = TSI_STAGE_PEER;
 	v = free_view(s);
 	err = v ? budget(s, &p->spec, p->device, &p->geometry)
 		: tsi_err(TSOCK_EREFUSED,
