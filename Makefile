@@ -98,12 +98,12 @@ PKGFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 
 ALL      = $(OURS) $(SANFLAGS) $(ERRFLAGS) $(CPPFLAGS) $(CFLAGS)
 ALLXX    = $(OURSXX) $(SANFLAGS) $(ERRFLAGS) $(CPPFLAGS) $(CXXFLAGS)
-LINK     = $(CC) $(OURS) $(SANFLAGS) $(CFLAGS) -Wl,--as-needed \
-	$(if $(filter sim,$(CUDA)),-Wl$(comma)-rpath$(comma)$(abspath $(B)/lib))
+LINK     = $(CC) $(OURS) $(SANFLAGS) $(CFLAGS) -Wl,--as-needed
 pkglibs  = $(or $(shell pkg-config --libs $(1) 2>/dev/null),$(2))
 LIBS     = $(call pkglibs,libzmq,-lzmq) $(if $(filter 1,$(CUDA)), \
 	-L$(CUDA_LIB) -lcudart_static -lrt) $(if $(filter sim,$(CUDA)), \
-	-L$(B)/lib -lcudart_sim) -lpthread -ldl
+	-L$(B)/lib -lcudart_sim -Wl$(comma)-rpath$(comma)$(abspath \
+	$(B)/lib)) -lpthread -ldl
 PRODLIBS = $(call pkglibs,libjpeg,-ljpeg) $(call pkglibs,libpng,-lpng) \
 	$(call pkglibs,libxxhash,-lxxhash) \
 	$(if $(filter 1,$(URING)),$(call pkglibs,liburing,-luring)) \
@@ -179,7 +179,9 @@ SYSTEM_BIN := $(SYSTEMS:%.c=$(B)/%)
 # conformance_sim.c looks inside of the simulation; the others try real ones.
 CONFORM_BIN := $(patsubst %.c,$(B)/%,$(if $(filter-out 0,$(CUDA)), \
 	$(filter-out $(if $(filter 1,$(CUDA)),%_sim.c),$(CONFORM))))
-GPU_BIN    := $(GPUS:%.c=$(B)/%) $(CONFORM_BIN) \
+KERNEL_BIN := $(if $(filter sim,$(CUDA)),$(if $(CXX_THERE), \
+	$(B)/test/gpu/test_kernels))
+GPU_BIN    := $(GPUS:%.c=$(B)/%) $(CONFORM_BIN) $(KERNEL_BIN) \
 	$(NCCL_SIM:%.c=$(B)/%.so)
 LIB_OBJ    := $(call obj,$(LIB)) $(KERNELS:%.cu=$(B)/obj/%.o)
 HELPER_BIN := $(patsubst %.c,$(B)/test/%,$(notdir $(HELPERS)))
@@ -319,6 +321,13 @@ $(GPUS:%.c=$(B)/%): $(B)/%: $(B)/obj/%.o $(call lone,$(GPU)) $(AR_PRODUCER) \
 		$(AR_LIB)
 	$(inside)
 
+# kernels.cu as plain functions: these headers stand for CUDA's.
+$(KERNEL_BIN): test/gpu/test_kernels.cpp $(AR_LIB) $(B)/obj/flags
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) -Itest/gpu/onhost $(INCLUDES) $(ALLXX) -ffp-contract=off \
+		-Wno-unknown-pragmas -MMD -MP -MF $@.d -o $@ $< $(AR_LIB) $(LDFLAGS) $(LIBS)
+
 $(CONFORM_BIN): $(B)/%: $(B)/obj/%.o $(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
@@ -358,7 +367,8 @@ $(B)/examples/%: examples/%.cpp $(SO) $(B)/obj/flags
 		$(LDFLAGS) $(RUNPATH) -lm
 
 -include $(patsubst %,$(B)/obj/%.d,$(basename $(LIB) $(SIM) $(PRODUCER) \
-	$(BENCH) $(UNIT) $(SYSTEM) $(GPU) $(CONFORM) $(HELPER) $(FUZZERS))) $(EXAMPLE_BIN:%=%.d)
+	$(BENCH) $(UNIT) $(SYSTEM) $(GPU) $(CONFORM) $(HELPER) $(FUZZERS))) $(EXAMPLE_BIN:%=%.d) \
+	$(KERNEL_BIN:%=%.d)
 
 # --------------------------------------------------------------------------
 # install, and the small ones

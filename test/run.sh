@@ -356,6 +356,11 @@ sim_everything()
 {
 	local kind=$1 b=$2 mode
 	conformance "$kind" "$b"
+	if [ -x "$b/test/gpu/test_kernels" ]; then
+		run_program "$kind: gpu/test_kernels" "$b/test/gpu/test_kernels"
+	else
+		skip "$kind: gpu/test_kernels" 'there is no C++ compiler'
+	fi
 	for mode in eager/1 late/1 reverse/1 random/1 random/2 random/3; do
 		export SIMCUDA_MODE=${mode%/*} SIMCUDA_SEED=${mode#*/}
 		run_some "$kind, ${mode/\// }" unit "$b" 'test_gpu*'
