@@ -396,18 +396,26 @@ static int check_left(struct tsock *t, uint64_t need, int *timeout_ms)
 static int make_room(struct tsock *t, uint64_t n, int *timeout_ms)
 {
 	struct tsi_reader *r = t->reader;
-	int err, lost;
+	int err;
 
 	if (!r->gpu)
 		return tsi_reader_make_room(r, n);
 	err = tsi_pending_trouble(r->gpu->pending);
-	if (!err)
-		err = tsi_reader_await_room(r, n, timeout_ms);
-	if (!err)
-		return 0;
-	/* Others need not wait for what was lost. */
-	lost = tsi_pending_trouble(r->gpu->pending);
-	return lost ? detach_for(t, lost) : err;
+	return err ? err : tsi_reader_await_room(r, n, timeout_ms);
+}
+
+/* Others need not wait for one whose GPU, or context there, is lost. */
+static int leave_if_lost(struct tsock *t, int err)
+{
+	struct tsi_reader_gpu *g = t->reader->gpu;
+	char text[512];
+
+	if (!g || err == TSOCK_EAGAIN || err == TSOCK_EHELD)
+		return err;
+	snprintf(text, sizeof(text), "%s", tsock_errmsg());
+	if (tsi_pending_trouble(g->pending) || tsi_gpu_healthy(g->device))
+		detach(t);
+	return tsi_err(err, "%s", text);
 }
 
 /* Samples are there, and may be looked at. */
@@ -467,7 +475,7 @@ int tsock_next(tsock *t, int timeout_ms, tsock_batch **out)
 	if (!err)
 		err = tsi_reader_take(t->reader, n, out);
 	if (err)
-		return err;
+		return leave_if_lost(t, err);
 	t->samples += n;
 	/* A counter, for people. */
 	atomic_store_explicit(&t->reader->tail->samples, t->samples,

@@ -24,6 +24,24 @@
 #define SLICE_MS 100
 #define LONG_MS 10000 /* then it is said what is waited for */
 
+/*
+ * At exit CUDA is taken apart, and its errors then mean nothing.  Whatever is
+ * pending is freed with the process.
+ */
+static _Atomic bool exiting;
+static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
+
+static void note_exit(void)
+{
+	atomic_store(&exiting, true);
+}
+
+static void watch_exit(void)
+{
+	/* Begun after CUDA was, so it is called before CUDA's own. */
+	atexit(note_exit);
+}
+
 struct tsi_pending {
 	unsigned device;
 	pthread_mutex_t lock;
@@ -110,7 +128,7 @@ static bool finished(struct tsi_pending *p, struct tsock_batch *b)
 
 	if (!err)
 		return true;
-	if (err == TSOCK_EAGAIN)
+	if (err == TSOCK_EAGAIN || atomic_load(&exiting))
 		return false;
 	note_trouble(p, err);
 	/*
@@ -207,7 +225,9 @@ static void *run(void *arg)
 			pthread_cond_signal(&p->back);
 			us = TROUBLE_US;
 		}
-		if (list && !p->in)
+		if (list && atomic_load(&exiting))
+			pthread_cond_wait(&p->work, &p->lock);
+		else if (list && !p->in)
 			sleep_us(&p->work, &p->lock, us);
 	}
 	orphan = p->orphan;
@@ -222,6 +242,7 @@ int tsi_pending_start(struct tsi_pending *p)
 	sigset_t all, old;
 	int rc = 0;
 
+	pthread_once(&watch_once, watch_exit);
 	pthread_mutex_lock(&p->lock);
 	if (!p->started) {
 		sigfillset(&all);
