@@ -22,16 +22,14 @@
 
 #include "base/clock.h"
 #include "bench/bench.h"
+#include "bench/gpuspeed.h"
 #include "mem/gpu.h"
-#include "stage/stage.h"
 #include "tsock/tsock.h"
 
-#if __has_include("simcuda.h")
+#if BENCH_GPU_SIMULATED
 #include <cuda_runtime_api.h>
-#define SIMULATED 1
 #define WHERE " (simulated)"
 #else
-#define SIMULATED 0
 #define WHERE ""
 #endif
 
@@ -58,14 +56,14 @@ struct shared {
 	_Atomic uint64_t seen;
 	_Atomic int64_t stamp;
 	char name[64], why[256];
-	double a[MAX_ROUNDS], b[MAX_ROUNDS], ratio[MAX_ROUNDS];
+	double copy[MAX_ROUNDS];
 	double hand[STEPS];
 };
 
 static struct shared *sh;
 static char stream_name[64];
 
-#if SIMULATED
+#if BENCH_GPU_SIMULATED
 /* The simulated runtime is a library of its own: count on the way to it. */
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n,
 			    enum cudaMemcpyKind kind, cudaStream_t s)
@@ -80,42 +78,6 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n,
 }
 #endif
 
-static void must(int err, const char *what)
-{
-	if (err)
-		bench_die("%s: %s", what, tsock_errmsg());
-}
-
-static pid_t child(void)
-{
-	pid_t pid = fork();
-
-	if (pid < 0)
-		bench_die("fork: %s", strerror(errno));
-	if (pid == 0)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	return pid;
-}
-
-static void reap(pid_t pid, const char *who)
-{
-	int status;
-
-	if (waitpid(pid, &status, 0) != pid || status)
-		bench_die("%s ended with status %#x", who, status);
-}
-
-static void in_child(void (*fn)(void), const char *who)
-{
-	pid_t pid = child();
-
-	if (pid == 0) {
-		fn();
-		_exit(0);
-	}
-	reap(pid, who);
-}
-
 static void look(void)
 {
 	struct tsi_gpu_info info;
@@ -127,169 +89,6 @@ static void look(void)
 	}
 	atomic_store(&sh->devices, (int)n);
 	snprintf(sh->name, sizeof(sh->name), "%s", info.name);
-}
-
-static void print(const char *name, double value, const char *unit,
-		  const char *against, double ratio, double spread)
-{
-	struct bench_result r = { .bench = SIMULATED ? "gpu-sim" : "gpu",
-				  .name = name,
-				  .value = value,
-				  .unit = unit,
-				  .against = against,
-				  .ratio = ratio,
-				  .spread = spread };
-
-	bench_print(&r);
-}
-
-/* ------------------------------------------------------------------------
- * The hardware's speeds, with nobody else there
- */
-
-static void wait_for(struct tsi_gpu_event *e, tsi_gpu_stream s)
-{
-	must(tsi_gpu_event_record(e, s), "record");
-	must(tsi_gpu_event_wait(e), "wait");
-}
-
-/* Seconds for count samples through a stage, as its thread does it. */
-static double through_stage(struct tsi_stage *st, uint64_t from, uint64_t count)
-{
-	unsigned chunk = tsi_stage_chunk(st), lanes = tsi_stage_lanes(st);
-	uint64_t begun = 0, ended = 0;
-	int64_t t = tsi_now_ns();
-
-	for (; ended < count; ended++) {
-		while (begun < count && begun - ended < lanes) {
-			must(tsi_stage_start(st, (unsigned)(begun % lanes),
-					     from + begun * chunk, chunk),
-			     "stage");
-			begun++;
-		}
-		must(tsi_stage_finish(st, (unsigned)(ended % lanes)), "stage");
-	}
-	return (double)(tsi_now_ns() - t) / 1e9;
-}
-
-static void upload(void)
-{
-	struct tsock_field f = { .name = "image",
-				 .dtype = TSOCK_U8,
-				 .flags = TSOCK_FIELD_IMAGE,
-				 .ndim = 3,
-				 .shape = { 224, 224, 3 } };
-	struct tsi_ring_ident id = { .epoch_len = 1 << 20, .end = 1 << 20 };
-	struct tsi_stage_parts p = { .kind = TSI_STAGE_UPLOAD };
-	struct tsi_geometry host, gpu;
-	struct tsi_ring from, to;
-	struct tsi_gpu_info info;
-	struct tsi_gpu_event *e;
-	struct tsi_stage *st;
-	tsi_gpu_stream s;
-	uint64_t bytes, n = 2048 / 64 * 4;
-	void *pinned;
-
-	must(tsi_gpu_info(0, &info), "info");
-	must(tsi_geometry_make(&f, 1, 2048, 0, 0, &host), "geometry");
-	must(tsi_geometry_for(&f, 1, 2048, 0, 0, info.granularity, &gpu),
-	     "geometry");
-	must(tsi_ring_create(&host, &id, &from), "ring");
-	must(tsi_ring_create_gpu(
-		     &gpu, &id, 0,
-		     info.vmm_fd ? TSOCK_PATH_VMM : TSOCK_PATH_LEGACY, &to),
-	     "GPU ring");
-	must(tsi_gpu_pin(from.data[0].base, from.data[0].len), "pin");
-	p.from = &from;
-	p.to = &to;
-	must(tsi_stage_create(&p, &st), "stage");
-	bytes = 64 * host.field[0].sample_bytes;
-	must(tsi_gpu_host_alloc(2048 / 64 * bytes, &pinned), "pinned memory");
-	memset(pinned, 1, 2048 / 64 * bytes);
-	must(tsi_gpu_stream_create(0, &s), "stream");
-	must(tsi_gpu_event_create(0, &e), "event");
-	through_stage(st, 0, n);
-	for (int r = 0; r < MAX_ROUNDS; r++) {
-		int64_t t = tsi_now_ns();
-
-		for (uint64_t i = 0; i < n; i++)
-			must(tsi_gpu_upload(0, s,
-					    to.gpu[0].base + i % 32 * bytes,
-					    pinned + i % 32 * bytes, bytes),
-			     "copy");
-		wait_for(e, s);
-		sh->b[r] = (double)(n * bytes) /
-			   ((double)(tsi_now_ns() - t) / 1e9) / 1e9;
-		sh->a[r] = (double)(n * bytes) / through_stage(st, 0, n) / 1e9;
-		sh->ratio[r] = sh->a[r] / sh->b[r];
-	}
-	tsi_stage_destroy(st);
-	tsi_gpu_unpin(from.data[0].base, from.data[0].len);
-}
-
-static struct tsi_view_spec wanted;
-
-static void convert(void)
-{
-	uint64_t n = 256, elems = n * 224 * 224 * 3;
-	uint64_t wide = tsock_dtype_size(wanted.dtype);
-	uint64_t bytes = elems * (1 + wide) / 2; /* read and written each */
-	struct tsi_gpu_event *e;
-	tsi_gpu_stream s;
-	void *src, *dst, *other;
-
-	must(tsi_gpu_alloc(0, elems, &src), "memory");
-	must(tsi_gpu_alloc(0, elems * wide, &dst), "memory");
-	must(tsi_gpu_alloc(0, bytes, &other), "memory");
-	must(tsi_gpu_stream_create(0, &s), "stream");
-	must(tsi_gpu_event_create(0, &e), "event");
-	for (int r = -1; r < MAX_ROUNDS; r++) {
-		int64_t t = tsi_now_ns();
-		double mine, copy;
-
-		for (int i = 0; i < 50; i++)
-			must(tsi_gpu_convert(0, s, &wanted, src, n, 224, 224,
-					     dst),
-			     "convert");
-		wait_for(e, s);
-		mine = 100. * (double)bytes / (double)(tsi_now_ns() - t);
-		t = tsi_now_ns();
-		for (int i = 0; i < 50; i++)
-			must(tsi_gpu_copy(0, s, other, dst, bytes), "copy");
-		wait_for(e, s);
-		copy = 100. * (double)bytes / (double)(tsi_now_ns() - t);
-		if (r < 0)
-			continue;
-		sh->a[r] = mine;
-		sh->ratio[r] = mine / copy;
-	}
-}
-
-static void hardware(void)
-{
-	static const struct {
-		const char *name;
-		uint32_t dtype, layout;
-	} kind[] = { { "convert to f16 CHW", TSOCK_F16, TSOCK_CHW },
-		     { "convert to bf16 CHW", TSOCK_BF16, TSOCK_CHW },
-		     { "convert to f32 CHW", TSOCK_F32, TSOCK_CHW },
-		     { "convert to f16 HWC", TSOCK_F16, TSOCK_HWC } };
-
-	in_child(upload, "the upload's process");
-	print("host to GPU by the stage", bench_median(sh->a, MAX_ROUNDS),
-	      "GB/s", "pinned copy", bench_median(sh->ratio, MAX_ROUNDS),
-	      bench_spread(sh->ratio, MAX_ROUNDS));
-	for (unsigned i = 0; i < sizeof(kind) / sizeof(kind[0]); i++) {
-		wanted = (struct tsi_view_spec){ .dtype = kind[i].dtype,
-						 .layout = kind[i].layout,
-						 .normalize = TSOCK_MEAN_STD,
-						 .std = { 1, 1, 1 } };
-		in_child(convert, "the conversion's process");
-		print(kind[i].name, bench_median(sh->a, MAX_ROUNDS), "GB/s",
-		      "device copy, same bytes",
-		      bench_median(sh->ratio, MAX_ROUNDS),
-		      bench_spread(sh->ratio, MAX_ROUNDS));
-	}
 }
 
 /* ------------------------------------------------------------------------
@@ -315,7 +114,7 @@ static tsock_server *serve(uint64_t bytes, uint32_t ring, uint32_t batch)
 	o.ring = ring;
 	o.max_batch = batch;
 	o.join_window = ring / 4;
-	must(tsock_serve_open(stream_name, &o, &s), "serve");
+	bench_gpu_must(tsock_serve_open(stream_name, &o, &s), "serve");
 	return s;
 }
 
@@ -354,34 +153,37 @@ static void consume(bool private, unsigned i)
 	tsock *t;
 
 	o.batch_size = BATCH;
+	o.join = TSOCK_JOIN_NOW; /* the epoch never ends */
 	o.device = 0;
 	o.dtype = TSOCK_F16;
 	o.layout = TSOCK_CHW;
 	o.normalize = TSOCK_UNIT;
 	o.flags = private ? TSOCK_PRIVATE : 0;
-	must(tsock_open(stream_name, &o, &t), "consumer");
-	must(tsi_gpu_stream_create(0, &stream), "stream");
+	bench_gpu_must(tsock_open(stream_name, &o, &t), "consumer");
+	bench_gpu_must(tsi_gpu_stream_create(0, &stream), "stream");
 	if (!private)
 		bytes = 4096; /* it looks at a page of each batch */
 	for (unsigned k = 0; k < 2; k++)
-		must(tsi_gpu_alloc(0, bytes, &dst[k]), "memory");
+		bench_gpu_must(tsi_gpu_alloc(0, bytes, &dst[k]), "memory");
 	if (private)
 		atomic_fetch_add(&sh->tensors, 2 * bytes);
-	must(tsock_begin(t), "begin");
+	bench_gpu_must(tsock_begin(t), "begin");
 	while (!atomic_load(&sh->stop)) {
 		int err = tsock_next(t, 100, &b);
 
 		if (err == TSOCK_EAGAIN)
 			continue;
-		must(err, "next");
+		bench_gpu_must(err, "next");
 		if (private) {
-			must(tsock_batch_convert(b, 0, dst[turn++ % 2], stream),
-			     "convert");
+			bench_gpu_must(tsock_batch_convert(
+					       b, 0, dst[turn++ % 2], stream),
+				       "convert");
 		} else {
-			must(tsock_batch_use(b, stream), "use");
-			must(tsi_gpu_copy(0, stream, dst[turn++ % 2],
-					  tsock_batch_data(b, 0), bytes),
-			     "copy");
+			bench_gpu_must(tsock_batch_use(b, stream), "use");
+			bench_gpu_must(tsi_gpu_copy(0, stream, dst[turn++ % 2],
+						    tsock_batch_data(b, 0),
+						    bytes),
+				       "copy");
 		}
 		tsock_batch_release(b);
 		atomic_fetch_add(&sh->batches[i], 1);
@@ -402,14 +204,14 @@ static void begin_crowd(struct crowd *c, bool private, int n)
 	atomic_store(&sh->end, false);
 	atomic_store(&sh->tensors, 0);
 	c->n = n;
-	c->producer = child();
+	c->producer = bench_gpu_child();
 	if (c->producer == 0) {
 		produce();
 		_exit(0);
 	}
 	for (int i = 0; i < n; i++) {
 		atomic_store(&sh->batches[i], 0);
-		c->consumer[i] = child();
+		c->consumer[i] = bench_gpu_child();
 		if (c->consumer[i] == 0) {
 			consume(private, (unsigned)i);
 			_exit(0);
@@ -429,16 +231,16 @@ static void end_crowd(const struct crowd *c)
 {
 	atomic_store(&sh->stop, true);
 	for (int i = 0; i < c->n; i++)
-		reap(c->consumer[i], "a consumer");
+		bench_gpu_reap(c->consumer[i], "a consumer");
 	atomic_store(&sh->end, true);
-	reap(c->producer, "the producer");
+	bench_gpu_reap(c->producer, "the producer");
 }
 
 static struct tsock_stats query(void)
 {
 	struct tsock_stats st = { .size = sizeof(st) };
 
-	must(tsock_query(stream_name, 10000, &st), "query");
+	bench_gpu_must(tsock_query(stream_name, 10000, &st), "query");
 	return st;
 }
 
@@ -508,7 +310,7 @@ static void crowd_row(bool private, int n, const char *what, double value,
 
 	snprintf(name, sizeof(name), "%s, %d consumer%s: %s",
 		 private ? "private" : "shared", n, n > 1 ? "s" : "", what);
-	print(name, value, unit, against, ratio, 0);
+	bench_gpu_print(name, value, unit, against, ratio, 0);
 }
 
 static void crowds(void)
@@ -531,7 +333,7 @@ static void crowds(void)
 					  (p ? t[0][k].memory : one->memory));
 			crowd_row(p, counts[k], "producer", v->cpu, "us/sample",
 				  "1 consumer", v->cpu / one->cpu);
-			if (SIMULATED)
+			if (BENCH_GPU_SIMULATED)
 				crowd_row(p, counts[k], "copied", v->uploaded,
 					  "B/sample", "float32 images",
 					  v->uploaded / (double)(4 * IMAGE));
@@ -554,10 +356,10 @@ static void receive(void)
 	bench_pin(0, 1);
 	o.batch_size = 1;
 	o.device = 0;
-	must(tsock_open(stream_name, &o, &t), "consumer");
-	must(tsock_begin(t), "begin");
+	bench_gpu_must(tsock_open(stream_name, &o, &t), "consumer");
+	bench_gpu_must(tsock_begin(t), "begin");
 	for (int i = 0; i < STEPS + 10; i++) {
-		must(tsock_next(t, -1, &b), "next");
+		bench_gpu_must(tsock_next(t, -1, &b), "next");
 		if (i >= 10)
 			sh->hand[i - 10] = (double)(tsi_now_ns() -
 						    atomic_load(&sh->stamp));
@@ -591,19 +393,20 @@ static void give(void)
 	while (atomic_load(&sh->seen) < STEPS + 10)
 		usleep(1000);
 	/* The same bytes to the GPU, and seeing that they are there. */
-	must(tsi_gpu_stream_create(0, &stream), "stream");
-	must(tsi_gpu_event_create(0, &e), "event");
-	must(tsi_gpu_host_alloc(SMALL, &host), "memory");
-	must(tsi_gpu_alloc(0, SMALL, &gpu), "memory");
+	bench_gpu_must(tsi_gpu_stream_create(0, &stream), "stream");
+	bench_gpu_must(tsi_gpu_event_create(0, &e), "event");
+	bench_gpu_must(tsi_gpu_host_alloc(SMALL, &host), "memory");
+	bench_gpu_must(tsi_gpu_alloc(0, SMALL, &gpu), "memory");
 	for (int r = -1; r < MAX_ROUNDS; r++) {
 		int64_t t;
 
 		usleep(1000);
 		t = tsi_now_ns();
-		must(tsi_gpu_upload(0, stream, gpu, host, SMALL), "copy");
-		wait_for(e, stream);
+		bench_gpu_must(tsi_gpu_upload(0, stream, gpu, host, SMALL),
+			       "copy");
+		bench_gpu_wait(e, stream);
 		if (r >= 0)
-			sh->b[r] = (double)(tsi_now_ns() - t);
+			sh->copy[r] = (double)(tsi_now_ns() - t);
 	}
 	tsock_serve_close(s);
 }
@@ -614,25 +417,26 @@ static void handoff(void)
 	double copy, all;
 
 	atomic_store(&sh->seen, 0);
-	consumer = child();
+	consumer = bench_gpu_child();
 	if (consumer == 0) {
 		receive();
 		_exit(0);
 	}
-	producer = child();
+	producer = bench_gpu_child();
 	if (producer == 0) {
 		give();
 		_exit(0);
 	}
-	reap(consumer, "the consumer");
-	reap(producer, "the producer");
-	copy = bench_median(sh->b, MAX_ROUNDS) / 1000;
+	bench_gpu_reap(consumer, "the consumer");
+	bench_gpu_reap(producer, "the producer");
+	copy = bench_median(sh->copy, MAX_ROUNDS) / 1000;
 	all = bench_median(sh->hand, STEPS) / 1000;
-	print("1 KiB to the GPU, seen there", copy, "us", NULL, 0,
-	      bench_spread(sh->b, MAX_ROUNDS));
-	print("commit to batch in hand, p50", all, "us", "that copy",
-	      all / copy, bench_spread(sh->hand, STEPS));
-	print("hand-off after the copy, p50", all - copy, "us", NULL, 0, 0);
+	bench_gpu_print("1 KiB to the GPU, seen there", copy, "us", NULL, 0,
+			bench_spread(sh->copy, MAX_ROUNDS));
+	bench_gpu_print("commit to batch in hand, p50", all, "us", "that copy",
+			all / copy, bench_spread(sh->hand, STEPS));
+	bench_gpu_print("hand-off after the copy, p50", all - copy, "us", NULL,
+			0, 0);
 }
 
 static void idle(void)
@@ -654,8 +458,10 @@ static void idle(void)
 	usleep(1000000);
 	cpu[0] = bench_cpu_ns(c.producer) - cpu[0];
 	cpu[1] = bench_cpu_ns(c.consumer[0]) - cpu[1];
-	print("idle producer", (double)cpu[0] / 1e6, "CPU ms/s", NULL, 0, 0);
-	print("waiting consumer", (double)cpu[1] / 1e6, "CPU ms/s", NULL, 0, 0);
+	bench_gpu_print("idle producer", (double)cpu[0] / 1e6, "CPU ms/s", NULL,
+			0, 0);
+	bench_gpu_print("waiting consumer", (double)cpu[1] / 1e6, "CPU ms/s",
+			NULL, 0, 0);
 	end_crowd(&c);
 }
 
@@ -669,14 +475,14 @@ int main(void)
 		bench_die("mmap: %s", strerror(errno));
 	snprintf(stream_name, sizeof(stream_name), "bench-gpu-%d",
 		 (int)getpid());
-	in_child(look, "looking for GPUs");
+	bench_gpu_in_child(look, "looking for GPUs");
 	if (!atomic_load(&sh->devices))
 		bench_skip("%s", sh->why);
 	bench_cpus();
 	snprintf(title, sizeof(title), "gpu: %s" WHERE, sh->name);
 	bench_head(title);
-	if (!SIMULATED) {
-		hardware();
+	if (!BENCH_GPU_SIMULATED) {
+		bench_gpu_speeds();
 		handoff();
 	}
 	crowds();
