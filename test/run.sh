@@ -264,8 +264,14 @@ sanitized()
 	local kind=$1 san=$2 folder=$3 target=$4 b
 	b=build-${san//,/-}
 	sanitizer_works "$san" || return 0
-	build "$san" "SAN=$san" "B=$b" producer "$target"
+	build "$san" "SAN=$san" "B=$b" producer "$target" "$b/bench/mkdata"
 	run_all "$kind" "$folder" "$b"
+	# The whole pipeline, with several worker threads.
+	if [ "$folder" = system ]; then
+		export B=$b TSOCK_PRODUCER=$top/$b/bin/tsock-producer
+		run_program "$kind: system/bytes.sh" test/system/bytes.sh
+		unset B TSOCK_PRODUCER
+	fi
 	prefix=()
 }
 

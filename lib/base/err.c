@@ -11,11 +11,14 @@ static _Thread_local char message[512];
 
 int tsi_err(int code, const char *fmt, ...)
 {
+	/* An argument may be the message that is there now. */
+	char text[sizeof(message)];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(message, sizeof(message), fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	memcpy(message, text, strlen(text) + 1);
 	return code;
 }
 

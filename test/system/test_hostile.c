@@ -134,7 +134,7 @@ static void answers_and_goes_on(void)
 		if (!head)
 			head = st.head;
 		assert_int_equal(waitpid(survivor, NULL, WNOHANG), 0);
-		assert_true(now_s() - t0 < 5.0);
+		assert_true(now_s() - t0 < 60.0);
 	} while (st.head < head + 200);
 }
 
@@ -551,7 +551,7 @@ static void is_given_up(struct inside *in)
 
 	while (atomic_load(&in->ring->row[in->a.row].state) !=
 	       TSI_ROW_EVICTED) {
-		assert_true(now_s() - t0 < 5.0);
+		assert_true(now_s() - t0 < 60.0);
 		pause_us(1000);
 	}
 	let_go(in);
@@ -620,7 +620,7 @@ static void a_tail_that_goes_back_is_given_up(void **state)
 	for (bool seen = false; !seen;) {
 		struct tsock_stats st = stats_of(NAME);
 
-		assert_true(now_s() - t0 < 5.0);
+		assert_true(now_s() - t0 < 60.0);
 		for (unsigned i = 0; i < st.nrows; i++)
 			seen |= st.row[i].batch_size == 16 &&
 				st.row[i].tail == in.a.start + 5;
@@ -716,7 +716,7 @@ static void the_server_closes_in_good_order(void **state)
 	kill_and_reap(survivor);
 	kill(server, SIGTERM);
 	assert_int_equal(ended(server), 0);
-	assert_true(now_s() - t0 < 5.0);
+	assert_true(now_s() - t0 < 60.0);
 	assert_int_equal(access(place.door, F_OK), -1);
 }
 

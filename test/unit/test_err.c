@@ -55,6 +55,15 @@ static void long_messages_are_cut(void **state)
 	assert_in_range(strlen(tsock_errmsg()), 256, 2048);
 }
 
+static void the_message_so_far_can_be_part_of_the_next(void **state)
+{
+	(void)state;
+	tsi_err(TSOCK_EARG, "no such folder");
+	tsi_err(TSOCK_EDATA, "the data set can't be read: %s", tsock_errmsg());
+	assert_string_equal(tsock_errmsg(),
+			    "the data set can't be read: no such folder");
+}
+
 static void *fail_elsewhere(void *arg)
 {
 	(void)arg;
@@ -117,6 +126,7 @@ int main(void)
 		cmocka_unit_test(system_errors_say_why_and_keep_errno),
 		cmocka_unit_test(lack_of_memory_has_its_own_code),
 		cmocka_unit_test(long_messages_are_cut),
+		cmocka_unit_test(the_message_so_far_can_be_part_of_the_next),
 		cmocka_unit_test(other_threads_have_their_own_message),
 		cmocka_unit_test(every_code_has_its_name),
 		cmocka_unit_test(unknown_codes_have_a_name_too),
