@@ -422,7 +422,11 @@ suite_cuda()
 	build 'CUDA=1' CUDA=1 B=build-cuda WERROR=1 all tests || return
 	pass 1 'builds by nvcc'
 	run_some cuda unit build-cuda 'test_gpu*'
-	run_all cuda gpu build-cuda
+	if [ -e /dev/nvidiactl ] || [ -e /dev/dxg ]; then
+		run_all cuda gpu build-cuda
+	else
+		skip 'cuda: test/gpu' 'no GPU here'
+	fi
 	conformance cuda build-cuda
 	# No driver is needed to say that there is none.
 	run_program 'cuda: the producer starts' \
