@@ -8,7 +8,7 @@
 #   examples, bindings          the public header
 #   third-party headers         one file each, in all of lib/ and producer/
 #   CUDA                        lib/mem/gpu_cuda*, lib/stage/kernels.cu and
-#                               lib/stage/nccl.c; examples
+#                               lib/stage/nccl.c; examples and benchmarks
 #
 # Tests and benchmarks may look inside.  Also: no file may name a folder of
 # one developer's machine; a file over 600 lines gets a warning.
@@ -129,7 +129,7 @@ check_cuda()
 {
 	local file
 	for file in $(including 'cuda[A-Za-z0-9_]*\.h' include lib producer \
-		bindings bench) $(including 'nccl\.h' "${folders[@]}"); do
+		bindings) $(including 'nccl\.h' "${folders[@]}"); do
 		case $file in
 		lib/mem/gpu_cuda*.[ch] | lib/stage/kernels.cu) ;;
 		lib/stage/nccl.c) ;;
