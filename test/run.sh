@@ -3,7 +3,7 @@
 # N passed, N failed, N skipped.
 #
 #   run.sh              all suites, as `make check` does
-#   run.sh SUITE...     some of them: layers header unit asan tsan minimal
+#   run.sh SUITE...     some of them (sim-asan and sim-tsan only so): layers header unit asan tsan minimal
 #                       sim sim-asan sim-tsan cuda clang system system-asan
 #                       system-tsan python install format
 #   run.sh soak         system tests again and again for SOAK_SECONDS
@@ -642,8 +642,8 @@ report()
 mkdir -p $logs
 case ${1:-all} in
 all)
-	set -- layers header unit asan tsan minimal sim sim-asan sim-tsan cuda \
-		clang system system-asan system-tsan python install format
+	set -- layers header unit asan tsan minimal sim cuda clang system \
+		system-asan system-tsan python install format
 	;;
 soak | fuzz)
 	"$1"
