@@ -310,15 +310,24 @@ static inline void ride_epoch(struct seat *s)
 	free(seen);
 }
 
+static inline void free_look(const struct seat *s, struct look *l)
+{
+	for (unsigned i = 0; i < FIELDS; i++) {
+		if (!on_gpu(s->r->kind)) {
+			free(l->host[i]);
+			continue;
+		}
+		cu(cudaFreeHost(l->host[i]));
+		if (l->device[i])
+			cu(cudaFree(l->device[i]));
+	}
+}
+
 static inline void alight(struct seat *s)
 {
 	tsock_close(s->t);
-	for (unsigned i = 0; i <= DEFER && on_gpu(s->r->kind); i++)
-		for (unsigned f = 0; f < FIELDS; f++) {
-			cu(cudaFreeHost(s->look[i].host[f]));
-			if (s->look[i].device[f])
-				cu(cudaFree(s->look[i].device[f]));
-		}
+	for (unsigned i = 0; i <= DEFER; i++)
+		free_look(s, &s->look[i]);
 	for (unsigned i = 0; i < 4 && on_gpu(s->r->kind); i++)
 		cu(cudaStreamDestroy(s->stream[i]));
 }
