@@ -278,6 +278,29 @@ static void slowest_names_the_one_that_holds_all_up(void **state)
 	assert_int_equal(tsi_members_slowest(&m, 0, 10, 9000, 1000), -1);
 }
 
+static void
+what_a_stage_is_reading_is_kept_when_its_readers_are_gone(void **state)
+{
+	struct tsi_join on_view = { .view = 1 };
+	struct tsi_claim base, view;
+	uint64_t first;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	tsi_members_source(&m, 1, 0, 128);
+	base = join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(tsi_members_join(&m, &on_view, 0, &view), 0);
+	fill();
+	assert_int_equal(tsi_members_take(&m, 1, 16, &first), 16);
+	tsi_members_reading(&m, 1, first);
+	tsi_members_leave(&m, view.id);
+	/* The base's own reader has gone far ahead of the stage. */
+	tsi_members_tail(&m, base.id, 120, 0);
+	assert_int_equal(fill(), 128);
+	tsi_members_reading(&m, 1, TSI_NEVER);
+	assert_int_equal(fill(), 248);
+}
+
 /* ---- random schedules ---- */
 
 #define PEOPLE 6
@@ -572,6 +595,8 @@ int main(void)
 		cmocka_unit_test(nonsense_is_refused),
 		cmocka_unit_test(a_tail_that_nobody_could_have_is_refused),
 		cmocka_unit_test(slowest_names_the_one_that_holds_all_up),
+		cmocka_unit_test(
+			what_a_stage_is_reading_is_kept_when_its_readers_are_gone),
 		cmocka_unit_test(random_schedules_keep_every_promise),
 	};
 
