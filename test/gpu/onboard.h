@@ -58,6 +58,7 @@ struct look {
 	uint8_t *host[FIELDS], *device[FIELDS];
 	uint64_t seq, count;
 	bool busy;
+	cudaStream_t at; /* where it was queued */
 };
 
 struct seat {
@@ -217,6 +218,7 @@ static inline void queue_look(struct seat *s, tsock_batch *b, struct look *l,
 {
 	l->seq = tsock_batch_seq(b);
 	l->count = tsock_batch_count(b);
+	l->at = stream;
 	l->busy = true;
 	for (unsigned i = 0; i < FIELDS; i++) {
 		uint64_t bytes = s->bytes[i] * l->count;
@@ -236,13 +238,12 @@ static inline void queue_look(struct seat *s, tsock_batch *b, struct look *l,
 	}
 }
 
-static inline void finish_look(struct seat *s, struct look *l,
-			       cudaStream_t stream)
+static inline void finish_look(struct seat *s, struct look *l)
 {
 	if (!l->busy)
 		return;
 	if (on_gpu(s->r->kind))
-		cu(cudaStreamSynchronize(stream));
+		cu(cudaStreamSynchronize(l->at));
 	check_look(s, l);
 	l->busy = false;
 }
@@ -254,7 +255,7 @@ static inline void leave_to_gpu(struct seat *s, tsock_batch *b, unsigned turn)
 	struct look *l = &s->look[1 + turn % DEFER];
 	cudaStream_t at = s->stream[turn % n];
 
-	finish_look(s, l, at);
+	finish_look(s, l);
 	for (unsigned i = 0; i < n && on_gpu(s->r->kind); i++)
 		if (!separate(s->r->kind) &&
 		    tsock_batch_use(b, s->stream[(turn + i) % n]))
@@ -267,7 +268,7 @@ static inline void leave_to_gpu(struct seat *s, tsock_batch *b, unsigned turn)
 static inline void ride(struct seat *s, tsock_batch *b, unsigned turn)
 {
 	queue_look(s, b, &s->look[0], s->stream[0]);
-	finish_look(s, &s->look[0], s->stream[0]);
+	finish_look(s, &s->look[0]);
 	leave_to_gpu(s, b, turn);
 }
 
