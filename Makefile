@@ -18,16 +18,31 @@ MAJOR   := $(call ver,MAJOR)
 VERSION := $(MAJOR).$(call ver,MINOR).$(call ver,PATCH)
 
 # Plain make builds the optional parts that the machine has; URING=0 leaves
-# one out, URING=1 insists on it.
+# one out, URING=1 insists on it.  CUDA=sim builds the GPU part on a simulated
+# CUDA runtime, for tests: it needs neither a toolkit nor a GPU.
 PACKAGES := libzmq libjpeg libpng libxxhash
 HAVE_URING := $(call has,liburing)
 URING   ?= $(HAVE_URING)
-CUDA    ?= 0
+
+CUDA_HOME ?= /usr/local/cuda
+NVCC    ?= $(CUDA_HOME)/bin/nvcc
+CUDA_LIB := $(patsubst %/libcudart_static.a,%,$(firstword $(wildcard \
+	$(CUDA_HOME)/lib64/libcudart_static.a \
+	$(CUDA_HOME)/lib/libcudart_static.a \
+	$(CUDA_HOME)/targets/*/lib/libcudart_static.a)))
+# nvcc compiles by way of g++.
+CUDA_LACKS := $(or \
+	$(if $(wildcard $(CUDA_HOME)/include/cuda.h),,include/cuda.h), \
+	$(if $(CUDA_LIB),,lib64/libcudart_static.a), \
+	$(if $(shell $(NVCC) --version 2>/dev/null),,a working nvcc), \
+	$(if $(shell command -v g++),,g++ (not its part, but nvcc needs it)))
+CUDA    ?= $(if $(CUDA_LACKS),0,1)
 
 SAN     ?=
 WERROR  ?=
 # Objects built with different flags never meet.
-B       ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+B       ?= build$(if $(filter sim,$(CUDA)),-sim)$(if \
+	$(SAN),-$(subst $(comma),-,$(SAN)))
 
 prefix      ?= /usr/local
 bindir      ?= $(prefix)/bin
@@ -53,12 +68,16 @@ endif
 ifeq ($(URING)$(HAVE_URING),10)
 $(error URING=1 but liburing was not found; run test/setup.sh build)
 endif
+ifneq ($(and $(filter 1,$(CUDA)),$(CUDA_LACKS)),)
+$(error CUDA=1 but $(CUDA_HOME) lacks $(CUDA_LACKS); set CUDA_HOME to \
+	where the CUDA toolkit is, or leave the GPU out with CUDA=0)
+endif
 endif
 ifneq ($(filter-out 0 1,$(URING)),)
 $(error URING is 0 or 1)
 endif
-ifneq ($(filter-out 0,$(CUDA)),)
-$(error CUDA=$(CUDA): this version has no CUDA part yet; leave CUDA out)
+ifneq ($(filter-out 0 1 sim,$(CUDA)),)
+$(error CUDA is 0, 1 or sim)
 endif
 
 # --------------------------------------------------------------------------
@@ -72,18 +91,42 @@ OURSXX  := -std=c++17 -O2 -g -fPIC -pthread -Wall -Wextra
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
 	$(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined))
 ERRFLAGS := $(if $(filter 1,$(WERROR)),-Werror)
-INCLUDES := -Iinclude -Ilib -Iproducer -I.
+INCLUDES := -Iinclude -Ilib -Iproducer -I. \
+	$(if $(filter 1,$(CUDA)),-isystem $(CUDA_HOME)/include) \
+	$(if $(filter sim,$(CUDA)),-Itest/simcuda/include -Itest/simcuda)
 PKGFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 
 ALL      = $(OURS) $(SANFLAGS) $(ERRFLAGS) $(CPPFLAGS) $(CFLAGS)
 ALLXX    = $(OURSXX) $(SANFLAGS) $(ERRFLAGS) $(CPPFLAGS) $(CXXFLAGS)
 LINK     = $(CC) $(OURS) $(SANFLAGS) $(CFLAGS) -Wl,--as-needed
 pkglibs  = $(or $(shell pkg-config --libs $(1) 2>/dev/null),$(2))
-LIBS     = $(call pkglibs,libzmq,-lzmq) -lpthread -ldl
+LIBS     = $(call pkglibs,libzmq,-lzmq) $(if $(filter 1,$(CUDA)), \
+	-L$(CUDA_LIB) -lcudart_static -lrt) $(if $(filter sim,$(CUDA)), \
+	-L$(B)/lib -lcudart_sim -Wl$(comma)-rpath$(comma)$(abspath \
+	$(B)/lib)) -lpthread -ldl
 PRODLIBS = $(call pkglibs,libjpeg,-ljpeg) $(call pkglibs,libpng,-lpng) \
 	$(call pkglibs,libxxhash,-lxxhash) \
 	$(if $(filter 1,$(URING)),$(call pkglibs,liburing,-luring)) \
 	$(LIBS) -lm
+
+# -fno-threadsafe-statics: nothing of ours needs libstdc++ because of them.
+# Code for a GPU runs on all later ones of its major version: one of each, and
+# PTX for what comes after them.  --fmad=false: as -ffp-contract=off above.
+GPU_CODE = $(shell $(NVCC) --list-gpu-code 2>/dev/null | sed 's/^sm_//' | \
+	sort -n | awk '{ m = int($$1 / 10) } !seen[m]++')
+GPU_LAST = $(shell $(NVCC) --list-gpu-code 2>/dev/null | sed 's/^sm_//' | \
+	sort -n | tail -n 1)
+ifeq ($(CUDA),1)
+GPU_CODE := $(GPU_CODE)
+GPU_LAST := $(GPU_LAST)
+endif
+NVCCFLAGS ?=
+OURSNV   = -std=c++17 -O3 --fmad=false -prec-div=true -prec-sqrt=true \
+	-ftz=false -Wno-deprecated-gpu-targets \
+	$(foreach a,$(GPU_CODE),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
+	-gencode arch=compute_$(GPU_LAST)$(comma)code=compute_$(GPU_LAST) \
+	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-ffp-contract=off \
+	-Xcompiler -fno-threadsafe-statics
 
 Q = $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
@@ -91,7 +134,11 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
 # --------------------------------------------------------------------------
 # Sources: every file of a layer, less the alternatives not chosen
 
-LIB      := $(wildcard lib/*/*.c)
+LIB      := $(filter-out $(if $(filter 0,$(CUDA)), \
+	lib/mem/gpu_cuda%.c lib/stage/nccl.c, \
+	lib/mem/gpu_none.c lib/stage/nccl_none.c),$(wildcard lib/*/*.c))
+LIB      += $(if $(filter sim,$(CUDA)),test/simcuda/kernels_sim.c)
+KERNELS  := $(if $(filter 1,$(CUDA)),lib/stage/kernels.cu)
 PRODUCER := $(filter-out $(if $(filter 1,$(URING)),%/reader_none.c, \
 	%/reader_uring.c),$(wildcard producer/*.c producer/*/*.c))
 
@@ -104,6 +151,15 @@ UNIT     := $(wildcard test/unit/*.c)
 UNITS    := $(call with_main,$(UNIT))
 SYSTEM   := $(wildcard test/system/*.c)
 SYSTEMS  := $(call with_main,$(SYSTEM))
+# Tests of the GPU part, and what it stands on in a simulated build.
+GPU      := $(if $(filter-out 0,$(CUDA)),$(wildcard test/gpu/*.c))
+GPUS     := $(call with_main,$(GPU))
+SIMCUDA  := $(wildcard test/simcuda/*.c)
+CONFORM  := $(call with_main,$(SIMCUDA))
+SIM      := $(if $(filter sim,$(CUDA)),$(filter-out \
+	$(CONFORM) %/libnccl_sim.c %/kernels_sim.c,$(SIMCUDA)))
+SIM_SO   := $(if $(filter sim,$(CUDA)),$(B)/lib/libcudart_sim.so)
+NCCL_SIM := $(if $(filter sim,$(CUDA)),$(wildcard test/simcuda/libnccl_sim.c))
 HELPER   := $(wildcard test/helpers/*.c test/parity/*.c)
 HELPERS  := $(call with_main,$(HELPER))
 FUZZERS  := $(wildcard test/fuzz/*.c)
@@ -120,6 +176,14 @@ AR_PRODUCER := $(B)/obj/producer.a
 BENCH_BIN  := $(BENCHES:bench/%.c=$(B)/bench/%)
 UNIT_BIN   := $(UNITS:%.c=$(B)/%)
 SYSTEM_BIN := $(SYSTEMS:%.c=$(B)/%)
+# conformance_sim.c looks inside of the simulation; the others try real ones.
+CONFORM_BIN := $(patsubst %.c,$(B)/%,$(if $(filter-out 0,$(CUDA)), \
+	$(filter-out $(if $(filter 1,$(CUDA)),%_sim.c),$(CONFORM))))
+KERNEL_BIN := $(if $(filter sim,$(CUDA)),$(if $(CXX_THERE), \
+	$(B)/test/gpu/test_kernels))
+GPU_BIN    := $(GPUS:%.c=$(B)/%) $(CONFORM_BIN) $(KERNEL_BIN) \
+	$(NCCL_SIM:%.c=$(B)/%.so)
+LIB_OBJ    := $(call obj,$(LIB)) $(KERNELS:%.cu=$(B)/obj/%.o)
 HELPER_BIN := $(patsubst %.c,$(B)/test/%,$(notdir $(HELPERS)))
 EXAMPLE_BIN := $(patsubst %,$(B)/%,$(basename $(EXAMPLES)))
 FUZZ_BIN   := $(FUZZERS:%.c=$(B)/%)
@@ -130,8 +194,8 @@ FUZZ_BIN   := $(FUZZERS:%.c=$(B)/%)
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib producer examples benches tests unit-tests fuzzers demo check \
-	bench soak fuzz install clean help config format FORCE
+.PHONY: all lib producer examples benches tests unit-tests gpu-tests fuzzers \
+	demo check bench soak fuzz mutants install clean help config format FORCE
 
 all: lib producer examples benches	## the library, the producer, examples
 lib: $(SO) $(AR_LIB)
@@ -139,7 +203,8 @@ producer: $(if $(wildcard producer/main.c),$(B)/bin/tsock-producer)
 examples: $(EXAMPLE_BIN)
 benches: $(BENCH_BIN)
 unit-tests: $(UNIT_BIN)
-tests: $(UNIT_BIN) $(SYSTEM_BIN) $(HELPER_BIN)	## test programs (not run)
+gpu-tests: $(GPU_BIN)
+tests: $(UNIT_BIN) $(SYSTEM_BIN) $(HELPER_BIN) $(GPU_BIN)	## test programs (not run)
 fuzzers: $(FUZZ_BIN)
 
 # Packages are probed for when make starts, so what runs after an installation
@@ -157,6 +222,10 @@ bench: bench-all	## every benchmark; JSON=FILE for machines
 
 bench-%: all		## one benchmark of bench/run.sh
 	@B=$(B) JSON=$(JSON) bench/run.sh $*
+
+mutants:		## plant faults in the GPU part; tests must find all
+	@test/setup.sh check
+	@+test/gpu/mutants.sh
 
 soak:			## system tests again and again, SECONDS=600
 	@test/setup.sh check
@@ -178,14 +247,31 @@ $(B)/obj/flags: FORCE
 	@$(call note,$(CC) $(OURS) $(SANFLAGS) $(CPPFLAGS) $(CFLAGS))
 
 $(B)/obj/files: FORCE
-	@$(call note,$(LIB) $(PRODUCER) $(LDFLAGS))
+	@$(call note,$(LIB_OBJ) $(PRODUCER) $(LDFLAGS))
+
+$(B)/obj/nvflags: FORCE
+	@$(call note,$(NVCC) $(OURSNV) $(NVCCFLAGS))
 
 $(B)/obj/%.o: %.c $(B)/obj/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(INCLUDES) $(PKGFLAGS) $(ALL) -MMD -MP -c -o $@ $<
 
-$(SO).$(MAJOR): $(call obj,$(LIB)) lib/tsock.map $(B)/obj/files
+# One simulated runtime in a process, as there is one driver.
+$(call obj,$(SIM)): private OURS += -fvisibility=default
+
+$(SIM_SO): $(call obj,$(SIM)) $(B)/obj/files
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(OURS) $(SANFLAGS) $(CFLAGS) -shared -Wl,-soname,$(@F) \
+		-o $@ $(filter %.o,$^) $(LDFLAGS) -lpthread -ldl
+
+$(B)/obj/%.o: %.cu lib/stage/kernels.h include/tsock/tsock.h $(B)/obj/nvflags
+	@mkdir -p $(@D)
+	$(call say,NVCC,$<)
+	$(Q)$(NVCC) $(OURSNV) -Iinclude -Ilib $(NVCCFLAGS) -c -o $@ $<
+
+$(SO).$(MAJOR): $(LIB_OBJ) lib/tsock.map $(B)/obj/files | $(SIM_SO)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -shared -Wl,-soname,libtsock.so.$(MAJOR) -Wl,-Bsymbolic \
@@ -196,7 +282,7 @@ $(SO).$(MAJOR): $(call obj,$(LIB)) lib/tsock.map $(B)/obj/files
 $(SO): $(SO).$(MAJOR)
 	$(Q)ln -sf $(<F) $@
 
-$(AR_LIB): $(call obj,$(LIB)) $(B)/obj/files
+$(AR_LIB): $(LIB_OBJ) $(B)/obj/files | $(SIM_SO)
 	@mkdir -p $(@D)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $(filter %.o,$^)
@@ -223,13 +309,34 @@ endef
 $(B)/bench/%: $(B)/obj/bench/%.o $(call lone,$(BENCH)) $(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
-$(UNIT_BIN) $(SYSTEM_BIN): private PRODLIBS += -lcmocka
+$(UNIT_BIN) $(SYSTEM_BIN) $(GPU_BIN): private PRODLIBS += -lcmocka
 $(UNIT_BIN): $(B)/%: $(B)/obj/%.o $(call lone,$(UNIT)) $(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
 $(SYSTEM_BIN): $(B)/%: $(B)/obj/%.o $(call lone,$(SYSTEM)) $(AR_PRODUCER) \
 		$(AR_LIB)
 	$(inside)
+
+$(GPUS:%.c=$(B)/%): $(B)/%: $(B)/obj/%.o $(call lone,$(GPU)) $(AR_PRODUCER) \
+		$(AR_LIB)
+	$(inside)
+
+# kernels.cu as plain functions: these headers stand for CUDA's.
+$(KERNEL_BIN): test/gpu/test_kernels.cpp $(AR_LIB) $(B)/obj/flags
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) -Itest/gpu/onhost $(INCLUDES) $(ALLXX) -ffp-contract=off \
+		-Wno-unknown-pragmas -MMD -MP -MF $@.d -o $@ $< $(AR_LIB) $(LDFLAGS) $(LIBS)
+
+$(CONFORM_BIN): $(B)/%: $(B)/obj/%.o $(AR_PRODUCER) $(AR_LIB)
+	$(inside)
+
+$(NCCL_SIM:%.c=$(B)/%.so): $(B)/%.so: %.c $(SIM_SO) $(B)/obj/flags
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(INCLUDES) $(ALL) -fvisibility=default -shared -o $@ $< \
+		$(LDFLAGS) -L$(B)/lib -Wl,-rpath,$(abspath $(B)/lib) \
+		-lcudart_sim -lpthread
 
 $(B)/test/%: $(B)/obj/test/helpers/%.o $(call lone,$(HELPER)) $(AR_PRODUCER) \
 		$(AR_LIB)
@@ -259,8 +366,9 @@ $(B)/examples/%: examples/%.cpp $(SO) $(B)/obj/flags
 	$(Q)$(CXX) -Iinclude $(ALLXX) -MMD -MP -MF $@.d -o $@ $< \
 		$(LDFLAGS) $(RUNPATH) -lm
 
--include $(patsubst %,$(B)/obj/%.d,$(basename $(LIB) $(PRODUCER) $(BENCH) \
-	$(UNIT) $(SYSTEM) $(HELPER) $(FUZZERS))) $(EXAMPLE_BIN:%=%.d)
+-include $(patsubst %,$(B)/obj/%.d,$(basename $(LIB) $(SIM) $(PRODUCER) \
+	$(BENCH) $(UNIT) $(SYSTEM) $(GPU) $(CONFORM) $(HELPER) $(FUZZERS))) $(EXAMPLE_BIN:%=%.d) \
+	$(KERNEL_BIN:%=%.d)
 
 # --------------------------------------------------------------------------
 # install, and the small ones
@@ -295,7 +403,7 @@ clean:			## remove everything built
 
 format:			## lay out every C file by .clang-format
 	$(CLANG_FORMAT) -i $$(find bench examples include lib producer test \
-		-name '*.[ch]' -o -name '*.cpp')
+		-name '*.[ch]' -o -name '*.cpp' -o -name '*.cu')
 
 config:			## what was found and chosen
 	@echo 'version     $(VERSION)'
@@ -305,12 +413,17 @@ config:			## what was found and chosen
 	@$(foreach p,$(PACKAGES) liburing,echo '$(p): '$$(pkg-config \
 		--modversion $(p) 2>/dev/null || echo not found);)
 	@echo 'io_uring    $(if $(filter 1,$(URING)),yes,no: reads by pread)'
-	@echo 'CUDA        no: this version has no CUDA part yet'
+	@echo 'CUDA        $(if $(filter sim,$(CUDA)),simulated by \
+		test/simcuda,$(if $(filter 1,$(CUDA)),$(shell $(NVCC) \
+		--version 2>/dev/null | sed -n \
+		's/.*release \([0-9.]*\).*/\1/p') in $(CUDA_HOME)$(comma) for \
+		$(addprefix sm_,$(GPU_CODE)),no$(if $(CUDA_LACKS),: \
+		$(CUDA_HOME) lacks $(CUDA_LACKS))))'
 	@echo 'install to  $(DESTDIR)$(prefix), $(DESTDIR)$(PYTHONDIR)'
 
 help:			## this list
 	@sed -n 's/^\([a-z%-]*\):.*$(hash)$(hash) \(.*\)/  make \1|\2/p' \
 		Makefile | awk -F'|' '{ printf "%-18s%s\n", $$1, $$2 }'
 	@echo
-	@echo 'Variables: B=build V=1 URING=0|1 SAN=address,undefined|thread'
-	@echo '  WERROR=1 CC CFLAGS LDFLAGS DESTDIR prefix libdir PYTHONDIR'
+	@echo 'Variables: B=build V=1 URING=0|1 CUDA=0|1|sim SAN=address,undefined|thread'
+	@echo '  WERROR=1 CUDA_HOME NVCC CC CFLAGS LDFLAGS DESTDIR prefix libdir PYTHONDIR'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh - run one benchmark, or all: run.sh decode|handoff|share|against|all
+# run.sh - run one benchmark, or all: run.sh decode|handoff|share|gpu|against|all
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
 #
@@ -80,6 +80,10 @@ bench()
 		generated
 		streams "$B/bench/share" "$B/bin/tsock-producer" "$data"
 		;;
+	gpu)
+		need "$B/bench/gpu"
+		streams "$B/bench/gpu"
+		;;
 	against)
 		need "$B/bin/tsock-producer"
 		python=${PYTHON:-build/venv/bin/python}
@@ -92,7 +96,7 @@ bench()
 		"$python" bench/against.py "$B/bin/tsock-producer" "$data"
 		;;
 	*)
-		echo "usage: bench/run.sh decode|handoff|share|against|all" >&2
+		echo "usage: bench/run.sh decode|handoff|share|gpu|against|all" >&2
 		return 2
 		;;
 	esac
@@ -127,7 +131,7 @@ awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
 	": others use this machine, expect noise" }' /proc/loadavg
 case ${1:-all} in
 all)
-	for name in decode handoff share against; do
+	for name in decode handoff share gpu against; do
 		one $name
 	done
 	;;

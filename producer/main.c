@@ -86,6 +86,12 @@ static int list(void)
 	return TSI_EXIT_OK;
 }
 
+static void print_line(void *arg, const char *line)
+{
+	(void)arg;
+	puts(line);
+}
+
 static int go(const struct tsi_options *o)
 {
 	switch (o->mode) {
@@ -97,6 +103,9 @@ static int go(const struct tsi_options *o)
 		return TSI_EXIT_OK;
 	case TSI_RUN_LIST:
 		return list();
+	case TSI_RUN_DEVICES:
+		tsock_devices(print_line, NULL);
+		return TSI_EXIT_OK;
 	default:
 		break;
 	}

@@ -7,6 +7,8 @@
 #   producer/data, io, image    itself, lib/base and the public header
 #   examples, bindings          the public header
 #   third-party headers         one file each, in all of lib/ and producer/
+#   CUDA                        lib/mem/gpu_cuda*, lib/stage/kernels.cu and
+#                               lib/stage/nccl.c; examples and benchmarks
 #
 # Tests and benchmarks may look inside.  Also: no file may name a folder of
 # one developer's machine; a file over 600 lines gets a warning.
@@ -123,6 +125,25 @@ check_theirs()
 	done
 }
 
+check_cuda()
+{
+	local file
+	for file in $(including 'cuda[A-Za-z0-9_]*\.h' include lib producer \
+		bindings) $(including 'nccl\.h' "${folders[@]}"); do
+		case $file in
+		lib/mem/gpu_cuda*.[ch] | lib/stage/kernels.cu) ;;
+		lib/stage/nccl.c) ;;
+		*) complain "$file must not name CUDA: use mem/gpu.h" ;;
+		esac
+	done
+	for file in $(including 'mem/gpu_cuda\.h' "${folders[@]}"); do
+		case $file in
+		lib/mem/gpu_cuda*.c | lib/stage/nccl.c) ;;
+		*) complain "$file must not include mem/gpu_cuda.h" ;;
+		esac
+	done
+}
+
 all_files()
 {
 	if git rev-parse --git-dir >/dev/null 2>&1 &&
@@ -154,6 +175,7 @@ check()
 	cd "$1" || exit 1
 	check_ours
 	check_theirs
+	check_cuda
 	check_text
 	[ "$bad" = 0 ] || echo "layers.sh: $bad violations"
 	[ "$bad" = 0 ]
@@ -189,6 +211,7 @@ self_test()
 	mkdir "$copy" "$copy/include" "$copy/include/tsock"
 	touch "$copy/include/tsock/tsock.h"
 	for file in lib/base/err.h lib/ring/ring.h lib/wire/bus.c \
+		lib/mem/gpu.h lib/mem/gpu_cuda.h \
 		producer/data/index.h producer/io/reader.h producer/run/pool.h; do
 		mkdir -p "$copy/${file%/*}"
 		echo '#include "tsock/tsock.h"' >"$copy/$file"
@@ -212,6 +235,11 @@ self_test()
 	plant bindings/x.c '#include "data/index.h"' 'bindings must not'
 	plant lib/wire/x.c '#include <zmq.h>' 'zmq.h is included by two'
 	plant lib/stage/x.c '#include <png.h>' 'must not know png.h'
+	plant lib/stage/x.c '#include <cuda.h>' 'must not name CUDA'
+	plant lib/mem/gpu.h '#include <cuda_runtime_api.h>' 'must not name CUDA'
+	plant producer/run/x.c '# include <cuda_fp16.h>' 'must not name CUDA'
+	plant bench/x.c '#include <nccl.h>' 'must not name CUDA'
+	plant lib/stage/x.c '#include "mem/gpu_cuda.h"' 'must not include mem/'
 	plant lib/stage/x.c '#include "gone.h"' 'no file of this tree'
 	plant README.md "see /$w/main" 'one machine'
 	plant lib/x.sh "cd /$f/x" 'one machine'

@@ -3,9 +3,9 @@
 # N passed, N failed, N skipped.
 #
 #   run.sh              all suites, as `make check` does
-#   run.sh SUITE...     some of them: layers header unit asan tsan minimal
-#                       clang system system-asan system-tsan python install
-#                       format
+#   run.sh SUITE...     some of them (sim-asan and sim-tsan only so): layers header unit asan tsan minimal
+#                       sim sim-asan sim-tsan cuda clang system system-asan
+#                       system-tsan python install format
 #   run.sh soak         system tests again and again for SOAK_SECONDS
 #   run.sh fuzz         every fuzzer for FUZZ_SECONDS
 #
@@ -15,7 +15,7 @@
 # and everything temporary; a process that it leaves behind is a failure.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-unset B SAN WERROR MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS
+unset B SAN CUDA WERROR MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS
 unset TSOCK_DIR XDG_RUNTIME_DIR
 
 top=$PWD
@@ -191,11 +191,22 @@ programs()
 # run_all KIND FOLDER BUILD: run test/FOLDER's programs from BUILD.
 run_all()
 {
+	run_some "$1" "$2" "$3" '*'
+}
+
+# run_some KIND FOLDER BUILD PATTERN: those whose names match.
+run_some()
+{
 	local kind=$1 folder=$2 b=$3 name reason
 	export B=$b TSOCK_PRODUCER=$top/$b/bin/tsock-producer
 	for name in $(programs "$folder"); do
+		# shellcheck disable=SC2254 # a pattern it is
+		case $name in
+		$4) ;;
+		*) continue ;;
+		esac
 		reason=
-		[ "$kind" != tsan ] || [ ! -f "test/$folder/tsan.skip" ] ||
+		[[ $kind != *tsan* && $kind != *thread* ]] || [ ! -f "test/$folder/tsan.skip" ] ||
 			reason=$(sed -n "s/^${name}[[:space:]]\{1,\}//p" \
 				"test/$folder/tsan.skip")
 		if [ -n "$reason" ]; then
@@ -329,6 +340,99 @@ suite_minimal()
 	build 'CUDA=0 URING=0' CUDA=0 URING=0 B=build-minimal WERROR=1 \
 		producer unit-tests
 	run_all minimal unit build-minimal
+}
+
+# Of a CUDA runtime to what libtsock takes for granted; the simulated one is
+# tried in every order of work.
+conformance()
+{
+	local file name
+	for file in test/simcuda/conformance*.c; do
+		name=$(basename "$file" .c)
+		if [ -x "$2/test/simcuda/$name" ]; then
+			run_program "$1: $name" "$2/test/simcuda/$name"
+		elif [[ $1 = sim* ]]; then
+			fail "$1: $name was not built"
+		fi
+	done
+}
+
+# The GPU part on the simulated runtime.  SIM_MODES are MODE/SEED pairs of the
+# order of work: eager, late, reverse and random; see test/simcuda/README.md.
+sim_everything()
+{
+	local kind=$1 b=$2 mode
+	conformance "$kind" "$b"
+	if [ -x "$b/test/gpu/test_kernels" ]; then
+		run_program "$kind: gpu/test_kernels" "$b/test/gpu/test_kernels"
+	else
+		skip "$kind: gpu/test_kernels" 'there is no C++ compiler'
+	fi
+	for mode in ${SIM_MODES:-late/1 random/1}; do
+		export SIMCUDA_MODE=${mode%/*} SIMCUDA_SEED=${mode#*/}
+		export FANOUT_MODE=$SIMCUDA_MODE
+		run_some "$kind, ${mode/\// }" unit "$b" 'test_gpu*'
+		run_all "$kind, ${mode/\// }" gpu "$b"
+	done
+	unset SIMCUDA_MODE SIMCUDA_SEED FANOUT_MODE
+}
+
+suite_sim()
+{
+	title 'simulated GPUs'
+	build 'CUDA=sim' CUDA=sim B=build-sim WERROR=1 all tests
+	export TSOCK_NCCL=$top/build-sim/test/simcuda/libnccl_sim.so
+	run_all sim unit build-sim
+	sim_everything sim build-sim
+	unset TSOCK_NCCL
+}
+
+sim_sanitized()
+{
+	local san=$1 b=build-sim-${1//,/-}
+	sanitizer_works "$san" || return 0
+	build "CUDA=sim $san" CUDA=sim "SAN=$san" "B=$b" producer unit-tests \
+		gpu-tests
+	export TSOCK_NCCL=$top/$b/test/simcuda/libnccl_sim.so
+	sim_everything "sim, ${san%%,*}" "$b"
+	unset TSOCK_NCCL
+	prefix=()
+}
+
+suite_sim_asan()
+{
+	title 'simulated GPUs, address and undefined'
+	sim_sanitized address,undefined
+}
+
+suite_sim_tsan()
+{
+	title 'simulated GPUs, thread'
+	sim_sanitized thread
+}
+
+suite_cuda()
+{
+	local why
+	title 'the CUDA toolkit'
+	why=$(make --no-print-directory CUDA=1 -n lib 2>&1 |
+		sed -n 's/.*\*\*\* \(CUDA=1 but .*\);.*/\1/p')
+	if [ -n "$why" ]; then
+		skip 'CUDA=1' "$why"
+		return
+	fi
+	build 'CUDA=1' CUDA=1 B=build-cuda WERROR=1 all tests || return
+	pass 1 'builds by nvcc'
+	run_some cuda unit build-cuda 'test_gpu*'
+	if [ -e /dev/nvidiactl ] || [ -e /dev/dxg ]; then
+		run_all cuda gpu build-cuda
+	else
+		skip 'cuda: test/gpu' 'no GPU here'
+	fi
+	conformance cuda build-cuda
+	# No driver is needed to say that there is none.
+	run_program 'cuda: the producer starts' \
+		build-cuda/bin/tsock-producer --help
 }
 
 suite_clang()
@@ -477,7 +581,7 @@ suite_format()
 		return
 	fi
 	mapfile -t files < <(find bench examples include lib producer test \
-		-name '*.[ch]' -o -name '*.cpp')
+		-name '*.[ch]' -o -name '*.cpp' -o -name '*.cu')
 	for file in "${files[@]}"; do
 		"$tool" --dry-run -Werror "$file" >/dev/null 2>&1 && continue
 		fail "layout of $file: run make format"
@@ -540,8 +644,8 @@ report()
 mkdir -p $logs
 case ${1:-all} in
 all)
-	set -- layers header unit asan tsan minimal clang system system-asan \
-		system-tsan python install format
+	set -- layers header unit asan tsan minimal sim cuda clang system \
+		system-asan system-tsan python install format
 	;;
 soak | fuzz)
 	"$1"

@@ -166,6 +166,15 @@ enum tsock_join {
 	TSOCK_JOIN_NOW = 2,     /* from the newest sample; first epoch short */
 };
 
+/* How a consumer on a GPU gets at the samples. */
+enum tsock_path {
+	TSOCK_PATH_AUTO = 0,   /* the first of these that works */
+	TSOCK_PATH_VMM = 1,    /* the producer's GPU ring, by a descriptor */
+	TSOCK_PATH_LEGACY = 2, /* the same, by a legacy CUDA IPC handle */
+	TSOCK_PATH_STAGED =
+		3, /* the host ring; this process copies to the GPU */
+};
+
 enum tsock_between {
 	TSOCK_BETWEEN_AUTO = 0,  /* leave sequential streams, hold others */
 	TSOCK_BETWEEN_HOLD = 1,  /* stay a reader between two epochs */
@@ -175,12 +184,13 @@ enum tsock_between {
 #define TSOCK_WRITABLE 1u  /* batches may be written into and kept */
 #define TSOCK_DROP_LAST 2u /* skip an epoch's last batch if it is short */
 #define TSOCK_SPIN 4u      /* wait by spinning: a core for lower latency */
+#define TSOCK_PRIVATE 8u   /* on a GPU: see tsock_batch_convert() */
 
 struct tsock_opts {
 	uint32_t size;       /* sizeof(struct tsock_opts), by the macro */
 	uint32_t batch_size; /* samples per batch, 1 to the stream's max */
 	uint32_t timeout_ms; /* wait for a producer; 0 means 10 s */
-	int32_t device;      /* -1, host memory, is the only one so far */
+	int32_t device;      /* -1: host memory; else CUDA's ordinal here */
 	uint32_t dtype;      /* of image fields; 0 means as stored (u8) */
 	uint32_t layout;     /* of image fields; HWC is as stored */
 	uint32_t normalize;  /* enum tsock_normalize; RAW for u8 */
@@ -189,11 +199,12 @@ struct tsock_opts {
 	uint32_t join;    /* enum tsock_join */
 	uint32_t between; /* enum tsock_between */
 	uint32_t flags;   /* TSOCK_WRITABLE and so on */
+	uint32_t path;    /* enum tsock_path, for a device */
 };
 #define TSOCK_OPTS_INIT \
 	{ \
 		sizeof(struct tsock_opts), 0, 0, -1, 0, 0, 0, { 0, 0, 0 }, \
-			{ 1, 1, 1 }, 0, 0, 0 \
+			{ 1, 1, 1 }, 0, 0, 0, 0 \
 	}
 
 struct tsock_info {
@@ -279,6 +290,33 @@ TSOCK_API void *tsock_batch_data_mut(tsock_batch *b, unsigned i);
 TSOCK_API int tsock_batch_dlpack(tsock_batch *b, unsigned i, int versioned,
 				 void **out);
 
+/*
+ * On a GPU, batch data are device addresses, to be read by work that is queued
+ * after tsock_next() returned.  A batch is given back when it was released and
+ * all work queued until then on the streams that were named for it is done: no
+ * stream is ever synchronised for that.  Name every stream that uses it, NULL
+ * being CUDA's default stream; a batch for which none was named is given back
+ * at its release, as on the host.  A stream that is being captured can't be
+ * named (TSOCK_ENOTSUP): convert outside the graph, into memory that the graph
+ * reads.
+ */
+TSOCK_API int tsock_batch_use(tsock_batch *b, void *stream);
+
+/*
+ * Write field i into dst, device memory of the caller's with room for
+ * [count, shape...] of tsock_get_field(), in the order of stream, which is
+ * named by this.  With TSOCK_PRIVATE the batch is held as decoded, shared by
+ * all consumers of that GPU, and images are converted here to this consumer's
+ * dtype, layout and normalisation; the memory at dst is the caller's own to
+ * write into and to keep.  Without it, and for other fields, a plain copy.
+ * Once it has returned, the batch may be released.
+ */
+TSOCK_API int tsock_batch_convert(tsock_batch *b, unsigned i, void *dst,
+				  void *stream);
+
+/* The path in use, once an epoch was begun; AUTO before, and on the host. */
+TSOCK_API int tsock_path(tsock *t);
+
 /* Give a batch back.  NULL is allowed.  Any thread.  Cannot fail. */
 TSOCK_API void tsock_batch_release(tsock_batch *b);
 
@@ -312,6 +350,8 @@ struct tsock_stats_row {
 	uint64_t wait_ns; /* spent waiting for data */
 	uint32_t view;    /* 0: as decoded; else one of the derived views */
 	uint32_t waiting; /* 1 while it waits for data */
+	uint32_t path;    /* enum tsock_path; 0: host memory */
+	uint32_t reserved;
 };
 
 struct tsock_stats {
@@ -345,6 +385,12 @@ TSOCK_API int tsock_list(void (*fn)(void *arg, const char *name,
 				    const char *folder),
 			 void *arg);
 
+/*
+ * Call fn(arg, line) for every GPU that this process can use, or once with the
+ * reason why there is none.  Returns how many.
+ */
+TSOCK_API int tsock_devices(void (*fn)(void *arg, const char *line), void *arg);
+
 /* ------------------------------------------------------------------------
  * Serving a stream
  *
@@ -353,6 +399,14 @@ TSOCK_API int tsock_list(void (*fn)(void *arg, const char *name,
  * those samples into their slots, commit.  They may finish out of order.  The
  * server does the rest on a thread of its own.
  */
+
+/* How samples reach a GPU when another one has them already. */
+enum tsock_fanout {
+	TSOCK_FANOUT_AUTO = 0, /* peer where there is access, else host */
+	TSOCK_FANOUT_PEER = 1, /* from the GPU that was staged first */
+	TSOCK_FANOUT_NCCL = 2, /* broadcast inside the producer */
+	TSOCK_FANOUT_HOST = 3, /* each from host memory */
+};
 
 enum tsock_slow {
 	TSOCK_SLOW_BLOCK = 0, /* all go at the pace of the slowest */
@@ -378,12 +432,15 @@ struct tsock_serve_opts {
 	uint64_t memory;            /* bytes for all rings; 0: what there is */
 	const char *const *classes; /* nclasses names, or NULL */
 	uint32_t nclasses;
+	uint32_t fanout;   /* enum tsock_fanout */
+	uint32_t gpu_path; /* enum tsock_path: what is offered; AUTO all */
 	uint32_t reserved;
+	uint64_t gpu_memory; /* bytes for all rings on one GPU; 0: any */
 };
 #define TSOCK_SERVE_OPTS_INIT \
 	{ \
 		sizeof(struct tsock_serve_opts), 0, NULL, 0, 0, 0, NULL, 0, 0, \
-			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0 \
+			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0 \
 	}
 
 typedef struct tsock_server tsock_server;

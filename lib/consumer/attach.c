@@ -16,6 +16,8 @@
 #include "mem/memfd.h"
 #include "wire/door.h"
 
+#define PAGE 4096 /* the granularity of rings on the host */
+
 /* What a reader needs to leave when its handle is gone. */
 struct farewell {
 	struct tsi_place place;
@@ -46,6 +48,19 @@ static void forget(struct tsi_reader *r)
 	free(r->context);
 }
 
+/* Is the ring's data on a GPU? */
+static bool on_gpu(const struct tsi_attach *a)
+{
+	return a->gpu && !a->gpu->staged;
+}
+
+/* Descriptors of data: a legacy handle came in the OFFER. */
+static unsigned data_fds(const struct tsi_attach *a)
+{
+	return on_gpu(a) && a->gpu->ring.path == TSOCK_PATH_LEGACY ? 0
+								   : a->nfields;
+}
+
 static int check_answer(const struct tsi_attach *a, const struct delivery *d)
 {
 	if (d->answer.incarnation != a->incarnation)
@@ -53,12 +68,12 @@ static int check_answer(const struct tsi_attach *a, const struct delivery *d)
 			       "the producer of '%s' was restarted: close, and "
 			       "open again",
 			       a->place->name);
-	if (d->nfds != 3 + a->nfields)
+	if (d->nfds != 3 + data_fds(a))
 		return tsi_err(TSOCK_EPROTO,
 			       "the producer sent %u descriptors, not %u; if "
 			       "this process is near its limit of open files, "
 			       "raise it (ulimit -n)",
-			       d->nfds, 3 + a->nfields);
+			       d->nfds, 3 + data_fds(a));
 	if (d->answer.row >= TSI_MAX_ROWS ||
 	    d->answer.epoch_end <= d->answer.start ||
 	    d->answer.epoch_end - d->answer.start > a->epoch_len ||
@@ -141,7 +156,8 @@ static int check_ring(const struct tsi_attach *a, const struct delivery *d)
 
 	if (r->incarnation != a->incarnation || r->epoch_len != a->epoch_len ||
 	    r->nfields != a->nfields || r->max_batch < a->batch ||
-	    r->capacity - r->join_window < a->batch)
+	    r->capacity - r->join_window < a->batch ||
+	    (!on_gpu(a) && r->granularity != PAGE))
 		return tsi_err(TSOCK_EPROTO,
 			       "the producer sent another ring than announced");
 	for (unsigned i = 0; i < a->nfields; i++) {
@@ -152,6 +168,8 @@ static int check_ring(const struct tsi_attach *a, const struct delivery *d)
 				       "field %u of the ring isn't the '%s' "
 				       "that was announced",
 				       i, a->field[i].name);
+		if (on_gpu(a))
+			continue; /* the driver knows its own */
 		err = tsi_memfd_check(d->fd[3 + i], r->field[i].map_bytes, 0,
 				      a->field[i].name);
 		if (err)
@@ -178,6 +196,7 @@ static int make_reader(const struct tsi_attach *a, struct delivery *d,
 		.start = d->answer.start,
 		.batch = a->batch,
 		.mode = a->mode,
+		.gpu = a->gpu,
 		.over = leave_late,
 		.gone = forget,
 		.context = f,
@@ -188,6 +207,8 @@ static int make_reader(const struct tsi_attach *a, struct delivery *d,
 		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
 	f->place = *a->place;
 	memcpy(f->nonce, a->nonce, TSI_NONCE);
+	for (unsigned i = data_fds(a); i < a->nfields; i++)
+		d->fd[3 + i] = -1;
 	err = tsi_reader_create(&p, out);
 	d->nfds = 3; /* the others are the reader's, or closed */
 	if (err) {
@@ -236,8 +257,11 @@ int tsi_attach(const struct tsi_attach *a, struct tsi_reader **out,
 		err = check_event(&d);
 	if (!err)
 		err = check_ring(a, &d);
-	if (!err)
+	if (!err) {
 		err = make_reader(a, &d, out);
+		if (err && on_gpu(a))
+			*a->no_gpu = true;
+	}
 	clear(&d);
 	if (err)
 		return err;

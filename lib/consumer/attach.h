@@ -17,10 +17,12 @@ struct tsi_attach {
 	const struct tsi_place *place;
 	const uint8_t *nonce, *token;
 	uint64_t incarnation, epoch_len; /* that were announced */
-	const struct tsock_field *field; /* as they are expected */
+	const struct tsock_field *field; /* of the ring, as expected */
 	unsigned nfields;
 	uint64_t batch;
 	enum tsi_map_mode mode;
+	const struct tsi_gpu_parts *gpu; /* NULL: batches in host memory */
+	bool *no_gpu; /* true: the memory on the GPU couldn't be opened */
 	int timeout_ms;
 };
 

@@ -27,8 +27,7 @@ const void *tsock_batch_data(const tsock_batch *b, unsigned i)
 
 void *tsock_batch_data_mut(tsock_batch *b, unsigned i)
 {
-	if (i >= b->reader->nfields ||
-	    b->reader->windows.mode == TSI_MAP_SHARED)
+	if (i >= b->reader->nfields || tsi_map_common(b->reader->windows.mode))
 		return NULL;
 	return b->spot.data[i];
 }

@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "consumer/attach.h"
+#include "consumer/device.h"
 #include "consumer/forked.h"
 #include "wire/door.h"
 
@@ -139,7 +140,8 @@ static int new_question(struct tsock *t)
 }
 
 /* Ask until there is an offer.  EAGAIN: the same question goes on later. */
-static int get_offer(struct tsock *t, int64_t deadline, uint8_t *token)
+static int get_offer(struct tsock *t, int64_t deadline,
+		     struct tsi_msg_offer *out)
 {
 	int err = t->joining ? 0 : new_question(t);
 
@@ -153,7 +155,7 @@ static int get_offer(struct tsock *t, int64_t deadline, uint8_t *token)
 		if (err)
 			break;
 		if (r.type == TSI_OFFER) {
-			memcpy(token, r.u.offer.token, TSI_TOKEN);
+			*out = r.u.offer;
 			return 0;
 		}
 		if (r.type != TSI_WAIT) {
@@ -172,27 +174,47 @@ static int get_offer(struct tsock *t, int64_t deadline, uint8_t *token)
 	return err;
 }
 
-static int knock(struct tsock *t, const uint8_t *token, int64_t deadline,
-		 uint64_t *start, uint64_t *end)
+static int knock(struct tsock *t, const struct tsi_msg_offer *offer,
+		 int64_t deadline, uint64_t *start, uint64_t *end, bool *no_gpu)
 {
 	int64_t left = deadline - tsi_now_ms();
+	struct tsi_gpu_parts gpu;
 	struct tsi_attach a = {
 		.place = &t->place,
 		.nonce = t->question.u.join.nonce,
-		.token = token,
+		.token = offer->token,
 		.incarnation = t->stream.incarnation,
 		.epoch_len = t->stream.epoch_len,
-		.field = t->field,
+		.field = t->stored,
 		.nfields = t->stream.nfields,
 		.batch = t->opts.batch_size,
 		.mode = t->opts.flags & TSOCK_WRITABLE ? TSI_MAP_PRIVATE
 						       : TSI_MAP_SHARED,
+		.gpu = tsi_device_parts(t, offer, &gpu),
+		.no_gpu = no_gpu,
 		.timeout_ms = KNOCK_MAX_MS,
 	};
 
+	int err = tsi_device_check(t, offer);
+
+	if (err)
+		return err;
 	if (left < KNOCK_MAX_MS)
 		a.timeout_ms = left > KNOCK_MIN_MS ? (int)left : KNOCK_MIN_MS;
 	return tsi_attach(&a, &t->reader, start, end);
+}
+
+static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
+{
+	struct tsi_msg ready = { .type = TSI_READY };
+
+	t->joining = false;
+	t->samples = t->wait_ns = 0;
+	t->path = t->reader->gpu && t->reader->gpu->upload ? TSOCK_PATH_STAGED
+							   : offer->path;
+	memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
+	memcpy(ready.u.leave.nonce, t->nonce, TSI_NONCE);
+	tsi_link_tell(&t->link, &ready);
 }
 
 /* Become a reader. */
@@ -200,23 +222,25 @@ static int enter(struct tsock *t, int64_t deadline, uint64_t *start,
 		 uint64_t *end)
 {
 	for (int tries = 1;; tries++) {
-		struct tsi_msg ready = { .type = TSI_READY };
-		uint8_t token[TSI_TOKEN];
-		int err = get_offer(t, deadline, token);
+		struct tsi_msg_offer offer;
+		bool no_gpu = false;
+		int err = get_offer(t, deadline, &offer);
 
+		/* The producer has nothing for that GPU. */
+		if (err == TSOCK_ENOTSUP &&
+		    tsi_device_next_path(t, TSOCK_PATH_AUTO))
+			continue;
 		if (err)
 			return err;
-		err = knock(t, token, deadline, start, end);
+		err = knock(t, &offer, deadline, start, end, &no_gpu);
 		if (!err) {
-			t->joining = false;
-			t->samples = t->wait_ns = 0;
-			memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
-			memcpy(ready.u.leave.nonce, t->nonce, TSI_NONCE);
-			tsi_link_tell(&t->link, &ready);
+			entered(t, &offer);
 			return 0;
 		}
 		/* Whatever came of it: the next try is another connection. */
 		forsake(t);
+		if (no_gpu && tsi_device_next_path(t, offer.path))
+			continue;
 		if (err != TSOCK_EAGAIN &&
 		    (err != TSOCK_ELOST || tries > TRIES))
 			return err;
@@ -334,22 +358,64 @@ int tsock_begin(tsock *t)
 
 /* ---- reading ---- */
 
-/* Batches of an earlier claim hold the stream, too. */
-static int check_left(struct tsock *t, uint64_t need)
+/* Does r, which was left, hold the stream up?  EAGAIN: only its GPU does. */
+static int check_one_left(struct tsi_reader *r, uint64_t need)
 {
-	sweep_left(t);
-	for (struct tsi_reader *r = t->left; r; r = r->next) {
-		uint64_t tail = tsi_reader_tail(r);
+	uint64_t tail = tsi_reader_tail(r);
+	const struct tsock_batch *b;
 
-		if (need > tail && need - tail > r->capacity - r->join_window)
-			return tsi_err(TSOCK_EHELD,
-				       "%llu batches of an epoch that was left "
-				       "are still held: the stream can't go "
-				       "on; release them, or open with "
-				       "TSOCK_WRITABLE",
-				       (unsigned long long)tsi_reader_held(r));
+	if (need <= tail || need - tail <= r->capacity - r->join_window)
+		return 0;
+	b = tsi_reader_oldest(r);
+	if (!b || tsi_batch_pending(b))
+		return TSOCK_EAGAIN;
+	return tsi_err(TSOCK_EHELD,
+		       "%llu batches of an epoch that was left "
+		       "are still held: the stream can't go "
+		       "on; release them, or open with "
+		       "TSOCK_WRITABLE",
+		       (unsigned long long)tsi_reader_held(r));
+}
+
+/* Batches of an earlier claim hold the stream, too. */
+static int check_left(struct tsock *t, uint64_t need, int *timeout_ms)
+{
+	for (;;) {
+		int err = 0;
+
+		sweep_left(t);
+		for (struct tsi_reader *r = t->left; r && !err; r = r->next)
+			err = check_one_left(r, need);
+		if (err != TSOCK_EAGAIN || !*timeout_ms)
+			return err;
+		poll(NULL, 0, 1);
+		*timeout_ms -= *timeout_ms > 0;
 	}
-	return 0;
+}
+
+static int make_room(struct tsock *t, uint64_t n, int *timeout_ms)
+{
+	struct tsi_reader *r = t->reader;
+	int err;
+
+	if (!r->gpu)
+		return tsi_reader_make_room(r, n);
+	err = tsi_pending_trouble(r->gpu->pending);
+	return err ? err : tsi_reader_await_room(r, n, timeout_ms);
+}
+
+/* Others need not wait for one whose GPU, or context there, is lost. */
+static int leave_if_lost(struct tsock *t, int err)
+{
+	struct tsi_reader_gpu *g = t->reader->gpu;
+	char text[512];
+
+	if (!g || err == TSOCK_EAGAIN || err == TSOCK_EHELD)
+		return err;
+	snprintf(text, sizeof(text), "%s", tsock_errmsg());
+	if (tsi_pending_trouble(g->pending) || tsi_gpu_healthy(g->device))
+		detach(t);
+	return tsi_err(err, "%s", text);
 }
 
 /* Samples are there, and may be looked at. */
@@ -401,18 +467,27 @@ int tsock_next(tsock *t, int timeout_ms, tsock_batch **out)
 	if (!n)
 		return end_epoch(t);
 	need = tsi_reader_pos(t->reader) + n;
-	err = tsi_reader_make_room(t->reader, n);
+	err = make_room(t, n, &timeout_ms);
 	if (!err && t->left)
-		err = check_left(t, need);
+		err = check_left(t, need, &timeout_ms);
 	if (!err && !at_hand(t->reader, need))
 		err = await(t, need, timeout_ms);
 	if (!err)
 		err = tsi_reader_take(t->reader, n, out);
 	if (err)
-		return err;
+		return leave_if_lost(t, err);
 	t->samples += n;
 	/* A counter, for people. */
 	atomic_store_explicit(&t->reader->tail->samples, t->samples,
 			      memory_order_relaxed);
 	return 0;
+}
+
+int tsock_path(tsock *t)
+{
+	if (!t)
+		return tsi_err(TSOCK_EARG, "tsock_path: t is NULL");
+	if (tsi_forked(t->generation))
+		return tsi_err_forked();
+	return (int)t->path;
 }

@@ -1,8 +1,8 @@
 /*
  * consumer.h - the handle, for the files of this folder alone.
  *
- * open.c finds the producer and learns what it serves; consumer.c joins,
- * reads, and leaves.
+ * open.c finds the producer and learns what it serves; device.c knows the way
+ * to a GPU; consumer.c joins, reads, and leaves.
  */
 #ifndef TSI_CONSUMER_CONSUMER_H
 #define TSI_CONSUMER_CONSUMER_H
@@ -28,8 +28,13 @@ struct tsock {
 	struct tsi_place place;
 	struct tsi_link link;
 	struct tsi_msg_stream stream;
-	struct tsi_view_spec view;
-	struct tsock_field field[TSOCK_MAX_FIELDS]; /* of the view */
+	struct tsi_view_spec
+		make; /* what is wanted; dtype 0: as it is stored */
+	struct tsock_field field[TSOCK_MAX_FIELDS];  /* the same */
+	struct tsi_view_spec view;                   /* whose ring is read */
+	struct tsock_field stored[TSOCK_MAX_FIELDS]; /* in that ring */
+	uint8_t uuid[TSI_UUID];                      /* of the GPU, if any */
+	enum tsock_path try, path;                   /* to be tried; in use */
 	char *meta;
 	const char **classes;
 

@@ -60,11 +60,19 @@ static void fill(struct tsi_dl_tensor *t, struct tsi_export *e, unsigned i)
 		[TSOCK_I64] = TSI_DL_INT,     [TSOCK_F16] = TSI_DL_FLOAT,
 		[TSOCK_BF16] = TSI_DL_BFLOAT, [TSOCK_F32] = TSI_DL_FLOAT,
 	};
-	const struct tsock_field *f = &e->batch->reader->field[i];
+	const struct tsi_reader *r = e->batch->reader;
+	const struct tsock_field *f = &r->field[i];
 	int64_t stride = 1;
 
 	*t = (struct tsi_dl_tensor){ .data = e->batch->spot.data[i] };
 	t->device.type = TSI_DL_CPU;
+	if (r->gpu) {
+		t->device.type = TSI_DL_CUDA;
+		t->device.id = (int32_t)r->gpu->device;
+		/* What was uploaded is as it is wanted. */
+		if (r->gpu->upload)
+			f = &r->gpu->field[i];
+	}
 	t->ndim = (int32_t)f->ndim + 1;
 	t->dtype.code = code[f->dtype];
 	t->dtype.bits = (uint8_t)(8 * tsock_dtype_size(f->dtype));
@@ -94,6 +102,11 @@ int tsock_batch_dlpack(tsock_batch *b, unsigned i, int versioned, void **out)
 			       "there is no field %u: a batch has "
 			       "%u",
 			       i, b->reader->nfields);
+	if (!b->spot.data[i])
+		return tsi_err(TSOCK_ENOTSUP,
+			       "a private batch that this process copies to "
+			       "the GPU has no memory there to lend: use "
+			       "tsock_batch_convert()");
 	e = borrow(b, i);
 	if (!e)
 		return tsi_err(TSOCK_ENOMEM, "no memory to lend a tensor");
@@ -104,7 +117,7 @@ int tsock_batch_dlpack(tsock_batch *b, unsigned i, int versioned, void **out)
 		m->version.minor = 1;
 		m->context = e;
 		m->deleter = delete_versioned;
-		m->flags = b->reader->windows.mode == TSI_MAP_SHARED
+		m->flags = tsi_map_common(b->reader->windows.mode)
 				   ? TSI_DL_READ_ONLY
 				   : 0;
 		fill(&m->tensor, e, i);

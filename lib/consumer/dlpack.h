@@ -2,7 +2,7 @@
  * dlpack.h - lending a batch's field as a DLPack tensor.
  *
  * The structures are those of DLPack 1.1 (https://github.com/dmlc/dlpack), as
- * far as host memory needs them; their layout is what Python libraries expect.
+ * far as memory of the host and of CUDA needs them; their layout is what Python libraries expect.
  */
 #ifndef TSI_CONSUMER_DLPACK_H
 #define TSI_CONSUMER_DLPACK_H
@@ -13,7 +13,7 @@
 
 #include "tsock/tsock.h"
 
-enum { TSI_DL_CPU = 1 };
+enum { TSI_DL_CPU = 1, TSI_DL_CUDA = 2 };
 enum { TSI_DL_INT = 0, TSI_DL_UINT = 1, TSI_DL_FLOAT = 2, TSI_DL_BFLOAT = 4 };
 #define TSI_DL_READ_ONLY UINT64_C(1)
 

@@ -210,8 +210,12 @@ static void destroy(struct tsi_reader *r)
 		free(b->spot.small);
 		free(b->spot.copy);
 		free(b->exports);
+		tsi_uses_free(&b->uses);
+		if (r->gpu && r->gpu->upload)
+			tsi_upload_free(r->gpu->upload, &b->room);
 		free(b);
 	}
+	tsi_ongpu_destroy(r->gpu);
 	if (r->tail)
 		munmap(r->tail, r->tail_len);
 	if (r->shared)
@@ -236,6 +240,15 @@ static int make_batches(struct tsi_reader *r)
 	return 0;
 }
 
+static int make_windows(struct tsi_reader *r, const struct tsi_reader_parts *p)
+{
+	if (p->gpu && !p->gpu->staged)
+		return tsi_windows_open_gpu(&r->windows, &p->gpu->ring, p->ring,
+					    p->batch, p->data);
+	return tsi_windows_init(&r->windows, p->gpu ? TSI_MAP_SHARED : p->mode,
+				p->ring, p->batch, p->data);
+}
+
 int tsi_reader_create(const struct tsi_reader_parts *p, struct tsi_reader **out)
 {
 	struct tsi_reader *r = calloc(1, sizeof(*r));
@@ -247,12 +260,14 @@ int tsi_reader_create(const struct tsi_reader_parts *p, struct tsi_reader **out)
 	}
 	if (!r || !r->queue) {
 		for (unsigned i = 0; i < p->ring->nfields; i++)
-			close(p->data[i]);
+			if (p->data[i] >= 0)
+				close(p->data[i]);
 		free(r);
 		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
 	}
-	err = tsi_windows_init(&r->windows, p->mode, p->ring, p->batch,
-			       p->data);
+	err = make_windows(r, p);
+	if (!err && p->gpu)
+		err = tsi_ongpu_create(p->gpu, r->nfields, p->batch, &r->gpu);
 	if (!err)
 		err = make_batches(r);
 	if (err) {
@@ -329,6 +344,8 @@ int tsi_reader_take(struct tsi_reader *r, uint64_t n, struct tsock_batch **out)
 	if (!b)
 		return tsi_err(TSOCK_ENOMEM, "no memory for one more batch");
 	err = tsi_windows_place(&r->windows, pos, n, &b->spot);
+	if (!err && r->gpu && r->gpu->upload)
+		err = tsi_upload_take(r->gpu->upload, &b->room, &b->spot);
 	if (err) {
 		batch_put(r, b);
 		return err;
@@ -337,6 +354,7 @@ int tsi_reader_take(struct tsi_reader *r, uint64_t n, struct tsock_batch **out)
 	b->count = n;
 	/* No other thread knows it yet. */
 	atomic_store_explicit(&b->refs, 1, memory_order_relaxed);
+	atomic_store_explicit(&b->pending, false, memory_order_relaxed);
 	atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
 	atomic_store_explicit(&b->state,
 			      b->spot.own ? TSI_LEASE_KEPT : TSI_LEASE_HELD,
@@ -377,6 +395,7 @@ static void finish(struct tsock_batch *b, bool held)
 	if (held)
 		done(r, b->ticket);
 	tsi_windows_clear(&r->windows, &b->spot);
+	b->uses.count = 0;
 	batch_put(r, b);
 	if (held)
 		drop_hold(r);
@@ -389,16 +408,10 @@ void tsi_batch_ref(struct tsock_batch *b)
 	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
 }
 
-void tsi_batch_unref(struct tsock_batch *b)
+void tsi_batch_over(struct tsock_batch *b)
 {
-	uint32_t state;
+	uint32_t state = atomic_load(&b->state);
 
-	if (tsi_forked(b->reader->generation))
-		return;
-	/* Everybody's last use comes before its reuse. */
-	if (atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
-		return;
-	state = atomic_load(&b->state);
 	while (state != TSI_LEASE_KEPT) {
 		uint32_t next = state == TSI_LEASE_HELD ? TSI_LEASE_OVER
 							: TSI_LEASE_DROPPED;
@@ -411,6 +424,22 @@ void tsi_batch_unref(struct tsock_batch *b)
 		break;
 	}
 	finish(b, state == TSI_LEASE_HELD);
+}
+
+void tsi_batch_unref(struct tsock_batch *b)
+{
+	if (tsi_forked(b->reader->generation))
+		return;
+	/* Everybody's last use comes before its reuse. */
+	if (atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	if (b->uses.count && tsi_uses_poll(&b->uses)) {
+		/* Pairs with tsi_batch_pending(); only a hint. */
+		atomic_store_explicit(&b->pending, true, memory_order_relaxed);
+		tsi_pending_give(b->reader->gpu->pending, b);
+		return;
+	}
+	tsi_batch_over(b);
 }
 
 /* ---- keeping ---- */
@@ -460,23 +489,42 @@ static struct tsi_queued *oldest(struct tsi_reader *r, uint64_t *at)
 uint64_t tsi_reader_held(const struct tsi_reader *r)
 {
 	uint64_t at = 0, n = 0;
+	struct tsi_queued *q;
 
-	while (oldest((struct tsi_reader *)(uintptr_t)r, &at))
-		n++;
+	while ((q = oldest((struct tsi_reader *)(uintptr_t)r, &at)))
+		n += !tsi_batch_pending(q->batch);
 	return n;
 }
 
-static int err_held(struct tsi_reader *r)
+const struct tsock_batch *tsi_reader_oldest(struct tsi_reader *r)
+{
+	uint64_t at = 0;
+	struct tsi_queued *q = oldest(r, &at);
+
+	return q ? q->batch : NULL;
+}
+
+bool tsi_batch_pending(const struct tsock_batch *b)
+{
+	/* Pairs with tsi_batch_unref(); nothing hangs on it. */
+	return atomic_load_explicit(
+		&((struct tsock_batch *)(uintptr_t)b)->pending,
+		memory_order_relaxed);
+}
+
+int tsi_err_held(struct tsi_reader *r)
 {
 	uint64_t n = tsi_reader_held(r), tail = tsi_reader_tail(r);
 
 	return tsi_err(TSOCK_EHELD,
 		       "%llu batch%s still held (samples %llu to %llu): the "
-		       "stream can't go on; release them, or open with "
-		       "TSOCK_WRITABLE, by which batches may be kept",
+		       "stream can't go on; release them, or open with %s",
 		       (unsigned long long)n, n == 1 ? " is" : "es are",
 		       (unsigned long long)tail,
-		       (unsigned long long)tsi_reader_pos(r) - 1);
+		       (unsigned long long)tsi_reader_pos(r) - 1,
+		       r->gpu ? "TSOCK_PRIVATE and keep what "
+				"tsock_batch_convert() wrote"
+			      : "TSOCK_WRITABLE, by which batches may be kept");
 }
 
 int tsi_reader_make_room(struct tsi_reader *r, uint64_t n)
@@ -490,8 +538,8 @@ int tsi_reader_make_room(struct tsi_reader *r, uint64_t n)
 		/* The others are being given back at this moment. */
 		if (!q)
 			return 0;
-		if (r->windows.mode == TSI_MAP_SHARED)
-			return err_held(r);
+		if (tsi_map_common(r->windows.mode))
+			return tsi_err_held(r);
 		err = keep(r, q->batch);
 		if (err)
 			return err;
@@ -505,7 +553,7 @@ int tsi_reader_keep_all(struct tsi_reader *r)
 	struct tsi_queued *q;
 	int err = 0;
 
-	if (r->windows.mode == TSI_MAP_SHARED)
+	if (tsi_map_common(r->windows.mode))
 		return 0;
 	while (!err && (q = oldest(r, &at)))
 		err = keep(r, q->batch);
@@ -515,6 +563,8 @@ int tsi_reader_keep_all(struct tsi_reader *r)
 bool tsi_reader_retire(struct tsi_reader *r)
 {
 	tsi_windows_seal(&r->windows);
+	if (r->gpu)
+		tsi_pending_retire(r->gpu->pending);
 	return atomic_fetch_sub_explicit(&r->holds, 1, memory_order_acq_rel) ==
 	       1;
 }

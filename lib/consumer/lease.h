@@ -11,6 +11,9 @@
  * is done.  A reader lives until its handle and all its batches let go of it;
  * its claim until the handle and all batches that show the ring do.
  *
+ * A batch that work on a GPU still reads is given back when that is done; until
+ * then it is pending (pending.h).
+ *
  * Knows nothing of messages: what is to be done when the claim is over is a
  * function that its maker brings.
  */
@@ -22,6 +25,8 @@
 #include <stdint.h>
 
 #include "consumer/dlpack.h"
+#include "consumer/ongpu.h"
+#include "consumer/uses.h"
 #include "consumer/window.h"
 #include "ring/ring.h"
 
@@ -43,6 +48,9 @@ struct tsock_batch {
 	uint64_t ticket; /* its entry in the queue */
 	struct tsi_spot spot;
 	struct tsi_export *exports; /* one per field, for the usual case */
+	_Atomic bool pending;       /* given back, and the GPU reads it still */
+	struct tsi_uses uses;
+	struct tsi_upload_room room;
 };
 
 struct tsi_queued {
@@ -70,6 +78,7 @@ struct tsi_reader {
 	void *context;
 
 	struct tsi_windows windows;
+	struct tsi_reader_gpu *gpu; /* NULL: batches are in host memory */
 	_Atomic uint64_t pos;
 	uint64_t told; /* the tail; of whose turn it is */
 	_Atomic unsigned turn;
@@ -90,11 +99,13 @@ struct tsi_reader_parts {
 	struct tsi_tail_page *tail;
 	size_t tail_len;
 	int event, producer, sock;
-	const int *data; /* descriptors; the reader's own on failure, too */
+	/* Descriptors, -1: none; the reader's own on failure, too. */
+	const int *data;
 	const struct tsi_ring_shared *ring; /* the checked copy */
 	unsigned row;
 	uint64_t start, batch;
 	enum tsi_map_mode mode;
+	const struct tsi_gpu_parts *gpu; /* NULL: in host memory, by mode */
 	void (*over)(struct tsi_reader *r);
 	void (*gone)(struct tsi_reader *r);
 	void *context;
@@ -107,8 +118,15 @@ int tsi_reader_create(const struct tsi_reader_parts *p,
 uint64_t tsi_reader_pos(const struct tsi_reader *r);
 uint64_t tsi_reader_tail(const struct tsi_reader *r);
 
-/* Batches that hold the tail. */
+/* Batches that hold the tail and are not pending. */
 uint64_t tsi_reader_held(const struct tsi_reader *r);
+
+/* The oldest that holds the tail, or NULL; is it pending? */
+const struct tsock_batch *tsi_reader_oldest(struct tsi_reader *r);
+bool tsi_batch_pending(const struct tsock_batch *b);
+
+/* TSOCK_EHELD, which names what is held. */
+int tsi_err_held(struct tsi_reader *r);
 
 /*
  * See to it that n more samples after the position don't hold the stream up:
@@ -141,5 +159,8 @@ void tsi_reader_unref(struct tsi_reader *r);
 /* Any thread: one reference to a batch more, or less. */
 void tsi_batch_ref(struct tsock_batch *b);
 void tsi_batch_unref(struct tsock_batch *b);
+
+/* All work on a GPU that used it is done. */
+void tsi_batch_over(struct tsock_batch *b);
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "consumer/device.h"
 #include "consumer/forked.h"
 #include "stage/convert.h"
 #include "wire/door.h"
@@ -58,11 +59,6 @@ static int check_opts(const struct tsock_opts *o)
 	if (!o->batch_size)
 		return tsi_err(TSOCK_EARG, "batch_size is 0: it must be 1 or "
 					   "more");
-	if (o->device != -1)
-		return tsi_err(TSOCK_EARG,
-			       "device is %d: -1, host memory, is "
-			       "the only one this version has",
-			       o->device);
 	if (o->join > TSOCK_JOIN_NOW)
 		return tsi_err(TSOCK_EARG,
 			       "join is %u: use TSOCK_JOIN_EPOCH, "
@@ -73,7 +69,8 @@ static int check_opts(const struct tsock_opts *o)
 			       "between is %u: use TSOCK_BETWEEN_AUTO, _HOLD "
 			       "or _LEAVE",
 			       o->between);
-	if (o->flags & ~(TSOCK_WRITABLE | TSOCK_DROP_LAST | TSOCK_SPIN))
+	if (o->flags &
+	    ~(TSOCK_WRITABLE | TSOCK_DROP_LAST | TSOCK_SPIN | TSOCK_PRIVATE))
 		return tsi_err(TSOCK_EARG, "flags 0x%x has unknown bits",
 			       o->flags);
 	return 0;
@@ -103,13 +100,20 @@ static int make_view(const struct tsock_opts *o, struct tsi_view_spec *out)
 
 /* ---- what is served ---- */
 
+static bool good_field(const struct tsock_field *f)
+{
+	if (!memchr(f->name, 0, sizeof(f->name)) || !tsi_field_bytes(f))
+		return false;
+	return !(f->flags & TSOCK_FIELD_IMAGE) ||
+	       (f->dtype == TSOCK_U8 && f->ndim == 3 && f->shape[2] == 3);
+}
+
 static int check_stream(const struct tsock *t)
 {
 	const struct tsi_msg_stream *s = &t->stream;
 
 	for (unsigned i = 0; i < s->nfields; i++)
-		if (!memchr(s->field[i].name, 0, sizeof(s->field[i].name)) ||
-		    !tsi_field_bytes(&s->field[i]))
+		if (!good_field(&s->field[i]))
 			return tsi_err(TSOCK_EPROTO,
 				       "the producer of '%s' describes field "
 				       "%u in a way that makes no sense",
@@ -142,13 +146,14 @@ static void make_fields(struct tsock *t)
 		if (!(t->field[i].flags & TSOCK_FIELD_IMAGE))
 			continue;
 		image = true;
-		if (t->view.dtype)
-			tsi_convert_field(&t->view, &t->stream.field[i],
+		if (t->make.dtype)
+			tsi_convert_field(&t->make, &t->stream.field[i],
 					  &t->field[i]);
 	}
 	/* Nothing to convert: all get the samples as they are stored. */
 	if (!image)
-		t->view = (struct tsi_view_spec){ .dtype = 0 };
+		t->make = (struct tsi_view_spec){ .dtype = 0 };
+	tsi_device_aim(t);
 }
 
 static int fetch_meta(struct tsock *t, int64_t deadline)
@@ -325,7 +330,9 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 	if (!err)
 		err = check_opts(&t->opts);
 	if (!err)
-		err = make_view(&t->opts, &t->view);
+		err = make_view(&t->opts, &t->make);
+	if (!err)
+		err = tsi_device_choose(t);
 	if (err)
 		goto err_free;
 	if (!t->opts.timeout_ms)

@@ -400,6 +400,8 @@ void tsi_windows_fini(struct tsi_windows *w)
 		w->first = win->next;
 		window_free(w, win);
 	}
+	if (w->mode == TSI_MAP_GPU)
+		tsi_windows_close_gpu(w);
 	for (unsigned i = 0; i < w->nfields; i++)
 		if (w->field[i].plain)
 			munmap(w->field[i].plain, w->field[i].span);
@@ -409,7 +411,7 @@ void tsi_windows_fini(struct tsi_windows *w)
 	*w = (struct tsi_windows){ .pagemap = -1 };
 }
 
-static void place_shared(const struct tsi_windows *w, struct tsi_spot *s)
+static void place_common(const struct tsi_windows *w, struct tsi_spot *s)
 {
 	for (unsigned i = 0; i < w->nfields; i++)
 		s->data[i] =
@@ -425,8 +427,8 @@ int tsi_windows_place(struct tsi_windows *w, uint64_t first, uint64_t count,
 	s->slot = first % w->capacity;
 	s->count = count;
 	s->own = false;
-	if (w->mode == TSI_MAP_SHARED) {
-		place_shared(w, s);
+	if (tsi_map_common(w->mode)) {
+		place_common(w, s);
 		return 0;
 	}
 	copy_small(w, s);

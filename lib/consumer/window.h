@@ -11,6 +11,8 @@
  *            made private for one batch would hide what is published later.
  *   COPY     where private mappings are refused, and where one more window
  *            is: each batch is copied.
+ *   GPU      the ring is in a GPU's memory, which is opened once; every batch
+ *            lies in it, and can't be made private (gpuwindow.c).
  *
  * A field whose batch is small is copied in PRIVATE and COPY.  Knows nothing
  * of heads, tails and leases.  place, keep, seal and fini belong to the thread
@@ -32,7 +34,14 @@ enum tsi_map_mode {
 	TSI_MAP_SHARED,
 	TSI_MAP_PRIVATE,
 	TSI_MAP_COPY,
+	TSI_MAP_GPU,
 };
+
+/* Every batch lies where all readers look: it can't be made private. */
+static inline bool tsi_map_common(enum tsi_map_mode mode)
+{
+	return mode == TSI_MAP_SHARED || mode == TSI_MAP_GPU;
+}
 
 struct tsi_window;
 
@@ -54,6 +63,7 @@ struct tsi_windows {
 	size_t copy_bytes;  /* of a batch's other fields */
 	int pagemap;        /* -1: always reset */
 	struct tsi_map_field field[TSOCK_MAX_FIELDS];
+	struct tsi_gpu_mem gpu[TSOCK_MAX_FIELDS]; /* the memory, if GPU */
 	struct tsi_window *first;
 	unsigned count;
 };
@@ -76,6 +86,22 @@ struct tsi_spot {
 int tsi_windows_init(struct tsi_windows *w, enum tsi_map_mode mode,
 		     const struct tsi_ring_shared *ring, uint64_t batch,
 		     const int *fd);
+
+/* How a ring in a GPU's memory is opened. */
+struct tsi_gpu_ring {
+	unsigned device;
+	enum tsock_path path;                    /* VMM or LEGACY */
+	const uint8_t (*handle)[TSI_GPU_HANDLE]; /* LEGACY: one per field */
+};
+
+/*
+ * The same for such a ring, by its descriptors (VMM) or handles.  Descriptors
+ * that are none are -1.
+ */
+int tsi_windows_open_gpu(struct tsi_windows *w, const struct tsi_gpu_ring *from,
+			 const struct tsi_ring_shared *ring, uint64_t batch,
+			 const int *fd);
+void tsi_windows_close_gpu(struct tsi_windows *w);
 
 /* No more batches will be placed: close the descriptors. */
 void tsi_windows_seal(struct tsi_windows *w);

@@ -10,6 +10,7 @@
 #include "base/err.h"
 
 #define PAGE UINT64_C(4096)
+#define LEAST UINT64_C(512) /* where nothing is mapped twice */
 #define MAX_SAMPLES (UINT64_C(1) << 31)
 
 size_t tsi_field_bytes(const struct tsock_field *f)
@@ -28,12 +29,14 @@ size_t tsi_field_bytes(const struct tsock_field *f)
 	return n <= (UINT64_C(1) << 40) ? n : 0;
 }
 
-/* Samples after which a field's ring is a whole number of pages. */
-static uint64_t whole_pages(uint64_t sample_bytes)
+/* Samples after which a field's ring is a whole number of pages; 0: never. */
+static uint64_t whole_pages(uint64_t page, uint64_t sample_bytes)
 {
 	uint64_t low = sample_bytes & -sample_bytes; /* largest power of 2 */
 
-	return low >= PAGE ? 1 : PAGE / low;
+	if (!page)
+		return 0;
+	return low >= page ? 1 : page / low;
 }
 
 static uint64_t round_up(uint64_t n, uint64_t unit)
@@ -47,8 +50,9 @@ static uint64_t best_capacity(const struct tsi_geometry *g)
 	uint64_t best = g->capacity, best_unit = 1;
 
 	for (unsigned i = 0; i < g->nfields; i++) {
-		uint64_t unit = whole_pages(g->field[i].sample_bytes);
-		uint64_t c = round_up(g->capacity, unit);
+		uint64_t unit =
+			whole_pages(g->granularity, g->field[i].sample_bytes);
+		uint64_t c = unit ? round_up(g->capacity, unit) : 0;
 
 		if (unit > best_unit && c <= g->capacity + g->capacity / 4) {
 			best = c;
@@ -65,9 +69,9 @@ static int lay_out(struct tsi_geometry *g)
 		struct tsi_ring_field *f = &g->field[i];
 		uint64_t samples = g->capacity, bytes;
 
-		f->margin = samples % whole_pages(f->sample_bytes)
-				    ? g->max_batch
-				    : 0;
+		uint64_t unit = whole_pages(g->granularity, f->sample_bytes);
+
+		f->margin = !unit || samples % unit ? g->max_batch : 0;
 		samples += f->margin;
 		if (__builtin_mul_overflow(samples, f->sample_bytes, &bytes) ||
 		    bytes > (UINT64_C(1) << 46))
@@ -76,7 +80,8 @@ static int lay_out(struct tsi_geometry *g)
 				       "too large; make the ring smaller",
 				       (unsigned long long)samples,
 				       f->desc.name);
-		f->map_bytes = round_up(bytes, PAGE);
+		f->map_bytes = round_up(bytes, g->granularity ? g->granularity
+							      : LEAST);
 		g->bytes += f->map_bytes;
 	}
 	return 0;
@@ -105,7 +110,16 @@ int tsi_geometry_make(const struct tsock_field *field, unsigned nfields,
 		      uint64_t ring, uint64_t join_window, uint64_t max_batch,
 		      struct tsi_geometry *out)
 {
-	struct tsi_geometry g = { .nfields = nfields };
+	return tsi_geometry_for(field, nfields, ring, join_window, max_batch,
+				PAGE, out);
+}
+
+int tsi_geometry_for(const struct tsock_field *field, unsigned nfields,
+		     uint64_t ring, uint64_t join_window, uint64_t max_batch,
+		     uint64_t granularity, struct tsi_geometry *out)
+{
+	struct tsi_geometry g = { .nfields = nfields,
+				  .granularity = granularity };
 	uint64_t c = ring ? ring : 2048;
 	int err;
 

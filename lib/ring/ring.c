@@ -26,6 +26,7 @@ static void fill_header(struct tsi_ring_shared *s, const struct tsi_geometry *g,
 	s->join_window = g->join_window;
 	s->max_batch = g->max_batch;
 	s->end = id->end;
+	s->granularity = g->granularity;
 	s->nfields = g->nfields;
 	s->nrows = TSI_MAX_ROWS;
 	memcpy(s->field, g->field, sizeof(s->field));
@@ -50,6 +51,8 @@ int tsi_ring_create(const struct tsi_geometry *g,
 	for (; made < g->nfields; made++) {
 		char label[48];
 
+		r.gpu[made].fd = -1;
+
 		snprintf(label, sizeof(label), "tsock-%s",
 			 g->field[made].desc.name);
 		err = tsi_memfd_create(label, g->field[made].map_bytes, 0,
@@ -68,12 +71,46 @@ err_close:
 	return err;
 }
 
+int tsi_ring_create_gpu(const struct tsi_geometry *g,
+			const struct tsi_ring_ident *id, unsigned device,
+			enum tsock_path path, struct tsi_ring *out)
+{
+	struct tsi_ring r = { .on_gpu = true };
+	unsigned made = 0;
+	int err;
+
+	err = tsi_memfd_create("tsock-header", sizeof(*r.shared), 0, &r.header);
+	if (err)
+		return err;
+	r.shared = r.header.base;
+	for (; made < g->nfields; made++) {
+		r.data[made].fd = -1;
+		err = tsi_gpu_mem_create(device, path, g->field[made].map_bytes,
+					 &r.gpu[made]);
+		if (err)
+			goto err_close;
+	}
+	fill_header(r.shared, g, id);
+	*out = r;
+	return 0;
+
+err_close:
+	while (made--)
+		tsi_gpu_mem_close(&r.gpu[made]);
+	tsi_memfd_close(&r.header);
+	return err;
+}
+
 void tsi_ring_destroy(struct tsi_ring *r)
 {
 	if (!r->shared)
 		return;
-	for (unsigned i = 0; i < r->shared->nfields; i++)
-		tsi_memfd_close(&r->data[i]);
+	for (unsigned i = 0; i < r->shared->nfields; i++) {
+		if (r->on_gpu)
+			tsi_gpu_mem_close(&r->gpu[i]);
+		else
+			tsi_memfd_close(&r->data[i]);
+	}
 	tsi_memfd_close(&r->header);
 	r->shared = NULL;
 }
@@ -82,7 +119,7 @@ void *tsi_ring_slot(const struct tsi_ring *r, unsigned f, uint64_t s)
 {
 	uint64_t slot = s % r->shared->capacity;
 
-	return (uint8_t *)r->data[f].base +
+	return (uint8_t *)(r->on_gpu ? r->gpu[f].base : r->data[f].base) +
 	       slot * r->shared->field[f].sample_bytes;
 }
 
@@ -179,6 +216,7 @@ static int check_field(const struct tsi_ring_shared *s,
 		       const struct tsi_ring_field *f)
 {
 	uint64_t samples = s->capacity + f->margin, bytes;
+	uint64_t page = s->granularity ? s->granularity : 512;
 
 	if (!memchr(f->desc.name, 0, sizeof(f->desc.name)) ||
 	    !f->sample_bytes || f->sample_bytes != tsi_field_bytes(&f->desc))
@@ -186,8 +224,8 @@ static int check_field(const struct tsi_ring_shared *s,
 	if (f->margin && f->margin != s->max_batch)
 		return -1;
 	if (__builtin_mul_overflow(samples, f->sample_bytes, &bytes) ||
-	    bytes > f->map_bytes || f->map_bytes - bytes >= 4096 ||
-	    f->map_bytes % 4096)
+	    bytes > f->map_bytes || f->map_bytes - bytes >= page ||
+	    f->map_bytes % page)
 		return -1;
 	return !f->margin && bytes != f->map_bytes ? -1 : 0;
 }
@@ -208,7 +246,10 @@ int tsi_ring_check(const struct tsi_ring_shared *s, size_t len)
 	     s->nfields && s->nfields <= TSOCK_MAX_FIELDS && s->epoch_len &&
 	     s->capacity && s->capacity <= (UINT64_C(1) << 32) &&
 	     s->max_batch && s->max_batch <= s->capacity / 4 &&
-	     s->join_window <= s->capacity;
+	     s->join_window <= s->capacity &&
+	     !(s->granularity & (s->granularity - 1)) &&
+	     (!s->granularity || s->granularity >= 4096) &&
+	     s->granularity <= (UINT64_C(1) << 30);
 	for (unsigned i = 0; ok && i < s->nfields; i++)
 		ok = check_field(s, &s->field[i]) == 0;
 	return ok ? 0

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mem/gpu.h"
 #include "mem/memfd.h"
 #include "tsock/tsock.h"
 
@@ -78,6 +79,7 @@ struct tsi_ring_shared {
 	uint64_t join_window;
 	uint64_t max_batch;
 	uint64_t end; /* first sequence number that will never be; or NEVER */
+	uint64_t granularity; /* of map_bytes: a page, or a GPU's; 0: any */
 	uint32_t nfields;
 	uint32_t nrows;
 	struct tsi_ring_field field[TSOCK_MAX_FIELDS];
@@ -112,6 +114,7 @@ struct tsi_tail_page {
 
 struct tsi_geometry {
 	uint64_t capacity, join_window, max_batch, bytes;
+	uint64_t granularity;
 	unsigned nfields;
 	struct tsi_ring_field field[TSOCK_MAX_FIELDS];
 };
@@ -127,12 +130,22 @@ int tsi_geometry_make(const struct tsock_field *field, unsigned nfields,
 		      uint64_t ring, uint64_t join_window, uint64_t max_batch,
 		      struct tsi_geometry *out);
 
+/*
+ * The same with a granularity other than the page: 2 MiB for VMM on a GPU; 0
+ * where nothing can be mapped twice, so that every field has a margin.
+ */
+int tsi_geometry_for(const struct tsock_field *field, unsigned nfields,
+		     uint64_t ring, uint64_t join_window, uint64_t max_batch,
+		     uint64_t granularity, struct tsi_geometry *out);
+
 /* ---- the producer's side ---- */
 
 struct tsi_ring {
 	struct tsi_ring_shared *shared;
 	struct tsi_memfd header;
-	struct tsi_memfd data[TSOCK_MAX_FIELDS];
+	struct tsi_memfd data[TSOCK_MAX_FIELDS];  /* on the host, or ... */
+	struct tsi_gpu_mem gpu[TSOCK_MAX_FIELDS]; /* ... on a GPU */
+	bool on_gpu;
 	const struct tsi_tail_page *tail[TSI_MAX_ROWS]; /* NULL: no reader */
 	uint64_t woken[TSI_MAX_ROWS]; /* the want that it was woken for */
 	unsigned rows_used;           /* rows at or above it have no tail */
@@ -144,6 +157,10 @@ struct tsi_ring_ident {
 
 int tsi_ring_create(const struct tsi_geometry *g,
 		    const struct tsi_ring_ident *id, struct tsi_ring *out);
+/* The data in a GPU's memory; mirroring is the writer's business there. */
+int tsi_ring_create_gpu(const struct tsi_geometry *g,
+			const struct tsi_ring_ident *id, unsigned device,
+			enum tsock_path path, struct tsi_ring *out);
 void tsi_ring_destroy(struct tsi_ring *r);
 
 /* Address of field f of sample s. */

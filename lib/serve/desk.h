@@ -14,8 +14,7 @@ void tsi_mail_read(struct tsock_server *s);
 struct tsi_offer *tsi_offer_of(struct tsock_server *s, const uint8_t *token);
 void tsi_offer_forget(struct tsock_server *s, struct tsi_offer *o);
 void tsi_offers_expire(struct tsock_server *s, int64_t now_ms);
-struct tsi_join tsi_offer_rules(const struct tsock_server *s,
-				const struct tsi_msg_join *join, unsigned view);
+struct tsi_join tsi_offer_rules(const struct tsi_msg_join *join, unsigned view);
 
 /* guests.c: let in who is at the door, and hear those who are inside. */
 void tsi_guests_serve(struct tsock_server *s, int64_t now_ms);

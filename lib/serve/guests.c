@@ -20,7 +20,7 @@
 static int seat(struct tsock_server *s, const struct tsi_offer *o,
 		struct tsi_conn *c, struct tsi_answer *a)
 {
-	struct tsi_join rules = tsi_offer_rules(s, &o->join, o->view);
+	struct tsi_join rules = tsi_offer_rules(&o->join, o->view);
 	struct tsi_tail_page *page;
 	struct tsi_claim claim;
 	int err;
@@ -35,9 +35,10 @@ static int seat(struct tsock_server *s, const struct tsi_offer *o,
 		tsi_memfd_close(&c->tail);
 		return err;
 	}
-	if (claim.opened)
-		tsi_ring_publish(&s->view[o->view].ring,
-				 s->members.view[o->view].head);
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		if (claim.opened & 1u << i)
+			tsi_ring_publish(&s->view[i].ring,
+					 s->members.view[i].head);
 	page = c->tail.base;
 	tsi_ring_seat(&s->view[o->view].ring, claim.id, claim.start, page);
 	a->row = claim.id;
@@ -54,8 +55,13 @@ static int hand_over(struct tsock_server *s, int sock, unsigned view,
 	int fds[TSI_DOOR_FDS] = { r->header.fd, c->tail.fd, s->event };
 	unsigned n = 3;
 
-	for (unsigned i = 0; i < r->shared->nfields; i++)
-		fds[n++] = r->data[i].fd;
+	for (unsigned i = 0; i < r->shared->nfields; i++) {
+		int fd = r->on_gpu ? r->gpu[i].fd : r->data[i].fd;
+
+		/* Legacy handles went with the offer. */
+		if (fd >= 0)
+			fds[n++] = fd;
+	}
 	return tsi_door_answer(sock, a, fds, n);
 }
 

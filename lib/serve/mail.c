@@ -119,11 +119,9 @@ static struct tsi_offer *offer_for(struct tsock_server *s,
 	return o;
 }
 
-struct tsi_join tsi_offer_rules(const struct tsock_server *s,
-				const struct tsi_msg_join *join, unsigned view)
+struct tsi_join tsi_offer_rules(const struct tsi_msg_join *join, unsigned view)
 {
 	return (struct tsi_join){ .view = view,
-				  .capacity = s->view[view].geometry.capacity,
 				  .join = join->join,
 				  .after = join->after };
 }
@@ -146,6 +144,17 @@ static int check_join(const struct tsock_server *s,
 	return 0;
 }
 
+/* How a ring on a GPU is opened; descriptors come through the door. */
+static void offer_handles(const struct tsi_view *v, struct tsi_msg_offer *out)
+{
+	out->path = v->spec.gpu ? v->spec.path : TSOCK_PATH_AUTO;
+	if (out->path != TSOCK_PATH_LEGACY)
+		return;
+	out->nfields = v->geometry.nfields;
+	for (unsigned i = 0; i < out->nfields; i++)
+		memcpy(out->handle[i], v->ring.gpu[i].handle, TSI_GPU_HANDLE);
+}
+
 static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 		 struct tsi_msg_offer *out)
 {
@@ -158,7 +167,7 @@ static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 		err = tsi_views_find(s, &j->view, &view);
 	if (err)
 		return err;
-	rules = tsi_offer_rules(s, j, view);
+	rules = tsi_offer_rules(j, view);
 	err = tsi_members_forecast(&s->members, &rules, &out->forecast);
 	if (err)
 		return err;
@@ -166,6 +175,7 @@ static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 	if (!o)
 		return TSOCK_EAGAIN; /* too many at once: ask again */
 	memcpy(out->token, o->token, TSI_TOKEN);
+	offer_handles(&s->view[view], out);
 	return 0;
 }
 

@@ -113,13 +113,15 @@ static uint64_t gate_of(const struct tsi_members *m, unsigned view)
 	for (unsigned i = 0; i < m->rows; i++)
 		if (m->member[i].used && m->member[i].view == view)
 			gate = min64(gate, member_reach(m, &m->member[i]));
-	/* A stage reads the base ring from its own view's head on; it may
-	 * still be at work when its last reader has gone. */
-	for (unsigned i = 1; view == 0 && i < TSI_VIEWS; i++) {
+	/* A stage reads its source from its own view's head on; it may still
+	 * be at work when its last reader has gone. */
+	for (unsigned i = 1; i < TSI_VIEWS; i++) {
 		const struct tsi_view_state *v = &m->view[i];
 
+		if (v->source != view)
+			continue;
 		if (v->active)
-			gate = min64(gate, min64(v->head, m->view[0].head));
+			gate = min64(gate, min64(v->head, m->view[view].head));
 		gate = min64(gate, v->reading);
 	}
 	return gate;
@@ -127,13 +129,20 @@ static uint64_t gate_of(const struct tsi_members *m, unsigned view)
 
 /* ---- where a join starts ---- */
 
+/* The ring that a new reader of view begins from: the view itself, or what it
+ * will be made of. */
+static const struct tsi_view_state *origin_of(const struct tsi_members *m,
+					      unsigned view)
+{
+	while (!m->view[view].active)
+		view = m->view[view].source;
+	return &m->view[view];
+}
+
 static uint64_t start_among_readers(const struct tsi_members *m,
 				    const struct tsi_join *j)
 {
-	const struct tsi_view_state *base = &m->view[0];
-	const struct tsi_view_state *v =
-		m->view[j->view].active ? &m->view[j->view] : base;
-	uint64_t capacity = v == base ? base->capacity : v->capacity;
+	const struct tsi_view_state *v = origin_of(m, j->view);
 	uint64_t q;
 
 	if (j->join == TSOCK_JOIN_NOW)
@@ -142,7 +151,7 @@ static uint64_t start_among_readers(const struct tsi_members *m,
 	q = boundary_at_or_before(m, j->join, lead_of(m));
 	q = boundary_at_or_after(m, j->join, max64(q, j->after));
 	/* From the decision to jump on, nothing below the target is held. */
-	while (!held(v, capacity, q) || (m->jumping && q < m->target))
+	while (!held(v, v->capacity, q) || (m->jumping && q < m->target))
 		q = boundary_at_or_after(m, j->join, q + 1);
 	return q;
 }
@@ -201,16 +210,31 @@ void tsi_members_init(struct tsi_members *m, const struct tsi_members_config *c)
 	m->view[0].capacity = c->capacity;
 }
 
-/* A view begins as far back as it can, so that others can join it too. */
-static void open_view(struct tsi_members *m, const struct tsi_join *j,
-		      uint64_t start)
+void tsi_members_source(struct tsi_members *m, unsigned view, unsigned source,
+			uint64_t capacity)
 {
-	struct tsi_view_state *v = &m->view[j->view];
-	uint64_t pin = pin_of(m, 0);
+	m->view[view].source = source;
+	m->view[view].capacity = capacity;
+}
+
+/*
+ * A view, and what it is made of, begin as far back as they can, so that others
+ * can join them too.
+ */
+static void open_views(struct tsi_members *m, unsigned view, uint64_t start,
+		       unsigned *opened)
+{
+	struct tsi_view_state *v = &m->view[view];
+	const struct tsi_view_state *origin = origin_of(m, view);
+	uint64_t pin = pin_of(m, (unsigned)(origin - m->view));
 	uint64_t from = pin < start && !m->jumping ? pin : start;
 
-	*v = (struct tsi_view_state){ true, j->capacity, from,
-				      from, from,        v->reading };
+	if (v->active)
+		return;
+	open_views(m, v->source, start, opened);
+	v->active = true;
+	v->base = v->head = v->claimed = from;
+	*opened |= 1u << view;
 }
 
 static void jump_to(struct tsi_members *m, uint64_t target)
@@ -236,9 +260,7 @@ int tsi_members_join(struct tsi_members *m, const struct tsi_join *j,
 			       TSI_MAX_ROWS);
 	if (!m->count && c.start > m->view[0].claimed)
 		jump_to(m, c.start);
-	c.opened = !m->view[j->view].active;
-	if (c.opened)
-		open_view(m, j, c.start);
+	open_views(m, j->view, c.start, &c.opened);
 	m->member[c.id] =
 		(struct tsi_member){ true, j->view, c.start, c.start, now_ms };
 	m->count++;
@@ -310,6 +332,21 @@ static void skip_to_waiting(struct tsi_members *m)
 		jump_to(m, first);
 }
 
+/* A view that nobody reads ends, and then perhaps what it is made of. */
+static void close_views(struct tsi_members *m, unsigned view)
+{
+	if (!view)
+		return;
+	for (unsigned i = 0; i < m->rows; i++)
+		if (m->member[i].used && m->member[i].view == view)
+			return;
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		if (m->view[i].active && m->view[i].source == view)
+			return;
+	m->view[view].active = false;
+	close_views(m, m->view[view].source);
+}
+
 void tsi_members_leave(struct tsi_members *m, unsigned id)
 {
 	unsigned view = m->member[id].view;
@@ -318,14 +355,7 @@ void tsi_members_leave(struct tsi_members *m, unsigned id)
 	m->count--;
 	while (m->rows && !m->member[m->rows - 1].used)
 		m->rows--;
-	if (view) {
-		bool others = false;
-
-		for (unsigned i = 0; i < m->rows; i++)
-			others |=
-				m->member[i].used && m->member[i].view == view;
-		m->view[view].active = others;
-	}
+	close_views(m, view);
 	skip_to_waiting(m);
 }
 
@@ -344,7 +374,7 @@ uint64_t tsi_members_limit(const struct tsi_members *m, unsigned view)
 		gate = v->head;
 	limit = gate + v->capacity;
 	if (view)
-		limit = min64(limit, m->view[0].head);
+		limit = min64(limit, m->view[v->source].head);
 	return max64(min64(limit, m->c.end), v->claimed);
 }
 

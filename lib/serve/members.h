@@ -6,7 +6,9 @@
  * what happened and does what it says; tests drive it with made-up schedules.
  *
  * View 0 is the base ring, which workers fill.  Another view is filled by its
- * stage, which reads the base ring up to that view's head.
+ * stage, which reads its source, the base ring or a third view, up to its own
+ * head.  A view is active while somebody reads it, or a view that is made of
+ * it.
  */
 #ifndef TSI_SERVE_MEMBERS_H
 #define TSI_SERVE_MEMBERS_H
@@ -16,11 +18,12 @@
 
 #include "ring/ring.h"
 
-#define TSI_VIEWS 9
+#define TSI_VIEWS 25
 #define TSI_LAST (UINT64_C(1) << 62) /* no stream gets that far */
 
 struct tsi_view_state {
 	bool active;
+	unsigned source; /* the view that it is made of */
 	uint64_t capacity;
 	uint64_t base;    /* first sequence number since it began or jumped */
 	uint64_t head;    /* first not yet published */
@@ -69,11 +72,15 @@ struct tsi_claim {
 	unsigned id;        /* the member, and its row */
 	uint64_t start;     /* first sequence number */
 	uint64_t epoch_end; /* where its first epoch ends */
-	bool opened;        /* the view begins now: at view[].base */
+	unsigned opened;    /* views that begin now, a bit for each */
 };
 
 void tsi_members_init(struct tsi_members *m,
 		      const struct tsi_members_config *c);
+
+/* View is made of source, which exists; before its first join. */
+void tsi_members_source(struct tsi_members *m, unsigned view, unsigned source,
+			uint64_t capacity);
 
 /* Where a join would start; TSOCK_EENDED when the stream ends before. */
 int tsi_members_forecast(const struct tsi_members *m, const struct tsi_join *j,

@@ -40,6 +40,9 @@ static int check_opts(const struct tsock_serve_opts *o)
 	if (o->min_consumers > TSI_MAX_ROWS)
 		return tsi_err(TSOCK_EARG, "a stream has at most %d consumers",
 			       TSI_MAX_ROWS);
+	if (o->fanout > TSOCK_FANOUT_HOST || o->gpu_path > TSOCK_PATH_STAGED)
+		return tsi_err(TSOCK_EARG, "an unknown fan-out, or path to "
+					   "GPU memory");
 	if (o->slow > TSOCK_SLOW_KILL ||
 	    (o->slow == TSOCK_SLOW_KILL && !o->slow_ms))
 		return tsi_err(TSOCK_EARG, "the policy for slow consumers is "
@@ -231,6 +234,7 @@ static void init_sync(struct tsock_server *s)
 	pthread_condattr_t attr;
 
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->pin_lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->room, &attr);
@@ -247,6 +251,9 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 	init_sync(s);
 	s->lock_fd = s->door = s->event = -1;
 	s->memory = o->memory;
+	s->gpu_memory = o->gpu_memory;
+	s->fanout = o->fanout;
+	s->gpu_path = o->gpu_path;
 	s->slow = o->slow;
 	s->slow_ms = o->slow_ms;
 	for (unsigned i = 0; i < TSI_VIEWS; i++) {
@@ -326,6 +333,7 @@ void tsock_serve_close(tsock_server *s)
 	drop_everybody(s);
 	tsi_views_sweep(s, INT64_MAX);
 	pthread_mutex_unlock(&s->lock);
+	tsi_gpuviews_unpin(s);
 	tsi_ring_destroy(&s->view[0].ring);
 	tsi_bus_close(s->bus);
 	if (s->door >= 0)
@@ -337,6 +345,7 @@ void tsock_serve_close(tsock_server *s)
 	pthread_cond_destroy(&s->room);
 	pthread_cond_destroy(&s->staged);
 	pthread_mutex_destroy(&s->lock);
+	pthread_mutex_destroy(&s->pin_lock);
 	free(s->done);
 	free(s->meta);
 	free(s->bounds);

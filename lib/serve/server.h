@@ -2,7 +2,8 @@
  * server.h - the parts of a server, for the files of this room alone.
  *
  * server.c   the object, and what worker threads call
- * views.c    derived views: one stage thread each
+ * views.c    derived views: one stage thread each; gpuviews.c for those on
+ *            GPUs, fan.c for those that are filled together
  * desk.c     the server's own thread: deaths, slow readers; mail.c answers
  *            messages, guests.c keeps the door
  * members.c  the rules, pure
@@ -20,6 +21,7 @@
 #include "ring/ring.h"
 #include "serve/members.h"
 #include "stage/convert.h"
+#include "stage/stage.h"
 #include "wire/bus.h"
 #include "wire/door.h"
 #include "wire/place.h"
@@ -42,14 +44,19 @@ struct tsi_view {
 	enum tsi_view_phase phase;
 	struct tsi_view_spec spec;
 	struct tsi_geometry geometry;
-	struct tsi_convert *convert;
+	unsigned source, device; /* device: of the producer's process */
+	enum tsi_stage_kind kind;
+	struct tsi_stage *stage;
 	struct tsi_ring ring;
 	pthread_t thread;
 	bool has_thread, thread_done;
-	unsigned offers;    /* made for it and not yet used */
-	int64_t idle_ms;    /* since when nobody reads it */
-	int64_t blocked_ms; /* since when its writer is at its limit; or 0 */
-	unsigned waiters;   /* threads that sleep until a tail moves */
+	unsigned offers;     /* made for it and not yet used */
+	int64_t idle_ms;     /* since when nobody reads it */
+	int64_t blocked_ms;  /* since when its writer is at its limit; or 0 */
+	unsigned waiters;    /* threads that sleep until a tail moves */
+	bool busy;           /* samples are on their way to it (fan.c) */
+	bool sending;        /* its samples are broadcast */
+	struct tsi_fan *fan; /* that broadcasts them */
 	int code;
 	char error[256];
 };
@@ -98,7 +105,11 @@ struct tsock_server {
 	struct tsi_msg_stream stream; /* the answer to HELLO */
 	uint8_t *meta;                /* class names */
 	uint64_t *bounds;
-	uint64_t memory, produced;
+	uint64_t memory, gpu_memory, produced;
+	uint32_t fanout, gpu_path;
+	bool no_nccl;             /* it was tried in vain */
+	pthread_mutex_t pin_lock; /* of the next two */
+	bool pinned, pin_failed;
 	uint32_t slow;
 	int64_t slow_ms;
 	bool stop, failed;
@@ -130,12 +141,35 @@ void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why);
 /* The view of this spec: made, or in the making; an error if it can't be. */
 int tsi_views_find(struct tsock_server *s, const struct tsi_view_spec *spec,
 		   unsigned *view);
+/* Of views on GPUs: the device, the path and the granularity of a spec ... */
+int tsi_gpuviews_resolve(struct tsock_server *s, struct tsi_view_spec *spec,
+			 unsigned *device, uint64_t *granularity);
+/* ... what it is made of, and how; EAGAIN while that is being made. */
+int tsi_gpuviews_source(struct tsock_server *s,
+			const struct tsi_view_spec *spec, unsigned device,
+			unsigned *source, enum tsi_stage_kind *kind);
+
+/* Samples first .. head-1 were seen to be in its ring. */
+void tsi_view_done(struct tsi_view *v, uint64_t first, uint64_t head);
+/* Those who read it are told why; whoever is made of it ends, too. */
+void tsi_view_failed(struct tsi_view *v, const char *why);
+
+/* The thread of a BROADCAST view: until it ends, or is on its own. */
+void tsi_fan_serve(struct tsi_view *v);
+
 /* Free what has been idle for long, all of it if now_ms is INT64_MAX. */
 void tsi_views_sweep(struct tsock_server *s, int64_t now_ms);
 
 /* ---- without ---- */
 
 int tsi_desk_start(struct tsock_server *s);
+
+/* Page-lock the base ring, once; a failure is logged, and lived with. */
+void tsi_gpuviews_pin(struct tsock_server *s);
+void tsi_gpuviews_unpin(struct tsock_server *s);
+
+/* A view that is to be filled from another GPU: is host memory faster? */
+void tsi_gpuviews_choose(struct tsi_view *v);
 
 /* Start a thread with every signal blocked. */
 int tsi_thread_start(pthread_t *t, void *(*fn)(void *), void *arg);

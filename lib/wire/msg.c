@@ -87,6 +87,19 @@ static void visit_join(struct tsi_pack *k, struct tsi_msg_join *j)
 		tsi_pack_f32(k, &j->view.mean[i]);
 	for (int i = 0; i < 3; i++)
 		tsi_pack_f32(k, &j->view.std[i]);
+	tsi_pack_u32(k, &j->view.gpu);
+	tsi_pack_u32(k, &j->view.path);
+	tsi_pack_bytes(k, j->view.uuid, TSI_UUID);
+}
+
+static void visit_offer(struct tsi_pack *k, struct tsi_msg_offer *o)
+{
+	tsi_pack_bytes(k, o->token, TSI_TOKEN);
+	tsi_pack_u64(k, &o->forecast);
+	tsi_pack_u32(k, &o->path);
+	tsi_pack_count(k, &o->nfields, TSOCK_MAX_FIELDS);
+	for (unsigned i = 0; i < o->nfields; i++)
+		tsi_pack_bytes(k, o->handle[i], TSI_GPU_HANDLE);
 }
 
 static void visit_row(struct tsi_pack *k, struct tsock_stats_row *r)
@@ -98,6 +111,7 @@ static void visit_row(struct tsi_pack *k, struct tsock_stats_row *r)
 	tsi_pack_u64(k, &r->wait_ns);
 	tsi_pack_u32(k, &r->view);
 	tsi_pack_u32(k, &r->waiting);
+	tsi_pack_u32(k, &r->path);
 }
 
 static void visit_stats(struct tsi_pack *k, struct tsock_stats *s)
@@ -139,8 +153,7 @@ static void visit_body(struct tsi_pack *k, struct tsi_msg *m)
 		visit_join(k, &m->u.join);
 		break;
 	case TSI_OFFER:
-		tsi_pack_bytes(k, m->u.offer.token, TSI_TOKEN);
-		tsi_pack_u64(k, &m->u.offer.forecast);
+		visit_offer(k, &m->u.offer);
 		break;
 	case TSI_READY:
 	case TSI_LEAVE:

@@ -38,10 +38,19 @@ enum tsi_msg_type {
 	TSI_ERROR = 14,      /* p->c: code and text */
 };
 
-/* What a derived view is; also its identity.  All zero: the base view. */
+#define TSI_UUID 16
+#define TSI_GPU_HANDLE 64 /* of legacy CUDA IPC */
+
+/*
+ * What a derived view is; also its identity.  All zero: the base view.  gpu 1:
+ * on the GPU of that UUID, opened by that path (enum tsock_path: VMM or LEGACY
+ * in an identity; AUTO in a question lets the producer choose).
+ */
 struct tsi_view_spec {
 	uint32_t dtype, layout, normalize;
 	float mean[3], std[3];
+	uint32_t gpu, path;
+	uint8_t uuid[TSI_UUID];
 };
 
 struct tsi_msg_hello {
@@ -77,6 +86,9 @@ struct tsi_msg_join {
 struct tsi_msg_offer {
 	uint8_t token[TSI_TOKEN];
 	uint64_t forecast; /* start, if the claim were made now */
+	uint32_t path;     /* enum tsock_path; AUTO on the host */
+	uint32_t nfields;  /* of the handles, for LEGACY; else 0 */
+	uint8_t handle[TSOCK_MAX_FIELDS][TSI_GPU_HANDLE];
 };
 
 struct tsi_msg_leave {

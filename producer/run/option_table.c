@@ -96,6 +96,20 @@ const struct tsi_opt tsi_opts[TSI_OPTS] = {
 	  "how files are read (auto: io_uring where the kernel lets us)",
 	  AT(io) },
 
+	{ .kind = TSI_OPT_GROUP, .name = "GPUs" },
+	{ TSI_OPT_BYTES, "gpu-memory", "SIZE",
+	  "most that the rings on one GPU may take (any)", AT(gpu_memory),
+	  RANGE(1 << 20, UINT64_C(1) << 50) },
+	{ TSI_OPT_CHOICE, "fanout", "auto|peer|nccl|host",
+	  "how samples reach a GPU when another one has them: from "
+	  "that one, by a broadcast, or from host memory (auto: the "
+	  "first where there is peer access, else the last)",
+	  AT(fanout) },
+	{ TSI_OPT_CHOICE, "gpu-path", "auto|vmm|legacy|staged",
+	  "how consumers open GPU memory; staged: they copy from "
+	  "host memory themselves (auto: the first that works)",
+	  AT(gpu_path) },
+
 	{ .kind = TSI_OPT_GROUP, .name = "Messages" },
 	{ TSI_OPT_QUIET, "quiet", NULL, "errors alone, and no live line",
 	  .letter = 'q' },
@@ -112,6 +126,9 @@ const struct tsi_opt tsi_opts[TSI_OPTS] = {
 	{ TSI_OPT_MODE, "list", NULL,
 	  "list the streams that run here, and exit", .min = TSI_RUN_LIST,
 	  .letter = 'l' },
+	{ TSI_OPT_MODE, "devices", NULL,
+	  "list the GPUs that this process can use, and how, and exit",
+	  .min = TSI_RUN_DEVICES },
 	{ TSI_OPT_MODE, "version", NULL, "print the version, and exit",
 	  .min = TSI_RUN_VERSION, .letter = 'V' },
 	{ TSI_OPT_MODE, "help", NULL, "print this, and exit",

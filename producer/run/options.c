@@ -298,7 +298,7 @@ int tsi_options_parse(struct tsi_options *out, int argc, char **argv)
 			       "unexpected argument '%s'; the data set's "
 			       "folder is given with --root",
 			       argv[optind]);
-	if (o.mode != TSI_RUN_LIST) {
+	if (o.mode != TSI_RUN_LIST && o.mode != TSI_RUN_DEVICES) {
 		err = complete(&o);
 		if (err)
 			return err;

@@ -92,6 +92,9 @@ static int check_memory(struct service *v, struct tsock_field *schema)
 	so->slow_ms =
 		(uint32_t)(o->slow_ms < UINT32_MAX ? o->slow_ms : UINT32_MAX);
 	so->memory = o->memory;
+	so->gpu_memory = o->gpu_memory;
+	so->fanout = (uint32_t)o->fanout;
+	so->gpu_path = (uint32_t)o->gpu_path;
 	err = tsock_serve_geometry(so, &v->plan.geometry);
 	if (err)
 		return err;

@@ -689,7 +689,7 @@ static void wrong_options_are_named(void **state)
 {
 	const struct tsock_opts good_opts = {
 		sizeof(good_opts), 8, 200, -1, 0, 0, 0, { 0 },
-		{ 1, 1, 1 },       0, 0,   0
+		{ 1, 1, 1 },       0, 0,   0,  0
 	};
 	struct tsock_opts o;
 	struct stream st;
@@ -707,10 +707,13 @@ static void wrong_options_are_named(void **state)
 	WITH(o.batch_size = 0, TSOCK_EARG, "batch_size is 0");
 	WITH(o.batch_size = 129, TSOCK_EREFUSED, "129");
 	WITH(o.batch_size = 129, TSOCK_EREFUSED, "128");
-	WITH(o.device = 0, TSOCK_EARG, "device");
+	WITH(o.device = -2, TSOCK_EARG, "device");
+	WITH(o.flags = TSOCK_PRIVATE, TSOCK_EARG, "TSOCK_PRIVATE");
+	WITH(o.path = TSOCK_PATH_STAGED, TSOCK_EARG, "path");
+	WITH(o.path = 4, TSOCK_EARG, "path");
 	WITH(o.join = 3, TSOCK_EARG, "join");
 	WITH(o.between = 3, TSOCK_EARG, "between");
-	WITH(o.flags = 8, TSOCK_EARG, "flags");
+	WITH(o.flags = 16, TSOCK_EARG, "flags");
 	WITH(o.dtype = 99, TSOCK_EARG, "dtype");
 	WITH(o.dtype = TSOCK_I64, TSOCK_EARG, "dtype");
 	WITH(o.layout = 2, TSOCK_EARG, "layout");

@@ -31,11 +31,11 @@ static const struct {
 static struct tsi_view_spec imagenet(uint32_t dtype, uint32_t layout,
 				     uint32_t normalize)
 {
-	struct tsi_view_spec s = { dtype,
-				   layout,
-				   normalize,
-				   { 0.485f, 0.456f, 0.406f },
-				   { 0.229f, 0.224f, 0.225f } };
+	struct tsi_view_spec s = { .dtype = dtype,
+				   .layout = layout,
+				   .normalize = normalize,
+				   .mean = { 0.485f, 0.456f, 0.406f },
+				   .std = { 0.229f, 0.224f, 0.225f } };
 
 	return s;
 }

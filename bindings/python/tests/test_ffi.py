@@ -83,7 +83,7 @@ def test_types_are_those_of_the_header(name):
     for declared, text in zip(argtypes, arguments):
         wanted = c_type(text, True)
         if wanted == "callback":
-            assert declared in (_ffi.LOGGER, _ffi.LISTER)
+            assert declared in (_ffi.LOGGER, _ffi.LISTER, _ffi.TELLER)
         else:
             assert declared == wanted, text
 
@@ -146,6 +146,11 @@ def test_constants_are_those_of_the_header(tmp_path):
         "TSOCK_BETWEEN_AUTO": _ffi.BETWEENS[None],
         "TSOCK_BETWEEN_HOLD": _ffi.BETWEENS["hold"],
         "TSOCK_BETWEEN_LEAVE": _ffi.BETWEENS["leave"],
+        "TSOCK_PATH_AUTO": _ffi.PATHS[None],
+        "TSOCK_PATH_VMM": _ffi.PATHS["vmm"],
+        "TSOCK_PATH_LEGACY": _ffi.PATHS["legacy"],
+        "TSOCK_PATH_STAGED": _ffi.PATHS["staged"],
+        "TSOCK_PRIVATE": _ffi.PRIVATE,
         "TSOCK_WRITABLE": _ffi.WRITABLE,
         "TSOCK_DROP_LAST": _ffi.DROP_LAST,
         "TSOCK_MAX_DIMS": _ffi.MAX_DIMS,

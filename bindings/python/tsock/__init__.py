@@ -21,7 +21,7 @@ from .errors import (
 )
 from .loader import DataLoader
 from .serve import Producer
-from .streams import query, streams
+from .streams import devices, query, streams
 
 __version__ = "0.1.0"
 library_version = _lib.tsock_version_string().decode()
@@ -36,6 +36,7 @@ __all__ = [
     "StreamEnded",
     "StreamFailed",
     "TimedOut",
+    "devices",
     "library_version",
     "query",
     "streams",

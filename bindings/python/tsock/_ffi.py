@@ -38,8 +38,10 @@ LAYOUTS = {"hwc": 0, "chw": 1}
 RAW, UNIT, MEAN_STD = 0, 1, 2
 JOINS = {"epoch": 0, "segment": 1, "now": 2}
 BETWEENS = {None: 0, "hold": 1, "leave": 2}
+PATHS = {None: 0, "vmm": 1, "legacy": 2, "staged": 3}
 WRITABLE = 1
 DROP_LAST = 2
+PRIVATE = 8
 
 
 class Field(Structure):
@@ -75,6 +77,7 @@ class Opts(Sized):
         ("join", c_uint32),
         ("between", c_uint32),
         ("flags", c_uint32),
+        ("path", c_uint32),
     ]
 
 
@@ -105,6 +108,8 @@ class StatsRow(Structure):
         ("wait_ns", c_uint64),
         ("view", c_uint32),
         ("waiting", c_uint32),
+        ("path", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -149,7 +154,10 @@ class ServeOpts(Sized):
         ("memory", c_uint64),
         ("classes", POINTER(c_char_p)),
         ("nclasses", c_uint32),
+        ("fanout", c_uint32),
+        ("gpu_path", c_uint32),
         ("reserved", c_uint32),
+        ("gpu_memory", c_uint64),
     ]
 
 
@@ -177,6 +185,7 @@ STRUCTS = {
 
 LOGGER = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 LISTER = CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
+TELLER = CFUNCTYPE(None, c_void_p, c_char_p)
 
 # A tsock *, tsock_batch * or tsock_server *: opaque, so void * will do.
 _t = _b = _s = c_void_p
@@ -202,6 +211,9 @@ TABLE = {
     "tsock_batch_data": (c_void_p, [_b, c_uint]),
     "tsock_batch_data_mut": (c_void_p, [_b, c_uint]),
     "tsock_batch_dlpack": (c_int, [_b, c_uint, c_int, POINTER(c_void_p)]),
+    "tsock_batch_use": (c_int, [_b, c_void_p]),
+    "tsock_batch_convert": (c_int, [_b, c_uint, c_void_p, c_void_p]),
+    "tsock_path": (c_int, [_t]),
     "tsock_batch_release": (None, [_b]),
     "tsock_epoch": (c_uint64, [_t]),
     "tsock_epoch_batches": (c_uint64, [_t]),
@@ -209,6 +221,7 @@ TABLE = {
     "tsock_close": (None, [_t]),
     "tsock_query": (c_int, [c_char_p, c_int, POINTER(Stats)]),
     "tsock_list": (c_int, [LISTER, c_void_p]),
+    "tsock_devices": (c_int, [TELLER, c_void_p]),
     "tsock_serve_geometry": (c_int, [POINTER(ServeOpts), POINTER(Geometry)]),
     "tsock_serve_open": (c_int, [c_char_p, POINTER(ServeOpts), POINTER(_s)]),
     "tsock_serve_claim": (c_int, [_s, c_uint, c_int, POINTER(c_uint64)]),

@@ -16,7 +16,7 @@ import warnings
 import weakref
 from ctypes import byref, c_void_p
 
-from . import _ffi, arguments, errors, tensors
+from . import _ffi, arguments, errors, gpu, tensors
 
 _lib = _ffi.lib
 
@@ -53,6 +53,8 @@ _FIXED = frozenset(_LIKE_TORCH) | {
     "framework",
     "timeout",
     "pin_memory",
+    "device",
+    "zero_copy",
 }
 
 
@@ -265,11 +267,23 @@ class DataLoader:
     wait        seconds to wait for a producer, None for ever
     timeout     seconds to wait for a batch, 0 for ever
     pin_memory  copy each batch to pinned memory, where there is a GPU
+    device      a GPU, "cuda" or "cuda:0" or a torch.device; None is the host
+    zero_copy   on a GPU: see below
+    path        on a GPU: "vmm", "legacy" or "staged"; None is the first of
+                them that works, and the attribute says which one that is
 
-    Tensors share the bytes that all see, and yet may be written into and
-    kept: what nobody else sees is made private.  The constructor only
-    connects; iter() joins, and holds others up no longer than its iterator
-    lives.  A loader has one iterator at a time.
+    Tensors in host memory share the bytes that all see, and yet may be
+    written into and kept: what nobody else sees is made private.
+
+    On a GPU each batch is in tensors of its own, written on the current stream
+    of that GPU from the one copy that all jobs on it share.  With
+    zero_copy=True they are that copy itself, in a view that is made once for
+    all who want the same: not to be written into, and who keeps too many of
+    them can't go on.  The stream that is current at next() is known to use the
+    batch; name others by use().
+
+    The constructor only connects; iter() joins, and holds others up no longer
+    than its iterator lives.  A loader has one iterator at a time.
     """
 
     def __init__(
@@ -288,6 +302,9 @@ class DataLoader:
         wait=60.0,
         timeout=0,
         pin_memory=False,
+        device=None,
+        zero_copy=False,
+        path=None,
         **unknown
     ):
         for key in unknown:
@@ -302,7 +319,7 @@ class DataLoader:
                 "stream, such as 'imagenet', not a data set" % (name,)
             )
         self.name = os.fspath(name)
-        opts = _ffi.Opts(device=-1, flags=_ffi.WRITABLE)
+        opts = _ffi.Opts(device=-1)
         self.batch_size = opts.batch_size = arguments.batch_size(batch_size)
         self.dtype = arguments.dtype_name(dtype)
         opts.dtype = arguments.choice("dtype", self.dtype, _ffi.DTYPES)
@@ -327,6 +344,9 @@ class DataLoader:
                 "dtype 'bfloat16' with framework 'numpy': numpy has no "
                 "bfloat16; use torch, or 'float16' or 'float32'"
             )
+        self.zero_copy = bool(zero_copy)
+        self._cuda = self._set_device(opts, device, path)
+        self.device = self._cuda.device if self._cuda else None
         self.pin_memory = self._may_pin(pin_memory)
         self._again = dict(
             batch_size=self.batch_size,
@@ -341,11 +361,36 @@ class DataLoader:
             wait=wait,
             timeout=timeout,
             pin_memory=pin_memory,
+            device=device,
+            zero_copy=zero_copy,
+            path=path,
         )
         self._connect(opts)
 
+    def _set_device(self, opts, device, path):
+        opts.path = arguments.choice("path", path, _ffi.PATHS)
+        if gpu.is_host(device):
+            if path is not None:
+                raise ValueError(
+                    "path %r without a device: it is a way to a GPU" % path
+                )
+            opts.flags |= _ffi.WRITABLE
+            return None
+        cuda = gpu.Cuda(device, self._tensors)
+        opts.device = cuda.ordinal
+        if not self.zero_copy:
+            opts.flags |= _ffi.PRIVATE
+        return cuda
+
     def _may_pin(self, pin_memory):
         if not pin_memory:
+            return False
+        if self._cuda:
+            warnings.warn(
+                "pin_memory=True is for host memory: batches go to %s"
+                % self.device,
+                stacklevel=3,
+            )
             return False
         if self.framework != "torch":
             raise ValueError(
@@ -368,6 +413,8 @@ class DataLoader:
         info = _ffi.Info()
         self._call(_lib.tsock_get_info(handle, byref(info)))
         self._indices = self._find_fields(handle, info.nfields)
+        self._maker = self._make_maker(handle)
+        self._last = None  # the batch that use() is about
         self._length = _lib.tsock_epoch_batches(handle)
         self.classes = [
             os.fsdecode(_lib.tsock_class_name(handle, i) or b"")
@@ -404,6 +451,17 @@ class DataLoader:
                 )
         return [places[name] for name in self.fields]
 
+    def _make_maker(self, handle):
+        if not self._cuda:
+            return None
+        fields = []
+        for i in self._indices:
+            field = _ffi.Field()
+            self._call(_lib.tsock_get_field(handle, i, byref(field)))
+            fields.append((i, field))
+        kind = gpu.Shared if self.zero_copy else gpu.Private
+        return kind(self._cuda, fields)
+
     def __setattr__(self, key, value):
         if key in _FIXED and "_made" in self.__dict__:
             raise ValueError(
@@ -439,7 +497,42 @@ class DataLoader:
         """
         self._epochs.set_epoch(epoch)
 
+    @property
+    def path(self):
+        """How batches come to the GPU: "vmm", "legacy" or "staged".
+
+        None on the host, and before iter().
+        """
+        stream = self._stream
+        if os.getpid() != stream.pid:
+            raise errors.from_code(errors.EFORK, "")
+        with stream.lock:
+            stream._check()
+            code = _lib.tsock_path(stream.handle)
+        if code < 0:
+            raise _ffi.failure(code)
+        return {v: k for k, v in _ffi.PATHS.items()}[code]
+
+    def use(self, stream):
+        """Say that one more stream uses the batch that next() gave last.
+
+        For zero_copy=True; stream is a torch.cuda.Stream, or a cudaStream_t as
+        an integer.  The batch's memory isn't written to before all has run
+        that is queued there by the time the batch is given back.  Other
+        tensors are nobody else's and need no more than record_stream().
+        """
+        if not self._cuda or not self.zero_copy:
+            return
+        if self._last is None or not self._last.value:
+            raise errors.Error(
+                "use() is about the batch that next() gave last, and there "
+                "is none"
+            )
+        self._maker.use(self._last, stream)
+
     def _make(self, batch):
+        if self._maker:
+            return self._maker.make(batch)
         tensor = self._tensors.tensor
         made = [tensor(batch, i) for i in self._indices]
         if self.pin_memory:
@@ -493,6 +586,7 @@ class _Iterator:
         self._loader = loader
         self._stream = stream = loader._stream
         self._out = c_void_p()  # a batch that is taken and not handed out
+        self._kept = c_void_p()  # one that is handed out, for use()
         self._done = False
         self._serial = loader._begin()
         ref = byref(self._out)
@@ -508,6 +602,7 @@ class _Iterator:
     def __next__(self):
         if self._done:
             raise StopIteration
+        self._let_go()
         out = self._out
         # One is left there when Ctrl-C came between taking and giving.
         if not out.value:
@@ -520,9 +615,19 @@ class _Iterator:
                 raise StopIteration
         made = self._loader._make(out)
         batch, out.value = out.value, None
+        if self._loader._cuda and self._loader.zero_copy:
+            # Until the next one: streams may be named for it.
+            self._kept.value = batch
+            self._loader._last = self._kept
+            return made
         # The tensors keep it until the last of them dies.
         _lib.tsock_batch_release(batch)
         return made
+
+    def _let_go(self):
+        batch, self._kept.value = self._kept.value, None
+        if batch:
+            _lib.tsock_batch_release(batch)
 
     def close(self):
         """Leave the epoch; the batches that it gave stay valid."""
@@ -530,6 +635,7 @@ class _Iterator:
         batch, self._out.value = self._out.value, None
         if batch:
             _lib.tsock_batch_release(batch)
+        self._let_go()
         if self._serial:
             self._stream.leave(self._serial)
 

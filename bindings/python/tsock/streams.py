@@ -58,3 +58,16 @@ def query(name, timeout=1.0):
         for i in range(min(stats.nrows, _ffi.STATS_ROWS))
     ]
     return result
+
+
+def devices():
+    """A line about each GPU that this process can use, or one that says why
+    there is none."""
+    lines = []
+
+    @_ffi.TELLER
+    def add(_arg, line):
+        lines.append(line.decode("utf-8", "replace"))
+
+    _ffi.patiently(lambda: _ffi.lib.tsock_devices(add, None))
+    return lines

@@ -1,7 +1,7 @@
 /*
  * forked.c - are we still in the process that opened this?
  */
-#include "consumer/forked.h"
+#include "base/forked.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,0 +1,491 @@
+/*
+ * gpu.c - what GPUs cost: copying there, converting there, handing over, and
+ * what the 2nd to the 8th consumer on a GPU adds.
+ *
+ * Speeds of the hardware are measured on a real GPU only; on the simulated
+ * runtime what is counted is counted all the same, and the title says so.
+ * Whoever forks has not used CUDA: everything runs in children.
+ *
+ * usage: gpu
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "bench/bench.h"
+#include "bench/gpuspeed.h"
+#include "mem/gpu.h"
+#include "tsock/tsock.h"
+
+#if BENCH_GPU_SIMULATED
+#include <cuda_runtime_api.h>
+#define WHERE " (simulated)"
+#else
+#define WHERE ""
+#endif
+
+#define SIDE 128
+#define IMAGE (UINT64_C(3) * SIDE * SIDE)
+#define RING 512
+#define BATCH 64
+#define MAX_CONSUMERS 8
+#define MAX_ROUNDS 15
+#define STEPS 100
+#define PAUSE_NS 200000
+#define STUCK_NS (INT64_C(60) * 1000000000)
+
+static const int counts[] = { 1, 2, 4, 8 };
+#define NCOUNTS (sizeof(counts) / sizeof(counts[0]))
+
+struct shared {
+	_Atomic bool stop, end; /* for consumers; for the producer */
+	_Atomic int made_limit; /* the producer stops there; 0: never */
+	_Atomic uint64_t uploaded;
+	_Atomic uint64_t batches[MAX_CONSUMERS];
+	_Atomic uint64_t tensors; /* bytes that consumers took by themselves */
+	_Atomic int devices;
+	_Atomic uint64_t seen;
+	_Atomic int64_t stamp;
+	char name[64], why[256];
+	double copy[MAX_ROUNDS];
+	double hand[STEPS];
+};
+
+static struct shared *sh;
+static char stream_name[64];
+
+#if BENCH_GPU_SIMULATED
+/* The simulated runtime is a library of its own: count on the way to it. */
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n,
+			    enum cudaMemcpyKind kind, cudaStream_t s)
+{
+	static __typeof__(&cudaMemcpyAsync) real;
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "cudaMemcpyAsync");
+	if (sh && kind == cudaMemcpyHostToDevice)
+		atomic_fetch_add(&sh->uploaded, n);
+	return real(dst, src, n, kind, s);
+}
+#endif
+
+static void look(void)
+{
+	struct tsi_gpu_info info;
+	unsigned n;
+
+	if (tsi_gpu_count(&n) || tsi_gpu_info(0, &info)) {
+		snprintf(sh->why, sizeof(sh->why), "%s", tsock_errmsg());
+		return;
+	}
+	atomic_store(&sh->devices, (int)n);
+	snprintf(sh->name, sizeof(sh->name), "%s", info.name);
+}
+
+/* ------------------------------------------------------------------------
+ * A producer of nothing in particular, and consumers
+ */
+
+static tsock_server *serve(uint64_t bytes, uint32_t ring, uint32_t batch)
+{
+	const struct tsock_field fields[] = {
+		{ .name = "image",
+		  .dtype = TSOCK_U8,
+		  .flags = bytes == IMAGE ? TSOCK_FIELD_IMAGE : 0,
+		  .ndim = bytes == IMAGE ? 3 : 1,
+		  .shape = { bytes == IMAGE ? SIDE : bytes, SIDE, 3 } },
+		{ .name = "label", .dtype = TSOCK_I64 },
+	};
+	struct tsock_serve_opts o = TSOCK_SERVE_OPTS_INIT;
+	tsock_server *s;
+
+	o.nfields = 2;
+	o.fields = fields;
+	o.epoch_len = UINT64_C(1) << 40;
+	o.ring = ring;
+	o.max_batch = batch;
+	o.join_window = ring / 4;
+	bench_gpu_must(tsock_serve_open(stream_name, &o, &s), "serve");
+	return s;
+}
+
+/* Slots stay as they are: making samples is not what is measured. */
+static void produce(void)
+{
+	tsock_server *s = serve(IMAGE, RING, BATCH);
+	uint64_t first, made = 0;
+
+	while (!atomic_load(&sh->end)) {
+		int most = atomic_load(&sh->made_limit), n;
+
+		if (most && made >= (uint64_t)most) {
+			usleep(200000);
+			continue;
+		}
+		n = tsock_serve_claim(s, 16, 100, &first);
+		if (n == TSOCK_EAGAIN)
+			continue;
+		if (n <= 0)
+			break;
+		tsock_serve_commit(s, first, (unsigned)n);
+		made += (uint64_t)n;
+	}
+	tsock_serve_close(s);
+}
+
+static void consume(bool private, unsigned i)
+{
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	uint64_t bytes = BATCH * IMAGE * 2;
+	tsi_gpu_stream stream;
+	void *dst[2];
+	unsigned turn = 0;
+	tsock_batch *b;
+	tsock *t;
+
+	o.batch_size = BATCH;
+	o.join = TSOCK_JOIN_NOW; /* the epoch never ends */
+	o.device = 0;
+	o.dtype = TSOCK_F16;
+	o.layout = TSOCK_CHW;
+	o.normalize = TSOCK_UNIT;
+	o.flags = private ? TSOCK_PRIVATE : 0;
+	bench_gpu_must(tsock_open(stream_name, &o, &t), "consumer");
+	bench_gpu_must(tsi_gpu_stream_create(0, &stream), "stream");
+	if (!private)
+		bytes = 4096; /* it looks at a page of each batch */
+	for (unsigned k = 0; k < 2; k++)
+		bench_gpu_must(tsi_gpu_alloc(0, bytes, &dst[k]), "memory");
+	if (private)
+		atomic_fetch_add(&sh->tensors, 2 * bytes);
+	bench_gpu_must(tsock_begin(t), "begin");
+	while (!atomic_load(&sh->stop)) {
+		int err = tsock_next(t, 100, &b);
+
+		if (err == TSOCK_EAGAIN)
+			continue;
+		bench_gpu_must(err, "next");
+		if (private) {
+			bench_gpu_must(tsock_batch_convert(
+					       b, 0, dst[turn++ % 2], stream),
+				       "convert");
+		} else {
+			bench_gpu_must(tsock_batch_use(b, stream), "use");
+			bench_gpu_must(tsi_gpu_copy(0, stream, dst[turn++ % 2],
+						    tsock_batch_data(b, 0),
+						    bytes),
+				       "copy");
+		}
+		tsock_batch_release(b);
+		atomic_fetch_add(&sh->batches[i], 1);
+	}
+	tsock_close(t);
+}
+
+struct crowd {
+	pid_t producer, consumer[MAX_CONSUMERS];
+	int n;
+};
+
+static void begin_crowd(struct crowd *c, bool private, int n)
+{
+	int64_t from = tsi_now_ns();
+
+	atomic_store(&sh->stop, false);
+	atomic_store(&sh->end, false);
+	atomic_store(&sh->tensors, 0);
+	c->n = n;
+	c->producer = bench_gpu_child();
+	if (c->producer == 0) {
+		produce();
+		_exit(0);
+	}
+	for (int i = 0; i < n; i++) {
+		atomic_store(&sh->batches[i], 0);
+		c->consumer[i] = bench_gpu_child();
+		if (c->consumer[i] == 0) {
+			consume(private, (unsigned)i);
+			_exit(0);
+		}
+	}
+	/* Twice round the ring. */
+	for (int i = 0; i < n; i++) {
+		while (atomic_load(&sh->batches[i]) < 2 * RING / BATCH) {
+			usleep(1000);
+			if (tsi_now_ns() - from > STUCK_NS)
+				bench_die("consumer %d stands still", i);
+		}
+	}
+}
+
+static void end_crowd(const struct crowd *c)
+{
+	atomic_store(&sh->stop, true);
+	for (int i = 0; i < c->n; i++)
+		bench_gpu_reap(c->consumer[i], "a consumer");
+	atomic_store(&sh->end, true);
+	bench_gpu_reap(c->producer, "the producer");
+}
+
+static struct tsock_stats query(void)
+{
+	struct tsock_stats st = { .size = sizeof(st) };
+
+	bench_gpu_must(tsock_query(stream_name, 10000, &st), "query");
+	return st;
+}
+
+/* ------------------------------------------------------------------------
+ * k consumers
+ */
+
+struct turn {
+	double batch_us, memory, cpu, uploaded;
+};
+
+/* Samples made and bytes copied by a moment: the bytes in its middle. */
+static void count(double *made, double *bytes, uint64_t *memory)
+{
+	struct tsock_stats before = query(), after;
+	uint64_t n = atomic_load(&sh->uploaded);
+
+	after = query();
+	*made = (double)(before.produced + after.produced) / 2;
+	*bytes = (double)n;
+	*memory = after.memory;
+}
+
+static uint64_t delivered(int n)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += atomic_load(&sh->batches[i]);
+	return sum;
+}
+
+static void take_turn(bool private, int n, struct turn *out)
+{
+	double made[2], bytes[2];
+	uint64_t had, memory;
+	struct crowd c;
+	int64_t t, cpu;
+
+	begin_crowd(&c, private, n);
+	count(&made[0], &bytes[0], &memory);
+	had = delivered(n);
+	t = tsi_now_ns();
+	cpu = bench_cpu_ns(c.producer);
+	usleep((useconds_t)bench_quick(1500, 500) * 1000);
+	had = delivered(n) - had;
+	t = tsi_now_ns() - t;
+	cpu = bench_cpu_ns(c.producer) - cpu;
+	count(&made[1], &bytes[1], &memory);
+	end_crowd(&c);
+	if (!had)
+		bench_die("nothing was delivered");
+	out->batch_us = (double)t / 1000 * n / (double)had;
+	/* Everybody gets every sample. */
+	out->cpu = (double)cpu / 1000 * n / (double)(had * BATCH);
+	out->uploaded = (bytes[1] - bytes[0]) / (made[1] - made[0]);
+	/* The host's ring isn't on the GPU. */
+	out->memory = (double)(memory - RING * (IMAGE + 8) +
+			       atomic_load(&sh->tensors)) /
+		      1048576;
+}
+
+static void crowd_row(bool private, int n, const char *what, double value,
+		      const char *unit, const char *against, double ratio)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s, %d consumer%s: %s",
+		 private ? "private" : "shared", n, n > 1 ? "s" : "", what);
+	bench_gpu_print(name, value, unit, against, ratio, 0);
+}
+
+static void crowds(void)
+{
+	struct turn t[2][NCOUNTS];
+
+	for (unsigned p = 0; p < 2; p++) {
+		for (unsigned k = 0; k < NCOUNTS; k++) {
+			struct turn *v = &t[p][k];
+			const struct turn *one = &t[p][0];
+
+			take_turn(p, counts[k], v);
+			crowd_row(p, counts[k], "time", v->batch_us, "us/batch",
+				  p ? "shared" : "1 consumer",
+				  v->batch_us / (p ? t[0][k].batch_us
+						   : one->batch_us));
+			crowd_row(p, counts[k], "on the GPU", v->memory, "MiB",
+				  p ? "shared" : "1 consumer",
+				  v->memory /
+					  (p ? t[0][k].memory : one->memory));
+			crowd_row(p, counts[k], "producer", v->cpu, "us/sample",
+				  "1 consumer", v->cpu / one->cpu);
+			if (BENCH_GPU_SIMULATED)
+				crowd_row(p, counts[k], "copied", v->uploaded,
+					  "B/sample", "float32 images",
+					  v->uploaded / (double)(4 * IMAGE));
+		}
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Handing over, and doing nothing
+ */
+
+#define SMALL 1024
+
+static void receive(void)
+{
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	tsock_batch *b;
+	tsock *t;
+
+	bench_pin(0, 1);
+	o.batch_size = 1;
+	o.device = 0;
+	bench_gpu_must(tsock_open(stream_name, &o, &t), "consumer");
+	bench_gpu_must(tsock_begin(t), "begin");
+	for (int i = 0; i < STEPS + 10; i++) {
+		bench_gpu_must(tsock_next(t, -1, &b), "next");
+		if (i >= 10)
+			sh->hand[i - 10] = (double)(tsi_now_ns() -
+						    atomic_load(&sh->stamp));
+		tsock_batch_release(b);
+		atomic_fetch_add(&sh->seen, 1);
+	}
+	tsock_close(t);
+}
+
+static void give(void)
+{
+	tsock_server *s = serve(SMALL, 64, 4);
+	struct tsi_gpu_event *e;
+	tsi_gpu_stream stream;
+	void *host, *gpu;
+	uint64_t seq;
+
+	for (uint64_t i = 0; i < STEPS + 10; i++) {
+		int64_t t = tsi_now_ns();
+
+		if (tsock_serve_claim(s, 1, 20000, &seq) != 1)
+			bench_die("claim: %s", tsock_errmsg());
+		while (atomic_load(&sh->seen) < i)
+			if (tsi_now_ns() - t > STUCK_NS)
+				bench_die("the consumer got nothing");
+		for (t = tsi_now_ns(); tsi_now_ns() - t < PAUSE_NS;)
+			;
+		atomic_store(&sh->stamp, tsi_now_ns());
+		tsock_serve_commit(s, seq, 1);
+	}
+	while (atomic_load(&sh->seen) < STEPS + 10)
+		usleep(1000);
+	/* The same bytes to the GPU, and seeing that they are there. */
+	bench_gpu_must(tsi_gpu_stream_create(0, &stream), "stream");
+	bench_gpu_must(tsi_gpu_event_create(0, &e), "event");
+	bench_gpu_must(tsi_gpu_host_alloc(SMALL, &host), "memory");
+	bench_gpu_must(tsi_gpu_alloc(0, SMALL, &gpu), "memory");
+	for (int r = -1; r < MAX_ROUNDS; r++) {
+		int64_t t;
+
+		usleep(1000);
+		t = tsi_now_ns();
+		bench_gpu_must(tsi_gpu_upload(0, stream, gpu, host, SMALL),
+			       "copy");
+		bench_gpu_wait(e, stream);
+		if (r >= 0)
+			sh->copy[r] = (double)(tsi_now_ns() - t);
+	}
+	tsock_serve_close(s);
+}
+
+static void handoff(void)
+{
+	pid_t consumer, producer;
+	double copy, all;
+
+	atomic_store(&sh->seen, 0);
+	consumer = bench_gpu_child();
+	if (consumer == 0) {
+		receive();
+		_exit(0);
+	}
+	producer = bench_gpu_child();
+	if (producer == 0) {
+		give();
+		_exit(0);
+	}
+	bench_gpu_reap(consumer, "the consumer");
+	bench_gpu_reap(producer, "the producer");
+	copy = bench_median(sh->copy, MAX_ROUNDS) / 1000;
+	all = bench_median(sh->hand, STEPS) / 1000;
+	bench_gpu_print("1 KiB to the GPU, seen there", copy, "us", NULL, 0,
+			bench_spread(sh->copy, MAX_ROUNDS));
+	bench_gpu_print("commit to batch in hand, p50", all, "us", "that copy",
+			all / copy, bench_spread(sh->hand, STEPS));
+	bench_gpu_print("hand-off after the copy, p50", all - copy, "us", NULL,
+			0, 0);
+}
+
+static void idle(void)
+{
+	struct crowd c;
+	int64_t cpu[2];
+
+	atomic_store(&sh->made_limit, 40 * RING);
+	begin_crowd(&c, true, 1);
+	/* The producer makes no more: the consumer waits for what never is. */
+	for (uint64_t last = 0, now;; last = now) {
+		now = atomic_load(&sh->batches[0]);
+		if (now == last && now)
+			break;
+		usleep(300000);
+	}
+	cpu[0] = bench_cpu_ns(c.producer);
+	cpu[1] = bench_cpu_ns(c.consumer[0]);
+	usleep(1000000);
+	cpu[0] = bench_cpu_ns(c.producer) - cpu[0];
+	cpu[1] = bench_cpu_ns(c.consumer[0]) - cpu[1];
+	bench_gpu_print("idle producer", (double)cpu[0] / 1e6, "CPU ms/s", NULL,
+			0, 0);
+	bench_gpu_print("waiting consumer", (double)cpu[1] / 1e6, "CPU ms/s",
+			NULL, 0, 0);
+	end_crowd(&c);
+}
+
+int main(void)
+{
+	char title[128];
+
+	sh = mmap(NULL, sizeof(*sh), PROT_READ | PROT_WRITE,
+		  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (sh == MAP_FAILED)
+		bench_die("mmap: %s", strerror(errno));
+	snprintf(stream_name, sizeof(stream_name), "bench-gpu-%d",
+		 (int)getpid());
+	bench_gpu_in_child(look, "looking for GPUs");
+	if (!atomic_load(&sh->devices))
+		bench_skip("%s", sh->why);
+	bench_cpus();
+	snprintf(title, sizeof(title), "gpu: %s" WHERE, sh->name);
+	bench_head(title);
+	if (!BENCH_GPU_SIMULATED) {
+		bench_gpu_speeds();
+		handoff();
+	}
+	crowds();
+	idle();
+	return 0;
+}

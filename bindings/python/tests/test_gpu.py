@@ -1,0 +1,365 @@
+"""Loaders on a GPU.  Without one: on the simulated runtime, with a stand-in
+for torch's tensors and streams, in processes of their own."""
+
+import itertools
+import os
+
+import pytest
+
+import tsock
+from conftest import CHECKOUT, N, SIZE, finish
+
+SIM = os.environ.get("TSOCK_BUILD_SIM", os.path.join(CHECKOUT, "build-sim"))
+LIBRARY = os.path.join(SIM, "lib", "libtsock.so.0")
+PRODUCER = os.path.join(SIM, "bin", "tsock-producer")
+
+STAND_IN = """
+import ctypes, itertools, os, sys
+import numpy
+import tsock
+from tsock import _ffi, gpu, tensors
+
+lib = _ffi.lib
+rt = ctypes.CDLL(os.path.join(os.path.dirname(_ffi.path), "libcudart_sim.so"))
+for name in ("cudaMalloc", "cudaFree", "cudaMemcpyAsync", "cudaSetDevice",
+             "cudaStreamSynchronize", "cudaStreamCreateWithFlags",
+             "cudaStreamBeginCapture", "cudaStreamEndCapture"):
+    getattr(rt, name).restype = ctypes.c_int
+KINDS = {0: "i", 1: "u", 2: "f"}
+P = ctypes.c_void_p
+
+
+def cu(name, *arguments):
+    code = getattr(rt, name)(*arguments)
+    assert code == 0, (name, code)
+
+
+class Tensor:
+    def __init__(self, address, shape, dtype, free):
+        self.address, self.shape = address, tuple(shape)
+        self.dtype, self.free = numpy.dtype(dtype), free
+
+    def copy(self, stream):
+        out = numpy.empty(self.shape, self.dtype)
+        cu("cudaMemcpyAsync", P(out.ctypes.data), P(self.address),
+           ctypes.c_size_t(out.nbytes), 2, P(stream))
+        return out
+
+    def __del__(self):
+        self.free()
+
+
+class Cuda:
+    def __init__(self, device, importer):
+        self.device = str(device)
+        self.ordinal = int(self.device.rpartition(":")[2])
+        cu("cudaSetDevice", self.ordinal)
+        s = P()
+        cu("cudaStreamCreateWithFlags", ctypes.byref(s), 1)
+        self.current = s.value
+
+    def stream(self, which=None):
+        return self.current if which is None else which
+
+    def empty(self, shape, dtype):
+        size = int(numpy.prod(shape)) * numpy.dtype(dtype).itemsize
+        p = P()
+        cu("cudaMalloc", ctypes.byref(p), ctypes.c_size_t(size))
+        return Tensor(p.value, shape, dtype, lambda: rt.cudaFree(p)), p.value
+
+    def lend(self, batch, i):
+        address = tensors.lend(batch, i, 1)
+        t = tensors._Versioned.from_address(address).tensor
+        assert (t.device_type, t.device_id) == (2, self.ordinal)
+        return Tensor(t.data, t.shape[: t.ndim],
+                      KINDS[t.code] + str(t.bits // 8),
+                      lambda: tensors.give_back(address, 1))
+
+    def wait(self):
+        cu("cudaStreamSynchronize", P(self.current))
+
+
+gpu.Cuda = Cuda
+"""
+
+
+@pytest.fixture
+def sim(serve, monkeypatch):
+    """serve() with the simulated runtime in the producer."""
+    if not os.path.exists(LIBRARY) or not os.path.exists(PRODUCER):
+        pytest.skip("no simulated build: make CUDA=sim")
+    pytest.importorskip("numpy")
+    monkeypatch.setattr("conftest.PRODUCER", PRODUCER)
+    return serve
+
+
+@pytest.fixture
+def ride(script):
+    def run(text, *arguments, **environment):
+        return finish(
+            script(
+                STAND_IN + text,
+                *arguments,
+                LIBTSOCK_PATH=LIBRARY,
+                **environment
+            )
+        )[0]
+
+    return run
+
+
+SAME = """
+path, zero_copy, dtype, layout, mode = sys.argv[1:]
+asked = dict(dtype=dtype, layout=layout, fields=("image", "label", "index"),
+             framework="numpy", batch_size=16)
+host = tsock.DataLoader("toy", **asked)
+mine = tsock.DataLoader("toy", device="cuda:1", zero_copy=zero_copy == "1",
+                        path=None if path == "auto" else path, **asked)
+assert mine.path is None and host.path is None
+assert mine.device == "cuda:1"
+seen, late = [], []
+for epoch in range(2):
+    # Both hear of the end: who doesn't has left in the middle.
+    for theirs, ours in itertools.zip_longest(host, mine):
+        # Looked at now, and by a copy that is queued and looked at later.
+        copies = [t.copy(mine._cuda.current) for t in ours]
+        late.append((theirs, copies, None if zero_copy == "1" else ours))
+        if len(late) > 3:
+            mine._cuda.wait()
+            theirs, copies, _ = late.pop(0)
+            for a, b in zip(theirs, copies):
+                assert a.dtype == b.dtype and a.shape == b.shape
+                assert (a == b).all()
+            seen += copies[2].tolist()
+        del theirs, ours, copies
+    assert mine.epoch == host.epoch
+mine._cuda.wait()
+for theirs, copies, _ in late:
+    for a, b in zip(theirs, copies):
+        assert (a == b).all()
+    seen += copies[2].tolist()
+assert sorted(seen) == sorted(2 * list(range(int(os.environ["N"]))))
+assert mine.path == ("vmm" if path == "auto" else path), mine.path
+del late, theirs, copies
+mine.close()
+"""
+
+WAYS = [
+    (path, zero, dtype, layout)
+    for path in ("vmm", "legacy", "staged")
+    for zero in "01"
+    for dtype, layout in (("float32", "chw"), ("uint8", "hwc"))
+] + [("auto", "0", "float16", "hwc"), ("auto", "1", "float16", "chw")]
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+def test_a_loader_on_a_gpu_gives_what_one_on_the_host_gives(sim, ride, way):
+    sim("--ring", 64, "--max-batch", 16, "--join-window", 16)
+    mode = "late" if way[0] == "legacy" else "random"
+    ride(SAME, *way, mode, N=str(N), SIMCUDA_MODE=mode, SIMCUDA_LATE_MS="20")
+
+
+def test_use_names_more_streams_for_the_batch_given_last(sim, ride):
+    sim("--ring", 64, "--max-batch", 16, "--join-window", 16)
+    ride(
+        """
+mine = tsock.DataLoader("toy", 16, device="cuda:0", zero_copy=True,
+                        framework="numpy")
+other = ctypes.c_void_p()
+cu("cudaStreamCreateWithFlags", ctypes.byref(other), 1)
+try:
+    mine.use(other.value)
+    raise SystemExit("used what isn't there")
+except tsock.Error as e:
+    assert "next()" in str(e)
+n = 0
+for images, labels in mine:
+    mine.use(other.value)
+    images.copy(other.value)
+    n += images.shape[0]
+    del images, labels
+assert n == int(os.environ["N"]), n
+private = tsock.DataLoader("toy", 16, device="cuda:0", framework="numpy")
+private.use(other.value)  # nothing to do
+""",
+        N=str(N),
+    )
+
+
+def test_a_batch_survives_a_capture_that_refused_it(sim, ride):
+    sim("--ring", 64, "--max-batch", 16, "--join-window", 16)
+    ride(
+        """
+for zero_copy in (False, True):
+    mine = tsock.DataLoader("toy", 16, device="cuda:0", zero_copy=zero_copy,
+                            framework="numpy", fields=("index",))
+    stream, graph = mine._cuda.current, ctypes.c_void_p()
+    batches, seen = iter(mine), []
+    for i in range(3):
+        out = next(batches)[0].copy(stream)
+        mine._cuda.wait()
+        seen += out.tolist()
+    cu("cudaStreamBeginCapture", P(stream), 2)
+    try:
+        next(batches)
+        raise SystemExit("captured")
+    except tsock.Error as e:
+        assert e.code == "TSOCK_ENOTSUP" and "captur" in str(e), e
+    cu("cudaStreamEndCapture", P(stream), ctypes.byref(graph))
+    for index, in batches:
+        out = index.copy(stream)
+        mine._cuda.wait()
+        seen += out.tolist()
+        del index
+    assert sorted(seen) == list(range(int(os.environ["N"])))
+""",
+        N=str(N),
+    )
+
+
+def test_a_loader_that_keeps_every_private_batch(sim, ride):
+    sim("--ring", 64, "--max-batch", 16, "--join-window", 16)
+    for path in ("vmm", "staged"):
+        ride(
+            """
+mine = tsock.DataLoader("toy", 16, device="cuda:0", path=sys.argv[1],
+                        framework="numpy", fields=("index", "image"))
+kept = list(mine)
+out = [b[0].copy(mine._cuda.current) for b in kept]
+mine._cuda.wait()
+assert sorted(int(i) for o in out for i in o) == list(
+    range(int(os.environ["N"])))
+""",
+            path,
+            N=str(N),
+            SIMCUDA_LATE_MS="10",
+        )
+
+
+def test_a_zero_copy_loader_that_keeps_too_much_is_told_so(sim, ride):
+    sim("--ring", 64, "--max-batch", 16, "--join-window", 16)
+    out = ride(
+        """
+mine = tsock.DataLoader("toy", 16, device="cuda:0", zero_copy=True,
+                        framework="numpy")
+kept = []
+try:
+    for batch in mine:
+        kept.append(batch)
+except tsock.Error as e:
+    print(e.code, e)
+"""
+    )
+    assert "TSOCK_EHELD" in out and "TSOCK_PRIVATE" in out
+
+
+def test_a_loader_leaves_when_its_iterator_goes(sim, ride):
+    sim("--ring", 64, "--max-batch", 16, "--join-window", 16)
+    ride(
+        """
+import time
+for zero_copy in (False, True):
+    mine = tsock.DataLoader("toy", 16, device="cuda:0", zero_copy=zero_copy,
+                            framework="numpy")
+    for batch in mine:
+        break
+    del batch
+    for _ in range(1000):
+        if tsock.query("toy")["consumers"] == 0:
+            break
+        time.sleep(0.01)
+    assert tsock.query("toy")["consumers"] == 0
+    assert sum(len(b[1].shape) and b[1].shape[0] for b in mine) == int(
+        os.environ["N"])
+""",
+        N=str(N),
+        SIMCUDA_LATE_MS="100",
+    )
+
+
+def test_devices_are_listed(sim, ride):
+    sim()
+    out = ride("print(*tsock.devices(), sep=chr(10))", SIMCUDA_DEVICES="3")
+    assert len(out.strip().split("\n")) == 3 and "Simulated" in out
+    out = ride("print(*tsock.devices(), sep=chr(10))", SIMCUDA_DRIVER="none")
+    assert len(out.strip().split("\n")) == 1 and "driver" in out
+
+
+def test_query_tells_the_path_of_each_reader(sim, ride):
+    sim()
+    out = ride(
+        """
+mine = tsock.DataLoader("toy", 16, device="cuda:0", path="legacy",
+                        framework="numpy")
+batches = iter(mine)
+next(batches)
+print([row["path"] for row in tsock.query("toy")["rows"]])
+"""
+    )
+    assert out.strip() == "[2]"
+
+
+# ---- without any runtime --------------------------------------------------
+
+
+def test_devices_that_make_no_sense_are_errors():
+    pytest.importorskip("torch")
+    for device in ("cpu:3x", "meta", "gpu0", 1.5):
+        with pytest.raises(ValueError, match="cuda:0"):
+            tsock.DataLoader("toy", 4, device=device)
+    with pytest.raises(ValueError, match="numpy"):
+        tsock.DataLoader("toy", 4, device="cuda", framework="numpy")
+    with pytest.raises(ValueError, match="without a device"):
+        tsock.DataLoader("toy", 4, path="vmm")
+    with pytest.raises(ValueError, match="'staged'"):
+        tsock.DataLoader("toy", 4, device="cuda", path="fast")
+
+
+def test_a_torch_without_a_gpu_is_an_error_that_says_so():
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(ValueError, match="torch"):
+        tsock.DataLoader("toy", 4, device="cuda:0")
+
+
+def test_cpu_is_host_memory(serve):
+    torch = pytest.importorskip("torch")
+    serve()
+    for device in ("cpu", torch.device("cpu"), None):
+        loader = tsock.DataLoader("toy", 16, device=device, zero_copy=True)
+        assert loader.device is None and loader.path is None
+        images, _ = next(iter(loader))
+        assert images.shape == (16, 3, SIZE, SIZE) and loader.path is None
+        loader.use(7)  # nothing to do
+        images.add_(1)
+
+
+# ---- with a GPU -----------------------------------------------------------
+
+
+@pytest.fixture
+def torch():
+    found = pytest.importorskip("torch")
+    if not found.cuda.is_available():
+        pytest.skip("no GPU")
+    return found
+
+
+@pytest.mark.parametrize("zero_copy", [False, True])
+def test_torch_tensors_on_a_real_gpu(serve, torch, zero_copy):
+    serve("--ring", 64, "--max-batch", 16, "--join-window", 16)
+    mine = tsock.DataLoader("toy", 16, device="cuda", zero_copy=zero_copy)
+    host = tsock.DataLoader("toy", 16)
+    side = torch.cuda.Stream()
+    for a, b in itertools.zip_longest(mine, host):
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            mine.use(side)
+            late = a[0] * 1
+        assert all(x.is_cuda and torch.equal(x.cpu(), y) for x, y in zip(a, b))
+        assert torch.equal(late.cpu(), b[0])
+        if not zero_copy:
+            a[0].zero_()
+        del a, late
+    assert mine.path in ("vmm", "legacy", "staged")

@@ -1,0 +1,123 @@
+"""A loader's GPU as torch knows it: the one file that calls torch.cuda.
+
+Never synchronises anything.  A test without a GPU puts another class in the
+place of Cuda.
+"""
+
+from . import _ffi
+
+# The names of torch.dtypes by enum tsock_dtype.
+DTYPES = {
+    1: "uint8",
+    2: "int32",
+    3: "int64",
+    4: "float16",
+    5: "bfloat16",
+    6: "float32",
+}
+
+
+class Cuda:
+    """Tensors and streams of one GPU.
+
+    device is "cuda", "cuda:1", a torch.device, or an integer; importer is
+    what tensors.framework() gave.
+    """
+
+    def __init__(self, device, importer):
+        if importer.name != "torch":
+            raise ValueError(
+                "device %r with framework %r: tensors on a GPU are torch's"
+                % (device, importer.name)
+            )
+        torch = importer.torch
+        try:
+            device = torch.device(device)
+        except (RuntimeError, TypeError):
+            device = None
+        if device is None or device.type != "cuda":
+            raise ValueError(
+                "device %r: it is None for host memory, or a GPU such as "
+                "'cuda' or 'cuda:0'" % (device,)
+            )
+        if not torch.cuda.is_available():
+            raise ValueError(
+                "device %r: %s"
+                % (
+                    str(device),
+                    "torch finds no GPU that it can use"
+                    if torch.version.cuda
+                    else "this torch is a build without CUDA",
+                )
+            )
+        index = device.index
+        if index is None:
+            index = torch.cuda.current_device()
+        self._torch = torch
+        self._importer = importer
+        self.ordinal = index
+        self.device = torch.device("cuda", index)
+
+    def stream(self, which=None):
+        """The cudaStream_t of a stream of torch's; None: the current one."""
+        if which is None:
+            which = self._torch.cuda.current_stream(self.device)
+        return getattr(which, "cuda_stream", which)
+
+    def empty(self, shape, dtype):
+        """A tensor of its own, and its address."""
+        made = self._torch.empty(
+            shape, dtype=getattr(self._torch, dtype), device=self.device
+        )
+        return made, made.data_ptr()
+
+    def lend(self, batch, i):
+        """Field i as a tensor that shares the batch's bytes."""
+        return self._importer.tensor(batch, i)
+
+
+def is_host(device):
+    """Is that host memory?"""
+    return device is None or str(device) == "cpu"
+
+
+class Private:
+    """Each batch in tensors of its own, written on the current stream."""
+
+    def __init__(self, cuda, fields):
+        self._cuda = cuda
+        self._fields = [
+            (i, tuple(f.shape[: f.ndim]), DTYPES[f.dtype]) for i, f in fields
+        ]
+
+    def make(self, batch):
+        lib = _ffi.lib
+        count = lib.tsock_batch_count(batch)
+        stream = self._cuda.stream()
+        made = []
+        for i, shape, dtype in self._fields:
+            tensor, address = self._cuda.empty((count,) + shape, dtype)
+            code = lib.tsock_batch_convert(batch, i, address, stream)
+            if code:
+                raise _ffi.failure(code)
+            made.append(tensor)
+        return made
+
+
+class Shared:
+    """Each batch as tensors that show what all see."""
+
+    def __init__(self, cuda, fields):
+        self._cuda = cuda
+        self._fields = [i for i, _ in fields]
+
+    def make(self, batch):
+        self.use(batch, None)
+        return [self._cuda.lend(batch, i) for i in self._fields]
+
+    def use(self, batch, stream):
+        code = _ffi.lib.tsock_batch_use(batch, self._cuda.stream(stream))
+        if code:
+            raise _ffi.failure(code)
+
+

@@ -1,0 +1,147 @@
+/*
+ * device.c - a consumer's GPU, and the path by which batches get there.
+ *
+ * The producer's memory on that GPU by a descriptor, by a legacy handle, or
+ * the host ring and copies of this process's own.  Opens nothing itself.
+ */
+#include "consumer/device.h"
+
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "consumer/consumer.h"
+#include "stage/convert.h"
+
+static int check_host(const struct tsock_opts *o)
+{
+	if (o->device != -1)
+		return tsi_err(TSOCK_EARG,
+			       "device is %d: it is CUDA's number of a GPU, or "
+			       "-1 for host memory",
+			       o->device);
+	if (o->flags & TSOCK_PRIVATE)
+		return tsi_err(TSOCK_EARG, "TSOCK_PRIVATE is for a GPU, and "
+					   "device is -1: host memory");
+	if (o->path)
+		return tsi_err(TSOCK_EARG,
+			       "path is %u, which is for a GPU, and device is "
+			       "-1: host memory",
+			       o->path);
+	return 0;
+}
+
+int tsi_device_choose(struct tsock *t)
+{
+	const struct tsock_opts *o = &t->opts;
+	struct tsi_gpu_info info;
+	int err;
+
+	if (o->path > TSOCK_PATH_STAGED)
+		return tsi_err(TSOCK_EARG,
+			       "path is %u: use TSOCK_PATH_AUTO, _VMM, _LEGACY "
+			       "or _STAGED",
+			       o->path);
+	if (o->device < 0)
+		return check_host(o);
+	if (o->flags & TSOCK_WRITABLE)
+		return tsi_err(TSOCK_EARG,
+			       "TSOCK_WRITABLE is for host memory; on a GPU "
+			       "use TSOCK_PRIVATE, and write into what "
+			       "tsock_batch_convert() gave");
+	err = tsi_gpu_info((unsigned)o->device, &info);
+	if (err)
+		return err;
+	memcpy(t->uuid, info.uuid, sizeof(t->uuid));
+	t->try = o->path;
+	return 0;
+}
+
+/* ---- what is asked for ---- */
+
+static bool staged(const struct tsock *t)
+{
+	return t->opts.device >= 0 && t->try == TSOCK_PATH_STAGED;
+}
+
+/* The ring holds the samples as they are stored. */
+static bool raw(const struct tsock *t)
+{
+	return staged(t) || t->opts.flags & TSOCK_PRIVATE || !t->make.dtype;
+}
+
+void tsi_device_aim(struct tsock *t)
+{
+	struct tsi_view_spec *v = &t->view;
+
+	*v = (struct tsi_view_spec){ .dtype = 0 };
+	if (!raw(t))
+		*v = t->make;
+	memcpy(t->stored, raw(t) ? t->stream.field : t->field,
+	       sizeof(t->stored));
+	if (t->opts.device < 0 || staged(t))
+		return;
+	if (raw(t))
+		v->dtype = TSOCK_U8;
+	v->gpu = 1;
+	v->path = t->try;
+	memcpy(v->uuid, t->uuid, sizeof(v->uuid));
+}
+
+/* ---- what is offered ---- */
+
+int tsi_device_check(const struct tsock *t, const struct tsi_msg_offer *offer)
+{
+	bool gpu = t->opts.device >= 0 && !staged(t);
+	bool good;
+
+	if (!gpu)
+		good = !offer->path;
+	else if (t->try == TSOCK_PATH_AUTO)
+		good = offer->path == TSOCK_PATH_VMM ||
+		       offer->path == TSOCK_PATH_LEGACY;
+	else
+		good = offer->path == t->try;
+	if (good && offer->path == TSOCK_PATH_LEGACY)
+		good = offer->nfields == t->stream.nfields;
+	return good ? 0
+		    : tsi_err(TSOCK_EPROTO,
+			      "the producer of '%s' offered another kind of "
+			      "memory than was asked for",
+			      t->place.name);
+}
+
+const struct tsi_gpu_parts *tsi_device_parts(struct tsock *t,
+					     const struct tsi_msg_offer *offer,
+					     struct tsi_gpu_parts *p)
+{
+	if (t->opts.device < 0)
+		return NULL;
+	*p = (struct tsi_gpu_parts){
+		.device = (unsigned)t->opts.device,
+		.separate = t->opts.flags & TSOCK_PRIVATE,
+		.staged = staged(t),
+		.ring = { .device = (unsigned)t->opts.device,
+			  .path = offer->path,
+			  .handle = offer->handle },
+		.make = t->make,
+	};
+	memcpy(p->field, t->field, sizeof(p->field));
+	memcpy(p->stored, t->stored, sizeof(p->stored));
+	return p;
+}
+
+bool tsi_device_next_path(struct tsock *t, enum tsock_path offered)
+{
+	if (t->opts.device < 0 || t->opts.path || staged(t))
+		return false;
+	t->try = offered == TSOCK_PATH_VMM ? TSOCK_PATH_LEGACY
+					   : TSOCK_PATH_STAGED;
+	tsi_log(TSOCK_LOG_WARN, "GPU %d: %s; %s", t->opts.device,
+		tsock_errmsg(),
+		staged(t) ? "this process copies batches to it from the host "
+			    "ring, which is slower"
+			  : "a legacy handle is tried");
+	tsi_device_aim(t);
+	return true;
+}

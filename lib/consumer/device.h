@@ -1,0 +1,38 @@
+/*
+ * device.h - a consumer's GPU, and the path by which batches get there.
+ */
+#ifndef TSI_CONSUMER_DEVICE_H
+#define TSI_CONSUMER_DEVICE_H
+
+#include <stdbool.h>
+
+#include "consumer/ongpu.h"
+#include "wire/msg.h"
+
+struct tsock;
+
+/* Look at the device that the options name, if any, before a producer is. */
+int tsi_device_choose(struct tsock *t);
+
+/*
+ * What to ask the producer for, and what its ring is to hold, from what the
+ * consumer wants and the path that is to be tried.
+ */
+void tsi_device_aim(struct tsock *t);
+
+/* What the reader is made of, after an offer; NULL on the host. */
+const struct tsi_gpu_parts *tsi_device_parts(struct tsock *t,
+					     const struct tsi_msg_offer *offer,
+					     struct tsi_gpu_parts *p);
+
+/* Is the offer one for what was asked? */
+int tsi_device_check(const struct tsock *t, const struct tsi_msg_offer *offer);
+
+/*
+ * The path to the GPU failed for the reason that tsock_errmsg() has: the
+ * memory that was offered couldn't be opened, or (offered AUTO) the producer
+ * can't offer any.  Try the next one?  Says so, once, in the log.
+ */
+bool tsi_device_next_path(struct tsock *t, enum tsock_path offered);
+
+#endif

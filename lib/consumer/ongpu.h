@@ -1,0 +1,53 @@
+/*
+ * ongpu.h - what a reader has besides when its batches are for a GPU.
+ */
+#ifndef TSI_CONSUMER_ONGPU_H
+#define TSI_CONSUMER_ONGPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "consumer/pending.h"
+#include "consumer/upload.h"
+#include "consumer/window.h"
+
+/* What it is made of. */
+struct tsi_gpu_parts {
+	unsigned device;
+	bool separate;             /* TSOCK_PRIVATE */
+	bool staged;               /* the ring is on the host */
+	struct tsi_gpu_ring ring;  /* else: how it is opened */
+	struct tsi_view_spec make; /* what the consumer gets; dtype 0: all as
+				      it is stored */
+	struct tsock_field stored[TSOCK_MAX_FIELDS]; /* in the ring */
+	struct tsock_field field[TSOCK_MAX_FIELDS];  /* as they are wanted */
+};
+
+struct tsi_reader_gpu {
+	unsigned device;
+	bool separate;
+	struct tsi_view_spec make;
+	struct tsock_field stored[TSOCK_MAX_FIELDS];
+	struct tsock_field field[TSOCK_MAX_FIELDS];
+	struct tsi_upload *upload; /* NULL: the ring is on the GPU */
+	struct tsi_pending *pending;
+};
+
+int tsi_ongpu_create(const struct tsi_gpu_parts *p, unsigned nfields,
+		     uint64_t batch, struct tsi_reader_gpu **out);
+void tsi_ongpu_destroy(struct tsi_reader_gpu *g);
+
+/* Is field i stored in another way than it is wanted? */
+bool tsi_ongpu_converts(const struct tsi_reader_gpu *g, unsigned i);
+
+struct tsi_reader;
+
+/*
+ * See to it that n more samples after the position can be taken: wait for work
+ * on the GPU that holds batches which were given back.  *timeout_ms becomes
+ * what is left of it.  TSOCK_EHELD when it is the caller who holds them,
+ * TSOCK_EAGAIN, or the error that the GPU reported.
+ */
+int tsi_reader_await_room(struct tsi_reader *r, uint64_t n, int *timeout_ms);
+
+#endif

@@ -1,0 +1,331 @@
+/*
+ * pending.c - batches that were given back while work on a GPU still reads
+ * them.
+ */
+#include "consumer/pending.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "consumer/lease.h"
+
+#define LEAST_US 20
+#define MOST_US 1000
+#define TROUBLE_US 50000 /* there is nothing to hurry for */
+#define SLICE_MS 100
+#define LONG_MS 10000 /* then it is said what is waited for */
+
+/*
+ * At exit CUDA is taken apart, and its errors then mean nothing.  Whatever is
+ * pending is freed with the process.
+ */
+static _Atomic bool exiting;
+static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
+
+static void note_exit(void)
+{
+	atomic_store(&exiting, true);
+}
+
+static void watch_exit(void)
+{
+	/* Begun after CUDA was, so it is called before CUDA's own. */
+	atexit(note_exit);
+}
+
+struct tsi_pending {
+	unsigned device;
+	pthread_mutex_t lock;
+	pthread_cond_t work; /* for the thread: something came */
+	pthread_cond_t back; /* for the handle: something was given back */
+	pthread_t thread;
+	bool started, idle, stop, orphan;
+	struct tsock_batch *in; /* new ones */
+	_Atomic bool retired;
+	_Atomic unsigned count, returned;
+	_Atomic int trouble;
+	char why[320]; /* written before trouble, once */
+};
+
+int tsi_pending_create(unsigned device, struct tsi_pending **out)
+{
+	struct tsi_pending *p = calloc(1, sizeof(*p));
+	pthread_condattr_t attr;
+
+	if (!p)
+		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
+	p->device = device;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->work, &attr);
+	pthread_cond_init(&p->back, &attr);
+	pthread_condattr_destroy(&attr);
+	*out = p;
+	return 0;
+}
+
+static void release(struct tsi_pending *p)
+{
+	pthread_cond_destroy(&p->back);
+	pthread_cond_destroy(&p->work);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+void tsi_pending_destroy(struct tsi_pending *p)
+{
+	bool running;
+
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	running = p->started;
+	p->stop = true;
+	/* Our own thread gave back the last batch: it ends by itself. */
+	if (running && pthread_equal(p->thread, pthread_self())) {
+		p->orphan = true;
+		pthread_mutex_unlock(&p->lock);
+		pthread_detach(pthread_self());
+		return;
+	}
+	pthread_cond_signal(&p->work);
+	pthread_mutex_unlock(&p->lock);
+	if (running)
+		pthread_join(p->thread, NULL);
+	release(p);
+}
+
+/* ---- the thread ---- */
+
+static void note_trouble(struct tsi_pending *p, int err)
+{
+	/* Only this thread writes it. */
+	if (atomic_load_explicit(&p->trouble, memory_order_relaxed))
+		return;
+	snprintf(p->why, sizeof(p->why), "%s", tsock_errmsg());
+	/* Pairs with tsi_pending_trouble(): the text is there. */
+	atomic_store_explicit(&p->trouble, err, memory_order_release);
+	tsi_log(TSOCK_LOG_ERROR,
+		"work on GPU %u failed: %s; batches that it used are not given "
+		"back",
+		p->device, p->why);
+}
+
+/* May b be given back in earnest? */
+static bool finished(struct tsi_pending *p, struct tsock_batch *b)
+{
+	int err = tsi_uses_poll(&b->uses);
+
+	if (!err)
+		return true;
+	if (err == TSOCK_EAGAIN || atomic_load(&exiting))
+		return false;
+	note_trouble(p, err);
+	/*
+	 * Nobody asks for samples any more, and a context with an error that
+	 * stays runs nothing any more: others need not wait for it.
+	 */
+	return atomic_load(&p->retired) && tsi_gpu_healthy(p->device);
+}
+
+/* Give back what is done; the rest stays in the list.  How many. */
+static unsigned look(struct tsi_pending *p, struct tsock_batch **list)
+{
+	struct tsock_batch **at = list;
+	unsigned n = 0;
+
+	while (*at) {
+		struct tsock_batch *b = *at;
+
+		if (!finished(p, b)) {
+			at = &b->next;
+			continue;
+		}
+		*at = b->next;
+		/* It, and its reader, may be gone after this. */
+		tsi_batch_over(b);
+		/* Counters, looked at under the lock or as hints. */
+		atomic_fetch_sub(&p->count, 1);
+		atomic_fetch_add(&p->returned, 1);
+		n++;
+	}
+	return n;
+}
+
+/* Oldest first, so that the tail moves with the first of them. */
+static void append(struct tsock_batch **list, struct tsock_batch *in)
+{
+	struct tsock_batch *oldest = NULL;
+
+	while (in) {
+		struct tsock_batch *b = in;
+
+		in = b->next;
+		b->next = oldest;
+		oldest = b;
+	}
+	while (*list)
+		list = &(*list)->next;
+	*list = oldest;
+}
+
+static void sleep_us(pthread_cond_t *c, pthread_mutex_t *lock, uint64_t us)
+{
+	struct timespec ts;
+	uint64_t ns;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	ns = (uint64_t)ts.tv_nsec + us * 1000;
+	ts.tv_sec += (time_t)(ns / 1000000000);
+	ts.tv_nsec = (long)(ns % 1000000000);
+	pthread_cond_timedwait(c, lock, &ts);
+}
+
+static void *run(void *arg)
+{
+	struct tsi_pending *p = arg;
+	struct tsock_batch *list = NULL;
+	unsigned us = LEAST_US;
+	bool orphan;
+
+	pthread_mutex_lock(&p->lock);
+	for (;;) {
+		unsigned n;
+
+		if (p->in) {
+			append(&list, p->in);
+			p->in = NULL;
+			us = LEAST_US;
+		}
+		if (!list) {
+			if (p->stop)
+				break;
+			p->idle = true;
+			pthread_cond_wait(&p->work, &p->lock);
+			p->idle = false;
+			continue;
+		}
+		pthread_mutex_unlock(&p->lock);
+		n = look(p, &list);
+		pthread_mutex_lock(&p->lock);
+		if (n)
+			pthread_cond_signal(&p->back);
+		us = n ? LEAST_US : us * 2 > MOST_US ? MOST_US : us * 2;
+		if (atomic_load(&p->trouble)) {
+			pthread_cond_signal(&p->back);
+			us = TROUBLE_US;
+		}
+		if (list && atomic_load(&exiting))
+			pthread_cond_wait(&p->work, &p->lock);
+		else if (list && !p->in)
+			sleep_us(&p->work, &p->lock, us);
+	}
+	orphan = p->orphan;
+	pthread_mutex_unlock(&p->lock);
+	if (orphan)
+		release(p);
+	return NULL;
+}
+
+int tsi_pending_start(struct tsi_pending *p)
+{
+	sigset_t all, old;
+	int rc = 0;
+
+	pthread_once(&watch_once, watch_exit);
+	pthread_mutex_lock(&p->lock);
+	if (!p->started) {
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &old);
+		rc = pthread_create(&p->thread, NULL, run, p);
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
+		p->started = !rc;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return rc ? tsi_err(TSOCK_ESYS,
+			    "can't start a thread that waits for the GPU: %s",
+			    strerror(rc))
+		  : 0;
+}
+
+/* ---- from outside ---- */
+
+void tsi_pending_give(struct tsi_pending *p, struct tsock_batch *b)
+{
+	atomic_fetch_add(&p->count, 1);
+	pthread_mutex_lock(&p->lock);
+	b->next = p->in;
+	p->in = b;
+	if (p->idle)
+		pthread_cond_signal(&p->work);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void tsi_pending_retire(struct tsi_pending *p)
+{
+	atomic_store(&p->retired, true);
+	pthread_mutex_lock(&p->lock);
+	pthread_cond_signal(&p->work);
+	pthread_mutex_unlock(&p->lock);
+}
+
+int tsi_pending_trouble(struct tsi_pending *p)
+{
+	/* Pairs with note_trouble(). */
+	int err = atomic_load_explicit(&p->trouble, memory_order_acquire);
+
+	return err ? tsi_err(err,
+			     "work of this process on GPU %u failed, and with "
+			     "it what reads the stream: %s",
+			     p->device, p->why)
+		   : 0;
+}
+
+unsigned tsi_pending_count(const struct tsi_pending *p)
+{
+	return atomic_load(&((struct tsi_pending *)(uintptr_t)p)->count);
+}
+
+unsigned tsi_pending_returned(const struct tsi_pending *p)
+{
+	return atomic_load(&((struct tsi_pending *)(uintptr_t)p)->returned);
+}
+
+int tsi_pending_wait(struct tsi_pending *p, unsigned seen, int64_t deadline_ms)
+{
+	int64_t begin = tsi_now_ms(), now = begin;
+	bool said = false;
+	int err = 0;
+
+	pthread_mutex_lock(&p->lock);
+	for (; atomic_load(&p->returned) == seen; now = tsi_now_ms()) {
+		int64_t left = deadline_ms - now;
+
+		err = tsi_pending_trouble(p);
+		if (!err && left <= 0)
+			err = TSOCK_EAGAIN;
+		if (err)
+			break;
+		if (!said && now - begin > LONG_MS) {
+			said = true;
+			tsi_log(TSOCK_LOG_WARN,
+				"waiting for work on GPU %u that uses batches "
+				"which were released",
+				p->device);
+		}
+		sleep_us(&p->back, &p->lock,
+			 (uint64_t)(left < SLICE_MS ? left : SLICE_MS) * 1000);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return err;
+}

@@ -1,0 +1,203 @@
+/*
+ * upload.c - the way to a GPU for a reader of a host ring: copies of its own.
+ *
+ * Never frees memory of a batch while its reader lives: freeing would hold up
+ * the whole GPU.
+ */
+#include "consumer/upload.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/err.h"
+#include "consumer/window.h"
+
+#define ALIGN UINT64_C(256) /* of a field: DLPack's */
+#define LEAST_NS 20000      /* between two looks whether a copy has ended */
+#define MOST_NS 200000
+
+struct place {
+	uint64_t stored_bytes, field_bytes; /* of a sample */
+	uint64_t raw_at;     /* in page-locked memory, as it is stored */
+	uint64_t scratch_at; /* on the GPU, as it is stored */
+	uint64_t field_at;   /* on the GPU, as it is wanted */
+	uint64_t height, width;
+	bool converts;
+};
+
+struct tsi_upload {
+	unsigned device, nfields;
+	bool separate;
+	struct tsi_view_spec make;
+	struct place place[TSOCK_MAX_FIELDS];
+	uint64_t raw_bytes, scratch_bytes, field_bytes;
+	/* A shared reader's; each copy is waited for. */
+	tsi_gpu_stream stream;
+	struct tsi_gpu_event *event;
+	void *pinned, *scratch;
+};
+
+static uint64_t add(uint64_t *total, uint64_t bytes)
+{
+	uint64_t at = *total;
+
+	*total = (at + bytes + ALIGN - 1) / ALIGN * ALIGN;
+	return at;
+}
+
+static void lay_out(struct tsi_upload *u, const struct tsi_upload_parts *p)
+{
+	for (unsigned i = 0; i < p->nfields; i++) {
+		const struct tsock_field *f = &p->stored[i];
+		struct place *at = &u->place[i];
+
+		at->stored_bytes = tsi_field_bytes(f);
+		at->field_bytes = tsi_field_bytes(&p->field[i]);
+		at->converts = u->make.dtype && f->flags & TSOCK_FIELD_IMAGE;
+		at->height = f->shape[0];
+		at->width = f->shape[1];
+		at->raw_at = add(&u->raw_bytes, p->batch * at->stored_bytes);
+		at->field_at = add(&u->field_bytes, p->batch * at->field_bytes);
+		if (at->converts)
+			at->scratch_at = add(&u->scratch_bytes,
+					     p->batch * at->stored_bytes);
+	}
+}
+
+static int make_common(struct tsi_upload *u)
+{
+	int err = tsi_gpu_stream_create(u->device, &u->stream);
+
+	if (!err)
+		err = tsi_gpu_event_create(u->device, &u->event);
+	if (!err)
+		err = tsi_gpu_host_alloc(u->raw_bytes, &u->pinned);
+	if (!err && u->scratch_bytes)
+		err = tsi_gpu_alloc(u->device, u->scratch_bytes, &u->scratch);
+	return err;
+}
+
+int tsi_upload_create(const struct tsi_upload_parts *p, struct tsi_upload **out)
+{
+	struct tsi_upload *u = calloc(1, sizeof(*u));
+	int err = 0;
+
+	if (!u)
+		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
+	u->device = p->device;
+	u->nfields = p->nfields;
+	u->separate = p->separate;
+	u->make = *p->make;
+	lay_out(u, p);
+	if (!u->separate)
+		err = make_common(u);
+	if (err) {
+		tsi_upload_destroy(u);
+		return err;
+	}
+	*out = u;
+	return 0;
+}
+
+void tsi_upload_destroy(struct tsi_upload *u)
+{
+	if (!u)
+		return;
+	tsi_gpu_event_destroy(u->event);
+	if (u->stream)
+		tsi_gpu_stream_destroy(u->device, u->stream);
+	if (u->pinned)
+		tsi_gpu_host_free(u->pinned);
+	if (u->scratch)
+		tsi_gpu_free(u->device, u->scratch);
+	free(u);
+}
+
+void tsi_upload_free(const struct tsi_upload *u, struct tsi_upload_room *room)
+{
+	if (room->pinned)
+		tsi_gpu_host_free(room->pinned);
+	if (room->device)
+		tsi_gpu_free(u->device, room->device);
+	*room = (struct tsi_upload_room){ NULL, NULL };
+}
+
+/* ---- copying ---- */
+
+static int make_room(const struct tsi_upload *u, struct tsi_upload_room *room)
+{
+	uint64_t bytes = u->separate ? u->scratch_bytes : u->field_bytes;
+	int err = 0;
+
+	if (u->separate && !room->pinned)
+		err = tsi_gpu_host_alloc(u->raw_bytes, &room->pinned);
+	if (!err && bytes && !room->device)
+		err = tsi_gpu_alloc(u->device, bytes, &room->device);
+	return err;
+}
+
+/* Field i from page-locked memory to dst, by way of scratch. */
+static int send(const struct tsi_upload *u, unsigned i, uint64_t count,
+		const void *pinned, void *scratch, void *dst, tsi_gpu_stream s)
+{
+	const struct place *at = &u->place[i];
+	const uint8_t *from = (const uint8_t *)pinned + at->raw_at;
+	uint8_t *raw = (uint8_t *)scratch + at->scratch_at;
+	int err;
+
+	if (!at->converts)
+		return tsi_gpu_upload(u->device, s, dst, from,
+				      count * at->stored_bytes);
+	err = tsi_gpu_upload(u->device, s, raw, from, count * at->stored_bytes);
+	if (err)
+		return err;
+	return tsi_gpu_convert(u->device, s, &u->make, raw, count, at->height,
+			       at->width, dst);
+}
+
+static int await(struct tsi_gpu_event *e)
+{
+	struct timespec ts = { 0, LEAST_NS };
+	int err;
+
+	while ((err = tsi_gpu_event_query(e)) == TSOCK_EAGAIN) {
+		nanosleep(&ts, NULL);
+		if (ts.tv_nsec < MOST_NS)
+			ts.tv_nsec *= 2;
+	}
+	return err;
+}
+
+int tsi_upload_take(struct tsi_upload *u, struct tsi_upload_room *room,
+		    struct tsi_spot *s)
+{
+	int err = make_room(u, room);
+	uint8_t *pinned = u->separate ? room->pinned : u->pinned;
+
+	for (unsigned i = 0; i < u->nfields && !err; i++) {
+		const struct place *at = &u->place[i];
+		uint8_t *to = (uint8_t *)room->device + at->field_at;
+
+		memcpy(pinned + at->raw_at, s->data[i],
+		       s->count * at->stored_bytes);
+		s->data[i] = u->separate ? NULL : to;
+		if (!u->separate)
+			err = send(u, i, s->count, pinned, u->scratch, to,
+				   u->stream);
+	}
+	if (!err && !u->separate)
+		err = tsi_gpu_event_record(u->event, u->stream);
+	if (!err && !u->separate)
+		err = await(u->event);
+	s->own = !err;
+	return err;
+}
+
+int tsi_upload_write(const struct tsi_upload *u,
+		     const struct tsi_upload_room *room, uint64_t count,
+		     unsigned i, void *dst, tsi_gpu_stream s)
+{
+	return send(u, i, count, room->pinned, room->device, dst, s);
+}

@@ -1,0 +1,50 @@
+/*
+ * upload.h - the way to a GPU for a reader of a host ring: copies of its own.
+ *
+ * The slow path, for where the producer's memory on that GPU can't be opened.
+ * Each batch gets memory of its own, which is kept with it for the next time,
+ * and the ring is free again as soon as it was copied.  A shared reader's batch
+ * is on the GPU, in the wanted dtype and layout, when it is handed out: this
+ * waits for the copy.  A separate reader's (TSOCK_PRIVATE) is in page-locked
+ * memory, and goes to the GPU with tsock_batch_convert().
+ */
+#ifndef TSI_CONSUMER_UPLOAD_H
+#define TSI_CONSUMER_UPLOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mem/gpu.h"
+
+struct tsi_spot;
+struct tsi_upload;
+
+struct tsi_upload_parts {
+	unsigned device;
+	bool separate;
+	unsigned nfields;
+	uint64_t batch;
+	const struct tsi_view_spec *make;
+	const struct tsock_field *stored, *field;
+};
+
+/* A batch's own memory. */
+struct tsi_upload_room {
+	void *pinned, *device;
+};
+
+int tsi_upload_create(const struct tsi_upload_parts *p,
+		      struct tsi_upload **out);
+void tsi_upload_destroy(struct tsi_upload *u);
+void tsi_upload_free(const struct tsi_upload *u, struct tsi_upload_room *room);
+
+/* Copy a placed batch: then it is its own. */
+int tsi_upload_take(struct tsi_upload *u, struct tsi_upload_room *room,
+		    struct tsi_spot *s);
+
+/* Queue field i of a separate reader's batch to dst, as it is wanted. */
+int tsi_upload_write(const struct tsi_upload *u,
+		     const struct tsi_upload_room *room, uint64_t count,
+		     unsigned i, void *dst, tsi_gpu_stream s);
+
+#endif

@@ -1,0 +1,139 @@
+/*
+ * gpu.h - memory, streams and events of GPUs.
+ *
+ * gpu_cuda.c is the one file that names CUDA for these, gpu_none.c what a build
+ * without CUDA has in its place.  Everything is checked: a CUDA error becomes
+ * one of ours, with CUDA's name and text in the message, and CUDA's last error
+ * is cleared, so that it never surfaces in the application's own calls.  Every
+ * function sets the device that it needs and puts back the one that was set.
+ *
+ * Devices are numbered as CUDA numbers them in this process; what crosses to
+ * another process is the UUID.
+ */
+#ifndef TSI_MEM_GPU_H
+#define TSI_MEM_GPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tsock/tsock.h"
+#include "wire/msg.h"
+
+/* ---- devices ---- */
+
+struct tsi_gpu_info {
+	uint8_t uuid[TSI_UUID];
+	char name[64];
+	uint64_t total_bytes, free_bytes;
+	uint64_t granularity; /* of VMM mappings; 0: no VMM */
+	bool vmm_fd;          /* VMM memory can be exported as a descriptor */
+	bool legacy_ipc;
+	bool mig;
+};
+
+/* What this build and this machine have, as one line for people. */
+const char *tsi_gpu_about(void);
+
+/*
+ * How many devices; TSOCK_ENOTSUP with the reason when there can't be any: no
+ * CUDA in this build, no driver, a driver too old for the runtime (naming
+ * both versions), no device.
+ */
+int tsi_gpu_count(unsigned *n);
+int tsi_gpu_info(unsigned device, struct tsi_gpu_info *out);
+/* TSOCK_EARG when this process can't see a device of that UUID. */
+int tsi_gpu_find(const uint8_t *uuid, unsigned *device);
+
+/* Can from read memory of to directly?  Enables it (idempotent). */
+bool tsi_gpu_peer(unsigned from, unsigned to);
+
+/* ---- memory ---- */
+
+struct tsi_gpu_mem {
+	unsigned device;
+	enum tsock_path path;           /* VMM or LEGACY */
+	void *base;                     /* device address */
+	uint64_t bytes;                 /* of the allocation */
+	bool twice;                     /* mapped twice in a row */
+	bool ours;                      /* created, not opened */
+	int fd;                         /* VMM: to be handed over; else -1 */
+	uint8_t handle[TSI_GPU_HANDLE]; /* LEGACY */
+	uint64_t vmm;                   /* private to gpu_cuda.c */
+};
+
+/*
+ * Memory that another process can open.  bytes is a multiple of the device's
+ * granularity for VMM.  AUTO takes VMM where it can.  TSOCK_ENOMEM names what
+ * is needed and what is free.
+ */
+int tsi_gpu_mem_create(unsigned device, enum tsock_path path, uint64_t bytes,
+		       struct tsi_gpu_mem *out);
+
+/*
+ * Open another process's memory (path, and fd or handle, from it): VMM is
+ * mapped read-only where the driver can, and twice in a row if asked.  The fd
+ * stays the caller's.
+ */
+int tsi_gpu_mem_open(unsigned device, enum tsock_path path, int fd,
+		     const uint8_t *handle, uint64_t bytes, bool twice,
+		     struct tsi_gpu_mem *out);
+void tsi_gpu_mem_close(struct tsi_gpu_mem *m);
+
+/* Page-lock host memory, in chunks; 0, or why it can't be. */
+int tsi_gpu_pin(void *base, uint64_t bytes);
+void tsi_gpu_unpin(void *base, uint64_t bytes);
+
+/* Page-locked memory of this process's own, and plain device memory. */
+int tsi_gpu_host_alloc(uint64_t bytes, void **out);
+void tsi_gpu_host_free(void *p);
+int tsi_gpu_alloc(unsigned device, uint64_t bytes, void **out);
+void tsi_gpu_free(unsigned device, void *p);
+
+/* ---- streams and events ---- */
+
+/* A cudaStream_t; NULL, 1 and 2 are CUDA's default streams as in DLPack. */
+typedef void *tsi_gpu_stream;
+
+struct tsi_gpu_event; /* local, never interprocess; no timing */
+
+int tsi_gpu_stream_create(unsigned device, tsi_gpu_stream *out);
+void tsi_gpu_stream_destroy(unsigned device, tsi_gpu_stream s);
+
+int tsi_gpu_event_create(unsigned device, struct tsi_gpu_event **out);
+void tsi_gpu_event_destroy(struct tsi_gpu_event *e);
+/* TSOCK_ENOTSUP, and nothing recorded, when the stream is being captured. */
+int tsi_gpu_event_record(struct tsi_gpu_event *e, tsi_gpu_stream s);
+/* 0: all before the record is done; EAGAIN; or the device's error.  May be
+ * called while another thread captures (thread-local capture mode). */
+int tsi_gpu_event_query(struct tsi_gpu_event *e);
+/* Sleeps (blocking sync); for the producer alone. */
+int tsi_gpu_event_wait(struct tsi_gpu_event *e);
+int tsi_gpu_stream_wait(tsi_gpu_stream s, struct tsi_gpu_event *e);
+
+/* ---- work, in stream order ---- */
+
+/* Host to device (from page-locked memory it overlaps). */
+int tsi_gpu_upload(unsigned device, tsi_gpu_stream s, void *dst,
+		   const void *src, uint64_t bytes);
+int tsi_gpu_download(unsigned device, tsi_gpu_stream s, void *dst,
+		     const void *src, uint64_t bytes);
+int tsi_gpu_copy(unsigned device, tsi_gpu_stream s, void *dst, const void *src,
+		 uint64_t bytes);
+/* Between devices; s is a stream of the destination. */
+int tsi_gpu_copy_peer(tsi_gpu_stream s, unsigned to, void *dst, unsigned from,
+		      const void *src, uint64_t bytes);
+
+/*
+ * count images, one after the other: u8 [height, width, 3] at src to a view's
+ * dtype, layout and normalisation at dst.  float32 equals tsi_convert_image()
+ * bit for bit.
+ */
+int tsi_gpu_convert(unsigned device, tsi_gpu_stream s,
+		    const struct tsi_view_spec *spec, const void *src,
+		    uint64_t count, uint64_t height, uint64_t width, void *dst);
+
+/* The device's pending or sticky error, 0 if there is none. */
+int tsi_gpu_healthy(unsigned device);
+
+#endif

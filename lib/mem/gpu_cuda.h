@@ -1,0 +1,94 @@
+/*
+ * gpu_cuda.h - what the files that name CUDA share: a device made current and
+ * put back, errors made ours, the driver's own functions.
+ *
+ * Included by gpu_cuda*.c and stage/nccl.c, by nobody else.
+ */
+#ifndef TSI_MEM_GPU_CUDA_H
+#define TSI_MEM_GPU_CUDA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include "mem/gpu.h"
+
+#define TSI_GPUS 64 /* of one process; CUDA's own tables end far below */
+
+/*
+ * Functions of the driver that the runtime has no equal for, found through the
+ * runtime: nothing links to libcuda.
+ */
+struct tsi_cuda_driver {
+	__typeof__(cuDeviceGetName) *device_name;
+	__typeof__(cuDeviceGetUuid) *device_uuid;
+	__typeof__(cuDeviceGetAttribute) *device_attribute;
+	__typeof__(cuGetErrorName) *error_name;
+	__typeof__(cuGetErrorString) *error_string;
+	__typeof__(cuMemHostRegister) *host_register;
+	__typeof__(cuMemHostUnregister) *host_unregister;
+	__typeof__(cuMemGetAllocationGranularity) *granularity;
+	__typeof__(cuMemCreate) *create;
+	__typeof__(cuMemRelease) *release;
+	__typeof__(cuMemExportToShareableHandle) *export_handle;
+	__typeof__(cuMemImportFromShareableHandle) *import_handle;
+	__typeof__(cuMemAddressReserve) *reserve;
+	__typeof__(cuMemAddressFree) *free_range;
+	__typeof__(cuMemMap) *map;
+	__typeof__(cuMemUnmap) *unmap;
+	__typeof__(cuMemSetAccess) *set_access;
+	__typeof__(cuDevicePrimaryCtxRetain) *retain;
+	__typeof__(cuCtxPushCurrent) *push;
+	__typeof__(cuCtxPopCurrent) *pop;
+};
+
+/* All of it, once a device was counted; ENOTSUP naming what is missing. */
+int tsi_cuda_driver(const struct tsi_cuda_driver **out);
+
+/*
+ * A device made current for one call.  Its context is pushed on this thread's
+ * stack, which leaves no trace: cudaSetDevice() of the previous device would
+ * make a context there if it had none.
+ */
+struct tsi_cuda_scope {
+	const struct tsi_cuda_driver *driver;
+	int mode; /* of stream capture, of this thread before */
+};
+
+int tsi_cuda_enter(unsigned device, struct tsi_cuda_scope *s);
+void tsi_cuda_leave(struct tsi_cuda_scope *s);
+
+/* A device that this process has used already, else 0. */
+unsigned tsi_cuda_used(void);
+
+/* TSOCK_EFORK in a child of the process that began with CUDA. */
+int tsi_cuda_begin(void);
+
+/*
+ * call failed on device (-1: on none in particular): the error as ours, with
+ * its text, and CUDA's last error cleared.  Out of memory is ENOMEM, what the
+ * device can't do ENOTSUP, a context that is lost for this process ESTREAM,
+ * all else ESYS.
+ */
+int tsi_cuda_err(cudaError_t e, int device, const char *call);
+int tsi_cuda_driver_err(CUresult r, int device, const char *call);
+
+/* The same for an allocation of bytes: says what is free, if that was it. */
+int tsi_cuda_alloc_err(int e, unsigned device, const char *call,
+		       uint64_t bytes);
+
+int tsi_cuda_attribute(unsigned device, int attribute, int *value);
+/* All a VMM mapping's numbers start from; 0 where there is no VMM. */
+int tsi_cuda_granularity(unsigned device, uint64_t *bytes);
+int tsi_cuda_is_mig(unsigned device, bool *mig);
+
+/* gpu_cuda_vmm.c, for tsi_gpu_mem_*(). */
+int tsi_cuda_vmm_create(unsigned device, uint64_t bytes,
+			struct tsi_gpu_mem *out);
+int tsi_cuda_vmm_open(unsigned device, int fd, uint64_t bytes, bool twice,
+		      struct tsi_gpu_mem *out);
+void tsi_cuda_vmm_close(struct tsi_gpu_mem *m);
+
+#endif

@@ -1,0 +1,307 @@
+/*
+ * gpu_cuda_call.c - around every call: being on a device, the driver's
+ * functions, what CUDA says made ours.
+ *
+ * Never leaves another device current than it found, never makes a context on
+ * a device that nobody asked for, never leaves an error behind for the
+ * application to find.
+ */
+#include "mem/gpu_cuda.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/forked.h"
+
+/* The interface that is asked for of the driver, the oldest we build with. */
+#define DRIVER_API 11080
+
+static struct tsi_cuda_driver driver;
+static const char *driver_lacks;
+static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static unsigned generation;
+static pthread_mutex_t retain_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(CUcontext) context[TSI_GPUS];
+static _Atomic unsigned used; /* 1 + the device used first */
+
+/* ---- errors ---- */
+
+/*
+ * Does this error end the context?  By number: the oldest toolkit lacks some
+ * of the names.
+ */
+static bool is_lost(int e)
+{
+	switch (e) {
+	case 4:   /* cudaErrorCudartUnloading */
+	case 214: /* cudaErrorECCUncorrectable */
+	case 220: /* cudaErrorNvlinkUncorrectable */
+	case 226: /* cudaErrorContained */
+	case 700: /* cudaErrorIllegalAddress */
+	case 702: /* cudaErrorLaunchTimeout */
+	case 709: /* cudaErrorContextIsDestroyed */
+	case 710: /* cudaErrorAssert */
+	case 714: /* cudaErrorHardwareStackError */
+	case 715: /* cudaErrorIllegalInstruction */
+	case 716: /* cudaErrorMisalignedAddress */
+	case 717: /* cudaErrorInvalidAddressSpace */
+	case 718: /* cudaErrorInvalidPc */
+	case 719: /* cudaErrorLaunchFailure */
+	case 721: /* cudaErrorTensorMemoryLeak */
+	case 805: /* cudaErrorMpsConnectionFailed */
+	case 806: /* cudaErrorMpsRpcFailure */
+	case 807: /* cudaErrorMpsServerNotReady */
+	case 810: /* cudaErrorMpsClientTerminated */
+	case 911: /* cudaErrorExternalDevice */
+	case 999: /* cudaErrorUnknown */
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int code_of(int e)
+{
+	if (e == 2) /* cudaErrorMemoryAllocation */
+		return TSOCK_ENOMEM;
+	if (e == 71 || e == 801) /* cudaErrorUnsupportedLimit, NotSupported */
+		return TSOCK_ENOTSUP;
+	return is_lost(e) ? TSOCK_ESTREAM : TSOCK_ESYS;
+}
+
+/* The runtime and the driver number their errors alike. */
+static int say(int e, int device, const char *call, const char *name,
+	       const char *text)
+{
+	char where[24] = "";
+
+	if (device >= 0)
+		snprintf(where, sizeof(where), " on GPU %d", device);
+	(void)cudaGetLastError();
+	return tsi_err(code_of(e), "%s%s: %s (%s)%s", call, where, name, text,
+		       is_lost(e) ? "; this process can't use the GPU any "
+				    "more: start it again"
+				  : "");
+}
+
+int tsi_cuda_err(cudaError_t e, int device, const char *call)
+{
+	return say((int)e, device, call, cudaGetErrorName(e),
+		   cudaGetErrorString(e));
+}
+
+int tsi_cuda_driver_err(CUresult r, int device, const char *call)
+{
+	const char *name = NULL, *text = NULL;
+
+	if (driver.error_name && driver.error_string) {
+		(void)driver.error_name(r, &name);
+		(void)driver.error_string(r, &text);
+	}
+	return say((int)r, device, call, name ? name : "an unknown error",
+		   text ? text : "the driver has no text for it");
+}
+
+int tsi_cuda_alloc_err(int e, unsigned device, const char *call, uint64_t bytes)
+{
+	size_t left = 0, total = 0;
+
+	if (code_of(e) != TSOCK_ENOMEM)
+		return tsi_cuda_err((cudaError_t)e, (int)device, call);
+	(void)cudaGetLastError();
+	if (cudaMemGetInfo(&left, &total) != cudaSuccess)
+		(void)cudaGetLastError();
+	return tsi_err(TSOCK_ENOMEM,
+		       "%s on GPU %u: %.1f MiB are needed, %.1f of %.1f MiB "
+		       "are free: cudaErrorMemoryAllocation (out of memory)",
+		       call, device, (double)bytes / 1048576,
+		       (double)left / 1048576, (double)total / 1048576);
+}
+
+/* ---- the driver's functions ---- */
+
+static bool find(const char *name, void *out)
+{
+	void *fn = NULL;
+	enum cudaDriverEntryPointQueryResult found =
+		cudaDriverEntryPointSymbolNotFound;
+	cudaError_t e;
+
+#if CUDART_VERSION >= 12050
+	e = cudaGetDriverEntryPointByVersion(name, &fn, DRIVER_API,
+					     cudaEnableDefault, &found);
+#elif CUDART_VERSION >= 12000
+	e = cudaGetDriverEntryPoint(name, &fn, cudaEnableDefault, &found);
+#else
+	e = cudaGetDriverEntryPoint(name, &fn, cudaEnableDefault);
+	found = cudaDriverEntryPointSuccess;
+#endif
+	if (e != cudaSuccess)
+		(void)cudaGetLastError();
+	if (e != cudaSuccess || found != cudaDriverEntryPointSuccess || !fn)
+		return false;
+	memcpy(out, &fn, sizeof(fn));
+	return true;
+}
+
+static void need(const char *name, void *out)
+{
+	if (!find(name, out) && !driver_lacks)
+		driver_lacks = name;
+}
+
+static void find_driver(void)
+{
+	need("cuGetErrorName", &driver.error_name);
+	need("cuGetErrorString", &driver.error_string);
+	need("cuDeviceGetName", &driver.device_name);
+	need("cuDeviceGetUuid", &driver.device_uuid);
+	need("cuDeviceGetAttribute", &driver.device_attribute);
+	need("cuMemHostRegister", &driver.host_register);
+	need("cuMemHostUnregister", &driver.host_unregister);
+	need("cuMemGetAllocationGranularity", &driver.granularity);
+	need("cuMemCreate", &driver.create);
+	need("cuMemRelease", &driver.release);
+	need("cuMemExportToShareableHandle", &driver.export_handle);
+	need("cuMemImportFromShareableHandle", &driver.import_handle);
+	need("cuMemAddressReserve", &driver.reserve);
+	need("cuMemAddressFree", &driver.free_range);
+	need("cuMemMap", &driver.map);
+	need("cuMemUnmap", &driver.unmap);
+	need("cuMemSetAccess", &driver.set_access);
+	need("cuDevicePrimaryCtxRetain", &driver.retain);
+	need("cuCtxPushCurrent", &driver.push);
+	need("cuCtxPopCurrent", &driver.pop);
+}
+
+int tsi_cuda_driver(const struct tsi_cuda_driver **out)
+{
+	pthread_once(&driver_once, find_driver);
+	if (driver_lacks)
+		return tsi_err(TSOCK_ENOTSUP,
+			       "the NVIDIA driver has no %s; a driver of "
+			       "CUDA %d.%d or newer is needed",
+			       driver_lacks, DRIVER_API / 1000,
+			       DRIVER_API % 1000 / 10);
+	*out = &driver;
+	return 0;
+}
+
+/* ---- being on a device ---- */
+
+static void begun(void)
+{
+	generation = tsi_fork_generation();
+}
+
+int tsi_cuda_begin(void)
+{
+	pthread_once(&fork_once, begun);
+	if (tsi_forked(generation))
+		return tsi_err(TSOCK_EFORK,
+			       "this process was forked by one that uses CUDA, "
+			       "which can't be used in the child: start it by "
+			       "exec (multiprocessing: \"spawn\")");
+	return 0;
+}
+
+/* Retained until the process ends; the runtime's own context, too. */
+static int retain(unsigned device, CUcontext *out)
+{
+	CUresult r = CUDA_SUCCESS;
+	unsigned none = 0;
+
+	/* Pairs with the release below: what retaining did is visible. */
+	*out = atomic_load_explicit(&context[device], memory_order_acquire);
+	if (*out)
+		return 0;
+	pthread_mutex_lock(&retain_lock);
+	/* Ordered by the lock. */
+	*out = atomic_load_explicit(&context[device], memory_order_relaxed);
+	if (!*out) {
+		r = driver.retain(out, (CUdevice)device);
+		if (r == CUDA_SUCCESS)
+			/* Pairs with the acquire above. */
+			atomic_store_explicit(&context[device], *out,
+					      memory_order_release);
+	}
+	pthread_mutex_unlock(&retain_lock);
+	if (r != CUDA_SUCCESS)
+		return tsi_cuda_driver_err(r, (int)device,
+					   "cuDevicePrimaryCtxRetain");
+	atomic_compare_exchange_strong(&used, &none, device + 1);
+	return 0;
+}
+
+unsigned tsi_cuda_used(void)
+{
+	unsigned first = atomic_load(&used);
+
+	return first ? first - 1 : 0;
+}
+
+/* The cheap question first: was this device used before? */
+static int check(unsigned device)
+{
+	unsigned n;
+	int err;
+
+	/* That it was, is all; retain() reads it again. */
+	if (device < TSI_GPUS &&
+	    atomic_load_explicit(&context[device], memory_order_relaxed))
+		return 0;
+	err = tsi_gpu_count(&n);
+	if (!err && (device >= n || device >= TSI_GPUS))
+		err = tsi_err(TSOCK_EARG,
+			      "there is no GPU %u; this process sees %u, "
+			      "numbered from 0",
+			      device, n);
+	return err;
+}
+
+int tsi_cuda_enter(unsigned device, struct tsi_cuda_scope *s)
+{
+	const struct tsi_cuda_driver *d;
+	/* Another thread's capture must not notice what is done here. */
+	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
+	CUcontext ctx;
+	CUresult r;
+	cudaError_t e;
+	int err = tsi_cuda_begin();
+
+	if (!err)
+		err = check(device);
+	if (!err)
+		err = tsi_cuda_driver(&d);
+	if (!err)
+		err = retain(device, &ctx);
+	if (err)
+		return err;
+	r = d->push(ctx);
+	if (r != CUDA_SUCCESS)
+		return tsi_cuda_driver_err(r, (int)device, "cuCtxPushCurrent");
+	e = cudaThreadExchangeStreamCaptureMode(&mode);
+	if (e != cudaSuccess) {
+		err = tsi_cuda_err(e, (int)device,
+				   "cudaThreadExchangeStreamCaptureMode");
+		(void)d->pop(&ctx);
+		return err;
+	}
+	s->driver = d;
+	s->mode = (int)mode;
+	return 0;
+}
+
+void tsi_cuda_leave(struct tsi_cuda_scope *s)
+{
+	enum cudaStreamCaptureMode mode = (enum cudaStreamCaptureMode)s->mode;
+	CUcontext ctx;
+
+	if (cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess)
+		(void)cudaGetLastError();
+	(void)s->driver->pop(&ctx);
+}

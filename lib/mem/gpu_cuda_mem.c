@@ -1,0 +1,325 @@
+/*
+ * gpu_cuda_mem.c - memory on GPUs and page-locked memory for them.
+ *
+ * What others open is made here by its two paths: a descriptor (gpu_cuda_vmm.c)
+ * or a handle of legacy IPC, which names a whole allocation, can't be opened by
+ * the process that made it, and is mapped for writing whatever one asks for.
+ *
+ * Never frees what work may still be using: that is the caller's to know.
+ */
+#include "mem/gpu_cuda.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+/* CUDA hands out parts of such blocks, and IPC shares whole ones. */
+#define LEGACY_BLOCK ((uint64_t)2 << 20)
+
+/* Drivers have failed on single registrations far larger than this. */
+#define PIN_CHUNK ((uint64_t)1 << 30)
+
+/* ---- memory that others open ---- */
+
+static int legacy_create(unsigned device, uint64_t bytes,
+			 struct tsi_gpu_mem *out)
+{
+	struct tsi_gpu_mem m = { .device = device,
+				 .path = TSOCK_PATH_LEGACY,
+				 .bytes = bytes,
+				 .ours = true,
+				 .fd = -1 };
+	uint64_t whole =
+		(bytes + LEGACY_BLOCK - 1) / LEGACY_BLOCK * LEGACY_BLOCK;
+	cudaIpcMemHandle_t handle;
+	struct tsi_cuda_scope scope;
+	cudaError_t e;
+	int err;
+
+	_Static_assert(sizeof(handle) == TSI_GPU_HANDLE, "CUDA's ABI");
+	if (!bytes || whole < bytes)
+		return tsi_err(TSOCK_EARG,
+			       "%llu bytes of GPU memory make no "
+			       "ring",
+			       (unsigned long long)bytes);
+	err = tsi_cuda_enter(device, &scope);
+	if (err)
+		return err;
+	e = cudaMalloc(&m.base, whole);
+	if (e != cudaSuccess) {
+		err = tsi_cuda_alloc_err((int)e, device, "cudaMalloc", whole);
+		goto leave;
+	}
+	e = cudaIpcGetMemHandle(&handle, m.base);
+	if (e != cudaSuccess) {
+		err = tsi_cuda_err(e, (int)device, "cudaIpcGetMemHandle");
+		(void)cudaFree(m.base);
+		goto leave;
+	}
+	memcpy(m.handle, &handle, sizeof(handle));
+	*out = m;
+leave:
+	tsi_cuda_leave(&scope);
+	return err;
+}
+
+static int legacy_err(cudaError_t e, unsigned device)
+{
+	if (e != cudaErrorDeviceUninitialized)
+		return tsi_cuda_err(e, (int)device, "cudaIpcOpenMemHandle");
+	(void)cudaGetLastError();
+	return tsi_err(TSOCK_ENOTSUP,
+		       "cudaIpcOpenMemHandle on GPU %u: %s (%s); legacy CUDA "
+		       "IPC takes this process for the one that made the "
+		       "memory: two containers need different process ids "
+		       "(--pid=host)",
+		       device, cudaGetErrorName(e), cudaGetErrorString(e));
+}
+
+static int legacy_open(unsigned device, const uint8_t *handle, uint64_t bytes,
+		       struct tsi_gpu_mem *out)
+{
+	cudaIpcMemHandle_t h;
+	struct tsi_cuda_scope scope;
+	void *base;
+	cudaError_t e;
+	int err = tsi_cuda_enter(device, &scope);
+
+	if (err)
+		return err;
+	memcpy(&h, handle, sizeof(h));
+	e = cudaIpcOpenMemHandle(&base, h, cudaIpcMemLazyEnablePeerAccess);
+	if (e != cudaSuccess) {
+		err = legacy_err(e, device);
+	} else {
+		*out = (struct tsi_gpu_mem){ .device = device,
+					     .path = TSOCK_PATH_LEGACY,
+					     .base = base,
+					     .bytes = bytes,
+					     .fd = -1 };
+		memcpy(out->handle, handle, TSI_GPU_HANDLE);
+	}
+	tsi_cuda_leave(&scope);
+	return err;
+}
+
+static int not_offered(unsigned device, const char *what)
+{
+	return tsi_err(TSOCK_ENOTSUP,
+		       "GPU %u has no %s; choose another --gpu-path, or auto",
+		       device, what);
+}
+
+int tsi_gpu_mem_create(unsigned device, enum tsock_path path, uint64_t bytes,
+		       struct tsi_gpu_mem *out)
+{
+	struct tsi_gpu_info info;
+	int err = tsi_gpu_info(device, &info);
+
+	if (err)
+		return err;
+	if (path == TSOCK_PATH_STAGED)
+		return tsi_err(TSOCK_EARG,
+			       "a staged consumer has no memory of another "
+			       "process to open");
+	if (path == TSOCK_PATH_VMM && !info.vmm_fd)
+		return not_offered(device, "memory with a descriptor (VMM)");
+	if (path == TSOCK_PATH_LEGACY && !info.legacy_ipc)
+		return not_offered(device, "legacy CUDA IPC");
+	if (path != TSOCK_PATH_LEGACY && info.vmm_fd) {
+		err = tsi_cuda_vmm_create(device, bytes, out);
+		/* Other errors would come again, or are the caller's. */
+		if (path == TSOCK_PATH_VMM ||
+		    (err != TSOCK_ENOTSUP && err != TSOCK_ESYS))
+			return err;
+	}
+	if (!info.legacy_ipc)
+		return not_offered(device, "memory that processes can share");
+	return legacy_create(device, bytes, out);
+}
+
+int tsi_gpu_mem_open(unsigned device, enum tsock_path path, int fd,
+		     const uint8_t *handle, uint64_t bytes, bool twice,
+		     struct tsi_gpu_mem *out)
+{
+	if (path == TSOCK_PATH_VMM && fd >= 0)
+		return tsi_cuda_vmm_open(device, fd, bytes, twice, out);
+	if (path == TSOCK_PATH_LEGACY && handle && !twice)
+		return legacy_open(device, handle, bytes, out);
+	return tsi_err(TSOCK_EARG,
+		       "GPU memory is opened by a descriptor, or once by a "
+		       "handle of legacy IPC");
+}
+
+void tsi_gpu_mem_close(struct tsi_gpu_mem *m)
+{
+	struct tsi_cuda_scope scope;
+
+	if (!m || !m->base)
+		return;
+	if (m->fd >= 0)
+		close(m->fd);
+	if (tsi_cuda_enter(m->device, &scope) == 0) {
+		if (m->path == TSOCK_PATH_VMM)
+			tsi_cuda_vmm_close(m);
+		else if ((m->ours ? cudaFree(m->base)
+				  : cudaIpcCloseMemHandle(m->base)) !=
+			 cudaSuccess)
+			(void)cudaGetLastError();
+		tsi_cuda_leave(&scope);
+	}
+	memset(m, 0, sizeof(*m));
+	m->fd = -1;
+}
+
+/* ---- page-locked memory ---- */
+
+static int pin_err(CUresult r, uint64_t done, uint64_t bytes)
+{
+	const char *name = NULL;
+	const struct tsi_cuda_driver *d;
+
+	if (tsi_cuda_driver(&d) || d->error_name(r, &name) != CUDA_SUCCESS)
+		name = NULL;
+	(void)cudaGetLastError();
+	/* The driver says so for a limit as well as for a lack. */
+	return tsi_err(r == CUDA_ERROR_OUT_OF_MEMORY   ? TSOCK_ENOMEM
+		       : r == CUDA_ERROR_NOT_SUPPORTED ? TSOCK_ENOTSUP
+						       : TSOCK_ESYS,
+		       "page-locking %.1f MiB of host memory stopped after "
+		       "%.1f MiB: cuMemHostRegister: %s; look at ulimit -l",
+		       (double)bytes / 1048576, (double)done / 1048576,
+		       name ? name : "an unknown error");
+}
+
+static uint64_t chunk(uint64_t done, uint64_t bytes)
+{
+	return bytes - done < PIN_CHUNK ? bytes - done : PIN_CHUNK;
+}
+
+static void unpin(const struct tsi_cuda_driver *d, char *base, uint64_t bytes)
+{
+	for (uint64_t at = 0; at < bytes; at += PIN_CHUNK)
+		(void)d->host_unregister(base + at);
+}
+
+static int pin(char *base, uint64_t bytes)
+{
+	const struct tsi_cuda_driver *d;
+	uint64_t at = 0;
+	CUresult r;
+	int err = tsi_cuda_driver(&d);
+
+	while (!err && at < bytes) {
+		r = d->host_register(base + at, chunk(at, bytes),
+				     CU_MEMHOSTREGISTER_PORTABLE);
+		if (r != CUDA_SUCCESS) {
+			unpin(d, base, at);
+			return pin_err(r, at, bytes);
+		}
+		at += chunk(at, bytes);
+	}
+	return err;
+}
+
+int tsi_gpu_pin(void *base, uint64_t bytes)
+{
+	struct tsi_cuda_scope scope;
+	int able, err = tsi_cuda_attribute(tsi_cuda_used(),
+					   cudaDevAttrHostRegisterSupported,
+					   &able);
+
+	if (err)
+		return err;
+	if (!able)
+		return tsi_err(TSOCK_ENOTSUP,
+			       "this system's GPUs can't use host memory that "
+			       "is page-locked afterwards");
+	err = tsi_cuda_enter(tsi_cuda_used(), &scope);
+	if (err)
+		return err;
+	err = pin(base, bytes);
+	tsi_cuda_leave(&scope);
+	return err;
+}
+
+void tsi_gpu_unpin(void *base, uint64_t bytes)
+{
+	const struct tsi_cuda_driver *d;
+	struct tsi_cuda_scope scope;
+
+	if (!base || tsi_cuda_enter(tsi_cuda_used(), &scope))
+		return;
+	if (tsi_cuda_driver(&d) == 0)
+		unpin(d, base, bytes);
+	tsi_cuda_leave(&scope);
+}
+
+int tsi_gpu_host_alloc(uint64_t bytes, void **out)
+{
+	struct tsi_cuda_scope scope;
+	void *p;
+	cudaError_t e;
+	int err = tsi_cuda_enter(tsi_cuda_used(), &scope);
+
+	if (err)
+		return err;
+	e = cudaHostAlloc(&p, bytes, cudaHostAllocPortable);
+	if (e == cudaErrorMemoryAllocation) {
+		(void)cudaGetLastError();
+		err = tsi_err(TSOCK_ENOMEM,
+			      "cudaHostAlloc: no %.1f MiB of page-locked host "
+			      "memory; ask for less, or look at ulimit -l",
+			      (double)bytes / 1048576);
+	} else if (e != cudaSuccess) {
+		err = tsi_cuda_err(e, -1, "cudaHostAlloc");
+	} else {
+		*out = p;
+	}
+	tsi_cuda_leave(&scope);
+	return err;
+}
+
+void tsi_gpu_host_free(void *p)
+{
+	struct tsi_cuda_scope scope;
+
+	if (!p || tsi_cuda_enter(tsi_cuda_used(), &scope))
+		return;
+	if (cudaFreeHost(p) != cudaSuccess)
+		(void)cudaGetLastError();
+	tsi_cuda_leave(&scope);
+}
+
+/* ---- plain device memory ---- */
+
+int tsi_gpu_alloc(unsigned device, uint64_t bytes, void **out)
+{
+	struct tsi_cuda_scope scope;
+	void *p;
+	cudaError_t e;
+	int err = tsi_cuda_enter(device, &scope);
+
+	if (err)
+		return err;
+	e = cudaMalloc(&p, bytes);
+	if (e != cudaSuccess)
+		err = tsi_cuda_alloc_err((int)e, device, "cudaMalloc", bytes);
+	else
+		*out = p;
+	tsi_cuda_leave(&scope);
+	return err;
+}
+
+void tsi_gpu_free(unsigned device, void *p)
+{
+	struct tsi_cuda_scope scope;
+
+	if (!p || tsi_cuda_enter(device, &scope))
+		return;
+	if (cudaFree(p) != cudaSuccess)
+		(void)cudaGetLastError();
+	tsi_cuda_leave(&scope);
+}

@@ -1,0 +1,277 @@
+/*
+ * gpu_cuda_work.c - streams, events, copies and conversions.
+ *
+ * Everything is queued and nothing waits, but tsi_gpu_event_wait().  Never
+ * queues anything into a stream that is being captured: a graph would replay
+ * it on samples that are long gone.
+ */
+#include "mem/gpu_cuda.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "stage/convert.h"
+#include "stage/kernels.h"
+
+struct tsi_gpu_event {
+	cudaEvent_t event;
+	unsigned device;
+};
+
+/* ---- streams ---- */
+
+int tsi_gpu_stream_create(unsigned device, tsi_gpu_stream *out)
+{
+	struct tsi_cuda_scope scope;
+	cudaStream_t s;
+	cudaError_t e;
+	int err = tsi_cuda_enter(device, &scope);
+
+	if (err)
+		return err;
+	/* Not held up by anybody's work in the default stream. */
+	e = cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
+	if (e != cudaSuccess)
+		err = tsi_cuda_err(e, (int)device, "cudaStreamCreate");
+	else
+		*out = s;
+	tsi_cuda_leave(&scope);
+	return err;
+}
+
+void tsi_gpu_stream_destroy(unsigned device, tsi_gpu_stream s)
+{
+	struct tsi_cuda_scope scope;
+
+	if (!s || tsi_cuda_enter(device, &scope))
+		return;
+	if (cudaStreamDestroy(s) != cudaSuccess)
+		(void)cudaGetLastError();
+	tsi_cuda_leave(&scope);
+}
+
+/* On the device. */
+static int not_captured(unsigned device, tsi_gpu_stream s)
+{
+	enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+	cudaError_t e = cudaStreamIsCapturing(s, &status);
+
+	/* The default stream while another one is captured: as forbidden. */
+	if (e == cudaErrorStreamCaptureImplicit)
+		(void)cudaGetLastError();
+	else if (e != cudaSuccess)
+		return tsi_cuda_err(e, (int)device, "cudaStreamIsCapturing");
+	else if (status == cudaStreamCaptureStatusNone)
+		return 0;
+	return tsi_err(TSOCK_ENOTSUP,
+		       "the stream on GPU %u is being captured into a CUDA "
+		       "graph, which would replay on samples that are gone: "
+		       "take and release batches outside of the capture, and "
+		       "copy into the graph's own tensors",
+		       device);
+}
+
+/* Be on the device, with a stream that may be worked in. */
+static int enter(unsigned device, tsi_gpu_stream s,
+		 struct tsi_cuda_scope *scope)
+{
+	int err = tsi_cuda_enter(device, scope);
+
+	if (err)
+		return err;
+	err = not_captured(device, s);
+	if (err)
+		tsi_cuda_leave(scope);
+	return err;
+}
+
+static int leave(struct tsi_cuda_scope *scope, cudaError_t e, unsigned device,
+		 const char *call)
+{
+	int err = 0;
+
+	if (e != cudaSuccess)
+		err = tsi_cuda_err(e, (int)device, call);
+	tsi_cuda_leave(scope);
+	return err;
+}
+
+/* ---- events ---- */
+
+int tsi_gpu_event_create(unsigned device, struct tsi_gpu_event **out)
+{
+	struct tsi_cuda_scope scope;
+	struct tsi_gpu_event *v;
+	cudaError_t e;
+	int err = tsi_cuda_enter(device, &scope);
+
+	if (err)
+		return err;
+	v = malloc(sizeof(*v));
+	if (!v) {
+		tsi_cuda_leave(&scope);
+		return tsi_err(TSOCK_ENOMEM, "no memory for an event");
+	}
+	v->device = device;
+	e = cudaEventCreateWithFlags(&v->event, cudaEventDisableTiming |
+							cudaEventBlockingSync);
+	err = leave(&scope, e, device, "cudaEventCreate");
+	if (err)
+		free(v);
+	else
+		*out = v;
+	return err;
+}
+
+void tsi_gpu_event_destroy(struct tsi_gpu_event *e)
+{
+	struct tsi_cuda_scope scope;
+
+	if (!e)
+		return;
+	if (tsi_cuda_enter(e->device, &scope) == 0) {
+		if (cudaEventDestroy(e->event) != cudaSuccess)
+			(void)cudaGetLastError();
+		tsi_cuda_leave(&scope);
+	}
+	free(e);
+}
+
+int tsi_gpu_event_record(struct tsi_gpu_event *e, tsi_gpu_stream s)
+{
+	struct tsi_cuda_scope scope;
+	int err = enter(e->device, s, &scope);
+
+	if (err)
+		return err;
+	return leave(&scope, cudaEventRecord(e->event, s), e->device,
+		     "cudaEventRecord");
+}
+
+int tsi_gpu_event_query(struct tsi_gpu_event *e)
+{
+	struct tsi_cuda_scope scope;
+	cudaError_t r;
+	int err = tsi_cuda_enter(e->device, &scope);
+
+	if (err)
+		return err;
+	r = cudaEventQuery(e->event);
+	if (r == cudaErrorNotReady) {
+		/* Some runtimes remember it as the last error. */
+		(void)cudaGetLastError();
+		tsi_cuda_leave(&scope);
+		return TSOCK_EAGAIN;
+	}
+	return leave(&scope, r, e->device, "cudaEventQuery");
+}
+
+int tsi_gpu_event_wait(struct tsi_gpu_event *e)
+{
+	struct tsi_cuda_scope scope;
+	int err = tsi_cuda_enter(e->device, &scope);
+
+	if (err)
+		return err;
+	return leave(&scope, cudaEventSynchronize(e->event), e->device,
+		     "cudaEventSynchronize");
+}
+
+/* A default stream is that of the event's device. */
+int tsi_gpu_stream_wait(tsi_gpu_stream s, struct tsi_gpu_event *e)
+{
+	struct tsi_cuda_scope scope;
+	int err = enter(e->device, s, &scope);
+
+	if (err)
+		return err;
+	return leave(&scope, cudaStreamWaitEvent(s, e->event, 0), e->device,
+		     "cudaStreamWaitEvent");
+}
+
+/* ---- work ---- */
+
+static int copy(unsigned device, tsi_gpu_stream s, void *dst, const void *src,
+		uint64_t bytes, enum cudaMemcpyKind kind, const char *what)
+{
+	struct tsi_cuda_scope scope;
+	int err = enter(device, s, &scope);
+
+	if (err)
+		return err;
+	return leave(&scope,
+		     bytes ? cudaMemcpyAsync(dst, src, bytes, kind, s)
+			   : cudaSuccess,
+		     device, what);
+}
+
+int tsi_gpu_upload(unsigned device, tsi_gpu_stream s, void *dst,
+		   const void *src, uint64_t bytes)
+{
+	return copy(device, s, dst, src, bytes, cudaMemcpyHostToDevice,
+		    "cudaMemcpyAsync to the device");
+}
+
+int tsi_gpu_download(unsigned device, tsi_gpu_stream s, void *dst,
+		     const void *src, uint64_t bytes)
+{
+	return copy(device, s, dst, src, bytes, cudaMemcpyDeviceToHost,
+		    "cudaMemcpyAsync to the host");
+}
+
+int tsi_gpu_copy(unsigned device, tsi_gpu_stream s, void *dst, const void *src,
+		 uint64_t bytes)
+{
+	return copy(device, s, dst, src, bytes, cudaMemcpyDeviceToDevice,
+		    "cudaMemcpyAsync on the device");
+}
+
+int tsi_gpu_copy_peer(tsi_gpu_stream s, unsigned to, void *dst, unsigned from,
+		      const void *src, uint64_t bytes)
+{
+	struct tsi_cuda_scope scope;
+	cudaError_t e = cudaSuccess;
+	int err = enter(to, s, &scope);
+
+	if (err)
+		return err;
+	if (bytes)
+		e = cudaMemcpyPeerAsync(dst, (int)to, src, (int)from, bytes, s);
+	return leave(&scope, e, to, "cudaMemcpyPeerAsync");
+}
+
+int tsi_gpu_convert(unsigned device, tsi_gpu_stream s,
+		    const struct tsi_view_spec *spec, const void *src,
+		    uint64_t count, uint64_t height, uint64_t width, void *dst)
+{
+	struct tsi_kernel_convert k = { .src = src,
+					.dst = dst,
+					.count = count,
+					.dtype = spec->dtype,
+					.layout = spec->layout,
+					.normalize = spec->normalize };
+	struct tsi_cuda_scope scope;
+	uint64_t bytes;
+	cudaError_t e = cudaSuccess;
+	int err = tsi_convert_check(spec);
+
+	if (err)
+		return err;
+	if (__builtin_mul_overflow(height, width, &k.pixels) ||
+	    __builtin_mul_overflow(k.pixels, count, &bytes) ||
+	    __builtin_mul_overflow(bytes, (uint64_t)12, &bytes))
+		return tsi_err(
+			TSOCK_EARG, "%llu images of %llu x %llu are no batch",
+			(unsigned long long)count, (unsigned long long)height,
+			(unsigned long long)width);
+	for (int c = 0; c < 3; c++) {
+		k.mean[c] = spec->mean[c];
+		k.std[c] = spec->std[c];
+	}
+	err = enter(device, s, &scope);
+	if (err)
+		return err;
+	if (bytes)
+		e = (cudaError_t)tsi_kernel_convert(&k, s);
+	return leave(&scope, e, device, "the conversion kernel");
+}

@@ -1,0 +1,258 @@
+/*
+ * fan.c - rings on several GPUs, filled together by broadcasts from one.
+ *
+ * Each view keeps its thread.  Of those that are equally far and the furthest,
+ * the thread of the first broadcasts for all, and it is the only one that may:
+ * the others sleep.  Who joined later, or was held up, copies for itself until
+ * it is level.  When NCCL fails, the samples that were under way are copied,
+ * and from then on each view is on its own.
+ */
+#include "serve/server.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "stage/stage_fan.h"
+
+#define CHUNK 128 /* samples of one broadcast */
+
+struct group {
+	uint64_t front; /* how far the furthest is */
+	unsigned n;
+	struct tsi_view *level[TSI_FAN]; /* those that are there */
+	bool laggards;                   /* others can come closer right now */
+};
+
+static struct tsi_view_state *state_of(const struct tsi_view *v)
+{
+	return &v->server->members.view[v->id];
+}
+
+static struct tsi_view *source_of(const struct tsi_view *v)
+{
+	return &v->server->view[v->source];
+}
+
+static uint64_t limit_of(const struct tsi_view *v)
+{
+	return tsi_members_limit(&v->server->members, v->id);
+}
+
+/* One that begins where the source hasn't come yet isn't ahead: it waits. */
+static bool takes_part(const struct tsi_view *v, unsigned source)
+{
+	return v->phase == TSI_VIEW_READY && v->kind == TSI_STAGE_BROADCAST &&
+	       v->source == source && state_of(v)->active &&
+	       state_of(v)->claimed <= state_of(source_of(v))->head;
+}
+
+static void find_group(const struct tsi_view *me, struct group *g)
+{
+	struct tsock_server *s = me->server;
+
+	memset(g, 0, sizeof(*g));
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		if (takes_part(&s->view[i], me->source) &&
+		    state_of(&s->view[i])->claimed > g->front)
+			g->front = state_of(&s->view[i])->claimed;
+	for (unsigned i = 1; i < TSI_VIEWS; i++) {
+		struct tsi_view *v = &s->view[i];
+
+		if (!takes_part(v, me->source))
+			continue;
+		if (state_of(v)->claimed == g->front && !v->busy)
+			g->level[g->n++] = v;
+		else
+			g->laggards |=
+				v->busy || limit_of(v) > state_of(v)->claimed;
+	}
+}
+
+/* With the lock held: begin, and end, samples that go to a view. */
+static void begin(struct tsi_view *v, unsigned n)
+{
+	struct tsi_members *m = &v->server->members;
+	uint64_t first;
+
+	(void)tsi_members_take(m, v->id, n, &first);
+	tsi_members_reading(m, v->id, first);
+	v->busy = true;
+	v->blocked_ms = 0;
+}
+
+static void end(struct tsi_view *v, uint64_t first, unsigned n, const char *why)
+{
+	struct tsock_server *s = v->server;
+
+	tsi_members_reading(&s->members, v->id, TSI_NEVER);
+	v->busy = false;
+	if (*why)
+		tsi_view_failed(v, why);
+	else
+		tsi_view_done(v, first, first + n);
+	pthread_cond_broadcast(&s->staged);
+}
+
+/* Without the lock: one view's samples by its own stage; or why not. */
+static void copy(struct tsi_view *v, uint64_t first, unsigned n, char why[256])
+{
+	int err = tsi_stage_start(v->stage, 0, first, n);
+
+	if (!err)
+		err = tsi_stage_finish(v->stage, 0);
+	*why = '\0';
+	if (err)
+		snprintf(why, 256, "%s", tsock_errmsg());
+}
+
+static void catch_up(struct tsi_view *v, uint64_t front)
+{
+	struct tsock_server *s = v->server;
+	uint64_t first = state_of(v)->claimed, n = limit_of(v);
+	unsigned most = tsi_stage_chunk(v->stage);
+	char why[256];
+
+	n = (n < front ? n : front) - first;
+	if (n > most)
+		n = most;
+	begin(v, (unsigned)n);
+	pthread_mutex_unlock(&s->lock);
+	copy(v, first, (unsigned)n, why);
+	pthread_mutex_lock(&s->lock);
+	end(v, first, (unsigned)n, why);
+}
+
+/* ---- the leader's ---- */
+
+static int send(struct tsi_view *source, const struct group *g, unsigned n)
+{
+	struct tsi_stage *to[TSI_FAN];
+	int err = 0;
+
+	for (unsigned i = 0; i < g->n; i++)
+		to[i] = g->level[i]->stage;
+	if (!source->fan)
+		err = tsi_fan_create(&source->ring, source->device,
+				     &source->fan);
+	return err ? err : tsi_fan_run(source->fan, to, g->n, g->front, n);
+}
+
+static void broadcast(struct tsi_view *v, const struct group *g, unsigned n)
+{
+	struct tsock_server *s = v->server;
+	struct tsi_view *source = source_of(v);
+	char why[TSI_FAN][256];
+	int err;
+
+	for (unsigned i = 0; i < g->n; i++)
+		begin(g->level[i], n);
+	source->sending = true;
+	pthread_mutex_unlock(&s->lock);
+	memset(why, 0, sizeof(why));
+	err = send(source, g, n);
+	if (err)
+		tsi_log(TSOCK_LOG_WARN,
+			"no broadcasts by NCCL from now on, but copies from "
+			"GPU to GPU: %s",
+			tsock_errmsg());
+	for (unsigned i = 0; i < g->n && err; i++)
+		copy(g->level[i], g->front, n, why[i]);
+	pthread_mutex_lock(&s->lock);
+	source->sending = false;
+	s->no_nccl |= err != 0;
+	for (unsigned i = 0; i < g->n; i++)
+		end(g->level[i], g->front, n, why[i]);
+}
+
+/* The one that holds them up, and how many samples all can take. */
+static struct tsi_view *slowest(const struct group *g, unsigned *n)
+{
+	struct tsi_view *slow = NULL;
+	uint64_t least = g->front + CHUNK;
+
+	for (unsigned i = 0; i < g->n; i++) {
+		uint64_t limit = limit_of(g->level[i]);
+
+		if (limit < least) {
+			least = limit;
+			slow = g->level[i];
+		}
+	}
+	for (unsigned i = 0; i < g->n; i++)
+		if (g->level[i] != slow)
+			g->level[i]->blocked_ms = 0;
+	*n = (unsigned)(least - g->front);
+	return slow;
+}
+
+static void wait_for(struct tsi_view *v)
+{
+	struct tsock_server *s = v->server;
+
+	/* Only with samples at hand is it the readers' turn. */
+	if (state_of(source_of(v))->head > state_of(v)->claimed) {
+		tsi_server_wait(s, v->id, &s->staged, INT64_MAX);
+	} else {
+		v->blocked_ms = 0;
+		pthread_cond_wait(&s->staged, &s->lock);
+	}
+}
+
+static void lead(struct tsi_view *v, const struct group *g)
+{
+	struct tsi_view *slow;
+	unsigned n;
+
+	slow = slowest(g, &n);
+	if (n)
+		broadcast(v, g, n);
+	else
+		wait_for(slow);
+}
+
+/* ---- a view's own ---- */
+
+static void step(struct tsi_view *v)
+{
+	struct tsock_server *s = v->server;
+	struct group g;
+
+	find_group(v, &g);
+	if (v->busy || !takes_part(v, v->source)) {
+		pthread_cond_wait(&s->staged, &s->lock);
+	} else if (state_of(v)->claimed < g.front) {
+		if (limit_of(v) > state_of(v)->claimed)
+			catch_up(v, g.front);
+		else
+			wait_for(v);
+	} else if (g.level[0] == v && !g.laggards && !source_of(v)->sending) {
+		lead(v, &g);
+	} else {
+		pthread_cond_wait(&s->staged, &s->lock);
+	}
+}
+
+/* Its GPU isn't to be kept busy by a communicator. */
+static void leave(struct tsi_view *v)
+{
+	struct tsock_server *s = v->server;
+	struct tsi_view *source = source_of(v);
+
+	while (v->busy || source->sending)
+		pthread_cond_wait(&s->staged, &s->lock);
+	source->sending = true;
+	pthread_mutex_unlock(&s->lock);
+	tsi_fan_forget(source->fan, v->device);
+	pthread_mutex_lock(&s->lock);
+	source->sending = false;
+	pthread_cond_broadcast(&s->staged);
+}
+
+void tsi_fan_serve(struct tsi_view *v)
+{
+	while (v->phase == TSI_VIEW_READY && !v->server->no_nccl)
+		step(v);
+	leave(v);
+}

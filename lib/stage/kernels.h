@@ -1,0 +1,41 @@
+/*
+ * kernels.h - the work that the GPU itself does, as plain C.
+ *
+ * kernels.cu is the one file with device code; a simulated GPU has the same
+ * function by its own means.  Nothing is checked here: the caller knows that
+ * the device's context is current, that the numbers make sense and that both
+ * buffers are large enough.
+ */
+#ifndef TSI_STAGE_KERNELS_H
+#define TSI_STAGE_KERNELS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * count images of pixels pixels each, one after the other without padding.
+ * src: u8 [count, pixels, 3], at any address.  dst: [count, pixels, 3] (HWC)
+ * or [count, 3, pixels] (CHW) of dtype, at a multiple of its size.
+ */
+struct tsi_kernel_convert {
+	const void *src;
+	void *dst;
+	uint64_t count;
+	uint64_t pixels;
+	uint32_t dtype;     /* TSOCK_U8, F16, BF16 or F32 */
+	uint32_t layout;    /* enum tsock_layout */
+	uint32_t normalize; /* enum tsock_normalize; RAW for U8 */
+	float mean[3], std[3];
+};
+
+/* Into a cudaStream_t; returns the launch's cudaError_t, 0 if it is queued. */
+int tsi_kernel_convert(const struct tsi_kernel_convert *k, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

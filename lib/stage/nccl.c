@@ -1,0 +1,277 @@
+/*
+ * nccl.c - one buffer to several GPUs of this process at once, by NCCL.
+ *
+ * NCCL is found at run time, all of what is needed or nothing; its interface
+ * is declared here, since only nine of its functions and none of its structs
+ * are used.
+ *
+ * Never spans processes, never runs two ranks on one GPU.
+ */
+#include "stage/nccl.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "mem/gpu_cuda.h"
+
+/* As in nccl.h since 2.0. */
+typedef void *nccl_comm;
+typedef int nccl_result;
+enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_UINT8 = 1 };
+
+static struct {
+	nccl_result (*version)(int *version);
+	const char *(*text)(nccl_result r);
+	nccl_result (*init_all)(nccl_comm *comm, int n, const int *devices);
+	nccl_result (*destroy)(nccl_comm comm);
+	nccl_result (*abort)(nccl_comm comm);
+	nccl_result (*async_error)(nccl_comm comm, nccl_result *r);
+	nccl_result (*group_start)(void);
+	nccl_result (*group_end)(void);
+	nccl_result (*broadcast)(const void *src, void *dst, size_t count,
+				 int type, int root, nccl_comm comm,
+				 void *stream);
+} nccl;
+
+struct tsi_nccl {
+	unsigned n;
+	int device[TSI_GPUS];
+	nccl_comm comm[TSI_GPUS];
+};
+
+/* ---- loading ---- */
+
+static char lacks[256];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void need(void *lib, const char *path, const char *name, void *out)
+{
+	void *fn = dlsym(lib, name);
+
+	if (!fn && !*lacks)
+		snprintf(lacks, sizeof(lacks), "%.160s has no %s", path, name);
+	memcpy(out, &fn, sizeof(fn));
+}
+
+static void load(void)
+{
+	const char *path = getenv("TSOCK_NCCL");
+	const char *why;
+	void *lib;
+
+	if (!path || !*path)
+		path = "libnccl.so.2";
+	lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!lib) {
+		why = dlerror();
+		snprintf(lacks, sizeof(lacks),
+			 "%.200s; install NCCL, or name it in TSOCK_NCCL",
+			 why ? why : path);
+		return;
+	}
+	need(lib, path, "ncclGetVersion", &nccl.version);
+	need(lib, path, "ncclGetErrorString", &nccl.text);
+	need(lib, path, "ncclCommInitAll", &nccl.init_all);
+	need(lib, path, "ncclCommDestroy", &nccl.destroy);
+	need(lib, path, "ncclCommAbort", &nccl.abort);
+	need(lib, path, "ncclCommGetAsyncError", &nccl.async_error);
+	need(lib, path, "ncclGroupStart", &nccl.group_start);
+	need(lib, path, "ncclGroupEnd", &nccl.group_end);
+	need(lib, path, "ncclBroadcast", &nccl.broadcast);
+	if (*lacks)
+		dlclose(lib);
+}
+
+static int loaded(void)
+{
+	int err = tsi_cuda_begin();
+
+	if (err)
+		return err;
+	pthread_once(&once, load);
+	return *lacks ? tsi_err(TSOCK_ENOTSUP, "no NCCL: %s", lacks) : 0;
+}
+
+/* Its last error, too, would be found by whoever calls CUDA next. */
+static int nccl_err(nccl_result r, const char *call)
+{
+	(void)cudaGetLastError();
+	return tsi_err(TSOCK_ESYS, "%s: NCCL error %d (%s)", call, r,
+		       nccl.text(r));
+}
+
+int tsi_nccl_version(int *version)
+{
+	nccl_result r;
+	int err = loaded();
+
+	if (err)
+		return err;
+	r = nccl.version(version);
+	return r == NCCL_SUCCESS ? 0 : nccl_err(r, "ncclGetVersion");
+}
+
+/* ---- communicators ---- */
+
+static int check(const unsigned *devices, unsigned n)
+{
+	bool mig;
+	int err;
+
+	if (n < 2 || n > TSI_GPUS)
+		return tsi_err(TSOCK_ENOTSUP, "NCCL needs 2 to %d GPUs, not %u",
+			       TSI_GPUS, n);
+	for (unsigned i = 0; i < n; i++) {
+		for (unsigned k = 0; k < i; k++)
+			if (devices[i] == devices[k])
+				return tsi_err(TSOCK_ENOTSUP,
+					       "NCCL takes GPU %u once, not "
+					       "twice",
+					       devices[i]);
+		err = tsi_cuda_is_mig(devices[i], &mig);
+		if (err)
+			return err;
+		if (mig)
+			return tsi_err(TSOCK_ENOTSUP,
+				       "GPU %u is a MIG instance, which NCCL "
+				       "doesn't support",
+				       devices[i]);
+	}
+	return 0;
+}
+
+int tsi_nccl_open(const unsigned *devices, unsigned n, struct tsi_nccl **out)
+{
+	struct tsi_cuda_scope scope;
+	struct tsi_nccl *c;
+	nccl_result r;
+	int err = loaded();
+
+	if (!err)
+		err = check(devices, n);
+	if (err)
+		return err;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a communicator");
+	c->n = n;
+	for (unsigned i = 0; i < n; i++)
+		c->device[i] = (int)devices[i];
+	err = tsi_cuda_enter(devices[0], &scope);
+	if (err)
+		goto err_free;
+	r = nccl.init_all(c->comm, (int)n, c->device);
+	if (r != NCCL_SUCCESS)
+		err = nccl_err(r, "ncclCommInitAll");
+	tsi_cuda_leave(&scope);
+	if (err)
+		goto err_free;
+	*out = c;
+	return 0;
+
+err_free:
+	free(c);
+	return err;
+}
+
+static void end(struct tsi_nccl *c, nccl_result (*how)(nccl_comm comm))
+{
+	struct tsi_cuda_scope scope;
+
+	if (!c)
+		return;
+	for (unsigned i = 0; i < c->n; i++) {
+		if (tsi_cuda_enter((unsigned)c->device[i], &scope))
+			continue;
+		if (how(c->comm[i]) != NCCL_SUCCESS)
+			(void)cudaGetLastError();
+		tsi_cuda_leave(&scope);
+	}
+	free(c);
+}
+
+void tsi_nccl_close(struct tsi_nccl *c)
+{
+	end(c, nccl.destroy);
+}
+
+void tsi_nccl_abort(struct tsi_nccl *c)
+{
+	end(c, nccl.abort);
+}
+
+/* ---- work ---- */
+
+/* Every rank's part, on its own device. */
+static int queue(struct tsi_nccl *c, unsigned root, void *const *buf,
+		 uint64_t bytes, const tsi_gpu_stream *stream)
+{
+	struct tsi_cuda_scope scope;
+	nccl_result r;
+	int err;
+
+	for (unsigned i = 0; i < c->n; i++) {
+		err = tsi_cuda_enter((unsigned)c->device[i], &scope);
+		if (err)
+			return err;
+		r = nccl.broadcast(buf[i], buf[i], bytes, NCCL_UINT8, (int)root,
+				   c->comm[i], stream[i]);
+		if (r != NCCL_SUCCESS)
+			err = nccl_err(r, "ncclBroadcast");
+		tsi_cuda_leave(&scope);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int tsi_nccl_broadcast(struct tsi_nccl *c, unsigned root, void *const *buf,
+		       uint64_t bytes, const tsi_gpu_stream *stream)
+{
+	struct tsi_cuda_scope scope;
+	nccl_result r;
+	int err = loaded();
+
+	if (err)
+		return err;
+	if (root >= c->n)
+		return tsi_err(TSOCK_EARG, "there is no rank %u of %u", root,
+			       c->n);
+	if (!bytes)
+		return 0;
+	/* The work begins when the group ends, wherever that leaves us. */
+	err = tsi_cuda_enter((unsigned)c->device[root], &scope);
+	if (err)
+		return err;
+	r = nccl.group_start();
+	if (r != NCCL_SUCCESS) {
+		err = nccl_err(r, "ncclGroupStart");
+		goto leave;
+	}
+	err = queue(c, root, buf, bytes, stream);
+	r = nccl.group_end();
+	if (!err && r != NCCL_SUCCESS)
+		err = nccl_err(r, "ncclGroupEnd");
+leave:
+	tsi_cuda_leave(&scope);
+	return err;
+}
+
+int tsi_nccl_healthy(struct tsi_nccl *c)
+{
+	nccl_result r, now;
+	int err = loaded();
+
+	for (unsigned i = 0; !err && i < c->n; i++) {
+		r = nccl.async_error(c->comm[i], &now);
+		if (r == NCCL_SUCCESS)
+			r = now;
+		if (r != NCCL_SUCCESS && r != NCCL_IN_PROGRESS)
+			err = nccl_err(r, "a broadcast by NCCL");
+	}
+	return err;
+}

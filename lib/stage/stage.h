@@ -1,0 +1,85 @@
+/*
+ * stage.h - from one ring into another: each sample once, for all readers.
+ *
+ * Five kinds: images converted on the host, host to GPU, GPU to GPU, one GPU to
+ * several (stage_fan.h; alone it is as the one before), images converted on a
+ * GPU.  A stage only copies and computes; which samples, and
+ * when their heads move, is its caller's business, who starts a run of samples
+ * and publishes it when finish has seen its end.
+ */
+#ifndef TSI_STAGE_STAGE_H
+#define TSI_STAGE_STAGE_H
+
+#include "ring/ring.h"
+#include "wire/msg.h"
+
+enum tsi_stage_kind {
+	TSI_STAGE_CONVERT,     /* host to host */
+	TSI_STAGE_UPLOAD,      /* host to GPU */
+	TSI_STAGE_PEER,        /* GPU to another GPU */
+	TSI_STAGE_BROADCAST,   /* the same, for several at once */
+	TSI_STAGE_GPU_CONVERT, /* on one GPU */
+};
+
+#define TSI_STAGE_LANES 2 /* runs under way at once, on a GPU */
+
+struct tsi_stage;
+
+struct tsi_stage_parts {
+	enum tsi_stage_kind kind;
+	const struct tsi_ring *from;
+	struct tsi_ring *to;
+	struct tsi_view_spec spec; /* for the two that convert */
+	unsigned from_device, to_device;
+};
+
+int tsi_stage_create(const struct tsi_stage_parts *p, struct tsi_stage **out);
+void tsi_stage_destroy(struct tsi_stage *st);
+
+/* Runs that may be under way at once, and samples that one should have. */
+unsigned tsi_stage_lanes(const struct tsi_stage *st);
+unsigned tsi_stage_chunk(const struct tsi_stage *st);
+
+/* Begin the samples first .. first+count-1, on a lane that is free. */
+int tsi_stage_start(struct tsi_stage *st, unsigned lane, uint64_t first,
+		    unsigned count);
+
+/* Wait until they are seen to be done.  It sleeps, and never spins. */
+int tsi_stage_finish(struct tsi_stage *st, unsigned lane);
+
+/* ---- for the files of this folder ---- */
+
+struct tsi_stage_ops {
+	unsigned lanes, chunk;
+	int (*init)(struct tsi_stage *st);
+	void (*fini)(struct tsi_stage *st);
+	int (*start)(struct tsi_stage *st, unsigned lane, uint64_t first,
+		     unsigned count);
+	int (*finish)(struct tsi_stage *st, unsigned lane);
+};
+
+struct tsi_convert;
+struct tsi_fan;
+struct tsi_gpu_event;
+
+struct tsi_stage {
+	struct tsi_stage_parts p;
+	const struct tsi_stage_ops *ops;
+	struct tsi_convert *convert;
+	void *stream;
+	struct tsi_gpu_event *event[TSI_STAGE_LANES];
+	struct tsi_fan *fan; /* while it queues this stage's samples */
+};
+
+extern const struct tsi_stage_ops tsi_stage_on_host, tsi_stage_on_gpu;
+
+/*
+ * Call fn for every piece of the samples that is one piece in both rings, and
+ * for what the target's margin repeats of it: count samples of field f from
+ * slot src to slot dst.
+ */
+int tsi_stage_pieces(const struct tsi_stage *st, uint64_t first, unsigned count,
+		     int (*fn)(struct tsi_stage *st, unsigned f, uint64_t dst,
+			       uint64_t src, uint64_t count));
+
+#endif

@@ -1,0 +1,117 @@
+/*
+ * stage_measure.c - which way into a GPU's ring is the faster one.
+ *
+ * Between memory of its own and a ring that nobody uses yet: what others
+ * write at the time is left alone.
+ */
+#include "stage/stage_fan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "mem/gpu.h"
+
+#define MOST (UINT64_C(8) << 20)
+
+struct probe {
+	unsigned to_device, from_device;
+	bool locked;
+	uint64_t bytes;
+	void *dst, *host, *peer;
+	tsi_gpu_stream stream;
+	struct tsi_gpu_event *event;
+};
+
+static int open_probe(struct probe *p)
+{
+	int err = 0;
+
+	if (p->locked)
+		err = tsi_gpu_host_alloc(p->bytes, &p->host);
+	else if (!(p->host = malloc(p->bytes)))
+		err = tsi_err(TSOCK_ENOMEM, "no memory to measure with");
+	if (err)
+		return err;
+	memset(p->host, 1, p->bytes);
+	err = tsi_gpu_alloc(p->from_device, p->bytes, &p->peer);
+	if (!err)
+		err = tsi_gpu_stream_create(p->to_device, &p->stream);
+	if (!err)
+		err = tsi_gpu_event_create(p->to_device, &p->event);
+	return err;
+}
+
+static void close_probe(struct probe *p)
+{
+	tsi_gpu_event_destroy(p->event);
+	if (p->stream)
+		tsi_gpu_stream_destroy(p->to_device, p->stream);
+	if (p->peer)
+		tsi_gpu_free(p->from_device, p->peer);
+	if (p->locked && p->host)
+		tsi_gpu_host_free(p->host);
+	else
+		free(p->host);
+}
+
+static int once(struct probe *p, bool peer, int64_t *ns)
+{
+	int64_t begun = tsi_now_ns();
+	int err;
+
+	if (peer)
+		err = tsi_gpu_copy_peer(p->stream, p->to_device, p->dst,
+					p->from_device, p->peer, p->bytes);
+	else
+		err = tsi_gpu_upload(p->to_device, p->stream, p->dst, p->host,
+				     p->bytes);
+	if (!err)
+		err = tsi_gpu_event_record(p->event, p->stream);
+	if (!err)
+		err = tsi_gpu_event_wait(p->event);
+	*ns = tsi_now_ns() - begun;
+	return err;
+}
+
+/* The first time warms up; of the others the best counts. */
+static int best(struct probe *p, bool peer, int64_t *ns)
+{
+	int64_t t;
+	int err = once(p, peer, ns);
+
+	*ns = INT64_MAX;
+	for (unsigned i = 0; i < 3 && !err; i++) {
+		err = once(p, peer, &t);
+		*ns = t < *ns ? t : *ns;
+	}
+	return err;
+}
+
+int tsi_fan_measure(const struct tsi_ring *to, unsigned to_device,
+		    unsigned from_device, bool locked, int64_t *host_ns,
+		    int64_t *peer_ns)
+{
+	const struct tsi_ring_shared *r = to->shared;
+	struct probe p = { .to_device = to_device,
+			   .from_device = from_device,
+			   .locked = locked };
+	int err;
+
+	for (unsigned f = 0; f < r->nfields; f++) {
+		uint64_t bytes = r->field[f].sample_bytes * r->capacity;
+
+		if (bytes <= p.bytes)
+			continue;
+		p.bytes = bytes < MOST ? bytes : MOST;
+		p.dst = to->gpu[f].base;
+	}
+	err = open_probe(&p);
+	if (!err)
+		err = best(&p, false, host_ns);
+	if (!err)
+		err = best(&p, true, peer_ns);
+	close_probe(&p);
+	return err;
+}

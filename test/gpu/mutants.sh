@@ -1,0 +1,244 @@
+#!/bin/bash
+# mutants.sh - plant the faults of mutants.txt, one at a time, in a copy of the
+# sources; the tests of the GPU part must find every one.
+#
+#   test/gpu/mutants.sh          all of them
+#   test/gpu/mutants.sh TEXT     those with TEXT in their names
+#
+# Needs no GPU: everything runs on the simulated runtime.  A fault is caught
+# when a program fails, or hangs for LIMIT seconds (60).  Exits with 0 if all
+# were caught.  JOBS at a time (one per CPU, at most 4).  Never touches the
+# sources themselves.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+unset B SAN CUDA WERROR MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS
+unset TSOCK_DIR XDG_RUNTIME_DIR CUDA_VISIBLE_DEVICES "${!SIMCUDA_@}"
+LC_ALL=C
+export LC_ALL
+
+list=$PWD/test/gpu/mutants.txt
+only=${1:-}
+limit=${LIMIT:-60}
+cpus=$(nproc)
+jobs=${JOBS:-$((cpus < 4 ? cpus : 4))}
+work=$PWD/build-mutants
+scratch=$(mktemp -d /tmp/tsock-XXXXXX) || exit 1
+pids=()
+
+cleanup()
+{
+	local pid
+	for pid in "${pids[@]}"; do
+		kill "$pid" 2>/dev/null
+	done
+	wait
+	rm -rf "$scratch"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM HUP
+
+# What runs, in this order: environment, program.
+suites()
+{
+	local t
+	for t in test_gpu_work test_gpu test_gpu_errors; do
+		echo "- unit/$t"
+	done
+	for t in "$work"/clean/test/gpu/test_*.c; do
+		t=gpu/$(basename "$t" .c)
+		echo "- $t"
+	done
+	echo "- unit/test_members"
+	for t in "$work"/clean/test/gpu/test_*.c; do
+		t=gpu/$(basename "$t" .c)
+		echo "SIMCUDA_MODE=late,SIMCUDA_LATE_MS=30 $t"
+		echo "SIMCUDA_MODE=random,SIMCUDA_SEED=2 $t"
+	done
+}
+
+# build TREE LOG
+build()
+{
+	# shellcheck disable=SC2086 # a list
+	make -C "$1" -j"${3:-1}" CUDA=sim B=build $programs >"$2" 2>&1
+}
+
+# first_failure LOG: the test case.
+first_failure()
+{
+	sed -n 's/^\[  FAILED  \] \([a-z][a-z0-9_]*\)$/\1/p' "$1" | head -n 1
+}
+
+# run TREE SCRATCH: 0 if all pass; else says in SCRATCH/why what failed first.
+run()
+{
+	local tree=$1 at=$2 env program rc pid end failed
+	while read -r env program; do
+		rm -rf "$at/run"
+		mkdir -m 700 "$at/run"
+		[ "$env" != - ] || env=
+		# A session of its own: all of it can be ended.
+		# shellcheck disable=SC2086 # a list
+		(cd "$tree" && exec setsid env ${env//,/ } \
+			TSOCK_DIR="$at/run" TMPDIR="$at/run" \
+			"build/test/$program") \
+			>"$at/log" 2>&1 </dev/null &
+		pid=$!
+		end=$((SECONDS + limit))
+		failed=
+		while [ -z "$failed" ] && kill -0 $pid 2>/dev/null; do
+			failed=$(first_failure "$at/log")
+			[ $SECONDS -lt $end ] || failed="hung"
+			[ -n "$failed" ] || sleep 0.1
+		done
+		[ -z "$failed" ] || kill -9 -- -$pid 2>/dev/null
+		wait $pid 2>/dev/null
+		rc=$?
+		kill -9 -- -$pid 2>/dev/null
+		[ -n "$failed" ] || [ $rc = 0 ] || {
+			failed=$(first_failure "$at/log")
+			failed=${failed:-"ended with status $rc"}
+		}
+		[ -z "$failed" ] || {
+			echo "${program#*/}: $failed" >"$at/why"
+			return 1
+		}
+	done < <(suites)
+}
+
+# --------------------------------------------------------------------------
+# Planting
+
+# edit FILE AFTER OLD NEW: one place, or fail.
+edit()
+{
+	AFTER=$2 OLD=$3 NEW=$4 awk '
+	BEGIN { after = ENVIRON["AFTER"]; old = ENVIRON["OLD"] }
+	!seen && (after == "" || index($0, after)) { seen = 1 }
+	seen && !done && (i = index($0, old)) {
+		$0 = substr($0, 1, i - 1) ENVIRON["NEW"] \
+			substr($0, i + length(old))
+		done = 1
+	}
+	{ print }
+	END { exit !done }' "$1" >"$1.new" && mv "$1.new" "$1"
+}
+
+# plant NUMBER TREE
+plant()
+{
+	local n=0 line file='' after='' old='' rest
+	while IFS= read -r line; do
+		case $line in
+		'fault '*) n=$((n + 1)) ;;
+		esac
+		[ $n = "$1" ] || continue
+		case $line in
+		'in '*)
+			rest=${line#in }
+			file=${rest%% after *}
+			after=
+			[ "$file" = "$rest" ] || after=${rest#* after }
+			;;
+		'- '*) old=${line#- } ;;
+		'+ '*)
+			edit "$2/$file" "$after" "$old" "${line#+ }" || {
+				echo "$file has no longer: $old" >&2
+				return 1
+			}
+			;;
+		esac
+	done <"$list"
+}
+
+name_of()
+{
+	sed -n 's/^fault //p' "$list" | sed -n "$1p"
+}
+
+# one NUMBER TREE SCRATCH: a line of the table, and a word for the score.
+# Number 0 is no fault: all must pass then.
+one()
+{
+	local name file result why=""
+	[ "$1" = 0 ] || name=$(name_of "$1")
+	if [ "$1" = 0 ]; then
+		result=ok
+		name="none: the sources as they are"
+		run "$2" "$3" || result=BROKEN why=$(cat "$3/why")
+	elif ! plant "$1" "$2" 2>"$3/why"; then
+		result=STALE
+		why=$(cat "$3/why")
+	elif ! build "$2" "$3/log"; then
+		result=STALE
+		why="does not compile: $(grep -m1 error: "$3/log")"
+	elif run "$2" "$3"; then
+		result=SURVIVED
+		why="nothing"
+	else
+		result=caught
+		why=$(cat "$3/why")
+	fi
+	# Not with the old time: make has to see it.
+	while IFS= read -r file; do
+		cmp -s "$work/clean/$file" "$2/$file" ||
+			cp "$work/clean/$file" "$2/$file"
+	done < <(grep -o '^in [^ ]*' "$list" | cut -c4- | sort -u)
+	cp "$3/log" "$work/logs/$1" 2>/dev/null
+	printf '%-9s %-56s %s\n' "$result" "$name" "$why"
+	echo $result >>"$scratch/results"
+}
+
+worker()
+{
+	local i at=$scratch/$1
+	mkdir -m 700 "$at"
+	for ((i = 0; i <= total; i++)); do
+		[[ $i = 0 || $(name_of $i) == *"$only"* ]] || continue
+		# Whoever makes the folder first takes it.
+		mkdir "$scratch/taken-$i" 2>/dev/null || continue
+		one $i "$work/$1" "$at"
+	done
+}
+
+# --------------------------------------------------------------------------
+
+total=$(grep -c '^fault ' "$list")
+begun=$SECONDS
+mkdir -p "$work/1"
+# Others may edit the sources meanwhile.
+rm -rf "$work/clean" "$work/logs"
+mkdir "$work/clean" "$work/logs"
+cp -a Makefile include lib producer test bench "$work/clean/"
+# Only what differs, with a new time: a fault may have been built there last.
+(cd "$work/clean" && find . -type f) | while IFS= read -r file; do
+	cmp -s "$work/clean/$file" "$work/1/$file" && continue
+	mkdir -p "$work/1/${file%/*}"
+	cp "$work/clean/$file" "$work/1/$file"
+done
+(cd "$work/1" && find . -path ./build -prune -o -type f -print) |
+	while IFS= read -r file; do
+		[ -e "$work/clean/$file" ] || rm "$work/1/$file"
+	done
+programs=$(suites | sed 's/.* /build\/test\//' | sort -u | tr '\n' ' ')
+programs+=build/test/simcuda/libnccl_sim.so
+build "$work/1" "$scratch/log" "$jobs" || {
+	tail -n 20 "$scratch/log" >&2
+	echo "test/gpu/mutants.sh: the sources don't compile" >&2
+	exit 1
+}
+for ((j = 2; j <= jobs; j++)); do
+	rm -rf "${work:?}/$j"
+	cp -a "$work/1" "$work/$j"
+done
+printf '%-9s %-56s %s\n' result fault "found by"
+for ((j = 1; j <= jobs; j++)); do
+	worker $j &
+	pids+=($!)
+done
+wait
+caught=$(grep -c caught "$scratch/results")
+tried=$(($(grep -c . "$scratch/results") - 1))
+echo "$caught of $tried planted faults caught, in $((SECONDS - begun)) s"
+[ "$tried" -gt 0 ] && [ "$caught" = "$tried" ] &&
+	grep -q ok "$scratch/results"

@@ -1,0 +1,515 @@
+/*
+ * test_fanout.c - one stream on several GPUs: everybody sees every sample
+ * once, whichever way it comes there, and each sample is uploaded as often as
+ * that way needs it.
+ *
+ * Copies are counted where the producer calls CUDA: of two functions by one
+ * name the program's own goes first.  Runs on the simulation alone.
+ */
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "onboard.h"
+
+#ifdef SIMCUDA
+
+/* What the producer did; shared with it. */
+static struct {
+	_Atomic uint64_t up, across; /* bytes to, and between, GPUs */
+	_Atomic unsigned warnings, choices;
+} * did;
+
+static bool is_producer;
+
+static void find(const char *name, void *out)
+{
+	void *fn = dlsym(RTLD_NEXT, name);
+
+	memcpy(out, &fn, sizeof(fn));
+}
+
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count,
+			    enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	cudaError_t (*real)(void *, const void *, size_t, enum cudaMemcpyKind,
+			    cudaStream_t);
+
+	find("cudaMemcpyAsync", &real);
+	if (is_producer && kind == cudaMemcpyHostToDevice)
+		atomic_fetch_add(&did->up, count);
+	return real(dst, src, count, kind, stream);
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *dst, int to, const void *src, int from,
+				size_t count, cudaStream_t stream)
+{
+	cudaError_t (*real)(void *, int, const void *, int, size_t,
+			    cudaStream_t);
+
+	find("cudaMemcpyPeerAsync", &real);
+	if (is_producer)
+		atomic_fetch_add(&did->across, count);
+	return real(dst, to, src, from, count, stream);
+}
+
+/* ---- a producer ---- */
+
+struct way {
+	uint32_t fanout;
+	const char *name[3], *value[3]; /* of its environment */
+};
+
+static const char *nccl_path(void)
+{
+	static char path[PATH_MAX + 40];
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
+	char *slash;
+
+	need(n > 0);
+	path[n] = '\0';
+	for (unsigned i = 0; i < 2; i++) {
+		slash = strrchr(path, '/');
+		need(slash);
+		*slash = '\0';
+	}
+	strcat(path, "/simcuda/libnccl_sim.so");
+	return path;
+}
+
+static void note(void *arg, int level, const char *line)
+{
+	if (level == TSOCK_LOG_WARN && strstr(line, "NCCL"))
+		atomic_fetch_add(&did->warnings, 1);
+	else
+		log_line(arg, level, line);
+	if (strstr(line, "is filled from"))
+		atomic_fetch_add(&did->choices, 1);
+}
+
+static tsock_server *serve_by(const struct source *src, uint32_t fanout)
+{
+	struct tsock_field f[] = {
+		{ .name = "payload",
+		  .dtype = TSOCK_U8,
+		  .ndim = 1,
+		  .shape = { src->payload } },
+		{ .name = "label", .dtype = TSOCK_I64 },
+		{ .name = "index", .dtype = TSOCK_I64 },
+		{ .name = "image",
+		  .dtype = TSOCK_U8,
+		  .flags = TSOCK_FIELD_IMAGE,
+		  .ndim = 3,
+		  .shape = { src->image, src->image, 3 } },
+	};
+	struct tsock_serve_opts o = TSOCK_SERVE_OPTS_INIT;
+	tsock_server *s;
+
+	o.fields = f;
+	o.nfields = 4;
+	o.epoch_len = src->n;
+	o.epochs = src->epochs;
+	o.ring = src->ring;
+	o.max_batch = src->max_batch;
+	o.min_consumers = src->min_consumers;
+	o.fanout = fanout;
+	if (tsock_serve_open(src->name, &o, &s))
+		die("serve: %s", tsock_errmsg());
+	return s;
+}
+
+static pid_t start_fan(const struct source *src, const struct way *w)
+{
+	pid_t pid;
+
+	memset(did, 0, sizeof(*did));
+	pid = spawn();
+	if (pid == 0) {
+		tsock_server *s;
+
+		is_producer = true;
+		tsock_set_logger(note, NULL);
+		setenv("TSOCK_NCCL", nccl_path(), 1);
+		for (unsigned i = 0; i < 3 && w->name[i]; i++)
+			setenv(w->name[i], w->value[i], 1);
+		s = serve_by(src, w->fanout);
+		produce(s, src);
+		while (!tsock_serve_drained(s))
+			pause_us(5000);
+		tsock_serve_close(s);
+		_exit(0);
+	}
+	return pid;
+}
+
+static uint64_t sample_bytes(const struct source *src)
+{
+	return src->payload + 8 + 8 + PIXELS;
+}
+
+static const struct source model = { .name = "fan",
+				     .n = 300,
+				     .ring = 64,
+				     .max_batch = 16,
+				     .payload = 2500,
+				     .image = SIDE };
+
+static const char *const modes[] = { "eager", "late", "random", "reverse",
+				     "stuck" };
+
+static void in_mode(const char *mode)
+{
+	setenv("SIMCUDA_MODE", mode, 1);
+	setenv("SIMCUDA_LATE_MS", "20", 1);
+	setenv("SIMCUDA_STUCK_MS", "150", 1);
+}
+
+static void in_each_mode(void (*fn)(uint32_t fanout), uint32_t fanout)
+{
+	const char *only = getenv("FANOUT_MODE");
+
+	for (unsigned m = 0; m < 5; m++) {
+		if (only && strcmp(only, modes[m]) != 0)
+			continue;
+		in_mode(modes[m]);
+		fn(fanout);
+	}
+	unsetenv("SIMCUDA_MODE");
+	unsetenv("SIMCUDA_LATE_MS");
+	unsetenv("SIMCUDA_STUCK_MS");
+}
+
+/* ---- everybody sees everything ---- */
+
+/* They come one by one, some stay longer, one is killed. */
+static void coming_and_going(uint32_t fanout)
+{
+	struct way w = { .fanout = fanout };
+	struct rider r[8] = {
+		{ .kind = SHARED, .device = 0 },
+		{ .kind = PRIVATE, .device = 1 },
+		{ .kind = SHARED, .device = 0, .visible = "2" },
+		{ .kind = SHARED, .device = 1, .visible = "0,3" },
+		{ .kind = SHARED, .device = 0, .visible = "1" },
+		{ .kind = PRIVATE, .device = 2, .visible = "3,2,0" },
+		{ .kind = LEGACY, .device = 3 },
+		{ .kind = HOST },
+	};
+	struct rider victim = { .src = &model,
+				.kind = SHARED,
+				.device = 1,
+				.batch = 9,
+				.epochs = 100000 };
+	pid_t producer = start_fan(&model, &w), pid[8], dies;
+
+	dies = start_rider(&victim);
+	for (unsigned i = 0; i < 8; i++) {
+		r[i].src = &model;
+		r[i].batch = 16 - 2 * i;
+		r[i].epochs = 1 + i % 2;
+		r[i].floats = i % 3 == 0;
+		r[i].delay_us = i * 9000;
+		pid[i] = start_rider(&r[i]);
+	}
+	for (unsigned i = 0; stats_of("fan").head < 100; i++) {
+		assert_true(i < 2000);
+		pause_us(5000);
+	}
+	kill_and_reap(dies);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(ended(pid[i]), 0);
+	/* None of this was an error. */
+	assert_int_equal(did->warnings, 0);
+	kill_and_reap(producer);
+}
+
+static void everybody_sees_all_by_auto(void **state)
+{
+	(void)state;
+	in_each_mode(coming_and_going, TSOCK_FANOUT_AUTO);
+}
+
+static void everybody_sees_all_by_peer_copies(void **state)
+{
+	(void)state;
+	in_each_mode(coming_and_going, TSOCK_FANOUT_PEER);
+}
+
+static void everybody_sees_all_by_nccl(void **state)
+{
+	(void)state;
+	in_each_mode(coming_and_going, TSOCK_FANOUT_NCCL);
+}
+
+static void everybody_sees_all_from_the_host(void **state)
+{
+	(void)state;
+	in_each_mode(coming_and_going, TSOCK_FANOUT_HOST);
+}
+
+/* ---- how often a sample is uploaded ---- */
+
+/* A whole stream on four GPUs: how often each of its bytes went up, and from
+ * GPU to GPU, in hundredths. */
+static void whole_stream(const struct way *w, unsigned *up, unsigned *across)
+{
+	struct source src = model;
+	struct rider r[4] = { { 0 } };
+	pid_t producer, pid[4];
+	uint64_t bytes;
+
+	src.epochs = 3;
+	src.ring = 256;
+	src.min_consumers = 4;
+	producer = start_fan(&src, w);
+	for (unsigned i = 0; i < 4; i++) {
+		r[i].src = &src;
+		r[i].kind = i % 2 ? PRIVATE : SHARED;
+		r[i].device = (int)i;
+		r[i].batch = 16 - 3 * i;
+		r[i].epochs = 3;
+		pid[i] = start_rider(&r[i]);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(ended(pid[i]), 0);
+	assert_int_equal(ended(producer), 0);
+	bytes = src.n * src.epochs * sample_bytes(&src);
+	*up = (unsigned)(did->up * 100 / bytes);
+	*across = (unsigned)(did->across * 100 / bytes);
+}
+
+/* The margin is copied, too: a sixteenth. */
+static void goes_up(const struct way *w, unsigned times)
+{
+	unsigned up, across;
+
+	whole_stream(w, &up, &across);
+	assert_in_range(up, times * 100, times * 115);
+	if (times == 4)
+		assert_int_equal(across, 0);
+	else if (w->fanout == TSOCK_FANOUT_PEER)
+		assert_in_range(across, 300, 345);
+}
+
+static void one_upload_is_enough_for_all_gpus(void **state)
+{
+	struct way peer = { .fanout = TSOCK_FANOUT_PEER };
+	struct way nccl = { .fanout = TSOCK_FANOUT_NCCL };
+	unsigned up, across;
+
+	(void)state;
+	goes_up(&peer, 1);
+	whole_stream(&nccl, &up, &across);
+	assert_in_range(up, 100, 115);
+	assert_in_range(across, 0, 30);
+	assert_int_equal(did->warnings, 0);
+}
+
+static void from_the_host_there_is_one_for_each(void **state)
+{
+	struct way host = { .fanout = TSOCK_FANOUT_HOST };
+
+	(void)state;
+	goes_up(&host, 4);
+}
+
+static void gpus_that_cant_reach_each_other_take_the_host(void **state)
+{
+	static const char *const name[] = { "SIMCUDA_NO_P2P", "SIMCUDA_MIG" };
+
+	(void)state;
+	for (uint32_t f = TSOCK_FANOUT_AUTO; f <= TSOCK_FANOUT_NCCL; f++)
+		for (unsigned i = 0; i < 2; i++) {
+			struct way w = { f, { name[i] }, { "all" } };
+
+			setenv(name[i], "all", 1);
+			goes_up(&w, 4);
+			unsetenv(name[i]);
+			assert_int_equal(did->warnings, 0);
+			assert_int_equal(did->choices, 0);
+		}
+}
+
+static void auto_measures_and_says_so(void **state)
+{
+	struct way w = { .fanout = TSOCK_FANOUT_AUTO };
+	unsigned up, across;
+
+	(void)state;
+	whole_stream(&w, &up, &across);
+	assert_int_equal(did->choices, 3);
+}
+
+/* ---- what fails ---- */
+
+static void nccl_that_fails_is_done_without(void **state)
+{
+	static const struct way w[] = {
+		{ TSOCK_FANOUT_NCCL, { "TSOCK_NCCL" }, { "/none/libnccl" } },
+		{ TSOCK_FANOUT_NCCL, { "TSOCK_NCCL" }, { "libm.so.6" } },
+		{ TSOCK_FANOUT_NCCL,
+		  { "SIMCUDA_FAULT" },
+		  { "ncclCommInitAll=3" } },
+		{ TSOCK_FANOUT_NCCL,
+		  { "SIMCUDA_FAULT" },
+		  { "ncclBroadcast:70=1" } },
+		{ TSOCK_FANOUT_NCCL,
+		  { "SIMCUDA_FAULT" },
+		  { "ncclGroupEnd:20=3" } },
+		{ TSOCK_FANOUT_NCCL,
+		  { "SIMCUDA_FAULT" },
+		  { "ncclCommGetAsyncError:30=3" } },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		unsigned up, across;
+
+		whole_stream(&w[i], &up, &across);
+		assert_in_range(up, 100, 115);
+		assert_true(across > 50);
+		assert_int_equal(did->warnings, 1);
+	}
+}
+
+/* 7 if its GPU failed and it was told so, 0 if it saw the end. */
+static pid_t start_witness(const struct rider *r)
+{
+	pid_t pid = spawn();
+
+	if (pid == 0) {
+		struct seat s;
+		tsock_batch *b;
+		int err = 0;
+
+		board(&s, r);
+		for (unsigned e = 0; e < r->epochs && !err; e++) {
+			need(tsock_begin(s.t) == 0);
+			for (unsigned i = 0; !err; i++) {
+				err = tsock_next(s.t, 20000, &b);
+				if (!err)
+					ride(&s, b, i);
+			}
+			if (err == TSOCK_EEPOCH)
+				err = 0;
+		}
+		settle(&s);
+		if (err && !strstr(tsock_errmsg(), "IllegalAddress"))
+			die("%d: %s", err, tsock_errmsg());
+		tsock_close(s.t);
+		_exit(err ? 7 : 0);
+	}
+	return pid;
+}
+
+static void one_fails(uint32_t fanout, const char *fault)
+{
+	struct way w = { fanout, { "SIMCUDA_FAULT" }, { fault } };
+	struct source src = model;
+	struct rider r[4] = { { 0 } };
+	unsigned failed = 0;
+	pid_t producer, pid[4];
+
+	src.min_consumers = 4;
+	producer = start_fan(&src, &w);
+	for (unsigned i = 0; i < 4; i++) {
+		r[i].src = &src;
+		r[i].kind = i == 3 ? HOST : SHARED;
+		r[i].device = (int)i;
+		r[i].batch = 16;
+		r[i].epochs = 3;
+		pid[i] = start_witness(&r[i]);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		int rc = ended(pid[i]);
+
+		assert_true(rc == 0 || (rc == 7 && i < 3));
+		failed += rc == 7;
+	}
+	assert_int_equal(failed, 1);
+	kill_and_reap(producer);
+}
+
+static void a_gpu_that_fails_takes_nobody_along(void **state)
+{
+	(void)state;
+	one_fails(TSOCK_FANOUT_PEER, "cudaMemcpyPeerAsync:60=700");
+	one_fails(TSOCK_FANOUT_HOST, "cudaMemcpyAsync:90=700");
+	/* Of every three calls the second is for the first that receives. */
+	one_fails(TSOCK_FANOUT_NCCL, "ncclBroadcast:32=700");
+}
+
+/* ---- rings that end, and begin again ---- */
+
+static void rings_end_while_others_are_broadcast_to(void **state)
+{
+	struct way w = { .fanout = TSOCK_FANOUT_NCCL };
+	struct rider stays[2] = { { .kind = SHARED, .device = 0 },
+				  { .kind = SHARED, .device = 3 } };
+	struct rider comes[2] = { { .kind = SHARED, .device = 1 },
+				  { .kind = PRIVATE, .device = 2 } };
+	struct source src = model;
+	pid_t producer, pid[2], guest[2];
+
+	(void)state;
+	src.pace_us = 1000;
+	producer = start_fan(&src, &w);
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < 2; i++) {
+			comes[i].src = stays[i].src = &src;
+			comes[i].batch = stays[i].batch = 16 - i;
+			comes[i].epochs = 1;
+			stays[i].epochs = 100000;
+			guest[i] = start_rider(&comes[i]);
+			if (!round)
+				pid[i] = start_rider(&stays[i]);
+		}
+		for (unsigned i = 0; i < 2; i++)
+			assert_int_equal(ended(guest[i]), 0);
+		/* What nobody reads is kept for five seconds. */
+		for (unsigned i = 0; !round && i < 70; i++) {
+			pause_us(100000);
+			assert_int_equal(stats_of("fan").consumers, 2);
+		}
+	}
+	assert_int_equal(did->warnings, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(waitpid(pid[i], NULL, WNOHANG), 0);
+		kill_and_reap(pid[i]);
+	}
+	kill_and_reap(producer);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everybody_sees_all_by_auto),
+		cmocka_unit_test(everybody_sees_all_by_peer_copies),
+		cmocka_unit_test(everybody_sees_all_by_nccl),
+		cmocka_unit_test(everybody_sees_all_from_the_host),
+		cmocka_unit_test(one_upload_is_enough_for_all_gpus),
+		cmocka_unit_test(from_the_host_there_is_one_for_each),
+		cmocka_unit_test(gpus_that_cant_reach_each_other_take_the_host),
+		cmocka_unit_test(auto_measures_and_says_so),
+		cmocka_unit_test(nccl_that_fails_is_done_without),
+		cmocka_unit_test(a_gpu_that_fails_takes_nobody_along),
+		cmocka_unit_test(rings_end_while_others_are_broadcast_to),
+	};
+
+	did = mmap(NULL, sizeof(*did), PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	need(did != MAP_FAILED);
+	own_folder();
+	return cmocka_run_group_tests_name("fan-out", tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+	puts("the simulation's devices are needed: make CUDA=sim");
+	return 77;
+}
+
+#endif

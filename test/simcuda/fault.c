@@ -1,0 +1,122 @@
+/*
+ * fault.c - errors on demand and errors that stay.
+ *
+ * SIMCUDA_FAULT is a list of NAME:N=CODE (the N-th call of that function fails
+ * with that code), NAME:N+=CODE (from the N-th call on), NAME=CODE (every
+ * call) and slow=MS (each piece of work takes that much longer).  The name
+ * `work` is the execution of work, not a call.  The code `lost` is a device
+ * that has gone: every later call fails.
+ */
+#include "sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* After these a context is of no use any more. */
+bool sim_is_sticky(cudaError_t err)
+{
+	switch ((int)err) {
+	case cudaErrorECCUncorrectable:
+	case cudaErrorNvlinkUncorrectable:
+	case cudaErrorIllegalAddress:
+	case cudaErrorLaunchTimeout:
+	case cudaErrorAssert:
+	case cudaErrorHardwareStackError:
+	case cudaErrorIllegalInstruction:
+	case cudaErrorMisalignedAddress:
+	case cudaErrorInvalidAddressSpace:
+	case cudaErrorInvalidPc:
+	case cudaErrorLaunchFailure:
+	case cudaErrorMpsRpcFailure:
+	case cudaErrorMpsClientTerminated:
+	case cudaErrorExternalDevice:
+	case cudaErrorUnknown:
+		return true;
+	}
+	return false;
+}
+
+void sim_break(unsigned device, cudaError_t err)
+{
+	if (!sim.dev[device].sticky)
+		sim.dev[device].sticky = err;
+	for (struct sim_stream *s = sim.stream; s; s = s->next)
+		if (s->device == device)
+			sim_stream_drop(s);
+	pthread_cond_broadcast(&sim.done);
+}
+
+static cudaError_t happens(const struct sim_fault *f, unsigned device)
+{
+	if (f->lost) {
+		for (unsigned i = 0; i < sim.ndev; i++)
+			sim_break(i, f->code);
+	} else if (sim_is_sticky(f->code)) {
+		sim_break(device, f->code);
+	}
+	return f->code;
+}
+
+cudaError_t sim_fault(const char *name, unsigned device)
+{
+	for (unsigned i = 0; i < sim.nfault; i++) {
+		struct sim_fault *f = &sim.fault[i];
+
+		if (strcmp(f->name, name) != 0)
+			continue;
+		f->calls++;
+		if (!f->nth || f->calls == f->nth ||
+		    (f->onwards && f->calls > f->nth))
+			return happens(f, device);
+	}
+	return cudaSuccess;
+}
+
+static bool parse(char *item, struct sim_fault *f)
+{
+	char *eq = strchr(item, '='), *colon, *end;
+
+	if (!eq)
+		return false;
+	f->onwards = eq > item && eq[-1] == '+';
+	eq[f->onwards ? -1 : 0] = '\0';
+	eq++;
+	colon = strchr(item, ':');
+	if (colon) {
+		*colon++ = '\0';
+		f->nth = (unsigned)strtoul(colon, &end, 10);
+		if (end == colon || *end || !f->nth)
+			return false;
+	}
+	f->lost = strcmp(eq, "lost") == 0;
+	f->code = (cudaError_t)strtol(eq, &end, 10);
+	if (f->lost)
+		f->code = cudaErrorUnknown;
+	else if (end == eq || *end)
+		return false;
+	if (strlen(item) >= sizeof(f->name))
+		return false;
+	memcpy(f->name, item, strlen(item) + 1);
+	return true;
+}
+
+void sim_parse_faults(const char *text)
+{
+	char *copy = text ? strdup(text) : NULL, *save = NULL;
+
+	for (char *t = copy ? strtok_r(copy, ",", &save) : NULL; t;
+	     t = strtok_r(NULL, ",", &save)) {
+		struct sim_fault f = { 0 };
+		char item[96];
+
+		snprintf(item, sizeof(item), "%s", t);
+		if (!parse(item, &f) || sim.nfault == 32)
+			sim_die("SIMCUDA_FAULT: \"%s\" isn't NAME:N=CODE", t);
+		if (strcmp(f.name, "slow") == 0)
+			sim.slow_ns = (int64_t)f.code * SIM_MS;
+		else
+			sim.fault[sim.nfault++] = f;
+	}
+	free(copy);
+}

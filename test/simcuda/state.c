@@ -1,0 +1,296 @@
+/*
+ * state.c - the one state of the simulation, and the way in and out of every
+ * public function: the lock, the first use, faults on demand, sticky errors
+ * and each thread's last error.
+ */
+#include "sim.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct sim sim = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Set in a child of fork(), where CUDA can't be used and nothing is locked. */
+static atomic_bool forked;
+static atomic_uint next_thread = 1;
+
+static _Thread_local struct {
+	int ordinal; /* of the context on top */
+	int below[16];
+	unsigned depth;
+	cudaError_t last;
+	unsigned number;
+	bool entered;
+} me;
+
+void sim_say(const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+	int n;
+
+	n = snprintf(line, sizeof(line), "simcuda[%d]: ", (int)getpid());
+	va_start(ap, fmt);
+	vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "%s\n", line);
+}
+
+void sim_die(const char *fmt, ...)
+{
+	char line[400];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	sim_say("%s", line);
+	abort();
+}
+
+void *sim_grow(void *p, size_t len)
+{
+	void *q = realloc(p, len ? len : 1);
+
+	if (!q)
+		sim_die("out of host memory");
+	return q;
+}
+
+void *sim_alloc(size_t len)
+{
+	void *p = calloc(1, len ? len : 1);
+
+	if (!p)
+		sim_die("out of host memory");
+	return p;
+}
+
+int64_t sim_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+uint32_t sim_random(void)
+{
+	sim.rng ^= sim.rng << 13;
+	sim.rng ^= sim.rng >> 7;
+	sim.rng ^= sim.rng << 17;
+	return (uint32_t)(sim.rng >> 16);
+}
+
+unsigned sim_thread(void)
+{
+	if (!me.number)
+		me.number = atomic_fetch_add(&next_thread, 1);
+	return me.number;
+}
+
+unsigned sim_current(void)
+{
+	return sim.visible[me.ordinal];
+}
+
+cudaError_t sim_ordinal(int ordinal, unsigned *device)
+{
+	if (ordinal < 0 || (unsigned)ordinal >= sim.nvisible)
+		return cudaErrorInvalidDevice;
+	*device = sim.visible[ordinal];
+	return cudaSuccess;
+}
+
+int sim_ordinal_of(unsigned device)
+{
+	for (unsigned i = 0; i < sim.nvisible; i++)
+		if (sim.visible[i] == device)
+			return (int)i;
+	return -1;
+}
+
+static void in_child(void)
+{
+	atomic_store(&forked, true);
+}
+
+static void first_use(void)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&sim.done, &attr);
+	pthread_cond_init(&sim.work, &attr);
+	pthread_condattr_destroy(&attr);
+	pthread_atfork(NULL, NULL, in_child);
+	sim.next_id = 0x51000000;
+	sim_configure();
+	sim.ready = true;
+}
+
+cudaError_t sim_enter(const char *name, int what)
+{
+	cudaError_t err;
+
+	me.entered = false;
+	if (atomic_load(&forked))
+		return cudaErrorInitializationError;
+	pthread_mutex_lock(&sim.lock);
+	me.entered = true;
+	if (!sim.ready)
+		first_use();
+	if (sim.unusable)
+		return sim.unusable;
+	err = sim_fault(name, sim_current());
+	if (err)
+		return err;
+	if (what & SIM_CONTEXT) {
+		sim.dev[sim_current()].context = true;
+		if (sim.dev[sim_current()].sticky)
+			return sim.dev[sim_current()].sticky;
+	}
+	return what & SIM_UNSAFE ? sim_capture_check() : cudaSuccess;
+}
+
+static void leave(void)
+{
+	if (me.entered)
+		pthread_mutex_unlock(&sim.lock);
+	me.entered = false;
+}
+
+cudaError_t sim_leave(cudaError_t err)
+{
+	leave();
+	if (err)
+		me.last = err;
+	return err;
+}
+
+CUresult sim_leave_driver(cudaError_t err)
+{
+	leave();
+	return (CUresult)err;
+}
+
+/* What the device's broken context says, whatever was read before. */
+static cudaError_t sticky(void)
+{
+	cudaError_t err = cudaSuccess;
+
+	if (atomic_load(&forked))
+		return cudaSuccess;
+	pthread_mutex_lock(&sim.lock);
+	if (sim.ready && !sim.unusable)
+		err = sim.dev[sim_current()].sticky;
+	pthread_mutex_unlock(&sim.lock);
+	return err;
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+	cudaError_t err = sticky();
+
+	return err ? err : me.last;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+	cudaError_t err = cudaPeekAtLastError();
+
+	me.last = cudaSuccess;
+	return err;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+	cudaError_t err = sim_enter("cudaSetDevice", SIM_ANYTIME);
+	unsigned physical;
+
+	if (!err)
+		err = sim_ordinal(device, &physical);
+	if (!err)
+		me.ordinal = device;
+	return sim_leave(err);
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+	cudaError_t err = sim_enter("cudaGetDevice", SIM_ANYTIME);
+
+	if (!err && !device)
+		err = cudaErrorInvalidValue;
+	if (!err)
+		*device = me.ordinal;
+	return sim_leave(err);
+}
+
+/* ---- contexts: only primary ones, named by 1 + their device's number ---- */
+
+static CUcontext context_of(int ordinal)
+{
+	return (CUcontext)(uintptr_t)(ordinal + 1);
+}
+
+static bool ordinal_of(CUcontext ctx, int *ordinal)
+{
+	*ordinal = (int)(uintptr_t)ctx - 1;
+	return ctx && (uintptr_t)ctx <= sim.nvisible;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+	cudaError_t err = sim_enter("cuDevicePrimaryCtxRetain", SIM_ANYTIME);
+	unsigned physical;
+
+	if (!err)
+		err = pctx ? sim_ordinal(dev, &physical)
+			   : cudaErrorInvalidValue;
+	if (!err) {
+		sim.dev[physical].context = true;
+		*pctx = context_of(dev);
+	}
+	return sim_leave_driver(err);
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+	cudaError_t err = sim_enter("cuDevicePrimaryCtxRelease", SIM_ANYTIME);
+	unsigned physical;
+
+	return sim_leave_driver(err ? err : sim_ordinal(dev, &physical));
+}
+
+CUresult cuCtxPushCurrent(CUcontext ctx)
+{
+	cudaError_t err = sim_enter("cuCtxPushCurrent", SIM_ANYTIME);
+	int ordinal;
+
+	if (!err && (!ordinal_of(ctx, &ordinal) || me.depth == 16))
+		err = cudaErrorDeviceUninitialized;
+	if (!err) {
+		me.below[me.depth++] = me.ordinal;
+		me.ordinal = ordinal;
+	}
+	return sim_leave_driver(err);
+}
+
+CUresult cuCtxPopCurrent(CUcontext *pctx)
+{
+	cudaError_t err = sim_enter("cuCtxPopCurrent", SIM_ANYTIME);
+
+	if (!err && !me.depth)
+		err = cudaErrorDeviceUninitialized;
+	if (!err) {
+		if (pctx)
+			*pctx = context_of(me.ordinal);
+		me.ordinal = me.below[--me.depth];
+	}
+	return sim_leave_driver(err);
+}

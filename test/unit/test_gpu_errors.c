@@ -1,0 +1,490 @@
+/*
+ * test_gpu_errors.c - every way in which a GPU can refuse: drivers that are
+ * missing or old, calls that fail, devices that are lost.  Each gives one of
+ * our errors, a sentence that names the call, and leaves CUDA's last error
+ * clear.  On the simulation alone: a real GPU doesn't fail on demand.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "base/err.h"
+#include "gpu_child.h"
+#include "stage/nccl.h"
+
+/* ---- what a child does, by name; each prints "CODE MESSAGE" ---- */
+
+/* What a lost context left behind, CUDA itself can't clear. */
+static void say(int err)
+{
+	bool left = err != TSOCK_ESTREAM && cudaGetLastError() != 0;
+
+	printf("%d %s%s", err, err ? tsock_errmsg() : "",
+	       left ? " (and CUDA's last error is set)" : "");
+}
+
+static void child_count(int argc, char **argv)
+{
+	unsigned n = 0;
+	int err = tsi_gpu_count(&n);
+
+	(void)argc;
+	(void)argv;
+	if (err)
+		say(err);
+	else
+		printf("%u GPUs", n);
+}
+
+static void child_about(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	printf("%s", tsi_gpu_about());
+}
+
+static int do_info(void)
+{
+	struct tsi_gpu_info info;
+
+	return tsi_gpu_info(0, &info);
+}
+
+static int do_mem(enum tsock_path path)
+{
+	struct tsi_gpu_info info;
+	struct tsi_gpu_mem m;
+	int err = tsi_gpu_info(0, &info);
+
+	if (err)
+		return err;
+	err = tsi_gpu_mem_create(
+		0, path, info.granularity ? info.granularity : 4096, &m);
+	if (!err) {
+		printf("path %d: ", (int)m.path);
+		tsi_gpu_mem_close(&m);
+	}
+	return err;
+}
+
+static int do_vmm(void)
+{
+	return do_mem(TSOCK_PATH_VMM);
+}
+
+static int do_legacy(void)
+{
+	return do_mem(TSOCK_PATH_LEGACY);
+}
+
+static int do_auto(void)
+{
+	return do_mem(TSOCK_PATH_AUTO);
+}
+
+/* A process may open its own memory by descriptor. */
+static int do_open(void)
+{
+	struct tsi_gpu_info info;
+	struct tsi_gpu_mem m, again;
+	int err = tsi_gpu_info(0, &info);
+
+	if (!err)
+		err = tsi_gpu_mem_create(0, TSOCK_PATH_VMM,
+					 info.granularity * 2, &m);
+	if (err)
+		return err;
+	err = tsi_gpu_mem_open(0, TSOCK_PATH_VMM, m.fd, NULL, m.bytes, true,
+			       &again);
+	if (!err)
+		tsi_gpu_mem_close(&again);
+	tsi_gpu_mem_close(&m);
+	return err;
+}
+
+static int do_pin(void)
+{
+	size_t n = ((size_t)2 << 30) + 4096;
+	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char why[400];
+	int err, again;
+
+	if (p == MAP_FAILED)
+		exit(97);
+	err = tsi_gpu_pin(p, n);
+	if (!err) {
+		tsi_gpu_unpin(p, n);
+		return 0;
+	}
+	snprintf(why, sizeof(why), "%s", tsock_errmsg());
+	/* Nothing of it stayed pinned: the next try finds it free. */
+	again = tsi_gpu_pin(p, n);
+	printf("then %d: ", again);
+	if (!again)
+		tsi_gpu_unpin(p, n);
+	return tsi_err(err, "%s", why);
+}
+
+static int do_host(void)
+{
+	void *p;
+	int err = tsi_gpu_host_alloc(4096, &p);
+
+	if (!err)
+		tsi_gpu_host_free(p);
+	return err;
+}
+
+static int do_alloc(void)
+{
+	void *p;
+	int err = tsi_gpu_alloc(0, 4096, &p);
+
+	if (!err)
+		tsi_gpu_free(0, p);
+	return err;
+}
+
+static int do_work(void)
+{
+	struct tsi_view_spec spec = { .dtype = TSOCK_F32 };
+	struct tsi_gpu_event *e = NULL;
+	tsi_gpu_stream s = NULL;
+	void *a = NULL, *b = NULL;
+	static char host[4096];
+	char why[500];
+	int err = tsi_gpu_alloc(0, 4096, &a);
+
+	if (!err)
+		err = tsi_gpu_alloc(0, 4096 * 4, &b);
+	if (!err)
+		err = tsi_gpu_stream_create(0, &s);
+	if (!err)
+		err = tsi_gpu_event_create(0, &e);
+	if (!err)
+		err = tsi_gpu_upload(0, s, a, host, sizeof(host));
+	if (!err)
+		err = tsi_gpu_convert(0, s, &spec, a, 1, 10, 10, b);
+	if (!err)
+		err = tsi_gpu_event_record(e, s);
+	if (!err)
+		err = tsi_gpu_stream_wait(s, e);
+	while (!err && (err = tsi_gpu_event_query(e)) == TSOCK_EAGAIN)
+		err = 0, usleep(100);
+	if (!err)
+		err = tsi_gpu_event_wait(e);
+	if (!err)
+		err = tsi_gpu_healthy(0);
+	snprintf(why, sizeof(why), "%s", tsock_errmsg());
+	tsi_gpu_event_destroy(e);
+	tsi_gpu_stream_destroy(0, s);
+	tsi_gpu_free(0, a);
+	tsi_gpu_free(0, b);
+	return err ? tsi_err(err, "%s", why) : 0;
+}
+
+static int do_lost(void)
+{
+	int err = do_work();
+
+	printf("healthy %d: ", tsi_gpu_healthy(0));
+	return err;
+}
+
+static int do_peer(void)
+{
+	printf("%d%d", tsi_gpu_peer(0, 1), tsi_gpu_peer(1, 2));
+	return 0;
+}
+
+static int do_nccl(void)
+{
+	unsigned devices[] = { 0, 1, 2 };
+	struct tsi_nccl *c;
+	int err = tsi_nccl_open(devices, 3, &c);
+
+	if (!err)
+		tsi_nccl_close(c);
+	return err;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(void);
+} doings[] = {
+	{ "info", do_info }, { "vmm", do_vmm },     { "legacy", do_legacy },
+	{ "auto", do_auto }, { "open", do_open },   { "pin", do_pin },
+	{ "host", do_host }, { "alloc", do_alloc }, { "work", do_work },
+	{ "lost", do_lost }, { "peer", do_peer },   { "nccl", do_nccl },
+};
+
+static void child_do(int argc, char **argv)
+{
+	(void)argc;
+	for (size_t i = 0; i < sizeof(doings) / sizeof(doings[0]); i++) {
+		if (strcmp(argv[0], doings[i].name) != 0)
+			continue;
+		say(doings[i].run());
+		return;
+	}
+	exit(96);
+}
+
+/* ---- drivers ---- */
+
+static void expect(const char *env, const char *what, const char *first,
+		   const char *then)
+{
+	const char *envs[] = { env, NULL };
+	char *argv[] = { (char *)"do", (char *)what, NULL };
+	char out[900];
+	int rc;
+
+	if (strcmp(what, "count") == 0 || strcmp(what, "about") == 0) {
+		argv[0] = (char *)what;
+		argv[1] = NULL;
+	}
+	rc = child_run(argv, envs, out, sizeof(out));
+	if (rc != 0 || strncmp(out, first, strlen(first)) != 0 ||
+	    !strstr(out, then) || strstr(out, "last error is set"))
+		fail_msg("%s with %s: exit code %d and \"%s\"; expected "
+			 "\"%s...%s\"",
+			 what, env, rc, out, first, then);
+}
+
+static void a_missing_driver_is_said(void **state)
+{
+	(void)state;
+	expect("SIMCUDA_DRIVER=none", "count", "-15 no NVIDIA driver",
+	       "(this build has CUDA 13.0)");
+	expect("SIMCUDA_DRIVER=none", "about", "no GPU: no NVIDIA driver", "");
+	expect("SIMCUDA_DRIVER=none", "alloc", "-15 no NVIDIA driver", "");
+	expect("SIMCUDA_DRIVER=none", "pin", "then -15: -15 no NVIDIA", "");
+}
+
+static void an_old_driver_is_said_with_both_versions(void **state)
+{
+	(void)state;
+	expect("SIMCUDA_DRIVER=old", "count",
+	       "-15 the NVIDIA driver is too old: it knows CUDA 1",
+	       "this build needs 13.0");
+	expect("SIMCUDA_DRIVER=old", "info", "-15 the NVIDIA driver is too old",
+	       "update the driver");
+}
+
+static void no_device_is_said(void **state)
+{
+	(void)state;
+	expect("SIMCUDA_DEVICES=0", "count",
+	       "-15 the NVIDIA driver is there but this process sees no GPU",
+	       "");
+	expect("CUDA_VISIBLE_DEVICES=", "count",
+	       "-15 the NVIDIA driver is there but this process sees no GPU",
+	       "CUDA_VISIBLE_DEVICES is \"\"");
+	expect("CUDA_VISIBLE_DEVICES=2", "count", "1 GPUs", "");
+	expect("SIMCUDA_FAULT=cudaGetDeviceCount=802", "count",
+	       "-15 the NVIDIA driver is there but refuses",
+	       "cudaErrorSystemNotReady");
+}
+
+/* ---- paths ---- */
+
+static void the_path_is_what_the_device_has(void **state)
+{
+	(void)state;
+	expect("A=", "auto", "path 1: 0 ", "");
+	expect("SIMCUDA_NO_VMM=1", "auto", "path 2: 0 ", "");
+	expect("SIMCUDA_NO_FD=1", "auto", "path 2: 0 ", "");
+	expect("SIMCUDA_NO_VMM=1", "vmm", "-15 GPU 0 has no memory with a", "");
+	expect("SIMCUDA_FAULT=cuMemExportToShareableHandle=801", "auto",
+	       "path 2: 0 ", "");
+	expect("SIMCUDA_FAULT=cuMemExportToShareableHandle=304", "auto",
+	       "path 2: 0 ", "");
+	expect("SIMCUDA_NO_P2P=0-1", "peer", "010 ", "");
+}
+
+/* ---- calls that fail ---- */
+
+static const struct {
+	const char *what, *fault, *code, *text;
+} faults[] = {
+	{ "info", "cudaMemGetInfo=1",
+	  "-7 cudaMemGetInfo on GPU 0: ", "cudaErrorInvalidValue" },
+	{ "vmm", "cuMemCreate=2", "-6 cuMemCreate on GPU 0: ", "are free" },
+	{ "auto", "cuMemCreate=2", "-6 cuMemCreate on GPU 0: ", "are free" },
+	{ "vmm", "cuMemAddressReserve=2", "-6 cuMemAddressReserve on GPU 0",
+	  "CUDA_ERROR_OUT_OF_MEMORY" },
+	{ "vmm", "cuMemMap=1",
+	  "-7 cuMemMap on GPU 0: ", "CUDA_ERROR_INVALID_VALUE" },
+	{ "vmm", "cuMemSetAccess=1", "-7 cuMemSetAccess on GPU 0", "" },
+	{ "vmm", "cuMemExportToShareableHandle=304",
+	  "-7 cuMemExportToShareableHandle on GPU 0", "OPERATING_SYSTEM" },
+	{ "open", "cuMemImportFromShareableHandle=304",
+	  "-7 cuMemImportFromShareableHandle on GPU 0", "" },
+	{ "open", "cuMemMap:3=1", "-7 cuMemMap on GPU 0", "" },
+	/* The second time it is asked for read and write. */
+	{ "open", "cuMemSetAccess:2=801", "0 ", "" },
+	{ "legacy", "cudaMalloc=2", "-6 cudaMalloc on GPU 0: ", "are needed" },
+	{ "legacy", "cudaIpcGetMemHandle=1", "-7 cudaIpcGetMemHandle on GPU",
+	  "" },
+	{ "host", "cudaHostAlloc=2", "-6 cudaHostAlloc: no ", "ulimit -l" },
+	{ "pin", "cuMemHostRegister:1=2", "then 0: -6 page-locking 2048.0 MiB",
+	  "after 0.0 MiB" },
+	{ "pin", "cuMemHostRegister:3=2", "then 0: -6 page-locking 2048.0 MiB",
+	  "after 2048.0 MiB" },
+	{ "pin", "cuMemHostRegister:2=801", "then 0: -15 page-locking",
+	  "after 1024.0 MiB" },
+	{ "pin", "cuMemHostRegister=712", "then -7: -7 page-locking",
+	  "ALREADY_REGISTERED" },
+	{ "alloc", "cudaMalloc=2", "-6 cudaMalloc on GPU 0", "are needed" },
+	{ "alloc", "cudaMalloc=46", "-7 cudaMalloc on GPU 0",
+	  "cudaErrorDevicesUnavailable" },
+	{ "work", "cudaStreamCreateWithFlags=2", "-6 cudaStreamCreate on", "" },
+	{ "work", "cudaEventCreateWithFlags=2", "-6 cudaEventCreate on", "" },
+	{ "work", "cudaMemcpyAsync=1", "-7 cudaMemcpyAsync to the device on",
+	  "" },
+	{ "work", "cudaEventRecord=400", "-7 cudaEventRecord on GPU 0", "" },
+	{ "work", "cudaStreamWaitEvent=400", "-7 cudaStreamWaitEvent on", "" },
+	{ "work", "cudaEventQuery=999", "-13 cudaEventQuery on GPU 0",
+	  "start it again" },
+	{ "work", "cudaEventSynchronize=1", "-7 cudaEventSynchronize", "" },
+	{ "work", "cudaStreamIsCapturing=906", "-15 the stream on GPU 0", "" },
+	/* It queues something that fails when it runs. */
+	{ "lost", "work:1=700", "healthy -13: -13 ",
+	  "cudaErrorIllegalAddress" },
+	{ "lost", "work:2=719", "healthy -13: -13 ", "cudaErrorLaunchFailure" },
+	{ "lost", "cudaEventRecord=lost", "healthy -13: -13 ", "on GPU 0" },
+	{ "lost", "cudaMemcpyAsync=806", "healthy -13: -13 ", "Mps" },
+};
+
+static void a_call_that_fails_is_named(void **state)
+{
+	char env[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		snprintf(env, sizeof(env), "SIMCUDA_FAULT=%s", faults[i].fault);
+		expect(env, faults[i].what, faults[i].code, faults[i].text);
+	}
+}
+
+static void pinning_is_refused_where_there_is_none(void **state)
+{
+	(void)state;
+	expect("SIMCUDA_NO_REGISTER=1", "pin", "then -15: -15 this system's",
+	       "page-locked afterwards");
+	/* Large registrations go in chunks. */
+	expect("SIMCUDA_REGISTER_MAX=1073741825", "pin", "0 ", "");
+}
+
+/* ---- NCCL ---- */
+
+static void nccl_that_is_missing_is_said(void **state)
+{
+	(void)state;
+	expect("TSOCK_NCCL=/nowhere/libnccl.so", "nccl",
+	       "-15 no NCCL: ", "TSOCK_NCCL");
+	expect("TSOCK_NCCL=libm.so.6", "nccl",
+	       "-15 no NCCL: libm.so.6 has no nccl", "");
+}
+
+static void need_nccl(void)
+{
+	int version;
+
+	if (!getenv("TSOCK_NCCL")) {
+		print_message("TSOCK_NCCL must name the simulated NCCL\n");
+		skip();
+	}
+	assert_int_equal(tsi_nccl_version(&version), 0);
+}
+
+static void nccl_takes_each_gpu_once_and_no_mig(void **state)
+{
+	unsigned twice[] = { 0, 1, 0 }, one = 0;
+	struct tsi_nccl *c;
+
+	(void)state;
+	need_nccl();
+	assert_int_equal(tsi_nccl_open(twice, 3, &c), TSOCK_ENOTSUP);
+	assert_non_null(strstr(tsock_errmsg(), "GPU 0 once"));
+	assert_int_equal(tsi_nccl_open(&one, 1, &c), TSOCK_ENOTSUP);
+	expect("SIMCUDA_MIG=1", "nccl", "-15 GPU 1 is a MIG instance", "");
+	expect("SIMCUDA_FAULT=ncclCommInitAll=2", "nccl",
+	       "-7 ncclCommInitAll: NCCL error 2", "");
+}
+
+static void nccl_gives_every_gpu_the_root_s_bytes(void **state)
+{
+	enum { n = 3, bytes = 1 << 20 };
+	unsigned devices[n] = { 2, 0, 1 };
+	uint8_t *want = malloc(bytes), *got = malloc(bytes);
+	tsi_gpu_stream s[n];
+	struct tsi_nccl *c;
+	void *buf[n];
+
+	(void)state;
+	need_nccl();
+	need_gpus(n);
+	for (unsigned i = 0; i < n; i++) {
+		assert_int_equal(tsi_gpu_alloc(devices[i], bytes, &buf[i]), 0);
+		assert_int_equal(tsi_gpu_stream_create(devices[i], &s[i]), 0);
+	}
+	assert_int_equal(tsi_nccl_open(devices, n, &c), 0);
+	for (unsigned root = 0; root < n; root++) {
+		pattern(want, bytes, root);
+		assert_int_equal(tsi_gpu_upload(devices[root], s[root],
+						buf[root], want, bytes),
+				 0);
+		assert_int_equal(tsi_nccl_broadcast(c, root, buf, bytes, s), 0);
+		for (unsigned i = 0; i < n; i++) {
+			fetch(devices[i], s[i], got, buf[i], bytes);
+			assert_memory_equal(want, got, bytes);
+		}
+		assert_int_equal(tsi_nccl_healthy(c), 0);
+	}
+	assert_int_equal(tsi_nccl_broadcast(c, n, buf, bytes, s), TSOCK_EARG);
+	assert_int_equal(tsi_nccl_broadcast(c, 0, buf, 0, s), 0);
+	tsi_nccl_close(c);
+	tsi_nccl_close(NULL);
+	for (unsigned i = 0; i < n; i++) {
+		tsi_gpu_free(devices[i], buf[i]);
+		tsi_gpu_stream_destroy(devices[i], s[i]);
+	}
+	free(want);
+	free(got);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct child children[] = { { "do", child_do },
+						 { "count", child_count },
+						 { "about", child_about },
+						 { NULL, NULL } };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_missing_driver_is_said),
+		cmocka_unit_test(an_old_driver_is_said_with_both_versions),
+		cmocka_unit_test(no_device_is_said),
+		cmocka_unit_test(the_path_is_what_the_device_has),
+		cmocka_unit_test(a_call_that_fails_is_named),
+		cmocka_unit_test(pinning_is_refused_where_there_is_none),
+		cmocka_unit_test(nccl_that_is_missing_is_said),
+		cmocka_unit_test(nccl_takes_each_gpu_once_and_no_mig),
+		cmocka_unit_test(nccl_gives_every_gpu_the_root_s_bytes),
+	};
+
+	child_main(argc, argv, children);
+	if (!simcuda_live || tsi_gpu_count(&ngpus)) {
+		puts("needs the simulation, on which a GPU fails on demand: "
+		     "make CUDA=sim");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
