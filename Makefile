@@ -165,7 +165,8 @@ HELPERS  := $(call with_main,$(HELPER))
 FUZZERS  := $(wildcard test/fuzz/*.c)
 CXX_THERE := $(if $(shell command -v $(firstword $(CXX))),1)
 EXAMPLES := $(wildcard examples/*.c) \
-	$(if $(CXX_THERE),$(wildcard examples/*.cpp))
+	$(if $(CXX_THERE),$(wildcard examples/*.cpp)) \
+	$(if $(filter 1,$(CUDA)),$(wildcard examples/*.cu))
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 lone = $(call obj,$(filter-out $(call with_main,$(1)),$(1)))
@@ -365,6 +366,12 @@ $(B)/examples/%: examples/%.cpp $(SO) $(B)/obj/flags
 	$(call say,CXX,$<)
 	$(Q)$(CXX) -Iinclude $(ALLXX) -MMD -MP -MF $@.d -o $@ $< \
 		$(LDFLAGS) $(RUNPATH) -lm
+
+$(B)/examples/%: examples/%.cu $(SO) $(B)/obj/nvflags
+	@mkdir -p $(@D)
+	$(call say,NVCC,$<)
+	$(Q)$(NVCC) -std=c++17 -O2 -Iinclude $(NVCCFLAGS) -o $@ $< \
+		-L$(B)/lib -Xlinker -rpath,'$$ORIGIN/../lib' -ltsock
 
 -include $(patsubst %,$(B)/obj/%.d,$(basename $(LIB) $(SIM) $(PRODUCER) \
 	$(BENCH) $(UNIT) $(SYSTEM) $(GPU) $(CONFORM) $(HELPER) $(FUZZERS))) $(EXAMPLE_BIN:%=%.d) \
