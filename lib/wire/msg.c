@@ -112,6 +112,7 @@ static void visit_row(struct tsi_pack *k, struct tsock_stats_row *r)
 	tsi_pack_u32(k, &r->view);
 	tsi_pack_u32(k, &r->waiting);
 	tsi_pack_u32(k, &r->path);
+	tsi_pack_u32(k, &r->reserved);
 }
 
 static void visit_stats(struct tsi_pack *k, struct tsock_stats *s)

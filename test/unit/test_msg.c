@@ -87,6 +87,9 @@ static void draw_join(struct tsi_msg_join *j)
 		j->view.mean[i] = draw_float();
 		j->view.std[i] = draw_float();
 	}
+	j->view.gpu = (uint32_t)draw();
+	j->view.path = (uint32_t)draw();
+	draw_bytes(j->view.uuid, TSI_UUID);
 }
 
 static void draw_stats(struct tsock_stats *s)
@@ -127,6 +130,11 @@ static void draw_message(struct tsi_msg *m, uint16_t type)
 	case TSI_OFFER:
 		draw_bytes(m->u.offer.token, TSI_TOKEN);
 		m->u.offer.forecast = draw();
+		m->u.offer.path = (uint32_t)draw();
+		m->u.offer.nfields =
+			(uint32_t)(draw() % (TSOCK_MAX_FIELDS + 1));
+		for (unsigned i = 0; i < m->u.offer.nfields; i++)
+			draw_bytes(m->u.offer.handle[i], TSI_GPU_HANDLE);
 		break;
 	case TSI_READY:
 	case TSI_LEAVE:
@@ -435,9 +443,9 @@ static void text_behind_its_end_doesnt_travel(void **s)
 static void the_layout_on_the_wire_is_fixed(void **s)
 {
 	static const uint8_t want[] = {
-		'T', 'S', 'O', 'K', 1, 0, 6, 0, 40, 0, 0, 0, 4, 3,
-		2,   1,   9,   9,   9, 9, 9, 9, 9,  9, 9, 9, 9, 9,
-		9,   9,   9,   9,   8, 7, 6, 5, 4,  3, 2, 1,
+		'T', 'S', 'O', 'K', 1, 0, 6, 0, 48, 0, 0, 0, 4, 3, 2, 1,
+		9,   9,   9,   9,   9, 9, 9, 9, 9,  9, 9, 9, 9, 9, 9, 9,
+		8,   7,   6,   5,   4, 3, 2, 1, 2,  0, 0, 0, 0, 0, 0, 0,
 	};
 	struct tsi_msg m = { .type = TSI_OFFER, .serial = 0x01020304 };
 	uint8_t bytes[TSI_MSG_MAX];
@@ -445,6 +453,7 @@ static void the_layout_on_the_wire_is_fixed(void **s)
 	(void)s;
 	memset(m.u.offer.token, 9, TSI_TOKEN);
 	m.u.offer.forecast = 0x0102030405060708;
+	m.u.offer.path = TSOCK_PATH_LEGACY;
 	assert_int_equal(tsi_msg_pack(&m, bytes), sizeof(want));
 	assert_memory_equal(bytes, want, sizeof(want));
 }
