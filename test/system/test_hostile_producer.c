@@ -102,7 +102,8 @@ static void make_reply(const struct rogue *r, struct tsi_msg *m)
 		m->u.meta_data.len = 1;
 		break;
 	case TSI_JOIN:
-		memset(&m->u, 7, sizeof(m->u.offer));
+		memset(&m->u, 0, sizeof(m->u.offer));
+		memset(m->u.offer.token, 7, TSI_TOKEN);
 		m->type = TSI_OFFER;
 		break;
 	default:
