@@ -385,10 +385,13 @@ static void all_batches_of_some_epochs_can_be_kept(void **state)
 	unsigned n = 0;
 	struct stream st;
 	struct job other = { .n = 500, .batch = 96, .epochs = 4, .flags = 0 };
+	struct tsock_serve_opts o = serve_opts(500);
 	tsock *t;
 
 	(void)state;
-	serve_n(&st, 500);
+	/* Together: who came an epoch later would be held up at the end. */
+	o.min_consumers = 2;
+	serve(&st, &o);
 	t = join(50, TSOCK_WRITABLE);
 	assert_int_equal(pthread_create(&other.thread, NULL, consume, &other),
 			 0);
