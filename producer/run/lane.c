@@ -34,6 +34,7 @@ int tsi_lane_create(struct tsi_source *s, unsigned depth, struct tsi_lane **out)
 {
 	const struct tsi_options *o = tsi_source_options(s);
 	struct tsi_image_opts opts = {
+		.pillow = (uint32_t)o->pillow,
 		.preset = (enum tsi_preset)o->preset,
 		.size = (uint32_t)o->size,
 		.resize = (uint32_t)o->resize,

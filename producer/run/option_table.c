@@ -56,6 +56,11 @@ const struct tsi_opt tsi_opts[TSI_OPTS] = {
 	{ TSI_OPT_COUNT, "resize", "PIXELS",
 	  "eval: the shorter side before the crop (256)", AT(resize),
 	  RANGE(1, TSI_IMAGE_SIZE_MAX) },
+	{ TSI_OPT_COUNT, "pillow", "MAJOR",
+	  "whose pixels to give: Pillow 13 and later resize some crops "
+	  "in another order than 12 and before, with differences of "
+	  "one level (13)",
+	  AT(pillow), RANGE(1, 99) },
 
 	{ .kind = TSI_OPT_GROUP, .name = "Stream" },
 	{ TSI_OPT_NAME, "name", "NAME",
