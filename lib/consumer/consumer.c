@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "consumer/attach.h"
 #include "consumer/device.h"
-#include "consumer/forked.h"
+#include "base/forked.h"
 #include "wire/door.h"
 
 #define AGAIN_MS 20 /* while the producer prepares */

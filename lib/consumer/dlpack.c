@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "consumer/forked.h"
+#include "base/forked.h"
 #include "consumer/lease.h"
 
 static void give_back(struct tsi_export *e)

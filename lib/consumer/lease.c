@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "consumer/forked.h"
+#include "base/forked.h"
 
 #define READY 4  /* free batches to begin with */
 #define SPARES 4 /* buffers of copies that are kept for the next ones */

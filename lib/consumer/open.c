@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "consumer/device.h"
-#include "consumer/forked.h"
+#include "base/forked.h"
 #include "stage/convert.h"
 #include "wire/door.h"
 
