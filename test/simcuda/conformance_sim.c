@@ -229,6 +229,26 @@ static void a_broken_context_stays_broken(void **state)
 	run_machine("broken_work", "SIMCUDA_FAULT=work:1=719", 0);
 }
 
+static void broken_elsewhere(void)
+{
+	void *p;
+
+	OK(cudaMalloc(&p, 1));
+	OK(cudaSetDevice(1));
+	OK(cudaMalloc(&p, 1));
+	FAILS(cudaMalloc(&p, 1), cudaErrorIllegalAddress);
+	FAILS(cudaMalloc(&p, 1), cudaErrorIllegalAddress);
+	OK(cudaSetDevice(0));
+	(void)cudaGetLastError();
+	OK(cudaMalloc(&p, 1));
+}
+
+static void a_fault_may_be_one_devices_own(void **state)
+{
+	(void)state;
+	run_machine("broken_elsewhere", "SIMCUDA_FAULT=cudaMalloc@1:2=700", 0);
+}
+
 static void lost(void)
 {
 	void *p = device_memory(1);
@@ -472,21 +492,14 @@ static void (*role(const char *name))(void)
 		void (*run)(void);
 	} roles[] = {
 #define ROLE(name) { #name, name }
-		ROLE(late_source),
-		ROLE(reversed),
-		ROLE(unregister_early),
-		ROLE(foreign_denied),
-		ROLE(foreign_enabled),
-		ROLE(overrun),
-		ROLE(third_malloc),
-		ROLE(broken_work),
-		ROLE(lost),
-		ROLE(no_driver),
-		ROLE(old_driver),
-		ROLE(no_device),
-		ROLE(no_vmm),
-		ROLE(small_memory),
-		ROLE(mig),
+		ROLE(late_source),      ROLE(reversed),
+		ROLE(unregister_early), ROLE(foreign_denied),
+		ROLE(foreign_enabled),  ROLE(overrun),
+		ROLE(third_malloc),     ROLE(broken_work),
+		ROLE(broken_elsewhere), ROLE(lost),
+		ROLE(no_driver),        ROLE(old_driver),
+		ROLE(no_device),        ROLE(no_vmm),
+		ROLE(small_memory),     ROLE(mig),
 		ROLE(nccl_mig),
 	};
 
@@ -512,6 +525,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_kernel_may_not_leave_its_memory),
 		cmocka_unit_test(a_call_fails_on_demand),
 		cmocka_unit_test(a_broken_context_stays_broken),
+		cmocka_unit_test(a_fault_may_be_one_devices_own),
 		cmocka_unit_test(a_lost_device_stays_lost),
 		cmocka_unit_test(a_machine_is_made_by_its_environment),
 		cmocka_unit_test(everything_given_back_is_counted_so),

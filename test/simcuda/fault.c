@@ -4,11 +4,12 @@
  * SIMCUDA_FAULT is a list of NAME:N=CODE (the N-th call of that function fails
  * with that code), NAME:N+=CODE (from the N-th call on), NAME=CODE (every
  * call) and slow=MS (each piece of work takes that much longer).  The name
- * `work` is the execution of work, not a call.  The code `lost` is a device
- * that has gone: every later call fails.
+ * `work` is the execution of work, not a call.  NAME@D counts device D alone.
+ * The code `lost` is a device that has gone: every later call fails.
  */
 #include "sim.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,10 +50,10 @@ void sim_break(unsigned device, cudaError_t err)
 
 static cudaError_t happens(const struct sim_fault *f, unsigned device)
 {
-	if (f->lost) {
+	if (f->lost && f->device < 0) {
 		for (unsigned i = 0; i < sim.ndev; i++)
 			sim_break(i, f->code);
-	} else if (sim_is_sticky(f->code)) {
+	} else if (f->lost || sim_is_sticky(f->code)) {
 		sim_break(device, f->code);
 	}
 	return f->code;
@@ -63,7 +64,8 @@ cudaError_t sim_fault(const char *name, unsigned device)
 	for (unsigned i = 0; i < sim.nfault; i++) {
 		struct sim_fault *f = &sim.fault[i];
 
-		if (strcmp(f->name, name) != 0)
+		if (strcmp(f->name, name) != 0 ||
+		    (f->device >= 0 && (unsigned)f->device != device))
 			continue;
 		f->calls++;
 		if (!f->nth || f->calls == f->nth ||
@@ -73,22 +75,35 @@ cudaError_t sim_fault(const char *name, unsigned device)
 	return cudaSuccess;
 }
 
+/* Cut a number off the end of text, where the mark is. */
+static bool cut(char *text, char mark, unsigned long *n)
+{
+	char *at = strchr(text, mark), *end;
+
+	if (!at)
+		return true;
+	*at++ = '\0';
+	*n = strtoul(at, &end, 10);
+	return end != at && !*end;
+}
+
 static bool parse(char *item, struct sim_fault *f)
 {
-	char *eq = strchr(item, '='), *colon, *end;
+	unsigned long nth = 0, device = UINT_MAX;
+	char *eq = strchr(item, '='), *end;
+	bool counted;
 
 	if (!eq)
 		return false;
 	f->onwards = eq > item && eq[-1] == '+';
 	eq[f->onwards ? -1 : 0] = '\0';
 	eq++;
-	colon = strchr(item, ':');
-	if (colon) {
-		*colon++ = '\0';
-		f->nth = (unsigned)strtoul(colon, &end, 10);
-		if (end == colon || *end || !f->nth)
-			return false;
-	}
+	counted = strchr(item, ':') != NULL;
+	if (!cut(item, ':', &nth) || (counted && !nth) ||
+	    !cut(item, '@', &device))
+		return false;
+	f->nth = (unsigned)nth;
+	f->device = (int)device;
 	f->lost = strcmp(eq, "lost") == 0;
 	f->code = (cudaError_t)strtol(eq, &end, 10);
 	if (f->lost)

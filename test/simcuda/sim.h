@@ -199,6 +199,7 @@ struct sim_event {
 
 struct sim_fault {
 	char name[48];
+	int device;   /* -1: on any */
 	unsigned nth; /* 0: all */
 	bool onwards;
 	cudaError_t code;
