@@ -43,8 +43,9 @@ static uint64_t limit_of(const struct tsi_view *v)
 /* One that begins where the source hasn't come yet isn't ahead: it waits. */
 static bool takes_part(const struct tsi_view *v, unsigned source)
 {
-	return v->phase == TSI_VIEW_READY && v->kind == TSI_STAGE_BROADCAST &&
-	       v->source == source && state_of(v)->active &&
+	return v->phase == TSI_VIEW_READY && !v->orphan &&
+	       v->kind == TSI_STAGE_BROADCAST && v->source == source &&
+	       state_of(v)->active &&
 	       state_of(v)->claimed <= state_of(source_of(v))->head;
 }
 
@@ -89,7 +90,7 @@ static void end(struct tsi_view *v, uint64_t first, unsigned n, const char *why)
 	tsi_members_reading(&s->members, v->id, TSI_NEVER);
 	v->busy = false;
 	if (*why)
-		tsi_view_failed(v, why);
+		tsi_view_orphan(v, why);
 	else
 		tsi_view_done(v, first, first + n);
 	pthread_cond_broadcast(&s->staged);
@@ -252,7 +253,7 @@ static void leave(struct tsi_view *v)
 
 void tsi_fan_serve(struct tsi_view *v)
 {
-	while (v->phase == TSI_VIEW_READY && !v->server->no_nccl)
+	while (v->phase == TSI_VIEW_READY && !v->orphan && !v->server->no_nccl)
 		step(v);
 	leave(v);
 }

@@ -156,7 +156,7 @@ void tsi_gpuviews_choose(struct tsi_view *v)
 	pthread_mutex_lock(&s->lock);
 	v->kind = TSI_STAGE_UPLOAD;
 	v->source = 0;
-	tsi_members_source(&s->members, v->id, 0, v->geometry.capacity);
+	tsi_members_source(&s->members, v->id, 0, v->geometry.capacity, false);
 	pthread_mutex_unlock(&s->lock);
 }
 

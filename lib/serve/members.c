@@ -118,11 +118,12 @@ static uint64_t gate_of(const struct tsi_members *m, unsigned view)
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
 		const struct tsi_view_state *v = &m->view[i];
 
-		if (v->source != view)
+		if (v->source != view && !(view == 0 && v->keeps_base))
 			continue;
 		if (v->active)
 			gate = min64(gate, min64(v->head, m->view[view].head));
-		gate = min64(gate, v->reading);
+		if (v->source == view)
+			gate = min64(gate, v->reading);
 	}
 	return gate;
 }
@@ -211,10 +212,11 @@ void tsi_members_init(struct tsi_members *m, const struct tsi_members_config *c)
 }
 
 void tsi_members_source(struct tsi_members *m, unsigned view, unsigned source,
-			uint64_t capacity)
+			uint64_t capacity, bool keeps_base)
 {
 	m->view[view].source = source;
 	m->view[view].capacity = capacity;
+	m->view[view].keeps_base = keeps_base;
 }
 
 /*
@@ -345,6 +347,25 @@ static void close_views(struct tsi_members *m, unsigned view)
 			return;
 	m->view[view].active = false;
 	close_views(m, m->view[view].source);
+}
+
+bool tsi_members_refeed(struct tsi_members *m, unsigned view)
+{
+	struct tsi_view_state *v = &m->view[view];
+	const struct tsi_view_state *base = &m->view[0];
+	unsigned lost = v->source;
+
+	if (v->active && !held(base, base->capacity, v->head))
+		return false;
+	/* What was claimed, and never came, has spoilt its slots. */
+	if (v->claimed > v->capacity)
+		v->base = max64(v->base, v->claimed - v->capacity);
+	v->claimed = v->head;
+	v->reading = TSI_NEVER;
+	v->source = 0;
+	v->keeps_base = false;
+	close_views(m, lost);
+	return true;
 }
 
 void tsi_members_leave(struct tsi_members *m, unsigned id)

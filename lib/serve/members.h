@@ -8,7 +8,8 @@
  * View 0 is the base ring, which workers fill.  Another view is filled by its
  * stage, which reads its source, the base ring or a third view, up to its own
  * head.  A view is active while somebody reads it, or a view that is made of
- * it.
+ * it.  One whose source may be lost (it is on another GPU) can be refed from
+ * the base ring, which therefore keeps what that view needs next.
  */
 #ifndef TSI_SERVE_MEMBERS_H
 #define TSI_SERVE_MEMBERS_H
@@ -23,6 +24,7 @@
 
 struct tsi_view_state {
 	bool active;
+	bool keeps_base; /* it can be refed from there */
 	unsigned source; /* the view that it is made of */
 	uint64_t capacity;
 	uint64_t base;    /* first sequence number since it began or jumped */
@@ -78,9 +80,19 @@ struct tsi_claim {
 void tsi_members_init(struct tsi_members *m,
 		      const struct tsi_members_config *c);
 
-/* View is made of source, which exists; before its first join. */
+/*
+ * View is made of source, which exists; before its first join.  keeps_base: it
+ * may be refed later.
+ */
 void tsi_members_source(struct tsi_members *m, unsigned view, unsigned source,
-			uint64_t capacity);
+			uint64_t capacity, bool keeps_base);
+
+/*
+ * The view's source is lost, and nothing is on its way from there any more:
+ * from now on it is made of the base ring.  False, and nothing is changed, if
+ * the view began so late that the base ring had gone on already.
+ */
+bool tsi_members_refeed(struct tsi_members *m, unsigned view);
 
 /* Where a join would start; TSOCK_EENDED when the stream ends before. */
 int tsi_members_forecast(const struct tsi_members *m, const struct tsi_join *j,

@@ -2,8 +2,8 @@
  * server.h - the parts of a server, for the files of this room alone.
  *
  * server.c   the object, and what worker threads call
- * views.c    derived views: one stage thread each; gpuviews.c for those on
- *            GPUs, fan.c for those that are filled together
+ * views.c    derived views, made and freed; gpuviews.c for those on GPUs
+ * filling.c  the thread of each view; fan.c for those filled together
  * desk.c     the server's own thread: deaths, slow readers; mail.c answers
  *            messages, guests.c keeps the door
  * members.c  the rules, pure
@@ -50,6 +50,7 @@ struct tsi_view {
 	struct tsi_ring ring;
 	pthread_t thread;
 	bool has_thread, thread_done;
+	bool orphan;         /* its source is lost; error says why */
 	unsigned offers;     /* made for it and not yet used */
 	int64_t idle_ms;     /* since when nobody reads it */
 	int64_t blocked_ms;  /* since when its writer is at its limit; or 0 */
@@ -151,11 +152,19 @@ int tsi_gpuviews_source(struct tsock_server *s,
 
 /* Samples first .. head-1 were seen to be in its ring. */
 void tsi_view_done(struct tsi_view *v, uint64_t first, uint64_t head);
-/* Those who read it are told why; whoever is made of it ends, too. */
+/* Can it go on from the base ring when its source fails? */
+bool tsi_view_refeeds(const struct tsi_view *v);
+/* Its source is lost, or it can't be filled: its thread will see. */
+void tsi_view_orphan(struct tsi_view *v, const char *why);
+/* Those who read it are told why; what is made of it ends, or goes on from the
+ * base ring. */
 void tsi_view_failed(struct tsi_view *v, const char *why);
 
 /* The thread of a BROADCAST view: until it ends, or is on its own. */
 void tsi_fan_serve(struct tsi_view *v);
+
+/* The thread of a view. */
+void *tsi_view_main(void *view);
 
 /* Free what has been idle for long, all of it if now_ms is INT64_MAX. */
 void tsi_views_sweep(struct tsock_server *s, int64_t now_ms);

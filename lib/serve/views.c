@@ -2,9 +2,7 @@
  * views.c - derived views: another dtype or layout, or a GPU's memory.
  *
  * A view is made when the first consumer asks for it and freed when nobody has
- * read it for a while.  Its stage is one thread that makes the ring (taking
- * memory can take a second, and nobody else should wait for it), then reads
- * the base ring and writes its own, each sample once for all its readers.
+ * read it for a while.  filling.c has the thread that fills it.
  */
 #include "serve/server.h"
 
@@ -14,11 +12,8 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/log.h"
-#include "stage/stage_fan.h"
 
 #define IDLE_MS 5000 /* kept so long after its last reader */
-#define CHUNK 16     /* samples converted between two looks at the lock */
 
 int tsi_thread_start(pthread_t *t, void *(*fn)(void *), void *arg)
 {
@@ -34,239 +29,7 @@ int tsi_thread_start(pthread_t *t, void *(*fn)(void *), void *arg)
 		  : 0;
 }
 
-/* ---- the stage ---- */
-
-/* Runs of samples under way, oldest first. */
-struct runs {
-	unsigned count, next; /* next: the lane of the next one */
-	struct {
-		uint64_t first;
-		unsigned count;
-	} run[TSI_STAGE_LANES];
-};
-
-/*
- * With the lock held: samples to begin with.  Waits for some unless others are
- * under way; 0: none, or the view is ending.
- */
-static unsigned stage_take(struct tsi_view *v, uint64_t *first, bool wait)
-{
-	struct tsock_server *s = v->server;
-	struct tsi_members *m = &s->members;
-
-	while (v->phase == TSI_VIEW_READY) {
-		const struct tsi_view_state *st = &m->view[v->id];
-		unsigned n = 0;
-
-		if (st->active)
-			n = tsi_members_take(m, v->id,
-					     tsi_stage_chunk(v->stage), first);
-		if (n || !wait) {
-			v->blocked_ms = 0;
-			return n;
-		}
-		/* Only with samples at hand is it the readers' turn. */
-		if (st->active && m->view[v->source].head > st->claimed) {
-			tsi_server_wait(s, v->id, &s->staged, INT64_MAX);
-		} else {
-			v->blocked_ms = 0;
-			pthread_cond_wait(&s->staged, &s->lock);
-		}
-	}
-	return 0;
-}
-
-void tsi_view_done(struct tsi_view *v, uint64_t first, uint64_t head)
-{
-	struct tsock_server *s = v->server;
-	struct tsi_view_state *st = &s->members.view[v->id];
-
-	pthread_cond_broadcast(&s->room);
-	/* Its last reader may have left meanwhile, and the next one begun. */
-	if (!st->active || st->head != first || st->claimed < head)
-		return;
-	tsi_members_head(&s->members, v->id, head);
-	tsi_ring_publish(&v->ring, head);
-	if (head == s->members.c.end)
-		tsi_ring_finish(&v->ring, TSI_RING_ENDED, NULL);
-	pthread_cond_broadcast(&s->staged);
-}
-
-/* With the lock held, which it gives up while it works. */
-static int stage_begin(struct tsi_view *v, struct runs *r, uint64_t first,
-		       unsigned n)
-{
-	struct tsock_server *s = v->server;
-	unsigned lane = r->next;
-	int err;
-
-	if (!r->count)
-		tsi_members_reading(&s->members, v->id, first);
-	r->run[lane].first = first;
-	r->run[lane].count = n;
-	r->next = (lane + 1) % tsi_stage_lanes(v->stage);
-	r->count++;
-	pthread_mutex_unlock(&s->lock);
-	err = tsi_stage_start(v->stage, lane, first, n);
-	pthread_mutex_lock(&s->lock);
-	return err;
-}
-
-/* The same: the oldest run's end. */
-static int stage_end(struct tsi_view *v, struct runs *r)
-{
-	struct tsock_server *s = v->server;
-	unsigned lanes = tsi_stage_lanes(v->stage);
-	unsigned lane = (r->next + lanes - r->count) % lanes;
-	uint64_t first = r->run[lane].first;
-	int err;
-
-	pthread_mutex_unlock(&s->lock);
-	err = tsi_stage_finish(v->stage, lane);
-	pthread_mutex_lock(&s->lock);
-	r->count--;
-	lane = (lane + 1) % lanes;
-	tsi_members_reading(&s->members, v->id,
-			    r->count ? r->run[lane].first : TSI_NEVER);
-	if (!err)
-		tsi_view_done(v, first,
-			      first + r->run[(lane + lanes - 1) % lanes].count);
-	return err;
-}
-
-static int stage_run(struct tsi_view *v)
-{
-	struct runs r = { .count = 0 };
-	uint64_t first;
-	unsigned n;
-	int err = 0;
-
-	while (!err) {
-		n = 0;
-		if (r.count < tsi_stage_lanes(v->stage))
-			n = stage_take(v, &first, !r.count);
-		if (n)
-			err = stage_begin(v, &r, first, n);
-		else if (r.count)
-			err = stage_end(v, &r);
-		else
-			return 0;
-	}
-	tsi_members_reading(&v->server->members, v->id, TSI_NEVER);
-	return err;
-}
-
-static int stage_make(struct tsi_view *v)
-{
-	const struct tsi_ring_shared *base = v->server->view[0].ring.shared;
-	struct tsi_ring_ident id = { base->incarnation, base->generation,
-				     base->epoch_len, base->end };
-	struct tsi_stage_parts p = { .to = &v->ring,
-				     .spec = v->spec,
-				     .to_device = v->device };
-	const struct tsi_view *from;
-	int err;
-
-	if (v->spec.gpu)
-		err = tsi_ring_create_gpu(&v->geometry, &id, v->device,
-					  v->spec.path, &v->ring);
-	else
-		err = tsi_ring_create(&v->geometry, &id, &v->ring);
-	if (err)
-		return err;
-	if (v->kind == TSI_STAGE_PEER && v->server->fanout == TSOCK_FANOUT_AUTO)
-		tsi_gpuviews_choose(v);
-	if (v->kind == TSI_STAGE_UPLOAD)
-		tsi_gpuviews_pin(v->server);
-	from = &v->server->view[v->source];
-	p.kind = v->kind;
-	p.from = &from->ring;
-	p.from_device = from->device;
-	return tsi_stage_create(&p, &v->stage);
-}
-
-void tsi_view_failed(struct tsi_view *v, const char *why)
-{
-	struct tsock_server *s = v->server;
-
-	tsi_log(TSOCK_LOG_ERROR, "a view has failed: %s", why);
-	if (v->phase == TSI_VIEW_READY)
-		v->phase = TSI_VIEW_ENDING;
-	tsi_ring_finish(&v->ring, TSI_RING_FAILED, why);
-	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (s->view[i].source == v->id && s->view[i].stage)
-			tsi_view_failed(&s->view[i], why);
-	for (unsigned i = 0; i < s->members.rows; i++)
-		if (s->members.member[i].used &&
-		    s->members.member[i].view == v->id)
-			tsi_server_drop(s, i, "lost its view");
-	pthread_cond_broadcast(&s->staged);
-}
-
-static void stage_live(struct tsi_view *v)
-{
-	struct tsock_server *s = v->server;
-	char why[256];
-
-	v->phase = TSI_VIEW_READY;
-	v->idle_ms = tsi_now_ms();
-	if (s->failed)
-		tsi_ring_finish(&v->ring, TSI_RING_FAILED, s->error);
-	if (v->kind == TSI_STAGE_BROADCAST)
-		tsi_fan_serve(v);
-	if (!stage_run(v))
-		return;
-	snprintf(why, sizeof(why), "%s", tsock_errmsg());
-	tsi_view_failed(v, why);
-}
-
-/* Does a thread of another view still use this one's ring? */
-static bool has_heirs(const struct tsi_view *v)
-{
-	const struct tsock_server *s = v->server;
-
-	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (s->view[i].source == v->id && s->view[i].has_thread &&
-		    !s->view[i].thread_done)
-			return true;
-	return false;
-}
-
-static void *stage_main(void *arg)
-{
-	struct tsi_view *v = arg;
-	struct tsock_server *s = v->server;
-	int err = stage_make(v);
-
-	pthread_mutex_lock(&s->lock);
-	if (!err && v->phase == TSI_VIEW_MAKING &&
-	    s->view[v->source].phase != TSI_VIEW_READY)
-		err = tsi_err(TSOCK_ESTREAM, "what it is made of has failed");
-	if (err) {
-		v->code = err;
-		snprintf(v->error, sizeof(v->error), "%s", tsock_errmsg());
-		v->phase = TSI_VIEW_BROKEN;
-	} else if (v->phase == TSI_VIEW_MAKING) {
-		stage_live(v);
-	}
-	/* First whoever is made of it. */
-	while (has_heirs(v))
-		pthread_cond_wait(&s->staged, &s->lock);
-	pthread_mutex_unlock(&s->lock);
-	/* Giving back gigabytes takes a while: not with the lock held. */
-	tsi_fan_destroy(v->fan);
-	tsi_stage_destroy(v->stage);
-	tsi_ring_destroy(&v->ring);
-	pthread_mutex_lock(&s->lock);
-	v->stage = NULL;
-	v->fan = NULL;
-	v->thread_done = true;
-	pthread_cond_broadcast(&s->staged);
-	pthread_mutex_unlock(&s->lock);
-	return NULL;
-}
-
-/* ---- finding, making, freeing; with the lock held ---- */
+/* ---- freeing; with the lock held ---- */
 
 static bool idle(const struct tsock_server *s, const struct tsi_view *v)
 {
@@ -319,6 +82,8 @@ void tsi_views_sweep(struct tsock_server *s, int64_t now_ms)
 			reap(s, v, all);
 	}
 }
+
+/* ---- finding, making; the same ---- */
 
 /* Bytes in rings on the host, or on one GPU. */
 static uint64_t memory_used(const struct tsock_server *s, bool gpu,
@@ -411,16 +176,16 @@ static int make_view(struct tsi_view *v, const struct plan *p)
 	v->device = p->device;
 	v->kind = p->kind;
 	v->phase = TSI_VIEW_MAKING;
-	v->thread_done = false;
+	v->thread_done = v->orphan = false;
 	v->idle_ms = tsi_now_ms();
-	err = tsi_thread_start(&v->thread, stage_main, v);
+	err = tsi_thread_start(&v->thread, tsi_view_main, v);
 	if (err) {
 		v->phase = TSI_VIEW_EMPTY;
 		return err;
 	}
 	v->has_thread = true;
 	tsi_members_source(&v->server->members, v->id, v->source,
-			   v->geometry.capacity);
+			   v->geometry.capacity, tsi_view_refeeds(v));
 	return 0;
 }
 

@@ -52,24 +52,37 @@ int tsi_fan_create(const struct tsi_ring *from, unsigned device,
 	return 0;
 }
 
+/* ---- who takes part ---- */
+
+static int health(const struct tsi_fan *f)
+{
+	int err = tsi_nccl_healthy(f->comm);
+
+	for (unsigned i = 0; i < f->n && !err; i++)
+		err = tsi_gpu_healthy(f->device[i]);
+	return err;
+}
+
+/* A rank whose GPU has failed would be waited for when it is to end. */
+static void disband(struct tsi_fan *f)
+{
+	if (f->comm && health(f))
+		tsi_nccl_abort(f->comm);
+	else
+		tsi_nccl_close(f->comm);
+	f->comm = NULL;
+	f->n = 0;
+}
+
 void tsi_fan_destroy(struct tsi_fan *f)
 {
 	if (!f)
 		return;
-	tsi_nccl_close(f->comm);
+	disband(f);
 	tsi_gpu_event_destroy(f->event);
 	if (f->stream)
 		tsi_gpu_stream_destroy(f->device[0], f->stream);
 	free(f);
-}
-
-/* ---- who takes part ---- */
-
-static void disband(struct tsi_fan *f)
-{
-	tsi_nccl_close(f->comm);
-	f->comm = NULL;
-	f->n = 0;
 }
 
 void tsi_fan_forget(struct tsi_fan *f, unsigned device)
@@ -178,15 +191,6 @@ static int look(const struct tsi_fan *f, unsigned n)
 
 	for (unsigned i = 0; i < n && !err; i++)
 		err = tsi_gpu_event_query(f->to[i]->event[0]);
-	return err;
-}
-
-static int health(const struct tsi_fan *f)
-{
-	int err = tsi_nccl_healthy(f->comm);
-
-	for (unsigned i = 0; i < f->n && !err; i++)
-		err = tsi_gpu_healthy(f->device[i]);
 	return err;
 }
 

@@ -381,6 +381,7 @@ static pid_t start_witness(const struct rider *r)
 	if (pid == 0) {
 		struct seat s;
 		tsock_batch *b;
+		char gpu[32];
 		int err = 0;
 
 		board(&s, r);
@@ -395,7 +396,8 @@ static pid_t start_witness(const struct rider *r)
 				err = 0;
 		}
 		settle(&s);
-		if (err && !strstr(tsock_errmsg(), "IllegalAddress"))
+		snprintf(gpu, sizeof(gpu), "on GPU %d: ", r->device);
+		if (err && !strstr(tsock_errmsg(), gpu))
 			die("%d: %s", err, tsock_errmsg());
 		tsock_close(s.t);
 		_exit(err ? 7 : 0);
@@ -403,12 +405,14 @@ static pid_t start_witness(const struct rider *r)
 	return pid;
 }
 
-static void one_fails(uint32_t fanout, const char *fault)
+/* All samples go up to GPU 0, and the others have them from there.  Which one
+ * failed. */
+static unsigned one_fails(uint32_t fanout, const char *fault)
 {
 	struct way w = { fanout, { "SIMCUDA_FAULT" }, { fault } };
 	struct source src = model;
 	struct rider r[4] = { { 0 } };
-	unsigned failed = 0;
+	unsigned failed = 0, which = 4;
 	pid_t producer, pid[4];
 
 	src.min_consumers = 4;
@@ -420,24 +424,47 @@ static void one_fails(uint32_t fanout, const char *fault)
 		r[i].batch = 16;
 		r[i].epochs = 3;
 		pid[i] = start_witness(&r[i]);
+		if (i == 0)
+			wait_readers("fan", 1);
 	}
 	for (unsigned i = 0; i < 4; i++) {
 		int rc = ended(pid[i]);
 
 		assert_true(rc == 0 || (rc == 7 && i < 3));
 		failed += rc == 7;
+		which = rc == 7 ? i : which;
 	}
-	assert_int_equal(failed, 1);
 	kill_and_reap(producer);
+	if (failed != 1)
+		print_error("%u failed by %s\n", failed, fault);
+	assert_int_equal(failed, 1);
+	return which;
 }
 
 static void a_gpu_that_fails_takes_nobody_along(void **state)
 {
 	(void)state;
-	one_fails(TSOCK_FANOUT_PEER, "cudaMemcpyPeerAsync:60=700");
-	one_fails(TSOCK_FANOUT_HOST, "cudaMemcpyAsync:90=700");
+	assert_int_not_equal(
+		0, one_fails(TSOCK_FANOUT_PEER, "cudaMemcpyPeerAsync:60=700"));
+	(void)one_fails(TSOCK_FANOUT_HOST, "cudaMemcpyAsync:90=700");
 	/* Of every three calls the second is for the first that receives. */
-	one_fails(TSOCK_FANOUT_NCCL, "ncclBroadcast:32=700");
+	assert_int_not_equal(
+		0, one_fails(TSOCK_FANOUT_NCCL, "ncclBroadcast:32=700"));
+}
+
+static void the_gpu_that_feeds_the_others_may_fail(void **state)
+{
+	static const char *const fault[] = { "cudaMemcpyAsync@0:30=700",
+					     "cudaEventRecord@0:9=700",
+					     "work@0:50=700",
+					     "work@0:70=lost" };
+
+	(void)state;
+	for (uint32_t f = TSOCK_FANOUT_PEER; f <= TSOCK_FANOUT_NCCL; f++)
+		for (unsigned i = 0; i < 4; i++) {
+			in_mode(modes[(i + f) % 5]);
+			assert_int_equal(one_fails(f, fault[i]), 0);
+		}
 }
 
 /* ---- rings that end, and begin again ---- */
@@ -494,6 +521,7 @@ int main(void)
 		cmocka_unit_test(auto_measures_and_says_so),
 		cmocka_unit_test(nccl_that_fails_is_done_without),
 		cmocka_unit_test(a_gpu_that_fails_takes_nobody_along),
+		cmocka_unit_test(the_gpu_that_feeds_the_others_may_fail),
 		cmocka_unit_test(rings_end_while_others_are_broadcast_to),
 	};
 

@@ -287,7 +287,7 @@ what_a_stage_is_reading_is_kept_when_its_readers_are_gone(void **state)
 
 	(void)state;
 	make(1000, 64, 128, TSI_NEVER);
-	tsi_members_source(&m, 1, 0, 128);
+	tsi_members_source(&m, 1, 0, 128, false);
 	base = join(TSOCK_JOIN_EPOCH, 0);
 	assert_int_equal(tsi_members_join(&m, &on_view, 0, &view), 0);
 	fill();
@@ -299,6 +299,88 @@ what_a_stage_is_reading_is_kept_when_its_readers_are_gone(void **state)
 	assert_int_equal(fill(), 128);
 	tsi_members_reading(&m, 1, TSI_NEVER);
 	assert_int_equal(fill(), 248);
+}
+
+static void a_view_that_loses_its_source_goes_on_from_the_base(void **state)
+{
+	struct tsi_join on_view = { .view = 2 };
+	struct tsi_claim c;
+	uint64_t first;
+
+	(void)state;
+	make(1000, 16, 128, TSI_NEVER);
+	tsi_members_source(&m, 1, 0, 128, false);
+	tsi_members_source(&m, 2, 1, 128, true);
+	assert_int_equal(tsi_members_join(&m, &on_view, 0, &c), 0);
+	assert_int_equal(fill(), 128);
+	assert_int_equal(tsi_members_take(&m, 1, 128, &first), 128);
+	tsi_members_head(&m, 1, 128);
+	/* View 1 has them all, and the base ring keeps them for view 2. */
+	assert_int_equal(fill(), 128);
+	assert_int_equal(tsi_members_take(&m, 2, 32, &first), 32);
+	tsi_members_head(&m, 2, 32);
+	tsi_members_tail(&m, c.id, 32, 0);
+	assert_int_equal(fill(), 160);
+	/* Twenty samples were on their way, and are claimed again. */
+	assert_int_equal(tsi_members_take(&m, 2, 20, &first), 20);
+	assert_true(tsi_members_refeed(&m, 2));
+	assert_false(m.view[1].active);
+	assert_int_equal(tsi_members_take(&m, 2, 200, &first), 128);
+	assert_int_equal(first, 32);
+}
+
+static void what_never_came_has_spoilt_its_slots(void **state)
+{
+	struct tsi_join on_view = { .view = 2 };
+	struct tsi_claim c;
+	uint64_t first;
+
+	(void)state;
+	make(1000, 16, 128, TSI_NEVER);
+	tsi_members_source(&m, 1, 0, 128, false);
+	tsi_members_source(&m, 2, 1, 128, true);
+	assert_int_equal(tsi_members_join(&m, &on_view, 0, &c), 0);
+	fill();
+	(void)tsi_members_take(&m, 1, 128, &first);
+	tsi_members_head(&m, 1, 128);
+	assert_int_equal(tsi_members_take(&m, 2, 120, &first), 120);
+	tsi_members_head(&m, 2, 120);
+	tsi_members_tail(&m, c.id, 20, 0);
+	fill();
+	(void)tsi_members_take(&m, 1, 128, &first);
+	tsi_members_head(&m, 1, 148);
+	assert_int_equal(tsi_members_take(&m, 2, 20, &first), 20);
+	assert_true(tsi_members_refeed(&m, 2));
+	/* Samples 0 to 11 were written over: the epoch's start is gone. */
+	assert_int_equal(tsi_members_join(&m, &on_view, 0, &c), 0);
+	assert_int_equal(c.start, 1000);
+}
+
+static void
+a_view_that_began_behind_the_base_is_lost_with_its_source(void **state)
+{
+	struct tsi_join on_view = { .view = 1 }, late = { .view = 2 };
+	struct tsi_claim c;
+	uint64_t first;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	tsi_members_source(&m, 1, 0, 128, false);
+	tsi_members_source(&m, 2, 1, 128, true);
+	assert_int_equal(tsi_members_join(&m, &on_view, 0, &c), 0);
+	assert_int_equal(fill(), 128);
+	assert_int_equal(tsi_members_take(&m, 1, 128, &first), 128);
+	tsi_members_head(&m, 1, 128);
+	tsi_members_tail(&m, c.id, 100, 0);
+	assert_int_equal(fill(), 256);
+	/* View 1 has the epoch's start, the base ring hasn't. */
+	assert_int_equal(tsi_members_join(&m, &late, 0, &c), 0);
+	assert_int_equal(c.start, 0);
+	assert_false(tsi_members_refeed(&m, 2));
+	/* When it has caught up, it can do without. */
+	assert_int_equal(tsi_members_take(&m, 2, 128, &first), 128);
+	tsi_members_head(&m, 2, 128);
+	assert_true(tsi_members_refeed(&m, 2));
 }
 
 /* ---- random schedules ---- */
@@ -324,6 +406,7 @@ struct world {
 	struct person who[PEOPLE];
 	uint64_t bounds[5];
 	unsigned segments;
+	bool spare; /* the base ring holds what view 4 needs next */
 };
 
 static struct world w;
@@ -366,10 +449,13 @@ static void world_make(uint64_t seed)
 						       .segments = w.segments,
 						       .bounds = w.bounds,
 						       .min_members = 1 });
-	/* Two views of the base, and one made of the second. */
-	tsi_members_source(&m, 1, 0, w.c);
-	tsi_members_source(&m, 2, 0, w.c);
-	tsi_members_source(&m, 3, 2, w.c);
+	/* Two views of the base, one made of the second; one of the first that
+	 * may lose it, and one made of that. */
+	tsi_members_source(&m, 1, 0, w.c, false);
+	tsi_members_source(&m, 2, 0, w.c, false);
+	tsi_members_source(&m, 3, 2, w.c, false);
+	tsi_members_source(&m, 4, 1, w.c, true);
+	tsi_members_source(&m, 5, 4, w.c, false);
 }
 
 /* Writing s must not hit what a reader of that view still needs. */
@@ -445,9 +531,60 @@ static void do_stage(unsigned v)
 		tsi_members_head(&m, v, first + n);
 }
 
+static void all_leave(unsigned view)
+{
+	for (unsigned i = 0; i < PEOPLE; i++)
+		if (w.who[i].in && w.who[i].view == view) {
+			w.who[i].in = false;
+			tsi_members_leave(&m, w.who[i].id);
+		}
+}
+
+/* What the base ring once held for a view stays there while it's needed. */
+static void check_spare(void)
+{
+	const struct tsi_view_state *v = &m.view[4], *base = &m.view[0];
+	bool held = base->base <= v->head && base->claimed <= v->head + w.c;
+
+	if (!v->active || !v->keeps_base)
+		w.spare = false;
+	else if (w.spare)
+		check(held);
+	else
+		w.spare = held;
+}
+
+/* View 4 loses its source, or is made anew when nobody reads it. */
+static void do_lose(void)
+{
+	uint64_t first;
+	unsigned n;
+
+	if (!m.view[4].keeps_base) {
+		if (!m.view[4].active)
+			tsi_members_source(&m, 4, 1, w.c, true);
+		return;
+	}
+	if (m.view[4].active) {
+		n = tsi_members_take(&m, 4, 1 + (unsigned)rnd(4), &first);
+		for (uint64_t s = first; s < first + n; s++) {
+			check_overwrite(4, s);
+			w.slot[4][s % w.c] = UINT64_MAX;
+		}
+	}
+	if (!tsi_members_refeed(&m, 4)) {
+		check(!w.spare);
+		all_leave(4);
+		all_leave(5);
+	}
+	if (rnd(2))
+		all_leave(1);
+	tsi_members_settle(&m);
+}
+
 static void do_join(struct person *q)
 {
-	struct tsi_join j = { .view = (unsigned)rnd(4),
+	struct tsi_join j = { .view = (unsigned)rnd(6),
 			      .join = (uint32_t)rnd(3),
 			      .after = q->after };
 	struct tsi_claim c;
@@ -506,6 +643,9 @@ static void step(bool fair)
 {
 	struct person *q = &w.who[rnd(PEOPLE)];
 
+	check_spare();
+	if (!fair && rnd(200) == 0)
+		do_lose();
 	switch (rnd(12)) {
 	case 0:
 	case 1:
@@ -518,7 +658,7 @@ static void step(bool fair)
 		do_publish();
 		break;
 	case 6:
-		do_stage(1 + (unsigned)rnd(3));
+		do_stage(1 + (unsigned)rnd(5));
 		break;
 	case 7:
 		if (!q->in && !fair)
@@ -597,6 +737,11 @@ int main(void)
 		cmocka_unit_test(slowest_names_the_one_that_holds_all_up),
 		cmocka_unit_test(
 			what_a_stage_is_reading_is_kept_when_its_readers_are_gone),
+		cmocka_unit_test(
+			a_view_that_loses_its_source_goes_on_from_the_base),
+		cmocka_unit_test(what_never_came_has_spoilt_its_slots),
+		cmocka_unit_test(
+			a_view_that_began_behind_the_base_is_lost_with_its_source),
 		cmocka_unit_test(random_schedules_keep_every_promise),
 	};
 
