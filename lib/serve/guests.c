@@ -96,6 +96,7 @@ static int admit(struct tsock_server *s, const struct tsi_visitor *v)
 		return err;
 	c.pid = v->pid ? v->pid : used.join.pid;
 	c.batch = used.join.batch_size;
+	c.staged = used.join.staged;
 	memcpy(c.nonce, used.join.nonce, TSI_NONCE);
 	s->conn[a.row] = c;
 	tsi_log(TSOCK_LOG_INFO, "consumer %u joins: batch size %u, from %llu",

@@ -237,7 +237,8 @@ static void stats_row(const struct tsock_server *s, unsigned id,
 	row->wait_ns = atomic_load(&page->wait_ns);
 	row->view = s->members.member[id].view;
 	row->waiting = atomic_load(&page->want) != 0;
-	row->path = s->view[row->view].spec.path;
+	row->path = s->conn[id].staged ? TSOCK_PATH_STAGED
+				       : s->view[row->view].spec.path;
 }
 
 void tsi_server_stats(struct tsock_server *s, struct tsock_stats *st)

@@ -80,7 +80,7 @@ struct tsi_guest {
 struct tsi_conn {
 	struct tsi_memfd tail;
 	int pidfd, sock;
-	bool may_kill, killed;
+	bool may_kill, killed, staged;
 	uint32_t pid, batch;
 	uint8_t nonce[TSI_NONCE];
 };

@@ -80,6 +80,7 @@ static void visit_join(struct tsi_pack *k, struct tsi_msg_join *j)
 	tsi_pack_u32(k, &j->join);
 	tsi_pack_u32(k, &j->between);
 	tsi_pack_u64(k, &j->after);
+	tsi_pack_u32(k, &j->staged);
 	tsi_pack_u32(k, &j->view.dtype);
 	tsi_pack_u32(k, &j->view.layout);
 	tsi_pack_u32(k, &j->view.normalize);

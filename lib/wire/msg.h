@@ -79,7 +79,8 @@ struct tsi_msg_meta_data {
 struct tsi_msg_join {
 	uint8_t nonce[TSI_NONCE]; /* names the connection, in retries too */
 	uint32_t pid, batch_size, join, between;
-	uint64_t after; /* end of the epoch last begun; 0 before the first */
+	uint64_t after;  /* end of the epoch last begun; 0 before the first */
+	uint32_t staged; /* it copies batches to its GPU: for STATS alone */
 	struct tsi_view_spec view;
 };
 

@@ -79,6 +79,7 @@ static void draw_join(struct tsi_msg_join *j)
 	j->batch_size = (uint32_t)draw();
 	j->join = (uint32_t)draw();
 	j->between = (uint32_t)draw();
+	j->staged = (uint32_t)draw();
 	j->after = draw();
 	j->view.dtype = (uint32_t)draw();
 	j->view.layout = (uint32_t)draw();
