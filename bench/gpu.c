@@ -248,8 +248,12 @@ static struct tsock_stats query(void)
  * k consumers
  */
 
+#define TURNS 5
+
+enum figure { TIME, MEMORY, CPU, COPIED, FIGURES };
+
 struct turn {
-	double batch_us, memory, cpu, uploaded;
+	double v[FIGURES];
 };
 
 /* Samples made and bytes copied by a moment: the bytes in its middle. */
@@ -293,52 +297,63 @@ static void take_turn(bool private, int n, struct turn *out)
 	end_crowd(&c);
 	if (!had)
 		bench_die("nothing was delivered");
-	out->batch_us = (double)t / 1000 * n / (double)had;
+	out->v[TIME] = (double)t / 1000 * n / (double)had;
 	/* Everybody gets every sample. */
-	out->cpu = (double)cpu / 1000 * n / (double)(had * BATCH);
-	out->uploaded = (bytes[1] - bytes[0]) / (made[1] - made[0]);
+	out->v[CPU] = (double)cpu / 1000 * n / (double)(had * BATCH);
+	out->v[COPIED] = (bytes[1] - bytes[0]) / (made[1] - made[0]);
 	/* The host's ring isn't on the GPU. */
-	out->memory = (double)(memory - RING * (IMAGE + 8) +
-			       atomic_load(&sh->tensors)) /
-		      1048576;
+	out->v[MEMORY] = (double)(memory - RING * (IMAGE + 8) +
+				  atomic_load(&sh->tensors)) /
+			 1048576;
 }
 
-static void crowd_row(bool private, int n, const char *what, double value,
-		      const char *unit, const char *against, double ratio)
+/* What a figure is compared with, in the same turn. */
+static double rival(const struct turn t[2][NCOUNTS], unsigned p, unsigned k,
+		    enum figure f)
 {
+	if (f == COPIED)
+		return (double)(4 * IMAGE);
+	return p && f != CPU ? t[0][k].v[f] : t[p][0].v[f];
+}
+
+static void crowd_row(const struct turn t[][2][NCOUNTS], size_t turns,
+		      unsigned p, unsigned k, enum figure f)
+{
+	static const char *const what[] = { "time", "on the GPU", "producer",
+					    "copied" };
+	static const char *const unit[] = { "us/batch", "MiB", "us/sample",
+					    "B/sample" };
+	const char *against = f == COPIED     ? "float32 images"
+			      : p && f != CPU ? "shared"
+					      : "1 consumer";
+	double value[TURNS], ratio[TURNS];
 	char name[64];
 
+	for (size_t i = 0; i < turns; i++) {
+		value[i] = t[i][p][k].v[f];
+		ratio[i] = value[i] / rival(t[i], p, k, f);
+	}
 	snprintf(name, sizeof(name), "%s, %d consumer%s: %s",
-		 private ? "private" : "shared", n, n > 1 ? "s" : "", what);
-	bench_gpu_print(name, value, unit, against, ratio, 0);
+		 p ? "private" : "shared", counts[k], k ? "s" : "", what[f]);
+	bench_gpu_print(name, bench_median(value, turns), unit[f], against,
+			bench_median(ratio, turns), bench_spread(ratio, turns));
 }
 
+/* All kinds and numbers in each turn, so that they meet the same moments. */
 static void crowds(void)
 {
-	struct turn t[2][NCOUNTS];
+	size_t turns = (size_t)bench_quick(TURNS, 1);
+	struct turn t[TURNS][2][NCOUNTS];
 
-	for (unsigned p = 0; p < 2; p++) {
-		for (unsigned k = 0; k < NCOUNTS; k++) {
-			struct turn *v = &t[p][k];
-			const struct turn *one = &t[p][0];
-
-			take_turn(p, counts[k], v);
-			crowd_row(p, counts[k], "time", v->batch_us, "us/batch",
-				  p ? "shared" : "1 consumer",
-				  v->batch_us / (p ? t[0][k].batch_us
-						   : one->batch_us));
-			crowd_row(p, counts[k], "on the GPU", v->memory, "MiB",
-				  p ? "shared" : "1 consumer",
-				  v->memory /
-					  (p ? t[0][k].memory : one->memory));
-			crowd_row(p, counts[k], "producer", v->cpu, "us/sample",
-				  "1 consumer", v->cpu / one->cpu);
-			if (BENCH_GPU_SIMULATED)
-				crowd_row(p, counts[k], "copied", v->uploaded,
-					  "B/sample", "float32 images",
-					  v->uploaded / (double)(4 * IMAGE));
-		}
-	}
+	for (size_t i = 0; i < turns; i++)
+		for (unsigned k = 0; k < NCOUNTS; k++)
+			for (unsigned p = 0; p < 2; p++)
+				take_turn(p, counts[k], &t[i][p][k]);
+	for (unsigned p = 0; p < 2; p++)
+		for (unsigned k = 0; k < NCOUNTS; k++)
+			for (enum figure f = 0; f < FIGURES; f++)
+				if (f != COPIED || BENCH_GPU_SIMULATED)
+					crowd_row(t, turns, p, k, f);
 }
 
 /* ------------------------------------------------------------------------
