@@ -135,25 +135,37 @@ static int split_name(const char *name, struct folders *f, const char **base)
 			  "");
 }
 
+static int join(const char *folder, const char *name, const char *suffix,
+		char out[TSI_PATH])
+{
+	const char *sep = strcmp(folder, "/") ? "/" : "";
+	int len =
+		snprintf(out, TSI_PATH, "%s%s%s%s", folder, sep, name, suffix);
+
+	if (len < TSI_PATH)
+		return 0;
+	return tsi_err(TSOCK_EARG,
+		       "%s%s%s%s has %d bytes, and a unix "
+		       "socket's path at most %d: use a shorter name, "
+		       "or a shorter folder in TSOCK_DIR",
+		       folder, sep, name, suffix, len, TSI_PATH - 1);
+}
+
 static int fill_place(const char *folder, const char *name,
 		      struct tsi_place *out)
 {
-	const char *sep = strcmp(folder, "/") ? "/" : "";
-	size_t len =
-		strlen(folder) + strlen(sep) + strlen(name) + strlen(".door");
 	struct tsi_place p = { 0 };
+	int err = join(folder, name, ".door", p.door);
 
-	if (len >= TSI_PATH)
-		return tsi_err(TSOCK_EARG,
-			       "%s%s%s.door has %zu bytes, and a unix "
-			       "socket's path at most %d: use a shorter name, "
-			       "or a shorter folder in TSOCK_DIR",
-			       folder, sep, name, len, TSI_PATH - 1);
+	if (!err)
+		err = join(folder, name, ".lock", p.lock);
+	if (!err)
+		err = join(folder, name, ".bus", p.bus);
+	if (err)
+		return err;
+	/* check_name() and a path with both in it say that they fit. */
 	strcpy(p.name, name);
 	strcpy(p.folder, folder);
-	snprintf(p.bus, TSI_PATH, "%s%s%s.bus", folder, sep, name);
-	snprintf(p.door, TSI_PATH, "%s%s%s.door", folder, sep, name);
-	snprintf(p.lock, TSI_PATH, "%s%s%s.lock", folder, sep, name);
 	*out = p;
 	return 0;
 }
