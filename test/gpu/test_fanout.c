@@ -88,37 +88,6 @@ static void note(void *arg, int level, const char *line)
 		atomic_fetch_add(&did->choices, 1);
 }
 
-static tsock_server *serve_by(const struct source *src, uint32_t fanout)
-{
-	struct tsock_field f[] = {
-		{ .name = "payload",
-		  .dtype = TSOCK_U8,
-		  .ndim = 1,
-		  .shape = { src->payload } },
-		{ .name = "label", .dtype = TSOCK_I64 },
-		{ .name = "index", .dtype = TSOCK_I64 },
-		{ .name = "image",
-		  .dtype = TSOCK_U8,
-		  .flags = TSOCK_FIELD_IMAGE,
-		  .ndim = 3,
-		  .shape = { src->image, src->image, 3 } },
-	};
-	struct tsock_serve_opts o = TSOCK_SERVE_OPTS_INIT;
-	tsock_server *s;
-
-	o.fields = f;
-	o.nfields = 4;
-	o.epoch_len = src->n;
-	o.epochs = src->epochs;
-	o.ring = src->ring;
-	o.max_batch = src->max_batch;
-	o.min_consumers = src->min_consumers;
-	o.fanout = fanout;
-	if (tsock_serve_open(src->name, &o, &s))
-		die("serve: %s", tsock_errmsg());
-	return s;
-}
-
 static pid_t start_fan(const struct source *src, const struct way *w)
 {
 	pid_t pid;
@@ -126,6 +95,7 @@ static pid_t start_fan(const struct source *src, const struct way *w)
 	memset(did, 0, sizeof(*did));
 	pid = spawn();
 	if (pid == 0) {
+		struct source fan = *src;
 		tsock_server *s;
 
 		is_producer = true;
@@ -133,7 +103,8 @@ static pid_t start_fan(const struct source *src, const struct way *w)
 		setenv("TSOCK_NCCL", nccl_path(), 1);
 		for (unsigned i = 0; i < 3 && w->name[i]; i++)
 			setenv(w->name[i], w->value[i], 1);
-		s = serve_by(src, w->fanout);
+		fan.fanout = w->fanout;
+		s = serve(&fan);
 		produce(s, src);
 		while (!tsock_serve_drained(s))
 			pause_us(5000);

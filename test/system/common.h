@@ -50,6 +50,8 @@ struct source {
 	uint32_t pace_us; /* a pause for each sample */
 	uint32_t image;   /* side of an image field; 0: none */
 	uint32_t workers; /* 0 means 1 */
+	uint32_t fanout, gpu_path;
+	uint64_t memory, gpu_memory;
 	bool sequential;
 };
 
@@ -138,6 +140,10 @@ static inline tsock_server *serve(const struct source *src)
 	o.sequential = src->sequential;
 	o.slow = src->slow_ms ? TSOCK_SLOW_KILL : TSOCK_SLOW_BLOCK;
 	o.slow_ms = src->slow_ms;
+	o.memory = src->memory;
+	o.fanout = src->fanout;
+	o.gpu_path = src->gpu_path;
+	o.gpu_memory = src->gpu_memory;
 	if (tsock_serve_open(src->name, &o, &s))
 		die("serve: %s", tsock_errmsg());
 	return s;
