@@ -168,8 +168,14 @@ static int make_ring(struct tsi_view *v)
 
 static int make(struct tsi_view *v)
 {
+	char why[200];
 	int err = make_ring(v);
 
+	if (err == TSOCK_ENOMEM) {
+		snprintf(why, sizeof(why), "%s", tsock_errmsg());
+		return tsi_err(err, "no room for a ring of %.1f MiB: %s",
+			       (double)v->geometry.bytes / (1 << 20), why);
+	}
 	if (err)
 		return err;
 	if (v->kind == TSI_STAGE_PEER && v->server->fanout == TSOCK_FANOUT_AUTO)

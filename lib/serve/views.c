@@ -194,6 +194,8 @@ static int broken(struct tsock_server *s, struct tsi_view *v)
 	int code = tsi_err(v->code, "%s", v->error);
 
 	reap(s, v, true);
+	if (code == TSOCK_ENOMEM && end_idle(s))
+		return TSOCK_EAGAIN;
 	return code;
 }
 

@@ -1,0 +1,234 @@
+/*
+ * test_memory.c - rings on a GPU within what there is, and what was allowed:
+ * who asks for more is refused with the sizes, and nobody else notices.
+ */
+#include "onboard.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static const struct source model = { .name = "memory",
+				     .n = 400,
+				     .ring = 64,
+				     .max_batch = 16,
+				     .payload = 20000,
+				     .image = SIDE };
+
+/* A reader that stays until it's killed, and checks everything. */
+static pid_t stay(const struct source *src, enum kind kind, bool floats)
+{
+	struct rider r = { .src = src,
+			   .kind = kind,
+			   .batch = 16,
+			   .epochs = 100000,
+			   .floats = floats };
+
+	/* The child has a copy of it. */
+	return start_rider(&r);
+}
+
+/* Bytes in all rings of a stream that has one more reader. */
+static uint64_t taken_with(enum kind kind, bool floats)
+{
+	pid_t producer = start_producer(&model), pid;
+	uint64_t bytes;
+
+	pid = stay(&model, kind, floats);
+	wait_readers("memory", 1);
+	bytes = stats_of("memory").memory;
+	kill_and_reap(pid);
+	kill_and_reap(producer);
+	return bytes;
+}
+
+/* What joining says, and by what code; "" if it's fine. */
+struct answer {
+	int code;
+	char text[512];
+};
+
+static void ask(const struct rider *r, int device, uint32_t dtype,
+		struct answer *a)
+{
+	struct tsock_opts o = opts_of(r);
+	tsock *t;
+
+	memset(a, 0, sizeof(*a));
+	o.device = device;
+	o.dtype = dtype;
+	if (dtype) {
+		o.layout = TSOCK_CHW;
+		o.normalize = TSOCK_UNIT;
+	}
+	a->code = tsock_open(r->src->name, &o, &t);
+	if (!a->code) {
+		a->code = tsock_begin(t);
+		if (a->code)
+			snprintf(a->text, sizeof(a->text), "%s",
+				 tsock_errmsg());
+		tsock_close(t);
+		return;
+	}
+	snprintf(a->text, sizeof(a->text), "%s", tsock_errmsg());
+}
+
+static void expect(const struct rider *r, int device, uint32_t dtype, int code,
+		   const char *text, const char *also)
+{
+	struct answer a;
+	pid_t pid = spawn();
+
+	if (pid == 0) {
+		ask(r, device, dtype, &a);
+		if (a.code != code || !strstr(a.text, text) ||
+		    !strstr(a.text, also))
+			die("%d: %s", a.code, a.text);
+		_exit(0);
+	}
+	assert_int_equal(ended(pid), 0);
+}
+
+static void still_reads(const char *name, pid_t pid)
+{
+	uint64_t head = stats_of(name).head;
+
+	for (unsigned i = 0; stats_of(name).head < head + 100; i++) {
+		assert_true(i < 2000);
+		pause_us(5000);
+	}
+	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+}
+
+static void a_join_beyond_the_budget_is_refused_with_the_sizes(void **state)
+{
+	uint64_t host = taken_with(HOST, false);
+	uint64_t raw = taken_with(SHARED, false) - host;
+	struct source src = model;
+	struct rider r = { .src = &src, .kind = SHARED, .batch = 16 };
+	struct rider own = { .src = &src, .kind = PRIVATE, .batch = 16 };
+	pid_t producer, pid, other;
+	char sizes[128];
+
+	(void)state;
+	/* Room for the samples as they are, and for no float of them. */
+	src.gpu_memory = raw + raw / 2;
+	producer = start_producer(&src);
+	pid = stay(&src, SHARED, false);
+	other = stay(&src, HOST, false);
+	wait_readers("memory", 2);
+	snprintf(sizes, sizeof(sizes),
+		 "%llu MiB of the %llu MiB that the producer may use "
+		 "(--gpu-memory) are taken",
+		 (unsigned long long)(raw / MIB),
+		 (unsigned long long)(src.gpu_memory / MIB));
+	expect(&r, 0, TSOCK_F32, TSOCK_EREFUSED, "need a ring of", sizes);
+	/* Private ones share the samples as they are; the host has its own. */
+	expect(&own, 0, TSOCK_F32, 0, "", "");
+	r.kind = HOST;
+	expect(&r, -1, TSOCK_F32, 0, "", "");
+	still_reads("memory", pid);
+	still_reads("memory", other);
+	kill_and_reap(pid);
+	kill_and_reap(other);
+	kill_and_reap(producer);
+}
+
+/* Each GPU has a budget of its own, and what nobody reads makes room. */
+static void what_nobody_reads_makes_room(void **state)
+{
+	uint64_t host = taken_with(HOST, false);
+	uint64_t both = taken_with(SHARED, true) - host;
+	struct source src = model;
+	struct rider r = { .src = &src, .kind = SHARED, .batch = 16 };
+	pid_t producer, pid, other;
+
+	(void)state;
+	src.gpu_memory = both;
+	producer = start_producer(&src);
+	other = stay(&src, HOST, false);
+	pid = stay(&src, SHARED, true);
+	wait_readers("memory", 2);
+	expect(&r, 0, TSOCK_F16, TSOCK_EREFUSED, "--gpu-memory", "MiB");
+	kill_and_reap(pid);
+	wait_readers("memory", 1);
+	expect(&r, 0, TSOCK_F16, 0, "", "");
+	still_reads("memory", other);
+	kill_and_reap(other);
+	kill_and_reap(producer);
+}
+
+#ifdef SIMCUDA
+
+static void a_full_gpu_is_named_at_join(void **state)
+{
+	static const char *const fault[] = { "cuMemCreate:6+=2",
+					     "cuMemMap:8+=2",
+					     "cuMemAddressReserve:6+=2" };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct rider r = { .src = &model, .kind = SHARED, .batch = 16 };
+		pid_t producer, pid;
+
+		need(setenv("SIMCUDA_FAULT", fault[i], 1) == 0);
+		producer = start_producer(&model);
+		unsetenv("SIMCUDA_FAULT");
+		pid = stay(&model, SHARED, false);
+		wait_readers("memory", 1);
+		expect(&r, 0, TSOCK_F32, TSOCK_ENOMEM, "no room for a ring of",
+		       i ? "on GPU 0" : "are free");
+		/* Asking again is answered in the same way. */
+		expect(&r, 0, TSOCK_F32, TSOCK_ENOMEM, "on GPU 0", "");
+		still_reads("memory", pid);
+		kill_and_reap(pid);
+		kill_and_reap(producer);
+	}
+}
+
+/* Real memory this time: the first ring fits, the second doesn't, and does when
+ * nobody reads the first any more. */
+static void a_full_gpu_is_freed_of_what_nobody_reads(void **state)
+{
+	struct rider r = { .src = &model, .kind = SHARED, .batch = 16 };
+	uint64_t host = taken_with(HOST, false);
+	uint64_t both = taken_with(SHARED, true) - host;
+	pid_t producer, pid, other;
+	char bytes[32];
+
+	(void)state;
+	snprintf(bytes, sizeof(bytes), "%llu",
+		 (unsigned long long)(both + MIB));
+	need(setenv("SIMCUDA_MEM", bytes, 1) == 0);
+	producer = start_producer(&model);
+	unsetenv("SIMCUDA_MEM");
+	other = stay(&model, HOST, false);
+	pid = stay(&model, SHARED, true);
+	wait_readers("memory", 2);
+	expect(&r, 0, TSOCK_F16, TSOCK_ENOMEM, "on GPU 0", "are free");
+	/* Another GPU isn't full. */
+	expect(&r, 1, TSOCK_F16, 0, "", "");
+	kill_and_reap(pid);
+	wait_readers("memory", 1);
+	/* Rings are kept for a while after their last reader, if they may. */
+	expect(&r, 0, TSOCK_F16, 0, "", "");
+	still_reads("memory", other);
+	kill_and_reap(other);
+	kill_and_reap(producer);
+}
+
+#endif
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_join_beyond_the_budget_is_refused_with_the_sizes),
+		cmocka_unit_test(what_nobody_reads_makes_room),
+#ifdef SIMCUDA
+		cmocka_unit_test(a_full_gpu_is_named_at_join),
+		cmocka_unit_test(a_full_gpu_is_freed_of_what_nobody_reads),
+#endif
+	};
+
+	own_folder();
+	return cmocka_run_group_tests_name("GPU memory", tests, NULL, NULL);
+}
