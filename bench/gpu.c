@@ -500,6 +500,7 @@ int main(void)
 		bench_gpu_speeds();
 		handoff();
 	}
+	bench_gpu_overlap(stream_name);
 	crowds();
 	idle();
 	return 0;

@@ -34,4 +34,7 @@ void bench_gpu_wait(struct tsi_gpu_event *e, tsi_gpu_stream s);
 /* Measure and print copies to the GPU, and conversions. */
 void bench_gpu_speeds(void);
 
+/* Measure and print whether copies and decoding overlap (gpuoverlap.c). */
+void bench_gpu_overlap(const char *stream);
+
 #endif
