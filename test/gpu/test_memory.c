@@ -2,6 +2,9 @@
  * test_memory.c - rings on a GPU within what there is, and what was allowed:
  * who asks for more is refused with the sizes, and nobody else notices.
  */
+#include <stdatomic.h>
+#include <sys/mman.h>
+
 #include "onboard.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -215,6 +218,62 @@ static void a_full_gpu_is_freed_of_what_nobody_reads(void **state)
 	kill_and_reap(producer);
 }
 
+/* Lines by the producer about page-locking; shared with it. */
+static _Atomic unsigned *said;
+
+static void count_lines(void *arg, int level, const char *line)
+{
+	if (level == TSOCK_LOG_WARN && strstr(line, "page-locked"))
+		atomic_fetch_add(said, 1);
+	else
+		log_line(arg, level, line);
+}
+
+/* Copies are slower then, and right all the same. */
+static void a_ring_that_cant_be_page_locked_is_said_once(void **state)
+{
+	static const char *const how[][2] = {
+		{ "SIMCUDA_NO_REGISTER", "1" },
+		{ "SIMCUDA_FAULT", "cuMemHostRegister:2=2" },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct source src = model;
+		struct rider r[3] = {
+			{ .kind = SHARED, .device = 0, .floats = true },
+			{ .kind = PRIVATE, .device = 1 },
+			{ .kind = STAGED, .device = 2 },
+		};
+		pid_t producer, pid[3];
+
+		src.fanout = TSOCK_FANOUT_HOST;
+		src.min_consumers = 3;
+		atomic_store(said, 0);
+		producer = spawn();
+		if (producer == 0) {
+			tsock_server *s;
+
+			tsock_set_logger(count_lines, NULL);
+			setenv(how[i][0], how[i][1], 1);
+			s = serve(&src);
+			produce(s, &src);
+			tsock_serve_close(s);
+			_exit(0);
+		}
+		for (unsigned k = 0; k < 3; k++) {
+			r[k].src = &src;
+			r[k].batch = 16 - k;
+			r[k].epochs = 2;
+			pid[k] = start_rider(&r[k]);
+		}
+		for (unsigned k = 0; k < 3; k++)
+			assert_int_equal(ended(pid[k]), 0);
+		assert_int_equal(atomic_load(said), 1);
+		kill_and_reap(producer);
+	}
+}
+
 #endif
 
 int main(void)
@@ -226,9 +285,15 @@ int main(void)
 #ifdef SIMCUDA
 		cmocka_unit_test(a_full_gpu_is_named_at_join),
 		cmocka_unit_test(a_full_gpu_is_freed_of_what_nobody_reads),
+		cmocka_unit_test(a_ring_that_cant_be_page_locked_is_said_once),
 #endif
 	};
 
+#ifdef SIMCUDA
+	said = mmap(NULL, sizeof(*said), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	need(said != MAP_FAILED);
+#endif
 	own_folder();
 	return cmocka_run_group_tests_name("GPU memory", tests, NULL, NULL);
 }
