@@ -15,9 +15,7 @@
 
 #include "base/err.h"
 #include "base/forked.h"
-
-/* The interface that is asked for of the driver, the oldest we build with. */
-#define DRIVER_API 11080
+#include "mem/gpu_cuda_entry.h"
 
 static struct tsi_cuda_driver driver;
 static const char *driver_lacks;
@@ -124,33 +122,16 @@ int tsi_cuda_alloc_err(int e, unsigned device, const char *call, uint64_t bytes)
 
 /* ---- the driver's functions ---- */
 
-static bool find(const char *name, void *out)
-{
-	void *fn = NULL;
-	enum cudaDriverEntryPointQueryResult found =
-		cudaDriverEntryPointSymbolNotFound;
-	cudaError_t e;
-
-#if CUDART_VERSION >= 12050
-	e = cudaGetDriverEntryPointByVersion(name, &fn, DRIVER_API,
-					     cudaEnableDefault, &found);
-#elif CUDART_VERSION >= 12000
-	e = cudaGetDriverEntryPoint(name, &fn, cudaEnableDefault, &found);
-#else
-	e = cudaGetDriverEntryPoint(name, &fn, cudaEnableDefault);
-	found = cudaDriverEntryPointSuccess;
-#endif
-	if (e != cudaSuccess)
-		(void)cudaGetLastError();
-	if (e != cudaSuccess || found != cudaDriverEntryPointSuccess || !fn)
-		return false;
-	memcpy(out, &fn, sizeof(fn));
-	return true;
-}
-
 static void need(const char *name, void *out)
 {
-	if (!find(name, out) && !driver_lacks)
+	void *fn;
+
+	if (tsi_cuda_entry(name, &fn) == cudaSuccess) {
+		memcpy(out, &fn, sizeof(fn));
+		return;
+	}
+	(void)cudaGetLastError();
+	if (!driver_lacks)
 		driver_lacks = name;
 }
 
@@ -185,8 +166,8 @@ int tsi_cuda_driver(const struct tsi_cuda_driver **out)
 		return tsi_err(TSOCK_ENOTSUP,
 			       "the NVIDIA driver has no %s; a driver of "
 			       "CUDA %d.%d or newer is needed",
-			       driver_lacks, DRIVER_API / 1000,
-			       DRIVER_API % 1000 / 10);
+			       driver_lacks, TSI_CUDA_API / 1000,
+			       TSI_CUDA_API % 1000 / 10);
 	*out = &driver;
 	return 0;
 }

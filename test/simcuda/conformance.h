@@ -25,6 +25,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "mem/gpu_cuda_entry.h"
+
 #define OK(call) check(call, cudaSuccess, #call, __FILE__, __LINE__)
 #define FAILS(call, code) fails(call, code, #call, __FILE__, __LINE__)
 
@@ -68,12 +70,9 @@ static inline bool mode_is(const char *name)
 
 static inline void *driver(const char *name)
 {
-	enum cudaDriverEntryPointQueryResult found;
 	void *fn = NULL;
 
-	OK(cudaGetDriverEntryPointByVersion(name, &fn, 12000, cudaEnableDefault,
-					    &found));
-	assert_int_equal(found, cudaDriverEntryPointSuccess);
+	OK(tsi_cuda_entry(name, &fn));
 	return fn;
 }
 

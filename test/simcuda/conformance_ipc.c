@@ -228,7 +228,7 @@ struct mapping {
 
 static CUmemLocation first_device(void)
 {
-	CUmemLocation l = { CU_MEM_LOCATION_TYPE_DEVICE, 0 };
+	CUmemLocation l = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 };
 
 	return l;
 }
