@@ -24,18 +24,31 @@ PACKAGES := libzmq libjpeg libpng libxxhash
 HAVE_URING := $(call has,liburing)
 URING   ?= $(HAVE_URING)
 
-CUDA_HOME ?= /usr/local/cuda
+# As NVIDIA installs it, else as Debian and Ubuntu package it.
+CUDA_HOME ?= $(patsubst %/include/cuda.h,%,$(firstword $(wildcard \
+	/usr/local/cuda/include/cuda.h /usr/include/cuda.h) \
+	/usr/local/cuda/include/cuda.h))
 NVCC    ?= $(CUDA_HOME)/bin/nvcc
 CUDA_LIB := $(patsubst %/libcudart_static.a,%,$(firstword $(wildcard \
 	$(CUDA_HOME)/lib64/libcudart_static.a \
 	$(CUDA_HOME)/lib/libcudart_static.a \
+	$(CUDA_HOME)/lib/x86_64-linux-gnu/libcudart_static.a \
 	$(CUDA_HOME)/targets/*/lib/libcudart_static.a)))
-# nvcc compiles by way of g++.
+ifeq ($(filter 0 sim,$(CUDA)),)
+CUDA_API := $(or $(shell sed -n \
+	's/^$(hash)define CUDA_VERSION \([0-9]*\).*/\1/p' \
+	$(CUDA_HOME)/include/cuda.h 2>/dev/null),0)
+# nvcc compiles by way of a g++, not of any version: let it say so itself.
 CUDA_LACKS := $(or \
-	$(if $(wildcard $(CUDA_HOME)/include/cuda.h),,include/cuda.h), \
+	$(if $(filter 0,$(CUDA_API)),include/cuda.h), \
+	$(shell test $(CUDA_API) -ge 11080 || \
+		echo 'include/cuda.h of CUDA 11.8 or newer'), \
 	$(if $(CUDA_LIB),,lib64/libcudart_static.a), \
-	$(if $(shell $(NVCC) --version 2>/dev/null),,a working nvcc), \
-	$(if $(shell command -v g++),,g++ (not its part, but nvcc needs it)))
+	$(shell said=$$($(NVCC) $(NVCCFLAGS) -E -x cu -Iinclude -Ilib \
+		lib/stage/kernels.cu 2>&1 >/dev/null) || \
+		echo "a working nvcc ($$(echo "$$said" | tr -d "'" | \
+		grep -E -i -m 1 'error|fatal|not found|denied'))"))
+endif
 CUDA    ?= $(if $(CUDA_LACKS),0,1)
 
 SAN     ?=
@@ -70,7 +83,8 @@ $(error URING=1 but liburing was not found; run test/setup.sh build)
 endif
 ifneq ($(and $(filter 1,$(CUDA)),$(CUDA_LACKS)),)
 $(error CUDA=1 but $(CUDA_HOME) lacks $(CUDA_LACKS); set CUDA_HOME to \
-	where the CUDA toolkit is, or leave the GPU out with CUDA=0)
+	where the CUDA toolkit is and NVCCFLAGS to what its nvcc needs \
+	(-ccbin g++-11$(comma) say)$(comma) or leave the GPU out with CUDA=0)
 endif
 endif
 ifneq ($(filter-out 0 1,$(URING)),)
@@ -92,7 +106,8 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
 	$(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined))
 ERRFLAGS := $(if $(filter 1,$(WERROR)),-Werror)
 INCLUDES := -Iinclude -Ilib -Iproducer -I. \
-	$(if $(filter 1,$(CUDA)),-isystem $(CUDA_HOME)/include) \
+	$(if $(filter 1,$(CUDA)),$(patsubst %,-isystem %/include, \
+	$(filter-out /usr,$(CUDA_HOME)))) \
 	$(if $(filter sim,$(CUDA)),-Itest/simcuda/include -Itest/simcuda)
 PKGFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 
@@ -110,13 +125,16 @@ PRODLIBS = $(call pkglibs,libjpeg,-ljpeg) $(call pkglibs,libpng,-lpng) \
 	$(LIBS) -lm
 
 # -fno-threadsafe-statics: nothing of ours needs libstdc++ because of them.
-# Code for a GPU runs on all later ones of its major version: one of each, and
-# PTX for what comes after them.  --fmad=false: as -ffp-contract=off above.
-GPU_CODE = $(shell $(NVCC) --list-gpu-code 2>/dev/null | sed 's/^sm_//' | \
-	sort -n | awk '{ m = int($$1 / 10) } !seen[m]++')
-GPU_LAST = $(shell $(NVCC) --list-gpu-code 2>/dev/null | sed 's/^sm_//' | \
-	sort -n | tail -n 1)
+# Code for a GPU runs on all later ones of its major version: the first of each,
+# what many have, and PTX for what comes after them.  --fmad=false: as
+# -ffp-contract=off above.
+GPUS_KNOWN = $(shell $(NVCC) --list-gpu-code 2>/dev/null | \
+	sed -n 's/^sm_\([0-9]*\)$$/\1/p' | sort -n)
+GPU_CODE = $(shell printf '%s\n' $(GPUS_KNOWN) | awk '{ m = int($$1 / 10) } \
+	!seen[m]++ || $$1 == 75 || $$1 == 86 || $$1 == 89')
+GPU_LAST = $(lastword $(GPUS_KNOWN))
 ifeq ($(CUDA),1)
+GPUS_KNOWN := $(GPUS_KNOWN)
 GPU_CODE := $(GPU_CODE)
 GPU_LAST := $(GPU_LAST)
 endif
@@ -157,7 +175,8 @@ GPUS     := $(call with_main,$(GPU))
 SIMCUDA  := $(wildcard test/simcuda/*.c)
 CONFORM  := $(call with_main,$(SIMCUDA))
 SIM      := $(if $(filter sim,$(CUDA)),$(filter-out \
-	$(CONFORM) %/libnccl_sim.c %/kernels_sim.c,$(SIMCUDA)))
+	$(CONFORM) %/libnccl_sim.c %/kernels_sim.c %/check_headers.c, \
+	$(SIMCUDA)))
 SIM_SO   := $(if $(filter sim,$(CUDA)),$(B)/lib/libcudart_sim.so)
 NCCL_SIM := $(if $(filter sim,$(CUDA)),$(wildcard test/simcuda/libnccl_sim.c))
 HELPER   := $(wildcard test/helpers/*.c test/parity/*.c)
@@ -184,6 +203,9 @@ KERNEL_BIN := $(if $(filter sim,$(CUDA)),$(if $(CXX_THERE), \
 	$(B)/test/gpu/test_kernels))
 GPU_BIN    := $(GPUS:%.c=$(B)/%) $(CONFORM_BIN) $(KERNEL_BIN) \
 	$(NCCL_SIM:%.c=$(B)/%.so)
+# Compiled, no more: CUDA's headers are as the tests take them to be.
+CUDA_HEADERS := $(if $(filter-out 0,$(CUDA)),$(call \
+	obj,test/simcuda/check_headers.c))
 LIB_OBJ    := $(call obj,$(LIB)) $(KERNELS:%.cu=$(B)/obj/%.o)
 HELPER_BIN := $(patsubst %.c,$(B)/test/%,$(notdir $(HELPERS)))
 EXAMPLE_BIN := $(patsubst %,$(B)/%,$(basename $(EXAMPLES)))
@@ -204,8 +226,8 @@ producer: $(if $(wildcard producer/main.c),$(B)/bin/tsock-producer)
 examples: $(EXAMPLE_BIN)
 benches: $(BENCH_BIN)
 unit-tests: $(UNIT_BIN)
-gpu-tests: $(GPU_BIN)
-tests: $(UNIT_BIN) $(SYSTEM_BIN) $(HELPER_BIN) $(GPU_BIN)	## test programs (not run)
+gpu-tests: $(GPU_BIN) $(CUDA_HEADERS)
+tests: unit-tests gpu-tests $(SYSTEM_BIN) $(HELPER_BIN)	## test programs (not run)
 fuzzers: $(FUZZ_BIN)
 
 # Packages are probed for when make starts, so what runs after an installation
@@ -370,12 +392,13 @@ $(B)/examples/%: examples/%.cpp $(SO) $(B)/obj/flags
 $(B)/examples/%: examples/%.cu $(SO) $(B)/obj/nvflags
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
-	$(Q)$(NVCC) -std=c++17 -O2 -Iinclude $(NVCCFLAGS) -o $@ $< \
+	$(Q)$(NVCC) -std=c++17 -O2 -Wno-deprecated-gpu-targets -Iinclude \
+		$(NVCCFLAGS) -o $@ $< \
 		-L$(B)/lib -Xlinker -rpath,'$$ORIGIN/../lib' -ltsock
 
 -include $(patsubst %,$(B)/obj/%.d,$(basename $(LIB) $(SIM) $(PRODUCER) \
-	$(BENCH) $(UNIT) $(SYSTEM) $(GPU) $(CONFORM) $(HELPER) $(FUZZERS))) $(EXAMPLE_BIN:%=%.d) \
-	$(KERNEL_BIN:%=%.d)
+	$(BENCH) $(UNIT) $(SYSTEM) $(GPU) $(CONFORM) $(HELPER) $(FUZZERS))) \
+	$(EXAMPLE_BIN:%=%.d) $(KERNEL_BIN:%=%.d) $(CUDA_HEADERS:.o=.d)
 
 # --------------------------------------------------------------------------
 # install, and the small ones
@@ -433,4 +456,5 @@ help:			## this list
 		Makefile | awk -F'|' '{ printf "%-18s%s\n", $$1, $$2 }'
 	@echo
 	@echo 'Variables: B=build V=1 URING=0|1 CUDA=0|1|sim SAN=address,undefined|thread'
-	@echo '  WERROR=1 CUDA_HOME NVCC CC CFLAGS LDFLAGS DESTDIR prefix libdir PYTHONDIR'
+	@echo '  WERROR=1 CUDA_HOME NVCC NVCCFLAGS CC CFLAGS LDFLAGS DESTDIR'
+	@echo '  prefix bindir libdir includedir mandir PYTHONDIR'

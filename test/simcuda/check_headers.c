@@ -1,6 +1,7 @@
 /*
- * check_headers.c - the simulation's headers agree with the real ones: the
- * same file must compile against both.  Never linked into anything.
+ * check_headers.c - the simulation's headers agree with those of every toolkit
+ * that we build with: this file must compile against all of them.  Never linked
+ * into anything.
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -92,9 +93,6 @@ SAME(cudaStreamCaptureStatusInvalidated, 2);
 SAME(cudaStreamCaptureModeGlobal, 0);
 SAME(cudaStreamCaptureModeThreadLocal, 1);
 SAME(cudaStreamCaptureModeRelaxed, 2);
-SAME(cudaDriverEntryPointSuccess, 0);
-SAME(cudaDriverEntryPointSymbolNotFound, 1);
-SAME(cudaDriverEntryPointVersionNotSufficent, 2);
 SAME(cudaDevAttrMaxThreadsPerBlock, 1);
 SAME(cudaDevAttrMultiProcessorCount, 16);
 SAME(cudaDevAttrIntegrated, 18);
@@ -114,8 +112,7 @@ SAME(cudaDevAttrHostRegisterSupported, 99);
 SAME(cudaDevAttrPageableMemoryAccessUsesHostPageTables, 100);
 SAME(cudaDevAttrHostRegisterReadOnlySupported, 113);
 SAME(cudaDevAttrMemoryPoolsSupported, 115);
-SAME(cudaDevAttrIpcEventSupport, 125);
-SAME(CUDART_VERSION, 13000);
+SAME(CUDART_VERSION, CUDA_VERSION);
 SAME(cudaStreamDefault, 0x00);
 SAME(cudaStreamNonBlocking, 0x01);
 SAME(cudaEventDefault, 0x00);
@@ -166,8 +163,6 @@ SAME(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 99);
 SAME(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 102);
 SAME(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 103);
 SAME(CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 113);
-SAME(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 122);
-SAME(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 125);
 SAME(CU_MEM_HANDLE_TYPE_NONE, 0x0);
 SAME(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0x1);
 SAME(CU_MEM_ACCESS_FLAGS_PROT_NONE, 0x0);
@@ -175,13 +170,10 @@ SAME(CU_MEM_ACCESS_FLAGS_PROT_READ, 0x1);
 SAME(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, 0x3);
 SAME(CU_MEM_LOCATION_TYPE_INVALID, 0x0);
 SAME(CU_MEM_LOCATION_TYPE_DEVICE, 0x1);
-SAME(CU_MEM_LOCATION_TYPE_HOST, 0x2);
-SAME(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0x3);
 SAME(CU_MEM_ALLOCATION_TYPE_INVALID, 0x0);
 SAME(CU_MEM_ALLOCATION_TYPE_PINNED, 0x1);
 SAME(CU_MEM_ALLOC_GRANULARITY_MINIMUM, 0x0);
 SAME(CU_MEM_ALLOC_GRANULARITY_RECOMMENDED, 0x1);
-SAME(CUDA_VERSION, 13000);
 SAME(CU_MEMHOSTREGISTER_PORTABLE, 0x01);
 SAME(CU_MEMHOSTREGISTER_DEVICEMAP, 0x02);
 SAME(CU_MEMHOSTREGISTER_IOMEMORY, 0x04);
@@ -204,14 +196,6 @@ const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaDriverGetVersion(int *driverVersion);
 cudaError_t cudaRuntimeGetVersion(int *runtimeVersion);
-cudaError_t
-cudaGetDriverEntryPoint(const char *symbol, void **funcPtr,
-			unsigned long long flags,
-			enum cudaDriverEntryPointQueryResult *driverStatus);
-cudaError_t cudaGetDriverEntryPointByVersion(
-	const char *symbol, void **funcPtr, unsigned int cudaVersion,
-	unsigned long long flags,
-	enum cudaDriverEntryPointQueryResult *driverStatus);
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int *device);
@@ -304,3 +288,29 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev);
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev);
 CUresult cuCtxPushCurrent(CUcontext ctx);
 CUresult cuCtxPopCurrent(CUcontext *pctx);
+
+/* What older ones don't have or have otherwise. */
+#if CUDART_VERSION >= 12000
+SAME(cudaDriverEntryPointSuccess, 0);
+SAME(cudaDriverEntryPointSymbolNotFound, 1);
+SAME(cudaDriverEntryPointVersionNotSufficent, 2);
+SAME(cudaDevAttrIpcEventSupport, 125);
+SAME(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 122);
+SAME(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 125);
+cudaError_t
+cudaGetDriverEntryPoint(const char *symbol, void **funcPtr,
+			unsigned long long flags,
+			enum cudaDriverEntryPointQueryResult *driverStatus);
+#endif
+
+#if CUDART_VERSION >= 12020
+SAME(CU_MEM_LOCATION_TYPE_HOST, 0x2);
+SAME(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0x3);
+#endif
+
+#if CUDART_VERSION >= 12050
+cudaError_t cudaGetDriverEntryPointByVersion(
+	const char *symbol, void **funcPtr, unsigned int cudaVersion,
+	unsigned long long flags,
+	enum cudaDriverEntryPointQueryResult *driverStatus);
+#endif
