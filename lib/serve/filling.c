@@ -244,7 +244,9 @@ static bool refeed(struct tsi_view *v)
 	pthread_mutex_unlock(&s->lock);
 	err = make_stage(v);
 	pthread_mutex_lock(&s->lock);
-	if (!err)
+	if (err)
+		snprintf(v->error, sizeof(v->error), "%s", tsock_errmsg());
+	else
 		tsi_log(TSOCK_LOG_WARN,
 			"GPU %u is filled from host memory from now on, not "
 			"from GPU %u: %s",
