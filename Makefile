@@ -21,7 +21,9 @@ VERSION := $(MAJOR).$(call ver,MINOR).$(call ver,PATCH)
 # one out, URING=1 insists on it.  CUDA=sim builds the GPU part on a simulated
 # CUDA runtime, for tests: it needs neither a toolkit nor a GPU.
 PACKAGES := libzmq libjpeg libpng libxxhash
-HAVE_URING := $(call has,liburing)
+# Older ones don't compile as C11.
+NEED_URING := liburing >= 2.1
+HAVE_URING := $(call has,'$(NEED_URING)')
 URING   ?= $(HAVE_URING)
 
 # As NVIDIA installs it, else as Debian and Ubuntu package it.
@@ -79,7 +81,11 @@ ifneq ($(strip $(MISSING)),)
 $(error not found: $(strip $(MISSING)); run test/setup.sh build)
 endif
 ifeq ($(URING)$(HAVE_URING),10)
-$(error URING=1 but liburing was not found; run test/setup.sh build)
+$(error URING=1 but no $(NEED_URING) was found; run test/setup.sh build)
+endif
+ifeq ($(origin URING)$(HAVE_URING)$(call has,liburing),file01)
+$(info no io_uring: it needs $(NEED_URING), here is $(shell \
+	pkg-config --modversion liburing); files are read by pread)
 endif
 ifneq ($(and $(filter 1,$(CUDA)),$(CUDA_LACKS)),)
 $(error CUDA=1 but $(CUDA_HOME) lacks $(CUDA_LACKS); set CUDA_HOME to \
