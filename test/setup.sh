@@ -107,10 +107,15 @@ install_packages()
 		# Perhaps the same things came by another way.
 		[ -n "$(probe)" ] || return 0
 		missing=${missing% }
+		if command -v sudo >/dev/null; then
+			how='' sudo='sudo '
+		else
+			how=', as root' sudo=
+		fi
 		{
-			echo 'setup.sh: packages are missing; please run:'
-			echo '  sudo apt-get update &&' \
-				"sudo apt-get install -y $missing"
+			echo "setup.sh: packages are missing; please run$how:"
+			echo "  ${sudo}apt-get update &&" \
+				"${sudo}apt-get install -y $missing"
 		} >&2
 		exit 1
 	fi
