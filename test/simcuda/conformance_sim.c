@@ -379,7 +379,18 @@ static void *nccl(const char *name)
 	return fn;
 }
 
-#define NCCL(name, ...) ((int (*)())nccl(#name))(__VA_ARGS__)
+/* Never linked: what the functions that nccl() finds look like. */
+int ncclGetVersion(int *version);
+int ncclCommInitAll(void **comms, int ndev, const int *devlist);
+int ncclCommDestroy(void *comm);
+int ncclCommAbort(void *comm);
+int ncclCommGetAsyncError(void *comm, int *error);
+int ncclGroupStart(void);
+int ncclGroupEnd(void);
+int ncclBroadcast(const void *send, void *recv, size_t count, int datatype,
+		  int root, void *comm, cudaStream_t stream);
+
+#define NCCL(name, ...) ((__typeof__(&name))nccl(#name))(__VA_ARGS__)
 
 struct ranks {
 	void *comm[4];
