@@ -1,5 +1,5 @@
 /*
- * lease.c - one claim on a ring: its batches, and the tail that follows them.
+ * lease.c - one claim on a ring, and its batches; queue.c has their order.
  *
  * Lending takes no lock, allocates nothing and makes no system call as long as
  * a free batch and a window are at hand.  In a forked child, giving back does
@@ -13,79 +13,10 @@
 
 #include "base/err.h"
 #include "base/forked.h"
+#include "consumer/queue.h"
 
 #define READY 4  /* free batches to begin with */
 #define SPARES 4 /* buffers of copies that are kept for the next ones */
-
-/* ---- the tail ---- */
-
-static struct tsi_queued *entry(const struct tsi_reader *r, uint64_t ticket)
-{
-	return &r->queue[ticket % r->queue_len];
-}
-
-static void tell(struct tsi_reader *r, uint64_t tail)
-{
-	uint64_t old = r->told, one = 1;
-	ssize_t n;
-
-	if (tail <= old)
-		return;
-	r->told = tail;
-	/* Pairs with the producer's acquire: our reads of the samples below
-	 * come first. */
-	atomic_store_explicit(&r->tail->tail, tail, memory_order_release);
-	/* Pairs with the producer's fence between stating what it waits for
-	 * and reading the tails. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!tsi_tail_rings(r->shared, old, tail))
-		return;
-	/* A full counter wakes as well. */
-	n = write(r->event, &one, sizeof(one));
-	(void)n;
-}
-
-static void move_tail(struct tsi_reader *r)
-{
-	/* The position first: both pair with take()'s stores in the other
-	 * order, so a batch that the position is beyond is seen queued. */
-	uint64_t pos = atomic_load_explicit(&r->pos, memory_order_acquire);
-	uint64_t put = atomic_load_explicit(&r->put, memory_order_acquire);
-	/* Written by whose turn it is; turns are ordered by r->turn. */
-	uint64_t got = atomic_load_explicit(&r->got, memory_order_relaxed);
-
-	/* Pairs with the release of whoever gave it back: its last reads. */
-	while (got < put &&
-	       atomic_load_explicit(&entry(r, got)->done, memory_order_acquire))
-		got++;
-	tell(r, got < put ? entry(r, got)->first : pos);
-	/* Pairs with take(), which may use the entries below again. */
-	atomic_store_explicit(&r->got, got, memory_order_release);
-}
-
-/*
- * Whoever finds nobody at it moves the tail, and again for those who came in
- * the meantime.
- */
-static void advance(struct tsi_reader *r)
-{
-	unsigned seen;
-
-	if (atomic_fetch_add(&r->turn, 1))
-		return;
-	do {
-		seen = atomic_load(&r->turn);
-		move_tail(r);
-	} while (!atomic_compare_exchange_strong(&r->turn, &seen, 0));
-}
-
-static void done(struct tsi_reader *r, uint64_t ticket)
-{
-	/* Pairs with move_tail(). */
-	atomic_store_explicit(&entry(r, ticket)->done, true,
-			      memory_order_release);
-	advance(r);
-}
 
 /* ---- free batches ---- */
 
@@ -306,37 +237,13 @@ uint64_t tsi_reader_tail(const struct tsi_reader *r)
 	return atomic_load_explicit(&r->tail->tail, memory_order_relaxed);
 }
 
-static void enqueue(struct tsi_reader *r, struct tsock_batch *b)
-{
-	uint64_t put = atomic_load_explicit(&r->put, memory_order_relaxed);
-	struct tsi_queued *q = entry(r, put);
-
-	b->ticket = put;
-	q->first = b->first;
-	q->batch = b;
-	/* Both are published by the store below. */
-	atomic_store_explicit(&q->done, false, memory_order_relaxed);
-	/* Pairs with move_tail(). */
-	atomic_store_explicit(&r->put, put + 1, memory_order_release);
-}
-
-static bool queue_full(const struct tsi_reader *r)
-{
-	struct tsi_reader *w = (struct tsi_reader *)(uintptr_t)r;
-
-	/* put is ours; got pairs with move_tail(). */
-	return atomic_load_explicit(&w->put, memory_order_relaxed) -
-		       atomic_load_explicit(&w->got, memory_order_acquire) >=
-	       r->queue_len;
-}
-
 int tsi_reader_take(struct tsi_reader *r, uint64_t n, struct tsock_batch **out)
 {
 	uint64_t pos = tsi_reader_pos(r);
 	struct tsock_batch *b;
 	int err;
 
-	if (queue_full(r))
+	if (tsi_queue_full(r))
 		return tsi_err(
 			TSOCK_EPROTO,
 			"the producer published more than fits its ring");
@@ -362,21 +269,21 @@ int tsi_reader_take(struct tsi_reader *r, uint64_t n, struct tsock_batch **out)
 	if (!b->spot.own) {
 		/* The handle has a hold, so it doesn't come from 0. */
 		atomic_fetch_add_explicit(&r->holds, 1, memory_order_relaxed);
-		enqueue(r, b);
+		tsi_queue_put(r, b);
 	}
-	/* After it was queued: pairs with move_tail(). */
+	/* After it was queued: pairs with queue.c. */
 	atomic_store_explicit(&r->pos, pos + n, memory_order_release);
 	if (b->spot.own)
-		advance(r);
+		tsi_queue_advance(r);
 	*out = b;
 	return 0;
 }
 
 void tsi_reader_skip(struct tsi_reader *r, uint64_t to)
 {
-	/* Pairs with move_tail(). */
+	/* Pairs with queue.c. */
 	atomic_store_explicit(&r->pos, to, memory_order_release);
-	advance(r);
+	tsi_queue_advance(r);
 }
 
 /* ---- giving back ---- */
@@ -393,7 +300,7 @@ static void finish(struct tsock_batch *b, bool held)
 	struct tsi_reader *r = b->reader;
 
 	if (held)
-		done(r, b->ticket);
+		tsi_queue_done(r, b->ticket);
 	tsi_windows_clear(&r->windows, &b->spot);
 	b->uses.count = 0;
 	batch_put(r, b);
@@ -464,26 +371,9 @@ static int keep(struct tsi_reader *r, struct tsock_batch *b)
 	if (err)
 		return err;
 	/* It may be given back by now: b isn't ours. */
-	done(r, ticket);
+	tsi_queue_done(r, ticket);
 	drop_hold(r);
 	return 0;
-}
-
-/* The oldest entry that isn't done, from *at on; NULL: none. */
-static struct tsi_queued *oldest(struct tsi_reader *r, uint64_t *at)
-{
-	/* put is ours; got pairs with move_tail(). */
-	uint64_t put = atomic_load_explicit(&r->put, memory_order_relaxed);
-	uint64_t got = atomic_load_explicit(&r->got, memory_order_acquire);
-
-	if (*at < got)
-		*at = got;
-	for (; *at < put; ++*at)
-		/* Only to choose: keep() looks again. */
-		if (!atomic_load_explicit(&entry(r, *at)->done,
-					  memory_order_relaxed))
-			return entry(r, (*at)++);
-	return NULL;
 }
 
 uint64_t tsi_reader_held(const struct tsi_reader *r)
@@ -491,7 +381,7 @@ uint64_t tsi_reader_held(const struct tsi_reader *r)
 	uint64_t at = 0, n = 0;
 	struct tsi_queued *q;
 
-	while ((q = oldest((struct tsi_reader *)(uintptr_t)r, &at)))
+	while ((q = tsi_queue_oldest((struct tsi_reader *)(uintptr_t)r, &at)))
 		n += !tsi_batch_pending(q->batch);
 	return n;
 }
@@ -499,7 +389,7 @@ uint64_t tsi_reader_held(const struct tsi_reader *r)
 const struct tsock_batch *tsi_reader_oldest(struct tsi_reader *r)
 {
 	uint64_t at = 0;
-	struct tsi_queued *q = oldest(r, &at);
+	struct tsi_queued *q = tsi_queue_oldest(r, &at);
 
 	return q ? q->batch : NULL;
 }
@@ -532,7 +422,7 @@ int tsi_reader_make_room(struct tsi_reader *r, uint64_t n)
 	uint64_t need = tsi_reader_pos(r) + n, at = 0;
 
 	while (need - tsi_reader_tail(r) > r->capacity - r->join_window) {
-		struct tsi_queued *q = oldest(r, &at);
+		struct tsi_queued *q = tsi_queue_oldest(r, &at);
 		int err;
 
 		/* The others are being given back at this moment. */
@@ -555,7 +445,7 @@ int tsi_reader_keep_all(struct tsi_reader *r)
 
 	if (tsi_map_common(r->windows.mode))
 		return 0;
-	while (!err && (q = oldest(r, &at)))
+	while (!err && (q = tsi_queue_oldest(r, &at)))
 		err = keep(r, q->batch);
 	return err;
 }
