@@ -327,9 +327,6 @@ static void skip_to_waiting(struct tsi_members *m)
 		if (r->used)
 			first = min64(first, r->start);
 	}
-	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (m->view[i].active)
-			first = min64(first, m->view[i].head);
 	if (first != TSI_NEVER && first > m->view[0].claimed && !m->jumping)
 		jump_to(m, first);
 }
@@ -428,7 +425,13 @@ bool tsi_members_settle(struct tsi_members *m)
 	if (!m->jumping || base->head < base->claimed)
 		return false;
 	m->jumping = false;
-	base->base = base->head = base->claimed = m->target;
+	/* Readers of other views wait for the target, or for what is beyond. */
+	for (unsigned i = 0; i < TSI_VIEWS; i++) {
+		struct tsi_view_state *v = &m->view[i];
+
+		if (v->active && v->head < m->target)
+			v->base = v->head = v->claimed = m->target;
+	}
 	return true;
 }
 

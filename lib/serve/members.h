@@ -125,7 +125,7 @@ void tsi_members_reading(struct tsi_members *m, unsigned view, uint64_t first);
 /* Everything below head is published. */
 void tsi_members_head(struct tsi_members *m, unsigned view, uint64_t head);
 
-/* Carry out a jump that is due: true when the base ring's head moved. */
+/* Carry out a jump that is due: true when heads moved, of any active views. */
 bool tsi_members_settle(struct tsi_members *m);
 
 /*

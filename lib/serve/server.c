@@ -42,8 +42,12 @@ void tsi_server_refresh(struct tsock_server *s)
 
 void tsi_server_changed(struct tsock_server *s)
 {
-	if (tsi_members_settle(&s->members))
-		tsi_ring_publish(&s->view[0].ring, s->members.view[0].head);
+	bool jumped = tsi_members_settle(&s->members);
+
+	for (unsigned i = 0; i < TSI_VIEWS && jumped; i++)
+		if (s->members.view[i].active)
+			tsi_ring_publish(&s->view[i].ring,
+					 s->members.view[i].head);
 	if (s->members.view[0].head == s->members.c.end)
 		tsi_ring_finish(&s->view[0].ring, TSI_RING_ENDED, NULL);
 	pthread_cond_broadcast(&s->room);

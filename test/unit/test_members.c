@@ -195,6 +195,38 @@ static void when_only_waiting_readers_are_left_the_stream_skips(void **state)
 	assert_int_equal(m.view[0].head, 10000);
 }
 
+static void views_skip_with_the_stream(void **state)
+{
+	struct tsi_join on_view = { .view = 2 };
+	struct tsi_claim a, b;
+	uint64_t first;
+
+	(void)state;
+	make(10000, 64, 128, TSI_NEVER);
+	tsi_members_source(&m, 1, 0, 128, false);
+	tsi_members_source(&m, 2, 1, 128, false);
+	assert_int_equal(tsi_members_join(&m, &on_view, 0, &a), 0);
+	fill();
+	assert_int_equal(tsi_members_take(&m, 1, 100, &first), 100);
+	tsi_members_reading(&m, 1, first);
+	tsi_members_head(&m, 1, 80);
+	assert_int_equal(tsi_members_take(&m, 2, 100, &first), 80);
+	tsi_members_head(&m, 2, 80);
+	tsi_members_tail(&m, a.id, 70, 0);
+	on_view.after = 10000;
+	assert_int_equal(tsi_members_join(&m, &on_view, 0, &b), 0);
+	assert_int_equal(b.start, 10000);
+	tsi_members_leave(&m, a.id);
+	fill();
+	assert_int_equal(m.view[0].base, 10000);
+	for (unsigned v = 0; v < 3; v++)
+		assert_int_equal(m.view[v].head, 10000);
+	/* A stage still reads what was below. */
+	assert_int_equal(tsi_members_limit(&m, 0), 10000);
+	tsi_members_reading(&m, 1, TSI_NEVER);
+	assert_int_equal(tsi_members_limit(&m, 0), 10128);
+}
+
 static void nothing_is_made_before_min_members_are_there(void **state)
 {
 	(void)state;
@@ -730,6 +762,7 @@ int main(void)
 		cmocka_unit_test(no_jump_when_the_next_start_is_in_the_ring),
 		cmocka_unit_test(
 			when_only_waiting_readers_are_left_the_stream_skips),
+		cmocka_unit_test(views_skip_with_the_stream),
 		cmocka_unit_test(nothing_is_made_before_min_members_are_there),
 		cmocka_unit_test(nobody_joins_behind_the_end),
 		cmocka_unit_test(nonsense_is_refused),
