@@ -108,7 +108,7 @@ const struct tsi_opt tsi_opts[TSI_OPTS] = {
 	{ TSI_OPT_CHOICE, "fanout", "auto|peer|nccl|host",
 	  "how samples reach a GPU when another one has them: from "
 	  "that one, by a broadcast, or from host memory (auto: the "
-	  "first where there is peer access, else the last)",
+	  "faster of the first and the last)",
 	  AT(fanout) },
 	{ TSI_OPT_CHOICE, "gpu-path", "auto|vmm|legacy|staged",
 	  "how consumers open GPU memory; staged: they copy from "

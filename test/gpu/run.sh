@@ -8,7 +8,7 @@
 # Needs gcc, make, the CUDA toolkit, libzmq, libjpeg, libpng, xxhash, Random123
 # and cmocka; liburing if it is there.
 #
-#   CUDA_HOME  where the toolkit is (/usr/local/cuda)
+#   CUDA_HOME  where the toolkit is (/usr/local/cuda, else /usr)
 #   DEPS       a folder of .deb files with the rest of these, for a machine
 #              where nothing can be installed: they are unpacked, not installed
 #   LOGS       where every program's output goes (build-cuda/gpu-logs)
@@ -20,7 +20,10 @@ LC_ALL=C
 export LC_ALL
 
 b=build-cuda
-CUDA_HOME=${CUDA_HOME:-/usr/local/cuda}
+if [ -z "${CUDA_HOME:-}" ]; then
+	CUDA_HOME=/usr/local/cuda
+	[ -e $CUDA_HOME/include/cuda.h ] || CUDA_HOME=/usr
+fi
 logs=${LOGS:-$b/gpu-logs}
 limit=${LIMIT:-300}
 rows=()
