@@ -8,19 +8,17 @@ It is no subclass of torch's DataLoader on purpose: frameworks take those
 apart and make them anew around another sampler.
 """
 
-import math
 import os
-import threading
-import time
 import warnings
 import weakref
 from ctypes import byref, c_void_p
 
 from . import _ffi, arguments, errors, gpu, tensors
+from .connection import Stream
+from .frameworks import BatchSampler, Dataset, Epochs, Sampler
 
 _lib = _ffi.lib
 
-SLICE_MS = 50  # Ctrl-C is seen between two slices of a wait
 _NOT_BEGUN = 2**64 - 1
 
 # What frameworks read from a loader that has no workers.
@@ -56,196 +54,6 @@ _FIXED = frozenset(_LIKE_TORCH) | {
     "device",
     "zero_copy",
 }
-
-
-# ---- the connection ------------------------------------------------------
-
-
-class _Stream:
-    """A tsock *, by one thread at a time, and only in its own process.
-
-    Of all the iterators that were made of it one at most is current: the one
-    with the highest serial number.
-    """
-
-    def __init__(self, name, opts, wait):
-        self.handle = None
-        self.lock = threading.Lock()
-        self.pid = os.getpid()
-        self.serial = 0
-        self.ended = 0  # the serial that reached its epoch's end
-        opts.timeout_ms = min(max(int(wait * 1000), 1), 2**32 - 1)
-
-        def connect():
-            out = c_void_p()
-            code = _lib.tsock_open(os.fsencode(name), byref(opts), byref(out))
-            return out.value, code and _ffi.failure(code)
-
-        def undo(result):
-            if result[0]:
-                _lib.tsock_close(result[0])
-
-        self.handle, failure = _ffi.patiently(connect, undo)
-        if failure:
-            raise failure
-
-    def _check(self, serial=None):
-        if self.handle is None:
-            raise errors.Error("this tsock.DataLoader is closed")
-        if serial is not None and serial != self.serial:
-            raise errors.Error(
-                "this iterator has ended, because iter() was called again on "
-                "its tsock.DataLoader: a loader has one iterator at a time; "
-                "make another loader to read twice at once"
-            )
-
-    def wait(self, serial, timeout, call):
-        """Repeat call(ms) until it knows; 0 or the end of the epoch."""
-        deadline = time.monotonic() + timeout if timeout else None
-        ms = SLICE_MS
-        while True:
-            if os.getpid() != self.pid:
-                raise errors.from_code(errors.EFORK, "")
-            if deadline is not None:
-                left = deadline - time.monotonic()
-                ms = max(0, min(SLICE_MS, math.ceil(left * 1000)))
-            with self.lock:
-                self._check(serial)
-                code = call(ms)
-                failure = (
-                    _ffi.failure(code)
-                    if code not in (0, errors.EAGAIN, errors.EEPOCH)
-                    else None
-                )
-            if _ffi.interrupted:
-                _ffi.check_interrupt()
-            if failure:
-                raise failure
-            if code != errors.EAGAIN:
-                return code
-            if deadline is not None and time.monotonic() >= deadline:
-                raise errors.TimedOut(
-                    "tsock.DataLoader timed out after %g seconds" % timeout
-                )
-
-    def begin(self, timeout):
-        """Join; the serial number of the new iterator."""
-        if os.getpid() != self.pid:
-            raise errors.from_code(errors.EFORK, "")
-        with self.lock:
-            self._check()
-            self.serial += 1
-            serial = self.serial
-        try:
-            self.wait(
-                serial,
-                timeout,
-                lambda ms: _lib.tsock_begin_timed(self.handle, ms),
-            )
-        except BaseException:
-            self.leave(serial)  # nobody will ask for its samples
-            raise
-        return serial
-
-    def leave(self, serial):
-        """The iterator with this serial number is no more."""
-        if os.getpid() != self.pid:
-            return
-        # Called by the garbage collector too, maybe inside a call on this
-        # very thread: then an iterator is being made, and that call leaves.
-        if not self.lock.acquire(blocking=False):
-            return
-        try:
-            if (
-                self.handle is not None
-                and serial == self.serial
-                and serial != self.ended
-            ):
-                _lib.tsock_leave(self.handle)
-        finally:
-            self.lock.release()
-
-    def close(self):
-        if os.getpid() != self.pid:
-            return
-        # A thread that is inside a call for a slice lets go soon.
-        if not self.lock.acquire(timeout=5):
-            return
-        try:
-            handle, self.handle = self.handle, None
-            if handle is not None:
-                _lib.tsock_close(handle)
-        finally:
-            self.lock.release()
-
-
-# ---- what frameworks look for --------------------------------------------
-
-
-class _Epochs:
-    """What set_epoch() was told, shared by a loader and its samplers."""
-
-    def __init__(self):
-        self.wanted = None
-        self.warned = False
-
-    def set_epoch(self, epoch):
-        self.wanted = int(epoch)
-
-    def compare(self, name, epoch):
-        if self.wanted in (None, epoch) or self.warned:
-            return
-        self.warned = True
-        warnings.warn(
-            "set_epoch(%d): stream %r is shared and isn't moved; epoch %d "
-            "begins (said once)" % (self.wanted, name, epoch),
-            stacklevel=4,
-        )
-
-
-class _Sampler:
-    """Says how many samples an epoch has; their order is the producer's."""
-
-    def __init__(self, length, epochs):
-        self._length = length
-        self._epochs = epochs
-
-    def __len__(self):
-        return self._length
-
-    def set_epoch(self, epoch):
-        self._epochs.set_epoch(epoch)
-
-
-class _BatchSampler(_Sampler):
-    """The same, in batches."""
-
-    def __init__(self, sampler, length, batch_size, drop_last):
-        super().__init__(length, sampler._epochs)
-        self.sampler = sampler
-        self.batch_size = batch_size
-        self.drop_last = drop_last
-
-
-class _Dataset:
-    """The data set behind the stream: its length and its classes."""
-
-    def __init__(self, length, classes):
-        self._length = length
-        self.classes = classes
-        self.class_to_idx = {name: i for i, name in enumerate(classes)}
-
-    def __len__(self):
-        return self._length
-
-    def __repr__(self):
-        return "<data set of %d samples, %d classes>" % (
-            self._length,
-            len(self.classes),
-        )
-
-
-# ---- the loader ----------------------------------------------------------
 
 
 class DataLoader:
@@ -406,7 +214,7 @@ class DataLoader:
         return True
 
     def _connect(self, opts):
-        self._stream = _Stream(self.name, opts, self._wait)
+        self._stream = Stream(self.name, opts, self._wait)
         # Runs when the loader is dropped, and before the interpreter goes.
         self._finalizer = weakref.finalize(self, self._stream.close)
         handle = self._stream.handle
@@ -420,10 +228,10 @@ class DataLoader:
             os.fsdecode(_lib.tsock_class_name(handle, i) or b"")
             for i in range(info.nclasses)
         ]
-        self.dataset = _Dataset(info.dataset_len, self.classes)
-        self._epochs = _Epochs()
-        self.sampler = _Sampler(info.epoch_len, self._epochs)
-        self.batch_sampler = _BatchSampler(
+        self.dataset = Dataset(info.dataset_len, self.classes)
+        self._epochs = Epochs()
+        self.sampler = Sampler(info.epoch_len, self._epochs)
+        self.batch_sampler = BatchSampler(
             self.sampler, self._length, self.batch_size, self.drop_last
         )
         self._epoch = None
