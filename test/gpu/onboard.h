@@ -1,6 +1,6 @@
 /*
- * onboard.h - readers on a GPU, in processes of their own, that check every
- * byte.
+ * onboard.h - readers of every kind, in processes of their own, that check
+ * every byte.
  *
  * A process that forks readers must not have used CUDA itself.  Bytes are
  * looked at twice: copied back and waited for when a batch is handed out, and
@@ -28,6 +28,7 @@
 
 enum kind {
 	HOST,
+	PINNED, /* in host memory that the producer has page-locked */
 	STAGED,
 	STAGED_PRIVATE,
 	SHARED,
@@ -38,8 +39,8 @@ enum kind {
 };
 
 static const char *const kind_name[] = {
-	"host",    "staged", "staged private", "shared",
-	"private", "legacy", "legacy private",
+	"host",   "pinned",  "staged", "staged_private",
+	"shared", "private", "legacy", "legacy_private",
 };
 
 struct rider {
@@ -47,8 +48,9 @@ struct rider {
 	enum kind kind;
 	int device;
 	const char *visible; /* CUDA_VISIBLE_DEVICES */
-	uint32_t batch, epochs, flags, join;
+	uint32_t batch, epochs, flags, join, between;
 	bool floats;      /* f32 CHW in [0, 1]; else as it is stored */
+	bool writes;      /* over whatever is its own */
 	unsigned streams; /* that use each batch; 0 means 1 */
 	unsigned delay_us;
 };
@@ -67,11 +69,12 @@ struct seat {
 	uint64_t bytes[FIELDS]; /* of a sample */
 	cudaStream_t stream[4];
 	struct look look[DEFER + 1];
+	unsigned begun; /* epochs */
 };
 
 static inline bool on_gpu(enum kind k)
 {
-	return k != HOST;
+	return k >= STAGED;
 }
 
 static inline bool separate(enum kind k)
@@ -83,6 +86,7 @@ static inline int path_of(enum kind k)
 {
 	switch (k) {
 	case HOST:
+	case PINNED:
 	case KINDS:
 		break;
 	case STAGED:
@@ -104,7 +108,10 @@ static inline struct tsock_opts opts_of(const struct rider *r)
 
 	o.batch_size = r->batch;
 	o.join = r->join;
+	o.between = r->between;
 	o.flags = r->flags | (separate(r->kind) ? TSOCK_PRIVATE : 0);
+	if (r->writes && !on_gpu(r->kind))
+		o.flags |= TSOCK_WRITABLE;
 	o.timeout_ms = 20000;
 	o.device = on_gpu(r->kind) ? r->device : -1;
 	o.path = (uint32_t)path_of(r->kind);
@@ -195,21 +202,10 @@ static inline void check_look(const struct seat *s, const struct look *l)
 	const int64_t *label = (const void *)l->host[1];
 	const int64_t *index = (const void *)l->host[2];
 
-	for (uint64_t i = 0; i < l->count; i++) {
-		uint64_t q = l->seq + i;
-
-		if (label[i] != (int64_t)q)
-			die("%s: label %lld at place of %llu",
-			    kind_name[s->r->kind], (long long)label[i],
-			    (unsigned long long)q);
-		if (index[i] != (int64_t)index_of(src, q))
-			die("%s: wrong index at %llu", kind_name[s->r->kind],
-			    (unsigned long long)q);
-		if (!payload_is(l->host[0] + i * src->payload, src->payload, q))
-			die("%s: torn sample %llu", kind_name[s->r->kind],
-			    (unsigned long long)q);
-		check_image(s, l->host[3] + i * s->bytes[3], q);
-	}
+	check_samples(src, kind_name[s->r->kind], l->seq, l->count, l->host[0],
+		      label, index);
+	for (uint64_t i = 0; i < l->count; i++)
+		check_image(s, l->host[3] + i * s->bytes[3], l->seq + i);
 }
 
 /* Queue copies of the batch to the host in a stream. */
@@ -224,7 +220,7 @@ static inline void queue_look(struct seat *s, tsock_batch *b, struct look *l,
 		uint64_t bytes = s->bytes[i] * l->count;
 		const void *from = l->device[i];
 
-		if (s->r->kind == HOST) {
+		if (!on_gpu(s->r->kind)) {
 			memcpy(l->host[i], tsock_batch_data(b, i), bytes);
 			continue;
 		}
@@ -264,12 +260,43 @@ static inline void leave_to_gpu(struct seat *s, tsock_batch *b, unsigned turn)
 	tsock_batch_release(b);
 }
 
+/* Write over it, if that is its reader's own, and give it back. */
+static inline void scribble(struct seat *s, tsock_batch *b)
+{
+	enum kind k = s->r->kind;
+
+	for (unsigned i = 0; i < FIELDS; i++) {
+		uint64_t bytes = s->bytes[i] * tsock_batch_count(b);
+		void *at = s->look[0].device[i];
+
+		if (!on_gpu(k)) {
+			memset(tsock_batch_data_mut(b, i), 0xee, bytes);
+			continue;
+		}
+		if (k == STAGED) {
+			at = (void *)(uintptr_t)tsock_batch_data(b, i);
+			need(tsock_batch_use(b, s->stream[1]) == 0);
+		}
+		cu(cudaMemsetAsync(at, 0xee, bytes, s->stream[1]));
+	}
+	tsock_batch_release(b);
+}
+
 /* A batch that was taken: look at it, and give it back. */
 static inline void ride(struct seat *s, tsock_batch *b, unsigned turn)
 {
+	bool common = on_gpu(s->r->kind) && s->r->kind != STAGED &&
+		      !separate(s->r->kind);
+
+	/* What was written into this look's memory before. */
+	if (s->r->writes && on_gpu(s->r->kind))
+		cu(cudaStreamSynchronize(s->stream[1]));
 	queue_look(s, b, &s->look[0], s->stream[0]);
 	finish_look(s, &s->look[0]);
-	leave_to_gpu(s, b, turn);
+	if (s->r->writes && !common)
+		scribble(s, b);
+	else
+		leave_to_gpu(s, b, turn);
 }
 
 static inline void settle(struct seat *s)
@@ -283,32 +310,49 @@ static inline void settle(struct seat *s)
 		s->look[i].busy = false;
 }
 
+/* Begin an epoch; false if the stream has ended. */
+static inline bool embark(struct seat *s)
+{
+	int err = tsock_begin(s->t);
+
+	if (err == TSOCK_EENDED)
+		return false;
+	if (err)
+		die("begin: %s", tsock_errmsg());
+	s->begun++;
+	if (tsock_path(s->t) != path_of(s->r->kind))
+		die("path %d for %s", tsock_path(s->t), kind_name[s->r->kind]);
+	return true;
+}
+
+/* Some batches of an epoch that was begun. */
+static inline void ride_some(struct seat *s, unsigned batches)
+{
+	tsock_batch *b;
+
+	for (unsigned i = 0; i < batches; i++) {
+		if (tsock_next(s->t, 20000, &b))
+			die("next: %s", tsock_errmsg());
+		ride(s, b, i);
+	}
+}
+
 static inline void ride_epoch(struct seat *s)
 {
-	uint64_t n = s->r->src->n, want = UINT64_MAX, got = 0;
-	uint8_t *seen = calloc(n, 1);
 	unsigned turn = 0;
+	struct tally y;
 	tsock_batch *b;
 	int err;
 
-	need(seen);
+	tally_begin(&y, s->r->src, s->r->batch, s->r->flags);
 	while ((err = tsock_next(s->t, -1, &b)) == 0) {
-		uint64_t seq = tsock_batch_seq(b), c = tsock_batch_count(b);
-
-		need(want == UINT64_MAX || seq == want);
-		need(c >= 1 && c <= s->r->batch);
-		want = seq + c;
-		got += c;
-		for (uint64_t i = 0; i < c; i++)
-			need(!seen[index_of(s->r->src, seq + i)]++);
+		tally_add(&y, b);
 		ride(s, b, turn++);
 	}
 	if (err != TSOCK_EEPOCH)
 		die("next: %s", tsock_errmsg());
-	if (s->r->join != TSOCK_JOIN_NOW)
-		need(got == n);
+	tally_end(&y, s->r->join != TSOCK_JOIN_NOW || s->begun > 1);
 	settle(s);
-	free(seen);
 }
 
 static inline void free_look(const struct seat *s, struct look *l)
@@ -338,30 +382,27 @@ static inline void ride_all(const struct rider *r)
 	struct seat s;
 
 	board(&s, r);
-	for (uint32_t e = 0; e < r->epochs; e++) {
-		int err = tsock_begin(s.t);
-
-		if (err == TSOCK_EENDED)
-			break;
-		if (err)
-			die("begin: %s", tsock_errmsg());
-		if (tsock_path(s.t) != path_of(r->kind))
-			die("path %d for %s", tsock_path(s.t),
-			    kind_name[r->kind]);
+	for (uint32_t e = 0; e < r->epochs && embark(&s); e++)
 		ride_epoch(&s);
-	}
 	alight(&s);
 }
 
-static inline pid_t start_rider(const struct rider *r)
+/* A child that does this, and ends well. */
+static inline pid_t start_as(void (*fn)(const struct rider *r),
+			     const struct rider *r)
 {
 	pid_t pid = spawn();
 
 	if (pid == 0) {
-		ride_all(r);
+		fn(r);
 		_exit(0);
 	}
 	return pid;
+}
+
+static inline pid_t start_rider(const struct rider *r)
+{
+	return start_as(ride_all, r);
 }
 
 #endif

@@ -53,6 +53,9 @@ struct source {
 	uint32_t fanout, gpu_path;
 	uint64_t memory, gpu_memory;
 	bool sequential;
+	/* Called by the producer before its first sample, and at its end. */
+	void (*served)(tsock_server *s, const struct source *src);
+	void (*closed)(void);
 };
 
 static inline uint64_t mix(uint64_t x)
@@ -83,15 +86,21 @@ static inline uint64_t index_of(const struct source *src, uint64_t s)
 
 static inline void fill_payload(uint8_t *p, uint32_t bytes, uint64_t s)
 {
-	for (uint32_t i = 0; i < bytes; i++)
-		p[i] = (uint8_t)(mix(s * 4099 + i / 8) >> (i % 8 * 8));
+	for (uint32_t i = 0; i < bytes; i += 8) {
+		uint64_t x = mix(s * 4099 + i / 8);
+
+		memcpy(p + i, &x, bytes - i < 8 ? bytes - i : 8);
+	}
 }
 
 static inline bool payload_is(const uint8_t *p, uint32_t bytes, uint64_t s)
 {
-	for (uint32_t i = 0; i < bytes; i++)
-		if (p[i] != (uint8_t)(mix(s * 4099 + i / 8) >> (i % 8 * 8)))
+	for (uint32_t i = 0; i < bytes; i += 8) {
+		uint64_t x = mix(s * 4099 + i / 8);
+
+		if (memcmp(p + i, &x, bytes - i < 8 ? bytes - i : 8))
 			return false;
+	}
 	return true;
 }
 
@@ -180,6 +189,12 @@ static inline void produce(tsock_server *s, const struct source *src)
 	}
 }
 
+/* Those that were not waited for. */
+static struct {
+	pid_t pid[64];
+	unsigned n;
+} children;
+
 /* A child; it dies with its parent. */
 static inline pid_t spawn(void)
 {
@@ -196,6 +211,9 @@ static inline pid_t spawn(void)
 		if (getppid() != parent)
 			_exit(1);
 		tsock_set_logger(log_line, NULL);
+		children.n = 0;
+	} else if (children.n < 64) {
+		children.pid[children.n++] = pid;
 	}
 	return pid;
 }
@@ -207,10 +225,14 @@ static inline pid_t start_producer(const struct source *src)
 	if (pid == 0) {
 		tsock_server *s = serve(src);
 
+		if (src->served)
+			src->served(s, src);
 		produce(s, src);
 		while (!tsock_serve_drained(s))
 			pause_us(10000);
 		tsock_serve_close(s);
+		if (src->closed)
+			src->closed();
 		_exit(0);
 	}
 	return pid;
@@ -223,6 +245,9 @@ static inline int ended(pid_t pid)
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -1;
+	for (unsigned i = 0; i < children.n; i++)
+		if (children.pid[i] == pid)
+			children.pid[i] = children.pid[--children.n];
 	return WIFEXITED(status) ? WEXITSTATUS(status)
 				 : 1000 + WTERMSIG(status);
 }
@@ -231,6 +256,89 @@ static inline void kill_and_reap(pid_t pid)
 {
 	kill(pid, SIGKILL);
 	ended(pid);
+}
+
+/* A test that failed leaves its children to this. */
+static inline int end_children(void **state)
+{
+	(void)state;
+	while (children.n)
+		kill_and_reap(children.pid[children.n - 1]);
+	return 0;
+}
+
+/* ---- what consumers are handed ---- */
+
+/* Die unless these are samples seq .. seq+n-1, whole and unchanged. */
+static inline void check_samples(const struct source *src, const char *who,
+				 uint64_t seq, uint64_t n,
+				 const uint8_t *payload, const int64_t *label,
+				 const int64_t *index)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t q = seq + i;
+
+		if (label[i] != (int64_t)q)
+			die("%s: label %lld at place of %llu", who,
+			    (long long)label[i], (unsigned long long)q);
+		if (index[i] != (int64_t)index_of(src, q))
+			die("%s: wrong index at %llu", who,
+			    (unsigned long long)q);
+		if (!payload_is(payload + i * src->payload, src->payload, q))
+			die("%s: torn sample %llu", who, (unsigned long long)q);
+	}
+}
+
+/* An epoch as one consumer sees it. */
+struct tally {
+	const struct source *src;
+	uint32_t batch, flags;
+	uint64_t first, want, got, full; /* want: the next; full: batches */
+	uint8_t *seen;
+};
+
+static inline void tally_begin(struct tally *y, const struct source *src,
+			       uint32_t batch, uint32_t flags)
+{
+	*y = (struct tally){ .src = src, .batch = batch, .flags = flags };
+	y->first = y->want = UINT64_MAX;
+	y->seen = calloc(src->n, 1);
+	need(y->seen);
+}
+
+/* A batch: the next samples, none of which came before. */
+static inline void tally_add(struct tally *y, const tsock_batch *b)
+{
+	uint64_t seq = tsock_batch_seq(b), c = tsock_batch_count(b);
+
+	if (y->want == UINT64_MAX)
+		y->first = y->want = seq;
+	if (seq != y->want)
+		die("batch %u: %llu follows %llu", y->batch,
+		    (unsigned long long)seq, (unsigned long long)y->want);
+	need(c >= 1 && c <= y->batch);
+	for (uint64_t i = 0; i < c; i++)
+		if (y->seen[index_of(y->src, seq + i)]++)
+			die("batch %u: index %llu twice", y->batch,
+			    (unsigned long long)index_of(y->src, seq + i));
+	y->want = seq + c;
+	y->got += c;
+	y->full += c == y->batch;
+}
+
+/* It is over, and was whole unless it began in the middle. */
+static inline void tally_end(struct tally *y, bool whole)
+{
+	uint64_t n = y->src->n;
+
+	free(y->seen);
+	if (y->flags & TSOCK_DROP_LAST)
+		need(y->got == n / y->batch * y->batch &&
+		     y->full * y->batch == y->got);
+	else if (whole)
+		need(y->got == n);
+	else
+		need(y->got >= 1 && y->got <= n);
 }
 
 /* ---- consumers ---- */
@@ -265,53 +373,29 @@ static inline void check_batch(const struct reader *r, const tsock_batch *b,
 	const uint8_t *payload = tsock_batch_data(b, 0);
 	const int64_t *label = tsock_batch_data(b, 1);
 	const int64_t *index = tsock_batch_data(b, 2);
-	uint64_t n = tsock_batch_count(b), seq = tsock_batch_seq(b);
+	char who[32];
 
-	for (uint64_t i = from; i < n; i++) {
-		uint64_t at = i * r->src->payload;
-
-		if (label[i] != (int64_t)(seq + i))
-			die("batch %u: label %lld at place of %llu", r->batch,
-			    (long long)label[i], (unsigned long long)(seq + i));
-		if (index[i] != (int64_t)index_of(r->src, seq + i))
-			die("batch %u: wrong index at %llu", r->batch,
-			    (unsigned long long)(seq + i));
-		if (!payload_is(payload + at, r->src->payload, seq + i))
-			die("batch %u: torn sample %llu", r->batch,
-			    (unsigned long long)(seq + i));
-	}
+	snprintf(who, sizeof(who), "batch %u", r->batch);
+	check_samples(r->src, who, tsock_batch_seq(b) + from,
+		      tsock_batch_count(b) - from,
+		      payload + from * r->src->payload, label + from,
+		      index + from);
 }
 
 /* Read one epoch; every sample must come exactly once, in stream order. */
 static inline void read_epoch(const struct reader *r, tsock *t)
 {
-	uint64_t n = r->src->n, want = UINT64_MAX, got = 0, full = 0;
-	uint8_t *seen = calloc(n, 1);
+	struct tally y;
 	tsock_batch *b;
 	int err;
 
-	need(seen);
+	tally_begin(&y, r->src, r->batch, r->flags);
 	while ((err = tsock_next(t, -1, &b)) == 0) {
-		uint64_t seq = tsock_batch_seq(b), c = tsock_batch_count(b);
-		const int64_t *index = tsock_batch_data(b, 2);
-
-		if (want != UINT64_MAX && seq != want)
-			die("batch %u: %llu follows %llu", r->batch,
-			    (unsigned long long)seq, (unsigned long long)want);
-		want = seq + c;
-		need(c >= 1 && c <= r->batch);
-		full += c == r->batch;
+		tally_add(&y, b);
 		check_batch(r, b, 0);
-		for (uint64_t i = 0; i < c; i++) {
-			need(index[i] >= 0 && index[i] < (int64_t)n);
-			if (seen[index[i]]++)
-				die("batch %u: index %lld twice", r->batch,
-				    (long long)index[i]);
-		}
-		got += c;
 		if (r->scribble)
 			memset(tsock_batch_data_mut(b, 0), 0xee,
-			       c * r->src->payload);
+			       tsock_batch_count(b) * r->src->payload);
 		if (r->hold_us)
 			pause_us(r->hold_us);
 		if (!r->scribble)
@@ -320,11 +404,7 @@ static inline void read_epoch(const struct reader *r, tsock *t)
 	}
 	if (err != TSOCK_EEPOCH)
 		die("batch %u: next: %s", r->batch, tsock_errmsg());
-	if (r->flags & TSOCK_DROP_LAST)
-		need(got == n / r->batch * r->batch && full * r->batch == got);
-	else if (r->join != TSOCK_JOIN_NOW)
-		need(got == n);
-	free(seen);
+	tally_end(&y, r->join != TSOCK_JOIN_NOW);
 }
 
 static inline void read_all(const struct reader *r)

@@ -1,0 +1,209 @@
+/*
+ * bykind.h - streams for readers of each kind, and tests that run once for
+ * each.
+ */
+#ifndef TEST_GPU_BYKIND_H
+#define TEST_GPU_BYKIND_H
+
+#include "onboard.h"
+
+#ifdef SIMCUDA
+#include "simcuda.h"
+#endif
+
+/* ---- streams for them ---- */
+
+#ifdef SIMCUDA
+static inline bool is_locked(const struct source *src, void *slot)
+{
+	struct simcuda_live live;
+
+	(void)slot;
+	simcuda_live(&live);
+	return live.pinned >= (src->image ? 4 : 3);
+}
+#else
+static inline bool is_locked(const struct source *src, void *slot)
+{
+	struct cudaPointerAttributes a;
+
+	(void)src;
+	return !cudaPointerGetAttributes(&a, slot) &&
+	       a.type == cudaMemoryTypeHost;
+}
+#endif
+
+static inline void await_lock(tsock_server *s, const struct source *src)
+{
+	for (unsigned i = 0; !is_locked(src, tsock_serve_slot(s, 0, 0)); i++) {
+		need(i < 20000);
+		pause_us(1000);
+	}
+}
+
+/* A reader on a GPU that comes, and goes without having taken anything. */
+static inline void look_in(const struct rider *r)
+{
+	struct tsock_opts o = opts_of(r);
+	tsock *t;
+
+	o.path = TSOCK_PATH_AUTO;
+	need(tsock_open(r->src->name, &o, &t) == 0);
+	need(tsock_begin(t) == 0);
+	tsock_close(t);
+}
+
+/* A producer for readers of this kind. */
+static inline pid_t start_source(const struct source *src, enum kind kind)
+{
+	struct rider first = { .src = src, .kind = PRIVATE, .batch = 1 };
+	struct source locked = *src;
+	pid_t producer;
+
+	if (kind != PINNED)
+		return start_producer(src);
+	locked.served = await_lock;
+	producer = start_producer(&locked);
+	assert_int_equal(ended(start_as(look_in, &first)), 0);
+	wait_readers(src->name, 0);
+	return producer;
+}
+
+/* Readers of one stream, all of which end well. */
+static inline void run_riders(const struct source *src, struct rider *r,
+			      unsigned n)
+{
+	enum kind kind = HOST;
+	pid_t producer, pid[32];
+
+	for (unsigned i = 0; i < n; i++)
+		if (r[i].kind == PINNED)
+			kind = PINNED;
+	producer = start_source(src, kind);
+	for (unsigned i = 0; i < n; i++) {
+		r[i].src = src;
+		pid[i] = start_rider(&r[i]);
+	}
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(ended(pid[i]), 0);
+	kill_and_reap(producer);
+}
+
+/* One child of a stream of its own. */
+static inline void run_as(void (*fn)(const struct rider *r),
+			  const struct rider *r)
+{
+	pid_t producer = start_source(r->src, r->kind);
+
+	assert_int_equal(ended(start_as(fn, r)), 0);
+	kill_and_reap(producer);
+}
+
+/* ---- GPUs, and tests of every kind ---- */
+
+static inline void keep_line(void *arg, const char *line)
+{
+	snprintf(arg, 256, "%s", line);
+}
+
+/* How many there are; the first time it says why there is none. */
+static inline unsigned gpus(void)
+{
+	static int n = -1;
+	pid_t pid;
+
+	if (n >= 0)
+		return (unsigned)n;
+	pid = spawn();
+	if (pid == 0) {
+		char line[256] = "";
+
+		n = tsock_devices(keep_line, line);
+		if (!n)
+			puts(line);
+		fflush(stdout);
+		_exit(n);
+	}
+	n = ended(pid);
+	if (n > TSOCK_STATS_ROWS)
+		die("looking for GPUs ended with %d", n);
+	return (unsigned)n;
+}
+
+/* Skip a test that numbers so many as it likes. */
+static inline void need_gpus(unsigned n)
+{
+	if (gpus() >= n && !getenv("CUDA_VISIBLE_DEVICES"))
+		return;
+	print_message("%u GPUs are needed, all of them visible\n", n);
+	skip();
+}
+
+struct by_kind {
+	const char *name;
+	CMUnitTestFunction fn;
+	enum kind first; /* and all after it */
+};
+#define BY_KIND(fn) \
+	{ \
+#fn, fn, HOST \
+	}
+#define BY_GPU_KIND(fn) \
+	{ \
+#fn, fn, STAGED \
+	}
+
+static inline enum kind kind_of(void **state)
+{
+	return *(const enum kind *)*state;
+}
+
+#define CASES 256
+
+struct cases {
+	struct CMUnitTest test[CASES];
+	enum kind kind[CASES];
+	char name[CASES][120];
+	unsigned n;
+};
+
+static inline void add_case(struct cases *c, const struct by_kind *b,
+			    enum kind k)
+{
+	c->kind[c->n] = k;
+	snprintf(c->name[c->n], sizeof(c->name[0]), "%s_%s", b->name,
+		 kind_name[k]);
+	c->test[c->n] = (struct CMUnitTest){ .name = c->name[c->n],
+					     .test_func = b->fn,
+					     .teardown_func = end_children,
+					     .initial_state = &c->kind[c->n] };
+	c->n++;
+}
+
+/*
+ * Run tests for each kind, and others once.  The exit status: 77 where there is
+ * no GPU.
+ */
+static inline int run_by_kind(const char *group, const struct by_kind *each,
+			      unsigned neach, const struct CMUnitTest *once,
+			      unsigned nonce)
+{
+	static struct cases c;
+
+	need(neach * KINDS + nonce <= CASES);
+	own_folder();
+	if (!gpus())
+		return 77;
+	for (unsigned i = 0; i < neach; i++)
+		for (enum kind k = each[i].first; k < KINDS; k++)
+			add_case(&c, &each[i], k);
+	for (unsigned i = 0; i < nonce; i++) {
+		c.test[c.n] = once[i];
+		c.test[c.n++].teardown_func = end_children;
+	}
+	if (getenv("TEST_ONLY"))
+		cmocka_set_test_filter(getenv("TEST_ONLY"));
+	return _cmocka_run_group_tests(group, c.test, c.n, NULL, NULL);
+}
+
+#endif

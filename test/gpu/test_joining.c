@@ -1,0 +1,538 @@
+/*
+ * test_joining.c - readers of every kind join when they like, with batches as
+ * large as they like, and see every sample of each of their epochs exactly
+ * once, whatever the others do.
+ */
+#include "bykind.h"
+
+static const unsigned numbers[] = { 1, 2, 8 };
+
+/* ---- coverage ---- */
+
+static void batch_sizes(enum kind kind, unsigned n)
+{
+	static const uint32_t size[] = { 32, 7, 1, 24, 31, 10, 3, 17 };
+	struct source src = { .name = "cover",
+			      .n = 403,
+			      .ring = 128,
+			      .max_batch = 32,
+			      .payload = n == 2 ? 65536 : 1500,
+			      .image = SIDE };
+	struct rider r[8] = { { 0 } };
+	unsigned seed = 5;
+
+	for (unsigned i = 0; i < n; i++) {
+		r[i].kind = kind;
+		r[i].batch = size[i];
+		r[i].epochs = 3;
+		r[i].floats = i % 2 == 0;
+		r[i].streams = 1 + i % 2;
+		r[i].delay_us = (unsigned)rand_r(&seed) % 50000;
+		r[i].flags = i % 3 == 2 ? TSOCK_DROP_LAST : 0;
+		r[i].between = i % 2 ? TSOCK_BETWEEN_LEAVE : TSOCK_BETWEEN_HOLD;
+		r[i].writes = i % 4 == 3;
+	}
+	run_riders(&src, r, n);
+}
+
+static void batch_sizes_that_divide_nothing_alone(void **state)
+{
+	batch_sizes(kind_of(state), 1);
+}
+
+static void batch_sizes_that_divide_nothing_by_two(void **state)
+{
+	batch_sizes(kind_of(state), 2);
+}
+
+static void batch_sizes_that_divide_nothing_by_eight(void **state)
+{
+	batch_sizes(kind_of(state), 8);
+}
+
+static void data_sets_smaller_than_a_batch_or_a_ring(void **state)
+{
+	static const uint64_t sizes[] = { 1, 2, 15, 16, 17, 63, 64, 65 };
+	static const uint32_t batch[] = { 16, 1, 7, 16, 5, 13, 2, 10 };
+
+	for (unsigned k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+		struct source src = { .name = "small",
+				      .n = sizes[k],
+				      .ring = 64,
+				      .max_batch = 16,
+				      .payload = 33,
+				      .image = SIDE };
+		struct rider r[8] = { { 0 } };
+
+		for (unsigned i = 0; i < 8; i++) {
+			r[i].kind = kind_of(state);
+			r[i].batch = batch[(i + k) % 8];
+			r[i].epochs = 3 + i % 4;
+			r[i].floats = (i + k) % 2;
+			r[i].flags = i % 3 == 2 ? TSOCK_DROP_LAST : 0;
+			r[i].delay_us = i % 2 * 10000;
+		}
+		run_riders(&src, r, numbers[k % 3]);
+	}
+}
+
+static void readers_of_all_kinds_share_a_stream(void **state)
+{
+	struct source src = { .name = "all",
+			      .n = 301,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 700,
+			      .image = SIDE };
+	struct rider r[2 * KINDS] = { { 0 } };
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * KINDS; i++) {
+		r[i].kind = i % KINDS;
+		r[i].device = (int)(i / 5 % gpus());
+		r[i].batch = 1 + i * 7 % 16;
+		r[i].epochs = 2;
+		r[i].floats = i >= KINDS;
+		r[i].writes = i % 3 == 0;
+		r[i].delay_us = i * 2000;
+	}
+	run_riders(&src, r, 2 * KINDS);
+}
+
+/* ---- several handles in one process ---- */
+
+struct guest {
+	struct rider r;
+	struct seat s;
+	struct tally y;
+	uint64_t start; /* the first sample of all */
+	bool reading;
+	unsigned turn;
+};
+
+static void board_guest(struct guest *g, const struct rider *r)
+{
+	memset(g, 0, sizeof(*g));
+	g->r = *r;
+	board(&g->s, &g->r);
+}
+
+static void begin_guest(struct guest *g)
+{
+	need(embark(&g->s));
+	tally_begin(&g->y, g->r.src, g->r.batch, g->r.flags);
+	g->reading = true;
+}
+
+static void take_guest(struct guest *g, tsock_batch *b)
+{
+	if (!g->turn)
+		g->start = tsock_batch_seq(b);
+	tally_add(&g->y, b);
+	ride(&g->s, b, g->turn++);
+}
+
+/* A step towards so many epochs, if one is possible now. */
+static bool step_guest(struct guest *g, unsigned epochs)
+{
+	tsock_batch *b;
+	int err;
+
+	if (!g->reading && g->s.begun == epochs)
+		return false;
+	if (!g->reading)
+		begin_guest(g);
+	err = tsock_next(g->s.t, 0, &b);
+	if (err == TSOCK_EAGAIN)
+		return false;
+	if (!err) {
+		take_guest(g, b);
+		return true;
+	}
+	if (err != TSOCK_EEPOCH)
+		die("next: %s", tsock_errmsg());
+	tally_end(&g->y, g->r.join != TSOCK_JOIN_NOW || g->s.begun > 1);
+	g->reading = false;
+	/* Else the others would wait for it. */
+	if (g->s.begun == epochs)
+		tsock_leave(g->s.t);
+	return true;
+}
+
+/* Is it through with so many epochs? */
+static bool through(const struct guest *g, unsigned epochs)
+{
+	return !g->reading && g->s.begun == epochs;
+}
+
+static void leave_guest(struct guest *g)
+{
+	if (g->reading)
+		free(g->y.seen);
+	settle(&g->s);
+	alight(&g->s);
+}
+
+/* ---- ways in ---- */
+
+#define SEGMENTS 8
+
+static uint64_t bound(const struct source *src, unsigned segment)
+{
+	return segment / SEGMENTS * src->n +
+	       src->n * (segment % SEGMENTS) / SEGMENTS;
+}
+
+/* It began where a segment does, near the leader; which one. */
+static unsigned segment_of(const struct guest *g, uint64_t lead)
+{
+	uint64_t part = g->r.src->n / SEGMENTS + 1;
+	unsigned i = 0;
+
+	while (bound(g->r.src, i) < g->start)
+		i++;
+	if (bound(g->r.src, i) != g->start || g->start > lead + part ||
+	    g->start + 4 * part < lead)
+		die("%s: a start at %llu, the leader being at %llu",
+		    kind_name[g->r.kind], (unsigned long long)g->start,
+		    (unsigned long long)lead);
+	return i;
+}
+
+/* One leads, and of the others each comes while it reads another segment. */
+static void ride_segments(const struct rider *r)
+{
+	static struct guest lead, g[SEGMENTS];
+	uint64_t came[SEGMENTS], part = r->src->n / SEGMENTS;
+	unsigned n = 0, over = 0, seen = 0;
+
+	board_guest(&lead, r);
+	while (over < SEGMENTS) {
+		bool did = step_guest(&lead, UINT32_MAX);
+
+		if (n < SEGMENTS && lead.y.want != UINT64_MAX &&
+		    lead.y.want >= bound(r->src, n) + part / 2) {
+			struct rider joins = *r;
+
+			joins.join = TSOCK_JOIN_SEGMENT;
+			joins.batch = 1 + n * 5 % 16;
+			joins.floats = n % 2;
+			came[n] = lead.y.want;
+			board_guest(&g[n], &joins);
+			begin_guest(&g[n++]);
+		}
+		over = 0;
+		for (unsigned i = 0; i < n; i++) {
+			did |= step_guest(&g[i], 2);
+			over += through(&g[i], 2);
+		}
+		if (!did)
+			pause_us(200);
+	}
+	for (unsigned i = 0; i < SEGMENTS; i++) {
+		seen |= 1u << segment_of(&g[i], came[i]) % SEGMENTS;
+		leave_guest(&g[i]);
+	}
+	/* One or two may have been too late for theirs. */
+	need(__builtin_popcount(seen) >= SEGMENTS - 2);
+	leave_guest(&lead);
+}
+
+static void every_segment_boundary_is_a_way_in(void **state)
+{
+	struct source src = { .name = "segments",
+			      .n = 403,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 40,
+			      .image = SIDE,
+			      .segments = SEGMENTS };
+	struct rider r = { .src = &src, .kind = kind_of(state), .batch = 16 };
+
+	run_as(ride_segments, &r);
+}
+
+/* Beside a leader of its own kind, or on the host. */
+static void ride_now(const struct rider *r)
+{
+	static struct guest lead, late;
+	struct rider first = *r;
+
+	first.join = TSOCK_JOIN_EPOCH;
+	first.kind = r->streams == 2 ? HOST : r->kind;
+	board_guest(&lead, &first);
+	while (lead.turn < 19)
+		if (!step_guest(&lead, 1))
+			pause_us(200);
+	board_guest(&late, r);
+	begin_guest(&late);
+	while (!through(&late, 2))
+		if (!step_guest(&lead, 100) + !step_guest(&late, 2) == 2)
+			pause_us(200);
+	/* Not before the leader, and no more than two rings beyond. */
+	need(late.start >= 19 * 16 && late.start <= 19 * 16 + 4 * 64);
+	/* Its first epoch was the rest of one, the second was whole. */
+	need(late.y.first == 1000 && late.y.want == 2000);
+	leave_guest(&late);
+	leave_guest(&lead);
+}
+
+static void joining_now_gives_a_short_first_epoch(void **state)
+{
+	struct source src = { .name = "now",
+			      .n = 1000,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 40,
+			      .image = SIDE };
+	struct rider r = { .src = &src,
+			   .kind = kind_of(state),
+			   .join = TSOCK_JOIN_NOW,
+			   .batch = 16 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		r.streams = 1 + i;
+		r.floats = i == 0;
+		run_as(ride_now, &r);
+	}
+}
+
+/* ---- beginning again ---- */
+
+#define ROUNDS 5
+
+/* With work still queued it has joined again before it is known to have left. */
+static void ride_jumps(const struct rider *r)
+{
+	const uint64_t n = r->src->n;
+	tsock_batch *b;
+	struct seat s;
+
+	board(&s, r);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		need(embark(&s));
+		for (unsigned i = 0; i < 10; i++) {
+			need(tsock_next(s.t, 20000, &b) == 0);
+			need(tsock_batch_seq(b) == round * n + i * 16);
+			ride(&s, b, i);
+		}
+		if (round % 2)
+			settle(&s);
+		tsock_leave(s.t);
+	}
+	settle(&s);
+	/* No more was made than was asked for, and to fill up to three rings. */
+	need(stats_of(r->src->name).produced <= ROUNDS * (160 + 4 * 64));
+	alight(&s);
+}
+
+static void a_stream_without_readers_jumps_to_a_fresh_epoch(void **state)
+{
+	struct source src = { .name = "jump",
+			      .n = 100000,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 16,
+			      .image = SIDE };
+	struct rider r = { .src = &src, .kind = kind_of(state), .batch = 16 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		r.floats = i;
+		run_as(ride_jumps, &r);
+	}
+}
+
+static void ride_again(const struct rider *r)
+{
+	const uint64_t n = r->src->n;
+	uint64_t after = 0;
+	tsock_batch *b;
+	struct seat s;
+
+	board(&s, r);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		need(embark(&s));
+		need(tsock_next(s.t, 20000, &b) == 0);
+		need(tsock_batch_seq(b) >= after);
+		need(tsock_batch_seq(b) % n == 0);
+		after = tsock_batch_seq(b) + n;
+		ride(&s, b, round);
+		/* An epoch begun and not finished is left by the next one. */
+	}
+	settle(&s);
+	alight(&s);
+}
+
+static void break_and_iterate_again_is_a_fresh_epoch_beside_others(void **state)
+{
+	struct source src = { .name = "again",
+			      .n = 500,
+			      .ring = 128,
+			      .max_batch = 32,
+			      .payload = 16,
+			      .image = SIDE };
+	struct rider me = { .src = &src, .kind = kind_of(state), .batch = 20 };
+
+	for (unsigned n = 0; n < 3; n++) {
+		pid_t producer = start_source(&src, me.kind), pid, other[8];
+
+		for (unsigned i = 0; i < numbers[n]; i++) {
+			struct rider r = { .src = &src,
+					   .kind = me.kind,
+					   .batch = 32 - 3 * i,
+					   .epochs = ROUNDS + 1,
+					   .floats = i % 2 };
+
+			other[i] = start_rider(&r);
+		}
+		pid = start_as(ride_again, &me);
+		assert_int_equal(ended(pid), 0);
+		for (unsigned i = 0; i < numbers[n]; i++)
+			assert_int_equal(ended(other[i]), 0);
+		kill_and_reap(producer);
+	}
+}
+
+/* ---- beginnings and ends of a stream ---- */
+
+/* It sees the whole stream. */
+static void ride_to_the_end(const struct rider *r)
+{
+	struct seat s;
+
+	board(&s, r);
+	while (embark(&s)) {
+		need(tsock_epoch(s.t) == s.begun - 1);
+		ride_epoch(&s);
+	}
+	need(strstr(tsock_errmsg(), "ended"));
+	need(s.begun == r->src->epochs);
+	alight(&s);
+}
+
+static void nothing_is_left(void)
+{
+#ifdef SIMCUDA
+	struct simcuda_live live;
+
+	simcuda_live(&live);
+	need(!live.bytes && !live.allocations && !live.handles);
+	need(!live.reservations && !live.mappings && !live.imports);
+	need(!live.pinned && !live.streams && !live.events);
+#endif
+}
+
+static void check_gone(const char *name, const char *what)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/%s.%s", getenv("TSOCK_DIR"), name,
+		 what);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void whole_stream(enum kind kind, unsigned n, uint32_t between)
+{
+	struct source src = { .name = "ends",
+			      .n = 100,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 16,
+			      .image = SIDE,
+			      .epochs = 3,
+			      .min_consumers = n,
+			      .closed = nothing_is_left };
+	pid_t producer = start_source(&src, kind), pid[8];
+
+	for (unsigned i = 0; i < n; i++) {
+		struct rider r = { .src = &src,
+				   .kind = kind,
+				   .batch = 16 - 2 * i,
+				   .between = between,
+				   .floats = i % 2 };
+
+		pid[i] = start_as(ride_to_the_end, &r);
+	}
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(ended(pid[i]), 0);
+	assert_int_equal(ended(producer), 0);
+	check_gone("ends", "door");
+	check_gone("ends", "bus");
+}
+
+static void epochs_end_the_stream_and_nothing_is_left(void **state)
+{
+	for (unsigned n = 0; n < 3; n++)
+		whole_stream(kind_of(state), numbers[n], TSOCK_BETWEEN_HOLD);
+	/*
+	 * Beside others it might miss an epoch; so it might alone, if the host
+	 * ring has gone on while the GPU's was full.
+	 */
+	if (path_of(kind_of(state)) == TSOCK_PATH_AUTO ||
+	    path_of(kind_of(state)) == TSOCK_PATH_STAGED)
+		whole_stream(kind_of(state), 1, TSOCK_BETWEEN_LEAVE);
+}
+
+static void ride_from_the_start(const struct rider *r)
+{
+	struct seat s;
+
+	board(&s, r);
+	for (uint64_t e = 0; e < 2; e++) {
+		need(embark(&s));
+		need(tsock_epoch(s.t) == e);
+		ride_epoch(&s);
+	}
+	alight(&s);
+}
+
+static void min_consumers_start_together(void **state)
+{
+	for (unsigned n = 1; n < 3; n++) {
+		struct source src = { .name = "together",
+				      .n = 300,
+				      .ring = 64,
+				      .max_batch = 16,
+				      .payload = 16,
+				      .image = SIDE,
+				      .min_consumers = numbers[n] };
+		struct rider r = { .src = &src, .kind = kind_of(state) };
+		pid_t producer = start_source(&src, r.kind), pid[8];
+
+		for (unsigned i = 0; i < numbers[n]; i++) {
+			r.batch = 16 - 2 * i;
+			r.floats = i % 2;
+			if (i == numbers[n] - 1) {
+				wait_readers("together", i);
+				assert_int_equal(stats_of("together").claimed,
+						 0);
+			}
+			pid[i] = start_as(ride_from_the_start, &r);
+		}
+		for (unsigned i = 0; i < numbers[n]; i++)
+			assert_int_equal(ended(pid[i]), 0);
+		kill_and_reap(producer);
+	}
+}
+
+int main(void)
+{
+	static const struct by_kind each[] = {
+		BY_KIND(batch_sizes_that_divide_nothing_alone),
+		BY_KIND(batch_sizes_that_divide_nothing_by_two),
+		BY_KIND(batch_sizes_that_divide_nothing_by_eight),
+		BY_KIND(data_sets_smaller_than_a_batch_or_a_ring),
+		BY_KIND(every_segment_boundary_is_a_way_in),
+		BY_KIND(joining_now_gives_a_short_first_epoch),
+		BY_KIND(a_stream_without_readers_jumps_to_a_fresh_epoch),
+		BY_KIND(break_and_iterate_again_is_a_fresh_epoch_beside_others),
+		BY_KIND(epochs_end_the_stream_and_nothing_is_left),
+		BY_KIND(min_consumers_start_together),
+	};
+	const struct CMUnitTest once[] = {
+		cmocka_unit_test(readers_of_all_kinds_share_a_stream),
+	};
+
+	return run_by_kind("joining", each, sizeof(each) / sizeof(each[0]),
+			   once, 1);
+}
