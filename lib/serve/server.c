@@ -45,7 +45,8 @@ void tsi_server_changed(struct tsock_server *s)
 	bool jumped = tsi_members_settle(&s->members);
 
 	for (unsigned i = 0; i < TSI_VIEWS && jumped; i++)
-		if (s->members.view[i].active)
+		if (s->members.view[i].active &&
+		    s->view[i].phase == TSI_VIEW_READY)
 			tsi_ring_publish(&s->view[i].ring,
 					 s->members.view[i].head);
 	if (s->members.view[0].head == s->members.c.end)
