@@ -91,9 +91,12 @@ static void move_tail(struct tsi_reader *r)
 	while (got < put &&
 	       atomic_load_explicit(&entry(r, got)->done, memory_order_acquire))
 		got++;
-	tell(r, got < put ? entry(r, got)->first : pos);
-	/* Pairs with take(), which may use the entries below again. */
+	if (got < put)
+		pos = entry(r, got)->first;
+	/* Pairs with take(), which may use the entries below again.  Before
+	 * the producer may fill what they were for. */
 	atomic_store_explicit(&r->got, got, memory_order_release);
+	tell(r, pos);
 }
 
 /*
