@@ -18,7 +18,7 @@
 /* What the producer did; shared with it. */
 static struct {
 	_Atomic uint64_t up, across; /* bytes to, and between, GPUs */
-	_Atomic unsigned warnings, choices;
+	_Atomic unsigned warnings, choices, refeeds;
 } * did;
 
 static bool is_producer;
@@ -58,6 +58,7 @@ cudaError_t cudaMemcpyPeerAsync(void *dst, int to, const void *src, int from,
 
 struct way {
 	uint32_t fanout;
+	bool legacy;
 	const char *name[3], *value[3]; /* of its environment */
 };
 
@@ -84,7 +85,9 @@ static void note(void *arg, int level, const char *line)
 		atomic_fetch_add(&did->warnings, 1);
 	else
 		log_line(arg, level, line);
-	if (strstr(line, "is filled from"))
+	if (strstr(line, "from now on, not from GPU"))
+		atomic_fetch_add(&did->refeeds, 1);
+	else if (strstr(line, "is filled from"))
 		atomic_fetch_add(&did->choices, 1);
 }
 
@@ -104,6 +107,7 @@ static pid_t start_fan(const struct source *src, const struct way *w)
 		for (unsigned i = 0; i < 3 && w->name[i]; i++)
 			setenv(w->name[i], w->value[i], 1);
 		fan.fanout = w->fanout;
+		fan.gpu_path = w->legacy ? TSOCK_PATH_LEGACY : 0;
 		s = serve(&fan);
 		produce(s, src);
 		while (!tsock_serve_drained(s))
@@ -191,7 +195,7 @@ static void coming_and_going(uint32_t fanout)
 	for (unsigned i = 0; i < 8; i++)
 		assert_int_equal(ended(pid[i]), 0);
 	/* None of this was an error. */
-	assert_int_equal(did->warnings, 0);
+	assert_int_equal(did->warnings + did->refeeds, 0);
 	kill_and_reap(producer);
 }
 
@@ -236,7 +240,9 @@ static void whole_stream(const struct way *w, unsigned *up, unsigned *across)
 	producer = start_fan(&src, w);
 	for (unsigned i = 0; i < 4; i++) {
 		r[i].src = &src;
-		r[i].kind = i % 2 ? PRIVATE : SHARED;
+		r[i].kind = w->legacy ? i % 2 ? LEGACY_PRIVATE : LEGACY
+			    : i % 2   ? PRIVATE
+				      : SHARED;
 		r[i].device = (int)i;
 		r[i].batch = 16 - 3 * i;
 		r[i].epochs = 3;
@@ -256,6 +262,7 @@ static void goes_up(const struct way *w, unsigned times)
 	unsigned up, across;
 
 	whole_stream(w, &up, &across);
+	assert_int_equal(did->refeeds, 0);
 	assert_in_range(up, times * 100, times * 115);
 	if (times == 4)
 		assert_int_equal(across, 0);
@@ -271,10 +278,12 @@ static void one_upload_is_enough_for_all_gpus(void **state)
 
 	(void)state;
 	goes_up(&peer, 1);
+	peer.legacy = true;
+	goes_up(&peer, 1);
 	whole_stream(&nccl, &up, &across);
 	assert_in_range(up, 100, 115);
 	assert_in_range(across, 0, 30);
-	assert_int_equal(did->warnings, 0);
+	assert_int_equal(did->warnings + did->refeeds, 0);
 }
 
 static void from_the_host_there_is_one_for_each(void **state)
@@ -292,7 +301,7 @@ static void gpus_that_cant_reach_each_other_take_the_host(void **state)
 	(void)state;
 	for (uint32_t f = TSOCK_FANOUT_AUTO; f <= TSOCK_FANOUT_NCCL; f++)
 		for (unsigned i = 0; i < 2; i++) {
-			struct way w = { f, { name[i] }, { "all" } };
+			struct way w = { f, false, { name[i] }, { "all" } };
 
 			setenv(name[i], "all", 1);
 			goes_up(&w, 4);
@@ -317,18 +326,25 @@ static void auto_measures_and_says_so(void **state)
 static void nccl_that_fails_is_done_without(void **state)
 {
 	static const struct way w[] = {
-		{ TSOCK_FANOUT_NCCL, { "TSOCK_NCCL" }, { "/none/libnccl" } },
-		{ TSOCK_FANOUT_NCCL, { "TSOCK_NCCL" }, { "libm.so.6" } },
 		{ TSOCK_FANOUT_NCCL,
+		  false,
+		  { "TSOCK_NCCL" },
+		  { "/none/libnccl" } },
+		{ TSOCK_FANOUT_NCCL, false, { "TSOCK_NCCL" }, { "libm.so.6" } },
+		{ TSOCK_FANOUT_NCCL,
+		  false,
 		  { "SIMCUDA_FAULT" },
 		  { "ncclCommInitAll=3" } },
 		{ TSOCK_FANOUT_NCCL,
+		  false,
 		  { "SIMCUDA_FAULT" },
 		  { "ncclBroadcast:70=1" } },
 		{ TSOCK_FANOUT_NCCL,
+		  false,
 		  { "SIMCUDA_FAULT" },
 		  { "ncclGroupEnd:20=3" } },
 		{ TSOCK_FANOUT_NCCL,
+		  false,
 		  { "SIMCUDA_FAULT" },
 		  { "ncclCommGetAsyncError:30=3" } },
 	};
@@ -380,7 +396,7 @@ static pid_t start_witness(const struct rider *r)
  * reader is on the host.  Who was told of a failure, a bit for each. */
 static unsigned who_fails(uint32_t fanout, const char *fault)
 {
-	struct way w = { fanout, { "SIMCUDA_FAULT" }, { fault } };
+	struct way w = { fanout, false, { "SIMCUDA_FAULT" }, { fault } };
 	struct source src = model;
 	struct rider r[4] = { { 0 } };
 	pid_t producer, pid[4];
