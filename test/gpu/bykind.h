@@ -9,11 +9,25 @@
 
 #ifdef SIMCUDA
 #include "simcuda.h"
+#define SIMULATED 1
+#else
+#define SIMULATED 0
 #endif
 
 /* ---- streams for them ---- */
 
 #ifdef SIMCUDA
+/* Has this process given back all that it took of the GPUs? */
+static inline bool nothing_is_left(void)
+{
+	struct simcuda_live live;
+
+	simcuda_live(&live);
+	return !live.bytes && !live.allocations && !live.handles &&
+	       !live.reservations && !live.mappings && !live.imports &&
+	       !live.pinned && !live.streams && !live.events;
+}
+
 static inline bool is_locked(const struct source *src, void *slot)
 {
 	struct simcuda_live live;
@@ -23,6 +37,11 @@ static inline bool is_locked(const struct source *src, void *slot)
 	return live.pinned >= (src->image ? 4 : 3);
 }
 #else
+static inline bool nothing_is_left(void)
+{
+	return true; /* it can't be told */
+}
+
 static inline bool is_locked(const struct source *src, void *slot)
 {
 	struct cudaPointerAttributes a;
@@ -33,12 +52,16 @@ static inline bool is_locked(const struct source *src, void *slot)
 }
 #endif
 
+static void (*after_lock)(tsock_server *s, const struct source *src);
+
 static inline void await_lock(tsock_server *s, const struct source *src)
 {
 	for (unsigned i = 0; !is_locked(src, tsock_serve_slot(s, 0, 0)); i++) {
 		need(i < 20000);
 		pause_us(1000);
 	}
+	if (after_lock)
+		after_lock(s, src);
 }
 
 /* A reader on a GPU that comes, and goes without having taken anything. */
@@ -62,6 +85,7 @@ static inline pid_t start_source(const struct source *src, enum kind kind)
 
 	if (kind != PINNED)
 		return start_producer(src);
+	after_lock = src->served;
 	locked.served = await_lock;
 	producer = start_producer(&locked);
 	assert_int_equal(ended(start_as(look_in, &first)), 0);

@@ -43,6 +43,11 @@ static const char *const kind_name[] = {
 	"shared", "private", "legacy", "legacy_private",
 };
 
+static inline void set(const char *name, const char *value)
+{
+	need(setenv(name, value, 1) == 0);
+}
+
 struct rider {
 	const struct source *src;
 	enum kind kind;

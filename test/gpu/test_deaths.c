@@ -1,0 +1,479 @@
+/*
+ * test_deaths.c - readers of every kind, and their producers, are killed,
+ * stopped, slow, and give up: nobody else hangs or sees a wrong byte, and
+ * everybody is told.
+ */
+#include "bykind.h"
+
+#include <dirent.h>
+
+static const unsigned numbers[] = { 1, 2, 8 };
+
+static const struct source model = { .name = "deaths",
+				     .n = 100000,
+				     .ring = 64,
+				     .max_batch = 16,
+				     .payload = 700,
+				     .image = SIDE };
+
+static double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+/* ---- where children wait for their parent ---- */
+
+static struct {
+	int here[2], go[2];
+} gate;
+
+static void open_gate(void)
+{
+	need(pipe(gate.here) == 0 && pipe(gate.go) == 0);
+}
+
+static void say_here(void)
+{
+	char c = 0;
+
+	need(write(gate.here[1], &c, 1) == 1);
+}
+
+/* Until all have said so, and the parent goes on. */
+static void pass_gate(void)
+{
+	char c;
+
+	close(gate.go[1]);
+	say_here();
+	need(read(gate.go[0], &c, 1) == 0);
+}
+
+static void await(unsigned n)
+{
+	char c;
+
+	while (n--)
+		assert_int_equal(read(gate.here[0], &c, 1), 1);
+}
+
+static void close_gate(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		close(gate.here[i]);
+		close(gate.go[i]);
+	}
+}
+
+/* ---- readers that die ---- */
+
+static unsigned count(pid_t pid, const char *what, char of)
+{
+	unsigned n = 0;
+	char path[64];
+	FILE *f;
+	int c;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, what);
+	if (of) {
+		f = fopen(path, "r");
+		assert_non_null(f);
+		while ((c = getc(f)) != EOF)
+			n += c == of;
+		fclose(f);
+	} else {
+		DIR *d = opendir(path);
+
+		assert_non_null(d);
+		while (readdir(d))
+			n++;
+		closedir(d);
+	}
+	return n;
+}
+
+static unsigned open_files(pid_t pid)
+{
+	return count(pid, "fd", 0);
+}
+
+static unsigned mappings(pid_t pid)
+{
+	return count(pid, "maps", '\n');
+}
+
+static unsigned kills(void)
+{
+	const char *n = getenv("TSOCK_KILLS");
+
+	return n ? (unsigned)atoi(n) : 64;
+}
+
+static void goes_on(const char *name, uint64_t head)
+{
+	for (unsigned i = 0; stats_of(name).head <= head; i++) {
+		assert_true(i < 2000);
+		pause_us(5000);
+	}
+}
+
+static void kill_four(const struct source *src, unsigned *seed)
+{
+	uint64_t head = stats_of(src->name).head;
+	pid_t victim[4];
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct rider r = { .src = src,
+				   .kind = (enum kind)rand_r(seed) % KINDS,
+				   .batch = 1 + (uint32_t)rand_r(seed) % 16,
+				   .epochs = 1000000,
+				   .join = i % 2 ? TSOCK_JOIN_NOW
+						 : TSOCK_JOIN_EPOCH,
+				   .writes = i & 2,
+				   .floats = rand_r(seed) % 2,
+				   .streams = 1 + i % 3 };
+
+		victim[i] = start_rider(&r);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		pause_us((unsigned)rand_r(seed) % 20000);
+		kill_and_reap(victim[i]);
+	}
+	goes_on(src->name, head);
+}
+
+/* Those who stay use every ring, so that none is freed in between. */
+static void kills_at_random_moments_harm_nobody(void **state)
+{
+	static const enum kind stays[] = { HOST, SHARED, LEGACY };
+	struct source src = model;
+	pid_t producer = start_source(&src, PINNED), survivor[6];
+	unsigned seed = 11, fds, maps;
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		struct rider r = { .src = &src,
+				   .kind = stays[i / 2],
+				   .batch = 16 - 2 * i,
+				   .epochs = 1000000,
+				   .floats = i % 2 };
+
+		survivor[i] = start_rider(&r);
+	}
+	wait_readers(src.name, 6);
+	goes_on(src.name, 64);
+	fds = open_files(producer);
+	maps = mappings(producer);
+	for (unsigned k = 0; k < kills(); k += 4)
+		kill_four(&src, &seed);
+	wait_readers(src.name, 6);
+	for (unsigned i = 0; open_files(producer) > fds; i++) {
+		assert_true(i < 1000);
+		pause_us(5000);
+	}
+	/* Thread arenas may come and go; tail pages may not pile up. */
+	assert_true(mappings(producer) <= maps + 20);
+	for (unsigned i = 0; i < 6; i++) {
+		assert_int_equal(waitpid(survivor[i], NULL, WNOHANG), 0);
+		kill_and_reap(survivor[i]);
+	}
+	kill_and_reap(producer);
+}
+
+/* It takes a batch, lets the GPU work on it, and does nothing any more. */
+static void ride_and_sit(const struct rider *r)
+{
+	tsock_batch *b;
+	struct seat s;
+
+	board(&s, r);
+	need(embark(&s));
+	need(tsock_next(s.t, 20000, &b) == 0);
+	queue_look(&s, b, &s.look[0], s.stream[0]);
+	say_here();
+	for (;;)
+		pause();
+}
+
+/* Until somebody else holds it up; that one's death ends it at once. */
+static void ride_until_held_up(const struct rider *r)
+{
+	unsigned turn = 0;
+	tsock_batch *b;
+	struct seat s;
+	double t0;
+	int err;
+
+	board(&s, r);
+	need(embark(&s));
+	while ((err = tsock_next(s.t, 100, &b)) == 0) {
+		need(tsock_batch_seq(b) < 2 * 64);
+		ride(&s, b, turn++);
+	}
+	need(err == TSOCK_EAGAIN);
+	settle(&s);
+	say_here();
+	t0 = now_s();
+	need(tsock_next(s.t, 10000, &b) == 0);
+	if (now_s() - t0 > 1.5)
+		die("after %.1f s", now_s() - t0);
+	ride(&s, b, turn);
+	ride_some(&s, 10);
+	settle(&s);
+	alight(&s);
+}
+
+static void a_killed_reader_frees_its_claim_at_once(void **state)
+{
+	for (unsigned n = 0; n < 3; n++) {
+		struct rider r = { .src = &model,
+				   .kind = kind_of(state),
+				   .batch = 16,
+				   .floats = n == 1 };
+		pid_t producer = start_source(&model, r.kind), stuck, pid[8];
+
+		open_gate();
+		stuck = start_as(ride_and_sit, &r);
+		await(1);
+		for (unsigned i = 0; i < numbers[n]; i++) {
+			r.batch = 16 - 2 * i;
+			r.floats = i % 2;
+			pid[i] = start_as(ride_until_held_up, &r);
+		}
+		await(numbers[n]);
+		kill_and_reap(stuck);
+		for (unsigned i = 0; i < numbers[n]; i++)
+			assert_int_equal(ended(pid[i]), 0);
+		kill_and_reap(producer);
+		close_gate();
+	}
+}
+
+/* ---- readers that are slow ---- */
+
+#define ALL (2 * KINDS)
+
+/* Longer than a ring on a GPU is kept that nobody reads. */
+static void a_stopped_reader_is_slow_and_not_dead(void **state)
+{
+	struct source src = model;
+	pid_t producer, pid[ALL];
+
+	(void)state;
+	src.n = 1000;
+	src.pace_us = 100;
+	src.min_consumers = ALL;
+	producer = start_source(&src, PINNED);
+	for (unsigned i = 0; i < ALL; i++) {
+		struct rider r = { .src = &src,
+				   .kind = i % KINDS,
+				   .batch = 16 - i / 2,
+				   .epochs = 2,
+				   .floats = i % 3 == 0 };
+
+		pid[i] = start_rider(&r);
+	}
+	wait_readers(src.name, ALL);
+	for (unsigned i = KINDS; i < ALL; i++)
+		kill(pid[i], SIGSTOP);
+	pause_us(6000000);
+	assert_int_equal(stats_of(src.name).consumers, ALL);
+	for (unsigned i = KINDS; i < ALL; i++)
+		kill(pid[i], SIGCONT);
+	for (unsigned i = 0; i < ALL; i++)
+		assert_int_equal(ended(pid[i]), 0);
+	kill_and_reap(producer);
+}
+
+static void the_slow_are_killed_when_that_is_asked_for(void **state)
+{
+	struct source src = model;
+	pid_t producer, stuck[KINDS], good[KINDS];
+
+	(void)state;
+	src.n = 1000;
+	src.slow_ms = 1000;
+	producer = start_source(&src, PINNED);
+	open_gate();
+	for (unsigned i = 0; i < KINDS; i++) {
+		struct rider r = { .src = &src,
+				   .kind = i,
+				   .batch = 16,
+				   .epochs = 2,
+				   .floats = i % 3 == 0 };
+
+		stuck[i] = start_as(ride_and_sit, &r);
+		r.floats = i % 3 == 1;
+		good[i] = start_rider(&r);
+	}
+	await(KINDS);
+	for (unsigned i = 0; i < KINDS; i++)
+		assert_int_equal(ended(stuck[i]), 1000 + SIGKILL);
+	for (unsigned i = 0; i < KINDS; i++)
+		assert_int_equal(ended(good[i]), 0);
+	kill_and_reap(producer);
+	close_gate();
+}
+
+/* ---- producers that die ---- */
+
+static void ride_orphaned(const struct rider *r)
+{
+	tsock_batch *held, *b;
+	unsigned turn = 0;
+	struct seat s;
+	double t0;
+	int err;
+
+	board(&s, r);
+	need(embark(&s));
+	need(tsock_next(s.t, 20000, &held) == 0);
+	pass_gate();
+	t0 = now_s();
+	/* While one is held, no more than the ring has. */
+	while ((err = tsock_next(s.t, -1, &b)) == 0)
+		tsock_batch_release(b);
+	need(err == TSOCK_ELOST || err == TSOCK_EHELD);
+	/* What is in hand stays whole. */
+	ride(&s, held, turn++);
+	while ((err = tsock_next(s.t, -1, &b)) == 0)
+		ride(&s, b, turn++);
+	need(err == TSOCK_ELOST);
+	need(strstr(tsock_errmsg(), r->src->name));
+	if (now_s() - t0 > 1.5)
+		die("after %.1f s", now_s() - t0);
+	settle(&s);
+	t0 = now_s();
+	while ((err = tsock_begin_timed(s.t, 100)) == TSOCK_EAGAIN)
+		need(now_s() - t0 < 1.5);
+	need(err == TSOCK_ELOST);
+	alight(&s);
+}
+
+/* Three streams at once, with one, two and eight readers. */
+static void a_dead_producer_is_a_named_error_within_a_second(void **state)
+{
+	static const char *const name[] = { "alone", "by-two", "by-eight" };
+	pid_t producer[3], pid[11];
+	struct source src[3];
+	unsigned k = 0;
+
+	open_gate();
+	for (unsigned n = 0; n < 3; n++) {
+		struct rider r = { .src = &src[n], .kind = kind_of(state) };
+
+		src[n] = model;
+		src[n].name = name[n];
+		src[n].min_consumers = numbers[n];
+		producer[n] = start_source(&src[n], r.kind);
+		for (unsigned i = 0; i < numbers[n]; i++) {
+			r.batch = 16 - 2 * i;
+			r.floats = i % 2;
+			pid[k++] = start_as(ride_orphaned, &r);
+		}
+	}
+	await(k);
+	for (unsigned n = 0; n < 3; n++)
+		kill_and_reap(producer[n]);
+	close_gate();
+	while (k)
+		assert_int_equal(ended(pid[--k]), 0);
+}
+
+static void a_new_producer_takes_a_dead_ones_name(void **state)
+{
+	struct source src = model;
+	struct rider r[2] = { { .batch = 16 }, { .batch = 7, .floats = true } };
+
+	src.n = 100;
+	for (unsigned i = 0; i < 4; i++) {
+		for (unsigned k = 0; k < 2; k++) {
+			r[k].kind = kind_of(state);
+			r[k].epochs = 2;
+		}
+		/* Its producer is killed, and so is that of the next. */
+		run_riders(&src, r, 2);
+	}
+}
+
+/* ---- producers that give up ---- */
+
+static void make_some_and_fail(tsock_server *s, const struct source *src)
+{
+	uint64_t first;
+
+	while (tsock_serve_claim(s, 1, -1, &first) == 1 && first < 100) {
+		write_sample(s, src, first);
+		tsock_serve_commit(s, first, 1);
+	}
+	tsock_serve_fail(s, "cat.JPEG: input/output error");
+	for (;;)
+		pause();
+}
+
+static void ride_to_the_failure(const struct rider *r)
+{
+	struct tsock_opts o = opts_of(r);
+	unsigned turn = 0;
+	tsock_batch *b;
+	struct seat s;
+	int err;
+
+	board(&s, r);
+	need(embark(&s));
+	while ((err = tsock_next(s.t, 20000, &b)) == 0) {
+		need(tsock_batch_seq(b) + tsock_batch_count(b) <= 100);
+		ride(&s, b, turn++);
+	}
+	need(err == TSOCK_ESTREAM && strstr(tsock_errmsg(), "cat.JPEG"));
+	settle(&s);
+	tsock_close(s.t);
+	/* Who comes later is told the same. */
+	need(tsock_open(r->src->name, &o, &s.t) == 0);
+	if (tsock_begin(s.t) != TSOCK_ESTREAM ||
+	    !strstr(tsock_errmsg(), "cat.JPEG"))
+		die("begin: %s", tsock_errmsg());
+	alight(&s);
+}
+
+static void a_failed_stream_tells_every_reader_why(void **state)
+{
+	for (unsigned n = 0; n < 3; n++) {
+		struct source src = model;
+		struct rider r = { .src = &src, .kind = kind_of(state) };
+		pid_t producer, pid[8];
+
+		src.min_consumers = numbers[n];
+		src.served = make_some_and_fail;
+		producer = start_source(&src, r.kind);
+		for (unsigned i = 0; i < numbers[n]; i++) {
+			r.batch = 16 - 2 * i;
+			r.floats = i % 2;
+			pid[i] = start_as(ride_to_the_failure, &r);
+		}
+		for (unsigned i = 0; i < numbers[n]; i++)
+			assert_int_equal(ended(pid[i]), 0);
+		kill_and_reap(producer);
+	}
+}
+
+int main(void)
+{
+	static const struct by_kind each[] = {
+		BY_KIND(a_killed_reader_frees_its_claim_at_once),
+		BY_KIND(a_dead_producer_is_a_named_error_within_a_second),
+		BY_KIND(a_new_producer_takes_a_dead_ones_name),
+		BY_KIND(a_failed_stream_tells_every_reader_why),
+	};
+	const struct CMUnitTest once[] = {
+		cmocka_unit_test(kills_at_random_moments_harm_nobody),
+		cmocka_unit_test(a_stopped_reader_is_slow_and_not_dead),
+		cmocka_unit_test(the_slow_are_killed_when_that_is_asked_for),
+	};
+
+	return run_by_kind("deaths", each, sizeof(each) / sizeof(each[0]), once,
+			   sizeof(once) / sizeof(once[0]));
+}

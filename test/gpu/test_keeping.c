@@ -1,0 +1,396 @@
+/*
+ * test_keeping.c - what may be written into and kept, for readers of every
+ * kind: nobody else sees it, nobody waits for it, and no byte in hand changes.
+ * Where a batch can't be kept, who holds it is told so.
+ */
+#include "bykind.h"
+
+static const unsigned numbers[] = { 1, 2, 8 };
+
+/* Its batches are memory that others read, too. */
+static bool common(const struct rider *r)
+{
+	if (!on_gpu(r->kind))
+		return !r->writes;
+	return r->kind != STAGED && !separate(r->kind);
+}
+
+/* ---- writing ---- */
+
+/* The kind that reads the same ring, and gets memory of its own. */
+static enum kind writer_beside(enum kind k)
+{
+	return k == SHARED ? PRIVATE : k == LEGACY ? LEGACY_PRIVATE : k;
+}
+
+static void some_write_all_over_their_batches_and_nobody_sees_it(void **state)
+{
+	struct source src = { .name = "scribble",
+			      .n = 400,
+			      .ring = 128,
+			      .max_batch = 32,
+			      .payload = 5000,
+			      .image = SIDE };
+
+	for (unsigned n = 0; n < 3; n++) {
+		struct rider r[8] = { { 0 } };
+
+		for (unsigned i = 0; i < numbers[n]; i++) {
+			r[i].writes = i % 2 == 0;
+			r[i].kind = kind_of(state);
+			if (r[i].writes)
+				r[i].kind = writer_beside(r[i].kind);
+			r[i].batch = 32 - 3 * i;
+			r[i].epochs = 2;
+			r[i].floats = i % 4 < 2;
+			r[i].streams = 1 + i % 3;
+		}
+		run_riders(&src, r, numbers[n]);
+	}
+}
+
+#ifdef SIMCUDA
+/* Where the driver maps read-only, what a kernel writes is its own error. */
+static void ride_and_spoil(const struct rider *r)
+{
+	tsock_batch *b;
+	struct seat s;
+	int err;
+
+	board(&s, r);
+	need(embark(&s));
+	ride_some(&s, 3);
+	need(tsock_next(s.t, 20000, &b) == 0);
+	need(tsock_batch_use(b, s.stream[0]) == 0);
+	cu(cudaMemsetAsync((void *)(uintptr_t)tsock_batch_data(b, 0), 0xee, 100,
+			   s.stream[0]));
+	tsock_batch_release(b);
+	while ((err = tsock_next(s.t, 20000, &b)) == 0)
+		tsock_batch_release(b);
+	need(err == TSOCK_ESTREAM && strstr(tsock_errmsg(), "IllegalAddress"));
+}
+
+static void who_writes_into_common_memory_fails_alone(void **state)
+{
+	struct source src = { .name = "spoil",
+			      .n = 400,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 500,
+			      .image = SIDE };
+	struct rider bad = { .src = &src, .kind = SHARED, .batch = 16 };
+	pid_t producer = start_producer(&src), good[4], pid;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		struct rider r = { .src = &src,
+				   .kind = i ? SHARED : HOST,
+				   .batch = 16 - i,
+				   .epochs = 3,
+				   .floats = i % 2 };
+
+		good[i] = start_rider(&r);
+	}
+	pid = start_as(ride_and_spoil, &bad);
+	assert_int_equal(ended(pid), 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(ended(good[i]), 0);
+	kill_and_reap(producer);
+}
+#endif
+
+/* ---- keeping ---- */
+
+#define KEEP 80
+
+/* A batch, or what was made of it. */
+struct kept {
+	uint64_t seq, count;
+	tsock_batch *b;
+	void *device[FIELDS];
+};
+
+static void keep(struct seat *s, tsock_batch *b, struct kept *k)
+{
+	*k = (struct kept){ .seq = tsock_batch_seq(b),
+			    .count = tsock_batch_count(b),
+			    .b = b };
+	need(!tsock_batch_data_mut(b, 0) ==
+	     (on_gpu(s->r->kind) || !s->r->writes));
+	if (!separate(s->r->kind))
+		return;
+	for (unsigned i = 0; i < FIELDS; i++) {
+		cu(cudaMalloc(&k->device[i], s->bytes[i] * k->count));
+		need(tsock_batch_convert(b, i, k->device[i], s->stream[i]) ==
+		     0);
+	}
+	tsock_batch_release(b);
+	k->b = NULL;
+}
+
+static void look_at(struct seat *s, const struct kept *k)
+{
+	struct look *l = &s->look[0];
+
+	if (k->b) {
+		queue_look(s, k->b, l, s->stream[0]);
+		finish_look(s, l);
+		return;
+	}
+	l->seq = k->seq;
+	l->count = k->count;
+	for (unsigned i = 0; i < FIELDS; i++)
+		cu(cudaMemcpyAsync(l->host[i], k->device[i],
+				   s->bytes[i] * k->count,
+				   cudaMemcpyDeviceToHost, s->stream[i]));
+	for (unsigned i = 0; i < FIELDS; i++)
+		cu(cudaStreamSynchronize(s->stream[i]));
+	check_look(s, l);
+}
+
+static void look_at_all(struct seat *s, const struct kept *k, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		look_at(s, &k[i]);
+}
+
+/* Write into it, if it may be, and give it back. */
+static void drop(struct seat *s, struct kept *k)
+{
+	if (k->b && s->r->writes && !on_gpu(s->r->kind))
+		memset(tsock_batch_data_mut(k->b, 0), 1, 100);
+	tsock_batch_release(k->b);
+	for (unsigned i = 0; i < FIELDS; i++)
+		if (k->device[i])
+			cu(cudaFree(k->device[i]));
+}
+
+/* Of the first batches, while it may be; the rest is given back. */
+static unsigned keep_most;
+
+static void ride_and_keep(const struct rider *r)
+{
+	unsigned n = 0, turn = 0, most = keep_most;
+	struct kept kept[KEEP];
+	tsock_batch *b;
+	struct seat s;
+	char text[64];
+	int err;
+
+	board(&s, r);
+	for (unsigned e = 0; e < r->epochs; e++) {
+		need(embark(&s));
+		while ((err = tsock_next(s.t, 20000, &b)) != TSOCK_EEPOCH) {
+			if (!err && n < most) {
+				keep(&s, b, &kept[n++]);
+				continue;
+			}
+			if (!err) {
+				ride(&s, b, turn++);
+				continue;
+			}
+			/* It is told what it holds, and goes on without. */
+			need(err == TSOCK_EHELD && common(r) && n);
+			snprintf(text, sizeof(text), "(samples %llu to ",
+				 (unsigned long long)kept[0].seq);
+			need(strstr(tsock_errmsg(), text));
+			look_at_all(&s, kept, n);
+			while (n)
+				leave_to_gpu(&s, kept[--n].b, turn++);
+			most = 0;
+		}
+		look_at_all(&s, kept, n);
+	}
+	need(common(r) == !n && most == (common(r) ? 0 : keep_most));
+	settle(&s);
+	tsock_close(s.t);
+	look_at_all(&s, kept, n);
+	while (n)
+		drop(&s, &kept[--n]);
+	s.t = NULL;
+	alight(&s);
+}
+
+/* Others read the stream, and end well. */
+static void keep_beside(struct source *src, struct rider *r, unsigned most,
+			unsigned n)
+{
+	pid_t producer, pid, other[8];
+
+	r->src = src;
+	keep_most = most;
+	producer = start_source(src, r->kind);
+	pid = start_as(ride_and_keep, r);
+	for (unsigned i = 0; i < n; i++) {
+		struct rider o = { .src = src,
+				   .kind = i % 2 ? HOST : r->kind,
+				   .batch = 5 + i,
+				   .epochs = 3,
+				   .floats = i % 4 < 2 };
+
+		other[i] = start_rider(&o);
+	}
+	assert_int_equal(ended(pid), 0);
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(ended(other[i]), 0);
+	kill_and_reap(producer);
+}
+
+static void keeping_three_rings_of_batches_holds_nobody_up(void **state)
+{
+	static const uint32_t size[] = { 1, 1000, 20011 };
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct source src = { .name = "kept",
+				      .n = 3 * 128 + 5,
+				      .ring = 128,
+				      .max_batch = 16,
+				      .payload = size[i],
+				      .image = SIDE };
+		struct rider r = { .kind = kind_of(state),
+				   .batch = 16,
+				   .epochs = 3,
+				   .floats = i % 2,
+				   .writes = true };
+
+		keep_beside(&src, &r, 2 * 25, numbers[i]);
+	}
+}
+
+static void a_first_batch_is_kept_for_the_whole_run(void **state)
+{
+	struct source src = { .name = "first",
+			      .n = 500,
+			      .ring = 128,
+			      .max_batch = 16,
+			      .payload = 5000,
+			      .image = SIDE };
+	struct rider r = {
+		.kind = kind_of(state), .batch = 16, .epochs = 4, .writes = true
+	};
+
+	keep_beside(&src, &r, 1, 0);
+	r.floats = true;
+	keep_beside(&src, &r, 1, 1);
+}
+
+static void a_read_only_reader_that_keeps_too_much_is_told_so(void **state)
+{
+	struct source src = { .name = "hoard",
+			      .n = 700,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 100,
+			      .image = SIDE };
+	struct rider r = { .kind = kind_of(state), .batch = 16, .epochs = 2 };
+
+	keep_beside(&src, &r, KEEP, 0);
+	keep_beside(&src, &r, KEEP, 2);
+}
+
+/* ---- rings ---- */
+
+/* 60 slots on the host may be 64 on a GPU, and each wraps at its own end. */
+static void odd_sample_sizes_cross_the_rings_end_whole(void **state)
+{
+	static const uint32_t size[] = { 1, 3, 4095, 4096, 4097, 299 * 299 };
+
+	for (unsigned k = 0; k < sizeof(size) / sizeof(size[0]); k++) {
+		struct source src = { .name = "odd",
+				      .n = 150,
+				      .ring = 41,
+				      .max_batch = 10,
+				      .payload = size[k],
+				      .image = SIDE };
+		struct rider r[3] = { { .batch = 10, .writes = true },
+				      { .batch = 3, .floats = true },
+				      { .batch = 9 } };
+
+		for (unsigned i = 0; i < 3; i++) {
+			r[i].kind = kind_of(state);
+			r[i].epochs = 2;
+		}
+		run_riders(&src, r, 3);
+	}
+}
+
+static unsigned views_for(enum kind k)
+{
+	switch (k) {
+	case HOST:
+	case PINNED:
+		return 1; /* of floats */
+	case SHARED:
+	case LEGACY:
+		return 2; /* and the samples as they are, of which that is */
+	case PRIVATE:
+	case LEGACY_PRIVATE:
+		return 1; /* the samples as they are, whatever is wanted */
+	default:
+		return 0;
+	}
+}
+
+static void ride_beside_seven(const struct rider *r)
+{
+	struct tsock_stats first, st;
+	tsock_batch *b[8];
+	struct rider q[8];
+	struct seat s[8];
+
+	for (unsigned i = 0; i < 8; i++) {
+		q[i] = *r;
+		q[i].batch = 4 + i;
+		q[i].floats = i % 2;
+		board(&s[i], &q[i]);
+		need(embark(&s[i]));
+		need(tsock_next(s[i].t, 20000, &b[i]) == 0);
+		if (i == 0)
+			continue;
+		st = stats_of(r->src->name);
+		if (i == 1)
+			first = st;
+		need(st.views == views_for(r->kind));
+		need(st.consumers == i + 1 && st.nrows == i + 1);
+		need(st.memory == first.memory);
+	}
+	for (unsigned i = 0; i < 8; i++) {
+		ride(&s[i], b[i], 0);
+		settle(&s[i]);
+		alight(&s[i]);
+	}
+}
+
+static void views_are_made_once_and_shared(void **state)
+{
+	struct source src = { .name = "views",
+			      .n = 400,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 16,
+			      .image = SIDE };
+	struct rider r = { .src = &src, .kind = kind_of(state) };
+
+	run_as(ride_beside_seven, &r);
+}
+
+int main(void)
+{
+	static const struct by_kind each[] = {
+		BY_KIND(some_write_all_over_their_batches_and_nobody_sees_it),
+		BY_KIND(keeping_three_rings_of_batches_holds_nobody_up),
+		BY_KIND(a_first_batch_is_kept_for_the_whole_run),
+		BY_KIND(a_read_only_reader_that_keeps_too_much_is_told_so),
+		BY_KIND(odd_sample_sizes_cross_the_rings_end_whole),
+		BY_KIND(views_are_made_once_and_shared),
+	};
+	const struct CMUnitTest once[] = {
+#ifdef SIMCUDA
+		cmocka_unit_test(who_writes_into_common_memory_fails_alone),
+#endif
+		{ 0 },
+	};
+
+	return run_by_kind("keeping", each, sizeof(each) / sizeof(each[0]),
+			   once, sizeof(once) / sizeof(once[0]) - 1);
+}

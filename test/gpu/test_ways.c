@@ -1,0 +1,259 @@
+/*
+ * test_ways.c - which GPU a reader is on, which way its samples get there, and
+ * what it is told of that.
+ */
+#include "bykind.h"
+
+static const struct source small = { .name = "small",
+				     .n = 1000,
+				     .ring = 64,
+				     .max_batch = 16,
+				     .payload = 4000,
+				     .image = SIDE };
+
+static void jobs_number_their_gpus_as_they_like(void **state)
+{
+	struct source src = small;
+	struct rider r[8] = {
+		{ .kind = SHARED, .device = 0, .visible = "3" },
+		{ .kind = SHARED, .device = 3 },
+		{ .kind = PRIVATE, .device = 1, .visible = "0,2" },
+		{ .kind = LEGACY, .device = 0, .visible = "2,1" },
+		{ .kind = LEGACY_PRIVATE, .device = 1, .visible = "2,1" },
+		{ .kind = STAGED, .device = 2, .visible = "1,2,3" },
+		{ .kind = SHARED, .device = 0 },
+		{ .kind = HOST },
+	};
+
+	(void)state;
+	need_gpus(4);
+	src.name = "numbers";
+	src.n = 203;
+	for (unsigned i = 0; i < 8; i++) {
+		r[i].batch = 16 - i;
+		r[i].epochs = 2;
+		r[i].floats = i % 2;
+	}
+	run_riders(&src, r, 8);
+}
+
+/* In a child: open must fail like this. */
+static void refused(const char *name, const char *value, int device,
+		    uint32_t flags, int code, const char *text)
+{
+	pid_t pid = spawn();
+
+	if (pid == 0) {
+		struct tsock_opts o = TSOCK_OPTS_INIT;
+		tsock *t;
+
+		if (name)
+			set(name, value);
+		o.device = device;
+		o.batch_size = 4;
+		o.flags = flags;
+		o.timeout_ms = 100;
+		if (tsock_open("nobody", &o, &t) != code ||
+		    !strstr(tsock_errmsg(), text))
+			die("%s instead of %s: %s", tsock_errmsg(), text,
+			    value ? value : "");
+		_exit(0);
+	}
+	assert_int_equal(ended(pid), 0);
+}
+
+static void a_gpu_that_is_not_there_is_named_at_open(void **state)
+{
+	(void)state;
+	refused(NULL, NULL, 99, 0, TSOCK_EARG, "99");
+	refused(NULL, NULL, -2, 0, TSOCK_EARG, "-2");
+	refused(NULL, NULL, -1, TSOCK_PRIVATE, TSOCK_EARG, "TSOCK_PRIVATE");
+	refused(NULL, NULL, 0, TSOCK_WRITABLE, TSOCK_EARG, "TSOCK_WRITABLE");
+	refused("CUDA_VISIBLE_DEVICES", "", 0, 0, TSOCK_ENOTSUP, "no GPU");
+#ifdef SIMCUDA
+	refused("SIMCUDA_DRIVER", "none", 0, 0, TSOCK_ENOTSUP, "driver");
+	refused("SIMCUDA_DRIVER", "old", 0, 0, TSOCK_ENOTSUP, "driver");
+#endif
+}
+
+#ifdef SIMCUDA
+/* With that in a consumer's way, or in the producer's, it ends up there. */
+static void falls_back(const char *name, const char *value, bool producers,
+		       int path, uint32_t flags)
+{
+	struct source src = small;
+	struct rider me = { .src = &src, .kind = SHARED, .batch = 16 };
+	pid_t producer, pid;
+
+	src.name = "back";
+	src.n = 100;
+	if (producers)
+		setenv(name, value, 1);
+	producer = start_producer(&src);
+	unsetenv(name);
+	pid = spawn();
+	if (pid == 0) {
+		struct seat s;
+		struct tsock_opts o;
+
+		if (!producers)
+			set(name, value);
+		me.kind = flags ? PRIVATE : SHARED;
+		board(&s, &me);
+		tsock_close(s.t);
+		o = opts_of(&me);
+		o.path = TSOCK_PATH_AUTO;
+		need(tsock_open("back", &o, &s.t) == 0);
+		need(tsock_path(s.t) == TSOCK_PATH_AUTO);
+		for (unsigned e = 0; e < 2; e++) {
+			need(tsock_begin(s.t) == 0);
+			if (tsock_path(s.t) != path)
+				die("%s: path %d", value, tsock_path(s.t));
+			ride_epoch(&s);
+		}
+		alight(&s);
+		_exit(0);
+	}
+	assert_int_equal(ended(pid), 0);
+	kill_and_reap(producer);
+}
+
+static void what_cant_be_opened_is_come_by_in_another_way(void **state)
+{
+	static const char import[] = "cuMemImportFromShareableHandle=1";
+	static const char neither[] = "cuMemImportFromShareableHandle=1,"
+				      "cudaIpcOpenMemHandle=201";
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		uint32_t flags = i ? TSOCK_PRIVATE : 0;
+
+		falls_back("SIMCUDA_SEED", "1", false, TSOCK_PATH_VMM, flags);
+		falls_back("SIMCUDA_FAULT", import, false, TSOCK_PATH_LEGACY,
+			   flags);
+		falls_back("SIMCUDA_FAULT", neither, false, TSOCK_PATH_STAGED,
+			   flags);
+		falls_back("SIMCUDA_NO_FD", "1", true, TSOCK_PATH_LEGACY,
+			   flags);
+		falls_back("CUDA_VISIBLE_DEVICES", "2", true, TSOCK_PATH_STAGED,
+			   flags);
+		falls_back("SIMCUDA_DRIVER", "none", true, TSOCK_PATH_STAGED,
+			   flags);
+	}
+}
+#endif
+
+/* ---- tensors ---- */
+
+struct dl {
+	struct {
+		uint32_t major, minor;
+	} version;
+	void *context;
+	void (*deleter)(struct dl *self);
+	uint64_t flags;
+	void *data;
+	int32_t device, id, ndim;
+	uint8_t code, bits;
+	uint16_t lanes;
+	int64_t *shape, *strides;
+	uint64_t offset;
+};
+
+static void ride_lent(const struct rider *r)
+{
+	enum kind kind = r->kind;
+	tsock_batch *b;
+	struct seat s;
+	struct dl *d;
+	void *out;
+
+	board(&s, r);
+	need(embark(&s));
+	need(tsock_next(s.t, 20000, &b) == 0);
+	if (kind == STAGED_PRIVATE) {
+		need(tsock_batch_data(b, 3) == NULL);
+		need(tsock_batch_dlpack(b, 3, 1, &out) == TSOCK_ENOTSUP);
+		tsock_batch_release(b);
+		alight(&s);
+		return;
+	}
+	need(tsock_batch_dlpack(b, 3, 1, &out) == 0);
+	d = out;
+	need(d->device == 2 && d->id == r->device && d->flags == 1);
+	need(d->data == tsock_batch_data(b, 3) && d->ndim == 4);
+	if (separate(kind)) /* as it is stored */
+		need(d->shape[3] == 3 && d->bits == 8);
+	else
+		need(d->shape[1] == 3 && d->bits == 32);
+	/* Named late, by whom the tensor went to. */
+	need(tsock_batch_use(b, s.stream[2]) == 0);
+	need(tsock_batch_use(b, (void *)2) == TSOCK_EARG);
+	need(tsock_batch_use(b, NULL) == 0);
+	need(tsock_batch_use(b, (void *)1) == 0);
+	tsock_batch_release(b);
+	d->deleter(d);
+	ride_some(&s, 12);
+	settle(&s);
+	alight(&s);
+}
+
+static void tensors_say_on_which_gpu_they_are(void **state)
+{
+	bool several = gpus() >= 4 && !getenv("CUDA_VISIBLE_DEVICES");
+	struct rider r = { .src = &small,
+			   .kind = kind_of(state),
+			   .device = several,
+			   .visible = several ? "2,3" : NULL,
+			   .batch = 16,
+			   .floats = true };
+
+	run_as(ride_lent, &r);
+}
+
+/* ---- rings ---- */
+
+/*
+ * 60 slots on the host are 64 on a GPU, where whole mappings of 2 MiB need 32:
+ * the two wrap at different samples, now one first, now the other.
+ */
+static void rings_of_different_lengths_wrap_each_at_its_own_end(void **state)
+{
+	struct source src = { .name = "lengths",
+			      .n = 500,
+			      .ring = 60,
+			      .max_batch = 15,
+			      .payload = 65536,
+			      .image = SIDE };
+	struct rider r[4] = { { .kind = SHARED },
+			      { .kind = SHARED, .floats = true },
+			      { .kind = PRIVATE },
+			      { .kind = LEGACY } };
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		r[i].batch = 15 - i;
+		r[i].epochs = 2;
+	}
+	run_riders(&src, r, 4);
+}
+
+int main(void)
+{
+	static const struct by_kind each[] = {
+		BY_GPU_KIND(tensors_say_on_which_gpu_they_are),
+	};
+	const struct CMUnitTest once[] = {
+		cmocka_unit_test(jobs_number_their_gpus_as_they_like),
+		cmocka_unit_test(a_gpu_that_is_not_there_is_named_at_open),
+#ifdef SIMCUDA
+		cmocka_unit_test(what_cant_be_opened_is_come_by_in_another_way),
+#endif
+		cmocka_unit_test(
+			rings_of_different_lengths_wrap_each_at_its_own_end),
+	};
+
+	return run_by_kind("ways to a GPU", each,
+			   sizeof(each) / sizeof(each[0]), once,
+			   sizeof(once) / sizeof(once[0]));
+}
