@@ -123,36 +123,7 @@ static inline void run_as(void (*fn)(const struct rider *r),
 	kill_and_reap(producer);
 }
 
-/* ---- GPUs, and tests of every kind ---- */
-
-static inline void keep_line(void *arg, const char *line)
-{
-	snprintf(arg, 256, "%s", line);
-}
-
-/* How many there are; the first time it says why there is none. */
-static inline unsigned gpus(void)
-{
-	static int n = -1;
-	pid_t pid;
-
-	if (n >= 0)
-		return (unsigned)n;
-	pid = spawn();
-	if (pid == 0) {
-		char line[256] = "";
-
-		n = tsock_devices(keep_line, line);
-		if (!n)
-			puts(line);
-		fflush(stdout);
-		_exit(n);
-	}
-	n = ended(pid);
-	if (n > TSOCK_STATS_ROWS)
-		die("looking for GPUs ended with %d", n);
-	return (unsigned)n;
-}
+/* ---- tests of every kind ---- */
 
 /* Skip a test that numbers so many as it likes. */
 static inline void need_gpus(unsigned n)
