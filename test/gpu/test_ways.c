@@ -238,10 +238,124 @@ static void rings_of_different_lengths_wrap_each_at_its_own_end(void **state)
 	run_riders(&src, r, 4);
 }
 
+/* From outside, too, it can be read how a reader comes to its samples. */
+static void stats_tell_the_way(void **state)
+{
+	struct rider r = { .src = &small,
+			   .kind = kind_of(state),
+			   .batch = 16,
+			   .epochs = 100000 };
+	pid_t producer = start_source(&small, r.kind), pid = start_rider(&r);
+
+	wait_readers("small", 1);
+	assert_int_equal(stats_of("small").row[0].path, path_of(r.kind));
+	kill_and_reap(pid);
+	kill_and_reap(producer);
+}
+
+/* ---- an image that isn't the last field ---- */
+
+#define ORDER_N 60
+
+static void serve_image_first(void)
+{
+	static const struct tsock_field f[] = {
+		{ .name = "image",
+		  .dtype = TSOCK_U8,
+		  .flags = TSOCK_FIELD_IMAGE,
+		  .ndim = 3,
+		  .shape = { SIDE, SIDE, 3 } },
+		{ .name = "label", .dtype = TSOCK_I64 },
+	};
+	struct tsock_serve_opts o = TSOCK_SERVE_OPTS_INIT;
+	tsock_server *s;
+	uint64_t q;
+
+	o.fields = f;
+	o.nfields = 2;
+	o.epoch_len = ORDER_N;
+	o.ring = 64;
+	o.max_batch = 16;
+	if (tsock_serve_open("order", &o, &s))
+		die("serve: %s", tsock_errmsg());
+	while (tsock_serve_claim(s, 1, -1, &q) > 0) {
+		fill_payload(tsock_serve_slot(s, 0, q), PIXELS, q ^ 77);
+		*(int64_t *)tsock_serve_slot(s, 1, q) = (int64_t)q;
+		tsock_serve_commit(s, q, 1);
+	}
+}
+
+/* Both fields of a batch, in host memory. */
+static void fetch(tsock_batch *b, enum kind kind, uint32_t n, void *const *host,
+		  void *const *device)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		size_t bytes = n * (i ? sizeof(int64_t) : PIXELS * 4);
+		const void *from = device[i];
+
+		if (!separate(kind))
+			from = tsock_batch_data(b, i);
+		else if (tsock_batch_convert(b, i, device[i], NULL))
+			die("convert: %s", tsock_errmsg());
+		cu(cudaMemcpy(host[i], from, bytes, cudaMemcpyDeviceToHost));
+	}
+}
+
+static void read_image_first(const struct rider *r)
+{
+	struct source src = { .name = "order", .image = SIDE };
+	struct rider me = *r;
+	struct seat s = { .r = &me };
+	struct tsock_opts o;
+	void *host[2], *device[2];
+	tsock_batch *b;
+
+	me.src = &src;
+	o = opts_of(&me);
+	need(tsock_open("order", &o, &s.t) == 0);
+	for (unsigned i = 0; i < 2; i++) {
+		need((host[i] = malloc(16 * PIXELS * 4)));
+		cu(cudaMalloc(&device[i], 16 * PIXELS * 4));
+	}
+	need(tsock_begin(s.t) == 0);
+	for (uint64_t q = 0; q < ORDER_N;) {
+		uint32_t n;
+
+		need(tsock_next(s.t, 20000, &b) == 0);
+		n = (uint32_t)tsock_batch_count(b);
+		fetch(b, r->kind, n, host, device);
+		tsock_batch_release(b);
+		for (uint32_t i = 0; i < n; i++, q++) {
+			if (((int64_t *)host[1])[i] != (int64_t)q)
+				die("%s: wrong label at %llu",
+				    kind_name[r->kind], (unsigned long long)q);
+			check_image(&s, (uint8_t *)host[0] + i * PIXELS * 4, q);
+		}
+	}
+	tsock_close(s.t);
+}
+
+static void fields_come_in_any_order(void **state)
+{
+	struct rider r = { .kind = kind_of(state),
+			   .batch = 16,
+			   .floats = true };
+	pid_t producer = spawn();
+
+	if (producer == 0) {
+		serve_image_first();
+		_exit(0);
+	}
+	assert_int_equal(ended(start_as(read_image_first, &r)), 0);
+	kill_and_reap(producer);
+}
+
 int main(void)
 {
 	static const struct by_kind each[] = {
 		BY_GPU_KIND(tensors_say_on_which_gpu_they_are),
+		BY_KIND(stats_tell_the_way),
+		BY_GPU_KIND(fields_come_in_any_order),
 	};
 	const struct CMUnitTest once[] = {
 		cmocka_unit_test(jobs_number_their_gpus_as_they_like),
