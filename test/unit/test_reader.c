@@ -234,9 +234,9 @@ static void names_what_is_no_file(void **state)
 	struct tsi_read out;
 
 	(void)state;
-	mkdirat(dirfd_, "folder", 0700);
-	mkfifoat(dirfd_, "fifo", 0600);
-	symlinkat("loop", dirfd_, "loop");
+	assert_int_equal(mkdirat(dirfd_, "folder", 0700), 0);
+	assert_int_equal(mkfifoat(dirfd_, "fifo", 0600), 0);
+	assert_int_equal(symlinkat("loop", dirfd_, "loop"), 0);
 	expect_err(r, "missing", ENOENT);
 	expect_err(r, "folder", EISDIR);
 	expect_err(r, "fifo", EINVAL);
@@ -245,7 +245,7 @@ static void names_what_is_no_file(void **state)
 	expect_err(r, "missing/x", ENOENT);
 	if (geteuid() != 0) {
 		put("secret", 1, 1);
-		fchmodat(dirfd_, "secret", 0, 0);
+		assert_int_equal(fchmodat(dirfd_, "secret", 0, 0), 0);
 		expect_err(r, "secret", EACCES);
 	}
 	put("a", 10, 1);
