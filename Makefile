@@ -21,9 +21,13 @@ VERSION := $(MAJOR).$(call ver,MINOR).$(call ver,PATCH)
 # one out, URING=1 insists on it.  CUDA=sim builds the GPU part on a simulated
 # CUDA runtime, for tests: it needs neither a toolkit nor a GPU.
 PACKAGES := libzmq libjpeg libpng libxxhash
-# Older ones don't compile as C11.
-NEED_URING := liburing >= 2.1
-HAVE_URING := $(call has,'$(NEED_URING)')
+# By trying: 0.7 doesn't compile as C11, and 2.1 says of itself that it is 2.0.
+HAVE_URING := $(shell pkg-config --exists liburing 2>/dev/null && \
+	printf '%s\n' '$(hash)include <liburing.h>' \
+		'void *f = (void *)io_uring_free_probe;' | \
+	$(CC) -std=c11 -D_GNU_SOURCE $$(pkg-config --cflags liburing) \
+		$(CPPFLAGS) $(CFLAGS) -fsyntax-only -x c - 2>/dev/null && \
+	echo 1 || echo 0)
 URING   ?= $(HAVE_URING)
 
 # As NVIDIA installs it, else as Debian and Ubuntu package it.
@@ -80,12 +84,14 @@ MISSING += $(shell echo '$(hash)include <Random123/philox.h>' | \
 ifneq ($(strip $(MISSING)),)
 $(error not found: $(strip $(MISSING)); run test/setup.sh build)
 endif
+OLD_URING := $(and $(filter 0,$(HAVE_URING)),$(shell \
+	pkg-config --modversion liburing 2>/dev/null))
 ifeq ($(URING)$(HAVE_URING),10)
-$(error URING=1 but no $(NEED_URING) was found; run test/setup.sh build)
+$(error URING=1 but $(if $(OLD_URING),liburing $(OLD_URING) is too \
+	old,liburing was not found; run test/setup.sh build))
 endif
-ifeq ($(origin URING)$(HAVE_URING)$(call has,liburing),file01)
-$(info no io_uring: it needs $(NEED_URING), here is $(shell \
-	pkg-config --modversion liburing); files are read by pread)
+ifneq ($(and $(filter file,$(origin URING)),$(OLD_URING)),)
+$(info no io_uring: liburing $(OLD_URING) is too old; files are read by pread)
 endif
 ifneq ($(and $(filter 1,$(CUDA)),$(CUDA_LACKS)),)
 $(error CUDA=1 but $(CUDA_HOME) lacks $(CUDA_LACKS); set CUDA_HOME to \
