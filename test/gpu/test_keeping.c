@@ -333,7 +333,7 @@ static unsigned views_for(enum kind k)
 
 static void ride_beside_seven(const struct rider *r)
 {
-	struct tsock_stats first, st;
+	struct tsock_stats first = { 0 }, st;
 	tsock_batch *b[8];
 	struct rider q[8];
 	struct seat s[8];
