@@ -225,7 +225,9 @@ run_some()
 # Sanitizers
 
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+# Without the last one every process sleeps for a second at its end.
 export TSAN_OPTIONS=suppressions=$top/test/tsan.supp:die_after_fork=0
+TSAN_OPTIONS+=:atexit_sleep_ms=50
 leaks=1
 set_asan()
 {
