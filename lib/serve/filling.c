@@ -206,7 +206,9 @@ void tsi_view_failed(struct tsi_view *v, const char *why)
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
 		struct tsi_view *heir = &s->view[i];
 
-		if (heir->source != v->id || heir->phase != TSI_VIEW_READY)
+		/* An orphan has seen it already. */
+		if (heir->source != v->id || heir->phase != TSI_VIEW_READY ||
+		    heir->orphan)
 			continue;
 		if (tsi_view_refeeds(heir))
 			tsi_view_orphan(heir, why);
