@@ -258,9 +258,9 @@ bench: bench-all	## every benchmark; JSON=FILE for machines
 bench-%: all		## one benchmark of bench/run.sh
 	@B=$(B) JSON=$(JSON) bench/run.sh $*
 
-mutants:		## plant faults in the GPU part; tests must find all
+mutants:		## plant faults; the tests must find every one
 	@test/setup.sh check
-	@+test/gpu/mutants.sh
+	@+test/mutants.sh
 
 soak:			## system tests again and again, SECONDS=600
 	@test/setup.sh check

@@ -1,22 +1,23 @@
 #!/bin/bash
 # mutants.sh - plant the faults of mutants.txt, one at a time, in a copy of the
-# sources; the tests of the GPU part must find every one.
+# sources; the tests must find every one.  A fault that names its programs is
+# left to them; the others are left to the tests of the GPU part.
 #
-#   test/gpu/mutants.sh          all of them
-#   test/gpu/mutants.sh TEXT     those with TEXT in their names
+#   test/mutants.sh          all of them
+#   test/mutants.sh TEXT     those with TEXT in their names
 #
 # Needs no GPU: everything runs on the simulated runtime.  A fault is caught
 # when a program fails, or hangs for LIMIT seconds (60).  Exits with 0 if all
 # were caught.  JOBS at a time (one per CPU, at most 4).  Never touches the
 # sources themselves.
 set -u
-cd "$(dirname "$0")/../.." || exit 1
+cd "$(dirname "$0")/.." || exit 1
 unset B SAN CUDA WERROR MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS
 unset TSOCK_DIR XDG_RUNTIME_DIR CUDA_VISIBLE_DEVICES "${!SIMCUDA_@}"
 LC_ALL=C
 export LC_ALL
 
-list=$PWD/test/gpu/mutants.txt
+list=$PWD/test/mutants.txt
 only=${1:-}
 limit=${LIMIT:-60}
 cpus=$(nproc)
@@ -37,8 +38,30 @@ cleanup()
 trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
 
-# What runs, in this order: environment, program.
+# named_by NUMBER: the programs that a fault names.
+named_by()
+{
+	awk -v want="$1" '/^fault / { n++ }
+		n == want && /^by / { print "-", $2 }' "$list"
+}
+
+# suites NUMBER: what runs for a fault, in this order: environment, program.
+# For number 0, everything that runs for any of those that are tried.
 suites()
+{
+	local i
+	if [ "$1" = 0 ]; then
+		for ((i = 1; i <= total; i++)); do
+			[[ $(name_of "$i") != *"$only"* ]] || suites "$i"
+		done | awk '!seen[$0]++'
+	elif named_by "$1" | grep -q .; then
+		named_by "$1"
+	else
+		gpu_suites
+	fi
+}
+
+gpu_suites()
 {
 	local t
 	for t in test_gpu_work test_gpu test_gpu_errors; do
@@ -60,7 +83,8 @@ suites()
 build()
 {
 	# shellcheck disable=SC2086 # a list
-	make -C "$1" -j"${3:-1}" CUDA=sim B=build $programs >"$2" 2>&1
+	make -C "$1" -j"${3:-1}" CUDA=sim B=build producer $programs \
+		>"$2" 2>&1
 }
 
 # first_failure LOG: the test case.
@@ -69,19 +93,23 @@ first_failure()
 	sed -n 's/^\[  FAILED  \] \([a-z][a-z0-9_]*\)$/\1/p' "$1" | head -n 1
 }
 
-# run TREE SCRATCH: 0 if all pass; else says in SCRATCH/why what failed first.
+# run TREE SCRATCH NUMBER: 0 if all pass that run for this fault; else says in
+# SCRATCH/why what failed first.
 run()
 {
-	local tree=$1 at=$2 env program rc pid end failed
+	local tree=$1 at=$2 env program rc pid end failed path
 	while read -r env program; do
+		path=build/test/$program
+		[[ $program != *.sh ]] || path=test/$program
 		rm -rf "$at/run"
 		mkdir -m 700 "$at/run"
 		[ "$env" != - ] || env=
 		# A session of its own: all of it can be ended.
 		# shellcheck disable=SC2086 # a list
 		(cd "$tree" && exec setsid env ${env//,/ } \
-			TSOCK_DIR="$at/run" TMPDIR="$at/run" \
-			"build/test/$program") \
+			TSOCK_DIR="$at/run" TMPDIR="$at/run" B=build \
+			TSOCK_PRODUCER="$tree/build/bin/tsock-producer" \
+			"$path") \
 			>"$at/log" 2>&1 </dev/null &
 		pid=$!
 		end=$((SECONDS + limit))
@@ -103,7 +131,7 @@ run()
 			echo "${program#*/}: $failed" >"$at/why"
 			return 1
 		}
-	done < <(suites)
+	done < <(suites "$3")
 }
 
 # --------------------------------------------------------------------------
@@ -165,14 +193,14 @@ one()
 	if [ "$1" = 0 ]; then
 		result=ok
 		name="none: the sources as they are"
-		run "$2" "$3" || result=BROKEN why=$(cat "$3/why")
+		run "$2" "$3" 0 || result=BROKEN why=$(cat "$3/why")
 	elif ! plant "$1" "$2" 2>"$3/why"; then
 		result=STALE
 		why=$(cat "$3/why")
 	elif ! build "$2" "$3/log"; then
 		result=STALE
 		why="does not compile: $(grep -m1 error: "$3/log")"
-	elif run "$2" "$3"; then
+	elif run "$2" "$3" "$1"; then
 		result=SURVIVED
 		why="nothing"
 	else
@@ -220,11 +248,12 @@ done
 	while IFS= read -r file; do
 		[ -e "$work/clean/$file" ] || rm "$work/1/$file"
 	done
-programs=$(suites | sed 's/.* /build\/test\//' | sort -u | tr '\n' ' ')
-programs+=build/test/simcuda/libnccl_sim.so
+programs=$(suites 0 | sed '/\.sh$/d; s/.* /build\/test\//' | sort -u |
+	tr '\n' ' ')
+programs+='build/test/simcuda/libnccl_sim.so build/bench/mkdata'
 build "$work/1" "$scratch/log" "$jobs" || {
 	tail -n 20 "$scratch/log" >&2
-	echo "test/gpu/mutants.sh: the sources don't compile" >&2
+	echo "test/mutants.sh: the sources don't compile" >&2
 	exit 1
 }
 for ((j = 2; j <= jobs; j++)); do
