@@ -228,17 +228,26 @@ static int watch(struct tsi_bus *bus, const struct pollfd *fds, unsigned nfds)
 	return 0;
 }
 
-/* Asking for the events also lets the socket handle what woke its fd. */
-static int look(struct tsi_bus *bus, bool *ready)
+/* Asking for the events also makes the socket take in what its I/O thread has
+ * reported: new messages, new peers, and what the peers have read. */
+static int ask_events(struct tsi_bus *bus, int *events)
 {
-	int events = 0;
-	size_t len = sizeof(events);
+	size_t len = sizeof(*events);
 
-	if (zmq_getsockopt(bus->socket, ZMQ_EVENTS, &events, &len) &&
+	*events = 0;
+	if (zmq_getsockopt(bus->socket, ZMQ_EVENTS, events, &len) &&
 	    errno != EINTR)
 		return err_zmq("look at", "the bus");
-	*ready = events & ZMQ_POLLIN;
 	return 0;
+}
+
+static int look(struct tsi_bus *bus, bool *ready)
+{
+	int events, err = ask_events(bus, &events);
+
+	if (!err)
+		*ready = events & ZMQ_POLLIN;
+	return err;
 }
 
 int tsi_bus_poll(struct tsi_bus *bus, struct pollfd *fds, unsigned nfds,
@@ -359,15 +368,28 @@ int tsi_bus_recv(struct tsi_bus *bus, struct tsi_peer *peer, struct tsi_msg *m)
 	return err;
 }
 
+/*
+ * ZeroMQ looks only now and then at what the peer has read, so its EAGAIN may
+ * be of a queue that is empty by now: make it look, and ask again.
+ */
 static int put_frame(struct tsi_bus *bus, const void *bytes, size_t len,
 		     int flags)
 {
-	int n;
+	bool looked = false;
+	int n, events;
 
-	do
+	for (;;) {
 		n = zmq_send(bus->socket, bytes, len, ZMQ_DONTWAIT | flags);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -1 : 0;
+		if (n >= 0)
+			return 0;
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN || looked)
+			return -1;
+		looked = true;
+		if (ask_events(bus, &events))
+			return -1;
+	}
 }
 
 int tsi_bus_send(struct tsi_bus *bus, const struct tsi_peer *peer,
