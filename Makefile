@@ -15,7 +15,11 @@ ver     = $(shell sed -n \
 	include/tsock/tsock.h)
 has     = $(shell pkg-config --exists $(1) 2>/dev/null && echo 1 || echo 0)
 MAJOR   := $(call ver,MAJOR)
-VERSION := $(MAJOR).$(call ver,MINOR).$(call ver,PATCH)
+MINOR   := $(call ver,MINOR)
+VERSION := $(MAJOR).$(MINOR).$(call ver,PATCH)
+# ABI policy: before 1.0 each minor version may break the ABI, and has a soname
+# of its own; from 1.0 on the major version alone names it.
+SOVERSION := $(if $(filter 0,$(MAJOR)),0.$(MINOR),$(MAJOR))
 
 # Plain make builds the optional parts that the machine has; URING=0 leaves
 # one out, URING=1 insists on it.  CUDA=sim builds the GPU part on a simulated
@@ -68,15 +72,24 @@ bindir      ?= $(prefix)/bin
 libdir      ?= $(prefix)/lib
 includedir  ?= $(prefix)/include
 mandir      ?= $(prefix)/share/man
-PYTHONDIR   ?= $(prefix)/lib/python3/dist-packages
+docdir      ?= $(prefix)/share/doc/libtsock
 INSTALL     ?= install
+# Where the system's Python looks for packages under this prefix.
+PYTHON3     ?= $(firstword $(wildcard /usr/bin/python3) python3)
+PYTHONDIR   ?= $(shell $(PYTHON3) -c 'import site, sys; \
+	root = sys.argv[1].rstrip("/") + "/"; \
+	found = [p for p in site.getsitepackages() if p.startswith(root) and \
+		not (root == "/usr/" and p.startswith("/usr/local/"))]; \
+	print(found[0] if found else "%slib/python%d.%d/site-packages" \
+		% ((root,) + sys.version_info[:2]))' '$(prefix)' 2>/dev/null)
 
 CLANG_FORMAT ?= $(or $(shell command -v clang-format-14),clang-format)
 
 # --------------------------------------------------------------------------
 # What is asked for must be there
 
-NOTHING_BUILT := check check-setup clean config demo format fuzz help soak
+NOTHING_BUILT := check check-setup clean config demo format fuzz help soak \
+	uninstall
 ifneq ($(filter-out $(NOTHING_BUILT),$(or $(MAKECMDGOALS),all)),)
 MISSING := $(foreach p,$(PACKAGES),$(if $(filter 0,$(call has,$(p))),$(p)))
 MISSING += $(shell echo '$(hash)include <Random123/philox.h>' | \
@@ -111,9 +124,14 @@ endif
 
 # -ffp-contract=off: a fused multiply-add rounds once where the written
 # arithmetic rounds twice; pixels have to be the same on every CPU.
+# -ffile-prefix-map: the same bytes from whatever folder.  HARDEN= leaves the
+# hardening out; sanitizers and unoptimised builds have no use for it.
+HARDEN  ?= $(if $(SAN)$(filter -O0,$(CFLAGS)),,-fstack-protector-strong \
+	-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 OURS    := -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -pthread -fvisibility=hidden \
-	-ffp-contract=off -Wall -Wextra -Wshadow
-OURSXX  := -std=c++17 -O2 -g -fPIC -pthread -Wall -Wextra
+	-ffp-contract=off -Wall -Wextra -Wshadow \
+	-ffile-prefix-map=$(CURDIR)=. $(HARDEN)
+OURSXX  := -std=c++17 -O2 -g -fPIC -pthread -Wall -Wextra $(HARDEN)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
 	$(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined))
 ERRFLAGS := $(if $(filter 1,$(WERROR)),-Werror)
@@ -125,7 +143,8 @@ PKGFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 
 ALL      = $(OURS) $(SANFLAGS) $(ERRFLAGS) $(CPPFLAGS) $(CFLAGS)
 ALLXX    = $(OURSXX) $(SANFLAGS) $(ERRFLAGS) $(CPPFLAGS) $(CXXFLAGS)
-LINK     = $(CC) $(OURS) $(SANFLAGS) $(CFLAGS) -Wl,--as-needed
+LINK     = $(CC) $(OURS) $(SANFLAGS) $(CFLAGS) -Wl,--as-needed \
+	$(if $(HARDEN),-Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
 pkglibs  = $(or $(shell pkg-config --libs $(1) 2>/dev/null),$(2))
 LIBS     = $(call pkglibs,libzmq,-lzmq) $(if $(filter 1,$(CUDA)), \
 	-L$(CUDA_LIB) -lcudart_static -lrt) $(if $(filter sim,$(CUDA)), \
@@ -156,7 +175,7 @@ OURSNV   = -std=c++17 -O3 --fmad=false -prec-div=true -prec-sqrt=true \
 	$(foreach a,$(GPU_CODE),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
 	-gencode arch=compute_$(GPU_LAST)$(comma)code=compute_$(GPU_LAST) \
 	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-ffp-contract=off \
-	-Xcompiler -fno-threadsafe-statics
+	-Xcompiler -fno-threadsafe-statics,-ffile-prefix-map=$(CURDIR)=.
 
 Q = $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
@@ -230,7 +249,7 @@ FUZZ_BIN   := $(FUZZERS:%.c=$(B)/%)
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib producer examples benches tests unit-tests gpu-tests fuzzers \
-	demo check bench soak fuzz mutants install clean help config format FORCE
+	demo check bench soak fuzz mutants install uninstall clean help config format FORCE
 
 all: lib producer examples benches	## the library, the producer, examples
 lib: $(SO) $(AR_LIB)
@@ -306,15 +325,19 @@ $(B)/obj/%.o: %.cu lib/stage/kernels.h include/tsock/tsock.h $(B)/obj/nvflags
 	$(call say,NVCC,$<)
 	$(Q)$(NVCC) $(OURSNV) -Iinclude -Ilib $(NVCCFLAGS) -c -o $@ $<
 
-$(SO).$(MAJOR): $(LIB_OBJ) lib/tsock.map $(B)/obj/files | $(SIM_SO)
+$(SO).$(VERSION): $(LIB_OBJ) lib/tsock.map $(B)/obj/files | $(SIM_SO)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(LINK) -shared -Wl,-soname,libtsock.so.$(MAJOR) -Wl,-Bsymbolic \
+	$(Q)$(LINK) -shared -Wl,-soname,$(notdir $(SO).$(SOVERSION)) \
+		-Wl,-Bsymbolic \
 		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) \
 		-Wl,--version-script=lib/tsock.map \
 		-o $@ $(filter %.o,$^) $(LDFLAGS) $(LIBS)
 
-$(SO): $(SO).$(MAJOR)
+$(SO).$(SOVERSION): $(SO).$(VERSION)
+	$(Q)ln -sf $(<F) $@
+
+$(SO): $(SO).$(SOVERSION)
 	$(Q)ln -sf $(<F) $@
 
 $(AR_LIB): $(LIB_OBJ) $(B)/obj/files | $(SIM_SO)
@@ -333,7 +356,7 @@ $(AR_PRODUCER): $(call obj,$(filter-out producer/main.c,$(PRODUCER))) \
 $(B)/bin/tsock-producer: $(call obj,producer/main.c) $(AR_PRODUCER) $(AR_LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(LINK) -o $@ $^ $(LDFLAGS) $(PRODLIBS)
+	$(Q)$(LINK) -pie -o $@ $^ $(LDFLAGS) $(PRODLIBS)
 
 define inside
 @mkdir -p $(@D)
@@ -420,25 +443,68 @@ MAN1 := $(wildcard producer/*.1)
 MAN37 := $(wildcard lib/*.[37] lib/*/*.[37] include/tsock/*.[37])
 PYTHON := $(wildcard bindings/python/tsock/*.py)
 
+EXAMPLE_FILES := $(wildcard examples/*.c examples/*.cpp examples/*.cu \
+	examples/*.py)
+DOCS := README.md LICENSE THIRD_PARTY $(EXAMPLE_FILES)
+man_page = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
+
+# What install leaves, and uninstall takes away again.
+INSTALLED = $(includedir)/tsock/tsock.h $(libdir)/pkgconfig/libtsock.pc \
+	$(addprefix $(libdir)/,libtsock.a libtsock.so libtsock.so.$(SOVERSION) \
+		libtsock.so.$(VERSION)) \
+	$(bindir)/tsock-producer $(foreach m,$(MAN1) $(MAN37),$(call man_page,$m)) \
+	$(DOCS:%=$(docdir)/%)
+
+# The .pc file finds its prefix from where it lies, so that what was installed
+# can be moved as a whole.  A folder outside of the prefix is named as it is.
+under = $(if $(filter $(prefix)/%,$(1)),$${prefix}/$(patsubst \
+	$(prefix)/%,%,$(1)),$(1))
+PC_PREFIX = $(if $(filter $(prefix)/%,$(libdir)),$${pcfiledir}/$(shell \
+	realpath -ms --relative-to='$(libdir)/pkgconfig' '$(prefix)'),$(prefix))
+
 install: lib producer	## DESTDIR, prefix, bindir, libdir, PYTHONDIR
 	$(INSTALL) -d $(D)$(includedir)/tsock $(D)$(libdir)/pkgconfig \
-		$(D)$(bindir)
+		$(D)$(bindir) $(D)$(docdir)/examples
 	$(INSTALL) -m 644 include/tsock/tsock.h $(D)$(includedir)/tsock/
-	$(INSTALL) -m 755 $(SO).$(MAJOR) $(D)$(libdir)/
-	ln -sf libtsock.so.$(MAJOR) $(D)$(libdir)/libtsock.so
+	$(INSTALL) -m 755 $(SO).$(VERSION) $(D)$(libdir)/
+	ln -sf libtsock.so.$(VERSION) $(D)$(libdir)/libtsock.so.$(SOVERSION)
+	ln -sf libtsock.so.$(SOVERSION) $(D)$(libdir)/libtsock.so
 	$(INSTALL) -m 644 $(AR_LIB) $(D)$(libdir)/
-	sed -e 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|' \
-		-e 's|@includedir@|$(includedir)|; s|@version@|$(VERSION)|' \
-		-e 's|@private@|$(LIBS)|' lib/tsock.pc.in \
-		>$(D)$(libdir)/pkgconfig/libtsock.pc
+	sed -e 's|@prefix@|$(PC_PREFIX)|; s|@libdir@|$(call under,$(libdir))|' \
+		-e 's|@includedir@|$(call under,$(includedir))|' \
+		-e 's|@version@|$(VERSION)|; s|@cuda@|$(if $(filter \
+			1,$(CUDA)), -lcudart_static -lrt)|' \
+		lib/tsock.pc.in >$(D)$(libdir)/pkgconfig/libtsock.pc
 	$(INSTALL) -m 755 $(B)/bin/tsock-producer $(D)$(bindir)/
-ifneq ($(PYTHON),)
-	$(INSTALL) -d $(D)$(PYTHONDIR)/tsock
-	$(INSTALL) -m 644 $(PYTHON) $(D)$(PYTHONDIR)/tsock/
-endif
+	$(foreach f,$(DOCS),$(INSTALL) -m 644 $(f) $(D)$(docdir)/$(f)$(newline)	)
 	$(foreach m,$(MAN1) $(MAN37),$(INSTALL) -D -m 644 $(m) \
-		$(D)$(mandir)/man$(subst .,,$(suffix $(m)))/$(notdir \
-		$(m))$(newline)	)
+		$(D)$(call man_page,$m)$(newline)	)
+ifneq ($(PYTHON),)
+	@$(if $(PYTHONDIR),,echo 'no $(PYTHON3): the Python package is left out')
+	$(if $(PYTHONDIR),$(INSTALL) -d $(D)$(PYTHONDIR)/tsock && $(INSTALL) \
+		-m 644 $(PYTHON) $(D)$(PYTHONDIR)/tsock/)
+endif
+	$(if $(D),,@$(ready_to_use))
+
+# Make the library known to the loader, or say what is left to do.
+define ready_to_use
+ldconfig 2>/dev/null || /sbin/ldconfig 2>/dev/null || true; \
+{ ldconfig -p || /sbin/ldconfig -p; } 2>/dev/null | \
+	grep -qF ' $(libdir)/libtsock.so.$(SOVERSION)' || \
+	echo 'programs do not find $(libdir)/libtsock.so.$(SOVERSION) yet:' \
+		'name $(libdir) in a file of /etc/ld.so.conf.d and run' \
+		'ldconfig, or in LD_LIBRARY_PATH'; \
+$(if $(PYTHONDIR),$(PYTHON3) -c 'import sys; \
+	sys.exit("$(PYTHONDIR)" not in sys.path)' || \
+	echo '$(PYTHON3) does not look in $(PYTHONDIR) yet: name it in PYTHONPATH')
+endef
+
+uninstall:		## take away what install has put there
+	rm -f $(INSTALLED:%=$(D)%)
+	rm -rf $(if $(PYTHONDIR),$(D)$(PYTHONDIR)/tsock)
+	rmdir $(D)$(docdir)/examples $(D)$(docdir) $(D)$(includedir)/tsock \
+		2>/dev/null || true
+	$(if $(D),,-ldconfig 2>/dev/null)
 
 clean:			## remove everything built
 	rm -rf build build-*
@@ -469,4 +535,4 @@ help:			## this list
 	@echo
 	@echo 'Variables: B=build V=1 URING=0|1 CUDA=0|1|sim SAN=address,undefined|thread'
 	@echo '  WERROR=1 CUDA_HOME NVCC NVCCFLAGS CC CFLAGS LDFLAGS DESTDIR'
-	@echo '  prefix bindir libdir includedir mandir PYTHONDIR'
+	@echo '  prefix bindir libdir includedir mandir docdir PYTHON3 PYTHONDIR HARDEN'

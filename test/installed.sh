@@ -14,13 +14,16 @@ problem()
 	exit 1
 }
 
-dest=$temp/dest
-make --no-print-directory B="${B:-build}" DESTDIR="$dest" prefix=/opt/ts \
-	libdir=/opt/ts/lib64 install >/dev/null
+first=$temp/first
+make --no-print-directory B="${B:-build}" DESTDIR="$first" prefix=/opt/ts \
+	libdir=/opt/ts/lib64 PYTHONDIR=/opt/ts/python install >/dev/null
+# It can be moved as a whole.
+dest=$temp/moved
+mv "$first" "$dest"
 lib=$dest/opt/ts/lib64
-so=$lib/libtsock.so.0
+so=$lib/libtsock.so.0.1
 
-export PKG_CONFIG_PATH=$lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dest
+export PKG_CONFIG_PATH=$lib/pkgconfig
 version=$(pkg-config --modversion libtsock)
 cat >"$temp/user.c" <<'C'
 #include <stdio.h>
@@ -43,18 +46,40 @@ $cc -Wall -Werror -o "$temp/user" "$temp/user.c" \
 	$(pkg-config --cflags --libs libtsock)
 LD_LIBRARY_PATH=$lib "$temp/user" "$version" ||
 	problem "a program with the shared library fails (version $version)"
+cuda=
+[ ! -e /usr/local/cuda/lib64 ] || cuda=-L/usr/local/cuda/lib64
 # shellcheck disable=SC2046 # flags
 $cc -o "$temp/static" "$temp/user.c" $(pkg-config --cflags libtsock) \
-	"$lib/libtsock.a" $(PKG_CONFIG_SYSROOT_DIR='' pkg-config --static \
-	--libs-only-l libtsock | sed 's/-ltsock//')
+	"$lib/libtsock.a" $cuda $(pkg-config --static --libs-only-l libtsock |
+		sed 's/-ltsock//')
 "$temp/static" "$version" || problem 'a program with the static library fails'
 
-objdump -p "$so" | grep -q 'SONAME *libtsock.so.0$' ||
-	problem 'the soname is not libtsock.so.0'
+grep -q '^Requires.private: libzmq$' "$lib/pkgconfig/libtsock.pc" ||
+	problem 'the .pc file does not name libzmq as a private requirement'
+if grep -nE '(^|[^}A-Za-z])/[a-z]' "$lib/pkgconfig/libtsock.pc"; then
+	problem 'the .pc file names a path of the machine that built it'
+fi
+
+# libtsock.so -> libtsock.so.0.1 -> libtsock.so.VERSION, and the soname.
+[ "$(readlink "$so")" = "libtsock.so.$version" ] &&
+	[ "$(readlink "$lib/libtsock.so")" = libtsock.so.0.1 ] ||
+	problem 'the links of the library are not as they should be'
+objdump -p "$so" | grep -q 'SONAME *libtsock.so.0.1$' ||
+	problem 'the soname is not libtsock.so.0.1'
 # A training process must never load a decoder.
 if objdump -p "$so" | grep -E 'NEEDED.*(jpeg|png|uring)'; then
 	problem 'the library pulls in a decoder or a reader'
 fi
+
+# Hardened.
+for file in "$so" "$dest/opt/ts/bin/tsock-producer"; do
+	readelf -d "$file" | grep -qE 'BIND_NOW|FLAGS.* NOW' ||
+		problem "$file is not bound at its start (BIND_NOW)"
+	readelf -W --dyn-syms "$file" | grep -q __stack_chk_fail ||
+		problem "$file has no stack protector"
+	readelf -W --dyn-syms "$file" | grep -q '_chk@' ||
+		problem "$file was not built with _FORTIFY_SOURCE"
+done
 
 # Exported is what the header declares, no less and no more.
 tr '\n' ' ' <include/tsock/tsock.h | grep -oE 'TSOCK_API [^;]*;' |
@@ -68,12 +93,19 @@ diff "$temp/declared" "$temp/exported" ||
 "$dest/opt/ts/bin/tsock-producer" --version | grep -qF "$version" ||
 	problem 'tsock-producer --version does not name the version'
 
-package=$dest/opt/ts/lib/python3/dist-packages
-if [ -d "$package" ] && command -v python3 >/dev/null; then
-	(cd "$temp" && LD_LIBRARY_PATH=$lib PYTHONPATH=$package \
+if command -v python3 >/dev/null; then
+	(cd "$temp" && LD_LIBRARY_PATH=$lib PYTHONPATH=$dest/opt/ts/python \
 		PYTHONDONTWRITEBYTECODE=1 python3 -c 'import tsock') ||
 		problem 'the installed Python package does not import'
 fi
+doc=$dest/opt/ts/share/doc/libtsock
+for file in LICENSE THIRD_PARTY README.md examples/train.c examples/train.py; do
+	[ -s "$doc/$file" ] || problem "no $file beside the documentation"
+done
 find "$dest" -path '*/man/*' -type f -empty | grep . &&
 	problem 'an empty manual page'
+
+make --no-print-directory B="${B:-build}" DESTDIR="$dest" prefix=/opt/ts \
+	libdir=/opt/ts/lib64 PYTHONDIR=/opt/ts/python uninstall >/dev/null
+find "$dest" ! -type d | grep . && problem 'uninstall left these behind'
 exit 0

@@ -571,6 +571,8 @@ suite_install()
 	title 'installation'
 	build 'everything' B=build WERROR=1 all
 	run_program 'installed library and programs' test/installed.sh
+	run_program 'installed as a user does' test/installed_root.sh
+	run_program 'the same bytes from two folders' test/reproducible.sh
 }
 
 suite_format()

@@ -19,7 +19,7 @@ PRODUCER = os.path.join(BUILD, "bin", "tsock-producer")
 
 sys.path.insert(0, os.path.join(CHECKOUT, "bindings", "python"))
 os.environ.setdefault(
-    "LIBTSOCK_PATH", os.path.join(BUILD, "lib", "libtsock.so.0")
+    "LIBTSOCK_PATH", os.path.join(BUILD, "lib", "libtsock.so.0.1")
 )
 os.environ.setdefault("TSOCK_PRODUCER", PRODUCER)
 

@@ -156,6 +156,7 @@ def test_constants_are_those_of_the_header(tmp_path):
         "TSOCK_MAX_DIMS": _ffi.MAX_DIMS,
         "TSOCK_STATS_ROWS": _ffi.STATS_ROWS,
         "TSOCK_VERSION_MAJOR": _ffi.VERSION_MAJOR,
+        "TSOCK_VERSION_MINOR": _ffi.VERSION_MINOR,
         "TSOCK_EAGAIN": errors.EAGAIN,
         "TSOCK_EEPOCH": errors.EEPOCH,
         "TSOCK_EARG": errors.EARG,
@@ -182,9 +183,9 @@ def test_every_error_code_has_a_name_and_a_class():
 def test_a_library_that_is_not_there_is_an_error_that_says_so(script):
     out, err = script(
         "try:\n    import tsock\nexcept ImportError as e:\n    print(e)\n",
-        LIBTSOCK_PATH="/nowhere/libtsock.so.0",
+        LIBTSOCK_PATH="/nowhere/libtsock.so.0.1",
     ).communicate(timeout=60)
-    assert "/nowhere/libtsock.so.0: no such file" in out, err
+    assert "/nowhere/libtsock.so.0.1: no such file" in out, err
     assert "LIBTSOCK_PATH" in out
 
 
@@ -199,7 +200,7 @@ def test_a_checkout_finds_its_own_library(script):
     )
     path = finish(process)[0].strip()
     assert os.path.samefile(
-        path, os.path.join(BUILD, "lib", "libtsock.so.0")
+        path, os.path.join(BUILD, "lib", "libtsock.so.0.1")
     )
 
 
@@ -207,7 +208,7 @@ def test_another_library_is_refused_by_name(script, tmp_path):
     cc = shutil.which("cc") or shutil.which("gcc")
     if not cc:
         pytest.skip("no C compiler")
-    other = tmp_path / "libtsock.so.0"
+    other = tmp_path / "libtsock.so.0.1"
     names = [n for n in _ffi.TABLE if n != "tsock_version_string"]
     (tmp_path / "other.c").write_text(
         'const char *tsock_version_string(void) { return "7.1.0"; }\n'
@@ -221,7 +222,7 @@ def test_another_library_is_refused_by_name(script, tmp_path):
         "try:\n    import tsock\nexcept ImportError as e:\n    print(e)\n",
         LIBTSOCK_PATH=str(other),
     ).communicate(timeout=60)
-    assert "libtsock 7.1.0" in out and "version 0" in out, err
+    assert "libtsock 7.1.0" in out and "version 0.1" in out, err
 
 
 def test_importing_leaves_logging_alone(script):

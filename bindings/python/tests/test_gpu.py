@@ -10,7 +10,7 @@ import tsock
 from conftest import CHECKOUT, N, SIZE, finish
 
 SIM = os.environ.get("TSOCK_BUILD_SIM", os.path.join(CHECKOUT, "build-sim"))
-LIBRARY = os.path.join(SIM, "lib", "libtsock.so.0")
+LIBRARY = os.path.join(SIM, "lib", "libtsock.so.0.1")
 PRODUCER = os.path.join(SIM, "bin", "tsock-producer")
 
 STAND_IN = """

@@ -29,7 +29,9 @@ from ctypes import (
 
 from . import errors
 
-VERSION_MAJOR = 0
+VERSION_MAJOR, VERSION_MINOR = 0, 1
+# Before 1.0 each minor version may break the ABI, and has a soname of its own.
+SOVERSION = "%d.%d" % (VERSION_MAJOR, VERSION_MINOR)
 MAX_DIMS = 4
 STATS_ROWS = 32
 
@@ -241,7 +243,7 @@ def candidates():
     own = os.environ.get("LIBTSOCK_PATH")
     if own:
         return [own]
-    soname = "libtsock.so.%d" % VERSION_MAJOR
+    soname = "libtsock.so." + SOVERSION
     here = os.path.dirname(os.path.abspath(__file__))
     checkout = os.path.join(here, "..", "..", "..", "build", "lib", soname)
     return [
@@ -280,10 +282,10 @@ def _declare(path, lib):
         function.restype = restype
         function.argtypes = argtypes
     version = lib.tsock_version_string().decode()
-    if version.split(".")[0] != str(VERSION_MAJOR):
+    if version.split(".")[:2] != SOVERSION.split("."):
         raise ImportError(
-            "%s is libtsock %s, and this package is for version %d: "
-            "install the two together" % (path, version, VERSION_MAJOR)
+            "%s is libtsock %s, and this package is for version %s: "
+            "install the two together" % (path, version, SOVERSION)
         )
 
 
