@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, CHECKOUT, N, finish
+from conftest import BUILD, CHECKOUT, N, finish, until
 
 EXAMPLES = os.path.join(CHECKOUT, "examples")
 LIB = os.path.join(BUILD, "lib")
@@ -45,6 +45,57 @@ def build(tmp_path_factory):
         return out
 
     return compile_it
+
+
+@pytest.fixture(scope="session")
+def readme_program(tmp_path_factory):
+    """The C program of the README, with an empty train()."""
+    cc = shutil.which(os.environ.get("CC", "cc"))
+    if not cc:
+        pytest.skip("no C compiler")
+    with open(os.path.join(CHECKOUT, "README.md")) as f:
+        source = re.search(r"^```c\n(.*?)^```$", f.read(), re.M | re.S).group(1)
+    out = tmp_path_factory.mktemp("readme") / "train"
+    subprocess.run(
+        [cc, "-std=c99", "-Wall", "-Wextra", "-Werror", "-x", "c", "-"]
+        + ["-Dtrain(data,count)=(void)(data),(void)(count)"]
+        + ["-I" + os.path.join(CHECKOUT, "include"), "-o", str(out)]
+        + ["-L" + LIB, "-Wl,-rpath," + LIB, "-ltsock"],
+        input=source,
+        text=True,
+        check=True,
+    )
+    return str(out)
+
+
+def test_the_readmes_program_trains_to_the_streams_end(
+    serve, readme_program, run
+):
+    serve("--epochs", 2, "--max-batch", 256, name="imagenet")
+    finish(run(readme_program))
+
+
+def test_the_readmes_program_says_what_is_wrong(
+    monkeypatch, readme_program, run
+):
+    monkeypatch.setenv("TSOCK_DIR", "/" + "long" * 100)
+    process = run(readme_program)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1 and "longlong" in err
+
+
+def test_the_readmes_program_says_when_the_producer_dies(
+    serve, readme_program, run
+):
+    served = serve("--max-batch", 256, name="imagenet")
+    process = run(readme_program)
+    until(
+        lambda: b"joins" in open(served.log, "rb").read(),
+        what="the consumer's join",
+    )
+    served.kill()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1 and "imagenet" in err
 
 
 @pytest.fixture
