@@ -38,7 +38,14 @@
  *            Handles are independent of each other.
  * Ownership  What an _open or _next function returns is yours until _close or
  *            _release.  Nothing else is; never free() anything from here.
- *            Output arguments are set only on success.
+ * Pointers   Where a call fails, the handle, batch or tensor that it was to
+ *            hand out is NULL; other output arguments are left as they were.
+ *            A pointer that is NULL and may not be (handle, batch, name,
+ *            options, output, function) never crashes: a function that returns
+ *            a code gives TSOCK_EARG, with a message that names it, and one
+ *            that returns a pointer NULL, a number of batches or samples 0, a
+ *            sequence number or an epoch UINT64_MAX; one that returns nothing
+ *            does nothing.
  * Units      Sizes in bytes, times in milliseconds, shapes in elements.
  * Fork       A handle belongs to the process that opened it.  In a forked
  *            child every call on it fails with TSOCK_EFORK, and releasing is

@@ -449,14 +449,11 @@ static int await(struct tsock *t, uint64_t need, int timeout_ms)
 	return err;
 }
 
-int tsock_next(tsock *t, int timeout_ms, tsock_batch **out)
+static int next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 {
 	uint64_t n, need;
 	int err;
 
-	if (!t || !out)
-		return tsi_err(TSOCK_EARG, "tsock_next: %s is NULL",
-			       t ? "out" : "t");
 	if (tsi_forked(t->generation))
 		return tsi_err_forked();
 	if (t->phase == TSI_PHASE_DONE)
@@ -482,6 +479,20 @@ int tsock_next(tsock *t, int timeout_ms, tsock_batch **out)
 	atomic_store_explicit(&t->reader->tail->samples, t->samples,
 			      memory_order_relaxed);
 	return 0;
+}
+
+int tsock_next(tsock *t, int timeout_ms, tsock_batch **out)
+{
+	int err;
+
+	if (!t || !out)
+		err = tsi_err(TSOCK_EARG, "tsock_next: %s is NULL",
+			      t ? "out" : "t");
+	else
+		err = next(t, timeout_ms, out);
+	if (err && out)
+		*out = NULL;
+	return err;
 }
 
 int tsock_path(tsock *t)

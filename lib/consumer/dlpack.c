@@ -92,9 +92,11 @@ int tsock_batch_dlpack(tsock_batch *b, unsigned i, int versioned, void **out)
 {
 	struct tsi_export *e;
 
+	if (out)
+		*out = NULL;
 	if (!b || !out)
-		return tsi_err(TSOCK_EARG, "tsock_batch_dlpack: batch or out "
-					   "is NULL");
+		return tsi_err(TSOCK_EARG, "tsock_batch_dlpack: %s is NULL",
+			       b ? "out" : "the batch");
 	if (tsi_forked(b->reader->generation))
 		return tsi_err_forked();
 	if (i >= b->reader->nfields)

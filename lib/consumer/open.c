@@ -318,6 +318,8 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 	struct tsock *t;
 	int n, err;
 
+	if (out)
+		*out = NULL;
 	if (!name || !out)
 		return tsi_err(TSOCK_EARG, "tsock_open: %s is NULL",
 			       name ? "out" : "name");
@@ -362,7 +364,10 @@ int tsock_get_info(tsock *t, struct tsock_info *info)
 	const struct tsi_msg_stream *s;
 	struct tsock_info full = { .size = sizeof(full) };
 
-	if (!t || !info || info->size < 2 * sizeof(uint32_t))
+	if (!t || !info)
+		return tsi_err(TSOCK_EARG, "tsock_get_info: %s is NULL",
+			       t ? "info" : "t");
+	if (info->size < 2 * sizeof(uint32_t))
 		return tsi_err(TSOCK_EARG, "tsock_get_info: set info.size to "
 					   "sizeof(struct tsock_info)");
 	if (tsi_forked(t->generation))
@@ -388,7 +393,8 @@ int tsock_get_info(tsock *t, struct tsock_info *info)
 int tsock_get_field(tsock *t, unsigned i, struct tsock_field *out)
 {
 	if (!t || !out)
-		return tsi_err(TSOCK_EARG, "tsock_get_field: a NULL argument");
+		return tsi_err(TSOCK_EARG, "tsock_get_field: %s is NULL",
+			       t ? "out" : "t");
 	if (tsi_forked(t->generation))
 		return tsi_err_forked();
 	if (i >= t->stream.nfields)
@@ -400,11 +406,15 @@ int tsock_get_field(tsock *t, unsigned i, struct tsock_field *out)
 
 const char *tsock_class_name(tsock *t, uint32_t i)
 {
+	if (!t)
+		tsi_err(TSOCK_EARG, "tsock_class_name: t is NULL");
 	return t && i < t->stream.nclasses ? t->classes[i] : NULL;
 }
 
 uint64_t tsock_epoch(tsock *t)
 {
+	if (!t)
+		tsi_err(TSOCK_EARG, "tsock_epoch: t is NULL");
 	return t ? t->epoch : UINT64_MAX;
 }
 
@@ -412,8 +422,10 @@ uint64_t tsock_epoch_batches(tsock *t)
 {
 	uint64_t n, b;
 
-	if (!t)
+	if (!t) {
+		tsi_err(TSOCK_EARG, "tsock_epoch_batches: t is NULL");
 		return 0;
+	}
 	n = t->stream.epoch_len;
 	b = t->opts.batch_size;
 	return n / b + (n % b && !(t->opts.flags & TSOCK_DROP_LAST));

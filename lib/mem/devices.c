@@ -29,6 +29,8 @@ int tsock_devices(void (*fn)(void *arg, const char *line), void *arg)
 	unsigned n = 0;
 	char line[256];
 
+	if (!fn)
+		return tsi_err(TSOCK_EARG, "tsock_devices: fn is NULL");
 	if (tsi_gpu_count(&n)) {
 		fn(arg, tsock_errmsg());
 		return 0;

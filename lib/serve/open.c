@@ -18,13 +18,39 @@
 
 /* ---- options ---- */
 
+static int check_pointers(const struct tsock_serve_opts *o)
+{
+	if (!o->fields)
+		return tsi_err(TSOCK_EARG, "the options' fields are NULL");
+	if (!o->classes && o->nclasses)
+		return tsi_err(TSOCK_EARG,
+			       "the options' classes are NULL, and nclasses is "
+			       "%u",
+			       o->nclasses);
+	for (uint32_t i = 0; i < o->nclasses; i++)
+		if (!o->classes[i])
+			return tsi_err(TSOCK_EARG,
+				       "the name of class %u is "
+				       "NULL",
+				       i);
+	return 0;
+}
+
 static int check_opts(const struct tsock_serve_opts *o)
 {
+	int err;
+
+	if (!o)
+		return tsi_err(TSOCK_EARG, "the options are NULL: start from "
+					   "TSOCK_SERVE_OPTS_INIT");
 	if (o->size != sizeof(*o))
 		return tsi_err(TSOCK_EARG,
 			       "struct tsock_serve_opts has size %u, this "
 			       "library's has %zu",
 			       o->size, sizeof(*o));
+	err = check_pointers(o);
+	if (err)
+		return err;
 	if (!o->epoch_len || o->epoch_len > (UINT64_C(1) << 40))
 		return tsi_err(TSOCK_EARG,
 			       "an epoch has 1 to 2^40 samples, "
@@ -92,7 +118,9 @@ int tsock_serve_geometry(const struct tsock_serve_opts *o,
 {
 	struct tsock_geometry r;
 	struct tsi_geometry g;
-	int err = base_geometry(o, &g);
+	int err = out ? base_geometry(o, &g)
+		      : tsi_err(TSOCK_EARG, "tsock_serve_geometry: out is "
+					    "NULL");
 
 	if (!err)
 		err = view_bytes(o, &g, TSOCK_F32, &r.f32_bytes);
@@ -272,8 +300,14 @@ int tsock_serve_open(const char *name, const struct tsock_serve_opts *o,
 {
 	struct tsi_geometry g;
 	struct tsock_server *s;
-	int err = base_geometry(o, &g);
+	int err;
 
+	if (out)
+		*out = NULL;
+	if (!name || !out)
+		return tsi_err(TSOCK_EARG, "tsock_serve_open: %s is NULL",
+			       name ? "out" : "name");
+	err = base_geometry(o, &g);
 	if (err)
 		return err;
 	s = blank(o);

@@ -143,6 +143,9 @@ int tsock_serve_claim(tsock_server *s, unsigned want, int timeout_ms,
 				: tsi_now_ns() + (int64_t)timeout_ms * 1000000;
 	int n;
 
+	if (!s || !first)
+		return tsi_err(TSOCK_EARG, "tsock_serve_claim: %s is NULL",
+			       s ? "first" : "s");
 	if (want > INT32_MAX)
 		want = INT32_MAX;
 	pthread_mutex_lock(&s->lock);
@@ -165,6 +168,11 @@ int tsock_serve_claim(tsock_server *s, unsigned want, int timeout_ms,
 
 void *tsock_serve_slot(tsock_server *s, unsigned f, uint64_t seq)
 {
+	if (!s || f >= s->stream.nfields) {
+		tsi_err(TSOCK_EARG, "tsock_serve_slot: %s",
+			s ? "there is no such field" : "s is NULL");
+		return NULL;
+	}
 	return tsi_ring_slot(&s->view[0].ring, f, seq);
 }
 
@@ -190,8 +198,11 @@ static void advance(struct tsock_server *s)
 
 void tsock_serve_commit(tsock_server *s, uint64_t first, unsigned count)
 {
-	uint64_t capacity = s->members.view[0].capacity; /* never changes */
+	uint64_t capacity;
 
+	if (!s)
+		return;
+	capacity = s->members.view[0].capacity; /* never changes */
 	tsi_ring_mirror(&s->view[0].ring, first, count);
 	/* Non-temporal stores aren't ordered by the lock alone. */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -205,6 +216,10 @@ void tsock_serve_commit(tsock_server *s, uint64_t first, unsigned count)
 
 void tsock_serve_fail(tsock_server *s, const char *why)
 {
+	if (!s)
+		return;
+	if (!why)
+		why = "no reason was given";
 	pthread_mutex_lock(&s->lock);
 	if (!s->failed) {
 		s->failed = true;
@@ -221,6 +236,8 @@ void tsock_serve_fail(tsock_server *s, const char *why)
 void tsock_serve_count(tsock_server *s, uint64_t read_bytes,
 		       uint64_t bad_samples)
 {
+	if (!s)
+		return;
 	/* Counters: no other memory hangs on them. */
 	atomic_fetch_add_explicit(&s->read_bytes, read_bytes,
 				  memory_order_relaxed);
@@ -278,6 +295,9 @@ int tsock_serve_stats(tsock_server *s, struct tsock_stats *out)
 {
 	struct tsock_stats st;
 
+	if (!s || !out)
+		return tsi_err(TSOCK_EARG, "tsock_serve_stats: %s is NULL",
+			       s ? "out" : "s");
 	if (out->size != sizeof(st))
 		return tsi_err(TSOCK_EARG,
 			       "struct tsock_stats has size %u, "
@@ -294,6 +314,8 @@ int tsock_serve_drained(tsock_server *s)
 {
 	bool over;
 
+	if (!s)
+		return tsi_err(TSOCK_EARG, "tsock_serve_drained: s is NULL");
 	pthread_mutex_lock(&s->lock);
 	tsi_server_refresh(s);
 	over = s->members.view[0].head >= s->members.c.end;
@@ -306,6 +328,8 @@ int tsock_serve_drained(tsock_server *s)
 
 void tsock_serve_stop(tsock_server *s)
 {
+	if (!s)
+		return;
 	pthread_mutex_lock(&s->lock);
 	s->stop = true;
 	tsi_server_changed(s);

@@ -1,0 +1,503 @@
+/*
+ * test_pointers.c - every function of tsock.h with pointers that are NULL, and
+ * what is handed out by a call that fails.
+ *
+ * The functions are those that the header declares: one that no case here
+ * calls is a failure.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "tsock/tsock.h"
+
+#define HEADER "include/tsock/tsock.h"
+
+/* A server, a consumer of it, and a batch. */
+static tsock_server *server;
+static tsock *handle;
+static tsock_batch *batch;
+static char junk; /* what a call that fails must not leave there */
+
+#define JUNK ((void *)&junk)
+
+/* The call failed so, and says why. */
+#define wrong(call) \
+	do { \
+		tsi_err(0, "nothing"); \
+		assert_int_equal(call, TSOCK_EARG); \
+		assert_string_not_equal(tsock_errmsg(), "nothing"); \
+	} while (0)
+#define wrong_is(call, value) \
+	do { \
+		tsi_err(0, "nothing"); \
+		assert_true((call) == (value)); \
+		assert_string_not_equal(tsock_errmsg(), "nothing"); \
+	} while (0)
+
+static void no_line(void *arg, const char *line)
+{
+	(void)arg;
+	(void)line;
+}
+
+static void no_stream(void *arg, const char *name, const char *folder)
+{
+	(void)arg;
+	(void)name;
+	(void)folder;
+}
+
+/* ---- one case per function ---- */
+
+static void tsock_open_case(void)
+{
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	tsock *t = JUNK;
+
+	o.timeout_ms = 1;
+	wrong(tsock_open(NULL, &o, &t));
+	assert_null(t);
+	t = JUNK;
+	wrong(tsock_open("pointers", NULL, &t));
+	assert_null(t);
+	wrong(tsock_open("pointers", &o, NULL));
+	t = JUNK;
+	wrong(tsock_open("pointers", &o, &t)); /* batch_size 0 */
+	assert_null(t);
+	o.batch_size = 1;
+	t = JUNK;
+	assert_int_equal(tsock_open("nobody", &o, &t), TSOCK_ENOPROD);
+	assert_null(t);
+}
+
+static void tsock_get_info_case(void)
+{
+	struct tsock_info info = { .size = sizeof(info) };
+
+	wrong(tsock_get_info(NULL, &info));
+	wrong(tsock_get_info(handle, NULL));
+}
+
+static void tsock_get_field_case(void)
+{
+	struct tsock_field f;
+
+	wrong(tsock_get_field(NULL, 0, &f));
+	wrong(tsock_get_field(handle, 0, NULL));
+}
+
+static void tsock_class_name_case(void)
+{
+	wrong_is(tsock_class_name(NULL, 0), NULL);
+}
+
+static void tsock_begin_case(void)
+{
+	wrong(tsock_begin(NULL));
+}
+
+static void tsock_begin_timed_case(void)
+{
+	wrong(tsock_begin_timed(NULL, 0));
+}
+
+static void tsock_next_case(void)
+{
+	tsock_batch *b = JUNK;
+
+	wrong(tsock_next(NULL, 0, &b));
+	assert_null(b);
+	wrong(tsock_next(handle, 0, NULL));
+	/* All samples that were made are taken. */
+	b = JUNK;
+	assert_int_equal(tsock_next(handle, 0, &b), TSOCK_EAGAIN);
+	assert_null(b);
+}
+
+static void tsock_batch_count_case(void)
+{
+	wrong_is(tsock_batch_count(NULL), 0);
+}
+
+static void tsock_batch_seq_case(void)
+{
+	wrong_is(tsock_batch_seq(NULL), UINT64_MAX);
+}
+
+static void tsock_batch_epoch_case(void)
+{
+	wrong_is(tsock_batch_epoch(NULL), UINT64_MAX);
+}
+
+static void tsock_batch_data_case(void)
+{
+	wrong_is(tsock_batch_data(NULL, 0), NULL);
+}
+
+static void tsock_batch_data_mut_case(void)
+{
+	wrong_is(tsock_batch_data_mut(NULL, 0), NULL);
+}
+
+static void tsock_batch_dlpack_case(void)
+{
+	void *tensor = JUNK;
+
+	wrong(tsock_batch_dlpack(NULL, 0, 1, &tensor));
+	assert_null(tensor);
+	wrong(tsock_batch_dlpack(batch, 0, 1, NULL));
+	tensor = JUNK;
+	wrong(tsock_batch_dlpack(batch, 9, 1, &tensor));
+	assert_null(tensor);
+}
+
+static void tsock_batch_use_case(void)
+{
+	wrong(tsock_batch_use(NULL, NULL));
+}
+
+static void tsock_batch_convert_case(void)
+{
+	wrong(tsock_batch_convert(NULL, 0, JUNK, NULL));
+	wrong(tsock_batch_convert(batch, 0, NULL, NULL));
+}
+
+static void tsock_path_case(void)
+{
+	wrong(tsock_path(NULL));
+}
+
+static void tsock_batch_release_case(void)
+{
+	tsock_batch_release(NULL);
+}
+
+static void tsock_epoch_case(void)
+{
+	wrong_is(tsock_epoch(NULL), UINT64_MAX);
+}
+
+static void tsock_epoch_batches_case(void)
+{
+	wrong_is(tsock_epoch_batches(NULL), 0);
+}
+
+static void tsock_leave_case(void)
+{
+	tsock_leave(NULL);
+}
+
+static void tsock_close_case(void)
+{
+	tsock_close(NULL);
+}
+
+static void tsock_query_case(void)
+{
+	struct tsock_stats st = { .size = sizeof(st) };
+
+	wrong(tsock_query(NULL, 0, &st));
+	wrong(tsock_query("pointers", 0, NULL));
+}
+
+static void tsock_list_case(void)
+{
+	wrong(tsock_list(NULL, NULL));
+	assert_true(tsock_list(no_stream, NULL) >= 0);
+}
+
+static void tsock_devices_case(void)
+{
+	wrong(tsock_devices(NULL, NULL));
+	assert_true(tsock_devices(no_line, NULL) >= 0);
+}
+
+static void tsock_serve_geometry_case(void)
+{
+	struct tsock_serve_opts o = TSOCK_SERVE_OPTS_INIT;
+	struct tsock_geometry g;
+
+	wrong(tsock_serve_geometry(NULL, &g));
+	wrong(tsock_serve_geometry(&o, NULL));
+	o.epoch_len = 1;
+	o.nfields = 1;
+	wrong(tsock_serve_geometry(&o, &g)); /* no fields */
+}
+
+static void tsock_serve_open_case(void)
+{
+	static const struct tsock_field field = { .name = "a",
+						  .dtype = TSOCK_U8 };
+	static const char *const unnamed[] = { NULL };
+	struct tsock_serve_opts o = TSOCK_SERVE_OPTS_INIT;
+	tsock_server *s = JUNK;
+
+	o.epoch_len = 1;
+	o.nfields = 1;
+	wrong(tsock_serve_open("other", &o, &s)); /* no fields */
+	assert_null(s);
+	o.fields = &field;
+	wrong(tsock_serve_open(NULL, &o, &s));
+	wrong(tsock_serve_open("other", NULL, &s));
+	wrong(tsock_serve_open("other", &o, NULL));
+	o.nclasses = 1;
+	s = JUNK;
+	wrong(tsock_serve_open("other", &o, &s)); /* no classes */
+	o.classes = unnamed;
+	wrong(tsock_serve_open("other", &o, &s));
+	assert_null(s);
+	o.nclasses = 0;
+	s = JUNK;
+	assert_int_equal(tsock_serve_open("pointers", &o, &s), TSOCK_EEXIST);
+	assert_null(s);
+}
+
+static void tsock_serve_claim_case(void)
+{
+	uint64_t first;
+
+	wrong(tsock_serve_claim(NULL, 1, 0, &first));
+	wrong(tsock_serve_claim(server, 1, 0, NULL));
+}
+
+static void tsock_serve_slot_case(void)
+{
+	wrong_is(tsock_serve_slot(NULL, 0, 0), NULL);
+	wrong_is(tsock_serve_slot(server, 9, 0), NULL);
+}
+
+static void tsock_serve_commit_case(void)
+{
+	tsock_serve_commit(NULL, 0, 1);
+}
+
+static void tsock_serve_fail_case(void)
+{
+	tsock_batch *b = JUNK;
+
+	tsock_serve_fail(NULL, "why");
+	tsock_serve_fail(server, NULL);
+	assert_int_equal(tsock_next(handle, 0, &b), TSOCK_ESTREAM);
+	assert_null(b);
+}
+
+static void tsock_serve_count_case(void)
+{
+	tsock_serve_count(NULL, 1, 1);
+}
+
+static void tsock_serve_stats_case(void)
+{
+	struct tsock_stats st = { .size = sizeof(st) };
+
+	wrong(tsock_serve_stats(NULL, &st));
+	wrong(tsock_serve_stats(server, NULL));
+}
+
+static void tsock_serve_drained_case(void)
+{
+	wrong(tsock_serve_drained(NULL));
+}
+
+static void tsock_serve_stop_case(void)
+{
+	tsock_serve_stop(NULL);
+}
+
+static void tsock_serve_close_case(void)
+{
+	tsock_serve_close(NULL);
+}
+
+static void tsock_set_logger_case(void)
+{
+	tsock_set_logger(NULL, NULL);
+}
+
+static void tsock_errmsg_case(void)
+{
+	assert_non_null(tsock_errmsg());
+}
+
+static void tsock_strerror_case(void)
+{
+	assert_non_null(tsock_strerror(4711));
+}
+
+static void tsock_dtype_size_case(void)
+{
+	assert_int_equal(tsock_dtype_size(4711), 0);
+}
+
+static void tsock_abi_version_case(void)
+{
+	tsock_abi_version();
+}
+
+static void tsock_version_string_case(void)
+{
+	assert_non_null(tsock_version_string());
+}
+
+/* ---- all of them ---- */
+
+#define CASE(name) \
+	{ \
+#name, name##_case \
+	}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+	CASE(tsock_abi_version),
+	CASE(tsock_version_string),
+	CASE(tsock_errmsg),
+	CASE(tsock_strerror),
+	CASE(tsock_set_logger),
+	CASE(tsock_dtype_size),
+	CASE(tsock_open),
+	CASE(tsock_get_info),
+	CASE(tsock_get_field),
+	CASE(tsock_class_name),
+	CASE(tsock_begin_timed),
+	CASE(tsock_begin),
+	CASE(tsock_next),
+	CASE(tsock_batch_count),
+	CASE(tsock_batch_seq),
+	CASE(tsock_batch_epoch),
+	CASE(tsock_batch_data),
+	CASE(tsock_batch_data_mut),
+	CASE(tsock_batch_dlpack),
+	CASE(tsock_batch_use),
+	CASE(tsock_batch_convert),
+	CASE(tsock_path),
+	CASE(tsock_batch_release),
+	CASE(tsock_epoch),
+	CASE(tsock_epoch_batches),
+	CASE(tsock_leave),
+	CASE(tsock_close),
+	CASE(tsock_query),
+	CASE(tsock_list),
+	CASE(tsock_devices),
+	CASE(tsock_serve_geometry),
+	CASE(tsock_serve_open),
+	CASE(tsock_serve_claim),
+	CASE(tsock_serve_slot),
+	CASE(tsock_serve_commit),
+	CASE(tsock_serve_count),
+	CASE(tsock_serve_stats),
+	CASE(tsock_serve_drained),
+	CASE(tsock_serve_stop),
+	CASE(tsock_serve_fail), /* the stream's end */
+	CASE(tsock_serve_close),
+};
+
+#define CASES (sizeof(cases) / sizeof(cases[0]))
+
+static void *fill_one(void *arg)
+{
+	uint64_t first;
+
+	(void)arg;
+	if (tsock_serve_claim(server, 1, -1, &first) != 1)
+		abort();
+	*(uint8_t *)tsock_serve_slot(server, 0, first) = 7;
+	tsock_serve_commit(server, first, 1);
+	return NULL;
+}
+
+static void null_pointers_never_crash(void **state)
+{
+	static const struct tsock_field field = { .name = "a",
+						  .dtype = TSOCK_U8 };
+	struct tsock_serve_opts so = TSOCK_SERVE_OPTS_INIT;
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	pthread_t worker;
+
+	(void)state;
+	so.epoch_len = 100;
+	so.nfields = 1;
+	so.fields = &field;
+	assert_int_equal(tsock_serve_open("pointers", &so, &server), 0);
+	o.batch_size = 1;
+	assert_int_equal(tsock_open("pointers", &o, &handle), 0);
+	assert_int_equal(tsock_begin(handle), 0);
+	assert_int_equal(pthread_create(&worker, NULL, fill_one, NULL), 0);
+	assert_int_equal(tsock_next(handle, -1, &batch), 0);
+	pthread_join(worker, NULL);
+	for (size_t i = 0; i < CASES; i++)
+		cases[i].run();
+	assert_int_equal(*(const uint8_t *)tsock_batch_data(batch, 0), 7);
+	tsock_batch_release(batch);
+	tsock_close(handle);
+	tsock_serve_close(server);
+}
+
+/* The name before a '(' at the beginning of a declaration; its length. */
+static size_t declared(const char *line, const char **name)
+{
+	const char *end = strchr(line, '('), *p = end;
+
+	while (p && p > line && strchr(" *", p[-1]) == NULL)
+		p--;
+	*name = p;
+	return p && !strncmp(p, "tsock_", 6) ? (size_t)(end - p) : 0;
+}
+
+static bool has_case(const char *name, size_t len)
+{
+	for (size_t i = 0; i < CASES; i++)
+		if (strlen(cases[i].name) == len &&
+		    !strncmp(cases[i].name, name, len))
+			return true;
+	return false;
+}
+
+/* One that is declared over two lines has its name on the second. */
+static void every_function_of_the_header_has_a_case(void **state)
+{
+	FILE *f = fopen(HEADER, "r");
+	bool due = false;
+	size_t found = 0;
+	char line[256];
+
+	(void)state;
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		const char *name;
+		size_t len;
+
+		due = due || !strncmp(line, "TSOCK_API", 9);
+		if (!due)
+			continue;
+		len = declared(line, &name);
+		if (!len)
+			continue;
+		due = false;
+		found++;
+		if (!has_case(name, len))
+			fail_msg("no case for %.*s", (int)len, name);
+	}
+	fclose(f);
+	assert_int_equal(found, CASES);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(null_pointers_never_crash),
+		cmocka_unit_test(every_function_of_the_header_has_a_case),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
