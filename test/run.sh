@@ -9,10 +9,8 @@
 #   run.sh soak         system tests again and again for SOAK_SECONDS
 #   run.sh fuzz         every fuzzer for FUZZ_SECONDS
 #
-# A program passes with exit code 0, is skipped with 77 (its last line says
-# why), else it failed.  Programs that speak TAP (cmocka) count by their test
-# cases.  Each gets TEST_TIMEOUT seconds and a folder of its own for TSOCK_DIR
-# and everything temporary; a process that it leaves behind is a failure.
+# Programs run $TEST_JOBS at a time (one per CPU), as programs.bash describes,
+# each within TEST_TIMEOUT seconds.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 unset B SAN CUDA WERROR MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS
@@ -20,12 +18,10 @@ unset TSOCK_DIR XDG_RUNTIME_DIR
 
 top=$PWD
 jobs=$(nproc)
-limit=${TEST_TIMEOUT:-120}
+at_once=${TEST_JOBS:-$jobs}
+limit=${TEST_TIMEOUT:-400}
 logs=build/check
-passed=0 failed=0 skipped=0
-failures=() skips=()
-prefix=()
-group=
+. test/programs.bash
 
 # Tests that need sample files look here; most make their own.
 if [ -z "${TSOCK_TEST_DATA:-}" ] && [ -d ../shared/data ]; then
@@ -35,135 +31,13 @@ fi
 
 # Short: the path of a unix socket has room for 107 characters.
 scratch=$(mktemp -d /tmp/tsock-XXXXXX) || exit 1
-runs=0
 cleanup()
 {
-	[ -z "$group" ] || kill -9 -- "-$group" 2>/dev/null
+	stop_programs
 	rm -rf "$scratch"
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
-
-say()
-{
-	printf '%s\n' "$*"
-}
-
-title()
-{
-	say "== $*"
-}
-
-pass()
-{
-	passed=$((passed + $1))
-	[ "$1" = 0 ] || printf '%5d ok    %s\n' "$1" "$2"
-}
-
-# fail WHAT [LOG]: with the end of the log.
-fail()
-{
-	failed=$((failed + 1))
-	failures+=("$1")
-	printf '      FAIL  %s\n' "$1"
-	[ -z "${2:-}" ] || tail -n 30 "$2" | sed 's/^/            | /'
-}
-
-# skip WHAT WHY
-skip()
-{
-	skipped=$((skipped + 1))
-	skips+=("$1: $2")
-	printf '      skip  %s: %s\n' "$1" "$2"
-}
-
-# --------------------------------------------------------------------------
-# Running programs
-
-# Count the cases of a TAP log.  A child that exits prints its parent's
-# buffered lines a second time, so equal lines are one.  A skipped case is "not
-# ok" to cmocka 1.1.5, and "ok" to later ones.
-count_tap()
-{
-	local name=$1 log=$2 cases=$scratch/cases ok reason case plan
-	grep -E '^(not )?ok [0-9]+' "$log" | sort -u >"$cases"
-	ok=$(grep -v ' # SKIP' "$cases" | grep -c '^ok')
-	while IFS= read -r case; do
-		fail "$name: ${case#not ok * - }" "$log"
-	done < <(grep -E '^not ok [0-9]+ -' "$cases")
-	while IFS=$'\t' read -r case reason; do
-		skip "$name $case" "${reason:-no reason given}"
-	done < <(awk '/^(not )?ok [0-9]+ # SKIP/ {
-			sub(/^(not )?ok [0-9]+ # SKIP */, "")
-			sub(/^\[ *SKIP *\] /, "", before)
-			if (!seen[$0]++) print $0 "\t" before
-		}
-		{ before = /^(ok|not ok|#|1\.\.)/ ? "" : $0 }' "$log")
-	pass "$ok" "$name"
-	plan=$(sed -n 's/^1\.\.\([0-9]*\)$/\1/p' "$log" | sort -n | tail -n 1)
-	[ "$(wc -l <"$cases")" -ge "${plan:-0}" ]
-}
-
-# Does a process of this group still run?  Orphans that nobody has waited for
-# are dead: not every container's first process does.
-group_lives()
-{
-	local stat line state pgrp
-	kill -0 -- "-$1" 2>/dev/null || return 1
-	for stat in /proc/[0-9]*/stat; do
-		{ read -r line <"$stat"; } 2>/dev/null || continue
-		read -r state _ pgrp _ <<<"${line##*) }"
-		[ "$pgrp" = "$1" ] && [[ $state != [ZX] ]] && return 0
-	done
-	return 1
-}
-
-# run_program NAME COMMAND...
-run_program()
-{
-	local name=$1 log temp rc before=$failed what
-	shift
-	log=$logs/$(printf %s "$name" | tr -c 'A-Za-z0-9_.-' _).log
-	runs=$((runs + 1))
-	temp=$scratch/$runs
-	mkdir -m 700 "$temp" "$temp/run" "$temp/tmp" "$temp/cache"
-	TSOCK_DIR=$temp/run TMPDIR=$temp/tmp XDG_CACHE_HOME=$temp/cache \
-		CMOCKA_MESSAGE_OUTPUT=tap \
-		timeout -k 10 "$limit" "${prefix[@]}" "$@" \
-		>"$log" 2>&1 </dev/null &
-	group=$!
-	wait "$group"
-	rc=$?
-	# timeout leads a process group; who is in it still was left behind.
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
-		group_lives "$group" || break
-		sleep 0.1
-	done
-	if group_lives "$group"; then
-		kill -9 -- "-$group" 2>/dev/null
-		fail "$name: left processes behind" "$log"
-	fi
-	group=
-	rm -rf "$temp"
-
-	what="exit code $rc"
-	[ $rc -lt 128 ] || what="signal $((rc - 128))"
-	case $rc in
-	124 | 137) what="took longer than $limit s, or was killed" ;;
-	esac
-	if grep -qE '^1\.\.[0-9]+$' "$log"; then
-		count_tap "$name" "$log" ||
-			fail "$name: stopped early ($what)" "$log"
-		[ $rc = 0 ] || [ "$failed" -gt "$before" ] ||
-			fail "$name: $what" "$log"
-	elif [ $rc = 0 ]; then
-		pass 1 "$name"
-	elif [ $rc = 77 ]; then
-		skip "$name" "$(tail -n 1 "$log")"
-	else
-		fail "$name: $what" "$log"
-	fi
-}
 
 # build WHAT ARGUMENTS...: as much as can be built.
 build()
@@ -496,31 +370,9 @@ fill_venv()
 		"pip can't install them: $(tail -n 1 "$log")"
 }
 
-count_junit()
-{
-	build/venv/bin/python - "$1" <<'PYTHON'
-import sys
-import xml.etree.ElementTree as tree
-
-passed = 0
-for case in tree.parse(sys.argv[1]).iter("testcase"):
-    name = "python: %s %s" % (case.get("classname"), case.get("name"))
-    skipped = case.find("skipped")
-    if case.find("failure") is not None or case.find("error") is not None:
-        print("fail", name, "", sep="\t")
-    elif skipped is not None:
-        why = " ".join(skipped.get("message", "").split())
-        print("skip", name, why or "no reason given", sep="\t")
-    else:
-        passed += 1
-print("pass", passed, "", sep="\t")
-PYTHON
-}
-
 suite_python()
 {
-	local log=$logs/pytest.log xml=$logs/pytest.xml rc folders=() folder
-	local before=$failed
+	local folders=() folder file
 	title 'Python'
 	for folder in bindings/python/tests test/parity; do
 		find $folder -name 'test_*.py' 2>/dev/null | grep -q . &&
@@ -535,35 +387,16 @@ suite_python()
 		done < <(find "${folders[@]}" -name 'test_*.py')
 		return 0
 	fi
-	mkdir -m 700 "$scratch/py" "$scratch/py/run" "$scratch/py/cache"
-	rm -f $xml
-	B=build TSOCK_PRODUCER=$top/build/bin/tsock-producer \
-		PYTHONPATH=$top/bindings/python PYTHONDONTWRITEBYTECODE=1 \
-		TSOCK_DIR=$scratch/py/run XDG_CACHE_HOME=$scratch/py/cache \
-		timeout -k 10 900 build/venv/bin/python -m pytest -q -rs \
-		-p no:cacheprovider -o faulthandler_timeout=100 \
-		--basetemp="$scratch/py/tmp" --junitxml=$xml "${folders[@]}" \
-		>$log 2>&1 </dev/null &
-	group=$!
-	wait $group
-	rc=$?
-	if group_lives $group; then
-		kill -9 -- -$group 2>/dev/null
-		fail 'python: left processes behind'
-	fi
-	group=
-	if [ -f $xml ]; then
-		while IFS=$'\t' read -r what name why; do
-			case $what in
-			fail) fail "$name" ;;
-			skip) skip "$name" "$why" ;;
-			pass) pass "$name" 'Python tests' ;;
-			esac
-		done < <(count_junit $xml)
-	fi
-	[ "$failed" = "$before" ] || tail -n 60 $log | sed 's/^/            | /'
-	[ $rc = 0 ] || [ "$failed" -gt "$before" ] ||
-		fail "python: pytest ended with exit code $rc" $log
+	export B=build TSOCK_PRODUCER=$top/build/bin/tsock-producer
+	export PYTHONPATH=$top/bindings/python PYTHONDONTWRITEBYTECODE=1
+	for folder in "${folders[@]}"; do
+		junit=$logs/$(basename "$(dirname "$folder")")-tests.xml
+		rm -f "$junit"
+		limit=900 run_program "python: $folder" build/venv/bin/python \
+			-m pytest -q -rs -p no:cacheprovider \
+			-o faulthandler_timeout=100 --junitxml="$junit" "$folder"
+	done
+	unset B TSOCK_PRODUCER PYTHONPATH PYTHONDONTWRITEBYTECODE junit
 }
 
 suite_install()
@@ -609,6 +442,7 @@ soak()
 		export TSOCK_TEST_SEED=$round
 		suite_system
 		suite_system_asan
+		finish_programs
 	done
 }
 
@@ -632,6 +466,7 @@ fuzz()
 report()
 {
 	local line
+	finish_programs
 	if [ ${#skips[@]} -gt 0 ]; then
 		say '== skipped'
 		for line in "${skips[@]}"; do
