@@ -119,7 +119,7 @@ ended
 result $? 'and told at the end' "$(cat "$work/log")"
 stop
 start "$producer" "${bad[@]}" --on-error raise --name bad
-timeout 20 "$seen" bad 7 1 >"$work/out" 2>&1
+timeout 90 "$seen" bad 7 1 >"$work/out" 2>&1
 [ $? = 1 ] && grep -q "$(basename "$victim")" "$work/out"
 result $? 'with --on-error raise its name reaches the consumer' \
 	"$(cat "$work/log" "$work/out")"
@@ -131,7 +131,7 @@ stop
 # Unlinked after the scan.
 start "$producer" "${bad[@]}" --epochs 1 --name gone
 rm "$good"
-timeout 20 "$seen" gone 7 1 >"$work/out" 2>&1
+timeout 90 "$seen" gone 7 1 >"$work/out" 2>&1
 grep -q '36 samples, 34 different' "$work/out"
 result $? 'a file that has gone since the scan is replaced' \
 	"$(cat "$work/log" "$work/out")"
@@ -152,7 +152,7 @@ result $? '--list shows it' "$(cat "$work/out")"
 start_first=$pid
 "$producer" "${set[@]}" "${small[@]}" --split val --quiet 2>"$work/err" &
 second=$!
-timeout 20 "$seen" imagenet-val 5 1 >"$work/out" 2>&1
+timeout 90 "$seen" imagenet-val 5 1 >"$work/out" 2>&1
 result $? 'the val split is another stream' "$(cat "$work/out" "$work/err")"
 kill "$second"
 wait "$second"
@@ -162,7 +162,7 @@ pid=$start_first
 
 # --- the end ---
 
-timeout 20 "$seen" imagenet 7 0 >"$work/out" 2>&1 &
+timeout 90 "$seen" imagenet 7 0 >"$work/out" 2>&1 &
 consumer=$!
 for _ in $(seq 100); do
 	"$producer" --list | grep -Eq '^imagenet +[0-9]+ +36 +1 ' && break
@@ -184,7 +184,7 @@ ended
 [ $? = 0 ] && grep -q 'no consumer' "$work/log"
 result $? '--exit-when-idle ends it' "$(cat "$work/log")"
 start "$producer" "${set[@]}" "${small[@]}" --epochs 2 &&
-	timeout 20 "$seen" imagenet 7 0 >"$work/out" 2>&1
+	timeout 90 "$seen" imagenet 7 0 >"$work/out" 2>&1
 [ $? = 0 ] && [ "$(grep -c 'exactly once' "$work/out")" = 2 ]
 result $? '--epochs 2 gives two' "$(cat "$work/out")"
 ended
@@ -197,7 +197,7 @@ stop
 "$producer" "${set[@]}" "${small[@]}" --epochs 1 --name dumb \
 	0<&- 1>&- 2>&- &
 pid=$!
-timeout 20 "$seen" dumb 7 1 >"$work/out" 2>&1
+timeout 90 "$seen" dumb 7 1 >"$work/out" 2>&1
 result $? 'it serves with its three descriptors closed' "$(cat "$work/out")"
 ended
 result $? 'and ends well'
@@ -205,7 +205,7 @@ stop
 "$producer" "${set[@]}" "${small[@]}" --epochs 1 --name dumb \
 	2> >(exec 0<&-; exit 0) &
 pid=$!
-timeout 20 "$seen" dumb 7 1 >"$work/out" 2>&1
+timeout 90 "$seen" dumb 7 1 >"$work/out" 2>&1
 result $? 'it serves with nobody to listen' "$(cat "$work/out")"
 ended
 result $? 'and ends well'
@@ -214,7 +214,7 @@ stop
 # --- shards ---
 
 start "$producer" "${set[@]}" "${small[@]}" --shard 1/5 --epochs 1 &&
-	timeout 20 "$seen" imagenet 3 1 >"$work/out" 2>&1
+	timeout 90 "$seen" imagenet 3 1 >"$work/out" 2>&1
 grep -q ' 8 samples' "$work/out"
 result $? '--shard serves ceil(N / world) samples' "$(cat "$work/out")"
 stop

@@ -16,7 +16,7 @@ served()
 	local what=$1
 	shift
 	start "$@" --epochs 2
-	timeout 30 "$seen" imagenet 7 0 >"$work/out" 2>&1 && ended
+	timeout 90 "$seen" imagenet 7 0 >"$work/out" 2>&1 && ended
 	result $? "$what" "$(cat "$work/log" "$work/out")"
 	stop
 }

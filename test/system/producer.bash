@@ -60,7 +60,7 @@ fails()
 {
 	local want=$1 pattern=$2 what=$3 rc lines
 	shift 3
-	timeout 20 "$@" >"$work/out" 2>"$work/err" </dev/null
+	timeout 90 "$@" >"$work/out" 2>"$work/err" </dev/null
 	rc=$?
 	lines=$(wc -l <"$work/err")
 	[ "$rc" = "$want" ] && [ "$lines" = 1 ] && [ ! -s "$work/out" ] &&
@@ -75,7 +75,7 @@ start()
 	local i
 	"$@" >"$work/log" 2>&1 </dev/null &
 	pid=$!
-	for i in $(seq 200); do
+	for i in $(seq 1800); do
 		grep -q 'serving "' "$work/log" && return 0
 		kill -0 "$pid" 2>/dev/null || break
 		sleep 0.05
@@ -97,7 +97,7 @@ stop()
 ended()
 {
 	local i
-	for i in $(seq 400); do
+	for i in $(seq 1800); do
 		kill -0 "$pid" 2>/dev/null || break
 		sleep 0.05
 	done

@@ -34,7 +34,7 @@
 #include "wire/door.h"
 #include "wire/peer.h"
 
-#define LONG_MS 20000
+#define LONG_MS 60000
 #define NO_PEERPIDFD 1
 #define NO_PIDFD_OPEN 2
 

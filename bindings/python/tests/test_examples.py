@@ -192,5 +192,5 @@ def test_train_py_trains(serve, script, place):
     pytest.importorskip("torch")
     serve("--max-batch", 256)
     with open(os.path.join(EXAMPLES, "train.py")) as f:
-        out, _ = finish(script(f.read(), "toy", "2"), timeout=50)
+        out, _ = finish(script(f.read(), "toy", "2"), timeout=60)
     assert "epoch 0: last loss" in out and "epoch 1: last loss" in out

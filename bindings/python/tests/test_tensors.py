@@ -118,7 +118,7 @@ def test_a_list_of_an_epoch_over_three_rings_keeps_every_byte(
 def test_list_of_a_loader_alone(serve, framework):
     serve(*SMALL)
     loader = tsock.DataLoader(
-        "toy", 16, timeout=30, framework=framework, **RAW
+        "toy", 16, timeout=60, framework=framework, **RAW
     )
     index = [int(i) for batch in list(loader) for i in batch[2]]
     assert sorted(index) == list(range(N))
@@ -164,7 +164,7 @@ def test_sub_in_place_as_the_usual_recipes_do(serve):
 def test_the_first_batch_is_kept_for_the_whole_run(serve, framework):
     serve(*SMALL)
     loader = tsock.DataLoader(
-        "toy", 16, timeout=30, framework=framework, **RAW
+        "toy", 16, timeout=60, framework=framework, **RAW
     )
     first = next(iter(loader))
     right = [as_numpy(t).copy() for t in first]
@@ -236,7 +236,7 @@ def test_tensors_share_the_librarys_bytes(serve, which):
 
 def test_a_refused_capsule_gives_the_batch_back(serve):
     serve(*SMALL)
-    loader = tsock.DataLoader("toy", 16, timeout=20, **RAW)
+    loader = tsock.DataLoader("toy", 16, timeout=60, **RAW)
 
     def refuse(capsule):
         raise TypeError("no")
