@@ -61,9 +61,9 @@ if grep -nE '(^|[^}A-Za-z])/[a-z]' "$lib/pkgconfig/libtsock.pc"; then
 fi
 
 # libtsock.so -> libtsock.so.0.1 -> libtsock.so.VERSION, and the soname.
-[ "$(readlink "$so")" = "libtsock.so.$version" ] &&
-	[ "$(readlink "$lib/libtsock.so")" = libtsock.so.0.1 ] ||
-	problem 'the links of the library are not as they should be'
+links="$(readlink "$lib/libtsock.so") $(readlink "$so")"
+[ "$links" = "libtsock.so.0.1 libtsock.so.$version" ] ||
+	problem "the library's links are $links"
 objdump -p "$so" | grep -q 'SONAME *libtsock.so.0.1$' ||
 	problem 'the soname is not libtsock.so.0.1'
 # A training process must never load a decoder.

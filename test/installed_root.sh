@@ -51,6 +51,7 @@ fi
 # From here on the checkout has nothing to do with it.
 cd "$dir/home"
 # Not found by luck: the loader looks where the library was put.
+# shellcheck disable=SC2046 # flags
 $CC -o seen /usr/local/share/doc/libtsock/examples/seen.c \
 	$(pkg-config --cflags --libs libtsock) -lm
 ./seen >/dev/null 2>said || true

@@ -21,6 +21,7 @@ jobs=$(nproc)
 at_once=${TEST_JOBS:-$jobs}
 limit=${TEST_TIMEOUT:-400}
 logs=build/check
+# shellcheck source=test/programs.bash
 . test/programs.bash
 
 # Tests that need sample files look here; most make their own.
