@@ -6,6 +6,7 @@
  */
 #include "image/image.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,4 +209,64 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 	if (!err)
 		*box = b;
 	return err;
+}
+
+static uint32_t rows_done(const struct tsi_image *img, int kind)
+{
+	return kind == TSI_JPEG ? tsi_jpeg_rows(img->jpeg)
+				: tsi_png_rows(img->png);
+}
+
+int tsi_image_measure(struct tsi_image *img, const void *data, size_t len,
+		      struct tsi_image_extent *out)
+{
+	struct tsi_image_head head;
+	struct tsi_rect rect = { 0 };
+	struct tsi_strip strip;
+	uint32_t rows = 0;
+	int err = tsi_image_probe(data, len, true, &head);
+
+	if (!err)
+		err = open_source(img, head.kind, data, len, &rect.width,
+				  &rect.height);
+	if (!err)
+		err = begin_source(img, head.kind, &rect);
+	if (err)
+		return err;
+	while (!err && rows < rect.height) {
+		err = read_source(img, head.kind, &strip);
+		rows += err ? 0 : strip.rows;
+	}
+	if (err && err != TSOCK_EDATA)
+		return err;
+	/* A strip that failed had good rows too. */
+	if (err)
+		rows = rows_done(img, head.kind);
+	if (!rows)
+		return err;
+	*out = (struct tsi_image_extent){ rect.width, rect.height, rows };
+	return 0;
+}
+
+uint32_t tsi_image_bottom(const struct tsi_image *img, uint32_t width,
+			  uint32_t height, uint32_t epoch, uint64_t index)
+{
+	struct tsi_box box;
+
+	tsi_augment_train(img->opts.seed, epoch, index, width, height, &box);
+	return (uint32_t)(box.top + box.height);
+}
+
+uint32_t tsi_image_least_bottom(uint32_t width, uint32_t height)
+{
+	/*
+	 * The least area is 0.08 of the image's, the flattest box 4 to 3: the
+	 * height's square is at least 0.06 of the area.  A fallback's box is
+	 * higher, or reaches the last row.
+	 */
+	double least = sqrt(0.06 * width * height) - 1;
+
+	if (least < 1)
+		return 1;
+	return least < height ? (uint32_t)least : height;
 }

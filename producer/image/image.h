@@ -88,6 +88,33 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 		   uint32_t epoch, uint64_t index, uint8_t *dst,
 		   struct tsi_box *box);
 
+/* How much of a damaged file can be decoded. */
+struct tsi_image_extent {
+	uint32_t width;
+	uint32_t height;
+	uint32_t rows; /* from the first one on; height: all */
+};
+
+/*
+ * Decode data[0..len) from its first row to its last or to the damage.  A
+ * function of the bytes alone: tsi_image_load() of an image so far fails for a
+ * place just when tsi_image_bottom() of that place is more than rows.  Fails
+ * as tsi_image_load() does, with TSOCK_EDATA when not even the first row
+ * comes.  The cost is that of a whole decode.
+ */
+int tsi_image_measure(struct tsi_image *img, const void *data, size_t len,
+		      struct tsi_image_extent *out);
+
+/*
+ * TSI_TRAIN: rows from the first one on that the draws of (seed, epoch, index)
+ * need of an image of this size.
+ */
+uint32_t tsi_image_bottom(const struct tsi_image *img, uint32_t width,
+			  uint32_t height, uint32_t epoch, uint64_t index);
+
+/* TSI_TRAIN: no draws need fewer. */
+uint32_t tsi_image_least_bottom(uint32_t width, uint32_t height);
+
 /*
  * Look at the head of a file.  data[0..len) is its beginning, or, if whole is
  * set, all of it.  TSOCK_EAGAIN: more bytes are needed to tell (a head may

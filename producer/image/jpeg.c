@@ -484,3 +484,8 @@ int tsi_jpeg_read(struct tsi_jpeg *j, struct tsi_strip *strip)
 	read_strip(j, strip);
 	return 0;
 }
+
+uint32_t tsi_jpeg_rows(const struct tsi_jpeg *j)
+{
+	return j->c.output_scanline;
+}

@@ -35,4 +35,10 @@ int tsi_jpeg_begin(struct tsi_jpeg *j, const struct tsi_rect *rect);
 /* Some of the rectangle's next rows, at least one while any are left. */
 int tsi_jpeg_read(struct tsi_jpeg *j, struct tsi_strip *strip);
 
+/*
+ * Rows decoded since tsi_jpeg_begin() succeeded with a rectangle from the
+ * image's first row on, also after tsi_jpeg_read() failed.
+ */
+uint32_t tsi_jpeg_rows(const struct tsi_jpeg *j);
+
 #endif

@@ -33,6 +33,7 @@ struct tsi_png {
 	char text[128];
 	struct tsi_rect rect;
 	uint32_t next; /* row to decode, or to give if interlaced */
+	uint32_t done; /* rows decoded, of the rectangle */
 	bool interlaced;
 	uint8_t *pixels;
 	size_t pixels_len;
@@ -164,6 +165,7 @@ static void begin(struct tsi_png *p, const struct tsi_rect *rect)
 {
 	set_transforms(p);
 	p->rect = *rect;
+	p->done = 0;
 	p->stride = ((size_t)png_get_rowbytes(p->png, p->info) + TSI_ROW_SLACK +
 		     63) /
 		    64 * 64;
@@ -190,7 +192,7 @@ static void read_strip(struct tsi_png *p, struct tsi_strip *strip)
 	if (p->interlaced)
 		strip->pixels += p->next * p->stride;
 	else
-		for (uint32_t i = 0; i < n; i++)
+		for (uint32_t i = 0; i < n; i++, p->done++)
 			png_read_row(p->png, p->pixels + i * p->stride, NULL);
 	strip->rows = n;
 	p->next += n;
@@ -253,4 +255,9 @@ int tsi_png_read(struct tsi_png *p, struct tsi_strip *strip)
 		return failed(p);
 	read_strip(p, strip);
 	return 0;
+}
+
+uint32_t tsi_png_rows(const struct tsi_png *p)
+{
+	return p->interlaced ? p->next : p->done;
 }

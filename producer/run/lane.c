@@ -1,5 +1,10 @@
 /*
  * lane.c - one worker's way from a sequence number to a finished sample.
+ *
+ * A place gets its own file or, where that is bad, the next one that is good
+ * for it.  Files that are known to be bad for it are passed by without being
+ * read.  In a new run of bad files all samples in progress want the same next
+ * one: one reads it, the others wait for what comes of it.
  */
 #include "run/lane.h"
 
@@ -18,8 +23,14 @@ struct job {
 	uint64_t seq;
 	struct tsi_spot spot; /* whose place it is, and so the draws' key */
 	uint64_t target;      /* whose file is read for it */
+	uint64_t passed;      /* files from its own to the target */
+	bool searching;       /* its last target was bad, and news */
+	bool parked;          /* another one reads the same target */
+	bool again;           /* all that was known was forgotten for it */
 	unsigned failures;    /* of this file, by I/O errors */
+	int64_t read_ns;      /* when this file's read was asked for */
 	uint64_t read_bytes;
+	uint32_t reads;
 };
 
 struct tsi_lane {
@@ -103,22 +114,69 @@ static int file_error(const struct tsi_lane *l, int code, uint64_t file,
 		       tsi_index_path(x, file), what);
 }
 
-/* Take the next file that may be good in the place of job j's. */
-static int next_target(struct tsi_lane *l, struct job *j)
+/* From what is known, file j->target is bad for j's place. */
+static bool known_bad(const struct tsi_lane *l, const struct job *j)
 {
-	const struct tsi_index *x = tsi_source_index(l->source);
-	uint64_t count = tsi_index_count(x);
+	const struct tsi_badfiles *b = tsi_source_badfiles(l->source);
+	struct tsi_image_extent e;
+
+	if (tsi_badfiles_run(b, j->target, 1))
+		return true;
+	return tsi_badfiles_extent(b, j->target, &e) &&
+	       tsi_image_bottom(l->image, e.width, e.height,
+				(uint32_t)j->spot.epoch,
+				j->spot.index) > e.rows;
+}
+
+/* Pass n files by; false when none is left. */
+static bool pass(const struct tsi_lane *l, struct job *j, uint64_t n)
+{
+	uint64_t count = tsi_index_count(tsi_source_index(l->source));
 
 	j->failures = 0;
-	j->target = tsi_source_good(l->source, (j->target + 1) % count,
-				    j->spot.index);
-	if (j->target == UINT64_MAX)
-		return tsi_err(TSOCK_EDATA,
-			       "no file of %s is good any more: the last one "
-			       "tried for sample %llu",
-			       tsi_index_root(x),
-			       (unsigned long long)j->spot.index);
-	return 0;
+	j->passed += n;
+	j->target = (j->spot.index + j->passed) % count;
+	return j->passed < count;
+}
+
+/* Move job j's target on to a file that may be good for its place. */
+static bool find_target(const struct tsi_lane *l, struct job *j)
+{
+	const struct tsi_badfiles *b = tsi_source_badfiles(l->source);
+	uint64_t count = tsi_index_count(tsi_source_index(l->source));
+
+	for (;;) {
+		uint64_t n = tsi_badfiles_run(b, j->target, count - j->passed);
+
+		if (n == 0 && !known_bad(l, j))
+			return true;
+		if (!pass(l, j, n ? n : 1))
+			return false;
+	}
+}
+
+/*
+ * Choose job j's next file.  Where none is left that isn't known to be bad,
+ * all are tried once more: a disk may have been away for a while.
+ */
+static int choose(struct tsi_lane *l, struct job *j)
+{
+	const struct tsi_index *x = tsi_source_index(l->source);
+
+	if (j->passed < tsi_index_count(x) && find_target(l, j))
+		return 0;
+	if (!j->again) {
+		tsi_badfiles_forget_all(tsi_source_badfiles(l->source));
+		j->again = true;
+		j->passed = 0;
+		j->target = j->spot.index;
+		if (find_target(l, j))
+			return 0;
+	}
+	return tsi_err(TSOCK_EDATA,
+		       "no file of %s is good any more: the last one "
+		       "tried for sample %llu",
+		       tsi_index_root(x), (unsigned long long)j->spot.index);
 }
 
 /* Job j's file is bad: another one, or the end. */
@@ -126,8 +184,46 @@ static int on_bad(struct tsi_lane *l, struct job *j, const char *reason)
 {
 	if (tsi_source_options(l->source)->on_error == TSI_RAISE)
 		return file_error(l, TSOCK_EDATA, j->target, reason);
-	tsi_source_bad(l->source, j->target, reason);
-	return next_target(l, j);
+	tsi_badfiles_report(tsi_source_badfiles(l->source), j->target, reason);
+	j->searching = true;
+	pass(l, j, 1);
+	return choose(l, j);
+}
+
+/* Job j's file can't be read: so it is for every place. */
+static int on_unreadable(struct tsi_lane *l, struct job *j, const char *reason)
+{
+	tsi_badfiles_remember(tsi_source_badfiles(l->source), j->target, NULL,
+			      j->read_ns);
+	return on_bad(l, j, reason);
+}
+
+/*
+ * Job j's file can't be decoded for its place.  How far it can be is found
+ * out once, for all places.
+ */
+static int on_undecodable(struct tsi_lane *l, struct job *j,
+			  const struct tsi_read *r)
+{
+	struct tsi_badfiles *b = tsi_source_badfiles(l->source);
+	struct tsi_image_extent e;
+	char reason[256];
+	int err;
+
+	snprintf(reason, sizeof(reason), "%s", tsock_errmsg());
+	if (tsi_source_options(l->source)->on_error == TSI_RAISE)
+		return on_bad(l, j, reason);
+	/* Every place wants the same of it. */
+	if (tsi_source_options(l->source)->preset == TSI_EVAL)
+		return on_unreadable(l, j, reason);
+	err = tsi_image_measure(l->image, r->data, r->len, &e);
+	if (err == TSOCK_EDATA ||
+	    (!err && e.rows < tsi_image_least_bottom(e.width, e.height)))
+		return on_unreadable(l, j, reason);
+	/* What isn't about its rows may be another thing next time. */
+	if (!err && e.rows < e.height)
+		tsi_badfiles_remember(b, j->target, &e, j->read_ns);
+	return on_bad(l, j, reason);
 }
 
 /* Says something about this file, for good; the rest is about the machine. */
@@ -137,7 +233,6 @@ static bool is_bad_file(int err)
 	case ENOENT:
 	case EACCES:
 	case EPERM:
-	case ESTALE:
 	case ENOTDIR:
 	case EISDIR:
 	case ELOOP:
@@ -158,8 +253,10 @@ static int on_read_error(struct tsi_lane *l, struct job *j, int err)
 {
 	char reason[160];
 
-	if (is_bad_file(err))
+	if (err == ESTALE) /* replaced while it was read */
 		return on_bad(l, j, strerror(err));
+	if (is_bad_file(err))
+		return on_unreadable(l, j, strerror(err));
 	if (err == ENOMEM)
 		return file_error(l, TSOCK_ENOMEM, j->target,
 				  "no memory to read it");
@@ -180,20 +277,66 @@ static int on_read_error(struct tsi_lane *l, struct job *j, int err)
  * Samples
  */
 
-static int submit(struct tsi_lane *l, const struct job *j)
+static int submit(struct tsi_lane *l, struct job *j)
 {
 	const struct tsi_index *x = tsi_source_index(l->source);
 
+	j->read_ns = tsi_badfiles_now();
+	j->reads++;
 	return tsi_file_reader_submit(l->reader, tsi_index_dirfd(x),
 				      tsi_index_path(x, j->target),
 				      tsi_index_size(x, j->target), j->seq);
 }
 
+/* Another sample's read of job j's target is on its way. */
+static bool is_read_already(const struct tsi_lane *l, const struct job *j)
+{
+	for (unsigned i = 0; i < l->depth; i++) {
+		const struct job *o = &l->job[i];
+
+		if (o != j && o->used && !o->parked && o->target == j->target)
+			return true;
+	}
+	return false;
+}
+
+/* Read job j's target, or wait until somebody has. */
+static int go_on(struct tsi_lane *l, struct job *j)
+{
+	if (j->searching && is_read_already(l, j)) {
+		j->parked = true;
+		return 0;
+	}
+	return submit(l, j);
+}
+
+/*
+ * What came of this target is known: go on with those that waited for it.
+ * Once it is good there is nothing more to wait for.
+ */
+static int wake(struct tsi_lane *l, uint64_t target, bool good)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < l->depth && !err; i++) {
+		struct job *j = &l->job[i];
+
+		if (!j->used || !j->parked || j->target != target)
+			continue;
+		j->parked = false;
+		j->searching = !good;
+		err = choose(l, j);
+		if (!err)
+			err = go_on(l, j);
+	}
+	return err;
+}
+
 int tsi_lane_begin(struct tsi_lane *l, uint64_t seq)
 {
-	const struct tsi_index *x = tsi_source_index(l->source);
+	struct tsi_badfiles *b = tsi_source_badfiles(l->source);
 	struct job *j = l->job;
-	const char *why;
+	const char *why = NULL;
 	int err;
 
 	while (j->used)
@@ -204,9 +347,12 @@ int tsi_lane_begin(struct tsi_lane *l, uint64_t seq)
 	if (err)
 		return err;
 	j->target = j->spot.index;
-	why = tsi_index_bad_reason(x, j->target);
-	if (why)
-		err = on_bad(l, j, why);
+	if (tsi_badfiles_changed(b, j->target))
+		tsi_badfiles_forget(b, j->target);
+	if (tsi_source_options(l->source)->on_error == TSI_RAISE)
+		why = tsi_index_bad_reason(tsi_source_index(l->source),
+					   j->target);
+	err = why ? on_bad(l, j, why) : choose(l, j);
 	if (!err)
 		err = submit(l, j);
 	if (err)
@@ -233,11 +379,16 @@ static int load(struct tsi_lane *l, struct job *j, const struct tsi_read *r,
 	struct tsi_box box;
 	int err;
 
+	/* Another worker may have been here meanwhile. */
+	if (known_bad(l, j)) {
+		j->searching = true;
+		return choose(l, j);
+	}
 	/* The draws belong to the place, whoever's file fills it. */
 	err = tsi_image_load(l->image, r->data, r->len, (uint32_t)j->spot.epoch,
 			     j->spot.index, to->image, &box);
 	if (err == TSOCK_EDATA)
-		return on_bad(l, j, tsock_errmsg());
+		return on_undecodable(l, j, r);
 	if (err)
 		return err;
 	*to->label = tsi_index_label(x, j->target);
@@ -255,6 +406,7 @@ static int load(struct tsi_lane *l, struct job *j, const struct tsi_read *r,
 static int use(struct tsi_lane *l, struct job *j, const struct tsi_read *r,
 	       const struct tsi_slots *to, bool *done)
 {
+	uint64_t target = j->target;
 	int err;
 
 	*done = false;
@@ -265,9 +417,14 @@ static int use(struct tsi_lane *l, struct job *j, const struct tsi_read *r,
 		err = load(l, j, r, to, done);
 	}
 	tsi_file_reader_recycle(l->reader, r);
-	if (err || *done)
+	if (err)
 		return err;
-	return submit(l, j);
+	/* By I/O errors it may still have the same one. */
+	if (!*done)
+		err = j->target == target ? submit(l, j) : go_on(l, j);
+	if (!err && (*done || j->target != target))
+		err = wake(l, target, *done);
+	return err;
 }
 
 int tsi_lane_finish(struct tsi_lane *l,
@@ -299,6 +456,7 @@ int tsi_lane_finish(struct tsi_lane *l,
 	}
 	out->seq = j->seq;
 	out->read_bytes = j->read_bytes;
+	out->reads = j->reads;
 	out->substituted = j->target != j->spot.index;
 	out->io_ns = io_ns;
 	out->decode_ns = decode_ns;

@@ -27,6 +27,7 @@ struct tsi_slots {
 struct tsi_made {
 	uint64_t seq;
 	uint64_t read_bytes;
+	uint32_t reads;       /* files that were read for it */
 	uint32_t substituted; /* 1: another file's sample */
 	uint64_t io_ns;       /* spent waiting for a file */
 	uint64_t decode_ns;

@@ -80,8 +80,9 @@ void tsi_report_plan(const struct tsi_plan *p)
 	       tsi_index_cached(x) ? "scan kept from before" : "scanned",
 	       p->scan_seconds);
 	printf("bad files     %s\n",
-	       tsi_thousands(bad, tsi_source_bad_files(p->source)));
-	tsi_source_bad_list(p->source, print_bad, NULL);
+	       tsi_thousands(bad, tsi_badfiles_count(
+					  tsi_source_badfiles(p->source))));
+	tsi_badfiles_list(tsi_source_badfiles(p->source), print_bad, NULL);
 	printf("epoch         %s samples\n",
 	       tsi_thousands(n, tsi_source_epoch_len(p->source)));
 	print_order(p);
@@ -100,7 +101,7 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 	const struct tsi_options *o = p->options;
 	const struct tsi_index *x = tsi_source_index(p->source);
 	const char *why = tsi_pool_reader_why(pool);
-	uint64_t bad = tsi_source_bad_files(p->source);
+	uint64_t bad = tsi_badfiles_count(tsi_source_badfiles(p->source));
 	char n[28], mb[16], folder[256];
 
 	tsi_log(TSOCK_LOG_INFO, "%s samples in %u classes at %s (%s, %.2f s)",
@@ -144,11 +145,23 @@ static void log_bad(void *arg, const char *path, const char *reason)
 		tsi_log(TSOCK_LOG_WARN, "  %s: %s", path, reason);
 }
 
+static void log_class(void *arg, const char *name, uint64_t bad, uint64_t files)
+{
+	struct at_end *a = arg;
+	char n[28], all[28];
+
+	if (a->n++ < LISTED_AT_END)
+		tsi_log(TSOCK_LOG_WARN, "  class %s: %s of %s file%s", name,
+			tsi_thousands(n, bad), tsi_thousands(all, files),
+			files == 1 ? "" : "s");
+}
+
 void tsi_report_end(const struct tsi_plan *p, const struct tsock_stats *st,
 		    double seconds)
 {
-	uint64_t bad = tsi_source_bad_files(p->source);
-	struct at_end a = { 0 };
+	struct tsi_badfiles *b = tsi_source_badfiles(p->source);
+	uint64_t bad = tsi_badfiles_count(b);
+	struct at_end a = { 0 }, c = { 0 };
 	char n[28], mb[16], files[28];
 
 	tsi_log(TSOCK_LOG_INFO,
@@ -158,14 +171,18 @@ void tsi_report_end(const struct tsi_plan *p, const struct tsock_stats *st,
 		seconds > 0 ? (double)st->produced / seconds : 0.0);
 	if (!bad)
 		return;
-	tsi_log(TSOCK_LOG_WARN, "%s bad file%s, %s sample%s substituted:",
+	tsi_log(TSOCK_LOG_WARN,
+		"%s bad file%s, by the scan or later, each counted once; %s of "
+		"the samples made %s another file's:",
 		tsi_thousands(files, bad), bad == 1 ? "" : "s",
 		tsi_thousands(n, st->bad_samples),
-		st->bad_samples == 1 ? "" : "s");
-	tsi_source_bad_list(p->source, log_bad, &a);
+		st->bad_samples == 1 ? "is" : "are");
+	tsi_badfiles_list(b, log_bad, &a);
 	if (bad > LISTED_AT_END)
 		tsi_log(TSOCK_LOG_WARN, "  and %s more",
 			tsi_thousands(n, bad - LISTED_AT_END));
+	if (bad > LISTED_AT_END)
+		tsi_badfiles_classes(b, log_class, &c);
 }
 
 /* ------------------------------------------------------------------------

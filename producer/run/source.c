@@ -1,23 +1,12 @@
 /*
- * source.c - which file fills a place of the stream, and which files are bad.
+ * source.c - which file fills a place of the stream.
  */
 #include "run/source.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/err.h"
-#include "base/log.h"
-
-#define LOGGED_MAX 20  /* bad files that get a line of their own */
-#define KEPT_MAX 10000 /* bad files whose reason is kept */
-
-struct bad_file {
-	uint64_t index;
-	char *reason;
-};
 
 struct tsi_source {
 	const struct tsi_options *o;
@@ -26,12 +15,7 @@ struct tsi_source {
 	uint64_t count, epoch_len;
 	uint32_t segments;
 	uint64_t *bounds;
-
-	pthread_mutex_t lock;
-	uint8_t *seen; /* a bit per file: already counted as bad */
-	struct bad_file *bad;
-	size_t nkept;
-	uint64_t nbad;
+	struct tsi_badfiles *bad;
 };
 
 static int probe(void *arg, const void *data, size_t len, bool whole)
@@ -119,30 +103,6 @@ static int open_order(struct tsi_source *s)
 	return tsi_order_segment_bounds(s->order, s->bounds);
 }
 
-/* What the scan found is said by the summary, not file by file. */
-static int note_scanned(struct tsi_source *s)
-{
-	uint64_t n = tsi_index_bad_count(s->index);
-
-	s->seen = calloc(s->count / 8 + 1, 1);
-	s->bad = calloc(KEPT_MAX, sizeof(*s->bad));
-	if (!s->seen || !s->bad)
-		return tsi_err(TSOCK_ENOMEM, "no memory for %" PRIu64 " files",
-			       s->count);
-	for (uint64_t k = 0; k < n; k++) {
-		uint64_t i = tsi_index_bad_at(s->index, k);
-
-		s->seen[i / 8] |= (uint8_t)(1u << i % 8);
-		if (s->nkept < KEPT_MAX) {
-			s->bad[s->nkept].index = i;
-			s->bad[s->nkept++].reason =
-				strdup(tsi_index_bad_reason(s->index, i));
-		}
-	}
-	s->nbad = n;
-	return 0;
-}
-
 int tsi_source_open(const struct tsi_options *o, struct tsi_source **out)
 {
 	struct tsi_source *s = calloc(1, sizeof(*s));
@@ -151,12 +111,11 @@ int tsi_source_open(const struct tsi_options *o, struct tsi_source **out)
 	if (!s)
 		return tsi_err(TSOCK_ENOMEM, "no memory for the data set");
 	s->o = o;
-	pthread_mutex_init(&s->lock, NULL);
 	err = open_index(s);
 	if (!err)
 		err = open_order(s);
 	if (!err)
-		err = note_scanned(s);
+		err = tsi_badfiles_create(s->index, &s->bad);
 	if (err) {
 		tsi_source_close(s);
 		return err;
@@ -169,14 +128,10 @@ void tsi_source_close(struct tsi_source *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->nkept; i++)
-		free(s->bad[i].reason);
-	free(s->bad);
-	free(s->seen);
+	tsi_badfiles_destroy(s->bad);
 	free(s->bounds);
 	tsi_order_destroy(s->order);
 	tsi_index_close(s->index);
-	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
@@ -212,59 +167,7 @@ int tsi_source_spot(struct tsi_source *s, uint64_t seq, struct tsi_spot *out)
 			    &out->index);
 }
 
-uint64_t tsi_source_good(const struct tsi_source *s, uint64_t from,
-			 uint64_t end)
+struct tsi_badfiles *tsi_source_badfiles(const struct tsi_source *s)
 {
-	for (uint64_t i = from; i != end; i = (i + 1) % s->count)
-		if (!tsi_index_bad(s->index, i))
-			return i;
-	return UINT64_MAX;
-}
-
-void tsi_source_bad(struct tsi_source *s, uint64_t index, const char *reason)
-{
-	uint8_t bit = (uint8_t)(1u << index % 8);
-	uint64_t nth;
-
-	pthread_mutex_lock(&s->lock);
-	if (s->seen[index / 8] & bit) {
-		pthread_mutex_unlock(&s->lock);
-		return;
-	}
-	s->seen[index / 8] |= bit;
-	nth = ++s->nbad - tsi_index_bad_count(s->index);
-	if (s->nkept < KEPT_MAX) {
-		s->bad[s->nkept].index = index;
-		s->bad[s->nkept++].reason = strdup(reason);
-	}
-	pthread_mutex_unlock(&s->lock);
-
-	if (nth <= LOGGED_MAX)
-		tsi_log(TSOCK_LOG_WARN, "bad file %s: %s",
-			tsi_index_path(s->index, index), reason);
-	if (nth == LOGGED_MAX)
-		tsi_log(TSOCK_LOG_WARN, "more bad files are counted, and "
-					"listed at the end");
-}
-
-uint64_t tsi_source_bad_files(struct tsi_source *s)
-{
-	uint64_t n;
-
-	pthread_mutex_lock(&s->lock);
-	n = s->nbad;
-	pthread_mutex_unlock(&s->lock);
-	return n;
-}
-
-void tsi_source_bad_list(struct tsi_source *s,
-			 void (*fn)(void *arg, const char *path,
-				    const char *reason),
-			 void *arg)
-{
-	pthread_mutex_lock(&s->lock);
-	for (size_t i = 0; i < s->nkept; i++)
-		fn(arg, tsi_index_path(s->index, s->bad[i].index),
-		   s->bad[i].reason ? s->bad[i].reason : "no memory");
-	pthread_mutex_unlock(&s->lock);
+	return s->bad;
 }

@@ -1,10 +1,9 @@
 /*
  * source.h - which file fills a place of the stream, and which files are bad.
  *
- * The data set, its order and the list of bad files, shared by all workers.
- * What a place gets is a function of (data set, options, place) alone: a file
- * that turned out bad once is tried again whenever its turn comes, because a
- * truncated image may still be good for another crop.
+ * The data set, its order and what is known of bad files, shared by all
+ * workers.  What a place gets is a function of (data set, options, place)
+ * alone: a truncated image stays good for the crops that end above the damage.
  */
 #ifndef TSI_RUN_SOURCE_H
 #define TSI_RUN_SOURCE_H
@@ -15,6 +14,7 @@
 #include "data/index.h"
 #include "data/order.h"
 #include "image/image.h"
+#include "run/badfiles.h"
 #include "run/options.h"
 
 struct tsi_source;
@@ -48,23 +48,7 @@ const uint64_t *tsi_source_bounds(const struct tsi_source *s);
 /* Any thread, and so are the rest. */
 int tsi_source_spot(struct tsi_source *s, uint64_t seq, struct tsi_spot *out);
 
-/*
- * The first index from "from" on, wrapping round, that the scan found good;
- * "end" is not passed.  UINT64_MAX when there is none before it.
- */
-uint64_t tsi_source_good(const struct tsi_source *s, uint64_t from,
-			 uint64_t end);
-
-/* File index is bad, for this reason: said once, counted once. */
-void tsi_source_bad(struct tsi_source *s, uint64_t index, const char *reason);
-
-/* Files that the scan or the stream found bad. */
-uint64_t tsi_source_bad_files(struct tsi_source *s);
-
-/* Call fn for them, in the order found, as far as they were kept. */
-void tsi_source_bad_list(struct tsi_source *s,
-			 void (*fn)(void *arg, const char *path,
-				    const char *reason),
-			 void *arg);
+/* What is known of bad files. */
+struct tsi_badfiles *tsi_source_badfiles(const struct tsi_source *s);
 
 #endif

@@ -340,6 +340,100 @@ static void sizes_beyond_the_limit_are_refused(void **state)
 	free(p.data);
 }
 
+/* Loading fails for a place just when it needs rows that weren't measured. */
+static void check_extent(struct tsi_image *img, const struct imagegen_bytes *f,
+			 uint64_t *state)
+{
+	static uint8_t dst[BYTES];
+	struct tsi_image_extent e = { 0 };
+	struct tsi_image_head head;
+	struct tsi_box box;
+	int err = tsi_image_measure(img, f->data, f->len, &e);
+
+	if (tsi_image_probe(f->data, f->len, true, &head)) {
+		assert_int_equal(err, TSOCK_EDATA);
+		return;
+	}
+	if (err)
+		assert_int_equal(err, TSOCK_EDATA);
+	for (int k = 0; k < 10; k++) {
+		uint32_t epoch = imagegen_random(state) % 100;
+		uint64_t place = imagegen_random(state);
+		uint32_t bottom = tsi_image_bottom(img, head.width, head.height,
+						   epoch, place);
+		int got = tsi_image_load(img, f->data, f->len, epoch, place,
+					 dst, &box);
+
+		assert_int_equal(got, bottom <= e.rows ? 0 : TSOCK_EDATA);
+		if (!got)
+			assert_int_equal(bottom, box.top + box.height);
+		assert_true(tsi_image_least_bottom(head.width, head.height) <=
+			    bottom);
+	}
+}
+
+static void cut_and_check(struct tsi_image *img, struct imagegen_bytes f,
+			  uint64_t *state)
+{
+	for (int k = 0; k < 5; k++) {
+		struct imagegen_bytes g = imagegen_copy(
+			f.data, imagegen_random(state) % f.len + 1);
+
+		check_extent(img, &g, state);
+		free(g.data);
+	}
+	check_extent(img, &f, state);
+	for (int k = 0; k < 10; k++) {
+		struct imagegen_bytes g = imagegen_copy(f.data, f.len);
+
+		imagegen_damage(&g, state);
+		check_extent(img, &g, state);
+		free(g.data);
+	}
+	free(f.data);
+}
+
+static void damage_is_bad_for_the_places_that_reach_it(void **state)
+{
+	static const int factor[][2] = { { 1, 1 }, { 2, 1 }, { 1, 2 },
+					 { 2, 2 }, { 4, 1 }, { 4, 2 } };
+	static const int components[] = { 1, 3, 4 };
+	struct tsi_image *img = open_image(TSI_TRAIN);
+	uint64_t r = 11;
+
+	(void)state;
+	for (unsigned i = 0; i < 6 * 3 * 2 * 2 * 2; i++) {
+		struct imagegen_jpeg g = {
+			.width = 20 + imagegen_random(&r) % 150,
+			.height = 20 + imagegen_random(&r) % 150,
+			.components = components[i / 6 % 3],
+			.progressive = i / 18 % 2,
+			.arithmetic = i / 36 % 2,
+			.restart_rows = i / 72 % 2,
+			.seed = i,
+		};
+
+		/* At most ten blocks may be together in a file. */
+		if (g.components == 3 || (g.components == 4 && i % 6 < 5))
+			memcpy(g.factor[0], factor[i % 6], sizeof(factor[0]));
+		cut_and_check(img, imagegen_jpeg(&g), &r);
+	}
+	for (unsigned i = 0; i < 8; i++) {
+		struct imagegen_png g = {
+			.width = 20 + imagegen_random(&r) % 150,
+			.height = 20 + imagegen_random(&r) % 150,
+			.depth = 8,
+			.type = i & 1 ? PNG_COLOR_TYPE_RGB
+				      : PNG_COLOR_TYPE_GRAY,
+			.interlaced = i & 2,
+			.seed = i,
+		};
+
+		cut_and_check(img, imagegen_png(&g), &r);
+	}
+	tsi_image_destroy(img);
+}
+
 static void wrong_options_are_named(void **state)
 {
 	struct tsi_image_opts o = { .size = 0, .resize = 256 };
@@ -373,6 +467,7 @@ int main(void)
 		cmocka_unit_test(unsupported_jpegs_are_named),
 		cmocka_unit_test(other_files_are_named),
 		cmocka_unit_test(sizes_beyond_the_limit_are_refused),
+		cmocka_unit_test(damage_is_bad_for_the_places_that_reach_it),
 		cmocka_unit_test(wrong_options_are_named),
 	};
 

@@ -1,8 +1,8 @@
 /*
  * test_lane.c - from a sequence number to a sample, past files that are bad.
  *
- * The trees are made here: a one-coloured PNG of 40 x 30 pixels, and files
- * that are no images.
+ * The trees are made here: a one-coloured PNG of 40 x 30 pixels, noise of 64 x
+ * 64 that is cut off anywhere, and files that are no images.
  */
 #include "run/lane.h"
 
@@ -14,10 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "imagegen.h"
 #include "tsock/tsock.h"
 
 #define SIZE 16
@@ -215,7 +217,7 @@ static void a_bad_file_is_replaced_by_the_next_good_one(void **state)
 		assert_memory_equal(got[i].box, whole[i].box,
 				    sizeof(got[i].box));
 	}
-	assert_int_equal(tsi_source_bad_files(s), 3);
+	assert_int_equal(tsi_badfiles_count(tsi_source_badfiles(s)), 3);
 	tsi_source_close(s);
 }
 
@@ -255,7 +257,7 @@ static void a_file_that_comes_back_is_good_again(void **state)
 	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
 	assert_int_equal(n, 0);
 	assert_int_equal(got[0].index, 0);
-	assert_int_equal(tsi_source_bad_files(s), 1);
+	assert_int_equal(tsi_badfiles_count(tsi_source_badfiles(s)), 1);
 	tsi_source_close(s);
 }
 
@@ -324,6 +326,257 @@ static void segments_fit_the_epoch(void **state)
 	assert_non_null(strstr(tsock_errmsg(), "--segments 6"));
 }
 
+/* ------------------------------------------------------------------------
+ * Runs of bad files
+ */
+
+#define GOOD 50
+#define BAD 600
+#define ALL (GOOD + BAD + GOOD)
+
+/* What counts is old enough for the clock that files are stamped with. */
+static void let_files_settle(void)
+{
+	struct timespec ts = { 0, 200000000 };
+
+	nanosleep(&ts, NULL);
+}
+
+/* The first part of an image: its head is good, its last rows are missing. */
+static void put_cut(const char *name, uint64_t seed, unsigned percent)
+{
+	struct imagegen_png g = { .width = 64,
+				  .height = 64,
+				  .depth = 8,
+				  .type = PNG_COLOR_TYPE_RGB,
+				  .seed = seed };
+	struct imagegen_bytes f = imagegen_png(&g);
+
+	put(name, f.data, f.len * percent / 100);
+	free(f.data);
+}
+
+/* a: good files, b: a run of files that fn puts, c: good files. */
+static void put_run(void (*fn)(const char *name, uint64_t i))
+{
+	char name[32];
+
+	for (unsigned i = 0; i < GOOD; i++) {
+		snprintf(name, sizeof(name), "a/%03u.png", i);
+		put_image(name);
+		snprintf(name, sizeof(name), "c/%03u.png", i);
+		put_image(name);
+	}
+	for (unsigned i = 0; i < BAD; i++) {
+		snprintf(name, sizeof(name), "b/%03u.png", i);
+		fn(name, i);
+	}
+}
+
+static void each_in_run(void (*fn)(const char *name))
+{
+	char name[32];
+
+	for (unsigned i = 0; i < BAD; i++) {
+		snprintf(name, sizeof(name), "b/%03u.png", i);
+		fn(name);
+	}
+}
+
+/* Files that an epoch reads. */
+static uint64_t reads_of_epoch(struct tsi_source *s, struct tsi_lane *l,
+			       uint64_t epoch)
+{
+	static struct sample scratch[64];
+	uint64_t end = (epoch + 1) * ALL;
+	uint64_t seq = epoch * ALL;
+	uint64_t reads = 0;
+
+	assert_int_equal(tsi_source_epoch_len(s), ALL);
+	while (seq < end || tsi_lane_busy(l)) {
+		struct tsi_made made;
+
+		while (seq < end && tsi_lane_busy(l) < 8)
+			assert_int_equal(tsi_lane_begin(l, seq++), 0);
+		if (tsi_lane_finish(l, into, scratch, &made))
+			fail_msg("%s", tsock_errmsg());
+		reads += made.reads;
+	}
+	return reads;
+}
+
+static void put_cut_early(const char *name, uint64_t i)
+{
+	(void)i;
+	put_truncated(name);
+}
+
+static void put_cut_late(const char *name, uint64_t i)
+{
+	put_cut(name, i, 30 + (unsigned)(i % 40));
+}
+
+static void put_whole(const char *name, uint64_t i)
+{
+	(void)i;
+	put_image(name);
+}
+
+/* A bad file is read once, and each place one more: not each the whole run. */
+static void check_run(struct tsi_source *s)
+{
+	struct tsi_lane *l;
+	uint64_t reads;
+
+	assert_int_equal(tsi_lane_create(s, 8, &l), 0);
+	reads = reads_of_epoch(s, l, 0);
+	assert_true(reads >= ALL && reads <= 2 * ALL + BAD);
+	assert_int_equal(reads_of_epoch(s, l, 1), ALL);
+	assert_int_equal(reads_of_epoch(s, l, 2), ALL);
+	assert_int_equal(tsi_badfiles_count(tsi_source_badfiles(s)), BAD);
+	tsi_lane_destroy(l);
+}
+
+static void a_run_of_truncated_files_is_walked_once(void **state)
+{
+	static void (*const cut[])(const char *, uint64_t) = { put_cut_early,
+							       put_cut_late };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct tsi_source *s;
+
+		options.preset = i ? TSI_EVAL : TSI_TRAIN;
+		put_run(cut[i]);
+		let_files_settle();
+		s = open_source();
+		check_run(s);
+		tsi_source_close(s);
+	}
+}
+
+/* Some crops end above the damage: these places get their own file. */
+static void a_run_of_partly_good_files_is_walked_once(void **state)
+{
+	struct tsi_source *s;
+	struct tsi_lane *l;
+	uint64_t reads;
+
+	(void)state;
+	put_run(put_cut_late);
+	let_files_settle();
+	s = open_source();
+	assert_int_equal(tsi_lane_create(s, 8, &l), 0);
+	reads = reads_of_epoch(s, l, 0);
+	assert_true(reads <= 2 * ALL + BAD);
+	/* A file may first be bad for a later place. */
+	reads = reads_of_epoch(s, l, 1) + reads_of_epoch(s, l, 2) +
+		reads_of_epoch(s, l, 3);
+	assert_true(reads <= 3 * ALL + BAD);
+	assert_true(tsi_badfiles_count(tsi_source_badfiles(s)) <= BAD);
+	tsi_lane_destroy(l);
+	tsi_source_close(s);
+}
+
+static void a_run_of_missing_files_is_walked_once(void **state)
+{
+	struct tsi_source *s;
+
+	(void)state;
+	put_run(put_whole);
+	s = open_source();
+	each_in_run(take_away);
+	check_run(s);
+	tsi_source_close(s);
+}
+
+static void a_mended_file_is_good_again(void **state)
+{
+	struct tsi_source *s;
+	struct sample got[64];
+	unsigned n;
+
+	(void)state;
+	put_five();
+	put_truncated("a/1.png");
+	put_truncated("b/0.png");
+	let_files_settle();
+	s = open_source();
+	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
+	assert_int_equal(n, 2);
+	put_image("b/0.png");
+	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(got[2].index, 2);
+	/* Its own place has seen that: from now on others may have it too. */
+	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
+	assert_int_equal(got[1].index, 2);
+	tsi_source_close(s);
+}
+
+/* Everything was away for a while: the stream needn't end. */
+static void files_that_all_come_back_are_good_again(void **state)
+{
+	struct tsi_source *s;
+	struct sample got[64];
+	unsigned n;
+
+	(void)state;
+	put_five();
+	s = open_source();
+	take_away("a/1.png");
+	take_away("b/0.png");
+	take_away("b/1.png");
+	take_away("c/0.png");
+	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
+	assert_int_equal(n, 4);
+	take_away("a/0.png");
+	put_image("b/1.png");
+	assert_int_equal(make(s, 1, got, 1, &n), 0);
+	assert_int_equal(got[0].index, 3);
+	tsi_source_close(s);
+}
+
+/* Each place by a source that knows nothing, and all by one that learns. */
+static void what_is_known_changes_no_sample(void **state)
+{
+	struct sample fresh[64], got[64];
+	struct tsi_source *s;
+	char name[32];
+	unsigned n;
+
+	(void)state;
+	memset(fresh, 0, sizeof(fresh));
+	memset(got, 0, sizeof(got));
+	for (unsigned i = 0; i < 16; i++) {
+		snprintf(name, sizeof(name), "%c/%02u.png", "abc"[i * 3 / 16],
+			 i);
+		put_cut(name, i, i % 5 ? 20 + i * 5 : 100);
+	}
+	let_files_settle();
+	for (uint64_t seq = 0; seq < 48; seq++) {
+		struct tsi_made made;
+		struct tsi_lane *l;
+
+		s = open_source();
+		assert_int_equal(tsi_source_epoch_len(s), 16);
+		assert_int_equal(tsi_lane_create(s, 1, &l), 0);
+		assert_int_equal(tsi_lane_begin(l, seq), 0);
+		assert_int_equal(tsi_lane_finish(l, into, fresh, &made), 0);
+		tsi_lane_destroy(l);
+		tsi_source_close(s);
+	}
+	for (unsigned depth = 1; depth <= 8; depth *= 2) {
+		s = open_source();
+		for (unsigned i = 0; i < 3; i++) {
+			assert_int_equal(make(s, depth, got, 48, &n), 0);
+			assert_in_range(n, 1, 47);
+			assert_memory_equal(got, fresh, sizeof(got[0]) * 48);
+		}
+		tsi_source_close(s);
+	}
+}
+
 #define in_a_tree(test) \
 	cmocka_unit_test_setup_teardown(test, make_root, remove_root)
 
@@ -337,6 +590,12 @@ int main(void)
 		in_a_tree(raise_names_the_file),
 		in_a_tree(nothing_good_is_an_error),
 		in_a_tree(segments_fit_the_epoch),
+		in_a_tree(a_run_of_truncated_files_is_walked_once),
+		in_a_tree(a_run_of_partly_good_files_is_walked_once),
+		in_a_tree(a_run_of_missing_files_is_walked_once),
+		in_a_tree(a_mended_file_is_good_again),
+		in_a_tree(files_that_all_come_back_are_good_again),
+		in_a_tree(what_is_known_changes_no_sample),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

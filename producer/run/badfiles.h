@@ -1,0 +1,87 @@
+/*
+ * badfiles.h - which files of a data set are bad, and for which places.
+ *
+ * What the scan and the workers found out, so that no worker has to find it
+ * out again: a place whose file is bad gets the next file that is good for
+ * it, and in a run of bad files every place would walk the whole run, reading
+ * and decoding all the way.  Remembered is, per file, that it is bad for
+ * every place (missing, unreadable, no image, nothing decodable), or how many
+ * rows of it can be decoded: whether a place's crop needs more is arithmetic.
+ * Both are functions of the file's bytes, so the memory changes no sample.
+ *
+ * A file is looked at again (one stat) whenever the place comes whose own
+ * file it is: if it has changed since, it is forgotten and tried anew.  Until
+ * then, other places go on without it.  What the scan found stays bad until
+ * the next start.
+ *
+ * Workers share it without a lock; only a file that is new to the list of bad
+ * ones takes one.
+ */
+#ifndef TSI_RUN_BADFILES_H
+#define TSI_RUN_BADFILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/index.h"
+#include "image/image.h"
+
+struct tsi_badfiles;
+
+/*
+ * The scan's bad files are known from the start.  Fails with ENOMEM.  x must
+ * outlive it.
+ */
+int tsi_badfiles_create(const struct tsi_index *x, struct tsi_badfiles **out);
+
+/* NULL is allowed. */
+void tsi_badfiles_destroy(struct tsi_badfiles *b);
+
+/*
+ * Files from index "from" on, wrapping round, that are bad for every place,
+ * until the first that isn't; at most "most".
+ */
+uint64_t tsi_badfiles_run(const struct tsi_badfiles *b, uint64_t from,
+			  uint64_t most);
+
+/* True, and how far it can be decoded, if file i is partly bad. */
+bool tsi_badfiles_extent(const struct tsi_badfiles *b, uint64_t i,
+			 struct tsi_image_extent *out);
+
+/* File i was bad, and has changed since. */
+bool tsi_badfiles_changed(const struct tsi_badfiles *b, uint64_t i);
+
+/*
+ * Remember that file i is bad for every place or, with an extent, behind its
+ * rows.  read_ns is when it was read, by tsi_badfiles_now(): what has changed
+ * since then is tried again.
+ */
+void tsi_badfiles_remember(struct tsi_badfiles *b, uint64_t i,
+			   const struct tsi_image_extent *extent,
+			   int64_t read_ns);
+int64_t tsi_badfiles_now(void);
+
+/* Know nothing about file i any more, or of any but what the scan found. */
+void tsi_badfiles_forget(struct tsi_badfiles *b, uint64_t i);
+void tsi_badfiles_forget_all(struct tsi_badfiles *b);
+
+/* List file i for this reason: said once, counted once. */
+void tsi_badfiles_report(struct tsi_badfiles *b, uint64_t i,
+			 const char *reason);
+
+/* Files that the scan or the stream found bad, forgotten ones too. */
+uint64_t tsi_badfiles_count(struct tsi_badfiles *b);
+
+/* Call fn for them, in the order found, as far as they were kept. */
+void tsi_badfiles_list(struct tsi_badfiles *b,
+		       void (*fn)(void *arg, const char *path,
+				  const char *reason),
+		       void *arg);
+
+/* Call fn for each class that has bad files, with how many of its files. */
+void tsi_badfiles_classes(struct tsi_badfiles *b,
+			  void (*fn)(void *arg, const char *class_name,
+				     uint64_t bad, uint64_t files),
+			  void *arg);
+
+#endif
