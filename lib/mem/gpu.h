@@ -84,6 +84,9 @@ void tsi_gpu_mem_close(struct tsi_gpu_mem *m);
 int tsi_gpu_pin(void *base, uint64_t bytes);
 void tsi_gpu_unpin(void *base, uint64_t bytes);
 
+/* Tests: the size of a chunk from now on, in whole pages; 0: the usual one. */
+void tsi_gpu_pin_chunk(uint64_t bytes);
+
 /* Page-locked memory of this process's own, and plain device memory. */
 int tsi_gpu_host_alloc(uint64_t bytes, void **out);
 void tsi_gpu_host_free(void *p);

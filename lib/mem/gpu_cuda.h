@@ -84,6 +84,13 @@ int tsi_cuda_attribute(unsigned device, int attribute, int *value);
 int tsi_cuda_granularity(unsigned device, uint64_t *bytes);
 int tsi_cuda_is_mig(unsigned device, bool *mig);
 
+/*
+ * gpu_cuda_pin.c: how many of the bytes from p on one copy may name, at least
+ * one: up to the end of the chunk that p is in, where tsi_gpu_pin() has
+ * page-locked it.
+ */
+uint64_t tsi_cuda_pinned_run(const void *p, uint64_t bytes);
+
 /* gpu_cuda_vmm.c, for tsi_gpu_mem_*(). */
 int tsi_cuda_vmm_create(unsigned device, uint64_t bytes,
 			struct tsi_gpu_mem *out);

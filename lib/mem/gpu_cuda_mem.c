@@ -1,5 +1,5 @@
 /*
- * gpu_cuda_mem.c - memory on GPUs and page-locked memory for them.
+ * gpu_cuda_mem.c - memory on GPUs, and page-locked memory made for them.
  *
  * What others open is made here by its two paths: a descriptor (gpu_cuda_vmm.c)
  * or a handle of legacy IPC, which names a whole allocation, can't be opened by
@@ -17,9 +17,6 @@
 
 /* CUDA hands out parts of such blocks, and IPC shares whole ones. */
 #define LEGACY_BLOCK ((uint64_t)2 << 20)
-
-/* Drivers have failed on single registrations far larger than this. */
-#define PIN_CHUNK ((uint64_t)1 << 30)
 
 /* ---- memory that others open ---- */
 
@@ -174,88 +171,7 @@ void tsi_gpu_mem_close(struct tsi_gpu_mem *m)
 	m->fd = -1;
 }
 
-/* ---- page-locked memory ---- */
-
-static int pin_err(CUresult r, uint64_t done, uint64_t bytes)
-{
-	const char *name = NULL;
-	const struct tsi_cuda_driver *d;
-
-	if (tsi_cuda_driver(&d) || d->error_name(r, &name) != CUDA_SUCCESS)
-		name = NULL;
-	(void)cudaGetLastError();
-	/* The driver says so for a limit as well as for a lack. */
-	return tsi_err(r == CUDA_ERROR_OUT_OF_MEMORY   ? TSOCK_ENOMEM
-		       : r == CUDA_ERROR_NOT_SUPPORTED ? TSOCK_ENOTSUP
-						       : TSOCK_ESYS,
-		       "page-locking %.1f MiB of host memory stopped after "
-		       "%.1f MiB: cuMemHostRegister: %s; look at ulimit -l",
-		       (double)bytes / 1048576, (double)done / 1048576,
-		       name ? name : "an unknown error");
-}
-
-static uint64_t chunk(uint64_t done, uint64_t bytes)
-{
-	return bytes - done < PIN_CHUNK ? bytes - done : PIN_CHUNK;
-}
-
-static void unpin(const struct tsi_cuda_driver *d, char *base, uint64_t bytes)
-{
-	for (uint64_t at = 0; at < bytes; at += PIN_CHUNK)
-		(void)d->host_unregister(base + at);
-}
-
-static int pin(char *base, uint64_t bytes)
-{
-	const struct tsi_cuda_driver *d;
-	uint64_t at = 0;
-	CUresult r;
-	int err = tsi_cuda_driver(&d);
-
-	while (!err && at < bytes) {
-		r = d->host_register(base + at, chunk(at, bytes),
-				     CU_MEMHOSTREGISTER_PORTABLE);
-		if (r != CUDA_SUCCESS) {
-			unpin(d, base, at);
-			return pin_err(r, at, bytes);
-		}
-		at += chunk(at, bytes);
-	}
-	return err;
-}
-
-int tsi_gpu_pin(void *base, uint64_t bytes)
-{
-	struct tsi_cuda_scope scope;
-	int able, err = tsi_cuda_attribute(tsi_cuda_used(),
-					   cudaDevAttrHostRegisterSupported,
-					   &able);
-
-	if (err)
-		return err;
-	if (!able)
-		return tsi_err(TSOCK_ENOTSUP,
-			       "this system's GPUs can't use host memory that "
-			       "is page-locked afterwards");
-	err = tsi_cuda_enter(tsi_cuda_used(), &scope);
-	if (err)
-		return err;
-	err = pin(base, bytes);
-	tsi_cuda_leave(&scope);
-	return err;
-}
-
-void tsi_gpu_unpin(void *base, uint64_t bytes)
-{
-	const struct tsi_cuda_driver *d;
-	struct tsi_cuda_scope scope;
-
-	if (!base || tsi_cuda_enter(tsi_cuda_used(), &scope))
-		return;
-	if (tsi_cuda_driver(&d) == 0)
-		unpin(d, base, bytes);
-	tsi_cuda_leave(&scope);
-}
+/* ---- page-locked memory of our own ---- */
 
 int tsi_gpu_host_alloc(uint64_t bytes, void **out)
 {

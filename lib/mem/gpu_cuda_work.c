@@ -191,6 +191,24 @@ int tsi_gpu_stream_wait(tsi_gpu_stream s, struct tsi_gpu_event *e)
 
 /* ---- work ---- */
 
+/* What lies in one registration of host memory at a time. */
+static cudaError_t copy_runs(uint8_t *dst, const uint8_t *src, uint64_t bytes,
+			     enum cudaMemcpyKind kind, tsi_gpu_stream s)
+{
+	const void *host = kind == cudaMemcpyHostToDevice ? src : dst;
+	cudaError_t e = cudaSuccess;
+	uint64_t at = 0, n;
+
+	while (e == cudaSuccess && at < bytes) {
+		n = bytes - at;
+		if (kind != cudaMemcpyDeviceToDevice)
+			n = tsi_cuda_pinned_run((const uint8_t *)host + at, n);
+		e = cudaMemcpyAsync(dst + at, src + at, n, kind, s);
+		at += n;
+	}
+	return e;
+}
+
 static int copy(unsigned device, tsi_gpu_stream s, void *dst, const void *src,
 		uint64_t bytes, enum cudaMemcpyKind kind, const char *what)
 {
@@ -199,10 +217,7 @@ static int copy(unsigned device, tsi_gpu_stream s, void *dst, const void *src,
 
 	if (err)
 		return err;
-	return leave(&scope,
-		     bytes ? cudaMemcpyAsync(dst, src, bytes, kind, s)
-			   : cudaSuccess,
-		     device, what);
+	return leave(&scope, copy_runs(dst, src, bytes, kind, s), device, what);
 }
 
 int tsi_gpu_upload(unsigned device, tsi_gpu_stream s, void *dst,

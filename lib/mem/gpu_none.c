@@ -89,6 +89,11 @@ void tsi_gpu_unpin(void *base, uint64_t bytes)
 	(void)bytes;
 }
 
+void tsi_gpu_pin_chunk(uint64_t bytes)
+{
+	(void)bytes;
+}
+
 int tsi_gpu_host_alloc(uint64_t bytes, void **out)
 {
 	(void)bytes;

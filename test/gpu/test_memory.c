@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
+#include "mem/gpu.h"
 #include "onboard.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -159,6 +160,32 @@ static void what_nobody_reads_makes_room(void **state)
 	kill_and_reap(producer);
 }
 
+/*
+ * A large ring is page-locked in chunks, and no copy may lie in two; small
+ * chunks stand for a large ring here.
+ */
+static void a_ring_of_many_page_locked_chunks_is_copied(void **state)
+{
+	struct rider r[] = { { .kind = SHARED, .floats = true },
+			     { .kind = PRIVATE },
+			     { .kind = STAGED } };
+	pid_t producer, pid[3];
+
+	(void)state;
+	tsi_gpu_pin_chunk(3 * 4096); /* less than a sample of the payload */
+	producer = start_producer(&model);
+	tsi_gpu_pin_chunk(0);
+	for (unsigned k = 0; k < 3; k++) {
+		r[k].src = &model;
+		r[k].batch = 16 - k;
+		r[k].epochs = 2;
+		pid[k] = start_rider(&r[k]);
+	}
+	for (unsigned k = 0; k < 3; k++)
+		assert_int_equal(ended(pid[k]), 0);
+	kill_and_reap(producer);
+}
+
 #ifdef SIMCUDA
 
 static void a_full_gpu_is_named_at_join(void **state)
@@ -282,6 +309,7 @@ int main(void)
 		cmocka_unit_test(
 			a_join_beyond_the_budget_is_refused_with_the_sizes),
 		cmocka_unit_test(what_nobody_reads_makes_room),
+		cmocka_unit_test(a_ring_of_many_page_locked_chunks_is_copied),
 #ifdef SIMCUDA
 		cmocka_unit_test(a_full_gpu_is_named_at_join),
 		cmocka_unit_test(a_full_gpu_is_freed_of_what_nobody_reads),
