@@ -247,8 +247,11 @@ static int check(unsigned device)
 int tsi_cuda_enter(unsigned device, struct tsi_cuda_scope *s)
 {
 	const struct tsi_cuda_driver *d;
-	/* Another thread's capture must not notice what is done here. */
-	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
+	/*
+	 * No capture must notice what is done here: not another thread's, and
+	 * not this thread's own, which a batch may die within.
+	 */
+	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
 	CUcontext ctx;
 	CUresult r;
 	cudaError_t e;
