@@ -306,6 +306,13 @@ TSOCK_API int tsock_batch_dlpack(tsock_batch *b, unsigned i, int versioned,
  * at its release, as on the host.  A stream that is being captured can't be
  * named (TSOCK_ENOTSUP): convert outside the graph, into memory that the graph
  * reads.
+ *
+ * A stream that was named must live until the batch was released (if it is
+ * being captured then, until its capture ended): its end is looked for there.
+ * One that was destroyed before, where the driver finds it out, is TSOCK_EARG
+ * here, and after a release ends the reader: tsock_next() says so, and those
+ * samples are nobody else's before all work of this process on the GPU is done.
+ * What a driver doesn't find out is undefined.
  */
 TSOCK_API int tsock_batch_use(tsock_batch *b, void *stream);
 
@@ -316,7 +323,8 @@ TSOCK_API int tsock_batch_use(tsock_batch *b, void *stream);
  * all consumers of that GPU, and images are converted here to this consumer's
  * dtype, layout and normalisation; the memory at dst is the caller's own to
  * write into and to keep.  Without it, and for other fields, a plain copy.
- * Once it has returned, the batch may be released.
+ * Once it has returned, the batch may be released; a stream that only this has
+ * named may then be destroyed, too.
  */
 TSOCK_API int tsock_batch_convert(tsock_batch *b, unsigned i, void *dst,
 				  void *stream);

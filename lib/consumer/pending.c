@@ -132,10 +132,14 @@ static bool finished(struct tsi_pending *p, struct tsock_batch *b)
 		return false;
 	note_trouble(p, err);
 	/*
-	 * Nobody asks for samples any more, and a context with an error that
-	 * stays runs nothing any more: others need not wait for it.
+	 * Nobody asks for samples any more, and others need not wait: a context
+	 * with an error that stays runs nothing any more, and what a destroyed
+	 * stream had is done when everything is.
 	 */
-	return atomic_load(&p->retired) && tsi_gpu_healthy(p->device);
+	if (!atomic_load(&p->retired))
+		return false;
+	return tsi_gpu_healthy(p->device) ||
+	       (err == TSOCK_EARG && tsi_gpu_finish(p->device) == 0);
 }
 
 /* Give back what is done; the rest stays in the list.  How many. */

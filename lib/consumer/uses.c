@@ -83,6 +83,11 @@ static int poll_one(struct tsi_use *use)
 		use->covered = true;
 	}
 	err = tsi_gpu_event_query(use->event);
+	/* A capture began while it was recorded: again, when that is over. */
+	if (err == TSOCK_ENOTSUP) {
+		use->covered = false;
+		return TSOCK_EAGAIN;
+	}
 	use->done = !err;
 	return err;
 }

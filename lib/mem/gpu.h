@@ -80,7 +80,12 @@ int tsi_gpu_mem_open(unsigned device, enum tsock_path path, int fd,
 		     struct tsi_gpu_mem *out);
 void tsi_gpu_mem_close(struct tsi_gpu_mem *m);
 
-/* Page-lock host memory, in chunks; 0, or why it can't be. */
+/*
+ * Page-lock host memory; 0, or why it can't be.  That is done in chunks, since
+ * drivers have failed on single large ones, and CUDA refuses a copy that lies
+ * in two of them: tsi_gpu_upload() and tsi_gpu_download() split theirs.  base
+ * is a page's first byte.
+ */
 int tsi_gpu_pin(void *base, uint64_t bytes);
 void tsi_gpu_unpin(void *base, uint64_t bytes);
 
@@ -105,10 +110,16 @@ void tsi_gpu_stream_destroy(unsigned device, tsi_gpu_stream s);
 
 int tsi_gpu_event_create(unsigned device, struct tsi_gpu_event **out);
 void tsi_gpu_event_destroy(struct tsi_gpu_event *e);
-/* TSOCK_ENOTSUP, and nothing recorded, when the stream is being captured. */
+/*
+ * TSOCK_ENOTSUP, and nothing recorded, when the stream is being captured;
+ * TSOCK_EARG when the driver sees that it is none of the event's device (any
+ * more).  No call here hurts a capture, this thread's own or another's.
+ */
 int tsi_gpu_event_record(struct tsi_gpu_event *e, tsi_gpu_stream s);
-/* 0: all before the record is done; EAGAIN; or the device's error.  May be
- * called while another thread captures (thread-local capture mode). */
+/*
+ * 0: all before the record is done; EAGAIN; TSOCK_ENOTSUP: a capture began
+ * while it was recorded, which has to be done again; or the device's error.
+ */
 int tsi_gpu_event_query(struct tsi_gpu_event *e);
 /* Sleeps (blocking sync); for the producer alone. */
 int tsi_gpu_event_wait(struct tsi_gpu_event *e);
@@ -138,5 +149,11 @@ int tsi_gpu_convert(unsigned device, tsi_gpu_stream s,
 
 /* The device's pending or sticky error, 0 if there is none. */
 int tsi_gpu_healthy(unsigned device);
+
+/*
+ * Sleeps until all work of this process on the device is done: for work of
+ * which nobody has a stream any more.
+ */
+int tsi_gpu_finish(unsigned device);
 
 #endif

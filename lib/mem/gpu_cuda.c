@@ -282,3 +282,18 @@ int tsi_gpu_healthy(unsigned device)
 	tsi_cuda_leave(&scope);
 	return err;
 }
+
+int tsi_gpu_finish(unsigned device)
+{
+	struct tsi_cuda_scope scope;
+	cudaError_t e;
+	int err = tsi_cuda_enter(device, &scope);
+
+	if (err)
+		return err;
+	e = cudaDeviceSynchronize();
+	if (e != cudaSuccess)
+		err = tsi_cuda_err(e, (int)device, "cudaDeviceSynchronize");
+	tsi_cuda_leave(&scope);
+	return err;
+}

@@ -50,6 +50,43 @@ void tsi_gpu_stream_destroy(unsigned device, tsi_gpu_stream s)
 	tsi_cuda_leave(&scope);
 }
 
+/*
+ * A stream that is none any more is an invalid handle or one of a destroyed
+ * context, if the driver finds it out; the context itself is then well.
+ */
+static int stream_err(cudaError_t e, unsigned device, const char *call)
+{
+	if ((e != cudaErrorInvalidResourceHandle &&
+	     e != cudaErrorContextIsDestroyed) ||
+	    cudaFree(NULL) != cudaSuccess)
+		return tsi_cuda_err(e, (int)device, call);
+	(void)cudaGetLastError();
+	return tsi_err(TSOCK_EARG,
+		       "%s on GPU %u: %s (%s): the stream was destroyed, or is "
+		       "another GPU's; a stream that uses a batch must live "
+		       "until the batch was released",
+		       call, device, cudaGetErrorName(e),
+		       cudaGetErrorString(e));
+}
+
+/* A capture has come between the check for one and the call. */
+static bool is_capture(cudaError_t e)
+{
+	return e >= cudaErrorStreamCaptureUnsupported &&
+	       e <= cudaErrorStreamCaptureWrongThread;
+}
+
+static int captured(unsigned device)
+{
+	(void)cudaGetLastError();
+	return tsi_err(TSOCK_ENOTSUP,
+		       "the stream on GPU %u is being captured into a CUDA "
+		       "graph, which would replay on samples that are gone: "
+		       "take and release batches outside of the capture, and "
+		       "copy into the graph's own tensors",
+		       device);
+}
+
 /* On the device. */
 static int not_captured(unsigned device, tsi_gpu_stream s)
 {
@@ -57,18 +94,11 @@ static int not_captured(unsigned device, tsi_gpu_stream s)
 	cudaError_t e = cudaStreamIsCapturing(s, &status);
 
 	/* The default stream while another one is captured: as forbidden. */
-	if (e == cudaErrorStreamCaptureImplicit)
-		(void)cudaGetLastError();
-	else if (e != cudaSuccess)
-		return tsi_cuda_err(e, (int)device, "cudaStreamIsCapturing");
-	else if (status == cudaStreamCaptureStatusNone)
-		return 0;
-	return tsi_err(TSOCK_ENOTSUP,
-		       "the stream on GPU %u is being captured into a CUDA "
-		       "graph, which would replay on samples that are gone: "
-		       "take and release batches outside of the capture, and "
-		       "copy into the graph's own tensors",
-		       device);
+	if (is_capture(e))
+		return captured(device);
+	if (e != cudaSuccess)
+		return stream_err(e, device, "cudaStreamIsCapturing");
+	return status == cudaStreamCaptureStatusNone ? 0 : captured(device);
 }
 
 /* Be on the device, with a stream that may be worked in. */
@@ -90,8 +120,10 @@ static int leave(struct tsi_cuda_scope *scope, cudaError_t e, unsigned device,
 {
 	int err = 0;
 
-	if (e != cudaSuccess)
-		err = tsi_cuda_err(e, (int)device, call);
+	if (is_capture(e))
+		err = captured(device);
+	else if (e != cudaSuccess)
+		err = stream_err(e, device, call);
 	tsi_cuda_leave(scope);
 	return err;
 }

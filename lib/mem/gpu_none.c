@@ -236,3 +236,9 @@ int tsi_gpu_healthy(unsigned device)
 	(void)device;
 	return none();
 }
+
+int tsi_gpu_finish(unsigned device)
+{
+	(void)device;
+	return none();
+}

@@ -186,6 +186,147 @@ static void a_stream_that_is_captured_is_left_alone(void **state)
 	run_as(ride_capture, &r);
 }
 
+/* A batch of another stream is taken, used and given back meanwhile. */
+static void ride_within_a_capture(const struct rider *r)
+{
+	static const enum cudaStreamCaptureMode modes[] = {
+		cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
+		cudaStreamCaptureModeRelaxed
+	};
+	cudaGraph_t graph;
+	tsock_batch *held, *b;
+	struct seat s;
+
+	board(&s, r);
+	need(embark(&s));
+	for (unsigned i = 0; i < 9; i++) {
+		need(tsock_next(s.t, 20000, &held) == 0);
+		queue_look(&s, held, &s.look[0], s.stream[0]);
+		need(tsock_batch_use(held, s.stream[0]) == 0);
+		cu(cudaStreamBeginCapture(s.stream[1], modes[i % 3]));
+		tsock_batch_release(held);
+		need(tsock_next(s.t, 20000, &b) == 0);
+		need(tsock_batch_use(b, s.stream[2]) == 0);
+		tsock_batch_release(b);
+		cu(cudaStreamEndCapture(s.stream[1], &graph));
+		cu(cudaGraphDestroy(graph));
+		finish_look(&s, &s.look[0]);
+	}
+	ride_some(&s, 20);
+	settle(&s);
+	alight(&s);
+}
+
+static void a_batch_dies_on_the_thread_that_captures(void **state)
+{
+	struct rider r = { .src = &small, .kind = kind_of(state), .batch = 16 };
+
+	run_as(ride_within_a_capture, &r);
+}
+
+#ifdef SIMCUDA
+static void begin_capture(void *stream)
+{
+	cu(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+}
+
+/* A capture begins after the check for one, before the event is recorded. */
+static void ride_into_a_capture(const struct rider *r)
+{
+	cudaGraph_t graph;
+	tsock_batch *b;
+	struct seat s;
+
+	board(&s, r);
+	need(embark(&s));
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t seq;
+
+		settle(&s);
+		need(tsock_next(s.t, 20000, &b) == 0);
+		seq = tsock_batch_seq(b);
+		queue_look(&s, b, &s.look[0], s.stream[1]);
+		need(tsock_batch_use(b, s.stream[1]) == 0);
+		/* Then nobody else asks for a capture. */
+		while (path_of(r->kind) != TSOCK_PATH_STAGED &&
+		       stats_of("small").row[0].tail < seq)
+			pause_us(1000);
+		simcuda_after("cudaStreamIsCapturing", begin_capture,
+			      s.stream[1]);
+		tsock_batch_release(b);
+		pause_us(30000);
+		if (path_of(r->kind) != TSOCK_PATH_STAGED)
+			need(stats_of("small").row[0].tail <= seq);
+		cu(cudaStreamEndCapture(s.stream[1], &graph));
+		cu(cudaGraphDestroy(graph));
+		finish_look(&s, &s.look[0]);
+		ride_some(&s, 20);
+	}
+	settle(&s);
+	alight(&s);
+}
+
+static void a_capture_that_begins_at_a_release_is_waited_out(void **state)
+{
+	struct rider r = { .src = &small, .kind = kind_of(state), .batch = 16 };
+
+	run_as(ride_into_a_capture, &r);
+}
+
+static void ride_on_a_dead_stream(const struct rider *r)
+{
+	tsock_batch *b;
+	struct seat s;
+	int err;
+
+	set("SIMCUDA_MODE", "late");
+	set("SIMCUDA_LATE_MS", "60");
+	board(&s, r);
+	need(embark(&s));
+	ride_some(&s, 3);
+	settle(&s);
+	if (separate(r->kind)) {
+		/* One that only a conversion has named. */
+		need(tsock_next(s.t, 20000, &b) == 0);
+		queue_look(&s, b, &s.look[0], s.stream[2]);
+		cu(cudaStreamDestroy(s.stream[2]));
+		tsock_batch_release(b);
+		for (unsigned i = 0; i < 5; i++) {
+			need(tsock_next(s.t, 20000, &b) == 0);
+			tsock_batch_release(b);
+		}
+		cu(cudaDeviceSynchronize());
+		check_look(&s, &s.look[0]);
+	}
+	need(tsock_next(s.t, 20000, &b) == 0);
+	queue_look(&s, b, &s.look[0], s.stream[3]);
+	need(tsock_batch_use(b, s.stream[3]) == 0);
+	cu(cudaStreamDestroy(s.stream[3]));
+	need(tsock_batch_use(b, s.stream[3]) == TSOCK_EARG);
+	need(strstr(tsock_errmsg(), "destroyed"));
+	tsock_batch_release(b);
+	/* Sooner or later it is said, and the samples are nobody else's. */
+	while ((err = tsock_next(s.t, 20000, &b)) == 0)
+		tsock_batch_release(b);
+	need(err == TSOCK_EARG && strstr(tsock_errmsg(), "destroyed"));
+	/* It has left, and holds nobody up. */
+	tsock_close(s.t);
+	for (unsigned i = 0; stats_of("small").consumers; i++) {
+		need(i < 6000);
+		pause_us(10000);
+	}
+	cu(cudaDeviceSynchronize());
+	check_look(&s, &s.look[0]);
+}
+
+static void a_stream_that_died_before_its_batch_is_named(void **state)
+{
+	struct rider r = { .src = &small, .kind = kind_of(state), .batch = 16 };
+
+	run_as(ride_on_a_dead_stream, &r);
+}
+#endif
+
 /* ---- errors ---- */
 
 #ifdef SIMCUDA
@@ -417,7 +558,10 @@ int main(void)
 		BY_GPU_KIND(the_same_with_nobody_looking_in_between),
 		BY_GPU_KIND(readers_that_leave_with_work_queued),
 		BY_GPU_KIND(a_stream_that_is_captured_is_left_alone),
+		BY_GPU_KIND(a_batch_dies_on_the_thread_that_captures),
 #ifdef SIMCUDA
+		BY_GPU_KIND(a_capture_that_begins_at_a_release_is_waited_out),
+		BY_GPU_KIND(a_stream_that_died_before_its_batch_is_named),
 		BY_GPU_KIND(an_error_in_one_context_is_its_owners_alone),
 		BY_GPU_KIND(nothing_is_left_on_the_gpu),
 #endif

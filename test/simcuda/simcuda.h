@@ -42,6 +42,13 @@ struct simcuda_kernel {
 /* The arg stays the caller's when this fails. */
 cudaError_t simcuda_launch(cudaStream_t stream, const struct simcuda_kernel *k);
 
+/*
+ * Call fn(arg) once, on the same thread, right after the next call of that name
+ * has returned to its caller, or would have: what another thread might do just
+ * then.
+ */
+void simcuda_after(const char *name, void (*fn)(void *arg), void *arg);
+
 /* What this process has and hasn't given back. */
 struct simcuda_live {
 	uint64_t bytes; /* of device memory created here */

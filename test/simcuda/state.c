@@ -25,7 +25,15 @@ static _Thread_local struct {
 	cudaError_t last;
 	unsigned number;
 	bool entered;
+	const char *call;
 } me;
+
+/* What simcuda_after() asks for; the lock is held. */
+static struct {
+	const char *name;
+	void (*fn)(void *arg);
+	void *arg;
+} after;
 
 void sim_say(const char *fmt, ...)
 {
@@ -139,6 +147,7 @@ cudaError_t sim_enter(const char *name, int what)
 	cudaError_t err;
 
 	me.entered = false;
+	me.call = name;
 	if (atomic_load(&forked))
 		return cudaErrorInitializationError;
 	pthread_mutex_lock(&sim.lock);
@@ -160,9 +169,29 @@ cudaError_t sim_enter(const char *name, int what)
 
 static void leave(void)
 {
-	if (me.entered)
-		pthread_mutex_unlock(&sim.lock);
+	void (*fn)(void *arg) = NULL;
+	void *arg = NULL;
+
+	if (!me.entered)
+		return;
+	if (after.name && strcmp(after.name, me.call) == 0) {
+		fn = after.fn;
+		arg = after.arg;
+		after.name = NULL;
+	}
 	me.entered = false;
+	pthread_mutex_unlock(&sim.lock);
+	if (fn)
+		fn(arg);
+}
+
+void simcuda_after(const char *name, void (*fn)(void *arg), void *arg)
+{
+	pthread_mutex_lock(&sim.lock);
+	after.name = name;
+	after.fn = fn;
+	after.arg = arg;
+	pthread_mutex_unlock(&sim.lock);
 }
 
 cudaError_t sim_leave(cudaError_t err)

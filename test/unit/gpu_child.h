@@ -30,7 +30,10 @@ extern int cudaStreamBeginCapture(void *stream, int mode) __attribute__((weak));
 extern int cudaStreamEndCapture(void *stream, void **graph)
 	__attribute__((weak));
 extern int cudaGraphDestroy(void *graph) __attribute__((weak));
+extern int cudaStreamDestroy(void *stream) __attribute__((weak));
 extern void simcuda_live(void *out) __attribute__((weak));
+extern void simcuda_after(const char *name, void (*fn)(void *arg), void *arg)
+	__attribute__((weak));
 
 struct child {
 	const char *name;

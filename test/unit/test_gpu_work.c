@@ -122,6 +122,126 @@ static void nothing_goes_into_a_capturing_stream(void **state)
 	tsi_gpu_stream_destroy(0, other);
 }
 
+/* What a batch that dies there does, and what a reader of another stream may. */
+static void work_elsewhere(struct tsi_gpu_event *e, tsi_gpu_stream s)
+{
+	struct tsi_gpu_event *fresh;
+	struct tsi_gpu_mem m;
+	struct tsi_gpu_info info;
+	void *p, *host;
+	int err;
+
+	assert_int_equal(tsi_gpu_event_record(e, s), 0);
+	while ((err = tsi_gpu_event_query(e)) == TSOCK_EAGAIN)
+		sched_yield();
+	assert_int_equal(err, 0);
+	assert_int_equal(tsi_gpu_event_create(0, &fresh), 0);
+	tsi_gpu_event_destroy(fresh);
+	assert_int_equal(tsi_gpu_alloc(0, 4096, &p), 0);
+	assert_int_equal(tsi_gpu_host_alloc(4096, &host), 0);
+	assert_int_equal(tsi_gpu_upload(0, s, p, host, 4096), 0);
+	assert_int_equal(tsi_gpu_event_record(e, s), 0);
+	assert_int_equal(tsi_gpu_event_wait(e), 0);
+	tsi_gpu_host_free(host);
+	tsi_gpu_free(0, p);
+	assert_int_equal(tsi_gpu_info(0, &info), 0);
+	if (info.vmm_fd) {
+		assert_int_equal(tsi_gpu_mem_create(0, TSOCK_PATH_VMM,
+						    info.granularity, &m),
+				 0);
+		tsi_gpu_mem_close(&m);
+	}
+}
+
+static void a_thread_s_own_capture_stays_whole(void **state)
+{
+	struct tsi_gpu_event *e;
+	tsi_gpu_stream s, other;
+	void *graph = NULL;
+
+	(void)state;
+	need_gpus(1);
+	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
+	assert_int_equal(tsi_gpu_stream_create(0, &other), 0);
+	assert_int_equal(tsi_gpu_event_create(0, &e), 0);
+	assert_int_equal(cudaSetDevice(0), 0);
+	for (int mode = 0; mode < 3; mode++) {
+		assert_int_equal(cudaStreamBeginCapture(s, mode), 0);
+		work_elsewhere(e, other);
+		assert_int_equal(cudaStreamEndCapture(s, &graph), 0);
+		if (graph)
+			cudaGraphDestroy(graph);
+		assert_int_equal(cudaGetLastError(), 0);
+	}
+	tsi_gpu_event_destroy(e);
+	tsi_gpu_stream_destroy(0, s);
+	tsi_gpu_stream_destroy(0, other);
+}
+
+static void begin_capture(void *stream)
+{
+	assert_int_equal(cudaStreamBeginCapture(stream, 2 /* relaxed */), 0);
+}
+
+/* The check for a capture and the recording are two steps. */
+static void an_event_that_a_capture_caught_is_recorded_again(void **state)
+{
+	struct tsi_gpu_event *e;
+	tsi_gpu_stream s;
+	void *graph = NULL;
+
+	(void)state;
+	need_gpus(1);
+	if (!simcuda_after) {
+		print_message("only the simulation can come in between\n");
+		skip();
+	}
+	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
+	assert_int_equal(tsi_gpu_event_create(0, &e), 0);
+	simcuda_after("cudaStreamIsCapturing", begin_capture, s);
+	assert_int_equal(tsi_gpu_event_record(e, s), 0);
+	assert_int_equal(tsi_gpu_event_query(e), TSOCK_ENOTSUP);
+	assert_int_equal(tsi_gpu_event_record(e, s), TSOCK_ENOTSUP);
+	assert_int_equal(cudaStreamEndCapture(s, &graph), 0);
+	cudaGraphDestroy(graph);
+	/* The capture is over, and the event is in it still. */
+	assert_int_equal(tsi_gpu_event_query(e), TSOCK_ENOTSUP);
+	assert_int_equal(tsi_gpu_event_record(e, s), 0);
+	assert_int_equal(tsi_gpu_event_wait(e), 0);
+	assert_int_equal(cudaGetLastError(), 0);
+	tsi_gpu_event_destroy(e);
+	tsi_gpu_stream_destroy(0, s);
+}
+
+/* To use one is undefined on hardware: only the simulation always sees it. */
+static void a_destroyed_stream_is_named(void **state)
+{
+	struct tsi_gpu_event *e;
+	tsi_gpu_stream s;
+	void *p;
+
+	(void)state;
+	need_gpus(1);
+	if (!simcuda_after) {
+		print_message("it is undefined what a driver does\n");
+		skip();
+	}
+	assert_int_equal(tsi_gpu_alloc(0, 8192, &p), 0);
+	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
+	assert_int_equal(tsi_gpu_event_create(0, &e), 0);
+	assert_int_equal(cudaStreamDestroy(s), 0);
+	assert_int_equal(tsi_gpu_event_record(e, s), TSOCK_EARG);
+	assert_non_null(strstr(tsock_errmsg(), "destroyed"));
+	assert_non_null(strstr(tsock_errmsg(), "InvalidResourceHandle"));
+	assert_int_equal(tsi_gpu_copy(0, s, p, (char *)p + 4096, 4096),
+			 TSOCK_EARG);
+	assert_int_equal(tsi_gpu_healthy(0), 0);
+	assert_int_equal(tsi_gpu_finish(0), 0);
+	assert_int_equal(cudaGetLastError(), 0);
+	tsi_gpu_event_destroy(e);
+	tsi_gpu_free(0, p);
+}
+
 static void *query(void *event)
 {
 	for (int i = 0; i < 100; i++) {
@@ -277,6 +397,10 @@ int main(void)
 		cmocka_unit_test(nothing_goes_into_a_capturing_stream),
 		cmocka_unit_test(
 			events_are_queried_while_another_thread_captures),
+		cmocka_unit_test(a_thread_s_own_capture_stays_whole),
+		cmocka_unit_test(
+			an_event_that_a_capture_caught_is_recorded_again),
+		cmocka_unit_test(a_destroyed_stream_is_named),
 		cmocka_unit_test(devices_copy_to_each_other),
 		cmocka_unit_test(conversions_equal_the_host_s_bit_for_bit),
 	};
