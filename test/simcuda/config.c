@@ -14,7 +14,7 @@
  * SIMCUDA_MODE=eager|late|random|reverse|stuck, SIMCUDA_SEED=N
  *                            when work runs (engine.c)
  * SIMCUDA_LATE_MS, SIMCUDA_STUCK_MS  how late at the most, how long stuck
- * SIMCUDA_FAULT              errors on demand (fault.c)
+ * SIMCUDA_FAULT, SIMCUDA_TELL  errors on demand (fault.c)
  * CUDA_VISIBLE_DEVICES       as with the real runtime
  */
 #include "sim.h"

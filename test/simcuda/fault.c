@@ -5,7 +5,11 @@
  * with that code), NAME:N+=CODE (from the N-th call on), NAME=CODE (every
  * call) and slow=MS (each piece of work takes that much longer).  The name
  * `work` is the execution of work, not a call.  NAME@D counts device D alone.
- * The code `lost` is a device that has gone: every later call fails.
+ * The code `lost` is a device that has gone: every later call fails.  The code
+ * `hang` is a call that never returns, and `1500ms` one that takes that much
+ * longer; of cuInit they hold for the first call of any function, which all
+ * others wait for.  Each of both writes a byte to the descriptor SIMCUDA_TELL
+ * when it begins.
  */
 #include "sim.h"
 
@@ -13,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 /* After these a context is of no use any more. */
 bool sim_is_sticky(cudaError_t err)
@@ -48,8 +54,37 @@ void sim_break(unsigned device, cudaError_t err)
 	pthread_cond_broadcast(&sim.done);
 }
 
+static void rest(int64_t ns)
+{
+	struct timespec ts = { ns / 1000000000, ns % 1000000000 };
+
+	nanosleep(&ts, NULL);
+}
+
+/* With the lock or without it: a call that others needn't wait for. */
+static void linger(const struct sim_fault *f, bool unlocked)
+{
+	const char *tell = getenv("SIMCUDA_TELL");
+	int64_t ns = f->late_ns;
+	bool hang = f->hang;
+
+	if (tell && write(atoi(tell), "x", 1) != 1)
+		sim_die("SIMCUDA_TELL=%s can't be written to", tell);
+	if (unlocked)
+		pthread_mutex_unlock(&sim.lock);
+	while (hang)
+		pause();
+	rest(ns);
+	if (unlocked)
+		pthread_mutex_lock(&sim.lock);
+}
+
 static cudaError_t happens(const struct sim_fault *f, unsigned device)
 {
+	if (f->hang || f->late_ns) {
+		linger(f, true);
+		return cudaSuccess;
+	}
 	if (f->lost && f->device < 0) {
 		for (unsigned i = 0; i < sim.ndev; i++)
 			sim_break(i, f->code);
@@ -73,6 +108,13 @@ cudaError_t sim_fault(const char *name, unsigned device)
 			return happens(f, device);
 	}
 	return cudaSuccess;
+}
+
+void sim_fault_init(void)
+{
+	for (unsigned i = 0; i < sim.nfault; i++)
+		if (strcmp(sim.fault[i].name, "cuInit") == 0)
+			linger(&sim.fault[i], false);
 }
 
 /* Cut a number off the end of text, where the mark is. */
@@ -105,11 +147,18 @@ static bool parse(char *item, struct sim_fault *f)
 	f->nth = (unsigned)nth;
 	f->device = (int)device;
 	f->lost = strcmp(eq, "lost") == 0;
+	f->hang = strcmp(eq, "hang") == 0;
 	f->code = (cudaError_t)strtol(eq, &end, 10);
-	if (f->lost)
+	if (f->lost) {
 		f->code = cudaErrorUnknown;
-	else if (end == eq || *end)
+	} else if (end != eq && strcmp(end, "ms") == 0) {
+		f->late_ns = (int64_t)f->code * SIM_MS;
+		/* The work may be dropped meanwhile: `slow` is for that. */
+		if (strcmp(item, "work") == 0)
+			return false;
+	} else if (!f->hang && (end == eq || *end)) {
 		return false;
+	}
 	if (strlen(item) >= sizeof(f->name))
 		return false;
 	memcpy(f->name, item, strlen(item) + 1);

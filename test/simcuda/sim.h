@@ -203,7 +203,8 @@ struct sim_fault {
 	unsigned nth; /* 0: all */
 	bool onwards;
 	cudaError_t code;
-	bool lost;
+	bool lost, hang;
+	int64_t late_ns;
 	unsigned calls;
 };
 
@@ -261,6 +262,7 @@ void sim_configure(void);
 void sim_find_visible(const char *list);
 /* Breaks device if that is what the error does. */
 cudaError_t sim_fault(const char *name, unsigned device);
+void sim_fault_init(void);
 void sim_parse_faults(const char *text);
 bool sim_is_sticky(cudaError_t err);
 /* A device's context is broken for good: its work is dropped. */

@@ -139,6 +139,7 @@ static void first_use(void)
 	pthread_atfork(NULL, NULL, in_child);
 	sim.next_id = 0x51000000;
 	sim_configure();
+	sim_fault_init();
 	sim.ready = true;
 }
 
