@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "run/check.h"
 #include "run/console.h"
 #include "run/options.h"
@@ -92,6 +93,24 @@ static void print_line(void *arg, const char *line)
 	puts(line);
 }
 
+/* Nothing that is served waits for whoever reads standard error. */
+static int serve(const struct tsi_options *o)
+{
+	int code;
+
+	tsi_console_init((int)o->log_level, o->live);
+	tsock_set_logger(tsi_console_log, NULL);
+	if (tsi_log_start()) {
+		fprintf(stderr, "tsock-producer: %s\n", tsock_errmsg());
+		return TSI_EXIT_SYSTEM;
+	}
+	for (unsigned i = 0; i < 2 && o->warning[i][0]; i++)
+		tsi_log(TSOCK_LOG_WARN, "%s", o->warning[i]);
+	code = tsi_serve(o, stop_signal);
+	tsi_log_stop();
+	return code;
+}
+
 static int go(const struct tsi_options *o)
 {
 	switch (o->mode) {
@@ -112,11 +131,7 @@ static int go(const struct tsi_options *o)
 	/* A stream goes on when nobody reads its log any more. */
 	if (o->mode == TSI_RUN_SERVE)
 		signal(SIGPIPE, SIG_IGN);
-	tsi_console_init((int)o->log_level, o->live);
-	tsock_set_logger(tsi_console_log, NULL);
-	for (unsigned i = 0; i < 2 && o->warning[i][0]; i++)
-		tsi_console_log(NULL, TSOCK_LOG_WARN, o->warning[i]);
-	return tsi_serve(o, stop_signal);
+	return serve(o);
 }
 
 int main(int argc, char **argv)

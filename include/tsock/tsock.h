@@ -117,6 +117,10 @@ enum tsock_log_level {
 /*
  * Send log lines (one line, no newline) to fn; NULL, the default, drops them.
  * fn may be called from any thread.  Set it before anything is opened.
+ *
+ * While this process serves a stream, one thread of the library's own calls
+ * fn, and nothing waits for it: when fn blocks, lines are dropped, and their
+ * number is the next line.
  */
 TSOCK_API void
 tsock_set_logger(void (*fn)(void *arg, int level, const char *line), void *arg);

@@ -1,30 +1,254 @@
 /*
  * log.c - log lines for whoever set a logger; silent otherwise.
+ *
+ * A logger may block: a terminal that was stopped, a pipe that nobody reads.
+ * So a process that serves a stream calls it from a thread that has nothing
+ * else to do, with no lock held, and everybody else leaves lines in a queue.
+ * The queue never grows: a line that finds it full is counted, not kept.
  */
 #include "base/log.h"
 
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/thread.h"
+
+#define LINES 128
+#define LINE_BYTES 1024
+#define STOP_SECONDS 1
+
+struct line {
+	int level;
+	void (*show)(const char *line); /* else it is for the logger */
+	/* Lines dropped just before this one: [1] of level debug. */
+	unsigned dropped[2];
+	char text[LINE_BYTES];
+};
 
 static void (*logger)(void *arg, int level, const char *line);
 static void *logger_arg;
 
-void tsock_set_logger(void (*fn)(void *arg, int level, const char *line),
-		      void *arg)
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t more; /* a line, or nobody serves any longer */
+	pthread_cond_t done; /* a call ended, or the thread */
+	pthread_t thread;
+	unsigned users;
+	bool running, calling;
+	unsigned first, count;
+	unsigned dropped[2]; /* since the newest line */
+	struct line line[LINES];
+} q = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* ---- the thread; with the lock held ---- */
+
+/* Call it without the lock.  Nobody but this thread changes `calling`. */
+static void hand_out(const struct line *l)
 {
-	logger = fn;
-	logger_arg = arg;
+	void (*fn)(void *, int, const char *) = logger;
+	void *arg = logger_arg;
+
+	if (!l->show && !fn)
+		return;
+	q.calling = true;
+	pthread_mutex_unlock(&q.lock);
+	if (l->show)
+		l->show(l->text);
+	else
+		fn(arg, l->level, l->text);
+	pthread_mutex_lock(&q.lock);
+	q.calling = false;
+	pthread_cond_broadcast(&q.done);
+}
+
+static void tell_dropped(unsigned dropped[2])
+{
+	for (unsigned debug = 0; debug < 2; debug++) {
+		struct line l = { .level = debug ? TSOCK_LOG_DEBUG
+						 : TSOCK_LOG_WARN };
+		unsigned n = dropped[debug];
+
+		dropped[debug] = 0;
+		if (!n)
+			continue;
+		snprintf(l.text, sizeof(l.text),
+			 "%u line%s of this log %s dropped: they came faster "
+			 "than they could be written",
+			 n, n == 1 ? "" : "s", n == 1 ? "was" : "were");
+		hand_out(&l);
+	}
+}
+
+static void *log_main(void *arg)
+{
+	struct line l;
+
+	(void)arg;
+	pthread_mutex_lock(&q.lock);
+	while (q.users || q.count || q.dropped[0] || q.dropped[1]) {
+		if (q.count) {
+			l = q.line[q.first];
+			q.first = (q.first + 1) % LINES;
+			q.count--;
+			tell_dropped(l.dropped);
+			hand_out(&l);
+		} else if (q.dropped[0] || q.dropped[1]) {
+			tell_dropped(q.dropped);
+		} else {
+			pthread_cond_wait(&q.more, &q.lock);
+		}
+	}
+	q.running = false;
+	pthread_cond_broadcast(&q.done);
+	pthread_mutex_unlock(&q.lock);
+	return NULL;
+}
+
+/* ---- starting and stopping ---- */
+
+static void init_conditions(void)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&q.more, &attr);
+	pthread_cond_init(&q.done, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+/* The thread stayed with the parent, and may have held the lock. */
+static void in_child(void)
+{
+	pthread_mutex_init(&q.lock, NULL);
+	init_conditions();
+	q.users = q.first = q.count = 0;
+	q.dropped[0] = q.dropped[1] = 0;
+	q.running = q.calling = false;
+}
+
+static void prepare(void)
+{
+	init_conditions();
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+int tsi_log_start(void)
+{
+	int err = 0;
+
+	pthread_once(&once, prepare);
+	pthread_mutex_lock(&q.lock);
+	if (!q.running) {
+		err = tsi_thread_start(&q.thread, log_main, NULL);
+		q.running = !err;
+		/* One that is stuck in a logger is left behind. */
+		if (!err)
+			pthread_detach(q.thread);
+	}
+	q.users += !err;
+	pthread_mutex_unlock(&q.lock);
+	return err;
+}
+
+void tsi_log_stop(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += STOP_SECONDS;
+	pthread_mutex_lock(&q.lock);
+	if (q.users && --q.users == 0) {
+		pthread_cond_signal(&q.more);
+		while (q.running && !q.users &&
+		       !pthread_cond_timedwait(&q.done, &q.lock, &until))
+			;
+	}
+	pthread_mutex_unlock(&q.lock);
+}
+
+/* ---- lines ---- */
+
+/* A place at the end, or NULL; with the lock held. */
+static struct line *append(int level)
+{
+	bool debug = level == TSOCK_LOG_DEBUG;
+	struct line *l;
+
+	/* Half of it is for those that somebody will miss. */
+	if (q.count >= (debug ? LINES / 2 : LINES))
+		return NULL;
+	l = &q.line[(q.first + q.count) % LINES];
+	l->level = level;
+	l->show = NULL;
+	memcpy(l->dropped, q.dropped, sizeof(l->dropped));
+	memset(q.dropped, 0, sizeof(q.dropped));
+	q.count++;
+	pthread_cond_signal(&q.more);
+	return l;
 }
 
 void tsi_log(int level, const char *fmt, ...)
 {
-	char line[768];
+	void (*fn)(void *, int, const char *);
+	char text[LINE_BYTES];
+	struct line *l;
 	va_list ap;
+	void *arg;
 
-	if (!logger)
-		return;
 	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	logger(logger_arg, level, line);
+	pthread_mutex_lock(&q.lock);
+	fn = q.running ? NULL : logger;
+	arg = logger_arg;
+	if (q.running && logger) {
+		l = append(level);
+		if (l)
+			strcpy(l->text, text);
+		else
+			q.dropped[level == TSOCK_LOG_DEBUG]++;
+	}
+	pthread_mutex_unlock(&q.lock);
+	if (fn)
+		fn(arg, level, text);
+}
+
+void tsi_log_newest(void (*show)(const char *line), const char *line)
+{
+	struct line *l = NULL;
+
+	pthread_mutex_lock(&q.lock);
+	if (!q.running) {
+		pthread_mutex_unlock(&q.lock);
+		show(line);
+		return;
+	}
+	if (q.count)
+		l = &q.line[(q.first + q.count - 1) % LINES];
+	if (!l || l->show != show)
+		l = append(TSOCK_LOG_INFO);
+	if (l) {
+		l->show = show;
+		snprintf(l->text, sizeof(l->text), "%s", line);
+	}
+	pthread_mutex_unlock(&q.lock);
+}
+
+void tsock_set_logger(void (*fn)(void *arg, int level, const char *line),
+		      void *arg)
+{
+	pthread_mutex_lock(&q.lock);
+	logger = fn;
+	logger_arg = arg;
+	/* The old one isn't called any more when this returns. */
+	while (q.running && q.calling &&
+	       !pthread_equal(q.thread, pthread_self()))
+		pthread_cond_wait(&q.done, &q.lock);
+	pthread_mutex_unlock(&q.lock);
 }

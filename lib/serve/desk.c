@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/thread.h"
 
 #define TICK_MS 100 /* safety net for lost hints, and for policies */
 

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 
 /* ---- options ---- */
 
@@ -308,11 +309,15 @@ int tsock_serve_open(const char *name, const struct tsock_serve_opts *o,
 		return tsi_err(TSOCK_EARG, "tsock_serve_open: %s is NULL",
 			       name ? "out" : "name");
 	err = base_geometry(o, &g);
+	if (!err)
+		err = tsi_log_start();
 	if (err)
 		return err;
 	s = blank(o);
-	if (!s)
+	if (!s) {
+		tsi_log_stop();
 		return tsi_err(TSOCK_ENOMEM, "no memory for a server");
+	}
 	err = copy_classes(s, o);
 	if (!err)
 		err = copy_bounds(s, o);
@@ -384,4 +389,5 @@ void tsock_serve_close(tsock_server *s)
 	free(s->meta);
 	free(s->bounds);
 	free(s);
+	tsi_log_stop();
 }

@@ -180,7 +180,4 @@ void tsi_gpuviews_unpin(struct tsock_server *s);
 /* A view that is to be filled from another GPU: is host memory faster? */
 void tsi_gpuviews_choose(struct tsi_view *v);
 
-/* Start a thread with every signal blocked. */
-int tsi_thread_start(pthread_t *t, void *(*fn)(void *), void *arg);
-
 #endif

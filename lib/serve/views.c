@@ -6,28 +6,14 @@
  */
 #include "serve/server.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/thread.h"
 
 #define IDLE_MS 5000 /* kept so long after its last reader */
-
-int tsi_thread_start(pthread_t *t, void *(*fn)(void *), void *arg)
-{
-	sigset_t all, old;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(t, NULL, fn, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return rc ? tsi_err(TSOCK_ESYS, "can't start a thread: %s",
-			    strerror(rc))
-		  : 0;
-}
 
 /* ---- freeing; with the lock held ---- */
 

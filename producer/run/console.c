@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "tsock/tsock.h"
+#include "base/log.h"
 
 #define CLEAR "\r\033[K"
 
@@ -80,15 +80,21 @@ unsigned tsi_console_width(void)
 	return width > 1 ? width - 1 : 1;
 }
 
-void tsi_console_show(const char *line)
+static void show(const char *line)
 {
 	char out[2048];
 
 	pthread_mutex_lock(&lock);
-	if (terminal && (line || shown)) {
-		snprintf(out, sizeof(out), CLEAR "%s", line ? line : "");
+	if (line[0] || shown) {
+		snprintf(out, sizeof(out), CLEAR "%s", line);
 		put(out);
-		shown = line != NULL;
+		shown = line[0];
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+void tsi_console_show(const char *line)
+{
+	if (terminal)
+		tsi_log_newest(show, line ? line : "");
 }

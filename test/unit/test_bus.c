@@ -22,7 +22,7 @@
 #include "base/clock.h"
 #include "wire/bus.h"
 
-#define LONG_MS 60000
+#define LONG_MS 20000
 
 static char folder[64], path[80];
 static struct tsi_bus *router, *dealer;
