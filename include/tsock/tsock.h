@@ -274,6 +274,12 @@ TSOCK_API int tsock_begin(tsock *t);
  * TSOCK_DROP_LAST.  Without TSOCK_WRITABLE the memory is read-only, and a
  * batch held too long stalls every other consumer; with it, batches may be
  * written into and kept: what nobody else sees is made private in place.
+ * EHELD: what this thread does itself stands in the way.  Either it holds
+ * batches of read-only memory, and must release some (those that other threads
+ * hold are waited for; before another thread has ever released one of this
+ * handle's batches, for 10 s at most).  Or it reads another handle of the same
+ * stream, which must go on first; the message names both.  The handle stays as
+ * it is, and can be used again.
  * Fails with EAGAIN, EEPOCH (tsock_begin() for the next epoch), EHELD, ELOST,
  * ESTREAM, EARG (no epoch begun).
  */

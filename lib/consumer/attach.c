@@ -32,6 +32,7 @@ struct delivery {
 	int producer, sock;
 	struct tsi_ring_shared *shared, *copy;
 	size_t shared_len;
+	uint64_t ring_id; /* the header's inode: no two memfds share one */
 	struct tsi_tail_page *tail;
 };
 
@@ -95,6 +96,7 @@ static int map_header(struct delivery *d)
 	if (st.st_size < (off_t)sizeof(*d->shared))
 		return tsi_err(TSOCK_EPROTO, "the ring's header is too short");
 	d->shared_len = (size_t)st.st_size;
+	d->ring_id = st.st_ino;
 	err = tsi_memfd_check(d->fd[0], d->shared_len, 0, "the ring's header");
 	if (err)
 		return err;
@@ -192,6 +194,7 @@ static int make_reader(const struct tsi_attach *a, struct delivery *d,
 		.sock = d->sock,
 		.data = d->fd + 3,
 		.ring = d->copy,
+		.ring_id = d->ring_id,
 		.row = d->answer.row,
 		.start = d->answer.start,
 		.batch = a->batch,

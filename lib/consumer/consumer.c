@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "consumer/attach.h"
 #include "consumer/device.h"
+#include "consumer/room.h"
 #include "base/forked.h"
 #include "wire/door.h"
 
@@ -29,8 +30,7 @@
 
 /* ---- leaving ---- */
 
-/* Let go of readers that no batch holds any more. */
-static void sweep_left(struct tsock *t)
+void tsi_consumer_sweep(struct tsock *t)
 {
 	struct tsi_reader **at = &t->left;
 
@@ -51,6 +51,7 @@ static void detach(struct tsock *t)
 {
 	struct tsi_reader *r = t->reader;
 
+	tsi_siblings_remove(t);
 	t->reader = NULL;
 	t->phase = TSI_PHASE_IDLE;
 	if (tsi_reader_keep_all(r))
@@ -96,7 +97,7 @@ void tsock_leave(tsock *t)
 	if (t->reader)
 		detach(t);
 	t->phase = TSI_PHASE_IDLE;
-	sweep_left(t);
+	tsi_consumer_sweep(t);
 }
 
 void tsock_close(tsock *t)
@@ -210,6 +211,9 @@ static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
 	struct tsi_msg ready = { .type = TSI_READY };
 
 	t->joining = false;
+	t->stuck.on = NULL;
+	tsi_reader_used(t->reader);
+	tsi_siblings_add(t);
 	t->samples = t->wait_ns = 0;
 	t->path = t->reader->gpu && t->reader->gpu->upload ? TSOCK_PATH_STAGED
 							   : offer->path;
@@ -334,7 +338,7 @@ int tsock_begin_timed(tsock *t, int timeout_ms)
 		return tsi_err(TSOCK_EARG, "tsock_begin: t is NULL");
 	if (tsi_forked(t->generation))
 		return tsi_err_forked();
-	sweep_left(t);
+	tsi_consumer_sweep(t);
 	/* All was taken, and only EEPOCH not yet heard. */
 	if (t->phase == TSI_PHASE_READING && !next_count(t))
 		end_epoch(t);
@@ -358,52 +362,6 @@ int tsock_begin(tsock *t)
 }
 
 /* ---- reading ---- */
-
-/* Does r, which was left, hold the stream up?  EAGAIN: only its GPU does. */
-static int check_one_left(struct tsi_reader *r, uint64_t need)
-{
-	uint64_t tail = tsi_reader_tail(r);
-	const struct tsock_batch *b;
-
-	if (need <= tail || need - tail <= r->capacity - r->join_window)
-		return 0;
-	b = tsi_reader_oldest(r);
-	if (!b || tsi_batch_pending(b))
-		return TSOCK_EAGAIN;
-	return tsi_err(TSOCK_EHELD,
-		       "%llu batches of an epoch that was left "
-		       "are still held: the stream can't go "
-		       "on; release them, or open with "
-		       "TSOCK_WRITABLE",
-		       (unsigned long long)tsi_reader_held(r));
-}
-
-/* Batches of an earlier claim hold the stream, too. */
-static int check_left(struct tsock *t, uint64_t need, int *timeout_ms)
-{
-	for (;;) {
-		int err = 0;
-
-		sweep_left(t);
-		for (struct tsi_reader *r = t->left; r && !err; r = r->next)
-			err = check_one_left(r, need);
-		if (err != TSOCK_EAGAIN || !*timeout_ms)
-			return err;
-		poll(NULL, 0, 1);
-		*timeout_ms -= *timeout_ms > 0;
-	}
-}
-
-static int make_room(struct tsock *t, uint64_t n, int *timeout_ms)
-{
-	struct tsi_reader *r = t->reader;
-	int err;
-
-	if (!r->gpu)
-		return tsi_reader_make_room(r, n);
-	err = tsi_pending_trouble(r->gpu->pending);
-	return err ? err : tsi_reader_await_room(r, n, timeout_ms);
-}
 
 /* Others need not wait for one whose GPU, or context there, is lost. */
 static int leave_if_lost(struct tsock *t, int err)
@@ -465,9 +423,7 @@ static int next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 	if (!n)
 		return end_epoch(t);
 	need = tsi_reader_pos(t->reader) + n;
-	err = make_room(t, n, &timeout_ms);
-	if (!err && t->left)
-		err = check_left(t, need, &timeout_ms);
+	err = tsi_room_make(t, n, need, &timeout_ms);
 	if (!err && !at_hand(t->reader, need))
 		err = await(t, need, timeout_ms);
 	if (!err)

@@ -12,6 +12,7 @@
 
 #include "consumer/lease.h"
 #include "consumer/link.h"
+#include "consumer/siblings.h"
 #include "wire/msg.h"
 #include "wire/place.h"
 
@@ -47,8 +48,13 @@ struct tsock {
 	uint64_t end;             /* of the epoch begun */
 	uint64_t epoch;           /* its number; UINT64_MAX: none yet */
 	uint64_t samples, wait_ns;
+	struct tsock *sibling; /* the next reader of this process */
+	struct tsi_stuck stuck;
 	int64_t looked_ms; /* when we last asked whether the producer lives */
 };
+
+/* Let go of readers that no batch holds any more. */
+void tsi_consumer_sweep(struct tsock *t);
 
 /* Wait until the head is need or more.  EAGAIN, ELOST, ESTREAM. */
 int tsi_consumer_wait(struct tsock *t, uint64_t need, int timeout_ms);

@@ -124,6 +124,7 @@ static void give_parts(struct tsi_reader *r, const struct tsi_reader_parts *p)
 	r->shared_len = p->shared_len;
 	r->tail = p->tail;
 	r->tail_len = p->tail_len;
+	r->ring = p->ring_id;
 	r->event = p->event;
 	r->producer = p->producer;
 	r->sock = p->sock;
@@ -257,6 +258,7 @@ int tsi_reader_take(struct tsi_reader *r, uint64_t n, struct tsock_batch **out)
 		batch_put(r, b);
 		return err;
 	}
+	tsi_reader_used(r);
 	b->first = pos;
 	b->count = n;
 	/* No other thread knows it yet. */
@@ -333,10 +335,21 @@ void tsi_batch_over(struct tsock_batch *b)
 	finish(b, state == TSI_LEASE_HELD);
 }
 
+/* Is it another thread than the one that takes? */
+static void note_giver(struct tsi_reader *r)
+{
+	/* A hint for those who wait. */
+	if (!atomic_load_explicit(&r->others, memory_order_relaxed) &&
+	    atomic_load_explicit(&r->user, memory_order_relaxed) !=
+		    tsi_thread_self())
+		atomic_store_explicit(&r->others, true, memory_order_relaxed);
+}
+
 void tsi_batch_unref(struct tsock_batch *b)
 {
 	if (tsi_forked(b->reader->generation))
 		return;
+	note_giver(b->reader);
 	/* Everybody's last use comes before its reuse. */
 	if (atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
 		return;

@@ -20,6 +20,7 @@
 #ifndef TSI_CONSUMER_LEASE_H
 #define TSI_CONSUMER_LEASE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -71,6 +72,7 @@ struct tsi_reader {
 	size_t shared_len;
 	struct tsi_tail_page *tail;
 	size_t tail_len;
+	uint64_t ring; /* a number of the ring's own; 0: not known */
 	int event, producer, sock; /* -1: none */
 
 	void (*over)(struct tsi_reader *r); /* any thread */
@@ -79,6 +81,10 @@ struct tsi_reader {
 
 	struct tsi_windows windows;
 	struct tsi_reader_gpu *gpu; /* NULL: batches are in host memory */
+	_Atomic uintptr_t user;     /* the thread that took or waited last */
+	_Atomic bool others;        /* another one gave a batch back */
+	_Atomic bool awaited;       /* somebody sleeps on moved ... */
+	_Atomic uint32_t moved;     /* ... which counts tails, only then */
 	_Atomic uint64_t pos;
 	uint64_t told; /* the tail; of whose turn it is */
 	_Atomic unsigned turn;
@@ -102,6 +108,7 @@ struct tsi_reader_parts {
 	/* Descriptors, -1: none; the reader's own on failure, too. */
 	const int *data;
 	const struct tsi_ring_shared *ring; /* the checked copy */
+	uint64_t ring_id;                   /* see struct tsi_reader */
 	unsigned row;
 	uint64_t start, batch;
 	enum tsi_map_mode mode;
@@ -110,6 +117,20 @@ struct tsi_reader_parts {
 	void (*gone)(struct tsi_reader *r);
 	void *context;
 };
+
+/* A name of this thread, as long as it lives. */
+static inline uintptr_t tsi_thread_self(void)
+{
+	return (uintptr_t)pthread_self();
+}
+
+/* This thread reads it now. */
+static inline void tsi_reader_used(struct tsi_reader *r)
+{
+	/* A name to compare with; nothing hangs on it. */
+	atomic_store_explicit(&r->user, tsi_thread_self(),
+			      memory_order_relaxed);
+}
 
 int tsi_reader_create(const struct tsi_reader_parts *p,
 		      struct tsi_reader **out);

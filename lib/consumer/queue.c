@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include "base/futex.h"
 #include "consumer/lease.h"
 
 static struct tsi_queued *entry(const struct tsi_reader *r, uint64_t ticket)
@@ -71,6 +72,12 @@ static void tell(struct tsi_reader *r, uint64_t tail)
 	/* Pairs with the producer's fence between stating what it waits for
 	 * and reading the tails. */
 	atomic_thread_fence(memory_order_seq_cst);
+	/* Pairs with room.c's fence: it sees the tail, or we see that it
+	 * waits. */
+	if (atomic_load_explicit(&r->awaited, memory_order_relaxed)) {
+		atomic_fetch_add(&r->moved, 1);
+		tsi_futex_wake(&r->moved);
+	}
 	if (!tsi_tail_rings(r->shared, old, tail))
 		return;
 	/* A full counter wakes as well. */

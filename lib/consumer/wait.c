@@ -69,10 +69,22 @@ static int look(struct tsock *t, uint64_t need, int64_t now_ms)
 	return err ? err : TSOCK_EAGAIN;
 }
 
-static int sleep_until(struct tsock *t, uint64_t need, int64_t deadline_ms)
+/* After a slice, and at the end: does this thread wait for itself? */
+static int check_siblings(struct tsock *t, uint64_t need, int64_t now_ms,
+			  int64_t deadline_ms, int64_t *looked_ms)
+{
+	if (now_ms - *looked_ms < SLICE_MS && now_ms < deadline_ms)
+		return 0;
+	*looked_ms = now_ms;
+	return tsi_siblings_check(t, need, now_ms);
+}
+
+static int sleep_until(struct tsock *t, uint64_t need, int64_t begin_ms,
+		       int64_t deadline_ms)
 {
 	struct tsi_reader *r = t->reader;
 	const struct tsi_row *row = &r->shared->row[r->row];
+	int64_t looked = begin_ms;
 
 	/* Pairs with the producer's fence between storing head and reading
 	 * want: either we see that head, or it sees this. */
@@ -86,6 +98,9 @@ static int sleep_until(struct tsock *t, uint64_t need, int64_t deadline_ms)
 		int err = look(t, need, now);
 
 		if (err != TSOCK_EAGAIN)
+			return err;
+		err = check_siblings(t, need, now, deadline_ms, &looked);
+		if (err)
 			return err;
 		left = deadline_ms - now;
 		if (left <= 0)
@@ -104,12 +119,18 @@ static void relax(void)
 #endif
 }
 
-static int spin_until(struct tsock *t, uint64_t need, int64_t deadline_ms)
+static int spin_until(struct tsock *t, uint64_t need, int64_t begin_ms,
+		      int64_t deadline_ms)
 {
+	int64_t looked = begin_ms;
+
 	for (;;) {
 		int64_t now = tsi_now_ms();
 		int err = look(t, need, now);
 
+		if (err == TSOCK_EAGAIN &&
+		    check_siblings(t, need, now, deadline_ms, &looked))
+			return TSOCK_EHELD;
 		if (err != TSOCK_EAGAIN || now >= deadline_ms)
 			return err;
 		for (unsigned i = 0; i < SPINS; i++) {
@@ -124,14 +145,17 @@ int tsi_consumer_wait(struct tsock *t, uint64_t need, int timeout_ms)
 {
 	struct tsi_tail_page *tail = t->reader->tail;
 	int64_t begin = tsi_now_ns();
-	int64_t deadline =
-		timeout_ms < 0 ? INT64_MAX : begin / 1000000 + timeout_ms;
+	int64_t begin_ms = begin / 1000000;
+	int64_t deadline = timeout_ms < 0 ? INT64_MAX : begin_ms + timeout_ms;
 	int err;
 
+	if (!timeout_ms)
+		return look(t, need, begin_ms);
+	tsi_reader_used(t->reader);
 	if (t->opts.flags & TSOCK_SPIN) {
-		err = spin_until(t, need, deadline);
+		err = spin_until(t, need, begin_ms, deadline);
 	} else {
-		err = sleep_until(t, need, deadline);
+		err = sleep_until(t, need, begin_ms, deadline);
 		/* A hint: at worst one wake too many. */
 		atomic_store_explicit(&tail->want, 0, memory_order_relaxed);
 	}

@@ -472,3 +472,42 @@ def test_a_producer_dies_with_the_process_that_started_it(
             return True
 
     until(gone, what="the producer's end")
+
+
+def zipped(first, second):
+    for _ in zip(first, second):
+        pass
+
+
+def nested(first, second):
+    for _ in second:
+        for _ in first:
+            pass
+
+
+@pytest.mark.parametrize("read", [zipped, nested])
+@pytest.mark.parametrize("dtypes", [("uint8", "uint8"), ("float32", "uint8")])
+def test_two_loaders_in_one_thread_are_told_that_they_block(
+    serve, read, dtypes
+):
+    serve("--ring", 64, "--max-batch", 16, "--join-window", 16)
+    first = tsock.DataLoader("toy", 16, dtype=dtypes[0])
+    second = tsock.DataLoader("toy", 4, dtype=dtypes[1])
+    job = tsock.DataLoader("toy", 10, between="leave")
+    seen = []
+
+    def read_all():  # held up as long as the two are
+        seen.extend(len(labels) for _, labels in job)
+
+    other = threading.Thread(target=read_all)
+    other.start()
+    with pytest.raises(tsock.Error) as e:
+        read(first, second)
+    assert e.value.code == "TSOCK_EHELD"
+    text = str(e.value)
+    assert "'toy'" in text and "batch size 16" in text
+    assert "batch size 4" in text and "this thread" in text
+    first.close()
+    second.close()
+    other.join()
+    assert sum(seen) == len(job.sampler)

@@ -1,0 +1,140 @@
+/*
+ * room.c - before more samples are taken: batches that are still held must not
+ * hold the stream up.
+ *
+ * Who holds a batch can't be known; who gave the earlier ones back can.  As
+ * soon as another thread than the one that takes them did that, batches are
+ * waited for.  Before, they are waited for a while: the first ones may be in
+ * the hands of threads that are at work.
+ */
+#include "consumer/room.h"
+
+#include <poll.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/futex.h"
+#include "base/log.h"
+#include "consumer/consumer.h"
+
+#define SLICE_MS 100
+#define LONG_MS 10000 /* then it is said, or given up */
+
+static bool others_give_back(const struct tsi_reader *r)
+{
+	/* A flag that only rises. */
+	return atomic_load_explicit(
+		&((struct tsi_reader *)(uintptr_t)r)->others,
+		memory_order_relaxed);
+}
+
+/* What is left of a time that began to run then; -1 has no end. */
+static void spend(int *timeout_ms, int64_t begin)
+{
+	int64_t left = begin + *timeout_ms - tsi_now_ms();
+
+	if (*timeout_ms > 0)
+		*timeout_ms = left > 0 ? (int)left : 0;
+}
+
+/* 0: look again.  The message of EHELD is this thread's. */
+static int give_up(const struct tsi_reader *r, int64_t waited_ms, int64_t left)
+{
+	if (!others_give_back(r))
+		return left <= 0 || waited_ms >= LONG_MS ? TSOCK_EHELD : 0;
+	return left <= 0 ? TSOCK_EAGAIN : 0;
+}
+
+static int await(struct tsi_reader *r, uint64_t n, int64_t deadline)
+{
+	int64_t begin = tsi_now_ms();
+	bool said = false;
+
+	for (;;) {
+		/* Before looking: what comes back later ends the sleep. */
+		uint32_t seen = atomic_load(&r->moved);
+		int err = tsi_reader_make_room(r, n);
+		int64_t now = tsi_now_ms(), left = deadline - now;
+
+		if (err != TSOCK_EHELD)
+			return err;
+		err = give_up(r, now - begin, left);
+		if (err)
+			return err;
+		if (!said && now - begin >= LONG_MS) {
+			said = true;
+			tsi_log(TSOCK_LOG_WARN, "%s", tsock_errmsg());
+		}
+		tsi_futex_wait(&r->moved, seen,
+			       left < SLICE_MS ? (int)left : SLICE_MS);
+	}
+}
+
+static int on_host(struct tsi_reader *r, uint64_t n, int *timeout_ms)
+{
+	int err = tsi_reader_make_room(r, n);
+	int64_t begin;
+
+	if (err != TSOCK_EHELD)
+		return err;
+	begin = tsi_now_ms();
+	atomic_store(&r->awaited, true);
+	/* Pairs with queue.c: either the tail is seen, or the wait. */
+	atomic_thread_fence(memory_order_seq_cst);
+	err = await(r, n, *timeout_ms < 0 ? INT64_MAX : begin + *timeout_ms);
+	atomic_store(&r->awaited, false);
+	spend(timeout_ms, begin);
+	return err;
+}
+
+/* ---- readers that were left ---- */
+
+/* Does r, which was left, hold the stream up?  EAGAIN: not for ever. */
+static int check_one_left(struct tsi_reader *r, uint64_t need)
+{
+	uint64_t tail = tsi_reader_tail(r);
+	const struct tsock_batch *b;
+
+	if (need <= tail || need - tail <= r->capacity - r->join_window)
+		return 0;
+	b = tsi_reader_oldest(r);
+	if (!b || tsi_batch_pending(b) || others_give_back(r))
+		return TSOCK_EAGAIN;
+	return tsi_err(TSOCK_EHELD,
+		       "%llu batches of an epoch that was left "
+		       "are still held: the stream can't go "
+		       "on; release them, or open with "
+		       "TSOCK_WRITABLE",
+		       (unsigned long long)tsi_reader_held(r));
+}
+
+/* Batches of an earlier claim hold the stream, too. */
+static int check_left(struct tsock *t, uint64_t need, int *timeout_ms)
+{
+	for (;;) {
+		int err = 0;
+
+		tsi_consumer_sweep(t);
+		for (struct tsi_reader *r = t->left; r && !err; r = r->next)
+			err = check_one_left(r, need);
+		if (err != TSOCK_EAGAIN || !*timeout_ms)
+			return err;
+		poll(NULL, 0, 1);
+		*timeout_ms -= *timeout_ms > 0;
+	}
+}
+
+/* ---- both ---- */
+
+int tsi_room_make(struct tsock *t, uint64_t n, uint64_t need, int *timeout_ms)
+{
+	struct tsi_reader *r = t->reader;
+	int err = r->gpu ? tsi_pending_trouble(r->gpu->pending) : 0;
+
+	if (!err)
+		err = r->gpu ? tsi_reader_await_room(r, n, timeout_ms)
+			     : on_host(r, n, timeout_ms);
+	if (!err && t->left)
+		err = check_left(t, need, timeout_ms);
+	return err;
+}

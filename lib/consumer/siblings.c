@@ -1,0 +1,187 @@
+/*
+ * siblings.c - the readers of this process, to find out which of them waits
+ * for another one.
+ *
+ * From a reader's tail follows how far the stream can get before that tail
+ * moves, whatever everybody else does: its ring holds so many samples, and the
+ * rings that it is made from so many more.
+ */
+#include "consumer/siblings.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/forked.h"
+#include "base/log.h"
+#include "consumer/consumer.h"
+
+#define STUCK_MS 100  /* without a step of either: then it is certain */
+#define LONG_MS 10000 /* for another thread's: then it is said */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct tsock *first;
+
+/* A child has readers of its own only, and a lock that nobody holds. */
+static void in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	first = NULL;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+void tsi_siblings_add(struct tsock *t)
+{
+	pthread_once(&once, watch_forks);
+	pthread_mutex_lock(&lock);
+	t->sibling = first;
+	first = t;
+	pthread_mutex_unlock(&lock);
+}
+
+void tsi_siblings_remove(struct tsock *t)
+{
+	pthread_mutex_lock(&lock);
+	for (struct tsock **at = &first; *at; at = &(*at)->sibling) {
+		if (*at == t) {
+			*at = t->sibling;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- how far the stream gets ---- */
+
+/*
+ * The first sample that a reader needs: what it holds, as long as nobody else
+ * gives its batches back.
+ */
+static uint64_t needed_by(const struct tsi_reader *r)
+{
+	struct tsi_reader *w = (struct tsi_reader *)(uintptr_t)r;
+
+	/* A flag that only rises. */
+	return atomic_load_explicit(&w->others, memory_order_relaxed)
+		       ? tsi_reader_pos(r)
+		       : tsi_reader_tail(r);
+}
+
+/* First sample that can't be published for t before o's reader goes on. */
+static uint64_t bound(const struct tsock *t, const struct tsock *o)
+{
+	const struct tsi_reader *r = o->reader;
+	bool base = !o->view.dtype && !o->view.gpu;
+	uint64_t from = needed_by(r);
+
+	if (base || r->ring == t->reader->ring)
+		return from + r->capacity;
+	/* How many rings lie between is known of those on the host alone. */
+	if (o->view.gpu)
+		return UINT64_MAX;
+	return from + r->capacity + o->stream.capacity;
+}
+
+static bool blocks(const struct tsock *t, const struct tsock *o, uint64_t need)
+{
+	return o != t && o->stream.incarnation == t->stream.incarnation &&
+	       !tsi_forked(o->reader->generation) && bound(t, o) < need;
+}
+
+static bool mine(const struct tsock *o)
+{
+	/* Of this thread, if it is this thread's. */
+	return atomic_load_explicit(&o->reader->user, memory_order_relaxed) ==
+	       tsi_thread_self();
+}
+
+/* One of this thread's rather than another's. */
+static const struct tsock *find(const struct tsock *t, uint64_t need)
+{
+	const struct tsock *found = NULL;
+
+	for (const struct tsock *o = first; o; o = o->sibling) {
+		if (!blocks(t, o, need))
+			continue;
+		if (mine(o))
+			return o;
+		found = o;
+	}
+	return found;
+}
+
+/* ---- what is said ---- */
+
+static int err_self(const struct tsock *t, const struct tsock *o, uint64_t need)
+{
+	return tsi_err(
+		TSOCK_EHELD,
+		"this thread reads the stream '%s' with two loaders that wait "
+		"for each other: the one of batch size %u, at sample %llu, "
+		"needs sample %llu, which can't be made before the one of "
+		"batch size %u goes on, which is at sample %llu; give each a "
+		"thread or a process of its own, or read them in step",
+		t->place.name, t->opts.batch_size,
+		(unsigned long long)tsi_reader_pos(t->reader),
+		(unsigned long long)need - 1, o->opts.batch_size,
+		(unsigned long long)tsi_reader_pos(o->reader));
+}
+
+static void tell_other(const struct tsock *t, const struct tsock *o,
+		       int64_t waited_ms, char *text, size_t size)
+{
+	snprintf(text, size,
+		 "the stream '%s': the loader of batch size %u, at sample "
+		 "%llu, has waited %lld s for another one of this process, of "
+		 "batch size %u, at sample %llu, which another thread reads",
+		 t->place.name, t->opts.batch_size,
+		 (unsigned long long)tsi_reader_pos(t->reader),
+		 (long long)waited_ms / 1000, o->opts.batch_size,
+		 (unsigned long long)tsi_reader_pos(o->reader));
+}
+
+/* With the lock held. */
+static int look(struct tsock *t, uint64_t need, int64_t now_ms, char *text,
+		size_t size)
+{
+	const struct tsock *o = find(t, need);
+	struct tsi_stuck *s = &t->stuck;
+	uint64_t pos;
+
+	if (!o) {
+		s->on = NULL;
+		return 0;
+	}
+	pos = tsi_reader_pos(o->reader);
+	if (s->on != o->reader || s->pos != pos || s->need != need) {
+		*s = (struct tsi_stuck){ o->reader, pos, need, now_ms, false };
+		return 0;
+	}
+	if (now_ms - s->since_ms >= STUCK_MS && mine(o)) {
+		s->on = NULL;
+		return err_self(t, o, need);
+	}
+	if (now_ms - s->since_ms >= LONG_MS && !mine(o) && !s->said) {
+		s->said = true;
+		tell_other(t, o, now_ms - s->since_ms, text, size);
+	}
+	return 0;
+}
+
+int tsi_siblings_check(struct tsock *t, uint64_t need, int64_t now_ms)
+{
+	char text[512] = "";
+	int err;
+
+	pthread_mutex_lock(&lock);
+	err = look(t, need, now_ms, text, sizeof(text));
+	pthread_mutex_unlock(&lock);
+	if (text[0])
+		tsi_log(TSOCK_LOG_WARN, "%s", text);
+	return err;
+}

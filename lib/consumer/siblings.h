@@ -1,0 +1,38 @@
+/*
+ * siblings.h - the readers of this process, to find out which of them waits
+ * for another one.
+ *
+ * A thread that reads two handles of one stream in turn can wait for itself:
+ * for samples that can't be made before it goes on with the other handle.
+ * Looked at only by who waits already for a while.  Any thread.
+ */
+#ifndef TSI_CONSUMER_SIBLINGS_H
+#define TSI_CONSUMER_SIBLINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tsi_reader;
+struct tsock;
+
+/* What a wait has found so far; the handle's own. */
+struct tsi_stuck {
+	const struct tsi_reader *on; /* who blocks it; NULL: nobody known */
+	uint64_t pos, need;          /* of that one; of this one */
+	int64_t since_ms;
+	bool said;
+};
+
+/* t->reader is one of them from now on, and is none any more. */
+void tsi_siblings_add(struct tsock *t);
+void tsi_siblings_remove(struct tsock *t);
+
+/*
+ * t, which this thread reads, waits for sample need - 1.  TSOCK_EHELD, which
+ * names both, when that can't come before this very thread goes on with another
+ * handle, and it didn't for a while; 0 else.  A wait for another thread's
+ * handle is logged, once.
+ */
+int tsi_siblings_check(struct tsock *t, uint64_t need, int64_t now_ms);
+
+#endif

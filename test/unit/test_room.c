@@ -1,0 +1,116 @@
+/*
+ * test_room.c - a reader of read-only memory whose batches are held: by other
+ * threads, which is waited for, or by itself, which is an error.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <time.h>
+
+#include "consumer/consumer.h"
+#include "served.h"
+
+#define N 1000
+#define RING 128 /* window 64: 64 samples may be held */
+#define BATCH 16
+#define HELD 4
+#define PATIENCE_MS 60000
+
+struct hands {
+	tsock_batch *b[HELD];
+	unsigned n;
+	tsock *t;
+};
+
+static void pause_ms(long ms)
+{
+	struct timespec ts = { ms / 1000, ms % 1000 * 1000000 };
+
+	nanosleep(&ts, NULL);
+}
+
+/* As many as may be held. */
+static void hoard(struct hands *h)
+{
+	while (h->n < HELD) {
+		assert_int_equal(tsock_next(h->t, PATIENCE_MS, &h->b[h->n]), 0);
+		h->n++;
+	}
+}
+
+static void *give_all_back(void *arg)
+{
+	struct hands *h = arg;
+
+	/* The taker is to be asleep; if it isn't, nothing is lost. */
+	while (!atomic_load(&h->t->reader->awaited))
+		pause_ms(1);
+	pause_ms(20);
+	while (h->n)
+		tsock_batch_release(h->b[--h->n]);
+	return NULL;
+}
+
+static void batches_in_other_threads_are_waited_for(void **state)
+{
+	struct hands h = { .n = 0 };
+	pthread_t thread;
+	struct served v;
+	tsock_batch *b;
+
+	(void)state;
+	served_start(&v, "room", N, RING, 32);
+	h.t = served_begin(&v, BATCH, 0, 0);
+	for (unsigned round = 0; round < 10; round++) {
+		hoard(&h);
+		assert_int_equal(
+			pthread_create(&thread, NULL, give_all_back, &h), 0);
+		assert_int_equal(tsock_next(h.t, -1, &b), 0);
+		pthread_join(thread, NULL);
+		assert_true(served_good(b));
+		tsock_batch_release(b);
+	}
+	/* Who has others that give back is never told that it holds all. */
+	hoard(&h);
+	assert_int_equal(tsock_next(h.t, 0, &b), TSOCK_EAGAIN);
+	assert_int_equal(tsock_next(h.t, 150, &b), TSOCK_EAGAIN);
+	while (h.n)
+		tsock_batch_release(h.b[--h.n]);
+	tsock_close(h.t);
+	served_stop(&v);
+}
+
+static void one_thread_that_holds_all_is_told_so(void **state)
+{
+	struct hands h = { .n = 0 };
+	struct served v;
+	tsock_batch *b;
+
+	(void)state;
+	served_start(&v, "room", N, RING, 32);
+	h.t = served_begin(&v, BATCH, 0, 0);
+	hoard(&h);
+	assert_int_equal(tsock_next(h.t, 0, &b), TSOCK_EHELD);
+	assert_int_equal(tsock_next(h.t, 150, &b), TSOCK_EHELD);
+	assert_non_null(strstr(tsock_errmsg(), "4 batches are still held"));
+	/* Not for ever, even if it would wait so long. */
+	assert_int_equal(tsock_next(h.t, -1, &b), TSOCK_EHELD);
+	while (h.n)
+		tsock_batch_release(h.b[--h.n]);
+	assert_int_equal(tsock_next(h.t, -1, &b), 0);
+	tsock_batch_release(b);
+	tsock_close(h.t);
+	served_stop(&v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(batches_in_other_threads_are_waited_for),
+		cmocka_unit_test(one_thread_that_holds_all_is_told_so),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

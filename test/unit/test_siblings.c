@@ -1,0 +1,267 @@
+/*
+ * test_siblings.c - two readers of one stream in one thread that wait for each
+ * other are told so, and nobody else is.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdatomic.h>
+
+#include "consumer/consumer.h"
+#include "served.h"
+
+#define N 20000
+#define RING 128
+#define MAX_BATCH 32
+#define PATIENCE_MS 60000
+
+/* Read a and b in turn until one can't go on; its code. */
+static int zip(tsock *a, tsock *b)
+{
+	tsock_batch *x, *y;
+	int err;
+
+	for (;;) {
+		err = tsock_next(a, PATIENCE_MS, &x);
+		if (err)
+			return err;
+		err = tsock_next(b, PATIENCE_MS, &y);
+		tsock_batch_release(x);
+		if (err)
+			return err;
+		tsock_batch_release(y);
+	}
+}
+
+static void says_both(const struct served *v)
+{
+	const char *text = tsock_errmsg();
+
+	assert_non_null(strstr(text, v->name));
+	assert_non_null(strstr(text, "batch size 16, at sample"));
+	assert_non_null(strstr(text, "batch size 4"));
+	assert_non_null(strstr(text, "this thread"));
+}
+
+static void *read_an_epoch(void *arg)
+{
+	const struct served *v = arg;
+	tsock *t = served_begin(v, 25, 0, 0);
+	uint64_t done = 0;
+	tsock_batch *b;
+	int err;
+
+	while (!(err = tsock_next(t, PATIENCE_MS, &b))) {
+		if (!served_good(b))
+			abort();
+		done += tsock_batch_count(b);
+		tsock_batch_release(b);
+	}
+	if (err != TSOCK_EEPOCH || done != v->n)
+		fprintf(stderr, "read %llu: %s\n", (unsigned long long)done,
+			tsock_errmsg());
+	tsock_close(t);
+	return (void *)(uintptr_t)(err == TSOCK_EEPOCH && done == v->n);
+}
+
+static void expect_deadlock(uint32_t dtype_a, uint32_t dtype_b, uint32_t flags)
+{
+	struct served v;
+	pthread_t other;
+	void *whole;
+	tsock *a, *b;
+
+	served_start(&v, "zip", N, RING, MAX_BATCH);
+	a = served_begin(&v, 16, dtype_a, flags);
+	b = served_begin(&v, 4, dtype_b, flags);
+	assert_int_equal(pthread_create(&other, NULL, read_an_epoch, &v), 0);
+	assert_int_equal(zip(a, b), TSOCK_EHELD);
+	says_both(&v);
+	/* Both still work: the one that is behind can go on. */
+	for (unsigned i = 0; i < 4; i++) {
+		tsock_batch *x;
+
+		assert_int_equal(tsock_next(b, PATIENCE_MS, &x), 0);
+		tsock_batch_release(x);
+	}
+	tsock_close(a);
+	tsock_close(b);
+	/* Nobody else is held up for longer than that. */
+	pthread_join(other, &whole);
+	assert_non_null(whole);
+	served_stop(&v);
+}
+
+static void two_in_one_thread_are_told_that_they_block_each_other(void **state)
+{
+	(void)state;
+	expect_deadlock(0, 0, 0);
+	expect_deadlock(0, 0, TSOCK_WRITABLE);
+	expect_deadlock(0, 0, TSOCK_SPIN);
+}
+
+static void through_views_too(void **state)
+{
+	(void)state;
+	expect_deadlock(TSOCK_F32, TSOCK_F32, TSOCK_WRITABLE);
+	expect_deadlock(0, TSOCK_F32, TSOCK_WRITABLE);
+	expect_deadlock(TSOCK_F32, 0, TSOCK_WRITABLE);
+	expect_deadlock(TSOCK_F32, TSOCK_F16, TSOCK_WRITABLE);
+}
+
+static void a_loop_inside_the_first_batch_of_another(void **state)
+{
+	tsock_batch *x, *y;
+	struct served v;
+	tsock *a, *b;
+	int err;
+
+	(void)state;
+	served_start(&v, "nested", N, RING, MAX_BATCH);
+	b = served_begin(&v, 4, 0, TSOCK_WRITABLE);
+	a = served_begin(&v, 16, 0, TSOCK_WRITABLE);
+	assert_int_equal(tsock_next(b, PATIENCE_MS, &y), 0);
+	while (!(err = tsock_next(a, -1, &x)))
+		tsock_batch_release(x);
+	assert_int_equal(err, TSOCK_EHELD);
+	says_both(&v);
+	tsock_batch_release(y);
+	tsock_close(a);
+	tsock_close(b);
+	served_stop(&v);
+}
+
+/* Whoever comes back to the other one in time waits for nobody. */
+static void in_turn_with_timeouts_is_fine(void **state)
+{
+	uint64_t got[2] = { 0, 0 };
+	struct served v;
+	tsock_batch *x;
+	tsock *t[2];
+
+	(void)state;
+	served_start(&v, "turns", 1000, RING, MAX_BATCH);
+	t[0] = served_begin(&v, 16, 0, TSOCK_WRITABLE);
+	t[1] = served_begin(&v, 4, TSOCK_F32, TSOCK_WRITABLE);
+	while (got[0] < v.n || got[1] < v.n) {
+		for (unsigned i = 0; i < 2; i++) {
+			int err = tsock_next(t[i], got[i] % 3 ? 0 : 5, &x);
+
+			if (!err) {
+				got[i] += tsock_batch_count(x);
+				tsock_batch_release(x);
+			} else if (err != TSOCK_EEPOCH) {
+				assert_int_equal(err, TSOCK_EAGAIN);
+			}
+		}
+	}
+	tsock_close(t[0]);
+	tsock_close(t[1]);
+	served_stop(&v);
+}
+
+/* ---- several threads ---- */
+
+static _Atomic unsigned said;
+static char line_said[512];
+
+static void log_line(void *arg, int level, const char *line)
+{
+	(void)arg;
+	if (level == TSOCK_LOG_WARN && strstr(line, "another thread")) {
+		snprintf(line_said, sizeof(line_said), "%s", line);
+		atomic_fetch_add(&said, 1);
+	}
+}
+
+static void *begin_elsewhere(void *arg)
+{
+	return served_begin(arg, 4, 0, 0);
+}
+
+static void another_threads_reader_is_waited_for_and_named_once(void **state)
+{
+	uint64_t need;
+	struct served v;
+	pthread_t thread;
+	tsock_batch *x;
+	tsock *a;
+	void *b;
+	int err;
+
+	(void)state;
+	served_start(&v, "threads", N, RING, MAX_BATCH);
+	assert_int_equal(pthread_create(&thread, NULL, begin_elsewhere, &v), 0);
+	pthread_join(thread, &b);
+	a = served_begin(&v, 16, 0, 0);
+	while (!(err = tsock_next(a, 1000, &x)))
+		tsock_batch_release(x);
+	assert_int_equal(err, TSOCK_EAGAIN);
+	need = tsi_reader_pos(a->reader) + 16;
+	/* As time goes by. */
+	a->stuck.on = NULL;
+	assert_int_equal(tsi_siblings_check(a, need, 1000), 0);
+	assert_int_equal(tsi_siblings_check(a, need, 10999), 0);
+	assert_int_equal(said, 0);
+	for (int64_t now = 11000; now < 60000; now += 1000)
+		assert_int_equal(tsi_siblings_check(a, need, now), 0);
+	assert_int_equal(said, 1);
+	assert_non_null(strstr(line_said, "batch size 16, at sample 128"));
+	assert_non_null(strstr(line_said, "batch size 4, at sample 0"));
+	tsock_close(a);
+	tsock_close(b);
+	served_stop(&v);
+}
+
+/* What others hold comes back without this thread. */
+static void batches_in_other_hands_are_no_deadlock(void **state)
+{
+	struct served v;
+	tsock_batch *x, *y;
+	tsock *a, *b;
+	int err;
+
+	(void)state;
+	served_start(&v, "hands", N, RING, MAX_BATCH);
+	a = served_begin(&v, 16, 0, 0);
+	b = served_begin(&v, 16, 0, 0);
+	/* b's first batch is held, and b ahead of it by one. */
+	assert_int_equal(tsock_next(b, PATIENCE_MS, &y), 0);
+	while (!(err = tsock_next(a, 500, &x)))
+		tsock_batch_release(x);
+	assert_int_equal(err, TSOCK_EHELD);
+	/* Once another thread has given one back, it may do so again. */
+	atomic_store(&b->reader->others, true);
+	for (unsigned i = 0; i < 3; i++) {
+		tsock_batch *z;
+
+		assert_int_equal(tsock_next(b, PATIENCE_MS, &z), 0);
+		tsock_batch_release(z);
+	}
+	assert_int_equal(tsock_next(a, 500, &x), TSOCK_EAGAIN);
+	tsock_batch_release(y);
+	assert_int_equal(tsock_next(a, PATIENCE_MS, &x), 0);
+	tsock_batch_release(x);
+	tsock_close(a);
+	tsock_close(b);
+	served_stop(&v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			two_in_one_thread_are_told_that_they_block_each_other),
+		cmocka_unit_test(through_views_too),
+		cmocka_unit_test(a_loop_inside_the_first_batch_of_another),
+		cmocka_unit_test(in_turn_with_timeouts_is_fine),
+		cmocka_unit_test(
+			another_threads_reader_is_waited_for_and_named_once),
+		cmocka_unit_test(batches_in_other_hands_are_no_deadlock),
+	};
+
+	tsock_set_logger(log_line, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
