@@ -178,8 +178,8 @@ static int make(struct tsi_view *v)
 	}
 	if (err)
 		return err;
-	if (v->kind == TSI_STAGE_PEER && v->server->fanout == TSOCK_FANOUT_AUTO)
-		tsi_gpuviews_choose(v);
+	if (v->spec.gpu)
+		tsi_gpuviews_neighbour(v);
 	return make_stage(v);
 }
 

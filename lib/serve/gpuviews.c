@@ -4,16 +4,21 @@
  * On each GPU that has consumers there is one ring as decoded; all other views
  * of that GPU are made of it.  It is filled from the host ring, or from the
  * ring of another GPU that this one can read directly.
+ *
+ * With the lock held nothing here calls a GPU: that is for gpu_table.c, and for
+ * the thread of a view.
  */
 #include "serve/server.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "mem/gpu.h"
 #include "stage/stage_fan.h"
+
+/* That another GPU's ring is waited for; a GPU may hang. */
+#define NEIGHBOUR_NS INT64_C(5000000000)
 
 /* A view as decoded: what a private consumer reads, and others are made of. */
 static bool plain(const struct tsi_view_spec *spec)
@@ -22,9 +27,10 @@ static bool plain(const struct tsi_view_spec *spec)
 }
 
 static int choose_path(const struct tsock_server *s, uint32_t asked,
-		       const struct tsi_gpu_info *info, uint32_t *path)
+		       struct tsi_gpu_entry *e, uint32_t *path)
 {
 	uint32_t only = s->gpu_path ? s->gpu_path : asked;
+	const char *lacks;
 
 	if (s->gpu_path && asked && asked != s->gpu_path)
 		return tsi_err(TSOCK_ENOTSUP, "the producer offers another "
@@ -32,107 +38,122 @@ static int choose_path(const struct tsock_server *s, uint32_t asked,
 	if (only == TSOCK_PATH_STAGED)
 		return tsi_err(TSOCK_ENOTSUP,
 			       "the producer keeps no rings on GPUs");
-	*path = only               ? only
-		: info->vmm_fd     ? TSOCK_PATH_VMM
-		: info->legacy_ipc ? TSOCK_PATH_LEGACY
-				   : TSOCK_PATH_AUTO;
-	if (!*path || (*path == TSOCK_PATH_VMM && !info->vmm_fd) ||
-	    (*path == TSOCK_PATH_LEGACY && !info->legacy_ipc))
+	if (!only)
+		return tsi_gpu_table_choose(e, path);
+	lacks = tsi_gpu_table_lacks(e, only);
+	if (lacks)
 		return tsi_err(TSOCK_ENOTSUP,
 			       "%s can't share its memory between processes "
-			       "that way",
-			       info->name);
+			       "that way: %s",
+			       e->info.name, lacks);
+	*path = only;
 	return 0;
 }
 
 int tsi_gpuviews_resolve(struct tsock_server *s, struct tsi_view_spec *spec,
 			 unsigned *device, uint64_t *granularity)
 {
-	struct tsi_gpu_info info;
-	char why[200];
-	int err = tsi_gpu_find(spec->uuid, device);
+	struct tsi_gpu_entry *e;
+	int err = tsi_gpu_table_find(s, spec->uuid, &e);
 
 	if (!err)
-		err = tsi_gpu_info(*device, &info);
-	if (err) {
-		snprintf(why, sizeof(why), "%s", tsock_errmsg());
-		/* The consumer does without: it copies by itself. */
-		return tsi_err(TSOCK_ENOTSUP,
-			       "the producer can't use that GPU: %s", why);
-	}
-	err = choose_path(s, spec->path, &info, &spec->path);
-	*granularity = spec->path == TSOCK_PATH_VMM ? info.granularity : 0;
-	return err;
-}
-
-/*
- * Another GPU's ring as decoded, that this GPU can read directly; EAGAIN while
- * the first one is made.
- */
-static int neighbour(const struct tsock_server *s, unsigned device,
-		     unsigned *source)
-{
-	struct tsi_gpu_info info;
-
-	*source = 0;
-	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		const struct tsi_view *v = &s->view[i];
-
-		if ((v->phase != TSI_VIEW_READY &&
-		     v->phase != TSI_VIEW_MAKING) ||
-		    !v->spec.gpu || !plain(&v->spec) || v->device == device ||
-		    v->kind != TSI_STAGE_UPLOAD)
-			continue;
-		if (tsi_gpu_info(v->device, &info) || info.mig ||
-		    !tsi_gpu_peer(device, v->device))
-			continue;
-		*source = i;
-		return v->phase == TSI_VIEW_READY ? 0 : TSOCK_EAGAIN;
-	}
+		err = choose_path(s, spec->path, e, &spec->path);
+	if (err)
+		return err;
+	*device = e->device;
+	*granularity = spec->path == TSOCK_PATH_VMM ? e->info.granularity : 0;
 	return 0;
 }
 
-/* NCCL takes each GPU once; a second ring on one is copied to. */
-static enum tsi_stage_kind from_gpu(const struct tsock_server *s,
-				    unsigned source, unsigned device)
-{
-	if (s->fanout != TSOCK_FANOUT_NCCL || s->no_nccl)
-		return TSI_STAGE_PEER;
-	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (s->view[i].phase != TSI_VIEW_EMPTY &&
-		    s->view[i].kind == TSI_STAGE_BROADCAST &&
-		    s->view[i].source == source && s->view[i].device == device)
-			return TSI_STAGE_PEER;
-	return TSI_STAGE_BROADCAST;
-}
-
 int tsi_gpuviews_source(struct tsock_server *s,
-			const struct tsi_view_spec *spec, unsigned device,
-			unsigned *source, enum tsi_stage_kind *kind)
+			const struct tsi_view_spec *spec, unsigned *source,
+			enum tsi_stage_kind *kind)
 {
 	struct tsi_view_spec raw = { .dtype = TSOCK_U8,
 				     .layout = TSOCK_HWC,
 				     .gpu = 1,
 				     .path = spec->path };
-	int err = 0;
 
-	if (!plain(spec)) {
-		memcpy(raw.uuid, spec->uuid, TSI_UUID);
-		*kind = TSI_STAGE_GPU_CONVERT;
-		return tsi_views_find(s, &raw, source);
-	}
 	*source = 0;
-	if (s->fanout != TSOCK_FANOUT_HOST)
-		err = neighbour(s, device, source);
-	*kind = *source ? from_gpu(s, *source, device) : TSI_STAGE_UPLOAD;
-	return err;
+	*kind = TSI_STAGE_UPLOAD; /* its thread may find a better one */
+	if (plain(spec))
+		return 0;
+	memcpy(raw.uuid, spec->uuid, TSI_UUID);
+	*kind = TSI_STAGE_GPU_CONVERT;
+	return tsi_views_find(s, &raw, source);
 }
 
-/* Its own thread calls this, so nobody else waits; it isn't READY yet. */
-void tsi_gpuviews_choose(struct tsi_view *v)
+/* ---- by the view's own thread, which alone waits for the GPUs ---- */
+
+/* With the lock held. */
+static void fill_from(struct tsi_view *v, unsigned source,
+		      enum tsi_stage_kind kind)
+{
+	v->source = source;
+	v->kind = kind;
+	tsi_members_source(&v->server->members, v->id, source,
+			   v->geometry.capacity, tsi_view_refeeds(v));
+	/* Its source may wait for those that are made of it. */
+	pthread_cond_broadcast(&v->server->staged);
+}
+
+/* NCCL takes each GPU once, and the same slots on all; else one copies. */
+static enum tsi_stage_kind from_gpu(const struct tsi_view *v, unsigned source)
+{
+	const struct tsock_server *s = v->server;
+
+	if (s->fanout != TSOCK_FANOUT_NCCL || s->no_nccl ||
+	    v->geometry.capacity != s->view[source].geometry.capacity)
+		return TSI_STAGE_PEER;
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		if (s->view[i].phase != TSI_VIEW_EMPTY &&
+		    s->view[i].kind == TSI_STAGE_BROADCAST &&
+		    s->view[i].source == source &&
+		    s->view[i].device == v->device)
+			return TSI_STAGE_PEER;
+	return TSI_STAGE_BROADCAST;
+}
+
+/*
+ * Another GPU's ring as decoded, filled from the host; 0: none.  Of two that
+ * are made at once the younger waits for the older.
+ */
+static unsigned candidate(const struct tsi_view *v, uint32_t tried)
+{
+	const struct tsock_server *s = v->server;
+
+	for (unsigned i = 1; i < TSI_VIEWS; i++) {
+		const struct tsi_view *o = &s->view[i];
+
+		if (!(tried & UINT32_C(1) << i) && o->spec.gpu &&
+		    plain(&o->spec) && o->device != v->device &&
+		    o->kind == TSI_STAGE_UPLOAD &&
+		    (o->phase == TSI_VIEW_READY ||
+		     (o->phase == TSI_VIEW_MAKING && o->age < v->age)))
+			return i;
+	}
+	return 0;
+}
+
+/* Wait until it is ready, and still what it was to be. */
+static bool wait_for(const struct tsi_view *v, const struct tsi_view *o,
+		     int64_t until_ns)
+{
+	struct timespec ts = { until_ns / 1000000000, until_ns % 1000000000 };
+	struct tsock_server *s = v->server;
+	uint64_t age = o->age;
+
+	while (v->phase == TSI_VIEW_MAKING && o->phase == TSI_VIEW_MAKING &&
+	       o->age == age && tsi_now_ns() < until_ns)
+		pthread_cond_timedwait(&s->staged, &s->lock, &ts);
+	return v->phase == TSI_VIEW_MAKING && o->phase == TSI_VIEW_READY &&
+	       o->age == age && o->kind == TSI_STAGE_UPLOAD;
+}
+
+/* Is host memory faster? */
+static bool host_is_faster(struct tsi_view *v, unsigned from)
 {
 	struct tsock_server *s = v->server;
-	unsigned from = s->view[v->source].device;
 	int64_t host, peer;
 	bool locked;
 
@@ -144,19 +165,51 @@ void tsi_gpuviews_choose(struct tsi_view *v)
 		tsi_log(TSOCK_LOG_INFO,
 			"GPU %u is filled from GPU %u, unmeasured: %s",
 			v->device, from, tsock_errmsg());
-		return;
+		return false;
 	}
 	tsi_log(TSOCK_LOG_INFO,
 		"GPU %u is filled from %s %u: a copy takes %lld us from host "
 		"memory, %lld us from GPU %u",
 		v->device, host < peer ? "host memory, not GPU" : "GPU", from,
 		(long long)(host / 1000), (long long)(peer / 1000), from);
-	if (peer <= host)
+	return host < peer;
+}
+
+/* With the lock held, which it gives up meanwhile.  0: yes; 1: that one can't
+ * be read; -1: it could, but host memory is better. */
+static int try_source(struct tsi_view *v, unsigned source)
+{
+	struct tsock_server *s = v->server;
+	unsigned from = s->view[source].device;
+	int no;
+
+	/* From now on it stays. */
+	fill_from(v, source, from_gpu(v, source));
+	pthread_mutex_unlock(&s->lock);
+	no = !tsi_gpu_peer(v->device, from);
+	if (!no && s->fanout == TSOCK_FANOUT_AUTO && host_is_faster(v, from))
+		no = -1;
+	pthread_mutex_lock(&s->lock);
+	if (no)
+		fill_from(v, 0, TSI_STAGE_UPLOAD);
+	return no;
+}
+
+void tsi_gpuviews_neighbour(struct tsi_view *v)
+{
+	int64_t until = tsi_now_ns() + NEIGHBOUR_NS;
+	struct tsock_server *s = v->server;
+	uint32_t tried = 1;
+	unsigned i;
+
+	if (v->kind != TSI_STAGE_UPLOAD || s->fanout == TSOCK_FANOUT_HOST)
 		return;
 	pthread_mutex_lock(&s->lock);
-	v->kind = TSI_STAGE_UPLOAD;
-	v->source = 0;
-	tsi_members_source(&s->members, v->id, 0, v->geometry.capacity, false);
+	while ((i = candidate(v, tried))) {
+		tried |= UINT32_C(1) << i;
+		if (wait_for(v, &s->view[i], until) && try_source(v, i) <= 0)
+			break;
+	}
 	pthread_mutex_unlock(&s->lock);
 }
 

@@ -361,6 +361,8 @@ static void drop_everybody(struct tsock_server *s)
 
 void tsock_serve_close(tsock_server *s)
 {
+	bool all;
+
 	if (!s)
 		return;
 	if (s->has_thread) {
@@ -370,10 +372,8 @@ void tsock_serve_close(tsock_server *s)
 	pthread_mutex_lock(&s->lock);
 	close_rings(s);
 	drop_everybody(s);
-	tsi_views_sweep(s, INT64_MAX);
+	all = tsi_views_close(s);
 	pthread_mutex_unlock(&s->lock);
-	tsi_gpuviews_unpin(s);
-	tsi_ring_destroy(&s->view[0].ring);
 	tsi_bus_close(s->bus);
 	if (s->door >= 0)
 		close(s->door);
@@ -381,6 +381,11 @@ void tsock_serve_close(tsock_server *s)
 		close(s->event);
 	if (s->lock_fd >= 0)
 		tsi_place_leave(&s->place, s->lock_fd);
+	/* A thread that a GPU keeps may use the rest of it any time. */
+	if (!all)
+		return;
+	tsi_gpuviews_unpin(s);
+	tsi_ring_destroy(&s->view[0].ring);
 	pthread_cond_destroy(&s->room);
 	pthread_cond_destroy(&s->staged);
 	pthread_mutex_destroy(&s->lock);

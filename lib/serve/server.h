@@ -3,6 +3,7 @@
  *
  * server.c   the object, and what worker threads call
  * views.c    derived views, made and freed; gpuviews.c for those on GPUs
+ * gpu_table.c  what is known of each GPU
  * filling.c  the thread of each view; fan.c for those filled together
  * desk.c     the server's own thread: deaths, slow readers; mail.c answers
  *            messages, guests.c keeps the door
@@ -18,6 +19,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "mem/gpu.h"
 #include "ring/ring.h"
 #include "serve/members.h"
 #include "stage/convert.h"
@@ -50,6 +52,7 @@ struct tsi_view {
 	struct tsi_ring ring;
 	pthread_t thread;
 	bool has_thread, thread_done;
+	uint64_t age;        /* views made before it */
 	bool orphan;         /* its source is lost; error says why */
 	unsigned offers;     /* made for it and not yet used */
 	int64_t idle_ms;     /* since when nobody reads it */
@@ -60,6 +63,27 @@ struct tsi_view {
 	struct tsi_fan *fan; /* that broadcasts them */
 	int code;
 	char error[256];
+};
+
+#define TSI_GPU_ENTRIES 32
+
+enum tsi_gpu_phase {
+	TSI_GPU_NONE,
+	TSI_GPU_LOOKING, /* a thread asks it */
+	TSI_GPU_KNOWN,
+	TSI_GPU_UNUSABLE, /* error says why */
+};
+
+/* A GPU that some consumer asked for. */
+struct tsi_gpu_entry {
+	enum tsi_gpu_phase phase;
+	uint8_t uuid[TSI_UUID];
+	unsigned device;
+	struct tsi_gpu_info info; /* its free memory is that of then */
+	int64_t since_ms;
+	char error[200];
+	bool said;            /* by which path it is shared */
+	char refused[3][200]; /* by path: why that one was tried in vain */
 };
 
 /* A place kept for a consumer that was told to come to the door. */
@@ -108,7 +132,10 @@ struct tsock_server {
 	uint64_t *bounds;
 	uint64_t memory, gpu_memory, produced;
 	uint32_t fanout, gpu_path;
-	bool no_nccl;             /* it was tried in vain */
+	bool no_nccl; /* it was tried in vain */
+	struct tsi_gpu_entry gpu[TSI_GPU_ENTRIES];
+	unsigned looking; /* threads that ask GPUs */
+	uint64_t views_made;
 	pthread_mutex_t pin_lock; /* of the next two */
 	bool pinned, pin_failed;
 	uint32_t slow;
@@ -142,13 +169,25 @@ void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why);
 /* The view of this spec: made, or in the making; an error if it can't be. */
 int tsi_views_find(struct tsock_server *s, const struct tsi_view_spec *spec,
 		   unsigned *view);
-/* Of views on GPUs: the device, the path and the granularity of a spec ... */
+/* Of views on GPUs: the device, the path and the granularity of a spec; EAGAIN
+ * while the GPU is asked ... */
 int tsi_gpuviews_resolve(struct tsock_server *s, struct tsi_view_spec *spec,
 			 unsigned *device, uint64_t *granularity);
-/* ... what it is made of, and how; EAGAIN while that is being made. */
+/* ... and what it is made of, and how; EAGAIN while that is being made. */
 int tsi_gpuviews_source(struct tsock_server *s,
-			const struct tsi_view_spec *spec, unsigned device,
-			unsigned *source, enum tsi_stage_kind *kind);
+			const struct tsi_view_spec *spec, unsigned *source,
+			enum tsi_stage_kind *kind);
+
+/* The GPU of this UUID: known; EAGAIN while it is asked; why not. */
+int tsi_gpu_table_find(struct tsock_server *s, const uint8_t *uuid,
+		       struct tsi_gpu_entry **out);
+/* Why a GPU's memory can't be shared by a path, by what it says; or NULL. */
+const char *tsi_gpu_table_lacks(const struct tsi_gpu_entry *e, uint32_t path);
+/* The first path that may work.  ENOTSUP with the reasons: none. */
+int tsi_gpu_table_choose(struct tsi_gpu_entry *e, uint32_t *path);
+/* A path was tried in vain: the next one to ask gets another. */
+void tsi_gpu_table_refuse(struct tsock_server *s, const uint8_t *uuid,
+			  uint32_t path, const char *why);
 
 /* Samples first .. head-1 were seen to be in its ring. */
 void tsi_view_done(struct tsi_view *v, uint64_t first, uint64_t head);
@@ -166,8 +205,13 @@ void tsi_fan_serve(struct tsi_view *v);
 /* The thread of a view. */
 void *tsi_view_main(void *view);
 
-/* Free what has been idle for long, all of it if now_ms is INT64_MAX. */
+/* Free what has been idle for long. */
 void tsi_views_sweep(struct tsock_server *s, int64_t now_ms);
+/*
+ * Free all of it, and wait for the threads.  False: some are in a call to a GPU
+ * that doesn't return, and still use the server.
+ */
+bool tsi_views_close(struct tsock_server *s);
 
 /* ---- without ---- */
 
@@ -177,7 +221,8 @@ int tsi_desk_start(struct tsock_server *s);
 void tsi_gpuviews_pin(struct tsock_server *s);
 void tsi_gpuviews_unpin(struct tsock_server *s);
 
-/* A view that is to be filled from another GPU: is host memory faster? */
-void tsi_gpuviews_choose(struct tsi_view *v);
+/* A view as decoded, whose ring is made: is there another GPU's to fill it
+ * from?  Waits for one that is being made. */
+void tsi_gpuviews_neighbour(struct tsi_view *v);
 
 #endif

@@ -11,9 +11,12 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/thread.h"
 
 #define IDLE_MS 5000 /* kept so long after its last reader */
+/* Threads have so long to end when the server is closed. */
+#define CLOSE_NS INT64_C(8000000000)
 
 /* ---- freeing; with the lock held ---- */
 
@@ -34,39 +37,61 @@ static void end_view(struct tsock_server *s, struct tsi_view *v)
 	pthread_cond_broadcast(&s->staged);
 }
 
-static void reap(struct tsock_server *s, struct tsi_view *v, bool wait)
+/* Its thread is at its end: this doesn't wait. */
+static void reap(struct tsi_view *v)
 {
-	if (!v->has_thread || (!v->thread_done && !wait))
+	if (!v->has_thread || !v->thread_done)
 		return;
-	pthread_mutex_unlock(&s->lock);
 	pthread_join(v->thread, NULL);
-	pthread_mutex_lock(&s->lock);
 	v->has_thread = v->thread_done = false;
 	v->phase = TSI_VIEW_EMPTY;
 }
 
 void tsi_views_sweep(struct tsock_server *s, int64_t now_ms)
 {
-	bool all = now_ms == INT64_MAX;
-
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
 		struct tsi_view *v = &s->view[i];
 
-		if (v->phase == TSI_VIEW_BROKEN)
-			continue;
-		if (all ? v->has_thread
-			: idle(s, v) && now_ms - v->idle_ms > IDLE_MS)
+		if (idle(s, v) && now_ms - v->idle_ms > IDLE_MS)
 			end_view(s, v);
-	}
-	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		struct tsi_view *v = &s->view[i];
-
 		/* Who asked for a broken one may never ask again. */
-		if (all || v->phase == TSI_VIEW_ENDING ||
+		if (v->phase == TSI_VIEW_ENDING ||
 		    (v->phase == TSI_VIEW_BROKEN &&
 		     now_ms - v->idle_ms > IDLE_MS))
-			reap(s, v, all);
+			reap(v);
 	}
+}
+
+/* Threads that have not come to their ends. */
+static unsigned threads(const struct tsock_server *s)
+{
+	unsigned n = s->looking;
+
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		n += s->view[i].has_thread && !s->view[i].thread_done;
+	return n;
+}
+
+bool tsi_views_close(struct tsock_server *s)
+{
+	int64_t until = tsi_now_ns() + CLOSE_NS;
+	struct timespec ts = { until / 1000000000, until % 1000000000 };
+	unsigned left;
+
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		if (s->view[i].has_thread &&
+		    s->view[i].phase != TSI_VIEW_BROKEN)
+			end_view(s, &s->view[i]);
+	while ((left = threads(s)) && tsi_now_ns() < until)
+		pthread_cond_timedwait(&s->staged, &s->lock, &ts);
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		reap(&s->view[i]);
+	if (left)
+		tsi_log(TSOCK_LOG_ERROR,
+			"a GPU hangs: %u threads are in calls to it that have "
+			"not returned for %d s; what they use is left behind",
+			left, (int)(CLOSE_NS / 1000000000));
+	return !left;
 }
 
 /* ---- finding, making; the same ---- */
@@ -164,6 +189,7 @@ static int make_view(struct tsi_view *v, const struct plan *p)
 	v->phase = TSI_VIEW_MAKING;
 	v->thread_done = v->orphan = false;
 	v->idle_ms = tsi_now_ms();
+	v->age = v->server->views_made++;
 	err = tsi_thread_start(&v->thread, tsi_view_main, v);
 	if (err) {
 		v->phase = TSI_VIEW_EMPTY;
@@ -175,13 +201,15 @@ static int make_view(struct tsi_view *v, const struct plan *p)
 	return 0;
 }
 
+/* The one that asked is told, and the next one that asks has it made anew. */
 static int broken(struct tsock_server *s, struct tsi_view *v)
 {
 	int code = tsi_err(v->code, "%s", v->error);
 
-	reap(s, v, true);
 	if (code == TSOCK_ENOMEM && end_idle(s))
-		return TSOCK_EAGAIN;
+		code = TSOCK_EAGAIN;
+	v->phase = TSI_VIEW_ENDING;
+	reap(v);
 	return code;
 }
 
@@ -214,16 +242,11 @@ static int begin_view(struct tsock_server *s, struct plan *p,
 	int err = 0;
 
 	if (p->spec.gpu)
-		err = tsi_gpuviews_source(s, &p->spec, p->device, &p->source,
-					  &p->kind);
+		err = tsi_gpuviews_source(s, &p->spec, &p->source, &p->kind);
 	if (!err)
 		err = lay_out(s, &p->spec, granularity, &p->geometry);
 	if (err)
 		return err;
-	/* What is broadcast goes to the same slots everywhere. */
-	if (p->kind == TSI_STAGE_BROADCAST &&
-	    p->geometry.capacity != s->view[p->source].geometry.capacity)
-		p->kind = TSI_STAGE_PEER;
 	v = free_view(s);
 	err = v ? budget(s, &p->spec, p->device, &p->geometry)
 		: tsi_err(TSOCK_EREFUSED,

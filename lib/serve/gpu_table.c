@@ -1,0 +1,182 @@
+/*
+ * gpu_table.c - the GPUs that consumers asked for, each looked at once.
+ *
+ * The first question to a GPU may take seconds (the driver starts, a context
+ * is made) and a GPU that hangs never answers.  So each is asked by a thread of
+ * its own, and with the lock held there is only a look at the table.
+ *
+ * What was learnt stays: what the GPU is, and by which paths its memory was
+ * tried to be shared in vain.
+ */
+#include "serve/server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/thread.h"
+
+#define KEEP_MS 2000 /* an answer that it can't be used */
+
+/* What a thread looks for; its own. */
+struct inquiry {
+	struct tsock_server *server;
+	unsigned entry;
+	uint8_t uuid[TSI_UUID];
+	struct tsi_gpu_info info;
+	unsigned device;
+};
+
+/* Without the lock. */
+static int inquire(struct inquiry *q)
+{
+	int err = tsi_gpu_find(q->uuid, &q->device);
+
+	return err ? err : tsi_gpu_info(q->device, &q->info);
+}
+
+static void *look(void *arg)
+{
+	struct inquiry *q = arg;
+	struct tsock_server *s = q->server;
+	struct tsi_gpu_entry *e = &s->gpu[q->entry];
+	int err = inquire(q);
+
+	pthread_mutex_lock(&s->lock);
+	e->phase = err ? TSI_GPU_UNUSABLE : TSI_GPU_KNOWN;
+	e->device = q->device;
+	e->info = q->info;
+	e->since_ms = tsi_now_ms();
+	if (err)
+		snprintf(e->error, sizeof(e->error), "%s", tsock_errmsg());
+	s->looking--;
+	pthread_cond_broadcast(&s->staged);
+	pthread_mutex_unlock(&s->lock);
+	free(q);
+	return NULL;
+}
+
+static int begin(struct tsock_server *s, struct tsi_gpu_entry *e,
+		 const uint8_t *uuid)
+{
+	struct inquiry *q = calloc(1, sizeof(*q));
+	pthread_t thread;
+	int err;
+
+	if (!q)
+		return tsi_err(TSOCK_ENOMEM, "no memory to look at a GPU");
+	q->server = s;
+	q->entry = (unsigned)(e - s->gpu);
+	memcpy(q->uuid, uuid, TSI_UUID);
+	err = tsi_thread_start(&thread, look, q);
+	if (err) {
+		free(q);
+		return err;
+	}
+	pthread_detach(thread);
+	memset(e, 0, sizeof(*e));
+	memcpy(e->uuid, uuid, TSI_UUID);
+	e->phase = TSI_GPU_LOOKING;
+	s->looking++;
+	return TSOCK_EAGAIN;
+}
+
+static struct tsi_gpu_entry *find(struct tsock_server *s, const uint8_t *uuid)
+{
+	struct tsi_gpu_entry *room = NULL;
+
+	for (unsigned i = 0; i < TSI_GPU_ENTRIES; i++) {
+		struct tsi_gpu_entry *e = &s->gpu[i];
+
+		if (e->phase != TSI_GPU_NONE &&
+		    !memcmp(e->uuid, uuid, TSI_UUID))
+			return e;
+		if (e->phase == TSI_GPU_NONE || e->phase == TSI_GPU_UNUSABLE)
+			room = e;
+	}
+	if (room)
+		room->phase = TSI_GPU_NONE;
+	return room;
+}
+
+int tsi_gpu_table_find(struct tsock_server *s, const uint8_t *uuid,
+		       struct tsi_gpu_entry **out)
+{
+	struct tsi_gpu_entry *e = find(s, uuid);
+
+	if (!e)
+		return tsi_err(TSOCK_ENOTSUP,
+			       "the producer was asked for %d GPUs already, "
+			       "and none has answered",
+			       TSI_GPU_ENTRIES);
+	if (e->phase == TSI_GPU_LOOKING)
+		return TSOCK_EAGAIN;
+	if (e->phase == TSI_GPU_KNOWN) {
+		*out = e;
+		return 0;
+	}
+	if (e->phase == TSI_GPU_UNUSABLE &&
+	    tsi_now_ms() - e->since_ms < KEEP_MS)
+		/* The consumer does without: it copies by itself. */
+		return tsi_err(TSOCK_ENOTSUP,
+			       "the producer can't use that GPU: %s", e->error);
+	return begin(s, e, uuid);
+}
+
+/* ---- paths ---- */
+
+static const char *const path_name[] = { "auto", "vmm", "legacy", "staged" };
+
+const char *tsi_gpu_table_lacks(const struct tsi_gpu_entry *e, uint32_t path)
+{
+	if (path == TSOCK_PATH_VMM && !e->info.vmm_fd)
+		return "the GPU has no memory with a descriptor";
+	if (path == TSOCK_PATH_LEGACY && !e->info.legacy_ipc)
+		return "the GPU has no legacy CUDA IPC";
+	return NULL;
+}
+
+static const char *why_not(const struct tsi_gpu_entry *e, uint32_t path)
+{
+	const char *why = tsi_gpu_table_lacks(e, path);
+
+	if (!why && e->refused[path][0])
+		why = e->refused[path];
+	return why;
+}
+
+int tsi_gpu_table_choose(struct tsi_gpu_entry *e, uint32_t *path)
+{
+	const char *vmm = why_not(e, TSOCK_PATH_VMM);
+	const char *legacy = why_not(e, TSOCK_PATH_LEGACY);
+
+	if (vmm && legacy)
+		return tsi_err(TSOCK_ENOTSUP,
+			       "GPU %u can't share memory between processes: "
+			       "vmm: %.90s; legacy: %.90s",
+			       e->device, vmm, legacy);
+	*path = vmm ? TSOCK_PATH_LEGACY : TSOCK_PATH_VMM;
+	if (!e->said)
+		tsi_log(TSOCK_LOG_INFO, "GPU %u is shared by %s%s%s", e->device,
+			path_name[*path], vmm ? ": vmm can't be used: " : "",
+			vmm ? vmm : "");
+	e->said = true;
+	return 0;
+}
+
+void tsi_gpu_table_refuse(struct tsock_server *s, const uint8_t *uuid,
+			  uint32_t path, const char *why)
+{
+	struct tsi_gpu_entry *e = find(s, uuid);
+
+	if (!e || e->phase != TSI_GPU_KNOWN || e->refused[path][0])
+		return;
+	snprintf(e->refused[path], sizeof(e->refused[path]), "%s", why);
+	tsi_log(TSOCK_LOG_WARN,
+		"the memory of GPU %u can't be shared by %s: %s", e->device,
+		path_name[path], why);
+	e->said = false;
+}

@@ -1,0 +1,247 @@
+/*
+ * test_hanging.c - a GPU that is slow to answer, or never does, keeps nobody
+ * waiting but those who want it.
+ *
+ * Calls hang on demand, so this runs on the simulation alone.
+ */
+#include "onboard.h"
+
+#ifdef SIMCUDA
+
+#include <poll.h>
+
+static const struct source model = { .name = "hang",
+				     .n = 300,
+				     .ring = 64,
+				     .max_batch = 16,
+				     .payload = 2500,
+				     .pace_us = 300,
+				     .image = SIDE };
+
+static int told[2]; /* a pipe: the producer is in the call */
+
+static pid_t start_faulty(const struct source *src, const char *fault)
+{
+	char fd[16];
+	pid_t pid;
+
+	need(pipe(told) == 0);
+	snprintf(fd, sizeof(fd), "%d", told[1]);
+	set("SIMCUDA_TELL", fd);
+	set("SIMCUDA_FAULT", fault);
+	pid = start_producer(src);
+	unsetenv("SIMCUDA_FAULT");
+	unsetenv("SIMCUDA_TELL");
+	return pid;
+}
+
+static void wait_for_the_call(const char *fault)
+{
+	struct pollfd p = { .fd = told[0], .events = POLLIN };
+
+	if (poll(&p, 1, 60000) != 1)
+		fail_msg("%s was never called", fault);
+}
+
+static void stop_faulty(pid_t producer)
+{
+	kill_and_reap(producer);
+	close(told[0]);
+	close(told[1]);
+}
+
+/* ---- for ever ---- */
+
+static void host_jobs_go_on(const char *fault)
+{
+	struct rider stays = { .src = &model, .batch = 16, .epochs = 100000 };
+	struct rider comes = { .src = &model, .batch = 9, .epochs = 1 };
+	struct rider gpu = { .src = &model,
+			     .kind = SHARED,
+			     .floats = true,
+			     .batch = 16,
+			     .epochs = 1 };
+	pid_t producer = start_faulty(&model, fault);
+	pid_t there = start_rider(&stays), hangs, next;
+	struct tsock_stats st;
+
+	wait_readers("hang", 1);
+	hangs = start_rider(&gpu);
+	wait_for_the_call(fault);
+	/* Two that join: one of them has a view made. */
+	for (unsigned i = 0; i < 2; i++) {
+		comes.floats = i;
+		assert_int_equal(ended(start_rider(&comes)), 0);
+	}
+	/* Another one for that GPU, which comes and goes. */
+	next = start_rider(&gpu);
+	pause_us(50000);
+	kill_and_reap(next);
+	kill_and_reap(hangs);
+	st = stats_of("hang");
+	assert_int_equal(st.consumers, 1);
+	assert_int_equal(waitpid(there, NULL, WNOHANG), 0);
+	kill_and_reap(there);
+	stop_faulty(producer);
+}
+
+static void a_gpu_that_hangs_stops_no_host_job(void **state)
+{
+	static const char *const fault[] = {
+		"cuInit=hang",
+		"cuDevicePrimaryCtxRetain=hang",
+		"cudaMemGetInfo=hang",
+		"cuMemCreate=hang",
+		"cuMemExportToShareableHandle=hang",
+		"cuMemHostRegister=hang",
+		"cudaStreamCreateWithFlags=hang",
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(fault) / sizeof(fault[0]); i++)
+		host_jobs_go_on(fault[i]);
+}
+
+static void a_gpu_that_hangs_stops_no_other_gpu(void **state)
+{
+	struct rider bad = { .src = &model,
+			     .kind = SHARED,
+			     .device = 1,
+			     .batch = 16,
+			     .epochs = 1 };
+	struct rider good = bad;
+	pid_t producer = start_faulty(&model, "cuMemCreate@1=hang");
+	pid_t hangs = start_rider(&bad);
+
+	(void)state;
+	wait_for_the_call("cuMemCreate");
+	good.device = 0;
+	assert_int_equal(ended(start_rider(&good)), 0);
+	good.device = 2;
+	assert_int_equal(ended(start_rider(&good)), 0);
+	kill_and_reap(hangs);
+	stop_faulty(producer);
+}
+
+/* It says so, and comes to an end. */
+static void a_producer_ends_although_a_gpu_hangs(void **state)
+{
+	struct source src = model;
+	struct rider stays = { .src = &src, .batch = 16, .epochs = 1 };
+	struct rider gpu = {
+		.src = &src, .kind = SHARED, .batch = 16, .epochs = 1
+	};
+	pid_t producer, there, hangs;
+
+	(void)state;
+	src.epochs = 1;
+	src.n = 2000;
+	producer = start_faulty(&src, "cuMemCreate=hang");
+	there = start_rider(&stays);
+	wait_readers("hang", 1);
+	hangs = start_rider(&gpu);
+	wait_for_the_call("cuMemCreate");
+	assert_int_equal(ended(there), 0);
+	assert_int_equal(ended(producer), 0);
+	kill_and_reap(hangs);
+	close(told[0]);
+	close(told[1]);
+}
+
+/* ---- for a while ---- */
+
+/* It gives up before the ring is made, and comes again later. */
+static void give_up(const struct rider *r)
+{
+	struct seat s;
+
+	board(&s, r);
+	need(tsock_begin_timed(s.t, 50) == TSOCK_EAGAIN);
+	tsock_leave(s.t);
+	need(embark(&s));
+	ride_epoch(&s);
+	alight(&s);
+}
+
+static void who_waits_for_a_ring(const char *fault)
+{
+	struct source src = model;
+	struct rider r = { .src = &src,
+			   .kind = SHARED,
+			   .floats = true,
+			   .batch = 16,
+			   .epochs = 1 };
+	pid_t producer, pid[4];
+
+	src.min_consumers = 4;
+	producer = start_faulty(&src, fault);
+	pid[0] = start_rider(&r);
+	wait_for_the_call(fault);
+	pid[1] = start_as(give_up, &r);
+	pid[2] = start_rider(&r);
+	r.kind = PRIVATE;
+	pid[3] = start_rider(&r);
+	wait_readers("hang", 4);
+	/* As stored, and as floats. */
+	assert_int_equal(stats_of("hang").views, 2);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(ended(pid[i]), 0);
+	stop_faulty(producer);
+}
+
+static void those_who_want_the_same_get_one_ring(void **state)
+{
+	(void)state;
+	who_waits_for_a_ring("cuInit=1500ms");
+	who_waits_for_a_ring("cuMemCreate:1=1500ms");
+	who_waits_for_a_ring("cuMemHostRegister:1=1500ms");
+}
+
+/* The first two are told, or copy for themselves; the third gets its ring. */
+static void a_ring_that_fails_late_is_made_anew(void **state)
+{
+	struct rider r = {
+		.src = &model, .kind = SHARED, .batch = 16, .epochs = 1
+	};
+	pid_t producer = start_faulty(&model, "cuMemCreate:1=300ms,"
+					      "cuMemExportToShareableHandle:1="
+					      "2");
+	pid_t pid[2];
+	int rc[2];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		pid[i] = start_rider(&r);
+	for (unsigned i = 0; i < 2; i++)
+		rc[i] = ended(pid[i]);
+	/* At least the one that came when nothing failed any more. */
+	assert_true(rc[0] == 0 || rc[1] == 0);
+	assert_int_equal(ended(start_rider(&r)), 0);
+	stop_faulty(producer);
+}
+
+#define hanging(fn) cmocka_unit_test_teardown(fn, end_children)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		hanging(a_gpu_that_hangs_stops_no_host_job),
+		hanging(a_gpu_that_hangs_stops_no_other_gpu),
+		hanging(a_producer_ends_although_a_gpu_hangs),
+		hanging(those_who_want_the_same_get_one_ring),
+		hanging(a_ring_that_fails_late_is_made_anew),
+	};
+
+	own_folder();
+	return cmocka_run_group_tests_name("GPUs that hang", tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+	puts("calls that hang need the simulation: make CUDA=sim");
+	return 77;
+}
+
+#endif
