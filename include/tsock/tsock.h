@@ -179,7 +179,7 @@ enum tsock_join {
 
 /* How a consumer on a GPU gets at the samples. */
 enum tsock_path {
-	TSOCK_PATH_AUTO = 0,   /* the first of these that works */
+	TSOCK_PATH_AUTO = 0,   /* the first of these that works there */
 	TSOCK_PATH_VMM = 1,    /* the producer's GPU ring, by a descriptor */
 	TSOCK_PATH_LEGACY = 2, /* the same, by a legacy CUDA IPC handle */
 	TSOCK_PATH_STAGED =

@@ -166,18 +166,34 @@ static int make_ring(struct tsi_view *v)
 				   &v->ring);
 }
 
-static int make(struct tsi_view *v)
+/* Memory that can't be had, or not shared, by this path; another may do. */
+static int no_ring(struct tsi_view *v, int err)
 {
+	struct tsock_server *s = v->server;
 	char why[200];
-	int err = make_ring(v);
 
-	if (err == TSOCK_ENOMEM) {
-		snprintf(why, sizeof(why), "%s", tsock_errmsg());
+	snprintf(why, sizeof(why), "%s", tsock_errmsg());
+	if (err == TSOCK_ENOMEM)
 		return tsi_err(err, "no room for a ring of %.1f MiB: %s",
 			       (double)v->geometry.bytes / (1 << 20), why);
-	}
-	if (err)
+	if (!v->spec.gpu)
 		return err;
+	if (err == TSOCK_ENOTSUP || err == TSOCK_ESYS) {
+		pthread_mutex_lock(&s->lock);
+		tsi_gpu_table_refuse(s, v->spec.uuid, v->spec.path, why);
+		pthread_mutex_unlock(&s->lock);
+	}
+	/* The consumer does without: it copies by itself. */
+	return tsi_err(TSOCK_ENOTSUP, "the producer can't use that GPU: %s",
+		       why);
+}
+
+static int make(struct tsi_view *v)
+{
+	int err = make_ring(v);
+
+	if (err)
+		return no_ring(v, err);
 	if (v->spec.gpu)
 		tsi_gpuviews_neighbour(v);
 	return make_stage(v);

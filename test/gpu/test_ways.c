@@ -2,6 +2,9 @@
  * test_ways.c - which GPU a reader is on, which way its samples get there, and
  * what it is told of that.
  */
+#include <stdatomic.h>
+#include <sys/mman.h>
+
 #include "bykind.h"
 
 static const struct source small = { .name = "small",
@@ -77,9 +80,45 @@ static void a_gpu_that_is_not_there_is_named_at_open(void **state)
 }
 
 #ifdef SIMCUDA
+/* What a producer said of sharing a GPU's memory; shared with it. */
+static struct {
+	_Atomic unsigned refused, chosen;
+} * said;
+
+static void count_said(void *arg, int level, const char *line)
+{
+	if (strstr(line, "can't be shared by"))
+		atomic_fetch_add(&said->refused, 1);
+	else if (strstr(line, "is shared by"))
+		atomic_fetch_add(&said->chosen, 1);
+	else
+		log_line(arg, level, line);
+}
+
+static void count_what_is_said(tsock_server *s, const struct source *src)
+{
+	(void)s;
+	(void)src;
+	tsock_set_logger(count_said, NULL);
+}
+
+/* So often, and no oftener.  Lines come from a thread of their own. */
+static void check_said(unsigned refused)
+{
+	unsigned chosen = refused < 2 ? refused + 1 : 2;
+
+	for (unsigned i = 0; said->refused < refused || said->chosen < chosen;
+	     i++) {
+		assert_true(i < 6000);
+		pause_us(10000);
+	}
+	assert_int_equal(said->refused, refused);
+	assert_int_equal(said->chosen, chosen);
+}
+
 /* With that in a consumer's way, or in the producer's, it ends up there. */
 static void falls_back(const char *name, const char *value, bool producers,
-		       int path, uint32_t flags)
+		       int path, uint32_t flags, int refused)
 {
 	struct source src = small;
 	struct rider me = { .src = &src, .kind = SHARED, .batch = 16 };
@@ -87,14 +126,17 @@ static void falls_back(const char *name, const char *value, bool producers,
 
 	src.name = "back";
 	src.n = 100;
+	src.served = count_what_is_said;
+	said->refused = said->chosen = 0;
 	if (producers)
 		setenv(name, value, 1);
 	producer = start_producer(&src);
 	unsetenv(name);
 	pid = spawn();
 	if (pid == 0) {
-		struct seat s;
+		struct tsock_stats st = { .size = sizeof(st) };
 		struct tsock_opts o;
+		struct seat s;
 
 		if (!producers)
 			set(name, value);
@@ -111,10 +153,68 @@ static void falls_back(const char *name, const char *value, bool producers,
 				die("%s: path %d", value, tsock_path(s.t));
 			ride_epoch(&s);
 		}
+		/* From outside, too, it can be seen. */
+		need(tsock_begin(s.t) == 0);
+		need(tsock_query("back", 20000, &st) == 0);
+		need(st.nrows == 1 && st.row[0].path == (uint32_t)path);
 		alight(&s);
 		_exit(0);
 	}
 	assert_int_equal(ended(pid), 0);
+	if (refused >= 0)
+		check_said((unsigned)refused);
+	kill_and_reap(producer);
+}
+
+/* The producer's memory can't be shared by so many paths, and each is tried
+ * and told of once. */
+static void the_next_path_is_taken(const char *fault, int path, int refused)
+{
+	for (unsigned i = 0; i < 2; i++)
+		falls_back("SIMCUDA_FAULT", fault, true, path,
+			   i ? TSOCK_PRIVATE : 0, refused);
+}
+
+static void what_cant_be_shared_is_shared_in_another_way(void **state)
+{
+	(void)state;
+	the_next_path_is_taken("cuMemCreate=801", TSOCK_PATH_LEGACY, 1);
+	the_next_path_is_taken("cuMemExportToShareableHandle=304",
+			       TSOCK_PATH_LEGACY, 1);
+	the_next_path_is_taken("cuMemExportToShareableHandle=800",
+			       TSOCK_PATH_LEGACY, 1);
+	the_next_path_is_taken("cuMemSetAccess=1", TSOCK_PATH_LEGACY, 1);
+	the_next_path_is_taken("cuMemCreate=801,cudaIpcGetMemHandle=1",
+			       TSOCK_PATH_STAGED, 2);
+	the_next_path_is_taken("cuMemExportToShareableHandle=304,"
+			       "cudaIpcGetMemHandle=801",
+			       TSOCK_PATH_STAGED, 2);
+}
+
+/* By name, that one alone: the reason, and what it is about. */
+static void a_path_by_name_has_no_other(void **state)
+{
+	struct source src = small;
+	struct rider r = { .src = &src, .kind = SHARED, .batch = 16 };
+	pid_t producer, pid;
+
+	(void)state;
+	src.name = "named";
+	setenv("SIMCUDA_FAULT", "cuMemExportToShareableHandle=304", 1);
+	producer = start_producer(&src);
+	unsetenv("SIMCUDA_FAULT");
+	for (unsigned i = 0; i < 2; i++) {
+		pid = spawn();
+		if (pid == 0) {
+			struct seat s;
+
+			board(&s, &r);
+			need(tsock_begin(s.t) == TSOCK_ENOTSUP);
+			need(strstr(tsock_errmsg(), "OPERATING_SYSTEM"));
+			_exit(0);
+		}
+		assert_int_equal(ended(pid), 0);
+	}
 	kill_and_reap(producer);
 }
 
@@ -128,17 +228,18 @@ static void what_cant_be_opened_is_come_by_in_another_way(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		uint32_t flags = i ? TSOCK_PRIVATE : 0;
 
-		falls_back("SIMCUDA_SEED", "1", false, TSOCK_PATH_VMM, flags);
+		falls_back("SIMCUDA_SEED", "1", false, TSOCK_PATH_VMM, flags,
+			   -1);
 		falls_back("SIMCUDA_FAULT", import, false, TSOCK_PATH_LEGACY,
-			   flags);
+			   flags, -1);
 		falls_back("SIMCUDA_FAULT", neither, false, TSOCK_PATH_STAGED,
-			   flags);
-		falls_back("SIMCUDA_NO_FD", "1", true, TSOCK_PATH_LEGACY,
-			   flags);
+			   flags, -1);
+		falls_back("SIMCUDA_NO_FD", "1", true, TSOCK_PATH_LEGACY, flags,
+			   -1);
 		falls_back("CUDA_VISIBLE_DEVICES", "2", true, TSOCK_PATH_STAGED,
-			   flags);
+			   flags, -1);
 		falls_back("SIMCUDA_DRIVER", "none", true, TSOCK_PATH_STAGED,
-			   flags);
+			   flags, -1);
 	}
 }
 #endif
@@ -362,11 +463,18 @@ int main(void)
 		cmocka_unit_test(a_gpu_that_is_not_there_is_named_at_open),
 #ifdef SIMCUDA
 		cmocka_unit_test(what_cant_be_opened_is_come_by_in_another_way),
+		cmocka_unit_test(what_cant_be_shared_is_shared_in_another_way),
+		cmocka_unit_test(a_path_by_name_has_no_other),
 #endif
 		cmocka_unit_test(
 			rings_of_different_lengths_wrap_each_at_its_own_end),
 	};
 
+#ifdef SIMCUDA
+	said = mmap(NULL, sizeof(*said), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	need(said != MAP_FAILED);
+#endif
 	return run_by_kind("ways to a GPU", each,
 			   sizeof(each) / sizeof(each[0]), once,
 			   sizeof(once) / sizeof(once[0]));
