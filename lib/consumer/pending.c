@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/forked.h"
 #include "base/log.h"
 #include "consumer/lease.h"
 
@@ -23,23 +24,52 @@
 #define TROUBLE_US 50000 /* there is nothing to hurry for */
 #define SLICE_MS 100
 #define LONG_MS 10000 /* then it is said what is waited for */
+#define EXIT_MS 5000  /* a driver that hangs must not keep the process */
 
 /*
- * At exit CUDA is taken apart, and its errors then mean nothing.  Whatever is
- * pending is freed with the process.
+ * At exit CUDA is taken apart: nobody of ours may be in it then, and its errors
+ * mean nothing any more.  Whatever is pending is freed with the process.
  */
 static _Atomic bool exiting;
+static _Atomic unsigned inside; /* threads of ours in CUDA */
+static _Thread_local bool in_cuda;
+static unsigned generation; /* of the process that watches */
 static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
 
 static void note_exit(void)
 {
+	struct timespec ms = { 0, 1000000 };
+
 	atomic_store(&exiting, true);
+	/* A forked child has none of these threads. */
+	if (tsi_forked(generation))
+		return;
+	for (int i = 0; i < EXIT_MS && atomic_load(&inside) > in_cuda; i++)
+		nanosleep(&ms, NULL);
 }
 
 static void watch_exit(void)
 {
+	generation = tsi_fork_generation();
 	/* Begun after CUDA was, so it is called before CUDA's own. */
 	atexit(note_exit);
+}
+
+/* May this thread go into CUDA?  Then it says when it is out of it. */
+static bool go_in(void)
+{
+	/* Either we see that the process exits, or note_exit() sees us. */
+	atomic_fetch_add(&inside, 1);
+	in_cuda = !atomic_load(&exiting);
+	if (!in_cuda)
+		atomic_fetch_sub(&inside, 1);
+	return in_cuda;
+}
+
+static void come_out(void)
+{
+	in_cuda = false;
+	atomic_fetch_sub(&inside, 1);
 }
 
 struct tsi_pending {
@@ -151,13 +181,17 @@ static unsigned look(struct tsi_pending *p, struct tsock_batch **list)
 	while (*at) {
 		struct tsock_batch *b = *at;
 
+		if (!go_in())
+			break;
 		if (!finished(p, b)) {
+			come_out();
 			at = &b->next;
 			continue;
 		}
 		*at = b->next;
 		/* It, and its reader, may be gone after this. */
 		tsi_batch_over(b);
+		come_out();
 		/* Counters, looked at under the lock or as hints. */
 		atomic_fetch_sub(&p->count, 1);
 		atomic_fetch_add(&p->returned, 1);

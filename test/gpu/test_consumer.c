@@ -381,6 +381,40 @@ static void an_error_in_one_context_is_its_owners_alone(void **state)
 /* ---- what is left, and what is used ---- */
 
 #ifdef SIMCUDA
+/* Our thread is in the middle of a call when this one exits. */
+static void ride_and_exit(const struct rider *r)
+{
+	char fd[16], byte;
+	int tell[2];
+	tsock_batch *b;
+	struct seat s;
+
+	need(pipe(tell) == 0);
+	snprintf(fd, sizeof(fd), "%d", tell[1]);
+	set("SIMCUDA_TELL", fd);
+	set("SIMCUDA_MODE", "late");
+	set("SIMCUDA_LATE_MS", "60000");
+	set("SIMCUDA_FAULT", "cudaEventQuery:4+=200ms");
+	board(&s, r);
+	need(embark(&s));
+	for (unsigned i = 0; i < 3; i++) {
+		need(tsock_next(s.t, 20000, &b) == 0);
+		leave_to_gpu(&s, b, i);
+	}
+	need(read(tell[0], &byte, 1) == 1);
+	exit(0);
+}
+
+static void a_process_exits_with_batches_pending(void **state)
+{
+	struct rider r = { .src = &small, .kind = kind_of(state), .batch = 16 };
+	pid_t producer = start_producer(&small);
+
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(ended(start_as(ride_and_exit, &r)), 0);
+	kill_and_reap(producer);
+}
+
 static void ride_and_clean_up(const struct rider *r)
 {
 	ride_all(r);
@@ -564,6 +598,7 @@ int main(void)
 		BY_GPU_KIND(a_stream_that_died_before_its_batch_is_named),
 		BY_GPU_KIND(an_error_in_one_context_is_its_owners_alone),
 		BY_GPU_KIND(nothing_is_left_on_the_gpu),
+		BY_GPU_KIND(a_process_exits_with_batches_pending),
 #endif
 		BY_KIND(a_forked_child_that_exits_with_batches_harms_nobody),
 		BY_KIND(nothing_spins_while_there_is_nothing_to_do),

@@ -17,6 +17,8 @@ struct sim sim = { .lock = PTHREAD_MUTEX_INITIALIZER };
 /* Set in a child of fork(), where CUDA can't be used and nothing is locked. */
 static atomic_bool forked;
 static atomic_uint next_thread = 1;
+static atomic_uint calls; /* under way */
+static atomic_uint torn;  /* by which thread, at exit; 0: not yet */
 
 static _Thread_local struct {
 	int ordinal; /* of the context on top */
@@ -127,6 +129,27 @@ static void in_child(void)
 	atomic_store(&forked, true);
 }
 
+/* At exit, by what was registered first of all: CUDA is taken apart. */
+static void tear_down(void)
+{
+	if (atomic_load(&forked))
+		return;
+	sim_thread();
+	atomic_store(&torn, me.number);
+	if (atomic_load(&calls))
+		sim_die("TEARDOWN: %u threads are in CUDA while the process "
+			"exits",
+			atomic_load(&calls));
+}
+
+/* Whoever exits is refused from then on; others have no business here. */
+static cudaError_t enter_torn(const char *name)
+{
+	if (atomic_load(&torn) != sim_thread())
+		sim_die("TEARDOWN: %s is called while the process exits", name);
+	return cudaErrorCudartUnloading;
+}
+
 static void first_use(void)
 {
 	pthread_condattr_t attr;
@@ -137,6 +160,7 @@ static void first_use(void)
 	pthread_cond_init(&sim.work, &attr);
 	pthread_condattr_destroy(&attr);
 	pthread_atfork(NULL, NULL, in_child);
+	atexit(tear_down);
 	sim.next_id = 0x51000000;
 	sim_configure();
 	sim_fault_init();
@@ -151,6 +175,11 @@ cudaError_t sim_enter(const char *name, int what)
 	me.call = name;
 	if (atomic_load(&forked))
 		return cudaErrorInitializationError;
+	atomic_fetch_add(&calls, 1);
+	if (atomic_load(&torn)) {
+		atomic_fetch_sub(&calls, 1);
+		return enter_torn(name);
+	}
 	pthread_mutex_lock(&sim.lock);
 	me.entered = true;
 	if (!sim.ready)
@@ -182,6 +211,7 @@ static void leave(void)
 	}
 	me.entered = false;
 	pthread_mutex_unlock(&sim.lock);
+	atomic_fetch_sub(&calls, 1);
 	if (fn)
 		fn(arg);
 }
