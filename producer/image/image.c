@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "image/augment.h"
+#include "image/budget.h"
 #include "image/jpeg.h"
 #include "image/png.h"
 #include "image/resample.h"
@@ -141,6 +142,32 @@ static int open_source(struct tsi_image *img, int kind, const void *data,
 		       : tsi_png_open(img->png, data, len, width, height);
 }
 
+static uint64_t source_need(struct tsi_image *img, int kind)
+{
+	return kind == TSI_JPEG ? tsi_jpeg_need(img->jpeg)
+				: tsi_png_need(img->png);
+}
+
+static void close_source(struct tsi_image *img, int kind)
+{
+	if (kind == TSI_JPEG)
+		tsi_jpeg_close(img->jpeg);
+	else
+		tsi_png_close(img->png);
+}
+
+/* A large image's memory comes out of the budget, and only a large one's. */
+static int claim(struct tsi_image *img, uint64_t need)
+{
+	struct tsi_claim *c = img->opts.claim;
+
+	if (c)
+		c->need = need;
+	if (!c || need <= TSI_IMAGE_SMALL)
+		return 0;
+	return tsi_claim_grow(c, c->file + need);
+}
+
 static int begin_source(struct tsi_image *img, int kind,
 			const struct tsi_rect *rect)
 {
@@ -183,29 +210,45 @@ static int run_plan(struct tsi_image *img, int kind, const struct plan *plan,
 	return err;
 }
 
+/* The file is one of this head. */
+static int load(struct tsi_image *img, const struct tsi_image_head *head,
+		const void *data, size_t len, uint32_t epoch, uint64_t index,
+		uint8_t *dst, struct tsi_box *box)
+{
+	uint32_t width, height;
+	struct plan plan;
+	int err = open_source(img, head->kind, data, len, &width, &height);
+
+	if (err)
+		return err;
+	if (width != head->width || height != head->height)
+		return tsi_err(TSOCK_EDATA,
+			       "bad image: its size is %u x %u "
+			       "and %u x %u",
+			       head->width, head->height, width, height);
+	err = make_plan(img, width, height, epoch, index, box, &plan);
+	if (!err)
+		err = claim(img, source_need(img, head->kind) +
+					 tsi_resample_need(&plan.x, &plan.y,
+							   img->passes));
+	if (!err)
+		err = run_plan(img, head->kind, &plan, dst);
+	return err;
+}
+
 int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 		   uint32_t epoch, uint64_t index, uint8_t *dst,
 		   struct tsi_box *box)
 {
 	struct tsi_image_head head;
 	struct tsi_box b;
-	struct plan plan;
-	uint32_t width, height;
 	int err = tsi_image_probe(data, len, true, &head);
 
 	if (err)
 		return err;
-	err = open_source(img, head.kind, data, len, &width, &height);
-	if (err)
-		return err;
-	if (width != head.width || height != head.height)
-		return tsi_err(TSOCK_EDATA,
-			       "bad image: its size is %u x %u "
-			       "and %u x %u",
-			       head.width, head.height, width, height);
-	err = make_plan(img, width, height, epoch, index, &b, &plan);
-	if (!err)
-		err = run_plan(img, head.kind, &plan, dst);
+	err = load(img, &head, data, len, epoch, index, dst, &b);
+	close_source(img, head.kind);
+	tsi_resample_trim(img->resample);
 	if (!err)
 		*box = b;
 	return err;
@@ -217,35 +260,48 @@ static uint32_t rows_done(const struct tsi_image *img, int kind)
 				: tsi_png_rows(img->png);
 }
 
-int tsi_image_measure(struct tsi_image *img, const void *data, size_t len,
-		      struct tsi_image_extent *out)
+/* From the first row to the last one that can be decoded. */
+static int measure(struct tsi_image *img, const struct tsi_image_head *head,
+		   const void *data, size_t len, struct tsi_image_extent *out)
 {
-	struct tsi_image_head head;
 	struct tsi_rect rect = { 0 };
 	struct tsi_strip strip;
 	uint32_t rows = 0;
-	int err = tsi_image_probe(data, len, true, &head);
+	int err = open_source(img, head->kind, data, len, &rect.width,
+			      &rect.height);
 
 	if (!err)
-		err = open_source(img, head.kind, data, len, &rect.width,
-				  &rect.height);
+		err = claim(img, source_need(img, head->kind));
 	if (!err)
-		err = begin_source(img, head.kind, &rect);
+		err = begin_source(img, head->kind, &rect);
 	if (err)
 		return err;
 	while (!err && rows < rect.height) {
-		err = read_source(img, head.kind, &strip);
+		err = read_source(img, head->kind, &strip);
 		rows += err ? 0 : strip.rows;
 	}
 	if (err && err != TSOCK_EDATA)
 		return err;
 	/* A strip that failed had good rows too. */
 	if (err)
-		rows = rows_done(img, head.kind);
+		rows = rows_done(img, head->kind);
 	if (!rows)
 		return err;
 	*out = (struct tsi_image_extent){ rect.width, rect.height, rows };
 	return 0;
+}
+
+int tsi_image_measure(struct tsi_image *img, const void *data, size_t len,
+		      struct tsi_image_extent *out)
+{
+	struct tsi_image_head head;
+	int err = tsi_image_probe(data, len, true, &head);
+
+	if (err)
+		return err;
+	err = measure(img, &head, data, len, out);
+	close_source(img, head.kind);
+	return err;
 }
 
 uint32_t tsi_image_bottom(const struct tsi_image *img, uint32_t width,

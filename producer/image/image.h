@@ -23,6 +23,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/*
+ * An image that takes no more memory to decode is decoded in the worker's own;
+ * a larger one's is claimed first (budget.h).
+ */
+#define TSI_IMAGE_SMALL ((size_t)16 << 20)
+/* What all large images of a process may take together, unless told. */
+#define TSI_IMAGE_MEMORY (UINT64_C(2) << 30)
+
 /* More pixels than this are bad data, as they are to Pillow. */
 #define TSI_IMAGE_PIXELS_MAX 178956970u
 /* Widest and highest PNG; libpng's own default. */
@@ -46,6 +54,8 @@ struct tsi_image_opts {
 	uint32_t resize; /* eval: the short edge before the centre crop */
 	uint64_t seed;   /* train: key of the random draws */
 	uint32_t pillow; /* major version to equal; 0 is the newest, 13 */
+	/* For large images; NULL: take what is needed.  Outlives the decoder. */
+	struct tsi_claim *claim;
 };
 
 /*
@@ -67,6 +77,8 @@ struct tsi_image_head {
 	uint32_t height;
 };
 
+struct tsi_claim;
+
 /* Decoders and scratch memory of one worker thread. */
 struct tsi_image;
 
@@ -77,12 +89,15 @@ void tsi_image_destroy(struct tsi_image *img);
 /*
  * Decode data[0..len), augment it with the draws of (seed, epoch, index), and
  * write size * size * 3 bytes to dst and the box to box.  After a failure dst
- * may be half written.  Memory grows with the largest image seen and is kept.
+ * may be half written.  What a large image took is given back before it
+ * returns; that its claim ends then is the caller's business.
  *
  * TSOCK_EDATA is bad data: no image, one that is not supported, or one whose
  * data can't be decoded down to the last row that the crop needs.  Damage that
  * Pillow tolerates is tolerated and gives Pillow's pixels.
- * TSOCK_ENOMEM says nothing about the file.
+ * So is one that takes more memory than the whole budget has; TSOCK_EAGAIN and
+ * TSOCK_ESTREAM are tsi_claim_grow()'s.  TSOCK_ENOMEM says nothing about the
+ * file.
  */
 int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 		   uint32_t epoch, uint64_t index, uint8_t *dst,

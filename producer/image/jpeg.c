@@ -22,8 +22,6 @@
 #include "base/err.h"
 #include "image/arena.h"
 
-/* Scratch beyond this is given back after the image. */
-#define ARENA_KEEP ((size_t)64 << 20)
 /* The coefficients of the largest progressive image that is let in. */
 #define COEFFICIENTS_MAX ((long)1536 << 20)
 #define SCANS_MAX 500
@@ -230,7 +228,7 @@ static void reset(struct tsi_jpeg *j)
 	j_decompress_ptr c = &j->c;
 
 	jpeg_abort_decompress(c);
-	tsi_arena_reset(&j->arena, ARENA_KEEP);
+	tsi_arena_reset(&j->arena, TSI_SCRATCH_KEEP);
 	/* Tables live in the arena too: a file that lacks its own gets none. */
 	for (int i = 0; i < NUM_QUANT_TBLS; i++)
 		c->quant_tbl_ptrs[i] = NULL;
@@ -400,9 +398,29 @@ static void read_strip(struct tsi_jpeg *j, struct tsi_strip *strip)
 	strip->pixels = j->strip + (size_t)j->skip_left * 4;
 	strip->stride = j->stride;
 	strip->rows = n;
-	/* A large file's coefficients needn't wait for the next image. */
-	if (!j->rows_left)
-		jpeg_abort_decompress(&j->c);
+}
+
+/*
+ * A file of several scans is decoded to its end before the first row: all its
+ * coefficients are in memory.  Else it is rows: of samples before and after
+ * they are upsampled, and the strip, together below 256 bytes a column.
+ */
+static uint64_t need(j_decompress_ptr c)
+{
+	uint64_t bytes = 256 * ((uint64_t)c->image_width + 64);
+
+	if (!jpeg_has_multiple_scans(c))
+		return bytes;
+	for (int i = 0; i < c->num_components; i++) {
+		const jpeg_component_info *comp = &c->comp_info[i];
+		uint64_t h = (uint64_t)comp->h_samp_factor;
+		uint64_t v = (uint64_t)comp->v_samp_factor;
+		uint64_t across = (comp->width_in_blocks + h - 1) / h * h;
+		uint64_t down = (comp->height_in_blocks + v - 1) / v * v;
+
+		bytes += down * (across * sizeof(JBLOCK) + sizeof(JBLOCKROW));
+	}
+	return bytes;
 }
 
 static int failed(struct tsi_jpeg *j)
@@ -453,6 +471,16 @@ void tsi_jpeg_destroy(struct tsi_jpeg *j)
 		jpeg_destroy_decompress(&j->c);
 	tsi_arena_fini(&j->arena);
 	free(j);
+}
+
+void tsi_jpeg_close(struct tsi_jpeg *j)
+{
+	reset(j);
+}
+
+uint64_t tsi_jpeg_need(struct tsi_jpeg *j)
+{
+	return need(&j->c);
 }
 
 int tsi_jpeg_open(struct tsi_jpeg *j, const void *data, size_t len,

@@ -29,6 +29,12 @@ void tsi_jpeg_destroy(struct tsi_jpeg *j);
 int tsi_jpeg_open(struct tsi_jpeg *j, const void *data, size_t len,
 		  uint32_t *width, uint32_t *height);
 
+/*
+ * After tsi_jpeg_open(): bytes of memory that decoding takes at most.  A
+ * progressive file's coefficients are in memory all at once.
+ */
+uint64_t tsi_jpeg_need(struct tsi_jpeg *j);
+
 /* Choose the rectangle, inside the image and not empty; decode up to it. */
 int tsi_jpeg_begin(struct tsi_jpeg *j, const struct tsi_rect *rect);
 
@@ -40,5 +46,8 @@ int tsi_jpeg_read(struct tsi_jpeg *j, struct tsi_strip *strip);
  * image's first row on, also after tsi_jpeg_read() failed.
  */
 uint32_t tsi_jpeg_rows(const struct tsi_jpeg *j);
+
+/* End with this image, at any point: gives back all but TSI_SCRATCH_KEEP. */
+void tsi_jpeg_close(struct tsi_jpeg *j);
 
 #endif

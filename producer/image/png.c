@@ -20,8 +20,6 @@
 #include "image/image.h"
 
 #define STRIP_BYTES ((size_t)1 << 22)
-/* Scratch beyond this is given back after the image. */
-#define KEEP ((size_t)64 << 20)
 
 struct tsi_png {
 	png_structp png;
@@ -80,7 +78,7 @@ static void drop(struct tsi_png *p)
 	png_destroy_read_struct(&p->png, &p->info, NULL);
 	free(p->rows);
 	p->rows = NULL;
-	if (p->pixels_len > KEEP) {
+	if (p->pixels_len > TSI_SCRATCH_KEEP) {
 		free(p->pixels);
 		p->pixels = NULL;
 		p->pixels_len = 0;
@@ -131,6 +129,22 @@ static void set_transforms(struct tsi_png *p)
 		png_set_filler(png, 0xff, PNG_FILLER_AFTER);
 	p->interlaced = png_set_interlace_handling(png) > 1;
 	png_read_update_info(png, p->info);
+}
+
+/*
+ * An interlaced image is unpacked whole, at four bytes a pixel.  Else it is
+ * rows: three of libpng's own, with up to eight bytes a pixel, and the strip.
+ */
+static uint64_t need(struct tsi_png *p)
+{
+	uint64_t width = png_get_image_width(p->png, p->info);
+	uint64_t height = png_get_image_height(p->png, p->info);
+	uint64_t bytes = 24 * width + STRIP_BYTES + 4 * width;
+
+	if (png_get_interlace_type(p->png, p->info) != PNG_INTERLACE_NONE)
+		bytes += height * (4 * width + 2 * TSI_ROW_SLACK + 64 +
+				   sizeof(png_bytep));
+	return bytes;
 }
 
 static void reserve(struct tsi_png *p, size_t rows)
@@ -239,6 +253,16 @@ int tsi_png_open(struct tsi_png *p, const void *data, size_t len,
 	*width = png_get_image_width(p->png, p->info);
 	*height = png_get_image_height(p->png, p->info);
 	return 0;
+}
+
+uint64_t tsi_png_need(struct tsi_png *p)
+{
+	return need(p);
+}
+
+void tsi_png_close(struct tsi_png *p)
+{
+	drop(p);
 }
 
 int tsi_png_begin(struct tsi_png *p, const struct tsi_rect *rect)

@@ -20,8 +20,10 @@ int tsi_png_create(struct tsi_png **out);
 void tsi_png_destroy(struct tsi_png *p);
 int tsi_png_open(struct tsi_png *p, const void *data, size_t len,
 		 uint32_t *width, uint32_t *height);
+uint64_t tsi_png_need(struct tsi_png *p);
 int tsi_png_begin(struct tsi_png *p, const struct tsi_rect *rect);
 int tsi_png_read(struct tsi_png *p, struct tsi_strip *strip);
 uint32_t tsi_png_rows(const struct tsi_png *p);
+void tsi_png_close(struct tsi_png *p);
 
 #endif

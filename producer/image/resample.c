@@ -289,6 +289,50 @@ int tsi_resample_begin(struct tsi_resample *r, const struct tsi_axis *x,
 	return 0;
 }
 
+/* Source pixels that one output reaches over, and those beside them. */
+static uint64_t widest(const struct tsi_axis *a)
+{
+	uint64_t n = 2 * ((uint64_t)a->in / a->out + 1) + 4;
+
+	return n < a->in ? n : a->in;
+}
+
+uint64_t tsi_resample_need(const struct tsi_axis *x, const struct tsi_axis *y,
+			   enum tsi_passes passes)
+{
+	bool down_first = passes == TSI_PASSES_13 && goes_down_first(x, y);
+	uint64_t stride = row_stride(down_first ? (size_t)x->in * 4
+						: (size_t)x->count * 3);
+	uint64_t rows = widest(y) + 2 * TSI_STRIP_ROWS;
+	uint64_t bytes = rows * stride;
+
+	if (down_first)
+		bytes += BATCH * (stride + row_stride((size_t)x->count * 3));
+	for (int i = 0; i < 2; i++) {
+		const struct tsi_axis *a = i ? y : x;
+
+		bytes += a->count * ((widest(a) + 4) * 8 + 16) + widest(a) * 8;
+	}
+	/* grow() takes a quarter more than it is asked for. */
+	return bytes + bytes / 4 + 4096;
+}
+
+static void trim(struct memory *m)
+{
+	if (m->len <= TSI_SCRATCH_KEEP)
+		return;
+	free(m->p);
+	m->p = NULL;
+	m->len = 0;
+}
+
+void tsi_resample_trim(struct tsi_resample *r)
+{
+	trim(&r->held);
+	trim(&r->between);
+	trim(&r->narrow);
+}
+
 static uint8_t *held(const struct tsi_resample *r, uint32_t row)
 {
 	return (uint8_t *)r->held.p +

@@ -60,6 +60,13 @@ int tsi_resample_begin(struct tsi_resample *r, const struct tsi_axis *x,
 		       const struct tsi_axis *y, enum tsi_passes passes,
 		       uint8_t *dst, size_t stride, struct tsi_rect *need);
 
+/* Bytes of memory that tsi_resample_begin() takes for this at most. */
+uint64_t tsi_resample_need(const struct tsi_axis *x, const struct tsi_axis *y,
+			   enum tsi_passes passes);
+
+/* Give back what is beyond TSI_SCRATCH_KEEP; ends the image. */
+void tsi_resample_trim(struct tsi_resample *r);
+
 /*
  * The next rows of the needed rectangle, at most TSI_STRIP_ROWS of them, with
  * TSI_ROW_SLACK readable bytes behind each.  Output rows are written as soon

@@ -17,6 +17,9 @@
  */
 #define TSI_STRIP_ROWS 16
 
+/* Memory that a decoder may keep from one image to the next. */
+#define TSI_SCRATCH_KEEP ((size_t)16 << 20)
+
 struct tsi_rect {
 	uint32_t left;
 	uint32_t top;

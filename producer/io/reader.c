@@ -14,7 +14,7 @@
 #include "base/err.h"
 
 #define GRAIN ((size_t)64 << 10)
-#define LARGE ((size_t)4 << 20) /* buffers beyond are not kept for long */
+#define LARGE ((size_t)1 << 20) /* buffers beyond are not kept for long */
 
 static int room(struct tsi_rslot *s, size_t need)
 {
@@ -49,13 +49,10 @@ static int ask(struct tsi_rslot *s)
 	return TSI_RMORE;
 }
 
-int tsi_rslot_opened(struct tsi_rslot *s, int fd)
+int tsi_file_check(int fd, size_t *size)
 {
 	struct stat st;
-	int err;
 
-	s->fd = fd;
-	s->len = 0;
 	if (fstat(fd, &st))
 		return errno;
 	if (S_ISDIR(st.st_mode))
@@ -70,7 +67,21 @@ int tsi_rslot_opened(struct tsi_rslot *s, int fd)
 	 */
 	if (fcntl(fd, F_SETFL, 0))
 		return errno;
-	s->expect = (size_t)st.st_size;
+	*size = (size_t)st.st_size;
+	return 0;
+}
+
+int tsi_rslot_opened(struct tsi_rslot *s, int fd)
+{
+	int err;
+
+	s->fd = fd;
+	s->len = 0;
+	err = tsi_file_check(fd, &s->expect);
+	if (err)
+		return err;
+	if (s->expect > TSI_READER_AHEAD)
+		return TSI_READ_LARGE;
 	/* One byte more, so that one read sees the end too. */
 	err = room(s, s->expect + 1);
 	return err ? err : ask(s);
@@ -79,8 +90,11 @@ int tsi_rslot_opened(struct tsi_rslot *s, int fd)
 int tsi_rslot_got(struct tsi_rslot *s, size_t n)
 {
 	s->len += n;
-	if (s->len > TSI_READER_MAX)
-		return EFBIG;
+	if (s->len > TSI_READER_AHEAD) {
+		/* It has grown. */
+		s->expect = s->len;
+		return TSI_READ_LARGE;
+	}
 	/* A short read elsewhere may have been cut off by a signal. */
 	if (n == 0 || (n < s->asked && s->len == s->expect))
 		return 0;
@@ -190,6 +204,7 @@ static void take(struct tsi_file_reader *r, struct tsi_rslot *s,
 	out->err = s->err;
 	out->data = s->err ? NULL : s->buf;
 	out->len = s->err ? 0 : s->len;
+	out->size = s->err == TSI_READ_LARGE ? s->expect : 0;
 	out->slot = (unsigned)(s - r->slot);
 }
 

@@ -7,6 +7,10 @@
  * retries an error, and never reads anything but regular files: opening a
  * FIFO or a device does not block and gives err EINVAL, a folder EISDIR, more
  * than TSI_READER_MAX bytes EFBIG.
+ *
+ * What is read ahead has to fit into memory eight times per worker, so a file
+ * of more than TSI_READER_AHEAD bytes is only looked at: its size comes back,
+ * and who has the memory reads it by tsi_file_read().
  */
 #ifndef TSI_IO_READER_H
 #define TSI_IO_READER_H
@@ -16,6 +20,7 @@
 #include <stdint.h>
 
 #define TSI_READER_MAX ((size_t)1 << 30) /* bytes of one file */
+#define TSI_READER_AHEAD ((size_t)4 << 20)
 #define TSI_READER_MAX_DEPTH 1024
 
 struct tsi_file_reader;
@@ -26,11 +31,15 @@ enum tsi_file_reader_kind {
 	TSI_READER_PREAD,
 };
 
+/* Not read: larger than TSI_READER_AHEAD. */
+#define TSI_READ_LARGE (-2)
+
 struct tsi_read {
 	uint64_t tag;
 	const uint8_t *data; /* never NULL when err is 0 */
 	size_t len;
-	int err;       /* 0, or an errno */
+	int err;       /* 0, an errno, or TSI_READ_LARGE */
+	size_t size;   /* of a large file; it may change */
 	unsigned slot; /* the reader's own */
 };
 
@@ -71,6 +80,13 @@ void tsi_file_reader_recycle(struct tsi_file_reader *r,
 
 /* Reads submitted and not yet taken. */
 unsigned tsi_file_reader_pending(const struct tsi_file_reader *r);
+
+/*
+ * Read dirfd/path here and now, into a new block at *data, which is the
+ * caller's to free.  Returns 0 or an errno; EFBIG: more than max bytes.
+ */
+int tsi_file_read(int dirfd, const char *path, size_t max, uint8_t **data,
+		  size_t *len);
 
 /* Drops pending reads (what the kernel has begun is waited for).  NULL ok. */
 void tsi_file_reader_destroy(struct tsi_file_reader *r);

@@ -56,6 +56,9 @@ int tsi_file_reader_pread_create(unsigned depth, struct tsi_file_reader **out);
 int tsi_file_reader_make_slots(struct tsi_file_reader *r, unsigned depth);
 void tsi_file_reader_free_slots(struct tsi_file_reader *r);
 
+/* The errno of a file that isn't one to be read; *size is what fstat said. */
+int tsi_file_check(int fd, size_t *size);
+
 #define TSI_READER_OFLAGS (O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
 
 /*

@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/machine.h"
 
 /* Sockets, rings, epolls, and the first few consumers. */
 #define DESCRIPTORS_OURS 40
@@ -70,6 +71,31 @@ int tsi_check_descriptors(unsigned threads)
 		       "with %u threads: raise the limit (ulimit -n)",
 		       (unsigned long long)r.rlim_cur, (unsigned long long)need,
 		       threads);
+}
+
+int tsi_check_image_memory(const struct tsi_options *o, uint64_t ring_bytes,
+			   uint64_t *bytes)
+{
+	uint64_t there = UINT64_MAX, most = TSI_IMAGE_MEMORY;
+	char limiter[256];
+
+	if (tsi_machine_memory("", &there, limiter, sizeof(limiter)))
+		there = UINT64_MAX;
+	there -= ring_bytes < there ? ring_bytes : there;
+	*bytes = o->image_memory;
+	if (o->image_memory > there)
+		return tsi_err(TSOCK_ENOMEM,
+			       "--image-memory is %.1f MB but %.1f MB of "
+			       "memory are available beside the ring (by %s); "
+			       "lower it, or free some",
+			       (double)o->image_memory / 1e6,
+			       (double)there / 1e6, limiter);
+	if (o->image_memory)
+		return 0;
+	if (o->memory && o->memory < most)
+		most = o->memory;
+	*bytes = there / 2 < most ? there / 2 : most;
+	return 0;
 }
 
 void tsi_check_folder(char *buf, size_t size)

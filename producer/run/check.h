@@ -23,6 +23,14 @@ int tsi_check_descriptors(unsigned threads);
 void tsi_check_folder(char *buf, size_t size);
 
 /*
+ * The memory that large images may take together, beside rings that take
+ * ring_bytes at first: --image-memory, else 2 GiB but at most --memory and
+ * half of what there is.  ENOMEM if there is less than was asked for.
+ */
+int tsi_check_image_memory(const struct tsi_options *o, uint64_t ring_bytes,
+			   uint64_t *bytes);
+
+/*
  * EEXIST if a producer answers to the stream's name: asked before a long scan,
  * since only the lock that is taken after it decides.
  */

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "image/budget.h"
 #include "io/reader.h"
 
 #define RETRIES 3
@@ -37,11 +38,13 @@ struct tsi_lane {
 	struct tsi_source *source;
 	struct tsi_file_reader *reader;
 	struct tsi_image *image;
+	struct tsi_claim claim; /* of memory; ends with each sample */
 	unsigned depth, busy;
 	struct job job[];
 };
 
-int tsi_lane_create(struct tsi_source *s, unsigned depth, struct tsi_lane **out)
+int tsi_lane_create(struct tsi_source *s, unsigned depth,
+		    struct tsi_budget *budget, struct tsi_lane **out)
 {
 	const struct tsi_options *o = tsi_source_options(s);
 	struct tsi_image_opts opts = {
@@ -58,6 +61,8 @@ int tsi_lane_create(struct tsi_source *s, unsigned depth, struct tsi_lane **out)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a worker");
 	l->source = s;
 	l->depth = depth;
+	l->claim.budget = budget;
+	opts.claim = &l->claim;
 	err = tsi_image_create(&opts, &l->image);
 	if (!err)
 		err = tsi_file_reader_create((enum tsi_file_reader_kind)o->io,
@@ -203,7 +208,7 @@ static int on_unreadable(struct tsi_lane *l, struct job *j, const char *reason)
  * out once, for all places.
  */
 static int on_undecodable(struct tsi_lane *l, struct job *j,
-			  const struct tsi_read *r)
+			  const uint8_t *data, size_t len)
 {
 	struct tsi_badfiles *b = tsi_source_badfiles(l->source);
 	struct tsi_image_extent e;
@@ -216,7 +221,7 @@ static int on_undecodable(struct tsi_lane *l, struct job *j,
 	/* Every place wants the same of it. */
 	if (tsi_source_options(l->source)->preset == TSI_EVAL)
 		return on_unreadable(l, j, reason);
-	err = tsi_image_measure(l->image, r->data, r->len, &e);
+	err = tsi_image_measure(l->image, data, len, &e);
 	if (err == TSOCK_EDATA ||
 	    (!err && e.rows < tsi_image_least_bottom(e.width, e.height)))
 		return on_unreadable(l, j, reason);
@@ -257,9 +262,6 @@ static int on_read_error(struct tsi_lane *l, struct job *j, int err)
 		return on_bad(l, j, strerror(err));
 	if (is_bad_file(err))
 		return on_unreadable(l, j, strerror(err));
-	if (err == ENOMEM)
-		return file_error(l, TSOCK_ENOMEM, j->target,
-				  "no memory to read it");
 	if (err == EMFILE || err == ENFILE) {
 		snprintf(reason, sizeof(reason),
 			 "%s; raise the limit (ulimit -n) or lower --threads",
@@ -372,8 +374,8 @@ static struct job *job_of(struct tsi_lane *l, uint64_t seq)
 }
 
 /* Decode; *done when the sample is there, else job j has another file. */
-static int load(struct tsi_lane *l, struct job *j, const struct tsi_read *r,
-		const struct tsi_slots *to, bool *done)
+static int load(struct tsi_lane *l, struct job *j, const uint8_t *data,
+		size_t len, const struct tsi_slots *to, bool *done)
 {
 	const struct tsi_index *x = tsi_source_index(l->source);
 	struct tsi_box box;
@@ -385,10 +387,10 @@ static int load(struct tsi_lane *l, struct job *j, const struct tsi_read *r,
 		return choose(l, j);
 	}
 	/* The draws belong to the place, whoever's file fills it. */
-	err = tsi_image_load(l->image, r->data, r->len, (uint32_t)j->spot.epoch,
+	err = tsi_image_load(l->image, data, len, (uint32_t)j->spot.epoch,
 			     j->spot.index, to->image, &box);
 	if (err == TSOCK_EDATA)
-		return on_undecodable(l, j, r);
+		return on_undecodable(l, j, data, len);
 	if (err)
 		return err;
 	*to->label = tsi_index_label(x, j->target);
@@ -402,20 +404,104 @@ static int load(struct tsi_lane *l, struct job *j, const struct tsi_read *r,
 	return 0;
 }
 
+/* Read and decode here; the claim holds what the file's bytes take. */
+static int load_here(struct tsi_lane *l, struct job *j, size_t size,
+		     const struct tsi_slots *to, bool *done)
+{
+	const struct tsi_index *x = tsi_source_index(l->source);
+	uint8_t *data;
+	size_t len;
+	int err;
+
+	l->claim.file = size;
+	err = tsi_file_read(tsi_index_dirfd(x), tsi_index_path(x, j->target),
+			    size, &data, &len);
+	if (err == ENOMEM)
+		return tsi_err(TSOCK_ENOMEM, "no memory to read it");
+	if (err == EFBIG)
+		return on_bad(l, j, "it grows while it is read");
+	if (err)
+		return on_read_error(l, j, err);
+	j->read_bytes += len;
+	err = load(l, j, data, len, to, done);
+	free(data);
+	return err;
+}
+
+/*
+ * A file too large to be read ahead: it and its decoder's memory are claimed
+ * together.  How much the decoder needs is known once the file was read; if
+ * that isn't there, all is given back before it is waited for.
+ */
+static int load_large(struct tsi_lane *l, struct job *j, size_t size,
+		      const struct tsi_slots *to, bool *done)
+{
+	uint64_t total = size;
+	char reason[256];
+	int err;
+
+	do {
+		err = tsi_claim_grow(&l->claim, total);
+		if (err == TSOCK_EDATA) {
+			snprintf(reason, sizeof(reason), "%s", tsock_errmsg());
+			return on_unreadable(l, j, reason);
+		}
+		if (!err)
+			err = load_here(l, j, size, to, done);
+		total = l->claim.wanted;
+		tsi_claim_end(&l->claim);
+	} while (err == TSOCK_EAGAIN);
+	return err;
+}
+
+/*
+ * There was no memory for job j's image: once more, while no other large one
+ * is in work.  One that is large itself and finds none then is too large for
+ * this machine; a small one's lack is everybody's.
+ */
+static int load_alone(struct tsi_lane *l, struct job *j, size_t size,
+		      const struct tsi_slots *to, bool *done)
+{
+	char reason[256];
+	bool large;
+	int err;
+
+	tsi_claim_end(&l->claim);
+	err = tsi_claim_all(&l->claim);
+	if (!err)
+		err = load_here(l, j, size, to, done);
+	large = size > TSI_READER_AHEAD || l->claim.need > TSI_IMAGE_SMALL;
+	tsi_claim_end(&l->claim);
+	if (err != TSOCK_ENOMEM)
+		return err;
+	snprintf(reason, sizeof(reason), "%s", tsock_errmsg());
+	return large ? on_bad(l, j, reason)
+		     : file_error(l, TSOCK_ENOMEM, j->target, reason);
+}
+
 /* One read has come: use it, and give its memory back. */
 static int use(struct tsi_lane *l, struct job *j, const struct tsi_read *r,
 	       const struct tsi_slots *to, bool *done)
 {
 	uint64_t target = j->target;
+	size_t size = TSI_READER_AHEAD;
 	int err;
 
 	*done = false;
-	if (r->err) {
+	if (r->err == TSI_READ_LARGE) {
+		size = r->size;
+		err = load_large(l, j, size, to, done);
+	} else if (r->err == ENOMEM) {
+		err = TSOCK_ENOMEM;
+	} else if (r->err) {
 		err = on_read_error(l, j, r->err);
 	} else {
 		j->read_bytes += r->len;
-		err = load(l, j, r, to, done);
+		err = load(l, j, r->data, r->len, to, done);
+		tsi_claim_end(&l->claim);
 	}
+	if (err == TSOCK_ENOMEM)
+		err = load_alone(l, j, size, to, done);
 	tsi_file_reader_recycle(l->reader, r);
 	if (err)
 		return err;

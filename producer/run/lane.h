@@ -14,6 +14,7 @@
 
 #include "run/source.h"
 
+struct tsi_budget;
 struct tsi_lane;
 
 /* Where the fields of one sample go. */
@@ -33,9 +34,12 @@ struct tsi_made {
 	uint64_t decode_ns;
 };
 
-/* depth: samples that may be begun and not finished. */
+/*
+ * depth: samples that may be begun and not finished.  budget: what all lanes'
+ * large images share; NULL: any memory.
+ */
 int tsi_lane_create(struct tsi_source *s, unsigned depth,
-		    struct tsi_lane **out);
+		    struct tsi_budget *budget, struct tsi_lane **out);
 /* NULL is allowed.  Samples that were begun are dropped. */
 void tsi_lane_destroy(struct tsi_lane *l);
 
@@ -52,8 +56,9 @@ int tsi_lane_begin(struct tsi_lane *l, uint64_t seq);
 /*
  * Finish one of those begun, the lowest whose file has come, waiting for one.
  * slots says where it goes.  Fails with EDATA (a bad file and --on-error=raise,
- * or no good file at all), ESYS (EIO again and again, descriptors), ENOMEM:
- * the stream can't go on.
+ * or no good file at all), ESYS (EIO again and again, descriptors), ENOMEM
+ * (there is none even for a small image), ESTREAM (the budget was closed): the
+ * stream can't go on.
  */
 int tsi_lane_finish(struct tsi_lane *l,
 		    void (*slots)(void *arg, uint64_t seq,

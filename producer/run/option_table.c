@@ -80,6 +80,11 @@ const struct tsi_opt tsi_opts[TSI_OPTS] = {
 	{ TSI_OPT_BYTES, "memory", "SIZE",
 	  "most that all rings may take, e.g. 4G (what there is)", AT(memory),
 	  RANGE(1 << 20, UINT64_C(1) << 50) },
+	{ TSI_OPT_BYTES, "image-memory", "SIZE",
+	  "most that large images may take while they are decoded; one that "
+	  "alone needs more is bad (2G, but at most --memory and half of "
+	  "what there is)",
+	  AT(image_memory), RANGE(1 << 20, UINT64_C(1) << 50) },
 	{ TSI_OPT_SLOW, "slow", "block|kill:SEC",
 	  .help = "a consumer that holds all others up: wait for it "
 		  "(default), "

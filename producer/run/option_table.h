@@ -34,7 +34,7 @@ struct tsi_opt {
 	char letter;
 };
 
-#define TSI_OPTS 44
+#define TSI_OPTS 45
 
 extern const struct tsi_opt tsi_opts[TSI_OPTS];
 

@@ -59,10 +59,11 @@ struct tsi_options {
 	bool sharded;
 	uint32_t rank, world;
 	uint64_t size, resize;
-	uint64_t pillow;   /* major version; 0: the newest known */
-	uint64_t memory;   /* bytes; 0: what there is */
-	uint64_t slow_ms;  /* 0: wait for slow consumers */
-	uint64_t on_error; /* enum tsi_on_error */
+	uint64_t pillow;       /* major version; 0: the newest known */
+	uint64_t memory;       /* bytes; 0: what there is */
+	uint64_t image_memory; /* bytes; 0: by memory and what there is */
+	uint64_t slow_ms;      /* 0: wait for slow consumers */
+	uint64_t on_error;     /* enum tsi_on_error */
 	uint64_t min_consumers;
 	bool exit_idle;
 	uint64_t exit_idle_ms;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "image/budget.h"
 #include "run/lane.h"
 
 #define DEPTH_MAX 8
@@ -27,6 +28,7 @@ struct worker {
 
 struct tsi_pool {
 	tsock_server *server;
+	struct tsi_budget *budget;
 	unsigned threads, depth;
 	pthread_mutex_t lock;
 	_Atomic bool failed;
@@ -134,11 +136,12 @@ static void *work(void *arg)
 }
 
 int tsi_pool_create(struct tsi_source *s, unsigned threads, uint64_t capacity,
-		    struct tsi_pool **out)
+		    uint64_t image_memory, struct tsi_pool **out)
 {
 	struct tsi_pool *p =
 		calloc(1, sizeof(*p) + threads * sizeof(p->worker[0]));
 	uint64_t depth = capacity / (4 * (uint64_t)threads);
+	int err;
 
 	if (!p)
 		return tsi_err(TSOCK_ENOMEM, "no memory for %u workers",
@@ -148,15 +151,15 @@ int tsi_pool_create(struct tsi_source *s, unsigned threads, uint64_t capacity,
 		   : depth > DEPTH_MAX ? DEPTH_MAX
 				       : (unsigned)depth;
 	pthread_mutex_init(&p->lock, NULL);
-	for (unsigned i = 0; i < threads; i++) {
-		int err;
-
+	err = tsi_budget_create(image_memory, &p->budget);
+	for (unsigned i = 0; i < threads && !err; i++) {
 		p->worker[i].pool = p;
-		err = tsi_lane_create(s, p->depth, &p->worker[i].lane);
-		if (err) {
-			tsi_pool_destroy(p);
-			return err;
-		}
+		err = tsi_lane_create(s, p->depth, p->budget,
+				      &p->worker[i].lane);
+	}
+	if (err) {
+		tsi_pool_destroy(p);
+		return err;
 	}
 	*out = p;
 	return 0;
@@ -219,11 +222,14 @@ void tsi_pool_destroy(struct tsi_pool *p)
 		return;
 	if (p->server)
 		tsock_serve_stop(p->server);
+	if (p->budget)
+		tsi_budget_close(p->budget);
 	for (unsigned i = 0; i < p->threads; i++) {
 		if (p->worker[i].started)
 			pthread_join(p->worker[i].thread, NULL);
 		tsi_lane_destroy(p->worker[i].lane);
 	}
+	tsi_budget_destroy(p->budget);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }

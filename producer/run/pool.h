@@ -34,10 +34,11 @@ struct tsi_pool_times {
 /*
  * Make the workers' readers and decoders.  capacity: samples in the ring;
  * what the workers read ahead stays small against it, else their unfinished
- * samples would hold the head up.
+ * samples would hold the head up.  image_memory: bytes that large images may
+ * take together.
  */
 int tsi_pool_create(struct tsi_source *s, unsigned threads, uint64_t capacity,
-		    struct tsi_pool **out);
+		    uint64_t image_memory, struct tsi_pool **out);
 
 /* How files are read, and why not by io_uring (or NULL). */
 const char *tsi_pool_reader(const struct tsi_pool *p);

@@ -62,6 +62,10 @@ static void print_memory(const struct tsi_plan *p)
 	       "use)\n");
 	if (p->options->memory)
 		size_line("  --memory", p->options->memory);
+	size_line("  images", p->image_memory);
+	printf("              (of large images while they are decoded; one "
+	       "that alone\n              needs more is bad: "
+	       "--image-memory)\n");
 	if (tsi_machine_memory("", &there, limiter, sizeof(limiter)) == 0)
 		size_line("  available", there);
 }

@@ -13,6 +13,7 @@ struct tsi_plan {
 	const struct tsi_options *options;
 	struct tsi_source *source;
 	struct tsock_geometry geometry;
+	uint64_t image_memory; /* for large images */
 	unsigned threads;
 	double scan_seconds;
 };

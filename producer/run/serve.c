@@ -118,6 +118,9 @@ static int check(struct service *v, struct tsock_field *schema)
 		o->threads ? (unsigned)o->threads : tsi_machine_cpus("");
 	err = check_memory(v, schema);
 	if (!err)
+		err = tsi_check_image_memory(o, v->plan.geometry.ring_bytes,
+					     &v->plan.image_memory);
+	if (!err)
 		err = tsi_check_descriptors(v->plan.threads);
 	if (!err)
 		err = tsi_check_root(o);
@@ -288,7 +291,8 @@ static int run(struct service *v, int (*stop_signal)(int ms))
 	err = open_server(v);
 	if (!err)
 		err = tsi_pool_create(v->plan.source, v->plan.threads,
-				      v->plan.geometry.capacity, &v->pool);
+				      v->plan.geometry.capacity,
+				      v->plan.image_memory, &v->pool);
 	if (!err)
 		err = tsi_pool_start(v->pool, v->server);
 	if (err)

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "image/budget.h"
 #include "image/image.h"
 #include "imagegen.h"
 
@@ -453,6 +454,70 @@ static void wrong_options_are_named(void **state)
 	tsi_image_destroy(NULL);
 }
 
+/* A JPEG whose coefficients are all in memory, a PNG whose pixels are. */
+static struct imagegen_bytes large_file(int kind)
+{
+	struct imagegen_jpeg j = { .width = 2900,
+				   .height = 3100,
+				   .components = 1,
+				   .progressive = true,
+				   .quality = 20 };
+	struct imagegen_png p = { .width = 2100,
+				  .height = 2200,
+				  .depth = 1,
+				  .type = PNG_COLOR_TYPE_GRAY,
+				  .interlaced = true };
+
+	return kind == TSI_JPEG ? imagegen_jpeg(&j) : imagegen_png(&p);
+}
+
+static void large_images_claim_their_memory(void **state)
+{
+	struct tsi_image_opts o = { .preset = TSI_EVAL,
+				    .size = SIZE,
+				    .resize = 40 };
+	struct imagegen_bytes small = jpeg(300, 200);
+	uint8_t want[BYTES], got[BYTES];
+	struct tsi_claim claim = { .budget = NULL };
+	struct tsi_image *img, *other = open_image(TSI_EVAL);
+	struct tsi_box box;
+
+	(void)state;
+	o.claim = &claim;
+	assert_int_equal(tsi_image_create(&o, &img), 0);
+	for (int kind = TSI_JPEG; kind <= TSI_PNG; kind++) {
+		struct imagegen_bytes f = large_file(kind);
+		/* Two bytes a pixel, and four. */
+		uint64_t least = kind == TSI_JPEG ? UINT64_C(2) * 2900 * 3100
+						  : UINT64_C(4) * 2100 * 2200;
+
+		load(other, &f, 0, 0, want, &box);
+		assert_int_equal(tsi_budget_create(least - 1, &claim.budget),
+				 0);
+		assert_int_equal(
+			tsi_image_load(img, f.data, f.len, 0, 0, got, &box),
+			TSOCK_EDATA);
+		assert_non_null(strstr(tsock_errmsg(), "--image-memory"));
+		assert_int_equal(claim.held, 0);
+		tsi_budget_destroy(claim.budget);
+
+		assert_int_equal(tsi_budget_create(2 * least, &claim.budget),
+				 0);
+		load(img, &f, 0, 0, got, &box);
+		assert_memory_equal(want, got, BYTES);
+		assert_in_range(claim.held, least, least + (6 << 20));
+		tsi_claim_end(&claim);
+		/* A small one passes by, with its file in the claim or not. */
+		load(img, &small, 0, 0, got, &box);
+		assert_int_equal(claim.held, 0);
+		tsi_budget_destroy(claim.budget);
+		free(f.data);
+	}
+	tsi_image_destroy(img);
+	tsi_image_destroy(other);
+	free(small.data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -469,6 +534,7 @@ int main(void)
 		cmocka_unit_test(sizes_beyond_the_limit_are_refused),
 		cmocka_unit_test(damage_is_bad_for_the_places_that_reach_it),
 		cmocka_unit_test(wrong_options_are_named),
+		cmocka_unit_test(large_images_claim_their_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

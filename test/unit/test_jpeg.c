@@ -3,6 +3,7 @@
  * file; and no bytes make the decoder do anything but answer.
  */
 #include <dirent.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -395,6 +396,61 @@ static void cut_progressive_files_are_truncated_wherever_cut(void **state)
 	free(f.data);
 }
 
+/* What malloc has handed out; nothing under a sanitizer. */
+static uint64_t taken(void)
+{
+#if __GLIBC_PREREQ(2, 33)
+	struct mallinfo2 m = mallinfo2();
+
+	return (uint64_t)m.uordblks + m.hblkhd;
+#else
+	return 0;
+#endif
+}
+
+static void no_file_takes_more_memory_than_its_header_says(void **state)
+{
+	struct tsi_jpeg *j;
+
+	(void)state;
+	assert_int_equal(tsi_jpeg_create(&j), 0);
+	for (size_t i = 0; i < COUNT(sampling) * 2; i++) {
+		const struct sampling *s = &sampling[i / 2];
+		struct imagegen_jpeg g = {
+			.width = 1501,
+			.height = 997,
+			.components = s->components,
+			.space = s->space,
+			.progressive = i % 2,
+		};
+		struct tsi_rect all = { 0, 0, 1501, 997 };
+		struct imagegen_bytes f;
+		uint64_t before, need;
+		struct tsi_strip strip;
+		uint32_t w, h;
+
+		memcpy(g.factor, s->factor, sizeof(g.factor));
+		f = imagegen_jpeg(&g);
+		tsi_jpeg_close(j);
+		before = taken();
+		assert_int_equal(tsi_jpeg_open(j, f.data, f.len, &w, &h), 0);
+		need = tsi_jpeg_need(j);
+		assert_int_equal(tsi_jpeg_begin(j, &all), 0);
+		assert_int_equal(tsi_jpeg_read(j, &strip), 0);
+		/* The arena takes blocks of a quarter of a mebibyte. */
+		if (taken() > before + need + (1 << 19))
+			fail_msg("file %zu takes %llu bytes, %llu were said", i,
+				 (unsigned long long)(taken() - before),
+				 (unsigned long long)need);
+		if (g.progressive)
+			assert_true(need >= 2 * 1501 * 997);
+		else
+			assert_true(need < 1 << 19);
+		free(f.data);
+	}
+	tsi_jpeg_destroy(j);
+}
+
 /* The last scan of a progressive file, as often as it takes. */
 static void a_file_of_endless_scans_is_refused(void **state)
 {
@@ -534,6 +590,8 @@ int main(void)
 		cmocka_unit_test(
 			cut_progressive_files_are_truncated_wherever_cut),
 		cmocka_unit_test(a_file_of_endless_scans_is_refused),
+		cmocka_unit_test(
+			no_file_takes_more_memory_than_its_header_says),
 		cmocka_unit_test(damaged_files_decode_or_are_bad_data),
 		cmocka_unit_test(hostile_files_decode_or_are_bad_data),
 	};

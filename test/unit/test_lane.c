@@ -149,7 +149,7 @@ static int make(struct tsi_source *s, unsigned depth, struct sample *to,
 	int err = 0;
 
 	*substituted = 0;
-	assert_int_equal(tsi_lane_create(s, depth, &l), 0);
+	assert_int_equal(tsi_lane_create(s, depth, NULL, &l), 0);
 	while (!err && (begun < n || tsi_lane_busy(l))) {
 		struct tsi_made made;
 
@@ -428,7 +428,7 @@ static void check_run(struct tsi_source *s)
 	struct tsi_lane *l;
 	uint64_t reads;
 
-	assert_int_equal(tsi_lane_create(s, 8, &l), 0);
+	assert_int_equal(tsi_lane_create(s, 8, NULL, &l), 0);
 	reads = reads_of_epoch(s, l, 0);
 	assert_true(reads >= ALL && reads <= 2 * ALL + BAD);
 	assert_int_equal(reads_of_epoch(s, l, 1), ALL);
@@ -466,7 +466,7 @@ static void a_run_of_partly_good_files_is_walked_once(void **state)
 	put_run(put_cut_late);
 	let_files_settle();
 	s = open_source();
-	assert_int_equal(tsi_lane_create(s, 8, &l), 0);
+	assert_int_equal(tsi_lane_create(s, 8, NULL, &l), 0);
 	reads = reads_of_epoch(s, l, 0);
 	assert_true(reads <= 2 * ALL + BAD);
 	/* A file may first be bad for a later place. */
@@ -560,7 +560,7 @@ static void what_is_known_changes_no_sample(void **state)
 
 		s = open_source();
 		assert_int_equal(tsi_source_epoch_len(s), 16);
-		assert_int_equal(tsi_lane_create(s, 1, &l), 0);
+		assert_int_equal(tsi_lane_create(s, 1, NULL, &l), 0);
 		assert_int_equal(tsi_lane_begin(l, seq), 0);
 		assert_int_equal(tsi_lane_finish(l, into, fresh, &made), 0);
 		tsi_lane_destroy(l);

@@ -100,8 +100,10 @@ static void expect_err(struct tsi_file_reader *r, const char *path, int err)
 
 static void reads_files_of_every_size(void **state)
 {
-	static const size_t size[] = { 0,     1,     4095,   4096,    65535,
-				       65536, 65537, 100000, 1 << 20, 5000001 };
+	static const size_t size[] = {
+		0,     1,     4095,   4096,    65535,
+		65536, 65537, 100000, 1 << 20, TSI_READER_AHEAD
+	};
 	struct tsi_file_reader *r = make(DEPTH);
 	struct tsi_read out;
 
@@ -251,6 +253,34 @@ static void names_what_is_no_file(void **state)
 	put("a", 10, 1);
 	assert_int_equal(read_one(r, "a", 10, &out), 0);
 	check(&out, 10, 1);
+	tsi_file_reader_destroy(r);
+}
+
+static void a_large_file_is_left_to_who_has_the_memory(void **state)
+{
+	struct tsi_file_reader *r = make(2);
+	size_t size = TSI_READER_AHEAD + 1, len = 0;
+	struct tsi_read out = { 0 };
+	uint8_t *data = NULL;
+
+	(void)state;
+	put("large", size, 7);
+	assert_int_equal(read_one(r, "large", 100, &out), TSI_READ_LARGE);
+	assert_int_equal(out.size, size);
+	assert_int_equal(out.len, 0);
+	tsi_file_reader_recycle(r, &out);
+	assert_int_equal(tsi_file_read(dirfd_, "large", size - 1, &data, &len),
+			 EFBIG);
+	assert_int_equal(tsi_file_read(dirfd_, "large", size, &data, &len), 0);
+	out.err = 0;
+	out.data = data;
+	out.len = len;
+	check(&out, size, 7);
+	free(data);
+	assert_int_equal(tsi_file_read(dirfd_, "missing", 9, &data, &len),
+			 ENOENT);
+	assert_int_equal(tsi_file_read(dirfd_, ".", 9, &data, &len), EISDIR);
+	unlinkat(dirfd_, "large", 0);
 	tsi_file_reader_destroy(r);
 }
 
@@ -470,6 +500,7 @@ static const struct CMUnitTest suite[] = {
 	cmocka_unit_test(taken_bytes_stay_until_recycled),
 	cmocka_unit_test(refuses_more_than_its_depth),
 	cmocka_unit_test(names_what_is_no_file),
+	cmocka_unit_test(a_large_file_is_left_to_who_has_the_memory),
 	cmocka_unit_test(refuses_a_huge_file),
 	cmocka_unit_test(a_file_that_changes_size_gives_some_prefix),
 	cmocka_unit_test(too_few_descriptors_is_an_error_that_passes),

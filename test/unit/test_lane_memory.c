@@ -1,0 +1,348 @@
+/*
+ * test_lane_memory.c - a lane whose files need more memory than it may have,
+ * or than there is.
+ *
+ * The trees are made here: a one-coloured PNG of 40 x 30 pixels, and few bytes
+ * of large images.
+ */
+#include "run/lane.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "image/budget.h"
+#include "io/reader.h"
+#include "test/fuzz/madeimage.h"
+#include "tsock/tsock.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+#define SIZE 16
+#define DEPTH 4
+#define MB ((size_t)1000 * 1000)
+
+static const uint8_t png[] = {
+	0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d,
+	0x49, 0x48, 0x44, 0x52, 0x00, 0x00, 0x00, 0x28, 0x00, 0x00, 0x00, 0x1e,
+	0x08, 0x00, 0x00, 0x00, 0x00, 0x7b, 0xb6, 0x03, 0x01, 0x00, 0x00, 0x00,
+	0x1a, 0x49, 0x44, 0x41, 0x54, 0x78, 0xda, 0x63, 0x6c, 0x60, 0x20, 0x0e,
+	0x30, 0x31, 0x8c, 0x2a, 0x1c, 0x55, 0x38, 0xaa, 0x70, 0x54, 0xe1, 0x20,
+	0x56, 0x08, 0x00, 0xfb, 0x90, 0x00, 0xbc, 0x91, 0x98, 0x23, 0x03, 0x00,
+	0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82
+};
+
+static char root[64];
+static struct tsi_options options;
+
+/* What one sample came out as. */
+struct sample {
+	uint8_t image[SIZE * SIZE * 3];
+	int64_t label, index;
+	int32_t box[5];
+};
+
+static void put(const char *name, const void *data, size_t len)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", root, name);
+	f = fopen(path, "wb");
+	assert_non_null(f);
+	assert_int_equal(fwrite(data, 1, len, f), len);
+	fclose(f);
+}
+
+static void put_image(const char *name)
+{
+	put(name, png, sizeof(png));
+}
+
+static int make_root(void **state)
+{
+	char path[128];
+
+	(void)state;
+	snprintf(root, sizeof(root), "/tmp/tsock-lane-XXXXXX");
+	if (!mkdtemp(root))
+		return -1;
+	for (char c = 'a'; c <= 'c'; c++) {
+		snprintf(path, sizeof(path), "%s/%c", root, c);
+		mkdir(path, 0700);
+	}
+	options = (struct tsi_options){
+		.folder = root,
+		.preset = TSI_TRAIN,
+		.order = TSI_SEQUENTIAL,
+		.segments = 1,
+		.size = SIZE,
+		.resize = SIZE,
+		.seed = 9,
+		.io = TSI_READER_PREAD,
+		.cache = "",
+	};
+	return 0;
+}
+
+static int remove_root(void **state)
+{
+	char command[96];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf '%s'", root);
+	return system(command);
+}
+
+/* Files 0 to 4: a/0 a/1 b/0 b/1 c/0. */
+static void put_five(void)
+{
+	put_image("a/0.png");
+	put_image("a/1.png");
+	put_image("b/0.png");
+	put_image("b/1.png");
+	put_image("c/0.png");
+}
+
+static struct tsi_source *open_source(void)
+{
+	struct tsi_source *s;
+
+	if (tsi_source_open(&options, &s))
+		fail_msg("%s", tsock_errmsg());
+	return s;
+}
+
+static void into(void *arg, uint64_t seq, struct tsi_slots *out)
+{
+	struct sample *sample = (struct sample *)arg + seq % 64;
+
+	out->image = sample->image;
+	out->label = &sample->label;
+	out->index = &sample->index;
+	out->box = sample->box;
+}
+
+/* Make samples 0 .. n-1, several ahead; how many were substituted. */
+static int make_within(struct tsi_source *s, struct tsi_budget *budget,
+		       unsigned depth, struct sample *to, uint64_t n,
+		       unsigned *substituted)
+{
+	struct tsi_lane *l;
+	uint64_t begun = 0;
+	int err = 0;
+
+	*substituted = 0;
+	assert_int_equal(tsi_lane_create(s, depth, budget, &l), 0);
+	while (!err && (begun < n || tsi_lane_busy(l))) {
+		struct tsi_made made;
+
+		while (!err && begun < n && tsi_lane_busy(l) < depth)
+			err = tsi_lane_begin(l, begun++);
+		if (!err)
+			err = tsi_lane_finish(l, into, to, &made);
+		if (!err)
+			*substituted += made.substituted;
+	}
+	tsi_lane_destroy(l);
+	return err;
+}
+
+static int make(struct tsi_source *s, unsigned depth, struct sample *to,
+		uint64_t n, unsigned *substituted)
+{
+	return make_within(s, NULL, depth, to, n, substituted);
+}
+
+/* Two bytes for each pixel of coefficients; junk is read, no more. */
+static void put_large_image(const char *name, unsigned edge, size_t junk)
+{
+	static struct made m;
+	struct made_jpeg j = { .sof = 0xc2,
+			       .width = edge,
+			       .height = edge,
+			       .parts = 1,
+			       .sampling = 0x11,
+			       .scans = 2,
+			       .data = 3 };
+	uint8_t *data;
+
+	made_jpeg(&m, &j);
+	data = calloc(1, m.len + junk);
+	assert_non_null(data);
+	memcpy(data, m.bytes, m.len);
+	put(name, data, m.len + junk);
+	free(data);
+}
+
+static void put_large_file(const char *name, size_t size)
+{
+	uint8_t *data = calloc(1, size);
+
+	assert_non_null(data);
+	memcpy(data, png, sizeof(png));
+	put(name, data, size);
+	free(data);
+}
+
+static void what_fits_no_budget_is_bad_and_the_rest_goes_on(void **state)
+{
+	struct tsi_budget *tight, *roomy;
+	struct sample got[64];
+	struct tsi_source *s;
+	unsigned n;
+
+	(void)state;
+	put_five();
+	put_large_image("a/1.png", 3000, 0);
+	put_large_file("b/1.png", TSI_READER_AHEAD + 1);
+	assert_int_equal(tsi_budget_create(TSI_READER_AHEAD, &tight), 0);
+	assert_int_equal(tsi_budget_create(30 * MB, &roomy), 0);
+	s = open_source();
+	assert_int_equal(make_within(s, roomy, DEPTH, got, 10, &n), 0);
+	assert_int_equal(n, 0);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(got[i].index, i % 5);
+	assert_int_equal(tsi_badfiles_count(tsi_source_badfiles(s)), 0);
+
+	assert_int_equal(make_within(s, tight, DEPTH, got, 10, &n), 0);
+	assert_int_equal(n, 4);
+	for (int i = 0; i < 10; i++) {
+		static const int64_t index[] = { 0, 2, 2, 4, 4 };
+
+		assert_int_equal(got[i].index, index[i % 5]);
+	}
+	assert_int_equal(tsi_badfiles_count(tsi_source_badfiles(s)), 2);
+	tsi_source_close(s);
+	tsi_budget_destroy(tight);
+	tsi_budget_destroy(roomy);
+}
+
+struct maker {
+	struct tsi_source *source;
+	struct tsi_budget *budget;
+	struct sample got[64];
+	unsigned substituted;
+	int err;
+};
+
+static void *make_one(void *arg)
+{
+	struct maker *m = arg;
+
+	m->err = make_within(m->source, m->budget, 1, m->got, 1,
+			     &m->substituted);
+	return NULL;
+}
+
+/* There is room for the file but not for the image: both are waited for. */
+static void a_large_file_gives_its_room_back_while_it_waits(void **state)
+{
+	struct timespec ms = { 0, 1000000 };
+	struct tsi_claim mine = { .budget = NULL };
+	struct maker m = { .err = -1 };
+	pthread_t thread;
+
+	(void)state;
+	put_five();
+	put_large_image("a/0.png", 3000, TSI_READER_AHEAD);
+	assert_int_equal(tsi_budget_create(40 * MB, &m.budget), 0);
+	m.source = open_source();
+	mine.budget = m.budget;
+	assert_int_equal(tsi_claim_grow(&mine, 30 * MB), 0);
+	assert_int_equal(pthread_create(&thread, NULL, make_one, &m), 0);
+	/* It is in line when a claim can't grow any more... */
+	while (tsi_claim_grow(&mine, mine.held + 1) == 0)
+		nanosleep(&ms, NULL);
+	tsi_claim_end(&mine);
+	pthread_join(thread, NULL);
+	assert_int_equal(m.err, 0);
+	assert_int_equal(m.substituted, 0);
+	assert_int_equal(m.got[0].index, 0);
+	/* ... and gave everything back. */
+	assert_int_equal(tsi_claim_all(&mine), 0);
+	tsi_claim_end(&mine);
+	tsi_source_close(m.source);
+	tsi_budget_destroy(m.budget);
+}
+
+/* In a child whose address space ends soon behind what it has. */
+static void without_memory_for_one(void)
+{
+	struct tsi_source *s = open_source();
+	struct sample got[64];
+	struct rlimit limit;
+	unsigned n = 0;
+	long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%ld", &pages), 1);
+	fclose(f);
+	limit.rlim_cur = limit.rlim_max =
+		(rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + 14 * MB;
+	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+	if (make(s, 1, got, 5, &n))
+		fail_msg("%s", tsock_errmsg());
+	assert_int_equal(n, 1);
+	assert_int_equal(got[0].index, 0);
+	assert_int_equal(got[1].index, 2);
+	tsi_source_close(s);
+}
+
+static void an_image_that_finds_no_memory_does_not_end_the_stream(void **state)
+{
+	int status = 0;
+	pid_t pid;
+
+	(void)state;
+#ifdef SANITIZED
+	skip();
+#endif
+	/* Threads reserve address space of their own. */
+	options.io = TSI_READER_URING;
+	put_five();
+	put_large_image("a/1.png", 6000, 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		without_memory_for_one();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+#define in_a_tree(test) \
+	cmocka_unit_test_setup_teardown(test, make_root, remove_root)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		in_a_tree(what_fits_no_budget_is_bad_and_the_rest_goes_on),
+		in_a_tree(a_large_file_gives_its_room_back_while_it_waits),
+		in_a_tree(
+			an_image_that_finds_no_memory_does_not_end_the_stream),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
