@@ -10,23 +10,20 @@
 #include "wire/bus.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <zmq.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "wire/trial.h"
 
 /* Messages kept for a peer that doesn't read; it asks again anyway. */
 #define QUEUE 256
 #define CONNECT_MS 100
-/* What a context with one socket and a connection opens at the most. */
-#define DESCRIPTORS 12
 
 struct tsi_bus {
 	void *ctx, *socket;
@@ -40,15 +37,9 @@ struct tsi_bus {
 static int err_zmq(const char *what, const char *path)
 {
 	int saved = errno;
-	struct rlimit limit = { 0 };
 
-	if (saved == EMFILE || saved == ENFILE) {
-		getrlimit(RLIMIT_NOFILE, &limit);
-		return tsi_err(TSOCK_ESYS,
-			       "%s %s: no descriptor is left (the limit is "
-			       "%llu): raise it, ulimit -n",
-			       what, path, (unsigned long long)limit.rlim_cur);
-	}
+	if (saved == EMFILE || saved == ENFILE)
+		return tsi_err_descriptors(what, path);
 	return tsi_err(saved == ENOMEM ? TSOCK_ENOMEM : TSOCK_ESYS, "%s %s: %s",
 		       what, path, zmq_strerror(saved));
 }
@@ -58,29 +49,6 @@ static int err_fork(void)
 	return tsi_err(TSOCK_EFORK, "this connection was opened before a fork "
 				    "and belongs to the parent process: open "
 				    "one in the child");
-}
-
-/*
- * ZeroMQ aborts the process when some of its descriptors can't be had, so see
- * beforehand that there is room for them.
- */
-static int room_for_descriptors(const char *what, const char *path)
-{
-	int fd[DESCRIPTORS];
-	int n = 0, err = 0;
-
-	while (n < DESCRIPTORS) {
-		fd[n] = n ? fcntl(fd[0], F_DUPFD_CLOEXEC, 0)
-			  : open("/", O_PATH | O_CLOEXEC);
-		if (fd[n] < 0) {
-			err = err_zmq(what, path);
-			break;
-		}
-		n++;
-	}
-	while (n > 0)
-		close(fd[--n]);
-	return err;
 }
 
 static int set_options(void *socket, bool router)
@@ -145,7 +113,7 @@ static int open_bus(const char *path, bool router, struct tsi_bus **out)
 	sigset_t all, old;
 	int err;
 
-	err = room_for_descriptors(what, path);
+	err = tsi_try_descriptors(what, path);
 	if (err)
 		return err;
 	bus = calloc(1, sizeof(*bus));
@@ -157,6 +125,13 @@ static int open_bus(const char *path, bool router, struct tsi_bus **out)
 	/* Threads inherit the mask: handlers run in the caller's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = tsi_try_threads(what, path);
+	if (err) {
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
+		free(bus);
+		return err;
+	}
+	/* The threads start with the first socket: at once. */
 	bus->ctx = zmq_ctx_new();
 	if (bus->ctx) {
 		zmq_ctx_set(bus->ctx, ZMQ_IO_THREADS, 1);

@@ -540,18 +540,99 @@ static int with_few_descriptors(void)
 	return opened > 0 && opened < 24 ? 0 : 3;
 }
 
-static void too_few_descriptors_are_named(void **s)
+/*
+ * Every limit from none left to plenty, as above: of threads, as a user that
+ * isn't root, and of address space.
+ */
+static int with_few_threads(void)
 {
-	pid_t pid;
+	struct tsi_bus *bus;
 
-	(void)s;
-	pid = fork();
+	if (!geteuid() && (setgid(65534) || setuid(65534)))
+		return 1;
+	for (rlim_t n = 1; n <= 2; n++) {
+		struct rlimit limit = { n, 3 };
+
+		if (setrlimit(RLIMIT_NPROC, &limit))
+			return 2;
+		if (tsi_bus_connect(path, &bus) != TSOCK_ESYS ||
+		    !strstr(tsock_errmsg(), "ulimit -u") ||
+		    !strstr(tsock_errmsg(), path))
+			return 3;
+	}
+	return 0;
+}
+
+static rlim_t address_space(void)
+{
+	unsigned long long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	if (!f || fscanf(f, "%llu", &pages) != 1)
+		return 0;
+	fclose(f);
+	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+static int with_little_address_space(void)
+{
+	int opened = 0, refused = 0;
+
+	for (unsigned mib = 0; mib < 64; mib++) {
+		/* What was freed before isn't given back at once. */
+		struct rlimit limit = { address_space() + ((rlim_t)mib << 20),
+					RLIM_INFINITY };
+		struct tsi_bus *bus;
+		int err;
+
+		if (setrlimit(RLIMIT_AS, &limit))
+			return 1;
+		err = tsi_bus_connect(path, &bus);
+		if (!err) {
+			opened++;
+			tsi_bus_close(bus);
+		} else if ((err == TSOCK_ESYS || err == TSOCK_ENOMEM) &&
+			   strstr(tsock_errmsg(), path)) {
+			refused++;
+		} else {
+			return 2;
+		}
+	}
+	return opened && refused ? 0 : 3;
+}
+
+/* In a fresh program: sanitizers want no threads after fork. */
+static void run_again_as(const char *what)
+{
+	pid_t pid = fork();
+
 	if (!pid) {
-		/* A fresh program: sanitizers want no threads after fork. */
-		execl("/proc/self/exe", "test_bus", path, NULL);
+		execl("/proc/self/exe", "test_bus", path, what, NULL);
 		_exit(127);
 	}
 	assert_int_equal(exit_status(pid), 0);
+}
+
+static void too_few_descriptors_are_named(void **s)
+{
+	(void)s;
+	run_again_as("descriptors");
+}
+
+static void too_few_threads_are_named(void **s)
+{
+	(void)s;
+	run_again_as("threads");
+}
+
+static void too_little_address_space_is_named(void **s)
+{
+	(void)s;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	print_message("a sanitizer needs its address space\n");
+	skip();
+#endif
+	run_again_as("space");
 }
 
 static void nothing_is_left_behind(void **s)
@@ -615,13 +696,17 @@ int main(int argc, char **argv)
 		TEST(io_threads_take_no_signals),
 		TEST(a_forked_child_touches_nothing),
 		TEST(too_few_descriptors_are_named),
+		TEST(too_few_threads_are_named),
+		TEST(too_little_address_space_is_named),
 		TEST(nothing_is_left_behind),
 		TEST(a_bad_path_is_named),
 	};
 
-	if (argc == 2) {
+	if (argc == 3) {
 		snprintf(path, sizeof(path), "%s", argv[1]);
-		return with_few_descriptors();
+		return argv[2][0] == 'd'   ? with_few_descriptors()
+		       : argv[2][0] == 't' ? with_few_threads()
+					   : with_little_address_space();
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
