@@ -49,7 +49,19 @@
  * Units      Sizes in bytes, times in milliseconds, shapes in elements.
  * Fork       A handle belongs to the process that opened it.  In a forked
  *            child every call on it fails with TSOCK_EFORK, and releasing is
- *            a no-op.
+ *            a no-op.  A batch in host memory that was held at the fork stays
+ *            in the child, until it exits, what it was then, whatever the
+ *            parent does with it; with TSOCK_WRITABLE the child may write into
+ *            its own.  For that fork() copies the pages of held batches first
+ *            (a batch of 38 MB: about 20 to 60 ms, and its size in memory);
+ *            evacuated and small batches, which are copies already, cost
+ *            nothing.  Where there is no memory for it the child has no bytes
+ *            there (SIGSEGV), and the log says so.  GPU memory can't be used
+ *            in a child.  vfork(), posix_spawn(), popen(), system() and
+ *            Python's subprocess (without preexec_fn) copy and cost nothing:
+ *            what they start has none of this memory.  A child made by clone()
+ *            or _Fork(), which run no pthread_atfork() handlers, must not
+ *            look at batches.
  *
  * Environment
  *   TSOCK_DIR  folder of the streams' sockets.  Without it a producer uses

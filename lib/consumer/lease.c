@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/forked.h"
+#include "consumer/forks.h"
 #include "consumer/queue.h"
 
 #define READY 4  /* free batches to begin with */
@@ -36,8 +37,11 @@ static struct tsock_batch *batch_new(struct tsi_reader *r)
 		return NULL;
 	}
 	b->reader = r;
-	b->all = r->all;
-	r->all = b;
+	/* Not HELD: a fork would hold on to it. */
+	atomic_init(&b->state, TSI_LEASE_OVER);
+	b->all = atomic_load_explicit(&r->all, memory_order_relaxed);
+	/* Pairs with forks.c: what was set above. */
+	atomic_store_explicit(&r->all, b, memory_order_release);
 	return b;
 }
 
@@ -133,12 +137,12 @@ static void give_parts(struct tsi_reader *r, const struct tsi_reader_parts *p)
 static void destroy(struct tsi_reader *r)
 {
 	int fd[] = { r->event, r->producer, r->sock };
+	struct tsock_batch *b, *next;
 
+	tsi_forks_forget(r);
 	tsi_windows_fini(&r->windows);
-	while (r->all) {
-		struct tsock_batch *b = r->all;
-
-		r->all = b->all;
+	for (b = atomic_load(&r->all); b; b = next) {
+		next = b->all;
 		free(b->spot.small);
 		free(b->spot.copy);
 		free(b->exports);
@@ -209,6 +213,7 @@ int tsi_reader_create(const struct tsi_reader_parts *p, struct tsi_reader **out)
 	give_parts(r, p);
 	/* Pairs with the producer's acquire; nothing was read yet. */
 	atomic_store_explicit(&r->tail->tail, r->told, memory_order_release);
+	tsi_forks_watch(r);
 	*out = r;
 	return 0;
 }
@@ -265,18 +270,20 @@ int tsi_reader_take(struct tsi_reader *r, uint64_t n, struct tsock_batch **out)
 	atomic_store_explicit(&b->refs, 1, memory_order_relaxed);
 	atomic_store_explicit(&b->pending, false, memory_order_relaxed);
 	atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
-	atomic_store_explicit(&b->state,
-			      b->spot.own ? TSI_LEASE_KEPT : TSI_LEASE_HELD,
-			      memory_order_relaxed);
 	if (!b->spot.own) {
 		/* The handle has a hold, so it doesn't come from 0. */
 		atomic_fetch_add_explicit(&r->holds, 1, memory_order_relaxed);
 		tsi_queue_put(r, b);
 	}
+	/* Pairs with tsi_batch_pin(): what was set above. */
+	atomic_store(&b->state, b->spot.own ? TSI_LEASE_KEPT : TSI_LEASE_HELD);
 	/* After it was queued: pairs with queue.c. */
 	atomic_store_explicit(&r->pos, pos + n, memory_order_release);
 	if (b->spot.own)
 		tsi_queue_advance(r);
+	/* A fork that began before it was held hasn't seen it. */
+	if (tsi_forks_going_on())
+		tsi_forks_await();
 	*out = b;
 	return 0;
 }
@@ -297,6 +304,7 @@ static void drop_hold(struct tsi_reader *r)
 		r->over(r);
 }
 
+/* The last time that a batch, which held the tail or not, is looked at. */
 static void finish(struct tsock_batch *b, bool held)
 {
 	struct tsi_reader *r = b->reader;
@@ -364,20 +372,43 @@ void tsi_batch_unref(struct tsock_batch *b)
 
 /* ---- keeping ---- */
 
+bool tsi_batch_pin(struct tsock_batch *b)
+{
+	uint32_t state = TSI_LEASE_HELD;
+
+	return atomic_compare_exchange_strong(&b->state, &state,
+					      TSI_LEASE_KEEPING);
+}
+
+bool tsi_batch_unpin(struct tsock_batch *b, enum tsi_lease_state to)
+{
+	uint32_t state = TSI_LEASE_KEEPING;
+
+	return atomic_compare_exchange_strong(&b->state, &state, to);
+}
+
+void tsi_batch_finish(struct tsock_batch *b)
+{
+	finish(b, true);
+}
+
 static int keep(struct tsi_reader *r, struct tsock_batch *b)
 {
 	uint64_t ticket = b->ticket;
-	uint32_t state = TSI_LEASE_HELD;
-	int err;
+	int err = 0;
+	bool held;
 
-	/* Otherwise it is being given back. */
-	if (!atomic_compare_exchange_strong(&b->state, &state,
-					    TSI_LEASE_KEEPING))
+	tsi_forks_lock();
+	held = tsi_batch_pin(b);
+	if (!held) {
+		/* It is being given back. */
+		tsi_forks_unlock();
 		return 0;
+	}
 	err = tsi_windows_keep(&r->windows, &b->spot);
-	state = TSI_LEASE_KEEPING;
-	if (!atomic_compare_exchange_strong(
-		    &b->state, &state, err ? TSI_LEASE_HELD : TSI_LEASE_KEPT)) {
+	held = tsi_batch_unpin(b, err ? TSI_LEASE_HELD : TSI_LEASE_KEPT);
+	tsi_forks_unlock();
+	if (!held) {
 		finish(b, true);
 		return 0;
 	}

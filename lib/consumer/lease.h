@@ -14,6 +14,8 @@
  * A batch that work on a GPU still reads is given back when that is done; until
  * then it is pending (pending.h).
  *
+ * In a forked child every batch stays what it was (forks.h).
+ *
  * Knows nothing of messages: what is to be done when the claim is over is a
  * function that its maker brings.
  */
@@ -33,7 +35,7 @@
 
 enum tsi_lease_state {
 	TSI_LEASE_HELD,    /* shows the ring: the tail waits for it */
-	TSI_LEASE_KEEPING, /* being made private */
+	TSI_LEASE_KEEPING, /* being made private, for itself or for a child */
 	TSI_LEASE_KEPT,    /* its bytes are its own */
 	TSI_LEASE_DROPPED, /* given back while it was being made private */
 	TSI_LEASE_OVER,
@@ -41,9 +43,10 @@ enum tsi_lease_state {
 
 struct tsock_batch {
 	struct tsi_reader *reader;
-	struct tsock_batch *next; /* in a list of free ones */
-	struct tsock_batch *all;  /* in the list of all */
-	_Atomic uint32_t refs;    /* the user's, and one per tensor on loan */
+	struct tsock_batch *next;    /* in a list of free ones */
+	struct tsock_batch *all;     /* in the list of all */
+	struct tsock_batch *forking; /* in that of those a fork holds on to */
+	_Atomic uint32_t refs; /* the user's, and one per tensor on loan */
 	_Atomic uint32_t state;
 	uint64_t first, count;
 	uint64_t ticket; /* its entry in the queue */
@@ -61,8 +64,9 @@ struct tsi_queued {
 };
 
 struct tsi_reader {
-	unsigned generation;     /* of forks */
-	struct tsi_reader *next; /* the handle's, when it has left it */
+	unsigned generation;        /* of forks */
+	struct tsi_reader *next;    /* the handle's, when it has left it */
+	struct tsi_reader *watched; /* the next one that forks.c knows */
 	/* From the header, when it was checked. */
 	uint64_t capacity, join_window, epoch_len, end;
 	unsigned nfields, row;
@@ -92,7 +96,8 @@ struct tsi_reader {
 	uint64_t queue_len;
 	_Atomic uint64_t put, got;
 
-	struct tsock_batch *free, *all;
+	struct tsock_batch *free;
+	_Atomic(struct tsock_batch *) all;
 	_Atomic(struct tsock_batch *) returned;
 	_Atomic unsigned spares; /* free ones that keep a copy's buffer */
 	_Atomic unsigned refs, holds;
@@ -180,6 +185,16 @@ void tsi_reader_unref(struct tsi_reader *r);
 /* Any thread: one reference to a batch more, or less. */
 void tsi_batch_ref(struct tsock_batch *b);
 void tsi_batch_unref(struct tsock_batch *b);
+
+/*
+ * For who makes the bytes private: false if it isn't held.  Until unpin() its
+ * place isn't used again.  With the lock of forks.h.
+ */
+bool tsi_batch_pin(struct tsock_batch *b);
+
+/* False if it was given back since: then finish() it, without the lock. */
+bool tsi_batch_unpin(struct tsock_batch *b, enum tsi_lease_state to);
+void tsi_batch_finish(struct tsock_batch *b);
 
 /* All work on a GPU that used it is done. */
 void tsi_batch_over(struct tsock_batch *b);

@@ -218,79 +218,6 @@ static void place_in(struct tsi_windows *w, struct tsi_window *win,
 	s->window = win;
 }
 
-/* ---- copying ---- */
-
-static void copy_small(const struct tsi_windows *w, struct tsi_spot *s)
-{
-	uint64_t n = w->capacity - s->slot;
-
-	if (n > s->count)
-		n = s->count;
-	for (unsigned i = 0; i < w->nfields; i++) {
-		const struct tsi_map_field *f = &w->field[i];
-		size_t bytes = n * f->sample_bytes;
-
-		if (!f->small)
-			continue;
-		s->data[i] = s->small + f->at;
-		memcpy(s->data[i], f->plain + s->slot * f->sample_bytes, bytes);
-		memcpy((uint8_t *)s->data[i] + bytes, f->plain,
-		       (s->count - n) * f->sample_bytes);
-	}
-}
-
-static int read_all(int fd, uint8_t *to, size_t len, uint64_t from)
-{
-	while (len) {
-		ssize_t n = pread(fd, to, len, (off_t)from);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return tsi_err_sys("copy samples from the ring");
-		if (!n)
-			return tsi_err(TSOCK_EPROTO, "the ring is shorter than "
-						     "the producer said");
-		to += n;
-		from += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-/* By descriptor: address space may be what there is too little of. */
-static int copy_big(const struct tsi_windows *w, struct tsi_spot *s)
-{
-	uint64_t n = w->capacity - s->slot;
-	int err = 0;
-
-	if (n > s->count)
-		n = s->count;
-	if (!s->copy)
-		s->copy = aligned_alloc(4096,
-					(w->copy_bytes + 4095) & ~(size_t)4095);
-	if (!s->copy)
-		return tsi_err(TSOCK_ENOMEM,
-			       "no memory to copy a batch of %zu bytes; "
-			       "release batches, or use a smaller batch_size",
-			       w->copy_bytes);
-	for (unsigned i = 0; i < w->nfields && !err; i++) {
-		const struct tsi_map_field *f = &w->field[i];
-		size_t bytes = n * f->sample_bytes;
-		uint8_t *to = s->copy + f->at;
-
-		if (f->small)
-			continue;
-		s->data[i] = to;
-		err = read_all(f->fd, to, bytes, s->slot * f->sample_bytes);
-		if (!err)
-			err = read_all(f->fd, to + bytes,
-				       (s->count - n) * f->sample_bytes, 0);
-	}
-	s->own = true;
-	return err;
-}
-
 /* ---- public ---- */
 
 static void say_copying(int why)
@@ -431,44 +358,56 @@ int tsi_windows_place(struct tsi_windows *w, uint64_t first, uint64_t count,
 		place_common(w, s);
 		return 0;
 	}
-	copy_small(w, s);
+	tsi_windows_copy_small(w, s);
 	if (!w->copy_bytes) {
 		s->own = true;
 		return 0;
 	}
 	if (w->mode == TSI_MAP_COPY)
-		return copy_big(w, s);
+		return tsi_windows_copy_big(w, s);
 	if (w->count > STEADY)
 		window_prune(w, first);
 	win = window_find(w, s->slot, count);
 	if (!win) {
 		say_copying(errno);
-		return copy_big(w, s);
+		return tsi_windows_copy_big(w, s);
 	}
 	place_in(w, win, first, s);
 	return 0;
 }
 
+bool tsi_windows_pages(const struct tsi_windows *w, const struct tsi_spot *s,
+		       unsigned i, uint8_t **addr, size_t *len)
+{
+	const struct tsi_map_field *f = &w->field[i];
+	uint8_t *base = s->window ? s->window->base[i] : f->plain;
+	size_t lo, hi;
+
+	if (s->own || f->small || w->mode == TSI_MAP_GPU)
+		return false;
+	pages_of(w, i, s->slot, s->count, &lo, &hi);
+	*addr = base + lo * w->page;
+	*len = (hi - lo) * w->page;
+	return true;
+}
+
 int tsi_windows_keep(struct tsi_windows *w, struct tsi_spot *s)
 {
-	size_t lo, hi;
+	uint8_t *addr;
+	size_t len;
 
 	if (s->own)
 		return 0;
 	if (!s->window)
 		return tsi_err(TSOCK_EHELD, "a batch of read-only memory can't "
 					    "be made private");
-	for (unsigned i = 0; i < w->nfields; i++) {
-		if (w->field[i].small)
-			continue;
-		pages_of(w, i, s->slot, s->count, &lo, &hi);
-		if (tsi_pages_take(s->window->base[i] + lo * w->page,
-				   (hi - lo) * w->page))
+	for (unsigned i = 0; i < w->nfields; i++)
+		if (tsi_windows_pages(w, s, i, &addr, &len) &&
+		    tsi_pages_take(addr, len))
 			return tsi_err(TSOCK_ENOMEM,
 				       "a batch that is still held can't be "
 				       "copied (%zu bytes: %s); release it",
-				       (hi - lo) * w->page, strerror(errno));
-	}
+				       len, strerror(errno));
 	return 0;
 }
 

@@ -15,7 +15,7 @@
  *            lies in it, and can't be made private (gpuwindow.c).
  *
  * A field whose batch is small is copied in PRIVATE and COPY.  Knows nothing
- * of heads, tails and leases.  place, keep, seal and fini belong to the thread
+ * of heads, tails, leases and forks.  place, keep, seal and fini belong to the thread
  * of the handle; clear may be called by any thread at the same time.
  */
 #ifndef TSI_CONSUMER_WINDOW_H
@@ -116,10 +116,21 @@ void tsi_windows_fini(struct tsi_windows *w);
 int tsi_windows_place(struct tsi_windows *w, uint64_t first, uint64_t count,
 		      struct tsi_spot *s);
 
+/*
+ * The whole pages of field i that it touches, and that show the ring or did;
+ * false where there are none, or only copies.
+ */
+bool tsi_windows_pages(const struct tsi_windows *w, const struct tsi_spot *s,
+		       unsigned i, uint8_t **addr, size_t *len);
+
 /* Make every page of it private: then the ring's slots may be reused. */
 int tsi_windows_keep(struct tsi_windows *w, struct tsi_spot *s);
 
 /* Nobody looks at it any more.  Any thread. */
 void tsi_windows_clear(struct tsi_windows *w, struct tsi_spot *s);
+
+/* Place by copying: the small fields; the others (copywindow.c). */
+void tsi_windows_copy_small(const struct tsi_windows *w, struct tsi_spot *s);
+int tsi_windows_copy_big(const struct tsi_windows *w, struct tsi_spot *s);
 
 #endif

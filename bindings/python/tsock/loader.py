@@ -82,6 +82,7 @@ class DataLoader:
 
     Tensors in host memory share the bytes that all see, and yet may be
     written into and kept: what nobody else sees is made private.
+    In a forked child they stay what they were at the fork.
 
     On a GPU each batch is in tensors of its own, written on the current stream
     of that GPU from the one copy that all jobs on it share.  With

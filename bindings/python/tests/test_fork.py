@@ -1,0 +1,56 @@
+"""A child that multiprocessing forks keeps the batch that it was given."""
+
+import pytest
+
+pytest.importorskip("numpy")
+
+SCRIPT = """
+import multiprocessing, sys
+import numpy
+import tsock
+
+def save(go, path, images, labels):
+    go.wait()
+    numpy.savez(path, images=numpy.asarray(images),
+                labels=numpy.asarray(labels))
+
+def own(array):
+    return numpy.array(numpy.asarray(array))
+
+fork = multiprocessing.get_context("fork")
+go = fork.Event()
+loader = tsock.DataLoader("toy", batch_size=16, dtype="uint8", timeout=30,
+                          framework=sys.argv[2])
+batches = iter(loader)
+held, children = [], []
+for n in range(3):
+    held.append(next(batches))
+    children.append(fork.Process(
+        target=save, args=(go, "%s%d.npz" % (sys.argv[1], n), *held[-1])))
+    children[-1].start()
+right = [[own(a) for a in batch] for batch in held]
+held.clear()
+del batches
+for epoch in range(2):
+    for batch in loader:
+        pass
+go.set()
+for n, child in enumerate(children):
+    child.join()
+    assert child.exitcode == 0, child.exitcode
+    saved = numpy.load("%s%d.npz" % (sys.argv[1], n))
+    assert (saved["labels"] == right[n][1]).all()
+    wrong = (saved["images"] != right[n][0]).any(axis=(1, 2, 3)).sum()
+    assert wrong == 0, "%d of 16 samples" % wrong
+print("good")
+"""
+
+
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+def test_a_process_keeps_its_batch(serve, script, tmp_path, framework):
+    pytest.importorskip(framework)
+    # So large that batches aren't copied.
+    serve("--size", 96, "--ring", 64, "--max-batch", 16, "--join-window", 16)
+    process = script(SCRIPT, str(tmp_path / "saved"), framework)
+    out, err = process.communicate(timeout=60)
+    assert (out, process.returncode) == ("good\n", 0), err

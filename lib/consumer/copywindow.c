@@ -1,0 +1,85 @@
+/*
+ * copywindow.c - batches that are copied from the ring.
+ *
+ * The small fields of all that may be written into, and whole batches where no
+ * window is to be had.
+ */
+#include "consumer/window.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+void tsi_windows_copy_small(const struct tsi_windows *w, struct tsi_spot *s)
+{
+	uint64_t n = w->capacity - s->slot;
+
+	if (n > s->count)
+		n = s->count;
+	for (unsigned i = 0; i < w->nfields; i++) {
+		const struct tsi_map_field *f = &w->field[i];
+		size_t bytes = n * f->sample_bytes;
+
+		if (!f->small)
+			continue;
+		s->data[i] = s->small + f->at;
+		memcpy(s->data[i], f->plain + s->slot * f->sample_bytes, bytes);
+		memcpy((uint8_t *)s->data[i] + bytes, f->plain,
+		       (s->count - n) * f->sample_bytes);
+	}
+}
+
+static int read_all(int fd, uint8_t *to, size_t len, uint64_t from)
+{
+	while (len) {
+		ssize_t n = pread(fd, to, len, (off_t)from);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return tsi_err_sys("copy samples from the ring");
+		if (!n)
+			return tsi_err(TSOCK_EPROTO, "the ring is shorter than "
+						     "the producer said");
+		to += n;
+		from += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* By descriptor: address space may be what there is too little of. */
+int tsi_windows_copy_big(const struct tsi_windows *w, struct tsi_spot *s)
+{
+	uint64_t n = w->capacity - s->slot;
+	int err = 0;
+
+	if (n > s->count)
+		n = s->count;
+	if (!s->copy)
+		s->copy = aligned_alloc(4096,
+					(w->copy_bytes + 4095) & ~(size_t)4095);
+	if (!s->copy)
+		return tsi_err(TSOCK_ENOMEM,
+			       "no memory to copy a batch of %zu bytes; "
+			       "release batches, or use a smaller batch_size",
+			       w->copy_bytes);
+	for (unsigned i = 0; i < w->nfields && !err; i++) {
+		const struct tsi_map_field *f = &w->field[i];
+		size_t bytes = n * f->sample_bytes;
+		uint8_t *to = s->copy + f->at;
+
+		if (f->small)
+			continue;
+		s->data[i] = to;
+		err = read_all(f->fd, to, bytes, s->slot * f->sample_bytes);
+		if (!err)
+			err = read_all(f->fd, to + bytes,
+				       (s->count - n) * f->sample_bytes, 0);
+	}
+	s->own = true;
+	return err;
+}

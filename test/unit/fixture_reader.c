@@ -1,0 +1,110 @@
+/*
+ * fixture_reader.c - a reader of a fixture's ring, and its tail page.
+ */
+#include "fixture_reader.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+const uint64_t big[2] = { 12288, 8 };
+const uint64_t small[2] = { 16, 8 };
+
+static void on_over(struct tsi_reader *r)
+{
+	atomic_fetch_add(&((struct rig *)r->context)->over, 1);
+}
+
+static void on_gone(struct tsi_reader *r)
+{
+	atomic_fetch_add(&((struct rig *)r->context)->gone, 1);
+}
+
+static void *map(const struct tsi_memfd *m, int prot)
+{
+	void *p = mmap(NULL, m->len, prot, MAP_SHARED, m->fd, 0);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	return p;
+}
+
+void rig_make(struct rig *g, const uint64_t *bytes, enum tsi_map_mode mode)
+{
+	struct tsi_reader_parts p = { .producer = -1, .sock = -1 };
+	int fd[TSOCK_MAX_FIELDS];
+
+	memset(g, 0, sizeof(*g));
+	fixture_ring_make(&g->f, bytes, 2, CAPACITY, 16);
+	assert_int_equal(g->f.geometry.join_window, CAPACITY / 2);
+	assert_int_equal(tsi_memfd_create("tail", sizeof(struct tsi_tail_page),
+					  TSI_MEM_PEER_WRITES, &g->tail),
+			 0);
+	g->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	assert_true(g->event >= 0);
+	fixture_ring_fds(&g->f, fd);
+	p.shared = map(&g->f.ring.header, PROT_READ);
+	p.shared_len = g->f.ring.header.len;
+	p.tail = map(&g->tail, PROT_READ | PROT_WRITE);
+	p.tail_len = g->tail.len;
+	p.event = dup(g->event);
+	p.data = fd;
+	p.ring = g->f.ring.shared;
+	p.batch = BATCH;
+	p.mode = mode;
+	p.over = on_over;
+	p.gone = on_gone;
+	p.context = g;
+	assert_int_equal(tsi_reader_create(&p, &g->r), 0);
+}
+
+void rig_free(struct rig *g)
+{
+	assert_int_equal(g->gone, 1);
+	close(g->event);
+	tsi_memfd_close(&g->tail);
+	fixture_ring_free(&g->f);
+}
+
+void rig_close(struct rig *g)
+{
+	assert_true(tsi_reader_retire(g->r));
+	tsi_reader_unref(g->r);
+	rig_free(g);
+}
+
+uint64_t tail_of(const struct rig *g)
+{
+	const struct tsi_tail_page *page = g->tail.base;
+
+	return atomic_load(&((struct tsi_tail_page *)(uintptr_t)page)->tail);
+}
+
+bool rang(const struct rig *g)
+{
+	uint64_t n;
+
+	return read(g->event, &n, sizeof(n)) == sizeof(n);
+}
+
+struct tsock_batch *take(struct rig *g, uint64_t n)
+{
+	struct tsock_batch *b;
+
+	fixture_ring_publish(&g->f, g->head, n);
+	g->head += n;
+	assert_int_equal(tsi_reader_take(g->r, n, &b), 0);
+	assert_int_equal(tsock_batch_count(b), n);
+	assert_int_equal(tsock_batch_seq(b), g->head - n);
+	return b;
+}
+
+bool good(const struct rig *g, const struct tsock_batch *b)
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (!fixture_ring_equal(&g->f, i, tsock_batch_data(b, i),
+					tsock_batch_seq(b),
+					tsock_batch_count(b)))
+			return false;
+	return true;
+}

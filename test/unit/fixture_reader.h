@@ -1,0 +1,55 @@
+/*
+ * fixture_reader.h - a reader of a fixture's ring, and its tail page.
+ *
+ * The test is producer and consumer in one.  Batches of 8 samples from a ring
+ * of 64, of which 32 may be held.
+ */
+#ifndef TEST_UNIT_FIXTURE_READER_H
+#define TEST_UNIT_FIXTURE_READER_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "consumer/lease.h"
+#include "fixture_ring.h"
+
+#define CAPACITY 64 /* window 32, so 32 may be held */
+#define BATCH 8
+
+struct rig {
+	struct fixture_ring f;
+	struct tsi_memfd tail;
+	int event;
+	struct tsi_reader *r;
+	uint64_t head;
+	_Atomic unsigned over, gone;
+};
+
+/* Samples of two fields of these sizes: big ones, and ones that are copied. */
+extern const uint64_t big[2], small[2];
+
+void rig_make(struct rig *g, const uint64_t *bytes, enum tsi_map_mode mode);
+
+/* With the reader gone. */
+void rig_free(struct rig *g);
+
+/* The handle lets go; nothing is held. */
+void rig_close(struct rig *g);
+
+uint64_t tail_of(const struct rig *g);
+
+/* Was the producer's eventfd written to since the last call? */
+bool rang(const struct rig *g);
+
+/* The next n samples, published just before. */
+struct tsock_batch *take(struct rig *g, uint64_t n);
+
+/* Does it show its samples? */
+bool good(const struct rig *g, const struct tsock_batch *b);
+
+#endif
