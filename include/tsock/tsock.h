@@ -529,7 +529,11 @@ TSOCK_API void tsock_serve_count(tsock_server *s, uint64_t read_bytes,
 
 TSOCK_API int tsock_serve_stats(tsock_server *s, struct tsock_stats *out);
 
-/* 1 when the last epoch is made and no reader still needs any of it. */
+/*
+ * 1 when the stream is over: no reader still needs anything, no consumer was
+ * told to come, and nobody who comes could get an epoch any more.  From then on
+ * nobody can join.
+ */
 TSOCK_API int tsock_serve_drained(tsock_server *s);
 
 /* Wake every claimer with EENDED: call it before joining worker threads. */

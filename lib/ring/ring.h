@@ -28,7 +28,7 @@
 #include "tsock/tsock.h"
 
 #define TSI_RING_MAGIC UINT64_C(0x676e72206b636f74) /* "tock rng" */
-#define TSI_RING_ABI 1
+#define TSI_RING_ABI 2
 #define TSI_MAX_ROWS 256
 #define TSI_NEVER UINT64_MAX
 
@@ -89,11 +89,14 @@ struct tsi_ring_shared {
 
 	/*
 	 * What the producer sleeps for; TSI_NEVER when it doesn't.  A tail
-	 * that moves from at or below gate_want to above it, or from below
-	 * lead_want to at or above it, writes the eventfd.
+	 * that moves from at or below gate_want or start_want to above it, or
+	 * from below lead_want to at or above it, writes the eventfd.  This
+	 * ring's writer waits for the gate, any ring's for the lead, that of a
+	 * ring that this one is made of for the start.
 	 */
 	_Alignas(64) _Atomic uint64_t gate_want;
 	_Atomic uint64_t lead_want;
+	_Atomic uint64_t start_want;
 
 	/* error[] is written before state, and never again. */
 	_Alignas(64) _Atomic uint32_t state;
@@ -203,8 +206,12 @@ static inline bool tsi_tail_rings(const struct tsi_ring_shared *shared,
 	uint64_t lead = atomic_load_explicit(
 		&((struct tsi_ring_shared *)(uintptr_t)shared)->lead_want,
 		memory_order_relaxed); /* the same */
+	uint64_t start = atomic_load_explicit(
+		&((struct tsi_ring_shared *)(uintptr_t)shared)->start_want,
+		memory_order_relaxed); /* the same */
 
-	return (old <= gate && gate < now) || (old < lead && lead <= now);
+	return (old <= gate && gate < now) || (old < lead && lead <= now) ||
+	       (old <= start && start < now);
 }
 
 #endif

@@ -80,6 +80,7 @@ static void begin(struct tsi_view *v, unsigned n)
 	(void)tsi_members_take(m, v->id, n, &first);
 	tsi_members_reading(m, v->id, first);
 	v->busy = true;
+	v->opening = state_of(v)->opening;
 	v->blocked_ms = 0;
 }
 
@@ -92,7 +93,7 @@ static void end(struct tsi_view *v, uint64_t first, unsigned n, const char *why)
 	if (*why)
 		tsi_view_orphan(v, why);
 	else
-		tsi_view_done(v, first, first + n);
+		tsi_view_done(v, v->opening, first, first + n);
 	pthread_cond_broadcast(&s->staged);
 }
 

@@ -23,6 +23,7 @@ struct runs {
 	struct {
 		uint64_t first;
 		unsigned count;
+		uint32_t opening;
 	} run[TSI_STAGE_LANES];
 };
 
@@ -57,20 +58,33 @@ static unsigned stage_take(struct tsi_view *v, uint64_t *first, bool wait)
 	return 0;
 }
 
-void tsi_view_done(struct tsi_view *v, uint64_t first, uint64_t head)
+void tsi_view_done(struct tsi_view *v, uint32_t opening, uint64_t first,
+		   uint64_t head)
 {
 	struct tsock_server *s = v->server;
-	struct tsi_view_state *st = &s->members.view[v->id];
 
 	pthread_cond_broadcast(&s->room);
-	/* Its last reader may have left meanwhile, and the next one begun. */
-	if (!st->active || st->head != first || st->claimed < head)
+	if (!tsi_members_done(&s->members, v->id, opening, first, head))
 		return;
-	tsi_members_head(&s->members, v->id, head);
 	tsi_ring_publish(&v->ring, head);
 	if (head == s->members.c.end)
 		tsi_ring_finish(&v->ring, TSI_RING_ENDED, NULL);
 	pthread_cond_broadcast(&s->staged);
+}
+
+/* What the stage reads: runs of before its view ended may lie elsewhere. */
+static void state_reading(struct tsi_view *v, const struct runs *r)
+{
+	unsigned lanes = tsi_stage_lanes(v->stage);
+	uint64_t least = TSI_NEVER;
+
+	for (unsigned i = 1; i <= r->count; i++) {
+		uint64_t first = r->run[(r->next + lanes - i) % lanes].first;
+
+		if (first < least)
+			least = first;
+	}
+	tsi_members_reading(&v->server->members, v->id, least);
 }
 
 /* With the lock held, which it gives up while it works. */
@@ -81,12 +95,12 @@ static int stage_begin(struct tsi_view *v, struct runs *r, uint64_t first,
 	unsigned lane = r->next;
 	int err;
 
-	if (!r->count)
-		tsi_members_reading(&s->members, v->id, first);
 	r->run[lane].first = first;
 	r->run[lane].count = n;
+	r->run[lane].opening = s->members.view[v->id].opening;
 	r->next = (lane + 1) % tsi_stage_lanes(v->stage);
 	r->count++;
+	state_reading(v, r);
 	pthread_mutex_unlock(&s->lock);
 	err = tsi_stage_start(v->stage, lane, first, n);
 	pthread_mutex_lock(&s->lock);
@@ -99,19 +113,16 @@ static int stage_end(struct tsi_view *v, struct runs *r)
 	struct tsock_server *s = v->server;
 	unsigned lanes = tsi_stage_lanes(v->stage);
 	unsigned lane = (r->next + lanes - r->count) % lanes;
-	uint64_t first = r->run[lane].first;
 	int err;
 
 	pthread_mutex_unlock(&s->lock);
 	err = tsi_stage_finish(v->stage, lane);
 	pthread_mutex_lock(&s->lock);
 	r->count--;
-	lane = (lane + 1) % lanes;
-	tsi_members_reading(&s->members, v->id,
-			    r->count ? r->run[lane].first : TSI_NEVER);
+	state_reading(v, r);
 	if (!err)
-		tsi_view_done(v, first,
-			      first + r->run[(lane + lanes - 1) % lanes].count);
+		tsi_view_done(v, r->run[lane].opening, r->run[lane].first,
+			      r->run[lane].first + r->run[lane].count);
 	return err;
 }
 

@@ -123,14 +123,19 @@ struct tsi_join tsi_offer_rules(const struct tsi_msg_join *join, unsigned view)
 {
 	return (struct tsi_join){ .view = view,
 				  .join = join->join,
+				  .leaves =
+					  join->between == TSOCK_BETWEEN_LEAVE,
 				  .after = join->after };
 }
 
-static int check_join(const struct tsock_server *s,
-		      const struct tsi_msg_join *j)
+static int check_join(struct tsock_server *s, const struct tsi_msg_join *j)
 {
 	if (s->failed)
 		return tsi_err(TSOCK_ESTREAM, "%s", s->error);
+	if (tsi_server_over(s))
+		return tsi_err(TSOCK_EENDED,
+			       "the stream has ended: its %llu epochs are over",
+			       (unsigned long long)s->stream.epochs);
 	if (!j->batch_size || j->batch_size > s->stream.max_batch)
 		return tsi_err(TSOCK_EREFUSED,
 			       "batch size %u: the stream allows 1 to %u; "

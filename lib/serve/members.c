@@ -6,6 +6,11 @@
  * the greatest min(tail, head) of all members.  The pin keeps the start of the
  * leading epoch held until the lead is min(W, N) samples in, so that whoever
  * joins a little late still gets the whole epoch.
+ *
+ * A ring that others are made of could run two rings ahead of a reader: what
+ * the reader's own view holds, and what that one's stage has not read yet.  Then
+ * the next epoch's start would be gone before its time.  So the start that is
+ * the next for the last of these readers is kept, until that one is beyond it.
  */
 #include "serve/members.h"
 
@@ -79,13 +84,19 @@ static uint64_t member_reach(const struct tsi_members *m,
 	return min64(r->tail, m->view[r->view].head);
 }
 
+/* How far it has come in what was made; a view may begin beyond that. */
+static uint64_t came_to(const struct tsi_members *m, const struct tsi_member *r)
+{
+	return min64(member_reach(m, r), m->view[0].head);
+}
+
 static uint64_t lead_of(const struct tsi_members *m)
 {
 	uint64_t lead = 0;
 
 	for (unsigned i = 0; i < m->rows; i++)
 		if (m->member[i].used)
-			lead = max64(lead, member_reach(m, &m->member[i]));
+			lead = max64(lead, came_to(m, &m->member[i]));
 	return lead;
 }
 
@@ -128,6 +139,58 @@ static uint64_t gate_of(const struct tsi_members *m, unsigned view)
 	return gate;
 }
 
+bool tsi_members_made_of(const struct tsi_members *m, unsigned view,
+			 unsigned ring)
+{
+	while (view) {
+		view = m->view[view].source;
+		if (view == ring)
+			return true;
+	}
+	return false;
+}
+
+/* The next start of a ring's own readers, or of those in views made of it. */
+static uint64_t next_start(const struct tsi_members *m, unsigned ring, bool own)
+{
+	uint64_t epoch = TSI_NEVER, segment = TSI_NEVER, next = TSI_NEVER;
+
+	for (unsigned i = 0; i < m->rows; i++) {
+		const struct tsi_member *r = &m->member[i];
+		uint64_t *least = r->by_segment ? &segment : &epoch;
+
+		if (r->used && (own ? r->view == ring
+				    : tsi_members_made_of(m, r->view, ring)))
+			*least = min64(*least, member_reach(m, r));
+	}
+	if (epoch != TSI_NEVER)
+		next = boundary_at_or_after(m, TSOCK_JOIN_EPOCH, epoch);
+	if (segment != TSI_NEVER)
+		next = min64(next, boundary_at_or_after(m, TSOCK_JOIN_SEGMENT,
+							segment));
+	return next;
+}
+
+uint64_t tsi_members_next_start(const struct tsi_members *m, unsigned view)
+{
+	return next_start(m, view, true);
+}
+
+/* The next start of all readers of the views made of that one; likewise. */
+static uint64_t kept_start(const struct tsi_members *m, unsigned view)
+{
+	return next_start(m, view, false);
+}
+
+/* Is there a member that isn't beyond the stream's end? */
+static bool needed(const struct tsi_members *m)
+{
+	for (unsigned i = 0; i < m->rows; i++)
+		if (m->member[i].used && m->member[i].tail < m->c.end)
+			return true;
+	return false;
+}
+
 /* ---- where a join starts ---- */
 
 /* The ring that a new reader of view begins from: the view itself, or what it
@@ -147,14 +210,31 @@ static uint64_t start_among_readers(const struct tsi_members *m,
 	uint64_t q;
 
 	if (j->join == TSOCK_JOIN_NOW)
-		return max64(max64(m->jumping ? m->target : 0, v->head),
-			     j->after);
+		return max64(m->jumping ? m->target : 0, v->head);
 	q = boundary_at_or_before(m, j->join, lead_of(m));
 	q = boundary_at_or_after(m, j->join, max64(q, j->after));
 	/* From the decision to jump on, nothing below the target is held. */
 	while (!held(v, v->capacity, q) || (m->jumping && q < m->target))
 		q = boundary_at_or_after(m, j->join, q + 1);
 	return q;
+}
+
+/* A start that the base ring holds, and that it has come to. */
+static bool at_hand(const struct tsi_members *m, uint64_t q)
+{
+	const struct tsi_view_state *base = &m->view[0];
+
+	return !m->jumping && q <= base->claimed &&
+	       held(base, base->capacity, q);
+}
+
+/* Does an epoch from there fit into what the stream has? */
+static bool fits(const struct tsi_members *m, const struct tsi_join *j,
+		 uint64_t q)
+{
+	return j->join == TSOCK_JOIN_NOW
+		       ? q < m->c.end
+		       : q < m->c.end && m->c.end - q >= m->c.epoch_len;
 }
 
 static uint64_t start_alone(const struct tsi_members *m,
@@ -166,11 +246,20 @@ static uint64_t start_alone(const struct tsi_members *m,
 	if (m->jumping)
 		from = max64(from, m->target);
 	if (j->join == TSOCK_JOIN_NOW)
-		return max64(m->jumping ? m->target : base->head, j->after);
-	q = boundary_at_or_after(m, j->join, from);
-	if (m->jumping || (q <= base->claimed && held(base, base->capacity, q)))
+		return m->jumping ? m->target : base->head;
+	/* Its own next one, however far others have been. */
+	q = boundary_at_or_after(m, j->join, j->after);
+	if (j->after && at_hand(m, q))
 		return q;
-	return boundary_at_or_after(m, j->join, max64(from, base->claimed));
+	q = boundary_at_or_after(m, j->join, from);
+	if (!m->jumping && !at_hand(m, q))
+		q = boundary_at_or_after(m, j->join,
+					 max64(from, base->claimed));
+	if (fits(m, j, q))
+		return q;
+	/* Of the last epochs, what the last to leave would get. */
+	from = boundary_at_or_after(m, j->join, max64(m->last, j->after));
+	return at_hand(m, from) ? from : q;
 }
 
 static uint64_t start_of(const struct tsi_members *m, const struct tsi_join *j)
@@ -178,20 +267,34 @@ static uint64_t start_of(const struct tsi_members *m, const struct tsi_join *j)
 	return m->count ? start_among_readers(m, j) : start_alone(m, j);
 }
 
-int tsi_members_forecast(const struct tsi_members *m, const struct tsi_join *j,
-			 uint64_t *start)
+bool tsi_members_ended(const struct tsi_members *m)
 {
-	uint64_t q;
+	struct tsi_join j = { .join = TSOCK_JOIN_EPOCH };
+
+	if (m->c.end == TSI_NEVER || needed(m) ||
+	    fits(m, &j, start_alone(m, &j)))
+		return false;
+	j.join = TSOCK_JOIN_SEGMENT;
+	return !fits(m, &j, start_alone(m, &j));
+}
+
+int tsi_members_forecast(const struct tsi_members *m,
+			 const struct tsi_join *asked, uint64_t *start)
+{
+	struct tsi_join j = *asked;
+	uint64_t most = max64(m->given, m->view[0].claimed), q;
 
 	/* A nonsense 'after' must not overflow the arithmetic above. */
-	if (j->after > m->greatest + 2 * m->c.epoch_len &&
-	    j->after > m->view[0].claimed + 2 * m->c.epoch_len)
+	if (j.after > most + 2 * m->c.epoch_len)
 		return tsi_err(TSOCK_EREFUSED,
 			       "a join after sample %llu, which the stream "
 			       "hasn't come near",
-			       (unsigned long long)j->after);
-	q = start_of(m, j);
-	if (q >= m->c.end)
+			       (unsigned long long)j.after);
+	/* Only the first epoch may be a short one. */
+	if (j.join == TSOCK_JOIN_NOW && j.after)
+		j.join = TSOCK_JOIN_EPOCH;
+	q = start_of(m, &j);
+	if (!fits(m, &j, q) || tsi_members_ended(m))
 		return tsi_err(TSOCK_EENDED,
 			       "the stream has ended: its %llu epochs are over",
 			       (unsigned long long)(m->c.end / m->c.epoch_len));
@@ -236,6 +339,7 @@ static void open_views(struct tsi_members *m, unsigned view, uint64_t start,
 	open_views(m, v->source, start, opened);
 	v->active = true;
 	v->base = v->head = v->claimed = from;
+	v->opening++;
 	*opened |= 1u << view;
 }
 
@@ -263,26 +367,29 @@ int tsi_members_join(struct tsi_members *m, const struct tsi_join *j,
 	if (!m->count && c.start > m->view[0].claimed)
 		jump_to(m, c.start);
 	open_views(m, j->view, c.start, &c.opened);
-	m->member[c.id] =
-		(struct tsi_member){ true, j->view, c.start, c.start, now_ms };
+	m->member[c.id] = (struct tsi_member){
+		.used = true,
+		.by_segment = j->join == TSOCK_JOIN_SEGMENT && j->leaves,
+		.view = j->view,
+		.start = c.start,
+		.tail = c.start,
+		.moved_ms = now_ms,
+	};
 	m->count++;
 	if (m->rows <= c.id)
 		m->rows = c.id + 1;
-	m->greatest = max64(m->greatest, c.start);
+	m->given = max64(m->given, c.start);
 	if (m->count >= m->c.min_members)
 		m->started = true;
 	c.epoch_end =
-		j->join == TSOCK_JOIN_NOW
+		j->join == TSOCK_JOIN_NOW && !j->after
 			? boundary_at_or_after(m, TSOCK_JOIN_EPOCH, c.start + 1)
 			: c.start + m->c.epoch_len;
 	*out = c;
 	return 0;
 }
 
-/*
- * No reader skips further ahead of what is made than this.  It matters when
- * the liar has gone: the stream begins anew at the greatest tail ever seen.
- */
+/* No reader skips further ahead of what is made than this. */
 static uint64_t tail_bound(const struct tsi_members *m,
 			   const struct tsi_member *r)
 {
@@ -291,6 +398,17 @@ static uint64_t tail_bound(const struct tsi_members *m,
 	uint64_t ahead = AHEAD * m->c.epoch_len;
 
 	return min64(m->c.end, min64(from + ahead, TSI_LAST));
+}
+
+/* What isn't there can't have been read, whatever a tail says. */
+static void note_place(struct tsi_members *m, const struct tsi_member *r,
+		       bool last)
+{
+	uint64_t place = came_to(m, r);
+
+	m->greatest = max64(m->greatest, place);
+	if (last)
+		m->last = place;
 }
 
 int tsi_members_tail(struct tsi_members *m, unsigned id, uint64_t tail,
@@ -307,7 +425,7 @@ int tsi_members_tail(struct tsi_members *m, unsigned id, uint64_t tail,
 			       (unsigned long long)tail);
 	r->tail = tail;
 	r->moved_ms = now_ms;
-	m->greatest = max64(m->greatest, tail);
+	note_place(m, r, tail >= m->c.end);
 	return 0;
 }
 
@@ -322,10 +440,12 @@ static void skip_to_waiting(struct tsi_members *m)
 	for (unsigned i = 0; i < m->rows; i++) {
 		const struct tsi_member *r = &m->member[i];
 
-		if (r->used && r->tail != r->start)
+		/* One that is beyond the end needs nothing. */
+		if (!r->used || r->tail >= m->c.end)
+			continue;
+		if (r->tail != r->start)
 			return;
-		if (r->used)
-			first = min64(first, r->start);
+		first = min64(first, r->start);
 	}
 	if (first != TSI_NEVER && first > m->view[0].claimed && !m->jumping)
 		jump_to(m, first);
@@ -358,6 +478,7 @@ bool tsi_members_refeed(struct tsi_members *m, unsigned view)
 	if (v->claimed > v->capacity)
 		v->base = max64(v->base, v->claimed - v->capacity);
 	v->claimed = v->head;
+	v->opening++;
 	v->reading = TSI_NEVER;
 	v->source = 0;
 	v->keeps_base = false;
@@ -369,6 +490,7 @@ void tsi_members_leave(struct tsi_members *m, unsigned id)
 {
 	unsigned view = m->member[id].view;
 
+	note_place(m, &m->member[id], m->member[id].tail < m->c.end);
 	m->member[id].used = false;
 	m->count--;
 	while (m->rows && !m->member[m->rows - 1].used)
@@ -384,9 +506,11 @@ uint64_t tsi_members_limit(const struct tsi_members *m, unsigned view)
 	const struct tsi_view_state *v = &m->view[view];
 	uint64_t gate, limit;
 
-	if (!m->count || !v->active || (view == 0 && m->jumping) || !m->started)
+	if (!needed(m) || !v->active || (view == 0 && m->jumping) ||
+	    !m->started)
 		return v->claimed;
 	gate = min64(gate_of(m, view), pin_of(m, view));
+	gate = min64(gate, kept_start(m, view));
 	/* No reader of this very view, as when all have views of their own. */
 	if (gate == TSI_NEVER)
 		gate = v->head;
@@ -418,6 +542,17 @@ void tsi_members_head(struct tsi_members *m, unsigned view, uint64_t head)
 	m->view[view].head = head;
 }
 
+bool tsi_members_done(struct tsi_members *m, unsigned view, uint32_t opening,
+		      uint64_t first, uint64_t head)
+{
+	struct tsi_view_state *v = &m->view[view];
+
+	if (!v->active || v->opening != opening || v->head != first)
+		return false;
+	v->head = head;
+	return true;
+}
+
 bool tsi_members_settle(struct tsi_members *m)
 {
 	struct tsi_view_state *base = &m->view[0];
@@ -429,8 +564,10 @@ bool tsi_members_settle(struct tsi_members *m)
 	for (unsigned i = 0; i < TSI_VIEWS; i++) {
 		struct tsi_view_state *v = &m->view[i];
 
-		if (v->active && v->head < m->target)
-			v->base = v->head = v->claimed = m->target;
+		if (!v->active || v->head >= m->target)
+			continue;
+		v->base = v->head = v->claimed = m->target;
+		v->opening++;
 	}
 	return true;
 }

@@ -31,10 +31,12 @@ struct tsi_view_state {
 	uint64_t head;    /* first not yet published */
 	uint64_t claimed; /* first not yet handed to be filled */
 	uint64_t reading; /* first that its stage is reading; or TSI_NEVER */
+	uint32_t opening; /* changes when it begins anew: see done() */
 };
 
 struct tsi_member {
 	bool used;
+	bool by_segment; /* its next epoch may begin at any segment */
 	unsigned view;
 	uint64_t start;
 	uint64_t tail;
@@ -60,14 +62,17 @@ struct tsi_members {
 	bool started;      /* min_members were there once */
 	bool jumping;      /* until the head reaches the last claim */
 	uint64_t target;   /* of the jump */
-	uint64_t greatest; /* greatest tail ever seen */
+	uint64_t greatest; /* greatest min(tail, head) ever seen */
+	uint64_t given;    /* greatest start ever given */
+	uint64_t last;     /* the same of who left last, or needs no more */
 };
 
 struct tsi_join {
 	unsigned view;     /* where it will read */
 	uint64_t capacity; /* of that view's ring */
 	uint32_t join;     /* enum tsock_join */
-	uint64_t after;    /* no start lies before it */
+	bool leaves;       /* between two epochs */
+	uint64_t after;    /* no start lies before it; 0: its first join */
 };
 
 struct tsi_claim {
@@ -94,7 +99,10 @@ void tsi_members_source(struct tsi_members *m, unsigned view, unsigned source,
  */
 bool tsi_members_refeed(struct tsi_members *m, unsigned view);
 
-/* Where a join would start; TSOCK_EENDED when the stream ends before. */
+/*
+ * Where a join would start; TSOCK_EENDED when the stream ends before the epoch
+ * from there does.  Only the first epoch of TSOCK_JOIN_NOW is a short one.
+ */
 int tsi_members_forecast(const struct tsi_members *m, const struct tsi_join *j,
 			 uint64_t *start);
 
@@ -125,15 +133,41 @@ void tsi_members_reading(struct tsi_members *m, unsigned view, uint64_t first);
 /* Everything below head is published. */
 void tsi_members_head(struct tsi_members *m, unsigned view, uint64_t head);
 
+/*
+ * Samples first .. head-1 of a view, which were taken when its opening was
+ * that, are in its ring: true if they come next, and are published.  A view may
+ * have ended meanwhile, and begun again: what was taken before is no part of
+ * that, even where the numbers would fit.
+ */
+bool tsi_members_done(struct tsi_members *m, unsigned view, uint32_t opening,
+		      uint64_t first, uint64_t head);
+
+/*
+ * The stream is over: whoever is a member needs nothing more, and nobody who
+ * might come could get an epoch any more.
+ */
+bool tsi_members_ended(const struct tsi_members *m);
+
 /* Carry out a jump that is due: true when heads moved, of any active views. */
 bool tsi_members_settle(struct tsi_members *m);
 
 /*
  * What a view's writer waits for when it is at its limit: a tail beyond *gate,
- * or one at *lead or more.  TSI_NEVER where no tail would help.
+ * or one at *lead or more.  TSI_NEVER where no tail would help.  If views are
+ * made of that one, a tail in one of these beyond its own next start, too.
  */
 void tsi_members_waits(const struct tsi_members *m, unsigned view,
 		       uint64_t *gate, uint64_t *lead);
+
+/*
+ * The first start of an epoch (of a segment, for those who join by segment and
+ * leave) that none of a view's own readers has passed; TSI_NEVER without any.
+ */
+uint64_t tsi_members_next_start(const struct tsi_members *m, unsigned view);
+
+/* Is a view made of ring, straight or by way of others? */
+bool tsi_members_made_of(const struct tsi_members *m, unsigned view,
+			 unsigned ring);
 
 /*
  * The member that has held up its view's writer, which is at its limit since

@@ -58,14 +58,24 @@ void tsi_server_changed(struct tsock_server *s)
 /* What the writer of a view sleeps for, into the headers. */
 static void state_wants(struct tsock_server *s, unsigned view)
 {
+	const struct tsi_members *m = &s->members;
 	uint64_t gate, lead;
 
-	tsi_members_waits(&s->members, view, &gate, &lead);
+	tsi_members_waits(m, view, &gate, &lead);
 	atomic_store(&s->view[view].ring.shared->gate_want, gate);
-	/* The leading reader may be in any view. */
-	for (unsigned i = 0; i < TSI_VIEWS; i++)
-		if (s->members.view[i].active)
-			atomic_store(&s->view[i].ring.shared->lead_want, lead);
+	for (unsigned i = 0; i < TSI_VIEWS; i++) {
+		struct tsi_ring_shared *shared = s->view[i].ring.shared;
+
+		if (!m->view[i].active)
+			continue;
+		/* The leading reader may be in any view.  Another writer may
+		 * wait for it, when this one doesn't. */
+		if (lead != TSI_NEVER)
+			atomic_store(&shared->lead_want, lead);
+		if (tsi_members_made_of(m, i, view))
+			atomic_store(&shared->start_want,
+				     tsi_members_next_start(m, i));
+	}
 }
 
 void tsi_server_wait(struct tsock_server *s, unsigned view, pthread_cond_t *c,
@@ -109,6 +119,18 @@ void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why)
 	tsi_server_changed(s);
 }
 
+bool tsi_server_over(struct tsock_server *s)
+{
+	if (s->over || !tsi_members_ended(&s->members))
+		return s->over;
+	/* Whoever has an offer was told that it can come. */
+	for (unsigned i = 0; i < TSI_OFFERS; i++)
+		if (s->offer[i].used)
+			return false;
+	s->over = true;
+	return true;
+}
+
 /* ---- workers ---- */
 
 static int closed_or_over(struct tsock_server *s)
@@ -117,7 +139,8 @@ static int closed_or_over(struct tsock_server *s)
 		return tsi_err(TSOCK_ESTREAM, "%s", s->error);
 	if (s->stop)
 		return tsi_err(TSOCK_EENDED, "the server is closing");
-	if (s->members.view[0].claimed >= s->members.c.end)
+	if (tsi_server_over(s) ||
+	    s->members.view[0].claimed >= s->members.c.end)
 		return tsi_err(TSOCK_EENDED, "the last epoch is made");
 	return 0;
 }
@@ -318,10 +341,7 @@ int tsock_serve_drained(tsock_server *s)
 		return tsi_err(TSOCK_EARG, "tsock_serve_drained: s is NULL");
 	pthread_mutex_lock(&s->lock);
 	tsi_server_refresh(s);
-	over = s->members.view[0].head >= s->members.c.end;
-	for (unsigned i = 0; i < s->members.rows; i++)
-		over = over && (!s->members.member[i].used ||
-				s->members.member[i].tail >= s->members.c.end);
+	over = tsi_server_over(s);
 	pthread_mutex_unlock(&s->lock);
 	return over;
 }

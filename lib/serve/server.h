@@ -58,7 +58,8 @@ struct tsi_view {
 	int64_t idle_ms;     /* since when nobody reads it */
 	int64_t blocked_ms;  /* since when its writer is at its limit; or 0 */
 	unsigned waiters;    /* threads that sleep until a tail moves */
-	bool busy;           /* samples are on their way to it (fan.c) */
+	bool busy;           /* samples are on their way to it (fan.c) ... */
+	uint32_t opening;    /* ... from when it was this one */
 	bool sending;        /* its samples are broadcast */
 	struct tsi_fan *fan; /* that broadcasts them */
 	int code;
@@ -140,7 +141,7 @@ struct tsock_server {
 	bool pinned, pin_failed;
 	uint32_t slow;
 	int64_t slow_ms;
-	bool stop, failed;
+	bool stop, failed, over;
 	char error[252];
 
 	_Atomic uint64_t read_bytes, bad_samples;
@@ -160,6 +161,9 @@ void tsi_server_changed(struct tsock_server *s);
  */
 void tsi_server_wait(struct tsock_server *s, unsigned view, pthread_cond_t *c,
 		     int64_t until_ns);
+
+/* Nobody needs anything more, and nobody can come who would: from then on. */
+bool tsi_server_over(struct tsock_server *s);
 
 void tsi_server_stats(struct tsock_server *s, struct tsock_stats *out);
 
@@ -189,8 +193,10 @@ int tsi_gpu_table_choose(struct tsi_gpu_entry *e, uint32_t *path);
 void tsi_gpu_table_refuse(struct tsock_server *s, const uint8_t *uuid,
 			  uint32_t path, const char *why);
 
-/* Samples first .. head-1 were seen to be in its ring. */
-void tsi_view_done(struct tsi_view *v, uint64_t first, uint64_t head);
+/* Samples first .. head-1, taken in that opening, were seen to be in its ring.
+ */
+void tsi_view_done(struct tsi_view *v, uint32_t opening, uint64_t first,
+		   uint64_t head);
 /* Can it go on from the base ring when its source fails? */
 bool tsi_view_refeeds(const struct tsi_view *v);
 /* Its source is lost, or it can't be filled: its thread will see. */

@@ -1,6 +1,6 @@
 /*
- * test_members.c - the rules of membership, one by one, and under seeded
- * random schedules with an oracle that knows what is in every slot.
+ * test_members.c - the rules of membership, one by one.
+ * test_members_random.c tries them under random schedules.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -270,7 +270,6 @@ static void nonsense_is_refused(void **state)
 	assert_int_equal(tsi_members_tail(&m, 0, UINT64_MAX, 0), TSOCK_EPROTO);
 }
 
-/* It would be where the stream begins anew. */
 static void a_tail_that_nobody_could_have_is_refused(void **state)
 {
 	struct tsi_claim a;
@@ -288,10 +287,46 @@ static void a_tail_that_nobody_could_have_is_refused(void **state)
 	assert_int_equal(tsi_members_tail(&m, a.id, TSI_LAST, 0), TSOCK_EPROTO);
 	assert_int_equal(tsi_members_tail(&m, a.id, UINT64_C(1) << 40, 0),
 			 TSOCK_EPROTO);
-	/* By drop_last with batches larger than epochs. */
+	/* What isn't there can't have been read. */
 	assert_int_equal(tsi_members_tail(&m, a.id, 100 * 1000, 0), 0);
 	tsi_members_leave(&m, a.id);
-	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 100 * 1000);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 200);
+}
+
+/* Views as in a stream with float32 and bfloat16 readers, and a GPU's. */
+static void make_views(uint64_t n, uint64_t w, uint64_t c, uint64_t end)
+{
+	make(n, w, c, end);
+	tsi_members_source(&m, 1, 0, c, false);
+	tsi_members_source(&m, 2, 0, c, false);
+	tsi_members_source(&m, 3, 2, c, false);
+}
+
+static struct tsi_claim join_view(unsigned view, uint64_t after)
+{
+	struct tsi_join j = { .view = view, .leaves = true, .after = after };
+	struct tsi_claim c = { 0 };
+
+	assert_int_equal(tsi_members_join(&m, &j, 0, &c), 0);
+	return c;
+}
+
+/* All stages have done all that they may. */
+static void fill_all(void)
+{
+	uint64_t first;
+	bool more = true;
+
+	while (more) {
+		more = false;
+		for (unsigned v = 0; v < 4; v++) {
+			if (!tsi_members_take(&m, v, 1, &first))
+				continue;
+			tsi_members_head(&m, v, first + 1);
+			more = true;
+		}
+		more |= tsi_members_settle(&m);
+	}
 }
 
 static void slowest_names_the_one_that_holds_all_up(void **state)
@@ -308,6 +343,248 @@ static void slowest_names_the_one_that_holds_all_up(void **state)
 	tsi_members_tail(&m, 0, 128, 1000);
 	/* A reader that waits for data is not slow. */
 	assert_int_equal(tsi_members_slowest(&m, 0, 10, 9000, 1000), -1);
+}
+
+/* ---- the next epoch's start ---- */
+
+/* The stage is done with the epoch, its reader is not. */
+static void the_base_keeps_the_next_start_for_readers_of_views(void **state)
+{
+	struct tsi_claim view;
+
+	(void)state;
+	make_views(1000, 64, 128, TSI_NEVER);
+	view = join_view(1, 0);
+	fill_all();
+	for (uint64_t tail = 64; tail <= 960; tail += 64) {
+		tsi_members_tail(&m, view.id, tail, 0);
+		fill_all();
+	}
+	/* Not 960 + 2 * 128. */
+	assert_int_equal(m.view[1].head, 1088);
+	assert_int_equal(m.view[0].head, 1128);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 1000);
+	tsi_members_leave(&m, view.id + 1);
+	/* On the start, and about to leave. */
+	tsi_members_tail(&m, view.id, 1000, 0);
+	fill_all();
+	assert_int_equal(m.view[0].head, 1128);
+	tsi_members_leave(&m, view.id);
+	view = join_view(1, 1000);
+	assert_int_equal(view.start, 1000);
+	assert_false(m.jumping);
+}
+
+static void a_chain_of_views_keeps_it_as_well(void **state)
+{
+	struct tsi_claim chain;
+
+	(void)state;
+	make_views(1000, 64, 128, TSI_NEVER);
+	chain = join_view(3, 0);
+	fill_all();
+	for (uint64_t tail = 64; tail <= 960; tail += 64) {
+		tsi_members_tail(&m, chain.id, tail, 0);
+		fill_all();
+	}
+	assert_int_equal(m.view[3].head, 1088);
+	assert_int_equal(m.view[2].head, 1128);
+	assert_int_equal(m.view[0].head, 1128);
+	assert_int_equal(join_view(2, 0).start, 1000);
+	assert_int_equal(join_view(1, 0).start, 1000);
+}
+
+static void a_writer_asks_for_the_tail_that_passes_it(void **state)
+{
+	struct tsi_claim view;
+	uint64_t gate, lead;
+
+	(void)state;
+	make_views(1000, 1, 128, TSI_NEVER);
+	view = join_view(1, 0);
+	fill_all();
+	for (uint64_t tail = 64; tail <= 960; tail += 64) {
+		tsi_members_tail(&m, view.id, tail, 0);
+		fill_all();
+	}
+	tsi_members_waits(&m, 0, &gate, &lead);
+	assert_int_equal(tsi_members_next_start(&m, 1), 1000);
+	assert_int_equal(tsi_members_next_start(&m, 0), TSI_NEVER);
+	tsi_members_tail(&m, view.id, 1001, 0);
+	assert_int_equal(tsi_members_next_start(&m, 1), 2000);
+	assert_true(tsi_members_limit(&m, 0) > 1128);
+}
+
+/* Another one, which is gone, was far ahead. */
+static void who_is_alone_gets_its_own_next_epoch(void **state)
+{
+	struct tsi_claim a, b;
+
+	(void)state;
+	make(100, 50, 256, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	b = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_members_tail(&m, a.id, 240, 0);
+	tsi_members_leave(&m, a.id);
+	tsi_members_tail(&m, b.id, 100, 0);
+	tsi_members_leave(&m, b.id);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 100).start, 100);
+}
+
+/* A float32 validation set in the middle of its segments. */
+static void a_segments_start_is_kept_for_who_joins_by_segment(void **state)
+{
+	static const uint64_t bounds[] = { 0, 500, 1000 };
+	struct tsi_join j = { .view = 1,
+			      .join = TSOCK_JOIN_SEGMENT,
+			      .leaves = true };
+	struct tsi_claim c;
+
+	(void)state;
+	make_views(1000, 64, 128, TSI_NEVER);
+	m.c.segments = 2;
+	m.c.bounds = bounds;
+	j.after = 500;
+	assert_int_equal(tsi_members_join(&m, &j, 0, &c), 0);
+	assert_int_equal(c.start, 500);
+	fill_all();
+	for (uint64_t tail = 564; tail <= 1460; tail += 64) {
+		tsi_members_tail(&m, c.id, tail, 0);
+		fill_all();
+	}
+	assert_int_equal(m.view[0].head, 1628);
+	tsi_members_tail(&m, c.id, 1500, 0);
+	tsi_members_leave(&m, c.id);
+	j.after = c.epoch_end;
+	assert_int_equal(tsi_members_join(&m, &j, 0, &c), 0);
+	assert_int_equal(c.start, 1500);
+}
+
+static void only_the_first_epoch_of_joining_now_is_short(void **state)
+{
+	struct tsi_claim a;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	a = join(TSOCK_JOIN_NOW, 0);
+	assert_int_equal(a.start, 128);
+	assert_int_equal(a.epoch_end, 1000);
+	tsi_members_leave(&m, a.id);
+	for (uint64_t tail = 64; tail <= 1024; tail += 64) {
+		tsi_members_tail(&m, 0, tail, 0);
+		fill();
+	}
+	a = join(TSOCK_JOIN_NOW, a.epoch_end);
+	assert_int_equal(a.start, 1000);
+	assert_int_equal(a.epoch_end, 2000);
+}
+
+/* ---- the end ---- */
+
+static void who_stops_in_the_last_epoch_ends_the_stream(void **state)
+{
+	struct tsi_join j = { .join = TSOCK_JOIN_EPOCH };
+	struct tsi_claim a;
+
+	(void)state;
+	make(1000, 64, 128, 2000);
+	assert_false(tsi_members_ended(&m));
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_members_tail(&m, a.id, 100, 0);
+	tsi_members_leave(&m, a.id);
+	/* There is another epoch. */
+	assert_false(tsi_members_ended(&m));
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(a.start, 1000);
+	tsi_members_settle(&m);
+	fill();
+	tsi_members_tail(&m, a.id, 1100, 0);
+	assert_false(tsi_members_ended(&m));
+	tsi_members_leave(&m, a.id);
+	assert_true(tsi_members_ended(&m));
+	for (j.join = 0; j.join < 3; j.join++)
+		assert_int_equal(tsi_members_forecast(&m, &j, &a.start),
+				 TSOCK_EENDED);
+}
+
+static void the_last_epoch_is_kept_for_who_left_before_it(void **state)
+{
+	struct tsi_claim a, b;
+
+	(void)state;
+	make(100, 50, 256, 300);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	b = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_members_tail(&m, a.id, 200, 0);
+	tsi_members_tail(&m, b.id, 200, 0);
+	fill();
+	tsi_members_tail(&m, a.id, 250, 0);
+	tsi_members_leave(&m, a.id);
+	tsi_members_leave(&m, b.id);
+	assert_false(tsi_members_ended(&m));
+	b = join(TSOCK_JOIN_EPOCH, 200);
+	assert_int_equal(b.start, 200);
+	fill();
+	tsi_members_tail(&m, b.id, 300, 0);
+	/* It needs nothing more, and may stay as long as it likes. */
+	assert_true(tsi_members_ended(&m));
+	tsi_members_leave(&m, b.id);
+	assert_true(tsi_members_ended(&m));
+}
+
+static void a_tail_at_the_end_does_not_end_the_stream(void **state)
+{
+	struct tsi_claim a;
+	uint64_t first;
+
+	(void)state;
+	make(1000, 64, 128, 5000);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_members_tail(&m, a.id, 5000, 0);
+	/* It needs nothing, so nothing is made for it. */
+	assert_int_equal(tsi_members_take(&m, 0, 1, &first), 0);
+	assert_false(tsi_members_ended(&m));
+	tsi_members_leave(&m, a.id);
+	assert_false(tsi_members_ended(&m));
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(a.start, 1000);
+	tsi_members_settle(&m);
+	assert_int_equal(fill(), 1128);
+}
+
+/* ---- stages ---- */
+
+/* The view ends while two lanes are at work, and begins again where it was. */
+static void a_run_of_before_a_view_ended_is_not_published(void **state)
+{
+	struct tsi_claim a, b;
+	uint64_t old, new;
+	uint32_t opening;
+
+	(void)state;
+	make_views(1000, 64, 128, TSI_NEVER);
+	b = join(TSOCK_JOIN_EPOCH, 0);
+	a = join_view(1, 0);
+	fill();
+	assert_int_equal(tsi_members_take(&m, 1, 10, &old), 10);
+	opening = m.view[1].opening;
+	tsi_members_reading(&m, 1, old);
+	tsi_members_leave(&m, a.id);
+	(void)b;
+	a = join_view(1, 0);
+	assert_int_equal(a.start, 0);
+	assert_int_equal(tsi_members_take(&m, 1, 16, &new), 16);
+	assert_int_equal(new, old);
+	/* Samples 0 .. 9 of before, while 0 .. 15 are being written. */
+	assert_false(tsi_members_done(&m, 1, opening, old, old + 10));
+	assert_true(tsi_members_done(&m, 1, m.view[1].opening, new, new + 16));
+	assert_int_equal(m.view[1].head, 16);
 }
 
 static void
@@ -415,337 +692,6 @@ a_view_that_began_behind_the_base_is_lost_with_its_source(void **state)
 	assert_true(tsi_members_refeed(&m, 2));
 }
 
-/* ---- random schedules ---- */
-
-#define PEOPLE 6
-#define MOST_C 64
-
-struct person {
-	bool in, waiting;
-	unsigned id, view;
-	uint64_t p, tail, end, after, b;
-	bool drop_last;
-	uint64_t epochs_done;
-};
-
-struct world {
-	uint64_t rng;
-	uint64_t n, w, c;
-	uint64_t slot[TSI_VIEWS][MOST_C];
-	uint64_t pending[MOST_C * 2]; /* claimed, unpublished, by order */
-	bool written[MOST_C * 2];
-	unsigned npending;
-	struct person who[PEOPLE];
-	uint64_t bounds[5];
-	unsigned segments;
-	bool spare; /* the base ring holds what view 4 needs next */
-};
-
-static struct world w;
-
-static uint64_t rnd(uint64_t below)
-{
-	w.rng ^= w.rng << 13;
-	w.rng ^= w.rng >> 7;
-	w.rng ^= w.rng << 17;
-	return w.rng % below;
-}
-
-#define check(what) \
-	do { \
-		if (!(what)) { \
-			print_error("%s (seed %llu)\n", #what, \
-				    (unsigned long long)seed_now); \
-			fail(); \
-		} \
-	} while (0)
-static uint64_t seed_now;
-
-static void world_make(uint64_t seed)
-{
-	memset(&w, 0, sizeof(w));
-	seed_now = seed;
-	w.rng = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-	w.c = 8 + rnd(MOST_C - 8);
-	w.w = 1 + rnd(w.c / 2);
-	w.n = 1 + rnd(rnd(2) ? 40 : 200);
-	w.segments = w.n >= 4 && rnd(2) ? 4 : 1;
-	for (unsigned i = 0; i <= w.segments; i++)
-		w.bounds[i] = w.n * i / w.segments;
-	memset(w.slot, 0xff, sizeof(w.slot));
-	tsi_members_init(&m,
-			 &(struct tsi_members_config){ .epoch_len = w.n,
-						       .join_window = w.w,
-						       .capacity = w.c,
-						       .end = TSI_NEVER,
-						       .segments = w.segments,
-						       .bounds = w.bounds,
-						       .min_members = 1 });
-	/* Two views of the base, one made of the second; one of the first that
-	 * may lose it, and one made of that. */
-	tsi_members_source(&m, 1, 0, w.c, false);
-	tsi_members_source(&m, 2, 0, w.c, false);
-	tsi_members_source(&m, 3, 2, w.c, false);
-	tsi_members_source(&m, 4, 1, w.c, true);
-	tsi_members_source(&m, 5, 4, w.c, false);
-}
-
-/* Writing s must not hit what a reader of that view still needs. */
-static void check_overwrite(unsigned view, uint64_t s)
-{
-	for (unsigned i = 0; i < PEOPLE; i++) {
-		struct person *q = &w.who[i];
-
-		if (q->in && q->view == view && q->tail <= s)
-			check(s < q->tail + w.c);
-	}
-	for (unsigned v = 1; v < TSI_VIEWS; v++)
-		if (m.view[v].source == view && m.view[v].active &&
-		    m.view[v].head <= s)
-			check(s < m.view[v].head + w.c);
-}
-
-static void do_claim(void)
-{
-	uint64_t first;
-	unsigned n = tsi_members_take(&m, 0, 1 + (unsigned)rnd(4), &first);
-	bool needed = false;
-
-	for (unsigned i = 0; i < n; i++) {
-		check_overwrite(0, first + i);
-		w.slot[0][(first + i) % w.c] = first + i;
-		w.pending[w.npending] = first + i;
-		w.written[w.npending++] = false;
-	}
-	for (unsigned i = 0; i < PEOPLE; i++)
-		needed |= w.who[i].in && w.who[i].p <= first + n;
-	/* Nothing is made for nobody: somebody is there already, or was when
-	 * these were granted. */
-	if (n)
-		check(needed || m.count);
-}
-
-static void do_publish(void)
-{
-	unsigned done = 0;
-
-	if (!w.npending)
-		return;
-	w.written[rnd(w.npending)] = true;
-	while (done < w.npending && w.written[done])
-		done++;
-	if (done) {
-		tsi_members_head(&m, 0, w.pending[done - 1] + 1);
-		w.npending -= done;
-		memmove(w.pending, w.pending + done,
-			w.npending * sizeof(w.pending[0]));
-		memmove(w.written, w.written + done,
-			w.npending * sizeof(w.written[0]));
-	}
-	tsi_members_settle(&m);
-}
-
-static void do_stage(unsigned v)
-{
-	uint64_t first;
-	unsigned n;
-
-	if (!m.view[v].active)
-		return;
-	n = tsi_members_take(&m, v, 1 + (unsigned)rnd(4), &first);
-	for (uint64_t s = first; s < first + n; s++) {
-		check(s < m.view[m.view[v].source].head);
-		check(w.slot[m.view[v].source][s % w.c] == s);
-		check_overwrite(v, s);
-		w.slot[v][s % w.c] = s;
-	}
-	if (n)
-		tsi_members_head(&m, v, first + n);
-}
-
-static void all_leave(unsigned view)
-{
-	for (unsigned i = 0; i < PEOPLE; i++)
-		if (w.who[i].in && w.who[i].view == view) {
-			w.who[i].in = false;
-			tsi_members_leave(&m, w.who[i].id);
-		}
-}
-
-/* What the base ring once held for a view stays there while it's needed. */
-static void check_spare(void)
-{
-	const struct tsi_view_state *v = &m.view[4], *base = &m.view[0];
-	bool held = base->base <= v->head && base->claimed <= v->head + w.c;
-
-	if (!v->active || !v->keeps_base)
-		w.spare = false;
-	else if (w.spare)
-		check(held);
-	else
-		w.spare = held;
-}
-
-/* View 4 loses its source, or is made anew when nobody reads it. */
-static void do_lose(void)
-{
-	uint64_t first;
-	unsigned n;
-
-	if (!m.view[4].keeps_base) {
-		if (!m.view[4].active)
-			tsi_members_source(&m, 4, 1, w.c, true);
-		return;
-	}
-	if (m.view[4].active) {
-		n = tsi_members_take(&m, 4, 1 + (unsigned)rnd(4), &first);
-		for (uint64_t s = first; s < first + n; s++) {
-			check_overwrite(4, s);
-			w.slot[4][s % w.c] = UINT64_MAX;
-		}
-	}
-	if (!tsi_members_refeed(&m, 4)) {
-		check(!w.spare);
-		all_leave(4);
-		all_leave(5);
-	}
-	if (rnd(2))
-		all_leave(1);
-	tsi_members_settle(&m);
-}
-
-static void do_join(struct person *q)
-{
-	struct tsi_join j = { .view = (unsigned)rnd(6),
-			      .join = (uint32_t)rnd(3),
-			      .after = q->after };
-	struct tsi_claim c;
-	uint64_t claimed;
-
-	assert_int_equal(tsi_members_join(&m, &j, 0, &c), 0);
-	tsi_members_settle(&m);
-	check(c.start >= q->after);
-	if (j.join == TSOCK_JOIN_EPOCH)
-		check(c.start % w.n == 0);
-	check(c.epoch_end > c.start && c.epoch_end <= c.start + w.n);
-	if (j.join != TSOCK_JOIN_NOW)
-		check(c.epoch_end == c.start + w.n);
-	/* All that exists from the start on is still there. */
-	claimed = m.view[j.view].claimed;
-	for (uint64_t s = c.start; s < claimed; s++)
-		check(w.slot[j.view][s % w.c] == s);
-	q->in = true;
-	q->id = c.id;
-	q->view = j.view;
-	q->p = q->tail = c.start;
-	q->end = q->after = c.epoch_end;
-	q->b = 1 + rnd((w.c - w.w) / 2 ? (w.c - w.w) / 2 : 1);
-	q->drop_last = rnd(4) == 0;
-}
-
-static void do_read(struct person *q)
-{
-	uint64_t n = q->end - q->p < q->b ? q->end - q->p : q->b;
-
-	if (q->p == q->end) { /* between=hold */
-		q->epochs_done++;
-		q->end += w.n;
-		q->after = q->end;
-		return;
-	}
-	if (n < q->b && q->drop_last) {
-		q->p = q->end;
-		return;
-	}
-	if (m.view[q->view].head < q->p + n)
-		return;
-	for (uint64_t s = q->p; s < q->p + n; s++)
-		check(w.slot[q->view][s % w.c] == s);
-	q->p += n;
-}
-
-static void do_release(struct person *q)
-{
-	for (uint64_t s = q->tail; s < q->p && s < m.view[q->view].head; s++)
-		check(w.slot[q->view][s % w.c] == s);
-	q->tail = q->p;
-}
-
-static void step(bool fair)
-{
-	struct person *q = &w.who[rnd(PEOPLE)];
-
-	check_spare();
-	if (!fair && rnd(200) == 0)
-		do_lose();
-	switch (rnd(12)) {
-	case 0:
-	case 1:
-	case 2:
-		do_claim();
-		break;
-	case 3:
-	case 4:
-	case 5:
-		do_publish();
-		break;
-	case 6:
-		do_stage(1 + (unsigned)rnd(5));
-		break;
-	case 7:
-		if (!q->in && !fair)
-			do_join(q);
-		break;
-	case 8:
-		if (q->in && !fair && rnd(8) == 0) {
-			if (rnd(2)) {
-				do_release(q);
-				tsi_members_tail(&m, q->id, q->tail, 0);
-			} else { /* a death: the next one is a stranger */
-				q->after = 0;
-			}
-			q->in = false;
-			tsi_members_leave(&m, q->id);
-			tsi_members_settle(&m);
-		}
-		break;
-	case 9:
-		if (q->in && (fair || rnd(3)))
-			assert_int_equal(
-				tsi_members_tail(&m, q->id, q->tail, 0), 0);
-		break;
-	case 10:
-		if (q->in)
-			do_read(q);
-		break;
-	default:
-		if (q->in && (fair || rnd(2)))
-			do_release(q);
-	}
-}
-
-static void random_schedules_keep_every_promise(void **state)
-{
-	unsigned seeds = getenv("TSOCK_SEEDS")
-				 ? (unsigned)atoi(getenv("TSOCK_SEEDS"))
-				 : 500;
-
-	(void)state;
-	for (unsigned seed = 1; seed <= seeds; seed++) {
-		world_make(seed);
-		for (unsigned i = 0; i < 3000; i++)
-			step(false);
-		/* From here on all are fair: everybody must get on. */
-		for (unsigned i = 0; i < PEOPLE; i++)
-			w.who[i].epochs_done = 0;
-		for (unsigned i = 0; i < 1200 * (w.n + 60); i++)
-			step(true);
-		for (unsigned i = 0; i < PEOPLE; i++)
-			if (w.who[i].in)
-				check(w.who[i].epochs_done > 0);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -769,13 +715,24 @@ int main(void)
 		cmocka_unit_test(a_tail_that_nobody_could_have_is_refused),
 		cmocka_unit_test(slowest_names_the_one_that_holds_all_up),
 		cmocka_unit_test(
+			the_base_keeps_the_next_start_for_readers_of_views),
+		cmocka_unit_test(a_chain_of_views_keeps_it_as_well),
+		cmocka_unit_test(a_writer_asks_for_the_tail_that_passes_it),
+		cmocka_unit_test(who_is_alone_gets_its_own_next_epoch),
+		cmocka_unit_test(
+			a_segments_start_is_kept_for_who_joins_by_segment),
+		cmocka_unit_test(only_the_first_epoch_of_joining_now_is_short),
+		cmocka_unit_test(who_stops_in_the_last_epoch_ends_the_stream),
+		cmocka_unit_test(the_last_epoch_is_kept_for_who_left_before_it),
+		cmocka_unit_test(a_tail_at_the_end_does_not_end_the_stream),
+		cmocka_unit_test(a_run_of_before_a_view_ended_is_not_published),
+		cmocka_unit_test(
 			what_a_stage_is_reading_is_kept_when_its_readers_are_gone),
 		cmocka_unit_test(
 			a_view_that_loses_its_source_goes_on_from_the_base),
 		cmocka_unit_test(what_never_came_has_spoilt_its_slots),
 		cmocka_unit_test(
 			a_view_that_began_behind_the_base_is_lost_with_its_source),
-		cmocka_unit_test(random_schedules_keep_every_promise),
 	};
 
 	return cmocka_run_group_tests_name("members", tests, NULL, NULL);

@@ -1,0 +1,218 @@
+/*
+ * test_epochs.c - no epoch is lost between two of a reader's own, and the stream
+ * ends when nobody can get one any more.
+ */
+#include "common.h"
+
+#define SIDE 4 /* of an image */
+
+/* A consumer of float32 images, which are a view of the stream. */
+static tsock *connect_floats(const struct source *src, uint32_t batch,
+			     uint32_t between)
+{
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	tsock *t;
+
+	o.batch_size = batch;
+	o.between = between;
+	o.dtype = TSOCK_F32;
+	o.layout = TSOCK_CHW;
+	o.normalize = TSOCK_UNIT;
+	o.timeout_ms = 20000;
+	if (tsock_open(src->name, &o, &t))
+		die("open: %s", tsock_errmsg());
+	return t;
+}
+
+static void take_and_release(tsock *t, unsigned batches)
+{
+	tsock_batch *b;
+
+	while (batches--) {
+		assert_int_equal(tsock_next(t, 60000, &b), 0);
+		tsock_batch_release(b);
+	}
+}
+
+/* The exit code of a process, which ends within a minute. */
+static int ends(pid_t pid)
+{
+	int status;
+
+	for (unsigned i = 0; i < 6000; i++) {
+		if (waitpid(pid, &status, WNOHANG) == pid) {
+			for (unsigned k = 0; k < children.n; k++)
+				if (children.pid[k] == pid)
+					children.pid[k] =
+						children.pid[--children.n];
+			return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+		}
+		pause_us(10000);
+	}
+	fail_msg("the producer stays for ever");
+	return -1;
+}
+
+static void wait_head(const char *name, uint64_t head)
+{
+	for (unsigned i = 0; i < 6000; i++) {
+		if (stats_of(name).head >= head)
+			return;
+		pause_us(10000);
+	}
+	fail_msg("the head never came to %llu", (unsigned long long)head);
+}
+
+/* Validation: slower than what decodes, alone, and gone between two epochs. */
+static void a_lone_reader_of_a_view_that_leaves_gets_every_epoch(void **state)
+{
+	struct source src = { .name = "leaves",
+			      .n = 1000,
+			      .ring = 128,
+			      .max_batch = 16,
+			      .payload = 16,
+			      .image = SIDE,
+			      .sequential = true,
+			      .epochs = 6 };
+	pid_t producer = start_producer(&src);
+	struct reader r = { .src = &src, .batch = 16 };
+	tsock *t = connect_floats(&src, 16, TSOCK_BETWEEN_AUTO);
+	uint64_t capacity = stats_of("leaves").capacity, produced = 0;
+
+	(void)state;
+	for (unsigned e = 0; e < 6; e++) {
+		struct tally y;
+		tsock_batch *b;
+		int err;
+
+		assert_int_equal(tsock_begin(t), 0);
+		assert_int_equal(tsock_epoch(t), e);
+		tally_begin(&y, &src, 16, 0);
+		while ((err = tsock_next(t, 60000, &b)) == 0) {
+			tally_add(&y, b);
+			check_batch(&r, b, 0);
+			/* The last batch is looked at until the producer has
+			 * made all that it may. */
+			if (y.got == src.n && e < 5)
+				wait_head("leaves", (e + 1) * src.n + capacity);
+			tsock_batch_release(b);
+			produced = y.got == src.n ? stats_of("leaves").produced
+						  : produced;
+		}
+		assert_int_equal(err, TSOCK_EEPOCH);
+		tally_end(&y, true);
+	}
+	assert_int_equal(produced, 6 * 1000);
+	assert_int_equal(tsock_begin(t), TSOCK_EENDED);
+	tsock_close(t);
+	assert_int_equal(ends(producer), 0);
+}
+
+static void who_joins_near_an_epochs_end_gets_the_next(void **state)
+{
+	struct source src = { .name = "near",
+			      .n = 1000,
+			      .ring = 256,
+			      .max_batch = 16,
+			      .payload = 16,
+			      .image = SIDE };
+	struct reader plain = { .src = &src, .batch = 16 };
+	pid_t producer = start_producer(&src);
+	tsock *view = connect_floats(&src, 16, TSOCK_BETWEEN_HOLD);
+	tsock *t = connect_reader(&plain);
+
+	(void)state;
+	assert_int_equal(tsock_begin(view), 0);
+	take_and_release(view, 60);
+	wait_head("near", 1000 + stats_of("near").capacity);
+	assert_int_equal(tsock_begin(t), 0);
+	assert_int_equal(tsock_epoch(t), 1);
+	tsock_close(view);
+	tsock_close(t);
+	kill_and_reap(producer);
+}
+
+static void only_the_first_epoch_of_joining_now_is_short(void **state)
+{
+	struct source src = { .name = "short",
+			      .n = 1000,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 40 };
+	struct reader lead = {
+		.src = &src, .batch = 16, .epochs = 1000, .hold_us = 500
+	};
+	struct reader late = { .src = &src,
+			       .batch = 10,
+			       .join = TSOCK_JOIN_NOW,
+			       .between = TSOCK_BETWEEN_LEAVE };
+	pid_t producer = start_producer(&src), pid = start_reader(&lead);
+	tsock *t = connect_reader(&late);
+
+	(void)state;
+	wait_head("short", 300);
+	for (unsigned e = 0; e < 4; e++) {
+		uint64_t got = 0;
+		tsock_batch *b;
+		int err;
+
+		assert_int_equal(tsock_begin(t), 0);
+		while ((err = tsock_next(t, 60000, &b)) == 0) {
+			check_batch(&late, b, 0);
+			got += tsock_batch_count(b);
+			tsock_batch_release(b);
+		}
+		assert_int_equal(err, TSOCK_EEPOCH);
+		assert_true(e ? got == 1000 : got < 1000);
+	}
+	tsock_close(t);
+	kill_and_reap(pid);
+	kill_and_reap(producer);
+}
+
+/* ---- the end ---- */
+
+static void who_stops_in_the_last_epoch_ends_the_stream(void **state)
+{
+	struct source src = { .name = "stops",
+			      .n = 1000,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 16,
+			      .epochs = 2 };
+	struct reader r = { .src = &src, .batch = 16 };
+	pid_t producer = start_producer(&src);
+	tsock *t = connect_reader(&r);
+
+	(void)state;
+	assert_int_equal(tsock_begin(t), 0);
+	take_and_release(t, 10);
+	tsock_leave(t);
+	/* There is one more. */
+	assert_int_equal(tsock_begin(t), 0);
+	assert_int_equal(tsock_epoch(t), 1);
+	take_and_release(t, 10);
+	tsock_close(t);
+	assert_int_equal(ends(producer), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(
+			a_lone_reader_of_a_view_that_leaves_gets_every_epoch,
+			end_children),
+		cmocka_unit_test_teardown(
+			who_joins_near_an_epochs_end_gets_the_next,
+			end_children),
+		cmocka_unit_test_teardown(
+			only_the_first_epoch_of_joining_now_is_short,
+			end_children),
+		cmocka_unit_test_teardown(
+			who_stops_in_the_last_epoch_ends_the_stream,
+			end_children),
+	};
+
+	own_folder();
+	return cmocka_run_group_tests_name("epochs", tests, NULL, NULL);
+}
