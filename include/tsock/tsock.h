@@ -447,7 +447,7 @@ enum tsock_fanout {
 
 enum tsock_slow {
 	TSOCK_SLOW_BLOCK = 0, /* all go at the pace of the slowest */
-	TSOCK_SLOW_KILL = 1,  /* SIGKILL whoever holds all up for slow_ms */
+	TSOCK_SLOW_KILL = 1,  /* SIGKILL whom another waits for, for slow_ms */
 };
 
 struct tsock_serve_opts {

@@ -153,7 +153,10 @@ int tsi_consumer_wait(struct tsock *t, uint64_t need, int timeout_ms)
 		return look(t, need, begin_ms);
 	tsi_reader_used(t->reader);
 	if (t->opts.flags & TSOCK_SPIN) {
+		/* For whoever holds it up: no order is needed. */
+		atomic_store_explicit(&tail->spin, need, memory_order_relaxed);
 		err = spin_until(t, need, begin_ms, deadline);
+		atomic_store_explicit(&tail->spin, 0, memory_order_relaxed);
 	} else {
 		err = sleep_until(t, need, begin_ms, deadline);
 		/* A hint: at worst one wake too many. */

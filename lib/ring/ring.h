@@ -109,6 +109,7 @@ struct tsi_ring_shared {
 struct tsi_tail_page {
 	_Alignas(64) _Atomic uint64_t tail; /* first sample still needed */
 	_Atomic uint64_t want; /* head that it waits for; 0 when awake */
+	_Atomic uint64_t spin; /* the same, of one that needs no wake-up */
 	_Alignas(64) _Atomic uint64_t samples; /* counters, for people */
 	_Atomic uint64_t wait_ns;
 };

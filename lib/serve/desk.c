@@ -33,29 +33,41 @@ static void bury(struct tsock_server *s)
 						: "is gone");
 }
 
+/* What consumers wait for, asleep or spinning. */
+static void see_wants(struct tsock_server *s)
+{
+	for (unsigned i = 0; i < s->members.rows; i++) {
+		const struct tsi_tail_page *page = s->conn[i].tail.base;
+		uint64_t want;
+
+		if (!s->members.member[i].used)
+			continue;
+		want = atomic_load(&page->want);
+		tsi_members_want(&s->members, i,
+				 want ? want : atomic_load(&page->spin));
+	}
+}
+
 static void kill_slow(struct tsock_server *s, int64_t now)
 {
-	for (unsigned i = 0; s->slow == TSOCK_SLOW_KILL && i < TSI_VIEWS; i++) {
-		struct tsi_conn *c;
-		int id;
+	struct tsi_conn *c;
+	int id;
 
-		if (!s->members.view[i].active || !s->view[i].blocked_ms)
-			continue;
-		id = tsi_members_slowest(&s->members, i, s->view[i].blocked_ms,
-					 now, s->slow_ms);
-		if (id < 0 || s->conn[id].killed)
-			continue;
-		c = &s->conn[id];
-		c->killed = true;
-		if (!c->may_kill)
-			tsi_log(TSOCK_LOG_WARN,
-				"consumer %u is too slow, but this kernel "
-				"can't tell for certain who it is: not killed",
-				c->pid);
-		else
-			syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL,
-				0);
-	}
+	if (s->slow != TSOCK_SLOW_KILL)
+		return;
+	see_wants(s);
+	id = tsi_members_slowest(&s->members, now, s->slow_ms);
+	if (id < 0 || s->conn[id].killed)
+		return;
+	c = &s->conn[id];
+	c->killed = true;
+	if (!c->may_kill)
+		tsi_log(TSOCK_LOG_WARN,
+			"consumer %u is too slow, but this kernel can't tell "
+			"for certain who it is: not killed",
+			c->pid);
+	else
+		syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
 }
 
 static void tick(struct tsock_server *s, int64_t now)

@@ -81,7 +81,6 @@ static void begin(struct tsi_view *v, unsigned n)
 	tsi_members_reading(m, v->id, first);
 	v->busy = true;
 	v->opening = state_of(v)->opening;
-	v->blocked_ms = 0;
 }
 
 static void end(struct tsi_view *v, uint64_t first, unsigned n, const char *why)
@@ -182,9 +181,6 @@ static struct tsi_view *slowest(const struct group *g, unsigned *n)
 			slow = g->level[i];
 		}
 	}
-	for (unsigned i = 0; i < g->n; i++)
-		if (g->level[i] != slow)
-			g->level[i]->blocked_ms = 0;
 	*n = (unsigned)(least - g->front);
 	return slow;
 }
@@ -194,12 +190,10 @@ static void wait_for(struct tsi_view *v)
 	struct tsock_server *s = v->server;
 
 	/* Only with samples at hand is it the readers' turn. */
-	if (state_of(source_of(v))->head > state_of(v)->claimed) {
+	if (state_of(source_of(v))->head > state_of(v)->claimed)
 		tsi_server_wait(s, v->id, &s->staged, INT64_MAX);
-	} else {
-		v->blocked_ms = 0;
+	else
 		pthread_cond_wait(&s->staged, &s->lock);
-	}
 }
 
 static void lead(struct tsi_view *v, const struct group *g)

@@ -43,17 +43,13 @@ static unsigned stage_take(struct tsi_view *v, uint64_t *first, bool wait)
 		if (st->active)
 			n = tsi_members_take(m, v->id,
 					     tsi_stage_chunk(v->stage), first);
-		if (n || !wait) {
-			v->blocked_ms = 0;
+		if (n || !wait)
 			return n;
-		}
 		/* Only with samples at hand is it the readers' turn. */
-		if (st->active && m->view[v->source].head > st->claimed) {
+		if (st->active && m->view[v->source].head > st->claimed)
 			tsi_server_wait(s, v->id, &s->staged, INT64_MAX);
-		} else {
-			v->blocked_ms = 0;
+		else
 			pthread_cond_wait(&s->staged, &s->lock);
-		}
 	}
 	return 0;
 }

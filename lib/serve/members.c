@@ -78,8 +78,8 @@ static bool held(const struct tsi_view_state *v, uint64_t capacity, uint64_t q)
 	return v->base <= q && v->claimed <= q + capacity;
 }
 
-static uint64_t member_reach(const struct tsi_members *m,
-			     const struct tsi_member *r)
+uint64_t tsi_members_reach(const struct tsi_members *m,
+			   const struct tsi_member *r)
 {
 	return min64(r->tail, m->view[r->view].head);
 }
@@ -87,7 +87,7 @@ static uint64_t member_reach(const struct tsi_members *m,
 /* How far it has come in what was made; a view may begin beyond that. */
 static uint64_t came_to(const struct tsi_members *m, const struct tsi_member *r)
 {
-	return min64(member_reach(m, r), m->view[0].head);
+	return min64(tsi_members_reach(m, r), m->view[0].head);
 }
 
 static uint64_t lead_of(const struct tsi_members *m)
@@ -116,14 +116,13 @@ static uint64_t pin_of(const struct tsi_members *m, unsigned view)
 	return start;
 }
 
-/* The least that readers of a view still need; TSI_NEVER without readers. */
-static uint64_t gate_of(const struct tsi_members *m, unsigned view)
+uint64_t tsi_members_gate(const struct tsi_members *m, unsigned view)
 {
 	uint64_t gate = TSI_NEVER;
 
 	for (unsigned i = 0; i < m->rows; i++)
 		if (m->member[i].used && m->member[i].view == view)
-			gate = min64(gate, member_reach(m, &m->member[i]));
+			gate = min64(gate, tsi_members_reach(m, &m->member[i]));
 	/* A stage reads its source from its own view's head on; it may still
 	 * be at work when its last reader has gone. */
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
@@ -161,7 +160,7 @@ static uint64_t next_start(const struct tsi_members *m, unsigned ring, bool own)
 
 		if (r->used && (own ? r->view == ring
 				    : tsi_members_made_of(m, r->view, ring)))
-			*least = min64(*least, member_reach(m, r));
+			*least = min64(*least, tsi_members_reach(m, r));
 	}
 	if (epoch != TSI_NEVER)
 		next = boundary_at_or_after(m, TSOCK_JOIN_EPOCH, epoch);
@@ -176,8 +175,7 @@ uint64_t tsi_members_next_start(const struct tsi_members *m, unsigned view)
 	return next_start(m, view, true);
 }
 
-/* The next start of all readers of the views made of that one; likewise. */
-static uint64_t kept_start(const struct tsi_members *m, unsigned view)
+uint64_t tsi_members_kept_start(const struct tsi_members *m, unsigned view)
 {
 	return next_start(m, view, false);
 }
@@ -374,6 +372,7 @@ int tsi_members_join(struct tsi_members *m, const struct tsi_join *j,
 		.start = c.start,
 		.tail = c.start,
 		.moved_ms = now_ms,
+		.blocks_ms = -1,
 	};
 	m->count++;
 	if (m->rows <= c.id)
@@ -509,8 +508,8 @@ uint64_t tsi_members_limit(const struct tsi_members *m, unsigned view)
 	if (!needed(m) || !v->active || (view == 0 && m->jumping) ||
 	    !m->started)
 		return v->claimed;
-	gate = min64(gate_of(m, view), pin_of(m, view));
-	gate = min64(gate, kept_start(m, view));
+	gate = min64(tsi_members_gate(m, view), pin_of(m, view));
+	gate = min64(gate, tsi_members_kept_start(m, view));
 	/* No reader of this very view, as when all have views of their own. */
 	if (gate == TSI_NEVER)
 		gate = v->head;
@@ -577,26 +576,8 @@ void tsi_members_waits(const struct tsi_members *m, unsigned view,
 {
 	uint64_t pin = pin_of(m, view);
 
-	*gate = gate_of(m, view);
+	*gate = tsi_members_gate(m, view);
 	*lead = TSI_NEVER;
 	if (pin <= *gate && pin != TSI_NEVER)
 		*lead = pin + min64(m->c.join_window, m->c.epoch_len);
-}
-
-int tsi_members_slowest(const struct tsi_members *m, unsigned view,
-			int64_t blocked_ms, int64_t now_ms, int64_t slow_ms)
-{
-	uint64_t gate = gate_of(m, view);
-
-	if (now_ms - blocked_ms < slow_ms)
-		return -1;
-	for (unsigned i = 0; i < m->rows; i++) {
-		const struct tsi_member *r = &m->member[i];
-
-		if (r->used && r->view == view && r->tail <= gate &&
-		    r->tail < m->view[view].head &&
-		    now_ms - r->moved_ms >= slow_ms)
-			return (int)i;
-	}
-	return -1;
 }

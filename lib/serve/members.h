@@ -40,7 +40,10 @@ struct tsi_member {
 	unsigned view;
 	uint64_t start;
 	uint64_t tail;
-	int64_t moved_ms; /* when the tail last moved */
+	uint64_t want;     /* the head that it waits for; 0 when it doesn't */
+	int64_t moved_ms;  /* when the tail last moved */
+	int64_t blocks_ms; /* since when others wait for it; or -1 */
+	unsigned freed;    /* looks in a row in which nobody did */
 };
 
 struct tsi_members_config {
@@ -65,6 +68,7 @@ struct tsi_members {
 	uint64_t greatest; /* greatest min(tail, head) ever seen */
 	uint64_t given;    /* greatest start ever given */
 	uint64_t last;     /* the same of who left last, or needs no more */
+	int64_t looked_ms; /* by tsi_members_slowest() */
 };
 
 struct tsi_join {
@@ -169,11 +173,28 @@ uint64_t tsi_members_next_start(const struct tsi_members *m, unsigned view);
 bool tsi_members_made_of(const struct tsi_members *m, unsigned view,
 			 unsigned ring);
 
+/* ---- slow readers: members_slow.c ---- */
+
+/* A member waits for that head of its view; 0: it doesn't wait. */
+void tsi_members_want(struct tsi_members *m, unsigned id, uint64_t want);
+
 /*
- * The member that has held up its view's writer, which is at its limit since
- * blocked_ms, for at least slow_ms; -1 when there is none.
+ * The member that has held up another one, which waited, for at least slow_ms;
+ * -1 when there is none.  To be asked again and again: it is held to be so all
+ * the time when it is so whenever this looks.
  */
-int tsi_members_slowest(const struct tsi_members *m, unsigned view,
-			int64_t blocked_ms, int64_t now_ms, int64_t slow_ms);
+int tsi_members_slowest(struct tsi_members *m, int64_t now_ms, int64_t slow_ms);
+
+/* ---- for members_slow.c ---- */
+
+/* The first sample that a member needs of those that there are. */
+uint64_t tsi_members_reach(const struct tsi_members *m,
+			   const struct tsi_member *r);
+
+/* The least that readers of a view, and stages, still need; or TSI_NEVER. */
+uint64_t tsi_members_gate(const struct tsi_members *m, unsigned view);
+
+/* The next start of all readers of the views made of that one; likewise. */
+uint64_t tsi_members_kept_start(const struct tsi_members *m, unsigned view);
 
 #endif

@@ -92,8 +92,6 @@ void tsi_server_wait(struct tsock_server *s, unsigned view, pthread_cond_t *c,
 	if (tsi_members_limit(&s->members, view) >
 	    s->members.view[view].claimed)
 		return;
-	if (!v->blocked_ms)
-		v->blocked_ms = tsi_now_ms();
 	v->waiters++;
 	pthread_cond_timedwait(c, &s->lock, &ts);
 	if (--v->waiters == 0)
@@ -153,8 +151,6 @@ static unsigned take(struct tsock_server *s, unsigned want, uint64_t *first)
 		tsi_server_refresh(s);
 		n = tsi_members_take(&s->members, 0, want, first);
 	}
-	if (n)
-		s->view[0].blocked_ms = 0;
 	return n;
 }
 

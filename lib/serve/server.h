@@ -56,7 +56,6 @@ struct tsi_view {
 	bool orphan;         /* its source is lost; error says why */
 	unsigned offers;     /* made for it and not yet used */
 	int64_t idle_ms;     /* since when nobody reads it */
-	int64_t blocked_ms;  /* since when its writer is at its limit; or 0 */
 	unsigned waiters;    /* threads that sleep until a tail moves */
 	bool busy;           /* samples are on their way to it (fan.c) ... */
 	uint32_t opening;    /* ... from when it was this one */

@@ -1,6 +1,6 @@
 /*
- * test_epochs.c - no epoch is lost between two of a reader's own, and the stream
- * ends when nobody can get one any more.
+ * test_epochs.c - no epoch is lost between two of a reader's own, the stream
+ * ends when nobody can get one any more, and slow is only who is waited for.
  */
 #include "common.h"
 
@@ -196,6 +196,71 @@ static void who_stops_in_the_last_epoch_ends_the_stream(void **state)
 	assert_int_equal(ends(producer), 0);
 }
 
+/* ---- who is slow ---- */
+
+static void nobody_is_killed_whom_nobody_waits_for(void **state)
+{
+	struct source src = { .name = "pause",
+			      .n = 4000,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 64,
+			      .slow_ms = 300 };
+	/* One that pauses alone, then two. */
+	struct reader idle = {
+		.src = &src, .batch = 16, .epochs = 1, .hold_us = 100000000
+	};
+	pid_t producer = start_producer(&src), one, two;
+
+	(void)state;
+	one = start_reader(&idle);
+	wait_readers("pause", 1);
+	wait_head("pause", 64);
+	pause_us(1500000);
+	assert_int_equal(stats_of("pause").consumers, 1);
+	two = start_reader(&idle);
+	wait_readers("pause", 2);
+	pause_us(1500000);
+	assert_int_equal(stats_of("pause").consumers, 2);
+	kill_and_reap(one);
+	kill_and_reap(two);
+	kill_and_reap(producer);
+}
+
+static void
+the_slow_reader_of_a_view_is_killed_for_one_of_the_base(void **state)
+{
+	struct source src = { .name = "behind",
+			      .n = 4000,
+			      .ring = 64,
+			      .max_batch = 16,
+			      .payload = 64,
+			      .image = SIDE,
+			      .slow_ms = 500 };
+	struct reader quick = { .src = &src, .batch = 16, .epochs = 1 };
+	pid_t producer = start_producer(&src), good, bad = spawn();
+	int status;
+
+	(void)state;
+	if (bad == 0) {
+		tsock *t = connect_floats(&src, 16, TSOCK_BETWEEN_HOLD);
+		tsock_batch *b;
+
+		need(tsock_begin(t) == 0);
+		need(tsock_next(t, 60000, &b) == 0);
+		pause();
+		_exit(1);
+	}
+	wait_readers("behind", 1);
+	good = start_reader(&quick);
+	status = ended(bad);
+	if (status != 1000 + SIGKILL)
+		print_message("a kernel without SO_PEERPIDFD doesn't kill\n");
+	assert_int_equal(status, 1000 + SIGKILL);
+	assert_int_equal(ended(good), 0);
+	kill_and_reap(producer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +275,11 @@ int main(void)
 			end_children),
 		cmocka_unit_test_teardown(
 			who_stops_in_the_last_epoch_ends_the_stream,
+			end_children),
+		cmocka_unit_test_teardown(
+			nobody_is_killed_whom_nobody_waits_for, end_children),
+		cmocka_unit_test_teardown(
+			the_slow_reader_of_a_view_is_killed_for_one_of_the_base,
 			end_children),
 	};
 

@@ -1,6 +1,7 @@
 /*
  * test_members.c - the rules of membership, one by one.
- * test_members_random.c tries them under random schedules.
+ * test_members_slow.c has that of slow readers, and test_members_random.c tries
+ * all under random schedules.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,45 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/members.h"
-
-static struct tsi_members m;
-
-static void make(uint64_t n, uint64_t w, uint64_t c, uint64_t end)
-{
-	static const uint64_t bounds[] = { 0, 0 };
-	static uint64_t b[2];
-
-	memcpy(b, bounds, sizeof(b));
-	b[1] = n;
-	tsi_members_init(&m, &(struct tsi_members_config){ .epoch_len = n,
-							   .join_window = w,
-							   .capacity = c,
-							   .end = end,
-							   .segments = 1,
-							   .bounds = b,
-							   .min_members = 1 });
-}
-
-static struct tsi_claim join(uint32_t how, uint64_t after)
-{
-	struct tsi_join j = { .join = how, .after = after };
-	struct tsi_claim c = { 0 };
-
-	assert_int_equal(tsi_members_join(&m, &j, 0, &c), 0);
-	return c;
-}
-
-/* Fill and publish all that may be filled. */
-static uint64_t fill(void)
-{
-	uint64_t first;
-
-	while (tsi_members_take(&m, 0, 1, &first))
-		tsi_members_head(&m, 0, first + 1);
-	tsi_members_settle(&m);
-	return m.view[0].head;
-}
+#include "members_fixture.h"
 
 static void nothing_is_made_for_nobody(void **state)
 {
@@ -291,58 +254,6 @@ static void a_tail_that_nobody_could_have_is_refused(void **state)
 	assert_int_equal(tsi_members_tail(&m, a.id, 100 * 1000, 0), 0);
 	tsi_members_leave(&m, a.id);
 	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 200);
-}
-
-/* Views as in a stream with float32 and bfloat16 readers, and a GPU's. */
-static void make_views(uint64_t n, uint64_t w, uint64_t c, uint64_t end)
-{
-	make(n, w, c, end);
-	tsi_members_source(&m, 1, 0, c, false);
-	tsi_members_source(&m, 2, 0, c, false);
-	tsi_members_source(&m, 3, 2, c, false);
-}
-
-static struct tsi_claim join_view(unsigned view, uint64_t after)
-{
-	struct tsi_join j = { .view = view, .leaves = true, .after = after };
-	struct tsi_claim c = { 0 };
-
-	assert_int_equal(tsi_members_join(&m, &j, 0, &c), 0);
-	return c;
-}
-
-/* All stages have done all that they may. */
-static void fill_all(void)
-{
-	uint64_t first;
-	bool more = true;
-
-	while (more) {
-		more = false;
-		for (unsigned v = 0; v < 4; v++) {
-			if (!tsi_members_take(&m, v, 1, &first))
-				continue;
-			tsi_members_head(&m, v, first + 1);
-			more = true;
-		}
-		more |= tsi_members_settle(&m);
-	}
-}
-
-static void slowest_names_the_one_that_holds_all_up(void **state)
-{
-	(void)state;
-	make(1000, 64, 128, TSI_NEVER);
-	join(TSOCK_JOIN_EPOCH, 0);
-	join(TSOCK_JOIN_EPOCH, 0);
-	fill();
-	tsi_members_tail(&m, 0, 100, 900);
-	assert_int_equal(tsi_members_slowest(&m, 0, 10, 900, 1000), -1);
-	assert_int_equal(tsi_members_slowest(&m, 0, 10, 1010, 1000), 1);
-	tsi_members_tail(&m, 1, 128, 1000);
-	tsi_members_tail(&m, 0, 128, 1000);
-	/* A reader that waits for data is not slow. */
-	assert_int_equal(tsi_members_slowest(&m, 0, 10, 9000, 1000), -1);
 }
 
 /* ---- the next epoch's start ---- */
@@ -713,7 +624,6 @@ int main(void)
 		cmocka_unit_test(nobody_joins_behind_the_end),
 		cmocka_unit_test(nonsense_is_refused),
 		cmocka_unit_test(a_tail_that_nobody_could_have_is_refused),
-		cmocka_unit_test(slowest_names_the_one_that_holds_all_up),
 		cmocka_unit_test(
 			the_base_keeps_the_next_start_for_readers_of_views),
 		cmocka_unit_test(a_chain_of_views_keeps_it_as_well),

@@ -1,0 +1,140 @@
+/*
+ * members_slow.c - which reader another one waits for.
+ *
+ * A reader is slow when somebody else waits for a sample that can't be made
+ * because of what it still needs.  So the search begins with those who wait: up
+ * from their views to the ring that is full, and from there down to the reader
+ * that keeps it full, which may be in a view made of a view.  One that pauses
+ * while nobody waits is not slow, nor is one that waits itself.
+ */
+#include "serve/members.h"
+
+#define LOOK_MS 50 /* no two looks are closer */
+#define FREED 2    /* looks without a waiter: somebody may wait in slices */
+
+static uint64_t min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t max64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+void tsi_members_want(struct tsi_members *m, unsigned id, uint64_t want)
+{
+	m->member[id].want = want;
+}
+
+static bool waits(const struct tsi_members *m, const struct tsi_member *r)
+{
+	return r->want > m->view[r->view].head;
+}
+
+/* The first sample that a view's own readers, and its heirs', forbid. */
+static uint64_t full_at(const struct tsi_members *m, unsigned view)
+{
+	uint64_t gate = min64(tsi_members_gate(m, view),
+			      tsi_members_kept_start(m, view));
+
+	return gate == TSI_NEVER ? gate : gate + m->view[view].capacity;
+}
+
+/* Can that be the next start of this reader? */
+static bool has_start(const struct tsi_members *m, const struct tsi_member *r,
+		      uint64_t start)
+{
+	return r->by_segment || start % m->c.epoch_len == 0;
+}
+
+/* Mark the readers that keep a ring full. */
+static void mark(const struct tsi_members *m, unsigned view,
+		 bool slow[TSI_MAX_ROWS])
+{
+	uint64_t gate = tsi_members_gate(m, view);
+	uint64_t start = tsi_members_kept_start(m, view);
+
+	if (m->view[view].claimed < full_at(m, view))
+		return; /* it isn't: work is being done */
+	for (unsigned i = 0; i < m->rows; i++) {
+		const struct tsi_member *r = &m->member[i];
+
+		if (!r->used)
+			continue;
+		if (r->view == view && gate <= start)
+			slow[i] |= tsi_members_reach(m, r) <= gate;
+		else if (start <= gate && has_start(m, r, start) &&
+			 tsi_members_made_of(m, r->view, view))
+			slow[i] |= tsi_members_reach(m, r) <= start;
+	}
+	for (unsigned i = 1; i < TSI_VIEWS && gate <= start; i++) {
+		const struct tsi_view_state *v = &m->view[i];
+
+		if (v->active && v->head <= gate &&
+		    (v->source == view || (view == 0 && v->keeps_base)))
+			mark(m, i, slow);
+	}
+}
+
+/* Somebody waits for a head of that view: mark those who prevent it. */
+static void blame(const struct tsi_members *m, unsigned view, uint64_t want,
+		  bool slow[TSI_MAX_ROWS])
+{
+	for (;;) {
+		const struct tsi_view_state *v = &m->view[view];
+
+		if (want > full_at(m, view) && v->claimed >= full_at(m, view))
+			mark(m, view, slow);
+		if (!view || want <= m->view[v->source].head)
+			return;
+		view = v->source;
+	}
+}
+
+/* Those whose tails somebody else waits for, now. */
+static void find_slow(const struct tsi_members *m, bool slow[TSI_MAX_ROWS])
+{
+	uint64_t want[TSI_VIEWS] = { 0 };
+
+	for (unsigned i = 0; i < m->rows; i++) {
+		const struct tsi_member *r = &m->member[i];
+
+		slow[i] = false;
+		if (r->used && waits(m, r))
+			want[r->view] = max64(want[r->view], r->want);
+	}
+	for (unsigned i = 0; i < TSI_VIEWS && m->started && !m->jumping; i++)
+		if (want[i])
+			blame(m, i, want[i], slow);
+	for (unsigned i = 0; i < m->rows; i++) {
+		const struct tsi_member *r = &m->member[i];
+
+		/* One that has nothing to read isn't slow. */
+		slow[i] = slow[i] && !waits(m, r) &&
+			  r->tail < m->view[r->view].head;
+	}
+}
+
+int tsi_members_slowest(struct tsi_members *m, int64_t now_ms, int64_t slow_ms)
+{
+	bool slow[TSI_MAX_ROWS];
+	int found = -1;
+
+	if (now_ms - m->looked_ms < LOOK_MS)
+		return -1;
+	m->looked_ms = now_ms;
+	find_slow(m, slow);
+	for (unsigned i = 0; i < m->rows; i++) {
+		struct tsi_member *r = &m->member[i];
+
+		r->freed = slow[i] ? 0 : r->freed + 1;
+		if (!r->used || r->freed >= FREED)
+			r->blocks_ms = -1;
+		else if (slow[i] && r->blocks_ms < r->moved_ms)
+			r->blocks_ms = now_ms;
+		if (slow[i] && found < 0 && now_ms - r->blocks_ms >= slow_ms)
+			found = (int)i;
+	}
+	return found;
+}

@@ -1,0 +1,91 @@
+/*
+ * members_fixture.h - a stream of one ring or several, whose workers and stages
+ * do all that they may at once.
+ */
+#ifndef TEST_UNIT_MEMBERS_FIXTURE_H
+#define TEST_UNIT_MEMBERS_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "serve/members.h"
+
+static struct tsi_members m;
+
+static inline void make(uint64_t n, uint64_t w, uint64_t c, uint64_t end)
+{
+	static const uint64_t bounds[] = { 0, 0 };
+	static uint64_t b[2];
+
+	memcpy(b, bounds, sizeof(b));
+	b[1] = n;
+	tsi_members_init(&m, &(struct tsi_members_config){ .epoch_len = n,
+							   .join_window = w,
+							   .capacity = c,
+							   .end = end,
+							   .segments = 1,
+							   .bounds = b,
+							   .min_members = 1 });
+}
+
+static inline struct tsi_claim join(uint32_t how, uint64_t after)
+{
+	struct tsi_join j = { .join = how, .after = after };
+	struct tsi_claim c = { 0 };
+
+	assert_int_equal(tsi_members_join(&m, &j, 0, &c), 0);
+	return c;
+}
+
+/* Fill and publish all that may be filled. */
+static inline uint64_t fill(void)
+{
+	uint64_t first;
+
+	while (tsi_members_take(&m, 0, 1, &first))
+		tsi_members_head(&m, 0, first + 1);
+	tsi_members_settle(&m);
+	return m.view[0].head;
+}
+
+/* Views as in a stream with float32 and bfloat16 readers, and a GPU's. */
+static inline void make_views(uint64_t n, uint64_t w, uint64_t c, uint64_t end)
+{
+	make(n, w, c, end);
+	tsi_members_source(&m, 1, 0, c, false);
+	tsi_members_source(&m, 2, 0, c, false);
+	tsi_members_source(&m, 3, 2, c, false);
+}
+
+static inline struct tsi_claim join_view(unsigned view, uint64_t after)
+{
+	struct tsi_join j = { .view = view, .leaves = true, .after = after };
+	struct tsi_claim c = { 0 };
+
+	assert_int_equal(tsi_members_join(&m, &j, 0, &c), 0);
+	return c;
+}
+
+/* All stages have done all that they may. */
+static inline void fill_all(void)
+{
+	uint64_t first;
+	bool more = true;
+
+	while (more) {
+		more = false;
+		for (unsigned v = 0; v < 4; v++) {
+			if (!tsi_members_take(&m, v, 1, &first))
+				continue;
+			tsi_members_head(&m, v, first + 1);
+			more = true;
+		}
+		more |= tsi_members_settle(&m);
+	}
+}
+
+#endif
