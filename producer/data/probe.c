@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/regular.h"
 #include "data/parallel.h"
 
 #define HEAD 4096
@@ -33,6 +34,8 @@ struct head {
 	uint8_t *data;
 	size_t cap;
 	size_t len;
+	dev_t dev; /* a file system that is no made-up one */
+	bool has_dev;
 };
 
 static int add_bad(struct tsi_index *x, uint64_t i, const char *reason)
@@ -136,44 +139,94 @@ static uint32_t hint(off_t size)
 					     : (uint32_t)size;
 }
 
-static int open_file(const struct tsi_index *x, uint64_t i)
+/*
+ * What the file is, before it is opened: opening a device or a FIFO may have
+ * an effect already.  Returns an errno.
+ */
+static int look(const struct tsi_index *x, uint64_t i, struct stat *st)
+{
+	int tries = TRIES;
+	int err;
+
+	do
+		err = fstatat(x->dirfd, tsi_index_path(x, i), st, 0) ? errno
+								     : 0;
+	while (err == EIO && --tries > 0);
+	return err;
+}
+
+static int open_file(const struct tsi_index *x, uint64_t i, int flags)
 {
 	int tries = TRIES;
 	int fd;
 
 	do
 		fd = openat(x->dirfd, tsi_index_path(x, i),
-			    O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+			    flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	while (fd < 0 && (errno == EINTR || (errno == EIO && --tries > 0)));
 	return fd;
+}
+
+/* The kernel's own file systems, where only the first file of each is asked. */
+static bool made_up(const struct tsi_index *x, uint64_t i,
+		    const struct stat *st, struct head *h)
+{
+	bool yes;
+	int fd;
+
+	if (h->has_dev && h->dev == st->st_dev)
+		return false;
+	fd = open_file(x, i, O_PATH);
+	yes = fd >= 0 && tsi_regular_made_up(fd);
+	if (fd >= 0)
+		close(fd);
+	h->has_dev = fd >= 0 && !yes;
+	h->dev = st->st_dev;
+	return yes;
+}
+
+/* Bad by what it is; 1 if it may be read. */
+static int check_kind(struct tsi_index *x, uint64_t i, const struct stat *st,
+		      struct head *h)
+{
+	const char *kind = tsi_regular_kind(st->st_mode);
+	char reason[64];
+
+	if (kind) {
+		snprintf(reason, sizeof(reason), "is not a regular file but %s",
+			 kind);
+		return add_bad(x, i, reason);
+	}
+	if ((uint64_t)st->st_size > LARGEST)
+		return add_bad(x, i, "is larger than 1 GiB");
+	if (made_up(x, i, st, h))
+		return add_bad(x, i, TSI_REGULAR_MADE_UP);
+	return 1;
 }
 
 static int probe_one(const struct probing *p, uint64_t i, struct head *h)
 {
 	struct tsi_index *x = p->x;
 	struct stat st;
-	int fd = open_file(x, i);
 	int err;
+	int fd;
 
 	x->size[i] = 0;
-	if (fd < 0) {
-		int saved = errno;
-
-		if (!fstatat(x->dirfd, tsi_index_path(x, i), &st, 0))
-			x->size[i] = hint(st.st_size);
-		errno = saved;
+	errno = look(x, i, &st);
+	if (errno)
 		return failed(x, i, "open");
-	}
-	if (fstat(fd, &st)) {
-		err = failed(x, i, "read");
-		close(fd);
-		return err;
-	}
 	x->size[i] = hint(st.st_size);
-	if (!S_ISREG(st.st_mode))
+	err = check_kind(x, i, &st, h);
+	if (err <= 0)
+		return err;
+	fd = open_file(x, i, O_RDONLY);
+	if (fd < 0)
+		return failed(x, i, "open");
+	/* It may have been replaced in between. */
+	if (fstat(fd, &st))
+		err = failed(x, i, "read");
+	else if (!S_ISREG(st.st_mode))
 		err = add_bad(x, i, "is not a regular file");
-	else if ((uint64_t)st.st_size > LARGEST)
-		err = add_bad(x, i, "is larger than 1 GiB");
 	else if (p->opts->probe)
 		err = probe_open(p, i, fd, (uint64_t)st.st_size, h);
 	else
@@ -185,7 +238,7 @@ static int probe_one(const struct probing *p, uint64_t i, struct head *h)
 static int probe_some(void *arg, uint64_t first, uint64_t last)
 {
 	const struct probing *p = arg;
-	struct head h = { NULL, 0, 0 };
+	struct head h = { .data = NULL };
 	int err = 0;
 
 	for (uint64_t k = first; k < last && !err; k++)

@@ -38,11 +38,12 @@ int tsi_file_read(int dirfd, const char *path, size_t max, uint8_t **data,
 {
 	uint8_t *block = NULL;
 	size_t size;
+	struct tsi_fs_seen seen = { .known = false };
 	int fd, err = open_file(dirfd, path, &fd);
 
 	if (err)
 		return err;
-	err = tsi_file_check(fd, &size);
+	err = tsi_file_check(fd, &seen, &size);
 	if (!err && size > max)
 		err = EFBIG;
 	if (!err) {

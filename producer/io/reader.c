@@ -1,6 +1,7 @@
 /*
  * reader.c - what both makes of reader share: slots, buffers, the order in
- * which finished reads are taken.  Makes no system call but fstat and fcntl.
+ * which finished reads are taken.  Makes no system call but fstat, fstatfs and
+ * fcntl.
  */
 #include "io/reader.h"
 #include "io/reader_impl.h"
@@ -9,9 +10,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/err.h"
+#include "base/regular.h"
 
 #define GRAIN ((size_t)64 << 10)
 #define LARGE ((size_t)1 << 20) /* buffers beyond are not kept for long */
@@ -49,7 +52,7 @@ static int ask(struct tsi_rslot *s)
 	return TSI_RMORE;
 }
 
-int tsi_file_check(int fd, size_t *size)
+int tsi_file_check(int fd, struct tsi_fs_seen *seen, size_t *size)
 {
 	struct stat st;
 
@@ -58,7 +61,14 @@ int tsi_file_check(int fd, size_t *size)
 	if (S_ISDIR(st.st_mode))
 		return EISDIR;
 	if (!S_ISREG(st.st_mode))
-		return EINVAL;
+		return TSI_READER_ODD;
+	/* Asked once, not for each file: on a network it takes a while. */
+	if (!seen->known || seen->dev != st.st_dev) {
+		if (tsi_regular_made_up(fd))
+			return TSI_READER_MADE_UP;
+		seen->dev = st.st_dev;
+		seen->known = true;
+	}
 	if (st.st_size > (off_t)TSI_READER_MAX)
 		return EFBIG;
 	/*
@@ -77,7 +87,7 @@ int tsi_rslot_opened(struct tsi_rslot *s, int fd)
 
 	s->fd = fd;
 	s->len = 0;
-	err = tsi_file_check(fd, &s->expect);
+	err = tsi_file_check(fd, &s->seen, &s->expect);
 	if (err)
 		return err;
 	if (s->expect > TSI_READER_AHEAD)
@@ -147,6 +157,22 @@ int tsi_file_reader_create(enum tsi_file_reader_kind kind, unsigned depth,
 const char *tsi_file_reader_name(const struct tsi_file_reader *r)
 {
 	return r->ops->name;
+}
+
+const char *tsi_file_reader_strerror(int err)
+{
+	switch (err) {
+	case TSI_READER_ODD:
+		return "is not a regular file";
+	case TSI_READER_MADE_UP:
+		return TSI_REGULAR_MADE_UP;
+	case EISDIR:
+		return "is a folder";
+	case EFBIG:
+		return "is larger than 1 GiB";
+	default:
+		return strerror(err);
+	}
 }
 
 const char *tsi_file_reader_why(const struct tsi_file_reader *r)

@@ -5,8 +5,9 @@
  * behave alike: io_uring, and a few threads that pread where the kernel or a
  * container forbids io_uring.  A reader never looks into the bytes, never
  * retries an error, and never reads anything but regular files: opening a
- * FIFO or a device does not block and gives err EINVAL, a folder EISDIR, more
- * than TSI_READER_MAX bytes EFBIG.
+ * FIFO or a device does not block and gives TSI_READER_ODD, a file of /proc or
+ * the like TSI_READER_MADE_UP, a folder EISDIR, more than TSI_READER_MAX bytes
+ * EFBIG.
  *
  * What is read ahead has to fit into memory eight times per worker, so a file
  * of more than TSI_READER_AHEAD bytes is only looked at: its size comes back,
@@ -23,6 +24,10 @@
 #define TSI_READER_AHEAD ((size_t)4 << 20)
 #define TSI_READER_MAX_DEPTH 1024
 
+/* Errors beyond those of the system. */
+#define TSI_READER_ODD 4096
+#define TSI_READER_MADE_UP 4097
+
 struct tsi_file_reader;
 
 enum tsi_file_reader_kind {
@@ -38,7 +43,7 @@ struct tsi_read {
 	uint64_t tag;
 	const uint8_t *data; /* never NULL when err is 0 */
 	size_t len;
-	int err;       /* 0, an errno, or TSI_READ_LARGE */
+	int err;       /* 0, an errno, or one of ours */
 	size_t size;   /* of a large file; it may change */
 	unsigned slot; /* the reader's own */
 };
@@ -55,6 +60,9 @@ const char *tsi_file_reader_name(const struct tsi_file_reader *r);
 
 /* Why AUTO didn't take io_uring; NULL when it did. */
 const char *tsi_file_reader_why(const struct tsi_file_reader *r);
+
+/* strerror() for what a read's err may be. */
+const char *tsi_file_reader_strerror(int err);
 
 /*
  * Read dirfd/path.  The size is a hint of how much memory is worth keeping;

@@ -7,6 +7,8 @@
 #ifndef TSI_IO_READER_IMPL_H
 #define TSI_IO_READER_IMPL_H
 
+#include <sys/types.h>
+
 #include "io/reader.h"
 
 enum tsi_rstate {
@@ -14,6 +16,12 @@ enum tsi_rstate {
 	TSI_RQUEUED,
 	TSI_RDONE,
 	TSI_RTAKEN,
+};
+
+/* The last file system that was seen to be none that the kernel makes up. */
+struct tsi_fs_seen {
+	dev_t dev;
+	bool known;
 };
 
 struct tsi_rslot {
@@ -28,6 +36,7 @@ struct tsi_rslot {
 	size_t len;
 	size_t expect; /* the size that fstat said */
 	size_t asked;  /* by the read in flight */
+	struct tsi_fs_seen seen;
 };
 
 struct tsi_file_reader_ops {
@@ -57,7 +66,7 @@ int tsi_file_reader_make_slots(struct tsi_file_reader *r, unsigned depth);
 void tsi_file_reader_free_slots(struct tsi_file_reader *r);
 
 /* The errno of a file that isn't one to be read; *size is what fstat said. */
-int tsi_file_check(int fd, size_t *size);
+int tsi_file_check(int fd, struct tsi_fs_seen *seen, size_t *size);
 
 #define TSI_READER_OFLAGS (O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
 

@@ -243,6 +243,8 @@ static bool is_bad_file(int err)
 	case ELOOP:
 	case ENAMETOOLONG:
 	case EINVAL:
+	case TSI_READER_ODD:
+	case TSI_READER_MADE_UP:
 	case ENXIO:
 	case ENODEV:
 	case EFBIG:
@@ -261,7 +263,7 @@ static int on_read_error(struct tsi_lane *l, struct job *j, int err)
 	if (err == ESTALE) /* replaced while it was read */
 		return on_bad(l, j, strerror(err));
 	if (is_bad_file(err))
-		return on_unreadable(l, j, strerror(err));
+		return on_unreadable(l, j, tsi_file_reader_strerror(err));
 	if (err == EMFILE || err == ENFILE) {
 		snprintf(reason, sizeof(reason),
 			 "%s; raise the limit (ulimit -n) or lower --threads",

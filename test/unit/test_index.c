@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -300,6 +302,47 @@ static void bad_files_keep_their_place(void **state)
 	assert_int_equal(tsi_index_bad_count(x), geteuid() ? 8 : 7);
 	assert_int_equal(tsi_index_bad_at(x, 0), 1);
 	tsi_index_close(x);
+}
+
+/* The kernel tells whoever watches a file that it was opened. */
+static bool was_opened(int watch)
+{
+	char event[sizeof(struct inotify_event) + NAME_MAX + 1];
+
+	return read(watch, event, sizeof(event)) > 0;
+}
+
+static void only_regular_files_are_opened(void **state)
+{
+	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	struct tsi_index *x;
+	char path[128];
+
+	(void)state;
+	assert_true(watch >= 0);
+	put("a/0.jpg", "ok");
+	snprintf(path, sizeof(path), "%s/tree/a/1.jpg", top);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
+	point("/dev/null", "a/2.jpg");
+	point("/proc/self/maps", "a/3.jpg");
+	point("/proc/self/maps", "a/4.jpg");
+	put("a/5.jpg", "ok");
+	x = open_with(options());
+	assert_bad(x, 1, "not a regular file but a FIFO");
+	assert_bad(x, 2, "not a regular file but a device");
+	if (!access("/proc/self/maps", R_OK)) {
+		assert_bad(x, 3, "made up by the kernel");
+		assert_bad(x, 4, "made up by the kernel");
+	}
+	assert_false(tsi_index_bad(x, 0));
+	assert_false(tsi_index_bad(x, 5));
+	assert_false(was_opened(watch));
+	tsi_index_close(x);
+	/* It is seen when somebody does. */
+	close(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+	assert_true(was_opened(watch));
+	close(watch);
 }
 
 static void the_probe_gets_more_bytes_until_the_file_ends(void **state)
@@ -739,6 +782,7 @@ int main(void)
 		TEST(links_to_folders_above_are_left_out),
 		TEST(links_in_a_circle_end),
 		TEST(bad_files_keep_their_place),
+		TEST(only_regular_files_are_opened),
 		TEST(the_probe_gets_more_bytes_until_the_file_ends),
 		TEST(very_long_paths_are_at_worst_bad),
 		TEST(too_few_descriptors_is_no_fault_of_the_files),

@@ -136,7 +136,8 @@ static void survives_a_wild_hint(void **state)
 	tsi_file_reader_destroy(r);
 }
 
-static void reads_a_file_whose_size_the_kernel_does_not_know(void **state)
+/* They call themselves regular, and some of them never end or block. */
+static void a_file_that_the_kernel_makes_up_is_not_read(void **state)
 {
 	struct tsi_file_reader *r = make(1);
 	struct tsi_read out;
@@ -144,9 +145,21 @@ static void reads_a_file_whose_size_the_kernel_does_not_know(void **state)
 	(void)state;
 	if (access("/proc/self/maps", R_OK))
 		skip();
-	assert_int_equal(read_one(r, "/proc/self/maps", 0, &out), 0);
-	assert_true(out.len > 100);
+	expect_err(r, "/proc/self/maps", TSI_READER_MADE_UP);
+	assert_int_equal(symlinkat("/proc/self/maps", dirfd_, "link"), 0);
+	expect_err(r, "link", TSI_READER_MADE_UP);
+	if (!access("/proc/kmsg", R_OK))
+		expect_err(r, "/proc/kmsg", TSI_READER_MADE_UP);
+	if (!access("/sys/kernel/uevent_seqnum", R_OK))
+		expect_err(r, "/sys/kernel/uevent_seqnum", TSI_READER_MADE_UP);
+	assert_non_null(strstr(tsi_file_reader_strerror(TSI_READER_MADE_UP),
+			       "made up by the kernel"));
+	/* In turn with others, on the same slot. */
+	put("file", 5000, 1);
+	assert_int_equal(read_one(r, "file", 5000, &out), 0);
+	check(&out, 5000, 1);
 	tsi_file_reader_recycle(r, &out);
+	expect_err(r, "link", TSI_READER_MADE_UP);
 	tsi_file_reader_destroy(r);
 }
 
@@ -241,8 +254,8 @@ static void names_what_is_no_file(void **state)
 	assert_int_equal(symlinkat("loop", dirfd_, "loop"), 0);
 	expect_err(r, "missing", ENOENT);
 	expect_err(r, "folder", EISDIR);
-	expect_err(r, "fifo", EINVAL);
-	expect_err(r, "/dev/zero", EINVAL);
+	expect_err(r, "fifo", TSI_READER_ODD);
+	expect_err(r, "/dev/zero", TSI_READER_ODD);
 	expect_err(r, "loop", ELOOP);
 	expect_err(r, "missing/x", ENOENT);
 	if (geteuid() != 0) {
@@ -495,7 +508,7 @@ static int clean(void **state)
 static const struct CMUnitTest suite[] = {
 	cmocka_unit_test(reads_files_of_every_size),
 	cmocka_unit_test(survives_a_wild_hint),
-	cmocka_unit_test(reads_a_file_whose_size_the_kernel_does_not_know),
+	cmocka_unit_test(a_file_that_the_kernel_makes_up_is_not_read),
 	cmocka_unit_test(takes_finished_reads_by_lowest_tag),
 	cmocka_unit_test(taken_bytes_stay_until_recycled),
 	cmocka_unit_test(refuses_more_than_its_depth),
