@@ -9,6 +9,9 @@
  * symbolic link that begins or ceases to lead somewhere; that is accepted,
  * since files are read anew in every epoch anyway.
  *
+ * A path that would lead out of the tree (absolute, or with "..") makes a
+ * cache file wrong as any damage does: no scan writes one.
+ *
  * Whatever is wrong with a cache file, it is as if there were none.  Bump
  * VERSION when a table changes, or what the probe calls good.
  */
@@ -148,6 +151,17 @@ static bool check_head(const struct head *h, uint64_t len)
 			      h->nbad * sizeof(uint64_t);
 }
 
+/* Relative, and without a ".." that would lead out of the tree. */
+static bool stays_inside(const char *path)
+{
+	if (*path == '/')
+		return false;
+	for (const char *p = path; (p = strstr(p, "..")); p += 2)
+		if ((p == path || p[-1] == '/') && (!p[2] || p[2] == '/'))
+			return false;
+	return true;
+}
+
 /* Every offset leads into its table, every string ends in it. */
 static bool check_tables(const struct tsi_index *x, const uint64_t *bad,
 			 uint64_t nbad)
@@ -158,13 +172,15 @@ static bool check_tables(const struct tsi_index *x, const uint64_t *bad,
 	    x->names_len < root_len || memcmp(x->names, x->root, root_len))
 		return false;
 	for (uint64_t i = 0; i < x->count; i++)
-		if (x->path[i] >= x->paths_len || x->label[i] >= x->classes)
+		if (x->path[i] >= x->paths_len || x->label[i] >= x->classes ||
+		    !stays_inside(x->paths + x->path[i]))
 			return false;
 	for (uint32_t i = 0; i < x->classes; i++)
 		if (x->class_name[i] >= x->names_len)
 			return false;
 	for (uint32_t i = 0; i < x->dirs; i++)
-		if (x->dir[i].path >= x->names_len)
+		if (x->dir[i].path >= x->names_len ||
+		    !stays_inside(x->names + x->dir[i].path))
 			return false;
 	for (uint64_t k = 0; k < nbad; k++)
 		if (bad[k] >= x->count || (k > 0 && bad[k] <= bad[k - 1]))

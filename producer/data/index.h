@@ -34,6 +34,8 @@ struct tsi_index_opts {
 	 */
 	int (*probe)(void *arg, const void *data, size_t len, bool whole);
 	void *probe_arg;
+	/* A file that can't be read by EIO is bad, with a warning. */
+	bool survive_eio;
 };
 
 /*
@@ -41,8 +43,8 @@ struct tsi_index_opts {
  * has changed since.  The cache ($XDG_CACHE_HOME/tsock, else ~/.cache/tsock)
  * is a convenience: that it can't be read or written is no error.
  * Fails with EARG (no such root), EDATA (no classes, no files, classes
- * without files), ESYS (a folder can't be read, EIO, too few descriptors),
- * ENOMEM.
+ * without files), ESYS (a folder can't be read, EIO of a file unless it is
+ * survived, too few descriptors), ENOMEM.
  */
 int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out);
 

@@ -2,7 +2,8 @@
  * probe.c - look at every file's head: is it there, and is it an image?
  *
  * What is wrong with a file makes it bad and nothing more; what is wrong with
- * the machine (EIO, no descriptors, no memory) ends the scan.
+ * the machine (EIO unless it is to be survived, no descriptors, no memory)
+ * ends the scan.
  */
 #include "data/index_impl.h"
 
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "base/regular.h"
 #include "data/parallel.h"
 
@@ -64,18 +66,26 @@ static int add_bad(struct tsi_index *x, uint64_t i, const char *reason)
 }
 
 /* A system call on file i failed: whose fault is it? */
-static int failed(struct tsi_index *x, uint64_t i, const char *verb)
+static int failed(const struct probing *p, uint64_t i, const char *verb)
 {
+	struct tsi_index *x = p->x;
+	int err = errno;
 	char reason[160];
 	char text[96];
 
-	if (errno == EIO || errno == EMFILE || errno == ENFILE ||
-	    errno == ENOMEM)
+	if ((err == EIO && !p->opts->survive_eio) || err == EMFILE ||
+	    err == ENFILE || err == ENOMEM)
 		return tsi_err_sys("%s %.200s/%.200s", verb, x->root,
 				   tsi_index_path(x, i));
+	/* It may be the first that is heard of a dying disk. */
+	if (err == EIO)
+		tsi_log(TSOCK_LOG_WARN,
+			"%s/%s can't be %s: I/O error, %d times in a row",
+			x->root, tsi_index_path(x, i),
+			*verb == 'o' ? "opened" : "read", TRIES);
 	snprintf(reason, sizeof(reason), "can't be %s: %s",
 		 *verb == 'o' ? "opened" : "read",
-		 strerror_r(errno, text, sizeof(text)));
+		 strerror_r(err, text, sizeof(text)));
 	return add_bad(x, i, reason);
 }
 
@@ -119,7 +129,7 @@ static int probe_open(const struct probing *p, uint64_t i, int fd,
 	h->len = 0;
 	do {
 		if (fill(h, fd, want))
-			return failed(p->x, i, "read");
+			return failed(p, i, "read");
 		/* The size is only good for saving a read of nothing. */
 		whole = h->len < want || h->len == size;
 		err = opts->probe(opts->probe_arg, h->data, h->len, whole);
@@ -214,17 +224,17 @@ static int probe_one(const struct probing *p, uint64_t i, struct head *h)
 	x->size[i] = 0;
 	errno = look(x, i, &st);
 	if (errno)
-		return failed(x, i, "open");
+		return failed(p, i, "open");
 	x->size[i] = hint(st.st_size);
 	err = check_kind(x, i, &st, h);
 	if (err <= 0)
 		return err;
 	fd = open_file(x, i, O_RDONLY);
 	if (fd < 0)
-		return failed(x, i, "open");
+		return failed(p, i, "open");
 	/* It may have been replaced in between. */
 	if (fstat(fd, &st))
-		err = failed(x, i, "read");
+		err = failed(p, i, "read");
 	else if (!S_ISREG(st.st_mode))
 		err = add_bad(x, i, "is not a regular file");
 	else if (p->opts->probe)

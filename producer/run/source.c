@@ -33,6 +33,7 @@ static int open_index(struct tsi_source *s)
 		.rescan = s->o->rescan,
 		.cache_dir = s->o->cache,
 		.probe = probe,
+		.survive_eio = s->o->on_error == TSI_SUBSTITUTE,
 	};
 	uint64_t good;
 	int err;

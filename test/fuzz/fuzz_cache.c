@@ -81,6 +81,7 @@ static void seed(const char *folder, const char *name, bool with_probe)
 	};
 	static uint8_t bytes[65536];
 	struct tsi_index *x;
+	uint8_t *at;
 	size_t len;
 	FILE *f;
 
@@ -94,6 +95,11 @@ static void seed(const char *folder, const char *name, bool with_probe)
 	len = fread(bytes + 1, 1, sizeof(bytes) - 1, f);
 	fclose(f);
 	corpus_put(folder, name, bytes, len + 1);
+	/* And one with a path that leads elsewhere. */
+	at = memmem(bytes, len + 1, "cat/a.jpg", 9);
+	never(!at);
+	memcpy(at, with_probe ? "/at/a.jpg" : "../ta.jpg", 9);
+	corpus_put(folder, with_probe ? "absolute" : "above", bytes, len + 1);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -171,8 +177,12 @@ static void use(const struct tsi_index *x)
 
 	for (uint64_t i = 0; i < tsi_index_count(x); i++) {
 		const char *reason = tsi_index_bad_reason(x, i);
+		const char *path = tsi_index_path(x, i);
 
-		sum += strlen(tsi_index_path(x, i)) + tsi_index_size(x, i);
+		sum += strlen(path) + tsi_index_size(x, i);
+		/* None leads out of the tree. */
+		never(path[0] == '/' || !strcmp(path, "..") ||
+		      !strncmp(path, "../", 3) || strstr(path, "/../"));
 		never(tsi_index_label(x, i) < 0 ||
 		      tsi_index_label(x, i) >= (int64_t)tsi_index_classes(x));
 		never(tsi_index_bad(x, i) != (reason != NULL));

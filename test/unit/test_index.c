@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -343,6 +348,83 @@ static void only_regular_files_are_opened(void **state)
 	close(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
 	assert_true(was_opened(watch));
 	close(watch);
+}
+
+/* In this process, reading behind a file's first piece gives EIO. */
+static void make_reads_fail(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pread64, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, args[3])),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 4096, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EIO),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { sizeof(code) / sizeof(code[0]), code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
+		_exit(77);
+}
+
+static char logged[512];
+
+static void keep_log(void *arg, int level, const char *line)
+{
+	(void)arg;
+	if (level == TSOCK_LOG_WARN)
+		snprintf(logged, sizeof(logged), "%s", line);
+}
+
+/* Which of what was expected isn't so; 0: none. */
+static int index_on_a_bad_disk(void)
+{
+	struct tsi_index_opts o = options();
+	struct tsi_index *x = NULL;
+
+	make_reads_fail();
+	tsock_set_logger(keep_log, NULL);
+	if (tsi_index_open(&o, &x) != TSOCK_ESYS)
+		return 1;
+	if (!strstr(tsock_errmsg(), "a/2.jpg: Input/output error"))
+		return 2;
+	o.survive_eio = true;
+	if (tsi_index_open(&o, &x))
+		return 3;
+	if (tsi_index_bad_count(x) != 1 || !tsi_index_bad(x, 1) ||
+	    !strstr(tsi_index_bad_reason(x, 1), "Input/output error"))
+		return 4;
+	if (!strstr(logged, "a/2.jpg"))
+		return 5;
+	tsi_index_close(x);
+	return 0;
+}
+
+static void an_unreadable_sector_makes_one_file_bad(void **state)
+{
+	char *text = malloc(8001);
+	int status;
+	pid_t pid;
+
+	(void)state;
+	memset(text, 'x', 8000);
+	text[8000] = '\0';
+	memcpy(text, "whole", 5);
+	put("a/1.jpg", "ok");
+	put("a/2.jpg", text);
+	put("a/3.jpg", "ok");
+	free(text);
+	pid = fork();
+	if (pid == 0)
+		_exit(index_on_a_bad_disk());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void the_probe_gets_more_bytes_until_the_file_ends(void **state)
@@ -747,6 +829,48 @@ static void a_forged_cache_does_no_harm(void **state)
 	free(data);
 }
 
+/* Where a text stands in a cache file, for another of the same length. */
+static void forge(const char *path, const uint8_t *data, size_t len,
+		  const char *from, const char *to)
+{
+	uint8_t *copy = malloc(len);
+	uint8_t *at;
+
+	memcpy(copy, data, len);
+	at = memmem(copy, len, from, strlen(from));
+	assert_non_null(at);
+	memcpy(at, to, strlen(to));
+	seal(copy, len);
+	write_cache(path, copy, len);
+	free(copy);
+}
+
+static void a_cache_leads_nowhere_but_into_the_tree(void **state)
+{
+	static const char *const out[] = { "/etc/x.jpg", "../abcd/ef",
+					   "abc/../def", "abcdefg/..",
+					   "a/b/../../" };
+	static const char *const in[] = { "..a/..jpg.", "a../b....." };
+	char path[200];
+	uint8_t *data;
+	size_t len;
+
+	(void)state;
+	put("abc/de.jpg", "ok");
+	put("abd/ef.jpg", "ok");
+	tsi_index_close(open_with(cached_options()));
+	len = read_cache(path, sizeof(path), &data);
+	for (unsigned i = 0; i < sizeof(out) / sizeof(out[0]); i++) {
+		forge(path, data, len, "abc/de.jpg", out[i]);
+		assert_false(walk());
+	}
+	for (unsigned i = 0; i < sizeof(in) / sizeof(in[0]); i++) {
+		forge(path, data, len, "abc/de.jpg", in[i]);
+		assert_true(walk());
+	}
+	free(data);
+}
+
 static int scratch(void **state)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -783,6 +907,7 @@ int main(void)
 		TEST(links_in_a_circle_end),
 		TEST(bad_files_keep_their_place),
 		TEST(only_regular_files_are_opened),
+		TEST(an_unreadable_sector_makes_one_file_bad),
 		TEST(the_probe_gets_more_bytes_until_the_file_ends),
 		TEST(very_long_paths_are_at_worst_bad),
 		TEST(too_few_descriptors_is_no_fault_of_the_files),
@@ -795,6 +920,7 @@ int main(void)
 		TEST(a_cache_that_cannot_be_written_is_no_error),
 		TEST(a_damaged_cache_is_as_none),
 		TEST(a_forged_cache_does_no_harm),
+		TEST(a_cache_leads_nowhere_but_into_the_tree),
 	};
 
 	return cmocka_run_group_tests_name("index", tests, NULL, NULL) != 0;
