@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/printable.h"
+
 static _Thread_local char message[512];
 
 int tsi_err(int code, const char *fmt, ...)
@@ -18,20 +20,22 @@ int tsi_err(int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	memcpy(message, text, strlen(text) + 1);
+	tsi_printable(message, sizeof(message), text);
 	return code;
 }
 
 int tsi_err_sys(const char *fmt, ...)
 {
 	int saved = errno;
+	char text[sizeof(message)];
 	char reason[96];
 	size_t len;
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(message, sizeof(message), fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	tsi_printable(message, sizeof(message), text);
 	len = strlen(message);
 	snprintf(message + len, sizeof(message) - len, ": %s",
 		 strerror_r(saved, reason, sizeof(reason)));

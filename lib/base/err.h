@@ -2,7 +2,8 @@
  * err.h - error codes with a message per thread.
  *
  * The function that decides which error it is writes the message; callers
- * pass the code up untouched.  EAGAIN and EEPOCH carry no message.
+ * pass the code up untouched.  Whatever the arguments hold, a message is one
+ * line that may be printed (printable.h).  EAGAIN and EEPOCH carry no message.
  */
 #ifndef TSI_BASE_ERR_H
 #define TSI_BASE_ERR_H

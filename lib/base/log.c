@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/printable.h"
 #include "base/thread.h"
 
 #define LINES 128
@@ -196,14 +197,15 @@ static struct line *append(int level)
 void tsi_log(int level, const char *fmt, ...)
 {
 	void (*fn)(void *, int, const char *);
-	char text[LINE_BYTES];
+	char raw[LINE_BYTES], text[LINE_BYTES];
 	struct line *l;
 	va_list ap;
 	void *arg;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	vsnprintf(raw, sizeof(raw), fmt, ap);
 	va_end(ap);
+	tsi_printable(text, sizeof(text), raw);
 	pthread_mutex_lock(&q.lock);
 	fn = q.running ? NULL : logger;
 	arg = logger_arg;

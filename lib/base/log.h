@@ -6,6 +6,7 @@
 
 #include "tsock/tsock.h"
 
+/* Whatever the arguments hold, it is one line (printable.h). */
 void tsi_log(int level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

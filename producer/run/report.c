@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/machine.h"
+#include "base/printable.h"
 #include "run/check.h"
 #include "run/liveline.h"
 
@@ -28,10 +29,23 @@ static void size_line(const char *what, uint64_t bytes)
 	printf("%-14s%s\n", what, tsi_megabytes(number, bytes));
 }
 
+/* What is on disk may be called anything. */
+static void print_name(const char *name)
+{
+	char text[8192];
+
+	tsi_printable(text, sizeof(text), name);
+	fputs(text, stdout);
+}
+
 static void print_bad(void *arg, const char *path, const char *reason)
 {
 	(void)arg;
-	printf("  %s: %s\n", path, reason);
+	printf("  ");
+	print_name(path);
+	printf(": ");
+	print_name(reason);
+	printf("\n");
 }
 
 static void print_order(const struct tsi_plan *p)
@@ -77,8 +91,9 @@ void tsi_report_plan(const struct tsi_plan *p)
 	char files[28], n[28], ring[28], bad[28];
 
 	printf("stream        %s\n", o->name);
-	printf("data set      %s at %s\n", tsi_options_dataset(o),
-	       tsi_index_root(x));
+	printf("data set      %s at ", tsi_options_dataset(o));
+	print_name(tsi_index_root(x));
+	printf("\n");
 	printf("samples       %s in %u classes (%s, %.2f s)\n",
 	       tsi_thousands(files, tsi_index_count(x)), tsi_index_classes(x),
 	       tsi_index_cached(x) ? "scan kept from before" : "scanned",
@@ -230,7 +245,8 @@ static void print_row(struct listed *r)
 	char len[28], rate[28], mb[16];
 
 	if (!r->answers || !ask(r, &r->now)) {
-		printf("%-20s  does not answer\n", r->path);
+		print_name(r->path);
+		printf("  does not answer\n");
 		return;
 	}
 	printf("%-20s %8u %12s %9u %10s %10s\n", r->name, r->now.pid,

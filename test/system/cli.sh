@@ -101,6 +101,7 @@ result $? 'neither leaves anything in the folder of the sockets' \
 
 cp -r "$work/set" "$work/bad"
 good=$(find "$work/bad/train" -name '*.J*' | sort | head -n 1)
+good2=$(find "$work/set/train" -name '*.J*' | sort | head -n 1)
 victim=$(find "$work/bad/train" -name '*.J*' | sort | sed -n 2p)
 echo 'this is no image' >"$victim"
 "$producer" --dry-run --quiet -d imagenet -r "$work/bad" >"$work/out"
@@ -139,6 +140,19 @@ ended
 grep -q 'No such file' "$work/log"
 result $? 'and told' "$(cat "$work/log")"
 stop
+
+# --- names that a terminal would obey ---
+
+mkdir -p "$work/odd/a"
+cp "$good2" "$work/odd/a/1.JPEG"
+printf 'x' >"$work/odd/a/"$'evil\n\033[2J\377.JPEG'
+"$producer" --dry-run --no-cache -d imagefolder -r "$work/odd" \
+	>"$work/out" 2>"$work/err"
+LC_ALL=C grep -qF 'evil\n\x1b[2J\xff.JPEG' "$work/out" &&
+	! LC_ALL=C grep -q $'\033' "$work/out" "$work/err"
+result $? 'an odd file name is spelt out' "$(cat -v "$work/out")"
+fails 66 'evil.n.x1b.2J' 'and so in a message' \
+	"${q[@]}" -d imagefolder -r "$work/odd/a/"$'evil\n\033[2J\377.JPEG'
 
 # --- one name, one producer ---
 

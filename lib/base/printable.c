@@ -1,0 +1,89 @@
+/*
+ * printable.c - text from elsewhere, made safe for a terminal and a log.
+ */
+#include "base/printable.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Bytes of the UTF-8 character at s, and which it is; 0 if it is none. */
+static unsigned utf8(const unsigned char *s, uint32_t *c)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	unsigned n = s[0] < 0x80   ? 1
+		     : s[0] < 0xc2 ? 0
+		     : s[0] < 0xe0 ? 2
+		     : s[0] < 0xf0 ? 3
+		     : s[0] < 0xf5 ? 4
+				   : 0;
+
+	*c = n > 1 ? s[0] & (0xffu >> (n + 1)) : s[0];
+	/* The NUL at the end is no continuation: it stops here. */
+	for (unsigned i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		*c = *c << 6 | (s[i] & 0x3fu);
+	}
+	if (n &&
+	    (*c < least[n] || *c > 0x10ffff || (*c >= 0xd800 && *c < 0xe000)))
+		return 0;
+	return n;
+}
+
+static bool is_plain(uint32_t c)
+{
+	if (c < 0x20 || (c >= 0x7f && c < 0xa0))
+		return false;
+	/* Line and paragraph separators, and what turns the direction. */
+	return !((c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
+		 c == 0x200e || c == 0x200f || c == 0x061c);
+}
+
+/* One byte in letters; how many they are. */
+static unsigned escape(unsigned char byte, char out[4])
+{
+	static const char hex[] = "0123456789abcdef";
+	char letter = byte == '\n'   ? 'n'
+		      : byte == '\t' ? 't'
+		      : byte == '\r' ? 'r'
+				     : 'x';
+
+	out[0] = '\\';
+	out[1] = letter;
+	if (letter != 'x')
+		return 2;
+	out[2] = hex[byte >> 4];
+	out[3] = hex[byte & 15];
+	return 4;
+}
+
+size_t tsi_printable(char *to, size_t size, const char *from)
+{
+	const unsigned char *s = (const unsigned char *)from;
+	size_t len = 0;
+
+	while (*s) {
+		uint32_t c;
+		unsigned n = utf8(s, &c);
+		char text[4 * 4];
+		unsigned m = 0;
+
+		if (n && is_plain(c)) {
+			memcpy(text, s, n);
+			m = n;
+		} else {
+			n += !n;
+			for (unsigned i = 0; i < n; i++)
+				m += escape(s[i], text + m);
+		}
+		if (len + m >= size)
+			break;
+		memcpy(to + len, text, m);
+		len += m;
+		s += n;
+	}
+	if (size)
+		to[len] = '\0';
+	return len;
+}
