@@ -95,7 +95,8 @@ void tsi_image_destroy(struct tsi_image *img);
  * TSOCK_EDATA is bad data: no image, one that is not supported, or one whose
  * data can't be decoded down to the last row that the crop needs.  Damage that
  * Pillow tolerates is tolerated and gives Pillow's pixels.
- * So is one that takes more memory than the whole budget has; TSOCK_EAGAIN and
+ * So is one that takes more memory than the whole budget has, or whose scans
+ * are more work than any honest file's (scans.h); TSOCK_EAGAIN and
  * TSOCK_ESTREAM are tsi_claim_grow()'s.  TSOCK_ENOMEM says nothing about the
  * file.
  */

@@ -21,12 +21,10 @@
 
 #include "base/err.h"
 #include "image/arena.h"
+#include "image/scans.h"
 
 /* The coefficients of the largest progressive image that is let in. */
 #define COEFFICIENTS_MAX ((long)1536 << 20)
-#define SCANS_MAX 500
-/* Blocks that all scans together may visit, beyond 32 times each block. */
-#define BLOCKS_FREE ((uint64_t)64 << 20)
 
 struct tsi_jpeg {
 	struct jpeg_decompress_struct c;
@@ -41,10 +39,10 @@ struct tsi_jpeg {
 	bool in_scan;    /* behind the header */
 	bool no_memory;
 	bool ready; /* created: permanent objects are there */
-	/* What the scans so far have cost, and which components they had. */
-	int scan;
+	/* The scans so far, and which components they had. */
+	struct tsi_scan_frame frame;
+	struct tsi_scan_work work;
 	unsigned seen;
-	uint64_t visited;
 	/* The rectangle within the decoded columns, and rows still to give. */
 	uint32_t skip_left;
 	uint32_t rows_left;
@@ -170,30 +168,53 @@ static JBLOCKARRAY mem_blocks(j_common_ptr c, int pool, JDIMENSION width,
 	return row;
 }
 
-/* Counts each new scan of a multi-scan file and what it costs to decode. */
+static void too_many_scans(struct tsi_jpeg *j)
+{
+	bad(j, "JPEG's scans are more work than any honest file's");
+}
+
+/*
+ * Counts each new scan of a multi-scan file once more, as it is decoded: what
+ * was read off the markers is not trusted to be all.
+ */
 static void on_progress(j_common_ptr common)
 {
 	struct tsi_jpeg *j = self(common);
 	j_decompress_ptr c = &j->c;
-	uint64_t all = 0;
 
-	if (c->input_scan_number == j->scan)
+	if (c->input_scan_number == (int)j->work.scans)
 		return;
-	j->scan = c->input_scan_number;
-	for (int i = 0; i < c->comps_in_scan; i++)
-		j->seen |= 1u << c->cur_comp_info[i]->component_index;
-	for (int i = 0; i < c->num_components; i++) {
-		const jpeg_component_info *comp = &c->comp_info[i];
-		uint64_t n = (uint64_t)comp->width_in_blocks *
-			     comp->height_in_blocks;
+	j->work.scans = (unsigned)c->input_scan_number;
+	for (int i = 0; i < c->comps_in_scan; i++) {
+		int k = c->cur_comp_info[i]->component_index;
 
-		all += n;
-		for (int k = 0; k < c->comps_in_scan; k++)
-			if (c->cur_comp_info[k] == comp)
-				j->visited += n;
+		j->seen |= 1u << k;
+		j->work.visits += j->frame.blocks[k];
 	}
-	if (j->scan > SCANS_MAX || j->visited > BLOCKS_FREE + 32 * all)
-		bad(j, "JPEG has more scans than any honest file");
+	if (tsi_scans_too_many(&j->frame, &j->work))
+		too_many_scans(j);
+}
+
+/* What the scans of a multi-scan file will cost, before memory is taken. */
+static void check_scans(struct tsi_jpeg *j, const void *data, size_t len)
+{
+	j_decompress_ptr c = &j->c;
+	struct tsi_scan_work work;
+
+	j->frame.n = (unsigned)c->num_components;
+	j->frame.arithmetic = c->arith_code;
+	for (unsigned i = 0; i < j->frame.n; i++) {
+		const jpeg_component_info *comp = &c->comp_info[i];
+
+		j->frame.id[i] = (uint8_t)comp->component_id;
+		j->frame.blocks[i] = (uint64_t)comp->width_in_blocks *
+				     comp->height_in_blocks;
+	}
+	if (!jpeg_has_multiple_scans(c))
+		return;
+	work = tsi_scans_count(&j->frame, data, len);
+	if (tsi_scans_too_many(&j->frame, &work))
+		too_many_scans(j);
 }
 
 /* The decompressor's permanent objects; libjpeg's own memory manager. */
@@ -241,9 +262,8 @@ static void reset(struct tsi_jpeg *j)
 	j->ended = false;
 	j->in_scan = false;
 	j->no_memory = false;
-	j->scan = 0;
+	j->work = (struct tsi_scan_work){ 0 };
 	j->seen = 0;
-	j->visited = 0;
 	j->rows_left = 0;
 }
 
@@ -492,6 +512,9 @@ int tsi_jpeg_open(struct tsi_jpeg *j, const void *data, size_t len,
 	if (setjmp(j->fail))
 		return failed(j);
 	jpeg_read_header(&j->c, TRUE);
+	if (j->c.num_components > 4)
+		bad(j, "JPEG has more than four components");
+	check_scans(j, data, len);
 	*width = j->c.image_width;
 	*height = j->c.image_height;
 	return 0;
