@@ -61,7 +61,8 @@
  *            Python's subprocess (without preexec_fn) copy and cost nothing:
  *            what they start has none of this memory.  A child made by clone()
  *            or _Fork(), which run no pthread_atfork() handlers, must not
- *            look at batches.
+ *            look at batches; what it calls fails or does nothing like any
+ *            other child's.
  *
  * Environment
  *   TSOCK_DIR  folder of the streams' sockets.  Without it a producer uses
@@ -354,7 +355,11 @@ TSOCK_API int tsock_batch_convert(tsock_batch *b, unsigned i, void *dst,
 /* The path in use, once an epoch was begun; AUTO before, and on the host. */
 TSOCK_API int tsock_path(tsock *t);
 
-/* Give a batch back.  NULL is allowed.  Any thread.  Cannot fail. */
+/*
+ * Give a batch back.  NULL is allowed.  Any thread.  Cannot fail.  A batch that
+ * was given back before is known as such, for good: a second release does
+ * nothing but log an error, and other functions take it for NULL.
+ */
 TSOCK_API void tsock_batch_release(tsock_batch *b);
 
 /* The stream's epoch that tsock_begin() began; UINT64_MAX before. */

@@ -4,49 +4,70 @@
  * Looking works in a forked child, too, as long as the parent holds it.
  */
 #include "base/err.h"
+#include "base/log.h"
 #include "consumer/lease.h"
 
-/* No batch: the message says in which call. */
-static bool none(const tsock_batch *b, const char *call)
+struct tsock_batch *tsi_batch_of(const tsock_batch *name, const char *call)
 {
+	struct tsock_batch *b = tsi_name_find(name);
+
 	if (!b)
-		tsi_err(TSOCK_EARG, "%s: the batch is NULL", call);
-	return !b;
+		tsi_err(TSOCK_EARG, "%s: %s", call,
+			name ? "the batch was given back already"
+			     : "the batch is NULL");
+	return b;
 }
 
-uint64_t tsock_batch_count(const tsock_batch *b)
+uint64_t tsock_batch_count(const tsock_batch *name)
 {
-	return none(b, "tsock_batch_count") ? 0 : b->count;
+	const struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_count");
+
+	return b ? b->count : 0;
 }
 
-uint64_t tsock_batch_seq(const tsock_batch *b)
+uint64_t tsock_batch_seq(const tsock_batch *name)
 {
-	return none(b, "tsock_batch_seq") ? UINT64_MAX : b->first;
+	const struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_seq");
+
+	return b ? b->first : UINT64_MAX;
 }
 
-uint64_t tsock_batch_epoch(const tsock_batch *b)
+uint64_t tsock_batch_epoch(const tsock_batch *name)
 {
-	return none(b, "tsock_batch_epoch") ? UINT64_MAX
-					    : b->first / b->reader->epoch_len;
+	const struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_epoch");
+
+	return b ? b->first / b->reader->epoch_len : UINT64_MAX;
 }
 
-const void *tsock_batch_data(const tsock_batch *b, unsigned i)
+const void *tsock_batch_data(const tsock_batch *name, unsigned i)
 {
-	if (none(b, "tsock_batch_data") || i >= b->reader->nfields)
-		return NULL;
-	return b->spot.data[i];
+	const struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_data");
+
+	return b && i < b->reader->nfields ? b->spot.data[i] : NULL;
 }
 
-void *tsock_batch_data_mut(tsock_batch *b, unsigned i)
+void *tsock_batch_data_mut(tsock_batch *name, unsigned i)
 {
-	if (none(b, "tsock_batch_data_mut") || i >= b->reader->nfields ||
+	struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_data_mut");
+
+	if (!b || i >= b->reader->nfields ||
 	    tsi_map_common(b->reader->windows.mode))
 		return NULL;
 	return b->spot.data[i];
 }
 
-void tsock_batch_release(tsock_batch *b)
+void tsock_batch_release(tsock_batch *name)
 {
+	struct tsock_batch *b;
+	bool forked;
+
+	if (!name)
+		return;
+	b = tsi_name_end(name, &forked);
 	if (b)
 		tsi_batch_unref(b);
+	else if (!forked)
+		tsi_log(TSOCK_LOG_ERROR,
+			"tsock_batch_release() for a batch that was given back "
+			"already, or never was one: nothing is done");
 }

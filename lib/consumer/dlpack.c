@@ -88,15 +88,18 @@ static void fill(struct tsi_dl_tensor *t, struct tsi_export *e, unsigned i)
 	e->strides[0] = stride;
 }
 
-int tsock_batch_dlpack(tsock_batch *b, unsigned i, int versioned, void **out)
+int tsock_batch_dlpack(tsock_batch *name, unsigned i, int versioned, void **out)
 {
+	struct tsock_batch *b;
 	struct tsi_export *e;
 
 	if (out)
 		*out = NULL;
-	if (!b || !out)
-		return tsi_err(TSOCK_EARG, "tsock_batch_dlpack: %s is NULL",
-			       b ? "out" : "the batch");
+	if (!out)
+		return tsi_err(TSOCK_EARG, "tsock_batch_dlpack: out is NULL");
+	b = tsi_batch_of(name, "tsock_batch_dlpack");
+	if (!b)
+		return TSOCK_EARG;
 	if (tsi_forked(b->reader->generation))
 		return tsi_err_forked();
 	if (i >= b->reader->nfields)

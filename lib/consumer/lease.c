@@ -27,10 +27,12 @@ static struct tsock_batch *batch_new(struct tsi_reader *r)
 
 	if (!b)
 		return NULL;
+	b->name = tsi_name_new(b);
 	b->exports = calloc(r->nfields, sizeof(*b->exports));
 	/* Never 0 bytes; a whole number of alignments. */
 	b->spot.small = aligned_alloc(64, r->windows.small_bytes + 64);
-	if (!b->exports || !b->spot.small) {
+	if (!b->name || !b->exports || !b->spot.small) {
+		tsi_name_free(b->name);
 		free(b->exports);
 		free(b->spot.small);
 		free(b);
@@ -143,6 +145,7 @@ static void destroy(struct tsi_reader *r)
 	tsi_windows_fini(&r->windows);
 	for (b = atomic_load(&r->all); b; b = next) {
 		next = b->all;
+		tsi_name_free(b->name);
 		free(b->spot.small);
 		free(b->spot.copy);
 		free(b->exports);
@@ -243,7 +246,7 @@ uint64_t tsi_reader_tail(const struct tsi_reader *r)
 	return atomic_load_explicit(&r->tail->tail, memory_order_relaxed);
 }
 
-int tsi_reader_take(struct tsi_reader *r, uint64_t n, struct tsock_batch **out)
+int tsi_reader_take(struct tsi_reader *r, uint64_t n, tsock_batch **out)
 {
 	uint64_t pos = tsi_reader_pos(r);
 	struct tsock_batch *b;
@@ -284,7 +287,7 @@ int tsi_reader_take(struct tsi_reader *r, uint64_t n, struct tsock_batch **out)
 	/* A fork that began before it was held hasn't seen it. */
 	if (tsi_forks_going_on())
 		tsi_forks_await();
-	*out = b;
+	*out = tsi_name_of(b->name);
 	return 0;
 }
 
@@ -358,8 +361,10 @@ void tsi_batch_unref(struct tsock_batch *b)
 	if (tsi_forked(b->reader->generation))
 		return;
 	note_giver(b->reader);
-	/* Everybody's last use comes before its reuse. */
-	if (atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
+	/* Everybody's last use comes before its reuse.  Who has the only one
+	 * needs no more than a look: nobody can make another. */
+	if (atomic_load_explicit(&b->refs, memory_order_acquire) != 1 &&
+	    atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	if (b->uses.count && tsi_uses_poll(&b->uses)) {
 		/* Pairs with tsi_batch_pending(); only a hint. */

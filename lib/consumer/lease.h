@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "consumer/dlpack.h"
+#include "consumer/name.h"
 #include "consumer/ongpu.h"
 #include "consumer/uses.h"
 #include "consumer/window.h"
@@ -43,6 +44,7 @@ enum tsi_lease_state {
 
 struct tsock_batch {
 	struct tsi_reader *reader;
+	struct tsi_name *name;
 	struct tsock_batch *next;    /* in a list of free ones */
 	struct tsock_batch *all;     /* in the list of all */
 	struct tsock_batch *forking; /* in that of those a fork holds on to */
@@ -164,8 +166,11 @@ int tsi_reader_make_room(struct tsi_reader *r, uint64_t n);
 /* Make every held batch private.  0, or the first failure. */
 int tsi_reader_keep_all(struct tsi_reader *r);
 
-/* Lend the next n samples, which are published. */
-int tsi_reader_take(struct tsi_reader *r, uint64_t n, struct tsock_batch **out);
+/* Lend the next n samples, which are published; *out is a name. */
+int tsi_reader_take(struct tsi_reader *r, uint64_t n, tsock_batch **out);
+
+/* The batch that a caller names; NULL, with a message, if there is none. */
+struct tsock_batch *tsi_batch_of(const tsock_batch *name, const char *call);
 
 /* Move the position without reading. */
 void tsi_reader_skip(struct tsi_reader *r, uint64_t to);

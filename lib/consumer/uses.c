@@ -119,7 +119,7 @@ void tsi_uses_free(struct tsi_uses *u)
 static int check(const struct tsock_batch *b, const char *what)
 {
 	if (!b)
-		return tsi_err(TSOCK_EARG, "%s: the batch is NULL", what);
+		return TSOCK_EARG; /* by tsi_batch_of() */
 	if (tsi_forked(b->reader->generation))
 		return tsi_err_forked();
 	if (!b->reader->gpu)
@@ -130,10 +130,11 @@ static int check(const struct tsock_batch *b, const char *what)
 	return 0;
 }
 
-int tsock_batch_use(tsock_batch *b, void *stream)
+int tsock_batch_use(tsock_batch *name, void *stream)
 {
 	struct tsi_reader_gpu *g;
 	struct tsi_use *use;
+	struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_use");
 	int err = check(b, "tsock_batch_use");
 
 	if (err)
@@ -176,11 +177,12 @@ static int write_field(struct tsi_reader_gpu *g, const struct tsock_batch *b,
 	return tsi_gpu_copy(g->device, stream, dst, b->spot.data[i], bytes);
 }
 
-int tsock_batch_convert(tsock_batch *b, unsigned i, void *dst, void *stream)
+int tsock_batch_convert(tsock_batch *name, unsigned i, void *dst, void *stream)
 {
 	struct tsi_reader_gpu *g;
 	struct tsi_use *use;
 	bool named;
+	struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_convert");
 	int err = check(b, "tsock_batch_convert");
 
 	if (err)

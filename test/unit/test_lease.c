@@ -10,16 +10,21 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "consumer/dlpack.h"
 #include "consumer/lease.h"
 #include "fixture_reader.h"
+
+#define THREADS 3
+#define ROUNDS 1500
 
 static void tail_is_the_oldest_batch_else_the_position(void **state)
 {
@@ -68,8 +73,8 @@ static void random_releases(enum tsi_map_mode mode, unsigned seed)
 		}
 		low = tsi_reader_pos(g.r);
 		for (k = 0; k < n; k++)
-			if (held[k]->first < low)
-				low = held[k]->first;
+			if (tsock_batch_seq(held[k]) < low)
+				low = tsock_batch_seq(held[k]);
 		assert_int_equal(tail_of(&g), low);
 		assert_int_equal(tsi_reader_held(g.r), n);
 	}
@@ -293,14 +298,14 @@ static void batches_are_used_again(void **state)
 	(void)state;
 	rig_make(&g, big, TSI_MAP_PRIVATE);
 	for (unsigned i = 0; i < 100; i++) {
-		struct tsock_batch *b = take(&g, 8);
+		struct tsock_batch *b = take(&g, 8), *in = tsi_batch_of(b, "b");
 		unsigned k = 0;
 
-		while (k < n && seen[k] != b)
+		while (k < n && seen[k] != in)
 			k++;
 		assert_true(k < 8);
 		if (k == n)
-			seen[n++] = b;
+			seen[n++] = in;
 		tsock_batch_release(b);
 	}
 	assert_true(n <= 4);
@@ -329,10 +334,92 @@ static void only_writable_batches_can_be_written(void **state)
 	}
 }
 
-/* ---- several threads ---- */
+/* ---- twice ---- */
 
-#define THREADS 3
-#define ROUNDS 1500
+static void a_second_release_frees_nobody_elses_batch(void **state)
+{
+	struct tsock_batch *a, *b;
+	const struct tsock_batch *in;
+	struct rig g;
+	void *none = &g;
+
+	(void)state;
+	rig_make(&g, big, TSI_MAP_SHARED);
+	a = take(&g, 8);
+	in = tsi_batch_of(a, "a");
+	tsock_batch_release(a);
+	/* Until one lives where a did. */
+	while (b = take(&g, 8), tsi_batch_of(b, "b") != in)
+		tsock_batch_release(b);
+	assert_ptr_not_equal(a, b);
+	for (unsigned i = 0; i < 3; i++) {
+		tsock_batch_release(a);
+		assert_int_equal(tail_of(&g), g.head - 8);
+		assert_int_equal(tsi_reader_held(g.r), 1);
+	}
+	assert_true(good(&g, b));
+	/* And shows nobody else's samples. */
+	assert_null(tsock_batch_data(a, 0));
+	assert_int_equal(tsock_batch_count(a), 0);
+	assert_int_equal(tsock_batch_dlpack(a, 0, 1, &none), TSOCK_EARG);
+	assert_null(none);
+	tsock_batch_release(b);
+	assert_int_equal(tail_of(&g), g.head);
+	rig_close(&g);
+	/* Also when its reader is gone; and what never was a batch. */
+	tsock_batch_release(b);
+	tsock_batch_release((struct tsock_batch *)&g);
+	tsock_batch_release((struct tsock_batch *)(uintptr_t)1);
+}
+
+struct doubled {
+	pthread_t thread;
+	_Atomic(struct tsock_batch *) *b;
+	_Atomic unsigned *round;
+};
+
+static void *release_each(void *arg)
+{
+	struct doubled *d = arg;
+
+	for (unsigned i = 1; i <= ROUNDS; i++) {
+		while (atomic_load(d->round) < i)
+			sched_yield();
+		tsock_batch_release(atomic_load(d->b));
+	}
+	return NULL;
+}
+
+/* All of them release every batch; each is given back once. */
+static void of_several_releases_one_counts(void **state)
+{
+	_Atomic(struct tsock_batch *) now = NULL;
+	struct doubled d[THREADS];
+	_Atomic unsigned round = 0;
+	struct rig g;
+
+	(void)state;
+	rig_make(&g, big, TSI_MAP_SHARED);
+	for (unsigned i = 0; i < THREADS; i++) {
+		d[i].b = &now;
+		d[i].round = &round;
+		assert_int_equal(
+			pthread_create(&d[i].thread, NULL, release_each, &d[i]),
+			0);
+	}
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		atomic_store(&now, take(&g, 8));
+		atomic_fetch_add(&round, 1);
+		while (tail_of(&g) < g.head)
+			sched_yield();
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(d[i].thread, NULL);
+	assert_int_equal(atomic_load(&g.r->refs), 1);
+	rig_close(&g);
+}
+
+/* ---- several threads ---- */
 
 /* One mailbox per thread, so that releases overtake each other. */
 struct courier {
@@ -354,9 +441,13 @@ static void *release_some(void *arg)
 			struct tsock_batch *b =
 				atomic_exchange(&c->box[stop ? i : k], NULL);
 
+			const struct tsock_batch *in =
+				b ? tsi_batch_of(b, "b") : NULL;
+
 			/* The lowest live batch is at or above the tail. */
-			if (b && tsi_reader_tail(b->reader) > b->first &&
-			    atomic_load(&b->state) == TSI_LEASE_HELD)
+			if (in && tsi_reader_tail(in->reader) > in->first &&
+			    atomic_load(&((struct tsock_batch *)(uintptr_t)in)
+						 ->state) == TSI_LEASE_HELD)
 				abort();
 			tsock_batch_release(b);
 		}
@@ -433,7 +524,18 @@ static void while_others_are_made_private(void **state)
 
 /* ---- forks ---- */
 
-static void a_child_gives_nothing_back(void **state)
+static pid_t fork_plainly(void)
+{
+	return fork();
+}
+
+/* As some languages' runtimes do, so that no handler hears of it. */
+static pid_t fork_by_system_call(void)
+{
+	return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
+
+static void child_gives_nothing_back(pid_t (*make_child)(void))
 {
 	struct tsi_dl_versioned *m;
 	struct tsock_batch *b;
@@ -442,11 +544,10 @@ static void a_child_gives_nothing_back(void **state)
 	int status;
 	pid_t pid;
 
-	(void)state;
 	rig_make(&g, big, TSI_MAP_PRIVATE);
 	b = take(&g, 8);
 	assert_int_equal(tsock_batch_dlpack(b, 0, 1, (void **)&m), 0);
-	pid = fork();
+	pid = make_child();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		int bad = !good(&g, b);
@@ -469,6 +570,18 @@ static void a_child_gives_nothing_back(void **state)
 	m->deleter(m);
 	assert_int_equal(tail_of(&g), 8);
 	rig_close(&g);
+}
+
+static void a_child_gives_nothing_back(void **state)
+{
+	(void)state;
+	child_gives_nothing_back(fork_plainly);
+}
+
+static void nor_does_one_that_no_handler_heard_of(void **state)
+{
+	(void)state;
+	child_gives_nothing_back(fork_by_system_call);
 }
 
 /* ---- DLPack ---- */
@@ -608,7 +721,10 @@ int main(void)
 		cmocka_unit_test(only_writable_batches_can_be_written),
 		cmocka_unit_test(any_thread_may_give_back),
 		cmocka_unit_test(while_others_are_made_private),
+		cmocka_unit_test(a_second_release_frees_nobody_elses_batch),
+		cmocka_unit_test(of_several_releases_one_counts),
 		cmocka_unit_test(a_child_gives_nothing_back),
+		cmocka_unit_test(nor_does_one_that_no_handler_heard_of),
 		cmocka_unit_test(a_tensor_describes_its_field),
 		cmocka_unit_test(read_only_tensors_say_so),
 		cmocka_unit_test(tensors_keep_their_batch_alive),

@@ -1,0 +1,34 @@
+/*
+ * name.h - what a caller has of a batch: a name, in the place of an address.
+ *
+ * A struct tsock_batch is used again and again, so its address in an old
+ * variable would mean somebody else's batch.  A name is a number of the struct
+ * and which of its uses is meant, and never comes a second time: what was given
+ * back is known as such, also after its reader is gone.  Any thread, no lock.
+ */
+#ifndef TSI_CONSUMER_NAME_H
+#define TSI_CONSUMER_NAME_H
+
+#include <stdbool.h>
+
+#include "tsock/tsock.h"
+
+struct tsi_name;
+
+/* For the uses of b, as long as that exists; NULL: no memory. */
+struct tsi_name *tsi_name_new(struct tsock_batch *b);
+void tsi_name_free(struct tsi_name *n);
+
+/* What the caller gets for the use that begins. */
+tsock_batch *tsi_name_of(const struct tsi_name *n);
+
+/* The batch of that name; NULL if it was given back, or never was one. */
+struct tsock_batch *tsi_name_find(const tsock_batch *name);
+
+/*
+ * That use ends.  For one caller of those who say so; NULL for the others, and
+ * in a forked child, where *forked is true and nothing ends.
+ */
+struct tsock_batch *tsi_name_end(const tsock_batch *name, bool *forked);
+
+#endif
