@@ -4,6 +4,8 @@
  * SIMCUDA_DEVICES=4          devices of the machine (0 to 16)
  * SIMCUDA_MEM=BYTES          memory of each; 4 GiB
  * SIMCUDA_NO_P2P=all|0-1,..  pairs without peer access
+ * SIMCUDA_LIES=all|0-1,..    pairs whose copies arrive with a wrong byte
+ * SIMCUDA_NCCL_LIES=1        broadcasts do
  * SIMCUDA_MIG=all|0,2,..     devices that are MIG instances
  * SIMCUDA_NO_VMM=1           no virtual memory management
  * SIMCUDA_NO_FD=1            VMM without descriptors
@@ -44,31 +46,39 @@ static bool all(const char *s)
 }
 
 /* "0-1,2-3": pairs; "all"; "1" is all too. */
-static void configure_p2p(void)
+static void set_pairs(const char *name, bool pair[SIM_DEVICES][SIM_DEVICES],
+		      bool value)
 {
-	const char *s = getenv("SIMCUDA_NO_P2P");
+	const char *s = getenv(name);
 	unsigned a, b;
 	int used;
 
-	for (unsigned i = 0; i < sim.ndev; i++)
-		for (unsigned j = 0; j < sim.ndev; j++)
-			sim.p2p[i][j] =
-				i != j && !sim.dev[i].mig && !sim.dev[j].mig;
 	if (!s || !*s)
 		return;
 	if (all(s) || strcmp(s, "1") == 0) {
-		memset(sim.p2p, 0, sizeof(sim.p2p));
+		memset(pair, value, SIM_DEVICES * SIM_DEVICES);
 		return;
 	}
 	while (sscanf(s, "%u-%u%n", &a, &b, &used) == 2) {
 		if (a >= SIM_DEVICES || b >= SIM_DEVICES)
-			sim_die("SIMCUDA_NO_P2P: no device %u-%u", a, b);
-		sim.p2p[a][b] = sim.p2p[b][a] = false;
+			sim_die("%s: no device %u-%u", name, a, b);
+		pair[a][b] = pair[b][a] = value;
 		s += used;
 		s += *s == ',';
 	}
 	if (*s)
-		sim_die("SIMCUDA_NO_P2P: \"%s\" is no list of pairs", s);
+		sim_die("%s: \"%s\" is no list of pairs", name, s);
+}
+
+static void configure_p2p(void)
+{
+	for (unsigned i = 0; i < sim.ndev; i++)
+		for (unsigned j = 0; j < sim.ndev; j++)
+			sim.p2p[i][j] =
+				i != j && !sim.dev[i].mig && !sim.dev[j].mig;
+	set_pairs("SIMCUDA_NO_P2P", sim.p2p, false);
+	set_pairs("SIMCUDA_LIES", sim.lies, true);
+	sim.nccl_lies = number("SIMCUDA_NCCL_LIES", 0);
 }
 
 static bool is_mig(unsigned device)

@@ -149,6 +149,22 @@ static void piece(struct sim_op *op, char **at)
 		memset(at[0] + from, op->value, to - from);
 	else if (len)
 		memmove(at[0] + from, at[1] + from, to - from);
+	if (op->lies && from <= len / 2 && len / 2 < to)
+		at[0][len / 2] ^= 0x10;
+}
+
+/* From one device's memory straight to another's. */
+static bool spoils(const struct sim_op *op)
+{
+	int to, from;
+
+	if (op->kind != SIM_OP_COPY)
+		return false;
+	to = sim_owner(op->operand[0].p);
+	from = sim_owner(op->operand[1].p);
+	return to >= 0 && from >= 0 && to != from &&
+	       ((sim.lies[to][from] && sim.p2p[to][from]) ||
+		(sim.nccl_lies && op->operand[1].at));
 }
 
 static void pop(struct sim_stream *s)
@@ -176,6 +192,8 @@ static void run(struct sim_stream *s, struct sim_op *op)
 		pop(s);
 		return;
 	}
+	if (!op->step)
+		op->lies = spoils(op);
 	op->running = sim.busy = true;
 	pthread_mutex_unlock(&sim.lock);
 	piece(op, at);

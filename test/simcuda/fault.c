@@ -184,3 +184,12 @@ void sim_parse_faults(const char *text)
 	}
 	free(copy);
 }
+
+void simcuda_set_faults(const char *list)
+{
+	if (!sim_enter("simcuda_set_faults", SIM_ANYTIME)) {
+		sim.nfault = 0;
+		sim_parse_faults(list);
+	}
+	sim_leave(cudaSuccess);
+}

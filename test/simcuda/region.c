@@ -243,3 +243,18 @@ cudaError_t sim_reach(const struct sim_operand *o, char **out)
 		*out = r->shadow + (o->p - r->va);
 	return err;
 }
+
+int sim_owner(const void *p)
+{
+	const struct sim_region *r = sim_region_find(p);
+	size_t off = r ? (size_t)((const char *)p - r->va) : 0;
+
+	if (!r)
+		return -1;
+	if (r->kind != SIM_VMM)
+		return (int)r->device;
+	for (unsigned i = 0; i < r->nmap; i++)
+		if (off - r->map[i].off < r->map[i].len)
+			return (int)r->map[i].phys->device;
+	return -1;
+}

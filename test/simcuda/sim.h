@@ -162,6 +162,7 @@ struct sim_op {
 	bool reached; /* has been the first of its stream */
 	bool running; /* the engine is in it, unlocked */
 	bool backward;
+	bool lies; /* one byte arrives wrong */
 	int64_t not_before, stuck_until;
 	unsigned step, nsteps;
 	struct sim_mark *mark;
@@ -227,6 +228,7 @@ struct sim {
 	struct sim_device dev[SIM_DEVICES];
 	unsigned ndev;
 	bool p2p[SIM_DEVICES][SIM_DEVICES];
+	bool lies[SIM_DEVICES][SIM_DEVICES], nccl_lies;
 	unsigned visible[SIM_DEVICES], nvisible;
 
 	struct sim_region **region;
@@ -302,6 +304,8 @@ struct sim_part *sim_part_at(struct sim_region *r, size_t off);
 /* Where the simulation reaches an operand; 1: nothing there, 700: denied. */
 cudaError_t sim_reach(const struct sim_operand *o, char **out);
 enum sim_where sim_where(const void *p, size_t len);
+/* Whose memory it is; -1: no device's. */
+int sim_owner(const void *p);
 /* Returns when the engine is in nobody's memory. */
 void sim_quiesce(void);
 

@@ -59,6 +59,9 @@ struct simcuda_live {
 
 void simcuda_live(struct simcuda_live *out);
 
+/* In the place of SIMCUDA_FAULT, counted from now on. */
+void simcuda_set_faults(const char *list);
+
 /* For libnccl_sim.so. */
 struct simcuda_coll; /* one broadcast; every rank joins it once */
 
