@@ -114,6 +114,12 @@ static enum tsi_stage_kind from_gpu(const struct tsi_view *v, unsigned source)
 	return TSI_STAGE_BROADCAST;
 }
 
+/* Copies from one GPU to another arrive with other bytes. */
+static bool spoilt(const struct tsock_server *s, unsigned to, unsigned from)
+{
+	return s->spoilt[to % 64] >> from % 64 & 1;
+}
+
 /*
  * Another GPU's ring as decoded, filled from the host; 0: none.  Of two that
  * are made at once the younger waits for the older.
@@ -127,6 +133,7 @@ static unsigned candidate(const struct tsi_view *v, uint32_t tried)
 
 		if (!(tried & UINT32_C(1) << i) && o->spec.gpu &&
 		    plain(&o->spec) && o->device != v->device &&
+		    !spoilt(s, v->device, o->device) &&
 		    o->kind == TSI_STAGE_UPLOAD &&
 		    (o->phase == TSI_VIEW_READY ||
 		     (o->phase == TSI_VIEW_MAKING && o->age < v->age)))
@@ -175,6 +182,25 @@ static bool host_is_faster(struct tsi_view *v, unsigned from)
 	return host < peer;
 }
 
+/* A GPU that can be copied from: does it arrive as it was sent? */
+static bool arrives(struct tsi_view *v, unsigned source)
+{
+	struct tsock_server *s = v->server;
+	const struct tsi_view *from = &s->view[source];
+	int err =
+		tsi_fan_verify(&v->ring, v->device, &from->ring, from->device);
+
+	if (!err)
+		return true;
+	tsi_log(TSOCK_LOG_WARN,
+		"GPU %u is filled from host memory, not from GPU %u: %s",
+		v->device, from->device, tsock_errmsg());
+	pthread_mutex_lock(&s->lock);
+	s->spoilt[v->device % 64] |= UINT64_C(1) << from->device % 64;
+	pthread_mutex_unlock(&s->lock);
+	return false;
+}
+
 /* With the lock held, which it gives up meanwhile.  0: yes; 1: that one can't
  * be read; -1: it could, but host memory is better. */
 static int try_source(struct tsi_view *v, unsigned source)
@@ -186,7 +212,7 @@ static int try_source(struct tsi_view *v, unsigned source)
 	/* From now on it stays. */
 	fill_from(v, source, from_gpu(v, source));
 	pthread_mutex_unlock(&s->lock);
-	no = !tsi_gpu_peer(v->device, from);
+	no = !tsi_gpu_peer(v->device, from) || !arrives(v, source);
 	if (!no && s->fanout == TSOCK_FANOUT_AUTO && host_is_faster(v, from))
 		no = -1;
 	pthread_mutex_lock(&s->lock);

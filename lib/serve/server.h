@@ -134,7 +134,8 @@ struct tsock_server {
 	uint32_t fanout, gpu_path;
 	bool no_nccl; /* it was tried in vain */
 	struct tsi_gpu_entry gpu[TSI_GPU_ENTRIES];
-	unsigned looking; /* threads that ask GPUs */
+	unsigned looking;    /* threads that ask GPUs */
+	uint64_t spoilt[64]; /* by GPU: those it gets wrong bytes from */
 	uint64_t views_made;
 	pthread_mutex_t pin_lock; /* of the next two */
 	bool pinned, pin_failed;

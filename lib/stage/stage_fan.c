@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -27,6 +28,7 @@ struct tsi_fan {
 	tsi_gpu_stream stream; /* of the GPU that sends */
 	struct tsi_gpu_event *event;
 	struct tsi_nccl *comm;
+	bool proved;                 /* it has delivered what was sent */
 	unsigned n, device[TSI_FAN]; /* the communicator's; 0: the sender */
 	struct tsi_stage *const *to; /* of the run under way: n - 1 */
 };
@@ -110,6 +112,7 @@ static int assemble(struct tsi_fan *f, struct tsi_stage *const *to, unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		f->device[i + 1] = to[i]->p.to_device;
 	err = tsi_nccl_open(f->device, n + 1, &f->comm);
+	f->proved = false;
 	if (!err)
 		f->n = n + 1;
 	return err;
@@ -215,6 +218,62 @@ static int wait_for_all(struct tsi_fan *f)
 	return err ? err : tsi_nccl_healthy(f->comm);
 }
 
+/* ---- what was delivered ---- */
+
+static int differs(const struct tsi_fan *f, const struct tsi_stage *st,
+		   const uint8_t *dst, const uint8_t *src, uint64_t bytes)
+{
+	uint8_t *host = malloc(2 * bytes);
+	int err;
+
+	if (!host)
+		return tsi_err(TSOCK_ENOMEM, "no memory to compare with");
+	err = tsi_gpu_download(f->device[0], f->stream, host, src, bytes);
+	if (!err)
+		err = tsi_gpu_event_record(f->event, f->stream);
+	if (!err)
+		err = tsi_gpu_event_wait(f->event);
+	if (!err)
+		err = tsi_gpu_download(st->p.to_device, st->stream,
+				       host + bytes, dst, bytes);
+	if (!err)
+		err = tsi_gpu_event_record(st->event[0], st->stream);
+	if (!err)
+		err = tsi_gpu_event_wait(st->event[0]);
+	if (!err && memcmp(host, host + bytes, bytes))
+		err = tsi_err(TSOCK_ESYS,
+			      "what NCCL broadcast from GPU %u arrived on GPU "
+			      "%u with other bytes, without an error",
+			      f->device[0], st->p.to_device);
+	free(host);
+	return err;
+}
+
+/* The source's samples stay while they are read. */
+static int prove_piece(struct tsi_stage *st, unsigned field, uint64_t dst,
+		       uint64_t src, uint64_t count)
+{
+	const struct tsi_fan *f = st->fan;
+	uint64_t each = f->from->shared->field[field].sample_bytes;
+	const uint8_t *from = f->from->gpu[field].base;
+	const uint8_t *to = st->p.to->gpu[field].base;
+
+	return differs(f, st, to + dst * each, from + src * each, count * each);
+}
+
+static int prove(struct tsi_fan *f, uint64_t first, unsigned count)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i + 1 < f->n && !err && !f->proved; i++) {
+		f->to[i]->fan = f;
+		err = tsi_stage_pieces(f->to[i], first, count, prove_piece);
+		f->to[i]->fan = NULL;
+	}
+	f->proved = !err;
+	return err;
+}
+
 /* Nothing of it may still write when others begin to. */
 static void give_up(struct tsi_fan *f, unsigned n)
 {
@@ -249,6 +308,8 @@ int tsi_fan_run(struct tsi_fan *f, struct tsi_stage *const *to, unsigned n,
 		err = mark(f, n);
 	if (!err)
 		err = wait_for_all(f);
+	if (!err)
+		err = prove(f, first, count);
 	if (err) {
 		snprintf(why, sizeof(why), "%s", tsock_errmsg());
 		give_up(f, n);

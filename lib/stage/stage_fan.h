@@ -16,7 +16,8 @@ int tsi_fan_create(const struct tsi_ring *from, unsigned device,
 /*
  * Copy samples into the rings of n stages (BROADCAST ones, on as many GPUs,
  * from this ring, as large as it is), and see it done.  NCCL's communicator is
- * made when the GPUs are others than the last time.  After an error nothing
+ * made when the GPUs are others than the last time, and what it delivers first
+ * is compared with what was sent.  After an error nothing
  * is known of the target slots, and nothing is under way in them any more.
  */
 int tsi_fan_run(struct tsi_fan *f, struct tsi_stage *const *to, unsigned n,
@@ -35,5 +36,12 @@ void tsi_fan_destroy(struct tsi_fan *f);
 int tsi_fan_measure(const struct tsi_ring *to, unsigned to_device,
 		    unsigned from_device, bool locked, int64_t *host_ns,
 		    int64_t *peer_ns);
+
+/*
+ * Copy into a ring that is still unused from another GPU, and compare by way of
+ * the host.  0: what arrives is what was sent; ESYS, naming a byte: it isn't.
+ */
+int tsi_fan_verify(const struct tsi_ring *to, unsigned to_device,
+		   const struct tsi_ring *from, unsigned from_device);
 
 #endif

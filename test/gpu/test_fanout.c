@@ -15,10 +15,12 @@
 
 #ifdef SIMCUDA
 
+#include "test/simcuda/simcuda.h"
+
 /* What the producer did; shared with it. */
 static struct {
 	_Atomic uint64_t up, across; /* bytes to, and between, GPUs */
-	_Atomic unsigned warnings, choices, refeeds;
+	_Atomic unsigned warnings, choices, refeeds, spoilt;
 } * did;
 
 static bool is_producer;
@@ -59,6 +61,7 @@ cudaError_t cudaMemcpyPeerAsync(void *dst, int to, const void *src, int from,
 struct way {
 	uint32_t fanout;
 	bool legacy;
+	const char *fault;              /* once there are samples */
 	const char *name[3], *value[3]; /* of its environment */
 };
 
@@ -87,8 +90,28 @@ static void note(void *arg, int level, const char *line)
 		log_line(arg, level, line);
 	if (strstr(line, "from now on, not from GPU"))
 		atomic_fetch_add(&did->refeeds, 1);
+	else if (strstr(line, "with other bytes"))
+		atomic_fetch_add(&did->spoilt, 1);
 	else if (strstr(line, "is filled from"))
 		atomic_fetch_add(&did->choices, 1);
+}
+
+/* What is copied before the first sample is there is no sample; from then on
+ * GPUs may fail. */
+static void produce_counted(tsock_server *s, const struct source *src,
+			    const char *fault)
+{
+	uint64_t first;
+	int n = tsock_serve_claim(s, 4, -1, &first);
+
+	did->up = did->across = 0;
+	if (fault)
+		simcuda_set_faults(fault);
+	for (int i = 0; i < n; i++) {
+		write_sample(s, src, first + (uint64_t)i);
+		tsock_serve_commit(s, first + (uint64_t)i, 1);
+	}
+	produce(s, src);
 }
 
 static pid_t start_fan(const struct source *src, const struct way *w)
@@ -109,7 +132,7 @@ static pid_t start_fan(const struct source *src, const struct way *w)
 		fan.fanout = w->fanout;
 		fan.gpu_path = w->legacy ? TSOCK_PATH_LEGACY : 0;
 		s = serve(&fan);
-		produce(s, src);
+		produce_counted(s, src, w->fault);
 		while (!tsock_serve_drained(s))
 			pause_us(5000);
 		tsock_serve_close(s);
@@ -301,7 +324,9 @@ static void gpus_that_cant_reach_each_other_take_the_host(void **state)
 	(void)state;
 	for (uint32_t f = TSOCK_FANOUT_AUTO; f <= TSOCK_FANOUT_NCCL; f++)
 		for (unsigned i = 0; i < 2; i++) {
-			struct way w = { f, false, { name[i] }, { "all" } };
+			struct way w = { .fanout = f,
+					 .name = { name[i] },
+					 .value = { "all" } };
 
 			setenv(name[i], "all", 1);
 			goes_up(&w, 4);
@@ -309,6 +334,42 @@ static void gpus_that_cant_reach_each_other_take_the_host(void **state)
 			assert_int_equal(did->warnings, 0);
 			assert_int_equal(did->choices, 0);
 		}
+}
+
+/* Who can't be believed is not used, and named once for each pair. */
+static void copies_that_arrive_with_other_bytes_are_found_out(void **state)
+{
+	unsigned up, across;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct way w = { .fanout = TSOCK_FANOUT_AUTO + i,
+				 .legacy = i == 1,
+				 .name = { "SIMCUDA_LIES" },
+				 .value = { "all" } };
+
+		goes_up(&w, 4);
+		assert_in_range(did->spoilt, 3, 6);
+		assert_int_equal(did->warnings, 0);
+		w.value[0] = "0-1,2-3";
+		whole_stream(&w, &up, &across);
+		assert_int_equal(did->refeeds, 0);
+	}
+}
+
+static void broadcasts_that_arrive_with_other_bytes_are_found_out(void **state)
+{
+	struct way w = { .fanout = TSOCK_FANOUT_NCCL,
+			 .name = { "SIMCUDA_NCCL_LIES" },
+			 .value = { "1" } };
+	unsigned up, across;
+
+	(void)state;
+	whole_stream(&w, &up, &across);
+	assert_in_range(up, 100, 115);
+	assert_true(across > 250);
+	assert_int_equal(did->warnings, 1);
+	assert_int_equal(did->refeeds, 0);
 }
 
 static void auto_measures_and_says_so(void **state)
@@ -328,23 +389,32 @@ static void nccl_that_fails_is_done_without(void **state)
 	static const struct way w[] = {
 		{ TSOCK_FANOUT_NCCL,
 		  false,
+		  NULL,
 		  { "TSOCK_NCCL" },
 		  { "/none/libnccl" } },
-		{ TSOCK_FANOUT_NCCL, false, { "TSOCK_NCCL" }, { "libm.so.6" } },
 		{ TSOCK_FANOUT_NCCL,
 		  false,
+		  NULL,
+		  { "TSOCK_NCCL" },
+		  { "libm.so.6" } },
+		{ TSOCK_FANOUT_NCCL,
+		  false,
+		  NULL,
 		  { "SIMCUDA_FAULT" },
 		  { "ncclCommInitAll=3" } },
 		{ TSOCK_FANOUT_NCCL,
 		  false,
+		  NULL,
 		  { "SIMCUDA_FAULT" },
 		  { "ncclBroadcast:70=1" } },
 		{ TSOCK_FANOUT_NCCL,
 		  false,
+		  NULL,
 		  { "SIMCUDA_FAULT" },
 		  { "ncclGroupEnd:20=3" } },
 		{ TSOCK_FANOUT_NCCL,
 		  false,
+		  NULL,
 		  { "SIMCUDA_FAULT" },
 		  { "ncclCommGetAsyncError:30=3" } },
 	};
@@ -396,7 +466,7 @@ static pid_t start_witness(const struct rider *r)
  * reader is on the host.  Who was told of a failure, a bit for each. */
 static unsigned who_fails(uint32_t fanout, const char *fault)
 {
-	struct way w = { fanout, false, { "SIMCUDA_FAULT" }, { fault } };
+	struct way w = { .fanout = fanout, .fault = fault };
 	struct source src = model;
 	struct rider r[4] = { { 0 } };
 	pid_t producer, pid[4];
@@ -514,6 +584,10 @@ int main(void)
 		cmocka_unit_test(one_upload_is_enough_for_all_gpus),
 		cmocka_unit_test(from_the_host_there_is_one_for_each),
 		cmocka_unit_test(gpus_that_cant_reach_each_other_take_the_host),
+		cmocka_unit_test(
+			copies_that_arrive_with_other_bytes_are_found_out),
+		cmocka_unit_test(
+			broadcasts_that_arrive_with_other_bytes_are_found_out),
 		cmocka_unit_test(auto_measures_and_says_so),
 		cmocka_unit_test(nccl_that_fails_is_done_without),
 		cmocka_unit_test(a_gpu_that_fails_takes_nobody_along),

@@ -1,0 +1,186 @@
+/*
+ * stage_verify.c - do copies between two GPUs arrive as they were sent?
+ *
+ * Drivers and IOMMUs are known that say they can copy from GPU to GPU, do it
+ * without an error, and deliver other bytes.  So before the first sample goes
+ * that way, memory is copied and compared by way of the host: a pattern into
+ * every field's ring, from memory of the same kind as the source's, and what
+ * the source's ring has.  The target isn't used by anybody yet; the source may
+ * be written meanwhile.
+ */
+#include "stage/stage_fan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "mem/gpu.h"
+
+#define MOST \
+	(UINT64_C(4) << 20) /* of the beginning of a ring, and of its end */
+
+struct end {
+	unsigned device;
+	tsi_gpu_stream stream;
+	struct tsi_gpu_event *event;
+};
+
+struct trial {
+	struct end from, to;
+	struct tsi_gpu_mem memory; /* on the source's GPU */
+	uint8_t *sent, *got, *later;
+	uint64_t seed;
+};
+
+static int open_end(struct end *e, unsigned device)
+{
+	int err;
+
+	e->device = device;
+	err = tsi_gpu_stream_create(device, &e->stream);
+	return err ? err : tsi_gpu_event_create(device, &e->event);
+}
+
+static void close_end(struct end *e)
+{
+	tsi_gpu_event_destroy(e->event);
+	if (e->stream)
+		tsi_gpu_stream_destroy(e->device, e->stream);
+}
+
+static int open_trial(struct trial *t, unsigned from, unsigned to,
+		      enum tsock_path path)
+{
+	int err;
+
+	t->sent = malloc(3 * MOST);
+	if (!t->sent)
+		return tsi_err(TSOCK_ENOMEM, "no memory to compare with");
+	t->got = t->sent + MOST;
+	t->later = t->got + MOST;
+	err = tsi_gpu_mem_create(from, path, MOST, &t->memory);
+	if (!err)
+		err = open_end(&t->from, from);
+	return err ? err : open_end(&t->to, to);
+}
+
+static void close_trial(struct trial *t)
+{
+	close_end(&t->from);
+	close_end(&t->to);
+	tsi_gpu_mem_close(&t->memory);
+	free(t->sent);
+}
+
+static int wait_for(struct end *e)
+{
+	int err = tsi_gpu_event_record(e->event, e->stream);
+
+	return err ? err : tsi_gpu_event_wait(e->event);
+}
+
+static int download(struct end *e, void *to, const void *from, uint64_t bytes)
+{
+	int err = tsi_gpu_download(e->device, e->stream, to, from, bytes);
+
+	return err ? err : wait_for(e);
+}
+
+static int across(struct trial *t, void *to, const void *from, uint64_t bytes)
+{
+	int err = tsi_gpu_copy_peer(t->to.stream, t->to.device, to,
+				    t->from.device, from, bytes);
+
+	if (!err)
+		err = wait_for(&t->to);
+	return err ? err : download(&t->to, t->got, to, bytes);
+}
+
+/* What changed at the source meanwhile says nothing. */
+static int compare(const struct trial *t, const uint8_t *later, uint64_t bytes)
+{
+	for (uint64_t i = 0; i < bytes; i++)
+		if (t->got[i] != t->sent[i] && t->sent[i] == later[i])
+			return tsi_err(TSOCK_ESYS,
+				       "a copy from GPU %u arrives on GPU %u "
+				       "with other bytes, without an error "
+				       "(byte %llu of %llu is 0x%02x, not "
+				       "0x%02x): the driver, or an IOMMU or "
+				       "PCI switch, spoils copies between them",
+				       t->from.device, t->to.device,
+				       (unsigned long long)i,
+				       (unsigned long long)bytes, t->got[i],
+				       t->sent[i]);
+	return 0;
+}
+
+static int send_pattern(struct trial *t, void *to, uint64_t bytes)
+{
+	int err;
+
+	for (uint64_t i = 0; i < bytes; i++) {
+		t->seed = t->seed * UINT64_C(6364136223846793005) + 1;
+		t->sent[i] = (uint8_t)(t->seed >> 56);
+	}
+	err = tsi_gpu_upload(t->from.device, t->from.stream, t->memory.base,
+			     t->sent, bytes);
+	if (!err)
+		err = wait_for(&t->from);
+	if (!err)
+		err = across(t, to, t->memory.base, bytes);
+	return err ? err : compare(t, t->sent, bytes);
+}
+
+static int send_ring(struct trial *t, void *to, const void *from,
+		     uint64_t bytes)
+{
+	int err = download(&t->from, t->sent, from, bytes);
+
+	if (!err)
+		err = across(t, to, from, bytes);
+	if (!err)
+		err = download(&t->from, t->later, from, bytes);
+	return err ? err : compare(t, t->later, bytes);
+}
+
+static uint64_t used_bytes(const struct tsi_ring *r, unsigned f)
+{
+	const struct tsi_ring_field *field = &r->shared->field[f];
+
+	return (r->shared->capacity + field->margin) * field->sample_bytes;
+}
+
+/* The beginning, or the end, of both rings. */
+static int try_field(struct trial *t, const struct tsi_ring *to,
+		     const struct tsi_ring *from, unsigned f, bool end)
+{
+	uint64_t has = used_bytes(to, f), had = used_bytes(from, f), bytes;
+	uint8_t *dst = to->gpu[f].base;
+	const uint8_t *src = from->gpu[f].base;
+	int err;
+
+	bytes = has < MOST ? has : MOST;
+	bytes = had < bytes ? had : bytes;
+	if (end) {
+		dst += has - bytes;
+		src += had - bytes;
+	}
+	err = send_pattern(t, dst, bytes);
+	return err ? err : send_ring(t, dst, src, bytes);
+}
+
+int tsi_fan_verify(const struct tsi_ring *to, unsigned to_device,
+		   const struct tsi_ring *from, unsigned from_device)
+{
+	struct trial t = { .seed = from_device * 64 + to_device };
+	enum tsock_path path = from->gpu[0].path;
+	int err = open_trial(&t, from_device, to_device, path);
+
+	for (unsigned f = 0; f < to->shared->nfields && !err; f++) {
+		err = try_field(&t, to, from, f, false);
+		if (!err && used_bytes(to, f) > MOST)
+			err = try_field(&t, to, from, f, true);
+	}
+	close_trial(&t);
+	return err;
+}
