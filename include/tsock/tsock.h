@@ -63,6 +63,10 @@
  *            or _Fork(), which run no pthread_atfork() handlers, must not
  *            look at batches; what it calls fails or does nothing like any
  *            other child's.
+ * Locking    With TSOCK_WRITABLE pages locked by mlockall() would show old
+ *            samples.  tsock_next() notices, unlocks what maps the ring, shows
+ *            the samples that are due and logs a warning once; a batch in hand
+ *            stays locked, and as it is, until it is released.
  *
  * Environment
  *   TSOCK_DIR  folder of the streams' sockets.  Without it a producer uses

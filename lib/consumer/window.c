@@ -1,9 +1,8 @@
 /*
  * window.c - the samples of a ring as this process sees them.
  *
- * A window's busy bits say which of its pages live batches touch.  Setting
- * them is the handle's thread's, clearing anybody's, and last of all: then the
- * pages show the ring again.  Never writes to the ring.
+ * A window's busy bits say which of its pages live batches touch (busy.h).
+ * Never writes to the ring.
  */
 #include "consumer/window.h"
 
@@ -15,81 +14,48 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "consumer/busy.h"
 #include "consumer/pages.h"
 
 #define STEADY 2 /* windows that are never given back */
+#define TRIES 3  /* to see the ring in a window */
 
 struct tsi_window {
 	struct tsi_window *next;
 	uint64_t used; /* first sample of the batch placed last */
 	_Atomic unsigned live;
-	uint8_t *base[TSOCK_MAX_FIELDS];
+	uint8_t *base[TSOCK_MAX_FIELDS];          /* behind the field's mark */
 	_Atomic uint64_t *busy[TSOCK_MAX_FIELDS]; /* a bit for each page */
 };
 
-/* ---- busy bits ---- */
-
-/* Those of word i that are in lo..hi-1. */
-static uint64_t bits(size_t i, size_t lo, size_t hi)
-{
-	uint64_t m = ~UINT64_C(0);
-
-	if (i == lo / 64)
-		m &= ~UINT64_C(0) << lo % 64;
-	if (i == (hi - 1) / 64)
-		m &= ~UINT64_C(0) >> (63 - (hi - 1) % 64);
-	return m;
-}
-
-static bool busy_any(_Atomic uint64_t *w, size_t lo, size_t hi)
-{
-	for (size_t i = lo / 64; i <= (hi - 1) / 64; i++)
-		/* Pairs with busy_clear(): then the pages are reset. */
-		if (atomic_load_explicit(&w[i], memory_order_acquire) &
-		    bits(i, lo, hi))
-			return true;
-	return false;
-}
-
-static void busy_set(_Atomic uint64_t *w, size_t lo, size_t hi)
-{
-	for (size_t i = lo / 64; i <= (hi - 1) / 64; i++)
-		/* Read by this thread alone. */
-		atomic_fetch_or_explicit(&w[i], bits(i, lo, hi),
-					 memory_order_relaxed);
-}
-
-static void busy_clear(_Atomic uint64_t *w, size_t lo, size_t hi)
-{
-	for (size_t i = lo / 64; i <= (hi - 1) / 64; i++)
-		/* Pairs with busy_any(). */
-		atomic_fetch_and_explicit(&w[i], ~bits(i, lo, hi),
-					  memory_order_release);
-}
-
 /* ---- mapping ---- */
 
-/* One mapping of a field, twice in a row where it has no margin. */
+/*
+ * One mapping of a field, twice in a row where it has no margin; before it one
+ * of the lead bytes of the file mark.
+ */
 static int map_field(const struct tsi_map_field *f, int prot, int flags,
-		     uint8_t **out)
+		     int mark, size_t lead, uint8_t **out)
 {
-	uint8_t *p = mmap(NULL, f->span, PROT_NONE,
+	uint8_t *p = mmap(NULL, lead + f->span, PROT_NONE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	bool bad;
 
 	if (p == MAP_FAILED)
 		return -1;
-	for (unsigned i = 0; i < (f->twice ? 2u : 1u); i++) {
-		if (mmap(p + i * f->map_bytes, f->map_bytes, prot,
-			 flags | MAP_FIXED | MAP_NORESERVE, f->fd,
-			 0) == MAP_FAILED) {
-			int saved = errno;
+	flags |= MAP_FIXED | MAP_NORESERVE;
+	bad = lead && mmap(p, lead, prot, flags, mark, 0) == MAP_FAILED;
+	for (unsigned i = 0; i < (f->twice ? 2u : 1u) && !bad; i++)
+		bad = mmap(p + lead + i * f->map_bytes, f->map_bytes, prot,
+			   flags, f->fd, 0) == MAP_FAILED;
+	if (bad) {
+		int saved = errno;
 
-			munmap(p, f->span);
-			errno = saved;
-			return -1;
-		}
+		munmap(p, lead + f->span);
+		errno = saved;
+		return -1;
 	}
-	*out = p;
+	*out = p + lead;
 	return 0;
 }
 
@@ -97,7 +63,8 @@ static void window_free(const struct tsi_windows *w, struct tsi_window *win)
 {
 	for (unsigned i = 0; i < w->nfields; i++) {
 		if (win->base[i])
-			munmap(win->base[i], w->field[i].span);
+			munmap(win->base[i] - w->page,
+			       w->page + w->field[i].span);
 		free(win->busy[i]);
 	}
 	free(win);
@@ -110,15 +77,16 @@ static int window_map(const struct tsi_windows *w, struct tsi_window *win,
 	size_t pages = (f->span + w->page - 1) / w->page;
 
 	win->busy[i] = calloc(pages / 64 + 1, sizeof(*win->busy[i]));
-	if (!win->busy[i] ||
-	    map_field(f, PROT_READ | PROT_WRITE, MAP_PRIVATE, &win->base[i]))
+	if (!win->busy[i] || map_field(f, PROT_READ | PROT_WRITE, MAP_PRIVATE,
+				       w->mark.fd, w->page, &win->base[i]))
 		return -1;
 	/*
 	 * Under mlockall(MCL_FUTURE) the kernel has made every page private
 	 * already, and locked pages can't be reset.
 	 */
-	munlock(win->base[i], f->span);
-	return madvise(win->base[i], f->span, MADV_DONTNEED);
+	munlock(win->base[i] - w->page, w->page + f->span);
+	return madvise(win->base[i] - w->page, w->page + f->span,
+		       MADV_DONTNEED);
 }
 
 static struct tsi_window *window_new(struct tsi_windows *w)
@@ -139,6 +107,81 @@ static struct tsi_window *window_new(struct tsi_windows *w)
 	*last = win;
 	w->count++;
 	return win;
+}
+
+/* ---- pages that somebody else made private ---- */
+
+/*
+ * mlockall() makes every page of a private mapping a copy of its own, which
+ * then hides what is published.  So each field of a window has a page in front
+ * of it that shows a number of ours, changed for every batch: made private,
+ * it stands still.  The kernel goes by ascending addresses, so the samples
+ * behind it were copied later than the number: batches that were placed while
+ * it still went on are whole.
+ */
+static bool shows_ring(struct tsi_windows *w, const struct tsi_window *win)
+{
+	_Atomic uint64_t *mark = w->mark.base;
+	uint64_t now = ++w->placed;
+
+	/* It comes back by another address: not to be moved below. */
+	atomic_store(mark, now);
+	for (unsigned i = 0; i < w->nfields; i++)
+		if (!w->field[i].small &&
+		    atomic_load((_Atomic uint64_t *)(win->base[i] - w->page)) !=
+			    now)
+			return false;
+	return true;
+}
+
+/* Show the ring again in every page that no batch is in. */
+static int show_ring(const struct tsi_windows *w, const struct tsi_window *win,
+		     unsigned i)
+{
+	uint8_t *base = win->base[i];
+	size_t pages = w->field[i].span / w->page, at = 0;
+
+	if (munlock(base - w->page, w->page + w->field[i].span) ||
+	    madvise(base - w->page, w->page, MADV_DONTNEED))
+		return -1;
+	while (at < pages) {
+		size_t end = at;
+
+		while (end < pages && !busy_any(win->busy[i], end, end + 1))
+			end++;
+		if (end > at && madvise(base + at * w->page,
+					(end - at) * w->page, MADV_DONTNEED))
+			return -1;
+		at = end + 1;
+	}
+	return 0;
+}
+
+static int unlock_window(struct tsi_windows *w, struct tsi_window *win)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	for (unsigned try = 0; try < TRIES; try++) {
+		for (unsigned i = 0; i < w->nfields; i++)
+			if (!w->field[i].small && show_ring(w, win, i))
+				return tsi_err_sys(
+					"unlock the ring's pages, which were "
+					"locked (mlockall) after the stream "
+					"was joined and don't show new samples "
+					"any more");
+		if (!shows_ring(w, win))
+			continue;
+		if (!atomic_flag_test_and_set(&said))
+			tsi_log(TSOCK_LOG_WARN,
+				"this process locked its memory (mlockall): "
+				"that of the stream's ring is unlocked again, "
+				"since locked pages don't show new samples");
+		return 0;
+	}
+	return tsi_err(TSOCK_ESYS,
+		       "this process locks its memory again and again "
+		       "(mlockall), so that the ring's pages don't show new "
+		       "samples: open without TSOCK_WRITABLE");
 }
 
 /* ---- placing in a window ---- */
@@ -271,7 +314,7 @@ static int map_plain(struct tsi_windows *w)
 			f->twice = false;
 			f->span = f->map_bytes;
 		}
-		if (map_field(f, PROT_READ, MAP_SHARED, &f->plain))
+		if (map_field(f, PROT_READ, MAP_SHARED, -1, 0, &f->plain))
 			return tsi_err_sys("map %zu bytes of the ring's field "
 					   "%u (address space is limited by "
 					   "ulimit -v)",
@@ -302,7 +345,8 @@ int tsi_windows_init(struct tsi_windows *w, enum tsi_map_mode mode,
 	}
 	if (mode == TSI_MAP_PRIVATE && w->copy_bytes) {
 		w->pagemap = tsi_pages_open();
-		if (!window_new(w)) {
+		if (tsi_memfd_create("tsock-mark", w->page, 0, &w->mark) ||
+		    !window_new(w)) {
 			say_copying(errno);
 			w->mode = TSI_MAP_COPY;
 		}
@@ -317,6 +361,7 @@ void tsi_windows_seal(struct tsi_windows *w)
 			close(w->field[i].fd);
 		w->field[i].fd = -1;
 	}
+	tsi_memfd_close(&w->mark);
 }
 
 void tsi_windows_fini(struct tsi_windows *w)
@@ -349,6 +394,7 @@ int tsi_windows_place(struct tsi_windows *w, uint64_t first, uint64_t count,
 		      struct tsi_spot *s)
 {
 	struct tsi_window *win;
+	int err;
 
 	s->window = NULL;
 	s->slot = first % w->capacity;
@@ -372,8 +418,10 @@ int tsi_windows_place(struct tsi_windows *w, uint64_t first, uint64_t count,
 		say_copying(errno);
 		return tsi_windows_copy_big(w, s);
 	}
-	place_in(w, win, first, s);
-	return 0;
+	err = shows_ring(w, win) ? 0 : unlock_window(w, win);
+	if (!err)
+		place_in(w, win, first, s);
+	return err;
 }
 
 bool tsi_windows_pages(const struct tsi_windows *w, const struct tsi_spot *s,

@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mem/memfd.h"
 #include "ring/ring.h"
 
 #define TSI_SMALL_BATCH 65536 /* bytes of a field's batch: copied below it */
@@ -62,6 +63,8 @@ struct tsi_windows {
 	size_t small_bytes; /* of a batch's small fields */
 	size_t copy_bytes;  /* of a batch's other fields */
 	int pagemap;        /* -1: always reset */
+	struct tsi_memfd mark;
+	uint64_t placed;
 	struct tsi_map_field field[TSOCK_MAX_FIELDS];
 	struct tsi_gpu_mem gpu[TSOCK_MAX_FIELDS]; /* the memory, if GPU */
 	struct tsi_window *first;

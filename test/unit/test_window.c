@@ -532,17 +532,103 @@ static int lock_all(void)
 	return 0;
 }
 
-static void locked_memory_shows_what_is_published(void **state)
+static unsigned warnings;
+
+static void count_warnings(void *arg, int level, const char *line)
+{
+	(void)arg;
+	if (level == TSOCK_LOG_WARN && strstr(line, "mlockall"))
+		warnings++;
+}
+
+/* Lock all there is by what, again and again, while a batch is in hand. */
+static int lock_after_joining(const uint64_t *bytes, int what)
+{
+	struct fixture_ring f;
+	struct tsi_windows w;
+	struct tsi_spot s = { .copy = NULL }, held = { .copy = NULL };
+	int fd[2];
+
+	fixture_ring_make(&f, bytes, 2, 32, 8);
+	fixture_ring_fds(&f, fd);
+	NEED(!tsi_windows_init(&w, TSI_MAP_PRIVATE, f.ring.shared, 8, fd));
+	NEED(w.mode == TSI_MAP_PRIVATE);
+	s.small = malloc(w.small_bytes + 1);
+	held.small = malloc(w.small_bytes + 1);
+	fixture_ring_publish(&f, 0, 4);
+	NEED(!tsi_windows_place(&w, 0, 4, &held));
+	for (uint64_t at = 4; at < 200; at += 7) {
+		/* Odd ones: between two batches; now and then: never. */
+		if (at % 3 == 1 && mlockall(what))
+			return 77;
+		fixture_ring_publish(&f, at, 7);
+		if (at < 32)
+			NEED(shows(&f, &held, 0));
+		if (at == 25) {
+			NEED(!tsi_windows_keep(&w, &held));
+		}
+		NEED(!tsi_windows_place(&w, at, 7, &s));
+		NEED(shows(&f, &s, at));
+		if (at % 3 == 2 && mlockall(what))
+			return 77;
+		NEED(shows(&f, &s, at));
+		if (at % 2)
+			scribble(&f, &s);
+		tsi_windows_clear(&w, &s);
+		NEED(shows(&f, &held, 0));
+	}
+	tsi_windows_clear(&w, &held);
+	munlockall();
+	spot_free(&s);
+	spot_free(&held);
+	tsi_windows_fini(&w);
+	fixture_ring_free(&f);
+	return 0;
+}
+
+static int lock_later(void)
 {
 	int rc;
 
-	(void)state;
-	rc = in_child(lock_all);
+	/* There it succeeds and does nothing. */
+	if (SANITIZED)
+		return 77;
+	tsock_set_logger(count_warnings, NULL);
+	rc = lock_after_joining(even, MCL_CURRENT);
+	if (!rc)
+		rc = lock_after_joining(odd, MCL_CURRENT);
+	if (!rc)
+		rc = lock_after_joining(odd, MCL_CURRENT | MCL_FUTURE);
+#ifdef MCL_ONFAULT
+	if (!rc)
+		rc = lock_after_joining(odd, MCL_CURRENT | MCL_ONFAULT);
+#endif
+	tsock_set_logger(NULL, NULL);
+	/* Said once. */
+	return rc ? rc : warnings == 1 ? 0 : 1;
+}
+
+static void locking(int (*fn)(void))
+{
+	int rc = in_child(fn);
+
 	if (rc == 77) {
 		print_message("mlockall() is refused, as under a sanitizer\n");
 		skip();
 	}
 	assert_int_equal(rc, 0);
+}
+
+static void locked_memory_shows_what_is_published(void **state)
+{
+	(void)state;
+	locking(lock_all);
+}
+
+static void also_if_it_was_locked_after_joining(void **state)
+{
+	(void)state;
+	locking(lock_later);
 }
 
 static struct fixture_ring parents;
@@ -587,6 +673,7 @@ int main(void)
 		cmocka_unit_test(touching_undoes_no_write),
 		cmocka_unit_test(refused_mappings_become_copies),
 		cmocka_unit_test(locked_memory_shows_what_is_published),
+		cmocka_unit_test(also_if_it_was_locked_after_joining),
 		cmocka_unit_test(windows_can_be_read_in_a_child),
 	};
 
