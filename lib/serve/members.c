@@ -1,304 +1,14 @@
 /*
- * members.c - who reads, from where, and how far the writers may go.
- *
- * Words: a start q is held in a ring when none of its samples from q on can
- * have been written over: base <= q and claimed <= q + capacity.  The lead is
- * the greatest min(tail, head) of all members.  The pin keeps the start of the
- * leading epoch held until the lead is min(W, N) samples in, so that whoever
- * joins a little late still gets the whole epoch.
- *
- * A ring that others are made of could run two rings ahead of a reader: what
- * the reader's own view holds, and what that one's stage has not read yet.  Then
- * the next epoch's start would be gone before its time.  So the start that is
- * the next for the last of these readers is kept, until that one is beyond it.
+ * members.c - who reads, and how far the writers may go.  members_start.c has
+ * the rules of where readers start.
  */
-#include "serve/members.h"
+#include "serve/members_parts.h"
 
 #include <string.h>
 
 #include "base/err.h"
 
 #define AHEAD 65536 /* epochs; all empty, where a batch is never full */
-
-static uint64_t min64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t max64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-/* ---- boundaries ---- */
-
-/* First place of the segment that a place of an epoch is in. */
-static unsigned segment_of(const struct tsi_members *m, uint64_t place)
-{
-	unsigned low = 0, high = m->c.segments;
-
-	while (high - low > 1) {
-		unsigned mid = low + (high - low) / 2;
-
-		if (m->c.bounds[mid] <= place)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-static uint64_t boundary_at_or_before(const struct tsi_members *m,
-				      uint32_t join, uint64_t s)
-{
-	uint64_t epoch = s - s % m->c.epoch_len;
-
-	if (join != TSOCK_JOIN_SEGMENT || m->c.segments < 2)
-		return epoch;
-	return epoch + m->c.bounds[segment_of(m, s - epoch)];
-}
-
-static uint64_t boundary_at_or_after(const struct tsi_members *m, uint32_t join,
-				     uint64_t s)
-{
-	uint64_t q = boundary_at_or_before(m, join, s), epoch;
-
-	if (q == s)
-		return s;
-	epoch = q - q % m->c.epoch_len;
-	if (join != TSOCK_JOIN_SEGMENT || m->c.segments < 2)
-		return epoch + m->c.epoch_len;
-	return epoch + m->c.bounds[segment_of(m, q - epoch) + 1];
-}
-
-/* ---- lead, pin, held ---- */
-
-static bool held(const struct tsi_view_state *v, uint64_t capacity, uint64_t q)
-{
-	return v->base <= q && v->claimed <= q + capacity;
-}
-
-uint64_t tsi_members_reach(const struct tsi_members *m,
-			   const struct tsi_member *r)
-{
-	return min64(r->tail, m->view[r->view].head);
-}
-
-/* How far it has come in what was made; a view may begin beyond that. */
-static uint64_t came_to(const struct tsi_members *m, const struct tsi_member *r)
-{
-	return min64(tsi_members_reach(m, r), m->view[0].head);
-}
-
-static uint64_t lead_of(const struct tsi_members *m)
-{
-	uint64_t lead = 0;
-
-	for (unsigned i = 0; i < m->rows; i++)
-		if (m->member[i].used)
-			lead = max64(lead, came_to(m, &m->member[i]));
-	return lead;
-}
-
-/* The pin of a view: the sequence number that it keeps, or TSI_NEVER. */
-static uint64_t pin_of(const struct tsi_members *m, unsigned view)
-{
-	const struct tsi_view_state *v = &m->view[view];
-	uint64_t lead, start;
-
-	if (!m->count)
-		return TSI_NEVER;
-	lead = lead_of(m);
-	start = boundary_at_or_before(m, TSOCK_JOIN_EPOCH, lead);
-	if (lead >= start + min64(m->c.join_window, m->c.epoch_len) ||
-	    !held(v, v->capacity, start))
-		return TSI_NEVER;
-	return start;
-}
-
-uint64_t tsi_members_gate(const struct tsi_members *m, unsigned view)
-{
-	uint64_t gate = TSI_NEVER;
-
-	for (unsigned i = 0; i < m->rows; i++)
-		if (m->member[i].used && m->member[i].view == view)
-			gate = min64(gate, tsi_members_reach(m, &m->member[i]));
-	/* A stage reads its source from its own view's head on; it may still
-	 * be at work when its last reader has gone. */
-	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		const struct tsi_view_state *v = &m->view[i];
-
-		if (v->source != view && !(view == 0 && v->keeps_base))
-			continue;
-		if (v->active)
-			gate = min64(gate, min64(v->head, m->view[view].head));
-		if (v->source == view)
-			gate = min64(gate, v->reading);
-	}
-	return gate;
-}
-
-bool tsi_members_made_of(const struct tsi_members *m, unsigned view,
-			 unsigned ring)
-{
-	while (view) {
-		view = m->view[view].source;
-		if (view == ring)
-			return true;
-	}
-	return false;
-}
-
-/* The next start of a ring's own readers, or of those in views made of it. */
-static uint64_t next_start(const struct tsi_members *m, unsigned ring, bool own)
-{
-	uint64_t epoch = TSI_NEVER, segment = TSI_NEVER, next = TSI_NEVER;
-
-	for (unsigned i = 0; i < m->rows; i++) {
-		const struct tsi_member *r = &m->member[i];
-		uint64_t *least = r->by_segment ? &segment : &epoch;
-
-		if (r->used && (own ? r->view == ring
-				    : tsi_members_made_of(m, r->view, ring)))
-			*least = min64(*least, tsi_members_reach(m, r));
-	}
-	if (epoch != TSI_NEVER)
-		next = boundary_at_or_after(m, TSOCK_JOIN_EPOCH, epoch);
-	if (segment != TSI_NEVER)
-		next = min64(next, boundary_at_or_after(m, TSOCK_JOIN_SEGMENT,
-							segment));
-	return next;
-}
-
-uint64_t tsi_members_next_start(const struct tsi_members *m, unsigned view)
-{
-	return next_start(m, view, true);
-}
-
-uint64_t tsi_members_kept_start(const struct tsi_members *m, unsigned view)
-{
-	return next_start(m, view, false);
-}
-
-/* Is there a member that isn't beyond the stream's end? */
-static bool needed(const struct tsi_members *m)
-{
-	for (unsigned i = 0; i < m->rows; i++)
-		if (m->member[i].used && m->member[i].tail < m->c.end)
-			return true;
-	return false;
-}
-
-/* ---- where a join starts ---- */
-
-/* The ring that a new reader of view begins from: the view itself, or what it
- * will be made of. */
-static const struct tsi_view_state *origin_of(const struct tsi_members *m,
-					      unsigned view)
-{
-	while (!m->view[view].active)
-		view = m->view[view].source;
-	return &m->view[view];
-}
-
-static uint64_t start_among_readers(const struct tsi_members *m,
-				    const struct tsi_join *j)
-{
-	const struct tsi_view_state *v = origin_of(m, j->view);
-	uint64_t q;
-
-	if (j->join == TSOCK_JOIN_NOW)
-		return max64(m->jumping ? m->target : 0, v->head);
-	q = boundary_at_or_before(m, j->join, lead_of(m));
-	q = boundary_at_or_after(m, j->join, max64(q, j->after));
-	/* From the decision to jump on, nothing below the target is held. */
-	while (!held(v, v->capacity, q) || (m->jumping && q < m->target))
-		q = boundary_at_or_after(m, j->join, q + 1);
-	return q;
-}
-
-/* A start that the base ring holds, and that it has come to. */
-static bool at_hand(const struct tsi_members *m, uint64_t q)
-{
-	const struct tsi_view_state *base = &m->view[0];
-
-	return !m->jumping && q <= base->claimed &&
-	       held(base, base->capacity, q);
-}
-
-/* Does an epoch from there fit into what the stream has? */
-static bool fits(const struct tsi_members *m, const struct tsi_join *j,
-		 uint64_t q)
-{
-	return j->join == TSOCK_JOIN_NOW
-		       ? q < m->c.end
-		       : q < m->c.end && m->c.end - q >= m->c.epoch_len;
-}
-
-static uint64_t start_alone(const struct tsi_members *m,
-			    const struct tsi_join *j)
-{
-	const struct tsi_view_state *base = &m->view[0];
-	uint64_t from = max64(m->greatest, j->after), q;
-
-	if (m->jumping)
-		from = max64(from, m->target);
-	if (j->join == TSOCK_JOIN_NOW)
-		return m->jumping ? m->target : base->head;
-	/* Its own next one, however far others have been. */
-	q = boundary_at_or_after(m, j->join, j->after);
-	if (j->after && at_hand(m, q))
-		return q;
-	q = boundary_at_or_after(m, j->join, from);
-	if (!m->jumping && !at_hand(m, q))
-		q = boundary_at_or_after(m, j->join,
-					 max64(from, base->claimed));
-	if (fits(m, j, q))
-		return q;
-	/* Of the last epochs, what the last to leave would get. */
-	from = boundary_at_or_after(m, j->join, max64(m->last, j->after));
-	return at_hand(m, from) ? from : q;
-}
-
-static uint64_t start_of(const struct tsi_members *m, const struct tsi_join *j)
-{
-	return m->count ? start_among_readers(m, j) : start_alone(m, j);
-}
-
-bool tsi_members_ended(const struct tsi_members *m)
-{
-	struct tsi_join j = { .join = TSOCK_JOIN_EPOCH };
-
-	if (m->c.end == TSI_NEVER || needed(m) ||
-	    fits(m, &j, start_alone(m, &j)))
-		return false;
-	j.join = TSOCK_JOIN_SEGMENT;
-	return !fits(m, &j, start_alone(m, &j));
-}
-
-int tsi_members_forecast(const struct tsi_members *m,
-			 const struct tsi_join *asked, uint64_t *start)
-{
-	struct tsi_join j = *asked;
-	uint64_t most = max64(m->given, m->view[0].claimed), q;
-
-	/* A nonsense 'after' must not overflow the arithmetic above. */
-	if (j.after > most + 2 * m->c.epoch_len)
-		return tsi_err(TSOCK_EREFUSED,
-			       "a join after sample %llu, which the stream "
-			       "hasn't come near",
-			       (unsigned long long)j.after);
-	/* Only the first epoch may be a short one. */
-	if (j.join == TSOCK_JOIN_NOW && j.after)
-		j.join = TSOCK_JOIN_EPOCH;
-	q = start_of(m, &j);
-	if (!fits(m, &j, q) || tsi_members_ended(m))
-		return tsi_err(TSOCK_EENDED,
-			       "the stream has ended: its %llu epochs are over",
-			       (unsigned long long)(m->c.end / m->c.epoch_len));
-	*start = q;
-	return 0;
-}
 
 /* ---- joining and leaving ---- */
 
@@ -328,8 +38,8 @@ static void open_views(struct tsi_members *m, unsigned view, uint64_t start,
 		       unsigned *opened)
 {
 	struct tsi_view_state *v = &m->view[view];
-	const struct tsi_view_state *origin = origin_of(m, view);
-	uint64_t pin = pin_of(m, (unsigned)(origin - m->view));
+	const struct tsi_view_state *origin = tsi_members_origin(m, view);
+	uint64_t pin = tsi_members_pin(m, (unsigned)(origin - m->view));
 	uint64_t from = pin < start && !m->jumping ? pin : start;
 
 	if (v->active)
@@ -382,7 +92,7 @@ int tsi_members_join(struct tsi_members *m, const struct tsi_join *j,
 		m->started = true;
 	c.epoch_end =
 		j->join == TSOCK_JOIN_NOW && !j->after
-			? boundary_at_or_after(m, TSOCK_JOIN_EPOCH, c.start + 1)
+			? tsi_members_boundary(m, TSOCK_JOIN_EPOCH, c.start + 1)
 			: c.start + m->c.epoch_len;
 	*out = c;
 	return 0;
@@ -403,7 +113,7 @@ static uint64_t tail_bound(const struct tsi_members *m,
 static void note_place(struct tsi_members *m, const struct tsi_member *r,
 		       bool last)
 {
-	uint64_t place = came_to(m, r);
+	uint64_t place = tsi_members_place(m, r);
 
 	m->greatest = max64(m->greatest, place);
 	if (last)
@@ -471,7 +181,7 @@ bool tsi_members_refeed(struct tsi_members *m, unsigned view)
 	const struct tsi_view_state *base = &m->view[0];
 	unsigned lost = v->source;
 
-	if (v->active && !held(base, base->capacity, v->head))
+	if (v->active && !tsi_members_held(base, v->head))
 		return false;
 	/* What was claimed, and never came, has spoilt its slots. */
 	if (v->claimed > v->capacity)
@@ -500,15 +210,37 @@ void tsi_members_leave(struct tsi_members *m, unsigned id)
 
 /* ---- filling ---- */
 
+uint64_t tsi_members_gate(const struct tsi_members *m, unsigned view)
+{
+	uint64_t gate = TSI_NEVER;
+
+	for (unsigned i = 0; i < m->rows; i++)
+		if (m->member[i].used && m->member[i].view == view)
+			gate = min64(gate, tsi_members_reach(m, &m->member[i]));
+	/* A stage reads its source from its own view's head on; it may still
+	 * be at work when its last reader has gone. */
+	for (unsigned i = 1; i < TSI_VIEWS; i++) {
+		const struct tsi_view_state *v = &m->view[i];
+
+		if (v->source != view && !(view == 0 && v->keeps_base))
+			continue;
+		if (v->active)
+			gate = min64(gate, min64(v->head, m->view[view].head));
+		if (v->source == view)
+			gate = min64(gate, v->reading);
+	}
+	return gate;
+}
+
 uint64_t tsi_members_limit(const struct tsi_members *m, unsigned view)
 {
 	const struct tsi_view_state *v = &m->view[view];
 	uint64_t gate, limit;
 
-	if (!needed(m) || !v->active || (view == 0 && m->jumping) ||
+	if (!tsi_members_needed(m) || !v->active || (view == 0 && m->jumping) ||
 	    !m->started)
 		return v->claimed;
-	gate = min64(tsi_members_gate(m, view), pin_of(m, view));
+	gate = min64(tsi_members_gate(m, view), tsi_members_pin(m, view));
 	gate = min64(gate, tsi_members_kept_start(m, view));
 	/* No reader of this very view, as when all have views of their own. */
 	if (gate == TSI_NEVER)
@@ -574,7 +306,7 @@ bool tsi_members_settle(struct tsi_members *m)
 void tsi_members_waits(const struct tsi_members *m, unsigned view,
 		       uint64_t *gate, uint64_t *lead)
 {
-	uint64_t pin = pin_of(m, view);
+	uint64_t pin = tsi_members_pin(m, view);
 
 	*gate = tsi_members_gate(m, view);
 	*lead = TSI_NEVER;

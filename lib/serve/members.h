@@ -185,16 +185,4 @@ void tsi_members_want(struct tsi_members *m, unsigned id, uint64_t want);
  */
 int tsi_members_slowest(struct tsi_members *m, int64_t now_ms, int64_t slow_ms);
 
-/* ---- for members_slow.c ---- */
-
-/* The first sample that a member needs of those that there are. */
-uint64_t tsi_members_reach(const struct tsi_members *m,
-			   const struct tsi_member *r);
-
-/* The least that readers of a view, and stages, still need; or TSI_NEVER. */
-uint64_t tsi_members_gate(const struct tsi_members *m, unsigned view);
-
-/* The next start of all readers of the views made of that one; likewise. */
-uint64_t tsi_members_kept_start(const struct tsi_members *m, unsigned view);
-
 #endif

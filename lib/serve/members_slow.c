@@ -7,20 +7,10 @@
  * that keeps it full, which may be in a view made of a view.  One that pauses
  * while nobody waits is not slow, nor is one that waits itself.
  */
-#include "serve/members.h"
+#include "serve/members_parts.h"
 
 #define LOOK_MS 50 /* no two looks are closer */
 #define FREED 2    /* looks without a waiter: somebody may wait in slices */
-
-static uint64_t min64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t max64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
 
 void tsi_members_want(struct tsi_members *m, unsigned id, uint64_t want)
 {

@@ -7,7 +7,8 @@
  * filling.c  the thread of each view; fan.c for those filled together
  * desk.c     the server's own thread: deaths, slow readers; mail.c answers
  *            messages, guests.c keeps the door
- * members.c  the rules, pure
+ * members.c  the rules, pure; where readers start in members_start.c, who is
+ *            slow in members_slow.c
  *
  * One mutex guards everything here; the samples themselves are written with
  * no lock held.
