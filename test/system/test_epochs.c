@@ -4,7 +4,18 @@
  */
 #include "common.h"
 
+#include <pthread.h>
+
+#include "serve/server.h"
+
 #define SIDE 4 /* of an image */
+
+static const struct source stated = { .name = "stated",
+				      .n = 1000,
+				      .ring = 128,
+				      .max_batch = 16,
+				      .payload = 16,
+				      .image = SIDE };
 
 /* A consumer of float32 images, which are a view of the stream. */
 static tsock *connect_floats(const struct source *src, uint32_t batch,
@@ -130,6 +141,40 @@ static void who_joins_near_an_epochs_end_gets_the_next(void **state)
 	tsock_close(view);
 	tsock_close(t);
 	kill_and_reap(producer);
+}
+
+static void *work(void *server)
+{
+	produce(server, &stated);
+	return NULL;
+}
+
+/* So that the tail which passes it wakes the base ring's writer. */
+static void the_start_that_is_kept_is_stated_in_the_views_ring(void **state)
+{
+	tsock_server *s = serve(&stated);
+	uint64_t want = 0, capacity;
+	pthread_t worker;
+	tsock *t;
+
+	(void)state;
+	assert_int_equal(pthread_create(&worker, NULL, work, s), 0);
+	t = connect_floats(&stated, 16, TSOCK_BETWEEN_HOLD);
+	assert_int_equal(tsock_begin(t), 0);
+	take_and_release(t, 60);
+	capacity = stats_of(stated.name).capacity;
+	wait_head(stated.name, 1000 + capacity);
+	for (unsigned i = 0; i < 6000 && want != 1000; i++) {
+		pause_us(10000);
+		pthread_mutex_lock(&s->lock);
+		want = atomic_load(&s->view[1].ring.shared->start_want);
+		pthread_mutex_unlock(&s->lock);
+	}
+	assert_int_equal(want, 1000);
+	tsock_close(t);
+	tsock_serve_stop(s);
+	pthread_join(worker, NULL);
+	tsock_serve_close(s);
 }
 
 static void only_the_first_epoch_of_joining_now_is_short(void **state)
@@ -270,6 +315,8 @@ int main(void)
 		cmocka_unit_test_teardown(
 			who_joins_near_an_epochs_end_gets_the_next,
 			end_children),
+		cmocka_unit_test(
+			the_start_that_is_kept_is_stated_in_the_views_ring),
 		cmocka_unit_test_teardown(
 			only_the_first_epoch_of_joining_now_is_short,
 			end_children),

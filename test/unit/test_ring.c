@@ -167,6 +167,11 @@ static void only_tails_that_pass_what_is_waited_for_ring(void **state)
 	atomic_store(&r.shared->lead_want, 20);
 	assert_true(tsi_tail_rings(r.shared, 19, 20));
 	assert_false(tsi_tail_rings(r.shared, 20, 21));
+	atomic_store(&r.shared->start_want, 30);
+	assert_true(tsi_tail_rings(r.shared, 30, 31));
+	assert_true(tsi_tail_rings(r.shared, 29, 45));
+	assert_false(tsi_tail_rings(r.shared, 29, 30));
+	assert_false(tsi_tail_rings(r.shared, 31, 32));
 	tsi_ring_destroy(&r);
 }
 
