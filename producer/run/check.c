@@ -14,6 +14,8 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "run/advice.h"
+#include "run/liveline.h"
 #include "base/machine.h"
 
 /* Sockets, rings, epolls, and the first few consumers. */
@@ -40,6 +42,8 @@ int tsi_check_root(const struct tsi_options *o)
 			       strerror(errno));
 	if (!S_ISDIR(st.st_mode))
 		return tsi_err(TSOCK_EDATA, "--root %s: not a folder", o->root);
+	if (tsi_advice_layout(o))
+		return TSOCK_EDATA;
 	if (split && stat(o->folder, &st) && errno == ENOENT)
 		return tsi_err(TSOCK_EDATA,
 			       "no folder %s: --root is the folder that holds "
@@ -73,11 +77,54 @@ int tsi_check_descriptors(unsigned threads)
 		       threads);
 }
 
+int tsi_check_memory(const struct tsi_options *o,
+		     const struct tsock_geometry *g)
+{
+	char limiter[256], samples[28], need[16], may[16];
+	uint64_t there;
+
+	tsi_thousands(samples, g->capacity);
+	tsi_megabytes(need, g->ring_bytes);
+	if (o->memory && g->ring_bytes > o->memory)
+		return tsi_err(TSOCK_EARG,
+			       "a ring of %s samples takes %s, more than "
+			       "--memory's %s: make --ring, --max-batch or "
+			       "--size smaller",
+			       samples, need, tsi_megabytes(may, o->memory));
+	if (tsi_machine_memory("", &there, limiter, sizeof(limiter)) ||
+	    g->ring_bytes <= there)
+		return 0;
+	return tsi_err(TSOCK_ENOMEM,
+		       "a ring of %s samples takes %s but %s of memory are "
+		       "available (by %s): make --ring, --max-batch or --size "
+		       "smaller, or free some",
+		       samples, need, tsi_megabytes(may, there), limiter);
+}
+
+int tsi_check_reader(const struct tsi_options *o)
+{
+	struct tsi_file_reader *r;
+	char why[160];
+	int err;
+
+	if (o->io != TSI_READER_URING)
+		return 0;
+	err = tsi_file_reader_create(TSI_READER_URING, 1, &r);
+	if (!err) {
+		tsi_file_reader_destroy(r);
+		return 0;
+	}
+	if (err != TSOCK_ENOTSUP)
+		return err;
+	snprintf(why, sizeof(why), "%s", tsock_errmsg());
+	return tsi_err(err, "--io uring: %s; auto does without", why);
+}
+
 int tsi_check_image_memory(const struct tsi_options *o, uint64_t ring_bytes,
 			   uint64_t *bytes)
 {
 	uint64_t there = UINT64_MAX, most = TSI_IMAGE_MEMORY;
-	char limiter[256];
+	char limiter[256], need[16], may[16];
 
 	if (tsi_machine_memory("", &there, limiter, sizeof(limiter)))
 		there = UINT64_MAX;
@@ -85,11 +132,11 @@ int tsi_check_image_memory(const struct tsi_options *o, uint64_t ring_bytes,
 	*bytes = o->image_memory;
 	if (o->image_memory > there)
 		return tsi_err(TSOCK_ENOMEM,
-			       "--image-memory is %.1f MB but %.1f MB of "
-			       "memory are available beside the ring (by %s); "
-			       "lower it, or free some",
-			       (double)o->image_memory / 1e6,
-			       (double)there / 1e6, limiter);
+			       "--image-memory is %s but %s of memory are "
+			       "available beside the ring (by %s); lower it, "
+			       "or free some",
+			       tsi_megabytes(need, o->image_memory),
+			       tsi_megabytes(may, there), limiter);
 	if (o->image_memory)
 		return 0;
 	if (o->memory && o->memory < most)

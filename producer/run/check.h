@@ -6,6 +6,7 @@
 #define TSI_RUN_CHECK_H
 
 #include "run/source.h"
+#include "tsock/tsock.h"
 
 /* /dev/null for each of the first three descriptors that is closed. */
 void tsi_check_stdio(void);
@@ -18,6 +19,15 @@ int tsi_check_root(const struct tsi_options *o);
  * for so many threads.
  */
 int tsi_check_descriptors(unsigned threads);
+
+/*
+ * The ring fits into --memory (EARG) and into what there is (ENOMEM).
+ */
+int tsi_check_memory(const struct tsi_options *o,
+		     const struct tsock_geometry *g);
+
+/* io_uring is there, where nothing else was asked for: ENOTSUP otherwise. */
+int tsi_check_reader(const struct tsi_options *o);
 
 /* The folder of the sockets, as the library chooses it. */
 void tsi_check_folder(char *buf, size_t size);

@@ -67,12 +67,6 @@ int tsi_lane_create(struct tsi_source *s, unsigned depth,
 	if (!err)
 		err = tsi_file_reader_create((enum tsi_file_reader_kind)o->io,
 					     depth, &l->reader);
-	if (err == TSOCK_ENOTSUP && o->io == TSI_READER_URING) {
-		char why[160];
-
-		snprintf(why, sizeof(why), "%s", tsock_errmsg());
-		err = tsi_err(err, "--io uring: %s; auto does without", why);
-	}
 	if (err) {
 		tsi_lane_destroy(l);
 		return err;

@@ -64,8 +64,8 @@ const struct tsi_opt tsi_opts[TSI_OPTS] = {
 
 	{ .kind = TSI_OPT_GROUP, .name = "Stream" },
 	{ TSI_OPT_NAME, "name", "NAME",
-	  "what consumers call it (the data set's name, with -val for "
-	  "the val split)",
+	  "what consumers call it (imagenet, or the folder's name, with "
+	  "-val for the val split)",
 	  .letter = 'n' },
 	{ TSI_OPT_COUNT, "ring", "SAMPLES",
 	  "held in memory (2048; more if the next two need it)", AT(ring),

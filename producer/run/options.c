@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "run/advice.h"
 #include "run/option_table.h"
 #include "run/value.h"
 
@@ -30,6 +31,11 @@ static int take_slow(struct tsi_options *o, const char *value)
 		       value);
 }
 
+static bool is_name_char(unsigned char c)
+{
+	return c < 0x80 && (isalnum(c) || strchr("._-", c));
+}
+
 static int take_name(struct tsi_options *o, const char *value)
 {
 	size_t len = strlen(value);
@@ -43,9 +49,7 @@ static int take_name(struct tsi_options *o, const char *value)
 	    value[0] == '-')
 		goto bad;
 	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)value[i];
-
-		if (c >= 0x80 || (!isalnum(c) && !strchr("._-", c)))
+		if (!is_name_char((unsigned char)value[i]))
 			goto bad;
 	}
 	memcpy(o->name, value, len + 1);
@@ -202,6 +206,13 @@ static int bad_option(int got, char **argv, const struct words *w)
 				       "%.*s could mean several options, "
 				       "--%s is one",
 				       (int)len, word, l->name);
+	for (const struct option *l = w->longs; l->name; l++)
+		if (len > 2 && tsi_advice_near(word + 2, len - 2, l->name,
+					       strlen(l->name)))
+			return tsi_err(TSOCK_EARG,
+				       "unknown option %.*s; did you mean "
+				       "--%s? --help lists them all",
+				       (int)len, word, l->name);
 	return tsi_err(TSOCK_EARG, "unknown option %.*s; --help lists them all",
 		       (int)len, word);
 }
@@ -222,10 +233,42 @@ static void warn_if_odd(struct tsi_options *o, bool resize_given)
 			 o->size, o->resize);
 }
 
+/*
+ * The data set's name: imagenet, or the folder that it is, made of characters
+ * that a name may have; with -val for the val split.
+ */
+static void default_name(struct tsi_options *o)
+{
+	const char *end = o->root + strlen(o->root);
+	const char *tail = o->split == TSI_SPLIT_VAL ? "-val" : "";
+	size_t room = sizeof(o->name) - 1 - strlen(tail);
+	const char *at;
+	size_t len = 0;
+
+	while (end > o->root && end[-1] == '/')
+		end--;
+	at = end;
+	while (at > o->root && at[-1] != '/')
+		at--;
+	for (; o->dataset == TSI_IMAGEFOLDER && at < end && len < room; at++) {
+		bool odd = !is_name_char((unsigned char)*at);
+
+		/* A name begins with a letter or a digit. */
+		if (len || (!odd && isalnum((unsigned char)*at)))
+			o->name[len++] = odd ? '-' : *at;
+	}
+	while (len && !isalnum((unsigned char)o->name[len - 1]))
+		len--;
+	snprintf(o->name + len, sizeof(o->name) - len, "%s%s",
+		 len                          ? ""
+		 : o->dataset == TSI_IMAGENET ? "imagenet"
+					      : "imagefolder",
+		 tail);
+}
+
 /* What depends on other options. */
 static int complete(struct tsi_options *o)
 {
-	static const char *const names[] = { "imagenet", "imagefolder" };
 	static const char *const folders[] = { "/train", "/val", "" };
 	bool resize_given = o->resize != 0;
 
@@ -240,8 +283,7 @@ static int complete(struct tsi_options *o)
 		o->split = o->dataset == TSI_IMAGENET ? TSI_SPLIT_TRAIN
 						      : TSI_SPLIT_NONE;
 	if (!o->name[0])
-		snprintf(o->name, sizeof(o->name), "%s%s", names[o->dataset],
-			 o->split == TSI_SPLIT_VAL ? "-val" : "");
+		default_name(o);
 	if (o->preset == UNSET)
 		o->preset = o->split == TSI_SPLIT_VAL ? TSI_EVAL : TSI_TRAIN;
 	if (o->order == UNSET)

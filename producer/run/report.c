@@ -94,8 +94,10 @@ void tsi_report_plan(const struct tsi_plan *p)
 	printf("data set      %s at ", tsi_options_dataset(o));
 	print_name(tsi_index_root(x));
 	printf("\n");
-	printf("samples       %s in %u classes (%s, %.2f s)\n",
-	       tsi_thousands(files, tsi_index_count(x)), tsi_index_classes(x),
+	printf("samples       %s in %s class%s (%s, %.2f s)\n",
+	       tsi_thousands(files, tsi_index_count(x)),
+	       tsi_thousands(n, tsi_index_classes(x)),
+	       tsi_index_classes(x) == 1 ? "" : "es",
 	       tsi_index_cached(x) ? "scan kept from before" : "scanned",
 	       p->scan_seconds);
 	printf("bad files     %s\n",
@@ -108,10 +110,10 @@ void tsi_report_plan(const struct tsi_plan *p)
 	printf("images        %s, %" PRIu64 " x %" PRIu64 "\n",
 	       tsi_options_preset(o), o->size, o->size);
 	printf("threads       %u\n", p->threads);
-	printf("ring          %s samples, join window %" PRIu64
-	       ", batches up to %" PRIu64 "\n",
+	printf("ring          %s samples, join window %s, batches up to %s\n",
 	       tsi_thousands(ring, p->geometry.capacity),
-	       p->geometry.join_window, p->geometry.max_batch);
+	       tsi_thousands(files, p->geometry.join_window),
+	       tsi_thousands(n, p->geometry.max_batch));
 	print_memory(p);
 }
 
@@ -121,11 +123,12 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 	const struct tsi_index *x = tsi_source_index(p->source);
 	const char *why = tsi_pool_reader_why(pool);
 	uint64_t bad = tsi_badfiles_count(tsi_source_badfiles(p->source));
-	char n[28], mb[16], folder[256];
+	char n[28], classes[28], mb[16], folder[256];
 
-	tsi_log(TSOCK_LOG_INFO, "%s samples in %u classes at %s (%s, %.2f s)",
-		tsi_thousands(n, tsi_index_count(x)), tsi_index_classes(x),
-		tsi_index_root(x),
+	tsi_log(TSOCK_LOG_INFO, "%s samples in %s class%s at %s (%s, %.2f s)",
+		tsi_thousands(n, tsi_index_count(x)),
+		tsi_thousands(classes, tsi_index_classes(x)),
+		tsi_index_classes(x) == 1 ? "" : "es", tsi_index_root(x),
 		tsi_index_cached(x) ? "scan kept from before" : "scanned",
 		p->scan_seconds);
 	if (bad)
@@ -142,11 +145,10 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 		o->seed, tsi_source_segments(p->source),
 		tsi_source_segments(p->source) == 1 ? "" : "s");
 	tsi_log(TSOCK_LOG_INFO,
-		"%u thread%s, files by %s%s%s%s; ring of %" PRIu64
-		" samples, %s",
+		"%u thread%s, files by %s%s%s%s; ring of %s samples, %s",
 		p->threads, p->threads == 1 ? "" : "s", tsi_pool_reader(pool),
 		why ? " (" : "", why ? why : "", why ? ")" : "",
-		p->geometry.capacity,
+		tsi_thousands(n, p->geometry.capacity),
 		tsi_megabytes(mb, p->geometry.ring_bytes));
 	tsi_check_folder(folder, sizeof(folder));
 	tsi_log(TSOCK_LOG_INFO, "serving \"%s\" at %s", o->name, folder);

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/machine.h"
+#include "run/advice.h"
 #include "run/check.h"
 #include "run/console.h"
 #include "run/liveline.h"
@@ -71,7 +72,6 @@ static int check_memory(struct service *v, struct tsock_field *schema)
 {
 	const struct tsi_options *o = v->plan.options;
 	struct tsock_serve_opts *so = &v->opts;
-	char need[16], may[16];
 	int err;
 
 	memcpy(schema, fields, sizeof(fields));
@@ -98,17 +98,13 @@ static int check_memory(struct service *v, struct tsock_field *schema)
 	err = tsock_serve_geometry(so, &v->plan.geometry);
 	if (err)
 		return err;
-	if (!o->memory || v->plan.geometry.ring_bytes <= o->memory)
-		return 0;
-	return tsi_err(TSOCK_EARG,
-		       "a ring of %" PRIu64 " samples takes %s, more than "
-		       "--memory's %s: make --ring, --max-batch or --size "
-		       "smaller",
-		       v->plan.geometry.capacity,
-		       tsi_megabytes(need, v->plan.geometry.ring_bytes),
-		       tsi_megabytes(may, o->memory));
+	return tsi_check_memory(o, &v->plan.geometry);
 }
 
+/*
+ * All that can be said before the scan: the same for a start, --dry-run and
+ * --check-config.
+ */
 static int check(struct service *v, struct tsock_field *schema)
 {
 	const struct tsi_options *o = v->plan.options;
@@ -124,9 +120,9 @@ static int check(struct service *v, struct tsock_field *schema)
 		err = tsi_check_descriptors(v->plan.threads);
 	if (!err)
 		err = tsi_check_root(o);
-	if (!err && o->mode == TSI_RUN_SERVE)
-		err = tsi_check_name(o);
-	return err;
+	if (!err)
+		err = tsi_check_reader(o);
+	return err ? err : tsi_check_name(o);
 }
 
 static int scan(struct service *v)
@@ -138,6 +134,7 @@ static int scan(struct service *v)
 		return err;
 	v->plan.scan_seconds = (double)(tsi_now_ns() - start) / 1e9;
 	tsi_check_splits(v->plan.options, tsi_source_index(v->plan.source));
+	tsi_advice_classes(v->plan.options, tsi_source_index(v->plan.source));
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "run/advice.h"
 
 #define MAX_SECONDS UINT64_C(31536000)
 
@@ -62,6 +63,11 @@ int tsi_value_choice(const char *name, const char *list, const char *value,
 			break;
 		word += n + 1;
 	}
+	word = tsi_advice_word(value, list, &len);
+	if (word)
+		return tsi_err(TSOCK_EARG,
+			       "--%s %s: choose one of %s (did you mean %.*s?)",
+			       name, value, list, (int)len, word);
 	return tsi_err(TSOCK_EARG, "--%s %s: choose one of %s", name, value,
 		       list);
 }

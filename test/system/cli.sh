@@ -141,6 +141,56 @@ grep -q 'No such file' "$work/log"
 result $? 'and told' "$(cat "$work/log")"
 stop
 
+# --- what people give for a data set ---
+
+image=$(find "$work/set/train" -name '*.J*' | sort | head -n 1)
+mkdir -p "$work/flat/val" "$work/tars/train" "$work/cifar" \
+	"$work/kaggle/ILSVRC/Data/CLS-LOC/train/n01" "$work/one/only" \
+	"$work/kaggle/ILSVRC/Annotations"
+cp "$image" "$work/flat/val/ILSVRC2012_val_00000001.JPEG"
+touch "$work/tars/ILSVRC2012_img_train.tar" "$work/tars/train/n01440764.tar" \
+	"$work/cifar/data_batch_1" "$work/cifar/batches.meta"
+cp "$image" "$work/kaggle/ILSVRC/Data/CLS-LOC/train/n01/1.JPEG"
+cp "$image" "$work/one/only/1.JPEG"
+for mode in --quiet --check-config --dry-run; do
+	layout=("$producer" "$mode" --no-cache)
+	fails 66 'images side by side.*folder of its class' \
+		"$mode: a validation set without classes" \
+		"${layout[@]}" -d imagenet -r "$work/flat" --split val
+	fails 66 'images .1. and no folders.*one folder per class' \
+		"$mode: images without classes" \
+		"${layout[@]}" -d imagefolder -r "$work/flat/val"
+	fails 66 'tar files .n01440764.tar.: unpack' "$mode: tar files" \
+		"${layout[@]}" -d imagenet -r "$work/tars"
+	fails 66 'CIFAR in batches .*write each image' "$mode: CIFAR" \
+		"${layout[@]}" -d imagefolder -r "$work/cifar"
+	fails 66 "Kaggle.*--root $work/kaggle/ILSVRC/Data/CLS-LOC" \
+		"$mode: Kaggle's ImageNet" \
+		"${layout[@]}" -d imagenet -r "$work/kaggle"
+	fails 66 "Kaggle.*--root $work/kaggle/ILSVRC/Data/CLS-LOC" \
+		"$mode: Kaggle's ImageNet as a folder of images" \
+		"${layout[@]}" -d imagefolder -r "$work/kaggle"
+	fails 78 'memory.*--ring' "$mode: a ring above --memory" \
+		"${layout[@]}" "${set[@]}" --memory 100M
+	fails 71 'of memory are available .by .*--ring' \
+		"$mode: a ring above the machine's memory" \
+		"${layout[@]}" "${set[@]}" --ring 80000 --size 4096
+done
+"$producer" --dry-run --no-cache -d imagefolder -r "$work/set" \
+	>"$work/out" 2>"$work/err"
+grep -q "classes are called train and val: --root seems.*$work/set/train" \
+	"$work/err"
+result $? 'a root that is one folder too high gets a warning' \
+	"$(cat "$work/err")"
+"$producer" --dry-run --no-cache -d imagefolder -r "$work/one" \
+	>"$work/out" 2>"$work/err"
+grep -q 'there is one class, only' "$work/err" &&
+	grep -Eq '^samples +1 in 1 class ' "$work/out" &&
+	grep -Eq '^stream +one$' "$work/out" &&
+	grep -q 'join window 1,024' "$work/out"
+result $? 'one class gets a warning, and is singular' \
+	"$(cat "$work/out" "$work/err")"
+
 # --- names that a terminal would obey ---
 
 mkdir -p "$work/odd/a"
@@ -158,8 +208,10 @@ fails 66 'evil.n.x1b.2J' 'and so in a message' \
 
 start "$producer" "${set[@]}" "${small[@]}"
 result $? 'a producer serves' "$(cat "$work/log")"
-fails 69 "$pid" 'a second one under its name is refused, naming the first' \
-	"${q[@]}" "${set[@]}" "${small[@]}"
+for mode in --quiet --check-config --dry-run; do
+	fails 69 "$pid" "$mode: a second one under its name is refused" \
+		"$producer" "$mode" --no-cache "${set[@]}" "${small[@]}"
+done
 "$producer" --list >"$work/out"
 grep -Eq "^imagenet +$pid +36 +0 " "$work/out"
 result $? '--list shows it' "$(cat "$work/out")"

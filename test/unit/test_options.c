@@ -108,14 +108,44 @@ static void an_imagefolder_is_its_own_root(void **state)
 
 	(void)state;
 	assert_string_equal(o.folder, "/data");
-	assert_string_equal(o.name, "imagefolder");
+	assert_string_equal(o.name, "data");
 	assert_int_equal(o.preset, TSI_TRAIN);
 	tsi_options_fini(&o);
 
 	o = good("-d imagefolder -r /data --split val");
 	assert_string_equal(o.folder, "/data/val");
-	assert_string_equal(o.name, "imagefolder-val");
+	assert_string_equal(o.name, "data-val");
 	tsi_options_fini(&o);
+}
+
+static void an_imagefolder_is_called_as_its_folder(void **state)
+{
+	static const char *const name[][2] = {
+		{ "/data/flowers", "flowers" },
+		{ "flowers///", "flowers" },
+		{ "/data/Fine_Art.v2-b", "Fine_Art.v2-b" },
+		{ "/data/a+b\xc3\xa9!", "a-b" },
+		{ "/data/.hidden", "hidden" },
+		{ "/", "imagefolder" },
+		{ ".", "imagefolder" },
+		{ "/data/\xc3\xa9", "imagefolder" },
+		{ "/0123456789012345678901234567890123456789012345678901234567"
+		  "890123456789",
+		  "012345678901234567890123456789012345678901234567890123456789"
+		  "012" },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
+		char line[256];
+		struct tsi_options o;
+
+		snprintf(line, sizeof(line), "-d imagefolder -r %s",
+			 name[i][0]);
+		o = good(line);
+		assert_string_equal(o.name, name[i][1]);
+		tsi_options_fini(&o);
+	}
 }
 
 static void units_are_understood(void **state)
@@ -164,6 +194,14 @@ static void wrong_values_are_named(void **state)
 {
 	(void)state;
 	refused("--dataset mnist", "mnist", "imagenet|imagefolder");
+	refused("--dataset imagnet", "imagnet", "did you mean imagenet?");
+	refused("--order sequental", "sequental", "did you mean sequential?");
+	refused("--split vla", "vla", "did you mean val?");
+	refused("--on-error rasie", "rasie", "did you mean raise?");
+	refused("--jion-window 3", "--jion-window",
+		"did you mean --join-window");
+	refused("--seeds 3", "--seeds", "did you mean --seed?");
+	refused("--tread=3", "--tread", "did you mean --threads?");
 	refused("--split test", "test", "train|val");
 	refused("--preset fast", "fast", "train|eval");
 	refused("--order random", "random", "philox|torch|sequential");
@@ -288,6 +326,7 @@ int main(void)
 		cmocka_unit_test(imagenet_trains_by_default),
 		cmocka_unit_test(the_val_split_evaluates),
 		cmocka_unit_test(an_imagefolder_is_its_own_root),
+		cmocka_unit_test(an_imagefolder_is_called_as_its_folder),
 		cmocka_unit_test(units_are_understood),
 		cmocka_unit_test(wrong_values_are_named),
 		cmocka_unit_test(wrong_words_are_named),

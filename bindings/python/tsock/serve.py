@@ -7,6 +7,7 @@ touches a sample, and the program needs no Python.
 import collections
 import logging
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -52,6 +53,18 @@ def command_line(program, options):
     return command
 
 
+def default_name(dataset, root, split):
+    """The stream's name as the program chooses it, see tsock-producer(1)."""
+    name = b"imagenet"
+    if dataset != "imagenet":
+        folder = os.fsencode(root).rstrip(b"/").rpartition(b"/")[2]
+        name = re.sub(rb"^[^A-Za-z0-9]+", b"", folder)
+        name = re.sub(rb"[^A-Za-z0-9._-]", b"-", name)
+    tail = "-val" if split == "val" else ""
+    name = name[: 63 - len(tail)].decode()
+    return (re.sub(r"[._-]+$", "", name) or dataset) + tail
+
+
 def _follow_parent(command):
     """So that it ends when this process is killed, where that can be had.
 
@@ -79,8 +92,7 @@ class Producer:
     def __init__(self, *, root, dataset, wait=600.0, program=None, **options):
         name = options.get("name")
         if name is None:
-            # As the program names it, see tsock-producer(1).
-            name = dataset + ("-val" if options.get("split") == "val" else "")
+            name = default_name(dataset, root, options.get("split"))
         self.name = str(name)
         self.args = command_line(
             program or find_program(),

@@ -1,0 +1,252 @@
+/*
+ * advice.c - what somebody probably meant.
+ */
+#include "run/advice.h"
+
+#include <dirent.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+#include "base/log.h"
+
+#define WORD_MAX 32
+#define LOOKED_AT 100000 /* entries of a folder */
+
+/* ------------------------------------------------------------------------
+ * Words
+ */
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Letters to put in, leave out, change, or swap with the next. */
+static size_t distance(const char *a, size_t alen, const char *b, size_t blen)
+{
+	size_t d[3][WORD_MAX + 1] = { { 0 } };
+
+	for (size_t j = 0; j <= blen; j++)
+		d[0][j] = j;
+	for (size_t i = 1; i <= alen; i++) {
+		size_t *now = d[i % 3];
+		size_t *last = d[(i + 2) % 3];
+		size_t *before = d[(i + 1) % 3];
+
+		now[0] = i;
+		for (size_t j = 1; j <= blen; j++) {
+			now[j] = least(last[j], now[j - 1]) + 1;
+			now[j] = least(now[j],
+				       last[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
+			    a[i - 2] == b[j - 1])
+				now[j] = least(now[j], before[j - 2] + 1);
+		}
+	}
+	return d[alen % 3][blen];
+}
+
+bool tsi_advice_near(const char *a, size_t alen, const char *b, size_t blen)
+{
+	size_t longer = alen > blen ? alen : blen;
+
+	if (longer > WORD_MAX || longer < 2)
+		return false;
+	return distance(a, alen, b, blen) <= (longer < 6 ? 1u : 2u);
+}
+
+const char *tsi_advice_word(const char *word, const char *list, size_t *len)
+{
+	for (;;) {
+		size_t n = strcspn(list, "|");
+
+		if (tsi_advice_near(word, strlen(word), list, n)) {
+			*len = n;
+			return list;
+		}
+		if (!list[n])
+			return NULL;
+		list += n + 1;
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * What lies in a folder that is no data set
+ */
+
+struct contents {
+	unsigned folders;
+	unsigned images;
+	char tar[64];   /* the first's name */
+	char cifar[64]; /* and of these */
+};
+
+static bool ends_with(const char *name, const char *const *ext)
+{
+	size_t len = strlen(name);
+
+	for (; *ext; ext++) {
+		size_t n = strlen(*ext);
+
+		if (len > n && !strcasecmp(name + len - n, *ext))
+			return true;
+	}
+	return false;
+}
+
+static bool is_folder(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static void note(struct contents *c, const char *folder, const struct dirent *e)
+{
+	static const char *const image[] = { ".jpg", ".jpeg", ".png", NULL };
+	static const char *const tar[] = { ".tar", ".tar.gz", ".tgz", NULL };
+	const char *name = e->d_name;
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	if (e->d_type == DT_DIR || (e->d_type != DT_REG && is_folder(path)))
+		c->folders++;
+	else if (ends_with(name, image))
+		c->images++;
+	else if (ends_with(name, tar) && !c->tar[0])
+		snprintf(c->tar, sizeof(c->tar), "%.60s", name);
+	else if (!strncmp(name, "data_batch_", 11) ||
+		 !strcmp(name, "batches.meta") ||
+		 !strcmp(name, "batches.meta.txt") ||
+		 !strcmp(name, "fine_label_names.txt"))
+		snprintf(c->cifar, sizeof(c->cifar), "%.60s", name);
+}
+
+static bool look_into(const char *folder, struct contents *c)
+{
+	struct dirent *e;
+	DIR *d = opendir(folder);
+
+	memset(c, 0, sizeof(*c));
+	if (!d)
+		return false;
+	for (unsigned i = 0; i < LOOKED_AT && (e = readdir(d)); i++)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			note(c, folder, e);
+	closedir(d);
+	return true;
+}
+
+/* The folder below the root in which Kaggle keeps ImageNet's images. */
+static int advise_kaggle(const struct tsi_options *o)
+{
+	static const char *const below[] = { "ILSVRC/Data/CLS-LOC",
+					     "Data/CLS-LOC", "CLS-LOC" };
+	char path[4096];
+
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/%s/train", o->root, below[i]);
+		if (is_folder(path))
+			return tsi_err(TSOCK_EDATA,
+				       "%s holds ImageNet as Kaggle lays it "
+				       "out: give --dataset imagenet --root "
+				       "%s/%s",
+				       o->root, o->root, below[i]);
+	}
+	return 0;
+}
+
+static int advise_flat(const struct tsi_options *o, const struct contents *c)
+{
+	if (o->dataset == TSI_IMAGENET && o->split == TSI_SPLIT_VAL)
+		return tsi_err(TSOCK_EDATA,
+			       "%s holds images side by side, as ImageNet's "
+			       "validation set comes: move each into a folder "
+			       "of its class first, named as in train "
+			       "(valprep.sh, which many guides link to, does "
+			       "it)",
+			       o->folder);
+	return tsi_err(TSOCK_EDATA,
+		       "%s holds images (%u) and no folders: move them into "
+		       "one folder per class%s",
+		       o->folder, c->images,
+		       o->dataset == TSI_IMAGEFOLDER
+			       ? ", or give the folder above as --root if this "
+				 "is one class of several"
+			       : "");
+}
+
+int tsi_advice_layout(const struct tsi_options *o)
+{
+	struct contents c, above;
+
+	if (!look_into(o->folder, &c))
+		return look_into(o->root, &c) ? advise_kaggle(o) : 0;
+	if (c.folders && !(o->split == TSI_SPLIT_NONE && c.folders < 4))
+		return 0;
+	/* Next to a split as well: train/ and val/ may be empty still. */
+	look_into(o->root, &above);
+	if (o->split == TSI_SPLIT_NONE && advise_kaggle(o))
+		return TSOCK_EDATA;
+	if (c.folders)
+		return 0;
+	if (c.images)
+		return advise_flat(o, &c);
+	if (c.tar[0] || above.tar[0])
+		return tsi_err(TSOCK_EDATA,
+			       "%s holds tar files (%s): unpack them first, so "
+			       "that there is one folder of images per class",
+			       c.tar[0] ? o->folder : o->root,
+			       c.tar[0] ? c.tar : above.tar);
+	if (c.cifar[0])
+		return tsi_err(TSOCK_EDATA,
+			       "%s holds CIFAR in batches (%s), not image "
+			       "files: write each image as a PNG into a folder "
+			       "of its class first",
+			       o->folder, c.cifar);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Classes
+ */
+
+static bool is_split(const char *name)
+{
+	static const char *const split[] = { "train", "training",   "val",
+					     "valid", "validation", "test",
+					     "eval",  NULL };
+
+	for (unsigned i = 0; split[i]; i++)
+		if (!strcasecmp(name, split[i]))
+			return true;
+	return false;
+}
+
+void tsi_advice_classes(const struct tsi_options *o, const struct tsi_index *x)
+{
+	uint32_t n = tsi_index_classes(x);
+	uint32_t splits = 0;
+
+	for (uint32_t i = 0; i < n && i < 8; i++)
+		splits += is_split(tsi_index_class(x, i));
+	if (splits == n)
+		tsi_log(TSOCK_LOG_WARN,
+			"the %s called %s%s%s: --root seems to be one folder "
+			"too high; give --root %s/%s, or --split train if "
+			"that is meant",
+			n == 1 ? "only class is" : "classes are",
+			tsi_index_class(x, 0), n > 1 ? " and " : "",
+			n > 1 ? tsi_index_class(x, n - 1) : "", o->folder,
+			tsi_index_class(x, 0));
+	else if (n == 1)
+		tsi_log(TSOCK_LOG_WARN,
+			"there is one class, %s: every label is 0; --root is "
+			"the folder that holds one folder per class",
+			tsi_index_class(x, 0));
+}
