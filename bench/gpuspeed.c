@@ -164,11 +164,82 @@ static void upload(void)
 	tsi_gpu_unpin(from.data[0].base, from.data[0].len);
 }
 
+/* ---- copies of one batch's size ---- */
+
+#define COPIES (UINT64_C(64) << 20) /* bytes that are gone through */
+
+static uint64_t one_copy;
+
+static double copy_rate(tsi_gpu_stream s, struct tsi_gpu_event *e, uint8_t *dst,
+			const uint8_t *src)
+{
+	uint64_t n = COPIES / one_copy, rounds = 4;
+	int64_t t = tsi_now_ns();
+
+	for (uint64_t i = 0; i < n * rounds; i++)
+		bench_gpu_must(tsi_gpu_upload(0, s, dst + i % n * one_copy,
+					      src + i % n * one_copy, one_copy),
+			       "copy");
+	bench_gpu_wait(e, s);
+	return (double)(n * rounds * one_copy) / (double)(tsi_now_ns() - t);
+}
+
+/* From a ring's kind of memory, page-locked afterwards, and from CUDA's own. */
+static void copies(void)
+{
+	int fd = memfd_create("bench", MFD_CLOEXEC);
+	struct tsi_gpu_event *e;
+	tsi_gpu_stream s;
+	void *ring, *own, *dst;
+
+	if (fd < 0 || ftruncate(fd, (off_t)COPIES))
+		bench_die("memfd: %s", strerror(errno));
+	ring = mmap(NULL, COPIES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ring == MAP_FAILED)
+		bench_die("mmap: %s", strerror(errno));
+	memset(ring, 1, COPIES);
+	bench_gpu_must(tsi_gpu_pin(ring, COPIES), "pin");
+	bench_gpu_must(tsi_gpu_host_alloc(COPIES, &own), "memory");
+	memset(own, 1, COPIES);
+	bench_gpu_must(tsi_gpu_alloc(0, COPIES, &dst), "memory");
+	bench_gpu_must(tsi_gpu_stream_create(0, &s), "stream");
+	bench_gpu_must(tsi_gpu_event_create(0, &e), "event");
+	copy_rate(s, e, dst, ring);
+	for (int r = 0; r < MAX_ROUNDS; r++) {
+		sh->b[r] = copy_rate(s, e, dst, own);
+		sh->a[r] = copy_rate(s, e, dst, ring);
+		sh->ratio[r] = sh->a[r] / sh->b[r];
+	}
+}
+
+static void copy_rows(void)
+{
+	static const struct {
+		const char *name;
+		uint64_t bytes;
+	} size[] = { { "copy from the ring, 150 KB", 150528 },
+		     { "copy from the ring, 1 MB", 1000000 },
+		     { "copy from the ring, 9.6 MB", 9633792 },
+		     { "copy from the ring, 38 MB", 38535168 } };
+
+	for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
+		one_copy = size[i].bytes;
+		bench_gpu_in_child(copies, "the copies' process");
+		bench_gpu_print(size[i].name, bench_median(sh->a, MAX_ROUNDS),
+				"GB/s", "cudaMallocHost's memory",
+				bench_median(sh->ratio, MAX_ROUNDS),
+				bench_spread(sh->ratio, MAX_ROUNDS));
+	}
+}
+
+/* ---- conversions ---- */
+
 static struct tsi_view_spec wanted;
+static uint64_t side;
 
 static void convert(void)
 {
-	uint64_t n = 256, elems = n * 224 * 224 * 3;
+	uint64_t n = 256, elems = n * side * side * 3;
 	uint64_t wide = tsock_dtype_size(wanted.dtype);
 	uint64_t bytes = elems * (1 + wide) / 2; /* read and written each */
 	struct tsi_gpu_event *e;
@@ -186,7 +257,7 @@ static void convert(void)
 
 		for (int i = 0; i < 50; i++)
 			bench_gpu_must(tsi_gpu_convert(0, s, &wanted, src, n,
-						       224, 224, dst),
+						       side, side, dst),
 				       "convert");
 		bench_gpu_wait(e, s);
 		mine = 100. * (double)bytes / (double)(tsi_now_ns() - t);
@@ -203,16 +274,66 @@ static void convert(void)
 	}
 }
 
-void bench_gpu_speeds(void)
+static void convert_rows(void)
 {
 	static const struct {
 		const char *name;
 		uint32_t dtype, layout;
-	} kind[] = { { "convert to f16 CHW", TSOCK_F16, TSOCK_CHW },
-		     { "convert to bf16 CHW", TSOCK_BF16, TSOCK_CHW },
-		     { "convert to f32 CHW", TSOCK_F32, TSOCK_CHW },
-		     { "convert to f16 HWC", TSOCK_F16, TSOCK_HWC } };
+	} kind[] = { { "u8 CHW", TSOCK_U8, TSOCK_CHW },
+		     { "f16 CHW", TSOCK_F16, TSOCK_CHW },
+		     { "bf16 CHW", TSOCK_BF16, TSOCK_CHW },
+		     { "f32 CHW", TSOCK_F32, TSOCK_CHW },
+		     { "f16 HWC", TSOCK_F16, TSOCK_HWC },
+		     { "bf16 HWC", TSOCK_BF16, TSOCK_HWC },
+		     { "f32 HWC", TSOCK_F32, TSOCK_HWC } };
+	static const uint64_t sides[] = { 224, 299 };
+	char name[64];
 
+	for (unsigned i = 0; i < 2 * sizeof(kind) / sizeof(kind[0]); i++) {
+		wanted = (struct tsi_view_spec){
+			.dtype = kind[i / 2].dtype,
+			.layout = kind[i / 2].layout,
+			.normalize = kind[i / 2].dtype == TSOCK_U8
+					     ? TSOCK_RAW
+					     : TSOCK_MEAN_STD,
+			.std = { 1, 1, 1 }
+		};
+		side = sides[i % 2];
+		bench_gpu_in_child(convert, "the conversion's process");
+		snprintf(name, sizeof(name), "convert to %s, %u",
+			 kind[i / 2].name, (unsigned)side);
+		bench_gpu_print(name, bench_median(sh->a, MAX_ROUNDS), "GB/s",
+				"device copy, same bytes",
+				bench_median(sh->ratio, MAX_ROUNDS),
+				bench_spread(sh->ratio, MAX_ROUNDS));
+	}
+}
+
+void bench_gpu_busy(void)
+{
+	uint64_t n = 256, elems = n * 224 * 224 * 3;
+	struct tsi_gpu_event *e;
+	tsi_gpu_stream s;
+	void *src, *dst;
+
+	wanted = (struct tsi_view_spec){ .dtype = TSOCK_F32,
+					 .layout = TSOCK_CHW,
+					 .normalize = TSOCK_UNIT };
+	bench_gpu_must(tsi_gpu_alloc(0, elems, &src), "memory");
+	bench_gpu_must(tsi_gpu_alloc(0, elems * 4, &dst), "memory");
+	bench_gpu_must(tsi_gpu_stream_create(0, &s), "stream");
+	bench_gpu_must(tsi_gpu_event_create(0, &e), "event");
+	for (;;) {
+		for (int i = 0; i < 50; i++)
+			bench_gpu_must(tsi_gpu_convert(0, s, &wanted, src, n,
+						       224, 224, dst),
+				       "convert");
+		bench_gpu_wait(e, s);
+	}
+}
+
+void bench_gpu_speeds(void)
+{
 	sh = mmap(NULL, sizeof(*sh), PROT_READ | PROT_WRITE,
 		  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (sh == MAP_FAILED)
@@ -222,15 +343,6 @@ void bench_gpu_speeds(void)
 			bench_median(sh->a, MAX_ROUNDS), "GB/s", "pinned copy",
 			bench_median(sh->ratio, MAX_ROUNDS),
 			bench_spread(sh->ratio, MAX_ROUNDS));
-	for (unsigned i = 0; i < sizeof(kind) / sizeof(kind[0]); i++) {
-		wanted = (struct tsi_view_spec){ .dtype = kind[i].dtype,
-						 .layout = kind[i].layout,
-						 .normalize = TSOCK_MEAN_STD,
-						 .std = { 1, 1, 1 } };
-		bench_gpu_in_child(convert, "the conversion's process");
-		bench_gpu_print(kind[i].name, bench_median(sh->a, MAX_ROUNDS),
-				"GB/s", "device copy, same bytes",
-				bench_median(sh->ratio, MAX_ROUNDS),
-				bench_spread(sh->ratio, MAX_ROUNDS));
-	}
+	copy_rows();
+	convert_rows();
 }

@@ -34,6 +34,9 @@ void bench_gpu_wait(struct tsi_gpu_event *e, tsi_gpu_stream s);
 /* Measure and print copies to the GPU, and conversions. */
 void bench_gpu_speeds(void);
 
+/* Keep the GPU busy until this process is killed. */
+void bench_gpu_busy(void);
+
 /* Measure and print whether copies and decoding overlap (gpuoverlap.c). */
 void bench_gpu_overlap(const char *stream);
 

@@ -175,6 +175,14 @@ static inline void add_case(struct cases *c, const struct by_kind *b,
 	c->n++;
 }
 
+/* TEST_KIND has a kind's name, or "once" for the tests of none. */
+static inline bool is_wanted(const char *kind)
+{
+	const char *only = getenv("TEST_KIND");
+
+	return !only || strcmp(only, kind) == 0;
+}
+
 /*
  * Run tests for each kind, and others once.  The exit status: 77 where there is
  * no GPU.
@@ -191,8 +199,9 @@ static inline int run_by_kind(const char *group, const struct by_kind *each,
 		return 77;
 	for (unsigned i = 0; i < neach; i++)
 		for (enum kind k = each[i].first; k < KINDS; k++)
-			add_case(&c, &each[i], k);
-	for (unsigned i = 0; i < nonce; i++) {
+			if (is_wanted(kind_name[k]))
+				add_case(&c, &each[i], k);
+	for (unsigned i = 0; i < nonce && is_wanted("once"); i++) {
 		c.test[c.n] = once[i];
 		c.test[c.n++].teardown_func = end_children;
 	}

@@ -1,31 +1,43 @@
 #!/bin/bash
 # run.sh - everything that needs a real GPU, unattended, in one table.
 #
-#   test/gpu/run.sh         build with CUDA, test, measure
-#   test/gpu/run.sh build   only build: works without a GPU
+#   test/gpu/run.sh            build with CUDA (or take what is built), every part
+#   test/gpu/run.sh PART...    some parts, by name; each ends within 8 minutes
+#   test/gpu/run.sh parts      their names, and what each is for
+#   test/gpu/run.sh build      only build: works without a GPU
+#   test/gpu/run.sh pack       build, and pack what another machine needs to run
+#                              the parts without a toolkit: build-cuda/gpu.tar.gz
 #
+# Where there is no nvcc the binaries in build-cuda are run as they are.
 # Exits with 0 if all passed, 77 (saying why) where there is no GPU, else 1.
-# Needs gcc, make, the CUDA toolkit, libzmq, libjpeg, libpng, xxhash, Random123
-# and cmocka; liburing if it is there.
+# Building needs gcc, make, the CUDA toolkit, libzmq, libjpeg, libpng, xxhash,
+# Random123 and cmocka; liburing if it is there.
 #
 #   CUDA_HOME  where the toolkit is (/usr/local/cuda, else /usr)
 #   DEPS       a folder of .deb files with the rest of these, for a machine
 #              where nothing can be installed: they are unpacked, not installed
 #   LOGS       where every program's output goes (build-cuda/gpu-logs)
-#   LIMIT      seconds for each program (300)
+#   LIMIT      seconds for each program (450)
+#   PYTHON     an interpreter with torch (build/venv's, else python3)
+#   B          the build (build-cuda; build-sim tries the parts on the
+#              simulation, as far as that goes: GPU=sim)
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL
 LC_ALL=C
 export LC_ALL
 
-b=build-cuda
+b=${B:-build-cuda}
+unset B
 if [ -z "${CUDA_HOME:-}" ]; then
 	CUDA_HOME=/usr/local/cuda
 	[ -e $CUDA_HOME/include/cuda.h ] || CUDA_HOME=/usr
 fi
 logs=${LOGS:-$b/gpu-logs}
-limit=${LIMIT:-300}
+limit=${LIMIT:-450}
+python=${PYTHON:-}
+[ -n "$python" ] || { python=build/venv/bin/python && [ -x "$python" ]; } ||
+	python=python3
 rows=()
 failed=0
 scratch=$(mktemp -d /tmp/tsock-XXXXXX) || exit 1
@@ -156,22 +168,36 @@ table()
 
 there_is_a_gpu()
 {
+	[ "${GPU:-}" != sim ] || return 0
 	nvidia-smi -L 2>/dev/null | grep -q '^GPU' && return 0
 	[ -e /dev/nvidiactl ] || [ -e /dev/dxg ]
 }
 
-programs()
+gpus()
 {
-	local file
-	for file in "$1"/$2; do
-		[ -f "$file" ] && basename "$file" .c
-	done
+	if [ "${GPU:-}" = sim ]; then
+		echo "${SIMCUDA_DEVICES:-4}"
+	else
+		nvidia-smi -L 2>/dev/null | grep -c '^GPU'
+	fi
 }
 
 build()
 {
 	local start=$SECONDS
-	if ! make -j"$(nproc)" CUDA=1 CUDA_HOME="$CUDA_HOME" B=$b all tests \
+	if [ "${GPU:-}" = sim ]; then
+		row build skip 0 "the simulation in $b as it is"
+		return
+	fi
+	if [ ! -x "$CUDA_HOME/bin/nvcc" ]; then
+		if [ -x "$b/bin/tsock-producer" ]; then
+			row build skip 0 "no toolkit: what is in $b as it is"
+			return
+		fi
+		row build FAIL 0 "no toolkit, and nothing in $b: see pack"
+		return 1
+	fi
+	if ! make -j"$(nproc)" CUDA=1 CUDA_HOME="$CUDA_HOME" B="$b" all tests \
 		"${carried[@]}" >"$logs/build.log" 2>&1; then
 		row build FAIL $((SECONDS - start)) "see $logs/build.log"
 		grep -E 'error|\*\*\*' "$logs/build.log" | head -n 20
@@ -180,34 +206,274 @@ build()
 	row build ok $((SECONDS - start)) 'CUDA=1'
 }
 
-sanitizer()
+# Programs and scripts, stripped; the libraries that they need are the other
+# machine's, or DEPS.
+pack()
+{
+	local at=$scratch/tsock file
+	for file in "$b"/bin/tsock-producer "$b"/lib/libtsock.so* \
+		"$b"/test/unit/test_gpu* "$b"/test/gpu/* "$b"/test/simcuda/* \
+		"$b"/test/streamsum "$b"/bench/gpu "$b"/bench/mkdata; do
+		[ -f "$file" ] || continue
+		mkdir -p "$at/${file%/*}"
+		cp -P "$file" "$at/$file"
+		[ -L "$file" ] || strip "$at/$file" 2>/dev/null
+	done
+	mkdir -p "$at/bindings/python"
+	cp -R bindings/python/tsock "$at/bindings/python/"
+	cp -R --parents test/gpu bench/run.sh README.md LICENSE "$at/"
+	tar -C "$scratch" -czf "$b/gpu.tar.gz" tsock || return 1
+	row pack ok 0 "$b/gpu.tar.gz, $(du -h "$b/gpu.tar.gz" | cut -f 1)"
+}
+
+# --------------------------------------------------------------------------
+# Parts.  Of each: what it is for, in a comment that `parts` prints.
+
+#: what this machine has: driver, links, limits
+part_machine()
+{
+	{
+		nvidia-smi -q
+		nvidia-smi topo -m
+		ulimit -a
+		lscpu
+		cat /proc/meminfo /etc/os-release
+	} >"$logs/machine.txt" 2>&1
+	row machine ok 0 "$(gpus) GPUs, see $logs/machine.txt"
+}
+
+#: the producer's view of the devices, cold and warm
+part_devices()
+{
+	measure 'devices, cold' "$TSOCK_PRODUCER" --devices
+	measure 'devices, warm' "$TSOCK_PRODUCER" --devices
+}
+
+#: the rules of the runtime: where it differs the simulation is wrong
+part_conformance()
+{
+	measure 'runtime: conformance' "$b/test/simcuda/conformance"
+	measure 'runtime: conformance_ipc' "$b/test/simcuda/conformance_ipc"
+}
+
+#: questions that documents leave open; the answers are in the log
+part_probe()
+{
+	measure probe "$b/test/gpu/probe"
+	grep -h ': ' "$logs/probe.log"
+}
+
+#: memory, streams, events, copies, conversions
+part_unit()
+{
+	local name
+	for name in test_gpu test_gpu_work test_gpu_errors; do
+		measure "unit: $name" "$b/test/unit/$name"
+	done
+}
+
+#: consumers of each kind: queued work, captures, forks, exits
+part_consumer()
+{
+	measure 'gpu: test_consumer' "$b/test/gpu/test_consumer"
+}
+
+#: every way to a GPU, dtype and layout
+part_ways()
+{
+	measure 'gpu: test_ways' "$b/test/gpu/test_ways"
+	measure 'gpu: test_memory' "$b/test/gpu/test_memory"
+}
+
+#: several GPUs: peer copies and the real NCCL, where there are two
+part_fanout()
+{
+	if [ "$(gpus)" -lt 2 ]; then
+		row 'gpu: test_fanout' skip 0 'two GPUs are needed'
+		return
+	fi
+	find_nccl
+	edge fan
+	grep -h '^# ' "$logs/edges__fan.log"
+	# Counts and faults: of the simulation alone.
+	measure 'gpu: test_fanout' "$b/test/gpu/test_fanout"
+	unset TSOCK_NCCL
+}
+
+# The system's NCCL, or the one that came with torch.
+find_nccl()
+{
+	local file
+	[ -z "${TSOCK_NCCL:-}" ] || return
+	if [ "${GPU:-}" = sim ]; then
+		export TSOCK_NCCL=$PWD/$b/test/simcuda/libnccl_sim.so
+		return
+	fi
+	ldconfig -p 2>/dev/null | grep -q 'libnccl\.so\.2' && return
+	file=$("$python" -c 'import nvidia.nccl as n
+print(list(n.__path__)[0] + "/lib/libnccl.so.2")' 2>/dev/null)
+	[ ! -f "$file" ] || export TSOCK_NCCL=$file
+}
+
+#: PyTorch: values, writes, keeps, streams, graphs, forks, exits
+part_torch()
+{
+	measure torch "$python" test/gpu/torch_gpu.py equal equal_zero_copy \
+		writes keeps side_streams zero_copy_use graphs \
+		capture_while_batches_die capture_while_shared_batches_die \
+		expandable_segments workers_forked_later
+}
+
+#: PyTorch: processes that exit with batches pending
+part_exits()
+{
+	measure 'torch: exits' "$python" test/gpu/torch_gpu.py exits
+}
+
+#: bandwidth of kernels and copies, hand-off latency, 1 to 8 consumers
+part_speed()
+{
+	if [ ! -x "$b/bench/gpu" ]; then
+		row 'bench gpu' skip 0 'it is not built'
+		return
+	fi
+	measure 'bench gpu' env B="$b" JSON="$logs/bench.json" bench/run.sh gpu
+	cp "$logs/bench_gpu.log" "$logs/bench.txt" 2>/dev/null
+}
+
+#: 1, 2, 4, 8 trainers on one GPU: private, zero_copy, DataLoaders of their own
+part_trainers()
+{
+	local k
+	for k in ${TRAINERS:-1 2 4 8}; do
+		measure "trainers: $k" "$python" test/gpu/torch_gpu.py \
+			trainers "$k"
+		grep -h ' trainers, ' "$logs/trainers__$k.log"
+	done
+}
+
+edge()
+{
+	measure "edges: $1" env B="$b" SMALL="${SMALL:-}" test/gpu/edges.sh "$1"
+}
+
+#: a ring of 1.6 GB, one of 20,000 samples, no locked memory
+part_large()
+{
+	edge large
+	edge ring
+	edge memlock
+	[ ! -x "$b/test/gpu/probe" ] ||
+		measure 'page-locking' "$b/test/gpu/probe" page-locking
+}
+
+#: kill -9 of readers and producers
+part_kills()
+{
+	edge kills
+}
+
+#: a reader that joins, leaves, comes back, in every order
+part_joining()
+{
+	by_kind joining
+}
+
+#: batches that are kept
+part_keeping()
+{
+	by_kind keeping
+}
+
+#: processes that die: several hundred contexts
+part_deaths()
+{
+	by_kind deaths
+}
+
+# A long suite by the kind of its readers, so that none takes too long.
+by_kind()
+{
+	local kind
+	for kind in host pinned staged staged_private shared private legacy \
+		legacy_private once; do
+		measure "gpu: test_$1 $kind" env TEST_KIND=$kind \
+			"$b/test/gpu/test_$1"
+	done
+}
+
+#: compute-sanitizer: memcheck and racecheck of work and of a consumer
+part_sanitizer()
 {
 	local tool name
 	tool=$(PATH=$PATH:$CUDA_HOME/bin:$CUDA_HOME/compute-sanitizer \
 		command -v compute-sanitizer)
 	if [ -z "$tool" ]; then
-		row compute-sanitizer skip 0 'it is not part of this toolkit'
+		row compute-sanitizer skip 0 'it is not here'
 		return
 	fi
 	for name in memcheck racecheck synccheck initcheck; do
 		measure "$name: test_gpu_work" "$tool" --tool $name \
 			--error-exitcode 1 "$b/test/unit/test_gpu_work"
 	done
+	for name in memcheck racecheck; do
+		measure "$name: a consumer" env \
+			TEST_ONLY='several_streams_may_use_a_batch_private' \
+			"$tool" --tool $name --target-processes all \
+			--error-exitcode 1 "$b/test/gpu/test_consumer"
+	done
 }
 
-bench()
+#: MPS: a producer and readers as clients; one is killed, the daemon ends
+part_mps()
 {
-	if [ ! -f bench/gpu.c ]; then
-		row 'bench gpu' skip 0 'there is none'
-		return
-	fi
-	measure 'bench gpu' env B=$b JSON="$logs/bench.json" bench/run.sh gpu
-	cp "$logs/bench_gpu.log" "$logs/bench.txt" 2>/dev/null
+	edge mps
+	grep -h '^# ' "$logs/edges__mps.log"
 }
 
+#: three readers, killed at random and checked, for SOAK seconds (400)
+part_soak()
+{
+	edge soak
+}
+
+parts='machine devices conformance probe unit consumer ways fanout torch exits
+speed trainers large kills joining keeping deaths sanitizer mps soak'
+
+list_parts()
+{
+	awk '/^#: / { what = substr($0, 4) }
+		/^part_[a-z]*\(\)/ {
+			name = substr($1, 6)
+			sub(/\(.*/, "", name)
+			printf "%-12s %s\n", name, what
+		}' "$0"
+}
+
+# --------------------------------------------------------------------------
+
+case ${1:-} in
+parts | -h | --help)
+	list_parts
+	exit 0
+	;;
+build | pack) ;;
+*)
+	for part; do
+		case " ${parts//$'\n'/ } " in
+		*" $part "*) ;;
+		*)
+			echo "there is no part '$part': see $0 parts" >&2
+			exit 2
+			;;
+		esac
+	done
+	;;
+esac
 mkdir -p "$logs"
+rm -f "$logs/bench.txt"
 carried=()
-if [ "${1:-}" != build ] && ! there_is_a_gpu; then
+if [ "${1:-}" != build ] && [ "${1:-}" != pack ] && ! there_is_a_gpu; then
 	echo 'no GPU here: no nvidia-smi that lists one, no /dev/nvidiactl'
 	exit 77
 fi
@@ -218,21 +484,20 @@ build || {
 	table
 	exit 1
 }
-[ "${1:-}" != build ] || exit 0
-
-export B=$b TSOCK_PRODUCER=$PWD/$b/bin/tsock-producer
-measure 'what there is' "$TSOCK_PRODUCER" --devices
-for name in $(programs test/simcuda 'conformance*.c'); do
-	[ ! -x "$b/test/simcuda/$name" ] ||
-		measure "runtime: $name" "$b/test/simcuda/$name"
+case ${1:-} in
+build) exit 0 ;;
+pack)
+	pack
+	exit
+	;;
+esac
+export TSOCK_PRODUCER=$PWD/$b/bin/tsock-producer B=$b
+if [ $# = 0 ]; then
+	# shellcheck disable=SC2086 # a list
+	set -- $parts
+fi
+for part; do
+	"part_$part"
 done
-for name in $(programs test/unit 'test_gpu*.c'); do
-	measure "unit: $name" "$b/test/unit/$name"
-done
-for name in $(programs test/gpu 'test_*.c'); do
-	measure "gpu: $name" "$b/test/gpu/$name"
-done
-sanitizer
-bench
 table
 [ $failed = 0 ]
