@@ -77,14 +77,16 @@ static uint64_t bound(const struct tsock *t, const struct tsock *o)
 {
 	const struct tsi_reader *r = o->reader;
 	bool base = !o->view.dtype && !o->view.gpu;
-	uint64_t from = needed_by(r);
+	uint64_t from = needed_by(r), n = o->stream.epoch_len, far;
 
 	if (base || r->ring == t->reader->ring)
 		return from + r->capacity;
-	/* How many rings lie between is known of those on the host alone. */
-	if (o->view.gpu)
-		return UINT64_MAX;
-	return from + r->capacity + o->stream.capacity;
+	/* How many rings lie between is known of those on the host alone; but
+	 * the base ring keeps the next epoch's start for readers of views. */
+	far = from / n * n + (from % n ? n : 0);
+	if (!o->view.gpu && from + r->capacity < far)
+		far = from + r->capacity;
+	return far + o->stream.capacity;
 }
 
 static bool blocks(const struct tsock *t, const struct tsock *o, uint64_t need)

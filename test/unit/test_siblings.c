@@ -134,6 +134,44 @@ static void a_loop_inside_the_first_batch_of_another(void **state)
 	served_stop(&v);
 }
 
+static void in_step(tsock *a, tsock *b, uint64_t upto)
+{
+	tsock_batch *x;
+
+	for (uint64_t at = 0; at < upto; at += 10) {
+		assert_int_equal(tsock_next(a, PATIENCE_MS, &x), 0);
+		tsock_batch_release(x);
+		assert_int_equal(tsock_next(b, PATIENCE_MS, &x), 0);
+		tsock_batch_release(x);
+	}
+}
+
+/* Its next start is kept, which is nearer than its view's ring is long. */
+static void a_view_s_reader_shortly_before_an_epoch_s_end(void **state)
+{
+	struct served v;
+	tsock_batch *x;
+	tsock *a, *b;
+	int err;
+
+	(void)state;
+	served_start(&v, "end", 1000, RING, MAX_BATCH);
+	b = served_begin(&v, 10, TSOCK_F32, TSOCK_WRITABLE);
+	a = served_begin(&v, 10, 0, TSOCK_WRITABLE);
+	in_step(a, b, 990);
+	do {
+		while (!(err = tsock_next(a, PATIENCE_MS, &x)))
+			tsock_batch_release(x);
+		if (err == TSOCK_EEPOCH)
+			assert_int_equal(tsock_begin(a), 0);
+	} while (err == TSOCK_EEPOCH);
+	assert_int_equal(err, TSOCK_EHELD);
+	assert_true(tsi_reader_pos(a->reader) < 1000 + 2 * RING);
+	tsock_close(a);
+	tsock_close(b);
+	served_stop(&v);
+}
+
 /* Whoever comes back to the other one in time waits for nobody. */
 static void in_turn_with_timeouts_is_fine(void **state)
 {
@@ -259,6 +297,7 @@ int main(void)
 			two_in_one_thread_are_told_that_they_block_each_other),
 		cmocka_unit_test(through_views_too),
 		cmocka_unit_test(a_loop_inside_the_first_batch_of_another),
+		cmocka_unit_test(a_view_s_reader_shortly_before_an_epoch_s_end),
 		cmocka_unit_test(in_turn_with_timeouts_is_fine),
 		cmocka_unit_test(
 			another_threads_reader_is_waited_for_and_named_once),
