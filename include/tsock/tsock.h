@@ -248,6 +248,8 @@ struct tsock_info {
 	uint32_t nclasses;     /* names, see tsock_class_name() */
 	uint32_t sequential;   /* 1: an evaluation stream */
 	uint32_t producer_pid; /* in the producer's own pid namespace */
+	uint32_t shard;        /* part of the data set that the stream is ... */
+	uint32_t shards;       /* ... of so many; 0: it is all of it */
 	uint32_t reserved;
 };
 
@@ -260,7 +262,7 @@ typedef struct tsock_batch tsock_batch;
  * a producer and logs once what it waits for.  Nobody is held up yet: a
  * consumer becomes a reader at tsock_begin().
  * Fails with EARG, ENOPROD, EREFUSED (batch_size beyond the stream's maximum,
- * say), EPROTO.
+ * or beyond an epoch with TSOCK_DROP_LAST), EPROTO.
  */
 TSOCK_API int tsock_open(const char *name, const struct tsock_opts *opts,
 			 tsock **out);
@@ -278,6 +280,8 @@ TSOCK_API const char *tsock_class_name(tsock *t, uint32_t i);
  * Begin an epoch: join the stream, or go on as a reader of the next epoch.
  * An epoch that was begun and not finished is left first.  Returns once the
  * start is fixed; its first sample may lie in the future.
+ * A producer that was started again serves another stream, even under the same
+ * name: that is ELOST, and a new handle is needed.
  * Fails with EENDED, ELOST, EREFUSED, ENOMEM, ESTREAM, EAGAIN when timeout_ms
  * (-1 waits for ever) passed while the producer was preparing: call again.
  */
@@ -482,11 +486,13 @@ struct tsock_serve_opts {
 	uint32_t gpu_path; /* enum tsock_path: what is offered; AUTO all */
 	uint32_t reserved;
 	uint64_t gpu_memory; /* bytes for all rings on one GPU; 0: any */
+	uint32_t shard;      /* consumers are told that the stream is ... */
+	uint32_t shards;     /* ... this part of so many; 0: all of it */
 };
 #define TSOCK_SERVE_OPTS_INIT \
 	{ \
 		sizeof(struct tsock_serve_opts), 0, NULL, 0, 0, 0, NULL, 0, 0, \
-			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0 \
+			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0 \
 	}
 
 typedef struct tsock_server tsock_server;

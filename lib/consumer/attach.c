@@ -66,8 +66,9 @@ static int check_answer(const struct tsi_attach *a, const struct delivery *d)
 {
 	if (d->answer.incarnation != a->incarnation)
 		return tsi_err(TSOCK_ELOST,
-			       "the producer of '%s' was restarted: close, and "
-			       "open again",
+			       "the producer of '%s' was restarted, and its "
+			       "stream began anew: close this handle, and open "
+			       "another (in Python: make a new DataLoader)",
 			       a->place->name);
 	if (d->nfds != 3 + data_fds(a))
 		return tsi_err(TSOCK_EPROTO,

@@ -135,6 +135,7 @@ static int new_question(struct tsock *t)
 	j->join = t->opts.join;
 	j->between = t->leaves ? TSOCK_BETWEEN_LEAVE : TSOCK_BETWEEN_HOLD;
 	j->staged = t->try == TSOCK_PATH_STAGED;
+	j->incarnation = t->stream.incarnation;
 	j->after = t->end;
 	j->view = t->view;
 	t->joining = true;

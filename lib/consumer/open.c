@@ -133,6 +133,15 @@ static int check_stream(const struct tsock *t)
 			       "start the producer with --max-batch %u",
 			       t->opts.batch_size, s->max_batch, t->place.name,
 			       t->opts.batch_size);
+	if (t->opts.flags & TSOCK_DROP_LAST &&
+	    t->opts.batch_size > s->epoch_len)
+		return tsi_err(TSOCK_EREFUSED,
+			       "batch_size %u is larger than an epoch of the "
+			       "stream '%s', which has %llu samples: with "
+			       "drop_last (TSOCK_DROP_LAST) no epoch would "
+			       "have a batch",
+			       t->opts.batch_size, t->place.name,
+			       (unsigned long long)s->epoch_len);
 	return 0;
 }
 
@@ -384,6 +393,8 @@ int tsock_get_info(tsock *t, struct tsock_info *info)
 	full.nclasses = s->nclasses;
 	full.sequential = s->sequential;
 	full.producer_pid = s->pid;
+	full.shard = s->shard;
+	full.shards = s->shards;
 	if (full.size > info->size)
 		full.size = info->size;
 	memcpy(info, &full, full.size);

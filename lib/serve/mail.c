@@ -130,6 +130,13 @@ struct tsi_join tsi_offer_rules(const struct tsi_msg_join *join, unsigned view)
 
 static int check_join(struct tsock_server *s, const struct tsi_msg_join *j)
 {
+	/* Its numbers mean another stream's samples. */
+	if (j->incarnation && j->incarnation != s->stream.incarnation)
+		return tsi_err(TSOCK_ELOST,
+			       "the producer of '%s' was restarted, and its "
+			       "stream began anew: close this handle, and open "
+			       "another (in Python: make a new DataLoader)",
+			       s->place.name);
 	if (s->failed)
 		return tsi_err(TSOCK_ESTREAM, "%s", s->error);
 	if (tsi_server_over(s))

@@ -64,6 +64,11 @@ static int check_opts(const struct tsock_serve_opts *o)
 		return tsi_err(TSOCK_EARG,
 			       "%u segments don't fit an epoch of %llu samples",
 			       o->segments, (unsigned long long)o->epoch_len);
+	if (o->shards ? o->shard >= o->shards : o->shard != 0)
+		return tsi_err(TSOCK_EARG,
+			       "shard %u of %u: there is no such "
+			       "shard",
+			       o->shard, o->shards);
 	if (o->min_consumers > TSI_MAX_ROWS)
 		return tsi_err(TSOCK_EARG, "a stream has at most %d consumers",
 			       TSI_MAX_ROWS);
@@ -192,6 +197,8 @@ static void fill_stream(struct tsock_server *s,
 	m->capacity = (uint32_t)g->capacity;
 	m->join_window = (uint32_t)g->join_window;
 	m->sequential = o->sequential != 0;
+	m->shard = o->shard;
+	m->shards = o->shards;
 	m->pid = (uint32_t)getpid();
 	m->nfields = g->nfields;
 	for (unsigned i = 0; i < g->nfields; i++)

@@ -55,6 +55,8 @@ static void visit_stream(struct tsi_pack *k, struct tsi_msg_stream *s)
 	tsi_pack_u32(k, &s->nclasses);
 	tsi_pack_u32(k, &s->sequential);
 	tsi_pack_u32(k, &s->pid);
+	tsi_pack_u32(k, &s->shard);
+	tsi_pack_u32(k, &s->shards);
 	tsi_pack_u32(k, &s->meta_bytes);
 	tsi_pack_count(k, &s->nfields, TSOCK_MAX_FIELDS);
 	for (unsigned i = 0; i < s->nfields; i++)
@@ -79,6 +81,7 @@ static void visit_join(struct tsi_pack *k, struct tsi_msg_join *j)
 	tsi_pack_u32(k, &j->batch_size);
 	tsi_pack_u32(k, &j->join);
 	tsi_pack_u32(k, &j->between);
+	tsi_pack_u64(k, &j->incarnation);
 	tsi_pack_u64(k, &j->after);
 	tsi_pack_u32(k, &j->staged);
 	tsi_pack_u32(k, &j->view.dtype);

@@ -16,7 +16,7 @@
 #include "tsock/tsock.h"
 
 #define TSI_MSG_MAX 4096
-#define TSI_MSG_VERSION 1
+#define TSI_MSG_VERSION 2
 #define TSI_NONCE 16
 #define TSI_TOKEN 16
 #define TSI_CHUNK 3072
@@ -62,6 +62,7 @@ struct tsi_msg_stream {
 	uint64_t epoch_len, dataset_len, epochs;
 	uint32_t segments, max_batch, capacity, join_window;
 	uint32_t nclasses, sequential, pid;
+	uint32_t shard, shards;
 	uint32_t meta_bytes; /* class names, each with its NUL */
 	uint32_t nfields;
 	struct tsock_field field[TSOCK_MAX_FIELDS];
@@ -79,6 +80,7 @@ struct tsi_msg_meta_data {
 struct tsi_msg_join {
 	uint8_t nonce[TSI_NONCE]; /* names the connection, in retries too */
 	uint32_t pid, batch_size, join, between;
+	uint64_t incarnation; /* of the stream that it knows; 0: any */
 	uint64_t after;  /* end of the epoch last begun; 0 before the first */
 	uint32_t staged; /* it copies batches to its GPU: for STATS alone */
 	struct tsi_view_spec view;

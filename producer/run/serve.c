@@ -95,6 +95,10 @@ static int check_memory(struct service *v, struct tsock_field *schema)
 	so->gpu_memory = o->gpu_memory;
 	so->fanout = (uint32_t)o->fanout;
 	so->gpu_path = (uint32_t)o->gpu_path;
+	if (o->sharded) {
+		so->shard = o->rank;
+		so->shards = o->world;
+	}
 	err = tsock_serve_geometry(so, &v->plan.geometry);
 	if (err)
 		return err;

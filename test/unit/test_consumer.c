@@ -262,7 +262,7 @@ static void tiny_data_sets_work(void **state)
 			  .epochs = 40,
 			  .flags = TSOCK_WRITABLE },
 			{ .n = n[i],
-			  .batch = 8,
+			  .batch = n[i] < 8 ? (uint32_t)n[i] : 8,
 			  .epochs = 40,
 			  .flags = TSOCK_DROP_LAST },
 		};
@@ -861,26 +861,78 @@ static void a_dead_producer_is_noticed_within_a_second(void **state)
 	}
 }
 
+/* Asked for by short slices, as Python does. */
+static int begin_by_slices(tsock *t)
+{
+	int err;
+
+	do
+		err = tsock_begin_timed(t, 20);
+	while (err == TSOCK_EAGAIN);
+	return err;
+}
+
 static void another_producer_is_not_the_same_stream(void **state)
 {
+	struct tsock_stats s = { .size = sizeof(s) };
+	tsock_batch *b;
 	pid_t pid;
 	tsock *t;
 
 	(void)state;
-	pid = fork_producer(UINT64_MAX);
-	t = join(32, 0);
-	assert_int_equal(tsock_begin(t), 0);
-	tsock_batch_release(next(t));
-	kill_it(pid);
-	pid = fork_producer(UINT64_MAX);
-	assert_int_equal(tsock_begin(t), TSOCK_ELOST);
-	assert_non_null(strstr(tsock_errmsg(), "restarted"));
+	/* In an epoch, and after one, whose end is no place of the other. */
+	for (unsigned epochs = 0; epochs < 3; epochs++) {
+		pid = fork_producer(UINT64_MAX);
+		t = join(32, 0);
+		for (unsigned e = 0; e < epochs; e++) {
+			assert_int_equal(begin_by_slices(t), 0);
+			while (!tsock_next(t, 20000, &b))
+				tsock_batch_release(b);
+		}
+		if (!epochs) {
+			assert_int_equal(begin_by_slices(t), 0);
+			tsock_batch_release(next(t));
+		}
+		tsock_leave(t);
+		kill_it(pid);
+		pid = fork_producer(UINT64_MAX);
+		for (unsigned i = 0; i < 3; i++) {
+			assert_int_equal(begin_by_slices(t), TSOCK_ELOST);
+			assert_non_null(strstr(tsock_errmsg(), "restarted"));
+			assert_non_null(strstr(tsock_errmsg(), "open another"));
+		}
+		/* It never joined. */
+		assert_int_equal(tsock_query("unit", 20000, &s), 0);
+		assert_int_equal(s.head, 0);
+		tsock_close(t);
+		t = join(32, 0);
+		assert_int_equal(tsock_begin(t), 0);
+		b = next(t);
+		assert_int_equal(tsock_batch_seq(b), 0);
+		tsock_batch_release(b);
+		tsock_close(t);
+		kill_it(pid);
+	}
+}
+
+static void an_epoch_that_would_have_no_batch_is_refused(void **state)
+{
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	struct stream st;
+	tsock *t;
+
+	(void)state;
+	serve_n(&st, 50);
+	o.batch_size = 51;
+	o.flags = TSOCK_DROP_LAST;
+	assert_int_equal(tsock_open("unit", &o, &t), TSOCK_EREFUSED);
+	assert_null(t);
+	assert_non_null(strstr(tsock_errmsg(), "51"));
+	assert_non_null(strstr(tsock_errmsg(), "50 samples"));
+	o.batch_size = 50;
+	assert_int_equal(tsock_open("unit", &o, &t), 0);
 	tsock_close(t);
-	t = join(32, 0);
-	assert_int_equal(tsock_begin(t), 0);
-	tsock_batch_release(next(t));
-	tsock_close(t);
-	kill_it(pid);
+	stop(&st);
 }
 
 static void a_stopped_producer_is_not_dead(void **state)
@@ -933,6 +985,7 @@ int main(void)
 		cmocka_unit_test(a_forked_child_is_told_and_harms_nobody),
 		cmocka_unit_test(a_dead_producer_is_noticed_within_a_second),
 		cmocka_unit_test(another_producer_is_not_the_same_stream),
+		cmocka_unit_test(an_epoch_that_would_have_no_batch_is_refused),
 		cmocka_unit_test(a_stopped_producer_is_not_dead),
 	};
 	static const char *const left[] = { "unit.bus", "unit.door",

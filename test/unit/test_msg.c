@@ -63,6 +63,8 @@ static void draw_stream(struct tsi_msg_stream *s)
 	s->max_batch = 1 + (uint32_t)draw() / 2;
 	s->capacity = 1 + (uint32_t)draw() / 2;
 	s->join_window = (uint32_t)draw();
+	s->shard = (uint32_t)draw();
+	s->shards = (uint32_t)draw();
 	s->nclasses = (uint32_t)draw();
 	s->sequential = (uint32_t)draw();
 	s->pid = (uint32_t)draw();
@@ -80,6 +82,7 @@ static void draw_join(struct tsi_msg_join *j)
 	j->join = (uint32_t)draw();
 	j->between = (uint32_t)draw();
 	j->staged = (uint32_t)draw();
+	j->incarnation = draw();
 	j->after = draw();
 	j->view.dtype = (uint32_t)draw();
 	j->view.layout = (uint32_t)draw();
@@ -333,7 +336,7 @@ static void another_version_is_named(void **s)
 	bytes[4] = 77;
 	assert_int_equal(unpack_tight(bytes, len, &out), TSOCK_EPROTO);
 	assert_non_null(strstr(tsock_errmsg(), "version 77"));
-	assert_non_null(strstr(tsock_errmsg(), "version 1"));
+	assert_non_null(strstr(tsock_errmsg(), "version 2"));
 }
 
 static void a_refused_message_leaves_the_output_alone(void **s)
@@ -444,7 +447,7 @@ static void text_behind_its_end_doesnt_travel(void **s)
 static void the_layout_on_the_wire_is_fixed(void **s)
 {
 	static const uint8_t want[] = {
-		'T', 'S', 'O', 'K', 1, 0, 6, 0, 48, 0, 0, 0, 4, 3, 2, 1,
+		'T', 'S', 'O', 'K', 2, 0, 6, 0, 48, 0, 0, 0, 4, 3, 2, 1,
 		9,   9,   9,   9,   9, 9, 9, 9, 9,  9, 9, 9, 9, 9, 9, 9,
 		8,   7,   6,   5,   4, 3, 2, 1, 2,  0, 0, 0, 0, 0, 0, 0,
 	};

@@ -511,3 +511,73 @@ def test_two_loaders_in_one_thread_are_told_that_they_block(
     second.close()
     other.join()
     assert sum(seen) == len(job.sampler)
+
+
+def test_an_old_loader_of_a_restarted_producer_is_told_to_open_again(serve):
+    old = serve()
+    loader = tsock.DataLoader("toy", 16)
+    for _ in loader:
+        pass
+    old.kill()
+    # The news of the death comes first, once.
+    with pytest.raises(tsock.ProducerLost):
+        for _ in loader:
+            pass
+    serve()
+    tsock.DataLoader("toy", 16).close()  # it is up
+    for _ in range(3):
+        with pytest.raises(tsock.ProducerLost, match="restarted") as e:
+            iter(loader)
+        assert e.value.code == "TSOCK_ELOST"
+        assert "DataLoader" in str(e.value)
+    loader = tsock.DataLoader("toy", 16)
+    assert sum(len(labels) for _, labels in loader) == len(loader.sampler)
+    assert loader.epoch == 0
+
+
+def test_drop_last_that_would_drop_all_is_refused(serve):
+    serve()
+    with pytest.raises(tsock.Refused, match="204.*203 samples"):
+        tsock.DataLoader("toy", 204, drop_last=True)
+
+
+@pytest.fixture
+def two_ranks(monkeypatch):
+    """torch.distributed as rank 1 of 2 sees it."""
+    distributed = pytest.importorskip("torch.distributed")
+    monkeypatch.setattr(distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(distributed, "get_rank", lambda: 1)
+    monkeypatch.setattr(distributed, "get_world_size", lambda: 2)
+
+
+def test_ranks_never_get_the_same_samples_unasked(serve, two_ranks):
+    serve()
+    with pytest.raises(ValueError, match="--shard 1/2"):
+        tsock.DataLoader("toy", 16)
+    loader = tsock.DataLoader("toy", 16, rank=0, world_size=1)
+    assert sum(len(labels) for _, labels in loader) == len(loader.sampler)
+    with pytest.raises(ValueError, match="both"):
+        tsock.DataLoader("toy", 16, rank=0)
+    with pytest.raises(ValueError, match="no such rank"):
+        tsock.DataLoader("toy", 16, rank=2, world_size=2)
+
+
+def test_a_rank_reads_its_own_shard_and_no_other(serve, two_ranks):
+    serve("--shard", "1/2", name="one")
+    serve("--shard", "0/2", name="zero")
+    loader = tsock.DataLoader("one", 16)
+    assert sum(len(labels) for _, labels in loader) == len(loader.sampler)
+    with pytest.raises(ValueError, match="shard 0/2"):
+        tsock.DataLoader("zero", 16)
+    tsock.DataLoader("zero", 16, rank=0, world_size=2).close()
+
+
+def test_ranks_that_come_after_the_loader_are_seen(serve, monkeypatch):
+    serve()
+    loader = tsock.DataLoader("toy", 16)
+    distributed = pytest.importorskip("torch.distributed")
+    monkeypatch.setattr(distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(distributed, "get_rank", lambda: 0)
+    monkeypatch.setattr(distributed, "get_world_size", lambda: 4)
+    with pytest.raises(ValueError, match="--shard 0/4"):
+        iter(loader)

@@ -97,6 +97,8 @@ class Info(Sized):
         ("nclasses", c_uint32),
         ("sequential", c_uint32),
         ("producer_pid", c_uint32),
+        ("shard", c_uint32),
+        ("shards", c_uint32),
         ("reserved", c_uint32),
     ]
 
@@ -160,6 +162,8 @@ class ServeOpts(Sized):
         ("gpu_path", c_uint32),
         ("reserved", c_uint32),
         ("gpu_memory", c_uint64),
+        ("shard", c_uint32),
+        ("shards", c_uint32),
     ]
 
 

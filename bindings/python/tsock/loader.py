@@ -77,6 +77,11 @@ class DataLoader:
     pin_memory  copy each batch to pinned memory, where there is a GPU
     device      a GPU, "cuda" or "cuda:0" or a torch.device; None is the host
     zero_copy   on a GPU: see below
+    rank, world_size
+                of this process among those that train one model together;
+                None is what torch.distributed says.  With more than one, the
+                stream has to be this rank's part (the producer's --shard);
+                rank=0, world_size=1 reads any stream
     path        on a GPU: "vmm", "legacy" or "staged"; None is the first of
                 them that works, and the attribute says which one that is
 
@@ -114,6 +119,8 @@ class DataLoader:
         device=None,
         zero_copy=False,
         path=None,
+        rank=None,
+        world_size=None,
         **unknown
     ):
         for key in unknown:
@@ -144,6 +151,8 @@ class DataLoader:
             opts.flags |= _ffi.DROP_LAST
         self.fields = arguments.field_names(fields)
         self.timeout = arguments.seconds("timeout", timeout, 0)
+        self._ranks = rank, world_size
+        arguments.ranks(rank, world_size)
         forever = wait is None
         self._wait = 2**32 if forever else arguments.seconds("wait", wait, 0)
         self._tensors = tensors.framework(framework)
@@ -173,6 +182,8 @@ class DataLoader:
             device=device,
             zero_copy=zero_copy,
             path=path,
+            rank=rank,
+            world_size=world_size,
         )
         self._connect(opts)
 
@@ -221,6 +232,12 @@ class DataLoader:
         handle = self._stream.handle
         info = _ffi.Info()
         self._call(_lib.tsock_get_info(handle, byref(info)))
+        self._shard = info.shard, info.shards
+        try:
+            self._check_rank()
+        except ValueError:
+            self.close()
+            raise
         self._indices = self._find_fields(handle, info.nfields)
         self._maker = self._make_maker(handle)
         self._last = None  # the batch that use() is about
@@ -239,6 +256,10 @@ class DataLoader:
         for key, value in _LIKE_TORCH.items():
             setattr(self, key, value)
         self._made = True
+
+    def _check_rank(self):
+        ranks = arguments.ranks(*self._ranks)
+        arguments.check_shard(self.name, *ranks, *self._shard)
 
     @staticmethod
     def _call(code):
@@ -286,6 +307,7 @@ class DataLoader:
         return _Iterator(self)
 
     def _begin(self):
+        self._check_rank()  # torch.distributed may have come since
         stream = self._stream
         serial = stream.begin(self.timeout)
         with stream.lock:
