@@ -45,8 +45,9 @@ static int give_up(const struct tsi_reader *r, int64_t waited_ms, int64_t left)
 	return left <= 0 ? TSOCK_EAGAIN : 0;
 }
 
-static int await(struct tsi_reader *r, uint64_t n, int64_t deadline)
+static int await(struct tsock *t, uint64_t n, int64_t deadline)
 {
+	struct tsi_reader *r = t->reader;
 	int64_t begin = tsi_now_ms();
 	bool said = false;
 
@@ -61,6 +62,9 @@ static int await(struct tsi_reader *r, uint64_t n, int64_t deadline)
 		err = give_up(r, now - begin, left);
 		if (err)
 			return err;
+		/* Nobody comes any more whom a sleep could wait for. */
+		if (!others_give_back(r) && tsi_consumer_trouble(t, now))
+			return tsi_err_held(r);
 		if (!said && now - begin >= LONG_MS) {
 			said = true;
 			tsi_log(TSOCK_LOG_WARN, "%s", tsock_errmsg());
@@ -70,8 +74,9 @@ static int await(struct tsi_reader *r, uint64_t n, int64_t deadline)
 	}
 }
 
-static int on_host(struct tsi_reader *r, uint64_t n, int *timeout_ms)
+static int on_host(struct tsock *t, uint64_t n, int *timeout_ms)
 {
+	struct tsi_reader *r = t->reader;
 	int err = tsi_reader_make_room(r, n);
 	int64_t begin;
 
@@ -81,7 +86,7 @@ static int on_host(struct tsi_reader *r, uint64_t n, int *timeout_ms)
 	atomic_store(&r->awaited, true);
 	/* Pairs with queue.c: either the tail is seen, or the wait. */
 	atomic_thread_fence(memory_order_seq_cst);
-	err = await(r, n, *timeout_ms < 0 ? INT64_MAX : begin + *timeout_ms);
+	err = await(t, n, *timeout_ms < 0 ? INT64_MAX : begin + *timeout_ms);
 	atomic_store(&r->awaited, false);
 	spend(timeout_ms, begin);
 	return err;
@@ -133,7 +138,7 @@ int tsi_room_make(struct tsock *t, uint64_t n, uint64_t need, int *timeout_ms)
 
 	if (!err)
 		err = r->gpu ? tsi_reader_await_room(r, n, timeout_ms)
-			     : on_host(r, n, timeout_ms);
+			     : on_host(t, n, timeout_ms);
 	if (!err && t->left)
 		err = check_left(t, need, timeout_ms);
 	return err;
