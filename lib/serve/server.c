@@ -64,10 +64,12 @@ static void state_wants(struct tsock_server *s, unsigned view)
 	tsi_members_waits(m, view, &gate, &lead);
 	atomic_store(&s->view[view].ring.shared->gate_want, gate);
 	for (unsigned i = 0; i < TSI_VIEWS; i++) {
-		struct tsi_ring_shared *shared = s->view[i].ring.shared;
+		struct tsi_ring_shared *shared;
 
+		/* One that isn't may be in the making. */
 		if (!m->view[i].active)
 			continue;
+		shared = s->view[i].ring.shared;
 		/* The leading reader may be in any view.  Another writer may
 		 * wait for it, when this one doesn't. */
 		if (lead != TSI_NEVER)
@@ -277,7 +279,7 @@ static void stats_row(const struct tsock_server *s, unsigned id,
 	row->samples = atomic_load(&page->samples);
 	row->wait_ns = atomic_load(&page->wait_ns);
 	row->view = s->members.member[id].view;
-	row->waiting = atomic_load(&page->want) != 0;
+	row->waiting = atomic_load(&page->want) || atomic_load(&page->spin);
 	row->path = s->conn[id].staged ? TSOCK_PATH_STAGED
 				       : s->view[row->view].spec.path;
 }
