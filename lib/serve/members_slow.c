@@ -19,7 +19,10 @@ void tsi_members_want(struct tsi_members *m, unsigned id, uint64_t want)
 
 static bool waits(const struct tsi_members *m, const struct tsi_member *r)
 {
-	return r->want > m->view[r->view].head;
+	const struct tsi_view_state *v = &m->view[r->view];
+
+	/* What its own tail forbids, it waits for in vain, or not in truth. */
+	return r->want > v->head && r->want - r->tail <= v->capacity;
 }
 
 /* The first sample that a view's own readers, and its heirs', forbid. */

@@ -66,6 +66,25 @@ static void who_pauses_while_nobody_waits_is_not_slow(void **state)
 	assert_int_equal(look_for(2000), 1);
 }
 
+static void who_says_that_it_waits_for_more_than_it_allows_is_slow(void **state)
+{
+	(void)state;
+	now = 100;
+	make(1000, 64, 128, TSI_NEVER);
+	join(TSOCK_JOIN_EPOCH, 0);
+	join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_members_tail(&m, 0, 128, now);
+	tsi_members_want(&m, 0, 138);
+	tsi_members_want(&m, 1, 129);
+	assert_int_equal(look_for(1200), 1);
+	/* Nor is anybody slow for one that says so. */
+	tsi_members_tail(&m, 1, 10, now);
+	fill();
+	tsi_members_want(&m, 0, 257);
+	assert_int_equal(look_for(9000), -1);
+}
+
 static void a_wait_in_slices_is_a_wait(void **state)
 {
 	(void)state;
@@ -175,6 +194,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(slow_is_who_holds_up_one_that_waits),
 		cmocka_unit_test(who_pauses_while_nobody_waits_is_not_slow),
+		cmocka_unit_test(
+			who_says_that_it_waits_for_more_than_it_allows_is_slow),
 		cmocka_unit_test(a_wait_in_slices_is_a_wait),
 		cmocka_unit_test(slow_is_found_through_views),
 		cmocka_unit_test(slow_is_found_from_a_view_on),
