@@ -545,6 +545,13 @@ TSOCK_API void tsock_serve_count(tsock_server *s, uint64_t read_bytes,
 TSOCK_API int tsock_serve_stats(tsock_server *s, struct tsock_stats *out);
 
 /*
+ * Consumers that are connected, whether they read or have only been opened;
+ * whoever asks for statistics counts for that moment.  0 where the system
+ * doesn't tell.
+ */
+TSOCK_API int tsock_serve_connected(tsock_server *s);
+
+/*
  * 1 when the stream is over: no reader still needs anything, no consumer was
  * told to come, and nobody who comes could get an epoch any more.  From then on
  * nobody can join.

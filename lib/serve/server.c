@@ -331,6 +331,13 @@ int tsock_serve_stats(tsock_server *s, struct tsock_stats *out)
 	return 0;
 }
 
+int tsock_serve_connected(tsock_server *s)
+{
+	if (!s)
+		return tsi_err(TSOCK_EARG, "tsock_serve_connected: s is NULL");
+	return tsi_place_connected(&s->place);
+}
+
 int tsock_serve_drained(tsock_server *s)
 {
 	bool over;

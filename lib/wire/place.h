@@ -40,4 +40,7 @@ int tsi_place_find(const char *name, struct tsi_place *out, unsigned max);
 /* fn for every NAME.door in every folder that a consumer would look in. */
 int tsi_place_list(void (*fn)(void *arg, const struct tsi_place *p), void *arg);
 
+/* Connections to the bus there, of whatever process; 0 if it can't be told. */
+int tsi_place_connected(const struct tsi_place *p);
+
 #endif

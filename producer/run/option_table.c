@@ -96,7 +96,8 @@ const struct tsi_opt tsi_opts[TSI_OPTS] = {
 	  "end the stream after N epochs (0: never)", AT(epochs),
 	  RANGE(0, UINT32_MAX) },
 	{ TSI_OPT_IDLE, "exit-when-idle", "SEC",
-	  .help = "exit when there was no consumer for SEC seconds" },
+	  .help = "exit when no consumer read, and no loader was connected, "
+		  "for SEC seconds" },
 
 	{ .kind = TSI_OPT_GROUP, .name = "Machine" },
 	{ TSI_OPT_COUNT, "threads", "N",

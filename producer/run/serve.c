@@ -20,6 +20,7 @@
 #include "run/report.h"
 
 #define TICK_MS 50
+#define LOOK_MS 250 /* between two counts of connections */
 #define LIVE_MS 500
 #define PLAIN_MS 10000
 #define FAREWELL_MS 2000
@@ -47,6 +48,9 @@ struct service {
 	const char **classes;
 	struct tsi_live last; /* when the line was last made */
 	int64_t busy_ms;      /* when there was a consumer, or we began */
+	int64_t looked_ms;    /* when connections were counted last ... */
+	int connected;        /* ... and how many there were */
+	bool said;            /* that they are what we stay for */
 	int64_t start_ns;
 };
 
@@ -202,6 +206,36 @@ static void tell(struct service *v, const struct tsi_live *now)
 	v->last = *now;
 }
 
+/*
+ * A loader that is connected is no reader yet, or between two epochs.  Whoever
+ * asks for statistics is connected for a moment, so once is not enough.
+ */
+static void note_busy(struct service *v, const struct tsi_live *now)
+{
+	const struct tsi_options *o = v->plan.options;
+	int64_t now_ms = now->now_ns / 1000000;
+	int before = v->connected;
+
+	if (now->stats.consumers) {
+		v->busy_ms = now_ms;
+		v->said = false;
+		return;
+	}
+	if (!o->exit_idle || now_ms - v->looked_ms < LOOK_MS)
+		return;
+	v->looked_ms = now_ms;
+	v->connected = tsock_serve_connected(v->server);
+	if (!before || !v->connected)
+		return;
+	v->busy_ms = now_ms;
+	if (!v->said)
+		tsi_log(TSOCK_LOG_INFO,
+			"nobody reads, and %d loader%s connected: "
+			"--exit-when-idle counts from when they are closed",
+			v->connected, v->connected == 1 ? " is" : "s are");
+	v->said = true;
+}
+
 /* Why the stream is over; NULL while it isn't. */
 static const char *ending(struct service *v, const struct tsi_live *now)
 {
@@ -210,10 +244,10 @@ static const char *ending(struct service *v, const struct tsi_live *now)
 
 	if (tsock_serve_drained(v->server))
 		return "the last epoch is over";
-	if (now->stats.consumers)
-		v->busy_ms = now_ms;
-	if (o->exit_idle && now_ms - v->busy_ms >= (int64_t)o->exit_idle_ms)
-		return "no consumer any more";
+	note_busy(v, now);
+	if (o->exit_idle && !v->connected &&
+	    now_ms - v->busy_ms >= (int64_t)o->exit_idle_ms)
+		return "no consumer, and no loader connected, any more";
 	return NULL;
 }
 

@@ -581,3 +581,15 @@ def test_ranks_that_come_after_the_loader_are_seen(serve, monkeypatch):
     monkeypatch.setattr(distributed, "get_world_size", lambda: 4)
     with pytest.raises(ValueError, match="--shard 0/4"):
         iter(loader)
+
+
+def test_exit_when_idle_counts_loaders_that_only_connected(serve):
+    served = serve("--exit-when-idle", 8)
+    loader = tsock.DataLoader("toy", 16)
+    while b"1 loader is connected" not in open(served.log, "rb").read():
+        assert served.process.poll() is None, open(served.log).read()
+        time.sleep(0.05)
+    assert sum(len(labels) for _, labels in loader) == len(loader.sampler)
+    loader.close()
+    assert served.process.wait(50) == 0
+    assert b"no loader connected" in open(served.log, "rb").read()

@@ -236,6 +236,7 @@ TABLE = {
     "tsock_serve_fail": (None, [_s, c_char_p]),
     "tsock_serve_count": (None, [_s, c_uint64, c_uint64]),
     "tsock_serve_stats": (c_int, [_s, POINTER(Stats)]),
+    "tsock_serve_connected": (c_int, [_s]),
     "tsock_serve_drained": (c_int, [_s]),
     "tsock_serve_stop": (None, [_s]),
     "tsock_serve_close": (None, [_s]),
