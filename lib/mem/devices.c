@@ -21,7 +21,9 @@ static void describe(unsigned device, const struct tsi_gpu_info *g, char *line,
 		 g->vmm_fd       ? "vmm"
 		 : g->legacy_ipc ? "legacy"
 				 : "staged copies",
-		 g->mig ? "  MIG" : "");
+		 g->mig ? "  MIG (a process sees one instance, and no "
+			  "other GPU)"
+			: "");
 }
 
 int tsock_devices(void (*fn)(void *arg, const char *line), void *arg)

@@ -33,9 +33,18 @@ struct inquiry {
 /* Without the lock. */
 static int inquire(struct inquiry *q)
 {
+	char why[200];
 	int err = tsi_gpu_find(q->uuid, &q->device);
 
-	return err ? err : tsi_gpu_info(q->device, &q->info);
+	if (!err)
+		return tsi_gpu_info(q->device, &q->info);
+	snprintf(why, sizeof(why), "%s", tsock_errmsg());
+	return err != TSOCK_EARG
+		       ? err
+		       : tsi_err(err,
+				 "%s (a process sees one MIG instance at "
+				 "most: each needs its own producer)",
+				 why);
 }
 
 static void *look(void *arg)

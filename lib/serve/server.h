@@ -82,7 +82,7 @@ struct tsi_gpu_entry {
 	unsigned device;
 	struct tsi_gpu_info info; /* its free memory is that of then */
 	int64_t since_ms;
-	char error[200];
+	char error[256];
 	bool said;            /* by which path it is shared */
 	char refused[3][200]; /* by path: why that one was tried in vain */
 };

@@ -191,6 +191,51 @@ static void what_cant_be_shared_is_shared_in_another_way(void **state)
 			       TSOCK_PATH_STAGED, 2);
 }
 
+/* A producer on one MIG instance; the job on another sees but its own. */
+static void other_mig_instances_are_copied_to(void **state)
+{
+	(void)state;
+	set("SIMCUDA_MIG", "all");
+	for (unsigned i = 0; i < 2; i++) {
+		uint32_t flags = i ? TSOCK_PRIVATE : 0;
+
+		falls_back("CUDA_VISIBLE_DEVICES", "0", false, TSOCK_PATH_VMM,
+			   flags, -1);
+		falls_back("CUDA_VISIBLE_DEVICES", "3", false,
+			   TSOCK_PATH_STAGED, flags, -1);
+		falls_back("CUDA_VISIBLE_DEVICES", "2", true, TSOCK_PATH_STAGED,
+			   flags, -1);
+	}
+	unsetenv("SIMCUDA_MIG");
+}
+
+/* Why, by name: the producer can't know of an instance that it doesn't see. */
+static void that_a_process_sees_one_mig_instance_is_said(void **state)
+{
+	struct source src = small;
+	struct rider r = {
+		.src = &src, .kind = SHARED, .visible = "1", .batch = 16
+	};
+	pid_t producer, pid;
+
+	(void)state;
+	src.name = "mig";
+	set("SIMCUDA_MIG", "all");
+	producer = start_producer(&src);
+	pid = spawn();
+	if (pid == 0) {
+		struct seat s;
+
+		board(&s, &r);
+		need(tsock_begin(s.t) == TSOCK_ENOTSUP);
+		need(strstr(tsock_errmsg(), "one MIG instance"));
+		_exit(0);
+	}
+	unsetenv("SIMCUDA_MIG");
+	assert_int_equal(ended(pid), 0);
+	kill_and_reap(producer);
+}
+
 /* By name, that one alone: the reason, and what it is about. */
 static void a_path_by_name_has_no_other(void **state)
 {
@@ -465,6 +510,8 @@ int main(void)
 		cmocka_unit_test(what_cant_be_opened_is_come_by_in_another_way),
 		cmocka_unit_test(what_cant_be_shared_is_shared_in_another_way),
 		cmocka_unit_test(a_path_by_name_has_no_other),
+		cmocka_unit_test(other_mig_instances_are_copied_to),
+		cmocka_unit_test(that_a_process_sees_one_mig_instance_is_said),
 #endif
 		cmocka_unit_test(
 			rings_of_different_lengths_wrap_each_at_its_own_end),

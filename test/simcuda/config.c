@@ -6,7 +6,8 @@
  * SIMCUDA_NO_P2P=all|0-1,..  pairs without peer access
  * SIMCUDA_LIES=all|0-1,..    pairs whose copies arrive with a wrong byte
  * SIMCUDA_NCCL_LIES=1        broadcasts do
- * SIMCUDA_MIG=all|0,2,..     devices that are MIG instances
+ * SIMCUDA_MIG=all|0,2,..     devices that are MIG instances; a process sees
+ *                            one of them, and nothing else
  * SIMCUDA_NO_VMM=1           no virtual memory management
  * SIMCUDA_NO_FD=1            VMM without descriptors
  * SIMCUDA_NO_REGISTER=1      host memory can't be page-locked
@@ -166,6 +167,16 @@ void sim_find_visible(const char *list)
 	free(copy);
 }
 
+/* A process sees one MIG instance, the first, and no other GPU beside it. */
+static void hide_beside_mig(void)
+{
+	for (unsigned i = 0; i < sim.nvisible; i++)
+		if (sim.dev[sim.visible[i]].mig) {
+			sim.visible[0] = sim.visible[i];
+			sim.nvisible = 1;
+		}
+}
+
 static void configure_time(void)
 {
 	static const char *const names[] = { "eager", "late", "random",
@@ -216,6 +227,7 @@ void sim_configure(void)
 	configure_p2p();
 	if (visible)
 		sim_find_visible(visible);
+	hide_beside_mig();
 	sim.no_vmm = number("SIMCUDA_NO_VMM", 0);
 	sim.no_fd = number("SIMCUDA_NO_FD", 0);
 	sim.no_register = number("SIMCUDA_NO_REGISTER", 0);

@@ -424,7 +424,7 @@ static void nccl_takes_each_gpu_once_and_no_mig(void **state)
 	assert_int_equal(tsi_nccl_open(twice, 3, &c), TSOCK_ENOTSUP);
 	assert_non_null(strstr(tsock_errmsg(), "GPU 0 once"));
 	assert_int_equal(tsi_nccl_open(&one, 1, &c), TSOCK_ENOTSUP);
-	expect("SIMCUDA_MIG=1", "nccl", "-15 GPU 1 is a MIG instance", "");
+	expect("SIMCUDA_MIG=1", "nccl", "-15 GPU 0 is a MIG instance", "");
 	expect("SIMCUDA_FAULT=ncclCommInitAll=2", "nccl",
 	       "-7 ncclCommInitAll: NCCL error 2", "");
 }
