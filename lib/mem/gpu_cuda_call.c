@@ -211,6 +211,13 @@ static int retain(unsigned device, CUcontext *out)
 					      memory_order_release);
 	}
 	pthread_mutex_unlock(&retain_lock);
+	if (r == CUDA_ERROR_OUT_OF_MEMORY)
+		return tsi_err(TSOCK_ENOMEM,
+			       "no room for a context on GPU %u, which takes "
+			       "each process some hundred MiB there: end "
+			       "another one, or choose another device "
+			       "(cuDevicePrimaryCtxRetain)",
+			       device);
 	if (r != CUDA_SUCCESS)
 		return tsi_cuda_driver_err(r, (int)device,
 					   "cuDevicePrimaryCtxRetain");

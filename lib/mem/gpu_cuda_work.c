@@ -7,6 +7,7 @@
  */
 #include "mem/gpu_cuda.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -287,6 +288,43 @@ int tsi_gpu_copy_peer(tsi_gpu_stream s, unsigned to, void *dst, unsigned from,
 	return leave(&scope, e, to, "cudaMemcpyPeerAsync");
 }
 
+/* "750,800" as "7.5, 8.0". */
+static void list_gpus(char *out, size_t size)
+{
+	const char *p = tsi_kernel_gpus();
+	size_t at = 0;
+	char *end;
+
+	*out = '\0';
+	for (; *p && at < size; p = *end ? end + 1 : end) {
+		unsigned long n = strtoul(p, &end, 10);
+
+		if (end == p)
+			return;
+		at += (size_t)snprintf(out + at, size - at, "%s%lu.%lu",
+				       at ? ", " : "", n / 100, n / 10 % 10);
+	}
+}
+
+static int no_image(unsigned device)
+{
+	int major = 0, minor = 0;
+	char has[96];
+
+	(void)cudaGetLastError();
+	list_gpus(has, sizeof(has));
+	if (tsi_cuda_attribute(device, cudaDevAttrComputeCapabilityMajor,
+			       &major) ||
+	    tsi_cuda_attribute(device, cudaDevAttrComputeCapabilityMinor,
+			       &minor))
+		major = minor = 0;
+	return tsi_err(TSOCK_ENOTSUP,
+		       "GPU %u has compute capability %d.%d, and this build's "
+		       "kernels are for %s: build libtsock with a CUDA toolkit "
+		       "that knows this GPU (cudaErrorNoKernelImageForDevice)",
+		       device, major, minor, has);
+}
+
 int tsi_gpu_convert(unsigned device, tsi_gpu_stream s,
 		    const struct tsi_view_spec *spec, const void *src,
 		    uint64_t count, uint64_t height, uint64_t width, void *dst)
@@ -320,5 +358,10 @@ int tsi_gpu_convert(unsigned device, tsi_gpu_stream s,
 		return err;
 	if (bytes)
 		e = (cudaError_t)tsi_kernel_convert(&k, s);
+	if (e == cudaErrorNoKernelImageForDevice) {
+		err = no_image(device);
+		tsi_cuda_leave(&scope);
+		return err;
+	}
 	return leave(&scope, e, device, "the conversion kernel");
 }

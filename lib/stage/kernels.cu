@@ -407,3 +407,16 @@ extern "C" int tsi_kernel_convert(const struct tsi_kernel_convert *k,
 	return cudaMemcpyAsync(k->dst, k->src, k->count * k->pixels * 3,
 			       cudaMemcpyDeviceToDevice, on);
 }
+
+#ifdef __CUDA_ARCH_LIST__
+#define TEXT(...) #__VA_ARGS__
+#define LIST(...) TEXT(__VA_ARGS__)
+#define GPUS LIST(__CUDA_ARCH_LIST__)
+#else
+#define GPUS ""
+#endif
+
+extern "C" const char *tsi_kernel_gpus(void)
+{
+	return GPUS;
+}

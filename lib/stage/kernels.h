@@ -34,6 +34,9 @@ struct tsi_kernel_convert {
 /* Into a cudaStream_t; returns the launch's cudaError_t, 0 if it is queued. */
 int tsi_kernel_convert(const struct tsi_kernel_convert *k, void *stream);
 
+/* What it was compiled for: compute capabilities times 100, by commas. */
+const char *tsi_kernel_gpus(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -282,6 +282,7 @@ static void ride_on_a_dead_stream(const struct rider *r)
 	set("SIMCUDA_MODE", "late");
 	set("SIMCUDA_LATE_MS", "60");
 	board(&s, r);
+	simcuda_see_destroyed(true);
 	need(embark(&s));
 	ride_some(&s, 3);
 	settle(&s);

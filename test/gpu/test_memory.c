@@ -228,8 +228,10 @@ static void a_full_gpu_is_freed_of_what_nobody_reads(void **state)
 	snprintf(bytes, sizeof(bytes), "%llu",
 		 (unsigned long long)(both + MIB));
 	need(setenv("SIMCUDA_MEM", bytes, 1) == 0);
+	need(setenv("SIMCUDA_CONTEXT_MEM", "0", 1) == 0);
 	producer = start_producer(&model);
 	unsetenv("SIMCUDA_MEM");
+	unsetenv("SIMCUDA_CONTEXT_MEM");
 	other = stay(&model, HOST, false);
 	pid = stay(&model, SHARED, true);
 	wait_readers("memory", 2);

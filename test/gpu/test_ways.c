@@ -191,6 +191,61 @@ static void what_cant_be_shared_is_shared_in_another_way(void **state)
 			       TSOCK_PATH_STAGED, 2);
 }
 
+/* 0, or the error that a job whose images are converted is told. */
+static int without_kernels(const char *whose, enum kind kind, bool floats)
+{
+	struct source src = small;
+	struct rider r = {
+		.src = &src, .kind = kind, .batch = 16, .floats = floats
+	};
+	bool producers = !strcmp(whose, "producer");
+	pid_t producer, pid;
+	int rc;
+
+	src.name = "images";
+	if (producers)
+		set("SIMCUDA_NO_IMAGE", "all");
+	producer = start_producer(&src);
+	unsetenv("SIMCUDA_NO_IMAGE");
+	pid = spawn();
+	if (pid == 0) {
+		tsock_batch *b;
+		struct seat s;
+		int err = 0;
+
+		if (!producers)
+			set("SIMCUDA_NO_IMAGE", "all");
+		board(&s, &r);
+		need(embark(&s));
+		for (unsigned i = 0; i < 20 && !err; i++) {
+			err = tsock_next(s.t, 20000, &b);
+			if (!err && separate(kind))
+				err = tsock_batch_convert(
+					b, 3, s.look[0].device[3], s.stream[0]);
+			if (!err)
+				tsock_batch_release(b);
+		}
+		if (err && (!strstr(tsock_errmsg(), "compute capability 9.0") ||
+			    !strstr(tsock_errmsg(), "7.5, 8.0, 9.0")))
+			die("%d: %s", err, tsock_errmsg());
+		_exit(err ? 7 : 0);
+	}
+	rc = ended(pid);
+	kill_and_reap(producer);
+	return rc;
+}
+
+static void a_gpu_that_kernels_were_not_compiled_for_is_named(void **state)
+{
+	(void)state;
+	assert_int_equal(without_kernels("producer", SHARED, true), 7);
+	assert_int_equal(without_kernels("producer", SHARED, false), 0);
+	assert_int_equal(without_kernels("producer", PRIVATE, true), 0);
+	assert_int_equal(without_kernels("consumer", PRIVATE, true), 7);
+	assert_int_equal(without_kernels("consumer", SHARED, true), 0);
+	assert_int_equal(without_kernels("consumer", STAGED, true), 7);
+}
+
 /* A producer on one MIG instance; the job on another sees but its own. */
 static void other_mig_instances_are_copied_to(void **state)
 {
@@ -283,6 +338,8 @@ static void what_cant_be_opened_is_come_by_in_another_way(void **state)
 			   -1);
 		falls_back("CUDA_VISIBLE_DEVICES", "2", true, TSOCK_PATH_STAGED,
 			   flags, -1);
+		falls_back("SIMCUDA_CONTEXT_MEM", "5000000000", true,
+			   TSOCK_PATH_STAGED, flags, -1);
 		falls_back("SIMCUDA_DRIVER", "none", true, TSOCK_PATH_STAGED,
 			   flags, -1);
 	}
@@ -510,6 +567,8 @@ int main(void)
 		cmocka_unit_test(what_cant_be_opened_is_come_by_in_another_way),
 		cmocka_unit_test(what_cant_be_shared_is_shared_in_another_way),
 		cmocka_unit_test(a_path_by_name_has_no_other),
+		cmocka_unit_test(
+			a_gpu_that_kernels_were_not_compiled_for_is_named),
 		cmocka_unit_test(other_mig_instances_are_copied_to),
 		cmocka_unit_test(that_a_process_sees_one_mig_instance_is_said),
 #endif

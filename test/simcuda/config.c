@@ -8,6 +8,8 @@
  * SIMCUDA_NCCL_LIES=1        broadcasts do
  * SIMCUDA_MIG=all|0,2,..     devices that are MIG instances; a process sees
  *                            one of them, and nothing else
+ * SIMCUDA_CONTEXT_MEM=BYTES, SIMCUDA_CONTEXT_MS  what a context costs
+ * SIMCUDA_NO_IMAGE=all|0,2,..  devices that kernels are not compiled for
  * SIMCUDA_NO_VMM=1           no virtual memory management
  * SIMCUDA_NO_FD=1            VMM without descriptors
  * SIMCUDA_NO_REGISTER=1      host memory can't be page-locked
@@ -82,9 +84,10 @@ static void configure_p2p(void)
 	sim.nccl_lies = number("SIMCUDA_NCCL_LIES", 0);
 }
 
-static bool is_mig(unsigned device)
+/* "0,2"; or "all". */
+static bool is_listed(const char *name, unsigned device)
 {
-	const char *s = getenv("SIMCUDA_MIG");
+	const char *s = getenv(name);
 	unsigned n;
 	int used;
 
@@ -105,7 +108,8 @@ static void configure_device(unsigned i)
 {
 	struct sim_device *d = &sim.dev[i];
 
-	d->mig = is_mig(i);
+	d->mig = is_listed("SIMCUDA_MIG", i);
+	sim.no_image[i] = is_listed("SIMCUDA_NO_IMAGE", i);
 	d->total = number("SIMCUDA_MEM", 4ULL << 30);
 	snprintf(d->name, sizeof(d->name), "Simulated GPU%s",
 		 d->mig ? " MIG 1g.10gb" : "");
@@ -233,6 +237,8 @@ void sim_configure(void)
 	sim.no_register = number("SIMCUDA_NO_REGISTER", 0);
 	sim.ro_register = number("SIMCUDA_RO_REGISTER", 0);
 	sim.register_max = number("SIMCUDA_REGISTER_MAX", 512ULL << 30);
+	sim.context_bytes = number("SIMCUDA_CONTEXT_MEM", 300ULL << 20);
+	sim.context_ns = (int64_t)number("SIMCUDA_CONTEXT_MS", 2) * SIM_MS;
 	configure_time();
 	sim_parse_faults(getenv("SIMCUDA_FAULT"));
 	if (!sim.nvisible)

@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "simcuda.h"
 
@@ -305,9 +306,48 @@ static void small_memory(void)
 {
 	void *p;
 
+	assert_int_equal(setenv("SIMCUDA_CONTEXT_MEM", "0", 1), 0);
 	FAILS(cudaMalloc(&p, 5 << 20), cudaErrorMemoryAllocation);
 	OK(cudaMalloc(&p, 4 << 20));
 	FAILS(cudaMalloc(&p, 1), cudaErrorMemoryAllocation);
+}
+
+static void contexts(void)
+{
+	struct timespec begun, made;
+	size_t left, total;
+	CUcontext ctx;
+
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	OK(cudaMemGetInfo(&left, &total));
+	clock_gettime(CLOCK_MONOTONIC, &made);
+	assert_true((made.tv_sec - begun.tv_sec) * 1000 +
+			    (made.tv_nsec - begun.tv_nsec) / 1000000 >=
+		    200);
+	assert_int_equal(total - left, 300 << 20);
+	/* There is one in a process, whoever asks for it. */
+	CU(cuDevicePrimaryCtxRetain, &ctx, 0);
+	OK(cudaMemGetInfo(&left, &total));
+	assert_int_equal(total - left, 300 << 20);
+}
+
+static void no_context(void)
+{
+	size_t left, total;
+	CUcontext ctx;
+	int n;
+
+	OK(cudaGetDeviceCount(&n));
+	FAILS(cudaMemGetInfo(&left, &total), cudaErrorMemoryAllocation);
+	CUFAILS(cuDevicePrimaryCtxRetain, CUDA_ERROR_OUT_OF_MEMORY, &ctx, 0);
+}
+
+static void destroyed_stream(void)
+{
+	cudaStream_t s = new_stream();
+
+	OK(cudaStreamDestroy(s));
+	(void)cudaStreamQuery(s);
 }
 
 static void mig(void)
@@ -331,6 +371,9 @@ static void a_machine_is_made_by_its_environment(void **state)
 	run_machine("no_device", "CUDA_VISIBLE_DEVICES=7,0", 0);
 	run_machine("no_vmm", "SIMCUDA_NO_VMM=1", 0);
 	run_machine("small_memory", "SIMCUDA_MEM=4194304", 0);
+	run_machine("contexts", "SIMCUDA_CONTEXT_MS=200", 0);
+	run_machine("no_context", "SIMCUDA_CONTEXT_MEM=4294967297", 0);
+	run_machine("destroyed_stream", "SIMCUDA_MODE=late", -SIGABRT);
 	run_machine("mig", "SIMCUDA_MIG=0", 0);
 	run_machine("mig", "SIMCUDA_MIG=2", 0);
 	run_machine("mig", "SIMCUDA_MIG=all", 0);
@@ -511,7 +554,8 @@ static void (*role(const char *name))(void)
 		ROLE(no_driver),        ROLE(old_driver),
 		ROLE(no_device),        ROLE(no_vmm),
 		ROLE(small_memory),     ROLE(mig),
-		ROLE(nccl_mig),
+		ROLE(contexts),         ROLE(no_context),
+		ROLE(destroyed_stream), ROLE(nccl_mig),
 	};
 
 	for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++)

@@ -224,6 +224,8 @@ static cudaError_t launch(cudaStream_t stream, const struct simcuda_kernel *k)
 		err = cudaErrorInvalidResourceHandle;
 	if (!err && (!k->steps || k->nranges > SIMCUDA_RANGES || !k->run))
 		err = cudaErrorInvalidConfiguration;
+	if (!err && sim.no_image[any->device])
+		err = cudaErrorNoKernelImageForDevice;
 	if (!err)
 		err = sim_stream_for_work(stream, &s);
 	if (err)

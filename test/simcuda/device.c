@@ -271,8 +271,10 @@ void simcuda_live(struct simcuda_live *out)
 		for (unsigned i = 0; i < sim.ndev; i++)
 			l.bytes += sim.dev[i].used;
 		for (unsigned i = 0; i < sim.nvisible; i++)
-			if (sim.dev[sim.visible[i]].context)
+			if (sim.dev[sim.visible[i]].context) {
 				l.contexts |= 1u << i;
+				l.bytes -= sim.context_bytes;
+			}
 		l.handles = sim.nhandle;
 		l.pinned = sim.nhost;
 		for (struct sim_stream *s = sim.stream; s; s = s->next)

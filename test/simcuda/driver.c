@@ -124,6 +124,8 @@ static const struct {
 	D(UnmapBufferObjectFailed, UNMAP_FAILED, "unmapping failed"),
 	D(AlreadyMapped, ALREADY_MAPPED, "already mapped"),
 	D(NotMapped, NOT_MAPPED, "not mapped"),
+	D(NoKernelImageForDevice, NO_BINARY_FOR_GPU,
+	  "no kernel image is available for execution on the device"),
 	D(ECCUncorrectable, ECC_UNCORRECTABLE, "uncorrectable ECC error"),
 	D(PeerAccessUnsupported, PEER_ACCESS_UNSUPPORTED,
 	  "no peer access between these devices"),

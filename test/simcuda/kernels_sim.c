@@ -90,3 +90,8 @@ int tsi_kernel_convert(const struct tsi_kernel_convert *k, void *stream)
 		fini(l);
 	return err;
 }
+
+const char *tsi_kernel_gpus(void)
+{
+	return "750,800,900";
+}

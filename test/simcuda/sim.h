@@ -23,6 +23,7 @@
 #define SIM_CTRL ((size_t)4096)     /* behind the data of every memfd */
 #define SIM_SLOTS 960               /* exported allocations of a block */
 #define SIM_MS 1000000LL
+#define SIM_FIRST_ID 0x51000000 /* of streams and events */
 
 enum sim_mode {
 	SIM_EAGER,
@@ -223,7 +224,10 @@ struct sim {
 	uint64_t stuck_order; /* the next operation to be stuck */
 	bool no_vmm, no_fd, no_register, ro_register;
 	int driver_version;
-	size_t register_max;
+	size_t register_max, context_bytes;
+	int64_t context_ns;
+	bool gone_streams_seen;
+	bool no_image[SIM_DEVICES];
 
 	struct sim_device dev[SIM_DEVICES];
 	unsigned ndev;

@@ -59,6 +59,10 @@ struct simcuda_live {
 
 void simcuda_live(struct simcuda_live *out);
 
+/* Some drivers see that a stream was destroyed: its use is an error then, and
+ * not the end of the process. */
+void simcuda_see_destroyed(bool yes);
+
 /* In the place of SIMCUDA_FAULT, counted from now on. */
 void simcuda_set_faults(const char *list);
 

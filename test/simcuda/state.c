@@ -161,10 +161,29 @@ static void first_use(void)
 	pthread_condattr_destroy(&attr);
 	pthread_atfork(NULL, NULL, in_child);
 	atexit(tear_down);
-	sim.next_id = 0x51000000;
+	sim.next_id = SIM_FIRST_ID;
 	sim_configure();
 	sim_fault_init();
 	sim.ready = true;
+}
+
+/* It costs memory and time, and is there until the process ends. */
+static cudaError_t make_context(unsigned device)
+{
+	struct timespec ts = { sim.context_ns / 1000000000,
+			       sim.context_ns % 1000000000 };
+	struct sim_device *d = &sim.dev[device];
+
+	if (d->context)
+		return cudaSuccess;
+	if (d->total - d->used < sim.context_bytes)
+		return cudaErrorMemoryAllocation;
+	d->context = true;
+	d->used += sim.context_bytes;
+	pthread_mutex_unlock(&sim.lock);
+	nanosleep(&ts, NULL);
+	pthread_mutex_lock(&sim.lock);
+	return cudaSuccess;
 }
 
 cudaError_t sim_enter(const char *name, int what)
@@ -190,9 +209,11 @@ cudaError_t sim_enter(const char *name, int what)
 	if (err)
 		return err;
 	if (what & SIM_CONTEXT) {
-		sim.dev[sim_current()].context = true;
-		if (sim.dev[sim_current()].sticky)
-			return sim.dev[sim_current()].sticky;
+		err = make_context(sim_current());
+		if (!err)
+			err = sim.dev[sim_current()].sticky;
+		if (err)
+			return err;
 	}
 	return what & SIM_UNSAFE ? sim_capture_check() : cudaSuccess;
 }
@@ -312,10 +333,10 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	if (!err)
 		err = pctx ? sim_ordinal(dev, &physical)
 			   : cudaErrorInvalidValue;
-	if (!err) {
-		sim.dev[physical].context = true;
+	if (!err)
+		err = make_context(physical);
+	if (!err)
 		*pctx = context_of(dev);
-	}
 	return sim_leave_driver(err);
 }
 

@@ -37,6 +37,21 @@ static struct sim_stream *default_stream(bool legacy)
 	return s;
 }
 
+/* Handles of streams and events are numbers that go up. */
+static bool was_given_out(cudaStream_t h)
+{
+	uintptr_t n = (uintptr_t)h;
+
+	return n > SIM_FIRST_ID && n <= sim.next_id && n % 16 == 0;
+}
+
+void simcuda_see_destroyed(bool yes)
+{
+	if (!sim_enter("simcuda_see_destroyed", SIM_ANYTIME))
+		sim.gone_streams_seen = yes;
+	sim_leave(cudaSuccess);
+}
+
 cudaError_t sim_stream_get(cudaStream_t h, struct sim_stream **out)
 {
 	struct sim_stream *s = sim.stream;
@@ -48,6 +63,11 @@ cudaError_t sim_stream_get(cudaStream_t h, struct sim_stream **out)
 	while (s && (s->handle != (uintptr_t)h || s->destroyed))
 		s = s->next;
 	*out = s;
+	/* It is undefined what becomes of that: so never here. */
+	if (!s && was_given_out(h) && !sim.gone_streams_seen)
+		sim_die("DESTROYED: stream %p is used after "
+			"cudaStreamDestroy()",
+			(void *)h);
 	return s ? cudaSuccess : cudaErrorInvalidResourceHandle;
 }
 

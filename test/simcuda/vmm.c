@@ -39,10 +39,13 @@ CUresult cuMemGetAllocationGranularity(size_t *granularity,
 				       const CUmemAllocationProp *prop,
 				       CUmemAllocationGranularity_flags option)
 {
-	cudaError_t err = enter("cuMemGetAllocationGranularity");
+	cudaError_t err =
+		sim_enter("cuMemGetAllocationGranularity", SIM_ANYTIME);
 	unsigned device;
 
 	(void)option;
+	if (!err && sim.no_vmm)
+		err = cudaErrorNotSupported;
 	if (!err)
 		err = granularity ? check_prop(prop, &device)
 				  : cudaErrorInvalidValue;

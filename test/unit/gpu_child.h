@@ -35,6 +35,8 @@ extern void simcuda_live(void *out) __attribute__((weak));
 extern void simcuda_after(const char *name, void (*fn)(void *arg), void *arg)
 	__attribute__((weak));
 
+extern void simcuda_see_destroyed(bool yes) __attribute__((weak));
+
 struct child {
 	const char *name;
 	void (*run)(int argc, char **argv);

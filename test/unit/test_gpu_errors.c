@@ -383,6 +383,24 @@ static void a_call_that_fails_is_named(void **state)
 	}
 }
 
+static void a_context_without_room_is_named(void **state)
+{
+	static const char *const what[] = { "alloc", "info", "work", "vmm" };
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		expect("SIMCUDA_CONTEXT_MEM=5000000000", what[i],
+		       "-6 no room for a context on GPU 0", "hundred MiB");
+}
+
+static void a_gpu_without_kernels_is_named(void **state)
+{
+	(void)state;
+	expect("SIMCUDA_NO_IMAGE=all", "work",
+	       "-15 GPU 0 has compute capability 9.0", "for 7.5, 8.0, 9.0");
+	expect("SIMCUDA_NO_IMAGE=1", "work", "0 ", "");
+}
+
 static void pinning_is_refused_where_there_is_none(void **state)
 {
 	(void)state;
@@ -482,6 +500,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(no_device_is_said),
 		cmocka_unit_test(the_path_is_what_the_device_has),
 		cmocka_unit_test(a_call_that_fails_is_named),
+		cmocka_unit_test(a_context_without_room_is_named),
+		cmocka_unit_test(a_gpu_without_kernels_is_named),
 		cmocka_unit_test(pinning_is_refused_where_there_is_none),
 		cmocka_unit_test(nccl_that_is_missing_is_said),
 		cmocka_unit_test(nccl_takes_each_gpu_once_and_no_mig),

@@ -230,11 +230,13 @@ static void a_destroyed_stream_is_named(void **state)
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 	assert_int_equal(tsi_gpu_event_create(0, &e), 0);
 	assert_int_equal(cudaStreamDestroy(s), 0);
+	simcuda_see_destroyed(true);
 	assert_int_equal(tsi_gpu_event_record(e, s), TSOCK_EARG);
 	assert_non_null(strstr(tsock_errmsg(), "destroyed"));
 	assert_non_null(strstr(tsock_errmsg(), "InvalidResourceHandle"));
 	assert_int_equal(tsi_gpu_copy(0, s, p, (char *)p + 4096, 4096),
 			 TSOCK_EARG);
+	simcuda_see_destroyed(false);
 	assert_int_equal(tsi_gpu_healthy(0), 0);
 	assert_int_equal(tsi_gpu_finish(0), 0);
 	assert_int_equal(cudaGetLastError(), 0);
