@@ -304,6 +304,7 @@ suite_cuda()
 	# Where there is a toolkit, the plain build has found it too.
 	build 'CUDA=1' CUDA=1 B=build WERROR=1 all tests || return
 	pass 1 'builds by nvcc'
+	run_program 'cuda: gpu/stores.sh' test/gpu/stores.sh
 	if [ -e /dev/nvidiactl ] || [ -e /dev/dxg ]; then
 		run_all cuda gpu build
 	else

@@ -9,7 +9,11 @@
  * lane % TABLE: lanes that look up different values rarely meet in a bank.
  *
  * Source bytes are read as 32-bit words, shifted together where the source is
- * not aligned, and neighbouring lanes store neighbouring elements, four each.
+ * not aligned, and neighbouring lanes store neighbouring elements, four each,
+ * by __stcs(): nothing here reads them again, and a store by assignment came out
+ * of the compiler's unrolling in four parts.  What a lane reads for several
+ * units it reads before it stores the first, since the compiler can't know that
+ * source and destination are apart.
  * Planes that can't be stored so (a number of pixels that four doesn't divide)
  * get one pixel per lane.
  *
@@ -31,6 +35,7 @@ constexpr unsigned TABLE = 8;        /* copies */
 constexpr unsigned STEP = TABLE * 4; /* bytes from one value to the next */
 constexpr unsigned CHANNEL = 256 * STEP;
 constexpr unsigned AHEAD = 4; /* words that a lane reads before it stores */
+constexpr unsigned PLANES_AHEAD = 2; /* of CHW: units of three words */
 
 struct spec {
 	unsigned dtype, normalize;
@@ -99,13 +104,13 @@ template <int size>
 __device__ void put(void *dst, unsigned long long i, unsigned u)
 {
 	if (size == 4)
-		static_cast<unsigned *>(dst)[i] = u;
+		__stcs(static_cast<unsigned *>(dst) + i, u);
 	else if (size == 2)
-		static_cast<unsigned short *>(dst)[i] =
-			static_cast<unsigned short>(u);
+		__stcs(static_cast<unsigned short *>(dst) + i,
+		       static_cast<unsigned short>(u));
 	else
-		static_cast<unsigned char *>(dst)[i] =
-			static_cast<unsigned char>(u);
+		__stcs(static_cast<unsigned char *>(dst) + i,
+		       static_cast<unsigned char>(u));
 }
 
 /* Four elements, the first one at a multiple of four. */
@@ -114,13 +119,14 @@ __device__ void put4(void *dst, unsigned long long i, unsigned a, unsigned b,
 		     unsigned c, unsigned d)
 {
 	if (size == 4)
-		*reinterpret_cast<uint4 *>(static_cast<unsigned *>(dst) + i) =
-			make_uint4(a, b, c, d);
+		__stcs(reinterpret_cast<uint4 *>(static_cast<unsigned *>(dst) +
+						 i),
+		       make_uint4(a, b, c, d));
 	else
-		*reinterpret_cast<uint2 *>(static_cast<unsigned short *>(dst) +
-					   i) =
-			make_uint2(__byte_perm(a, b, 0x5410),
-				   __byte_perm(c, d, 0x5410));
+		__stcs(reinterpret_cast<uint2 *>(
+			       static_cast<unsigned short *>(dst) + i),
+		       make_uint2(__byte_perm(a, b, 0x5410),
+				  __byte_perm(c, d, 0x5410)));
 }
 
 template <bool shifted>
@@ -208,20 +214,57 @@ __device__ void put_plane(void *dst, unsigned long long i, const char *at,
 			  unsigned x)
 {
 	if (size == 1)
-		*reinterpret_cast<unsigned *>(static_cast<char *>(dst) + i) = x;
+		__stcs(reinterpret_cast<unsigned *>(static_cast<char *>(dst) +
+						    i),
+		       x);
 	else
 		put4<size>(dst, i, look<0>(at, x), look<1>(at, x),
 			   look<2>(at, x), look<3>(at, x));
 }
 
-/* Pixel p of image n, byte by byte. */
-template <int size>
-__device__ void chw_pixel(const work &w, const unsigned *table,
-			  unsigned long long n, unsigned long long p)
-{
-	const unsigned char *src = w.src + (n * w.pixels + p) * 3;
-	unsigned char v[3] = { __ldg(src), __ldg(src + 1), __ldg(src + 2) };
+/* Where a lane is: unit r of image n, and what a stride adds to it. */
+struct place {
+	unsigned long long n, r, dn, dr, each;
+};
 
+__device__ void step(place &at)
+{
+	at.n += at.dn;
+	at.r += at.dr;
+	if (at.r >= at.each) {
+		at.r -= at.each;
+		at.n++;
+	}
+}
+
+template <int size>
+__device__ void chw_unit(const work &w, place &at, const char *own,
+			 const unsigned x[3])
+{
+#pragma unroll
+	for (unsigned ch = 0; ch < 3; ch++)
+		put_plane<size>(w.dst, (at.n * 3 + ch) * w.pixels + at.r * 4,
+				own + ch * CHANNEL, x[ch]);
+	step(at);
+}
+
+/* A pixel of all images, byte by byte. */
+__device__ void load_pixel(const work &w, unsigned long long i,
+			   unsigned char v[3])
+{
+	const unsigned char *src = w.src + i * 3;
+
+	v[0] = __ldg(src);
+	v[1] = __ldg(src + 1);
+	v[2] = __ldg(src + 2);
+}
+
+/* Pixel p of image n. */
+template <int size>
+__device__ void put_pixel(const work &w, const unsigned *table,
+			  unsigned long long n, unsigned long long p,
+			  const unsigned char v[3])
+{
 #pragma unroll
 	for (unsigned ch = 0; ch < 3; ch++)
 		put<size>(w.dst, (n * 3 + ch) * w.pixels + p,
@@ -240,8 +283,7 @@ __global__ void __launch_bounds__(THREADS, 2) chw(work w, spec s)
 		static_cast<unsigned long long>(blockIdx.x) * THREADS +
 		threadIdx.x;
 	const unsigned long long each = w.pixels / 4; /* units of an image */
-	const unsigned long long dn = stride / each, dr = stride % each;
-	unsigned long long n = u / each, r = u % each;
+	place at = { u / each, u % each, stride / each, stride % each, each };
 	const unsigned *src =
 		reinterpret_cast<const unsigned *>(w.src - w.shift / 8);
 	const char *own =
@@ -251,24 +293,28 @@ __global__ void __launch_bounds__(THREADS, 2) chw(work w, spec s)
 		fill(table, s);
 	if (u < w.total - w.units * 4) {
 		unsigned long long p = u + w.units * 4;
+		unsigned char v[3];
 
-		chw_pixel<size>(w, table, p / w.pixels, p % w.pixels);
+		load_pixel(w, p, v);
+		put_pixel<size>(w, table, p / w.pixels, p % w.pixels, v);
 	}
-#pragma unroll 2
+	for (; u + (PLANES_AHEAD - 1) * stride < w.units;
+	     u += PLANES_AHEAD * stride) {
+		unsigned x[PLANES_AHEAD][3];
+
+#pragma unroll
+		for (unsigned k = 0; k < PLANES_AHEAD; k++)
+			planes<shifted>(src + (u + k * stride) * 3, w.shift,
+					x[k]);
+#pragma unroll
+		for (unsigned k = 0; k < PLANES_AHEAD; k++)
+			chw_unit<size>(w, at, own, x[k]);
+	}
 	for (; u < w.units; u += stride) {
 		unsigned x[3];
 
 		planes<shifted>(src + u * 3, w.shift, x);
-#pragma unroll
-		for (unsigned ch = 0; ch < 3; ch++)
-			put_plane<size>(w.dst, (n * 3 + ch) * w.pixels + r * 4,
-					own + ch * CHANNEL, x[ch]);
-		n += dn;
-		r += dr;
-		if (r >= each) {
-			r -= each;
-			n++;
-		}
+		chw_unit<size>(w, at, own, x);
 	}
 }
 
@@ -283,20 +329,29 @@ __global__ void __launch_bounds__(THREADS, 2) chw_any(work w, spec s)
 	unsigned long long u =
 		static_cast<unsigned long long>(blockIdx.x) * THREADS +
 		threadIdx.x;
-	const unsigned long long dn = stride / w.pixels, dr = stride % w.pixels;
-	unsigned long long n = u / w.pixels, r = u % w.pixels;
+	place at = { u / w.pixels, u % w.pixels, stride / w.pixels,
+		     stride % w.pixels, w.pixels };
 
 	if (size > 1)
 		fill(table, s);
-#pragma unroll 4
-	for (; u < w.units; u += stride) {
-		chw_pixel<size>(w, table, n, r);
-		n += dn;
-		r += dr;
-		if (r >= w.pixels) {
-			r -= w.pixels;
-			n++;
+	for (; u + (AHEAD - 1) * stride < w.units; u += AHEAD * stride) {
+		unsigned char v[AHEAD][3];
+
+#pragma unroll
+		for (unsigned k = 0; k < AHEAD; k++)
+			load_pixel(w, u + k * stride, v[k]);
+#pragma unroll
+		for (unsigned k = 0; k < AHEAD; k++) {
+			put_pixel<size>(w, table, at.n, at.r, v[k]);
+			step(at);
 		}
+	}
+	for (; u < w.units; u += stride) {
+		unsigned char v[3];
+
+		load_pixel(w, u, v);
+		put_pixel<size>(w, table, at.n, at.r, v);
+		step(at);
 	}
 }
 

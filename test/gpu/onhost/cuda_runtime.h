@@ -65,6 +65,11 @@ template <class T> static inline T __ldg(const T *p)
 	return *p;
 }
 
+template <class T> static inline void __stcs(T *p, T v)
+{
+	*p = v;
+}
+
 static inline float __fdiv_rn(float a, float b)
 {
 	return a / b;
