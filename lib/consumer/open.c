@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "consumer/device.h"
+#include "consumer/running.h"
 #include "base/forked.h"
 #include "stage/convert.h"
 #include "wire/door.h"
@@ -279,16 +280,28 @@ static const struct tsi_place *answering(const struct tsi_place *p, int n)
 
 static int err_noprod(const struct tsi_place *p, int n, int64_t waited_ms)
 {
-	char places[3 * TSI_PATH];
+	char places[3 * TSI_PATH], running[256];
 	size_t at = 0;
 
 	for (int i = 0; i < n && at < sizeof(places); i++)
 		at += (size_t)snprintf(places + at, sizeof(places) - at, "%s%s",
 				       i ? " and " : "", p[i].folder);
+	tsi_running(running, sizeof(running));
 	return tsi_err(TSOCK_ENOPROD,
 		       "no producer serves '%s' (looked in %s for %.1f s): "
-		       "start one with tsock-producer --name %s",
-		       p[0].name, places, (double)waited_ms / 1e3, p[0].name);
+		       "start one with tsock-producer --name %s%s",
+		       p[0].name, places, (double)waited_ms / 1e3, p[0].name,
+		       running);
+}
+
+/* Said at once: a misspelt name needn't be waited for. */
+static void log_waiting(const struct tsi_place *p)
+{
+	char running[256];
+
+	tsi_running(running, sizeof(running));
+	tsi_log(TSOCK_LOG_INFO, "waiting for producer %s at %s%s", p->name,
+		p->folder, running);
 }
 
 static int find_and_meet(struct tsock *t, const struct tsi_place *p, int n)
@@ -312,8 +325,7 @@ static int find_and_meet(struct tsock *t, const struct tsi_place *p, int n)
 		if (now >= deadline)
 			return err_noprod(p, n, now - begin);
 		if (!said)
-			tsi_log(TSOCK_LOG_INFO, "waiting for producer %s at %s",
-				p[0].name, p[0].folder);
+			log_waiting(&p[0]);
 		said = true;
 		poll(NULL, 0,
 		     deadline - now < LOOK_MS ? (int)(deadline - now)

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "consumer/running.h"
 #include "tsock/tsock.h"
 #include "wire/bus.h"
 #include "wire/door.h"
@@ -81,6 +82,7 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 	int64_t deadline = deadline_of(timeout_ms);
 	struct tsi_place place[2];
 	struct tsi_msg reply;
+	char running[256];
 	int n, err;
 
 	if (!name || !out)
@@ -109,10 +111,11 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 			*out = reply.u.stats;
 		return err;
 	}
+	tsi_running(running, sizeof(running));
 	return tsi_err(TSOCK_ENOPROD,
 		       "no producer serves a stream called %s: nobody listens "
-		       "at %s",
-		       name, place[0].door);
+		       "at %s%s",
+		       name, place[0].door, running);
 }
 
 struct listing {

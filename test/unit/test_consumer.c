@@ -745,6 +745,26 @@ static void no_producer_is_an_error_that_helps(void **state)
 	assert_int_equal(tsock_open("nobody", &o, NULL), TSOCK_EARG);
 }
 
+static void a_wrong_name_lists_what_runs(void **state)
+{
+	struct tsock_stats stats = { .size = sizeof(stats) };
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	struct stream st;
+	tsock *t;
+
+	(void)state;
+	o.batch_size = 8;
+	o.timeout_ms = 1;
+	assert_int_equal(tsock_open("nobody", &o, &t), TSOCK_ENOPROD);
+	assert_non_null(strstr(tsock_errmsg(), "; none runs here"));
+	serve_n(&st, 500);
+	assert_int_equal(tsock_open("nobody", &o, &t), TSOCK_ENOPROD);
+	assert_non_null(strstr(tsock_errmsg(), "; these run: unit"));
+	assert_int_equal(tsock_query("nobody", 1, &stats), TSOCK_ENOPROD);
+	assert_non_null(strstr(tsock_errmsg(), "; these run: unit"));
+	stop(&st);
+}
+
 /* ---- forks and deaths ---- */
 
 static void a_forked_child_is_told_and_harms_nobody(void **state)
@@ -982,6 +1002,7 @@ int main(void)
 		cmocka_unit_test(what_is_served_can_be_asked),
 		cmocka_unit_test(wrong_options_are_named),
 		cmocka_unit_test(no_producer_is_an_error_that_helps),
+		cmocka_unit_test(a_wrong_name_lists_what_runs),
 		cmocka_unit_test(a_forked_child_is_told_and_harms_nobody),
 		cmocka_unit_test(a_dead_producer_is_noticed_within_a_second),
 		cmocka_unit_test(another_producer_is_not_the_same_stream),

@@ -1,0 +1,54 @@
+/*
+ * running.c - which streams run here, for who asked for another.
+ */
+#include "consumer/running.h"
+
+#include <stdio.h>
+
+#include "wire/door.h"
+#include "wire/place.h"
+
+#define NAMED 8
+
+struct names {
+	char *buf;
+	size_t size;
+	size_t len;
+	unsigned n;
+};
+
+static void add(struct names *l, const char *before, const char *text)
+{
+	int n = snprintf(l->buf + l->len, l->size - l->len, "%s%s", before,
+			 text);
+
+	l->len += n > 0 ? (size_t)n : 0;
+	if (l->len >= l->size)
+		l->len = l->size - 1;
+}
+
+static void name_one(void *arg, const struct tsi_place *p)
+{
+	struct names *l = arg;
+
+	if (!tsi_door_answers(p->door))
+		return;
+	if (l->n < NAMED)
+		add(l, l->n ? ", " : "; these run: ", p->name);
+	l->n++;
+}
+
+void tsi_running(char *buf, size_t size)
+{
+	struct names l = { .buf = buf, .size = size };
+	char more[32];
+
+	buf[0] = '\0';
+	(void)tsi_place_list(name_one, &l);
+	if (l.n == 0)
+		add(&l, "; ", "none runs here");
+	if (l.n > NAMED) {
+		snprintf(more, sizeof(more), " and %u more", l.n - NAMED);
+		add(&l, more, "");
+	}
+}
