@@ -413,6 +413,28 @@ def test_sequential_streams_are_left_between_epochs(serve):
     assert sorted(indices(loader)) == everything()
 
 
+def test_a_validation_loader_gets_every_epoch_and_nothing_is_made_in_vain(serve):
+    small = ("--ring", 48, "--max-batch", 8, "--join-window", 8)
+    served = serve("--preset", "eval", "--epochs", 6, *small)
+    loader = tsock.DataLoader("toy", batch_size=8, fields=("image", "index"))
+    query = tsock.query("toy")
+    for epoch in range(6):
+        seen = []
+        for images, index in loader:
+            assert images.shape[1:] == (3, 32, 32)
+            seen.extend(int(i) for i in index)
+            if len(seen) == N and epoch < 5:  # all is made that may be
+                most = (epoch + 1) * N + query["capacity"]
+                until(lambda: tsock.query("toy")["head"] >= most)
+            elif len(seen) == N:
+                assert tsock.query("toy")["produced"] == 6 * N
+        assert loader.epoch == epoch
+        assert sorted(seen) == everything()
+    with pytest.raises(tsock.StreamEnded):
+        iter(loader)
+    assert served.process.wait(30) == 0
+
+
 def test_between_leave_leaves_and_hold_holds(serve):
     serve()
     leaver = tsock.DataLoader("toy", batch_size=48, between="leave", **INDEX)
