@@ -82,9 +82,11 @@ static unsigned gather(struct tsock_server *s, struct pollfd *fds)
 	unsigned n = 0;
 
 	fds[n++] = (struct pollfd){ .fd = s->event, .events = POLLIN };
-	/* Nobody else fits in: don't wake up for them. */
+	/* Shut, it would wake us all the time. */
 	fds[n++] = (struct pollfd){ .fd = s->door,
-				    .events = tsi_guests_full(s) ? 0 : POLLIN };
+				    .events = tsi_now_ms() < s->door_shut_ms
+						      ? 0
+						      : POLLIN };
 	for (unsigned i = 0; i < TSI_VISITORS; i++)
 		if (s->guest[i].sock >= 0)
 			fds[n++] = (struct pollfd){ .fd = s->guest[i].sock,

@@ -18,7 +18,5 @@ struct tsi_join tsi_offer_rules(const struct tsi_msg_join *join, unsigned view);
 
 /* guests.c: let in who is at the door, and hear those who are inside. */
 void tsi_guests_serve(struct tsock_server *s, int64_t now_ms);
-/* Nobody else fits in. */
-bool tsi_guests_full(const struct tsock_server *s);
 
 #endif

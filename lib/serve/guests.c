@@ -10,11 +10,16 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "wire/peer.h"
 
 #define GUEST_MS 2000
-#define GUEST_LEAST_MS 200 /* then it makes room for another */
+#define ACCEPTED 64   /* at most, before others have their turn */
+#define DESCRIPTORS 3 /* that come with a consumer, at most */
+#define SHUT_MS 100   /* without descriptors */
+#define SAY_MS 60000  /* that there is none: at most once in so long */
 
 /* The claim: membership, row and tail page.  What it opened begins now. */
 static int seat(struct tsock_server *s, const struct tsi_offer *o,
@@ -132,46 +137,122 @@ static bool receive(struct tsock_server *s, int sock)
 	return true;
 }
 
-static void open_door(struct tsock_server *s)
+static void send_away(struct tsi_guest *g)
 {
-	int sock;
+	close(g->sock);
+	g->sock = -1;
+}
+
+/* One whose process has the most here who say nothing; NULL if there is none.
+ * So a flood by one process makes room at its own cost. */
+static struct tsi_guest *least_welcome(struct tsock_server *s)
+{
+	struct tsi_guest *worst = NULL;
+	unsigned most = 0;
 
 	for (unsigned i = 0; i < TSI_VISITORS; i++) {
 		struct tsi_guest *g = &s->guest[i];
+		unsigned n = 0;
 
-		if (g->sock >= 0)
-			continue;
-		if (tsi_door_accept(s->door, &sock))
-			return;
-		g->sock = sock;
-		g->expires_ms = tsi_now_ms() + GUEST_MS;
+		for (unsigned k = 0; k < TSI_VISITORS && g->sock >= 0; k++)
+			n += s->guest[k].sock >= 0 && s->guest[k].pid == g->pid;
+		if (n > most ||
+		    (n && n == most && g->expires_ms < worst->expires_ms)) {
+			worst = g;
+			most = n;
+		}
 	}
+	return worst;
 }
 
-bool tsi_guests_full(const struct tsock_server *s)
+/* A free place. */
+static struct tsi_guest *place(struct tsock_server *s)
 {
+	struct tsi_guest *g;
+
 	for (unsigned i = 0; i < TSI_VISITORS; i++)
 		if (s->guest[i].sock < 0)
+			return &s->guest[i];
+	g = least_welcome(s);
+	send_away(g);
+	return g;
+}
+
+/* Without descriptors accepting fails, and the door would stay readable. */
+static void shut_door(struct tsock_server *s, int64_t now,
+		      const struct tsi_descriptors *d)
+{
+	s->door_shut_ms = now + SHUT_MS;
+	if (s->door_said_ms && now - s->door_said_ms < SAY_MS)
+		return;
+	s->door_said_ms = now;
+	tsi_log(TSOCK_LOG_WARN,
+		"%llu of %llu descriptors are in use: consumers wait at the "
+		"door; close some, or raise the producer's limit (ulimit -n)",
+		(unsigned long long)d->open, (unsigned long long)d->limit);
+}
+
+/* Room for one more, if need be in the place of one that says nothing. */
+static bool may_accept(struct tsock_server *s, int64_t now,
+		       struct tsi_descriptors *d)
+{
+	struct tsi_guest *g;
+
+	/* Counted on from the last look: those who left are still in it. */
+	if (!tsi_descriptors_room(d, DESCRIPTORS, 2))
+		*d = tsi_descriptors();
+	while (!tsi_descriptors_room(d, DESCRIPTORS, 2)) {
+		g = least_welcome(s);
+		if (!g) {
+			shut_door(s, now, d);
 			return false;
+		}
+		send_away(g);
+		d->open--;
+	}
 	return true;
+}
+
+/* Who has its packet in its hand never waits behind those who say nothing. */
+static void open_door(struct tsock_server *s, int64_t now)
+{
+	struct tsi_descriptors d = tsi_descriptors();
+
+	for (unsigned i = 0; i < ACCEPTED && now >= s->door_shut_ms; i++) {
+		struct tsi_guest *g;
+		uint32_t pid = 0;
+		int sock, err;
+
+		if (!may_accept(s, now, &d))
+			return;
+		err = tsi_door_accept(s->door, &sock);
+		if (err) {
+			if (err != TSOCK_EAGAIN)
+				shut_door(s, now, &d);
+			return;
+		}
+		d.open += DESCRIPTORS;
+		if (receive(s, sock))
+			continue;
+		tsi_peer_check(sock, &pid);
+		g = place(s);
+		*g = (struct tsi_guest){ .sock = sock,
+					 .pid = pid,
+					 .expires_ms = now + GUEST_MS };
+	}
 }
 
 void tsi_guests_serve(struct tsock_server *s, int64_t now)
 {
-	open_door(s);
-	/* Those who say nothing keep nobody out. */
-	if (tsi_guests_full(s))
-		now += GUEST_MS - GUEST_LEAST_MS;
 	for (unsigned i = 0; i < TSI_VISITORS; i++) {
 		struct tsi_guest *g = &s->guest[i];
 
 		if (g->sock < 0)
 			continue;
-		if (receive(s, g->sock)) {
+		if (receive(s, g->sock))
 			g->sock = -1;
-		} else if (now > g->expires_ms) {
-			close(g->sock);
-			g->sock = -1;
-		}
+		else if (now > g->expires_ms)
+			send_away(g);
 	}
+	open_door(s, now);
 }

@@ -10,11 +10,13 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/err.h"
 #include "base/log.h"
 
 #define OFFER_MS 10000
 #define OFFER_LEAST_MS 1000 /* then it makes room for another */
+#define DESCRIPTORS 3       /* of a consumer: process, tail, connection */
 #define MAIL 64             /* messages read before others have their turn */
 
 static void answer_error(struct tsi_msg *m, int code)
@@ -96,18 +98,48 @@ static struct tsi_offer *room_for_offer(struct tsock_server *s)
 	return o;
 }
 
+static struct tsi_offer *find_offer(struct tsock_server *s,
+				    const uint8_t *nonce)
+{
+	for (unsigned i = 0; i < TSI_OFFERS; i++)
+		if (s->offer[i].used &&
+		    !memcmp(s->offer[i].join.nonce, nonce, TSI_NONCE))
+			return &s->offer[i];
+	return NULL;
+}
+
+/* ZeroMQ ends the process that runs out of descriptors: long before that,
+ * joining is refused. */
+static int check_descriptors(struct tsock_server *s,
+			     const struct tsi_msg_join *join)
+{
+	struct tsi_descriptors d;
+	uint64_t need = DESCRIPTORS;
+
+	if (find_offer(s, join->nonce))
+		return 0;
+	for (unsigned i = 0; i < TSI_OFFERS; i++)
+		need += s->offer[i].used ? DESCRIPTORS : 0;
+	d = tsi_descriptors();
+	if (tsi_descriptors_room(&d, need, 4))
+		return 0;
+	return tsi_err(TSOCK_EREFUSED,
+		       "the producer has too few descriptors for one more "
+		       "consumer: %llu of %llu are in use, %llu are kept "
+		       "back, and each consumer takes %d; start it with a "
+		       "higher limit (ulimit -n)",
+		       (unsigned long long)d.open, (unsigned long long)d.limit,
+		       (unsigned long long)d.kept, DESCRIPTORS);
+}
+
 static struct tsi_offer *offer_for(struct tsock_server *s,
 				   const struct tsi_msg_join *join,
 				   unsigned view)
 {
-	struct tsi_offer *o;
+	struct tsi_offer *o = find_offer(s, join->nonce);
 
-	for (unsigned i = 0; i < TSI_OFFERS; i++) {
-		struct tsi_offer *x = &s->offer[i];
-
-		if (x->used && !memcmp(x->join.nonce, join->nonce, TSI_NONCE))
-			return x;
-	}
+	if (o)
+		return o;
 	o = room_for_offer(s);
 	if (!o || getrandom(o->token, TSI_TOKEN, 0) != TSI_TOKEN)
 		return NULL;
@@ -175,6 +207,8 @@ static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 	unsigned view;
 	int err = check_join(s, j);
 
+	if (!err)
+		err = check_descriptors(s, j);
 	if (!err)
 		err = tsi_views_find(s, &j->view, &view);
 	if (err)

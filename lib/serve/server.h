@@ -98,6 +98,7 @@ struct tsi_offer {
 
 struct tsi_guest {
 	int sock; /* -1: none */
+	uint32_t pid;
 	int64_t expires_ms;
 };
 
@@ -126,6 +127,8 @@ struct tsock_server {
 	struct tsi_conn conn[TSI_MAX_ROWS];
 	struct tsi_offer offer[TSI_OFFERS];
 	struct tsi_guest guest[TSI_VISITORS];
+	int64_t door_shut_ms, door_said_ms; /* until when, for want of
+					     * descriptors; when it was told */
 	uint8_t *done; /* by slot: written, not yet published */
 
 	struct tsi_msg_stream stream; /* the answer to HELLO */

@@ -10,24 +10,39 @@
 #include "wire/bus.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <zmq.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "wire/trial.h"
 
 /* Messages kept for a peer that doesn't read; it asks again anyway. */
 #define QUEUE 256
 #define CONNECT_MS 100
+#define BACKLOG 128
+#define OFTEN 256 /* where fewer are kept, every look is one at them */
+#define PATH_BYTES 256
+#define SAY_MS 60000 /* that connections wait: at most once in so long */
 
 struct tsi_bus {
 	void *ctx, *socket;
 	int fd; /* readable when the socket's state may have changed */
+	/* A router's: ZeroMQ accepts at a duplicate while it is open. */
+	int listener;
+	bool accepting;
+	int64_t looked_ms, said_ms;
+	uint64_t kept;
+	char address[sizeof("ipc://") + PATH_BYTES];
 	pid_t pid;
 	bool router;
 	struct pollfd *set; /* fd, and what the caller polls */
@@ -62,7 +77,6 @@ static int set_options(void *socket, bool router)
 		{ ZMQ_RCVHWM, QUEUE, 3 },
 		{ ZMQ_ROUTER_MANDATORY, 1, 1 },
 		{ ZMQ_ROUTER_HANDOVER, 0, 1 },
-		{ ZMQ_BACKLOG, 128, 1 },
 		{ ZMQ_IMMEDIATE, 1, 2 },
 		{ ZMQ_RECONNECT_IVL, 50, 2 },
 		{ ZMQ_RECONNECT_IVL_MAX, 1000, 2 },
@@ -78,22 +92,118 @@ static int set_options(void *socket, bool router)
 	return zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max, sizeof(max));
 }
 
+/* ---- connections of a router ---- */
+
+/* Those who wait are accepted in a rush: never more than what is kept. */
+static int backlog(void)
+{
+	struct tsi_descriptors d = tsi_descriptors();
+
+	return d.kept / 4 < BACKLOG ? (int)(d.kept / 4) : BACKLOG;
+}
+
+/* The file at path goes when the stream does; here a stale one is replaced. */
+static int listen_at(const char *path)
+{
+	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int saved;
+
+	if (s < 0)
+		return -1;
+	if (strlen(path) >= sizeof(sa.sun_path)) {
+		errno = ENAMETOOLONG;
+		goto err_close;
+	}
+	strcpy(sa.sun_path, path);
+	if (unlink(path) && errno != ENOENT)
+		goto err_close;
+	if (!bind(s, (struct sockaddr *)&sa, sizeof(sa)) &&
+	    !listen(s, backlog()))
+		return s;
+
+err_close:
+	saved = errno;
+	close(s);
+	errno = saved;
+	return -1;
+}
+
+/* Let ZeroMQ accept; it closes the descriptor that it is given. */
+static int start_accepting(struct tsi_bus *bus)
+{
+	int fd = fcntl(bus->listener, F_DUPFD_CLOEXEC, 0), saved;
+
+	if (fd < 0)
+		return -1;
+	if (zmq_setsockopt(bus->socket, ZMQ_USE_FD, &fd, sizeof(fd)) ||
+	    zmq_bind(bus->socket, bus->address)) {
+		saved = errno;
+		close(fd);
+		errno = saved;
+		return -1;
+	}
+	bus->accepting = true;
+	return 0;
+}
+
+static void say_full(struct tsi_bus *bus, const struct tsi_descriptors *d)
+{
+	int64_t now = tsi_now_ms();
+
+	if (bus->said_ms && now - bus->said_ms < SAY_MS)
+		return;
+	bus->said_ms = now;
+	tsi_log(TSOCK_LOG_WARN,
+		"%llu of %llu descriptors are in use: new connections wait; "
+		"close consumers, or raise the producer's limit (ulimit -n)",
+		(unsigned long long)d->open, (unsigned long long)d->limit);
+}
+
+/*
+ * Every connection takes a descriptor, and ZeroMQ aborts the process when
+ * there is none for the next.  So it stops accepting while they are short;
+ * who connects then waits in the backlog.
+ */
+static void mind_descriptors(struct tsi_bus *bus)
+{
+	int64_t now = tsi_now_ms();
+	struct tsi_descriptors d;
+
+	if (!bus->router || (bus->kept >= OFTEN && bus->looked_ms == now))
+		return;
+	bus->looked_ms = now;
+	d = tsi_descriptors();
+	bus->kept = d.kept;
+	if (bus->accepting && !tsi_descriptors_room(&d, 1, 3)) {
+		bus->accepting = false;
+		zmq_unbind(bus->socket, bus->address);
+		/* The limit may be another than at the start. */
+		listen(bus->listener, backlog());
+		say_full(bus, &d);
+	} else if (!bus->accepting &&
+		   tsi_descriptors_room(&d, 2 + d.kept / 4, 3)) {
+		start_accepting(bus);
+	}
+}
+
 static int attach(struct tsi_bus *bus, const char *path)
 {
-	char address[sizeof("ipc://") + 256];
 	size_t len = sizeof(bus->fd);
 
 	if (set_options(bus->socket, bus->router) ||
 	    zmq_getsockopt(bus->socket, ZMQ_FD, &bus->fd, &len))
 		return -1;
-	if (strlen(path) > 255) {
+	if (strlen(path) >= PATH_BYTES) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	strcpy(address, "ipc://");
-	strcat(address, path);
-	return bus->router ? zmq_bind(bus->socket, address)
-			   : zmq_connect(bus->socket, address);
+	strcpy(bus->address, "ipc://");
+	strcat(bus->address, path);
+	if (!bus->router)
+		return zmq_connect(bus->socket, bus->address);
+	bus->listener = listen_at(path);
+	return bus->listener < 0 ? -1 : start_accepting(bus);
 }
 
 static void destroy(struct tsi_bus *bus)
@@ -102,6 +212,8 @@ static void destroy(struct tsi_bus *bus)
 		zmq_close(bus->socket);
 	while (bus->ctx && zmq_ctx_term(bus->ctx) && errno == EINTR)
 		;
+	if (bus->listener >= 0)
+		close(bus->listener);
 	free(bus->set);
 	free(bus);
 }
@@ -121,6 +233,7 @@ static int open_bus(const char *path, bool router, struct tsi_bus **out)
 		return tsi_err_sys("%s %s", what, path);
 	bus->pid = getpid();
 	bus->router = router;
+	bus->listener = -1;
 
 	/* Threads inherit the mask: handlers run in the caller's threads. */
 	sigfillset(&all);
@@ -220,6 +333,7 @@ static int look(struct tsi_bus *bus, bool *ready)
 {
 	int events, err = ask_events(bus, &events);
 
+	mind_descriptors(bus);
 	if (!err)
 		*ready = events & ZMQ_POLLIN;
 	return err;

@@ -136,8 +136,11 @@ static void take_fds(struct msghdr *h, struct packet *p)
 	}
 }
 
-/* On success the descriptors in p are the caller's to close. */
-static int take_packet(int sock, struct packet *p)
+/*
+ * At most max descriptors are taken; the kernel closes the others.  On success
+ * those in p are the caller's to close.
+ */
+static int take_packet(int sock, unsigned max, struct packet *p)
 {
 	union {
 		struct cmsghdr align;
@@ -148,7 +151,7 @@ static int take_packet(int sock, struct packet *p)
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes),
+		.msg_controllen = CMSG_LEN(max * sizeof(int)),
 	};
 	struct rlimit limit = { 0 };
 	ssize_t n;
@@ -167,7 +170,7 @@ static int take_packet(int sock, struct packet *p)
 		close_all(p->fd, p->nfds);
 	if (n == 0)
 		return tsi_err(TSOCK_ELOST, "the peer hung up at the door");
-	if ((h.msg_flags & MSG_CTRUNC) && p->nfds < TSI_DOOR_FDS) {
+	if ((h.msg_flags & MSG_CTRUNC) && p->nfds < max) {
 		getrlimit(RLIMIT_NOFILE, &limit);
 		return tsi_err(TSOCK_ESYS,
 			       "not all descriptors came through the door: "
@@ -271,7 +274,7 @@ int tsi_door_receive(int sock, struct tsi_visitor *v)
 	err = tsi_peer_check(sock, &t.pid);
 	if (err)
 		return err;
-	err = take_packet(sock, &p);
+	err = take_packet(sock, 1, &p);
 	if (err)
 		return err == TSOCK_EAGAIN ? err : TSOCK_EPROTO;
 	k = tsi_unpack_from(p.bytes, p.len);
@@ -324,6 +327,17 @@ static int left_ms(int64_t deadline)
 	return left > 0 ? (int)left : 0;
 }
 
+/* The next connect() waits for its turn: the kernel has a queue for that. */
+static void wait_in_line(int sock, int ms)
+{
+	struct timeval t = { ms / 1000, ms % 1000 * 1000 };
+
+	/* Zero would be for ever. */
+	t.tv_usec += !ms;
+	setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
+	fcntl(sock, F_SETFL, 0);
+}
+
 /* Connect by the deadline: only a full backlog makes it wait. */
 static int connect_by(const char *path, int64_t deadline, int *sock,
 		      uint32_t *pid)
@@ -341,7 +355,7 @@ static int connect_by(const char *path, int64_t deadline, int *sock,
 		if (errno == EINTR)
 			continue;
 		if (errno == EAGAIN && left_ms(deadline)) {
-			poll(NULL, 0, 5);
+			wait_in_line(s, left_ms(deadline));
 			continue;
 		}
 		if (errno == EAGAIN)
@@ -355,6 +369,7 @@ static int connect_by(const char *path, int64_t deadline, int *sock,
 			err = tsi_err_sys("connect to %s", path);
 		goto err_close;
 	}
+	fcntl(s, F_SETFL, O_NONBLOCK);
 	err = tsi_peer_check(s, pid);
 	if (err)
 		goto err_close;
@@ -399,7 +414,7 @@ static int wait_packet(int sock, int64_t deadline, struct packet *p)
 
 		if (poll(&pf, 1, left) < 0 && errno != EINTR)
 			return tsi_err_sys("wait at the producer's door");
-		err = take_packet(sock, p);
+		err = take_packet(sock, TSI_DOOR_FDS, p);
 		if (err != TSOCK_EAGAIN || !left)
 			return err;
 	}

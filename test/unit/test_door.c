@@ -636,7 +636,8 @@ static void garbage_is_refused_and_leaks_nothing(void **s)
 		fds[i] = door;
 	assert_int_equal(offer_bytes(bytes, len, NULL, 0), 0);
 	assert_int_equal(offer_bytes(bytes, len, fds, 1), 0);
-	assert_int_equal(offer_bytes(bytes, len, fds, 5), 0);
+	assert_int_equal(offer_bytes(bytes, len, fds, 2), TSOCK_EPROTO);
+	assert_int_equal(offer_bytes(bytes, len, fds, 5), TSOCK_EPROTO);
 	assert_int_equal(offer_bytes(bytes, len, fds, 40), TSOCK_EPROTO);
 	assert_int_equal(offer_bytes(bytes, len - 1, fds, 2), TSOCK_EPROTO);
 	assert_int_equal(offer_bytes(bytes, len + 1, fds, 2), TSOCK_EPROTO);
@@ -644,10 +645,10 @@ static void garbage_is_refused_and_leaks_nothing(void **s)
 	assert_int_equal(offer_bytes(bytes, 1, NULL, 0), TSOCK_EPROTO);
 	assert_int_equal(offer_bytes(bytes, 0, fds, 1), TSOCK_EPROTO);
 	bytes[4] = 99;
-	assert_int_equal(offer_bytes(bytes, len, fds, 2), TSOCK_EPROTO);
+	assert_int_equal(offer_bytes(bytes, len, fds, 1), TSOCK_EPROTO);
 	assert_non_null(strstr(tsock_errmsg(), "version"));
 	bytes[0] = 'X';
-	assert_int_equal(offer_bytes(bytes, len, fds, 2), TSOCK_EPROTO);
+	assert_int_equal(offer_bytes(bytes, len, fds, 1), TSOCK_EPROTO);
 	assert_int_equal(count_fds(), before);
 }
 

@@ -1,0 +1,281 @@
+/*
+ * test_descriptors.c - a producer that runs short of descriptors, and a door
+ * with many who say nothing: those who read go on, and who comes is let in, or
+ * told why not.
+ */
+#include "common.h"
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <zmq.h>
+
+#include "wire/place.h"
+
+#define NAME "short"
+#define CROWD 30
+#define IDLE 400
+#define SILENT 500
+#define LIMIT 96
+#define REFUSED 3
+
+static struct source src = {
+	.name = NAME, .n = 600, .ring = 256, .max_batch = 32, .payload = 64
+};
+static const struct reader good = { .src = &src, .batch = 32, .epochs = 100 };
+static struct tsi_place place;
+
+static pid_t start_short_producer(void)
+{
+	struct rlimit usual, few;
+	pid_t pid;
+
+	getrlimit(RLIMIT_NOFILE, &usual);
+	few = usual;
+	few.rlim_cur = LIMIT;
+	need(!setrlimit(RLIMIT_NOFILE, &few));
+	pid = start_producer(&src);
+	need(!setrlimit(RLIMIT_NOFILE, &usual));
+	stats_of(NAME);
+	return pid;
+}
+
+/* The producer lives, and somebody new can read an epoch. */
+static void one_can_join(pid_t producer)
+{
+	struct reader r = { .src = &src, .batch = 16, .epochs = 1 };
+	pid_t pid = start_reader(&r);
+
+	assert_int_equal(ended(pid), 0);
+	assert_int_equal(waitpid(producer, NULL, WNOHANG), 0);
+}
+
+/* ---- more consumers than descriptors ---- */
+
+static void join_or_be_refused(int ready, int go)
+{
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	tsock_batch *b;
+	tsock *t;
+	char c;
+	int err;
+
+	o.batch_size = 8;
+	o.timeout_ms = 60000;
+	if (tsock_open(NAME, &o, &t))
+		die("open: %s", tsock_errmsg());
+	err = tsock_begin_timed(t, 60000);
+	if (err == TSOCK_EREFUSED) {
+		if (!strstr(tsock_errmsg(), "descriptors") ||
+		    !strstr(tsock_errmsg(), "of 96") ||
+		    !strstr(tsock_errmsg(), "ulimit -n"))
+			die("refused: %s", tsock_errmsg());
+		tsock_close(t);
+		need(write(ready, "r", 1) == 1);
+		_exit(REFUSED);
+	}
+	if (err)
+		die("begin: %s", tsock_errmsg());
+	/* No member makes room before all have tried. */
+	need(write(ready, "j", 1) == 1);
+	need(read(go, &c, 1) == 0);
+	if (tsock_next(t, 20000, &b))
+		die("next: %s", tsock_errmsg());
+	tsock_batch_release(b);
+	tsock_close(t);
+	_exit(0);
+}
+
+static void joins_beyond_the_descriptors_are_refused(void **state)
+{
+	unsigned joined = 0, refused = 0;
+	int ready[2], go[2];
+	pid_t producer, pid[CROWD];
+	char c;
+
+	(void)state;
+	producer = start_short_producer();
+	assert_int_equal(pipe(ready), 0);
+	assert_int_equal(pipe(go), 0);
+	for (unsigned i = 0; i < CROWD; i++) {
+		pid[i] = spawn();
+		if (!pid[i]) {
+			close(go[1]);
+			join_or_be_refused(ready[1], go[0]);
+		}
+	}
+	for (unsigned i = 0; i < CROWD; i++)
+		assert_int_equal(read(ready[0], &c, 1), 1);
+	close(go[1]);
+	for (unsigned i = 0; i < CROWD; i++) {
+		int code = ended(pid[i]);
+
+		assert_true(code == 0 || code == REFUSED);
+		joined += code == 0;
+		refused += code == REFUSED;
+	}
+	assert_true(joined && refused);
+	one_can_join(producer);
+	kill_and_reap(producer);
+	close(ready[0]);
+	close(ready[1]);
+	close(go[0]);
+}
+
+/* ---- connections that do nothing ---- */
+
+static void connect_idly(void)
+{
+	struct rlimit r;
+	void *ctx = zmq_ctx_new();
+	char address[TSI_PATH + 8];
+
+	getrlimit(RLIMIT_NOFILE, &r);
+	r.rlim_cur = r.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &r);
+	snprintf(address, sizeof(address), "ipc://%s", place.bus);
+	for (unsigned i = 0; i < IDLE; i++) {
+		void *socket = zmq_socket(ctx, ZMQ_DEALER);
+
+		need(socket && !zmq_connect(socket, address));
+		pause_us(500);
+	}
+	for (;;)
+		pause();
+}
+
+static void idle_connections_dont_end_the_producer(void **state)
+{
+	pid_t producer = start_short_producer(), reader, idle;
+
+	(void)state;
+	assert_int_equal(tsi_place_find(NAME, &place, 1), 1);
+	reader = start_reader(&good);
+	wait_readers(NAME, 1);
+	idle = spawn();
+	if (!idle)
+		connect_idly();
+	/* It reads on to its end, with all of them there. */
+	assert_int_equal(ended(reader), 0);
+	assert_int_equal(waitpid(producer, NULL, WNOHANG), 0);
+	assert_int_equal(waitpid(idle, NULL, WNOHANG), 0);
+	kill_and_reap(idle);
+	one_can_join(producer);
+	kill_and_reap(producer);
+}
+
+/* ---- the door ---- */
+
+static int connect_silently(void)
+{
+	int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+
+	strcpy(sa.sun_path, place.door);
+	if (s >= 0 && connect(s, (struct sockaddr *)&sa, sizeof(sa))) {
+		close(s);
+		s = -1;
+	}
+	return s;
+}
+
+/* Always so many; who is sent away comes again at once. */
+static void be_silent(bool again)
+{
+	static int sock[SILENT];
+	char c;
+
+	for (unsigned i = 0; i < SILENT; i++)
+		sock[i] = -1;
+	for (;;) {
+		for (unsigned i = 0; i < SILENT; i++) {
+			if (sock[i] >= 0 && again &&
+			    recv(sock[i], &c, 1, MSG_DONTWAIT) == 0) {
+				close(sock[i]);
+				sock[i] = -1;
+			}
+			if (sock[i] < 0)
+				sock[i] = connect_silently();
+		}
+		pause_us(100);
+	}
+}
+
+static void silent_visitors_keep_nobody_waiting(void **state)
+{
+	pid_t producer = start_producer(&src), flood;
+
+	(void)state;
+	stats_of(NAME);
+	assert_int_equal(tsi_place_find(NAME, &place, 1), 1);
+	flood = spawn();
+	if (!flood)
+		be_silent(true);
+	pause_us(300000);
+	for (unsigned i = 0; i < 5; i++)
+		one_can_join(producer);
+	assert_int_equal(waitpid(flood, NULL, WNOHANG), 0);
+	kill_and_reap(flood);
+	kill_and_reap(producer);
+}
+
+static double cpu_seconds(pid_t pid)
+{
+	unsigned long user = 0, system = 0;
+	char path[40], line[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof(line), f));
+	fclose(f);
+	assert_int_equal(sscanf(strrchr(line, ')'),
+				") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
+				"%lu %lu",
+				&user, &system),
+			 2);
+	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* Nobody reads, so what it uses it uses at the door. */
+static void a_door_without_descriptors_doesnt_spin(void **state)
+{
+	pid_t producer = start_short_producer(), crowd[2];
+	double before;
+
+	(void)state;
+	assert_int_equal(tsi_place_find(NAME, &place, 1), 1);
+	/* Its last descriptors go to connections; then the door is asked. */
+	crowd[0] = spawn();
+	if (!crowd[0])
+		connect_idly();
+	pause_us(1000000);
+	crowd[1] = spawn();
+	if (!crowd[1])
+		be_silent(false);
+	pause_us(1000000);
+	before = cpu_seconds(producer);
+	pause_us(2000000);
+	assert_int_equal(waitpid(producer, NULL, WNOHANG), 0);
+	assert_true(cpu_seconds(producer) - before < 1.0);
+	kill_and_reap(crowd[0]);
+	kill_and_reap(crowd[1]);
+	one_can_join(producer);
+	kill_and_reap(producer);
+}
+
+#define TEST(f) cmocka_unit_test_teardown(f, end_children)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(joins_beyond_the_descriptors_are_refused),
+		TEST(idle_connections_dont_end_the_producer),
+		TEST(silent_visitors_keep_nobody_waiting),
+		TEST(a_door_without_descriptors_doesnt_spin),
+	};
+
+	own_folder();
+	return cmocka_run_group_tests_name("descriptors", tests, NULL, NULL);
+}
