@@ -420,6 +420,7 @@ struct tsock_stats {
 	uint32_t consumers;   /* readers; may exceed TSOCK_STATS_ROWS */
 	uint32_t nrows;
 	uint32_t reserved;
+	/* Those of the lowest tails, if there are more consumers than rows. */
 	struct tsock_stats_row row[TSOCK_STATS_ROWS];
 };
 

@@ -284,6 +284,16 @@ static void stats_row(const struct tsock_server *s, unsigned id,
 				       : s->view[row->view].spec.path;
 }
 
+static struct tsock_stats_row *highest(struct tsock_stats *st)
+{
+	struct tsock_stats_row *high = &st->row[0];
+
+	for (uint32_t i = 1; i < st->nrows; i++)
+		if (st->row[i].tail > high->tail)
+			high = &st->row[i];
+	return high;
+}
+
 void tsi_server_stats(struct tsock_server *s, struct tsock_stats *st)
 {
 	const struct tsi_view_state *base = &s->members.view[0];
@@ -306,10 +316,20 @@ void tsi_server_stats(struct tsock_server *s, struct tsock_stats *st)
 		st->memory += s->view[i].geometry.bytes;
 		st->views += i && s->members.view[i].active;
 	}
-	for (unsigned i = 0;
-	     i < s->members.rows && st->nrows < TSOCK_STATS_ROWS; i++)
-		if (s->members.member[i].used)
+	for (unsigned i = 0; i < s->members.rows; i++) {
+		struct tsock_stats_row *row;
+
+		if (!s->members.member[i].used)
+			continue;
+		if (st->nrows < TSOCK_STATS_ROWS) {
 			stats_row(s, i, &st->row[st->nrows++]);
+			continue;
+		}
+		/* Who is behind counts, if not all can be told. */
+		row = highest(st);
+		if (s->members.member[i].tail < row->tail)
+			stats_row(s, i, row);
+	}
 }
 
 int tsock_serve_stats(tsock_server *s, struct tsock_stats *out)

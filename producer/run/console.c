@@ -11,18 +11,22 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "run/logline.h"
 
 #define CLEAR "\r\033[K"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int max_level = TSOCK_LOG_INFO;
-static bool terminal, shown;
+static bool terminal, shown, journal;
 
 void tsi_console_init(int level, bool live)
 {
 	const char *term = getenv("TERM");
+	struct stat st;
 
 	max_level = level;
+	journal = fstat(STDERR_FILENO, &st) == 0 &&
+		  tsi_logline_journal(getenv("JOURNAL_STREAM"), &st);
 	terminal = live && isatty(STDERR_FILENO) &&
 		   !(term && strcmp(term, "dumb") == 0);
 }
@@ -37,19 +41,18 @@ static void put(const char *text)
 
 void tsi_console_log(void *arg, int level, const char *line)
 {
-	static const char *const words[] = { "", "warning: ", "", "debug: " };
-	char out[2048];
-	int n;
+	time_t now = time(NULL);
+	char out[2048] = CLEAR;
+	struct tm when;
+	size_t at;
 
 	(void)arg;
 	if (level > max_level || level < 0)
 		return;
+	localtime_r(&now, &when);
 	pthread_mutex_lock(&lock);
-	n = snprintf(out, sizeof(out) - 1, "%stsock-producer: %s%s",
-		     shown ? CLEAR : "", words[level & 3], line);
-	if (n >= (int)sizeof(out) - 1)
-		n = (int)sizeof(out) - 2;
-	memcpy(out + n, "\n", 2);
+	at = shown ? strlen(CLEAR) : 0;
+	tsi_logline(out + at, sizeof(out) - at, journal, &when, level, line);
 	shown = false;
 	put(out);
 	pthread_mutex_unlock(&lock);

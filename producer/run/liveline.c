@@ -4,6 +4,7 @@
 #include "run/liveline.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,27 +24,93 @@ static const struct tsock_stats_row *slowest(const struct tsi_live *l)
 	return worst;
 }
 
+static bool is_stopped(const struct tsi_live *l,
+		       const struct tsock_stats_row *r)
+{
+	return l->stopped[r - l->stats.row];
+}
+
+/* Does the slowest of all want more room than there is? */
+static bool is_full(const struct tsi_live *a, const struct tsi_live *b,
+		    const struct tsi_live_style *style)
+{
+	uint64_t busy = b->io_ns - a->io_ns + b->decode_ns - a->decode_ns;
+	double could = (double)(b->now_ns - a->now_ns) * style->threads;
+
+	/*
+	 * Idle workers and a ring with next to no room.  A worker in the middle
+	 * of a sample counts its time when that is done.
+	 */
+	return (double)busy < could / 2 &&
+	       b->stats.claimed + b->stats.capacity / 16 >= b->stats.limit;
+}
+
+/* Has it waited for most of the time since a? */
+static bool has_waited(const struct tsi_live *a, const struct tsi_live *b,
+		       const struct tsock_stats_row *r)
+{
+	for (uint32_t i = 0; i < a->stats.nrows; i++) {
+		const struct tsock_stats_row *old = &a->stats.row[i];
+
+		if (old->pid == r->pid && old->batch_size == r->batch_size &&
+		    old->view == r->view && old->samples <= r->samples)
+			return r->wait_ns > old->wait_ns &&
+			       r->wait_ns - old->wait_ns >=
+				       (uint64_t)(b->now_ns - a->now_ns) / 2;
+	}
+	return false;
+}
+
+/* Its view lacks samples that are there, and has room for them. */
+static bool waits_for_view(const struct tsi_live *l,
+			   const struct tsock_stats_row *r)
+{
+	uint64_t low = r->tail;
+
+	for (uint32_t i = 0; i < l->stats.nrows; i++)
+		if (l->stats.row[i].view == r->view &&
+		    l->stats.row[i].tail < low)
+			low = l->stats.row[i].tail;
+	return r->view && r->waiting &&
+	       r->tail + r->batch_size <= l->stats.head &&
+	       r->tail + r->batch_size <= low + l->stats.capacity;
+}
+
+/* It has taken what there is, or next to it. */
+static bool waits_for_samples(const struct tsi_live *a,
+			      const struct tsi_live *b,
+			      const struct tsock_stats_row *r)
+{
+	if (r->waiting && r->tail + r->batch_size > b->stats.head)
+		return true;
+	return has_waited(a, b, r) &&
+	       r->tail + UINT64_C(2) * r->batch_size > b->stats.head;
+}
+
 enum tsi_bottleneck tsi_live_bottleneck(const struct tsi_live *a,
 					const struct tsi_live *b,
 					const struct tsi_live_style *style)
 {
-	uint64_t io = b->io_ns - a->io_ns;
-	uint64_t decode = b->decode_ns - a->decode_ns;
+	const struct tsock_stats *st = &b->stats;
 	const struct tsock_stats_row *r = slowest(b);
-	double could = (double)(b->now_ns - a->now_ns) * style->threads;
 
-	if (b->stats.consumers < style->min_consumers && b->stats.claimed == 0)
+	if (st->consumers < style->min_consumers && st->claimed == 0)
 		return TSI_BY_START;
-	if (b->stats.consumers == 0 || !r)
+	if (st->consumers == 0 || !r)
 		return TSI_BY_NOBODY;
-	/*
-	 * Idle workers and a ring with next to no room: it is the readers.  A
-	 * worker in the middle of a sample counts its time when that is done.
-	 */
-	if ((double)(io + decode) < could / 2 &&
-	    b->stats.claimed + b->stats.capacity / 16 >= b->stats.limit)
-		return r->view && r->waiting ? TSI_BY_VIEW : TSI_BY_CONSUMER;
-	return io > decode ? TSI_BY_IO : TSI_BY_DECODE;
+	if (is_full(a, b, style))
+		return waits_for_view(b, r) ? TSI_BY_VIEW
+		       : is_stopped(b, r)   ? TSI_BY_STOPPED
+					    : TSI_BY_CONSUMER;
+	for (uint32_t i = 0; i < st->nrows; i++)
+		if (waits_for_view(b, &st->row[i]))
+			return TSI_BY_VIEW;
+	for (uint32_t i = 0; i < st->nrows; i++)
+		if (waits_for_samples(a, b, &st->row[i]))
+			return b->io_ns - a->io_ns > b->decode_ns - a->decode_ns
+				       ? TSI_BY_IO
+				       : TSI_BY_DECODE;
+	return is_stopped(b, r) ? TSI_BY_STOPPED : TSI_BY_NONE;
 }
 
 static void bottleneck_text(char *buf, size_t size, const struct tsi_live *a,
@@ -65,6 +132,9 @@ static void bottleneck_text(char *buf, size_t size, const struct tsi_live *a,
 	case TSI_BY_CONSUMER:
 		snprintf(buf, size, "waiting for consumer %u", slowest(b)->pid);
 		return;
+	case TSI_BY_STOPPED:
+		snprintf(buf, size, "consumer %u is stopped", slowest(b)->pid);
+		return;
 	case TSI_BY_VIEW:
 		snprintf(buf, size, "conversion-bound");
 		return;
@@ -74,17 +144,45 @@ static void bottleneck_text(char *buf, size_t size, const struct tsi_live *a,
 	case TSI_BY_IO:
 		snprintf(buf, size, "io-bound");
 		return;
+	case TSI_BY_NONE:
+		snprintf(buf, size, "nobody waits");
+		return;
 	}
 }
 
+/* What of the base ring is taken, in percent. */
+static unsigned ring_fill(const struct tsock_stats *st)
+{
+	uint64_t low = st->limit > st->capacity ? st->limit - st->capacity : 0;
+	uint64_t in = st->head > low ? st->head - low : 0;
+
+	if (!st->capacity)
+		return 0;
+	return in < st->capacity ? (unsigned)(in * 100 / st->capacity) : 100;
+}
+
+/* What a line may have, the first to be left out first. */
+enum { BYTES = 1, EACH = 2, RING = 4, EPOCH = 8, WORST = 16, ALL = 31 };
+
+static void append(char *buf, size_t size, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void append(char *buf, size_t size, const char *fmt, ...)
+{
+	size_t len = strlen(buf);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(buf + len, size - len, fmt, ap);
+	va_end(ap);
+}
+
 static void rates_text(char *buf, size_t size, const struct tsi_live *a,
-		       const struct tsi_live *b)
+		       const struct tsi_live *b, unsigned what)
 {
 	double dt = (double)(b->now_ns - a->now_ns) / 1e9;
 	const struct tsock_stats *st = &b->stats;
-	const struct tsock_stats_row *r = slowest(b);
 	uint64_t n = st->epoch_len ? st->epoch_len : 1;
-	uint64_t fill = r && st->capacity ? lag(b, r) * 100 / st->capacity : 0;
 	double images = 0, bytes = 0;
 	char number[28];
 
@@ -92,22 +190,25 @@ static void rates_text(char *buf, size_t size, const struct tsi_live *a,
 		images = (double)(st->produced - a->stats.produced) / dt;
 		bytes = (double)(st->read_bytes - a->stats.read_bytes) / dt;
 	}
-	snprintf(buf, size,
-		 "%s images/s  %.1f MB/s  ring %" PRIu64 "%%  epoch %" PRIu64
-		 " %" PRIu64 "%%",
-		 tsi_thousands(number, (uint64_t)(images + 0.5)), bytes / 1e6,
-		 fill, st->head / n, st->head % n * 100 / n);
-	if (st->bad_samples > 0) {
-		size_t len = strlen(buf);
-
-		snprintf(buf + len, size - len, "  %" PRIu64 " substituted",
-			 st->bad_samples);
-	}
+	snprintf(buf, size, "%s images/s",
+		 tsi_thousands(number, (uint64_t)(images + 0.5)));
+	if (what & BYTES)
+		append(buf, size, "  %.1f MB/s", bytes / 1e6);
+	if (what & RING)
+		append(buf, size, "  ring %u%%", ring_fill(st));
+	if (what & EPOCH)
+		append(buf, size, "  epoch %" PRIu64 " %" PRIu64 "%%",
+		       st->head / n, st->head % n * 100 / n);
+	if (st->bad_samples > 0 && what & EPOCH)
+		append(buf, size, "  %" PRIu64 " substituted", st->bad_samples);
 }
 
-/* The consumers, the slowest first, as many as fit into room columns. */
-static void consumers_text(char *buf, size_t size, const struct tsi_live *l,
-			   size_t room)
+/*
+ * The consumers, the slowest first, as many as fit into room columns.  False
+ * if not even that one does.
+ */
+static bool each_text(char *buf, size_t size, const struct tsi_live *l,
+		      size_t room)
 {
 	bool told[TSOCK_STATS_ROWS] = { false };
 	uint32_t left = l->stats.consumers;
@@ -131,8 +232,9 @@ static void consumers_text(char *buf, size_t size, const struct tsi_live *l,
 		}
 		told[at] = true;
 		n = (size_t)snprintf(
-			one, sizeof(one), "%s%u (batch %u) lag %" PRIu64,
-			k ? ", " : ": ", r->pid, r->batch_size, lag(l, r));
+			one, sizeof(one), "%s%u (batch %u) lag %" PRIu64 "%s",
+			k ? ", " : ": ", r->pid, r->batch_size, lag(l, r),
+			is_stopped(l, r) ? " stopped" : "");
 		/* Room is kept to say how many more there are. */
 		if (len + n + (left > 1 ? 7 : 0) > room || len + n + 8 > size)
 			break;
@@ -140,40 +242,73 @@ static void consumers_text(char *buf, size_t size, const struct tsi_live *l,
 		len += n;
 		left--;
 	}
-	if (left && left < l->stats.consumers && len + 8 < size)
-		snprintf(buf + len, size - len, " +%u", left);
+	if (left && len + 8 < size)
+		append(buf, size, " +%u", left);
+	return !left || left < l->stats.consumers;
+}
+
+/* The slowest alone. */
+static void worst_text(char *buf, size_t size, const struct tsi_live *l)
+{
+	const struct tsock_stats_row *r = slowest(l);
+
+	buf[0] = '\0';
+	if (!r)
+		return;
+	snprintf(buf, size, "%u lag %" PRIu64, r->pid, lag(l, r));
+	if (l->stats.consumers > 1)
+		append(buf, size, " +%u", l->stats.consumers - 1);
+}
+
+static size_t put_together(char *buf, size_t size, const struct tsi_live *a,
+			   const struct tsi_live *b, unsigned what,
+			   size_t width, const char *why)
+{
+	char rates[256], who[1024] = "";
+	size_t used;
+
+	rates_text(rates, sizeof(rates), a, b, what);
+	used = strlen(rates) + strlen(why) + 4;
+	if (what & EACH && !each_text(who, sizeof(who), b,
+				      width == SIZE_MAX ? SIZE_MAX
+				      : width > used    ? width - used
+							: 0))
+		return SIZE_MAX;
+	if ((what & (EACH | WORST)) == WORST)
+		worst_text(who, sizeof(who), b);
+	snprintf(buf, size, "%s%s%s  ", rates, who[0] ? "  " : "", who);
+	return strlen(buf) + strlen(why);
 }
 
 size_t tsi_live_line(char *buf, size_t size, const struct tsi_live *a,
 		     const struct tsi_live *b,
 		     const struct tsi_live_style *style)
 {
+	static const unsigned tries[] = { ALL,
+					  ALL & ~BYTES,
+					  ALL & ~EACH,
+					  ALL & ~EACH & ~BYTES,
+					  EPOCH | WORST,
+					  WORST,
+					  0 };
 	size_t width = style->width ? style->width : SIZE_MAX;
-	char rates[256], who[1024], why[64];
-	size_t used;
-	int n;
+	char why[64];
+	size_t n;
 
-	rates_text(rates, sizeof(rates), a, b);
 	bottleneck_text(why, sizeof(why), a, b, style);
-	used = strlen(rates) + strlen(why) + 4;
-	consumers_text(who, sizeof(who), b,
-		       width == SIZE_MAX ? SIZE_MAX
-		       : width > used    ? width - used
-					 : 0);
-	if (used + strlen(who) > width)
-		who[0] = '\0';
-	n = snprintf(buf, size, "%s%s%s  ", rates, who[0] ? "  " : "", who);
-	if (n < 0 || (size_t)n >= size)
-		return strlen(buf);
-	if ((size_t)n > width) {
+	for (unsigned i = 0; i < sizeof(tries) / sizeof(tries[0]); i++)
+		if (put_together(buf, size, a, b, tries[i], width, why) <=
+		    width)
+			break;
+	n = strlen(buf);
+	if (n > width) {
 		buf[width] = '\0';
 		return width;
 	}
-	if ((size_t)n + strlen(why) > width)
-		why[width - (size_t)n] = '\0';
-	snprintf(buf + n, size - (size_t)n, "%s%s%s",
-		 style->colour ? "\033[1m" : "", why,
-		 style->colour ? "\033[0m" : "");
+	if (n + strlen(why) > width)
+		why[width - n] = '\0';
+	append(buf, size, "%s%s%s", style->colour ? "\033[1m" : "", why,
+	       style->colour ? "\033[0m" : "");
 	return strlen(buf);
 }
 

@@ -15,7 +15,8 @@
 struct tsi_live {
 	struct tsock_stats stats;
 	int64_t now_ns;
-	uint64_t io_ns, decode_ns; /* of all workers together */
+	uint64_t io_ns, decode_ns;      /* of all workers together */
+	bool stopped[TSOCK_STATS_ROWS]; /* by a signal or a debugger */
 };
 
 struct tsi_live_style {
@@ -29,9 +30,11 @@ enum tsi_bottleneck {
 	TSI_BY_START,    /* consumers are missing before it begins */
 	TSI_BY_NOBODY,   /* no consumer */
 	TSI_BY_CONSUMER, /* the slowest one holds the ring up */
-	TSI_BY_VIEW,     /* the conversion for the slowest one does */
-	TSI_BY_DECODE,
+	TSI_BY_STOPPED,  /* the same, and it is stopped */
+	TSI_BY_VIEW,     /* somebody waits for a conversion */
+	TSI_BY_DECODE,   /* somebody waits for samples */
 	TSI_BY_IO,
+	TSI_BY_NONE, /* nobody waits, and the ring has room */
 };
 
 /* Who holds the stream up between two snapshots, a before b. */

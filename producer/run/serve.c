@@ -17,6 +17,7 @@
 #include "run/console.h"
 #include "run/liveline.h"
 #include "run/pool.h"
+#include "run/process.h"
 #include "run/report.h"
 
 #define TICK_MS 50
@@ -182,8 +183,15 @@ static void look(const struct service *v, struct tsi_live *l)
 	l->now_ns = tsi_now_ns();
 }
 
+/* For the line alone: it reads a file for each consumer. */
+static void look_who_is_stopped(struct tsi_live *l)
+{
+	for (uint32_t i = 0; i < l->stats.nrows; i++)
+		l->stopped[i] = tsi_process_stopped(l->stats.row[i].pid);
+}
+
 /* A line on a terminal every half second, in a log every ten. */
-static void tell(struct service *v, const struct tsi_live *now)
+static void tell(struct service *v, struct tsi_live *now)
 {
 	const struct tsi_options *o = v->plan.options;
 	bool live = tsi_console_live();
@@ -198,6 +206,7 @@ static void tell(struct service *v, const struct tsi_live *now)
 	if (!o->live || now->now_ns - v->last.now_ns <
 				(live ? LIVE_MS : PLAIN_MS) * INT64_C(1000000))
 		return;
+	look_who_is_stopped(now);
 	tsi_live_line(line, sizeof(line), &v->last, now, &style);
 	if (live)
 		tsi_console_show(line);

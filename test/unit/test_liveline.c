@@ -1,13 +1,19 @@
 /*
- * test_liveline.c - one line about a stream, from two snapshots.
+ * test_liveline.c - one line about a stream, from two snapshots, and lines of
+ * the log.
  */
 #include "run/liveline.h"
+#include "run/logline.h"
+#include "run/process.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -28,15 +34,15 @@ static void snapshots(struct tsi_live *a, struct tsi_live *b)
 	st->epoch_len = 1000;
 	st->head = 2500;
 	st->claimed = 2510;
-	st->limit = 4000;
+	st->limit = 3500;
 	st->capacity = 2000;
 	st->produced = 1500;
 	st->read_bytes = 105000000;
 	st->consumers = 2;
 	st->nrows = 2;
-	st->row[0] = (struct tsock_stats_row){ .pid = 77,
-					       .batch_size = 48,
-					       .tail = 2450 };
+	st->row[0] = (struct tsock_stats_row){
+		.pid = 77, .batch_size = 48, .waiting = 1, .tail = 2460
+	};
 	st->row[1] = (struct tsock_stats_row){ .pid = 88,
 					       .batch_size = 100,
 					       .tail = 1500 };
@@ -64,7 +70,7 @@ static void everything_is_in_the_line(void **state)
 	assert_string_equal(line(&a, &b, &plain),
 			    "1,000 images/s  100.0 MB/s  ring 50%  epoch 2 "
 			    "50%  2 consumers: 88 (batch 100) lag 1000, 77 "
-			    "(batch 48) lag 50  decode-bound");
+			    "(batch 48) lag 40  decode-bound");
 }
 
 static void substitutes_are_counted_in_the_line(void **state)
@@ -111,7 +117,7 @@ static void a_full_ring_in_which_nothing_moves_is_the_consumers(void **state)
 	b.stats.claimed = b.stats.limit;
 	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_CONSUMER);
 	/* With room left, the workers are in the middle of something long. */
-	b.stats.claimed = b.stats.limit - 1000;
+	b.stats.claimed = b.stats.limit - 900;
 	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_DECODE);
 }
 
@@ -157,8 +163,10 @@ static void a_narrow_terminal_gets_a_shorter_line(void **state)
 		s.width = width;
 		text = line(&a, &b, &s);
 		assert_true(strlen(text) <= width);
-		if (width >= 65)
+		if (width >= 28)
 			assert_non_null(strstr(text, "decode-bound"));
+		if (width >= 46)
+			assert_non_null(strstr(text, "lag 1000"));
 	}
 }
 
@@ -169,8 +177,8 @@ static void consumers_that_don_t_fit_are_counted(void **state)
 
 	(void)state;
 	snapshots(&a, &b);
-	s.width = 110;
-	assert_non_null(strstr(line(&a, &b, &s), "lag 1000 +1"));
+	s.width = 112;
+	assert_non_null(strstr(line(&a, &b, &s), "(batch 100) lag 1000 +1"));
 	/* More consumers than rows. */
 	for (unsigned i = 0; i < TSOCK_STATS_ROWS; i++)
 		b.stats.row[i] = (struct tsock_stats_row){
@@ -180,6 +188,172 @@ static void consumers_that_don_t_fit_are_counted(void **state)
 	b.stats.consumers = 200;
 	b.stats.head = UINT64_MAX;
 	assert_non_null(strstr(line(&a, &b, &plain), " +1"));
+}
+
+/* What a terminal of 80 columns leaves. */
+static void eighty_columns_show_who_is_behind(void **state)
+{
+	struct tsi_live_style s = plain;
+	struct tsi_live a, b;
+
+	(void)state;
+	snapshots(&a, &b);
+	s.width = 79;
+	assert_string_equal(line(&a, &b, &s),
+			    "1,000 images/s  100.0 MB/s  ring 50%  epoch 2 "
+			    "50%  88 lag 1000 +1  decode-bound");
+	b.stats.produced = 100500;
+	b.stats.bad_samples = 12345;
+	b.stats.row[1].pid = 4194304;
+	b.stats.claimed = b.stats.limit;
+	b.decode_ns = 0;
+	assert_string_equal(line(&a, &b, &s),
+			    "100,000 images/s  4194304 lag 1000 +1  waiting "
+			    "for consumer 4194304");
+}
+
+static void the_ring_is_never_more_than_full(void **state)
+{
+	struct tsi_live a, b;
+
+	(void)state;
+	snapshots(&a, &b);
+	/* A reader of a view may be two rings behind. */
+	b.stats.head = 5500;
+	b.stats.claimed = b.stats.limit = 5500;
+	assert_non_null(strstr(line(&a, &b, &plain), "ring 100%"));
+	b.stats.limit = 5000;
+	assert_non_null(strstr(line(&a, &b, &plain), "ring 100%"));
+	b.stats.head = 3000;
+	assert_non_null(strstr(line(&a, &b, &plain), "ring 0%"));
+}
+
+static void nobody_who_has_what_he_wants_is_bound_by_decoding(void **state)
+{
+	struct tsi_live a, b;
+
+	(void)state;
+	snapshots(&a, &b);
+	b.stats.row[0].waiting = 0;
+	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_NONE);
+	assert_non_null(strstr(line(&a, &b, &plain), "nobody waits"));
+	/* Its samples are there: it will see them at once. */
+	b.stats.row[1].waiting = 1;
+	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_NONE);
+	/* At this moment it computes, but it had waited all the time. */
+	a.stats.nrows = 2;
+	a.stats.row[0] = b.stats.row[0];
+	b.stats.row[0].wait_ns = SECOND * 9 / 10;
+	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_DECODE);
+	b.stats.row[0].wait_ns = SECOND / 10;
+	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_NONE);
+}
+
+static void a_conversion_needs_room_and_work_to_be_waited_for(void **state)
+{
+	struct tsi_live a, b;
+
+	(void)state;
+	snapshots(&a, &b);
+	b.stats.row[1].view = b.stats.row[0].view = 1;
+	b.stats.row[1].waiting = 1;
+	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_VIEW);
+	/* No work: it has all that was decoded. */
+	b.stats.row[1].tail = 2450;
+	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_DECODE);
+	/* No room: the other one holds the view's ring. */
+	b.stats.row[0] = (struct tsock_stats_row){
+		.pid = 77, .batch_size = 48, .view = 1, .tail = 400
+	};
+	b.stats.row[1].tail = 2350;
+	b.decode_ns = b.io_ns = 0;
+	b.stats.claimed = b.stats.limit;
+	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_CONSUMER);
+	assert_non_null(
+		strstr(line(&a, &b, &plain), "waiting for consumer 77"));
+}
+
+static void a_stopped_consumer_is_named(void **state)
+{
+	struct tsi_live a, b;
+
+	(void)state;
+	snapshots(&a, &b);
+	b.stopped[1] = true;
+	b.stats.row[0].waiting = 0;
+	assert_non_null(
+		strstr(line(&a, &b, &plain), "  consumer 88 is stopped"));
+	assert_non_null(strstr(line(&a, &b, &plain), "lag 1000 stopped"));
+	b.stats.row[0].waiting = 1;
+	b.decode_ns = 0;
+	b.stats.claimed = b.stats.limit;
+	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_STOPPED);
+	/* Another one is, and holds nobody up. */
+	b.stopped[1] = false;
+	b.stopped[0] = true;
+	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_CONSUMER);
+}
+
+static void the_system_says_who_is_stopped(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (pid == 0)
+		for (;;)
+			pause();
+	assert_false(tsi_process_stopped((uint32_t)pid));
+	assert_false(tsi_process_stopped(0));
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(tsi_process_stopped((uint32_t)pid));
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_false(tsi_process_stopped((uint32_t)pid));
+}
+
+static void log_lines_have_time_and_level(void **state)
+{
+	struct tm when = { .tm_year = 126,
+			   .tm_mon = 10,
+			   .tm_mday = 3,
+			   .tm_hour = 4,
+			   .tm_min = 5,
+			   .tm_sec = 6 };
+	char buf[64];
+
+	(void)state;
+	tsi_logline(buf, sizeof(buf), false, &when, TSOCK_LOG_WARN, "so it is");
+	assert_string_equal(
+		buf, "tsock-producer: 2026-11-03 04:05:06 warning: so it is\n");
+	tsi_logline(buf, sizeof(buf), true, &when, TSOCK_LOG_WARN, "so it is");
+	assert_string_equal(buf, "<4>tsock-producer: so it is\n");
+	tsi_logline(buf, sizeof(buf), true, &when, TSOCK_LOG_ERROR, "bad");
+	assert_string_equal(buf, "<3>tsock-producer: bad\n");
+	tsi_logline(buf, sizeof(buf), true, &when, TSOCK_LOG_INFO, "good");
+	assert_string_equal(buf, "<6>tsock-producer: good\n");
+	/* Cut, and still a line. */
+	assert_int_equal(tsi_logline(buf, 30, false, &when, TSOCK_LOG_INFO,
+				     "too long for that"),
+			 29);
+	assert_int_equal(strlen(buf), 29);
+	assert_int_equal(buf[28], '\n');
+}
+
+static void the_journal_is_known_by_device_and_inode(void **state)
+{
+	struct stat st = { .st_dev = 8, .st_ino = 12345 };
+
+	(void)state;
+	assert_true(tsi_logline_journal("8:12345", &st));
+	assert_false(tsi_logline_journal("8:12346", &st));
+	assert_false(tsi_logline_journal("9:12345", &st));
+	assert_false(tsi_logline_journal("8:12345x", &st));
+	assert_false(tsi_logline_journal("8", &st));
+	assert_false(tsi_logline_journal("", &st));
+	assert_false(tsi_logline_journal(NULL, &st));
 }
 
 static void colour_adds_nothing_to_the_width(void **state)
@@ -237,6 +411,16 @@ int main(void)
 		cmocka_unit_test(missing_consumers_are_said),
 		cmocka_unit_test(a_narrow_terminal_gets_a_shorter_line),
 		cmocka_unit_test(consumers_that_don_t_fit_are_counted),
+		cmocka_unit_test(eighty_columns_show_who_is_behind),
+		cmocka_unit_test(the_ring_is_never_more_than_full),
+		cmocka_unit_test(
+			nobody_who_has_what_he_wants_is_bound_by_decoding),
+		cmocka_unit_test(
+			a_conversion_needs_room_and_work_to_be_waited_for),
+		cmocka_unit_test(a_stopped_consumer_is_named),
+		cmocka_unit_test(the_system_says_who_is_stopped),
+		cmocka_unit_test(log_lines_have_time_and_level),
+		cmocka_unit_test(the_journal_is_known_by_device_and_inode),
 		cmocka_unit_test(colour_adds_nothing_to_the_width),
 		cmocka_unit_test(a_snapshot_of_nothing_is_no_trap),
 		cmocka_unit_test(numbers_are_readable),

@@ -1,0 +1,22 @@
+/*
+ * logline.h - a log line as it is written: when, how bad, and by whom.
+ */
+#ifndef TSI_RUN_LOGLINE_H
+#define TSI_RUN_LOGLINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/*
+ * Into buf, with its newline, cut if it must be.  For the journal, which has
+ * times of its own, its "<N>" in place of time and level.  Returns the length.
+ */
+size_t tsi_logline(char *buf, size_t size, bool journal, const struct tm *when,
+		   int level, const char *line);
+
+/* Is that file the journal that $JOURNAL_STREAM (or NULL) names? */
+bool tsi_logline_journal(const char *stream, const struct stat *st);
+
+#endif
