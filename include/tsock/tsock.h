@@ -295,6 +295,13 @@ TSOCK_API int tsock_begin(tsock *t);
  * TSOCK_DROP_LAST.  Without TSOCK_WRITABLE the memory is read-only, and a
  * batch held too long stalls every other consumer; with it, batches may be
  * written into and kept: what nobody else sees is made private in place.
+ * With data at hand it makes no system call, takes no lock and allocates
+ * nothing, with two exceptions, both with TSOCK_WRITABLE.  Where all fields of
+ * a batch are copied (below 64 KiB each), its samples are given back by the
+ * taking, and a producer that sleeps until then is woken by one write, as
+ * tsock_batch_release() does for other batches.  And batches that are kept so
+ * long that the stream would have to wait are made private, which takes calls
+ * of the kernel's and, at worst, the time of copying them.
  * EHELD: what this thread does itself stands in the way.  Either it holds
  * batches of read-only memory, and must release some (those that other threads
  * hold are waited for; before another thread has ever released one of this
@@ -364,7 +371,9 @@ TSOCK_API int tsock_batch_convert(tsock_batch *b, unsigned i, void *dst,
 TSOCK_API int tsock_path(tsock *t);
 
 /*
- * Give a batch back.  NULL is allowed.  Any thread.  Cannot fail.  A batch that
+ * Give a batch back: takes no lock and allocates nothing; makes a system call
+ * where a sleeping producer waits for just this batch, and, in a handle with
+ * TSOCK_WRITABLE, one to see whether it was written into.  NULL is allowed.  Any thread.  Cannot fail.  A batch that
  * was given back before is known as such, for good: a second release does
  * nothing but log an error, and other functions take it for NULL.
  */

@@ -2,7 +2,7 @@
  * consumer.c - joining a stream, reading its epochs, and leaving.
  *
  * tsock_next() with data at hand makes no system call, takes no lock,
- * allocates nothing and logs nothing.
+ * allocates nothing and logs nothing; tsock.h says where it has to.
  */
 #include "consumer/consumer.h"
 
