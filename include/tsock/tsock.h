@@ -438,8 +438,9 @@ TSOCK_API int tsock_query(const char *name, int timeout_ms,
 			  struct tsock_stats *out);
 
 /*
- * Call fn(arg, name, folder) for every stream that answers on this machine to
- * this user.  Returns how many.
+ * Call fn(arg, name, folder) for every stream of this user on this machine.
+ * Its producer lives, but may be stopped: tsock_query() tells.  Returns how
+ * many.
  */
 TSOCK_API int tsock_list(void (*fn)(void *arg, const char *name,
 				    const char *folder),

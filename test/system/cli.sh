@@ -215,6 +215,11 @@ done
 "$producer" --list >"$work/out"
 grep -Eq "^imagenet +$pid +36 +0 " "$work/out"
 result $? '--list shows it' "$(cat "$work/out")"
+kill -STOP "$pid"
+"$producer" --list >"$work/out"
+kill -CONT "$pid"
+grep -Eq "/imagenet +does not answer" "$work/out"
+result $? '--list shows that one was stopped' "$(cat "$work/out")"
 start_first=$pid
 "$producer" "${set[@]}" "${small[@]}" --split val --quiet 2>"$work/err" &
 second=$!
