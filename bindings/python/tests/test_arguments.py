@@ -101,6 +101,13 @@ def test_a_data_set_is_no_stream_name():
     assert "name of a stream" in refused(TypeError, [1, 2, 3])
 
 
+def test_a_name_with_a_nul_is_no_stream_name():
+    # C would take it for "toy".
+    assert "NUL" in refused(ValueError, "toy\0x")
+    with pytest.raises(ValueError, match="NUL"):
+        tsock.query("toy\0x", timeout=0.1)
+
+
 def test_options_reach_c_as_they_were_meant():
     opts = _ffi.Opts()
     assert arguments.set_normalize(opts, "float32", arguments.DEFAULT) == (

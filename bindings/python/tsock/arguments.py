@@ -5,6 +5,7 @@ that says what it may be.  Nothing here knows a stream.
 """
 
 import math
+import os
 import sys
 from ctypes import c_float
 
@@ -90,6 +91,18 @@ def dtype_name(dtype):
     if isinstance(dtype, type):
         return dtype.__name__
     return str(dtype).rpartition(".")[2]
+
+
+def stream_name(value):
+    """A stream's name, or its path, as C takes it."""
+    name = os.fsencode(value)
+    if b"\0" in name:
+        # C would look for what stands before it.
+        raise ValueError(
+            f"{value!r} can't be a stream's name: it has a NUL character "
+            "(\\0) in it"
+        )
+    return name
 
 
 def seconds(what, value, least):

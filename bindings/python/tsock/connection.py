@@ -6,7 +6,7 @@ import threading
 import time
 from ctypes import byref, c_void_p
 
-from . import _ffi, errors
+from . import _ffi, arguments, errors
 
 _lib = _ffi.lib
 
@@ -30,7 +30,7 @@ class Stream:
 
         def connect():
             out = c_void_p()
-            code = _lib.tsock_open(os.fsencode(name), byref(opts), byref(out))
+            code = _lib.tsock_open(arguments.stream_name(name), byref(opts), byref(out))
             return out.value, code and _ffi.failure(code)
 
         def undo(result):

@@ -134,6 +134,7 @@ class DataLoader:
                 "tsock.DataLoader's name is %r: it takes the name of a "
                 "stream, such as 'imagenet', not a data set" % (name,)
             )
+        arguments.stream_name(name)
         self.name = os.fspath(name)
         opts = _ffi.Opts(device=-1)
         self.batch_size = opts.batch_size = arguments.batch_size(batch_size)

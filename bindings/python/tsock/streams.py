@@ -4,7 +4,7 @@ import os
 from collections import namedtuple
 from ctypes import byref
 
-from . import _ffi
+from . import _ffi, arguments
 
 Stream = namedtuple("Stream", "name folder")
 
@@ -45,7 +45,7 @@ def query(name, timeout=1.0):
 
     def ask():
         code = _ffi.lib.tsock_query(
-            os.fsencode(name), int(timeout * 1000), byref(stats)
+            arguments.stream_name(name), int(timeout * 1000), byref(stats)
         )
         return _ffi.failure(code) if code else None
 
