@@ -373,9 +373,10 @@ TSOCK_API int tsock_path(tsock *t);
 /*
  * Give a batch back: takes no lock and allocates nothing; makes a system call
  * where a sleeping producer waits for just this batch, and, in a handle with
- * TSOCK_WRITABLE, one to see whether it was written into.  NULL is allowed.  Any thread.  Cannot fail.  A batch that
- * was given back before is known as such, for good: a second release does
- * nothing but log an error, and other functions take it for NULL.
+ * TSOCK_WRITABLE, one to see whether it was written into.  NULL is allowed.
+ * Any thread.  Cannot fail.  A batch that was given back before is known as
+ * such, for good: a second release does nothing but log an error, and other
+ * functions take it for NULL.
  */
 TSOCK_API void tsock_batch_release(tsock_batch *b);
 
