@@ -209,6 +209,10 @@ static uint64_t start_alone(const struct tsi_members *m,
 	q = tsi_members_boundary(m, j->join, j->after);
 	if (j->after && at_hand(m, q))
 		return q;
+	/* Segments are kept only for those who leave, epochs for all. */
+	q = tsi_members_boundary(m, TSOCK_JOIN_EPOCH, j->after);
+	if (j->after && at_hand(m, q))
+		return q;
 	q = tsi_members_boundary(m, j->join, from);
 	if (!m->jumping && !at_hand(m, q))
 		q = tsi_members_boundary(m, j->join,

@@ -372,6 +372,36 @@ static void a_segments_start_is_kept_for_who_joins_by_segment(void **state)
 	assert_int_equal(c.start, 1500);
 }
 
+/* It holds, so its segment's start is not kept, but the next epoch's is. */
+static void who_breaks_off_is_not_sent_to_where_others_were(void **state)
+{
+	static const uint64_t bounds[] = { 0, 5, 10 };
+	struct tsi_join j = { .view = 1, .join = TSOCK_JOIN_SEGMENT };
+	struct tsi_claim a, c;
+
+	(void)state;
+	make_views(10, 5, 40, TSI_NEVER);
+	m.c.segments = 2;
+	m.c.bounds = bounds;
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	j.after = 5;
+	assert_int_equal(tsi_members_join(&m, &j, 0, &c), 0);
+	assert_int_equal(c.start, 5);
+	fill_all();
+	tsi_members_tail(&m, a.id, 40, 0);
+	tsi_members_tail(&m, c.id, 15, 0);
+	fill_all();
+	tsi_members_tail(&m, a.id, 58, 0);
+	tsi_members_leave(&m, a.id);
+	fill_all();
+	assert_int_equal(m.view[0].head, 60);
+	tsi_members_leave(&m, c.id);
+	j.after = c.epoch_end;
+	assert_int_equal(c.epoch_end, 15);
+	assert_int_equal(tsi_members_join(&m, &j, 0, &c), 0);
+	assert_int_equal(c.start, 20);
+}
+
 static void only_the_first_epoch_of_joining_now_is_short(void **state)
 {
 	struct tsi_claim a;
@@ -631,6 +661,8 @@ int main(void)
 		cmocka_unit_test(who_is_alone_gets_its_own_next_epoch),
 		cmocka_unit_test(
 			a_segments_start_is_kept_for_who_joins_by_segment),
+		cmocka_unit_test(
+			who_breaks_off_is_not_sent_to_where_others_were),
 		cmocka_unit_test(only_the_first_epoch_of_joining_now_is_short),
 		cmocka_unit_test(who_stops_in_the_last_epoch_ends_the_stream),
 		cmocka_unit_test(the_last_epoch_is_kept_for_who_left_before_it),
