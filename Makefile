@@ -263,7 +263,7 @@ fuzzers: $(FUZZ_BIN)
 
 # Packages are probed for when make starts, so what runs after an installation
 # is a new make.
-demo:			## install what is missing, build, show two consumers
+demo:			## install what is missing, build, show two jobs that share
 	@test/setup.sh build
 	@$(MAKE) --no-print-directory all
 	@B=$(B) examples/demo.sh
