@@ -24,7 +24,7 @@ SOVERSION := $(if $(filter 0,$(MAJOR)),0.$(MINOR),$(MAJOR))
 # Plain make builds the optional parts that the machine has; URING=0 leaves
 # one out, URING=1 insists on it.  CUDA=sim builds the GPU part on a simulated
 # CUDA runtime, for tests: it needs neither a toolkit nor a GPU.
-PACKAGES := libzmq libjpeg libpng libxxhash
+PACKAGES := libzmq libjpeg libpng zlib libxxhash
 # By trying: 0.7 doesn't compile as C11, and 2.1 says of itself that it is 2.0.
 HAVE_URING := $(shell pkg-config --exists liburing 2>/dev/null && \
 	printf '%s\n' '$(hash)include <liburing.h>' \
@@ -151,6 +151,7 @@ LIBS     = $(call pkglibs,libzmq,-lzmq) $(if $(filter 1,$(CUDA)), \
 	-L$(B)/lib -lcudart_sim -Wl$(comma)-rpath$(comma)$(abspath \
 	$(B)/lib)) -lpthread -ldl
 PRODLIBS = $(call pkglibs,libjpeg,-ljpeg) $(call pkglibs,libpng,-lpng) \
+	$(call pkglibs,zlib,-lz) \
 	$(call pkglibs,libxxhash,-lxxhash) \
 	$(if $(filter 1,$(URING)),$(call pkglibs,liburing,-luring)) \
 	$(LIBS) -lm

@@ -3,7 +3,9 @@
  *
  * As Pillow's convert("RGB"): palettes and low depths widened, grey
  * replicated, transparency, gamma and colour profiles ignored.  Depth 16 is
- * refused.  The file behind it is the only one that knows libpng.
+ * refused.  What is bad and what isn't is Pillow's choice (pngfile.h) down to
+ * the rectangle's last row.  The file behind it is the only one that knows
+ * libpng.
  */
 #ifndef TSI_IMAGE_PNG_H
 #define TSI_IMAGE_PNG_H

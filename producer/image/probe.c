@@ -170,12 +170,13 @@ static int probe_png(const struct cursor *c, struct tsi_image_head *out)
 
 	if (c->len < 33)
 		return ends(c, "PNG");
-	if (be32(c->p + 8) != 13 || memcmp(c->p + 12, "IHDR", 4) != 0)
+	if (be32(c->p + 8) < 13 || memcmp(c->p + 12, "IHDR", 4) != 0)
 		return tsi_err(TSOCK_EDATA, "bad PNG: no header chunk");
 	if (p[8] == 16)
 		return tsi_err(TSOCK_EDATA,
 			       "PNG with 16 bits per channel is not supported");
-	if (!depth_fits(p[9], p[8]) || p[10] || p[11] || p[12] > 1)
+	/* As Pillow: any compression is zlib's, any interlacing Adam's. */
+	if (!depth_fits(p[9], p[8]) || p[11])
 		return tsi_err(TSOCK_EDATA,
 			       "bad PNG: colour type %u, depth %u, methods %u, "
 			       "%u, %u",

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "image/png.h"
 #include "imagegen.h"
+#include "test/fuzz/madeimage.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -224,6 +225,156 @@ static void damaged_files_decode_or_are_bad_data(void **state)
 	tsi_png_destroy(p);
 }
 
+/* ---- as Pillow, not as libpng ---- */
+
+#define EDGE 12
+
+/* A file of EDGE x EDGE grey pixels or of one palette, chunk by chunk. */
+static void begin_file(struct made *m, unsigned type)
+{
+	static const uint8_t magic[8] = { 0x89, 'P',  'N',  'G',
+					  '\r', '\n', 0x1a, '\n' };
+	size_t at;
+
+	m->len = 0;
+	for (int i = 0; i < 8; i++)
+		made_8(m, magic[i]);
+	at = made_chunk(m, "IHDR", 13);
+	made_32(m, EDGE);
+	made_32(m, EDGE);
+	made_8(m, 8);
+	made_8(m, type);
+	made_8(m, 0);
+	made_8(m, 0);
+	made_8(m, 0);
+	made_chunk_end(m, at);
+}
+
+static void add_chunk(struct made *m, const char *name, uint32_t len)
+{
+	size_t at = made_chunk(m, name, len);
+
+	for (uint32_t i = 0; i < len; i++)
+		made_8(m, 20 + i);
+	made_chunk_end(m, at);
+}
+
+/* So many rows of ones, in a stored block, and the sum of them. */
+static void add_pixels(struct made *m, unsigned rows, unsigned wrong)
+{
+	unsigned len = rows * (EDGE + 1);
+	size_t at = made_chunk(m, "IDAT", len + 11);
+	uint32_t a = 1, b = 0;
+
+	made_16(m, 0x7801);
+	made_8(m, 1);
+	made_8(m, len & 255);
+	made_8(m, len >> 8);
+	made_8(m, ~len & 255);
+	made_8(m, ~len >> 8 & 255);
+	for (unsigned i = 0; i < len; i++) {
+		unsigned v = i % (EDGE + 1) > 0;
+
+		made_8(m, v);
+		a = (a + v) % 65521;
+		b = (b + a) % 65521;
+	}
+	made_32(m, (b << 16 | a) ^ wrong);
+	made_chunk_end(m, at);
+	add_chunk(m, "IEND", 0);
+}
+
+/* The first n rows; their error, and the first and last pixel's red. */
+static int rows_of(const struct made *m, uint32_t n, uint8_t red[2])
+{
+	struct imagegen_bytes f = imagegen_copy(m->bytes, m->len);
+	struct tsi_rect rect = { 0, 0, EDGE, n };
+	uint8_t out[EDGE * EDGE * 4] = { 0 };
+	struct tsi_png *p;
+	int err;
+
+	assert_int_equal(tsi_png_create(&p), 0);
+	err = region(p, &f, &rect, out);
+	tsi_png_destroy(p);
+	free(f.data);
+	red[0] = out[0];
+	red[1] = out[(n * EDGE - 1) * 4];
+	return err;
+}
+
+static void check_sums_before_the_pixels_count(void **state)
+{
+	static struct made m;
+	uint8_t red[2];
+
+	(void)state;
+	for (size_t at = 8; at < 8 + 25; at++) {
+		begin_file(&m, 0);
+		add_pixels(&m, EDGE, 0);
+		assert_int_equal(rows_of(&m, EDGE, red), 0);
+		assert_int_equal(red[1], 1);
+		m.bytes[at] ^= 1;
+		assert_int_equal(rows_of(&m, EDGE, red), TSOCK_EDATA);
+	}
+}
+
+/* The sum of all pixels is right behind the last row. */
+static void the_sum_of_the_pixels_counts_with_the_last_row(void **state)
+{
+	static struct made m;
+	uint8_t red[2];
+
+	(void)state;
+	begin_file(&m, 0);
+	add_pixels(&m, EDGE, 1);
+	assert_int_equal(rows_of(&m, EDGE, red), TSOCK_EDATA);
+	assert_int_equal(rows_of(&m, EDGE - 1, red), 0);
+	assert_int_equal(red[1], 1);
+}
+
+static void rows_behind_a_clean_end_are_zero(void **state)
+{
+	static struct made m;
+	uint8_t red[2];
+
+	(void)state;
+	for (unsigned rows = 1; rows < EDGE; rows++) {
+		begin_file(&m, 0);
+		add_pixels(&m, rows, 0);
+		assert_int_equal(rows_of(&m, EDGE, red), 0);
+		assert_int_equal(red[0], 1);
+		assert_int_equal(red[1], 0);
+		assert_int_equal(rows_of(&m, rows, red), 0);
+		assert_int_equal(red[1], 1);
+		/* The end isn't clean if its sum is wrong. */
+		begin_file(&m, 0);
+		add_pixels(&m, rows, 1);
+		assert_int_equal(rows_of(&m, EDGE, red), TSOCK_EDATA);
+	}
+}
+
+static void unknown_chunks_and_odd_palettes_pass(void **state)
+{
+	static struct made m;
+	uint8_t red[2];
+
+	(void)state;
+	for (uint32_t len = 0; len < 780; len++) {
+		begin_file(&m, 3);
+		add_chunk(&m, "ABCD", len % 7);
+		add_chunk(&m, "PLTE", len);
+		add_pixels(&m, EDGE / 2, 0);
+		if (len >= 257 * 3) {
+			assert_int_equal(rows_of(&m, EDGE, red), TSOCK_EDATA);
+			continue;
+		}
+		assert_int_equal(rows_of(&m, EDGE, red), 0);
+		/* Black where the palette has ended. */
+		assert_int_equal(red[0], len >= 6 ? 23 : 0);
+		assert_int_equal(red[1], len >= 3 ? 20 : 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -231,6 +382,11 @@ int main(void)
 		cmocka_unit_test(sixteen_bits_are_refused),
 		cmocka_unit_test(every_cut_is_truncated_or_below_the_region),
 		cmocka_unit_test(damaged_files_decode_or_are_bad_data),
+		cmocka_unit_test(check_sums_before_the_pixels_count),
+		cmocka_unit_test(
+			the_sum_of_the_pixels_counts_with_the_last_row),
+		cmocka_unit_test(rows_behind_a_clean_end_are_zero),
+		cmocka_unit_test(unknown_chunks_and_odd_palettes_pass),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
