@@ -62,7 +62,7 @@ result $? 'with both sizes in the log' "$(cat "$work/log")"
 "${large[@]}" --dry-run --memory 64M >"$work/out" 2>&1
 grep -q '^  images  *67.1 MB' "$work/out"
 result $? '--dry-run says what images may take' "$(cat "$work/out")"
-fails 71 '--image-memory is .* MB but .* MB of memory are available' \
+fails 71 '--image-memory is .* but .* of memory are available' \
 	'more memory for images than there is' \
 	"${large[@]}" --quiet --image-memory 1000T
 
