@@ -118,7 +118,7 @@ static int go(const struct tsi_options *o)
 		tsi_options_help(stdout);
 		return TSI_EXIT_OK;
 	case TSI_RUN_VERSION:
-		printf("tsock-producer %s\n", tsock_version_string());
+		tsi_report_version();
 		return TSI_EXIT_OK;
 	case TSI_RUN_LIST:
 		return list();

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -498,4 +499,12 @@ int tsi_bus_send(struct tsi_bus *bus, const struct tsi_peer *peer,
 		return err_zmq("send on", "the bus");
 	}
 	return 0;
+}
+
+void tsi_bus_version(char *buf, size_t n)
+{
+	int major, minor, patch;
+
+	zmq_version(&major, &minor, &patch);
+	snprintf(buf, n, "%d.%d.%d", major, minor, patch);
 }

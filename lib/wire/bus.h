@@ -45,4 +45,7 @@ int tsi_bus_recv(struct tsi_bus *bus, struct tsi_peer *peer, struct tsi_msg *m);
 int tsi_bus_send(struct tsi_bus *bus, const struct tsi_peer *peer,
 		 const struct tsi_msg *m);
 
+/* The version of ZeroMQ that is loaded, as "4.3.4". */
+void tsi_bus_version(char *buf, size_t n);
+
 #endif

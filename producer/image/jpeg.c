@@ -540,3 +540,15 @@ uint32_t tsi_jpeg_rows(const struct tsi_jpeg *j)
 {
 	return j->c.output_scanline;
 }
+
+#define STRING_OF(x) #x
+#define STRING(x) STRING_OF(x)
+
+const char *tsi_jpeg_version(void)
+{
+#ifdef LIBJPEG_TURBO_VERSION
+	return STRING(LIBJPEG_TURBO_VERSION);
+#else
+	return "unknown";
+#endif
+}

@@ -50,4 +50,7 @@ uint32_t tsi_jpeg_rows(const struct tsi_jpeg *j);
 /* End with this image, at any point: gives back all but TSI_SCRATCH_KEEP. */
 void tsi_jpeg_close(struct tsi_jpeg *j);
 
+/* The version of libjpeg-turbo that this was compiled with, as "2.1.5". */
+const char *tsi_jpeg_version(void);
+
 #endif

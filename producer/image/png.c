@@ -454,3 +454,8 @@ uint32_t tsi_png_rows(const struct tsi_png *p)
 		return p->next;
 	return p->checked && p->there < p->got ? (uint32_t)p->there : p->got;
 }
+
+const char *tsi_png_version(void)
+{
+	return png_get_libpng_ver(NULL);
+}

@@ -28,4 +28,7 @@ int tsi_png_read(struct tsi_png *p, struct tsi_strip *strip);
 uint32_t tsi_png_rows(const struct tsi_png *p);
 void tsi_png_close(struct tsi_png *p);
 
+/* The version of libpng that is loaded, as "1.6.39". */
+const char *tsi_png_version(void);
+
 #endif

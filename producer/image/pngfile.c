@@ -284,3 +284,8 @@ const char *tsi_png_file_check(const struct tsi_png_file *f, uint64_t *rows,
 	*rows = r.done;
 	return why;
 }
+
+const char *tsi_png_file_zlib(void)
+{
+	return zlibVersion();
+}

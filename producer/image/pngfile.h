@@ -41,4 +41,7 @@ const char *tsi_png_file_open(const void *data, size_t len,
 const char *tsi_png_file_check(const struct tsi_png_file *f, uint64_t *rows,
 			       bool *no_memory);
 
+/* The version of zlib that is loaded, as "1.2.13". */
+const char *tsi_png_file_zlib(void);
+
 #endif

@@ -55,6 +55,9 @@ struct tsi_read {
 int tsi_file_reader_create(enum tsi_file_reader_kind kind, unsigned depth,
 			   struct tsi_file_reader **out);
 
+/* Was this built with io_uring? */
+bool tsi_file_reader_has_uring(void);
+
 /* "io_uring" or "pread". */
 const char *tsi_file_reader_name(const struct tsi_file_reader *r);
 

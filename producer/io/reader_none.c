@@ -11,3 +11,8 @@ int tsi_file_reader_uring_create(unsigned depth, struct tsi_file_reader **out)
 	(void)out;
 	return tsi_err(TSOCK_ENOTSUP, "built without liburing");
 }
+
+bool tsi_file_reader_has_uring(void)
+{
+	return false;
+}

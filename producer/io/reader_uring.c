@@ -348,3 +348,8 @@ int tsi_file_reader_uring_create(unsigned depth, struct tsi_file_reader **out)
 	*out = &u->base;
 	return 0;
 }
+
+bool tsi_file_reader_has_uring(void)
+{
+	return true;
+}

@@ -15,7 +15,11 @@
 #include "base/machine.h"
 #include "base/printable.h"
 #include "run/check.h"
+#include "image/jpeg.h"
+#include "image/png.h"
+#include "image/pngfile.h"
 #include "run/liveline.h"
+#include "wire/bus.h"
 
 #define LISTED_AT_END 20
 #define LIST_MAX 256
@@ -82,6 +86,17 @@ static void print_memory(const struct tsi_plan *p)
 	       "--image-memory)\n");
 	if (tsi_machine_memory("", &there, limiter, sizeof(limiter)) == 0)
 		size_line("  available", there);
+}
+
+void tsi_report_version(void)
+{
+	char zmq[32];
+
+	tsi_bus_version(zmq, sizeof(zmq));
+	printf("tsock-producer %s\n", tsock_version_string());
+	printf("libjpeg-turbo %s, libpng %s, zlib %s, libzmq %s, %s liburing\n",
+	       tsi_jpeg_version(), tsi_png_version(), tsi_png_file_zlib(), zmq,
+	       tsi_file_reader_has_uring() ? "with" : "without");
 }
 
 void tsi_report_plan(const struct tsi_plan *p)

@@ -28,6 +28,9 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool);
 void tsi_report_end(const struct tsi_plan *p, const struct tsock_stats *st,
 		    double seconds);
 
+/* --version, on standard output: ours, and those of the libraries. */
+void tsi_report_version(void);
+
 /* --list, on standard output. */
 int tsi_report_list(void);
 

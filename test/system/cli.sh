@@ -11,8 +11,12 @@
 	[ -z "$(awk 'length > 79' "$work/out")" ]
 result $? '--help is complete, in 80 columns, on standard output'
 version=$("$producer" --version)
-[[ $version =~ ^tsock-producer\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+[[ $version =~ ^tsock-producer\ [0-9]+\.[0-9]+\.[0-9]+$'\n' ]]
 result $? '--version names the version' "$version"
+number='[0-9]+\.[0-9]+(\.[0-9.]+)?'
+[[ $version =~ libjpeg-turbo\ $number,\ libpng\ $number,\ zlib\ $number,\ \
+libzmq\ $number,\ with(out)?\ liburing$ ]]
+result $? '--version names the libraries' "$version"
 [ "$("$producer" --list)" = 'no streams run here' ]
 result $? '--list says that there is none'
 "$producer" --help >/dev/full 2>"$work/err"
