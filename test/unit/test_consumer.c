@@ -808,35 +808,69 @@ static void a_forked_child_is_told_and_harms_nobody(void **state)
 	stop(&st);
 }
 
-/* A producer in a process of its own, up when this returns. */
+/* A producer in a process of its own. */
+struct forked {
+	pid_t pid;
+	int go;    /* closed: it may begin */
+	int ready; /* a byte: it is up */
+};
+
+static void serve_in_child(uint64_t upto, int go, int ready)
+{
+	struct tsock_serve_opts o = serve_opts(500);
+	struct stream st;
+	char byte;
+
+	memset(&st, 0, sizeof(st));
+	st.n = 500;
+	atomic_store(&st.upto, upto);
+	if (read(go, &byte, 1) != 0 || tsock_serve_open("unit", &o, &st.s) ||
+	    write(ready, "r", 1) != 1)
+		_exit(1);
+	work(&st);
+	_exit(0);
+}
+
+/*
+ * Fork it, but let it wait.  ThreadSanitizer takes the parent's threads to be
+ * in the child too, and a new one there with the same id for a mistake: so a
+ * process is forked while no handle is open.
+ */
+static struct forked fork_waiting_producer(uint64_t upto)
+{
+	int go[2], ready[2];
+	struct forked f;
+
+	assert_int_equal(pipe(go), 0);
+	assert_int_equal(pipe(ready), 0);
+	f.pid = fork();
+	assert_true(f.pid >= 0);
+	if (f.pid == 0) {
+		close(go[1]);
+		close(ready[0]);
+		serve_in_child(upto, go[0], ready[1]);
+	}
+	close(go[0]);
+	close(ready[1]);
+	f.go = go[1];
+	f.ready = ready[0];
+	return f;
+}
+
+/* Up when this returns. */
+static pid_t start_producer(struct forked f)
+{
+	char byte;
+
+	close(f.go);
+	assert_int_equal(read(f.ready, &byte, 1), 1);
+	close(f.ready);
+	return f.pid;
+}
+
 static pid_t fork_producer(uint64_t upto)
 {
-	struct stream st;
-	char ready;
-	int fd[2];
-	pid_t pid;
-
-	assert_int_equal(pipe(fd), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		struct tsock_serve_opts o = serve_opts(500);
-
-		close(fd[0]);
-		memset(&st, 0, sizeof(st));
-		st.n = 500;
-		atomic_store(&st.upto, upto);
-		if (tsock_serve_open("unit", &o, &st.s))
-			_exit(1);
-		if (write(fd[1], "r", 1) != 1)
-			_exit(1);
-		work(&st);
-		_exit(0);
-	}
-	close(fd[1]);
-	assert_int_equal(read(fd[0], &ready, 1), 1);
-	close(fd[0]);
-	return pid;
+	return start_producer(fork_waiting_producer(upto));
 }
 
 static void kill_it(pid_t pid)
@@ -895,6 +929,7 @@ static int begin_by_slices(tsock *t)
 static void another_producer_is_not_the_same_stream(void **state)
 {
 	struct tsock_stats s = { .size = sizeof(s) };
+	struct forked next_one;
 	tsock_batch *b;
 	pid_t pid;
 	tsock *t;
@@ -902,6 +937,7 @@ static void another_producer_is_not_the_same_stream(void **state)
 	(void)state;
 	/* In an epoch, and after one, whose end is no place of the other. */
 	for (unsigned epochs = 0; epochs < 3; epochs++) {
+		next_one = fork_waiting_producer(UINT64_MAX);
 		pid = fork_producer(UINT64_MAX);
 		t = join(32, 0);
 		for (unsigned e = 0; e < epochs; e++) {
@@ -915,7 +951,7 @@ static void another_producer_is_not_the_same_stream(void **state)
 		}
 		tsock_leave(t);
 		kill_it(pid);
-		pid = fork_producer(UINT64_MAX);
+		pid = start_producer(next_one);
 		for (unsigned i = 0; i < 3; i++) {
 			assert_int_equal(begin_by_slices(t), TSOCK_ELOST);
 			assert_non_null(strstr(tsock_errmsg(), "restarted"));
