@@ -353,6 +353,24 @@ static void rows_behind_a_clean_end_are_zero(void **state)
 	}
 }
 
+/* Stored rows could be gone on with for ever. */
+static void nothing_is_made_up_behind_the_end_of_a_file(void **state)
+{
+	static struct made m;
+	uint8_t red[2];
+
+	(void)state;
+	for (uint32_t rows = 1; rows < EDGE - 1; rows++) {
+		begin_file(&m, 0);
+		add_pixels(&m, EDGE, 0);
+		m.len = 33 + 8 + 7 + rows * (EDGE + 1);
+		assert_int_equal(rows_of(&m, EDGE - 1, red), TSOCK_EDATA);
+		assert_non_null(strstr(tsock_errmsg(), "truncated"));
+		assert_int_equal(rows_of(&m, rows, red), 0);
+		assert_int_equal(red[1], 1);
+	}
+}
+
 static void unknown_chunks_and_odd_palettes_pass(void **state)
 {
 	static struct made m;
@@ -386,6 +404,7 @@ int main(void)
 		cmocka_unit_test(
 			the_sum_of_the_pixels_counts_with_the_last_row),
 		cmocka_unit_test(rows_behind_a_clean_end_are_zero),
+		cmocka_unit_test(nothing_is_made_up_behind_the_end_of_a_file),
 		cmocka_unit_test(unknown_chunks_and_odd_palettes_pass),
 	};
 
