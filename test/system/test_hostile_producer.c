@@ -381,10 +381,18 @@ static size_t lost_as_error(const struct tsi_msg *q, struct tsi_msg *m,
 static size_t seventeen_fields(const struct tsi_msg *q, struct tsi_msg *m,
 			       uint8_t *out)
 {
-	size_t len = tsi_msg_pack(m, out);
+	size_t len = tsi_msg_pack(m, out), at = 16;
+	uint8_t fewer[TSI_MSG_MAX];
 
-	if (q->type == TSI_HELLO)
-		out[16 + 64] = 17;
+	if (q->type != TSI_HELLO)
+		return len;
+	/* Behind the message's head, their number differs first. */
+	m->u.stream.nfields--;
+	tsi_msg_pack(m, fewer);
+	m->u.stream.nfields++;
+	while (out[at] == fewer[at])
+		at++;
+	out[at] = 17;
 	return len;
 }
 
