@@ -446,7 +446,7 @@ PYTHON := $(wildcard bindings/python/tsock/*.py)
 
 EXAMPLE_FILES := $(wildcard examples/*.c examples/*.cpp examples/*.cu \
 	examples/*.py)
-DOCS := README.md LICENSE THIRD_PARTY $(EXAMPLE_FILES)
+DOCS := README.md LICENSE SECURITY.md THIRD_PARTY $(EXAMPLE_FILES)
 man_page = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 
 # What install leaves, and uninstall takes away again.
