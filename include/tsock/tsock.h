@@ -71,7 +71,10 @@
  * Environment
  *   TSOCK_DIR  folder of the streams' sockets.  Without it a producer uses
  *              $XDG_RUNTIME_DIR/tsock, else /tmp/tsock-UID, and a consumer
- *              looks in both.
+ *              looks in both.  When the folder or a socket in it is removed
+ *              under a running producer, it makes them again within about a
+ *              second, and those who read notice nothing; the stream fails
+ *              where it can't.
  */
 #ifndef TSOCK_TSOCK_H
 #define TSOCK_TSOCK_H

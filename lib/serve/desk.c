@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "serve/sockets.h"
 
 #define TICK_MS 100 /* safety net for lost hints, and for policies */
 
@@ -135,7 +136,7 @@ static void *desk_main(void *arg)
 {
 	struct tsock_server *s = arg;
 	struct pollfd fds[2 + TSI_VISITORS + TSI_MAX_ROWS];
-	bool mail, stop = false;
+	bool mail, gone, stop = false;
 	unsigned n;
 
 	while (!stop) {
@@ -147,8 +148,11 @@ static void *desk_main(void *arg)
 			tsi_log(TSOCK_LOG_ERROR, "the server can't wait: %s",
 				tsock_errmsg());
 		hear_bell(s->event);
+		gone = tsi_sockets_gone(s, tsi_now_ms());
 		pthread_mutex_lock(&s->lock);
 		desk_work(s);
+		if (gone)
+			tsi_sockets_again(s);
 		stop = s->stop;
 		pthread_mutex_unlock(&s->lock);
 		if (mail)

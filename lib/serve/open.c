@@ -4,12 +4,11 @@
  * Every option is checked, and all the memory of the base ring taken, before
  * the first consumer can see anything.
  */
-#include "serve/server.h"
+#include "serve/sockets.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -252,19 +251,6 @@ static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 	return 0;
 }
 
-static int open_sockets(struct tsock_server *s, const char *name)
-{
-	int err = tsi_place_take(name, &s->place, &s->lock_fd);
-
-	if (err)
-		return err;
-	s->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->event < 0)
-		return tsi_err_sys("eventfd");
-	err = tsi_bus_bind(s->place.bus, &s->bus);
-	return err ? err : tsi_door_listen(s->place.door, &s->door);
-}
-
 static void init_sync(struct tsock_server *s)
 {
 	pthread_condattr_t attr;
@@ -333,7 +319,7 @@ int tsock_serve_open(const char *name, const struct tsock_serve_opts *o,
 	fill_stream(s, o, &g);
 	init_members(s, o, &g);
 	/* The name first: "taken" is a better answer than "no memory". */
-	err = open_sockets(s, name);
+	err = tsi_sockets_open(s, name);
 	if (!err)
 		err = make_base(s, o, &g);
 	if (!err)

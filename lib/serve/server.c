@@ -5,7 +5,7 @@
  * commit in any order; the head follows the finished prefix, moved by whoever
  * finished it, so publishing costs no hand-over to another thread.
  */
-#include "serve/server.h"
+#include "serve/sockets.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -131,6 +131,19 @@ bool tsi_server_over(struct tsock_server *s)
 	return true;
 }
 
+void tsi_server_fail(struct tsock_server *s, const char *why)
+{
+	if (!s->failed) {
+		s->failed = true;
+		snprintf(s->error, sizeof(s->error), "%s", why);
+		for (unsigned i = 0; i < TSI_VIEWS; i++)
+			if (s->view[i].phase == TSI_VIEW_READY)
+				tsi_ring_finish(&s->view[i].ring,
+						TSI_RING_FAILED, why);
+	}
+	tsi_server_changed(s);
+}
+
 /* ---- workers ---- */
 
 static int closed_or_over(struct tsock_server *s)
@@ -239,18 +252,8 @@ void tsock_serve_fail(tsock_server *s, const char *why)
 {
 	if (!s)
 		return;
-	if (!why)
-		why = "no reason was given";
 	pthread_mutex_lock(&s->lock);
-	if (!s->failed) {
-		s->failed = true;
-		snprintf(s->error, sizeof(s->error), "%s", why);
-		for (unsigned i = 0; i < TSI_VIEWS; i++)
-			if (s->view[i].phase == TSI_VIEW_READY)
-				tsi_ring_finish(&s->view[i].ring,
-						TSI_RING_FAILED, why);
-	}
-	tsi_server_changed(s);
+	tsi_server_fail(s, why ? why : "no reason was given");
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -355,7 +358,7 @@ int tsock_serve_connected(tsock_server *s)
 {
 	if (!s)
 		return tsi_err(TSOCK_EARG, "tsock_serve_connected: s is NULL");
-	return tsi_place_connected(&s->place);
+	return tsi_sockets_connected(s);
 }
 
 int tsock_serve_drained(tsock_server *s)

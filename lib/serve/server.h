@@ -6,7 +6,7 @@
  * gpu_table.c  what is known of each GPU
  * filling.c  the thread of each view; fan.c for those filled together
  * desk.c     the server's own thread: deaths, slow readers; mail.c answers
- *            messages, guests.c keeps the door
+ *            messages, guests.c keeps the door, sockets.c minds the files
  * members.c  the rules, pure; where readers start in members_start.c, who is
  *            slow in members_slow.c
  *
@@ -111,6 +111,12 @@ struct tsi_conn {
 	uint8_t nonce[TSI_NONCE];
 };
 
+/* A file that we made. */
+struct tsi_file {
+	dev_t dev;
+	ino_t ino;
+};
+
 struct tsock_server {
 	pthread_mutex_t lock;
 	pthread_cond_t room;   /* workers: there may be samples to claim */
@@ -118,9 +124,12 @@ struct tsock_server {
 	pthread_t thread;
 	bool has_thread;
 
-	struct tsi_place place;
+	struct tsi_place place, first; /* first: at the start */
 	int lock_fd, door, event;
 	struct tsi_bus *bus;
+	struct tsi_file bus_file, door_file;
+	int64_t files_ms; /* when they were looked at */
+	unsigned lost;    /* tries to make them again, in vain */
 
 	struct tsi_members members;
 	struct tsi_view view[TSI_VIEWS];
@@ -170,6 +179,9 @@ void tsi_server_wait(struct tsock_server *s, unsigned view, pthread_cond_t *c,
 bool tsi_server_over(struct tsock_server *s);
 
 void tsi_server_stats(struct tsock_server *s, struct tsock_stats *out);
+
+/* The stream ends: whoever reads it, or would, is told why. */
+void tsi_server_fail(struct tsock_server *s, const char *why);
 
 /* Member id is no more. */
 void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why);

@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -25,6 +24,7 @@
 #include "base/descriptors.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "wire/listen.h"
 #include "wire/trial.h"
 
 /* Messages kept for a peer that doesn't read; it asks again anyway. */
@@ -103,33 +103,6 @@ static int backlog(void)
 	return d.kept / 4 < BACKLOG ? (int)(d.kept / 4) : BACKLOG;
 }
 
-/* The file at path goes when the stream does; here a stale one is replaced. */
-static int listen_at(const char *path)
-{
-	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	int saved;
-
-	if (s < 0)
-		return -1;
-	if (strlen(path) >= sizeof(sa.sun_path)) {
-		errno = ENAMETOOLONG;
-		goto err_close;
-	}
-	strcpy(sa.sun_path, path);
-	if (unlink(path) && errno != ENOENT)
-		goto err_close;
-	if (!bind(s, (struct sockaddr *)&sa, sizeof(sa)) &&
-	    !listen(s, backlog()))
-		return s;
-
-err_close:
-	saved = errno;
-	close(s);
-	errno = saved;
-	return -1;
-}
-
 /* Let ZeroMQ accept; it closes the descriptor that it is given. */
 static int start_accepting(struct tsi_bus *bus)
 {
@@ -188,6 +161,36 @@ static void mind_descriptors(struct tsi_bus *bus)
 	}
 }
 
+static int set_address(struct tsi_bus *bus, const char *path)
+{
+	if (strlen(path) >= PATH_BYTES) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	strcpy(bus->address, "ipc://");
+	strcat(bus->address, path);
+	return 0;
+}
+
+/*
+ * The file at path goes when the stream does.  A listener whose file is gone
+ * stays with ZeroMQ: to unbind it would end its connections.
+ */
+static int listen_at(struct tsi_bus *bus, const char *path)
+{
+	int fd = tsi_listen(path, SOCK_STREAM, backlog()), old = bus->listener;
+
+	if (fd < 0)
+		return -1;
+	bus->listener = fd;
+	if (old >= 0)
+		close(old);
+	if (set_address(bus, path))
+		return -1;
+	/* While descriptors are short, who connects waits. */
+	return old < 0 || bus->accepting ? start_accepting(bus) : 0;
+}
+
 static int attach(struct tsi_bus *bus, const char *path)
 {
 	size_t len = sizeof(bus->fd);
@@ -195,16 +198,18 @@ static int attach(struct tsi_bus *bus, const char *path)
 	if (set_options(bus->socket, bus->router) ||
 	    zmq_getsockopt(bus->socket, ZMQ_FD, &bus->fd, &len))
 		return -1;
-	if (strlen(path) >= PATH_BYTES) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	strcpy(bus->address, "ipc://");
-	strcat(bus->address, path);
 	if (!bus->router)
-		return zmq_connect(bus->socket, bus->address);
-	bus->listener = listen_at(path);
-	return bus->listener < 0 ? -1 : start_accepting(bus);
+		return set_address(bus, path)
+			       ? -1
+			       : zmq_connect(bus->socket, bus->address);
+	return listen_at(bus, path);
+}
+
+int tsi_bus_rebind(struct tsi_bus *bus, const char *path)
+{
+	if (bus->pid != getpid())
+		return err_fork();
+	return listen_at(bus, path) ? err_zmq("bind", path) : 0;
 }
 
 static void destroy(struct tsi_bus *bus)

@@ -26,6 +26,9 @@ struct tsi_peer {
 int tsi_bus_bind(const char *path, struct tsi_bus **out);
 int tsi_bus_connect(const char *path, struct tsi_bus **out);
 void tsi_bus_close(struct tsi_bus *bus);
+/* Listen at path as well; connections that there are stay as they are.  For the
+ * producer, where the socket's file was removed. */
+int tsi_bus_rebind(struct tsi_bus *bus, const char *path);
 
 /*
  * Wait until a message is there (*ready), one of fds has revents, or timeout_ms

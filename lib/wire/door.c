@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "wire/listen.h"
 #include "wire/pack.h"
 #include "wire/peer.h"
 
@@ -219,28 +220,15 @@ static ssize_t send_packet(int sock, const uint8_t *bytes, size_t len,
 int tsi_door_listen(const char *path, int *fd)
 {
 	struct sockaddr_un sa;
-	int s, err;
+	int s, err = set_address(&sa, path);
 
-	err = set_address(&sa, path);
 	if (err)
 		return err;
-	s = open_socket();
+	s = tsi_listen(path, SOCK_SEQPACKET, BACKLOG);
 	if (s < 0)
-		return s;
-	if (unlink(path) && errno != ENOENT) {
-		err = tsi_err_sys("remove the old socket %s", path);
-		goto err_close;
-	}
-	if (bind(s, (struct sockaddr *)&sa, sizeof(sa)) || listen(s, BACKLOG)) {
-		err = tsi_err_sys("listen at %s", path);
-		goto err_close;
-	}
+		return tsi_err_sys("listen at %s", path);
 	*fd = s;
 	return 0;
-
-err_close:
-	close(s);
-	return err;
 }
 
 int tsi_door_accept(int fd, int *sock)

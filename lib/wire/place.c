@@ -1,17 +1,14 @@
 /*
  * place.c - where a stream's sockets are.
  *
- * Never follows what somebody else could have put into /tmp, never widens a
- * folder's mode, and never removes a socket without holding the stream's lock.
- * Paths are made absolute when they are looked up, so a later chdir() doesn't
+ * Never follows what somebody else could have put into /tmp, and never widens a
+ * folder's mode.  Paths are made absolute when they are looked up, so a later chdir() doesn't
  * matter.
  */
 #include "wire/place.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,22 +29,6 @@ struct folders {
 	unsigned n;
 	bool given;
 };
-
-/*
- * Names taken by this process.  A record lock doesn't exclude the process that
- * holds it, and closing any descriptor of the file gives it back: so look here
- * before opening the file.  Entries of a forked child's parent don't count.
- */
-struct taken {
-	struct taken *next;
-	pid_t pid;
-	dev_t dev; /* of the folder */
-	ino_t ino;
-	int fd;
-	char name[64];
-};
-static struct taken *taken;
-static pthread_mutex_t taken_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* ------------------------------------------------------------------------
  * Names and paths
@@ -98,10 +79,17 @@ static const char *env(const char *name)
 	return v && v[0] ? v : NULL;
 }
 
+static int add_tmp(struct folders *f)
+{
+	char tmp[40];
+
+	snprintf(tmp, sizeof(tmp), "/tmp/tsock-%u", (unsigned)geteuid());
+	return add_folder(f, tmp, strlen(tmp), "");
+}
+
 static int default_folders(struct folders *f)
 {
 	const char *dir = env("TSOCK_DIR"), *run = env("XDG_RUNTIME_DIR");
-	char tmp[40];
 	int err;
 
 	if (dir) {
@@ -113,8 +101,7 @@ static int default_folders(struct folders *f)
 		if (err)
 			return err;
 	}
-	snprintf(tmp, sizeof(tmp), "/tmp/tsock-%u", (unsigned)geteuid());
-	return add_folder(f, tmp, strlen(tmp), "");
+	return add_tmp(f);
 }
 
 /* Split a name: *base is the stream's, f the folders where it may be. */
@@ -151,10 +138,11 @@ static int join(const char *folder, const char *name, const char *suffix,
 		       folder, sep, name, suffix, len, TSI_PATH - 1);
 }
 
-static int fill_place(const char *folder, const char *name,
+static int fill_place(const struct folders *f, unsigned i, const char *name,
 		      struct tsi_place *out)
 {
-	struct tsi_place p = { 0 };
+	struct tsi_place p = { .given = f->given };
+	const char *folder = f->path[i];
 	int err = join(folder, name, ".door", p.door);
 
 	if (!err)
@@ -216,161 +204,34 @@ static bool parent_is_ours(const char *path)
 	       S_ISDIR(st.st_mode) && st.st_uid == geteuid();
 }
 
-static int make_folder(const char *path, bool given, struct stat *st)
+int tsi_place_choose(const char *name, struct tsi_place *out)
 {
-	if (mkdir(path, 0700) && errno != EEXIST)
-		return tsi_err_sys("make the folder %s", path);
-	return check_folder(path, given, st);
-}
-
-/* ------------------------------------------------------------------------
- * The lock
- */
-
-/* With the mutex held: is name of that folder taken by this process? */
-static bool is_taken(const struct stat *folder, const char *name)
-{
-	for (struct taken *t = taken; t; t = t->next) {
-		if (t->pid == getpid() && t->dev == folder->st_dev &&
-		    t->ino == folder->st_ino && !strcmp(t->name, name))
-			return true;
-	}
-	return false;
-}
-
-static int err_served(const char *name, long pid)
-{
-	return tsi_err(TSOCK_EEXIST,
-		       "stream %s is already served by process %ld", name, pid);
-}
-
-/* The lock is busy: say who has it, or 0 if it is free again. */
-static int err_locked(const struct tsi_place *p, int fd)
-{
-	struct flock who = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-
-	if (errno != EACCES && errno != EAGAIN)
-		return tsi_err_sys("lock %s", p->lock);
-	if (fcntl(fd, F_GETLK, &who))
-		return tsi_err_sys("look who locks %s", p->lock);
-	return who.l_type == F_UNLCK ? 0 : err_served(p->name, who.l_pid);
-}
-
-/*
- * Lock the file that is at the path now.  A leaving producer unlinks it while
- * it holds the lock, so a lock on a file that is there no more is worthless:
- * try again with the new one.
- */
-static int lock_file(const struct tsi_place *p, int *out)
-{
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	struct stat here, there;
-	char pid[16];
-	int fd, err;
-
-	for (;;) {
-		fd = open(p->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-			  0600);
-		if (fd < 0)
-			return tsi_err_sys("open %s", p->lock);
-		if (fcntl(fd, F_SETLK, &lock)) {
-			err = err_locked(p, fd);
-			close(fd);
-			if (err)
-				return err;
-			continue;
-		}
-		if (!fstat(fd, &here) && !stat(p->lock, &there) &&
-		    here.st_dev == there.st_dev && here.st_ino == there.st_ino)
-			break;
-		close(fd);
-	}
-	/* For people; nobody of ours reads it. */
-	snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-	if (ftruncate(fd, 0) ||
-	    pwrite(fd, pid, strlen(pid), 0) != (ssize_t)strlen(pid)) {
-		err = tsi_err_sys("write %s", p->lock);
-		close(fd);
-		return err;
-	}
-	*out = fd;
-	return 0;
-}
-
-/* With the mutex held. */
-static int take_locked(const struct tsi_place *p, const struct stat *folder,
-		       int *lock_fd)
-{
-	struct taken *t;
-	int err;
-
-	if (is_taken(folder, p->name))
-		return err_served(p->name, (long)getpid());
-	t = calloc(1, sizeof(*t));
-	if (!t)
-		return tsi_err_sys("take the name %s", p->name);
-	err = lock_file(p, &t->fd);
-	if (err) {
-		free(t);
-		return err;
-	}
-	t->pid = getpid();
-	t->dev = folder->st_dev;
-	t->ino = folder->st_ino;
-	strcpy(t->name, p->name);
-	t->next = taken;
-	taken = t;
-	*lock_fd = t->fd;
-	return 0;
-}
-
-int tsi_place_take(const char *name, struct tsi_place *out, int *lock_fd)
-{
-	struct tsi_place p;
 	struct folders f;
-	struct stat st;
 	const char *base;
-	unsigned i = 0;
-	int err;
+	int err = split_name(name, &f, &base);
 
-	err = split_name(name, &f, &base);
 	if (err)
 		return err;
-	if (f.n > 1 && !parent_is_ours(f.path[0]))
-		i = 1;
-	err = fill_place(f.path[i], base, &p);
-	if (!err)
-		err = make_folder(p.folder, f.given, &st);
-	if (err)
-		return err;
-	pthread_mutex_lock(&taken_mutex);
-	err = take_locked(&p, &st, lock_fd);
-	pthread_mutex_unlock(&taken_mutex);
-	if (!err)
-		*out = p;
-	return err;
+	return fill_place(&f, f.n > 1 && !parent_is_ours(f.path[0]), base, out);
 }
 
-void tsi_place_leave(const struct tsi_place *p, int lock_fd)
+int tsi_place_move(const struct tsi_place *p, struct tsi_place *out)
 {
-	struct taken **at, *t;
+	struct folders f = { .n = 0, .given = p->given };
+	int err;
 
-	pthread_mutex_lock(&taken_mutex);
-	for (at = &taken; *at; at = &(*at)->next) {
-		if ((*at)->fd == lock_fd && (*at)->pid == getpid())
-			break;
-	}
-	t = *at;
-	if (t) {
-		/* The lock last: who finds it unlinked may have the rest. */
-		unlink(p->bus);
-		unlink(p->door);
-		unlink(p->lock);
-		*at = t->next;
-		close(t->fd);
-		free(t);
-	}
-	pthread_mutex_unlock(&taken_mutex);
+	if (p->given || parent_is_ours(p->folder))
+		err = add_folder(&f, p->folder, strlen(p->folder), "");
+	else
+		err = add_tmp(&f);
+	return err ? err : fill_place(&f, 0, p->name, out);
+}
+
+int tsi_place_make(const struct tsi_place *p, struct stat *st)
+{
+	if (mkdir(p->folder, 0700) && errno != EEXIST)
+		return tsi_err_sys("make the folder %s", p->folder);
+	return check_folder(p->folder, p->given, st);
 }
 
 /* ------------------------------------------------------------------------
@@ -398,7 +259,7 @@ int tsi_place_find(const char *name, struct tsi_place *out, unsigned max)
 	if (err)
 		return err;
 	for (unsigned i = 0; i < f.n && n < max; i++) {
-		err = fill_place(f.path[i], base, &out[n]);
+		err = fill_place(&f, i, base, &out[n]);
 		if (!err)
 			err = usable(f.path[i], f.given);
 		if (err)
@@ -409,14 +270,14 @@ int tsi_place_find(const char *name, struct tsi_place *out, unsigned max)
 	return n ? (int)n : bad;
 }
 
-static void list_folder(const char *folder,
+static void list_folder(const struct folders *f, unsigned i,
 			void (*fn)(void *arg, const struct tsi_place *p),
 			void *arg)
 {
 	struct tsi_place p;
 	struct dirent *e;
 	char name[256];
-	DIR *d = opendir(folder);
+	DIR *d = opendir(f->path[i]);
 
 	if (!d)
 		return;
@@ -428,7 +289,7 @@ static void list_folder(const char *folder,
 			continue;
 		memcpy(name, e->d_name, len - 5);
 		name[len - 5] = 0;
-		if (!check_name(name) && !fill_place(folder, name, &p))
+		if (!check_name(name) && !fill_place(f, i, name, &p))
 			fn(arg, &p);
 	}
 	closedir(d);
@@ -449,7 +310,7 @@ int tsi_place_list(void (*fn)(void *arg, const struct tsi_place *p), void *arg)
 			bad = err;
 			continue;
 		}
-		list_folder(f.path[i], fn, arg);
+		list_folder(&f, i, fn, arg);
 		good++;
 	}
 	return good ? 0 : bad;

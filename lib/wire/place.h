@@ -7,7 +7,9 @@
 #ifndef TSI_WIRE_PLACE_H
 #define TSI_WIRE_PLACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 #include "tsock/tsock.h"
 
@@ -19,16 +21,35 @@ struct tsi_place {
 	char bus[TSI_PATH];
 	char door[TSI_PATH];
 	char lock[TSI_PATH];
+	bool given; /* the user named the folder */
 };
 
 /*
- * Producer: choose and make the folder, check that it is ours and private,
- * take the stream's lock (a record lock: it dies with the process and isn't
+ * Producer: where name's sockets go.  Nothing is made; the folder may not be
+ * there yet, or not be ours.
+ */
+int tsi_place_choose(const char *name, struct tsi_place *out);
+/* The same when the folder is gone: *out is where it can be made again. */
+int tsi_place_move(const struct tsi_place *p, struct tsi_place *out);
+/* Make the folder, and check that it is ours and private. */
+int tsi_place_make(const struct tsi_place *p, struct stat *st);
+
+/*
+ * Producer: choose and make the folder, take the stream's lock (a record lock: it dies with the process and isn't
  * inherited by fork).  *lock_fd stays open as long as the stream lives.
  * TSOCK_EEXIST names the pid that holds it.
  */
 int tsi_place_take(const char *name, struct tsi_place *out, int *lock_fd);
-/* Unlink the sockets and give the lock back. */
+/* Is the lock that is at the path still the one that we hold? */
+bool tsi_place_kept(const struct tsi_place *p, int lock_fd);
+/*
+ * Make the folder and take the lock again, for who holds it already.  On an
+ * error *p and *lock_fd stay as they are; TSOCK_EEXIST: the name is another's
+ * by now.
+ */
+int tsi_place_retake(struct tsi_place *p, int *lock_fd);
+/* Unlink the sockets, unless they are another's by now, and give the lock back.
+ */
 void tsi_place_leave(const struct tsi_place *p, int lock_fd);
 
 /*

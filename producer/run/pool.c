@@ -84,6 +84,9 @@ static int fill(struct worker *w)
 				continue;
 			return 0;
 		}
+		/* It failed by itself: that is for all of us. */
+		if (n == TSOCK_ESTREAM)
+			fail(p, tsock_errmsg());
 		if (n < 0)
 			return n;
 		n = tsi_lane_begin(w->lane, seq);

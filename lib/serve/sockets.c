@@ -1,0 +1,132 @@
+/*
+ * sockets.c - the stream's name and its sockets: taken, watched, made again.
+ *
+ * Cleaners of /tmp, a logout and people remove files that are in use.  Those
+ * who read don't notice; but nobody could come any more, and a second producer
+ * could take the name.  So the files are looked at about once a second.
+ */
+#include "serve/sockets.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+
+#define LOOK_MS 1000
+#define TRIES 5 /* whoever removes a folder may not be done yet */
+
+/* While its socket is open nothing else gets a file's number. */
+static bool is_there(const char *path, const struct tsi_file *f)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && st.st_dev == f->dev && st.st_ino == f->ino;
+}
+
+static int note(const char *path, struct tsi_file *f)
+{
+	struct stat st;
+
+	if (lstat(path, &st))
+		return tsi_err_sys("look at %s", path);
+	f->dev = st.st_dev;
+	f->ino = st.st_ino;
+	return 0;
+}
+
+int tsi_sockets_open(struct tsock_server *s, const char *name)
+{
+	int err = tsi_place_take(name, &s->place, &s->lock_fd);
+
+	if (err)
+		return err;
+	s->first = s->place;
+	s->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->event < 0)
+		return tsi_err_sys("eventfd");
+	err = tsi_bus_bind(s->place.bus, &s->bus);
+	if (!err)
+		err = tsi_door_listen(s->place.door, &s->door);
+	if (!err)
+		err = note(s->place.bus, &s->bus_file);
+	return err ? err : note(s->place.door, &s->door_file);
+}
+
+bool tsi_sockets_gone(struct tsock_server *s, int64_t now_ms)
+{
+	if (now_ms - s->files_ms < LOOK_MS)
+		return false;
+	s->files_ms = now_ms;
+	return !tsi_place_kept(&s->place, s->lock_fd) ||
+	       !is_there(s->place.bus, &s->bus_file) ||
+	       !is_there(s->place.door, &s->door_file);
+}
+
+static int make_door(struct tsock_server *s)
+{
+	int door, err = tsi_door_listen(s->place.door, &door);
+
+	if (err)
+		return err;
+	close(s->door);
+	s->door = door;
+	return note(s->place.door, &s->door_file);
+}
+
+/* The lock first: with it the rest is ours to replace. */
+static int make_again(struct tsock_server *s)
+{
+	int err = tsi_place_retake(&s->place, &s->lock_fd);
+
+	if (!err && !is_there(s->place.bus, &s->bus_file)) {
+		err = tsi_bus_rebind(s->bus, s->place.bus);
+		if (!err)
+			err = note(s->place.bus, &s->bus_file);
+	}
+	if (!err && !is_there(s->place.door, &s->door_file))
+		err = make_door(s);
+	return err;
+}
+
+void tsi_sockets_again(struct tsock_server *s)
+{
+	char why[200];
+	int err;
+
+	if (s->failed || s->stop)
+		return;
+	err = make_again(s);
+	if (!err) {
+		s->lost = 0;
+		tsi_log(TSOCK_LOG_WARN,
+			"the sockets of %s were removed; they are made again "
+			"in %s",
+			s->place.name, s->place.folder);
+		return;
+	}
+	if (err != TSOCK_EEXIST && ++s->lost < TRIES)
+		return;
+	snprintf(why, sizeof(why),
+		 "its sockets were removed, and can't be made again: %s",
+		 tsock_errmsg());
+	tsi_server_fail(s, why);
+}
+
+int tsi_sockets_connected(struct tsock_server *s)
+{
+	struct tsi_place now, first;
+	bool moved;
+	int n;
+
+	pthread_mutex_lock(&s->lock);
+	now = s->place;
+	first = s->first;
+	pthread_mutex_unlock(&s->lock);
+	moved = strcmp(now.bus, first.bus);
+	n = tsi_place_connected(&now);
+	return moved ? n + tsi_place_connected(&first) : n;
+}
