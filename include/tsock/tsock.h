@@ -70,8 +70,10 @@
  *
  * Environment
  *   TSOCK_DIR  folder of the streams' sockets.  Without it a producer uses
- *              $XDG_RUNTIME_DIR/tsock, else /tmp/tsock-UID, and a consumer
- *              looks in both.  When the folder or a socket in it is removed
+ *              $XDG_RUNTIME_DIR/tsock if $XDG_RUNTIME_DIR is the user's own,
+ *              else /tmp/tsock-UID, and a consumer looks in both and, as it
+ *              may have been started with another environment, in
+ *              /run/user/UID/tsock.  When the folder or a socket in it is removed
  *              under a running producer, it makes them again within about a
  *              second, and those who read notice nothing; the stream fails
  *              where it can't.

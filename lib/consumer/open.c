@@ -21,7 +21,6 @@
 #include "stage/convert.h"
 #include "wire/door.h"
 
-#define PLACES 4
 #define LOOK_MS 50 /* between two looks for a producer */
 #define DEFAULT_TIMEOUT_MS 10000
 #define META_MAX (UINT32_C(1) << 28) /* bytes of class names */
@@ -280,12 +279,9 @@ static const struct tsi_place *answering(const struct tsi_place *p, int n)
 
 static int err_noprod(const struct tsi_place *p, int n, int64_t waited_ms)
 {
-	char places[3 * TSI_PATH], running[256];
-	size_t at = 0;
+	char places[TSI_PLACES * (TSI_PATH + 5)], running[256];
 
-	for (int i = 0; i < n && at < sizeof(places); i++)
-		at += (size_t)snprintf(places + at, sizeof(places) - at, "%s%s",
-				       i ? " and " : "", p[i].folder);
+	tsi_place_folders(p, (unsigned)n, places, sizeof(places));
 	tsi_running(running, sizeof(running));
 	return tsi_err(TSOCK_ENOPROD,
 		       "no producer serves '%s' (looked in %s for %.1f s): "
@@ -295,13 +291,14 @@ static int err_noprod(const struct tsi_place *p, int n, int64_t waited_ms)
 }
 
 /* Said at once: a misspelt name needn't be waited for. */
-static void log_waiting(const struct tsi_place *p)
+static void log_waiting(const struct tsi_place *p, int n)
 {
-	char running[256];
+	char places[TSI_PLACES * (TSI_PATH + 5)], running[256];
 
+	tsi_place_folders(p, (unsigned)n, places, sizeof(places));
 	tsi_running(running, sizeof(running));
 	tsi_log(TSOCK_LOG_INFO, "waiting for producer %s at %s%s", p->name,
-		p->folder, running);
+		places, running);
 }
 
 static int find_and_meet(struct tsock *t, const struct tsi_place *p, int n)
@@ -325,7 +322,7 @@ static int find_and_meet(struct tsock *t, const struct tsi_place *p, int n)
 		if (now >= deadline)
 			return err_noprod(p, n, now - begin);
 		if (!said)
-			log_waiting(&p[0]);
+			log_waiting(p, n);
 		said = true;
 		poll(NULL, 0,
 		     deadline - now < LOOK_MS ? (int)(deadline - now)
@@ -335,7 +332,7 @@ static int find_and_meet(struct tsock *t, const struct tsi_place *p, int n)
 
 int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 {
-	struct tsi_place place[PLACES];
+	struct tsi_place place[TSI_PLACES];
 	struct tsock *t;
 	int n, err;
 
@@ -360,7 +357,7 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 		goto err_free;
 	if (!t->opts.timeout_ms)
 		t->opts.timeout_ms = DEFAULT_TIMEOUT_MS;
-	n = tsi_place_find(name, place, PLACES);
+	n = tsi_place_find(name, place, TSI_PLACES);
 	err = n > 0 ? find_and_meet(t, place, n) : n;
 	if (!n)
 		err = tsi_err(TSOCK_EARG, "there is no folder to look for '%s'",

@@ -79,9 +79,9 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 {
 	struct tsi_msg question = { .type = TSI_STATS, .serial = SERIAL };
 	int64_t deadline = deadline_of(timeout_ms);
-	struct tsi_place place[2];
+	struct tsi_place place[TSI_PLACES];
 	struct tsi_msg reply;
-	char running[256];
+	char places[TSI_PLACES * (TSI_PATH + 5)], running[256];
 	int n, err;
 
 	if (!name || !out)
@@ -92,7 +92,7 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 			       "tsock_stats.size is %u, not %zu: set it to "
 			       "sizeof(struct tsock_stats)",
 			       out->size, sizeof(*out));
-	n = tsi_place_find(name, place, 2);
+	n = tsi_place_find(name, place, TSI_PLACES);
 	if (n < 0)
 		return n;
 	for (int i = 0; i < n; i++) {
@@ -110,11 +110,12 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 			*out = reply.u.stats;
 		return err;
 	}
+	tsi_place_folders(place, (unsigned)n, places, sizeof(places));
 	tsi_running(running, sizeof(running));
 	return tsi_err(TSOCK_ENOPROD,
 		       "no producer serves a stream called %s: nobody listens "
-		       "at %s%s",
-		       name, place[0].door, running);
+		       "in %s%s",
+		       name, places, running);
 }
 
 struct listing {

@@ -18,17 +18,19 @@
 
 #include "base/err.h"
 
-#define MAX_FOLDERS 2
 #define MAX_PATH 4096
 #define NAME_CHARS \
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
 /* Folders to look in, in order; given says that the user named it. */
 struct folders {
-	char path[MAX_FOLDERS][MAX_PATH];
+	char path[TSI_PLACES][MAX_PATH];
 	unsigned n;
 	bool given;
+	bool run; /* the first is $XDG_RUNTIME_DIR's */
 };
+
+const char *tsi_place_users = "/run/user";
 
 /* ------------------------------------------------------------------------
  * Names and paths
@@ -87,9 +89,19 @@ static int add_tmp(struct folders *f)
 	return add_folder(f, tmp, strlen(tmp), "");
 }
 
+static int add_run(struct folders *f, const char *run)
+{
+	size_t len = strlen(run);
+
+	while (len && run[len - 1] == '/')
+		len--;
+	return add_folder(f, run, len, "/tsock");
+}
+
 static int default_folders(struct folders *f)
 {
 	const char *dir = env("TSOCK_DIR"), *run = env("XDG_RUNTIME_DIR");
+	char users[MAX_PATH];
 	int err;
 
 	if (dir) {
@@ -97,10 +109,19 @@ static int default_folders(struct folders *f)
 		return add_folder(f, dir, strlen(dir), "");
 	}
 	if (run && run[0] == '/') {
-		err = add_folder(f, run, strlen(run), "/tsock");
+		err = add_run(f, run);
 		if (err)
 			return err;
+		f->run = true;
 	}
+	snprintf(users, sizeof(users), "%s/%u", tsi_place_users,
+		 (unsigned)geteuid());
+	err = add_run(f, users);
+	if (err)
+		return err;
+	/* It is where $XDG_RUNTIME_DIR points, as a rule. */
+	if (f->n == 2 && !strcmp(f->path[0], f->path[1]))
+		f->n = 1;
 	return add_tmp(f);
 }
 
@@ -212,7 +233,9 @@ int tsi_place_choose(const char *name, struct tsi_place *out)
 
 	if (err)
 		return err;
-	return fill_place(&f, f.n > 1 && !parent_is_ours(f.path[0]), base, out);
+	if (f.given || (f.run && parent_is_ours(f.path[0])))
+		return fill_place(&f, 0, base, out);
+	return fill_place(&f, f.n - 1, base, out);
 }
 
 int tsi_place_move(const struct tsi_place *p, struct tsi_place *out)
@@ -268,6 +291,19 @@ int tsi_place_find(const char *name, struct tsi_place *out, unsigned max)
 			n++;
 	}
 	return n ? (int)n : bad;
+}
+
+void tsi_place_folders(const struct tsi_place *p, unsigned n, char *buf,
+		       size_t size)
+{
+	size_t at = 0;
+
+	for (unsigned i = 0; i < n && at < size; i++)
+		at += (size_t)snprintf(buf + at, size - at, "%s%s",
+				       i == 0       ? ""
+				       : i == n - 1 ? " and "
+						    : ", ",
+				       p[i].folder);
 }
 
 static void list_folder(const struct folders *f, unsigned i,

@@ -3,6 +3,8 @@
  *
  * Folder: $TSOCK_DIR, else $XDG_RUNTIME_DIR/tsock, else /tmp/tsock-UID, mode
  * 0700 and owned by the user.  In it NAME.bus (ZeroMQ), NAME.door, NAME.lock.
+ * Consumers look into /run/user/UID/tsock as well: that is where a producer is
+ * that was started with another environment, from a login say.
  */
 #ifndef TSI_WIRE_PLACE_H
 #define TSI_WIRE_PLACE_H
@@ -13,6 +15,7 @@
 
 #include "tsock/tsock.h"
 
+#define TSI_PLACES 3 /* where a consumer looks, at most */
 #define TSI_PATH 108 /* a unix socket's path, with its NUL */
 
 struct tsi_place {
@@ -54,9 +57,17 @@ void tsi_place_leave(const struct tsi_place *p, int lock_fd);
 
 /*
  * Consumer: the candidates for name, in order (one if $TSOCK_DIR is set or
- * name is a path).  Returns how many, at most max, or an error for a bad name.
+ * name is a path, else those of TSI_PLACES that aren't another's).  Returns how
+ * many, at most max, or an error for a bad name.
  */
 int tsi_place_find(const char *name, struct tsi_place *out, unsigned max);
+
+/* Their folders, as in "A, B and C". */
+void tsi_place_folders(const struct tsi_place *p, unsigned n, char *buf,
+		       size_t size);
+
+/* Where the system has the users' folders; for tests to change. */
+extern const char *tsi_place_users;
 
 /* fn for every NAME.door in every folder that a consumer would look in. */
 int tsi_place_list(void (*fn)(void *arg, const struct tsi_place *p), void *arg);

@@ -22,7 +22,7 @@
 #include "wire/door.h"
 #include "wire/place.h"
 
-static char base[64], dir[80];
+static char base[64], dir[80], users[80];
 
 static int make_base(void **s)
 {
@@ -31,6 +31,8 @@ static int make_base(void **s)
 	if (!mkdtemp(base))
 		return -1;
 	snprintf(dir, sizeof(dir), "%s/d", base);
+	snprintf(users, sizeof(users), "%s/users", base);
+	tsi_place_users = users;
 	unsetenv("XDG_RUNTIME_DIR");
 	return setenv("TSOCK_DIR", dir, 1);
 }
@@ -106,8 +108,8 @@ static void names_are_checked(void **s)
 
 static void the_folder_comes_from_the_environment(void **s)
 {
-	struct tsi_place p[3];
-	char tmp[40], run[100];
+	struct tsi_place p[TSI_PLACES + 1];
+	char tmp[40], run[100], user[100];
 
 	(void)s;
 	assert_int_equal(tsi_place_find("abc", p, 3), 1);
@@ -119,20 +121,29 @@ static void the_folder_comes_from_the_environment(void **s)
 	/* Empty is unset. */
 	setenv("TSOCK_DIR", "", 1);
 	snprintf(tmp, sizeof(tmp), "/tmp/tsock-%u", (unsigned)geteuid());
-	assert_int_equal(tsi_place_find("abc", p, 3), 1);
-	assert_string_equal(p[0].folder, tmp);
+	snprintf(user, sizeof(user), "%s/%u/tsock", users, (unsigned)geteuid());
+	assert_int_equal(tsi_place_find("abc", p, 4), 2);
+	assert_string_equal(p[0].folder, user);
+	assert_string_equal(p[1].folder, tmp);
 
 	unsetenv("TSOCK_DIR");
 	setenv("XDG_RUNTIME_DIR", base, 1);
 	snprintf(run, sizeof(run), "%s/tsock", base);
-	assert_int_equal(tsi_place_find("abc", p, 3), 2);
+	assert_int_equal(tsi_place_find("abc", p, 4), 3);
 	assert_string_equal(p[0].folder, run);
-	assert_string_equal(p[1].folder, tmp);
+	assert_string_equal(p[1].folder, user);
+	assert_string_equal(p[2].folder, tmp);
 	assert_int_equal(tsi_place_find("abc", p, 1), 1);
 
 	/* The specification says to ignore a relative one. */
 	setenv("XDG_RUNTIME_DIR", "run", 1);
-	assert_int_equal(tsi_place_find("abc", p, 3), 1);
+	assert_int_equal(tsi_place_find("abc", p, 4), 2);
+	/* As a rule it is the system's. */
+	snprintf(run, sizeof(run), "%s/%u//", users, (unsigned)geteuid());
+	setenv("XDG_RUNTIME_DIR", run, 1);
+	assert_int_equal(tsi_place_find("abc", p, 4), 2);
+	assert_string_equal(p[0].folder, user);
+	assert_string_equal(p[1].folder, tmp);
 
 	/* A path beats all. */
 	setenv("TSOCK_DIR", "/elsewhere", 1);
@@ -618,6 +629,55 @@ static void streams_that_live_are_listed(void **s)
 	assert_int_equal(tsock_list(collect_name, got), 0);
 }
 
+static void collect_any(void *arg, const char *name, const char *folder)
+{
+	(void)folder;
+	if (strlen(arg) + strlen(name) > 180)
+		return;
+	strcat(arg, name);
+	strcat(arg, " ");
+}
+
+/* A folder of users like the system's, with ours in it. */
+static void make_users(char *ours, size_t size)
+{
+	snprintf(ours, size, "%s/%u", users, (unsigned)geteuid());
+	assert_int_equal(mkdir(users, 0755), 0);
+	assert_int_equal(mkdir(ours, 0700), 0);
+}
+
+static void a_consumer_without_a_variable_looks_at_the_users_folder(void **s)
+{
+	struct tsock_stats st = { .size = sizeof(st) };
+	char ours[100], sub[120], tmp[40], got[200] = "";
+	struct tsi_place p[TSI_PLACES];
+	pid_t pid;
+
+	(void)s;
+	unsetenv("TSOCK_DIR");
+	make_users(ours, sizeof(ours));
+	snprintf(sub, sizeof(sub), "%s/tsock", ours);
+	snprintf(tmp, sizeof(tmp), "/tmp/tsock-%u", (unsigned)geteuid());
+	/* A producer as a login starts it ... */
+	setenv("XDG_RUNTIME_DIR", ours, 1);
+	pid = start_producer("test-place-users", false);
+	/* ... and a job as cron starts it. */
+	unsetenv("XDG_RUNTIME_DIR");
+	assert_int_equal(tsock_query("test-place-users", 10000, &st), 0);
+	assert_true(tsock_list(collect_any, got) >= 1);
+	assert_non_null(strstr(got, "test-place-users "));
+	stop_producer(pid);
+
+	assert_int_equal(tsock_query("test-place-users", 100, &st),
+			 TSOCK_ENOPROD);
+	assert_non_null(strstr(tsock_errmsg(), sub));
+	assert_non_null(strstr(tsock_errmsg(), tmp));
+	/* What isn't ours is passed over. */
+	assert_int_equal(chmod(sub, 0755), 0);
+	assert_int_equal(tsi_place_find("abc", p, TSI_PLACES), 1);
+	assert_string_equal(p[0].folder, tmp);
+}
+
 static void versions_and_sizes_are_stated(void **s)
 {
 	char want[40];
@@ -648,6 +708,7 @@ int main(void)
 		TEST(a_producer_makes_a_private_folder),
 		TEST(a_runtime_folder_that_isnt_there_is_passed_over),
 		TEST(an_open_or_foreign_folder_is_refused),
+		TEST(a_consumer_without_a_variable_looks_at_the_users_folder),
 		TEST(a_link_is_followed_only_if_the_user_named_it),
 		TEST(a_folder_that_cant_be_made_is_named),
 		TEST(a_path_too_long_is_refused_with_the_limit),

@@ -150,7 +150,7 @@ def test_a_missing_producer_names_the_places_that_were_looked_at(
     import shutil
     import tempfile
 
-    # Without $TSOCK_DIR there are two places.
+    # Without $TSOCK_DIR there are three places.
     folder = tempfile.mkdtemp(prefix="tsock-")
     try:
         monkeypatch.delenv("TSOCK_DIR")
@@ -161,6 +161,7 @@ def test_a_missing_producer_names_the_places_that_were_looked_at(
         assert "nobody-serves-this" in text
         assert folder in text
         assert "/tmp/tsock-%d" % os.getuid() in text
+        assert "/run/user/%d/tsock" % os.getuid() in text
         assert caught.value.code == "TSOCK_ENOPROD"
     finally:
         shutil.rmtree(folder)
