@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,6 +249,33 @@ int tsi_place_move(const struct tsi_place *p, struct tsi_place *out)
 	else
 		err = add_tmp(&f);
 	return err ? err : fill_place(&f, 0, p->name, out);
+}
+
+/* May we make files in it?  Root may, whatever the mode; not on a medium that
+ * is read only. */
+static bool may_write(const char *folder)
+{
+	return !faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS);
+}
+
+int tsi_place_check(const struct tsi_place *p)
+{
+	char parent[TSI_PATH + 4];
+	struct stat st;
+	int err;
+
+	if (!lstat(p->folder, &st)) {
+		err = check_folder(p->folder, p->given, &st);
+		if (err || may_write(p->folder))
+			return err;
+		return tsi_err_sys("open %s", p->lock);
+	}
+	strcpy(parent, p->folder);
+	/* With a dot behind it a file is no folder. */
+	strcpy(strrchr(parent, '/') + 1, ".");
+	if (may_write(parent))
+		return 0;
+	return tsi_err_sys("make the folder %s", p->folder);
 }
 
 int tsi_place_make(const struct tsi_place *p, struct stat *st)

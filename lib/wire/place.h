@@ -34,6 +34,8 @@ struct tsi_place {
 int tsi_place_choose(const char *name, struct tsi_place *out);
 /* The same when the folder is gone: *out is where it can be made again. */
 int tsi_place_move(const struct tsi_place *p, struct tsi_place *out);
+/* Could it be made and used?  Fails as a start there would; makes nothing. */
+int tsi_place_check(const struct tsi_place *p);
 /* Make the folder, and check that it is ours and private. */
 int tsi_place_make(const struct tsi_place *p, struct stat *st);
 

@@ -17,6 +17,7 @@
 #include "run/advice.h"
 #include "run/liveline.h"
 #include "base/machine.h"
+#include "wire/place.h"
 
 /* Sockets, rings, epolls, and the first few consumers. */
 #define DESCRIPTORS_OURS 40
@@ -145,25 +146,24 @@ int tsi_check_image_memory(const struct tsi_options *o, uint64_t ring_bytes,
 	return 0;
 }
 
-void tsi_check_folder(char *buf, size_t size)
+int tsi_check_folder(const struct tsi_options *o)
 {
-	const char *dir = getenv("TSOCK_DIR"), *run = getenv("XDG_RUNTIME_DIR");
+	struct tsi_place place;
+	int err = tsi_place_choose(o->name, &place);
 
-	if (dir && *dir)
-		snprintf(buf, size, "%s", dir);
-	else if (run && *run)
-		snprintf(buf, size, "%s/tsock", run);
-	else
-		snprintf(buf, size, "/tmp/tsock-%u", (unsigned)geteuid());
+	return err ? err : tsi_place_check(&place);
 }
 
 int tsi_check_name(const struct tsi_options *o)
 {
 	struct tsock_stats st = { .size = sizeof(st) };
-	char folder[256], path[512];
+	char path[2 * TSI_PATH];
+	struct tsi_place place;
+	int err = tsi_place_choose(o->name, &place);
 
-	tsi_check_folder(folder, sizeof(folder));
-	snprintf(path, sizeof(path), "%s/%s", folder, o->name);
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "%s/%s", place.folder, o->name);
 	if (tsock_query(path, QUERY_MS, &st))
 		return 0;
 	return tsi_err(TSOCK_EEXIST,

@@ -29,8 +29,8 @@ int tsi_check_memory(const struct tsi_options *o,
 /* io_uring is there, where nothing else was asked for: ENOTSUP otherwise. */
 int tsi_check_reader(const struct tsi_options *o);
 
-/* The folder of the sockets, as the library chooses it. */
-void tsi_check_folder(char *buf, size_t size);
+/* The folder of the sockets can be made and is ours; nothing is made. */
+int tsi_check_folder(const struct tsi_options *o);
 
 /*
  * The memory that large images may take together, beside rings that take

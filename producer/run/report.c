@@ -20,6 +20,7 @@
 #include "image/pngfile.h"
 #include "run/liveline.h"
 #include "wire/bus.h"
+#include "wire/place.h"
 
 #define LISTED_AT_END 20
 #define LIST_MAX 256
@@ -138,7 +139,8 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 	const struct tsi_index *x = tsi_source_index(p->source);
 	const char *why = tsi_pool_reader_why(pool);
 	uint64_t bad = tsi_badfiles_count(tsi_source_badfiles(p->source));
-	char n[28], classes[28], mb[16], folder[256];
+	char n[28], classes[28], mb[16];
+	struct tsi_place place;
 
 	tsi_log(TSOCK_LOG_INFO, "%s samples in %s class%s at %s (%s, %.2f s)",
 		tsi_thousands(n, tsi_index_count(x)),
@@ -165,8 +167,9 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 		why ? " (" : "", why ? why : "", why ? ")" : "",
 		tsi_thousands(n, p->geometry.capacity),
 		tsi_megabytes(mb, p->geometry.ring_bytes));
-	tsi_check_folder(folder, sizeof(folder));
-	tsi_log(TSOCK_LOG_INFO, "serving \"%s\" at %s", o->name, folder);
+	if (!tsi_place_choose(o->name, &place))
+		tsi_log(TSOCK_LOG_INFO, "serving \"%s\" at %s", o->name,
+			place.folder);
 }
 
 struct at_end {

@@ -131,6 +131,8 @@ static int check(struct service *v, struct tsock_field *schema)
 		err = tsi_check_root(o);
 	if (!err)
 		err = tsi_check_reader(o);
+	if (!err)
+		err = tsi_check_folder(o);
 	return err ? err : tsi_check_name(o);
 }
 

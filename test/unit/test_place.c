@@ -300,6 +300,45 @@ static void a_path_too_long_is_refused_with_the_limit(void **s)
  * The lock
  */
 
+/* ... and with the same sentence, making nothing. */
+static void a_check_fails_where_taking_does(void **s)
+{
+	static const char *const folder[] = {
+		"%s/open", "%s/file", "%s/file/x", "%s/no/x", "%s/link",
+	};
+	char path[200], said[300];
+	struct tsi_place p;
+	int fd, err;
+
+	(void)s;
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), folder[i < 2 ? i : 4], base);
+		if (i == 0)
+			assert_int_equal(mkdir(path, 0755), 0);
+		else if (i == 1)
+			touch(path);
+		else
+			assert_int_equal(symlink("nowhere", path), 0);
+	}
+	for (unsigned i = 0; i < sizeof(folder) / sizeof(folder[0]); i++) {
+		snprintf(path, sizeof(path), folder[i], base);
+		setenv("TSOCK_DIR", path, 1);
+		assert_int_equal(tsi_place_choose("abc", &p), 0);
+		err = tsi_place_check(&p);
+		assert_true(err < 0);
+		snprintf(said, sizeof(said), "%s", tsock_errmsg());
+		assert_int_equal(tsi_place_take("abc", &p, &fd), err);
+		assert_string_equal(tsock_errmsg(), said);
+	}
+	setenv("TSOCK_DIR", dir, 1);
+	assert_int_equal(tsi_place_choose("abc", &p), 0);
+	assert_int_equal(tsi_place_check(&p), 0);
+	assert_false(there(dir));
+	assert_int_equal(tsi_place_take("abc", &p, &fd), 0);
+	assert_int_equal(tsi_place_check(&p), 0);
+	tsi_place_leave(&p, fd);
+}
+
 static void a_name_is_taken_once_in_a_process(void **s)
 {
 	struct tsi_place p, q, r;
@@ -712,6 +751,7 @@ int main(void)
 		TEST(a_link_is_followed_only_if_the_user_named_it),
 		TEST(a_folder_that_cant_be_made_is_named),
 		TEST(a_path_too_long_is_refused_with_the_limit),
+		TEST(a_check_fails_where_taking_does),
 		TEST(a_name_is_taken_once_in_a_process),
 		TEST(a_name_is_taken_once_on_the_machine),
 		TEST(a_killed_producer_leaves_nothing_that_matters),
