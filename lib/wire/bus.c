@@ -83,6 +83,7 @@ static int set_options(void *socket, bool router)
 		{ ZMQ_RECONNECT_IVL_MAX, 1000, 2 },
 	};
 	int64_t max = TSI_MSG_MAX;
+	uid_t uid = geteuid();
 
 	for (unsigned i = 0; i < sizeof(option) / sizeof(option[0]); i++) {
 		if ((option[i].who & (router ? 1 : 2)) &&
@@ -90,6 +91,10 @@ static int set_options(void *socket, bool router)
 				   sizeof(int)))
 			return -1;
 	}
+	/* The folder keeps others out already; so does this, were it opened. */
+	if (router &&
+	    zmq_setsockopt(socket, ZMQ_IPC_FILTER_UID, &uid, sizeof(uid)))
+		return -1;
 	return zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max, sizeof(max));
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -210,6 +211,51 @@ static void an_oversize_message_is_never_received(void **s)
 	assert_false(ready);
 	assert_int_equal(tsi_bus_recv(router, &peer, &got), TSOCK_EAGAIN);
 	raw_close(&r);
+}
+
+/* It could send garbage, or questions, if somebody opened the folder. */
+static void a_strangers_uid_is_not_heard(void **s)
+{
+	struct tsi_msg got;
+	struct tsi_peer peer;
+	uint8_t bytes[TSI_MSG_MAX];
+	struct tsi_msg m = hello(77);
+	size_t len = tsi_msg_pack(&m, bytes);
+	bool ready, alive, heard = false;
+	pid_t pid;
+
+	(void)s;
+	if (geteuid()) {
+		print_message("not root: no other uid to be had\n");
+		skip();
+	}
+	assert_int_equal(chmod(folder, 0755), 0);
+	assert_int_equal(chmod(path, 0777), 0);
+	pid = fork();
+	if (!pid) {
+		struct raw r;
+
+		if (setgid(65534) || setuid(65534))
+			_exit(1);
+		r = raw_open(NULL, 0);
+		zmq_send(r.socket, bytes, len, 0);
+		/* Until we are killed: it tries again and again. */
+		for (;;)
+			pause();
+	}
+	/* Long enough for the message, which takes a few ms to come. */
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(tsi_bus_poll(router, NULL, 0, 50, &ready), 0);
+		while (!tsi_bus_recv(router, &peer, &got))
+			heard |= got.serial == 77;
+	}
+	alive = waitpid(pid, NULL, WNOHANG) == 0;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_true(alive);
+	assert_false(heard);
+	/* Who is the same user is heard. */
+	assert_int_equal(exchange(dealer, 78, &peer), 0);
 }
 
 static void an_address_too_long_is_refused(void **s)
@@ -684,6 +730,7 @@ int main(int argc, char **argv)
 		TEST(answers_go_to_who_asked),
 		TEST(garbage_is_dropped_whole),
 		TEST(an_oversize_message_is_never_received),
+		TEST(a_strangers_uid_is_not_heard),
 		TEST(an_address_too_long_is_refused),
 		TEST(a_vanished_peer_is_no_error),
 		TEST(a_peer_that_doesnt_read_blocks_nobody),
