@@ -46,12 +46,14 @@ $cc -Wall -Werror -o "$temp/user" "$temp/user.c" \
 	$(pkg-config --cflags --libs libtsock)
 LD_LIBRARY_PATH=$lib "$temp/user" "$version" ||
 	problem "a program with the shared library fails (version $version)"
+# With libzmq as it is: its own static libraries aren't everywhere.
 cuda=
 [ ! -e /usr/local/cuda/lib64 ] || cuda=-L/usr/local/cuda/lib64
-# shellcheck disable=SC2046 # flags
+# shellcheck disable=SC2046,SC2086 # flags
 $cc -o "$temp/static" "$temp/user.c" $(pkg-config --cflags libtsock) \
-	"$lib/libtsock.a" $cuda $(pkg-config --static --libs-only-l libtsock |
-		sed 's/-ltsock//')
+	"$lib/libtsock.a" $cuda \
+	$(sed -n 's/^Libs.private: //p' "$lib/pkgconfig/libtsock.pc") \
+	$(pkg-config --libs libzmq)
 "$temp/static" "$version" || problem 'a program with the static library fails'
 
 grep -q '^Requires.private: libzmq$' "$lib/pkgconfig/libtsock.pc" ||

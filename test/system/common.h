@@ -240,21 +240,27 @@ static inline pid_t start_producer(const struct source *src)
 
 static inline int ended(pid_t pid)
 {
-	int status;
+	int status, rc;
 
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -1;
+	do
+		rc = waitpid(pid, &status, 0);
+	while (rc < 0 && errno == EINTR);
 	for (unsigned i = 0; i < children.n; i++)
 		if (children.pid[i] == pid)
 			children.pid[i] = children.pid[--children.n];
+	if (rc < 0)
+		return -1;
 	return WIFEXITED(status) ? WEXITSTATUS(status)
 				 : 1000 + WTERMSIG(status);
 }
 
 static inline void kill_and_reap(pid_t pid)
 {
-	kill(pid, SIGKILL);
+	siginfo_t info;
+
+	/* Once it was waited for, the number may be anybody's. */
+	if (!waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT))
+		kill(pid, SIGKILL);
 	ended(pid);
 }
 
