@@ -90,7 +90,11 @@ print(pid, flush=True)
 _, status = os.waitpid(pid, 0)
 sys.exit(os.waitstatus_to_exitcode(status))
 EOF
-if command -v python3 >/dev/null; then
+if ! command -v python3 >/dev/null; then
+	skip 'a stopped terminal' 'there is no python3 to make one'
+elif ! python3 -c 'import pty; pty.openpty()' 2>/dev/null; then
+	skip 'a stopped terminal' 'terminals are not to be had here'
+else
 	python3 "$work/terminal.py" "$producer" "${set[@]}" "${small[@]}" \
 		--no-cache >"$work/pid" </dev/null &
 	pid=$!
@@ -105,8 +109,6 @@ if command -v python3 >/dev/null; then
 	ended
 	result $? 'and SIGTERM ends it' "exit code $rc"
 	stop
-else
-	skip 'a stopped terminal' 'there is no python3 to make one'
 fi
 
 finished
