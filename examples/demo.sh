@@ -67,9 +67,9 @@ if [ -z "$root" ]; then
 samplings.'
 	"$B/bench/mkdata" "$root" --classes 15 --images 100 --val 2 --seed 1 ||
 		exit 1
-	# So that it takes about a quarter of a minute everywhere.
+	# Each half takes a few seconds everywhere.
 	cpus=$(nproc)
-	epochs=${DEMO_EPOCHS:-$((cpus < 4 ? 2 : cpus < 32 ? cpus / 2 + 1 : 16))}
+	epochs=${DEMO_EPOCHS:-$((cpus < 4 ? 4 : cpus < 32 ? cpus + 1 : 32))}
 else
 	epochs=${DEMO_EPOCHS:-2}
 fi
@@ -141,11 +141,15 @@ shared=$pid
 say "The first consumer joins: batches of 48, $epochs epochs."
 consume imagenet 48 'batch 48' "$c_a"
 first=$pid
-sleep 2
-say 'Two seconds later the second one: batches of 100.  As long as the first is
-not more than the join window (1,500 samples) into an epoch, the second gets
-this epoch from its first sample, out of memory, and catches up; else it begins
-with the next.'
+# Not by the clock: it would be through on a fast machine.
+until grep -q ' joins: batch size 48' "$work/producer"; do
+	kill -0 "$first" 2>/dev/null || break
+	sleep 0.02
+done
+say 'As soon as it reads, the second one: batches of 100.  As long as the first
+is not more than the join window (1,500 samples) into an epoch, the second
+gets this epoch from its first sample, out of memory, and catches up; else it
+begins with the next.'
 consume imagenet 100 'batch 100' "$c_b"
 end "$first" "$pid"
 used_shared=$(ticks "$shared")
