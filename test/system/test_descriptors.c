@@ -14,14 +14,14 @@
 
 #define NAME "short"
 #define CROWD 30
-#define IDLE 400
+#define IDLE 600
 #define SILENT 500
 #define LIMIT 96
 /*
  * Connections that come while the producer's thread waits for a CPU are taken
  * by ZeroMQ's: where they come in a rush, more descriptors have to be kept.
  */
-#define LIMIT_RUSH 256
+#define LIMIT_RUSH 512
 #define REFUSED 3
 
 static struct source src = {
@@ -255,7 +255,7 @@ static void a_door_without_descriptors_doesnt_spin(void **state)
 	crowd[0] = spawn();
 	if (!crowd[0])
 		connect_idly();
-	pause_us(1000000);
+	pause_us(2000000);
 	crowd[1] = spawn();
 	if (!crowd[1])
 		be_silent(false);
