@@ -40,7 +40,7 @@ const char *tsi_regular_kind(mode_t mode)
 	}
 }
 
-bool tsi_regular_made_up(int fd)
+bool tsi_regular_made_up(struct tsi_fs_seen *seen, dev_t dev, int fd)
 {
 	static const uint32_t made_up[] = {
 		PROC_SUPER_MAGIC,    SYSFS_MAGIC,        CGROUP_SUPER_MAGIC,
@@ -52,10 +52,12 @@ bool tsi_regular_made_up(int fd)
 	};
 	struct statfs fs;
 
-	if (fstatfs(fd, &fs))
+	if (tsi_regular_seen(seen, dev) || fstatfs(fd, &fs))
 		return false;
 	for (size_t i = 0; i < sizeof(made_up) / sizeof(made_up[0]); i++)
 		if ((uint32_t)fs.f_type == made_up[i])
 			return true;
+	seen->dev = dev;
+	seen->known = true;
 	return false;
 }

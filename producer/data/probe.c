@@ -36,8 +36,7 @@ struct head {
 	uint8_t *data;
 	size_t cap;
 	size_t len;
-	dev_t dev; /* a file system that is no made-up one */
-	bool has_dev;
+	struct tsi_fs_seen seen;
 };
 
 static int add_bad(struct tsi_index *x, uint64_t i, const char *reason)
@@ -177,21 +176,20 @@ static int open_file(const struct tsi_index *x, uint64_t i, int flags)
 	return fd;
 }
 
-/* The kernel's own file systems, where only the first file of each is asked. */
+/* The kernel's own file systems hold files that aren't to be opened. */
 static bool made_up(const struct tsi_index *x, uint64_t i,
 		    const struct stat *st, struct head *h)
 {
 	bool yes;
 	int fd;
 
-	if (h->has_dev && h->dev == st->st_dev)
+	if (tsi_regular_seen(&h->seen, st->st_dev))
 		return false;
 	fd = open_file(x, i, O_PATH);
-	yes = fd >= 0 && tsi_regular_made_up(fd);
-	if (fd >= 0)
-		close(fd);
-	h->has_dev = fd >= 0 && !yes;
-	h->dev = st->st_dev;
+	if (fd < 0)
+		return false;
+	yes = tsi_regular_made_up(&h->seen, st->st_dev, fd);
+	close(fd);
 	return yes;
 }
 

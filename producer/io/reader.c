@@ -62,13 +62,8 @@ int tsi_file_check(int fd, struct tsi_fs_seen *seen, size_t *size)
 		return EISDIR;
 	if (!S_ISREG(st.st_mode))
 		return TSI_READER_ODD;
-	/* Asked once, not for each file: on a network it takes a while. */
-	if (!seen->known || seen->dev != st.st_dev) {
-		if (tsi_regular_made_up(fd))
-			return TSI_READER_MADE_UP;
-		seen->dev = st.st_dev;
-		seen->known = true;
-	}
+	if (tsi_regular_made_up(seen, st.st_dev, fd))
+		return TSI_READER_MADE_UP;
 	if (st.st_size > (off_t)TSI_READER_MAX)
 		return EFBIG;
 	/*

@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include "base/regular.h"
 #include "io/reader.h"
 
 enum tsi_rstate {
@@ -16,12 +17,6 @@ enum tsi_rstate {
 	TSI_RQUEUED,
 	TSI_RDONE,
 	TSI_RTAKEN,
-};
-
-/* The last file system that was seen to be none that the kernel makes up. */
-struct tsi_fs_seen {
-	dev_t dev;
-	bool known;
 };
 
 struct tsi_rslot {
