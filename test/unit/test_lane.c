@@ -20,47 +20,8 @@
 #include <cmocka.h>
 
 #include "imagegen.h"
+#include "lane_fixture.h"
 #include "tsock/tsock.h"
-
-#define SIZE 16
-#define DEPTH 4
-
-static const uint8_t png[] = {
-	0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d,
-	0x49, 0x48, 0x44, 0x52, 0x00, 0x00, 0x00, 0x28, 0x00, 0x00, 0x00, 0x1e,
-	0x08, 0x00, 0x00, 0x00, 0x00, 0x7b, 0xb6, 0x03, 0x01, 0x00, 0x00, 0x00,
-	0x1a, 0x49, 0x44, 0x41, 0x54, 0x78, 0xda, 0x63, 0x6c, 0x60, 0x20, 0x0e,
-	0x30, 0x31, 0x8c, 0x2a, 0x1c, 0x55, 0x38, 0xaa, 0x70, 0x54, 0xe1, 0x20,
-	0x56, 0x08, 0x00, 0xfb, 0x90, 0x00, 0xbc, 0x91, 0x98, 0x23, 0x03, 0x00,
-	0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82
-};
-
-static char root[64];
-static struct tsi_options options;
-
-/* What one sample came out as. */
-struct sample {
-	uint8_t image[SIZE * SIZE * 3];
-	int64_t label, index;
-	int32_t box[5];
-};
-
-static void put(const char *name, const void *data, size_t len)
-{
-	char path[128];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", root, name);
-	f = fopen(path, "wb");
-	assert_non_null(f);
-	assert_int_equal(fwrite(data, 1, len, f), len);
-	fclose(f);
-}
-
-static void put_image(const char *name)
-{
-	put(name, png, sizeof(png));
-}
 
 /* The head of an image that passes the scan, and nothing after it. */
 static void put_truncated(const char *name)
@@ -74,94 +35,6 @@ static void take_away(const char *name)
 
 	snprintf(path, sizeof(path), "%s/%s", root, name);
 	assert_int_equal(unlink(path), 0);
-}
-
-static int make_root(void **state)
-{
-	char path[128];
-
-	(void)state;
-	snprintf(root, sizeof(root), "/tmp/tsock-lane-XXXXXX");
-	if (!mkdtemp(root))
-		return -1;
-	for (char c = 'a'; c <= 'c'; c++) {
-		snprintf(path, sizeof(path), "%s/%c", root, c);
-		mkdir(path, 0700);
-	}
-	options = (struct tsi_options){
-		.folder = root,
-		.preset = TSI_TRAIN,
-		.order = TSI_SEQUENTIAL,
-		.segments = 1,
-		.size = SIZE,
-		.resize = SIZE,
-		.seed = 9,
-		.io = TSI_READER_PREAD,
-		.cache = "",
-	};
-	return 0;
-}
-
-static int remove_root(void **state)
-{
-	char command[96];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf '%s'", root);
-	return system(command);
-}
-
-/* Files 0 to 4: a/0 a/1 b/0 b/1 c/0. */
-static void put_five(void)
-{
-	put_image("a/0.png");
-	put_image("a/1.png");
-	put_image("b/0.png");
-	put_image("b/1.png");
-	put_image("c/0.png");
-}
-
-static struct tsi_source *open_source(void)
-{
-	struct tsi_source *s;
-
-	if (tsi_source_open(&options, &s))
-		fail_msg("%s", tsock_errmsg());
-	return s;
-}
-
-static void into(void *arg, uint64_t seq, struct tsi_slots *out)
-{
-	struct sample *sample = (struct sample *)arg + seq % 64;
-
-	out->image = sample->image;
-	out->label = &sample->label;
-	out->index = &sample->index;
-	out->box = sample->box;
-}
-
-/* Make samples 0 .. n-1, several ahead; how many were substituted. */
-static int make(struct tsi_source *s, unsigned depth, struct sample *to,
-		uint64_t n, unsigned *substituted)
-{
-	struct tsi_lane *l;
-	uint64_t begun = 0;
-	int err = 0;
-
-	*substituted = 0;
-	assert_int_equal(tsi_lane_create(s, depth, NULL, &l), 0);
-	while (!err && (begun < n || tsi_lane_busy(l))) {
-		struct tsi_made made;
-
-		while (!err && begun < n && tsi_lane_busy(l) < depth)
-			err = tsi_lane_begin(l, begun++);
-		if (!err)
-			err = tsi_lane_finish(l, into, to, &made);
-		if (!err)
-			*substituted += made.substituted;
-	}
-	tsi_lane_destroy(l);
-	return err;
 }
 
 static void samples_come_with_their_labels(void **state)
