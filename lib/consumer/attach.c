@@ -65,11 +65,7 @@ static unsigned data_fds(const struct tsi_attach *a)
 static int check_answer(const struct tsi_attach *a, const struct delivery *d)
 {
 	if (d->answer.incarnation != a->incarnation)
-		return tsi_err(TSOCK_ELOST,
-			       "the producer of '%s' was restarted, and its "
-			       "stream began anew: close this handle, and open "
-			       "another (in Python: make a new DataLoader)",
-			       a->place->name);
+		return tsi_place_restarted(a->place);
 	if (d->nfds != 3 + data_fds(a))
 		return tsi_err(TSOCK_EPROTO,
 			       "the producer sent %u descriptors, not %u; if "

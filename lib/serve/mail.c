@@ -164,17 +164,13 @@ static int check_join(struct tsock_server *s, const struct tsi_msg_join *j)
 {
 	/* Its numbers mean another stream's samples. */
 	if (j->incarnation && j->incarnation != s->stream.incarnation)
-		return tsi_err(TSOCK_ELOST,
-			       "the producer of '%s' was restarted, and its "
-			       "stream began anew: close this handle, and open "
-			       "another (in Python: make a new DataLoader)",
-			       s->place.name);
+		return tsi_place_restarted(&s->place);
 	if (s->failed)
 		return tsi_err(TSOCK_ESTREAM, "%s", s->error);
 	if (tsi_server_over(s))
 		return tsi_err(TSOCK_EENDED,
-			       "the stream has ended: its %llu epochs are over",
-			       (unsigned long long)s->stream.epochs);
+			       "the stream has ended: epoch %llu was its last",
+			       (unsigned long long)s->stream.epochs - 1);
 	if (!j->batch_size || j->batch_size > s->stream.max_batch)
 		return tsi_err(TSOCK_EREFUSED,
 			       "batch size %u: the stream allows 1 to %u; "

@@ -2,8 +2,8 @@
  * place.c - where a stream's sockets are.
  *
  * Never follows what somebody else could have put into /tmp, and never widens a
- * folder's mode.  Paths are made absolute when they are looked up, so a later chdir() doesn't
- * matter.
+ * folder's mode.  Paths are made absolute when they are looked up, so a later
+ * chdir() doesn't matter.
  */
 #include "wire/place.h"
 
@@ -319,6 +319,15 @@ int tsi_place_find(const char *name, struct tsi_place *out, unsigned max)
 			n++;
 	}
 	return n ? (int)n : bad;
+}
+
+int tsi_place_restarted(const struct tsi_place *p)
+{
+	return tsi_err(TSOCK_ELOST,
+		       "the producer of '%s' was restarted, and its stream "
+		       "began anew: close this handle, and open another (in "
+		       "Python: make a new DataLoader)",
+		       p->name);
 }
 
 void tsi_place_folders(const struct tsi_place *p, unsigned n, char *buf,

@@ -40,9 +40,9 @@ int tsi_place_check(const struct tsi_place *p);
 int tsi_place_make(const struct tsi_place *p, struct stat *st);
 
 /*
- * Producer: choose and make the folder, take the stream's lock (a record lock: it dies with the process and isn't
- * inherited by fork).  *lock_fd stays open as long as the stream lives.
- * TSOCK_EEXIST names the pid that holds it.
+ * Producer: choose and make the folder, take the stream's lock (a record lock:
+ * it dies with the process and isn't inherited by fork).  *lock_fd stays open
+ * as long as the stream lives.  TSOCK_EEXIST names the pid that holds it.
  */
 int tsi_place_take(const char *name, struct tsi_place *out, int *lock_fd);
 /* Is the lock that is at the path still the one that we hold? */
@@ -63,6 +63,9 @@ void tsi_place_leave(const struct tsi_place *p, int lock_fd);
  * many, at most max, or an error for a bad name.
  */
 int tsi_place_find(const char *name, struct tsi_place *out, unsigned max);
+
+/* TSOCK_ELOST, for a consumer whose numbers are those of an earlier producer. */
+int tsi_place_restarted(const struct tsi_place *p);
 
 /* Their folders, as in "A, B and C". */
 void tsi_place_folders(const struct tsi_place *p, unsigned n, char *buf,
