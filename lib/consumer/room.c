@@ -106,10 +106,9 @@ static int check_one_left(struct tsi_reader *r, uint64_t need)
 	if (!b || tsi_batch_pending(b) || others_give_back(r))
 		return TSOCK_EAGAIN;
 	return tsi_err(TSOCK_EHELD,
-		       "%llu batches of an epoch that was left "
-		       "are still held: the stream can't go "
-		       "on; release them, or open with "
-		       "TSOCK_WRITABLE",
+		       "batches of an epoch that was left are still held "
+		       "(%llu): the stream can't go on; release them, or open "
+		       "with TSOCK_WRITABLE",
 		       (unsigned long long)tsi_reader_held(r));
 }
 

@@ -9,9 +9,10 @@
  * joins a little late still gets the whole epoch.
  *
  * A ring that others are made of could run two rings ahead of a reader: what
- * the reader's own view holds, and what that one's stage has not read yet.  Then
- * the next epoch's start would be gone before its time.  So the start that is
- * the next for the last of these readers is kept, until that one is beyond it.
+ * the reader's own view holds, and what that one's stage has not read yet.
+ * Then the next epoch's start would be gone before its time.  So the start that
+ * is the next for the last of these readers is kept, until that one is beyond
+ * it.
  */
 #include "serve/members_parts.h"
 
@@ -258,8 +259,9 @@ int tsi_members_forecast(const struct tsi_members *m,
 	q = start_of(m, &j);
 	if (!fits(m, &j, q) || tsi_members_ended(m))
 		return tsi_err(TSOCK_EENDED,
-			       "the stream has ended: its %llu epochs are over",
-			       (unsigned long long)(m->c.end / m->c.epoch_len));
+			       "the stream has ended: epoch %llu was its last",
+			       (unsigned long long)(m->c.end / m->c.epoch_len) -
+				       1);
 	*start = q;
 	return 0;
 }

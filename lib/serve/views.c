@@ -88,8 +88,8 @@ bool tsi_views_close(struct tsock_server *s)
 		reap(&s->view[i]);
 	if (left)
 		tsi_log(TSOCK_LOG_ERROR,
-			"a GPU hangs: %u threads are in calls to it that have "
-			"not returned for %d s; what they use is left behind",
+			"a GPU hangs: threads in calls to it (%u) have not "
+			"returned for %d s; what they use is left behind",
 			left, (int)(CLOSE_NS / 1000000000));
 	return !left;
 }

@@ -89,7 +89,7 @@ static int scan(struct tsi_index *x, const struct tsi_index_opts *opts)
 		err = tsi_index_probe(x, opts, NULL, x->count);
 	if (err)
 		return err;
-	tsi_log(TSOCK_LOG_INFO, "scanned %llu files of %u classes in %.1f s",
+	tsi_log(TSOCK_LOG_INFO, "scanned: %llu files, classes: %u, in %.1f s",
 		(unsigned long long)x->count, x->classes,
 		(double)(tsi_now_ms() - begun) / 1000);
 	tsi_index_save(x, opts);
