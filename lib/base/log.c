@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +33,7 @@ struct line {
 
 static void (*logger)(void *arg, int level, const char *line);
 static void *logger_arg;
+static atomic_bool logs; /* is there one?  Read without the lock */
 
 static struct {
 	pthread_mutex_t lock;
@@ -202,6 +204,9 @@ void tsi_log(int level, const char *fmt, ...)
 	va_list ap;
 	void *arg;
 
+	/* Most C programs have none: they pay for no formatting. */
+	if (!atomic_load_explicit(&logs, memory_order_relaxed))
+		return;
 	va_start(ap, fmt);
 	vsnprintf(raw, sizeof(raw), fmt, ap);
 	va_end(ap);
@@ -246,6 +251,7 @@ void tsock_set_logger(void (*fn)(void *arg, int level, const char *line),
 		      void *arg)
 {
 	pthread_mutex_lock(&q.lock);
+	atomic_store_explicit(&logs, fn != NULL, memory_order_relaxed);
 	logger = fn;
 	logger_arg = arg;
 	/* The old one isn't called any more when this returns. */
