@@ -95,20 +95,26 @@ static int begin(struct tsock_server *s, struct tsi_gpu_entry *e,
 
 static struct tsi_gpu_entry *find(struct tsock_server *s, const uint8_t *uuid)
 {
-	struct tsi_gpu_entry *room = NULL;
-
 	for (unsigned i = 0; i < TSI_GPU_ENTRIES; i++) {
 		struct tsi_gpu_entry *e = &s->gpu[i];
 
 		if (e->phase != TSI_GPU_NONE &&
 		    !memcmp(e->uuid, uuid, TSI_UUID))
 			return e;
-		if (e->phase == TSI_GPU_NONE || e->phase == TSI_GPU_UNUSABLE)
-			room = e;
 	}
-	if (room)
-		room->phase = TSI_GPU_NONE;
-	return room;
+	return NULL;
+}
+
+/* An entry for another GPU: a free one, or one that nobody can use. */
+static struct tsi_gpu_entry *find_room(struct tsock_server *s)
+{
+	for (unsigned i = 0; i < TSI_GPU_ENTRIES; i++) {
+		struct tsi_gpu_entry *e = &s->gpu[i];
+
+		if (e->phase == TSI_GPU_NONE || e->phase == TSI_GPU_UNUSABLE)
+			return e;
+	}
+	return NULL;
 }
 
 int tsi_gpu_table_find(struct tsock_server *s, const uint8_t *uuid,
@@ -116,11 +122,14 @@ int tsi_gpu_table_find(struct tsock_server *s, const uint8_t *uuid,
 {
 	struct tsi_gpu_entry *e = find(s, uuid);
 
-	if (!e)
-		return tsi_err(TSOCK_ENOTSUP,
-			       "the producer was asked for %d GPUs already, "
-			       "and none has answered",
-			       TSI_GPU_ENTRIES);
+	if (!e) {
+		e = find_room(s);
+		return e ? begin(s, e, uuid)
+			 : tsi_err(TSOCK_ENOTSUP,
+				   "the producer was asked for %d GPUs "
+				   "already, and none has answered",
+				   TSI_GPU_ENTRIES);
+	}
 	if (e->phase == TSI_GPU_LOOKING)
 		return TSOCK_EAGAIN;
 	if (e->phase == TSI_GPU_KNOWN) {
