@@ -1,11 +1,13 @@
 """What the constructor takes: no producer is needed to be told off."""
 
 import math
+import subprocess
 
 import pytest
 
 import tsock
-from tsock import _ffi, arguments, tensors
+from conftest import PRODUCER
+from tsock import _ffi, arguments, serve, tensors
 
 
 def refused(kind, *arguments, **keywords):
@@ -182,3 +184,21 @@ def test_waiting_is_said_once_on_stderr_and_wait_is_kept(script, place):
     assert err.count("waiting for producer") == 1, err
     assert "toy" in err and place in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "folder",
+    ["flowers", "-.my set!..", "a" * 80, "a" * 62 + "._" + "b", "...", "Bäume"],
+)
+def test_a_folder_gives_the_program_and_python_the_same_name(
+    images, tmp_path, folder
+):
+    root = tmp_path / folder
+    root.symlink_to(images)
+    plan = subprocess.run(
+        [PRODUCER, "--dataset", "imagefolder", "--root", root, "--dry-run"],
+        check=True,
+        capture_output=True,
+    ).stdout.decode()
+    name = serve.default_name("imagefolder", str(root) + "/", None)
+    assert "stream        %s\n" % name in plan
