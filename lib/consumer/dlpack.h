@@ -2,7 +2,8 @@
  * dlpack.h - lending a batch's field as a DLPack tensor.
  *
  * The structures are those of DLPack 1.1 (https://github.com/dmlc/dlpack), as
- * far as memory of the host and of CUDA needs them; their layout is what Python libraries expect.
+ * far as memory of the host and of CUDA needs them; their layout is what
+ * Python libraries expect.
  */
 #ifndef TSI_CONSUMER_DLPACK_H
 #define TSI_CONSUMER_DLPACK_H

@@ -15,8 +15,8 @@
  *            lies in it, and can't be made private (gpuwindow.c).
  *
  * A field whose batch is small is copied in PRIVATE and COPY.  Knows nothing
- * of heads, tails, leases and forks.  place, keep, seal and fini belong to the thread
- * of the handle; clear may be called by any thread at the same time.
+ * of heads, tails, leases and forks.  place, keep, seal and fini belong to the
+ * thread of the handle; clear may be called by any thread at the same time.
  */
 #ifndef TSI_CONSUMER_WINDOW_H
 #define TSI_CONSUMER_WINDOW_H

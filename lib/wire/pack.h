@@ -115,8 +115,8 @@ static inline void tsi_pack_f32(struct tsi_pack *k, float *v)
 }
 
 /*
- * Text in size bytes, NUL included; packing cuts what is longer.  What lies behind the NUL is zero on the
- * wire and after it, so no stale memory travels.
+ * Text in size bytes, NUL included; packing cuts what is longer.  What lies
+ * behind the NUL is zero on the wire and after it, so no stale memory travels.
  */
 static inline void tsi_pack_text(struct tsi_pack *k, char *v, size_t size)
 {

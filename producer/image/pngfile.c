@@ -139,7 +139,7 @@ const char *tsi_png_file_open(const void *data, size_t len,
  * Pixels
  */
 
-/* The rows that are still to come: of the image, or of one pass after another. */
+/* The rows still to come: of the image, or of one pass after another. */
 struct rows {
 	const struct tsi_png_file *f;
 	unsigned pass;

@@ -5,9 +5,9 @@
  * Before the pixels every chunk's check sum counts, but unknown chunks pass,
  * critical ones too, and palettes of any length.  Of the pixels' data no
  * chunk's check sum counts, but zlib's own does where it is seen together with
- * the last row; data that ends in good order before the last row leaves the rest
- * of the image zero.  So the chunks before the pixels are walked here, and what
- * libpng thinks of the pixels' data is asked here for a second opinion.
+ * the last row; data that ends in good order before the last row leaves the
+ * rest of the image zero.  So the chunks before the pixels are walked here, and
+ * what libpng thinks of the pixels' data is asked here for a second opinion.
  */
 #ifndef TSI_IMAGE_PNGFILE_H
 #define TSI_IMAGE_PNGFILE_H

@@ -21,8 +21,8 @@
  * the first is all: 130 million pixels by libjpeg's script.
  *
  * Measured: a visit costs 5 to 30 ns, by arithmetic coding up to 160, beside
- * 30 ns for each byte that it reads.  The slowest file of few bytes that passes,
- * 179 million pixels of four components, takes a core 3 s.
+ * 30 ns for each byte that it reads.  The slowest file of few bytes that
+ * passes, 179 million pixels of four components, takes a core 3 s.
  */
 #define TSI_SCANS_MAX 500
 #define TSI_SCANS_EACH 8

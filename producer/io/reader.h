@@ -70,8 +70,8 @@ const char *tsi_file_reader_strerror(int err);
 /*
  * Read dirfd/path.  The size is a hint of how much memory is worth keeping;
  * the file may be smaller or larger.  path must live until the read is taken.
- * The kernel hears of it at the next tsi_file_reader_next() at the latest: submit
- * several, then call that.
+ * The kernel hears of it at the next tsi_file_reader_next() at the latest:
+ * submit several, then call that.
  * EAGAIN when depth reads are submitted and not recycled.
  */
 int tsi_file_reader_submit(struct tsi_file_reader *r, int dirfd,

@@ -30,7 +30,9 @@ class Stream:
 
         def connect():
             out = c_void_p()
-            code = _lib.tsock_open(arguments.stream_name(name), byref(opts), byref(out))
+            code = _lib.tsock_open(
+                arguments.stream_name(name), byref(opts), byref(out)
+            )
             return out.value, code and _ffi.failure(code)
 
         def undo(result):
