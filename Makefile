@@ -185,8 +185,9 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
 # Sources: every file of a layer, less the alternatives not chosen
 
 LIB      := $(filter-out $(if $(filter 0,$(CUDA)), \
-	lib/mem/gpu_cuda%.c lib/stage/nccl.c, \
-	lib/mem/gpu_none.c lib/stage/nccl_none.c),$(wildcard lib/*/*.c))
+	lib/mem/cuda/%.c lib/stage/nccl.c, \
+	lib/mem/gpu_none.c lib/stage/nccl_none.c),$(wildcard \
+	lib/*/*.c lib/*/*/*.c))
 LIB      += $(if $(filter sim,$(CUDA)),test/simcuda/kernels_sim.c)
 KERNELS  := $(if $(filter 1,$(CUDA)),lib/stage/kernels.cu)
 PRODUCER := $(filter-out $(if $(filter 1,$(URING)),%/reader_none.c, \

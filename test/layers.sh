@@ -7,7 +7,7 @@
 #   producer/data, io, image    itself, lib/base and the public header
 #   examples, bindings          the public header
 #   third-party headers         one file each, in all of lib/ and producer/
-#   CUDA                        lib/mem/gpu_cuda*, lib/stage/kernels.cu and
+#   CUDA                        lib/mem/cuda/, lib/stage/kernels.cu and
 #                               lib/stage/nccl.c; examples and benchmarks
 #
 # Tests and benchmarks may look inside.  Also: no file may name a folder of
@@ -131,15 +131,17 @@ check_cuda()
 	for file in $(including 'cuda[A-Za-z0-9_]*\.h' include lib producer \
 		bindings) $(including 'nccl\.h' "${folders[@]}"); do
 		case $file in
-		lib/mem/gpu_cuda*.[ch] | lib/stage/kernels.cu) ;;
+		lib/mem/cuda/*.[ch] | lib/stage/kernels.cu) ;;
 		lib/stage/nccl.c) ;;
 		*) complain "$file must not name CUDA: use mem/gpu.h" ;;
 		esac
 	done
-	for file in $(including 'mem/gpu_cuda\.h' "${folders[@]}"); do
+	# Tests of the runtime find the driver's functions by mem/cuda/entry.h.
+	for file in $(including 'mem/cuda/.*\.h' include lib producer examples \
+		bindings bench) $(including 'mem/cuda/call\.h' test); do
 		case $file in
-		lib/mem/gpu_cuda*.c | lib/stage/nccl.c) ;;
-		*) complain "$file must not include mem/gpu_cuda.h" ;;
+		lib/mem/cuda/*.[ch] | lib/stage/nccl.c) ;;
+		*) complain "$file must not include a header of mem/cuda/" ;;
 		esac
 	done
 }
@@ -211,7 +213,7 @@ self_test()
 	mkdir "$copy" "$copy/include" "$copy/include/tsock"
 	touch "$copy/include/tsock/tsock.h"
 	for file in lib/base/err.h lib/ring/ring.h lib/wire/bus.c \
-		lib/mem/gpu.h lib/mem/gpu_cuda.h \
+		lib/mem/gpu.h lib/mem/cuda/call.h \
 		producer/data/index.h producer/io/reader.h producer/run/pool.h; do
 		mkdir -p "$copy/${file%/*}"
 		echo '#include "tsock/tsock.h"' >"$copy/$file"
@@ -239,7 +241,8 @@ self_test()
 	plant lib/mem/gpu.h '#include <cuda_runtime_api.h>' 'must not name CUDA'
 	plant producer/run/x.c '# include <cuda_fp16.h>' 'must not name CUDA'
 	plant bench/x.c '#include <nccl.h>' 'must not name CUDA'
-	plant lib/stage/x.c '#include "mem/gpu_cuda.h"' 'must not include mem/'
+	plant lib/stage/x.c '#include "mem/cuda/call.h"' 'header of mem/cuda'
+	plant test/x.c '#include "mem/cuda/call.h"' 'header of mem/cuda'
 	plant lib/stage/x.c '#include "gone.h"' 'no file of this tree'
 	plant README.md "see /$w/main" 'one machine'
 	plant lib/x.sh "cd /$f/x" 'one machine'

@@ -1,11 +1,12 @@
 /*
  * gpu.h - memory, streams and events of GPUs.
  *
- * gpu_cuda.c is the one file that names CUDA for these, gpu_none.c what a build
- * without CUDA has in its place.  Everything is checked: a CUDA error becomes
- * one of ours, with CUDA's name and text in the message, and CUDA's last error
- * is cleared, so that it never surfaces in the application's own calls.  Every
- * function sets the device that it needs and puts back the one that was set.
+ * The files of mem/cuda are the ones that name CUDA for these, and gpu_none.c
+ * stands for them in a build without CUDA.  Everything is checked: a CUDA error
+ * becomes one of ours, with CUDA's name and text in the message, and CUDA's
+ * last error is cleared, so that it never surfaces in the application's own
+ * calls.  Every function makes the device that it needs current and puts back
+ * the one that was current before.
  *
  * Devices are numbered as CUDA numbers them in this process; what crosses to
  * another process is the UUID.
@@ -59,7 +60,6 @@ struct tsi_gpu_mem {
 	bool ours;                      /* created, not opened */
 	int fd;                         /* VMM: to be handed over; else -1 */
 	uint8_t handle[TSI_GPU_HANDLE]; /* LEGACY */
-	uint64_t vmm;                   /* private to gpu_cuda.c */
 };
 
 /*

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "mem/gpu_cuda.h"
+#include "mem/cuda/call.h"
 
 /* As in nccl.h since 2.0. */
 typedef void *nccl_comm;

@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "mem/gpu_cuda_entry.h"
+#include "mem/cuda/entry.h"
 
 #define SECONDS 30 /* for a question */
 #define BYTES ((size_t)2 << 20)

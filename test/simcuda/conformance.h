@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "mem/gpu_cuda_entry.h"
+#include "mem/cuda/entry.h"
 
 #define OK(call) check(call, cudaSuccess, #call, __FILE__, __LINE__)
 #define FAILS(call, code) fails(call, code, #call, __FILE__, __LINE__)

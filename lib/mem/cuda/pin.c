@@ -1,11 +1,11 @@
 /*
- * gpu_cuda_pin.c - host memory of others', page-locked: the rings.
+ * pin.c - host memory of others', page-locked: the rings.
  *
  * A large range is registered in chunks, and what CUDA sees is the chunks: a
  * copy that begins in one and ends in the next is refused.  So it is kept here
  * where they end.
  */
-#include "mem/gpu_cuda.h"
+#include "mem/cuda/call.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,11 +1,11 @@
 /*
- * gpu_cuda.h - what the files that name CUDA share: a device made current and
- * put back, errors made ours, the driver's own functions.
+ * call.h - what the files that name CUDA share: a device made current and put
+ * back, errors made ours, the driver's own functions.
  *
- * Included by gpu_cuda*.c and stage/nccl.c, by nobody else.
+ * Included by the files of this folder and by stage/nccl.c, by nobody else.
  */
-#ifndef TSI_MEM_GPU_CUDA_H
-#define TSI_MEM_GPU_CUDA_H
+#ifndef TSI_MEM_CUDA_CALL_H
+#define TSI_MEM_CUDA_CALL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,13 +85,12 @@ int tsi_cuda_granularity(unsigned device, uint64_t *bytes);
 int tsi_cuda_is_mig(unsigned device, bool *mig);
 
 /*
- * gpu_cuda_pin.c: how many of the bytes from p on one copy may name, at least
- * one: up to the end of the chunk that p is in, where tsi_gpu_pin() has
- * page-locked it.
+ * pin.c: how many of the bytes from p on one copy may name, at least one: up to
+ * the end of the chunk that p is in, where tsi_gpu_pin() has page-locked it.
  */
 uint64_t tsi_cuda_pinned_run(const void *p, uint64_t bytes);
 
-/* gpu_cuda_vmm.c, for tsi_gpu_mem_*(). */
+/* vmm.c, for tsi_gpu_mem_*(). */
 int tsi_cuda_vmm_create(unsigned device, uint64_t bytes,
 			struct tsi_gpu_mem *out);
 int tsi_cuda_vmm_open(unsigned device, int fd, uint64_t bytes, bool twice,

@@ -1,10 +1,10 @@
 /*
- * gpu_cuda.c - devices: how many, which, what they can do.
+ * device.c - devices: how many, which, what they can do.
  *
  * Looking at one makes no context on it, which would cost hundreds of
  * megabytes there; asking how much memory it has left does.
  */
-#include "mem/gpu_cuda.h"
+#include "mem/cuda/call.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /*
- * gpu_cuda_call.c - around every call: being on a device, the driver's
- * functions, what CUDA says made ours.
+ * call.c - around every call: being on a device, the driver's functions, what
+ * CUDA says made ours.
  *
  * Never leaves another device current than it found, never makes a context on
  * a device that nobody asked for, never leaves an error behind for the
  * application to find.
  */
-#include "mem/gpu_cuda.h"
+#include "mem/cuda/call.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "base/forked.h"
-#include "mem/gpu_cuda_entry.h"
+#include "mem/cuda/entry.h"
 
 static struct tsi_cuda_driver driver;
 static const char *driver_lacks;

@@ -1,11 +1,10 @@
 /*
- * gpu_cuda_entry.h - a function of the driver by its name, in each toolkit's
- * way.
+ * entry.h - a function of the driver by its name, in each toolkit's way.
  *
- * For gpu_cuda_call.c, and for tests of the runtime.
+ * For call.c, and for tests of the runtime.
  */
-#ifndef TSI_MEM_GPU_CUDA_ENTRY_H
-#define TSI_MEM_GPU_CUDA_ENTRY_H
+#ifndef TSI_MEM_CUDA_ENTRY_H
+#define TSI_MEM_CUDA_ENTRY_H
 
 #include <stddef.h>
 

@@ -1,11 +1,11 @@
 /*
- * gpu_cuda_work.c - streams, events, copies and conversions.
+ * stream.c - streams, events, copies and conversions.
  *
  * Everything is queued and nothing waits, but tsi_gpu_event_wait().  Never
  * queues anything into a stream that is being captured: a graph would replay
  * it on samples that are long gone.
  */
-#include "mem/gpu_cuda.h"
+#include "mem/cuda/call.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,13 +1,14 @@
 /*
- * gpu_cuda_mem.c - memory on GPUs, and page-locked memory made for them.
+ * alloc.c - memory on GPUs, and page-locked memory made for them.
  *
- * What others open is made here by its two paths: a descriptor (gpu_cuda_vmm.c)
- * or a handle of legacy IPC, which names a whole allocation, can't be opened by
- * the process that made it, and is mapped for writing whatever one asks for.
+ * What other processes open is made here in one of two ways: with a descriptor
+ * (vmm.c), or with a handle of legacy IPC, which names a whole allocation, can't
+ * be opened by the process that made it, and is mapped for writing whatever one
+ * asks for.
  *
  * Never frees what work may still be using: that is the caller's to know.
  */
-#include "mem/gpu_cuda.h"
+#include "mem/cuda/call.h"
 
 #include <errno.h>
 #include <string.h>

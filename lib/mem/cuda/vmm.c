@@ -1,5 +1,5 @@
 /*
- * gpu_cuda_vmm.c - GPU memory that crosses processes as a descriptor.
+ * vmm.c - GPU memory that crosses processes as a descriptor.
  *
  * Physical memory is made, mapped, exported, and its handle released: mappings
  * and descriptors keep it, so it outlives a producer that was killed.  Others
@@ -8,7 +8,7 @@
  *
  * Never maps a part of an allocation, never writes by two mappings.
  */
-#include "mem/gpu_cuda.h"
+#include "mem/cuda/call.h"
 
 #include <fcntl.h>
 #include <string.h>
