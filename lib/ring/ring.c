@@ -32,7 +32,7 @@ static void fill_header(struct tsi_ring_shared *s, const struct tsi_geometry *g,
 	memcpy(s->field, g->field, sizeof(s->field));
 	atomic_init(&s->head, 0);
 	atomic_init(&s->gate_want, TSI_NEVER);
-	atomic_init(&s->lead_want, TSI_NEVER);
+	atomic_init(&s->front_want, TSI_NEVER);
 	atomic_init(&s->start_want, TSI_NEVER);
 	atomic_init(&s->state, TSI_RING_OPEN);
 	s->magic = TSI_RING_MAGIC;

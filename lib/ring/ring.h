@@ -90,12 +90,12 @@ struct tsi_ring_shared {
 	/*
 	 * What the producer sleeps for; TSI_NEVER when it doesn't.  A tail
 	 * that moves from at or below gate_want or start_want to above it, or
-	 * from below lead_want to at or above it, writes the eventfd.  This
+	 * from below front_want to at or above it, writes the eventfd.  This
 	 * ring's writer waits for the gate, any ring's for the lead, that of a
 	 * ring that this one is made of for the start.
 	 */
 	_Alignas(64) _Atomic uint64_t gate_want;
-	_Atomic uint64_t lead_want;
+	_Atomic uint64_t front_want;
 	_Atomic uint64_t start_want;
 
 	/* error[] is written before state, and never again. */
@@ -205,7 +205,7 @@ static inline bool tsi_tail_rings(const struct tsi_ring_shared *shared,
 		&((struct tsi_ring_shared *)(uintptr_t)shared)->gate_want,
 		memory_order_relaxed); /* after the caller's seq_cst fence */
 	uint64_t lead = atomic_load_explicit(
-		&((struct tsi_ring_shared *)(uintptr_t)shared)->lead_want,
+		&((struct tsi_ring_shared *)(uintptr_t)shared)->front_want,
 		memory_order_relaxed); /* the same */
 	uint64_t start = atomic_load_explicit(
 		&((struct tsi_ring_shared *)(uintptr_t)shared)->start_want,

@@ -25,8 +25,8 @@
 
 static void bury(struct tsock_server *s)
 {
-	for (unsigned i = 0; i < s->members.rows; i++)
-		if (s->members.member[i].used &&
+	for (unsigned i = 0; i < s->membership.rows; i++)
+		if (s->membership.member[i].used &&
 		    tsi_peer_gone(s->conn[i].pidfd, s->conn[i].sock))
 			tsi_server_drop(s, i,
 					s->conn[i].killed
@@ -37,15 +37,15 @@ static void bury(struct tsock_server *s)
 /* What consumers wait for, asleep or spinning. */
 static void see_wants(struct tsock_server *s)
 {
-	for (unsigned i = 0; i < s->members.rows; i++) {
+	for (unsigned i = 0; i < s->membership.rows; i++) {
 		const struct tsi_tail_page *page = s->conn[i].tail.base;
 		uint64_t want;
 
-		if (!s->members.member[i].used)
+		if (!s->membership.member[i].used)
 			continue;
 		want = atomic_load(&page->want);
-		tsi_members_want(&s->members, i,
-				 want ? want : atomic_load(&page->spin));
+		tsi_membership_want(&s->membership, i,
+				    want ? want : atomic_load(&page->spin));
 	}
 }
 
@@ -57,7 +57,7 @@ static void kill_slow(struct tsock_server *s, int64_t now)
 	if (s->slow != TSOCK_SLOW_KILL)
 		return;
 	see_wants(s);
-	id = tsi_members_slowest(&s->members, now, s->slow_ms);
+	id = tsi_membership_slowest(&s->membership, now, s->slow_ms);
 	if (id < 0 || s->conn[id].killed)
 		return;
 	c = &s->conn[id];
@@ -92,10 +92,10 @@ static unsigned gather(struct tsock_server *s, struct pollfd *fds)
 		if (s->guest[i].sock >= 0)
 			fds[n++] = (struct pollfd){ .fd = s->guest[i].sock,
 						    .events = POLLIN };
-	for (unsigned i = 0; i < s->members.rows; i++) {
+	for (unsigned i = 0; i < s->membership.rows; i++) {
 		const struct tsi_conn *c = &s->conn[i];
 
-		if (s->members.member[i].used)
+		if (s->membership.member[i].used)
 			fds[n++] = (struct pollfd){
 				.fd = c->pidfd >= 0 ? c->pidfd : c->sock,
 				.events = c->pidfd >= 0 ? POLLIN : POLLRDHUP,

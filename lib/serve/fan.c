@@ -27,7 +27,7 @@ struct group {
 
 static struct tsi_view_state *state_of(const struct tsi_view *v)
 {
-	return &v->server->members.view[v->id];
+	return &v->server->membership.view[v->id];
 }
 
 static struct tsi_view *source_of(const struct tsi_view *v)
@@ -37,7 +37,7 @@ static struct tsi_view *source_of(const struct tsi_view *v)
 
 static uint64_t limit_of(const struct tsi_view *v)
 {
-	return tsi_members_limit(&v->server->members, v->id);
+	return tsi_membership_limit(&v->server->membership, v->id);
 }
 
 /* One that begins where the source hasn't come yet isn't ahead: it waits. */
@@ -74,11 +74,11 @@ static void find_group(const struct tsi_view *me, struct group *g)
 /* With the lock held: begin, and end, samples that go to a view. */
 static void begin(struct tsi_view *v, unsigned n)
 {
-	struct tsi_members *m = &v->server->members;
+	struct tsi_membership *m = &v->server->membership;
 	uint64_t first;
 
-	(void)tsi_members_take(m, v->id, n, &first);
-	tsi_members_reading(m, v->id, first);
+	(void)tsi_membership_claim(m, v->id, n, &first);
+	tsi_membership_reading(m, v->id, first);
 	v->busy = true;
 	v->opening = state_of(v)->opening;
 }
@@ -87,7 +87,7 @@ static void end(struct tsi_view *v, uint64_t first, unsigned n, const char *why)
 {
 	struct tsock_server *s = v->server;
 
-	tsi_members_reading(&s->members, v->id, TSI_NEVER);
+	tsi_membership_reading(&s->membership, v->id, TSI_NEVER);
 	v->busy = false;
 	if (*why)
 		tsi_view_orphan(v, why);
@@ -196,7 +196,7 @@ static void wait_for(struct tsi_view *v)
 		pthread_cond_wait(&s->staged, &s->lock);
 }
 
-static void lead(struct tsi_view *v, const struct group *g)
+static void broadcast_or_wait(struct tsi_view *v, const struct group *g)
 {
 	struct tsi_view *slow;
 	unsigned n;
@@ -224,7 +224,7 @@ static void step(struct tsi_view *v)
 		else
 			wait_for(v);
 	} else if (g.level[0] == v && !g.laggards && !source_of(v)->sending) {
-		lead(v, &g);
+		broadcast_or_wait(v, &g);
 	} else {
 		pthread_cond_wait(&s->staged, &s->lock);
 	}

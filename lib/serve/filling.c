@@ -34,15 +34,15 @@ struct runs {
 static unsigned stage_take(struct tsi_view *v, uint64_t *first, bool wait)
 {
 	struct tsock_server *s = v->server;
-	struct tsi_members *m = &s->members;
+	struct tsi_membership *m = &s->membership;
 
 	while (v->phase == TSI_VIEW_READY && !v->orphan) {
 		const struct tsi_view_state *st = &m->view[v->id];
 		unsigned n = 0;
 
 		if (st->active)
-			n = tsi_members_take(m, v->id,
-					     tsi_stage_chunk(v->stage), first);
+			n = tsi_membership_claim(
+				m, v->id, tsi_stage_chunk(v->stage), first);
 		if (n || !wait)
 			return n;
 		/* Only with samples at hand is it the readers' turn. */
@@ -60,10 +60,10 @@ void tsi_view_done(struct tsi_view *v, uint32_t opening, uint64_t first,
 	struct tsock_server *s = v->server;
 
 	pthread_cond_broadcast(&s->room);
-	if (!tsi_members_done(&s->members, v->id, opening, first, head))
+	if (!tsi_membership_done(&s->membership, v->id, opening, first, head))
 		return;
 	tsi_ring_publish(&v->ring, head);
-	if (head == s->members.c.end)
+	if (head == s->membership.c.end)
 		tsi_ring_finish(&v->ring, TSI_RING_ENDED, NULL);
 	pthread_cond_broadcast(&s->staged);
 }
@@ -80,7 +80,7 @@ static void state_reading(struct tsi_view *v, const struct runs *r)
 		if (first < least)
 			least = first;
 	}
-	tsi_members_reading(&v->server->members, v->id, least);
+	tsi_membership_reading(&v->server->membership, v->id, least);
 }
 
 /* With the lock held, which it gives up while it works. */
@@ -93,7 +93,7 @@ static int stage_begin(struct tsi_view *v, struct runs *r, uint64_t first,
 
 	r->run[lane].first = first;
 	r->run[lane].count = n;
-	r->run[lane].opening = s->members.view[v->id].opening;
+	r->run[lane].opening = s->membership.view[v->id].opening;
 	r->next = (lane + 1) % tsi_stage_lanes(v->stage);
 	r->count++;
 	state_reading(v, r);
@@ -140,7 +140,7 @@ static int stage_run(struct tsi_view *v)
 		else
 			return 0;
 	}
-	tsi_members_reading(&v->server->members, v->id, TSI_NEVER);
+	tsi_membership_reading(&v->server->membership, v->id, TSI_NEVER);
 	return err;
 }
 
@@ -238,9 +238,9 @@ void tsi_view_failed(struct tsi_view *v, const char *why)
 		else
 			tsi_view_failed(heir, why);
 	}
-	for (unsigned i = 0; i < s->members.rows; i++)
-		if (s->members.member[i].used &&
-		    s->members.member[i].view == v->id)
+	for (unsigned i = 0; i < s->membership.rows; i++)
+		if (s->membership.member[i].used &&
+		    s->membership.member[i].view == v->id)
 			tsi_server_drop(s, i, "lost its view");
 	pthread_cond_broadcast(&s->staged);
 }
@@ -261,7 +261,7 @@ static bool refeed(struct tsi_view *v)
 	tsi_stage_destroy(v->stage);
 	pthread_mutex_lock(&s->lock);
 	v->stage = NULL;
-	if (!tsi_members_refeed(&s->members, v->id))
+	if (!tsi_membership_fall_back_to_base(&s->membership, v->id))
 		return false;
 	v->source = 0;
 	v->orphan = false;

@@ -91,8 +91,8 @@ static void fill_from(struct tsi_view *v, unsigned source,
 {
 	v->source = source;
 	v->kind = kind;
-	tsi_members_source(&v->server->members, v->id, source,
-			   v->geometry.capacity, tsi_view_refeeds(v));
+	tsi_membership_source(&v->server->membership, v->id, source,
+			      v->geometry.capacity, tsi_view_refeeds(v));
 	/* Its source may wait for those that are made of it. */
 	pthread_cond_broadcast(&v->server->staged);
 }

@@ -35,7 +35,7 @@ static int seat(struct tsock_server *s, const struct tsi_offer *o,
 	if (err)
 		return err;
 	tsi_server_refresh(s);
-	err = tsi_members_join(&s->members, &rules, tsi_now_ms(), &claim);
+	err = tsi_membership_join(&s->membership, &rules, tsi_now_ms(), &claim);
 	if (err) {
 		tsi_memfd_close(&c->tail);
 		return err;
@@ -43,7 +43,7 @@ static int seat(struct tsock_server *s, const struct tsi_offer *o,
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
 		if (claim.opened & 1u << i)
 			tsi_ring_publish(&s->view[i].ring,
-					 s->members.view[i].head);
+					 s->membership.view[i].head);
 	page = c->tail.base;
 	tsi_ring_seat(&s->view[o->view].ring, claim.id, claim.start, page);
 	a->row = claim.id;

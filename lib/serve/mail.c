@@ -48,8 +48,8 @@ static void answer_meta(struct tsock_server *s, struct tsi_msg *m)
 
 static int find_member(const struct tsock_server *s, const uint8_t *nonce)
 {
-	for (unsigned i = 0; i < s->members.rows; i++)
-		if (s->members.member[i].used &&
+	for (unsigned i = 0; i < s->membership.rows; i++)
+		if (s->membership.member[i].used &&
 		    !memcmp(s->conn[i].nonce, nonce, TSI_NONCE))
 			return (int)i;
 	return -1;
@@ -59,7 +59,7 @@ void tsi_offer_forget(struct tsock_server *s, struct tsi_offer *o)
 {
 	o->used = false;
 	s->view[o->view].offers--;
-	if (!s->members.view[o->view].active)
+	if (!s->membership.view[o->view].active)
 		s->view[o->view].idle_ms = tsi_now_ms();
 }
 
@@ -210,7 +210,7 @@ static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 	if (err)
 		return err;
 	rules = tsi_offer_rules(j, view);
-	err = tsi_members_forecast(&s->members, &rules, &out->forecast);
+	err = tsi_membership_forecast(&s->membership, &rules, &out->forecast);
 	if (err)
 		return err;
 	o = offer_for(s, j, view);
@@ -247,7 +247,7 @@ static void answer_leave(struct tsock_server *s, struct tsi_msg *m)
 			tsi_offer_forget(s, &s->offer[i]);
 	if (id >= 0) {
 		tsi_server_refresh(s); /* its last tail counts */
-		if (s->members.member[id].used)
+		if (s->membership.member[id].used)
 			tsi_server_drop(s, (unsigned)id, "leaves");
 	}
 	m->type = TSI_LEFT;

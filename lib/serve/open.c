@@ -208,7 +208,7 @@ static void init_members(struct tsock_server *s,
 			 const struct tsock_serve_opts *o,
 			 const struct tsi_geometry *g)
 {
-	struct tsi_members_config c = {
+	struct tsi_membership_config c = {
 		.epoch_len = o->epoch_len,
 		.join_window = g->join_window,
 		.capacity = g->capacity,
@@ -218,7 +218,7 @@ static void init_members(struct tsock_server *s,
 		.min_members = o->min_consumers ? o->min_consumers : 1,
 	};
 
-	tsi_members_init(&s->members, &c);
+	tsi_membership_init(&s->membership, &c);
 }
 
 static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
@@ -237,7 +237,7 @@ static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 	if (getrandom(&id.incarnation, sizeof(id.incarnation), 0) !=
 	    (ssize_t)sizeof(id.incarnation))
 		return tsi_err_sys("getrandom");
-	id.end = s->members.c.end;
+	id.end = s->membership.c.end;
 	s->done = calloc(g->capacity, 1);
 	if (!s->done)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a ring of %llu",
@@ -345,7 +345,7 @@ static void close_rings(struct tsock_server *s)
 static void drop_everybody(struct tsock_server *s)
 {
 	for (unsigned i = 0; i < TSI_MAX_ROWS; i++)
-		if (s->members.member[i].used)
+		if (s->membership.member[i].used)
 			tsi_server_drop(s, i, "is left behind");
 	for (unsigned i = 0; i < TSI_VISITORS; i++)
 		if (s->guest[i].sock >= 0)

@@ -23,33 +23,33 @@ void tsi_server_refresh(struct tsock_server *s)
 {
 	int64_t now = tsi_now_ms();
 
-	for (unsigned i = 0; i < s->members.rows; i++) {
+	for (unsigned i = 0; i < s->membership.rows; i++) {
 		const struct tsi_tail_page *page = s->conn[i].tail.base;
 		uint64_t tail;
 
-		if (!s->members.member[i].used)
+		if (!s->membership.member[i].used)
 			continue;
 		/* Pairs with the consumer's release: its last reads of the
 		 * samples below come first. */
 		tail = atomic_load_explicit(&page->tail, memory_order_acquire);
 		/* It writes nothing before it has mapped all. */
-		if (tail < s->members.member[i].start)
-			tail = s->members.member[i].start;
-		if (tsi_members_tail(&s->members, i, tail, now))
+		if (tail < s->membership.member[i].start)
+			tail = s->membership.member[i].start;
+		if (tsi_membership_tail(&s->membership, i, tail, now))
 			tsi_server_drop(s, i, tsock_errmsg());
 	}
 }
 
 void tsi_server_changed(struct tsock_server *s)
 {
-	bool jumped = tsi_members_settle(&s->members);
+	bool jumped = tsi_membership_apply_jump(&s->membership);
 
 	for (unsigned i = 0; i < TSI_VIEWS && jumped; i++)
-		if (s->members.view[i].active &&
+		if (s->membership.view[i].active &&
 		    s->view[i].phase == TSI_VIEW_READY)
 			tsi_ring_publish(&s->view[i].ring,
-					 s->members.view[i].head);
-	if (s->members.view[0].head == s->members.c.end)
+					 s->membership.view[i].head);
+	if (s->membership.view[0].head == s->membership.c.end)
 		tsi_ring_finish(&s->view[0].ring, TSI_RING_ENDED, NULL);
 	pthread_cond_broadcast(&s->room);
 	pthread_cond_broadcast(&s->staged);
@@ -58,10 +58,10 @@ void tsi_server_changed(struct tsock_server *s)
 /* What the writer of a view sleeps for, into the headers. */
 static void state_wants(struct tsock_server *s, unsigned view)
 {
-	const struct tsi_members *m = &s->members;
-	uint64_t gate, lead;
+	const struct tsi_membership *m = &s->membership;
+	uint64_t gate, front;
 
-	tsi_members_waits(m, view, &gate, &lead);
+	tsi_membership_waits(m, view, &gate, &front);
 	atomic_store(&s->view[view].ring.shared->gate_want, gate);
 	for (unsigned i = 0; i < TSI_VIEWS; i++) {
 		struct tsi_ring_shared *shared;
@@ -72,11 +72,11 @@ static void state_wants(struct tsock_server *s, unsigned view)
 		shared = s->view[i].ring.shared;
 		/* The leading reader may be in any view.  Another writer may
 		 * wait for it, when this one doesn't. */
-		if (lead != TSI_NEVER)
-			atomic_store(&shared->lead_want, lead);
-		if (tsi_members_made_of(m, i, view))
+		if (front != TSI_NEVER)
+			atomic_store(&shared->front_want, front);
+		if (tsi_membership_made_of(m, i, view))
 			atomic_store(&shared->start_want,
-				     tsi_members_next_start(m, i));
+				     tsi_membership_next_start(m, i));
 	}
 }
 
@@ -91,8 +91,8 @@ void tsi_server_wait(struct tsock_server *s, unsigned view, pthread_cond_t *c,
 	 * gate_want: either it sees what we want, or we see its tail. */
 	atomic_thread_fence(memory_order_seq_cst);
 	tsi_server_refresh(s);
-	if (tsi_members_limit(&s->members, view) >
-	    s->members.view[view].claimed)
+	if (tsi_membership_limit(&s->membership, view) >
+	    s->membership.view[view].claimed)
 		return;
 	v->waiters++;
 	pthread_cond_timedwait(c, &s->lock, &ts);
@@ -103,25 +103,25 @@ void tsi_server_wait(struct tsock_server *s, unsigned view, pthread_cond_t *c,
 void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why)
 {
 	struct tsi_conn *c = &s->conn[id];
-	unsigned view = s->members.member[id].view;
+	unsigned view = s->membership.member[id].view;
 
 	tsi_log(TSOCK_LOG_INFO, "consumer %u %s", c->pid, why);
 	tsi_ring_unseat(&s->view[view].ring, id, TSI_ROW_EVICTED);
-	tsi_members_leave(&s->members, id);
+	tsi_membership_leave(&s->membership, id);
 	tsi_memfd_close(&c->tail);
 	if (c->pidfd >= 0)
 		close(c->pidfd);
 	if (c->sock >= 0)
 		close(c->sock);
 	c->pidfd = c->sock = -1;
-	if (view && !s->members.view[view].active)
+	if (view && !s->membership.view[view].active)
 		s->view[view].idle_ms = tsi_now_ms();
 	tsi_server_changed(s);
 }
 
 bool tsi_server_over(struct tsock_server *s)
 {
-	if (s->over || !tsi_members_ended(&s->members))
+	if (s->over || !tsi_membership_ended(&s->membership))
 		return s->over;
 	/* Whoever has an offer was told that it can come. */
 	for (unsigned i = 0; i < TSI_OFFERS; i++)
@@ -153,18 +153,18 @@ static int closed_or_over(struct tsock_server *s)
 	if (s->stop)
 		return tsi_err(TSOCK_EENDED, "the server is closing");
 	if (tsi_server_over(s) ||
-	    s->members.view[0].claimed >= s->members.c.end)
+	    s->membership.view[0].claimed >= s->membership.c.end)
 		return tsi_err(TSOCK_EENDED, "the last epoch is made");
 	return 0;
 }
 
 static unsigned take(struct tsock_server *s, unsigned want, uint64_t *first)
 {
-	unsigned n = tsi_members_take(&s->members, 0, want, first);
+	unsigned n = tsi_membership_claim(&s->membership, 0, want, first);
 
 	if (!n) {
 		tsi_server_refresh(s);
-		n = tsi_members_take(&s->members, 0, want, first);
+		n = tsi_membership_claim(&s->membership, 0, want, first);
 	}
 	return n;
 }
@@ -212,7 +212,7 @@ void *tsock_serve_slot(tsock_server *s, unsigned f, uint64_t seq)
 
 static void advance(struct tsock_server *s)
 {
-	struct tsi_view_state *base = &s->members.view[0];
+	struct tsi_view_state *base = &s->membership.view[0];
 	uint64_t head = base->head;
 
 	while (head < base->claimed && s->done[head % base->capacity]) {
@@ -222,9 +222,9 @@ static void advance(struct tsock_server *s)
 	if (head == base->head)
 		return;
 	s->produced += head - base->head;
-	tsi_members_head(&s->members, 0, head);
+	tsi_membership_head(&s->membership, 0, head);
 	tsi_ring_publish(&s->view[0].ring, head);
-	if (s->members.jumping || head == s->members.c.end)
+	if (s->membership.jumping || head == s->membership.c.end)
 		tsi_server_changed(s);
 	else
 		pthread_cond_broadcast(&s->staged);
@@ -236,14 +236,14 @@ void tsock_serve_commit(tsock_server *s, uint64_t first, unsigned count)
 
 	if (!s)
 		return;
-	capacity = s->members.view[0].capacity; /* never changes */
+	capacity = s->membership.view[0].capacity; /* never changes */
 	tsi_ring_mirror(&s->view[0].ring, first, count);
 	/* Non-temporal stores aren't ordered by the lock alone. */
 	atomic_thread_fence(memory_order_seq_cst);
 	pthread_mutex_lock(&s->lock);
 	for (uint64_t q = first; q < first + count; q++)
 		s->done[q % capacity] = 1;
-	if (first == s->members.view[0].head)
+	if (first == s->membership.view[0].head)
 		advance(s);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -278,10 +278,10 @@ static void stats_row(const struct tsock_server *s, unsigned id,
 
 	row->pid = s->conn[id].pid;
 	row->batch_size = s->conn[id].batch;
-	row->tail = s->members.member[id].tail;
+	row->tail = s->membership.member[id].tail;
 	row->samples = atomic_load(&page->samples);
 	row->wait_ns = atomic_load(&page->wait_ns);
-	row->view = s->members.member[id].view;
+	row->view = s->membership.member[id].view;
 	row->waiting = atomic_load(&page->want) || atomic_load(&page->spin);
 	row->path = s->conn[id].staged ? TSOCK_PATH_STAGED
 				       : s->view[row->view].spec.path;
@@ -299,30 +299,30 @@ static struct tsock_stats_row *highest(struct tsock_stats *st)
 
 void tsi_server_stats(struct tsock_server *s, struct tsock_stats *st)
 {
-	const struct tsi_view_state *base = &s->members.view[0];
+	const struct tsi_view_state *base = &s->membership.view[0];
 
 	*st = (struct tsock_stats){ .size = sizeof(*st) };
 	tsi_server_refresh(s);
 	st->pid = (uint32_t)getpid();
-	st->epoch_len = s->members.c.epoch_len;
+	st->epoch_len = s->membership.c.epoch_len;
 	st->head = base->head;
 	st->claimed = base->claimed;
-	st->limit = tsi_members_limit(&s->members, 0);
+	st->limit = tsi_membership_limit(&s->membership, 0);
 	st->capacity = base->capacity;
 	st->produced = s->produced;
 	st->read_bytes = atomic_load(&s->read_bytes);
 	st->bad_samples = atomic_load(&s->bad_samples);
-	st->consumers = s->members.count;
+	st->consumers = s->membership.count;
 	for (unsigned i = 0; i < TSI_VIEWS; i++) {
 		if (s->view[i].phase != TSI_VIEW_READY)
 			continue;
 		st->memory += s->view[i].geometry.bytes;
-		st->views += i && s->members.view[i].active;
+		st->views += i && s->membership.view[i].active;
 	}
-	for (unsigned i = 0; i < s->members.rows; i++) {
+	for (unsigned i = 0; i < s->membership.rows; i++) {
 		struct tsock_stats_row *row;
 
-		if (!s->members.member[i].used)
+		if (!s->membership.member[i].used)
 			continue;
 		if (st->nrows < TSOCK_STATS_ROWS) {
 			stats_row(s, i, &st->row[st->nrows++]);
@@ -330,7 +330,7 @@ void tsi_server_stats(struct tsock_server *s, struct tsock_stats *st)
 		}
 		/* Who is behind counts, if not all can be told. */
 		row = highest(st);
-		if (s->members.member[i].tail < row->tail)
+		if (s->membership.member[i].tail < row->tail)
 			stats_row(s, i, row);
 	}
 }

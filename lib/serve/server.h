@@ -7,8 +7,8 @@
  * filling.c  the thread of each view; fan.c for those filled together
  * desk.c     the server's own thread: deaths, slow readers; mail.c answers
  *            messages, guests.c keeps the door, sockets.c minds the files
- * members.c  the rules, pure; where readers start in members_start.c, who is
- *            slow in members_slow.c
+ * membership.c  the rules, pure; where readers start in membership_start.c,
+ *            who is slow in membership_slow.c
  *
  * One mutex guards everything here; the samples themselves are written with
  * no lock held.
@@ -22,7 +22,7 @@
 
 #include "mem/gpu.h"
 #include "ring/ring.h"
-#include "serve/members.h"
+#include "serve/membership.h"
 #include "stage/convert.h"
 #include "stage/stage.h"
 #include "wire/bus.h"
@@ -131,7 +131,7 @@ struct tsock_server {
 	int64_t files_ms; /* when they were looked at */
 	unsigned lost;    /* tries to make them again, in vain */
 
-	struct tsi_members members;
+	struct tsi_membership membership;
 	struct tsi_view view[TSI_VIEWS];
 	struct tsi_conn conn[TSI_MAX_ROWS];
 	struct tsi_offer offer[TSI_OFFERS];

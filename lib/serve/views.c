@@ -28,7 +28,7 @@ static bool idle(const struct tsock_server *s, const struct tsi_view *v)
 		    s->view[i].source == v->id)
 			return false;
 	return v->phase == TSI_VIEW_READY && !v->offers &&
-	       !s->members.view[v->id].active;
+	       !s->membership.view[v->id].active;
 }
 
 static void end_view(struct tsock_server *s, struct tsi_view *v)
@@ -196,8 +196,8 @@ static int make_view(struct tsi_view *v, const struct plan *p)
 		return err;
 	}
 	v->has_thread = true;
-	tsi_members_source(&v->server->members, v->id, v->source,
-			   v->geometry.capacity, tsi_view_refeeds(v));
+	tsi_membership_source(&v->server->membership, v->id, v->source,
+			      v->geometry.capacity, tsi_view_refeeds(v));
 	return 0;
 }
 

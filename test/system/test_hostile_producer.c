@@ -703,7 +703,7 @@ static void a_trap_for_an_event(int *fd, unsigned *n)
 	need(!eventfd_write(fd[2], UINT64_MAX - 1));
 	atomic_store(&ring.shared->head, 1000);
 	atomic_store(&ring.shared->gate_want, 3);
-	atomic_store(&ring.shared->lead_want, 20);
+	atomic_store(&ring.shared->front_want, 20);
 }
 
 static void swapped(int *fd, unsigned *n)

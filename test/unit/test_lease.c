@@ -242,7 +242,7 @@ static void the_eventfd_rings_when_the_writer_waits(void **state)
 	tsock_batch_release(b);
 	assert_true(rang(&g));
 	atomic_store(&g.f.ring.shared->gate_want, TSI_NEVER);
-	atomic_store(&g.f.ring.shared->lead_want, 24);
+	atomic_store(&g.f.ring.shared->front_want, 24);
 	tsock_batch_release(take(&g, 8));
 	assert_true(rang(&g));
 	tsock_batch_release(take(&g, 8));

@@ -164,7 +164,7 @@ static void only_tails_that_pass_what_is_waited_for_ring(void **state)
 	assert_true(tsi_tail_rings(r.shared, 10, 11));
 	assert_false(tsi_tail_rings(r.shared, 11, 12));
 	assert_false(tsi_tail_rings(r.shared, 5, 10));
-	atomic_store(&r.shared->lead_want, 20);
+	atomic_store(&r.shared->front_want, 20);
 	assert_true(tsi_tail_rings(r.shared, 19, 20));
 	assert_false(tsi_tail_rings(r.shared, 20, 21));
 	atomic_store(&r.shared->start_want, 30);

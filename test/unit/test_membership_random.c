@@ -1,5 +1,5 @@
 /*
- * test_members_random.c - the rules of membership under seeded random
+ * test_membership_random.c - the rules of membership under seeded random
  * schedules, with an oracle that knows what is in every slot of every ring.
  *
  * A base ring, views, and views made of views; stages with one lane or two;
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/members.h"
+#include "serve/membership.h"
 
 #define PEOPLE 6
 #define RINGS 6 /* the base and five views */
@@ -68,7 +68,7 @@ struct world {
 	bool spare; /* the base ring holds what view 4 needs next */
 };
 
-static struct tsi_members m;
+static struct tsi_membership m;
 static struct world w;
 static uint64_t seed_now;
 
@@ -101,7 +101,7 @@ static uint64_t max64(uint64_t a, uint64_t b)
 
 static void world_make(uint64_t seed)
 {
-	struct tsi_members_config config;
+	struct tsi_membership_config config;
 
 	memset(&w, 0, sizeof(w));
 	seed_now = seed;
@@ -119,21 +119,21 @@ static void world_make(uint64_t seed)
 		w.cap[v] = w.c + (v && rnd(3) == 0 ? rnd(8) : 0);
 		w.lanes[v] = 1 + (unsigned)rnd(2);
 	}
-	config = (struct tsi_members_config){ .epoch_len = w.n,
-					      .join_window = w.w,
-					      .capacity = w.c,
-					      .end = w.end,
-					      .segments = w.segments,
-					      .bounds = w.bounds,
-					      .min_members = 1 };
-	tsi_members_init(&m, &config);
+	config = (struct tsi_membership_config){ .epoch_len = w.n,
+						 .join_window = w.w,
+						 .capacity = w.c,
+						 .end = w.end,
+						 .segments = w.segments,
+						 .bounds = w.bounds,
+						 .min_members = 1 };
+	tsi_membership_init(&m, &config);
 	/* Two views of the base, one made of the second; one of the first that
 	 * may lose it, and one made of that. */
-	tsi_members_source(&m, 1, 0, w.cap[1], false);
-	tsi_members_source(&m, 2, 0, w.cap[2], false);
-	tsi_members_source(&m, 3, 2, w.cap[3], false);
-	tsi_members_source(&m, 4, 1, w.cap[4], true);
-	tsi_members_source(&m, 5, 4, w.cap[5], false);
+	tsi_membership_source(&m, 1, 0, w.cap[1], false);
+	tsi_membership_source(&m, 2, 0, w.cap[2], false);
+	tsi_membership_source(&m, 3, 2, w.cap[3], false);
+	tsi_membership_source(&m, 4, 1, w.cap[4], true);
+	tsi_membership_source(&m, 5, 4, w.cap[5], false);
 }
 
 static uint64_t *slot_of(unsigned view, uint64_t s)
@@ -161,7 +161,7 @@ static void check_overwrite(unsigned view, uint64_t s)
 static void do_claim(void)
 {
 	uint64_t first;
-	unsigned n = tsi_members_take(&m, 0, 1 + (unsigned)rnd(4), &first);
+	unsigned n = tsi_membership_claim(&m, 0, 1 + (unsigned)rnd(4), &first);
 	bool needed = false;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -187,14 +187,14 @@ static void do_publish(void)
 	while (done < w.npending && w.written[done])
 		done++;
 	if (done) {
-		tsi_members_head(&m, 0, w.pending[done - 1] + 1);
+		tsi_membership_head(&m, 0, w.pending[done - 1] + 1);
 		w.npending -= done;
 		memmove(w.pending, w.pending + done,
 			w.npending * sizeof(w.pending[0]));
 		memmove(w.written, w.written + done,
 			w.npending * sizeof(w.written[0]));
 	}
-	tsi_members_settle(&m);
+	tsi_membership_apply_jump(&m);
 }
 
 /* What a view's stage reads is the least of the runs under way. */
@@ -204,7 +204,7 @@ static void state_reading(unsigned v)
 
 	for (unsigned i = 0; i < w.nruns[v]; i++)
 		least = min64(least, w.run[v][i].first);
-	tsi_members_reading(&m, v, least);
+	tsi_membership_reading(&m, v, least);
 }
 
 static void do_stage_begin(unsigned v)
@@ -213,7 +213,7 @@ static void do_stage_begin(unsigned v)
 
 	if (w.nruns[v] == w.lanes[v] || !m.view[v].active)
 		return;
-	r->n = tsi_members_take(&m, v, 1 + (unsigned)rnd(4), &r->first);
+	r->n = tsi_membership_claim(&m, v, 1 + (unsigned)rnd(4), &r->first);
 	r->opening = m.view[v].opening;
 	for (uint64_t s = r->first; s < r->first + r->n; s++) {
 		check(s < m.view[m.view[v].source].head);
@@ -240,7 +240,7 @@ static void do_stage_end(unsigned v)
 	w.run[v][0] = w.run[v][1];
 	w.nruns[v]--;
 	state_reading(v);
-	(void)tsi_members_done(&m, v, r.opening, r.first, r.first + r.n);
+	(void)tsi_membership_done(&m, v, r.opening, r.first, r.first + r.n);
 	if (m.view[v].active)
 		for (uint64_t s = m.view[v].base; s < m.view[v].head; s++)
 			if (s + w.cap[v] >= m.view[v].claimed)
@@ -251,7 +251,7 @@ static void do_stage_end(unsigned v)
 
 struct wants {
 	bool asleep;
-	uint64_t gate, lead;
+	uint64_t gate, front;
 };
 
 static bool made_of(unsigned view, unsigned ring)
@@ -269,7 +269,7 @@ static bool rings(const struct wants *a, unsigned ring, const struct person *q,
 {
 	if (q->view == ring && old <= a->gate && a->gate < now)
 		return true;
-	if (old < a->lead && a->lead <= now)
+	if (old < a->front && a->front <= now)
 		return true;
 	return made_of(q->view, ring) && old <= start && start < now;
 }
@@ -284,15 +284,15 @@ static void do_refresh(struct person *q)
 		return;
 	for (unsigned v = 0; v < RINGS; v++) {
 		a[v].asleep = m.view[v].active &&
-			      tsi_members_limit(&m, v) == m.view[v].claimed;
-		tsi_members_waits(&m, v, &a[v].gate, &a[v].lead);
+			      tsi_membership_limit(&m, v) == m.view[v].claimed;
+		tsi_membership_waits(&m, v, &a[v].gate, &a[v].front);
 	}
-	start = tsi_members_next_start(&m, q->view);
-	check(tsi_members_tail(&m, q->id, q->tail, 0) == 0);
+	start = tsi_membership_next_start(&m, q->view);
+	check(tsi_membership_tail(&m, q->id, q->tail, 0) == 0);
 	q->seen = q->tail;
 	for (unsigned v = 0; v < RINGS; v++)
 		if (a[v].asleep && m.view[v].active &&
-		    tsi_members_limit(&m, v) > m.view[v].claimed)
+		    tsi_membership_limit(&m, v) > m.view[v].claimed)
 			check(rings(&a[v], v, q, start, old, q->seen));
 }
 
@@ -311,8 +311,8 @@ static void leave(struct person *q)
 {
 	w.alone = count_in() == 1 ? q : NULL;
 	q->in = false;
-	tsi_members_leave(&m, q->id);
-	tsi_members_settle(&m);
+	tsi_membership_leave(&m, q->id);
+	tsi_membership_apply_jump(&m);
 }
 
 static void do_die(struct person *q)
@@ -351,7 +351,7 @@ static void check_spare(void)
 	const struct tsi_view_state *v = &m.view[4], *base = &m.view[0];
 	bool held = base->base <= v->head && base->claimed <= v->head + w.c;
 
-	if (!v->active || !v->keeps_base)
+	if (!v->active || !v->needs_base)
 		w.spare = false;
 	else if (w.spare)
 		check(held);
@@ -362,14 +362,14 @@ static void check_spare(void)
 /* View 4 loses its source, or is made anew when nobody reads it. */
 static void do_lose(void)
 {
-	if (!m.view[4].keeps_base) {
+	if (!m.view[4].needs_base) {
 		if (!m.view[4].active && !w.nruns[4])
-			tsi_members_source(&m, 4, 1, w.cap[4], true);
+			tsi_membership_source(&m, 4, 1, w.cap[4], true);
 		return;
 	}
 	/* What was on its way has spoilt its slots. */
 	w.nruns[4] = 0;
-	if (!tsi_members_refeed(&m, 4)) {
+	if (!tsi_membership_fall_back_to_base(&m, 4)) {
 		check(!w.spare);
 		state_reading(4);
 		all_die(4);
@@ -377,7 +377,7 @@ static void do_lose(void)
 	}
 	if (rnd(2))
 		all_die(1);
-	tsi_members_settle(&m);
+	tsi_membership_apply_jump(&m);
 }
 
 /* ---- joining ---- */
@@ -403,14 +403,14 @@ static bool anybody_needs(void)
 
 static uint64_t lead_now(void)
 {
-	uint64_t lead = 0;
+	uint64_t front = 0;
 
 	for (unsigned i = 0; i < PEOPLE; i++)
 		if (w.who[i].in)
-			lead = max64(lead, min64(w.who[i].seen,
-						 m.view[w.who[i].view].head));
+			front = max64(front, min64(w.who[i].seen,
+						   m.view[w.who[i].view].head));
 	/* A view may begin where the stream hasn't come to. */
-	return min64(lead, m.view[0].head);
+	return min64(front, m.view[0].head);
 }
 
 /* The latest start that a join may get, by what was promised. */
@@ -492,7 +492,7 @@ static void do_join(struct person *q)
 		if (w.who[i].in && rnd(2))
 			do_refresh(&w.who[i]);
 	latest = latest_start(q);
-	err = tsi_members_join(&m, &j, 0, &c);
+	err = tsi_membership_join(&m, &j, 0, &c);
 	if (err) {
 		/* Where it is now there may be nothing more. */
 		check(err == TSOCK_EENDED && w.end != TSI_NEVER);
@@ -502,7 +502,7 @@ static void do_join(struct person *q)
 		q->after = 0;
 		return;
 	}
-	tsi_members_settle(&m);
+	tsi_membership_apply_jump(&m);
 	if (q->join != TSOCK_JOIN_NOW || q->after)
 		check(c.start <= latest);
 	check_claim(q, &c);
@@ -647,7 +647,7 @@ static void check_end(void)
 	for (unsigned i = 0; i < PEOPLE; i++)
 		if (w.who[i].in)
 			leave_in_order(&w.who[i]);
-	ended = tsi_members_ended(&m);
+	ended = tsi_membership_ended(&m);
 	if (w.end != TSI_NEVER && m.view[0].claimed <= w.end - w.n)
 		check(!ended);
 	for (uint32_t how = 0; how < 3; how++) {
@@ -655,14 +655,14 @@ static void check_end(void)
 		uint64_t start;
 
 		if (ended)
-			check(tsi_members_forecast(&m, &j, &start) ==
+			check(tsi_membership_forecast(&m, &j, &start) ==
 			      TSOCK_EENDED);
 	}
 	if (!ended) {
 		struct tsi_join j = { .join = TSOCK_JOIN_EPOCH };
 		uint64_t start;
 
-		check(tsi_members_forecast(&m, &j, &start) == 0 ||
+		check(tsi_membership_forecast(&m, &j, &start) == 0 ||
 		      w.segments > 1);
 	}
 }
@@ -693,5 +693,6 @@ int main(void)
 		cmocka_unit_test(random_schedules_keep_every_promise),
 	};
 
-	return cmocka_run_group_tests_name("members_random", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("membership_random", tests, NULL,
+					   NULL);
 }

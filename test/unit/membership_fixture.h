@@ -1,9 +1,9 @@
 /*
- * members_fixture.h - a stream of one ring or several, whose workers and stages
- * do all that they may at once.
+ * membership_fixture.h - a stream of one ring or several, whose workers and
+ * stages do all that they may at once.
  */
-#ifndef TEST_UNIT_MEMBERS_FIXTURE_H
-#define TEST_UNIT_MEMBERS_FIXTURE_H
+#ifndef TEST_UNIT_MEMBERSHIP_FIXTURE_H
+#define TEST_UNIT_MEMBERSHIP_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,9 +12,9 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "serve/members.h"
+#include "serve/membership.h"
 
-static struct tsi_members m;
+static struct tsi_membership m;
 
 static inline void make(uint64_t n, uint64_t w, uint64_t c, uint64_t end)
 {
@@ -23,13 +23,14 @@ static inline void make(uint64_t n, uint64_t w, uint64_t c, uint64_t end)
 
 	memcpy(b, bounds, sizeof(b));
 	b[1] = n;
-	tsi_members_init(&m, &(struct tsi_members_config){ .epoch_len = n,
-							   .join_window = w,
-							   .capacity = c,
-							   .end = end,
-							   .segments = 1,
-							   .bounds = b,
-							   .min_members = 1 });
+	tsi_membership_init(
+		&m, &(struct tsi_membership_config){ .epoch_len = n,
+						     .join_window = w,
+						     .capacity = c,
+						     .end = end,
+						     .segments = 1,
+						     .bounds = b,
+						     .min_members = 1 });
 }
 
 static inline struct tsi_claim join(uint32_t how, uint64_t after)
@@ -37,7 +38,7 @@ static inline struct tsi_claim join(uint32_t how, uint64_t after)
 	struct tsi_join j = { .join = how, .after = after };
 	struct tsi_claim c = { 0 };
 
-	assert_int_equal(tsi_members_join(&m, &j, 0, &c), 0);
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
 	return c;
 }
 
@@ -46,9 +47,9 @@ static inline uint64_t fill(void)
 {
 	uint64_t first;
 
-	while (tsi_members_take(&m, 0, 1, &first))
-		tsi_members_head(&m, 0, first + 1);
-	tsi_members_settle(&m);
+	while (tsi_membership_claim(&m, 0, 1, &first))
+		tsi_membership_head(&m, 0, first + 1);
+	tsi_membership_apply_jump(&m);
 	return m.view[0].head;
 }
 
@@ -56,9 +57,9 @@ static inline uint64_t fill(void)
 static inline void make_views(uint64_t n, uint64_t w, uint64_t c, uint64_t end)
 {
 	make(n, w, c, end);
-	tsi_members_source(&m, 1, 0, c, false);
-	tsi_members_source(&m, 2, 0, c, false);
-	tsi_members_source(&m, 3, 2, c, false);
+	tsi_membership_source(&m, 1, 0, c, false);
+	tsi_membership_source(&m, 2, 0, c, false);
+	tsi_membership_source(&m, 3, 2, c, false);
 }
 
 static inline struct tsi_claim join_view(unsigned view, uint64_t after)
@@ -66,7 +67,7 @@ static inline struct tsi_claim join_view(unsigned view, uint64_t after)
 	struct tsi_join j = { .view = view, .leaves = true, .after = after };
 	struct tsi_claim c = { 0 };
 
-	assert_int_equal(tsi_members_join(&m, &j, 0, &c), 0);
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
 	return c;
 }
 
@@ -79,12 +80,12 @@ static inline void fill_all(void)
 	while (more) {
 		more = false;
 		for (unsigned v = 0; v < 4; v++) {
-			if (!tsi_members_take(&m, v, 1, &first))
+			if (!tsi_membership_claim(&m, v, 1, &first))
 				continue;
-			tsi_members_head(&m, v, first + 1);
+			tsi_membership_head(&m, v, first + 1);
 			more = true;
 		}
-		more |= tsi_members_settle(&m);
+		more |= tsi_membership_apply_jump(&m);
 	}
 }
 

@@ -1,5 +1,5 @@
 /*
- * members_slow.c - which reader another one waits for.
+ * membership_slow.c - which reader another one waits for.
  *
  * A reader is slow when somebody else waits for a sample that can't be made
  * because of what it still needs.  So the search begins with those who wait: up
@@ -7,17 +7,17 @@
  * that keeps it full, which may be in a view made of a view.  One that pauses
  * while nobody waits is not slow, nor is one that waits itself.
  */
-#include "serve/members_parts.h"
+#include "serve/membership_parts.h"
 
 #define LOOK_MS 50 /* no two looks are closer */
 #define FREED 2    /* looks without a waiter: somebody may wait in slices */
 
-void tsi_members_want(struct tsi_members *m, unsigned id, uint64_t want)
+void tsi_membership_want(struct tsi_membership *m, unsigned id, uint64_t want)
 {
 	m->member[id].want = want;
 }
 
-static bool waits(const struct tsi_members *m, const struct tsi_member *r)
+static bool waits(const struct tsi_membership *m, const struct tsi_member *r)
 {
 	const struct tsi_view_state *v = &m->view[r->view];
 
@@ -26,27 +26,27 @@ static bool waits(const struct tsi_members *m, const struct tsi_member *r)
 }
 
 /* The first sample that a view's own readers, and its heirs', forbid. */
-static uint64_t full_at(const struct tsi_members *m, unsigned view)
+static uint64_t full_at(const struct tsi_membership *m, unsigned view)
 {
-	uint64_t gate = min64(tsi_members_gate(m, view),
-			      tsi_members_kept_start(m, view));
+	uint64_t gate = min64(tsi_membership_gate(m, view),
+			      tsi_membership_kept_start(m, view));
 
 	return gate == TSI_NEVER ? gate : gate + m->view[view].capacity;
 }
 
 /* Can that be the next start of this reader? */
-static bool has_start(const struct tsi_members *m, const struct tsi_member *r,
-		      uint64_t start)
+static bool has_start(const struct tsi_membership *m,
+		      const struct tsi_member *r, uint64_t start)
 {
 	return r->by_segment || start % m->c.epoch_len == 0;
 }
 
 /* Mark the readers that keep a ring full. */
-static void mark(const struct tsi_members *m, unsigned view,
+static void mark(const struct tsi_membership *m, unsigned view,
 		 bool slow[TSI_MAX_ROWS])
 {
-	uint64_t gate = tsi_members_gate(m, view);
-	uint64_t start = tsi_members_kept_start(m, view);
+	uint64_t gate = tsi_membership_gate(m, view);
+	uint64_t start = tsi_membership_kept_start(m, view);
 
 	if (m->view[view].claimed < full_at(m, view))
 		return; /* it isn't: work is being done */
@@ -56,22 +56,22 @@ static void mark(const struct tsi_members *m, unsigned view,
 		if (!r->used)
 			continue;
 		if (r->view == view && gate <= start)
-			slow[i] |= tsi_members_reach(m, r) <= gate;
+			slow[i] |= tsi_membership_reach(m, r) <= gate;
 		else if (start <= gate && has_start(m, r, start) &&
-			 tsi_members_made_of(m, r->view, view))
-			slow[i] |= tsi_members_reach(m, r) <= start;
+			 tsi_membership_made_of(m, r->view, view))
+			slow[i] |= tsi_membership_reach(m, r) <= start;
 	}
 	for (unsigned i = 1; i < TSI_VIEWS && gate <= start; i++) {
 		const struct tsi_view_state *v = &m->view[i];
 
 		if (v->active && v->head <= gate &&
-		    (v->source == view || (view == 0 && v->keeps_base)))
+		    (v->source == view || (view == 0 && v->needs_base)))
 			mark(m, i, slow);
 	}
 }
 
 /* Somebody waits for a head of that view: mark those who prevent it. */
-static void blame(const struct tsi_members *m, unsigned view, uint64_t want,
+static void blame(const struct tsi_membership *m, unsigned view, uint64_t want,
 		  bool slow[TSI_MAX_ROWS])
 {
 	for (;;) {
@@ -86,7 +86,7 @@ static void blame(const struct tsi_members *m, unsigned view, uint64_t want,
 }
 
 /* Those whose tails somebody else waits for, now. */
-static void find_slow(const struct tsi_members *m, bool slow[TSI_MAX_ROWS])
+static void find_slow(const struct tsi_membership *m, bool slow[TSI_MAX_ROWS])
 {
 	uint64_t want[TSI_VIEWS] = { 0 };
 
@@ -109,7 +109,8 @@ static void find_slow(const struct tsi_members *m, bool slow[TSI_MAX_ROWS])
 	}
 }
 
-int tsi_members_slowest(struct tsi_members *m, int64_t now_ms, int64_t slow_ms)
+int tsi_membership_slowest(struct tsi_membership *m, int64_t now_ms,
+			   int64_t slow_ms)
 {
 	bool slow[TSI_MAX_ROWS];
 	int found = -1;

@@ -1,8 +1,9 @@
 /*
- * members.c - who reads, and how far the writers may go.  members_start.c has
- * the rules of where readers start.
+ * membership.c - who reads, and how far the writers may go.
+ *
+ * The rules of where readers start are in membership_start.c.
  */
-#include "serve/members_parts.h"
+#include "serve/membership_parts.h"
 
 #include <string.h>
 
@@ -12,7 +13,8 @@
 
 /* ---- joining and leaving ---- */
 
-void tsi_members_init(struct tsi_members *m, const struct tsi_members_config *c)
+void tsi_membership_init(struct tsi_membership *m,
+			 const struct tsi_membership_config *c)
 {
 	memset(m, 0, sizeof(*m));
 	m->c = *c;
@@ -22,24 +24,24 @@ void tsi_members_init(struct tsi_members *m, const struct tsi_members_config *c)
 	m->view[0].capacity = c->capacity;
 }
 
-void tsi_members_source(struct tsi_members *m, unsigned view, unsigned source,
-			uint64_t capacity, bool keeps_base)
+void tsi_membership_source(struct tsi_membership *m, unsigned view,
+			   unsigned source, uint64_t capacity, bool needs_base)
 {
 	m->view[view].source = source;
 	m->view[view].capacity = capacity;
-	m->view[view].keeps_base = keeps_base;
+	m->view[view].needs_base = needs_base;
 }
 
 /*
  * A view, and what it is made of, begin as far back as they can, so that others
  * can join them too.
  */
-static void open_views(struct tsi_members *m, unsigned view, uint64_t start,
+static void open_views(struct tsi_membership *m, unsigned view, uint64_t start,
 		       unsigned *opened)
 {
 	struct tsi_view_state *v = &m->view[view];
-	const struct tsi_view_state *origin = tsi_members_origin(m, view);
-	uint64_t pin = tsi_members_pin(m, (unsigned)(origin - m->view));
+	const struct tsi_view_state *origin = tsi_membership_origin(m, view);
+	uint64_t pin = tsi_membership_pin(m, (unsigned)(origin - m->view));
 	uint64_t from = pin < start && !m->jumping ? pin : start;
 
 	if (v->active)
@@ -51,17 +53,17 @@ static void open_views(struct tsi_members *m, unsigned view, uint64_t start,
 	*opened |= 1u << view;
 }
 
-static void jump_to(struct tsi_members *m, uint64_t target)
+static void jump_to(struct tsi_membership *m, uint64_t target)
 {
 	m->jumping = true;
 	m->target = target;
 }
 
-int tsi_members_join(struct tsi_members *m, const struct tsi_join *j,
-		     int64_t now_ms, struct tsi_claim *out)
+int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
+			int64_t now_ms, struct tsi_claim *out)
 {
 	struct tsi_claim c = { .id = 0 };
-	int err = tsi_members_forecast(m, j, &c.start);
+	int err = tsi_membership_forecast(m, j, &c.start);
 
 	if (err)
 		return err;
@@ -90,16 +92,16 @@ int tsi_members_join(struct tsi_members *m, const struct tsi_join *j,
 	m->given = max64(m->given, c.start);
 	if (m->count >= m->c.min_members)
 		m->started = true;
-	c.epoch_end =
-		j->join == TSOCK_JOIN_NOW && !j->after
-			? tsi_members_boundary(m, TSOCK_JOIN_EPOCH, c.start + 1)
-			: c.start + m->c.epoch_len;
+	c.epoch_end = j->join == TSOCK_JOIN_NOW && !j->after
+			      ? tsi_membership_boundary(m, TSOCK_JOIN_EPOCH,
+							c.start + 1)
+			      : c.start + m->c.epoch_len;
 	*out = c;
 	return 0;
 }
 
 /* No reader skips further ahead of what is made than this. */
-static uint64_t tail_bound(const struct tsi_members *m,
+static uint64_t tail_bound(const struct tsi_membership *m,
 			   const struct tsi_member *r)
 {
 	uint64_t from = max64(max64(r->start, m->view[0].claimed),
@@ -110,18 +112,18 @@ static uint64_t tail_bound(const struct tsi_members *m,
 }
 
 /* What isn't there can't have been read, whatever a tail says. */
-static void note_place(struct tsi_members *m, const struct tsi_member *r,
-		       bool last)
+static void note_progress(struct tsi_membership *m, const struct tsi_member *r,
+			  bool last)
 {
-	uint64_t place = tsi_members_place(m, r);
+	uint64_t place = tsi_membership_progress(m, r);
 
 	m->greatest = max64(m->greatest, place);
 	if (last)
 		m->last = place;
 }
 
-int tsi_members_tail(struct tsi_members *m, unsigned id, uint64_t tail,
-		     int64_t now_ms)
+int tsi_membership_tail(struct tsi_membership *m, unsigned id, uint64_t tail,
+			int64_t now_ms)
 {
 	struct tsi_member *r = &m->member[id];
 
@@ -134,7 +136,7 @@ int tsi_members_tail(struct tsi_members *m, unsigned id, uint64_t tail,
 			       (unsigned long long)tail);
 	r->tail = tail;
 	r->moved_ms = now_ms;
-	note_place(m, r, tail >= m->c.end);
+	note_progress(m, r, tail >= m->c.end);
 	return 0;
 }
 
@@ -142,7 +144,7 @@ int tsi_members_tail(struct tsi_members *m, unsigned id, uint64_t tail,
  * Those who are left may all be waiting for a start that is still to come.
  * Nobody needs what lies before: don't make it.
  */
-static void skip_to_waiting(struct tsi_members *m)
+static void skip_to_waiting(struct tsi_membership *m)
 {
 	uint64_t first = TSI_NEVER;
 
@@ -161,7 +163,7 @@ static void skip_to_waiting(struct tsi_members *m)
 }
 
 /* A view that nobody reads ends, and then perhaps what it is made of. */
-static void close_views(struct tsi_members *m, unsigned view)
+static void close_views(struct tsi_membership *m, unsigned view)
 {
 	if (!view)
 		return;
@@ -175,13 +177,13 @@ static void close_views(struct tsi_members *m, unsigned view)
 	close_views(m, m->view[view].source);
 }
 
-bool tsi_members_refeed(struct tsi_members *m, unsigned view)
+bool tsi_membership_fall_back_to_base(struct tsi_membership *m, unsigned view)
 {
 	struct tsi_view_state *v = &m->view[view];
 	const struct tsi_view_state *base = &m->view[0];
 	unsigned lost = v->source;
 
-	if (v->active && !tsi_members_held(base, v->head))
+	if (v->active && !tsi_membership_held(base, v->head))
 		return false;
 	/* What was claimed, and never came, has spoilt its slots. */
 	if (v->claimed > v->capacity)
@@ -190,16 +192,16 @@ bool tsi_members_refeed(struct tsi_members *m, unsigned view)
 	v->opening++;
 	v->reading = TSI_NEVER;
 	v->source = 0;
-	v->keeps_base = false;
+	v->needs_base = false;
 	close_views(m, lost);
 	return true;
 }
 
-void tsi_members_leave(struct tsi_members *m, unsigned id)
+void tsi_membership_leave(struct tsi_membership *m, unsigned id)
 {
 	unsigned view = m->member[id].view;
 
-	note_place(m, &m->member[id], m->member[id].tail < m->c.end);
+	note_progress(m, &m->member[id], m->member[id].tail < m->c.end);
 	m->member[id].used = false;
 	m->count--;
 	while (m->rows && !m->member[m->rows - 1].used)
@@ -210,19 +212,20 @@ void tsi_members_leave(struct tsi_members *m, unsigned id)
 
 /* ---- filling ---- */
 
-uint64_t tsi_members_gate(const struct tsi_members *m, unsigned view)
+uint64_t tsi_membership_gate(const struct tsi_membership *m, unsigned view)
 {
 	uint64_t gate = TSI_NEVER;
 
 	for (unsigned i = 0; i < m->rows; i++)
 		if (m->member[i].used && m->member[i].view == view)
-			gate = min64(gate, tsi_members_reach(m, &m->member[i]));
+			gate = min64(gate,
+				     tsi_membership_reach(m, &m->member[i]));
 	/* A stage reads its source from its own view's head on; it may still
 	 * be at work when its last reader has gone. */
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
 		const struct tsi_view_state *v = &m->view[i];
 
-		if (v->source != view && !(view == 0 && v->keeps_base))
+		if (v->source != view && !(view == 0 && v->needs_base))
 			continue;
 		if (v->active)
 			gate = min64(gate, min64(v->head, m->view[view].head));
@@ -232,16 +235,16 @@ uint64_t tsi_members_gate(const struct tsi_members *m, unsigned view)
 	return gate;
 }
 
-uint64_t tsi_members_limit(const struct tsi_members *m, unsigned view)
+uint64_t tsi_membership_limit(const struct tsi_membership *m, unsigned view)
 {
 	const struct tsi_view_state *v = &m->view[view];
 	uint64_t gate, limit;
 
-	if (!tsi_members_needed(m) || !v->active || (view == 0 && m->jumping) ||
-	    !m->started)
+	if (!tsi_membership_needed(m) || !v->active ||
+	    (view == 0 && m->jumping) || !m->started)
 		return v->claimed;
-	gate = min64(tsi_members_gate(m, view), tsi_members_pin(m, view));
-	gate = min64(gate, tsi_members_kept_start(m, view));
+	gate = min64(tsi_membership_gate(m, view), tsi_membership_pin(m, view));
+	gate = min64(gate, tsi_membership_kept_start(m, view));
 	/* No reader of this very view, as when all have views of their own. */
 	if (gate == TSI_NEVER)
 		gate = v->head;
@@ -251,10 +254,10 @@ uint64_t tsi_members_limit(const struct tsi_members *m, unsigned view)
 	return max64(min64(limit, m->c.end), v->claimed);
 }
 
-unsigned tsi_members_take(struct tsi_members *m, unsigned view, unsigned want,
-			  uint64_t *first)
+unsigned tsi_membership_claim(struct tsi_membership *m, unsigned view,
+			      unsigned want, uint64_t *first)
 {
-	uint64_t limit = tsi_members_limit(m, view);
+	uint64_t limit = tsi_membership_limit(m, view);
 	struct tsi_view_state *v = &m->view[view];
 	unsigned n = (unsigned)min64(limit - v->claimed, want);
 
@@ -263,18 +266,19 @@ unsigned tsi_members_take(struct tsi_members *m, unsigned view, unsigned want,
 	return n;
 }
 
-void tsi_members_reading(struct tsi_members *m, unsigned view, uint64_t first)
+void tsi_membership_reading(struct tsi_membership *m, unsigned view,
+			    uint64_t first)
 {
 	m->view[view].reading = first;
 }
 
-void tsi_members_head(struct tsi_members *m, unsigned view, uint64_t head)
+void tsi_membership_head(struct tsi_membership *m, unsigned view, uint64_t head)
 {
 	m->view[view].head = head;
 }
 
-bool tsi_members_done(struct tsi_members *m, unsigned view, uint32_t opening,
-		      uint64_t first, uint64_t head)
+bool tsi_membership_done(struct tsi_membership *m, unsigned view,
+			 uint32_t opening, uint64_t first, uint64_t head)
 {
 	struct tsi_view_state *v = &m->view[view];
 
@@ -284,7 +288,7 @@ bool tsi_members_done(struct tsi_members *m, unsigned view, uint32_t opening,
 	return true;
 }
 
-bool tsi_members_settle(struct tsi_members *m)
+bool tsi_membership_apply_jump(struct tsi_membership *m)
 {
 	struct tsi_view_state *base = &m->view[0];
 
@@ -303,13 +307,13 @@ bool tsi_members_settle(struct tsi_members *m)
 	return true;
 }
 
-void tsi_members_waits(const struct tsi_members *m, unsigned view,
-		       uint64_t *gate, uint64_t *lead)
+void tsi_membership_waits(const struct tsi_membership *m, unsigned view,
+			  uint64_t *gate, uint64_t *front)
 {
-	uint64_t pin = tsi_members_pin(m, view);
+	uint64_t pin = tsi_membership_pin(m, view);
 
-	*gate = tsi_members_gate(m, view);
-	*lead = TSI_NEVER;
+	*gate = tsi_membership_gate(m, view);
+	*front = TSI_NEVER;
 	if (pin <= *gate && pin != TSI_NEVER)
-		*lead = pin + min64(m->c.join_window, m->c.epoch_len);
+		*front = pin + min64(m->c.join_window, m->c.epoch_len);
 }

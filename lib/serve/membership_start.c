@@ -1,27 +1,27 @@
 /*
- * members_start.c - where a reader starts, and which starts are kept for those
- * who are to come.
+ * membership_start.c - where a reader starts, and which starts of epochs and
+ * segments are kept in the rings for readers who come later.
  *
- * Words: a start q is held in a ring when none of its samples from q on can
- * have been written over: base <= q and claimed <= q + capacity.  The lead is
+ * Words: a start q is held in a ring when none of the samples from q on can
+ * have been overwritten: base <= q and claimed <= q + capacity.  The front is
  * the greatest min(tail, head) of all members.  The pin keeps the start of the
- * leading epoch held until the lead is min(W, N) samples in, so that whoever
- * joins a little late still gets the whole epoch.
+ * front's epoch held until the front is min(W, N) samples into that epoch, so
+ * that a reader who joins a little late still gets the whole epoch.
  *
- * A ring that others are made of could run two rings ahead of a reader: what
- * the reader's own view holds, and what that one's stage has not read yet.
- * Then the next epoch's start would be gone before its time.  So the start that
- * is the next for the last of these readers is kept, until that one is beyond
- * it.
+ * A ring that other views are made of could run two rings ahead of a reader:
+ * the samples that the reader's own view holds, and the samples that the stage
+ * of this view has not read yet.  The start of the next epoch would then be
+ * overwritten before the reader comes to it.  So the next start of the last of
+ * these readers is kept, until that reader is beyond it.
  */
-#include "serve/members_parts.h"
+#include "serve/membership_parts.h"
 
 #include "base/err.h"
 
 /* ---- boundaries ---- */
 
 /* First place of the segment that a place of an epoch is in. */
-static unsigned segment_of(const struct tsi_members *m, uint64_t place)
+static unsigned segment_of(const struct tsi_membership *m, uint64_t place)
 {
 	unsigned low = 0, high = m->c.segments;
 
@@ -36,7 +36,7 @@ static unsigned segment_of(const struct tsi_members *m, uint64_t place)
 	return low;
 }
 
-static uint64_t boundary_at_or_before(const struct tsi_members *m,
+static uint64_t boundary_at_or_before(const struct tsi_membership *m,
 				      uint32_t join, uint64_t s)
 {
 	uint64_t epoch = s - s % m->c.epoch_len;
@@ -46,8 +46,8 @@ static uint64_t boundary_at_or_before(const struct tsi_members *m,
 	return epoch + m->c.bounds[segment_of(m, s - epoch)];
 }
 
-uint64_t tsi_members_boundary(const struct tsi_members *m, uint32_t join,
-			      uint64_t s)
+uint64_t tsi_membership_boundary(const struct tsi_membership *m, uint32_t join,
+				 uint64_t s)
 {
 	uint64_t q = boundary_at_or_before(m, join, s), epoch;
 
@@ -59,52 +59,53 @@ uint64_t tsi_members_boundary(const struct tsi_members *m, uint32_t join,
 	return epoch + m->c.bounds[segment_of(m, q - epoch) + 1];
 }
 
-/* ---- lead, pin, held ---- */
+/* ---- front, pin, held ---- */
 
-bool tsi_members_held(const struct tsi_view_state *v, uint64_t q)
+bool tsi_membership_held(const struct tsi_view_state *v, uint64_t q)
 {
 	return v->base <= q && v->claimed <= q + v->capacity;
 }
 
-uint64_t tsi_members_reach(const struct tsi_members *m,
-			   const struct tsi_member *r)
+uint64_t tsi_membership_reach(const struct tsi_membership *m,
+			      const struct tsi_member *r)
 {
 	return min64(r->tail, m->view[r->view].head);
 }
 
-uint64_t tsi_members_place(const struct tsi_members *m,
-			   const struct tsi_member *r)
+uint64_t tsi_membership_progress(const struct tsi_membership *m,
+				 const struct tsi_member *r)
 {
-	return min64(tsi_members_reach(m, r), m->view[0].head);
+	return min64(tsi_membership_reach(m, r), m->view[0].head);
 }
 
-static uint64_t lead_of(const struct tsi_members *m)
+static uint64_t front_of(const struct tsi_membership *m)
 {
-	uint64_t lead = 0;
+	uint64_t front = 0;
 
 	for (unsigned i = 0; i < m->rows; i++)
 		if (m->member[i].used)
-			lead = max64(lead, tsi_members_place(m, &m->member[i]));
-	return lead;
+			front = max64(front, tsi_membership_progress(
+						     m, &m->member[i]));
+	return front;
 }
 
-uint64_t tsi_members_pin(const struct tsi_members *m, unsigned view)
+uint64_t tsi_membership_pin(const struct tsi_membership *m, unsigned view)
 {
 	const struct tsi_view_state *v = &m->view[view];
-	uint64_t lead, start;
+	uint64_t front, start;
 
 	if (!m->count)
 		return TSI_NEVER;
-	lead = lead_of(m);
-	start = boundary_at_or_before(m, TSOCK_JOIN_EPOCH, lead);
-	if (lead >= start + min64(m->c.join_window, m->c.epoch_len) ||
-	    !tsi_members_held(v, start))
+	front = front_of(m);
+	start = boundary_at_or_before(m, TSOCK_JOIN_EPOCH, front);
+	if (front >= start + min64(m->c.join_window, m->c.epoch_len) ||
+	    !tsi_membership_held(v, start))
 		return TSI_NEVER;
 	return start;
 }
 
-bool tsi_members_made_of(const struct tsi_members *m, unsigned view,
-			 unsigned ring)
+bool tsi_membership_made_of(const struct tsi_membership *m, unsigned view,
+			    unsigned ring)
 {
 	while (view) {
 		view = m->view[view].source;
@@ -115,7 +116,8 @@ bool tsi_members_made_of(const struct tsi_members *m, unsigned view,
 }
 
 /* The next start of a ring's own readers, or of those in views made of it. */
-static uint64_t next_start(const struct tsi_members *m, unsigned ring, bool own)
+static uint64_t next_start(const struct tsi_membership *m, unsigned ring,
+			   bool own)
 {
 	uint64_t epoch = TSI_NEVER, segment = TSI_NEVER, next = TSI_NEVER;
 
@@ -124,28 +126,30 @@ static uint64_t next_start(const struct tsi_members *m, unsigned ring, bool own)
 		uint64_t *least = r->by_segment ? &segment : &epoch;
 
 		if (r->used && (own ? r->view == ring
-				    : tsi_members_made_of(m, r->view, ring)))
-			*least = min64(*least, tsi_members_reach(m, r));
+				    : tsi_membership_made_of(m, r->view, ring)))
+			*least = min64(*least, tsi_membership_reach(m, r));
 	}
 	if (epoch != TSI_NEVER)
-		next = tsi_members_boundary(m, TSOCK_JOIN_EPOCH, epoch);
+		next = tsi_membership_boundary(m, TSOCK_JOIN_EPOCH, epoch);
 	if (segment != TSI_NEVER)
-		next = min64(next, tsi_members_boundary(m, TSOCK_JOIN_SEGMENT,
-							segment));
+		next = min64(next, tsi_membership_boundary(
+					   m, TSOCK_JOIN_SEGMENT, segment));
 	return next;
 }
 
-uint64_t tsi_members_next_start(const struct tsi_members *m, unsigned view)
+uint64_t tsi_membership_next_start(const struct tsi_membership *m,
+				   unsigned view)
 {
 	return next_start(m, view, true);
 }
 
-uint64_t tsi_members_kept_start(const struct tsi_members *m, unsigned view)
+uint64_t tsi_membership_kept_start(const struct tsi_membership *m,
+				   unsigned view)
 {
 	return next_start(m, view, false);
 }
 
-bool tsi_members_needed(const struct tsi_members *m)
+bool tsi_membership_needed(const struct tsi_membership *m)
 {
 	for (unsigned i = 0; i < m->rows; i++)
 		if (m->member[i].used && m->member[i].tail < m->c.end)
@@ -155,40 +159,41 @@ bool tsi_members_needed(const struct tsi_members *m)
 
 /* ---- where a join starts ---- */
 
-const struct tsi_view_state *tsi_members_origin(const struct tsi_members *m,
-						unsigned view)
+const struct tsi_view_state *
+tsi_membership_origin(const struct tsi_membership *m, unsigned view)
 {
 	while (!m->view[view].active)
 		view = m->view[view].source;
 	return &m->view[view];
 }
 
-static uint64_t start_among_readers(const struct tsi_members *m,
+static uint64_t start_among_readers(const struct tsi_membership *m,
 				    const struct tsi_join *j)
 {
-	const struct tsi_view_state *v = tsi_members_origin(m, j->view);
+	const struct tsi_view_state *v = tsi_membership_origin(m, j->view);
 	uint64_t q;
 
 	if (j->join == TSOCK_JOIN_NOW)
 		return max64(m->jumping ? m->target : 0, v->head);
-	q = boundary_at_or_before(m, j->join, lead_of(m));
-	q = tsi_members_boundary(m, j->join, max64(q, j->after));
+	q = boundary_at_or_before(m, j->join, front_of(m));
+	q = tsi_membership_boundary(m, j->join, max64(q, j->after));
 	/* From the decision to jump on, nothing below the target is held. */
-	while (!tsi_members_held(v, q) || (m->jumping && q < m->target))
-		q = tsi_members_boundary(m, j->join, q + 1);
+	while (!tsi_membership_held(v, q) || (m->jumping && q < m->target))
+		q = tsi_membership_boundary(m, j->join, q + 1);
 	return q;
 }
 
 /* A start that the base ring holds, and that it has come to. */
-static bool at_hand(const struct tsi_members *m, uint64_t q)
+static bool at_hand(const struct tsi_membership *m, uint64_t q)
 {
 	const struct tsi_view_state *base = &m->view[0];
 
-	return !m->jumping && q <= base->claimed && tsi_members_held(base, q);
+	return !m->jumping && q <= base->claimed &&
+	       tsi_membership_held(base, q);
 }
 
 /* Does an epoch from there fit into what the stream has? */
-static bool fits(const struct tsi_members *m, const struct tsi_join *j,
+static bool fits(const struct tsi_membership *m, const struct tsi_join *j,
 		 uint64_t q)
 {
 	return j->join == TSOCK_JOIN_NOW
@@ -196,7 +201,7 @@ static bool fits(const struct tsi_members *m, const struct tsi_join *j,
 		       : q < m->c.end && m->c.end - q >= m->c.epoch_len;
 }
 
-static uint64_t start_alone(const struct tsi_members *m,
+static uint64_t start_alone(const struct tsi_membership *m,
 			    const struct tsi_join *j)
 {
 	const struct tsi_view_state *base = &m->view[0];
@@ -207,42 +212,43 @@ static uint64_t start_alone(const struct tsi_members *m,
 	if (j->join == TSOCK_JOIN_NOW)
 		return m->jumping ? m->target : base->head;
 	/* Its own next one, however far others have been. */
-	q = tsi_members_boundary(m, j->join, j->after);
+	q = tsi_membership_boundary(m, j->join, j->after);
 	if (j->after && at_hand(m, q))
 		return q;
 	/* Segments are kept only for those who leave, epochs for all. */
-	q = tsi_members_boundary(m, TSOCK_JOIN_EPOCH, j->after);
+	q = tsi_membership_boundary(m, TSOCK_JOIN_EPOCH, j->after);
 	if (j->after && at_hand(m, q))
 		return q;
-	q = tsi_members_boundary(m, j->join, from);
+	q = tsi_membership_boundary(m, j->join, from);
 	if (!m->jumping && !at_hand(m, q))
-		q = tsi_members_boundary(m, j->join,
-					 max64(from, base->claimed));
+		q = tsi_membership_boundary(m, j->join,
+					    max64(from, base->claimed));
 	if (fits(m, j, q))
 		return q;
 	/* Of the last epochs, what the last to leave would get. */
-	from = tsi_members_boundary(m, j->join, max64(m->last, j->after));
+	from = tsi_membership_boundary(m, j->join, max64(m->last, j->after));
 	return at_hand(m, from) ? from : q;
 }
 
-static uint64_t start_of(const struct tsi_members *m, const struct tsi_join *j)
+static uint64_t start_of(const struct tsi_membership *m,
+			 const struct tsi_join *j)
 {
 	return m->count ? start_among_readers(m, j) : start_alone(m, j);
 }
 
-bool tsi_members_ended(const struct tsi_members *m)
+bool tsi_membership_ended(const struct tsi_membership *m)
 {
 	struct tsi_join j = { .join = TSOCK_JOIN_EPOCH };
 
-	if (m->c.end == TSI_NEVER || tsi_members_needed(m) ||
+	if (m->c.end == TSI_NEVER || tsi_membership_needed(m) ||
 	    fits(m, &j, start_alone(m, &j)))
 		return false;
 	j.join = TSOCK_JOIN_SEGMENT;
 	return !fits(m, &j, start_alone(m, &j));
 }
 
-int tsi_members_forecast(const struct tsi_members *m,
-			 const struct tsi_join *asked, uint64_t *start)
+int tsi_membership_forecast(const struct tsi_membership *m,
+			    const struct tsi_join *asked, uint64_t *start)
 {
 	struct tsi_join j = *asked;
 	uint64_t most = max64(m->given, m->view[0].claimed), q;
@@ -257,7 +263,7 @@ int tsi_members_forecast(const struct tsi_members *m,
 	if (j.join == TSOCK_JOIN_NOW && j.after)
 		j.join = TSOCK_JOIN_EPOCH;
 	q = start_of(m, &j);
-	if (!fits(m, &j, q) || tsi_members_ended(m))
+	if (!fits(m, &j, q) || tsi_membership_ended(m))
 		return tsi_err(TSOCK_EENDED,
 			       "the stream has ended: epoch %llu was its last",
 			       (unsigned long long)(m->c.end / m->c.epoch_len) -

@@ -1,7 +1,8 @@
 /*
- * test_members_slow.c - slow is who holds up one that waits, and nobody else.
+ * test_membership_slow.c - a reader is slow when another reader waits for it,
+ * and only then.
  */
-#include "members_fixture.h"
+#include "membership_fixture.h"
 
 /* What is found by looking every 100 ms for that long. */
 static int64_t now;
@@ -10,7 +11,7 @@ static int look_for(int64_t ms)
 	int found = -1;
 
 	for (int64_t until = now + ms; now < until && found < 0; now += 100)
-		found = tsi_members_slowest(&m, now, 1000);
+		found = tsi_membership_slowest(&m, now, 1000);
 	return found;
 }
 
@@ -22,14 +23,14 @@ static void slow_is_who_holds_up_one_that_waits(void **state)
 	join(TSOCK_JOIN_EPOCH, 0);
 	join(TSOCK_JOIN_EPOCH, 0);
 	fill();
-	tsi_members_tail(&m, 0, 128, now);
+	tsi_membership_tail(&m, 0, 128, now);
 	fill();
-	tsi_members_want(&m, 0, 138);
+	tsi_membership_want(&m, 0, 138);
 	assert_int_equal(look_for(1000), -1);
 	assert_int_equal(look_for(200), 1);
 	/* A reader that waits for data is not slow. */
-	tsi_members_tail(&m, 1, 128, now);
-	tsi_members_want(&m, 1, 150);
+	tsi_membership_tail(&m, 1, 128, now);
+	tsi_membership_want(&m, 1, 150);
 	assert_int_equal(look_for(5000), -1);
 }
 
@@ -44,23 +45,23 @@ static void who_pauses_while_nobody_waits_is_not_slow(void **state)
 	join(TSOCK_JOIN_EPOCH, 0);
 	assert_int_equal(look_for(10000), -1);
 	/* It waits, but for the workers. */
-	tsi_members_tail(&m, 0, 128, now);
-	tsi_members_tail(&m, 1, 10, now);
-	tsi_members_want(&m, 0, 138);
+	tsi_membership_tail(&m, 0, 128, now);
+	tsi_membership_tail(&m, 1, 10, now);
+	tsi_membership_want(&m, 0, 138);
 	assert_int_equal(look_for(10000), -1);
 	fill();
 	assert_int_equal(look_for(10000), -1);
 	/* It waits now and then. */
-	tsi_members_want(&m, 0, 139);
+	tsi_membership_want(&m, 0, 139);
 	for (unsigned i = 0; i < 20; i++) {
 		assert_int_equal(look_for(800), -1);
-		tsi_members_want(&m, 0, i % 2 ? 139 : 0);
+		tsi_membership_want(&m, 0, i % 2 ? 139 : 0);
 	}
 	/* It waits all the time, and the other one gets on, if slowly. */
-	tsi_members_want(&m, 0, 200);
+	tsi_membership_want(&m, 0, 200);
 	for (unsigned i = 0; i < 20; i++) {
 		assert_int_equal(look_for(800), -1);
-		tsi_members_tail(&m, 1, 11 + i, now);
+		tsi_membership_tail(&m, 1, 11 + i, now);
 		fill();
 	}
 	assert_int_equal(look_for(2000), 1);
@@ -74,14 +75,14 @@ static void who_says_that_it_waits_for_more_than_it_allows_is_slow(void **state)
 	join(TSOCK_JOIN_EPOCH, 0);
 	join(TSOCK_JOIN_EPOCH, 0);
 	fill();
-	tsi_members_tail(&m, 0, 128, now);
-	tsi_members_want(&m, 0, 138);
-	tsi_members_want(&m, 1, 129);
+	tsi_membership_tail(&m, 0, 128, now);
+	tsi_membership_want(&m, 0, 138);
+	tsi_membership_want(&m, 1, 129);
 	assert_int_equal(look_for(1200), 1);
 	/* Nor is anybody slow for one that says so. */
-	tsi_members_tail(&m, 1, 10, now);
+	tsi_membership_tail(&m, 1, 10, now);
 	fill();
-	tsi_members_want(&m, 0, 257);
+	tsi_membership_want(&m, 0, 257);
 	assert_int_equal(look_for(9000), -1);
 }
 
@@ -93,12 +94,12 @@ static void a_wait_in_slices_is_a_wait(void **state)
 	join(TSOCK_JOIN_EPOCH, 0);
 	join(TSOCK_JOIN_EPOCH, 0);
 	fill();
-	tsi_members_tail(&m, 0, 128, now);
-	tsi_members_want(&m, 0, 138);
+	tsi_membership_tail(&m, 0, 128, now);
+	tsi_membership_want(&m, 0, 138);
 	assert_int_equal(look_for(500), -1);
-	tsi_members_want(&m, 0, 0);
+	tsi_membership_want(&m, 0, 0);
 	assert_int_equal(look_for(100), -1);
-	tsi_members_want(&m, 0, 138);
+	tsi_membership_want(&m, 0, 138);
 	assert_int_equal(look_for(300), -1);
 	assert_int_equal(look_for(300), 1);
 }
@@ -111,7 +112,7 @@ static void go(const struct tsi_claim *c, uint64_t tail)
 	do {
 		fill_all();
 		head = m.view[m.member[c->id].view].head;
-		tsi_members_tail(&m, c->id, head < tail ? head : tail, now);
+		tsi_membership_tail(&m, c->id, head < tail ? head : tail, now);
 		fill_all();
 	} while (head < tail && head < m.view[m.member[c->id].view].head);
 }
@@ -134,16 +135,16 @@ static void slow_is_found_through_views(void **state)
 	}
 	/* View 2 is full of what view 3's reader hasn't read. */
 	assert_int_equal(m.view[0].head, 1 + 3 * 128);
-	tsi_members_want(&m, base.id, 1 + 3 * 128 + 16);
+	tsi_membership_want(&m, base.id, 1 + 3 * 128 + 16);
 	assert_int_equal(look_for(1200), chain.id);
 	/* Not while view 3 has work to do. */
-	tsi_members_tail(&m, chain.id, 100, now);
+	tsi_membership_tail(&m, chain.id, 100, now);
 	assert_int_equal(look_for(9000), -1);
 	for (unsigned i = 0; i < 9; i++) {
 		go(&base, 900);
 		go(&chain, 900);
 	}
-	tsi_members_want(&m, base.id, m.view[0].head + 16);
+	tsi_membership_want(&m, base.id, m.view[0].head + 16);
 	assert_int_equal(look_for(1200), view.id);
 }
 
@@ -158,11 +159,11 @@ static void slow_is_found_from_a_view_on(void **state)
 	base = join(TSOCK_JOIN_EPOCH, 0);
 	chain = join_view(3, 0);
 	fill_all();
-	tsi_members_tail(&m, chain.id, 128, now);
-	tsi_members_tail(&m, base.id, 20, now);
+	tsi_membership_tail(&m, chain.id, 128, now);
+	tsi_membership_tail(&m, base.id, 20, now);
 	fill_all();
-	tsi_members_tail(&m, chain.id, 148, now);
-	tsi_members_want(&m, chain.id, 164);
+	tsi_membership_tail(&m, chain.id, 148, now);
+	tsi_membership_want(&m, chain.id, 164);
 	assert_int_equal(look_for(1100), base.id);
 }
 
@@ -177,15 +178,15 @@ static void slow_is_who_keeps_an_epochs_start(void **state)
 	base = join(TSOCK_JOIN_EPOCH, 0);
 	view = join_view(1, 0);
 	fill_all();
-	tsi_members_tail(&m, base.id, 128, now);
-	tsi_members_tail(&m, view.id, 128, now);
+	tsi_membership_tail(&m, base.id, 128, now);
+	tsi_membership_tail(&m, view.id, 128, now);
 	fill_all();
-	tsi_members_tail(&m, base.id, 256, now);
+	tsi_membership_tail(&m, base.id, 256, now);
 	fill_all();
-	tsi_members_tail(&m, base.id, 328, now);
+	tsi_membership_tail(&m, base.id, 328, now);
 	fill_all();
 	assert_int_equal(m.view[0].head, 328);
-	tsi_members_want(&m, base.id, 330);
+	tsi_membership_want(&m, base.id, 330);
 	assert_int_equal(look_for(1100), view.id);
 }
 
@@ -202,5 +203,6 @@ int main(void)
 		cmocka_unit_test(slow_is_who_keeps_an_epochs_start),
 	};
 
-	return cmocka_run_group_tests_name("members_slow", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("membership_slow", tests, NULL,
+					   NULL);
 }
