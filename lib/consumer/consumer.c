@@ -20,7 +20,7 @@
 #include "consumer/attach.h"
 #include "consumer/device.h"
 #include "consumer/room.h"
-#include "base/forked.h"
+#include "base/fork.h"
 #include "wire/door.h"
 
 #define AGAIN_MS 20 /* while the producer prepares */
@@ -91,7 +91,7 @@ static void forsake(struct tsock *t)
 
 void tsock_leave(tsock *t)
 {
-	if (!t || tsi_forked(t->generation))
+	if (!t || tsi_fork_since(t->generation))
 		return;
 	forsake(t);
 	if (t->reader)
@@ -103,7 +103,7 @@ void tsock_leave(tsock *t)
 void tsock_close(tsock *t)
 {
 	/* In a forked child all of it is the parent's. */
-	if (!t || tsi_forked(t->generation))
+	if (!t || tsi_fork_since(t->generation))
 		return;
 	tsock_leave(t);
 	while (t->left) {
@@ -337,8 +337,8 @@ int tsock_begin_timed(tsock *t, int timeout_ms)
 
 	if (!t)
 		return tsi_err(TSOCK_EARG, "tsock_begin: t is NULL");
-	if (tsi_forked(t->generation))
-		return tsi_err_forked();
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
 	tsi_consumer_sweep(t);
 	/* All was taken, and only EEPOCH not yet heard. */
 	if (t->phase == TSI_PHASE_READING && !next_count(t))
@@ -413,8 +413,8 @@ static int next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 	uint64_t n, need;
 	int err;
 
-	if (tsi_forked(t->generation))
-		return tsi_err_forked();
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
 	if (t->phase == TSI_PHASE_DONE)
 		return TSOCK_EEPOCH;
 	if (t->phase == TSI_PHASE_IDLE)
@@ -456,7 +456,7 @@ int tsock_path(tsock *t)
 {
 	if (!t)
 		return tsi_err(TSOCK_EARG, "tsock_path: t is NULL");
-	if (tsi_forked(t->generation))
-		return tsi_err_forked();
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
 	return (int)t->path;
 }

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "base/forked.h"
+#include "base/fork.h"
 #include "consumer/lease.h"
 
 static void give_back(struct tsi_export *e)
 {
 	struct tsock_batch *b = e->batch;
 
-	if (tsi_forked(b->reader->generation))
+	if (tsi_fork_since(b->reader->generation))
 		return;
 	if (e->heap)
 		free(e);
@@ -100,8 +100,8 @@ int tsock_batch_dlpack(tsock_batch *name, unsigned i, int versioned, void **out)
 	b = tsi_batch_of(name, "tsock_batch_dlpack");
 	if (!b)
 		return TSOCK_EARG;
-	if (tsi_forked(b->reader->generation))
-		return tsi_err_forked();
+	if (tsi_fork_since(b->reader->generation))
+		return tsi_fork_err();
 	if (i >= b->reader->nfields)
 		return tsi_err(TSOCK_EARG,
 			       "there is no field %u: a batch has "

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/forked.h"
+#include "base/fork.h"
 #include "consumer/forks.h"
 #include "consumer/queue.h"
 
@@ -358,7 +358,7 @@ static void note_giver(struct tsi_reader *r)
 
 void tsi_batch_unref(struct tsock_batch *b)
 {
-	if (tsi_forked(b->reader->generation))
+	if (tsi_fork_since(b->reader->generation))
 		return;
 	note_giver(b->reader);
 	/* Everybody's last use comes before its reuse.  Who has the only one

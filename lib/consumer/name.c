@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/forked.h"
+#include "base/fork.h"
 
 #define NUMBER_BITS 24 /* of a name; the others say which use */
 #define NUMBERS (UINT32_C(1) << NUMBER_BITS)
@@ -148,8 +148,8 @@ struct tsock_batch *tsi_name_end(const tsock_batch *name, bool *forked)
 	struct tsock_batch *b;
 	uint64_t turn;
 
-	*forked = n && tsi_forked(atomic_load_explicit(&n->generation,
-						       memory_order_relaxed));
+	*forked = n && tsi_fork_since(atomic_load_explicit(
+			       &n->generation, memory_order_relaxed));
 	if (!n || *forked)
 		return NULL;
 	/* Before the use ends: then it may change. */

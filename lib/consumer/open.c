@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "consumer/device.h"
 #include "consumer/running.h"
-#include "base/forked.h"
+#include "base/fork.h"
 #include "stage/convert.h"
 #include "wire/door.h"
 
@@ -388,8 +388,8 @@ int tsock_get_info(tsock *t, struct tsock_info *info)
 	if (info->size < 2 * sizeof(uint32_t))
 		return tsi_err(TSOCK_EARG, "tsock_get_info: set info.size to "
 					   "sizeof(struct tsock_info)");
-	if (tsi_forked(t->generation))
-		return tsi_err_forked();
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
 	s = &t->stream;
 	full.nfields = s->nfields;
 	full.epoch_len = s->epoch_len;
@@ -415,8 +415,8 @@ int tsock_get_field(tsock *t, unsigned i, struct tsock_field *out)
 	if (!t || !out)
 		return tsi_err(TSOCK_EARG, "tsock_get_field: %s is NULL",
 			       t ? "out" : "t");
-	if (tsi_forked(t->generation))
-		return tsi_err_forked();
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
 	if (i >= t->stream.nfields)
 		return tsi_err(TSOCK_EARG, "there is no field %u: '%s' has %u",
 			       i, t->place.name, t->stream.nfields);

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/forked.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "consumer/lease.h"
 
@@ -42,7 +42,7 @@ static void note_exit(void)
 
 	atomic_store(&exiting, true);
 	/* A forked child has none of these threads. */
-	if (tsi_forked(generation))
+	if (tsi_fork_since(generation))
 		return;
 	for (int i = 0; i < EXIT_MS && atomic_load(&inside) > in_cuda; i++)
 		nanosleep(&ms, NULL);

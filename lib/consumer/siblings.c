@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
-#include "base/forked.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "consumer/consumer.h"
 
@@ -92,7 +92,7 @@ static uint64_t bound(const struct tsock *t, const struct tsock *o)
 static bool blocks(const struct tsock *t, const struct tsock *o, uint64_t need)
 {
 	return o != t && o->stream.incarnation == t->stream.incarnation &&
-	       !tsi_forked(o->reader->generation) && bound(t, o) < need;
+	       !tsi_fork_since(o->reader->generation) && bound(t, o) < need;
 }
 
 static bool mine(const struct tsock *o)

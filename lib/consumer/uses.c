@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "base/forked.h"
+#include "base/fork.h"
 #include "consumer/lease.h"
 #include "consumer/ongpu.h"
 
@@ -120,8 +120,8 @@ static int check(const struct tsock_batch *b, const char *what)
 {
 	if (!b)
 		return TSOCK_EARG; /* by tsi_batch_of() */
-	if (tsi_forked(b->reader->generation))
-		return tsi_err_forked();
+	if (tsi_fork_since(b->reader->generation))
+		return tsi_fork_err();
 	if (!b->reader->gpu)
 		return tsi_err(TSOCK_EARG,
 			       "%s: the batch is in host memory: open with a "

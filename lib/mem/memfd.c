@@ -6,7 +6,7 @@
 #include "mem/memfd.h"
 
 #include "base/err.h"
-#include "base/machine.h"
+#include "base/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +59,7 @@ static int enough_memory(const char *label, size_t len)
 	/* Too small to be what breaks a limit; made at every join. */
 	if (len < MIB)
 		return 0;
-	if (tsi_machine_memory("", &have, limiter, sizeof(limiter)))
+	if (tsi_limits_memory("", &have, limiter, sizeof(limiter)))
 		return 0;
 	if (need <= have)
 		return 0;

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "run/advice.h"
 #include "run/liveline.h"
-#include "base/machine.h"
+#include "base/limits.h"
 #include "wire/place.h"
 
 /* Sockets, rings, epolls, and the first few consumers. */
@@ -92,7 +92,7 @@ int tsi_check_memory(const struct tsi_options *o,
 			       "--memory's %s: make --ring, --max-batch or "
 			       "--size smaller",
 			       samples, need, tsi_megabytes(may, o->memory));
-	if (tsi_machine_memory("", &there, limiter, sizeof(limiter)) ||
+	if (tsi_limits_memory("", &there, limiter, sizeof(limiter)) ||
 	    g->ring_bytes <= there)
 		return 0;
 	return tsi_err(TSOCK_ENOMEM,
@@ -127,7 +127,7 @@ int tsi_check_image_memory(const struct tsi_options *o, uint64_t ring_bytes,
 	uint64_t there = UINT64_MAX, most = TSI_IMAGE_MEMORY;
 	char limiter[256], need[16], may[16];
 
-	if (tsi_machine_memory("", &there, limiter, sizeof(limiter)))
+	if (tsi_limits_memory("", &there, limiter, sizeof(limiter)))
 		there = UINT64_MAX;
 	there -= ring_bytes < there ? ring_bytes : there;
 	*bytes = o->image_memory;

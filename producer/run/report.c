@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "base/machine.h"
+#include "base/limits.h"
 #include "base/printable.h"
 #include "run/check.h"
 #include "image/jpeg.h"
@@ -85,7 +85,7 @@ static void print_memory(const struct tsi_plan *p)
 	printf("              (of large images while they are decoded; one "
 	       "that alone\n              needs more is bad: "
 	       "--image-memory)\n");
-	if (tsi_machine_memory("", &there, limiter, sizeof(limiter)) == 0)
+	if (tsi_limits_memory("", &there, limiter, sizeof(limiter)) == 0)
 		size_line("  available", there);
 }
 

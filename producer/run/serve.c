@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "base/machine.h"
+#include "base/limits.h"
 #include "run/advice.h"
 #include "run/check.h"
 #include "run/console.h"
@@ -120,7 +120,7 @@ static int check(struct service *v, struct tsock_field *schema)
 	int err;
 
 	v->plan.threads =
-		o->threads ? (unsigned)o->threads : tsi_machine_cpus("");
+		o->threads ? (unsigned)o->threads : tsi_limits_cpus("");
 	err = check_memory(v, schema);
 	if (!err)
 		err = tsi_check_image_memory(o, v->plan.geometry.ring_bytes,

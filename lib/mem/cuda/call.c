@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/forked.h"
+#include "base/fork.h"
 #include "mem/cuda/entry.h"
 
 static struct tsi_cuda_driver driver;
@@ -182,7 +182,7 @@ static void begun(void)
 int tsi_cuda_begin(void)
 {
 	pthread_once(&fork_once, begun);
-	if (tsi_forked(generation))
+	if (tsi_fork_since(generation))
 		return tsi_err(TSOCK_EFORK,
 			       "this process was forked by one that uses CUDA, "
 			       "which can't be used in the child: start it by "

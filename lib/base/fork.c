@@ -1,11 +1,12 @@
 /*
- * forked.c - are we still in the process that opened this?
+ * fork.c - is this still the process that opened a handle, or a child of it?
  *
- * The generation is in a page that every child gets empty (MADV_WIPEONFORK),
- * also one that was made by a bare system call, of which no handler hears.
- * Where the kernel has no such pages, a handler empties it after fork().
+ * The generation lies in a page that the kernel empties in every child
+ * (MADV_WIPEONFORK).  That covers a child made by a bare system call too, for
+ * which no fork handler runs.  Where the kernel has no such pages, a handler
+ * sets the generation to 0 after fork().
  */
-#include "base/forked.h"
+#include "base/fork.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -55,13 +56,13 @@ unsigned tsi_fork_generation(void)
 	return now;
 }
 
-bool tsi_forked(unsigned since)
+bool tsi_fork_since(unsigned since)
 {
 	/* Changes only where there is no other thread. */
 	return atomic_load_explicit(generation, memory_order_relaxed) != since;
 }
 
-int tsi_err_forked(void)
+int tsi_fork_err(void)
 {
 	return tsi_err(TSOCK_EFORK,
 		       "this handle was opened before a fork and belongs to "

@@ -1,7 +1,7 @@
 /*
- * test_machine.c - memory and CPU limits, read from made-up /proc and /sys.
+ * test_limits.c - memory and CPU limits, read from made-up /proc and /sys.
  */
-#include "base/machine.h"
+#include "base/limits.h"
 
 #include <sched.h>
 #include <setjmp.h>
@@ -64,7 +64,7 @@ static uint64_t memory(void)
 
 	strcpy(limiter, "untouched");
 	assert_int_equal(
-		tsi_machine_memory(root, &bytes, limiter, sizeof(limiter)), 0);
+		tsi_limits_memory(root, &bytes, limiter, sizeof(limiter)), 0);
 	return bytes;
 }
 
@@ -131,7 +131,7 @@ static void nothing_readable_is_said(void **state)
 
 	(void)state;
 	assert_int_equal(
-		tsi_machine_memory(root, &bytes, limiter, sizeof(limiter)),
+		tsi_limits_memory(root, &bytes, limiter, sizeof(limiter)),
 		TSOCK_ENOTSUP);
 	assert_int_equal(bytes, 7);
 	assert_non_null(strstr(tsock_errmsg(), "/proc/meminfo"));
@@ -318,7 +318,7 @@ static void garbage_is_no_limit(void **state)
 		write_file("/sys/fs/cgroup/job/cpu.max", bad[i]);
 		write_file("/sys/fs/cgroup/job/memory.stat", bad[i]);
 		assert_int_equal(memory(), 10000ull * MB);
-		assert_true(tsi_machine_cpus(root) >= 1);
+		assert_true(tsi_limits_cpus(root) >= 1);
 		write_file("/proc/self/mountinfo", bad[i]);
 		assert_int_equal(memory(), 10000ull * MB);
 		write_file("/proc/self/cgroup", bad[i]);
@@ -329,7 +329,7 @@ static void garbage_is_no_limit(void **state)
 		   "-\n - \n1 2 3\n1 2 0:3 / /x rw -\n1 2 0:3 / /x rw - "
 		   "cgroup2\n1 2 0:3 / - cgroup2 c rw\n\\\n\\04 \\9 \\400\n");
 	assert_int_equal(memory(), 10000ull * MB);
-	assert_true(tsi_machine_cpus(root) >= 1);
+	assert_true(tsi_limits_cpus(root) >= 1);
 }
 
 static void usage_that_is_missing_counts_as_none(void **state)
@@ -381,14 +381,14 @@ static void cpus_follow_affinity(void **state)
 	unsigned n = 0;
 
 	(void)state;
-	assert_int_equal(tsi_machine_cpus(root), affinity());
+	assert_int_equal(tsi_limits_cpus(root), affinity());
 	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
 	while (!CPU_ISSET(n, &all))
 		n++;
 	CPU_ZERO(&one);
 	CPU_SET(n, &one);
 	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-	assert_int_equal(tsi_machine_cpus(root), 1);
+	assert_int_equal(tsi_limits_cpus(root), 1);
 	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
@@ -397,11 +397,11 @@ static void v2_cpu_quota_is_rounded_up(void **state)
 	(void)state;
 	use_v2("/slice/job");
 	write_file("/sys/fs/cgroup/slice/job/cpu.max", "max 100000\n");
-	assert_int_equal(tsi_machine_cpus(root), affinity());
+	assert_int_equal(tsi_limits_cpus(root), affinity());
 	write_file("/sys/fs/cgroup/slice/job/cpu.max", "150000 100000\n");
-	assert_int_equal(tsi_machine_cpus(root), at_most(2));
+	assert_int_equal(tsi_limits_cpus(root), at_most(2));
 	write_file("/sys/fs/cgroup/slice/cpu.max", "1000 100000\n");
-	assert_int_equal(tsi_machine_cpus(root), 1);
+	assert_int_equal(tsi_limits_cpus(root), 1);
 }
 
 static void v1_cpu_quota_is_rounded_up(void **state)
@@ -411,13 +411,13 @@ static void v1_cpu_quota_is_rounded_up(void **state)
 	write_file("/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us",
 		   "100000\n");
 	write_file("/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "-1\n");
-	assert_int_equal(tsi_machine_cpus(root), affinity());
+	assert_int_equal(tsi_limits_cpus(root), affinity());
 	write_file("/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us",
 		   "100001\n");
-	assert_int_equal(tsi_machine_cpus(root), at_most(2));
+	assert_int_equal(tsi_limits_cpus(root), at_most(2));
 	write_file("/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us",
 		   "50000\n");
-	assert_int_equal(tsi_machine_cpus(root), 1);
+	assert_int_equal(tsi_limits_cpus(root), 1);
 }
 
 static void zero_cpu_period_is_no_limit(void **state)
@@ -425,9 +425,9 @@ static void zero_cpu_period_is_no_limit(void **state)
 	(void)state;
 	use_v2("/job");
 	write_file("/sys/fs/cgroup/job/cpu.max", "100000 0\n");
-	assert_int_equal(tsi_machine_cpus(root), affinity());
+	assert_int_equal(tsi_limits_cpus(root), affinity());
 	write_file("/sys/fs/cgroup/job/cpu.max", "100000\n");
-	assert_int_equal(tsi_machine_cpus(root), affinity());
+	assert_int_equal(tsi_limits_cpus(root), affinity());
 }
 
 static void this_machine_has_memory_and_cpus(void **state)
@@ -436,10 +436,10 @@ static void this_machine_has_memory_and_cpus(void **state)
 
 	(void)state;
 	assert_int_equal(
-		tsi_machine_memory("", &bytes, limiter, sizeof(limiter)), 0);
+		tsi_limits_memory("", &bytes, limiter, sizeof(limiter)), 0);
 	assert_true(bytes > MB);
-	assert_true(tsi_machine_cpus("") >= 1);
-	assert_true(tsi_machine_cpus("") <= affinity());
+	assert_true(tsi_limits_cpus("") >= 1);
+	assert_true(tsi_limits_cpus("") <= affinity());
 }
 
 #define t(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)

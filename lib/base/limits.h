@@ -1,5 +1,5 @@
 /*
- * machine.h - how much memory and how many CPUs this process may still take.
+ * limits.h - how much memory and how many CPUs this process may still take.
  *
  * The machine's own numbers mislead inside a container: a memory cgroup
  * answers too large a reservation with SIGKILL, and a CPU quota with stalls.
@@ -10,8 +10,8 @@
  * root is "" for the machine that this runs on, else a folder with a made-up
  * proc/ and sys/ in it.
  */
-#ifndef TSI_BASE_MACHINE_H
-#define TSI_BASE_MACHINE_H
+#ifndef TSI_BASE_LIMITS_H
+#define TSI_BASE_LIMITS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,10 +21,10 @@
  * gets the name of the file that says so.  Page cache that is easily dropped
  * counts as free.  Fails with ENOTSUP if nothing could be read at all.
  */
-int tsi_machine_memory(const char *root, uint64_t *bytes, char *limiter,
-		       size_t n);
+int tsi_limits_memory(const char *root, uint64_t *bytes, char *limiter,
+		      size_t n);
 
 /* CPUs by affinity and quota, a part of one counting as one; at least 1. */
-unsigned tsi_machine_cpus(const char *root);
+unsigned tsi_limits_cpus(const char *root);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * machine.c - how much memory and how many CPUs this process may still take.
+ * limits.c - how much memory and how many CPUs this process may still take.
  *
  * Reads small files under /proc and /sys only when asked, and remembers
  * nothing: limits are changed under running processes.
  */
-#include "base/machine.h"
+#include "base/limits.h"
 
 #include "base/err.h"
 
@@ -272,8 +272,8 @@ static void least_of_groups(const char *root, const struct names *name,
 	} while (next_group(&g));
 }
 
-int tsi_machine_memory(const char *root, uint64_t *bytes, char *limiter,
-		       size_t n)
+int tsi_limits_memory(const char *root, uint64_t *bytes, char *limiter,
+		      size_t n)
 {
 	static const struct names v1 = { "memory", "memory.limit_in_bytes",
 					 "memory.usage_in_bytes",
@@ -353,7 +353,7 @@ static void least_quota(const char *root, const char *controller,
 	} while (next_group(&g));
 }
 
-unsigned tsi_machine_cpus(const char *root)
+unsigned tsi_limits_cpus(const char *root)
 {
 	unsigned cpus = cpus_by_affinity();
 

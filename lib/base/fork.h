@@ -1,0 +1,22 @@
+/*
+ * fork.h - is this still the process that opened a handle, or a child of it?
+ *
+ * Every process has a generation, and a forked child has a higher one than its
+ * parent.  Whoever opens a handle keeps the generation in it; comparing the two
+ * is one load and no system call.
+ */
+#ifndef TSI_BASE_FORK_H
+#define TSI_BASE_FORK_H
+
+#include <stdbool.h>
+
+/* This process's generation; the first call starts the counting. */
+unsigned tsi_fork_generation(void);
+
+/* Is this process a child, forked since that generation was read? */
+bool tsi_fork_since(unsigned generation);
+
+/* Set the message of TSOCK_EFORK, and return that code. */
+int tsi_fork_err(void);
+
+#endif
