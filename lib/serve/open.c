@@ -284,8 +284,8 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 	}
 	for (unsigned i = 0; i < TSI_MAX_ROWS; i++)
 		s->conn[i].pidfd = s->conn[i].sock = -1;
-	for (unsigned i = 0; i < TSI_VISITORS; i++)
-		s->guest[i].sock = -1;
+	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)
+		s->pending[i].sock = -1;
 	return s;
 }
 
@@ -323,7 +323,7 @@ int tsock_serve_open(const char *name, const struct tsock_serve_opts *o,
 	if (!err)
 		err = make_base(s, o, &g);
 	if (!err)
-		err = tsi_desk_start(s);
+		err = tsi_control_start(s);
 	if (err)
 		goto err_close;
 	*out = s;
@@ -347,9 +347,9 @@ static void drop_everybody(struct tsock_server *s)
 	for (unsigned i = 0; i < TSI_MAX_ROWS; i++)
 		if (s->membership.member[i].used)
 			tsi_server_drop(s, i, "is left behind");
-	for (unsigned i = 0; i < TSI_VISITORS; i++)
-		if (s->guest[i].sock >= 0)
-			close(s->guest[i].sock);
+	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)
+		if (s->pending[i].sock >= 0)
+			close(s->pending[i].sock);
 }
 
 void tsock_serve_close(tsock_server *s)
@@ -365,7 +365,7 @@ void tsock_serve_close(tsock_server *s)
 	pthread_mutex_lock(&s->lock);
 	close_rings(s);
 	drop_everybody(s);
-	all = tsi_views_close(s);
+	all = tsi_view_table_close(s);
 	pthread_mutex_unlock(&s->lock);
 	tsi_bus_close(s->bus);
 	if (s->door >= 0)
@@ -377,7 +377,7 @@ void tsock_serve_close(tsock_server *s)
 	/* A thread that a GPU keeps may use the rest of it any time. */
 	if (!all)
 		return;
-	tsi_gpuviews_unpin(s);
+	tsi_view_plan_unpin(s);
 	tsi_ring_destroy(&s->view[0].ring);
 	pthread_cond_destroy(&s->room);
 	pthread_cond_destroy(&s->staged);

@@ -2,11 +2,12 @@
  * server.h - the parts of a server, for the files of this room alone.
  *
  * server.c   the object, and what worker threads call
- * views.c    derived views, made and freed; gpuviews.c for those on GPUs
+ * view_table.c    derived views, made and freed; view_plan.c for those on GPUs
  * gpu_table.c  what is known of each GPU
- * filling.c  the thread of each view; fan.c for those filled together
- * desk.c     the server's own thread: deaths, slow readers; mail.c answers
- *            messages, guests.c keeps the door, sockets.c minds the files
+ * view_thread.c  the thread of each view; view_broadcast.c for views that are
+ *            filled together
+ * control.c  the control thread: deaths, slow readers; messages.c answers
+ *            requests, handshake.c accepts connections, sockets.c watches files
  * membership.c  the rules, pure; where readers start in membership_start.c,
  *            who is slow in membership_slow.c
  *
@@ -30,7 +31,7 @@
 #include "wire/place.h"
 
 #define TSI_OFFERS 64
-#define TSI_VISITORS 64
+#define TSI_PENDING_CONNS 64
 
 enum tsi_view_phase {
 	TSI_VIEW_EMPTY,
@@ -53,12 +54,12 @@ struct tsi_view {
 	struct tsi_ring ring;
 	pthread_t thread;
 	bool has_thread, thread_done;
-	uint64_t age;        /* views made before it */
-	bool orphan;         /* its source is lost; error says why */
-	unsigned offers;     /* made for it and not yet used */
-	int64_t idle_ms;     /* since when nobody reads it */
-	unsigned waiters;    /* threads that sleep until a tail moves */
-	bool busy;           /* samples are on their way to it (fan.c) ... */
+	uint64_t age;     /* views made before it */
+	bool source_lost; /* its source is lost; error says why */
+	unsigned offers;  /* made for it and not yet used */
+	int64_t idle_ms;  /* since when nobody reads it */
+	unsigned waiters; /* threads that sleep until a tail moves */
+	bool busy; /* samples are on their way to it (view_broadcast.c) ... */
 	uint32_t opening;    /* ... from when it was this one */
 	bool sending;        /* its samples are broadcast */
 	struct tsi_fan *fan; /* that broadcasts them */
@@ -96,7 +97,7 @@ struct tsi_offer {
 	int64_t expires_ms;
 };
 
-struct tsi_guest {
+struct tsi_pending_conn {
 	int sock; /* -1: none */
 	uint32_t pid;
 	int64_t expires_ms;
@@ -135,7 +136,7 @@ struct tsock_server {
 	struct tsi_view view[TSI_VIEWS];
 	struct tsi_conn conn[TSI_MAX_ROWS];
 	struct tsi_offer offer[TSI_OFFERS];
-	struct tsi_guest guest[TSI_VISITORS];
+	struct tsi_pending_conn pending[TSI_PENDING_CONNS];
 	int64_t door_shut_ms, door_said_ms; /* until when, for want of
 					     * descriptors; when it was told */
 	uint8_t *done; /* by slot: written, not yet published */
@@ -187,16 +188,16 @@ void tsi_server_fail(struct tsock_server *s, const char *why);
 void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why);
 
 /* The view of this spec: made, or in the making; an error if it can't be. */
-int tsi_views_find(struct tsock_server *s, const struct tsi_view_spec *spec,
-		   unsigned *view);
+int tsi_view_table_find(struct tsock_server *s,
+			const struct tsi_view_spec *spec, unsigned *view);
 /* Of views on GPUs: the device, the path and the granularity of a spec; EAGAIN
  * while the GPU is asked ... */
-int tsi_gpuviews_resolve(struct tsock_server *s, struct tsi_view_spec *spec,
-			 unsigned *device, uint64_t *granularity);
+int tsi_view_plan_resolve(struct tsock_server *s, struct tsi_view_spec *spec,
+			  unsigned *device, uint64_t *granularity);
 /* ... and what it is made of, and how; EAGAIN while that is being made. */
-int tsi_gpuviews_source(struct tsock_server *s,
-			const struct tsi_view_spec *spec, unsigned *source,
-			enum tsi_stage_kind *kind);
+int tsi_view_plan_source(struct tsock_server *s,
+			 const struct tsi_view_spec *spec, unsigned *source,
+			 enum tsi_stage_kind *kind);
 
 /* The GPU of this UUID: known; EAGAIN while it is asked; why not. */
 int tsi_gpu_table_find(struct tsock_server *s, const uint8_t *uuid,
@@ -214,37 +215,37 @@ void tsi_gpu_table_refuse(struct tsock_server *s, const uint8_t *uuid,
 void tsi_view_done(struct tsi_view *v, uint32_t opening, uint64_t first,
 		   uint64_t head);
 /* Can it go on from the base ring when its source fails? */
-bool tsi_view_refeeds(const struct tsi_view *v);
+bool tsi_view_can_fall_back(const struct tsi_view *v);
 /* Its source is lost, or it can't be filled: its thread will see. */
-void tsi_view_orphan(struct tsi_view *v, const char *why);
+void tsi_view_source_lost(struct tsi_view *v, const char *why);
 /* Those who read it are told why; what is made of it ends, or goes on from the
  * base ring. */
-void tsi_view_failed(struct tsi_view *v, const char *why);
+void tsi_view_fail(struct tsi_view *v, const char *why);
 
 /* The thread of a BROADCAST view: until it ends, or is on its own. */
-void tsi_fan_serve(struct tsi_view *v);
+void tsi_view_broadcast_serve(struct tsi_view *v);
 
 /* The thread of a view. */
-void *tsi_view_main(void *view);
+void *tsi_view_thread_main(void *view);
 
 /* Free what has been idle for long. */
-void tsi_views_sweep(struct tsock_server *s, int64_t now_ms);
+void tsi_view_table_sweep(struct tsock_server *s, int64_t now_ms);
 /*
  * Free all of it, and wait for the threads.  False: some are in a call to a GPU
  * that doesn't return, and still use the server.
  */
-bool tsi_views_close(struct tsock_server *s);
+bool tsi_view_table_close(struct tsock_server *s);
 
 /* ---- without ---- */
 
-int tsi_desk_start(struct tsock_server *s);
+int tsi_control_start(struct tsock_server *s);
 
 /* Page-lock the base ring, once; a failure is logged, and lived with. */
-void tsi_gpuviews_pin(struct tsock_server *s);
-void tsi_gpuviews_unpin(struct tsock_server *s);
+void tsi_view_plan_pin(struct tsock_server *s);
+void tsi_view_plan_unpin(struct tsock_server *s);
 
 /* A view as decoded, whose ring is made: is there another GPU's to fill it
  * from?  Waits for one that is being made. */
-void tsi_gpuviews_neighbour(struct tsi_view *v);
+void tsi_view_plan_neighbour(struct tsi_view *v);
 
 #endif

@@ -1,11 +1,12 @@
 /*
- * desk.c - the server's own thread: who comes, who goes, who is too slow.
+ * control.c - the control thread: consumers that join, leave, die or are slow.
  *
- * It answers messages (mail.c), opens the door (guests.c), watches the
- * consumers' processes, and looks at the tails whenever one of them rings.  It
- * never touches a sample, and never waits for a consumer.
+ * The thread answers messages (messages.c), accepts connections (handshake.c),
+ * watches the consumers' processes, and reads the tails whenever a consumer
+ * writes the eventfd.  It never touches a sample and never waits for a
+ * consumer.
  */
-#include "serve/desk.h"
+#include "serve/control.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -21,9 +22,9 @@
 #include "base/thread.h"
 #include "serve/sockets.h"
 
-#define TICK_MS 100 /* safety net for lost hints, and for policies */
+#define TICK_MS 100 /* for what has time limits, and for lost wake-ups */
 
-static void bury(struct tsock_server *s)
+static void reap_dead(struct tsock_server *s)
 {
 	for (unsigned i = 0; i < s->membership.rows; i++)
 		if (s->membership.member[i].used &&
@@ -34,8 +35,8 @@ static void bury(struct tsock_server *s)
 						: "is gone");
 }
 
-/* What consumers wait for, asleep or spinning. */
-static void see_wants(struct tsock_server *s)
+/* The heads that consumers wait for, asleep or spinning. */
+static void read_wants(struct tsock_server *s)
 {
 	for (unsigned i = 0; i < s->membership.rows; i++) {
 		const struct tsi_tail_page *page = s->conn[i].tail.base;
@@ -56,7 +57,7 @@ static void kill_slow(struct tsock_server *s, int64_t now)
 
 	if (s->slow != TSOCK_SLOW_KILL)
 		return;
-	see_wants(s);
+	read_wants(s);
 	id = tsi_membership_slowest(&s->membership, now, s->slow_ms);
 	if (id < 0 || s->conn[id].killed)
 		return;
@@ -75,7 +76,7 @@ static void tick(struct tsock_server *s, int64_t now)
 {
 	tsi_offers_expire(s, now);
 	kill_slow(s, now);
-	tsi_views_sweep(s, now);
+	tsi_view_table_sweep(s, now);
 }
 
 static unsigned gather(struct tsock_server *s, struct pollfd *fds)
@@ -83,14 +84,14 @@ static unsigned gather(struct tsock_server *s, struct pollfd *fds)
 	unsigned n = 0;
 
 	fds[n++] = (struct pollfd){ .fd = s->event, .events = POLLIN };
-	/* Shut, it would wake us all the time. */
+	/* While accepting is paused, a connection would wake us all the time. */
 	fds[n++] = (struct pollfd){ .fd = s->door,
 				    .events = tsi_now_ms() < s->door_shut_ms
 						      ? 0
 						      : POLLIN };
-	for (unsigned i = 0; i < TSI_VISITORS; i++)
-		if (s->guest[i].sock >= 0)
-			fds[n++] = (struct pollfd){ .fd = s->guest[i].sock,
+	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)
+		if (s->pending[i].sock >= 0)
+			fds[n++] = (struct pollfd){ .fd = s->pending[i].sock,
 						    .events = POLLIN };
 	for (unsigned i = 0; i < s->membership.rows; i++) {
 		const struct tsi_conn *c = &s->conn[i];
@@ -105,37 +106,38 @@ static unsigned gather(struct tsock_server *s, struct pollfd *fds)
 }
 
 /*
- * Every consumer has the eventfd, and can make it one that blocks: so ask for
- * this read alone not to.  Before Linux 5.8 only a look beforehand helps.
+ * Every consumer has the eventfd and could switch it to blocking, so this read
+ * asks for itself not to block.  Before Linux 5.8 an eventfd can't do that, and
+ * only the poll() beforehand helps.
  */
-static void hear_bell(int event)
+static void drain_eventfd(int event)
 {
 	struct pollfd p = { .fd = event, .events = POLLIN };
-	eventfd_t rung;
-	struct iovec iov = { &rung, sizeof(rung) };
+	eventfd_t count;
+	struct iovec iov = { &count, sizeof(count) };
 
 	if (poll(&p, 1, 0) < 1 ||
 	    preadv2(event, &iov, 1, -1, RWF_NOWAIT) >= 0 || errno == EAGAIN)
 		return;
-	if (eventfd_read(event, &rung) && errno != EAGAIN)
+	if (eventfd_read(event, &count) && errno != EAGAIN)
 		tsi_log(TSOCK_LOG_WARN, "the eventfd can't be read");
 }
 
-static void desk_work(struct tsock_server *s)
+static void control_step(struct tsock_server *s)
 {
 	int64_t now = tsi_now_ms();
 
-	bury(s);
+	reap_dead(s);
 	tsi_server_refresh(s);
-	tsi_guests_serve(s, now);
+	tsi_handshake_serve(s, now);
 	tick(s, now);
 	tsi_server_changed(s);
 }
 
-static void *desk_main(void *arg)
+static void *control_main(void *arg)
 {
 	struct tsock_server *s = arg;
-	struct pollfd fds[2 + TSI_VISITORS + TSI_MAX_ROWS];
+	struct pollfd fds[2 + TSI_PENDING_CONNS + TSI_MAX_ROWS];
 	bool mail, gone, stop = false;
 	unsigned n;
 
@@ -147,23 +149,23 @@ static void *desk_main(void *arg)
 		if (tsi_bus_poll(s->bus, fds, n, TICK_MS, &mail))
 			tsi_log(TSOCK_LOG_ERROR, "the server can't wait: %s",
 				tsock_errmsg());
-		hear_bell(s->event);
+		drain_eventfd(s->event);
 		gone = tsi_sockets_gone(s, tsi_now_ms());
 		pthread_mutex_lock(&s->lock);
-		desk_work(s);
+		control_step(s);
 		if (gone)
 			tsi_sockets_again(s);
 		stop = s->stop;
 		pthread_mutex_unlock(&s->lock);
 		if (mail)
-			tsi_mail_read(s);
+			tsi_messages_answer(s);
 	}
 	return NULL;
 }
 
-int tsi_desk_start(struct tsock_server *s)
+int tsi_control_start(struct tsock_server *s)
 {
-	int err = tsi_thread_start(&s->thread, desk_main, s);
+	int err = tsi_thread_start(&s->thread, control_main, s);
 
 	if (!err)
 		s->has_thread = true;

@@ -1,5 +1,5 @@
 /*
- * filling.c - the thread behind a view: its ring, its stage, its samples.
+ * view_thread.c - the thread behind a view: its ring, its stage, its samples.
  *
  * It makes the ring (taking memory can take a second, and nobody else should
  * wait for it), then reads the source and writes its own, each sample once for
@@ -36,7 +36,7 @@ static unsigned stage_take(struct tsi_view *v, uint64_t *first, bool wait)
 	struct tsock_server *s = v->server;
 	struct tsi_membership *m = &s->membership;
 
-	while (v->phase == TSI_VIEW_READY && !v->orphan) {
+	while (v->phase == TSI_VIEW_READY && !v->source_lost) {
 		const struct tsi_view_state *st = &m->view[v->id];
 		unsigned n = 0;
 
@@ -157,7 +157,7 @@ static int make_stage(struct tsi_view *v)
 				     .to_device = v->device };
 
 	if (v->kind == TSI_STAGE_UPLOAD)
-		tsi_gpuviews_pin(v->server);
+		tsi_view_plan_pin(v->server);
 	return tsi_stage_create(&p, &v->stage);
 }
 
@@ -202,23 +202,23 @@ static int make(struct tsi_view *v)
 	if (err)
 		return no_ring(v, err);
 	if (v->spec.gpu)
-		tsi_gpuviews_neighbour(v);
+		tsi_view_plan_neighbour(v);
 	return make_stage(v);
 }
 
-bool tsi_view_refeeds(const struct tsi_view *v)
+bool tsi_view_can_fall_back(const struct tsi_view *v)
 {
 	return v->kind == TSI_STAGE_PEER || v->kind == TSI_STAGE_BROADCAST;
 }
 
-void tsi_view_orphan(struct tsi_view *v, const char *why)
+void tsi_view_source_lost(struct tsi_view *v, const char *why)
 {
-	v->orphan = true;
+	v->source_lost = true;
 	snprintf(v->error, sizeof(v->error), "%s", why);
 	pthread_cond_broadcast(&v->server->staged);
 }
 
-void tsi_view_failed(struct tsi_view *v, const char *why)
+void tsi_view_fail(struct tsi_view *v, const char *why)
 {
 	struct tsock_server *s = v->server;
 
@@ -227,16 +227,17 @@ void tsi_view_failed(struct tsi_view *v, const char *why)
 		v->phase = TSI_VIEW_ENDING;
 	tsi_ring_finish(&v->ring, TSI_RING_FAILED, why);
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		struct tsi_view *heir = &s->view[i];
+		struct tsi_view *dependent = &s->view[i];
 
 		/* An orphan has seen it already. */
-		if (heir->source != v->id || heir->phase != TSI_VIEW_READY ||
-		    heir->orphan)
+		if (dependent->source != v->id ||
+		    dependent->phase != TSI_VIEW_READY ||
+		    dependent->source_lost)
 			continue;
-		if (tsi_view_refeeds(heir))
-			tsi_view_orphan(heir, why);
+		if (tsi_view_can_fall_back(dependent))
+			tsi_view_source_lost(dependent, why);
 		else
-			tsi_view_failed(heir, why);
+			tsi_view_fail(dependent, why);
 	}
 	for (unsigned i = 0; i < s->membership.rows; i++)
 		if (s->membership.member[i].used &&
@@ -249,7 +250,7 @@ void tsi_view_failed(struct tsi_view *v, const char *why)
  * The ring that this one was filled from is lost, or can't be read any more.
  * When it is this one's own GPU that has failed, a new stage fails as well.
  */
-static bool refeed(struct tsi_view *v)
+static bool fall_back_to_base(struct tsi_view *v)
 {
 	struct tsock_server *s = v->server;
 	unsigned lost = s->view[v->source].device;
@@ -264,7 +265,7 @@ static bool refeed(struct tsi_view *v)
 	if (!tsi_membership_fall_back_to_base(&s->membership, v->id))
 		return false;
 	v->source = 0;
-	v->orphan = false;
+	v->source_lost = false;
 	pthread_cond_broadcast(&s->staged);
 	pthread_mutex_unlock(&s->lock);
 	err = make_stage(v);
@@ -289,17 +290,17 @@ static void live(struct tsi_view *v)
 		tsi_ring_finish(&v->ring, TSI_RING_FAILED, s->error);
 	do {
 		if (v->kind == TSI_STAGE_BROADCAST)
-			tsi_fan_serve(v);
+			tsi_view_broadcast_serve(v);
 		if (stage_run(v))
-			tsi_view_orphan(v, tsock_errmsg());
-		if (!v->orphan)
+			tsi_view_source_lost(v, tsock_errmsg());
+		if (!v->source_lost)
 			return;
-	} while (tsi_view_refeeds(v) && refeed(v));
-	tsi_view_failed(v, v->error);
+	} while (tsi_view_can_fall_back(v) && fall_back_to_base(v));
+	tsi_view_fail(v, v->error);
 }
 
 /* Does a thread of another view still use this one's ring? */
-static bool has_heirs(const struct tsi_view *v)
+static bool has_dependents(const struct tsi_view *v)
 {
 	const struct tsock_server *s = v->server;
 
@@ -310,7 +311,7 @@ static bool has_heirs(const struct tsi_view *v)
 	return false;
 }
 
-void *tsi_view_main(void *arg)
+void *tsi_view_thread_main(void *arg)
 {
 	struct tsi_view *v = arg;
 	struct tsock_server *s = v->server;
@@ -320,8 +321,8 @@ void *tsi_view_main(void *arg)
 	if (!err && v->phase == TSI_VIEW_MAKING &&
 	    s->view[v->source].phase != TSI_VIEW_READY) {
 		err = tsi_err(TSOCK_ESTREAM, "what it is made of has failed");
-		if (tsi_view_refeeds(v)) {
-			tsi_view_orphan(v, tsock_errmsg());
+		if (tsi_view_can_fall_back(v)) {
+			tsi_view_source_lost(v, tsock_errmsg());
 			err = 0;
 		}
 	}
@@ -333,7 +334,7 @@ void *tsi_view_main(void *arg)
 		live(v);
 	}
 	/* First whoever is made of it. */
-	while (has_heirs(v))
+	while (has_dependents(v))
 		pthread_cond_wait(&s->staged, &s->lock);
 	pthread_mutex_unlock(&s->lock);
 	/* Giving back gigabytes takes a while: not with the lock held. */

@@ -1,11 +1,12 @@
 /*
- * fan.c - rings on several GPUs, filled together by broadcasts from one.
+ * view_broadcast.c - rings on several GPUs that are filled together, by
+ * broadcasts from the GPU that has the samples.
  *
- * Each view keeps its thread.  Of those that are equally far and the furthest,
- * the thread of the first broadcasts for all, and it is the only one that may:
- * the others sleep.  Who joined later, or was held up, copies for itself until
- * it is level.  When NCCL fails, the samples that were under way are copied,
- * and from then on each view is on its own.
+ * Each view keeps its own thread.  Among the views that have advanced furthest,
+ * the thread of the lowest-numbered one broadcasts to all of them; the other
+ * threads sleep.  A view that began later, or was held up, copies its samples
+ * by itself until it has caught up.  When NCCL fails, the samples of that
+ * broadcast are copied instead, and from then on each view copies by itself.
  */
 #include "serve/server.h"
 
@@ -43,7 +44,7 @@ static uint64_t limit_of(const struct tsi_view *v)
 /* One that begins where the source hasn't come yet isn't ahead: it waits. */
 static bool takes_part(const struct tsi_view *v, unsigned source)
 {
-	return v->phase == TSI_VIEW_READY && !v->orphan &&
+	return v->phase == TSI_VIEW_READY && !v->source_lost &&
 	       v->kind == TSI_STAGE_BROADCAST && v->source == source &&
 	       state_of(v)->active &&
 	       state_of(v)->claimed <= state_of(source_of(v))->head;
@@ -72,7 +73,7 @@ static void find_group(const struct tsi_view *me, struct group *g)
 }
 
 /* With the lock held: begin, and end, samples that go to a view. */
-static void begin(struct tsi_view *v, unsigned n)
+static void begin_samples(struct tsi_view *v, unsigned n)
 {
 	struct tsi_membership *m = &v->server->membership;
 	uint64_t first;
@@ -83,21 +84,23 @@ static void begin(struct tsi_view *v, unsigned n)
 	v->opening = state_of(v)->opening;
 }
 
-static void end(struct tsi_view *v, uint64_t first, unsigned n, const char *why)
+static void end_samples(struct tsi_view *v, uint64_t first, unsigned n,
+			const char *why)
 {
 	struct tsock_server *s = v->server;
 
 	tsi_membership_reading(&s->membership, v->id, TSI_NEVER);
 	v->busy = false;
 	if (*why)
-		tsi_view_orphan(v, why);
+		tsi_view_source_lost(v, why);
 	else
 		tsi_view_done(v, v->opening, first, first + n);
 	pthread_cond_broadcast(&s->staged);
 }
 
 /* Without the lock: one view's samples by its own stage; or why not. */
-static void copy(struct tsi_view *v, uint64_t first, unsigned n, char why[256])
+static void copy_samples(struct tsi_view *v, uint64_t first, unsigned n,
+			 char why[256])
 {
 	int err = tsi_stage_start(v->stage, 0, first, n);
 
@@ -118,16 +121,17 @@ static void catch_up(struct tsi_view *v, uint64_t front)
 	n = (n < front ? n : front) - first;
 	if (n > most)
 		n = most;
-	begin(v, (unsigned)n);
+	begin_samples(v, (unsigned)n);
 	pthread_mutex_unlock(&s->lock);
-	copy(v, first, (unsigned)n, why);
+	copy_samples(v, first, (unsigned)n, why);
 	pthread_mutex_lock(&s->lock);
-	end(v, first, (unsigned)n, why);
+	end_samples(v, first, (unsigned)n, why);
 }
 
 /* ---- the leader's ---- */
 
-static int send(struct tsi_view *source, const struct group *g, unsigned n)
+static int send_to_group(struct tsi_view *source, const struct group *g,
+			 unsigned n)
 {
 	struct tsi_stage *to[TSI_FAN];
 	int err = 0;
@@ -148,23 +152,23 @@ static void broadcast(struct tsi_view *v, const struct group *g, unsigned n)
 	int err;
 
 	for (unsigned i = 0; i < g->n; i++)
-		begin(g->level[i], n);
+		begin_samples(g->level[i], n);
 	source->sending = true;
 	pthread_mutex_unlock(&s->lock);
 	memset(why, 0, sizeof(why));
-	err = send(source, g, n);
+	err = send_to_group(source, g, n);
 	if (err)
 		tsi_log(TSOCK_LOG_WARN,
 			"no broadcasts by NCCL from now on, but copies from "
 			"GPU to GPU: %s",
 			tsock_errmsg());
 	for (unsigned i = 0; i < g->n && err; i++)
-		copy(g->level[i], g->front, n, why[i]);
+		copy_samples(g->level[i], g->front, n, why[i]);
 	pthread_mutex_lock(&s->lock);
 	source->sending = false;
 	s->no_nccl |= err != 0;
 	for (unsigned i = 0; i < g->n; i++)
-		end(g->level[i], g->front, n, why[i]);
+		end_samples(g->level[i], g->front, n, why[i]);
 }
 
 /* The one that holds them up, and how many samples all can take. */
@@ -210,7 +214,7 @@ static void broadcast_or_wait(struct tsi_view *v, const struct group *g)
 
 /* ---- a view's own ---- */
 
-static void step(struct tsi_view *v)
+static void view_step(struct tsi_view *v)
 {
 	struct tsock_server *s = v->server;
 	struct group g;
@@ -246,9 +250,10 @@ static void leave(struct tsi_view *v)
 	pthread_cond_broadcast(&s->staged);
 }
 
-void tsi_fan_serve(struct tsi_view *v)
+void tsi_view_broadcast_serve(struct tsi_view *v)
 {
-	while (v->phase == TSI_VIEW_READY && !v->orphan && !v->server->no_nccl)
-		step(v);
+	while (v->phase == TSI_VIEW_READY && !v->source_lost &&
+	       !v->server->no_nccl)
+		view_step(v);
 	leave(v);
 }

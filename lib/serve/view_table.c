@@ -1,8 +1,8 @@
 /*
- * views.c - derived views: another dtype or layout, or a GPU's memory.
+ * view_table.c - derived views: another dtype or layout, or a GPU's memory.
  *
  * A view is made when the first consumer asks for it and freed when nobody has
- * read it for a while.  filling.c has the thread that fills it.
+ * read it for a while.  view_thread.c has the thread that fills it.
  */
 #include "serve/server.h"
 
@@ -47,7 +47,7 @@ static void reap(struct tsi_view *v)
 	v->phase = TSI_VIEW_EMPTY;
 }
 
-void tsi_views_sweep(struct tsock_server *s, int64_t now_ms)
+void tsi_view_table_sweep(struct tsock_server *s, int64_t now_ms)
 {
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
 		struct tsi_view *v = &s->view[i];
@@ -72,7 +72,7 @@ static unsigned threads(const struct tsock_server *s)
 	return n;
 }
 
-bool tsi_views_close(struct tsock_server *s)
+bool tsi_view_table_close(struct tsock_server *s)
 {
 	int64_t until = tsi_now_ns() + CLOSE_NS;
 	struct timespec ts = { until / 1000000000, until % 1000000000 };
@@ -187,17 +187,17 @@ static int make_view(struct tsi_view *v, const struct plan *p)
 	v->device = p->device;
 	v->kind = p->kind;
 	v->phase = TSI_VIEW_MAKING;
-	v->thread_done = v->orphan = false;
+	v->thread_done = v->source_lost = false;
 	v->idle_ms = tsi_now_ms();
 	v->age = v->server->views_made++;
-	err = tsi_thread_start(&v->thread, tsi_view_main, v);
+	err = tsi_thread_start(&v->thread, tsi_view_thread_main, v);
 	if (err) {
 		v->phase = TSI_VIEW_EMPTY;
 		return err;
 	}
 	v->has_thread = true;
 	tsi_membership_source(&v->server->membership, v->id, v->source,
-			      v->geometry.capacity, tsi_view_refeeds(v));
+			      v->geometry.capacity, tsi_view_can_fall_back(v));
 	return 0;
 }
 
@@ -242,7 +242,7 @@ static int begin_view(struct tsock_server *s, struct plan *p,
 	int err = 0;
 
 	if (p->spec.gpu)
-		err = tsi_gpuviews_source(s, &p->spec, &p->source, &p->kind);
+		err = tsi_view_plan_source(s, &p->spec, &p->source, &p->kind);
 	if (!err)
 		err = lay_out(s, &p->spec, granularity, &p->geometry);
 	if (err)
@@ -260,8 +260,8 @@ static int begin_view(struct tsock_server *s, struct plan *p,
 	return err ? err : TSOCK_EAGAIN;
 }
 
-int tsi_views_find(struct tsock_server *s, const struct tsi_view_spec *spec,
-		   unsigned *view)
+int tsi_view_table_find(struct tsock_server *s,
+			const struct tsi_view_spec *spec, unsigned *view)
 {
 	static const struct tsi_view_spec base;
 	struct plan p = { .spec = *spec, .kind = TSI_STAGE_CONVERT };
@@ -273,7 +273,8 @@ int tsi_views_find(struct tsock_server *s, const struct tsi_view_spec *spec,
 	if (!memcmp(spec, &base, sizeof(base)))
 		return 0;
 	if (spec->gpu)
-		err = tsi_gpuviews_resolve(s, &p.spec, &p.device, &granularity);
+		err = tsi_view_plan_resolve(s, &p.spec, &p.device,
+					    &granularity);
 	if (err)
 		return err;
 	v = same_view(s, &p.spec);

@@ -1,5 +1,5 @@
 /*
- * gpuviews.c - which GPU a view is on, how it is reached, what it is made of.
+ * view_plan.c - which GPU a view is on, how it is reached, what it is made of.
  *
  * On each GPU that has consumers there is one ring as decoded; all other views
  * of that GPU are made of it.  It is filled from the host ring, or from the
@@ -50,8 +50,8 @@ static int choose_path(const struct tsock_server *s, uint32_t asked,
 	return 0;
 }
 
-int tsi_gpuviews_resolve(struct tsock_server *s, struct tsi_view_spec *spec,
-			 unsigned *device, uint64_t *granularity)
+int tsi_view_plan_resolve(struct tsock_server *s, struct tsi_view_spec *spec,
+			  unsigned *device, uint64_t *granularity)
 {
 	struct tsi_gpu_entry *e;
 	int err = tsi_gpu_table_find(s, spec->uuid, &e);
@@ -65,9 +65,9 @@ int tsi_gpuviews_resolve(struct tsock_server *s, struct tsi_view_spec *spec,
 	return 0;
 }
 
-int tsi_gpuviews_source(struct tsock_server *s,
-			const struct tsi_view_spec *spec, unsigned *source,
-			enum tsi_stage_kind *kind)
+int tsi_view_plan_source(struct tsock_server *s,
+			 const struct tsi_view_spec *spec, unsigned *source,
+			 enum tsi_stage_kind *kind)
 {
 	struct tsi_view_spec raw = { .dtype = TSOCK_U8,
 				     .layout = TSOCK_HWC,
@@ -80,7 +80,7 @@ int tsi_gpuviews_source(struct tsock_server *s,
 		return 0;
 	memcpy(raw.uuid, spec->uuid, TSI_UUID);
 	*kind = TSI_STAGE_GPU_CONVERT;
-	return tsi_views_find(s, &raw, source);
+	return tsi_view_table_find(s, &raw, source);
 }
 
 /* ---- by the view's own thread, which alone waits for the GPUs ---- */
@@ -92,7 +92,7 @@ static void fill_from(struct tsi_view *v, unsigned source,
 	v->source = source;
 	v->kind = kind;
 	tsi_membership_source(&v->server->membership, v->id, source,
-			      v->geometry.capacity, tsi_view_refeeds(v));
+			      v->geometry.capacity, tsi_view_can_fall_back(v));
 	/* Its source may wait for those that are made of it. */
 	pthread_cond_broadcast(&v->server->staged);
 }
@@ -164,7 +164,7 @@ static bool host_is_faster(struct tsi_view *v, unsigned from)
 	int64_t host, peer;
 	bool locked;
 
-	tsi_gpuviews_pin(s);
+	tsi_view_plan_pin(s);
 	pthread_mutex_lock(&s->pin_lock);
 	locked = s->pinned;
 	pthread_mutex_unlock(&s->pin_lock);
@@ -221,7 +221,7 @@ static int try_source(struct tsi_view *v, unsigned source)
 	return no;
 }
 
-void tsi_gpuviews_neighbour(struct tsi_view *v)
+void tsi_view_plan_neighbour(struct tsi_view *v)
 {
 	int64_t until = tsi_now_ns() + NEIGHBOUR_NS;
 	struct tsock_server *s = v->server;
@@ -239,7 +239,7 @@ void tsi_gpuviews_neighbour(struct tsi_view *v)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void tsi_gpuviews_pin(struct tsock_server *s)
+void tsi_view_plan_pin(struct tsock_server *s)
 {
 	const struct tsi_ring *r = &s->view[0].ring;
 	int err = 0;
@@ -263,7 +263,7 @@ void tsi_gpuviews_pin(struct tsock_server *s)
 	pthread_mutex_unlock(&s->pin_lock);
 }
 
-void tsi_gpuviews_unpin(struct tsock_server *s)
+void tsi_view_plan_unpin(struct tsock_server *s)
 {
 	const struct tsi_ring *r = &s->view[0].ring;
 

@@ -1,10 +1,10 @@
 /*
- * guests.c - the door: visitors with a good token become members.
+ * handshake.c - the door: visitors with a good token become members.
  *
  * The claim is made here, and the true start is fixed here.  A visitor that
  * says nothing keeps nobody waiting.
  */
-#include "serve/desk.h"
+#include "serve/control.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -22,8 +22,8 @@
 #define SAY_MS 60000  /* that there is none: at most once in so long */
 
 /* The claim: membership, row and tail page.  What it opened begins now. */
-static int seat(struct tsock_server *s, const struct tsi_offer *o,
-		struct tsi_conn *c, struct tsi_answer *a)
+static int attach_reader(struct tsock_server *s, const struct tsi_offer *o,
+			 struct tsi_conn *c, struct tsi_answer *a)
 {
 	struct tsi_join rules = tsi_offer_rules(&o->join, o->view);
 	struct tsi_tail_page *page;
@@ -53,8 +53,8 @@ static int seat(struct tsock_server *s, const struct tsi_offer *o,
 	return 0;
 }
 
-static int hand_over(struct tsock_server *s, int sock, unsigned view,
-		     const struct tsi_conn *c, const struct tsi_answer *a)
+static int send_fds(struct tsock_server *s, int sock, unsigned view,
+		    const struct tsi_conn *c, const struct tsi_answer *a)
 {
 	const struct tsi_ring *r = &s->view[view].ring;
 	int fds[TSI_DOOR_FDS] = { r->header.fd, c->tail.fd, s->event };
@@ -81,7 +81,7 @@ static void refuse(int sock, int code)
 }
 
 /* A visitor with a good token becomes a member. */
-static int admit(struct tsock_server *s, const struct tsi_visitor *v)
+static int accept_reader(struct tsock_server *s, const struct tsi_visitor *v)
 {
 	struct tsi_offer *o = tsi_offer_of(s, v->token), used;
 	/* The hang-up tells of a death where one of us has no pidfd. */
@@ -96,7 +96,7 @@ static int admit(struct tsock_server *s, const struct tsi_visitor *v)
 		return tsi_err(TSOCK_EAGAIN, "that token is unknown, or old");
 	used = *o;
 	tsi_offer_forget(s, o);
-	err = seat(s, &used, &c, &a);
+	err = attach_reader(s, &used, &c, &a);
 	if (err)
 		return err;
 	c.pid = v->pid ? v->pid : used.join.pid;
@@ -106,7 +106,7 @@ static int admit(struct tsock_server *s, const struct tsi_visitor *v)
 	s->conn[a.row] = c;
 	tsi_log(TSOCK_LOG_INFO, "consumer %u joins: batch size %u, from %llu",
 		c.pid, c.batch, (unsigned long long)a.start);
-	if (hand_over(s, v->sock, used.view, &c, &a))
+	if (send_fds(s, v->sock, used.view, &c, &a))
 		tsi_server_drop(s, a.row, "went before it got its rings");
 	if (c.sock < 0)
 		close(v->sock);
@@ -124,7 +124,7 @@ static bool receive(struct tsock_server *s, int sock)
 		return false;
 	if (!err) {
 		v.sock = sock;
-		err = admit(s, &v);
+		err = accept_reader(s, &v);
 		if (!err)
 			return true;
 		if (v.pidfd >= 0)
@@ -137,7 +137,7 @@ static bool receive(struct tsock_server *s, int sock)
 	return true;
 }
 
-static void send_away(struct tsi_guest *g)
+static void send_away(struct tsi_pending_conn *g)
 {
 	close(g->sock);
 	g->sock = -1;
@@ -145,17 +145,18 @@ static void send_away(struct tsi_guest *g)
 
 /* One whose process has the most here who say nothing; NULL if there is none.
  * So a flood by one process makes room at its own cost. */
-static struct tsi_guest *least_welcome(struct tsock_server *s)
+static struct tsi_pending_conn *least_welcome(struct tsock_server *s)
 {
-	struct tsi_guest *worst = NULL;
+	struct tsi_pending_conn *worst = NULL;
 	unsigned most = 0;
 
-	for (unsigned i = 0; i < TSI_VISITORS; i++) {
-		struct tsi_guest *g = &s->guest[i];
+	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++) {
+		struct tsi_pending_conn *g = &s->pending[i];
 		unsigned n = 0;
 
-		for (unsigned k = 0; k < TSI_VISITORS && g->sock >= 0; k++)
-			n += s->guest[k].sock >= 0 && s->guest[k].pid == g->pid;
+		for (unsigned k = 0; k < TSI_PENDING_CONNS && g->sock >= 0; k++)
+			n += s->pending[k].sock >= 0 &&
+			     s->pending[k].pid == g->pid;
 		if (n > most ||
 		    (n && n == most && g->expires_ms < worst->expires_ms)) {
 			worst = g;
@@ -166,13 +167,13 @@ static struct tsi_guest *least_welcome(struct tsock_server *s)
 }
 
 /* A free place. */
-static struct tsi_guest *place(struct tsock_server *s)
+static struct tsi_pending_conn *place(struct tsock_server *s)
 {
-	struct tsi_guest *g;
+	struct tsi_pending_conn *g;
 
-	for (unsigned i = 0; i < TSI_VISITORS; i++)
-		if (s->guest[i].sock < 0)
-			return &s->guest[i];
+	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)
+		if (s->pending[i].sock < 0)
+			return &s->pending[i];
 	g = least_welcome(s);
 	send_away(g);
 	return g;
@@ -196,7 +197,7 @@ static void shut_door(struct tsock_server *s, int64_t now,
 static bool may_accept(struct tsock_server *s, int64_t now,
 		       struct tsi_descriptors *d)
 {
-	struct tsi_guest *g;
+	struct tsi_pending_conn *g;
 
 	/* Counted on from the last look: those who left are still in it. */
 	if (!tsi_descriptors_room(d, DESCRIPTORS, 2))
@@ -219,7 +220,7 @@ static void open_door(struct tsock_server *s, int64_t now)
 	struct tsi_descriptors d = tsi_descriptors();
 
 	for (unsigned i = 0; i < ACCEPTED && now >= s->door_shut_ms; i++) {
-		struct tsi_guest *g;
+		struct tsi_pending_conn *g;
 		uint32_t pid = 0;
 		int sock, err;
 
@@ -236,16 +237,16 @@ static void open_door(struct tsock_server *s, int64_t now)
 			continue;
 		tsi_peer_check(sock, &pid);
 		g = place(s);
-		*g = (struct tsi_guest){ .sock = sock,
-					 .pid = pid,
-					 .expires_ms = now + GUEST_MS };
+		*g = (struct tsi_pending_conn){ .sock = sock,
+						.pid = pid,
+						.expires_ms = now + GUEST_MS };
 	}
 }
 
-void tsi_guests_serve(struct tsock_server *s, int64_t now)
+void tsi_handshake_serve(struct tsock_server *s, int64_t now)
 {
-	for (unsigned i = 0; i < TSI_VISITORS; i++) {
-		struct tsi_guest *g = &s->guest[i];
+	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++) {
+		struct tsi_pending_conn *g = &s->pending[i];
 
 		if (g->sock < 0)
 			continue;

@@ -1,10 +1,10 @@
 /*
- * mail.c - the messages that come over the bus, and the offers made in them.
+ * messages.c - requests of consumers over ZeroMQ, and the offers in replies.
  *
  * An offer keeps a place for a consumer until it comes to the door with the
  * token, or for a while.  Nothing is claimed here.
  */
-#include "serve/desk.h"
+#include "serve/control.h"
 
 #include <string.h>
 #include <sys/random.h>
@@ -206,7 +206,7 @@ static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 	if (!err)
 		err = check_descriptors(s, j);
 	if (!err)
-		err = tsi_views_find(s, &j->view, &view);
+		err = tsi_view_table_find(s, &j->view, &view);
 	if (err)
 		return err;
 	rules = tsi_offer_rules(j, view);
@@ -285,7 +285,7 @@ static bool answer(struct tsock_server *s, struct tsi_msg *m)
 }
 
 /* The bus is this thread's: without the lock, which a flood would keep. */
-void tsi_mail_read(struct tsock_server *s)
+void tsi_messages_answer(struct tsock_server *s)
 {
 	struct tsi_peer peer;
 	struct tsi_msg m;
