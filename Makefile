@@ -55,7 +55,7 @@ CUDA_LACKS := $(or \
 		echo 'include/cuda.h of CUDA 11.8 or newer'), \
 	$(if $(CUDA_LIB),,lib64/libcudart_static.a), \
 	$(shell said=$$($(NVCC) $(NVCCFLAGS) -E -x cu -Iinclude -Ilib \
-		lib/stage/kernels.cu 2>&1 >/dev/null) || \
+		lib/convert/kernels.cu 2>&1 >/dev/null) || \
 		echo "a working nvcc ($$(echo "$$said" | tr -d "'" | \
 		grep -E -i -m 1 'error|fatal|not found|denied'))"))
 endif
@@ -189,7 +189,7 @@ LIB      := $(filter-out $(if $(filter 0,$(CUDA)), \
 	lib/mem/gpu_none.c lib/stage/nccl_none.c),$(wildcard \
 	lib/*/*.c lib/*/*/*.c))
 LIB      += $(if $(filter sim,$(CUDA)),test/simcuda/kernels_sim.c)
-KERNELS  := $(if $(filter 1,$(CUDA)),lib/stage/kernels.cu)
+KERNELS  := $(if $(filter 1,$(CUDA)),lib/convert/kernels.cu)
 PRODUCER := $(filter-out $(if $(filter 1,$(URING)),%/reader_none.c, \
 	%/reader_uring.c),$(wildcard producer/*.c producer/*/*.c))
 
@@ -322,7 +322,7 @@ $(SIM_SO): $(call obj,$(SIM)) $(B)/obj/files
 	$(Q)$(CC) $(OURS) $(SANFLAGS) $(CFLAGS) -shared -Wl,-soname,$(@F) \
 		-o $@ $(filter %.o,$^) $(LDFLAGS) -lpthread -ldl
 
-$(B)/obj/%.o: %.cu lib/stage/kernels.h include/tsock/tsock.h $(B)/obj/nvflags
+$(B)/obj/%.o: %.cu lib/convert/kernels.h include/tsock/tsock.h $(B)/obj/nvflags
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
 	$(Q)$(NVCC) $(OURSNV) -Iinclude -Ilib $(NVCCFLAGS) -c -o $@ $<

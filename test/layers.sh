@@ -7,7 +7,7 @@
 #   producer/data, io, image    itself, lib/base and the public header
 #   examples, bindings          the public header
 #   third-party headers         one file each, in all of lib/ and producer/
-#   CUDA                        lib/mem/cuda/, lib/stage/kernels.cu and
+#   CUDA                        lib/mem/cuda/, lib/convert/kernels.cu and
 #                               lib/stage/nccl.c; examples and benchmarks
 #
 # Tests and benchmarks may look inside.  Also: no file may name a folder of
@@ -131,7 +131,7 @@ check_cuda()
 	for file in $(including 'cuda[A-Za-z0-9_]*\.h' include lib producer \
 		bindings) $(including 'nccl\.h' "${folders[@]}"); do
 		case $file in
-		lib/mem/cuda/*.[ch] | lib/stage/kernels.cu) ;;
+		lib/mem/cuda/*.[ch] | lib/convert/kernels.cu) ;;
 		lib/stage/nccl.c) ;;
 		*) complain "$file must not name CUDA: use mem/gpu.h" ;;
 		esac

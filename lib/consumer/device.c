@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "consumer/consumer.h"
-#include "stage/convert.h"
+#include "convert/convert.h"
 
 static int check_host(const struct tsock_opts *o)
 {

@@ -18,7 +18,7 @@
 #include "consumer/device.h"
 #include "consumer/running.h"
 #include "base/fork.h"
-#include "stage/convert.h"
+#include "convert/convert.h"
 #include "wire/door.h"
 
 #define LOOK_MS 50 /* between two looks for a producer */

@@ -24,7 +24,7 @@
 #include "mem/gpu.h"
 #include "ring/ring.h"
 #include "serve/membership.h"
-#include "stage/convert.h"
+#include "convert/convert.h"
 #include "stage/stage.h"
 #include "wire/bus.h"
 #include "wire/door.h"
@@ -60,9 +60,9 @@ struct tsi_view {
 	int64_t idle_ms;  /* since when nobody reads it */
 	unsigned waiters; /* threads that sleep until a tail moves */
 	bool busy; /* samples are on their way to it (view_broadcast.c) ... */
-	uint32_t opening;    /* ... from when it was this one */
-	bool sending;        /* its samples are broadcast */
-	struct tsi_fan *fan; /* that broadcasts them */
+	uint32_t opening;          /* ... from when it was this one */
+	bool sending;              /* its samples are broadcast */
+	struct tsi_broadcast *fan; /* that broadcasts them */
 	int code;
 	char error[256];
 };

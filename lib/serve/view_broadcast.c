@@ -15,15 +15,15 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "stage/stage_fan.h"
+#include "stage/broadcast.h"
 
 #define CHUNK 128 /* samples of one broadcast */
 
 struct group {
 	uint64_t front; /* how far the furthest is */
 	unsigned n;
-	struct tsi_view *level[TSI_FAN]; /* those that are there */
-	bool laggards;                   /* others can come closer right now */
+	struct tsi_view *level[TSI_BROADCAST_MAX]; /* those that are there */
+	bool laggards; /* others can come closer right now */
 };
 
 static struct tsi_view_state *state_of(const struct tsi_view *v)
@@ -133,22 +133,23 @@ static void catch_up(struct tsi_view *v, uint64_t front)
 static int send_to_group(struct tsi_view *source, const struct group *g,
 			 unsigned n)
 {
-	struct tsi_stage *to[TSI_FAN];
+	struct tsi_stage *to[TSI_BROADCAST_MAX];
 	int err = 0;
 
 	for (unsigned i = 0; i < g->n; i++)
 		to[i] = g->level[i]->stage;
 	if (!source->fan)
-		err = tsi_fan_create(&source->ring, source->device,
-				     &source->fan);
-	return err ? err : tsi_fan_run(source->fan, to, g->n, g->front, n);
+		err = tsi_broadcast_create(&source->ring, source->device,
+					   &source->fan);
+	return err ? err
+		   : tsi_broadcast_run(source->fan, to, g->n, g->front, n);
 }
 
 static void broadcast(struct tsi_view *v, const struct group *g, unsigned n)
 {
 	struct tsock_server *s = v->server;
 	struct tsi_view *source = source_of(v);
-	char why[TSI_FAN][256];
+	char why[TSI_BROADCAST_MAX][256];
 	int err;
 
 	for (unsigned i = 0; i < g->n; i++)
@@ -244,7 +245,7 @@ static void leave(struct tsi_view *v)
 		pthread_cond_wait(&s->staged, &s->lock);
 	source->sending = true;
 	pthread_mutex_unlock(&s->lock);
-	tsi_fan_forget(source->fan, v->device);
+	tsi_broadcast_forget(source->fan, v->device);
 	pthread_mutex_lock(&s->lock);
 	source->sending = false;
 	pthread_cond_broadcast(&s->staged);

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "stage/stage_fan.h"
+#include "stage/measure.h"
 
 /* That another GPU's ring is waited for; a GPU may hang. */
 #define NEIGHBOUR_NS INT64_C(5000000000)
@@ -168,7 +168,8 @@ static bool host_is_faster(struct tsi_view *v, unsigned from)
 	pthread_mutex_lock(&s->pin_lock);
 	locked = s->pinned;
 	pthread_mutex_unlock(&s->pin_lock);
-	if (tsi_fan_measure(&v->ring, v->device, from, locked, &host, &peer)) {
+	if (tsi_stage_measure(&v->ring, v->device, from, locked, &host,
+			      &peer)) {
 		tsi_log(TSOCK_LOG_INFO,
 			"GPU %u is filled from GPU %u, unmeasured: %s",
 			v->device, from, tsock_errmsg());
@@ -187,8 +188,8 @@ static bool arrives(struct tsi_view *v, unsigned source)
 {
 	struct tsock_server *s = v->server;
 	const struct tsi_view *from = &s->view[source];
-	int err =
-		tsi_fan_verify(&v->ring, v->device, &from->ring, from->device);
+	int err = tsi_stage_verify(&v->ring, v->device, &from->ring,
+				   from->device);
 
 	if (!err)
 		return true;

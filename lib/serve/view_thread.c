@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "stage/stage_fan.h"
+#include "stage/broadcast.h"
 
 /* ---- runs of samples ---- */
 
@@ -338,7 +338,7 @@ void *tsi_view_thread_main(void *arg)
 		pthread_cond_wait(&s->staged, &s->lock);
 	pthread_mutex_unlock(&s->lock);
 	/* Giving back gigabytes takes a while: not with the lock held. */
-	tsi_fan_destroy(v->fan);
+	tsi_broadcast_destroy(v->fan);
 	tsi_stage_destroy(v->stage);
 	tsi_ring_destroy(&v->ring);
 	pthread_mutex_lock(&s->lock);

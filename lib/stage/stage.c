@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "stage/convert.h"
+#include "convert/convert.h"
 
 static uint64_t min64(uint64_t a, uint64_t b)
 {

@@ -2,10 +2,10 @@
  * stage.h - from one ring into another: each sample once, for all readers.
  *
  * Five kinds: images converted on the host, host to GPU, GPU to GPU, one GPU to
- * several (stage_fan.h; alone it is as the one before), images converted on a
- * GPU.  A stage only copies and computes; which samples, and
- * when their heads move, is its caller's business, who starts a run of samples
- * and publishes it when finish has seen its end.
+ * several (broadcast.h; for one target it copies like GPU to GPU), images
+ * converted on a GPU.  A stage only copies and computes.  Its caller chooses the
+ * samples, starts them, publishes them after finish has seen their end, and
+ * alone moves heads.
  */
 #ifndef TSI_STAGE_STAGE_H
 #define TSI_STAGE_STAGE_H
@@ -59,7 +59,7 @@ struct tsi_stage_ops {
 };
 
 struct tsi_convert;
-struct tsi_fan;
+struct tsi_broadcast;
 struct tsi_gpu_event;
 
 struct tsi_stage {
@@ -68,7 +68,7 @@ struct tsi_stage {
 	struct tsi_convert *convert;
 	void *stream;
 	struct tsi_gpu_event *event[TSI_STAGE_LANES];
-	struct tsi_fan *fan; /* while it queues this stage's samples */
+	struct tsi_broadcast *broadcast; /* that queues its samples just now */
 };
 
 extern const struct tsi_stage_ops tsi_stage_on_host, tsi_stage_on_gpu;

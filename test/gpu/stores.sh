@@ -17,7 +17,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/stores-XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 # shellcheck disable=SC2086 # a list
 if ! "$nvcc" -std=c++17 -O3 --fmad=false -Iinclude -Ilib ${NVCCFLAGS:-} \
-	-arch=compute_90 -ptx -o "$work/ptx" lib/stage/kernels.cu \
+	-arch=compute_90 -ptx -o "$work/ptx" lib/convert/kernels.cu \
 	2>"$work/why"; then
 	tail -n 1 "$work/why"
 	exit 77

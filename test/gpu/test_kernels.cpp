@@ -7,14 +7,14 @@
  *
  * It needs no GPU and says nothing about speed.
  */
-#include "lib/stage/kernels.cu"
+#include "lib/convert/kernels.cu"
 
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
 extern "C" {
-#include "stage/convert.h"
+#include "convert/convert.h"
 }
 
 dim3 threadIdx, blockIdx, gridDim;

@@ -1,15 +1,15 @@
 /*
- * kernels_sim.c - stands for lib/stage/kernels.cu on the simulated GPU: the
+ * kernels_sim.c - stands for lib/convert/kernels.cu on the simulated GPU: the
  * host's own conversion, run in stream order, an image at a step.
  *
  * Reads the images when it runs, not when it is launched.
  */
-#include "stage/kernels.h"
+#include "convert/kernels.h"
 
 #include <stdlib.h>
 
 #include "simcuda.h"
-#include "stage/convert.h"
+#include "convert/convert.h"
 
 struct launch {
 	struct tsi_kernel_convert k;

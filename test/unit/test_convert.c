@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stage/convert.h"
-#include "stage/convert_impl.h"
+#include "convert/convert.h"
+#include "convert/impl.h"
 
 #define GUARD 128
 #define GUARD_BYTE 0xa5

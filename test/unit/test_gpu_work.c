@@ -14,7 +14,7 @@
 
 #include "gpu_child.h"
 #include "mem/gpu.h"
-#include "stage/convert.h"
+#include "convert/convert.h"
 
 /* ---- streams and events ---- */
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "stage/convert.h"
-#include "stage/kernels.h"
+#include "convert/convert.h"
+#include "convert/kernels.h"
 
 struct tsi_gpu_event {
 	cudaEvent_t event;

@@ -6,8 +6,8 @@
  * the device's context is current, that the numbers make sense and that both
  * buffers are large enough.
  */
-#ifndef TSI_STAGE_KERNELS_H
-#define TSI_STAGE_KERNELS_H
+#ifndef TSI_CONVERT_KERNELS_H
+#define TSI_CONVERT_KERNELS_H
 
 #include <stdint.h>
 

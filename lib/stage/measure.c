@@ -1,10 +1,10 @@
 /*
- * stage_measure.c - which way into a GPU's ring is the faster one.
+ * measure.c - which way into a GPU's ring is the faster one.
  *
  * Between memory of its own and a ring that nobody uses yet: what others
  * write at the time is left alone.
  */
-#include "stage/stage_fan.h"
+#include "stage/measure.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,9 +89,9 @@ static int best(struct probe *p, bool peer, int64_t *ns)
 	return err;
 }
 
-int tsi_fan_measure(const struct tsi_ring *to, unsigned to_device,
-		    unsigned from_device, bool locked, int64_t *host_ns,
-		    int64_t *peer_ns)
+int tsi_stage_measure(const struct tsi_ring *to, unsigned to_device,
+		      unsigned from_device, bool locked, int64_t *host_ns,
+		      int64_t *peer_ns)
 {
 	const struct tsi_ring_shared *r = to->shared;
 	struct probe p = { .to_device = to_device,

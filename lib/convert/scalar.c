@@ -1,10 +1,10 @@
 /*
- * convert_scalar.c - the conversion by table, one value at a time: what every
+ * scalar.c - the conversion by table, one value at a time: what every
  * other kernel must equal, and what does the last few pixels for them.
  */
 #include <string.h>
 
-#include "stage/convert_impl.h"
+#include "convert/impl.h"
 
 /*
  * Values are moved by memcpy: dst may come from a mapping at any multiple of

@@ -9,14 +9,14 @@
  * Never reads beyond the image, never writes beyond dst, and asks nothing of
  * dst's alignment beyond an element's.
  */
-#include "stage/convert.h"
+#include "convert/convert.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
-#include "stage/convert_impl.h"
+#include "convert/impl.h"
 
 const struct tsi_convert_kernel *const tsi_convert_kernels[] = {
 	&tsi_convert_avx512,

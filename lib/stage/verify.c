@@ -1,5 +1,5 @@
 /*
- * stage_verify.c - do copies between two GPUs arrive as they were sent?
+ * verify.c - do copies between two GPUs arrive as they were sent?
  *
  * Drivers and IOMMUs are known that say they can copy from GPU to GPU, do it
  * without an error, and deliver other bytes.  So before the first sample goes
@@ -8,7 +8,7 @@
  * the source's ring has.  The target isn't used by anybody yet; the source may
  * be written meanwhile.
  */
-#include "stage/stage_fan.h"
+#include "stage/measure.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -169,8 +169,8 @@ static int try_field(struct trial *t, const struct tsi_ring *to,
 	return err ? err : send_ring(t, dst, src, bytes);
 }
 
-int tsi_fan_verify(const struct tsi_ring *to, unsigned to_device,
-		   const struct tsi_ring *from, unsigned from_device)
+int tsi_stage_verify(const struct tsi_ring *to, unsigned to_device,
+		     const struct tsi_ring *from, unsigned from_device)
 {
 	struct trial t = { .seed = from_device * 64 + to_device };
 	enum tsock_path path = from->gpu[0].path;

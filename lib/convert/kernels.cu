@@ -20,7 +20,7 @@
  * Never reads a byte outside the images, but for those of the 32-bit word that
  * the first one is in; never writes one outside of dst.
  */
-#include "stage/kernels.h"
+#include "convert/kernels.h"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>

@@ -1,5 +1,5 @@
 /*
- * convert_avx512.c - the conversion to float planes with AVX-512 VBMI.
+ * avx512.c - the conversion to float planes with AVX-512 VBMI.
  *
  * VBMI looks 64 bytes up in 128 at once, so the definition's own table fits
  * into registers, split into one plane for each byte of an element: no
@@ -7,7 +7,7 @@
  * around the cache: a ring is larger than that, and a line that is overwritten
  * whole need not be read first.  The last pixels go by table.
  */
-#include "stage/convert_impl.h"
+#include "convert/impl.h"
 
 #if defined(__x86_64__)
 

@@ -1,5 +1,5 @@
 /*
- * stage_gpu.c - the stages whose target is a GPU: upload, peer, convert.
+ * gpu.c - the stages whose target is a GPU: upload, peer, convert.
  *
  * Each has a stream and two events of its own.  Work is queued without
  * waiting; finish sleeps until an event after it is seen done, so whoever
@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "mem/gpu.h"
-#include "stage/convert.h"
+#include "convert/convert.h"
 
 static void gpu_fini(struct tsi_stage *st)
 {

@@ -1,12 +1,12 @@
 /*
- * convert_avx2.c - the conversion with AVX2, FMA and F16C.
+ * avx2.c - the conversion with AVX2, FMA and F16C.
  *
  * Values are computed, not looked up: with a divisor's reciprocal in two
  * floats, a rounded division is a product and a fused multiply-add.  Its
  * caller proves the result on all 256 values before it is used.  All loads
  * and stores are unaligned ones; the last pixels go by table.
  */
-#include "stage/convert_impl.h"
+#include "convert/impl.h"
 
 #if defined(__x86_64__)
 

@@ -6,8 +6,8 @@
  * rounded to float32; float16 and bfloat16 are that value, rounded to nearest
  * even.
  */
-#ifndef TSI_STAGE_CONVERT_H
-#define TSI_STAGE_CONVERT_H
+#ifndef TSI_CONVERT_CONVERT_H
+#define TSI_CONVERT_CONVERT_H
 
 #include <stdint.h>
 

@@ -1,15 +1,15 @@
 /*
- * convert_impl.h - what convert.c and its kernels share.  Included by them
+ * impl.h - what convert.c and its kernels share.  Included by them
  * and by their test, by nobody else.
  */
-#ifndef TSI_STAGE_CONVERT_IMPL_H
-#define TSI_STAGE_CONVERT_IMPL_H
+#ifndef TSI_CONVERT_IMPL_H
+#define TSI_CONVERT_IMPL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stage/convert.h"
+#include "convert/convert.h"
 
 /* npixels of src, u8 [npixels, 3], to dst. */
 typedef void tsi_convert_fn(const struct tsi_convert *c, const uint8_t *src,

@@ -1,5 +1,5 @@
 /*
- * stage_fan.c - the same samples to the rings of several GPUs at once.
+ * broadcast.c - the same samples to the rings of several GPUs at once.
  *
  * A broadcast works in the streams of the stages that it fills, so that what
  * they copy by themselves before or after stays in order.  A rank whose GPU
@@ -8,7 +8,7 @@
  * Never chooses which samples, nor who takes part; never used by two threads
  * at once.
  */
-#include "stage/stage_fan.h"
+#include "stage/broadcast.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,98 +23,100 @@
 #define HEALTH_NS 20000000         /* between two looks at NCCL's errors */
 #define AFTER_ABORT_NS 10000000000 /* for what was given up to end */
 
-struct tsi_fan {
+struct tsi_broadcast {
 	const struct tsi_ring *from;
 	tsi_gpu_stream stream; /* of the GPU that sends */
 	struct tsi_gpu_event *event;
 	struct tsi_nccl *comm;
-	bool proved;                 /* it has delivered what was sent */
-	unsigned n, device[TSI_FAN]; /* the communicator's; 0: the sender */
+	bool proved; /* it has delivered what was sent */
+	/* Of the communicator; device 0 is the sender's. */
+	unsigned n, device[TSI_BROADCAST_MAX];
 	struct tsi_stage *const *to; /* of the run under way: n - 1 */
 };
 
-int tsi_fan_create(const struct tsi_ring *from, unsigned device,
-		   struct tsi_fan **out)
+int tsi_broadcast_create(const struct tsi_ring *from, unsigned device,
+			 struct tsi_broadcast **out)
 {
-	struct tsi_fan *f = calloc(1, sizeof(*f));
+	struct tsi_broadcast *b = calloc(1, sizeof(*b));
 	int err;
 
-	if (!f)
+	if (!b)
 		return tsi_err(TSOCK_ENOMEM, "no memory for broadcasts");
-	f->from = from;
-	f->device[0] = device;
-	err = tsi_gpu_stream_create(device, &f->stream);
+	b->from = from;
+	b->device[0] = device;
+	err = tsi_gpu_stream_create(device, &b->stream);
 	if (!err)
-		err = tsi_gpu_event_create(device, &f->event);
+		err = tsi_gpu_event_create(device, &b->event);
 	if (err) {
-		tsi_fan_destroy(f);
+		tsi_broadcast_destroy(b);
 		return err;
 	}
-	*out = f;
+	*out = b;
 	return 0;
 }
 
 /* ---- who takes part ---- */
 
-static int health(const struct tsi_fan *f)
+static int health(const struct tsi_broadcast *b)
 {
-	int err = tsi_nccl_healthy(f->comm);
+	int err = tsi_nccl_healthy(b->comm);
 
-	for (unsigned i = 0; i < f->n && !err; i++)
-		err = tsi_gpu_healthy(f->device[i]);
+	for (unsigned i = 0; i < b->n && !err; i++)
+		err = tsi_gpu_healthy(b->device[i]);
 	return err;
 }
 
 /* A rank whose GPU has failed would be waited for when it is to end. */
-static void disband(struct tsi_fan *f)
+static void disband(struct tsi_broadcast *b)
 {
-	if (f->comm && health(f))
-		tsi_nccl_abort(f->comm);
+	if (b->comm && health(b))
+		tsi_nccl_abort(b->comm);
 	else
-		tsi_nccl_close(f->comm);
-	f->comm = NULL;
-	f->n = 0;
+		tsi_nccl_close(b->comm);
+	b->comm = NULL;
+	b->n = 0;
 }
 
-void tsi_fan_destroy(struct tsi_fan *f)
+void tsi_broadcast_destroy(struct tsi_broadcast *b)
 {
-	if (!f)
+	if (!b)
 		return;
-	disband(f);
-	tsi_gpu_event_destroy(f->event);
-	if (f->stream)
-		tsi_gpu_stream_destroy(f->device[0], f->stream);
-	free(f);
+	disband(b);
+	tsi_gpu_event_destroy(b->event);
+	if (b->stream)
+		tsi_gpu_stream_destroy(b->device[0], b->stream);
+	free(b);
 }
 
-void tsi_fan_forget(struct tsi_fan *f, unsigned device)
+void tsi_broadcast_forget(struct tsi_broadcast *b, unsigned device)
 {
-	for (unsigned i = 1; f && i < f->n; i++)
-		if (f->device[i] == device) {
-			disband(f);
+	for (unsigned i = 1; b && i < b->n; i++)
+		if (b->device[i] == device) {
+			disband(b);
 			return;
 		}
 }
 
-static int assemble(struct tsi_fan *f, struct tsi_stage *const *to, unsigned n)
+static int assemble(struct tsi_broadcast *b, struct tsi_stage *const *to,
+		    unsigned n)
 {
-	bool same = f->comm && f->n == n + 1;
+	bool same = b->comm && b->n == n + 1;
 	int err;
 
-	if (n + 1 > TSI_FAN)
+	if (n + 1 > TSI_BROADCAST_MAX)
 		return tsi_err(TSOCK_ENOTSUP, "NCCL for %d GPUs at most",
-			       TSI_FAN);
+			       TSI_BROADCAST_MAX);
 	for (unsigned i = 0; same && i < n; i++)
-		same = f->device[i + 1] == to[i]->p.to_device;
+		same = b->device[i + 1] == to[i]->p.to_device;
 	if (same)
 		return 0;
-	disband(f);
+	disband(b);
 	for (unsigned i = 0; i < n; i++)
-		f->device[i + 1] = to[i]->p.to_device;
-	err = tsi_nccl_open(f->device, n + 1, &f->comm);
-	f->proved = false;
+		b->device[i + 1] = to[i]->p.to_device;
+	err = tsi_nccl_open(b->device, n + 1, &b->comm);
+	b->proved = false;
 	if (!err)
-		f->n = n + 1;
+		b->n = n + 1;
 	return err;
 }
 
@@ -129,22 +131,22 @@ static bool in_margin(const struct tsi_stage *st, uint64_t dst)
 static int send_piece(struct tsi_stage *st, unsigned field, uint64_t dst,
 		      uint64_t src, uint64_t count)
 {
-	const struct tsi_fan *f = st->fan;
-	uint64_t each = f->from->shared->field[field].sample_bytes;
-	tsi_gpu_stream stream[TSI_FAN];
-	void *buf[TSI_FAN];
+	const struct tsi_broadcast *b = st->broadcast;
+	uint64_t each = b->from->shared->field[field].sample_bytes;
+	tsi_gpu_stream stream[TSI_BROADCAST_MAX];
+	void *buf[TSI_BROADCAST_MAX];
 
 	if (in_margin(st, dst))
 		return 0;
-	buf[0] = (uint8_t *)f->from->gpu[field].base + src * each;
-	stream[0] = f->stream;
-	for (unsigned i = 1; i < f->n; i++) {
-		const struct tsi_stage *to = f->to[i - 1];
+	buf[0] = (uint8_t *)b->from->gpu[field].base + src * each;
+	stream[0] = b->stream;
+	for (unsigned i = 1; i < b->n; i++) {
+		const struct tsi_stage *to = b->to[i - 1];
 
 		buf[i] = (uint8_t *)to->p.to->gpu[field].base + dst * each;
 		stream[i] = to->stream;
 	}
-	return tsi_nccl_broadcast(f->comm, 0, buf, count * each, stream);
+	return tsi_nccl_broadcast(b->comm, 0, buf, count * each, stream);
 }
 
 static int margin_piece(struct tsi_stage *st, unsigned field, uint64_t dst,
@@ -161,26 +163,26 @@ static int margin_piece(struct tsi_stage *st, unsigned field, uint64_t dst,
 			    count * each);
 }
 
-static int queue(struct tsi_fan *f, uint64_t first, unsigned count)
+static int queue(struct tsi_broadcast *b, uint64_t first, unsigned count)
 {
 	int err;
 
-	f->to[0]->fan = f;
-	err = tsi_stage_pieces(f->to[0], first, count, send_piece);
-	f->to[0]->fan = NULL;
-	for (unsigned i = 0; i + 1 < f->n && !err; i++)
-		err = tsi_stage_pieces(f->to[i], first, count, margin_piece);
+	b->to[0]->broadcast = b;
+	err = tsi_stage_pieces(b->to[0], first, count, send_piece);
+	b->to[0]->broadcast = NULL;
+	for (unsigned i = 0; i + 1 < b->n && !err; i++)
+		err = tsi_stage_pieces(b->to[i], first, count, margin_piece);
 	return err;
 }
 
 /* Marks in all streams, whatever becomes of one: the first error. */
-static int mark(struct tsi_fan *f, unsigned n)
+static int mark(struct tsi_broadcast *b, unsigned n)
 {
-	int first = tsi_gpu_event_record(f->event, f->stream);
+	int first = tsi_gpu_event_record(b->event, b->stream);
 
 	for (unsigned i = 0; i < n; i++) {
-		int err = tsi_gpu_event_record(f->to[i]->event[0],
-					       f->to[i]->stream);
+		int err = tsi_gpu_event_record(b->to[i]->event[0],
+					       b->to[i]->stream);
 
 		first = first ? first : err;
 	}
@@ -188,22 +190,22 @@ static int mark(struct tsi_fan *f, unsigned n)
 }
 
 /* EAGAIN while anything is under way. */
-static int look(const struct tsi_fan *f, unsigned n)
+static int look(const struct tsi_broadcast *b, unsigned n)
 {
-	int err = tsi_gpu_event_query(f->event);
+	int err = tsi_gpu_event_query(b->event);
 
 	for (unsigned i = 0; i < n && !err; i++)
-		err = tsi_gpu_event_query(f->to[i]->event[0]);
+		err = tsi_gpu_event_query(b->to[i]->event[0]);
 	return err;
 }
 
-static int wait_for_all(struct tsi_fan *f)
+static int wait_for_all(struct tsi_broadcast *b)
 {
 	int64_t looked = tsi_now_ns(), now;
 	struct timespec ts = { 0, 20000 };
 	int err;
 
-	while ((err = look(f, f->n - 1)) == TSOCK_EAGAIN) {
+	while ((err = look(b, b->n - 1)) == TSOCK_EAGAIN) {
 		nanosleep(&ts, NULL);
 		if (ts.tv_nsec < 500000)
 			ts.tv_nsec += ts.tv_nsec / 4;
@@ -211,16 +213,16 @@ static int wait_for_all(struct tsi_fan *f)
 		if (now - looked < HEALTH_NS)
 			continue;
 		looked = now;
-		err = health(f);
+		err = health(b);
 		if (err)
 			return err;
 	}
-	return err ? err : tsi_nccl_healthy(f->comm);
+	return err ? err : tsi_nccl_healthy(b->comm);
 }
 
 /* ---- what was delivered ---- */
 
-static int differs(const struct tsi_fan *f, const struct tsi_stage *st,
+static int differs(const struct tsi_broadcast *b, const struct tsi_stage *st,
 		   const uint8_t *dst, const uint8_t *src, uint64_t bytes)
 {
 	uint8_t *host = malloc(2 * bytes);
@@ -228,11 +230,11 @@ static int differs(const struct tsi_fan *f, const struct tsi_stage *st,
 
 	if (!host)
 		return tsi_err(TSOCK_ENOMEM, "no memory to compare with");
-	err = tsi_gpu_download(f->device[0], f->stream, host, src, bytes);
+	err = tsi_gpu_download(b->device[0], b->stream, host, src, bytes);
 	if (!err)
-		err = tsi_gpu_event_record(f->event, f->stream);
+		err = tsi_gpu_event_record(b->event, b->stream);
 	if (!err)
-		err = tsi_gpu_event_wait(f->event);
+		err = tsi_gpu_event_wait(b->event);
 	if (!err)
 		err = tsi_gpu_download(st->p.to_device, st->stream,
 				       host + bytes, dst, bytes);
@@ -244,7 +246,7 @@ static int differs(const struct tsi_fan *f, const struct tsi_stage *st,
 		err = tsi_err(TSOCK_ESYS,
 			      "what NCCL broadcast from GPU %u arrived on GPU "
 			      "%u with other bytes, without an error",
-			      f->device[0], st->p.to_device);
+			      b->device[0], st->p.to_device);
 	free(host);
 	return err;
 }
@@ -253,40 +255,40 @@ static int differs(const struct tsi_fan *f, const struct tsi_stage *st,
 static int prove_piece(struct tsi_stage *st, unsigned field, uint64_t dst,
 		       uint64_t src, uint64_t count)
 {
-	const struct tsi_fan *f = st->fan;
-	uint64_t each = f->from->shared->field[field].sample_bytes;
-	const uint8_t *from = f->from->gpu[field].base;
+	const struct tsi_broadcast *b = st->broadcast;
+	uint64_t each = b->from->shared->field[field].sample_bytes;
+	const uint8_t *from = b->from->gpu[field].base;
 	const uint8_t *to = st->p.to->gpu[field].base;
 
-	return differs(f, st, to + dst * each, from + src * each, count * each);
+	return differs(b, st, to + dst * each, from + src * each, count * each);
 }
 
-static int prove(struct tsi_fan *f, uint64_t first, unsigned count)
+static int prove(struct tsi_broadcast *b, uint64_t first, unsigned count)
 {
 	int err = 0;
 
-	for (unsigned i = 0; i + 1 < f->n && !err && !f->proved; i++) {
-		f->to[i]->fan = f;
-		err = tsi_stage_pieces(f->to[i], first, count, prove_piece);
-		f->to[i]->fan = NULL;
+	for (unsigned i = 0; i + 1 < b->n && !err && !b->proved; i++) {
+		b->to[i]->broadcast = b;
+		err = tsi_stage_pieces(b->to[i], first, count, prove_piece);
+		b->to[i]->broadcast = NULL;
 	}
-	f->proved = !err;
+	b->proved = !err;
 	return err;
 }
 
 /* Nothing of it may still write when others begin to. */
-static void give_up(struct tsi_fan *f, unsigned n)
+static void give_up(struct tsi_broadcast *b, unsigned n)
 {
 	struct timespec ts = { 0, 1000000 };
 	int64_t until;
 
-	tsi_nccl_abort(f->comm);
-	f->comm = NULL;
-	f->n = 0;
-	(void)mark(f, n);
+	tsi_nccl_abort(b->comm);
+	b->comm = NULL;
+	b->n = 0;
+	(void)mark(b, n);
 	until = tsi_now_ns() + AFTER_ABORT_NS;
 	for (unsigned i = 0; i <= n; i++) {
-		struct tsi_gpu_event *e = i ? f->to[i - 1]->event[0] : f->event;
+		struct tsi_gpu_event *e = i ? b->to[i - 1]->event[0] : b->event;
 
 		while (tsi_gpu_event_query(e) == TSOCK_EAGAIN &&
 		       tsi_now_ns() < until)
@@ -294,27 +296,27 @@ static void give_up(struct tsi_fan *f, unsigned n)
 	}
 }
 
-int tsi_fan_run(struct tsi_fan *f, struct tsi_stage *const *to, unsigned n,
-		uint64_t first, unsigned count)
+int tsi_broadcast_run(struct tsi_broadcast *b, struct tsi_stage *const *to,
+		      unsigned n, uint64_t first, unsigned count)
 {
 	char why[256];
-	int err = assemble(f, to, n);
+	int err = assemble(b, to, n);
 
 	if (err)
 		return err;
-	f->to = to;
-	err = queue(f, first, count);
+	b->to = to;
+	err = queue(b, first, count);
 	if (!err)
-		err = mark(f, n);
+		err = mark(b, n);
 	if (!err)
-		err = wait_for_all(f);
+		err = wait_for_all(b);
 	if (!err)
-		err = prove(f, first, count);
+		err = prove(b, first, count);
 	if (err) {
 		snprintf(why, sizeof(why), "%s", tsock_errmsg());
-		give_up(f, n);
+		give_up(b, n);
 		err = tsi_err(err, "%s", why);
 	}
-	f->to = NULL;
+	b->to = NULL;
 	return err;
 }
