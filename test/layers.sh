@@ -2,8 +2,11 @@
 # layers.sh - reads the #include lines and fails where a layer knows what it
 # must not know.
 #
-#   lib/base                    itself and the public header
-#   lib/*                       lib and the public header, never producer/
+#   lib/                        the public header and, of lib/, what stands
+#                               before it: base, view, mem, ring, convert,
+#                               stage, wire, then serve and consumer, which
+#                               don't know each other
+#   lib/serve/membership*       lib/base and the public header
 #   producer/data, io, image    itself, lib/base and the public header
 #   examples, bindings          the public header
 #   third-party headers         one file each, in all of lib/ and producer/
@@ -11,7 +14,10 @@
 #                               lib/stage/nccl.c; examples and benchmarks
 #
 # Tests and benchmarks may look inside.  Also: no file may name a folder of
-# one developer's machine; a file over 600 lines gets a warning.
+# one developer's machine; a file over 600 lines gets a warning.  What is not in
+# this order yet stands in layers.exceptions; a line there that isn't needed any
+# more is a violation too, so the list only gets shorter.  circles.sh looks for
+# circles among the objects built.
 #
 # layers.sh [FOLDER] checks another tree; layers.sh --self-test plants every
 # violation in a copy and fails if one isn't found.
@@ -21,6 +27,7 @@ export LC_ALL
 
 here=$(cd "$(dirname "$0")/.." && pwd)
 folders=(include lib producer examples bindings bench test)
+lib_order=(base view mem ring convert stage wire)
 bad=0
 
 complain()
@@ -34,8 +41,11 @@ layer_of()
 {
 	case $1 in
 	include/*) layer=include ;;
-	lib/base/*) layer=base ;;
-	lib/*) layer=lib ;;
+	lib/serve/membership*) layer=membership ;;
+	lib/*/*)
+		layer=${1#lib/}
+		layer=${layer%%/*}
+		;;
 	producer/data/* | producer/io/* | producer/image/*)
 		layer=${1#producer/}
 		layer=${layer%%/*}
@@ -65,18 +75,39 @@ allowed()
 {
 	case $1 in
 	include) echo include ;;
-	base) echo include base ;;
-	lib) echo include base lib ;;
+	membership) echo include base membership ;;
+	serve) echo "include ${lib_order[*]} membership serve" ;;
+	consumer) echo "include ${lib_order[*]} consumer" ;;
 	data | io | image) echo "include base $1" ;;
-	producer) echo include base lib data io image producer ;;
+	producer)
+		echo "include ${lib_order[*]} membership serve consumer" \
+			data io image producer
+		;;
 	examples) echo include examples ;;
 	bindings) echo include bindings ;;
+	*) echo include "$(up_to "$1")" ;;
 	esac
+}
+
+# The layers of lib/ up to this one.
+up_to()
+{
+	local layer
+	for layer in "${lib_order[@]}"; do
+		echo "$layer"
+		[ "$layer" != "$1" ] || return 0
+	done | tr '\n' ' '
+}
+
+excepted()
+{
+	needed+="include $1 $2"$'\n'
+	grep -qxF "include $1 $2" test/layers.exceptions 2>/dev/null
 }
 
 check_ours()
 {
-	local file name from to
+	local file name from to needed='' line
 	while IFS=$'\t' read -r file name; do
 		layer_of "$file"
 		from=$layer
@@ -91,12 +122,17 @@ check_ours()
 		to=$layer
 		case " $(allowed "$from") " in
 		*" $to "*) ;;
-		*) complain "$file: $from must not include $found ($to)" ;;
+		*) excepted "$file" "$found" ||
+			complain "$file: $from must not include $found ($to)" ;;
 		esac
 	done < <(grep -rHoE --include='*.[ch]' --include='*.cpp' \
 		--include='*.cu' '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]+"' \
 		"${folders[@]}" 2>/dev/null |
 		sed -E 's/^([^:]*):[^"]*"(.*)"$/\1\t\2/')
+	while IFS= read -r line; do
+		grep -qxF "$line" <<<"$needed" ||
+			complain "layers.exceptions: not needed any more: $line"
+	done < <(grep '^include ' test/layers.exceptions 2>/dev/null)
 }
 
 including()
@@ -213,7 +249,9 @@ self_test()
 	mkdir "$copy" "$copy/include" "$copy/include/tsock"
 	touch "$copy/include/tsock/tsock.h"
 	for file in lib/base/err.h lib/ring/ring.h lib/wire/bus.c \
-		lib/mem/gpu.h lib/mem/cuda/call.h \
+		lib/mem/gpu.h lib/mem/cuda/call.h lib/stage/stage.h \
+		lib/wire/msg.h lib/serve/server.h lib/consumer/reader.h \
+		lib/serve/membership.h \
 		producer/data/index.h producer/io/reader.h producer/run/pool.h; do
 		mkdir -p "$copy/${file%/*}"
 		echo '#include "tsock/tsock.h"' >"$copy/$file"
@@ -223,11 +261,23 @@ self_test()
 	echo '#include "ring/ring.h"' >>"$copy/producer/run/pool.h"
 	"$0" "$copy" || complain 'a clean tree does not pass'
 
-	plant lib/ring/x.c '#include "data/index.h"' 'lib must not'
-	plant lib/ring/x.c '#include "../../producer/io/reader.h"' 'lib must not'
-	plant lib/ring/x.c '# include "run/pool.h"' 'lib must not'
+	plant lib/ring/x.c '#include "data/index.h"' 'ring must not'
+	plant lib/ring/x.c '#include "../../producer/io/reader.h"' 'ring must not'
+	plant lib/ring/x.c '# include "run/pool.h"' 'ring must not'
 	plant lib/base/x.h '#include "ring/ring.h"' 'base must not'
 	plant include/tsock/tsock.h '#include "base/err.h"' 'include must not'
+	plant lib/view/x.h '#include "mem/gpu.h"' 'view must not'
+	plant lib/mem/x.c '#include "ring/ring.h"' 'mem must not'
+	plant lib/ring/x.c '#include "stage/stage.h"' 'ring must not'
+	plant lib/convert/x.c '#include "../stage/stage.h"' 'convert must not'
+	plant lib/stage/x.h '#include "wire/msg.h"' 'stage must not'
+	plant lib/wire/x.c '#include "serve/server.h"' 'wire must not'
+	plant lib/serve/x.c '#include "consumer/reader.h"' 'serve must not'
+	plant lib/consumer/x.c '#include "serve/server.h"' 'consumer must not'
+	plant lib/consumer/x.c '#include "serve/membership.h"' 'consumer must not'
+	plant lib/serve/membership.c '#include "ring/ring.h"' 'membership must not'
+	plant lib/serve/membership.c '#include "server.h"' 'membership must not'
+	plant test/layers.exceptions 'include lib/ring/x.c lib/wire/x.h' 'any more'
 	plant producer/data/x.c '#include "io/reader.h"' 'data must not'
 	plant producer/io/x.c '#include "ring/ring.h"' 'io must not'
 	plant producer/image/x.c '#include "run/pool.h"' 'image must not'

@@ -4,7 +4,7 @@
 #
 #   run.sh              all suites, as `make check` does
 #   run.sh SUITE...     some of them (sim-asan and sim-tsan only so): layers header unit asan tsan minimal
-#                       sim sim-asan sim-tsan cuda clang system system-asan
+#                       sim circles sim-asan sim-tsan cuda clang system system-asan
 #                       system-tsan python install format
 #   run.sh soak         system tests again and again for SOAK_SECONDS
 #   run.sh fuzz         every fuzzer for FUZZ_SECONDS
@@ -160,6 +160,16 @@ suite_layers()
 	title 'layers'
 	run_program 'layers' test/layers.sh
 	run_program 'layers finds what is planted' test/layers.sh --self-test
+}
+
+# The simulated build has the GPU part's files, too.
+suite_circles()
+{
+	title 'circles'
+	build 'everything' B=build WERROR=1 all tests
+	build 'CUDA=sim' CUDA=sim B=build-sim WERROR=1 all tests
+	run_program 'circles' test/circles.sh build build-sim
+	run_program 'circles finds what is planted' test/circles.sh --self-test
 }
 
 header_compiles()
@@ -489,7 +499,7 @@ report()
 mkdir -p $logs
 case ${1:-all} in
 all)
-	set -- layers header unit asan tsan minimal sim cuda clang system \
+	set -- layers header unit asan tsan minimal sim circles cuda clang system \
 		system-asan system-tsan python install format
 	;;
 soak | fuzz)
