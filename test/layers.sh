@@ -92,10 +92,10 @@ allowed()
 # The layers of lib/ up to this one.
 up_to()
 {
-	local layer
-	for layer in "${lib_order[@]}"; do
-		echo "$layer"
-		[ "$layer" != "$1" ] || return 0
+	local name
+	for name in "${lib_order[@]}"; do
+		echo "$name"
+		[ "$name" != "$1" ] || return 0
 	done | tr '\n' ' '
 }
 
