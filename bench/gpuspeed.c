@@ -130,8 +130,8 @@ static void upload(void)
 		"geometry");
 	bench_gpu_must(tsi_ring_create(&host, &id, &from), "ring");
 	bench_gpu_must(tsi_ring_create_gpu(&gpu, &id, 0,
-					   info.vmm_fd ? TSOCK_PATH_VMM
-						       : TSOCK_PATH_LEGACY,
+					   info.vmm_fd ? TSOCK_TRANSPORT_VMM
+						       : TSOCK_TRANSPORT_LEGACY,
 					   &to),
 		       "GPU ring");
 	bench_gpu_must(tsi_gpu_pin(from.data[0].base, from.data[0].len), "pin");

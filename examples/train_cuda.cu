@@ -202,7 +202,7 @@ void train(tsock *t, unsigned batch_size, long epochs)
 
 int main(int argc, char **argv)
 try {
-	static const char *const path[] = { "host memory", "VMM",
+	static const char *const transport[] = { "host memory", "VMM",
 					    "a legacy handle", "own copies" };
 	tsock_opts opts = TSOCK_OPTS_INIT;
 	tsock *t;
@@ -222,7 +222,7 @@ try {
 	std::unique_ptr<tsock, closer> own(t);
 	check(cudaSetDevice(opts.device));
 	train(t, opts.batch_size, std::strtol(argv[3], nullptr, 10));
-	std::printf("batches came by %s\n", path[tsock_path(t)]);
+	std::printf("batches came by %s\n", transport[tsock_transport(t)]);
 	return 0;
 } catch (const std::exception &e) {
 	std::fprintf(stderr, "train_cuda: %s\n", e.what());

@@ -200,12 +200,11 @@ enum tsock_join {
 };
 
 /* How a consumer on a GPU gets at the samples. */
-enum tsock_path {
-	TSOCK_PATH_AUTO = 0,   /* the first of these that works there */
-	TSOCK_PATH_VMM = 1,    /* the producer's GPU ring, by a descriptor */
-	TSOCK_PATH_LEGACY = 2, /* the same, by a legacy CUDA IPC handle */
-	TSOCK_PATH_STAGED =
-		3, /* the host ring; this process copies to the GPU */
+enum tsock_transport {
+	TSOCK_TRANSPORT_AUTO = 0,   /* the first of these that works there */
+	TSOCK_TRANSPORT_VMM = 1,    /* the producer's ring, by a descriptor */
+	TSOCK_TRANSPORT_LEGACY = 2, /* that ring, by a legacy IPC handle */
+	TSOCK_TRANSPORT_STAGED = 3, /* the host ring, copied by this process */
 };
 
 enum tsock_between {
@@ -229,10 +228,10 @@ struct tsock_opts {
 	uint32_t normalize;  /* enum tsock_normalize; RAW for u8 */
 	float mean[3];       /* for TSOCK_MEAN_STD, in [0, 1] units */
 	float std[3];
-	uint32_t join;    /* enum tsock_join */
-	uint32_t between; /* enum tsock_between */
-	uint32_t flags;   /* TSOCK_WRITABLE and so on */
-	uint32_t path;    /* enum tsock_path, for a device */
+	uint32_t join;      /* enum tsock_join */
+	uint32_t between;   /* enum tsock_between */
+	uint32_t flags;     /* TSOCK_WRITABLE and so on */
+	uint32_t transport; /* enum tsock_transport, for a device */
 };
 #define TSOCK_OPTS_INIT \
 	{ \
@@ -372,8 +371,8 @@ TSOCK_API int tsock_batch_use(tsock_batch *b, void *stream);
 TSOCK_API int tsock_batch_convert(tsock_batch *b, unsigned i, void *dst,
 				  void *stream);
 
-/* The path in use, once an epoch was begun; AUTO before, and on the host. */
-TSOCK_API int tsock_path(tsock *t);
+/* In use once an epoch was begun; AUTO before that, and on the host. */
+TSOCK_API int tsock_transport(tsock *t);
 
 /*
  * Give a batch back: takes no lock and allocates nothing; makes a system call
@@ -410,12 +409,12 @@ TSOCK_API void tsock_close(tsock *t);
 struct tsock_stats_row {
 	uint32_t pid;
 	uint32_t batch_size;
-	uint64_t tail;    /* first sample that it still needs */
-	uint64_t samples; /* taken so far, on this connection */
-	uint64_t wait_ns; /* spent waiting for data */
-	uint32_t view;    /* 0: as decoded; else one of the derived views */
-	uint32_t waiting; /* 1 while it waits for data */
-	uint32_t path;    /* enum tsock_path; 0: host memory */
+	uint64_t tail;      /* first sample that it still needs */
+	uint64_t samples;   /* taken so far, on this connection */
+	uint64_t wait_ns;   /* spent waiting for data */
+	uint32_t view;      /* 0: as decoded; else one of the derived views */
+	uint32_t waiting;   /* 1 while it waits for data */
+	uint32_t transport; /* enum tsock_transport; 0: host memory */
 	uint32_t reserved;
 };
 
@@ -499,8 +498,8 @@ struct tsock_serve_opts {
 	uint64_t memory;            /* bytes for all rings; 0: what there is */
 	const char *const *classes; /* nclasses names, or NULL */
 	uint32_t nclasses;
-	uint32_t fanout;   /* enum tsock_fanout */
-	uint32_t gpu_path; /* enum tsock_path: what is offered; AUTO all */
+	uint32_t fanout;        /* enum tsock_fanout */
+	uint32_t gpu_transport; /* enum tsock_transport: offered; AUTO: all */
 	uint32_t reserved;
 	uint64_t gpu_memory; /* bytes for all rings on one GPU; 0: any */
 	uint32_t shard;      /* consumers are told that the stream is ... */

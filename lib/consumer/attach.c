@@ -58,8 +58,9 @@ static bool on_gpu(const struct tsi_attach *a)
 /* Descriptors of data: a legacy handle came in the OFFER. */
 static unsigned data_fds(const struct tsi_attach *a)
 {
-	return on_gpu(a) && a->gpu->ring.path == TSOCK_PATH_LEGACY ? 0
-								   : a->nfields;
+	return on_gpu(a) && a->gpu->ring.transport == TSOCK_TRANSPORT_LEGACY
+		       ? 0
+		       : a->nfields;
 }
 
 static int check_answer(const struct tsi_attach *a, const struct delivery *d)

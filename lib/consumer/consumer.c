@@ -134,7 +134,7 @@ static int new_question(struct tsock *t)
 	j->batch_size = t->opts.batch_size;
 	j->join = t->opts.join;
 	j->between = t->leaves ? TSOCK_BETWEEN_LEAVE : TSOCK_BETWEEN_HOLD;
-	j->staged = t->try == TSOCK_PATH_STAGED;
+	j->staged = t->try == TSOCK_TRANSPORT_STAGED;
 	j->incarnation = t->stream.incarnation;
 	j->after = t->end;
 	j->view = t->view;
@@ -216,8 +216,9 @@ static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
 	tsi_reader_used(t->reader);
 	tsi_siblings_add(t);
 	t->samples = t->wait_ns = 0;
-	t->path = t->reader->gpu && t->reader->gpu->upload ? TSOCK_PATH_STAGED
-							   : offer->path;
+	t->transport = t->reader->gpu && t->reader->gpu->upload
+			       ? TSOCK_TRANSPORT_STAGED
+			       : offer->transport;
 	memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
 	memcpy(ready.u.leave.nonce, t->nonce, TSI_NONCE);
 	tsi_link_tell(&t->link, &ready);
@@ -234,7 +235,7 @@ static int enter(struct tsock *t, int64_t deadline, uint64_t *start,
 
 		/* The producer has nothing for that GPU. */
 		if (err == TSOCK_ENOTSUP &&
-		    tsi_device_next_path(t, TSOCK_PATH_AUTO))
+		    tsi_device_next_transport(t, TSOCK_TRANSPORT_AUTO))
 			continue;
 		if (err)
 			return err;
@@ -245,7 +246,7 @@ static int enter(struct tsock *t, int64_t deadline, uint64_t *start,
 		}
 		/* Whatever came of it: the next try is another connection. */
 		forsake(t);
-		if (no_gpu && tsi_device_next_path(t, offer.path))
+		if (no_gpu && tsi_device_next_transport(t, offer.transport))
 			continue;
 		if (err != TSOCK_EAGAIN &&
 		    (err != TSOCK_ELOST || tries > TRIES))
@@ -452,11 +453,11 @@ int tsock_next(tsock *t, int timeout_ms, tsock_batch **out)
 	return err;
 }
 
-int tsock_path(tsock *t)
+int tsock_transport(tsock *t)
 {
 	if (!t)
-		return tsi_err(TSOCK_EARG, "tsock_path: t is NULL");
+		return tsi_err(TSOCK_EARG, "tsock_transport: t is NULL");
 	if (tsi_fork_since(t->generation))
 		return tsi_fork_err();
-	return (int)t->path;
+	return (int)t->transport;
 }

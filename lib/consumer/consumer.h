@@ -35,7 +35,7 @@ struct tsock {
 	struct tsi_view_spec view;                   /* whose ring is read */
 	struct tsock_field stored[TSOCK_MAX_FIELDS]; /* in that ring */
 	uint8_t uuid[TSI_UUID];                      /* of the GPU, if any */
-	enum tsock_path try, path;                   /* to be tried; in use */
+	enum tsock_transport try, transport;         /* to be tried; in use */
 	char *meta;
 	const char **classes;
 

@@ -1,5 +1,5 @@
 /*
- * device.c - a consumer's GPU, and the path by which batches get there.
+ * device.c - a consumer's GPU, and the transport by which batches get there.
  *
  * The producer's memory on that GPU by a descriptor, by a legacy handle, or
  * the host ring and copies of this process's own.  Opens nothing itself.
@@ -23,11 +23,11 @@ static int check_host(const struct tsock_opts *o)
 	if (o->flags & TSOCK_PRIVATE)
 		return tsi_err(TSOCK_EARG, "TSOCK_PRIVATE is for a GPU, and "
 					   "device is -1: host memory");
-	if (o->path)
+	if (o->transport)
 		return tsi_err(TSOCK_EARG,
-			       "path is %u, which is for a GPU, and device is "
-			       "-1: host memory",
-			       o->path);
+			       "transport is %u, which is for a GPU, and "
+			       "device is -1: host memory",
+			       o->transport);
 	return 0;
 }
 
@@ -37,11 +37,11 @@ int tsi_device_choose(struct tsock *t)
 	struct tsi_gpu_info info;
 	int err;
 
-	if (o->path > TSOCK_PATH_STAGED)
+	if (o->transport > TSOCK_TRANSPORT_STAGED)
 		return tsi_err(TSOCK_EARG,
-			       "path is %u: use TSOCK_PATH_AUTO, _VMM, _LEGACY "
-			       "or _STAGED",
-			       o->path);
+			       "transport is %u: use TSOCK_TRANSPORT_AUTO, "
+			       "_VMM, _LEGACY or _STAGED",
+			       o->transport);
 	if (o->device < 0)
 		return check_host(o);
 	if (o->flags & TSOCK_WRITABLE)
@@ -53,7 +53,7 @@ int tsi_device_choose(struct tsock *t)
 	if (err)
 		return err;
 	memcpy(t->uuid, info.uuid, sizeof(t->uuid));
-	t->try = o->path;
+	t->try = o->transport;
 	return 0;
 }
 
@@ -61,7 +61,7 @@ int tsi_device_choose(struct tsock *t)
 
 static bool staged(const struct tsock *t)
 {
-	return t->opts.device >= 0 && t->try == TSOCK_PATH_STAGED;
+	return t->opts.device >= 0 && t->try == TSOCK_TRANSPORT_STAGED;
 }
 
 /* The ring holds the samples as they are stored. */
@@ -84,7 +84,7 @@ void tsi_device_aim(struct tsock *t)
 	if (raw(t))
 		v->dtype = TSOCK_U8;
 	v->gpu = 1;
-	v->path = t->try;
+	v->transport = t->try;
 	memcpy(v->uuid, t->uuid, sizeof(v->uuid));
 }
 
@@ -96,13 +96,13 @@ int tsi_device_check(const struct tsock *t, const struct tsi_msg_offer *offer)
 	bool good;
 
 	if (!gpu)
-		good = !offer->path;
-	else if (t->try == TSOCK_PATH_AUTO)
-		good = offer->path == TSOCK_PATH_VMM ||
-		       offer->path == TSOCK_PATH_LEGACY;
+		good = !offer->transport;
+	else if (t->try == TSOCK_TRANSPORT_AUTO)
+		good = offer->transport == TSOCK_TRANSPORT_VMM ||
+		       offer->transport == TSOCK_TRANSPORT_LEGACY;
 	else
-		good = offer->path == t->try;
-	if (good && offer->path == TSOCK_PATH_LEGACY)
+		good = offer->transport == t->try;
+	if (good && offer->transport == TSOCK_TRANSPORT_LEGACY)
 		good = offer->nfields == t->stream.nfields;
 	return good ? 0
 		    : tsi_err(TSOCK_EPROTO,
@@ -122,7 +122,7 @@ const struct tsi_gpu_parts *tsi_device_parts(struct tsock *t,
 		.separate = t->opts.flags & TSOCK_PRIVATE,
 		.staged = staged(t),
 		.ring = { .device = (unsigned)t->opts.device,
-			  .path = offer->path,
+			  .transport = offer->transport,
 			  .handle = offer->handle },
 		.make = t->make,
 	};
@@ -131,12 +131,12 @@ const struct tsi_gpu_parts *tsi_device_parts(struct tsock *t,
 	return p;
 }
 
-bool tsi_device_next_path(struct tsock *t, enum tsock_path offered)
+bool tsi_device_next_transport(struct tsock *t, enum tsock_transport offered)
 {
-	if (t->opts.device < 0 || t->opts.path || staged(t))
+	if (t->opts.device < 0 || t->opts.transport || staged(t))
 		return false;
-	t->try = offered == TSOCK_PATH_VMM ? TSOCK_PATH_LEGACY
-					   : TSOCK_PATH_STAGED;
+	t->try = offered == TSOCK_TRANSPORT_VMM ? TSOCK_TRANSPORT_LEGACY
+						: TSOCK_TRANSPORT_STAGED;
 	tsi_log(TSOCK_LOG_WARN, "GPU %d: %s; %s", t->opts.device,
 		tsock_errmsg(),
 		staged(t) ? "this process copies batches to it from the host "

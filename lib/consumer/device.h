@@ -1,5 +1,5 @@
 /*
- * device.h - a consumer's GPU, and the path by which batches get there.
+ * device.h - a consumer's GPU, and the transport by which batches get there.
  */
 #ifndef TSI_CONSUMER_DEVICE_H
 #define TSI_CONSUMER_DEVICE_H
@@ -16,7 +16,7 @@ int tsi_device_choose(struct tsock *t);
 
 /*
  * What to ask the producer for, and what its ring is to hold, from what the
- * consumer wants and the path that is to be tried.
+ * consumer wants and the transport that is to be tried.
  */
 void tsi_device_aim(struct tsock *t);
 
@@ -29,10 +29,10 @@ const struct tsi_gpu_parts *tsi_device_parts(struct tsock *t,
 int tsi_device_check(const struct tsock *t, const struct tsi_msg_offer *offer);
 
 /*
- * The path to the GPU failed for the reason that tsock_errmsg() has: the
+ * The transport to the GPU failed for the reason that tsock_errmsg() has: the
  * memory that was offered couldn't be opened, or (offered AUTO) the producer
  * can't offer any.  Try the next one?  Says so, once, in the log.
  */
-bool tsi_device_next_path(struct tsock *t, enum tsock_path offered);
+bool tsi_device_next_transport(struct tsock *t, enum tsock_transport offered);
 
 #endif

@@ -16,7 +16,8 @@ static int check(const struct tsi_gpu_ring *from,
 		 const struct tsi_ring_shared *ring)
 {
 	for (unsigned i = 0; i < ring->nfields; i++)
-		if (from->path == TSOCK_PATH_LEGACY && !ring->field[i].margin)
+		if (from->transport == TSOCK_TRANSPORT_LEGACY &&
+		    !ring->field[i].margin)
 			return tsi_err(
 				TSOCK_EPROTO,
 				"the producer's GPU ring is to be mapped "
@@ -28,7 +29,7 @@ static int open_field(struct tsi_windows *w, const struct tsi_gpu_ring *from,
 		      unsigned i)
 {
 	struct tsi_map_field *f = &w->field[i];
-	int err = tsi_gpu_mem_open(from->device, from->path, f->fd,
+	int err = tsi_gpu_mem_open(from->device, from->transport, f->fd,
 				   from->handle ? from->handle[i] : NULL,
 				   f->map_bytes, f->twice, &w->gpu[i]);
 

@@ -93,7 +93,7 @@ int tsi_windows_init(struct tsi_windows *w, enum tsi_map_mode mode,
 /* How a ring in a GPU's memory is opened. */
 struct tsi_gpu_ring {
 	unsigned device;
-	enum tsock_path path;                    /* VMM or LEGACY */
+	enum tsock_transport transport;          /* VMM or LEGACY */
 	const uint8_t (*handle)[TSI_GPU_HANDLE]; /* LEGACY: one per field */
 };
 

@@ -53,7 +53,7 @@ bool tsi_gpu_peer(unsigned from, unsigned to);
 
 struct tsi_gpu_mem {
 	unsigned device;
-	enum tsock_path path;           /* VMM or LEGACY */
+	enum tsock_transport transport; /* VMM or LEGACY */
 	void *base;                     /* device address */
 	uint64_t bytes;                 /* of the allocation */
 	bool twice;                     /* mapped twice in a row */
@@ -67,15 +67,15 @@ struct tsi_gpu_mem {
  * granularity for VMM.  AUTO takes VMM where it can.  TSOCK_ENOMEM names what
  * is needed and what is free.
  */
-int tsi_gpu_mem_create(unsigned device, enum tsock_path path, uint64_t bytes,
-		       struct tsi_gpu_mem *out);
+int tsi_gpu_mem_create(unsigned device, enum tsock_transport transport,
+		       uint64_t bytes, struct tsi_gpu_mem *out);
 
 /*
- * Open another process's memory (path, and fd or handle, from it): VMM is
+ * Open another process's memory (transport, and fd or handle, from it): VMM is
  * mapped read-only where the driver can, and twice in a row if asked.  The fd
  * stays the caller's.
  */
-int tsi_gpu_mem_open(unsigned device, enum tsock_path path, int fd,
+int tsi_gpu_mem_open(unsigned device, enum tsock_transport transport, int fd,
 		     const uint8_t *handle, uint64_t bytes, bool twice,
 		     struct tsi_gpu_mem *out);
 void tsi_gpu_mem_close(struct tsi_gpu_mem *m);

@@ -47,22 +47,22 @@ bool tsi_gpu_peer(unsigned from, unsigned to)
 	return false;
 }
 
-int tsi_gpu_mem_create(unsigned device, enum tsock_path path, uint64_t bytes,
-		       struct tsi_gpu_mem *out)
+int tsi_gpu_mem_create(unsigned device, enum tsock_transport transport,
+		       uint64_t bytes, struct tsi_gpu_mem *out)
 {
 	(void)device;
-	(void)path;
+	(void)transport;
 	(void)bytes;
 	(void)out;
 	return none();
 }
 
-int tsi_gpu_mem_open(unsigned device, enum tsock_path path, int fd,
+int tsi_gpu_mem_open(unsigned device, enum tsock_transport transport, int fd,
 		     const uint8_t *handle, uint64_t bytes, bool twice,
 		     struct tsi_gpu_mem *out)
 {
 	(void)device;
-	(void)path;
+	(void)transport;
 	(void)fd;
 	(void)handle;
 	(void)bytes;

@@ -74,7 +74,7 @@ err_close:
 
 int tsi_ring_create_gpu(const struct tsi_geometry *g,
 			const struct tsi_ring_ident *id, unsigned device,
-			enum tsock_path path, struct tsi_ring *out)
+			enum tsock_transport transport, struct tsi_ring *out)
 {
 	struct tsi_ring r = { .on_gpu = true };
 	unsigned made = 0;
@@ -86,7 +86,8 @@ int tsi_ring_create_gpu(const struct tsi_geometry *g,
 	r.shared = r.header.base;
 	for (; made < g->nfields; made++) {
 		r.data[made].fd = -1;
-		err = tsi_gpu_mem_create(device, path, g->field[made].map_bytes,
+		err = tsi_gpu_mem_create(device, transport,
+					 g->field[made].map_bytes,
 					 &r.gpu[made]);
 		if (err)
 			goto err_close;

@@ -164,7 +164,7 @@ int tsi_ring_create(const struct tsi_geometry *g,
 /* The data in a GPU's memory; mirroring is the writer's business there. */
 int tsi_ring_create_gpu(const struct tsi_geometry *g,
 			const struct tsi_ring_ident *id, unsigned device,
-			enum tsock_path path, struct tsi_ring *out);
+			enum tsock_transport transport, struct tsi_ring *out);
 void tsi_ring_destroy(struct tsi_ring *r);
 
 /* Address of field f of sample s. */

@@ -5,8 +5,8 @@
  * is made) and a GPU that hangs never answers.  So each is asked by a thread of
  * its own, and with the lock held there is only a look at the table.
  *
- * What was learnt stays: what the GPU is, and by which paths its memory was
- * tried to be shared in vain.
+ * What was learnt stays: what the GPU is, and which transports were tried in
+ * vain for its memory.
  */
 #include "serve/server.h"
 
@@ -144,57 +144,60 @@ int tsi_gpu_table_find(struct tsock_server *s, const uint8_t *uuid,
 	return begin(s, e, uuid);
 }
 
-/* ---- paths ---- */
+/* ---- transports ---- */
 
-static const char *const path_name[] = { "auto", "vmm", "legacy", "staged" };
+static const char *const transport_name[] = { "auto", "vmm", "legacy",
+					      "staged" };
 
-const char *tsi_gpu_table_lacks(const struct tsi_gpu_entry *e, uint32_t path)
+const char *tsi_gpu_table_lacks(const struct tsi_gpu_entry *e,
+				uint32_t transport)
 {
-	if (path == TSOCK_PATH_VMM && !e->info.vmm_fd)
+	if (transport == TSOCK_TRANSPORT_VMM && !e->info.vmm_fd)
 		return "the GPU has no memory with a descriptor";
-	if (path == TSOCK_PATH_LEGACY && !e->info.legacy_ipc)
+	if (transport == TSOCK_TRANSPORT_LEGACY && !e->info.legacy_ipc)
 		return "the GPU has no legacy CUDA IPC";
 	return NULL;
 }
 
-static const char *why_not(const struct tsi_gpu_entry *e, uint32_t path)
+static const char *why_not(const struct tsi_gpu_entry *e, uint32_t transport)
 {
-	const char *why = tsi_gpu_table_lacks(e, path);
+	const char *why = tsi_gpu_table_lacks(e, transport);
 
-	if (!why && e->refused[path][0])
-		why = e->refused[path];
+	if (!why && e->refused[transport][0])
+		why = e->refused[transport];
 	return why;
 }
 
-int tsi_gpu_table_choose(struct tsi_gpu_entry *e, uint32_t *path)
+int tsi_gpu_table_choose(struct tsi_gpu_entry *e, uint32_t *transport)
 {
-	const char *vmm = why_not(e, TSOCK_PATH_VMM);
-	const char *legacy = why_not(e, TSOCK_PATH_LEGACY);
+	const char *vmm = why_not(e, TSOCK_TRANSPORT_VMM);
+	const char *legacy = why_not(e, TSOCK_TRANSPORT_LEGACY);
 
 	if (vmm && legacy)
 		return tsi_err(TSOCK_ENOTSUP,
 			       "GPU %u can't share memory between processes: "
 			       "vmm: %.90s; legacy: %.90s",
 			       e->device, vmm, legacy);
-	*path = vmm ? TSOCK_PATH_LEGACY : TSOCK_PATH_VMM;
+	*transport = vmm ? TSOCK_TRANSPORT_LEGACY : TSOCK_TRANSPORT_VMM;
 	if (!e->said)
 		tsi_log(TSOCK_LOG_INFO, "GPU %u is shared by %s%s%s", e->device,
-			path_name[*path], vmm ? ": vmm can't be used: " : "",
-			vmm ? vmm : "");
+			transport_name[*transport],
+			vmm ? ": vmm can't be used: " : "", vmm ? vmm : "");
 	e->said = true;
 	return 0;
 }
 
 void tsi_gpu_table_refuse(struct tsock_server *s, const uint8_t *uuid,
-			  uint32_t path, const char *why)
+			  uint32_t transport, const char *why)
 {
 	struct tsi_gpu_entry *e = find(s, uuid);
 
-	if (!e || e->phase != TSI_GPU_KNOWN || e->refused[path][0])
+	if (!e || e->phase != TSI_GPU_KNOWN || e->refused[transport][0])
 		return;
-	snprintf(e->refused[path], sizeof(e->refused[path]), "%s", why);
+	snprintf(e->refused[transport], sizeof(e->refused[transport]), "%s",
+		 why);
 	tsi_log(TSOCK_LOG_WARN,
 		"the memory of GPU %u can't be shared by %s: %s", e->device,
-		path_name[path], why);
+		transport_name[transport], why);
 	e->said = false;
 }

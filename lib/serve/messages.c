@@ -187,8 +187,8 @@ static int check_join(struct tsock_server *s, const struct tsi_msg_join *j)
 /* How a ring on a GPU is opened; descriptors come through the door. */
 static void offer_handles(const struct tsi_view *v, struct tsi_msg_offer *out)
 {
-	out->path = v->spec.gpu ? v->spec.path : TSOCK_PATH_AUTO;
-	if (out->path != TSOCK_PATH_LEGACY)
+	out->transport = v->spec.gpu ? v->spec.transport : TSOCK_TRANSPORT_AUTO;
+	if (out->transport != TSOCK_TRANSPORT_LEGACY)
 		return;
 	out->nfields = v->geometry.nfields;
 	for (unsigned i = 0; i < out->nfields; i++)

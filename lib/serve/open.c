@@ -71,9 +71,11 @@ static int check_opts(const struct tsock_serve_opts *o)
 	if (o->min_consumers > TSI_MAX_ROWS)
 		return tsi_err(TSOCK_EARG, "a stream has at most %d consumers",
 			       TSI_MAX_ROWS);
-	if (o->fanout > TSOCK_FANOUT_HOST || o->gpu_path > TSOCK_PATH_STAGED)
-		return tsi_err(TSOCK_EARG, "an unknown fan-out, or path to "
-					   "GPU memory");
+	if (o->fanout > TSOCK_FANOUT_HOST ||
+	    o->gpu_transport > TSOCK_TRANSPORT_STAGED)
+		return tsi_err(TSOCK_EARG,
+			       "an unknown fan-out, or transport to "
+			       "GPU memory");
 	if (o->slow > TSOCK_SLOW_KILL ||
 	    (o->slow == TSOCK_SLOW_KILL && !o->slow_ms))
 		return tsi_err(TSOCK_EARG, "the policy for slow consumers is "
@@ -275,7 +277,7 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 	s->memory = o->memory;
 	s->gpu_memory = o->gpu_memory;
 	s->fanout = o->fanout;
-	s->gpu_path = o->gpu_path;
+	s->gpu_transport = o->gpu_transport;
 	s->slow = o->slow;
 	s->slow_ms = o->slow_ms;
 	for (unsigned i = 0; i < TSI_VIEWS; i++) {

@@ -283,8 +283,8 @@ static void stats_row(const struct tsock_server *s, unsigned id,
 	row->wait_ns = atomic_load(&page->wait_ns);
 	row->view = s->membership.member[id].view;
 	row->waiting = atomic_load(&page->want) || atomic_load(&page->spin);
-	row->path = s->conn[id].staged ? TSOCK_PATH_STAGED
-				       : s->view[row->view].spec.path;
+	row->transport = s->conn[id].staged ? TSOCK_TRANSPORT_STAGED
+					    : s->view[row->view].spec.transport;
 }
 
 static struct tsock_stats_row *highest(struct tsock_stats *st)

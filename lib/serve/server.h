@@ -84,8 +84,8 @@ struct tsi_gpu_entry {
 	struct tsi_gpu_info info; /* its free memory is that of then */
 	int64_t since_ms;
 	char error[256];
-	bool said;            /* by which path it is shared */
-	char refused[3][200]; /* by path: why that one was tried in vain */
+	bool said;            /* by which transport it is shared */
+	char refused[3][200]; /* by transport: why that one was tried in vain */
 };
 
 /* A place kept for a consumer that was told to come to the door. */
@@ -145,7 +145,7 @@ struct tsock_server {
 	uint8_t *meta;                /* class names */
 	uint64_t *bounds;
 	uint64_t memory, gpu_memory, produced;
-	uint32_t fanout, gpu_path;
+	uint32_t fanout, gpu_transport;
 	bool no_nccl; /* it was tried in vain */
 	struct tsi_gpu_entry gpu[TSI_GPU_ENTRIES];
 	unsigned looking;    /* threads that ask GPUs */
@@ -190,8 +190,8 @@ void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why);
 /* The view of this spec: made, or in the making; an error if it can't be. */
 int tsi_view_table_find(struct tsock_server *s,
 			const struct tsi_view_spec *spec, unsigned *view);
-/* Of views on GPUs: the device, the path and the granularity of a spec; EAGAIN
- * while the GPU is asked ... */
+/* Of views on GPUs: the device, the transport and the granularity of a spec;
+ * EAGAIN while the GPU is asked ... */
 int tsi_view_plan_resolve(struct tsock_server *s, struct tsi_view_spec *spec,
 			  unsigned *device, uint64_t *granularity);
 /* ... and what it is made of, and how; EAGAIN while that is being made. */
@@ -202,13 +202,14 @@ int tsi_view_plan_source(struct tsock_server *s,
 /* The GPU of this UUID: known; EAGAIN while it is asked; why not. */
 int tsi_gpu_table_find(struct tsock_server *s, const uint8_t *uuid,
 		       struct tsi_gpu_entry **out);
-/* Why a GPU's memory can't be shared by a path, by what it says; or NULL. */
-const char *tsi_gpu_table_lacks(const struct tsi_gpu_entry *e, uint32_t path);
-/* The first path that may work.  ENOTSUP with the reasons: none. */
-int tsi_gpu_table_choose(struct tsi_gpu_entry *e, uint32_t *path);
-/* A path was tried in vain: the next one to ask gets another. */
+/* Why the GPU itself has no such transport; NULL if it has. */
+const char *tsi_gpu_table_lacks(const struct tsi_gpu_entry *e,
+				uint32_t transport);
+/* The first transport that may work.  ENOTSUP with the reasons: none. */
+int tsi_gpu_table_choose(struct tsi_gpu_entry *e, uint32_t *transport);
+/* A transport was tried in vain: the next one to ask gets another. */
 void tsi_gpu_table_refuse(struct tsock_server *s, const uint8_t *uuid,
-			  uint32_t path, const char *why);
+			  uint32_t transport, const char *why);
 
 /* Samples first .. head-1, taken in that opening, were seen to be in its ring.
  */

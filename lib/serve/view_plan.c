@@ -26,27 +26,27 @@ static bool plain(const struct tsi_view_spec *spec)
 	return spec->dtype == TSOCK_U8 && spec->layout == TSOCK_HWC;
 }
 
-static int choose_path(const struct tsock_server *s, uint32_t asked,
-		       struct tsi_gpu_entry *e, uint32_t *path)
+static int choose_transport(const struct tsock_server *s, uint32_t asked,
+			    struct tsi_gpu_entry *e, uint32_t *transport)
 {
-	uint32_t only = s->gpu_path ? s->gpu_path : asked;
+	uint32_t only = s->gpu_transport ? s->gpu_transport : asked;
 	const char *lacks;
 
-	if (s->gpu_path && asked && asked != s->gpu_path)
+	if (s->gpu_transport && asked && asked != s->gpu_transport)
 		return tsi_err(TSOCK_ENOTSUP, "the producer offers another "
-					      "path to its GPU memory");
-	if (only == TSOCK_PATH_STAGED)
+					      "transport to its GPU memory");
+	if (only == TSOCK_TRANSPORT_STAGED)
 		return tsi_err(TSOCK_ENOTSUP,
 			       "the producer keeps no rings on GPUs");
 	if (!only)
-		return tsi_gpu_table_choose(e, path);
+		return tsi_gpu_table_choose(e, transport);
 	lacks = tsi_gpu_table_lacks(e, only);
 	if (lacks)
 		return tsi_err(TSOCK_ENOTSUP,
 			       "%s can't share its memory between processes "
 			       "that way: %s",
 			       e->info.name, lacks);
-	*path = only;
+	*transport = only;
 	return 0;
 }
 
@@ -57,11 +57,13 @@ int tsi_view_plan_resolve(struct tsock_server *s, struct tsi_view_spec *spec,
 	int err = tsi_gpu_table_find(s, spec->uuid, &e);
 
 	if (!err)
-		err = choose_path(s, spec->path, e, &spec->path);
+		err = choose_transport(s, spec->transport, e, &spec->transport);
 	if (err)
 		return err;
 	*device = e->device;
-	*granularity = spec->path == TSOCK_PATH_VMM ? e->info.granularity : 0;
+	*granularity = spec->transport == TSOCK_TRANSPORT_VMM
+			       ? e->info.granularity
+			       : 0;
 	return 0;
 }
 
@@ -72,7 +74,7 @@ int tsi_view_plan_source(struct tsock_server *s,
 	struct tsi_view_spec raw = { .dtype = TSOCK_U8,
 				     .layout = TSOCK_HWC,
 				     .gpu = 1,
-				     .path = spec->path };
+				     .transport = spec->transport };
 
 	*source = 0;
 	*kind = TSI_STAGE_UPLOAD; /* its thread may find a better one */

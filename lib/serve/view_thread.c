@@ -169,11 +169,11 @@ static int make_ring(struct tsi_view *v)
 
 	if (!v->spec.gpu)
 		return tsi_ring_create(&v->geometry, &id, &v->ring);
-	return tsi_ring_create_gpu(&v->geometry, &id, v->device, v->spec.path,
-				   &v->ring);
+	return tsi_ring_create_gpu(&v->geometry, &id, v->device,
+				   v->spec.transport, &v->ring);
 }
 
-/* Memory that can't be had, or not shared, by this path; another may do. */
+/* This transport's memory can't be had, or not shared; another may do. */
 static int no_ring(struct tsi_view *v, int err)
 {
 	struct tsock_server *s = v->server;
@@ -187,7 +187,7 @@ static int no_ring(struct tsi_view *v, int err)
 		return err;
 	if (err == TSOCK_ENOTSUP || err == TSOCK_ESYS) {
 		pthread_mutex_lock(&s->lock);
-		tsi_gpu_table_refuse(s, v->spec.uuid, v->spec.path, why);
+		tsi_gpu_table_refuse(s, v->spec.uuid, v->spec.transport, why);
 		pthread_mutex_unlock(&s->lock);
 	}
 	/* The consumer does without: it copies by itself. */

@@ -49,7 +49,7 @@ static void close_end(struct end *e)
 }
 
 static int open_trial(struct trial *t, unsigned from, unsigned to,
-		      enum tsock_path path)
+		      enum tsock_transport transport)
 {
 	int err;
 
@@ -58,7 +58,7 @@ static int open_trial(struct trial *t, unsigned from, unsigned to,
 		return tsi_err(TSOCK_ENOMEM, "no memory to compare with");
 	t->got = t->sent + MOST;
 	t->later = t->got + MOST;
-	err = tsi_gpu_mem_create(from, path, MOST, &t->memory);
+	err = tsi_gpu_mem_create(from, transport, MOST, &t->memory);
 	if (!err)
 		err = open_end(&t->from, from);
 	return err ? err : open_end(&t->to, to);
@@ -173,8 +173,8 @@ int tsi_stage_verify(const struct tsi_ring *to, unsigned to_device,
 		     const struct tsi_ring *from, unsigned from_device)
 {
 	struct trial t = { .seed = from_device * 64 + to_device };
-	enum tsock_path path = from->gpu[0].path;
-	int err = open_trial(&t, from_device, to_device, path);
+	enum tsock_transport transport = from->gpu[0].transport;
+	int err = open_trial(&t, from_device, to_device, transport);
 
 	for (unsigned f = 0; f < to->shared->nfields && !err; f++) {
 		err = try_field(&t, to, from, f, false);

@@ -92,7 +92,7 @@ static void visit_join(struct tsi_pack *k, struct tsi_msg_join *j)
 	for (int i = 0; i < 3; i++)
 		tsi_pack_f32(k, &j->view.std[i]);
 	tsi_pack_u32(k, &j->view.gpu);
-	tsi_pack_u32(k, &j->view.path);
+	tsi_pack_u32(k, &j->view.transport);
 	tsi_pack_bytes(k, j->view.uuid, TSI_UUID);
 }
 
@@ -100,7 +100,7 @@ static void visit_offer(struct tsi_pack *k, struct tsi_msg_offer *o)
 {
 	tsi_pack_bytes(k, o->token, TSI_TOKEN);
 	tsi_pack_u64(k, &o->forecast);
-	tsi_pack_u32(k, &o->path);
+	tsi_pack_u32(k, &o->transport);
 	tsi_pack_count(k, &o->nfields, TSOCK_MAX_FIELDS);
 	for (unsigned i = 0; i < o->nfields; i++)
 		tsi_pack_bytes(k, o->handle[i], TSI_GPU_HANDLE);
@@ -115,7 +115,7 @@ static void visit_row(struct tsi_pack *k, struct tsock_stats_row *r)
 	tsi_pack_u64(k, &r->wait_ns);
 	tsi_pack_u32(k, &r->view);
 	tsi_pack_u32(k, &r->waiting);
-	tsi_pack_u32(k, &r->path);
+	tsi_pack_u32(k, &r->transport);
 	tsi_pack_u32(k, &r->reserved);
 }
 

@@ -43,13 +43,13 @@ enum tsi_msg_type {
 
 /*
  * What a derived view is; also its identity.  All zero: the base view.  gpu 1:
- * on the GPU of that UUID, opened by that path (enum tsock_path: VMM or LEGACY
- * in an identity; AUTO in a question lets the producer choose).
+ * on the GPU of that UUID, opened by that transport (enum tsock_transport: VMM
+ * or LEGACY in an identity; AUTO in a question lets the producer choose).
  */
 struct tsi_view_spec {
 	uint32_t dtype, layout, normalize;
 	float mean[3], std[3];
-	uint32_t gpu, path;
+	uint32_t gpu, transport;
 	uint8_t uuid[TSI_UUID];
 };
 
@@ -88,9 +88,9 @@ struct tsi_msg_join {
 
 struct tsi_msg_offer {
 	uint8_t token[TSI_TOKEN];
-	uint64_t forecast; /* start, if the claim were made now */
-	uint32_t path;     /* enum tsock_path; AUTO on the host */
-	uint32_t nfields;  /* of the handles, for LEGACY; else 0 */
+	uint64_t forecast;  /* start, if the claim were made now */
+	uint32_t transport; /* enum tsock_transport; AUTO on the host */
+	uint32_t nfields;   /* of the handles, for LEGACY; else 0 */
 	uint8_t handle[TSOCK_MAX_FIELDS][TSI_GPU_HANDLE];
 };
 

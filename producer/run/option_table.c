@@ -116,10 +116,10 @@ const struct tsi_opt tsi_opts[TSI_OPTS] = {
 	  "that one, by a broadcast, or from host memory (auto: the "
 	  "faster of the first and the last)",
 	  AT(fanout) },
-	{ TSI_OPT_CHOICE, "gpu-path", "auto|vmm|legacy|staged",
+	{ TSI_OPT_CHOICE, "gpu-transport", "auto|vmm|legacy|staged",
 	  "how consumers open GPU memory; staged: they copy from "
 	  "host memory themselves (auto: the first that works)",
-	  AT(gpu_path) },
+	  AT(gpu_transport) },
 
 	{ .kind = TSI_OPT_GROUP, .name = "Messages" },
 	{ TSI_OPT_QUIET, "quiet", NULL, "errors alone, and no live line",

@@ -68,9 +68,9 @@ struct tsi_options {
 	bool exit_idle;
 	uint64_t exit_idle_ms;
 	uint64_t epochs;
-	uint64_t gpu_memory;       /* bytes on each GPU; 0: any */
-	uint64_t fanout, gpu_path; /* enum tsock_fanout, tsock_path */
-	uint64_t io;               /* enum tsi_file_reader_kind */
+	uint64_t gpu_memory;            /* bytes on each GPU; 0: any */
+	uint64_t fanout, gpu_transport; /* enum tsock_fanout, tsock_transport */
+	uint64_t io;                    /* enum tsi_file_reader_kind */
 	bool rescan;
 	const char *cache; /* NULL: the user's own; "": none */
 	uint64_t log_level;

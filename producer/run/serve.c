@@ -99,7 +99,7 @@ static int check_memory(struct service *v, struct tsock_field *schema)
 	so->memory = o->memory;
 	so->gpu_memory = o->gpu_memory;
 	so->fanout = (uint32_t)o->fanout;
-	so->gpu_path = (uint32_t)o->gpu_path;
+	so->gpu_transport = (uint32_t)o->gpu_transport;
 	if (o->sharded) {
 		so->shard = o->rank;
 		so->shards = o->world;

@@ -70,7 +70,7 @@ static inline void look_in(const struct rider *r)
 	struct tsock_opts o = opts_of(r);
 	tsock *t;
 
-	o.path = TSOCK_PATH_AUTO;
+	o.transport = TSOCK_TRANSPORT_AUTO;
 	need(tsock_open(r->src->name, &o, &t) == 0);
 	need(tsock_begin(t) == 0);
 	tsock_close(t);

@@ -109,9 +109,9 @@ static void choose(struct tsock_opts *o, const char *way, const char *dtype)
 	if (!strcmp(way, "private"))
 		o->flags |= TSOCK_PRIVATE;
 	else if (!strcmp(way, "staged"))
-		o->path = TSOCK_PATH_STAGED;
+		o->transport = TSOCK_TRANSPORT_STAGED;
 	else if (!strcmp(way, "legacy"))
-		o->path = TSOCK_PATH_LEGACY;
+		o->transport = TSOCK_TRANSPORT_LEGACY;
 	if (strcmp(dtype, "u8")) {
 		o->dtype = strcmp(dtype, "f32") ? TSOCK_F16 : TSOCK_F32;
 		o->normalize = TSOCK_UNIT;

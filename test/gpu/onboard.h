@@ -116,7 +116,7 @@ static inline bool separate(enum kind k)
 	return k == STAGED_PRIVATE || k == PRIVATE || k == LEGACY_PRIVATE;
 }
 
-static inline int path_of(enum kind k)
+static inline int transport_of(enum kind k)
 {
 	switch (k) {
 	case HOST:
@@ -125,13 +125,13 @@ static inline int path_of(enum kind k)
 		break;
 	case STAGED:
 	case STAGED_PRIVATE:
-		return TSOCK_PATH_STAGED;
+		return TSOCK_TRANSPORT_STAGED;
 	case SHARED:
 	case PRIVATE:
-		return TSOCK_PATH_VMM;
+		return TSOCK_TRANSPORT_VMM;
 	case LEGACY:
 	case LEGACY_PRIVATE:
-		return TSOCK_PATH_LEGACY;
+		return TSOCK_TRANSPORT_LEGACY;
 	}
 	return 0;
 }
@@ -148,7 +148,7 @@ static inline struct tsock_opts opts_of(const struct rider *r)
 		o.flags |= TSOCK_WRITABLE;
 	o.timeout_ms = 20000;
 	o.device = on_gpu(r->kind) ? r->device : -1;
-	o.path = (uint32_t)path_of(r->kind);
+	o.transport = (uint32_t)transport_of(r->kind);
 	if (r->floats) {
 		o.dtype = TSOCK_F32;
 		o.layout = TSOCK_CHW;
@@ -354,8 +354,9 @@ static inline bool embark(struct seat *s)
 	if (err)
 		die("begin: %s", tsock_errmsg());
 	s->begun++;
-	if (tsock_path(s->t) != path_of(s->r->kind))
-		die("path %d for %s", tsock_path(s->t), kind_name[s->r->kind]);
+	if (tsock_transport(s->t) != transport_of(s->r->kind))
+		die("transport %d for %s", tsock_transport(s->t),
+		    kind_name[s->r->kind]);
 	return true;
 }
 

@@ -170,7 +170,7 @@ static void ride_capture(const struct rider *r)
 	cu(cudaStreamBeginCapture(s.stream[1], cudaStreamCaptureModeGlobal));
 	tsock_batch_release(b);
 	pause_us(30000);
-	if (path_of(kind) != TSOCK_PATH_STAGED)
+	if (transport_of(kind) != TSOCK_TRANSPORT_STAGED)
 		need(stats_of("small").row[0].tail <= tail);
 	cu(cudaStreamEndCapture(s.stream[1], &graph));
 	cu(cudaGraphDestroy(graph));
@@ -248,14 +248,14 @@ static void ride_into_a_capture(const struct rider *r)
 		queue_look(&s, b, &s.look[0], s.stream[1]);
 		need(tsock_batch_use(b, s.stream[1]) == 0);
 		/* Then nobody else asks for a capture. */
-		while (path_of(r->kind) != TSOCK_PATH_STAGED &&
+		while (transport_of(r->kind) != TSOCK_TRANSPORT_STAGED &&
 		       stats_of("small").row[0].tail < seq)
 			pause_us(1000);
 		simcuda_after("cudaStreamIsCapturing", begin_capture,
 			      s.stream[1]);
 		tsock_batch_release(b);
 		pause_us(30000);
-		if (path_of(r->kind) != TSOCK_PATH_STAGED)
+		if (transport_of(r->kind) != TSOCK_TRANSPORT_STAGED)
 			need(stats_of("small").row[0].tail <= seq);
 		cu(cudaStreamEndCapture(s.stream[1], &graph));
 		cu(cudaGraphDestroy(graph));
@@ -484,7 +484,7 @@ static void be_a_child(struct seat *s, tsock_batch *held)
 		need(tsock_batch_use(held, s->stream[0]) == TSOCK_EFORK);
 		need(tsock_batch_convert(held, 0, &k, NULL) == TSOCK_EFORK);
 	}
-	need(tsock_path(s->t) == TSOCK_EFORK);
+	need(tsock_transport(s->t) == TSOCK_EFORK);
 	need(tsock_next(s->t, 0, &b) == TSOCK_EFORK);
 	need(tsock_begin(s->t) == TSOCK_EFORK);
 	tsock_batch_release(held);
@@ -518,7 +518,7 @@ static void ride_and_fork(const struct rider *r)
 	st = stats_of(r->src->name);
 	need(st.consumers == 1);
 	/* A staged reader has a copy of its batch. */
-	if (path_of(r->kind) != TSOCK_PATH_STAGED)
+	if (transport_of(r->kind) != TSOCK_TRANSPORT_STAGED)
 		need(st.row[0].tail == 0);
 	ride(&s, held, 0);
 	ride_some(&s, 30);
@@ -573,9 +573,9 @@ static void calls_that_make_no_sense_are_named(void **state)
 
 	(void)state;
 	board(&s, &me);
-	assert_int_equal(tsock_path(NULL), TSOCK_EARG);
+	assert_int_equal(tsock_transport(NULL), TSOCK_EARG);
 	assert_int_equal(tsock_begin(s.t), 0);
-	assert_int_equal(tsock_path(s.t), 0);
+	assert_int_equal(tsock_transport(s.t), 0);
 	assert_int_equal(tsock_next(s.t, 20000, &b), 0);
 	assert_int_equal(tsock_batch_use(b, NULL), TSOCK_EARG);
 	assert_non_null(strstr(tsock_errmsg(), "host memory"));

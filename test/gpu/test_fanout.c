@@ -130,7 +130,7 @@ static pid_t start_fan(const struct source *src, const struct way *w)
 		for (unsigned i = 0; i < 3 && w->name[i]; i++)
 			setenv(w->name[i], w->value[i], 1);
 		fan.fanout = w->fanout;
-		fan.gpu_path = w->legacy ? TSOCK_PATH_LEGACY : 0;
+		fan.gpu_transport = w->legacy ? TSOCK_TRANSPORT_LEGACY : 0;
 		s = serve(&fan);
 		produce_counted(s, src, w->fault);
 		while (!tsock_serve_drained(s))

@@ -461,8 +461,8 @@ static void epochs_end_the_stream_and_nothing_is_left(void **state)
 	 * Beside others it might miss an epoch; so it might alone, if the host
 	 * ring has gone on while the GPU's was full.
 	 */
-	if (path_of(kind_of(state)) == TSOCK_PATH_AUTO ||
-	    path_of(kind_of(state)) == TSOCK_PATH_STAGED)
+	if (transport_of(kind_of(state)) == TSOCK_TRANSPORT_AUTO ||
+	    transport_of(kind_of(state)) == TSOCK_TRANSPORT_STAGED)
 		whole_stream(kind_of(state), 1, TSOCK_BETWEEN_LEAVE);
 }
 

@@ -118,7 +118,7 @@ static void check_said(unsigned refused)
 
 /* With that in a consumer's way, or in the producer's, it ends up there. */
 static void falls_back(const char *name, const char *value, bool producers,
-		       int path, uint32_t flags, int refused)
+		       int transport, uint32_t flags, int refused)
 {
 	struct source src = small;
 	struct rider me = { .src = &src, .kind = SHARED, .batch = 16 };
@@ -144,19 +144,21 @@ static void falls_back(const char *name, const char *value, bool producers,
 		board(&s, &me);
 		tsock_close(s.t);
 		o = opts_of(&me);
-		o.path = TSOCK_PATH_AUTO;
+		o.transport = TSOCK_TRANSPORT_AUTO;
 		need(tsock_open("back", &o, &s.t) == 0);
-		need(tsock_path(s.t) == TSOCK_PATH_AUTO);
+		need(tsock_transport(s.t) == TSOCK_TRANSPORT_AUTO);
 		for (unsigned e = 0; e < 2; e++) {
 			need(tsock_begin(s.t) == 0);
-			if (tsock_path(s.t) != path)
-				die("%s: path %d", value, tsock_path(s.t));
+			if (tsock_transport(s.t) != transport)
+				die("%s: transport %d", value,
+				    tsock_transport(s.t));
 			ride_epoch(&s);
 		}
 		/* From outside, too, it can be seen. */
 		need(tsock_begin(s.t) == 0);
 		need(tsock_query("back", 20000, &st) == 0);
-		need(st.nrows == 1 && st.row[0].path == (uint32_t)path);
+		need(st.nrows == 1 &&
+		     st.row[0].transport == (uint32_t)transport);
 		alight(&s);
 		_exit(0);
 	}
@@ -166,29 +168,32 @@ static void falls_back(const char *name, const char *value, bool producers,
 	kill_and_reap(producer);
 }
 
-/* The producer's memory can't be shared by so many paths, and each is tried
+/* The producer's memory can't be shared by so many transports, and each is tried
  * and told of once. */
-static void the_next_path_is_taken(const char *fault, int path, int refused)
+static void the_next_transport_is_taken(const char *fault, int transport,
+					int refused)
 {
 	for (unsigned i = 0; i < 2; i++)
-		falls_back("SIMCUDA_FAULT", fault, true, path,
+		falls_back("SIMCUDA_FAULT", fault, true, transport,
 			   i ? TSOCK_PRIVATE : 0, refused);
 }
 
 static void what_cant_be_shared_is_shared_in_another_way(void **state)
 {
 	(void)state;
-	the_next_path_is_taken("cuMemCreate=801", TSOCK_PATH_LEGACY, 1);
-	the_next_path_is_taken("cuMemExportToShareableHandle=304",
-			       TSOCK_PATH_LEGACY, 1);
-	the_next_path_is_taken("cuMemExportToShareableHandle=800",
-			       TSOCK_PATH_LEGACY, 1);
-	the_next_path_is_taken("cuMemSetAccess=1", TSOCK_PATH_LEGACY, 1);
-	the_next_path_is_taken("cuMemCreate=801,cudaIpcGetMemHandle=1",
-			       TSOCK_PATH_STAGED, 2);
-	the_next_path_is_taken("cuMemExportToShareableHandle=304,"
-			       "cudaIpcGetMemHandle=801",
-			       TSOCK_PATH_STAGED, 2);
+	the_next_transport_is_taken("cuMemCreate=801", TSOCK_TRANSPORT_LEGACY,
+				    1);
+	the_next_transport_is_taken("cuMemExportToShareableHandle=304",
+				    TSOCK_TRANSPORT_LEGACY, 1);
+	the_next_transport_is_taken("cuMemExportToShareableHandle=800",
+				    TSOCK_TRANSPORT_LEGACY, 1);
+	the_next_transport_is_taken("cuMemSetAccess=1", TSOCK_TRANSPORT_LEGACY,
+				    1);
+	the_next_transport_is_taken("cuMemCreate=801,cudaIpcGetMemHandle=1",
+				    TSOCK_TRANSPORT_STAGED, 2);
+	the_next_transport_is_taken("cuMemExportToShareableHandle=304,"
+				    "cudaIpcGetMemHandle=801",
+				    TSOCK_TRANSPORT_STAGED, 2);
 }
 
 /* 0, or the error that a job whose images are converted is told. */
@@ -254,12 +259,12 @@ static void other_mig_instances_are_copied_to(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		uint32_t flags = i ? TSOCK_PRIVATE : 0;
 
-		falls_back("CUDA_VISIBLE_DEVICES", "0", false, TSOCK_PATH_VMM,
-			   flags, -1);
+		falls_back("CUDA_VISIBLE_DEVICES", "0", false,
+			   TSOCK_TRANSPORT_VMM, flags, -1);
 		falls_back("CUDA_VISIBLE_DEVICES", "3", false,
-			   TSOCK_PATH_STAGED, flags, -1);
-		falls_back("CUDA_VISIBLE_DEVICES", "2", true, TSOCK_PATH_STAGED,
-			   flags, -1);
+			   TSOCK_TRANSPORT_STAGED, flags, -1);
+		falls_back("CUDA_VISIBLE_DEVICES", "2", true,
+			   TSOCK_TRANSPORT_STAGED, flags, -1);
 	}
 	unsetenv("SIMCUDA_MIG");
 }
@@ -292,7 +297,7 @@ static void that_a_process_sees_one_mig_instance_is_said(void **state)
 }
 
 /* By name, that one alone: the reason, and what it is about. */
-static void a_path_by_name_has_no_other(void **state)
+static void a_transport_by_name_has_no_other(void **state)
 {
 	struct source src = small;
 	struct rider r = { .src = &src, .kind = SHARED, .batch = 16 };
@@ -328,20 +333,20 @@ static void what_cant_be_opened_is_come_by_in_another_way(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		uint32_t flags = i ? TSOCK_PRIVATE : 0;
 
-		falls_back("SIMCUDA_SEED", "1", false, TSOCK_PATH_VMM, flags,
-			   -1);
-		falls_back("SIMCUDA_FAULT", import, false, TSOCK_PATH_LEGACY,
+		falls_back("SIMCUDA_SEED", "1", false, TSOCK_TRANSPORT_VMM,
 			   flags, -1);
-		falls_back("SIMCUDA_FAULT", neither, false, TSOCK_PATH_STAGED,
+		falls_back("SIMCUDA_FAULT", import, false,
+			   TSOCK_TRANSPORT_LEGACY, flags, -1);
+		falls_back("SIMCUDA_FAULT", neither, false,
+			   TSOCK_TRANSPORT_STAGED, flags, -1);
+		falls_back("SIMCUDA_NO_FD", "1", true, TSOCK_TRANSPORT_LEGACY,
 			   flags, -1);
-		falls_back("SIMCUDA_NO_FD", "1", true, TSOCK_PATH_LEGACY, flags,
-			   -1);
-		falls_back("CUDA_VISIBLE_DEVICES", "2", true, TSOCK_PATH_STAGED,
-			   flags, -1);
+		falls_back("CUDA_VISIBLE_DEVICES", "2", true,
+			   TSOCK_TRANSPORT_STAGED, flags, -1);
 		falls_back("SIMCUDA_CONTEXT_MEM", "5000000000", true,
-			   TSOCK_PATH_STAGED, flags, -1);
-		falls_back("SIMCUDA_DRIVER", "none", true, TSOCK_PATH_STAGED,
-			   flags, -1);
+			   TSOCK_TRANSPORT_STAGED, flags, -1);
+		falls_back("SIMCUDA_DRIVER", "none", true,
+			   TSOCK_TRANSPORT_STAGED, flags, -1);
 	}
 }
 #endif
@@ -451,7 +456,8 @@ static void stats_tell_the_way(void **state)
 	pid_t producer = start_source(&small, r.kind), pid = start_rider(&r);
 
 	wait_readers("small", 1);
-	assert_int_equal(stats_of("small").row[0].path, path_of(r.kind));
+	assert_int_equal(stats_of("small").row[0].transport,
+			 transport_of(r.kind));
 	kill_and_reap(pid);
 	kill_and_reap(producer);
 }
@@ -566,7 +572,7 @@ int main(void)
 #ifdef SIMCUDA
 		cmocka_unit_test(what_cant_be_opened_is_come_by_in_another_way),
 		cmocka_unit_test(what_cant_be_shared_is_shared_in_another_way),
-		cmocka_unit_test(a_path_by_name_has_no_other),
+		cmocka_unit_test(a_transport_by_name_has_no_other),
 		cmocka_unit_test(
 			a_gpu_that_kernels_were_not_compiled_for_is_named),
 		cmocka_unit_test(other_mig_instances_are_copied_to),

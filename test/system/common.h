@@ -50,7 +50,7 @@ struct source {
 	uint32_t pace_us; /* a pause for each sample */
 	uint32_t image;   /* side of an image field; 0: none */
 	uint32_t workers; /* 0 means 1 */
-	uint32_t fanout, gpu_path;
+	uint32_t fanout, gpu_transport;
 	uint64_t memory, gpu_memory;
 	bool sequential;
 	/* Called by the producer before its first sample, and at its end. */
@@ -151,7 +151,7 @@ static inline tsock_server *serve(const struct source *src)
 	o.slow_ms = src->slow_ms;
 	o.memory = src->memory;
 	o.fanout = src->fanout;
-	o.gpu_path = src->gpu_path;
+	o.gpu_transport = src->gpu_transport;
 	o.gpu_memory = src->gpu_memory;
 	if (tsock_serve_open(src->name, &o, &s))
 		die("serve: %s", tsock_errmsg());

@@ -711,8 +711,8 @@ static void wrong_options_are_named(void **state)
 	WITH(o.batch_size = 129, TSOCK_EREFUSED, "128");
 	WITH(o.device = -2, TSOCK_EARG, "device");
 	WITH(o.flags = TSOCK_PRIVATE, TSOCK_EARG, "TSOCK_PRIVATE");
-	WITH(o.path = TSOCK_PATH_STAGED, TSOCK_EARG, "path");
-	WITH(o.path = 4, TSOCK_EARG, "path");
+	WITH(o.transport = TSOCK_TRANSPORT_STAGED, TSOCK_EARG, "transport");
+	WITH(o.transport = 4, TSOCK_EARG, "transport");
 	WITH(o.join = 3, TSOCK_EARG, "join");
 	WITH(o.between = 3, TSOCK_EARG, "between");
 	WITH(o.flags = 16, TSOCK_EARG, "flags");

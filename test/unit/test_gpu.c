@@ -111,7 +111,7 @@ static void the_current_device_stays(void **state)
 
 #define OPENED (3 * 64 * 1024 + 12345)
 
-/* argv: path, descriptor, handle, bytes, twice, where. */
+/* argv: transport, descriptor, handle, bytes, twice, where. */
 static void child_open(int argc, char **argv)
 {
 	uint8_t handle[TSI_GPU_HANDLE];
@@ -125,8 +125,9 @@ static void child_open(int argc, char **argv)
 	(void)argc;
 	for (unsigned i = 0; i < TSI_GPU_HANDLE; i++)
 		sscanf(argv[2] + (size_t)i * 2, "%2hhx", &handle[i]);
-	err = tsi_gpu_mem_open(0, (enum tsock_path)atoi(argv[0]), atoi(argv[1]),
-			       handle, bytes, atoi(argv[4]) != 0, &m);
+	err = tsi_gpu_mem_open(0, (enum tsock_transport)atoi(argv[0]),
+			       atoi(argv[1]), handle, bytes, atoi(argv[4]) != 0,
+			       &m);
 	if (err) {
 		printf("%d %s", err, tsock_errmsg());
 		return;
@@ -145,9 +146,10 @@ static void child_open(int argc, char **argv)
 static void open_elsewhere(const struct tsi_gpu_mem *m, bool twice, uint64_t at,
 			   char *out, size_t n)
 {
-	char path[8], fd[16], hex[TSI_GPU_HANDLE * 2 + 1], bytes[32], where[32];
+	char transport[8], fd[16], hex[TSI_GPU_HANDLE * 2 + 1], bytes[32],
+		where[32];
 	char *argv[] = { (char *)"open",
-			 path,
+			 transport,
 			 fd,
 			 hex,
 			 bytes,
@@ -155,7 +157,7 @@ static void open_elsewhere(const struct tsi_gpu_mem *m, bool twice, uint64_t at,
 			 where,
 			 NULL };
 
-	snprintf(path, sizeof(path), "%d", (int)m->path);
+	snprintf(transport, sizeof(transport), "%d", (int)m->transport);
 	snprintf(fd, sizeof(fd), "%d", m->fd);
 	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)m->bytes);
 	snprintf(where, sizeof(where), "%llu", (unsigned long long)at);
@@ -181,11 +183,13 @@ static void put_pattern(const struct tsi_gpu_mem *m, uint64_t at)
 	free(p);
 }
 
-static void need_path(enum tsock_path path, struct tsi_gpu_info *info)
+static void need_transport(enum tsock_transport transport,
+			   struct tsi_gpu_info *info)
 {
 	need_gpus(1);
 	assert_int_equal(tsi_gpu_info(0, info), 0);
-	if (path == TSOCK_PATH_VMM ? !info->vmm_fd : !info->legacy_ipc) {
+	if (transport == TSOCK_TRANSPORT_VMM ? !info->vmm_fd
+					     : !info->legacy_ipc) {
 		print_message("the GPU doesn't have it\n");
 		skip();
 	}
@@ -198,11 +202,11 @@ static void another_process_opens_a_descriptor(void **state)
 	char out[600];
 
 	(void)state;
-	need_path(TSOCK_PATH_VMM, &info);
-	assert_int_equal(tsi_gpu_mem_create(0, TSOCK_PATH_AUTO,
+	need_transport(TSOCK_TRANSPORT_VMM, &info);
+	assert_int_equal(tsi_gpu_mem_create(0, TSOCK_TRANSPORT_AUTO,
 					    info.granularity * 2, &m),
 			 0);
-	assert_int_equal(m.path, TSOCK_PATH_VMM);
+	assert_int_equal(m.transport, TSOCK_TRANSPORT_VMM);
 	assert_true(m.fd >= 0);
 	assert_true(fcntl(m.fd, F_GETFD) & FD_CLOEXEC);
 	put_pattern(&m, 4097);
@@ -221,17 +225,17 @@ static void another_process_opens_a_handle(void **state)
 	char out[600];
 
 	(void)state;
-	need_path(TSOCK_PATH_LEGACY, &info);
-	assert_int_equal(tsi_gpu_mem_create(0, TSOCK_PATH_LEGACY, 1000001, &m),
-			 0);
-	assert_int_equal(m.path, TSOCK_PATH_LEGACY);
+	need_transport(TSOCK_TRANSPORT_LEGACY, &info);
+	assert_int_equal(
+		tsi_gpu_mem_create(0, TSOCK_TRANSPORT_LEGACY, 1000001, &m), 0);
+	assert_int_equal(m.transport, TSOCK_TRANSPORT_LEGACY);
 	assert_int_equal(m.fd, -1);
 	put_pattern(&m, 12);
 	open_elsewhere(&m, false, 12, out, sizeof(out));
 	assert_string_equal(out, "42");
 	/* Its own process can't, and is told why. */
-	assert_int_equal(tsi_gpu_mem_open(0, TSOCK_PATH_LEGACY, -1, m.handle,
-					  m.bytes, false, &again),
+	assert_int_equal(tsi_gpu_mem_open(0, TSOCK_TRANSPORT_LEGACY, -1,
+					  m.handle, m.bytes, false, &again),
 			 TSOCK_ENOTSUP);
 	assert_non_null(strstr(tsock_errmsg(), "cudaIpcOpenMemHandle"));
 	assert_int_equal(cudaGetLastError(), 0);
@@ -246,27 +250,28 @@ static void what_is_no_memory_is_not_opened(void **state)
 	int fd;
 
 	(void)state;
-	need_path(TSOCK_PATH_VMM, &info);
+	need_transport(TSOCK_TRANSPORT_VMM, &info);
 	fd = memfd_create("no GPU memory", MFD_CLOEXEC);
 	assert_true(fd >= 0);
-	assert_int_not_equal(tsi_gpu_mem_open(0, TSOCK_PATH_VMM, fd, NULL,
+	assert_int_not_equal(tsi_gpu_mem_open(0, TSOCK_TRANSPORT_VMM, fd, NULL,
 					      info.granularity, true, &m),
 			     0);
 	close(fd);
-	assert_int_not_equal(tsi_gpu_mem_open(0, TSOCK_PATH_LEGACY, -1, handle,
-					      4096, false, &m),
+	assert_int_not_equal(tsi_gpu_mem_open(0, TSOCK_TRANSPORT_LEGACY, -1,
+					      handle, 4096, false, &m),
 			     0);
-	assert_int_equal(tsi_gpu_mem_open(0, TSOCK_PATH_VMM, -1, handle, 4096,
-					  false, &m),
-			 TSOCK_EARG);
-	assert_int_equal(tsi_gpu_mem_open(0, TSOCK_PATH_STAGED, -1, handle,
+	assert_int_equal(tsi_gpu_mem_open(0, TSOCK_TRANSPORT_VMM, -1, handle,
 					  4096, false, &m),
 			 TSOCK_EARG);
-	assert_int_equal(tsi_gpu_mem_create(0, TSOCK_PATH_STAGED, 4096, &m),
+	assert_int_equal(tsi_gpu_mem_open(0, TSOCK_TRANSPORT_STAGED, -1, handle,
+					  4096, false, &m),
 			 TSOCK_EARG);
 	assert_int_equal(
-		tsi_gpu_mem_create(0, TSOCK_PATH_VMM, info.granularity + 1, &m),
+		tsi_gpu_mem_create(0, TSOCK_TRANSPORT_STAGED, 4096, &m),
 		TSOCK_EARG);
+	assert_int_equal(tsi_gpu_mem_create(0, TSOCK_TRANSPORT_VMM,
+					    info.granularity + 1, &m),
+			 TSOCK_EARG);
 	assert_non_null(strstr(tsock_errmsg(), "granularity"));
 	assert_int_equal(m.fd, 99);
 	assert_int_equal(cudaGetLastError(), 0);
@@ -292,11 +297,11 @@ static void too_much_memory_is_said_with_the_sizes(void **state)
 		much = info.total_bytes / info.granularity * info.granularity *
 		       2;
 		assert_int_equal(
-			tsi_gpu_mem_create(0, TSOCK_PATH_AUTO, much, &m),
+			tsi_gpu_mem_create(0, TSOCK_TRANSPORT_AUTO, much, &m),
 			TSOCK_ENOMEM);
 		assert_non_null(strstr(tsock_errmsg(), "cuMemCreate"));
 	}
-	assert_int_equal(tsi_gpu_mem_create(0, TSOCK_PATH_LEGACY,
+	assert_int_equal(tsi_gpu_mem_create(0, TSOCK_TRANSPORT_LEGACY,
 					    info.total_bytes * 2, &m),
 			 TSOCK_ENOMEM);
 	assert_non_null(strstr(tsock_errmsg(), "cudaMalloc"));
@@ -308,17 +313,17 @@ static void memory_goes_back(void **state)
 	struct tsi_gpu_mem m;
 
 	(void)state;
-	need_path(TSOCK_PATH_VMM, &before);
+	need_transport(TSOCK_TRANSPORT_VMM, &before);
 	for (int i = 0; i < 20; i++) {
-		assert_int_equal(tsi_gpu_mem_create(0, TSOCK_PATH_VMM,
+		assert_int_equal(tsi_gpu_mem_create(0, TSOCK_TRANSPORT_VMM,
 						    before.granularity * 8, &m),
 				 0);
 		tsi_gpu_mem_close(&m);
 		assert_int_equal(m.fd, -1);
 		tsi_gpu_mem_close(&m); /* closed already: nothing */
-		assert_int_equal(
-			tsi_gpu_mem_create(0, TSOCK_PATH_LEGACY, 5 << 20, &m),
-			0);
+		assert_int_equal(tsi_gpu_mem_create(0, TSOCK_TRANSPORT_LEGACY,
+						    5 << 20, &m),
+				 0);
 		tsi_gpu_mem_close(&m);
 	}
 	assert_int_equal(tsi_gpu_info(0, &after), 0);

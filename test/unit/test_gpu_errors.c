@@ -56,7 +56,7 @@ static int do_info(void)
 	return tsi_gpu_info(0, &info);
 }
 
-static int do_mem(enum tsock_path path)
+static int do_mem(enum tsock_transport transport)
 {
 	struct tsi_gpu_info info;
 	struct tsi_gpu_mem m;
@@ -65,9 +65,9 @@ static int do_mem(enum tsock_path path)
 	if (err)
 		return err;
 	err = tsi_gpu_mem_create(
-		0, path, info.granularity ? info.granularity : 4096, &m);
+		0, transport, info.granularity ? info.granularity : 4096, &m);
 	if (!err) {
-		printf("path %d: ", (int)m.path);
+		printf("transport %d: ", (int)m.transport);
 		tsi_gpu_mem_close(&m);
 	}
 	return err;
@@ -75,17 +75,17 @@ static int do_mem(enum tsock_path path)
 
 static int do_vmm(void)
 {
-	return do_mem(TSOCK_PATH_VMM);
+	return do_mem(TSOCK_TRANSPORT_VMM);
 }
 
 static int do_legacy(void)
 {
-	return do_mem(TSOCK_PATH_LEGACY);
+	return do_mem(TSOCK_TRANSPORT_LEGACY);
 }
 
 static int do_auto(void)
 {
-	return do_mem(TSOCK_PATH_AUTO);
+	return do_mem(TSOCK_TRANSPORT_AUTO);
 }
 
 /* A process may open its own memory by descriptor. */
@@ -96,12 +96,12 @@ static int do_open(void)
 	int err = tsi_gpu_info(0, &info);
 
 	if (!err)
-		err = tsi_gpu_mem_create(0, TSOCK_PATH_VMM,
+		err = tsi_gpu_mem_create(0, TSOCK_TRANSPORT_VMM,
 					 info.granularity * 2, &m);
 	if (err)
 		return err;
-	err = tsi_gpu_mem_open(0, TSOCK_PATH_VMM, m.fd, NULL, m.bytes, true,
-			       &again);
+	err = tsi_gpu_mem_open(0, TSOCK_TRANSPORT_VMM, m.fd, NULL, m.bytes,
+			       true, &again);
 	if (!err)
 		tsi_gpu_mem_close(&again);
 	tsi_gpu_mem_close(&m);
@@ -294,19 +294,19 @@ static void no_device_is_said(void **state)
 	       "cudaErrorSystemNotReady");
 }
 
-/* ---- paths ---- */
+/* ---- transports ---- */
 
-static void the_path_is_what_the_device_has(void **state)
+static void the_transport_is_what_the_device_has(void **state)
 {
 	(void)state;
-	expect("A=", "auto", "path 1: 0 ", "");
-	expect("SIMCUDA_NO_VMM=1", "auto", "path 2: 0 ", "");
-	expect("SIMCUDA_NO_FD=1", "auto", "path 2: 0 ", "");
+	expect("A=", "auto", "transport 1: 0 ", "");
+	expect("SIMCUDA_NO_VMM=1", "auto", "transport 2: 0 ", "");
+	expect("SIMCUDA_NO_FD=1", "auto", "transport 2: 0 ", "");
 	expect("SIMCUDA_NO_VMM=1", "vmm", "-15 GPU 0 has no memory with a", "");
 	expect("SIMCUDA_FAULT=cuMemExportToShareableHandle=801", "auto",
-	       "path 2: 0 ", "");
+	       "transport 2: 0 ", "");
 	expect("SIMCUDA_FAULT=cuMemExportToShareableHandle=304", "auto",
-	       "path 2: 0 ", "");
+	       "transport 2: 0 ", "");
 	expect("SIMCUDA_NO_P2P=0-1", "peer", "010 ", "");
 }
 
@@ -498,7 +498,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_missing_driver_is_said),
 		cmocka_unit_test(an_old_driver_is_said_with_both_versions),
 		cmocka_unit_test(no_device_is_said),
-		cmocka_unit_test(the_path_is_what_the_device_has),
+		cmocka_unit_test(the_transport_is_what_the_device_has),
 		cmocka_unit_test(a_call_that_fails_is_named),
 		cmocka_unit_test(a_context_without_room_is_named),
 		cmocka_unit_test(a_gpu_without_kernels_is_named),

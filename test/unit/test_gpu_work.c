@@ -146,7 +146,7 @@ static void work_elsewhere(struct tsi_gpu_event *e, tsi_gpu_stream s)
 	tsi_gpu_free(0, p);
 	assert_int_equal(tsi_gpu_info(0, &info), 0);
 	if (info.vmm_fd) {
-		assert_int_equal(tsi_gpu_mem_create(0, TSOCK_PATH_VMM,
+		assert_int_equal(tsi_gpu_mem_create(0, TSOCK_TRANSPORT_VMM,
 						    info.granularity, &m),
 				 0);
 		tsi_gpu_mem_close(&m);

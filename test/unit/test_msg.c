@@ -92,7 +92,7 @@ static void draw_join(struct tsi_msg_join *j)
 		j->view.std[i] = draw_float();
 	}
 	j->view.gpu = (uint32_t)draw();
-	j->view.path = (uint32_t)draw();
+	j->view.transport = (uint32_t)draw();
 	draw_bytes(j->view.uuid, TSI_UUID);
 }
 
@@ -134,7 +134,7 @@ static void draw_message(struct tsi_msg *m, uint16_t type)
 	case TSI_OFFER:
 		draw_bytes(m->u.offer.token, TSI_TOKEN);
 		m->u.offer.forecast = draw();
-		m->u.offer.path = (uint32_t)draw();
+		m->u.offer.transport = (uint32_t)draw();
 		m->u.offer.nfields =
 			(uint32_t)(draw() % (TSOCK_MAX_FIELDS + 1));
 		for (unsigned i = 0; i < m->u.offer.nfields; i++)
@@ -457,7 +457,7 @@ static void the_layout_on_the_wire_is_fixed(void **s)
 	(void)s;
 	memset(m.u.offer.token, 9, TSI_TOKEN);
 	m.u.offer.forecast = 0x0102030405060708;
-	m.u.offer.path = TSOCK_PATH_LEGACY;
+	m.u.offer.transport = TSOCK_TRANSPORT_LEGACY;
 	assert_int_equal(tsi_msg_pack(&m, bytes), sizeof(want));
 	assert_memory_equal(bytes, want, sizeof(want));
 }

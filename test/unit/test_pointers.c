@@ -171,9 +171,9 @@ static void tsock_batch_convert_case(void)
 	wrong(tsock_batch_convert(batch, 0, NULL, NULL));
 }
 
-static void tsock_path_case(void)
+static void tsock_transport_case(void)
 {
-	wrong(tsock_path(NULL));
+	wrong(tsock_transport(NULL));
 }
 
 static void tsock_batch_release_case(void)
@@ -375,7 +375,7 @@ static const struct {
 	CASE(tsock_batch_seq),      CASE(tsock_batch_epoch),
 	CASE(tsock_batch_data),     CASE(tsock_batch_data_mut),
 	CASE(tsock_batch_dlpack),   CASE(tsock_batch_use),
-	CASE(tsock_batch_convert),  CASE(tsock_path),
+	CASE(tsock_batch_convert),  CASE(tsock_transport),
 	CASE(tsock_batch_release),  CASE(tsock_epoch),
 	CASE(tsock_epoch_batches),  CASE(tsock_leave),
 	CASE(tsock_close),          CASE(tsock_query),

@@ -109,13 +109,14 @@ def ride(script):
 
 
 SAME = """
-path, zero_copy, dtype, layout, mode = sys.argv[1:]
+transport, zero_copy, dtype, layout, mode = sys.argv[1:]
 asked = dict(dtype=dtype, layout=layout, fields=("image", "label", "index"),
              framework="numpy", batch_size=16)
 host = tsock.DataLoader("toy", **asked)
 mine = tsock.DataLoader("toy", device="cuda:1", zero_copy=zero_copy == "1",
-                        path=None if path == "auto" else path, **asked)
-assert mine.path is None and host.path is None
+                        transport=None if transport == "auto" else transport,
+                        **asked)
+assert mine.transport is None and host.transport is None
 assert mine.device == "cuda:1"
 seen, late = [], []
 for epoch in range(2):
@@ -139,14 +140,15 @@ for theirs, copies, _ in late:
         assert (a == b).all()
     seen += copies[2].tolist()
 assert sorted(seen) == sorted(2 * list(range(int(os.environ["N"]))))
-assert mine.path == ("vmm" if path == "auto" else path), mine.path
+expected = "vmm" if transport == "auto" else transport
+assert mine.transport == expected, mine.transport
 del late, theirs, copies
 mine.close()
 """
 
 WAYS = [
-    (path, zero, dtype, layout)
-    for path in ("vmm", "legacy", "staged")
+    (transport, zero, dtype, layout)
+    for transport in ("vmm", "legacy", "staged")
     for zero in "01"
     for dtype, layout in (("float32", "chw"), ("uint8", "hwc"))
 ] + [("auto", "0", "float16", "hwc"), ("auto", "1", "float16", "chw")]
@@ -219,10 +221,10 @@ for zero_copy in (False, True):
 
 def test_a_loader_that_keeps_every_private_batch(sim, ride):
     sim("--ring", 64, "--max-batch", 16, "--join-window", 16)
-    for path in ("vmm", "staged"):
+    for transport in ("vmm", "staged"):
         ride(
             """
-mine = tsock.DataLoader("toy", 16, device="cuda:0", path=sys.argv[1],
+mine = tsock.DataLoader("toy", 16, device="cuda:0", transport=sys.argv[1],
                         framework="numpy", fields=("index", "image"))
 kept = list(mine)
 out = [b[0].copy(mine._cuda.current) for b in kept]
@@ -230,7 +232,7 @@ mine._cuda.wait()
 assert sorted(int(i) for o in out for i in o) == list(
     range(int(os.environ["N"])))
 """,
-            path,
+            transport,
             N=str(N),
             SIMCUDA_LATE_MS="10",
         )
@@ -289,11 +291,11 @@ def test_query_tells_the_path_of_each_reader(sim, ride):
     sim()
     out = ride(
         """
-mine = tsock.DataLoader("toy", 16, device="cuda:0", path="legacy",
+mine = tsock.DataLoader("toy", 16, device="cuda:0", transport="legacy",
                         framework="numpy")
 batches = iter(mine)
 next(batches)
-print([row["path"] for row in tsock.query("toy")["rows"]])
+print([row["transport"] for row in tsock.query("toy")["rows"]])
 """
     )
     assert out.strip() == "[2]"
@@ -310,9 +312,9 @@ def test_devices_that_make_no_sense_are_errors():
     with pytest.raises(ValueError, match="numpy"):
         tsock.DataLoader("toy", 4, device="cuda", framework="numpy")
     with pytest.raises(ValueError, match="without a device"):
-        tsock.DataLoader("toy", 4, path="vmm")
+        tsock.DataLoader("toy", 4, transport="vmm")
     with pytest.raises(ValueError, match="'staged'"):
-        tsock.DataLoader("toy", 4, device="cuda", path="fast")
+        tsock.DataLoader("toy", 4, device="cuda", transport="fast")
 
 
 def test_a_torch_without_a_gpu_is_an_error_that_says_so():
@@ -328,9 +330,9 @@ def test_cpu_is_host_memory(serve):
     serve()
     for device in ("cpu", torch.device("cpu"), None):
         loader = tsock.DataLoader("toy", 16, device=device, zero_copy=True)
-        assert loader.device is None and loader.path is None
+        assert loader.device is None and loader.transport is None
         images, _ = next(iter(loader))
-        assert images.shape == (16, 3, SIZE, SIZE) and loader.path is None
+        assert images.shape == (16, 3, SIZE, SIZE) and loader.transport is None
         loader.use(7)  # nothing to do
         images.add_(1)
 
@@ -362,4 +364,4 @@ def test_torch_tensors_on_a_real_gpu(serve, torch, zero_copy):
         if not zero_copy:
             a[0].zero_()
         del a, late
-    assert mine.path in ("vmm", "legacy", "staged")
+    assert mine.transport in ("vmm", "legacy", "staged")

@@ -40,7 +40,7 @@ LAYOUTS = {"hwc": 0, "chw": 1}
 RAW, UNIT, MEAN_STD = 0, 1, 2
 JOINS = {"epoch": 0, "segment": 1, "now": 2}
 BETWEENS = {None: 0, "hold": 1, "leave": 2}
-PATHS = {None: 0, "vmm": 1, "legacy": 2, "staged": 3}
+TRANSPORTS = {None: 0, "vmm": 1, "legacy": 2, "staged": 3}
 WRITABLE = 1
 DROP_LAST = 2
 PRIVATE = 8
@@ -79,7 +79,7 @@ class Opts(Sized):
         ("join", c_uint32),
         ("between", c_uint32),
         ("flags", c_uint32),
-        ("path", c_uint32),
+        ("transport", c_uint32),
     ]
 
 
@@ -112,7 +112,7 @@ class StatsRow(Structure):
         ("wait_ns", c_uint64),
         ("view", c_uint32),
         ("waiting", c_uint32),
-        ("path", c_uint32),
+        ("transport", c_uint32),
         ("reserved", c_uint32),
     ]
 
@@ -159,7 +159,7 @@ class ServeOpts(Sized):
         ("classes", POINTER(c_char_p)),
         ("nclasses", c_uint32),
         ("fanout", c_uint32),
-        ("gpu_path", c_uint32),
+        ("gpu_transport", c_uint32),
         ("reserved", c_uint32),
         ("gpu_memory", c_uint64),
         ("shard", c_uint32),
@@ -219,7 +219,7 @@ TABLE = {
     "tsock_batch_dlpack": (c_int, [_b, c_uint, c_int, POINTER(c_void_p)]),
     "tsock_batch_use": (c_int, [_b, c_void_p]),
     "tsock_batch_convert": (c_int, [_b, c_uint, c_void_p, c_void_p]),
-    "tsock_path": (c_int, [_t]),
+    "tsock_transport": (c_int, [_t]),
     "tsock_batch_release": (None, [_b]),
     "tsock_epoch": (c_uint64, [_t]),
     "tsock_epoch_batches": (c_uint64, [_t]),

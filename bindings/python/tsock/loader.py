@@ -82,7 +82,7 @@ class DataLoader:
                 None is what torch.distributed says.  With more than one, the
                 stream has to be this rank's part (the producer's --shard);
                 rank=0, world_size=1 reads any stream
-    path        on a GPU: "vmm", "legacy" or "staged"; None is the first of
+    transport   on a GPU: "vmm", "legacy" or "staged"; None is the first of
                 them that works, and the attribute says which one that is
 
     Tensors in host memory share the bytes that all see, and yet may be
@@ -118,7 +118,7 @@ class DataLoader:
         pin_memory=False,
         device=None,
         zero_copy=False,
-        path=None,
+        transport=None,
         rank=None,
         world_size=None,
         **unknown
@@ -164,7 +164,7 @@ class DataLoader:
                 "bfloat16; use torch, or 'float16' or 'float32'"
             )
         self.zero_copy = bool(zero_copy)
-        self._cuda = self._set_device(opts, device, path)
+        self._cuda = self._set_device(opts, device, transport)
         self.device = self._cuda.device if self._cuda else None
         self.pin_memory = self._may_pin(pin_memory)
         self._again = dict(
@@ -182,18 +182,21 @@ class DataLoader:
             pin_memory=pin_memory,
             device=device,
             zero_copy=zero_copy,
-            path=path,
+            transport=transport,
             rank=rank,
             world_size=world_size,
         )
         self._connect(opts)
 
-    def _set_device(self, opts, device, path):
-        opts.path = arguments.choice("path", path, _ffi.PATHS)
+    def _set_device(self, opts, device, transport):
+        opts.transport = arguments.choice(
+            "transport", transport, _ffi.TRANSPORTS
+        )
         if gpu.is_host(device):
-            if path is not None:
+            if transport is not None:
                 raise ValueError(
-                    "path %r without a device: it is a way to a GPU" % path
+                    "transport %r without a device: it is a way to a GPU"
+                    % transport
                 )
             opts.flags |= _ffi.WRITABLE
             return None
@@ -330,7 +333,7 @@ class DataLoader:
         self._epochs.set_epoch(epoch)
 
     @property
-    def path(self):
+    def transport(self):
         """How batches come to the GPU: "vmm", "legacy" or "staged".
 
         None on the host, and before iter().
@@ -340,10 +343,10 @@ class DataLoader:
             raise errors.from_code(errors.EFORK, "")
         with stream.lock:
             stream._check()
-            code = _lib.tsock_path(stream.handle)
+            code = _lib.tsock_transport(stream.handle)
         if code < 0:
             raise _ffi.failure(code)
-        return {v: k for k, v in _ffi.PATHS.items()}[code]
+        return {v: k for k, v in _ffi.TRANSPORTS.items()}[code]
 
     def use(self, stream):
         """Say that one more stream uses the batch that next() gave last.

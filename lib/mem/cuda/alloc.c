@@ -25,7 +25,7 @@ static int legacy_create(unsigned device, uint64_t bytes,
 			 struct tsi_gpu_mem *out)
 {
 	struct tsi_gpu_mem m = { .device = device,
-				 .path = TSOCK_PATH_LEGACY,
+				 .transport = TSOCK_TRANSPORT_LEGACY,
 				 .bytes = bytes,
 				 .ours = true,
 				 .fd = -1 };
@@ -93,7 +93,8 @@ static int legacy_open(unsigned device, const uint8_t *handle, uint64_t bytes,
 		err = legacy_err(e, device);
 	} else {
 		*out = (struct tsi_gpu_mem){ .device = device,
-					     .path = TSOCK_PATH_LEGACY,
+					     .transport =
+						     TSOCK_TRANSPORT_LEGACY,
 					     .base = base,
 					     .bytes = bytes,
 					     .fd = -1 };
@@ -106,30 +107,31 @@ static int legacy_open(unsigned device, const uint8_t *handle, uint64_t bytes,
 static int not_offered(unsigned device, const char *what)
 {
 	return tsi_err(TSOCK_ENOTSUP,
-		       "GPU %u has no %s; choose another --gpu-path, or auto",
+		       "GPU %u has no %s; choose another --gpu-transport, or "
+		       "auto",
 		       device, what);
 }
 
-int tsi_gpu_mem_create(unsigned device, enum tsock_path path, uint64_t bytes,
-		       struct tsi_gpu_mem *out)
+int tsi_gpu_mem_create(unsigned device, enum tsock_transport transport,
+		       uint64_t bytes, struct tsi_gpu_mem *out)
 {
 	struct tsi_gpu_info info;
 	int err = tsi_gpu_info(device, &info);
 
 	if (err)
 		return err;
-	if (path == TSOCK_PATH_STAGED)
+	if (transport == TSOCK_TRANSPORT_STAGED)
 		return tsi_err(TSOCK_EARG,
 			       "a staged consumer has no memory of another "
 			       "process to open");
-	if (path == TSOCK_PATH_VMM && !info.vmm_fd)
+	if (transport == TSOCK_TRANSPORT_VMM && !info.vmm_fd)
 		return not_offered(device, "memory with a descriptor (VMM)");
-	if (path == TSOCK_PATH_LEGACY && !info.legacy_ipc)
+	if (transport == TSOCK_TRANSPORT_LEGACY && !info.legacy_ipc)
 		return not_offered(device, "legacy CUDA IPC");
-	if (path != TSOCK_PATH_LEGACY && info.vmm_fd) {
+	if (transport != TSOCK_TRANSPORT_LEGACY && info.vmm_fd) {
 		err = tsi_cuda_vmm_create(device, bytes, out);
 		/* Other errors would come again, or are the caller's. */
-		if (path == TSOCK_PATH_VMM ||
+		if (transport == TSOCK_TRANSPORT_VMM ||
 		    (err != TSOCK_ENOTSUP && err != TSOCK_ESYS))
 			return err;
 	}
@@ -138,13 +140,13 @@ int tsi_gpu_mem_create(unsigned device, enum tsock_path path, uint64_t bytes,
 	return legacy_create(device, bytes, out);
 }
 
-int tsi_gpu_mem_open(unsigned device, enum tsock_path path, int fd,
+int tsi_gpu_mem_open(unsigned device, enum tsock_transport transport, int fd,
 		     const uint8_t *handle, uint64_t bytes, bool twice,
 		     struct tsi_gpu_mem *out)
 {
-	if (path == TSOCK_PATH_VMM && fd >= 0)
+	if (transport == TSOCK_TRANSPORT_VMM && fd >= 0)
 		return tsi_cuda_vmm_open(device, fd, bytes, twice, out);
-	if (path == TSOCK_PATH_LEGACY && handle && !twice)
+	if (transport == TSOCK_TRANSPORT_LEGACY && handle && !twice)
 		return legacy_open(device, handle, bytes, out);
 	return tsi_err(TSOCK_EARG,
 		       "GPU memory is opened by a descriptor, or once by a "
@@ -160,7 +162,7 @@ void tsi_gpu_mem_close(struct tsi_gpu_mem *m)
 	if (m->fd >= 0)
 		close(m->fd);
 	if (tsi_cuda_enter(m->device, &scope) == 0) {
-		if (m->path == TSOCK_PATH_VMM)
+		if (m->transport == TSOCK_TRANSPORT_VMM)
 			tsi_cuda_vmm_close(m);
 		else if ((m->ours ? cudaFree(m->base)
 				  : cudaIpcCloseMemHandle(m->base)) !=

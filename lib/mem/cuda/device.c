@@ -168,7 +168,7 @@ static int get_uuid(unsigned device, uint8_t *uuid)
 	return 0;
 }
 
-static int get_paths(unsigned device, struct tsi_gpu_info *info)
+static int get_transports(unsigned device, struct tsi_gpu_info *info)
 {
 	int vmm, fd, integrated;
 	int err = tsi_cuda_attribute(
@@ -206,7 +206,7 @@ int tsi_gpu_info(unsigned device, struct tsi_gpu_info *out)
 	if (!err)
 		err = tsi_cuda_is_mig(device, &info.mig);
 	if (!err)
-		err = get_paths(device, &info);
+		err = get_transports(device, &info);
 	if (!err)
 		err = tsi_cuda_enter(device, &scope);
 	if (err)

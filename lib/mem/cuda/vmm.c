@@ -180,7 +180,7 @@ int tsi_cuda_vmm_create(unsigned device, uint64_t bytes,
 			struct tsi_gpu_mem *out)
 {
 	struct tsi_gpu_mem m = { .device = device,
-				 .path = TSOCK_PATH_VMM,
+				 .transport = TSOCK_TRANSPORT_VMM,
 				 .bytes = bytes,
 				 .ours = true,
 				 .fd = -1 };
@@ -256,7 +256,7 @@ int tsi_cuda_vmm_open(unsigned device, int fd, uint64_t bytes, bool twice,
 		goto leave;
 	}
 	*out = (struct tsi_gpu_mem){ .device = device,
-				     .path = TSOCK_PATH_VMM,
+				     .transport = TSOCK_TRANSPORT_VMM,
 				     .base = (void *)(uintptr_t)at,
 				     .bytes = bytes,
 				     .twice = twice,
