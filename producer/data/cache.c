@@ -15,7 +15,7 @@
  * Whatever is wrong with a cache file, it is as if there were none.  Bump
  * VERSION when a table changes, or what the probe calls good.
  */
-#include "data/index_impl.h"
+#include "data/cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,14 +53,14 @@ struct head {
 };
 
 /* The folder of caches; false when there is to be none. */
-static bool folder(const struct tsi_index_opts *opts, char *out, size_t len)
+static bool folder(const struct tsi_cache_opts *opts, char *out, size_t len)
 {
 	const char *xdg = getenv("XDG_CACHE_HOME");
 	const char *home = getenv("HOME");
 	int n;
 
-	if (opts->cache_dir)
-		n = snprintf(out, len, "%s", opts->cache_dir);
+	if (opts->dir)
+		n = snprintf(out, len, "%s", opts->dir);
 	else if (xdg && *xdg == '/')
 		n = snprintf(out, len, "%s/tsock", xdg);
 	else if (home && *home == '/')
@@ -70,11 +70,11 @@ static bool folder(const struct tsi_index_opts *opts, char *out, size_t len)
 	return n > 0 && (size_t)n < len;
 }
 
-static bool file_path(const struct tsi_index *x,
-		      const struct tsi_index_opts *opts, char *out, size_t len)
+static bool file_path(const struct tsi_root *root,
+		      const struct tsi_cache_opts *opts, char *out, size_t len)
 {
 	char dir[PATH_MAX];
-	uint64_t key = tsi_hash(x->root, strlen(x->root), 0);
+	uint64_t key = tsi_hash(root->path, strlen(root->path), 0);
 	int n;
 
 	if (!folder(opts, dir, sizeof(dir)))
@@ -83,14 +83,14 @@ static bool file_path(const struct tsi_index *x,
 	return n > 0 && (size_t)n < len;
 }
 
-static uint64_t checksum(struct head h, const struct tsi_index *x,
+static uint64_t checksum(struct head h, const struct tsi_table *t,
 			 const uint64_t *bad)
 {
 	uint64_t sum;
 
 	h.checksum = 0;
 	sum = tsi_hash(&h, sizeof(h), 0);
-	sum = tsi_hash(x->block, tsi_index_block_len(x), sum);
+	sum = tsi_hash(t->block, tsi_table_block_len(t), sum);
 	return tsi_hash(bad, h.nbad * sizeof(*bad), sum);
 }
 
@@ -131,7 +131,7 @@ static bool write_all(int fd, const void *from, size_t len)
 /* Ours, of this version, and exactly as long as it says. */
 static bool check_head(const struct head *h, uint64_t len)
 {
-	struct tsi_index x = { .count = h->count,
+	struct tsi_table t = { .count = h->count,
 			       .classes = h->classes,
 			       .dirs = h->dirs,
 			       .paths_len = h->paths_len,
@@ -147,7 +147,7 @@ static bool check_head(const struct head *h, uint64_t len)
 	if (len > UINT64_MAX / 64 || h->count > len || h->paths_len > len ||
 	    h->names_len > len || h->nbad > h->count)
 		return false;
-	return len == sizeof(*h) + tsi_index_block_len(&x) +
+	return len == sizeof(*h) + tsi_table_block_len(&t) +
 			      h->nbad * sizeof(uint64_t);
 }
 
@@ -162,74 +162,82 @@ static bool stays_inside(const char *path)
 	return true;
 }
 
-/* Every offset leads into its table, every string ends in it. */
-static bool check_tables(const struct tsi_index *x, const uint64_t *bad,
-			 uint64_t nbad)
+/* Every offset leads into its column, every string ends in it. */
+static bool check_columns(const struct tsi_root *root,
+			  const struct tsi_table *t, const uint64_t *bad,
+			  uint64_t nbad)
 {
-	size_t root_len = strlen(x->root) + 1;
+	size_t root_len = strlen(root->path) + 1;
 
-	if (x->paths[x->paths_len - 1] || x->names[x->names_len - 1] ||
-	    x->names_len < root_len || memcmp(x->names, x->root, root_len))
+	if (t->paths[t->paths_len - 1] || t->names[t->names_len - 1] ||
+	    t->names_len < root_len || memcmp(t->names, root->path, root_len))
 		return false;
-	for (uint64_t i = 0; i < x->count; i++)
-		if (x->path[i] >= x->paths_len || x->label[i] >= x->classes ||
-		    !stays_inside(x->paths + x->path[i]))
+	for (uint64_t i = 0; i < t->count; i++)
+		if (t->path[i] >= t->paths_len || t->label[i] >= t->classes ||
+		    !stays_inside(tsi_table_path(t, i)))
 			return false;
-	for (uint32_t i = 0; i < x->classes; i++)
-		if (x->class_name[i] >= x->names_len)
+	for (uint32_t i = 0; i < t->classes; i++)
+		if (t->class_name[i] >= t->names_len)
 			return false;
-	for (uint32_t i = 0; i < x->dirs; i++)
-		if (x->dir[i].path >= x->names_len ||
-		    !stays_inside(x->names + x->dir[i].path))
+	for (uint32_t i = 0; i < t->dirs; i++)
+		if (t->dir[i].path >= t->names_len ||
+		    !stays_inside(t->names + t->dir[i].path))
 			return false;
 	for (uint64_t k = 0; k < nbad; k++)
-		if (bad[k] >= x->count || (k > 0 && bad[k] <= bad[k - 1]))
+		if (bad[k] >= t->count || (k > 0 && bad[k] <= bad[k - 1]))
 			return false;
 	return true;
 }
 
+struct dirs {
+	const struct tsi_root *root;
+	const struct tsi_table *t;
+};
+
 static int check_dirs(void *arg, uint64_t first, uint64_t last)
 {
-	const struct tsi_index *x = arg;
+	const struct dirs *a = arg;
 
 	for (uint64_t i = first; i < last; i++) {
-		const struct tsi_index_dir *d = &x->dir[i];
-		const char *path = x->names + d->path;
+		const struct tsi_table_dir *d = &a->t->dir[i];
+		const char *path = a->t->names + d->path;
 		struct stat st;
 
-		if (fstatat(x->dirfd, *path ? path : ".", &st, 0) ||
+		if (fstatat(a->root->fd, *path ? path : ".", &st, 0) ||
 		    !S_ISDIR(st.st_mode) || st.st_ino != d->ino ||
-		    tsi_index_mtime_ns(&st) != d->mtime_ns)
+		    tsi_table_mtime_ns(&st) != d->mtime_ns)
 			return tsi_err(TSOCK_EAGAIN, "%s changed", path);
 	}
 	return 0;
 }
 
-static bool load_body(struct tsi_index *x, const struct head *h, int fd,
-		      uint64_t **bad)
+static bool load_body(const struct tsi_root *root, const struct head *h, int fd,
+		      struct tsi_table *t, uint64_t **bad)
 {
 	uint64_t block_len;
 
-	x->count = h->count;
-	x->paths_len = h->paths_len;
-	x->names_len = h->names_len;
-	x->classes = h->classes;
-	x->dirs = h->dirs;
-	block_len = tsi_index_block_len(x);
-	x->block = malloc(block_len);
+	t->count = h->count;
+	t->paths_len = h->paths_len;
+	t->names_len = h->names_len;
+	t->classes = h->classes;
+	t->dirs = h->dirs;
+	block_len = tsi_table_block_len(t);
+	t->block = malloc(block_len);
 	*bad = malloc(h->nbad * sizeof(**bad) + 1);
-	if (!x->block || !*bad)
+	if (!t->block || !*bad)
 		return false;
-	tsi_index_set_tables(x);
-	return read_all(fd, x->block, block_len) &&
+	tsi_table_set_columns(t);
+	return read_all(fd, t->block, block_len) &&
 	       read_all(fd, *bad, h->nbad * sizeof(**bad)) &&
-	       checksum(*h, x, *bad) == h->checksum &&
-	       check_tables(x, *bad, h->nbad);
+	       checksum(*h, t, *bad) == h->checksum &&
+	       check_columns(root, t, *bad, h->nbad);
 }
 
-static bool load_fd(struct tsi_index *x, const struct tsi_index_opts *opts,
-		    int fd, uint64_t **bad, uint64_t *nbad)
+static bool load_fd(const struct tsi_root *root,
+		    const struct tsi_cache_opts *opts, int fd,
+		    struct tsi_table *t, uint64_t **bad, uint64_t *nbad)
 {
+	struct dirs dirs = { root, t };
 	struct head h;
 	struct stat st;
 
@@ -237,40 +245,34 @@ static bool load_fd(struct tsi_index *x, const struct tsi_index_opts *opts,
 	    !read_all(fd, &h, sizeof(h)) ||
 	    !check_head(&h, (uint64_t)st.st_size))
 		return false;
-	if ((h.probed != 0) != (opts->probe != NULL))
+	if ((h.probed != 0) != opts->probed)
 		return false;
 	*nbad = h.nbad;
-	return load_body(x, &h, fd, bad) &&
-	       !tsi_parallel(tsi_index_threads(opts), x->dirs, 256, check_dirs,
-			     x);
+	return load_body(root, &h, fd, t, bad) &&
+	       !tsi_parallel(opts->threads, t->dirs, 256, check_dirs, &dirs);
 }
 
-bool tsi_index_load(struct tsi_index *x, const struct tsi_index_opts *opts,
+bool tsi_cache_load(const struct tsi_root *root,
+		    const struct tsi_cache_opts *opts, struct tsi_table *t,
 		    uint64_t **bad, uint64_t *nbad)
 {
 	char path[PATH_MAX];
 	bool ok;
 	int fd;
 
-	if (!file_path(x, opts, path, sizeof(path)))
+	if (!file_path(root, opts, path, sizeof(path)))
 		return false;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return false;
-	ok = load_fd(x, opts, fd, bad, nbad);
+	ok = load_fd(root, opts, fd, t, bad, nbad);
 	close(fd);
 	if (ok)
 		return true;
-	free(x->block);
+	tsi_table_clear(t);
 	free(*bad);
-	x->block = NULL;
 	*bad = NULL;
 	*nbad = 0;
-	x->count = 0;
-	x->paths_len = 0;
-	x->names_len = 0;
-	x->classes = 0;
-	x->dirs = 0;
 	return false;
 }
 
@@ -287,7 +289,7 @@ static void make_folders(char *path)
 	mkdir(path, 0700);
 }
 
-static bool write_cache(const struct tsi_index *x, const struct head *h,
+static bool write_cache(const struct tsi_table *t, const struct head *h,
 			const uint64_t *bad, const char *path)
 {
 	char tmp[PATH_MAX];
@@ -301,7 +303,7 @@ static bool write_cache(const struct tsi_index *x, const struct head *h,
 	if (fd < 0)
 		return false;
 	ok = write_all(fd, h, sizeof(*h)) &&
-	     write_all(fd, x->block, tsi_index_block_len(x)) &&
+	     write_all(fd, t->block, tsi_table_block_len(t)) &&
 	     write_all(fd, bad, h->nbad * sizeof(*bad));
 	ok = !close(fd) && ok;
 	/* No fsync: after a crash the checksum tells. */
@@ -311,8 +313,9 @@ static bool write_cache(const struct tsi_index *x, const struct head *h,
 	return false;
 }
 
-void tsi_index_save(const struct tsi_index *x,
-		    const struct tsi_index_opts *opts)
+void tsi_cache_save(const struct tsi_root *root,
+		    const struct tsi_cache_opts *opts,
+		    const struct tsi_table *t)
 {
 	struct head h = { .magic = "", .version = VERSION, .endian = ENDIAN };
 	char path[PATH_MAX];
@@ -321,23 +324,23 @@ void tsi_index_save(const struct tsi_index *x,
 	if (!folder(opts, path, sizeof(path)))
 		return;
 	make_folders(path);
-	bad = malloc(x->nbad * sizeof(*bad) + 1);
-	if (!bad || !file_path(x, opts, path, sizeof(path))) {
+	bad = malloc(t->nbad * sizeof(*bad) + 1);
+	if (!bad || !file_path(root, opts, path, sizeof(path))) {
 		free(bad);
 		return;
 	}
-	for (uint64_t k = 0; k < x->nbad; k++)
-		bad[k] = x->bad[k].index;
+	for (uint64_t k = 0; k < t->nbad; k++)
+		bad[k] = t->bad[k].index;
 	memcpy(h.magic, MAGIC, sizeof(h.magic));
-	h.count = x->count;
-	h.paths_len = x->paths_len;
-	h.names_len = x->names_len;
-	h.nbad = x->nbad;
-	h.classes = x->classes;
-	h.dirs = x->dirs;
-	h.probed = opts->probe != NULL;
-	h.checksum = checksum(h, x, bad);
-	if (!write_cache(x, &h, bad, path))
+	h.count = t->count;
+	h.paths_len = t->paths_len;
+	h.names_len = t->names_len;
+	h.nbad = t->nbad;
+	h.classes = t->classes;
+	h.dirs = t->dirs;
+	h.probed = opts->probed;
+	h.checksum = checksum(h, t, bad);
+	if (!write_cache(t, &h, bad, path))
 		tsi_log(TSOCK_LOG_INFO, "no scan cache written to %s: %s", path,
 			strerror(errno));
 	free(bad);

@@ -2,57 +2,42 @@
  * index.c - which files an ImageFolder tree holds: opening and asking.
  */
 #include "data/index.h"
-#include "data/index_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "data/cache.h"
 #include "data/hash.h"
+#include "data/probe.h"
+#include "data/scan.h"
+#include "data/table.h"
 
-unsigned tsi_index_threads(const struct tsi_index_opts *opts)
+struct tsi_index {
+	struct tsi_root root;
+	struct tsi_table table;
+	bool cached;
+	uint64_t fingerprint;
+};
+
+static uint64_t fingerprint(const struct tsi_table *t)
 {
-	return opts->threads ? opts->threads : 4;
+	uint64_t h = tsi_hash(t->paths, t->paths_len, t->count);
+
+	h = tsi_hash(t->label, t->count * sizeof(*t->label), h);
+	return tsi_hash(t->size, t->count * sizeof(*t->size), h);
 }
 
-uint64_t tsi_index_block_len(const struct tsi_index *x)
+static int open_root(struct tsi_root *r, const char *root)
 {
-	return x->count * sizeof(*x->path) +
-	       x->classes * sizeof(*x->class_name) + x->dirs * sizeof(*x->dir) +
-	       x->count * sizeof(*x->size) + x->count * sizeof(*x->label) +
-	       x->paths_len + x->names_len;
-}
-
-void tsi_index_set_tables(struct tsi_index *x)
-{
-	x->path = x->block;
-	x->class_name = x->path + x->count;
-	x->dir = (struct tsi_index_dir *)(x->class_name + x->classes);
-	x->size = (uint32_t *)(x->dir + x->dirs);
-	x->label = x->size + x->count;
-	x->paths = (char *)(x->label + x->count);
-	x->names = x->paths + x->paths_len;
-}
-
-static uint64_t fingerprint(const struct tsi_index *x)
-{
-	uint64_t h = tsi_hash(x->paths, x->paths_len, x->count);
-
-	h = tsi_hash(x->label, x->count * sizeof(*x->label), h);
-	return tsi_hash(x->size, x->count * sizeof(*x->size), h);
-}
-
-static int open_root(struct tsi_index *x, const char *root)
-{
-	x->root = realpath(root, NULL);
-	if (x->root)
-		x->dirfd = open(x->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (x->root && x->dirfd >= 0)
+	r->path = realpath(root, NULL);
+	if (r->path)
+		r->fd = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r->path && r->fd >= 0)
 		return 0;
 	if (errno == ENOENT)
 		return tsi_err(TSOCK_EARG,
@@ -67,158 +52,148 @@ static int open_root(struct tsi_index *x, const char *root)
 	return tsi_err_sys("open the data set's root %s", root);
 }
 
-/* What was bad may have been mended since; the rest is taken as it was. */
-static int look_again(struct tsi_index *x, const struct tsi_index_opts *opts,
-		      const uint64_t *bad, uint64_t nbad)
-{
-	int err = tsi_index_probe(x, opts, bad, nbad);
-
-	if (!err && x->nbad != nbad)
-		tsi_index_save(x, opts);
-	return err;
-}
-
-static int scan(struct tsi_index *x, const struct tsi_index_opts *opts)
+static int scan(struct tsi_index *x, unsigned threads,
+		const struct tsi_probe_opts *probe)
 {
 	int64_t begun = tsi_now_ms();
 	int err;
 
-	tsi_log(TSOCK_LOG_INFO, "scanning %s", x->root);
-	err = tsi_index_scan(x, tsi_index_threads(opts));
+	tsi_log(TSOCK_LOG_INFO, "scanning %s", x->root.path);
+	err = tsi_scan(&x->root, threads, &x->table);
 	if (!err)
-		err = tsi_index_probe(x, opts, NULL, x->count);
+		err = tsi_probe(&x->root, probe, &x->table, NULL,
+				x->table.count);
 	if (err)
 		return err;
 	tsi_log(TSOCK_LOG_INFO, "scanned: %llu files, classes: %u, in %.1f s",
-		(unsigned long long)x->count, x->classes,
+		(unsigned long long)x->table.count, x->table.classes,
 		(double)(tsi_now_ms() - begun) / 1000);
-	tsi_index_save(x, opts);
 	return 0;
+}
+
+/* Fill the table: from the cache, else by a scan, which is then kept. */
+static int fill(struct tsi_index *x, const struct tsi_index_opts *opts)
+{
+	unsigned threads = opts->threads ? opts->threads : 4;
+	struct tsi_cache_opts cache = {
+		.dir = opts->cache_dir,
+		.probed = opts->probe != NULL,
+		.threads = threads,
+	};
+	struct tsi_probe_opts probe = {
+		.head = opts->probe,
+		.arg = opts->probe_arg,
+		.survive_eio = opts->survive_eio,
+		.threads = threads,
+	};
+	uint64_t *bad = NULL;
+	uint64_t nbad = 0;
+	int err;
+
+	x->cached = !opts->rescan &&
+		    tsi_cache_load(&x->root, &cache, &x->table, &bad, &nbad);
+	/* What was bad may have been mended since. */
+	if (x->cached)
+		err = tsi_probe(&x->root, &probe, &x->table, bad, nbad);
+	else
+		err = scan(x, threads, &probe);
+	free(bad);
+	if (!err && (!x->cached || x->table.nbad != nbad))
+		tsi_cache_save(&x->root, &cache, &x->table);
+	return err;
 }
 
 int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out)
 {
 	struct tsi_index *x = calloc(1, sizeof(*x));
-	uint64_t *bad = NULL;
-	uint64_t nbad = 0;
 	int err;
 
 	if (!x)
 		return tsi_err(TSOCK_ENOMEM, "no memory for an index");
-	x->dirfd = -1;
-	pthread_mutex_init(&x->lock, NULL);
-	err = open_root(x, opts->root);
-	if (err)
-		goto err_close;
-	x->cached = !opts->rescan && tsi_index_load(x, opts, &bad, &nbad);
-	if (x->cached)
-		err = look_again(x, opts, bad, nbad);
-	else
-		err = scan(x, opts);
-	free(bad);
-	if (err)
-		goto err_close;
-	x->fingerprint = fingerprint(x);
+	x->root.fd = -1;
+	err = open_root(&x->root, opts->root);
+	if (!err)
+		err = fill(x, opts);
+	if (err) {
+		tsi_index_close(x);
+		return err;
+	}
+	x->fingerprint = fingerprint(&x->table);
 	*out = x;
 	return 0;
-
-err_close:
-	tsi_index_close(x);
-	return err;
 }
 
 void tsi_index_close(struct tsi_index *x)
 {
 	if (!x)
 		return;
-	for (uint64_t i = 0; i < x->nbad; i++)
-		free(x->bad[i].reason);
-	free(x->bad);
-	if (x->dirfd >= 0)
-		close(x->dirfd);
-	pthread_mutex_destroy(&x->lock);
-	free(x->block);
-	free(x->root);
+	tsi_table_clear(&x->table);
+	if (x->root.fd >= 0)
+		close(x->root.fd);
+	free(x->root.path);
 	free(x);
 }
 
 uint64_t tsi_index_count(const struct tsi_index *x)
 {
-	return x->count;
+	return x->table.count;
 }
 
 uint32_t tsi_index_classes(const struct tsi_index *x)
 {
-	return x->classes;
+	return x->table.classes;
 }
 
 const char *tsi_index_class(const struct tsi_index *x, uint32_t i)
 {
-	return x->names + x->class_name[i];
+	return x->table.names + x->table.class_name[i];
 }
 
 int64_t tsi_index_label(const struct tsi_index *x, uint64_t i)
 {
-	return x->label[i];
+	return x->table.label[i];
 }
 
 const char *tsi_index_path(const struct tsi_index *x, uint64_t i)
 {
-	return x->paths + x->path[i];
+	return tsi_table_path(&x->table, i);
 }
 
 int tsi_index_dirfd(const struct tsi_index *x)
 {
-	return x->dirfd;
+	return x->root.fd;
 }
 
 const char *tsi_index_root(const struct tsi_index *x)
 {
-	return x->root;
+	return x->root.path;
 }
 
 uint64_t tsi_index_size(const struct tsi_index *x, uint64_t i)
 {
-	return x->size[i];
-}
-
-static const struct tsi_index_bad *find_bad(const struct tsi_index *x,
-					    uint64_t i)
-{
-	uint64_t low = 0;
-	uint64_t high = x->nbad;
-
-	while (low < high) {
-		uint64_t mid = low + (high - low) / 2;
-
-		if (x->bad[mid].index < i)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < x->nbad && x->bad[low].index == i ? &x->bad[low] : NULL;
+	return x->table.size[i];
 }
 
 bool tsi_index_bad(const struct tsi_index *x, uint64_t i)
 {
-	return find_bad(x, i) != NULL;
+	return tsi_table_find_bad(&x->table, i) != NULL;
 }
 
 const char *tsi_index_bad_reason(const struct tsi_index *x, uint64_t i)
 {
-	const struct tsi_index_bad *bad = find_bad(x, i);
+	const struct tsi_table_bad *bad = tsi_table_find_bad(&x->table, i);
 
 	return bad ? bad->reason : NULL;
 }
 
 uint64_t tsi_index_bad_count(const struct tsi_index *x)
 {
-	return x->nbad;
+	return x->table.nbad;
 }
 
 uint64_t tsi_index_bad_at(const struct tsi_index *x, uint64_t k)
 {
-	return x->bad[k].index;
+	return x->table.bad[k].index;
 }
 
 uint64_t tsi_index_fingerprint(const struct tsi_index *x)

@@ -1,7 +1,9 @@
 /*
  * name.c - the order in which Python sorts file names.
  */
-#include "data/index_impl.h"
+#include "data/name.h"
+
+#include <stdint.h>
 
 /* One code point of valid UTF-8 at *p, else U+DC00 plus one byte. */
 static uint32_t code_point(const unsigned char **p)
@@ -32,7 +34,7 @@ static uint32_t code_point(const unsigned char **p)
 	return c;
 }
 
-int tsi_index_name_cmp(const char *a, const char *b)
+int tsi_name_cmp(const char *a, const char *b)
 {
 	const unsigned char *p = (const unsigned char *)a;
 	const unsigned char *q = (const unsigned char *)b;

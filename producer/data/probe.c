@@ -5,10 +5,11 @@
  * the machine (EIO unless it is to be survived, no descriptors, no memory)
  * ends the scan.
  */
-#include "data/index_impl.h"
+#include "data/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +27,11 @@
 #define CHUNK 64
 
 struct probing {
-	struct tsi_index *x;
-	const struct tsi_index_opts *opts;
+	const struct tsi_root *root;
+	const struct tsi_probe_opts *opts;
+	struct tsi_table *t;
 	const uint64_t *which;
+	pthread_mutex_t lock; /* of the table's list of bad rows */
 };
 
 /* One thread's buffer. */
@@ -39,53 +42,37 @@ struct head {
 	struct tsi_fs_seen seen;
 };
 
-static int add_bad(struct tsi_index *x, uint64_t i, const char *reason)
+static int add_bad(struct probing *p, uint64_t i, const char *reason)
 {
-	char *copy = strdup(reason);
-	int err = 0;
+	int err;
 
-	pthread_mutex_lock(&x->lock);
-	if (x->nbad == x->bad_room) {
-		uint64_t more = x->bad_room * 2 + 16;
-		void *p = realloc(x->bad, more * sizeof(*x->bad));
-
-		if (p) {
-			x->bad = p;
-			x->bad_room = more;
-		}
-	}
-	if (copy && x->nbad < x->bad_room)
-		x->bad[x->nbad++] = (struct tsi_index_bad){ i, copy };
-	else
-		err = tsi_err(TSOCK_ENOMEM, "no memory for an index");
-	pthread_mutex_unlock(&x->lock);
-	if (err)
-		free(copy);
+	pthread_mutex_lock(&p->lock);
+	err = tsi_table_add_bad(p->t, i, reason);
+	pthread_mutex_unlock(&p->lock);
 	return err;
 }
 
 /* A system call on file i failed: whose fault is it? */
-static int failed(const struct probing *p, uint64_t i, const char *verb)
+static int failed(struct probing *p, uint64_t i, const char *verb)
 {
-	struct tsi_index *x = p->x;
 	int err = errno;
 	char reason[160];
 	char text[96];
 
 	if ((err == EIO && !p->opts->survive_eio) || err == EMFILE ||
 	    err == ENFILE || err == ENOMEM)
-		return tsi_err_sys("%s %.200s/%.200s", verb, x->root,
-				   tsi_index_path(x, i));
+		return tsi_err_sys("%s %.200s/%.200s", verb, p->root->path,
+				   tsi_table_path(p->t, i));
 	/* It may be the first that is heard of a dying disk. */
 	if (err == EIO)
 		tsi_log(TSOCK_LOG_WARN,
 			"%s/%s can't be %s: I/O error, %d times in a row",
-			x->root, tsi_index_path(x, i),
+			p->root->path, tsi_table_path(p->t, i),
 			*verb == 'o' ? "opened" : "read", TRIES);
 	snprintf(reason, sizeof(reason), "can't be %s: %s",
 		 *verb == 'o' ? "opened" : "read",
 		 strerror_r(err, text, sizeof(text)));
-	return add_bad(x, i, reason);
+	return add_bad(p, i, reason);
 }
 
 /* Have want bytes of the file, or all that there are. */
@@ -117,10 +104,10 @@ static int fill(struct head *h, int fd, size_t want)
 	return 0;
 }
 
-static int probe_open(const struct probing *p, uint64_t i, int fd,
-		      uint64_t size, struct head *h)
+static int probe_open(struct probing *p, uint64_t i, int fd, uint64_t size,
+		      struct head *h)
 {
-	const struct tsi_index_opts *opts = p->opts;
+	const struct tsi_probe_opts *opts = p->opts;
 	size_t want = HEAD;
 	bool whole;
 	int err;
@@ -131,13 +118,13 @@ static int probe_open(const struct probing *p, uint64_t i, int fd,
 			return failed(p, i, "read");
 		/* The size is only good for saving a read of nothing. */
 		whole = h->len < want || h->len == size;
-		err = opts->probe(opts->probe_arg, h->data, h->len, whole);
+		err = opts->head(opts->arg, h->data, h->len, whole);
 		want *= 4;
 	} while (err == TSOCK_EAGAIN && !whole);
 	if (err == TSOCK_EAGAIN)
-		return add_bad(p->x, i, "ends too early");
+		return add_bad(p, i, "ends too early");
 	if (err == TSOCK_EDATA)
-		return add_bad(p->x, i, tsock_errmsg());
+		return add_bad(p, i, tsock_errmsg());
 	return err;
 }
 
@@ -152,40 +139,41 @@ static uint32_t hint(off_t size)
  * What the file is, before it is opened: opening a device or a FIFO may have
  * an effect already.  Returns an errno.
  */
-static int look(const struct tsi_index *x, uint64_t i, struct stat *st)
+static int look(const struct probing *p, uint64_t i, struct stat *st)
 {
 	int tries = TRIES;
 	int err;
 
 	do
-		err = fstatat(x->dirfd, tsi_index_path(x, i), st, 0) ? errno
-								     : 0;
+		err = fstatat(p->root->fd, tsi_table_path(p->t, i), st, 0)
+			      ? errno
+			      : 0;
 	while (err == EIO && --tries > 0);
 	return err;
 }
 
-static int open_file(const struct tsi_index *x, uint64_t i, int flags)
+static int open_file(const struct probing *p, uint64_t i, int flags)
 {
 	int tries = TRIES;
 	int fd;
 
 	do
-		fd = openat(x->dirfd, tsi_index_path(x, i),
+		fd = openat(p->root->fd, tsi_table_path(p->t, i),
 			    flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	while (fd < 0 && (errno == EINTR || (errno == EIO && --tries > 0)));
 	return fd;
 }
 
 /* The kernel's own file systems hold files that aren't to be opened. */
-static bool made_up(const struct tsi_index *x, uint64_t i,
-		    const struct stat *st, struct head *h)
+static bool made_up(const struct probing *p, uint64_t i, const struct stat *st,
+		    struct head *h)
 {
 	bool yes;
 	int fd;
 
 	if (tsi_regular_seen(&h->seen, st->st_dev))
 		return false;
-	fd = open_file(x, i, O_PATH);
+	fd = open_file(p, i, O_PATH);
 	if (fd < 0)
 		return false;
 	yes = tsi_regular_made_up(&h->seen, st->st_dev, fd);
@@ -194,7 +182,7 @@ static bool made_up(const struct tsi_index *x, uint64_t i,
 }
 
 /* Bad by what it is; 1 if it may be read. */
-static int check_kind(struct tsi_index *x, uint64_t i, const struct stat *st,
+static int check_kind(struct probing *p, uint64_t i, const struct stat *st,
 		      struct head *h)
 {
 	const char *kind = tsi_regular_kind(st->st_mode);
@@ -203,39 +191,38 @@ static int check_kind(struct tsi_index *x, uint64_t i, const struct stat *st,
 	if (kind) {
 		snprintf(reason, sizeof(reason), "is not a regular file but %s",
 			 kind);
-		return add_bad(x, i, reason);
+		return add_bad(p, i, reason);
 	}
 	if ((uint64_t)st->st_size > LARGEST)
-		return add_bad(x, i, "is larger than 1 GiB");
-	if (made_up(x, i, st, h))
-		return add_bad(x, i, TSI_REGULAR_MADE_UP);
+		return add_bad(p, i, "is larger than 1 GiB");
+	if (made_up(p, i, st, h))
+		return add_bad(p, i, TSI_REGULAR_MADE_UP);
 	return 1;
 }
 
-static int probe_one(const struct probing *p, uint64_t i, struct head *h)
+static int probe_one(struct probing *p, uint64_t i, struct head *h)
 {
-	struct tsi_index *x = p->x;
 	struct stat st;
 	int err;
 	int fd;
 
-	x->size[i] = 0;
-	errno = look(x, i, &st);
+	p->t->size[i] = 0;
+	errno = look(p, i, &st);
 	if (errno)
 		return failed(p, i, "open");
-	x->size[i] = hint(st.st_size);
-	err = check_kind(x, i, &st, h);
+	p->t->size[i] = hint(st.st_size);
+	err = check_kind(p, i, &st, h);
 	if (err <= 0)
 		return err;
-	fd = open_file(x, i, O_RDONLY);
+	fd = open_file(p, i, O_RDONLY);
 	if (fd < 0)
 		return failed(p, i, "open");
 	/* It may have been replaced in between. */
 	if (fstat(fd, &st))
 		err = failed(p, i, "read");
 	else if (!S_ISREG(st.st_mode))
-		err = add_bad(x, i, "is not a regular file");
-	else if (p->opts->probe)
+		err = add_bad(p, i, "is not a regular file");
+	else if (p->opts->head)
 		err = probe_open(p, i, fd, (uint64_t)st.st_size, h);
 	else
 		err = 0;
@@ -245,7 +232,7 @@ static int probe_one(const struct probing *p, uint64_t i, struct head *h)
 
 static int probe_some(void *arg, uint64_t first, uint64_t last)
 {
-	const struct probing *p = arg;
+	struct probing *p = arg;
 	struct head h = { .data = NULL };
 	int err = 0;
 
@@ -255,22 +242,18 @@ static int probe_some(void *arg, uint64_t first, uint64_t last)
 	return err;
 }
 
-static int by_index(const void *a, const void *b)
+int tsi_probe(const struct tsi_root *root, const struct tsi_probe_opts *opts,
+	      struct tsi_table *t, const uint64_t *which, uint64_t n)
 {
-	uint64_t i = ((const struct tsi_index_bad *)a)->index;
-	uint64_t j = ((const struct tsi_index_bad *)b)->index;
+	struct probing p = {
+		.root = root, .opts = opts, .t = t, .which = which
+	};
+	int err;
 
-	return (i > j) - (i < j);
-}
-
-int tsi_index_probe(struct tsi_index *x, const struct tsi_index_opts *opts,
-		    const uint64_t *which, uint64_t n)
-{
-	struct probing p = { x, opts, which };
-	int err =
-		tsi_parallel(tsi_index_threads(opts), n, CHUNK, probe_some, &p);
-
-	if (!err && x->nbad > 1)
-		qsort(x->bad, x->nbad, sizeof(*x->bad), by_index);
+	pthread_mutex_init(&p.lock, NULL);
+	err = tsi_parallel(opts->threads, n, CHUNK, probe_some, &p);
+	pthread_mutex_destroy(&p.lock);
+	if (!err)
+		tsi_table_sort_bad(t);
 	return err;
 }

@@ -8,7 +8,7 @@
  * folder that can't be read is an error, and a symbolic link to a folder above
  * it is left out with a warning (os.walk would follow it round and round).
  */
-#include "data/index_impl.h"
+#include "data/scan.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,6 +23,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "data/name.h"
 #include "data/parallel.h"
 #include "data/text.h"
 
@@ -52,8 +53,8 @@ struct class_scan {
 };
 
 struct scan {
-	const struct tsi_index *x;
-	struct folder root;
+	const struct tsi_root *root;
+	struct folder top;
 	struct tsi_text names; /* of classes */
 	uint64_t *order;       /* classes' offsets in names, sorted */
 	struct class_scan *class_;
@@ -64,11 +65,6 @@ struct scan {
 static int no_memory(void)
 {
 	return tsi_err(TSOCK_ENOMEM, "no memory to index the data set");
-}
-
-int64_t tsi_index_mtime_ns(const struct stat *st)
-{
-	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
 
 /*
@@ -84,7 +80,7 @@ static int settled(int fd, struct stat *st, int64_t *mtime_ns)
 
 		if (fstat(fd, st))
 			return -1;
-		*mtime_ns = tsi_index_mtime_ns(st);
+		*mtime_ns = tsi_table_mtime_ns(st);
 		clock_gettime(CLOCK_REALTIME, &now);
 		age = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec -
 		      *mtime_ns;
@@ -93,7 +89,7 @@ static int settled(int fd, struct stat *st, int64_t *mtime_ns)
 		rest.tv_nsec = (long)(TICK_NS - age);
 		nanosleep(&rest, NULL);
 	}
-	*mtime_ns = TSI_INDEX_NO_MTIME;
+	*mtime_ns = TSI_TABLE_NO_MTIME;
 	return 0;
 }
 
@@ -137,12 +133,12 @@ static struct dirent *entry(DIR *d)
 }
 
 /* Open a folder and note what the cache and the loop check need of it. */
-static DIR *open_folder(const struct tsi_index *x, const char *path,
+static DIR *open_folder(const struct tsi_root *root, const char *path,
 			struct folder *f)
 {
 	struct stat st;
 	DIR *d;
-	int fd = openat(x->dirfd, *path ? path : ".",
+	int fd = openat(root->fd, *path ? path : ".",
 			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
@@ -159,10 +155,10 @@ static DIR *open_folder(const struct tsi_index *x, const char *path,
 	return d;
 }
 
-static int folder_err(const struct tsi_index *x, const char *path)
+static int folder_err(const struct tsi_root *root, const char *path)
 {
 	/* Cut, so that a long path leaves room for the reason. */
-	return tsi_err_sys("read the folder %.200s%s%.200s", x->root,
+	return tsi_err_sys("read the folder %.200s%s%.200s", root->path,
 			   *path ? "/" : "", path);
 }
 
@@ -174,7 +170,7 @@ static bool same(const struct folder *a, const struct folder *b)
 static bool loops(const struct scan *s, const struct class_scan *c,
 		  const struct folder *f)
 {
-	if (same(f, &s->root))
+	if (same(f, &s->top))
 		return true;
 	for (uint32_t p = f->parent; p != NONE; p = c->folder[p].parent)
 		if (same(f, &c->folder[p]))
@@ -234,22 +230,22 @@ static int scan_folder(const struct scan *s, struct class_scan *c, uint32_t i)
 {
 	struct folder *f = &c->folder[i];
 	const char *path = c->text.base + f->path;
-	DIR *d = open_folder(s->x, path, f);
+	DIR *d = open_folder(s->root, path, f);
 	int err;
 
 	if (!d)
-		return folder_err(s->x, path);
+		return folder_err(s->root, path);
 	f->first = c->files;
 	if (loops(s, c, f)) {
 		tsi_log(TSOCK_LOG_WARN,
 			"%s/%s is a link to a folder above it: left out",
-			s->x->root, path);
+			s->root->path, path);
 		closedir(d);
 		return 0;
 	}
 	err = read_folder(c, i, d);
 	if (!err && errno)
-		err = folder_err(s->x, c->text.base + c->folder[i].path);
+		err = folder_err(s->root, c->text.base + c->folder[i].path);
 	closedir(d);
 	c->folder[i].files = c->files - c->folder[i].first;
 	return err;
@@ -257,8 +253,8 @@ static int scan_folder(const struct scan *s, struct class_scan *c, uint32_t i)
 
 static int by_name(const void *a, const void *b, void *base)
 {
-	return tsi_index_name_cmp((const char *)base + *(const uint64_t *)a,
-				  (const char *)base + *(const uint64_t *)b);
+	return tsi_name_cmp((const char *)base + *(const uint64_t *)a,
+			    (const char *)base + *(const uint64_t *)b);
 }
 
 static int by_path(const void *a, const void *b, void *base)
@@ -299,12 +295,12 @@ static int scan_classes(void *arg, uint64_t first, uint64_t last)
 
 static int find_classes(struct scan *s)
 {
-	DIR *d = open_folder(s->x, "", &s->root);
+	DIR *d = open_folder(s->root, "", &s->top);
 	struct dirent *e;
 	int err = 0;
 
 	if (!d)
-		return folder_err(s->x, "");
+		return folder_err(s->root, "");
 	while (!err && (e = entry(d))) {
 		if (is_folder(d, e)) {
 			err = tsi_grow(&s->order, s->classes, &s->class_room,
@@ -316,7 +312,7 @@ static int find_classes(struct scan *s)
 		}
 	}
 	if (!err && errno)
-		err = folder_err(s->x, "");
+		err = folder_err(s->root, "");
 	closedir(d);
 	if (err)
 		return err;
@@ -325,10 +321,10 @@ static int find_classes(struct scan *s)
 			TSOCK_EDATA,
 			"no class folders in %s: a data set's root holds "
 			"one folder of images per class",
-			s->x->root);
+			s->root->path);
 	if (s->classes >= UINT32_MAX)
 		return tsi_err(TSOCK_ENOTSUP, "too many classes in %s",
-			       s->x->root);
+			       s->root->path);
 	qsort_r(s->order, s->classes, sizeof(*s->order), by_name,
 		s->names.base);
 	s->class_ = calloc(s->classes, sizeof(*s->class_));
@@ -359,36 +355,36 @@ static int check_classes(const struct scan *s)
 		       "%llu of %llu classes in %s have no image files (%s%s): "
 		       "remove these folders or fill them",
 		       (unsigned long long)empty,
-		       (unsigned long long)s->classes, s->x->root, names,
+		       (unsigned long long)s->classes, s->root->path, names,
 		       empty > SHOWN ? ", ..." : "");
 }
 
 /* How long the tables become. */
-static void measure(const struct scan *s, struct tsi_index *x)
+static void measure(const struct scan *s, struct tsi_table *t)
 {
-	x->classes = (uint32_t)s->classes;
-	x->names_len = strlen(x->root) + 1 + s->names.len + 1;
-	x->dirs = 1;
+	t->classes = (uint32_t)s->classes;
+	t->names_len = strlen(s->root->path) + 1 + s->names.len + 1;
+	t->dirs = 1;
 	for (uint64_t k = 0; k < s->classes; k++) {
 		const struct class_scan *c = &s->class_[k];
 
-		x->count += c->files;
-		x->dirs += c->folders;
+		t->count += c->files;
+		t->dirs += c->folders;
 		for (uint32_t i = 0; i < c->folders; i++) {
 			const struct folder *f = &c->folder[i];
 			const char *path = c->text.base + f->path;
 
-			x->names_len += strlen(path) + 1;
-			x->paths_len += f->files * (strlen(path) + 1);
+			t->names_len += strlen(path) + 1;
+			t->paths_len += f->files * (strlen(path) + 1);
 		}
 		for (uint64_t j = 0; j < c->files; j++)
-			x->paths_len += strlen(c->text.base + c->file[j]) + 1;
+			t->paths_len += strlen(c->text.base + c->file[j]) + 1;
 	}
 }
 
 /* Where the tables are filled to. */
 struct filling {
-	struct tsi_index *x;
+	struct tsi_table *t;
 	uint64_t file;
 	uint64_t path;
 	uint64_t name;
@@ -400,16 +396,16 @@ static uint64_t put_name(struct filling *f, const char *name)
 	uint64_t at = f->name;
 	size_t len = strlen(name) + 1;
 
-	memcpy(f->x->names + at, name, len);
+	memcpy(f->t->names + at, name, len);
 	f->name += len;
 	return at;
 }
 
 static void put_dir(struct filling *f, const struct folder *d, const char *path)
 {
-	f->x->dir[f->dir].path = put_name(f, path);
-	f->x->dir[f->dir].mtime_ns = d->mtime_ns;
-	f->x->dir[f->dir].ino = d->ino;
+	f->t->dir[f->dir].path = put_name(f, path);
+	f->t->dir[f->dir].mtime_ns = d->mtime_ns;
+	f->t->dir[f->dir].ino = d->ino;
 	f->dir++;
 }
 
@@ -417,11 +413,11 @@ static void put_file(struct filling *f, const char *folder, size_t len,
 		     const char *name, uint32_t label)
 {
 	size_t n = strlen(name) + 1;
-	char *p = f->x->paths + f->path;
+	char *p = f->t->paths + f->path;
 
-	f->x->path[f->file] = f->path;
-	f->x->label[f->file] = label;
-	f->x->size[f->file] = 0;
+	f->t->path[f->file] = f->path;
+	f->t->label[f->file] = label;
+	f->t->size[f->file] = 0;
 	memcpy(p, folder, len);
 	p[len] = '/';
 	memcpy(p + len + 1, name, n);
@@ -444,19 +440,19 @@ static void fill_class(struct filling *f, const struct class_scan *c,
 	}
 }
 
-static int fill_tables(const struct scan *s, struct tsi_index *x)
+static int fill_tables(const struct scan *s, struct tsi_table *t)
 {
-	struct filling f = { .x = x };
+	struct filling f = { .t = t };
 
-	measure(s, x);
-	x->block = malloc(tsi_index_block_len(x));
-	if (!x->block)
+	measure(s, t);
+	t->block = malloc(tsi_table_block_len(t));
+	if (!t->block)
 		return no_memory();
-	tsi_index_set_tables(x);
-	put_name(&f, x->root);
-	put_dir(&f, &s->root, "");
+	tsi_table_set_columns(t);
+	put_name(&f, s->root->path);
+	put_dir(&f, &s->top, "");
 	for (uint64_t k = 0; k < s->classes; k++) {
-		x->class_name[k] = put_name(&f, s->class_[k].name);
+		t->class_name[k] = put_name(&f, s->class_[k].name);
 		fill_class(&f, &s->class_[k], (uint32_t)k);
 	}
 	return 0;
@@ -474,9 +470,9 @@ static void free_scan(struct scan *s)
 	free(s->names.base);
 }
 
-int tsi_index_scan(struct tsi_index *x, unsigned threads)
+int tsi_scan(const struct tsi_root *root, unsigned threads, struct tsi_table *t)
 {
-	struct scan s = { .x = x };
+	struct scan s = { .root = root };
 	int err = find_classes(&s);
 
 	if (!err)
@@ -484,7 +480,7 @@ int tsi_index_scan(struct tsi_index *x, unsigned threads)
 	if (!err)
 		err = check_classes(&s);
 	if (!err)
-		err = fill_tables(&s, x);
+		err = fill_tables(&s, t);
 	free_scan(&s);
 	return err;
 }

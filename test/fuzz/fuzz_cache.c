@@ -5,11 +5,10 @@
  * The checksum is put right, and usually the root's name and the folders'
  * times too: they only keep what is wrong from being looked at.
  */
-#include <pthread.h>
-
 #include "corpus.h"
+#include "data/cache.h"
 #include "data/hash.h"
-#include "data/index_impl.h"
+#include "data/index.h"
 #include "tsock/tsock.h"
 
 /* As cache.c lays it out. */
@@ -117,53 +116,55 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 }
 
 /* Names and times of this run, where the tables are where they say. */
-static void mend_tables(struct tsi_index *x, uint8_t *block)
+static void mend_columns(const struct tsi_root *root, struct tsi_table *t,
+			 uint8_t *block)
 {
 	size_t root_len = strlen(real_root) + 1;
 
-	x->block = block;
-	tsi_index_set_tables(x);
-	if (x->names_len >= root_len)
-		memcpy(x->names, real_root, root_len);
-	for (uint32_t i = 0; i < x->dirs && i < 16; i++) {
-		struct tsi_index_dir d;
+	t->block = block;
+	tsi_table_set_columns(t);
+	if (t->names_len >= root_len)
+		memcpy(t->names, real_root, root_len);
+	for (uint32_t i = 0; i < t->dirs && i < 16; i++) {
+		struct tsi_table_dir d;
 		const char *name;
 		struct stat st;
 
-		memcpy(&d, &x->dir[i], sizeof(d));
-		if (d.path >= x->names_len || x->names[x->names_len - 1])
+		memcpy(&d, &t->dir[i], sizeof(d));
+		if (d.path >= t->names_len || t->names[t->names_len - 1])
 			continue;
-		name = x->names + d.path;
-		if (fstatat(x->dirfd, *name ? name : ".", &st, 0))
+		name = t->names + d.path;
+		if (fstatat(root->fd, *name ? name : ".", &st, 0))
 			continue;
 		d.ino = st.st_ino;
-		d.mtime_ns = tsi_index_mtime_ns(&st);
-		memcpy(&x->dir[i], &d, sizeof(d));
+		d.mtime_ns = tsi_table_mtime_ns(&st);
+		memcpy(&t->dir[i], &d, sizeof(d));
 	}
 }
 
-static void mend(uint8_t *bytes, size_t len, bool tables)
+static void mend(uint8_t *bytes, size_t len, bool columns)
 {
 	struct head *h = (struct head *)bytes;
-	struct tsi_index x = { .dirfd = -1 };
+	struct tsi_root root = { .path = real_root };
+	struct tsi_table t = { .block = NULL };
 	uint64_t block, bad;
 
 	if (len < sizeof(*h) || h->count > len || h->paths_len > len ||
 	    h->names_len > len || h->nbad > len / 8)
 		return;
-	x.count = h->count;
-	x.classes = h->classes;
-	x.dirs = h->dirs;
-	x.paths_len = h->paths_len;
-	x.names_len = h->names_len;
-	block = tsi_index_block_len(&x);
+	t.count = h->count;
+	t.classes = h->classes;
+	t.dirs = h->dirs;
+	t.paths_len = h->paths_len;
+	t.names_len = h->names_len;
+	block = tsi_table_block_len(&t);
 	bad = h->nbad * 8;
 	if (block > len || bad > len || block + bad + sizeof(*h) != len)
 		return;
-	if (tables) {
-		x.dirfd = open(real_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		mend_tables(&x, bytes + sizeof(*h));
-		close(x.dirfd);
+	if (columns) {
+		root.fd = open(real_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		mend_columns(&root, &t, bytes + sizeof(*h));
+		close(root.fd);
 	}
 	h->checksum = 0;
 	h->checksum = tsi_hash(h, sizeof(*h), 0);
@@ -207,9 +208,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct tsi_index_opts o = { .root = root,
 				    .cache_dir = cache,
 				    .threads = 1 };
-	struct tsi_index *x;
+	struct tsi_cache_opts c = { .dir = cache, .threads = 1 };
+	struct tsi_root r = { .path = real_root };
+	struct tsi_table t = { .block = NULL };
 	uint64_t *bad = NULL, nbad = 0;
 	uint8_t *copy;
+	bool loaded;
 
 	if (size < 1)
 		return 0;
@@ -220,25 +224,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	write_file(copy, size - 1);
 	free(copy);
 	o.probe = data[0] & 2 ? probe : NULL;
+	c.probed = o.probe != NULL;
 
-	x = calloc(1, sizeof(*x));
-	never(!x);
-	x->root = strdup(real_root);
-	x->dirfd = open(real_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	pthread_mutex_init(&x->lock, NULL);
-	x->cached = tsi_index_load(x, &o, &bad, &nbad);
-	if (x->cached)
-		use(x);
+	r.fd = open(real_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	loaded = tsi_cache_load(&r, &c, &t, &bad, &nbad);
+	for (uint64_t k = 0; loaded && k < nbad; k++)
+		never(bad[k] >= t.count);
 	free(bad);
+	tsi_table_clear(&t);
+	close(r.fd);
 	/* What was loaded once is so again: now with all that follows. */
-	if (x->cached) {
-		struct tsi_index *y;
+	if (loaded) {
+		struct tsi_index *x;
 
-		never(tsi_index_open(&o, &y));
-		never(!tsi_index_cached(y));
-		use(y);
-		tsi_index_close(y);
+		never(tsi_index_open(&o, &x));
+		never(!tsi_index_cached(x));
+		use(x);
+		tsi_index_close(x);
 	}
-	tsi_index_close(x);
 	return 0;
 }
