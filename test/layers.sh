@@ -248,7 +248,7 @@ self_test()
 	copy=$temp/tree
 	mkdir "$copy" "$copy/include" "$copy/include/tsock"
 	touch "$copy/include/tsock/tsock.h"
-	for file in lib/base/err.h lib/ring/ring.h lib/wire/bus.c \
+	for file in lib/base/err.h lib/ring/ring.h lib/wire/zmq.c \
 		lib/mem/gpu.h lib/mem/cuda/call.h lib/stage/stage.h \
 		lib/wire/msg.h lib/serve/server.h lib/consumer/reader.h \
 		lib/serve/membership.h \
@@ -256,7 +256,7 @@ self_test()
 		mkdir -p "$copy/${file%/*}"
 		echo '#include "tsock/tsock.h"' >"$copy/$file"
 	done
-	echo '#include <zmq.h>' >>"$copy/lib/wire/bus.c"
+	echo '#include <zmq.h>' >>"$copy/lib/wire/zmq.c"
 	echo '#include "data/index.h"' >>"$copy/producer/run/pool.h"
 	echo '#include "ring/ring.h"' >>"$copy/producer/run/pool.h"
 	"$0" "$copy" || complain 'a clean tree does not pass'

@@ -22,13 +22,13 @@ int tsi_link_open(struct tsi_link *l, const struct tsi_place *p)
 {
 	*l = (struct tsi_link){ .serial = 0 };
 	snprintf(l->door, sizeof(l->door), "%s", p->door);
-	return tsi_bus_connect(p->bus, &l->bus);
+	return tsi_channel_connect(p->channel, &l->channel);
 }
 
 void tsi_link_close(struct tsi_link *l)
 {
-	tsi_bus_close(l->bus);
-	l->bus = NULL;
+	tsi_channel_close(l->channel);
+	l->channel = NULL;
 }
 
 uint32_t tsi_link_serial(struct tsi_link *l)
@@ -42,7 +42,7 @@ uint32_t tsi_link_serial(struct tsi_link *l)
 static int take(struct tsi_link *l, uint32_t serial, struct tsi_msg *reply)
 {
 	for (unsigned i = 0; i < OTHERS; i++) {
-		int err = tsi_bus_recv(l->bus, NULL, reply);
+		int err = tsi_channel_recv(l->channel, NULL, reply);
 
 		if (err == TSOCK_EPROTO && ++l->garbage < GARBAGE)
 			continue;
@@ -74,7 +74,7 @@ static int send_due(struct tsi_link *l, const struct tsi_msg *m, int64_t now)
 	}
 	l->pending = m->serial;
 	l->sent_ms = now;
-	return tsi_bus_send(l->bus, NULL, m);
+	return tsi_channel_send(l->channel, NULL, m);
 }
 
 static int wait_ms(const struct tsi_link *l, int64_t now, int64_t deadline)
@@ -103,8 +103,8 @@ int tsi_link_ask(struct tsi_link *l, const struct tsi_msg *question,
 		}
 		if (now >= deadline_ms)
 			return TSOCK_EAGAIN;
-		err = tsi_bus_poll(l->bus, NULL, 0,
-				   wait_ms(l, now, deadline_ms), &ready);
+		err = tsi_channel_poll(l->channel, NULL, 0,
+				       wait_ms(l, now, deadline_ms), &ready);
 		if (err)
 			return err;
 	}
@@ -113,7 +113,7 @@ int tsi_link_ask(struct tsi_link *l, const struct tsi_msg *question,
 void tsi_link_tell(struct tsi_link *l, struct tsi_msg *m)
 {
 	m->serial = tsi_link_serial(l);
-	tsi_bus_send(l->bus, NULL, m);
+	tsi_channel_send(l->channel, NULL, m);
 }
 
 void tsi_link_leave(struct tsi_link *l, const uint8_t *nonce)

@@ -10,11 +10,11 @@
 
 #include <stdint.h>
 
-#include "wire/bus.h"
+#include "wire/zmq.h"
 #include "wire/place.h"
 
 struct tsi_link {
-	struct tsi_bus *bus;
+	struct tsi_channel *channel;
 	char door[TSI_PATH];
 	uint32_t serial;  /* the last one used */
 	uint32_t pending; /* sent, not answered; 0: none */

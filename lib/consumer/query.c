@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "consumer/running.h"
 #include "tsock/tsock.h"
-#include "wire/bus.h"
+#include "wire/zmq.h"
 #include "wire/door.h"
 #include "wire/place.h"
 
@@ -35,10 +35,11 @@ static int64_t deadline_of(int timeout_ms)
 }
 
 /* Receive until a reply to our question is there, or nothing is: EAGAIN. */
-static int take_reply(struct tsi_bus *bus, uint16_t want, struct tsi_msg *m)
+static int take_reply(struct tsi_channel *channel, uint16_t want,
+		      struct tsi_msg *m)
 {
 	for (unsigned i = 0; i < OTHERS; i++) {
-		int err = tsi_bus_recv(bus, NULL, m);
+		int err = tsi_channel_recv(channel, NULL, m);
 
 		if (err)
 			return err;
@@ -56,22 +57,22 @@ static int take_reply(struct tsi_bus *bus, uint16_t want, struct tsi_msg *m)
 static int ask(const struct tsi_place *p, const struct tsi_msg *question,
 	       uint16_t want, int64_t deadline, struct tsi_msg *reply)
 {
-	struct tsi_bus *bus;
+	struct tsi_channel *channel;
 	bool ready;
 	int wait, err;
 
-	err = tsi_bus_connect(p->bus, &bus);
+	err = tsi_channel_connect(p->channel, &channel);
 	if (err)
 		return err;
 	do {
 		wait = slice_ms(deadline);
-		err = tsi_bus_send(bus, NULL, question);
+		err = tsi_channel_send(channel, NULL, question);
 		if (!err)
-			err = tsi_bus_poll(bus, NULL, 0, wait, &ready);
+			err = tsi_channel_poll(channel, NULL, 0, wait, &ready);
 		if (!err)
-			err = take_reply(bus, want, reply);
+			err = take_reply(channel, want, reply);
 	} while (err == TSOCK_EAGAIN && wait);
-	tsi_bus_close(bus);
+	tsi_channel_close(channel);
 	return err;
 }
 

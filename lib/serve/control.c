@@ -146,7 +146,7 @@ static void *control_main(void *arg)
 		n = gather(s, fds);
 		pthread_mutex_unlock(&s->lock);
 		mail = false;
-		if (tsi_bus_poll(s->bus, fds, n, TICK_MS, &mail))
+		if (tsi_channel_poll(s->channel, fds, n, TICK_MS, &mail))
 			tsi_log(TSOCK_LOG_ERROR, "the server can't wait: %s",
 				tsock_errmsg());
 		drain_eventfd(s->event);

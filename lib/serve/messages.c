@@ -284,14 +284,14 @@ static bool answer(struct tsock_server *s, struct tsi_msg *m)
 	}
 }
 
-/* The bus is this thread's: without the lock, which a flood would keep. */
+/* The channel is this thread's: without the lock, which a flood would keep. */
 void tsi_messages_answer(struct tsock_server *s)
 {
-	struct tsi_peer peer;
+	struct tsi_routing_id peer;
 	struct tsi_msg m;
 
 	for (unsigned i = 0; i < MAIL; i++) {
-		int err = tsi_bus_recv(s->bus, &peer, &m);
+		int err = tsi_channel_recv(s->channel, &peer, &m);
 		bool due;
 
 		if (err == TSOCK_EPROTO) {
@@ -305,6 +305,6 @@ void tsi_messages_answer(struct tsock_server *s)
 		due = answer(s, &m);
 		pthread_mutex_unlock(&s->lock);
 		if (due)
-			tsi_bus_send(s->bus, &peer, &m);
+			tsi_channel_send(s->channel, &peer, &m);
 	}
 }

@@ -369,7 +369,7 @@ void tsock_serve_close(tsock_server *s)
 	drop_everybody(s);
 	all = tsi_view_table_close(s);
 	pthread_mutex_unlock(&s->lock);
-	tsi_bus_close(s->bus);
+	tsi_channel_close(s->channel);
 	if (s->door >= 0)
 		close(s->door);
 	if (s->event >= 0)

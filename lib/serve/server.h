@@ -26,7 +26,7 @@
 #include "serve/membership.h"
 #include "convert/convert.h"
 #include "stage/stage.h"
-#include "wire/bus.h"
+#include "wire/zmq.h"
 #include "wire/door.h"
 #include "wire/place.h"
 
@@ -127,8 +127,8 @@ struct tsock_server {
 
 	struct tsi_place place, first; /* first: at the start */
 	int lock_fd, door, event;
-	struct tsi_bus *bus;
-	struct tsi_file bus_file, door_file;
+	struct tsi_channel *channel;
+	struct tsi_file channel_file, door_file;
 	int64_t files_ms; /* when they were looked at */
 	unsigned lost;    /* tries to make them again, in vain */
 

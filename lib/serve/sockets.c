@@ -48,11 +48,11 @@ int tsi_sockets_open(struct tsock_server *s, const char *name)
 	s->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->event < 0)
 		return tsi_err_sys("eventfd");
-	err = tsi_bus_bind(s->place.bus, &s->bus);
+	err = tsi_channel_bind(s->place.channel, &s->channel);
 	if (!err)
 		err = tsi_door_listen(s->place.door, &s->door);
 	if (!err)
-		err = note(s->place.bus, &s->bus_file);
+		err = note(s->place.channel, &s->channel_file);
 	return err ? err : note(s->place.door, &s->door_file);
 }
 
@@ -62,7 +62,7 @@ bool tsi_sockets_gone(struct tsock_server *s, int64_t now_ms)
 		return false;
 	s->files_ms = now_ms;
 	return !tsi_place_kept(&s->place, s->lock_fd) ||
-	       !is_there(s->place.bus, &s->bus_file) ||
+	       !is_there(s->place.channel, &s->channel_file) ||
 	       !is_there(s->place.door, &s->door_file);
 }
 
@@ -82,10 +82,10 @@ static int make_again(struct tsock_server *s)
 {
 	int err = tsi_place_retake(&s->place, &s->lock_fd);
 
-	if (!err && !is_there(s->place.bus, &s->bus_file)) {
-		err = tsi_bus_rebind(s->bus, s->place.bus);
+	if (!err && !is_there(s->place.channel, &s->channel_file)) {
+		err = tsi_channel_rebind(s->channel, s->place.channel);
 		if (!err)
-			err = note(s->place.bus, &s->bus_file);
+			err = note(s->place.channel, &s->channel_file);
 	}
 	if (!err && !is_there(s->place.door, &s->door_file))
 		err = make_door(s);
@@ -126,7 +126,7 @@ int tsi_sockets_connected(struct tsock_server *s)
 	now = s->place;
 	first = s->first;
 	pthread_mutex_unlock(&s->lock);
-	moved = strcmp(now.bus, first.bus);
+	moved = strcmp(now.channel, first.channel);
 	n = tsi_place_connected(&now);
 	return moved ? n + tsi_place_connected(&first) : n;
 }

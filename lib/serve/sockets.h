@@ -20,7 +20,7 @@ bool tsi_sockets_gone(struct tsock_server *s, int64_t now_ms);
  */
 void tsi_sockets_again(struct tsock_server *s);
 
-/* Connections to the bus.  Takes the lock. */
+/* Connections to the message channel.  Takes the lock. */
 int tsi_sockets_connected(struct tsock_server *s);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * connected.c - how many connections a producer's bus has.
+ * connected.c - how many connections a producer's message channel has.
  *
  * The kernel knows: /proc/net/unix has a line for each socket, and those that
  * a listener accepted have its path.  A loader keeps its connection from the
@@ -38,7 +38,7 @@ int tsi_place_connected(const struct tsi_place *p)
 
 	if (!f)
 		return 0;
-	n = count(f, p->bus);
+	n = count(f, p->channel);
 	fclose(f);
 	return n;
 }

@@ -210,7 +210,7 @@ void tsi_place_leave(const struct tsi_place *p, int lock_fd)
 		if (tsi_place_kept(p, lock_fd)) {
 			/* The lock last: who finds it unlinked may have the
 			 * rest. */
-			unlink(p->bus);
+			unlink(p->channel);
 			unlink(p->door);
 			unlink(p->lock);
 		}

@@ -170,7 +170,7 @@ static int fill_place(const struct folders *f, unsigned i, const char *name,
 	if (!err)
 		err = join(folder, name, ".lock", p.lock);
 	if (!err)
-		err = join(folder, name, ".bus", p.bus);
+		err = join(folder, name, ".bus", p.channel);
 	if (err)
 		return err;
 	/* check_name() and a path with both in it say that they fit. */

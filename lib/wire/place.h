@@ -21,7 +21,7 @@
 struct tsi_place {
 	char name[64];
 	char folder[TSI_PATH];
-	char bus[TSI_PATH];
+	char channel[TSI_PATH];
 	char door[TSI_PATH];
 	char lock[TSI_PATH];
 	bool given; /* the user named the folder */
@@ -77,7 +77,7 @@ extern const char *tsi_place_users;
 /* fn for every NAME.door in every folder that a consumer would look in. */
 int tsi_place_list(void (*fn)(void *arg, const struct tsi_place *p), void *arg);
 
-/* Connections to the bus there, of whatever process; 0 if it can't be told. */
+/* Connections to the message channel there, of whatever process; 0 if it can't be told. */
 int tsi_place_connected(const struct tsi_place *p);
 
 #endif

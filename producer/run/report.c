@@ -19,7 +19,7 @@
 #include "image/png.h"
 #include "image/pngfile.h"
 #include "run/liveline.h"
-#include "wire/bus.h"
+#include "wire/zmq.h"
 #include "wire/place.h"
 
 #define LISTED_AT_END 20
@@ -93,7 +93,7 @@ void tsi_report_version(void)
 {
 	char zmq[32];
 
-	tsi_bus_version(zmq, sizeof(zmq));
+	tsi_zmq_version(zmq, sizeof(zmq));
 	printf("tsock-producer %s\n", tsock_version_string());
 	printf("libjpeg-turbo %s, libpng %s, zlib %s, libzmq %s, %s liburing\n",
 	       tsi_jpeg_version(), tsi_png_version(), tsi_png_file_zlib(), zmq,

@@ -138,7 +138,7 @@ static void connect_idly(void)
 	getrlimit(RLIMIT_NOFILE, &r);
 	r.rlim_cur = r.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &r);
-	snprintf(address, sizeof(address), "ipc://%s", place.bus);
+	snprintf(address, sizeof(address), "ipc://%s", place.channel);
 	for (unsigned i = 0; i < IDLE; i++) {
 		void *socket = zmq_socket(ctx, ZMQ_DEALER);
 

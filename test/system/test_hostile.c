@@ -1,5 +1,5 @@
 /*
- * test_hostile.c - whatever comes in on the bus, at the door and through a
+ * test_hostile.c - whatever comes in on the channel, at the door and through a
  * tail page: a well-behaved consumer reads on, every sample right, and the
  * server loses neither descriptors, nor memory, nor time.
  *
@@ -18,7 +18,7 @@
 #include <zmq.h>
 
 #include "ring/ring.h"
-#include "wire/bus.h"
+#include "wire/zmq.h"
 #include "wire/door.h"
 #include "wire/place.h"
 
@@ -187,7 +187,7 @@ static void attacked_by(void (*attack)(void))
 	is_as_before();
 }
 
-/* ---- the bus ---- */
+/* ---- the message channel ---- */
 
 static uint64_t dice = 1;
 
@@ -212,7 +212,7 @@ static struct raw raw_open(void)
 	struct raw r = { zmq_ctx_new(), NULL };
 	int zero = 0, ms = 1000;
 
-	snprintf(address, sizeof(address), "ipc://%s", place.bus);
+	snprintf(address, sizeof(address), "ipc://%s", place.channel);
 	r.socket = zmq_socket(r.ctx, ZMQ_DEALER);
 	zmq_setsockopt(r.socket, ZMQ_LINGER, &zero, sizeof(zero));
 	zmq_setsockopt(r.socket, ZMQ_SNDTIMEO, &ms, sizeof(ms));
@@ -286,7 +286,7 @@ static void send_nonsense(struct raw *r)
 	zmq_send(r->socket, bytes, len, 0);
 }
 
-static void nonsense_on_the_bus(void)
+static void nonsense_on_the_channel(void)
 {
 	static uint8_t huge[1 << 20];
 
@@ -306,7 +306,7 @@ static void bytes_that_are_not_zeromq(void)
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	uint8_t bytes[512];
 
-	memcpy(sa.sun_path, place.bus, sizeof(sa.sun_path));
+	memcpy(sa.sun_path, place.channel, sizeof(sa.sun_path));
 	for (unsigned k = 0; k < 300; k++) {
 		int s = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 
@@ -358,10 +358,10 @@ static void hello_flood(void)
 		raw_close(&r[k]);
 }
 
-static void garbage_on_the_bus_is_dropped(void **state)
+static void garbage_on_the_channel_is_dropped(void **state)
 {
 	(void)state;
-	attacked_by(nonsense_on_the_bus);
+	attacked_by(nonsense_on_the_channel);
 	attacked_by(bytes_that_are_not_zeromq);
 }
 
@@ -492,20 +492,21 @@ static void the_silent_at_the_door_keep_nobody_out(void **state)
 static void get_token(uint8_t *token)
 {
 	struct tsi_msg m = join_message(), r;
-	struct tsi_bus *bus;
+	struct tsi_channel *channel;
 	bool ready;
 
-	assert_int_equal(tsi_bus_connect(place.bus, &bus), 0);
+	assert_int_equal(tsi_channel_connect(place.channel, &channel), 0);
 	for (unsigned i = 0;; i++) {
 		assert_true(i < 50);
-		assert_int_equal(tsi_bus_send(bus, NULL, &m), 0);
-		assert_int_equal(tsi_bus_poll(bus, NULL, 0, 200, &ready), 0);
-		if (ready && !tsi_bus_recv(bus, NULL, &r) &&
+		assert_int_equal(tsi_channel_send(channel, NULL, &m), 0);
+		assert_int_equal(
+			tsi_channel_poll(channel, NULL, 0, 200, &ready), 0);
+		if (ready && !tsi_channel_recv(channel, NULL, &r) &&
 		    r.type == TSI_OFFER)
 			break;
 	}
 	memcpy(token, r.u.offer.token, TSI_TOKEN);
-	tsi_bus_close(bus);
+	tsi_channel_close(channel);
 }
 
 /* What came through the door, and stays open until it is let go. */
@@ -745,7 +746,7 @@ static int set_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(garbage_on_the_bus_is_dropped),
+		cmocka_unit_test(garbage_on_the_channel_is_dropped),
 		cmocka_unit_test(a_flood_of_joins_leaves_room_for_one_more),
 		cmocka_unit_test(a_flood_of_hellos_stops_nobody),
 		cmocka_unit_test(garbage_at_the_door_is_turned_away),

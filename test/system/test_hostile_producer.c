@@ -112,7 +112,7 @@ static void make_reply(const struct rogue *r, struct tsi_msg *m)
 	}
 }
 
-static void serve_bus(const struct rogue *r, void *router)
+static void serve_channel(const struct rogue *r, void *router)
 {
 	uint8_t id[64], in[8192], out[2 * TSI_MSG_MAX];
 	int n = zmq_recv(router, id, sizeof(id), ZMQ_DONTWAIT), len, more;
@@ -170,8 +170,8 @@ static void run_rogue(const struct rogue *r)
 	int door, sock;
 
 	need(tsi_place_find(NAME, &place, 1) == 1);
-	unlink(place.bus);
-	snprintf(address, sizeof(address), "ipc://%s", place.bus);
+	unlink(place.channel);
+	snprintf(address, sizeof(address), "ipc://%s", place.channel);
 	need(!zmq_bind(router, address));
 	make_ring(r);
 	need(!tsi_door_listen(place.door, &door));
@@ -182,7 +182,7 @@ static void run_rogue(const struct rogue *r)
 		};
 
 		zmq_poll(item, 2, 50);
-		serve_bus(r, router);
+		serve_channel(r, router);
 		if (item[1].revents && !tsi_door_accept(door, &sock)) {
 			struct pollfd p = { .fd = sock, .events = POLLIN };
 
@@ -408,7 +408,7 @@ static size_t cut_short(const struct tsi_msg *q, struct tsi_msg *m,
 	return tsi_msg_pack(m, out) - 3;
 }
 
-static void nonsense_on_the_bus_is_a_named_error(void **state)
+static void nonsense_on_the_channel_is_a_named_error(void **state)
 {
 	(void)state;
 	SURVIVES("noise", .reply = noise, .expect = TSOCK_EPROTO);
@@ -915,7 +915,7 @@ static void lies_in_the_ring_are_no_crash(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nonsense_on_the_bus_is_a_named_error),
+		cmocka_unit_test(nonsense_on_the_channel_is_a_named_error),
 		cmocka_unit_test(absurd_streams_are_refused),
 		cmocka_unit_test(a_bad_door_is_a_named_error),
 		cmocka_unit_test(bad_descriptors_are_refused),

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "tsock/tsock.h"
-#include "wire/bus.h"
+#include "wire/zmq.h"
 #include "wire/door.h"
 #include "wire/place.h"
 
@@ -114,7 +114,7 @@ static void the_folder_comes_from_the_environment(void **s)
 	(void)s;
 	assert_int_equal(tsi_place_find("abc", p, 3), 1);
 	assert_path(p[0].folder, dir, "");
-	assert_path(p[0].bus, dir, "/abc.bus");
+	assert_path(p[0].channel, dir, "/abc.bus");
 	assert_path(p[0].door, dir, "/abc.door");
 	assert_path(p[0].lock, dir, "/abc.lock");
 
@@ -164,7 +164,7 @@ static void a_relative_folder_is_made_absolute(void **s)
 	assert_path(p.folder, base, "/rel");
 	setenv("TSOCK_DIR", "@d//", 1);
 	assert_int_equal(tsi_place_find("abc", &p, 1), 1);
-	assert_path(p.bus, base, "/@d/abc.bus");
+	assert_path(p.channel, base, "/@d/abc.bus");
 	assert_int_equal(chdir(cwd), 0);
 }
 
@@ -410,11 +410,11 @@ static void a_killed_producer_leaves_nothing_that_matters(void **s)
 	assert_int_equal(pipe(ready), 0);
 	pid = fork();
 	if (!pid) {
-		struct tsi_bus *bus;
+		struct tsi_channel *channel;
 		int door;
 
 		if (tsi_place_take("abc", &p, &fd) ||
-		    tsi_bus_bind(p.bus, &bus) ||
+		    tsi_channel_bind(p.channel, &channel) ||
 		    tsi_door_listen(p.door, &door) ||
 		    write(ready[1], "x", 1) != 1)
 			_exit(1);
@@ -428,7 +428,7 @@ static void a_killed_producer_leaves_nothing_that_matters(void **s)
 	kill(pid, SIGKILL);
 	assert_int_equal(exit_status(pid), 1000 + SIGKILL);
 	/* Its sockets are there, and stale. */
-	assert_true(there(p.bus) && there(p.door));
+	assert_true(there(p.channel) && there(p.door));
 	assert_false(tsi_door_answers(p.door));
 	assert_int_equal(tsi_place_take("abc", &p, &fd), 0);
 	assert_int_equal(tsi_door_listen(p.door, &ready[0]), 0);
@@ -436,7 +436,7 @@ static void a_killed_producer_leaves_nothing_that_matters(void **s)
 	close(ready[0]);
 	close(ready[1]);
 	tsi_place_leave(&p, fd);
-	assert_false(there(p.bus) || there(p.door) || there(p.lock));
+	assert_false(there(p.channel) || there(p.door) || there(p.lock));
 }
 
 static void a_forked_child_neither_keeps_nor_gives_back_the_lock(void **s)
@@ -555,16 +555,17 @@ static int answer_questions(const char *name, bool silent, int ready)
 {
 	struct tsi_msg m, a = { 0 };
 	struct tsi_place p;
-	struct tsi_peer peer;
-	struct tsi_bus *bus;
+	struct tsi_routing_id peer;
+	struct tsi_channel *channel;
 	int fd, door;
 	bool there_is;
 
-	if (tsi_place_take(name, &p, &fd) || tsi_bus_bind(p.bus, &bus) ||
+	if (tsi_place_take(name, &p, &fd) ||
+	    tsi_channel_bind(p.channel, &channel) ||
 	    tsi_door_listen(p.door, &door) || write(ready, "x", 1) != 1)
 		return 1;
-	while (!tsi_bus_poll(bus, NULL, 0, -1, &there_is)) {
-		if (tsi_bus_recv(bus, &peer, &m) || silent)
+	while (!tsi_channel_poll(channel, NULL, 0, -1, &there_is)) {
+		if (tsi_channel_recv(channel, &peer, &m) || silent)
 			continue;
 		a.serial = m.serial;
 		a.type = m.type == TSI_STATS ? TSI_STATS_DATA : TSI_STREAM;
@@ -579,7 +580,7 @@ static int answer_questions(const char *name, bool silent, int ready)
 			a.u.stream.nfields = 1;
 			a.u.stream.field[0].dtype = TSOCK_U8;
 		}
-		tsi_bus_send(bus, &peer, &a);
+		tsi_channel_send(channel, &peer, &a);
 	}
 	return 2;
 }

@@ -1,5 +1,5 @@
 /*
- * test_bus.c - messages between two ends, and what raw ZeroMQ peers may do.
+ * test_zmq.c - messages between two ends, and what raw ZeroMQ peers may do.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,28 +21,29 @@
 #include <zmq.h>
 
 #include "base/clock.h"
-#include "wire/bus.h"
+#include "wire/zmq.h"
 
 #define LONG_MS 20000
 
 static char folder[64], path[80];
-static struct tsi_bus *router, *dealer;
+static struct tsi_channel *router, *dealer;
 
 static int open_both(void **s)
 {
 	(void)s;
-	strcpy(folder, "/tmp/tsock-bus-XXXXXX");
+	strcpy(folder, "/tmp/tsock-zmq-XXXXXX");
 	if (!mkdtemp(folder))
 		return -1;
 	snprintf(path, sizeof(path), "%s/s.bus", folder);
-	return tsi_bus_bind(path, &router) || tsi_bus_connect(path, &dealer);
+	return tsi_channel_bind(path, &router) ||
+	       tsi_channel_connect(path, &dealer);
 }
 
 static int close_both(void **s)
 {
 	(void)s;
-	tsi_bus_close(dealer);
-	tsi_bus_close(router);
+	tsi_channel_close(dealer);
+	tsi_channel_close(router);
 	unlink(path);
 	return rmdir(folder);
 }
@@ -56,7 +57,7 @@ static struct tsi_msg hello(uint32_t serial)
 }
 
 /* The next message or error, waiting for it. */
-static int receive(struct tsi_bus *bus, struct tsi_peer *peer,
+static int receive(struct tsi_channel *ch, struct tsi_routing_id *peer,
 		   struct tsi_msg *m)
 {
 	int64_t end = tsi_now_ms() + LONG_MS;
@@ -64,24 +65,25 @@ static int receive(struct tsi_bus *bus, struct tsi_peer *peer,
 	int err;
 
 	do {
-		assert_int_equal(tsi_bus_poll(bus, NULL, 0, 100, &ready), 0);
-		err = tsi_bus_recv(bus, peer, m);
+		assert_int_equal(tsi_channel_poll(ch, NULL, 0, 100, &ready), 0);
+		err = tsi_channel_recv(ch, peer, m);
 	} while (err == TSOCK_EAGAIN && tsi_now_ms() < end);
 	return err;
 }
 
 /* Send until it arrives: what is sent before the connection is up is lost. */
-static int exchange(struct tsi_bus *from, uint32_t serial,
-		    struct tsi_peer *peer)
+static int exchange(struct tsi_channel *from, uint32_t serial,
+		    struct tsi_routing_id *peer)
 {
 	struct tsi_msg m = hello(serial), got;
 	int64_t end = tsi_now_ms() + LONG_MS;
 	bool ready;
 
 	do {
-		assert_int_equal(tsi_bus_send(from, NULL, &m), 0);
-		assert_int_equal(tsi_bus_poll(router, NULL, 0, 50, &ready), 0);
-		while (!tsi_bus_recv(router, peer, &got)) {
+		assert_int_equal(tsi_channel_send(from, NULL, &m), 0);
+		assert_int_equal(tsi_channel_poll(router, NULL, 0, 50, &ready),
+				 0);
+		while (!tsi_channel_recv(router, peer, &got)) {
 			if (got.serial == serial)
 				return 0;
 		}
@@ -118,11 +120,11 @@ static void raw_close(struct raw *r)
 static void a_question_gets_its_answer(void **s)
 {
 	struct tsi_msg m = hello(7), got;
-	struct tsi_peer peer;
+	struct tsi_routing_id peer;
 
 	(void)s;
 	assert_int_equal(exchange(dealer, 6, &peer), 0);
-	assert_int_equal(tsi_bus_send(dealer, NULL, &m), 0);
+	assert_int_equal(tsi_channel_send(dealer, NULL, &m), 0);
 	do
 		assert_int_equal(receive(router, &peer, &got), 0);
 	while (got.serial == 6);
@@ -133,7 +135,7 @@ static void a_question_gets_its_answer(void **s)
 	m = (struct tsi_msg){ .type = TSI_META_DATA, .serial = 7 };
 	m.u.meta_data.len = TSI_CHUNK;
 	memset(m.u.meta_data.bytes, 'm', TSI_CHUNK);
-	assert_int_equal(tsi_bus_send(router, &peer, &m), 0);
+	assert_int_equal(tsi_channel_send(router, &peer, &m), 0);
 	assert_int_equal(receive(dealer, NULL, &got), 0);
 	assert_int_equal(got.type, TSI_META_DATA);
 	assert_memory_equal(got.u.meta_data.bytes, m.u.meta_data.bytes,
@@ -142,23 +144,23 @@ static void a_question_gets_its_answer(void **s)
 
 static void answers_go_to_who_asked(void **s)
 {
-	struct tsi_bus *other;
-	struct tsi_peer a, b;
+	struct tsi_channel *other;
+	struct tsi_routing_id a, b;
 	struct tsi_msg got, m = { .type = TSI_WAIT, .serial = 3 };
 	bool ready;
 
 	(void)s;
-	assert_int_equal(tsi_bus_connect(path, &other), 0);
+	assert_int_equal(tsi_channel_connect(path, &other), 0);
 	assert_int_equal(exchange(dealer, 1, &a), 0);
 	assert_int_equal(exchange(other, 2, &b), 0);
-	assert_true(a.len != b.len || memcmp(a.id, b.id, a.len));
-	assert_int_equal(tsi_bus_send(router, &b, &m), 0);
+	assert_true(a.len != b.len || memcmp(a.bytes, b.bytes, a.len));
+	assert_int_equal(tsi_channel_send(router, &b, &m), 0);
 	assert_int_equal(receive(other, NULL, &got), 0);
 	assert_int_equal(got.serial, 3);
-	assert_int_equal(tsi_bus_poll(dealer, NULL, 0, 0, &ready), 0);
+	assert_int_equal(tsi_channel_poll(dealer, NULL, 0, 0, &ready), 0);
 	assert_false(ready);
-	assert_int_equal(tsi_bus_recv(dealer, NULL, &got), TSOCK_EAGAIN);
-	tsi_bus_close(other);
+	assert_int_equal(tsi_channel_recv(dealer, NULL, &got), TSOCK_EAGAIN);
+	tsi_channel_close(other);
 }
 
 static void garbage_is_dropped_whole(void **s)
@@ -167,7 +169,7 @@ static void garbage_is_dropped_whole(void **s)
 	struct tsi_msg m = hello(55), got;
 	size_t len = tsi_msg_pack(&m, good);
 	struct raw r = raw_open(NULL, 0);
-	struct tsi_peer peer;
+	struct tsi_routing_id peer;
 
 	(void)s;
 	zmq_send(r.socket, "rubbish", 7, 0);
@@ -189,7 +191,7 @@ static void garbage_is_dropped_whole(void **s)
 	}
 	assert_int_equal(receive(router, &peer, &got), 0);
 	assert_int_equal(got.serial, 55);
-	assert_int_equal(tsi_bus_recv(router, &peer, &got), TSOCK_EAGAIN);
+	assert_int_equal(tsi_channel_recv(router, &peer, &got), TSOCK_EAGAIN);
 	raw_close(&r);
 	assert_int_equal(exchange(dealer, 56, &peer), 0);
 }
@@ -198,7 +200,7 @@ static void an_oversize_message_is_never_received(void **s)
 {
 	static uint8_t huge[1 << 20];
 	struct raw r = raw_open(NULL, 0);
-	struct tsi_peer peer;
+	struct tsi_routing_id peer;
 	struct tsi_msg got;
 	bool ready;
 
@@ -207,9 +209,9 @@ static void an_oversize_message_is_never_received(void **s)
 	zmq_send(r.socket, huge, TSI_MSG_MAX + 1, 0);
 	/* Both were sent before this; ours comes through, theirs never. */
 	assert_int_equal(exchange(dealer, 9, &peer), 0);
-	assert_int_equal(tsi_bus_poll(router, NULL, 0, 100, &ready), 0);
+	assert_int_equal(tsi_channel_poll(router, NULL, 0, 100, &ready), 0);
 	assert_false(ready);
-	assert_int_equal(tsi_bus_recv(router, &peer, &got), TSOCK_EAGAIN);
+	assert_int_equal(tsi_channel_recv(router, &peer, &got), TSOCK_EAGAIN);
 	raw_close(&r);
 }
 
@@ -217,7 +219,7 @@ static void an_oversize_message_is_never_received(void **s)
 static void a_strangers_uid_is_not_heard(void **s)
 {
 	struct tsi_msg got;
-	struct tsi_peer peer;
+	struct tsi_routing_id peer;
 	uint8_t bytes[TSI_MSG_MAX];
 	struct tsi_msg m = hello(77);
 	size_t len = tsi_msg_pack(&m, bytes);
@@ -245,8 +247,9 @@ static void a_strangers_uid_is_not_heard(void **s)
 	}
 	/* Long enough for the message, which takes a few ms to come. */
 	for (int i = 0; i < 20; i++) {
-		assert_int_equal(tsi_bus_poll(router, NULL, 0, 50, &ready), 0);
-		while (!tsi_bus_recv(router, &peer, &got))
+		assert_int_equal(tsi_channel_poll(router, NULL, 0, 50, &ready),
+				 0);
+		while (!tsi_channel_recv(router, &peer, &got))
 			heard |= got.serial == 77;
 	}
 	alive = waitpid(pid, NULL, WNOHANG) == 0;
@@ -265,7 +268,7 @@ static void an_address_too_long_is_refused(void **s)
 	size_t len = tsi_msg_pack(&m, good);
 	char id[200];
 	struct raw r;
-	struct tsi_peer peer;
+	struct tsi_routing_id peer;
 
 	(void)s;
 	memset(id, 'i', sizeof(id));
@@ -274,56 +277,57 @@ static void an_address_too_long_is_refused(void **s)
 	assert_int_equal(receive(router, &peer, &got), TSOCK_EPROTO);
 	assert_int_equal(peer.len, 0);
 	raw_close(&r);
-	r = raw_open(id, TSI_PEER_MAX);
+	r = raw_open(id, TSI_ROUTING_ID_MAX);
 	zmq_send(r.socket, good, len, 0);
 	assert_int_equal(receive(router, &peer, &got), 0);
-	assert_int_equal(peer.len, TSI_PEER_MAX);
+	assert_int_equal(peer.len, TSI_ROUTING_ID_MAX);
 	raw_close(&r);
 }
 
 static void a_vanished_peer_is_no_error(void **s)
 {
 	struct tsi_msg m = hello(1);
-	struct tsi_peer peer, nobody = { 5, { 1, 2, 3, 4, 5 } };
+	struct tsi_routing_id peer, nobody = { 5, { 1, 2, 3, 4, 5 } };
 
 	(void)s;
 	assert_int_equal(exchange(dealer, 1, &peer), 0);
-	tsi_bus_close(dealer);
+	tsi_channel_close(dealer);
 	dealer = NULL;
 	for (int i = 0; i < 2000; i++)
-		assert_int_equal(tsi_bus_send(router, &peer, &m), 0);
-	assert_int_equal(tsi_bus_send(router, &nobody, &m), 0);
+		assert_int_equal(tsi_channel_send(router, &peer, &m), 0);
+	assert_int_equal(tsi_channel_send(router, &nobody, &m), 0);
 }
 
 static void a_peer_that_doesnt_read_blocks_nobody(void **s)
 {
 	struct tsi_msg m = hello(1);
-	struct tsi_bus *other;
-	struct tsi_peer slow, quick;
+	struct tsi_channel *other;
+	struct tsi_routing_id slow, quick;
 	struct tsi_msg got;
 	int64_t start;
 
 	(void)s;
-	assert_int_equal(tsi_bus_connect(path, &other), 0);
+	assert_int_equal(tsi_channel_connect(path, &other), 0);
 	assert_int_equal(exchange(dealer, 1, &slow), 0);
 	assert_int_equal(exchange(other, 2, &quick), 0);
 	start = tsi_now_ms();
 	for (int i = 0; i < 20000; i++)
-		assert_int_equal(tsi_bus_send(router, &slow, &m), 0);
+		assert_int_equal(tsi_channel_send(router, &slow, &m), 0);
 	m.serial = 77;
-	assert_int_equal(tsi_bus_send(router, &quick, &m), 0);
+	assert_int_equal(tsi_channel_send(router, &quick, &m), 0);
 	assert_int_equal(receive(other, NULL, &got), 0);
 	assert_int_equal(got.serial, 77);
 	assert_true(tsi_now_ms() - start < LONG_MS);
-	tsi_bus_close(other);
+	tsi_channel_close(other);
 }
 
 /*
  * Bursts below the length of the queue, each read before the next is sent.
  * Quickly, so that several fit between two looks of ZeroMQ's own.
  */
-static void nothing_is_lost(struct tsi_bus *from, const struct tsi_peer *peer,
-			    struct tsi_bus *to)
+static void nothing_is_lost(struct tsi_channel *from,
+			    const struct tsi_routing_id *peer,
+			    struct tsi_channel *to)
 {
 	int64_t end = tsi_now_ms() + LONG_MS;
 	uint32_t sent = 1000, read = sent;
@@ -333,10 +337,10 @@ static void nothing_is_lost(struct tsi_bus *from, const struct tsi_peer *peer,
 
 		for (unsigned i = 0; i < 100; i++) {
 			m = hello(sent++);
-			assert_int_equal(tsi_bus_send(from, peer, &m), 0);
+			assert_int_equal(tsi_channel_send(from, peer, &m), 0);
 		}
 		while (read < sent) {
-			int err = tsi_bus_recv(to, NULL, &got);
+			int err = tsi_channel_recv(to, NULL, &got);
 
 			if (err == TSOCK_EAGAIN) {
 				assert_true(tsi_now_ms() < end);
@@ -351,7 +355,7 @@ static void nothing_is_lost(struct tsi_bus *from, const struct tsi_peer *peer,
 
 static void a_peer_that_reads_everything_gets_everything(void **s)
 {
-	struct tsi_peer peer;
+	struct tsi_routing_id peer;
 
 	(void)s;
 	assert_int_equal(exchange(dealer, 1, &peer), 0);
@@ -361,12 +365,12 @@ static void a_peer_that_reads_everything_gets_everything(void **s)
 
 static void a_consumer_waits_for_a_producer_to_come_back(void **s)
 {
-	struct tsi_peer peer;
+	struct tsi_routing_id peer;
 
 	(void)s;
 	assert_int_equal(exchange(dealer, 1, &peer), 0);
-	tsi_bus_close(router);
-	assert_int_equal(tsi_bus_bind(path, &router), 0);
+	tsi_channel_close(router);
+	assert_int_equal(tsi_channel_bind(path, &router), 0);
 	assert_int_equal(exchange(dealer, 2, &peer), 0);
 }
 
@@ -376,7 +380,7 @@ static void poll_ends_at_its_deadline(void **s)
 	bool ready = true;
 
 	(void)s;
-	assert_int_equal(tsi_bus_poll(router, NULL, 0, 30, &ready), 0);
+	assert_int_equal(tsi_channel_poll(router, NULL, 0, 30, &ready), 0);
 	assert_false(ready);
 	assert_true(tsi_now_ms() - start >= 29);
 }
@@ -386,33 +390,34 @@ static void poll_reports_the_callers_descriptors(void **s)
 	struct pollfd fds[2];
 	struct tsi_msg m = hello(3), got;
 	bool ready;
-	struct tsi_peer peer;
+	struct tsi_routing_id peer;
 	int p[2];
 
 	(void)s;
 	assert_int_equal(exchange(dealer, 1, &peer), 0);
-	while (!tsi_bus_recv(router, &peer, &got))
+	while (!tsi_channel_recv(router, &peer, &got))
 		;
 	assert_int_equal(pipe(p), 0);
 	fds[0] = (struct pollfd){ .fd = p[0], .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = p[1], .events = 0, .revents = 7 };
-	assert_int_equal(tsi_bus_poll(router, fds, 2, 0, &ready), 0);
+	assert_int_equal(tsi_channel_poll(router, fds, 2, 0, &ready), 0);
 	assert_int_equal(fds[0].revents, 0);
 	assert_int_equal(fds[1].revents, 0);
 	assert_int_equal(write(p[1], "x", 1), 1);
-	assert_int_equal(tsi_bus_poll(router, fds, 2, -1, &ready), 0);
+	assert_int_equal(tsi_channel_poll(router, fds, 2, -1, &ready), 0);
 	assert_int_equal(fds[0].revents, POLLIN);
 	assert_false(ready);
 	/* Both at once: the message is seen although a descriptor is ready. */
-	assert_int_equal(tsi_bus_send(dealer, NULL, &m), 0);
+	assert_int_equal(tsi_channel_send(dealer, NULL, &m), 0);
 	while (!ready)
-		assert_int_equal(tsi_bus_poll(router, fds, 2, -1, &ready), 0);
+		assert_int_equal(tsi_channel_poll(router, fds, 2, -1, &ready),
+				 0);
 	assert_int_equal(fds[0].revents, POLLIN);
-	assert_int_equal(tsi_bus_recv(router, NULL, &got), 0);
+	assert_int_equal(tsi_channel_recv(router, NULL, &got), 0);
 	close(p[0]);
 	/* A hang-up is reported as one. */
 	fds[1].events = POLLOUT;
-	assert_int_equal(tsi_bus_poll(router, fds + 1, 1, -1, &ready), 0);
+	assert_int_equal(tsi_channel_poll(router, fds + 1, 1, -1, &ready), 0);
 	assert_true(fds[1].revents & POLLERR);
 	close(p[1]);
 }
@@ -420,7 +425,7 @@ static void poll_reports_the_callers_descriptors(void **s)
 static void many_messages_wake_poll_once_each(void **s)
 {
 	struct tsi_msg m, got;
-	struct tsi_peer peer;
+	struct tsi_routing_id peer;
 	bool ready;
 
 	(void)s;
@@ -428,11 +433,11 @@ static void many_messages_wake_poll_once_each(void **s)
 	/* The socket's descriptor is edge-triggered: none may get stuck. */
 	for (uint32_t i = 0; i < 3000; i++) {
 		m = hello(i);
-		assert_int_equal(tsi_bus_send(dealer, NULL, &m), 0);
+		assert_int_equal(tsi_channel_send(dealer, NULL, &m), 0);
 		if (i % 3)
 			continue;
-		assert_int_equal(tsi_bus_poll(router, NULL, 0, LONG_MS, &ready),
-				 0);
+		assert_int_equal(
+			tsi_channel_poll(router, NULL, 0, LONG_MS, &ready), 0);
 		assert_true(ready);
 		do
 			assert_int_equal(receive(router, &peer, &got), 0);
@@ -454,7 +459,7 @@ static void a_signal_ends_poll(void **s)
 	(void)s;
 	sigaction(SIGALRM, &sa, &old);
 	setitimer(ITIMER_REAL, &it, NULL);
-	assert_int_equal(tsi_bus_poll(router, NULL, 0, -1, &ready), 0);
+	assert_int_equal(tsi_channel_poll(router, NULL, 0, -1, &ready), 0);
 	setitimer(ITIMER_REAL, &off, NULL);
 	sigaction(SIGALRM, &old, NULL);
 	assert_false(ready);
@@ -497,16 +502,16 @@ static int deaf_threads(void)
 static void io_threads_take_no_signals(void **s)
 {
 	int before = deaf_threads();
-	struct tsi_bus *bus;
+	struct tsi_channel *ch;
 	sigset_t mask;
 
 	(void)s;
-	assert_int_equal(tsi_bus_connect(path, &bus), 0);
+	assert_int_equal(tsi_channel_connect(path, &ch), 0);
 	/* A reaper and an I/O thread. */
 	assert_int_equal(deaf_threads(), before + 2);
 	pthread_sigmask(SIG_SETMASK, NULL, &mask);
 	assert_false(sigismember(&mask, SIGINT));
-	tsi_bus_close(bus);
+	tsi_channel_close(ch);
 }
 
 static int exit_status(pid_t pid)
@@ -521,23 +526,23 @@ static int exit_status(pid_t pid)
 static int in_child(void)
 {
 	struct tsi_msg m = hello(1);
-	struct tsi_peer peer = { 0 };
+	struct tsi_routing_id peer = { 0 };
 	bool ready;
 
-	if (tsi_bus_send(dealer, NULL, &m) != TSOCK_EFORK)
+	if (tsi_channel_send(dealer, NULL, &m) != TSOCK_EFORK)
 		return 1;
-	if (tsi_bus_recv(router, &peer, &m) != TSOCK_EFORK)
+	if (tsi_channel_recv(router, &peer, &m) != TSOCK_EFORK)
 		return 2;
-	if (tsi_bus_poll(router, NULL, 0, 0, &ready) != TSOCK_EFORK)
+	if (tsi_channel_poll(router, NULL, 0, 0, &ready) != TSOCK_EFORK)
 		return 3;
-	tsi_bus_close(dealer);
-	tsi_bus_close(router);
+	tsi_channel_close(dealer);
+	tsi_channel_close(router);
 	return 0;
 }
 
 static void a_forked_child_touches_nothing(void **s)
 {
-	struct tsi_peer peer;
+	struct tsi_routing_id peer;
 	pid_t pid;
 
 	(void)s;
@@ -569,15 +574,15 @@ static int with_few_descriptors(void)
 	for (int spare = 0; spare < 24; spare++) {
 		struct rlimit limit = { (rlim_t)(used + spare),
 					(rlim_t)(used + 100) };
-		struct tsi_bus *bus;
+		struct tsi_channel *ch;
 		int err;
 
 		if (setrlimit(RLIMIT_NOFILE, &limit))
 			return 1;
-		err = tsi_bus_bind(path, &bus);
+		err = tsi_channel_bind(path, &ch);
 		if (!err) {
 			opened++;
-			tsi_bus_close(bus);
+			tsi_channel_close(ch);
 		} else if (err != TSOCK_ESYS ||
 			   !strstr(tsock_errmsg(), "ulimit -n")) {
 			return 2;
@@ -592,7 +597,7 @@ static int with_few_descriptors(void)
  */
 static int with_few_threads(void)
 {
-	struct tsi_bus *bus;
+	struct tsi_channel *ch;
 
 	if (!geteuid() && (setgid(65534) || setuid(65534)))
 		return 1;
@@ -601,7 +606,7 @@ static int with_few_threads(void)
 
 		if (setrlimit(RLIMIT_NPROC, &limit))
 			return 2;
-		if (tsi_bus_connect(path, &bus) != TSOCK_ESYS ||
+		if (tsi_channel_connect(path, &ch) != TSOCK_ESYS ||
 		    !strstr(tsock_errmsg(), "ulimit -u") ||
 		    !strstr(tsock_errmsg(), path))
 			return 3;
@@ -628,15 +633,15 @@ static int with_little_address_space(void)
 		/* What was freed before isn't given back at once. */
 		struct rlimit limit = { address_space() + ((rlim_t)mib << 20),
 					RLIM_INFINITY };
-		struct tsi_bus *bus;
+		struct tsi_channel *ch;
 		int err;
 
 		if (setrlimit(RLIMIT_AS, &limit))
 			return 1;
-		err = tsi_bus_connect(path, &bus);
+		err = tsi_channel_connect(path, &ch);
 		if (!err) {
 			opened++;
-			tsi_bus_close(bus);
+			tsi_channel_close(ch);
 		} else if ((err == TSOCK_ESYS || err == TSOCK_ENOMEM) &&
 			   strstr(tsock_errmsg(), path)) {
 			refused++;
@@ -653,7 +658,7 @@ static void run_again_as(const char *what)
 	pid_t pid = fork();
 
 	if (!pid) {
-		execl("/proc/self/exe", "test_bus", path, what, NULL);
+		execl("/proc/self/exe", "test_zmq", path, what, NULL);
 		_exit(127);
 	}
 	assert_int_equal(exit_status(pid), 0);
@@ -685,40 +690,42 @@ static void nothing_is_left_behind(void **s)
 {
 	int before = count_fds();
 	struct tsi_msg m = hello(1);
-	struct tsi_bus *bus, *lonely;
+	struct tsi_channel *ch, *lonely;
 
 	(void)s;
 	for (int i = 0; i < 20; i++) {
-		assert_int_equal(tsi_bus_connect(path, &bus), 0);
-		tsi_bus_send(bus, NULL, &m);
-		tsi_bus_close(bus);
+		assert_int_equal(tsi_channel_connect(path, &ch), 0);
+		tsi_channel_send(ch, NULL, &m);
+		tsi_channel_close(ch);
 	}
 	/* Nobody is there: neither sending nor closing waits. */
-	assert_int_equal(tsi_bus_connect("/tmp/tsock-none/s.bus", &lonely), 0);
-	assert_int_equal(tsi_bus_send(lonely, NULL, &m), 0);
-	tsi_bus_close(lonely);
+	assert_int_equal(tsi_channel_connect("/tmp/tsock-none/s.bus", &lonely),
+			 0);
+	assert_int_equal(tsi_channel_send(lonely, NULL, &m), 0);
+	tsi_channel_close(lonely);
 	/* The producer's ends go when its I/O thread sees the hang-ups. */
 	for (int64_t end = tsi_now_ms() + LONG_MS;
 	     count_fds() > before && tsi_now_ms() < end;)
 		poll(NULL, 0, 5);
 	assert_true(count_fds() <= before);
-	tsi_bus_close(NULL);
+	tsi_channel_close(NULL);
 }
 
 static void a_bad_path_is_named(void **s)
 {
-	struct tsi_bus *bus;
+	struct tsi_channel *ch;
 	char far[400];
 
 	(void)s;
-	assert_int_equal(tsi_bus_bind("/nonexistent/s.bus", &bus), TSOCK_ESYS);
+	assert_int_equal(tsi_channel_bind("/nonexistent/s.bus", &ch),
+			 TSOCK_ESYS);
 	assert_non_null(strstr(tsock_errmsg(), "/nonexistent/s.bus"));
 	memset(far, 'x', sizeof(far) - 1);
 	far[sizeof(far) - 1] = 0;
 	far[0] = '/';
-	assert_int_equal(tsi_bus_bind(far, &bus), TSOCK_ESYS);
+	assert_int_equal(tsi_channel_bind(far, &ch), TSOCK_ESYS);
 	far[150] = 0;
-	assert_int_equal(tsi_bus_connect(far, &bus), TSOCK_ESYS);
+	assert_int_equal(tsi_channel_connect(far, &ch), TSOCK_ESYS);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_both, close_both)

@@ -1,0 +1,528 @@
+/*
+ * zmq.c - the channel of control messages, and the one file with <zmq.h>.
+ *
+ * A message is one frame.  Samples travel through shared memory, descriptors
+ * through fdpass.c.  Only tsi_channel_poll() blocks, and for a moment
+ * tsi_channel_connect().  Nothing is queued for a peer that isn't connected,
+ * closing doesn't linger, and no signal handler runs in ZeroMQ's threads: they
+ * have every signal blocked.
+ */
+#include "wire/zmq.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "base/clock.h"
+#include "base/descriptors.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "wire/listen.h"
+#include "wire/trial.h"
+
+/* Messages kept for a peer that doesn't read; requests are repeated anyway. */
+#define QUEUE 256
+#define CONNECT_MS 100
+#define BACKLOG 128
+#define OFTEN 256 /* a smaller reserve of descriptors is checked each time */
+#define PATH_BYTES 256
+#define SAY_MS 60000 /* between two warnings that connections wait */
+
+struct tsi_channel {
+	void *ctx, *socket;
+	int fd; /* readable when the socket's state may have changed */
+	/* Of a router.  ZeroMQ accepts at a duplicate of it, while there is
+	 * one. */
+	int listener;
+	bool accepting;
+	int64_t looked_ms, said_ms;
+	uint64_t kept;
+	char address[sizeof("ipc://") + PATH_BYTES];
+	pid_t pid;
+	bool router;
+	struct pollfd *set; /* fd, and what the caller polls */
+	unsigned nset;
+};
+
+static int err_zmq(const char *what, const char *path)
+{
+	int saved = errno;
+
+	if (saved == EMFILE || saved == ENFILE)
+		return tsi_err_descriptors(what, path);
+	return tsi_err(saved == ENOMEM ? TSOCK_ENOMEM : TSOCK_ESYS, "%s %s: %s",
+		       what, path, zmq_strerror(saved));
+}
+
+static int err_fork(void)
+{
+	return tsi_err(TSOCK_EFORK, "this connection was opened before a fork "
+				    "and belongs to the parent process: open "
+				    "one in the child");
+}
+
+static int set_options(void *socket, bool router)
+{
+	static const struct {
+		int option, value, who; /* who: 1 router, 2 dealer, 3 both */
+	} option[] = {
+		{ ZMQ_LINGER, 0, 3 },
+		{ ZMQ_SNDTIMEO, 0, 3 },
+		{ ZMQ_SNDHWM, QUEUE, 3 },
+		{ ZMQ_RCVHWM, QUEUE, 3 },
+		{ ZMQ_ROUTER_MANDATORY, 1, 1 },
+		{ ZMQ_ROUTER_HANDOVER, 0, 1 },
+		{ ZMQ_IMMEDIATE, 1, 2 },
+		{ ZMQ_RECONNECT_IVL, 50, 2 },
+		{ ZMQ_RECONNECT_IVL_MAX, 1000, 2 },
+	};
+	int64_t max = TSI_MSG_MAX;
+	uid_t uid = geteuid();
+
+	for (unsigned i = 0; i < sizeof(option) / sizeof(option[0]); i++) {
+		if ((option[i].who & (router ? 1 : 2)) &&
+		    zmq_setsockopt(socket, option[i].option, &option[i].value,
+				   sizeof(int)))
+			return -1;
+	}
+	/* The folder's mode keeps other users out; if somebody widened it,
+	 * this still does. */
+	if (router &&
+	    zmq_setsockopt(socket, ZMQ_IPC_FILTER_UID, &uid, sizeof(uid)))
+		return -1;
+	return zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max, sizeof(max));
+}
+
+/* ---- connections of a router ---- */
+
+/* ZeroMQ accepts all waiting connections at once: fewer than the reserve. */
+static int backlog(void)
+{
+	struct tsi_descriptors d = tsi_descriptors();
+
+	return d.kept / 4 < BACKLOG ? (int)(d.kept / 4) : BACKLOG;
+}
+
+/* Let ZeroMQ accept.  ZeroMQ closes the descriptor that it is given. */
+static int start_accepting(struct tsi_channel *ch)
+{
+	int fd = fcntl(ch->listener, F_DUPFD_CLOEXEC, 0), saved;
+
+	if (fd < 0)
+		return -1;
+	if (zmq_setsockopt(ch->socket, ZMQ_USE_FD, &fd, sizeof(fd)) ||
+	    zmq_bind(ch->socket, ch->address)) {
+		saved = errno;
+		close(fd);
+		errno = saved;
+		return -1;
+	}
+	ch->accepting = true;
+	return 0;
+}
+
+static void say_full(struct tsi_channel *ch, const struct tsi_descriptors *d)
+{
+	int64_t now = tsi_now_ms();
+
+	if (ch->said_ms && now - ch->said_ms < SAY_MS)
+		return;
+	ch->said_ms = now;
+	tsi_log(TSOCK_LOG_WARN,
+		"%llu of %llu descriptors are in use: new connections wait; "
+		"close consumers, or raise the producer's limit (ulimit -n)",
+		(unsigned long long)d->open, (unsigned long long)d->limit);
+}
+
+/*
+ * Every connection takes a descriptor, and ZeroMQ aborts the process when it
+ * can't have one.  So ZeroMQ stops accepting while descriptors are short; new
+ * connections wait in the backlog.
+ */
+static void mind_descriptors(struct tsi_channel *ch)
+{
+	int64_t now = tsi_now_ms();
+	struct tsi_descriptors d;
+
+	if (!ch->router || (ch->kept >= OFTEN && ch->looked_ms == now))
+		return;
+	ch->looked_ms = now;
+	d = tsi_descriptors();
+	ch->kept = d.kept;
+	if (ch->accepting && !tsi_descriptors_room(&d, 1, 3)) {
+		ch->accepting = false;
+		zmq_unbind(ch->socket, ch->address);
+		/* The limit may have changed since the start. */
+		listen(ch->listener, backlog());
+		say_full(ch, &d);
+	} else if (!ch->accepting &&
+		   tsi_descriptors_room(&d, 2 + d.kept / 4, 3)) {
+		start_accepting(ch);
+	}
+}
+
+static int set_address(struct tsi_channel *ch, const char *path)
+{
+	if (strlen(path) >= PATH_BYTES) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	strcpy(ch->address, "ipc://");
+	strcat(ch->address, path);
+	return 0;
+}
+
+/*
+ * The file at path is removed with the stream.  A listener whose file is gone
+ * stays bound: unbinding it would end its connections.
+ */
+static int listen_at(struct tsi_channel *ch, const char *path)
+{
+	int fd = tsi_listen(path, SOCK_STREAM, backlog()), old = ch->listener;
+
+	if (fd < 0)
+		return -1;
+	ch->listener = fd;
+	if (old >= 0)
+		close(old);
+	if (set_address(ch, path))
+		return -1;
+	/* While descriptors are short, new connections wait. */
+	return old < 0 || ch->accepting ? start_accepting(ch) : 0;
+}
+
+static int attach(struct tsi_channel *ch, const char *path)
+{
+	size_t len = sizeof(ch->fd);
+
+	if (set_options(ch->socket, ch->router) ||
+	    zmq_getsockopt(ch->socket, ZMQ_FD, &ch->fd, &len))
+		return -1;
+	if (!ch->router)
+		return set_address(ch, path)
+			       ? -1
+			       : zmq_connect(ch->socket, ch->address);
+	return listen_at(ch, path);
+}
+
+int tsi_channel_rebind(struct tsi_channel *ch, const char *path)
+{
+	if (ch->pid != getpid())
+		return err_fork();
+	return listen_at(ch, path) ? err_zmq("bind", path) : 0;
+}
+
+static void destroy(struct tsi_channel *ch)
+{
+	if (ch->socket)
+		zmq_close(ch->socket);
+	while (ch->ctx && zmq_ctx_term(ch->ctx) && errno == EINTR)
+		;
+	if (ch->listener >= 0)
+		close(ch->listener);
+	free(ch->set);
+	free(ch);
+}
+
+static int open_channel(const char *path, bool router, struct tsi_channel **out)
+{
+	const char *what = router ? "bind" : "connect to";
+	struct tsi_channel *ch;
+	sigset_t all, old;
+	int err;
+
+	err = tsi_try_descriptors(what, path);
+	if (err)
+		return err;
+	ch = calloc(1, sizeof(*ch));
+	if (!ch)
+		return tsi_err_sys("%s %s", what, path);
+	ch->pid = getpid();
+	ch->router = router;
+	ch->listener = -1;
+
+	/* ZeroMQ's threads inherit the mask, so no handler runs in them. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = tsi_try_threads(what, path);
+	if (err) {
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
+		free(ch);
+		return err;
+	}
+	/* ZeroMQ starts its threads when the first socket is made: here. */
+	ch->ctx = zmq_ctx_new();
+	if (ch->ctx) {
+		zmq_ctx_set(ch->ctx, ZMQ_IO_THREADS, 1);
+		zmq_ctx_set(ch->ctx, ZMQ_MAX_SOCKETS, 4);
+		ch->socket =
+			zmq_socket(ch->ctx, router ? ZMQ_ROUTER : ZMQ_DEALER);
+	}
+	if (!ch->socket || attach(ch, path))
+		err = err_zmq(what, path);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err) {
+		destroy(ch);
+		return err;
+	}
+	*out = ch;
+	return 0;
+}
+
+int tsi_channel_bind(const char *path, struct tsi_channel **out)
+{
+	return open_channel(path, true, out);
+}
+
+int tsi_channel_connect(const char *path, struct tsi_channel **out)
+{
+	zmq_pollitem_t item = { .events = ZMQ_POLLOUT };
+	int err = open_channel(path, false, out);
+
+	if (err)
+		return err;
+	/*
+	 * Nothing is queued before the connection stands, so without this wait
+	 * the first message would always be lost.
+	 */
+	item.socket = (*out)->socket;
+	zmq_poll(&item, 1, CONNECT_MS);
+	return 0;
+}
+
+void tsi_channel_close(struct tsi_channel *ch)
+{
+	if (ch && ch->pid == getpid())
+		destroy(ch);
+}
+
+static int64_t left_ms(int timeout_ms, int64_t start)
+{
+	int64_t left = timeout_ms - (tsi_now_ms() - start);
+
+	if (timeout_ms < 0)
+		return -1;
+	return left > 0 ? left : 0;
+}
+
+static int watch(struct tsi_channel *ch, const struct pollfd *fds,
+		 unsigned nfds)
+{
+	if (ch->nset < nfds + 1) {
+		struct pollfd *set =
+			realloc(ch->set, (nfds + 1) * sizeof(*set));
+
+		if (!set)
+			return tsi_err_sys("poll %u descriptors", nfds);
+		ch->set = set;
+		ch->nset = nfds + 1;
+	}
+	ch->set[0] = (struct pollfd){ .fd = ch->fd, .events = POLLIN };
+	if (nfds)
+		memcpy(ch->set + 1, fds, nfds * sizeof(*fds));
+	return 0;
+}
+
+/*
+ * Asking for the events also makes the socket process what its I/O thread has
+ * reported: new messages, new peers, and what the peers have read.
+ */
+static int ask_events(struct tsi_channel *ch, int *events)
+{
+	size_t len = sizeof(*events);
+
+	*events = 0;
+	if (zmq_getsockopt(ch->socket, ZMQ_EVENTS, events, &len) &&
+	    errno != EINTR)
+		return err_zmq("look at", "the message channel");
+	return 0;
+}
+
+static int look(struct tsi_channel *ch, bool *ready)
+{
+	int events, err = ask_events(ch, &events);
+
+	mind_descriptors(ch);
+	if (!err)
+		*ready = events & ZMQ_POLLIN;
+	return err;
+}
+
+int tsi_channel_poll(struct tsi_channel *ch, struct pollfd *fds, unsigned nfds,
+		     int timeout_ms, bool *ready)
+{
+	int64_t start = tsi_now_ms();
+	int n, err;
+
+	*ready = false;
+	for (unsigned i = 0; i < nfds; i++)
+		fds[i].revents = 0;
+	if (ch->pid != getpid())
+		return err_fork();
+	err = watch(ch, fds, nfds);
+	if (err)
+		return err;
+	for (;;) {
+		int64_t left = left_ms(timeout_ms, start);
+
+		/* ZeroMQ's descriptor is edge-triggered: ask for the events
+		 * before the poll and after it. */
+		err = look(ch, ready);
+		if (err)
+			return err;
+		n = poll(ch->set, nfds + 1, *ready ? 0 : (int)left);
+		if (n < 0 && errno != EINTR)
+			return tsi_err_sys("poll");
+		if (n < 0)
+			return 0;
+		for (unsigned i = 0; i < nfds; i++)
+			fds[i].revents = ch->set[i + 1].revents;
+		if (!*ready && ch->set[0].revents) {
+			n--;
+			err = look(ch, ready);
+			if (err)
+				return err;
+		}
+		if (n > 0 || *ready || !left)
+			return 0;
+	}
+}
+
+/* Receive a frame.  *more says whether its message has another one. */
+static int recv_frame(struct tsi_channel *ch, zmq_msg_t *frame, bool *more)
+{
+	int n;
+
+	zmq_msg_init(frame);
+	do
+		n = zmq_msg_recv(frame, ch->socket, ZMQ_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0) {
+		zmq_msg_close(frame);
+		if (errno == EAGAIN)
+			return TSOCK_EAGAIN;
+		return err_zmq("receive from", "the message channel");
+	}
+	*more = zmq_msg_more(frame);
+	return 0;
+}
+
+/* All frames of a message are there, so it can be dropped to its end. */
+static void drop_frames(struct tsi_channel *ch, bool more)
+{
+	zmq_msg_t frame;
+
+	while (more && !recv_frame(ch, &frame, &more))
+		zmq_msg_close(&frame);
+}
+
+static int recv_routing_id(struct tsi_channel *ch, struct tsi_routing_id *id,
+			   bool *more)
+{
+	zmq_msg_t frame;
+	size_t len;
+	int err = recv_frame(ch, &frame, more);
+
+	if (err)
+		return err;
+	len = zmq_msg_size(&frame);
+	if (len <= TSI_ROUTING_ID_MAX) {
+		id->len = (uint8_t)len;
+		memcpy(id->bytes, zmq_msg_data(&frame), len);
+	}
+	zmq_msg_close(&frame);
+	return 0;
+}
+
+int tsi_channel_recv(struct tsi_channel *ch, struct tsi_routing_id *id,
+		     struct tsi_msg *m)
+{
+	struct tsi_routing_id from = { 0 };
+	bool more = true;
+	zmq_msg_t frame;
+	int err;
+
+	if (ch->pid != getpid())
+		return err_fork();
+	if (ch->router) {
+		err = recv_routing_id(ch, &from, &more);
+		if (err)
+			return err;
+	}
+	if (id)
+		*id = from;
+	if (!more)
+		return tsi_err(TSOCK_EPROTO, "a message without content");
+	err = recv_frame(ch, &frame, &more);
+	if (err)
+		return err;
+	if (more)
+		err = tsi_err(TSOCK_EPROTO, "a message of several frames");
+	else if (ch->router && !from.len)
+		err = tsi_err(TSOCK_EPROTO, "a message from an unusable "
+					    "address");
+	else
+		err = tsi_msg_unpack(zmq_msg_data(&frame), zmq_msg_size(&frame),
+				     m);
+	zmq_msg_close(&frame);
+	drop_frames(ch, more);
+	return err;
+}
+
+/*
+ * ZeroMQ looks only now and then at what the peer has read, so EAGAIN may be
+ * about a queue that is empty by now: make ZeroMQ look, and send again.
+ */
+static int send_frame(struct tsi_channel *ch, const void *bytes, size_t len,
+		      int flags)
+{
+	bool looked = false;
+	int n, events;
+
+	for (;;) {
+		n = zmq_send(ch->socket, bytes, len, ZMQ_DONTWAIT | flags);
+		if (n >= 0)
+			return 0;
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN || looked)
+			return -1;
+		looked = true;
+		if (ask_events(ch, &events))
+			return -1;
+	}
+}
+
+int tsi_channel_send(struct tsi_channel *ch, const struct tsi_routing_id *id,
+		     const struct tsi_msg *m)
+{
+	uint8_t bytes[TSI_MSG_MAX];
+	size_t len;
+
+	if (ch->pid != getpid())
+		return err_fork();
+	len = tsi_msg_pack(m, bytes);
+	if ((ch->router && send_frame(ch, id->bytes, id->len, ZMQ_SNDMORE)) ||
+	    send_frame(ch, bytes, len, 0)) {
+		/* The peer has gone or reads nothing: see zmq.h. */
+		if (errno == EHOSTUNREACH || errno == EAGAIN)
+			return 0;
+		return err_zmq("send on", "the message channel");
+	}
+	return 0;
+}
+
+void tsi_zmq_version(char *buf, size_t n)
+{
+	int major, minor, patch;
+
+	zmq_version(&major, &minor, &patch);
+	snprintf(buf, n, "%d.%d.%d", major, minor, patch);
+}
