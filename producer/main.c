@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "run/check.h"
-#include "run/console.h"
-#include "run/options.h"
-#include "run/report.h"
+#include "cli/check.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/report.h"
 #include "run/serve.h"
 #include "tsock/tsock.h"
 

@@ -12,13 +12,13 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/limits.h"
-#include "run/advice.h"
-#include "run/check.h"
-#include "run/console.h"
-#include "run/liveline.h"
+#include "cli/advice.h"
+#include "cli/check.h"
+#include "cli/console.h"
+#include "cli/liveline.h"
+#include "cli/process.h"
+#include "cli/report.h"
 #include "run/pool.h"
-#include "run/process.h"
-#include "run/report.h"
 
 #define TICK_MS 50
 #define LOOK_MS 250 /* between two counts of connections */

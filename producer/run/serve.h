@@ -4,7 +4,7 @@
 #ifndef TSI_RUN_SERVE_H
 #define TSI_RUN_SERVE_H
 
-#include "run/options.h"
+#include "cli/options.h"
 
 /* Exit codes; the larger ones are those of sysexits.h. */
 enum tsi_exit {

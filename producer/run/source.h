@@ -15,7 +15,7 @@
 #include "data/order.h"
 #include "image/image.h"
 #include "run/badfiles.h"
-#include "run/options.h"
+#include "cli/options.h"
 
 struct tsi_source;
 

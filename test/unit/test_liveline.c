@@ -2,9 +2,9 @@
  * test_liveline.c - one line about a stream, from two snapshots, and lines of
  * the log.
  */
-#include "run/liveline.h"
-#include "run/logline.h"
-#include "run/process.h"
+#include "cli/liveline.h"
+#include "cli/logline.h"
+#include "cli/process.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * test_options.c - the command line: what it means, and what it says when it
  * means nothing.
  */
-#include "run/options.h"
+#include "cli/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "run/option_table.h"
+#include "cli/option_table.h"
 #include "tsock/tsock.h"
 
 #define ARGS_MAX 16

@@ -1,7 +1,7 @@
 /*
  * process.c - what the system says of another process.
  */
-#include "run/process.h"
+#include "cli/process.h"
 
 #include <inttypes.h>
 #include <stdio.h>

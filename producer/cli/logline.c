@@ -1,7 +1,7 @@
 /*
  * logline.c - a log line as it is written: when, how bad, and by whom.
  */
-#include "run/logline.h"
+#include "cli/logline.h"
 
 #include <stdio.h>
 

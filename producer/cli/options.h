@@ -5,8 +5,8 @@
  * Parsing touches no file and starts nothing; every mistake that can be seen
  * without the data set is one sentence.
  */
-#ifndef TSI_RUN_OPTIONS_H
-#define TSI_RUN_OPTIONS_H
+#ifndef TSI_CLI_OPTIONS_H
+#define TSI_CLI_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * check.h - what can be checked before anything starts: folders, descriptors,
  * the two splits.
  */
-#ifndef TSI_RUN_CHECK_H
-#define TSI_RUN_CHECK_H
+#ifndef TSI_CLI_CHECK_H
+#define TSI_CLI_CHECK_H
 
 #include "run/source.h"
 #include "tsock/tsock.h"

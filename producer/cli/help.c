@@ -1,11 +1,11 @@
 /*
  * help.c - what tsock-producer --help prints.
  */
-#include "run/options.h"
+#include "cli/options.h"
 
 #include <string.h>
 
-#include "run/option_table.h"
+#include "cli/option_table.h"
 
 #define HELP_COLUMN 26
 #define HELP_WIDTH 79

@@ -1,7 +1,7 @@
 /*
  * liveline.c - what the stream does now, in one line.
  */
-#include "run/liveline.h"
+#include "cli/liveline.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -4,8 +4,8 @@
  * Every line goes out in one write.  A terminal that has gone away is no
  * error.
  */
-#ifndef TSI_RUN_CONSOLE_H
-#define TSI_RUN_CONSOLE_H
+#ifndef TSI_CLI_CONSOLE_H
+#define TSI_CLI_CONSOLE_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /*
  * check.c - what can be checked before anything starts.
  */
-#include "run/check.h"
+#include "cli/check.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,9 +14,9 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "run/advice.h"
-#include "run/liveline.h"
 #include "base/limits.h"
+#include "cli/advice.h"
+#include "cli/liveline.h"
 #include "wire/place.h"
 
 /* Sockets, rings, epolls, and the first few consumers. */

@@ -1,8 +1,8 @@
 /*
  * process.h - what the system says of another process.
  */
-#ifndef TSI_RUN_PROCESS_H
-#define TSI_RUN_PROCESS_H
+#ifndef TSI_CLI_PROCESS_H
+#define TSI_CLI_PROCESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * Each takes the option's name for its sentence, fails with EARG, and never
  * reads a value half: "12x" is an error, not 12.
  */
-#ifndef TSI_RUN_VALUE_H
-#define TSI_RUN_VALUE_H
+#ifndef TSI_CLI_VALUE_H
+#define TSI_CLI_VALUE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * report.h - what tsock-producer says about a stream before and after it, and
  * about those that run already.
  */
-#ifndef TSI_RUN_REPORT_H
-#define TSI_RUN_REPORT_H
+#ifndef TSI_CLI_REPORT_H
+#define TSI_CLI_REPORT_H
 
 #include "run/pool.h"
 #include "run/source.h"

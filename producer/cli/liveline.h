@@ -3,8 +3,8 @@
  *
  * Pure: two snapshots in, text out.  It never prints and reads no clock.
  */
-#ifndef TSI_RUN_LIVELINE_H
-#define TSI_RUN_LIVELINE_H
+#ifndef TSI_CLI_LIVELINE_H
+#define TSI_CLI_LIVELINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,14 +1,14 @@
 /*
  * advice.h - what somebody probably meant.
  */
-#ifndef TSI_RUN_ADVICE_H
-#define TSI_RUN_ADVICE_H
+#ifndef TSI_CLI_ADVICE_H
+#define TSI_CLI_ADVICE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "data/index.h"
-#include "run/options.h"
+#include "cli/options.h"
 
 /*
  * The word that a misspelt one is near to, among words separated by '|'; its

@@ -1,7 +1,7 @@
 /*
  * value.c - numbers, sizes, times and choices on a command line.
  */
-#include "run/value.h"
+#include "cli/value.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "run/advice.h"
+#include "cli/advice.h"
 
 #define MAX_SECONDS UINT64_C(31536000)
 

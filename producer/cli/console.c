@@ -1,7 +1,7 @@
 /*
  * console.c - standard error: log lines, and the live line below them.
  */
-#include "run/console.h"
+#include "cli/console.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "run/logline.h"
+#include "cli/logline.h"
 
 #define CLEAR "\r\033[K"
 

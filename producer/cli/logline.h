@@ -1,8 +1,8 @@
 /*
  * logline.h - a log line as it is written: when, how bad, and by whom.
  */
-#ifndef TSI_RUN_LOGLINE_H
-#define TSI_RUN_LOGLINE_H
+#ifndef TSI_CLI_LOGLINE_H
+#define TSI_CLI_LOGLINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * options.c - the command line of tsock-producer, checked.
  */
-#include "run/options.h"
+#include "cli/options.h"
 
 #include <ctype.h>
 #include <getopt.h>
@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "run/advice.h"
-#include "run/option_table.h"
-#include "run/value.h"
+#include "cli/advice.h"
+#include "cli/option_table.h"
+#include "cli/value.h"
 
 #define UNSET UINT64_MAX
 

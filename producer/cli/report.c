@@ -2,7 +2,7 @@
  * report.c - what tsock-producer says about a stream before and after it, and
  * about those that run already.
  */
-#include "run/report.h"
+#include "cli/report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,11 +14,11 @@
 #include "base/log.h"
 #include "base/limits.h"
 #include "base/printable.h"
-#include "run/check.h"
+#include "cli/check.h"
 #include "image/jpeg.h"
 #include "image/png.h"
 #include "image/pngfile.h"
-#include "run/liveline.h"
+#include "cli/liveline.h"
 #include "wire/zmq.h"
 #include "wire/place.h"
 

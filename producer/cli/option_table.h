@@ -2,8 +2,8 @@
  * option_table.h - what tsock-producer's command line may say: one table for
  * getopt, for the checks and for --help.
  */
-#ifndef TSI_RUN_OPTION_TABLE_H
-#define TSI_RUN_OPTION_TABLE_H
+#ifndef TSI_CLI_OPTION_TABLE_H
+#define TSI_CLI_OPTION_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>

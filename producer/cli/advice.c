@@ -1,7 +1,7 @@
 /*
  * advice.c - what somebody probably meant.
  */
-#include "run/advice.h"
+#include "cli/advice.h"
 
 #include <dirent.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /*
  * option_table.c - what tsock-producer's command line may say.
  */
-#include "run/option_table.h"
+#include "cli/option_table.h"
 
-#include "run/options.h"
+#include "cli/options.h"
 
 #define MAX_RING (UINT64_C(1) << 24)
 
