@@ -5,7 +5,7 @@
 #ifndef TSI_CLI_CHECK_H
 #define TSI_CLI_CHECK_H
 
-#include "run/source.h"
+#include "run/sampler.h"
 #include "tsock/tsock.h"
 
 /* /dev/null for each of the first three descriptors that is closed. */

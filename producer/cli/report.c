@@ -56,7 +56,7 @@ static void print_bad(void *arg, const char *path, const char *reason)
 static void print_order(const struct tsi_plan *p)
 {
 	const struct tsi_options *o = p->options;
-	uint32_t segments = tsi_source_segments(p->source);
+	uint32_t segments = tsi_sampler_segments(p->sampler);
 
 	printf("order         %s, seed %" PRIu64 ", %u segment%s",
 	       tsi_options_order(o), o->seed, segments,
@@ -103,7 +103,7 @@ void tsi_report_version(void)
 void tsi_report_plan(const struct tsi_plan *p)
 {
 	const struct tsi_options *o = p->options;
-	const struct tsi_index *x = tsi_source_index(p->source);
+	const struct tsi_index *x = tsi_sampler_index(p->sampler);
 	char files[28], n[28], ring[28], bad[28];
 
 	printf("stream        %s\n", o->name);
@@ -118,10 +118,10 @@ void tsi_report_plan(const struct tsi_plan *p)
 	       p->scan_seconds);
 	printf("bad files     %s\n",
 	       tsi_thousands(bad, tsi_badfiles_count(
-					  tsi_source_badfiles(p->source))));
-	tsi_badfiles_list(tsi_source_badfiles(p->source), print_bad, NULL);
+					  tsi_sampler_badfiles(p->sampler))));
+	tsi_badfiles_list(tsi_sampler_badfiles(p->sampler), print_bad, NULL);
 	printf("epoch         %s samples\n",
-	       tsi_thousands(n, tsi_source_epoch_len(p->source)));
+	       tsi_thousands(n, tsi_sampler_epoch_len(p->sampler)));
 	print_order(p);
 	printf("images        %s, %" PRIu64 " x %" PRIu64 "\n",
 	       tsi_options_preset(o), o->size, o->size);
@@ -136,9 +136,9 @@ void tsi_report_plan(const struct tsi_plan *p)
 void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 {
 	const struct tsi_options *o = p->options;
-	const struct tsi_index *x = tsi_source_index(p->source);
+	const struct tsi_index *x = tsi_sampler_index(p->sampler);
 	const char *why = tsi_pool_reader_why(pool);
-	uint64_t bad = tsi_badfiles_count(tsi_source_badfiles(p->source));
+	uint64_t bad = tsi_badfiles_count(tsi_sampler_badfiles(p->sampler));
 	char n[28], classes[28], mb[16];
 	struct tsi_place place;
 
@@ -159,8 +159,8 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 		"%s, %" PRIu64 " x %" PRIu64 ", %s order, seed %" PRIu64
 		", %u segment%s",
 		tsi_options_preset(o), o->size, o->size, tsi_options_order(o),
-		o->seed, tsi_source_segments(p->source),
-		tsi_source_segments(p->source) == 1 ? "" : "s");
+		o->seed, tsi_sampler_segments(p->sampler),
+		tsi_sampler_segments(p->sampler) == 1 ? "" : "s");
 	tsi_log(TSOCK_LOG_INFO,
 		"%u thread%s, files by %s%s%s%s; ring of %s samples, %s",
 		p->threads, p->threads == 1 ? "" : "s", tsi_pool_reader(pool),
@@ -198,7 +198,7 @@ static void log_class(void *arg, const char *name, uint64_t bad, uint64_t files)
 void tsi_report_end(const struct tsi_plan *p, const struct tsock_stats *st,
 		    double seconds)
 {
-	struct tsi_badfiles *b = tsi_source_badfiles(p->source);
+	struct tsi_badfiles *b = tsi_sampler_badfiles(p->sampler);
 	uint64_t bad = tsi_badfiles_count(b);
 	struct at_end a = { 0 }, c = { 0 };
 	char n[28], mb[16], files[28];

@@ -6,12 +6,12 @@
 #define TSI_CLI_REPORT_H
 
 #include "run/pool.h"
-#include "run/source.h"
+#include "run/sampler.h"
 #include "tsock/tsock.h"
 
 struct tsi_plan {
 	const struct tsi_options *options;
-	struct tsi_source *source;
+	struct tsi_sampler *sampler;
 	struct tsock_geometry geometry;
 	uint64_t image_memory; /* for large images */
 	unsigned threads;

@@ -1,5 +1,5 @@
 /*
- * badfiles.c - which files of a data set are bad, and for which places.
+ * badfiles.c - which files of a data set are bad, and for which samples.
  */
 #include "run/badfiles.h"
 
@@ -45,7 +45,7 @@ struct tsi_badfiles {
 	 * Pages that nobody has written cost nothing, so these are as long as
 	 * the data set.  Each word stands for itself.
 	 */
-	_Atomic uint64_t *whole; /* a bit per file: bad for every place */
+	_Atomic uint64_t *whole; /* a bit per file: bad for every sample */
 	_Atomic uint64_t *part;  /* a file's extent; 0: not partly bad */
 	_Atomic uint64_t *state; /* what the file was when it was bad */
 

@@ -1,21 +1,21 @@
 /*
- * badfiles.h - which files of a data set are bad, and for which places.
+ * badfiles.h - which files of a data set are bad, and for which samples.
  *
- * What the scan and the workers found out, so that no worker has to find it
- * out again: a place whose file is bad gets the next file that is good for
- * it, and in a run of bad files every place would walk the whole run, reading
- * and decoding all the way.  Remembered is, per file, that it is bad for
- * every place (missing, unreadable, no image, nothing decodable), or how many
- * rows of it can be decoded: whether a place's crop needs more is arithmetic.
- * Both are functions of the file's bytes, so the memory changes no sample.
+ * What the scan and the workers have found out, so that no worker has to find
+ * it out again.  A sample whose file is bad is made from the next file that is
+ * good for it; without this memory every sample in a run of bad files would
+ * read and decode the whole run.  Remembered is, per file, that it is bad for
+ * every sample (missing, unreadable, no image, nothing decodable), or how many
+ * of its rows can be decoded: whether a sample's crop needs more is arithmetic.
+ * Both are functions of the file's bytes, so remembering changes no sample.
  *
- * A file is looked at again (one stat) whenever the place comes whose own
- * file it is: if it has changed since, it is forgotten and tried anew.  Until
- * then, other places go on without it.  What the scan found stays bad until
- * the next start.
+ * A file is looked at again (one stat) whenever the sample comes that is made
+ * from it by the order: if the file has changed since, it is forgotten and
+ * tried anew.  Until then, other samples pass it by.  What the scan found stays
+ * bad until the next start.
  *
- * Workers share it without a lock; only a file that is new to the list of bad
- * ones takes one.
+ * Workers share this memory without a lock; only putting a file on the list of
+ * bad files takes one.
  */
 #ifndef TSI_RUN_BADFILES_H
 #define TSI_RUN_BADFILES_H
@@ -38,7 +38,7 @@ int tsi_badfiles_create(const struct tsi_index *x, struct tsi_badfiles **out);
 void tsi_badfiles_destroy(struct tsi_badfiles *b);
 
 /*
- * Files from index "from" on, wrapping round, that are bad for every place,
+ * Files from index "from" on, wrapping round, that are bad for every sample,
  * until the first that isn't; at most "most".
  */
 uint64_t tsi_badfiles_run(const struct tsi_badfiles *b, uint64_t from,
@@ -52,9 +52,9 @@ bool tsi_badfiles_extent(const struct tsi_badfiles *b, uint64_t i,
 bool tsi_badfiles_changed(const struct tsi_badfiles *b, uint64_t i);
 
 /*
- * Remember that file i is bad for every place or, with an extent, behind its
- * rows.  read_ns is when it was read, by tsi_badfiles_now(): what has changed
- * since then is tried again.
+ * Remember that file i is bad for every sample or, with an extent, below its
+ * rows.  read_ns is when it was read, by tsi_badfiles_now(): a file that has
+ * changed since then is tried again.
  */
 void tsi_badfiles_remember(struct tsi_badfiles *b, uint64_t i,
 			   const struct tsi_image_extent *extent,

@@ -13,14 +13,14 @@
 
 #include "base/err.h"
 #include "image/budget.h"
-#include "run/lane.h"
+#include "run/worker.h"
 
 #define DEPTH_MAX 8
 
-struct worker {
+struct thread {
 	struct tsi_pool *pool;
-	struct tsi_lane *lane;
-	pthread_t thread;
+	struct tsi_worker *worker;
+	pthread_t id;
 	bool started;
 	/* Statistics: relaxed, they order nothing. */
 	_Atomic uint64_t io_ns, decode_ns;
@@ -33,7 +33,7 @@ struct tsi_pool {
 	pthread_mutex_t lock;
 	_Atomic bool failed;
 	char error[512];
-	struct worker worker[];
+	struct thread thread[];
 };
 
 static void add(_Atomic uint64_t *to, uint64_t n)
@@ -65,16 +65,16 @@ static void slots_of(void *arg, uint64_t seq, struct tsi_slots *out)
 }
 
 /*
- * Claim and begin samples until the lane is full or there is nothing to claim
- * now; waits only with an empty lane.  0, EENDED or ESTREAM when there will be
+ * Claim and begin samples until the worker is full or there is nothing to claim
+ * now; waits only with an idle worker.  0, EENDED or ESTREAM when there will be
  * nothing any more, else the worker's error.
  */
-static int fill(struct worker *w)
+static int fill(struct thread *t)
 {
-	struct tsi_pool *p = w->pool;
+	struct tsi_pool *p = t->pool;
 
-	while (tsi_lane_busy(w->lane) < p->depth) {
-		bool idle = tsi_lane_busy(w->lane) == 0;
+	while (tsi_worker_busy(t->worker) < p->depth) {
+		bool idle = tsi_worker_busy(t->worker) == 0;
 		uint64_t seq;
 		int n;
 
@@ -89,60 +89,60 @@ static int fill(struct worker *w)
 			fail(p, tsock_errmsg());
 		if (n < 0)
 			return n;
-		n = tsi_lane_begin(w->lane, seq);
+		n = tsi_worker_begin(t->worker, seq);
 		if (n)
 			return n;
 	}
 	return 0;
 }
 
-static int finish(struct worker *w)
+static int finish(struct thread *t)
 {
-	struct tsi_pool *p = w->pool;
+	struct tsi_pool *p = t->pool;
 	struct tsi_made made;
 	int err;
 
-	err = tsi_lane_finish(w->lane, slots_of, p->server, &made);
+	err = tsi_worker_finish(t->worker, slots_of, p->server, &made);
 	if (err)
 		return err;
 	tsock_serve_commit(p->server, made.seq, 1);
 	tsock_serve_count(p->server, made.read_bytes, made.substituted);
-	add(&w->io_ns, made.io_ns);
-	add(&w->decode_ns, made.decode_ns);
+	add(&t->io_ns, made.io_ns);
+	add(&t->decode_ns, made.decode_ns);
 	return 0;
 }
 
 static void *work(void *arg)
 {
-	struct worker *w = arg;
+	struct thread *t = arg;
 	bool ended = false;
 	int err = 0;
 
 	for (;;) {
 		if (!ended)
-			err = fill(w);
+			err = fill(t);
 		/* What was claimed before the end is still waited for. */
 		if (err == TSOCK_EENDED)
 			ended = true;
 		else if (err)
 			break;
 		err = 0;
-		if (tsi_lane_busy(w->lane) == 0)
+		if (tsi_worker_busy(t->worker) == 0)
 			break;
-		err = finish(w);
+		err = finish(t);
 		if (err)
 			break;
 	}
 	if (err && err != TSOCK_ESTREAM)
-		fail(w->pool, tsock_errmsg());
+		fail(t->pool, tsock_errmsg());
 	return NULL;
 }
 
-int tsi_pool_create(struct tsi_source *s, unsigned threads, uint64_t capacity,
+int tsi_pool_create(struct tsi_sampler *s, unsigned threads, uint64_t capacity,
 		    uint64_t image_memory, struct tsi_pool **out)
 {
 	struct tsi_pool *p =
-		calloc(1, sizeof(*p) + threads * sizeof(p->worker[0]));
+		calloc(1, sizeof(*p) + threads * sizeof(p->thread[0]));
 	uint64_t depth = capacity / (4 * (uint64_t)threads);
 	int err;
 
@@ -156,9 +156,9 @@ int tsi_pool_create(struct tsi_source *s, unsigned threads, uint64_t capacity,
 	pthread_mutex_init(&p->lock, NULL);
 	err = tsi_budget_create(image_memory, &p->budget);
 	for (unsigned i = 0; i < threads && !err; i++) {
-		p->worker[i].pool = p;
-		err = tsi_lane_create(s, p->depth, p->budget,
-				      &p->worker[i].lane);
+		p->thread[i].pool = p;
+		err = tsi_worker_create(s, p->depth, p->budget,
+					&p->thread[i].worker);
 	}
 	if (err) {
 		tsi_pool_destroy(p);
@@ -170,12 +170,12 @@ int tsi_pool_create(struct tsi_source *s, unsigned threads, uint64_t capacity,
 
 const char *tsi_pool_reader(const struct tsi_pool *p)
 {
-	return tsi_lane_reader(p->worker[0].lane);
+	return tsi_worker_reader(p->thread[0].worker);
 }
 
 const char *tsi_pool_reader_why(const struct tsi_pool *p)
 {
-	return tsi_lane_reader_why(p->worker[0].lane);
+	return tsi_worker_reader_why(p->thread[0].worker);
 }
 
 int tsi_pool_start(struct tsi_pool *p, tsock_server *server)
@@ -187,14 +187,14 @@ int tsi_pool_start(struct tsi_pool *p, tsock_server *server)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	for (unsigned i = 0; i < p->threads && !err; i++) {
-		struct worker *w = &p->worker[i];
+		struct thread *t = &p->thread[i];
 
-		errno = pthread_create(&w->thread, NULL, work, w);
+		errno = pthread_create(&t->id, NULL, work, t);
 		if (errno)
 			err = tsi_err_sys("start worker %u of %u", i + 1,
 					  p->threads);
 		else
-			w->started = true;
+			t->started = true;
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return err;
@@ -209,12 +209,12 @@ void tsi_pool_times(const struct tsi_pool *p, struct tsi_pool_times *out)
 {
 	memset(out, 0, sizeof(*out));
 	for (unsigned i = 0; i < p->threads; i++) {
-		const struct worker *w = &p->worker[i];
+		const struct thread *t = &p->thread[i];
 
 		/* Statistics: each is right, together they are roughly so. */
 		out->io_ns +=
-			atomic_load_explicit(&w->io_ns, memory_order_relaxed);
-		out->decode_ns += atomic_load_explicit(&w->decode_ns,
+			atomic_load_explicit(&t->io_ns, memory_order_relaxed);
+		out->decode_ns += atomic_load_explicit(&t->decode_ns,
 						       memory_order_relaxed);
 	}
 }
@@ -228,9 +228,9 @@ void tsi_pool_destroy(struct tsi_pool *p)
 	if (p->budget)
 		tsi_budget_close(p->budget);
 	for (unsigned i = 0; i < p->threads; i++) {
-		if (p->worker[i].started)
-			pthread_join(p->worker[i].thread, NULL);
-		tsi_lane_destroy(p->worker[i].lane);
+		if (p->thread[i].started)
+			pthread_join(p->thread[i].id, NULL);
+		tsi_worker_destroy(p->thread[i].worker);
 	}
 	tsi_budget_destroy(p->budget);
 	pthread_mutex_destroy(&p->lock);

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "run/source.h"
+#include "run/sampler.h"
 #include "tsock/tsock.h"
 
 /* The fields of a sample, in the order of the stream's schema. */
@@ -37,7 +37,7 @@ struct tsi_pool_times {
  * samples would hold the head up.  image_memory: bytes that large images may
  * take together.
  */
-int tsi_pool_create(struct tsi_source *s, unsigned threads, uint64_t capacity,
+int tsi_pool_create(struct tsi_sampler *s, unsigned threads, uint64_t capacity,
 		    uint64_t image_memory, struct tsi_pool **out);
 
 /* How files are read, and why not by io_uring (or NULL). */

@@ -139,20 +139,20 @@ static int check(struct service *v, struct tsock_field *schema)
 static int scan(struct service *v)
 {
 	int64_t start = tsi_now_ns();
-	int err = tsi_source_open(v->plan.options, &v->plan.source);
+	int err = tsi_sampler_open(v->plan.options, &v->plan.sampler);
 
 	if (err)
 		return err;
 	v->plan.scan_seconds = (double)(tsi_now_ns() - start) / 1e9;
-	tsi_check_splits(v->plan.options, tsi_source_index(v->plan.source));
-	tsi_advice_classes(v->plan.options, tsi_source_index(v->plan.source));
+	tsi_check_splits(v->plan.options, tsi_sampler_index(v->plan.sampler));
+	tsi_advice_classes(v->plan.options, tsi_sampler_index(v->plan.sampler));
 	return 0;
 }
 
 static int open_server(struct service *v)
 {
-	struct tsi_source *s = v->plan.source;
-	const struct tsi_index *x = tsi_source_index(s);
+	struct tsi_sampler *s = v->plan.sampler;
+	const struct tsi_index *x = tsi_sampler_index(s);
 	uint32_t n = tsi_index_classes(x);
 
 	v->classes = calloc(n, sizeof(*v->classes));
@@ -162,10 +162,10 @@ static int open_server(struct service *v)
 		v->classes[i] = tsi_index_class(x, i);
 	v->opts.classes = v->classes;
 	v->opts.nclasses = n;
-	v->opts.epoch_len = tsi_source_epoch_len(s);
+	v->opts.epoch_len = tsi_sampler_epoch_len(s);
 	v->opts.dataset_len = tsi_index_count(x);
-	v->opts.segments = tsi_source_segments(s);
-	v->opts.segment_bounds = tsi_source_bounds(s);
+	v->opts.segments = tsi_sampler_segments(s);
+	v->opts.segment_bounds = tsi_sampler_bounds(s);
 	return tsock_serve_open(v->plan.options->name, &v->opts, &v->server);
 }
 
@@ -336,7 +336,7 @@ static int run(struct service *v, int (*stop_signal)(int ms))
 		return TSI_EXIT_OK;
 	err = open_server(v);
 	if (!err)
-		err = tsi_pool_create(v->plan.source, v->plan.threads,
+		err = tsi_pool_create(v->plan.sampler, v->plan.threads,
 				      v->plan.geometry.capacity,
 				      v->plan.image_memory, &v->pool);
 	if (!err)
@@ -371,6 +371,6 @@ int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
 	tsi_pool_destroy(v.pool);
 	tsock_serve_close(v.server);
 	free(v.classes);
-	tsi_source_close(v.plan.source);
+	tsi_sampler_close(v.plan.sampler);
 	return code;
 }

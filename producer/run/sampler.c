@@ -1,14 +1,14 @@
 /*
- * source.c - which file fills a place of the stream.
+ * sampler.c - which file a sample of the stream is made from.
  */
-#include "run/source.h"
+#include "run/sampler.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/err.h"
 
-struct tsi_source {
+struct tsi_sampler {
 	const struct tsi_options *o;
 	struct tsi_index *index;
 	struct tsi_order *order;
@@ -26,7 +26,7 @@ static int probe(void *arg, const void *data, size_t len, bool whole)
 	return tsi_image_probe(data, len, whole, &head);
 }
 
-static int open_index(struct tsi_source *s)
+static int open_index(struct tsi_sampler *s)
 {
 	struct tsi_index_opts opts = {
 		.root = s->o->folder,
@@ -54,7 +54,7 @@ static int open_index(struct tsi_source *s)
 }
 
 /* Segments as asked, or as many as cost nothing. */
-static int choose_segments(struct tsi_source *s)
+static int choose_segments(struct tsi_sampler *s)
 {
 	const struct tsi_options *o = s->o;
 
@@ -73,7 +73,7 @@ static int choose_segments(struct tsi_source *s)
 	return 0;
 }
 
-static int open_order(struct tsi_source *s)
+static int open_order(struct tsi_sampler *s)
 {
 	const struct tsi_options *o = s->o;
 	struct tsi_order_opts opts = {
@@ -104,9 +104,9 @@ static int open_order(struct tsi_source *s)
 	return tsi_order_segment_bounds(s->order, s->bounds);
 }
 
-int tsi_source_open(const struct tsi_options *o, struct tsi_source **out)
+int tsi_sampler_open(const struct tsi_options *o, struct tsi_sampler **out)
 {
-	struct tsi_source *s = calloc(1, sizeof(*s));
+	struct tsi_sampler *s = calloc(1, sizeof(*s));
 	int err;
 
 	if (!s)
@@ -118,14 +118,14 @@ int tsi_source_open(const struct tsi_options *o, struct tsi_source **out)
 	if (!err)
 		err = tsi_badfiles_create(s->index, &s->bad);
 	if (err) {
-		tsi_source_close(s);
+		tsi_sampler_close(s);
 		return err;
 	}
 	*out = s;
 	return 0;
 }
 
-void tsi_source_close(struct tsi_source *s)
+void tsi_sampler_close(struct tsi_sampler *s)
 {
 	if (!s)
 		return;
@@ -136,39 +136,40 @@ void tsi_source_close(struct tsi_source *s)
 	free(s);
 }
 
-const struct tsi_options *tsi_source_options(const struct tsi_source *s)
+const struct tsi_options *tsi_sampler_options(const struct tsi_sampler *s)
 {
 	return s->o;
 }
 
-const struct tsi_index *tsi_source_index(const struct tsi_source *s)
+const struct tsi_index *tsi_sampler_index(const struct tsi_sampler *s)
 {
 	return s->index;
 }
 
-uint64_t tsi_source_epoch_len(const struct tsi_source *s)
+uint64_t tsi_sampler_epoch_len(const struct tsi_sampler *s)
 {
 	return s->epoch_len;
 }
 
-uint32_t tsi_source_segments(const struct tsi_source *s)
+uint32_t tsi_sampler_segments(const struct tsi_sampler *s)
 {
 	return s->segments;
 }
 
-const uint64_t *tsi_source_bounds(const struct tsi_source *s)
+const uint64_t *tsi_sampler_bounds(const struct tsi_sampler *s)
 {
 	return s->bounds;
 }
 
-int tsi_source_spot(struct tsi_source *s, uint64_t seq, struct tsi_spot *out)
+int tsi_sampler_at(struct tsi_sampler *s, uint64_t seq,
+		   struct tsi_sample_id *out)
 {
 	out->epoch = seq / s->epoch_len;
 	return tsi_order_at(s->order, out->epoch, seq % s->epoch_len,
 			    &out->index);
 }
 
-struct tsi_badfiles *tsi_source_badfiles(const struct tsi_source *s)
+struct tsi_badfiles *tsi_sampler_badfiles(const struct tsi_sampler *s)
 {
 	return s->bad;
 }

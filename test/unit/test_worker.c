@@ -1,10 +1,10 @@
 /*
- * test_lane.c - from a sequence number to a sample, past files that are bad.
+ * test_worker.c - from a sequence number to a sample, past files that are bad.
  *
  * The trees are made here: a one-coloured PNG of 40 x 30 pixels, noise of 64 x
  * 64 that is cut off anywhere, and files that are no images.
  */
-#include "run/lane.h"
+#include "run/worker.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "imagegen.h"
-#include "lane_fixture.h"
+#include "worker_fixture.h"
 #include "tsock/tsock.h"
 
 /* The head of an image that passes the scan, and nothing after it. */
@@ -39,14 +39,14 @@ static void take_away(const char *name)
 
 static void samples_come_with_their_labels(void **state)
 {
-	struct tsi_source *s;
+	struct tsi_sampler *s;
 	struct sample got[64];
 	unsigned n;
 
 	(void)state;
 	put_five();
-	s = open_source();
-	assert_int_equal(tsi_source_epoch_len(s), 5);
+	s = open_sampler();
+	assert_int_equal(tsi_sampler_epoch_len(s), 5);
 	assert_int_equal(make(s, DEPTH, got, 10, &n), 0);
 	assert_int_equal(n, 0);
 	for (int i = 0; i < 10; i++) {
@@ -58,26 +58,26 @@ static void samples_come_with_their_labels(void **state)
 	}
 	/* Another epoch is another crop. */
 	assert_memory_not_equal(&got[0].box, &got[5].box, sizeof(got[0].box));
-	tsi_source_close(s);
+	tsi_sampler_close(s);
 }
 
 static void a_bad_file_is_replaced_by_the_next_good_one(void **state)
 {
 	struct sample whole[64], got[64];
-	struct tsi_source *s;
+	struct tsi_sampler *s;
 	unsigned n;
 
 	(void)state;
 	put_five();
-	s = open_source();
+	s = open_sampler();
 	assert_int_equal(make(s, DEPTH, whole, 10, &n), 0);
-	tsi_source_close(s);
+	tsi_sampler_close(s);
 
 	/* One known from the scan, one found later, and the last of all. */
 	put("a/1.png", "no image", 8);
 	put_truncated("b/0.png");
 	put_truncated("c/0.png");
-	s = open_source();
+	s = open_sampler();
 	assert_int_equal(make(s, DEPTH, got, 10, &n), 0);
 	assert_int_equal(n, 6);
 	for (int i = 0; i < 10; i++) {
@@ -86,18 +86,18 @@ static void a_bad_file_is_replaced_by_the_next_good_one(void **state)
 
 		assert_int_equal(got[i].index, index[i % 5]);
 		assert_int_equal(got[i].label, label[i % 5]);
-		/* Same size of image, so the place's own crop. */
+		/* Same size of image, so the sample's own crop. */
 		assert_memory_equal(got[i].box, whole[i].box,
 				    sizeof(got[i].box));
 	}
-	assert_int_equal(tsi_badfiles_count(tsi_source_badfiles(s)), 3);
-	tsi_source_close(s);
+	assert_int_equal(tsi_badfiles_count(tsi_sampler_badfiles(s)), 3);
+	tsi_sampler_close(s);
 }
 
 static void the_depth_changes_nothing(void **state)
 {
 	struct sample one[64], many[64];
-	struct tsi_source *s;
+	struct tsi_sampler *s;
 	unsigned n;
 
 	(void)state;
@@ -105,23 +105,23 @@ static void the_depth_changes_nothing(void **state)
 	memset(many, 0, sizeof(many));
 	put_five();
 	put_truncated("b/1.png");
-	s = open_source();
+	s = open_sampler();
 	assert_int_equal(make(s, 1, one, 20, &n), 0);
 	assert_int_equal(make(s, 8, many, 20, &n), 0);
 	for (int i = 0; i < 20; i++)
 		assert_memory_equal(&one[i], &many[i], sizeof(one[i]));
-	tsi_source_close(s);
+	tsi_sampler_close(s);
 }
 
 static void a_file_that_comes_back_is_good_again(void **state)
 {
-	struct tsi_source *s;
+	struct tsi_sampler *s;
 	struct sample got[64];
 	unsigned n;
 
 	(void)state;
 	put_five();
-	s = open_source();
+	s = open_sampler();
 	take_away("a/0.png");
 	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
 	assert_int_equal(n, 1);
@@ -130,13 +130,13 @@ static void a_file_that_comes_back_is_good_again(void **state)
 	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
 	assert_int_equal(n, 0);
 	assert_int_equal(got[0].index, 0);
-	assert_int_equal(tsi_badfiles_count(tsi_source_badfiles(s)), 1);
-	tsi_source_close(s);
+	assert_int_equal(tsi_badfiles_count(tsi_sampler_badfiles(s)), 1);
+	tsi_sampler_close(s);
 }
 
 static void raise_names_the_file(void **state)
 {
-	struct tsi_source *s;
+	struct tsi_sampler *s;
 	struct sample got[64];
 	unsigned n;
 
@@ -144,22 +144,22 @@ static void raise_names_the_file(void **state)
 	options.on_error = TSI_RAISE;
 	put_five();
 	put_truncated("b/1.png");
-	s = open_source();
+	s = open_sampler();
 	assert_int_equal(make(s, DEPTH, got, 5, &n), TSOCK_EDATA);
 	assert_non_null(strstr(tsock_errmsg(), root));
 	assert_non_null(strstr(tsock_errmsg(), "b/1.png"));
-	tsi_source_close(s);
+	tsi_sampler_close(s);
 
 	put("b/1.png", "text", 4);
-	s = open_source();
+	s = open_sampler();
 	assert_int_equal(make(s, DEPTH, got, 5, &n), TSOCK_EDATA);
 	assert_non_null(strstr(tsock_errmsg(), "b/1.png"));
-	tsi_source_close(s);
+	tsi_sampler_close(s);
 }
 
 static void nothing_good_is_an_error(void **state)
 {
-	struct tsi_source *s;
+	struct tsi_sampler *s;
 	struct sample got[64];
 	unsigned n;
 
@@ -167,35 +167,35 @@ static void nothing_good_is_an_error(void **state)
 	put_truncated("a/0.png");
 	put_truncated("b/0.png");
 	put_truncated("c/0.png");
-	s = open_source();
+	s = open_sampler();
 	assert_int_equal(make(s, DEPTH, got, 5, &n), TSOCK_EDATA);
 	assert_non_null(strstr(tsock_errmsg(), "no file"));
-	tsi_source_close(s);
+	tsi_sampler_close(s);
 
 	put("a/0.png", "x", 1);
 	put("b/0.png", "x", 1);
 	put("c/0.png", "x", 1);
-	assert_int_equal(tsi_source_open(&options, &s), TSOCK_EDATA);
+	assert_int_equal(tsi_sampler_open(&options, &s), TSOCK_EDATA);
 	assert_non_null(strstr(tsock_errmsg(), "no good image"));
 }
 
 static void segments_fit_the_epoch(void **state)
 {
-	struct tsi_source *s;
+	struct tsi_sampler *s;
 
 	(void)state;
 	put_five();
 	options.segments = 0;
-	s = open_source();
-	assert_int_equal(tsi_source_segments(s), 5);
-	assert_int_equal(tsi_source_bounds(s)[5], 5);
-	tsi_source_close(s);
+	s = open_sampler();
+	assert_int_equal(tsi_sampler_segments(s), 5);
+	assert_int_equal(tsi_sampler_bounds(s)[5], 5);
+	tsi_sampler_close(s);
 	options.order = TSI_PHILOX;
-	s = open_source();
-	assert_int_equal(tsi_source_segments(s), 1);
-	tsi_source_close(s);
+	s = open_sampler();
+	assert_int_equal(tsi_sampler_segments(s), 1);
+	tsi_sampler_close(s);
 	options.segments = 6;
-	assert_int_equal(tsi_source_open(&options, &s), TSOCK_EARG);
+	assert_int_equal(tsi_sampler_open(&options, &s), TSOCK_EARG);
 	assert_non_null(strstr(tsock_errmsg(), "--segments 6"));
 }
 
@@ -257,7 +257,7 @@ static void each_in_run(void (*fn)(const char *name))
 }
 
 /* Files that an epoch reads. */
-static uint64_t reads_of_epoch(struct tsi_source *s, struct tsi_lane *l,
+static uint64_t reads_of_epoch(struct tsi_sampler *s, struct tsi_worker *w,
 			       uint64_t epoch)
 {
 	static struct sample scratch[64];
@@ -265,13 +265,13 @@ static uint64_t reads_of_epoch(struct tsi_source *s, struct tsi_lane *l,
 	uint64_t seq = epoch * ALL;
 	uint64_t reads = 0;
 
-	assert_int_equal(tsi_source_epoch_len(s), ALL);
-	while (seq < end || tsi_lane_busy(l)) {
+	assert_int_equal(tsi_sampler_epoch_len(s), ALL);
+	while (seq < end || tsi_worker_busy(w)) {
 		struct tsi_made made;
 
-		while (seq < end && tsi_lane_busy(l) < 8)
-			assert_int_equal(tsi_lane_begin(l, seq++), 0);
-		if (tsi_lane_finish(l, into, scratch, &made))
+		while (seq < end && tsi_worker_busy(w) < 8)
+			assert_int_equal(tsi_worker_begin(w, seq++), 0);
+		if (tsi_worker_finish(w, into, scratch, &made))
 			fail_msg("%s", tsock_errmsg());
 		reads += made.reads;
 	}
@@ -295,19 +295,20 @@ static void put_whole(const char *name, uint64_t i)
 	put_image(name);
 }
 
-/* A bad file is read once, and each place one more: not each the whole run. */
-static void check_run(struct tsi_source *s)
+/* A bad file is read once, and each sample reads one more: not each the
+ * whole run. */
+static void check_run(struct tsi_sampler *s)
 {
-	struct tsi_lane *l;
+	struct tsi_worker *w;
 	uint64_t reads;
 
-	assert_int_equal(tsi_lane_create(s, 8, NULL, &l), 0);
-	reads = reads_of_epoch(s, l, 0);
+	assert_int_equal(tsi_worker_create(s, 8, NULL, &w), 0);
+	reads = reads_of_epoch(s, w, 0);
 	assert_true(reads >= ALL && reads <= 2 * ALL + BAD);
-	assert_int_equal(reads_of_epoch(s, l, 1), ALL);
-	assert_int_equal(reads_of_epoch(s, l, 2), ALL);
-	assert_int_equal(tsi_badfiles_count(tsi_source_badfiles(s)), BAD);
-	tsi_lane_destroy(l);
+	assert_int_equal(reads_of_epoch(s, w, 1), ALL);
+	assert_int_equal(reads_of_epoch(s, w, 2), ALL);
+	assert_int_equal(tsi_badfiles_count(tsi_sampler_badfiles(s)), BAD);
+	tsi_worker_destroy(w);
 }
 
 static void a_run_of_truncated_files_is_walked_once(void **state)
@@ -317,55 +318,55 @@ static void a_run_of_truncated_files_is_walked_once(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		struct tsi_source *s;
+		struct tsi_sampler *s;
 
 		options.preset = i ? TSI_EVAL : TSI_TRAIN;
 		put_run(cut[i]);
 		let_files_settle();
-		s = open_source();
+		s = open_sampler();
 		check_run(s);
-		tsi_source_close(s);
+		tsi_sampler_close(s);
 	}
 }
 
-/* Some crops end above the damage: these places get their own file. */
+/* Some crops end above the damage: these samples get their own file. */
 static void a_run_of_partly_good_files_is_walked_once(void **state)
 {
-	struct tsi_source *s;
-	struct tsi_lane *l;
+	struct tsi_sampler *s;
+	struct tsi_worker *w;
 	uint64_t reads;
 
 	(void)state;
 	put_run(put_cut_late);
 	let_files_settle();
-	s = open_source();
-	assert_int_equal(tsi_lane_create(s, 8, NULL, &l), 0);
-	reads = reads_of_epoch(s, l, 0);
+	s = open_sampler();
+	assert_int_equal(tsi_worker_create(s, 8, NULL, &w), 0);
+	reads = reads_of_epoch(s, w, 0);
 	assert_true(reads <= 2 * ALL + BAD);
-	/* A file may first be bad for a later place. */
-	reads = reads_of_epoch(s, l, 1) + reads_of_epoch(s, l, 2) +
-		reads_of_epoch(s, l, 3);
+	/* A file may first be bad for a later sample. */
+	reads = reads_of_epoch(s, w, 1) + reads_of_epoch(s, w, 2) +
+		reads_of_epoch(s, w, 3);
 	assert_true(reads <= 3 * ALL + BAD);
-	assert_true(tsi_badfiles_count(tsi_source_badfiles(s)) <= BAD);
-	tsi_lane_destroy(l);
-	tsi_source_close(s);
+	assert_true(tsi_badfiles_count(tsi_sampler_badfiles(s)) <= BAD);
+	tsi_worker_destroy(w);
+	tsi_sampler_close(s);
 }
 
 static void a_run_of_missing_files_is_walked_once(void **state)
 {
-	struct tsi_source *s;
+	struct tsi_sampler *s;
 
 	(void)state;
 	put_run(put_whole);
-	s = open_source();
+	s = open_sampler();
 	each_in_run(take_away);
 	check_run(s);
-	tsi_source_close(s);
+	tsi_sampler_close(s);
 }
 
 static void a_mended_file_is_good_again(void **state)
 {
-	struct tsi_source *s;
+	struct tsi_sampler *s;
 	struct sample got[64];
 	unsigned n;
 
@@ -374,29 +375,29 @@ static void a_mended_file_is_good_again(void **state)
 	put_truncated("a/1.png");
 	put_truncated("b/0.png");
 	let_files_settle();
-	s = open_source();
+	s = open_sampler();
 	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
 	assert_int_equal(n, 2);
 	put_image("b/0.png");
 	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
 	assert_int_equal(n, 1);
 	assert_int_equal(got[2].index, 2);
-	/* Its own place has seen that: from now on others may have it too. */
+	/* Its own sample has seen that: from now on others may have it too. */
 	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
 	assert_int_equal(got[1].index, 2);
-	tsi_source_close(s);
+	tsi_sampler_close(s);
 }
 
 /* Everything was away for a while: the stream needn't end. */
 static void files_that_all_come_back_are_good_again(void **state)
 {
-	struct tsi_source *s;
+	struct tsi_sampler *s;
 	struct sample got[64];
 	unsigned n;
 
 	(void)state;
 	put_five();
-	s = open_source();
+	s = open_sampler();
 	take_away("a/1.png");
 	take_away("b/0.png");
 	take_away("b/1.png");
@@ -407,14 +408,17 @@ static void files_that_all_come_back_are_good_again(void **state)
 	put_image("b/1.png");
 	assert_int_equal(make(s, 1, got, 1, &n), 0);
 	assert_int_equal(got[0].index, 3);
-	tsi_source_close(s);
+	tsi_sampler_close(s);
 }
 
-/* Each place by a source that knows nothing, and all by one that learns. */
+/*
+ * Each sample is made by a sampler that knows of no bad file, and all of them
+ * by one that learns.
+ */
 static void what_is_known_changes_no_sample(void **state)
 {
 	struct sample fresh[64], got[64];
-	struct tsi_source *s;
+	struct tsi_sampler *s;
 	char name[32];
 	unsigned n;
 
@@ -429,24 +433,24 @@ static void what_is_known_changes_no_sample(void **state)
 	let_files_settle();
 	for (uint64_t seq = 0; seq < 48; seq++) {
 		struct tsi_made made;
-		struct tsi_lane *l;
+		struct tsi_worker *w;
 
-		s = open_source();
-		assert_int_equal(tsi_source_epoch_len(s), 16);
-		assert_int_equal(tsi_lane_create(s, 1, NULL, &l), 0);
-		assert_int_equal(tsi_lane_begin(l, seq), 0);
-		assert_int_equal(tsi_lane_finish(l, into, fresh, &made), 0);
-		tsi_lane_destroy(l);
-		tsi_source_close(s);
+		s = open_sampler();
+		assert_int_equal(tsi_sampler_epoch_len(s), 16);
+		assert_int_equal(tsi_worker_create(s, 1, NULL, &w), 0);
+		assert_int_equal(tsi_worker_begin(w, seq), 0);
+		assert_int_equal(tsi_worker_finish(w, into, fresh, &made), 0);
+		tsi_worker_destroy(w);
+		tsi_sampler_close(s);
 	}
 	for (unsigned depth = 1; depth <= 8; depth *= 2) {
-		s = open_source();
+		s = open_sampler();
 		for (unsigned i = 0; i < 3; i++) {
 			assert_int_equal(make(s, depth, got, 48, &n), 0);
 			assert_in_range(n, 1, 47);
 			assert_memory_equal(got, fresh, sizeof(got[0]) * 48);
 		}
-		tsi_source_close(s);
+		tsi_sampler_close(s);
 	}
 }
 

@@ -1,11 +1,11 @@
 /*
- * test_lane_memory.c - a lane whose files need more memory than it may have,
- * or than there is.
+ * test_worker_memory.c - a worker whose files need more memory than it may
+ * have, or than there is.
  *
  * The trees are made here: a one-coloured PNG of 40 x 30 pixels, and few bytes
  * of large images.
  */
-#include "run/lane.h"
+#include "run/worker.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -24,7 +24,7 @@
 #include <cmocka.h>
 
 #include "image/budget.h"
-#include "lane_fixture.h"
+#include "worker_fixture.h"
 #include "test/fuzz/madeimage.h"
 #include "tsock/tsock.h"
 
@@ -73,7 +73,7 @@ static void what_fits_no_budget_is_bad_and_the_rest_goes_on(void **state)
 {
 	struct tsi_budget *tight, *roomy;
 	struct sample got[64];
-	struct tsi_source *s;
+	struct tsi_sampler *s;
 	unsigned n;
 
 	(void)state;
@@ -82,12 +82,12 @@ static void what_fits_no_budget_is_bad_and_the_rest_goes_on(void **state)
 	put_large_file("b/1.png", TSI_READER_AHEAD + 1);
 	assert_int_equal(tsi_budget_create(TSI_READER_AHEAD, &tight), 0);
 	assert_int_equal(tsi_budget_create(30 * MB, &roomy), 0);
-	s = open_source();
+	s = open_sampler();
 	assert_int_equal(make_within(s, roomy, DEPTH, got, 10, &n), 0);
 	assert_int_equal(n, 0);
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(got[i].index, i % 5);
-	assert_int_equal(tsi_badfiles_count(tsi_source_badfiles(s)), 0);
+	assert_int_equal(tsi_badfiles_count(tsi_sampler_badfiles(s)), 0);
 
 	assert_int_equal(make_within(s, tight, DEPTH, got, 10, &n), 0);
 	assert_int_equal(n, 4);
@@ -96,14 +96,14 @@ static void what_fits_no_budget_is_bad_and_the_rest_goes_on(void **state)
 
 		assert_int_equal(got[i].index, index[i % 5]);
 	}
-	assert_int_equal(tsi_badfiles_count(tsi_source_badfiles(s)), 2);
-	tsi_source_close(s);
+	assert_int_equal(tsi_badfiles_count(tsi_sampler_badfiles(s)), 2);
+	tsi_sampler_close(s);
 	tsi_budget_destroy(tight);
 	tsi_budget_destroy(roomy);
 }
 
 struct maker {
-	struct tsi_source *source;
+	struct tsi_sampler *sampler;
 	struct tsi_budget *budget;
 	struct sample got[64];
 	unsigned substituted;
@@ -114,12 +114,12 @@ static void *make_one(void *arg)
 {
 	struct maker *m = arg;
 
-	m->err = make_within(m->source, m->budget, 1, m->got, 1,
+	m->err = make_within(m->sampler, m->budget, 1, m->got, 1,
 			     &m->substituted);
 	return NULL;
 }
 
-/* There is room for the file but not for the image: both are waited for. */
+/* There is memory for the file but not for the image: both are waited for. */
 static void a_large_file_gives_its_room_back_while_it_waits(void **state)
 {
 	struct timespec ms = { 0, 1000000 };
@@ -131,7 +131,7 @@ static void a_large_file_gives_its_room_back_while_it_waits(void **state)
 	put_five();
 	put_large_image("a/0.png", 3000, TSI_READER_AHEAD);
 	assert_int_equal(tsi_budget_create(40 * MB, &m.budget), 0);
-	m.source = open_source();
+	m.sampler = open_sampler();
 	mine.budget = m.budget;
 	assert_int_equal(tsi_claim_grow(&mine, 30 * MB), 0);
 	assert_int_equal(pthread_create(&thread, NULL, make_one, &m), 0);
@@ -146,14 +146,14 @@ static void a_large_file_gives_its_room_back_while_it_waits(void **state)
 	/* ... and gave everything back. */
 	assert_int_equal(tsi_claim_all(&mine), 0);
 	tsi_claim_end(&mine);
-	tsi_source_close(m.source);
+	tsi_sampler_close(m.sampler);
 	tsi_budget_destroy(m.budget);
 }
 
 /* In a child whose address space ends soon behind what it has. */
 static void without_memory_for_one(void)
 {
-	struct tsi_source *s = open_source();
+	struct tsi_sampler *s = open_sampler();
 	struct sample got[64];
 	struct rlimit limit;
 	unsigned n = 0;
@@ -171,7 +171,7 @@ static void without_memory_for_one(void)
 	assert_int_equal(n, 1);
 	assert_int_equal(got[0].index, 0);
 	assert_int_equal(got[1].index, 2);
-	tsi_source_close(s);
+	tsi_sampler_close(s);
 }
 
 static void an_image_that_finds_no_memory_does_not_end_the_stream(void **state)

@@ -1,13 +1,14 @@
 /*
- * lane_fixture.h - a tree of small images, and samples that a lane makes of it.
+ * worker_fixture.h - a tree of small images, and samples that a worker makes of
+ * it.
  *
- * For a test of one file: every function is static.  The images are one-coloured
- * PNGs of 40 x 30 pixels.
+ * For a test of one file: every function is static.  The images are PNGs of one
+ * colour, 40 x 30 pixels.
  */
-#ifndef TEST_LANE_FIXTURE_H
-#define TEST_LANE_FIXTURE_H
+#ifndef TEST_WORKER_FIXTURE_H
+#define TEST_WORKER_FIXTURE_H
 
-#include "run/lane.h"
+#include "run/worker.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,7 +68,7 @@ static inline int make_root(void **state)
 	char path[128];
 
 	(void)state;
-	snprintf(root, sizeof(root), "/tmp/tsock-lane-XXXXXX");
+	snprintf(root, sizeof(root), "/tmp/tsock-worker-XXXXXX");
 	if (!mkdtemp(root))
 		return -1;
 	for (char c = 'a'; c <= 'c'; c++) {
@@ -107,11 +108,11 @@ static inline void put_five(void)
 	put_image("c/0.png");
 }
 
-static inline struct tsi_source *open_source(void)
+static inline struct tsi_sampler *open_sampler(void)
 {
-	struct tsi_source *s;
+	struct tsi_sampler *s;
 
-	if (tsi_source_open(&options, &s))
+	if (tsi_sampler_open(&options, &s))
 		fail_msg("%s", tsock_errmsg());
 	return s;
 }
@@ -127,31 +128,31 @@ static inline void into(void *arg, uint64_t seq, struct tsi_slots *out)
 }
 
 /* Make samples 0 .. n-1, several ahead; how many were substituted. */
-static inline int make_within(struct tsi_source *s, struct tsi_budget *budget,
+static inline int make_within(struct tsi_sampler *s, struct tsi_budget *budget,
 			      unsigned depth, struct sample *to, uint64_t n,
 			      unsigned *substituted)
 {
-	struct tsi_lane *l;
+	struct tsi_worker *w;
 	uint64_t begun = 0;
 	int err = 0;
 
 	*substituted = 0;
-	assert_int_equal(tsi_lane_create(s, depth, budget, &l), 0);
-	while (!err && (begun < n || tsi_lane_busy(l))) {
+	assert_int_equal(tsi_worker_create(s, depth, budget, &w), 0);
+	while (!err && (begun < n || tsi_worker_busy(w))) {
 		struct tsi_made made;
 
-		while (!err && begun < n && tsi_lane_busy(l) < depth)
-			err = tsi_lane_begin(l, begun++);
+		while (!err && begun < n && tsi_worker_busy(w) < depth)
+			err = tsi_worker_begin(w, begun++);
 		if (!err)
-			err = tsi_lane_finish(l, into, to, &made);
+			err = tsi_worker_finish(w, into, to, &made);
 		if (!err)
 			*substituted += made.substituted;
 	}
-	tsi_lane_destroy(l);
+	tsi_worker_destroy(w);
 	return err;
 }
 
-static inline int make(struct tsi_source *s, unsigned depth, struct sample *to,
+static inline int make(struct tsi_sampler *s, unsigned depth, struct sample *to,
 		       uint64_t n, unsigned *substituted)
 {
 	return make_within(s, NULL, depth, to, n, substituted);

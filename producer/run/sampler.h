@@ -1,0 +1,57 @@
+/*
+ * sampler.h - which file a sample of the stream is made from, and which files
+ * are bad.
+ *
+ * The data set, its order and what is known of bad files, shared by all
+ * workers.  A sample is a function of the data set, the options and the
+ * sample's number alone: a truncated image stays good for the samples whose
+ * crops end above the damage.
+ */
+#ifndef TSI_RUN_SAMPLER_H
+#define TSI_RUN_SAMPLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/index.h"
+#include "data/order.h"
+#include "image/image.h"
+#include "run/badfiles.h"
+#include "cli/options.h"
+
+struct tsi_sampler;
+
+/* What sequence number seq of the stream stands for. */
+struct tsi_sample_id {
+	uint64_t epoch;
+	uint64_t index; /* of its own file in the data set, by the order */
+};
+
+/*
+ * Index the data set and prepare its order.  Fails with EARG (options that
+ * don't fit the data set), EDATA (nothing good in it), and as index and order
+ * do.  o must outlive it.
+ */
+int tsi_sampler_open(const struct tsi_options *o, struct tsi_sampler **out);
+
+/* NULL is allowed. */
+void tsi_sampler_close(struct tsi_sampler *s);
+
+const struct tsi_options *tsi_sampler_options(const struct tsi_sampler *s);
+const struct tsi_index *tsi_sampler_index(const struct tsi_sampler *s);
+
+/* N, the samples of an epoch. */
+uint64_t tsi_sampler_epoch_len(const struct tsi_sampler *s);
+uint32_t tsi_sampler_segments(const struct tsi_sampler *s);
+
+/* segments + 1 of them. */
+const uint64_t *tsi_sampler_bounds(const struct tsi_sampler *s);
+
+/* Which sample sequence number seq is.  Any thread, and so are the rest. */
+int tsi_sampler_at(struct tsi_sampler *s, uint64_t seq,
+		   struct tsi_sample_id *out);
+
+/* What is known of bad files. */
+struct tsi_badfiles *tsi_sampler_badfiles(const struct tsi_sampler *s);
+
+#endif

@@ -1,0 +1,552 @@
+/*
+ * worker.c - from a sequence number to a finished sample.
+ *
+ * A sample is made from its own file or, where that is bad, from the next file
+ * that is good for this sample.  Files that are known to be bad for it are
+ * passed by without being read.  In a new run of bad files all samples in
+ * progress want the same next file: one of them reads it, the others wait for
+ * the outcome.
+ */
+#include "run/worker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "image/budget.h"
+#include "io/reader.h"
+
+#define RETRIES 3
+
+struct job {
+	bool used;
+	uint64_t seq;
+	struct tsi_sample_id
+		id;        /* its own file, and the key of its random draws */
+	uint64_t target;   /* the file that is read for it */
+	uint64_t passed;   /* files from its own to the target */
+	bool searching;    /* its last target was bad, which was not known */
+	bool parked;       /* another sample's read of this target is awaited */
+	bool again;        /* for it all known bad files were forgotten */
+	unsigned failures; /* of this file, by I/O errors */
+	int64_t read_ns;   /* when this file's read was asked for */
+	uint64_t read_bytes;
+	uint32_t reads;
+};
+
+struct tsi_worker {
+	struct tsi_sampler *sampler;
+	struct tsi_file_reader *reader;
+	struct tsi_image *image;
+	struct tsi_claim claim; /* of memory; ends with each sample */
+	unsigned depth, busy;
+	struct job job[];
+};
+
+int tsi_worker_create(struct tsi_sampler *s, unsigned depth,
+		      struct tsi_budget *budget, struct tsi_worker **out)
+{
+	const struct tsi_options *o = tsi_sampler_options(s);
+	struct tsi_image_opts opts = {
+		.pillow = (uint32_t)o->pillow,
+		.preset = (enum tsi_preset)o->preset,
+		.size = (uint32_t)o->size,
+		.resize = (uint32_t)o->resize,
+		.seed = o->seed,
+	};
+	struct tsi_worker *w =
+		calloc(1, sizeof(*w) + depth * sizeof(w->job[0]));
+	int err;
+
+	if (!w)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a worker");
+	w->sampler = s;
+	w->depth = depth;
+	w->claim.budget = budget;
+	opts.claim = &w->claim;
+	err = tsi_image_create(&opts, &w->image);
+	if (!err)
+		err = tsi_file_reader_create((enum tsi_file_reader_kind)o->io,
+					     depth, &w->reader);
+	if (err) {
+		tsi_worker_destroy(w);
+		return err;
+	}
+	*out = w;
+	return 0;
+}
+
+void tsi_worker_destroy(struct tsi_worker *w)
+{
+	if (!w)
+		return;
+	tsi_file_reader_destroy(w->reader);
+	tsi_image_destroy(w->image);
+	free(w);
+}
+
+unsigned tsi_worker_busy(const struct tsi_worker *w)
+{
+	return w->busy;
+}
+
+const char *tsi_worker_reader(const struct tsi_worker *w)
+{
+	return tsi_file_reader_name(w->reader);
+}
+
+const char *tsi_worker_reader_why(const struct tsi_worker *w)
+{
+	return tsi_file_reader_why(w->reader);
+}
+
+/* ------------------------------------------------------------------------
+ * Bad files
+ */
+
+/* The tree's own path of a file, for a sentence. */
+static int file_error(const struct tsi_worker *w, int code, uint64_t file,
+		      const char *what)
+{
+	const struct tsi_index *x = tsi_sampler_index(w->sampler);
+
+	return tsi_err(code, "%s/%s: %s", tsi_index_root(x),
+		       tsi_index_path(x, file), what);
+}
+
+/* From what is known, file j->target is bad for j's sample. */
+static bool known_bad(const struct tsi_worker *w, const struct job *j)
+{
+	const struct tsi_badfiles *b = tsi_sampler_badfiles(w->sampler);
+	struct tsi_image_extent e;
+
+	if (tsi_badfiles_run(b, j->target, 1))
+		return true;
+	return tsi_badfiles_extent(b, j->target, &e) &&
+	       tsi_image_bottom(w->image, e.width, e.height,
+				(uint32_t)j->id.epoch, j->id.index) > e.rows;
+}
+
+/* Pass n files by; false when none is left. */
+static bool pass(const struct tsi_worker *w, struct job *j, uint64_t n)
+{
+	uint64_t count = tsi_index_count(tsi_sampler_index(w->sampler));
+
+	j->failures = 0;
+	j->passed += n;
+	j->target = (j->id.index + j->passed) % count;
+	return j->passed < count;
+}
+
+/* Move job j's target on to a file that may be good for its sample. */
+static bool find_target(const struct tsi_worker *w, struct job *j)
+{
+	const struct tsi_badfiles *b = tsi_sampler_badfiles(w->sampler);
+	uint64_t count = tsi_index_count(tsi_sampler_index(w->sampler));
+
+	for (;;) {
+		uint64_t n = tsi_badfiles_run(b, j->target, count - j->passed);
+
+		if (n == 0 && !known_bad(w, j))
+			return true;
+		if (!pass(w, j, n ? n : 1))
+			return false;
+	}
+}
+
+/*
+ * Choose job j's next file.  Where none is left that isn't known to be bad,
+ * all are tried once more: a disk may have been away for a while.
+ */
+static int choose(struct tsi_worker *w, struct job *j)
+{
+	const struct tsi_index *x = tsi_sampler_index(w->sampler);
+
+	if (j->passed < tsi_index_count(x) && find_target(w, j))
+		return 0;
+	if (!j->again) {
+		tsi_badfiles_forget_all(tsi_sampler_badfiles(w->sampler));
+		j->again = true;
+		j->passed = 0;
+		j->target = j->id.index;
+		if (find_target(w, j))
+			return 0;
+	}
+	return tsi_err(TSOCK_EDATA,
+		       "no file of %s is good any more: the last one "
+		       "tried for sample %llu",
+		       tsi_index_root(x), (unsigned long long)j->id.index);
+}
+
+/* Job j's file is bad: choose another one, or end the stream. */
+static int on_bad(struct tsi_worker *w, struct job *j, const char *reason)
+{
+	if (tsi_sampler_options(w->sampler)->on_error == TSI_RAISE)
+		return file_error(w, TSOCK_EDATA, j->target, reason);
+	tsi_badfiles_report(tsi_sampler_badfiles(w->sampler), j->target,
+			    reason);
+	j->searching = true;
+	pass(w, j, 1);
+	return choose(w, j);
+}
+
+/* Job j's file can't be read: it is bad for every sample. */
+static int on_unreadable(struct tsi_worker *w, struct job *j,
+			 const char *reason)
+{
+	tsi_badfiles_remember(tsi_sampler_badfiles(w->sampler), j->target, NULL,
+			      j->read_ns);
+	return on_bad(w, j, reason);
+}
+
+/*
+ * Job j's file can't be decoded as far as its crop needs.  How far it can be
+ * decoded is found out once, for all samples.
+ */
+static int on_undecodable(struct tsi_worker *w, struct job *j,
+			  const uint8_t *data, size_t len)
+{
+	struct tsi_badfiles *b = tsi_sampler_badfiles(w->sampler);
+	struct tsi_image_extent e;
+	char reason[256];
+	int err;
+
+	snprintf(reason, sizeof(reason), "%s", tsock_errmsg());
+	if (tsi_sampler_options(w->sampler)->on_error == TSI_RAISE)
+		return on_bad(w, j, reason);
+	/* Every sample's centre crop needs the same rows. */
+	if (tsi_sampler_options(w->sampler)->preset == TSI_EVAL)
+		return on_unreadable(w, j, reason);
+	err = tsi_image_measure(w->image, data, len, &e);
+	if (err == TSOCK_EDATA ||
+	    (!err && e.rows < tsi_image_least_bottom(e.width, e.height)))
+		return on_unreadable(w, j, reason);
+	/* A failure that isn't about its rows may not come again. */
+	if (!err && e.rows < e.height)
+		tsi_badfiles_remember(b, j->target, &e, j->read_ns);
+	return on_bad(w, j, reason);
+}
+
+/* Errors that say something about this file; the others are the machine's. */
+static bool is_bad_file(int err)
+{
+	switch (err) {
+	case ENOENT:
+	case EACCES:
+	case EPERM:
+	case ENOTDIR:
+	case EISDIR:
+	case ELOOP:
+	case ENAMETOOLONG:
+	case EINVAL:
+	case TSI_READER_ODD:
+	case TSI_READER_MADE_UP:
+	case ENXIO:
+	case ENODEV:
+	case EFBIG:
+	case EOVERFLOW:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* A read failed: the file is bad, or it is read again, or the stream ends. */
+static int on_read_error(struct tsi_worker *w, struct job *j, int err)
+{
+	char reason[160];
+
+	if (err == ESTALE) /* replaced while it was read */
+		return on_bad(w, j, strerror(err));
+	if (is_bad_file(err))
+		return on_unreadable(w, j, tsi_file_reader_strerror(err));
+	if (err == EMFILE || err == ENFILE) {
+		snprintf(reason, sizeof(reason),
+			 "%s; raise the limit (ulimit -n) or lower --threads",
+			 strerror(err));
+		return file_error(w, TSOCK_ESYS, j->target, reason);
+	}
+	if (j->failures++ < RETRIES)
+		return 0;
+	snprintf(reason, sizeof(reason), "%s, %d times in a row", strerror(err),
+		 RETRIES + 1);
+	return file_error(w, TSOCK_ESYS, j->target, reason);
+}
+
+/* ------------------------------------------------------------------------
+ * Samples
+ */
+
+static int submit(struct tsi_worker *w, struct job *j)
+{
+	const struct tsi_index *x = tsi_sampler_index(w->sampler);
+
+	j->read_ns = tsi_badfiles_now();
+	j->reads++;
+	return tsi_file_reader_submit(w->reader, tsi_index_dirfd(x),
+				      tsi_index_path(x, j->target),
+				      tsi_index_size(x, j->target), j->seq);
+}
+
+/* Another sample's read of job j's target is on its way. */
+static bool is_read_already(const struct tsi_worker *w, const struct job *j)
+{
+	for (unsigned i = 0; i < w->depth; i++) {
+		const struct job *o = &w->job[i];
+
+		if (o != j && o->used && !o->parked && o->target == j->target)
+			return true;
+	}
+	return false;
+}
+
+/* Read job j's target, or wait for another sample's read of it. */
+static int go_on(struct tsi_worker *w, struct job *j)
+{
+	if (j->searching && is_read_already(w, j)) {
+		j->parked = true;
+		return 0;
+	}
+	return submit(w, j);
+}
+
+/*
+ * Whether this target is good is known now: go on with the jobs that waited for
+ * it.  Once a file is good, there is nothing more to wait for.
+ */
+static int wake(struct tsi_worker *w, uint64_t target, bool good)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < w->depth && !err; i++) {
+		struct job *j = &w->job[i];
+
+		if (!j->used || !j->parked || j->target != target)
+			continue;
+		j->parked = false;
+		j->searching = !good;
+		err = choose(w, j);
+		if (!err)
+			err = go_on(w, j);
+	}
+	return err;
+}
+
+int tsi_worker_begin(struct tsi_worker *w, uint64_t seq)
+{
+	struct tsi_badfiles *b = tsi_sampler_badfiles(w->sampler);
+	struct job *j = w->job;
+	const char *why = NULL;
+	int err;
+
+	while (j->used)
+		j++;
+	memset(j, 0, sizeof(*j));
+	j->seq = seq;
+	err = tsi_sampler_at(w->sampler, seq, &j->id);
+	if (err)
+		return err;
+	j->target = j->id.index;
+	if (tsi_badfiles_changed(b, j->target))
+		tsi_badfiles_forget(b, j->target);
+	if (tsi_sampler_options(w->sampler)->on_error == TSI_RAISE)
+		why = tsi_index_bad_reason(tsi_sampler_index(w->sampler),
+					   j->target);
+	err = why ? on_bad(w, j, why) : choose(w, j);
+	if (!err)
+		err = submit(w, j);
+	if (err)
+		return err;
+	j->used = true;
+	w->busy++;
+	return 0;
+}
+
+static struct job *job_of(struct tsi_worker *w, uint64_t seq)
+{
+	struct job *j = w->job;
+
+	while (!j->used || j->seq != seq)
+		j++;
+	return j;
+}
+
+/* Decode; sets *done when the sample is there, else job j has a new target. */
+static int load(struct tsi_worker *w, struct job *j, const uint8_t *data,
+		size_t len, const struct tsi_slots *to, bool *done)
+{
+	const struct tsi_index *x = tsi_sampler_index(w->sampler);
+	struct tsi_box box;
+	int err;
+
+	/* Another worker may have been here meanwhile. */
+	if (known_bad(w, j)) {
+		j->searching = true;
+		return choose(w, j);
+	}
+	/* The draws are the sample's, whichever file it is made from. */
+	err = tsi_image_load(w->image, data, len, (uint32_t)j->id.epoch,
+			     j->id.index, to->image, &box);
+	if (err == TSOCK_EDATA)
+		return on_undecodable(w, j, data, len);
+	if (err)
+		return err;
+	*to->label = tsi_index_label(x, j->target);
+	*to->index = (int64_t)j->target;
+	to->box[0] = box.top;
+	to->box[1] = box.left;
+	to->box[2] = box.height;
+	to->box[3] = box.width;
+	to->box[4] = box.flip;
+	*done = true;
+	return 0;
+}
+
+/* Read and decode in this thread; the claim covers the file's bytes. */
+static int load_here(struct tsi_worker *w, struct job *j, size_t size,
+		     const struct tsi_slots *to, bool *done)
+{
+	const struct tsi_index *x = tsi_sampler_index(w->sampler);
+	uint8_t *data;
+	size_t len;
+	int err;
+
+	w->claim.file = size;
+	err = tsi_file_read(tsi_index_dirfd(x), tsi_index_path(x, j->target),
+			    size, &data, &len);
+	if (err == ENOMEM)
+		return tsi_err(TSOCK_ENOMEM, "no memory to read it");
+	if (err == EFBIG)
+		return on_bad(w, j, "it grows while it is read");
+	if (err)
+		return on_read_error(w, j, err);
+	j->read_bytes += len;
+	err = load(w, j, data, len, to, done);
+	free(data);
+	return err;
+}
+
+/*
+ * A file too large to be read ahead: memory for its bytes and for its decoder
+ * is claimed together.  How much the decoder needs is known once the file was
+ * read; if so much isn't free, all is given back before it is waited for.
+ */
+static int load_large(struct tsi_worker *w, struct job *j, size_t size,
+		      const struct tsi_slots *to, bool *done)
+{
+	uint64_t total = size;
+	char reason[256];
+	int err;
+
+	do {
+		err = tsi_claim_grow(&w->claim, total);
+		if (err == TSOCK_EDATA) {
+			snprintf(reason, sizeof(reason), "%s", tsock_errmsg());
+			return on_unreadable(w, j, reason);
+		}
+		if (!err)
+			err = load_here(w, j, size, to, done);
+		total = w->claim.wanted;
+		tsi_claim_end(&w->claim);
+	} while (err == TSOCK_EAGAIN);
+	return err;
+}
+
+/*
+ * There was no memory for job j's image: try again while no other large image
+ * is decoded.  A large image that finds no memory even then is too large for
+ * this machine and a bad file; a small one that finds none ends the stream.
+ */
+static int load_alone(struct tsi_worker *w, struct job *j, size_t size,
+		      const struct tsi_slots *to, bool *done)
+{
+	char reason[256];
+	bool large;
+	int err;
+
+	tsi_claim_end(&w->claim);
+	err = tsi_claim_all(&w->claim);
+	if (!err)
+		err = load_here(w, j, size, to, done);
+	large = size > TSI_READER_AHEAD || w->claim.need > TSI_IMAGE_SMALL;
+	tsi_claim_end(&w->claim);
+	if (err != TSOCK_ENOMEM)
+		return err;
+	snprintf(reason, sizeof(reason), "%s", tsock_errmsg());
+	return large ? on_bad(w, j, reason)
+		     : file_error(w, TSOCK_ENOMEM, j->target, reason);
+}
+
+/* A read has come: decode it, and give its memory back to the reader. */
+static int use(struct tsi_worker *w, struct job *j, const struct tsi_read *r,
+	       const struct tsi_slots *to, bool *done)
+{
+	uint64_t target = j->target;
+	size_t size = TSI_READER_AHEAD;
+	int err;
+
+	*done = false;
+	if (r->err == TSI_READ_LARGE) {
+		size = r->size;
+		err = load_large(w, j, size, to, done);
+	} else if (r->err == ENOMEM) {
+		err = TSOCK_ENOMEM;
+	} else if (r->err) {
+		err = on_read_error(w, j, r->err);
+	} else {
+		j->read_bytes += r->len;
+		err = load(w, j, r->data, r->len, to, done);
+		tsi_claim_end(&w->claim);
+	}
+	if (err == TSOCK_ENOMEM)
+		err = load_alone(w, j, size, to, done);
+	tsi_file_reader_recycle(w->reader, r);
+	if (err)
+		return err;
+	/* After an I/O error its target may still be the same file. */
+	if (!*done)
+		err = j->target == target ? submit(w, j) : go_on(w, j);
+	if (!err && (*done || j->target != target))
+		err = wake(w, target, *done);
+	return err;
+}
+
+int tsi_worker_finish(struct tsi_worker *w,
+		      void (*slots)(void *arg, uint64_t seq,
+				    struct tsi_slots *out),
+		      void *arg, struct tsi_made *out)
+{
+	uint64_t io_ns = 0, decode_ns = 0;
+	bool done = false;
+	struct job *j = NULL;
+
+	while (!done) {
+		int64_t start = tsi_now_ns(), read;
+		struct tsi_slots to;
+		struct tsi_read r;
+		int err;
+
+		err = tsi_file_reader_next(w->reader, true, &r);
+		if (err)
+			return err;
+		read = tsi_now_ns();
+		j = job_of(w, r.tag);
+		slots(arg, j->seq, &to);
+		err = use(w, j, &r, &to, &done);
+		if (err)
+			return err;
+		io_ns += (uint64_t)(read - start);
+		decode_ns += (uint64_t)(tsi_now_ns() - read);
+	}
+	out->seq = j->seq;
+	out->read_bytes = j->read_bytes;
+	out->reads = j->reads;
+	out->substituted = j->target != j->id.index;
+	out->io_ns = io_ns;
+	out->decode_ns = decode_ns;
+	j->used = false;
+	w->busy--;
+	return 0;
+}
