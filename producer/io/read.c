@@ -1,17 +1,19 @@
 /*
  * read.c - one whole file, by the thread that asks for it.
  */
-#include "io/reader_impl.h"
+#include "io/reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "io/slot.h"
+
 static int open_file(int dirfd, const char *path, int *fd)
 {
 	do
-		*fd = openat(dirfd, path, TSI_READER_OFLAGS);
+		*fd = openat(dirfd, path, TSI_IO_OFLAGS);
 	while (*fd < 0 && errno == EINTR);
 	return *fd < 0 ? errno : 0;
 }
@@ -43,7 +45,7 @@ int tsi_file_read(int dirfd, const char *path, size_t max, uint8_t **data,
 
 	if (err)
 		return err;
-	err = tsi_file_check(fd, &seen, &size);
+	err = tsi_io_check_file(fd, &seen, &size);
 	if (!err && size > max)
 		err = EFBIG;
 	if (!err) {

@@ -1,157 +1,80 @@
 /*
- * reader.c - what both makes of reader share: slots, buffers, the order in
- * which finished reads are taken.  Makes no system call but fstat, fstatfs and
- * fcntl.
+ * reader.c - whole files into memory: the backend is chosen here, and the
+ * order in which finished reads are taken.  Makes no system call.
  */
 #include "io/reader.h"
-#include "io/reader_impl.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/regular.h"
+#include "io/backend.h"
 
-#define GRAIN ((size_t)64 << 10)
-#define LARGE ((size_t)1 << 20) /* buffers beyond are not kept for long */
+struct tsi_file_reader {
+	const struct tsi_io_backend *backend;
+	void *state; /* the backend's */
+	struct tsi_io_slot *slot;
+	unsigned depth;
+	unsigned pending;
+	char why[160];
+};
 
-static int room(struct tsi_rslot *s, size_t need)
+/* Take one of the two backends; AUTO: the first, if this machine can. */
+static int choose_backend(struct tsi_file_reader *r,
+			  enum tsi_file_reader_kind kind)
 {
-	size_t cap = (need + GRAIN - 1) / GRAIN * GRAIN;
-	uint8_t *buf;
+	int err = TSOCK_ENOTSUP;
 
-	if (cap <= s->cap)
-		return 0;
-	if (s->len == 0) {
-		/* Nothing to keep: don't let realloc copy it. */
-		free(s->buf);
-		s->buf = NULL;
-		s->cap = 0;
-	}
-	buf = realloc(s->buf, cap);
-	if (!buf)
-		return ENOMEM;
-	s->buf = buf;
-	s->cap = cap;
-	return 0;
-}
-
-static int ask(struct tsi_rslot *s)
-{
-	if (s->len == s->cap) {
-		int err = room(s, s->cap * 2);
-
-		if (err)
+	if (kind != TSI_READER_PREAD) {
+		r->backend = &tsi_io_uring;
+		err = r->backend->create(r->slot, r->depth, &r->state);
+		if (!err || kind == TSI_READER_URING)
 			return err;
+		snprintf(r->why, sizeof(r->why), "%s", tsock_errmsg());
 	}
-	s->asked = s->cap - s->len;
-	return TSI_RMORE;
-}
-
-int tsi_file_check(int fd, struct tsi_fs_seen *seen, size_t *size)
-{
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return errno;
-	if (S_ISDIR(st.st_mode))
-		return EISDIR;
-	if (!S_ISREG(st.st_mode))
-		return TSI_READER_ODD;
-	if (tsi_regular_made_up(seen, st.st_dev, fd))
-		return TSI_READER_MADE_UP;
-	if (st.st_size > (off_t)TSI_READER_MAX)
-		return EFBIG;
-	/*
-	 * It only kept the open from blocking; some file systems answer reads
-	 * with EAGAIN while it is set.
-	 */
-	if (fcntl(fd, F_SETFL, 0))
-		return errno;
-	*size = (size_t)st.st_size;
-	return 0;
-}
-
-int tsi_rslot_opened(struct tsi_rslot *s, int fd)
-{
-	int err;
-
-	s->fd = fd;
-	s->len = 0;
-	err = tsi_file_check(fd, &s->seen, &s->expect);
-	if (err)
-		return err;
-	if (s->expect > TSI_READER_AHEAD)
-		return TSI_READ_LARGE;
-	/* One byte more, so that one read sees the end too. */
-	err = room(s, s->expect + 1);
-	return err ? err : ask(s);
-}
-
-int tsi_rslot_got(struct tsi_rslot *s, size_t n)
-{
-	s->len += n;
-	if (s->len > TSI_READER_AHEAD) {
-		/* It has grown. */
-		s->expect = s->len;
-		return TSI_READ_LARGE;
-	}
-	/* A short read elsewhere may have been cut off by a signal. */
-	if (n == 0 || (n < s->asked && s->len == s->expect))
-		return 0;
-	return ask(s);
-}
-
-int tsi_file_reader_make_slots(struct tsi_file_reader *r, unsigned depth)
-{
-	r->slot = calloc(depth, sizeof(*r->slot));
-	if (!r->slot)
-		return tsi_err(TSOCK_ENOMEM, "no memory for a file reader");
-	r->depth = depth;
-	for (unsigned i = 0; i < depth; i++)
-		r->slot[i].fd = -1;
-	return 0;
-}
-
-void tsi_file_reader_free_slots(struct tsi_file_reader *r)
-{
-	for (unsigned i = 0; i < r->depth; i++)
-		free(r->slot[i].buf);
-	free(r->slot);
+	r->backend = &tsi_io_pread;
+	return r->backend->create(r->slot, r->depth, &r->state);
 }
 
 int tsi_file_reader_create(enum tsi_file_reader_kind kind, unsigned depth,
 			   struct tsi_file_reader **out)
 {
 	struct tsi_file_reader *r;
-	char why[sizeof(r->why)] = "";
 	int err;
 
 	if (depth == 0 || depth > TSI_READER_MAX_DEPTH)
 		return tsi_err(TSOCK_EARG,
 			       "a read-ahead of %u files is outside 1 to %d",
 			       depth, TSI_READER_MAX_DEPTH);
-	if (kind == TSI_READER_PREAD)
-		return tsi_file_reader_pread_create(depth, out);
-	err = tsi_file_reader_uring_create(depth, out);
-	if (!err || kind == TSI_READER_URING)
+	r = calloc(1, sizeof(*r));
+	if (r)
+		r->slot = tsi_io_slots_create(depth);
+	if (!r || !r->slot) {
+		free(r);
+		return tsi_err(TSOCK_ENOMEM, "no memory for a file reader");
+	}
+	r->depth = depth;
+	err = choose_backend(r, kind);
+	if (err) {
+		tsi_io_slots_destroy(r->slot, depth);
+		free(r);
 		return err;
-	snprintf(why, sizeof(why), "%s", tsock_errmsg());
-	err = tsi_file_reader_pread_create(depth, &r);
-	if (err)
-		return err;
-	snprintf(r->why, sizeof(r->why), "%s", why);
+	}
 	*out = r;
 	return 0;
 }
 
+bool tsi_file_reader_has_uring(void)
+{
+	return tsi_io_uring.built_in;
+}
+
 const char *tsi_file_reader_name(const struct tsi_file_reader *r)
 {
-	return r->ops->name;
+	return r->backend->name;
 }
 
 const char *tsi_file_reader_strerror(int err)
@@ -179,47 +102,39 @@ int tsi_file_reader_submit(struct tsi_file_reader *r, int dirfd,
 			   const char *path, uint64_t size_hint, uint64_t tag)
 {
 	unsigned i = 0;
-	struct tsi_rslot *s;
+	struct tsi_io_slot *s;
 
-	while (i < r->depth && r->slot[i].state != TSI_RFREE)
+	while (i < r->depth && r->slot[i].state != TSI_IO_FREE)
 		i++;
 	if (i == r->depth)
 		return TSOCK_EAGAIN;
 	s = &r->slot[i];
-	s->len = 0;
-	if (s->cap > LARGE && size_hint < s->cap / 4) {
-		free(s->buf);
-		s->buf = NULL;
-		s->cap = 0;
-	}
-	s->state = TSI_RQUEUED;
 	s->tag = tag;
 	s->dirfd = dirfd;
 	s->path = path;
-	s->fd = -1;
-	s->err = 0;
+	tsi_io_slot_begin(s, size_hint);
 	r->pending++;
-	r->ops->start(r, i);
+	r->backend->start(r->state, i);
 	return 0;
 }
 
-static struct tsi_rslot *lowest_done(const struct tsi_file_reader *r)
+static struct tsi_io_slot *lowest_done(const struct tsi_file_reader *r)
 {
-	struct tsi_rslot *low = NULL;
+	struct tsi_io_slot *low = NULL;
 
 	for (unsigned i = 0; i < r->depth; i++) {
-		struct tsi_rslot *s = &r->slot[i];
+		struct tsi_io_slot *s = &r->slot[i];
 
-		if (s->state == TSI_RDONE && (!low || s->tag < low->tag))
+		if (s->state == TSI_IO_DONE && (!low || s->tag < low->tag))
 			low = s;
 	}
 	return low;
 }
 
-static void take(struct tsi_file_reader *r, struct tsi_rslot *s,
+static void take(struct tsi_file_reader *r, struct tsi_io_slot *s,
 		 struct tsi_read *out)
 {
-	s->state = TSI_RTAKEN;
+	s->state = TSI_IO_TAKEN;
 	r->pending--;
 	out->tag = s->tag;
 	out->err = s->err;
@@ -235,8 +150,8 @@ int tsi_file_reader_next(struct tsi_file_reader *r, bool wait,
 	bool block = false;
 
 	while (r->pending > 0) {
-		struct tsi_rslot *s;
-		int err = r->ops->pump(r, block);
+		struct tsi_io_slot *s;
+		int err = r->backend->pump(r->state, block);
 
 		if (err)
 			return err;
@@ -255,7 +170,7 @@ int tsi_file_reader_next(struct tsi_file_reader *r, bool wait,
 void tsi_file_reader_recycle(struct tsi_file_reader *r,
 			     const struct tsi_read *read)
 {
-	r->slot[read->slot].state = TSI_RFREE;
+	r->slot[read->slot].state = TSI_IO_FREE;
 }
 
 unsigned tsi_file_reader_pending(const struct tsi_file_reader *r)
@@ -265,6 +180,9 @@ unsigned tsi_file_reader_pending(const struct tsi_file_reader *r)
 
 void tsi_file_reader_destroy(struct tsi_file_reader *r)
 {
-	if (r)
-		r->ops->destroy(r);
+	if (!r)
+		return;
+	if (r->backend->destroy(r->state))
+		tsi_io_slots_destroy(r->slot, r->depth);
+	free(r);
 }

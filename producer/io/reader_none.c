@@ -1,18 +1,19 @@
 /*
  * reader_none.c - in place of reader_uring.c in a build without liburing.
  */
-#include "io/reader_impl.h"
+#include "io/backend.h"
 
 #include "base/err.h"
 
-int tsi_file_reader_uring_create(unsigned depth, struct tsi_file_reader **out)
+static int none_create(struct tsi_io_slot *slot, unsigned depth, void **out)
 {
+	(void)slot;
 	(void)depth;
 	(void)out;
 	return tsi_err(TSOCK_ENOTSUP, "built without liburing");
 }
 
-bool tsi_file_reader_has_uring(void)
-{
-	return false;
-}
+const struct tsi_io_backend tsi_io_uring = {
+	.name = "io_uring",
+	.create = none_create,
+};

@@ -2,9 +2,9 @@
  * reader_pread.c - whole files by open, pread and close in a few threads.
  *
  * The threads serve slots in the order of submission and touch only slots
- * that are QUEUED; everything else is the reader's own thread's.
+ * that are QUEUED; everything else belongs to the reader's own thread.
  */
-#include "io/reader_impl.h"
+#include "io/backend.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +19,9 @@
 #define THREADS 4
 #define CHUNK ((size_t)16 << 20) /* so that a large file can be given up */
 
-struct pread_reader {
-	struct tsi_file_reader base;
+struct pread_backend {
+	struct tsi_io_slot *slot;
+	unsigned depth;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	pthread_cond_t done;
@@ -35,17 +36,17 @@ struct pread_reader {
 	unsigned nthreads;
 };
 
-static int open_file(const struct tsi_rslot *s)
+static int open_file(const struct tsi_io_slot *s)
 {
 	int fd;
 
 	do
-		fd = openat(s->dirfd, s->path, TSI_READER_OFLAGS);
+		fd = openat(s->dirfd, s->path, TSI_IO_OFLAGS);
 	while (fd < 0 && errno == EINTR);
 	return fd;
 }
 
-static ssize_t read_some(const struct tsi_rslot *s)
+static ssize_t read_some(const struct tsi_io_slot *s)
 {
 	size_t len = s->asked < CHUNK ? s->asked : CHUNK;
 	ssize_t n;
@@ -56,12 +57,12 @@ static ssize_t read_some(const struct tsi_rslot *s)
 	return n;
 }
 
-static void read_file(struct pread_reader *p, struct tsi_rslot *s)
+static void read_file(struct pread_backend *p, struct tsi_io_slot *s)
 {
 	int fd = open_file(s);
-	int err = fd < 0 ? errno : tsi_rslot_opened(s, fd);
+	int err = fd < 0 ? errno : tsi_io_slot_opened(s, fd);
 
-	while (err == TSI_RMORE) {
+	while (err == TSI_IO_MORE) {
 		ssize_t n = read_some(s);
 
 		if (n < 0)
@@ -69,7 +70,7 @@ static void read_file(struct pread_reader *p, struct tsi_rslot *s)
 		else if (atomic_load(&p->stop))
 			err = ECANCELED;
 		else
-			err = tsi_rslot_got(s, (size_t)n);
+			err = tsi_io_slot_got(s, (size_t)n);
 	}
 	s->err = err;
 	if (fd >= 0)
@@ -79,7 +80,7 @@ static void read_file(struct pread_reader *p, struct tsi_rslot *s)
 
 static void *serve(void *arg)
 {
-	struct pread_reader *p = arg;
+	struct pread_backend *p = arg;
 
 	pthread_mutex_lock(&p->lock);
 	for (;;) {
@@ -90,10 +91,10 @@ static void *serve(void *arg)
 		if (atomic_load(&p->stop))
 			break;
 		i = p->queue[p->first];
-		p->first = (p->first + 1) % p->base.depth;
+		p->first = (p->first + 1) % p->depth;
 		p->queued--;
 		pthread_mutex_unlock(&p->lock);
-		read_file(p, &p->base.slot[i]);
+		read_file(p, &p->slot[i]);
 		pthread_mutex_lock(&p->lock);
 		p->finished[p->nfinished++] = i;
 		pthread_cond_signal(&p->done);
@@ -102,33 +103,33 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-static void pread_start(struct tsi_file_reader *r, unsigned i)
+static void pread_start(void *backend, unsigned i)
 {
-	struct pread_reader *p = (struct pread_reader *)r;
+	struct pread_backend *p = backend;
 
 	pthread_mutex_lock(&p->lock);
-	p->queue[(p->first + p->queued) % r->depth] = i;
+	p->queue[(p->first + p->queued) % p->depth] = i;
 	p->queued++;
 	pthread_cond_signal(&p->work);
 	pthread_mutex_unlock(&p->lock);
 }
 
-static int pread_pump(struct tsi_file_reader *r, bool block)
+static int pread_pump(void *backend, bool block)
 {
-	struct pread_reader *p = (struct pread_reader *)r;
+	struct pread_backend *p = backend;
 
 	pthread_mutex_lock(&p->lock);
 	while (block && p->nfinished == 0)
 		pthread_cond_wait(&p->done, &p->lock);
 	while (p->nfinished > 0)
-		r->slot[p->finished[--p->nfinished]].state = TSI_RDONE;
+		p->slot[p->finished[--p->nfinished]].state = TSI_IO_DONE;
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }
 
-static void pread_destroy(struct tsi_file_reader *r)
+static bool pread_destroy(void *backend)
 {
-	struct pread_reader *p = (struct pread_reader *)r;
+	struct pread_backend *p = backend;
 
 	pthread_mutex_lock(&p->lock);
 	atomic_store(&p->stop, true);
@@ -139,14 +140,14 @@ static void pread_destroy(struct tsi_file_reader *r)
 	pthread_cond_destroy(&p->work);
 	pthread_cond_destroy(&p->done);
 	pthread_mutex_destroy(&p->lock);
-	tsi_file_reader_free_slots(r);
 	free(p->queue);
 	free(p->finished);
 	free(p);
+	return true;
 }
 
 /* As many of the wanted threads as there can be, at least one. */
-static int start_threads(struct pread_reader *p, unsigned wanted)
+static int start_threads(struct pread_backend *p, unsigned wanted)
 {
 	sigset_t all;
 	sigset_t old;
@@ -166,35 +167,37 @@ static int start_threads(struct pread_reader *p, unsigned wanted)
 	return tsi_err_sys("start a thread that reads files");
 }
 
-static const struct tsi_file_reader_ops pread_ops = {
-	.name = "pread",
-	.start = pread_start,
-	.pump = pread_pump,
-	.destroy = pread_destroy,
-};
-
-int tsi_file_reader_pread_create(unsigned depth, struct tsi_file_reader **out)
+static int pread_create(struct tsi_io_slot *slot, unsigned depth, void **out)
 {
-	struct pread_reader *p = calloc(1, sizeof(*p));
-	int err;
+	struct pread_backend *p = calloc(1, sizeof(*p));
+	int err = 0;
 
 	if (!p)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a file reader");
-	p->base.ops = &pread_ops;
+	p->slot = slot;
+	p->depth = depth;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->work, NULL);
 	pthread_cond_init(&p->done, NULL);
 	p->queue = malloc(depth * sizeof(*p->queue));
 	p->finished = malloc(depth * sizeof(*p->finished));
-	err = tsi_file_reader_make_slots(&p->base, depth);
-	if (!err && (!p->queue || !p->finished))
+	if (!p->queue || !p->finished)
 		err = tsi_err(TSOCK_ENOMEM, "no memory for a file reader");
 	if (!err)
 		err = start_threads(p, depth < THREADS ? depth : THREADS);
 	if (err) {
-		pread_destroy(&p->base);
+		pread_destroy(p);
 		return err;
 	}
-	*out = &p->base;
+	*out = p;
 	return 0;
 }
+
+const struct tsi_io_backend tsi_io_pread = {
+	.name = "pread",
+	.built_in = true,
+	.create = pread_create,
+	.start = pread_start,
+	.pump = pread_pump,
+	.destroy = pread_destroy,
+};

@@ -7,7 +7,7 @@
  * call, closes with it.  A slot's memory is touched only while the kernel has
  * no operation on it.
  */
-#include "io/reader_impl.h"
+#include "io/backend.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,8 +30,9 @@ enum op {
 	OP_CANCEL,
 };
 
-struct uring_reader {
-	struct tsi_file_reader base;
+struct uring_backend {
+	struct tsi_io_slot *slot;
+	unsigned depth;
 	struct io_uring ring;
 	unsigned flying;  /* prepared or in the kernel, of any kind */
 	unsigned closing; /* of those, closes */
@@ -44,7 +45,7 @@ static void *mark(unsigned i, enum op op)
 }
 
 /* Hand over what is prepared.  EAGAIN: the kernel wants its results taken. */
-static int flush(struct uring_reader *u)
+static int flush(struct uring_backend *u)
 {
 	int n;
 
@@ -60,7 +61,7 @@ static int flush(struct uring_reader *u)
 }
 
 /* There is always one: the ring has more entries than slots can use. */
-static struct io_uring_sqe *entry(struct uring_reader *u)
+static struct io_uring_sqe *entry(struct uring_backend *u)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
 
@@ -69,18 +70,18 @@ static struct io_uring_sqe *entry(struct uring_reader *u)
 	return sqe;
 }
 
-static void prepare_open(struct uring_reader *u, unsigned i)
+static void prepare_open(struct uring_backend *u, unsigned i)
 {
-	struct tsi_rslot *s = &u->base.slot[i];
+	struct tsi_io_slot *s = &u->slot[i];
 	struct io_uring_sqe *sqe = entry(u);
 
-	io_uring_prep_openat(sqe, s->dirfd, s->path, TSI_READER_OFLAGS, 0);
+	io_uring_prep_openat(sqe, s->dirfd, s->path, TSI_IO_OFLAGS, 0);
 	io_uring_sqe_set_data(sqe, mark(i, OP_OPEN));
 }
 
-static void prepare_read(struct uring_reader *u, unsigned i)
+static void prepare_read(struct uring_backend *u, unsigned i)
 {
-	struct tsi_rslot *s = &u->base.slot[i];
+	struct tsi_io_slot *s = &u->slot[i];
 	struct io_uring_sqe *sqe = entry(u);
 
 	io_uring_prep_read(sqe, s->fd, s->buf + s->len, (unsigned)s->asked,
@@ -88,12 +89,12 @@ static void prepare_read(struct uring_reader *u, unsigned i)
 	io_uring_sqe_set_data(sqe, mark(i, OP_READ));
 }
 
-static void close_file(struct uring_reader *u, unsigned i)
+static void close_file(struct uring_backend *u, unsigned i)
 {
-	struct tsi_rslot *s = &u->base.slot[i];
+	struct tsi_io_slot *s = &u->slot[i];
 	struct io_uring_sqe *sqe = NULL;
 
-	if (!u->stopping && u->closing < u->base.depth)
+	if (!u->stopping && u->closing < u->depth)
 		sqe = entry(u);
 	if (sqe) {
 		io_uring_prep_close(sqe, s->fd);
@@ -105,34 +106,34 @@ static void close_file(struct uring_reader *u, unsigned i)
 	s->fd = -1;
 }
 
-/* The next step of slot i after one that gave err, or TSI_RMORE. */
-static void go_on(struct uring_reader *u, unsigned i, int err)
+/* The next step of slot i after one that gave err, or TSI_IO_MORE. */
+static void go_on(struct uring_backend *u, unsigned i, int err)
 {
-	struct tsi_rslot *s = &u->base.slot[i];
+	struct tsi_io_slot *s = &u->slot[i];
 
-	if (err == TSI_RMORE && !u->stopping) {
+	if (err == TSI_IO_MORE && !u->stopping) {
 		prepare_read(u, i);
 		return;
 	}
-	s->err = err == TSI_RMORE ? ECANCELED : err;
-	s->state = TSI_RDONE;
+	s->err = err == TSI_IO_MORE ? ECANCELED : err;
+	s->state = TSI_IO_DONE;
 	if (s->fd >= 0)
 		close_file(u, i);
 }
 
-static void opened(struct uring_reader *u, unsigned i, int res)
+static void opened(struct uring_backend *u, unsigned i, int res)
 {
 	if (res == -EINTR && !u->stopping)
 		prepare_open(u, i);
 	else if (res < 0)
 		go_on(u, i, -res);
 	else
-		go_on(u, i, tsi_rslot_opened(&u->base.slot[i], res));
+		go_on(u, i, tsi_io_slot_opened(&u->slot[i], res));
 }
 
-static void was_read(struct uring_reader *u, unsigned i, int res)
+static void was_read(struct uring_backend *u, unsigned i, int res)
 {
-	struct tsi_rslot *s = &u->base.slot[i];
+	struct tsi_io_slot *s = &u->slot[i];
 
 	if (res == -EAGAIN) {
 		/* A file system that io_uring can't wait for. */
@@ -142,14 +143,14 @@ static void was_read(struct uring_reader *u, unsigned i, int res)
 		res = n < 0 ? -errno : (int)n;
 	}
 	if (res == -EINTR)
-		go_on(u, i, TSI_RMORE);
+		go_on(u, i, TSI_IO_MORE);
 	else if (res < 0)
 		go_on(u, i, -res);
 	else
-		go_on(u, i, tsi_rslot_got(s, (size_t)res));
+		go_on(u, i, tsi_io_slot_got(s, (size_t)res));
 }
 
-static void handle(struct uring_reader *u, const struct io_uring_cqe *cqe)
+static void handle(struct uring_backend *u, const struct io_uring_cqe *cqe)
 {
 	uintptr_t data = (uintptr_t)io_uring_cqe_get_data(cqe);
 	unsigned i = (unsigned)(data >> 2);
@@ -172,7 +173,7 @@ static void handle(struct uring_reader *u, const struct io_uring_cqe *cqe)
 }
 
 /* Returns how many completions there were. */
-static unsigned reap(struct uring_reader *u)
+static unsigned reap(struct uring_backend *u)
 {
 	struct io_uring_cqe *cqe;
 	unsigned n = 0;
@@ -187,7 +188,7 @@ static unsigned reap(struct uring_reader *u)
 	return n;
 }
 
-static int wait_one(struct uring_reader *u)
+static int wait_one(struct uring_backend *u)
 {
 	struct io_uring_cqe *cqe;
 	int err;
@@ -202,7 +203,7 @@ static int wait_one(struct uring_reader *u)
 }
 
 /* The kernel took nothing: wait for what it has, or for its memory. */
-static int back_off(struct uring_reader *u, unsigned *tries)
+static int back_off(struct uring_backend *u, unsigned *tries)
 {
 	struct timespec ms = { 0, 1000000 };
 
@@ -216,9 +217,9 @@ static int back_off(struct uring_reader *u, unsigned *tries)
 	return 0;
 }
 
-static int uring_pump(struct tsi_file_reader *r, bool block)
+static int uring_pump(void *backend, bool block)
 {
-	struct uring_reader *u = (struct uring_reader *)r;
+	struct uring_backend *u = backend;
 	unsigned tries = 0;
 
 	for (;;) {
@@ -246,49 +247,42 @@ static int uring_pump(struct tsi_file_reader *r, bool block)
 	}
 }
 
-static void uring_start(struct tsi_file_reader *r, unsigned i)
+static void uring_start(void *backend, unsigned i)
 {
-	prepare_open((struct uring_reader *)r, i);
+	prepare_open(backend, i);
 }
 
-/* What the kernel still has when the ring has failed is never given back. */
-static void uring_destroy(struct tsi_file_reader *r)
+/* When the ring has failed, the kernel never gives back what it still has. */
+static bool uring_destroy(void *backend)
 {
-	struct uring_reader *u = (struct uring_reader *)r;
+	struct uring_backend *u = backend;
 	int err = 0;
 
 	u->stopping = true;
-	for (unsigned i = 0; i < r->depth; i++) {
+	for (unsigned i = 0; i < u->depth; i++) {
 		struct io_uring_sqe *sqe = NULL;
 
-		if (r->slot[i].state == TSI_RQUEUED)
+		if (u->slot[i].state == TSI_IO_QUEUED)
 			sqe = entry(u);
 		if (!sqe)
 			continue;
 		io_uring_prep_cancel(
-			sqe, mark(i, r->slot[i].fd < 0 ? OP_OPEN : OP_READ), 0);
+			sqe, mark(i, u->slot[i].fd < 0 ? OP_OPEN : OP_READ), 0);
 		io_uring_sqe_set_data(sqe, mark(i, OP_CANCEL));
 	}
 	while (u->flying > 0 && !err)
-		err = uring_pump(r, true);
+		err = uring_pump(u, true);
 	io_uring_queue_exit(&u->ring);
 	if (err) {
 		tsi_log(TSOCK_LOG_WARN, "io_uring failed: %s", tsock_errmsg());
-		return;
+		return false;
 	}
-	tsi_file_reader_free_slots(r);
 	free(u);
+	return true;
 }
 
-static const struct tsi_file_reader_ops uring_ops = {
-	.name = "io_uring",
-	.start = uring_start,
-	.pump = uring_pump,
-	.destroy = uring_destroy,
-};
-
 /* Setting up may be allowed and using it not: try. */
-static int try_out(struct uring_reader *u)
+static int try_out(struct uring_backend *u)
 {
 	struct io_uring_probe *probe = io_uring_get_probe_ring(&u->ring);
 	struct io_uring_cqe *cqe;
@@ -320,14 +314,15 @@ static int try_out(struct uring_reader *u)
 	return 0;
 }
 
-int tsi_file_reader_uring_create(unsigned depth, struct tsi_file_reader **out)
+static int uring_create(struct tsi_io_slot *slot, unsigned depth, void **out)
 {
-	struct uring_reader *u = calloc(1, sizeof(*u));
+	struct uring_backend *u = calloc(1, sizeof(*u));
 	int err;
 
 	if (!u)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a file reader");
-	u->base.ops = &uring_ops;
+	u->slot = slot;
+	u->depth = depth;
 	/* An open or a read, a close and a cancel for each slot. */
 	err = io_uring_queue_init(4 * depth, &u->ring, 0);
 	if (err) {
@@ -338,18 +333,20 @@ int tsi_file_reader_uring_create(unsigned depth, struct tsi_file_reader **out)
 	}
 	(void)io_uring_ring_dontfork(&u->ring);
 	err = try_out(u);
-	if (!err)
-		err = tsi_file_reader_make_slots(&u->base, depth);
 	if (err) {
 		io_uring_queue_exit(&u->ring);
 		free(u);
 		return err;
 	}
-	*out = &u->base;
+	*out = u;
 	return 0;
 }
 
-bool tsi_file_reader_has_uring(void)
-{
-	return true;
-}
+const struct tsi_io_backend tsi_io_uring = {
+	.name = "io_uring",
+	.built_in = true,
+	.create = uring_create,
+	.start = uring_start,
+	.pump = uring_pump,
+	.destroy = uring_destroy,
+};

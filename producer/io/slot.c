@@ -1,0 +1,133 @@
+/*
+ * slot.c - one read of a whole file, step by step, and its buffer.
+ *
+ * Makes no system call but fstat, fstatfs and fcntl.
+ */
+#include "io/slot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/regular.h"
+#include "io/reader.h"
+
+#define LARGE ((size_t)1 << 20) /* buffers beyond are not kept for long */
+#define GRAIN ((size_t)64 << 10)
+
+static int room(struct tsi_io_slot *s, size_t need)
+{
+	size_t cap = (need + GRAIN - 1) / GRAIN * GRAIN;
+	uint8_t *buf;
+
+	if (cap <= s->cap)
+		return 0;
+	if (s->len == 0) {
+		/* Nothing to keep: don't let realloc copy it. */
+		free(s->buf);
+		s->buf = NULL;
+		s->cap = 0;
+	}
+	buf = realloc(s->buf, cap);
+	if (!buf)
+		return ENOMEM;
+	s->buf = buf;
+	s->cap = cap;
+	return 0;
+}
+
+static int ask(struct tsi_io_slot *s)
+{
+	if (s->len == s->cap) {
+		int err = room(s, s->cap * 2);
+
+		if (err)
+			return err;
+	}
+	s->asked = s->cap - s->len;
+	return TSI_IO_MORE;
+}
+
+int tsi_io_check_file(int fd, struct tsi_fs_seen *seen, size_t *size)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return errno;
+	if (S_ISDIR(st.st_mode))
+		return EISDIR;
+	if (!S_ISREG(st.st_mode))
+		return TSI_READER_ODD;
+	if (tsi_regular_made_up(seen, st.st_dev, fd))
+		return TSI_READER_MADE_UP;
+	if (st.st_size > (off_t)TSI_READER_MAX)
+		return EFBIG;
+	/*
+	 * It only kept the open from blocking; some file systems answer reads
+	 * with EAGAIN while it is set.
+	 */
+	if (fcntl(fd, F_SETFL, 0))
+		return errno;
+	*size = (size_t)st.st_size;
+	return 0;
+}
+
+int tsi_io_slot_opened(struct tsi_io_slot *s, int fd)
+{
+	int err;
+
+	s->fd = fd;
+	s->len = 0;
+	err = tsi_io_check_file(fd, &s->seen, &s->expect);
+	if (err)
+		return err;
+	if (s->expect > TSI_READER_AHEAD)
+		return TSI_READ_LARGE;
+	/* One byte more, so that one read sees the end too. */
+	err = room(s, s->expect + 1);
+	return err ? err : ask(s);
+}
+
+int tsi_io_slot_got(struct tsi_io_slot *s, size_t n)
+{
+	s->len += n;
+	if (s->len > TSI_READER_AHEAD) {
+		/* It has grown. */
+		s->expect = s->len;
+		return TSI_READ_LARGE;
+	}
+	/* A short read elsewhere may have been cut off by a signal. */
+	if (n == 0 || (n < s->asked && s->len == s->expect))
+		return 0;
+	return ask(s);
+}
+
+void tsi_io_slot_begin(struct tsi_io_slot *s, size_t size_hint)
+{
+	s->len = 0;
+	s->fd = -1;
+	s->err = 0;
+	if (s->cap > LARGE && size_hint < s->cap / 4) {
+		free(s->buf);
+		s->buf = NULL;
+		s->cap = 0;
+	}
+	s->state = TSI_IO_QUEUED;
+}
+
+struct tsi_io_slot *tsi_io_slots_create(unsigned depth)
+{
+	struct tsi_io_slot *slot = calloc(depth, sizeof(*slot));
+
+	for (unsigned i = 0; slot && i < depth; i++)
+		slot[i].fd = -1;
+	return slot;
+}
+
+void tsi_io_slots_destroy(struct tsi_io_slot *slot, unsigned depth)
+{
+	for (unsigned i = 0; slot && i < depth; i++)
+		free(slot[i].buf);
+	free(slot);
+}

@@ -1,0 +1,63 @@
+/*
+ * slot.h - one read of a whole file: what is read, how far, into which buffer.
+ *
+ * A slot goes FREE -> QUEUED -> DONE -> TAKEN -> FREE.  While it is QUEUED it
+ * belongs to a backend, else to the reader and its thread.
+ */
+#ifndef TSI_IO_SLOT_H
+#define TSI_IO_SLOT_H
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/regular.h"
+
+enum tsi_io_state {
+	TSI_IO_FREE,
+	TSI_IO_QUEUED,
+	TSI_IO_DONE,
+	TSI_IO_TAKEN,
+};
+
+struct tsi_io_slot {
+	enum tsi_io_state state;
+	uint64_t tag;
+	const char *path;
+	int dirfd;
+	int fd;
+	int err;
+	uint8_t *buf;
+	size_t cap;
+	size_t len;
+	size_t expect; /* the size that fstat said */
+	size_t asked;  /* by the read in flight */
+	struct tsi_fs_seen seen;
+};
+
+#define TSI_IO_OFLAGS (O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+
+/* An array of free slots; NULL when there is no memory. */
+struct tsi_io_slot *tsi_io_slots_create(unsigned depth);
+/* NULL is allowed. */
+void tsi_io_slots_destroy(struct tsi_io_slot *slot, unsigned depth);
+
+/*
+ * Queue a free slot, whose tag, dirfd and path are set.  The hint says how
+ * large a buffer is worth keeping.
+ */
+void tsi_io_slot_begin(struct tsi_io_slot *s, size_t size_hint);
+
+/*
+ * The steps of one read, for a backend to string together: its file is open,
+ * n bytes of it have come.  Each returns an errno, one of the reader's errors,
+ * or TSI_IO_MORE, which asks for another read of s->asked bytes at s->len.
+ */
+#define TSI_IO_MORE (-1)
+int tsi_io_slot_opened(struct tsi_io_slot *s, int fd);
+int tsi_io_slot_got(struct tsi_io_slot *s, size_t n);
+
+/* The errno of a file that isn't one to be read; *size is what fstat said. */
+int tsi_io_check_file(int fd, struct tsi_fs_seen *seen, size_t *size);
+
+#endif
