@@ -11,7 +11,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "consumer/consumer.h"
-#include "convert/convert.h"
 
 static int check_host(const struct tsock_opts *o)
 {

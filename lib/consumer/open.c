@@ -18,7 +18,6 @@
 #include "consumer/device.h"
 #include "consumer/running.h"
 #include "base/fork.h"
-#include "convert/convert.h"
 #include "wire/door.h"
 
 #define LOOK_MS 50 /* between two looks for a producer */
@@ -73,28 +72,6 @@ static int check_opts(const struct tsock_opts *o)
 	    ~(TSOCK_WRITABLE | TSOCK_DROP_LAST | TSOCK_SPIN | TSOCK_PRIVATE))
 		return tsi_err(TSOCK_EARG, "flags 0x%x has unknown bits",
 			       o->flags);
-	return 0;
-}
-
-/* Equal views are to be equal bytes. */
-static int make_view(const struct tsock_opts *o, struct tsi_view_spec *out)
-{
-	struct tsi_view_spec v = { .dtype = o->dtype ? o->dtype : TSOCK_U8,
-				   .layout = o->layout,
-				   .normalize = o->normalize };
-	int err;
-
-	for (int i = 0; i < 3 && o->normalize == TSOCK_MEAN_STD; i++) {
-		/* -0 becomes 0. */
-		v.mean[i] = o->mean[i] + 0.0f;
-		v.std[i] = o->std[i];
-	}
-	err = tsi_convert_check(&v);
-	if (err)
-		return err;
-	if (v.dtype == TSOCK_U8 && v.layout == TSOCK_HWC)
-		v = (struct tsi_view_spec){ .dtype = 0 };
-	*out = v;
 	return 0;
 }
 
@@ -156,8 +133,8 @@ static void make_fields(struct tsock *t)
 			continue;
 		image = true;
 		if (t->make.dtype)
-			tsi_convert_field(&t->make, &t->stream.field[i],
-					  &t->field[i]);
+			tsi_view_spec_field(&t->make, &t->stream.field[i],
+					    &t->field[i]);
 	}
 	/* Nothing to convert: all get the samples as they are stored. */
 	if (!image)
@@ -350,7 +327,9 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 	if (!err)
 		err = check_opts(&t->opts);
 	if (!err)
-		err = make_view(&t->opts, &t->make);
+		err = tsi_view_spec_make(t->opts.dtype, t->opts.layout,
+					 t->opts.normalize, t->opts.mean,
+					 t->opts.std, &t->make);
 	if (!err)
 		err = tsi_device_choose(t);
 	if (err)

@@ -25,80 +25,6 @@ const struct tsi_convert_kernel *const tsi_convert_kernels[] = {
 	NULL,
 };
 
-static int check_mean_std(const struct tsi_view_spec *spec)
-{
-	for (int c = 0; c < 3; c++) {
-		if (!isfinite(spec->mean[c]))
-			return tsi_err(TSOCK_EARG,
-				       "mean of channel %d is not a finite "
-				       "number; give it in [0, 1] units",
-				       c);
-		if (!isfinite(spec->std[c]) || spec->std[c] == 0)
-			return tsi_err(TSOCK_EARG,
-				       "std of channel %d is %g; it must be "
-				       "a finite number other than 0",
-				       c, (double)spec->std[c]);
-	}
-	return 0;
-}
-
-int tsi_convert_check(const struct tsi_view_spec *spec)
-{
-	switch (spec->dtype) {
-	case TSOCK_U8:
-	case TSOCK_F16:
-	case TSOCK_BF16:
-	case TSOCK_F32:
-		break;
-	default:
-		return tsi_err(TSOCK_EARG,
-			       "an image can't become dtype %u; choose u8, "
-			       "f16, bf16 or f32",
-			       spec->dtype);
-	}
-	if (spec->layout != TSOCK_HWC && spec->layout != TSOCK_CHW)
-		return tsi_err(TSOCK_EARG,
-			       "unknown layout %u; choose HWC or CHW",
-			       spec->layout);
-	switch (spec->normalize) {
-	case TSOCK_RAW:
-		return 0;
-	case TSOCK_UNIT:
-	case TSOCK_MEAN_STD:
-		break;
-	default:
-		return tsi_err(TSOCK_EARG,
-			       "unknown normalize %u; choose RAW, UNIT or "
-			       "MEAN_STD",
-			       spec->normalize);
-	}
-	if (spec->dtype == TSOCK_U8)
-		return tsi_err(TSOCK_EARG,
-			       "u8 can't hold normalised values; choose a "
-			       "float dtype, or normalize RAW");
-	return spec->normalize == TSOCK_MEAN_STD ? check_mean_std(spec) : 0;
-}
-
-void tsi_convert_field(const struct tsi_view_spec *spec,
-		       const struct tsock_field *in, struct tsock_field *out)
-{
-	struct tsock_field f = *in;
-
-	*out = f;
-	if (!(in->flags & TSOCK_FIELD_IMAGE))
-		return;
-	f.dtype = spec->dtype;
-	if (spec->layout == TSOCK_CHW) {
-		f.shape[0] = in->shape[2];
-		f.shape[1] = in->shape[0];
-		f.shape[2] = in->shape[1];
-	}
-	/* A view of a view doesn't exist. */
-	if (spec->dtype != TSOCK_U8 || spec->layout != TSOCK_HWC)
-		f.flags &= ~TSOCK_FIELD_IMAGE;
-	*out = f;
-}
-
 /* Round to nearest, ties to even, as IEEE 754 and torch's .half() do. */
 static uint16_t half_of(float f)
 {
@@ -225,7 +151,7 @@ int tsi_convert_create(const struct tsi_view_spec *spec,
 		       struct tsi_convert **out)
 {
 	struct tsi_convert *c;
-	int err = tsi_convert_check(spec);
+	int err = tsi_view_spec_check(spec);
 
 	if (err)
 		return err;

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "tsock/tsock.h"
-#include "wire/msg.h"
+#include "view/spec.h"
 
 /* ---- devices ---- */
 
@@ -50,6 +50,8 @@ int tsi_gpu_find(const uint8_t *uuid, unsigned *device);
 bool tsi_gpu_peer(unsigned from, unsigned to);
 
 /* ---- memory ---- */
+
+#define TSI_GPU_HANDLE 64 /* bytes of a handle of legacy CUDA IPC */
 
 struct tsi_gpu_mem {
 	unsigned device;

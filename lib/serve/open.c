@@ -112,7 +112,7 @@ static int view_bytes(const struct tsock_serve_opts *o,
 	int err;
 
 	for (unsigned i = 0; i < o->nfields; i++)
-		tsi_convert_field(&spec, &o->fields[i], &field[i]);
+		tsi_view_spec_field(&spec, &o->fields[i], &field[i]);
 	err = tsi_geometry_make(field, o->nfields, base->capacity,
 				base->join_window, base->max_batch, &g);
 	if (!err)

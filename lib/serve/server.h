@@ -24,7 +24,6 @@
 #include "mem/gpu.h"
 #include "ring/ring.h"
 #include "serve/membership.h"
-#include "convert/convert.h"
 #include "stage/stage.h"
 #include "wire/zmq.h"
 #include "wire/door.h"

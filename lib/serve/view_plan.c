@@ -20,12 +20,6 @@
 /* That another GPU's ring is waited for; a GPU may hang. */
 #define NEIGHBOUR_NS INT64_C(5000000000)
 
-/* A view as decoded: what a private consumer reads, and others are made of. */
-static bool plain(const struct tsi_view_spec *spec)
-{
-	return spec->dtype == TSOCK_U8 && spec->layout == TSOCK_HWC;
-}
-
 static int choose_transport(const struct tsock_server *s, uint32_t asked,
 			    struct tsi_gpu_entry *e, uint32_t *transport)
 {
@@ -78,7 +72,7 @@ int tsi_view_plan_source(struct tsock_server *s,
 
 	*source = 0;
 	*kind = TSI_STAGE_UPLOAD; /* its thread may find a better one */
-	if (plain(spec))
+	if (tsi_view_spec_is_stored(spec))
 		return 0;
 	memcpy(raw.uuid, spec->uuid, TSI_UUID);
 	*kind = TSI_STAGE_GPU_CONVERT;
@@ -134,7 +128,8 @@ static unsigned candidate(const struct tsi_view *v, uint32_t tried)
 		const struct tsi_view *o = &s->view[i];
 
 		if (!(tried & UINT32_C(1) << i) && o->spec.gpu &&
-		    plain(&o->spec) && o->device != v->device &&
+		    tsi_view_spec_is_stored(&o->spec) &&
+		    o->device != v->device &&
 		    !spoilt(s, v->device, o->device) &&
 		    o->kind == TSI_STAGE_UPLOAD &&
 		    (o->phase == TSI_VIEW_READY ||

@@ -118,15 +118,14 @@ static int lay_out(const struct tsock_server *s,
 {
 	const struct tsi_geometry *base = &s->view[0].geometry;
 	struct tsock_field field[TSOCK_MAX_FIELDS];
-	bool any = spec->gpu && spec->dtype == TSOCK_U8 &&
-		   spec->layout == TSOCK_HWC;
-	int err = tsi_convert_check(spec);
+	bool any = spec->gpu && tsi_view_spec_is_stored(spec);
+	int err = tsi_view_spec_check(spec);
 
 	if (err)
 		return err;
 	for (unsigned i = 0; i < base->nfields; i++) {
 		any |= base->field[i].desc.flags & TSOCK_FIELD_IMAGE;
-		tsi_convert_field(spec, &base->field[i].desc, &field[i]);
+		tsi_view_spec_field(spec, &base->field[i].desc, &field[i]);
 	}
 	if (!any)
 		return tsi_err(TSOCK_EREFUSED,
@@ -220,7 +219,7 @@ static struct tsi_view *same_view(struct tsock_server *s,
 		struct tsi_view *v = &s->view[i];
 
 		if (v->phase != TSI_VIEW_EMPTY && v->phase != TSI_VIEW_ENDING &&
-		    !memcmp(spec, &v->spec, sizeof(*spec)))
+		    tsi_view_spec_equal(spec, &v->spec))
 			return v;
 	}
 	return NULL;
@@ -263,14 +262,13 @@ static int begin_view(struct tsock_server *s, struct plan *p,
 int tsi_view_table_find(struct tsock_server *s,
 			const struct tsi_view_spec *spec, unsigned *view)
 {
-	static const struct tsi_view_spec base;
 	struct plan p = { .spec = *spec, .kind = TSI_STAGE_CONVERT };
 	uint64_t granularity = 4096;
 	struct tsi_view *v;
 	int err = 0;
 
 	*view = 0;
-	if (!memcmp(spec, &base, sizeof(base)))
+	if (tsi_view_spec_is_base(spec))
 		return 0;
 	if (spec->gpu)
 		err = tsi_view_plan_resolve(s, &p.spec, &p.device,

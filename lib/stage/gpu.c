@@ -10,7 +10,6 @@
 
 #include "base/err.h"
 #include "mem/gpu.h"
-#include "convert/convert.h"
 
 static void gpu_fini(struct tsi_stage *st)
 {
@@ -34,7 +33,7 @@ static int gpu_init(struct tsi_stage *st)
 	for (unsigned i = 0; i < TSI_STAGE_LANES && !err; i++)
 		err = tsi_gpu_event_create(st->p.to_device, &st->event[i]);
 	if (!err && st->p.kind == TSI_STAGE_GPU_CONVERT)
-		err = tsi_convert_check(&st->p.spec);
+		err = tsi_view_spec_check(&st->p.spec);
 	if (err)
 		gpu_fini(st);
 	return err;

@@ -11,7 +11,7 @@
 #define TSI_STAGE_STAGE_H
 
 #include "ring/ring.h"
-#include "wire/msg.h"
+#include "view/spec.h"
 
 enum tsi_stage_kind {
 	TSI_STAGE_CONVERT,     /* host to host */

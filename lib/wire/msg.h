@@ -13,7 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mem/gpu.h"
 #include "tsock/tsock.h"
+#include "view/spec.h"
 
 #define TSI_MSG_MAX 4096
 #define TSI_MSG_VERSION 2
@@ -36,21 +38,6 @@ enum tsi_msg_type {
 	TSI_STATS_DATA = 12, /* p->c */
 	TSI_CONFIGURE = 13,  /* reserved */
 	TSI_ERROR = 14,      /* p->c: code and text */
-};
-
-#define TSI_UUID 16
-#define TSI_GPU_HANDLE 64 /* of legacy CUDA IPC */
-
-/*
- * What a derived view is; also its identity.  All zero: the base view.  gpu 1:
- * on the GPU of that UUID, opened by that transport (enum tsock_transport: VMM
- * or LEGACY in an identity; AUTO in a question lets the producer choose).
- */
-struct tsi_view_spec {
-	uint32_t dtype, layout, normalize;
-	float mean[3], std[3];
-	uint32_t gpu, transport;
-	uint8_t uuid[TSI_UUID];
 };
 
 struct tsi_msg_hello {

@@ -338,7 +338,7 @@ int tsi_gpu_convert(unsigned device, tsi_gpu_stream s,
 	struct tsi_cuda_scope scope;
 	uint64_t bytes;
 	cudaError_t e = cudaSuccess;
-	int err = tsi_convert_check(spec);
+	int err = tsi_view_spec_check(spec);
 
 	if (err)
 		return err;
