@@ -1,7 +1,7 @@
 /*
  * image.h - the bytes of an image file to the pixels of one sample.
  *
- * The room's front door: sniff, decode, crop, resize, flip, into memory that
+ * What this folder offers: sniff, decode, crop, resize and flip into memory that
  * the caller owns.  Pixels are u8, RGB, row by row, and equal bit for bit what
  * Pillow and torchvision give for the same crop box and flip:
  *
@@ -149,7 +149,7 @@ uint32_t tsi_image_least_bottom(uint32_t width, uint32_t height);
  * carry any amount of metadata).  TSOCK_EDATA: bad, and the message says why.
  * What passes here may still turn out bad when it is loaded.  Any thread.
  */
-int tsi_image_probe(const void *data, size_t len, bool whole,
+int tsi_image_sniff(const void *data, size_t len, bool whole,
 		    struct tsi_image_head *out);
 
 #endif

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "image/source.h"
+#include "image/decoder.h"
 
 /* A decompressor, used for one image after the other. */
 struct tsi_jpeg;

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "image/source.h"
+#include "image/decoder.h"
 
 /* The contract is jpeg.h's. */
 struct tsi_png;

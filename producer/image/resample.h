@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "image/source.h"
+#include "image/decoder.h"
 
 /* Resize an axis of `in` pixels to `out`, and keep count of them at first. */
 struct tsi_axis {

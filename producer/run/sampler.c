@@ -23,7 +23,7 @@ static int probe(void *arg, const void *data, size_t len, bool whole)
 	struct tsi_image_head head;
 
 	(void)arg;
-	return tsi_image_probe(data, len, whole, &head);
+	return tsi_image_sniff(data, len, whole, &head);
 }
 
 static int open_index(struct tsi_sampler *s)

@@ -227,10 +227,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 /* ---- the test ---- */
 
 /* What a beginning is said to be, the whole is; EAGAIN excepted. */
-static int check_probe(const uint8_t *data, size_t len,
+static int check_sniff(const uint8_t *data, size_t len,
 		       struct tsi_image_head *head)
 {
-	int err = tsi_image_probe(data, len, true, head);
+	int err = tsi_image_sniff(data, len, true, head);
 
 	never(err == TSOCK_EAGAIN || err > 0);
 	for (size_t n = 0; n < len; n += n < 64 ? 1 : n / 3) {
@@ -241,7 +241,7 @@ static int check_probe(const uint8_t *data, size_t len,
 
 		never(!copy);
 		memcpy(copy, data, n);
-		e = tsi_image_probe(copy, n, false, &h);
+		e = tsi_image_sniff(copy, n, false, &h);
 		free(copy);
 		never(e != TSOCK_EAGAIN && e != err);
 		never(!e && memcmp(&h, head, sizeof(h)));
@@ -331,7 +331,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	copy = malloc(len ? len : 1);
 	never(!copy);
 	memcpy(copy, data, len);
-	if (!check_probe(copy, len, &head) && !too_large_now(&head)) {
+	if (!check_sniff(copy, len, &head) && !too_large_now(&head)) {
 		check_load(copy, len, how, index, &head);
 		if (!large(&head))
 			check_load(copy, len, how ^ 1, index, &head);

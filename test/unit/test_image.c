@@ -175,7 +175,7 @@ static void a_bad_file_leaves_the_decoder_as_it_was(void **state)
 }
 
 /* More and more of a file: not yet, not yet, and then its size for good. */
-static void assert_probe_settles(const struct imagegen_bytes *f, int kind,
+static void assert_sniff_settles(const struct imagegen_bytes *f, int kind,
 				 uint32_t width, uint32_t height)
 {
 	struct tsi_image_head head = { 0 };
@@ -188,7 +188,7 @@ static void assert_probe_settles(const struct imagegen_bytes *f, int kind,
 		if (settled && len % 97)
 			continue;
 		cut = imagegen_copy(f->data, len);
-		err = tsi_image_probe(cut.data, len, false, &head);
+		err = tsi_image_sniff(cut.data, len, false, &head);
 		if (settled || err != TSOCK_EAGAIN) {
 			assert_int_equal(err, 0);
 			settled = true;
@@ -197,7 +197,7 @@ static void assert_probe_settles(const struct imagegen_bytes *f, int kind,
 			assert_int_equal(head.height, height);
 		} else {
 			assert_int_equal(
-				tsi_image_probe(cut.data, len, true, &head),
+				tsi_image_sniff(cut.data, len, true, &head),
 				TSOCK_EDATA);
 		}
 		free(cut.data);
@@ -205,18 +205,18 @@ static void assert_probe_settles(const struct imagegen_bytes *f, int kind,
 	assert_true(settled);
 }
 
-static void a_probe_asks_for_more_until_it_knows(void **state)
+static void sniffing_asks_for_more_until_it_knows(void **state)
 {
 	struct imagegen_bytes j = jpeg(123, 45), p = png(67, 89);
 
 	(void)state;
-	assert_probe_settles(&j, TSI_JPEG, 123, 45);
-	assert_probe_settles(&p, TSI_PNG, 67, 89);
+	assert_sniff_settles(&j, TSI_JPEG, 123, 45);
+	assert_sniff_settles(&p, TSI_PNG, 67, 89);
 	free(j.data);
 	free(p.data);
 }
 
-static void a_probe_walks_over_megabytes_of_metadata(void **state)
+static void sniffing_walks_over_megabytes_of_metadata(void **state)
 {
 	struct imagegen_bytes f = jpeg(50, 60);
 	size_t extra = 40 * 65537u;
@@ -231,9 +231,9 @@ static void a_probe_walks_over_megabytes_of_metadata(void **state)
 	for (size_t at = 2; at < 2 + extra; at += 65537)
 		memcpy(big + at, "\xff\xe1\xff\xff", 4);
 	memcpy(big + 2 + extra, f.data + 2, f.len - 2);
-	assert_int_equal(tsi_image_probe(big, extra, false, &head),
+	assert_int_equal(tsi_image_sniff(big, extra, false, &head),
 			 TSOCK_EAGAIN);
-	assert_int_equal(tsi_image_probe(big, f.len + extra, true, &head), 0);
+	assert_int_equal(tsi_image_sniff(big, f.len + extra, true, &head), 0);
 	assert_int_equal(head.width, 50);
 	assert_int_equal(
 		tsi_image_load(img, big, f.len + extra, 0, 0, dst, &box), 0);
@@ -261,7 +261,7 @@ static void assert_refused(size_t place, uint8_t value, const char *says)
 	uint8_t dst[BYTES];
 
 	f.data[frame_of(&f) + place] = value;
-	assert_int_equal(tsi_image_probe(f.data, f.len, true, &head),
+	assert_int_equal(tsi_image_sniff(f.data, f.len, true, &head),
 			 TSOCK_EDATA);
 	if (!strstr(tsock_errmsg(), says))
 		fail_msg("'%s' does not say '%s'", tsock_errmsg(), says);
@@ -284,7 +284,7 @@ static void refuse_bytes(const void *data, size_t len, const char *says)
 {
 	struct tsi_image_head head;
 
-	assert_int_equal(tsi_image_probe(data, len, true, &head), TSOCK_EDATA);
+	assert_int_equal(tsi_image_sniff(data, len, true, &head), TSOCK_EDATA);
 	if (!strstr(tsock_errmsg(), says))
 		fail_msg("'%s' does not say '%s'", tsock_errmsg(), says);
 }
@@ -351,7 +351,7 @@ static void check_extent(struct tsi_image *img, const struct imagegen_bytes *f,
 	struct tsi_box box;
 	int err = tsi_image_measure(img, f->data, f->len, &e);
 
-	if (tsi_image_probe(f->data, f->len, true, &head)) {
+	if (tsi_image_sniff(f->data, f->len, true, &head)) {
 		assert_int_equal(err, TSOCK_EDATA);
 		return;
 	}
@@ -527,8 +527,8 @@ int main(void)
 		cmocka_unit_test(
 			a_crop_larger_than_the_image_is_black_around_it),
 		cmocka_unit_test(a_bad_file_leaves_the_decoder_as_it_was),
-		cmocka_unit_test(a_probe_asks_for_more_until_it_knows),
-		cmocka_unit_test(a_probe_walks_over_megabytes_of_metadata),
+		cmocka_unit_test(sniffing_asks_for_more_until_it_knows),
+		cmocka_unit_test(sniffing_walks_over_megabytes_of_metadata),
 		cmocka_unit_test(unsupported_jpegs_are_named),
 		cmocka_unit_test(other_files_are_named),
 		cmocka_unit_test(sizes_beyond_the_limit_are_refused),

@@ -1,5 +1,5 @@
 /*
- * probe.c - what kind of file, how large, and is it one that can be decoded?
+ * sniff.c - what kind of file, how large, and is it one that can be decoded?
  *
  * Walks the markers by hand, in time linear in the bytes given, and never
  * looks behind the header.
@@ -110,7 +110,7 @@ static bool is_bare(unsigned marker)
 	return marker == 0x01 || (marker >= 0xd0 && marker <= 0xd7);
 }
 
-static int probe_jpeg(struct cursor *c, struct tsi_image_head *out)
+static int sniff_jpeg(struct cursor *c, struct tsi_image_head *out)
 {
 	c->at = 2;
 	for (;;) {
@@ -164,7 +164,7 @@ static bool depth_fits(unsigned type, unsigned depth)
 	}
 }
 
-static int probe_png(const struct cursor *c, struct tsi_image_head *out)
+static int sniff_png(const struct cursor *c, struct tsi_image_head *out)
 {
 	const uint8_t *p = c->p + 16;
 
@@ -209,7 +209,7 @@ static const char *guess(const uint8_t *p, size_t len)
 	return "text";
 }
 
-int tsi_image_probe(const void *data, size_t len, bool whole,
+int tsi_image_sniff(const void *data, size_t len, bool whole,
 		    struct tsi_image_head *out)
 {
 	struct cursor c = { .p = data, .len = len, .whole = whole };
@@ -220,9 +220,9 @@ int tsi_image_probe(const void *data, size_t len, bool whole,
 		return whole ? tsi_err(TSOCK_EDATA, "the file is empty")
 			     : TSOCK_EAGAIN;
 	if (len >= 3 && !memcmp(c.p, "\xff\xd8\xff", 3))
-		err = probe_jpeg(&c, &head);
+		err = sniff_jpeg(&c, &head);
 	else if (len >= 8 && !memcmp(c.p, png_magic, 8))
-		err = probe_png(&c, &head);
+		err = sniff_png(&c, &head);
 	else if (len < 16 && !whole)
 		err = TSOCK_EAGAIN;
 	else

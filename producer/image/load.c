@@ -1,5 +1,5 @@
 /*
- * image.c - sniff, decode, crop, resize, flip: the composition.
+ * load.c - sniff, decode, crop, resize, flip: the composition.
  *
  * Rows flow in strips from a decoder to the resampler and from there to the
  * sample; no whole image is ever held.
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "image/augment.h"
+#include "image/crop.h"
 #include "image/budget.h"
 #include "image/jpeg.h"
 #include "image/png.h"
@@ -121,11 +121,11 @@ static int make_plan(const struct tsi_image *img, uint32_t width,
 	int err;
 
 	if (o->preset == TSI_TRAIN) {
-		tsi_augment_train(o->seed, epoch, index, width, height, box);
+		tsi_crop_train(o->seed, epoch, index, width, height, box);
 		plan_train(box, o->size, plan);
 		return 0;
 	}
-	err = tsi_augment_eval(width, height, o->resize, o->size, &w, &h, box);
+	err = tsi_crop_eval(width, height, o->resize, o->size, &w, &h, box);
 	if (err)
 		return err;
 	*plan = (struct plan){ 0 };
@@ -242,7 +242,7 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 {
 	struct tsi_image_head head;
 	struct tsi_box b;
-	int err = tsi_image_probe(data, len, true, &head);
+	int err = tsi_image_sniff(data, len, true, &head);
 
 	if (err)
 		return err;
@@ -295,7 +295,7 @@ int tsi_image_measure(struct tsi_image *img, const void *data, size_t len,
 		      struct tsi_image_extent *out)
 {
 	struct tsi_image_head head;
-	int err = tsi_image_probe(data, len, true, &head);
+	int err = tsi_image_sniff(data, len, true, &head);
 
 	if (err)
 		return err;
@@ -309,7 +309,7 @@ uint32_t tsi_image_bottom(const struct tsi_image *img, uint32_t width,
 {
 	struct tsi_box box;
 
-	tsi_augment_train(img->opts.seed, epoch, index, width, height, &box);
+	tsi_crop_train(img->opts.seed, epoch, index, width, height, &box);
 	return (uint32_t)(box.top + box.height);
 }
 

@@ -1,5 +1,5 @@
 /*
- * test_augment.c - crop boxes.  The expected sizes were computed with torch
+ * test_crop.c - crop boxes.  The expected sizes were computed with torch
  * and torchvision's formulas; test/parity draws many more.
  */
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "base/philox.h"
-#include "image/augment.h"
+#include "image/crop.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -44,9 +44,9 @@ static void attempts_give_torchvisions_sizes(void **state)
 	for (size_t i = 0; i < COUNT(known); i++) {
 		struct tsi_box b = { 0 };
 
-		assert_int_equal(tsi_augment_try(known[i].width,
-						 known[i].height, known[i].area,
-						 known[i].ratio, &b),
+		assert_int_equal(tsi_crop_try(known[i].width, known[i].height,
+					      known[i].area, known[i].ratio,
+					      &b),
 				 known[i].fits);
 		if (known[i].fits) {
 			assert_int_equal(b.width, known[i].w);
@@ -75,13 +75,13 @@ static void extreme_shapes_fall_back_to_the_centre(void **state)
 	for (size_t i = 0; i < COUNT(known); i++) {
 		struct tsi_box b = { 0 };
 
-		tsi_augment_fallback(known[i].width, known[i].height, &b);
+		tsi_crop_fallback(known[i].width, known[i].height, &b);
 		assert_memory_equal(&b, &known[i].want, sizeof(b));
 		/* Too long and thin for any of the ten attempts to fit. */
 		if (known[i].width * 20 > known[i].height &&
 		    known[i].height * 20 > known[i].width)
 			continue;
-		tsi_augment_train(1, 2, 3, known[i].width, known[i].height, &b);
+		tsi_crop_train(1, 2, 3, known[i].width, known[i].height, &b);
 		b.flip = 0;
 		assert_memory_equal(&b, &known[i].want, sizeof(b));
 	}
@@ -97,7 +97,7 @@ static void boxes_lie_within_the_image(void **state)
 		uint32_t w = edge[i % 8], h = edge[i / 8 % 8];
 		struct tsi_box b;
 
-		tsi_augment_train(i % 3, (uint32_t)i / 100, i, w, h, &b);
+		tsi_crop_train(i % 3, (uint32_t)i / 100, i, w, h, &b);
 		assert_true(b.left >= 0 && b.width > 0);
 		assert_true(b.top >= 0 && b.height > 0);
 		assert_true((uint32_t)(b.left + b.width) <= w);
@@ -111,7 +111,7 @@ static struct tsi_box train(uint64_t seed, uint32_t epoch, uint64_t index)
 {
 	struct tsi_box b;
 
-	tsi_augment_train(seed, epoch, index, 5000, 4000, &b);
+	tsi_crop_train(seed, epoch, index, 5000, 4000, &b);
 	return b;
 }
 
@@ -144,14 +144,14 @@ static void draws_come_from_the_documented_counters(void **state)
 	struct tsi_box b, want = { 0 };
 
 	(void)state;
-	tsi_augment_train(seed, 9, index, 640, 480, &b);
+	tsi_crop_train(seed, 9, index, 640, 480, &b);
 	want.flip = (flip.v[0] & 0xffffff) < 0x800000;
 	for (uint32_t i = 0; i < 10; i++) {
 		struct tsi_philox_ctr r;
 
 		ctr.v[3] = 0xa001u << 16 | i;
 		r = tsi_philox(seed, ctr);
-		if (!tsi_augment_try(640, 480, r.v[0], r.v[1], &want))
+		if (!tsi_crop_try(640, 480, r.v[0], r.v[1], &want))
 			continue;
 		want.top = (int32_t)(r.v[2] % (481 - (uint32_t)want.height));
 		want.left = (int32_t)(r.v[3] % (641 - (uint32_t)want.width));
@@ -182,9 +182,9 @@ static void eval_truncates_the_edge_and_rounds_the_centre_to_even(void **state)
 		struct tsi_box b;
 		uint32_t w, h;
 
-		assert_int_equal(tsi_augment_eval(known[i].w, known[i].h,
-						  known[i].resize,
-						  known[i].size, &w, &h, &b),
+		assert_int_equal(tsi_crop_eval(known[i].w, known[i].h,
+					       known[i].resize, known[i].size,
+					       &w, &h, &b),
 				 0);
 		assert_int_equal(w, known[i].new_w);
 		assert_int_equal(h, known[i].new_h);
@@ -202,7 +202,7 @@ static void an_edge_beyond_31_bits_is_bad_data(void **state)
 	uint32_t w, h;
 
 	(void)state;
-	assert_int_equal(tsi_augment_eval(1, 1000000, 4096, 224, &w, &h, &b),
+	assert_int_equal(tsi_crop_eval(1, 1000000, 4096, 224, &w, &h, &b),
 			 TSOCK_EDATA);
 	assert_non_null(strstr(tsock_errmsg(), "1 x 1000000"));
 }

@@ -1,10 +1,10 @@
 /*
- * augment.c - where to crop, and whether to mirror.
+ * crop.c - where to crop, and whether to mirror.
  *
  * Formulas: torchvision.transforms.RandomResizedCrop.get_params,
  * functional._compute_resized_output_size and functional.center_crop.
  */
-#include "image/augment.h"
+#include "image/crop.h"
 
 #include <math.h>
 
@@ -31,8 +31,8 @@ static float uniform(uint32_t word, float low, float high)
 	return fmaf(u, high - low, low);
 }
 
-bool tsi_augment_try(uint32_t width, uint32_t height, uint32_t area_word,
-		     uint32_t ratio_word, struct tsi_box *box)
+bool tsi_crop_try(uint32_t width, uint32_t height, uint32_t area_word,
+		  uint32_t ratio_word, struct tsi_box *box)
 {
 	/* float32 logarithms of 3/4 and 4/3. */
 	const float log_low = -0x1.26962p-2f, log_high = 0x1.269624p-2f;
@@ -54,7 +54,7 @@ bool tsi_augment_try(uint32_t width, uint32_t height, uint32_t area_word,
 	return true;
 }
 
-void tsi_augment_fallback(uint32_t width, uint32_t height, struct tsi_box *box)
+void tsi_crop_fallback(uint32_t width, uint32_t height, struct tsi_box *box)
 {
 	const double low = 3.0 / 4.0, high = 4.0 / 3.0;
 	double ratio = (double)width / (double)height;
@@ -69,8 +69,8 @@ void tsi_augment_fallback(uint32_t width, uint32_t height, struct tsi_box *box)
 	box->left = ((int32_t)width - box->width) / 2;
 }
 
-void tsi_augment_train(uint64_t seed, uint32_t epoch, uint64_t index,
-		       uint32_t width, uint32_t height, struct tsi_box *box)
+void tsi_crop_train(uint64_t seed, uint32_t epoch, uint64_t index,
+		    uint32_t width, uint32_t height, struct tsi_box *box)
 {
 	struct tsi_philox_ctr r = draw(seed, epoch, index, TSI_OP_FLIP, 0);
 	struct tsi_box b = { .flip = uniform(r.v[0], 0, 1) < 0.5f };
@@ -78,7 +78,7 @@ void tsi_augment_train(uint64_t seed, uint32_t epoch, uint64_t index,
 	*box = b;
 	for (uint32_t i = 0; i < ATTEMPTS; i++) {
 		r = draw(seed, epoch, index, TSI_OP_CROP, i);
-		if (!tsi_augment_try(width, height, r.v[0], r.v[1], box))
+		if (!tsi_crop_try(width, height, r.v[0], r.v[1], box))
 			continue;
 		box->top = (int32_t)(r.v[2] %
 				     (height - (uint32_t)box->height + 1));
@@ -86,7 +86,7 @@ void tsi_augment_train(uint64_t seed, uint32_t epoch, uint64_t index,
 			(int32_t)(r.v[3] % (width - (uint32_t)box->width + 1));
 		return;
 	}
-	tsi_augment_fallback(width, height, box);
+	tsi_crop_fallback(width, height, box);
 }
 
 /* Python's int(round((edge - size) / 2.0)), or the padding, negative. */
@@ -97,9 +97,9 @@ static int32_t centre(uint32_t edge, uint32_t size)
 	return (int32_t)rint((double)(edge - size) / 2.0);
 }
 
-int tsi_augment_eval(uint32_t width, uint32_t height, uint32_t resize,
-		     uint32_t size, uint32_t *new_width, uint32_t *new_height,
-		     struct tsi_box *box)
+int tsi_crop_eval(uint32_t width, uint32_t height, uint32_t resize,
+		  uint32_t size, uint32_t *new_width, uint32_t *new_height,
+		  struct tsi_box *box)
 {
 	uint32_t shorter = width < height ? width : height;
 	uint32_t longer = width < height ? height : width;

@@ -1,10 +1,10 @@
 /*
- * source.h - what a decoder gives: the rows of a rectangle, in strips.
+ * decoder.h - what a decoder gives: the rows of a rectangle, in strips.
  *
  * Shared by the decoders and the resampler; holds no code.
  */
-#ifndef TSI_IMAGE_SOURCE_H
-#define TSI_IMAGE_SOURCE_H
+#ifndef TSI_IMAGE_DECODER_H
+#define TSI_IMAGE_DECODER_H
 
 #include <stddef.h>
 #include <stdint.h>
