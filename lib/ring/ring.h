@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/sequence.h"
 #include "mem/gpu.h"
 #include "mem/memfd.h"
 #include "tsock/tsock.h"
@@ -30,7 +31,6 @@
 #define TSI_RING_MAGIC UINT64_C(0x676e72206b636f74) /* "tock rng" */
 #define TSI_RING_ABI 2
 #define TSI_MAX_ROWS 256
-#define TSI_NEVER UINT64_MAX
 
 enum tsi_ring_state {
 	TSI_RING_OPEN = 1,

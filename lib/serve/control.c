@@ -137,7 +137,7 @@ static void control_step(struct tsock_server *s)
 static void *control_main(void *arg)
 {
 	struct tsock_server *s = arg;
-	struct pollfd fds[2 + TSI_PENDING_CONNS + TSI_MAX_ROWS];
+	struct pollfd fds[2 + TSI_PENDING_CONNS + TSI_MAX_MEMBERS];
 	bool mail, gone, stop = false;
 	unsigned n;
 

@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 
-#define AHEAD 65536 /* epochs; all empty, where a batch is never full */
+#define AHEAD 65536 /* epochs; a reader whose batches never fill skips all */
 
 /* ---- joining and leaving ---- */
 
@@ -33,8 +33,8 @@ void tsi_membership_source(struct tsi_membership *m, unsigned view,
 }
 
 /*
- * A view, and what it is made of, begin as far back as they can, so that others
- * can join them too.
+ * A view and its source begin as far back as they can, so that later members
+ * can still join them.
  */
 static void open_views(struct tsi_membership *m, unsigned view, uint64_t start,
 		       unsigned *opened)
@@ -67,13 +67,13 @@ int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
 
 	if (err)
 		return err;
-	while (c.id < TSI_MAX_ROWS && m->member[c.id].used)
+	while (c.id < TSI_MAX_MEMBERS && m->member[c.id].used)
 		c.id++;
-	if (c.id == TSI_MAX_ROWS)
+	if (c.id == TSI_MAX_MEMBERS)
 		return tsi_err(TSOCK_EREFUSED,
 			       "the stream has %d consumers already, the most "
 			       "that it can have",
-			       TSI_MAX_ROWS);
+			       TSI_MAX_MEMBERS);
 	if (!m->count && c.start > m->view[0].claimed)
 		jump_to(m, c.start);
 	open_views(m, j->view, c.start, &c.opened);
@@ -100,7 +100,7 @@ int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
 	return 0;
 }
 
-/* No reader skips further ahead of what is made than this. */
+/* No reader skips further ahead of the last claim than this. */
 static uint64_t tail_bound(const struct tsi_membership *m,
 			   const struct tsi_member *r)
 {
@@ -111,7 +111,7 @@ static uint64_t tail_bound(const struct tsi_membership *m,
 	return min64(m->c.end, min64(from + ahead, TSI_LAST));
 }
 
-/* What isn't there can't have been read, whatever a tail says. */
+/* A sample that isn't made can't have been read, whatever a tail says. */
 static void note_progress(struct tsi_membership *m, const struct tsi_member *r,
 			  bool last)
 {
@@ -141,8 +141,8 @@ int tsi_membership_tail(struct tsi_membership *m, unsigned id, uint64_t tail,
 }
 
 /*
- * Those who are left may all be waiting for a start that is still to come.
- * Nobody needs what lies before: don't make it.
+ * All members that are left may be waiting for starts that are still to come.
+ * No member needs the samples before these, so they are not made.
  */
 static void skip_to_waiting(struct tsi_membership *m)
 {
@@ -151,7 +151,7 @@ static void skip_to_waiting(struct tsi_membership *m)
 	for (unsigned i = 0; i < m->rows; i++) {
 		const struct tsi_member *r = &m->member[i];
 
-		/* One that is beyond the end needs nothing. */
+		/* A member beyond the stream's end needs nothing. */
 		if (!r->used || r->tail >= m->c.end)
 			continue;
 		if (r->tail != r->start)
@@ -162,7 +162,7 @@ static void skip_to_waiting(struct tsi_membership *m)
 		jump_to(m, first);
 }
 
-/* A view that nobody reads ends, and then perhaps what it is made of. */
+/* A view without readers ends, and then perhaps its source. */
 static void close_views(struct tsi_membership *m, unsigned view)
 {
 	if (!view)
@@ -185,7 +185,7 @@ bool tsi_membership_fall_back_to_base(struct tsi_membership *m, unsigned view)
 
 	if (v->active && !tsi_membership_held(base, v->head))
 		return false;
-	/* What was claimed, and never came, has spoilt its slots. */
+	/* Samples that were claimed and never came have spoilt their slots. */
 	if (v->claimed > v->capacity)
 		v->base = max64(v->base, v->claimed - v->capacity);
 	v->claimed = v->head;
@@ -220,8 +220,8 @@ uint64_t tsi_membership_gate(const struct tsi_membership *m, unsigned view)
 		if (m->member[i].used && m->member[i].view == view)
 			gate = min64(gate,
 				     tsi_membership_reach(m, &m->member[i]));
-	/* A stage reads its source from its own view's head on; it may still
-	 * be at work when its last reader has gone. */
+	/* A stage reads the source from its own view's head on; it may still
+	 * be at work when the view's last reader has left. */
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
 		const struct tsi_view_state *v = &m->view[i];
 
@@ -245,7 +245,7 @@ uint64_t tsi_membership_limit(const struct tsi_membership *m, unsigned view)
 		return v->claimed;
 	gate = min64(tsi_membership_gate(m, view), tsi_membership_pin(m, view));
 	gate = min64(gate, tsi_membership_kept_start(m, view));
-	/* No reader of this very view, as when all have views of their own. */
+	/* This view has no reader itself: all readers have other views. */
 	if (gate == TSI_NEVER)
 		gate = v->head;
 	limit = gate + v->capacity;
@@ -295,7 +295,7 @@ bool tsi_membership_apply_jump(struct tsi_membership *m)
 	if (!m->jumping || base->head < base->claimed)
 		return false;
 	m->jumping = false;
-	/* Readers of other views wait for the target, or for what is beyond. */
+	/* Readers of other views wait for the target, or for a later sample. */
 	for (unsigned i = 0; i < TSI_VIEWS; i++) {
 		struct tsi_view_state *v = &m->view[i];
 

@@ -22,35 +22,41 @@ static inline uint64_t max64(uint64_t a, uint64_t b)
 uint64_t tsi_membership_boundary(const struct tsi_membership *m, uint32_t join,
 				 uint64_t s);
 
-/* Are all samples from q on that there are still in the ring? */
+/* Does the ring still hold all samples from q on that were made? */
 bool tsi_membership_held(const struct tsi_view_state *v, uint64_t q);
 
-/* The first sample that a member needs of those that there are. */
+/* How far a member has come in its view: min(tail, head). */
 uint64_t tsi_membership_reach(const struct tsi_membership *m,
 			      const struct tsi_member *r);
 
-/* How far it has come in what was made; a view may begin beyond that. */
+/* How far it has come in the base ring; a view may begin beyond that head. */
 uint64_t tsi_membership_progress(const struct tsi_membership *m,
 				 const struct tsi_member *r);
 
 /* The pin of a view: the sequence number that it keeps, or TSI_NEVER. */
 uint64_t tsi_membership_pin(const struct tsi_membership *m, unsigned view);
 
-/* The next start of all readers of the views made of that one; likewise. */
+/*
+ * The first start that not all readers of the views made of this ring have
+ * passed; the ring keeps it.  TSI_NEVER without such readers.
+ */
 uint64_t tsi_membership_kept_start(const struct tsi_membership *m,
 				   unsigned view);
 
 /* Is there a member that isn't beyond the stream's end? */
 bool tsi_membership_needed(const struct tsi_membership *m);
 
-/* The ring that a new reader of view begins from: the view itself, or what it
- * will be made of. */
+/*
+ * The ring from which a new reader of the view begins: the view itself, or,
+ * while the view isn't active, the ring that it will be made of.
+ */
 const struct tsi_view_state *
 tsi_membership_origin(const struct tsi_membership *m, unsigned view);
 
 /* ---- membership.c ---- */
 
-/* The least that readers of a view, and stages, still need; or TSI_NEVER. */
+/* The first sample that a view's readers, or stages, still need; or TSI_NEVER.
+ */
 uint64_t tsi_membership_gate(const struct tsi_membership *m, unsigned view);
 
 #endif

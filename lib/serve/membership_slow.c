@@ -1,16 +1,17 @@
 /*
- * membership_slow.c - which reader another one waits for.
+ * membership_slow.c - which reader do other readers wait for?
  *
- * A reader is slow when somebody else waits for a sample that can't be made
- * because of what it still needs.  So the search begins with those who wait: up
- * from their views to the ring that is full, and from there down to the reader
- * that keeps it full, which may be in a view made of a view.  One that pauses
- * while nobody waits is not slow, nor is one that waits itself.
+ * A reader is slow when another reader waits for a sample that can't be made
+ * because of a sample that the first one still needs.  So the search begins
+ * with the readers that wait, goes up from their views to the ring that is
+ * full, and from there down to the reader that keeps the ring full, which may
+ * read a view made of a view.  A reader that pauses while no other reader waits
+ * is not slow, nor is a reader that waits itself.
  */
 #include "serve/membership_parts.h"
 
 #define LOOK_MS 50 /* no two looks are closer */
-#define FREED 2    /* looks without a waiter: somebody may wait in slices */
+#define FREED 2    /* looks without a waiter; readers may wait in slices */
 
 void tsi_membership_want(struct tsi_membership *m, unsigned id, uint64_t want)
 {
@@ -21,11 +22,11 @@ static bool waits(const struct tsi_membership *m, const struct tsi_member *r)
 {
 	const struct tsi_view_state *v = &m->view[r->view];
 
-	/* What its own tail forbids, it waits for in vain, or not in truth. */
+	/* Beyond its own tail's capacity a reader waits in vain, or lies. */
 	return r->want > v->head && r->want - r->tail <= v->capacity;
 }
 
-/* The first sample that a view's own readers, and its heirs', forbid. */
+/* The first sample that readers of a view, or of its dependents, forbid. */
 static uint64_t full_at(const struct tsi_membership *m, unsigned view)
 {
 	uint64_t gate = min64(tsi_membership_gate(m, view),
@@ -43,13 +44,13 @@ static bool has_start(const struct tsi_membership *m,
 
 /* Mark the readers that keep a ring full. */
 static void mark(const struct tsi_membership *m, unsigned view,
-		 bool slow[TSI_MAX_ROWS])
+		 bool slow[TSI_MAX_MEMBERS])
 {
 	uint64_t gate = tsi_membership_gate(m, view);
 	uint64_t start = tsi_membership_kept_start(m, view);
 
 	if (m->view[view].claimed < full_at(m, view))
-		return; /* it isn't: work is being done */
+		return; /* the ring isn't full: samples are being made */
 	for (unsigned i = 0; i < m->rows; i++) {
 		const struct tsi_member *r = &m->member[i];
 
@@ -70,9 +71,9 @@ static void mark(const struct tsi_membership *m, unsigned view,
 	}
 }
 
-/* Somebody waits for a head of that view: mark those who prevent it. */
+/* A reader waits for a head of that view: mark the readers to blame. */
 static void blame(const struct tsi_membership *m, unsigned view, uint64_t want,
-		  bool slow[TSI_MAX_ROWS])
+		  bool slow[TSI_MAX_MEMBERS])
 {
 	for (;;) {
 		const struct tsi_view_state *v = &m->view[view];
@@ -85,8 +86,9 @@ static void blame(const struct tsi_membership *m, unsigned view, uint64_t want,
 	}
 }
 
-/* Those whose tails somebody else waits for, now. */
-static void find_slow(const struct tsi_membership *m, bool slow[TSI_MAX_ROWS])
+/* The readers whose tails other readers wait for now. */
+static void find_slow(const struct tsi_membership *m,
+		      bool slow[TSI_MAX_MEMBERS])
 {
 	uint64_t want[TSI_VIEWS] = { 0 };
 
@@ -103,7 +105,7 @@ static void find_slow(const struct tsi_membership *m, bool slow[TSI_MAX_ROWS])
 	for (unsigned i = 0; i < m->rows; i++) {
 		const struct tsi_member *r = &m->member[i];
 
-		/* One that has nothing to read isn't slow. */
+		/* A reader that has nothing to read isn't slow. */
 		slow[i] = slow[i] && !waits(m, r) &&
 			  r->tail < m->view[r->view].head;
 	}
@@ -112,7 +114,7 @@ static void find_slow(const struct tsi_membership *m, bool slow[TSI_MAX_ROWS])
 int tsi_membership_slowest(struct tsi_membership *m, int64_t now_ms,
 			   int64_t slow_ms)
 {
-	bool slow[TSI_MAX_ROWS];
+	bool slow[TSI_MAX_MEMBERS];
 	int found = -1;
 
 	if (now_ms - m->looked_ms < LOOK_MS)

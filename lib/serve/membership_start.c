@@ -20,15 +20,15 @@
 
 /* ---- boundaries ---- */
 
-/* First place of the segment that a place of an epoch is in. */
-static unsigned segment_of(const struct tsi_membership *m, uint64_t place)
+/* The number of the segment that contains an offset within an epoch. */
+static unsigned segment_of(const struct tsi_membership *m, uint64_t offset)
 {
 	unsigned low = 0, high = m->c.segments;
 
 	while (high - low > 1) {
 		unsigned mid = low + (high - low) / 2;
 
-		if (m->c.bounds[mid] <= place)
+		if (m->c.bounds[mid] <= offset)
 			low = mid;
 		else
 			high = mid;
@@ -115,7 +115,7 @@ bool tsi_membership_made_of(const struct tsi_membership *m, unsigned view,
 	return false;
 }
 
-/* The next start of a ring's own readers, or of those in views made of it. */
+/* The next start of a ring's own readers, or of readers of views made of it. */
 static uint64_t next_start(const struct tsi_membership *m, unsigned ring,
 			   bool own)
 {
@@ -177,13 +177,13 @@ static uint64_t start_among_readers(const struct tsi_membership *m,
 		return max64(m->jumping ? m->target : 0, v->head);
 	q = boundary_at_or_before(m, j->join, front_of(m));
 	q = tsi_membership_boundary(m, j->join, max64(q, j->after));
-	/* From the decision to jump on, nothing below the target is held. */
+	/* Once a jump is decided, nothing below its target is held. */
 	while (!tsi_membership_held(v, q) || (m->jumping && q < m->target))
 		q = tsi_membership_boundary(m, j->join, q + 1);
 	return q;
 }
 
-/* A start that the base ring holds, and that it has come to. */
+/* Has the base ring come to this start, and does it still hold it? */
 static bool at_hand(const struct tsi_membership *m, uint64_t q)
 {
 	const struct tsi_view_state *base = &m->view[0];
@@ -192,7 +192,7 @@ static bool at_hand(const struct tsi_membership *m, uint64_t q)
 	       tsi_membership_held(base, q);
 }
 
-/* Does an epoch from there fit into what the stream has? */
+/* Is there a whole epoch from q to the stream's end (NOW: a sample)? */
 static bool fits(const struct tsi_membership *m, const struct tsi_join *j,
 		 uint64_t q)
 {
@@ -211,11 +211,11 @@ static uint64_t start_alone(const struct tsi_membership *m,
 		from = max64(from, m->target);
 	if (j->join == TSOCK_JOIN_NOW)
 		return m->jumping ? m->target : base->head;
-	/* Its own next one, however far others have been. */
+	/* Its own next epoch, however far other members have been. */
 	q = tsi_membership_boundary(m, j->join, j->after);
 	if (j->after && at_hand(m, q))
 		return q;
-	/* Segments are kept only for those who leave, epochs for all. */
+	/* Segments are kept only for members that leave, epochs for all. */
 	q = tsi_membership_boundary(m, TSOCK_JOIN_EPOCH, j->after);
 	if (j->after && at_hand(m, q))
 		return q;
@@ -225,7 +225,7 @@ static uint64_t start_alone(const struct tsi_membership *m,
 					    max64(from, base->claimed));
 	if (fits(m, j, q))
 		return q;
-	/* Of the last epochs, what the last to leave would get. */
+	/* At the stream's end: what the last member to leave would get. */
 	from = tsi_membership_boundary(m, j->join, max64(m->last, j->after));
 	return at_hand(m, from) ? from : q;
 }
@@ -253,7 +253,7 @@ int tsi_membership_forecast(const struct tsi_membership *m,
 	struct tsi_join j = *asked;
 	uint64_t most = max64(m->given, m->view[0].claimed), q;
 
-	/* A nonsense 'after' must not overflow the arithmetic above. */
+	/* A huge 'after' must not overflow the arithmetic above. */
 	if (j.after > most + 2 * m->c.epoch_len)
 		return tsi_err(TSOCK_EREFUSED,
 			       "a join after sample %llu, which the stream "

@@ -68,9 +68,9 @@ static int check_opts(const struct tsock_serve_opts *o)
 			       "shard %u of %u: there is no such "
 			       "shard",
 			       o->shard, o->shards);
-	if (o->min_consumers > TSI_MAX_ROWS)
+	if (o->min_consumers > TSI_MAX_MEMBERS)
 		return tsi_err(TSOCK_EARG, "a stream has at most %d consumers",
-			       TSI_MAX_ROWS);
+			       TSI_MAX_MEMBERS);
 	if (o->fanout > TSOCK_FANOUT_HOST ||
 	    o->gpu_transport > TSOCK_TRANSPORT_STAGED)
 		return tsi_err(TSOCK_EARG,
@@ -284,7 +284,7 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 		s->view[i].server = s;
 		s->view[i].id = i;
 	}
-	for (unsigned i = 0; i < TSI_MAX_ROWS; i++)
+	for (unsigned i = 0; i < TSI_MAX_MEMBERS; i++)
 		s->conn[i].pidfd = s->conn[i].sock = -1;
 	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)
 		s->pending[i].sock = -1;
@@ -346,7 +346,7 @@ static void close_rings(struct tsock_server *s)
 
 static void drop_everybody(struct tsock_server *s)
 {
-	for (unsigned i = 0; i < TSI_MAX_ROWS; i++)
+	for (unsigned i = 0; i < TSI_MAX_MEMBERS; i++)
 		if (s->membership.member[i].used)
 			tsi_server_drop(s, i, "is left behind");
 	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)

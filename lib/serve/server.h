@@ -29,6 +29,9 @@
 #include "wire/door.h"
 #include "wire/place.h"
 
+/* A member and its row in the ring's header have the same number. */
+_Static_assert(TSI_MAX_MEMBERS == TSI_MAX_ROWS, "one row for each member");
+
 #define TSI_OFFERS 64
 #define TSI_PENDING_CONNS 64
 
@@ -133,7 +136,7 @@ struct tsock_server {
 
 	struct tsi_membership membership;
 	struct tsi_view view[TSI_VIEWS];
-	struct tsi_conn conn[TSI_MAX_ROWS];
+	struct tsi_conn conn[TSI_MAX_MEMBERS];
 	struct tsi_offer offer[TSI_OFFERS];
 	struct tsi_pending_conn pending[TSI_PENDING_CONNS];
 	int64_t door_shut_ms, door_said_ms; /* until when, for want of

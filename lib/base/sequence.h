@@ -1,0 +1,14 @@
+/*
+ * sequence.h - sequence numbers of samples.
+ *
+ * The samples of an endless stream are numbered from 0.  A head, a tail and the
+ * start of an epoch are such numbers.
+ */
+#ifndef TSI_BASE_SEQUENCE_H
+#define TSI_BASE_SEQUENCE_H
+
+#include <stdint.h>
+
+#define TSI_NEVER UINT64_MAX /* no sample ever has this number */
+
+#endif
