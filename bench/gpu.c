@@ -143,7 +143,7 @@ static void produce(void)
 	tsock_serve_close(s);
 }
 
-static void consume(bool private, unsigned i)
+static void consume(bool stored, unsigned i)
 {
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 	uint64_t bytes = BATCH * IMAGE * 2;
@@ -159,14 +159,14 @@ static void consume(bool private, unsigned i)
 	o.dtype = TSOCK_F16;
 	o.layout = TSOCK_CHW;
 	o.normalize = TSOCK_UNIT;
-	o.flags = private ? TSOCK_PRIVATE : 0;
+	o.flags = stored ? TSOCK_GPU_STORED : 0;
 	bench_gpu_must(tsock_open(stream_name, &o, &t), "consumer");
 	bench_gpu_must(tsi_gpu_stream_create(0, &stream), "stream");
-	if (!private)
+	if (!stored)
 		bytes = 4096; /* it looks at a page of each batch */
 	for (unsigned k = 0; k < 2; k++)
 		bench_gpu_must(tsi_gpu_alloc(0, bytes, &dst[k]), "memory");
-	if (private)
+	if (stored)
 		atomic_fetch_add(&sh->tensors, 2 * bytes);
 	bench_gpu_must(tsock_begin(t), "begin");
 	while (!atomic_load(&sh->stop)) {
@@ -175,7 +175,7 @@ static void consume(bool private, unsigned i)
 		if (err == TSOCK_EAGAIN)
 			continue;
 		bench_gpu_must(err, "next");
-		if (private) {
+		if (stored) {
 			bench_gpu_must(tsock_batch_convert(
 					       b, 0, dst[turn++ % 2], stream),
 				       "convert");
@@ -197,7 +197,7 @@ struct crowd {
 	int n;
 };
 
-static void begin_crowd(struct crowd *c, bool private, int n)
+static void begin_crowd(struct crowd *c, bool stored, int n)
 {
 	int64_t from = tsi_now_ns();
 
@@ -214,7 +214,7 @@ static void begin_crowd(struct crowd *c, bool private, int n)
 		atomic_store(&sh->batches[i], 0);
 		c->consumer[i] = bench_gpu_child();
 		if (c->consumer[i] == 0) {
-			consume(private, (unsigned)i);
+			consume(stored, (unsigned)i);
 			_exit(0);
 		}
 	}
@@ -278,14 +278,14 @@ static uint64_t delivered(int n)
 	return sum;
 }
 
-static void take_turn(bool private, int n, struct turn *out)
+static void take_turn(bool stored, int n, struct turn *out)
 {
 	double made[2], bytes[2];
 	uint64_t had, memory;
 	struct crowd c;
 	int64_t t, cpu;
 
-	begin_crowd(&c, private, n);
+	begin_crowd(&c, stored, n);
 	count(&made[0], &bytes[0], &memory);
 	had = delivered(n);
 	t = tsi_now_ns();
@@ -335,7 +335,7 @@ static void crowd_row(const struct turn t[][2][NCOUNTS], size_t turns,
 		ratio[i] = value[i] / rival(t[i], p, k, f);
 	}
 	snprintf(name, sizeof(name), "%s, %d consumer%s: %s",
-		 p ? "private" : "shared", counts[k], k ? "s" : "", what[f]);
+		 p ? "stored" : "shared", counts[k], k ? "s" : "", what[f]);
 	bench_gpu_print(name, bench_median(value, turns), unit[f], against,
 			bench_median(ratio, turns), bench_spread(ratio, turns));
 }

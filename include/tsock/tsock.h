@@ -73,10 +73,10 @@
  *              $XDG_RUNTIME_DIR/tsock if $XDG_RUNTIME_DIR is the user's own,
  *              else /tmp/tsock-UID, and a consumer looks in both and, as it
  *              may have been started with another environment, in
- *              /run/user/UID/tsock.  When the folder or a socket in it is removed
- *              under a running producer, it makes them again within about a
- *              second, and those who read notice nothing; the stream fails
- *              where it can't.
+ *              /run/user/UID/tsock.  When the folder or a socket in it is
+ *              removed under a running producer, it makes them again within
+ *              about a second, and those who read notice nothing; the stream
+ *              fails where it can't.
  */
 #ifndef TSOCK_TSOCK_H
 #define TSOCK_TSOCK_H
@@ -213,10 +213,10 @@ enum tsock_between {
 	TSOCK_BETWEEN_LEAVE = 2, /* leave at an epoch's end, join again */
 };
 
-#define TSOCK_WRITABLE 1u  /* batches may be written into and kept */
-#define TSOCK_DROP_LAST 2u /* skip an epoch's last batch if it is short */
-#define TSOCK_SPIN 4u      /* wait by spinning: a core for lower latency */
-#define TSOCK_PRIVATE 8u   /* on a GPU: see tsock_batch_convert() */
+#define TSOCK_WRITABLE 1u   /* batches may be written into and kept */
+#define TSOCK_DROP_LAST 2u  /* skip an epoch's last batch if it is short */
+#define TSOCK_SPIN 4u       /* wait by spinning: a core for lower latency */
+#define TSOCK_GPU_STORED 8u /* batches as stored: tsock_batch_convert() */
 
 struct tsock_opts {
 	uint32_t size;       /* sizeof(struct tsock_opts), by the macro */
@@ -361,10 +361,10 @@ TSOCK_API int tsock_batch_use(tsock_batch *b, void *stream);
 /*
  * Write field i into dst, device memory of the caller's with room for
  * [count, shape...] of tsock_get_field(), in the order of stream, which is
- * named by this.  With TSOCK_PRIVATE the batch is held as decoded, shared by
- * all consumers of that GPU, and images are converted here to this consumer's
- * dtype, layout and normalisation; the memory at dst is the caller's own to
- * write into and to keep.  Without it, and for other fields, a plain copy.
+ * named by this.  With TSOCK_GPU_STORED a batch holds the samples as stored,
+ * shared by all consumers of that GPU, and this converts images to this
+ * consumer's dtype, layout and normalisation; the memory at dst is the caller's
+ * own to write into and to keep.  Without it, and for other fields, a plain copy.
  * Once it has returned, the batch may be released; a stream that only this has
  * named may then be destroyed, too.
  */

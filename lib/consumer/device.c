@@ -19,8 +19,8 @@ static int check_host(const struct tsock_opts *o)
 			       "device is %d: it is CUDA's number of a GPU, or "
 			       "-1 for host memory",
 			       o->device);
-	if (o->flags & TSOCK_PRIVATE)
-		return tsi_err(TSOCK_EARG, "TSOCK_PRIVATE is for a GPU, and "
+	if (o->flags & TSOCK_GPU_STORED)
+		return tsi_err(TSOCK_EARG, "TSOCK_GPU_STORED is for a GPU, and "
 					   "device is -1: host memory");
 	if (o->transport)
 		return tsi_err(TSOCK_EARG,
@@ -46,7 +46,7 @@ int tsi_device_choose(struct tsock *t)
 	if (o->flags & TSOCK_WRITABLE)
 		return tsi_err(TSOCK_EARG,
 			       "TSOCK_WRITABLE is for host memory; on a GPU "
-			       "use TSOCK_PRIVATE, and write into what "
+			       "use TSOCK_GPU_STORED, and write into what "
 			       "tsock_batch_convert() gave");
 	err = tsi_gpu_info((unsigned)o->device, &info);
 	if (err)
@@ -66,7 +66,7 @@ static bool staged(const struct tsock *t)
 /* The ring holds the samples as they are stored. */
 static bool raw(const struct tsock *t)
 {
-	return staged(t) || t->opts.flags & TSOCK_PRIVATE || !t->make.dtype;
+	return staged(t) || t->opts.flags & TSOCK_GPU_STORED || !t->make.dtype;
 }
 
 void tsi_device_aim(struct tsock *t)
@@ -118,7 +118,7 @@ const struct tsi_gpu_parts *tsi_device_parts(struct tsock *t,
 		return NULL;
 	*p = (struct tsi_gpu_parts){
 		.device = (unsigned)t->opts.device,
-		.separate = t->opts.flags & TSOCK_PRIVATE,
+		.as_stored = t->opts.flags & TSOCK_GPU_STORED,
 		.staged = staged(t),
 		.ring = { .device = (unsigned)t->opts.device,
 			  .transport = offer->transport,

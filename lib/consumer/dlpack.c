@@ -109,7 +109,7 @@ int tsock_batch_dlpack(tsock_batch *name, unsigned i, int versioned, void **out)
 			       i, b->reader->nfields);
 	if (!b->spot.data[i])
 		return tsi_err(TSOCK_ENOTSUP,
-			       "a private batch that this process copies to "
+			       "a batch as stored that this process copies to "
 			       "the GPU has no memory there to lend: use "
 			       "tsock_batch_convert()");
 	e = borrow(b, i);

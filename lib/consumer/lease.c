@@ -461,7 +461,7 @@ int tsi_err_held(struct tsi_reader *r)
 		       (unsigned long long)n, n == 1 ? " is" : "es are",
 		       (unsigned long long)tail,
 		       (unsigned long long)tsi_reader_pos(r) - 1,
-		       r->gpu ? "TSOCK_PRIVATE and keep what "
+		       r->gpu ? "TSOCK_GPU_STORED and keep what "
 				"tsock_batch_convert() wrote"
 			      : "TSOCK_WRITABLE, by which batches may be kept");
 }

@@ -25,7 +25,7 @@ int tsi_ongpu_create(const struct tsi_gpu_parts *p, unsigned nfields,
 {
 	struct tsi_reader_gpu *g = calloc(1, sizeof(*g));
 	struct tsi_upload_parts u = { .device = p->device,
-				      .separate = p->separate,
+				      .as_stored = p->as_stored,
 				      .nfields = nfields,
 				      .batch = batch,
 				      .make = &p->make,
@@ -36,7 +36,7 @@ int tsi_ongpu_create(const struct tsi_gpu_parts *p, unsigned nfields,
 	if (!g)
 		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
 	g->device = p->device;
-	g->separate = p->separate;
+	g->as_stored = p->as_stored;
 	g->make = p->make;
 	memcpy(g->stored, p->stored, sizeof(g->stored));
 	memcpy(g->field, p->field, sizeof(g->field));

@@ -14,7 +14,7 @@
 /* What it is made of. */
 struct tsi_gpu_parts {
 	unsigned device;
-	bool separate;             /* TSOCK_PRIVATE */
+	bool as_stored;            /* TSOCK_GPU_STORED */
 	bool staged;               /* the ring is on the host */
 	struct tsi_gpu_ring ring;  /* else: how it is opened */
 	struct tsi_view_spec make; /* what the consumer gets; dtype 0: all as
@@ -25,7 +25,7 @@ struct tsi_gpu_parts {
 
 struct tsi_reader_gpu {
 	unsigned device;
-	bool separate;
+	bool as_stored;
 	struct tsi_view_spec make;
 	struct tsock_field stored[TSOCK_MAX_FIELDS];
 	struct tsock_field field[TSOCK_MAX_FIELDS];

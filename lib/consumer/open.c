@@ -69,7 +69,7 @@ static int check_opts(const struct tsock_opts *o)
 			       "or _LEAVE",
 			       o->between);
 	if (o->flags &
-	    ~(TSOCK_WRITABLE | TSOCK_DROP_LAST | TSOCK_SPIN | TSOCK_PRIVATE))
+	    ~(TSOCK_WRITABLE | TSOCK_DROP_LAST | TSOCK_SPIN | TSOCK_GPU_STORED))
 		return tsi_err(TSOCK_EARG, "flags 0x%x has unknown bits",
 			       o->flags);
 	return 0;

@@ -29,7 +29,7 @@ struct place {
 
 struct tsi_upload {
 	unsigned device, nfields;
-	bool separate;
+	bool as_stored;
 	struct tsi_view_spec make;
 	struct place place[TSOCK_MAX_FIELDS];
 	uint64_t raw_bytes, scratch_bytes, field_bytes;
@@ -88,10 +88,10 @@ int tsi_upload_create(const struct tsi_upload_parts *p, struct tsi_upload **out)
 		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
 	u->device = p->device;
 	u->nfields = p->nfields;
-	u->separate = p->separate;
+	u->as_stored = p->as_stored;
 	u->make = *p->make;
 	lay_out(u, p);
-	if (!u->separate)
+	if (!u->as_stored)
 		err = make_common(u);
 	if (err) {
 		tsi_upload_destroy(u);
@@ -128,10 +128,10 @@ void tsi_upload_free(const struct tsi_upload *u, struct tsi_upload_room *room)
 
 static int make_room(const struct tsi_upload *u, struct tsi_upload_room *room)
 {
-	uint64_t bytes = u->separate ? u->scratch_bytes : u->field_bytes;
+	uint64_t bytes = u->as_stored ? u->scratch_bytes : u->field_bytes;
 	int err = 0;
 
-	if (u->separate && !room->pinned)
+	if (u->as_stored && !room->pinned)
 		err = tsi_gpu_host_alloc(u->raw_bytes, &room->pinned);
 	if (!err && bytes && !room->device)
 		err = tsi_gpu_alloc(u->device, bytes, &room->device);
@@ -174,7 +174,7 @@ int tsi_upload_take(struct tsi_upload *u, struct tsi_upload_room *room,
 		    struct tsi_spot *s)
 {
 	int err = make_room(u, room);
-	uint8_t *pinned = u->separate ? room->pinned : u->pinned;
+	uint8_t *pinned = u->as_stored ? room->pinned : u->pinned;
 
 	for (unsigned i = 0; i < u->nfields && !err; i++) {
 		const struct place *at = &u->place[i];
@@ -182,14 +182,14 @@ int tsi_upload_take(struct tsi_upload *u, struct tsi_upload_room *room,
 
 		memcpy(pinned + at->raw_at, s->data[i],
 		       s->count * at->stored_bytes);
-		s->data[i] = u->separate ? NULL : to;
-		if (!u->separate)
+		s->data[i] = u->as_stored ? NULL : to;
+		if (!u->as_stored)
 			err = send(u, i, s->count, pinned, u->scratch, to,
 				   u->stream);
 	}
-	if (!err && !u->separate)
+	if (!err && !u->as_stored)
 		err = tsi_gpu_event_record(u->event, u->stream);
-	if (!err && !u->separate)
+	if (!err && !u->as_stored)
 		err = await(u->event);
 	s->own = !err;
 	return err;

@@ -5,7 +5,7 @@
  * Each batch gets memory of its own, which is kept with it for the next time,
  * and the ring is free again as soon as it was copied.  A shared reader's batch
  * is on the GPU, in the wanted dtype and layout, when it is handed out: this
- * waits for the copy.  A separate reader's (TSOCK_PRIVATE) is in page-locked
+ * waits for the copy.  A batch as stored (TSOCK_GPU_STORED) is in page-locked
  * memory, and goes to the GPU with tsock_batch_convert().
  */
 #ifndef TSI_CONSUMER_UPLOAD_H
@@ -21,7 +21,7 @@ struct tsi_upload;
 
 struct tsi_upload_parts {
 	unsigned device;
-	bool separate;
+	bool as_stored;
 	unsigned nfields;
 	uint64_t batch;
 	const struct tsi_view_spec *make;
@@ -42,7 +42,7 @@ void tsi_upload_free(const struct tsi_upload *u, struct tsi_upload_room *room);
 int tsi_upload_take(struct tsi_upload *u, struct tsi_upload_room *room,
 		    struct tsi_spot *s);
 
-/* Queue field i of a separate reader's batch to dst, as it is wanted. */
+/* Queue field i of a batch as stored to dst, as it is wanted. */
 int tsi_upload_write(const struct tsi_upload *u,
 		     const struct tsi_upload_room *room, uint64_t count,
 		     unsigned i, void *dst, tsi_gpu_stream s);

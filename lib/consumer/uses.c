@@ -165,14 +165,14 @@ static int write_field(struct tsi_reader_gpu *g, const struct tsock_batch *b,
 	const struct tsock_field *f = &g->stored[i];
 	uint64_t bytes = b->count * tsi_field_bytes(f);
 
-	if (g->upload && g->separate)
+	if (g->upload && g->as_stored)
 		return tsi_upload_write(g->upload, &b->room, b->count, i, dst,
 					stream);
-	if (g->separate && tsi_ongpu_converts(g, i))
+	if (g->as_stored && tsi_ongpu_converts(g, i))
 		return tsi_gpu_convert(g->device, stream, &g->make,
 				       b->spot.data[i], b->count, f->shape[0],
 				       f->shape[1], dst);
-	if (!g->separate)
+	if (!g->as_stored)
 		bytes = b->count * tsi_field_bytes(&g->field[i]);
 	return tsi_gpu_copy(g->device, stream, dst, b->spot.data[i], bytes);
 }

@@ -79,7 +79,7 @@ static inline void look_in(const struct rider *r)
 /* A producer for readers of this kind. */
 static inline pid_t start_source(const struct source *src, enum kind kind)
 {
-	struct rider first = { .src = src, .kind = PRIVATE, .batch = 1 };
+	struct rider first = { .src = src, .kind = STORED, .batch = 1 };
 	struct source locked = *src;
 	pid_t producer;
 

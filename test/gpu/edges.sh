@@ -80,7 +80,7 @@ same()
 each_way()
 {
 	local way
-	for way in private shared staged legacy; do
+	for way in stored shared staged legacy; do
 		same 32 "$samples" $way f32
 		result $? "$1, $way: the host's bytes" "$work/why"
 	done
@@ -101,7 +101,7 @@ ring()
 	else
 		start --ring 20000
 	fi
-	same 32 32 private u8
+	same 32 32 stored u8
 	result $? "a long ring: the host's bytes" "$work/why"
 	echo "# the first batch after $((SECONDS - begun)) s"
 	grep -i 'page-lock' "$work/producer.log" | sed 's/^/# /'
@@ -127,14 +127,14 @@ reader()
 	readers+=($!)
 }
 
-ways=(private shared staged legacy)
+ways=(stored shared staged legacy)
 
 kills()
 {
 	local i rounds=${ROUNDS:-${SMALL:+8}} victim
 	rounds=${rounds:-50}
 	start --size 64
-	reader private "$work/stays"
+	reader stored "$work/stays"
 	for ((i = 0; i < rounds; i++)); do
 		reader "${ways[i % 4]}" "$work/dies"
 		victim=${readers[-1]}
@@ -171,7 +171,7 @@ kills()
 both()
 {
 	local way one two
-	for way in private shared; do
+	for way in stored shared; do
 		"$gpusum" edge 32 "$samples" 0 $way f32 >"$work/0" 2>"$work/why" &
 		one=$!
 		"$gpusum" edge 24 "$samples" 1 $way f32 >"$work/1" 2>>"$work/why" &
@@ -216,7 +216,7 @@ mps()
 	fi
 	mps=1
 	start --size 64
-	reader private "$work/one"
+	reader stored "$work/one"
 	reader shared "$work/two"
 	each_way 'as clients of MPS'
 	kill -9 "${readers[0]}"

@@ -4,7 +4,7 @@
  *
  *   gpusum NAME BATCH SAMPLES [DEVICE [WAY [DTYPE]]]
  *
- * WAY: private (default), shared, staged, legacy.  DTYPE: u8 (default), f32,
+ * WAY: stored (default), shared, staged, legacy.  DTYPE: u8 (default), f32,
  * f16.  Exits with 77 where there is no GPU, with 0 where there is one and
  * SAMPLES is 0.
  */
@@ -19,7 +19,7 @@
 struct field {
 	char name[32];
 	uint64_t bytes; /* of a sample */
-	void *device;   /* private: of a batch */
+	void *device;   /* stored: of a batch */
 	uint8_t *host;
 };
 
@@ -106,8 +106,8 @@ static void print_batch(tsock_batch *b, unsigned n)
 static void choose(struct tsock_opts *o, const char *way, const char *dtype)
 {
 	o->device = (int32_t)device;
-	if (!strcmp(way, "private"))
-		o->flags |= TSOCK_PRIVATE;
+	if (!strcmp(way, "stored"))
+		o->flags |= TSOCK_GPU_STORED;
 	else if (!strcmp(way, "staged"))
 		o->transport = TSOCK_TRANSPORT_STAGED;
 	else if (!strcmp(way, "legacy"))
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
 {
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 	struct tsock_info info = { .size = sizeof(info) };
-	const char *way = argc > 5 ? argv[5] : "private";
+	const char *way = argc > 5 ? argv[5] : "stored";
 	uint64_t want, got = 0;
 	unsigned n;
 	tsock_batch *b;
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 	must(tsock_get_info(t, &info), "info");
 	must(tsi_gpu_stream_create(device, &stream), "stream");
 	must(tsi_gpu_event_create(device, &event), "event");
-	find_fields(t, info.nfields, o.batch_size, o.flags & TSOCK_PRIVATE);
+	find_fields(t, info.nfields, o.batch_size, o.flags & TSOCK_GPU_STORED);
 	while (got < want) {
 		must(tsock_begin(t), "begin");
 		while ((err = tsock_next(t, 60000, &b)) == 0) {

@@ -30,17 +30,17 @@ enum kind {
 	HOST,
 	PINNED, /* in host memory that the producer has page-locked */
 	STAGED,
-	STAGED_PRIVATE,
+	STAGED_STORED,
 	SHARED,
-	PRIVATE,
+	STORED,
 	LEGACY,
-	LEGACY_PRIVATE,
+	LEGACY_STORED,
 	KINDS,
 };
 
 static const char *const kind_name[] = {
-	"host",   "pinned",  "staged", "staged_private",
-	"shared", "private", "legacy", "legacy_private",
+	"host",   "pinned", "staged", "staged_stored",
+	"shared", "stored", "legacy", "legacy_stored",
 };
 
 static inline void keep_line(void *arg, const char *line)
@@ -111,9 +111,9 @@ static inline bool on_gpu(enum kind k)
 	return k >= STAGED;
 }
 
-static inline bool separate(enum kind k)
+static inline bool as_stored(enum kind k)
 {
-	return k == STAGED_PRIVATE || k == PRIVATE || k == LEGACY_PRIVATE;
+	return k == STAGED_STORED || k == STORED || k == LEGACY_STORED;
 }
 
 static inline int transport_of(enum kind k)
@@ -124,13 +124,13 @@ static inline int transport_of(enum kind k)
 	case KINDS:
 		break;
 	case STAGED:
-	case STAGED_PRIVATE:
+	case STAGED_STORED:
 		return TSOCK_TRANSPORT_STAGED;
 	case SHARED:
-	case PRIVATE:
+	case STORED:
 		return TSOCK_TRANSPORT_VMM;
 	case LEGACY:
-	case LEGACY_PRIVATE:
+	case LEGACY_STORED:
 		return TSOCK_TRANSPORT_LEGACY;
 	}
 	return 0;
@@ -143,7 +143,7 @@ static inline struct tsock_opts opts_of(const struct rider *r)
 	o.batch_size = r->batch;
 	o.join = r->join;
 	o.between = r->between;
-	o.flags = r->flags | (separate(r->kind) ? TSOCK_PRIVATE : 0);
+	o.flags = r->flags | (as_stored(r->kind) ? TSOCK_GPU_STORED : 0);
 	if (r->writes && !on_gpu(r->kind))
 		o.flags |= TSOCK_WRITABLE;
 	o.timeout_ms = 20000;
@@ -176,7 +176,7 @@ static inline void make_look(struct seat *s, struct look *l)
 			continue;
 		}
 		cu(cudaMallocHost((void **)&l->host[i], bytes));
-		if (separate(s->r->kind))
+		if (as_stored(s->r->kind))
 			cu(cudaMalloc((void **)&l->device[i], bytes));
 	}
 }
@@ -258,7 +258,7 @@ static inline void queue_look(struct seat *s, tsock_batch *b, struct look *l,
 			memcpy(l->host[i], tsock_batch_data(b, i), bytes);
 			continue;
 		}
-		if (!separate(s->r->kind))
+		if (!as_stored(s->r->kind))
 			from = tsock_batch_data(b, i);
 		else if (tsock_batch_convert(b, i, l->device[i], stream))
 			die("convert: %s", tsock_errmsg());
@@ -287,7 +287,7 @@ static inline void leave_to_gpu(struct seat *s, tsock_batch *b, unsigned turn)
 
 	finish_look(s, l);
 	for (unsigned i = 0; i < n && on_gpu(s->r->kind); i++)
-		if (!separate(s->r->kind) &&
+		if (!as_stored(s->r->kind) &&
 		    tsock_batch_use(b, s->stream[(turn + i) % n]))
 			die("use: %s", tsock_errmsg());
 	queue_look(s, b, l, at);
@@ -320,7 +320,7 @@ static inline void scribble(struct seat *s, tsock_batch *b)
 static inline void ride(struct seat *s, tsock_batch *b, unsigned turn)
 {
 	bool common = on_gpu(s->r->kind) && s->r->kind != STAGED &&
-		      !separate(s->r->kind);
+		      !as_stored(s->r->kind);
 
 	/* What was written into this look's memory before. */
 	if (s->r->writes && on_gpu(s->r->kind))

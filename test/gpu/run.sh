@@ -341,7 +341,7 @@ part_speed()
 	cp "$logs/bench_gpu.log" "$logs/bench.txt" 2>/dev/null
 }
 
-#: 1, 2, 4, 8 trainers on one GPU: private, zero_copy, DataLoaders of their own
+#: 1, 2, 4, 8 trainers on one GPU: stored, zero_copy, DataLoaders of their own
 part_trainers()
 {
 	local k
@@ -395,8 +395,8 @@ part_deaths()
 by_kind()
 {
 	local kind
-	for kind in host pinned staged staged_private shared private legacy \
-		legacy_private once; do
+	for kind in host pinned staged staged_stored shared stored legacy \
+		legacy_stored once; do
 		measure "gpu: test_$1 $kind" env TEST_KIND=$kind \
 			"$b/test/gpu/test_$1"
 	done
@@ -418,7 +418,7 @@ part_sanitizer()
 	done
 	for name in memcheck racecheck; do
 		measure "$name: a consumer" env \
-			TEST_ONLY='several_streams_may_use_a_batch_private' \
+			TEST_ONLY='several_streams_may_use_a_batch_stored' \
 			"$tool" --tool $name --target-processes all \
 			--error-exitcode 1 "$b/test/gpu/test_consumer"
 	done

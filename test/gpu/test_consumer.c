@@ -152,7 +152,7 @@ static void ride_capture(const struct rider *r)
 	need(tsock_next(s.t, 20000, &b) == 0);
 	l = &s.look[0];
 	cu(cudaStreamBeginCapture(s.stream[1], cudaStreamCaptureModeGlobal));
-	if (separate(kind))
+	if (as_stored(kind))
 		err = tsock_batch_convert(b, 0, l->device[0], s.stream[1]);
 	else
 		err = tsock_batch_use(b, s.stream[1]);
@@ -286,7 +286,7 @@ static void ride_on_a_dead_stream(const struct rider *r)
 	need(embark(&s));
 	ride_some(&s, 3);
 	settle(&s);
-	if (separate(r->kind)) {
+	if (as_stored(r->kind)) {
 		/* One that only a conversion has named. */
 		need(tsock_next(s.t, 20000, &b) == 0);
 		queue_look(&s, b, &s.look[0], s.stream[2]);
@@ -347,7 +347,7 @@ static void ride_till_it_breaks(const struct rider *r)
 	cu(cudaMalloc(&dst, 1 << 20));
 	need(tsock_begin(t) == 0);
 	while ((err = tsock_next(t, 20000, &b)) == 0) {
-		if (separate(r->kind))
+		if (as_stored(r->kind))
 			tsock_batch_convert(b, 0, dst, stream);
 		else if (!tsock_batch_use(b, stream))
 			cudaMemsetAsync(dst, 0, 100, stream);

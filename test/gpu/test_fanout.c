@@ -186,11 +186,11 @@ static void coming_and_going(uint32_t fanout)
 	struct way w = { .fanout = fanout };
 	struct rider r[8] = {
 		{ .kind = SHARED, .device = 0 },
-		{ .kind = PRIVATE, .device = 1 },
+		{ .kind = STORED, .device = 1 },
 		{ .kind = SHARED, .device = 0, .visible = "2" },
 		{ .kind = SHARED, .device = 1, .visible = "0,3" },
 		{ .kind = SHARED, .device = 0, .visible = "1" },
-		{ .kind = PRIVATE, .device = 2, .visible = "3,2,0" },
+		{ .kind = STORED, .device = 2, .visible = "3,2,0" },
 		{ .kind = LEGACY, .device = 3 },
 		{ .kind = HOST },
 	};
@@ -263,8 +263,8 @@ static void whole_stream(const struct way *w, unsigned *up, unsigned *across)
 	producer = start_fan(&src, w);
 	for (unsigned i = 0; i < 4; i++) {
 		r[i].src = &src;
-		r[i].kind = w->legacy ? i % 2 ? LEGACY_PRIVATE : LEGACY
-			    : i % 2   ? PRIVATE
+		r[i].kind = w->legacy ? i % 2 ? LEGACY_STORED : LEGACY
+			    : i % 2   ? STORED
 				      : SHARED;
 		r[i].device = (int)i;
 		r[i].batch = 16 - 3 * i;
@@ -536,7 +536,7 @@ static void rings_end_while_others_are_broadcast_to(void **state)
 	struct rider stays[2] = { { .kind = SHARED, .device = 0 },
 				  { .kind = SHARED, .device = 3 } };
 	struct rider comes[2] = { { .kind = SHARED, .device = 1 },
-				  { .kind = PRIVATE, .device = 2 } };
+				  { .kind = STORED, .device = 2 } };
 	struct source src = model;
 	pid_t producer, pid[2], guest[2];
 

@@ -179,7 +179,7 @@ static void who_waits_for_a_ring(const char *fault)
 	wait_for_the_call(fault);
 	pid[1] = start_as(give_up, &r);
 	pid[2] = start_rider(&r);
-	r.kind = PRIVATE;
+	r.kind = STORED;
 	pid[3] = start_rider(&r);
 	wait_readers("hang", 4);
 	/* As stored, and as floats. */

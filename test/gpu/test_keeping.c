@@ -12,7 +12,7 @@ static bool common(const struct rider *r)
 {
 	if (!on_gpu(r->kind))
 		return !r->writes;
-	return r->kind != STAGED && !separate(r->kind);
+	return r->kind != STAGED && !as_stored(r->kind);
 }
 
 /* ---- writing ---- */
@@ -20,7 +20,7 @@ static bool common(const struct rider *r)
 /* The kind that reads the same ring, and gets memory of its own. */
 static enum kind writer_beside(enum kind k)
 {
-	return k == SHARED ? PRIVATE : k == LEGACY ? LEGACY_PRIVATE : k;
+	return k == SHARED ? STORED : k == LEGACY ? LEGACY_STORED : k;
 }
 
 static void some_write_all_over_their_batches_and_nobody_sees_it(void **state)
@@ -117,7 +117,7 @@ static void keep(struct seat *s, tsock_batch *b, struct kept *k)
 			    .b = b };
 	need(!tsock_batch_data_mut(b, 0) ==
 	     (on_gpu(s->r->kind) || !s->r->writes));
-	if (!separate(s->r->kind))
+	if (!as_stored(s->r->kind))
 		return;
 	for (unsigned i = 0; i < FIELDS; i++) {
 		cu(cudaMalloc(&k->device[i], s->bytes[i] * k->count));
@@ -323,8 +323,8 @@ static unsigned views_for(enum kind k)
 	case SHARED:
 	case LEGACY:
 		return 2; /* and the samples as they are, of which that is */
-	case PRIVATE:
-	case LEGACY_PRIVATE:
+	case STORED:
+	case LEGACY_STORED:
 		return 1; /* the samples as they are, whatever is wanted */
 	default:
 		return 0;

@@ -108,7 +108,7 @@ static void a_join_beyond_the_budget_is_refused_with_the_sizes(void **state)
 	uint64_t raw = taken_with(SHARED, false) - host;
 	struct source src = model;
 	struct rider r = { .src = &src, .kind = SHARED, .batch = 16 };
-	struct rider own = { .src = &src, .kind = PRIVATE, .batch = 16 };
+	struct rider own = { .src = &src, .kind = STORED, .batch = 16 };
 	pid_t producer, pid, other;
 	char sizes[128];
 
@@ -167,7 +167,7 @@ static void what_nobody_reads_makes_room(void **state)
 static void a_ring_of_many_page_locked_chunks_is_copied(void **state)
 {
 	struct rider r[] = { { .kind = SHARED, .floats = true },
-			     { .kind = PRIVATE },
+			     { .kind = STORED },
 			     { .kind = STAGED } };
 	pid_t producer, pid[3];
 
@@ -271,7 +271,7 @@ static void a_ring_that_cant_be_page_locked_is_said_once(void **state)
 		struct source src = model;
 		struct rider r[3] = {
 			{ .kind = SHARED, .device = 0, .floats = true },
-			{ .kind = PRIVATE, .device = 1 },
+			{ .kind = STORED, .device = 1 },
 			{ .kind = STAGED, .device = 2 },
 		};
 		pid_t producer, pid[3];

@@ -20,9 +20,9 @@ static void jobs_number_their_gpus_as_they_like(void **state)
 	struct rider r[8] = {
 		{ .kind = SHARED, .device = 0, .visible = "3" },
 		{ .kind = SHARED, .device = 3 },
-		{ .kind = PRIVATE, .device = 1, .visible = "0,2" },
+		{ .kind = STORED, .device = 1, .visible = "0,2" },
 		{ .kind = LEGACY, .device = 0, .visible = "2,1" },
-		{ .kind = LEGACY_PRIVATE, .device = 1, .visible = "2,1" },
+		{ .kind = LEGACY_STORED, .device = 1, .visible = "2,1" },
 		{ .kind = STAGED, .device = 2, .visible = "1,2,3" },
 		{ .kind = SHARED, .device = 0 },
 		{ .kind = HOST },
@@ -70,7 +70,8 @@ static void a_gpu_that_is_not_there_is_named_at_open(void **state)
 	(void)state;
 	refused(NULL, NULL, 99, 0, TSOCK_EARG, "99");
 	refused(NULL, NULL, -2, 0, TSOCK_EARG, "-2");
-	refused(NULL, NULL, -1, TSOCK_PRIVATE, TSOCK_EARG, "TSOCK_PRIVATE");
+	refused(NULL, NULL, -1, TSOCK_GPU_STORED, TSOCK_EARG,
+		"TSOCK_GPU_STORED");
 	refused(NULL, NULL, 0, TSOCK_WRITABLE, TSOCK_EARG, "TSOCK_WRITABLE");
 	refused("CUDA_VISIBLE_DEVICES", "", 0, 0, TSOCK_ENOTSUP, "no GPU");
 #ifdef SIMCUDA
@@ -140,7 +141,7 @@ static void falls_back(const char *name, const char *value, bool producers,
 
 		if (!producers)
 			set(name, value);
-		me.kind = flags ? PRIVATE : SHARED;
+		me.kind = flags ? STORED : SHARED;
 		board(&s, &me);
 		tsock_close(s.t);
 		o = opts_of(&me);
@@ -168,14 +169,14 @@ static void falls_back(const char *name, const char *value, bool producers,
 	kill_and_reap(producer);
 }
 
-/* The producer's memory can't be shared by so many transports, and each is tried
+/* Some transports can't share the producer's memory, and each one is tried
  * and told of once. */
 static void the_next_transport_is_taken(const char *fault, int transport,
 					int refused)
 {
 	for (unsigned i = 0; i < 2; i++)
 		falls_back("SIMCUDA_FAULT", fault, true, transport,
-			   i ? TSOCK_PRIVATE : 0, refused);
+			   i ? TSOCK_GPU_STORED : 0, refused);
 }
 
 static void what_cant_be_shared_is_shared_in_another_way(void **state)
@@ -224,7 +225,7 @@ static int without_kernels(const char *whose, enum kind kind, bool floats)
 		need(embark(&s));
 		for (unsigned i = 0; i < 20 && !err; i++) {
 			err = tsock_next(s.t, 20000, &b);
-			if (!err && separate(kind))
+			if (!err && as_stored(kind))
 				err = tsock_batch_convert(
 					b, 3, s.look[0].device[3], s.stream[0]);
 			if (!err)
@@ -245,8 +246,8 @@ static void a_gpu_that_kernels_were_not_compiled_for_is_named(void **state)
 	(void)state;
 	assert_int_equal(without_kernels("producer", SHARED, true), 7);
 	assert_int_equal(without_kernels("producer", SHARED, false), 0);
-	assert_int_equal(without_kernels("producer", PRIVATE, true), 0);
-	assert_int_equal(without_kernels("consumer", PRIVATE, true), 7);
+	assert_int_equal(without_kernels("producer", STORED, true), 0);
+	assert_int_equal(without_kernels("consumer", STORED, true), 7);
 	assert_int_equal(without_kernels("consumer", SHARED, true), 0);
 	assert_int_equal(without_kernels("consumer", STAGED, true), 7);
 }
@@ -257,7 +258,7 @@ static void other_mig_instances_are_copied_to(void **state)
 	(void)state;
 	set("SIMCUDA_MIG", "all");
 	for (unsigned i = 0; i < 2; i++) {
-		uint32_t flags = i ? TSOCK_PRIVATE : 0;
+		uint32_t flags = i ? TSOCK_GPU_STORED : 0;
 
 		falls_back("CUDA_VISIBLE_DEVICES", "0", false,
 			   TSOCK_TRANSPORT_VMM, flags, -1);
@@ -331,7 +332,7 @@ static void what_cant_be_opened_is_come_by_in_another_way(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		uint32_t flags = i ? TSOCK_PRIVATE : 0;
+		uint32_t flags = i ? TSOCK_GPU_STORED : 0;
 
 		falls_back("SIMCUDA_SEED", "1", false, TSOCK_TRANSPORT_VMM,
 			   flags, -1);
@@ -379,7 +380,7 @@ static void ride_lent(const struct rider *r)
 	board(&s, r);
 	need(embark(&s));
 	need(tsock_next(s.t, 20000, &b) == 0);
-	if (kind == STAGED_PRIVATE) {
+	if (kind == STAGED_STORED) {
 		need(tsock_batch_data(b, 3) == NULL);
 		need(tsock_batch_dlpack(b, 3, 1, &out) == TSOCK_ENOTSUP);
 		tsock_batch_release(b);
@@ -390,7 +391,7 @@ static void ride_lent(const struct rider *r)
 	d = out;
 	need(d->device == 2 && d->id == r->device && d->flags == 1);
 	need(d->data == tsock_batch_data(b, 3) && d->ndim == 4);
-	if (separate(kind)) /* as it is stored */
+	if (as_stored(kind)) /* as it is stored */
 		need(d->shape[3] == 3 && d->bits == 8);
 	else
 		need(d->shape[1] == 3 && d->bits == 32);
@@ -435,7 +436,7 @@ static void rings_of_different_lengths_wrap_each_at_its_own_end(void **state)
 			      .image = SIDE };
 	struct rider r[4] = { { .kind = SHARED },
 			      { .kind = SHARED, .floats = true },
-			      { .kind = PRIVATE },
+			      { .kind = STORED },
 			      { .kind = LEGACY } };
 
 	(void)state;
@@ -502,7 +503,7 @@ static void fetch(tsock_batch *b, enum kind kind, uint32_t n, void *const *host,
 		size_t bytes = n * (i ? sizeof(int64_t) : PIXELS * 4);
 		const void *from = device[i];
 
-		if (!separate(kind))
+		if (!as_stored(kind))
 			from = tsock_batch_data(b, i);
 		else if (tsock_batch_convert(b, i, device[i], NULL))
 			die("convert: %s", tsock_errmsg());

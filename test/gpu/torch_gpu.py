@@ -406,7 +406,7 @@ def train(way, seconds):
 
 
 def run_trainers(k):
-    for way in ("private", "zero_copy", "own"):
+    for way in ("stored", "zero_copy", "own"):
         producers = Producers(sizes=(224,), images=200)
         try:
             environment = dict(os.environ)

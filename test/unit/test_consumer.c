@@ -710,7 +710,7 @@ static void wrong_options_are_named(void **state)
 	WITH(o.batch_size = 129, TSOCK_EREFUSED, "129");
 	WITH(o.batch_size = 129, TSOCK_EREFUSED, "128");
 	WITH(o.device = -2, TSOCK_EARG, "device");
-	WITH(o.flags = TSOCK_PRIVATE, TSOCK_EARG, "TSOCK_PRIVATE");
+	WITH(o.flags = TSOCK_GPU_STORED, TSOCK_EARG, "TSOCK_GPU_STORED");
 	WITH(o.transport = TSOCK_TRANSPORT_STAGED, TSOCK_EARG, "transport");
 	WITH(o.transport = 4, TSOCK_EARG, "transport");
 	WITH(o.join = 3, TSOCK_EARG, "join");

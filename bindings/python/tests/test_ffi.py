@@ -150,7 +150,7 @@ def test_constants_are_those_of_the_header(tmp_path):
         "TSOCK_TRANSPORT_VMM": _ffi.TRANSPORTS["vmm"],
         "TSOCK_TRANSPORT_LEGACY": _ffi.TRANSPORTS["legacy"],
         "TSOCK_TRANSPORT_STAGED": _ffi.TRANSPORTS["staged"],
-        "TSOCK_PRIVATE": _ffi.PRIVATE,
+        "TSOCK_GPU_STORED": _ffi.GPU_STORED,
         "TSOCK_WRITABLE": _ffi.WRITABLE,
         "TSOCK_DROP_LAST": _ffi.DROP_LAST,
         "TSOCK_MAX_DIMS": _ffi.MAX_DIMS,

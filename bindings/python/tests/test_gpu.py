@@ -219,7 +219,7 @@ for zero_copy in (False, True):
     )
 
 
-def test_a_loader_that_keeps_every_private_batch(sim, ride):
+def test_a_loader_that_keeps_every_batch_of_its_own(sim, ride):
     sim("--ring", 64, "--max-batch", 16, "--join-window", 16)
     for transport in ("vmm", "staged"):
         ride(
@@ -252,7 +252,7 @@ except tsock.Error as e:
     print(e.code, e)
 """
     )
-    assert "TSOCK_EHELD" in out and "TSOCK_PRIVATE" in out
+    assert "TSOCK_EHELD" in out and "TSOCK_GPU_STORED" in out
 
 
 def test_a_loader_leaves_when_its_iterator_goes(sim, ride):

@@ -43,7 +43,7 @@ BETWEENS = {None: 0, "hold": 1, "leave": 2}
 TRANSPORTS = {None: 0, "vmm": 1, "legacy": 2, "staged": 3}
 WRITABLE = 1
 DROP_LAST = 2
-PRIVATE = 8
+GPU_STORED = 8
 
 
 class Field(Structure):

@@ -203,7 +203,7 @@ class DataLoader:
         cuda = gpu.Cuda(device, self._tensors)
         opts.device = cuda.ordinal
         if not self.zero_copy:
-            opts.flags |= _ffi.PRIVATE
+            opts.flags |= _ffi.GPU_STORED
         return cuda
 
     def _may_pin(self, pin_memory):
