@@ -14,7 +14,8 @@
 #include "base/err.h"
 #include "consumer/link.h"
 #include "mem/memfd.h"
-#include "wire/door.h"
+#include "wire/fdpass.h"
+#include "wire/peer.h"
 
 #define PAGE 4096 /* the granularity of rings on the host */
 
@@ -24,10 +25,10 @@ struct farewell {
 	uint8_t nonce[TSI_NONCE];
 };
 
-/* Everything that came through the door. */
+/* Everything that the producer's reply brought. */
 struct delivery {
-	struct tsi_answer answer;
-	int fd[TSI_DOOR_FDS];
+	struct tsi_reply answer;
+	int fd[TSI_FDPASS_FDS];
 	unsigned nfds;
 	int producer, sock;
 	struct tsi_ring_shared *shared, *copy;
@@ -243,9 +244,9 @@ int tsi_attach(const struct tsi_attach *a, struct tsi_reader **out,
 	       uint64_t *start, uint64_t *end)
 {
 	struct delivery d = { .producer = -1, .sock = -1 };
-	int err =
-		tsi_door_knock(a->place->door, a->token, a->timeout_ms,
-			       &d.answer, d.fd, &d.nfds, &d.producer, &d.sock);
+	int err = tsi_fdpass_connect(a->place->fdpass, a->token, a->timeout_ms,
+				     &d.answer, d.fd, &d.nfds, &d.producer,
+				     &d.sock);
 
 	if (err)
 		return err;

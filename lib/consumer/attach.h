@@ -28,7 +28,7 @@ struct tsi_attach {
 
 /*
  * Knock, check, map.  start and end are where the first epoch lies.  Errors of
- * tsi_door_knock(), EPROTO, ENOMEM, and ELOST for another incarnation.  If it
+ * tsi_fdpass_connect(), EPROTO, ENOMEM, and ELOST for another incarnation.  If it
  * fails, the claim may have been made: LEAVE with the nonce ends it.  The
  * reader says farewell by itself if it is over after it was retired.
  */

@@ -21,12 +21,12 @@
 #include "consumer/device.h"
 #include "consumer/room.h"
 #include "base/fork.h"
-#include "wire/door.h"
+#include "wire/peer.h"
 
 #define AGAIN_MS 20 /* while the producer prepares */
-#define KNOCK_MIN_MS 250
-#define KNOCK_MAX_MS 1000
-#define TRIES 5 /* at a door that doesn't know us */
+#define ATTACH_MIN_MS 250
+#define ATTACH_MAX_MS 1000
+#define TRIES 5 /* to connect to a producer that doesn't know the token */
 
 /* ---- leaving ---- */
 
@@ -177,8 +177,9 @@ static int get_offer(struct tsock *t, int64_t deadline,
 	return err;
 }
 
-static int knock(struct tsock *t, const struct tsi_msg_offer *offer,
-		 int64_t deadline, uint64_t *start, uint64_t *end, bool *no_gpu)
+static int attach(struct tsock *t, const struct tsi_msg_offer *offer,
+		  int64_t deadline, uint64_t *start, uint64_t *end,
+		  bool *no_gpu)
 {
 	int64_t left = deadline - tsi_now_ms();
 	struct tsi_gpu_parts gpu;
@@ -195,15 +196,15 @@ static int knock(struct tsock *t, const struct tsi_msg_offer *offer,
 						       : TSI_MAP_SHARED,
 		.gpu = tsi_device_parts(t, offer, &gpu),
 		.no_gpu = no_gpu,
-		.timeout_ms = KNOCK_MAX_MS,
+		.timeout_ms = ATTACH_MAX_MS,
 	};
 
 	int err = tsi_device_check(t, offer);
 
 	if (err)
 		return err;
-	if (left < KNOCK_MAX_MS)
-		a.timeout_ms = left > KNOCK_MIN_MS ? (int)left : KNOCK_MIN_MS;
+	if (left < ATTACH_MAX_MS)
+		a.timeout_ms = left > ATTACH_MIN_MS ? (int)left : ATTACH_MIN_MS;
 	return tsi_attach(&a, &t->reader, start, end);
 }
 
@@ -239,7 +240,7 @@ static int enter(struct tsock *t, int64_t deadline, uint64_t *start,
 			continue;
 		if (err)
 			return err;
-		err = knock(t, &offer, deadline, start, end, &no_gpu);
+		err = attach(t, &offer, deadline, start, end, &no_gpu);
 		if (!err) {
 			entered(t, &offer);
 			return 0;

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "wire/door.h"
+#include "wire/fdpass.h"
 
 #define AGAIN_MS 200  /* without an answer: ask again */
 #define LEAVE_MS 1000 /* at most, to have a farewell confirmed */
@@ -21,7 +21,7 @@
 int tsi_link_open(struct tsi_link *l, const struct tsi_place *p)
 {
 	*l = (struct tsi_link){ .serial = 0 };
-	snprintf(l->door, sizeof(l->door), "%s", p->door);
+	snprintf(l->fdpass, sizeof(l->fdpass), "%s", p->fdpass);
 	return tsi_channel_connect(p->channel, &l->channel);
 }
 
@@ -66,11 +66,11 @@ static int send_due(struct tsi_link *l, const struct tsi_msg *m, int64_t now)
 	if (l->pending == m->serial) {
 		if (now - l->sent_ms < AGAIN_MS)
 			return 0;
-		if (!tsi_door_answers(l->door))
+		if (!tsi_fdpass_listening(l->fdpass))
 			return tsi_err(TSOCK_ELOST,
 				       "the producer is gone: nobody listens "
 				       "at %s",
-				       l->door);
+				       l->fdpass);
 	}
 	l->pending = m->serial;
 	l->sent_ms = now;

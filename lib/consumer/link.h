@@ -15,7 +15,7 @@
 
 struct tsi_link {
 	struct tsi_channel *channel;
-	char door[TSI_PATH];
+	char fdpass[TSI_PATH];
 	uint32_t serial;  /* the last one used */
 	uint32_t pending; /* sent, not answered; 0: none */
 	int64_t sent_ms;
@@ -32,7 +32,7 @@ uint32_t tsi_link_serial(struct tsi_link *l);
  * Ask, and wait for the answer until deadline_ms.  0 with any reply but
  * ERROR, which becomes the error that it carries; TSOCK_EAGAIN when it is not
  * there yet (call again with the same question: it is sent again when due);
- * TSOCK_ELOST when nobody is at the door any more; TSOCK_EPROTO.
+ * TSOCK_ELOST when no producer listens any more; TSOCK_EPROTO.
  */
 int tsi_link_ask(struct tsi_link *l, const struct tsi_msg *question,
 		 int64_t deadline_ms, struct tsi_msg *reply);

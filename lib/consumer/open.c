@@ -18,7 +18,7 @@
 #include "consumer/device.h"
 #include "consumer/running.h"
 #include "base/fork.h"
-#include "wire/door.h"
+#include "wire/fdpass.h"
 
 #define LOOK_MS 50 /* between two looks for a producer */
 #define DEFAULT_TIMEOUT_MS 10000
@@ -249,7 +249,7 @@ static int meet(struct tsock *t, int64_t deadline)
 static const struct tsi_place *answering(const struct tsi_place *p, int n)
 {
 	for (int i = 0; i < n; i++)
-		if (tsi_door_answers(p[i].door))
+		if (tsi_fdpass_listening(p[i].fdpass))
 			return &p[i];
 	return NULL;
 }

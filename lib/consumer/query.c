@@ -12,7 +12,7 @@
 #include "consumer/running.h"
 #include "tsock/tsock.h"
 #include "wire/zmq.h"
-#include "wire/door.h"
+#include "wire/fdpass.h"
 #include "wire/place.h"
 
 #define AGAIN_MS 200 /* every reply may be lost: ask again */
@@ -97,7 +97,7 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 	if (n < 0)
 		return n;
 	for (int i = 0; i < n; i++) {
-		if (!tsi_door_answers(place[i].door))
+		if (!tsi_fdpass_listening(place[i].fdpass))
 			continue;
 		err = ask(&place[i], &question, TSI_STATS_DATA, deadline,
 			  &reply);
@@ -125,12 +125,12 @@ struct listing {
 	int n;
 };
 
-/* A stopped producer's door takes connections, too: it is there. */
+/* A stopped producer's socket accepts connections too: it is there. */
 static void list_one(void *arg, const struct tsi_place *p)
 {
 	struct listing *l = arg;
 
-	if (!tsi_door_answers(p->door))
+	if (!tsi_fdpass_listening(p->fdpass))
 		return;
 	l->fn(l->arg, p->name, p->folder);
 	l->n++;

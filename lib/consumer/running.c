@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "wire/door.h"
+#include "wire/fdpass.h"
 #include "wire/place.h"
 
 #define NAMED 8
@@ -31,7 +31,7 @@ static void name_one(void *arg, const struct tsi_place *p)
 {
 	struct names *l = arg;
 
-	if (!tsi_door_answers(p->door))
+	if (!tsi_fdpass_listening(p->fdpass))
 		return;
 	if (l->n < NAMED)
 		add(l, l->n ? ", " : "; these run: ", p->name);

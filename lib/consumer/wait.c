@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/futex.h"
-#include "wire/door.h"
+#include "wire/peer.h"
 
 #define SLICE_MS 100
 #define SPINS 1024 /* between two looks at the clock */

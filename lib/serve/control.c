@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "serve/sockets.h"
+#include "wire/peer.h"
 
 #define TICK_MS 100 /* for what has time limits, and for lost wake-ups */
 
@@ -85,8 +86,8 @@ static unsigned gather(struct tsock_server *s, struct pollfd *fds)
 
 	fds[n++] = (struct pollfd){ .fd = s->event, .events = POLLIN };
 	/* While accepting is paused, a connection would wake us all the time. */
-	fds[n++] = (struct pollfd){ .fd = s->door,
-				    .events = tsi_now_ms() < s->door_shut_ms
+	fds[n++] = (struct pollfd){ .fd = s->fdpass,
+				    .events = tsi_now_ms() < s->accept_again_ms
 						      ? 0
 						      : POLLIN };
 	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)

@@ -1,8 +1,8 @@
 /*
- * handshake.c - the door: visitors with a good token become members.
+ * handshake.c - connections on the descriptor socket: peers become readers.
  *
- * The claim is made here, and the true start is fixed here.  A visitor that
- * says nothing keeps nobody waiting.
+ * A peer with a good token gets its claim, whose true start is fixed here, and
+ * its descriptors.  A peer that sends nothing keeps nobody waiting.
  */
 #include "serve/control.h"
 
@@ -23,7 +23,7 @@
 
 /* The claim: membership, row and tail page.  What it opened begins now. */
 static int attach_reader(struct tsock_server *s, const struct tsi_offer *o,
-			 struct tsi_conn *c, struct tsi_answer *a)
+			 struct tsi_conn *c, struct tsi_reply *a)
 {
 	struct tsi_join rules = tsi_offer_rules(&o->join, o->view);
 	struct tsi_tail_page *page;
@@ -54,10 +54,10 @@ static int attach_reader(struct tsock_server *s, const struct tsi_offer *o,
 }
 
 static int send_fds(struct tsock_server *s, int sock, unsigned view,
-		    const struct tsi_conn *c, const struct tsi_answer *a)
+		    const struct tsi_conn *c, const struct tsi_reply *a)
 {
 	const struct tsi_ring *r = &s->view[view].ring;
-	int fds[TSI_DOOR_FDS] = { r->header.fd, c->tail.fd, s->event };
+	int fds[TSI_FDPASS_FDS] = { r->header.fd, c->tail.fd, s->event };
 	unsigned n = 3;
 
 	for (unsigned i = 0; i < r->shared->nfields; i++) {
@@ -67,29 +67,29 @@ static int send_fds(struct tsock_server *s, int sock, unsigned view,
 		if (fd >= 0)
 			fds[n++] = fd;
 	}
-	return tsi_door_answer(sock, a, fds, n);
+	return tsi_fdpass_reply(sock, a, fds, n);
 }
 
 static void refuse(int sock, int code)
 {
-	struct tsi_answer a = { .code = code };
+	struct tsi_reply a = { .code = code };
 	const char *text = tsock_errmsg();
 	size_t len = strlen(text);
 
 	memcpy(a.text, text, len < sizeof(a.text) ? len : sizeof(a.text) - 1);
-	tsi_door_answer(sock, &a, NULL, 0);
+	tsi_fdpass_reply(sock, &a, NULL, 0);
 }
 
-/* A visitor with a good token becomes a member. */
-static int accept_reader(struct tsock_server *s, const struct tsi_visitor *v)
+/* A peer with a good token becomes a reader. */
+static int accept_reader(struct tsock_server *s, const struct tsi_peer *peer)
 {
-	struct tsi_offer *o = tsi_offer_of(s, v->token), used;
+	struct tsi_offer *o = tsi_offer_of(s, peer->token), used;
 	/* The hang-up tells of a death where one of us has no pidfd. */
-	bool keep = v->pidfd < 0 || v->keep_sock;
-	struct tsi_answer a = { .keep_sock = keep };
-	struct tsi_conn c = { .pidfd = v->pidfd,
-			      .sock = keep ? v->sock : -1,
-			      .may_kill = v->may_kill };
+	bool keep = peer->pidfd < 0 || peer->keep_sock;
+	struct tsi_reply a = { .keep_sock = keep };
+	struct tsi_conn c = { .pidfd = peer->pidfd,
+			      .sock = keep ? peer->sock : -1,
+			      .may_kill = peer->may_kill };
 	int err;
 
 	if (!o)
@@ -99,40 +99,41 @@ static int accept_reader(struct tsock_server *s, const struct tsi_visitor *v)
 	err = attach_reader(s, &used, &c, &a);
 	if (err)
 		return err;
-	c.pid = v->pid ? v->pid : used.join.pid;
+	c.pid = peer->pid ? peer->pid : used.join.pid;
 	c.batch = used.join.batch_size;
 	c.staged = used.join.staged;
 	memcpy(c.nonce, used.join.nonce, TSI_NONCE);
 	s->conn[a.row] = c;
 	tsi_log(TSOCK_LOG_INFO, "consumer %u joins: batch size %u, from %llu",
 		c.pid, c.batch, (unsigned long long)a.start);
-	if (send_fds(s, v->sock, used.view, &c, &a))
+	if (send_fds(s, peer->sock, used.view, &c, &a))
 		tsi_server_drop(s, a.row, "went before it got its rings");
 	if (c.sock < 0)
-		close(v->sock);
+		close(peer->sock);
 	tsi_server_changed(s);
 	return 0;
 }
 
-/* True when the visitor's socket is dealt with. */
+/* True when the connection is dealt with: accepted, refused or closed. */
 static bool receive(struct tsock_server *s, int sock)
 {
-	struct tsi_visitor v;
-	int err = tsi_door_receive(sock, &v);
+	struct tsi_peer peer;
+	int err = tsi_fdpass_receive(sock, &peer);
 
 	if (err == TSOCK_EAGAIN)
 		return false;
 	if (!err) {
-		v.sock = sock;
-		err = accept_reader(s, &v);
+		peer.sock = sock;
+		err = accept_reader(s, &peer);
 		if (!err)
 			return true;
-		if (v.pidfd >= 0)
-			close(v.pidfd);
+		if (peer.pidfd >= 0)
+			close(peer.pidfd);
 	}
 	if (err != TSOCK_EPROTO)
 		refuse(sock, err);
-	tsi_log(TSOCK_LOG_DEBUG, "a visitor turned away: %s", tsock_errmsg());
+	tsi_log(TSOCK_LOG_DEBUG, "a connection was refused: %s",
+		tsock_errmsg());
 	close(sock);
 	return true;
 }
@@ -179,17 +180,18 @@ static struct tsi_pending_conn *place(struct tsock_server *s)
 	return g;
 }
 
-/* Without descriptors accepting fails, and the door would stay readable. */
-static void shut_door(struct tsock_server *s, int64_t now,
-		      const struct tsi_descriptors *d)
+/* Without descriptors accepting fails, and the socket would stay readable. */
+static void pause_accepting(struct tsock_server *s, int64_t now,
+			    const struct tsi_descriptors *d)
 {
-	s->door_shut_ms = now + SHUT_MS;
-	if (s->door_said_ms && now - s->door_said_ms < SAY_MS)
+	s->accept_again_ms = now + SHUT_MS;
+	if (s->accept_said_ms && now - s->accept_said_ms < SAY_MS)
 		return;
-	s->door_said_ms = now;
+	s->accept_said_ms = now;
 	tsi_log(TSOCK_LOG_WARN,
-		"%llu of %llu descriptors are in use: consumers wait at the "
-		"door; close some, or raise the producer's limit (ulimit -n)",
+		"%llu of %llu descriptors are in use: consumers that join have "
+		"to wait; close some, or raise the producer's limit (ulimit "
+		"-n)",
 		(unsigned long long)d->open, (unsigned long long)d->limit);
 }
 
@@ -205,7 +207,7 @@ static bool may_accept(struct tsock_server *s, int64_t now,
 	while (!tsi_descriptors_room(d, DESCRIPTORS, 2)) {
 		g = least_welcome(s);
 		if (!g) {
-			shut_door(s, now, d);
+			pause_accepting(s, now, d);
 			return false;
 		}
 		send_away(g);
@@ -215,21 +217,21 @@ static bool may_accept(struct tsock_server *s, int64_t now,
 }
 
 /* Who has its packet in its hand never waits behind those who say nothing. */
-static void open_door(struct tsock_server *s, int64_t now)
+static void accept_waiting(struct tsock_server *s, int64_t now)
 {
 	struct tsi_descriptors d = tsi_descriptors();
 
-	for (unsigned i = 0; i < ACCEPTED && now >= s->door_shut_ms; i++) {
+	for (unsigned i = 0; i < ACCEPTED && now >= s->accept_again_ms; i++) {
 		struct tsi_pending_conn *g;
 		uint32_t pid = 0;
 		int sock, err;
 
 		if (!may_accept(s, now, &d))
 			return;
-		err = tsi_door_accept(s->door, &sock);
+		err = tsi_fdpass_accept(s->fdpass, &sock);
 		if (err) {
 			if (err != TSOCK_EAGAIN)
-				shut_door(s, now, &d);
+				pause_accepting(s, now, &d);
 			return;
 		}
 		d.open += DESCRIPTORS;
@@ -255,5 +257,5 @@ void tsi_handshake_serve(struct tsock_server *s, int64_t now)
 		else if (now > g->expires_ms)
 			send_away(g);
 	}
-	open_door(s, now);
+	accept_waiting(s, now);
 }

@@ -1,7 +1,7 @@
 /*
  * messages.c - requests of consumers over ZeroMQ, and the offers in replies.
  *
- * An offer keeps a place for a consumer until it comes to the door with the
+ * An offer keeps a row for a consumer until the consumer connects with the
  * token, or for a while.  Nothing is claimed here.
  */
 #include "serve/control.h"
@@ -184,7 +184,7 @@ static int check_join(struct tsock_server *s, const struct tsi_msg_join *j)
 	return 0;
 }
 
-/* How a ring on a GPU is opened; descriptors come through the door. */
+/* How a ring on a GPU is opened; its descriptors come with the reply. */
 static void offer_handles(const struct tsi_view *v, struct tsi_msg_offer *out)
 {
 	out->transport = v->spec.gpu ? v->spec.transport : TSOCK_TRANSPORT_AUTO;

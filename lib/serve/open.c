@@ -273,7 +273,7 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 	if (!s)
 		return NULL;
 	init_sync(s);
-	s->lock_fd = s->door = s->event = -1;
+	s->lock_fd = s->fdpass = s->event = -1;
 	s->memory = o->memory;
 	s->gpu_memory = o->gpu_memory;
 	s->fanout = o->fanout;
@@ -370,8 +370,8 @@ void tsock_serve_close(tsock_server *s)
 	all = tsi_view_table_close(s);
 	pthread_mutex_unlock(&s->lock);
 	tsi_channel_close(s->channel);
-	if (s->door >= 0)
-		close(s->door);
+	if (s->fdpass >= 0)
+		close(s->fdpass);
 	if (s->event >= 0)
 		close(s->event);
 	if (s->lock_fd >= 0)

@@ -26,7 +26,7 @@
 #include "serve/membership.h"
 #include "stage/stage.h"
 #include "wire/zmq.h"
-#include "wire/door.h"
+#include "wire/fdpass.h"
 #include "wire/place.h"
 
 /* A member and its row in the ring's header have the same number. */
@@ -90,7 +90,7 @@ struct tsi_gpu_entry {
 	char refused[3][200]; /* by transport: why that one was tried in vain */
 };
 
-/* A place kept for a consumer that was told to come to the door. */
+/* A row kept for a consumer that was offered a token to connect with. */
 struct tsi_offer {
 	bool used;
 	uint8_t nonce[TSI_NONCE], token[TSI_TOKEN];
@@ -128,9 +128,9 @@ struct tsock_server {
 	bool has_thread;
 
 	struct tsi_place place, first; /* first: at the start */
-	int lock_fd, door, event;
+	int lock_fd, fdpass, event;
 	struct tsi_channel *channel;
-	struct tsi_file channel_file, door_file;
+	struct tsi_file channel_file, fdpass_file;
 	int64_t files_ms; /* when they were looked at */
 	unsigned lost;    /* tries to make them again, in vain */
 
@@ -139,7 +139,7 @@ struct tsock_server {
 	struct tsi_conn conn[TSI_MAX_MEMBERS];
 	struct tsi_offer offer[TSI_OFFERS];
 	struct tsi_pending_conn pending[TSI_PENDING_CONNS];
-	int64_t door_shut_ms, door_said_ms; /* until when, for want of
+	int64_t accept_again_ms, accept_said_ms; /* until when, for want of
 					     * descriptors; when it was told */
 	uint8_t *done; /* by slot: written, not yet published */
 

@@ -50,10 +50,10 @@ int tsi_sockets_open(struct tsock_server *s, const char *name)
 		return tsi_err_sys("eventfd");
 	err = tsi_channel_bind(s->place.channel, &s->channel);
 	if (!err)
-		err = tsi_door_listen(s->place.door, &s->door);
+		err = tsi_fdpass_listen(s->place.fdpass, &s->fdpass);
 	if (!err)
 		err = note(s->place.channel, &s->channel_file);
-	return err ? err : note(s->place.door, &s->door_file);
+	return err ? err : note(s->place.fdpass, &s->fdpass_file);
 }
 
 bool tsi_sockets_gone(struct tsock_server *s, int64_t now_ms)
@@ -63,18 +63,18 @@ bool tsi_sockets_gone(struct tsock_server *s, int64_t now_ms)
 	s->files_ms = now_ms;
 	return !tsi_place_kept(&s->place, s->lock_fd) ||
 	       !is_there(s->place.channel, &s->channel_file) ||
-	       !is_there(s->place.door, &s->door_file);
+	       !is_there(s->place.fdpass, &s->fdpass_file);
 }
 
-static int make_door(struct tsock_server *s)
+static int replace_fdpass(struct tsock_server *s)
 {
-	int door, err = tsi_door_listen(s->place.door, &door);
+	int fdpass, err = tsi_fdpass_listen(s->place.fdpass, &fdpass);
 
 	if (err)
 		return err;
-	close(s->door);
-	s->door = door;
-	return note(s->place.door, &s->door_file);
+	close(s->fdpass);
+	s->fdpass = fdpass;
+	return note(s->place.fdpass, &s->fdpass_file);
 }
 
 /* The lock first: with it the rest is ours to replace. */
@@ -87,8 +87,8 @@ static int make_again(struct tsock_server *s)
 		if (!err)
 			err = note(s->place.channel, &s->channel_file);
 	}
-	if (!err && !is_there(s->place.door, &s->door_file))
-		err = make_door(s);
+	if (!err && !is_there(s->place.fdpass, &s->fdpass_file))
+		err = replace_fdpass(s);
 	return err;
 }
 

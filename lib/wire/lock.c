@@ -211,7 +211,7 @@ void tsi_place_leave(const struct tsi_place *p, int lock_fd)
 			/* The lock last: who finds it unlinked may have the
 			 * rest. */
 			unlink(p->channel);
-			unlink(p->door);
+			unlink(p->fdpass);
 			unlink(p->lock);
 		}
 		*at = t->next;

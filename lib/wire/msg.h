@@ -29,7 +29,7 @@ enum tsi_msg_type {
 	TSI_META = 3,        /* c->p: metadata from an offset on */
 	TSI_META_DATA = 4,   /* p->c */
 	TSI_JOIN = 5,        /* c->p: I want to read; see the answers */
-	TSI_OFFER = 6,       /* p->c: bring this token to the door */
+	TSI_OFFER = 6,       /* p->c: connect (fdpass.h) with this token */
 	TSI_WAIT = 7,        /* p->c: being prepared; ask again soon */
 	TSI_READY = 8,       /* c->p: mapped (for the log) */
 	TSI_LEAVE = 9,       /* c->p: my claim is over */

@@ -1,5 +1,5 @@
 /*
- * peer.c - who is at the other end of a unix socket, asked of the kernel.
+ * peer.c - which process is at the other end of a unix socket.
  *
  * Works, with less certainty, where pidfd_open or SO_PEERPIDFD are missing or
  * filtered.  Never signals a process, and never blocks.
@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "wire/door.h"
 
 /* Linux 6.5; not in the headers of older systems. */
 #ifndef SO_PEERPIDFD
@@ -32,7 +31,7 @@ int tsi_peer_check(int sock, uint32_t *pid)
 	socklen_t len = sizeof(cred);
 
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
-		return tsi_err_sys("ask who is at the door");
+		return tsi_err_sys("ask the kernel for the peer's uid");
 	if (cred.uid != geteuid())
 		return tsi_err(TSOCK_EREFUSED,
 			       "the producer and its consumers must run as "
@@ -84,9 +83,10 @@ int tsi_peer_pidfd(int sock, uint32_t pid, int sent, bool *certain)
 		return fd;
 
 	/*
-	 * The pid is of when it connected, and may be somebody else's by now.
-	 * If the peer itself sent a pidfd of a living process with that pid,
-	 * it is the same process; without one it may serve, but not to kill.
+	 * The pid is that of the process that connected, and another process
+	 * may have it by now.  If the peer sent a pidfd of a living process
+	 * with that pid, it is the same process.  Without one, the pid's pidfd
+	 * may be watched, but isn't certain enough to kill.
 	 */
 	is_pidfd = sent >= 0 && pid_behind(sent, &theirs);
 	fd = tsi_pidfd_open(pid);

@@ -1,5 +1,7 @@
 /*
- * peer.h - who is at the other end of a unix socket, asked of the kernel.
+ * peer.h - which process is at the other end of a unix socket.
+ *
+ * The kernel is asked, never the peer.
  */
 #ifndef TSI_WIRE_PEER_H
 #define TSI_WIRE_PEER_H
@@ -11,11 +13,14 @@
 int tsi_peer_check(int sock, uint32_t *pid);
 
 /*
- * The peer's pidfd, or -1 where none can be had.  sent is a descriptor that
- * the peer sent and calls its pidfd, or -1; it may become the result and is
- * never closed here.  *certain: the kernel vouches for it.
+ * The peer's pidfd, or -1 where there is none.  sent is a descriptor that the
+ * peer sent as its pidfd, or -1; sent may become the result and is never closed
+ * here.  *certain: the kernel says that the pidfd is the peer's.
  */
 int tsi_peer_pidfd(int sock, uint32_t pid, int sent, bool *certain);
+
+/* Has the process of a pidfd (or, with -1, the one behind sock) ended? */
+bool tsi_peer_gone(int pidfd, int sock);
 
 /* CLOEXEC; -1 where the kernel or a filter has none, or pid isn't there. */
 int tsi_pidfd_open(uint32_t pid);

@@ -165,7 +165,7 @@ static int fill_place(const struct folders *f, unsigned i, const char *name,
 {
 	struct tsi_place p = { .given = f->given };
 	const char *folder = f->path[i];
-	int err = join(folder, name, ".door", p.door);
+	int err = join(folder, name, ".door", p.fdpass);
 
 	if (!err)
 		err = join(folder, name, ".lock", p.lock);

@@ -22,7 +22,7 @@ struct tsi_place {
 	char name[64];
 	char folder[TSI_PATH];
 	char channel[TSI_PATH];
-	char door[TSI_PATH];
+	char fdpass[TSI_PATH];
 	char lock[TSI_PATH];
 	bool given; /* the user named the folder */
 };

@@ -13,7 +13,7 @@ goes_on()
 	done
 }
 
-# Until the producer's door is there.
+# Wait until the producer listens.
 listening()
 {
 	local i

@@ -1,6 +1,6 @@
 /*
- * test_descriptors.c - a producer that runs short of descriptors, and a door
- * with many who say nothing: those who read go on, and who comes is let in, or
+ * test_descriptors.c - a producer that runs short of descriptors, and a socket
+ * with many silent connections: readers go on, and a new consumer joins or is
  * told why not.
  */
 #include "common.h"
@@ -169,14 +169,14 @@ static void idle_connections_dont_end_the_producer(void **state)
 	kill_and_reap(producer);
 }
 
-/* ---- the door ---- */
+/* ---- the descriptor socket ---- */
 
 static int connect_silently(void)
 {
 	int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 
-	strcpy(sa.sun_path, place.door);
+	strcpy(sa.sun_path, place.fdpass);
 	if (s >= 0 && connect(s, (struct sockaddr *)&sa, sizeof(sa))) {
 		close(s);
 		s = -1;
@@ -206,7 +206,7 @@ static void be_silent(bool again)
 	}
 }
 
-static void silent_visitors_keep_nobody_waiting(void **state)
+static void silent_connections_keep_nobody_waiting(void **state)
 {
 	pid_t producer = start_producer(&src), flood;
 
@@ -243,15 +243,15 @@ static double cpu_seconds(pid_t pid)
 	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* Nobody reads, so what it uses it uses at the door. */
-static void a_door_without_descriptors_doesnt_spin(void **state)
+/* There is no reader: all CPU time goes to the sockets. */
+static void a_socket_without_descriptors_doesnt_spin(void **state)
 {
 	pid_t producer = start_short_producer(LIMIT_RUSH), crowd[2];
 	double before;
 
 	(void)state;
 	assert_int_equal(tsi_place_find(NAME, &place, 1), 1);
-	/* Its last descriptors go to connections; then the door is asked. */
+	/* Its last descriptors go to connections; then a consumer connects. */
 	crowd[0] = spawn();
 	if (!crowd[0])
 		connect_idly();
@@ -277,8 +277,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(joins_beyond_the_descriptors_are_refused),
 		TEST(idle_connections_dont_end_the_producer),
-		TEST(silent_visitors_keep_nobody_waiting),
-		TEST(a_door_without_descriptors_doesnt_spin),
+		TEST(silent_connections_keep_nobody_waiting),
+		TEST(a_socket_without_descriptors_doesnt_spin),
 	};
 
 	own_folder();

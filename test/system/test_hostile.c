@@ -1,7 +1,7 @@
 /*
- * test_hostile.c - whatever comes in on the channel, at the door and through a
- * tail page: a well-behaved consumer reads on, every sample right, and the
- * server loses neither descriptors, nor memory, nor time.
+ * test_hostile.c - whatever comes in on the channel, on the descriptor socket
+ * and through a tail page: a well-behaved consumer reads on, every sample
+ * right, and the server loses neither descriptors, nor memory, nor time.
  *
  * One server and one good consumer live through all of it.
  */
@@ -19,7 +19,7 @@
 
 #include "ring/ring.h"
 #include "wire/zmq.h"
-#include "wire/door.h"
+#include "wire/fdpass.h"
 #include "wire/place.h"
 
 #define NAME "hostile"
@@ -377,16 +377,16 @@ static void a_flood_of_hellos_stops_nobody(void **state)
 	attacked_by(hello_flood);
 }
 
-/* ---- the door ---- */
+/* ---- the descriptor socket ---- */
 
-static int door_open(void)
+static int fdpass_open(void)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC,
 		       0);
 
 	need(s >= 0);
-	memcpy(sa.sun_path, place.door, sizeof(sa.sun_path));
+	memcpy(sa.sun_path, place.fdpass, sizeof(sa.sun_path));
 	for (unsigned i = 0; connect(s, (struct sockaddr *)&sa, sizeof(sa));
 	     i++) {
 		/* Its queue is full. */
@@ -427,13 +427,13 @@ static void send_with(int s, const void *bytes, size_t len, unsigned nfds)
 	close(some);
 }
 
-static void packets_at_the_door(void)
+static void packets_on_fdpass(void)
 {
 	static const unsigned count[] = { 0, 0, 1, 19, 20, 200, 253 };
 	uint8_t bytes[700];
 
 	for (unsigned k = 0; k < 400; k++) {
-		int s = door_open();
+		int s = fdpass_open();
 
 		if (s < 0)
 			continue;
@@ -449,14 +449,14 @@ static void packets_at_the_door(void)
 	}
 }
 
-static void silence_at_the_door(void)
+static void silence_on_fdpass(void)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	struct reader me = { .src = &src, .batch = 5 };
 	int s[200];
 	tsock *t;
 
-	memcpy(sa.sun_path, place.door, sizeof(sa.sun_path));
+	memcpy(sa.sun_path, place.fdpass, sizeof(sa.sun_path));
 	for (unsigned i = 0; i < 200; i++) {
 		s[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 		need(s[i] >= 0);
@@ -475,16 +475,16 @@ static void silence_at_the_door(void)
 	tsock_close(t);
 }
 
-static void garbage_at_the_door_is_turned_away(void **state)
+static void garbage_on_the_descriptor_socket_is_refused(void **state)
 {
 	(void)state;
-	attacked_by(packets_at_the_door);
+	attacked_by(packets_on_fdpass);
 }
 
-static void the_silent_at_the_door_keep_nobody_out(void **state)
+static void silent_connections_keep_nobody_out(void **state)
 {
 	(void)state;
-	attacked_by(silence_at_the_door);
+	attacked_by(silence_on_fdpass);
 }
 
 /* ---- tokens ---- */
@@ -509,20 +509,20 @@ static void get_token(uint8_t *token)
 	tsi_channel_close(channel);
 }
 
-/* What came through the door, and stays open until it is let go. */
+/* The descriptors of a reply; they stay open until let_go(). */
 struct inside {
-	int fd[TSI_DOOR_FDS];
+	int fd[TSI_FDPASS_FDS];
 	unsigned nfds;
 	struct tsi_ring_shared *ring;
 	struct tsi_tail_page *tail;
-	struct tsi_answer a;
+	struct tsi_reply a;
 };
 
 static int go_in(const uint8_t *token, struct inside *in)
 {
 	int producer = -1, sock = -1;
-	int err = tsi_door_knock(place.door, token, 2000, &in->a, in->fd,
-				 &in->nfds, &producer, &sock);
+	int err = tsi_fdpass_connect(place.fdpass, token, 2000, &in->a, in->fd,
+				     &in->nfds, &producer, &sock);
 
 	if (err)
 		return err;
@@ -559,7 +559,7 @@ static void is_given_up(struct inside *in)
 	is_as_before();
 }
 
-static void a_token_opens_the_door_once(void **state)
+static void a_token_serves_once(void **state)
 {
 	uint8_t token[TSI_TOKEN], none[TSI_TOKEN] = { 0 };
 	struct inside in, again;
@@ -718,7 +718,7 @@ static void the_server_closes_in_good_order(void **state)
 	kill(server, SIGTERM);
 	assert_int_equal(ended(server), 0);
 	assert_true(now_s() - t0 < 60.0);
-	assert_int_equal(access(place.door, F_OK), -1);
+	assert_int_equal(access(place.fdpass, F_OK), -1);
 }
 
 static int set_up(void **state)
@@ -749,9 +749,9 @@ int main(void)
 		cmocka_unit_test(garbage_on_the_channel_is_dropped),
 		cmocka_unit_test(a_flood_of_joins_leaves_room_for_one_more),
 		cmocka_unit_test(a_flood_of_hellos_stops_nobody),
-		cmocka_unit_test(garbage_at_the_door_is_turned_away),
-		cmocka_unit_test(the_silent_at_the_door_keep_nobody_out),
-		cmocka_unit_test(a_token_opens_the_door_once),
+		cmocka_unit_test(garbage_on_the_descriptor_socket_is_refused),
+		cmocka_unit_test(silent_connections_keep_nobody_out),
+		cmocka_unit_test(a_token_serves_once),
 		cmocka_unit_test(a_tail_beyond_all_bounds_is_given_up),
 		cmocka_unit_test(a_tail_that_goes_back_is_given_up),
 		cmocka_unit_test(wants_and_counters_of_any_kind_harm_nobody),

@@ -1,7 +1,7 @@
 /*
- * test_hostile_producer.c - whatever a producer answers, sends through its
- * door and writes into its ring: a consumer gets a named error within its
- * time, and never a crash, a hang or a SIGBUS.
+ * test_hostile_producer.c - whatever a producer answers, sends over the
+ * descriptor socket and writes into its ring: a consumer gets a named error
+ * within its time, and never a crash, a hang or a SIGBUS.
  *
  * The producer is a child that speaks the protocol but for one lie; the
  * consumer is a child too, so that a signal is seen.
@@ -17,7 +17,7 @@
 #include <zmq.h>
 
 #include "ring/ring.h"
-#include "wire/door.h"
+#include "wire/fdpass.h"
 #include "wire/msg.h"
 #include "wire/place.h"
 
@@ -36,9 +36,9 @@ struct rogue {
 	void (*stream)(struct tsi_msg_stream *s);
 	void (*header)(struct tsi_ring_shared *s);
 	void (*fds)(int *fd, unsigned *n);
-	void (*answer)(struct tsi_answer *a);
-	/* A connection at the door; false: answer it as usual. */
-	bool (*door)(int sock);
+	void (*answer)(struct tsi_reply *a);
+	/* Handles a connection; false: reply as usual. */
+	bool (*fdpass)(int sock);
 	/* After the consumer is in. */
 	void (*ring)(struct tsi_ring_shared *s);
 	bool no_accept, image;
@@ -138,18 +138,18 @@ static void serve_channel(const struct rogue *r, void *router)
 	}
 }
 
-static void serve_door(const struct rogue *r, int sock)
+static void serve_fdpass(const struct rogue *r, int sock)
 {
-	struct tsi_answer a = {
+	struct tsi_reply a = {
 		.row = 0, .start = 0, .epoch_end = N, .incarnation = INCARNATION
 	};
 	int fd[64] = { ring.header.fd, tail.fd, event };
 	unsigned n = 5;
-	uint8_t knock[64];
+	uint8_t request[64];
 
-	if (recv(sock, knock, sizeof(knock), 0) <= 0)
+	if (recv(sock, request, sizeof(request), 0) <= 0)
 		return; /* somebody who only looks whether we are there */
-	if (r->door && r->door(sock))
+	if (r->fdpass && r->fdpass(sock))
 		return;
 	fd[3] = ring.data[0].fd;
 	fd[4] = ring.data[1].fd;
@@ -157,7 +157,7 @@ static void serve_door(const struct rogue *r, int sock)
 		r->answer(&a);
 	if (r->fds)
 		r->fds(fd, &n);
-	tsi_door_answer(sock, &a, fd, n);
+	tsi_fdpass_reply(sock, &a, fd, n);
 	if (r->ring)
 		r->ring(ring.shared);
 }
@@ -167,29 +167,30 @@ static void run_rogue(const struct rogue *r)
 	void *ctx = zmq_ctx_new(), *router = zmq_socket(ctx, ZMQ_ROUTER);
 	struct tsi_place place;
 	char address[200];
-	int door, sock;
+	int fdpass, sock;
 
 	need(tsi_place_find(NAME, &place, 1) == 1);
 	unlink(place.channel);
 	snprintf(address, sizeof(address), "ipc://%s", place.channel);
 	need(!zmq_bind(router, address));
 	make_ring(r);
-	need(!tsi_door_listen(place.door, &door));
+	need(!tsi_fdpass_listen(place.fdpass, &fdpass));
 	for (;;) {
 		zmq_pollitem_t item[2] = {
 			{ .socket = router, .events = ZMQ_POLLIN },
-			{ .fd = door, .events = r->no_accept ? 0 : ZMQ_POLLIN },
+			{ .fd = fdpass,
+			  .events = r->no_accept ? 0 : ZMQ_POLLIN },
 		};
 
 		zmq_poll(item, 2, 50);
 		serve_channel(r, router);
-		if (item[1].revents && !tsi_door_accept(door, &sock)) {
+		if (item[1].revents && !tsi_fdpass_accept(fdpass, &sock)) {
 			struct pollfd p = { .fd = sock, .events = POLLIN };
 
 			poll(&p, 1, 1000);
-			serve_door(r, sock);
+			serve_fdpass(r, sock);
 			/* The silent keep it open. */
-			if (!r->door)
+			if (!r->fdpass)
 				close(sock);
 		}
 	}
@@ -552,7 +553,7 @@ static void absurd_streams_are_refused(void **state)
 		 .expect = TSOCK_EPROTO);
 }
 
-/* ---- the door ---- */
+/* ---- the descriptor socket ---- */
 
 static bool say_nothing(int sock)
 {
@@ -595,9 +596,9 @@ static void one_fd_less(int *fd, unsigned *n)
 
 static void all_fds(int *fd, unsigned *n)
 {
-	for (unsigned i = *n; i < TSI_DOOR_FDS; i++)
+	for (unsigned i = *n; i < TSI_FDPASS_FDS; i++)
 		fd[i] = fd[0];
-	*n = TSI_DOOR_FDS;
+	*n = TSI_FDPASS_FDS;
 }
 
 static int plain_memfd(size_t len, int seals)
@@ -715,46 +716,46 @@ static void swapped(int *fd, unsigned *n)
 	fd[3] = header;
 }
 
-static void row_300(struct tsi_answer *a)
+static void row_300(struct tsi_reply *a)
 {
 	a->row = 300;
 }
 
-static void an_endless_epoch(struct tsi_answer *a)
+static void an_endless_epoch(struct tsi_reply *a)
 {
 	a->epoch_end = UINT64_MAX;
 }
 
-static void an_epoch_backwards(struct tsi_answer *a)
+static void an_epoch_backwards(struct tsi_reply *a)
 {
 	a->start = 10;
 	a->epoch_end = 5;
 }
 
-static void another_incarnation(struct tsi_answer *a)
+static void another_incarnation(struct tsi_reply *a)
 {
 	a->incarnation++;
 }
 
-static void come_again(struct tsi_answer *a)
+static void come_again(struct tsi_reply *a)
 {
 	a->code = TSOCK_EAGAIN;
 }
 
-static void a_code_of_its_own(struct tsi_answer *a)
+static void a_code_of_its_own(struct tsi_reply *a)
 {
 	a->code = -45;
 	memset(a->text, 'x', sizeof(a->text) - 1);
 }
 
-static void a_bad_door_is_a_named_error(void **state)
+static void a_bad_descriptor_socket_is_a_named_error(void **state)
 {
 	(void)state;
 	SURVIVES("no accept", .no_accept = true, .expect = TSOCK_EAGAIN);
-	SURVIVES("silent", .door = say_nothing, .expect = TSOCK_EAGAIN);
-	SURVIVES("noise", .door = say_noise, .expect = TSOCK_EPROTO);
-	SURVIVES("much", .door = say_much, .expect = TSOCK_EPROTO);
-	SURVIVES("hangs up", .door = hang_up);
+	SURVIVES("silent", .fdpass = say_nothing, .expect = TSOCK_EAGAIN);
+	SURVIVES("noise", .fdpass = say_noise, .expect = TSOCK_EPROTO);
+	SURVIVES("much", .fdpass = say_much, .expect = TSOCK_EPROTO);
+	SURVIVES("hangs up", .fdpass = hang_up);
 	SURVIVES("row", .answer = row_300, .expect = TSOCK_EPROTO);
 	SURVIVES("endless", .answer = an_endless_epoch, .expect = TSOCK_EPROTO);
 	SURVIVES("back", .answer = an_epoch_backwards, .expect = TSOCK_EPROTO);
@@ -890,7 +891,7 @@ static void strange_row(struct tsi_ring_shared *s)
 	atomic_store(&s->row[0].state, 77);
 }
 
-/* All that a consumer reads later than at the door. */
+/* All that a consumer reads after the reply. */
 static void all_noise(struct tsi_ring_shared *s)
 {
 	for (unsigned k = 0; k < 40; k++) {
@@ -917,7 +918,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nonsense_on_the_channel_is_a_named_error),
 		cmocka_unit_test(absurd_streams_are_refused),
-		cmocka_unit_test(a_bad_door_is_a_named_error),
+		cmocka_unit_test(a_bad_descriptor_socket_is_a_named_error),
 		cmocka_unit_test(bad_descriptors_are_refused),
 		cmocka_unit_test(lying_headers_are_refused),
 		cmocka_unit_test(lies_in_the_ring_are_no_crash),

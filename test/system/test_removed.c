@@ -6,7 +6,7 @@
 
 #include <fcntl.h>
 
-#include "wire/door.h"
+#include "wire/fdpass.h"
 #include "wire/place.h"
 
 #define NAME "removed"
@@ -36,7 +36,7 @@ static void wait_until_made(void)
 {
 	for (int i = 0; i < 6000; i++) {
 		if (there(place.lock) && there(place.channel) &&
-		    tsi_door_answers(place.door))
+		    tsi_fdpass_listening(place.fdpass))
 			return;
 		pause_us(10000);
 	}
@@ -106,7 +106,7 @@ static bool has_ended(pid_t pid)
 static void removed_sockets_are_made_again(void **state)
 {
 	struct reader r = { .src = &src, .batch = 8, .epochs = 2 };
-	char *const one[] = { place.lock, place.channel, place.door };
+	char *const one[] = { place.lock, place.channel, place.fdpass };
 	int go[2], done[2], n;
 	pid_t producer, old, new;
 

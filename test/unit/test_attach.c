@@ -1,5 +1,5 @@
 /*
- * test_attach.c - what a lying producer hands out at its door is refused, and
+ * test_attach.c - what a lying producer sends in its reply is refused, and
  * leaves nothing behind.
  */
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 
 #include "consumer/attach.h"
 #include "fixture_ring.h"
-#include "wire/door.h"
+#include "wire/fdpass.h"
 
 static const uint64_t bytes[] = { 24576, 20001 };
 
@@ -28,10 +28,10 @@ static const uint64_t bytes[] = { 24576, 20001 };
 struct liar {
 	struct fixture_ring f;
 	struct tsi_memfd tail;
-	int event, door;
+	int event, fdpass;
 	struct tsi_place place;
-	struct tsi_answer answer;
-	int fd[TSI_DOOR_FDS];
+	struct tsi_reply answer;
+	int fd[TSI_FDPASS_FDS];
 	unsigned nfds;
 	bool mute; /* never answers */
 	_Atomic bool stop;
@@ -45,17 +45,17 @@ struct liar {
 static void *answer(void *arg)
 {
 	struct liar *l = arg;
-	struct tsi_visitor v = { .pidfd = -1 };
+	struct tsi_peer v = { .pidfd = -1 };
 	int sock = -1;
 
-	while (!atomic_load(&l->stop) && tsi_door_accept(l->door, &sock))
+	while (!atomic_load(&l->stop) && tsi_fdpass_accept(l->fdpass, &sock))
 		poll(NULL, 0, 1);
-	while (!atomic_load(&l->stop) && tsi_door_receive(sock, &v))
+	while (!atomic_load(&l->stop) && tsi_fdpass_receive(sock, &v))
 		poll(NULL, 0, 1);
 	if (sock < 0)
 		return NULL;
 	if (!l->mute)
-		tsi_door_answer(sock, &l->answer, l->fd, l->nfds);
+		tsi_fdpass_reply(sock, &l->answer, l->fd, l->nfds);
 	while (!atomic_load(&l->stop))
 		poll(NULL, 0, 1);
 	if (v.pidfd >= 0)
@@ -73,7 +73,7 @@ static void make(struct liar *l)
 			 0);
 	l->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	assert_int_equal(tsi_place_find("liar", &l->place, 1), 1);
-	assert_int_equal(tsi_door_listen(l->place.door, &l->door), 0);
+	assert_int_equal(tsi_fdpass_listen(l->place.fdpass, &l->fdpass), 0);
 	l->answer.start = 500;
 	l->answer.epoch_end = 1000;
 	l->answer.row = 3;
@@ -102,9 +102,9 @@ static void make(struct liar *l)
 
 static void unmake(struct liar *l)
 {
-	close(l->door);
+	close(l->fdpass);
 	close(l->event);
-	unlink(l->place.door);
+	unlink(l->place.fdpass);
 	tsi_memfd_close(&l->tail);
 	fixture_ring_free(&l->f);
 }
@@ -369,7 +369,7 @@ static void the_truth_is_taken_and_given_back(void **state)
 	}
 }
 
-static void a_silent_door_is_left(void **state)
+static void a_silent_producer_is_left(void **state)
 {
 	struct tsi_reader *r;
 	unsigned before;
@@ -405,7 +405,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lies_are_refused_and_leave_nothing),
 		cmocka_unit_test(the_truth_is_taken_and_given_back),
-		cmocka_unit_test(a_silent_door_is_left),
+		cmocka_unit_test(a_silent_producer_is_left),
 		cmocka_unit_test(a_refusal_keeps_its_text),
 	};
 	char folder[] = "/tmp/tsock-unit-XXXXXX";

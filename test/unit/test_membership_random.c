@@ -487,7 +487,7 @@ static void do_join(struct person *q)
 			       .join = q->join,
 			       .leaves = q->leaves,
 			       .after = q->after };
-	/* As the door does; it may miss the newest tails. */
+	/* As serve/handshake.c does; it may miss the newest tails. */
 	for (unsigned i = 0; i < PEOPLE; i++)
 		if (w.who[i].in && rnd(2))
 			do_refresh(&w.who[i]);

@@ -19,7 +19,7 @@
 
 #include "tsock/tsock.h"
 #include "wire/zmq.h"
-#include "wire/door.h"
+#include "wire/fdpass.h"
 #include "wire/place.h"
 
 static char base[64], dir[80], users[80];
@@ -115,7 +115,7 @@ static void the_folder_comes_from_the_environment(void **s)
 	assert_int_equal(tsi_place_find("abc", p, 3), 1);
 	assert_path(p[0].folder, dir, "");
 	assert_path(p[0].channel, dir, "/abc.bus");
-	assert_path(p[0].door, dir, "/abc.door");
+	assert_path(p[0].fdpass, dir, "/abc.door");
 	assert_path(p[0].lock, dir, "/abc.lock");
 
 	/* Empty is unset. */
@@ -148,7 +148,7 @@ static void the_folder_comes_from_the_environment(void **s)
 	/* A path beats all. */
 	setenv("TSOCK_DIR", "/elsewhere", 1);
 	assert_int_equal(tsi_place_find("/x/y//abc", p, 3), 1);
-	assert_string_equal(p[0].door, "/x/y/abc.door");
+	assert_string_equal(p[0].fdpass, "/x/y/abc.door");
 	assert_int_equal(tsi_place_find("/abc", p, 3), TSOCK_EREFUSED);
 }
 
@@ -281,7 +281,7 @@ static void a_path_too_long_is_refused_with_the_limit(void **s)
 	far[107 - 9] = 0; /* and "/abc.door" */
 	setenv("TSOCK_DIR", far, 1);
 	assert_int_equal(tsi_place_find("abc", &p, 1), 1);
-	assert_int_equal(strlen(p.door), 107);
+	assert_int_equal(strlen(p.fdpass), 107);
 	far[107 - 9] = 'f';
 	far[107 - 8] = 0;
 	setenv("TSOCK_DIR", far, 1);
@@ -411,11 +411,11 @@ static void a_killed_producer_leaves_nothing_that_matters(void **s)
 	pid = fork();
 	if (!pid) {
 		struct tsi_channel *channel;
-		int door;
+		int fdpass;
 
 		if (tsi_place_take("abc", &p, &fd) ||
 		    tsi_channel_bind(p.channel, &channel) ||
-		    tsi_door_listen(p.door, &door) ||
+		    tsi_fdpass_listen(p.fdpass, &fdpass) ||
 		    write(ready[1], "x", 1) != 1)
 			_exit(1);
 		for (;;)
@@ -423,20 +423,20 @@ static void a_killed_producer_leaves_nothing_that_matters(void **s)
 	}
 	assert_int_equal(read(ready[0], &c, 1), 1);
 	assert_int_equal(tsi_place_find("abc", &p, 1), 1);
-	assert_true(tsi_door_answers(p.door));
+	assert_true(tsi_fdpass_listening(p.fdpass));
 	assert_int_equal(tsi_place_take("abc", &p, &fd), TSOCK_EEXIST);
 	kill(pid, SIGKILL);
 	assert_int_equal(exit_status(pid), 1000 + SIGKILL);
 	/* Its sockets are there, and stale. */
-	assert_true(there(p.channel) && there(p.door));
-	assert_false(tsi_door_answers(p.door));
+	assert_true(there(p.channel) && there(p.fdpass));
+	assert_false(tsi_fdpass_listening(p.fdpass));
 	assert_int_equal(tsi_place_take("abc", &p, &fd), 0);
-	assert_int_equal(tsi_door_listen(p.door, &ready[0]), 0);
-	assert_true(tsi_door_answers(p.door));
+	assert_int_equal(tsi_fdpass_listen(p.fdpass, &ready[0]), 0);
+	assert_true(tsi_fdpass_listening(p.fdpass));
 	close(ready[0]);
 	close(ready[1]);
 	tsi_place_leave(&p, fd);
-	assert_false(there(p.channel) || there(p.door) || there(p.lock));
+	assert_false(there(p.channel) || there(p.fdpass) || there(p.lock));
 }
 
 static void a_forked_child_neither_keeps_nor_gives_back_the_lock(void **s)
@@ -447,14 +447,14 @@ static void a_forked_child_neither_keeps_nor_gives_back_the_lock(void **s)
 
 	(void)s;
 	assert_int_equal(tsi_place_take("abc", &p, &fd), 0);
-	touch(p.door);
+	touch(p.fdpass);
 	pid = fork();
 	if (!pid) {
 		tsi_place_leave(&p, fd);
 		_exit(0);
 	}
 	assert_int_equal(exit_status(pid), 0);
-	assert_true(there(p.door) && there(p.lock));
+	assert_true(there(p.fdpass) && there(p.lock));
 	assert_int_equal(take_in_child(), TSOCK_EEXIST);
 
 	/* A child that lives on with the descriptor open holds nothing. */
@@ -526,7 +526,7 @@ static void collect(void *arg, const struct tsi_place *p)
 	strcat(arg, " ");
 }
 
-static void a_list_has_the_doors_of_good_names(void **s)
+static void a_list_has_the_sockets_of_good_names(void **s)
 {
 	static const char *const file[] = {
 		"one.door", "one.bus",  "two.lock", ".door",   ".x.door",
@@ -557,12 +557,12 @@ static int answer_questions(const char *name, bool silent, int ready)
 	struct tsi_place p;
 	struct tsi_routing_id peer;
 	struct tsi_channel *channel;
-	int fd, door;
+	int fd, fdpass;
 	bool there_is;
 
 	if (tsi_place_take(name, &p, &fd) ||
 	    tsi_channel_bind(p.channel, &channel) ||
-	    tsi_door_listen(p.door, &door) || write(ready, "x", 1) != 1)
+	    tsi_fdpass_listen(p.fdpass, &fdpass) || write(ready, "x", 1) != 1)
 		return 1;
 	while (!tsi_channel_poll(channel, NULL, 0, -1, &there_is)) {
 		if (tsi_channel_recv(channel, &peer, &m) || silent)
@@ -758,7 +758,7 @@ int main(void)
 		TEST(a_killed_producer_leaves_nothing_that_matters),
 		TEST(a_forked_child_neither_keeps_nor_gives_back_the_lock),
 		TEST(leaving_and_taking_at_once_never_gives_two_owners),
-		TEST(a_list_has_the_doors_of_good_names),
+		TEST(a_list_has_the_sockets_of_good_names),
 		TEST(statistics_are_asked_from_outside),
 		TEST(streams_that_live_are_listed),
 		cmocka_unit_test(versions_and_sizes_are_stated),

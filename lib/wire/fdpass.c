@@ -1,13 +1,13 @@
 /*
- * door.c - the unix socket through which descriptors are handed over.
+ * fdpass.c - the unix socket through which descriptors are handed over.
  *
- * Two packets per connection: {magic, version, token} in, with the visitor's
- * own pidfd, and an answer out, with the stream's descriptors.  Never blocks
- * in the producer, never keeps a descriptor that it didn't ask for, never
- * talks to another user, and never trusts a peer about who it is: that comes
- * from peer.c.
+ * Each connection carries two packets: the consumer's request {magic, version,
+ * token} with its own pidfd, and the producer's reply with the descriptors of
+ * the rings.  The producer never blocks here.  Descriptors that weren't asked
+ * for are closed, other users are refused, and a process is identified by what
+ * the kernel says (peer.c), not by what it sends.
  */
-#include "wire/door.h"
+#include "wire/fdpass.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,14 +28,14 @@
 #define MAGIC 0x524f4f44u /* "DOOR" */
 #define BACKLOG 64
 #define SLICE_MS 100
-#define KNOCK_BYTES 24
-#define ANSWER_BYTES 300
+#define REQUEST_BYTES 24
+#define REPLY_BYTES 300
 
 /* One packet, and the descriptors that came with it. */
 struct packet {
 	uint8_t bytes[512];
 	size_t len;
-	int fd[TSI_DOOR_FDS];
+	int fd[TSI_FDPASS_FDS];
 	unsigned nfds;
 };
 
@@ -72,7 +72,7 @@ static int open_socket(void)
 }
 
 /* What both packets begin with. */
-static void visit_head(struct tsi_pack *k, uint16_t *count)
+static void pack_head(struct tsi_pack *k, uint16_t *count)
 {
 	uint32_t magic = MAGIC;
 	uint16_t version = TSI_MSG_VERSION;
@@ -87,22 +87,23 @@ static void visit_head(struct tsi_pack *k, uint16_t *count)
 			 "use the same release on both sides";
 }
 
-static void visit_answer(struct tsi_pack *k, uint16_t *nfds,
-			 struct tsi_answer *a)
+static void pack_reply(struct tsi_pack *k, uint16_t *nfds,
+		       struct tsi_reply *reply)
 {
-	visit_head(k, nfds);
-	tsi_pack_code(k, &a->code, 0);
-	tsi_pack_u32(k, &a->row);
-	tsi_pack_u64(k, &a->start);
-	tsi_pack_u64(k, &a->epoch_end);
-	tsi_pack_u64(k, &a->incarnation);
-	tsi_pack_u32(k, &a->keep_sock);
-	tsi_pack_text(k, a->text, sizeof(a->text));
+	pack_head(k, nfds);
+	tsi_pack_code(k, &reply->code, 0);
+	tsi_pack_u32(k, &reply->row);
+	tsi_pack_u64(k, &reply->start);
+	tsi_pack_u64(k, &reply->epoch_end);
+	tsi_pack_u64(k, &reply->incarnation);
+	tsi_pack_u32(k, &reply->keep_sock);
+	tsi_pack_text(k, reply->text, sizeof(reply->text));
 }
 
-static void visit_knock(struct tsi_pack *k, uint16_t *keep_sock, uint8_t *token)
+static void pack_request(struct tsi_pack *k, uint16_t *keep_sock,
+			 uint8_t *token)
 {
-	visit_head(k, keep_sock);
+	pack_head(k, keep_sock);
 	tsi_pack_bytes(k, token, TSI_TOKEN);
 }
 
@@ -110,12 +111,14 @@ static int check_end(struct tsi_pack *k)
 {
 	if (!k->why && k->at != k->end)
 		k->why = "it goes on after its end";
-	return k->why ? tsi_err(TSOCK_EPROTO, "a bad packet at the door: %s",
+	return k->why ? tsi_err(TSOCK_EPROTO,
+				"a malformed packet on the descriptor socket: "
+				"%s",
 				k->why)
 		      : 0;
 }
 
-/* Take the descriptors of one packet; those beyond our array are closed. */
+/* Keep the descriptors of one packet; those beyond our array are closed. */
 static void take_fds(struct msghdr *h, struct packet *p)
 {
 	struct cmsghdr *c;
@@ -129,7 +132,7 @@ static void take_fds(struct msghdr *h, struct packet *p)
 			int fd;
 
 			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (p->nfds < TSI_DOOR_FDS)
+			if (p->nfds < TSI_FDPASS_FDS)
 				p->fd[p->nfds++] = fd;
 			else
 				close(fd);
@@ -138,14 +141,14 @@ static void take_fds(struct msghdr *h, struct packet *p)
 }
 
 /*
- * At most max descriptors are taken; the kernel closes the others.  On success
- * those in p are the caller's to close.
+ * At most max descriptors are received; the kernel closes the others.  On
+ * success those in p are the caller's to close.
  */
-static int take_packet(int sock, unsigned max, struct packet *p)
+static int recv_packet(int sock, unsigned max, struct packet *p)
 {
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(TSI_DOOR_FDS * sizeof(int))];
+		char bytes[CMSG_SPACE(TSI_FDPASS_FDS * sizeof(int))];
 	} control;
 	struct iovec iov = { p->bytes, sizeof(p->bytes) };
 	struct msghdr h = {
@@ -164,23 +167,26 @@ static int take_packet(int sock, unsigned max, struct packet *p)
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return TSOCK_EAGAIN;
 	if (n < 0)
-		return tsi_err(TSOCK_ELOST, "reading at the door: %s",
+		return tsi_err(TSOCK_ELOST,
+			       "read from the descriptor socket: %s",
 			       strerror(errno));
 	take_fds(&h, p);
 	if (n == 0 || (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		close_all(p->fd, p->nfds);
 	if (n == 0)
-		return tsi_err(TSOCK_ELOST, "the peer hung up at the door");
+		return tsi_err(TSOCK_ELOST,
+			       "the peer closed the descriptor socket");
 	if ((h.msg_flags & MSG_CTRUNC) && p->nfds < max) {
 		getrlimit(RLIMIT_NOFILE, &limit);
 		return tsi_err(TSOCK_ESYS,
-			       "not all descriptors came through the door: "
-			       "the descriptor limit (%llu) is too low, "
-			       "raise it: ulimit -n",
+			       "not all descriptors could be received: the "
+			       "descriptor limit (%llu) is too low, raise it: "
+			       "ulimit -n",
 			       (unsigned long long)limit.rlim_cur);
 	}
 	if (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-		return tsi_err(TSOCK_EPROTO, "too long a packet at the door");
+		return tsi_err(TSOCK_EPROTO, "a packet on the descriptor "
+					     "socket is too long");
 	p->len = (size_t)n;
 	return 0;
 }
@@ -190,7 +196,7 @@ static ssize_t send_packet(int sock, const uint8_t *bytes, size_t len,
 {
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(TSI_DOOR_FDS * sizeof(int))];
+		char bytes[CMSG_SPACE(TSI_FDPASS_FDS * sizeof(int))];
 	} control = { .bytes = { 0 } };
 	struct iovec iov = { (void *)(uintptr_t)bytes, len };
 	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -217,7 +223,7 @@ static ssize_t send_packet(int sock, const uint8_t *bytes, size_t len,
  * Producer
  */
 
-int tsi_door_listen(const char *path, int *fd)
+int tsi_fdpass_listen(const char *path, int *fd)
 {
 	struct sockaddr_un sa;
 	int s, err = set_address(&sa, path);
@@ -231,7 +237,7 @@ int tsi_door_listen(const char *path, int *fd)
 	return 0;
 }
 
-int tsi_door_accept(int fd, int *sock)
+int tsi_fdpass_accept(int fd, int *sock)
 {
 	int s;
 
@@ -248,12 +254,12 @@ int tsi_door_accept(int fd, int *sock)
 		return tsi_err(TSOCK_ESYS, "no descriptor is left for one "
 					   "more consumer: raise the "
 					   "producer's limit, ulimit -n");
-	return tsi_err_sys("accept at the door");
+	return tsi_err_sys("accept a connection to the descriptor socket");
 }
 
-int tsi_door_receive(int sock, struct tsi_visitor *v)
+int tsi_fdpass_receive(int sock, struct tsi_peer *peer)
 {
-	struct tsi_visitor t = { .sock = sock, .pidfd = -1 };
+	struct tsi_peer t = { .sock = sock, .pidfd = -1 };
 	struct tsi_pack k;
 	uint16_t keep_sock = 0;
 	struct packet p;
@@ -262,11 +268,11 @@ int tsi_door_receive(int sock, struct tsi_visitor *v)
 	err = tsi_peer_check(sock, &t.pid);
 	if (err)
 		return err;
-	err = take_packet(sock, 1, &p);
+	err = recv_packet(sock, 1, &p);
 	if (err)
 		return err == TSOCK_EAGAIN ? err : TSOCK_EPROTO;
 	k = tsi_unpack_from(p.bytes, p.len);
-	visit_knock(&k, &keep_sock, t.token);
+	pack_request(&k, &keep_sock, t.token);
 	t.keep_sock = keep_sock;
 	err = check_end(&k);
 	if (!err)
@@ -277,29 +283,29 @@ int tsi_door_receive(int sock, struct tsi_visitor *v)
 			close(p.fd[i]);
 	}
 	if (!err)
-		*v = t;
+		*peer = t;
 	return err;
 }
 
-int tsi_door_answer(int sock, const struct tsi_answer *a, const int *fds,
-		    unsigned nfds)
+int tsi_fdpass_reply(int sock, const struct tsi_reply *reply, const int *fds,
+		     unsigned nfds)
 {
-	uint8_t bytes[ANSWER_BYTES];
+	uint8_t bytes[REPLY_BYTES];
 	struct tsi_pack k = tsi_pack_to(bytes, sizeof(bytes));
-	struct tsi_answer copy = *a;
-	uint16_t count = (uint16_t)(a->code ? 0 : nfds);
+	struct tsi_reply copy = *reply;
+	uint16_t count = (uint16_t)(reply->code ? 0 : nfds);
 
-	if (count > TSI_DOOR_FDS)
+	if (count > TSI_FDPASS_FDS)
 		return tsi_err(TSOCK_EARG,
-			       "%u descriptors don't fit through "
-			       "the door",
+			       "%u descriptors are more than a reply can have",
 			       nfds);
-	visit_answer(&k, &count, &copy);
+	pack_reply(&k, &count, &copy);
 	if (send_packet(sock, bytes, k.at, fds, count) >= 0)
 		return 0;
 	if (errno == EPIPE || errno == ECONNRESET)
-		return tsi_err(TSOCK_EPROTO, "the visitor hung up at the door");
-	return tsi_err_sys("answer at the door");
+		return tsi_err(TSOCK_EPROTO, "the consumer closed the "
+					     "descriptor socket");
+	return tsi_err_sys("send descriptors to a consumer");
 }
 
 /* ------------------------------------------------------------------------
@@ -315,12 +321,12 @@ static int left_ms(int64_t deadline)
 	return left > 0 ? (int)left : 0;
 }
 
-/* The next connect() waits for its turn: the kernel has a queue for that. */
-static void wait_in_line(int sock, int ms)
+/* Let the next connect() wait in the kernel's queue, so long at most. */
+static void let_connect_wait(int sock, int ms)
 {
 	struct timeval t = { ms / 1000, ms % 1000 * 1000 };
 
-	/* Zero would be for ever. */
+	/* Zero would mean no limit. */
 	t.tv_usec += !ms;
 	setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
 	fcntl(sock, F_SETFL, 0);
@@ -343,7 +349,7 @@ static int connect_by(const char *path, int64_t deadline, int *sock,
 		if (errno == EINTR)
 			continue;
 		if (errno == EAGAIN && left_ms(deadline)) {
-			wait_in_line(s, left_ms(deadline));
+			let_connect_wait(s, left_ms(deadline));
 			continue;
 		}
 		if (errno == EAGAIN)
@@ -371,7 +377,7 @@ err_close:
 
 static int send_token(int sock, const uint8_t *token, bool keep_sock)
 {
-	uint8_t bytes[KNOCK_BYTES], copy[TSI_TOKEN];
+	uint8_t bytes[REQUEST_BYTES], copy[TSI_TOKEN];
 	struct tsi_pack k = tsi_pack_to(bytes, sizeof(bytes));
 	int self = tsi_pidfd_open((uint32_t)getpid());
 	uint16_t keep = keep_sock;
@@ -379,15 +385,16 @@ static int send_token(int sock, const uint8_t *token, bool keep_sock)
 	int err = 0;
 
 	memcpy(copy, token, TSI_TOKEN);
-	visit_knock(&k, &keep, copy);
+	pack_request(&k, &keep, copy);
 	n = send_packet(sock, bytes, k.at, &self, self >= 0);
-	/* Too many descriptors in flight, say: go without it. */
+	/* There may be too many descriptors in flight: send none. */
 	if (n < 0 && self >= 0)
 		n = send_packet(sock, bytes, k.at, NULL, 0);
 	if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
-		err = tsi_err(TSOCK_ELOST, "the producer hung up at its door");
+		err = tsi_err(TSOCK_ELOST, "the producer closed the descriptor "
+					   "socket");
 	else if (n < 0)
-		err = tsi_err_sys("knock at the producer's door");
+		err = tsi_err_sys("send the token to the producer");
 	if (self >= 0)
 		close(self);
 	return err;
@@ -401,44 +408,44 @@ static int wait_packet(int sock, int64_t deadline, struct packet *p)
 		int err;
 
 		if (poll(&pf, 1, left) < 0 && errno != EINTR)
-			return tsi_err_sys("wait at the producer's door");
-		err = take_packet(sock, TSI_DOOR_FDS, p);
+			return tsi_err_sys("wait for the producer's reply");
+		err = recv_packet(sock, TSI_FDPASS_FDS, p);
 		if (err != TSOCK_EAGAIN || !left)
 			return err;
 	}
 }
 
-static int read_answer(struct packet *p, struct tsi_answer *a)
+static int read_reply(struct packet *p, struct tsi_reply *reply)
 {
 	struct tsi_pack k = tsi_unpack_from(p->bytes, p->len);
-	struct tsi_answer t = { 0 };
+	struct tsi_reply t = { 0 };
 	uint16_t nfds = 0;
 	int err;
 
-	visit_answer(&k, &nfds, &t);
+	pack_reply(&k, &nfds, &t);
 	err = check_end(&k);
 	if (!err && t.code)
 		err = tsi_err(t.code, "%s",
 			      t.text[0] ? t.text : tsock_strerror(t.code));
 	if (!err && nfds != p->nfds)
 		err = tsi_err(TSOCK_EPROTO,
-			      "%u descriptors came through the door, %u were "
+			      "%u descriptors came from the producer, %u were "
 			      "announced",
 			      p->nfds, nfds);
 	if (err)
 		close_all(p->fd, p->nfds);
 	else
-		*a = t;
+		*reply = t;
 	return err;
 }
 
-int tsi_door_knock(const char *path, const uint8_t *token, int timeout_ms,
-		   struct tsi_answer *a, int *fds, unsigned *nfds,
-		   int *producer, int *sock)
+int tsi_fdpass_connect(const char *path, const uint8_t *token, int timeout_ms,
+		       struct tsi_reply *reply, int *fds, unsigned *nfds,
+		       int *producer, int *sock)
 {
 	int64_t deadline = tsi_now_ms() + (timeout_ms > 0 ? timeout_ms : 0);
 	int s, pidfd = -1, err;
-	struct tsi_answer t;
+	struct tsi_reply t;
 	struct packet p;
 	uint32_t pid;
 	bool certain;
@@ -446,13 +453,13 @@ int tsi_door_knock(const char *path, const uint8_t *token, int timeout_ms,
 	err = connect_by(path, deadline, &s, &pid);
 	if (err)
 		return err;
-	/* Before asking: without it the connection has to stay. */
+	/* Before the request: without a pidfd the connection has to stay. */
 	pidfd = tsi_peer_pidfd(s, pid, -1, &certain);
 	err = send_token(s, token, pidfd < 0);
 	if (!err)
 		err = wait_packet(s, deadline, &p);
 	if (!err)
-		err = read_answer(&p, &t);
+		err = read_reply(&p, &t);
 	if (!err && pidfd < 0 && !t.keep_sock) {
 		close_all(p.fd, p.nfds);
 		err = tsi_err(TSOCK_ELOST, "the producer has gone, or doesn't "
@@ -462,7 +469,7 @@ int tsi_door_knock(const char *path, const uint8_t *token, int timeout_ms,
 		goto err_close;
 	memcpy(fds, p.fd, p.nfds * sizeof(int));
 	*nfds = p.nfds;
-	*a = t;
+	*reply = t;
 	*producer = pidfd;
 	*sock = t.keep_sock ? s : -1;
 	if (!t.keep_sock)
@@ -476,7 +483,7 @@ err_close:
 	return err;
 }
 
-bool tsi_door_answers(const char *path)
+bool tsi_fdpass_listening(const char *path)
 {
 	uint32_t pid;
 	int err, s;
@@ -484,6 +491,6 @@ bool tsi_door_answers(const char *path)
 	err = connect_by(path, 0, &s, &pid);
 	if (!err)
 		close(s);
-	/* A full backlog is somebody who is busy. */
+	/* A full backlog is that of a producer that is busy. */
 	return !err || err == TSOCK_EAGAIN;
 }

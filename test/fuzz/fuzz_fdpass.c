@@ -1,6 +1,6 @@
 /*
- * fuzz_door.c - any packet with any descriptors, at either side of the door,
- * is an answer or an error and leaves no descriptor behind.
+ * fuzz_fdpass.c - any packet with any descriptors, received by either side, is
+ * a request, a reply or an error, and leaves no descriptor behind.
  *
  * An input is {how: which side, how many descriptors, of what kind} and the
  * packet.  The consumer's side needs somebody who answers: a thread.
@@ -15,15 +15,15 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "corpus.h"
-#include "wire/door.h"
+#include "wire/fdpass.h"
 #include "wire/peer.h"
 
 #define FDS_MAX 64
 
 static char path[108];
 static int listener = -1;
-static sem_t answered; /* the thread has closed all that it opened */
-/* What is sent, to whoever knocks too. */
+static sem_t replied; /* the thread has closed all that it opened */
+/* What is sent to either side. */
 static uint8_t packet[4096];
 static size_t packet_len;
 static unsigned packet_fds, packet_kind;
@@ -77,12 +77,12 @@ static void send_it(int sock, const uint8_t *bytes, size_t len, unsigned nfds,
 		close(fd[i]);
 }
 
-static void *answer_knocks(void *arg)
+static void *reply_to_all(void *arg)
 {
 	(void)arg;
 	for (;;) {
 		struct pollfd p = { .fd = listener, .events = POLLIN };
-		uint8_t knock[64];
+		uint8_t connect_as_consumer[64];
 		int s;
 
 		/* A sleeping accept() has taken a descriptor already. */
@@ -91,30 +91,31 @@ static void *answer_knocks(void *arg)
 		s = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		never(s < 0);
 		/* With its pidfd: which nobody takes, so it is closed. */
-		if (recv(s, knock, sizeof(knock), 0) > 0)
+		if (recv(s, connect_as_consumer, sizeof(connect_as_consumer),
+			 0) > 0)
 			send_it(s, packet, packet_len, packet_fds, packet_kind);
 		close(s);
-		sem_post(&answered);
+		sem_post(&replied);
 	}
 	return NULL;
 }
 
 static void seeds(const char *folder)
 {
-	struct tsi_answer a = { .row = 3, .start = 64, .epoch_end = 164 };
+	struct tsi_reply a = { .row = 3, .start = 64, .epoch_end = 164 };
 	uint8_t token[TSI_TOKEN] = { 7 }, bytes[512] = { 0 };
 	int pair[2];
 	ssize_t n;
 
 	never(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
-	never(tsi_door_answer(pair[0], &a, NULL, 0));
+	never(tsi_fdpass_reply(pair[0], &a, NULL, 0));
 	n = recv(pair[1], bytes + 3, sizeof(bytes) - 3, 0);
 	never(n <= 0);
 	bytes[0] = 1;
 	corpus_put(folder, "answer", bytes, (size_t)n + 3);
 	a.code = TSOCK_EREFUSED;
 	strcpy(a.text, "no");
-	never(tsi_door_answer(pair[0], &a, NULL, 0));
+	never(tsi_fdpass_reply(pair[0], &a, NULL, 0));
 	n = recv(pair[1], bytes + 3, sizeof(bytes) - 3, 0);
 	never(n <= 0);
 	corpus_put(folder, "refusal", bytes, (size_t)n + 3);
@@ -126,7 +127,7 @@ static void seeds(const char *folder)
 	bytes[2] = 1;
 	memcpy(bytes + 3, "DOOR\1\0\0", 8);
 	memcpy(bytes + 11, token, sizeof(token));
-	corpus_put(folder, "knock", bytes, 3 + 24);
+	corpus_put(folder, "request", bytes, 3 + 24);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -136,31 +137,31 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	pthread_t thread;
 
 	tmp = getenv("TMPDIR");
-	snprintf(path, sizeof(path), "%s/fuzz-door-%d", tmp ? tmp : "/tmp",
+	snprintf(path, sizeof(path), "%s/fuzz-fdpass-%d", tmp ? tmp : "/tmp",
 		 (int)getpid());
 	memcpy(sa.sun_path, path, sizeof(path));
 	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	unlink(path);
 	never(bind(listener, (struct sockaddr *)&sa, sizeof(sa)) ||
 	      listen(listener, 8));
-	never(sem_init(&answered, 0, 0));
-	never(pthread_create(&thread, NULL, answer_knocks, NULL));
+	never(sem_init(&replied, 0, 0));
+	never(pthread_create(&thread, NULL, reply_to_all, NULL));
 	pthread_detach(thread);
 	if (folder)
 		seeds(folder);
 	return 0;
 }
 
-static void visit(void)
+static void receive_as_producer(void)
 {
 	int pair[2];
-	struct tsi_visitor v = { .pidfd = -2 };
+	struct tsi_peer v = { .pidfd = -2 };
 
 	never(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
 			 0, pair));
-	never(tsi_door_receive(pair[1], &v) != TSOCK_EAGAIN);
+	never(tsi_fdpass_receive(pair[1], &v) != TSOCK_EAGAIN);
 	send_it(pair[0], packet, packet_len, packet_fds, packet_kind);
-	if (!tsi_door_receive(pair[1], &v)) {
+	if (!tsi_fdpass_receive(pair[1], &v)) {
 		never(packet_len != 24 || v.pidfd < -1);
 		if (v.pidfd >= 0)
 			close(v.pidfd);
@@ -171,17 +172,17 @@ static void visit(void)
 	close(pair[1]);
 }
 
-static void knock(void)
+static void connect_as_consumer(void)
 {
 	uint8_t token[TSI_TOKEN] = { 1 };
-	int fds[TSI_DOOR_FDS], producer = -2, sock = -2;
+	int fds[TSI_FDPASS_FDS], producer = -2, sock = -2;
 	int64_t begun = tsi_now_ms();
 	unsigned nfds = 0;
-	struct tsi_answer a;
-	int err = tsi_door_knock(path, token, 5000, &a, fds, &nfds, &producer,
-				 &sock);
+	struct tsi_reply a;
+	int err = tsi_fdpass_connect(path, token, 5000, &a, fds, &nfds,
+				     &producer, &sock);
 
-	while (sem_wait(&answered))
+	while (sem_wait(&replied))
 		never(errno != EINTR);
 	/* Some answers say so; the time was not used up. */
 	never(tsi_now_ms() - begun > 4000);
@@ -189,7 +190,7 @@ static void knock(void)
 		never(err > 0 || nfds || producer != -2 || sock != -2);
 		return;
 	}
-	never(nfds > TSI_DOOR_FDS || a.code);
+	never(nfds > TSI_FDPASS_FDS || a.code);
 	never(!memchr(a.text, 0, sizeof(a.text)));
 	for (unsigned i = 0; i < nfds; i++)
 		never(close(fds[i]));
@@ -210,9 +211,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	packet_len = size - 3 < sizeof(packet) ? size - 3 : sizeof(packet);
 	memcpy(packet, data + 3, packet_len);
 	if (data[0] & 1)
-		knock();
+		connect_as_consumer();
 	else
-		visit();
+		receive_as_producer();
 	never(corpus_lowest_fd() != lowest);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /*
- * test_door.c - who gets in, what comes through, and who is seen to die.
+ * test_fdpass.c - who gets in, what comes through, and who is seen to die.
  *
- * The producer is this process or a child; visitors are children, so that they
+ * The producer is this process or a child; consumers are children, so that they
  * can be killed, be somebody else, or live under a system call filter.
  */
 #include <dirent.h>
@@ -31,7 +31,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "wire/door.h"
+#include "wire/fdpass.h"
 #include "wire/peer.h"
 
 #define LONG_MS 60000
@@ -40,22 +40,22 @@
 
 static const uint8_t token[TSI_TOKEN] = "fifteen letters";
 static char folder[64], path[80];
-static int door;
+static int listener;
 
-static int open_door(void **s)
+static int start_listening(void **s)
 {
 	(void)s;
-	strcpy(folder, "/tmp/tsock-door-XXXXXX");
+	strcpy(folder, "/tmp/tsock-fdpass-XXXXXX");
 	if (!mkdtemp(folder))
 		return -1;
 	snprintf(path, sizeof(path), "%s/s.door", folder);
-	return tsi_door_listen(path, &door);
+	return tsi_fdpass_listen(path, &listener);
 }
 
-static int close_door(void **s)
+static int stop_listening(void **s)
 {
 	(void)s;
-	close(door);
+	close(listener);
 	unlink(path);
 	return rmdir(folder);
 }
@@ -88,23 +88,23 @@ static void wait_for(int fd)
 	poll(&p, 1, LONG_MS);
 }
 
-/* Let the next visitor in: what tsi_door_receive() says of it. */
-static int admit(struct tsi_visitor *v)
+/* Accept the next connection: what tsi_fdpass_receive() says of it. */
+static int receive(struct tsi_peer *v)
 {
 	int sock, err;
 
-	wait_for(door);
-	err = tsi_door_accept(door, &sock);
+	wait_for(listener);
+	err = tsi_fdpass_accept(listener, &sock);
 	if (err)
 		return err;
-	while ((err = tsi_door_receive(sock, v)) == TSOCK_EAGAIN)
+	while ((err = tsi_fdpass_receive(sock, v)) == TSOCK_EAGAIN)
 		wait_for(sock);
 	if (err)
 		close(sock);
 	return err;
 }
 
-static void part_with(struct tsi_visitor *v)
+static void forget(struct tsi_peer *v)
 {
 	if (v->pidfd >= 0)
 		close(v->pidfd);
@@ -143,8 +143,8 @@ static ssize_t raw_send(int sock, const void *bytes, size_t len, const int *fds,
 	return sendmsg(sock, &h, MSG_NOSIGNAL);
 }
 
-/* A knock as it is on the wire. */
-static size_t knock_bytes(uint8_t *out)
+/* A request as it is on the wire. */
+static size_t request_bytes(uint8_t *out)
 {
 	static const uint8_t head[8] = { 'D', 'O', 'O', 'R', TSI_MSG_VERSION };
 
@@ -153,28 +153,28 @@ static size_t knock_bytes(uint8_t *out)
 	return 8 + TSI_TOKEN;
 }
 
-struct knocked {
-	struct tsi_answer a;
-	int fd[TSI_DOOR_FDS];
+struct connection {
+	struct tsi_reply a;
+	int fd[TSI_FDPASS_FDS];
 	unsigned n;
 	int producer, sock;
 };
 
-static int knock(struct knocked *k)
+static int connect_to_producer(struct connection *k)
 {
-	return tsi_door_knock(path, token, LONG_MS, &k->a, k->fd, &k->n,
-			      &k->producer, &k->sock);
+	return tsi_fdpass_connect(path, token, LONG_MS, &k->a, k->fd, &k->n,
+				  &k->producer, &k->sock);
 }
 
 /* ------------------------------------------------------------------------
  * The usual visit
  */
 
-static int visit(void)
+static int connect_once(void)
 {
-	struct knocked k;
+	struct connection k;
 
-	if (knock(&k))
+	if (connect_to_producer(&k))
 		return 1;
 	if (k.n != 2 || k.sock != -1 || k.a.row != 3 || k.a.start != 1ull << 40)
 		return 2;
@@ -193,11 +193,11 @@ static int visit(void)
 
 static void token_and_descriptors_arrive(void **s)
 {
-	struct tsi_answer a = {
+	struct tsi_reply a = {
 		.row = 3, .start = 1ull << 40, .epoch_end = 7, .incarnation = 9
 	};
 	int before = count_fds(), p[2];
-	struct tsi_visitor v;
+	struct tsi_peer v;
 	char got[4];
 	pid_t pid;
 
@@ -205,30 +205,30 @@ static void token_and_descriptors_arrive(void **s)
 	assert_int_equal(pipe(p), 0);
 	pid = fork();
 	if (!pid)
-		_exit(visit());
-	assert_int_equal(admit(&v), 0);
+		_exit(connect_once());
+	assert_int_equal(receive(&v), 0);
 	assert_int_equal(v.pid, pid);
 	assert_memory_equal(v.token, token, TSI_TOKEN);
 	assert_int_equal(fcntl(v.sock, F_GETFD), FD_CLOEXEC);
 	assert_int_equal(fcntl(v.pidfd, F_GETFD), FD_CLOEXEC);
 	assert_true(v.may_kill);
 	assert_false(v.keep_sock);
-	assert_int_equal(tsi_door_answer(v.sock, &a, p, 2), 0);
+	assert_int_equal(tsi_fdpass_reply(v.sock, &a, p, 2), 0);
 	assert_int_equal(read(p[0], got, 4), 2);
 	assert_memory_equal(got, "ok", 2);
 	assert_int_equal(exit_status(pid), 0);
-	part_with(&v);
+	forget(&v);
 	close(p[0]);
 	close(p[1]);
 	assert_int_equal(count_fds(), before);
 }
 
-static int visit_many(void)
+static int connect_for_many(void)
 {
-	struct knocked k;
+	struct connection k;
 	struct stat st;
 
-	if (knock(&k) || k.n != TSI_DOOR_FDS)
+	if (connect_to_producer(&k) || k.n != TSI_FDPASS_FDS)
 		return 1;
 	for (unsigned i = 0; i < k.n; i++) {
 		if (fstat(k.fd[i], &st) || !S_ISFIFO(st.st_mode))
@@ -239,68 +239,68 @@ static int visit_many(void)
 
 static void as_many_descriptors_as_promised_fit(void **s)
 {
-	struct tsi_answer a = { 0 };
-	struct tsi_visitor v;
-	int p[2], fds[TSI_DOOR_FDS + 1];
+	struct tsi_reply a = { 0 };
+	struct tsi_peer v;
+	int p[2], fds[TSI_FDPASS_FDS + 1];
 	pid_t pid;
 
 	(void)s;
 	assert_int_equal(pipe(p), 0);
-	for (int i = 0; i <= TSI_DOOR_FDS; i++)
+	for (int i = 0; i <= TSI_FDPASS_FDS; i++)
 		fds[i] = p[i & 1];
 	pid = fork();
 	if (!pid)
-		_exit(visit_many());
-	assert_int_equal(admit(&v), 0);
-	assert_int_equal(tsi_door_answer(v.sock, &a, fds, TSI_DOOR_FDS + 1),
+		_exit(connect_for_many());
+	assert_int_equal(receive(&v), 0);
+	assert_int_equal(tsi_fdpass_reply(v.sock, &a, fds, TSI_FDPASS_FDS + 1),
 			 TSOCK_EARG);
-	assert_int_equal(tsi_door_answer(v.sock, &a, fds, TSI_DOOR_FDS), 0);
+	assert_int_equal(tsi_fdpass_reply(v.sock, &a, fds, TSI_FDPASS_FDS), 0);
 	assert_int_equal(exit_status(pid), 0);
-	part_with(&v);
+	forget(&v);
 	close(p[0]);
 	close(p[1]);
 }
 
-static int visit_and_be_refused(void)
+static int connect_and_be_refused(void)
 {
-	struct knocked k = { .n = 77 };
+	struct connection k = { .n = 77 };
 
-	if (knock(&k) != TSOCK_EREFUSED || k.n != 77)
+	if (connect_to_producer(&k) != TSOCK_EREFUSED || k.n != 77)
 		return 1;
 	return strcmp(tsock_errmsg(), "the ring is full of people") ? 2 : 0;
 }
 
-static void a_refusal_becomes_the_visitors_error(void **s)
+static void a_refusal_becomes_the_consumers_error(void **s)
 {
-	struct tsi_answer a = { .code = TSOCK_EREFUSED };
-	struct tsi_visitor v;
+	struct tsi_reply a = { .code = TSOCK_EREFUSED };
+	struct tsi_peer v;
 	pid_t pid;
 
 	(void)s;
 	strcpy(a.text, "the ring is full of people");
 	pid = fork();
 	if (!pid)
-		_exit(visit_and_be_refused());
-	assert_int_equal(admit(&v), 0);
-	assert_int_equal(tsi_door_answer(v.sock, &a, &door, 1), 0);
+		_exit(connect_and_be_refused());
+	assert_int_equal(receive(&v), 0);
+	assert_int_equal(tsi_fdpass_reply(v.sock, &a, &listener, 1), 0);
 	assert_int_equal(exit_status(pid), 0);
-	part_with(&v);
+	forget(&v);
 }
 
-static void a_hang_up_without_an_answer_is_lost(void **s)
+static void a_hang_up_without_a_reply_is_lost(void **s)
 {
-	struct tsi_visitor v;
+	struct tsi_peer v;
 	pid_t pid;
 
 	(void)s;
 	pid = fork();
 	if (!pid) {
-		struct knocked k;
+		struct connection k;
 
-		_exit(knock(&k) == TSOCK_ELOST ? 0 : 1);
+		_exit(connect_to_producer(&k) == TSOCK_ELOST ? 0 : 1);
 	}
-	assert_int_equal(admit(&v), 0);
-	part_with(&v);
+	assert_int_equal(receive(&v), 0);
+	forget(&v);
 	assert_int_equal(exit_status(pid), 0);
 }
 
@@ -308,23 +308,23 @@ static void a_hang_up_without_an_answer_is_lost(void **s)
  * Deaths
  */
 
-static void a_killed_visitor_is_gone(void **s)
+static void a_killed_consumer_is_gone(void **s)
 {
-	struct tsi_answer a = { 0 };
-	struct tsi_visitor v;
+	struct tsi_reply a = { 0 };
+	struct tsi_peer v;
 	pid_t pid;
 
 	(void)s;
 	pid = fork();
 	if (!pid) {
-		struct knocked k;
+		struct connection k;
 
-		knock(&k);
+		connect_to_producer(&k);
 		for (;;)
 			pause();
 	}
-	assert_int_equal(admit(&v), 0);
-	assert_int_equal(tsi_door_answer(v.sock, &a, NULL, 0), 0);
+	assert_int_equal(receive(&v), 0);
+	assert_int_equal(tsi_fdpass_reply(v.sock, &a, NULL, 0), 0);
 	assert_false(tsi_peer_gone(v.pidfd, v.sock));
 	kill(pid, SIGSTOP);
 	assert_false(tsi_peer_gone(v.pidfd, v.sock));
@@ -335,16 +335,16 @@ static void a_killed_visitor_is_gone(void **s)
 	assert_int_equal(exit_status(pid), 1000 + SIGKILL);
 	assert_true(tsi_peer_gone(v.pidfd, v.sock));
 	/* An answer to the dead is an error, and no signal. */
-	assert_int_equal(tsi_door_answer(v.sock, &a, NULL, 0), TSOCK_EPROTO);
-	part_with(&v);
+	assert_int_equal(tsi_fdpass_reply(v.sock, &a, NULL, 0), TSOCK_EPROTO);
+	forget(&v);
 }
 
 static int serve_one(bool keep)
 {
-	struct tsi_answer a = { .keep_sock = keep };
-	struct tsi_visitor v;
+	struct tsi_reply a = { .keep_sock = keep };
+	struct tsi_peer v;
 
-	if (admit(&v) || tsi_door_answer(v.sock, &a, NULL, 0))
+	if (receive(&v) || tsi_fdpass_reply(v.sock, &a, NULL, 0))
 		return 1;
 	for (;;)
 		pause();
@@ -354,16 +354,17 @@ static void a_killed_producer_is_gone(void **s)
 {
 	(void)s;
 	for (int keep = 0; keep < 2; keep++) {
-		struct knocked k;
+		struct connection k;
 		pid_t pid;
 
 		/* The pidfd is of who called listen(): the child does. */
-		close(door);
+		close(listener);
 		pid = fork();
 		if (!pid)
-			_exit(tsi_door_listen(path, &door) || serve_one(keep));
-		while (tsi_door_knock(path, token, LONG_MS, &k.a, k.fd, &k.n,
-				      &k.producer, &k.sock))
+			_exit(tsi_fdpass_listen(path, &listener) ||
+			      serve_one(keep));
+		while (tsi_fdpass_connect(path, token, LONG_MS, &k.a, k.fd,
+					  &k.n, &k.producer, &k.sock))
 			poll(NULL, 0, 1);
 		assert_true(k.producer >= 0);
 		assert_int_equal(k.sock >= 0, keep);
@@ -379,7 +380,7 @@ static void a_killed_producer_is_gone(void **s)
 		}
 		close(k.producer);
 		exit_status(pid);
-		assert_int_equal(tsi_door_listen(path, &door), 0);
+		assert_int_equal(tsi_fdpass_listen(path, &listener), 0);
 	}
 }
 
@@ -426,12 +427,12 @@ static void forbid(int what)
 		_exit(99);
 }
 
-static int visit_under(int filter)
+static int connect_under(int filter)
 {
-	struct knocked k;
+	struct connection k;
 
 	forbid(filter);
-	if (knock(&k))
+	if (connect_to_producer(&k))
 		return 1;
 	if (tsi_peer_gone(k.producer, k.sock))
 		return 2;
@@ -448,28 +449,28 @@ struct expected {
 	bool pidfd, may_kill;
 };
 
-static int serve_under(int filter, int visitors, struct expected want)
+static int serve_under(int filter, int consumers, struct expected want)
 {
-	struct tsi_answer a = { 0 };
-	struct tsi_visitor v;
+	struct tsi_reply a = { 0 };
+	struct tsi_peer v;
 	pid_t pid;
 	int watch;
 
 	/* So that the listener is this process'. */
-	close(door);
-	if (tsi_door_listen(path, &door))
+	close(listener);
+	if (tsi_fdpass_listen(path, &listener))
 		return 10;
 	pid = fork();
 	if (!pid)
-		_exit(visit_under(visitors));
+		_exit(connect_under(consumers));
 	forbid(filter);
-	if (admit(&v))
+	if (receive(&v))
 		return 11;
 	if (v.pid != (uint32_t)pid || (v.pidfd >= 0) != want.pidfd ||
 	    v.may_kill != want.may_kill)
 		return 12;
 	a.keep_sock = v.pidfd < 0 || v.keep_sock;
-	if (tsi_door_answer(v.sock, &a, NULL, 0) ||
+	if (tsi_fdpass_reply(v.sock, &a, NULL, 0) ||
 	    tsi_peer_gone(v.pidfd, v.sock))
 		return 13;
 	/* It would have left by now had it not been content. */
@@ -484,7 +485,7 @@ static int serve_under(int filter, int visitors, struct expected want)
 static void every_filter_leaves_a_way_to_see_death(void **s)
 {
 	static const struct {
-		int producer, visitor;
+		int producer, consumer;
 		struct expected want;
 	} t[] = {
 		{ 0, 0, { true, true } },
@@ -505,31 +506,31 @@ static void every_filter_leaves_a_way_to_see_death(void **s)
 		pid_t pid = fork();
 
 		if (!pid)
-			_exit(serve_under(t[i].producer, t[i].visitor,
+			_exit(serve_under(t[i].producer, t[i].consumer,
 					  t[i].want));
 		assert_int_equal(exit_status(pid), 0);
 	}
 }
 
-/* A visitor that sends fd as its pidfd; what the producer takes it for. */
-static int take_for_pidfd(int filter, int fd, struct tsi_visitor *v)
+/* A consumer that sends fd as its pidfd; what the producer takes it for. */
+static int take_for_pidfd(int filter, int fd, struct tsi_peer *v)
 {
 	uint8_t bytes[64];
-	size_t len = knock_bytes(bytes);
+	size_t len = request_bytes(bytes);
 	int sock;
 
 	forbid(filter);
 	sock = raw_connect();
 	if (raw_send(sock, bytes, len, &fd, 1) != (ssize_t)len)
 		return -1;
-	return admit(v);
+	return receive(v);
 }
 
 static int lie_about_pidfd(int what)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	int parent = tsi_pidfd_open((uint32_t)getppid());
-	struct tsi_visitor v;
+	struct tsi_peer v;
 
 	switch (what) {
 	case 0: /* not one at all, and nothing else to go by */
@@ -572,12 +573,12 @@ static void a_sent_pidfd_is_never_trusted(void **s)
 }
 
 /* ------------------------------------------------------------------------
- * Unwelcome visitors
+ * Peers to be refused
  */
 
-static void a_strangers_uid_is_refused(void **s)
+static void another_uid_is_refused(void **s)
 {
-	struct tsi_visitor v;
+	struct tsi_peer v;
 	pid_t pid;
 
 	(void)s;
@@ -589,12 +590,13 @@ static void a_strangers_uid_is_refused(void **s)
 	assert_int_equal(chmod(path, 0777), 0);
 	pid = fork();
 	if (!pid) {
-		struct knocked k;
+		struct connection k;
 
 		if (setgid(65534) || setuid(65534))
 			_exit(9);
 		/* It doesn't trust us either. */
-		if (knock(&k) != TSOCK_EREFUSED || tsi_door_answers(path))
+		if (connect_to_producer(&k) != TSOCK_EREFUSED ||
+		    tsi_fdpass_listening(path))
 			_exit(1);
 		if (!strstr(tsock_errmsg(), "uid 65534"))
 			_exit(2);
@@ -604,23 +606,22 @@ static void a_strangers_uid_is_refused(void **s)
 	}
 	/* Two that hung up, then one that says nothing. */
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(admit(&v), TSOCK_EREFUSED);
+		assert_int_equal(receive(&v), TSOCK_EREFUSED);
 		assert_non_null(strstr(tsock_errmsg(), "65534"));
 	}
 	kill(pid, SIGKILL);
 	assert_int_equal(exit_status(pid), 1000 + SIGKILL);
 }
 
-static int offer_bytes(const void *bytes, size_t len, const int *fds,
-		       unsigned n)
+static int send_bytes(const void *bytes, size_t len, const int *fds, unsigned n)
 {
 	int sock = raw_connect(), err;
-	struct tsi_visitor v;
+	struct tsi_peer v;
 
 	assert_int_equal(raw_send(sock, bytes, len, fds, n), len);
-	err = admit(&v);
+	err = receive(&v);
 	if (!err)
-		part_with(&v);
+		forget(&v);
 	close(sock);
 	return err;
 }
@@ -629,63 +630,63 @@ static void garbage_is_refused_and_leaks_nothing(void **s)
 {
 	int before = count_fds(), fds[40];
 	uint8_t bytes[4096] = { 0 };
-	size_t len = knock_bytes(bytes);
+	size_t len = request_bytes(bytes);
 
 	(void)s;
 	for (int i = 0; i < 40; i++)
-		fds[i] = door;
-	assert_int_equal(offer_bytes(bytes, len, NULL, 0), 0);
-	assert_int_equal(offer_bytes(bytes, len, fds, 1), 0);
-	assert_int_equal(offer_bytes(bytes, len, fds, 2), TSOCK_EPROTO);
-	assert_int_equal(offer_bytes(bytes, len, fds, 5), TSOCK_EPROTO);
-	assert_int_equal(offer_bytes(bytes, len, fds, 40), TSOCK_EPROTO);
-	assert_int_equal(offer_bytes(bytes, len - 1, fds, 2), TSOCK_EPROTO);
-	assert_int_equal(offer_bytes(bytes, len + 1, fds, 2), TSOCK_EPROTO);
-	assert_int_equal(offer_bytes(bytes, 4096, fds, 2), TSOCK_EPROTO);
-	assert_int_equal(offer_bytes(bytes, 1, NULL, 0), TSOCK_EPROTO);
-	assert_int_equal(offer_bytes(bytes, 0, fds, 1), TSOCK_EPROTO);
+		fds[i] = listener;
+	assert_int_equal(send_bytes(bytes, len, NULL, 0), 0);
+	assert_int_equal(send_bytes(bytes, len, fds, 1), 0);
+	assert_int_equal(send_bytes(bytes, len, fds, 2), TSOCK_EPROTO);
+	assert_int_equal(send_bytes(bytes, len, fds, 5), TSOCK_EPROTO);
+	assert_int_equal(send_bytes(bytes, len, fds, 40), TSOCK_EPROTO);
+	assert_int_equal(send_bytes(bytes, len - 1, fds, 2), TSOCK_EPROTO);
+	assert_int_equal(send_bytes(bytes, len + 1, fds, 2), TSOCK_EPROTO);
+	assert_int_equal(send_bytes(bytes, 4096, fds, 2), TSOCK_EPROTO);
+	assert_int_equal(send_bytes(bytes, 1, NULL, 0), TSOCK_EPROTO);
+	assert_int_equal(send_bytes(bytes, 0, fds, 1), TSOCK_EPROTO);
 	bytes[4] = 99;
-	assert_int_equal(offer_bytes(bytes, len, fds, 1), TSOCK_EPROTO);
+	assert_int_equal(send_bytes(bytes, len, fds, 1), TSOCK_EPROTO);
 	assert_non_null(strstr(tsock_errmsg(), "version"));
 	bytes[0] = 'X';
-	assert_int_equal(offer_bytes(bytes, len, fds, 1), TSOCK_EPROTO);
+	assert_int_equal(send_bytes(bytes, len, fds, 1), TSOCK_EPROTO);
 	assert_int_equal(count_fds(), before);
 }
 
-static void a_silent_visitor_blocks_nobody(void **s)
+static void a_silent_consumer_blocks_nobody(void **s)
 {
-	struct tsi_visitor v;
+	struct tsi_peer v;
 	int silent, sock;
 	pid_t pid;
 
 	(void)s;
-	assert_int_equal(tsi_door_accept(door, &sock), TSOCK_EAGAIN);
+	assert_int_equal(tsi_fdpass_accept(listener, &sock), TSOCK_EAGAIN);
 	silent = raw_connect();
-	assert_int_equal(tsi_door_accept(door, &sock), 0);
+	assert_int_equal(tsi_fdpass_accept(listener, &sock), 0);
 	for (int i = 0; i < 10; i++)
-		assert_int_equal(tsi_door_receive(sock, &v), TSOCK_EAGAIN);
+		assert_int_equal(tsi_fdpass_receive(sock, &v), TSOCK_EAGAIN);
 	pid = fork();
 	if (!pid)
-		_exit(visit_and_be_refused() == 1 ? 0 : 1);
-	assert_int_equal(admit(&v), 0);
-	part_with(&v);
+		_exit(connect_and_be_refused() == 1 ? 0 : 1);
+	assert_int_equal(receive(&v), 0);
+	forget(&v);
 	assert_int_equal(exit_status(pid), 0);
 	close(silent);
-	assert_int_equal(tsi_door_receive(sock, &v), TSOCK_EPROTO);
+	assert_int_equal(tsi_fdpass_receive(sock, &v), TSOCK_EPROTO);
 	close(sock);
 }
 
 /* What a false producer may answer. */
-static int answered_with(const void *bytes, size_t len, const int *fds,
-			 unsigned n)
+static int replied_with(const void *bytes, size_t len, const int *fds,
+			unsigned n)
 {
 	pid_t pid = fork();
 	int sock, code;
 
 	if (!pid) {
 		int before = count_fds();
-		struct knocked k;
-		int err = knock(&k);
+		struct connection k;
+		int err = connect_to_producer(&k);
 
 		for (unsigned i = 0; !err && i < k.n; i++)
 			close(k.fd[i]);
@@ -693,8 +694,8 @@ static int answered_with(const void *bytes, size_t len, const int *fds,
 			close(k.producer);
 		_exit(count_fds() == before ? -err : 100);
 	}
-	wait_for(door);
-	assert_int_equal(tsi_door_accept(door, &sock), 0);
+	wait_for(listener);
+	assert_int_equal(tsi_fdpass_accept(listener, &sock), 0);
 	wait_for(sock);
 	assert_int_equal(raw_send(sock, bytes, len, fds, n), len);
 	code = exit_status(pid);
@@ -702,35 +703,35 @@ static int answered_with(const void *bytes, size_t len, const int *fds,
 	return -code;
 }
 
-static void a_false_producers_answer_is_refused(void **s)
+static void a_false_producers_reply_is_refused(void **s)
 {
 	static uint8_t ok[300] = { 'D', 'O', 'O', 'R', TSI_MSG_VERSION };
 	int fds[40];
 
 	(void)s;
 	for (int i = 0; i < 40; i++)
-		fds[i] = door;
-	assert_int_equal(answered_with(ok, 300, NULL, 0), 0);
+		fds[i] = listener;
+	assert_int_equal(replied_with(ok, 300, NULL, 0), 0);
 	ok[6] = 3;
-	assert_int_equal(answered_with(ok, 300, fds, 3), 0);
+	assert_int_equal(replied_with(ok, 300, fds, 3), 0);
 	ok[6] = 0;
 	/* Descriptors that weren't announced, and the other way round. */
-	assert_int_equal(answered_with(ok, 300, fds, 3), TSOCK_EPROTO);
+	assert_int_equal(replied_with(ok, 300, fds, 3), TSOCK_EPROTO);
 	ok[6] = 2;
-	assert_int_equal(answered_with(ok, 300, NULL, 0), TSOCK_EPROTO);
-	assert_int_equal(answered_with(ok, 300, fds, 40), TSOCK_EPROTO);
-	assert_int_equal(answered_with(ok, 299, fds, 2), TSOCK_EPROTO);
-	assert_int_equal(answered_with(ok, 8, fds, 2), TSOCK_EPROTO);
+	assert_int_equal(replied_with(ok, 300, NULL, 0), TSOCK_EPROTO);
+	assert_int_equal(replied_with(ok, 300, fds, 40), TSOCK_EPROTO);
+	assert_int_equal(replied_with(ok, 299, fds, 2), TSOCK_EPROTO);
+	assert_int_equal(replied_with(ok, 8, fds, 2), TSOCK_EPROTO);
 	/* A text that never ends; a code that is none. */
 	memset(ok + 44, 'x', 256);
-	assert_int_equal(answered_with(ok, 300, fds, 2), TSOCK_EPROTO);
+	assert_int_equal(replied_with(ok, 300, fds, 2), TSOCK_EPROTO);
 	memset(ok + 44, 0, 256);
 	ok[8] = 5;
-	assert_int_equal(answered_with(ok, 300, fds, 2), TSOCK_EPROTO);
+	assert_int_equal(replied_with(ok, 300, fds, 2), TSOCK_EPROTO);
 	/* An error with descriptors keeps none of them. */
 	memset(ok + 8, 0xff, 4);
 	ok[8] = (uint8_t)(256 + TSOCK_ENOMEM);
-	assert_int_equal(answered_with(ok, 300, fds, 2), TSOCK_ENOMEM);
+	assert_int_equal(replied_with(ok, 300, fds, 2), TSOCK_ENOMEM);
 	memset(ok + 8, 0, 4);
 }
 
@@ -743,20 +744,20 @@ static void on_alarm(int sig)
 	(void)sig;
 }
 
-static void a_knock_ends_at_its_deadline_in_spite_of_signals(void **s)
+static void connecting_ends_at_its_deadline_in_spite_of_signals(void **s)
 {
 	struct sigaction sa = { .sa_handler = on_alarm }, old;
 	struct itimerval it = { { 0, 3000 }, { 0, 3000 } }, off = { 0 };
 	int before = count_fds();
 	int64_t start = tsi_now_ms();
-	struct knocked k;
+	struct connection k;
 
 	(void)s;
 	sigaction(SIGALRM, &sa, &old);
 	setitimer(ITIMER_REAL, &it, NULL);
 	/* The backlog accepts it; nobody reads. */
-	assert_int_equal(tsi_door_knock(path, token, 150, &k.a, k.fd, &k.n,
-					&k.producer, &k.sock),
+	assert_int_equal(tsi_fdpass_connect(path, token, 150, &k.a, k.fd, &k.n,
+					    &k.producer, &k.sock),
 			 TSOCK_EAGAIN);
 	setitimer(ITIMER_REAL, &off, NULL);
 	sigaction(SIGALRM, &old, NULL);
@@ -764,13 +765,13 @@ static void a_knock_ends_at_its_deadline_in_spite_of_signals(void **s)
 	assert_int_equal(count_fds(), before);
 }
 
-static void a_full_house_is_waited_for(void **s)
+static void a_full_backlog_is_waited_for(void **s)
 {
 	int sock[200], n = 0, err;
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	struct tsi_answer a = { 0 };
-	struct tsi_visitor v;
-	struct knocked k;
+	struct tsi_reply a = { 0 };
+	struct tsi_peer v;
+	struct connection k;
 	pid_t pid;
 
 	(void)s;
@@ -782,44 +783,44 @@ static void a_full_house_is_waited_for(void **s)
 	}
 	assert_in_range(n, 1, 199);
 	assert_int_equal(errno, EAGAIN);
-	assert_true(tsi_door_answers(path));
-	assert_int_equal(tsi_door_knock(path, token, 20, &k.a, k.fd, &k.n,
-					&k.producer, &k.sock),
+	assert_true(tsi_fdpass_listening(path));
+	assert_int_equal(tsi_fdpass_connect(path, token, 20, &k.a, k.fd, &k.n,
+					    &k.producer, &k.sock),
 			 TSOCK_EAGAIN);
 	pid = fork();
 	for (int i = 0; i <= n; i++)
 		close(sock[i]);
 	if (!pid)
-		_exit(knock(&k) ? 1 : 0);
+		_exit(connect_to_producer(&k) ? 1 : 0);
 	do
-		err = admit(&v);
+		err = receive(&v);
 	while (err == TSOCK_EPROTO);
 	assert_int_equal(err, 0);
-	assert_int_equal(tsi_door_answer(v.sock, &a, NULL, 0), 0);
-	part_with(&v);
+	assert_int_equal(tsi_fdpass_reply(v.sock, &a, NULL, 0), 0);
+	forget(&v);
 	assert_int_equal(exit_status(pid), 0);
 }
 
 static void nobody_there_is_said(void **s)
 {
-	struct knocked k;
+	struct connection k;
 
 	(void)s;
-	assert_true(tsi_door_answers(path));
-	close(door);
+	assert_true(tsi_fdpass_listening(path));
+	close(listener);
 	/* The file is there, as after a SIGKILL. */
-	assert_false(tsi_door_answers(path));
-	assert_int_equal(knock(&k), TSOCK_ENOPROD);
+	assert_false(tsi_fdpass_listening(path));
+	assert_int_equal(connect_to_producer(&k), TSOCK_ENOPROD);
 	assert_non_null(strstr(tsock_errmsg(), path));
-	assert_int_equal(tsi_door_listen(path, &door), 0);
-	assert_true(tsi_door_answers(path));
-	close(door);
+	assert_int_equal(tsi_fdpass_listen(path, &listener), 0);
+	assert_true(tsi_fdpass_listening(path));
+	close(listener);
 	unlink(path);
-	assert_int_equal(knock(&k), TSOCK_ENOPROD);
-	assert_false(tsi_door_answers(path));
-	assert_int_equal(tsi_door_listen("/nonexistent/s.door", &door),
+	assert_int_equal(connect_to_producer(&k), TSOCK_ENOPROD);
+	assert_false(tsi_fdpass_listening(path));
+	assert_int_equal(tsi_fdpass_listen("/nonexistent/s.door", &listener),
 			 TSOCK_ESYS);
-	assert_int_equal(tsi_door_listen(path, &door), 0);
+	assert_int_equal(tsi_fdpass_listen(path, &listener), 0);
 }
 
 /* ------------------------------------------------------------------------
@@ -841,48 +842,48 @@ static void leave_descriptors(int spare)
 		_exit(98);
 }
 
-static void a_visitors_descriptor_limit_is_named(void **s)
+static void a_consumers_descriptor_limit_is_named(void **s)
 {
-	struct tsi_answer a = { 0 };
-	struct tsi_visitor v;
+	struct tsi_reply a = { 0 };
+	struct tsi_peer v;
 	int fds[8];
 	pid_t pid;
 
 	(void)s;
 	for (int i = 0; i < 8; i++)
-		fds[i] = door;
+		fds[i] = listener;
 	pid = fork();
 	if (!pid) {
-		struct knocked k;
+		struct connection k;
 
 		leave_descriptors(5);
-		if (knock(&k) != TSOCK_ESYS)
+		if (connect_to_producer(&k) != TSOCK_ESYS)
 			_exit(1);
 		_exit(strstr(tsock_errmsg(), "ulimit -n") ? 0 : 2);
 	}
-	assert_int_equal(admit(&v), 0);
-	assert_int_equal(tsi_door_answer(v.sock, &a, fds, 8), 0);
+	assert_int_equal(receive(&v), 0);
+	assert_int_equal(tsi_fdpass_reply(v.sock, &a, fds, 8), 0);
 	assert_int_equal(exit_status(pid), 0);
-	part_with(&v);
+	forget(&v);
 }
 
 static int serve_without_descriptors(void)
 {
-	struct tsi_visitor v;
+	struct tsi_peer v;
 	int first = raw_connect(), sock;
 	uint8_t bytes[64];
-	size_t len = knock_bytes(bytes);
+	size_t len = request_bytes(bytes);
 
 	if (raw_send(first, bytes, len, &first, 1) < 0)
 		return 1;
 	leave_descriptors(0);
-	if (tsi_door_accept(door, &sock) != TSOCK_ESYS ||
+	if (tsi_fdpass_accept(listener, &sock) != TSOCK_ESYS ||
 	    !strstr(tsock_errmsg(), "ulimit -n"))
 		return 2;
 	leave_descriptors(1);
-	if (tsi_door_accept(door, &sock))
+	if (tsi_fdpass_accept(listener, &sock))
 		return 3;
-	return tsi_door_receive(sock, &v) == TSOCK_EPROTO &&
+	return tsi_fdpass_receive(sock, &v) == TSOCK_EPROTO &&
 			       strstr(tsock_errmsg(), "ulimit -n")
 		       ? 0
 		       : 4;
@@ -899,28 +900,29 @@ static void a_producers_descriptor_limit_is_named(void **s)
 	assert_int_equal(exit_status(pid), 0);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, open_door, close_door)
+#define TEST(f) \
+	cmocka_unit_test_setup_teardown(f, start_listening, stop_listening)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(token_and_descriptors_arrive),
 		TEST(as_many_descriptors_as_promised_fit),
-		TEST(a_refusal_becomes_the_visitors_error),
-		TEST(a_hang_up_without_an_answer_is_lost),
-		TEST(a_killed_visitor_is_gone),
+		TEST(a_refusal_becomes_the_consumers_error),
+		TEST(a_hang_up_without_a_reply_is_lost),
+		TEST(a_killed_consumer_is_gone),
 		TEST(a_killed_producer_is_gone),
 		TEST(a_hung_up_socket_is_gone),
 		TEST(every_filter_leaves_a_way_to_see_death),
 		TEST(a_sent_pidfd_is_never_trusted),
-		TEST(a_strangers_uid_is_refused),
+		TEST(another_uid_is_refused),
 		TEST(garbage_is_refused_and_leaks_nothing),
-		TEST(a_silent_visitor_blocks_nobody),
-		TEST(a_false_producers_answer_is_refused),
-		TEST(a_knock_ends_at_its_deadline_in_spite_of_signals),
-		TEST(a_full_house_is_waited_for),
+		TEST(a_silent_consumer_blocks_nobody),
+		TEST(a_false_producers_reply_is_refused),
+		TEST(connecting_ends_at_its_deadline_in_spite_of_signals),
+		TEST(a_full_backlog_is_waited_for),
 		TEST(nobody_there_is_said),
-		TEST(a_visitors_descriptor_limit_is_named),
+		TEST(a_consumers_descriptor_limit_is_named),
 		TEST(a_producers_descriptor_limit_is_named),
 	};
 
