@@ -1,5 +1,5 @@
 /*
- * read.c - one whole file, by the thread that asks for it.
+ * read.c - one file or range, by the thread that asks for it.
  */
 #include "io/reader.h"
 
@@ -18,12 +18,13 @@ static int open_file(int dirfd, const char *path, int *fd)
 	return *fd < 0 ? errno : 0;
 }
 
-/* From at on to the file's end, or until the block of max + 1 bytes is full. */
-static int read_on(int fd, uint8_t *block, size_t max, size_t *len)
+/* Fill the block with bytes from offset on, or with all that there are. */
+static int read_on(int fd, uint8_t *block, size_t want, uint64_t offset,
+		   size_t *len)
 {
-	for (*len = 0; *len <= max;) {
-		ssize_t n =
-			pread(fd, block + *len, max + 1 - *len, (off_t)*len);
+	for (*len = 0; *len < want;) {
+		ssize_t n = pread(fd, block + *len, want - *len,
+				  (off_t)(offset + *len));
 
 		if (n == 0)
 			return 0;
@@ -32,28 +33,32 @@ static int read_on(int fd, uint8_t *block, size_t max, size_t *len)
 		else if (errno != EINTR)
 			return errno;
 	}
-	return EFBIG;
+	return 0;
 }
 
-int tsi_file_read(int dirfd, const char *path, size_t max, uint8_t **data,
+int tsi_file_read(const struct tsi_read_request *q, size_t max, uint8_t **data,
 		  size_t *len)
 {
 	uint8_t *block = NULL;
-	size_t size;
+	/* Of a file one byte more shows that there is no more. */
+	size_t size, want = q->length ? q->length : max + 1;
 	struct tsi_fs_seen seen = { .known = false };
-	int fd, err = open_file(dirfd, path, &fd);
+	int fd, err = open_file(q->dirfd, q->path, &fd);
 
 	if (err)
 		return err;
-	err = tsi_io_check_file(fd, &seen, &size);
+	err = tsi_io_check_file(fd, q->offset, q->length, &seen, &size);
 	if (!err && size > max)
 		err = EFBIG;
 	if (!err) {
-		/* One byte more shows that there is no more. */
-		block = malloc(max + 1);
-		err = block ? read_on(fd, block, max, len) : ENOMEM;
+		block = malloc(want);
+		err = block ? read_on(fd, block, want, q->offset, len) : ENOMEM;
 	}
 	close(fd);
+	if (!err && *len > max)
+		err = EFBIG;
+	if (!err && q->length && *len < q->length)
+		err = TSI_READER_TRUNCATED;
 	if (err)
 		free(block);
 	else

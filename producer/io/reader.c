@@ -1,5 +1,5 @@
 /*
- * reader.c - whole files into memory: the backend is chosen here, and the
+ * reader.c - files, or parts of them, into memory: the backend is chosen here, and the
  * order in which finished reads are taken.  Makes no system call.
  */
 #include "io/reader.h"
@@ -84,6 +84,8 @@ const char *tsi_file_reader_strerror(int err)
 		return "is not a regular file";
 	case TSI_READER_MADE_UP:
 		return TSI_REGULAR_MADE_UP;
+	case TSI_READER_TRUNCATED:
+		return "ends before the sample does";
 	case EISDIR:
 		return "is a folder";
 	case EFBIG:
@@ -98,21 +100,26 @@ const char *tsi_file_reader_why(const struct tsi_file_reader *r)
 	return r->why[0] ? r->why : NULL;
 }
 
-int tsi_file_reader_submit(struct tsi_file_reader *r, int dirfd,
-			   const char *path, uint64_t size_hint, uint64_t tag)
+int tsi_file_reader_submit(struct tsi_file_reader *r,
+			   const struct tsi_read_request *q)
 {
 	unsigned i = 0;
 	struct tsi_io_slot *s;
 
+	if (q->offset > 0 && q->length == 0)
+		return tsi_err(TSOCK_EARG, "%s: a range without a length",
+			       q->path);
 	while (i < r->depth && r->slot[i].state != TSI_IO_FREE)
 		i++;
 	if (i == r->depth)
 		return TSOCK_EAGAIN;
 	s = &r->slot[i];
-	s->tag = tag;
-	s->dirfd = dirfd;
-	s->path = path;
-	tsi_io_slot_begin(s, size_hint);
+	s->tag = q->tag;
+	s->dirfd = q->dirfd;
+	s->path = q->path;
+	s->offset = q->offset;
+	s->length = q->length;
+	tsi_io_slot_begin(s, q->size_hint);
 	r->pending++;
 	r->backend->start(r->state, i);
 	return 0;

@@ -1,17 +1,17 @@
 /*
- * reader.h - whole files into memory, several ahead of need.
+ * reader.h - files, or ranges of them, into memory, several ahead of need.
  *
- * One reader per worker thread, used by that thread alone.  Two makes of it
- * behave alike: io_uring, and a few threads that pread where the kernel or a
- * container forbids io_uring.  A reader never looks into the bytes, never
+ * One reader per worker thread, used by that thread alone.  Two backends
+ * behave alike: io_uring, and a few threads that call pread() where the kernel
+ * or a container forbids io_uring.  A reader never looks into the bytes, never
  * retries an error, and never reads anything but regular files: opening a
  * FIFO or a device does not block and gives TSI_READER_ODD, a file of /proc or
  * the like TSI_READER_MADE_UP, a folder EISDIR, more than TSI_READER_MAX bytes
- * EFBIG.
+ * EFBIG, a file that ends before the range does TSI_READER_TRUNCATED.
  *
  * What is read ahead has to fit into memory eight times per worker, so a file
- * of more than TSI_READER_AHEAD bytes is only looked at: its size comes back,
- * and who has the memory reads it by tsi_file_read().
+ * or range of more than TSI_READER_AHEAD bytes is only looked at: its size
+ * comes back, and a caller that has the memory reads it by tsi_file_read().
  */
 #ifndef TSI_IO_READER_H
 #define TSI_IO_READER_H
@@ -20,13 +20,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TSI_READER_MAX ((size_t)1 << 30) /* bytes of one file */
+#define TSI_READER_MAX ((size_t)1 << 30) /* bytes of one read */
 #define TSI_READER_AHEAD ((size_t)4 << 20)
 #define TSI_READER_MAX_DEPTH 1024
 
 /* Errors beyond those of the system. */
 #define TSI_READER_ODD 4096
 #define TSI_READER_MADE_UP 4097
+#define TSI_READER_TRUNCATED 4098
 
 struct tsi_file_reader;
 
@@ -39,12 +40,27 @@ enum tsi_file_reader_kind {
 /* Not read: larger than TSI_READER_AHEAD. */
 #define TSI_READ_LARGE (-2)
 
+/* What to read; all that is 0 is left out. */
+struct tsi_read_request {
+	int dirfd;
+	const char *path; /* relative to dirfd; lives until the read is taken */
+	/* The range; length 0: the whole file, and offset is 0 then. */
+	uint64_t offset;
+	uint64_t length;
+	/*
+	 * How much memory is worth keeping; what is read may be smaller or
+	 * larger.
+	 */
+	uint64_t size_hint;
+	uint64_t tag; /* the caller's own */
+};
+
 struct tsi_read {
 	uint64_t tag;
 	const uint8_t *data; /* never NULL when err is 0 */
 	size_t len;
 	int err;       /* 0, an errno, or one of ours */
-	size_t size;   /* of a large file; it may change */
+	size_t size;   /* with TSI_READ_LARGE: bytes; a file's may change */
 	unsigned slot; /* the reader's own */
 };
 
@@ -68,14 +84,13 @@ const char *tsi_file_reader_why(const struct tsi_file_reader *r);
 const char *tsi_file_reader_strerror(int err);
 
 /*
- * Read dirfd/path.  The size is a hint of how much memory is worth keeping;
- * the file may be smaller or larger.  path must live until the read is taken.
- * The kernel hears of it at the next tsi_file_reader_next() at the latest:
- * submit several, then call that.
- * EAGAIN when depth reads are submitted and not recycled.
+ * Begin a read.  The kernel hears of it at the next tsi_file_reader_next() at
+ * the latest: submit several, then call that.
+ * Fails with EAGAIN when depth reads are submitted and not recycled, EARG (an
+ * offset without a length).
  */
-int tsi_file_reader_submit(struct tsi_file_reader *r, int dirfd,
-			   const char *path, uint64_t size_hint, uint64_t tag);
+int tsi_file_reader_submit(struct tsi_file_reader *r,
+			   const struct tsi_read_request *q);
 
 /*
  * Take the finished read with the lowest tag; wait: until one finishes.
@@ -93,10 +108,11 @@ void tsi_file_reader_recycle(struct tsi_file_reader *r,
 unsigned tsi_file_reader_pending(const struct tsi_file_reader *r);
 
 /*
- * Read dirfd/path here and now, into a new block at *data, which is the
- * caller's to free.  Returns 0 or an errno; EFBIG: more than max bytes.
+ * Read a file or range here and now, into a new block at *data, which is the
+ * caller's to free.  Returns what struct tsi_read's err may be; EFBIG: more
+ * than max bytes.
  */
-int tsi_file_read(int dirfd, const char *path, size_t max, uint8_t **data,
+int tsi_file_read(const struct tsi_read_request *q, size_t max, uint8_t **data,
 		  size_t *len);
 
 /* Drops pending reads (what the kernel has begun is waited for).  NULL ok. */

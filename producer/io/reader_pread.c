@@ -1,5 +1,5 @@
 /*
- * reader_pread.c - whole files by open, pread and close in a few threads.
+ * reader_pread.c - files by open, pread and close in a few threads.
  *
  * The threads serve slots in the order of submission and touch only slots
  * that are QUEUED; everything else belongs to the reader's own thread.
@@ -52,7 +52,8 @@ static ssize_t read_some(const struct tsi_io_slot *s)
 	ssize_t n;
 
 	do
-		n = pread(s->fd, s->buf + s->len, len, (off_t)s->len);
+		n = pread(s->fd, s->buf + s->len, len,
+			  (off_t)tsi_io_slot_at(s));
 	while (n < 0 && errno == EINTR);
 	return n;
 }

@@ -1,5 +1,5 @@
 /*
- * reader_uring.c - whole files by io_uring; the one file that includes
+ * reader_uring.c - files by io_uring; the one file that includes
  * liburing.h.
  *
  * Each slot has at most one operation in the kernel: open, then reads.  What
@@ -85,7 +85,7 @@ static void prepare_read(struct uring_backend *u, unsigned i)
 	struct io_uring_sqe *sqe = entry(u);
 
 	io_uring_prep_read(sqe, s->fd, s->buf + s->len, (unsigned)s->asked,
-			   s->len);
+			   tsi_io_slot_at(s));
 	io_uring_sqe_set_data(sqe, mark(i, OP_READ));
 }
 
@@ -137,8 +137,8 @@ static void was_read(struct uring_backend *u, unsigned i, int res)
 
 	if (res == -EAGAIN) {
 		/* A file system that io_uring can't wait for. */
-		ssize_t n =
-			pread(s->fd, s->buf + s->len, s->asked, (off_t)s->len);
+		ssize_t n = pread(s->fd, s->buf + s->len, s->asked,
+				  (off_t)tsi_io_slot_at(s));
 
 		res = n < 0 ? -errno : (int)n;
 	}

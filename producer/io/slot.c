@@ -1,5 +1,5 @@
 /*
- * slot.c - one read of a whole file, step by step, and its buffer.
+ * slot.c - one read of a file or a part of it, step by step, and its buffer.
  *
  * Makes no system call but fstat, fstatfs and fcntl.
  */
@@ -46,11 +46,30 @@ static int ask(struct tsi_io_slot *s)
 			return err;
 	}
 	s->asked = s->cap - s->len;
+	if (s->length > 0 && s->asked > s->length - s->len)
+		s->asked = s->length - s->len;
 	return TSI_IO_MORE;
 }
 
-int tsi_io_check_file(int fd, struct tsi_fs_seen *seen, size_t *size)
+/* How much there is to read of a file of so many bytes. */
+static int check_size(uint64_t size, uint64_t offset, uint64_t length,
+		      size_t *expect)
 {
+	if (length > 0 && (offset > size || length > size - offset))
+		return TSI_READER_TRUNCATED;
+	if (length == 0)
+		length = size;
+	if (length > TSI_READER_MAX)
+		return EFBIG;
+	*expect = length;
+	return 0;
+}
+
+int tsi_io_check_file(int fd, uint64_t offset, uint64_t length,
+		      struct tsi_fs_seen *seen, size_t *expect)
+{
+	int err;
+
 	struct stat st;
 
 	if (fstat(fd, &st))
@@ -61,16 +80,14 @@ int tsi_io_check_file(int fd, struct tsi_fs_seen *seen, size_t *size)
 		return TSI_READER_ODD;
 	if (tsi_regular_made_up(seen, st.st_dev, fd))
 		return TSI_READER_MADE_UP;
-	if (st.st_size > (off_t)TSI_READER_MAX)
-		return EFBIG;
+	err = check_size((uint64_t)st.st_size, offset, length, expect);
+	if (err)
+		return err;
 	/*
 	 * It only kept the open from blocking; some file systems answer reads
 	 * with EAGAIN while it is set.
 	 */
-	if (fcntl(fd, F_SETFL, 0))
-		return errno;
-	*size = (size_t)st.st_size;
-	return 0;
+	return fcntl(fd, F_SETFL, 0) ? errno : 0;
 }
 
 int tsi_io_slot_opened(struct tsi_io_slot *s, int fd)
@@ -79,19 +96,24 @@ int tsi_io_slot_opened(struct tsi_io_slot *s, int fd)
 
 	s->fd = fd;
 	s->len = 0;
-	err = tsi_io_check_file(fd, &s->seen, &s->expect);
+	err = tsi_io_check_file(fd, s->offset, s->length, &s->seen, &s->expect);
 	if (err)
 		return err;
 	if (s->expect > TSI_READER_AHEAD)
 		return TSI_READ_LARGE;
-	/* One byte more, so that one read sees the end too. */
-	err = room(s, s->expect + 1);
+	/* Of a file one byte more, so that one read sees the end too. */
+	err = room(s, s->expect + (s->length == 0));
 	return err ? err : ask(s);
 }
 
 int tsi_io_slot_got(struct tsi_io_slot *s, size_t n)
 {
 	s->len += n;
+	if (s->length > 0) {
+		if (s->len == s->length)
+			return 0;
+		return n == 0 ? TSI_READER_TRUNCATED : ask(s);
+	}
 	if (s->len > TSI_READER_AHEAD) {
 		/* It has grown. */
 		s->expect = s->len;

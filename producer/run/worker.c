@@ -243,6 +243,7 @@ static bool is_bad_file(int err)
 	case EINVAL:
 	case TSI_READER_ODD:
 	case TSI_READER_MADE_UP:
+	case TSI_READER_TRUNCATED:
 	case ENXIO:
 	case ENODEV:
 	case EFBIG:
@@ -279,15 +280,27 @@ static int on_read_error(struct tsi_worker *w, struct job *j, int err)
  * Samples
  */
 
-static int submit(struct tsi_worker *w, struct job *j)
+/* Where the bytes of job j's target are. */
+static struct tsi_read_request bytes_of(const struct tsi_worker *w,
+					const struct job *j)
 {
 	const struct tsi_index *x = tsi_sampler_index(w->sampler);
 
+	return (struct tsi_read_request){
+		.dirfd = tsi_index_dirfd(x),
+		.path = tsi_index_path(x, j->target),
+		.size_hint = tsi_index_size(x, j->target),
+		.tag = j->seq,
+	};
+}
+
+static int submit(struct tsi_worker *w, struct job *j)
+{
+	struct tsi_read_request q = bytes_of(w, j);
+
 	j->read_ns = tsi_badfiles_now();
 	j->reads++;
-	return tsi_file_reader_submit(w->reader, tsi_index_dirfd(x),
-				      tsi_index_path(x, j->target),
-				      tsi_index_size(x, j->target), j->seq);
+	return tsi_file_reader_submit(w->reader, &q);
 }
 
 /* Another sample's read of job j's target is on its way. */
@@ -408,14 +421,13 @@ static int load(struct tsi_worker *w, struct job *j, const uint8_t *data,
 static int load_here(struct tsi_worker *w, struct job *j, size_t size,
 		     const struct tsi_slots *to, bool *done)
 {
-	const struct tsi_index *x = tsi_sampler_index(w->sampler);
+	struct tsi_read_request q = bytes_of(w, j);
 	uint8_t *data;
 	size_t len;
 	int err;
 
 	w->claim.file = size;
-	err = tsi_file_read(tsi_index_dirfd(x), tsi_index_path(x, j->target),
-			    size, &data, &len);
+	err = tsi_file_read(&q, size, &data, &len);
 	if (err == ENOMEM)
 		return tsi_err(TSOCK_ENOMEM, "no memory to read it");
 	if (err == EFBIG)

@@ -1,5 +1,5 @@
 /*
- * test_reader.c - one suite over both makes of reader.
+ * test_reader.c - one suite over both backends of the reader.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -78,11 +78,21 @@ static int open_fds(void)
 	return n;
 }
 
+static int submit(struct tsi_file_reader *r, const char *path, uint64_t hint,
+		  uint64_t tag)
+{
+	struct tsi_read_request q = {
+		.dirfd = dirfd_, .path = path, .size_hint = hint, .tag = tag
+	};
+
+	return tsi_file_reader_submit(r, &q);
+}
+
 /* Read one file; returns its err. */
 static int read_one(struct tsi_file_reader *r, const char *path, uint64_t hint,
 		    struct tsi_read *out)
 {
-	assert_int_equal(tsi_file_reader_submit(r, dirfd_, path, hint, 7), 0);
+	assert_int_equal(submit(r, path, hint, 7), 0);
 	assert_int_equal(tsi_file_reader_pending(r), 1);
 	assert_int_equal(tsi_file_reader_next(r, true, out), 0);
 	assert_int_equal(tsi_file_reader_pending(r), 0);
@@ -181,9 +191,7 @@ static void takes_finished_reads_by_lowest_tag(void **state)
 		for (unsigned i = 0; i < DEPTH; i++) {
 			unsigned k = (i * 5 + round) % DEPTH;
 
-			assert_int_equal(tsi_file_reader_submit(
-						 r, dirfd_, name[k], 1000, k),
-					 0);
+			assert_int_equal(submit(r, name[k], 1000, k), 0);
 		}
 		while (tsi_file_reader_pending(r) > 0) {
 			assert_int_equal(tsi_file_reader_next(r, true, &out),
@@ -229,16 +237,13 @@ static void refuses_more_than_its_depth(void **state)
 	(void)state;
 	put("a", 10, 1);
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(tsi_file_reader_submit(r, dirfd_, "a", 10, i),
-				 0);
-	assert_int_equal(tsi_file_reader_submit(r, dirfd_, "a", 10, 3),
-			 TSOCK_EAGAIN);
+		assert_int_equal(submit(r, "a", 10, i), 0);
+	assert_int_equal(submit(r, "a", 10, 3), TSOCK_EAGAIN);
 	assert_int_equal(tsi_file_reader_next(r, true, &out), 0);
 	/* Taken, not recycled: its memory is still lent. */
-	assert_int_equal(tsi_file_reader_submit(r, dirfd_, "a", 10, 3),
-			 TSOCK_EAGAIN);
+	assert_int_equal(submit(r, "a", 10, 3), TSOCK_EAGAIN);
 	tsi_file_reader_recycle(r, &out);
-	assert_int_equal(tsi_file_reader_submit(r, dirfd_, "a", 10, 3), 0);
+	assert_int_equal(submit(r, "a", 10, 3), 0);
 	assert_int_equal(tsi_file_reader_pending(r), 3);
 	tsi_file_reader_destroy(r);
 }
@@ -269,10 +274,11 @@ static void names_what_is_no_file(void **state)
 	tsi_file_reader_destroy(r);
 }
 
-static void a_large_file_is_left_to_who_has_the_memory(void **state)
+static void a_large_file_is_left_to_a_caller_that_has_the_memory(void **state)
 {
 	struct tsi_file_reader *r = make(2);
 	size_t size = TSI_READER_AHEAD + 1, len = 0;
+	struct tsi_read_request q = { .dirfd = dirfd_, .path = "large" };
 	struct tsi_read out = { 0 };
 	uint8_t *data = NULL;
 
@@ -282,17 +288,17 @@ static void a_large_file_is_left_to_who_has_the_memory(void **state)
 	assert_int_equal(out.size, size);
 	assert_int_equal(out.len, 0);
 	tsi_file_reader_recycle(r, &out);
-	assert_int_equal(tsi_file_read(dirfd_, "large", size - 1, &data, &len),
-			 EFBIG);
-	assert_int_equal(tsi_file_read(dirfd_, "large", size, &data, &len), 0);
+	assert_int_equal(tsi_file_read(&q, size - 1, &data, &len), EFBIG);
+	assert_int_equal(tsi_file_read(&q, size, &data, &len), 0);
 	out.err = 0;
 	out.data = data;
 	out.len = len;
 	check(&out, size, 7);
 	free(data);
-	assert_int_equal(tsi_file_read(dirfd_, "missing", 9, &data, &len),
-			 ENOENT);
-	assert_int_equal(tsi_file_read(dirfd_, ".", 9, &data, &len), EISDIR);
+	q.path = "missing";
+	assert_int_equal(tsi_file_read(&q, 9, &data, &len), ENOENT);
+	q.path = ".";
+	assert_int_equal(tsi_file_read(&q, 9, &data, &len), EISDIR);
 	unlinkat(dirfd_, "large", 0);
 	tsi_file_reader_destroy(r);
 }
@@ -385,10 +391,7 @@ static void may_be_destroyed_with_reads_in_flight(void **state)
 		struct tsi_read out;
 
 		for (unsigned i = 0; i < DEPTH; i++)
-			assert_int_equal(tsi_file_reader_submit(r, dirfd_,
-								"large",
-								5000000, i),
-					 0);
+			assert_int_equal(submit(r, "large", 5000000, i), 0);
 		for (int i = 0; i < round % 4; i++)
 			(void)tsi_file_reader_next(r, i == 3, &out);
 		tsi_file_reader_destroy(r);
@@ -447,8 +450,7 @@ static int without(long nr, int err)
 		if (strcmp(tsi_file_reader_name(r), "pread") ||
 		    !tsi_file_reader_why(r))
 			_exit(3);
-		if (tsi_file_reader_submit(r, dirfd_, "a", 0, 1) ||
-		    tsi_file_reader_next(r, true, &out))
+		if (submit(r, "a", 0, 1) || tsi_file_reader_next(r, true, &out))
 			_exit(4);
 		ok = out.err == 0 && out.len == 10000;
 		tsi_file_reader_destroy(r);
@@ -513,7 +515,7 @@ static const struct CMUnitTest suite[] = {
 	cmocka_unit_test(taken_bytes_stay_until_recycled),
 	cmocka_unit_test(refuses_more_than_its_depth),
 	cmocka_unit_test(names_what_is_no_file),
-	cmocka_unit_test(a_large_file_is_left_to_who_has_the_memory),
+	cmocka_unit_test(a_large_file_is_left_to_a_caller_that_has_the_memory),
 	cmocka_unit_test(refuses_a_huge_file),
 	cmocka_unit_test(a_file_that_changes_size_gives_some_prefix),
 	cmocka_unit_test(too_few_descriptors_is_an_error_that_passes),
