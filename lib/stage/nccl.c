@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "mem/cuda/call.h"
+#include "mem/cuda/device.h"
 
 /* As in nccl.h since 2.0. */
 typedef void *nccl_comm;

@@ -8,13 +8,15 @@
  *
  * Never frees what work may still be using: that is the caller's to know.
  */
-#include "mem/cuda/call.h"
+#include "mem/gpu.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "mem/cuda/call.h"
+#include "mem/cuda/vmm.h"
 
 /* CUDA hands out parts of such blocks, and IPC shares whole ones. */
 #define LEGACY_BLOCK ((uint64_t)2 << 20)

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -172,7 +173,7 @@ int tsi_cuda_driver(const struct tsi_cuda_driver **out)
 	return 0;
 }
 
-/* ---- being on a device ---- */
+/* ---- may this process use CUDA, and how many devices are there ---- */
 
 static void begun(void)
 {
@@ -189,6 +190,65 @@ int tsi_cuda_begin(void)
 			       "exec (multiprocessing: \"spawn\")");
 	return 0;
 }
+
+static int no_driver(void)
+{
+	int runtime = CUDART_VERSION, has = 0;
+
+	if (cudaDriverGetVersion(&has) != cudaSuccess) {
+		(void)cudaGetLastError();
+		has = 0;
+	}
+	if (!has)
+		return tsi_err(TSOCK_ENOTSUP,
+			       "no NVIDIA driver: libcuda.so.1 can't be "
+			       "loaded (this build has CUDA %d.%d); install "
+			       "the driver, or start the container with its "
+			       "GPUs",
+			       runtime / 1000, runtime % 1000 / 10);
+	return tsi_err(TSOCK_ENOTSUP,
+		       "the NVIDIA driver is too old: it knows CUDA %d.%d, "
+		       "this build needs %d.%d; update the driver, or build "
+		       "with an older toolkit",
+		       has / 1000, has % 1000 / 10, runtime / 1000,
+		       runtime % 1000 / 10);
+}
+
+static int no_device(void)
+{
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+
+	return tsi_err(TSOCK_ENOTSUP,
+		       "the NVIDIA driver is there but this process sees no "
+		       "GPU%s%.40s%s",
+		       visible ? "; CUDA_VISIBLE_DEVICES is \"" : "",
+		       visible ? visible : "", visible ? "\"" : "");
+}
+
+int tsi_cuda_count(unsigned *n)
+{
+	int count = 0, err = tsi_cuda_begin();
+	cudaError_t e;
+
+	if (err)
+		return err;
+	e = cudaGetDeviceCount(&count);
+	if (e != cudaSuccess)
+		(void)cudaGetLastError();
+	if (e == cudaErrorInsufficientDriver || e == cudaErrorStubLibrary)
+		return no_driver();
+	if (e == cudaErrorNoDevice || (e == cudaSuccess && count < 1))
+		return no_device();
+	if (e != cudaSuccess)
+		return tsi_err(TSOCK_ENOTSUP,
+			       "the NVIDIA driver is there but refuses: %s "
+			       "(%s)",
+			       cudaGetErrorName(e), cudaGetErrorString(e));
+	*n = (unsigned)count;
+	return 0;
+}
+
+/* ---- being on a device ---- */
 
 /* Retained until the process ends; the runtime's own context, too. */
 static int retain(unsigned device, CUcontext *out)
@@ -232,17 +292,17 @@ unsigned tsi_cuda_used(void)
 	return first ? first - 1 : 0;
 }
 
-/* The cheap question first: was this device used before? */
-static int check(unsigned device)
+int tsi_cuda_check(unsigned device)
 {
 	unsigned n;
-	int err;
+	int err = tsi_cuda_begin();
 
-	/* That it was, is all; retain() reads it again. */
-	if (device < TSI_GPUS &&
-	    atomic_load_explicit(&context[device], memory_order_relaxed))
-		return 0;
-	err = tsi_gpu_count(&n);
+	/* The cheap question first: was it used before?  retain() orders it. */
+	if (err ||
+	    (device < TSI_GPUS &&
+	     atomic_load_explicit(&context[device], memory_order_relaxed)))
+		return err;
+	err = tsi_cuda_count(&n);
 	if (!err && (device >= n || device >= TSI_GPUS))
 		err = tsi_err(TSOCK_EARG,
 			      "there is no GPU %u; this process sees %u, "
@@ -262,10 +322,8 @@ int tsi_cuda_enter(unsigned device, struct tsi_cuda_scope *s)
 	CUcontext ctx;
 	CUresult r;
 	cudaError_t e;
-	int err = tsi_cuda_begin();
+	int err = tsi_cuda_check(device);
 
-	if (!err)
-		err = check(device);
 	if (!err)
 		err = tsi_cuda_driver(&d);
 	if (!err)

@@ -13,8 +13,6 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include "mem/gpu.h"
-
 #define TSI_GPUS 64 /* of one process; CUDA's own tables end far below */
 
 /*
@@ -66,6 +64,12 @@ unsigned tsi_cuda_used(void);
 /* TSOCK_EFORK in a child of the process that began with CUDA. */
 int tsi_cuda_begin(void);
 
+/* As tsi_gpu_count(). */
+int tsi_cuda_count(unsigned *n);
+
+/* TSOCK_EARG where there is no such device.  Makes no context. */
+int tsi_cuda_check(unsigned device);
+
 /*
  * call failed on device (-1: on none in particular): the error as ours, with
  * its text, and CUDA's last error cleared.  Out of memory is ENOMEM, what the
@@ -78,23 +82,5 @@ int tsi_cuda_driver_err(CUresult r, int device, const char *call);
 /* The same for an allocation of bytes: says what is free, if that was it. */
 int tsi_cuda_alloc_err(int e, unsigned device, const char *call,
 		       uint64_t bytes);
-
-int tsi_cuda_attribute(unsigned device, int attribute, int *value);
-/* All a VMM mapping's numbers start from; 0 where there is no VMM. */
-int tsi_cuda_granularity(unsigned device, uint64_t *bytes);
-int tsi_cuda_is_mig(unsigned device, bool *mig);
-
-/*
- * pin.c: how many of the bytes from p on one copy may name, at least one: up to
- * the end of the chunk that p is in, where tsi_gpu_pin() has page-locked it.
- */
-uint64_t tsi_cuda_pinned_run(const void *p, uint64_t bytes);
-
-/* vmm.c, for tsi_gpu_mem_*(). */
-int tsi_cuda_vmm_create(unsigned device, uint64_t bytes,
-			struct tsi_gpu_mem *out);
-int tsi_cuda_vmm_open(unsigned device, int fd, uint64_t bytes, bool twice,
-		      struct tsi_gpu_mem *out);
-void tsi_cuda_vmm_close(struct tsi_gpu_mem *m);
 
 #endif

@@ -4,7 +4,7 @@
  * Looking at one makes no context on it, which would cost hundreds of
  * megabytes there; asking how much memory it has left does.
  */
-#include "mem/cuda/call.h"
+#include "mem/cuda/device.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -12,62 +12,13 @@
 #include <string.h>
 
 #include "base/err.h"
-
-static int no_driver(void)
-{
-	int runtime = CUDART_VERSION, has = 0;
-
-	if (cudaDriverGetVersion(&has) != cudaSuccess) {
-		(void)cudaGetLastError();
-		has = 0;
-	}
-	if (!has)
-		return tsi_err(TSOCK_ENOTSUP,
-			       "no NVIDIA driver: libcuda.so.1 can't be "
-			       "loaded (this build has CUDA %d.%d); install "
-			       "the driver, or start the container with its "
-			       "GPUs",
-			       runtime / 1000, runtime % 1000 / 10);
-	return tsi_err(TSOCK_ENOTSUP,
-		       "the NVIDIA driver is too old: it knows CUDA %d.%d, "
-		       "this build needs %d.%d; update the driver, or build "
-		       "with an older toolkit",
-		       has / 1000, has % 1000 / 10, runtime / 1000,
-		       runtime % 1000 / 10);
-}
-
-static int no_device(void)
-{
-	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-
-	return tsi_err(TSOCK_ENOTSUP,
-		       "the NVIDIA driver is there but this process sees no "
-		       "GPU%s%.40s%s",
-		       visible ? "; CUDA_VISIBLE_DEVICES is \"" : "",
-		       visible ? visible : "", visible ? "\"" : "");
-}
+#include "mem/cuda/call.h"
+#include "mem/cuda/vmm.h"
+#include "mem/gpu.h"
 
 int tsi_gpu_count(unsigned *n)
 {
-	int count = 0, err = tsi_cuda_begin();
-	cudaError_t e;
-
-	if (err)
-		return err;
-	e = cudaGetDeviceCount(&count);
-	if (e != cudaSuccess)
-		(void)cudaGetLastError();
-	if (e == cudaErrorInsufficientDriver || e == cudaErrorStubLibrary)
-		return no_driver();
-	if (e == cudaErrorNoDevice || (e == cudaSuccess && count < 1))
-		return no_device();
-	if (e != cudaSuccess)
-		return tsi_err(TSOCK_ENOTSUP,
-			       "the NVIDIA driver is there but refuses: %s "
-			       "(%s)",
-			       cudaGetErrorName(e), cudaGetErrorString(e));
-	*n = (unsigned)count;
-	return 0;
+	return tsi_cuda_count(n);
 }
 
 static char about[512];
@@ -98,17 +49,9 @@ const char *tsi_gpu_about(void)
 /* Without a context: a job may look for its GPU among those of others. */
 static int check(unsigned device, const struct tsi_cuda_driver **d)
 {
-	unsigned n;
-	int err = tsi_gpu_count(&n);
+	int err = tsi_cuda_check(device);
 
-	if (err)
-		return err;
-	if (device >= n || device >= TSI_GPUS)
-		return tsi_err(TSOCK_EARG,
-			       "there is no GPU %u; this process sees %u, "
-			       "numbered from 0",
-			       device, n);
-	return tsi_cuda_driver(d);
+	return err ? err : tsi_cuda_driver(d);
 }
 
 int tsi_cuda_attribute(unsigned device, int attribute, int *value)
@@ -184,7 +127,7 @@ static int get_transports(unsigned device, struct tsi_gpu_info *info)
 		err = tsi_cuda_attribute(device, cudaDevAttrIntegrated,
 					 &integrated);
 	if (!err && vmm && fd)
-		err = tsi_cuda_granularity(device, &info->granularity);
+		err = tsi_cuda_vmm_granularity(device, &info->granularity);
 	if (err)
 		return err;
 	info->vmm_fd = vmm && fd;

@@ -5,7 +5,7 @@
  * copy that begins in one and ends in the next is refused.  So it is kept here
  * where they end.
  */
-#include "mem/cuda/call.h"
+#include "mem/cuda/pin.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,6 +13,9 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "mem/cuda/call.h"
+#include "mem/cuda/device.h"
+#include "mem/gpu.h"
 
 /* Drivers have failed on single registrations far larger than this. */
 #define CHUNK ((uint64_t)1 << 30)
@@ -36,7 +39,7 @@ void tsi_gpu_pin_chunk(uint64_t bytes)
 	atomic_store(&wanted, (bytes + page - 1) / page * page);
 }
 
-uint64_t tsi_cuda_pinned_run(const void *p, uint64_t bytes)
+uint64_t tsi_cuda_pin_run(const void *p, uint64_t bytes)
 {
 	uint64_t at, left;
 

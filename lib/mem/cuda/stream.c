@@ -5,7 +5,7 @@
  * queues anything into a stream that is being captured: a graph would replay
  * it on samples that are long gone.
  */
-#include "mem/cuda/call.h"
+#include "mem/gpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,9 @@
 #include "base/err.h"
 #include "convert/convert.h"
 #include "convert/kernels.h"
+#include "mem/cuda/call.h"
+#include "mem/cuda/device.h"
+#include "mem/cuda/pin.h"
 
 struct tsi_gpu_event {
 	cudaEvent_t event;
@@ -235,7 +238,7 @@ static cudaError_t copy_runs(uint8_t *dst, const uint8_t *src, uint64_t bytes,
 	while (e == cudaSuccess && at < bytes) {
 		n = bytes - at;
 		if (kind != cudaMemcpyDeviceToDevice)
-			n = tsi_cuda_pinned_run((const uint8_t *)host + at, n);
+			n = tsi_cuda_pin_run((const uint8_t *)host + at, n);
 		e = cudaMemcpyAsync(dst + at, src + at, n, kind, s);
 		at += n;
 	}

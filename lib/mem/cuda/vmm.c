@@ -8,7 +8,7 @@
  *
  * Never maps a part of an allocation, never writes by two mappings.
  */
-#include "mem/cuda/call.h"
+#include "mem/cuda/vmm.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "mem/cuda/call.h"
 
 static CUmemAllocationProp kind_of(unsigned device)
 {
@@ -29,7 +30,7 @@ static CUmemAllocationProp kind_of(unsigned device)
 	return p;
 }
 
-int tsi_cuda_granularity(unsigned device, uint64_t *bytes)
+int tsi_cuda_vmm_granularity(unsigned device, uint64_t *bytes)
 {
 	CUmemAllocationProp p = kind_of(device);
 	const struct tsi_cuda_driver *d;
@@ -50,7 +51,7 @@ int tsi_cuda_granularity(unsigned device, uint64_t *bytes)
 static int check_bytes(unsigned device, uint64_t bytes)
 {
 	uint64_t g;
-	int err = tsi_cuda_granularity(device, &g);
+	int err = tsi_cuda_vmm_granularity(device, &g);
 
 	if (err)
 		return err;
@@ -77,7 +78,7 @@ static CUresult allow(const struct tsi_cuda_driver *d, unsigned device,
 
 	memset(who, 0, sizeof(who));
 	if (peers)
-		(void)tsi_gpu_count(&count);
+		(void)tsi_cuda_count(&count);
 	for (unsigned i = 0; i < TSI_GPUS; i++) {
 		int can = i == device;
 

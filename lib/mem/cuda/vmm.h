@@ -1,0 +1,21 @@
+/*
+ * vmm.h - GPU memory that crosses processes as a descriptor, for
+ * tsi_gpu_mem_create(), _open() and _close().
+ */
+#ifndef TSI_MEM_CUDA_VMM_H
+#define TSI_MEM_CUDA_VMM_H
+
+#include "mem/gpu.h"
+
+/* Sizes of memory are multiples of it.  For devices that have VMM. */
+int tsi_cuda_vmm_granularity(unsigned device, uint64_t *bytes);
+
+int tsi_cuda_vmm_create(unsigned device, uint64_t bytes,
+			struct tsi_gpu_mem *out);
+int tsi_cuda_vmm_open(unsigned device, int fd, uint64_t bytes, bool twice,
+		      struct tsi_gpu_mem *out);
+
+/* With the device current. */
+void tsi_cuda_vmm_close(struct tsi_gpu_mem *m);
+
+#endif
