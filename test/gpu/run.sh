@@ -376,28 +376,28 @@ part_kills()
 #: a reader that joins, leaves, comes back, in every order
 part_joining()
 {
-	by_kind joining
+	for_each_transport joining
 }
 
 #: batches that are kept
 part_keeping()
 {
-	by_kind keeping
+	for_each_transport keeping
 }
 
 #: processes that die: several hundred contexts
 part_deaths()
 {
-	by_kind deaths
+	for_each_transport deaths
 }
 
-# A long suite by the kind of its readers, so that none takes too long.
-by_kind()
+# A long suite by the transport of its readers, so that none takes too long.
+for_each_transport()
 {
-	local kind
-	for kind in host pinned staged staged_stored shared stored legacy \
+	local transport
+	for transport in host pinned staged staged_stored shared stored legacy \
 		legacy_stored once; do
-		measure "gpu: test_$1 $kind" env TEST_KIND=$kind \
+		measure "gpu: test_$1 $transport" env TEST_TRANSPORT=$transport \
 			"$b/test/gpu/test_$1"
 	done
 }

@@ -2,7 +2,7 @@
  * test_consumer.c - work that is queued on a batch, captures, contexts that
  * fail, forks, and what a reader takes of the machine.
  */
-#include "bykind.h"
+#include "for_each_transport.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -27,25 +27,25 @@ static const struct source small = { .name = "small",
 /* How the simulation orders the work of those who ask for it. */
 static const char *mode;
 
-static void ride_late(const struct rider *r)
+static void read_late(const struct reader_proc *r)
 {
 	set("SIMCUDA_MODE", mode);
 	set("SIMCUDA_LATE_MS", "15");
 	set("SIMCUDA_STUCK_MS", "300");
-	ride_all(r);
+	read_to_the_end(r);
 }
 
 /* Kernels that run late read batches that were released long ago. */
-static void late(const struct rider *r, const char *how)
+static void late(const struct reader_proc *r, const char *how)
 {
-	struct rider other = {
-		.src = &small, .kind = HOST, .batch = 16, .epochs = 1
+	struct reader_proc other = {
+		.src = &small, .transport = HOST, .batch = 16, .epochs = 1
 	};
 	pid_t producer, pid[2];
 
 	mode = how;
-	pid[0] = start_as(ride_late, r);
-	pid[1] = start_rider(&other);
+	pid[0] = start_as(read_late, r);
+	pid[1] = start_reader_proc(&other);
 	producer = start_producer(&small);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(ended(pid[i]), 0);
@@ -56,9 +56,10 @@ static void a_batch_that_queued_work_reads_is_never_overwritten(void **state)
 {
 	static const char *const modes[] = { "late", "random", "reverse",
 					     "stuck", "eager" };
-	struct rider r = {
-		.src = &small, .kind = kind_of(state), .batch = 16, .epochs = 1
-	};
+	struct reader_proc r = { .src = &small,
+				 .transport = case_transport(state),
+				 .batch = 16,
+				 .epochs = 1 };
 
 	for (unsigned m = 0; m < (SIMULATED ? 5 : 1); m++) {
 		r.floats = m % 2;
@@ -68,11 +69,11 @@ static void a_batch_that_queued_work_reads_is_never_overwritten(void **state)
 
 static void several_streams_may_use_a_batch(void **state)
 {
-	struct rider r = { .src = &small,
-			   .kind = kind_of(state),
-			   .batch = 16,
-			   .epochs = 1,
-			   .streams = 4 };
+	struct reader_proc r = { .src = &small,
+				 .transport = case_transport(state),
+				 .batch = 16,
+				 .epochs = 1,
+				 .streams = 4 };
 
 	late(&r, "reverse");
 	r.streams = 3;
@@ -80,39 +81,41 @@ static void several_streams_may_use_a_batch(void **state)
 }
 
 /* Nothing of ours waits for a stream: only what is looked at is forced. */
-static void ride_without_looking(const struct rider *r)
+static void read_without_looking(const struct reader_proc *r)
 {
 	tsock_batch *b;
-	struct seat s;
+	struct gpu_reader s;
 
 	set("SIMCUDA_MODE", "late");
 	set("SIMCUDA_LATE_MS", "40");
-	board(&s, r);
-	need(embark(&s));
+	gpu_reader_open(&s, r);
+	need(gpu_reader_begin(&s));
 	for (unsigned i = 0; i < 60; i++) {
 		need(tsock_next(s.t, 20000, &b) == 0);
 		leave_to_gpu(&s, b, i);
 	}
-	settle(&s);
-	alight(&s);
+	gpu_reader_settle(&s);
+	gpu_reader_close(&s);
 }
 
 static void the_same_with_nobody_looking_in_between(void **state)
 {
-	struct rider r = { .src = &small, .kind = kind_of(state), .batch = 16 };
+	struct reader_proc r = { .src = &small,
+				 .transport = case_transport(state),
+				 .batch = 16 };
 
-	run_as(ride_without_looking, &r);
+	run_as(read_without_looking, &r);
 }
 
-static void ride_and_leave(const struct rider *r)
+static void read_and_leave(const struct reader_proc *r)
 {
 	tsock_batch *b;
-	struct seat s;
+	struct gpu_reader s;
 
 	set("SIMCUDA_LATE_MS", "60");
-	board(&s, r);
+	gpu_reader_open(&s, r);
 	for (unsigned round = 0; round < 4; round++) {
-		need(embark(&s));
+		need(gpu_reader_begin(&s));
 		for (unsigned i = 0; i < 5; i++) {
 			need(tsock_next(s.t, 20000, &b) == 0);
 			leave_to_gpu(&s, b, i);
@@ -121,7 +124,7 @@ static void ride_and_leave(const struct rider *r)
 			tsock_leave(s.t);
 	}
 	tsock_close(s.t);
-	settle(&s);
+	gpu_reader_settle(&s);
 	for (unsigned i = 0; stats_of("small").consumers; i++) {
 		need(i < 1000);
 		pause_us(5000);
@@ -130,29 +133,31 @@ static void ride_and_leave(const struct rider *r)
 
 static void readers_that_leave_with_work_queued(void **state)
 {
-	struct rider r = { .src = &small, .kind = kind_of(state), .batch = 16 };
+	struct reader_proc r = { .src = &small,
+				 .transport = case_transport(state),
+				 .batch = 16 };
 
-	run_as(ride_and_leave, &r);
+	run_as(read_and_leave, &r);
 }
 
 /* ---- captures ---- */
 
-static void ride_capture(const struct rider *r)
+static void read_capture(const struct reader_proc *r)
 {
-	enum kind kind = r->kind;
-	struct look *l;
+	enum transport transport = r->transport;
+	struct copy *l;
 	cudaGraph_t graph;
 	tsock_batch *b;
-	struct seat s;
+	struct gpu_reader s;
 	uint64_t tail;
 	int err;
 
-	board(&s, r);
-	need(embark(&s));
+	gpu_reader_open(&s, r);
+	need(gpu_reader_begin(&s));
 	need(tsock_next(s.t, 20000, &b) == 0);
-	l = &s.look[0];
+	l = &s.copy[0];
 	cu(cudaStreamBeginCapture(s.stream[1], cudaStreamCaptureModeGlobal));
-	if (as_stored(kind))
+	if (as_stored(transport))
 		err = tsock_batch_convert(b, 0, l->device[0], s.stream[1]);
 	else
 		err = tsock_batch_use(b, s.stream[1]);
@@ -161,8 +166,8 @@ static void ride_capture(const struct rider *r)
 	cu(cudaStreamEndCapture(s.stream[1], &graph));
 	cu(cudaGraphDestroy(graph));
 	tail = tsock_batch_seq(b) + tsock_batch_count(b);
-	ride(&s, b, 0);
-	settle(&s);
+	gpu_reader_check(&s, b, 0);
+	gpu_reader_settle(&s);
 
 	/* Named before a capture, and released within it. */
 	need(tsock_next(s.t, 20000, &b) == 0);
@@ -170,24 +175,26 @@ static void ride_capture(const struct rider *r)
 	cu(cudaStreamBeginCapture(s.stream[1], cudaStreamCaptureModeGlobal));
 	tsock_batch_release(b);
 	pause_us(30000);
-	if (transport_of(kind) != TSOCK_TRANSPORT_STAGED)
+	if (api_transport(transport) != TSOCK_TRANSPORT_STAGED)
 		need(stats_of("small").row[0].tail <= tail);
 	cu(cudaStreamEndCapture(s.stream[1], &graph));
 	cu(cudaGraphDestroy(graph));
-	ride_some(&s, 20);
-	settle(&s);
-	alight(&s);
+	gpu_reader_some(&s, 20);
+	gpu_reader_settle(&s);
+	gpu_reader_close(&s);
 }
 
 static void a_stream_that_is_captured_is_left_alone(void **state)
 {
-	struct rider r = { .src = &small, .kind = kind_of(state), .batch = 16 };
+	struct reader_proc r = { .src = &small,
+				 .transport = case_transport(state),
+				 .batch = 16 };
 
-	run_as(ride_capture, &r);
+	run_as(read_capture, &r);
 }
 
 /* A batch of another stream is taken, used and given back meanwhile. */
-static void ride_within_a_capture(const struct rider *r)
+static void read_within_a_capture(const struct reader_proc *r)
 {
 	static const enum cudaStreamCaptureMode modes[] = {
 		cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
@@ -195,13 +202,13 @@ static void ride_within_a_capture(const struct rider *r)
 	};
 	cudaGraph_t graph;
 	tsock_batch *held, *b;
-	struct seat s;
+	struct gpu_reader s;
 
-	board(&s, r);
-	need(embark(&s));
+	gpu_reader_open(&s, r);
+	need(gpu_reader_begin(&s));
 	for (unsigned i = 0; i < 9; i++) {
 		need(tsock_next(s.t, 20000, &held) == 0);
-		queue_look(&s, held, &s.look[0], s.stream[0]);
+		queue_copy(&s, held, &s.copy[0], s.stream[0]);
 		need(tsock_batch_use(held, s.stream[0]) == 0);
 		cu(cudaStreamBeginCapture(s.stream[1], modes[i % 3]));
 		tsock_batch_release(held);
@@ -210,18 +217,20 @@ static void ride_within_a_capture(const struct rider *r)
 		tsock_batch_release(b);
 		cu(cudaStreamEndCapture(s.stream[1], &graph));
 		cu(cudaGraphDestroy(graph));
-		finish_look(&s, &s.look[0]);
+		finish_copy(&s, &s.copy[0]);
 	}
-	ride_some(&s, 20);
-	settle(&s);
-	alight(&s);
+	gpu_reader_some(&s, 20);
+	gpu_reader_settle(&s);
+	gpu_reader_close(&s);
 }
 
 static void a_batch_dies_on_the_thread_that_captures(void **state)
 {
-	struct rider r = { .src = &small, .kind = kind_of(state), .batch = 16 };
+	struct reader_proc r = { .src = &small,
+				 .transport = case_transport(state),
+				 .batch = 16 };
 
-	run_as(ride_within_a_capture, &r);
+	run_as(read_within_a_capture, &r);
 }
 
 #ifdef SIMCUDA
@@ -231,65 +240,67 @@ static void begin_capture(void *stream)
 }
 
 /* A capture begins after the check for one, before the event is recorded. */
-static void ride_into_a_capture(const struct rider *r)
+static void read_into_a_capture(const struct reader_proc *r)
 {
 	cudaGraph_t graph;
 	tsock_batch *b;
-	struct seat s;
+	struct gpu_reader s;
 
-	board(&s, r);
-	need(embark(&s));
+	gpu_reader_open(&s, r);
+	need(gpu_reader_begin(&s));
 	for (unsigned i = 0; i < 3; i++) {
 		uint64_t seq;
 
-		settle(&s);
+		gpu_reader_settle(&s);
 		need(tsock_next(s.t, 20000, &b) == 0);
 		seq = tsock_batch_seq(b);
-		queue_look(&s, b, &s.look[0], s.stream[1]);
+		queue_copy(&s, b, &s.copy[0], s.stream[1]);
 		need(tsock_batch_use(b, s.stream[1]) == 0);
 		/* Then nobody else asks for a capture. */
-		while (transport_of(r->kind) != TSOCK_TRANSPORT_STAGED &&
+		while (api_transport(r->transport) != TSOCK_TRANSPORT_STAGED &&
 		       stats_of("small").row[0].tail < seq)
 			pause_us(1000);
 		simcuda_after("cudaStreamIsCapturing", begin_capture,
 			      s.stream[1]);
 		tsock_batch_release(b);
 		pause_us(30000);
-		if (transport_of(r->kind) != TSOCK_TRANSPORT_STAGED)
+		if (api_transport(r->transport) != TSOCK_TRANSPORT_STAGED)
 			need(stats_of("small").row[0].tail <= seq);
 		cu(cudaStreamEndCapture(s.stream[1], &graph));
 		cu(cudaGraphDestroy(graph));
-		finish_look(&s, &s.look[0]);
-		ride_some(&s, 20);
+		finish_copy(&s, &s.copy[0]);
+		gpu_reader_some(&s, 20);
 	}
-	settle(&s);
-	alight(&s);
+	gpu_reader_settle(&s);
+	gpu_reader_close(&s);
 }
 
 static void a_capture_that_begins_at_a_release_is_waited_out(void **state)
 {
-	struct rider r = { .src = &small, .kind = kind_of(state), .batch = 16 };
+	struct reader_proc r = { .src = &small,
+				 .transport = case_transport(state),
+				 .batch = 16 };
 
-	run_as(ride_into_a_capture, &r);
+	run_as(read_into_a_capture, &r);
 }
 
-static void ride_on_a_dead_stream(const struct rider *r)
+static void read_on_a_dead_stream(const struct reader_proc *r)
 {
 	tsock_batch *b;
-	struct seat s;
+	struct gpu_reader s;
 	int err;
 
 	set("SIMCUDA_MODE", "late");
 	set("SIMCUDA_LATE_MS", "60");
-	board(&s, r);
+	gpu_reader_open(&s, r);
 	simcuda_see_destroyed(true);
-	need(embark(&s));
-	ride_some(&s, 3);
-	settle(&s);
-	if (as_stored(r->kind)) {
+	need(gpu_reader_begin(&s));
+	gpu_reader_some(&s, 3);
+	gpu_reader_settle(&s);
+	if (as_stored(r->transport)) {
 		/* One that only a conversion has named. */
 		need(tsock_next(s.t, 20000, &b) == 0);
-		queue_look(&s, b, &s.look[0], s.stream[2]);
+		queue_copy(&s, b, &s.copy[0], s.stream[2]);
 		cu(cudaStreamDestroy(s.stream[2]));
 		tsock_batch_release(b);
 		for (unsigned i = 0; i < 5; i++) {
@@ -297,10 +308,10 @@ static void ride_on_a_dead_stream(const struct rider *r)
 			tsock_batch_release(b);
 		}
 		cu(cudaDeviceSynchronize());
-		check_look(&s, &s.look[0]);
+		check_copy(&s, &s.copy[0]);
 	}
 	need(tsock_next(s.t, 20000, &b) == 0);
-	queue_look(&s, b, &s.look[0], s.stream[3]);
+	queue_copy(&s, b, &s.copy[0], s.stream[3]);
 	need(tsock_batch_use(b, s.stream[3]) == 0);
 	cu(cudaStreamDestroy(s.stream[3]));
 	need(tsock_batch_use(b, s.stream[3]) == TSOCK_EARG);
@@ -317,21 +328,23 @@ static void ride_on_a_dead_stream(const struct rider *r)
 		pause_us(10000);
 	}
 	cu(cudaDeviceSynchronize());
-	check_look(&s, &s.look[0]);
+	check_copy(&s, &s.copy[0]);
 }
 
 static void a_stream_that_died_before_its_batch_is_named(void **state)
 {
-	struct rider r = { .src = &small, .kind = kind_of(state), .batch = 16 };
+	struct reader_proc r = { .src = &small,
+				 .transport = case_transport(state),
+				 .batch = 16 };
 
-	run_as(ride_on_a_dead_stream, &r);
+	run_as(read_on_a_dead_stream, &r);
 }
 #endif
 
 /* ---- errors ---- */
 
 #ifdef SIMCUDA
-static void ride_till_it_breaks(const struct rider *r)
+static void read_till_it_breaks(const struct reader_proc *r)
 {
 	struct tsock_opts o = opts_of(r);
 	cudaStream_t stream;
@@ -347,7 +360,7 @@ static void ride_till_it_breaks(const struct rider *r)
 	cu(cudaMalloc(&dst, 1 << 20));
 	need(tsock_begin(t) == 0);
 	while ((err = tsock_next(t, 20000, &b)) == 0) {
-		if (as_stored(r->kind))
+		if (as_stored(r->transport))
 			tsock_batch_convert(b, 0, dst, stream);
 		else if (!tsock_batch_use(b, stream))
 			cudaMemsetAsync(dst, 0, 100, stream);
@@ -361,16 +374,16 @@ static void ride_till_it_breaks(const struct rider *r)
 
 static void an_error_in_one_context_is_its_owners_alone(void **state)
 {
-	struct rider good = {
-		.src = &small, .kind = SHARED, .batch = 16, .epochs = 2
+	struct reader_proc good = {
+		.src = &small, .transport = SHARED, .batch = 16, .epochs = 2
 	};
-	struct rider bad = { .src = &small,
-			     .kind = kind_of(state),
-			     .batch = 16 };
+	struct reader_proc bad = { .src = &small,
+				   .transport = case_transport(state),
+				   .batch = 16 };
 	pid_t producer = start_producer(&small), pid, other;
 
-	pid = start_as(ride_till_it_breaks, &bad);
-	other = start_rider(&good);
+	pid = start_as(read_till_it_breaks, &bad);
+	other = start_reader_proc(&good);
 	/* The broken one lives on, and holds nobody up. */
 	assert_int_equal(ended(other), 0);
 	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
@@ -382,12 +395,12 @@ static void an_error_in_one_context_is_its_owners_alone(void **state)
 /* ---- what is left, and what is used ---- */
 
 /* Our thread is in the middle of a call when this one exits. */
-static void ride_and_exit(const struct rider *r)
+static void read_and_exit(const struct reader_proc *r)
 {
 	char fd[16], byte;
 	int tell[2];
 	tsock_batch *b;
-	struct seat s;
+	struct gpu_reader s;
 
 	need(pipe(tell) == 0);
 	snprintf(fd, sizeof(fd), "%d", tell[1]);
@@ -395,8 +408,8 @@ static void ride_and_exit(const struct rider *r)
 	set("SIMCUDA_MODE", "late");
 	set("SIMCUDA_LATE_MS", "60000");
 	set("SIMCUDA_FAULT", "cudaEventQuery:4+=200ms");
-	board(&s, r);
-	need(embark(&s));
+	gpu_reader_open(&s, r);
+	need(gpu_reader_begin(&s));
 	for (unsigned i = 0; i < 3; i++) {
 		need(tsock_next(s.t, 20000, &b) == 0);
 		leave_to_gpu(&s, b, i);
@@ -408,18 +421,20 @@ static void ride_and_exit(const struct rider *r)
 
 static void a_process_exits_with_batches_pending(void **state)
 {
-	struct rider r = { .src = &small, .kind = kind_of(state), .batch = 16 };
+	struct reader_proc r = { .src = &small,
+				 .transport = case_transport(state),
+				 .batch = 16 };
 	pid_t producer = start_producer(&small);
 
 	for (unsigned i = 0; i < (SIMULATED ? 3 : 30); i++)
-		assert_int_equal(ended(start_as(ride_and_exit, &r)), 0);
+		assert_int_equal(ended(start_as(read_and_exit, &r)), 0);
 	kill_and_reap(producer);
 }
 
 #ifdef SIMCUDA
-static void ride_and_clean_up(const struct rider *r)
+static void read_and_clean_up(const struct reader_proc *r)
 {
-	ride_all(r);
+	read_to_the_end(r);
 	/* The last batch may be given back by our thread. */
 	for (unsigned i = 0; !nothing_is_left(); i++) {
 		need(i < 200);
@@ -429,13 +444,13 @@ static void ride_and_clean_up(const struct rider *r)
 
 static void nothing_is_left_on_the_gpu(void **state)
 {
-	struct rider r = { .src = &small,
-			   .kind = kind_of(state),
-			   .batch = 16,
-			   .epochs = 1,
-			   .streams = 2 };
+	struct reader_proc r = { .src = &small,
+				 .transport = case_transport(state),
+				 .batch = 16,
+				 .epochs = 1,
+				 .streams = 2 };
 
-	run_as(ride_and_clean_up, &r);
+	run_as(read_and_clean_up, &r);
 }
 #endif
 
@@ -447,39 +462,41 @@ static double cpu_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-static void ride_and_rest(const struct rider *r)
+static void read_and_rest(const struct reader_proc *r)
 {
-	struct seat s;
+	struct gpu_reader s;
 	double before;
 
-	board(&s, r);
-	need(embark(&s));
-	ride_some(&s, 5);
-	settle(&s);
+	gpu_reader_open(&s, r);
+	need(gpu_reader_begin(&s));
+	gpu_reader_some(&s, 5);
+	gpu_reader_settle(&s);
 	pause_us(50000);
 	before = cpu_s();
 	pause_us(300000);
 	need(cpu_s() - before < 0.05);
-	alight(&s);
+	gpu_reader_close(&s);
 }
 
 static void nothing_spins_while_there_is_nothing_to_do(void **state)
 {
-	struct rider r = { .src = &small, .kind = kind_of(state), .batch = 16 };
+	struct reader_proc r = { .src = &small,
+				 .transport = case_transport(state),
+				 .batch = 16 };
 
-	run_as(ride_and_rest, &r);
+	run_as(read_and_rest, &r);
 }
 
 /* ---- forks ---- */
 
-static void be_a_child(struct seat *s, tsock_batch *held)
+static void be_a_child(struct gpu_reader *s, tsock_batch *held)
 {
 	tsock_batch *b;
 	int k;
 
-	if (!on_gpu(s->r->kind)) { /* still readable */
-		queue_look(s, held, &s->look[0], NULL);
-		finish_look(s, &s->look[0]);
+	if (!on_gpu(s->r->transport)) { /* still readable */
+		queue_copy(s, held, &s->copy[0], NULL);
+		finish_copy(s, &s->copy[0]);
 	} else {
 		need(tsock_batch_use(held, s->stream[0]) == TSOCK_EFORK);
 		need(tsock_batch_convert(held, 0, &k, NULL) == TSOCK_EFORK);
@@ -490,21 +507,21 @@ static void be_a_child(struct seat *s, tsock_batch *held)
 	tsock_batch_release(held);
 	tsock_close(s->t);
 	/* Their own ends aren't fork-safe: the sanitizers', and CUDA's. */
-	if ((SANITIZED || !SIMULATED) && on_gpu(s->r->kind))
+	if ((SANITIZED || !SIMULATED) && on_gpu(s->r->transport))
 		_exit(0);
 	exit(0); /* with destructors */
 }
 
-static void ride_and_fork(const struct rider *r)
+static void read_and_fork(const struct reader_proc *r)
 {
 	struct tsock_stats st;
 	tsock_batch *held;
-	struct seat s;
+	struct gpu_reader s;
 
-	board(&s, r);
-	need(embark(&s));
+	gpu_reader_open(&s, r);
+	need(gpu_reader_begin(&s));
 	need(tsock_next(s.t, 20000, &held) == 0);
-	if (on_gpu(r->kind))
+	if (on_gpu(r->transport))
 		need(tsock_batch_use(held, s.stream[0]) == 0);
 	for (unsigned i = 0; i < 5; i++) {
 		pid_t child = spawn();
@@ -512,34 +529,36 @@ static void ride_and_fork(const struct rider *r)
 		if (child == 0)
 			be_a_child(&s, held);
 		need(ended(child) == 0);
-		queue_look(&s, held, &s.look[0], s.stream[0]);
-		finish_look(&s, &s.look[0]);
+		queue_copy(&s, held, &s.copy[0], s.stream[0]);
+		finish_copy(&s, &s.copy[0]);
 	}
 	st = stats_of(r->src->name);
 	need(st.consumers == 1);
 	/* A staged reader has a copy of its batch. */
-	if (transport_of(r->kind) != TSOCK_TRANSPORT_STAGED)
+	if (api_transport(r->transport) != TSOCK_TRANSPORT_STAGED)
 		need(st.row[0].tail == 0);
-	ride(&s, held, 0);
-	ride_some(&s, 30);
-	settle(&s);
-	alight(&s);
+	gpu_reader_check(&s, held, 0);
+	gpu_reader_some(&s, 30);
+	gpu_reader_settle(&s);
+	gpu_reader_close(&s);
 }
 
 static void a_forked_child_that_exits_with_batches_harms_nobody(void **state)
 {
 	struct source src = small;
-	struct rider r = { .src = &src, .kind = kind_of(state), .batch = 16 };
+	struct reader_proc r = { .src = &src,
+				 .transport = case_transport(state),
+				 .batch = 16 };
 
 	src.payload = 5000; /* too much for a copy that nobody asked for */
-	run_as(ride_and_fork, &r);
+	run_as(read_and_fork, &r);
 	r.writes = true;
-	run_as(ride_and_fork, &r);
+	run_as(read_and_fork, &r);
 }
 
 /* ---- small print ---- */
 
-static void open_wrongly(const struct rider *r)
+static void open_wrongly(const struct reader_proc *r)
 {
 	struct tsock_opts o = opts_of(r);
 	tsock *t = NULL;
@@ -559,20 +578,24 @@ static void open_wrongly(const struct rider *r)
 
 static void wrong_names_and_sizes_are_named(void **state)
 {
-	struct rider r = { .src = &small, .kind = kind_of(state), .batch = 16 };
+	struct reader_proc r = { .src = &small,
+				 .transport = case_transport(state),
+				 .batch = 16 };
 
 	run_as(open_wrongly, &r);
 }
 
 static void calls_that_make_no_sense_are_named(void **state)
 {
-	struct rider me = { .src = &small, .kind = HOST, .batch = 16 };
+	struct reader_proc me = { .src = &small,
+				  .transport = HOST,
+				  .batch = 16 };
 	pid_t producer = start_producer(&small);
 	tsock_batch *b;
-	struct seat s;
+	struct gpu_reader s;
 
 	(void)state;
-	board(&s, &me);
+	gpu_reader_open(&s, &me);
 	assert_int_equal(tsock_transport(NULL), TSOCK_EARG);
 	assert_int_equal(tsock_begin(s.t), 0);
 	assert_int_equal(tsock_transport(s.t), 0);
@@ -582,36 +605,41 @@ static void calls_that_make_no_sense_are_named(void **state)
 	assert_int_equal(tsock_batch_convert(b, 0, &s, NULL), TSOCK_EARG);
 	assert_int_equal(tsock_batch_use(NULL, NULL), TSOCK_EARG);
 	tsock_batch_release(b);
-	alight(&s);
+	gpu_reader_close(&s);
 	kill_and_reap(producer);
 }
 
 int main(void)
 {
-	static const struct by_kind each[] = {
-		BY_GPU_KIND(
+	static const struct transport_test each[] = {
+		FOR_EACH_GPU_TRANSPORT(
 			a_batch_that_queued_work_reads_is_never_overwritten),
-		BY_GPU_KIND(several_streams_may_use_a_batch),
-		BY_GPU_KIND(the_same_with_nobody_looking_in_between),
-		BY_GPU_KIND(readers_that_leave_with_work_queued),
-		BY_GPU_KIND(a_stream_that_is_captured_is_left_alone),
-		BY_GPU_KIND(a_batch_dies_on_the_thread_that_captures),
+		FOR_EACH_GPU_TRANSPORT(several_streams_may_use_a_batch),
+		FOR_EACH_GPU_TRANSPORT(the_same_with_nobody_looking_in_between),
+		FOR_EACH_GPU_TRANSPORT(readers_that_leave_with_work_queued),
+		FOR_EACH_GPU_TRANSPORT(a_stream_that_is_captured_is_left_alone),
+		FOR_EACH_GPU_TRANSPORT(
+			a_batch_dies_on_the_thread_that_captures),
 #ifdef SIMCUDA
-		BY_GPU_KIND(a_capture_that_begins_at_a_release_is_waited_out),
-		BY_GPU_KIND(a_stream_that_died_before_its_batch_is_named),
-		BY_GPU_KIND(an_error_in_one_context_is_its_owners_alone),
-		BY_GPU_KIND(nothing_is_left_on_the_gpu),
+		FOR_EACH_GPU_TRANSPORT(
+			a_capture_that_begins_at_a_release_is_waited_out),
+		FOR_EACH_GPU_TRANSPORT(
+			a_stream_that_died_before_its_batch_is_named),
+		FOR_EACH_GPU_TRANSPORT(
+			an_error_in_one_context_is_its_owners_alone),
+		FOR_EACH_GPU_TRANSPORT(nothing_is_left_on_the_gpu),
 #endif
-		BY_GPU_KIND(a_process_exits_with_batches_pending),
-		BY_KIND(a_forked_child_that_exits_with_batches_harms_nobody),
-		BY_KIND(nothing_spins_while_there_is_nothing_to_do),
-		BY_KIND(wrong_names_and_sizes_are_named),
+		FOR_EACH_GPU_TRANSPORT(a_process_exits_with_batches_pending),
+		FOR_EACH_TRANSPORT(
+			a_forked_child_that_exits_with_batches_harms_nobody),
+		FOR_EACH_TRANSPORT(nothing_spins_while_there_is_nothing_to_do),
+		FOR_EACH_TRANSPORT(wrong_names_and_sizes_are_named),
 	};
 	const struct CMUnitTest once[] = {
 		cmocka_unit_test(calls_that_make_no_sense_are_named),
 	};
 
-	return run_by_kind("gpu consumers", each,
-			   sizeof(each) / sizeof(each[0]), once,
-			   sizeof(once) / sizeof(once[0]));
+	return run_for_each_transport("gpu consumers", each,
+				      sizeof(each) / sizeof(each[0]), once,
+				      sizeof(once) / sizeof(once[0]));
 }

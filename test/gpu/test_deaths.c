@@ -1,9 +1,9 @@
 /*
- * test_deaths.c - readers of every kind, and their producers, are killed,
+ * test_deaths.c - readers of every transport, and their producers, are killed,
  * stopped, slow, and give up: nobody else hangs or sees a wrong byte, and
  * everybody is told.
  */
-#include "bykind.h"
+#include "for_each_transport.h"
 
 #include <dirent.h>
 #include <poll.h>
@@ -29,47 +29,47 @@ static double now_s(void)
 
 static struct {
 	int here[2], go[2];
-} gate;
+} barrier;
 
-static void open_gate(void)
+static void open_barrier(void)
 {
-	need(pipe(gate.here) == 0 && pipe(gate.go) == 0);
+	need(pipe(barrier.here) == 0 && pipe(barrier.go) == 0);
 }
 
 static void say_here(void)
 {
 	char c = 0;
 
-	need(write(gate.here[1], &c, 1) == 1);
+	need(write(barrier.here[1], &c, 1) == 1);
 }
 
 /* Until all have said so, and the parent goes on. */
-static void pass_gate(void)
+static void pass_barrier(void)
 {
 	char c;
 
-	close(gate.go[1]);
+	close(barrier.go[1]);
 	say_here();
-	need(read(gate.go[0], &c, 1) == 0);
+	need(read(barrier.go[0], &c, 1) == 0);
 }
 
 static void await(unsigned n)
 {
-	struct pollfd p = { .fd = gate.here[0], .events = POLLIN };
+	struct pollfd p = { .fd = barrier.here[0], .events = POLLIN };
 	char c;
 
 	while (n--) {
 		/* One that died never will. */
 		assert_int_equal(poll(&p, 1, 30000), 1);
-		assert_int_equal(read(gate.here[0], &c, 1), 1);
+		assert_int_equal(read(barrier.here[0], &c, 1), 1);
 	}
 }
 
-static void close_gate(void)
+static void close_barrier(void)
 {
 	for (unsigned i = 0; i < 2; i++) {
-		close(gate.here[i]);
-		close(gate.go[i]);
+		close(barrier.here[i]);
+		close(barrier.go[i]);
 	}
 }
 
@@ -131,17 +131,18 @@ static void kill_four(const struct source *src, unsigned *seed)
 	pid_t victim[4];
 
 	for (unsigned i = 0; i < 4; i++) {
-		struct rider r = { .src = src,
-				   .kind = (enum kind)rand_r(seed) % KINDS,
-				   .batch = 1 + (uint32_t)rand_r(seed) % 16,
-				   .epochs = 1000000,
-				   .join = i % 2 ? TSOCK_JOIN_NOW
-						 : TSOCK_JOIN_EPOCH,
-				   .writes = i & 2,
-				   .floats = rand_r(seed) % 2,
-				   .streams = 1 + i % 3 };
+		struct reader_proc r = {
+			.src = src,
+			.transport = (enum transport)rand_r(seed) % TRANSPORTS,
+			.batch = 1 + (uint32_t)rand_r(seed) % 16,
+			.epochs = 1000000,
+			.join = i % 2 ? TSOCK_JOIN_NOW : TSOCK_JOIN_EPOCH,
+			.writes = i & 2,
+			.floats = rand_r(seed) % 2,
+			.streams = 1 + i % 3
+		};
 
-		victim[i] = start_rider(&r);
+		victim[i] = start_reader_proc(&r);
 	}
 	for (unsigned i = 0; i < 4; i++) {
 		pause_us((unsigned)rand_r(seed) % 20000);
@@ -153,20 +154,20 @@ static void kill_four(const struct source *src, unsigned *seed)
 /* Those who stay use every ring, so that none is freed in between. */
 static void kills_at_random_moments_harm_nobody(void **state)
 {
-	static const enum kind stays[] = { HOST, SHARED, LEGACY };
+	static const enum transport stays[] = { HOST, SHARED, LEGACY };
 	struct source src = model;
 	pid_t producer = start_source(&src, PINNED), survivor[6];
 	unsigned seed = 11, fds, maps;
 
 	(void)state;
 	for (unsigned i = 0; i < 6; i++) {
-		struct rider r = { .src = &src,
-				   .kind = stays[i / 2],
-				   .batch = 16 - 2 * i,
-				   .epochs = 1000000,
-				   .floats = i % 2 };
+		struct reader_proc r = { .src = &src,
+					 .transport = stays[i / 2],
+					 .batch = 16 - 2 * i,
+					 .epochs = 1000000,
+					 .floats = i % 2 };
 
-		survivor[i] = start_rider(&r);
+		survivor[i] = start_reader_proc(&r);
 	}
 	wait_readers(src.name, 6);
 	goes_on(src.name, 64);
@@ -189,77 +190,78 @@ static void kills_at_random_moments_harm_nobody(void **state)
 }
 
 /* It takes a batch, lets the GPU work on it, and does nothing any more. */
-static void ride_and_sit(const struct rider *r)
+static void read_and_sit(const struct reader_proc *r)
 {
 	tsock_batch *b;
-	struct seat s;
+	struct gpu_reader s;
 
-	board(&s, r);
-	need(embark(&s));
+	gpu_reader_open(&s, r);
+	need(gpu_reader_begin(&s));
 	need(tsock_next(s.t, 20000, &b) == 0);
-	queue_look(&s, b, &s.look[0], s.stream[0]);
+	queue_copy(&s, b, &s.copy[0], s.stream[0]);
 	say_here();
 	for (;;)
 		pause();
 }
 
 /* Until somebody else holds it up; that one's death ends it at once. */
-static void ride_until_held_up(const struct rider *r)
+static void read_until_held_up(const struct reader_proc *r)
 {
 	unsigned turn = 0;
 	tsock_batch *b;
-	struct seat s;
+	struct gpu_reader s;
 	double t0;
 	int err;
 
-	board(&s, r);
-	need(embark(&s));
+	gpu_reader_open(&s, r);
+	need(gpu_reader_begin(&s));
 	while ((err = tsock_next(s.t, 100, &b)) == 0) {
 		need(tsock_batch_seq(b) < 2 * 64);
-		ride(&s, b, turn++);
+		gpu_reader_check(&s, b, turn++);
 	}
 	need(err == TSOCK_EAGAIN);
-	settle(&s);
+	gpu_reader_settle(&s);
 	say_here();
 	t0 = now_s();
 	need(tsock_next(s.t, 10000, &b) == 0);
 	if (now_s() - t0 > 1.5)
 		die("after %.1f s", now_s() - t0);
-	ride(&s, b, turn);
-	ride_some(&s, 10);
-	settle(&s);
-	alight(&s);
+	gpu_reader_check(&s, b, turn);
+	gpu_reader_some(&s, 10);
+	gpu_reader_settle(&s);
+	gpu_reader_close(&s);
 }
 
 static void a_killed_reader_frees_its_claim_at_once(void **state)
 {
 	for (unsigned n = 0; n < 3; n++) {
-		struct rider r = { .src = &model,
-				   .kind = kind_of(state),
-				   .batch = 16,
-				   .floats = n == 1 };
-		pid_t producer = start_source(&model, r.kind), stuck, pid[8];
+		struct reader_proc r = { .src = &model,
+					 .transport = case_transport(state),
+					 .batch = 16,
+					 .floats = n == 1 };
+		pid_t producer = start_source(&model, r.transport), stuck,
+		      pid[8];
 
-		open_gate();
-		stuck = start_as(ride_and_sit, &r);
+		open_barrier();
+		stuck = start_as(read_and_sit, &r);
 		await(1);
 		for (unsigned i = 0; i < numbers[n]; i++) {
 			r.batch = 16 - 2 * i;
 			r.floats = i % 2;
-			pid[i] = start_as(ride_until_held_up, &r);
+			pid[i] = start_as(read_until_held_up, &r);
 		}
 		await(numbers[n]);
 		kill_and_reap(stuck);
 		for (unsigned i = 0; i < numbers[n]; i++)
 			assert_int_equal(ended(pid[i]), 0);
 		kill_and_reap(producer);
-		close_gate();
+		close_barrier();
 	}
 }
 
 /* ---- readers that are slow ---- */
 
-#define ALL (2 * KINDS)
+#define ALL (2 * TRANSPORTS)
 
 /* Longer than a ring on a GPU is kept that nobody reads. */
 static void a_stopped_reader_is_slow_and_not_dead(void **state)
@@ -273,20 +275,20 @@ static void a_stopped_reader_is_slow_and_not_dead(void **state)
 	src.min_consumers = ALL;
 	producer = start_source(&src, PINNED);
 	for (unsigned i = 0; i < ALL; i++) {
-		struct rider r = { .src = &src,
-				   .kind = i % KINDS,
-				   .batch = 16 - i / 2,
-				   .epochs = 2,
-				   .floats = i % 3 == 0 };
+		struct reader_proc r = { .src = &src,
+					 .transport = i % TRANSPORTS,
+					 .batch = 16 - i / 2,
+					 .epochs = 2,
+					 .floats = i % 3 == 0 };
 
-		pid[i] = start_rider(&r);
+		pid[i] = start_reader_proc(&r);
 	}
 	wait_readers(src.name, ALL);
-	for (unsigned i = KINDS; i < ALL; i++)
+	for (unsigned i = TRANSPORTS; i < ALL; i++)
 		kill(pid[i], SIGSTOP);
 	pause_us(6000000);
 	assert_int_equal(stats_of(src.name).consumers, ALL);
-	for (unsigned i = KINDS; i < ALL; i++)
+	for (unsigned i = TRANSPORTS; i < ALL; i++)
 		kill(pid[i], SIGCONT);
 	for (unsigned i = 0; i < ALL; i++)
 		assert_int_equal(ended(pid[i]), 0);
@@ -296,65 +298,65 @@ static void a_stopped_reader_is_slow_and_not_dead(void **state)
 static void the_slow_are_killed_when_that_is_asked_for(void **state)
 {
 	struct source src = model;
-	pid_t producer, stuck[KINDS], good[KINDS];
+	pid_t producer, stuck[TRANSPORTS], good[TRANSPORTS];
 
 	(void)state;
 	src.n = 1000;
 	src.slow_ms = 1000;
 	producer = start_source(&src, PINNED);
-	open_gate();
-	for (unsigned i = 0; i < KINDS; i++) {
-		struct rider r = { .src = &src,
-				   .kind = i,
-				   .batch = 16,
-				   .epochs = 2,
-				   .floats = i % 3 == 0 };
+	open_barrier();
+	for (unsigned i = 0; i < TRANSPORTS; i++) {
+		struct reader_proc r = { .src = &src,
+					 .transport = i,
+					 .batch = 16,
+					 .epochs = 2,
+					 .floats = i % 3 == 0 };
 
-		stuck[i] = start_as(ride_and_sit, &r);
+		stuck[i] = start_as(read_and_sit, &r);
 		r.floats = i % 3 == 1;
-		good[i] = start_rider(&r);
+		good[i] = start_reader_proc(&r);
 	}
-	for (unsigned i = 0; i < KINDS; i++)
+	for (unsigned i = 0; i < TRANSPORTS; i++)
 		assert_int_equal(ended(stuck[i]), 1000 + SIGKILL);
-	for (unsigned i = 0; i < KINDS; i++)
+	for (unsigned i = 0; i < TRANSPORTS; i++)
 		assert_int_equal(ended(good[i]), 0);
 	kill_and_reap(producer);
-	close_gate();
+	close_barrier();
 }
 
 /* ---- producers that die ---- */
 
-static void ride_orphaned(const struct rider *r)
+static void read_orphaned(const struct reader_proc *r)
 {
 	tsock_batch *held, *b;
 	unsigned turn = 0;
-	struct seat s;
+	struct gpu_reader s;
 	double t0;
 	int err;
 
-	board(&s, r);
-	need(embark(&s));
+	gpu_reader_open(&s, r);
+	need(gpu_reader_begin(&s));
 	need(tsock_next(s.t, 20000, &held) == 0);
-	pass_gate();
+	pass_barrier();
 	t0 = now_s();
 	/* While one is held, no more than the ring has. */
 	while ((err = tsock_next(s.t, -1, &b)) == 0)
 		tsock_batch_release(b);
 	need(err == TSOCK_ELOST || err == TSOCK_EHELD);
 	/* What is in hand stays whole. */
-	ride(&s, held, turn++);
+	gpu_reader_check(&s, held, turn++);
 	while ((err = tsock_next(s.t, -1, &b)) == 0)
-		ride(&s, b, turn++);
+		gpu_reader_check(&s, b, turn++);
 	need(err == TSOCK_ELOST);
 	need(strstr(tsock_errmsg(), r->src->name));
 	if (now_s() - t0 > 1.5)
 		die("after %.1f s", now_s() - t0);
-	settle(&s);
+	gpu_reader_settle(&s);
 	t0 = now_s();
 	while ((err = tsock_begin_timed(s.t, 100)) == TSOCK_EAGAIN)
 		need(now_s() - t0 < 1.5);
 	need(err == TSOCK_ELOST);
-	alight(&s);
+	gpu_reader_close(&s);
 }
 
 /* Three streams at once, with one, two and eight readers. */
@@ -365,24 +367,25 @@ static void a_dead_producer_is_a_named_error_within_a_second(void **state)
 	struct source src[3];
 	unsigned k = 0;
 
-	open_gate();
+	open_barrier();
 	for (unsigned n = 0; n < 3; n++) {
-		struct rider r = { .src = &src[n], .kind = kind_of(state) };
+		struct reader_proc r = { .src = &src[n],
+					 .transport = case_transport(state) };
 
 		src[n] = model;
 		src[n].name = name[n];
 		src[n].min_consumers = numbers[n];
-		producer[n] = start_source(&src[n], r.kind);
+		producer[n] = start_source(&src[n], r.transport);
 		for (unsigned i = 0; i < numbers[n]; i++) {
 			r.batch = 16 - 2 * i;
 			r.floats = i % 2;
-			pid[k++] = start_as(ride_orphaned, &r);
+			pid[k++] = start_as(read_orphaned, &r);
 		}
 	}
 	await(k);
 	for (unsigned n = 0; n < 3; n++)
 		kill_and_reap(producer[n]);
-	close_gate();
+	close_barrier();
 	while (k)
 		assert_int_equal(ended(pid[--k]), 0);
 }
@@ -390,16 +393,17 @@ static void a_dead_producer_is_a_named_error_within_a_second(void **state)
 static void a_new_producer_takes_a_dead_ones_name(void **state)
 {
 	struct source src = model;
-	struct rider r[2] = { { .batch = 16 }, { .batch = 7, .floats = true } };
+	struct reader_proc r[2] = { { .batch = 16 },
+				    { .batch = 7, .floats = true } };
 
 	src.n = 100;
 	for (unsigned i = 0; i < 4; i++) {
 		for (unsigned k = 0; k < 2; k++) {
-			r[k].kind = kind_of(state);
+			r[k].transport = case_transport(state);
 			r[k].epochs = 2;
 		}
 		/* Its producer is killed, and so is that of the next. */
-		run_riders(&src, r, 2);
+		run_reader_procs(&src, r, 2);
 	}
 }
 
@@ -418,45 +422,46 @@ static void make_some_and_fail(tsock_server *s, const struct source *src)
 		pause();
 }
 
-static void ride_to_the_failure(const struct rider *r)
+static void read_to_the_failure(const struct reader_proc *r)
 {
 	struct tsock_opts o = opts_of(r);
 	unsigned turn = 0;
 	tsock_batch *b;
-	struct seat s;
+	struct gpu_reader s;
 	int err;
 
-	board(&s, r);
-	need(embark(&s));
+	gpu_reader_open(&s, r);
+	need(gpu_reader_begin(&s));
 	while ((err = tsock_next(s.t, 20000, &b)) == 0) {
 		need(tsock_batch_seq(b) + tsock_batch_count(b) <= 100);
-		ride(&s, b, turn++);
+		gpu_reader_check(&s, b, turn++);
 	}
 	need(err == TSOCK_ESTREAM && strstr(tsock_errmsg(), "cat.JPEG"));
-	settle(&s);
+	gpu_reader_settle(&s);
 	tsock_close(s.t);
 	/* Who comes later is told the same. */
 	need(tsock_open(r->src->name, &o, &s.t) == 0);
 	if (tsock_begin(s.t) != TSOCK_ESTREAM ||
 	    !strstr(tsock_errmsg(), "cat.JPEG"))
 		die("begin: %s", tsock_errmsg());
-	alight(&s);
+	gpu_reader_close(&s);
 }
 
 static void a_failed_stream_tells_every_reader_why(void **state)
 {
 	for (unsigned n = 0; n < 3; n++) {
 		struct source src = model;
-		struct rider r = { .src = &src, .kind = kind_of(state) };
+		struct reader_proc r = { .src = &src,
+					 .transport = case_transport(state) };
 		pid_t producer, pid[8];
 
 		src.min_consumers = numbers[n];
 		src.served = make_some_and_fail;
-		producer = start_source(&src, r.kind);
+		producer = start_source(&src, r.transport);
 		for (unsigned i = 0; i < numbers[n]; i++) {
 			r.batch = 16 - 2 * i;
 			r.floats = i % 2;
-			pid[i] = start_as(ride_to_the_failure, &r);
+			pid[i] = start_as(read_to_the_failure, &r);
 		}
 		for (unsigned i = 0; i < numbers[n]; i++)
 			assert_int_equal(ended(pid[i]), 0);
@@ -466,11 +471,12 @@ static void a_failed_stream_tells_every_reader_why(void **state)
 
 int main(void)
 {
-	static const struct by_kind each[] = {
-		BY_KIND(a_killed_reader_frees_its_claim_at_once),
-		BY_KIND(a_dead_producer_is_a_named_error_within_a_second),
-		BY_KIND(a_new_producer_takes_a_dead_ones_name),
-		BY_KIND(a_failed_stream_tells_every_reader_why),
+	static const struct transport_test each[] = {
+		FOR_EACH_TRANSPORT(a_killed_reader_frees_its_claim_at_once),
+		FOR_EACH_TRANSPORT(
+			a_dead_producer_is_a_named_error_within_a_second),
+		FOR_EACH_TRANSPORT(a_new_producer_takes_a_dead_ones_name),
+		FOR_EACH_TRANSPORT(a_failed_stream_tells_every_reader_why),
 	};
 	const struct CMUnitTest once[] = {
 		cmocka_unit_test(kills_at_random_moments_harm_nobody),
@@ -478,6 +484,7 @@ int main(void)
 		cmocka_unit_test(the_slow_are_killed_when_that_is_asked_for),
 	};
 
-	return run_by_kind("deaths", each, sizeof(each) / sizeof(each[0]), once,
-			   sizeof(once) / sizeof(once[0]));
+	return run_for_each_transport("deaths", each,
+				      sizeof(each) / sizeof(each[0]), once,
+				      sizeof(once) / sizeof(once[0]));
 }

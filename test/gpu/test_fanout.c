@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#include "onboard.h"
+#include "gpu_readers.h"
 
 #ifdef SIMCUDA
 
@@ -184,31 +184,31 @@ static void in_each_mode(void (*fn)(uint32_t fanout), uint32_t fanout)
 static void coming_and_going(uint32_t fanout)
 {
 	struct way w = { .fanout = fanout };
-	struct rider r[8] = {
-		{ .kind = SHARED, .device = 0 },
-		{ .kind = STORED, .device = 1 },
-		{ .kind = SHARED, .device = 0, .visible = "2" },
-		{ .kind = SHARED, .device = 1, .visible = "0,3" },
-		{ .kind = SHARED, .device = 0, .visible = "1" },
-		{ .kind = STORED, .device = 2, .visible = "3,2,0" },
-		{ .kind = LEGACY, .device = 3 },
-		{ .kind = HOST },
+	struct reader_proc r[8] = {
+		{ .transport = SHARED, .device = 0 },
+		{ .transport = STORED, .device = 1 },
+		{ .transport = SHARED, .device = 0, .visible = "2" },
+		{ .transport = SHARED, .device = 1, .visible = "0,3" },
+		{ .transport = SHARED, .device = 0, .visible = "1" },
+		{ .transport = STORED, .device = 2, .visible = "3,2,0" },
+		{ .transport = LEGACY, .device = 3 },
+		{ .transport = HOST },
 	};
-	struct rider victim = { .src = &model,
-				.kind = SHARED,
-				.device = 1,
-				.batch = 9,
-				.epochs = 100000 };
+	struct reader_proc victim = { .src = &model,
+				      .transport = SHARED,
+				      .device = 1,
+				      .batch = 9,
+				      .epochs = 100000 };
 	pid_t producer = start_fan(&model, &w), pid[8], dies;
 
-	dies = start_rider(&victim);
+	dies = start_reader_proc(&victim);
 	for (unsigned i = 0; i < 8; i++) {
 		r[i].src = &model;
 		r[i].batch = 16 - 2 * i;
 		r[i].epochs = 1 + i % 2;
 		r[i].floats = i % 3 == 0;
 		r[i].delay_us = i * 9000;
-		pid[i] = start_rider(&r[i]);
+		pid[i] = start_reader_proc(&r[i]);
 	}
 	for (unsigned i = 0; stats_of("fan").head < 100; i++) {
 		assert_true(i < 2000);
@@ -253,7 +253,7 @@ static void everybody_sees_all_from_the_host(void **state)
 static void whole_stream(const struct way *w, unsigned *up, unsigned *across)
 {
 	struct source src = model;
-	struct rider r[4] = { { 0 } };
+	struct reader_proc r[4] = { { 0 } };
 	pid_t producer, pid[4];
 	uint64_t bytes;
 
@@ -263,13 +263,13 @@ static void whole_stream(const struct way *w, unsigned *up, unsigned *across)
 	producer = start_fan(&src, w);
 	for (unsigned i = 0; i < 4; i++) {
 		r[i].src = &src;
-		r[i].kind = w->legacy ? i % 2 ? LEGACY_STORED : LEGACY
-			    : i % 2   ? STORED
-				      : SHARED;
+		r[i].transport = w->legacy ? i % 2 ? LEGACY_STORED : LEGACY
+				 : i % 2   ? STORED
+					   : SHARED;
 		r[i].device = (int)i;
 		r[i].batch = 16 - 3 * i;
 		r[i].epochs = 3;
-		pid[i] = start_rider(&r[i]);
+		pid[i] = start_reader_proc(&r[i]);
 	}
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(ended(pid[i]), 0);
@@ -426,28 +426,28 @@ static void nccl_that_fails_is_done_without(void **state)
 }
 
 /* 7 if its GPU failed and it was told so, 0 if it saw the end. */
-static pid_t start_witness(const struct rider *r)
+static pid_t start_witness(const struct reader_proc *r)
 {
 	pid_t pid = spawn();
 
 	if (pid == 0) {
-		struct seat s;
+		struct gpu_reader s;
 		tsock_batch *b;
 		char gpu[32];
 		int err = 0;
 
-		board(&s, r);
+		gpu_reader_open(&s, r);
 		for (unsigned e = 0; e < r->epochs && !err; e++) {
 			need(tsock_begin(s.t) == 0);
 			for (unsigned i = 0; !err; i++) {
 				err = tsock_next(s.t, 20000, &b);
 				if (!err)
-					ride(&s, b, i);
+					gpu_reader_check(&s, b, i);
 			}
 			if (err == TSOCK_EEPOCH)
 				err = 0;
 		}
-		settle(&s);
+		gpu_reader_settle(&s);
 		snprintf(gpu, sizeof(gpu), "on GPU %d: ", r->device);
 		if (err && !strstr(tsock_errmsg(), gpu))
 			die("%d: %s", err, tsock_errmsg());
@@ -463,7 +463,7 @@ static unsigned who_fails(uint32_t fanout, const char *fault)
 {
 	struct way w = { .fanout = fanout, .fault = fault };
 	struct source src = model;
-	struct rider r[4] = { { 0 } };
+	struct reader_proc r[4] = { { 0 } };
 	pid_t producer, pid[4];
 	unsigned failed = 0;
 
@@ -471,7 +471,7 @@ static unsigned who_fails(uint32_t fanout, const char *fault)
 	producer = start_fan(&src, &w);
 	for (unsigned i = 0; i < 4; i++) {
 		r[i].src = &src;
-		r[i].kind = i == 3 ? HOST : SHARED;
+		r[i].transport = i == 3 ? HOST : SHARED;
 		r[i].device = (int)i;
 		r[i].batch = 16;
 		r[i].epochs = 3;
@@ -533,10 +533,10 @@ static void all_gpus_may_fail_and_the_host_goes_on(void **state)
 static void rings_end_while_others_are_broadcast_to(void **state)
 {
 	struct way w = { .fanout = TSOCK_FANOUT_NCCL };
-	struct rider stays[2] = { { .kind = SHARED, .device = 0 },
-				  { .kind = SHARED, .device = 3 } };
-	struct rider comes[2] = { { .kind = SHARED, .device = 1 },
-				  { .kind = STORED, .device = 2 } };
+	struct reader_proc stays[2] = { { .transport = SHARED, .device = 0 },
+					{ .transport = SHARED, .device = 3 } };
+	struct reader_proc comes[2] = { { .transport = SHARED, .device = 1 },
+					{ .transport = STORED, .device = 2 } };
 	struct source src = model;
 	pid_t producer, pid[2], guest[2];
 
@@ -549,9 +549,9 @@ static void rings_end_while_others_are_broadcast_to(void **state)
 			comes[i].batch = stays[i].batch = 16 - i;
 			comes[i].epochs = 1;
 			stays[i].epochs = 100000;
-			guest[i] = start_rider(&comes[i]);
+			guest[i] = start_reader_proc(&comes[i]);
 			if (!round)
-				pid[i] = start_rider(&stays[i]);
+				pid[i] = start_reader_proc(&stays[i]);
 		}
 		for (unsigned i = 0; i < 2; i++)
 			assert_int_equal(ended(guest[i]), 0);

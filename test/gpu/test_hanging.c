@@ -4,7 +4,7 @@
  *
  * Calls hang on demand, so this runs on the simulation alone.
  */
-#include "onboard.h"
+#include "gpu_readers.h"
 
 #ifdef SIMCUDA
 
@@ -54,27 +54,29 @@ static void stop_faulty(pid_t producer)
 
 static void host_jobs_go_on(const char *fault)
 {
-	struct rider stays = { .src = &model, .batch = 16, .epochs = 100000 };
-	struct rider comes = { .src = &model, .batch = 9, .epochs = 1 };
-	struct rider gpu = { .src = &model,
-			     .kind = SHARED,
-			     .floats = true,
-			     .batch = 16,
-			     .epochs = 1 };
+	struct reader_proc stays = { .src = &model,
+				     .batch = 16,
+				     .epochs = 100000 };
+	struct reader_proc comes = { .src = &model, .batch = 9, .epochs = 1 };
+	struct reader_proc gpu = { .src = &model,
+				   .transport = SHARED,
+				   .floats = true,
+				   .batch = 16,
+				   .epochs = 1 };
 	pid_t producer = start_faulty(&model, fault);
-	pid_t there = start_rider(&stays), hangs, next;
+	pid_t there = start_reader_proc(&stays), hangs, next;
 	struct tsock_stats st;
 
 	wait_readers("hang", 1);
-	hangs = start_rider(&gpu);
+	hangs = start_reader_proc(&gpu);
 	wait_for_the_call(fault);
 	/* Two that join: one of them has a view made. */
 	for (unsigned i = 0; i < 2; i++) {
 		comes.floats = i;
-		assert_int_equal(ended(start_rider(&comes)), 0);
+		assert_int_equal(ended(start_reader_proc(&comes)), 0);
 	}
 	/* Another one for that GPU, which comes and goes. */
-	next = start_rider(&gpu);
+	next = start_reader_proc(&gpu);
 	pause_us(50000);
 	kill_and_reap(next);
 	kill_and_reap(hangs);
@@ -104,21 +106,21 @@ static void a_gpu_that_hangs_stops_no_host_job(void **state)
 
 static void a_gpu_that_hangs_stops_no_other_gpu(void **state)
 {
-	struct rider bad = { .src = &model,
-			     .kind = SHARED,
-			     .device = 1,
-			     .batch = 16,
-			     .epochs = 1 };
-	struct rider good = bad;
+	struct reader_proc bad = { .src = &model,
+				   .transport = SHARED,
+				   .device = 1,
+				   .batch = 16,
+				   .epochs = 1 };
+	struct reader_proc good = bad;
 	pid_t producer = start_faulty(&model, "cuMemCreate@1=hang");
-	pid_t hangs = start_rider(&bad);
+	pid_t hangs = start_reader_proc(&bad);
 
 	(void)state;
 	wait_for_the_call("cuMemCreate");
 	good.device = 0;
-	assert_int_equal(ended(start_rider(&good)), 0);
+	assert_int_equal(ended(start_reader_proc(&good)), 0);
 	good.device = 2;
-	assert_int_equal(ended(start_rider(&good)), 0);
+	assert_int_equal(ended(start_reader_proc(&good)), 0);
 	kill_and_reap(hangs);
 	stop_faulty(producer);
 }
@@ -127,9 +129,9 @@ static void a_gpu_that_hangs_stops_no_other_gpu(void **state)
 static void a_producer_ends_although_a_gpu_hangs(void **state)
 {
 	struct source src = model;
-	struct rider stays = { .src = &src, .batch = 16, .epochs = 1 };
-	struct rider gpu = {
-		.src = &src, .kind = SHARED, .batch = 16, .epochs = 1
+	struct reader_proc stays = { .src = &src, .batch = 16, .epochs = 1 };
+	struct reader_proc gpu = {
+		.src = &src, .transport = SHARED, .batch = 16, .epochs = 1
 	};
 	pid_t producer, there, hangs;
 
@@ -137,9 +139,9 @@ static void a_producer_ends_although_a_gpu_hangs(void **state)
 	src.epochs = 1;
 	src.n = 2000;
 	producer = start_faulty(&src, "cuMemCreate=hang");
-	there = start_rider(&stays);
+	there = start_reader_proc(&stays);
 	wait_readers("hang", 1);
-	hangs = start_rider(&gpu);
+	hangs = start_reader_proc(&gpu);
 	wait_for_the_call("cuMemCreate");
 	assert_int_equal(ended(there), 0);
 	assert_int_equal(ended(producer), 0);
@@ -151,36 +153,36 @@ static void a_producer_ends_although_a_gpu_hangs(void **state)
 /* ---- for a while ---- */
 
 /* It gives up before the ring is made, and comes again later. */
-static void give_up(const struct rider *r)
+static void give_up(const struct reader_proc *r)
 {
-	struct seat s;
+	struct gpu_reader s;
 
-	board(&s, r);
+	gpu_reader_open(&s, r);
 	need(tsock_begin_timed(s.t, 50) == TSOCK_EAGAIN);
 	tsock_leave(s.t);
-	need(embark(&s));
-	ride_epoch(&s);
-	alight(&s);
+	need(gpu_reader_begin(&s));
+	gpu_reader_epoch(&s);
+	gpu_reader_close(&s);
 }
 
 static void who_waits_for_a_ring(const char *fault)
 {
 	struct source src = model;
-	struct rider r = { .src = &src,
-			   .kind = SHARED,
-			   .floats = true,
-			   .batch = 16,
-			   .epochs = 1 };
+	struct reader_proc r = { .src = &src,
+				 .transport = SHARED,
+				 .floats = true,
+				 .batch = 16,
+				 .epochs = 1 };
 	pid_t producer, pid[4];
 
 	src.min_consumers = 4;
 	producer = start_faulty(&src, fault);
-	pid[0] = start_rider(&r);
+	pid[0] = start_reader_proc(&r);
 	wait_for_the_call(fault);
 	pid[1] = start_as(give_up, &r);
-	pid[2] = start_rider(&r);
-	r.kind = STORED;
-	pid[3] = start_rider(&r);
+	pid[2] = start_reader_proc(&r);
+	r.transport = STORED;
+	pid[3] = start_reader_proc(&r);
 	wait_readers("hang", 4);
 	/* As stored, and as floats. */
 	assert_int_equal(stats_of("hang").views, 2);
@@ -200,8 +202,8 @@ static void those_who_want_the_same_get_one_ring(void **state)
 /* The first two are told, or copy for themselves; the third gets its ring. */
 static void a_ring_that_fails_late_is_made_anew(void **state)
 {
-	struct rider r = {
-		.src = &model, .kind = SHARED, .batch = 16, .epochs = 1
+	struct reader_proc r = {
+		.src = &model, .transport = SHARED, .batch = 16, .epochs = 1
 	};
 	pid_t producer = start_faulty(&model, "cuMemCreate:1=300ms,"
 					      "cuMemExportToShareableHandle:1="
@@ -211,12 +213,12 @@ static void a_ring_that_fails_late_is_made_anew(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++)
-		pid[i] = start_rider(&r);
+		pid[i] = start_reader_proc(&r);
 	for (unsigned i = 0; i < 2; i++)
 		rc[i] = ended(pid[i]);
 	/* At least the one that came when nothing failed any more. */
 	assert_true(rc[0] == 0 || rc[1] == 0);
-	assert_int_equal(ended(start_rider(&r)), 0);
+	assert_int_equal(ended(start_reader_proc(&r)), 0);
 	stop_faulty(producer);
 }
 

@@ -1,15 +1,15 @@
 /*
- * test_joining.c - readers of every kind join when they like, with batches as
+ * test_joining.c - readers of every transport join when they like, with batches as
  * large as they like, and see every sample of each of their epochs exactly
  * once, whatever the others do.
  */
-#include "bykind.h"
+#include "for_each_transport.h"
 
 static const unsigned numbers[] = { 1, 2, 8 };
 
 /* ---- coverage ---- */
 
-static void batch_sizes(enum kind kind, unsigned n)
+static void batch_sizes(enum transport transport, unsigned n)
 {
 	static const uint32_t size[] = { 32, 7, 1, 24, 31, 10, 3, 17 };
 	struct source src = { .name = "cover",
@@ -18,11 +18,11 @@ static void batch_sizes(enum kind kind, unsigned n)
 			      .max_batch = 32,
 			      .payload = n == 2 ? 65536 : 1500,
 			      .image = SIDE };
-	struct rider r[8] = { { 0 } };
+	struct reader_proc r[8] = { { 0 } };
 	unsigned seed = 5;
 
 	for (unsigned i = 0; i < n; i++) {
-		r[i].kind = kind;
+		r[i].transport = transport;
 		r[i].batch = size[i];
 		r[i].epochs = 3;
 		r[i].floats = i % 2 == 0;
@@ -32,22 +32,22 @@ static void batch_sizes(enum kind kind, unsigned n)
 		r[i].between = i % 2 ? TSOCK_BETWEEN_LEAVE : TSOCK_BETWEEN_HOLD;
 		r[i].writes = i % 4 == 3;
 	}
-	run_riders(&src, r, n);
+	run_reader_procs(&src, r, n);
 }
 
 static void batch_sizes_that_divide_nothing_alone(void **state)
 {
-	batch_sizes(kind_of(state), 1);
+	batch_sizes(case_transport(state), 1);
 }
 
 static void batch_sizes_that_divide_nothing_by_two(void **state)
 {
-	batch_sizes(kind_of(state), 2);
+	batch_sizes(case_transport(state), 2);
 }
 
 static void batch_sizes_that_divide_nothing_by_eight(void **state)
 {
-	batch_sizes(kind_of(state), 8);
+	batch_sizes(case_transport(state), 8);
 }
 
 static void data_sets_smaller_than_a_batch_or_a_ring(void **state)
@@ -62,17 +62,17 @@ static void data_sets_smaller_than_a_batch_or_a_ring(void **state)
 				      .max_batch = 16,
 				      .payload = 33,
 				      .image = SIDE };
-		struct rider r[8] = { { 0 } };
+		struct reader_proc r[8] = { { 0 } };
 
 		for (unsigned i = 0; i < 8; i++) {
-			r[i].kind = kind_of(state);
+			r[i].transport = case_transport(state);
 			r[i].batch = batch[(i + k) % 8];
 			r[i].epochs = 3 + i % 4;
 			r[i].floats = (i + k) % 2;
 			r[i].flags = i % 3 == 2 ? TSOCK_DROP_LAST : 0;
 			r[i].delay_us = i % 2 * 10000;
 		}
-		run_riders(&src, r, numbers[k % 3]);
+		run_reader_procs(&src, r, numbers[k % 3]);
 	}
 }
 
@@ -84,42 +84,42 @@ static void readers_of_all_kinds_share_a_stream(void **state)
 			      .max_batch = 16,
 			      .payload = 700,
 			      .image = SIDE };
-	struct rider r[2 * KINDS] = { { 0 } };
+	struct reader_proc r[2 * TRANSPORTS] = { { 0 } };
 
 	(void)state;
-	for (unsigned i = 0; i < 2 * KINDS; i++) {
-		r[i].kind = i % KINDS;
+	for (unsigned i = 0; i < 2 * TRANSPORTS; i++) {
+		r[i].transport = i % TRANSPORTS;
 		r[i].device = (int)(i / 5 % gpus());
 		r[i].batch = 1 + i * 7 % 16;
 		r[i].epochs = 2;
-		r[i].floats = i >= KINDS;
+		r[i].floats = i >= TRANSPORTS;
 		r[i].writes = i % 3 == 0;
 		r[i].delay_us = i * 2000;
 	}
-	run_riders(&src, r, 2 * KINDS);
+	run_reader_procs(&src, r, 2 * TRANSPORTS);
 }
 
 /* ---- several handles in one process ---- */
 
 struct guest {
-	struct rider r;
-	struct seat s;
+	struct reader_proc r;
+	struct gpu_reader s;
 	struct tally y;
 	uint64_t start; /* the first sample of all */
 	bool reading;
 	unsigned turn;
 };
 
-static void board_guest(struct guest *g, const struct rider *r)
+static void open_guest(struct guest *g, const struct reader_proc *r)
 {
 	memset(g, 0, sizeof(*g));
 	g->r = *r;
-	board(&g->s, &g->r);
+	gpu_reader_open(&g->s, &g->r);
 }
 
 static void begin_guest(struct guest *g)
 {
-	need(embark(&g->s));
+	need(gpu_reader_begin(&g->s));
 	tally_begin(&g->y, g->r.src, g->r.batch, g->r.flags);
 	g->reading = true;
 }
@@ -129,7 +129,7 @@ static void take_guest(struct guest *g, tsock_batch *b)
 	if (!g->turn)
 		g->start = tsock_batch_seq(b);
 	tally_add(&g->y, b);
-	ride(&g->s, b, g->turn++);
+	gpu_reader_check(&g->s, b, g->turn++);
 }
 
 /* A step towards so many epochs, if one is possible now. */
@@ -169,8 +169,8 @@ static void leave_guest(struct guest *g)
 {
 	if (g->reading)
 		free(g->y.seen);
-	settle(&g->s);
-	alight(&g->s);
+	gpu_reader_settle(&g->s);
+	gpu_reader_close(&g->s);
 }
 
 /* ---- ways in ---- */
@@ -194,31 +194,31 @@ static unsigned segment_of(const struct guest *g, uint64_t lead)
 	if (bound(g->r.src, i) != g->start || g->start > lead + part ||
 	    g->start + 4 * part < lead)
 		die("%s: a start at %llu, the leader being at %llu",
-		    kind_name[g->r.kind], (unsigned long long)g->start,
-		    (unsigned long long)lead);
+		    transport_name[g->r.transport],
+		    (unsigned long long)g->start, (unsigned long long)lead);
 	return i;
 }
 
 /* One leads, and of the others each comes while it reads another segment. */
-static void ride_segments(const struct rider *r)
+static void read_segments(const struct reader_proc *r)
 {
 	static struct guest lead, g[SEGMENTS];
 	uint64_t came[SEGMENTS], part = r->src->n / SEGMENTS;
 	unsigned n = 0, over = 0, seen = 0;
 
-	board_guest(&lead, r);
+	open_guest(&lead, r);
 	while (over < SEGMENTS) {
 		bool did = step_guest(&lead, UINT32_MAX);
 
 		if (n < SEGMENTS && lead.y.want != UINT64_MAX &&
 		    lead.y.want >= bound(r->src, n) + part / 2) {
-			struct rider joins = *r;
+			struct reader_proc joins = *r;
 
 			joins.join = TSOCK_JOIN_SEGMENT;
 			joins.batch = 1 + n * 5 % 16;
 			joins.floats = n % 2;
 			came[n] = lead.y.want;
-			board_guest(&g[n], &joins);
+			open_guest(&g[n], &joins);
 			begin_guest(&g[n++]);
 		}
 		over = 0;
@@ -247,24 +247,26 @@ static void every_segment_boundary_is_a_way_in(void **state)
 			      .payload = 40,
 			      .image = SIDE,
 			      .segments = SEGMENTS };
-	struct rider r = { .src = &src, .kind = kind_of(state), .batch = 16 };
+	struct reader_proc r = { .src = &src,
+				 .transport = case_transport(state),
+				 .batch = 16 };
 
-	run_as(ride_segments, &r);
+	run_as(read_segments, &r);
 }
 
-/* Beside a leader of its own kind, or on the host. */
-static void ride_now(const struct rider *r)
+/* Beside a leader of its own transport, or on the host. */
+static void read_now(const struct reader_proc *r)
 {
 	static struct guest lead, late;
-	struct rider first = *r;
+	struct reader_proc first = *r;
 
 	first.join = TSOCK_JOIN_EPOCH;
-	first.kind = r->streams == 2 ? HOST : r->kind;
-	board_guest(&lead, &first);
+	first.transport = r->streams == 2 ? HOST : r->transport;
+	open_guest(&lead, &first);
 	while (lead.turn < 19)
 		if (!step_guest(&lead, 1))
 			pause_us(200);
-	board_guest(&late, r);
+	open_guest(&late, r);
 	begin_guest(&late);
 	while (!through(&late, 2))
 		if (!step_guest(&lead, 100) + !step_guest(&late, 2) == 2)
@@ -285,15 +287,15 @@ static void joining_now_gives_a_short_first_epoch(void **state)
 			      .max_batch = 16,
 			      .payload = 40,
 			      .image = SIDE };
-	struct rider r = { .src = &src,
-			   .kind = kind_of(state),
-			   .join = TSOCK_JOIN_NOW,
-			   .batch = 16 };
+	struct reader_proc r = { .src = &src,
+				 .transport = case_transport(state),
+				 .join = TSOCK_JOIN_NOW,
+				 .batch = 16 };
 
 	for (unsigned i = 0; i < 2; i++) {
 		r.streams = 1 + i;
 		r.floats = i == 0;
-		run_as(ride_now, &r);
+		run_as(read_now, &r);
 	}
 }
 
@@ -302,28 +304,28 @@ static void joining_now_gives_a_short_first_epoch(void **state)
 #define ROUNDS 5
 
 /* With work still queued it has joined again before it is known to have left. */
-static void ride_jumps(const struct rider *r)
+static void read_jumps(const struct reader_proc *r)
 {
 	const uint64_t n = r->src->n;
 	tsock_batch *b;
-	struct seat s;
+	struct gpu_reader s;
 
-	board(&s, r);
+	gpu_reader_open(&s, r);
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		need(embark(&s));
+		need(gpu_reader_begin(&s));
 		for (unsigned i = 0; i < 10; i++) {
 			need(tsock_next(s.t, 20000, &b) == 0);
 			need(tsock_batch_seq(b) == round * n + i * 16);
-			ride(&s, b, i);
+			gpu_reader_check(&s, b, i);
 		}
 		if (round % 2)
-			settle(&s);
+			gpu_reader_settle(&s);
 		tsock_leave(s.t);
 	}
-	settle(&s);
+	gpu_reader_settle(&s);
 	/* No more was made than was asked for, and to fill up to three rings. */
 	need(stats_of(r->src->name).produced <= ROUNDS * (160 + 4 * 64));
-	alight(&s);
+	gpu_reader_close(&s);
 }
 
 static void a_stream_without_readers_jumps_to_a_fresh_epoch(void **state)
@@ -334,33 +336,35 @@ static void a_stream_without_readers_jumps_to_a_fresh_epoch(void **state)
 			      .max_batch = 16,
 			      .payload = 16,
 			      .image = SIDE };
-	struct rider r = { .src = &src, .kind = kind_of(state), .batch = 16 };
+	struct reader_proc r = { .src = &src,
+				 .transport = case_transport(state),
+				 .batch = 16 };
 
 	for (unsigned i = 0; i < 2; i++) {
 		r.floats = i;
-		run_as(ride_jumps, &r);
+		run_as(read_jumps, &r);
 	}
 }
 
-static void ride_again(const struct rider *r)
+static void read_again(const struct reader_proc *r)
 {
 	const uint64_t n = r->src->n;
 	uint64_t after = 0;
 	tsock_batch *b;
-	struct seat s;
+	struct gpu_reader s;
 
-	board(&s, r);
+	gpu_reader_open(&s, r);
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		need(embark(&s));
+		need(gpu_reader_begin(&s));
 		need(tsock_next(s.t, 20000, &b) == 0);
 		need(tsock_batch_seq(b) >= after);
 		need(tsock_batch_seq(b) % n == 0);
 		after = tsock_batch_seq(b) + n;
-		ride(&s, b, round);
+		gpu_reader_check(&s, b, round);
 		/* An epoch begun and not finished is left by the next one. */
 	}
-	settle(&s);
-	alight(&s);
+	gpu_reader_settle(&s);
+	gpu_reader_close(&s);
 }
 
 static void break_and_iterate_again_is_a_fresh_epoch_beside_others(void **state)
@@ -371,21 +375,24 @@ static void break_and_iterate_again_is_a_fresh_epoch_beside_others(void **state)
 			      .max_batch = 32,
 			      .payload = 16,
 			      .image = SIDE };
-	struct rider me = { .src = &src, .kind = kind_of(state), .batch = 20 };
+	struct reader_proc me = { .src = &src,
+				  .transport = case_transport(state),
+				  .batch = 20 };
 
 	for (unsigned n = 0; n < 3; n++) {
-		pid_t producer = start_source(&src, me.kind), pid, other[8];
+		pid_t producer = start_source(&src, me.transport), pid,
+		      other[8];
 
 		for (unsigned i = 0; i < numbers[n]; i++) {
-			struct rider r = { .src = &src,
-					   .kind = me.kind,
-					   .batch = 32 - 3 * i,
-					   .epochs = ROUNDS + 1,
-					   .floats = i % 2 };
+			struct reader_proc r = { .src = &src,
+						 .transport = me.transport,
+						 .batch = 32 - 3 * i,
+						 .epochs = ROUNDS + 1,
+						 .floats = i % 2 };
 
-			other[i] = start_rider(&r);
+			other[i] = start_reader_proc(&r);
 		}
-		pid = start_as(ride_again, &me);
+		pid = start_as(read_again, &me);
 		assert_int_equal(ended(pid), 0);
 		for (unsigned i = 0; i < numbers[n]; i++)
 			assert_int_equal(ended(other[i]), 0);
@@ -396,18 +403,18 @@ static void break_and_iterate_again_is_a_fresh_epoch_beside_others(void **state)
 /* ---- beginnings and ends of a stream ---- */
 
 /* It sees the whole stream. */
-static void ride_to_the_end(const struct rider *r)
+static void read_until_it_ends(const struct reader_proc *r)
 {
-	struct seat s;
+	struct gpu_reader s;
 
-	board(&s, r);
-	while (embark(&s)) {
+	gpu_reader_open(&s, r);
+	while (gpu_reader_begin(&s)) {
 		need(tsock_epoch(s.t) == s.begun - 1);
-		ride_epoch(&s);
+		gpu_reader_epoch(&s);
 	}
 	need(strstr(tsock_errmsg(), "ended"));
 	need(s.begun == r->src->epochs);
-	alight(&s);
+	gpu_reader_close(&s);
 }
 
 static void check_nothing_is_left(void)
@@ -424,7 +431,7 @@ static void check_gone(const char *name, const char *what)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-static void whole_stream(enum kind kind, unsigned n, uint32_t between)
+static void whole_stream(enum transport transport, unsigned n, uint32_t between)
 {
 	struct source src = { .name = "ends",
 			      .n = 100,
@@ -435,16 +442,16 @@ static void whole_stream(enum kind kind, unsigned n, uint32_t between)
 			      .epochs = 3,
 			      .min_consumers = n,
 			      .closed = check_nothing_is_left };
-	pid_t producer = start_source(&src, kind), pid[8];
+	pid_t producer = start_source(&src, transport), pid[8];
 
 	for (unsigned i = 0; i < n; i++) {
-		struct rider r = { .src = &src,
-				   .kind = kind,
-				   .batch = 16 - 2 * i,
-				   .between = between,
-				   .floats = i % 2 };
+		struct reader_proc r = { .src = &src,
+					 .transport = transport,
+					 .batch = 16 - 2 * i,
+					 .between = between,
+					 .floats = i % 2 };
 
-		pid[i] = start_as(ride_to_the_end, &r);
+		pid[i] = start_as(read_until_it_ends, &r);
 	}
 	for (unsigned i = 0; i < n; i++)
 		assert_int_equal(ended(pid[i]), 0);
@@ -456,27 +463,28 @@ static void whole_stream(enum kind kind, unsigned n, uint32_t between)
 static void epochs_end_the_stream_and_nothing_is_left(void **state)
 {
 	for (unsigned n = 0; n < 3; n++)
-		whole_stream(kind_of(state), numbers[n], TSOCK_BETWEEN_HOLD);
+		whole_stream(case_transport(state), numbers[n],
+			     TSOCK_BETWEEN_HOLD);
 	/*
 	 * Beside others it might miss an epoch; so it might alone, if the host
 	 * ring has gone on while the GPU's was full.
 	 */
-	if (transport_of(kind_of(state)) == TSOCK_TRANSPORT_AUTO ||
-	    transport_of(kind_of(state)) == TSOCK_TRANSPORT_STAGED)
-		whole_stream(kind_of(state), 1, TSOCK_BETWEEN_LEAVE);
+	if (api_transport(case_transport(state)) == TSOCK_TRANSPORT_AUTO ||
+	    api_transport(case_transport(state)) == TSOCK_TRANSPORT_STAGED)
+		whole_stream(case_transport(state), 1, TSOCK_BETWEEN_LEAVE);
 }
 
-static void ride_from_the_start(const struct rider *r)
+static void read_from_the_start(const struct reader_proc *r)
 {
-	struct seat s;
+	struct gpu_reader s;
 
-	board(&s, r);
+	gpu_reader_open(&s, r);
 	for (uint64_t e = 0; e < 2; e++) {
-		need(embark(&s));
+		need(gpu_reader_begin(&s));
 		need(tsock_epoch(s.t) == e);
-		ride_epoch(&s);
+		gpu_reader_epoch(&s);
 	}
-	alight(&s);
+	gpu_reader_close(&s);
 }
 
 static void min_consumers_start_together(void **state)
@@ -489,8 +497,9 @@ static void min_consumers_start_together(void **state)
 				      .payload = 16,
 				      .image = SIDE,
 				      .min_consumers = numbers[n] };
-		struct rider r = { .src = &src, .kind = kind_of(state) };
-		pid_t producer = start_source(&src, r.kind), pid[8];
+		struct reader_proc r = { .src = &src,
+					 .transport = case_transport(state) };
+		pid_t producer = start_source(&src, r.transport), pid[8];
 
 		for (unsigned i = 0; i < numbers[n]; i++) {
 			r.batch = 16 - 2 * i;
@@ -500,7 +509,7 @@ static void min_consumers_start_together(void **state)
 				assert_int_equal(stats_of("together").claimed,
 						 0);
 			}
-			pid[i] = start_as(ride_from_the_start, &r);
+			pid[i] = start_as(read_from_the_start, &r);
 		}
 		for (unsigned i = 0; i < numbers[n]; i++)
 			assert_int_equal(ended(pid[i]), 0);
@@ -510,22 +519,24 @@ static void min_consumers_start_together(void **state)
 
 int main(void)
 {
-	static const struct by_kind each[] = {
-		BY_KIND(batch_sizes_that_divide_nothing_alone),
-		BY_KIND(batch_sizes_that_divide_nothing_by_two),
-		BY_KIND(batch_sizes_that_divide_nothing_by_eight),
-		BY_KIND(data_sets_smaller_than_a_batch_or_a_ring),
-		BY_KIND(every_segment_boundary_is_a_way_in),
-		BY_KIND(joining_now_gives_a_short_first_epoch),
-		BY_KIND(a_stream_without_readers_jumps_to_a_fresh_epoch),
-		BY_KIND(break_and_iterate_again_is_a_fresh_epoch_beside_others),
-		BY_KIND(epochs_end_the_stream_and_nothing_is_left),
-		BY_KIND(min_consumers_start_together),
+	static const struct transport_test each[] = {
+		FOR_EACH_TRANSPORT(batch_sizes_that_divide_nothing_alone),
+		FOR_EACH_TRANSPORT(batch_sizes_that_divide_nothing_by_two),
+		FOR_EACH_TRANSPORT(batch_sizes_that_divide_nothing_by_eight),
+		FOR_EACH_TRANSPORT(data_sets_smaller_than_a_batch_or_a_ring),
+		FOR_EACH_TRANSPORT(every_segment_boundary_is_a_way_in),
+		FOR_EACH_TRANSPORT(joining_now_gives_a_short_first_epoch),
+		FOR_EACH_TRANSPORT(
+			a_stream_without_readers_jumps_to_a_fresh_epoch),
+		FOR_EACH_TRANSPORT(
+			break_and_iterate_again_is_a_fresh_epoch_beside_others),
+		FOR_EACH_TRANSPORT(epochs_end_the_stream_and_nothing_is_left),
+		FOR_EACH_TRANSPORT(min_consumers_start_together),
 	};
 	const struct CMUnitTest once[] = {
 		cmocka_unit_test(readers_of_all_kinds_share_a_stream),
 	};
 
-	return run_by_kind("joining", each, sizeof(each) / sizeof(each[0]),
-			   once, 1);
+	return run_for_each_transport("joining", each,
+				      sizeof(each) / sizeof(each[0]), once, 1);
 }

@@ -1,24 +1,24 @@
 /*
  * test_keeping.c - what may be written into and kept, for readers of every
- * kind: nobody else sees it, nobody waits for it, and no byte in hand changes.
+ * transport: nobody else sees it, nobody waits for it, and no byte in hand changes.
  * Where a batch can't be kept, who holds it is told so.
  */
-#include "bykind.h"
+#include "for_each_transport.h"
 
 static const unsigned numbers[] = { 1, 2, 8 };
 
 /* Its batches are memory that others read, too. */
-static bool common(const struct rider *r)
+static bool common(const struct reader_proc *r)
 {
-	if (!on_gpu(r->kind))
+	if (!on_gpu(r->transport))
 		return !r->writes;
-	return r->kind != STAGED && !as_stored(r->kind);
+	return r->transport != STAGED && !as_stored(r->transport);
 }
 
 /* ---- writing ---- */
 
-/* The kind that reads the same ring, and gets memory of its own. */
-static enum kind writer_beside(enum kind k)
+/* The transport that reads the same ring, and gets memory of its own. */
+static enum transport writer_beside(enum transport k)
 {
 	return k == SHARED ? STORED : k == LEGACY ? LEGACY_STORED : k;
 }
@@ -33,33 +33,33 @@ static void some_write_all_over_their_batches_and_nobody_sees_it(void **state)
 			      .image = SIDE };
 
 	for (unsigned n = 0; n < 3; n++) {
-		struct rider r[8] = { { 0 } };
+		struct reader_proc r[8] = { { 0 } };
 
 		for (unsigned i = 0; i < numbers[n]; i++) {
 			r[i].writes = i % 2 == 0;
-			r[i].kind = kind_of(state);
+			r[i].transport = case_transport(state);
 			if (r[i].writes)
-				r[i].kind = writer_beside(r[i].kind);
+				r[i].transport = writer_beside(r[i].transport);
 			r[i].batch = 32 - 3 * i;
 			r[i].epochs = 2;
 			r[i].floats = i % 4 < 2;
 			r[i].streams = 1 + i % 3;
 		}
-		run_riders(&src, r, numbers[n]);
+		run_reader_procs(&src, r, numbers[n]);
 	}
 }
 
 #ifdef SIMCUDA
 /* Where the driver maps read-only, what a kernel writes is its own error. */
-static void ride_and_spoil(const struct rider *r)
+static void read_and_spoil(const struct reader_proc *r)
 {
 	tsock_batch *b;
-	struct seat s;
+	struct gpu_reader s;
 	int err;
 
-	board(&s, r);
-	need(embark(&s));
-	ride_some(&s, 3);
+	gpu_reader_open(&s, r);
+	need(gpu_reader_begin(&s));
+	gpu_reader_some(&s, 3);
 	need(tsock_next(s.t, 20000, &b) == 0);
 	need(tsock_batch_use(b, s.stream[0]) == 0);
 	cu(cudaMemsetAsync((void *)(uintptr_t)tsock_batch_data(b, 0), 0xee, 100,
@@ -78,20 +78,22 @@ static void who_writes_into_common_memory_fails_alone(void **state)
 			      .max_batch = 16,
 			      .payload = 500,
 			      .image = SIDE };
-	struct rider bad = { .src = &src, .kind = SHARED, .batch = 16 };
+	struct reader_proc bad = { .src = &src,
+				   .transport = SHARED,
+				   .batch = 16 };
 	pid_t producer = start_producer(&src), good[4], pid;
 
 	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
-		struct rider r = { .src = &src,
-				   .kind = i ? SHARED : HOST,
-				   .batch = 16 - i,
-				   .epochs = 3,
-				   .floats = i % 2 };
+		struct reader_proc r = { .src = &src,
+					 .transport = i ? SHARED : HOST,
+					 .batch = 16 - i,
+					 .epochs = 3,
+					 .floats = i % 2 };
 
-		good[i] = start_rider(&r);
+		good[i] = start_reader_proc(&r);
 	}
-	pid = start_as(ride_and_spoil, &bad);
+	pid = start_as(read_and_spoil, &bad);
 	assert_int_equal(ended(pid), 0);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(ended(good[i]), 0);
@@ -110,14 +112,14 @@ struct kept {
 	void *device[FIELDS];
 };
 
-static void keep(struct seat *s, tsock_batch *b, struct kept *k)
+static void keep(struct gpu_reader *s, tsock_batch *b, struct kept *k)
 {
 	*k = (struct kept){ .seq = tsock_batch_seq(b),
 			    .count = tsock_batch_count(b),
 			    .b = b };
 	need(!tsock_batch_data_mut(b, 0) ==
-	     (on_gpu(s->r->kind) || !s->r->writes));
-	if (!as_stored(s->r->kind))
+	     (on_gpu(s->r->transport) || !s->r->writes));
+	if (!as_stored(s->r->transport))
 		return;
 	for (unsigned i = 0; i < FIELDS; i++) {
 		cu(cudaMalloc(&k->device[i], s->bytes[i] * k->count));
@@ -128,13 +130,13 @@ static void keep(struct seat *s, tsock_batch *b, struct kept *k)
 	k->b = NULL;
 }
 
-static void look_at(struct seat *s, const struct kept *k)
+static void look_at(struct gpu_reader *s, const struct kept *k)
 {
-	struct look *l = &s->look[0];
+	struct copy *l = &s->copy[0];
 
 	if (k->b) {
-		queue_look(s, k->b, l, s->stream[0]);
-		finish_look(s, l);
+		queue_copy(s, k->b, l, s->stream[0]);
+		finish_copy(s, l);
 		return;
 	}
 	l->seq = k->seq;
@@ -145,19 +147,19 @@ static void look_at(struct seat *s, const struct kept *k)
 				   cudaMemcpyDeviceToHost, s->stream[i]));
 	for (unsigned i = 0; i < FIELDS; i++)
 		cu(cudaStreamSynchronize(s->stream[i]));
-	check_look(s, l);
+	check_copy(s, l);
 }
 
-static void look_at_all(struct seat *s, const struct kept *k, unsigned n)
+static void look_at_all(struct gpu_reader *s, const struct kept *k, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		look_at(s, &k[i]);
 }
 
 /* Write into it, if it may be, and give it back. */
-static void drop(struct seat *s, struct kept *k)
+static void drop(struct gpu_reader *s, struct kept *k)
 {
-	if (k->b && s->r->writes && !on_gpu(s->r->kind))
+	if (k->b && s->r->writes && !on_gpu(s->r->transport))
 		memset(tsock_batch_data_mut(k->b, 0), 1, 100);
 	tsock_batch_release(k->b);
 	for (unsigned i = 0; i < FIELDS; i++)
@@ -168,25 +170,25 @@ static void drop(struct seat *s, struct kept *k)
 /* Of the first batches, while it may be; the rest is given back. */
 static unsigned keep_most;
 
-static void ride_and_keep(const struct rider *r)
+static void read_and_keep(const struct reader_proc *r)
 {
 	unsigned n = 0, turn = 0, most = keep_most;
 	struct kept kept[KEEP];
 	tsock_batch *b;
-	struct seat s;
+	struct gpu_reader s;
 	char text[64];
 	int err;
 
-	board(&s, r);
+	gpu_reader_open(&s, r);
 	for (unsigned e = 0; e < r->epochs; e++) {
-		need(embark(&s));
+		need(gpu_reader_begin(&s));
 		while ((err = tsock_next(s.t, 20000, &b)) != TSOCK_EEPOCH) {
 			if (!err && n < most) {
 				keep(&s, b, &kept[n++]);
 				continue;
 			}
 			if (!err) {
-				ride(&s, b, turn++);
+				gpu_reader_check(&s, b, turn++);
 				continue;
 			}
 			/* It is told what it holds, and goes on without. */
@@ -202,33 +204,34 @@ static void ride_and_keep(const struct rider *r)
 		look_at_all(&s, kept, n);
 	}
 	need(common(r) == !n && most == (common(r) ? 0 : keep_most));
-	settle(&s);
+	gpu_reader_settle(&s);
 	tsock_close(s.t);
 	look_at_all(&s, kept, n);
 	while (n)
 		drop(&s, &kept[--n]);
 	s.t = NULL;
-	alight(&s);
+	gpu_reader_close(&s);
 }
 
 /* Others read the stream, and end well. */
-static void keep_beside(struct source *src, struct rider *r, unsigned most,
-			unsigned n)
+static void keep_beside(struct source *src, struct reader_proc *r,
+			unsigned most, unsigned n)
 {
 	pid_t producer, pid, other[8];
 
 	r->src = src;
 	keep_most = most;
-	producer = start_source(src, r->kind);
-	pid = start_as(ride_and_keep, r);
+	producer = start_source(src, r->transport);
+	pid = start_as(read_and_keep, r);
 	for (unsigned i = 0; i < n; i++) {
-		struct rider o = { .src = src,
-				   .kind = i % 2 ? HOST : r->kind,
-				   .batch = 5 + i,
-				   .epochs = 3,
-				   .floats = i % 4 < 2 };
+		struct reader_proc o = { .src = src,
+					 .transport =
+						 i % 2 ? HOST : r->transport,
+					 .batch = 5 + i,
+					 .epochs = 3,
+					 .floats = i % 4 < 2 };
 
-		other[i] = start_rider(&o);
+		other[i] = start_reader_proc(&o);
 	}
 	assert_int_equal(ended(pid), 0);
 	for (unsigned i = 0; i < n; i++)
@@ -247,11 +250,11 @@ static void keeping_three_rings_of_batches_holds_nobody_up(void **state)
 				      .max_batch = 16,
 				      .payload = size[i],
 				      .image = SIDE };
-		struct rider r = { .kind = kind_of(state),
-				   .batch = 16,
-				   .epochs = 3,
-				   .floats = i % 2,
-				   .writes = true };
+		struct reader_proc r = { .transport = case_transport(state),
+					 .batch = 16,
+					 .epochs = 3,
+					 .floats = i % 2,
+					 .writes = true };
 
 		keep_beside(&src, &r, 2 * 25, numbers[i]);
 	}
@@ -265,9 +268,10 @@ static void a_first_batch_is_kept_for_the_whole_run(void **state)
 			      .max_batch = 16,
 			      .payload = 5000,
 			      .image = SIDE };
-	struct rider r = {
-		.kind = kind_of(state), .batch = 16, .epochs = 4, .writes = true
-	};
+	struct reader_proc r = { .transport = case_transport(state),
+				 .batch = 16,
+				 .epochs = 4,
+				 .writes = true };
 
 	keep_beside(&src, &r, 1, 0);
 	r.floats = true;
@@ -282,7 +286,9 @@ static void a_read_only_reader_that_keeps_too_much_is_told_so(void **state)
 			      .max_batch = 16,
 			      .payload = 100,
 			      .image = SIDE };
-	struct rider r = { .kind = kind_of(state), .batch = 16, .epochs = 2 };
+	struct reader_proc r = { .transport = case_transport(state),
+				 .batch = 16,
+				 .epochs = 2 };
 
 	keep_beside(&src, &r, KEEP, 0);
 	keep_beside(&src, &r, KEEP, 2);
@@ -302,19 +308,19 @@ static void odd_sample_sizes_cross_the_rings_end_whole(void **state)
 				      .max_batch = 10,
 				      .payload = size[k],
 				      .image = SIDE };
-		struct rider r[3] = { { .batch = 10, .writes = true },
-				      { .batch = 3, .floats = true },
-				      { .batch = 9 } };
+		struct reader_proc r[3] = { { .batch = 10, .writes = true },
+					    { .batch = 3, .floats = true },
+					    { .batch = 9 } };
 
 		for (unsigned i = 0; i < 3; i++) {
-			r[i].kind = kind_of(state);
+			r[i].transport = case_transport(state);
 			r[i].epochs = 2;
 		}
-		run_riders(&src, r, 3);
+		run_reader_procs(&src, r, 3);
 	}
 }
 
-static unsigned views_for(enum kind k)
+static unsigned views_for(enum transport k)
 {
 	switch (k) {
 	case HOST:
@@ -331,33 +337,33 @@ static unsigned views_for(enum kind k)
 	}
 }
 
-static void ride_beside_seven(const struct rider *r)
+static void read_beside_seven(const struct reader_proc *r)
 {
 	struct tsock_stats first = { 0 }, st;
 	tsock_batch *b[8];
-	struct rider q[8];
-	struct seat s[8];
+	struct reader_proc q[8];
+	struct gpu_reader s[8];
 
 	for (unsigned i = 0; i < 8; i++) {
 		q[i] = *r;
 		q[i].batch = 4 + i;
 		q[i].floats = i % 2;
-		board(&s[i], &q[i]);
-		need(embark(&s[i]));
+		gpu_reader_open(&s[i], &q[i]);
+		need(gpu_reader_begin(&s[i]));
 		need(tsock_next(s[i].t, 20000, &b[i]) == 0);
 		if (i == 0)
 			continue;
 		st = stats_of(r->src->name);
 		if (i == 1)
 			first = st;
-		need(st.views == views_for(r->kind));
+		need(st.views == views_for(r->transport));
 		need(st.consumers == i + 1 && st.nrows == i + 1);
 		need(st.memory == first.memory);
 	}
 	for (unsigned i = 0; i < 8; i++) {
-		ride(&s[i], b[i], 0);
-		settle(&s[i]);
-		alight(&s[i]);
+		gpu_reader_check(&s[i], b[i], 0);
+		gpu_reader_settle(&s[i]);
+		gpu_reader_close(&s[i]);
 	}
 }
 
@@ -369,20 +375,24 @@ static void views_are_made_once_and_shared(void **state)
 			      .max_batch = 16,
 			      .payload = 16,
 			      .image = SIDE };
-	struct rider r = { .src = &src, .kind = kind_of(state) };
+	struct reader_proc r = { .src = &src,
+				 .transport = case_transport(state) };
 
-	run_as(ride_beside_seven, &r);
+	run_as(read_beside_seven, &r);
 }
 
 int main(void)
 {
-	static const struct by_kind each[] = {
-		BY_KIND(some_write_all_over_their_batches_and_nobody_sees_it),
-		BY_KIND(keeping_three_rings_of_batches_holds_nobody_up),
-		BY_KIND(a_first_batch_is_kept_for_the_whole_run),
-		BY_KIND(a_read_only_reader_that_keeps_too_much_is_told_so),
-		BY_KIND(odd_sample_sizes_cross_the_rings_end_whole),
-		BY_KIND(views_are_made_once_and_shared),
+	static const struct transport_test each[] = {
+		FOR_EACH_TRANSPORT(
+			some_write_all_over_their_batches_and_nobody_sees_it),
+		FOR_EACH_TRANSPORT(
+			keeping_three_rings_of_batches_holds_nobody_up),
+		FOR_EACH_TRANSPORT(a_first_batch_is_kept_for_the_whole_run),
+		FOR_EACH_TRANSPORT(
+			a_read_only_reader_that_keeps_too_much_is_told_so),
+		FOR_EACH_TRANSPORT(odd_sample_sizes_cross_the_rings_end_whole),
+		FOR_EACH_TRANSPORT(views_are_made_once_and_shared),
 	};
 	const struct CMUnitTest once[] = {
 #ifdef SIMCUDA
@@ -391,6 +401,7 @@ int main(void)
 		{ 0 },
 	};
 
-	return run_by_kind("keeping", each, sizeof(each) / sizeof(each[0]),
-			   once, sizeof(once) / sizeof(once[0]) - 1);
+	return run_for_each_transport("keeping", each,
+				      sizeof(each) / sizeof(each[0]), once,
+				      sizeof(once) / sizeof(once[0]) - 1);
 }

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "mem/gpu.h"
-#include "onboard.h"
+#include "gpu_readers.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -18,25 +18,26 @@ static const struct source model = { .name = "memory",
 				     .image = SIDE };
 
 /* A reader that stays until it's killed, and checks everything. */
-static pid_t stay(const struct source *src, enum kind kind, bool floats)
+static pid_t stay(const struct source *src, enum transport transport,
+		  bool floats)
 {
-	struct rider r = { .src = src,
-			   .kind = kind,
-			   .batch = 16,
-			   .epochs = 100000,
-			   .floats = floats };
+	struct reader_proc r = { .src = src,
+				 .transport = transport,
+				 .batch = 16,
+				 .epochs = 100000,
+				 .floats = floats };
 
 	/* The child has a copy of it. */
-	return start_rider(&r);
+	return start_reader_proc(&r);
 }
 
 /* Bytes in all rings of a stream that has one more reader. */
-static uint64_t taken_with(enum kind kind, bool floats)
+static uint64_t taken_with(enum transport transport, bool floats)
 {
 	pid_t producer = start_producer(&model), pid;
 	uint64_t bytes;
 
-	pid = stay(&model, kind, floats);
+	pid = stay(&model, transport, floats);
 	wait_readers("memory", 1);
 	bytes = stats_of("memory").memory;
 	kill_and_reap(pid);
@@ -50,7 +51,7 @@ struct answer {
 	char text[512];
 };
 
-static void ask(const struct rider *r, int device, uint32_t dtype,
+static void ask(const struct reader_proc *r, int device, uint32_t dtype,
 		struct answer *a)
 {
 	struct tsock_opts o = opts_of(r);
@@ -75,8 +76,8 @@ static void ask(const struct rider *r, int device, uint32_t dtype,
 	snprintf(a->text, sizeof(a->text), "%s", tsock_errmsg());
 }
 
-static void expect(const struct rider *r, int device, uint32_t dtype, int code,
-		   const char *text, const char *also)
+static void expect(const struct reader_proc *r, int device, uint32_t dtype,
+		   int code, const char *text, const char *also)
 {
 	struct answer a;
 	pid_t pid = spawn();
@@ -107,8 +108,12 @@ static void a_join_beyond_the_budget_is_refused_with_the_sizes(void **state)
 	uint64_t host = taken_with(HOST, false);
 	uint64_t raw = taken_with(SHARED, false) - host;
 	struct source src = model;
-	struct rider r = { .src = &src, .kind = SHARED, .batch = 16 };
-	struct rider own = { .src = &src, .kind = STORED, .batch = 16 };
+	struct reader_proc r = { .src = &src,
+				 .transport = SHARED,
+				 .batch = 16 };
+	struct reader_proc own = { .src = &src,
+				   .transport = STORED,
+				   .batch = 16 };
 	pid_t producer, pid, other;
 	char sizes[128];
 
@@ -127,7 +132,7 @@ static void a_join_beyond_the_budget_is_refused_with_the_sizes(void **state)
 	expect(&r, 0, TSOCK_F32, TSOCK_EREFUSED, "need a ring of", sizes);
 	/* Private ones share the samples as they are; the host has its own. */
 	expect(&own, 0, TSOCK_F32, 0, "", "");
-	r.kind = HOST;
+	r.transport = HOST;
 	expect(&r, -1, TSOCK_F32, 0, "", "");
 	still_reads("memory", pid);
 	still_reads("memory", other);
@@ -142,7 +147,9 @@ static void what_nobody_reads_makes_room(void **state)
 	uint64_t host = taken_with(HOST, false);
 	uint64_t both = taken_with(SHARED, true) - host;
 	struct source src = model;
-	struct rider r = { .src = &src, .kind = SHARED, .batch = 16 };
+	struct reader_proc r = { .src = &src,
+				 .transport = SHARED,
+				 .batch = 16 };
 	pid_t producer, pid, other;
 
 	(void)state;
@@ -166,9 +173,9 @@ static void what_nobody_reads_makes_room(void **state)
  */
 static void a_ring_of_many_page_locked_chunks_is_copied(void **state)
 {
-	struct rider r[] = { { .kind = SHARED, .floats = true },
-			     { .kind = STORED },
-			     { .kind = STAGED } };
+	struct reader_proc r[] = { { .transport = SHARED, .floats = true },
+				   { .transport = STORED },
+				   { .transport = STAGED } };
 	pid_t producer, pid[3];
 
 	(void)state;
@@ -179,7 +186,7 @@ static void a_ring_of_many_page_locked_chunks_is_copied(void **state)
 		r[k].src = &model;
 		r[k].batch = 16 - k;
 		r[k].epochs = 2;
-		pid[k] = start_rider(&r[k]);
+		pid[k] = start_reader_proc(&r[k]);
 	}
 	for (unsigned k = 0; k < 3; k++)
 		assert_int_equal(ended(pid[k]), 0);
@@ -196,7 +203,9 @@ static void a_full_gpu_is_named_at_join(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
-		struct rider r = { .src = &model, .kind = SHARED, .batch = 16 };
+		struct reader_proc r = { .src = &model,
+					 .transport = SHARED,
+					 .batch = 16 };
 		pid_t producer, pid;
 
 		need(setenv("SIMCUDA_FAULT", fault[i], 1) == 0);
@@ -218,7 +227,9 @@ static void a_full_gpu_is_named_at_join(void **state)
  * nobody reads the first any more. */
 static void a_full_gpu_is_freed_of_what_nobody_reads(void **state)
 {
-	struct rider r = { .src = &model, .kind = SHARED, .batch = 16 };
+	struct reader_proc r = { .src = &model,
+				 .transport = SHARED,
+				 .batch = 16 };
 	uint64_t host = taken_with(HOST, false);
 	uint64_t both = taken_with(SHARED, true) - host;
 	pid_t producer, pid, other;
@@ -269,10 +280,10 @@ static void a_ring_that_cant_be_page_locked_is_said_once(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		struct source src = model;
-		struct rider r[3] = {
-			{ .kind = SHARED, .device = 0, .floats = true },
-			{ .kind = STORED, .device = 1 },
-			{ .kind = STAGED, .device = 2 },
+		struct reader_proc r[3] = {
+			{ .transport = SHARED, .device = 0, .floats = true },
+			{ .transport = STORED, .device = 1 },
+			{ .transport = STAGED, .device = 2 },
 		};
 		pid_t producer, pid[3];
 
@@ -294,7 +305,7 @@ static void a_ring_that_cant_be_page_locked_is_said_once(void **state)
 			r[k].src = &src;
 			r[k].batch = 16 - k;
 			r[k].epochs = 2;
-			pid[k] = start_rider(&r[k]);
+			pid[k] = start_reader_proc(&r[k]);
 		}
 		for (unsigned k = 0; k < 3; k++)
 			assert_int_equal(ended(pid[k]), 0);

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#include "bykind.h"
+#include "for_each_transport.h"
 
 static const struct source small = { .name = "small",
 				     .n = 1000,
@@ -17,15 +17,15 @@ static const struct source small = { .name = "small",
 static void jobs_number_their_gpus_as_they_like(void **state)
 {
 	struct source src = small;
-	struct rider r[8] = {
-		{ .kind = SHARED, .device = 0, .visible = "3" },
-		{ .kind = SHARED, .device = 3 },
-		{ .kind = STORED, .device = 1, .visible = "0,2" },
-		{ .kind = LEGACY, .device = 0, .visible = "2,1" },
-		{ .kind = LEGACY_STORED, .device = 1, .visible = "2,1" },
-		{ .kind = STAGED, .device = 2, .visible = "1,2,3" },
-		{ .kind = SHARED, .device = 0 },
-		{ .kind = HOST },
+	struct reader_proc r[8] = {
+		{ .transport = SHARED, .device = 0, .visible = "3" },
+		{ .transport = SHARED, .device = 3 },
+		{ .transport = STORED, .device = 1, .visible = "0,2" },
+		{ .transport = LEGACY, .device = 0, .visible = "2,1" },
+		{ .transport = LEGACY_STORED, .device = 1, .visible = "2,1" },
+		{ .transport = STAGED, .device = 2, .visible = "1,2,3" },
+		{ .transport = SHARED, .device = 0 },
+		{ .transport = HOST },
 	};
 
 	(void)state;
@@ -37,7 +37,7 @@ static void jobs_number_their_gpus_as_they_like(void **state)
 		r[i].epochs = 2;
 		r[i].floats = i % 2;
 	}
-	run_riders(&src, r, 8);
+	run_reader_procs(&src, r, 8);
 }
 
 /* In a child: open must fail like this. */
@@ -122,7 +122,9 @@ static void falls_back(const char *name, const char *value, bool producers,
 		       int transport, uint32_t flags, int refused)
 {
 	struct source src = small;
-	struct rider me = { .src = &src, .kind = SHARED, .batch = 16 };
+	struct reader_proc me = { .src = &src,
+				  .transport = SHARED,
+				  .batch = 16 };
 	pid_t producer, pid;
 
 	src.name = "back";
@@ -137,12 +139,12 @@ static void falls_back(const char *name, const char *value, bool producers,
 	if (pid == 0) {
 		struct tsock_stats st = { .size = sizeof(st) };
 		struct tsock_opts o;
-		struct seat s;
+		struct gpu_reader s;
 
 		if (!producers)
 			set(name, value);
-		me.kind = flags ? STORED : SHARED;
-		board(&s, &me);
+		me.transport = flags ? STORED : SHARED;
+		gpu_reader_open(&s, &me);
 		tsock_close(s.t);
 		o = opts_of(&me);
 		o.transport = TSOCK_TRANSPORT_AUTO;
@@ -153,14 +155,14 @@ static void falls_back(const char *name, const char *value, bool producers,
 			if (tsock_transport(s.t) != transport)
 				die("%s: transport %d", value,
 				    tsock_transport(s.t));
-			ride_epoch(&s);
+			gpu_reader_epoch(&s);
 		}
 		/* From outside, too, it can be seen. */
 		need(tsock_begin(s.t) == 0);
 		need(tsock_query("back", 20000, &st) == 0);
 		need(st.nrows == 1 &&
 		     st.row[0].transport == (uint32_t)transport);
-		alight(&s);
+		gpu_reader_close(&s);
 		_exit(0);
 	}
 	assert_int_equal(ended(pid), 0);
@@ -198,12 +200,14 @@ static void what_cant_be_shared_is_shared_in_another_way(void **state)
 }
 
 /* 0, or the error that a job whose images are converted is told. */
-static int without_kernels(const char *whose, enum kind kind, bool floats)
+static int without_kernels(const char *whose, enum transport transport,
+			   bool floats)
 {
 	struct source src = small;
-	struct rider r = {
-		.src = &src, .kind = kind, .batch = 16, .floats = floats
-	};
+	struct reader_proc r = { .src = &src,
+				 .transport = transport,
+				 .batch = 16,
+				 .floats = floats };
 	bool producers = !strcmp(whose, "producer");
 	pid_t producer, pid;
 	int rc;
@@ -216,18 +220,18 @@ static int without_kernels(const char *whose, enum kind kind, bool floats)
 	pid = spawn();
 	if (pid == 0) {
 		tsock_batch *b;
-		struct seat s;
+		struct gpu_reader s;
 		int err = 0;
 
 		if (!producers)
 			set("SIMCUDA_NO_IMAGE", "all");
-		board(&s, &r);
-		need(embark(&s));
+		gpu_reader_open(&s, &r);
+		need(gpu_reader_begin(&s));
 		for (unsigned i = 0; i < 20 && !err; i++) {
 			err = tsock_next(s.t, 20000, &b);
-			if (!err && as_stored(kind))
+			if (!err && as_stored(transport))
 				err = tsock_batch_convert(
-					b, 3, s.look[0].device[3], s.stream[0]);
+					b, 3, s.copy[0].device[3], s.stream[0]);
 			if (!err)
 				tsock_batch_release(b);
 		}
@@ -274,8 +278,8 @@ static void other_mig_instances_are_copied_to(void **state)
 static void that_a_process_sees_one_mig_instance_is_said(void **state)
 {
 	struct source src = small;
-	struct rider r = {
-		.src = &src, .kind = SHARED, .visible = "1", .batch = 16
+	struct reader_proc r = {
+		.src = &src, .transport = SHARED, .visible = "1", .batch = 16
 	};
 	pid_t producer, pid;
 
@@ -285,9 +289,9 @@ static void that_a_process_sees_one_mig_instance_is_said(void **state)
 	producer = start_producer(&src);
 	pid = spawn();
 	if (pid == 0) {
-		struct seat s;
+		struct gpu_reader s;
 
-		board(&s, &r);
+		gpu_reader_open(&s, &r);
 		need(tsock_begin(s.t) == TSOCK_ENOTSUP);
 		need(strstr(tsock_errmsg(), "one MIG instance"));
 		_exit(0);
@@ -301,7 +305,9 @@ static void that_a_process_sees_one_mig_instance_is_said(void **state)
 static void a_transport_by_name_has_no_other(void **state)
 {
 	struct source src = small;
-	struct rider r = { .src = &src, .kind = SHARED, .batch = 16 };
+	struct reader_proc r = { .src = &src,
+				 .transport = SHARED,
+				 .batch = 16 };
 	pid_t producer, pid;
 
 	(void)state;
@@ -312,9 +318,9 @@ static void a_transport_by_name_has_no_other(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		pid = spawn();
 		if (pid == 0) {
-			struct seat s;
+			struct gpu_reader s;
 
-			board(&s, &r);
+			gpu_reader_open(&s, &r);
 			need(tsock_begin(s.t) == TSOCK_ENOTSUP);
 			need(strstr(tsock_errmsg(), "OPERATING_SYSTEM"));
 			_exit(0);
@@ -369,29 +375,29 @@ struct dl {
 	uint64_t offset;
 };
 
-static void ride_lent(const struct rider *r)
+static void read_lent(const struct reader_proc *r)
 {
-	enum kind kind = r->kind;
+	enum transport transport = r->transport;
 	tsock_batch *b;
-	struct seat s;
+	struct gpu_reader s;
 	struct dl *d;
 	void *out;
 
-	board(&s, r);
-	need(embark(&s));
+	gpu_reader_open(&s, r);
+	need(gpu_reader_begin(&s));
 	need(tsock_next(s.t, 20000, &b) == 0);
-	if (kind == STAGED_STORED) {
+	if (transport == STAGED_STORED) {
 		need(tsock_batch_data(b, 3) == NULL);
 		need(tsock_batch_dlpack(b, 3, 1, &out) == TSOCK_ENOTSUP);
 		tsock_batch_release(b);
-		alight(&s);
+		gpu_reader_close(&s);
 		return;
 	}
 	need(tsock_batch_dlpack(b, 3, 1, &out) == 0);
 	d = out;
 	need(d->device == 2 && d->id == r->device && d->flags == 1);
 	need(d->data == tsock_batch_data(b, 3) && d->ndim == 4);
-	if (as_stored(kind)) /* as it is stored */
+	if (as_stored(transport)) /* as it is stored */
 		need(d->shape[3] == 3 && d->bits == 8);
 	else
 		need(d->shape[1] == 3 && d->bits == 32);
@@ -402,22 +408,22 @@ static void ride_lent(const struct rider *r)
 	need(tsock_batch_use(b, (void *)1) == 0);
 	tsock_batch_release(b);
 	d->deleter(d);
-	ride_some(&s, 12);
-	settle(&s);
-	alight(&s);
+	gpu_reader_some(&s, 12);
+	gpu_reader_settle(&s);
+	gpu_reader_close(&s);
 }
 
 static void tensors_say_on_which_gpu_they_are(void **state)
 {
 	bool several = gpus() >= 4 && !getenv("CUDA_VISIBLE_DEVICES");
-	struct rider r = { .src = &small,
-			   .kind = kind_of(state),
-			   .device = several,
-			   .visible = several ? "2,3" : NULL,
-			   .batch = 16,
-			   .floats = true };
+	struct reader_proc r = { .src = &small,
+				 .transport = case_transport(state),
+				 .device = several,
+				 .visible = several ? "2,3" : NULL,
+				 .batch = 16,
+				 .floats = true };
 
-	run_as(ride_lent, &r);
+	run_as(read_lent, &r);
 }
 
 /* ---- rings ---- */
@@ -434,31 +440,32 @@ static void rings_of_different_lengths_wrap_each_at_its_own_end(void **state)
 			      .max_batch = 15,
 			      .payload = 65536,
 			      .image = SIDE };
-	struct rider r[4] = { { .kind = SHARED },
-			      { .kind = SHARED, .floats = true },
-			      { .kind = STORED },
-			      { .kind = LEGACY } };
+	struct reader_proc r[4] = { { .transport = SHARED },
+				    { .transport = SHARED, .floats = true },
+				    { .transport = STORED },
+				    { .transport = LEGACY } };
 
 	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		r[i].batch = 15 - i;
 		r[i].epochs = 2;
 	}
-	run_riders(&src, r, 4);
+	run_reader_procs(&src, r, 4);
 }
 
 /* From outside, too, it can be read how a reader comes to its samples. */
 static void stats_tell_the_way(void **state)
 {
-	struct rider r = { .src = &small,
-			   .kind = kind_of(state),
-			   .batch = 16,
-			   .epochs = 100000 };
-	pid_t producer = start_source(&small, r.kind), pid = start_rider(&r);
+	struct reader_proc r = { .src = &small,
+				 .transport = case_transport(state),
+				 .batch = 16,
+				 .epochs = 100000 };
+	pid_t producer = start_source(&small, r.transport),
+	      pid = start_reader_proc(&r);
 
 	wait_readers("small", 1);
 	assert_int_equal(stats_of("small").row[0].transport,
-			 transport_of(r.kind));
+			 api_transport(r.transport));
 	kill_and_reap(pid);
 	kill_and_reap(producer);
 }
@@ -496,14 +503,14 @@ static void serve_image_first(void)
 }
 
 /* Both fields of a batch, in host memory. */
-static void fetch(tsock_batch *b, enum kind kind, uint32_t n, void *const *host,
-		  void *const *device)
+static void fetch(tsock_batch *b, enum transport transport, uint32_t n,
+		  void *const *host, void *const *device)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		size_t bytes = n * (i ? sizeof(int64_t) : PIXELS * 4);
 		const void *from = device[i];
 
-		if (!as_stored(kind))
+		if (!as_stored(transport))
 			from = tsock_batch_data(b, i);
 		else if (tsock_batch_convert(b, i, device[i], NULL))
 			die("convert: %s", tsock_errmsg());
@@ -511,11 +518,11 @@ static void fetch(tsock_batch *b, enum kind kind, uint32_t n, void *const *host,
 	}
 }
 
-static void read_image_first(const struct rider *r)
+static void read_image_first(const struct reader_proc *r)
 {
 	struct source src = { .name = "order", .image = SIDE };
-	struct rider me = *r;
-	struct seat s = { .r = &me };
+	struct reader_proc me = *r;
+	struct gpu_reader s = { .r = &me };
 	struct tsock_opts o;
 	void *host[2], *device[2];
 	tsock_batch *b;
@@ -533,12 +540,13 @@ static void read_image_first(const struct rider *r)
 
 		need(tsock_next(s.t, 20000, &b) == 0);
 		n = (uint32_t)tsock_batch_count(b);
-		fetch(b, r->kind, n, host, device);
+		fetch(b, r->transport, n, host, device);
 		tsock_batch_release(b);
 		for (uint32_t i = 0; i < n; i++, q++) {
 			if (((int64_t *)host[1])[i] != (int64_t)q)
 				die("%s: wrong label at %llu",
-				    kind_name[r->kind], (unsigned long long)q);
+				    transport_name[r->transport],
+				    (unsigned long long)q);
 			check_image(&s, (uint8_t *)host[0] + i * PIXELS * 4, q);
 		}
 	}
@@ -547,9 +555,9 @@ static void read_image_first(const struct rider *r)
 
 static void fields_come_in_any_order(void **state)
 {
-	struct rider r = { .kind = kind_of(state),
-			   .batch = 16,
-			   .floats = true };
+	struct reader_proc r = { .transport = case_transport(state),
+				 .batch = 16,
+				 .floats = true };
 	pid_t producer = spawn();
 
 	if (producer == 0) {
@@ -562,10 +570,10 @@ static void fields_come_in_any_order(void **state)
 
 int main(void)
 {
-	static const struct by_kind each[] = {
-		BY_GPU_KIND(tensors_say_on_which_gpu_they_are),
-		BY_KIND(stats_tell_the_way),
-		BY_GPU_KIND(fields_come_in_any_order),
+	static const struct transport_test each[] = {
+		FOR_EACH_GPU_TRANSPORT(tensors_say_on_which_gpu_they_are),
+		FOR_EACH_TRANSPORT(stats_tell_the_way),
+		FOR_EACH_GPU_TRANSPORT(fields_come_in_any_order),
 	};
 	const struct CMUnitTest once[] = {
 		cmocka_unit_test(jobs_number_their_gpus_as_they_like),
@@ -588,7 +596,7 @@ int main(void)
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	need(said != MAP_FAILED);
 #endif
-	return run_by_kind("ways to a GPU", each,
-			   sizeof(each) / sizeof(each[0]), once,
-			   sizeof(once) / sizeof(once[0]));
+	return run_for_each_transport("ways to a GPU", each,
+				      sizeof(each) / sizeof(each[0]), once,
+				      sizeof(once) / sizeof(once[0]));
 }

@@ -21,13 +21,13 @@
 #include "wire/msg.h"
 #include "wire/place.h"
 
-#define NAME "rogue"
+#define NAME "fake_producer"
 #define INCARNATION 4711
 #define N 1000
 #define LONG_MS 60000
 
 /* What a producer of this kind sends, to be made a lie by its hooks. */
-struct rogue {
+struct fake_producer {
 	const char *what;
 	/* Change the reply; the number of bytes to send, 0: nothing. */
 	size_t (*reply)(const struct tsi_msg *question, struct tsi_msg *m,
@@ -51,14 +51,14 @@ static struct tsi_ring ring;
 static struct tsi_memfd tail;
 static int event;
 
-/* ---- the rogue ---- */
+/* ---- the fake_producer ---- */
 
 static const struct tsock_field field[2] = {
 	{ .name = "payload", .dtype = TSOCK_U8, .ndim = 1, .shape = { 4096 } },
 	{ .name = "label", .dtype = TSOCK_I64 },
 };
 
-static void make_ring(const struct rogue *r)
+static void make_ring(const struct fake_producer *r)
 {
 	struct tsi_ring_ident id = { INCARNATION, 0, N, TSI_NEVER };
 	struct tsi_geometry g;
@@ -89,7 +89,7 @@ static struct tsi_msg_stream true_stream(void)
 	return s;
 }
 
-static void make_reply(const struct rogue *r, struct tsi_msg *m)
+static void make_reply(const struct fake_producer *r, struct tsi_msg *m)
 {
 	switch (m->type) {
 	case TSI_HELLO:
@@ -112,7 +112,7 @@ static void make_reply(const struct rogue *r, struct tsi_msg *m)
 	}
 }
 
-static void serve_channel(const struct rogue *r, void *router)
+static void serve_channel(const struct fake_producer *r, void *router)
 {
 	uint8_t id[64], in[8192], out[2 * TSI_MSG_MAX];
 	int n = zmq_recv(router, id, sizeof(id), ZMQ_DONTWAIT), len, more;
@@ -138,7 +138,7 @@ static void serve_channel(const struct rogue *r, void *router)
 	}
 }
 
-static void serve_fdpass(const struct rogue *r, int sock)
+static void serve_fdpass(const struct fake_producer *r, int sock)
 {
 	struct tsi_reply a = {
 		.row = 0, .start = 0, .epoch_end = N, .incarnation = INCARNATION
@@ -162,7 +162,7 @@ static void serve_fdpass(const struct rogue *r, int sock)
 		r->ring(ring.shared);
 }
 
-static void run_rogue(const struct rogue *r)
+static void run_fake_producer(const struct fake_producer *r)
 {
 	void *ctx = zmq_ctx_new(), *router = zmq_socket(ctx, ZMQ_ROUTER);
 	struct tsi_place place;
@@ -233,7 +233,7 @@ static int first_batches(tsock *t)
 }
 
 /* Exit code: the error's number; 100 and more: it took too long. */
-static int meet_rogue(const struct rogue *r, uint32_t flags)
+static int meet_fake_producer(const struct fake_producer *r, uint32_t flags)
 {
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 	struct tsock_stats st = { .size = sizeof(st) };
@@ -270,35 +270,35 @@ static int meet_rogue(const struct rogue *r, uint32_t flags)
 	return -err + (since(&a) > LONG_MS ? 100 : 0);
 }
 
-static void survives(const struct rogue *r)
+static void survives(const struct fake_producer *r)
 {
 	static const uint32_t flags[2] = { 0, TSOCK_WRITABLE };
 	struct timespec t0;
-	pid_t rogue = spawn();
+	pid_t fake_producer = spawn();
 
 	clock_gettime(CLOCK_MONOTONIC, &t0);
-	if (rogue == 0)
-		run_rogue(r);
+	if (fake_producer == 0)
+		run_fake_producer(r);
 	for (unsigned i = 0; i < 2; i++) {
 		pid_t pid = spawn();
 		int rc;
 
 		if (pid == 0)
-			_exit(meet_rogue(r, flags[i]));
+			_exit(meet_fake_producer(r, flags[i]));
 		rc = ended(pid);
 		if (rc >= 100 || (r->expect < 0 && rc != -r->expect) ||
 		    (r->expect == 0 && rc == 0) ||
 		    (r->expect == NO_ERROR && rc))
 			fail_msg("%s: the consumer ended with %d", r->what, rc);
-		assert_int_equal(waitpid(rogue, NULL, WNOHANG), 0);
+		assert_int_equal(waitpid(fake_producer, NULL, WNOHANG), 0);
 	}
-	kill_and_reap(rogue);
+	kill_and_reap(fake_producer);
 	if (getenv("TEST_VERBOSE"))
 		fprintf(stderr, "%s took %ld ms\n", r->what, since(&t0));
 }
 
 #define SURVIVES(name, ...) \
-	survives(&(struct rogue){ .what = name, __VA_ARGS__ })
+	survives(&(struct fake_producer){ .what = name, __VA_ARGS__ })
 
 /* ---- replies ---- */
 
@@ -603,7 +603,7 @@ static void all_fds(int *fd, unsigned *n)
 
 static int plain_memfd(size_t len, int seals)
 {
-	int fd = memfd_create("rogue", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = memfd_create("fake_producer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	need(fd >= 0 && !ftruncate(fd, (off_t)len));
 	need(!fcntl(fd, F_ADD_SEALS, seals));
@@ -647,7 +647,7 @@ static void hollow_data(int *fd, unsigned *n)
 /* Pages that the system may not have: a touch would be a SIGBUS. */
 static void huge_pages(int *fd, unsigned *n)
 {
-	int huge = memfd_create("rogue",
+	int huge = memfd_create("fake_producer",
 				MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
 
 	(void)n;

@@ -13,12 +13,12 @@ const uint64_t small[2] = { 16, 8 };
 
 static void on_over(struct tsi_reader *r)
 {
-	atomic_fetch_add(&((struct rig *)r->context)->over, 1);
+	atomic_fetch_add(&((struct fixture *)r->context)->over, 1);
 }
 
 static void on_gone(struct tsi_reader *r)
 {
-	atomic_fetch_add(&((struct rig *)r->context)->gone, 1);
+	atomic_fetch_add(&((struct fixture *)r->context)->gone, 1);
 }
 
 static void *map(const struct tsi_memfd *m, int prot)
@@ -29,7 +29,8 @@ static void *map(const struct tsi_memfd *m, int prot)
 	return p;
 }
 
-void rig_make(struct rig *g, const uint64_t *bytes, enum tsi_map_mode mode)
+void fixture_make(struct fixture *g, const uint64_t *bytes,
+		  enum tsi_map_mode mode)
 {
 	struct tsi_reader_parts p = { .producer = -1, .sock = -1 };
 	int fd[TSOCK_MAX_FIELDS];
@@ -58,7 +59,7 @@ void rig_make(struct rig *g, const uint64_t *bytes, enum tsi_map_mode mode)
 	assert_int_equal(tsi_reader_create(&p, &g->r), 0);
 }
 
-void rig_free(struct rig *g)
+void fixture_free(struct fixture *g)
 {
 	assert_int_equal(g->gone, 1);
 	close(g->event);
@@ -66,28 +67,28 @@ void rig_free(struct rig *g)
 	fixture_ring_free(&g->f);
 }
 
-void rig_close(struct rig *g)
+void fixture_close(struct fixture *g)
 {
 	assert_true(tsi_reader_retire(g->r));
 	tsi_reader_unref(g->r);
-	rig_free(g);
+	fixture_free(g);
 }
 
-uint64_t tail_of(const struct rig *g)
+uint64_t tail_of(const struct fixture *g)
 {
 	const struct tsi_tail_page *page = g->tail.base;
 
 	return atomic_load(&((struct tsi_tail_page *)(uintptr_t)page)->tail);
 }
 
-bool rang(const struct rig *g)
+bool rang(const struct fixture *g)
 {
 	uint64_t n;
 
 	return read(g->event, &n, sizeof(n)) == sizeof(n);
 }
 
-struct tsock_batch *take(struct rig *g, uint64_t n)
+struct tsock_batch *take(struct fixture *g, uint64_t n)
 {
 	struct tsock_batch *b;
 
@@ -99,7 +100,7 @@ struct tsock_batch *take(struct rig *g, uint64_t n)
 	return b;
 }
 
-bool good(const struct rig *g, const struct tsock_batch *b)
+bool good(const struct fixture *g, const struct tsock_batch *b)
 {
 	for (unsigned i = 0; i < 2; i++)
 		if (!fixture_ring_equal(&g->f, i, tsock_batch_data(b, i),

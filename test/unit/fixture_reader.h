@@ -21,7 +21,7 @@
 #define CAPACITY 64 /* window 32, so 32 may be held */
 #define BATCH 8
 
-struct rig {
+struct fixture {
 	struct fixture_ring f;
 	struct tsi_memfd tail;
 	int event;
@@ -33,23 +33,24 @@ struct rig {
 /* Samples of two fields of these sizes: big ones, and ones that are copied. */
 extern const uint64_t big[2], small[2];
 
-void rig_make(struct rig *g, const uint64_t *bytes, enum tsi_map_mode mode);
+void fixture_make(struct fixture *g, const uint64_t *bytes,
+		  enum tsi_map_mode mode);
 
 /* With the reader gone. */
-void rig_free(struct rig *g);
+void fixture_free(struct fixture *g);
 
 /* The handle lets go; nothing is held. */
-void rig_close(struct rig *g);
+void fixture_close(struct fixture *g);
 
-uint64_t tail_of(const struct rig *g);
+uint64_t tail_of(const struct fixture *g);
 
 /* Was the producer's eventfd written to since the last call? */
-bool rang(const struct rig *g);
+bool rang(const struct fixture *g);
 
 /* The next n samples, published just before. */
-struct tsock_batch *take(struct rig *g, uint64_t n);
+struct tsock_batch *take(struct fixture *g, uint64_t n);
 
 /* Does it show its samples? */
-bool good(const struct rig *g, const struct tsock_batch *b);
+bool good(const struct fixture *g, const struct tsock_batch *b);
 
 #endif

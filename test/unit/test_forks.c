@@ -76,7 +76,7 @@ static int go(struct child *c)
 }
 
 /* Round the ring three times. */
-static void go_round(struct rig *g)
+static void go_round(struct fixture *g)
 {
 	uint64_t to = g->head + 3 * CAPACITY;
 
@@ -92,7 +92,7 @@ static void go_round(struct rig *g)
 
 /* ---- what was held ---- */
 
-static void hold(struct rig *g, struct tsock_batch **b, unsigned n)
+static void hold(struct fixture *g, struct tsock_batch **b, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		assert_int_equal(tsi_reader_make_room(g->r, BATCH), 0);
@@ -101,7 +101,8 @@ static void hold(struct rig *g, struct tsock_batch **b, unsigned n)
 }
 
 /* Child: how many of them don't show their samples. */
-static int count_bad(const struct rig *g, struct tsock_batch **b, unsigned n)
+static int count_bad(const struct fixture *g, struct tsock_batch **b,
+		     unsigned n)
 {
 	int bad = 0;
 
@@ -116,9 +117,9 @@ static void held_batches_stay(const uint64_t *bytes, enum tsi_map_mode mode,
 {
 	struct tsock_batch *b[8];
 	struct child c;
-	struct rig g;
+	struct fixture g;
 
-	rig_make(&g, bytes, mode);
+	fixture_make(&g, bytes, mode);
 	while (g.head < from)
 		tsock_batch_release(take(&g, 1));
 	hold(&g, b, n);
@@ -140,7 +141,7 @@ static void held_batches_stay(const uint64_t *bytes, enum tsi_map_mode mode,
 	}
 	go_round(&g);
 	assert_int_equal(go(&c), 0);
-	rig_close(&g);
+	fixture_close(&g);
 }
 
 static void held_batches_stay_in_a_child(void **state)
@@ -171,10 +172,10 @@ static void also_when_the_parent_keeps_them(void **state)
 {
 	struct tsock_batch *b[4];
 	struct child c;
-	struct rig g;
+	struct fixture g;
 
 	(void)state;
-	rig_make(&g, odd, TSI_MAP_PRIVATE);
+	fixture_make(&g, odd, TSI_MAP_PRIVATE);
 	hold(&g, b, 4);
 	fork_child(&c);
 	if (c.pid == 0)
@@ -187,18 +188,18 @@ static void also_when_the_parent_keeps_them(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		tsock_batch_release(b[i]);
 	go_round(&g);
-	rig_close(&g);
+	fixture_close(&g);
 }
 
 static void what_was_written_stays_and_readers_are_many(void **state)
 {
 	struct tsock_batch *b[2][3];
-	struct rig g[2];
+	struct fixture g[2];
 	struct child c;
 
 	(void)state;
-	rig_make(&g[0], odd, TSI_MAP_PRIVATE);
-	rig_make(&g[1], big, TSI_MAP_SHARED);
+	fixture_make(&g[0], odd, TSI_MAP_PRIVATE);
+	fixture_make(&g[1], big, TSI_MAP_SHARED);
 	hold(&g[0], b[0], 3);
 	hold(&g[1], b[1], 3);
 	memset(tsock_batch_data_mut(b[0][1], 1), 0xee, BATCH * odd[1]);
@@ -220,14 +221,14 @@ static void what_was_written_stays_and_readers_are_many(void **state)
 		go_round(&g[k]);
 	}
 	assert_int_equal(go(&c), 0);
-	rig_close(&g[0]);
-	rig_close(&g[1]);
+	fixture_close(&g[0]);
+	fixture_close(&g[1]);
 }
 
 /* ---- while another thread reads ---- */
 
 struct other {
-	struct rig g;
+	struct fixture g;
 	_Atomic(struct tsock_batch *) newest; /* NULL: being given back */
 	_Atomic uint64_t rounds;
 	_Atomic bool stop, wrong;
@@ -267,7 +268,7 @@ static void fork_while_another_reads(enum tsi_map_mode mode, unsigned forks)
 	struct tsock_batch *b[2];
 	pthread_t t;
 
-	rig_make(&o.g, big, mode);
+	fixture_make(&o.g, big, mode);
 	hold(&o.g, b, 2);
 	/* Two held for good: the tail never moves. */
 	if (mode == TSI_MAP_SHARED)
@@ -299,7 +300,7 @@ static void fork_while_another_reads(enum tsi_map_mode mode, unsigned forks)
 		assert_true(good(&o.g, b[i]));
 		tsock_batch_release(b[i]);
 	}
-	rig_close(&o.g);
+	fixture_close(&o.g);
 }
 
 static void batches_come_and_go_while_another_thread_forks(void **state)
@@ -325,14 +326,14 @@ static void without_memory_a_child_gets_no_bytes_not_other_ones(void **state)
 	struct tsock_batch *b[4];
 	struct rlimit old, none;
 	struct child c;
-	struct rig g;
+	struct fixture g;
 
 	(void)state;
 	if (SANITIZED) {
 		print_message("sanitizers need address space\n");
 		skip();
 	}
-	rig_make(&g, big, TSI_MAP_SHARED);
+	fixture_make(&g, big, TSI_MAP_SHARED);
 	hold(&g, b, 4);
 	assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
 	none = old;
@@ -356,7 +357,7 @@ static void without_memory_a_child_gets_no_bytes_not_other_ones(void **state)
 		tsock_batch_release(b[i]);
 	go_round(&g);
 	assert_int_equal(go(&c), 0);
-	rig_close(&g);
+	fixture_close(&g);
 }
 
 int main(void)

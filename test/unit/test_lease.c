@@ -29,10 +29,10 @@
 static void tail_is_the_oldest_batch_else_the_position(void **state)
 {
 	struct tsock_batch *a, *b, *c;
-	struct rig g;
+	struct fixture g;
 
 	(void)state;
-	rig_make(&g, big, TSI_MAP_SHARED);
+	fixture_make(&g, big, TSI_MAP_SHARED);
 	a = take(&g, 8);
 	b = take(&g, 5);
 	c = take(&g, 8);
@@ -46,7 +46,7 @@ static void tail_is_the_oldest_batch_else_the_position(void **state)
 	tsi_reader_skip(g.r, 40);
 	assert_int_equal(tail_of(&g), 40);
 	tsock_batch_release(NULL);
-	rig_close(&g);
+	fixture_close(&g);
 }
 
 static void random_releases(enum tsi_map_mode mode, unsigned seed)
@@ -54,9 +54,9 @@ static void random_releases(enum tsi_map_mode mode, unsigned seed)
 	enum { HELD = 4 };
 	struct tsock_batch *held[HELD] = { NULL };
 	unsigned n = 0;
-	struct rig g;
+	struct fixture g;
 
-	rig_make(&g, big, mode);
+	fixture_make(&g, big, mode);
 	for (unsigned step = 0; step < 400; step++) {
 		bool room = g.head + BATCH - tail_of(&g) <= CAPACITY / 2;
 		uint64_t low;
@@ -81,7 +81,7 @@ static void random_releases(enum tsi_map_mode mode, unsigned seed)
 	while (n)
 		tsock_batch_release(held[--n]);
 	assert_int_equal(tail_of(&g), g.head);
-	rig_close(&g);
+	fixture_close(&g);
 }
 
 static void tail_is_right_in_any_order_of_releases(void **state)
@@ -96,13 +96,13 @@ static void tail_is_right_in_any_order_of_releases(void **state)
 static void copies_hold_nobody_up(void **state)
 {
 	struct tsock_batch *b[20];
-	struct rig g;
+	struct fixture g;
 
 	(void)state;
 	/* Small batches of a writable reader, and forced copies. */
 	for (unsigned pass = 0; pass < 2; pass++) {
-		rig_make(&g, pass ? big : small,
-			 pass ? TSI_MAP_COPY : TSI_MAP_PRIVATE);
+		fixture_make(&g, pass ? big : small,
+			     pass ? TSI_MAP_COPY : TSI_MAP_PRIVATE);
 		for (unsigned i = 0; i < 20; i++) {
 			b[i] = take(&g, 8);
 			assert_int_equal(tail_of(&g), g.head);
@@ -113,17 +113,17 @@ static void copies_hold_nobody_up(void **state)
 			tsock_batch_release(b[i]);
 		}
 		assert_true(atomic_load(&g.r->spares) <= 4);
-		rig_close(&g);
+		fixture_close(&g);
 	}
 }
 
 static void the_oldest_are_made_private_when_room_is_needed(void **state)
 {
 	struct tsock_batch *b[30];
-	struct rig g;
+	struct fixture g;
 
 	(void)state;
-	rig_make(&g, big, TSI_MAP_PRIVATE);
+	fixture_make(&g, big, TSI_MAP_PRIVATE);
 	for (unsigned i = 0; i < 30; i++) {
 		assert_int_equal(tsi_reader_make_room(g.r, 8), 0);
 		b[i] = take(&g, 8);
@@ -139,16 +139,16 @@ static void the_oldest_are_made_private_when_room_is_needed(void **state)
 		assert_true(good(&g, b[i]));
 		tsock_batch_release(b[i]);
 	}
-	rig_close(&g);
+	fixture_close(&g);
 }
 
 static void read_only_holder_is_told_what_it_holds(void **state)
 {
 	struct tsock_batch *b[4];
-	struct rig g;
+	struct fixture g;
 
 	(void)state;
-	rig_make(&g, big, TSI_MAP_SHARED);
+	fixture_make(&g, big, TSI_MAP_SHARED);
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(tsi_reader_make_room(g.r, 8), 0);
 		b[i] = take(&g, 8);
@@ -159,34 +159,34 @@ static void read_only_holder_is_told_what_it_holds(void **state)
 	assert_int_equal(tsi_reader_make_room(g.r, 8), 0);
 	for (unsigned i = 1; i < 4; i++)
 		tsock_batch_release(b[i]);
-	rig_close(&g);
+	fixture_close(&g);
 }
 
 static void a_head_that_lies_is_an_error(void **state)
 {
 	struct tsock_batch *b[200];
-	struct rig g;
+	struct fixture g;
 	unsigned n = 0;
 
 	(void)state;
-	rig_make(&g, big, TSI_MAP_SHARED);
+	fixture_make(&g, big, TSI_MAP_SHARED);
 	while (n < 200 && !tsi_reader_take(g.r, 8, &b[n]))
 		n++;
 	assert_true(n < 200);
 	assert_non_null(strstr(tsock_errmsg(), "more than fits"));
 	while (n)
 		tsock_batch_release(b[--n]);
-	rig_close(&g);
+	fixture_close(&g);
 }
 
 static void
 the_claim_is_over_with_the_last_batch_that_shows_the_ring(void **state)
 {
 	struct tsock_batch *a, *b;
-	struct rig g;
+	struct fixture g;
 
 	(void)state;
-	rig_make(&g, big, TSI_MAP_SHARED);
+	fixture_make(&g, big, TSI_MAP_SHARED);
 	a = take(&g, 8);
 	b = take(&g, 8);
 	assert_false(tsi_reader_retire(g.r));
@@ -200,16 +200,16 @@ the_claim_is_over_with_the_last_batch_that_shows_the_ring(void **state)
 	assert_true(tsi_reader_over(g.r));
 	assert_int_equal(g.gone, 0);
 	tsi_reader_unref(g.r);
-	rig_free(&g);
+	fixture_free(&g);
 }
 
 static void kept_batches_outlive_claim_and_handle(void **state)
 {
 	struct tsock_batch *a, *b;
-	struct rig g;
+	struct fixture g;
 
 	(void)state;
-	rig_make(&g, big, TSI_MAP_PRIVATE);
+	fixture_make(&g, big, TSI_MAP_PRIVATE);
 	a = take(&g, 8);
 	b = take(&g, 8);
 	assert_int_equal(tsi_reader_keep_all(g.r), 0);
@@ -224,16 +224,16 @@ static void kept_batches_outlive_claim_and_handle(void **state)
 	assert_true(good(&g, b));
 	assert_int_equal(g.gone, 0);
 	tsock_batch_release(b);
-	rig_free(&g);
+	fixture_free(&g);
 }
 
 static void the_eventfd_rings_when_the_writer_waits(void **state)
 {
 	struct tsock_batch *b;
-	struct rig g;
+	struct fixture g;
 
 	(void)state;
-	rig_make(&g, big, TSI_MAP_SHARED);
+	fixture_make(&g, big, TSI_MAP_SHARED);
 	tsock_batch_release(take(&g, 8));
 	assert_false(rang(&g));
 	atomic_store(&g.f.ring.shared->gate_want, 8);
@@ -247,7 +247,7 @@ static void the_eventfd_rings_when_the_writer_waits(void **state)
 	assert_true(rang(&g));
 	tsock_batch_release(take(&g, 8));
 	assert_false(rang(&g));
-	rig_close(&g);
+	fixture_close(&g);
 }
 
 static void *release_it(void *b)
@@ -264,10 +264,10 @@ static void who_tells_the_tail_may_be_slow(void **state)
 	unsigned n = CAPACITY / BATCH;
 	pthread_t thread;
 	uint64_t rings;
-	struct rig g;
+	struct fixture g;
 
 	(void)state;
-	rig_make(&g, big, TSI_MAP_SHARED);
+	fixture_make(&g, big, TSI_MAP_SHARED);
 	for (unsigned i = 0; i < n; i++)
 		b[i] = take(&g, BATCH);
 	while (--n > 0)
@@ -286,17 +286,17 @@ static void who_tells_the_tail_may_be_slow(void **state)
 	while (n > 0)
 		tsock_batch_release(b[--n]);
 	assert_int_equal(tail_of(&g), 2 * CAPACITY);
-	rig_close(&g);
+	fixture_close(&g);
 }
 
 static void batches_are_used_again(void **state)
 {
 	struct tsock_batch *seen[8];
 	unsigned n = 0;
-	struct rig g;
+	struct fixture g;
 
 	(void)state;
-	rig_make(&g, big, TSI_MAP_PRIVATE);
+	fixture_make(&g, big, TSI_MAP_PRIVATE);
 	for (unsigned i = 0; i < 100; i++) {
 		struct tsock_batch *b = take(&g, 8), *in = tsi_batch_of(b, "b");
 		unsigned k = 0;
@@ -309,17 +309,17 @@ static void batches_are_used_again(void **state)
 		tsock_batch_release(b);
 	}
 	assert_true(n <= 4);
-	rig_close(&g);
+	fixture_close(&g);
 }
 
 static void only_writable_batches_can_be_written(void **state)
 {
 	struct tsock_batch *b;
-	struct rig g;
+	struct fixture g;
 
 	(void)state;
 	for (unsigned pass = 0; pass < 2; pass++) {
-		rig_make(&g, big, pass ? TSI_MAP_PRIVATE : TSI_MAP_SHARED);
+		fixture_make(&g, big, pass ? TSI_MAP_PRIVATE : TSI_MAP_SHARED);
 		b = take(&g, 3);
 		if (pass)
 			assert_ptr_equal(tsock_batch_data_mut(b, 0),
@@ -330,7 +330,7 @@ static void only_writable_batches_can_be_written(void **state)
 		assert_null(tsock_batch_data_mut(b, 2));
 		assert_int_equal(tsock_batch_epoch(b), 0);
 		tsock_batch_release(b);
-		rig_close(&g);
+		fixture_close(&g);
 	}
 }
 
@@ -340,11 +340,11 @@ static void a_second_release_frees_nobody_elses_batch(void **state)
 {
 	struct tsock_batch *a, *b;
 	const struct tsock_batch *in;
-	struct rig g;
+	struct fixture g;
 	void *none = &g;
 
 	(void)state;
-	rig_make(&g, big, TSI_MAP_SHARED);
+	fixture_make(&g, big, TSI_MAP_SHARED);
 	a = take(&g, 8);
 	in = tsi_batch_of(a, "a");
 	tsock_batch_release(a);
@@ -365,7 +365,7 @@ static void a_second_release_frees_nobody_elses_batch(void **state)
 	assert_null(none);
 	tsock_batch_release(b);
 	assert_int_equal(tail_of(&g), g.head);
-	rig_close(&g);
+	fixture_close(&g);
 	/* Also when its reader is gone; and what never was a batch. */
 	tsock_batch_release(b);
 	tsock_batch_release((struct tsock_batch *)&g);
@@ -396,10 +396,10 @@ static void of_several_releases_one_counts(void **state)
 	_Atomic(struct tsock_batch *) now = NULL;
 	struct doubled d[THREADS];
 	_Atomic unsigned round = 0;
-	struct rig g;
+	struct fixture g;
 
 	(void)state;
-	rig_make(&g, big, TSI_MAP_SHARED);
+	fixture_make(&g, big, TSI_MAP_SHARED);
 	for (unsigned i = 0; i < THREADS; i++) {
 		d[i].b = &now;
 		d[i].round = &round;
@@ -416,7 +416,7 @@ static void of_several_releases_one_counts(void **state)
 	for (unsigned i = 0; i < THREADS; i++)
 		pthread_join(d[i].thread, NULL);
 	assert_int_equal(atomic_load(&g.r->refs), 1);
-	rig_close(&g);
+	fixture_close(&g);
 }
 
 /* ---- several threads ---- */
@@ -469,9 +469,9 @@ static void race(enum tsi_map_mode mode)
 {
 	struct courier c[THREADS];
 	uint64_t last = 0;
-	struct rig g;
+	struct fixture g;
 
-	rig_make(&g, big, mode);
+	fixture_make(&g, big, mode);
 	memset(c, 0, sizeof(c));
 	for (unsigned i = 0; i < THREADS; i++) {
 		c[i].seed = i + 1;
@@ -507,7 +507,7 @@ static void race(enum tsi_map_mode mode)
 	}
 	assert_int_equal(tail_of(&g), g.head);
 	assert_int_equal(tsi_reader_held(g.r), 0);
-	rig_close(&g);
+	fixture_close(&g);
 }
 
 static void any_thread_may_give_back(void **state)
@@ -539,12 +539,12 @@ static void child_gives_nothing_back(pid_t (*make_child)(void))
 {
 	struct tsi_dl_versioned *m;
 	struct tsock_batch *b;
-	struct rig g;
+	struct fixture g;
 	void *other;
 	int status;
 	pid_t pid;
 
-	rig_make(&g, big, TSI_MAP_PRIVATE);
+	fixture_make(&g, big, TSI_MAP_PRIVATE);
 	b = take(&g, 8);
 	assert_int_equal(tsock_batch_dlpack(b, 0, 1, (void **)&m), 0);
 	pid = make_child();
@@ -569,7 +569,7 @@ static void child_gives_nothing_back(pid_t (*make_child)(void))
 	assert_int_equal(tail_of(&g), 0);
 	m->deleter(m);
 	assert_int_equal(tail_of(&g), 8);
-	rig_close(&g);
+	fixture_close(&g);
 }
 
 static void a_child_gives_nothing_back(void **state)
@@ -591,11 +591,11 @@ static void a_tensor_describes_its_field(void **state)
 	struct tsi_dl_versioned *v;
 	struct tsi_dl_managed *m;
 	struct tsock_batch *b;
-	struct rig g;
+	struct fixture g;
 	void *none;
 
 	(void)state;
-	rig_make(&g, big, TSI_MAP_PRIVATE);
+	fixture_make(&g, big, TSI_MAP_PRIVATE);
 	/* As if it were f32 [2, 3, 512]. */
 	g.r->field[0].dtype = TSOCK_F32;
 	g.r->field[0].ndim = 3;
@@ -635,23 +635,23 @@ static void a_tensor_describes_its_field(void **state)
 	assert_int_equal(tsock_batch_dlpack(b, 2, 1, &none), TSOCK_EARG);
 	assert_int_equal(tsock_batch_dlpack(NULL, 0, 1, &none), TSOCK_EARG);
 	tsock_batch_release(b);
-	rig_close(&g);
+	fixture_close(&g);
 }
 
 static void read_only_tensors_say_so(void **state)
 {
 	struct tsi_dl_versioned *v;
 	struct tsock_batch *b;
-	struct rig g;
+	struct fixture g;
 
 	(void)state;
-	rig_make(&g, big, TSI_MAP_SHARED);
+	fixture_make(&g, big, TSI_MAP_SHARED);
 	b = take(&g, 5);
 	assert_int_equal(tsock_batch_dlpack(b, 0, 1, (void **)&v), 0);
 	assert_int_equal(v->flags, 1);
 	v->deleter(v);
 	tsock_batch_release(b);
-	rig_close(&g);
+	fixture_close(&g);
 }
 
 static void *delete_it(void *arg)
@@ -667,11 +667,11 @@ static void tensors_keep_their_batch_alive(void **state)
 	struct tsi_dl_versioned *v[3];
 	struct tsi_dl_managed *m;
 	struct tsock_batch *b, *next;
-	struct rig g;
+	struct fixture g;
 	pthread_t t;
 
 	(void)state;
-	rig_make(&g, big, TSI_MAP_PRIVATE);
+	fixture_make(&g, big, TSI_MAP_PRIVATE);
 	b = take(&g, 8);
 	/* The same field more than once, too. */
 	for (unsigned i = 0; i < 3; i++)
@@ -699,7 +699,7 @@ static void tensors_keep_their_batch_alive(void **state)
 	assert_true(fixture_ring_equal(&g.f, 0, v[0]->tensor.data, 8, 8));
 	assert_int_equal(g.gone, 0);
 	v[0]->deleter(v[0]);
-	rig_free(&g);
+	fixture_free(&g);
 }
 
 int main(void)

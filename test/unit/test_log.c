@@ -20,7 +20,7 @@
 
 #define MANY 1000
 
-static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t barrier = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic unsigned lines, dropped, wrong, shown, bang;
 static _Atomic unsigned next_number;
 static char newest[64];
@@ -32,7 +32,7 @@ static void take(void *arg, int level, const char *line)
 
 	(void)arg;
 	(void)level;
-	pthread_mutex_lock(&gate);
+	pthread_mutex_lock(&barrier);
 	if (sscanf(line, "line %u", &n) == 1) {
 		if (n < next_number)
 			wrong++;
@@ -45,15 +45,15 @@ static void take(void *arg, int level, const char *line)
 	} else {
 		bang++;
 	}
-	pthread_mutex_unlock(&gate);
+	pthread_mutex_unlock(&barrier);
 }
 
 static void show(const char *line)
 {
-	pthread_mutex_lock(&gate);
+	pthread_mutex_lock(&barrier);
 	snprintf(newest, sizeof(newest), "%s", line);
 	shown++;
-	pthread_mutex_unlock(&gate);
+	pthread_mutex_unlock(&barrier);
 }
 
 static int reset(void **state)
@@ -118,12 +118,12 @@ static void a_logger_that_blocks_holds_nobody_up(void **state)
 {
 	(void)state;
 	assert_int_equal(tsi_log_start(), 0);
-	pthread_mutex_lock(&gate);
+	pthread_mutex_lock(&barrier);
 	/* With a logger called in this thread it would end here. */
 	for (unsigned i = 0; i < MANY; i++)
 		tsi_log(TSOCK_LOG_INFO, "line %u", i);
 	assert_int_equal(lines, 0);
-	pthread_mutex_unlock(&gate);
+	pthread_mutex_unlock(&barrier);
 	wait_for_lines(MANY);
 	assert_int_equal(lines + dropped, MANY);
 	assert_true(dropped > 0 && lines > 0);
@@ -140,12 +140,12 @@ static void debug_lines_leave_room_for_the_others(void **state)
 {
 	(void)state;
 	assert_int_equal(tsi_log_start(), 0);
-	pthread_mutex_lock(&gate);
+	pthread_mutex_lock(&barrier);
 	for (unsigned i = 0; i < MANY; i++)
 		tsi_log(TSOCK_LOG_DEBUG, "noise");
 	for (unsigned i = 0; i < 20; i++)
 		tsi_log(TSOCK_LOG_INFO, "line %u", i);
-	pthread_mutex_unlock(&gate);
+	pthread_mutex_unlock(&barrier);
 	tsi_log_stop();
 	assert_int_equal(lines, 20);
 	assert_true(dropped > 0);
@@ -158,16 +158,16 @@ static void only_the_newest_is_shown(void **state)
 
 	(void)state;
 	assert_int_equal(tsi_log_start(), 0);
-	pthread_mutex_lock(&gate);
+	pthread_mutex_lock(&barrier);
 	for (unsigned i = 0; i < MANY; i++) {
 		snprintf(text, sizeof(text), "state %u", i);
 		tsi_log_newest(show, text);
 	}
 	tsi_log(TSOCK_LOG_INFO, "line 0");
 	tsi_log_newest(show, "end");
-	pthread_mutex_unlock(&gate);
+	pthread_mutex_unlock(&barrier);
 	tsi_log_stop();
-	/* One may have been taken before the gate was seen to be closed. */
+	/* One may have been taken before the barrier was seen to be closed. */
 	assert_in_range(shown, 2, 3);
 	assert_string_equal(newest, "end");
 	assert_int_equal(lines, 1);
@@ -178,7 +178,7 @@ static void a_stop_gives_up_on_a_stuck_logger(void **state)
 {
 	(void)state;
 	assert_int_equal(tsi_log_start(), 0);
-	pthread_mutex_lock(&gate);
+	pthread_mutex_lock(&barrier);
 	for (unsigned i = 0; i < 10; i++)
 		tsi_log(TSOCK_LOG_INFO, "line %u", i);
 	tsi_log_stop();
@@ -186,7 +186,7 @@ static void a_stop_gives_up_on_a_stuck_logger(void **state)
 	/* Who starts again finds its lines where they were. */
 	assert_int_equal(tsi_log_start(), 0);
 	tsi_log(TSOCK_LOG_INFO, "line 10");
-	pthread_mutex_unlock(&gate);
+	pthread_mutex_unlock(&barrier);
 	tsi_log_stop();
 	assert_int_equal(lines, 11);
 	assert_int_equal(wrong, 0);
@@ -228,8 +228,8 @@ static void a_forked_child_logs_by_itself(void **state)
 	tsi_log(TSOCK_LOG_INFO, "line 0");
 	pid = fork();
 	if (!pid) {
-		/* The gate may be the parent's thread's. */
-		pthread_mutex_init(&gate, NULL);
+		/* The barrier may be the parent's thread's. */
+		pthread_mutex_init(&barrier, NULL);
 		lines = dropped = wrong = 0;
 		tsi_log(TSOCK_LOG_INFO, "line 1");
 		if (lines != 1)

@@ -1,11 +1,11 @@
 /*
- * bykind.h - streams for readers of each kind, and tests that run once for
+ * for_each_transport.h - streams for readers of each transport, and tests that run once for
  * each.
  */
-#ifndef TEST_GPU_BYKIND_H
-#define TEST_GPU_BYKIND_H
+#ifndef TEST_GPU_FOR_EACH_TRANSPORT_H
+#define TEST_GPU_FOR_EACH_TRANSPORT_H
 
-#include "onboard.h"
+#include "gpu_readers.h"
 
 #ifdef SIMCUDA
 #include "simcuda.h"
@@ -65,7 +65,7 @@ static inline void await_lock(tsock_server *s, const struct source *src)
 }
 
 /* A reader on a GPU that comes, and goes without having taken anything. */
-static inline void look_in(const struct rider *r)
+static inline void join_and_leave(const struct reader_proc *r)
 {
 	struct tsock_opts o = opts_of(r);
 	tsock *t;
@@ -76,37 +76,40 @@ static inline void look_in(const struct rider *r)
 	tsock_close(t);
 }
 
-/* A producer for readers of this kind. */
-static inline pid_t start_source(const struct source *src, enum kind kind)
+/* A producer for readers of this transport. */
+static inline pid_t start_source(const struct source *src,
+				 enum transport transport)
 {
-	struct rider first = { .src = src, .kind = STORED, .batch = 1 };
+	struct reader_proc first = { .src = src,
+				     .transport = STORED,
+				     .batch = 1 };
 	struct source locked = *src;
 	pid_t producer;
 
-	if (kind != PINNED)
+	if (transport != PINNED)
 		return start_producer(src);
 	after_lock = src->served;
 	locked.served = await_lock;
 	producer = start_producer(&locked);
-	assert_int_equal(ended(start_as(look_in, &first)), 0);
+	assert_int_equal(ended(start_as(join_and_leave, &first)), 0);
 	wait_readers(src->name, 0);
 	return producer;
 }
 
 /* Readers of one stream, all of which end well. */
-static inline void run_riders(const struct source *src, struct rider *r,
-			      unsigned n)
+static inline void run_reader_procs(const struct source *src,
+				    struct reader_proc *r, unsigned n)
 {
-	enum kind kind = HOST;
+	enum transport transport = HOST;
 	pid_t producer, pid[32];
 
 	for (unsigned i = 0; i < n; i++)
-		if (r[i].kind == PINNED)
-			kind = PINNED;
-	producer = start_source(src, kind);
+		if (r[i].transport == PINNED)
+			transport = PINNED;
+	producer = start_source(src, transport);
 	for (unsigned i = 0; i < n; i++) {
 		r[i].src = src;
-		pid[i] = start_rider(&r[i]);
+		pid[i] = start_reader_proc(&r[i]);
 	}
 	for (unsigned i = 0; i < n; i++)
 		assert_int_equal(ended(pid[i]), 0);
@@ -114,16 +117,16 @@ static inline void run_riders(const struct source *src, struct rider *r,
 }
 
 /* One child of a stream of its own. */
-static inline void run_as(void (*fn)(const struct rider *r),
-			  const struct rider *r)
+static inline void run_as(void (*fn)(const struct reader_proc *r),
+			  const struct reader_proc *r)
 {
-	pid_t producer = start_source(r->src, r->kind);
+	pid_t producer = start_source(r->src, r->transport);
 
 	assert_int_equal(ended(start_as(fn, r)), 0);
 	kill_and_reap(producer);
 }
 
-/* ---- tests of every kind ---- */
+/* ---- tests of every transport ---- */
 
 /* Skip a test that numbers so many as it likes. */
 static inline void need_gpus(unsigned n)
@@ -134,72 +137,75 @@ static inline void need_gpus(unsigned n)
 	skip();
 }
 
-struct by_kind {
+struct transport_test {
 	const char *name;
 	CMUnitTestFunction fn;
-	enum kind first; /* and all after it */
+	enum transport first; /* and all after it */
 };
-#define BY_KIND(fn) \
+#define FOR_EACH_TRANSPORT(fn) \
 	{ \
 #fn, fn, HOST \
 	}
-#define BY_GPU_KIND(fn) \
+#define FOR_EACH_GPU_TRANSPORT(fn) \
 	{ \
 #fn, fn, STAGED \
 	}
 
-static inline enum kind kind_of(void **state)
+static inline enum transport case_transport(void **state)
 {
-	return *(const enum kind *)*state;
+	return *(const enum transport *)*state;
 }
 
 #define CASES 256
 
 struct cases {
 	struct CMUnitTest test[CASES];
-	enum kind kind[CASES];
+	enum transport transport[CASES];
 	char name[CASES][120];
 	unsigned n;
 };
 
-static inline void add_case(struct cases *c, const struct by_kind *b,
-			    enum kind k)
+static inline void add_case(struct cases *c, const struct transport_test *b,
+			    enum transport k)
 {
-	c->kind[c->n] = k;
+	c->transport[c->n] = k;
 	snprintf(c->name[c->n], sizeof(c->name[0]), "%s_%s", b->name,
-		 kind_name[k]);
-	c->test[c->n] = (struct CMUnitTest){ .name = c->name[c->n],
-					     .test_func = b->fn,
-					     .teardown_func = end_children,
-					     .initial_state = &c->kind[c->n] };
+		 transport_name[k]);
+	c->test[c->n] =
+		(struct CMUnitTest){ .name = c->name[c->n],
+				     .test_func = b->fn,
+				     .teardown_func = end_children,
+				     .initial_state = &c->transport[c->n] };
 	c->n++;
 }
 
-/* TEST_KIND has a kind's name, or "once" for the tests of none. */
-static inline bool is_wanted(const char *kind)
+/* TEST_TRANSPORT has a transport's name, or "once" for the tests of none. */
+static inline bool is_wanted(const char *transport)
 {
-	const char *only = getenv("TEST_KIND");
+	const char *only = getenv("TEST_TRANSPORT");
 
-	return !only || strcmp(only, kind) == 0;
+	return !only || strcmp(only, transport) == 0;
 }
 
 /*
- * Run tests for each kind, and others once.  The exit status: 77 where there is
+ * Run tests for each transport, and others once.  The exit status: 77 where there is
  * no GPU.
  */
-static inline int run_by_kind(const char *group, const struct by_kind *each,
-			      unsigned neach, const struct CMUnitTest *once,
-			      unsigned nonce)
+static inline int run_for_each_transport(const char *group,
+					 const struct transport_test *each,
+					 unsigned neach,
+					 const struct CMUnitTest *once,
+					 unsigned nonce)
 {
 	static struct cases c;
 
-	need(neach * KINDS + nonce <= CASES);
+	need(neach * TRANSPORTS + nonce <= CASES);
 	own_folder();
 	if (!gpus())
 		return 77;
 	for (unsigned i = 0; i < neach; i++)
-		for (enum kind k = each[i].first; k < KINDS; k++)
-			if (is_wanted(kind_name[k]))
+		for (enum transport k = each[i].first; k < TRANSPORTS; k++)
+			if (is_wanted(transport_name[k]))
 				add_case(&c, &each[i], k);
 	for (unsigned i = 0; i < nonce && is_wanted("once"); i++) {
 		c.test[c.n] = once[i];

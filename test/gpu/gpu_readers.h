@@ -1,5 +1,5 @@
 /*
- * onboard.h - readers of every kind, in processes of their own, that check
+ * gpu_readers.h - readers of every transport, in processes of their own, that check
  * every byte.
  *
  * A process that forks readers must not have used CUDA itself.  Bytes are
@@ -7,8 +7,8 @@
  * by copies that are queued before it is released and looked at only some
  * batches later.
  */
-#ifndef TEST_GPU_ONBOARD_H
-#define TEST_GPU_ONBOARD_H
+#ifndef TEST_GPU_GPU_READERS_H
+#define TEST_GPU_GPU_READERS_H
 
 #include "test/system/common.h"
 
@@ -26,7 +26,7 @@
 			die("%s: %s", #call, cudaGetErrorName(e_)); \
 	} while (0)
 
-enum kind {
+enum transport {
 	HOST,
 	PINNED, /* in host memory that the producer has page-locked */
 	STAGED,
@@ -35,10 +35,10 @@ enum kind {
 	STORED,
 	LEGACY,
 	LEGACY_STORED,
-	KINDS,
+	TRANSPORTS,
 };
 
-static const char *const kind_name[] = {
+static const char *const transport_name[] = {
 	"host",   "pinned", "staged", "staged_stored",
 	"shared", "stored", "legacy", "legacy_stored",
 };
@@ -77,9 +77,9 @@ static inline void set(const char *name, const char *value)
 	need(setenv(name, value, 1) == 0);
 }
 
-struct rider {
+struct reader_proc {
 	const struct source *src;
-	enum kind kind;
+	enum transport transport;
 	int device;
 	const char *visible; /* CUDA_VISIBLE_DEVICES */
 	uint32_t batch, epochs, flags, join, between;
@@ -90,38 +90,38 @@ struct rider {
 };
 
 /* The host's copy of a batch, on its way. */
-struct look {
+struct copy {
 	uint8_t *host[FIELDS], *device[FIELDS];
 	uint64_t seq, count;
 	bool busy;
 	cudaStream_t at; /* where it was queued */
 };
 
-struct seat {
-	const struct rider *r;
+struct gpu_reader {
+	const struct reader_proc *r;
 	tsock *t;
 	uint64_t bytes[FIELDS]; /* of a sample */
 	cudaStream_t stream[4];
-	struct look look[DEFER + 1];
+	struct copy copy[DEFER + 1];
 	unsigned begun; /* epochs */
 };
 
-static inline bool on_gpu(enum kind k)
+static inline bool on_gpu(enum transport k)
 {
 	return k >= STAGED;
 }
 
-static inline bool as_stored(enum kind k)
+static inline bool as_stored(enum transport k)
 {
 	return k == STAGED_STORED || k == STORED || k == LEGACY_STORED;
 }
 
-static inline int transport_of(enum kind k)
+static inline int api_transport(enum transport k)
 {
 	switch (k) {
 	case HOST:
 	case PINNED:
-	case KINDS:
+	case TRANSPORTS:
 		break;
 	case STAGED:
 	case STAGED_STORED:
@@ -136,19 +136,19 @@ static inline int transport_of(enum kind k)
 	return 0;
 }
 
-static inline struct tsock_opts opts_of(const struct rider *r)
+static inline struct tsock_opts opts_of(const struct reader_proc *r)
 {
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 
 	o.batch_size = r->batch;
 	o.join = r->join;
 	o.between = r->between;
-	o.flags = r->flags | (as_stored(r->kind) ? TSOCK_GPU_STORED : 0);
-	if (r->writes && !on_gpu(r->kind))
+	o.flags = r->flags | (as_stored(r->transport) ? TSOCK_GPU_STORED : 0);
+	if (r->writes && !on_gpu(r->transport))
 		o.flags |= TSOCK_WRITABLE;
 	o.timeout_ms = 20000;
-	o.device = on_gpu(r->kind) ? r->device : -1;
-	o.transport = (uint32_t)transport_of(r->kind);
+	o.device = on_gpu(r->transport) ? r->device : -1;
+	o.transport = (uint32_t)api_transport(r->transport);
 	if (r->floats) {
 		o.dtype = TSOCK_F32;
 		o.layout = TSOCK_CHW;
@@ -166,22 +166,23 @@ static inline uint64_t bytes_of(const struct tsock_field *f)
 	return n;
 }
 
-static inline void make_look(struct seat *s, struct look *l)
+static inline void make_copy(struct gpu_reader *s, struct copy *l)
 {
 	for (unsigned i = 0; i < FIELDS; i++) {
 		uint64_t bytes = s->bytes[i] * s->r->batch;
 
-		if (!on_gpu(s->r->kind)) {
+		if (!on_gpu(s->r->transport)) {
 			l->host[i] = malloc(bytes);
 			continue;
 		}
 		cu(cudaMallocHost((void **)&l->host[i], bytes));
-		if (as_stored(s->r->kind))
+		if (as_stored(s->r->transport))
 			cu(cudaMalloc((void **)&l->device[i], bytes));
 	}
 }
 
-static inline void board(struct seat *s, const struct rider *r)
+static inline void gpu_reader_open(struct gpu_reader *s,
+				   const struct reader_proc *r)
 {
 	struct tsock_opts o = opts_of(r);
 
@@ -199,17 +200,17 @@ static inline void board(struct seat *s, const struct rider *r)
 		need(tsock_get_field(s->t, i, &f) == 0);
 		s->bytes[i] = bytes_of(&f);
 	}
-	if (on_gpu(r->kind)) {
+	if (on_gpu(r->transport)) {
 		cu(cudaSetDevice(r->device));
 		for (unsigned i = 0; i < 4; i++)
 			cu(cudaStreamCreateWithFlags(&s->stream[i],
 						     cudaStreamNonBlocking));
 	}
 	for (unsigned i = 0; i <= DEFER; i++)
-		make_look(s, &s->look[i]);
+		make_copy(s, &s->copy[i]);
 }
 
-static inline void check_image(const struct seat *s, const void *image,
+static inline void check_image(const struct gpu_reader *s, const void *image,
 			       uint64_t q)
 {
 	const float *f = image;
@@ -218,7 +219,8 @@ static inline void check_image(const struct seat *s, const void *image,
 	fill_payload(raw, PIXELS, q ^ 77);
 	if (!s->r->floats) {
 		if (memcmp(raw, image, PIXELS))
-			die("%s: torn image %llu", kind_name[s->r->kind],
+			die("%s: torn image %llu",
+			    transport_name[s->r->transport],
 			    (unsigned long long)q);
 		return;
 	}
@@ -226,25 +228,25 @@ static inline void check_image(const struct seat *s, const void *image,
 		for (unsigned p = 0; p < SIDE * SIDE; p++)
 			if (f[c * SIDE * SIDE + p] != raw[p * 3 + c] / 255.0f)
 				die("%s: wrong image %llu",
-				    kind_name[s->r->kind],
+				    transport_name[s->r->transport],
 				    (unsigned long long)q);
 }
 
-static inline void check_look(const struct seat *s, const struct look *l)
+static inline void check_copy(const struct gpu_reader *s, const struct copy *l)
 {
 	const struct source *src = s->r->src;
 	const int64_t *label = (const void *)l->host[1];
 	const int64_t *index = (const void *)l->host[2];
 
-	check_samples(src, kind_name[s->r->kind], l->seq, l->count, l->host[0],
-		      label, index);
+	check_samples(src, transport_name[s->r->transport], l->seq, l->count,
+		      l->host[0], label, index);
 	for (uint64_t i = 0; i < l->count; i++)
 		check_image(s, l->host[3] + i * s->bytes[3], l->seq + i);
 }
 
 /* Queue copies of the batch to the host in a stream. */
-static inline void queue_look(struct seat *s, tsock_batch *b, struct look *l,
-			      cudaStream_t stream)
+static inline void queue_copy(struct gpu_reader *s, tsock_batch *b,
+			      struct copy *l, cudaStream_t stream)
 {
 	l->seq = tsock_batch_seq(b);
 	l->count = tsock_batch_count(b);
@@ -254,11 +256,11 @@ static inline void queue_look(struct seat *s, tsock_batch *b, struct look *l,
 		uint64_t bytes = s->bytes[i] * l->count;
 		const void *from = l->device[i];
 
-		if (!on_gpu(s->r->kind)) {
+		if (!on_gpu(s->r->transport)) {
 			memcpy(l->host[i], tsock_batch_data(b, i), bytes);
 			continue;
 		}
-		if (!as_stored(s->r->kind))
+		if (!as_stored(s->r->transport))
 			from = tsock_batch_data(b, i);
 		else if (tsock_batch_convert(b, i, l->device[i], stream))
 			die("convert: %s", tsock_errmsg());
@@ -268,40 +270,41 @@ static inline void queue_look(struct seat *s, tsock_batch *b, struct look *l,
 	}
 }
 
-static inline void finish_look(struct seat *s, struct look *l)
+static inline void finish_copy(struct gpu_reader *s, struct copy *l)
 {
 	if (!l->busy)
 		return;
-	if (on_gpu(s->r->kind))
+	if (on_gpu(s->r->transport))
 		cu(cudaStreamSynchronize(l->at));
-	check_look(s, l);
+	check_copy(s, l);
 	l->busy = false;
 }
 
-/* Name the streams, queue a late look in one of them, give the batch back. */
-static inline void leave_to_gpu(struct seat *s, tsock_batch *b, unsigned turn)
+/* Name the streams, queue a late copy in one of them, give the batch back. */
+static inline void leave_to_gpu(struct gpu_reader *s, tsock_batch *b,
+				unsigned turn)
 {
 	unsigned n = s->r->streams ? s->r->streams : 1;
-	struct look *l = &s->look[1 + turn % DEFER];
+	struct copy *l = &s->copy[1 + turn % DEFER];
 	cudaStream_t at = s->stream[turn % n];
 
-	finish_look(s, l);
-	for (unsigned i = 0; i < n && on_gpu(s->r->kind); i++)
-		if (!as_stored(s->r->kind) &&
+	finish_copy(s, l);
+	for (unsigned i = 0; i < n && on_gpu(s->r->transport); i++)
+		if (!as_stored(s->r->transport) &&
 		    tsock_batch_use(b, s->stream[(turn + i) % n]))
 			die("use: %s", tsock_errmsg());
-	queue_look(s, b, l, at);
+	queue_copy(s, b, l, at);
 	tsock_batch_release(b);
 }
 
 /* Write over it, if that is its reader's own, and give it back. */
-static inline void scribble(struct seat *s, tsock_batch *b)
+static inline void scribble(struct gpu_reader *s, tsock_batch *b)
 {
-	enum kind k = s->r->kind;
+	enum transport k = s->r->transport;
 
 	for (unsigned i = 0; i < FIELDS; i++) {
 		uint64_t bytes = s->bytes[i] * tsock_batch_count(b);
-		void *at = s->look[0].device[i];
+		void *at = s->copy[0].device[i];
 
 		if (!on_gpu(k)) {
 			memset(tsock_batch_data_mut(b, i), 0xee, bytes);
@@ -317,35 +320,36 @@ static inline void scribble(struct seat *s, tsock_batch *b)
 }
 
 /* A batch that was taken: look at it, and give it back. */
-static inline void ride(struct seat *s, tsock_batch *b, unsigned turn)
+static inline void gpu_reader_check(struct gpu_reader *s, tsock_batch *b,
+				    unsigned turn)
 {
-	bool common = on_gpu(s->r->kind) && s->r->kind != STAGED &&
-		      !as_stored(s->r->kind);
+	bool common = on_gpu(s->r->transport) && s->r->transport != STAGED &&
+		      !as_stored(s->r->transport);
 
-	/* What was written into this look's memory before. */
-	if (s->r->writes && on_gpu(s->r->kind))
+	/* What was written into this copy's memory before. */
+	if (s->r->writes && on_gpu(s->r->transport))
 		cu(cudaStreamSynchronize(s->stream[1]));
-	queue_look(s, b, &s->look[0], s->stream[0]);
-	finish_look(s, &s->look[0]);
+	queue_copy(s, b, &s->copy[0], s->stream[0]);
+	finish_copy(s, &s->copy[0]);
 	if (s->r->writes && !common)
 		scribble(s, b);
 	else
 		leave_to_gpu(s, b, turn);
 }
 
-static inline void settle(struct seat *s)
+static inline void gpu_reader_settle(struct gpu_reader *s)
 {
-	for (unsigned i = 0; i < 4 && on_gpu(s->r->kind); i++)
+	for (unsigned i = 0; i < 4 && on_gpu(s->r->transport); i++)
 		cu(cudaStreamSynchronize(s->stream[i]));
 	for (unsigned i = 1; i <= DEFER; i++)
-		if (s->look[i].busy)
-			check_look(s, &s->look[i]);
+		if (s->copy[i].busy)
+			check_copy(s, &s->copy[i]);
 	for (unsigned i = 0; i <= DEFER; i++)
-		s->look[i].busy = false;
+		s->copy[i].busy = false;
 }
 
 /* Begin an epoch; false if the stream has ended. */
-static inline bool embark(struct seat *s)
+static inline bool gpu_reader_begin(struct gpu_reader *s)
 {
 	int err = tsock_begin(s->t);
 
@@ -354,25 +358,25 @@ static inline bool embark(struct seat *s)
 	if (err)
 		die("begin: %s", tsock_errmsg());
 	s->begun++;
-	if (tsock_transport(s->t) != transport_of(s->r->kind))
+	if (tsock_transport(s->t) != api_transport(s->r->transport))
 		die("transport %d for %s", tsock_transport(s->t),
-		    kind_name[s->r->kind]);
+		    transport_name[s->r->transport]);
 	return true;
 }
 
 /* Some batches of an epoch that was begun. */
-static inline void ride_some(struct seat *s, unsigned batches)
+static inline void gpu_reader_some(struct gpu_reader *s, unsigned batches)
 {
 	tsock_batch *b;
 
 	for (unsigned i = 0; i < batches; i++) {
 		if (tsock_next(s->t, 20000, &b))
 			die("next: %s", tsock_errmsg());
-		ride(s, b, i);
+		gpu_reader_check(s, b, i);
 	}
 }
 
-static inline void ride_epoch(struct seat *s)
+static inline void gpu_reader_epoch(struct gpu_reader *s)
 {
 	unsigned turn = 0;
 	struct tally y;
@@ -382,18 +386,18 @@ static inline void ride_epoch(struct seat *s)
 	tally_begin(&y, s->r->src, s->r->batch, s->r->flags);
 	while ((err = tsock_next(s->t, -1, &b)) == 0) {
 		tally_add(&y, b);
-		ride(s, b, turn++);
+		gpu_reader_check(s, b, turn++);
 	}
 	if (err != TSOCK_EEPOCH)
 		die("next: %s", tsock_errmsg());
 	tally_end(&y, s->r->join != TSOCK_JOIN_NOW || s->begun > 1);
-	settle(s);
+	gpu_reader_settle(s);
 }
 
-static inline void free_look(const struct seat *s, struct look *l)
+static inline void free_copy(const struct gpu_reader *s, struct copy *l)
 {
 	for (unsigned i = 0; i < FIELDS; i++) {
-		if (!on_gpu(s->r->kind)) {
+		if (!on_gpu(s->r->transport)) {
 			free(l->host[i]);
 			continue;
 		}
@@ -403,28 +407,28 @@ static inline void free_look(const struct seat *s, struct look *l)
 	}
 }
 
-static inline void alight(struct seat *s)
+static inline void gpu_reader_close(struct gpu_reader *s)
 {
 	tsock_close(s->t);
 	for (unsigned i = 0; i <= DEFER; i++)
-		free_look(s, &s->look[i]);
-	for (unsigned i = 0; i < 4 && on_gpu(s->r->kind); i++)
+		free_copy(s, &s->copy[i]);
+	for (unsigned i = 0; i < 4 && on_gpu(s->r->transport); i++)
 		cu(cudaStreamDestroy(s->stream[i]));
 }
 
-static inline void ride_all(const struct rider *r)
+static inline void read_to_the_end(const struct reader_proc *r)
 {
-	struct seat s;
+	struct gpu_reader s;
 
-	board(&s, r);
-	for (uint32_t e = 0; e < r->epochs && embark(&s); e++)
-		ride_epoch(&s);
-	alight(&s);
+	gpu_reader_open(&s, r);
+	for (uint32_t e = 0; e < r->epochs && gpu_reader_begin(&s); e++)
+		gpu_reader_epoch(&s);
+	gpu_reader_close(&s);
 }
 
 /* A child that does this, and ends well. */
-static inline pid_t start_as(void (*fn)(const struct rider *r),
-			     const struct rider *r)
+static inline pid_t start_as(void (*fn)(const struct reader_proc *r),
+			     const struct reader_proc *r)
 {
 	pid_t pid = spawn();
 
@@ -435,9 +439,9 @@ static inline pid_t start_as(void (*fn)(const struct rider *r),
 	return pid;
 }
 
-static inline pid_t start_rider(const struct rider *r)
+static inline pid_t start_reader_proc(const struct reader_proc *r)
 {
-	return start_as(ride_all, r);
+	return start_as(read_to_the_end, r);
 }
 
 #endif
