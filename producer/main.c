@@ -13,7 +13,7 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/report.h"
-#include "run/serve.h"
+#include "cli/serve.h"
 #include "tsock/tsock.h"
 
 static sigset_t stopping;

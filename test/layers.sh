@@ -8,6 +8,9 @@
 #                               don't know each other
 #   lib/serve/membership*       lib/base and the public header
 #   producer/data, io, image    itself, lib/base and the public header
+#   producer/run                these three too: it serves as any program does
+#   producer/cli                producer/run and lib/wire too
+#   producer/main.c             producer/cli, lib/base and the public header
 #   examples, bindings          the public header
 #   third-party headers         one file each, in all of lib/ and producer/
 #   CUDA                        lib/mem/cuda/, lib/convert/kernels.cu and
@@ -46,7 +49,7 @@ layer_of()
 		layer=${1#lib/}
 		layer=${layer%%/*}
 		;;
-	producer/data/* | producer/io/* | producer/image/*)
+	producer/*/*)
 		layer=${1#producer/}
 		layer=${layer%%/*}
 		;;
@@ -79,10 +82,9 @@ allowed()
 	serve) echo "include ${lib_order[*]} membership serve" ;;
 	consumer) echo "include ${lib_order[*]} consumer" ;;
 	data | io | image) echo "include base $1" ;;
-	producer)
-		echo "include ${lib_order[*]} membership serve consumer" \
-			data io image producer
-		;;
+	run) echo include base data io image run ;;
+	cli) echo include base wire data io image run cli ;;
+	producer) echo include base cli producer ;;
 	examples) echo include examples ;;
 	bindings) echo include bindings ;;
 	*) echo include "$(up_to "$1")" ;;
@@ -252,13 +254,16 @@ self_test()
 		lib/mem/gpu.h lib/mem/cuda/call.h lib/stage/stage.h \
 		lib/wire/msg.h lib/serve/server.h lib/consumer/reader.h \
 		lib/serve/membership.h \
-		producer/data/index.h producer/io/reader.h producer/run/pool.h; do
+		producer/data/index.h producer/io/reader.h \
+		producer/run/pool.h producer/cli/options.h; do
 		mkdir -p "$copy/${file%/*}"
 		echo '#include "tsock/tsock.h"' >"$copy/$file"
 	done
 	echo '#include <zmq.h>' >>"$copy/lib/wire/zmq.c"
 	echo '#include "data/index.h"' >>"$copy/producer/run/pool.h"
-	echo '#include "ring/ring.h"' >>"$copy/producer/run/pool.h"
+	echo '#include "run/pool.h"' >>"$copy/producer/cli/options.h"
+	echo '#include "wire/msg.h"' >>"$copy/producer/cli/options.h"
+	echo '#include "cli/options.h"' >>"$copy/producer/main.c"
 	"$0" "$copy" || complain 'a clean tree does not pass'
 
 	plant lib/ring/x.c '#include "data/index.h"' 'ring must not'
@@ -281,6 +286,10 @@ self_test()
 	plant producer/data/x.c '#include "io/reader.h"' 'data must not'
 	plant producer/io/x.c '#include "ring/ring.h"' 'io must not'
 	plant producer/image/x.c '#include "run/pool.h"' 'image must not'
+	plant producer/run/x.c '#include "cli/options.h"' 'run must not'
+	plant producer/run/x.c '#include "wire/msg.h"' 'run must not'
+	plant producer/cli/x.c '#include "serve/server.h"' 'cli must not'
+	plant producer/main.c '#include "run/pool.h"' 'producer must not'
 	plant examples/x.c '#include "base/err.h"' 'examples must not'
 	plant examples/x.cpp '#include "../lib/ring/ring.h"' 'examples must not'
 	plant examples/x.c '#include <zmq.h>' 'zmq.h is not for'

@@ -5,7 +5,8 @@
 #ifndef TSI_CLI_CHECK_H
 #define TSI_CLI_CHECK_H
 
-#include "run/sampler.h"
+#include "cli/options.h"
+#include "data/index.h"
 #include "tsock/tsock.h"
 
 /* /dev/null for each of the first three descriptors that is closed. */

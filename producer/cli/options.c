@@ -355,6 +355,42 @@ void tsi_options_fini(struct tsi_options *o)
 	o->folder = NULL;
 }
 
+void tsi_options_pipeline(const struct tsi_options *o,
+			  struct tsi_pipeline_opts *out)
+{
+	*out = (struct tsi_pipeline_opts){
+		.folder = o->folder,
+		.on_error = (enum tsi_on_error)o->on_error,
+		.order = (enum tsi_order_kind)o->order,
+		.segments = (uint32_t)o->segments,
+		.sharded = o->sharded,
+		.rank = o->rank,
+		.world = o->world,
+		.preset = (enum tsi_preset)o->preset,
+		.size = (uint32_t)o->size,
+		.resize = (uint32_t)o->resize,
+		.seed = o->seed,
+		.pillow = (uint32_t)o->pillow,
+		.image_memory = o->image_memory,
+		.rescan = o->rescan,
+		.cache = o->cache,
+		.threads = (unsigned)o->threads,
+		.io = (enum tsi_file_reader_kind)o->io,
+		.name = o->name,
+		.epochs = o->epochs,
+		.ring = (uint32_t)o->ring,
+		.join_window = (uint32_t)o->join_window,
+		.max_batch = (uint32_t)o->max_batch,
+		.min_consumers = (uint32_t)o->min_consumers,
+		.slow_ms = (uint32_t)(o->slow_ms < UINT32_MAX ? o->slow_ms
+							      : UINT32_MAX),
+		.memory = o->memory,
+		.gpu_memory = o->gpu_memory,
+		.fanout = (uint32_t)o->fanout,
+		.gpu_transport = (uint32_t)o->gpu_transport,
+	};
+}
+
 const char *tsi_options_dataset(const struct tsi_options *o)
 {
 	return o->dataset == TSI_IMAGENET ? "imagenet" : "imagefolder";

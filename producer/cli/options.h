@@ -12,9 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "data/order.h"
-#include "image/image.h"
-#include "io/reader.h"
+#include "run/pipeline.h"
 
 /* What a bare run does, and what is done instead of it. */
 enum tsi_run_mode {
@@ -36,11 +34,6 @@ enum tsi_split {
 	TSI_SPLIT_TRAIN,
 	TSI_SPLIT_VAL,
 	TSI_SPLIT_NONE, /* the root itself */
-};
-
-enum tsi_on_error {
-	TSI_SUBSTITUTE,
-	TSI_RAISE,
 };
 
 struct tsi_options {
@@ -84,6 +77,13 @@ struct tsi_options {
  */
 int tsi_options_parse(struct tsi_options *o, int argc, char **argv);
 void tsi_options_fini(struct tsi_options *o);
+
+/*
+ * What the data path is told.  threads and image_memory stay 0 where they
+ * weren't given.  o must outlive *out.
+ */
+void tsi_options_pipeline(const struct tsi_options *o,
+			  struct tsi_pipeline_opts *out);
 
 /* What --help prints. */
 void tsi_options_help(FILE *to);

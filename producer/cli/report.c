@@ -81,7 +81,7 @@ static void print_memory(const struct tsi_plan *p)
 	       "use)\n");
 	if (p->options->memory)
 		size_line("  --memory", p->options->memory);
-	size_line("  images", p->image_memory);
+	size_line("  images", p->pipeline.image_memory);
 	printf("              (of large images while they are decoded; one "
 	       "that alone\n              needs more is bad: "
 	       "--image-memory)\n");
@@ -125,7 +125,7 @@ void tsi_report_plan(const struct tsi_plan *p)
 	print_order(p);
 	printf("images        %s, %" PRIu64 " x %" PRIu64 "\n",
 	       tsi_options_preset(o), o->size, o->size);
-	printf("threads       %u\n", p->threads);
+	printf("threads       %u\n", p->pipeline.threads);
 	printf("ring          %s samples, join window %s, batches up to %s\n",
 	       tsi_thousands(ring, p->geometry.capacity),
 	       tsi_thousands(files, p->geometry.join_window),
@@ -163,9 +163,9 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 		tsi_sampler_segments(p->sampler) == 1 ? "" : "s");
 	tsi_log(TSOCK_LOG_INFO,
 		"%u thread%s, files by %s%s%s%s; ring of %s samples, %s",
-		p->threads, p->threads == 1 ? "" : "s", tsi_pool_reader(pool),
-		why ? " (" : "", why ? why : "", why ? ")" : "",
-		tsi_thousands(n, p->geometry.capacity),
+		p->pipeline.threads, p->pipeline.threads == 1 ? "" : "s",
+		tsi_pool_reader(pool), why ? " (" : "", why ? why : "",
+		why ? ")" : "", tsi_thousands(n, p->geometry.capacity),
 		tsi_megabytes(mb, p->geometry.ring_bytes));
 	if (!tsi_place_choose(o->name, &place))
 		tsi_log(TSOCK_LOG_INFO, "serving \"%s\" at %s", o->name,

@@ -1,9 +1,9 @@
 /*
  * image.h - the bytes of an image file to the pixels of one sample.
  *
- * What this folder offers: sniff, decode, crop, resize and flip into memory that
- * the caller owns.  Pixels are u8, RGB, row by row, and equal bit for bit what
- * Pillow and torchvision give for the same crop box and flip:
+ * What this folder offers: sniff, decode, crop, resize and flip, into memory
+ * that the caller owns.  Pixels are u8, RGB, row by row, and equal bit for bit
+ * what Pillow and torchvision give for the same crop box and flip:
  *
  *   TSI_TRAIN  RandomResizedCrop(size), RandomHorizontalFlip()
  *   TSI_EVAL   Resize(resize), CenterCrop(size)

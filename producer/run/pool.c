@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,9 +139,11 @@ static void *work(void *arg)
 	return NULL;
 }
 
-int tsi_pool_create(struct tsi_sampler *s, unsigned threads, uint64_t capacity,
-		    uint64_t image_memory, struct tsi_pool **out)
+int tsi_pool_create(struct tsi_sampler *s, uint64_t capacity,
+		    struct tsi_pool **out)
 {
+	const struct tsi_pipeline_opts *o = tsi_sampler_opts(s);
+	unsigned threads = o->threads;
 	struct tsi_pool *p =
 		calloc(1, sizeof(*p) + threads * sizeof(p->thread[0]));
 	uint64_t depth = capacity / (4 * (uint64_t)threads);
@@ -154,7 +157,7 @@ int tsi_pool_create(struct tsi_sampler *s, unsigned threads, uint64_t capacity,
 		   : depth > DEPTH_MAX ? DEPTH_MAX
 				       : (unsigned)depth;
 	pthread_mutex_init(&p->lock, NULL);
-	err = tsi_budget_create(image_memory, &p->budget);
+	err = tsi_budget_create(o->image_memory, &p->budget);
 	for (unsigned i = 0; i < threads && !err; i++) {
 		p->thread[i].pool = p;
 		err = tsi_worker_create(s, p->depth, p->budget,

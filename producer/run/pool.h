@@ -26,19 +26,17 @@ struct tsi_pool;
 
 /* What all workers together have spent their time with, so far. */
 struct tsi_pool_times {
-	uint64_t room_ns; /* waiting until a sample may be made */
-	uint64_t io_ns;   /* waiting for files */
+	uint64_t io_ns; /* waiting for files */
 	uint64_t decode_ns;
 };
 
 /*
- * Make the workers' readers and decoders.  capacity: samples in the ring;
- * what the workers read ahead stays small against it, else their unfinished
- * samples would hold the head up.  image_memory: bytes that large images may
- * take together.
+ * Make the workers, each with a file reader and a decoder.  capacity: samples
+ * in the ring; what the workers read ahead stays small against it, else their
+ * unfinished samples would hold the head up.
  */
-int tsi_pool_create(struct tsi_sampler *s, unsigned threads, uint64_t capacity,
-		    uint64_t image_memory, struct tsi_pool **out);
+int tsi_pool_create(struct tsi_sampler *s, uint64_t capacity,
+		    struct tsi_pool **out);
 
 /* How files are read, and why not by io_uring (or NULL). */
 const char *tsi_pool_reader(const struct tsi_pool *p);

@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 struct tsi_sampler {
-	const struct tsi_options *o;
+	const struct tsi_pipeline_opts *o;
 	struct tsi_index *index;
 	struct tsi_order *order;
 	uint64_t count, epoch_len;
@@ -56,16 +56,15 @@ static int open_index(struct tsi_sampler *s)
 /* Segments as asked, or as many as cost nothing. */
 static int choose_segments(struct tsi_sampler *s)
 {
-	const struct tsi_options *o = s->o;
+	const struct tsi_pipeline_opts *o = s->o;
 
 	if (o->segments > s->epoch_len)
 		return tsi_err(TSOCK_EARG,
-			       "--segments %" PRIu64
-			       " is more than the %" PRIu64
+			       "--segments %u is more than the %" PRIu64
 			       " samples of an epoch",
 			       o->segments, s->epoch_len);
 	if (o->segments)
-		s->segments = (uint32_t)o->segments;
+		s->segments = o->segments;
 	else if (o->order != TSI_SEQUENTIAL)
 		s->segments = 1;
 	else
@@ -75,9 +74,9 @@ static int choose_segments(struct tsi_sampler *s)
 
 static int open_order(struct tsi_sampler *s)
 {
-	const struct tsi_options *o = s->o;
+	const struct tsi_pipeline_opts *o = s->o;
 	struct tsi_order_opts opts = {
-		.kind = (enum tsi_order_kind)o->order,
+		.kind = o->order,
 		.seed = o->seed,
 		.count = s->count,
 		.sharded = o->sharded,
@@ -104,7 +103,8 @@ static int open_order(struct tsi_sampler *s)
 	return tsi_order_segment_bounds(s->order, s->bounds);
 }
 
-int tsi_sampler_open(const struct tsi_options *o, struct tsi_sampler **out)
+int tsi_sampler_open(const struct tsi_pipeline_opts *o,
+		     struct tsi_sampler **out)
 {
 	struct tsi_sampler *s = calloc(1, sizeof(*s));
 	int err;
@@ -136,7 +136,7 @@ void tsi_sampler_close(struct tsi_sampler *s)
 	free(s);
 }
 
-const struct tsi_options *tsi_sampler_options(const struct tsi_sampler *s)
+const struct tsi_pipeline_opts *tsi_sampler_opts(const struct tsi_sampler *s)
 {
 	return s->o;
 }

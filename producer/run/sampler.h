@@ -17,7 +17,7 @@
 #include "data/order.h"
 #include "image/image.h"
 #include "run/badfiles.h"
-#include "cli/options.h"
+#include "run/pipeline.h"
 
 struct tsi_sampler;
 
@@ -32,12 +32,13 @@ struct tsi_sample_id {
  * don't fit the data set), EDATA (nothing good in it), and as index and order
  * do.  o must outlive it.
  */
-int tsi_sampler_open(const struct tsi_options *o, struct tsi_sampler **out);
+int tsi_sampler_open(const struct tsi_pipeline_opts *o,
+		     struct tsi_sampler **out);
 
 /* NULL is allowed. */
 void tsi_sampler_close(struct tsi_sampler *s);
 
-const struct tsi_options *tsi_sampler_options(const struct tsi_sampler *s);
+const struct tsi_pipeline_opts *tsi_sampler_opts(const struct tsi_sampler *s);
 const struct tsi_index *tsi_sampler_index(const struct tsi_sampler *s);
 
 /* N, the samples of an epoch. */

@@ -10,6 +10,7 @@
 #include "run/worker.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,12 +49,12 @@ struct tsi_worker {
 int tsi_worker_create(struct tsi_sampler *s, unsigned depth,
 		      struct tsi_budget *budget, struct tsi_worker **out)
 {
-	const struct tsi_options *o = tsi_sampler_options(s);
+	const struct tsi_pipeline_opts *o = tsi_sampler_opts(s);
 	struct tsi_image_opts opts = {
-		.pillow = (uint32_t)o->pillow,
-		.preset = (enum tsi_preset)o->preset,
-		.size = (uint32_t)o->size,
-		.resize = (uint32_t)o->resize,
+		.pillow = o->pillow,
+		.preset = o->preset,
+		.size = o->size,
+		.resize = o->resize,
 		.seed = o->seed,
 	};
 	struct tsi_worker *w =
@@ -68,8 +69,7 @@ int tsi_worker_create(struct tsi_sampler *s, unsigned depth,
 	opts.claim = &w->claim;
 	err = tsi_image_create(&opts, &w->image);
 	if (!err)
-		err = tsi_file_reader_create((enum tsi_file_reader_kind)o->io,
-					     depth, &w->reader);
+		err = tsi_file_reader_create(o->io, depth, &w->reader);
 	if (err) {
 		tsi_worker_destroy(w);
 		return err;
@@ -183,7 +183,7 @@ static int choose(struct tsi_worker *w, struct job *j)
 /* Job j's file is bad: choose another one, or end the stream. */
 static int on_bad(struct tsi_worker *w, struct job *j, const char *reason)
 {
-	if (tsi_sampler_options(w->sampler)->on_error == TSI_RAISE)
+	if (tsi_sampler_opts(w->sampler)->on_error == TSI_RAISE)
 		return file_error(w, TSOCK_EDATA, j->target, reason);
 	tsi_badfiles_report(tsi_sampler_badfiles(w->sampler), j->target,
 			    reason);
@@ -214,10 +214,10 @@ static int on_undecodable(struct tsi_worker *w, struct job *j,
 	int err;
 
 	snprintf(reason, sizeof(reason), "%s", tsock_errmsg());
-	if (tsi_sampler_options(w->sampler)->on_error == TSI_RAISE)
+	if (tsi_sampler_opts(w->sampler)->on_error == TSI_RAISE)
 		return on_bad(w, j, reason);
 	/* Every sample's centre crop needs the same rows. */
-	if (tsi_sampler_options(w->sampler)->preset == TSI_EVAL)
+	if (tsi_sampler_opts(w->sampler)->preset == TSI_EVAL)
 		return on_unreadable(w, j, reason);
 	err = tsi_image_measure(w->image, data, len, &e);
 	if (err == TSOCK_EDATA ||
@@ -364,7 +364,7 @@ int tsi_worker_begin(struct tsi_worker *w, uint64_t seq)
 	j->target = j->id.index;
 	if (tsi_badfiles_changed(b, j->target))
 		tsi_badfiles_forget(b, j->target);
-	if (tsi_sampler_options(w->sampler)->on_error == TSI_RAISE)
+	if (tsi_sampler_opts(w->sampler)->on_error == TSI_RAISE)
 		why = tsi_index_bad_reason(tsi_sampler_index(w->sampler),
 					   j->target);
 	err = why ? on_bad(w, j, why) : choose(w, j);

@@ -17,7 +17,7 @@
 #include "cli/option_table.h"
 #include "tsock/tsock.h"
 
-#define ARGS_MAX 16
+#define ARGS_MAX 24
 
 /* Parse words separated by spaces. */
 static int parse(struct tsi_options *o, const char *words)
@@ -57,6 +57,64 @@ static void refused(const char *words, const char *one, const char *two)
 }
 
 #define BASE "--dataset imagenet --root /data "
+
+static void the_data_path_is_told_all_of_it(void **state)
+{
+	struct tsi_pipeline_opts p;
+	struct tsi_options o =
+		good(BASE "--seed 7 --order sequential --segments 9 "
+			  "--shard 2/5 --preset eval --size 32");
+
+	(void)state;
+	tsi_options_pipeline(&o, &p);
+	assert_string_equal(p.folder, "/data/train");
+	assert_string_equal(p.name, "imagenet");
+	assert_int_equal(p.seed, 7);
+	assert_int_equal(p.order, TSI_SEQUENTIAL);
+	assert_int_equal(p.segments, 9);
+	assert_true(p.sharded);
+	assert_int_equal(p.rank, 2);
+	assert_int_equal(p.world, 5);
+	assert_int_equal(p.preset, TSI_EVAL);
+	assert_int_equal(p.size, 32);
+	assert_int_equal(p.resize, 256);
+	assert_int_equal(p.threads, 0);
+	tsi_options_fini(&o);
+
+	o = good("--dataset=imagefolder --root=/d --resize=48 --pillow=12 "
+		 "--on-error=raise --image-memory=3M --no-cache --rescan "
+		 "--threads=4 --io=pread --slow=kill:5000000 --memory=5M "
+		 "--gpu-memory=6M --fanout=host");
+	tsi_options_pipeline(&o, &p);
+	assert_string_equal(p.folder, "/d");
+	assert_int_equal(p.resize, 48);
+	assert_int_equal(p.pillow, 12);
+	assert_int_equal(p.on_error, TSI_RAISE);
+	assert_int_equal(p.image_memory, 3 << 20);
+	assert_string_equal(p.cache, "");
+	assert_true(p.rescan);
+	assert_int_equal(p.threads, 4);
+	assert_int_equal(p.io, TSI_READER_PREAD);
+	/* Longer than the ring can count is as long as it can. */
+	assert_int_equal(p.slow_ms, UINT32_MAX);
+	assert_int_equal(p.memory, 5 << 20);
+	assert_int_equal(p.gpu_memory, 6 << 20);
+	assert_int_equal(p.fanout, TSOCK_FANOUT_HOST);
+	tsi_options_fini(&o);
+
+	o = good("--dataset=imagefolder --root=/d --ring=77 --join-window=33 "
+		 "--max-batch=11 --min-consumers=3 --epochs=4 "
+		 "--gpu-transport=staged");
+	tsi_options_pipeline(&o, &p);
+	assert_int_equal(p.ring, 77);
+	assert_int_equal(p.join_window, 33);
+	assert_int_equal(p.max_batch, 11);
+	assert_int_equal(p.min_consumers, 3);
+	assert_int_equal(p.epochs, 4);
+	assert_int_equal(p.slow_ms, 0);
+	assert_int_equal(p.gpu_transport, TSOCK_TRANSPORT_STAGED);
+	tsi_options_fini(&o);
+}
 
 static void imagenet_trains_by_default(void **state)
 {
@@ -323,6 +381,7 @@ static void help_names_every_option_in_80_columns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_data_path_is_told_all_of_it),
 		cmocka_unit_test(imagenet_trains_by_default),
 		cmocka_unit_test(the_val_split_evaluates),
 		cmocka_unit_test(an_imagefolder_is_its_own_root),

@@ -37,7 +37,7 @@ static const uint8_t png[] = {
 };
 
 static char root[64];
-static struct tsi_options options;
+static struct tsi_pipeline_opts options;
 
 /* What one sample came out as. */
 struct sample {
@@ -75,7 +75,7 @@ static inline int make_root(void **state)
 		snprintf(path, sizeof(path), "%s/%c", root, c);
 		mkdir(path, 0700);
 	}
-	options = (struct tsi_options){
+	options = (struct tsi_pipeline_opts){
 		.folder = root,
 		.preset = TSI_TRAIN,
 		.order = TSI_SEQUENTIAL,

@@ -1,8 +1,8 @@
 /*
- * serve.h - one stream from its first to its last moment.
+ * serve.h - the command that serves: checks, scan, stream, reports, exit code.
  */
-#ifndef TSI_RUN_SERVE_H
-#define TSI_RUN_SERVE_H
+#ifndef TSI_CLI_SERVE_H
+#define TSI_CLI_SERVE_H
 
 #include "cli/options.h"
 

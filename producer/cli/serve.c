@@ -1,0 +1,306 @@
+/*
+ * serve.c - the command that serves: checks, scan, the stream, and the loop
+ * that watches the stream and says what it does.
+ */
+#include "cli/serve.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/limits.h"
+#include "cli/advice.h"
+#include "cli/check.h"
+#include "cli/console.h"
+#include "cli/liveline.h"
+#include "cli/process.h"
+#include "cli/report.h"
+#include "run/service.h"
+
+#define TICK_MS 50
+#define LOOK_MS 250 /* between two counts of connections */
+#define LIVE_MS 500
+#define PLAIN_MS 10000
+#define FAREWELL_MS 2000
+
+int tsi_exit_of(int err)
+{
+	switch (err) {
+	case TSOCK_EDATA:
+		return TSI_EXIT_NO_INPUT;
+	case TSOCK_EEXIST:
+		return TSI_EXIT_TAKEN;
+	case TSOCK_EARG:
+		return TSI_EXIT_MISFIT;
+	default:
+		return TSI_EXIT_SYSTEM;
+	}
+}
+
+struct command {
+	struct tsi_plan plan;
+	struct tsi_service *service;
+	struct tsi_live last; /* when the live line was last made */
+	int64_t busy_ms;      /* when there was a consumer, or the start */
+	int64_t looked_ms;    /* when connections were counted last ... */
+	int connected;        /* ... and how many there were */
+	bool said;            /* that an idle stream stays for them */
+	int64_t start_ns;
+};
+
+/* ------------------------------------------------------------------------
+ * Before the stream
+ */
+
+static int check_memory(struct command *c)
+{
+	const struct tsi_options *o = c->plan.options;
+	struct tsi_pipeline_opts *p = &c->plan.pipeline;
+	int err = tsi_service_geometry(p, &c->plan.geometry);
+
+	if (!err)
+		err = tsi_check_memory(o, &c->plan.geometry);
+	if (!err)
+		err = tsi_check_image_memory(o, c->plan.geometry.ring_bytes,
+					     &p->image_memory);
+	return err;
+}
+
+/*
+ * All that can be said before the scan: the same for a start, --dry-run and
+ * --check-config.
+ */
+static int check(struct command *c)
+{
+	const struct tsi_options *o = c->plan.options;
+	int err;
+
+	tsi_options_pipeline(o, &c->plan.pipeline);
+	if (!o->threads)
+		c->plan.pipeline.threads = tsi_limits_cpus("");
+	err = check_memory(c);
+	if (!err)
+		err = tsi_check_descriptors(c->plan.pipeline.threads);
+	if (!err)
+		err = tsi_check_root(o);
+	if (!err)
+		err = tsi_check_reader(o);
+	if (!err)
+		err = tsi_check_folder(o);
+	return err ? err : tsi_check_name(o);
+}
+
+static int scan(struct command *c)
+{
+	const struct tsi_index *x;
+	int64_t start = tsi_now_ns();
+	int err = tsi_service_open(&c->plan.pipeline, &c->service);
+
+	if (err)
+		return err;
+	c->plan.scan_seconds = (double)(tsi_now_ns() - start) / 1e9;
+	c->plan.sampler = tsi_service_sampler(c->service);
+	x = tsi_sampler_index(c->plan.sampler);
+	tsi_check_splits(c->plan.options, x);
+	tsi_advice_classes(c->plan.options, x);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * While it is served
+ */
+
+static void look(const struct command *c, struct tsi_live *l)
+{
+	struct tsi_pool_times t;
+
+	l->stats.size = sizeof(l->stats);
+	tsock_serve_stats(tsi_service_server(c->service), &l->stats);
+	tsi_pool_times(tsi_service_pool(c->service), &t);
+	l->io_ns = t.io_ns;
+	l->decode_ns = t.decode_ns;
+	l->now_ns = tsi_now_ns();
+}
+
+/* For the line alone: it reads a file for each consumer. */
+static void look_who_is_stopped(struct tsi_live *l)
+{
+	for (uint32_t i = 0; i < l->stats.nrows; i++)
+		l->stopped[i] = tsi_process_stopped(l->stats.row[i].pid);
+}
+
+/* A line on a terminal every half second, in a log every ten. */
+static void tell(struct command *c, struct tsi_live *now)
+{
+	const struct tsi_options *o = c->plan.options;
+	bool live = tsi_console_live();
+	struct tsi_live_style style = {
+		.width = live ? tsi_console_width() : 0,
+		.colour = tsi_console_colour(),
+		.threads = c->plan.pipeline.threads,
+		.min_consumers = (uint32_t)o->min_consumers,
+	};
+	char line[1600];
+
+	if (!o->live || now->now_ns - c->last.now_ns <
+				(live ? LIVE_MS : PLAIN_MS) * INT64_C(1000000))
+		return;
+	look_who_is_stopped(now);
+	tsi_live_line(line, sizeof(line), &c->last, now, &style);
+	if (live)
+		tsi_console_show(line);
+	else if (now->stats.consumers || c->last.stats.consumers)
+		tsi_log(TSOCK_LOG_INFO, "%s", line);
+	c->last = *now;
+}
+
+/*
+ * A loader that is connected is no reader yet, or between two epochs.  Whoever
+ * asks for statistics is connected for a moment, so once is not enough.
+ */
+static void note_busy(struct command *c, const struct tsi_live *now)
+{
+	const struct tsi_options *o = c->plan.options;
+	int64_t now_ms = now->now_ns / 1000000;
+	int before = c->connected;
+
+	if (now->stats.consumers) {
+		c->busy_ms = now_ms;
+		c->said = false;
+		return;
+	}
+	if (!o->exit_idle || now_ms - c->looked_ms < LOOK_MS)
+		return;
+	c->looked_ms = now_ms;
+	c->connected = tsock_serve_connected(tsi_service_server(c->service));
+	if (!before || !c->connected)
+		return;
+	c->busy_ms = now_ms;
+	if (!c->said)
+		tsi_log(TSOCK_LOG_INFO,
+			"nobody reads, and %d loader%s connected: "
+			"--exit-when-idle counts from when they are closed",
+			c->connected, c->connected == 1 ? " is" : "s are");
+	c->said = true;
+}
+
+/* Why the stream is over; NULL while it isn't. */
+static const char *ending(struct command *c, const struct tsi_live *now)
+{
+	const struct tsi_options *o = c->plan.options;
+	int64_t now_ms = now->now_ns / 1000000;
+
+	if (tsock_serve_drained(tsi_service_server(c->service)))
+		return "the last epoch is over";
+	note_busy(c, now);
+	if (o->exit_idle && !c->connected &&
+	    now_ms - c->busy_ms >= (int64_t)o->exit_idle_ms)
+		return "no consumer, and no loader connected, any more";
+	return NULL;
+}
+
+/* Consumers that are left get the reason before the rings are closed. */
+static void say_farewell(struct command *c)
+{
+	int64_t until = tsi_now_ms() + FAREWELL_MS;
+	struct tsi_live now;
+	struct timespec ts = { 0, TICK_MS * 1000000 };
+
+	do {
+		look(c, &now);
+		if (!now.stats.consumers)
+			return;
+		nanosleep(&ts, NULL);
+	} while (tsi_now_ms() < until);
+}
+
+static int watch(struct command *c, int (*stop_signal)(int ms))
+{
+	const char *why = NULL;
+	int signal = 0;
+
+	look(c, &c->last);
+	c->start_ns = c->last.now_ns;
+	c->busy_ms = c->start_ns / 1000000;
+	while (!why && !signal) {
+		struct tsi_live now;
+
+		signal = stop_signal(TICK_MS);
+		if (tsi_pool_error(tsi_service_pool(c->service))) {
+			tsi_log(TSOCK_LOG_ERROR, "the stream stops: %s",
+				tsi_pool_error(tsi_service_pool(c->service)));
+			say_farewell(c);
+			return TSI_EXIT_STREAM;
+		}
+		look(c, &now);
+		why = ending(c, &now);
+		tell(c, &now);
+	}
+	tsi_console_show(NULL);
+	if (signal)
+		tsi_log(TSOCK_LOG_INFO, "%s: closing", strsignal(signal));
+	else
+		tsi_log(TSOCK_LOG_INFO, "%s: closing", why);
+	return TSI_EXIT_OK;
+}
+
+static void finish(struct command *c)
+{
+	struct tsi_live now;
+
+	tsi_console_show(NULL);
+	look(c, &now);
+	tsi_report_end(&c->plan, &now.stats,
+		       (double)(now.now_ns - c->start_ns) / 1e9);
+}
+
+/* ------------------------------------------------------------------------
+ * All of it
+ */
+
+static int fail(int err)
+{
+	tsi_log(TSOCK_LOG_ERROR, "%s", tsock_errmsg());
+	return tsi_exit_of(err);
+}
+
+static int run(struct command *c, int (*stop_signal)(int ms))
+{
+	int err, code;
+
+	/* From here on signals wait until they are asked for. */
+	if (stop_signal(0))
+		return TSI_EXIT_OK;
+	err = tsi_service_start(c->service);
+	if (err)
+		return fail(err);
+	tsi_report_start(&c->plan, tsi_service_pool(c->service));
+	code = watch(c, stop_signal);
+	finish(c);
+	return code;
+}
+
+int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
+{
+	struct command c = { .plan.options = o };
+	int err, code = TSI_EXIT_OK;
+
+	err = check(&c);
+	if (!err && o->mode == TSI_RUN_CHECK) {
+		printf("%s: the options and %s are fine\n", o->name, o->folder);
+		return TSI_EXIT_OK;
+	}
+	if (!err)
+		err = scan(&c);
+	if (err)
+		code = fail(err);
+	else if (o->mode == TSI_RUN_DRY)
+		tsi_report_plan(&c.plan);
+	else
+		code = run(&c, stop_signal);
+	tsi_service_close(c.service);
+	return code;
+}

@@ -1,0 +1,59 @@
+/*
+ * pipeline.h - all that the data path is told: which samples, made how, and
+ * served to whom.
+ *
+ * The command line fills this in (cli/options.h), and so can any other program
+ * that serves a data set.  Every value is final: nothing below run/ asks the
+ * machine or the user what a default is, except where 0 is the library's.
+ */
+#ifndef TSI_RUN_PIPELINE_H
+#define TSI_RUN_PIPELINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/order.h"
+#include "image/image.h"
+#include "io/reader.h"
+
+/* What happens to a sample whose file is bad. */
+enum tsi_on_error {
+	TSI_SUBSTITUTE, /* the next good file stands in for it */
+	TSI_RAISE,      /* the stream stops and names the file */
+};
+
+struct tsi_pipeline_opts {
+	/*
+	 * What decides the bytes of the stream: two pipelines that agree in
+	 * these, and in the files of the folder, serve the same samples.
+	 */
+	const char *folder; /* one folder of images per class */
+	enum tsi_on_error on_error;
+	enum tsi_order_kind order;
+	uint32_t segments; /* of an epoch; 0: by the order */
+	bool sharded;
+	uint32_t rank, world;
+	enum tsi_preset preset;
+	uint32_t size;         /* edge of a sample */
+	uint32_t resize;       /* eval: the short edge before the crop */
+	uint64_t seed;         /* of the order and of the crops */
+	uint32_t pillow;       /* major version to equal; 0: the newest known */
+	uint64_t image_memory; /* bytes; an image that needs more is bad */
+
+	/* How the samples are made. */
+	bool rescan;
+	const char *cache; /* of scans; NULL: the user's own; "": none */
+	unsigned threads;
+	enum tsi_file_reader_kind io;
+
+	/* How they are served; 0 is what it is in struct tsock_serve_opts. */
+	const char *name;
+	uint64_t epochs;
+	uint32_t ring, join_window, max_batch, min_consumers;
+	uint32_t slow_ms; /* 0: wait for slow consumers */
+	uint64_t memory;
+	uint64_t gpu_memory;
+	uint32_t fanout, gpu_transport; /* enum tsock_fanout, tsock_transport */
+};
+
+#endif

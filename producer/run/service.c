@@ -1,0 +1,153 @@
+/*
+ * service.c - a stream that is served: the data set, the ring and the workers.
+ */
+#include "run/service.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+
+struct tsi_service {
+	const struct tsi_pipeline_opts *o;
+	struct tsock_geometry geometry;
+	struct tsi_sampler *sampler;
+	struct tsi_pool *pool;
+	tsock_server *server;
+};
+
+static const struct tsock_field fields[TSI_FIELDS] = {
+	[TSI_FIELD_IMAGE] = { .name = "image",
+			      .dtype = TSOCK_U8,
+			      .flags = TSOCK_FIELD_IMAGE,
+			      .ndim = 3 },
+	[TSI_FIELD_LABEL] = { .name = "label", .dtype = TSOCK_I64 },
+	[TSI_FIELD_INDEX] = { .name = "index", .dtype = TSOCK_I64 },
+	[TSI_FIELD_BOX] = { .name = "box",
+			    .dtype = TSOCK_I32,
+			    .ndim = 1,
+			    .shape = { 5 } },
+};
+
+/* Of a data set of one sample, until there is one; schema: TSI_FIELDS. */
+static void serve_opts(const struct tsi_pipeline_opts *o,
+		       struct tsock_field *schema, struct tsock_serve_opts *out)
+{
+	memcpy(schema, fields, sizeof(fields));
+	schema[TSI_FIELD_IMAGE].shape[0] = o->size;
+	schema[TSI_FIELD_IMAGE].shape[1] = o->size;
+	schema[TSI_FIELD_IMAGE].shape[2] = 3;
+	*out = (struct tsock_serve_opts)TSOCK_SERVE_OPTS_INIT;
+	out->nfields = TSI_FIELDS;
+	out->fields = schema;
+	out->epoch_len = 1;
+	out->epochs = o->epochs;
+	out->ring = o->ring;
+	out->join_window = o->join_window;
+	out->max_batch = o->max_batch;
+	out->min_consumers = o->min_consumers;
+	out->sequential = o->order == TSI_SEQUENTIAL;
+	out->slow = o->slow_ms ? TSOCK_SLOW_KILL : TSOCK_SLOW_BLOCK;
+	out->slow_ms = o->slow_ms;
+	out->memory = o->memory;
+	out->gpu_memory = o->gpu_memory;
+	out->fanout = o->fanout;
+	out->gpu_transport = o->gpu_transport;
+	if (o->sharded) {
+		out->shard = o->rank;
+		out->shards = o->world;
+	}
+}
+
+int tsi_service_geometry(const struct tsi_pipeline_opts *o,
+			 struct tsock_geometry *out)
+{
+	struct tsock_field schema[TSI_FIELDS];
+	struct tsock_serve_opts opts;
+
+	serve_opts(o, schema, &opts);
+	return tsock_serve_geometry(&opts, out);
+}
+
+int tsi_service_open(const struct tsi_pipeline_opts *o,
+		     struct tsi_service **out)
+{
+	struct tsi_service *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a stream");
+	s->o = o;
+	err = tsi_service_geometry(o, &s->geometry);
+	if (!err)
+		err = tsi_sampler_open(o, &s->sampler);
+	if (err) {
+		tsi_service_close(s);
+		return err;
+	}
+	*out = s;
+	return 0;
+}
+
+struct tsi_sampler *tsi_service_sampler(const struct tsi_service *s)
+{
+	return s->sampler;
+}
+
+/* The server copies the classes and all else that is pointed to. */
+static int open_server(struct tsi_service *s)
+{
+	const struct tsi_index *x = tsi_sampler_index(s->sampler);
+	struct tsock_field schema[TSI_FIELDS];
+	uint32_t n = tsi_index_classes(x);
+	const char **classes = calloc(n, sizeof(*classes));
+	struct tsock_serve_opts opts;
+	int err;
+
+	if (!classes)
+		return tsi_err(TSOCK_ENOMEM, "no memory for %u classes", n);
+	for (uint32_t i = 0; i < n; i++)
+		classes[i] = tsi_index_class(x, i);
+	serve_opts(s->o, schema, &opts);
+	opts.classes = classes;
+	opts.nclasses = n;
+	opts.epoch_len = tsi_sampler_epoch_len(s->sampler);
+	opts.dataset_len = tsi_index_count(x);
+	opts.segments = tsi_sampler_segments(s->sampler);
+	opts.segment_bounds = tsi_sampler_bounds(s->sampler);
+	err = tsock_serve_open(s->o->name, &opts, &s->server);
+	free(classes);
+	return err;
+}
+
+int tsi_service_start(struct tsi_service *s)
+{
+	int err = open_server(s);
+
+	if (!err)
+		err = tsi_pool_create(s->sampler, s->geometry.capacity,
+				      &s->pool);
+	if (!err)
+		err = tsi_pool_start(s->pool, s->server);
+	return err;
+}
+
+struct tsi_pool *tsi_service_pool(const struct tsi_service *s)
+{
+	return s->pool;
+}
+
+tsock_server *tsi_service_server(const struct tsi_service *s)
+{
+	return s->server;
+}
+
+void tsi_service_close(struct tsi_service *s)
+{
+	if (!s)
+		return;
+	tsi_pool_destroy(s->pool);
+	tsock_serve_close(s->server);
+	tsi_sampler_close(s->sampler);
+	free(s);
+}

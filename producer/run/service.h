@@ -1,0 +1,46 @@
+/*
+ * service.h - a stream that is served: the data set, the ring and the workers.
+ *
+ * A service prints nothing and waits for no signal: its caller decides when it
+ * ends.
+ */
+#ifndef TSI_RUN_SERVICE_H
+#define TSI_RUN_SERVICE_H
+
+#include "run/pipeline.h"
+#include "run/pool.h"
+#include "run/sampler.h"
+#include "tsock/tsock.h"
+
+struct tsi_service;
+
+/*
+ * The sizes of the ring, which depend on the options alone and not on the data
+ * set.  Opens nothing.  Fails as tsock_serve_geometry() does.
+ */
+int tsi_service_geometry(const struct tsi_pipeline_opts *o,
+			 struct tsock_geometry *out);
+
+/*
+ * Index the data set and prepare its order.  Fails as tsi_sampler_open() and
+ * tsi_service_geometry() do.  o must outlive the service.
+ */
+int tsi_service_open(const struct tsi_pipeline_opts *o,
+		     struct tsi_service **out);
+
+struct tsi_sampler *tsi_service_sampler(const struct tsi_service *s);
+
+/*
+ * Make the ring and the workers, and let consumers in.  Fails as
+ * tsock_serve_open() and tsi_pool_create() do.
+ */
+int tsi_service_start(struct tsi_service *s);
+
+/* The rest is for a service that was started. */
+struct tsi_pool *tsi_service_pool(const struct tsi_service *s);
+tsock_server *tsi_service_server(const struct tsi_service *s);
+
+/* NULL is allowed, and so is a service that was not started. */
+void tsi_service_close(struct tsi_service *s);
+
+#endif
