@@ -21,7 +21,7 @@
 
 /* What a reader needs to leave when its handle is gone. */
 struct farewell {
-	struct tsi_place place;
+	struct tsi_address address;
 	uint8_t nonce[TSI_NONCE];
 };
 
@@ -42,7 +42,7 @@ static void leave_late(struct tsi_reader *r)
 	const struct farewell *f = r->context;
 
 	if (!tsi_peer_gone(r->producer, r->sock))
-		tsi_link_farewell(&f->place, f->nonce);
+		tsi_link_farewell(&f->address, f->nonce);
 }
 
 static void forget(struct tsi_reader *r)
@@ -67,7 +67,7 @@ static unsigned data_fds(const struct tsi_attach *a)
 static int check_answer(const struct tsi_attach *a, const struct delivery *d)
 {
 	if (d->answer.incarnation != a->incarnation)
-		return tsi_place_restarted(a->place);
+		return tsi_address_err_restarted(a->address);
 	if (d->nfds != 3 + data_fds(a))
 		return tsi_err(TSOCK_EPROTO,
 			       "the producer sent %u descriptors, not %u; if "
@@ -207,7 +207,7 @@ static int make_reader(const struct tsi_attach *a, struct delivery *d,
 
 	if (!f)
 		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
-	f->place = *a->place;
+	f->address = *a->address;
 	memcpy(f->nonce, a->nonce, TSI_NONCE);
 	for (unsigned i = data_fds(a); i < a->nfields; i++)
 		d->fd[3 + i] = -1;
@@ -244,9 +244,9 @@ int tsi_attach(const struct tsi_attach *a, struct tsi_reader **out,
 	       uint64_t *start, uint64_t *end)
 {
 	struct delivery d = { .producer = -1, .sock = -1 };
-	int err = tsi_fdpass_connect(a->place->fdpass, a->token, a->timeout_ms,
-				     &d.answer, d.fd, &d.nfds, &d.producer,
-				     &d.sock);
+	int err = tsi_fdpass_connect(a->address->fdpass, a->token,
+				     a->timeout_ms, &d.answer, d.fd, &d.nfds,
+				     &d.producer, &d.sock);
 
 	if (err)
 		return err;

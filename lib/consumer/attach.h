@@ -11,10 +11,10 @@
 
 #include "consumer/lease.h"
 #include "wire/msg.h"
-#include "wire/place.h"
+#include "wire/address.h"
 
 struct tsi_attach {
-	const struct tsi_place *place;
+	const struct tsi_address *address;
 	const uint8_t *nonce, *token;
 	uint64_t incarnation, epoch_len; /* that were announced */
 	const struct tsock_field *field; /* of the ring, as expected */

@@ -165,7 +165,7 @@ static int get_offer(struct tsock *t, int64_t deadline,
 			err = tsi_err(TSOCK_EPROTO,
 				      "the producer of '%s' answered JOIN with "
 				      "a message of type %u",
-				      t->place.name, r.type);
+				      t->address.name, r.type);
 			break;
 		}
 		left = deadline - tsi_now_ms();
@@ -184,7 +184,7 @@ static int attach(struct tsock *t, const struct tsi_msg_offer *offer,
 	int64_t left = deadline - tsi_now_ms();
 	struct tsi_gpu_parts gpu;
 	struct tsi_attach a = {
-		.place = &t->place,
+		.address = &t->address,
 		.nonce = t->question.u.join.nonce,
 		.token = offer->token,
 		.incarnation = t->stream.incarnation,
@@ -265,7 +265,7 @@ static int err_ended(const struct tsock *t)
 	return tsi_err(TSOCK_EENDED,
 		       "the stream '%s' has ended after %llu "
 		       "epochs",
-		       t->place.name, (unsigned long long)t->stream.epochs);
+		       t->address.name, (unsigned long long)t->stream.epochs);
 }
 
 static void begin_epoch(struct tsock *t, uint64_t start, uint64_t end)

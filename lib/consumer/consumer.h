@@ -14,7 +14,7 @@
 #include "consumer/link.h"
 #include "consumer/siblings.h"
 #include "wire/msg.h"
-#include "wire/place.h"
+#include "wire/address.h"
 
 enum tsi_phase {
 	TSI_PHASE_IDLE,    /* no epoch begun */
@@ -26,7 +26,7 @@ struct tsock {
 	unsigned generation; /* of forks */
 	struct tsock_opts opts;
 	bool leaves; /* between two epochs */
-	struct tsi_place place;
+	struct tsi_address address;
 	struct tsi_link link;
 	struct tsi_msg_stream stream;
 	struct tsi_view_spec

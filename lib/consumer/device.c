@@ -107,7 +107,7 @@ int tsi_device_check(const struct tsock *t, const struct tsi_msg_offer *offer)
 		    : tsi_err(TSOCK_EPROTO,
 			      "the producer of '%s' offered another kind of "
 			      "memory than was asked for",
-			      t->place.name);
+			      t->address.name);
 }
 
 const struct tsi_gpu_parts *tsi_device_parts(struct tsock *t,

@@ -18,7 +18,7 @@
 #define GARBAGE 3     /* messages that make no sense, before we give up */
 #define OTHERS 64     /* read in a row before we look at the clock again */
 
-int tsi_link_open(struct tsi_link *l, const struct tsi_place *p)
+int tsi_link_open(struct tsi_link *l, const struct tsi_address *p)
 {
 	*l = (struct tsi_link){ .serial = 0 };
 	snprintf(l->fdpass, sizeof(l->fdpass), "%s", p->fdpass);
@@ -125,7 +125,7 @@ void tsi_link_leave(struct tsi_link *l, const uint8_t *nonce)
 	tsi_link_ask(l, &m, tsi_now_ms() + LEAVE_MS, &reply);
 }
 
-void tsi_link_farewell(const struct tsi_place *p, const uint8_t *nonce)
+void tsi_link_farewell(const struct tsi_address *p, const uint8_t *nonce)
 {
 	struct tsi_link l;
 

@@ -11,18 +11,18 @@
 #include <stdint.h>
 
 #include "wire/zmq.h"
-#include "wire/place.h"
+#include "wire/address.h"
 
 struct tsi_link {
 	struct tsi_channel *channel;
-	char fdpass[TSI_PATH];
+	char fdpass[TSI_SOCKET_PATH];
 	uint32_t serial;  /* the last one used */
 	uint32_t pending; /* sent, not answered; 0: none */
 	int64_t sent_ms;
 	unsigned garbage;
 };
 
-int tsi_link_open(struct tsi_link *l, const struct tsi_place *p);
+int tsi_link_open(struct tsi_link *l, const struct tsi_address *p);
 void tsi_link_close(struct tsi_link *l);
 
 /* A number for a new question; asking again keeps it. */
@@ -44,6 +44,6 @@ void tsi_link_tell(struct tsi_link *l, struct tsi_msg *m);
 void tsi_link_leave(struct tsi_link *l, const uint8_t *nonce);
 
 /* The same with no link at hand.  Any thread. */
-void tsi_link_farewell(const struct tsi_place *p, const uint8_t *nonce);
+void tsi_link_farewell(const struct tsi_address *p, const uint8_t *nonce);
 
 #endif

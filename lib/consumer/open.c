@@ -94,7 +94,7 @@ static int check_stream(const struct tsock *t)
 			return tsi_err(TSOCK_EPROTO,
 				       "the producer of '%s' describes field "
 				       "%u in a way that makes no sense",
-				       t->place.name, i);
+				       t->address.name, i);
 	if (!s->nfields || s->nfields > TSOCK_MAX_FIELDS || !s->epoch_len ||
 	    s->epoch_len > UINT64_MAX / 4 || s->meta_bytes > META_MAX ||
 	    s->nclasses > s->meta_bytes ||
@@ -102,14 +102,14 @@ static int check_stream(const struct tsock *t)
 		return tsi_err(TSOCK_EPROTO,
 			       "the producer of '%s' describes its stream in a "
 			       "way that makes no sense",
-			       t->place.name);
+			       t->address.name);
 	if (t->opts.batch_size > s->max_batch)
 		return tsi_err(TSOCK_EREFUSED,
 			       "batch_size %u is larger than the %u that the "
 			       "stream '%s' allows: use a smaller one, or "
 			       "start the producer with --max-batch %u",
-			       t->opts.batch_size, s->max_batch, t->place.name,
-			       t->opts.batch_size);
+			       t->opts.batch_size, s->max_batch,
+			       t->address.name, t->opts.batch_size);
 	if (t->opts.flags & TSOCK_DROP_LAST &&
 	    t->opts.batch_size > s->epoch_len)
 		return tsi_err(TSOCK_EREFUSED,
@@ -117,7 +117,7 @@ static int check_stream(const struct tsock *t)
 			       "stream '%s', which has %llu samples: with "
 			       "drop_last (TSOCK_DROP_LAST) no epoch would "
 			       "have a batch",
-			       t->opts.batch_size, t->place.name,
+			       t->opts.batch_size, t->address.name,
 			       (unsigned long long)s->epoch_len);
 	return 0;
 }
@@ -167,7 +167,7 @@ static int fetch_meta(struct tsock *t, int64_t deadline)
 			return tsi_err(TSOCK_EPROTO,
 				       "the producer of '%s' answered with "
 				       "class names nobody asked for",
-				       t->place.name);
+				       t->address.name);
 		memcpy(t->meta + at, d->bytes, d->len);
 		at += d->len;
 	}
@@ -184,7 +184,7 @@ static int index_classes(struct tsock *t)
 			return tsi_err(TSOCK_EPROTO,
 				       "the producer of '%s' sent fewer class "
 				       "names than it has",
-				       t->place.name);
+				       t->address.name);
 		t->classes[i] = p;
 		p += strlen(p) + 1;
 	}
@@ -205,7 +205,7 @@ static int greet(struct tsock *t, int64_t deadline)
 		return tsi_err(TSOCK_EPROTO,
 			       "the producer of '%s' answered HELLO with a "
 			       "message of type %u",
-			       t->place.name, r.type);
+			       t->address.name, r.type);
 	t->stream = r.u.stream;
 	err = check_stream(t);
 	if (!err)
@@ -227,7 +227,7 @@ static void forget_meta(struct tsock *t)
 
 static int meet(struct tsock *t, int64_t deadline)
 {
-	int err = tsi_link_open(&t->link, &t->place);
+	int err = tsi_link_open(&t->link, &t->address);
 
 	if (err)
 		return err;
@@ -240,13 +240,13 @@ static int meet(struct tsock *t, int64_t deadline)
 		return tsi_err(TSOCK_ENOPROD,
 			       "the producer of '%s' at %s is there but "
 			       "doesn't answer: it may be stopped",
-			       t->place.name, t->place.folder);
+			       t->address.name, t->address.folder);
 	return err;
 }
 
 /* ---- finding it ---- */
 
-static const struct tsi_place *answering(const struct tsi_place *p, int n)
+static const struct tsi_address *answering(const struct tsi_address *p, int n)
 {
 	for (int i = 0; i < n; i++)
 		if (tsi_fdpass_listening(p[i].fdpass))
@@ -254,43 +254,43 @@ static const struct tsi_place *answering(const struct tsi_place *p, int n)
 	return NULL;
 }
 
-static int err_noprod(const struct tsi_place *p, int n, int64_t waited_ms)
+static int err_noprod(const struct tsi_address *p, int n, int64_t waited_ms)
 {
-	char places[TSI_PLACES * (TSI_PATH + 5)], running[256];
+	char folders[TSI_ADDRESSES * (TSI_SOCKET_PATH + 5)], running[256];
 
-	tsi_place_folders(p, (unsigned)n, places, sizeof(places));
+	tsi_address_folders(p, (unsigned)n, folders, sizeof(folders));
 	tsi_running(running, sizeof(running));
 	return tsi_err(TSOCK_ENOPROD,
 		       "no producer serves '%s' (looked in %s for %.1f s): "
 		       "start one with tsock-producer --name %s%s",
-		       p[0].name, places, (double)waited_ms / 1e3, p[0].name,
+		       p[0].name, folders, (double)waited_ms / 1e3, p[0].name,
 		       running);
 }
 
 /* Said at once: a misspelt name needn't be waited for. */
-static void log_waiting(const struct tsi_place *p, int n)
+static void log_waiting(const struct tsi_address *p, int n)
 {
-	char places[TSI_PLACES * (TSI_PATH + 5)], running[256];
+	char folders[TSI_ADDRESSES * (TSI_SOCKET_PATH + 5)], running[256];
 
-	tsi_place_folders(p, (unsigned)n, places, sizeof(places));
+	tsi_address_folders(p, (unsigned)n, folders, sizeof(folders));
 	tsi_running(running, sizeof(running));
 	tsi_log(TSOCK_LOG_INFO, "waiting for producer %s at %s%s", p->name,
-		places, running);
+		folders, running);
 }
 
-static int find_and_meet(struct tsock *t, const struct tsi_place *p, int n)
+static int find_and_meet(struct tsock *t, const struct tsi_address *p, int n)
 {
 	int64_t begin = tsi_now_ms(), now = begin;
 	int64_t deadline = begin + t->opts.timeout_ms;
 	bool said = false;
 
 	for (;; now = tsi_now_ms()) {
-		const struct tsi_place *found = answering(p, n);
+		const struct tsi_address *found = answering(p, n);
 
 		if (found) {
 			int err;
 
-			t->place = *found;
+			t->address = *found;
 			err = meet(t, deadline);
 			/* It went away in between: wait for the next. */
 			if (err != TSOCK_ELOST)
@@ -309,7 +309,7 @@ static int find_and_meet(struct tsock *t, const struct tsi_place *p, int n)
 
 int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 {
-	struct tsi_place place[TSI_PLACES];
+	struct tsi_address address[TSI_ADDRESSES];
 	struct tsock *t;
 	int n, err;
 
@@ -336,8 +336,8 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 		goto err_free;
 	if (!t->opts.timeout_ms)
 		t->opts.timeout_ms = DEFAULT_TIMEOUT_MS;
-	n = tsi_place_find(name, place, TSI_PLACES);
-	err = n > 0 ? find_and_meet(t, place, n) : n;
+	n = tsi_address_find(name, address, TSI_ADDRESSES);
+	err = n > 0 ? find_and_meet(t, address, n) : n;
 	if (!n)
 		err = tsi_err(TSOCK_EARG, "there is no folder to look for '%s'",
 			      name);
@@ -398,7 +398,7 @@ int tsock_get_field(tsock *t, unsigned i, struct tsock_field *out)
 		return tsi_fork_err();
 	if (i >= t->stream.nfields)
 		return tsi_err(TSOCK_EARG, "there is no field %u: '%s' has %u",
-			       i, t->place.name, t->stream.nfields);
+			       i, t->address.name, t->stream.nfields);
 	*out = t->field[i];
 	return 0;
 }

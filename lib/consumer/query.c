@@ -13,7 +13,7 @@
 #include "tsock/tsock.h"
 #include "wire/zmq.h"
 #include "wire/fdpass.h"
-#include "wire/place.h"
+#include "wire/address.h"
 
 #define AGAIN_MS 200 /* every reply may be lost: ask again */
 #define SERIAL 1
@@ -53,8 +53,8 @@ static int take_reply(struct tsi_channel *channel, uint16_t want,
 	return TSOCK_EAGAIN;
 }
 
-/* Ask at one place; TSOCK_EAGAIN when the deadline passed. */
-static int ask(const struct tsi_place *p, const struct tsi_msg *question,
+/* Ask at one address; TSOCK_EAGAIN when the deadline passed. */
+static int ask(const struct tsi_address *p, const struct tsi_msg *question,
 	       uint16_t want, int64_t deadline, struct tsi_msg *reply)
 {
 	struct tsi_channel *channel;
@@ -80,9 +80,9 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 {
 	struct tsi_msg question = { .type = TSI_STATS, .serial = SERIAL };
 	int64_t deadline = deadline_of(timeout_ms);
-	struct tsi_place place[TSI_PLACES];
+	struct tsi_address address[TSI_ADDRESSES];
 	struct tsi_msg reply;
-	char places[TSI_PLACES * (TSI_PATH + 5)], running[256];
+	char folders[TSI_ADDRESSES * (TSI_SOCKET_PATH + 5)], running[256];
 	int n, err;
 
 	if (!name || !out)
@@ -93,13 +93,13 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 			       "tsock_stats.size is %u, not %zu: set it to "
 			       "sizeof(struct tsock_stats)",
 			       out->size, sizeof(*out));
-	n = tsi_place_find(name, place, TSI_PLACES);
+	n = tsi_address_find(name, address, TSI_ADDRESSES);
 	if (n < 0)
 		return n;
 	for (int i = 0; i < n; i++) {
-		if (!tsi_fdpass_listening(place[i].fdpass))
+		if (!tsi_fdpass_listening(address[i].fdpass))
 			continue;
-		err = ask(&place[i], &question, TSI_STATS_DATA, deadline,
+		err = ask(&address[i], &question, TSI_STATS_DATA, deadline,
 			  &reply);
 		if (err == TSOCK_EAGAIN)
 			return tsi_err(
@@ -111,12 +111,12 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 			*out = reply.u.stats;
 		return err;
 	}
-	tsi_place_folders(place, (unsigned)n, places, sizeof(places));
+	tsi_address_folders(address, (unsigned)n, folders, sizeof(folders));
 	tsi_running(running, sizeof(running));
 	return tsi_err(TSOCK_ENOPROD,
 		       "no producer serves a stream called %s: nobody listens "
 		       "in %s%s",
-		       name, places, running);
+		       name, folders, running);
 }
 
 struct listing {
@@ -126,7 +126,7 @@ struct listing {
 };
 
 /* A stopped producer's socket accepts connections too: it is there. */
-static void list_one(void *arg, const struct tsi_place *p)
+static void list_one(void *arg, const struct tsi_address *p)
 {
 	struct listing *l = arg;
 
@@ -144,6 +144,6 @@ int tsock_list(void (*fn)(void *arg, const char *name, const char *folder),
 
 	if (!fn)
 		return tsi_err(TSOCK_EARG, "tsock_list() needs a function");
-	err = tsi_place_list(list_one, &l);
+	err = tsi_address_list(list_one, &l);
 	return err ? err : l.n;
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "wire/fdpass.h"
-#include "wire/place.h"
+#include "wire/address.h"
 
 #define NAMED 8
 
@@ -27,7 +27,7 @@ static void add(struct names *l, const char *before, const char *text)
 		l->len = l->size - 1;
 }
 
-static void name_one(void *arg, const struct tsi_place *p)
+static void name_one(void *arg, const struct tsi_address *p)
 {
 	struct names *l = arg;
 
@@ -44,7 +44,7 @@ void tsi_running(char *buf, size_t size)
 	char more[32];
 
 	buf[0] = '\0';
-	(void)tsi_place_list(name_one, &l);
+	(void)tsi_address_list(name_one, &l);
 	if (l.n == 0)
 		add(&l, "; ", "none runs here");
 	if (l.n > NAMED) {

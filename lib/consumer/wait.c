@@ -25,7 +25,7 @@ static int err_failed(const struct tsock *t)
 	const char *text = t->reader->shared->error;
 
 	return tsi_err(TSOCK_ESTREAM, "the producer of '%s' stopped: %.*s",
-		       t->place.name, (int)sizeof(t->reader->shared->error),
+		       t->address.name, (int)sizeof(t->reader->shared->error),
 		       text);
 }
 
@@ -39,12 +39,12 @@ int tsi_consumer_trouble(struct tsock *t, int64_t now_ms)
 	if (state == TSI_RING_CLOSED)
 		return tsi_err(TSOCK_ELOST,
 			       "the producer of '%s' (pid %u) has shut down",
-			       t->place.name, t->stream.pid);
+			       t->address.name, t->stream.pid);
 	if (atomic_load(&r->shared->row[r->row].state) != TSI_ROW_READER)
 		return tsi_err(TSOCK_ELOST,
 			       "the producer of '%s' gave this consumer up; "
 			       "its log says why",
-			       t->place.name);
+			       t->address.name);
 	if (now_ms - t->looked_ms < SLICE_MS)
 		return 0;
 	if (!tsi_peer_gone(r->producer, r->sock)) {
@@ -52,7 +52,7 @@ int tsi_consumer_trouble(struct tsock *t, int64_t now_ms)
 		return 0;
 	}
 	return tsi_err(TSOCK_ELOST, "the producer of '%s' (pid %u) died",
-		       t->place.name, t->stream.pid);
+		       t->address.name, t->stream.pid);
 }
 
 /* 0 when the head is there; else what is wrong, or EAGAIN for nothing. */

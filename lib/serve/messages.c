@@ -164,7 +164,7 @@ static int check_join(struct tsock_server *s, const struct tsi_msg_join *j)
 {
 	/* Its numbers mean another stream's samples. */
 	if (j->incarnation && j->incarnation != s->stream.incarnation)
-		return tsi_place_restarted(&s->place);
+		return tsi_address_err_restarted(&s->address);
 	if (s->failed)
 		return tsi_err(TSOCK_ESTREAM, "%s", s->error);
 	if (tsi_server_over(s))

@@ -375,7 +375,7 @@ void tsock_serve_close(tsock_server *s)
 	if (s->event >= 0)
 		close(s->event);
 	if (s->lock_fd >= 0)
-		tsi_place_leave(&s->place, s->lock_fd);
+		tsi_address_unlock(&s->address, s->lock_fd);
 	/* A thread that a GPU keeps may use the rest of it any time. */
 	if (!all)
 		return;

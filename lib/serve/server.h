@@ -27,7 +27,7 @@
 #include "stage/stage.h"
 #include "wire/zmq.h"
 #include "wire/fdpass.h"
-#include "wire/place.h"
+#include "wire/address.h"
 
 /* A member and its row in the ring's header have the same number. */
 _Static_assert(TSI_MAX_MEMBERS == TSI_MAX_ROWS, "one row for each member");
@@ -127,7 +127,7 @@ struct tsock_server {
 	pthread_t thread;
 	bool has_thread;
 
-	struct tsi_place place, first; /* first: at the start */
+	struct tsi_address address, first; /* first: at the start */
 	int lock_fd, fdpass, event;
 	struct tsi_channel *channel;
 	struct tsi_file channel_file, fdpass_file;

@@ -1,9 +1,9 @@
 /*
- * sockets.c - the stream's name and its sockets: taken, watched, made again.
+ * sockets.c - the stream's name is locked, its sockets are made and watched.
  *
- * Cleaners of /tmp, a logout and people remove files that are in use.  Those
- * who read don't notice; but nobody could come any more, and a second producer
- * could take the name.  So the files are looked at about once a second.
+ * Cleaners of /tmp, a logout and people remove files that are in use.  Readers
+ * don't notice; but no consumer could join any more, and a second producer
+ * could lock the name.  So the files are looked at about once a second.
  */
 #include "serve/sockets.h"
 
@@ -40,20 +40,20 @@ static int note(const char *path, struct tsi_file *f)
 
 int tsi_sockets_open(struct tsock_server *s, const char *name)
 {
-	int err = tsi_place_take(name, &s->place, &s->lock_fd);
+	int err = tsi_address_lock(name, &s->address, &s->lock_fd);
 
 	if (err)
 		return err;
-	s->first = s->place;
+	s->first = s->address;
 	s->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->event < 0)
 		return tsi_err_sys("eventfd");
-	err = tsi_channel_bind(s->place.channel, &s->channel);
+	err = tsi_channel_bind(s->address.channel, &s->channel);
 	if (!err)
-		err = tsi_fdpass_listen(s->place.fdpass, &s->fdpass);
+		err = tsi_fdpass_listen(s->address.fdpass, &s->fdpass);
 	if (!err)
-		err = note(s->place.channel, &s->channel_file);
-	return err ? err : note(s->place.fdpass, &s->fdpass_file);
+		err = note(s->address.channel, &s->channel_file);
+	return err ? err : note(s->address.fdpass, &s->fdpass_file);
 }
 
 bool tsi_sockets_gone(struct tsock_server *s, int64_t now_ms)
@@ -61,33 +61,33 @@ bool tsi_sockets_gone(struct tsock_server *s, int64_t now_ms)
 	if (now_ms - s->files_ms < LOOK_MS)
 		return false;
 	s->files_ms = now_ms;
-	return !tsi_place_kept(&s->place, s->lock_fd) ||
-	       !is_there(s->place.channel, &s->channel_file) ||
-	       !is_there(s->place.fdpass, &s->fdpass_file);
+	return !tsi_address_holds_lock(&s->address, s->lock_fd) ||
+	       !is_there(s->address.channel, &s->channel_file) ||
+	       !is_there(s->address.fdpass, &s->fdpass_file);
 }
 
 static int replace_fdpass(struct tsock_server *s)
 {
-	int fdpass, err = tsi_fdpass_listen(s->place.fdpass, &fdpass);
+	int fdpass, err = tsi_fdpass_listen(s->address.fdpass, &fdpass);
 
 	if (err)
 		return err;
 	close(s->fdpass);
 	s->fdpass = fdpass;
-	return note(s->place.fdpass, &s->fdpass_file);
+	return note(s->address.fdpass, &s->fdpass_file);
 }
 
 /* The lock first: with it the rest is ours to replace. */
 static int make_again(struct tsock_server *s)
 {
-	int err = tsi_place_retake(&s->place, &s->lock_fd);
+	int err = tsi_address_relock(&s->address, &s->lock_fd);
 
-	if (!err && !is_there(s->place.channel, &s->channel_file)) {
-		err = tsi_channel_rebind(s->channel, s->place.channel);
+	if (!err && !is_there(s->address.channel, &s->channel_file)) {
+		err = tsi_channel_rebind(s->channel, s->address.channel);
 		if (!err)
-			err = note(s->place.channel, &s->channel_file);
+			err = note(s->address.channel, &s->channel_file);
 	}
-	if (!err && !is_there(s->place.fdpass, &s->fdpass_file))
+	if (!err && !is_there(s->address.fdpass, &s->fdpass_file))
 		err = replace_fdpass(s);
 	return err;
 }
@@ -105,7 +105,7 @@ void tsi_sockets_again(struct tsock_server *s)
 		tsi_log(TSOCK_LOG_WARN,
 			"the sockets of %s were removed; they are made again "
 			"in %s",
-			s->place.name, s->place.folder);
+			s->address.name, s->address.folder);
 		return;
 	}
 	if (err != TSOCK_EEXIST && ++s->lost < TRIES)
@@ -118,15 +118,15 @@ void tsi_sockets_again(struct tsock_server *s)
 
 int tsi_sockets_connected(struct tsock_server *s)
 {
-	struct tsi_place now, first;
+	struct tsi_address now, first;
 	bool moved;
 	int n;
 
 	pthread_mutex_lock(&s->lock);
-	now = s->place;
+	now = s->address;
 	first = s->first;
 	pthread_mutex_unlock(&s->lock);
 	moved = strcmp(now.channel, first.channel);
-	n = tsi_place_connected(&now);
-	return moved ? n + tsi_place_connected(&first) : n;
+	n = tsi_address_connections(&now);
+	return moved ? n + tsi_address_connections(&first) : n;
 }

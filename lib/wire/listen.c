@@ -1,5 +1,5 @@
 /*
- * listen.c - a unix socket that somebody can connect to.
+ * listen.c - a unix socket that accepts connections.
  */
 #include "wire/listen.h"
 

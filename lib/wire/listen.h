@@ -1,13 +1,13 @@
 /*
- * listen.h - a unix socket that somebody can connect to.
+ * listen.h - a unix socket that accepts connections.
  */
 #ifndef TSI_WIRE_LISTEN_H
 #define TSI_WIRE_LISTEN_H
 
 /*
- * Listen at path, in the place of whatever socket is there: call it with the
- * stream's lock held.  Non-blocking and CLOEXEC; the file stays when the
- * descriptor is closed.  -1 with errno: it can't.
+ * Listen at path, after removing a socket that is there: call it with the
+ * stream's lock held.  The descriptor is non-blocking and CLOEXEC; closing it
+ * leaves the file.  On an error -1, with errno set.
  */
 int tsi_listen(const char *path, int type, int backlog);
 

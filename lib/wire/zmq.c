@@ -44,7 +44,7 @@ struct tsi_channel {
 	bool accepting;
 	int64_t looked_ms, said_ms;
 	uint64_t kept;
-	char address[sizeof("ipc://") + PATH_BYTES];
+	char endpoint[sizeof("ipc://") + PATH_BYTES];
 	pid_t pid;
 	bool router;
 	struct pollfd *set; /* fd, and what the caller polls */
@@ -118,7 +118,7 @@ static int start_accepting(struct tsi_channel *ch)
 	if (fd < 0)
 		return -1;
 	if (zmq_setsockopt(ch->socket, ZMQ_USE_FD, &fd, sizeof(fd)) ||
-	    zmq_bind(ch->socket, ch->address)) {
+	    zmq_bind(ch->socket, ch->endpoint)) {
 		saved = errno;
 		close(fd);
 		errno = saved;
@@ -158,7 +158,7 @@ static void mind_descriptors(struct tsi_channel *ch)
 	ch->kept = d.kept;
 	if (ch->accepting && !tsi_descriptors_room(&d, 1, 3)) {
 		ch->accepting = false;
-		zmq_unbind(ch->socket, ch->address);
+		zmq_unbind(ch->socket, ch->endpoint);
 		/* The limit may have changed since the start. */
 		listen(ch->listener, backlog());
 		say_full(ch, &d);
@@ -168,14 +168,14 @@ static void mind_descriptors(struct tsi_channel *ch)
 	}
 }
 
-static int set_address(struct tsi_channel *ch, const char *path)
+static int set_endpoint(struct tsi_channel *ch, const char *path)
 {
 	if (strlen(path) >= PATH_BYTES) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	strcpy(ch->address, "ipc://");
-	strcat(ch->address, path);
+	strcpy(ch->endpoint, "ipc://");
+	strcat(ch->endpoint, path);
 	return 0;
 }
 
@@ -192,7 +192,7 @@ static int listen_at(struct tsi_channel *ch, const char *path)
 	ch->listener = fd;
 	if (old >= 0)
 		close(old);
-	if (set_address(ch, path))
+	if (set_endpoint(ch, path))
 		return -1;
 	/* While descriptors are short, new connections wait. */
 	return old < 0 || ch->accepting ? start_accepting(ch) : 0;
@@ -206,9 +206,9 @@ static int attach(struct tsi_channel *ch, const char *path)
 	    zmq_getsockopt(ch->socket, ZMQ_FD, &ch->fd, &len))
 		return -1;
 	if (!ch->router)
-		return set_address(ch, path)
+		return set_endpoint(ch, path)
 			       ? -1
-			       : zmq_connect(ch->socket, ch->address);
+			       : zmq_connect(ch->socket, ch->endpoint);
 	return listen_at(ch, path);
 }
 

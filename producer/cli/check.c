@@ -17,7 +17,7 @@
 #include "base/limits.h"
 #include "cli/advice.h"
 #include "cli/liveline.h"
-#include "wire/place.h"
+#include "wire/address.h"
 
 /* Sockets, rings, epolls, and the first few consumers. */
 #define DESCRIPTORS_OURS 40
@@ -148,22 +148,22 @@ int tsi_check_image_memory(const struct tsi_options *o, uint64_t ring_bytes,
 
 int tsi_check_folder(const struct tsi_options *o)
 {
-	struct tsi_place place;
-	int err = tsi_place_choose(o->name, &place);
+	struct tsi_address address;
+	int err = tsi_address_choose(o->name, &address);
 
-	return err ? err : tsi_place_check(&place);
+	return err ? err : tsi_address_check(&address);
 }
 
 int tsi_check_name(const struct tsi_options *o)
 {
 	struct tsock_stats st = { .size = sizeof(st) };
-	char path[2 * TSI_PATH];
-	struct tsi_place place;
-	int err = tsi_place_choose(o->name, &place);
+	char path[2 * TSI_SOCKET_PATH];
+	struct tsi_address address;
+	int err = tsi_address_choose(o->name, &address);
 
 	if (err)
 		return err;
-	snprintf(path, sizeof(path), "%s/%s", place.folder, o->name);
+	snprintf(path, sizeof(path), "%s/%s", address.folder, o->name);
 	if (tsock_query(path, QUERY_MS, &st))
 		return 0;
 	return tsi_err(TSOCK_EEXIST,

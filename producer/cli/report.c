@@ -20,7 +20,7 @@
 #include "image/pngfile.h"
 #include "cli/liveline.h"
 #include "wire/zmq.h"
-#include "wire/place.h"
+#include "wire/address.h"
 
 #define LISTED_AT_END 20
 #define LIST_MAX 256
@@ -140,7 +140,7 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 	const char *why = tsi_pool_reader_why(pool);
 	uint64_t bad = tsi_badfiles_count(tsi_sampler_badfiles(p->sampler));
 	char n[28], classes[28], mb[16];
-	struct tsi_place place;
+	struct tsi_address address;
 
 	tsi_log(TSOCK_LOG_INFO, "%s samples in %s class%s at %s (%s, %.2f s)",
 		tsi_thousands(n, tsi_index_count(x)),
@@ -167,9 +167,9 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 		tsi_pool_reader(pool), why ? " (" : "", why ? why : "",
 		why ? ")" : "", tsi_thousands(n, p->geometry.capacity),
 		tsi_megabytes(mb, p->geometry.ring_bytes));
-	if (!tsi_place_choose(o->name, &place))
+	if (!tsi_address_choose(o->name, &address))
 		tsi_log(TSOCK_LOG_INFO, "serving \"%s\" at %s", o->name,
-			place.folder);
+			address.folder);
 }
 
 struct at_end {

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <zmq.h>
 
-#include "wire/place.h"
+#include "wire/address.h"
 
 #define NAME "short"
 #define CROWD 30
@@ -28,7 +28,7 @@ static struct source src = {
 	.name = NAME, .n = 600, .ring = 256, .max_batch = 32, .payload = 64
 };
 static const struct reader good = { .src = &src, .batch = 32, .epochs = 100 };
-static struct tsi_place place;
+static struct tsi_address address;
 
 static pid_t start_short_producer(unsigned limit)
 {
@@ -133,16 +133,16 @@ static void connect_idly(void)
 {
 	struct rlimit r;
 	void *ctx = zmq_ctx_new();
-	char address[TSI_PATH + 8];
+	char endpoint[TSI_SOCKET_PATH + 8];
 
 	getrlimit(RLIMIT_NOFILE, &r);
 	r.rlim_cur = r.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &r);
-	snprintf(address, sizeof(address), "ipc://%s", place.channel);
+	snprintf(endpoint, sizeof(endpoint), "ipc://%s", address.channel);
 	for (unsigned i = 0; i < IDLE; i++) {
 		void *socket = zmq_socket(ctx, ZMQ_DEALER);
 
-		need(socket && !zmq_connect(socket, address));
+		need(socket && !zmq_connect(socket, endpoint));
 		pause_us(2000);
 	}
 	for (;;)
@@ -154,7 +154,7 @@ static void idle_connections_dont_end_the_producer(void **state)
 	pid_t producer = start_short_producer(LIMIT_RUSH), reader, idle;
 
 	(void)state;
-	assert_int_equal(tsi_place_find(NAME, &place, 1), 1);
+	assert_int_equal(tsi_address_find(NAME, &address, 1), 1);
 	reader = start_reader(&good);
 	wait_readers(NAME, 1);
 	idle = spawn();
@@ -176,7 +176,7 @@ static int connect_silently(void)
 	int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 
-	strcpy(sa.sun_path, place.fdpass);
+	strcpy(sa.sun_path, address.fdpass);
 	if (s >= 0 && connect(s, (struct sockaddr *)&sa, sizeof(sa))) {
 		close(s);
 		s = -1;
@@ -212,7 +212,7 @@ static void silent_connections_keep_nobody_waiting(void **state)
 
 	(void)state;
 	stats_of(NAME);
-	assert_int_equal(tsi_place_find(NAME, &place, 1), 1);
+	assert_int_equal(tsi_address_find(NAME, &address, 1), 1);
 	flood = spawn();
 	if (!flood)
 		be_silent(true);
@@ -250,7 +250,7 @@ static void a_socket_without_descriptors_doesnt_spin(void **state)
 	double before;
 
 	(void)state;
-	assert_int_equal(tsi_place_find(NAME, &place, 1), 1);
+	assert_int_equal(tsi_address_find(NAME, &address, 1), 1);
 	/* Its last descriptors go to connections; then a consumer connects. */
 	crowd[0] = spawn();
 	if (!crowd[0])

@@ -20,7 +20,7 @@
 #include "ring/ring.h"
 #include "wire/zmq.h"
 #include "wire/fdpass.h"
-#include "wire/place.h"
+#include "wire/address.h"
 
 #define NAME "hostile"
 #define BATCH 48
@@ -41,7 +41,7 @@ static struct source src = { .name = NAME,
 static struct reader good = {
 	.src = &src, .batch = BATCH, .epochs = 1000000, .flags = TSOCK_WRITABLE
 };
-static struct tsi_place place;
+static struct tsi_address address;
 static pid_t server, survivor;
 static unsigned fds;
 static long rss_kib;
@@ -208,15 +208,15 @@ struct raw {
 
 static struct raw raw_open(void)
 {
-	char address[200];
+	char endpoint[200];
 	struct raw r = { zmq_ctx_new(), NULL };
 	int zero = 0, ms = 1000;
 
-	snprintf(address, sizeof(address), "ipc://%s", place.channel);
+	snprintf(endpoint, sizeof(endpoint), "ipc://%s", address.channel);
 	r.socket = zmq_socket(r.ctx, ZMQ_DEALER);
 	zmq_setsockopt(r.socket, ZMQ_LINGER, &zero, sizeof(zero));
 	zmq_setsockopt(r.socket, ZMQ_SNDTIMEO, &ms, sizeof(ms));
-	need(!zmq_connect(r.socket, address));
+	need(!zmq_connect(r.socket, endpoint));
 	return r;
 }
 
@@ -306,7 +306,7 @@ static void bytes_that_are_not_zeromq(void)
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	uint8_t bytes[512];
 
-	memcpy(sa.sun_path, place.channel, sizeof(sa.sun_path));
+	memcpy(sa.sun_path, address.channel, sizeof(sa.sun_path));
 	for (unsigned k = 0; k < 300; k++) {
 		int s = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 
@@ -386,7 +386,7 @@ static int fdpass_open(void)
 		       0);
 
 	need(s >= 0);
-	memcpy(sa.sun_path, place.fdpass, sizeof(sa.sun_path));
+	memcpy(sa.sun_path, address.fdpass, sizeof(sa.sun_path));
 	for (unsigned i = 0; connect(s, (struct sockaddr *)&sa, sizeof(sa));
 	     i++) {
 		/* Its queue is full. */
@@ -456,7 +456,7 @@ static void silence_on_fdpass(void)
 	int s[200];
 	tsock *t;
 
-	memcpy(sa.sun_path, place.fdpass, sizeof(sa.sun_path));
+	memcpy(sa.sun_path, address.fdpass, sizeof(sa.sun_path));
 	for (unsigned i = 0; i < 200; i++) {
 		s[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 		need(s[i] >= 0);
@@ -495,7 +495,7 @@ static void get_token(uint8_t *token)
 	struct tsi_channel *channel;
 	bool ready;
 
-	assert_int_equal(tsi_channel_connect(place.channel, &channel), 0);
+	assert_int_equal(tsi_channel_connect(address.channel, &channel), 0);
 	for (unsigned i = 0;; i++) {
 		assert_true(i < 50);
 		assert_int_equal(tsi_channel_send(channel, NULL, &m), 0);
@@ -521,8 +521,8 @@ struct inside {
 static int go_in(const uint8_t *token, struct inside *in)
 {
 	int producer = -1, sock = -1;
-	int err = tsi_fdpass_connect(place.fdpass, token, 2000, &in->a, in->fd,
-				     &in->nfds, &producer, &sock);
+	int err = tsi_fdpass_connect(address.fdpass, token, 2000, &in->a,
+				     in->fd, &in->nfds, &producer, &sock);
 
 	if (err)
 		return err;
@@ -718,7 +718,7 @@ static void the_server_closes_in_good_order(void **state)
 	kill(server, SIGTERM);
 	assert_int_equal(ended(server), 0);
 	assert_true(now_s() - t0 < 60.0);
-	assert_int_equal(access(place.fdpass, F_OK), -1);
+	assert_int_equal(access(address.fdpass, F_OK), -1);
 }
 
 static int set_up(void **state)
@@ -729,7 +729,7 @@ static int set_up(void **state)
 	server = start_server();
 	survivor = start_reader(&good);
 	wait_readers(NAME, 1);
-	assert_int_equal(tsi_place_find(NAME, &place, 1), 1);
+	assert_int_equal(tsi_address_find(NAME, &address, 1), 1);
 	/* Once round the ring, so that all is mapped that will be. */
 	do
 		st = stats_of(NAME);

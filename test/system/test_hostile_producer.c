@@ -19,7 +19,7 @@
 #include "ring/ring.h"
 #include "wire/fdpass.h"
 #include "wire/msg.h"
-#include "wire/place.h"
+#include "wire/address.h"
 
 #define NAME "fake_producer"
 #define INCARNATION 4711
@@ -165,16 +165,16 @@ static void serve_fdpass(const struct fake_producer *r, int sock)
 static void run_fake_producer(const struct fake_producer *r)
 {
 	void *ctx = zmq_ctx_new(), *router = zmq_socket(ctx, ZMQ_ROUTER);
-	struct tsi_place place;
-	char address[200];
+	struct tsi_address address;
+	char endpoint[200];
 	int fdpass, sock;
 
-	need(tsi_place_find(NAME, &place, 1) == 1);
-	unlink(place.channel);
-	snprintf(address, sizeof(address), "ipc://%s", place.channel);
-	need(!zmq_bind(router, address));
+	need(tsi_address_find(NAME, &address, 1) == 1);
+	unlink(address.channel);
+	snprintf(endpoint, sizeof(endpoint), "ipc://%s", address.channel);
+	need(!zmq_bind(router, endpoint));
 	make_ring(r);
-	need(!tsi_fdpass_listen(place.fdpass, &fdpass));
+	need(!tsi_fdpass_listen(address.fdpass, &fdpass));
 	for (;;) {
 		zmq_pollitem_t item[2] = {
 			{ .socket = router, .events = ZMQ_POLLIN },

@@ -1,28 +1,28 @@
 /*
  * test_removed.c - the folder or the sockets of a running producer are removed:
- * those who read go on, others can come, and the name stays its own.
+ * readers go on, new consumers can join, and the name stays locked.
  */
 #include "common.h"
 
 #include <fcntl.h>
 
 #include "wire/fdpass.h"
-#include "wire/place.h"
+#include "wire/address.h"
 
 #define NAME "removed"
 
 static struct source src = {
 	.name = NAME, .n = 400, .ring = 256, .max_batch = 32, .payload = 64
 };
-static struct tsi_place place;
+static struct tsi_address address;
 
 static void remove_folder(void)
 {
-	char command[TSI_PATH + 16];
+	char command[TSI_SOCKET_PATH + 16];
 
-	snprintf(command, sizeof(command), "rm -rf '%s'", place.folder);
+	snprintf(command, sizeof(command), "rm -rf '%s'", address.folder);
 	/* Under its feet a socket may be made again: then once more. */
-	for (int i = 0; i < 1000 && !access(place.lock, F_OK); i++)
+	for (int i = 0; i < 1000 && !access(address.lock, F_OK); i++)
 		need(system(command) >= 0);
 }
 
@@ -35,8 +35,8 @@ static bool there(const char *path)
 static void wait_until_made(void)
 {
 	for (int i = 0; i < 6000; i++) {
-		if (there(place.lock) && there(place.channel) &&
-		    tsi_fdpass_listening(place.fdpass))
+		if (there(address.lock) && there(address.channel) &&
+		    tsi_fdpass_listening(address.fdpass))
 			return;
 		pause_us(10000);
 	}
@@ -47,7 +47,7 @@ static void count_ours(void *arg, const char *name, const char *folder)
 {
 	int *n = arg;
 
-	if (!strcmp(name, NAME) && !strcmp(folder, place.folder))
+	if (!strcmp(name, NAME) && !strcmp(folder, address.folder))
 		++*n;
 }
 
@@ -57,8 +57,8 @@ static int serve_it_too(void)
 	pid_t pid = spawn();
 
 	if (pid == 0) {
-		struct tsi_place p;
-		int fd, err = tsi_place_take(NAME, &p, &fd);
+		struct tsi_address p;
+		int fd, err = tsi_address_lock(NAME, &p, &fd);
 
 		_exit(-err);
 	}
@@ -106,7 +106,7 @@ static bool has_ended(pid_t pid)
 static void removed_sockets_are_made_again(void **state)
 {
 	struct reader r = { .src = &src, .batch = 8, .epochs = 2 };
-	char *const one[] = { place.lock, place.channel, place.fdpass };
+	char *const one[] = { address.lock, address.channel, address.fdpass };
 	int go[2], done[2], n;
 	pid_t producer, old, new;
 
@@ -115,7 +115,7 @@ static void removed_sockets_are_made_again(void **state)
 	assert_int_equal(pipe(go), 0);
 	assert_int_equal(pipe(done), 0);
 	stats_of(NAME);
-	assert_int_equal(tsi_place_find(NAME, &place, 1), 1);
+	assert_int_equal(tsi_address_find(NAME, &address, 1), 1);
 	old = start_long_reader(go, done);
 	close(go[0]);
 	close(done[1]);
@@ -168,20 +168,20 @@ static void serve_until_it_fails(const char *word)
 static void a_name_that_another_took_ends_the_stream(void **state)
 {
 	pid_t producer = spawn();
-	struct tsi_place p;
+	struct tsi_address p;
 	int fd;
 
 	(void)state;
 	if (!producer)
 		serve_until_it_fails("already served by process");
 	stats_of(NAME);
-	assert_int_equal(tsi_place_find(NAME, &place, 1), 1);
+	assert_int_equal(tsi_address_find(NAME, &address, 1), 1);
 	remove_folder();
-	if (!tsi_place_take(NAME, &p, &fd)) {
+	if (!tsi_address_lock(NAME, &p, &fd)) {
 		assert_int_equal(ended(producer), 0);
 		/* It leaves what is ours. */
 		assert_true(there(p.lock));
-		tsi_place_leave(&p, fd);
+		tsi_address_unlock(&p, fd);
 		assert_false(there(p.lock));
 	} else {
 		/* It was quicker. */
@@ -195,20 +195,20 @@ static void a_folder_that_cant_be_made_ends_the_stream(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(tsi_place_find(NAME, &place, 1), 1);
+	assert_int_equal(tsi_address_find(NAME, &address, 1), 1);
 	producer = spawn();
 	if (!producer)
 		serve_until_it_fails("isn't a folder");
 	stats_of(NAME);
 	do {
 		remove_folder();
-		rmdir(place.folder);
-		fd = open(place.folder, O_WRONLY | O_CREAT | O_EXCL, 0600);
+		rmdir(address.folder);
+		fd = open(address.folder, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	} while (fd < 0);
 	close(fd);
 	assert_int_equal(ended(producer), 0);
-	assert_int_equal(unlink(place.folder), 0);
-	assert_int_equal(mkdir(place.folder, 0700), 0);
+	assert_int_equal(unlink(address.folder), 0);
+	assert_int_equal(mkdir(address.folder, 0700), 0);
 }
 
 int main(void)

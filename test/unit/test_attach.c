@@ -29,7 +29,7 @@ struct liar {
 	struct fixture_ring f;
 	struct tsi_memfd tail;
 	int event, fdpass;
-	struct tsi_place place;
+	struct tsi_address address;
 	struct tsi_reply answer;
 	int fd[TSI_FDPASS_FDS];
 	unsigned nfds;
@@ -72,8 +72,8 @@ static void make(struct liar *l)
 					  TSI_MEM_PEER_WRITES, &l->tail),
 			 0);
 	l->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	assert_int_equal(tsi_place_find("liar", &l->place, 1), 1);
-	assert_int_equal(tsi_fdpass_listen(l->place.fdpass, &l->fdpass), 0);
+	assert_int_equal(tsi_address_find("liar", &l->address, 1), 1);
+	assert_int_equal(tsi_fdpass_listen(l->address.fdpass, &l->fdpass), 0);
 	l->answer.start = 500;
 	l->answer.epoch_end = 1000;
 	l->answer.row = 3;
@@ -87,7 +87,7 @@ static void make(struct liar *l)
 	for (unsigned i = 0; i < 2; i++)
 		l->field[i] = l->f.geometry.field[i].desc;
 	l->ask = (struct tsi_attach){
-		.place = &l->place,
+		.address = &l->address,
 		.nonce = l->nonce,
 		.token = l->token,
 		.incarnation = 7,
@@ -104,7 +104,7 @@ static void unmake(struct liar *l)
 {
 	close(l->fdpass);
 	close(l->event);
-	unlink(l->place.fdpass);
+	unlink(l->address.fdpass);
 	tsi_memfd_close(&l->tail);
 	fixture_ring_free(&l->f);
 }

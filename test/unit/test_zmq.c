@@ -98,7 +98,7 @@ struct raw {
 
 static struct raw raw_open(const void *id, size_t len)
 {
-	char address[120];
+	char endpoint[120];
 	struct raw r = { zmq_ctx_new(), NULL };
 	int zero = 0;
 
@@ -106,8 +106,8 @@ static struct raw raw_open(const void *id, size_t len)
 	zmq_setsockopt(r.socket, ZMQ_LINGER, &zero, sizeof(zero));
 	if (len)
 		zmq_setsockopt(r.socket, ZMQ_ROUTING_ID, id, len);
-	snprintf(address, sizeof(address), "ipc://%s", path);
-	assert_int_equal(zmq_connect(r.socket, address), 0);
+	snprintf(endpoint, sizeof(endpoint), "ipc://%s", path);
+	assert_int_equal(zmq_connect(r.socket, endpoint), 0);
 	return r;
 }
 

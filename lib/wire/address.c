@@ -1,11 +1,11 @@
 /*
- * place.c - where a stream's sockets are.
+ * address.c - where a stream's sockets are.
  *
- * Never follows what somebody else could have put into /tmp, and never widens a
- * folder's mode.  Paths are made absolute when they are looked up, so a later
- * chdir() doesn't matter.
+ * A link in /tmp that another user may have made is not followed, and the mode
+ * of a folder is never widened.  Paths are made absolute when they are looked
+ * up, so a later chdir() doesn't matter.
  */
-#include "wire/place.h"
+#include "wire/address.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -25,13 +25,13 @@
 
 /* Folders to look in, in order; given says that the user named it. */
 struct folders {
-	char path[TSI_PLACES][MAX_PATH];
+	char path[TSI_ADDRESSES][MAX_PATH];
 	unsigned n;
 	bool given;
 	bool run; /* the first is $XDG_RUNTIME_DIR's */
 };
 
-const char *tsi_place_users = "/run/user";
+const char *tsi_address_users = "/run/user";
 
 /* ------------------------------------------------------------------------
  * Names and paths
@@ -115,7 +115,7 @@ static int default_folders(struct folders *f)
 			return err;
 		f->run = true;
 	}
-	snprintf(users, sizeof(users), "%s/%u", tsi_place_users,
+	snprintf(users, sizeof(users), "%s/%u", tsi_address_users,
 		 (unsigned)geteuid());
 	err = add_run(f, users);
 	if (err)
@@ -145,38 +145,38 @@ static int split_name(const char *name, struct folders *f, const char **base)
 }
 
 static int join(const char *folder, const char *name, const char *suffix,
-		char out[TSI_PATH])
+		char out[TSI_SOCKET_PATH])
 {
 	const char *sep = strcmp(folder, "/") ? "/" : "";
-	int len =
-		snprintf(out, TSI_PATH, "%s%s%s%s", folder, sep, name, suffix);
+	int len = snprintf(out, TSI_SOCKET_PATH, "%s%s%s%s", folder, sep, name,
+			   suffix);
 
-	if (len < TSI_PATH)
+	if (len < TSI_SOCKET_PATH)
 		return 0;
 	return tsi_err(TSOCK_EARG,
 		       "%s%s%s%s has %d bytes, and a unix "
 		       "socket's path at most %d: use a shorter name, "
 		       "or a shorter folder in TSOCK_DIR",
-		       folder, sep, name, suffix, len, TSI_PATH - 1);
+		       folder, sep, name, suffix, len, TSI_SOCKET_PATH - 1);
 }
 
-static int fill_place(const struct folders *f, unsigned i, const char *name,
-		      struct tsi_place *out)
+static int fill_address(const struct folders *f, unsigned i, const char *name,
+			struct tsi_address *out)
 {
-	struct tsi_place p = { .given = f->given };
+	struct tsi_address a = { .given = f->given };
 	const char *folder = f->path[i];
-	int err = join(folder, name, ".door", p.fdpass);
+	int err = join(folder, name, ".door", a.fdpass);
 
 	if (!err)
-		err = join(folder, name, ".lock", p.lock);
+		err = join(folder, name, ".lock", a.lock);
 	if (!err)
-		err = join(folder, name, ".bus", p.channel);
+		err = join(folder, name, ".bus", a.channel);
 	if (err)
 		return err;
 	/* check_name() and a path with both in it say that they fit. */
-	strcpy(p.name, name);
-	strcpy(p.folder, folder);
-	*out = p;
+	strcpy(a.name, name);
+	strcpy(a.folder, folder);
+	*out = a;
 	return 0;
 }
 
@@ -226,7 +226,7 @@ static bool parent_is_ours(const char *path)
 	       S_ISDIR(st.st_mode) && st.st_uid == geteuid();
 }
 
-int tsi_place_choose(const char *name, struct tsi_place *out)
+int tsi_address_choose(const char *name, struct tsi_address *out)
 {
 	struct folders f;
 	const char *base;
@@ -235,20 +235,20 @@ int tsi_place_choose(const char *name, struct tsi_place *out)
 	if (err)
 		return err;
 	if (f.given || (f.run && parent_is_ours(f.path[0])))
-		return fill_place(&f, 0, base, out);
-	return fill_place(&f, f.n - 1, base, out);
+		return fill_address(&f, 0, base, out);
+	return fill_address(&f, f.n - 1, base, out);
 }
 
-int tsi_place_move(const struct tsi_place *p, struct tsi_place *out)
+int tsi_address_move(const struct tsi_address *a, struct tsi_address *out)
 {
-	struct folders f = { .n = 0, .given = p->given };
+	struct folders f = { .n = 0, .given = a->given };
 	int err;
 
-	if (p->given || parent_is_ours(p->folder))
-		err = add_folder(&f, p->folder, strlen(p->folder), "");
+	if (a->given || parent_is_ours(a->folder))
+		err = add_folder(&f, a->folder, strlen(a->folder), "");
 	else
 		err = add_tmp(&f);
-	return err ? err : fill_place(&f, 0, p->name, out);
+	return err ? err : fill_address(&f, 0, a->name, out);
 }
 
 /* May we make files in it?  Root may, whatever the mode; not on a medium that
@@ -258,31 +258,31 @@ static bool may_write(const char *folder)
 	return !faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS);
 }
 
-int tsi_place_check(const struct tsi_place *p)
+int tsi_address_check(const struct tsi_address *a)
 {
-	char parent[TSI_PATH + 4];
+	char parent[TSI_SOCKET_PATH + 4];
 	struct stat st;
 	int err;
 
-	if (!lstat(p->folder, &st)) {
-		err = check_folder(p->folder, p->given, &st);
-		if (err || may_write(p->folder))
+	if (!lstat(a->folder, &st)) {
+		err = check_folder(a->folder, a->given, &st);
+		if (err || may_write(a->folder))
 			return err;
-		return tsi_err_sys("open %s", p->lock);
+		return tsi_err_sys("open %s", a->lock);
 	}
-	strcpy(parent, p->folder);
+	strcpy(parent, a->folder);
 	/* With a dot behind it a file is no folder. */
 	strcpy(strrchr(parent, '/') + 1, ".");
 	if (may_write(parent))
 		return 0;
-	return tsi_err_sys("make the folder %s", p->folder);
+	return tsi_err_sys("make the folder %s", a->folder);
 }
 
-int tsi_place_make(const struct tsi_place *p, struct stat *st)
+int tsi_address_make_folder(const struct tsi_address *a, struct stat *st)
 {
-	if (mkdir(p->folder, 0700) && errno != EEXIST)
-		return tsi_err_sys("make the folder %s", p->folder);
-	return check_folder(p->folder, p->given, st);
+	if (mkdir(a->folder, 0700) && errno != EEXIST)
+		return tsi_err_sys("make the folder %s", a->folder);
+	return check_folder(a->folder, a->given, st);
 }
 
 /* ------------------------------------------------------------------------
@@ -299,7 +299,7 @@ static int usable(const char *path, bool given)
 	return check_folder(path, given, &st);
 }
 
-int tsi_place_find(const char *name, struct tsi_place *out, unsigned max)
+int tsi_address_find(const char *name, struct tsi_address *out, unsigned max)
 {
 	struct folders f;
 	const char *base;
@@ -310,7 +310,7 @@ int tsi_place_find(const char *name, struct tsi_place *out, unsigned max)
 	if (err)
 		return err;
 	for (unsigned i = 0; i < f.n && n < max; i++) {
-		err = fill_place(&f, i, base, &out[n]);
+		err = fill_address(&f, i, base, &out[n]);
 		if (!err)
 			err = usable(f.path[i], f.given);
 		if (err)
@@ -321,17 +321,17 @@ int tsi_place_find(const char *name, struct tsi_place *out, unsigned max)
 	return n ? (int)n : bad;
 }
 
-int tsi_place_restarted(const struct tsi_place *p)
+int tsi_address_err_restarted(const struct tsi_address *a)
 {
 	return tsi_err(TSOCK_ELOST,
 		       "the producer of '%s' was restarted, and its stream "
 		       "began anew: close this handle, and open another (in "
 		       "Python: make a new DataLoader)",
-		       p->name);
+		       a->name);
 }
 
-void tsi_place_folders(const struct tsi_place *p, unsigned n, char *buf,
-		       size_t size)
+void tsi_address_folders(const struct tsi_address *a, unsigned n, char *buf,
+			 size_t size)
 {
 	size_t at = 0;
 
@@ -340,14 +340,14 @@ void tsi_place_folders(const struct tsi_place *p, unsigned n, char *buf,
 				       i == 0       ? ""
 				       : i == n - 1 ? " and "
 						    : ", ",
-				       p[i].folder);
+				       a[i].folder);
 }
 
 static void list_folder(const struct folders *f, unsigned i,
-			void (*fn)(void *arg, const struct tsi_place *p),
+			void (*fn)(void *arg, const struct tsi_address *a),
 			void *arg)
 {
-	struct tsi_place p;
+	struct tsi_address a;
 	struct dirent *e;
 	char name[256];
 	DIR *d = opendir(f->path[i]);
@@ -362,13 +362,14 @@ static void list_folder(const struct folders *f, unsigned i,
 			continue;
 		memcpy(name, e->d_name, len - 5);
 		name[len - 5] = 0;
-		if (!check_name(name) && !fill_place(f, i, name, &p))
-			fn(arg, &p);
+		if (!check_name(name) && !fill_address(f, i, name, &a))
+			fn(arg, &a);
 	}
 	closedir(d);
 }
 
-int tsi_place_list(void (*fn)(void *arg, const struct tsi_place *p), void *arg)
+int tsi_address_list(void (*fn)(void *arg, const struct tsi_address *a),
+		     void *arg)
 {
 	struct folders f = { .n = 0 };
 	unsigned good = 0;

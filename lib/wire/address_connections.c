@@ -1,20 +1,20 @@
 /*
- * connected.c - how many connections a producer's message channel has.
+ * address_connections.c - how many connections a message channel has.
  *
- * The kernel knows: /proc/net/unix has a line for each socket, and those that
- * a listener accepted have its path.  A loader keeps its connection from the
- * moment that it was opened until it is closed, or dies.
+ * /proc/net/unix has a line for each socket, and a socket that a listener
+ * accepted has the listener's path.  A consumer keeps its connection from the
+ * moment that it was opened until it is closed, or its process ends.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/place.h"
+#include "wire/address.h"
 
 #define CONNECTED 3 /* SS_CONNECTED of linux/net.h */
 
 static int count(FILE *f, const char *path)
 {
-	char line[TSI_PATH + 128];
+	char line[TSI_SOCKET_PATH + 128];
 	int n = 0;
 
 	while (fgets(line, sizeof(line), f)) {
@@ -31,14 +31,14 @@ static int count(FILE *f, const char *path)
 	return n;
 }
 
-int tsi_place_connected(const struct tsi_place *p)
+int tsi_address_connections(const struct tsi_address *a)
 {
 	FILE *f = fopen("/proc/net/unix", "re");
 	int n;
 
 	if (!f)
 		return 0;
-	n = count(f, p->channel);
+	n = count(f, a->channel);
 	fclose(f);
 	return n;
 }

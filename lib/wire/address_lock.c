@@ -1,0 +1,223 @@
+/*
+ * address_lock.c - one process at a time serves a stream's name.
+ *
+ * A socket is removed only while the name is locked.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "wire/address.h"
+
+/*
+ * The names that this process has locked.  A record lock doesn't exclude the
+ * process that holds it, and closing any descriptor of the file unlocks it; so
+ * this list is searched before the file is opened.  In a forked child the
+ * parent's entries don't count.
+ */
+struct entry {
+	struct entry *next;
+	pid_t pid;
+	dev_t dev; /* of the folder */
+	ino_t ino;
+	int fd;
+	char name[64];
+};
+static struct entry *entries;
+static pthread_mutex_t entries_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* With the mutex held: has this process locked name in that folder, in an entry
+ * other than but? */
+static bool is_locked(const struct stat *folder, const char *name,
+		      const struct entry *but)
+{
+	for (struct entry *e = entries; e; e = e->next) {
+		if (e != but && e->pid == getpid() &&
+		    e->dev == folder->st_dev && e->ino == folder->st_ino &&
+		    !strcmp(e->name, name))
+			return true;
+	}
+	return false;
+}
+
+static int err_served(const char *name, long pid)
+{
+	return tsi_err(TSOCK_EEXIST,
+		       "stream %s is already served by process %ld", name, pid);
+}
+
+/* Another process holds the lock: name it, or return 0 if the lock is free. */
+static int err_locked(const struct tsi_address *a, int fd)
+{
+	struct flock who = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	if (errno != EACCES && errno != EAGAIN)
+		return tsi_err_sys("lock %s", a->lock);
+	if (fcntl(fd, F_GETLK, &who))
+		return tsi_err_sys("look who locks %s", a->lock);
+	return who.l_type == F_UNLCK ? 0 : err_served(a->name, who.l_pid);
+}
+
+/*
+ * Lock the file that is at the path now.  A producer that ends unlinks the file
+ * while it holds the lock, so a lock on a file that isn't at the path any more
+ * is worthless: try again with the new file.
+ */
+static int lock_file(const struct tsi_address *a, int *out)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct stat here, there;
+	char pid[16];
+	int fd, err;
+
+	for (;;) {
+		fd = open(a->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+			  0600);
+		if (fd < 0)
+			return tsi_err_sys("open %s", a->lock);
+		if (fcntl(fd, F_SETLK, &lock)) {
+			err = err_locked(a, fd);
+			close(fd);
+			if (err)
+				return err;
+			continue;
+		}
+		if (!fstat(fd, &here) && !stat(a->lock, &there) &&
+		    here.st_dev == there.st_dev && here.st_ino == there.st_ino)
+			break;
+		close(fd);
+	}
+	/* For people to read; no program of ours does. */
+	snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+	if (ftruncate(fd, 0) ||
+	    pwrite(fd, pid, strlen(pid), 0) != (ssize_t)strlen(pid)) {
+		err = tsi_err_sys("write %s", a->lock);
+		close(fd);
+		return err;
+	}
+	*out = fd;
+	return 0;
+}
+
+/* With the mutex held: lock the file of p, and note that in e. */
+static int lock_for(struct entry *e, const struct tsi_address *a,
+		    const struct stat *folder)
+{
+	int fd, err;
+
+	if (is_locked(folder, a->name, e))
+		return err_served(a->name, (long)getpid());
+	err = lock_file(a, &fd);
+	if (err)
+		return err;
+	if (e->fd >= 0)
+		close(e->fd);
+	e->pid = getpid();
+	e->dev = folder->st_dev;
+	e->ino = folder->st_ino;
+	e->fd = fd;
+	strcpy(e->name, a->name);
+	return 0;
+}
+
+/* With the mutex held: the pointer to this process's entry, in the list. */
+static struct entry **entry_of(int lock_fd)
+{
+	struct entry **at;
+
+	for (at = &entries; *at; at = &(*at)->next) {
+		if ((*at)->fd == lock_fd && (*at)->pid == getpid())
+			break;
+	}
+	return at;
+}
+
+int tsi_address_lock(const char *name, struct tsi_address *out, int *lock_fd)
+{
+	struct tsi_address a;
+	struct entry *e;
+	struct stat st;
+	int err = tsi_address_choose(name, &a);
+
+	if (!err)
+		err = tsi_address_make_folder(&a, &st);
+	if (err)
+		return err;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return tsi_err_sys("lock the name %s", a.name);
+	e->fd = -1;
+	pthread_mutex_lock(&entries_mutex);
+	err = lock_for(e, &a, &st);
+	if (!err) {
+		e->next = entries;
+		entries = e;
+		*lock_fd = e->fd;
+		*out = a;
+	}
+	pthread_mutex_unlock(&entries_mutex);
+	if (err)
+		free(e);
+	return err;
+}
+
+bool tsi_address_holds_lock(const struct tsi_address *a, int lock_fd)
+{
+	struct stat here, there;
+
+	return !fstat(lock_fd, &here) && !lstat(a->lock, &there) &&
+	       here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
+int tsi_address_relock(struct tsi_address *a, int *lock_fd)
+{
+	struct tsi_address q;
+	struct entry *e;
+	struct stat st;
+	int err = tsi_address_move(a, &q);
+
+	if (!err)
+		err = tsi_address_make_folder(&q, &st);
+	if (err)
+		return err;
+	pthread_mutex_lock(&entries_mutex);
+	e = *entry_of(*lock_fd);
+	/* If the lock is held, opening and closing its file would lose it. */
+	if (e && !tsi_address_holds_lock(&q, *lock_fd))
+		err = lock_for(e, &q, &st);
+	if (e && !err) {
+		*lock_fd = e->fd;
+		*a = q;
+	}
+	pthread_mutex_unlock(&entries_mutex);
+	return err;
+}
+
+void tsi_address_unlock(const struct tsi_address *a, int lock_fd)
+{
+	struct entry **at, *e;
+
+	pthread_mutex_lock(&entries_mutex);
+	at = entry_of(lock_fd);
+	e = *at;
+	if (e) {
+		if (tsi_address_holds_lock(a, lock_fd)) {
+			/* The lock last: a process that finds it unlinked may
+			 * make the others. */
+			unlink(a->channel);
+			unlink(a->fdpass);
+			unlink(a->lock);
+		}
+		*at = e->next;
+		close(e->fd);
+		free(e);
+	}
+	pthread_mutex_unlock(&entries_mutex);
+}
