@@ -46,6 +46,15 @@
  *            that returns a pointer NULL, a number of batches or samples 0, a
  *            sequence number or an epoch UINT64_MAX; one that returns nothing
  *            does nothing.
+ * Growth     A struct whose first member is its size may get more members at
+ *            its end: set size to sizeof (the _INIT macros do).  Options that
+ *            the caller's struct doesn't have are the defaults; one that is
+ *            set and that this library doesn't know is TSOCK_EARG.  Of a result
+ *            as much is written as the caller's struct has room for; members
+ *            that this library doesn't know become 0, and size becomes the
+ *            number of bytes that it does know.
+ * ABI        Before 1.0 each minor version may break it, and has a soname of
+ *            its own; from 1.0 on only a major version may.
  * Units      Sizes in bytes, times in milliseconds, shapes in elements.
  * Fork       A handle belongs to the process that opened it.  In a forked
  *            child every call on it fails with TSOCK_EFORK, and releasing is
@@ -515,6 +524,8 @@ typedef struct tsock_server tsock_server;
 
 /* Sizes that a server with these options will have, without making it. */
 struct tsock_geometry {
+	uint32_t size; /* set it to sizeof(struct tsock_geometry) */
+	uint32_t reserved;
 	uint64_t capacity;    /* C */
 	uint64_t join_window; /* W */
 	uint64_t max_batch;

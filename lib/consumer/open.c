@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/sized.h"
 #include "consumer/device.h"
 #include "consumer/running.h"
 #include "base/fork.h"
@@ -25,33 +26,6 @@
 #define META_MAX (UINT32_C(1) << 28) /* bytes of class names */
 
 /* ---- options ---- */
-
-/* Options may be those of an older, smaller struct, or of a newer one. */
-static int take_opts(const struct tsock_opts *from, struct tsock_opts *to)
-{
-	static const struct tsock_opts init = TSOCK_OPTS_INIT;
-	const uint8_t *bytes = (const uint8_t *)from;
-
-	if (!from)
-		return tsi_err(TSOCK_EARG, "tsock_open: opts is NULL: pass "
-					   "options with a batch_size");
-	if (from->size < offsetof(struct tsock_opts, timeout_ms) ||
-	    from->size > 65536)
-		return tsi_err(TSOCK_EARG,
-			       "tsock_open: opts.size is %u: start "
-			       "from TSOCK_OPTS_INIT",
-			       from->size);
-	for (size_t i = sizeof(init); i < from->size; i++)
-		if (bytes[i])
-			return tsi_err(TSOCK_EARG,
-				       "tsock_open: an option is set that this "
-				       "version (%s) doesn't know",
-				       tsock_version_string());
-	*to = init;
-	memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
-	to->size = sizeof(*to);
-	return 0;
-}
 
 static int check_opts(const struct tsock_opts *o)
 {
@@ -323,7 +297,8 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a consumer");
 	t->generation = tsi_fork_generation();
 	t->epoch = UINT64_MAX;
-	err = take_opts(opts, &t->opts);
+	t->opts = (struct tsock_opts)TSOCK_OPTS_INIT;
+	err = tsi_sized_read("tsock_open", &tsi_sized_opts, opts, &t->opts);
 	if (!err)
 		err = check_opts(&t->opts);
 	if (!err)
@@ -359,17 +334,18 @@ err_free:
 int tsock_get_info(tsock *t, struct tsock_info *info)
 {
 	const struct tsi_msg_stream *s;
-	struct tsock_info full = { .size = sizeof(full) };
+	struct tsock_info full;
+	int err;
 
-	if (!t || !info)
-		return tsi_err(TSOCK_EARG, "tsock_get_info: %s is NULL",
-			       t ? "info" : "t");
-	if (info->size < 2 * sizeof(uint32_t))
-		return tsi_err(TSOCK_EARG, "tsock_get_info: set info.size to "
-					   "sizeof(struct tsock_info)");
+	if (!t)
+		return tsi_err(TSOCK_EARG, "tsock_get_info: t is NULL");
+	err = tsi_sized_check("tsock_get_info", &tsi_sized_info, info);
+	if (err)
+		return err;
 	if (tsi_fork_since(t->generation))
 		return tsi_fork_err();
 	s = &t->stream;
+	memset(&full, 0, sizeof(full));
 	full.nfields = s->nfields;
 	full.epoch_len = s->epoch_len;
 	full.dataset_len = s->dataset_len;
@@ -383,9 +359,7 @@ int tsock_get_info(tsock *t, struct tsock_info *info)
 	full.producer_pid = s->pid;
 	full.shard = s->shard;
 	full.shards = s->shards;
-	if (full.size > info->size)
-		full.size = info->size;
-	memcpy(info, &full, full.size);
+	tsi_sized_write(&tsi_sized_info, &full, info);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/sized.h"
 #include "consumer/running.h"
 #include "tsock/tsock.h"
 #include "wire/zmq.h"
@@ -85,14 +86,11 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 	char folders[TSI_ADDRESSES * (TSI_SOCKET_PATH + 5)], running[256];
 	int n, err;
 
-	if (!name || !out)
-		return tsi_err(TSOCK_EARG, "tsock_query() needs a stream's "
-					   "name and a place for the answer");
-	if (out->size != sizeof(*out))
-		return tsi_err(TSOCK_EARG,
-			       "tsock_stats.size is %u, not %zu: set it to "
-			       "sizeof(struct tsock_stats)",
-			       out->size, sizeof(*out));
+	if (!name)
+		return tsi_err(TSOCK_EARG, "tsock_query: name is NULL");
+	err = tsi_sized_check("tsock_query", &tsi_sized_stats, out);
+	if (err)
+		return err;
 	n = tsi_address_find(name, address, TSI_ADDRESSES);
 	if (n < 0)
 		return n;
@@ -108,7 +106,7 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 				"%d ms: is it stopped?",
 				name, timeout_ms);
 		if (!err)
-			*out = reply.u.stats;
+			tsi_sized_write(&tsi_sized_stats, &reply.u.stats, out);
 		return err;
 	}
 	tsi_address_folders(address, (unsigned)n, folders, sizeof(folders));

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/sized.h"
 
 /* ---- options ---- */
 
@@ -38,17 +39,8 @@ static int check_pointers(const struct tsock_serve_opts *o)
 
 static int check_opts(const struct tsock_serve_opts *o)
 {
-	int err;
+	int err = check_pointers(o);
 
-	if (!o)
-		return tsi_err(TSOCK_EARG, "the options are NULL: start from "
-					   "TSOCK_SERVE_OPTS_INIT");
-	if (o->size != sizeof(*o))
-		return tsi_err(TSOCK_EARG,
-			       "struct tsock_serve_opts has size %u, this "
-			       "library's has %zu",
-			       o->size, sizeof(*o));
-	err = check_pointers(o);
 	if (err)
 		return err;
 	if (!o->epoch_len || o->epoch_len > (UINT64_C(1) << 40))
@@ -90,11 +82,16 @@ static int check_opts(const struct tsock_serve_opts *o)
 	return 0;
 }
 
-static int base_geometry(const struct tsock_serve_opts *o,
-			 struct tsi_geometry *g)
+/* The options of a call, as this version has them, and what follows. */
+static int read_opts(const char *call, const struct tsock_serve_opts *from,
+		     struct tsock_serve_opts *o, struct tsi_geometry *g)
 {
-	int err = check_opts(o);
+	int err;
 
+	*o = (struct tsock_serve_opts)TSOCK_SERVE_OPTS_INIT;
+	err = tsi_sized_read(call, &tsi_sized_serve_opts, from, o);
+	if (!err)
+		err = check_opts(o);
 	return err ? err
 		   : tsi_geometry_make(o->fields, o->nfields, o->ring,
 				       o->join_window, o->max_batch, g);
@@ -120,26 +117,29 @@ static int view_bytes(const struct tsock_serve_opts *o,
 	return err;
 }
 
-int tsock_serve_geometry(const struct tsock_serve_opts *o,
+int tsock_serve_geometry(const struct tsock_serve_opts *opts,
 			 struct tsock_geometry *out)
 {
+	static const char call[] = "tsock_serve_geometry";
+	int err = tsi_sized_check(call, &tsi_sized_geometry, out);
+	struct tsock_serve_opts o;
 	struct tsock_geometry r;
 	struct tsi_geometry g;
-	int err = out ? base_geometry(o, &g)
-		      : tsi_err(TSOCK_EARG, "tsock_serve_geometry: out is "
-					    "NULL");
 
+	memset(&r, 0, sizeof(r));
 	if (!err)
-		err = view_bytes(o, &g, TSOCK_F32, &r.f32_bytes);
+		err = read_opts(call, opts, &o, &g);
 	if (!err)
-		err = view_bytes(o, &g, TSOCK_F16, &r.f16_bytes);
+		err = view_bytes(&o, &g, TSOCK_F32, &r.f32_bytes);
+	if (!err)
+		err = view_bytes(&o, &g, TSOCK_F16, &r.f16_bytes);
 	if (err)
 		return err;
 	r.capacity = g.capacity;
 	r.join_window = g.join_window;
 	r.max_batch = g.max_batch;
 	r.ring_bytes = g.bytes;
-	*out = r;
+	tsi_sized_write(&tsi_sized_geometry, &r, out);
 	return 0;
 }
 
@@ -291,9 +291,10 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 	return s;
 }
 
-int tsock_serve_open(const char *name, const struct tsock_serve_opts *o,
+int tsock_serve_open(const char *name, const struct tsock_serve_opts *opts,
 		     tsock_server **out)
 {
+	struct tsock_serve_opts o;
 	struct tsi_geometry g;
 	struct tsock_server *s;
 	int err;
@@ -303,27 +304,27 @@ int tsock_serve_open(const char *name, const struct tsock_serve_opts *o,
 	if (!name || !out)
 		return tsi_err(TSOCK_EARG, "tsock_serve_open: %s is NULL",
 			       name ? "out" : "name");
-	err = base_geometry(o, &g);
+	err = read_opts("tsock_serve_open", opts, &o, &g);
 	if (!err)
 		err = tsi_log_start();
 	if (err)
 		return err;
-	s = blank(o);
+	s = blank(&o);
 	if (!s) {
 		tsi_log_stop();
 		return tsi_err(TSOCK_ENOMEM, "no memory for a server");
 	}
-	err = copy_classes(s, o);
+	err = copy_classes(s, &o);
 	if (!err)
-		err = copy_bounds(s, o);
+		err = copy_bounds(s, &o);
 	if (err)
 		goto err_close;
-	fill_stream(s, o, &g);
-	init_members(s, o, &g);
+	fill_stream(s, &o, &g);
+	init_members(s, &o, &g);
 	/* The name first: "taken" is a better answer than "no memory". */
 	err = tsi_sockets_open(s, name);
 	if (!err)
-		err = make_base(s, o, &g);
+		err = make_base(s, &o, &g);
 	if (!err)
 		err = tsi_control_start(s);
 	if (err)

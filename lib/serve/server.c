@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/sized.h"
 
 /* ---- with the lock held ---- */
 
@@ -338,19 +339,17 @@ void tsi_server_stats(struct tsock_server *s, struct tsock_stats *st)
 int tsock_serve_stats(tsock_server *s, struct tsock_stats *out)
 {
 	struct tsock_stats st;
+	int err;
 
-	if (!s || !out)
-		return tsi_err(TSOCK_EARG, "tsock_serve_stats: %s is NULL",
-			       s ? "out" : "s");
-	if (out->size != sizeof(st))
-		return tsi_err(TSOCK_EARG,
-			       "struct tsock_stats has size %u, "
-			       "this library's has %zu",
-			       out->size, sizeof(st));
+	if (!s)
+		return tsi_err(TSOCK_EARG, "tsock_serve_stats: s is NULL");
+	err = tsi_sized_check("tsock_serve_stats", &tsi_sized_stats, out);
+	if (err)
+		return err;
 	pthread_mutex_lock(&s->lock);
 	tsi_server_stats(s, &st);
 	pthread_mutex_unlock(&s->lock);
-	*out = st;
+	tsi_sized_write(&tsi_sized_stats, &st, out);
 	return 0;
 }
 

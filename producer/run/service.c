@@ -66,6 +66,7 @@ int tsi_service_geometry(const struct tsi_pipeline_opts *o,
 	struct tsock_serve_opts opts;
 
 	serve_opts(o, schema, &opts);
+	out->size = sizeof(*out);
 	return tsock_serve_geometry(&opts, out);
 }
 

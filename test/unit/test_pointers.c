@@ -224,7 +224,7 @@ static void tsock_devices_case(void)
 static void tsock_serve_geometry_case(void)
 {
 	struct tsock_serve_opts o = TSOCK_SERVE_OPTS_INIT;
-	struct tsock_geometry g;
+	struct tsock_geometry g = { .size = sizeof(g) };
 
 	wrong(tsock_serve_geometry(NULL, &g));
 	wrong(tsock_serve_geometry(&o, NULL));

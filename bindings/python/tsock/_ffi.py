@@ -167,8 +167,10 @@ class ServeOpts(Sized):
     ]
 
 
-class Geometry(Structure):
+class Geometry(Sized):
     _fields_ = [
+        ("size", c_uint32),
+        ("reserved", c_uint32),
         ("capacity", c_uint64),
         ("join_window", c_uint64),
         ("max_batch", c_uint64),
