@@ -78,7 +78,7 @@ static void tell(struct tsi_reader *r, uint64_t tail)
 		atomic_fetch_add(&r->moved, 1);
 		tsi_futex_wake(&r->moved);
 	}
-	if (!tsi_tail_rings(r->shared, old, tail))
+	if (!tsi_ring_notifies(r->shared, old, tail))
 		return;
 	/* A full counter wakes as well. */
 	n = write(r->event, &one, sizeof(one));

@@ -1,9 +1,7 @@
 /*
  * geometry.c - how many slots a ring has, and how its fields are mapped.
- *
- * Pure arithmetic; nothing is allocated.
  */
-#include "ring/ring.h"
+#include "ring/geometry.h"
 
 #include <string.h>
 
@@ -22,7 +20,7 @@ size_t tsi_field_bytes(const struct tsock_field *f)
 	for (unsigned i = 0; i < f->ndim; i++)
 		if (__builtin_mul_overflow(n, f->shape[i], &n))
 			return 0;
-	/* Whoever converts images relies on it. */
+	/* The conversion of images relies on this. */
 	if ((f->flags & TSOCK_FIELD_IMAGE) &&
 	    (f->dtype != TSOCK_U8 || f->ndim != 3 || f->shape[2] != 3))
 		return 0;

@@ -1,10 +1,9 @@
 /*
  * ring.c - sample slots in shared memory: one writer, many readers.
  *
- * The writer owns the header and the data, each reader its own tail page.
- * After create this file makes no system call but the wake of a sleeping
- * reader, takes no lock, allocates nothing and logs nothing.  Its caller lets
- * one thread at a time publish.
+ * After a ring's creation the only system call here is the one that wakes a
+ * sleeping reader; no function locks, allocates or logs.  The caller lets one
+ * thread at a time publish.
  */
 #include "ring/ring.h"
 
@@ -20,7 +19,6 @@ static void fill_header(struct tsi_ring_shared *s, const struct tsi_geometry *g,
 	s->abi = TSI_RING_ABI;
 	s->header_bytes = sizeof(*s);
 	s->incarnation = id->incarnation;
-	s->generation = id->generation;
 	s->capacity = g->capacity;
 	s->epoch_len = id->epoch_len;
 	s->join_window = g->join_window;
@@ -152,11 +150,11 @@ static void wake(struct tsi_row *row)
 
 void tsi_ring_publish(struct tsi_ring *r, uint64_t head)
 {
-	/* Publishes the samples and the number together; pairs with the
-	 * reader's acquire of head. */
+	/* Pairs with the reader's acquire of head: a reader that sees the
+	 * head sees the samples below it. */
 	atomic_store_explicit(&r->shared->head, head, memory_order_release);
 	/* Pairs with the reader's fence between storing want and reading head:
-	 * either it sees this head, or we see its want. */
+	 * either the reader sees this head, or the want is seen below. */
 	atomic_thread_fence(memory_order_seq_cst);
 	for (unsigned i = 0; i < r->rows_used; i++) {
 		uint64_t want;
@@ -166,8 +164,8 @@ void tsi_ring_publish(struct tsi_ring *r, uint64_t head)
 		/* Ordered by the fence above. */
 		want = atomic_load_explicit(&r->tail[i]->want,
 					    memory_order_relaxed);
-		/* One wake for each wait: a reader that was woken for this
-		 * head doesn't wait for it again. */
+		/* One wake-up for each want: a reader that was woken for a
+		 * head doesn't sleep for it again. */
 		if (want && want <= head && want != r->woken[i]) {
 			r->woken[i] = want;
 			wake(&r->shared->row[i]);
@@ -194,10 +192,9 @@ void tsi_ring_finish(struct tsi_ring *r, enum tsi_ring_state state,
 	tsi_ring_wake_all(r);
 }
 
-void tsi_ring_seat(struct tsi_ring *r, unsigned row, uint64_t start,
-		   const struct tsi_tail_page *tail)
+void tsi_ring_attach(struct tsi_ring *r, unsigned row,
+		     const struct tsi_tail_page *tail)
 {
-	atomic_store(&r->shared->row[row].start, start);
 	atomic_store(&r->shared->row[row].state, TSI_ROW_READER);
 	r->woken[row] = 0;
 	r->tail[row] = tail;
@@ -205,7 +202,7 @@ void tsi_ring_seat(struct tsi_ring *r, unsigned row, uint64_t start,
 		r->rows_used = row + 1;
 }
 
-void tsi_ring_unseat(struct tsi_ring *r, unsigned row, enum tsi_row_state why)
+void tsi_ring_detach(struct tsi_ring *r, unsigned row, enum tsi_row_state why)
 {
 	atomic_store(&r->shared->row[row].state, why);
 	wake(&r->shared->row[row]);

@@ -45,7 +45,7 @@ static int attach_reader(struct tsock_server *s, const struct tsi_offer *o,
 			tsi_ring_publish(&s->view[i].ring,
 					 s->membership.view[i].head);
 	page = c->tail.base;
-	tsi_ring_seat(&s->view[o->view].ring, claim.id, claim.start, page);
+	tsi_ring_attach(&s->view[o->view].ring, claim.id, page);
 	a->row = claim.id;
 	a->start = claim.start;
 	a->epoch_end = claim.epoch_end;

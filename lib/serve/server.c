@@ -107,7 +107,7 @@ void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why)
 	unsigned view = s->membership.member[id].view;
 
 	tsi_log(TSOCK_LOG_INFO, "consumer %u %s", c->pid, why);
-	tsi_ring_unseat(&s->view[view].ring, id, TSI_ROW_EVICTED);
+	tsi_ring_detach(&s->view[view].ring, id, TSI_ROW_EVICTED);
 	tsi_membership_leave(&s->membership, id);
 	tsi_memfd_close(&c->tail);
 	if (c->pidfd >= 0)

@@ -164,8 +164,8 @@ static int make_stage(struct tsi_view *v)
 static int make_ring(struct tsi_view *v)
 {
 	const struct tsi_ring_shared *base = v->server->view[0].ring.shared;
-	struct tsi_ring_ident id = { base->incarnation, base->generation,
-				     base->epoch_len, base->end };
+	struct tsi_ring_ident id = { base->incarnation, base->epoch_len,
+				     base->end };
 
 	if (!v->spec.gpu)
 		return tsi_ring_create(&v->geometry, &id, &v->ring);

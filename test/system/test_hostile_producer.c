@@ -60,7 +60,7 @@ static const struct tsock_field field[2] = {
 
 static void make_ring(const struct fake_producer *r)
 {
-	struct tsi_ring_ident id = { INCARNATION, 0, N, TSI_NEVER };
+	struct tsi_ring_ident id = { INCARNATION, N, TSI_NEVER };
 	struct tsi_geometry g;
 
 	need(!tsi_geometry_make(field, 2, 64, 32, 16, &g));

@@ -20,7 +20,6 @@ void fixture_ring_make(struct fixture_ring *f, const uint64_t *bytes,
 		       unsigned nfields, uint64_t capacity, uint64_t max_batch)
 {
 	struct tsi_ring_ident id = { .incarnation = 7,
-				     .generation = 1,
 				     .epoch_len = 1000,
 				     .end = TSI_NEVER };
 	struct tsock_field field[TSOCK_MAX_FIELDS];

@@ -100,7 +100,7 @@ static void make(struct tsi_ring *r, uint64_t size, uint64_t ring,
 		 uint64_t batch)
 {
 	struct tsock_field f[] = { image(size), label() };
-	struct tsi_ring_ident id = { 7, 1, 100, TSI_NEVER };
+	struct tsi_ring_ident id = { 7, 100, TSI_NEVER };
 	struct tsi_geometry g;
 
 	assert_int_equal(tsi_geometry_make(f, 2, ring, 0, batch, &g), 0);
@@ -135,8 +135,8 @@ static void publish_wakes_the_rows_that_want_it_and_no_other(void **state)
 
 	(void)state;
 	make(&r, 7, 40, 8);
-	tsi_ring_seat(&r, 0, 0, &a);
-	tsi_ring_seat(&r, 3, 0, &b);
+	tsi_ring_attach(&r, 0, &a);
+	tsi_ring_attach(&r, 3, &b);
 	atomic_store(&a.want, 5);
 	atomic_store(&b.want, 9);
 	tsi_ring_publish(&r, 4);
@@ -146,7 +146,7 @@ static void publish_wakes_the_rows_that_want_it_and_no_other(void **state)
 	assert_int_equal(atomic_load(&r.shared->row[3].wake), 0);
 	tsi_ring_publish(&r, 6); /* still awake: not again */
 	assert_int_equal(atomic_load(&r.shared->row[0].wake), 1);
-	tsi_ring_unseat(&r, 0, TSI_ROW_EVICTED);
+	tsi_ring_detach(&r, 0, TSI_ROW_EVICTED);
 	tsi_ring_publish(&r, 20);
 	assert_int_equal(atomic_load(&r.shared->row[3].wake), 1);
 	assert_int_equal(atomic_load(&r.shared->row[0].state), TSI_ROW_EVICTED);
@@ -159,19 +159,19 @@ static void only_tails_that_pass_what_is_waited_for_ring(void **state)
 
 	(void)state;
 	make(&r, 7, 40, 8);
-	assert_false(tsi_tail_rings(r.shared, 0, 100));
+	assert_false(tsi_ring_notifies(r.shared, 0, 100));
 	atomic_store(&r.shared->gate_want, 10);
-	assert_true(tsi_tail_rings(r.shared, 10, 11));
-	assert_false(tsi_tail_rings(r.shared, 11, 12));
-	assert_false(tsi_tail_rings(r.shared, 5, 10));
+	assert_true(tsi_ring_notifies(r.shared, 10, 11));
+	assert_false(tsi_ring_notifies(r.shared, 11, 12));
+	assert_false(tsi_ring_notifies(r.shared, 5, 10));
 	atomic_store(&r.shared->front_want, 20);
-	assert_true(tsi_tail_rings(r.shared, 19, 20));
-	assert_false(tsi_tail_rings(r.shared, 20, 21));
+	assert_true(tsi_ring_notifies(r.shared, 19, 20));
+	assert_false(tsi_ring_notifies(r.shared, 20, 21));
 	atomic_store(&r.shared->start_want, 30);
-	assert_true(tsi_tail_rings(r.shared, 30, 31));
-	assert_true(tsi_tail_rings(r.shared, 29, 45));
-	assert_false(tsi_tail_rings(r.shared, 29, 30));
-	assert_false(tsi_tail_rings(r.shared, 31, 32));
+	assert_true(tsi_ring_notifies(r.shared, 30, 31));
+	assert_true(tsi_ring_notifies(r.shared, 29, 45));
+	assert_false(tsi_ring_notifies(r.shared, 29, 30));
+	assert_false(tsi_ring_notifies(r.shared, 31, 32));
 	tsi_ring_destroy(&r);
 }
 

@@ -1,0 +1,41 @@
+/*
+ * geometry.h - how many slots a ring has, and how its fields are mapped.
+ *
+ * Pure arithmetic; nothing is allocated.
+ */
+#ifndef TSI_RING_GEOMETRY_H
+#define TSI_RING_GEOMETRY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ring/layout.h"
+
+struct tsi_geometry {
+	uint64_t capacity, join_window, max_batch, bytes;
+	uint64_t granularity;
+	unsigned nfields;
+	struct tsi_ring_field field[TSOCK_MAX_FIELDS];
+};
+
+/* Bytes of one sample of a field; 0 if the field is impossible. */
+size_t tsi_field_bytes(const struct tsock_field *f);
+
+/*
+ * Capacity and mapping of a ring of these fields: at least ring samples, at
+ * least join_window + 2 * max_batch and 4 * max_batch, and up to 25 % more
+ * where that lets fields be mapped twice instead of having a margin.
+ */
+int tsi_geometry_make(const struct tsock_field *field, unsigned nfields,
+		      uint64_t ring, uint64_t join_window, uint64_t max_batch,
+		      struct tsi_geometry *out);
+
+/*
+ * A ring whose memory has another granularity than the page: 2 MiB for VMM on
+ * a GPU; 0 where nothing can be mapped twice, so that every field has a margin.
+ */
+int tsi_geometry_for(const struct tsock_field *field, unsigned nfields,
+		     uint64_t ring, uint64_t join_window, uint64_t max_batch,
+		     uint64_t granularity, struct tsi_geometry *out);
+
+#endif
