@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "consumer/link.h"
+#include "consumer/request.h"
 #include "mem/memfd.h"
 #include "wire/fdpass.h"
 #include "wire/peer.h"
@@ -20,7 +20,7 @@
 #define PAGE 4096 /* the granularity of rings on the host */
 
 /* What a reader needs to leave when its handle is gone. */
-struct farewell {
+struct leaving {
 	struct tsi_address address;
 	uint8_t nonce[TSI_NONCE];
 };
@@ -39,10 +39,10 @@ struct delivery {
 
 static void leave_late(struct tsi_reader *r)
 {
-	const struct farewell *f = r->context;
+	const struct leaving *f = r->context;
 
 	if (!tsi_peer_gone(r->producer, r->sock))
-		tsi_link_farewell(&f->address, f->nonce);
+		tsi_request_leave_detached(&f->address, f->nonce);
 }
 
 static void forget(struct tsi_reader *r)
@@ -182,7 +182,7 @@ static int check_ring(const struct tsi_attach *a, const struct delivery *d)
 static int make_reader(const struct tsi_attach *a, struct delivery *d,
 		       struct tsi_reader **out)
 {
-	struct farewell *f = malloc(sizeof(*f));
+	struct leaving *f = malloc(sizeof(*f));
 	struct tsi_reader_parts p = {
 		.shared = d->shared,
 		.shared_len = d->shared_len,
@@ -199,8 +199,8 @@ static int make_reader(const struct tsi_attach *a, struct delivery *d,
 		.batch = a->batch,
 		.mode = a->mode,
 		.gpu = a->gpu,
-		.over = leave_late,
-		.gone = forget,
+		.claim_ended = leave_late,
+		.free_context = forget,
 		.context = f,
 	};
 	int err;

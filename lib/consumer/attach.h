@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "consumer/lease.h"
+#include "consumer/reader.h"
 #include "wire/msg.h"
 #include "wire/address.h"
 
@@ -20,17 +20,18 @@ struct tsi_attach {
 	const struct tsock_field *field; /* of the ring, as expected */
 	unsigned nfields;
 	uint64_t batch;
-	enum tsi_map_mode mode;
-	const struct tsi_gpu_parts *gpu; /* NULL: batches in host memory */
+	enum tsi_mapping_mode mode;
+	const struct tsi_gpu_backend_parts
+		*gpu; /* NULL: batches in host memory */
 	bool *no_gpu; /* true: the memory on the GPU couldn't be opened */
 	int timeout_ms;
 };
 
 /*
  * Knock, check, map.  start and end are where the first epoch lies.  Errors of
- * tsi_fdpass_connect(), EPROTO, ENOMEM, and ELOST for another incarnation.  If it
- * fails, the claim may have been made: LEAVE with the nonce ends it.  The
- * reader says farewell by itself if it is over after it was retired.
+ * tsi_fdpass_connect(), EPROTO, ENOMEM, and ELOST for another incarnation.  If
+ * it fails, the claim may have been made: LEAVE with the nonce ends it.  The
+ * reader sends LEAVE by itself if its claim ends after it was retired.
  */
 int tsi_attach(const struct tsi_attach *a, struct tsi_reader **out,
 	       uint64_t *start, uint64_t *end);

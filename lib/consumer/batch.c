@@ -5,7 +5,7 @@
  */
 #include "base/err.h"
 #include "base/log.h"
-#include "consumer/lease.h"
+#include "consumer/reader.h"
 
 struct tsock_batch *tsi_batch_of(const tsock_batch *name, const char *call)
 {
@@ -43,7 +43,7 @@ const void *tsock_batch_data(const tsock_batch *name, unsigned i)
 {
 	const struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_data");
 
-	return b && i < b->reader->nfields ? b->spot.data[i] : NULL;
+	return b && i < b->reader->nfields ? b->placement.data[i] : NULL;
 }
 
 void *tsock_batch_data_mut(tsock_batch *name, unsigned i)
@@ -51,9 +51,9 @@ void *tsock_batch_data_mut(tsock_batch *name, unsigned i)
 	struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_data_mut");
 
 	if (!b || i >= b->reader->nfields ||
-	    tsi_map_common(b->reader->windows.mode))
+	    tsi_mapping_is_common(b->reader->mapping.mode))
 		return NULL;
-	return b->spot.data[i];
+	return b->placement.data[i];
 }
 
 void tsock_batch_release(tsock_batch *name)

@@ -18,8 +18,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "consumer/attach.h"
-#include "consumer/device.h"
-#include "consumer/room.h"
+#include "consumer/gpu/negotiate.h"
+#include "consumer/await_release.h"
 #include "base/fork.h"
 #include "wire/peer.h"
 
@@ -37,7 +37,7 @@ void tsi_consumer_sweep(struct tsock *t)
 	while (*at) {
 		struct tsi_reader *r = *at;
 
-		if (!tsi_reader_over(r)) {
+		if (!tsi_reader_claim_ended(r)) {
 			at = &r->next;
 			continue;
 		}
@@ -54,7 +54,7 @@ static void detach(struct tsock *t)
 	tsi_siblings_remove(t);
 	t->reader = NULL;
 	t->phase = TSI_PHASE_IDLE;
-	if (tsi_reader_keep_all(r))
+	if (tsi_reader_make_all_private(r))
 		tsi_log(TSOCK_LOG_WARN, "%s; the stream waits for held batches",
 			tsock_errmsg());
 	if (!tsi_reader_retire(r)) {
@@ -63,7 +63,7 @@ static void detach(struct tsock *t)
 		return;
 	}
 	if (!tsi_peer_gone(r->producer, r->sock))
-		tsi_link_leave(&t->link, t->nonce);
+		tsi_request_leave(&t->requests, t->nonce);
 	tsi_reader_unref(r);
 }
 
@@ -86,7 +86,7 @@ static void forsake(struct tsock *t)
 		return;
 	t->joining = false;
 	memcpy(m.u.leave.nonce, t->question.u.join.nonce, TSI_NONCE);
-	tsi_link_tell(&t->link, &m);
+	tsi_request_tell(&t->requests, &m);
 }
 
 void tsock_leave(tsock *t)
@@ -112,7 +112,7 @@ void tsock_close(tsock *t)
 		t->left = r->next;
 		tsi_reader_unref(r);
 	}
-	tsi_link_close(&t->link);
+	tsi_request_close(&t->requests);
 	free(t->meta);
 	free(t->classes);
 	free(t);
@@ -129,7 +129,7 @@ static int new_question(struct tsock *t)
 	if (getrandom(j->nonce, sizeof(j->nonce), 0) != sizeof(j->nonce))
 		return tsi_err_sys("getrandom");
 	m->type = TSI_JOIN;
-	m->serial = tsi_link_serial(&t->link);
+	m->serial = tsi_request_serial(&t->requests);
 	j->pid = (uint32_t)getpid();
 	j->batch_size = t->opts.batch_size;
 	j->join = t->opts.join;
@@ -152,7 +152,7 @@ static int get_offer(struct tsock *t, int64_t deadline,
 		struct tsi_msg r;
 		int64_t left;
 
-		err = tsi_link_ask(&t->link, &t->question, deadline, &r);
+		err = tsi_request_ask(&t->requests, &t->question, deadline, &r);
 		if (err == TSOCK_EAGAIN)
 			return err;
 		if (err)
@@ -182,7 +182,7 @@ static int attach(struct tsock *t, const struct tsi_msg_offer *offer,
 		  bool *no_gpu)
 {
 	int64_t left = deadline - tsi_now_ms();
-	struct tsi_gpu_parts gpu;
+	struct tsi_gpu_backend_parts gpu;
 	struct tsi_attach a = {
 		.address = &t->address,
 		.nonce = t->question.u.join.nonce,
@@ -194,12 +194,12 @@ static int attach(struct tsock *t, const struct tsi_msg_offer *offer,
 		.batch = t->opts.batch_size,
 		.mode = t->opts.flags & TSOCK_WRITABLE ? TSI_MAP_PRIVATE
 						       : TSI_MAP_SHARED,
-		.gpu = tsi_device_parts(t, offer, &gpu),
+		.gpu = tsi_negotiate_parts(t, offer, &gpu),
 		.no_gpu = no_gpu,
 		.timeout_ms = ATTACH_MAX_MS,
 	};
 
-	int err = tsi_device_check(t, offer);
+	int err = tsi_negotiate_check(t, offer);
 
 	if (err)
 		return err;
@@ -214,15 +214,15 @@ static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
 
 	t->joining = false;
 	t->stuck.on = NULL;
-	tsi_reader_used(t->reader);
+	tsi_reader_used_here(t->reader);
 	tsi_siblings_add(t);
 	t->samples = t->wait_ns = 0;
-	t->transport = t->reader->gpu && t->reader->gpu->upload
+	t->transport = t->reader->gpu && t->reader->gpu->staging
 			       ? TSOCK_TRANSPORT_STAGED
 			       : offer->transport;
 	memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
 	memcpy(ready.u.leave.nonce, t->nonce, TSI_NONCE);
-	tsi_link_tell(&t->link, &ready);
+	tsi_request_tell(&t->requests, &ready);
 }
 
 /* Become a reader. */
@@ -236,7 +236,7 @@ static int enter(struct tsock *t, int64_t deadline, uint64_t *start,
 
 		/* The producer has nothing for that GPU. */
 		if (err == TSOCK_ENOTSUP &&
-		    tsi_device_next_transport(t, TSOCK_TRANSPORT_AUTO))
+		    tsi_negotiate_next(t, TSOCK_TRANSPORT_AUTO))
 			continue;
 		if (err)
 			return err;
@@ -247,7 +247,7 @@ static int enter(struct tsock *t, int64_t deadline, uint64_t *start,
 		}
 		/* Whatever came of it: the next try is another connection. */
 		forsake(t);
-		if (no_gpu && tsi_device_next_transport(t, offer.transport))
+		if (no_gpu && tsi_negotiate_next(t, offer.transport))
 			continue;
 		if (err != TSOCK_EAGAIN &&
 		    (err != TSOCK_ELOST || tries > TRIES))
@@ -301,7 +301,7 @@ static int end_epoch(struct tsock *t)
 		tsi_reader_skip(r, t->end);
 	if (t->leaves) {
 		detach(t);
-	} else if (tsi_reader_keep_all(r)) {
+	} else if (tsi_reader_make_all_private(r)) {
 		tsi_log(TSOCK_LOG_WARN, "%s; the stream waits for held batches",
 			tsock_errmsg());
 	}
@@ -369,13 +369,13 @@ int tsock_begin(tsock *t)
 /* Others need not wait for one whose GPU, or context there, is lost. */
 static int leave_if_lost(struct tsock *t, int err)
 {
-	struct tsi_reader_gpu *g = t->reader->gpu;
+	struct tsi_gpu_backend *g = t->reader->gpu;
 	char text[512];
 
 	if (!g || err == TSOCK_EAGAIN || err == TSOCK_EHELD)
 		return err;
 	snprintf(text, sizeof(text), "%s", tsock_errmsg());
-	if (tsi_pending_trouble(g->pending) || tsi_gpu_healthy(g->device))
+	if (tsi_completion_error(g->completion) || tsi_gpu_healthy(g->device))
 		detach(t);
 	return tsi_err(err, "%s", text);
 }
@@ -426,11 +426,11 @@ static int next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 	if (!n)
 		return end_epoch(t);
 	need = tsi_reader_pos(t->reader) + n;
-	err = tsi_room_make(t, n, need, &timeout_ms);
+	err = tsi_await_release(t, n, need, &timeout_ms);
 	if (!err && !at_hand(t->reader, need))
 		err = await(t, need, timeout_ms);
 	if (!err)
-		err = tsi_reader_take(t->reader, n, out);
+		err = tsi_reader_acquire(t->reader, n, out);
 	if (err)
 		return leave_if_lost(t, err);
 	t->samples += n;

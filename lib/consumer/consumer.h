@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "consumer/lease.h"
-#include "consumer/link.h"
+#include "consumer/reader.h"
+#include "consumer/request.h"
 #include "consumer/siblings.h"
 #include "wire/msg.h"
 #include "wire/address.h"
@@ -27,7 +27,7 @@ struct tsock {
 	struct tsock_opts opts;
 	bool leaves; /* between two epochs */
 	struct tsi_address address;
-	struct tsi_link link;
+	struct tsi_requester requests;
 	struct tsi_msg_stream stream;
 	struct tsi_view_spec
 		make; /* what is wanted; dtype 0: as it is stored */

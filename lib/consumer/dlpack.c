@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "base/fork.h"
-#include "consumer/lease.h"
+#include "consumer/reader.h"
 
 static void give_back(struct tsi_export *e)
 {
@@ -64,13 +64,13 @@ static void fill(struct tsi_dl_tensor *t, struct tsi_export *e, unsigned i)
 	const struct tsock_field *f = &r->field[i];
 	int64_t stride = 1;
 
-	*t = (struct tsi_dl_tensor){ .data = e->batch->spot.data[i] };
+	*t = (struct tsi_dl_tensor){ .data = e->batch->placement.data[i] };
 	t->device.type = TSI_DL_CPU;
 	if (r->gpu) {
 		t->device.type = TSI_DL_CUDA;
 		t->device.id = (int32_t)r->gpu->device;
 		/* What was uploaded is as it is wanted. */
-		if (r->gpu->upload)
+		if (r->gpu->staging)
 			f = &r->gpu->field[i];
 	}
 	t->ndim = (int32_t)f->ndim + 1;
@@ -107,7 +107,7 @@ int tsock_batch_dlpack(tsock_batch *name, unsigned i, int versioned, void **out)
 			       "there is no field %u: a batch has "
 			       "%u",
 			       i, b->reader->nfields);
-	if (!b->spot.data[i])
+	if (!b->placement.data[i])
 		return tsi_err(TSOCK_ENOTSUP,
 			       "a batch as stored that this process copies to "
 			       "the GPU has no memory there to lend: use "
@@ -122,7 +122,7 @@ int tsock_batch_dlpack(tsock_batch *name, unsigned i, int versioned, void **out)
 		m->version.minor = 1;
 		m->context = e;
 		m->deleter = delete_versioned;
-		m->flags = tsi_map_common(b->reader->windows.mode)
+		m->flags = tsi_mapping_is_common(b->reader->mapping.mode)
 				   ? TSI_DL_READ_ONLY
 				   : 0;
 		fill(&m->tensor, e, i);

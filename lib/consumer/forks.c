@@ -3,8 +3,8 @@
  *
  * Before the fork every held batch is pinned, so that its place can't be used
  * again before the fork is over, and its pages are made private, or copied if
- * they are read-only.  A batch that is lent meanwhile waits for the end of the
- * fork before anybody gets to see it.  The handlers allocate nothing by
+ * they are read-only.  a batch that is acquired meanwhile waits for the end of
+ * the fork before anybody gets to see it.  The handlers allocate nothing by
  * malloc() and log only when the lock is given back.
  */
 #include "consumer/forks.h"
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "consumer/lease.h"
+#include "consumer/reader.h"
 #include "consumer/pages.h"
 
 /* Pages that the child will find at to; they follow the page it lies in. */
@@ -76,16 +76,16 @@ static void withhold(uint8_t *addr, size_t len)
 
 static void save(const struct tsock_batch *b)
 {
-	const struct tsi_windows *w = &b->reader->windows;
+	const struct tsi_mapping *w = &b->reader->mapping;
 
 	for (unsigned i = 0; i < w->nfields; i++) {
 		uint8_t *addr;
 		size_t len;
 
-		if (!tsi_windows_pages(w, &b->spot, i, &addr, &len))
+		if (!tsi_mapping_pages(w, &b->placement, i, &addr, &len))
 			continue;
-		if (b->spot.window ? tsi_pages_take(addr, len)
-				   : copy_pages(addr, len))
+		if (b->placement.window ? tsi_pages_take(addr, len)
+					: copy_pages(addr, len))
 			withhold(addr, len);
 	}
 }
@@ -95,7 +95,7 @@ static void before(void)
 	int saved = errno;
 
 	tsi_forks_lock();
-	/* Pairs with tsi_reader_take(): a batch that isn't seen here sees it.
+	/* Pairs with tsi_reader_acquire(): a batch that isn't seen here sees it.
 	 */
 	atomic_store(&tsi_forks_now, true);
 	for (struct tsi_reader *r = readers; r; r = r->watched) {
@@ -138,13 +138,13 @@ static void drop_copies(void)
 /* Those that were withheld are there for the next child. */
 static void allow_forks(const struct tsock_batch *b)
 {
-	const struct tsi_windows *w = &b->reader->windows;
+	const struct tsi_mapping *w = &b->reader->mapping;
 
 	for (unsigned i = 0; i < w->nfields; i++) {
 		uint8_t *addr;
 		size_t len;
 
-		if (tsi_windows_pages(w, &b->spot, i, &addr, &len))
+		if (tsi_mapping_pages(w, &b->placement, i, &addr, &len))
 			madvise(addr, len, MADV_DOFORK);
 	}
 }
@@ -158,7 +158,7 @@ static struct tsock_batch *unpin(void)
 		next = b->forking;
 		if (failed)
 			allow_forks(b);
-		if (tsi_batch_unpin(b, TSI_LEASE_HELD))
+		if (tsi_batch_unpin(b, TSI_BATCH_HELD))
 			continue;
 		b->forking = over;
 		over = b;

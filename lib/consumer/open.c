@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/sized.h"
-#include "consumer/device.h"
+#include "consumer/gpu/negotiate.h"
 #include "consumer/running.h"
 #include "base/fork.h"
 #include "wire/fdpass.h"
@@ -113,7 +113,7 @@ static void make_fields(struct tsock *t)
 	/* Nothing to convert: all get the samples as they are stored. */
 	if (!image)
 		t->make = (struct tsi_view_spec){ .dtype = 0 };
-	tsi_device_aim(t);
+	tsi_negotiate_aim(t);
 }
 
 static int fetch_meta(struct tsock *t, int64_t deadline)
@@ -131,8 +131,8 @@ static int fetch_meta(struct tsock *t, int64_t deadline)
 		struct tsi_msg r;
 		int err;
 
-		m.serial = tsi_link_serial(&t->link);
-		err = tsi_link_ask(&t->link, &m, deadline, &r);
+		m.serial = tsi_request_serial(&t->requests);
+		err = tsi_request_ask(&t->requests, &m, deadline, &r);
 		if (err)
 			return err;
 		d = &r.u.meta_data;
@@ -170,9 +170,9 @@ static int greet(struct tsock *t, int64_t deadline)
 	struct tsi_msg m = { .type = TSI_HELLO }, r;
 	int err;
 
-	m.serial = tsi_link_serial(&t->link);
+	m.serial = tsi_request_serial(&t->requests);
 	m.u.hello.pid = (uint32_t)getpid();
-	err = tsi_link_ask(&t->link, &m, deadline, &r);
+	err = tsi_request_ask(&t->requests, &m, deadline, &r);
 	if (err)
 		return err;
 	if (r.type != TSI_STREAM)
@@ -201,7 +201,7 @@ static void forget_meta(struct tsock *t)
 
 static int meet(struct tsock *t, int64_t deadline)
 {
-	int err = tsi_link_open(&t->link, &t->address);
+	int err = tsi_request_open(&t->requests, &t->address);
 
 	if (err)
 		return err;
@@ -209,7 +209,7 @@ static int meet(struct tsock *t, int64_t deadline)
 	if (!err)
 		return 0;
 	forget_meta(t);
-	tsi_link_close(&t->link);
+	tsi_request_close(&t->requests);
 	if (err == TSOCK_EAGAIN)
 		return tsi_err(TSOCK_ENOPROD,
 			       "the producer of '%s' at %s is there but "
@@ -306,7 +306,7 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 					 t->opts.normalize, t->opts.mean,
 					 t->opts.std, &t->make);
 	if (!err)
-		err = tsi_device_choose(t);
+		err = tsi_negotiate_options(t);
 	if (err)
 		goto err_free;
 	if (!t->opts.timeout_ms)

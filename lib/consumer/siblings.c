@@ -67,7 +67,8 @@ static uint64_t needed_by(const struct tsi_reader *r)
 	struct tsi_reader *w = (struct tsi_reader *)(uintptr_t)r;
 
 	/* A flag that only rises. */
-	return atomic_load_explicit(&w->others, memory_order_relaxed)
+	return atomic_load_explicit(&w->released_elsewhere,
+				    memory_order_relaxed)
 		       ? tsi_reader_pos(r)
 		       : tsi_reader_tail(r);
 }
@@ -79,7 +80,7 @@ static uint64_t bound(const struct tsock *t, const struct tsock *o)
 	bool base = !o->view.dtype && !o->view.gpu;
 	uint64_t from = needed_by(r), n = o->stream.epoch_len, far;
 
-	if (base || r->ring == t->reader->ring)
+	if (base || r->ring_id == t->reader->ring_id)
 		return from + r->capacity;
 	/* How many rings lie between is known of those on the host alone; but
 	 * the base ring keeps the next epoch's start for readers of views. */
@@ -98,8 +99,8 @@ static bool blocks(const struct tsock *t, const struct tsock *o, uint64_t need)
 static bool mine(const struct tsock *o)
 {
 	/* Of this thread, if it is this thread's. */
-	return atomic_load_explicit(&o->reader->user, memory_order_relaxed) ==
-	       tsi_thread_self();
+	return atomic_load_explicit(&o->reader->user_thread,
+				    memory_order_relaxed) == tsi_thread_self();
 }
 
 /* One of this thread's rather than another's. */

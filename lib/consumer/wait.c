@@ -151,7 +151,7 @@ int tsi_consumer_wait(struct tsock *t, uint64_t need, int timeout_ms)
 
 	if (!timeout_ms)
 		return look(t, need, begin_ms);
-	tsi_reader_used(t->reader);
+	tsi_reader_used_here(t->reader);
 	if (t->opts.flags & TSOCK_SPIN) {
 		/* For whoever holds it up: no order is needed. */
 		atomic_store_explicit(&tail->spin, need, memory_order_relaxed);

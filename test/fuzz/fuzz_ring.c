@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#include "consumer/window.h"
+#include "consumer/mapping.h"
 #include "corpus.h"
 #include "ring/ring.h"
 
@@ -116,7 +116,7 @@ static void change(struct tsi_ring_shared *s, struct bytes *in)
 	}
 }
 
-/* The furthest byte that any batch can reach, by window.c's arithmetic. */
+/* The furthest byte that any batch can reach, by mapping.c's arithmetic. */
 static void check_reach(const struct tsi_ring_shared *s)
 {
 	for (unsigned i = 0; i < s->nfields; i++) {
@@ -136,8 +136,8 @@ static void check_reach(const struct tsi_ring_shared *s)
 }
 
 /* Every byte is what the ring holds there: its slot's number. */
-static void read_spot(const struct tsi_ring_shared *s,
-		      const struct tsi_spot *spot)
+static void read_placement(const struct tsi_ring_shared *s,
+			   const struct tsi_placement *spot)
 {
 	for (unsigned i = 0; i < s->nfields; i++) {
 		const uint8_t *p = spot->data[i];
@@ -165,23 +165,23 @@ static void fill_data(const struct tsi_ring_shared *s, unsigned i, int fd)
 	munmap(p, f->map_bytes);
 }
 
-static void read_batches(struct tsi_windows *w, const struct tsi_ring_shared *s,
+static void read_batches(struct tsi_mapping *w, const struct tsi_ring_shared *s,
 			 uint64_t batch, uint64_t first)
 {
-	struct tsi_spot spot[3] = { { .slot = 0 } };
+	struct tsi_placement spot[3] = { { .slot = 0 } };
 
 	for (unsigned k = 0; k < 3; k++) {
 		spot[k].small = malloc(w->small_bytes + 1);
 		never(!spot[k].small);
-		if (tsi_windows_place(w, first + k * batch, batch, &spot[k]))
+		if (tsi_mapping_place(w, first + k * batch, batch, &spot[k]))
 			abort();
-		read_spot(s, &spot[k]);
+		read_placement(s, &spot[k]);
 		if (w->mode != TSI_MAP_SHARED && k == 1)
-			never(tsi_windows_keep(w, &spot[k]));
-		read_spot(s, &spot[k]);
+			never(tsi_mapping_make_private(w, &spot[k]));
+		read_placement(s, &spot[k]);
 	}
 	for (unsigned k = 0; k < 3; k++) {
-		tsi_windows_clear(w, &spot[k]);
+		tsi_mapping_clear(w, &spot[k]);
 		free(spot[k].small);
 		free(spot[k].copy);
 	}
@@ -190,9 +190,9 @@ static void read_batches(struct tsi_windows *w, const struct tsi_ring_shared *s,
 static void use(const struct tsi_ring_shared *s, struct bytes *in)
 {
 	uint64_t batch = 1 + take(in, 2) % s->max_batch, first = take(in, 4);
-	enum tsi_map_mode mode =
+	enum tsi_mapping_mode mode =
 		(unsigned)take(in, 1) % 2 ? TSI_MAP_SHARED : TSI_MAP_PRIVATE;
-	struct tsi_windows w;
+	struct tsi_mapping w;
 	int fd[TSOCK_MAX_FIELDS];
 	uint64_t bytes = 0;
 
@@ -209,11 +209,11 @@ static void use(const struct tsi_ring_shared *s, struct bytes *in)
 		      ftruncate(fd[i], (off_t)s->field[i].map_bytes));
 		fill_data(s, i, fd[i]);
 	}
-	never(tsi_windows_init(&w, mode, s, batch, fd));
+	never(tsi_mapping_init(&w, mode, s, batch, fd));
 	read_batches(&w, s, batch, first);
 	/* Over the end of the ring. */
 	read_batches(&w, s, batch, s->capacity * 5 - batch / 2 - batch);
-	tsi_windows_fini(&w);
+	tsi_mapping_fini(&w);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -30,7 +30,7 @@ static void *map(const struct tsi_memfd *m, int prot)
 }
 
 void fixture_make(struct fixture *g, const uint64_t *bytes,
-		  enum tsi_map_mode mode)
+		  enum tsi_mapping_mode mode)
 {
 	struct tsi_reader_parts p = { .producer = -1, .sock = -1 };
 	int fd[TSOCK_MAX_FIELDS];
@@ -53,8 +53,8 @@ void fixture_make(struct fixture *g, const uint64_t *bytes,
 	p.ring = g->f.ring.shared;
 	p.batch = BATCH;
 	p.mode = mode;
-	p.over = on_over;
-	p.gone = on_gone;
+	p.claim_ended = on_over;
+	p.free_context = on_gone;
 	p.context = g;
 	assert_int_equal(tsi_reader_create(&p, &g->r), 0);
 }
@@ -94,7 +94,7 @@ struct tsock_batch *take(struct fixture *g, uint64_t n)
 
 	fixture_ring_publish(&g->f, g->head, n);
 	g->head += n;
-	assert_int_equal(tsi_reader_take(g->r, n, &b), 0);
+	assert_int_equal(tsi_reader_acquire(g->r, n, &b), 0);
 	assert_int_equal(tsock_batch_count(b), n);
 	assert_int_equal(tsock_batch_seq(b), g->head - n);
 	return b;

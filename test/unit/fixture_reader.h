@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "consumer/lease.h"
+#include "consumer/reader.h"
 #include "fixture_ring.h"
 
 #define CAPACITY 64 /* window 32, so 32 may be held */
@@ -34,7 +34,7 @@ struct fixture {
 extern const uint64_t big[2], small[2];
 
 void fixture_make(struct fixture *g, const uint64_t *bytes,
-		  enum tsi_map_mode mode);
+		  enum tsi_mapping_mode mode);
 
 /* With the reader gone. */
 void fixture_free(struct fixture *g);

@@ -112,7 +112,7 @@ static int count_bad(const struct fixture *g, struct tsock_batch **b,
 }
 
 /* Held from there on, so that some lie across the ring's end. */
-static void held_batches_stay(const uint64_t *bytes, enum tsi_map_mode mode,
+static void held_batches_stay(const uint64_t *bytes, enum tsi_mapping_mode mode,
 			      unsigned from, unsigned n)
 {
 	struct tsock_batch *b[8];
@@ -262,7 +262,7 @@ static void *read_on(void *arg)
 	return NULL;
 }
 
-static void fork_while_another_reads(enum tsi_map_mode mode, unsigned forks)
+static void fork_while_another_reads(enum tsi_mapping_mode mode, unsigned forks)
 {
 	struct other o = { .stop = false };
 	struct tsock_batch *b[2];

@@ -274,7 +274,7 @@ static void batches_in_other_hands_are_no_deadlock(void **state)
 		tsock_batch_release(x);
 	assert_int_equal(err, TSOCK_EHELD);
 	/* Once another thread has given one back, it may do so again. */
-	atomic_store(&b->reader->others, true);
+	atomic_store(&b->reader->released_elsewhere, true);
 	for (unsigned i = 0; i < 3; i++) {
 		tsock_batch *z;
 

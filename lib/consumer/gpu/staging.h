@@ -1,5 +1,5 @@
 /*
- * upload.h - the way to a GPU for a reader of a host ring: copies of its own.
+ * staging.h - the way to a GPU for a reader of a host ring: copies of its own.
  *
  * The slow path, for where the producer's memory on that GPU can't be opened.
  * Each batch gets memory of its own, which is kept with it for the next time,
@@ -8,18 +8,18 @@
  * waits for the copy.  A batch as stored (TSOCK_GPU_STORED) is in page-locked
  * memory, and goes to the GPU with tsock_batch_convert().
  */
-#ifndef TSI_CONSUMER_UPLOAD_H
-#define TSI_CONSUMER_UPLOAD_H
+#ifndef TSI_CONSUMER_GPU_STAGING_H
+#define TSI_CONSUMER_GPU_STAGING_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "mem/gpu.h"
 
-struct tsi_spot;
-struct tsi_upload;
+struct tsi_placement;
+struct tsi_staging;
 
-struct tsi_upload_parts {
+struct tsi_staging_parts {
 	unsigned device;
 	bool as_stored;
 	unsigned nfields;
@@ -29,22 +29,23 @@ struct tsi_upload_parts {
 };
 
 /* A batch's own memory. */
-struct tsi_upload_room {
+struct tsi_staging_memory {
 	void *pinned, *device;
 };
 
-int tsi_upload_create(const struct tsi_upload_parts *p,
-		      struct tsi_upload **out);
-void tsi_upload_destroy(struct tsi_upload *u);
-void tsi_upload_free(const struct tsi_upload *u, struct tsi_upload_room *room);
+int tsi_staging_create(const struct tsi_staging_parts *p,
+		       struct tsi_staging **out);
+void tsi_staging_destroy(struct tsi_staging *u);
+void tsi_staging_free_memory(const struct tsi_staging *u,
+			     struct tsi_staging_memory *room);
 
 /* Copy a placed batch: then it is its own. */
-int tsi_upload_take(struct tsi_upload *u, struct tsi_upload_room *room,
-		    struct tsi_spot *s);
+int tsi_staging_copy(struct tsi_staging *u, struct tsi_staging_memory *room,
+		     struct tsi_placement *s);
 
 /* Queue field i of a batch as stored to dst, as it is wanted. */
-int tsi_upload_write(const struct tsi_upload *u,
-		     const struct tsi_upload_room *room, uint64_t count,
-		     unsigned i, void *dst, tsi_gpu_stream s);
+int tsi_staging_write(const struct tsi_staging *u,
+		      const struct tsi_staging_memory *room, uint64_t count,
+		      unsigned i, void *dst, tsi_gpu_stream s);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * test_room.c - a reader of read-only memory whose batches are held: by other
+ * test_await_release.c - a reader of read-only memory whose batches are held: by other
  * threads, which is waited for, or by itself, which is an error.
  */
 #include <setjmp.h>

@@ -1,17 +1,17 @@
 /*
- * uses.c - the streams that were named as users of a batch, and writing a
- * batch's fields into the caller's own memory in their order.
+ * stream_events.c - the streams that were named as users of a batch, and
+ * writing a batch's fields into the caller's own memory in their order.
  *
  * Never waits for a stream, and never synchronises one.
  */
-#include "consumer/uses.h"
+#include "consumer/gpu/stream_events.h"
 
 #include <stdlib.h>
 
 #include "base/err.h"
 #include "base/fork.h"
-#include "consumer/lease.h"
-#include "consumer/ongpu.h"
+#include "consumer/reader.h"
+#include "consumer/gpu/backend.h"
 
 #define PER_THREAD ((tsi_gpu_stream)2) /* another stream in each thread */
 
@@ -23,10 +23,10 @@ static tsi_gpu_stream same_name(tsi_gpu_stream s)
 	return s == (tsi_gpu_stream)1 ? NULL : s;
 }
 
-static int grow(struct tsi_uses *u)
+static int grow(struct tsi_stream_events *u)
 {
 	unsigned room = u->room ? 2 * u->room : 2;
-	struct tsi_use *use = realloc(u->use, room * sizeof(*use));
+	struct tsi_stream_event *use = realloc(u->use, room * sizeof(*use));
 
 	if (!use)
 		return tsi_err(TSOCK_ENOMEM, "no memory to note a stream");
@@ -36,8 +36,8 @@ static int grow(struct tsi_uses *u)
 }
 
 /* The entry of a stream, a new one if it has none. */
-static int find(struct tsi_uses *u, unsigned device, tsi_gpu_stream s,
-		struct tsi_use **out)
+static int find(struct tsi_stream_events *u, unsigned device, tsi_gpu_stream s,
+		struct tsi_stream_event **out)
 {
 	int err = 0;
 
@@ -63,13 +63,14 @@ static int find(struct tsi_uses *u, unsigned device, tsi_gpu_stream s,
 }
 
 /* It is one of the batch's from now on. */
-static void keep(struct tsi_uses *u, const struct tsi_use *use)
+static void keep(struct tsi_stream_events *u,
+		 const struct tsi_stream_event *use)
 {
 	if (use == &u->use[u->count])
 		u->count++;
 }
 
-static int poll_one(struct tsi_use *use)
+static int poll_one(struct tsi_stream_event *use)
 {
 	int err = 0;
 
@@ -92,7 +93,7 @@ static int poll_one(struct tsi_use *use)
 	return err;
 }
 
-int tsi_uses_poll(struct tsi_uses *u)
+int tsi_stream_events_poll(struct tsi_stream_events *u)
 {
 	int result = 0;
 
@@ -106,12 +107,12 @@ int tsi_uses_poll(struct tsi_uses *u)
 	return result;
 }
 
-void tsi_uses_free(struct tsi_uses *u)
+void tsi_stream_events_free(struct tsi_stream_events *u)
 {
 	for (unsigned i = 0; i < u->made; i++)
 		tsi_gpu_event_destroy(u->use[i].event);
 	free(u->use);
-	*u = (struct tsi_uses){ .count = 0 };
+	*u = (struct tsi_stream_events){ .count = 0 };
 }
 
 /* ---- public ---- */
@@ -132,8 +133,8 @@ static int check(const struct tsock_batch *b, const char *what)
 
 int tsock_batch_use(tsock_batch *name, void *stream)
 {
-	struct tsi_reader_gpu *g;
-	struct tsi_use *use;
+	struct tsi_gpu_backend *g;
+	struct tsi_stream_event *use;
 	struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_use");
 	int err = check(b, "tsock_batch_use");
 
@@ -146,41 +147,42 @@ int tsock_batch_use(tsock_batch *name, void *stream)
 			       "is another one in each thread, and a batch may "
 			       "be given back by any: name a stream that was "
 			       "created");
-	err = tsi_pending_start(g->pending);
+	err = tsi_completion_start(g->completion);
 	if (!err)
-		err = find(&b->uses, g->device, stream, &use);
+		err = find(&b->events, g->device, stream, &use);
 	/* Whether it can be: what counts is recorded at the release. */
 	if (!err)
 		err = tsi_gpu_event_record(use->event, use->stream);
 	if (err)
 		return err;
 	use->covered = false;
-	keep(&b->uses, use);
+	keep(&b->events, use);
 	return 0;
 }
 
-static int write_field(struct tsi_reader_gpu *g, const struct tsock_batch *b,
+static int write_field(struct tsi_gpu_backend *g, const struct tsock_batch *b,
 		       unsigned i, void *dst, void *stream)
 {
 	const struct tsock_field *f = &g->stored[i];
 	uint64_t bytes = b->count * tsi_field_bytes(f);
 
-	if (g->upload && g->as_stored)
-		return tsi_upload_write(g->upload, &b->room, b->count, i, dst,
-					stream);
-	if (g->as_stored && tsi_ongpu_converts(g, i))
+	if (g->staging && g->as_stored)
+		return tsi_staging_write(g->staging, &b->staged, b->count, i, dst,
+					 stream);
+	if (g->as_stored && tsi_gpu_backend_converts(g, i))
 		return tsi_gpu_convert(g->device, stream, &g->make,
-				       b->spot.data[i], b->count, f->shape[0],
-				       f->shape[1], dst);
+				       b->placement.data[i], b->count,
+				       f->shape[0], f->shape[1], dst);
 	if (!g->as_stored)
 		bytes = b->count * tsi_field_bytes(&g->field[i]);
-	return tsi_gpu_copy(g->device, stream, dst, b->spot.data[i], bytes);
+	return tsi_gpu_copy(g->device, stream, dst, b->placement.data[i],
+			    bytes);
 }
 
 int tsock_batch_convert(tsock_batch *name, unsigned i, void *dst, void *stream)
 {
-	struct tsi_reader_gpu *g;
-	struct tsi_use *use;
+	struct tsi_gpu_backend *g;
+	struct tsi_stream_event *use;
 	bool named;
 	struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_convert");
 	int err = check(b, "tsock_batch_convert");
@@ -194,18 +196,18 @@ int tsock_batch_convert(tsock_batch *name, unsigned i, void *dst, void *stream)
 			       b->reader->nfields);
 	if (!dst)
 		return tsi_err(TSOCK_EARG, "tsock_batch_convert: dst is NULL");
-	err = tsi_pending_start(g->pending);
+	err = tsi_completion_start(g->completion);
 	if (!err)
-		err = find(&b->uses, g->device, stream, &use);
+		err = find(&b->events, g->device, stream, &use);
 	if (err)
 		return err;
-	named = use != &b->uses.use[b->uses.count] && !use->covered;
+	named = use != &b->events.use[b->events.count] && !use->covered;
 	err = write_field(g, b, i, dst, stream);
 	/* Being captured: nothing was queued. */
 	if (err == TSOCK_ENOTSUP)
 		return err;
 	/* From here on something may be. */
-	keep(&b->uses, use);
+	keep(&b->events, use);
 	use->covered = false;
 	if (err || named)
 		return err;

@@ -1,11 +1,11 @@
 /*
- * lease.c - one claim on a ring, and its batches; queue.c has their order.
+ * reader.c - one claim on a ring, and its batches; tail.c has their order.
  *
- * Lending takes no lock, allocates nothing and makes no system call as long as
- * a free batch and a window are at hand.  In a forked child, giving back does
- * nothing: the tail is the parent's.
+ * Acquiring takes no lock, allocates nothing and makes no system call as long
+ * as a free batch and a window are at hand.  In a forked child, giving back
+ * does nothing: the tail is the parent's.
  */
-#include "consumer/lease.h"
+#include "consumer/reader.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "base/fork.h"
 #include "consumer/forks.h"
-#include "consumer/queue.h"
+#include "consumer/tail.h"
 
 #define READY 4  /* free batches to begin with */
 #define SPARES 4 /* buffers of copies that are kept for the next ones */
@@ -30,17 +30,17 @@ static struct tsock_batch *batch_new(struct tsi_reader *r)
 	b->name = tsi_name_new(b);
 	b->exports = calloc(r->nfields, sizeof(*b->exports));
 	/* Never 0 bytes; a whole number of alignments. */
-	b->spot.small = aligned_alloc(64, r->windows.small_bytes + 64);
-	if (!b->name || !b->exports || !b->spot.small) {
+	b->placement.small = aligned_alloc(64, r->mapping.small_bytes + 64);
+	if (!b->name || !b->exports || !b->placement.small) {
 		tsi_name_free(b->name);
 		free(b->exports);
-		free(b->spot.small);
+		free(b->placement.small);
 		free(b);
 		return NULL;
 	}
 	b->reader = r;
 	/* Not HELD: a fork would hold on to it. */
-	atomic_init(&b->state, TSI_LEASE_OVER);
+	atomic_init(&b->state, TSI_BATCH_RELEASED);
 	b->all = atomic_load_explicit(&r->all, memory_order_relaxed);
 	/* Pairs with forks.c: what was set above. */
 	atomic_store_explicit(&r->all, b, memory_order_release);
@@ -60,7 +60,7 @@ static struct tsock_batch *batch_get(struct tsi_reader *r)
 		return batch_new(r);
 	r->free = b->next;
 	/* A count of buffers; no memory hangs on it. */
-	if (b->spot.copy)
+	if (b->placement.copy)
 		atomic_fetch_sub_explicit(&r->spares, 1, memory_order_relaxed);
 	return b;
 }
@@ -71,12 +71,12 @@ static void batch_put(struct tsi_reader *r, struct tsock_batch *b)
 	struct tsock_batch *top;
 
 	/* The same. */
-	if (b->spot.copy &&
+	if (b->placement.copy &&
 	    atomic_fetch_add_explicit(&r->spares, 1, memory_order_relaxed) >=
 		    SPARES) {
 		atomic_fetch_sub_explicit(&r->spares, 1, memory_order_relaxed);
-		free(b->spot.copy);
-		b->spot.copy = NULL;
+		free(b->placement.copy);
+		b->placement.copy = NULL;
 	}
 	/* Only the handle's thread takes, and takes all: no ABA. */
 	top = atomic_load_explicit(&r->returned, memory_order_relaxed);
@@ -94,7 +94,7 @@ static void batch_put(struct tsi_reader *r, struct tsock_batch *b)
  * Entries that are not done lie within one capacity: whole batches, and a
  * short one at the end of each epoch.
  */
-static uint64_t queue_len(const struct tsi_reader_parts *p)
+static uint64_t tail_entries(const struct tsi_reader_parts *p)
 {
 	uint64_t c = p->ring->capacity;
 	uint64_t n = c / p->batch + c / p->ring->epoch_len + 4;
@@ -113,12 +113,12 @@ static void take_parts(struct tsi_reader *r, const struct tsi_reader_parts *p)
 	for (unsigned i = 0; i < r->nfields; i++)
 		r->field[i] = p->ring->field[i].desc;
 	r->row = p->row;
-	r->over = p->over;
-	r->gone = p->gone;
+	r->claim_ended = p->claim_ended;
+	r->free_context = p->free_context;
 	r->context = p->context;
 	atomic_init(&r->pos, p->start);
-	r->told = p->start;
-	r->queue_len = queue_len(p);
+	r->published_tail = p->start;
+	r->nentries = tail_entries(p);
 	atomic_init(&r->refs, 1);
 	atomic_init(&r->holds, 1);
 	r->event = r->producer = r->sock = -1;
@@ -130,7 +130,7 @@ static void give_parts(struct tsi_reader *r, const struct tsi_reader_parts *p)
 	r->shared_len = p->shared_len;
 	r->tail = p->tail;
 	r->tail_len = p->tail_len;
-	r->ring = p->ring_id;
+	r->ring_id = p->ring_id;
 	r->event = p->event;
 	r->producer = p->producer;
 	r->sock = p->sock;
@@ -142,19 +142,19 @@ static void destroy(struct tsi_reader *r)
 	struct tsock_batch *b, *next;
 
 	tsi_forks_forget(r);
-	tsi_windows_fini(&r->windows);
+	tsi_mapping_fini(&r->mapping);
 	for (b = atomic_load(&r->all); b; b = next) {
 		next = b->all;
 		tsi_name_free(b->name);
-		free(b->spot.small);
-		free(b->spot.copy);
+		free(b->placement.small);
+		free(b->placement.copy);
 		free(b->exports);
-		tsi_uses_free(&b->uses);
-		if (r->gpu && r->gpu->upload)
-			tsi_upload_free(r->gpu->upload, &b->room);
+		tsi_stream_events_free(&b->events);
+		if (r->gpu && r->gpu->staging)
+			tsi_staging_free_memory(r->gpu->staging, &b->staged);
 		free(b);
 	}
-	tsi_ongpu_destroy(r->gpu);
+	tsi_gpu_backend_destroy(r->gpu);
 	if (r->tail)
 		munmap(r->tail, r->tail_len);
 	if (r->shared)
@@ -162,7 +162,7 @@ static void destroy(struct tsi_reader *r)
 	for (unsigned i = 0; i < 3; i++)
 		if (fd[i] >= 0)
 			close(fd[i]);
-	free(r->queue);
+	free(r->entries);
 	free(r);
 }
 
@@ -182,9 +182,9 @@ static int make_batches(struct tsi_reader *r)
 static int make_windows(struct tsi_reader *r, const struct tsi_reader_parts *p)
 {
 	if (p->gpu && !p->gpu->staged)
-		return tsi_windows_open_gpu(&r->windows, &p->gpu->ring, p->ring,
-					    p->batch, p->data);
-	return tsi_windows_init(&r->windows, p->gpu ? TSI_MAP_SHARED : p->mode,
+		return tsi_import_open(&r->mapping, &p->gpu->ring, p->ring,
+				       p->batch, p->data);
+	return tsi_mapping_init(&r->mapping, p->gpu ? TSI_MAP_SHARED : p->mode,
 				p->ring, p->batch, p->data);
 }
 
@@ -195,9 +195,9 @@ int tsi_reader_create(const struct tsi_reader_parts *p, struct tsi_reader **out)
 
 	if (r) {
 		take_parts(r, p);
-		r->queue = calloc(r->queue_len, sizeof(*r->queue));
+		r->entries = calloc(r->nentries, sizeof(*r->entries));
 	}
-	if (!r || !r->queue) {
+	if (!r || !r->entries) {
 		for (unsigned i = 0; i < p->ring->nfields; i++)
 			if (p->data[i] >= 0)
 				close(p->data[i]);
@@ -206,7 +206,8 @@ int tsi_reader_create(const struct tsi_reader_parts *p, struct tsi_reader **out)
 	}
 	err = make_windows(r, p);
 	if (!err && p->gpu)
-		err = tsi_ongpu_create(p->gpu, r->nfields, p->batch, &r->gpu);
+		err = tsi_gpu_backend_create(p->gpu, r->nfields, p->batch,
+					     &r->gpu);
 	if (!err)
 		err = make_batches(r);
 	if (err) {
@@ -215,7 +216,8 @@ int tsi_reader_create(const struct tsi_reader_parts *p, struct tsi_reader **out)
 	}
 	give_parts(r, p);
 	/* Pairs with the producer's acquire; nothing was read yet. */
-	atomic_store_explicit(&r->tail->tail, r->told, memory_order_release);
+	atomic_store_explicit(&r->tail->tail, r->published_tail,
+			      memory_order_release);
 	tsi_forks_watch(r);
 	*out = r;
 	return 0;
@@ -226,12 +228,12 @@ void tsi_reader_unref(struct tsi_reader *r)
 	/* Everybody's last use comes before the last one's freeing. */
 	if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	if (r->gone)
-		r->gone(r);
+	if (r->free_context)
+		r->free_context(r);
 	destroy(r);
 }
 
-/* ---- lending ---- */
+/* ---- acquiring ---- */
 
 uint64_t tsi_reader_pos(const struct tsi_reader *r)
 {
@@ -246,44 +248,45 @@ uint64_t tsi_reader_tail(const struct tsi_reader *r)
 	return atomic_load_explicit(&r->tail->tail, memory_order_relaxed);
 }
 
-int tsi_reader_take(struct tsi_reader *r, uint64_t n, tsock_batch **out)
+int tsi_reader_acquire(struct tsi_reader *r, uint64_t n, tsock_batch **out)
 {
 	uint64_t pos = tsi_reader_pos(r);
 	struct tsock_batch *b;
 	int err;
 
-	if (tsi_queue_full(r))
+	if (tsi_tail_full(r))
 		return tsi_err(
 			TSOCK_EPROTO,
 			"the producer published more than fits its ring");
 	b = batch_get(r);
 	if (!b)
 		return tsi_err(TSOCK_ENOMEM, "no memory for one more batch");
-	err = tsi_windows_place(&r->windows, pos, n, &b->spot);
-	if (!err && r->gpu && r->gpu->upload)
-		err = tsi_upload_take(r->gpu->upload, &b->room, &b->spot);
+	err = tsi_mapping_place(&r->mapping, pos, n, &b->placement);
+	if (!err && r->gpu && r->gpu->staging)
+		err = tsi_staging_copy(r->gpu->staging, &b->staged, &b->placement);
 	if (err) {
 		batch_put(r, b);
 		return err;
 	}
-	tsi_reader_used(r);
+	tsi_reader_used_here(r);
 	b->first = pos;
 	b->count = n;
 	/* No other thread knows it yet. */
 	atomic_store_explicit(&b->refs, 1, memory_order_relaxed);
 	atomic_store_explicit(&b->pending, false, memory_order_relaxed);
 	atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
-	if (!b->spot.own) {
+	if (!b->placement.own) {
 		/* The handle has a hold, so it doesn't come from 0. */
 		atomic_fetch_add_explicit(&r->holds, 1, memory_order_relaxed);
-		tsi_queue_put(r, b);
+		tsi_tail_append(r, b);
 	}
 	/* Pairs with tsi_batch_pin(): what was set above. */
-	atomic_store(&b->state, b->spot.own ? TSI_LEASE_KEPT : TSI_LEASE_HELD);
-	/* After it was queued: pairs with queue.c. */
+	atomic_store(&b->state,
+		     b->placement.own ? TSI_BATCH_PRIVATE : TSI_BATCH_HELD);
+	/* After it was queued: pairs with tail.c. */
 	atomic_store_explicit(&r->pos, pos + n, memory_order_release);
-	if (b->spot.own)
-		tsi_queue_advance(r);
+	if (b->placement.own)
+		tsi_tail_advance(r);
 	/* A fork that began before it was held hasn't seen it. */
 	if (tsi_forks_going_on())
 		tsi_forks_await();
@@ -293,18 +296,18 @@ int tsi_reader_take(struct tsi_reader *r, uint64_t n, tsock_batch **out)
 
 void tsi_reader_skip(struct tsi_reader *r, uint64_t to)
 {
-	/* Pairs with queue.c. */
+	/* pairs with tail.c. */
 	atomic_store_explicit(&r->pos, to, memory_order_release);
-	tsi_queue_advance(r);
+	tsi_tail_advance(r);
 }
 
-/* ---- giving back ---- */
+/* ---- releasing ---- */
 
 static void drop_hold(struct tsi_reader *r)
 {
 	/* All tails that were moved come before the claim is over. */
 	if (atomic_fetch_sub_explicit(&r->holds, 1, memory_order_acq_rel) == 1)
-		r->over(r);
+		r->claim_ended(r);
 }
 
 /* The last time that a batch, which held the tail or not, is looked at. */
@@ -313,9 +316,9 @@ static void finish(struct tsock_batch *b, bool held)
 	struct tsi_reader *r = b->reader;
 
 	if (held)
-		tsi_queue_done(r, b->ticket);
-	tsi_windows_clear(&r->windows, &b->spot);
-	b->uses.count = 0;
+		tsi_tail_release(r, b->ticket);
+	tsi_mapping_clear(&r->mapping, &b->placement);
+	b->events.count = 0;
 	batch_put(r, b);
 	if (held)
 		drop_hold(r);
@@ -328,66 +331,68 @@ void tsi_batch_ref(struct tsock_batch *b)
 	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
 }
 
-void tsi_batch_over(struct tsock_batch *b)
+void tsi_batch_free(struct tsock_batch *b)
 {
 	uint32_t state = atomic_load(&b->state);
 
-	while (state != TSI_LEASE_KEPT) {
-		uint32_t next = state == TSI_LEASE_HELD ? TSI_LEASE_OVER
-							: TSI_LEASE_DROPPED;
+	while (state != TSI_BATCH_PRIVATE) {
+		uint32_t next = state == TSI_BATCH_HELD ? TSI_BATCH_RELEASED
+							: TSI_BATCH_DROPPED;
 
 		if (!atomic_compare_exchange_weak(&b->state, &state, next))
 			continue;
-		/* keep() sees it, and finishes. */
-		if (next == TSI_LEASE_DROPPED)
+		/* make_private() sees it, and finishes. */
+		if (next == TSI_BATCH_DROPPED)
 			return;
 		break;
 	}
-	finish(b, state == TSI_LEASE_HELD);
+	finish(b, state == TSI_BATCH_HELD);
 }
 
 /* Is it another thread than the one that takes? */
-static void note_giver(struct tsi_reader *r)
+static void note_releaser(struct tsi_reader *r)
 {
 	/* A hint for those who wait. */
-	if (!atomic_load_explicit(&r->others, memory_order_relaxed) &&
-	    atomic_load_explicit(&r->user, memory_order_relaxed) !=
+	if (!atomic_load_explicit(&r->released_elsewhere,
+				  memory_order_relaxed) &&
+	    atomic_load_explicit(&r->user_thread, memory_order_relaxed) !=
 		    tsi_thread_self())
-		atomic_store_explicit(&r->others, true, memory_order_relaxed);
+		atomic_store_explicit(&r->released_elsewhere, true,
+				      memory_order_relaxed);
 }
 
 void tsi_batch_unref(struct tsock_batch *b)
 {
 	if (tsi_fork_since(b->reader->generation))
 		return;
-	note_giver(b->reader);
+	note_releaser(b->reader);
 	/* Everybody's last use comes before its reuse.  Who has the only one
 	 * needs no more than a look: nobody can make another. */
 	if (atomic_load_explicit(&b->refs, memory_order_acquire) != 1 &&
 	    atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	if (b->uses.count && tsi_uses_poll(&b->uses)) {
+	if (b->events.count && tsi_stream_events_poll(&b->events)) {
 		/* Pairs with tsi_batch_pending(); only a hint. */
 		atomic_store_explicit(&b->pending, true, memory_order_relaxed);
-		tsi_pending_give(b->reader->gpu->pending, b);
+		tsi_completion_defer(b->reader->gpu->completion, b);
 		return;
 	}
-	tsi_batch_over(b);
+	tsi_batch_free(b);
 }
 
-/* ---- keeping ---- */
+/* ---- making private ---- */
 
 bool tsi_batch_pin(struct tsock_batch *b)
 {
-	uint32_t state = TSI_LEASE_HELD;
+	uint32_t state = TSI_BATCH_HELD;
 
 	return atomic_compare_exchange_strong(&b->state, &state,
-					      TSI_LEASE_KEEPING);
+					      TSI_BATCH_PINNED);
 }
 
-bool tsi_batch_unpin(struct tsock_batch *b, enum tsi_lease_state to)
+bool tsi_batch_unpin(struct tsock_batch *b, enum tsi_batch_state to)
 {
-	uint32_t state = TSI_LEASE_KEEPING;
+	uint32_t state = TSI_BATCH_PINNED;
 
 	return atomic_compare_exchange_strong(&b->state, &state, to);
 }
@@ -397,7 +402,7 @@ void tsi_batch_finish(struct tsock_batch *b)
 	finish(b, true);
 }
 
-static int keep(struct tsi_reader *r, struct tsock_batch *b)
+static int make_private(struct tsi_reader *r, struct tsock_batch *b)
 {
 	uint64_t ticket = b->ticket;
 	int err = 0;
@@ -410,8 +415,8 @@ static int keep(struct tsi_reader *r, struct tsock_batch *b)
 		tsi_forks_unlock();
 		return 0;
 	}
-	err = tsi_windows_keep(&r->windows, &b->spot);
-	held = tsi_batch_unpin(b, err ? TSI_LEASE_HELD : TSI_LEASE_KEPT);
+	err = tsi_mapping_make_private(&r->mapping, &b->placement);
+	held = tsi_batch_unpin(b, err ? TSI_BATCH_HELD : TSI_BATCH_PRIVATE);
 	tsi_forks_unlock();
 	if (!held) {
 		finish(b, true);
@@ -420,7 +425,7 @@ static int keep(struct tsi_reader *r, struct tsock_batch *b)
 	if (err)
 		return err;
 	/* It may be given back by now: b isn't ours. */
-	tsi_queue_done(r, ticket);
+	tsi_tail_release(r, ticket);
 	drop_hold(r);
 	return 0;
 }
@@ -428,9 +433,9 @@ static int keep(struct tsi_reader *r, struct tsock_batch *b)
 uint64_t tsi_reader_held(const struct tsi_reader *r)
 {
 	uint64_t at = 0, n = 0;
-	struct tsi_queued *q;
+	struct tsi_tail_entry *q;
 
-	while ((q = tsi_queue_oldest((struct tsi_reader *)(uintptr_t)r, &at)))
+	while ((q = tsi_tail_oldest((struct tsi_reader *)(uintptr_t)r, &at)))
 		n += !tsi_batch_pending(q->batch);
 	return n;
 }
@@ -438,7 +443,7 @@ uint64_t tsi_reader_held(const struct tsi_reader *r)
 const struct tsock_batch *tsi_reader_oldest(struct tsi_reader *r)
 {
 	uint64_t at = 0;
-	struct tsi_queued *q = tsi_queue_oldest(r, &at);
+	struct tsi_tail_entry *q = tsi_tail_oldest(r, &at);
 
 	return q ? q->batch : NULL;
 }
@@ -471,44 +476,44 @@ int tsi_reader_make_room(struct tsi_reader *r, uint64_t n)
 	uint64_t need = tsi_reader_pos(r) + n, at = 0;
 
 	while (need - tsi_reader_tail(r) > r->capacity - r->join_window) {
-		struct tsi_queued *q = tsi_queue_oldest(r, &at);
+		struct tsi_tail_entry *q = tsi_tail_oldest(r, &at);
 		int err;
 
 		/* The others are being given back at this moment. */
 		if (!q)
 			return 0;
-		if (tsi_map_common(r->windows.mode))
+		if (tsi_mapping_is_common(r->mapping.mode))
 			return tsi_err_held(r);
-		err = keep(r, q->batch);
+		err = make_private(r, q->batch);
 		if (err)
 			return err;
 	}
 	return 0;
 }
 
-int tsi_reader_keep_all(struct tsi_reader *r)
+int tsi_reader_make_all_private(struct tsi_reader *r)
 {
 	uint64_t at = 0;
-	struct tsi_queued *q;
+	struct tsi_tail_entry *q;
 	int err = 0;
 
-	if (tsi_map_common(r->windows.mode))
+	if (tsi_mapping_is_common(r->mapping.mode))
 		return 0;
-	while (!err && (q = tsi_queue_oldest(r, &at)))
-		err = keep(r, q->batch);
+	while (!err && (q = tsi_tail_oldest(r, &at)))
+		err = make_private(r, q->batch);
 	return err;
 }
 
 bool tsi_reader_retire(struct tsi_reader *r)
 {
-	tsi_windows_seal(&r->windows);
+	tsi_mapping_seal(&r->mapping);
 	if (r->gpu)
-		tsi_pending_retire(r->gpu->pending);
+		tsi_completion_retire(r->gpu->completion);
 	return atomic_fetch_sub_explicit(&r->holds, 1, memory_order_acq_rel) ==
 	       1;
 }
 
-bool tsi_reader_over(const struct tsi_reader *r)
+bool tsi_reader_claim_ended(const struct tsi_reader *r)
 {
 	/* Pairs with drop_hold(). */
 	return !atomic_load_explicit(

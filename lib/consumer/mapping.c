@@ -1,10 +1,10 @@
 /*
- * window.c - the samples of a ring as this process sees them.
+ * mapping.c - the samples of a ring as this process sees them.
  *
  * A window's busy bits say which of its pages live batches touch (busy.h).
  * Never writes to the ring.
  */
-#include "consumer/window.h"
+#include "consumer/mapping.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@
 #include "consumer/busy.h"
 #include "consumer/pages.h"
 
-#define STEADY 2 /* windows that are never given back */
-#define TRIES 3  /* to see the ring in a window */
+#define LASTING 2 /* windows that are never unmapped while the ring is read */
+#define TRIES 3   /* to see the ring in a window */
 
 struct tsi_window {
 	struct tsi_window *next;
@@ -34,7 +34,7 @@ struct tsi_window {
  * One mapping of a field, twice in a row where it has no margin; before it one
  * of the lead bytes of the file mark.
  */
-static int map_field(const struct tsi_map_field *f, int prot, int flags,
+static int map_field(const struct tsi_mapping_field *f, int prot, int flags,
 		     int mark, size_t lead, uint8_t **out)
 {
 	uint8_t *p = mmap(NULL, lead + f->span, PROT_NONE,
@@ -59,53 +59,53 @@ static int map_field(const struct tsi_map_field *f, int prot, int flags,
 	return 0;
 }
 
-static void window_free(const struct tsi_windows *w, struct tsi_window *win)
+static void window_free(const struct tsi_mapping *m, struct tsi_window *win)
 {
-	for (unsigned i = 0; i < w->nfields; i++) {
+	for (unsigned i = 0; i < m->nfields; i++) {
 		if (win->base[i])
-			munmap(win->base[i] - w->page,
-			       w->page + w->field[i].span);
+			munmap(win->base[i] - m->page,
+			       m->page + m->field[i].span);
 		free(win->busy[i]);
 	}
 	free(win);
 }
 
-static int window_map(const struct tsi_windows *w, struct tsi_window *win,
+static int window_map(const struct tsi_mapping *m, struct tsi_window *win,
 		      unsigned i)
 {
-	const struct tsi_map_field *f = &w->field[i];
-	size_t pages = (f->span + w->page - 1) / w->page;
+	const struct tsi_mapping_field *f = &m->field[i];
+	size_t pages = (f->span + m->page - 1) / m->page;
 
 	win->busy[i] = calloc(pages / 64 + 1, sizeof(*win->busy[i]));
 	if (!win->busy[i] || map_field(f, PROT_READ | PROT_WRITE, MAP_PRIVATE,
-				       w->mark.fd, w->page, &win->base[i]))
+				       m->mark.fd, m->page, &win->base[i]))
 		return -1;
 	/*
 	 * Under mlockall(MCL_FUTURE) the kernel has made every page private
 	 * already, and locked pages can't be reset.
 	 */
-	munlock(win->base[i] - w->page, w->page + f->span);
-	return madvise(win->base[i] - w->page, w->page + f->span,
+	munlock(win->base[i] - m->page, m->page + f->span);
+	return madvise(win->base[i] - m->page, m->page + f->span,
 		       MADV_DONTNEED);
 }
 
-static struct tsi_window *window_new(struct tsi_windows *w)
+static struct tsi_window *window_new(struct tsi_mapping *m)
 {
-	struct tsi_window **last = &w->first, *win;
+	struct tsi_window **last = &m->first, *win;
 
 	win = calloc(1, sizeof(*win));
 	if (!win)
 		return NULL;
-	for (unsigned i = 0; i < w->nfields; i++) {
-		if (!w->field[i].small && window_map(w, win, i)) {
-			window_free(w, win);
+	for (unsigned i = 0; i < m->nfields; i++) {
+		if (!m->field[i].small && window_map(m, win, i)) {
+			window_free(m, win);
 			return NULL;
 		}
 	}
 	while (*last)
 		last = &(*last)->next;
 	*last = win;
-	w->count++;
+	m->count++;
 	return win;
 }
 
@@ -119,57 +119,57 @@ static struct tsi_window *window_new(struct tsi_windows *w)
  * behind it were copied later than the number: batches that were placed while
  * it still went on are whole.
  */
-static bool shows_ring(struct tsi_windows *w, const struct tsi_window *win)
+static bool shows_ring(struct tsi_mapping *m, const struct tsi_window *win)
 {
-	_Atomic uint64_t *mark = w->mark.base;
-	uint64_t now = ++w->placed;
+	_Atomic uint64_t *mark = m->mark.base;
+	uint64_t now = ++m->placed;
 
 	/* It comes back by another address: not to be moved below. */
 	atomic_store(mark, now);
-	for (unsigned i = 0; i < w->nfields; i++)
-		if (!w->field[i].small &&
-		    atomic_load((_Atomic uint64_t *)(win->base[i] - w->page)) !=
+	for (unsigned i = 0; i < m->nfields; i++)
+		if (!m->field[i].small &&
+		    atomic_load((_Atomic uint64_t *)(win->base[i] - m->page)) !=
 			    now)
 			return false;
 	return true;
 }
 
 /* Show the ring again in every page that no batch is in. */
-static int show_ring(const struct tsi_windows *w, const struct tsi_window *win,
+static int show_ring(const struct tsi_mapping *m, const struct tsi_window *win,
 		     unsigned i)
 {
 	uint8_t *base = win->base[i];
-	size_t pages = w->field[i].span / w->page, at = 0;
+	size_t pages = m->field[i].span / m->page, at = 0;
 
-	if (munlock(base - w->page, w->page + w->field[i].span) ||
-	    madvise(base - w->page, w->page, MADV_DONTNEED))
+	if (munlock(base - m->page, m->page + m->field[i].span) ||
+	    madvise(base - m->page, m->page, MADV_DONTNEED))
 		return -1;
 	while (at < pages) {
 		size_t end = at;
 
 		while (end < pages && !busy_any(win->busy[i], end, end + 1))
 			end++;
-		if (end > at && madvise(base + at * w->page,
-					(end - at) * w->page, MADV_DONTNEED))
+		if (end > at && madvise(base + at * m->page,
+					(end - at) * m->page, MADV_DONTNEED))
 			return -1;
 		at = end + 1;
 	}
 	return 0;
 }
 
-static int unlock_window(struct tsi_windows *w, struct tsi_window *win)
+static int unlock_window(struct tsi_mapping *m, struct tsi_window *win)
 {
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 
 	for (unsigned try = 0; try < TRIES; try++) {
-		for (unsigned i = 0; i < w->nfields; i++)
-			if (!w->field[i].small && show_ring(w, win, i))
+		for (unsigned i = 0; i < m->nfields; i++)
+			if (!m->field[i].small && show_ring(m, win, i))
 				return tsi_err_sys(
 					"unlock the ring's pages, which were "
 					"locked (mlockall) after the stream "
 					"was joined and don't show new samples "
 					"any more");
-		if (!shows_ring(w, win))
+		if (!shows_ring(m, win))
 			continue;
 		if (!atomic_flag_test_and_set(&said))
 			tsi_log(TSOCK_LOG_WARN,
@@ -187,25 +187,25 @@ static int unlock_window(struct tsi_windows *w, struct tsi_window *win)
 /* ---- placing in a window ---- */
 
 /* Pages lo..hi-1 of field i's mapping that a batch touches. */
-static void pages_of(const struct tsi_windows *w, unsigned i, uint64_t slot,
+static void pages_of(const struct tsi_mapping *m, unsigned i, uint64_t slot,
 		     uint64_t count, size_t *lo, size_t *hi)
 {
-	uint64_t bytes = w->field[i].sample_bytes;
+	uint64_t bytes = m->field[i].sample_bytes;
 
-	*lo = slot * bytes / w->page;
-	*hi = ((slot + count) * bytes + w->page - 1) / w->page;
+	*lo = slot * bytes / m->page;
+	*hi = ((slot + count) * bytes + m->page - 1) / m->page;
 }
 
-static bool window_fits(const struct tsi_windows *w,
+static bool window_fits(const struct tsi_mapping *m,
 			const struct tsi_window *win, uint64_t slot,
 			uint64_t count)
 {
 	size_t lo, hi;
 
-	for (unsigned i = 0; i < w->nfields; i++) {
-		if (w->field[i].small)
+	for (unsigned i = 0; i < m->nfields; i++) {
+		if (m->field[i].small)
 			continue;
-		pages_of(w, i, slot, count, &lo, &hi);
+		pages_of(m, i, slot, count, &lo, &hi);
 		if (busy_any(win->busy[i], lo, hi))
 			return false;
 	}
@@ -213,45 +213,45 @@ static bool window_fits(const struct tsi_windows *w,
 }
 
 /* A window more than are needed, unused while the ring went round twice. */
-static void window_prune(struct tsi_windows *w, uint64_t first)
+static void window_prune(struct tsi_mapping *m, uint64_t first)
 {
-	struct tsi_window **at = &w->first;
+	struct tsi_window **at = &m->first;
 
 	for (unsigned i = 0; *at; i++, at = &(*at)->next) {
 		struct tsi_window *win = *at;
 
-		/* Pairs with the release in tsi_windows_clear(). */
-		if (i < STEADY || first - win->used <= 2 * w->capacity ||
+		/* Pairs with the release in tsi_mapping_clear(). */
+		if (i < LASTING || first - win->used <= 2 * m->capacity ||
 		    atomic_load_explicit(&win->live, memory_order_acquire))
 			continue;
 		*at = win->next;
-		w->count--;
-		window_free(w, win);
+		m->count--;
+		window_free(m, win);
 		return;
 	}
 }
 
 /* The first that fits: pages that are mapped already cost no fault. */
-static struct tsi_window *window_find(struct tsi_windows *w, uint64_t slot,
+static struct tsi_window *window_find(struct tsi_mapping *m, uint64_t slot,
 				      uint64_t count)
 {
-	for (struct tsi_window *win = w->first; win; win = win->next)
-		if (window_fits(w, win, slot, count))
+	for (struct tsi_window *win = m->first; win; win = win->next)
+		if (window_fits(m, win, slot, count))
 			return win;
-	return window_new(w);
+	return window_new(m);
 }
 
-static void place_in(struct tsi_windows *w, struct tsi_window *win,
-		     uint64_t first, struct tsi_spot *s)
+static void place_in(struct tsi_mapping *m, struct tsi_window *win,
+		     uint64_t first, struct tsi_placement *s)
 {
 	size_t lo, hi;
 
-	for (unsigned i = 0; i < w->nfields; i++) {
-		const struct tsi_map_field *f = &w->field[i];
+	for (unsigned i = 0; i < m->nfields; i++) {
+		const struct tsi_mapping_field *f = &m->field[i];
 
 		if (f->small)
 			continue;
-		pages_of(w, i, s->slot, s->count, &lo, &hi);
+		pages_of(m, i, s->slot, s->count, &lo, &hi);
 		busy_set(win->busy[i], lo, hi);
 		s->data[i] = win->base[i] + s->slot * f->sample_bytes;
 	}
@@ -280,34 +280,34 @@ static size_t aligned(size_t n)
 	return (n + 63) & ~(size_t)63;
 }
 
-static void lay_out(struct tsi_windows *w, const struct tsi_ring_shared *ring,
+static void lay_out(struct tsi_mapping *m, const struct tsi_ring_shared *ring,
 		    const int *fd)
 {
-	for (unsigned i = 0; i < w->nfields; i++) {
+	for (unsigned i = 0; i < m->nfields; i++) {
 		const struct tsi_ring_field *from = &ring->field[i];
-		struct tsi_map_field *f = &w->field[i];
-		size_t bytes = w->batch * from->sample_bytes;
+		struct tsi_mapping_field *f = &m->field[i];
+		size_t bytes = m->batch * from->sample_bytes;
 
 		f->fd = fd[i];
 		f->sample_bytes = from->sample_bytes;
 		f->map_bytes = from->map_bytes;
 		f->twice = !from->margin;
 		f->span = from->map_bytes * (f->twice ? 2 : 1);
-		f->small = w->mode != TSI_MAP_SHARED && bytes < TSI_SMALL_BATCH;
-		f->at = f->small ? w->small_bytes : w->copy_bytes;
+		f->small = m->mode != TSI_MAP_SHARED && bytes < TSI_SMALL_BATCH;
+		f->at = f->small ? m->small_bytes : m->copy_bytes;
 		if (f->small)
-			w->small_bytes += aligned(bytes);
+			m->small_bytes += aligned(bytes);
 		else
-			w->copy_bytes += aligned(bytes);
+			m->copy_bytes += aligned(bytes);
 	}
 }
 
-static int map_plain(struct tsi_windows *w)
+static int map_plain(struct tsi_mapping *m)
 {
-	for (unsigned i = 0; i < w->nfields; i++) {
-		struct tsi_map_field *f = &w->field[i];
+	for (unsigned i = 0; i < m->nfields; i++) {
+		struct tsi_mapping_field *f = &m->field[i];
 
-		if (w->mode != TSI_MAP_SHARED && !f->small)
+		if (m->mode != TSI_MAP_SHARED && !f->small)
 			continue;
 		/* A copy goes round the ring's end by itself. */
 		if (f->small) {
@@ -323,13 +323,13 @@ static int map_plain(struct tsi_windows *w)
 	return 0;
 }
 
-int tsi_windows_init(struct tsi_windows *w, enum tsi_map_mode mode,
+int tsi_mapping_init(struct tsi_mapping *m, enum tsi_mapping_mode mode,
 		     const struct tsi_ring_shared *ring, uint64_t batch,
 		     const int *fd)
 {
 	int err;
 
-	*w = (struct tsi_windows){
+	*m = (struct tsi_mapping){
 		.mode = mode,
 		.nfields = ring->nfields,
 		.capacity = ring->capacity,
@@ -337,109 +337,110 @@ int tsi_windows_init(struct tsi_windows *w, enum tsi_map_mode mode,
 		.page = (size_t)sysconf(_SC_PAGESIZE),
 		.pagemap = -1,
 	};
-	lay_out(w, ring, fd);
-	err = map_plain(w);
+	lay_out(m, ring, fd);
+	err = map_plain(m);
 	if (err) {
-		tsi_windows_fini(w);
+		tsi_mapping_fini(m);
 		return err;
 	}
-	if (mode == TSI_MAP_PRIVATE && w->copy_bytes) {
-		w->pagemap = tsi_pages_open();
-		if (tsi_memfd_create("tsock-mark", w->page, 0, &w->mark) ||
-		    !window_new(w)) {
+	if (mode == TSI_MAP_PRIVATE && m->copy_bytes) {
+		m->pagemap = tsi_pages_open();
+		if (tsi_memfd_create("tsock-mark", m->page, 0, &m->mark) ||
+		    !window_new(m)) {
 			say_copying(errno);
-			w->mode = TSI_MAP_COPY;
+			m->mode = TSI_MAP_COPY;
 		}
 	}
 	return 0;
 }
 
-void tsi_windows_seal(struct tsi_windows *w)
+void tsi_mapping_seal(struct tsi_mapping *m)
 {
-	for (unsigned i = 0; i < w->nfields; i++) {
-		if (w->field[i].fd >= 0)
-			close(w->field[i].fd);
-		w->field[i].fd = -1;
+	for (unsigned i = 0; i < m->nfields; i++) {
+		if (m->field[i].fd >= 0)
+			close(m->field[i].fd);
+		m->field[i].fd = -1;
 	}
-	tsi_memfd_close(&w->mark);
+	tsi_memfd_close(&m->mark);
 }
 
-void tsi_windows_fini(struct tsi_windows *w)
+void tsi_mapping_fini(struct tsi_mapping *m)
 {
-	while (w->first) {
-		struct tsi_window *win = w->first;
+	while (m->first) {
+		struct tsi_window *win = m->first;
 
-		w->first = win->next;
-		window_free(w, win);
+		m->first = win->next;
+		window_free(m, win);
 	}
-	if (w->mode == TSI_MAP_GPU)
-		tsi_windows_close_gpu(w);
-	for (unsigned i = 0; i < w->nfields; i++)
-		if (w->field[i].plain)
-			munmap(w->field[i].plain, w->field[i].span);
-	tsi_windows_seal(w);
-	if (w->pagemap >= 0)
-		close(w->pagemap);
-	*w = (struct tsi_windows){ .pagemap = -1 };
+	if (m->mode == TSI_MAP_GPU)
+		tsi_import_close(m);
+	for (unsigned i = 0; i < m->nfields; i++)
+		if (m->field[i].plain)
+			munmap(m->field[i].plain, m->field[i].span);
+	tsi_mapping_seal(m);
+	if (m->pagemap >= 0)
+		close(m->pagemap);
+	*m = (struct tsi_mapping){ .pagemap = -1 };
 }
 
-static void place_common(const struct tsi_windows *w, struct tsi_spot *s)
+static void place_common(const struct tsi_mapping *m, struct tsi_placement *s)
 {
-	for (unsigned i = 0; i < w->nfields; i++)
+	for (unsigned i = 0; i < m->nfields; i++)
 		s->data[i] =
-			w->field[i].plain + s->slot * w->field[i].sample_bytes;
+			m->field[i].plain + s->slot * m->field[i].sample_bytes;
 }
 
-int tsi_windows_place(struct tsi_windows *w, uint64_t first, uint64_t count,
-		      struct tsi_spot *s)
+int tsi_mapping_place(struct tsi_mapping *m, uint64_t first, uint64_t count,
+		      struct tsi_placement *s)
 {
 	struct tsi_window *win;
 	int err;
 
 	s->window = NULL;
-	s->slot = first % w->capacity;
+	s->slot = first % m->capacity;
 	s->count = count;
 	s->own = false;
-	if (tsi_map_common(w->mode)) {
-		place_common(w, s);
+	if (tsi_mapping_is_common(m->mode)) {
+		place_common(m, s);
 		return 0;
 	}
-	tsi_windows_copy_small(w, s);
-	if (!w->copy_bytes) {
+	tsi_mapping_copy_small(m, s);
+	if (!m->copy_bytes) {
 		s->own = true;
 		return 0;
 	}
-	if (w->mode == TSI_MAP_COPY)
-		return tsi_windows_copy_big(w, s);
-	if (w->count > STEADY)
-		window_prune(w, first);
-	win = window_find(w, s->slot, count);
+	if (m->mode == TSI_MAP_COPY)
+		return tsi_mapping_copy_big(m, s);
+	if (m->count > LASTING)
+		window_prune(m, first);
+	win = window_find(m, s->slot, count);
 	if (!win) {
 		say_copying(errno);
-		return tsi_windows_copy_big(w, s);
+		return tsi_mapping_copy_big(m, s);
 	}
-	err = shows_ring(w, win) ? 0 : unlock_window(w, win);
+	err = shows_ring(m, win) ? 0 : unlock_window(m, win);
 	if (!err)
-		place_in(w, win, first, s);
+		place_in(m, win, first, s);
 	return err;
 }
 
-bool tsi_windows_pages(const struct tsi_windows *w, const struct tsi_spot *s,
-		       unsigned i, uint8_t **addr, size_t *len)
+bool tsi_mapping_pages(const struct tsi_mapping *m,
+		       const struct tsi_placement *s, unsigned i,
+		       uint8_t **addr, size_t *len)
 {
-	const struct tsi_map_field *f = &w->field[i];
+	const struct tsi_mapping_field *f = &m->field[i];
 	uint8_t *base = s->window ? s->window->base[i] : f->plain;
 	size_t lo, hi;
 
-	if (s->own || f->small || w->mode == TSI_MAP_GPU)
+	if (s->own || f->small || m->mode == TSI_MAP_GPU)
 		return false;
-	pages_of(w, i, s->slot, s->count, &lo, &hi);
-	*addr = base + lo * w->page;
-	*len = (hi - lo) * w->page;
+	pages_of(m, i, s->slot, s->count, &lo, &hi);
+	*addr = base + lo * m->page;
+	*len = (hi - lo) * m->page;
 	return true;
 }
 
-int tsi_windows_keep(struct tsi_windows *w, struct tsi_spot *s)
+int tsi_mapping_make_private(struct tsi_mapping *m, struct tsi_placement *s)
 {
 	uint8_t *addr;
 	size_t len;
@@ -449,8 +450,8 @@ int tsi_windows_keep(struct tsi_windows *w, struct tsi_spot *s)
 	if (!s->window)
 		return tsi_err(TSOCK_EHELD, "a batch of read-only memory can't "
 					    "be made private");
-	for (unsigned i = 0; i < w->nfields; i++)
-		if (tsi_windows_pages(w, s, i, &addr, &len) &&
+	for (unsigned i = 0; i < m->nfields; i++)
+		if (tsi_mapping_pages(m, s, i, &addr, &len) &&
 		    tsi_pages_take(addr, len))
 			return tsi_err(TSOCK_ENOMEM,
 				       "a batch that is still held can't be "
@@ -459,20 +460,20 @@ int tsi_windows_keep(struct tsi_windows *w, struct tsi_spot *s)
 	return 0;
 }
 
-void tsi_windows_clear(struct tsi_windows *w, struct tsi_spot *s)
+void tsi_mapping_clear(struct tsi_mapping *m, struct tsi_placement *s)
 {
 	struct tsi_window *win = s->window;
 	size_t lo, hi;
 
 	if (!win)
 		return;
-	for (unsigned i = 0; i < w->nfields; i++) {
-		if (w->field[i].small)
+	for (unsigned i = 0; i < m->nfields; i++) {
+		if (m->field[i].small)
 			continue;
-		pages_of(w, i, s->slot, s->count, &lo, &hi);
+		pages_of(m, i, s->slot, s->count, &lo, &hi);
 		/* Otherwise nothing may ever be placed there again. */
-		if (tsi_pages_reset(w->pagemap, win->base[i] + lo * w->page,
-				    (hi - lo) * w->page))
+		if (tsi_pages_reset(m->pagemap, win->base[i] + lo * m->page,
+				    (hi - lo) * m->page))
 			busy_clear(win->busy[i], lo, hi);
 	}
 	s->window = NULL;

@@ -1,8 +1,8 @@
 /*
- * pending.c - batches that were given back while work on a GPU still reads
+ * completion.c - batches that were given back while work on a GPU still reads
  * them.
  */
-#include "consumer/pending.h"
+#include "consumer/gpu/completion.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "base/fork.h"
 #include "base/log.h"
-#include "consumer/lease.h"
+#include "consumer/reader.h"
 
 #define LEAST_US 20
 #define MOST_US 1000
@@ -72,7 +72,7 @@ static void come_out(void)
 	atomic_fetch_sub(&inside, 1);
 }
 
-struct tsi_pending {
+struct tsi_completion {
 	unsigned device;
 	pthread_mutex_t lock;
 	pthread_cond_t work; /* for the thread: something came */
@@ -86,9 +86,9 @@ struct tsi_pending {
 	char why[320]; /* written before trouble, once */
 };
 
-int tsi_pending_create(unsigned device, struct tsi_pending **out)
+int tsi_completion_create(unsigned device, struct tsi_completion **out)
 {
-	struct tsi_pending *p = calloc(1, sizeof(*p));
+	struct tsi_completion *p = calloc(1, sizeof(*p));
 	pthread_condattr_t attr;
 
 	if (!p)
@@ -104,7 +104,7 @@ int tsi_pending_create(unsigned device, struct tsi_pending **out)
 	return 0;
 }
 
-static void release(struct tsi_pending *p)
+static void release(struct tsi_completion *p)
 {
 	pthread_cond_destroy(&p->back);
 	pthread_cond_destroy(&p->work);
@@ -112,7 +112,7 @@ static void release(struct tsi_pending *p)
 	free(p);
 }
 
-void tsi_pending_destroy(struct tsi_pending *p)
+void tsi_completion_destroy(struct tsi_completion *p)
 {
 	bool running;
 
@@ -137,13 +137,13 @@ void tsi_pending_destroy(struct tsi_pending *p)
 
 /* ---- the thread ---- */
 
-static void note_trouble(struct tsi_pending *p, int err)
+static void note_trouble(struct tsi_completion *p, int err)
 {
 	/* Only this thread writes it. */
 	if (atomic_load_explicit(&p->trouble, memory_order_relaxed))
 		return;
 	snprintf(p->why, sizeof(p->why), "%s", tsock_errmsg());
-	/* Pairs with tsi_pending_trouble(): the text is there. */
+	/* Pairs with tsi_completion_error(): the text is there. */
 	atomic_store_explicit(&p->trouble, err, memory_order_release);
 	tsi_log(TSOCK_LOG_ERROR,
 		"work on GPU %u failed: %s; batches that it used are not given "
@@ -152,9 +152,9 @@ static void note_trouble(struct tsi_pending *p, int err)
 }
 
 /* May b be given back in earnest? */
-static bool finished(struct tsi_pending *p, struct tsock_batch *b)
+static bool finished(struct tsi_completion *p, struct tsock_batch *b)
 {
-	int err = tsi_uses_poll(&b->uses);
+	int err = tsi_stream_events_poll(&b->events);
 
 	if (!err)
 		return true;
@@ -173,7 +173,7 @@ static bool finished(struct tsi_pending *p, struct tsock_batch *b)
 }
 
 /* Give back what is done; the rest stays in the list.  How many. */
-static unsigned look(struct tsi_pending *p, struct tsock_batch **list)
+static unsigned look(struct tsi_completion *p, struct tsock_batch **list)
 {
 	struct tsock_batch **at = list;
 	unsigned n = 0;
@@ -190,7 +190,7 @@ static unsigned look(struct tsi_pending *p, struct tsock_batch **list)
 		}
 		*at = b->next;
 		/* It, and its reader, may be gone after this. */
-		tsi_batch_over(b);
+		tsi_batch_free(b);
 		come_out();
 		/* Counters, looked at under the lock or as hints. */
 		atomic_fetch_sub(&p->count, 1);
@@ -231,7 +231,7 @@ static void sleep_us(pthread_cond_t *c, pthread_mutex_t *lock, uint64_t us)
 
 static void *run(void *arg)
 {
-	struct tsi_pending *p = arg;
+	struct tsi_completion *p = arg;
 	struct tsock_batch *list = NULL;
 	unsigned us = LEAST_US;
 	bool orphan;
@@ -275,7 +275,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int tsi_pending_start(struct tsi_pending *p)
+int tsi_completion_start(struct tsi_completion *p)
 {
 	sigset_t all, old;
 	int rc = 0;
@@ -298,7 +298,7 @@ int tsi_pending_start(struct tsi_pending *p)
 
 /* ---- from outside ---- */
 
-void tsi_pending_give(struct tsi_pending *p, struct tsock_batch *b)
+void tsi_completion_defer(struct tsi_completion *p, struct tsock_batch *b)
 {
 	atomic_fetch_add(&p->count, 1);
 	pthread_mutex_lock(&p->lock);
@@ -309,7 +309,7 @@ void tsi_pending_give(struct tsi_pending *p, struct tsock_batch *b)
 	pthread_mutex_unlock(&p->lock);
 }
 
-void tsi_pending_retire(struct tsi_pending *p)
+void tsi_completion_retire(struct tsi_completion *p)
 {
 	atomic_store(&p->retired, true);
 	pthread_mutex_lock(&p->lock);
@@ -317,7 +317,7 @@ void tsi_pending_retire(struct tsi_pending *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-int tsi_pending_trouble(struct tsi_pending *p)
+int tsi_completion_error(struct tsi_completion *p)
 {
 	/* Pairs with note_trouble(). */
 	int err = atomic_load_explicit(&p->trouble, memory_order_acquire);
@@ -329,17 +329,18 @@ int tsi_pending_trouble(struct tsi_pending *p)
 		   : 0;
 }
 
-unsigned tsi_pending_count(const struct tsi_pending *p)
+unsigned tsi_completion_count(const struct tsi_completion *p)
 {
-	return atomic_load(&((struct tsi_pending *)(uintptr_t)p)->count);
+	return atomic_load(&((struct tsi_completion *)(uintptr_t)p)->count);
 }
 
-unsigned tsi_pending_returned(const struct tsi_pending *p)
+unsigned tsi_completion_returned(const struct tsi_completion *p)
 {
-	return atomic_load(&((struct tsi_pending *)(uintptr_t)p)->returned);
+	return atomic_load(&((struct tsi_completion *)(uintptr_t)p)->returned);
 }
 
-int tsi_pending_wait(struct tsi_pending *p, unsigned seen, int64_t deadline_ms)
+int tsi_completion_wait(struct tsi_completion *p, unsigned seen,
+			int64_t deadline_ms)
 {
 	int64_t begin = tsi_now_ms(), now = begin;
 	bool said = false;
@@ -349,7 +350,7 @@ int tsi_pending_wait(struct tsi_pending *p, unsigned seen, int64_t deadline_ms)
 	for (; atomic_load(&p->returned) == seen; now = tsi_now_ms()) {
 		int64_t left = deadline_ms - now;
 
-		err = tsi_pending_trouble(p);
+		err = tsi_completion_error(p);
 		if (!err && left <= 0)
 			err = TSOCK_EAGAIN;
 		if (err)

@@ -1,5 +1,5 @@
 /*
- * test_lease.c - batches, the tail that follows them, and DLPack tensors that
+ * test_batches.c - batches, the tail that follows them, and DLPack tensors that
  * share them.
  */
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "consumer/dlpack.h"
-#include "consumer/lease.h"
+#include "consumer/reader.h"
 #include "fixture_reader.h"
 
 #define THREADS 3
@@ -49,7 +49,7 @@ static void tail_is_the_oldest_batch_else_the_position(void **state)
 	fixture_close(&g);
 }
 
-static void random_releases(enum tsi_map_mode mode, unsigned seed)
+static void random_releases(enum tsi_mapping_mode mode, unsigned seed)
 {
 	enum { HELD = 4 };
 	struct tsock_batch *held[HELD] = { NULL };
@@ -133,7 +133,7 @@ static void the_oldest_are_made_private_when_room_is_needed(void **state)
 	}
 	for (unsigned i = 0; i < 30; i++)
 		assert_true(good(&g, b[i]));
-	assert_int_equal(tsi_reader_keep_all(g.r), 0);
+	assert_int_equal(tsi_reader_make_all_private(g.r), 0);
 	assert_int_equal(tail_of(&g), g.head);
 	for (unsigned i = 0; i < 30; i++) {
 		assert_true(good(&g, b[i]));
@@ -170,7 +170,7 @@ static void a_head_that_lies_is_an_error(void **state)
 
 	(void)state;
 	fixture_make(&g, big, TSI_MAP_SHARED);
-	while (n < 200 && !tsi_reader_take(g.r, 8, &b[n]))
+	while (n < 200 && !tsi_reader_acquire(g.r, 8, &b[n]))
 		n++;
 	assert_true(n < 200);
 	assert_non_null(strstr(tsock_errmsg(), "more than fits"));
@@ -190,14 +190,14 @@ the_claim_is_over_with_the_last_batch_that_shows_the_ring(void **state)
 	a = take(&g, 8);
 	b = take(&g, 8);
 	assert_false(tsi_reader_retire(g.r));
-	assert_false(tsi_reader_over(g.r));
+	assert_false(tsi_reader_claim_ended(g.r));
 	tsock_batch_release(b);
 	assert_int_equal(g.over, 0);
 	assert_true(good(&g, a));
 	tsock_batch_release(a);
 	assert_int_equal(g.over, 1);
 	assert_int_equal(tail_of(&g), 16);
-	assert_true(tsi_reader_over(g.r));
+	assert_true(tsi_reader_claim_ended(g.r));
 	assert_int_equal(g.gone, 0);
 	tsi_reader_unref(g.r);
 	fixture_free(&g);
@@ -212,7 +212,7 @@ static void kept_batches_outlive_claim_and_handle(void **state)
 	fixture_make(&g, big, TSI_MAP_PRIVATE);
 	a = take(&g, 8);
 	b = take(&g, 8);
-	assert_int_equal(tsi_reader_keep_all(g.r), 0);
+	assert_int_equal(tsi_reader_make_all_private(g.r), 0);
 	assert_true(tsi_reader_retire(g.r));
 	tsi_reader_unref(g.r);
 	assert_int_equal(g.over, 0);
@@ -447,7 +447,7 @@ static void *release_some(void *arg)
 			/* The lowest live batch is at or above the tail. */
 			if (in && tsi_reader_tail(in->reader) > in->first &&
 			    atomic_load(&((struct tsock_batch *)(uintptr_t)in)
-						 ->state) == TSI_LEASE_HELD)
+						 ->state) == TSI_BATCH_HELD)
 				abort();
 			tsock_batch_release(b);
 		}
@@ -465,7 +465,7 @@ static void post(struct courier *c, struct tsock_batch *b)
 	}
 }
 
-static void race(enum tsi_map_mode mode)
+static void race(enum tsi_mapping_mode mode)
 {
 	struct courier c[THREADS];
 	uint64_t last = 0;
@@ -499,7 +499,7 @@ static void race(enum tsi_map_mode mode)
 			memset(tsock_batch_data_mut(b, 0), 1, BATCH * big[0]);
 		post(&c[i % THREADS], b);
 		if (i % 64 == 0 && mode == TSI_MAP_PRIVATE)
-			assert_int_equal(tsi_reader_keep_all(g.r), 0);
+			assert_int_equal(tsi_reader_make_all_private(g.r), 0);
 	}
 	for (unsigned i = 0; i < THREADS; i++) {
 		atomic_store(&c[i].stop, true);
@@ -693,7 +693,7 @@ static void tensors_keep_their_batch_alive(void **state)
 	/* Even when everything else is gone. */
 	assert_int_equal(tsock_batch_dlpack(next, 0, 1, (void **)&v[0]), 0);
 	tsock_batch_release(next);
-	assert_int_equal(tsi_reader_keep_all(g.r), 0);
+	assert_int_equal(tsi_reader_make_all_private(g.r), 0);
 	assert_true(tsi_reader_retire(g.r));
 	tsi_reader_unref(g.r);
 	assert_true(fixture_ring_equal(&g.f, 0, v[0]->tensor.data, 8, 8));

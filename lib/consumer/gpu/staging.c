@@ -1,10 +1,10 @@
 /*
- * upload.c - the way to a GPU for a reader of a host ring: copies of its own.
+ * staging.c - the way to a GPU for a reader of a host ring: copies of its own.
  *
  * Never frees memory of a batch while its reader lives: freeing would hold up
  * the whole GPU.
  */
-#include "consumer/upload.h"
+#include "consumer/gpu/staging.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "base/err.h"
-#include "consumer/window.h"
+#include "consumer/mapping.h"
 
 #define ALIGN UINT64_C(256) /* of a field: DLPack's */
 #define LEAST_NS 20000      /* between two looks whether a copy has ended */
@@ -27,7 +27,7 @@ struct place {
 	bool converts;
 };
 
-struct tsi_upload {
+struct tsi_staging {
 	unsigned device, nfields;
 	bool as_stored;
 	struct tsi_view_spec make;
@@ -47,7 +47,7 @@ static uint64_t add(uint64_t *total, uint64_t bytes)
 	return at;
 }
 
-static void lay_out(struct tsi_upload *u, const struct tsi_upload_parts *p)
+static void lay_out(struct tsi_staging *u, const struct tsi_staging_parts *p)
 {
 	for (unsigned i = 0; i < p->nfields; i++) {
 		const struct tsock_field *f = &p->stored[i];
@@ -66,7 +66,7 @@ static void lay_out(struct tsi_upload *u, const struct tsi_upload_parts *p)
 	}
 }
 
-static int make_common(struct tsi_upload *u)
+static int make_common(struct tsi_staging *u)
 {
 	int err = tsi_gpu_stream_create(u->device, &u->stream);
 
@@ -79,9 +79,10 @@ static int make_common(struct tsi_upload *u)
 	return err;
 }
 
-int tsi_upload_create(const struct tsi_upload_parts *p, struct tsi_upload **out)
+int tsi_staging_create(const struct tsi_staging_parts *p,
+		       struct tsi_staging **out)
 {
-	struct tsi_upload *u = calloc(1, sizeof(*u));
+	struct tsi_staging *u = calloc(1, sizeof(*u));
 	int err = 0;
 
 	if (!u)
@@ -94,14 +95,14 @@ int tsi_upload_create(const struct tsi_upload_parts *p, struct tsi_upload **out)
 	if (!u->as_stored)
 		err = make_common(u);
 	if (err) {
-		tsi_upload_destroy(u);
+		tsi_staging_destroy(u);
 		return err;
 	}
 	*out = u;
 	return 0;
 }
 
-void tsi_upload_destroy(struct tsi_upload *u)
+void tsi_staging_destroy(struct tsi_staging *u)
 {
 	if (!u)
 		return;
@@ -115,18 +116,20 @@ void tsi_upload_destroy(struct tsi_upload *u)
 	free(u);
 }
 
-void tsi_upload_free(const struct tsi_upload *u, struct tsi_upload_room *room)
+void tsi_staging_free_memory(const struct tsi_staging *u,
+			     struct tsi_staging_memory *room)
 {
 	if (room->pinned)
 		tsi_gpu_host_free(room->pinned);
 	if (room->device)
 		tsi_gpu_free(u->device, room->device);
-	*room = (struct tsi_upload_room){ NULL, NULL };
+	*room = (struct tsi_staging_memory){ NULL, NULL };
 }
 
 /* ---- copying ---- */
 
-static int make_room(const struct tsi_upload *u, struct tsi_upload_room *room)
+static int make_room(const struct tsi_staging *u,
+		     struct tsi_staging_memory *room)
 {
 	uint64_t bytes = u->as_stored ? u->scratch_bytes : u->field_bytes;
 	int err = 0;
@@ -139,7 +142,7 @@ static int make_room(const struct tsi_upload *u, struct tsi_upload_room *room)
 }
 
 /* Field i from page-locked memory to dst, by way of scratch. */
-static int send(const struct tsi_upload *u, unsigned i, uint64_t count,
+static int send(const struct tsi_staging *u, unsigned i, uint64_t count,
 		const void *pinned, void *scratch, void *dst, tsi_gpu_stream s)
 {
 	const struct place *at = &u->place[i];
@@ -170,8 +173,8 @@ static int await(struct tsi_gpu_event *e)
 	return err;
 }
 
-int tsi_upload_take(struct tsi_upload *u, struct tsi_upload_room *room,
-		    struct tsi_spot *s)
+int tsi_staging_copy(struct tsi_staging *u, struct tsi_staging_memory *room,
+		     struct tsi_placement *s)
 {
 	int err = make_room(u, room);
 	uint8_t *pinned = u->as_stored ? room->pinned : u->pinned;
@@ -195,9 +198,9 @@ int tsi_upload_take(struct tsi_upload *u, struct tsi_upload_room *room,
 	return err;
 }
 
-int tsi_upload_write(const struct tsi_upload *u,
-		     const struct tsi_upload_room *room, uint64_t count,
-		     unsigned i, void *dst, tsi_gpu_stream s)
+int tsi_staging_write(const struct tsi_staging *u,
+		      const struct tsi_staging_memory *room, uint64_t count,
+		      unsigned i, void *dst, tsi_gpu_stream s)
 {
 	return send(u, i, count, room->pinned, room->device, dst, s);
 }

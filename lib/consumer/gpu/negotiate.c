@@ -1,10 +1,10 @@
 /*
- * device.c - a consumer's GPU, and the transport by which batches get there.
+ * negotiate.c - a consumer's GPU, and the transport by which batches get there.
  *
  * The producer's memory on that GPU by a descriptor, by a legacy handle, or
  * the host ring and copies of this process's own.  Opens nothing itself.
  */
-#include "consumer/device.h"
+#include "consumer/gpu/negotiate.h"
 
 #include <string.h>
 
@@ -30,7 +30,7 @@ static int check_host(const struct tsock_opts *o)
 	return 0;
 }
 
-int tsi_device_choose(struct tsock *t)
+int tsi_negotiate_options(struct tsock *t)
 {
 	const struct tsock_opts *o = &t->opts;
 	struct tsi_gpu_info info;
@@ -69,7 +69,7 @@ static bool raw(const struct tsock *t)
 	return staged(t) || t->opts.flags & TSOCK_GPU_STORED || !t->make.dtype;
 }
 
-void tsi_device_aim(struct tsock *t)
+void tsi_negotiate_aim(struct tsock *t)
 {
 	struct tsi_view_spec *v = &t->view;
 
@@ -89,7 +89,8 @@ void tsi_device_aim(struct tsock *t)
 
 /* ---- what is offered ---- */
 
-int tsi_device_check(const struct tsock *t, const struct tsi_msg_offer *offer)
+int tsi_negotiate_check(const struct tsock *t,
+			const struct tsi_msg_offer *offer)
 {
 	bool gpu = t->opts.device >= 0 && !staged(t);
 	bool good;
@@ -110,13 +111,13 @@ int tsi_device_check(const struct tsock *t, const struct tsi_msg_offer *offer)
 			      t->address.name);
 }
 
-const struct tsi_gpu_parts *tsi_device_parts(struct tsock *t,
-					     const struct tsi_msg_offer *offer,
-					     struct tsi_gpu_parts *p)
+const struct tsi_gpu_backend_parts *
+tsi_negotiate_parts(struct tsock *t, const struct tsi_msg_offer *offer,
+		    struct tsi_gpu_backend_parts *p)
 {
 	if (t->opts.device < 0)
 		return NULL;
-	*p = (struct tsi_gpu_parts){
+	*p = (struct tsi_gpu_backend_parts){
 		.device = (unsigned)t->opts.device,
 		.as_stored = t->opts.flags & TSOCK_GPU_STORED,
 		.staged = staged(t),
@@ -130,7 +131,7 @@ const struct tsi_gpu_parts *tsi_device_parts(struct tsock *t,
 	return p;
 }
 
-bool tsi_device_next_transport(struct tsock *t, enum tsock_transport offered)
+bool tsi_negotiate_next(struct tsock *t, enum tsock_transport offered)
 {
 	if (t->opts.device < 0 || t->opts.transport || staged(t))
 		return false;
@@ -141,6 +142,6 @@ bool tsi_device_next_transport(struct tsock *t, enum tsock_transport offered)
 		staged(t) ? "this process copies batches to it from the host "
 			    "ring, which is slower"
 			  : "a legacy handle is tried");
-	tsi_device_aim(t);
+	tsi_negotiate_aim(t);
 	return true;
 }

@@ -1,10 +1,10 @@
 /*
- * copywindow.c - batches that are copied from the ring.
+ * mapping_copy.c - batches that are copied from the ring.
  *
  * The small fields of all that may be written into, and whole batches where no
  * window is to be had.
  */
-#include "consumer/window.h"
+#include "consumer/mapping.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,14 +13,15 @@
 
 #include "base/err.h"
 
-void tsi_windows_copy_small(const struct tsi_windows *w, struct tsi_spot *s)
+void tsi_mapping_copy_small(const struct tsi_mapping *m,
+			    struct tsi_placement *s)
 {
-	uint64_t n = w->capacity - s->slot;
+	uint64_t n = m->capacity - s->slot;
 
 	if (n > s->count)
 		n = s->count;
-	for (unsigned i = 0; i < w->nfields; i++) {
-		const struct tsi_map_field *f = &w->field[i];
+	for (unsigned i = 0; i < m->nfields; i++) {
+		const struct tsi_mapping_field *f = &m->field[i];
 		size_t bytes = n * f->sample_bytes;
 
 		if (!f->small)
@@ -52,23 +53,23 @@ static int read_all(int fd, uint8_t *to, size_t len, uint64_t from)
 }
 
 /* By descriptor: address space may be what there is too little of. */
-int tsi_windows_copy_big(const struct tsi_windows *w, struct tsi_spot *s)
+int tsi_mapping_copy_big(const struct tsi_mapping *m, struct tsi_placement *s)
 {
-	uint64_t n = w->capacity - s->slot;
+	uint64_t n = m->capacity - s->slot;
 	int err = 0;
 
 	if (n > s->count)
 		n = s->count;
 	if (!s->copy)
 		s->copy = aligned_alloc(4096,
-					(w->copy_bytes + 4095) & ~(size_t)4095);
+					(m->copy_bytes + 4095) & ~(size_t)4095);
 	if (!s->copy)
 		return tsi_err(TSOCK_ENOMEM,
 			       "no memory to copy a batch of %zu bytes; "
 			       "release batches, or use a smaller batch_size",
-			       w->copy_bytes);
-	for (unsigned i = 0; i < w->nfields && !err; i++) {
-		const struct tsi_map_field *f = &w->field[i];
+			       m->copy_bytes);
+	for (unsigned i = 0; i < m->nfields && !err; i++) {
+		const struct tsi_mapping_field *f = &m->field[i];
 		size_t bytes = n * f->sample_bytes;
 		uint8_t *to = s->copy + f->at;
 

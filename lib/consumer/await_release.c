@@ -1,13 +1,14 @@
 /*
- * room.c - before more samples are taken: batches that are still held must not
- * hold the stream up.
+ * await_release.c - waiting until enough batches were released for the stream
+ * to go on.
  *
- * Who holds a batch can't be known; who gave the earlier ones back can.  As
- * soon as another thread than the one that takes them did that, batches are
- * waited for.  Before, they are waited for a while: the first ones may be in
- * the hands of threads that are at work.
+ * Nobody knows which thread holds a batch, but it is known which threads
+ * released the earlier ones.  As soon as a thread other than the acquiring one
+ * did so, releases are waited for as long as the caller wants.  Before that
+ * they are waited for a while: the first batches may be in the hands of
+ * threads that are still at work.
  */
-#include "consumer/room.h"
+#include "consumer/await_release.h"
 
 #include <poll.h>
 
@@ -24,7 +25,7 @@ static bool others_give_back(const struct tsi_reader *r)
 {
 	/* A flag that only rises. */
 	return atomic_load_explicit(
-		&((struct tsi_reader *)(uintptr_t)r)->others,
+		&((struct tsi_reader *)(uintptr_t)r)->released_elsewhere,
 		memory_order_relaxed);
 }
 
@@ -53,7 +54,7 @@ static int await(struct tsock *t, uint64_t n, int64_t deadline)
 
 	for (;;) {
 		/* Before looking: what comes back later ends the sleep. */
-		uint32_t seen = atomic_load(&r->moved);
+		uint32_t seen = atomic_load(&r->tail_moves);
 		int err = tsi_reader_make_room(r, n);
 		int64_t now = tsi_now_ms(), left = deadline - now;
 
@@ -69,7 +70,7 @@ static int await(struct tsock *t, uint64_t n, int64_t deadline)
 			said = true;
 			tsi_log(TSOCK_LOG_WARN, "%s", tsock_errmsg());
 		}
-		tsi_futex_wait(&r->moved, seen,
+		tsi_futex_wait(&r->tail_moves, seen,
 			       left < SLICE_MS ? (int)left : SLICE_MS);
 	}
 }
@@ -84,7 +85,7 @@ static int on_host(struct tsock *t, uint64_t n, int *timeout_ms)
 		return err;
 	begin = tsi_now_ms();
 	atomic_store(&r->awaited, true);
-	/* Pairs with queue.c: either the tail is seen, or the wait. */
+	/* pairs with tail.c: either the tail is seen, or the wait. */
 	atomic_thread_fence(memory_order_seq_cst);
 	err = await(t, n, *timeout_ms < 0 ? INT64_MAX : begin + *timeout_ms);
 	atomic_store(&r->awaited, false);
@@ -130,10 +131,11 @@ static int check_left(struct tsock *t, uint64_t need, int *timeout_ms)
 
 /* ---- both ---- */
 
-int tsi_room_make(struct tsock *t, uint64_t n, uint64_t need, int *timeout_ms)
+int tsi_await_release(struct tsock *t, uint64_t n, uint64_t need,
+		      int *timeout_ms)
 {
 	struct tsi_reader *r = t->reader;
-	int err = r->gpu ? tsi_pending_trouble(r->gpu->pending) : 0;
+	int err = r->gpu ? tsi_completion_error(r->gpu->completion) : 0;
 
 	if (!err)
 		err = r->gpu ? tsi_reader_await_room(r, n, timeout_ms)

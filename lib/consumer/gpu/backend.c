@@ -1,36 +1,37 @@
 /*
- * ongpu.c - what a reader has besides when its batches are for a GPU.
+ * backend.c - what a reader has besides when its batches are for a GPU.
  *
  * Never names a CUDA function, and never waits for a stream: only for events
  * that a thread of ours looks at.
  */
-#include "consumer/ongpu.h"
+#include "consumer/gpu/backend.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "consumer/lease.h"
+#include "consumer/reader.h"
 
 #define STAGED_MAX 4 /* copies of batches that are given back and in use */
 
-bool tsi_ongpu_converts(const struct tsi_reader_gpu *g, unsigned i)
+bool tsi_gpu_backend_converts(const struct tsi_gpu_backend *g, unsigned i)
 {
 	return g->make.dtype && (g->stored[i].flags & TSOCK_FIELD_IMAGE);
 }
 
-int tsi_ongpu_create(const struct tsi_gpu_parts *p, unsigned nfields,
-		     uint64_t batch, struct tsi_reader_gpu **out)
+int tsi_gpu_backend_create(const struct tsi_gpu_backend_parts *p,
+			   unsigned nfields, uint64_t batch,
+			   struct tsi_gpu_backend **out)
 {
-	struct tsi_reader_gpu *g = calloc(1, sizeof(*g));
-	struct tsi_upload_parts u = { .device = p->device,
-				      .as_stored = p->as_stored,
-				      .nfields = nfields,
-				      .batch = batch,
-				      .make = &p->make,
-				      .stored = p->stored,
-				      .field = p->field };
+	struct tsi_gpu_backend *g = calloc(1, sizeof(*g));
+	struct tsi_staging_parts u = { .device = p->device,
+				       .as_stored = p->as_stored,
+				       .nfields = nfields,
+				       .batch = batch,
+				       .make = &p->make,
+				       .stored = p->stored,
+				       .field = p->field };
 	int err;
 
 	if (!g)
@@ -40,34 +41,34 @@ int tsi_ongpu_create(const struct tsi_gpu_parts *p, unsigned nfields,
 	g->make = p->make;
 	memcpy(g->stored, p->stored, sizeof(g->stored));
 	memcpy(g->field, p->field, sizeof(g->field));
-	err = tsi_pending_create(p->device, &g->pending);
+	err = tsi_completion_create(p->device, &g->completion);
 	if (!err && p->staged)
-		err = tsi_upload_create(&u, &g->upload);
+		err = tsi_staging_create(&u, &g->staging);
 	if (err) {
-		tsi_ongpu_destroy(g);
+		tsi_gpu_backend_destroy(g);
 		return err;
 	}
 	*out = g;
 	return 0;
 }
 
-void tsi_ongpu_destroy(struct tsi_reader_gpu *g)
+void tsi_gpu_backend_destroy(struct tsi_gpu_backend *g)
 {
 	if (!g)
 		return;
-	tsi_upload_destroy(g->upload);
-	tsi_pending_destroy(g->pending);
+	tsi_staging_destroy(g->staging);
+	tsi_completion_destroy(g->completion);
 	free(g);
 }
 
 /* 0: no; TSOCK_EAGAIN: by work on the GPU; TSOCK_EHELD: by the caller. */
 static int blocked(struct tsi_reader *r, uint64_t n)
 {
-	const struct tsi_reader_gpu *g = r->gpu;
+	const struct tsi_gpu_backend *g = r->gpu;
 	const struct tsock_batch *b;
 
-	if (g->upload)
-		return tsi_pending_count(g->pending) < STAGED_MAX
+	if (g->staging)
+		return tsi_completion_count(g->completion) < STAGED_MAX
 			       ? 0
 			       : TSOCK_EAGAIN;
 	if (tsi_reader_pos(r) + n - tsi_reader_tail(r) <=
@@ -84,12 +85,12 @@ static int wait_room(struct tsi_reader *r, uint64_t n, int64_t deadline)
 {
 	for (;;) {
 		/* Before looking: what comes back later ends the wait. */
-		unsigned seen = tsi_pending_returned(r->gpu->pending);
+		unsigned seen = tsi_completion_returned(r->gpu->completion);
 		int err = blocked(r, n);
 
 		if (err != TSOCK_EAGAIN)
 			return err;
-		err = tsi_pending_wait(r->gpu->pending, seen, deadline);
+		err = tsi_completion_wait(r->gpu->completion, seen, deadline);
 		if (err)
 			return err;
 	}

@@ -1,5 +1,5 @@
 /*
- * window.h - the samples of a ring as this process sees them.
+ * mapping.h - the samples of a ring as this process sees them.
  *
  * Three ways, chosen when the ring is mapped:
  *
@@ -12,14 +12,14 @@
  *   COPY     where private mappings are refused, and where one more window
  *            is: each batch is copied.
  *   GPU      the ring is in a GPU's memory, which is opened once; every batch
- *            lies in it, and can't be made private (gpuwindow.c).
+ *            lies in it, and can't be made private (import.c).
  *
- * A field whose batch is small is copied in PRIVATE and COPY.  Knows nothing
- * of heads, tails, leases and forks.  place, keep, seal and fini belong to the
- * thread of the handle; clear may be called by any thread at the same time.
+ * A field whose batch is small is copied in PRIVATE and COPY.  Knows nothing of
+ * heads, tails, claims and forks.  place, make_private, seal and fini belong to
+ * the thread of the handle; clear may be called by any thread at the same time.
  */
-#ifndef TSI_CONSUMER_WINDOW_H
-#define TSI_CONSUMER_WINDOW_H
+#ifndef TSI_CONSUMER_MAPPING_H
+#define TSI_CONSUMER_MAPPING_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -31,7 +31,7 @@
 
 #define TSI_SMALL_BATCH 65536 /* bytes of a field's batch: copied below it */
 
-enum tsi_map_mode {
+enum tsi_mapping_mode {
 	TSI_MAP_SHARED,
 	TSI_MAP_PRIVATE,
 	TSI_MAP_COPY,
@@ -39,14 +39,14 @@ enum tsi_map_mode {
 };
 
 /* Every batch lies where all readers look: it can't be made private. */
-static inline bool tsi_map_common(enum tsi_map_mode mode)
+static inline bool tsi_mapping_is_common(enum tsi_mapping_mode mode)
 {
 	return mode == TSI_MAP_SHARED || mode == TSI_MAP_GPU;
 }
 
 struct tsi_window;
 
-struct tsi_map_field {
+struct tsi_mapping_field {
 	uint64_t sample_bytes, map_bytes;
 	size_t span; /* address space of one mapping */
 	size_t at;   /* of its bytes in a copy; in small, if small */
@@ -55,8 +55,8 @@ struct tsi_map_field {
 	uint8_t *plain; /* read-only, shared; NULL where not needed */
 };
 
-struct tsi_windows {
-	enum tsi_map_mode mode;
+struct tsi_mapping {
+	enum tsi_mapping_mode mode;
 	unsigned nfields;
 	uint64_t capacity, batch;
 	size_t page;
@@ -65,14 +65,14 @@ struct tsi_windows {
 	int pagemap;        /* -1: always reset */
 	struct tsi_memfd mark;
 	uint64_t placed;
-	struct tsi_map_field field[TSOCK_MAX_FIELDS];
+	struct tsi_mapping_field field[TSOCK_MAX_FIELDS];
 	struct tsi_gpu_mem gpu[TSOCK_MAX_FIELDS]; /* the memory, if GPU */
 	struct tsi_window *first;
 	unsigned count;
 };
 
 /* Where a batch lies. */
-struct tsi_spot {
+struct tsi_placement {
 	struct tsi_window *window; /* NULL: in none */
 	uint64_t slot, count;
 	uint8_t *small; /* the caller's: small_bytes large */
@@ -86,12 +86,12 @@ struct tsi_spot {
  * of up to batch samples.  The nfields descriptors become its own, also when
  * it fails.  PRIVATE becomes COPY where the system refuses it.
  */
-int tsi_windows_init(struct tsi_windows *w, enum tsi_map_mode mode,
+int tsi_mapping_init(struct tsi_mapping *m, enum tsi_mapping_mode mode,
 		     const struct tsi_ring_shared *ring, uint64_t batch,
 		     const int *fd);
 
 /* How a ring in a GPU's memory is opened. */
-struct tsi_gpu_ring {
+struct tsi_import_source {
 	unsigned device;
 	enum tsock_transport transport;          /* VMM or LEGACY */
 	const uint8_t (*handle)[TSI_GPU_HANDLE]; /* LEGACY: one per field */
@@ -101,39 +101,41 @@ struct tsi_gpu_ring {
  * The same for such a ring, by its descriptors (VMM) or handles.  Descriptors
  * that are none are -1.
  */
-int tsi_windows_open_gpu(struct tsi_windows *w, const struct tsi_gpu_ring *from,
-			 const struct tsi_ring_shared *ring, uint64_t batch,
-			 const int *fd);
-void tsi_windows_close_gpu(struct tsi_windows *w);
+int tsi_import_open(struct tsi_mapping *m, const struct tsi_import_source *from,
+		    const struct tsi_ring_shared *ring, uint64_t batch,
+		    const int *fd);
+void tsi_import_close(struct tsi_mapping *m);
 
 /* No more batches will be placed: close the descriptors. */
-void tsi_windows_seal(struct tsi_windows *w);
+void tsi_mapping_seal(struct tsi_mapping *m);
 
 /* Unmap everything, batches that are still placed included. */
-void tsi_windows_fini(struct tsi_windows *w);
+void tsi_mapping_fini(struct tsi_mapping *m);
 
 /*
  * Find a place for the published samples first..first+count-1.  s->small and
  * s->copy are as they were after the last use (at first a buffer, and NULL).
  */
-int tsi_windows_place(struct tsi_windows *w, uint64_t first, uint64_t count,
-		      struct tsi_spot *s);
+int tsi_mapping_place(struct tsi_mapping *m, uint64_t first, uint64_t count,
+		      struct tsi_placement *s);
 
 /*
  * The whole pages of field i that it touches, and that show the ring or did;
  * false where there are none, or only copies.
  */
-bool tsi_windows_pages(const struct tsi_windows *w, const struct tsi_spot *s,
-		       unsigned i, uint8_t **addr, size_t *len);
+bool tsi_mapping_pages(const struct tsi_mapping *m,
+		       const struct tsi_placement *s, unsigned i,
+		       uint8_t **addr, size_t *len);
 
 /* Make every page of it private: then the ring's slots may be reused. */
-int tsi_windows_keep(struct tsi_windows *w, struct tsi_spot *s);
+int tsi_mapping_make_private(struct tsi_mapping *m, struct tsi_placement *s);
 
 /* Nobody looks at it any more.  Any thread. */
-void tsi_windows_clear(struct tsi_windows *w, struct tsi_spot *s);
+void tsi_mapping_clear(struct tsi_mapping *m, struct tsi_placement *s);
 
-/* Place by copying: the small fields; the others (copywindow.c). */
-void tsi_windows_copy_small(const struct tsi_windows *w, struct tsi_spot *s);
-int tsi_windows_copy_big(const struct tsi_windows *w, struct tsi_spot *s);
+/* Place by copying: the small fields; the others (mapping_copy.c). */
+void tsi_mapping_copy_small(const struct tsi_mapping *m,
+			    struct tsi_placement *s);
+int tsi_mapping_copy_big(const struct tsi_mapping *m, struct tsi_placement *s);
 
 #endif

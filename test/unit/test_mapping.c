@@ -1,5 +1,5 @@
 /*
- * test_window.c - private mappings of a ring: what is written stays here, what
+ * test_mapping.c - private mappings of a ring: what is written stays here, what
  * is published arrives, what is kept stays.
  */
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "consumer/pages.h"
-#include "consumer/window.h"
+#include "consumer/mapping.h"
 #include "fixture_ring.h"
 
 #if defined(__has_feature)
@@ -36,38 +36,38 @@ static const uint64_t even[] = { 24576, 1 };
 static const uint64_t odd[] = { 299 * 299 * 3, 1 };
 static const uint64_t both[] = { 24576, 20001, 8, 1 };
 
-static void open_windows(struct tsi_windows *w, const struct fixture_ring *f,
-			 enum tsi_map_mode mode)
+static void open_windows(struct tsi_mapping *w, const struct fixture_ring *f,
+			 enum tsi_mapping_mode mode)
 {
 	int fd[TSOCK_MAX_FIELDS];
 
 	fixture_ring_fds(f, fd);
-	assert_int_equal(tsi_windows_init(w, mode, f->ring.shared,
+	assert_int_equal(tsi_mapping_init(w, mode, f->ring.shared,
 					  f->geometry.max_batch, fd),
 			 0);
 	assert_int_equal(w->mode, mode);
 }
 
-static void spot_init(const struct tsi_windows *w, struct tsi_spot *s)
+static void spot_init(const struct tsi_mapping *w, struct tsi_placement *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->small = malloc(w->small_bytes + 1);
 	assert_non_null(s->small);
 }
 
-static void spot_free(struct tsi_spot *s)
+static void spot_free(struct tsi_placement *s)
 {
 	free(s->small);
 	free(s->copy);
 }
 
-static void place(struct tsi_windows *w, uint64_t first, uint64_t count,
-		  struct tsi_spot *s)
+static void place(struct tsi_mapping *w, uint64_t first, uint64_t count,
+		  struct tsi_placement *s)
 {
-	assert_int_equal(tsi_windows_place(w, first, count, s), 0);
+	assert_int_equal(tsi_mapping_place(w, first, count, s), 0);
 }
 
-static bool shows(const struct fixture_ring *f, const struct tsi_spot *s,
+static bool shows(const struct fixture_ring *f, const struct tsi_placement *s,
 		  uint64_t first)
 {
 	for (unsigned i = 0; i < f->geometry.nfields; i++)
@@ -76,14 +76,15 @@ static bool shows(const struct fixture_ring *f, const struct tsi_spot *s,
 	return true;
 }
 
-static void scribble(const struct fixture_ring *f, struct tsi_spot *s)
+static void scribble(const struct fixture_ring *f, struct tsi_placement *s)
 {
 	for (unsigned i = 0; i < f->geometry.nfields; i++)
 		memset(s->data[i], 0xee,
 		       s->count * f->geometry.field[i].sample_bytes);
 }
 
-static bool is_scribbled(const struct fixture_ring *f, const struct tsi_spot *s)
+static bool is_scribbled(const struct fixture_ring *f,
+			 const struct tsi_placement *s)
 {
 	for (unsigned i = 0; i < f->geometry.nfields; i++) {
 		const uint8_t *p = s->data[i];
@@ -98,11 +99,11 @@ static bool is_scribbled(const struct fixture_ring *f, const struct tsi_spot *s)
 
 /* Every place in the ring, across its end, round and round. */
 static void walk(const uint64_t *bytes, unsigned nfields,
-		 enum tsi_map_mode mode, bool pagemap, bool write)
+		 enum tsi_mapping_mode mode, bool pagemap, bool write)
 {
 	struct fixture_ring f;
-	struct tsi_windows w;
-	struct tsi_spot s;
+	struct tsi_mapping w;
+	struct tsi_placement s;
 	uint64_t done = 0;
 
 	fixture_ring_make(&f, bytes, nfields, 32, 8);
@@ -120,12 +121,12 @@ static void walk(const uint64_t *bytes, unsigned nfields,
 		assert_true(shows(&f, &s, done));
 		if (write)
 			scribble(&f, &s);
-		tsi_windows_clear(&w, &s);
+		tsi_mapping_clear(&w, &s);
 		done += n;
 	}
 	assert_true(w.count <= 2);
 	spot_free(&s);
-	tsi_windows_fini(&w);
+	tsi_mapping_fini(&w);
 	fixture_ring_free(&f);
 }
 
@@ -162,8 +163,8 @@ static void they_arrive_where_pagemap_is_forbidden(void **state)
 static void what_one_writes_nobody_else_sees(void **state)
 {
 	struct fixture_ring f;
-	struct tsi_windows a, b;
-	struct tsi_spot x, y;
+	struct tsi_mapping a, b;
+	struct tsi_placement x, y;
 
 	(void)state;
 	fixture_ring_make(&f, both, 4, 32, 8);
@@ -180,12 +181,12 @@ static void what_one_writes_nobody_else_sees(void **state)
 		assert_true(fixture_ring_equal(
 			&f, i, tsi_ring_slot(&f.ring, i, 0), 0, 8));
 	assert_true(is_scribbled(&f, &x));
-	tsi_windows_clear(&a, &x);
-	tsi_windows_clear(&b, &y);
+	tsi_mapping_clear(&a, &x);
+	tsi_mapping_clear(&b, &y);
 	spot_free(&x);
 	spot_free(&y);
-	tsi_windows_fini(&a);
-	tsi_windows_fini(&b);
+	tsi_mapping_fini(&a);
+	tsi_mapping_fini(&b);
 	fixture_ring_free(&f);
 }
 
@@ -193,8 +194,8 @@ static void what_one_writes_nobody_else_sees(void **state)
 static void neighbours_never_share_a_page(void **state)
 {
 	struct fixture_ring f;
-	struct tsi_windows w;
-	struct tsi_spot x, y, z;
+	struct tsi_mapping w;
+	struct tsi_placement x, y, z;
 
 	(void)state;
 	fixture_ring_make(&f, odd, 2, 32, 8);
@@ -213,26 +214,26 @@ static void neighbours_never_share_a_page(void **state)
 	assert_true(is_scribbled(&f, &x));
 	/* x's page is free again only when x is. */
 	fixture_ring_publish(&f, 8, 4);
-	tsi_windows_clear(&w, &x);
+	tsi_mapping_clear(&w, &x);
 	place(&w, 8, 4, &z);
 	assert_ptr_not_equal(z.window, y.window);
 	assert_true(shows(&f, &z, 8));
 	assert_true(is_scribbled(&f, &y));
-	tsi_windows_clear(&w, &y);
-	tsi_windows_clear(&w, &z);
+	tsi_mapping_clear(&w, &y);
+	tsi_mapping_clear(&w, &z);
 	assert_int_equal(w.count, 2);
 	spot_free(&x);
 	spot_free(&y);
 	spot_free(&z);
-	tsi_windows_fini(&w);
+	tsi_mapping_fini(&w);
 	fixture_ring_free(&f);
 }
 
 static void batches_apart_share_a_window(void **state)
 {
 	struct fixture_ring f;
-	struct tsi_windows w;
-	struct tsi_spot x, y;
+	struct tsi_mapping w;
+	struct tsi_placement x, y;
 
 	(void)state;
 	fixture_ring_make(&f, even, 2, 32, 8);
@@ -245,20 +246,20 @@ static void batches_apart_share_a_window(void **state)
 	assert_ptr_equal(x.window, y.window);
 	scribble(&f, &x);
 	assert_true(shows(&f, &y, 4));
-	tsi_windows_clear(&w, &x);
+	tsi_mapping_clear(&w, &x);
 	assert_true(shows(&f, &y, 4));
-	tsi_windows_clear(&w, &y);
+	tsi_mapping_clear(&w, &y);
 	spot_free(&x);
 	spot_free(&y);
-	tsi_windows_fini(&w);
+	tsi_mapping_fini(&w);
 	fixture_ring_free(&f);
 }
 
 static void keep_over_three_rings(const uint64_t *bytes, unsigned nfields)
 {
 	struct fixture_ring f;
-	struct tsi_windows w;
-	struct tsi_spot kept, written, s;
+	struct tsi_mapping w;
+	struct tsi_placement kept, written, s;
 	uint64_t at;
 
 	fixture_ring_make(&f, bytes, nfields, 32, 8);
@@ -270,30 +271,30 @@ static void keep_over_three_rings(const uint64_t *bytes, unsigned nfields)
 	place(&w, 0, 8, &kept);
 	place(&w, 8, 8, &written);
 	scribble(&f, &written);
-	assert_int_equal(tsi_windows_keep(&w, &kept), 0);
-	assert_int_equal(tsi_windows_keep(&w, &written), 0);
+	assert_int_equal(tsi_mapping_make_private(&w, &kept), 0);
+	assert_int_equal(tsi_mapping_make_private(&w, &written), 0);
 	for (at = 16; at < 16 + 3 * f.geometry.capacity; at += 8) {
 		fixture_ring_publish(&f, at, 8);
 		place(&w, at, 8, &s);
 		assert_true(shows(&f, &s, at));
 		scribble(&f, &s);
-		tsi_windows_clear(&w, &s);
+		tsi_mapping_clear(&w, &s);
 		assert_true(shows(&f, &kept, 0));
 		assert_true(is_scribbled(&f, &written));
 	}
 	/* Their pages show the ring again. */
-	tsi_windows_clear(&w, &kept);
-	tsi_windows_clear(&w, &written);
+	tsi_mapping_clear(&w, &kept);
+	tsi_mapping_clear(&w, &written);
 	for (unsigned i = 0; i < 8; i++, at += 8) {
 		fixture_ring_publish(&f, at, 8);
 		place(&w, at, 8, &s);
 		assert_true(shows(&f, &s, at));
-		tsi_windows_clear(&w, &s);
+		tsi_mapping_clear(&w, &s);
 	}
 	spot_free(&kept);
 	spot_free(&written);
 	spot_free(&s);
-	tsi_windows_fini(&w);
+	tsi_mapping_fini(&w);
 	fixture_ring_free(&f);
 }
 
@@ -308,9 +309,9 @@ static void kept_bytes_stay_while_the_ring_goes_round(void **state)
 static void all_batches_of_three_rings_can_be_kept(void **state)
 {
 	enum { BATCHES = 20 };
-	struct tsi_spot s[BATCHES];
+	struct tsi_placement s[BATCHES];
 	struct fixture_ring f;
-	struct tsi_windows w;
+	struct tsi_mapping w;
 	uint64_t at = 0;
 
 	(void)state;
@@ -320,33 +321,33 @@ static void all_batches_of_three_rings_can_be_kept(void **state)
 		spot_init(&w, &s[i]);
 		fixture_ring_publish(&f, at, 7);
 		place(&w, at, 7, &s[i]);
-		assert_int_equal(tsi_windows_keep(&w, &s[i]), 0);
+		assert_int_equal(tsi_mapping_make_private(&w, &s[i]), 0);
 	}
 	assert_true(at > 3 * f.geometry.capacity);
 	for (unsigned i = 0; i < BATCHES; i++)
 		assert_true(shows(&f, &s[i], 7 * i));
 	for (unsigned i = 0; i < BATCHES; i++)
-		tsi_windows_clear(&w, &s[i]);
+		tsi_mapping_clear(&w, &s[i]);
 	assert_true(w.count > 3);
 	/* Then the windows that were made for them are given back. */
 	for (unsigned i = 0; i < 4 * BATCHES; i++, at += 7) {
 		fixture_ring_publish(&f, at, 7);
 		place(&w, at, 7, &s[0]);
 		assert_true(shows(&f, &s[0], at));
-		tsi_windows_clear(&w, &s[0]);
+		tsi_mapping_clear(&w, &s[0]);
 	}
 	assert_int_equal(w.count, 2);
 	for (unsigned i = 0; i < BATCHES; i++)
 		spot_free(&s[i]);
-	tsi_windows_fini(&w);
+	tsi_mapping_fini(&w);
 	fixture_ring_free(&f);
 }
 
 static void read_only_batches_cannot_be_kept_or_written(void **state)
 {
 	struct fixture_ring f;
-	struct tsi_windows w;
-	struct tsi_spot s;
+	struct tsi_mapping w;
+	struct tsi_placement s;
 
 	(void)state;
 	fixture_ring_make(&f, even, 2, 32, 8);
@@ -354,12 +355,12 @@ static void read_only_batches_cannot_be_kept_or_written(void **state)
 	spot_init(&w, &s);
 	fixture_ring_publish(&f, 0, 8);
 	place(&w, 0, 8, &s);
-	assert_int_equal(tsi_windows_keep(&w, &s), TSOCK_EHELD);
+	assert_int_equal(tsi_mapping_make_private(&w, &s), TSOCK_EHELD);
 	assert_int_equal(
 		mprotect(w.field[0].plain, 4096, PROT_READ | PROT_WRITE), -1);
-	tsi_windows_clear(&w, &s);
+	tsi_mapping_clear(&w, &s);
 	spot_free(&s);
-	tsi_windows_fini(&w);
+	tsi_mapping_fini(&w);
 	fixture_ring_free(&f);
 }
 
@@ -451,8 +452,8 @@ static int limit_address_space(void)
 	const uint64_t bytes[] = { 1048576, 1 };
 	int fd[2];
 	struct fixture_ring f;
-	struct tsi_windows w;
-	struct tsi_spot s = { .copy = NULL };
+	struct tsi_mapping w;
+	struct tsi_placement s = { .copy = NULL };
 	struct rlimit r;
 	char line[64];
 	unsigned long pages;
@@ -467,25 +468,25 @@ static int limit_address_space(void)
 	r.rlim_cur = r.rlim_max = pages * 4096 + (32 << 20);
 	NEED(!setrlimit(RLIMIT_AS, &r));
 	fixture_ring_fds(&f, fd);
-	NEED(!tsi_windows_init(&w, TSI_MAP_PRIVATE, f.ring.shared, 8, fd));
+	NEED(!tsi_mapping_init(&w, TSI_MAP_PRIVATE, f.ring.shared, 8, fd));
 	NEED(w.mode == TSI_MAP_COPY);
 	s.small = malloc(w.small_bytes);
 	fixture_ring_publish(&f, 0, 8);
-	NEED(!tsi_windows_place(&w, 0, 8, &s));
+	NEED(!tsi_mapping_place(&w, 0, 8, &s));
 	NEED(s.own && shows(&f, &s, 0));
 	scribble(&f, &s);
-	NEED(!tsi_windows_keep(&w, &s));
+	NEED(!tsi_mapping_make_private(&w, &s));
 	fixture_ring_publish(&f, 8, 8);
-	tsi_windows_clear(&w, &s);
-	NEED(!tsi_windows_place(&w, 8, 8, &s));
+	tsi_mapping_clear(&w, &s);
+	NEED(!tsi_mapping_place(&w, 8, 8, &s));
 	NEED(shows(&f, &s, 8));
-	tsi_windows_clear(&w, &s);
+	tsi_mapping_clear(&w, &s);
 	spot_free(&s);
-	tsi_windows_fini(&w);
+	tsi_mapping_fini(&w);
 
 	/* A read-only consumer can't do with less: it is told so. */
 	fixture_ring_fds(&f, fd);
-	NEED(tsi_windows_init(&w, TSI_MAP_SHARED, f.ring.shared, 8, fd) ==
+	NEED(tsi_mapping_init(&w, TSI_MAP_SHARED, f.ring.shared, 8, fd) ==
 	     TSOCK_ENOMEM);
 	NEED(strstr(tsock_errmsg(), "ulimit -v"));
 	fixture_ring_free(&f);
@@ -506,28 +507,28 @@ static void refused_mappings_become_copies(void **state)
 static int lock_all(void)
 {
 	struct fixture_ring f;
-	struct tsi_windows w;
-	struct tsi_spot s = { .copy = NULL };
+	struct tsi_mapping w;
+	struct tsi_placement s = { .copy = NULL };
 	int fd[2];
 
 	if (mlockall(MCL_FUTURE))
 		return 77;
 	fixture_ring_make(&f, even, 2, 32, 8);
 	fixture_ring_fds(&f, fd);
-	NEED(!tsi_windows_init(&w, TSI_MAP_PRIVATE, f.ring.shared, 8, fd));
+	NEED(!tsi_mapping_init(&w, TSI_MAP_PRIVATE, f.ring.shared, 8, fd));
 	NEED(w.mode == TSI_MAP_PRIVATE);
 	s.small = malloc(w.small_bytes + 1);
 	for (uint64_t at = 0; at < 96; at += 8) {
 		fixture_ring_publish(&f, at, 8);
-		NEED(!tsi_windows_place(&w, at, 8, &s));
+		NEED(!tsi_mapping_place(&w, at, 8, &s));
 		NEED(shows(&f, &s, at));
 		scribble(&f, &s);
 		/* A user who locks what he was lent. */
 		NEED(!mlock(s.data[0], 8 * even[0]));
-		tsi_windows_clear(&w, &s);
+		tsi_mapping_clear(&w, &s);
 	}
 	spot_free(&s);
-	tsi_windows_fini(&w);
+	tsi_mapping_fini(&w);
 	fixture_ring_free(&f);
 	return 0;
 }
@@ -545,18 +546,18 @@ static void count_warnings(void *arg, int level, const char *line)
 static int lock_after_joining(const uint64_t *bytes, int what)
 {
 	struct fixture_ring f;
-	struct tsi_windows w;
-	struct tsi_spot s = { .copy = NULL }, held = { .copy = NULL };
+	struct tsi_mapping w;
+	struct tsi_placement s = { .copy = NULL }, held = { .copy = NULL };
 	int fd[2];
 
 	fixture_ring_make(&f, bytes, 2, 32, 8);
 	fixture_ring_fds(&f, fd);
-	NEED(!tsi_windows_init(&w, TSI_MAP_PRIVATE, f.ring.shared, 8, fd));
+	NEED(!tsi_mapping_init(&w, TSI_MAP_PRIVATE, f.ring.shared, 8, fd));
 	NEED(w.mode == TSI_MAP_PRIVATE);
 	s.small = malloc(w.small_bytes + 1);
 	held.small = malloc(w.small_bytes + 1);
 	fixture_ring_publish(&f, 0, 4);
-	NEED(!tsi_windows_place(&w, 0, 4, &held));
+	NEED(!tsi_mapping_place(&w, 0, 4, &held));
 	for (uint64_t at = 4; at < 200; at += 7) {
 		/* Odd ones: between two batches; now and then: never. */
 		if (at % 3 == 1 && mlockall(what))
@@ -565,23 +566,23 @@ static int lock_after_joining(const uint64_t *bytes, int what)
 		if (at < 32)
 			NEED(shows(&f, &held, 0));
 		if (at == 25) {
-			NEED(!tsi_windows_keep(&w, &held));
+			NEED(!tsi_mapping_make_private(&w, &held));
 		}
-		NEED(!tsi_windows_place(&w, at, 7, &s));
+		NEED(!tsi_mapping_place(&w, at, 7, &s));
 		NEED(shows(&f, &s, at));
 		if (at % 3 == 2 && mlockall(what))
 			return 77;
 		NEED(shows(&f, &s, at));
 		if (at % 2)
 			scribble(&f, &s);
-		tsi_windows_clear(&w, &s);
+		tsi_mapping_clear(&w, &s);
 		NEED(shows(&f, &held, 0));
 	}
-	tsi_windows_clear(&w, &held);
+	tsi_mapping_clear(&w, &held);
 	munlockall();
 	spot_free(&s);
 	spot_free(&held);
-	tsi_windows_fini(&w);
+	tsi_mapping_fini(&w);
 	fixture_ring_free(&f);
 	return 0;
 }
@@ -632,7 +633,7 @@ static void also_if_it_was_locked_after_joining(void **state)
 }
 
 static struct fixture_ring parents;
-static struct tsi_spot lent;
+static struct tsi_placement lent;
 
 static int look_at_parents(void)
 {
@@ -641,7 +642,7 @@ static int look_at_parents(void)
 
 static void windows_can_be_read_in_a_child(void **state)
 {
-	struct tsi_windows w;
+	struct tsi_mapping w;
 
 	(void)state;
 	fixture_ring_make(&parents, both, 4, 32, 8);
@@ -650,9 +651,9 @@ static void windows_can_be_read_in_a_child(void **state)
 	fixture_ring_publish(&parents, 0, 8);
 	place(&w, 0, 8, &lent);
 	assert_int_equal(in_child(look_at_parents), 0);
-	tsi_windows_clear(&w, &lent);
+	tsi_mapping_clear(&w, &lent);
 	spot_free(&lent);
-	tsi_windows_fini(&w);
+	tsi_mapping_fini(&w);
 	fixture_ring_free(&parents);
 }
 

@@ -1,26 +1,25 @@
 /*
- * lease.h - one claim on a ring: its batches, and the tail that follows them.
+ * reader.h - one claim on a ring: its batches, and the tail that follows them.
  *
  * The tail is the first sample of the oldest batch that is still held and
  * shows the ring's bytes, else the position.  A batch that was copied or made
  * private in place holds the tail no more.
  *
- * take, skip, make_room, keep_all and retire belong to the thread of the
- * handle.  Batches are given back by any thread, with no lock: each says so in
- * its entry of a queue, and one thread after another moves the tail over what
- * is done.  A reader lives until its handle and all its batches let go of it;
- * its claim until the handle and all batches that show the ring do.
+ * acquire, skip, make_room, make_all_private and retire belong to the thread of
+ * the handle.  Any thread releases a batch, with no lock (tail.h).  A reader
+ * lives until its handle and all its batches let go of it; its claim until the
+ * handle and all batches that show the ring do.
  *
  * A batch that work on a GPU still reads is given back when that is done; until
- * then it is pending (pending.h).
+ * then it is pending (completion.h).
  *
  * In a forked child every batch stays what it was (forks.h).
  *
  * Knows nothing of messages: what is to be done when the claim is over is a
  * function that its maker brings.
  */
-#ifndef TSI_CONSUMER_LEASE_H
-#define TSI_CONSUMER_LEASE_H
+#ifndef TSI_CONSUMER_READER_H
+#define TSI_CONSUMER_READER_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,17 +28,17 @@
 
 #include "consumer/dlpack.h"
 #include "consumer/name.h"
-#include "consumer/ongpu.h"
-#include "consumer/uses.h"
-#include "consumer/window.h"
+#include "consumer/gpu/backend.h"
+#include "consumer/gpu/stream_events.h"
+#include "consumer/mapping.h"
 #include "ring/ring.h"
 
-enum tsi_lease_state {
-	TSI_LEASE_HELD,    /* shows the ring: the tail waits for it */
-	TSI_LEASE_KEEPING, /* being made private, for itself or for a child */
-	TSI_LEASE_KEPT,    /* its bytes are its own */
-	TSI_LEASE_DROPPED, /* given back while it was being made private */
-	TSI_LEASE_OVER,
+enum tsi_batch_state {
+	TSI_BATCH_HELD,    /* shows the ring: the tail waits for it */
+	TSI_BATCH_PINNED,  /* being made private, for itself or for a child */
+	TSI_BATCH_PRIVATE, /* its bytes are its own */
+	TSI_BATCH_DROPPED, /* given back while it was being made private */
+	TSI_BATCH_RELEASED,
 };
 
 struct tsock_batch {
@@ -51,15 +50,15 @@ struct tsock_batch {
 	_Atomic uint32_t refs; /* the user's, and one per tensor on loan */
 	_Atomic uint32_t state;
 	uint64_t first, count;
-	uint64_t ticket; /* its entry in the queue */
-	struct tsi_spot spot;
+	uint64_t ticket; /* its entry in the tail */
+	struct tsi_placement placement;
 	struct tsi_export *exports; /* one per field, for the usual case */
 	_Atomic bool pending;       /* given back, and the GPU reads it still */
-	struct tsi_uses uses;
-	struct tsi_upload_room room;
+	struct tsi_stream_events events;
+	struct tsi_staging_memory staged;
 };
 
-struct tsi_queued {
+struct tsi_tail_entry {
 	_Atomic bool done;
 	uint64_t first;
 	struct tsock_batch *batch;
@@ -78,25 +77,25 @@ struct tsi_reader {
 	size_t shared_len;
 	struct tsi_tail_page *tail;
 	size_t tail_len;
-	uint64_t ring; /* a number of the ring's own; 0: not known */
+	uint64_t ring_id; /* a number of the ring's own; 0: not known */
 	int event, producer, sock; /* -1: none */
 
-	void (*over)(struct tsi_reader *r); /* any thread */
-	void (*gone)(struct tsi_reader *r); /* before it is freed */
+	void (*claim_ended)(struct tsi_reader *r); /* any thread */
+	void (*free_context)(struct tsi_reader *r);
 	void *context;
 
-	struct tsi_windows windows;
-	struct tsi_reader_gpu *gpu; /* NULL: batches are in host memory */
-	_Atomic uintptr_t user;     /* the thread that took or waited last */
-	_Atomic bool others;        /* another one gave a batch back */
-	_Atomic bool awaited;       /* somebody sleeps on moved ... */
-	_Atomic uint32_t moved;     /* ... which counts tails, only then */
+	struct tsi_mapping mapping;
+	struct tsi_gpu_backend *gpu;     /* NULL: batches are in host memory */
+	_Atomic uintptr_t user_thread;   /* acquired or waited last */
+	_Atomic bool released_elsewhere; /* by another thread */
+	_Atomic bool awaited;            /* somebody sleeps on moved ... */
+	_Atomic uint32_t tail_moves;     /* counted while somebody sleeps */
 	_Atomic uint64_t pos;
-	uint64_t told; /* the tail; of whose turn it is */
-	_Atomic unsigned turn;
-	struct tsi_queued *queue;
-	uint64_t queue_len;
-	_Atomic uint64_t put, got;
+	uint64_t published_tail; /* written by who advances */
+	_Atomic unsigned advancing;
+	struct tsi_tail_entry *entries;
+	uint64_t nentries;
+	_Atomic uint64_t appended, passed;
 
 	struct tsock_batch *free;
 	_Atomic(struct tsock_batch *) all;
@@ -118,10 +117,11 @@ struct tsi_reader_parts {
 	uint64_t ring_id;                   /* see struct tsi_reader */
 	unsigned row;
 	uint64_t start, batch;
-	enum tsi_map_mode mode;
-	const struct tsi_gpu_parts *gpu; /* NULL: in host memory, by mode */
-	void (*over)(struct tsi_reader *r);
-	void (*gone)(struct tsi_reader *r);
+	enum tsi_mapping_mode mode;
+	const struct tsi_gpu_backend_parts
+		*gpu; /* NULL: in host memory, by mode */
+	void (*claim_ended)(struct tsi_reader *r); /* any thread */
+	void (*free_context)(struct tsi_reader *r);
 	void *context;
 };
 
@@ -132,10 +132,10 @@ static inline uintptr_t tsi_thread_self(void)
 }
 
 /* This thread reads it now. */
-static inline void tsi_reader_used(struct tsi_reader *r)
+static inline void tsi_reader_used_here(struct tsi_reader *r)
 {
 	/* A name to compare with; nothing hangs on it. */
-	atomic_store_explicit(&r->user, tsi_thread_self(),
+	atomic_store_explicit(&r->user_thread, tsi_thread_self(),
 			      memory_order_relaxed);
 }
 
@@ -164,10 +164,10 @@ int tsi_err_held(struct tsi_reader *r);
 int tsi_reader_make_room(struct tsi_reader *r, uint64_t n);
 
 /* Make every held batch private.  0, or the first failure. */
-int tsi_reader_keep_all(struct tsi_reader *r);
+int tsi_reader_make_all_private(struct tsi_reader *r);
 
-/* Lend the next n samples, which are published; *out is a name. */
-int tsi_reader_take(struct tsi_reader *r, uint64_t n, tsock_batch **out);
+/* Acquire the next n samples, which are published; *out is a name. */
+int tsi_reader_acquire(struct tsi_reader *r, uint64_t n, tsock_batch **out);
 
 /* The batch that a caller names; NULL, with a message, if there is none. */
 struct tsock_batch *tsi_batch_of(const tsock_batch *name, const char *call);
@@ -182,7 +182,7 @@ void tsi_reader_skip(struct tsi_reader *r, uint64_t to);
 bool tsi_reader_retire(struct tsi_reader *r);
 
 /* Is the claim over? */
-bool tsi_reader_over(const struct tsi_reader *r);
+bool tsi_reader_claim_ended(const struct tsi_reader *r);
 
 /* The handle lets go. */
 void tsi_reader_unref(struct tsi_reader *r);
@@ -198,10 +198,10 @@ void tsi_batch_unref(struct tsock_batch *b);
 bool tsi_batch_pin(struct tsock_batch *b);
 
 /* False if it was given back since: then finish() it, without the lock. */
-bool tsi_batch_unpin(struct tsock_batch *b, enum tsi_lease_state to);
+bool tsi_batch_unpin(struct tsock_batch *b, enum tsi_batch_state to);
 void tsi_batch_finish(struct tsock_batch *b);
 
 /* All work on a GPU that used it is done. */
-void tsi_batch_over(struct tsock_batch *b);
+void tsi_batch_free(struct tsock_batch *b);
 
 #endif

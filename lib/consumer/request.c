@@ -1,0 +1,139 @@
+/*
+ * request.c - asking the producer, and getting an answer although messages are
+ * lost.
+ *
+ * Never decides what an answer means.
+ */
+#include "consumer/request.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "wire/fdpass.h"
+
+#define AGAIN_MS 200  /* without an answer: ask again */
+#define LEAVE_MS 1000 /* at most, to have LEAVE confirmed */
+#define GARBAGE 3     /* messages that make no sense, before we give up */
+#define OTHERS 64     /* read in a row before we look at the clock again */
+
+int tsi_request_open(struct tsi_requester *r, const struct tsi_address *p)
+{
+	*r = (struct tsi_requester){ .serial = 0 };
+	snprintf(r->fdpass, sizeof(r->fdpass), "%s", p->fdpass);
+	return tsi_channel_connect(p->channel, &r->channel);
+}
+
+void tsi_request_close(struct tsi_requester *r)
+{
+	tsi_channel_close(r->channel);
+	r->channel = NULL;
+}
+
+uint32_t tsi_request_serial(struct tsi_requester *r)
+{
+	if (++r->serial == 0)
+		r->serial = 1;
+	return r->serial;
+}
+
+/* The answer to serial, if it is there. */
+static int take(struct tsi_requester *r, uint32_t serial, struct tsi_msg *reply)
+{
+	for (unsigned i = 0; i < OTHERS; i++) {
+		int err = tsi_channel_recv(r->channel, NULL, reply);
+
+		if (err == TSOCK_EPROTO && ++r->garbage < GARBAGE)
+			continue;
+		if (err)
+			return err;
+		r->garbage = 0;
+		if (reply->serial != serial)
+			continue;
+		if (reply->type != TSI_ERROR)
+			return 0;
+		return tsi_err(reply->u.error.code, "%.*s",
+			       (int)sizeof(reply->u.error.text),
+			       reply->u.error.text);
+	}
+	return TSOCK_EAGAIN;
+}
+
+/* Send it if it is new, or was sent too long ago. */
+static int send_due(struct tsi_requester *r, const struct tsi_msg *m,
+		    int64_t now)
+{
+	if (r->pending == m->serial) {
+		if (now - r->sent_ms < AGAIN_MS)
+			return 0;
+		if (!tsi_fdpass_listening(r->fdpass))
+			return tsi_err(TSOCK_ELOST,
+				       "the producer is gone: nobody listens "
+				       "at %s",
+				       r->fdpass);
+	}
+	r->pending = m->serial;
+	r->sent_ms = now;
+	return tsi_channel_send(r->channel, NULL, m);
+}
+
+static int wait_ms(const struct tsi_requester *r, int64_t now, int64_t deadline)
+{
+	int64_t left = r->sent_ms + AGAIN_MS - now;
+
+	if (left > deadline - now)
+		left = deadline - now;
+	return left > 0 ? (int)left : 0;
+}
+
+int tsi_request_ask(struct tsi_requester *r, const struct tsi_msg *question,
+		    int64_t deadline_ms, struct tsi_msg *reply)
+{
+	for (;;) {
+		int64_t now = tsi_now_ms();
+		bool ready;
+		int err = send_due(r, question, now);
+
+		if (err)
+			return err;
+		err = take(r, question->serial, reply);
+		if (err != TSOCK_EAGAIN) {
+			r->pending = 0;
+			return err;
+		}
+		if (now >= deadline_ms)
+			return TSOCK_EAGAIN;
+		err = tsi_channel_poll(r->channel, NULL, 0,
+				       wait_ms(r, now, deadline_ms), &ready);
+		if (err)
+			return err;
+	}
+}
+
+void tsi_request_tell(struct tsi_requester *r, struct tsi_msg *m)
+{
+	m->serial = tsi_request_serial(r);
+	tsi_channel_send(r->channel, NULL, m);
+}
+
+void tsi_request_leave(struct tsi_requester *r, const uint8_t *nonce)
+{
+	struct tsi_msg m = { .type = TSI_LEAVE,
+			     .serial = tsi_request_serial(r) };
+	struct tsi_msg reply;
+
+	memcpy(m.u.leave.nonce, nonce, TSI_NONCE);
+	tsi_request_ask(r, &m, tsi_now_ms() + LEAVE_MS, &reply);
+}
+
+void tsi_request_leave_detached(const struct tsi_address *p,
+				const uint8_t *nonce)
+{
+	struct tsi_requester r;
+
+	if (tsi_request_open(&r, p))
+		return;
+	tsi_request_leave(&r, nonce);
+	tsi_request_close(&r);
+}
