@@ -106,9 +106,10 @@ static void a_lone_reader_of_a_view_that_leaves_gets_every_epoch(void **state)
 			 * made all that it may. */
 			if (y.got == src.n && e < 5)
 				wait_head("leaves", (e + 1) * src.n + capacity);
+			/* After the last one is released the producer ends. */
+			if (y.got == src.n)
+				produced = stats_of("leaves").produced;
 			tsock_batch_release(b);
-			produced = y.got == src.n ? stats_of("leaves").produced
-						  : produced;
 		}
 		assert_int_equal(err, TSOCK_EEPOCH);
 		tally_end(&y, true);
