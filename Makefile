@@ -191,7 +191,7 @@ LIB      := $(filter-out $(if $(filter 0,$(CUDA)), \
 LIB      += $(if $(filter sim,$(CUDA)),test/simcuda/kernels_sim.c)
 KERNELS  := $(if $(filter 1,$(CUDA)),lib/convert/kernels.cu)
 PRODUCER := $(filter-out $(if $(filter 1,$(URING)),%/reader_none.c, \
-	%/reader_uring.c),$(wildcard producer/*.c producer/*/*.c))
+	%/reader_uring.c),$(wildcard producer/*.c producer/*/*.c producer/*/*/*.c))
 
 # A program is a file with a main(); the others in its folder are linked to
 # every program there.

@@ -32,12 +32,26 @@ void tsi_check_stdio(void)
 		fd = dup(fd);
 }
 
+/* A data set that isn't a tree of class folders: its format looks for it. */
+static int check_by_format(const struct tsi_options *o)
+{
+	struct tsi_root r = { .path = NULL, .fd = -1 };
+	int err = o->format->open(o->folder, &r);
+
+	if (r.fd >= 0)
+		close(r.fd);
+	free(r.path);
+	return err;
+}
+
 int tsi_check_root(const struct tsi_options *o)
 {
 	bool split = o->split != TSI_SPLIT_NONE;
 	struct stat st;
 	DIR *d;
 
+	if (!o->format->has_class_folders)
+		return check_by_format(o);
 	if (stat(o->root, &st))
 		return tsi_err(TSOCK_EDATA, "--root %s: %s", o->root,
 			       strerror(errno));
@@ -206,7 +220,7 @@ void tsi_check_splits(const struct tsi_options *o, const struct tsi_index *x)
 	struct dirent *e;
 	DIR *d;
 
-	if (o->split == TSI_SPLIT_NONE ||
+	if (o->split == TSI_SPLIT_NONE || !o->format->has_class_folders ||
 	    snprintf(path, sizeof(path), "%s/%s", o->root, other) >=
 		    (int)sizeof(path))
 		return;

@@ -12,9 +12,7 @@
 
 const struct tsi_opt tsi_opts[TSI_OPTS] = {
 	{ .kind = TSI_OPT_GROUP, .name = "Data set" },
-	{ TSI_OPT_CHOICE, "dataset", "imagenet|imagefolder",
-	  "imagenet: DIR/train and DIR/val, a folder per class in each;\n"
-	  "imagefolder: DIR itself, or DIR/SPLIT with --split",
+	{ TSI_OPT_CHOICE, "dataset", TSI_FORMAT_WORDS, TSI_FORMAT_HELP,
 	  AT(dataset), .letter = 'd' },
 	{ TSI_OPT_TEXT, "root", "DIR", "where it is", AT(root), .letter = 'r' },
 	{ TSI_OPT_CHOICE, "split", "train|val", "which part (imagenet: train)",

@@ -234,8 +234,8 @@ static void warn_if_odd(struct tsi_options *o, bool resize_given)
 }
 
 /*
- * The data set's name: imagenet, or the folder that it is, made of characters
- * that a name may have; with -val for the val split.
+ * The stream's name: the format's, or the folder's, made of characters that a
+ * name may have; with -val for the val split.
  */
 static void default_name(struct tsi_options *o)
 {
@@ -250,7 +250,7 @@ static void default_name(struct tsi_options *o)
 	at = end;
 	while (at > o->root && at[-1] != '/')
 		at--;
-	for (; o->dataset == TSI_IMAGEFOLDER && at < end && len < room; at++) {
+	for (; !o->format->names_stream && at < end && len < room; at++) {
 		bool odd = !is_name_char((unsigned char)*at);
 
 		/* A name begins with a letter or a digit. */
@@ -260,10 +260,7 @@ static void default_name(struct tsi_options *o)
 	while (len && !isalnum((unsigned char)o->name[len - 1]))
 		len--;
 	snprintf(o->name + len, sizeof(o->name) - len, "%s%s",
-		 len                          ? ""
-		 : o->dataset == TSI_IMAGENET ? "imagenet"
-					      : "imagefolder",
-		 tail);
+		 len ? "" : o->format->name, tail);
 }
 
 /* What depends on other options. */
@@ -275,13 +272,15 @@ static int complete(struct tsi_options *o)
 	if (o->dataset == UNSET)
 		return tsi_err(TSOCK_EARG,
 			       "--dataset is missing: choose one of "
-			       "imagenet|imagefolder");
+			       "%s",
+			       TSI_FORMAT_WORDS);
+	o->format = tsi_format_at((unsigned)o->dataset);
 	if (!o->root)
 		return tsi_err(TSOCK_EARG,
 			       "--root is missing: the folder of the data set");
 	if (o->split == UNSET)
-		o->split = o->dataset == TSI_IMAGENET ? TSI_SPLIT_TRAIN
-						      : TSI_SPLIT_NONE;
+		o->split = o->format->has_splits ? TSI_SPLIT_TRAIN
+						 : TSI_SPLIT_NONE;
 	if (!o->name[0])
 		default_name(o);
 	if (o->preset == UNSET)
@@ -359,6 +358,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 			  struct tsi_pipeline_opts *out)
 {
 	*out = (struct tsi_pipeline_opts){
+		.format = o->format,
 		.folder = o->folder,
 		.on_error = (enum tsi_on_error)o->on_error,
 		.order = (enum tsi_order_kind)o->order,
@@ -389,11 +389,6 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.fanout = (uint32_t)o->fanout,
 		.gpu_transport = (uint32_t)o->gpu_transport,
 	};
-}
-
-const char *tsi_options_dataset(const struct tsi_options *o)
-{
-	return o->dataset == TSI_IMAGENET ? "imagenet" : "imagefolder";
 }
 
 const char *tsi_options_order(const struct tsi_options *o)

@@ -25,11 +25,6 @@ enum tsi_run_mode {
 	TSI_RUN_DEVICES,
 };
 
-enum tsi_dataset {
-	TSI_IMAGENET,
-	TSI_IMAGEFOLDER,
-};
-
 enum tsi_split {
 	TSI_SPLIT_TRAIN,
 	TSI_SPLIT_VAL,
@@ -38,7 +33,8 @@ enum tsi_split {
 
 struct tsi_options {
 	enum tsi_run_mode mode;
-	uint64_t dataset; /* enum tsi_dataset */
+	uint64_t dataset; /* as given: which of TSI_FORMATS */
+	const struct tsi_format *format;
 	uint64_t split;   /* enum tsi_split */
 	const char *root; /* as given */
 	char *folder;     /* the tree: root, or root/split */
@@ -89,7 +85,6 @@ void tsi_options_pipeline(const struct tsi_options *o,
 void tsi_options_help(FILE *to);
 
 /* The words that the command line uses for values. */
-const char *tsi_options_dataset(const struct tsi_options *o);
 const char *tsi_options_order(const struct tsi_options *o);
 const char *tsi_options_preset(const struct tsi_options *o);
 

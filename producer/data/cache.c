@@ -2,10 +2,11 @@
  * cache.c - a scan kept on disk, so that a start needs a look at each folder
  * and not at each file.
  *
- * One file per root, XXH3(root's absolute path).idx: a header, the index's
- * tables, the indices of bad files.  It is good as long as every folder has
- * the mtime and the inode that it had: files that were added, removed or
- * renamed change these.  A file overwritten in place does not, nor does a
+ * One file per root and layout, XXH3(root's absolute path)LAYOUT.idx: a
+ * header, the table's columns, the indices of bad rows.  It is good as long as
+ * every folder and file that the scan read has the mtime and the inode that it
+ * had: in a tree of images, files that were added, removed or renamed change
+ * those of their folder.  A file overwritten in place does not, nor does a
  * symbolic link that begins or ceases to lead somewhere; that is accepted,
  * since files are read anew in every epoch anyway.
  *
@@ -47,9 +48,9 @@ struct head {
 	uint64_t names_len;
 	uint64_t nbad;
 	uint32_t classes;
-	uint32_t dirs;
+	uint32_t stamps;
 	uint32_t probed; /* bad means: the probe said so */
-	uint32_t reserved;
+	uint32_t ranged;
 };
 
 /* The folder of caches; false when there is to be none. */
@@ -79,7 +80,8 @@ static bool file_path(const struct tsi_root *root,
 
 	if (!folder(opts, dir, sizeof(dir)))
 		return false;
-	n = snprintf(out, len, "%s/%016" PRIx64 ".idx", dir, key);
+	n = snprintf(out, len, "%s/%016" PRIx64 "%s.idx", dir, key,
+		     opts->layout);
 	return n > 0 && (size_t)n < len;
 }
 
@@ -133,19 +135,20 @@ static bool check_head(const struct head *h, uint64_t len)
 {
 	struct tsi_table t = { .count = h->count,
 			       .classes = h->classes,
-			       .dirs = h->dirs,
+			       .stamps = h->stamps,
+			       .ranged = h->ranged,
 			       .paths_len = h->paths_len,
 			       .names_len = h->names_len };
 
 	if (memcmp(h->magic, MAGIC, sizeof(h->magic)) ||
 	    h->version != VERSION || h->endian != ENDIAN)
 		return false;
-	if (h->count == 0 || h->classes == 0 || h->dirs == 0 ||
+	if (h->count == 0 || h->classes == 0 || h->stamps == 0 ||
 	    h->paths_len == 0 || h->names_len == 0)
 		return false;
 	/* None beyond the file's length, so no sum of them overflows. */
 	if (len > UINT64_MAX / 64 || h->count > len || h->paths_len > len ||
-	    h->names_len > len || h->nbad > h->count)
+	    h->names_len > len || h->nbad > h->count || h->ranged > 1)
 		return false;
 	return len == sizeof(*h) + tsi_table_block_len(&t) +
 			      h->nbad * sizeof(uint64_t);
@@ -179,9 +182,12 @@ static bool check_columns(const struct tsi_root *root,
 	for (uint32_t i = 0; i < t->classes; i++)
 		if (t->class_name[i] >= t->names_len)
 			return false;
-	for (uint32_t i = 0; i < t->dirs; i++)
-		if (t->dir[i].path >= t->names_len ||
-		    !stays_inside(t->names + t->dir[i].path))
+	for (uint32_t i = 0; i < t->stamps; i++)
+		if (t->stamp[i].path >= t->names_len ||
+		    !stays_inside(t->names + t->stamp[i].path))
+			return false;
+	for (uint64_t i = 0; t->ranged && i < t->count; i++)
+		if (t->offset[i] > 0 && t->length[i] == 0)
 			return false;
 	for (uint64_t k = 0; k < nbad; k++)
 		if (bad[k] >= t->count || (k > 0 && bad[k] <= bad[k - 1]))
@@ -189,23 +195,22 @@ static bool check_columns(const struct tsi_root *root,
 	return true;
 }
 
-struct dirs {
+struct stamps {
 	const struct tsi_root *root;
 	const struct tsi_table *t;
 };
 
-static int check_dirs(void *arg, uint64_t first, uint64_t last)
+static int check_stamps(void *arg, uint64_t first, uint64_t last)
 {
-	const struct dirs *a = arg;
+	const struct stamps *a = arg;
 
 	for (uint64_t i = first; i < last; i++) {
-		const struct tsi_table_dir *d = &a->t->dir[i];
-		const char *path = a->t->names + d->path;
+		const struct tsi_stamp *s = &a->t->stamp[i];
+		const char *path = a->t->names + s->path;
 		struct stat st;
 
 		if (fstatat(a->root->fd, *path ? path : ".", &st, 0) ||
-		    !S_ISDIR(st.st_mode) || st.st_ino != d->ino ||
-		    tsi_table_mtime_ns(&st) != d->mtime_ns)
+		    !tsi_stamp_holds(s, &st))
 			return tsi_err(TSOCK_EAGAIN, "%s changed", path);
 	}
 	return 0;
@@ -220,7 +225,8 @@ static bool load_body(const struct tsi_root *root, const struct head *h, int fd,
 	t->paths_len = h->paths_len;
 	t->names_len = h->names_len;
 	t->classes = h->classes;
-	t->dirs = h->dirs;
+	t->stamps = h->stamps;
+	t->ranged = h->ranged;
 	block_len = tsi_table_block_len(t);
 	t->block = malloc(block_len);
 	*bad = malloc(h->nbad * sizeof(**bad) + 1);
@@ -237,7 +243,7 @@ static bool load_fd(const struct tsi_root *root,
 		    const struct tsi_cache_opts *opts, int fd,
 		    struct tsi_table *t, uint64_t **bad, uint64_t *nbad)
 {
-	struct dirs dirs = { root, t };
+	struct stamps stamps = { root, t };
 	struct head h;
 	struct stat st;
 
@@ -249,7 +255,8 @@ static bool load_fd(const struct tsi_root *root,
 		return false;
 	*nbad = h.nbad;
 	return load_body(root, &h, fd, t, bad) &&
-	       !tsi_parallel(opts->threads, t->dirs, 256, check_dirs, &dirs);
+	       !tsi_parallel(opts->threads, t->stamps, 256, check_stamps,
+			     &stamps);
 }
 
 bool tsi_cache_load(const struct tsi_root *root,
@@ -337,7 +344,8 @@ void tsi_cache_save(const struct tsi_root *root,
 	h.names_len = t->names_len;
 	h.nbad = t->nbad;
 	h.classes = t->classes;
-	h.dirs = t->dirs;
+	h.stamps = t->stamps;
+	h.ranged = t->ranged;
 	h.probed = opts->probed;
 	h.checksum = checksum(h, t, bad);
 	if (!write_cache(t, &h, bad, path))

@@ -8,12 +8,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/root.h"
 #include "data/table.h"
 
 struct tsi_cache_opts {
-	const char *dir;  /* NULL: the user's own; "": no cache */
-	bool probed;      /* bad rows are those that a probe calls bad */
-	unsigned threads; /* that look whether folders have changed */
+	const char *layout; /* the format's: root and layout name a scan */
+	const char *dir;    /* NULL: the user's own; "": no cache */
+	bool probed;        /* bad rows are those that a probe calls bad */
+	unsigned threads;   /* that look what has changed */
 };
 
 /*

@@ -1,10 +1,8 @@
 /*
- * index.c - which files an ImageFolder tree holds: opening and asking.
+ * index.c - which samples a data set has: opening and asking.
  */
 #include "data/index.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -12,12 +10,12 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "data/cache.h"
+#include "data/format.h"
 #include "data/hash.h"
 #include "data/probe.h"
-#include "data/scan.h"
-#include "data/table.h"
 
 struct tsi_index {
+	const struct tsi_format *format;
 	struct tsi_root root;
 	struct tsi_table table;
 	bool cached;
@@ -32,26 +30,6 @@ static uint64_t fingerprint(const struct tsi_table *t)
 	return tsi_hash(t->size, t->count * sizeof(*t->size), h);
 }
 
-static int open_root(struct tsi_root *r, const char *root)
-{
-	r->path = realpath(root, NULL);
-	if (r->path)
-		r->fd = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (r->path && r->fd >= 0)
-		return 0;
-	if (errno == ENOENT)
-		return tsi_err(TSOCK_EARG,
-			       "there is no folder %s: the data set's root "
-			       "should hold one folder per class",
-			       root);
-	if (errno == ENOTDIR)
-		return tsi_err(TSOCK_EARG,
-			       "%s is not a folder: the data set's root should "
-			       "hold one folder per class",
-			       root);
-	return tsi_err_sys("open the data set's root %s", root);
-}
-
 static int scan(struct tsi_index *x, unsigned threads,
 		const struct tsi_probe_opts *probe)
 {
@@ -59,7 +37,7 @@ static int scan(struct tsi_index *x, unsigned threads,
 	int err;
 
 	tsi_log(TSOCK_LOG_INFO, "scanning %s", x->root.path);
-	err = tsi_scan(&x->root, threads, &x->table);
+	err = x->format->scan(&x->root, threads, &x->table);
 	if (!err)
 		err = tsi_probe(&x->root, probe, &x->table, NULL,
 				x->table.count);
@@ -76,13 +54,15 @@ static int fill(struct tsi_index *x, const struct tsi_index_opts *opts)
 {
 	unsigned threads = opts->threads ? opts->threads : 4;
 	struct tsi_cache_opts cache = {
+		.layout = opts->format->layout,
 		.dir = opts->cache_dir,
-		.probed = opts->probe != NULL,
+		.probed = opts->sniff != NULL,
 		.threads = threads,
 	};
 	struct tsi_probe_opts probe = {
-		.head = opts->probe,
-		.arg = opts->probe_arg,
+		.locate = opts->format->locate,
+		.sniff = opts->sniff,
+		.arg = opts->sniff_arg,
 		.survive_eio = opts->survive_eio,
 		.threads = threads,
 	};
@@ -111,7 +91,8 @@ int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out)
 	if (!x)
 		return tsi_err(TSOCK_ENOMEM, "no memory for an index");
 	x->root.fd = -1;
-	err = open_root(&x->root, opts->root);
+	x->format = opts->format;
+	err = x->format->open(opts->root, &x->root);
 	if (!err)
 		err = fill(x, opts);
 	if (err) {
@@ -151,12 +132,15 @@ const char *tsi_index_class(const struct tsi_index *x, uint32_t i)
 
 int64_t tsi_index_label(const struct tsi_index *x, uint64_t i)
 {
-	return x->table.label[i];
+	return x->format->label(&x->table, i);
 }
 
 const char *tsi_index_path(const struct tsi_index *x, uint64_t i)
 {
-	return tsi_table_path(&x->table, i);
+	struct tsi_location at;
+
+	x->format->locate(&x->table, i, &at);
+	return at.path;
 }
 
 int tsi_index_dirfd(const struct tsi_index *x)
@@ -169,9 +153,10 @@ const char *tsi_index_root(const struct tsi_index *x)
 	return x->root.path;
 }
 
-uint64_t tsi_index_size(const struct tsi_index *x, uint64_t i)
+void tsi_index_locate(const struct tsi_index *x, uint64_t i,
+		      struct tsi_location *out)
 {
-	return x->table.size[i];
+	x->format->locate(&x->table, i, out);
 }
 
 bool tsi_index_bad(const struct tsi_index *x, uint64_t i)

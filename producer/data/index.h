@@ -1,15 +1,8 @@
 /*
- * index.h - which files an ImageFolder tree holds, in torchvision's order.
+ * index.h - which samples a data set has, in the order of its format.
  *
- * ROOT/<class>/.../<image>.  Classes are the folders in ROOT (symbolic links
- * to folders too), sorted by code point; the files of a class are those of
- * every folder below it, folders sorted by their whole path, names sorted
- * within a folder, with an image's extension (.jpg .jpeg .png .ppm .bmp .pgm
- * .tif .tiff .webp, any case).  So sample i here is sample i of
- * torchvision.datasets.ImageFolder(ROOT), with the same label.
- *
- * A file that can't be read, or that the caller's probe rejects, keeps its
- * place and is marked bad.  An index never changes after it was opened, and
+ * A sample that can't be read, or that the caller's sniff() rejects, keeps its
+ * number and is marked bad.  An index never changes after it was opened, and
  * never decodes anything.
  */
 #ifndef TSI_DATA_INDEX_H
@@ -19,39 +12,42 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "data/table.h"
+
+struct tsi_format;
 struct tsi_index; /* immutable: any thread may read */
 
 struct tsi_index_opts {
-	const char *root;      /* the ImageFolder itself, say DIR/train */
+	const struct tsi_format *format;
+	const char *root;      /* the data set itself, say DIR/train */
 	bool rescan;           /* don't read the cache, but write it */
 	const char *cache_dir; /* NULL: the user's own; "": no cache */
 	unsigned threads;      /* that scan and probe; 0 means 4 */
 	/*
-	 * Look at a file's first len bytes (whole: there are no more).  Called
-	 * by several threads at once.  Returns 0 when the file is good, EDATA
-	 * with a message when it is not, EAGAIN to be called with more bytes.
-	 * NULL: every file that can be opened is good.
+	 * Look at a sample's first len bytes (whole: there are no more).
+	 * Called by several threads at once.  Returns 0 when the sample is
+	 * good, EDATA with a message when it is not, EAGAIN to be called with
+	 * more bytes.  NULL: every sample whose file can be opened is good.
 	 */
-	int (*probe)(void *arg, const void *data, size_t len, bool whole);
-	void *probe_arg;
+	int (*sniff)(void *arg, const void *data, size_t len, bool whole);
+	void *sniff_arg;
 	/* A file that can't be read by EIO is bad, with a warning. */
 	bool survive_eio;
 };
 
 /*
- * Scan the tree, or take the scan from the cache when no folder of the tree
- * has changed since.  The cache ($XDG_CACHE_HOME/tsock, else ~/.cache/tsock)
+ * Scan the data set, or take the scan from the cache when nothing that the
+ * scan read has changed since.  The cache ($XDG_CACHE_HOME/tsock, else ~/.cache/tsock)
  * is a convenience: that it can't be read or written is no error.
- * Fails with EARG (no such root), EDATA (no classes, no files, classes
- * without files), ESYS (a folder can't be read, EIO of a file unless it is
- * survived, too few descriptors), ENOMEM.
+ * Fails as the format's open() and scan() do, and with ESYS (EIO of a file
+ * unless it is survived, too few descriptors), ENOMEM.
  */
 int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out);
 
 /* NULL is allowed. */
 void tsi_index_close(struct tsi_index *x);
 
-/* Files, bad ones included. */
+/* Samples, bad ones included. */
 uint64_t tsi_index_count(const struct tsi_index *x);
 
 uint32_t tsi_index_classes(const struct tsi_index *x);
@@ -59,24 +55,25 @@ const char *tsi_index_class(const struct tsi_index *x, uint32_t i);
 
 int64_t tsi_index_label(const struct tsi_index *x, uint64_t i);
 
-/* Relative to the root, whose descriptor is good for openat(). */
+/* Of the file, relative to the root, whose descriptor is for openat(). */
 const char *tsi_index_path(const struct tsi_index *x, uint64_t i);
 int tsi_index_dirfd(const struct tsi_index *x);
 
 /* The root's absolute path. */
 const char *tsi_index_root(const struct tsi_index *x);
 
-/* Bytes when it was scanned: a hint; at most UINT32_MAX. */
-uint64_t tsi_index_size(const struct tsi_index *x, uint64_t i);
+/* The bytes of sample i; their size is at most UINT32_MAX. */
+void tsi_index_locate(const struct tsi_index *x, uint64_t i,
+		      struct tsi_location *out);
 
 bool tsi_index_bad(const struct tsi_index *x, uint64_t i);
 
-/* Why file i is bad; NULL when it is good. */
+/* Why sample i is bad; NULL when it is good. */
 const char *tsi_index_bad_reason(const struct tsi_index *x, uint64_t i);
 
 uint64_t tsi_index_bad_count(const struct tsi_index *x);
 
-/* The k-th bad file's index, ascending. */
+/* The k-th bad sample's index, ascending. */
 uint64_t tsi_index_bad_at(const struct tsi_index *x, uint64_t k);
 
 /* A hash of all paths, labels and sizes, in order. */

@@ -1,5 +1,6 @@
 /*
- * probe.c - look at every file's head: is it there, and is it an image?
+ * probe.c - look at the first bytes of every sample: are they there, and are
+ * they what they should be?
  *
  * What is wrong with a file makes it bad and nothing more; what is wrong with
  * the machine (EIO unless it is to be survived, no descriptors, no memory)
@@ -34,26 +35,28 @@ struct probing {
 	pthread_mutex_t lock; /* of the table's list of bad rows */
 };
 
-/* One thread's buffer. */
+/* The sample that a thread looks at, and the thread's buffer. */
 struct head {
+	uint64_t i;
+	struct tsi_location at;
 	uint8_t *data;
 	size_t cap;
 	size_t len;
 	struct tsi_fs_seen seen;
 };
 
-static int add_bad(struct probing *p, uint64_t i, const char *reason)
+static int add_bad(struct probing *p, const struct head *h, const char *reason)
 {
 	int err;
 
 	pthread_mutex_lock(&p->lock);
-	err = tsi_table_add_bad(p->t, i, reason);
+	err = tsi_table_add_bad(p->t, h->i, reason);
 	pthread_mutex_unlock(&p->lock);
 	return err;
 }
 
-/* A system call on file i failed: whose fault is it? */
-static int failed(struct probing *p, uint64_t i, const char *verb)
+/* A system call on the file failed: is the file bad, or the machine? */
+static int failed(struct probing *p, const struct head *h, const char *verb)
 {
 	int err = errno;
 	char reason[160];
@@ -62,20 +65,20 @@ static int failed(struct probing *p, uint64_t i, const char *verb)
 	if ((err == EIO && !p->opts->survive_eio) || err == EMFILE ||
 	    err == ENFILE || err == ENOMEM)
 		return tsi_err_sys("%s %.200s/%.200s", verb, p->root->path,
-				   tsi_table_path(p->t, i));
+				   h->at.path);
 	/* It may be the first that is heard of a dying disk. */
 	if (err == EIO)
 		tsi_log(TSOCK_LOG_WARN,
 			"%s/%s can't be %s: I/O error, %d times in a row",
-			p->root->path, tsi_table_path(p->t, i),
+			p->root->path, h->at.path,
 			*verb == 'o' ? "opened" : "read", TRIES);
 	snprintf(reason, sizeof(reason), "can't be %s: %s",
 		 *verb == 'o' ? "opened" : "read",
 		 strerror_r(err, text, sizeof(text)));
-	return add_bad(p, i, reason);
+	return add_bad(p, h, reason);
 }
 
-/* Have want bytes of the file, or all that there are. */
+/* Have want bytes of the sample, or all that there are. */
 static int fill(struct head *h, int fd, size_t want)
 {
 	int tries = TRIES;
@@ -92,7 +95,7 @@ static int fill(struct head *h, int fd, size_t want)
 	}
 	while (h->len < want) {
 		ssize_t n = pread(fd, h->data + h->len, want - h->len,
-				  (off_t)h->len);
+				  (off_t)(h->at.offset + h->len));
 
 		if (n == 0)
 			break;
@@ -104,76 +107,73 @@ static int fill(struct head *h, int fd, size_t want)
 	return 0;
 }
 
-static int probe_open(struct probing *p, uint64_t i, int fd, uint64_t size,
-		      struct head *h)
+/* The file or range has size bytes. */
+static int probe_open(struct probing *p, struct head *h, int fd, uint64_t size)
 {
 	const struct tsi_probe_opts *opts = p->opts;
+	uint64_t end = h->at.length ? h->at.length : UINT64_MAX;
 	size_t want = HEAD;
 	bool whole;
 	int err;
 
 	h->len = 0;
 	do {
-		if (fill(h, fd, want))
-			return failed(p, i, "read");
+		if (fill(h, fd, want < end ? want : end))
+			return failed(p, h, "read");
 		/* The size is only good for saving a read of nothing. */
 		whole = h->len < want || h->len == size;
-		err = opts->head(opts->arg, h->data, h->len, whole);
+		err = opts->sniff(opts->arg, h->data, h->len, whole);
 		want *= 4;
 	} while (err == TSOCK_EAGAIN && !whole);
 	if (err == TSOCK_EAGAIN)
-		return add_bad(p, i, "ends too early");
+		return add_bad(p, h, "ends too early");
 	if (err == TSOCK_EDATA)
-		return add_bad(p, i, tsock_errmsg());
+		return add_bad(p, h, tsock_errmsg());
 	return err;
 }
 
-static uint32_t hint(off_t size)
+static uint32_t hint(uint64_t size)
 {
-	return size < 0                      ? 0
-	       : (uint64_t)size > UINT32_MAX ? UINT32_MAX
-					     : (uint32_t)size;
+	return size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
 }
 
 /*
  * What the file is, before it is opened: opening a device or a FIFO may have
  * an effect already.  Returns an errno.
  */
-static int look(const struct probing *p, uint64_t i, struct stat *st)
+static int look(const struct probing *p, const struct head *h, struct stat *st)
 {
 	int tries = TRIES;
 	int err;
 
 	do
-		err = fstatat(p->root->fd, tsi_table_path(p->t, i), st, 0)
-			      ? errno
-			      : 0;
+		err = fstatat(p->root->fd, h->at.path, st, 0) ? errno : 0;
 	while (err == EIO && --tries > 0);
 	return err;
 }
 
-static int open_file(const struct probing *p, uint64_t i, int flags)
+static int open_file(const struct probing *p, const struct head *h, int flags)
 {
 	int tries = TRIES;
 	int fd;
 
 	do
-		fd = openat(p->root->fd, tsi_table_path(p->t, i),
+		fd = openat(p->root->fd, h->at.path,
 			    flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	while (fd < 0 && (errno == EINTR || (errno == EIO && --tries > 0)));
 	return fd;
 }
 
 /* The kernel's own file systems hold files that aren't to be opened. */
-static bool made_up(const struct probing *p, uint64_t i, const struct stat *st,
-		    struct head *h)
+static bool made_up(const struct probing *p, struct head *h,
+		    const struct stat *st)
 {
 	bool yes;
 	int fd;
 
 	if (tsi_regular_seen(&h->seen, st->st_dev))
 		return false;
-	fd = open_file(p, i, O_PATH);
+	fd = open_file(p, h, O_PATH);
 	if (fd < 0)
 		return false;
 	yes = tsi_regular_made_up(&h->seen, st->st_dev, fd);
@@ -182,48 +182,56 @@ static bool made_up(const struct probing *p, uint64_t i, const struct stat *st,
 }
 
 /* Bad by what it is; 1 if it may be read. */
-static int check_kind(struct probing *p, uint64_t i, const struct stat *st,
-		      struct head *h)
+static int check_kind(struct probing *p, struct head *h, const struct stat *st)
 {
 	const char *kind = tsi_regular_kind(st->st_mode);
+	uint64_t size = (uint64_t)st->st_size;
 	char reason[64];
 
 	if (kind) {
 		snprintf(reason, sizeof(reason), "is not a regular file but %s",
 			 kind);
-		return add_bad(p, i, reason);
+		return add_bad(p, h, reason);
 	}
-	if ((uint64_t)st->st_size > LARGEST)
-		return add_bad(p, i, "is larger than 1 GiB");
-	if (made_up(p, i, st, h))
-		return add_bad(p, i, TSI_REGULAR_MADE_UP);
+	if (h->at.offset > size || h->at.length > size - h->at.offset)
+		return add_bad(p, h, "ends before the sample does");
+	if ((h->at.length ? h->at.length : size) > LARGEST)
+		return add_bad(p, h, "is larger than 1 GiB");
+	if (made_up(p, h, st))
+		return add_bad(p, h, TSI_REGULAR_MADE_UP);
 	return 1;
 }
 
 static int probe_one(struct probing *p, uint64_t i, struct head *h)
 {
 	struct stat st;
+	uint64_t size;
 	int err;
 	int fd;
 
+	h->i = i;
+	p->opts->locate(p->t, i, &h->at);
 	p->t->size[i] = 0;
-	errno = look(p, i, &st);
+	errno = look(p, h, &st);
 	if (errno)
-		return failed(p, i, "open");
-	p->t->size[i] = hint(st.st_size);
-	err = check_kind(p, i, &st, h);
+		return failed(p, h, "open");
+	size = h->at.length ? h->at.length : (uint64_t)st.st_size;
+	p->t->size[i] = hint(size);
+	err = check_kind(p, h, &st);
 	if (err <= 0)
 		return err;
-	fd = open_file(p, i, O_RDONLY);
+	fd = open_file(p, h, O_RDONLY);
 	if (fd < 0)
-		return failed(p, i, "open");
+		return failed(p, h, "open");
 	/* It may have been replaced in between. */
 	if (fstat(fd, &st))
-		err = failed(p, i, "read");
+		err = failed(p, h, "read");
 	else if (!S_ISREG(st.st_mode))
-		err = add_bad(p, i, "is not a regular file");
-	else if (p->opts->head)
-		err = probe_open(p, i, fd, (uint64_t)st.st_size, h);
+		err = add_bad(p, h, "is not a regular file");
+	else if (p->opts->sniff)
+		err = probe_open(p, h, fd,
+				 h->at.length ? h->at.length
+					      : (uint64_t)st.st_size);
 	else
 		err = 0;
 	close(fd);

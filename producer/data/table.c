@@ -3,26 +3,31 @@
  */
 #include "data/table.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/err.h"
 
 uint64_t tsi_table_block_len(const struct tsi_table *t)
 {
-	return t->count * sizeof(*t->path) +
-	       t->classes * sizeof(*t->class_name) + t->dirs * sizeof(*t->dir) +
-	       t->count * sizeof(*t->size) + t->count * sizeof(*t->label) +
-	       t->paths_len + t->names_len;
+	uint64_t range =
+		t->ranged ? sizeof(*t->offset) + sizeof(*t->length) : 0;
+
+	return t->count * (sizeof(*t->path) + range + sizeof(*t->size) +
+			   sizeof(*t->label)) +
+	       t->classes * sizeof(*t->class_name) +
+	       t->stamps * sizeof(*t->stamp) + t->paths_len + t->names_len;
 }
 
 void tsi_table_set_columns(struct tsi_table *t)
 {
 	t->path = t->block;
 	t->class_name = t->path + t->count;
-	t->dir = (struct tsi_table_dir *)(t->class_name + t->classes);
-	t->size = (uint32_t *)(t->dir + t->dirs);
+	t->stamp = (struct tsi_stamp *)(t->class_name + t->classes);
+	t->offset = (uint64_t *)(t->stamp + t->stamps);
+	t->length = t->offset + (t->ranged ? t->count : 0);
+	t->size = (uint32_t *)(t->length + (t->ranged ? t->count : 0));
 	t->label = t->size + t->count;
 	t->paths = (char *)(t->label + t->count);
 	t->names = t->paths + t->paths_len;
@@ -89,7 +94,93 @@ const struct tsi_table_bad *tsi_table_find_bad(const struct tsi_table *t,
 	return low < t->nbad && t->bad[low].index == i ? &t->bad[low] : NULL;
 }
 
-int64_t tsi_table_mtime_ns(const struct stat *st)
+void tsi_table_locate(const struct tsi_table *t, uint64_t i,
+		      struct tsi_location *out)
 {
-	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+	out->path = tsi_table_path(t, i);
+	out->offset = t->ranged ? t->offset[i] : 0;
+	out->length = t->ranged ? t->length[i] : 0;
+	out->size = t->size[i];
+}
+
+int64_t tsi_table_label(const struct tsi_table *t, uint64_t i)
+{
+	return t->label[i];
+}
+
+/* ------------------------------------------------------------------------
+ * Filling
+ */
+
+static uint64_t put_name(struct tsi_table_writer *w, const char *name)
+{
+	uint64_t at = w->names;
+	size_t len = strlen(name) + 1;
+
+	assert(at + len <= w->table->names_len);
+	memcpy(w->table->names + at, name, len);
+	w->names += len;
+	return at;
+}
+
+int tsi_table_begin(struct tsi_table_writer *w, struct tsi_table *t,
+		    const char *root)
+{
+	t->block = malloc(tsi_table_block_len(t));
+	if (!t->block)
+		return tsi_err(TSOCK_ENOMEM, "no memory to index the data set");
+	tsi_table_set_columns(t);
+	*w = (struct tsi_table_writer){ .table = t };
+	put_name(w, root);
+	return 0;
+}
+
+void tsi_table_put_class(struct tsi_table_writer *w, const char *name)
+{
+	assert(w->classes < w->table->classes);
+	w->table->class_name[w->classes++] = put_name(w, name);
+}
+
+void tsi_table_put_stamp(struct tsi_table_writer *w, const char *path,
+			 const struct tsi_stamp *stamp)
+{
+	struct tsi_stamp *to = &w->table->stamp[w->stamps++];
+
+	assert(w->stamps <= w->table->stamps);
+	*to = *stamp;
+	to->path = put_name(w, path);
+}
+
+uint64_t tsi_table_put_path(struct tsi_table_writer *w, const char *folder,
+			    const char *name)
+{
+	size_t len = folder ? strlen(folder) + 1 : 0;
+	size_t n = strlen(name) + 1;
+	uint64_t at = w->paths;
+	char *p = w->table->paths + at;
+
+	assert(at + len + n <= w->table->paths_len);
+	if (folder) {
+		memcpy(p, folder, len - 1);
+		p[len - 1] = '/';
+	}
+	memcpy(p + len, name, n);
+	w->paths += len + n;
+	return at;
+}
+
+void tsi_table_put_row(struct tsi_table_writer *w, uint64_t path,
+		       uint32_t label, uint64_t offset, uint64_t length)
+{
+	struct tsi_table *t = w->table;
+	uint64_t i = w->rows++;
+
+	assert(i < t->count);
+	t->path[i] = path;
+	t->label[i] = label;
+	t->size[i] = 0;
+	if (t->ranged) {
+		t->offset[i] = offset;
+		t->length[i] = length;
+	}
 }

@@ -2,12 +2,13 @@
  * table.h - the rows of a data set and their strings: what a scan finds, and
  * what the cache keeps of it.
  *
- * A row is a sample: the path of its file, the file's size, its label.  All
- * columns lie in one block, in memory as in the cache file.  Beside the block
- * there is a list of the rows that turned out to be bad.
+ * A row is a sample: the path of its file, the range of the file if the file
+ * holds more than this sample, the size, the label.  All columns lie in one
+ * block, in memory as in the cache file.  Beside the block there is a list of
+ * the rows that turned out to be bad.
  *
- * A table knows nothing of the folder that it describes but names, and does no
- * input or output.
+ * A table knows nothing of the data set that it describes but names, and does
+ * no input or output.
  */
 #ifndef TSI_DATA_TABLE_H
 #define TSI_DATA_TABLE_H
@@ -16,20 +17,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The folder that all paths are relative to. */
-struct tsi_root {
-	char *path; /* absolute */
-	int fd;
-};
+#include "data/stamp.h"
 
-/* A folder as it was when it was scanned. */
-struct tsi_table_dir {
-	uint64_t path; /* in names; the root is "" */
-	int64_t mtime_ns;
-	uint64_t ino;
+/* Where the bytes of a sample are. */
+struct tsi_location {
+	const char *path; /* relative to the data set's root */
+	uint64_t offset;  /* in the file */
+	uint64_t length;  /* 0: the whole file */
+	uint64_t size;    /* bytes when it was scanned: a hint */
 };
-
-#define TSI_TABLE_NO_MTIME INT64_MIN /* it kept changing: never up to date */
 
 struct tsi_table_bad {
 	uint64_t index;
@@ -42,16 +38,19 @@ struct tsi_table {
 	uint64_t paths_len;
 	uint64_t names_len;
 	uint32_t classes;
-	uint32_t dirs;
+	uint32_t stamps;
+	bool ranged; /* rows are ranges of files */
 	/* The columns, in one block. */
 	void *block;
-	uint64_t *path;            /* [count], in paths */
-	uint64_t *class_name;      /* [classes], in names */
-	struct tsi_table_dir *dir; /* [dirs] */
-	uint32_t *size;            /* [count] */
-	uint32_t *label;           /* [count] */
-	char *paths; /* every path, in order, each ended by a NUL */
-	char *names; /* the root's path, classes, folders */
+	uint64_t *path;          /* [count], in paths */
+	uint64_t *class_name;    /* [classes], in names */
+	struct tsi_stamp *stamp; /* [stamps], of what the scan read */
+	uint64_t *offset;        /* [count], if ranged */
+	uint64_t *length;        /* [count], if ranged */
+	uint32_t *size;          /* [count] */
+	uint32_t *label;         /* [count] */
+	char *paths;             /* each ended by a NUL; rows may share one */
+	char *names;             /* the root's path, classes, stamps' paths */
 	/* Bad rows; in the order of rows once they are sorted. */
 	struct tsi_table_bad *bad;
 	uint64_t nbad;
@@ -80,8 +79,36 @@ static inline const char *tsi_table_path(const struct tsi_table *t, uint64_t i)
 	return t->paths + t->path[i];
 }
 
-/* A folder's mtime in nanoseconds. */
-struct stat;
-int64_t tsi_table_mtime_ns(const struct stat *st);
+/* Location and label of row i, as a format's operations. */
+void tsi_table_locate(const struct tsi_table *t, uint64_t i,
+		      struct tsi_location *out);
+int64_t tsi_table_label(const struct tsi_table *t, uint64_t i);
+
+/*
+ * How a scan fills a table: it sets the lengths (names_len with the root's
+ * path and each name's NUL), begins, and puts exactly that much.
+ */
+struct tsi_table_writer {
+	struct tsi_table *table;
+	uint64_t rows;
+	uint64_t paths;
+	uint64_t names;
+	uint32_t classes;
+	uint32_t stamps;
+};
+
+/* Make the columns and put the root's path.  Fails with ENOMEM. */
+int tsi_table_begin(struct tsi_table_writer *w, struct tsi_table *t,
+		    const char *root);
+void tsi_table_put_class(struct tsi_table_writer *w, const char *name);
+/* The path in stamp is filled in. */
+void tsi_table_put_stamp(struct tsi_table_writer *w, const char *path,
+			 const struct tsi_stamp *stamp);
+/* folder/name, or (folder NULL) name; returns it for tsi_table_put_row(). */
+uint64_t tsi_table_put_path(struct tsi_table_writer *w, const char *folder,
+			    const char *name);
+/* offset and length are for a ranged table; length 0: the whole file. */
+void tsi_table_put_row(struct tsi_table_writer *w, uint64_t path,
+		       uint32_t label, uint64_t offset, uint64_t length);
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/format.h"
 #include "data/order.h"
 #include "image/image.h"
 #include "io/reader.h"
@@ -27,7 +28,8 @@ struct tsi_pipeline_opts {
 	 * What decides the bytes of the stream: two pipelines that agree in
 	 * these, and in the files of the folder, serve the same samples.
 	 */
-	const char *folder; /* one folder of images per class */
+	const struct tsi_format *format;
+	const char *folder; /* what the format reads */
 	enum tsi_on_error on_error;
 	enum tsi_order_kind order;
 	uint32_t segments; /* of an epoch; 0: by the order */

@@ -18,7 +18,7 @@ struct tsi_sampler {
 	struct tsi_badfiles *bad;
 };
 
-static int probe(void *arg, const void *data, size_t len, bool whole)
+static int sniff(void *arg, const void *data, size_t len, bool whole)
 {
 	struct tsi_image_head head;
 
@@ -29,10 +29,11 @@ static int probe(void *arg, const void *data, size_t len, bool whole)
 static int open_index(struct tsi_sampler *s)
 {
 	struct tsi_index_opts opts = {
+		.format = s->o->format,
 		.root = s->o->folder,
 		.rescan = s->o->rescan,
 		.cache_dir = s->o->cache,
-		.probe = probe,
+		.sniff = sniff,
 		.survive_eio = s->o->on_error == TSI_SUBSTITUTE,
 	};
 	uint64_t good;

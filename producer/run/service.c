@@ -3,6 +3,7 @@
  */
 #include "run/service.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,12 +17,8 @@ struct tsi_service {
 	tsock_server *server;
 };
 
+/* What the pipeline adds to the fields of the format. */
 static const struct tsock_field fields[TSI_FIELDS] = {
-	[TSI_FIELD_IMAGE] = { .name = "image",
-			      .dtype = TSOCK_U8,
-			      .flags = TSOCK_FIELD_IMAGE,
-			      .ndim = 3 },
-	[TSI_FIELD_LABEL] = { .name = "label", .dtype = TSOCK_I64 },
 	[TSI_FIELD_INDEX] = { .name = "index", .dtype = TSOCK_I64 },
 	[TSI_FIELD_BOX] = { .name = "box",
 			    .dtype = TSOCK_I32,
@@ -33,10 +30,12 @@ static const struct tsock_field fields[TSI_FIELDS] = {
 static void serve_opts(const struct tsi_pipeline_opts *o,
 		       struct tsock_field *schema, struct tsock_serve_opts *out)
 {
+	/* An image and a label are what workers can make. */
+	assert(o->format->nfields == TSI_FIELD_INDEX);
 	memcpy(schema, fields, sizeof(fields));
+	memcpy(schema, o->format->fields, o->format->nfields * sizeof(*schema));
 	schema[TSI_FIELD_IMAGE].shape[0] = o->size;
 	schema[TSI_FIELD_IMAGE].shape[1] = o->size;
-	schema[TSI_FIELD_IMAGE].shape[2] = 3;
 	*out = (struct tsock_serve_opts)TSOCK_SERVE_OPTS_INIT;
 	out->nfields = TSI_FIELDS;
 	out->fields = schema;

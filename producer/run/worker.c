@@ -286,10 +286,15 @@ static struct tsi_read_request bytes_of(const struct tsi_worker *w,
 {
 	const struct tsi_index *x = tsi_sampler_index(w->sampler);
 
+	struct tsi_location at;
+
+	tsi_index_locate(x, j->target, &at);
 	return (struct tsi_read_request){
 		.dirfd = tsi_index_dirfd(x),
-		.path = tsi_index_path(x, j->target),
-		.size_hint = tsi_index_size(x, j->target),
+		.path = at.path,
+		.offset = at.offset,
+		.length = at.length,
+		.size_hint = at.size,
 		.tag = j->seq,
 	};
 }

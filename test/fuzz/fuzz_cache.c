@@ -7,6 +7,7 @@
  */
 #include "corpus.h"
 #include "data/cache.h"
+#include "data/format.h"
 #include "data/hash.h"
 #include "data/index.h"
 #include "tsock/tsock.h"
@@ -16,13 +17,13 @@ struct head {
 	char magic[8];
 	uint32_t version, endian;
 	uint64_t checksum, count, paths_len, names_len, nbad;
-	uint32_t classes, dirs, probed, reserved;
+	uint32_t classes, stamps, probed, ranged;
 };
 
 static char base[256], root[300], cache[300], file[600];
 static char *real_root;
 
-static int probe(void *arg, const void *data, size_t len, bool whole)
+static int sniff(void *arg, const void *data, size_t len, bool whole)
 {
 	(void)arg, (void)data, (void)whole;
 	return len > 1000 ? TSOCK_EDATA : 0;
@@ -75,9 +76,11 @@ static void remove_tree(void)
 
 static void seed(const char *folder, const char *name, bool with_probe)
 {
-	struct tsi_index_opts o = {
-		.root = root, .cache_dir = cache, .rescan = true, .threads = 1
-	};
+	struct tsi_index_opts o = { .format = &tsi_format_imagefolder,
+				    .root = root,
+				    .cache_dir = cache,
+				    .rescan = true,
+				    .threads = 1 };
 	static uint8_t bytes[65536];
 	struct tsi_index *x;
 	uint8_t *at;
@@ -85,7 +88,7 @@ static void seed(const char *folder, const char *name, bool with_probe)
 	FILE *f;
 
 	if (with_probe)
-		o.probe = probe;
+		o.sniff = sniff;
 	never(tsi_index_open(&o, &x));
 	tsi_index_close(x);
 	f = fopen(file, "rb");
@@ -125,20 +128,20 @@ static void mend_columns(const struct tsi_root *root, struct tsi_table *t,
 	tsi_table_set_columns(t);
 	if (t->names_len >= root_len)
 		memcpy(t->names, real_root, root_len);
-	for (uint32_t i = 0; i < t->dirs && i < 16; i++) {
-		struct tsi_table_dir d;
+	for (uint32_t i = 0; i < t->stamps && i < 16; i++) {
+		struct tsi_stamp d;
 		const char *name;
 		struct stat st;
 
-		memcpy(&d, &t->dir[i], sizeof(d));
+		memcpy(&d, &t->stamp[i], sizeof(d));
 		if (d.path >= t->names_len || t->names[t->names_len - 1])
 			continue;
 		name = t->names + d.path;
 		if (fstatat(root->fd, *name ? name : ".", &st, 0))
 			continue;
 		d.ino = st.st_ino;
-		d.mtime_ns = tsi_table_mtime_ns(&st);
-		memcpy(&t->dir[i], &d, sizeof(d));
+		d.mtime_ns = tsi_stamp_mtime_ns(&st);
+		memcpy(&t->stamp[i], &d, sizeof(d));
 	}
 }
 
@@ -154,7 +157,8 @@ static void mend(uint8_t *bytes, size_t len, bool columns)
 		return;
 	t.count = h->count;
 	t.classes = h->classes;
-	t.dirs = h->dirs;
+	t.stamps = h->stamps;
+	t.ranged = h->ranged;
 	t.paths_len = h->paths_len;
 	t.names_len = h->names_len;
 	block = tsi_table_block_len(&t);
@@ -179,8 +183,10 @@ static void use(const struct tsi_index *x)
 	for (uint64_t i = 0; i < tsi_index_count(x); i++) {
 		const char *reason = tsi_index_bad_reason(x, i);
 		const char *path = tsi_index_path(x, i);
+		struct tsi_location at;
 
-		sum += strlen(path) + tsi_index_size(x, i);
+		tsi_index_locate(x, i, &at);
+		sum += strlen(path) + at.size + at.length;
 		/* None leads out of the tree. */
 		never(path[0] == '/' || !strcmp(path, "..") ||
 		      !strncmp(path, "../", 3) || strstr(path, "/../"));
@@ -205,10 +211,11 @@ static void write_file(const uint8_t *bytes, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct tsi_index_opts o = { .root = root,
+	struct tsi_index_opts o = { .format = &tsi_format_imagefolder,
+				    .root = root,
 				    .cache_dir = cache,
 				    .threads = 1 };
-	struct tsi_cache_opts c = { .dir = cache, .threads = 1 };
+	struct tsi_cache_opts c = { .layout = "", .dir = cache, .threads = 1 };
 	struct tsi_root r = { .path = real_root };
 	struct tsi_table t = { .block = NULL };
 	uint64_t *bad = NULL, nbad = 0;
@@ -223,8 +230,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	mend(copy, size - 1, !(data[0] & 1));
 	write_file(copy, size - 1);
 	free(copy);
-	o.probe = data[0] & 2 ? probe : NULL;
-	c.probed = o.probe != NULL;
+	o.sniff = data[0] & 2 ? sniff : NULL;
+	c.probed = o.sniff != NULL;
 
 	r.fd = open(real_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	loaded = tsi_cache_load(&r, &c, &t, &bad, &nbad);

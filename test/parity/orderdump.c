@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "data/format.h"
 #include "data/index.h"
 #include "data/order.h"
 
@@ -38,7 +39,9 @@ static int print_epoch(struct tsi_order *o, uint64_t epoch)
 
 static int print_index(const char *root)
 {
-	struct tsi_index_opts opts = { .root = root, .cache_dir = "" };
+	struct tsi_index_opts opts = { .format = &tsi_format_imagefolder,
+				       .root = root,
+				       .cache_dir = "" };
 	struct tsi_index *x;
 
 	if (tsi_index_open(&opts, &x)) {

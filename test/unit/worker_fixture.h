@@ -76,6 +76,7 @@ static inline int make_root(void **state)
 		mkdir(path, 0700);
 	}
 	options = (struct tsi_pipeline_opts){
+		.format = &tsi_format_imagefolder,
 		.folder = root,
 		.preset = TSI_TRAIN,
 		.order = TSI_SEQUENTIAL,

@@ -8,7 +8,7 @@
  * folder that can't be read is an error, and a symbolic link to a folder above
  * it is left out with a warning (os.walk would follow it round and round).
  */
-#include "data/scan.h"
+#include "data/imagefolder/scan.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,24 +18,21 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
-#include "data/name.h"
+#include "data/imagefolder/name.h"
 #include "data/parallel.h"
 #include "data/text.h"
 
 #define NONE UINT32_MAX
-#define TICK_NS 20000000 /* two of the slowest kernel's clock ticks */
-#define SHOWN 5          /* names in a message */
+#define SHOWN 5 /* names in a message */
 
 struct folder {
 	uint64_t path; /* in text */
 	uint64_t dev;
-	uint64_t ino;
-	int64_t mtime_ns;
+	struct tsi_stamp stamp;
 	uint32_t parent; /* folder of the class; NONE for the class's own */
 	uint64_t first;  /* its files in class_scan.file */
 	uint64_t files;
@@ -65,32 +62,6 @@ struct scan {
 static int no_memory(void)
 {
 	return tsi_err(TSOCK_ENOMEM, "no memory to index the data set");
-}
-
-/*
- * The folder's mtime, at least a clock tick old: a change from now on gives
- * it another, so that the cache can't take a new folder for the old.
- */
-static int settled(int fd, struct stat *st, int64_t *mtime_ns)
-{
-	for (int tries = 0; tries < 4; tries++) {
-		struct timespec now;
-		struct timespec rest = { 0, 0 };
-		int64_t age;
-
-		if (fstat(fd, st))
-			return -1;
-		*mtime_ns = tsi_table_mtime_ns(st);
-		clock_gettime(CLOCK_REALTIME, &now);
-		age = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec -
-		      *mtime_ns;
-		if (age < 0 || age >= TICK_NS)
-			return 0;
-		rest.tv_nsec = (long)(TICK_NS - age);
-		nanosleep(&rest, NULL);
-	}
-	*mtime_ns = TSI_TABLE_NO_MTIME;
-	return 0;
 }
 
 static bool is_folder(DIR *d, const struct dirent *e)
@@ -143,7 +114,7 @@ static DIR *open_folder(const struct tsi_root *root, const char *path,
 
 	if (fd < 0)
 		return NULL;
-	if (settled(fd, &st, &f->mtime_ns) || !(d = fdopendir(fd))) {
+	if (tsi_stamp_take(fd, &st, &f->stamp) || !(d = fdopendir(fd))) {
 		int saved = errno;
 
 		close(fd);
@@ -151,7 +122,6 @@ static DIR *open_folder(const struct tsi_root *root, const char *path,
 		return NULL;
 	}
 	f->dev = st.st_dev;
-	f->ino = st.st_ino;
 	return d;
 }
 
@@ -164,7 +134,7 @@ static int folder_err(const struct tsi_root *root, const char *path)
 
 static bool same(const struct folder *a, const struct folder *b)
 {
-	return a->dev == b->dev && a->ino == b->ino;
+	return a->dev == b->dev && a->stamp.ino == b->stamp.ino;
 }
 
 static bool loops(const struct scan *s, const struct class_scan *c,
@@ -253,8 +223,8 @@ static int scan_folder(const struct scan *s, struct class_scan *c, uint32_t i)
 
 static int by_name(const void *a, const void *b, void *base)
 {
-	return tsi_name_cmp((const char *)base + *(const uint64_t *)a,
-			    (const char *)base + *(const uint64_t *)b);
+	return tsi_python_name_cmp((const char *)base + *(const uint64_t *)a,
+				   (const char *)base + *(const uint64_t *)b);
 }
 
 static int by_path(const void *a, const void *b, void *base)
@@ -359,17 +329,17 @@ static int check_classes(const struct scan *s)
 		       empty > SHOWN ? ", ..." : "");
 }
 
-/* How long the tables become. */
+/* How long the columns become. */
 static void measure(const struct scan *s, struct tsi_table *t)
 {
 	t->classes = (uint32_t)s->classes;
 	t->names_len = strlen(s->root->path) + 1 + s->names.len + 1;
-	t->dirs = 1;
+	t->stamps = 1;
 	for (uint64_t k = 0; k < s->classes; k++) {
 		const struct class_scan *c = &s->class_[k];
 
 		t->count += c->files;
-		t->dirs += c->folders;
+		t->stamps += c->folders;
 		for (uint32_t i = 0; i < c->folders; i++) {
 			const struct folder *f = &c->folder[i];
 			const char *path = c->text.base + f->path;
@@ -382,79 +352,36 @@ static void measure(const struct scan *s, struct tsi_table *t)
 	}
 }
 
-/* Where the tables are filled to. */
-struct filling {
-	struct tsi_table *t;
-	uint64_t file;
-	uint64_t path;
-	uint64_t name;
-	uint32_t dir;
-};
-
-static uint64_t put_name(struct filling *f, const char *name)
+static void put_class(struct tsi_table_writer *w, const struct class_scan *c,
+		      uint32_t label)
 {
-	uint64_t at = f->name;
-	size_t len = strlen(name) + 1;
-
-	memcpy(f->t->names + at, name, len);
-	f->name += len;
-	return at;
-}
-
-static void put_dir(struct filling *f, const struct folder *d, const char *path)
-{
-	f->t->dir[f->dir].path = put_name(f, path);
-	f->t->dir[f->dir].mtime_ns = d->mtime_ns;
-	f->t->dir[f->dir].ino = d->ino;
-	f->dir++;
-}
-
-static void put_file(struct filling *f, const char *folder, size_t len,
-		     const char *name, uint32_t label)
-{
-	size_t n = strlen(name) + 1;
-	char *p = f->t->paths + f->path;
-
-	f->t->path[f->file] = f->path;
-	f->t->label[f->file] = label;
-	f->t->size[f->file] = 0;
-	memcpy(p, folder, len);
-	p[len] = '/';
-	memcpy(p + len + 1, name, n);
-	f->path += len + 1 + n;
-	f->file++;
-}
-
-static void fill_class(struct filling *f, const struct class_scan *c,
-		       uint32_t label)
-{
+	tsi_table_put_class(w, c->name);
 	for (uint32_t i = 0; i < c->folders; i++) {
 		const struct folder *d = &c->folder[i];
-		const char *path = c->text.base + d->path;
-		size_t len = strlen(path);
+		const char *folder = c->text.base + d->path;
 
-		put_dir(f, d, path);
+		tsi_table_put_stamp(w, folder, &d->stamp);
 		for (uint64_t j = d->first; j < d->first + d->files; j++)
-			put_file(f, path, len, c->text.base + c->file[j],
-				 label);
+			tsi_table_put_row(
+				w,
+				tsi_table_put_path(w, folder,
+						   c->text.base + c->file[j]),
+				label, 0, 0);
 	}
 }
 
-static int fill_tables(const struct scan *s, struct tsi_table *t)
+static int fill_table(const struct scan *s, struct tsi_table *t)
 {
-	struct filling f = { .t = t };
+	struct tsi_table_writer w;
+	int err;
 
 	measure(s, t);
-	t->block = malloc(tsi_table_block_len(t));
-	if (!t->block)
-		return no_memory();
-	tsi_table_set_columns(t);
-	put_name(&f, s->root->path);
-	put_dir(&f, &s->top, "");
-	for (uint64_t k = 0; k < s->classes; k++) {
-		t->class_name[k] = put_name(&f, s->class_[k].name);
-		fill_class(&f, &s->class_[k], (uint32_t)k);
-	}
+	err = tsi_table_begin(&w, t, s->root->path);
+	if (err)
+		return err;
+	tsi_table_put_stamp(&w, "", &s->top.stamp);
+	for (uint64_t k = 0; k < s->classes; k++)
+		put_class(&w, &s->class_[k], (uint32_t)k);
 	return 0;
 }
 
@@ -470,7 +397,8 @@ static void free_scan(struct scan *s)
 	free(s->names.base);
 }
 
-int tsi_scan(const struct tsi_root *root, unsigned threads, struct tsi_table *t)
+int tsi_imagefolder_scan(const struct tsi_root *root, unsigned threads,
+			 struct tsi_table *t)
 {
 	struct scan s = { .root = root };
 	int err = find_classes(&s);
@@ -480,7 +408,7 @@ int tsi_scan(const struct tsi_root *root, unsigned threads, struct tsi_table *t)
 	if (!err)
 		err = check_classes(&s);
 	if (!err)
-		err = fill_tables(&s, t);
+		err = fill_table(&s, t);
 	free_scan(&s);
 	return err;
 }

@@ -1,0 +1,13 @@
+/*
+ * format.c - the table of data set formats.
+ */
+#include "data/format.h"
+
+#define ENTRY(name, help) &tsi_format_##name,
+
+static const struct tsi_format *const formats[] = { TSI_FORMATS(ENTRY) };
+
+const struct tsi_format *tsi_format_at(unsigned k)
+{
+	return formats[k];
+}

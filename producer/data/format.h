@@ -1,0 +1,95 @@
+/*
+ * format.h - what a data set format is: where samples are, and what is in
+ * them.
+ *
+ * A format is one file (or folder) that defines a struct tsi_format, and one
+ * line in TSI_FORMATS.  It says which rows a data set has and where the bytes
+ * of a row are; it never reads samples: the index (index.h) keeps the rows,
+ * and the caller reads and decodes.
+ */
+#ifndef TSI_DATA_FORMAT_H
+#define TSI_DATA_FORMAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/root.h"
+#include "data/table.h"
+#include "tsock/tsock.h"
+
+struct tsi_format {
+	const char *name; /* what --dataset calls it */
+
+	/*
+	 * What a cached scan is kept as: formats of the same layout have the
+	 * same rows in the same root.  A scan that finds other rows than
+	 * before needs another word.  A part of a file's name.
+	 */
+	const char *layout;
+
+	/* Without --split: DIR/train is served, or else DIR itself. */
+	bool has_splits;
+	/* Without --name: the stream is called after the format, or the folder. */
+	bool names_stream;
+	/* A folder of files per class, which --root is checked for. */
+	bool has_class_folders;
+
+	/*
+	 * Find the data set at root: fill r with its absolute path, by
+	 * malloc(), and a descriptor for openat().  Reads no samples.  On
+	 * failure r may be half filled; the caller frees it.
+	 * Fails with EARG (there is none, in the format's own words), ESYS.
+	 */
+	int (*open)(const char *root, struct tsi_root *r);
+
+	/*
+	 * Fill the empty table t with the rows of the data set, in an order
+	 * that depends on the data set alone, all sizes 0, and with a stamp of
+	 * every folder and file whose change may change the rows.  May use so
+	 * many threads.  Called once, without a lock; may log.
+	 * Fails with EDATA (no samples, or what isn't this format), ENOTSUP,
+	 * ESYS, ENOMEM; the caller clears t then.
+	 */
+	int (*scan)(const struct tsi_root *r, unsigned threads,
+		    struct tsi_table *t);
+
+	/* The bytes of sample i: their file and range.  Any thread. */
+	void (*locate)(const struct tsi_table *t, uint64_t i,
+		       struct tsi_location *out);
+
+	/* The label of sample i, an index of a class.  Any thread. */
+	int64_t (*label)(const struct tsi_table *t, uint64_t i);
+
+	/*
+	 * The fields of a sample that come from the data set.  An image's
+	 * first two dimensions are 0: the options say how large it becomes.
+	 */
+	const struct tsock_field *fields;
+	unsigned nfields;
+};
+
+/*
+ * All formats, in the order in which --help lists them, with what it says of
+ * each.
+ */
+#define TSI_FORMATS(F) \
+	F(imagenet, "DIR/train and DIR/val, a folder per class in each") \
+	F(imagefolder, "DIR itself, or DIR/SPLIT with --split")
+
+#define TSI_FORMAT_EXTERN(name, help) \
+	extern const struct tsi_format tsi_format_##name;
+TSI_FORMATS(TSI_FORMAT_EXTERN)
+#undef TSI_FORMAT_EXTERN
+
+/* Their names, for --dataset: "imagenet|imagefolder". */
+#define TSI_FORMAT_WORD(name, help) "|" #name
+#define TSI_FORMAT_WORDS (&TSI_FORMATS(TSI_FORMAT_WORD)[1])
+
+/* A line of --help for each: "imagenet: DIR/train and ...;\nimagefolder: ...". */
+#define TSI_FORMAT_LINE(name, help) ";\n" #name ": " help
+#define TSI_FORMAT_HELP (&TSI_FORMATS(TSI_FORMAT_LINE)[2])
+
+/* Format k of TSI_FORMATS. */
+const struct tsi_format *tsi_format_at(unsigned k);
+
+#endif

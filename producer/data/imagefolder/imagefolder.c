@@ -1,0 +1,72 @@
+/*
+ * imagefolder.c - the formats imagefolder and imagenet: a tree with a folder
+ * of image files per class, as torchvision's ImageFolder reads it.
+ *
+ * Both have the same rows; imagenet is a tree of such trees, one per split.
+ */
+#include "data/format.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "data/imagefolder/scan.h"
+
+static int open_root(const char *root, struct tsi_root *r)
+{
+	r->path = realpath(root, NULL);
+	if (r->path)
+		r->fd = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r->path && r->fd >= 0)
+		return 0;
+	if (errno == ENOENT)
+		return tsi_err(TSOCK_EARG,
+			       "there is no folder %s: the data set's root "
+			       "should hold one folder per class",
+			       root);
+	if (errno == ENOTDIR)
+		return tsi_err(TSOCK_EARG,
+			       "%s is not a folder: the data set's root should "
+			       "hold one folder per class",
+			       root);
+	return tsi_err_sys("open the data set's root %s", root);
+}
+
+static const struct tsock_field fields[] = {
+	{ .name = "image",
+	  .dtype = TSOCK_U8,
+	  .flags = TSOCK_FIELD_IMAGE,
+	  .ndim = 3,
+	  .shape = { 0, 0, 3 } },
+	{ .name = "label", .dtype = TSOCK_I64 },
+};
+
+/* Kept as scans were when there was no other layout, so that they still are. */
+#define LAYOUT ""
+
+const struct tsi_format tsi_format_imagenet = {
+	.name = "imagenet",
+	.layout = LAYOUT,
+	.has_splits = true,
+	.names_stream = true,
+	.has_class_folders = true,
+	.open = open_root,
+	.scan = tsi_imagefolder_scan,
+	.locate = tsi_table_locate,
+	.label = tsi_table_label,
+	.fields = fields,
+	.nfields = sizeof(fields) / sizeof(fields[0]),
+};
+
+const struct tsi_format tsi_format_imagefolder = {
+	.name = "imagefolder",
+	.layout = LAYOUT,
+	.has_class_folders = true,
+	.open = open_root,
+	.scan = tsi_imagefolder_scan,
+	.locate = tsi_table_locate,
+	.label = tsi_table_label,
+	.fields = fields,
+	.nfields = sizeof(fields) / sizeof(fields[0]),
+};
