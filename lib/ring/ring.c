@@ -233,13 +233,19 @@ int tsi_ring_check(const struct tsi_ring_shared *s, size_t len)
 {
 	bool ok;
 
-	if (len < sizeof(*s) || s->magic != TSI_RING_MAGIC)
+	if (len < sizeof(*s))
 		return tsi_err(TSOCK_EPROTO,
-			       "the producer sent something that is no ring");
+			       "the ring's header has %zu bytes, not %zu", len,
+			       sizeof(*s));
+	if (s->magic != TSI_RING_MAGIC)
+		return tsi_err(TSOCK_EPROTO,
+			       "the ring's header has bad magic 0x%016llx: not "
+			       "a tsock ring, or of another byte order",
+			       (unsigned long long)s->magic);
 	if (s->abi != TSI_RING_ABI)
 		return tsi_err(TSOCK_EPROTO,
 			       "the producer's ring has layout %u, this "
-			       "library reads %u; use one version for both",
+			       "library reads %u: use one version for both",
 			       s->abi, TSI_RING_ABI);
 	ok = s->header_bytes == sizeof(*s) && s->nrows == TSI_MAX_ROWS &&
 	     s->nfields && s->nfields <= TSOCK_MAX_FIELDS && s->epoch_len &&
@@ -253,5 +259,6 @@ int tsi_ring_check(const struct tsi_ring_shared *s, size_t len)
 		ok = check_field(s, &s->field[i]) == 0;
 	return ok ? 0
 		  : tsi_err(TSOCK_EPROTO,
-			    "the producer sent a ring whose sizes disagree");
+			    "the sizes in the ring's header contradict each "
+			    "other");
 }
