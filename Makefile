@@ -185,9 +185,8 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
 # Sources: every file of a layer, less the alternatives not chosen
 
 LIB      := $(filter-out $(if $(filter 0,$(CUDA)), \
-	lib/mem/cuda/%.c lib/stage/nccl.c, \
-	lib/mem/gpu_none.c lib/stage/nccl_none.c),$(wildcard \
-	lib/*/*.c lib/*/*/*.c))
+	lib/mem/cuda/%.c lib/convert/gpu.c lib/stage/nccl.c,lib/%_none.c), \
+	$(wildcard lib/*/*.c lib/*/*/*.c))
 LIB      += $(if $(filter sim,$(CUDA)),test/simcuda/kernels_sim.c)
 KERNELS  := $(if $(filter 1,$(CUDA)),lib/convert/kernels.cu)
 PRODUCER := $(filter-out $(if $(filter 1,$(URING)),%/reader_none.c, \

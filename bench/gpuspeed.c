@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "bench/bench.h"
+#include "convert/gpu.h"
 #include "stage/stage.h"
 #include "tsock/tsock.h"
 
@@ -256,7 +257,7 @@ static void convert(void)
 		double mine, copy;
 
 		for (int i = 0; i < 50; i++)
-			bench_gpu_must(tsi_gpu_convert(0, s, &wanted, src, n,
+			bench_gpu_must(tsi_convert_gpu(0, s, &wanted, src, n,
 						       side, side, dst),
 				       "convert");
 		bench_gpu_wait(e, s);
@@ -325,7 +326,7 @@ void bench_gpu_busy(void)
 	bench_gpu_must(tsi_gpu_event_create(0, &e), "event");
 	for (;;) {
 		for (int i = 0; i < 50; i++)
-			bench_gpu_must(tsi_gpu_convert(0, s, &wanted, src, n,
+			bench_gpu_must(tsi_convert_gpu(0, s, &wanted, src, n,
 						       224, 224, dst),
 				       "convert");
 		bench_gpu_wait(e, s);

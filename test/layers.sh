@@ -13,7 +13,7 @@
 #   producer/main.c             producer/cli, lib/base and the public header
 #   examples, bindings          the public header
 #   third-party headers         one file each, in all of lib/ and producer/
-#   CUDA                        lib/mem/cuda/, lib/convert/kernels.cu and
+#   CUDA                        lib/mem/cuda/, lib/convert/gpu.c and kernels.cu,
 #                               lib/stage/nccl.c; examples and benchmarks
 #
 # Tests and benchmarks may look inside.  Also: no file may name a folder of
@@ -178,7 +178,7 @@ check_cuda()
 	for file in $(including 'mem/cuda/.*\.h' include lib producer examples \
 		bindings bench) $(including 'mem/cuda/call\.h' test); do
 		case $file in
-		lib/mem/cuda/*.[ch] | lib/stage/nccl.c) ;;
+		lib/mem/cuda/*.[ch] | lib/convert/gpu.c | lib/stage/nccl.c) ;;
 		*) complain "$file must not include a header of mem/cuda/" ;;
 		esac
 	done

@@ -140,15 +140,6 @@ int tsi_gpu_copy(unsigned device, tsi_gpu_stream s, void *dst, const void *src,
 int tsi_gpu_copy_peer(tsi_gpu_stream s, unsigned to, void *dst, unsigned from,
 		      const void *src, uint64_t bytes);
 
-/*
- * count images, one after the other: u8 [height, width, 3] at src to a view's
- * dtype, layout and normalisation at dst.  float32 equals tsi_convert_image()
- * bit for bit.
- */
-int tsi_gpu_convert(unsigned device, tsi_gpu_stream s,
-		    const struct tsi_view_spec *spec, const void *src,
-		    uint64_t count, uint64_t height, uint64_t width, void *dst);
-
 /* The device's pending or sticky error, 0 if there is none. */
 int tsi_gpu_healthy(unsigned device);
 

@@ -216,21 +216,6 @@ int tsi_gpu_copy_peer(tsi_gpu_stream s, unsigned to, void *dst, unsigned from,
 	return none();
 }
 
-int tsi_gpu_convert(unsigned device, tsi_gpu_stream s,
-		    const struct tsi_view_spec *spec, const void *src,
-		    uint64_t count, uint64_t height, uint64_t width, void *dst)
-{
-	(void)device;
-	(void)s;
-	(void)spec;
-	(void)src;
-	(void)count;
-	(void)height;
-	(void)width;
-	(void)dst;
-	return none();
-}
-
 int tsi_gpu_healthy(unsigned device)
 {
 	(void)device;

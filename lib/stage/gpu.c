@@ -9,6 +9,7 @@
 #include "stage/stage.h"
 
 #include "base/err.h"
+#include "convert/gpu.h"
 #include "mem/gpu.h"
 
 static void gpu_fini(struct tsi_stage *st)
@@ -66,7 +67,7 @@ static int gpu_piece(struct tsi_stage *st, unsigned f, uint64_t dst,
 					 p->from_device, from, bytes);
 	if (!(in->desc.flags & TSOCK_FIELD_IMAGE))
 		return tsi_gpu_copy(p->to_device, st->stream, to, from, bytes);
-	return tsi_gpu_convert(p->to_device, st->stream, &p->spec, from, count,
+	return tsi_convert_gpu(p->to_device, st->stream, &p->spec, from, count,
 			       in->desc.shape[0], in->desc.shape[1], to);
 }
 

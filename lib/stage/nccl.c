@@ -97,9 +97,11 @@ static int loaded(void)
 	return *lacks ? tsi_err(TSOCK_ENOTSUP, "no NCCL: %s", lacks) : 0;
 }
 
-/* Its last error, too, would be found by whoever calls CUDA next. */
+/* 0, or the error as ours, with CUDA's last error cleared, too. */
 static int nccl_err(nccl_result r, const char *call)
 {
+	if (r == NCCL_SUCCESS)
+		return 0;
 	(void)cudaGetLastError();
 	return tsi_err(TSOCK_ESYS, "%s: NCCL error %d (%s)", call, r,
 		       nccl.text(r));
@@ -107,13 +109,9 @@ static int nccl_err(nccl_result r, const char *call)
 
 int tsi_nccl_version(int *version)
 {
-	nccl_result r;
 	int err = loaded();
 
-	if (err)
-		return err;
-	r = nccl.version(version);
-	return r == NCCL_SUCCESS ? 0 : nccl_err(r, "ncclGetVersion");
+	return err ? err : nccl_err(nccl.version(version), "ncclGetVersion");
 }
 
 /* ---- communicators ---- */
@@ -147,9 +145,7 @@ static int check(const unsigned *devices, unsigned n)
 
 int tsi_nccl_open(const unsigned *devices, unsigned n, struct tsi_nccl **out)
 {
-	struct tsi_cuda_scope scope;
 	struct tsi_nccl *c;
-	nccl_result r;
 	int err = loaded();
 
 	if (!err)
@@ -162,36 +158,31 @@ int tsi_nccl_open(const unsigned *devices, unsigned n, struct tsi_nccl **out)
 	c->n = n;
 	for (unsigned i = 0; i < n; i++)
 		c->device[i] = (int)devices[i];
-	err = tsi_cuda_enter(devices[0], &scope);
+	err = TSI_CUDA_ON(devices[0],
+			  nccl_err(nccl.init_all(c->comm, (int)n, c->device),
+				   "ncclCommInitAll"));
 	if (err)
-		goto err_free;
-	r = nccl.init_all(c->comm, (int)n, c->device);
-	if (r != NCCL_SUCCESS)
-		err = nccl_err(r, "ncclCommInitAll");
-	tsi_cuda_leave(&scope);
-	if (err)
-		goto err_free;
-	*out = c;
-	return 0;
-
-err_free:
-	free(c);
+		free(c);
+	else
+		*out = c;
 	return err;
+}
+
+/* How well that goes helps nobody. */
+static int end_rank(nccl_comm comm, nccl_result (*how)(nccl_comm comm))
+{
+	if (how(comm) != NCCL_SUCCESS)
+		(void)cudaGetLastError();
+	return 0;
 }
 
 static void end(struct tsi_nccl *c, nccl_result (*how)(nccl_comm comm))
 {
-	struct tsi_cuda_scope scope;
-
 	if (!c)
 		return;
-	for (unsigned i = 0; i < c->n; i++) {
-		if (tsi_cuda_enter((unsigned)c->device[i], &scope))
-			continue;
-		if (how(c->comm[i]) != NCCL_SUCCESS)
-			(void)cudaGetLastError();
-		tsi_cuda_leave(&scope);
-	}
+	for (unsigned i = 0; i < c->n; i++)
+		(void)TSI_CUDA_ON((unsigned)c->device[i],
+				  end_rank(c->comm[i], how));
 	free(c);
 }
 
@@ -211,30 +202,35 @@ void tsi_nccl_abort(struct tsi_nccl *c)
 static int queue(struct tsi_nccl *c, unsigned root, void *const *buf,
 		 uint64_t bytes, const tsi_gpu_stream *stream)
 {
-	struct tsi_cuda_scope scope;
-	nccl_result r;
-	int err;
+	int err = 0;
 
-	for (unsigned i = 0; i < c->n; i++) {
-		err = tsi_cuda_enter((unsigned)c->device[i], &scope);
-		if (err)
-			return err;
-		r = nccl.broadcast(buf[i], buf[i], bytes, NCCL_UINT8, (int)root,
-				   c->comm[i], stream[i]);
-		if (r != NCCL_SUCCESS)
-			err = nccl_err(r, "ncclBroadcast");
-		tsi_cuda_leave(&scope);
-		if (err)
-			return err;
-	}
-	return 0;
+	for (unsigned i = 0; i < c->n && !err; i++)
+		err = TSI_CUDA_ON(
+			(unsigned)c->device[i],
+			nccl_err(nccl.broadcast(buf[i], buf[i], bytes,
+						NCCL_UINT8, (int)root,
+						c->comm[i], stream[i]),
+				 "ncclBroadcast"));
+	return err;
+}
+
+/* The work begins when the group ends, with the root's device current. */
+static int queue_group(struct tsi_nccl *c, unsigned root, void *const *buf,
+		       uint64_t bytes, const tsi_gpu_stream *stream)
+{
+	nccl_result r;
+	int err = nccl_err(nccl.group_start(), "ncclGroupStart");
+
+	if (err)
+		return err;
+	err = queue(c, root, buf, bytes, stream);
+	r = nccl.group_end();
+	return err ? err : nccl_err(r, "ncclGroupEnd");
 }
 
 int tsi_nccl_broadcast(struct tsi_nccl *c, unsigned root, void *const *buf,
 		       uint64_t bytes, const tsi_gpu_stream *stream)
 {
-	struct tsi_cuda_scope scope;
-	nccl_result r;
 	int err = loaded();
 
 	if (err)
@@ -244,22 +240,8 @@ int tsi_nccl_broadcast(struct tsi_nccl *c, unsigned root, void *const *buf,
 			       c->n);
 	if (!bytes)
 		return 0;
-	/* The work begins when the group ends, wherever that leaves us. */
-	err = tsi_cuda_enter((unsigned)c->device[root], &scope);
-	if (err)
-		return err;
-	r = nccl.group_start();
-	if (r != NCCL_SUCCESS) {
-		err = nccl_err(r, "ncclGroupStart");
-		goto leave;
-	}
-	err = queue(c, root, buf, bytes, stream);
-	r = nccl.group_end();
-	if (!err && r != NCCL_SUCCESS)
-		err = nccl_err(r, "ncclGroupEnd");
-leave:
-	tsi_cuda_leave(&scope);
-	return err;
+	return TSI_CUDA_ON((unsigned)c->device[root],
+			   queue_group(c, root, buf, bytes, stream));
 }
 
 int tsi_nccl_healthy(struct tsi_nccl *c)
@@ -271,7 +253,7 @@ int tsi_nccl_healthy(struct tsi_nccl *c)
 		r = nccl.async_error(c->comm[i], &now);
 		if (r == NCCL_SUCCESS)
 			r = now;
-		if (r != NCCL_SUCCESS && r != NCCL_IN_PROGRESS)
+		if (r != NCCL_IN_PROGRESS)
 			err = nccl_err(r, "a broadcast by NCCL");
 	}
 	return err;

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 
 #include "base/err.h"
+#include "convert/gpu.h"
 #include "gpu_child.h"
 #include "stage/nccl.h"
 
@@ -171,7 +172,7 @@ static int do_work(void)
 	if (!err)
 		err = tsi_gpu_upload(0, s, a, host, sizeof(host));
 	if (!err)
-		err = tsi_gpu_convert(0, s, &spec, a, 1, 10, 10, b);
+		err = tsi_convert_gpu(0, s, &spec, a, 1, 10, 10, b);
 	if (!err)
 		err = tsi_gpu_event_record(e, s);
 	if (!err)

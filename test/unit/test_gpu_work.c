@@ -15,6 +15,7 @@
 #include "gpu_child.h"
 #include "mem/gpu.h"
 #include "convert/convert.h"
+#include "convert/gpu.h"
 
 /* ---- streams and events ---- */
 
@@ -76,12 +77,12 @@ static void no_bytes_are_no_work(void **state)
 	assert_int_equal(tsi_gpu_alloc(0, 4096, &p), 0);
 	assert_int_equal(tsi_gpu_upload(0, s, p, &s, 0), 0);
 	assert_int_equal(tsi_gpu_copy(0, s, p, p, 0), 0);
-	assert_int_equal(tsi_gpu_convert(0, s, &spec, p, 0, 3, 3, p), 0);
+	assert_int_equal(tsi_convert_gpu(0, s, &spec, p, 0, 3, 3, p), 0);
 	assert_int_equal(
-		tsi_gpu_convert(0, s, &spec, p, UINT64_MAX / 4, 8, 8, p),
+		tsi_convert_gpu(0, s, &spec, p, UINT64_MAX / 4, 8, 8, p),
 		TSOCK_EARG);
 	spec.dtype = TSOCK_I64;
-	assert_int_equal(tsi_gpu_convert(0, s, &spec, p, 1, 3, 3, p),
+	assert_int_equal(tsi_convert_gpu(0, s, &spec, p, 1, 3, 3, p),
 			 TSOCK_EARG);
 	tsi_gpu_free(0, p);
 	tsi_gpu_stream_destroy(0, s);
@@ -341,7 +342,7 @@ static void convert_one(tsi_gpu_stream s, const struct tsi_view_spec *spec,
 	memset(got, 0xa5, all * size + 64);
 	send(0, s, dev_src + odd, src, all);
 	send(0, s, dev_dst + at - 32, got, all * size + 64);
-	assert_int_equal(tsi_gpu_convert(0, s, spec, dev_src + odd, sizes[i].n,
+	assert_int_equal(tsi_convert_gpu(0, s, spec, dev_src + odd, sizes[i].n,
 					 sizes[i].h, sizes[i].w, dev_dst + at),
 			 0);
 	fetch(0, s, got, dev_dst + at - 32, all * size + 64);

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "consumer/mapping.h"
+#include "convert/gpu.h"
 
 #define ALIGN UINT64_C(256) /* of a field: DLPack's */
 #define LEAST_NS 20000      /* between two looks whether a copy has ended */
@@ -156,7 +157,7 @@ static int send(const struct tsi_staging *u, unsigned i, uint64_t count,
 	err = tsi_gpu_upload(u->device, s, raw, from, count * at->stored_bytes);
 	if (err)
 		return err;
-	return tsi_gpu_convert(u->device, s, &u->make, raw, count, at->height,
+	return tsi_convert_gpu(u->device, s, &u->make, raw, count, at->height,
 			       at->width, dst);
 }
 

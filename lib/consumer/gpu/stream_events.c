@@ -12,6 +12,7 @@
 #include "base/fork.h"
 #include "consumer/reader.h"
 #include "consumer/gpu/backend.h"
+#include "convert/gpu.h"
 
 #define PER_THREAD ((tsi_gpu_stream)2) /* another stream in each thread */
 
@@ -167,10 +168,10 @@ static int write_field(struct tsi_gpu_backend *g, const struct tsock_batch *b,
 	uint64_t bytes = b->count * tsi_field_bytes(f);
 
 	if (g->staging && g->as_stored)
-		return tsi_staging_write(g->staging, &b->staged, b->count, i, dst,
-					 stream);
+		return tsi_staging_write(g->staging, &b->staged, b->count, i,
+					 dst, stream);
 	if (g->as_stored && tsi_gpu_backend_converts(g, i))
-		return tsi_gpu_convert(g->device, stream, &g->make,
+		return tsi_convert_gpu(g->device, stream, &g->make,
 				       b->placement.data[i], b->count,
 				       f->shape[0], f->shape[1], dst);
 	if (!g->as_stored)

@@ -23,6 +23,25 @@
 
 /* ---- memory that others open ---- */
 
+/* With the device current. */
+static int legacy_make(unsigned device, uint64_t bytes, struct tsi_gpu_mem *m)
+{
+	cudaIpcMemHandle_t handle;
+	int err = tsi_cuda_alloc_err((int)cudaMalloc(&m->base, bytes), device,
+				     "cudaMalloc", bytes);
+
+	_Static_assert(sizeof(handle) == TSI_GPU_HANDLE, "CUDA's ABI");
+	if (err)
+		return err;
+	err = tsi_cuda_err(cudaIpcGetMemHandle(&handle, m->base), (int)device,
+			   "cudaIpcGetMemHandle");
+	if (err)
+		(void)cudaFree(m->base);
+	else
+		memcpy(m->handle, &handle, sizeof(handle));
+	return err;
+}
+
 static int legacy_create(unsigned device, uint64_t bytes,
 			 struct tsi_gpu_mem *out)
 {
@@ -33,41 +52,22 @@ static int legacy_create(unsigned device, uint64_t bytes,
 				 .fd = -1 };
 	uint64_t whole =
 		(bytes + LEGACY_BLOCK - 1) / LEGACY_BLOCK * LEGACY_BLOCK;
-	cudaIpcMemHandle_t handle;
-	struct tsi_cuda_scope scope;
-	cudaError_t e;
 	int err;
 
-	_Static_assert(sizeof(handle) == TSI_GPU_HANDLE, "CUDA's ABI");
 	if (!bytes || whole < bytes)
 		return tsi_err(TSOCK_EARG,
 			       "%llu bytes of GPU memory make no "
 			       "ring",
 			       (unsigned long long)bytes);
-	err = tsi_cuda_enter(device, &scope);
-	if (err)
-		return err;
-	e = cudaMalloc(&m.base, whole);
-	if (e != cudaSuccess) {
-		err = tsi_cuda_alloc_err((int)e, device, "cudaMalloc", whole);
-		goto leave;
-	}
-	e = cudaIpcGetMemHandle(&handle, m.base);
-	if (e != cudaSuccess) {
-		err = tsi_cuda_err(e, (int)device, "cudaIpcGetMemHandle");
-		(void)cudaFree(m.base);
-		goto leave;
-	}
-	memcpy(m.handle, &handle, sizeof(handle));
-	*out = m;
-leave:
-	tsi_cuda_leave(&scope);
+	err = TSI_CUDA_ON(device, legacy_make(device, whole, &m));
+	if (!err)
+		*out = m;
 	return err;
 }
 
 static int legacy_err(cudaError_t e, unsigned device)
 {
-	if (e != cudaErrorDeviceUninitialized)
+	if (e != cudaErrorDeviceUninitialized) /* success, too */
 		return tsi_cuda_err(e, (int)device, "cudaIpcOpenMemHandle");
 	(void)cudaGetLastError();
 	return tsi_err(TSOCK_ENOTSUP,
@@ -81,28 +81,22 @@ static int legacy_err(cudaError_t e, unsigned device)
 static int legacy_open(unsigned device, const uint8_t *handle, uint64_t bytes,
 		       struct tsi_gpu_mem *out)
 {
+	struct tsi_gpu_mem m = { .device = device,
+				 .transport = TSOCK_TRANSPORT_LEGACY,
+				 .bytes = bytes,
+				 .fd = -1 };
 	cudaIpcMemHandle_t h;
-	struct tsi_cuda_scope scope;
-	void *base;
-	cudaError_t e;
-	int err = tsi_cuda_enter(device, &scope);
+	int err;
 
-	if (err)
-		return err;
 	memcpy(&h, handle, sizeof(h));
-	e = cudaIpcOpenMemHandle(&base, h, cudaIpcMemLazyEnablePeerAccess);
-	if (e != cudaSuccess) {
-		err = legacy_err(e, device);
-	} else {
-		*out = (struct tsi_gpu_mem){ .device = device,
-					     .transport =
-						     TSOCK_TRANSPORT_LEGACY,
-					     .base = base,
-					     .bytes = bytes,
-					     .fd = -1 };
-		memcpy(out->handle, handle, TSI_GPU_HANDLE);
-	}
-	tsi_cuda_leave(&scope);
+	memcpy(m.handle, handle, sizeof(m.handle));
+	err = TSI_CUDA_ON(
+		device,
+		legacy_err(cudaIpcOpenMemHandle(&m.base, h,
+						cudaIpcMemLazyEnablePeerAccess),
+			   device));
+	if (!err)
+		*out = m;
 	return err;
 }
 
@@ -155,92 +149,76 @@ int tsi_gpu_mem_open(unsigned device, enum tsock_transport transport, int fd,
 		       "handle of legacy IPC");
 }
 
+/* With the device current. */
+static int release(struct tsi_gpu_mem *m)
+{
+	if (m->transport == TSOCK_TRANSPORT_VMM) {
+		tsi_cuda_vmm_close(m);
+		return 0;
+	}
+	return tsi_cuda_drop(m->ours ? cudaFree(m->base)
+				     : cudaIpcCloseMemHandle(m->base));
+}
+
 void tsi_gpu_mem_close(struct tsi_gpu_mem *m)
 {
-	struct tsi_cuda_scope scope;
-
 	if (!m || !m->base)
 		return;
 	if (m->fd >= 0)
 		close(m->fd);
-	if (tsi_cuda_enter(m->device, &scope) == 0) {
-		if (m->transport == TSOCK_TRANSPORT_VMM)
-			tsi_cuda_vmm_close(m);
-		else if ((m->ours ? cudaFree(m->base)
-				  : cudaIpcCloseMemHandle(m->base)) !=
-			 cudaSuccess)
-			(void)cudaGetLastError();
-		tsi_cuda_leave(&scope);
-	}
+	(void)TSI_CUDA_ON(m->device, release(m));
 	memset(m, 0, sizeof(*m));
 	m->fd = -1;
 }
 
 /* ---- page-locked memory of our own ---- */
 
+static int host_err(cudaError_t e, uint64_t bytes)
+{
+	if (e != cudaErrorMemoryAllocation)
+		return tsi_cuda_err(e, -1, "cudaHostAlloc");
+	(void)cudaGetLastError();
+	return tsi_err(TSOCK_ENOMEM,
+		       "cudaHostAlloc: no %.1f MiB of page-locked host "
+		       "memory; ask for less, or look at ulimit -l",
+		       (double)bytes / 1048576);
+}
+
 int tsi_gpu_host_alloc(uint64_t bytes, void **out)
 {
-	struct tsi_cuda_scope scope;
 	void *p;
-	cudaError_t e;
-	int err = tsi_cuda_enter(tsi_cuda_used(), &scope);
+	int err = TSI_CUDA_ON(
+		tsi_cuda_used(),
+		host_err(cudaHostAlloc(&p, bytes, cudaHostAllocPortable),
+			 bytes));
 
-	if (err)
-		return err;
-	e = cudaHostAlloc(&p, bytes, cudaHostAllocPortable);
-	if (e == cudaErrorMemoryAllocation) {
-		(void)cudaGetLastError();
-		err = tsi_err(TSOCK_ENOMEM,
-			      "cudaHostAlloc: no %.1f MiB of page-locked host "
-			      "memory; ask for less, or look at ulimit -l",
-			      (double)bytes / 1048576);
-	} else if (e != cudaSuccess) {
-		err = tsi_cuda_err(e, -1, "cudaHostAlloc");
-	} else {
+	if (!err)
 		*out = p;
-	}
-	tsi_cuda_leave(&scope);
 	return err;
 }
 
 void tsi_gpu_host_free(void *p)
 {
-	struct tsi_cuda_scope scope;
-
-	if (!p || tsi_cuda_enter(tsi_cuda_used(), &scope))
-		return;
-	if (cudaFreeHost(p) != cudaSuccess)
-		(void)cudaGetLastError();
-	tsi_cuda_leave(&scope);
+	if (p)
+		TSI_CUDA_DROP(tsi_cuda_used(), cudaFreeHost(p));
 }
 
 /* ---- plain device memory ---- */
 
 int tsi_gpu_alloc(unsigned device, uint64_t bytes, void **out)
 {
-	struct tsi_cuda_scope scope;
 	void *p;
-	cudaError_t e;
-	int err = tsi_cuda_enter(device, &scope);
+	int err = TSI_CUDA_ON(device,
+			      tsi_cuda_alloc_err((int)cudaMalloc(&p, bytes),
+						 device, "cudaMalloc", bytes));
 
-	if (err)
-		return err;
-	e = cudaMalloc(&p, bytes);
-	if (e != cudaSuccess)
-		err = tsi_cuda_alloc_err((int)e, device, "cudaMalloc", bytes);
-	else
+	if (!err)
 		*out = p;
-	tsi_cuda_leave(&scope);
 	return err;
 }
 
 void tsi_gpu_free(unsigned device, void *p)
 {
-	struct tsi_cuda_scope scope;
-
-	if (!p || tsi_cuda_enter(device, &scope))
-		return;
-	if (cudaFree(p) != cudaSuccess)
-		(void)cudaGetLastError();
-	tsi_cuda_leave(&scope);
+	if (p)
+		TSI_CUDA_DROP(device, cudaFree(p));
 }

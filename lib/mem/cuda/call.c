@@ -89,14 +89,25 @@ static int say(int e, int device, const char *call, const char *name,
 
 int tsi_cuda_err(cudaError_t e, int device, const char *call)
 {
+	if (e == cudaSuccess)
+		return 0;
 	return say((int)e, device, call, cudaGetErrorName(e),
 		   cudaGetErrorString(e));
+}
+
+int tsi_cuda_drop(cudaError_t e)
+{
+	if (e != cudaSuccess)
+		(void)cudaGetLastError();
+	return 0;
 }
 
 int tsi_cuda_driver_err(CUresult r, int device, const char *call)
 {
 	const char *name = NULL, *text = NULL;
 
+	if (r == CUDA_SUCCESS)
+		return 0;
 	if (driver.error_name && driver.error_string) {
 		(void)driver.error_name(r, &name);
 		(void)driver.error_string(r, &text);
@@ -112,8 +123,7 @@ int tsi_cuda_alloc_err(int e, unsigned device, const char *call, uint64_t bytes)
 	if (code_of(e) != TSOCK_ENOMEM)
 		return tsi_cuda_err((cudaError_t)e, (int)device, call);
 	(void)cudaGetLastError();
-	if (cudaMemGetInfo(&left, &total) != cudaSuccess)
-		(void)cudaGetLastError();
+	(void)tsi_cuda_drop(cudaMemGetInfo(&left, &total));
 	return tsi_err(TSOCK_ENOMEM,
 		       "%s on GPU %u: %.1f MiB are needed, %.1f of %.1f MiB "
 		       "are free: cudaErrorMemoryAllocation (out of memory)",
@@ -278,11 +288,9 @@ static int retain(unsigned device, CUcontext *out)
 			       "another one, or choose another device "
 			       "(cuDevicePrimaryCtxRetain)",
 			       device);
-	if (r != CUDA_SUCCESS)
-		return tsi_cuda_driver_err(r, (int)device,
-					   "cuDevicePrimaryCtxRetain");
-	atomic_compare_exchange_strong(&used, &none, device + 1);
-	return 0;
+	if (r == CUDA_SUCCESS)
+		atomic_compare_exchange_strong(&used, &none, device + 1);
+	return tsi_cuda_driver_err(r, (int)device, "cuDevicePrimaryCtxRetain");
 }
 
 unsigned tsi_cuda_used(void)
@@ -320,8 +328,6 @@ int tsi_cuda_enter(unsigned device, struct tsi_cuda_scope *s)
 	 */
 	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
 	CUcontext ctx;
-	CUresult r;
-	cudaError_t e;
 	int err = tsi_cuda_check(device);
 
 	if (!err)
@@ -330,13 +336,13 @@ int tsi_cuda_enter(unsigned device, struct tsi_cuda_scope *s)
 		err = retain(device, &ctx);
 	if (err)
 		return err;
-	r = d->push(ctx);
-	if (r != CUDA_SUCCESS)
-		return tsi_cuda_driver_err(r, (int)device, "cuCtxPushCurrent");
-	e = cudaThreadExchangeStreamCaptureMode(&mode);
-	if (e != cudaSuccess) {
-		err = tsi_cuda_err(e, (int)device,
-				   "cudaThreadExchangeStreamCaptureMode");
+	err = tsi_cuda_driver_err(d->push(ctx), (int)device,
+				  "cuCtxPushCurrent");
+	if (err)
+		return err;
+	err = tsi_cuda_err(cudaThreadExchangeStreamCaptureMode(&mode),
+			   (int)device, "cudaThreadExchangeStreamCaptureMode");
+	if (err) {
 		(void)d->pop(&ctx);
 		return err;
 	}
@@ -350,7 +356,6 @@ void tsi_cuda_leave(struct tsi_cuda_scope *s)
 	enum cudaStreamCaptureMode mode = (enum cudaStreamCaptureMode)s->mode;
 	CUcontext ctx;
 
-	if (cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess)
-		(void)cudaGetLastError();
+	(void)tsi_cuda_drop(cudaThreadExchangeStreamCaptureMode(&mode));
 	(void)s->driver->pop(&ctx);
 }

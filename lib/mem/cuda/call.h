@@ -58,6 +58,30 @@ struct tsi_cuda_scope {
 int tsi_cuda_enter(unsigned device, struct tsi_cuda_scope *s);
 void tsi_cuda_leave(struct tsi_cuda_scope *s);
 
+/*
+ * The value of expr, 0 or an error of ours, with the device current while it is
+ * evaluated; or why the device can't be made current.
+ */
+#define TSI_CUDA_ON(device, expr) \
+	({ \
+		struct tsi_cuda_scope scope_; \
+		int err_ = tsi_cuda_enter(device, &scope_); \
+\
+		if (!err_) { \
+			err_ = (expr); \
+			tsi_cuda_leave(&scope_); \
+		} \
+		err_; \
+	})
+
+/* One call of the runtime with the device current: its error as ours. */
+#define TSI_CUDA_CALL(device, call, name) \
+	TSI_CUDA_ON(device, tsi_cuda_err(call, (int)(device), name))
+
+/* The same for what can't be helped: an error is forgotten. */
+#define TSI_CUDA_DROP(device, call) \
+	((void)TSI_CUDA_ON(device, tsi_cuda_drop(call)))
+
 /* A device that this process has used already, else 0. */
 unsigned tsi_cuda_used(void);
 
@@ -71,10 +95,10 @@ int tsi_cuda_count(unsigned *n);
 int tsi_cuda_check(unsigned device);
 
 /*
- * call failed on device (-1: on none in particular): the error as ours, with
- * its text, and CUDA's last error cleared.  Out of memory is ENOMEM, what the
- * device can't do ENOTSUP, a context that is lost for this process ESTREAM,
- * all else ESYS.
+ * What call gave on device (-1: on none in particular): 0, or the error as
+ * ours, with its text, and CUDA's last error cleared.  Out of memory is ENOMEM,
+ * what the device can't do ENOTSUP, a context that is lost for this process
+ * ESTREAM, all else ESYS.
  */
 int tsi_cuda_err(cudaError_t e, int device, const char *call);
 int tsi_cuda_driver_err(CUresult r, int device, const char *call);
@@ -82,5 +106,8 @@ int tsi_cuda_driver_err(CUresult r, int device, const char *call);
 /* The same for an allocation of bytes: says what is free, if that was it. */
 int tsi_cuda_alloc_err(int e, unsigned device, const char *call,
 		       uint64_t bytes);
+
+/* 0, and CUDA's last error is cleared if e is one. */
+int tsi_cuda_drop(cudaError_t e);
 
 #endif

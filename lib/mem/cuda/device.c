@@ -57,31 +57,25 @@ static int check(unsigned device, const struct tsi_cuda_driver **d)
 int tsi_cuda_attribute(unsigned device, int attribute, int *value)
 {
 	const struct tsi_cuda_driver *d;
-	CUresult r;
 	int err = check(device, &d);
 
 	if (err)
 		return err;
-	r = d->device_attribute(value, (CUdevice_attribute)attribute,
-				(CUdevice)device);
-	if (r != CUDA_SUCCESS)
-		return tsi_cuda_driver_err(r, (int)device,
-					   "cuDeviceGetAttribute");
-	return 0;
+	return tsi_cuda_driver_err(
+		d->device_attribute(value, (CUdevice_attribute)attribute,
+				    (CUdevice)device),
+		(int)device, "cuDeviceGetAttribute");
 }
 
 static int get_name(unsigned device, char *name, int len)
 {
 	const struct tsi_cuda_driver *d;
-	CUresult r;
 	int err = check(device, &d);
 
 	if (err)
 		return err;
-	r = d->device_name(name, len, (CUdevice)device);
-	if (r != CUDA_SUCCESS)
-		return tsi_cuda_driver_err(r, (int)device, "cuDeviceGetName");
-	return 0;
+	return tsi_cuda_driver_err(d->device_name(name, len, (CUdevice)device),
+				   (int)device, "cuDeviceGetName");
 }
 
 /* CUDA has no attribute for it: "NVIDIA A100-SXM4-40GB MIG 1g.5gb". */
@@ -99,16 +93,14 @@ static int get_uuid(unsigned device, uint8_t *uuid)
 {
 	const struct tsi_cuda_driver *d;
 	CUuuid u;
-	CUresult r;
 	int err = check(device, &d);
 
-	if (err)
-		return err;
-	r = d->device_uuid(&u, (CUdevice)device);
-	if (r != CUDA_SUCCESS)
-		return tsi_cuda_driver_err(r, (int)device, "cuDeviceGetUuid");
-	memcpy(uuid, u.bytes, TSI_UUID);
-	return 0;
+	if (!err)
+		err = tsi_cuda_driver_err(d->device_uuid(&u, (CUdevice)device),
+					  (int)device, "cuDeviceGetUuid");
+	if (!err)
+		memcpy(uuid, u.bytes, TSI_UUID);
+	return err;
 }
 
 static int get_transports(unsigned device, struct tsi_gpu_info *info)
@@ -139,9 +131,7 @@ static int get_transports(unsigned device, struct tsi_gpu_info *info)
 int tsi_gpu_info(unsigned device, struct tsi_gpu_info *out)
 {
 	struct tsi_gpu_info info = { .granularity = 0 };
-	struct tsi_cuda_scope scope;
 	size_t left, total;
-	cudaError_t e;
 	int err = get_name(device, info.name, sizeof(info.name));
 
 	if (!err)
@@ -151,13 +141,8 @@ int tsi_gpu_info(unsigned device, struct tsi_gpu_info *out)
 	if (!err)
 		err = get_transports(device, &info);
 	if (!err)
-		err = tsi_cuda_enter(device, &scope);
-	if (err)
-		return err;
-	e = cudaMemGetInfo(&left, &total);
-	if (e != cudaSuccess)
-		err = tsi_cuda_err(e, (int)device, "cudaMemGetInfo");
-	tsi_cuda_leave(&scope);
+		err = TSI_CUDA_CALL(device, cudaMemGetInfo(&left, &total),
+				    "cudaMemGetInfo");
 	if (err)
 		return err;
 	info.free_bytes = left;
@@ -188,55 +173,44 @@ int tsi_gpu_find(const uint8_t *uuid, unsigned *device)
 		       uuid[0], uuid[1], uuid[2], uuid[3], uuid[4], uuid[5]);
 }
 
+/* With from current. */
+static int enable_peer(unsigned from, unsigned to, bool *done)
+{
+	int can = 0;
+	cudaError_t e = cudaDeviceCanAccessPeer(&can, (int)from, (int)to);
+
+	if (e == cudaSuccess && can) {
+		e = cudaDeviceEnablePeerAccess((int)to, 0);
+		*done = e == cudaSuccess ||
+			e == cudaErrorPeerAccessAlreadyEnabled;
+	}
+	return tsi_cuda_drop(e);
+}
+
 bool tsi_gpu_peer(unsigned from, unsigned to)
 {
-	struct tsi_cuda_scope scope;
-	int can = 0;
-	cudaError_t e;
+	bool can = from == to;
 
-	if (from == to || tsi_cuda_enter(from, &scope))
-		return from == to;
-	e = cudaDeviceCanAccessPeer(&can, (int)from, (int)to);
-	if (e != cudaSuccess)
-		can = 0;
-	if (can) {
-		e = cudaDeviceEnablePeerAccess((int)to, 0);
-		can = e == cudaSuccess ||
-		      e == cudaErrorPeerAccessAlreadyEnabled;
-	}
-	if (e != cudaSuccess)
-		(void)cudaGetLastError();
-	tsi_cuda_leave(&scope);
+	if (!can)
+		(void)TSI_CUDA_ON(from, enable_peer(from, to, &can));
 	return can;
+}
+
+/* A stream that nothing waits for, asked for the context's sake. */
+static cudaError_t ask(void)
+{
+	cudaError_t e = cudaStreamQuery(cudaStreamPerThread);
+
+	return e == cudaErrorNotReady ? cudaSuccess : e;
 }
 
 int tsi_gpu_healthy(unsigned device)
 {
-	struct tsi_cuda_scope scope;
-	cudaError_t e;
-	int err = tsi_cuda_enter(device, &scope);
-
-	if (err)
-		return err;
-	/* A stream that nothing waits for, asked for the context's sake. */
-	e = cudaStreamQuery(cudaStreamPerThread);
-	if (e != cudaSuccess && e != cudaErrorNotReady)
-		err = tsi_cuda_err(e, (int)device, "the GPU");
-	tsi_cuda_leave(&scope);
-	return err;
+	return TSI_CUDA_CALL(device, ask(), "the GPU");
 }
 
 int tsi_gpu_finish(unsigned device)
 {
-	struct tsi_cuda_scope scope;
-	cudaError_t e;
-	int err = tsi_cuda_enter(device, &scope);
-
-	if (err)
-		return err;
-	e = cudaDeviceSynchronize();
-	if (e != cudaSuccess)
-		err = tsi_cuda_err(e, (int)device, "cudaDeviceSynchronize");
-	tsi_cuda_leave(&scope);
-	return err;
+	return TSI_CUDA_CALL(device, cudaDeviceSynchronize(),
+			     "cudaDeviceSynchronize");
 }

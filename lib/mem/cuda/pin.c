@@ -139,7 +139,6 @@ static struct range *take(const void *base)
 
 static int register_on_device(struct range *r)
 {
-	struct tsi_cuda_scope scope;
 	int able, err = tsi_cuda_attribute(tsi_cuda_used(),
 					   cudaDevAttrHostRegisterSupported,
 					   &able);
@@ -148,13 +147,7 @@ static int register_on_device(struct range *r)
 		return tsi_err(TSOCK_ENOTSUP,
 			       "this system's GPUs can't use host memory that "
 			       "is page-locked afterwards");
-	if (!err)
-		err = tsi_cuda_enter(tsi_cuda_used(), &scope);
-	if (err)
-		return err;
-	err = register_all(r);
-	tsi_cuda_leave(&scope);
-	return err;
+	return err ? err : TSI_CUDA_ON(tsi_cuda_used(), register_all(r));
 }
 
 int tsi_gpu_pin(void *base, uint64_t bytes)
@@ -175,19 +168,22 @@ int tsi_gpu_pin(void *base, uint64_t bytes)
 	return err;
 }
 
-void tsi_gpu_unpin(void *base, uint64_t bytes)
+static int forget(const void *base)
 {
 	const struct tsi_cuda_driver *d;
-	struct tsi_cuda_scope scope;
-	struct range *r;
+	struct range *r = take(base);
+	int err = tsi_cuda_driver(&d);
 
-	(void)bytes;
-	/* In a forked child this fails, and nothing is locked. */
-	if (!base || tsi_cuda_enter(tsi_cuda_used(), &scope))
-		return;
-	r = take(base);
-	if (r && tsi_cuda_driver(&d) == 0)
+	if (r && !err)
 		unregister(d, r);
 	free(r);
-	tsi_cuda_leave(&scope);
+	return err;
+}
+
+void tsi_gpu_unpin(void *base, uint64_t bytes)
+{
+	(void)bytes;
+	/* In a forked child this fails, and nothing is locked. */
+	if (base)
+		(void)TSI_CUDA_ON(tsi_cuda_used(), forget(base));
 }

@@ -35,17 +35,16 @@ int tsi_cuda_vmm_granularity(unsigned device, uint64_t *bytes)
 	CUmemAllocationProp p = kind_of(device);
 	const struct tsi_cuda_driver *d;
 	size_t g;
-	CUresult r;
 	int err = tsi_cuda_driver(&d);
 
 	if (err)
 		return err;
-	r = d->granularity(&g, &p, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
-	if (r != CUDA_SUCCESS)
-		return tsi_cuda_driver_err(r, (int)device,
-					   "cuMemGetAllocationGranularity");
-	*bytes = g;
-	return 0;
+	err = tsi_cuda_driver_err(
+		d->granularity(&g, &p, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+		(int)device, "cuMemGetAllocationGranularity");
+	if (!err)
+		*bytes = g;
+	return err;
 }
 
 static int check_bytes(unsigned device, uint64_t bytes)
@@ -82,10 +81,9 @@ static CUresult allow(const struct tsi_cuda_driver *d, unsigned device,
 	for (unsigned i = 0; i < TSI_GPUS; i++) {
 		int can = i == device;
 
-		if (!can && i < count &&
-		    cudaDeviceCanAccessPeer(&can, (int)i, (int)device) !=
-			    cudaSuccess)
-			(void)cudaGetLastError();
+		if (!can && i < count)
+			(void)tsi_cuda_drop(cudaDeviceCanAccessPeer(
+				&can, (int)i, (int)device));
 		if (!can)
 			continue;
 		who[n].location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -105,18 +103,17 @@ static int map(const struct tsi_cuda_driver *d, unsigned device,
 {
 	CUdeviceptr at;
 	unsigned n;
-	int err;
-	CUresult r = d->reserve(&at, bytes * times, 0, 0, 0);
+	CUresult r;
+	int err = tsi_cuda_driver_err(d->reserve(&at, bytes * times, 0, 0, 0),
+				      (int)device, "cuMemAddressReserve");
 
-	if (r != CUDA_SUCCESS)
-		return tsi_cuda_driver_err(r, (int)device,
-					   "cuMemAddressReserve");
+	if (err)
+		return err;
 	for (n = 0; n < times; n++) {
 		r = d->map(at + n * bytes, bytes, 0, h, 0);
-		if (r != CUDA_SUCCESS) {
-			err = tsi_cuda_driver_err(r, (int)device, "cuMemMap");
+		err = tsi_cuda_driver_err(r, (int)device, "cuMemMap");
+		if (err)
 			goto err_unmap;
-		}
 	}
 	*out = at;
 	return 0;
@@ -136,44 +133,52 @@ static void unmap(const struct tsi_cuda_driver *d, CUdeviceptr at,
 	(void)d->free_range(at, bytes * times);
 }
 
-/* On the device: make, map and export. */
-static int make(const struct tsi_cuda_driver *d, unsigned device,
-		uint64_t bytes, struct tsi_gpu_mem *m)
+/* With the device current: map and export what was made. */
+static int share(const struct tsi_cuda_driver *d, unsigned device,
+		 CUmemGenericAllocationHandle h, uint64_t bytes,
+		 struct tsi_gpu_mem *m)
 {
-	CUmemAllocationProp p = kind_of(device);
-	CUmemGenericAllocationHandle h;
 	CUdeviceptr at;
-	int fd = -1, err;
-	CUresult r = d->create(&h, bytes, &p, 0);
+	int fd = -1, err = map(d, device, h, bytes, 1, &at);
 
-	if (r != CUDA_SUCCESS)
-		return tsi_cuda_alloc_err((int)r, device, "cuMemCreate", bytes);
-	err = map(d, device, h, bytes, 1, &at);
 	if (err)
-		goto err_release;
-	r = allow(d, device, at, bytes, CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-		  true);
-	if (r != CUDA_SUCCESS) {
-		err = tsi_cuda_driver_err(r, (int)device, "cuMemSetAccess");
-		goto err_unmap;
-	}
-	r = d->export_handle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-			     0);
-	if (r != CUDA_SUCCESS) {
-		err = tsi_cuda_driver_err(r, (int)device,
-					  "cuMemExportToShareableHandle");
-		goto err_unmap;
+		return err;
+	err = tsi_cuda_driver_err(allow(d, device, at, bytes,
+					CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+					true),
+				  (int)device, "cuMemSetAccess");
+	if (!err)
+		err = tsi_cuda_driver_err(
+			d->export_handle(
+				&fd, h,
+				CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+			(int)device, "cuMemExportToShareableHandle");
+	if (err) {
+		unmap(d, at, bytes, 1);
+		return err;
 	}
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-	(void)d->release(h);
 	m->base = (void *)(uintptr_t)at;
 	m->fd = fd;
 	return 0;
+}
 
-err_unmap:
-	unmap(d, at, bytes, 1);
-err_release:
-	(void)d->release(h);
+static int make(unsigned device, uint64_t bytes, struct tsi_gpu_mem *m)
+{
+	CUmemAllocationProp p = kind_of(device);
+	CUmemGenericAllocationHandle h;
+	const struct tsi_cuda_driver *d;
+	int err = check_bytes(device, bytes);
+
+	if (!err)
+		err = tsi_cuda_driver(&d);
+	if (!err)
+		err = tsi_cuda_alloc_err((int)d->create(&h, bytes, &p, 0),
+					 device, "cuMemCreate", bytes);
+	if (err)
+		return err;
+	err = share(d, device, h, bytes, m);
+	(void)d->release(h); /* mappings and descriptors keep the memory */
 	return err;
 }
 
@@ -185,18 +190,8 @@ int tsi_cuda_vmm_create(unsigned device, uint64_t bytes,
 				 .bytes = bytes,
 				 .ours = true,
 				 .fd = -1 };
-	const struct tsi_cuda_driver *d;
-	struct tsi_cuda_scope scope;
-	int err = tsi_cuda_enter(device, &scope);
+	int err = TSI_CUDA_ON(device, make(device, bytes, &m));
 
-	if (err)
-		return err;
-	err = check_bytes(device, bytes);
-	if (!err)
-		err = tsi_cuda_driver(&d);
-	if (!err)
-		err = make(d, device, bytes, &m);
-	tsi_cuda_leave(&scope);
 	if (!err)
 		*out = m;
 	return err;
@@ -217,57 +212,54 @@ static int allow_read(const struct tsi_cuda_driver *d, unsigned device,
 		device, (int)r);
 	r = allow(d, device, at, bytes, CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
 		  false);
-	if (r != CUDA_SUCCESS)
-		return tsi_cuda_driver_err(r, (int)device, "cuMemSetAccess");
-	return 0;
+	return tsi_cuda_driver_err(r, (int)device, "cuMemSetAccess");
+}
+
+/* With the device current: times mappings in a row of what fd stands for. */
+static int import(unsigned device, int fd, uint64_t bytes, unsigned times,
+		  CUdeviceptr *at)
+{
+	const struct tsi_cuda_driver *d;
+	CUmemGenericAllocationHandle h;
+	int err = check_bytes(device, bytes);
+
+	if (!err)
+		err = tsi_cuda_driver(&d);
+	if (!err)
+		err = tsi_cuda_driver_err(
+			d->import_handle(
+				&h, (void *)(uintptr_t)fd,
+				CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+			(int)device, "cuMemImportFromShareableHandle");
+	if (err)
+		return err;
+	err = map(d, device, h, bytes, times, at);
+	(void)d->release(h); /* mappings keep the memory */
+	if (err)
+		return err;
+	err = allow_read(d, device, *at, bytes * times);
+	if (err)
+		unmap(d, *at, bytes, times);
+	return err;
 }
 
 int tsi_cuda_vmm_open(unsigned device, int fd, uint64_t bytes, bool twice,
 		      struct tsi_gpu_mem *out)
 {
-	unsigned times = twice ? 2 : 1;
-	const struct tsi_cuda_driver *d;
-	struct tsi_cuda_scope scope;
-	CUmemGenericAllocationHandle h;
 	CUdeviceptr at;
-	CUresult r;
-	int err = tsi_cuda_enter(device, &scope);
+	int err = TSI_CUDA_ON(device,
+			      import(device, fd, bytes, twice ? 2 : 1, &at));
 
-	if (err)
-		return err;
-	err = check_bytes(device, bytes);
 	if (!err)
-		err = tsi_cuda_driver(&d);
-	if (err)
-		goto leave;
-	r = d->import_handle(&h, (void *)(uintptr_t)fd,
-			     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-	if (r != CUDA_SUCCESS) {
-		err = tsi_cuda_driver_err(r, (int)device,
-					  "cuMemImportFromShareableHandle");
-		goto leave;
-	}
-	err = map(d, device, h, bytes, times, &at);
-	(void)d->release(h); /* mappings keep the memory */
-	if (err)
-		goto leave;
-	err = allow_read(d, device, at, bytes * times);
-	if (err) {
-		unmap(d, at, bytes, times);
-		goto leave;
-	}
-	*out = (struct tsi_gpu_mem){ .device = device,
-				     .transport = TSOCK_TRANSPORT_VMM,
-				     .base = (void *)(uintptr_t)at,
-				     .bytes = bytes,
-				     .twice = twice,
-				     .fd = -1 };
-leave:
-	tsi_cuda_leave(&scope);
+		*out = (struct tsi_gpu_mem){ .device = device,
+					     .transport = TSOCK_TRANSPORT_VMM,
+					     .base = (void *)(uintptr_t)at,
+					     .bytes = bytes,
+					     .twice = twice,
+					     .fd = -1 };
 	return err;
 }
 
-/* On the device. */
 void tsi_cuda_vmm_close(struct tsi_gpu_mem *m)
 {
 	const struct tsi_cuda_driver *d;
