@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "serve/sockets.h"
+#include "serve/view_table.h"
 #include "wire/peer.h"
 
 #define TICK_MS 100 /* for what has time limits, and for lost wake-ups */

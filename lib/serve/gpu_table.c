@@ -1,14 +1,14 @@
 /*
- * gpu_table.c - the GPUs that consumers asked for, each looked at once.
+ * gpu_table.c - the GPUs that consumers asked for, and what is known of each.
  *
- * The first question to a GPU may take seconds (the driver starts, a context
- * is made) and a GPU that hangs never answers.  So each is asked by a thread of
- * its own, and with the lock held there is only a look at the table.
+ * The first call to a GPU may take seconds (the driver starts, a context is
+ * made), and a GPU that hangs never answers.  So a thread of its own asks each
+ * GPU, once; with the lock held the table alone is read.
  *
- * What was learnt stays: what the GPU is, and which transports were tried in
- * vain for its memory.
+ * The table keeps what was learnt: what the GPU is, and which transports were
+ * tried in vain for its memory.
  */
-#include "serve/server.h"
+#include "serve/gpu_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,10 +18,11 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "serve/server.h"
 
-#define KEEP_MS 2000 /* an answer that it can't be used */
+#define KEEP_MS 2000 /* that a GPU can't be used is believed so long */
 
-/* What a thread looks for; its own. */
+/* What one thread asks; it belongs to that thread. */
 struct inquiry {
 	struct tsock_server *server;
 	unsigned entry;
@@ -105,7 +106,7 @@ static struct tsi_gpu_entry *find(struct tsock_server *s, const uint8_t *uuid)
 	return NULL;
 }
 
-/* An entry for another GPU: a free one, or one that nobody can use. */
+/* An entry for another GPU: a free one, or that of an unusable GPU. */
 static struct tsi_gpu_entry *find_room(struct tsock_server *s)
 {
 	for (unsigned i = 0; i < TSI_GPU_ENTRIES; i++) {
@@ -138,7 +139,7 @@ int tsi_gpu_table_find(struct tsock_server *s, const uint8_t *uuid,
 	}
 	if (e->phase == TSI_GPU_UNUSABLE &&
 	    tsi_now_ms() - e->since_ms < KEEP_MS)
-		/* The consumer does without: it copies by itself. */
+		/* The consumer can do without: it then copies by itself. */
 		return tsi_err(TSOCK_ENOTSUP,
 			       "the producer can't use that GPU: %s", e->error);
 	return begin(s, e, uuid);
@@ -149,7 +150,7 @@ int tsi_gpu_table_find(struct tsock_server *s, const uint8_t *uuid,
 static const char *const transport_name[] = { "auto", "vmm", "legacy",
 					      "staged" };
 
-const char *tsi_gpu_table_lacks(const struct tsi_gpu_entry *e,
+const char *tsi_gpu_entry_lacks(const struct tsi_gpu_entry *e,
 				uint32_t transport)
 {
 	if (transport == TSOCK_TRANSPORT_VMM && !e->info.vmm_fd)
@@ -159,32 +160,25 @@ const char *tsi_gpu_table_lacks(const struct tsi_gpu_entry *e,
 	return NULL;
 }
 
-static const char *why_not(const struct tsi_gpu_entry *e, uint32_t transport)
+const char *tsi_gpu_entry_why_not(const struct tsi_gpu_entry *e,
+				  uint32_t transport)
 {
-	const char *why = tsi_gpu_table_lacks(e, transport);
+	const char *why = tsi_gpu_entry_lacks(e, transport);
 
 	if (!why && e->refused[transport][0])
 		why = e->refused[transport];
 	return why;
 }
 
-int tsi_gpu_table_choose(struct tsi_gpu_entry *e, uint32_t *transport)
+void tsi_gpu_table_tell(struct tsi_gpu_entry *e, uint32_t transport)
 {
-	const char *vmm = why_not(e, TSOCK_TRANSPORT_VMM);
-	const char *legacy = why_not(e, TSOCK_TRANSPORT_LEGACY);
+	const char *vmm = tsi_gpu_entry_why_not(e, TSOCK_TRANSPORT_VMM);
 
-	if (vmm && legacy)
-		return tsi_err(TSOCK_ENOTSUP,
-			       "GPU %u can't share memory between processes: "
-			       "vmm: %.90s; legacy: %.90s",
-			       e->device, vmm, legacy);
-	*transport = vmm ? TSOCK_TRANSPORT_LEGACY : TSOCK_TRANSPORT_VMM;
 	if (!e->said)
 		tsi_log(TSOCK_LOG_INFO, "GPU %u is shared by %s%s%s", e->device,
-			transport_name[*transport],
+			transport_name[transport],
 			vmm ? ": vmm can't be used: " : "", vmm ? vmm : "");
 	e->said = true;
-	return 0;
 }
 
 void tsi_gpu_table_refuse(struct tsock_server *s, const uint8_t *uuid,

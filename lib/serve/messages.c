@@ -13,6 +13,7 @@
 #include "base/descriptors.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "serve/view_table.h"
 
 #define OFFER_MS 10000
 #define OFFER_LEAST_MS 1000 /* then it makes room for another */

@@ -16,6 +16,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/sized.h"
+#include "serve/control.h"
+#include "serve/view_table.h"
 
 /* ---- options ---- */
 
@@ -258,7 +260,7 @@ static void init_sync(struct tsock_server *s)
 	pthread_condattr_t attr;
 
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_mutex_init(&s->pin_lock, NULL);
+	tsi_ring_pin_init(&s->pin);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->room, &attr);
@@ -380,12 +382,11 @@ void tsock_serve_close(tsock_server *s)
 	/* A thread that a GPU keeps may use the rest of it any time. */
 	if (!all)
 		return;
-	tsi_view_plan_unpin(s);
+	tsi_ring_pin_fini(&s->pin, &s->view[0].ring);
 	tsi_ring_destroy(&s->view[0].ring);
 	pthread_cond_destroy(&s->room);
 	pthread_cond_destroy(&s->staged);
 	pthread_mutex_destroy(&s->lock);
-	pthread_mutex_destroy(&s->pin_lock);
 	free(s->done);
 	free(s->meta);
 	free(s->bounds);

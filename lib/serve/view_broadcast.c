@@ -8,22 +8,23 @@
  * by itself until it has caught up.  When NCCL fails, the samples of that
  * broadcast are copied instead, and from then on each view copies by itself.
  */
-#include "serve/server.h"
+#include "serve/view_broadcast.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "serve/server.h"
 #include "stage/broadcast.h"
 
 #define CHUNK 128 /* samples of one broadcast */
 
 struct group {
-	uint64_t front; /* how far the furthest is */
+	uint64_t front; /* claimed by the view that has advanced furthest */
 	unsigned n;
-	struct tsi_view *level[TSI_BROADCAST_MAX]; /* those that are there */
-	bool laggards; /* others can come closer right now */
+	struct tsi_view *level[TSI_BROADCAST_MAX]; /* views at the front */
+	bool laggards; /* other views can catch up right now */
 };
 
 static struct tsi_view_state *state_of(const struct tsi_view *v)
@@ -41,7 +42,7 @@ static uint64_t limit_of(const struct tsi_view *v)
 	return tsi_membership_limit(&v->server->membership, v->id);
 }
 
-/* One that begins where the source hasn't come yet isn't ahead: it waits. */
+/* A view that begins beyond its source's head isn't ahead: it waits. */
 static bool takes_part(const struct tsi_view *v, unsigned source)
 {
 	return v->phase == TSI_VIEW_READY && !v->source_lost &&
@@ -72,7 +73,7 @@ static void find_group(const struct tsi_view *me, struct group *g)
 	}
 }
 
-/* With the lock held: begin, and end, samples that go to a view. */
+/* With the lock held: samples that go to a view begin, and end. */
 static void begin_samples(struct tsi_view *v, unsigned n)
 {
 	struct tsi_membership *m = &v->server->membership;
@@ -94,11 +95,11 @@ static void end_samples(struct tsi_view *v, uint64_t first, unsigned n,
 	if (*why)
 		tsi_view_source_lost(v, why);
 	else
-		tsi_view_done(v, v->opening, first, first + n);
+		tsi_view_publish(v, v->opening, first, first + n);
 	pthread_cond_broadcast(&s->staged);
 }
 
-/* Without the lock: one view's samples by its own stage; or why not. */
+/* Without the lock: copy samples by the view's own stage; why: an error. */
 static void copy_samples(struct tsi_view *v, uint64_t first, unsigned n,
 			 char why[256])
 {
@@ -128,7 +129,7 @@ static void catch_up(struct tsi_view *v, uint64_t front)
 	end_samples(v, first, (unsigned)n, why);
 }
 
-/* ---- the leader's ---- */
+/* ---- for all views at the front ---- */
 
 static int send_to_group(struct tsi_view *source, const struct group *g,
 			 unsigned n)
@@ -138,11 +139,12 @@ static int send_to_group(struct tsi_view *source, const struct group *g,
 
 	for (unsigned i = 0; i < g->n; i++)
 		to[i] = g->level[i]->stage;
-	if (!source->fan)
+	if (!source->broadcast)
 		err = tsi_broadcast_create(&source->ring, source->device,
-					   &source->fan);
+					   &source->broadcast);
 	return err ? err
-		   : tsi_broadcast_run(source->fan, to, g->n, g->front, n);
+		   : tsi_broadcast_run(source->broadcast, to, g->n, g->front,
+				       n);
 }
 
 static void broadcast(struct tsi_view *v, const struct group *g, unsigned n)
@@ -172,7 +174,7 @@ static void broadcast(struct tsi_view *v, const struct group *g, unsigned n)
 		end_samples(g->level[i], g->front, n, why[i]);
 }
 
-/* The one that holds them up, and how many samples all can take. */
+/* How many samples all can take; and the view that sets this limit. */
 static struct tsi_view *slowest(const struct group *g, unsigned *n)
 {
 	struct tsi_view *slow = NULL;
@@ -194,7 +196,7 @@ static void wait_for(struct tsi_view *v)
 {
 	struct tsock_server *s = v->server;
 
-	/* Only with samples at hand is it the readers' turn. */
+	/* Readers hold the view up only if the source has more. */
 	if (state_of(source_of(v))->head > state_of(v)->claimed)
 		tsi_server_wait(s, v->id, &s->staged, INT64_MAX);
 	else
@@ -213,7 +215,7 @@ static void broadcast_or_wait(struct tsi_view *v, const struct group *g)
 		wait_for(slow);
 }
 
-/* ---- a view's own ---- */
+/* ---- for one view ---- */
 
 static void view_step(struct tsi_view *v)
 {
@@ -235,7 +237,7 @@ static void view_step(struct tsi_view *v)
 	}
 }
 
-/* Its GPU isn't to be kept busy by a communicator. */
+/* The view's GPU is taken out of NCCL's communicator. */
 static void leave(struct tsi_view *v)
 {
 	struct tsock_server *s = v->server;
@@ -245,7 +247,7 @@ static void leave(struct tsi_view *v)
 		pthread_cond_wait(&s->staged, &s->lock);
 	source->sending = true;
 	pthread_mutex_unlock(&s->lock);
-	tsi_broadcast_forget(source->fan, v->device);
+	tsi_broadcast_forget(source->broadcast, v->device);
 	pthread_mutex_lock(&s->lock);
 	source->sending = false;
 	pthread_cond_broadcast(&s->staged);

@@ -1,10 +1,10 @@
 /*
- * view_table.c - derived views: another dtype or layout, or a GPU's memory.
+ * view_table.c - the views that there are: found, made, freed.
  *
- * A view is made when the first consumer asks for it and freed when nobody has
- * read it for a while.  view_thread.c has the thread that fills it.
+ * A view is made when the first consumer asks for it, and freed when it has had
+ * no reader for a while.
  */
-#include "serve/server.h"
+#include "serve/view_table.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,9 +13,12 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "serve/server.h"
+#include "serve/view_plan.h"
+#include "serve/view_thread.h"
 
-#define IDLE_MS 5000 /* kept so long after its last reader */
-/* Threads have so long to end when the server is closed. */
+#define IDLE_MS 5000 /* a view is kept so long after its last reader */
+/* Threads have this time to end when the server is closed. */
 #define CLOSE_NS INT64_C(8000000000)
 
 /* ---- freeing; with the lock held ---- */
@@ -37,7 +40,7 @@ static void end_view(struct tsock_server *s, struct tsi_view *v)
 	pthread_cond_broadcast(&s->staged);
 }
 
-/* Its thread is at its end: this doesn't wait. */
+/* Join the view's thread if it has ended: this doesn't wait. */
 static void reap(struct tsi_view *v)
 {
 	if (!v->has_thread || !v->thread_done)
@@ -54,7 +57,7 @@ void tsi_view_table_sweep(struct tsock_server *s, int64_t now_ms)
 
 		if (idle(s, v) && now_ms - v->idle_ms > IDLE_MS)
 			end_view(s, v);
-		/* Who asked for a broken one may never ask again. */
+		/* The consumer that asked for it may never ask again. */
 		if (v->phase == TSI_VIEW_ENDING ||
 		    (v->phase == TSI_VIEW_BROKEN &&
 		     now_ms - v->idle_ms > IDLE_MS))
@@ -62,7 +65,7 @@ void tsi_view_table_sweep(struct tsock_server *s, int64_t now_ms)
 	}
 }
 
-/* Threads that have not come to their ends. */
+/* Threads that have not ended. */
 static unsigned threads(const struct tsock_server *s)
 {
 	unsigned n = s->looking;
@@ -94,7 +97,7 @@ bool tsi_view_table_close(struct tsock_server *s)
 	return !left;
 }
 
-/* ---- finding, making; the same ---- */
+/* ---- finding and making; with the lock held ---- */
 
 /* Bytes in rings on the host, or on one GPU. */
 static uint64_t memory_used(const struct tsock_server *s, bool gpu,
@@ -110,30 +113,6 @@ static uint64_t memory_used(const struct tsock_server *s, bool gpu,
 			bytes += v->geometry.bytes;
 	}
 	return bytes;
-}
-
-static int lay_out(const struct tsock_server *s,
-		   const struct tsi_view_spec *spec, uint64_t granularity,
-		   struct tsi_geometry *g)
-{
-	const struct tsi_geometry *base = &s->view[0].geometry;
-	struct tsock_field field[TSOCK_MAX_FIELDS];
-	bool any = spec->gpu && tsi_view_spec_is_stored(spec);
-	int err = tsi_view_spec_check(spec);
-
-	if (err)
-		return err;
-	for (unsigned i = 0; i < base->nfields; i++) {
-		any |= base->field[i].desc.flags & TSOCK_FIELD_IMAGE;
-		tsi_view_spec_field(spec, &base->field[i].desc, &field[i]);
-	}
-	if (!any)
-		return tsi_err(TSOCK_EREFUSED,
-			       "the stream has no image field: ask for its "
-			       "fields as they are");
-	return tsi_geometry_for(field, base->nfields, base->capacity,
-				base->join_window, base->max_batch, granularity,
-				g);
 }
 
 static int budget(const struct tsock_server *s,
@@ -155,7 +134,7 @@ static int budget(const struct tsock_server *s,
 		       spec->gpu ? "--gpu-memory" : "--memory");
 }
 
-/* Make room by ending what nobody reads: true if there is something. */
+/* Make room by ending views without readers: true if there will be room. */
 static bool end_idle(struct tsock_server *s)
 {
 	bool any = false;
@@ -168,39 +147,29 @@ static bool end_idle(struct tsock_server *s)
 	return any;
 }
 
-/* What a view is to be, before there is one. */
-struct plan {
-	struct tsi_view_spec spec;
-	struct tsi_geometry geometry;
-	unsigned source, device;
-	enum tsi_stage_kind kind;
-};
-
-static int make_view(struct tsi_view *v, const struct plan *p)
+static int make_view(struct tsi_view *v, const struct tsi_view_plan *p,
+		     const struct tsi_geometry *g, unsigned source)
 {
 	int err;
 
 	v->spec = p->spec;
-	v->geometry = p->geometry;
-	v->source = p->source;
+	v->geometry = *g;
 	v->device = p->device;
-	v->kind = p->kind;
 	v->phase = TSI_VIEW_MAKING;
 	v->thread_done = v->source_lost = false;
 	v->idle_ms = tsi_now_ms();
 	v->age = v->server->views_made++;
+	tsi_view_set_source(v, source, p->kind);
 	err = tsi_thread_start(&v->thread, tsi_view_thread_main, v);
 	if (err) {
 		v->phase = TSI_VIEW_EMPTY;
 		return err;
 	}
 	v->has_thread = true;
-	tsi_membership_source(&v->server->membership, v->id, v->source,
-			      v->geometry.capacity, tsi_view_can_fall_back(v));
 	return 0;
 }
 
-/* The one that asked is told, and the next one that asks has it made anew. */
+/* This consumer gets the error; for the next one the view is made anew. */
 static int broken(struct tsock_server *s, struct tsi_view *v)
 {
 	int code = tsi_err(v->code, "%s", v->error);
@@ -233,21 +202,22 @@ static struct tsi_view *free_view(struct tsock_server *s)
 	return NULL;
 }
 
-/* A view that isn't there yet: EAGAIN while it, or its source, is made. */
-static int begin_view(struct tsock_server *s, struct plan *p,
-		      uint64_t granularity)
+/* A view that doesn't exist yet: EAGAIN while it, or its source, is made. */
+static int begin_view(struct tsock_server *s, const struct tsi_view_plan *p)
 {
+	struct tsi_geometry g;
 	struct tsi_view *v;
+	unsigned source = 0;
 	int err = 0;
 
-	if (p->spec.gpu)
-		err = tsi_view_plan_source(s, &p->spec, &p->source, &p->kind);
+	if (p->has_source)
+		err = tsi_view_table_find(s, &p->source, &source);
 	if (!err)
-		err = lay_out(s, &p->spec, granularity, &p->geometry);
+		err = tsi_view_plan_geometry(p, &s->view[0].geometry, &g);
 	if (err)
 		return err;
 	v = free_view(s);
-	err = v ? budget(s, &p->spec, p->device, &p->geometry)
+	err = v ? budget(s, &p->spec, p->device, &g)
 		: tsi_err(TSOCK_EREFUSED,
 			  "the stream has %d different views in use already; "
 			  "share a dtype, layout and normalisation with "
@@ -255,29 +225,41 @@ static int begin_view(struct tsock_server *s, struct plan *p,
 			  TSI_VIEWS - 1);
 	if (err)
 		return end_idle(s) ? TSOCK_EAGAIN : err;
-	err = make_view(v, p);
+	err = make_view(v, p, &g, source);
 	return err ? err : TSOCK_EAGAIN;
+}
+
+static int plan_for(struct tsock_server *s, const struct tsi_view_spec *spec,
+		    struct tsi_view_plan *p)
+{
+	struct tsi_gpu_entry *gpu = NULL;
+	int err = 0;
+
+	if (spec->gpu)
+		err = tsi_gpu_table_find(s, spec->uuid, &gpu);
+	if (!err)
+		err = tsi_view_plan_make(spec, gpu, s->gpu_transport, p);
+	if (!err && gpu && !spec->transport && !s->gpu_transport)
+		tsi_gpu_table_tell(gpu, p->spec.transport);
+	return err;
 }
 
 int tsi_view_table_find(struct tsock_server *s,
 			const struct tsi_view_spec *spec, unsigned *view)
 {
-	struct plan p = { .spec = *spec, .kind = TSI_STAGE_CONVERT };
-	uint64_t granularity = 4096;
+	struct tsi_view_plan p;
 	struct tsi_view *v;
-	int err = 0;
+	int err;
 
 	*view = 0;
 	if (tsi_view_spec_is_base(spec))
 		return 0;
-	if (spec->gpu)
-		err = tsi_view_plan_resolve(s, &p.spec, &p.device,
-					    &granularity);
+	err = plan_for(s, spec, &p);
 	if (err)
 		return err;
 	v = same_view(s, &p.spec);
 	if (!v)
-		return begin_view(s, &p, granularity);
+		return begin_view(s, &p);
 	*view = v->id;
 	if (v->phase == TSI_VIEW_BROKEN)
 		return broken(s, v);

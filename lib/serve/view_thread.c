@@ -1,18 +1,21 @@
 /*
- * view_thread.c - the thread behind a view: its ring, its stage, its samples.
+ * view_thread.c - the thread of a view: it makes the ring and fills it.
  *
- * It makes the ring (taking memory can take a second, and nobody else should
- * wait for it), then reads the source and writes its own, each sample once for
- * all its readers.  A view that is filled from another GPU, and loses it, goes
- * on from the base ring.
+ * Making a ring can take a second, and no other thread should wait for that.
+ * Then the thread reads samples from the view's source and writes them into the
+ * view's ring, each sample once for all readers.  A view that is filled from
+ * another GPU, and loses that source, goes on from the base ring.
  */
-#include "serve/server.h"
+#include "serve/view_thread.h"
 
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "serve/server.h"
+#include "serve/view_broadcast.h"
+#include "serve/view_neighbour.h"
 #include "stage/broadcast.h"
 
 /* ---- runs of samples ---- */
@@ -45,7 +48,7 @@ static unsigned stage_take(struct tsi_view *v, uint64_t *first, bool wait)
 				m, v->id, tsi_stage_chunk(v->stage), first);
 		if (n || !wait)
 			return n;
-		/* Only with samples at hand is it the readers' turn. */
+		/* Readers hold the view up only if the source has more. */
 		if (st->active && m->view[v->source].head > st->claimed)
 			tsi_server_wait(s, v->id, &s->staged, INT64_MAX);
 		else
@@ -54,21 +57,8 @@ static unsigned stage_take(struct tsi_view *v, uint64_t *first, bool wait)
 	return 0;
 }
 
-void tsi_view_done(struct tsi_view *v, uint32_t opening, uint64_t first,
-		   uint64_t head)
-{
-	struct tsock_server *s = v->server;
-
-	pthread_cond_broadcast(&s->room);
-	if (!tsi_membership_done(&s->membership, v->id, opening, first, head))
-		return;
-	tsi_ring_publish(&v->ring, head);
-	if (head == s->membership.c.end)
-		tsi_ring_finish(&v->ring, TSI_RING_ENDED, NULL);
-	pthread_cond_broadcast(&s->staged);
-}
-
-/* What the stage reads: runs of before its view ended may lie elsewhere. */
+/* The first sample that the stage reads.  (If the view ended and began again,
+ * an older run may have greater numbers than a newer one.) */
 static void state_reading(struct tsi_view *v, const struct runs *r)
 {
 	unsigned lanes = tsi_stage_lanes(v->stage);
@@ -103,7 +93,7 @@ static int stage_begin(struct tsi_view *v, struct runs *r, uint64_t first,
 	return err;
 }
 
-/* The same: the oldest run's end. */
+/* Likewise: wait for the end of the oldest run, and publish it. */
 static int stage_end(struct tsi_view *v, struct runs *r)
 {
 	struct tsock_server *s = v->server;
@@ -117,8 +107,8 @@ static int stage_end(struct tsi_view *v, struct runs *r)
 	r->count--;
 	state_reading(v, r);
 	if (!err)
-		tsi_view_done(v, r->run[lane].opening, r->run[lane].first,
-			      r->run[lane].first + r->run[lane].count);
+		tsi_view_publish(v, r->run[lane].opening, r->run[lane].first,
+				 r->run[lane].first + r->run[lane].count);
 	return err;
 }
 
@@ -157,7 +147,7 @@ static int make_stage(struct tsi_view *v)
 				     .to_device = v->device };
 
 	if (v->kind == TSI_STAGE_UPLOAD)
-		tsi_view_plan_pin(v->server);
+		tsi_ring_pin(&v->server->pin, &from->ring);
 	return tsi_stage_create(&p, &v->stage);
 }
 
@@ -173,7 +163,7 @@ static int make_ring(struct tsi_view *v)
 				   v->spec.transport, &v->ring);
 }
 
-/* This transport's memory can't be had, or not shared; another may do. */
+/* Memory can't be had or shared by this transport; another one may do. */
 static int no_ring(struct tsi_view *v, int err)
 {
 	struct tsock_server *s = v->server;
@@ -190,7 +180,7 @@ static int no_ring(struct tsi_view *v, int err)
 		tsi_gpu_table_refuse(s, v->spec.uuid, v->spec.transport, why);
 		pthread_mutex_unlock(&s->lock);
 	}
-	/* The consumer does without: it copies by itself. */
+	/* The consumer can do without: it then copies by itself. */
 	return tsi_err(TSOCK_ENOTSUP, "the producer can't use that GPU: %s",
 		       why);
 }
@@ -202,53 +192,13 @@ static int make(struct tsi_view *v)
 	if (err)
 		return no_ring(v, err);
 	if (v->spec.gpu)
-		tsi_view_plan_neighbour(v);
+		tsi_view_neighbour_find(v);
 	return make_stage(v);
 }
 
-bool tsi_view_can_fall_back(const struct tsi_view *v)
-{
-	return v->kind == TSI_STAGE_PEER || v->kind == TSI_STAGE_BROADCAST;
-}
-
-void tsi_view_source_lost(struct tsi_view *v, const char *why)
-{
-	v->source_lost = true;
-	snprintf(v->error, sizeof(v->error), "%s", why);
-	pthread_cond_broadcast(&v->server->staged);
-}
-
-void tsi_view_fail(struct tsi_view *v, const char *why)
-{
-	struct tsock_server *s = v->server;
-
-	tsi_log(TSOCK_LOG_ERROR, "a view has failed: %s", why);
-	if (v->phase == TSI_VIEW_READY)
-		v->phase = TSI_VIEW_ENDING;
-	tsi_ring_finish(&v->ring, TSI_RING_FAILED, why);
-	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		struct tsi_view *dependent = &s->view[i];
-
-		/* An orphan has seen it already. */
-		if (dependent->source != v->id ||
-		    dependent->phase != TSI_VIEW_READY ||
-		    dependent->source_lost)
-			continue;
-		if (tsi_view_can_fall_back(dependent))
-			tsi_view_source_lost(dependent, why);
-		else
-			tsi_view_fail(dependent, why);
-	}
-	for (unsigned i = 0; i < s->membership.rows; i++)
-		if (s->membership.member[i].used &&
-		    s->membership.member[i].view == v->id)
-			tsi_server_drop(s, i, "lost its view");
-	pthread_cond_broadcast(&s->staged);
-}
-
 /*
- * The ring that this one was filled from is lost, or can't be read any more.
- * When it is this one's own GPU that has failed, a new stage fails as well.
+ * The view's source is lost, or can't be read any more.  If the view's own GPU
+ * is what has failed, the new stage fails as well.
  */
 static bool fall_back_to_base(struct tsi_view *v)
 {
@@ -258,7 +208,7 @@ static bool fall_back_to_base(struct tsi_view *v)
 
 	v->kind = TSI_STAGE_UPLOAD;
 	pthread_mutex_unlock(&s->lock);
-	/* Nothing is on its way to the ring after this. */
+	/* After this no samples are on their way to the ring. */
 	tsi_stage_destroy(v->stage);
 	pthread_mutex_lock(&s->lock);
 	v->stage = NULL;
@@ -299,18 +249,6 @@ static void live(struct tsi_view *v)
 	tsi_view_fail(v, v->error);
 }
 
-/* Does a thread of another view still use this one's ring? */
-static bool has_dependents(const struct tsi_view *v)
-{
-	const struct tsock_server *s = v->server;
-
-	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (s->view[i].source == v->id && s->view[i].has_thread &&
-		    !s->view[i].thread_done)
-			return true;
-	return false;
-}
-
 void *tsi_view_thread_main(void *arg)
 {
 	struct tsi_view *v = arg;
@@ -333,17 +271,17 @@ void *tsi_view_thread_main(void *arg)
 	} else if (v->phase == TSI_VIEW_MAKING) {
 		live(v);
 	}
-	/* First whoever is made of it. */
-	while (has_dependents(v))
+	/* Views that are made of this one end first. */
+	while (tsi_view_has_dependents(v))
 		pthread_cond_wait(&s->staged, &s->lock);
 	pthread_mutex_unlock(&s->lock);
-	/* Giving back gigabytes takes a while: not with the lock held. */
-	tsi_broadcast_destroy(v->fan);
+	/* Freeing gigabytes takes a while, so the lock isn't held. */
+	tsi_broadcast_destroy(v->broadcast);
 	tsi_stage_destroy(v->stage);
 	tsi_ring_destroy(&v->ring);
 	pthread_mutex_lock(&s->lock);
 	v->stage = NULL;
-	v->fan = NULL;
+	v->broadcast = NULL;
 	v->thread_done = true;
 	pthread_cond_broadcast(&s->staged);
 	pthread_mutex_unlock(&s->lock);
