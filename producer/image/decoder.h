@@ -1,11 +1,16 @@
 /*
- * decoder.h - what a decoder gives: the rows of a rectangle, in strips.
+ * decoder.h - what a decoder is: a file's bytes to the pixels of a rectangle,
+ * in strips of rows.
  *
- * Shared by the decoders and the resampler; holds no code.
+ * An image format is a struct tsi_decoder_ops.  To add one, write its file with
+ * these operations (png.c is an example) and put a line into the
+ * table in decoder.c: sniffing, loading and measuring go through the table and
+ * know no format by name.
  */
 #ifndef TSI_IMAGE_DECODER_H
 #define TSI_IMAGE_DECODER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,5 +41,83 @@ struct tsi_strip {
 	size_t stride; /* bytes */
 	uint32_t rows;
 };
+
+/*
+ * A decoder of one format, used by one thread for one image after the other.
+ * It is the first member of the format's own struct.
+ */
+struct tsi_decoder {
+	const struct tsi_decoder_ops *ops;
+};
+
+struct tsi_decoder_ops {
+	const char *name; /* as messages call the format: "JPEG" */
+
+	/* ----------------------------------------------------------------
+	 * The head of a file: pure functions, called by any thread.
+	 */
+
+	/*
+	 * Does a file with these first bytes claim to be of this format?
+	 * False too if there are too few to tell; 16 are enough.
+	 */
+	bool (*claims)(const uint8_t *data, size_t len);
+
+	/*
+	 * The size of the image in a file that claims to be of this format.
+	 * TSOCK_EAGAIN: its head ends behind data[0..len).  TSOCK_EDATA: the
+	 * file is bad or of a kind that is not supported, and the message says
+	 * why.  Takes time linear in len.  Empty and huge images are refused by
+	 * the caller.
+	 */
+	int (*head)(const uint8_t *data, size_t len, uint32_t *width,
+		    uint32_t *height);
+
+	/* ----------------------------------------------------------------
+	 * Decoding: open, begin and read fail with TSOCK_EDATA (the file is
+	 * bad, or ends above the rectangle's last row) or TSOCK_ENOMEM; after a
+	 * failure the next call is rows or close.
+	 */
+
+	/* Fails with TSOCK_ENOMEM. */
+	int (*create)(struct tsi_decoder **out);
+
+	/* NULL is allowed. */
+	void (*destroy)(struct tsi_decoder *d);
+
+	/*
+	 * Begin with an image, whatever became of the last one: read its
+	 * header.  The data must stay until close.
+	 */
+	int (*open)(struct tsi_decoder *d, const void *data, size_t len,
+		    uint32_t *width, uint32_t *height);
+
+	/* After open: bytes of memory that decoding takes at most. */
+	uint64_t (*need)(struct tsi_decoder *d);
+
+	/*
+	 * Choose the rectangle, inside the image and not empty, and decode up
+	 * to its first row.
+	 */
+	int (*begin)(struct tsi_decoder *d, const struct tsi_rect *rect);
+
+	/* The rectangle's next rows, at least one while any are left. */
+	int (*read)(struct tsi_decoder *d, struct tsi_strip *strip);
+
+	/*
+	 * Good rows so far, also after read has failed.  Asked only after begin
+	 * has succeeded with a rectangle from the image's first row on.
+	 */
+	uint32_t (*rows)(const struct tsi_decoder *d);
+
+	/*
+	 * End with this image, at any point: give back all of its memory but
+	 * TSI_SCRATCH_KEEP.
+	 */
+	void (*close)(struct tsi_decoder *d);
+};
+
+/* All formats, ended by NULL. */
+extern const struct tsi_decoder_ops *const tsi_decoders[];
 
 #endif

@@ -55,11 +55,6 @@ enum tsi_preset {
 	TSI_EVAL = 1,
 };
 
-enum tsi_image_kind {
-	TSI_JPEG = 1,
-	TSI_PNG = 2,
-};
-
 struct tsi_image_opts {
 	enum tsi_preset preset;
 	uint32_t size;   /* edge of the sample, 1 to TSI_IMAGE_SIZE_MAX */
@@ -84,7 +79,7 @@ struct tsi_box {
 };
 
 struct tsi_image_head {
-	int kind; /* enum tsi_image_kind */
+	unsigned format; /* index in tsi_decoders[] (decoder.h) */
 	uint32_t width;
 	uint32_t height;
 };

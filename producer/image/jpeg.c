@@ -6,7 +6,7 @@
  * tables of one file can't leak into the next.  Input is in memory and never
  * suspends; where it ends too early libjpeg gets an end marker, and whatever
  * then turns out to be missing makes the file bad.  Errors come back by
- * longjmp to the three entry points at the end.
+ * longjmp to the operations at the end.
  */
 #include "image/jpeg.h"
 
@@ -27,6 +27,7 @@
 #define COEFFICIENTS_MAX ((long)1536 << 20)
 
 struct tsi_jpeg {
+	struct tsi_decoder base;
 	struct jpeg_decompress_struct c;
 	struct jpeg_error_mgr err;
 	struct jpeg_source_mgr src;
@@ -466,25 +467,19 @@ static int failed(struct tsi_jpeg *j)
 	return tsi_err(TSOCK_EDATA, "bad JPEG: %s", text);
 }
 
-int tsi_jpeg_create(struct tsi_jpeg **out)
+/* ------------------------------------------------------------------------
+ * The operations of decoder.h
+ */
+
+static struct tsi_jpeg *jpeg_of(struct tsi_decoder *d)
 {
-	struct tsi_jpeg *j = calloc(1, sizeof(*j));
-
-	if (!j)
-		return tsi_err(TSOCK_ENOMEM, "no memory for a JPEG decoder");
-	if (setjmp(j->fail)) {
-		int err = failed(j);
-
-		tsi_jpeg_destroy(j);
-		return err;
-	}
-	prepare(j);
-	*out = j;
-	return 0;
+	return (struct tsi_jpeg *)d;
 }
 
-void tsi_jpeg_destroy(struct tsi_jpeg *j)
+static void decoder_destroy(struct tsi_decoder *d)
 {
+	struct tsi_jpeg *j = jpeg_of(d);
+
 	if (!j)
 		return;
 	if (j->ready)
@@ -493,19 +488,29 @@ void tsi_jpeg_destroy(struct tsi_jpeg *j)
 	free(j);
 }
 
-void tsi_jpeg_close(struct tsi_jpeg *j)
+static int decoder_create(struct tsi_decoder **out)
 {
-	reset(j);
+	struct tsi_jpeg *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a JPEG decoder");
+	j->base.ops = &tsi_jpeg_ops;
+	if (setjmp(j->fail)) {
+		int err = failed(j);
+
+		decoder_destroy(&j->base);
+		return err;
+	}
+	prepare(j);
+	*out = &j->base;
+	return 0;
 }
 
-uint64_t tsi_jpeg_need(struct tsi_jpeg *j)
+static int decoder_open(struct tsi_decoder *d, const void *data, size_t len,
+			uint32_t *width, uint32_t *height)
 {
-	return need(&j->c);
-}
+	struct tsi_jpeg *j = jpeg_of(d);
 
-int tsi_jpeg_open(struct tsi_jpeg *j, const void *data, size_t len,
-		  uint32_t *width, uint32_t *height)
-{
 	reset(j);
 	j->src.next_input_byte = data;
 	j->src.bytes_in_buffer = len;
@@ -520,26 +525,54 @@ int tsi_jpeg_open(struct tsi_jpeg *j, const void *data, size_t len,
 	return 0;
 }
 
-int tsi_jpeg_begin(struct tsi_jpeg *j, const struct tsi_rect *rect)
+static uint64_t decoder_need(struct tsi_decoder *d)
 {
+	return need(&jpeg_of(d)->c);
+}
+
+static int decoder_begin(struct tsi_decoder *d, const struct tsi_rect *rect)
+{
+	struct tsi_jpeg *j = jpeg_of(d);
+
 	if (setjmp(j->fail))
 		return failed(j);
 	begin(j, rect);
 	return 0;
 }
 
-int tsi_jpeg_read(struct tsi_jpeg *j, struct tsi_strip *strip)
+static int decoder_read(struct tsi_decoder *d, struct tsi_strip *strip)
 {
+	struct tsi_jpeg *j = jpeg_of(d);
+
 	if (setjmp(j->fail))
 		return failed(j);
 	read_strip(j, strip);
 	return 0;
 }
 
-uint32_t tsi_jpeg_rows(const struct tsi_jpeg *j)
+static uint32_t decoder_rows(const struct tsi_decoder *d)
 {
-	return j->c.output_scanline;
+	return ((const struct tsi_jpeg *)d)->c.output_scanline;
 }
+
+static void decoder_close(struct tsi_decoder *d)
+{
+	reset(jpeg_of(d));
+}
+
+const struct tsi_decoder_ops tsi_jpeg_ops = {
+	.name = "JPEG",
+	.claims = tsi_jpeg_claims,
+	.head = tsi_jpeg_head,
+	.create = decoder_create,
+	.destroy = decoder_destroy,
+	.open = decoder_open,
+	.need = decoder_need,
+	.begin = decoder_begin,
+	.read = decoder_read,
+	.rows = decoder_rows,
+	.close = decoder_close,
+};
 
 #define STRING_OF(x) #x
 #define STRING(x) STRING_OF(x)

@@ -12,17 +12,15 @@
 
 #include "base/err.h"
 #include "image/crop.h"
+#include "image/decoder.h"
 #include "image/budget.h"
-#include "image/jpeg.h"
-#include "image/png.h"
 #include "image/resample.h"
 
 struct tsi_image {
 	struct tsi_image_opts opts;
 	enum tsi_passes passes;
-	struct tsi_jpeg *jpeg;
-	struct tsi_png *png;
 	struct tsi_resample *resample;
+	struct tsi_decoder *decoder[]; /* one of each format */
 };
 
 /* What to compute: the window of the resized area, and where it goes. */
@@ -53,19 +51,21 @@ static int check_opts(const struct tsi_image_opts *o)
 int tsi_image_create(const struct tsi_image_opts *opts, struct tsi_image **out)
 {
 	struct tsi_image *img;
+	unsigned formats = 0;
 	int err = check_opts(opts);
 
 	if (err)
 		return err;
-	img = calloc(1, sizeof(*img));
+	while (tsi_decoders[formats])
+		formats++;
+	img = calloc(1, sizeof(*img) + formats * sizeof(img->decoder[0]));
 	if (!img)
 		return tsi_err(TSOCK_ENOMEM, "no memory for an image decoder");
 	img->opts = *opts;
 	img->passes = opts->pillow && opts->pillow < 13 ? TSI_PASSES_12
 							: TSI_PASSES_13;
-	err = tsi_jpeg_create(&img->jpeg);
-	if (!err)
-		err = tsi_png_create(&img->png);
+	for (unsigned i = 0; i < formats && !err; i++)
+		err = tsi_decoders[i]->create(&img->decoder[i]);
 	if (!err)
 		err = tsi_resample_create(TSI_SIMD_BEST, &img->resample);
 	if (err) {
@@ -80,8 +80,8 @@ void tsi_image_destroy(struct tsi_image *img)
 {
 	if (!img)
 		return;
-	tsi_jpeg_destroy(img->jpeg);
-	tsi_png_destroy(img->png);
+	for (unsigned i = 0; tsi_decoders[i]; i++)
+		tsi_decoders[i]->destroy(img->decoder[i]);
 	tsi_resample_destroy(img->resample);
 	free(img);
 }
@@ -134,28 +134,6 @@ static int make_plan(const struct tsi_image *img, uint32_t width,
 	return 0;
 }
 
-static int open_source(struct tsi_image *img, int kind, const void *data,
-		       size_t len, uint32_t *width, uint32_t *height)
-{
-	return kind == TSI_JPEG
-		       ? tsi_jpeg_open(img->jpeg, data, len, width, height)
-		       : tsi_png_open(img->png, data, len, width, height);
-}
-
-static uint64_t source_need(struct tsi_image *img, int kind)
-{
-	return kind == TSI_JPEG ? tsi_jpeg_need(img->jpeg)
-				: tsi_png_need(img->png);
-}
-
-static void close_source(struct tsi_image *img, int kind)
-{
-	if (kind == TSI_JPEG)
-		tsi_jpeg_close(img->jpeg);
-	else
-		tsi_png_close(img->png);
-}
-
 /* A large image's memory comes out of the budget, and only a large one's. */
 static int claim(struct tsi_image *img, uint64_t need)
 {
@@ -168,21 +146,8 @@ static int claim(struct tsi_image *img, uint64_t need)
 	return tsi_claim_grow(c, c->file + need);
 }
 
-static int begin_source(struct tsi_image *img, int kind,
-			const struct tsi_rect *rect)
-{
-	return kind == TSI_JPEG ? tsi_jpeg_begin(img->jpeg, rect)
-				: tsi_png_begin(img->png, rect);
-}
-
-static int read_source(struct tsi_image *img, int kind, struct tsi_strip *strip)
-{
-	return kind == TSI_JPEG ? tsi_jpeg_read(img->jpeg, strip)
-				: tsi_png_read(img->png, strip);
-}
-
-static int run_plan(struct tsi_image *img, int kind, const struct plan *plan,
-		    uint8_t *dst)
+static int run_plan(struct tsi_image *img, struct tsi_decoder *d,
+		    const struct plan *plan, uint8_t *dst)
 {
 	size_t stride = (size_t)img->opts.size * 3;
 	struct tsi_rect rect;
@@ -199,10 +164,10 @@ static int run_plan(struct tsi_image *img, int kind, const struct plan *plan,
 		return err;
 	rect.left += plan->left;
 	rect.top += plan->top;
-	err = begin_source(img, kind, &rect);
+	err = d->ops->begin(d, &rect);
 	for (uint32_t rows = 0; !err && rows < rect.height;
 	     rows += strip.rows) {
-		err = read_source(img, kind, &strip);
+		err = d->ops->read(d, &strip);
 		if (err)
 			return err;
 		tsi_resample_push(img->resample, &strip);
@@ -210,14 +175,24 @@ static int run_plan(struct tsi_image *img, int kind, const struct plan *plan,
 	return err;
 }
 
+/* Give back the memory of an image that has this head. */
+static void close_image(struct tsi_image *img,
+			const struct tsi_image_head *head)
+{
+	struct tsi_decoder *d = img->decoder[head->format];
+
+	d->ops->close(d);
+}
+
 /* The file is one of this head. */
 static int load(struct tsi_image *img, const struct tsi_image_head *head,
 		const void *data, size_t len, uint32_t epoch, uint64_t index,
 		uint8_t *dst, struct tsi_box *box)
 {
+	struct tsi_decoder *d = img->decoder[head->format];
 	uint32_t width, height;
 	struct plan plan;
-	int err = open_source(img, head->kind, data, len, &width, &height);
+	int err = d->ops->open(d, data, len, &width, &height);
 
 	if (err)
 		return err;
@@ -228,11 +203,11 @@ static int load(struct tsi_image *img, const struct tsi_image_head *head,
 			       head->width, head->height, width, height);
 	err = make_plan(img, width, height, epoch, index, box, &plan);
 	if (!err)
-		err = claim(img, source_need(img, head->kind) +
+		err = claim(img, d->ops->need(d) +
 					 tsi_resample_need(&plan.x, &plan.y,
 							   img->passes));
 	if (!err)
-		err = run_plan(img, head->kind, &plan, dst);
+		err = run_plan(img, d, &plan, dst);
 	return err;
 }
 
@@ -247,44 +222,38 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 	if (err)
 		return err;
 	err = load(img, &head, data, len, epoch, index, dst, &b);
-	close_source(img, head.kind);
+	close_image(img, &head);
 	tsi_resample_trim(img->resample);
 	if (!err)
 		*box = b;
 	return err;
 }
 
-static uint32_t rows_done(const struct tsi_image *img, int kind)
-{
-	return kind == TSI_JPEG ? tsi_jpeg_rows(img->jpeg)
-				: tsi_png_rows(img->png);
-}
-
 /* From the first row to the last one that can be decoded. */
 static int measure(struct tsi_image *img, const struct tsi_image_head *head,
 		   const void *data, size_t len, struct tsi_image_extent *out)
 {
+	struct tsi_decoder *d = img->decoder[head->format];
 	struct tsi_rect rect = { 0 };
 	struct tsi_strip strip;
 	uint32_t rows = 0;
-	int err = open_source(img, head->kind, data, len, &rect.width,
-			      &rect.height);
+	int err = d->ops->open(d, data, len, &rect.width, &rect.height);
 
 	if (!err)
-		err = claim(img, source_need(img, head->kind));
+		err = claim(img, d->ops->need(d));
 	if (!err)
-		err = begin_source(img, head->kind, &rect);
+		err = d->ops->begin(d, &rect);
 	if (err)
 		return err;
 	while (!err && rows < rect.height) {
-		err = read_source(img, head->kind, &strip);
+		err = d->ops->read(d, &strip);
 		rows += err ? 0 : strip.rows;
 	}
 	if (err && err != TSOCK_EDATA)
 		return err;
 	/* A strip that failed had good rows too. */
 	if (err)
-		rows = rows_done(img, head->kind);
+		rows = d->ops->rows(d);
 	if (!rows)
 		return err;
 	*out = (struct tsi_image_extent){ rect.width, rect.height, rows };
@@ -300,7 +269,7 @@ int tsi_image_measure(struct tsi_image *img, const void *data, size_t len,
 	if (err)
 		return err;
 	err = measure(img, &head, data, len, out);
-	close_source(img, head.kind);
+	close_image(img, &head);
 	return err;
 }
 

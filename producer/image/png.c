@@ -4,7 +4,7 @@
  * libpng has no way to use a decoder twice, so each image makes its own; PNG
  * files are rare in photo sets.  Rows are unpacked one after the other and
  * rows below the rectangle are not read, but for interlaced files, which are
- * unpacked whole.  Errors come back by longjmp to the entry points at the end.
+ * unpacked whole.  Errors come back by longjmp to the operations at the end.
  */
 #include "image/png.h"
 
@@ -26,6 +26,7 @@
 #define HEAD_MAX (8 + 25 + 12 + 3 * 256)
 
 struct tsi_png {
+	struct tsi_decoder base;
 	png_structp png;
 	png_infop info;
 	struct tsi_png_file file;
@@ -190,7 +191,7 @@ static void set_transforms(struct tsi_png *p)
  * An interlaced image is unpacked whole, at four bytes a pixel.  Else it is
  * rows: three of libpng's own, with up to eight bytes a pixel, and the strip.
  */
-static uint64_t need(struct tsi_png *p)
+static uint64_t need(const struct tsi_png *p)
 {
 	uint64_t width = png_get_image_width(p->png, p->info);
 	uint64_t height = png_get_image_height(p->png, p->info);
@@ -355,18 +356,40 @@ static int settle_stop(struct tsi_png *p)
 	return 0;
 }
 
-int tsi_png_create(struct tsi_png **out)
+/* Read some rows, and look whether they count. */
+static int read_rows(struct tsi_png *p, void (*fn)(struct tsi_png *p))
+{
+	if (setjmp(png_jmpbuf(p->png)))
+		return settle_stop(p);
+	if (!p->ended)
+		fn(p);
+	return p->doubt ? settle_doubt(p) : 0;
+}
+
+/* ------------------------------------------------------------------------
+ * The operations of decoder.h
+ */
+
+static struct tsi_png *png_of(struct tsi_decoder *d)
+{
+	return (struct tsi_png *)d;
+}
+
+static int decoder_create(struct tsi_decoder **out)
 {
 	struct tsi_png *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a PNG decoder");
-	*out = p;
+	p->base.ops = &tsi_png_ops;
+	*out = &p->base;
 	return 0;
 }
 
-void tsi_png_destroy(struct tsi_png *p)
+static void decoder_destroy(struct tsi_decoder *d)
 {
+	struct tsi_png *p = png_of(d);
+
 	if (!p)
 		return;
 	drop(p);
@@ -374,9 +397,10 @@ void tsi_png_destroy(struct tsi_png *p)
 	free(p);
 }
 
-int tsi_png_open(struct tsi_png *p, const void *data, size_t len,
-		 uint32_t *width, uint32_t *height)
+static int decoder_open(struct tsi_decoder *d, const void *data, size_t len,
+			uint32_t *width, uint32_t *height)
 {
+	struct tsi_png *p = png_of(d);
 	const char *why = tsi_png_file_open(data, len, &p->file);
 
 	drop(p);
@@ -408,36 +432,24 @@ int tsi_png_open(struct tsi_png *p, const void *data, size_t len,
 	return 0;
 }
 
-uint64_t tsi_png_need(struct tsi_png *p)
+static uint64_t decoder_need(struct tsi_decoder *d)
 {
-	return need(p);
+	return need(png_of(d));
 }
 
-void tsi_png_close(struct tsi_png *p)
+static int decoder_begin(struct tsi_decoder *d, const struct tsi_rect *rect)
 {
-	drop(p);
-}
+	struct tsi_png *p = png_of(d);
 
-/* Read some rows, and look whether they count. */
-static int read_rows(struct tsi_png *p, void (*fn)(struct tsi_png *p))
-{
-	if (setjmp(png_jmpbuf(p->png)))
-		return settle_stop(p);
-	if (!p->ended)
-		fn(p);
-	return p->doubt ? settle_doubt(p) : 0;
-}
-
-int tsi_png_begin(struct tsi_png *p, const struct tsi_rect *rect)
-{
 	if (setjmp(png_jmpbuf(p->png)))
 		return failed(p);
 	prepare(p, rect);
 	return read_rows(p, skip);
 }
 
-int tsi_png_read(struct tsi_png *p, struct tsi_strip *strip)
+static int decoder_read(struct tsi_decoder *d, struct tsi_strip *strip)
 {
+	struct tsi_png *p = png_of(d);
 	int err = read_rows(p, read_strip);
 
 	if (err)
@@ -448,12 +460,33 @@ int tsi_png_read(struct tsi_png *p, struct tsi_strip *strip)
 	return 0;
 }
 
-uint32_t tsi_png_rows(const struct tsi_png *p)
+static uint32_t decoder_rows(const struct tsi_decoder *d)
 {
+	const struct tsi_png *p = (const struct tsi_png *)d;
+
 	if (p->interlaced)
 		return p->next;
 	return p->checked && p->there < p->got ? (uint32_t)p->there : p->got;
 }
+
+static void decoder_close(struct tsi_decoder *d)
+{
+	drop(png_of(d));
+}
+
+const struct tsi_decoder_ops tsi_png_ops = {
+	.name = "PNG",
+	.claims = tsi_png_claims,
+	.head = tsi_png_head,
+	.create = decoder_create,
+	.destroy = decoder_destroy,
+	.open = decoder_open,
+	.need = decoder_need,
+	.begin = decoder_begin,
+	.read = decoder_read,
+	.rows = decoder_rows,
+	.close = decoder_close,
+};
 
 const char *tsi_png_version(void)
 {

@@ -69,17 +69,17 @@ static struct picture reference(const struct imagegen_bytes *f)
 }
 
 /* Decode a region; its rows go to a block of w * h * 3 bytes. */
-static int region(struct tsi_jpeg *j, const struct imagegen_bytes *f,
+static int region(struct tsi_decoder *j, const struct imagegen_bytes *f,
 		  const struct tsi_rect *rect, uint8_t *out)
 {
 	struct tsi_strip s;
 	uint32_t w, h;
-	int err = tsi_jpeg_open(j, f->data, f->len, &w, &h);
+	int err = tsi_jpeg_ops.open(j, f->data, f->len, &w, &h);
 
 	if (!err)
-		err = tsi_jpeg_begin(j, rect);
+		err = tsi_jpeg_ops.begin(j, rect);
 	for (uint32_t y = 0; !err && y < rect->height; y += s.rows) {
-		err = tsi_jpeg_read(j, &s);
+		err = tsi_jpeg_ops.read(j, &s);
 		if (err)
 			break;
 		assert_in_range(s.rows, 1, rect->height - y);
@@ -92,7 +92,7 @@ static int region(struct tsi_jpeg *j, const struct imagegen_bytes *f,
 	return err;
 }
 
-static void assert_region(struct tsi_jpeg *j, const struct imagegen_bytes *f,
+static void assert_region(struct tsi_decoder *j, const struct imagegen_bytes *f,
 			  const struct picture *want, const struct tsi_rect *r)
 {
 	uint8_t *got = malloc((size_t)r->width * r->height * 3);
@@ -134,7 +134,7 @@ static struct tsi_rect pick(const struct picture *p, int n, uint64_t *state)
 	return r;
 }
 
-static void check_file(struct tsi_jpeg *j, const struct imagegen_jpeg *g,
+static void check_file(struct tsi_decoder *j, const struct imagegen_jpeg *g,
 		       int regions)
 {
 	struct imagegen_bytes f = imagegen_jpeg(g);
@@ -194,10 +194,10 @@ static const uint32_t sizes[][2] = {
 
 static void a_region_equals_the_full_decode(void **state)
 {
-	struct tsi_jpeg *j;
+	struct tsi_decoder *j;
 
 	(void)state;
-	assert_int_equal(tsi_jpeg_create(&j), 0);
+	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (size_t i = 0; i < COUNT(sampling) * COUNT(sizes) * 4; i++) {
 		const struct sampling *s = &sampling[i % COUNT(sampling)];
 		size_t size = i / COUNT(sampling) % COUNT(sizes);
@@ -217,23 +217,23 @@ static void a_region_equals_the_full_decode(void **state)
 		memcpy(g.factor, s->factor, sizeof(g.factor));
 		check_file(j, &g, 24);
 	}
-	tsi_jpeg_destroy(j);
+	tsi_jpeg_ops.destroy(j);
 }
 
 static void the_widest_and_the_highest_files_decode(void **state)
 {
 	struct imagegen_jpeg g = { .components = 3, .factor = { { 2, 2 } } };
-	struct tsi_jpeg *j;
+	struct tsi_decoder *j;
 
 	(void)state;
-	assert_int_equal(tsi_jpeg_create(&j), 0);
+	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (int i = 0; i < 4; i++) {
 		g.width = i & 1 ? 65500 : 1 + (uint32_t)i * 4;
 		g.height = i & 1 ? 1 + (uint32_t)i * 4 : 65500;
 		g.progressive = i & 2;
 		check_file(j, &g, 4);
 	}
-	tsi_jpeg_destroy(j);
+	tsi_jpeg_ops.destroy(j);
 }
 
 /* Low frequencies left out: libjpeg guesses them from the neighbours. */
@@ -243,10 +243,10 @@ static void an_unfinished_progressive_file_is_smoothed_as_a_whole(void **state)
 		{ 3, { 0, 1, 2 }, 0, 0, 0, 1 },
 		{ 1, { 0 }, 1, 2, 0, 2 },
 	};
-	struct tsi_jpeg *j;
+	struct tsi_decoder *j;
 
 	(void)state;
-	assert_int_equal(tsi_jpeg_create(&j), 0);
+	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (uint32_t i = 0; i < 24; i++) {
 		struct imagegen_jpeg g = {
 			.width = 40 + i * 9,
@@ -261,7 +261,7 @@ static void an_unfinished_progressive_file_is_smoothed_as_a_whole(void **state)
 
 		check_file(j, &g, 12);
 	}
-	tsi_jpeg_destroy(j);
+	tsi_jpeg_ops.destroy(j);
 }
 
 /* Remove every segment of a kind from the header. */
@@ -291,7 +291,7 @@ static void the_tables_of_one_file_never_serve_another(void **state)
 	struct imagegen_bytes whole = imagegen_jpeg(&g), no_dht, no_dqt;
 	struct tsi_rect all = { 0, 0, 40, 30 };
 	uint8_t first[40 * 30 * 3], again[40 * 30 * 3];
-	struct tsi_jpeg *fresh, *used;
+	struct tsi_decoder *fresh, *used;
 	int err;
 
 	(void)state;
@@ -301,8 +301,8 @@ static void the_tables_of_one_file_never_serve_another(void **state)
 	strip(&no_dqt, 0xdb);
 	memset(first, 0, sizeof(first));
 	memset(again, 0, sizeof(again));
-	assert_int_equal(tsi_jpeg_create(&fresh), 0);
-	assert_int_equal(tsi_jpeg_create(&used), 0);
+	assert_int_equal(tsi_jpeg_ops.create(&fresh), 0);
+	assert_int_equal(tsi_jpeg_ops.create(&used), 0);
 	err = region(fresh, &no_dht, &all, first);
 	assert_int_equal(region(used, &whole, &all, again), 0);
 	assert_int_equal(region(used, &no_dht, &all, again), err);
@@ -310,8 +310,8 @@ static void the_tables_of_one_file_never_serve_another(void **state)
 		assert_memory_equal(first, again, sizeof(first));
 	assert_int_equal(region(used, &whole, &all, again), 0);
 	assert_int_equal(region(used, &no_dqt, &all, again), TSOCK_EDATA);
-	tsi_jpeg_destroy(fresh);
-	tsi_jpeg_destroy(used);
+	tsi_jpeg_ops.destroy(fresh);
+	tsi_jpeg_ops.destroy(used);
 	free(whole.data);
 	free(no_dht.data);
 	free(no_dqt.data);
@@ -321,12 +321,12 @@ static int cut_region(const struct imagegen_bytes *f, size_t len,
 		      const struct tsi_rect *r, uint8_t *out)
 {
 	struct imagegen_bytes cut = imagegen_copy(f->data, len);
-	struct tsi_jpeg *j;
+	struct tsi_decoder *j;
 	int err;
 
-	assert_int_equal(tsi_jpeg_create(&j), 0);
+	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	err = region(j, &cut, r, out);
-	tsi_jpeg_destroy(j);
+	tsi_jpeg_ops.destroy(j);
 	free(cut.data);
 	return err;
 }
@@ -410,10 +410,10 @@ static uint64_t taken(void)
 
 static void no_file_takes_more_memory_than_its_header_says(void **state)
 {
-	struct tsi_jpeg *j;
+	struct tsi_decoder *j;
 
 	(void)state;
-	assert_int_equal(tsi_jpeg_create(&j), 0);
+	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (size_t i = 0; i < COUNT(sampling) * 2; i++) {
 		const struct sampling *s = &sampling[i / 2];
 		struct imagegen_jpeg g = {
@@ -431,12 +431,13 @@ static void no_file_takes_more_memory_than_its_header_says(void **state)
 
 		memcpy(g.factor, s->factor, sizeof(g.factor));
 		f = imagegen_jpeg(&g);
-		tsi_jpeg_close(j);
+		tsi_jpeg_ops.close(j);
 		before = taken();
-		assert_int_equal(tsi_jpeg_open(j, f.data, f.len, &w, &h), 0);
-		need = tsi_jpeg_need(j);
-		assert_int_equal(tsi_jpeg_begin(j, &all), 0);
-		assert_int_equal(tsi_jpeg_read(j, &strip), 0);
+		assert_int_equal(tsi_jpeg_ops.open(j, f.data, f.len, &w, &h),
+				 0);
+		need = tsi_jpeg_ops.need(j);
+		assert_int_equal(tsi_jpeg_ops.begin(j, &all), 0);
+		assert_int_equal(tsi_jpeg_ops.read(j, &strip), 0);
 		/* The arena takes blocks of a quarter of a mebibyte. */
 		if (taken() > before + need + (1 << 19))
 			fail_msg("file %zu takes %llu bytes, %llu were said", i,
@@ -448,7 +449,7 @@ static void no_file_takes_more_memory_than_its_header_says(void **state)
 			assert_true(need < 1 << 19);
 		free(f.data);
 	}
-	tsi_jpeg_destroy(j);
+	tsi_jpeg_ops.destroy(j);
 }
 
 /* The last scan of a progressive file, as often as it takes. */
@@ -476,13 +477,13 @@ static void a_file_of_endless_scans_is_refused(void **state)
 }
 
 /* Whatever the bytes: an answer, and a decoder that still works after it. */
-static void try_bytes(struct tsi_jpeg *j, const struct imagegen_bytes *f,
+static void try_bytes(struct tsi_decoder *j, const struct imagegen_bytes *f,
 		      uint64_t *state)
 {
 	struct picture p = { 0 };
 	struct tsi_rect r;
 	uint8_t *out;
-	int err = tsi_jpeg_open(j, f->data, f->len, &p.width, &p.height);
+	int err = tsi_jpeg_ops.open(j, f->data, f->len, &p.width, &p.height);
 
 	if (!err && (uint64_t)p.width * p.height < 4u << 20) {
 		r = pick(&p, (int)(imagegen_random(state) % 10), state);
@@ -499,10 +500,10 @@ static void try_bytes(struct tsi_jpeg *j, const struct imagegen_bytes *f,
 static void damaged_files_decode_or_are_bad_data(void **state)
 {
 	uint64_t r = 99;
-	struct tsi_jpeg *j;
+	struct tsi_decoder *j;
 
 	(void)state;
-	assert_int_equal(tsi_jpeg_create(&j), 0);
+	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (size_t i = 0; i < 2500; i++) {
 		const struct sampling *s = &sampling[i % COUNT(sampling)];
 		struct imagegen_jpeg g = {
@@ -525,10 +526,10 @@ static void damaged_files_decode_or_are_bad_data(void **state)
 		free(copy.data);
 		free(f.data);
 	}
-	tsi_jpeg_destroy(j);
+	tsi_jpeg_ops.destroy(j);
 }
 
-static void try_path(struct tsi_jpeg *j, const char *path, uint64_t *r)
+static void try_path(struct tsi_decoder *j, const char *path, uint64_t *r)
 {
 	struct imagegen_bytes f;
 	FILE *in = fopen(path, "rb");
@@ -552,7 +553,7 @@ static void hostile_files_decode_or_are_bad_data(void **state)
 	const char *root = getenv("TSOCK_TEST_DATA");
 	char path[4096];
 	struct dirent *e;
-	struct tsi_jpeg *j;
+	struct tsi_decoder *j;
 	uint64_t r = 5;
 	DIR *dir;
 
@@ -564,7 +565,7 @@ static void hostile_files_decode_or_are_bad_data(void **state)
 		print_message("no folder of hostile files at hand\n");
 		skip();
 	}
-	assert_int_equal(tsi_jpeg_create(&j), 0);
+	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	while ((e = readdir(dir))) {
 		if (*e->d_name == '.')
 			continue;
@@ -574,7 +575,7 @@ static void hostile_files_decode_or_are_bad_data(void **state)
 			try_path(j, path, &r);
 	}
 	closedir(dir);
-	tsi_jpeg_destroy(j);
+	tsi_jpeg_ops.destroy(j);
 }
 
 int main(void)

@@ -68,17 +68,17 @@ static uint8_t *reference(const struct imagegen_bytes *f)
 	return p;
 }
 
-static int region(struct tsi_png *p, const struct imagegen_bytes *f,
+static int region(struct tsi_decoder *p, const struct imagegen_bytes *f,
 		  const struct tsi_rect *rect, uint8_t *out)
 {
 	struct tsi_strip s;
 	uint32_t w, h;
-	int err = tsi_png_open(p, f->data, f->len, &w, &h);
+	int err = tsi_png_ops.open(p, f->data, f->len, &w, &h);
 
 	if (!err)
-		err = tsi_png_begin(p, rect);
+		err = tsi_png_ops.begin(p, rect);
 	for (uint32_t y = 0; !err && y < rect->height; y += s.rows) {
-		err = tsi_png_read(p, &s);
+		err = tsi_png_ops.read(p, &s);
 		if (err)
 			break;
 		assert_in_range(s.rows, 1, TSI_STRIP_ROWS);
@@ -103,8 +103,8 @@ static struct tsi_rect pick(uint32_t w, uint32_t h, int n, uint64_t *state)
 	return r;
 }
 
-static void check(struct tsi_png *p, const struct imagegen_bytes *f, uint32_t w,
-		  uint32_t h, uint64_t *state)
+static void check(struct tsi_decoder *p, const struct imagegen_bytes *f,
+		  uint32_t w, uint32_t h, uint64_t *state)
 {
 	uint8_t *want = reference(f);
 	uint8_t *got = malloc((size_t)w * h * 4);
@@ -132,10 +132,10 @@ static void regions_of_every_kind_equal_the_whole(void **state)
 		{ 1, 1 }, { 3, 50 }, { 50, 2 }, { 61, 47 }, { 150, 90 },
 	};
 	uint64_t r = 1;
-	struct tsi_png *p;
+	struct tsi_decoder *p;
 
 	(void)state;
-	assert_int_equal(tsi_png_create(&p), 0);
+	assert_int_equal(tsi_png_ops.create(&p), 0);
 	for (size_t i = 0; i < COUNT(kinds) * COUNT(size) * 2; i++) {
 		const uint32_t *wh = size[i / COUNT(kinds) % COUNT(size)];
 		struct imagegen_bytes f =
@@ -145,7 +145,7 @@ static void regions_of_every_kind_equal_the_whole(void **state)
 		check(p, &f, wh[0], wh[1], &r);
 		free(f.data);
 	}
-	tsi_png_destroy(p);
+	tsi_png_ops.destroy(p);
 }
 
 static void sixteen_bits_are_refused(void **state)
@@ -154,13 +154,13 @@ static void sixteen_bits_are_refused(void **state)
 	struct imagegen_bytes f = make(&k, 5, 5, false, 1);
 	struct tsi_rect all = { 0, 0, 5, 5 };
 	uint8_t out[100];
-	struct tsi_png *p;
+	struct tsi_decoder *p;
 
 	(void)state;
-	assert_int_equal(tsi_png_create(&p), 0);
+	assert_int_equal(tsi_png_ops.create(&p), 0);
 	assert_int_equal(region(p, &f, &all, out), TSOCK_EDATA);
 	assert_non_null(strstr(tsock_errmsg(), "16 bits"));
-	tsi_png_destroy(p);
+	tsi_png_ops.destroy(p);
 	free(f.data);
 }
 
@@ -170,10 +170,10 @@ static void every_cut_is_truncated_or_below_the_region(void **state)
 	struct imagegen_bytes f = make(&k, 40, 60, false, 1);
 	struct tsi_rect top = { 0, 0, 40, 3 }, bottom = { 0, 57, 40, 3 };
 	uint8_t out[40 * 3 * 4];
-	struct tsi_png *p;
+	struct tsi_decoder *p;
 
 	(void)state;
-	assert_int_equal(tsi_png_create(&p), 0);
+	assert_int_equal(tsi_png_ops.create(&p), 0);
 	for (size_t len = 8; len + 40 < f.len; len += 11) {
 		struct imagegen_bytes cut = imagegen_copy(f.data, len);
 
@@ -184,20 +184,20 @@ static void every_cut_is_truncated_or_below_the_region(void **state)
 	/* The end chunk may be missing; the lower half too, for the top. */
 	f.len -= 12;
 	assert_int_equal(region(p, &f, &bottom, out), 0);
-	tsi_png_destroy(p);
-	assert_int_equal(tsi_png_create(&p), 0);
+	tsi_png_ops.destroy(p);
+	assert_int_equal(tsi_png_ops.create(&p), 0);
 	assert_int_equal(region(p, &f, &top, out), 0);
-	tsi_png_destroy(p);
+	tsi_png_ops.destroy(p);
 	free(f.data);
 }
 
 static void damaged_files_decode_or_are_bad_data(void **state)
 {
 	uint64_t r = 7;
-	struct tsi_png *p;
+	struct tsi_decoder *p;
 
 	(void)state;
-	assert_int_equal(tsi_png_create(&p), 0);
+	assert_int_equal(tsi_png_ops.create(&p), 0);
 	for (size_t i = 0; i < 3000; i++) {
 		struct imagegen_bytes f =
 			make(&kinds[i % COUNT(kinds)], 1 + i % 60, 1 + i % 47,
@@ -208,7 +208,7 @@ static void damaged_files_decode_or_are_bad_data(void **state)
 
 		imagegen_damage(&f, &r);
 		copy = imagegen_copy(f.data, f.len);
-		err = tsi_png_open(p, copy.data, copy.len, &w, &h);
+		err = tsi_png_ops.open(p, copy.data, copy.len, &w, &h);
 		if (!err && (uint64_t)w * h < 1u << 22) {
 			struct tsi_rect rect = pick(w, h, (int)(i % 3), &r);
 			uint8_t *out =
@@ -222,7 +222,7 @@ static void damaged_files_decode_or_are_bad_data(void **state)
 		free(copy.data);
 		free(f.data);
 	}
-	tsi_png_destroy(p);
+	tsi_png_ops.destroy(p);
 }
 
 /* ---- as Pillow, not as libpng ---- */
@@ -290,12 +290,12 @@ static int rows_of(const struct made *m, uint32_t n, uint8_t red[2])
 	struct imagegen_bytes f = imagegen_copy(m->bytes, m->len);
 	struct tsi_rect rect = { 0, 0, EDGE, n };
 	uint8_t out[EDGE * EDGE * 4] = { 0 };
-	struct tsi_png *p;
+	struct tsi_decoder *p;
 	int err;
 
-	assert_int_equal(tsi_png_create(&p), 0);
+	assert_int_equal(tsi_png_ops.create(&p), 0);
 	err = region(p, &f, &rect, out);
-	tsi_png_destroy(p);
+	tsi_png_ops.destroy(p);
 	free(f.data);
 	red[0] = out[0];
 	red[1] = out[(n * EDGE - 1) * 4];

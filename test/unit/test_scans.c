@@ -41,20 +41,20 @@ static int open_made(unsigned sof, unsigned edge, unsigned parts,
 			       .sampling = 0x11,
 			       .scans = passes,
 			       .data = 3 };
-	struct tsi_jpeg *j;
+	struct tsi_decoder *j;
 	uint32_t w, h;
 	int err;
 
 	made_jpeg(&m, &g);
-	assert_int_equal(tsi_jpeg_create(&j), 0);
-	err = tsi_jpeg_open(j, m.bytes, m.len, &w, &h);
+	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
+	err = tsi_jpeg_ops.open(j, m.bytes, m.len, &w, &h);
 	if (err) {
 		assert_int_equal(err, TSOCK_EDATA);
 		assert_non_null(strstr(tsock_errmsg(), "scans"));
 	} else {
 		assert_int_equal(w, edge);
 	}
-	tsi_jpeg_destroy(j);
+	tsi_jpeg_ops.destroy(j);
 	return err;
 }
 
