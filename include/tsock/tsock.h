@@ -78,6 +78,10 @@
  *            stays locked, and as it is, until it is released.
  *
  * Environment
+ *   TSOCK_LOG  error, warn, info or debug: in a program that sets no logger,
+ *              log lines of that level and of more important ones go to
+ *              stderr.  For a program that can't find or join a stream:
+ *              TSOCK_LOG=debug says where it looks and what it is told.
  *   TSOCK_DIR  folder of the streams' sockets.  Without it a producer uses
  *              $XDG_RUNTIME_DIR/tsock if $XDG_RUNTIME_DIR is the user's own,
  *              else /tmp/tsock-UID, and a consumer looks in both and, as it
@@ -146,7 +150,8 @@ enum tsock_log_level {
 };
 
 /*
- * Send log lines (one line, no newline) to fn; NULL, the default, drops them.
+ * Send log lines (one line, no newline) to fn; NULL, the default, drops them
+ * unless $TSOCK_LOG is set.
  * fn may be called from any thread.  Set it before anything is opened.
  *
  * While this process serves a stream, one thread of the library's own calls

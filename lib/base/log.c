@@ -1,5 +1,5 @@
 /*
- * log.c - log lines for whoever set a logger; silent otherwise.
+ * log.c - log lines for whoever set a logger, or $TSOCK_LOG; silent otherwise.
  *
  * A logger may block: a terminal that was stopped, a pipe that nobody reads.
  * So a process that serves a stream calls it from a thread that has nothing
@@ -13,8 +13,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/printable.h"
 #include "base/thread.h"
@@ -33,7 +36,9 @@ struct line {
 
 static void (*logger)(void *arg, int level, const char *line);
 static void *logger_arg;
-static atomic_bool logs; /* is there one?  Read without the lock */
+static _Atomic enum { UNKNOWN, SILENT, LOUD } logs; /* read without the lock */
+static pthread_once_t asked = PTHREAD_ONCE_INIT;
+static int stderr_level = -1; /* the finest that $TSOCK_LOG asks for */
 
 static struct {
 	pthread_mutex_t lock;
@@ -47,6 +52,42 @@ static struct {
 	struct line line[LINES];
 } q = { .lock = PTHREAD_MUTEX_INITIALIZER };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* ---- $TSOCK_LOG: a program without a logger, looked into from outside ---- */
+
+static const char *const level_name[] = { "error", "warn", "info", "debug" };
+
+static void to_stderr(void *arg, int level, const char *line)
+{
+	(void)arg;
+	if (level >= TSOCK_LOG_ERROR && level <= stderr_level)
+		fprintf(stderr, "libtsock[%d] %s: %s\n", (int)getpid(),
+			level_name[level], line);
+}
+
+/* A word that is no level shows all: who set it wants to see something. */
+static void ask_environment(void)
+{
+	const char *word = secure_getenv("TSOCK_LOG");
+	int level = TSOCK_LOG_ERROR;
+
+	if (word && *word) {
+		while (level < TSOCK_LOG_DEBUG &&
+		       strcasecmp(word, level_name[level]))
+			level++;
+		stderr_level = level;
+		logger = to_stderr;
+	}
+	atomic_store_explicit(&logs, logger ? LOUD : SILENT,
+			      memory_order_relaxed);
+}
+
+static bool is_silent(void)
+{
+	if (atomic_load_explicit(&logs, memory_order_relaxed) == UNKNOWN)
+		pthread_once(&asked, ask_environment);
+	return atomic_load_explicit(&logs, memory_order_relaxed) == SILENT;
+}
 
 /* ---- the thread; with the lock held ---- */
 
@@ -205,7 +246,7 @@ void tsi_log(int level, const char *fmt, ...)
 	void *arg;
 
 	/* Most C programs have none: they pay for no formatting. */
-	if (!atomic_load_explicit(&logs, memory_order_relaxed))
+	if (is_silent())
 		return;
 	va_start(ap, fmt);
 	vsnprintf(raw, sizeof(raw), fmt, ap);
@@ -250,8 +291,11 @@ void tsi_log_newest(void (*show)(const char *line), const char *line)
 void tsock_set_logger(void (*fn)(void *arg, int level, const char *line),
 		      void *arg)
 {
+	pthread_once(&asked, ask_environment);
+	if (!fn && stderr_level >= 0)
+		fn = to_stderr;
 	pthread_mutex_lock(&q.lock);
-	atomic_store_explicit(&logs, fn != NULL, memory_order_relaxed);
+	atomic_store_explicit(&logs, fn ? LOUD : SILENT, memory_order_relaxed);
 	logger = fn;
 	logger_arg = arg;
 	/* The old one isn't called any more when this returns. */

@@ -1,5 +1,5 @@
 /*
- * log.h - log lines for whoever set a logger; silent otherwise.
+ * log.h - log lines for whoever set a logger, or $TSOCK_LOG; silent otherwise.
  */
 #ifndef TSI_BASE_LOG_H
 #define TSI_BASE_LOG_H

@@ -210,6 +210,9 @@ static int attach(struct tsock *t, const struct tsi_msg_offer *offer,
 
 static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
 {
+	static const char *const by[] = { "host memory", "GPU memory (vmm)",
+					  "GPU memory (legacy)",
+					  "host memory, copied to the GPU" };
 	struct tsi_msg ready = { .type = TSI_READY };
 
 	t->joining = false;
@@ -223,6 +226,8 @@ static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
 	memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
 	memcpy(ready.u.leave.nonce, t->nonce, TSI_NONCE);
 	tsi_request_tell(&t->requests, &ready);
+	tsi_log(TSOCK_LOG_DEBUG, "joined '%s': batches of %u from %s",
+		t->address.name, t->opts.batch_size, by[t->transport]);
 }
 
 /* Become a reader. */
@@ -234,6 +239,9 @@ static int enter(struct tsock *t, int64_t deadline, uint64_t *start,
 		bool no_gpu = false;
 		int err = get_offer(t, deadline, &offer);
 
+		if (err && err != TSOCK_EAGAIN)
+			tsi_log(TSOCK_LOG_DEBUG, "joining '%s': %s",
+				t->address.name, tsock_errmsg());
 		/* The producer has nothing for that GPU. */
 		if (err == TSOCK_ENOTSUP &&
 		    tsi_negotiate_next(t, TSOCK_TRANSPORT_AUTO))
@@ -245,6 +253,9 @@ static int enter(struct tsock *t, int64_t deadline, uint64_t *start,
 			entered(t, &offer);
 			return 0;
 		}
+		if (err != TSOCK_EAGAIN)
+			tsi_log(TSOCK_LOG_DEBUG, "joining '%s': try %d: %s",
+				t->address.name, tries, tsock_errmsg());
 		/* Whatever came of it: the next try is another connection. */
 		forsake(t);
 		if (no_gpu && tsi_negotiate_next(t, offer.transport))

@@ -252,6 +252,18 @@ static void log_waiting(const struct tsi_address *p, int n)
 		folders, running);
 }
 
+static void log_found(const struct tsock *t)
+{
+	const struct tsi_msg_stream *s = &t->stream;
+
+	tsi_log(TSOCK_LOG_DEBUG,
+		"'%s' is served in %s by process %u: epochs of %llu samples, "
+		"%u fields, batches of %u at most, a ring of %u",
+		t->address.name, t->address.folder, s->pid,
+		(unsigned long long)s->epoch_len, s->nfields, s->max_batch,
+		s->capacity);
+}
+
 static int find_and_meet(struct tsock *t, const struct tsi_address *p, int n)
 {
 	int64_t begin = tsi_now_ms(), now = begin;
@@ -266,9 +278,12 @@ static int find_and_meet(struct tsock *t, const struct tsi_address *p, int n)
 
 			t->address = *found;
 			err = meet(t, deadline);
+			if (!err)
+				log_found(t);
 			/* It went away in between: wait for the next. */
 			if (err != TSOCK_ELOST)
 				return err;
+			tsi_log(TSOCK_LOG_DEBUG, "%s", tsock_errmsg());
 		}
 		if (now >= deadline)
 			return err_noprod(p, n, now - begin);

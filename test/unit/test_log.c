@@ -246,9 +246,94 @@ static void a_forked_child_logs_by_itself(void **state)
 	assert_int_equal(lines, 1);
 }
 
+/* ---- $TSOCK_LOG: it is read once, so each test is another process ---- */
+
+static void drop(void *arg, int level, const char *line)
+{
+	(void)arg;
+	(void)level;
+	(void)line;
+}
+
+/* What the other process does: lines of every level, with a logger or not. */
+static int speak(const char *how)
+{
+	if (!strcmp(how, "logger") || !strcmp(how, "unset"))
+		tsock_set_logger(drop, NULL);
+	if (!strcmp(how, "unset"))
+		tsock_set_logger(NULL, NULL);
+	if (!strcmp(how, "serves") && tsi_log_start())
+		return 1;
+	for (int level = TSOCK_LOG_ERROR; level <= TSOCK_LOG_DEBUG; level++)
+		tsi_log(level, "line %d", level);
+	if (!strcmp(how, "serves"))
+		tsi_log_stop();
+	return 0;
+}
+
+/* Which levels' lines a process wrote to stderr: "0123" is all. */
+static void heard(const char *word, const char *how, const char *want)
+{
+	static const char *const names[] = { "error", "warn", "info", "debug" };
+	char text[1024] = "", line[64], got[5] = "";
+	int p[2], status;
+	size_t n = 0;
+	ssize_t more;
+	pid_t pid;
+
+	assert_int_equal(pipe(p), 0);
+	pid = fork();
+	if (!pid) {
+		dup2(p[1], 2);
+		if (word)
+			setenv("TSOCK_LOG", word, 1);
+		else
+			unsetenv("TSOCK_LOG");
+		execl("/proc/self/exe", "test_log", how, (char *)NULL);
+		_exit(9);
+	}
+	close(p[1]);
+	while ((more = read(p[0], text + n, sizeof(text) - 1 - n)) > 0)
+		n += (size_t)more;
+	close(p[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	for (int i = 0; i < 4; i++) {
+		snprintf(line, sizeof(line), "libtsock[%d] %s: line %d\n",
+			 (int)pid, names[i], i);
+		if (strstr(text, line))
+			strcat(got, (char[]){ (char)('0' + i), 0 });
+	}
+	assert_string_equal(got, want);
+	if (!*want)
+		assert_string_equal(text, "");
+}
+
+static void the_environment_shows_the_log_of_a_silent_program(void **state)
+{
+	(void)state;
+	heard(NULL, "plain", "");
+	heard("", "plain", "");
+	heard("error", "plain", "0");
+	heard("warn", "plain", "01");
+	heard("info", "plain", "012");
+	heard("debug", "plain", "0123");
+	heard("DEBUG", "plain", "0123");
+	heard("1", "plain", "0123");
+	heard("debug", "serves", "0123");
+}
+
+static void a_logger_has_all_lines_for_itself(void **state)
+{
+	(void)state;
+	heard("debug", "logger", "");
+	heard("info", "unset", "012");
+	heard(NULL, "unset", "");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, reset, unset)
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(without_a_start_a_line_is_there_at_once),
@@ -259,7 +344,11 @@ int main(void)
 		TEST(a_stop_gives_up_on_a_stuck_logger),
 		TEST(an_old_logger_is_not_called_any_more),
 		TEST(a_forked_child_logs_by_itself),
+		TEST(the_environment_shows_the_log_of_a_silent_program),
+		TEST(a_logger_has_all_lines_for_itself),
 	};
 
+	if (argc > 1)
+		return speak(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

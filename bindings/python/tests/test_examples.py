@@ -120,6 +120,19 @@ def run():
         process.communicate()
 
 
+def test_the_environment_shows_how_a_c_program_joins(
+    monkeypatch, serve, build, run
+):
+    serve(name="toy")
+    program = build("train.c")
+    _, err = finish(run(program, "toy", 16, 1))
+    assert err == ""
+    monkeypatch.setenv("TSOCK_LOG", "debug")
+    _, err = finish(run(program, "toy", 16, 1))
+    assert "debug: 'toy' is served in " in err
+    assert "debug: joined 'toy': batches of 16 from host memory" in err
+
+
 def proofs(process):
     out, _ = finish(process)
     lines = [line for line in out.splitlines() if "checksum" in line]
