@@ -514,6 +514,25 @@ format:			## lay out every C file by .clang-format
 	$(CLANG_FORMAT) -i $$(find bench examples include lib producer test \
 		-name '*.[ch]' -o -name '*.cpp' -o -name '*.cu')
 
+# Of this build: with CUDA=sim all but lib/*/*_none.c are in it.
+C_FILES   = $(LIB) $(SIM) $(PRODUCER) $(BENCH) $(UNIT) $(SYSTEM) $(GPU) \
+	$(CONFORM) $(NCCL_SIM) $(HELPER) $(FUZZERS) $(filter %.c,$(EXAMPLES))
+CXX_FILES = $(filter %.cpp,$(EXAMPLES)) $(if $(KERNEL_BIN), \
+	test/gpu/test_kernels.cpp)
+json      = $(subst ','\'',$(subst ",\",$(subst \,\\,$(strip $(1)))))
+# $(call commands,FILES,COMPILER AND FLAGS)
+commands  = printf '{ "directory": "%s", "file": "%s", "command": "%s" },\n' \
+	$(foreach f,$(sort $(1)),'$(call json,$(CURDIR))' $(f) \
+		'$(call json,$(2)) -c $(f) -o $(B)/obj/$(basename $(f)).o')
+
+compile_commands.json: FORCE	## how each file is compiled, for clangd and others
+	@{ echo '['; $(call commands,$(C_FILES),$(CC) $(INCLUDES) $(PKGFLAGS) \
+		$(ALL)); $(if $(strip $(CXX_FILES)),$(call commands,$(CXX_FILES), \
+		$(CXX) $(if $(KERNEL_BIN),-Itest/gpu/onhost \
+		-Wno-unknown-pragmas) $(INCLUDES) $(ALLXX));) \
+		} | sed '$$s/,$$//' >$@
+	@echo ']' >>$@
+
 config:			## what was found and chosen
 	@echo 'version     $(VERSION)'
 	@echo 'build in    $(B)'
@@ -531,8 +550,8 @@ config:			## what was found and chosen
 	@echo 'install to  $(DESTDIR)$(prefix), $(DESTDIR)$(PYTHONDIR)'
 
 help:			## this list
-	@sed -n 's/^\([a-z%-]*\):.*$(hash)$(hash) \(.*\)/  make \1|\2/p' \
-		Makefile | awk -F'|' '{ printf "%-18s%s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z_.%-]*\):.*$(hash)$(hash) \(.*\)/  make \1|\2/p' \
+		Makefile | awk -F'|' '{ printf "%-30s%s\n", $$1, $$2 }'
 	@echo
 	@echo 'Variables: B=build V=1 URING=0|1 CUDA=0|1|sim SAN=address,undefined|thread'
 	@echo '  WERROR=1 CUDA_HOME NVCC NVCCFLAGS CC CFLAGS LDFLAGS DESTDIR'
