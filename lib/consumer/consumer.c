@@ -213,7 +213,6 @@ static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
 	static const char *const by[] = { "host memory", "GPU memory (vmm)",
 					  "GPU memory (legacy)",
 					  "host memory, copied to the GPU" };
-	struct tsi_msg ready = { .type = TSI_READY };
 
 	t->joining = false;
 	t->stuck.on = NULL;
@@ -224,8 +223,6 @@ static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
 			       ? TSOCK_TRANSPORT_STAGED
 			       : offer->transport;
 	memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
-	memcpy(ready.u.leave.nonce, t->nonce, TSI_NONCE);
-	tsi_request_tell(&t->requests, &ready);
 	tsi_log(TSOCK_LOG_DEBUG, "joined '%s': batches of %u from %s",
 		t->address.name, t->opts.batch_size, by[t->transport]);
 }

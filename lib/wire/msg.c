@@ -2,10 +2,9 @@
  * msg.c - the control messages, as bytes.
  *
  * The body of every type is described once, in visit_*, and walked in either
- * direction.  Never allocates, never looks at a clock or a socket, and leaves
- * what a value means (an unknown join rule, a batch too large) to those who
- * can answer it; what would make a reader divide by zero, overflow or read
- * beyond an array is stopped here.
+ * direction.  Values that would make a reader divide by zero, overflow or read
+ * beyond an array are refused here.  What a value means (an unknown join mode,
+ * a batch that is too large) is for the receiver to judge, who can reply.
  */
 #include "wire/msg.h"
 
@@ -16,7 +15,7 @@
 
 #define MAGIC 0x4b4f5354u /* "TSOK" */
 
-/* Largest sample of one field: far above any, far below an overflow. */
+/* Most bytes of a field's sample: above any real one, below an overflow. */
 #define SAMPLE_MAX ((uint64_t)1 << 40)
 
 static void visit_field(struct tsi_pack *k, struct tsock_field *f)

@@ -3,9 +3,9 @@
  *
  * Little-endian, fixed layout, at most TSI_MSG_MAX bytes: a header {u32 magic,
  * u16 version, u16 type, u32 length of the whole, u32 serial} and a body by
- * type.  A reply carries its request's serial.  Requests are idempotent, and
- * every reply may be lost: the asker asks again.  Pure functions: no socket,
- * no clock, no allocation.  Unpacking trusts nothing.
+ * type; README.md lists them.  A reply carries its request's serial.  Requests
+ * are idempotent, so a consumer whose request or reply was lost asks again.
+ * Pure functions: no socket, no clock, no allocation.
  */
 #ifndef TSI_WIRE_MSG_H
 #define TSI_WIRE_MSG_H
@@ -24,19 +24,19 @@
 #define TSI_CHUNK 3072
 
 enum tsi_msg_type {
-	TSI_HELLO = 1,       /* c->p: who are you */
+	TSI_HELLO = 1,       /* c->p: which stream is this? */
 	TSI_STREAM = 2,      /* p->c: the stream */
 	TSI_META = 3,        /* c->p: metadata from an offset on */
 	TSI_META_DATA = 4,   /* p->c */
-	TSI_JOIN = 5,        /* c->p: I want to read; see the answers */
+	TSI_JOIN = 5,        /* c->p: to read; OFFER, WAIT or ERROR follow */
 	TSI_OFFER = 6,       /* p->c: connect (fdpass.h) with this token */
-	TSI_WAIT = 7,        /* p->c: being prepared; ask again soon */
-	TSI_READY = 8,       /* c->p: mapped (for the log) */
-	TSI_LEAVE = 9,       /* c->p: my claim is over */
-	TSI_LEFT = 10,       /* p->c: it is */
+	TSI_WAIT = 7,        /* p->c: the view is being made; ask again soon */
+	TSI_READY = 8,       /* c->p: not used, and ignored; kept reserved */
+	TSI_LEAVE = 9,       /* c->p: the reader reads no more */
+	TSI_LEFT = 10,       /* p->c: its claim has ended */
 	TSI_STATS = 11,      /* c->p */
 	TSI_STATS_DATA = 12, /* p->c */
-	TSI_CONFIGURE = 13,  /* reserved */
+	TSI_CONFIGURE = 13,  /* not used, and ignored; kept reserved */
 	TSI_ERROR = 14,      /* p->c: code and text */
 };
 
@@ -65,11 +65,11 @@ struct tsi_msg_meta_data {
 };
 
 struct tsi_msg_join {
-	uint8_t nonce[TSI_NONCE]; /* names the connection, in retries too */
+	uint8_t nonce[TSI_NONCE]; /* of this join, in its retries too */
 	uint32_t pid, batch_size, join, between;
 	uint64_t incarnation; /* of the stream that it knows; 0: any */
 	uint64_t after;  /* end of the epoch last begun; 0 before the first */
-	uint32_t staged; /* it copies batches to its GPU: for STATS alone */
+	uint32_t staged; /* the consumer copies to its GPU; for STATS alone */
 	struct tsi_view_spec view;
 };
 

@@ -1,11 +1,11 @@
 /*
  * pack.h - one walk over a message that packs or unpacks it.
  *
- * A layout is written down once, as calls on a cursor; whether they write or
- * read is the cursor's affair, so the two directions can't differ.  Numbers
- * are little-endian.  Never touches a byte outside the cursor's bounds: the
- * first thing that doesn't fit, or isn't allowed, is kept as why, and nothing
- * moves after that.
+ * A layout is written down once, as calls on a cursor.  The cursor knows
+ * whether the calls write or read, so the two directions can't differ.  Numbers
+ * are little-endian.  No byte outside the cursor's bounds is touched: the first
+ * value that doesn't fit, or isn't allowed, sets why, and after that no call
+ * does anything.
  */
 #ifndef TSI_WIRE_PACK_H
 #define TSI_WIRE_PACK_H
@@ -19,7 +19,7 @@ struct tsi_pack {
 	uint8_t *bytes; /* never written to when unpacking */
 	bool packing;
 	size_t at, end;
-	const char *why; /* what is wrong; NULL while nothing is */
+	const char *why; /* what is wrong; NULL: nothing so far */
 };
 
 static inline struct tsi_pack tsi_pack_to(uint8_t *bytes, size_t len)
@@ -94,7 +94,7 @@ static inline void tsi_pack_code(struct tsi_pack *k, int32_t *v, int32_t max)
 		k->why = "its error code isn't one";
 }
 
-/* A number that must not exceed max; cut to it, so loops over it are safe. */
+/* A number of at most max; a larger one becomes max, so loops are safe. */
 static inline void tsi_pack_count(struct tsi_pack *k, uint32_t *v, uint32_t max)
 {
 	tsi_pack_u32(k, v);
@@ -115,8 +115,8 @@ static inline void tsi_pack_f32(struct tsi_pack *k, float *v)
 }
 
 /*
- * Text in size bytes, NUL included; packing cuts what is longer.  What lies
- * behind the NUL is zero on the wire and after it, so no stale memory travels.
+ * Text in size bytes, NUL included; packing cuts a longer one.  The bytes after
+ * the NUL are zero on the wire and when unpacked, so no stale memory travels.
  */
 static inline void tsi_pack_text(struct tsi_pack *k, char *v, size_t size)
 {
