@@ -29,7 +29,7 @@ struct tsi_format {
 
 	/* Without --split: DIR/train is served, or else DIR itself. */
 	bool has_splits;
-	/* Without --name: the stream is called after the format, or the folder. */
+	/* Without --name: the stream is called by the format, or the folder. */
 	bool names_stream;
 	/* A folder of files per class, which --root is checked for. */
 	bool has_class_folders;
@@ -85,7 +85,7 @@ TSI_FORMATS(TSI_FORMAT_EXTERN)
 #define TSI_FORMAT_WORD(name, help) "|" #name
 #define TSI_FORMAT_WORDS (&TSI_FORMATS(TSI_FORMAT_WORD)[1])
 
-/* A line of --help for each: "imagenet: DIR/train and ...;\nimagefolder: ...". */
+/* A line of --help for each: "imagenet: DIR/train ...;\nimagefolder: ...". */
 #define TSI_FORMAT_LINE(name, help) ";\n" #name ": " help
 #define TSI_FORMAT_HELP (&TSI_FORMATS(TSI_FORMAT_LINE)[2])
 

@@ -37,8 +37,9 @@ struct tsi_index_opts {
 
 /*
  * Scan the data set, or take the scan from the cache when nothing that the
- * scan read has changed since.  The cache ($XDG_CACHE_HOME/tsock, else ~/.cache/tsock)
- * is a convenience: that it can't be read or written is no error.
+ * scan read has changed since.  The cache ($XDG_CACHE_HOME/tsock, else
+ * ~/.cache/tsock) is a convenience: that it can't be read or written is no
+ * error.
  * Fails as the format's open() and scan() do, and with ESYS (EIO of a file
  * unless it is survived, too few descriptors), ENOMEM.
  */

@@ -1,0 +1,139 @@
+/*
+ * format_list.c - a data set format for tests: ROOT/list.txt names the samples.
+ *
+ * Each line is "PATH LABEL" or "PATH LABEL OFFSET LENGTH": a file below ROOT,
+ * or a range of one, and the class by its number.  This is all that a new
+ * format takes; nothing in producer/ knows of it.
+ */
+#include "format_list.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+#define NAME "list.txt"
+
+struct line {
+	char path[256];
+	uint32_t label;
+	uint64_t offset;
+	uint64_t length;
+};
+
+static int open_root(const char *root, struct tsi_root *r)
+{
+	r->path = realpath(root, NULL);
+	if (r->path)
+		r->fd = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (!r->path || r->fd < 0 || faccessat(r->fd, NAME, R_OK, 0))
+		return tsi_err(TSOCK_EARG, "there is no %s/" NAME ": %s", root,
+			       strerror(errno));
+	return 0;
+}
+
+/* The next line; 1, 0 at the end, or an error. */
+static int next_line(FILE *f, const char *root, struct line *l)
+{
+	char text[400];
+	int n;
+
+	if (!fgets(text, sizeof(text), f))
+		return 0;
+	memset(l, 0, sizeof(*l));
+	n = sscanf(text, "%255s %" SCNu32 " %" SCNu64 " %" SCNu64, l->path,
+		   &l->label, &l->offset, &l->length);
+	if (n != 2 && (n != 4 || l->length == 0))
+		return tsi_err(TSOCK_EDATA, "%s/" NAME ": no sample: %.60s",
+			       root, text);
+	return 1;
+}
+
+static int measure(FILE *f, const struct tsi_root *r, struct tsi_table *t)
+{
+	struct line l;
+	int got;
+
+	while ((got = next_line(f, r->path, &l)) > 0) {
+		t->count++;
+		t->paths_len += strlen(l.path) + 1;
+		if (l.label >= t->classes)
+			t->classes = l.label + 1;
+	}
+	if (got == 0 && t->count == 0)
+		return tsi_err(TSOCK_EDATA, "%s/" NAME " is empty", r->path);
+	t->ranged = true;
+	t->stamps = 1;
+	t->names_len = strlen(r->path) + 1 + sizeof(NAME);
+	for (uint32_t i = 0; i < t->classes; i++)
+		t->names_len += (uint64_t)snprintf(NULL, 0, "%" PRIu32, i) + 1;
+	return got;
+}
+
+static int fill(FILE *f, const struct tsi_root *r, struct tsi_table *t)
+{
+	struct tsi_table_writer w;
+	struct tsi_stamp stamp;
+	struct stat st;
+	struct line l;
+	int err;
+
+	if (tsi_stamp_take(fileno(f), &st, &stamp))
+		return tsi_err_sys("stat " NAME);
+	err = measure(f, r, t);
+	if (!err)
+		err = tsi_table_begin(&w, t, r->path);
+	if (err)
+		return err;
+	tsi_table_put_stamp(&w, NAME, &stamp);
+	for (uint32_t i = 0; i < t->classes; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "%" PRIu32, i);
+		tsi_table_put_class(&w, name);
+	}
+	rewind(f);
+	while (next_line(f, r->path, &l) > 0)
+		tsi_table_put_row(&w, tsi_table_put_path(&w, NULL, l.path),
+				  l.label, l.offset, l.length);
+	return 0;
+}
+
+static int scan(const struct tsi_root *r, unsigned threads, struct tsi_table *t)
+{
+	int fd = openat(r->fd, NAME, O_RDONLY | O_CLOEXEC);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	int err;
+
+	(void)threads;
+	if (!f)
+		return tsi_err_sys("open %s/" NAME, r->path);
+	err = fill(f, r, t);
+	fclose(f);
+	return err;
+}
+
+static const struct tsock_field fields[] = {
+	{ .name = "image",
+	  .dtype = TSOCK_U8,
+	  .flags = TSOCK_FIELD_IMAGE,
+	  .ndim = 3,
+	  .shape = { 0, 0, 3 } },
+	{ .name = "label", .dtype = TSOCK_I64 },
+};
+
+const struct tsi_format tsi_format_list = {
+	.name = "list",
+	.layout = "-list",
+	.open = open_root,
+	.scan = scan,
+	.locate = tsi_table_locate,
+	.label = tsi_table_label,
+	.fields = fields,
+	.nfields = sizeof(fields) / sizeof(fields[0]),
+};
