@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "mem/gpu.h"
+#include "stage/kind.h"
 #include "stage/nccl.h"
 
 #define HEALTH_NS 20000000         /* between two looks at NCCL's errors */
@@ -123,20 +124,20 @@ static int assemble(struct tsi_broadcast *b, struct tsi_stage *const *to,
 /* ---- a run ---- */
 
 /* A piece that only the margin repeats is copied by each for itself. */
-static bool in_margin(const struct tsi_stage *st, uint64_t dst)
+static bool in_margin(const struct tsi_ring *to, uint64_t dst)
 {
-	return dst >= st->p.to->shared->capacity;
+	return dst >= to->shared->capacity;
 }
 
-static int send_piece(struct tsi_stage *st, unsigned field, uint64_t dst,
-		      uint64_t src, uint64_t count)
+static int send_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
+		      uint64_t count)
 {
-	const struct tsi_broadcast *b = st->broadcast;
+	const struct tsi_broadcast *b = arg;
 	uint64_t each = b->from->shared->field[field].sample_bytes;
 	tsi_gpu_stream stream[TSI_BROADCAST_MAX];
 	void *buf[TSI_BROADCAST_MAX];
 
-	if (in_margin(st, dst))
+	if (in_margin(b->to[0]->p.to, dst))
 		return 0;
 	buf[0] = (uint8_t *)b->from->gpu[field].base + src * each;
 	stream[0] = b->stream;
@@ -149,29 +150,30 @@ static int send_piece(struct tsi_stage *st, unsigned field, uint64_t dst,
 	return tsi_nccl_broadcast(b->comm, 0, buf, count * each, stream);
 }
 
-static int margin_piece(struct tsi_stage *st, unsigned field, uint64_t dst,
-			uint64_t src, uint64_t count)
+static int margin_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
+			uint64_t count)
 {
-	uint64_t each = st->p.to->shared->field[field].sample_bytes;
-	uint8_t *base = st->p.to->gpu[field].base;
+	const struct tsi_stage *st = arg;
+	const struct tsi_ring *to = st->p.to;
+	uint64_t each = to->shared->field[field].sample_bytes;
+	uint8_t *base = to->gpu[field].base;
 
 	(void)src;
-	if (!in_margin(st, dst))
+	if (!in_margin(to, dst))
 		return 0;
 	return tsi_gpu_copy(st->p.to_device, st->stream, base + dst * each,
-			    base + (dst - st->p.to->shared->capacity) * each,
+			    base + (dst - to->shared->capacity) * each,
 			    count * each);
 }
 
 static int queue(struct tsi_broadcast *b, uint64_t first, unsigned count)
 {
-	int err;
+	int err = tsi_stage_pieces(b->from, b->to[0]->p.to, first, count,
+				   send_piece, b);
 
-	b->to[0]->broadcast = b;
-	err = tsi_stage_pieces(b->to[0], first, count, send_piece);
-	b->to[0]->broadcast = NULL;
 	for (unsigned i = 0; i + 1 < b->n && !err; i++)
-		err = tsi_stage_pieces(b->to[i], first, count, margin_piece);
+		err = tsi_stage_pieces(b->from, b->to[i]->p.to, first, count,
+				       margin_piece, b->to[i]);
 	return err;
 }
 
@@ -251,16 +253,23 @@ static int differs(const struct tsi_broadcast *b, const struct tsi_stage *st,
 	return err;
 }
 
-/* The source's samples stay while they are read. */
-static int prove_piece(struct tsi_stage *st, unsigned field, uint64_t dst,
-		       uint64_t src, uint64_t count)
-{
-	const struct tsi_broadcast *b = st->broadcast;
-	uint64_t each = b->from->shared->field[field].sample_bytes;
-	const uint8_t *from = b->from->gpu[field].base;
-	const uint8_t *to = st->p.to->gpu[field].base;
+struct delivery {
+	const struct tsi_broadcast *b;
+	const struct tsi_stage *to;
+};
 
-	return differs(b, st, to + dst * each, from + src * each, count * each);
+/* The source's samples stay while they are read. */
+static int prove_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
+		       uint64_t count)
+{
+	const struct delivery *d = arg;
+	const struct tsi_ring *ring = d->b->from;
+	uint64_t each = ring->shared->field[field].sample_bytes;
+	const uint8_t *from = ring->gpu[field].base;
+	const uint8_t *to = d->to->p.to->gpu[field].base;
+
+	return differs(d->b, d->to, to + dst * each, from + src * each,
+		       count * each);
 }
 
 static int prove(struct tsi_broadcast *b, uint64_t first, unsigned count)
@@ -268,9 +277,10 @@ static int prove(struct tsi_broadcast *b, uint64_t first, unsigned count)
 	int err = 0;
 
 	for (unsigned i = 0; i + 1 < b->n && !err && !b->proved; i++) {
-		b->to[i]->broadcast = b;
-		err = tsi_stage_pieces(b->to[i], first, count, prove_piece);
-		b->to[i]->broadcast = NULL;
+		struct delivery d = { b, b->to[i] };
+
+		err = tsi_stage_pieces(b->from, d.to->p.to, first, count,
+				       prove_piece, &d);
 	}
 	b->proved = !err;
 	return err;

@@ -6,7 +6,7 @@
  * publishes a sample has seen its bytes arrive.  From page-locked memory the
  * copies overlap with decoding.
  */
-#include "stage/stage.h"
+#include "stage/kind.h"
 
 #include "base/err.h"
 #include "convert/gpu.h"
@@ -33,48 +33,82 @@ static int gpu_init(struct tsi_stage *st)
 
 	for (unsigned i = 0; i < TSI_STAGE_LANES && !err; i++)
 		err = tsi_gpu_event_create(st->p.to_device, &st->event[i]);
-	if (!err && st->p.kind == TSI_STAGE_GPU_CONVERT)
-		err = tsi_view_spec_check(&st->p.spec);
 	if (err)
 		gpu_fini(st);
 	return err;
 }
 
-static const uint8_t *source(const struct tsi_stage *st, unsigned f,
-			     uint64_t slot)
+static int convert_init(struct tsi_stage *st)
+{
+	int err = tsi_view_spec_check(&st->p.spec);
+
+	return err ? err : gpu_init(st);
+}
+
+/* ---- pieces ---- */
+
+/* Samples of a field: where they are, and where they go. */
+struct span {
+	const uint8_t *from;
+	uint8_t *to;
+	uint64_t bytes; /* that they have in the source */
+};
+
+static struct span span_of(const struct tsi_stage *st, unsigned f, uint64_t dst,
+			   uint64_t src, uint64_t count)
 {
 	const struct tsi_ring *r = st->p.from;
-	const uint8_t *base = r->on_gpu ? r->gpu[f].base : r->data[f].base;
+	const struct tsi_ring_field *in = &r->shared->field[f];
+	const struct tsi_ring_field *out = &st->p.to->shared->field[f];
+	const uint8_t *from = r->on_gpu ? r->gpu[f].base : r->data[f].base;
+	uint8_t *to = st->p.to->gpu[f].base;
 
-	return base + slot * r->shared->field[f].sample_bytes;
+	return (struct span){ .from = from + src * in->sample_bytes,
+			      .to = to + dst * out->sample_bytes,
+			      .bytes = count * in->sample_bytes };
 }
 
-static int gpu_piece(struct tsi_stage *st, unsigned f, uint64_t dst,
-		     uint64_t src, uint64_t count)
+static int upload_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
+			uint64_t count)
 {
-	const struct tsi_stage_parts *p = &st->p;
-	const struct tsi_ring_field *in = &p->from->shared->field[f];
-	const struct tsi_ring_field *out = &p->to->shared->field[f];
-	uint8_t *to = (uint8_t *)p->to->gpu[f].base + dst * out->sample_bytes;
-	const uint8_t *from = source(st, f, src);
-	uint64_t bytes = count * in->sample_bytes;
+	const struct tsi_stage *st = arg;
+	struct span s = span_of(st, f, dst, src, count);
 
-	if (p->kind == TSI_STAGE_UPLOAD)
-		return tsi_gpu_upload(p->to_device, st->stream, to, from,
-				      bytes);
-	if (p->kind == TSI_STAGE_PEER || p->kind == TSI_STAGE_BROADCAST)
-		return tsi_gpu_copy_peer(st->stream, p->to_device, to,
-					 p->from_device, from, bytes);
-	if (!(in->desc.flags & TSOCK_FIELD_IMAGE))
-		return tsi_gpu_copy(p->to_device, st->stream, to, from, bytes);
-	return tsi_convert_gpu(p->to_device, st->stream, &p->spec, from, count,
-			       in->desc.shape[0], in->desc.shape[1], to);
+	return tsi_gpu_upload(st->p.to_device, st->stream, s.to, s.from,
+			      s.bytes);
 }
+
+static int peer_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
+		      uint64_t count)
+{
+	const struct tsi_stage *st = arg;
+	struct span s = span_of(st, f, dst, src, count);
+
+	return tsi_gpu_copy_peer(st->stream, st->p.to_device, s.to,
+				 st->p.from_device, s.from, s.bytes);
+}
+
+static int convert_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
+			 uint64_t count)
+{
+	const struct tsi_stage *st = arg;
+	const struct tsock_field *in = &st->p.from->shared->field[f].desc;
+	struct span s = span_of(st, f, dst, src, count);
+
+	if (!(in->flags & TSOCK_FIELD_IMAGE))
+		return tsi_gpu_copy(st->p.to_device, st->stream, s.to, s.from,
+				    s.bytes);
+	return tsi_convert_gpu(st->p.to_device, st->stream, &st->p.spec, s.from,
+			       count, in->shape[0], in->shape[1], s.to);
+}
+
+/* ---- runs ---- */
 
 static int gpu_start(struct tsi_stage *st, unsigned lane, uint64_t first,
 		     unsigned count)
 {
-	int err = tsi_stage_pieces(st, first, count, gpu_piece);
+	int err = tsi_stage_pieces(st->p.from, st->p.to, first, count,
+				   st->ops->piece, st);
 
 	return err ? err : tsi_gpu_event_record(st->event[lane], st->stream);
 }
@@ -84,11 +118,32 @@ static int gpu_finish(struct tsi_stage *st, unsigned lane)
 	return tsi_gpu_event_wait(st->event[lane]);
 }
 
-const struct tsi_stage_ops tsi_stage_on_gpu = {
+const struct tsi_stage_ops tsi_stage_upload = {
 	.lanes = TSI_STAGE_LANES,
 	.chunk = 64,
 	.init = gpu_init,
 	.fini = gpu_fini,
 	.start = gpu_start,
 	.finish = gpu_finish,
+	.piece = upload_piece,
+};
+
+const struct tsi_stage_ops tsi_stage_peer = {
+	.lanes = TSI_STAGE_LANES,
+	.chunk = 64,
+	.init = gpu_init,
+	.fini = gpu_fini,
+	.start = gpu_start,
+	.finish = gpu_finish,
+	.piece = peer_piece,
+};
+
+const struct tsi_stage_ops tsi_stage_gpu_convert = {
+	.lanes = TSI_STAGE_LANES,
+	.chunk = 64,
+	.init = convert_init,
+	.fini = gpu_fini,
+	.start = gpu_start,
+	.finish = gpu_finish,
+	.piece = convert_piece,
 };

@@ -21,7 +21,7 @@ enum tsi_stage_kind {
 	TSI_STAGE_GPU_CONVERT, /* on one GPU */
 };
 
-#define TSI_STAGE_LANES 2 /* runs under way at once, on a GPU */
+#define TSI_STAGE_LANES 2 /* runs under way at once, at most */
 
 struct tsi_stage;
 
@@ -46,40 +46,5 @@ int tsi_stage_start(struct tsi_stage *st, unsigned lane, uint64_t first,
 
 /* Wait until they are seen to be done.  It sleeps, and never spins. */
 int tsi_stage_finish(struct tsi_stage *st, unsigned lane);
-
-/* ---- for the files of this folder ---- */
-
-struct tsi_stage_ops {
-	unsigned lanes, chunk;
-	int (*init)(struct tsi_stage *st);
-	void (*fini)(struct tsi_stage *st);
-	int (*start)(struct tsi_stage *st, unsigned lane, uint64_t first,
-		     unsigned count);
-	int (*finish)(struct tsi_stage *st, unsigned lane);
-};
-
-struct tsi_convert;
-struct tsi_broadcast;
-struct tsi_gpu_event;
-
-struct tsi_stage {
-	struct tsi_stage_parts p;
-	const struct tsi_stage_ops *ops;
-	struct tsi_convert *convert;
-	void *stream;
-	struct tsi_gpu_event *event[TSI_STAGE_LANES];
-	struct tsi_broadcast *broadcast; /* that queues its samples just now */
-};
-
-extern const struct tsi_stage_ops tsi_stage_on_host, tsi_stage_on_gpu;
-
-/*
- * Call fn for every piece of the samples that is one piece in both rings, and
- * for what the target's margin repeats of it: count samples of field f from
- * slot src to slot dst.
- */
-int tsi_stage_pieces(const struct tsi_stage *st, uint64_t first, unsigned count,
-		     int (*fn)(struct tsi_stage *st, unsigned f, uint64_t dst,
-			       uint64_t src, uint64_t count));
 
 #endif
