@@ -1,7 +1,9 @@
 """What the constructor takes: no producer is needed to be told off."""
 
 import math
+import os
 import subprocess
+import tempfile
 
 import pytest
 
@@ -195,10 +197,13 @@ def test_a_folder_gives_the_program_and_python_the_same_name(
 ):
     root = tmp_path / folder
     root.symlink_to(images)
-    plan = subprocess.run(
-        [PRODUCER, "--dataset", "imagefolder", "--root", root, "--dry-run"],
-        check=True,
-        capture_output=True,
-    ).stdout.decode()
+    # The longest name fits a socket's path in a short folder alone.
+    with tempfile.TemporaryDirectory(prefix="tsock-", dir="/tmp") as short:
+        plan = subprocess.run(
+            [PRODUCER, "--dataset", "imagefolder", "--root", root, "--dry-run"],
+            check=True,
+            capture_output=True,
+            env=dict(os.environ, TSOCK_DIR=short),
+        ).stdout.decode()
     name = serve.default_name("imagefolder", str(root) + "/", None)
     assert "stream        %s\n" % name in plan
