@@ -1,5 +1,5 @@
 /*
- * hash.h - XXH3 of some bytes: cache keys, checksums, fingerprints.
+ * hash.h - XXH3 of some bytes: cache keys, checksums, states of files.
  *
  * Not a cryptographic hash: it finds damage, not malice.
  */

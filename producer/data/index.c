@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "data/cache.h"
 #include "data/format.h"
-#include "data/hash.h"
 #include "data/probe.h"
 
 struct tsi_index {
@@ -19,16 +18,7 @@ struct tsi_index {
 	struct tsi_root root;
 	struct tsi_table table;
 	bool cached;
-	uint64_t fingerprint;
 };
-
-static uint64_t fingerprint(const struct tsi_table *t)
-{
-	uint64_t h = tsi_hash(t->paths, t->paths_len, t->count);
-
-	h = tsi_hash(t->label, t->count * sizeof(*t->label), h);
-	return tsi_hash(t->size, t->count * sizeof(*t->size), h);
-}
 
 static int scan(struct tsi_index *x, unsigned threads,
 		const struct tsi_probe_opts *probe)
@@ -99,7 +89,6 @@ int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out)
 		tsi_index_close(x);
 		return err;
 	}
-	x->fingerprint = fingerprint(&x->table);
 	*out = x;
 	return 0;
 }
@@ -179,11 +168,6 @@ uint64_t tsi_index_bad_count(const struct tsi_index *x)
 uint64_t tsi_index_bad_at(const struct tsi_index *x, uint64_t k)
 {
 	return x->table.bad[k].index;
-}
-
-uint64_t tsi_index_fingerprint(const struct tsi_index *x)
-{
-	return x->fingerprint;
 }
 
 bool tsi_index_cached(const struct tsi_index *x)

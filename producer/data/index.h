@@ -77,9 +77,6 @@ uint64_t tsi_index_bad_count(const struct tsi_index *x);
 /* The k-th bad sample's index, ascending. */
 uint64_t tsi_index_bad_at(const struct tsi_index *x, uint64_t k);
 
-/* A hash of all paths, labels and sizes, in order. */
-uint64_t tsi_index_fingerprint(const struct tsi_index *x);
-
 /* It came from the cache. */
 bool tsi_index_cached(const struct tsi_index *x);
 

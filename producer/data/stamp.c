@@ -9,7 +9,7 @@
 #define TRIES 4
 #define NEVER INT64_MIN /* no file has this mtime */
 
-int64_t tsi_stamp_mtime_ns(const struct stat *st)
+static int64_t mtime_ns(const struct stat *st)
 {
 	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
@@ -24,7 +24,7 @@ int tsi_stamp_take(int fd, struct stat *st, struct tsi_stamp *out)
 		if (fstat(fd, st))
 			return -1;
 		out->ino = st->st_ino;
-		out->mtime_ns = tsi_stamp_mtime_ns(st);
+		out->mtime_ns = mtime_ns(st);
 		clock_gettime(CLOCK_REALTIME, &now);
 		age = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec -
 		      out->mtime_ns;
@@ -40,5 +40,5 @@ int tsi_stamp_take(int fd, struct stat *st, struct tsi_stamp *out)
 bool tsi_stamp_holds(const struct tsi_stamp *s, const struct stat *now)
 {
 	return (S_ISDIR(now->st_mode) || S_ISREG(now->st_mode)) &&
-	       now->st_ino == s->ino && tsi_stamp_mtime_ns(now) == s->mtime_ns;
+	       now->st_ino == s->ino && mtime_ns(now) == s->mtime_ns;
 }

@@ -25,6 +25,4 @@ int tsi_stamp_take(int fd, struct stat *st, struct tsi_stamp *out);
 /* What is there now is what the stamp was taken of. */
 bool tsi_stamp_holds(const struct tsi_stamp *s, const struct stat *now);
 
-int64_t tsi_stamp_mtime_ns(const struct stat *st);
-
 #endif

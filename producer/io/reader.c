@@ -180,11 +180,6 @@ void tsi_file_reader_recycle(struct tsi_file_reader *r,
 	r->slot[read->slot].state = TSI_IO_FREE;
 }
 
-unsigned tsi_file_reader_pending(const struct tsi_file_reader *r)
-{
-	return r->pending;
-}
-
 void tsi_file_reader_destroy(struct tsi_file_reader *r)
 {
 	if (!r)

@@ -104,9 +104,6 @@ int tsi_file_reader_next(struct tsi_file_reader *r, bool wait,
 void tsi_file_reader_recycle(struct tsi_file_reader *r,
 			     const struct tsi_read *read);
 
-/* Reads submitted and not yet taken. */
-unsigned tsi_file_reader_pending(const struct tsi_file_reader *r);
-
 /*
  * Read a file or range here and now, into a new block at *data, which is the
  * caller's to free.  Returns what struct tsi_read's err may be; EFBIG: more

@@ -140,7 +140,8 @@ static void mend_columns(const struct tsi_root *root, struct tsi_table *t,
 		if (fstatat(root->fd, *name ? name : ".", &st, 0))
 			continue;
 		d.ino = st.st_ino;
-		d.mtime_ns = tsi_stamp_mtime_ns(&st);
+		d.mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 +
+			     st.st_mtim.tv_nsec;
 		memcpy(&t->stamp[i], &d, sizeof(d));
 	}
 }
