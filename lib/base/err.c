@@ -9,7 +9,7 @@
 
 #include "base/printable.h"
 
-static _Thread_local char message[512];
+static _Thread_local char message[TSI_ERR_BYTES];
 
 int tsi_err(int code, const char *fmt, ...)
 {
@@ -41,6 +41,25 @@ int tsi_err_sys(const char *fmt, ...)
 		 strerror_r(saved, reason, sizeof(reason)));
 	errno = saved;
 	return saved == ENOMEM ? TSOCK_ENOMEM : TSOCK_ESYS;
+}
+
+void tsi_err_copy(char *to, size_t size)
+{
+	tsi_printable(to, size, message);
+}
+
+struct tsi_err_saved tsi_err_save(int code)
+{
+	struct tsi_err_saved saved = { .code = code };
+
+	memcpy(saved.text, message, sizeof(saved.text));
+	return saved;
+}
+
+int tsi_err_restore(const struct tsi_err_saved *saved)
+{
+	memcpy(message, saved->text, sizeof(message));
+	return saved->code;
 }
 
 const char *tsock_errmsg(void)

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -70,11 +69,10 @@ static void detach(struct tsock *t)
 /* The same, and the error that is the reason stays this thread's. */
 static int detach_for(struct tsock *t, int err)
 {
-	char text[512];
+	struct tsi_err_saved saved = tsi_err_save(err);
 
-	snprintf(text, sizeof(text), "%s", tsock_errmsg());
 	detach(t);
-	return tsi_err(err, "%s", text);
+	return tsi_err_restore(&saved);
 }
 
 /* A join that wasn't finished. */
@@ -378,14 +376,14 @@ int tsock_begin(tsock *t)
 static int leave_if_lost(struct tsock *t, int err)
 {
 	struct tsi_gpu_backend *g = t->reader->gpu;
-	char text[512];
+	struct tsi_err_saved saved;
 
 	if (!g || err == TSOCK_EAGAIN || err == TSOCK_EHELD)
 		return err;
-	snprintf(text, sizeof(text), "%s", tsock_errmsg());
+	saved = tsi_err_save(err);
 	if (tsi_completion_error(g->completion) || tsi_gpu_healthy(g->device))
 		detach(t);
-	return tsi_err(err, "%s", text);
+	return tsi_err_restore(&saved);
 }
 
 /* Samples are there, and may be looked at. */

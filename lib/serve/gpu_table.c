@@ -34,18 +34,16 @@ struct inquiry {
 /* Without the lock. */
 static int inquire(struct inquiry *q)
 {
-	char why[200];
 	int err = tsi_gpu_find(q->uuid, &q->device);
 
 	if (!err)
 		return tsi_gpu_info(q->device, &q->info);
-	snprintf(why, sizeof(why), "%s", tsock_errmsg());
-	return err != TSOCK_EARG
-		       ? err
-		       : tsi_err(err,
-				 "%s (a process sees one MIG instance at "
-				 "most: each needs its own producer)",
-				 why);
+	if (err != TSOCK_EARG)
+		return err;
+	return tsi_err(err,
+		       "%s (a process sees one MIG instance at most: each "
+		       "needs its own producer)",
+		       tsock_errmsg());
 }
 
 static void *look(void *arg)
@@ -61,7 +59,7 @@ static void *look(void *arg)
 	e->info = q->info;
 	e->since_ms = tsi_now_ms();
 	if (err)
-		snprintf(e->error, sizeof(e->error), "%s", tsock_errmsg());
+		tsi_err_copy(e->error, sizeof(e->error));
 	s->looking--;
 	pthread_cond_broadcast(&s->staged);
 	pthread_mutex_unlock(&s->lock);

@@ -73,10 +73,8 @@ static int send_fds(struct tsock_server *s, int sock, unsigned view,
 static void refuse(int sock, int code)
 {
 	struct tsi_reply a = { .code = code };
-	const char *text = tsock_errmsg();
-	size_t len = strlen(text);
 
-	memcpy(a.text, text, len < sizeof(a.text) ? len : sizeof(a.text) - 1);
+	tsi_err_copy(a.text, sizeof(a.text));
 	tsi_fdpass_reply(sock, &a, NULL, 0);
 }
 

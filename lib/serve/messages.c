@@ -22,15 +22,9 @@
 
 static void answer_error(struct tsi_msg *m, int code)
 {
-	const char *text = tsock_errmsg();
-	size_t len = strlen(text);
-
 	m->type = TSI_ERROR;
-	memset(&m->u.error, 0, sizeof(m->u.error));
-	m->u.error.code = code;
-	if (len >= sizeof(m->u.error.text))
-		len = sizeof(m->u.error.text) - 1;
-	memcpy(m->u.error.text, text, len);
+	m->u.error = (struct tsi_msg_error){ .code = code };
+	tsi_err_copy(m->u.error.text, sizeof(m->u.error.text));
 }
 
 static void answer_meta(struct tsock_server *s, struct tsi_msg *m)

@@ -10,7 +10,6 @@
  */
 #include "serve/view_broadcast.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -109,7 +108,7 @@ static void copy_samples(struct tsi_view *v, uint64_t first, unsigned n,
 		err = tsi_stage_finish(v->stage, 0);
 	*why = '\0';
 	if (err)
-		snprintf(why, 256, "%s", tsock_errmsg());
+		tsi_err_copy(why, 256);
 }
 
 static void catch_up(struct tsi_view *v, uint64_t front)

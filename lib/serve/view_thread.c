@@ -8,7 +8,6 @@
  */
 #include "serve/view_thread.h"
 
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -167,22 +166,21 @@ static int make_ring(struct tsi_view *v)
 static int no_ring(struct tsi_view *v, int err)
 {
 	struct tsock_server *s = v->server;
-	char why[200];
-
-	snprintf(why, sizeof(why), "%s", tsock_errmsg());
 	if (err == TSOCK_ENOMEM)
 		return tsi_err(err, "no room for a ring of %.1f MiB: %s",
-			       (double)v->geometry.bytes / (1 << 20), why);
+			       (double)v->geometry.bytes / (1 << 20),
+			       tsock_errmsg());
 	if (!v->spec.gpu)
 		return err;
 	if (err == TSOCK_ENOTSUP || err == TSOCK_ESYS) {
 		pthread_mutex_lock(&s->lock);
-		tsi_gpu_table_refuse(s, v->spec.uuid, v->spec.transport, why);
+		tsi_gpu_table_refuse(s, v->spec.uuid, v->spec.transport,
+				     tsock_errmsg());
 		pthread_mutex_unlock(&s->lock);
 	}
 	/* The consumer can do without: it then copies by itself. */
 	return tsi_err(TSOCK_ENOTSUP, "the producer can't use that GPU: %s",
-		       why);
+		       tsock_errmsg());
 }
 
 static int make(struct tsi_view *v)
@@ -221,7 +219,7 @@ static bool fall_back_to_base(struct tsi_view *v)
 	err = make_stage(v);
 	pthread_mutex_lock(&s->lock);
 	if (err)
-		snprintf(v->error, sizeof(v->error), "%s", tsock_errmsg());
+		tsi_err_copy(v->error, sizeof(v->error));
 	else
 		tsi_log(TSOCK_LOG_WARN,
 			"GPU %u is filled from host memory from now on, not "
@@ -266,7 +264,7 @@ void *tsi_view_thread_main(void *arg)
 	}
 	if (err) {
 		v->code = err;
-		snprintf(v->error, sizeof(v->error), "%s", tsock_errmsg());
+		tsi_err_copy(v->error, sizeof(v->error));
 		v->phase = TSI_VIEW_BROKEN;
 	} else if (v->phase == TSI_VIEW_MAKING) {
 		live(v);

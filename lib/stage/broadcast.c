@@ -10,7 +10,6 @@
  */
 #include "stage/broadcast.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -309,7 +308,7 @@ static void give_up(struct tsi_broadcast *b, unsigned n)
 int tsi_broadcast_run(struct tsi_broadcast *b, struct tsi_stage *const *to,
 		      unsigned n, uint64_t first, unsigned count)
 {
-	char why[256];
+	struct tsi_err_saved saved;
 	int err = assemble(b, to, n);
 
 	if (err)
@@ -323,9 +322,9 @@ int tsi_broadcast_run(struct tsi_broadcast *b, struct tsi_stage *const *to,
 	if (!err)
 		err = prove(b, first, count);
 	if (err) {
-		snprintf(why, sizeof(why), "%s", tsock_errmsg());
+		saved = tsi_err_save(err);
 		give_up(b, n);
-		err = tsi_err(err, "%s", why);
+		err = tsi_err_restore(&saved);
 	}
 	b->to = NULL;
 	return err;

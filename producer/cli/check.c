@@ -119,7 +119,6 @@ int tsi_check_memory(const struct tsi_options *o,
 int tsi_check_reader(const struct tsi_options *o)
 {
 	struct tsi_file_reader *r;
-	char why[160];
 	int err;
 
 	if (o->io != TSI_READER_URING)
@@ -131,8 +130,8 @@ int tsi_check_reader(const struct tsi_options *o)
 	}
 	if (err != TSOCK_ENOTSUP)
 		return err;
-	snprintf(why, sizeof(why), "%s", tsock_errmsg());
-	return tsi_err(err, "--io uring: %s; auto does without", why);
+	return tsi_err(err, "--io uring: %s; auto does without",
+		       tsock_errmsg());
 }
 
 int tsi_check_image_memory(const struct tsi_options *o, uint64_t ring_bytes,

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
 #include "base/err.h"
 
@@ -30,7 +29,7 @@ static void fail(struct loop *l, int err)
 	if (!l->err) {
 		l->err = err;
 		/* A thread's message ends with the thread. */
-		snprintf(l->message, sizeof(l->message), "%s", tsock_errmsg());
+		tsi_err_copy(l->message, sizeof(l->message));
 	}
 	pthread_mutex_unlock(&l->lock);
 	atomic_store(&l->failed, 1);

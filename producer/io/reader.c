@@ -5,7 +5,6 @@
 #include "io/reader.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +32,7 @@ static int choose_backend(struct tsi_file_reader *r,
 		err = r->backend->create(r->slot, r->depth, &r->state);
 		if (!err || kind == TSI_READER_URING)
 			return err;
-		snprintf(r->why, sizeof(r->why), "%s", tsock_errmsg());
+		tsi_err_copy(r->why, sizeof(r->why));
 	}
 	r->backend = &tsi_io_pread;
 	return r->backend->create(r->slot, r->depth, &r->state);

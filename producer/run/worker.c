@@ -213,7 +213,7 @@ static int on_undecodable(struct tsi_worker *w, struct job *j,
 	char reason[256];
 	int err;
 
-	snprintf(reason, sizeof(reason), "%s", tsock_errmsg());
+	tsi_err_copy(reason, sizeof(reason));
 	if (tsi_sampler_opts(w->sampler)->on_error == TSI_RAISE)
 		return on_bad(w, j, reason);
 	/* Every sample's centre crop needs the same rows. */
@@ -460,7 +460,7 @@ static int load_large(struct tsi_worker *w, struct job *j, size_t size,
 	do {
 		err = tsi_claim_grow(&w->claim, total);
 		if (err == TSOCK_EDATA) {
-			snprintf(reason, sizeof(reason), "%s", tsock_errmsg());
+			tsi_err_copy(reason, sizeof(reason));
 			return on_unreadable(w, j, reason);
 		}
 		if (!err)
@@ -491,7 +491,7 @@ static int load_alone(struct tsi_worker *w, struct job *j, size_t size,
 	tsi_claim_end(&w->claim);
 	if (err != TSOCK_ENOMEM)
 		return err;
-	snprintf(reason, sizeof(reason), "%s", tsock_errmsg());
+	tsi_err_copy(reason, sizeof(reason));
 	return large ? on_bad(w, j, reason)
 		     : file_error(w, TSOCK_ENOMEM, j->target, reason);
 }

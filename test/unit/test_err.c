@@ -64,6 +64,27 @@ static void the_message_so_far_can_be_part_of_the_next(void **state)
 			    "the data set can't be read: no such folder");
 }
 
+static void an_error_survives_the_calls_that_clean_up(void **state)
+{
+	struct tsi_err_saved saved;
+
+	(void)state;
+	saved = tsi_err_save(tsi_err(TSOCK_EDATA, "the cause"));
+	tsi_err(TSOCK_ESYS, "a failure of the clean-up");
+	assert_int_equal(tsi_err_restore(&saved), TSOCK_EDATA);
+	assert_string_equal(tsock_errmsg(), "the cause");
+}
+
+static void a_copy_is_cut_at_a_character(void **state)
+{
+	char text[8];
+
+	(void)state;
+	tsi_err(TSOCK_EDATA, "photo \xc3\xa9.jpg");
+	tsi_err_copy(text, sizeof(text));
+	assert_string_equal(text, "photo ");
+}
+
 static void *fail_elsewhere(void *arg)
 {
 	(void)arg;
@@ -127,6 +148,8 @@ int main(void)
 		cmocka_unit_test(lack_of_memory_has_its_own_code),
 		cmocka_unit_test(long_messages_are_cut),
 		cmocka_unit_test(the_message_so_far_can_be_part_of_the_next),
+		cmocka_unit_test(an_error_survives_the_calls_that_clean_up),
+		cmocka_unit_test(a_copy_is_cut_at_a_character),
 		cmocka_unit_test(other_threads_have_their_own_message),
 		cmocka_unit_test(every_code_has_its_name),
 		cmocka_unit_test(unknown_codes_have_a_name_too),

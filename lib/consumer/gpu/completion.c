@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -142,7 +141,7 @@ static void note_trouble(struct tsi_completion *p, int err)
 	/* Only this thread writes it. */
 	if (atomic_load_explicit(&p->trouble, memory_order_relaxed))
 		return;
-	snprintf(p->why, sizeof(p->why), "%s", tsock_errmsg());
+	tsi_err_copy(p->why, sizeof(p->why));
 	/* Pairs with tsi_completion_error(): the text is there. */
 	atomic_store_explicit(&p->trouble, err, memory_order_release);
 	tsi_log(TSOCK_LOG_ERROR,
