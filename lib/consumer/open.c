@@ -51,20 +51,12 @@ static int check_opts(const struct tsock_opts *o)
 
 /* ---- what is served ---- */
 
-static bool good_field(const struct tsock_field *f)
-{
-	if (!memchr(f->name, 0, sizeof(f->name)) || !tsi_field_bytes(f))
-		return false;
-	return !(f->flags & TSOCK_FIELD_IMAGE) ||
-	       (f->dtype == TSOCK_U8 && f->ndim == 3 && f->shape[2] == 3);
-}
-
 static int check_stream(const struct tsock *t)
 {
 	const struct tsi_msg_stream *s = &t->stream;
 
 	for (unsigned i = 0; i < s->nfields; i++)
-		if (!good_field(&s->field[i]))
+		if (!tsi_field_is_good(&s->field[i]))
 			return tsi_err(TSOCK_EPROTO,
 				       "the producer of '%s' describes field "
 				       "%u in a way that makes no sense",

@@ -27,6 +27,11 @@ size_t tsi_field_bytes(const struct tsock_field *f)
 	return n <= (UINT64_C(1) << 40) ? n : 0;
 }
 
+bool tsi_field_is_good(const struct tsock_field *f)
+{
+	return memchr(f->name, 0, sizeof(f->name)) && tsi_field_bytes(f);
+}
+
 /* Samples after which a field's ring is a whole number of pages; 0: never. */
 static uint64_t whole_pages(uint64_t page, uint64_t sample_bytes)
 {

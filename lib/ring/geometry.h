@@ -6,6 +6,7 @@
 #ifndef TSI_RING_GEOMETRY_H
 #define TSI_RING_GEOMETRY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,9 @@ struct tsi_geometry {
 
 /* Bytes of one sample of a field; 0 if the field is impossible. */
 size_t tsi_field_bytes(const struct tsock_field *f);
+
+/* A field that another process describes is possible, and its name ends. */
+bool tsi_field_is_good(const struct tsock_field *f);
 
 /*
  * Capacity and mapping of a ring of these fields: at least ring samples, at

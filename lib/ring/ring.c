@@ -217,8 +217,8 @@ static int check_field(const struct tsi_ring_shared *s,
 	uint64_t samples = s->capacity + f->margin, bytes;
 	uint64_t page = s->granularity ? s->granularity : 512;
 
-	if (!memchr(f->desc.name, 0, sizeof(f->desc.name)) ||
-	    !f->sample_bytes || f->sample_bytes != tsi_field_bytes(&f->desc))
+	if (!tsi_field_is_good(&f->desc) ||
+	    f->sample_bytes != tsi_field_bytes(&f->desc))
 		return -1;
 	if (f->margin && f->margin != s->max_batch)
 		return -1;

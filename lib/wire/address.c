@@ -20,8 +20,6 @@
 #include "base/err.h"
 
 #define MAX_PATH 4096
-#define NAME_CHARS \
-	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
 /* Folders to look in, in order; given says that the user named it. */
 struct folders {
@@ -37,12 +35,17 @@ const char *tsi_address_users = "/run/user";
  * Names and paths
  */
 
-static int check_name(const char *name)
+bool tsi_address_is_name(const char *name)
 {
 	size_t len = strlen(name);
 
-	if (len < 1 || len > 63 || name[0] == '.' ||
-	    strspn(name, NAME_CHARS) != len)
+	return len >= 1 && len <= TSI_NAME_MAX && name[0] != '.' &&
+	       strspn(name, TSI_NAME_CHARS) == len;
+}
+
+static int check_name(const char *name)
+{
+	if (!tsi_address_is_name(name))
 		return tsi_err(TSOCK_EARG,
 			       "\"%.80s\" can't be a stream's name: 1 to 63 "
 			       "letters, digits, '.', '_' or '-', not "

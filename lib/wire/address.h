@@ -20,14 +20,22 @@
 #define TSI_ADDRESSES 3     /* at most, where a consumer looks */
 #define TSI_SOCKET_PATH 108 /* bytes of a unix socket's path, with its NUL */
 
+/* What a stream's name is made of. */
+#define TSI_NAME_MAX 63
+#define TSI_NAME_CHARS \
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+
 struct tsi_address {
-	char name[64];
+	char name[TSI_NAME_MAX + 1];
 	char folder[TSI_SOCKET_PATH];
 	char channel[TSI_SOCKET_PATH];
 	char fdpass[TSI_SOCKET_PATH];
 	char lock[TSI_SOCKET_PATH];
 	bool given; /* the user named the folder */
 };
+
+/* 1 to TSI_NAME_MAX of TSI_NAME_CHARS, and the first is no '.'. */
+bool tsi_address_is_name(const char *name);
 
 /* ---- producer ---- */
 

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "data/folder.h"
 
 #define WORD_MAX 32
 #define LOOKED_AT 100000 /* entries of a folder */
@@ -106,15 +107,13 @@ static bool is_folder(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static void note(struct contents *c, const char *folder, const struct dirent *e)
+static void note(struct contents *c, DIR *d, const struct dirent *e)
 {
 	static const char *const image[] = { ".jpg", ".jpeg", ".png", NULL };
 	static const char *const tar[] = { ".tar", ".tar.gz", ".tgz", NULL };
 	const char *name = e->d_name;
-	char path[4096];
 
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	if (e->d_type == DT_DIR || (e->d_type != DT_REG && is_folder(path)))
+	if (tsi_folder_entry(d, e))
 		c->folders++;
 	else if (ends_with(name, image))
 		c->images++;
@@ -137,7 +136,7 @@ static bool look_into(const char *folder, struct contents *c)
 		return false;
 	for (unsigned i = 0; i < LOOKED_AT && (e = readdir(d)); i++)
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			note(c, folder, e);
+			note(c, d, e);
 	closedir(d);
 	return true;
 }

@@ -17,6 +17,7 @@
 #include "base/limits.h"
 #include "cli/advice.h"
 #include "cli/liveline.h"
+#include "data/folder.h"
 #include "wire/address.h"
 
 /* Sockets, rings, epolls, and the first few consumers. */
@@ -185,14 +186,6 @@ int tsi_check_name(const struct tsi_options *o)
 		       o->name, st.pid);
 }
 
-/* Is dir/name a folder, links followed. */
-static bool is_folder(int dir, const char *name)
-{
-	struct stat st;
-
-	return fstatat(dir, name, &st, 0) == 0 && S_ISDIR(st.st_mode);
-}
-
 static bool is_class(const struct tsi_index *x, const char *name)
 {
 	uint32_t low = 0, high = tsi_index_classes(x);
@@ -228,7 +221,7 @@ void tsi_check_splits(const struct tsi_options *o, const struct tsi_index *x)
 		return;
 	while ((e = readdir(d))) {
 		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
-		    (e->d_type != DT_DIR && !is_folder(dirfd(d), e->d_name)))
+		    !tsi_folder_entry(d, e))
 			continue;
 		if (is_class(x, e->d_name))
 			common++;

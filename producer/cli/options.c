@@ -31,35 +31,26 @@ static int take_slow(struct tsi_options *o, const char *value)
 		       value);
 }
 
-static bool is_name_char(unsigned char c)
+static bool is_name_char(char c)
 {
-	return c < 0x80 && (isalnum(c) || strchr("._-", c));
+	return c && strchr(TSI_NAME_CHARS, c);
 }
 
+/* A '-' in front would make a name look like an option. */
 static int take_name(struct tsi_options *o, const char *value)
 {
-	size_t len = strlen(value);
-
 	if (strchr(value, '/'))
 		return tsi_err(TSOCK_EARG,
 			       "--name %s: a name has no '/'; TSOCK_DIR "
 			       "chooses the folder of the sockets",
 			       value);
-	if (len < 1 || len >= sizeof(o->name) || value[0] == '.' ||
-	    value[0] == '-')
-		goto bad;
-	for (size_t i = 0; i < len; i++) {
-		if (!is_name_char((unsigned char)value[i]))
-			goto bad;
-	}
-	memcpy(o->name, value, len + 1);
+	if (!tsi_address_is_name(value) || value[0] == '-')
+		return tsi_err(TSOCK_EARG,
+			       "--name %s: 1 to %d letters, digits, '.', '_' "
+			       "and '-' are wanted, a letter or digit first",
+			       value, TSI_NAME_MAX);
+	memcpy(o->name, value, strlen(value) + 1);
 	return 0;
-
-bad:
-	return tsi_err(TSOCK_EARG,
-		       "--name %s: 1 to %zu letters, digits, '.', '_' and '-' "
-		       "are wanted, a letter or digit first",
-		       value, sizeof(o->name) - 1);
 }
 
 /* "" is no cache, which --cache never gives. */
@@ -241,7 +232,7 @@ static void default_name(struct tsi_options *o)
 {
 	const char *end = o->root + strlen(o->root);
 	const char *tail = o->split == TSI_SPLIT_VAL ? "-val" : "";
-	size_t room = sizeof(o->name) - 1 - strlen(tail);
+	size_t most = TSI_NAME_MAX - strlen(tail);
 	const char *at;
 	size_t len = 0;
 
@@ -250,8 +241,8 @@ static void default_name(struct tsi_options *o)
 	at = end;
 	while (at > o->root && at[-1] != '/')
 		at--;
-	for (; !o->format->names_stream && at < end && len < room; at++) {
-		bool odd = !is_name_char((unsigned char)*at);
+	for (; !o->format->names_stream && at < end && len < most; at++) {
+		bool odd = !is_name_char(*at);
 
 		/* A name begins with a letter or a digit. */
 		if (len || (!odd && isalnum((unsigned char)*at)))

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "run/pipeline.h"
+#include "wire/address.h"
 
 /* What a bare run does, and what is done instead of it. */
 enum tsi_run_mode {
@@ -38,7 +39,7 @@ struct tsi_options {
 	uint64_t split;   /* enum tsi_split */
 	const char *root; /* as given */
 	char *folder;     /* the tree: root, or root/split */
-	char name[64];
+	char name[TSI_NAME_MAX + 1];
 	uint64_t preset; /* enum tsi_preset */
 	uint64_t order;  /* enum tsi_order_kind */
 	uint64_t seed;

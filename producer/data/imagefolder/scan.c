@@ -22,6 +22,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "data/folder.h"
 #include "data/imagefolder/name.h"
 #include "data/parallel.h"
 #include "data/text.h"
@@ -62,17 +63,6 @@ struct scan {
 static int no_memory(void)
 {
 	return tsi_err(TSOCK_ENOMEM, "no memory to index the data set");
-}
-
-static bool is_folder(DIR *d, const struct dirent *e)
-{
-	struct stat st;
-
-	if (e->d_type == DT_DIR)
-		return true;
-	if (e->d_type != DT_LNK && e->d_type != DT_UNKNOWN)
-		return false;
-	return !fstatat(dirfd(d), e->d_name, &st, 0) && S_ISDIR(st.st_mode);
 }
 
 static bool is_image(const char *name)
@@ -187,7 +177,7 @@ static int read_folder(struct class_scan *c, uint32_t i, DIR *d)
 	int err = 0;
 
 	while (!err && (e = entry(d))) {
-		if (is_folder(d, e))
+		if (tsi_folder_entry(d, e))
 			err = add_folder(c, c->text.base + c->folder[i].path,
 					 e->d_name, i);
 		else if (is_image(e->d_name))
@@ -272,7 +262,7 @@ static int find_classes(struct scan *s)
 	if (!d)
 		return folder_err(s->root, "");
 	while (!err && (e = entry(d))) {
-		if (is_folder(d, e)) {
+		if (tsi_folder_entry(d, e)) {
 			err = tsi_grow(&s->order, s->classes, &s->class_room,
 				       sizeof(*s->order));
 			if (!err)
