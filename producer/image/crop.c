@@ -9,27 +9,9 @@
 #include <math.h>
 
 #include "base/err.h"
-#include "base/philox.h"
+#include "image/draw.h"
 
 #define ATTEMPTS 10
-
-static struct tsi_philox_ctr draw(uint64_t seed, uint32_t epoch, uint64_t index,
-				  uint32_t op, uint32_t attempt)
-{
-	struct tsi_philox_ctr ctr = { { (uint32_t)index,
-					(uint32_t)(index >> 32), epoch,
-					op << 16 | attempt } };
-
-	return tsi_philox(seed, ctr);
-}
-
-/* torch's uniform_(low, high) on float32, which is built with FMA. */
-static float uniform(uint32_t word, float low, float high)
-{
-	float u = (float)(word & 0xffffff) * 0x1p-24f;
-
-	return fmaf(u, high - low, low);
-}
 
 bool tsi_crop_try(uint32_t width, uint32_t height, uint32_t area_word,
 		  uint32_t ratio_word, struct tsi_box *box)
@@ -37,13 +19,13 @@ bool tsi_crop_try(uint32_t width, uint32_t height, uint32_t area_word,
 	/* float32 logarithms of 3/4 and 4/3. */
 	const float log_low = -0x1.26962p-2f, log_high = 0x1.269624p-2f;
 	double area = (double)width * height *
-		      (double)uniform(area_word, 0.08f, 1.0f);
+		      (double)tsi_draw_uniform(area_word, 0.08f, 1.0f);
 	/*
 	 * In double and rounded once: the float functions of different
 	 * libraries and processors differ in the last bit.
 	 */
-	double ratio =
-		(float)exp((double)uniform(ratio_word, log_low, log_high));
+	double ratio = (float)exp(
+		(double)tsi_draw_uniform(ratio_word, log_low, log_high));
 	double w = rint(sqrt(area * ratio));
 	double h = rint(sqrt(area / ratio));
 
@@ -72,12 +54,12 @@ void tsi_crop_fallback(uint32_t width, uint32_t height, struct tsi_box *box)
 void tsi_crop_train(uint64_t seed, uint32_t epoch, uint64_t index,
 		    uint32_t width, uint32_t height, struct tsi_box *box)
 {
-	struct tsi_philox_ctr r = draw(seed, epoch, index, TSI_OP_FLIP, 0);
-	struct tsi_box b = { .flip = uniform(r.v[0], 0, 1) < 0.5f };
+	struct tsi_philox_ctr r = tsi_draw(seed, epoch, index, TSI_OP_FLIP, 0);
+	struct tsi_box b = { .flip = tsi_draw_uniform(r.v[0], 0, 1) < 0.5f };
 
 	*box = b;
 	for (uint32_t i = 0; i < ATTEMPTS; i++) {
-		r = draw(seed, epoch, index, TSI_OP_CROP, i);
+		r = tsi_draw(seed, epoch, index, TSI_OP_CROP, i);
 		if (!tsi_crop_try(width, height, r.v[0], r.v[1], box))
 			continue;
 		box->top = (int32_t)(r.v[2] %

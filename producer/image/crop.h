@@ -3,20 +3,9 @@
  *
  * torchvision's RandomResizedCrop(scale=(0.08, 1), ratio=(3/4, 4/3)),
  * RandomHorizontalFlip(0.5), Resize and CenterCrop, with the same float32 and
- * double steps.  Only the uniform numbers are our own: each is a function of
- * (seed, epoch, index, operation, attempt) and of nothing else, so a sample
- * is the same whatever the thread, the batch size or the order of decoding.
- *
- *   philox key      seed
- *   counter word 0  index, low half
- *   counter word 1  index, high half
- *   counter word 2  epoch
- *   counter word 3  operation << 16 | attempt
- *
- * A crop attempt uses one block: word 0 the area, word 1 the aspect ratio,
- * word 2 the top, word 3 the left.  A flip uses word 0 of its block.  As in
- * torch, a uniform float is (word & 0xffffff) * 2^-24 and an integer below n
- * is word % n (off from uniform by less than n / 2^32).
+ * double steps.  Only the random numbers are our own (draw.h): an attempt at a
+ * crop uses one block, word 0 for the area, word 1 for the aspect ratio, word 2
+ * for the top, word 3 for the left; the flip uses word 0 of its block.
  */
 #ifndef TSI_IMAGE_CROP_H
 #define TSI_IMAGE_CROP_H
@@ -25,12 +14,6 @@
 #include <stdint.h>
 
 #include "image/image.h"
-
-/* Operations: their own half of counter word 3, apart from all other users. */
-enum tsi_draw_op {
-	TSI_OP_CROP = 0xa001,
-	TSI_OP_FLIP = 0xa002,
-};
 
 /* The box of one sample of the train preset, in a width x height image. */
 void tsi_crop_train(uint64_t seed, uint32_t epoch, uint64_t index,
