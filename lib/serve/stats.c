@@ -1,0 +1,104 @@
+/*
+ * stats.c - what a server says of itself: numbers for people and tests.
+ */
+#include "serve/server.h"
+
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/sized.h"
+#include "serve/sockets.h"
+
+static void stats_row(const struct tsock_server *s, unsigned id,
+		      struct tsock_stats_row *row)
+{
+	const struct tsi_tail_page *page = s->conn[id].tail.base;
+
+	row->pid = s->conn[id].pid;
+	row->batch_size = s->conn[id].batch;
+	row->tail = s->membership.member[id].tail;
+	row->samples = atomic_load(&page->samples);
+	row->wait_ns = atomic_load(&page->wait_ns);
+	row->view = s->membership.member[id].view;
+	row->waiting = atomic_load(&page->want) || atomic_load(&page->spin);
+	row->transport = s->conn[id].staged ? TSOCK_TRANSPORT_STAGED
+					    : s->view[row->view].spec.transport;
+}
+
+/* The row whose reader has come furthest. */
+static struct tsock_stats_row *furthest(struct tsock_stats *st)
+{
+	struct tsock_stats_row *far = &st->row[0];
+
+	for (uint32_t i = 1; i < st->nrows; i++)
+		if (st->row[i].tail > far->tail)
+			far = &st->row[i];
+	return far;
+}
+
+static void stats_rows(const struct tsock_server *s, struct tsock_stats *st)
+{
+	for (unsigned i = 0; i < s->membership.rows; i++) {
+		struct tsock_stats_row *row;
+
+		if (!s->membership.member[i].used)
+			continue;
+		if (st->nrows < TSOCK_STATS_ROWS) {
+			stats_row(s, i, &st->row[st->nrows++]);
+			continue;
+		}
+		/* Without space for all, the readers that are behind count. */
+		row = furthest(st);
+		if (s->membership.member[i].tail < row->tail)
+			stats_row(s, i, row);
+	}
+}
+
+void tsi_server_stats(struct tsock_server *s, struct tsock_stats *st)
+{
+	const struct tsi_view_state *base = &s->membership.view[0];
+
+	*st = (struct tsock_stats){ .size = sizeof(*st) };
+	tsi_server_refresh(s);
+	st->pid = (uint32_t)getpid();
+	st->epoch_len = s->membership.c.epoch_len;
+	st->head = base->head;
+	st->claimed = base->claimed;
+	st->limit = tsi_membership_limit(&s->membership, 0);
+	st->capacity = base->capacity;
+	st->produced = s->produced;
+	st->read_bytes = atomic_load(&s->read_bytes);
+	st->bad_samples = atomic_load(&s->bad_samples);
+	st->consumers = s->membership.count;
+	for (unsigned i = 0; i < TSI_VIEWS; i++) {
+		if (s->view[i].phase != TSI_VIEW_READY)
+			continue;
+		st->memory += s->view[i].geometry.bytes;
+		st->views += i && s->membership.view[i].active;
+	}
+	stats_rows(s, st);
+}
+
+int tsock_serve_stats(tsock_server *s, struct tsock_stats *out)
+{
+	struct tsock_stats st;
+	int err;
+
+	if (!s)
+		return tsi_err(TSOCK_EARG, "tsock_serve_stats: s is NULL");
+	err = tsi_sized_check("tsock_serve_stats", &tsi_sized_stats, out);
+	if (err)
+		return err;
+	pthread_mutex_lock(&s->lock);
+	tsi_server_stats(s, &st);
+	pthread_mutex_unlock(&s->lock);
+	tsi_sized_write(&tsi_sized_stats, &st, out);
+	return 0;
+}
+
+int tsock_serve_connected(tsock_server *s)
+{
+	if (!s)
+		return tsi_err(TSOCK_EARG, "tsock_serve_connected: s is NULL");
+	return tsi_sockets_connected(s);
+}
