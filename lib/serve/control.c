@@ -20,7 +20,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "serve/sockets.h"
 #include "serve/view_table.h"
 #include "wire/peer.h"
 
@@ -87,7 +86,7 @@ static unsigned gather(struct tsock_server *s, struct pollfd *fds)
 
 	fds[n++] = (struct pollfd){ .fd = s->event, .events = POLLIN };
 	/* While accepting is paused, a connection would wake us all the time. */
-	fds[n++] = (struct pollfd){ .fd = s->fdpass,
+	fds[n++] = (struct pollfd){ .fd = s->sockets.fdpass,
 				    .events = tsi_now_ms() < s->accept_again_ms
 						      ? 0
 						      : POLLIN };
@@ -136,6 +135,17 @@ static void control_step(struct tsock_server *s)
 	tsi_server_changed(s);
 }
 
+static void make_sockets_again(struct tsock_server *s)
+{
+	int err;
+
+	if (s->failed || s->stop)
+		return;
+	err = tsi_sockets_again(&s->sockets);
+	if (err && err != TSOCK_EAGAIN)
+		tsi_server_fail(s, tsock_errmsg());
+}
+
 static void *control_main(void *arg)
 {
 	struct tsock_server *s = arg;
@@ -148,15 +158,16 @@ static void *control_main(void *arg)
 		n = gather(s, fds);
 		pthread_mutex_unlock(&s->lock);
 		mail = false;
-		if (tsi_channel_poll(s->channel, fds, n, TICK_MS, &mail))
+		if (tsi_channel_poll(s->sockets.channel, fds, n, TICK_MS,
+				     &mail))
 			tsi_log(TSOCK_LOG_ERROR, "the server can't wait: %s",
 				tsock_errmsg());
 		drain_eventfd(s->event);
-		gone = tsi_sockets_gone(s, tsi_now_ms());
+		gone = tsi_sockets_gone(&s->sockets, tsi_now_ms());
 		pthread_mutex_lock(&s->lock);
 		control_step(s);
 		if (gone)
-			tsi_sockets_again(s);
+			make_sockets_again(s);
 		stop = s->stop;
 		pthread_mutex_unlock(&s->lock);
 		if (mail)

@@ -226,7 +226,7 @@ static void accept_waiting(struct tsock_server *s, int64_t now)
 
 		if (!may_accept(s, now, &d))
 			return;
-		err = tsi_fdpass_accept(s->fdpass, &sock);
+		err = tsi_fdpass_accept(s->sockets.fdpass, &sock);
 		if (err) {
 			if (err != TSOCK_EAGAIN)
 				pause_accepting(s, now, &d);

@@ -159,7 +159,7 @@ static int check_join(struct tsock_server *s, const struct tsi_msg_join *j)
 {
 	/* Its numbers mean another stream's samples. */
 	if (j->incarnation && j->incarnation != s->stream.incarnation)
-		return tsi_address_err_restarted(&s->address);
+		return tsi_address_err_restarted(&s->sockets.address);
 	if (s->failed)
 		return tsi_err(TSOCK_ESTREAM, "%s", s->error);
 	if (tsi_server_over(s))
@@ -286,7 +286,7 @@ void tsi_messages_answer(struct tsock_server *s)
 	struct tsi_msg m;
 
 	for (unsigned i = 0; i < MAIL; i++) {
-		int err = tsi_channel_recv(s->channel, &peer, &m);
+		int err = tsi_channel_recv(s->sockets.channel, &peer, &m);
 		bool due;
 
 		if (err == TSOCK_EPROTO) {
@@ -300,6 +300,6 @@ void tsi_messages_answer(struct tsock_server *s)
 		due = answer(s, &m);
 		pthread_mutex_unlock(&s->lock);
 		if (due)
-			tsi_channel_send(s->channel, &peer, &m);
+			tsi_channel_send(s->sockets.channel, &peer, &m);
 	}
 }

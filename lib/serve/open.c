@@ -4,11 +4,12 @@
  * Every option is checked, and all the memory of the base ring taken, before
  * the first consumer can see anything.
  */
-#include "serve/sockets.h"
+#include "serve/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -255,6 +256,12 @@ static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 	return 0;
 }
 
+static int make_event(struct tsock_server *s)
+{
+	s->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return s->event < 0 ? tsi_err_sys("eventfd") : 0;
+}
+
 static void init_sync(struct tsock_server *s)
 {
 	pthread_condattr_t attr;
@@ -275,7 +282,7 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 	if (!s)
 		return NULL;
 	init_sync(s);
-	s->lock_fd = s->fdpass = s->event = -1;
+	s->sockets.lock_fd = s->sockets.fdpass = s->event = -1;
 	s->memory = o->memory;
 	s->gpu_memory = o->gpu_memory;
 	s->fanout = o->fanout;
@@ -324,7 +331,9 @@ int tsock_serve_open(const char *name, const struct tsock_serve_opts *opts,
 	fill_stream(s, &o, &g);
 	init_members(s, &o, &g);
 	/* The name first: "taken" is a better answer than "no memory". */
-	err = tsi_sockets_open(s, name);
+	err = tsi_sockets_open(&s->sockets, name);
+	if (!err)
+		err = make_event(s);
 	if (!err)
 		err = make_base(s, &o, &g);
 	if (!err)
@@ -372,13 +381,9 @@ void tsock_serve_close(tsock_server *s)
 	drop_everybody(s);
 	all = tsi_view_table_close(s);
 	pthread_mutex_unlock(&s->lock);
-	tsi_channel_close(s->channel);
-	if (s->fdpass >= 0)
-		close(s->fdpass);
+	tsi_sockets_close(&s->sockets);
 	if (s->event >= 0)
 		close(s->event);
-	if (s->lock_fd >= 0)
-		tsi_address_unlock(&s->address, s->lock_fd);
 	/* A thread that a GPU keeps may use the rest of it any time. */
 	if (!all)
 		return;

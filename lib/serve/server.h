@@ -26,6 +26,7 @@
 #include "ring/ring.h"
 #include "serve/gpu_table.h"
 #include "serve/membership.h"
+#include "serve/sockets.h"
 #include "serve/view.h"
 #include "wire/zmq.h"
 #include "wire/fdpass.h"
@@ -61,12 +62,6 @@ struct tsi_conn {
 	uint8_t nonce[TSI_NONCE];
 };
 
-/* A file that we made. */
-struct tsi_file {
-	dev_t dev;
-	ino_t ino;
-};
-
 struct tsock_server {
 	pthread_mutex_t lock;
 	pthread_cond_t room;   /* workers: there may be samples to claim */
@@ -74,13 +69,8 @@ struct tsock_server {
 	pthread_t thread;
 	bool has_thread;
 
-	struct tsi_address address, first; /* first: at the start */
-	int lock_fd, fdpass, event;
-	struct tsi_channel *channel;
-	struct tsi_file channel_file, fdpass_file;
-	int64_t files_ms; /* when they were looked at */
-	unsigned lost;    /* tries to make them again, in vain */
-
+	int event; /* consumers wake us by it */
+	struct tsi_sockets sockets;
 	struct tsi_membership membership;
 	struct tsi_view view[TSI_VIEWS];
 	struct tsi_conn conn[TSI_MAX_MEMBERS];

@@ -9,25 +9,26 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "wire/fdpass.h"
+#include "wire/zmq.h"
 
 #define LOOK_MS 1000
 #define TRIES 5 /* whoever removes a folder may not be done yet */
 
 /* While its socket is open nothing else gets a file's number. */
-static bool is_there(const char *path, const struct tsi_file *f)
+static bool is_there(const char *path, const struct tsi_socket_file *f)
 {
 	struct stat st;
 
 	return !lstat(path, &st) && st.st_dev == f->dev && st.st_ino == f->ino;
 }
 
-static int note(const char *path, struct tsi_file *f)
+static int note(const char *path, struct tsi_socket_file *f)
 {
 	struct stat st;
 
@@ -38,95 +39,94 @@ static int note(const char *path, struct tsi_file *f)
 	return 0;
 }
 
-int tsi_sockets_open(struct tsock_server *s, const char *name)
+int tsi_sockets_open(struct tsi_sockets *k, const char *name)
 {
-	int err = tsi_address_lock(name, &s->address, &s->lock_fd);
+	int err;
 
+	*k = (struct tsi_sockets){ .lock_fd = -1, .fdpass = -1 };
+	err = tsi_address_lock(name, &k->address, &k->lock_fd);
 	if (err)
 		return err;
-	s->first = s->address;
-	s->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->event < 0)
-		return tsi_err_sys("eventfd");
-	err = tsi_channel_bind(s->address.channel, &s->channel);
+	k->first = k->address;
+	err = tsi_channel_bind(k->address.channel, &k->channel);
 	if (!err)
-		err = tsi_fdpass_listen(s->address.fdpass, &s->fdpass);
+		err = tsi_fdpass_listen(k->address.fdpass, &k->fdpass);
 	if (!err)
-		err = note(s->address.channel, &s->channel_file);
-	return err ? err : note(s->address.fdpass, &s->fdpass_file);
+		err = note(k->address.channel, &k->channel_file);
+	return err ? err : note(k->address.fdpass, &k->fdpass_file);
 }
 
-bool tsi_sockets_gone(struct tsock_server *s, int64_t now_ms)
+void tsi_sockets_close(struct tsi_sockets *k)
 {
-	if (now_ms - s->files_ms < LOOK_MS)
+	tsi_channel_close(k->channel);
+	if (k->fdpass >= 0)
+		close(k->fdpass);
+	if (k->lock_fd >= 0)
+		tsi_address_unlock(&k->address, k->lock_fd);
+}
+
+bool tsi_sockets_gone(struct tsi_sockets *k, int64_t now_ms)
+{
+	if (now_ms - k->looked_ms < LOOK_MS)
 		return false;
-	s->files_ms = now_ms;
-	return !tsi_address_holds_lock(&s->address, s->lock_fd) ||
-	       !is_there(s->address.channel, &s->channel_file) ||
-	       !is_there(s->address.fdpass, &s->fdpass_file);
+	k->looked_ms = now_ms;
+	return !tsi_address_holds_lock(&k->address, k->lock_fd) ||
+	       !is_there(k->address.channel, &k->channel_file) ||
+	       !is_there(k->address.fdpass, &k->fdpass_file);
 }
 
-static int replace_fdpass(struct tsock_server *s)
+static int replace_fdpass(struct tsi_sockets *k)
 {
-	int fdpass, err = tsi_fdpass_listen(s->address.fdpass, &fdpass);
+	int fdpass, err = tsi_fdpass_listen(k->address.fdpass, &fdpass);
 
 	if (err)
 		return err;
-	close(s->fdpass);
-	s->fdpass = fdpass;
-	return note(s->address.fdpass, &s->fdpass_file);
+	close(k->fdpass);
+	k->fdpass = fdpass;
+	return note(k->address.fdpass, &k->fdpass_file);
 }
 
 /* The lock first: with it the rest is ours to replace. */
-static int make_again(struct tsock_server *s)
+static int make_again(struct tsi_sockets *k)
 {
-	int err = tsi_address_relock(&s->address, &s->lock_fd);
+	int err = tsi_address_relock(&k->address, &k->lock_fd);
 
-	if (!err && !is_there(s->address.channel, &s->channel_file)) {
-		err = tsi_channel_rebind(s->channel, s->address.channel);
+	if (!err && !is_there(k->address.channel, &k->channel_file)) {
+		err = tsi_channel_rebind(k->channel, k->address.channel);
 		if (!err)
-			err = note(s->address.channel, &s->channel_file);
+			err = note(k->address.channel, &k->channel_file);
 	}
-	if (!err && !is_there(s->address.fdpass, &s->fdpass_file))
-		err = replace_fdpass(s);
+	if (!err && !is_there(k->address.fdpass, &k->fdpass_file))
+		err = replace_fdpass(k);
 	return err;
 }
 
-void tsi_sockets_again(struct tsock_server *s)
+int tsi_sockets_again(struct tsi_sockets *k)
 {
 	char why[200];
-	int err;
+	int err = make_again(k);
 
-	if (s->failed || s->stop)
-		return;
-	err = make_again(s);
 	if (!err) {
-		s->lost = 0;
+		k->failed = 0;
 		tsi_log(TSOCK_LOG_WARN,
 			"the sockets of %s were removed; they are made again "
 			"in %s",
-			s->address.name, s->address.folder);
-		return;
+			k->address.name, k->address.folder);
+		return 0;
 	}
-	if (err != TSOCK_EEXIST && ++s->lost < TRIES)
-		return;
-	snprintf(why, sizeof(why),
-		 "its sockets were removed, and can't be made again: %s",
-		 tsock_errmsg());
-	tsi_server_fail(s, why);
+	if (err != TSOCK_EEXIST && ++k->failed < TRIES)
+		return TSOCK_EAGAIN;
+	snprintf(why, sizeof(why), "%s", tsock_errmsg());
+	return tsi_err(TSOCK_ESTREAM,
+		       "its sockets were removed, and can't be made again: %s",
+		       why);
 }
 
-int tsi_sockets_connected(struct tsock_server *s)
+int tsi_sockets_connected(const struct tsi_sockets *k)
 {
-	struct tsi_address now, first;
-	bool moved;
-	int n;
+	int n = tsi_address_connections(&k->address);
 
-	pthread_mutex_lock(&s->lock);
-	now = s->address;
-	first = s->first;
-	pthread_mutex_unlock(&s->lock);
-	moved = strcmp(now.channel, first.channel);
-	n = tsi_address_connections(&now);
-	return moved ? n + tsi_address_connections(&first) : n;
+	if (strcmp(k->address.channel, k->first.channel))
+		n += tsi_address_connections(&k->first);
+	return n;
 }

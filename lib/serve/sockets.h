@@ -4,23 +4,49 @@
 #ifndef TSI_SERVE_SOCKETS_H
 #define TSI_SERVE_SOCKETS_H
 
-#include "serve/server.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
 
-/* Take the name, and make what consumers and the workers reach us by. */
-int tsi_sockets_open(struct tsock_server *s, const char *name);
+#include "wire/address.h"
 
-/* Was one of the files removed or replaced?  Looks about once a second; for
- * the desk's thread, without the lock. */
-bool tsi_sockets_gone(struct tsock_server *s, int64_t now_ms);
+struct tsi_channel;
+
+/* The file of a socket that we made. */
+struct tsi_socket_file {
+	dev_t dev;
+	ino_t ino;
+};
+
+struct tsi_sockets {
+	struct tsi_address address, first; /* first: at the start */
+	int lock_fd, fdpass;               /* or -1 */
+	struct tsi_channel *channel;
+	struct tsi_socket_file channel_file, fdpass_file;
+	int64_t looked_ms; /* when the files were looked at */
+	unsigned failed;   /* tries to make them again */
+};
+
+/* The stream's name is taken, and the sockets listen. */
+int tsi_sockets_open(struct tsi_sockets *k, const char *name);
+
+/* Close them, and give the name back; what open got before it failed, too. */
+void tsi_sockets_close(struct tsi_sockets *k);
 
 /*
- * Make them again, and say so; those who are connected notice nothing.  The
- * stream fails if another process has the name by now, or after some tries.
- * With the lock held.
+ * Was one of the files removed or replaced?  Looks about once a second.  For
+ * the control thread, which alone changes the sockets.
  */
-void tsi_sockets_again(struct tsock_server *s);
+bool tsi_sockets_gone(struct tsi_sockets *k, int64_t now_ms);
 
-/* Connections to the message channel.  Takes the lock. */
-int tsi_sockets_connected(struct tsock_server *s);
+/*
+ * Make the files again, and log it; consumers that are connected notice
+ * nothing.  TSOCK_EAGAIN: not this time, try again.  Any other error: another
+ * process has the name by now, or it failed too often.
+ */
+int tsi_sockets_again(struct tsi_sockets *k);
+
+/* How many processes are connected to the channel. */
+int tsi_sockets_connected(const struct tsi_sockets *k);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "base/err.h"
 #include "base/sized.h"
-#include "serve/sockets.h"
 
 static void stats_row(const struct tsock_server *s, unsigned id,
 		      struct tsock_stats_row *row)
@@ -98,7 +97,12 @@ int tsock_serve_stats(tsock_server *s, struct tsock_stats *out)
 
 int tsock_serve_connected(tsock_server *s)
 {
+	struct tsi_sockets k;
+
 	if (!s)
 		return tsi_err(TSOCK_EARG, "tsock_serve_connected: s is NULL");
-	return tsi_sockets_connected(s);
+	pthread_mutex_lock(&s->lock);
+	k = s->sockets;
+	pthread_mutex_unlock(&s->lock);
+	return tsi_sockets_connected(&k);
 }
