@@ -13,8 +13,8 @@
  * A path that would lead out of the tree (absolute, or with "..") makes a
  * cache file wrong as any damage does: no scan writes one.
  *
- * Whatever is wrong with a cache file, it is as if there were none.  Bump
- * VERSION when a table changes, or what the probe calls good.
+ * A cache file that is wrong in any way is treated as if there were none.  Bump
+ * VERSION when a column changes, or what the probe calls good.
  */
 #include "data/cache.h"
 
@@ -130,7 +130,7 @@ static bool write_all(int fd, const void *from, size_t len)
 	return true;
 }
 
-/* Ours, of this version, and exactly as long as it says. */
+/* The file is a cache of this version, as long as its header says. */
 static bool check_head(const struct head *h, uint64_t len)
 {
 	struct tsi_table t = { .count = h->count,
@@ -146,7 +146,7 @@ static bool check_head(const struct head *h, uint64_t len)
 	if (h->count == 0 || h->classes == 0 || h->stamps == 0 ||
 	    h->paths_len == 0 || h->names_len == 0)
 		return false;
-	/* None beyond the file's length, so no sum of them overflows. */
+	/* No length is beyond the file's, so no sum of them overflows. */
 	if (len > UINT64_MAX / 64 || h->count > len || h->paths_len > len ||
 	    h->names_len > len || h->nbad > h->count || h->ranged > 1)
 		return false;
@@ -154,7 +154,7 @@ static bool check_head(const struct head *h, uint64_t len)
 			      h->nbad * sizeof(uint64_t);
 }
 
-/* Relative, and without a ".." that would lead out of the tree. */
+/* The path is relative, and no ".." leads out of the tree. */
 static bool stays_inside(const char *path)
 {
 	if (*path == '/')
@@ -313,7 +313,7 @@ static bool write_cache(const struct tsi_table *t, const struct head *h,
 	     write_all(fd, t->block, tsi_table_block_len(t)) &&
 	     write_all(fd, bad, h->nbad * sizeof(*bad));
 	ok = !close(fd) && ok;
-	/* No fsync: after a crash the checksum tells. */
+	/* No fsync: the checksum finds what a crash has damaged. */
 	if (ok && !rename(tmp, path))
 		return true;
 	unlink(tmp);

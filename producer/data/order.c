@@ -1,9 +1,9 @@
 /*
- * order.c - which sample of the data set stands at which place of an epoch.
+ * order.c - which sample of the data set has which position in an epoch.
  *
  * Shuffled epochs are kept whole, a few at a time, epoch e in slot e modulo
  * their number.  A slot has its own lock, so making an epoch holds up only
- * those who want that epoch; the others read theirs under a shared lock.
+ * the threads that want that epoch; the others read theirs under a shared lock.
  */
 #include "data/order.h"
 
@@ -34,7 +34,7 @@ struct mark {
 
 struct tsi_order {
 	struct tsi_order_opts opts;
-	uint64_t len;    /* places in an epoch */
+	uint64_t len;    /* positions in an epoch */
 	uint64_t perm;   /* items in a slot */
 	uint32_t *dealt; /* philox with segments: items by segment */
 	struct slot slot[MAX_SLOTS];
@@ -51,7 +51,7 @@ static uint64_t bound(const struct tsi_order *o, uint32_t segment)
 	return segment * each + (segment < more ? segment : more);
 }
 
-/* This rank's k-th place in an order padded by its own head. */
+/* This rank's k-th position in an order padded by its own head. */
 static uint64_t strided(const struct tsi_order *o, uint64_t k)
 {
 	if (!o->opts.sharded)
@@ -161,7 +161,7 @@ static bool holds(const struct slot *s, uint64_t epoch)
 	return atomic_load_explicit(&s->epoch, memory_order_relaxed) == epoch;
 }
 
-/* Make the next epoch before everybody needs it at once. */
+/* Make the next epoch before all threads need it at once. */
 static void prepare(struct tsi_order *o, uint64_t epoch)
 {
 	struct slot *s = &o->slot[epoch % o->nslots];
@@ -313,23 +313,23 @@ int tsi_order_segment_bounds(const struct tsi_order *o, uint64_t *bounds)
 	return 0;
 }
 
-int tsi_order_at(struct tsi_order *o, uint64_t epoch, uint64_t place,
+int tsi_order_at(struct tsi_order *o, uint64_t epoch, uint64_t position,
 		 uint64_t *index)
 {
 	uint64_t k;
 
-	if (place >= o->len)
+	if (position >= o->len)
 		return tsi_err(TSOCK_EARG,
-			       "place %llu is outside an epoch of "
+			       "position %llu is outside an epoch of "
 			       "%llu samples",
-			       (unsigned long long)place,
+			       (unsigned long long)position,
 			       (unsigned long long)o->len);
-	k = o->dealt ? place : strided(o, place);
+	k = o->dealt ? position : strided(o, position);
 	if (o->nslots == 0) {
 		*index = k;
 		return 0;
 	}
-	if (place >= o->len / 2 && epoch + 1 != NONE)
+	if (position >= o->len / 2 && epoch + 1 != NONE)
 		prepare(o, epoch + 1);
 	*index = look_up(o, epoch, k);
 	return 0;

@@ -1,7 +1,7 @@
 /*
- * order.h - which sample of the data set stands at which place of an epoch.
+ * order.h - which sample of the data set has which position in an epoch.
  *
- * A pure function of (options, epoch, place): nothing depends on what was
+ * A pure function of (options, epoch, position): nothing depends on what was
  * asked before, or by which thread.
  *
  *   philox      A fresh uniform shuffle per epoch, from a counter-based
@@ -14,13 +14,13 @@
  *   sequential  The data set's own order; sharded, what
  *               DistributedSampler(shuffle=False) visits.
  *
- * Segments: an epoch is cut into nearly equal runs of places.  With philox and
+ * Segments: an epoch is cut into nearly equal runs of positions.  With philox and
  * more than one of them, the data set is dealt out to the segments once, by
  * the seed; every epoch visits the segments in the same order and shuffles
  * within each, so that an epoch may be begun at any segment's start.
  *
  * Sharded: this rank's part of every epoch: the epoch's order, padded by its
- * own head to a multiple of world, then places rank, rank + world, ...  With
+ * own head to a multiple of world, then positions rank, rank + world, ...  With
  * philox and several segments each rank's items are dealt once, by the seed,
  * and the segments are made within them: a rank meets the same items in every
  * epoch, else a segment could not hold the same items in every epoch.
@@ -50,7 +50,7 @@ struct tsi_order_opts {
 };
 
 /*
- * Fails with EARG (more segments than places, segments with torch, a rank
+ * Fails with EARG (more segments than positions, segments with torch, a rank
  * outside its world, an empty data set), ENOTSUP (too many samples for the
  * kind), ENOMEM.
  */
@@ -59,19 +59,19 @@ int tsi_order_create(const struct tsi_order_opts *opts, struct tsi_order **out);
 /* NULL is allowed. */
 void tsi_order_destroy(struct tsi_order *o);
 
-/* Places in an epoch: count, or ceil(count / world) when sharded. */
+/* Positions in an epoch: count, or ceil(count / world) when sharded. */
 uint64_t tsi_order_epoch_len(const struct tsi_order *o);
 
-/* First place of every segment, and the epoch's length: segments + 1. */
+/* First position of every segment, and the epoch's length: segments + 1. */
 int tsi_order_segment_bounds(const struct tsi_order *o, uint64_t *bounds);
 
 /*
- * The data set's index at a place.  Any thread.  The first call in an epoch
+ * The data set's index at a position.  Any thread.  The first call in an epoch
  * may shuffle it (milliseconds per million samples); a call in an epoch's
  * second half may prepare the next, so that its first call doesn't have to.
- * Fails with EARG for a place outside the epoch.
+ * Fails with EARG for a position outside the epoch.
  */
-int tsi_order_at(struct tsi_order *o, uint64_t epoch, uint64_t place,
+int tsi_order_at(struct tsi_order *o, uint64_t epoch, uint64_t position,
 		 uint64_t *index);
 
 #endif

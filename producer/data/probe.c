@@ -2,9 +2,9 @@
  * probe.c - look at the first bytes of every sample: are they there, and are
  * they what they should be?
  *
- * What is wrong with a file makes it bad and nothing more; what is wrong with
- * the machine (EIO unless it is to be survived, no descriptors, no memory)
- * ends the scan.
+ * A fault of a file makes its samples bad and nothing more; a fault of the
+ * machine (EIO unless it is to be survived, no descriptors, no memory) ends the
+ * scan.
  */
 #include "data/probe.h"
 
@@ -23,7 +23,7 @@
 #include "data/parallel.h"
 
 #define HEAD 4096
-#define LARGEST ((uint64_t)1 << 30) /* beyond it is no image to us */
+#define LARGEST ((uint64_t)1 << 30) /* bytes of a sample */
 #define TRIES 3
 #define CHUNK 64
 
@@ -66,7 +66,7 @@ static int failed(struct probing *p, const struct head *h, const char *verb)
 	    err == ENFILE || err == ENOMEM)
 		return tsi_err_sys("%s %.200s/%.200s", verb, p->root->path,
 				   h->at.path);
-	/* It may be the first that is heard of a dying disk. */
+	/* This may be the first sign of a dying disk. */
 	if (err == EIO)
 		tsi_log(TSOCK_LOG_WARN,
 			"%s/%s can't be %s: I/O error, %d times in a row",
@@ -120,7 +120,7 @@ static int probe_open(struct probing *p, struct head *h, int fd, uint64_t size)
 	do {
 		if (fill(h, fd, want < end ? want : end))
 			return failed(p, h, "read");
-		/* The size is only good for saving a read of nothing. */
+		/* The size may be out of date; it saves a read of nothing. */
 		whole = h->len < want || h->len == size;
 		err = opts->sniff(opts->arg, h->data, h->len, whole);
 		want *= 4;
@@ -138,8 +138,8 @@ static uint32_t hint(uint64_t size)
 }
 
 /*
- * What the file is, before it is opened: opening a device or a FIFO may have
- * an effect already.  Returns an errno.
+ * Ask what the file is before it is opened: opening a device or a FIFO may
+ * have an effect already.  Returns an errno.
  */
 static int look(const struct probing *p, const struct head *h, struct stat *st)
 {
@@ -164,7 +164,7 @@ static int open_file(const struct probing *p, const struct head *h, int flags)
 	return fd;
 }
 
-/* The kernel's own file systems hold files that aren't to be opened. */
+/* Files of /proc, /sys and the like aren't to be opened. */
 static bool made_up(const struct probing *p, struct head *h,
 		    const struct stat *st)
 {
@@ -181,7 +181,7 @@ static bool made_up(const struct probing *p, struct head *h,
 	return yes;
 }
 
-/* Bad by what it is; 1 if it may be read. */
+/* Mark the sample bad if its file is of no kind to be read; 1 if it is. */
 static int check_kind(struct probing *p, struct head *h, const struct stat *st)
 {
 	const char *kind = tsi_regular_kind(st->st_mode);
@@ -223,7 +223,7 @@ static int probe_one(struct probing *p, uint64_t i, struct head *h)
 	fd = open_file(p, h, O_RDONLY);
 	if (fd < 0)
 		return failed(p, h, "open");
-	/* It may have been replaced in between. */
+	/* The file may have been replaced in between. */
 	if (fstat(fd, &st))
 		err = failed(p, h, "read");
 	else if (!S_ISREG(st.st_mode))

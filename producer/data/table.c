@@ -46,16 +46,16 @@ int tsi_table_add_bad(struct tsi_table *t, uint64_t i, const char *reason)
 {
 	char *copy = strdup(reason);
 
-	if (copy && t->nbad == t->bad_room) {
-		uint64_t more = t->bad_room * 2 + 16;
+	if (copy && t->nbad == t->bad_cap) {
+		uint64_t more = t->bad_cap * 2 + 16;
 		void *p = realloc(t->bad, more * sizeof(*t->bad));
 
 		if (p) {
 			t->bad = p;
-			t->bad_room = more;
+			t->bad_cap = more;
 		}
 	}
-	if (!copy || t->nbad == t->bad_room) {
+	if (!copy || t->nbad == t->bad_cap) {
 		free(copy);
 		return tsi_err(TSOCK_ENOMEM, "no memory for an index");
 	}

@@ -54,7 +54,7 @@ struct tsi_table {
 	/* Bad rows; in the order of rows once they are sorted. */
 	struct tsi_table_bad *bad;
 	uint64_t nbad;
-	uint64_t bad_room;
+	uint64_t bad_cap;
 };
 
 /* Bytes of the block for the lengths in t, which must be sane already. */

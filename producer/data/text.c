@@ -8,19 +8,19 @@
 
 #include "base/err.h"
 
-int tsi_grow(void *p, uint64_t used, uint64_t *room, size_t item)
+int tsi_grow(void *p, uint64_t used, uint64_t *cap, size_t item)
 {
 	void *array;
-	uint64_t more = *room * 2 + 16;
+	uint64_t more = *cap * 2 + 16;
 
-	if (used < *room)
+	if (used < *cap)
 		return 0;
 	memcpy(&array, p, sizeof(array));
 	array = realloc(array, more * item);
 	if (!array)
 		return tsi_err(TSOCK_ENOMEM, "no memory to index the data set");
 	memcpy(p, &array, sizeof(array));
-	*room = more;
+	*cap = more;
 	return 0;
 }
 
@@ -34,7 +34,7 @@ int tsi_text_add(struct tsi_text *t, const char *folder, const char *name,
 
 	if (need > t->cap) {
 		size_t cap = need * 2 + 4096;
-		/* folder may lie in here: keep its place. */
+		/* folder may lie in the text, which moves. */
 		size_t where = folder ? (size_t)(folder - t->base) : 0;
 
 		p = realloc(t->base, cap);

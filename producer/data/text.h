@@ -21,7 +21,7 @@ struct tsi_text {
 int tsi_text_add(struct tsi_text *t, const char *folder, const char *name,
 		 uint64_t *at);
 
-/* Room for one more item of the array that p points to. */
-int tsi_grow(void *p, uint64_t used, uint64_t *room, size_t item);
+/* Make sure that one more item fits into the array that p points to. */
+int tsi_grow(void *p, uint64_t used, uint64_t *cap, size_t item);
 
 #endif

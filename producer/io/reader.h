@@ -52,7 +52,7 @@ struct tsi_read_request {
 	 * larger.
 	 */
 	uint64_t size_hint;
-	uint64_t tag; /* the caller's own */
+	uint64_t tag; /* the caller's number for this read */
 };
 
 struct tsi_read {
@@ -61,7 +61,7 @@ struct tsi_read {
 	size_t len;
 	int err;       /* 0, an errno, or one of ours */
 	size_t size;   /* with TSI_READ_LARGE: bytes; a file's may change */
-	unsigned slot; /* the reader's own */
+	unsigned slot; /* used by the reader */
 };
 
 /*
@@ -77,7 +77,7 @@ bool tsi_file_reader_has_uring(void);
 /* "io_uring" or "pread". */
 const char *tsi_file_reader_name(const struct tsi_file_reader *r);
 
-/* Why AUTO didn't take io_uring; NULL when it did. */
+/* Why AUTO did not choose io_uring; NULL when it did. */
 const char *tsi_file_reader_why(const struct tsi_file_reader *r);
 
 /* strerror() for what a read's err may be. */

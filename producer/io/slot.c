@@ -16,7 +16,7 @@
 #define LARGE ((size_t)1 << 20) /* buffers beyond are not kept for long */
 #define GRAIN ((size_t)64 << 10)
 
-static int room(struct tsi_io_slot *s, size_t need)
+static int grow_buffer(struct tsi_io_slot *s, size_t need)
 {
 	size_t cap = (need + GRAIN - 1) / GRAIN * GRAIN;
 	uint8_t *buf;
@@ -37,10 +37,10 @@ static int room(struct tsi_io_slot *s, size_t need)
 	return 0;
 }
 
-static int ask(struct tsi_io_slot *s)
+static int ask_for_more(struct tsi_io_slot *s)
 {
 	if (s->len == s->cap) {
-		int err = room(s, s->cap * 2);
+		int err = grow_buffer(s, s->cap * 2);
 
 		if (err)
 			return err;
@@ -102,8 +102,8 @@ int tsi_io_slot_opened(struct tsi_io_slot *s, int fd)
 	if (s->expect > TSI_READER_AHEAD)
 		return TSI_READ_LARGE;
 	/* Of a file one byte more, so that one read sees the end too. */
-	err = room(s, s->expect + (s->length == 0));
-	return err ? err : ask(s);
+	err = grow_buffer(s, s->expect + (s->length == 0));
+	return err ? err : ask_for_more(s);
 }
 
 int tsi_io_slot_got(struct tsi_io_slot *s, size_t n)
@@ -112,7 +112,7 @@ int tsi_io_slot_got(struct tsi_io_slot *s, size_t n)
 	if (s->length > 0) {
 		if (s->len == s->length)
 			return 0;
-		return n == 0 ? TSI_READER_TRUNCATED : ask(s);
+		return n == 0 ? TSI_READER_TRUNCATED : ask_for_more(s);
 	}
 	if (s->len > TSI_READER_AHEAD) {
 		/* It has grown. */
@@ -122,7 +122,7 @@ int tsi_io_slot_got(struct tsi_io_slot *s, size_t n)
 	/* A short read elsewhere may have been cut off by a signal. */
 	if (n == 0 || (n < s->asked && s->len == s->expect))
 		return 0;
-	return ask(s);
+	return ask_for_more(s);
 }
 
 void tsi_io_slot_begin(struct tsi_io_slot *s, size_t size_hint)

@@ -20,7 +20,7 @@ struct head {
 	uint32_t classes, stamps, probed, ranged;
 };
 
-static char base[256], root[300], cache[300], file[600];
+static char base[256], tree[300], cache[300], file[600];
 static char *real_root;
 
 static int sniff(void *arg, const void *data, size_t len, bool whole)
@@ -34,7 +34,7 @@ static void make_file(const char *name)
 	char at[700];
 	FILE *f;
 
-	snprintf(at, sizeof(at), "%s/%s", root, name);
+	snprintf(at, sizeof(at), "%s/%s", tree, name);
 	f = fopen(at, "wb");
 	never(!f);
 	fputs("not an image", f);
@@ -49,17 +49,17 @@ static void make_tree(void)
 
 	snprintf(base, sizeof(base), "%s/fuzz-XXXXXX", tmp ? tmp : "/tmp");
 	never(!mkdtemp(base));
-	snprintf(root, sizeof(root), "%s/root", base);
+	snprintf(tree, sizeof(tree), "%s/root", base);
 	snprintf(cache, sizeof(cache), "%s/cache", base);
 	for (unsigned i = 0; i < 4; i++) {
-		snprintf(at, sizeof(at), "%s%s", root, folder[i]);
+		snprintf(at, sizeof(at), "%s%s", tree, folder[i]);
 		never(mkdir(at, 0700));
 	}
 	make_file("cat/a.jpg");
 	make_file("cat/b.png");
 	make_file("cat/old/c.jpeg");
 	make_file("dog/d.JPG");
-	real_root = realpath(root, NULL);
+	real_root = realpath(tree, NULL);
 	never(!real_root);
 	snprintf(file, sizeof(file), "%s/%016llx.idx", cache,
 		 (unsigned long long)tsi_hash(real_root, strlen(real_root), 0));
@@ -77,7 +77,7 @@ static void remove_tree(void)
 static void seed(const char *folder, const char *name, bool with_probe)
 {
 	struct tsi_index_opts o = { .format = &tsi_format_imagefolder,
-				    .root = root,
+				    .root = tree,
 				    .cache_dir = cache,
 				    .rescan = true,
 				    .threads = 1 };
@@ -213,7 +213,7 @@ static void write_file(const uint8_t *bytes, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct tsi_index_opts o = { .format = &tsi_format_imagefolder,
-				    .root = root,
+				    .root = tree,
 				    .cache_dir = cache,
 				    .threads = 1 };
 	struct tsi_cache_opts c = { .layout = "", .dir = cache, .threads = 1 };

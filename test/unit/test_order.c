@@ -25,11 +25,11 @@ static struct tsi_order *make(struct tsi_order_opts opts)
 	return o;
 }
 
-static uint64_t at(struct tsi_order *o, uint64_t epoch, uint64_t place)
+static uint64_t at(struct tsi_order *o, uint64_t epoch, uint64_t position)
 {
 	uint64_t index = UINT64_MAX;
 
-	assert_int_equal(tsi_order_at(o, epoch, place, &index), 0);
+	assert_int_equal(tsi_order_at(o, epoch, position, &index), 0);
 	return index;
 }
 
@@ -393,7 +393,7 @@ static void mersenne_twister_is_the_published_one(void **state)
 	}
 }
 
-/* Threads that claim places as the producer's workers do. */
+/* Threads that claim positions as the producer's workers do. */
 enum { RUN_COUNT = 30011, RUN_EPOCHS = 7 };
 
 struct run {

@@ -44,10 +44,10 @@ struct class_scan {
 	struct tsi_text text; /* folders' paths and files' names */
 	struct folder *folder;
 	uint32_t folders;
-	uint32_t folder_room;
+	uint32_t folder_cap;
 	uint64_t *file; /* names, in text */
 	uint64_t files;
-	uint64_t file_room;
+	uint64_t file_cap;
 };
 
 struct scan {
@@ -57,7 +57,7 @@ struct scan {
 	uint64_t *order;       /* classes' offsets in names, sorted */
 	struct class_scan *class_;
 	uint64_t classes;
-	uint64_t class_room;
+	uint64_t class_cap;
 };
 
 static int no_memory(void)
@@ -117,7 +117,7 @@ static DIR *open_folder(const struct tsi_root *root, const char *path,
 
 static int folder_err(const struct tsi_root *root, const char *path)
 {
-	/* Cut, so that a long path leaves room for the reason. */
+	/* Long paths are cut: the reason has to fit in, too. */
 	return tsi_err_sys("read the folder %.200s%s%.200s", root->path,
 			   *path ? "/" : "", path);
 }
@@ -141,17 +141,17 @@ static bool loops(const struct scan *s, const struct class_scan *c,
 static int add_folder(struct class_scan *c, const char *above, const char *name,
 		      uint32_t parent)
 {
-	uint64_t room = c->folder_room;
+	uint64_t cap = c->folder_cap;
 	struct folder *f;
 	int err;
 
 	if (c->folders == NONE - 1)
 		return tsi_err(TSOCK_ENOTSUP, "too many folders in class %s",
 			       c->name);
-	err = tsi_grow(&c->folder, c->folders, &room, sizeof(*c->folder));
+	err = tsi_grow(&c->folder, c->folders, &cap, sizeof(*c->folder));
 	if (err)
 		return err;
-	c->folder_room = (uint32_t)room;
+	c->folder_cap = (uint32_t)cap;
 	f = &c->folder[c->folders];
 	memset(f, 0, sizeof(*f));
 	f->parent = parent;
@@ -163,7 +163,7 @@ static int add_folder(struct class_scan *c, const char *above, const char *name,
 
 static int add_file(struct class_scan *c, const char *name)
 {
-	int err = tsi_grow(&c->file, c->files, &c->file_room, sizeof(*c->file));
+	int err = tsi_grow(&c->file, c->files, &c->file_cap, sizeof(*c->file));
 
 	if (!err)
 		err = tsi_text_add(&c->text, NULL, name, &c->file[c->files]);
@@ -263,7 +263,7 @@ static int find_classes(struct scan *s)
 		return folder_err(s->root, "");
 	while (!err && (e = entry(d))) {
 		if (tsi_folder_entry(d, e)) {
-			err = tsi_grow(&s->order, s->classes, &s->class_room,
+			err = tsi_grow(&s->order, s->classes, &s->class_cap,
 				       sizeof(*s->order));
 			if (!err)
 				err = tsi_text_add(&s->names, NULL, e->d_name,
