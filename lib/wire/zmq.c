@@ -25,7 +25,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "wire/listen.h"
-#include "wire/trial.h"
+#include "wire/zmq_trial.h"
 
 /* Messages kept for a peer that doesn't read; requests are repeated anyway. */
 #define QUEUE 256
@@ -56,7 +56,7 @@ static int err_zmq(const char *what, const char *path)
 	int saved = errno;
 
 	if (saved == EMFILE || saved == ENFILE)
-		return tsi_err_descriptors(what, path);
+		return tsi_zmq_err_descriptors(what, path);
 	return tsi_err(saved == ENOMEM ? TSOCK_ENOMEM : TSOCK_ESYS, "%s %s: %s",
 		       what, path, zmq_strerror(saved));
 }
@@ -238,7 +238,7 @@ static int open_channel(const char *path, bool router, struct tsi_channel **out)
 	sigset_t all, old;
 	int err;
 
-	err = tsi_try_descriptors(what, path);
+	err = tsi_zmq_try_descriptors(what, path);
 	if (err)
 		return err;
 	ch = calloc(1, sizeof(*ch));
@@ -251,7 +251,7 @@ static int open_channel(const char *path, bool router, struct tsi_channel **out)
 	/* ZeroMQ's threads inherit the mask, so no handler runs in them. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = tsi_try_threads(what, path);
+	err = tsi_zmq_try_threads(what, path);
 	if (err) {
 		pthread_sigmask(SIG_SETMASK, &old, NULL);
 		free(ch);

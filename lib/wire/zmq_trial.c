@@ -1,10 +1,11 @@
 /*
- * trial.c - can a ZeroMQ context have what it needs?
+ * zmq_trial.c - can a ZeroMQ context have what it needs?
  *
  * ZeroMQ aborts the process when it can't open a descriptor or start a thread.
- * So as many are had here beforehand, all at the same time, and given back.
+ * So as many as it needs are opened and started here before, all at the same
+ * time, and closed and ended again.
  */
-#include "wire/trial.h"
+#include "wire/zmq_trial.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,12 +18,12 @@
 
 #include "base/err.h"
 
-/* What a context with one socket and a connection opens at the most. */
+/* The most that a context with one socket and a connection opens. */
 #define DESCRIPTORS 12
 #define THREADS 2 /* one for input and output, one that closes sockets */
 #define HEAP (1u << 20)
 
-int tsi_err_descriptors(const char *what, const char *path)
+int tsi_zmq_err_descriptors(const char *what, const char *path)
 {
 	struct rlimit limit = { 0 };
 
@@ -33,7 +34,7 @@ int tsi_err_descriptors(const char *what, const char *path)
 		       what, path, (unsigned long long)limit.rlim_cur);
 }
 
-int tsi_try_descriptors(const char *what, const char *path)
+int tsi_zmq_try_descriptors(const char *what, const char *path)
 {
 	int fd[DESCRIPTORS];
 	int n = 0, err = 0;
@@ -42,7 +43,7 @@ int tsi_try_descriptors(const char *what, const char *path)
 		fd[n] = n ? fcntl(fd[0], F_DUPFD_CLOEXEC, 0)
 			  : open("/", O_PATH | O_CLOEXEC);
 		if (fd[n] < 0) {
-			err = tsi_err_descriptors(what, path);
+			err = tsi_zmq_err_descriptors(what, path);
 			break;
 		}
 		n++;
@@ -79,7 +80,7 @@ static int err_threads(const char *what, const char *path, int reason)
 		       what, path, THREADS, strerror(reason));
 }
 
-int tsi_try_threads(const char *what, const char *path)
+int tsi_zmq_try_threads(const char *what, const char *path)
 {
 	struct trial t = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER,
 			   false };
