@@ -173,13 +173,6 @@ void tsi_ring_publish(struct tsi_ring *r, uint64_t head)
 	}
 }
 
-void tsi_ring_wake_all(struct tsi_ring *r)
-{
-	for (unsigned i = 0; i < r->rows_used; i++)
-		if (r->tail[i])
-			wake(&r->shared->row[i]);
-}
-
 void tsi_ring_finish(struct tsi_ring *r, enum tsi_ring_state state,
 		     const char *error)
 {
@@ -189,7 +182,9 @@ void tsi_ring_finish(struct tsi_ring *r, enum tsi_ring_state state,
 		snprintf(r->shared->error, sizeof(r->shared->error), "%s",
 			 error);
 	atomic_store(&r->shared->state, state);
-	tsi_ring_wake_all(r);
+	for (unsigned i = 0; i < r->rows_used; i++)
+		if (r->tail[i])
+			wake(&r->shared->row[i]);
 }
 
 void tsi_ring_attach(struct tsi_ring *r, unsigned row,

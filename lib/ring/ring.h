@@ -50,15 +50,15 @@ void tsi_ring_mirror(struct tsi_ring *r, uint64_t first, unsigned count);
 /* Move the head, and wake the readers that sleep for it. */
 void tsi_ring_publish(struct tsi_ring *r, uint64_t head);
 
-/* Wake every reader, to look at the ring's state and its row's. */
-void tsi_ring_wake_all(struct tsi_ring *r);
-
 /* A reader, whose tail page is mapped at tail, takes a row; and leaves it. */
 void tsi_ring_attach(struct tsi_ring *r, unsigned row,
 		     const struct tsi_tail_page *tail);
 void tsi_ring_detach(struct tsi_ring *r, unsigned row, enum tsi_row_state why);
 
-/* Set the final state, with its text.  A second call does nothing. */
+/*
+ * Set the final state, with its text, and wake every reader.  A second call
+ * does nothing.
+ */
 void tsi_ring_finish(struct tsi_ring *r, enum tsi_ring_state state,
 		     const char *error);
 
