@@ -16,15 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/printable.h"
 #include "base/thread.h"
 
 #define LINES 128
 #define LINE_BYTES 1024
-#define STOP_SECONDS 1
+#define STOP_NS INT64_C(1000000000)
 
 struct line {
 	int level;
@@ -157,13 +157,8 @@ static void *log_main(void *arg)
 
 static void init_conditions(void)
 {
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&q.more, &attr);
-	pthread_cond_init(&q.done, &attr);
-	pthread_condattr_destroy(&attr);
+	tsi_thread_cond_init(&q.more);
+	tsi_thread_cond_init(&q.done);
 }
 
 /* The thread stayed with the parent, and may have held the lock. */
@@ -202,15 +197,13 @@ int tsi_log_start(void)
 
 void tsi_log_stop(void)
 {
-	struct timespec until;
+	int64_t until = tsi_now_ns() + STOP_NS;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += STOP_SECONDS;
 	pthread_mutex_lock(&q.lock);
 	if (q.users && --q.users == 0) {
 		pthread_cond_signal(&q.more);
 		while (q.running && !q.users &&
-		       !pthread_cond_timedwait(&q.done, &q.lock, &until))
+		       !tsi_thread_wait(&q.done, &q.lock, until))
 			;
 	}
 	pthread_mutex_unlock(&q.lock);

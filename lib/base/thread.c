@@ -1,10 +1,11 @@
 /*
- * thread.c - starting the library's own threads.
+ * thread.c - starting the library's own threads, and how they wait.
  */
 #include "base/thread.h"
 
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/err.h"
 
@@ -20,4 +21,21 @@ int tsi_thread_start(pthread_t *t, void *(*fn)(void *), void *arg)
 	return rc ? tsi_err(TSOCK_ESYS, "can't start a thread: %s",
 			    strerror(rc))
 		  : 0;
+}
+
+void tsi_thread_cond_init(pthread_cond_t *c)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(c, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+int tsi_thread_wait(pthread_cond_t *c, pthread_mutex_t *lock, int64_t until_ns)
+{
+	struct timespec ts = { until_ns / 1000000000, until_ns % 1000000000 };
+
+	return pthread_cond_timedwait(c, lock, &ts);
 }

@@ -1,12 +1,22 @@
 /*
- * thread.h - starting the library's own threads.
+ * thread.h - starting the library's own threads, and how they wait.
  */
 #ifndef TSI_BASE_THREAD_H
 #define TSI_BASE_THREAD_H
 
 #include <pthread.h>
+#include <stdint.h>
 
-/* Start a thread with every signal blocked: handlers run in the caller's. */
+/* Start a thread with every signal blocked: no handler of a user's runs in it. */
 int tsi_thread_start(pthread_t *t, void *(*fn)(void *), void *arg);
+
+/* A condition variable for tsi_thread_wait(): its clock never steps. */
+void tsi_thread_cond_init(pthread_cond_t *c);
+
+/*
+ * Wait for c, which tsi_thread_cond_init() has made, until tsi_now_ns() is
+ * until_ns.  Returns what pthread_cond_timedwait() does.
+ */
+int tsi_thread_wait(pthread_cond_t *c, pthread_mutex_t *lock, int64_t until_ns);
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/sized.h"
+#include "base/thread.h"
 #include "serve/control.h"
 #include "serve/view_table.h"
 
@@ -264,15 +265,10 @@ static int make_event(struct tsock_server *s)
 
 static void init_sync(struct tsock_server *s)
 {
-	pthread_condattr_t attr;
-
 	pthread_mutex_init(&s->lock, NULL);
 	tsi_ring_pin_init(&s->pin);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->room, &attr);
-	pthread_cond_init(&s->staged, &attr);
-	pthread_condattr_destroy(&attr);
+	tsi_thread_cond_init(&s->room);
+	tsi_thread_cond_init(&s->staged);
 }
 
 static struct tsock_server *blank(const struct tsock_serve_opts *o)

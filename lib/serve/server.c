@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/sized.h"
 
 /* ---- with the lock held ---- */
@@ -85,7 +86,6 @@ void tsi_server_wait(struct tsock_server *s, unsigned view, pthread_cond_t *c,
 		     int64_t until_ns)
 {
 	struct tsi_view *v = &s->view[view];
-	struct timespec ts = { until_ns / 1000000000, until_ns % 1000000000 };
 
 	state_wants(s, view);
 	/* Pairs with the consumer's fence between its tail and its look at
@@ -96,7 +96,7 @@ void tsi_server_wait(struct tsock_server *s, unsigned view, pthread_cond_t *c,
 	    s->membership.view[view].claimed)
 		return;
 	v->waiters++;
-	pthread_cond_timedwait(c, &s->lock, &ts);
+	tsi_thread_wait(c, &s->lock, until_ns);
 	if (--v->waiters == 0)
 		atomic_store(&v->ring.shared->gate_want, TSI_NEVER);
 }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "serve/server.h"
 #include "stage/measure.h"
 
@@ -67,13 +68,12 @@ static unsigned candidate(const struct tsi_view *v, uint32_t tried)
 static bool wait_for(const struct tsi_view *v, const struct tsi_view *o,
 		     int64_t until_ns)
 {
-	struct timespec ts = { until_ns / 1000000000, until_ns % 1000000000 };
 	struct tsock_server *s = v->server;
 	uint64_t age = o->age;
 
 	while (v->phase == TSI_VIEW_MAKING && o->phase == TSI_VIEW_MAKING &&
 	       o->age == age && tsi_now_ns() < until_ns)
-		pthread_cond_timedwait(&s->staged, &s->lock, &ts);
+		tsi_thread_wait(&s->staged, &s->lock, until_ns);
 	return v->phase == TSI_VIEW_MAKING && o->phase == TSI_VIEW_READY &&
 	       o->age == age && o->kind == TSI_STAGE_UPLOAD;
 }

@@ -78,7 +78,6 @@ static unsigned threads(const struct tsock_server *s)
 bool tsi_view_table_close(struct tsock_server *s)
 {
 	int64_t until = tsi_now_ns() + CLOSE_NS;
-	struct timespec ts = { until / 1000000000, until % 1000000000 };
 	unsigned left;
 
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
@@ -86,7 +85,7 @@ bool tsi_view_table_close(struct tsock_server *s)
 		    s->view[i].phase != TSI_VIEW_BROKEN)
 			end_view(s, &s->view[i]);
 	while ((left = threads(s)) && tsi_now_ns() < until)
-		pthread_cond_timedwait(&s->staged, &s->lock, &ts);
+		tsi_thread_wait(&s->staged, &s->lock, until);
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
 		reap(&s->view[i]);
 	if (left)

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/fork.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "consumer/reader.h"
 
 #define LEAST_US 20
@@ -88,17 +89,13 @@ struct tsi_completion {
 int tsi_completion_create(unsigned device, struct tsi_completion **out)
 {
 	struct tsi_completion *p = calloc(1, sizeof(*p));
-	pthread_condattr_t attr;
 
 	if (!p)
 		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
 	p->device = device;
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->work, &attr);
-	pthread_cond_init(&p->back, &attr);
-	pthread_condattr_destroy(&attr);
+	tsi_thread_cond_init(&p->work);
+	tsi_thread_cond_init(&p->back);
 	*out = p;
 	return 0;
 }
@@ -218,14 +215,7 @@ static void append(struct tsock_batch **list, struct tsock_batch *in)
 
 static void sleep_us(pthread_cond_t *c, pthread_mutex_t *lock, uint64_t us)
 {
-	struct timespec ts;
-	uint64_t ns;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	ns = (uint64_t)ts.tv_nsec + us * 1000;
-	ts.tv_sec += (time_t)(ns / 1000000000);
-	ts.tv_nsec = (long)(ns % 1000000000);
-	pthread_cond_timedwait(c, lock, &ts);
+	tsi_thread_wait(c, lock, tsi_now_ns() + (int64_t)us * 1000);
 }
 
 static void *run(void *arg)
