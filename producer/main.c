@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "cli/check.h"
 #include "cli/console.h"
+#include "cli/help.h"
 #include "cli/options.h"
 #include "cli/report.h"
 #include "cli/serve.h"
@@ -82,7 +83,7 @@ static int list(void)
 
 	if (err) {
 		fprintf(stderr, "tsock-producer: %s\n", tsock_errmsg());
-		return tsi_exit_of(err);
+		return tsi_serve_exit(err);
 	}
 	return TSI_EXIT_OK;
 }
@@ -115,7 +116,7 @@ static int go(const struct tsi_options *o)
 {
 	switch (o->mode) {
 	case TSI_RUN_HELP:
-		tsi_options_help(stdout);
+		tsi_help_print(stdout);
 		return TSI_EXIT_OK;
 	case TSI_RUN_VERSION:
 		tsi_report_version();

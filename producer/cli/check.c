@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/limits.h"
 #include "cli/advice.h"
-#include "cli/liveline.h"
+#include "cli/number.h"
 #include "data/folder.h"
 #include "wire/address.h"
 
@@ -99,14 +99,15 @@ int tsi_check_memory(const struct tsi_options *o,
 	char limiter[256], samples[28], need[16], may[16];
 	uint64_t there;
 
-	tsi_thousands(samples, g->capacity);
-	tsi_megabytes(need, g->ring_bytes);
+	tsi_number_thousands(samples, g->capacity);
+	tsi_number_megabytes(need, g->ring_bytes);
 	if (o->memory && g->ring_bytes > o->memory)
 		return tsi_err(TSOCK_EARG,
 			       "a ring of %s samples takes %s, more than "
 			       "--memory's %s: make --ring, --max-batch or "
 			       "--size smaller",
-			       samples, need, tsi_megabytes(may, o->memory));
+			       samples, need,
+			       tsi_number_megabytes(may, o->memory));
 	if (tsi_limits_memory("", &there, limiter, sizeof(limiter)) ||
 	    g->ring_bytes <= there)
 		return 0;
@@ -114,7 +115,8 @@ int tsi_check_memory(const struct tsi_options *o,
 		       "a ring of %s samples takes %s but %s of memory are "
 		       "available (by %s): make --ring, --max-batch or --size "
 		       "smaller, or free some",
-		       samples, need, tsi_megabytes(may, there), limiter);
+		       samples, need, tsi_number_megabytes(may, there),
+		       limiter);
 }
 
 int tsi_check_reader(const struct tsi_options *o)
@@ -150,8 +152,8 @@ int tsi_check_image_memory(const struct tsi_options *o, uint64_t ring_bytes,
 			       "--image-memory is %s but %s of memory are "
 			       "available beside the ring (by %s); lower it, "
 			       "or free some",
-			       tsi_megabytes(need, o->image_memory),
-			       tsi_megabytes(may, there), limiter);
+			       tsi_number_megabytes(need, o->image_memory),
+			       tsi_number_megabytes(may, there), limiter);
 	if (o->image_memory)
 		return 0;
 	if (o->memory && o->memory < most)

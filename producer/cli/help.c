@@ -1,7 +1,7 @@
 /*
  * help.c - what tsock-producer --help prints.
  */
-#include "cli/options.h"
+#include "cli/help.h"
 
 #include <string.h>
 
@@ -90,7 +90,7 @@ static void help_row(FILE *to, const struct tsi_opt *r)
 	}
 }
 
-void tsi_options_help(FILE *to)
+void tsi_help_print(FILE *to)
 {
 	fputs(help_top, to);
 	for (size_t i = 0; i < TSI_OPTS; i++) {

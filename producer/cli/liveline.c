@@ -8,13 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/number.h"
+
 /* How far a consumer is behind the newest sample. */
-static uint64_t lag(const struct tsi_live *l, const struct tsock_stats_row *r)
+static uint64_t lag(const struct tsi_snapshot *l,
+		    const struct tsock_stats_row *r)
 {
 	return r->tail < l->stats.head ? l->stats.head - r->tail : 0;
 }
 
-static const struct tsock_stats_row *slowest(const struct tsi_live *l)
+static const struct tsock_stats_row *slowest(const struct tsi_snapshot *l)
 {
 	const struct tsock_stats_row *worst = NULL;
 
@@ -24,29 +27,30 @@ static const struct tsock_stats_row *slowest(const struct tsi_live *l)
 	return worst;
 }
 
-static bool is_stopped(const struct tsi_live *l,
+static bool is_stopped(const struct tsi_snapshot *l,
 		       const struct tsock_stats_row *r)
 {
 	return l->stopped[r - l->stats.row];
 }
 
-/* Does the slowest of all want more room than there is? */
-static bool is_full(const struct tsi_live *a, const struct tsi_live *b,
-		    const struct tsi_live_style *style)
+/* Is the ring full, and do the workers wait for the slowest consumer? */
+static bool is_full(const struct tsi_snapshot *a, const struct tsi_snapshot *b,
+		    const struct tsi_liveline_style *style)
 {
 	uint64_t busy = b->io_ns - a->io_ns + b->decode_ns - a->decode_ns;
 	double could = (double)(b->now_ns - a->now_ns) * style->threads;
 
 	/*
-	 * Idle workers and a ring with next to no room.  A worker in the middle
-	 * of a sample counts its time when that is done.
+	 * Workers are idle and hardly a slot is free.  A worker counts its time
+	 * when a sample is done.
 	 */
 	return (double)busy < could / 2 &&
 	       b->stats.claimed + b->stats.capacity / 16 >= b->stats.limit;
 }
 
-/* Has it waited for most of the time since a? */
-static bool has_waited(const struct tsi_live *a, const struct tsi_live *b,
+/* Has this consumer waited for most of the time since a? */
+static bool has_waited(const struct tsi_snapshot *a,
+		       const struct tsi_snapshot *b,
 		       const struct tsock_stats_row *r)
 {
 	for (uint32_t i = 0; i < a->stats.nrows; i++) {
@@ -61,8 +65,8 @@ static bool has_waited(const struct tsi_live *a, const struct tsi_live *b,
 	return false;
 }
 
-/* Its view lacks samples that are there, and has room for them. */
-static bool waits_for_view(const struct tsi_live *l,
+/* The base ring has samples that the consumer's view lacks and has slots for. */
+static bool waits_for_view(const struct tsi_snapshot *l,
 			   const struct tsock_stats_row *r)
 {
 	uint64_t low = r->tail;
@@ -76,9 +80,9 @@ static bool waits_for_view(const struct tsi_live *l,
 	       r->tail + r->batch_size <= low + l->stats.capacity;
 }
 
-/* It has taken what there is, or next to it. */
-static bool waits_for_samples(const struct tsi_live *a,
-			      const struct tsi_live *b,
+/* This consumer has read all samples that there are, or nearly all. */
+static bool waits_for_samples(const struct tsi_snapshot *a,
+			      const struct tsi_snapshot *b,
 			      const struct tsock_stats_row *r)
 {
 	if (r->waiting && r->tail + r->batch_size > b->stats.head)
@@ -87,9 +91,10 @@ static bool waits_for_samples(const struct tsi_live *a,
 	       r->tail + UINT64_C(2) * r->batch_size > b->stats.head;
 }
 
-enum tsi_bottleneck tsi_live_bottleneck(const struct tsi_live *a,
-					const struct tsi_live *b,
-					const struct tsi_live_style *style)
+enum tsi_bottleneck
+tsi_liveline_bottleneck(const struct tsi_snapshot *a,
+			const struct tsi_snapshot *b,
+			const struct tsi_liveline_style *style)
 {
 	const struct tsock_stats *st = &b->stats;
 	const struct tsock_stats_row *r = slowest(b);
@@ -113,11 +118,12 @@ enum tsi_bottleneck tsi_live_bottleneck(const struct tsi_live *a,
 	return is_stopped(b, r) ? TSI_BY_STOPPED : TSI_BY_NONE;
 }
 
-static void bottleneck_text(char *buf, size_t size, const struct tsi_live *a,
-			    const struct tsi_live *b,
-			    const struct tsi_live_style *style)
+static void bottleneck_text(char *buf, size_t size,
+			    const struct tsi_snapshot *a,
+			    const struct tsi_snapshot *b,
+			    const struct tsi_liveline_style *style)
 {
-	switch (tsi_live_bottleneck(a, b, style)) {
+	switch (tsi_liveline_bottleneck(a, b, style)) {
 	case TSI_BY_START:
 		if (style->min_consumers > 1)
 			snprintf(buf, size, "waiting for %u of %u consumers",
@@ -150,7 +156,7 @@ static void bottleneck_text(char *buf, size_t size, const struct tsi_live *a,
 	}
 }
 
-/* What of the base ring is taken, in percent. */
+/* How full the base ring is, in percent. */
 static unsigned ring_fill(const struct tsock_stats *st)
 {
 	uint64_t low = st->limit > st->capacity ? st->limit - st->capacity : 0;
@@ -161,7 +167,7 @@ static unsigned ring_fill(const struct tsock_stats *st)
 	return in < st->capacity ? (unsigned)(in * 100 / st->capacity) : 100;
 }
 
-/* What a line may have, the first to be left out first. */
+/* The parts of a line; where the line is too long, the first go first. */
 enum { BYTES = 1, EACH = 2, RING = 4, EPOCH = 8, WORST = 16, ALL = 31 };
 
 static void append(char *buf, size_t size, const char *fmt, ...)
@@ -177,8 +183,8 @@ static void append(char *buf, size_t size, const char *fmt, ...)
 	va_end(ap);
 }
 
-static void rates_text(char *buf, size_t size, const struct tsi_live *a,
-		       const struct tsi_live *b, unsigned what)
+static void rates_text(char *buf, size_t size, const struct tsi_snapshot *a,
+		       const struct tsi_snapshot *b, unsigned what)
 {
 	double dt = (double)(b->now_ns - a->now_ns) / 1e9;
 	const struct tsock_stats *st = &b->stats;
@@ -191,7 +197,7 @@ static void rates_text(char *buf, size_t size, const struct tsi_live *a,
 		bytes = (double)(st->read_bytes - a->stats.read_bytes) / dt;
 	}
 	snprintf(buf, size, "%s images/s",
-		 tsi_thousands(number, (uint64_t)(images + 0.5)));
+		 tsi_number_thousands(number, (uint64_t)(images + 0.5)));
 	if (what & BYTES)
 		append(buf, size, "  %.1f MB/s", bytes / 1e6);
 	if (what & RING)
@@ -204,11 +210,11 @@ static void rates_text(char *buf, size_t size, const struct tsi_live *a,
 }
 
 /*
- * The consumers, the slowest first, as many as fit into room columns.  False
- * if not even that one does.
+ * The consumers, the slowest first, as many as fit into width columns.  False
+ * if not even the slowest fits.
  */
-static bool each_text(char *buf, size_t size, const struct tsi_live *l,
-		      size_t room)
+static bool each_text(char *buf, size_t size, const struct tsi_snapshot *l,
+		      size_t width)
 {
 	bool told[TSOCK_STATS_ROWS] = { false };
 	uint32_t left = l->stats.consumers;
@@ -235,8 +241,8 @@ static bool each_text(char *buf, size_t size, const struct tsi_live *l,
 			one, sizeof(one), "%s%u (batch %u) lag %" PRIu64 "%s",
 			k ? ", " : ": ", r->pid, r->batch_size, lag(l, r),
 			is_stopped(l, r) ? " stopped" : "");
-		/* Room is kept to say how many more there are. */
-		if (len + n + (left > 1 ? 7 : 0) > room || len + n + 8 > size)
+		/* Columns are kept to say how many more there are. */
+		if (len + n + (left > 1 ? 7 : 0) > width || len + n + 8 > size)
 			break;
 		memcpy(buf + len, one, n + 1);
 		len += n;
@@ -247,8 +253,8 @@ static bool each_text(char *buf, size_t size, const struct tsi_live *l,
 	return !left || left < l->stats.consumers;
 }
 
-/* The slowest alone. */
-static void worst_text(char *buf, size_t size, const struct tsi_live *l)
+/* The slowest consumer alone. */
+static void worst_text(char *buf, size_t size, const struct tsi_snapshot *l)
 {
 	const struct tsock_stats_row *r = slowest(l);
 
@@ -260,9 +266,9 @@ static void worst_text(char *buf, size_t size, const struct tsi_live *l)
 		append(buf, size, " +%u", l->stats.consumers - 1);
 }
 
-static size_t put_together(char *buf, size_t size, const struct tsi_live *a,
-			   const struct tsi_live *b, unsigned what,
-			   size_t width, const char *why)
+static size_t compose(char *buf, size_t size, const struct tsi_snapshot *a,
+		      const struct tsi_snapshot *b, unsigned what, size_t width,
+		      const char *why)
 {
 	char rates[256], who[1024] = "";
 	size_t used;
@@ -280,9 +286,9 @@ static size_t put_together(char *buf, size_t size, const struct tsi_live *a,
 	return strlen(buf) + strlen(why);
 }
 
-size_t tsi_live_line(char *buf, size_t size, const struct tsi_live *a,
-		     const struct tsi_live *b,
-		     const struct tsi_live_style *style)
+size_t tsi_liveline_format(char *buf, size_t size, const struct tsi_snapshot *a,
+			   const struct tsi_snapshot *b,
+			   const struct tsi_liveline_style *style)
 {
 	static const unsigned tries[] = { ALL,
 					  ALL & ~BYTES,
@@ -297,8 +303,7 @@ size_t tsi_live_line(char *buf, size_t size, const struct tsi_live *a,
 
 	bottleneck_text(why, sizeof(why), a, b, style);
 	for (unsigned i = 0; i < sizeof(tries) / sizeof(tries[0]); i++)
-		if (put_together(buf, size, a, b, tries[i], width, why) <=
-		    width)
+		if (compose(buf, size, a, b, tries[i], width, why) <= width)
 			break;
 	n = strlen(buf);
 	if (n > width) {
@@ -310,33 +315,4 @@ size_t tsi_live_line(char *buf, size_t size, const struct tsi_live *a,
 	append(buf, size, "%s%s%s", style->colour ? "\033[1m" : "", why,
 	       style->colour ? "\033[0m" : "");
 	return strlen(buf);
-}
-
-const char *tsi_thousands(char *buf, uint64_t n)
-{
-	char digits[24];
-	int len = snprintf(digits, sizeof(digits), "%" PRIu64, n);
-	char *to = buf;
-
-	for (int i = 0; i < len; i++) {
-		if (i && (len - i) % 3 == 0)
-			*to++ = ',';
-		*to++ = digits[i];
-	}
-	*to = '\0';
-	return buf;
-}
-
-const char *tsi_megabytes(char *buf, uint64_t bytes)
-{
-	static const char *const units[] = { "kB", "MB", "GB", "TB", "PB" };
-	double v = (double)bytes / 1000;
-	unsigned u = 0;
-
-	while (v >= 999.95 && u < 4) {
-		v /= 1000;
-		u++;
-	}
-	snprintf(buf, 16, "%.1f %s", v, units[u]);
-	return buf;
 }

@@ -82,9 +82,6 @@ void tsi_options_fini(struct tsi_options *o);
 void tsi_options_pipeline(const struct tsi_options *o,
 			  struct tsi_pipeline_opts *out);
 
-/* What --help prints. */
-void tsi_options_help(FILE *to);
-
 /* The words that the command line uses for values. */
 const char *tsi_options_order(const struct tsi_options *o);
 const char *tsi_options_preset(const struct tsi_options *o);

@@ -18,7 +18,7 @@
 #include "image/jpeg.h"
 #include "image/png.h"
 #include "image/pngfile.h"
-#include "cli/liveline.h"
+#include "cli/number.h"
 #include "wire/zmq.h"
 #include "wire/address.h"
 
@@ -31,7 +31,7 @@ static void size_line(const char *what, uint64_t bytes)
 {
 	char number[16];
 
-	printf("%-14s%s\n", what, tsi_megabytes(number, bytes));
+	printf("%-14s%s\n", what, tsi_number_megabytes(number, bytes));
 }
 
 /* What is on disk may be called anything. */
@@ -111,25 +111,26 @@ void tsi_report_plan(const struct tsi_plan *p)
 	print_name(tsi_index_root(x));
 	printf("\n");
 	printf("samples       %s in %s class%s (%s, %.2f s)\n",
-	       tsi_thousands(files, tsi_index_count(x)),
-	       tsi_thousands(n, tsi_index_classes(x)),
+	       tsi_number_thousands(files, tsi_index_count(x)),
+	       tsi_number_thousands(n, tsi_index_classes(x)),
 	       tsi_index_classes(x) == 1 ? "" : "es",
 	       tsi_index_cached(x) ? "scan kept from before" : "scanned",
 	       p->scan_seconds);
 	printf("bad files     %s\n",
-	       tsi_thousands(bad, tsi_badfiles_count(
-					  tsi_sampler_badfiles(p->sampler))));
+	       tsi_number_thousands(
+		       bad,
+		       tsi_badfiles_count(tsi_sampler_badfiles(p->sampler))));
 	tsi_badfiles_list(tsi_sampler_badfiles(p->sampler), print_bad, NULL);
 	printf("epoch         %s samples\n",
-	       tsi_thousands(n, tsi_sampler_epoch_len(p->sampler)));
+	       tsi_number_thousands(n, tsi_sampler_epoch_len(p->sampler)));
 	print_order(p);
 	printf("images        %s, %" PRIu64 " x %" PRIu64 "\n",
 	       tsi_options_preset(o), o->size, o->size);
 	printf("threads       %u\n", p->pipeline.threads);
 	printf("ring          %s samples, join window %s, batches up to %s\n",
-	       tsi_thousands(ring, p->geometry.capacity),
-	       tsi_thousands(files, p->geometry.join_window),
-	       tsi_thousands(n, p->geometry.max_batch));
+	       tsi_number_thousands(ring, p->geometry.capacity),
+	       tsi_number_thousands(files, p->geometry.join_window),
+	       tsi_number_thousands(n, p->geometry.max_batch));
 	print_memory(p);
 }
 
@@ -143,14 +144,14 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 	struct tsi_address address;
 
 	tsi_log(TSOCK_LOG_INFO, "%s samples in %s class%s at %s (%s, %.2f s)",
-		tsi_thousands(n, tsi_index_count(x)),
-		tsi_thousands(classes, tsi_index_classes(x)),
+		tsi_number_thousands(n, tsi_index_count(x)),
+		tsi_number_thousands(classes, tsi_index_classes(x)),
 		tsi_index_classes(x) == 1 ? "" : "es", tsi_index_root(x),
 		tsi_index_cached(x) ? "scan kept from before" : "scanned",
 		p->scan_seconds);
 	if (bad)
 		tsi_log(TSOCK_LOG_WARN, "%s bad file%s: %s; --dry-run lists %s",
-			tsi_thousands(n, bad), bad == 1 ? "" : "s",
+			tsi_number_thousands(n, bad), bad == 1 ? "" : "s",
 			o->on_error == TSI_RAISE
 				? "the stream will stop at the first"
 				: "others will take their places",
@@ -165,8 +166,8 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 		"%u thread%s, files by %s%s%s%s; ring of %s samples, %s",
 		p->pipeline.threads, p->pipeline.threads == 1 ? "" : "s",
 		tsi_pool_reader(pool), why ? " (" : "", why ? why : "",
-		why ? ")" : "", tsi_thousands(n, p->geometry.capacity),
-		tsi_megabytes(mb, p->geometry.ring_bytes));
+		why ? ")" : "", tsi_number_thousands(n, p->geometry.capacity),
+		tsi_number_megabytes(mb, p->geometry.ring_bytes));
 	if (!tsi_address_choose(o->name, &address))
 		tsi_log(TSOCK_LOG_INFO, "serving \"%s\" at %s", o->name,
 			address.folder);
@@ -191,7 +192,8 @@ static void log_class(void *arg, const char *name, uint64_t bad, uint64_t files)
 
 	if (a->n++ < LISTED_AT_END)
 		tsi_log(TSOCK_LOG_WARN, "  class %s: %s of %s file%s", name,
-			tsi_thousands(n, bad), tsi_thousands(all, files),
+			tsi_number_thousands(n, bad),
+			tsi_number_thousands(all, files),
 			files == 1 ? "" : "s");
 }
 
@@ -205,21 +207,21 @@ void tsi_report_end(const struct tsi_plan *p, const struct tsock_stats *st,
 
 	tsi_log(TSOCK_LOG_INFO,
 		"made %s samples from %s in %.1f s (%.0f a second)",
-		tsi_thousands(n, st->produced),
-		tsi_megabytes(mb, st->read_bytes), seconds,
+		tsi_number_thousands(n, st->produced),
+		tsi_number_megabytes(mb, st->read_bytes), seconds,
 		seconds > 0 ? (double)st->produced / seconds : 0.0);
 	if (!bad)
 		return;
 	tsi_log(TSOCK_LOG_WARN,
 		"%s bad file%s, by the scan or later, each counted once; %s of "
 		"the samples made %s another file's:",
-		tsi_thousands(files, bad), bad == 1 ? "" : "s",
-		tsi_thousands(n, st->bad_samples),
+		tsi_number_thousands(files, bad), bad == 1 ? "" : "s",
+		tsi_number_thousands(n, st->bad_samples),
 		st->bad_samples == 1 ? "is" : "are");
 	tsi_badfiles_list(b, log_bad, &a);
 	if (bad > LISTED_AT_END)
 		tsi_log(TSOCK_LOG_WARN, "  and %s more",
-			tsi_thousands(n, bad - LISTED_AT_END));
+			tsi_number_thousands(n, bad - LISTED_AT_END));
 	if (bad > LISTED_AT_END)
 		tsi_badfiles_classes(b, log_class, &c);
 }
@@ -270,12 +272,13 @@ static void print_row(struct listed *r)
 		return;
 	}
 	printf("%-20s %8u %12s %9u %10s %10s\n", r->name, r->now.pid,
-	       tsi_thousands(len, r->now.epoch_len), r->now.consumers,
-	       tsi_thousands(rate, (uint64_t)((double)(r->now.produced -
-						       r->before.produced) /
-						      dt +
-					      0.5)),
-	       tsi_megabytes(mb, r->now.memory));
+	       tsi_number_thousands(len, r->now.epoch_len), r->now.consumers,
+	       tsi_number_thousands(rate,
+				    (uint64_t)((double)(r->now.produced -
+							r->before.produced) /
+						       dt +
+					       0.5)),
+	       tsi_number_megabytes(mb, r->now.memory));
 }
 
 int tsi_report_list(void)

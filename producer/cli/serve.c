@@ -26,7 +26,7 @@
 #define PLAIN_MS 10000
 #define FAREWELL_MS 2000
 
-int tsi_exit_of(int err)
+int tsi_serve_exit(int err)
 {
 	switch (err) {
 	case TSOCK_EDATA:
@@ -43,11 +43,11 @@ int tsi_exit_of(int err)
 struct command {
 	struct tsi_plan plan;
 	struct tsi_service *service;
-	struct tsi_live last; /* when the live line was last made */
-	int64_t busy_ms;      /* when there was a consumer, or the start */
-	int64_t looked_ms;    /* when connections were counted last ... */
-	int connected;        /* ... and how many there were */
-	bool said;            /* that an idle stream stays for them */
+	struct tsi_snapshot last; /* when the live line was last made */
+	int64_t busy_ms;          /* when there was a consumer, or the start */
+	int64_t looked_ms;        /* when connections were counted last ... */
+	int connected;            /* ... and how many there were */
+	bool said;                /* that an idle stream stays for them */
 	int64_t start_ns;
 };
 
@@ -113,7 +113,7 @@ static int scan(struct command *c)
  * While it is served
  */
 
-static void look(const struct command *c, struct tsi_live *l)
+static void look(const struct command *c, struct tsi_snapshot *l)
 {
 	struct tsi_pool_times t;
 
@@ -126,18 +126,18 @@ static void look(const struct command *c, struct tsi_live *l)
 }
 
 /* For the line alone: it reads a file for each consumer. */
-static void look_who_is_stopped(struct tsi_live *l)
+static void look_who_is_stopped(struct tsi_snapshot *l)
 {
 	for (uint32_t i = 0; i < l->stats.nrows; i++)
 		l->stopped[i] = tsi_process_stopped(l->stats.row[i].pid);
 }
 
 /* A line on a terminal every half second, in a log every ten. */
-static void tell(struct command *c, struct tsi_live *now)
+static void tell(struct command *c, struct tsi_snapshot *now)
 {
 	const struct tsi_options *o = c->plan.options;
 	bool live = tsi_console_live();
-	struct tsi_live_style style = {
+	struct tsi_liveline_style style = {
 		.width = live ? tsi_console_width() : 0,
 		.colour = tsi_console_colour(),
 		.threads = c->plan.pipeline.threads,
@@ -149,7 +149,7 @@ static void tell(struct command *c, struct tsi_live *now)
 				(live ? LIVE_MS : PLAIN_MS) * INT64_C(1000000))
 		return;
 	look_who_is_stopped(now);
-	tsi_live_line(line, sizeof(line), &c->last, now, &style);
+	tsi_liveline_format(line, sizeof(line), &c->last, now, &style);
 	if (live)
 		tsi_console_show(line);
 	else if (now->stats.consumers || c->last.stats.consumers)
@@ -161,7 +161,7 @@ static void tell(struct command *c, struct tsi_live *now)
  * A loader that is connected is no reader yet, or between two epochs.  Whoever
  * asks for statistics is connected for a moment, so once is not enough.
  */
-static void note_busy(struct command *c, const struct tsi_live *now)
+static void note_busy(struct command *c, const struct tsi_snapshot *now)
 {
 	const struct tsi_options *o = c->plan.options;
 	int64_t now_ms = now->now_ns / 1000000;
@@ -188,7 +188,7 @@ static void note_busy(struct command *c, const struct tsi_live *now)
 }
 
 /* Why the stream is over; NULL while it isn't. */
-static const char *ending(struct command *c, const struct tsi_live *now)
+static const char *ending(struct command *c, const struct tsi_snapshot *now)
 {
 	const struct tsi_options *o = c->plan.options;
 	int64_t now_ms = now->now_ns / 1000000;
@@ -206,7 +206,7 @@ static const char *ending(struct command *c, const struct tsi_live *now)
 static void say_farewell(struct command *c)
 {
 	int64_t until = tsi_now_ms() + FAREWELL_MS;
-	struct tsi_live now;
+	struct tsi_snapshot now;
 	struct timespec ts = { 0, TICK_MS * 1000000 };
 
 	do {
@@ -226,7 +226,7 @@ static int watch(struct command *c, int (*stop_signal)(int ms))
 	c->start_ns = c->last.now_ns;
 	c->busy_ms = c->start_ns / 1000000;
 	while (!why && !signal) {
-		struct tsi_live now;
+		struct tsi_snapshot now;
 
 		signal = stop_signal(TICK_MS);
 		if (tsi_pool_error(tsi_service_pool(c->service))) {
@@ -249,7 +249,7 @@ static int watch(struct command *c, int (*stop_signal)(int ms))
 
 static void finish(struct command *c)
 {
-	struct tsi_live now;
+	struct tsi_snapshot now;
 
 	tsi_console_show(NULL);
 	look(c, &now);
@@ -264,7 +264,7 @@ static void finish(struct command *c)
 static int fail(int err)
 {
 	tsi_log(TSOCK_LOG_ERROR, "%s", tsock_errmsg());
-	return tsi_exit_of(err);
+	return tsi_serve_exit(err);
 }
 
 static int run(struct command *c, int (*stop_signal)(int ms))

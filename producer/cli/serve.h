@@ -18,7 +18,7 @@ enum tsi_exit {
 };
 
 /* The code for what failed before the stream was there. */
-int tsi_exit_of(int err);
+int tsi_serve_exit(int err);
 
 /*
  * Check, scan, and serve until a signal or the stream's end; with

@@ -17,12 +17,15 @@
 
 #include <cmocka.h>
 
+#include "cli/number.h"
+
 #define SECOND INT64_C(1000000000)
 
-static const struct tsi_live_style plain = { .threads = 2, .min_consumers = 1 };
+static const struct tsi_liveline_style plain = { .threads = 2,
+						 .min_consumers = 1 };
 
 /* Two consumers, 1000 images and 100 MB in the second between. */
-static void snapshots(struct tsi_live *a, struct tsi_live *b)
+static void snapshots(struct tsi_snapshot *a, struct tsi_snapshot *b)
 {
 	struct tsock_stats *st = &b->stats;
 
@@ -50,20 +53,21 @@ static void snapshots(struct tsi_live *a, struct tsi_live *b)
 	b->io_ns = SECOND / 10;
 }
 
-static const char *line(const struct tsi_live *a, const struct tsi_live *b,
-			const struct tsi_live_style *style)
+static const char *line(const struct tsi_snapshot *a,
+			const struct tsi_snapshot *b,
+			const struct tsi_liveline_style *style)
 {
 	static char buf[1600];
 	size_t len;
 
-	len = tsi_live_line(buf, sizeof(buf), a, b, style);
+	len = tsi_liveline_format(buf, sizeof(buf), a, b, style);
 	assert_int_equal(len, strlen(buf));
 	return buf;
 }
 
 static void everything_is_in_the_line(void **state)
 {
-	struct tsi_live a, b;
+	struct tsi_snapshot a, b;
 
 	(void)state;
 	snapshots(&a, &b);
@@ -75,7 +79,7 @@ static void everything_is_in_the_line(void **state)
 
 static void substitutes_are_counted_in_the_line(void **state)
 {
-	struct tsi_live a, b;
+	struct tsi_snapshot a, b;
 
 	(void)state;
 	snapshots(&a, &b);
@@ -85,45 +89,48 @@ static void substitutes_are_counted_in_the_line(void **state)
 
 static void waiting_for_files_is_io_bound(void **state)
 {
-	struct tsi_live a, b;
+	struct tsi_snapshot a, b;
 
 	(void)state;
 	snapshots(&a, &b);
 	b.io_ns = 12 * SECOND / 10;
 	b.decode_ns = 7 * SECOND / 10;
-	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_IO);
+	assert_int_equal(tsi_liveline_bottleneck(&a, &b, &plain), TSI_BY_IO);
 }
 
 static void idle_workers_wait_for_the_slowest_consumer(void **state)
 {
-	struct tsi_live a, b;
+	struct tsi_snapshot a, b;
 
 	(void)state;
 	snapshots(&a, &b);
 	b.decode_ns = SECOND / 10;
 	b.stats.claimed = b.stats.limit - 5;
-	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_CONSUMER);
+	assert_int_equal(tsi_liveline_bottleneck(&a, &b, &plain),
+			 TSI_BY_CONSUMER);
 	assert_non_null(
 		strstr(line(&a, &b, &plain), "waiting for consumer 88"));
 }
 
 static void a_full_ring_in_which_nothing_moves_is_the_consumers(void **state)
 {
-	struct tsi_live a, b;
+	struct tsi_snapshot a, b;
 
 	(void)state;
 	snapshots(&a, &b);
 	b.decode_ns = b.io_ns = 0;
 	b.stats.claimed = b.stats.limit;
-	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_CONSUMER);
+	assert_int_equal(tsi_liveline_bottleneck(&a, &b, &plain),
+			 TSI_BY_CONSUMER);
 	/* With room left, the workers are in the middle of something long. */
 	b.stats.claimed = b.stats.limit - 900;
-	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_DECODE);
+	assert_int_equal(tsi_liveline_bottleneck(&a, &b, &plain),
+			 TSI_BY_DECODE);
 }
 
 static void a_waiting_reader_of_a_view_waits_for_its_conversion(void **state)
 {
-	struct tsi_live a, b;
+	struct tsi_snapshot a, b;
 
 	(void)state;
 	snapshots(&a, &b);
@@ -131,13 +138,13 @@ static void a_waiting_reader_of_a_view_waits_for_its_conversion(void **state)
 	b.stats.claimed = b.stats.limit - 5;
 	b.stats.row[1].view = 1;
 	b.stats.row[1].waiting = 1;
-	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_VIEW);
+	assert_int_equal(tsi_liveline_bottleneck(&a, &b, &plain), TSI_BY_VIEW);
 }
 
 static void missing_consumers_are_said(void **state)
 {
-	struct tsi_live_style three = { .threads = 2, .min_consumers = 3 };
-	struct tsi_live a, b;
+	struct tsi_liveline_style three = { .threads = 2, .min_consumers = 3 };
+	struct tsi_snapshot a, b;
 
 	(void)state;
 	snapshots(&a, &b);
@@ -152,12 +159,12 @@ static void missing_consumers_are_said(void **state)
 
 static void a_narrow_terminal_gets_a_shorter_line(void **state)
 {
-	struct tsi_live a, b;
+	struct tsi_snapshot a, b;
 
 	(void)state;
 	snapshots(&a, &b);
 	for (unsigned width = 1; width < 200; width++) {
-		struct tsi_live_style s = plain;
+		struct tsi_liveline_style s = plain;
 		const char *text;
 
 		s.width = width;
@@ -172,8 +179,8 @@ static void a_narrow_terminal_gets_a_shorter_line(void **state)
 
 static void consumers_that_don_t_fit_are_counted(void **state)
 {
-	struct tsi_live_style s = plain;
-	struct tsi_live a, b;
+	struct tsi_liveline_style s = plain;
+	struct tsi_snapshot a, b;
 
 	(void)state;
 	snapshots(&a, &b);
@@ -193,8 +200,8 @@ static void consumers_that_don_t_fit_are_counted(void **state)
 /* What a terminal of 80 columns leaves. */
 static void eighty_columns_show_who_is_behind(void **state)
 {
-	struct tsi_live_style s = plain;
-	struct tsi_live a, b;
+	struct tsi_liveline_style s = plain;
+	struct tsi_snapshot a, b;
 
 	(void)state;
 	snapshots(&a, &b);
@@ -214,7 +221,7 @@ static void eighty_columns_show_who_is_behind(void **state)
 
 static void the_ring_is_never_more_than_full(void **state)
 {
-	struct tsi_live a, b;
+	struct tsi_snapshot a, b;
 
 	(void)state;
 	snapshots(&a, &b);
@@ -230,37 +237,39 @@ static void the_ring_is_never_more_than_full(void **state)
 
 static void nobody_who_has_what_he_wants_is_bound_by_decoding(void **state)
 {
-	struct tsi_live a, b;
+	struct tsi_snapshot a, b;
 
 	(void)state;
 	snapshots(&a, &b);
 	b.stats.row[0].waiting = 0;
-	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_NONE);
+	assert_int_equal(tsi_liveline_bottleneck(&a, &b, &plain), TSI_BY_NONE);
 	assert_non_null(strstr(line(&a, &b, &plain), "nobody waits"));
 	/* Its samples are there: it will see them at once. */
 	b.stats.row[1].waiting = 1;
-	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_NONE);
+	assert_int_equal(tsi_liveline_bottleneck(&a, &b, &plain), TSI_BY_NONE);
 	/* At this moment it computes, but it had waited all the time. */
 	a.stats.nrows = 2;
 	a.stats.row[0] = b.stats.row[0];
 	b.stats.row[0].wait_ns = SECOND * 9 / 10;
-	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_DECODE);
+	assert_int_equal(tsi_liveline_bottleneck(&a, &b, &plain),
+			 TSI_BY_DECODE);
 	b.stats.row[0].wait_ns = SECOND / 10;
-	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_NONE);
+	assert_int_equal(tsi_liveline_bottleneck(&a, &b, &plain), TSI_BY_NONE);
 }
 
 static void a_conversion_needs_room_and_work_to_be_waited_for(void **state)
 {
-	struct tsi_live a, b;
+	struct tsi_snapshot a, b;
 
 	(void)state;
 	snapshots(&a, &b);
 	b.stats.row[1].view = b.stats.row[0].view = 1;
 	b.stats.row[1].waiting = 1;
-	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_VIEW);
+	assert_int_equal(tsi_liveline_bottleneck(&a, &b, &plain), TSI_BY_VIEW);
 	/* No work: it has all that was decoded. */
 	b.stats.row[1].tail = 2450;
-	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_DECODE);
+	assert_int_equal(tsi_liveline_bottleneck(&a, &b, &plain),
+			 TSI_BY_DECODE);
 	/* No room: the other one holds the view's ring. */
 	b.stats.row[0] = (struct tsock_stats_row){
 		.pid = 77, .batch_size = 48, .view = 1, .tail = 400
@@ -268,14 +277,15 @@ static void a_conversion_needs_room_and_work_to_be_waited_for(void **state)
 	b.stats.row[1].tail = 2350;
 	b.decode_ns = b.io_ns = 0;
 	b.stats.claimed = b.stats.limit;
-	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_CONSUMER);
+	assert_int_equal(tsi_liveline_bottleneck(&a, &b, &plain),
+			 TSI_BY_CONSUMER);
 	assert_non_null(
 		strstr(line(&a, &b, &plain), "waiting for consumer 77"));
 }
 
 static void a_stopped_consumer_is_named(void **state)
 {
-	struct tsi_live a, b;
+	struct tsi_snapshot a, b;
 
 	(void)state;
 	snapshots(&a, &b);
@@ -287,11 +297,13 @@ static void a_stopped_consumer_is_named(void **state)
 	b.stats.row[0].waiting = 1;
 	b.decode_ns = 0;
 	b.stats.claimed = b.stats.limit;
-	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_STOPPED);
+	assert_int_equal(tsi_liveline_bottleneck(&a, &b, &plain),
+			 TSI_BY_STOPPED);
 	/* Another one is, and holds nobody up. */
 	b.stopped[1] = false;
 	b.stopped[0] = true;
-	assert_int_equal(tsi_live_bottleneck(&a, &b, &plain), TSI_BY_CONSUMER);
+	assert_int_equal(tsi_liveline_bottleneck(&a, &b, &plain),
+			 TSI_BY_CONSUMER);
 }
 
 static void the_system_says_who_is_stopped(void **state)
@@ -358,8 +370,8 @@ static void the_journal_is_known_by_device_and_inode(void **state)
 
 static void colour_adds_nothing_to_the_width(void **state)
 {
-	struct tsi_live_style s = plain;
-	struct tsi_live a, b;
+	struct tsi_liveline_style s = plain;
+	struct tsi_snapshot a, b;
 	char with[1600];
 
 	(void)state;
@@ -373,7 +385,7 @@ static void colour_adds_nothing_to_the_width(void **state)
 
 static void a_snapshot_of_nothing_is_no_trap(void **state)
 {
-	struct tsi_live a, b;
+	struct tsi_snapshot a, b;
 
 	(void)state;
 	memset(&a, 0, sizeof(a));
@@ -386,15 +398,15 @@ static void numbers_are_readable(void **state)
 	char buf[28];
 
 	(void)state;
-	assert_string_equal(tsi_thousands(buf, 0), "0");
-	assert_string_equal(tsi_thousands(buf, 999), "999");
-	assert_string_equal(tsi_thousands(buf, 1000), "1,000");
-	assert_string_equal(tsi_thousands(buf, UINT64_MAX),
+	assert_string_equal(tsi_number_thousands(buf, 0), "0");
+	assert_string_equal(tsi_number_thousands(buf, 999), "999");
+	assert_string_equal(tsi_number_thousands(buf, 1000), "1,000");
+	assert_string_equal(tsi_number_thousands(buf, UINT64_MAX),
 			    "18,446,744,073,709,551,615");
-	assert_string_equal(tsi_megabytes(buf, 0), "0.0 kB");
-	assert_string_equal(tsi_megabytes(buf, 308281344), "308.3 MB");
-	assert_string_equal(tsi_megabytes(buf, 999960000), "1.0 GB");
-	assert_true(strlen(tsi_megabytes(buf, UINT64_MAX)) < 16);
+	assert_string_equal(tsi_number_megabytes(buf, 0), "0.0 kB");
+	assert_string_equal(tsi_number_megabytes(buf, 308281344), "308.3 MB");
+	assert_string_equal(tsi_number_megabytes(buf, 999960000), "1.0 GB");
+	assert_true(strlen(tsi_number_megabytes(buf, UINT64_MAX)) < 16);
 }
 
 int main(void)

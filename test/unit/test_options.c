@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "cli/help.h"
 #include "cli/option_table.h"
 #include "tsock/tsock.h"
 
@@ -362,7 +363,7 @@ static void help_names_every_option_in_80_columns(void **state)
 
 	(void)state;
 	assert_non_null(f);
-	tsi_options_help(f);
+	tsi_help_print(f);
 	fclose(f);
 	for (size_t i = 0; i < TSI_OPTS; i++) {
 		char word[40];
