@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "data/shuffle.h"
 
-#define NONE UINT64_MAX /* no epoch; that many are never reached */
+#define NONE UINT64_MAX /* no epoch has this number */
 #define MIN_SLOTS 3     /* one before, the current, the next */
 #define MAX_SLOTS 256   /* short epochs: workers spread over many */
 #define SLOTS_ITEMS (1u << 20)
@@ -51,16 +51,16 @@ static uint64_t bound(const struct tsi_order *o, uint32_t segment)
 	return segment * each + (segment < more ? segment : more);
 }
 
-/* This rank's k-th position in an order padded by its own head. */
+/* This rank's k-th position in an order padded by its own first samples. */
 static uint64_t strided(const struct tsi_order *o, uint64_t k)
 {
 	if (!o->opts.sharded)
 		return k;
-	/* Below count + world: it can't overflow. */
+	/* The sum is below count + world and can't overflow. */
 	return (k * o->opts.world + o->opts.rank) % o->opts.count;
 }
 
-/* Which items belong to this rank, and to which segment: once, by the seed. */
+/* Say, by the seed, which items belong to this rank and to each segment. */
 static int deal(struct tsi_order *o)
 {
 	uint64_t count = o->opts.count;
@@ -144,20 +144,20 @@ static void make_torch(struct tsi_order *o, uint64_t epoch, uint32_t *item)
 	tsi_shuffle_torch(item, o->perm, &mt);
 }
 
-/* Under the slot's exclusive lock. */
+/* The caller holds the slot's exclusive lock. */
 static void make(struct tsi_order *o, struct slot *s, uint64_t epoch)
 {
 	if (o->opts.kind == TSI_TORCH)
 		make_torch(o, epoch, s->item);
 	else
 		make_philox(o, epoch, s->item);
-	/* A hint outside the lock; the lock publishes the items. */
+	/* Outside the lock this is a hint; the lock publishes the items. */
 	atomic_store_explicit(&s->epoch, epoch, memory_order_relaxed);
 }
 
 static bool holds(const struct slot *s, uint64_t epoch)
 {
-	/* Relaxed: decides under the lock, or is a hint outside it. */
+	/* Relaxed: under the lock it is exact, outside the lock it is a hint. */
 	return atomic_load_explicit(&s->epoch, memory_order_relaxed) == epoch;
 }
 

@@ -14,16 +14,17 @@
  *   sequential  The data set's own order; sharded, what
  *               DistributedSampler(shuffle=False) visits.
  *
- * Segments: an epoch is cut into nearly equal runs of positions.  With philox and
- * more than one of them, the data set is dealt out to the segments once, by
+ * Segments: an epoch is cut into nearly equal runs of positions.  With philox
+ * and more than one of them, the data set is dealt out to the segments once, by
  * the seed; every epoch visits the segments in the same order and shuffles
  * within each, so that an epoch may be begun at any segment's start.
  *
- * Sharded: this rank's part of every epoch: the epoch's order, padded by its
- * own head to a multiple of world, then positions rank, rank + world, ...  With
- * philox and several segments each rank's items are dealt once, by the seed,
- * and the segments are made within them: a rank meets the same items in every
- * epoch, else a segment could not hold the same items in every epoch.
+ * Sharded: this rank's part of every epoch.  The epoch's order is padded by its
+ * own first samples to a multiple of world; the rank has the positions rank,
+ * rank + world, ...  With philox and several segments each rank's samples are
+ * dealt once, by the seed, and the segments are made within them: a rank meets
+ * the same samples in every epoch, else a segment could not hold the same
+ * samples in every epoch.
  */
 #ifndef TSI_DATA_ORDER_H
 #define TSI_DATA_ORDER_H

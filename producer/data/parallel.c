@@ -28,7 +28,7 @@ static void fail(struct loop *l, int err)
 	pthread_mutex_lock(&l->lock);
 	if (!l->err) {
 		l->err = err;
-		/* A thread's message ends with the thread. */
+		/* The text of an error is its thread's own: keep it. */
 		tsi_err_copy(l->message, sizeof(l->message));
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -70,7 +70,7 @@ int tsi_parallel(unsigned threads, uint64_t n, uint64_t chunk,
 	/* Signals are for the program's own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	/* Fewer threads than asked for do as well. */
+	/* With fewer threads than asked for the loop only takes longer. */
 	while (started + 1 < threads &&
 	       !pthread_create(&thread[started], NULL, work, &l))
 		started++;

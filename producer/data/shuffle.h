@@ -1,7 +1,7 @@
 /*
  * shuffle.h - the two shuffles: from philox words, and from torch's generator.
  *
- * Pure arithmetic: no memory is made, nothing is kept, nothing locks.
+ * Pure arithmetic: no memory is allocated, no state is kept, no lock taken.
  */
 #ifndef TSI_DATA_SHUFFLE_H
 #define TSI_DATA_SHUFFLE_H
@@ -24,7 +24,7 @@ void tsi_shuffle_philox(uint32_t *v, uint64_t n, uint64_t seed,
 /* torch.randperm(n, generator=mt), for n < TSI_TORCH_MAX. */
 void tsi_shuffle_torch(uint32_t *v, uint64_t n, struct tsi_mt *mt);
 
-/* From here on randperm draws 64-bit words: another sequence. */
+/* From this n on randperm draws 64-bit words: another sequence. */
 #define TSI_TORCH_MAX (UINT64_C(0xffffffff) / 20)
 
 #endif

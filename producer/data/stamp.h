@@ -10,19 +10,20 @@
 #include <sys/stat.h>
 
 struct tsi_stamp {
-	uint64_t path; /* the table's: in names; the root is "" */
+	uint64_t path; /* in the table's names; the root is "" */
 	int64_t mtime_ns;
 	uint64_t ino;
 };
 
 /*
- * Take the stamp of what fd is open at, all but the path.  What has only just
- * changed is waited for, so that a change from now on gives it another stamp;
- * if it goes on changing, its stamp is never up to date.  -1: see errno.
+ * Take the stamp of the file or folder that fd is open at, all but its path.
+ * If the file has only just changed, wait for the clock's next tick, so that
+ * any later change gives it another stamp; if it goes on changing, its stamp is
+ * never up to date.  Returns -1 with errno set when the file can't be asked.
  */
 int tsi_stamp_take(int fd, struct stat *st, struct tsi_stamp *out);
 
-/* What is there now is what the stamp was taken of. */
+/* The file or folder is as it was when the stamp was taken. */
 bool tsi_stamp_holds(const struct tsi_stamp *s, const struct stat *now);
 
 #endif

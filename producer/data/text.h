@@ -15,8 +15,8 @@ struct tsi_text {
 };
 
 /*
- * Append "folder/name" or, without a folder, "name"; *at is where.  folder
- * lies in the same text.
+ * Append "folder/name" or, without a folder, "name"; *at becomes its offset.
+ * folder lies in the same text.
  */
 int tsi_text_add(struct tsi_text *t, const char *folder, const char *name,
 		 uint64_t *at);

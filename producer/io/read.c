@@ -40,7 +40,7 @@ int tsi_file_read(const struct tsi_read_request *q, size_t max, uint8_t **data,
 		  size_t *len)
 {
 	uint8_t *block = NULL;
-	/* Of a file one byte more shows that there is no more. */
+	/* For a whole file one byte more, which shows that there is no more. */
 	size_t size, want = q->length ? q->length : max + 1;
 	struct tsi_fs_seen seen = { .known = false };
 	int fd, err = open_file(q->dirfd, q->path, &fd);

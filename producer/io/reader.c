@@ -1,5 +1,5 @@
 /*
- * reader.c - files, or parts of them, into memory: the backend is chosen here, and the
+ * reader.c - files, or parts of them, into memory: chooses the backend, and the
  * order in which finished reads are taken.  Makes no system call.
  */
 #include "io/reader.h"
@@ -21,7 +21,7 @@ struct tsi_file_reader {
 	char why[160];
 };
 
-/* Take one of the two backends; AUTO: the first, if this machine can. */
+/* Choose a backend; AUTO chooses io_uring where this machine has it. */
 static int choose_backend(struct tsi_file_reader *r,
 			  enum tsi_file_reader_kind kind)
 {

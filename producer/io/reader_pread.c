@@ -17,7 +17,7 @@
 #include "base/err.h"
 
 #define THREADS 4
-#define CHUNK ((size_t)16 << 20) /* so that a large file can be given up */
+#define CHUNK ((size_t)16 << 20) /* between two looks at stop */
 
 struct pread_backend {
 	struct tsi_io_slot *slot;
@@ -25,7 +25,7 @@ struct pread_backend {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	pthread_cond_t done;
-	/* Under the lock: slots to read, a ring; and slots that were read. */
+	/* Under the lock: a ring of slots to read, a list of slots that were. */
 	unsigned *queue;
 	unsigned first;
 	unsigned queued;
@@ -147,7 +147,7 @@ static bool pread_destroy(void *backend)
 	return true;
 }
 
-/* As many of the wanted threads as there can be, at least one. */
+/* Start as many of the wanted threads as this machine lets us; one will do. */
 static int start_threads(struct pread_backend *p, unsigned wanted)
 {
 	sigset_t all;

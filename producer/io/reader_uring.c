@@ -2,10 +2,10 @@
  * reader_uring.c - files by io_uring; the one file that includes
  * liburing.h.
  *
- * Each slot has at most one operation in the kernel: open, then reads.  What
- * is prepared while completions are looked through goes to the kernel in one
- * call, closes with it.  A slot's memory is touched only while the kernel has
- * no operation on it.
+ * Each slot has at most one operation in the kernel: open, then reads.  All
+ * operations that are prepared while completions are handled go to the kernel
+ * in one call, closes included.  A slot's memory is touched only while the
+ * kernel has no operation on it.
  */
 #include "io/backend.h"
 
@@ -34,8 +34,8 @@ struct uring_backend {
 	struct tsi_io_slot *slot;
 	unsigned depth;
 	struct io_uring ring;
-	unsigned flying;  /* prepared or in the kernel, of any kind */
-	unsigned closing; /* of those, closes */
+	unsigned flying;  /* operations prepared or in the kernel */
+	unsigned closing; /* those of them that close a file */
 	bool stopping;
 };
 
@@ -44,7 +44,7 @@ static void *mark(unsigned i, enum op op)
 	return (void *)((uintptr_t)i << 2 | op);
 }
 
-/* Hand over what is prepared.  EAGAIN: the kernel wants its results taken. */
+/* Submit what is prepared.  EAGAIN: completions have to be taken first. */
 static int flush(struct uring_backend *u)
 {
 	int n;
@@ -60,7 +60,7 @@ static int flush(struct uring_backend *u)
 	return tsi_err_sys("io_uring_enter");
 }
 
-/* There is always one: the ring has more entries than slots can use. */
+/* There is always a free entry: the ring has more than the slots can use. */
 static struct io_uring_sqe *entry(struct uring_backend *u)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
@@ -136,7 +136,7 @@ static void was_read(struct uring_backend *u, unsigned i, int res)
 	struct tsi_io_slot *s = &u->slot[i];
 
 	if (res == -EAGAIN) {
-		/* A file system that io_uring can't wait for. */
+		/* io_uring can't wait for this file system. */
 		ssize_t n = pread(s->fd, s->buf + s->len, s->asked,
 				  (off_t)tsi_io_slot_at(s));
 
@@ -202,7 +202,7 @@ static int wait_one(struct uring_backend *u)
 	return tsi_err_sys("io_uring_enter");
 }
 
-/* The kernel took nothing: wait for what it has, or for its memory. */
+/* The kernel took nothing: wait for a completion, or for free memory. */
 static int back_off(struct uring_backend *u, unsigned *tries)
 {
 	struct timespec ms = { 0, 1000000 };
@@ -281,7 +281,7 @@ static bool uring_destroy(void *backend)
 	return true;
 }
 
-/* Setting up may be allowed and using it not: try. */
+/* A ring may be allowed and its use forbidden, so use it once. */
 static int try_out(struct uring_backend *u)
 {
 	struct io_uring_probe *probe = io_uring_get_probe_ring(&u->ring);

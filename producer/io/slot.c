@@ -13,7 +13,8 @@
 #include "base/regular.h"
 #include "io/reader.h"
 
-#define LARGE ((size_t)1 << 20) /* buffers beyond are not kept for long */
+#define LARGE \
+	((size_t)1 << 20) /* a larger buffer is freed when a small file comes */
 #define GRAIN ((size_t)64 << 10)
 
 static int grow_buffer(struct tsi_io_slot *s, size_t need)
@@ -24,7 +25,7 @@ static int grow_buffer(struct tsi_io_slot *s, size_t need)
 	if (cap <= s->cap)
 		return 0;
 	if (s->len == 0) {
-		/* Nothing to keep: don't let realloc copy it. */
+		/* The buffer holds nothing, so realloc() needn't copy it. */
 		free(s->buf);
 		s->buf = NULL;
 		s->cap = 0;
@@ -51,7 +52,7 @@ static int ask_for_more(struct tsi_io_slot *s)
 	return TSI_IO_MORE;
 }
 
-/* How much there is to read of a file of so many bytes. */
+/* How much there is to read of a file of size bytes. */
 static int check_size(uint64_t size, uint64_t offset, uint64_t length,
 		      size_t *expect)
 {
@@ -84,8 +85,8 @@ int tsi_io_check_file(int fd, uint64_t offset, uint64_t length,
 	if (err)
 		return err;
 	/*
-	 * It only kept the open from blocking; some file systems answer reads
-	 * with EAGAIN while it is set.
+	 * O_NONBLOCK only kept the open from blocking; some file systems answer
+	 * reads with EAGAIN while it is set.
 	 */
 	return fcntl(fd, F_SETFL, 0) ? errno : 0;
 }
@@ -101,7 +102,7 @@ int tsi_io_slot_opened(struct tsi_io_slot *s, int fd)
 		return err;
 	if (s->expect > TSI_READER_AHEAD)
 		return TSI_READ_LARGE;
-	/* Of a file one byte more, so that one read sees the end too. */
+	/* For a whole file one byte more: one read sees its end, too. */
 	err = grow_buffer(s, s->expect + (s->length == 0));
 	return err ? err : ask_for_more(s);
 }
@@ -115,11 +116,11 @@ int tsi_io_slot_got(struct tsi_io_slot *s, size_t n)
 		return n == 0 ? TSI_READER_TRUNCATED : ask_for_more(s);
 	}
 	if (s->len > TSI_READER_AHEAD) {
-		/* It has grown. */
+		/* The file has grown. */
 		s->expect = s->len;
 		return TSI_READ_LARGE;
 	}
-	/* A short read elsewhere may have been cut off by a signal. */
+	/* Any other short read may have been cut off by a signal. */
 	if (n == 0 || (n < s->asked && s->len == s->expect))
 		return 0;
 	return ask_for_more(s);

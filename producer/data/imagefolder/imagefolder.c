@@ -42,7 +42,7 @@ static const struct tsock_field fields[] = {
 	{ .name = "label", .dtype = TSOCK_I64 },
 };
 
-/* Kept as scans were when there was no other layout, so that they still are. */
+/* None, so that scans kept before there were other layouts are still found. */
 #define LAYOUT ""
 
 const struct tsi_format tsi_format_imagenet = {

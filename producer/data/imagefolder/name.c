@@ -22,7 +22,7 @@ static uint32_t code_point(const unsigned char **p)
 	if (more == 0)
 		return c;
 	for (unsigned i = 1; more < 4 && i <= more; i++) {
-		/* The NUL at the end is no continuation: it stops here. */
+		/* The NUL at the end is no continuation byte and stops this. */
 		if ((s[i] & 0xc0) != 0x80)
 			return 0xdc00 + s[0];
 		c = c << 6 | (s[i] & 0x3f);

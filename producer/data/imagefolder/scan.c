@@ -4,9 +4,10 @@
  * Classes are walked by several threads, each class by one.  Only folders are
  * opened here; of files nothing but the name is looked at.
  *
- * Two differences from torchvision, both where it would go on silently: a
- * folder that can't be read is an error, and a symbolic link to a folder above
- * it is left out with a warning (os.walk would follow it round and round).
+ * There are two differences from torchvision, both where torchvision would go
+ * on silently: a folder that can't be read is an error, and a symbolic link to
+ * a folder above it is left out with a warning (os.walk would follow such a
+ * link round and round).
  */
 #include "data/imagefolder/scan.h"
 
@@ -223,7 +224,7 @@ static int by_path(const void *a, const void *b, void *base)
 		       &((const struct folder *)b)->path, base);
 }
 
-/* Afterwards a folder's parent means nothing. */
+/* After this the parents of folders are no longer valid. */
 static void sort_class(struct class_scan *c)
 {
 	for (uint32_t i = 0; i < c->folders; i++)
@@ -291,7 +292,7 @@ static int find_classes(struct scan *s)
 	return s->class_ ? 0 : no_memory();
 }
 
-/* A class without files is as much an error as to torchvision. */
+/* A class without files is an error, as it is to torchvision. */
 static int check_classes(const struct scan *s)
 {
 	char names[256] = "";
@@ -319,7 +320,7 @@ static int check_classes(const struct scan *s)
 		       empty > SHOWN ? ", ..." : "");
 }
 
-/* How long the columns become. */
+/* Set how long the columns become. */
 static void measure(const struct scan *s, struct tsi_table *t)
 {
 	t->classes = (uint32_t)s->classes;
