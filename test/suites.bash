@@ -1,0 +1,221 @@
+# suites.bash - the suites of run.sh that are more than a list of programs.
+# B and TSOCK_PRODUCER name the build in use, and $build says which it is.
+
+suite_layers()
+{
+	run_program 'layers' test/layers.sh
+	run_program 'layers finds what is planted' test/layers.sh --self-test
+}
+
+# The simulated build has the GPU part's files, too.
+suite_circles()
+{
+	finish_build sim
+	run_program 'circles' test/circles.sh build build-sim
+	run_program 'circles finds what is planted' test/circles.sh --self-test
+}
+
+header_compiles()
+{
+	local name=$1
+	shift
+	if printf '%s\n' '#include <tsock/tsock.h>' \
+		'struct tsock_opts o = TSOCK_OPTS_INIT;' \
+		'struct tsock_serve_opts s = TSOCK_SERVE_OPTS_INIT;' |
+		"$@" -Iinclude -pedantic-errors -Wall -Wextra -Werror \
+			-fsyntax-only - >"$logs/header.log" 2>&1; then
+		pass 1 "$name"
+	else
+		fail "$name" "$logs/header.log"
+	fi
+}
+
+suite_header()
+{
+	local cc cxx
+	for cc in gcc clang; do
+		command -v $cc >/dev/null || continue
+		header_compiles "$cc, C99" $cc -std=c99 -x c
+		header_compiles "$cc, C11" $cc -std=c11 -x c
+	done
+	for cxx in g++ clang++; do
+		command -v $cxx >/dev/null || continue
+		header_compiles "$cxx, C++17" $cxx -std=c++17 -x c++
+	done
+}
+
+# Of a CUDA runtime to what libtsock takes for granted; the simulated one is
+# tried in every order of work.
+conformance()
+{
+	local file name
+	for file in test/simcuda/conformance*.c; do
+		name=$(basename "$file" .c)
+		if [ -x "$B/test/simcuda/$name" ]; then
+			run_program "$1: $name" "$B/test/simcuda/$name"
+		elif [[ $1 = sim* ]]; then
+			fail "$1: $name was not built"
+		fi
+	done
+}
+
+# The GPU part on the simulated runtime.  SIM_MODES are MODE/SEED pairs of the
+# order of work: eager, late, reverse and random; see test/simcuda/README.md.
+# Unless they are given, the second one is for some programs alone: together
+# they take minutes.
+suite_simulation()
+{
+	local mode which='*'
+	conformance "$build"
+	if [ -x "$B/test/gpu/test_kernels" ]; then
+		run_program "$build: gpu/test_kernels" "$B/test/gpu/test_kernels"
+	else
+		skip "$build: gpu/test_kernels" 'there is no C++ compiler'
+	fi
+	for mode in ${SIM_MODES:-late/1 random/1}; do
+		export SIMCUDA_MODE=${mode%/*} SIMCUDA_SEED=${mode#*/}
+		export FANOUT_MODE=$SIMCUDA_MODE
+		run_tests "$build, ${mode/\// }" 'unit/gpu*'
+		run_tests "$build, ${mode/\// }" "gpu/$which"
+		[ -n "${SIM_MODES:-}" ] || which='[cfmw]*'
+	done
+	unset SIMCUDA_MODE SIMCUDA_SEED FANOUT_MODE
+}
+
+suite_cuda()
+{
+	local why
+	why=$(make --no-print-directory CUDA=1 -n lib 2>&1 |
+		sed -n 's/.*\*\*\* \(CUDA=1 but .*\);.*/\1/p')
+	if [ -n "$why" ]; then
+		skip 'CUDA=1' "$why"
+		return
+	fi
+	# Where there is a toolkit, the plain build has found it too.
+	finish_build cuda || return
+	use_build cuda
+	pass 1 'builds by nvcc'
+	run_program 'cuda: gpu/stores.sh' test/gpu/stores.sh
+	if [ -e /dev/nvidiactl ] || [ -e /dev/dxg ]; then
+		run_tests cuda 'gpu/*'
+	else
+		skip 'cuda: test/gpu' 'no GPU here'
+	fi
+	conformance cuda
+	# No driver is needed to say that there is none.
+	run_program 'cuda: the producer starts' "$TSOCK_PRODUCER" --help
+}
+
+# With the simulation: clang sees the GPU part, and nvcc stays out of it.
+suite_clang()
+{
+	if ! command -v clang >/dev/null; then
+		skip clang 'not installed'
+		return
+	fi
+	finish_build clang && pass 1 'builds by clang'
+}
+
+# Installed once; what the network didn't give is tried again the next time.
+fill_venv()
+{
+	local venv=build/venv log=$logs/venv.log pip
+	[ -f $venv/filled ] && return 0
+	command -v python3 >/dev/null || return 1
+	say "      filling $venv (numpy pillow pytest torch torchvision)"
+	python3 -m venv --clear $venv >"$log" 2>&1 || return 1
+	pip=("$venv/bin/python" -m pip install --quiet --retries 2
+		--disable-pip-version-check numpy pillow pytest)
+	if timeout 1200 "${pip[@]}" torch torchvision >>"$log" 2>&1; then
+		touch $venv/filled
+		return 0
+	fi
+	timeout 600 "${pip[@]}" >>"$log" 2>&1 || return 1
+	skip 'tests against torch and torchvision' \
+		"pip can't install them: $(tail -n 1 "$log")"
+}
+
+suite_python()
+{
+	local folders=() folder file
+	for folder in bindings/python/tests test/parity; do
+		find $folder -name 'test_*.py' 2>/dev/null | grep -q . &&
+			folders+=("$folder")
+	done
+	[ ${#folders[@]} -gt 0 ] || return 0
+	if ! fill_venv; then
+		while IFS= read -r file; do
+			skip "$file" "build/venv can't be filled: $(tail -n 1 \
+				$logs/venv.log 2>/dev/null || echo no python3)"
+		done < <(find "${folders[@]}" -name 'test_*.py')
+		return 0
+	fi
+	export PYTHONPATH=$top/bindings/python PYTHONDONTWRITEBYTECODE=1
+	for folder in "${folders[@]}"; do
+		junit=$logs/$(basename "$(dirname "$folder")")-tests.xml
+		rm -f "$junit"
+		run_program "python: $folder" build/venv/bin/python \
+			-m pytest -q -rs -p no:cacheprovider \
+			-o faulthandler_timeout=100 --junitxml="$junit" "$folder"
+	done
+	unset PYTHONPATH PYTHONDONTWRITEBYTECODE junit
+}
+
+suite_install()
+{
+	run_program 'installed library and programs' test/installed.sh
+	run_program 'installed as a user does' test/installed_root.sh
+	run_program 'the same bytes from two folders' test/reproducible.sh
+}
+
+suite_format()
+{
+	local tool version file bad=0 files
+	tool=$(command -v clang-format-14 || command -v clang-format)
+	version=$("${tool:-false}" --version 2>/dev/null |
+		sed -n 's/.*version \([0-9]*\).*/\1/p')
+	if [ "$version" != 14 ]; then
+		skip 'clang-format' \
+			"the layout is version 14's, here is ${version:-none}"
+		return
+	fi
+	mapfile -t files < <(find bench examples include lib producer test \
+		-name '*.[ch]' -o -name '*.cpp' -o -name '*.cu')
+	for file in "${files[@]}"; do
+		"$tool" --dry-run -Werror "$file" >/dev/null 2>&1 && continue
+		fail "layout of $file: run make format"
+		bad=1
+	done
+	[ $bad = 1 ] || pass 1 "clang-format of ${#files[@]} files"
+}
+
+# --------------------------------------------------------------------------
+
+soak()
+{
+	local end=$((SECONDS + ${SOAK_SECONDS:-600})) round=0
+	while [ $SECONDS -lt $end ] && [ $failed = 0 ]; do
+		round=$((round + 1))
+		title "round $round"
+		export TSOCK_TEST_SEED=$round
+		run_suite system system-asan
+		run_suite system-asan
+		finish_programs
+	done
+}
+
+fuzz()
+{
+	local b=build-fuzz source name corpus limit
+	finish_build fuzz || return
+	for source in test/fuzz/*.c; do
+		[ -f "$source" ] || continue
+		name=$(basename "$source" .c)
+		corpus=$b/corpus/$name
+		mkdir -p "$corpus"
+		limit=$((${FUZZ_SECONDS:-60} + 60))
+		run_program "fuzz: $name" "$b/test/fuzz/$name" \
+			-max_total_time="${FUZZ_SECONDS:-60}" -timeout=30 -error_exitcode=1 \
+			-artifact_prefix="$b/$name-" "$corpus"
+	done
+}
