@@ -20,6 +20,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "serve/messages.h"
+#include "serve/server.h"
 #include "serve/view_table.h"
 #include "wire/peer.h"
 
@@ -75,7 +77,7 @@ static void kill_slow(struct tsock_server *s, int64_t now)
 
 static void tick(struct tsock_server *s, int64_t now)
 {
-	tsi_offers_expire(s, now);
+	tsi_offers_expire(&s->offers, now);
 	kill_slow(s, now);
 	tsi_view_table_sweep(s, now);
 }
@@ -85,15 +87,8 @@ static unsigned gather(struct tsock_server *s, struct pollfd *fds)
 	unsigned n = 0;
 
 	fds[n++] = (struct pollfd){ .fd = s->event, .events = POLLIN };
-	/* While accepting is paused, a connection would wake us all the time. */
-	fds[n++] = (struct pollfd){ .fd = s->sockets.fdpass,
-				    .events = tsi_now_ms() < s->accept_again_ms
-						      ? 0
-						      : POLLIN };
-	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)
-		if (s->pending[i].sock >= 0)
-			fds[n++] = (struct pollfd){ .fd = s->pending[i].sock,
-						    .events = POLLIN };
+	n += tsi_handshake_poll(&s->handshake, s->sockets.fdpass, tsi_now_ms(),
+				fds + n);
 	for (unsigned i = 0; i < s->membership.rows; i++) {
 		const struct tsi_conn *c = &s->conn[i];
 

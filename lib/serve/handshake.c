@@ -2,9 +2,9 @@
  * handshake.c - connections on the descriptor socket: peers become readers.
  *
  * A peer with a good token gets its claim, whose true start is fixed here, and
- * its descriptors.  A peer that sends nothing keeps nobody waiting.
+ * its descriptors.  No peer waits for another one that sends nothing.
  */
-#include "serve/control.h"
+#include "serve/handshake.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -13,19 +13,20 @@
 #include "base/descriptors.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "serve/server.h"
 #include "wire/peer.h"
 
-#define GUEST_MS 2000
-#define ACCEPTED 64   /* at most, before others have their turn */
+#define TOKEN_MS 2000 /* a peer has this time to send its token */
+#define ACCEPTED 64   /* before the control thread does other work */
 #define DESCRIPTORS 3 /* that come with a consumer, at most */
-#define SHUT_MS 100   /* without descriptors */
-#define SAY_MS 60000  /* that there is none: at most once in so long */
+#define PAUSE_MS 100  /* nothing is accepted, for want of descriptors */
+#define LOG_MS 60000  /* between two warnings about that */
 
-/* The claim: membership, row and tail page.  What it opened begins now. */
+/* Membership, row and tail page.  Views that the claim opened begin now. */
 static int attach_reader(struct tsock_server *s, const struct tsi_offer *o,
 			 struct tsi_conn *c, struct tsi_reply *a)
 {
-	struct tsi_join rules = tsi_offer_rules(&o->join, o->view);
+	struct tsi_join rules = tsi_server_rules(&o->join, o->view);
 	struct tsi_tail_page *page;
 	struct tsi_claim claim;
 	int err;
@@ -81,30 +82,28 @@ static void refuse(int sock, int code)
 /* A peer with a good token becomes a reader. */
 static int accept_reader(struct tsock_server *s, const struct tsi_peer *peer)
 {
-	struct tsi_offer *o = tsi_offer_of(s, peer->token), used;
-	/* The hang-up tells of a death where one of us has no pidfd. */
+	/* Without a pidfd on either side, a hang-up is what tells of a death. */
 	bool keep = peer->pidfd < 0 || peer->keep_sock;
 	struct tsi_reply a = { .keep_sock = keep };
 	struct tsi_conn c = { .pidfd = peer->pidfd,
 			      .sock = keep ? peer->sock : -1,
 			      .may_kill = peer->may_kill };
+	struct tsi_offer o;
 	int err;
 
-	if (!o)
+	if (!tsi_offers_take(&s->offers, peer->token, &o))
 		return tsi_err(TSOCK_EAGAIN, "that token is unknown, or old");
-	used = *o;
-	tsi_offer_forget(s, o);
-	err = attach_reader(s, &used, &c, &a);
+	err = attach_reader(s, &o, &c, &a);
 	if (err)
 		return err;
-	c.pid = peer->pid ? peer->pid : used.join.pid;
-	c.batch = used.join.batch_size;
-	c.staged = used.join.staged;
-	memcpy(c.nonce, used.join.nonce, TSI_NONCE);
+	c.pid = peer->pid ? peer->pid : o.join.pid;
+	c.batch = o.join.batch_size;
+	c.staged = o.join.staged;
+	memcpy(c.nonce, o.join.nonce, TSI_NONCE);
 	s->conn[a.row] = c;
 	tsi_log(TSOCK_LOG_INFO, "consumer %u joins: batch size %u, from %llu",
 		c.pid, c.batch, (unsigned long long)a.start);
-	if (send_fds(s, peer->sock, used.view, &c, &a))
+	if (send_fds(s, peer->sock, o.view, &c, &a))
 		tsi_server_drop(s, a.row, "went before it got its rings");
 	if (c.sock < 0)
 		close(peer->sock);
@@ -136,56 +135,57 @@ static bool receive(struct tsock_server *s, int sock)
 	return true;
 }
 
-static void send_away(struct tsi_pending_conn *g)
+static void close_pending(struct tsi_pending_conn *c)
 {
-	close(g->sock);
-	g->sock = -1;
+	close(c->sock);
+	c->sock = -1;
 }
 
-/* One whose process has the most here who say nothing; NULL if there is none.
- * So a flood by one process makes room at its own cost. */
-static struct tsi_pending_conn *least_welcome(struct tsock_server *s)
+/*
+ * A silent connection of the process that has most of them; NULL: there is
+ * none.  So a flood by one process makes room at this process's own cost.
+ */
+static struct tsi_pending_conn *worst_pending(struct tsi_handshake *h)
 {
 	struct tsi_pending_conn *worst = NULL;
 	unsigned most = 0;
 
 	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++) {
-		struct tsi_pending_conn *g = &s->pending[i];
+		struct tsi_pending_conn *c = &h->pending[i];
 		unsigned n = 0;
 
-		for (unsigned k = 0; k < TSI_PENDING_CONNS && g->sock >= 0; k++)
-			n += s->pending[k].sock >= 0 &&
-			     s->pending[k].pid == g->pid;
+		for (unsigned k = 0; k < TSI_PENDING_CONNS && c->sock >= 0; k++)
+			n += h->pending[k].sock >= 0 &&
+			     h->pending[k].pid == c->pid;
 		if (n > most ||
-		    (n && n == most && g->expires_ms < worst->expires_ms)) {
-			worst = g;
+		    (n && n == most && c->expires_ms < worst->expires_ms)) {
+			worst = c;
 			most = n;
 		}
 	}
 	return worst;
 }
 
-/* A free place. */
-static struct tsi_pending_conn *place(struct tsock_server *s)
+static struct tsi_pending_conn *free_pending(struct tsi_handshake *h)
 {
-	struct tsi_pending_conn *g;
+	struct tsi_pending_conn *c;
 
 	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)
-		if (s->pending[i].sock < 0)
-			return &s->pending[i];
-	g = least_welcome(s);
-	send_away(g);
-	return g;
+		if (h->pending[i].sock < 0)
+			return &h->pending[i];
+	c = worst_pending(h);
+	close_pending(c);
+	return c;
 }
 
 /* Without descriptors accepting fails, and the socket would stay readable. */
-static void pause_accepting(struct tsock_server *s, int64_t now,
+static void pause_accepting(struct tsi_handshake *h, int64_t now,
 			    const struct tsi_descriptors *d)
 {
-	s->accept_again_ms = now + SHUT_MS;
-	if (s->accept_said_ms && now - s->accept_said_ms < SAY_MS)
+	h->paused_ms = now + PAUSE_MS;
+	if (h->logged_ms && now - h->logged_ms < LOG_MS)
 		return;
-	s->accept_said_ms = now;
+	h->logged_ms = now;
 	tsi_log(TSOCK_LOG_WARN,
 		"%llu of %llu descriptors are in use: consumers that join have "
 		"to wait; close some, or raise the producer's limit (ulimit "
@@ -193,67 +193,96 @@ static void pause_accepting(struct tsock_server *s, int64_t now,
 		(unsigned long long)d->open, (unsigned long long)d->limit);
 }
 
-/* Room for one more, if need be in the place of one that says nothing. */
-static bool may_accept(struct tsock_server *s, int64_t now,
+/* Descriptors for one more, if need be in place of a silent connection. */
+static bool may_accept(struct tsi_handshake *h, int64_t now,
 		       struct tsi_descriptors *d)
 {
-	struct tsi_pending_conn *g;
+	struct tsi_pending_conn *c;
 
-	/* Counted on from the last look: those who left are still in it. */
+	/* d counts on from the last look, and misses what was closed since. */
 	if (!tsi_descriptors_room(d, DESCRIPTORS, 2))
 		*d = tsi_descriptors();
 	while (!tsi_descriptors_room(d, DESCRIPTORS, 2)) {
-		g = least_welcome(s);
-		if (!g) {
-			pause_accepting(s, now, d);
+		c = worst_pending(h);
+		if (!c) {
+			pause_accepting(h, now, d);
 			return false;
 		}
-		send_away(g);
+		close_pending(c);
 		d->open--;
 	}
 	return true;
 }
 
-/* Who has its packet in its hand never waits behind those who say nothing. */
+/* A peer whose token is there at once never waits behind silent ones. */
 static void accept_waiting(struct tsock_server *s, int64_t now)
 {
 	struct tsi_descriptors d = tsi_descriptors();
+	struct tsi_handshake *h = &s->handshake;
 
-	for (unsigned i = 0; i < ACCEPTED && now >= s->accept_again_ms; i++) {
-		struct tsi_pending_conn *g;
+	for (unsigned i = 0; i < ACCEPTED && now >= h->paused_ms; i++) {
 		uint32_t pid = 0;
 		int sock, err;
 
-		if (!may_accept(s, now, &d))
+		if (!may_accept(h, now, &d))
 			return;
 		err = tsi_fdpass_accept(s->sockets.fdpass, &sock);
 		if (err) {
 			if (err != TSOCK_EAGAIN)
-				pause_accepting(s, now, &d);
+				pause_accepting(h, now, &d);
 			return;
 		}
 		d.open += DESCRIPTORS;
 		if (receive(s, sock))
 			continue;
 		tsi_peer_check(sock, &pid);
-		g = place(s);
-		*g = (struct tsi_pending_conn){ .sock = sock,
-						.pid = pid,
-						.expires_ms = now + GUEST_MS };
+		*free_pending(h) = (struct tsi_pending_conn){
+			.sock = sock, .pid = pid, .expires_ms = now + TOKEN_MS
+		};
 	}
 }
 
 void tsi_handshake_serve(struct tsock_server *s, int64_t now)
 {
 	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++) {
-		struct tsi_pending_conn *g = &s->pending[i];
+		struct tsi_pending_conn *c = &s->handshake.pending[i];
 
-		if (g->sock < 0)
+		if (c->sock < 0)
 			continue;
-		if (receive(s, g->sock))
-			g->sock = -1;
-		else if (now > g->expires_ms)
-			send_away(g);
+		if (receive(s, c->sock))
+			c->sock = -1;
+		else if (now > c->expires_ms)
+			close_pending(c);
 	}
 	accept_waiting(s, now);
+}
+
+unsigned tsi_handshake_poll(const struct tsi_handshake *h, int listener,
+			    int64_t now_ms, struct pollfd *fds)
+{
+	unsigned n = 0;
+
+	/* While accepting is paused, a connection would wake us all the time. */
+	fds[n++] =
+		(struct pollfd){ .fd = listener,
+				 .events = now_ms < h->paused_ms ? 0 : POLLIN };
+	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)
+		if (h->pending[i].sock >= 0)
+			fds[n++] = (struct pollfd){ .fd = h->pending[i].sock,
+						    .events = POLLIN };
+	return n;
+}
+
+void tsi_handshake_init(struct tsi_handshake *h)
+{
+	*h = (struct tsi_handshake){ .paused_ms = 0 };
+	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)
+		h->pending[i].sock = -1;
+}
+
+void tsi_handshake_close(struct tsi_handshake *h)
+{
+	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)
+		if (h->pending[i].sock >= 0)
+			close_pending(&h->pending[i]);
 }

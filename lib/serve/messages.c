@@ -1,24 +1,22 @@
 /*
- * messages.c - requests of consumers over ZeroMQ, and the offers in replies.
+ * messages.c - requests of consumers over ZeroMQ, and the replies.
  *
- * An offer keeps a row for a consumer until the consumer connects with the
- * token, or for a while.  Nothing is claimed here.
+ * A consumer that asks to join gets an offer (offers.h).  It becomes a reader
+ * when it connects with the offer's token: handshake.c.
  */
-#include "serve/control.h"
+#include "serve/messages.h"
 
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "serve/server.h"
 #include "serve/view_table.h"
 
-#define OFFER_MS 10000
-#define OFFER_LEAST_MS 1000 /* then it makes room for another */
-#define DESCRIPTORS 3       /* of a consumer: process, tail, connection */
-#define MAIL 64             /* messages read before others have their turn */
+#define DESCRIPTORS 3 /* of a consumer: process, tail, connection */
+#define MESSAGES 64   /* answered before the control thread does other work */
 
 static void answer_error(struct tsi_msg *m, int code)
 {
@@ -50,71 +48,19 @@ static int find_member(const struct tsock_server *s, const uint8_t *nonce)
 	return -1;
 }
 
-void tsi_offer_forget(struct tsock_server *s, struct tsi_offer *o)
-{
-	o->used = false;
-	s->view[o->view].offers--;
-	if (!s->membership.view[o->view].active)
-		s->view[o->view].idle_ms = tsi_now_ms();
-}
-
-void tsi_offers_expire(struct tsock_server *s, int64_t now_ms)
-{
-	for (unsigned i = 0; i < TSI_OFFERS; i++)
-		if (s->offer[i].used && now_ms > s->offer[i].expires_ms)
-			tsi_offer_forget(s, &s->offer[i]);
-}
-
-struct tsi_offer *tsi_offer_of(struct tsock_server *s, const uint8_t *token)
-{
-	for (unsigned i = 0; i < TSI_OFFERS; i++)
-		if (s->offer[i].used &&
-		    !memcmp(s->offer[i].token, token, TSI_TOKEN))
-			return &s->offer[i];
-	return NULL;
-}
-
-/* A free one, or the oldest if whoever has it had time enough to come. */
-static struct tsi_offer *room_for_offer(struct tsock_server *s)
-{
-	struct tsi_offer *o = &s->offer[0];
-
-	for (unsigned i = 0; i < TSI_OFFERS; i++) {
-		struct tsi_offer *x = &s->offer[i];
-
-		if (!x->used)
-			return x;
-		if (x->expires_ms < o->expires_ms)
-			o = x;
-	}
-	if (tsi_now_ms() < o->expires_ms - OFFER_MS + OFFER_LEAST_MS)
-		return NULL;
-	tsi_offer_forget(s, o);
-	return o;
-}
-
-static struct tsi_offer *find_offer(struct tsock_server *s,
-				    const uint8_t *nonce)
-{
-	for (unsigned i = 0; i < TSI_OFFERS; i++)
-		if (s->offer[i].used &&
-		    !memcmp(s->offer[i].join.nonce, nonce, TSI_NONCE))
-			return &s->offer[i];
-	return NULL;
-}
-
-/* ZeroMQ ends the process that runs out of descriptors: long before that,
- * joining is refused. */
+/*
+ * ZeroMQ ends a process that runs out of descriptors.  Long before that, joining
+ * is refused.
+ */
 static int check_descriptors(struct tsock_server *s,
 			     const struct tsi_msg_join *join)
 {
 	struct tsi_descriptors d;
 	uint64_t need = DESCRIPTORS;
 
-	if (find_offer(s, join->nonce))
+	if (tsi_offers_find(&s->offers, join->nonce))
 		return 0;
-	for (unsigned i = 0; i < TSI_OFFERS; i++)
-		need += s->offer[i].used ? DESCRIPTORS : 0;
+	need += (uint64_t)DESCRIPTORS * tsi_offers_count(&s->offers);
 	d = tsi_descriptors();
 	if (tsi_descriptors_room(&d, need, 4))
 		return 0;
@@ -127,37 +73,9 @@ static int check_descriptors(struct tsock_server *s,
 		       (unsigned long long)d.kept, DESCRIPTORS);
 }
 
-static struct tsi_offer *offer_for(struct tsock_server *s,
-				   const struct tsi_msg_join *join,
-				   unsigned view)
-{
-	struct tsi_offer *o = find_offer(s, join->nonce);
-
-	if (o)
-		return o;
-	o = room_for_offer(s);
-	if (!o || getrandom(o->token, TSI_TOKEN, 0) != TSI_TOKEN)
-		return NULL;
-	o->used = true;
-	o->join = *join;
-	o->view = view;
-	o->expires_ms = tsi_now_ms() + OFFER_MS;
-	s->view[view].offers++;
-	return o;
-}
-
-struct tsi_join tsi_offer_rules(const struct tsi_msg_join *join, unsigned view)
-{
-	return (struct tsi_join){ .view = view,
-				  .join = join->join,
-				  .leaves =
-					  join->between == TSOCK_BETWEEN_LEAVE,
-				  .after = join->after };
-}
-
 static int check_join(struct tsock_server *s, const struct tsi_msg_join *j)
 {
-	/* Its numbers mean another stream's samples. */
+	/* The sequence numbers in it are those of another stream. */
 	if (j->incarnation && j->incarnation != s->stream.incarnation)
 		return tsi_address_err_restarted(&s->sockets.address);
 	if (s->failed)
@@ -194,7 +112,7 @@ static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 		 struct tsi_msg_offer *out)
 {
 	struct tsi_join rules;
-	struct tsi_offer *o;
+	const struct tsi_offer *o;
 	unsigned view;
 	int err = check_join(s, j);
 
@@ -204,11 +122,13 @@ static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 		err = tsi_view_table_find(s, &j->view, &view);
 	if (err)
 		return err;
-	rules = tsi_offer_rules(j, view);
+	rules = tsi_server_rules(j, view);
 	err = tsi_membership_forecast(&s->membership, &rules, &out->forecast);
 	if (err)
 		return err;
-	o = offer_for(s, j, view);
+	o = tsi_offers_find(&s->offers, j->nonce);
+	if (!o)
+		o = tsi_offers_add(&s->offers, j, view, tsi_now_ms());
 	if (!o)
 		return TSOCK_EAGAIN; /* too many at once: ask again */
 	memcpy(out->token, o->token, TSI_TOKEN);
@@ -236,10 +156,7 @@ static void answer_leave(struct tsock_server *s, struct tsi_msg *m)
 	struct tsi_msg_leave l = m->u.leave;
 	int id = find_member(s, l.nonce);
 
-	for (unsigned i = 0; i < TSI_OFFERS; i++)
-		if (s->offer[i].used &&
-		    !memcmp(s->offer[i].join.nonce, l.nonce, TSI_NONCE))
-			tsi_offer_forget(s, &s->offer[i]);
+	tsi_offers_withdraw(&s->offers, l.nonce);
 	if (id >= 0) {
 		tsi_server_refresh(s); /* its last tail counts */
 		if (s->membership.member[id].used)
@@ -279,14 +196,13 @@ static bool answer(struct tsock_server *s, struct tsi_msg *m)
 	}
 }
 
-/* The channel is this thread's: without the lock, which a flood would keep. */
 void tsi_messages_answer(struct tsock_server *s)
 {
-	struct tsi_routing_id peer;
+	struct tsi_routing_id id;
 	struct tsi_msg m;
 
-	for (unsigned i = 0; i < MAIL; i++) {
-		int err = tsi_channel_recv(s->sockets.channel, &peer, &m);
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		int err = tsi_channel_recv(s->sockets.channel, &id, &m);
 		bool due;
 
 		if (err == TSOCK_EPROTO) {
@@ -300,6 +216,6 @@ void tsi_messages_answer(struct tsock_server *s)
 		due = answer(s, &m);
 		pthread_mutex_unlock(&s->lock);
 		if (due)
-			tsi_channel_send(s->sockets.channel, &peer, &m);
+			tsi_channel_send(s->sockets.channel, &id, &m);
 	}
 }

@@ -291,8 +291,7 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 	}
 	for (unsigned i = 0; i < TSI_MAX_MEMBERS; i++)
 		s->conn[i].pidfd = s->conn[i].sock = -1;
-	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)
-		s->pending[i].sock = -1;
+	tsi_handshake_init(&s->handshake);
 	return s;
 }
 
@@ -357,9 +356,7 @@ static void drop_everybody(struct tsock_server *s)
 	for (unsigned i = 0; i < TSI_MAX_MEMBERS; i++)
 		if (s->membership.member[i].used)
 			tsi_server_drop(s, i, "is left behind");
-	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)
-		if (s->pending[i].sock >= 0)
-			close(s->pending[i].sock);
+	tsi_handshake_close(&s->handshake);
 }
 
 void tsock_serve_close(tsock_server *s)

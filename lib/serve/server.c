@@ -115,19 +115,25 @@ void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why)
 	if (c->sock >= 0)
 		close(c->sock);
 	c->pidfd = c->sock = -1;
-	if (view && !s->membership.view[view].active)
-		s->view[view].idle_ms = tsi_now_ms();
 	tsi_server_changed(s);
+}
+
+struct tsi_join tsi_server_rules(const struct tsi_msg_join *join, unsigned view)
+{
+	return (struct tsi_join){ .view = view,
+				  .join = join->join,
+				  .leaves =
+					  join->between == TSOCK_BETWEEN_LEAVE,
+				  .after = join->after };
 }
 
 bool tsi_server_over(struct tsock_server *s)
 {
 	if (s->over || !tsi_membership_ended(&s->membership))
 		return s->over;
-	/* Whoever has an offer was told that it can come. */
-	for (unsigned i = 0; i < TSI_OFFERS; i++)
-		if (s->offer[i].used)
-			return false;
+	/* A consumer that has an offer was told that it can join. */
+	if (tsi_offers_count(&s->offers))
+		return false;
 	s->over = true;
 	return true;
 }

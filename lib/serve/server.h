@@ -25,7 +25,9 @@
 #include "ring/pin.h"
 #include "ring/ring.h"
 #include "serve/gpu_table.h"
+#include "serve/handshake.h"
 #include "serve/membership.h"
+#include "serve/offers.h"
 #include "serve/sockets.h"
 #include "serve/view.h"
 #include "wire/zmq.h"
@@ -34,24 +36,6 @@
 
 /* A member and its row in the ring's header have the same number. */
 _Static_assert(TSI_MAX_MEMBERS == TSI_MAX_ROWS, "one row for each member");
-
-#define TSI_OFFERS 64
-#define TSI_PENDING_CONNS 64
-
-/* A row kept for a consumer that was offered a token to connect with. */
-struct tsi_offer {
-	bool used;
-	uint8_t nonce[TSI_NONCE], token[TSI_TOKEN];
-	struct tsi_msg_join join;
-	unsigned view;
-	int64_t expires_ms;
-};
-
-struct tsi_pending_conn {
-	int sock; /* -1: none */
-	uint32_t pid;
-	int64_t expires_ms;
-};
 
 /* The connection behind member i. */
 struct tsi_conn {
@@ -74,10 +58,8 @@ struct tsock_server {
 	struct tsi_membership membership;
 	struct tsi_view view[TSI_VIEWS];
 	struct tsi_conn conn[TSI_MAX_MEMBERS];
-	struct tsi_offer offer[TSI_OFFERS];
-	struct tsi_pending_conn pending[TSI_PENDING_CONNS];
-	int64_t accept_again_ms, accept_said_ms; /* until when, for want of
-					     * descriptors; when it was told */
+	struct tsi_offers offers;
+	struct tsi_handshake handshake;
 	uint8_t *done; /* by slot: written, not yet published */
 
 	struct tsi_msg_stream stream; /* the answer to HELLO */
@@ -114,6 +96,10 @@ void tsi_server_changed(struct tsock_server *s);
 void tsi_server_wait(struct tsock_server *s, unsigned view, pthread_cond_t *c,
 		     int64_t until_ns);
 
+/* The rules of a join, as membership knows them. */
+struct tsi_join tsi_server_rules(const struct tsi_msg_join *join,
+				 unsigned view);
+
 /* Nobody needs anything more, and nobody can come who would: from then on. */
 bool tsi_server_over(struct tsock_server *s);
 
@@ -126,7 +112,5 @@ void tsi_server_fail(struct tsock_server *s, const char *why);
 void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why);
 
 /* ---- without ---- */
-
-int tsi_control_start(struct tsock_server *s);
 
 #endif

@@ -43,8 +43,7 @@ struct tsi_view {
 	bool has_thread, thread_done;
 	uint64_t age;     /* views made before it */
 	bool source_lost; /* error says why */
-	unsigned offers;  /* made for it and not yet used */
-	int64_t idle_ms;  /* since when nobody reads it */
+	int64_t idle_ms;  /* since when it has had no reader */
 	unsigned waiters; /* threads that sleep until a tail moves */
 	int code;
 	char error[256];

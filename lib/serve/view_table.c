@@ -23,6 +23,13 @@
 
 /* ---- freeing; with the lock held ---- */
 
+/* Does it have readers, or will it have one? */
+static bool in_use(const struct tsock_server *s, const struct tsi_view *v)
+{
+	return s->membership.view[v->id].active ||
+	       tsi_offers_for_view(&s->offers, v->id);
+}
+
 static bool idle(const struct tsock_server *s, const struct tsi_view *v)
 {
 	/* Another view's stage may be reading it. */
@@ -30,8 +37,7 @@ static bool idle(const struct tsock_server *s, const struct tsi_view *v)
 		if (s->view[i].phase != TSI_VIEW_EMPTY &&
 		    s->view[i].source == v->id)
 			return false;
-	return v->phase == TSI_VIEW_READY && !v->offers &&
-	       !s->membership.view[v->id].active;
+	return v->phase == TSI_VIEW_READY && !in_use(s, v);
 }
 
 static void end_view(struct tsock_server *s, struct tsi_view *v)
@@ -55,7 +61,9 @@ void tsi_view_table_sweep(struct tsock_server *s, int64_t now_ms)
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
 		struct tsi_view *v = &s->view[i];
 
-		if (idle(s, v) && now_ms - v->idle_ms > IDLE_MS)
+		if (v->phase == TSI_VIEW_READY && in_use(s, v))
+			v->idle_ms = now_ms;
+		else if (idle(s, v) && now_ms - v->idle_ms > IDLE_MS)
 			end_view(s, v);
 		/* The consumer that asked for it may never ask again. */
 		if (v->phase == TSI_VIEW_ENDING ||

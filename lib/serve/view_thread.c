@@ -8,7 +8,6 @@
  */
 #include "serve/view_thread.h"
 
-
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
