@@ -2,10 +2,9 @@
  * worker.c - from a sequence number to a finished sample.
  *
  * A sample is made from its own file or, where that is bad, from the next file
- * that is good for this sample.  Files that are known to be bad for it are
- * passed by without being read.  In a new run of bad files all samples in
- * progress want the same next file: one of them reads it, the others wait for
- * the outcome.
+ * that is good for this sample (target.h).  In a new run of bad files all
+ * samples in progress want the same next file: one of them reads it, the others
+ * wait for the outcome.
  */
 #include "run/worker.h"
 
@@ -18,21 +17,17 @@
 #include "base/err.h"
 #include "image/budget.h"
 #include "io/reader.h"
+#include "run/target.h"
 
 #define RETRIES 3
 
 struct job {
 	bool used;
 	uint64_t seq;
-	struct tsi_sample_id
-		id;        /* its own file, and the key of its random draws */
-	uint64_t target;   /* the file that is read for it */
-	uint64_t passed;   /* files from its own to the target */
-	bool searching;    /* its last target was bad, which was not known */
-	bool parked;       /* another sample's read of this target is awaited */
-	bool again;        /* for it all known bad files were forgotten */
-	unsigned failures; /* of this file, by I/O errors */
-	int64_t read_ns;   /* when this file's read was asked for */
+	struct tsi_target target; /* the file that is read for it */
+	bool searching;  /* its last target was bad, which was not known */
+	bool parked;     /* another sample's read of this target is awaited */
+	int64_t read_ns; /* when this file's read was asked for */
 	uint64_t read_bytes;
 	uint32_t reads;
 };
@@ -116,79 +111,20 @@ static int file_error(const struct tsi_worker *w, int code, uint64_t file,
 		       tsi_index_path(x, file), what);
 }
 
-/* From what is known, file j->target is bad for j's sample. */
-static bool known_bad(const struct tsi_worker *w, const struct job *j)
-{
-	const struct tsi_badfiles *b = tsi_sampler_badfiles(w->sampler);
-	struct tsi_image_extent e;
-
-	if (tsi_badfiles_run(b, j->target, 1))
-		return true;
-	return tsi_badfiles_extent(b, j->target, &e) &&
-	       tsi_image_bottom(w->image, e.width, e.height,
-				(uint32_t)j->id.epoch, j->id.index) > e.rows;
-}
-
-/* Pass n files by; false when none is left. */
-static bool pass(const struct tsi_worker *w, struct job *j, uint64_t n)
-{
-	uint64_t count = tsi_index_count(tsi_sampler_index(w->sampler));
-
-	j->failures = 0;
-	j->passed += n;
-	j->target = (j->id.index + j->passed) % count;
-	return j->passed < count;
-}
-
-/* Move job j's target on to a file that may be good for its sample. */
-static bool find_target(const struct tsi_worker *w, struct job *j)
-{
-	const struct tsi_badfiles *b = tsi_sampler_badfiles(w->sampler);
-	uint64_t count = tsi_index_count(tsi_sampler_index(w->sampler));
-
-	for (;;) {
-		uint64_t n = tsi_badfiles_run(b, j->target, count - j->passed);
-
-		if (n == 0 && !known_bad(w, j))
-			return true;
-		if (!pass(w, j, n ? n : 1))
-			return false;
-	}
-}
-
-/*
- * Choose job j's next file.  Where none is left that isn't known to be bad,
- * all are tried once more: a disk may have been away for a while.
- */
 static int choose(struct tsi_worker *w, struct job *j)
 {
-	const struct tsi_index *x = tsi_sampler_index(w->sampler);
-
-	if (j->passed < tsi_index_count(x) && find_target(w, j))
-		return 0;
-	if (!j->again) {
-		tsi_badfiles_forget_all(tsi_sampler_badfiles(w->sampler));
-		j->again = true;
-		j->passed = 0;
-		j->target = j->id.index;
-		if (find_target(w, j))
-			return 0;
-	}
-	return tsi_err(TSOCK_EDATA,
-		       "no file of %s is good any more: the last one "
-		       "tried for sample %llu",
-		       tsi_index_root(x), (unsigned long long)j->id.index);
+	return tsi_target_choose(&j->target, w->sampler, w->image);
 }
 
 /* Job j's file is bad: choose another one, or end the stream. */
 static int on_bad(struct tsi_worker *w, struct job *j, const char *reason)
 {
 	if (tsi_sampler_opts(w->sampler)->on_error == TSI_RAISE)
-		return file_error(w, TSOCK_EDATA, j->target, reason);
-	tsi_badfiles_report(tsi_sampler_badfiles(w->sampler), j->target,
+		return file_error(w, TSOCK_EDATA, j->target.file, reason);
+	tsi_badfiles_report(tsi_sampler_badfiles(w->sampler), j->target.file,
 			    reason);
 	j->searching = true;
-	pass(w, j, 1);
+	tsi_target_pass(&j->target, w->sampler);
 	return choose(w, j);
 }
 
@@ -196,8 +132,8 @@ static int on_bad(struct tsi_worker *w, struct job *j, const char *reason)
 static int on_unreadable(struct tsi_worker *w, struct job *j,
 			 const char *reason)
 {
-	tsi_badfiles_remember(tsi_sampler_badfiles(w->sampler), j->target, NULL,
-			      j->read_ns);
+	tsi_badfiles_remember(tsi_sampler_badfiles(w->sampler), j->target.file,
+			      NULL, j->read_ns);
 	return on_bad(w, j, reason);
 }
 
@@ -225,7 +161,7 @@ static int on_undecodable(struct tsi_worker *w, struct job *j,
 		return on_unreadable(w, j, reason);
 	/* A failure that isn't about its rows may not come again. */
 	if (!err && e.rows < e.height)
-		tsi_badfiles_remember(b, j->target, &e, j->read_ns);
+		tsi_badfiles_remember(b, j->target.file, &e, j->read_ns);
 	return on_bad(w, j, reason);
 }
 
@@ -267,13 +203,13 @@ static int on_read_error(struct tsi_worker *w, struct job *j, int err)
 		snprintf(reason, sizeof(reason),
 			 "%s; raise the limit (ulimit -n) or lower --threads",
 			 strerror(err));
-		return file_error(w, TSOCK_ESYS, j->target, reason);
+		return file_error(w, TSOCK_ESYS, j->target.file, reason);
 	}
-	if (j->failures++ < RETRIES)
+	if (j->target.failures++ < RETRIES)
 		return 0;
 	snprintf(reason, sizeof(reason), "%s, %d times in a row", strerror(err),
 		 RETRIES + 1);
-	return file_error(w, TSOCK_ESYS, j->target, reason);
+	return file_error(w, TSOCK_ESYS, j->target.file, reason);
 }
 
 /* ------------------------------------------------------------------------
@@ -288,7 +224,7 @@ static struct tsi_read_request bytes_of(const struct tsi_worker *w,
 
 	struct tsi_location at;
 
-	tsi_index_locate(x, j->target, &at);
+	tsi_index_locate(x, j->target.file, &at);
 	return (struct tsi_read_request){
 		.dirfd = tsi_index_dirfd(x),
 		.path = at.path,
@@ -314,7 +250,8 @@ static bool is_read_already(const struct tsi_worker *w, const struct job *j)
 	for (unsigned i = 0; i < w->depth; i++) {
 		const struct job *o = &w->job[i];
 
-		if (o != j && o->used && !o->parked && o->target == j->target)
+		if (o != j && o->used && !o->parked &&
+		    o->target.file == j->target.file)
 			return true;
 	}
 	return false;
@@ -331,17 +268,17 @@ static int go_on(struct tsi_worker *w, struct job *j)
 }
 
 /*
- * Whether this target is good is known now: go on with the jobs that waited for
+ * Whether this file is good is known now: go on with the jobs that waited for
  * it.  Once a file is good, there is nothing more to wait for.
  */
-static int wake(struct tsi_worker *w, uint64_t target, bool good)
+static int wake(struct tsi_worker *w, uint64_t file, bool good)
 {
 	int err = 0;
 
 	for (unsigned i = 0; i < w->depth && !err; i++) {
 		struct job *j = &w->job[i];
 
-		if (!j->used || !j->parked || j->target != target)
+		if (!j->used || !j->parked || j->target.file != file)
 			continue;
 		j->parked = false;
 		j->searching = !good;
@@ -354,7 +291,6 @@ static int wake(struct tsi_worker *w, uint64_t target, bool good)
 
 int tsi_worker_begin(struct tsi_worker *w, uint64_t seq)
 {
-	struct tsi_badfiles *b = tsi_sampler_badfiles(w->sampler);
 	struct job *j = w->job;
 	const char *why = NULL;
 	int err;
@@ -363,15 +299,12 @@ int tsi_worker_begin(struct tsi_worker *w, uint64_t seq)
 		j++;
 	memset(j, 0, sizeof(*j));
 	j->seq = seq;
-	err = tsi_sampler_at(w->sampler, seq, &j->id);
+	err = tsi_target_first(&j->target, w->sampler, seq);
 	if (err)
 		return err;
-	j->target = j->id.index;
-	if (tsi_badfiles_changed(b, j->target))
-		tsi_badfiles_forget(b, j->target);
 	if (tsi_sampler_opts(w->sampler)->on_error == TSI_RAISE)
 		why = tsi_index_bad_reason(tsi_sampler_index(w->sampler),
-					   j->target);
+					   j->target.file);
 	err = why ? on_bad(w, j, why) : choose(w, j);
 	if (!err)
 		err = submit(w, j);
@@ -400,19 +333,19 @@ static int load(struct tsi_worker *w, struct job *j, const uint8_t *data,
 	int err;
 
 	/* Another worker may have been here meanwhile. */
-	if (known_bad(w, j)) {
+	if (tsi_target_is_bad(&j->target, w->sampler, w->image)) {
 		j->searching = true;
 		return choose(w, j);
 	}
 	/* The draws are the sample's, whichever file it is made from. */
-	err = tsi_image_load(w->image, data, len, (uint32_t)j->id.epoch,
-			     j->id.index, to->image, &box);
+	err = tsi_image_load(w->image, data, len, (uint32_t)j->target.id.epoch,
+			     j->target.id.index, to->image, &box);
 	if (err == TSOCK_EDATA)
 		return on_undecodable(w, j, data, len);
 	if (err)
 		return err;
-	*to->label = tsi_index_label(x, j->target);
-	*to->index = (int64_t)j->target;
+	*to->label = tsi_index_label(x, j->target.file);
+	*to->index = (int64_t)j->target.file;
 	to->box[0] = box.top;
 	to->box[1] = box.left;
 	to->box[2] = box.height;
@@ -493,14 +426,14 @@ static int load_alone(struct tsi_worker *w, struct job *j, size_t size,
 		return err;
 	tsi_err_copy(reason, sizeof(reason));
 	return large ? on_bad(w, j, reason)
-		     : file_error(w, TSOCK_ENOMEM, j->target, reason);
+		     : file_error(w, TSOCK_ENOMEM, j->target.file, reason);
 }
 
 /* A read has come: decode it, and give its memory back to the reader. */
 static int use(struct tsi_worker *w, struct job *j, const struct tsi_read *r,
 	       const struct tsi_slots *to, bool *done)
 {
-	uint64_t target = j->target;
+	uint64_t file = j->target.file;
 	size_t size = TSI_READER_AHEAD;
 	int err;
 
@@ -524,9 +457,9 @@ static int use(struct tsi_worker *w, struct job *j, const struct tsi_read *r,
 		return err;
 	/* After an I/O error its target may still be the same file. */
 	if (!*done)
-		err = j->target == target ? submit(w, j) : go_on(w, j);
-	if (!err && (*done || j->target != target))
-		err = wake(w, target, *done);
+		err = j->target.file == file ? submit(w, j) : go_on(w, j);
+	if (!err && (*done || j->target.file != file))
+		err = wake(w, file, *done);
 	return err;
 }
 
@@ -560,7 +493,7 @@ int tsi_worker_finish(struct tsi_worker *w,
 	out->seq = j->seq;
 	out->read_bytes = j->read_bytes;
 	out->reads = j->reads;
-	out->substituted = j->target != j->id.index;
+	out->substituted = j->target.file != j->target.id.index;
 	out->io_ns = io_ns;
 	out->decode_ns = decode_ns;
 	j->used = false;
