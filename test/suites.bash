@@ -5,6 +5,8 @@ suite_layers()
 {
 	run_program 'layers' test/layers.sh
 	run_program 'layers finds what is planted' test/layers.sh --self-test
+	run_program 'what documents name is there' test/docs.sh
+	run_program 'docs.sh finds what is planted' test/docs.sh --self-test
 }
 
 # The simulated build has the GPU part's files, too.

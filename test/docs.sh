@@ -1,0 +1,176 @@
+#!/bin/bash
+# docs.sh - what the documents name must be there.
+#
+# In every .md file but CHANGELOG.md, which tells of what is gone:
+#   files       `lib/ring/ring.c`, [a link](docs/threads.md), a bare `ring.c`
+#   functions   `tsi_ring_publish()`, `main()`
+#   targets     `make check`, and lines of code that begin so
+#   options     `--join-window`: tsock-producer's, but for other programs' below
+#   variables   `TSOCK_DIR`, and what else is in capitals with an underscore
+#
+# docs.sh [FOLDER] checks another tree; docs.sh --self-test plants one of each
+# in a copy and fails if it isn't found.
+# shellcheck disable=SC2016,SC2013 # backquotes are what is looked for
+set -u
+LC_ALL=C
+export LC_ALL
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+bad=0
+
+# Of docker, CUDA's containers, srun, python and test programs.
+other_options=' --ipc --shm-size --pid --user --overlap --seed --self-test '
+
+complain()
+{
+	echo "$1"
+	bad=$((bad + 1))
+}
+
+# Code in a line, or a whole indented or fenced line, one piece a line.
+pieces()
+{
+	grep -o '`[^`]*`' "$1" | tr -d '`'
+	sed -n '/^    /p' "$1"
+}
+
+# Folders beside which a path in a document may be meant.
+exists()
+{
+	local dir
+	for dir in . "$2" lib producer include test; do
+		[ ! -e "$dir/$1" ] || return 0
+	done
+	return 1
+}
+
+check_files()
+{
+	local doc=$1 dir path
+	dir=$(dirname "$doc")
+	for path in $(grep -o '](\([^)#:]*\)' "$doc" | cut -c3- | sort -u); do
+		[ -e "$dir/$path" ] || complain "$doc: no file $path to link to"
+	done
+	for path in $(pieces "$doc" | grep -oE \
+		'(^|[ `(=])[A-Za-z0-9_][A-Za-z0-9_/-]*(\.[a-z]+|/)([^A-Za-z0-9_*]|$)' |
+		grep -oE '[A-Za-z0-9_][A-Za-z0-9_/-]*(\.[a-z]+|/)' |
+		grep -E '/|\.(c|h|cu|cpp|py|sh|txt|map|md)$' |
+		grep -vE '^(build|build-sim|_lib)/' | sort -u); do
+		case $path in
+		*/*) exists "$path" "$dir" ;;
+		*) grep -qE "(^|/)$path\$" "$files" ;;
+		esac || complain "$doc: no file $path"
+	done
+}
+
+check_functions()
+{
+	local name
+	for name in $(pieces "$1" | grep -oE '\b[A-Za-z_][A-Za-z0-9_]*\(\)' |
+		tr -d '()' | sort -u); do
+		grep -qxF "$name" "$words" || complain "$1: no function $name()"
+	done
+	for name in $(pieces "$1" | grep -oE '\b(tsi|tsock)_[a-z0-9_]+\b' |
+		sort -u); do
+		grep -qxF "$name" "$words" || complain "$1: nothing is called $name"
+	done
+}
+
+check_targets()
+{
+	local target
+	for target in $( (grep -oE '(^    |`)make( [A-Z]+=[^ `]+)* [a-z][a-z_.-]+' "$1" ||
+		:) | sed 's/.* //' | sort -u); do
+		grep -qE "^([a-z_. -]+ )?$target( [a-z_. -]+)?:" Makefile ||
+			[[ $target == bench-* ]] ||
+			complain "$1: no target $target"
+	done
+}
+
+check_options()
+{
+	local option
+	for option in $(grep -oE '`--[a-z][a-z-]+' "$1" | tr -d '`' | sort -u); do
+		[[ $other_options != *" $option "* ]] || continue
+		grep -rqF "\"${option#--}\"" producer ||
+			complain "$1: tsock-producer has no $option"
+	done
+}
+
+check_variables()
+{
+	local name
+	for name in $(pieces "$1" | grep -oE '\b(TSOCK|TSI|LIBTSOCK)_[A-Z0-9_]+\b' |
+		sort -u); do
+		grep -qxF "$name" "$words" || complain "$1: nothing is called $name"
+	done
+}
+
+# All files, and all words of the sources.
+files=$(mktemp) words=$(mktemp)
+trap 'rm -f "$files" "$words"' EXIT
+
+read_tree()
+{
+	find . \( -name '.?*' -o -name build -o -name 'build-*' \) -prune -o \
+		-type f -print | sort >"$files"
+	grep -E '\.(c|h|cu|cpp|py|sh|bash|map)$|/Makefile$' "$files" |
+		grep -v '/test/docs.sh$' | tr '\n' '\0' |
+		xargs -0 cat | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u >"$words"
+}
+
+check_tree()
+{
+	local doc
+	read_tree
+	while IFS= read -r doc; do
+		doc=${doc#./}
+		check_files "$doc"
+		check_functions "$doc"
+		check_targets "$doc"
+		check_options "$doc"
+		check_variables "$doc"
+	done < <(grep '\.md$' "$files" | grep -v '^\./CHANGELOG')
+}
+
+# Each line of README.md must be complained of so.
+planted=(
+	'no file lib/ring/nothing.c' 'See `lib/ring/nothing.c`.'
+	'no file nothing.h' 'See `nothing.h`.'
+	'no file docs/nothing.md to link to' '[x](docs/nothing.md)'
+	'no function tsi_ring_nothing()' '`tsi_ring_nothing()`'
+	'nothing is called tsock_nothing' '`struct tsock_nothing`'
+	'no target nothing' '    make CUDA=0 nothing'
+	'tsock-producer has no --nothing' '`--nothing=3`'
+	'nothing is called TSOCK_NOTHING' '`TSOCK_NOTHING=1`'
+)
+
+self_test()
+{
+	local copy said i
+	copy=$(mktemp -d) || exit 1
+	cp -r Makefile ./*.md lib producer include examples docs bench bindings \
+		test "$copy"
+	for ((i = 1; i < ${#planted[@]}; i += 2)); do
+		printf '\n%s\n' "${planted[i]}" >>"$copy/README.md"
+	done
+	said=$(test/docs.sh "$copy")
+	for ((i = 0; i < ${#planted[@]}; i += 2)); do
+		grep -qxF "README.md: ${planted[i]}" <<<"$said" ||
+			complain "not found: ${planted[i]}"
+	done
+	rm -rf "$copy"
+}
+
+case ${1:-} in
+--self-test)
+	cd "$here" || exit 1
+	self_test
+	;;
+*)
+	cd "${1:-$here}" || exit 1
+	check_tree
+	;;
+esac
+[ $bad = 0 ] || echo "docs.sh: $bad violations"
+[ $bad = 0 ]
