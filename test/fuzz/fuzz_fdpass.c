@@ -125,7 +125,8 @@ static void seeds(const char *folder)
 	memset(bytes, 0, sizeof(bytes));
 	bytes[1] = 1;
 	bytes[2] = 1;
-	memcpy(bytes + 3, "DOOR\1\0\0", 8);
+	memcpy(bytes + 3, "DOOR", 4);
+	bytes[3 + 4] = TSI_MSG_VERSION;
 	memcpy(bytes + 11, token, sizeof(token));
 	corpus_put(folder, "request", bytes, 3 + 24);
 }

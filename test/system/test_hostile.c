@@ -430,6 +430,7 @@ static void send_with(int s, const void *bytes, size_t len, unsigned nfds)
 static void packets_on_fdpass(void)
 {
 	static const unsigned count[] = { 0, 0, 1, 19, 20, 200, 253 };
+	static const uint8_t head[8] = { 'D', 'O', 'O', 'R', TSI_MSG_VERSION };
 	uint8_t bytes[700];
 
 	for (unsigned k = 0; k < 400; k++) {
@@ -440,7 +441,7 @@ static void packets_on_fdpass(void)
 		roll_bytes(bytes, sizeof(bytes));
 		/* A token that nobody was given. */
 		if (k % 2)
-			memcpy(bytes, "DOOR\1\0\0", 8);
+			memcpy(bytes, head, sizeof(head));
 		send_with(s, bytes, k % 2 ? 24 : 1 + roll() % 600,
 			  count[k % 7]);
 		if (k % 3)

@@ -569,9 +569,8 @@ static bool say_noise(int sock)
 
 static bool say_much(int sock)
 {
-	uint8_t bytes[4096] = { 0 };
+	uint8_t bytes[4096] = { 'D', 'O', 'O', 'R', TSI_MSG_VERSION };
 
-	memcpy(bytes, "DOOR\1\0\0", 8);
 	send(sock, bytes, sizeof(bytes), MSG_NOSIGNAL);
 	return true;
 }
