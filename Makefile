@@ -184,9 +184,14 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
 # --------------------------------------------------------------------------
 # Sources: every file of a layer, less the alternatives not chosen
 
-LIB      := $(filter-out $(if $(filter 0,$(CUDA)), \
-	lib/mem/cuda/%.c lib/convert/gpu.c lib/stage/nccl.c,lib/%_none.c), \
-	$(wildcard lib/*/*.c lib/*/*/*.c))
+# What needs a GPU, in the library, its tests and benchmarks.  In a build without
+# CUDA the *_none.c files stand for it.
+NEEDS_CUDA := lib/mem/cuda/%.c $(addprefix lib/stage/,gpu.c broadcast.c \
+	measure.c verify.c nccl.c) lib/serve/view_broadcast.c \
+	lib/serve/view_neighbour.c lib/convert/gpu.c \
+	test/unit/test_gpu%.c bench/gpu%.c
+LIB      := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA), \
+	lib/%_none.c),$(wildcard lib/*/*.c lib/*/*/*.c))
 LIB      += $(if $(filter sim,$(CUDA)),test/simcuda/kernels_sim.c)
 KERNELS  := $(if $(filter 1,$(CUDA)),lib/convert/kernels.cu)
 PRODUCER := $(filter-out $(if $(filter 1,$(URING)),%/reader_none.c, \
@@ -195,9 +200,11 @@ PRODUCER := $(filter-out $(if $(filter 1,$(URING)),%/reader_none.c, \
 # A program is a file with a main(); the others in its folder are linked to
 # every program there.
 with_main = $(if $(1),$(shell grep -l '^int main$(lparen)' $(1)))
-BENCH    := $(wildcard bench/*.c)
+BENCH    := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA)), \
+	$(wildcard bench/*.c))
 BENCHES  := $(call with_main,$(BENCH))
-UNIT     := $(wildcard test/unit/*.c)
+UNIT     := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA)), \
+	$(wildcard test/unit/*.c))
 UNITS    := $(call with_main,$(UNIT))
 SYSTEM   := $(wildcard test/system/*.c)
 SYSTEMS  := $(call with_main,$(SYSTEM))

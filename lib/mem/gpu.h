@@ -33,9 +33,6 @@ struct tsi_gpu_info {
 	bool mig;
 };
 
-/* What this build and this machine have, as one line for people. */
-const char *tsi_gpu_about(void);
-
 /*
  * How many devices; TSOCK_ENOTSUP with the reason when there can't be any: no
  * CUDA in this build, no driver, a driver too old for the runtime (naming

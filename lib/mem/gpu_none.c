@@ -15,11 +15,6 @@ static int none(void)
 		       "where the CUDA toolkit is");
 }
 
-const char *tsi_gpu_about(void)
-{
-	return "no CUDA in this build";
-}
-
 int tsi_gpu_count(unsigned *n)
 {
 	(void)n;

@@ -259,3 +259,9 @@ void tsi_view_broadcast_serve(struct tsi_view *v)
 		view_step(v);
 	leave(v);
 }
+
+void tsi_view_broadcast_end(struct tsi_view *v)
+{
+	tsi_broadcast_destroy(v->broadcast);
+	v->broadcast = NULL;
+}

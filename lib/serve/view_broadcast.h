@@ -12,4 +12,7 @@ struct tsi_view;
  */
 void tsi_view_broadcast_serve(struct tsi_view *v);
 
+/* Without the lock: the view's ring is no source of broadcasts any more. */
+void tsi_view_broadcast_end(struct tsi_view *v);
+
 #endif

@@ -14,7 +14,6 @@
 #include "serve/server.h"
 #include "serve/view_broadcast.h"
 #include "serve/view_neighbour.h"
-#include "stage/broadcast.h"
 
 /* ---- runs of samples ---- */
 
@@ -273,12 +272,11 @@ void *tsi_view_thread_main(void *arg)
 		pthread_cond_wait(&s->staged, &s->lock);
 	pthread_mutex_unlock(&s->lock);
 	/* Freeing gigabytes takes a while, so the lock isn't held. */
-	tsi_broadcast_destroy(v->broadcast);
+	tsi_view_broadcast_end(v);
 	tsi_stage_destroy(v->stage);
 	tsi_ring_destroy(&v->ring);
 	pthread_mutex_lock(&s->lock);
 	v->stage = NULL;
-	v->broadcast = NULL;
 	v->thread_done = true;
 	pthread_cond_broadcast(&s->staged);
 	pthread_mutex_unlock(&s->lock);

@@ -17,12 +17,22 @@
 
 /* ---- devices ---- */
 
-static void what_there_is_fits_in_one_line(void **state)
+static void see_line(void *arg, const char *line)
 {
+	unsigned *lines = arg;
+
+	assert_true(strlen(line) > 10);
+	assert_null(strchr(line, '\n'));
+	++*lines;
+}
+
+static void each_device_is_told_in_one_line(void **state)
+{
+	unsigned lines = 0;
+
 	(void)state;
-	assert_non_null(tsi_gpu_about());
-	assert_true(strlen(tsi_gpu_about()) > 10);
-	assert_null(strchr(tsi_gpu_about(), '\n'));
+	assert_int_equal(tsock_devices(see_line, &lines), ngpus);
+	assert_int_equal(lines, ngpus ? ngpus : 1);
 }
 
 static void without_a_gpu_every_call_says_why(void **state)
@@ -463,12 +473,12 @@ int main(int argc, char **argv)
 	static const struct child children[] = { { "open", child_open },
 						 { NULL, NULL } };
 	const struct CMUnitTest none[] = {
-		cmocka_unit_test(what_there_is_fits_in_one_line),
+		cmocka_unit_test(each_device_is_told_in_one_line),
 		cmocka_unit_test(without_a_gpu_every_call_says_why),
 		cmocka_unit_test(memory_of_a_gpu),
 	};
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_there_is_fits_in_one_line),
+		cmocka_unit_test(each_device_is_told_in_one_line),
 		cmocka_unit_test(devices_are_found_by_uuid),
 		cmocka_unit_test(an_unknown_device_is_refused),
 		cmocka_unit_test(the_current_device_stays),

@@ -43,11 +43,17 @@ static void child_count(int argc, char **argv)
 		printf("%u GPUs", n);
 }
 
-static void child_about(int argc, char **argv)
+static void print_line(void *arg, const char *line)
+{
+	(void)arg;
+	printf("%s\n", line);
+}
+
+static void child_devices(int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	printf("%s", tsi_gpu_about());
+	printf("%d devices: ", tsock_devices(print_line, NULL));
 }
 
 static int do_info(void)
@@ -248,7 +254,7 @@ static void expect(const char *env, const char *what, const char *first,
 	char out[900];
 	int rc;
 
-	if (strcmp(what, "count") == 0 || strcmp(what, "about") == 0) {
+	if (strcmp(what, "count") == 0 || strcmp(what, "devices") == 0) {
 		argv[0] = (char *)what;
 		argv[1] = NULL;
 	}
@@ -265,7 +271,8 @@ static void a_missing_driver_is_said(void **state)
 	(void)state;
 	expect("SIMCUDA_DRIVER=none", "count", "-15 no NVIDIA driver",
 	       "(this build has CUDA 13.0)");
-	expect("SIMCUDA_DRIVER=none", "about", "no GPU: no NVIDIA driver", "");
+	expect("SIMCUDA_DRIVER=none", "devices", "no NVIDIA driver",
+	       "0 devices: ");
 	expect("SIMCUDA_DRIVER=none", "alloc", "-15 no NVIDIA driver", "");
 	expect("SIMCUDA_DRIVER=none", "pin", "then -15: -15 no NVIDIA", "");
 }
@@ -493,7 +500,7 @@ int main(int argc, char **argv)
 {
 	static const struct child children[] = { { "do", child_do },
 						 { "count", child_count },
-						 { "about", child_about },
+						 { "devices", child_devices },
 						 { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_missing_driver_is_said),

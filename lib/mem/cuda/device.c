@@ -21,31 +21,6 @@ int tsi_gpu_count(unsigned *n)
 	return tsi_cuda_count(n);
 }
 
-static char about[512];
-static pthread_once_t about_once = PTHREAD_ONCE_INIT;
-
-static void write_about(void)
-{
-	int has = 0;
-	unsigned n;
-
-	if (tsi_gpu_count(&n)) {
-		snprintf(about, sizeof(about), "no GPU: %s", tsock_errmsg());
-		return;
-	}
-	(void)cudaDriverGetVersion(&has);
-	snprintf(about, sizeof(about),
-		 "CUDA %d.%d in this build, %d.%d in the driver, %u GPU%s",
-		 CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, has / 1000,
-		 has % 1000 / 10, n, n == 1 ? "" : "s");
-}
-
-const char *tsi_gpu_about(void)
-{
-	pthread_once(&about_once, write_about);
-	return about;
-}
-
 /* Without a context: a job may look for its GPU among those of others. */
 static int check(unsigned device, const struct tsi_cuda_driver **d)
 {
