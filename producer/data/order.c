@@ -157,7 +157,7 @@ static void make(struct tsi_order *o, struct slot *s, uint64_t epoch)
 
 static bool holds(const struct slot *s, uint64_t epoch)
 {
-	/* Relaxed: under the lock it is exact, outside the lock it is a hint. */
+	/* Relaxed: exact under the lock, a hint outside of it. */
 	return atomic_load_explicit(&s->epoch, memory_order_relaxed) == epoch;
 }
 

@@ -25,7 +25,7 @@ struct pread_backend {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	pthread_cond_t done;
-	/* Under the lock: a ring of slots to read, a list of slots that were. */
+	/* Under the lock: a ring of slots to read, a list of those read. */
 	unsigned *queue;
 	unsigned first;
 	unsigned queued;
