@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "consumer/gpu/backend.h"
+#include "consumer/host.h"
 #include "consumer/request.h"
 #include "mem/memfd.h"
 #include "wire/fdpass.h"
@@ -179,6 +181,21 @@ static int check_ring(const struct tsi_attach *a, const struct delivery *d)
 	return 0;
 }
 
+/* Takes over the descriptors of the data. */
+static int make_backend(const struct tsi_attach *a, struct delivery *d,
+			struct tsi_backend **out)
+{
+	const int *fd = d->fd + 3;
+
+	for (unsigned i = data_fds(a); i < a->nfields; i++)
+		d->fd[3 + i] = -1;
+	d->nfds = 3;
+	return a->gpu ? tsi_gpu_backend_create(a->gpu, d->copy, a->batch, fd,
+					       out)
+		      : tsi_host_backend_create(a->mode, d->copy, a->batch, fd,
+						out);
+}
+
 static int make_reader(const struct tsi_attach *a, struct delivery *d,
 		       struct tsi_reader **out)
 {
@@ -191,14 +208,11 @@ static int make_reader(const struct tsi_attach *a, struct delivery *d,
 		.event = d->fd[2],
 		.producer = d->producer,
 		.sock = d->sock,
-		.data = d->fd + 3,
 		.ring = d->copy,
 		.ring_id = d->ring_id,
 		.row = d->answer.row,
 		.start = d->answer.start,
 		.batch = a->batch,
-		.mode = a->mode,
-		.gpu = a->gpu,
 		.claim_ended = leave_late,
 		.free_context = forget,
 		.context = f,
@@ -209,10 +223,9 @@ static int make_reader(const struct tsi_attach *a, struct delivery *d,
 		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
 	f->address = *a->address;
 	memcpy(f->nonce, a->nonce, TSI_NONCE);
-	for (unsigned i = data_fds(a); i < a->nfields; i++)
-		d->fd[3 + i] = -1;
-	err = tsi_reader_create(&p, out);
-	d->nfds = 3; /* the others are the reader's, or closed */
+	err = make_backend(a, d, &p.backend);
+	if (!err)
+		err = tsi_reader_create(&p, out);
 	if (err) {
 		free(f);
 		return err;

@@ -9,9 +9,12 @@
 
 #include <stdint.h>
 
+#include "consumer/mapping.h"
 #include "consumer/reader.h"
 #include "wire/msg.h"
 #include "wire/address.h"
+
+struct tsi_gpu_backend_parts;
 
 struct tsi_attach {
 	const struct tsi_address *address;

@@ -135,11 +135,10 @@ int tsi_await_release(struct tsock *t, uint64_t n, uint64_t need,
 		      int *timeout_ms)
 {
 	struct tsi_reader *r = t->reader;
-	int err = r->gpu ? tsi_completion_error(r->gpu->completion) : 0;
+	struct tsi_backend *k = r->backend;
+	int err = k->ops->make_room ? k->ops->make_room(k, r, n, timeout_ms)
+				    : on_host(t, n, timeout_ms);
 
-	if (!err)
-		err = r->gpu ? tsi_reader_await_room(r, n, timeout_ms)
-			     : on_host(t, n, timeout_ms);
 	if (!err && t->left)
 		err = check_left(t, need, timeout_ms);
 	return err;

@@ -50,8 +50,7 @@ void *tsock_batch_data_mut(tsock_batch *name, unsigned i)
 {
 	struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_data_mut");
 
-	if (!b || i >= b->reader->nfields ||
-	    tsi_mapping_is_common(b->reader->mapping.mode))
+	if (!b || i >= b->reader->nfields || !b->reader->backend->writable)
 		return NULL;
 	return b->placement.data[i];
 }

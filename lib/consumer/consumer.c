@@ -217,9 +217,7 @@ static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
 	tsi_reader_used_here(t->reader);
 	tsi_siblings_add(t);
 	t->samples = t->wait_ns = 0;
-	t->transport = t->reader->gpu && t->reader->gpu->staging
-			       ? TSOCK_TRANSPORT_STAGED
-			       : offer->transport;
+	t->transport = tsi_negotiate_transport(t, offer);
 	memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
 	tsi_log(TSOCK_LOG_DEBUG, "joined '%s': batches of %u from %s",
 		t->address.name, t->opts.batch_size, by[t->transport]);
@@ -372,16 +370,16 @@ int tsock_begin(tsock *t)
 
 /* ---- reading ---- */
 
-/* Others need not wait for one whose GPU, or context there, is lost. */
+/* Other readers need not wait for one whose GPU, or context, is lost. */
 static int leave_if_lost(struct tsock *t, int err)
 {
-	struct tsi_gpu_backend *g = t->reader->gpu;
 	struct tsi_err_saved saved;
 
-	if (!g || err == TSOCK_EAGAIN || err == TSOCK_EHELD)
+	if (t->reader->backend->device < 0 || err == TSOCK_EAGAIN ||
+	    err == TSOCK_EHELD)
 		return err;
 	saved = tsi_err_save(err);
-	if (tsi_completion_error(g->completion) || tsi_gpu_healthy(g->device))
+	if (tsi_reader_trouble(t->reader))
 		detach(t);
 	return tsi_err_restore(&saved);
 }

@@ -66,12 +66,9 @@ static void fill(struct tsi_dl_tensor *t, struct tsi_export *e, unsigned i)
 
 	*t = (struct tsi_dl_tensor){ .data = e->batch->placement.data[i] };
 	t->device.type = TSI_DL_CPU;
-	if (r->gpu) {
+	if (r->backend->device >= 0) {
 		t->device.type = TSI_DL_CUDA;
-		t->device.id = (int32_t)r->gpu->device;
-		/* What was uploaded is as it is wanted. */
-		if (r->gpu->staging)
-			f = &r->gpu->field[i];
+		t->device.id = r->backend->device;
 	}
 	t->ndim = (int32_t)f->ndim + 1;
 	t->dtype.code = code[f->dtype];
@@ -122,9 +119,7 @@ int tsock_batch_dlpack(tsock_batch *name, unsigned i, int versioned, void **out)
 		m->version.minor = 1;
 		m->context = e;
 		m->deleter = delete_versioned;
-		m->flags = tsi_mapping_is_common(b->reader->mapping.mode)
-				   ? TSI_DL_READ_ONLY
-				   : 0;
+		m->flags = b->reader->backend->writable ? 0 : TSI_DL_READ_ONLY;
 		fill(&m->tensor, e, i);
 		*out = m;
 	} else {

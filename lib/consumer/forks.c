@@ -50,7 +50,7 @@ static uint8_t *bytes_of(struct copy *c)
 
 /* ---- before ---- */
 
-static int copy_pages(uint8_t *from, size_t len)
+static int copy_pages(void *from, size_t len)
 {
 	size_t page = page_size();
 	struct copy *c = mmap(NULL, page + len, PROT_READ | PROT_WRITE,
@@ -67,7 +67,7 @@ static int copy_pages(uint8_t *from, size_t len)
 }
 
 /* Better no bytes in the child than other ones. */
-static void withhold(uint8_t *addr, size_t len)
+static void withhold(void *addr, size_t len)
 {
 	reason = errno;
 	failed += len;
@@ -76,16 +76,17 @@ static void withhold(uint8_t *addr, size_t len)
 
 static void save(const struct tsock_batch *b)
 {
-	const struct tsi_mapping *w = &b->reader->mapping;
+	struct tsi_backend *k = b->reader->backend;
 
-	for (unsigned i = 0; i < w->nfields; i++) {
-		uint8_t *addr;
+	for (unsigned i = 0; i < b->reader->nfields; i++) {
+		bool writable;
+		void *addr;
 		size_t len;
 
-		if (!tsi_mapping_pages(w, &b->placement, i, &addr, &len))
+		if (!k->ops->pages(k, &b->placement, i, &addr, &len, &writable))
 			continue;
-		if (b->placement.window ? tsi_pages_take(addr, len)
-					: copy_pages(addr, len))
+		if (writable ? tsi_pages_take(addr, len)
+			     : copy_pages(addr, len))
 			withhold(addr, len);
 	}
 }
@@ -99,8 +100,8 @@ static void before(void)
 	 */
 	atomic_store(&tsi_forks_now, true);
 	for (struct tsi_reader *r = readers; r; r = r->watched) {
-		/* A child can't use a GPU's memory whatever we do. */
-		if (r->gpu)
+		/* A child can't use it whatever is done. */
+		if (!r->backend->ops->pages)
 			continue;
 		/* Pairs with batch_new(). */
 		for (struct tsock_batch *b = atomic_load_explicit(
@@ -138,13 +139,14 @@ static void drop_copies(void)
 /* Those that were withheld are there for the next child. */
 static void allow_forks(const struct tsock_batch *b)
 {
-	const struct tsi_mapping *w = &b->reader->mapping;
+	struct tsi_backend *k = b->reader->backend;
 
-	for (unsigned i = 0; i < w->nfields; i++) {
-		uint8_t *addr;
+	for (unsigned i = 0; i < b->reader->nfields; i++) {
+		bool writable;
+		void *addr;
 		size_t len;
 
-		if (tsi_mapping_pages(w, &b->placement, i, &addr, &len))
+		if (k->ops->pages(k, &b->placement, i, &addr, &len, &writable))
 			madvise(addr, len, MADV_DOFORK);
 	}
 }

@@ -19,6 +19,7 @@
 
 #define LASTING 2 /* windows that are never unmapped while the ring is read */
 #define TRIES 3   /* to see the ring in a window */
+#define SPARES 4 /* copies of cleared batches that are kept for the next ones */
 
 struct tsi_window {
 	struct tsi_window *next;
@@ -372,8 +373,6 @@ void tsi_mapping_fini(struct tsi_mapping *m)
 		m->first = win->next;
 		window_free(m, win);
 	}
-	if (m->mode == TSI_MAP_GPU)
-		tsi_import_close(m);
 	for (unsigned i = 0; i < m->nfields; i++)
 		if (m->field[i].plain)
 			munmap(m->field[i].plain, m->field[i].span);
@@ -383,27 +382,46 @@ void tsi_mapping_fini(struct tsi_mapping *m)
 	*m = (struct tsi_mapping){ .pagemap = -1 };
 }
 
-static void place_common(const struct tsi_mapping *m, struct tsi_placement *s)
+static void place_shared(const struct tsi_mapping *m, struct tsi_placement *s)
 {
 	for (unsigned i = 0; i < m->nfields; i++)
 		s->data[i] =
 			m->field[i].plain + s->slot * m->field[i].sample_bytes;
 }
 
-int tsi_mapping_place(struct tsi_mapping *m, uint64_t first, uint64_t count,
-		      struct tsi_placement *s)
+int tsi_mapping_prepare(const struct tsi_mapping *m, struct tsi_placement *s)
+{
+	/* Never 0 bytes; a whole number of alignments. */
+	s->small = aligned_alloc(64, m->small_bytes + 64);
+	return s->small ? 0 : tsi_err(TSOCK_ENOMEM, "no memory for batches");
+}
+
+void tsi_mapping_discard(struct tsi_placement *s)
+{
+	free(s->small);
+	free(s->copy);
+	s->small = s->copy = NULL;
+}
+
+/* What a copy was in is for the next one, if there aren't enough already. */
+static void keep_spare(struct tsi_mapping *m, struct tsi_placement *s)
+{
+	/* A count of buffers; no memory hangs on it. */
+	if (!s->copy || atomic_fetch_add_explicit(
+				&m->spares, 1, memory_order_relaxed) < SPARES)
+		return;
+	atomic_fetch_sub_explicit(&m->spares, 1, memory_order_relaxed);
+	free(s->copy);
+	s->copy = NULL;
+}
+
+/* In memory that may be written into. */
+static int place_writable(struct tsi_mapping *m, uint64_t first, uint64_t count,
+			  struct tsi_placement *s)
 {
 	struct tsi_window *win;
 	int err;
 
-	s->window = NULL;
-	s->slot = first % m->capacity;
-	s->count = count;
-	s->own = false;
-	if (tsi_mapping_is_common(m->mode)) {
-		place_common(m, s);
-		return 0;
-	}
 	tsi_mapping_copy_small(m, s);
 	if (!m->copy_bytes) {
 		s->own = true;
@@ -424,6 +442,28 @@ int tsi_mapping_place(struct tsi_mapping *m, uint64_t first, uint64_t count,
 	return err;
 }
 
+int tsi_mapping_place(struct tsi_mapping *m, uint64_t first, uint64_t count,
+		      struct tsi_placement *s)
+{
+	int err;
+
+	s->window = NULL;
+	s->slot = first % m->capacity;
+	s->count = count;
+	s->own = false;
+	if (m->mode == TSI_MAP_SHARED) {
+		place_shared(m, s);
+		return 0;
+	}
+	/* As in keep_spare(). */
+	if (s->copy)
+		atomic_fetch_sub_explicit(&m->spares, 1, memory_order_relaxed);
+	err = place_writable(m, first, count, s);
+	if (err)
+		keep_spare(m, s);
+	return err;
+}
+
 bool tsi_mapping_pages(const struct tsi_mapping *m,
 		       const struct tsi_placement *s, unsigned i,
 		       uint8_t **addr, size_t *len)
@@ -432,7 +472,7 @@ bool tsi_mapping_pages(const struct tsi_mapping *m,
 	uint8_t *base = s->window ? s->window->base[i] : f->plain;
 	size_t lo, hi;
 
-	if (s->own || f->small || m->mode == TSI_MAP_GPU)
+	if (s->own || f->small)
 		return false;
 	pages_of(m, i, s->slot, s->count, &lo, &hi);
 	*addr = base + lo * m->page;
@@ -460,13 +500,12 @@ int tsi_mapping_make_private(struct tsi_mapping *m, struct tsi_placement *s)
 	return 0;
 }
 
-void tsi_mapping_clear(struct tsi_mapping *m, struct tsi_placement *s)
+/* Nobody looks at these pages of its window any more. */
+static void clear_window(struct tsi_mapping *m, struct tsi_placement *s)
 {
 	struct tsi_window *win = s->window;
 	size_t lo, hi;
 
-	if (!win)
-		return;
 	for (unsigned i = 0; i < m->nfields; i++) {
 		if (m->field[i].small)
 			continue;
@@ -479,4 +518,11 @@ void tsi_mapping_clear(struct tsi_mapping *m, struct tsi_placement *s)
 	s->window = NULL;
 	/* Pairs with window_prune(): the window's last use by us. */
 	atomic_fetch_sub_explicit(&win->live, 1, memory_order_release);
+}
+
+void tsi_mapping_clear(struct tsi_mapping *m, struct tsi_placement *s)
+{
+	if (s->window)
+		clear_window(m, s);
+	keep_spare(m, s);
 }

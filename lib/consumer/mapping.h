@@ -11,12 +11,11 @@
  *            made private for one batch would hide what is published later.
  *   COPY     where private mappings are refused, and where one more window
  *            is: each batch is copied.
- *   GPU      the ring is in a GPU's memory, which is opened once; every batch
- *            lies in it, and can't be made private (import.c).
  *
  * A field whose batch is small is copied in PRIVATE and COPY.  Knows nothing of
- * heads, tails, claims and forks.  place, make_private, seal and fini belong to
- * the thread of the handle; clear may be called by any thread at the same time.
+ * heads, tails, claims and forks, and nothing of GPUs.  place, make_private,
+ * seal and fini belong to the thread of the handle; clear may be called by any
+ * thread at the same time.
  */
 #ifndef TSI_CONSUMER_MAPPING_H
 #define TSI_CONSUMER_MAPPING_H
@@ -35,14 +34,7 @@ enum tsi_mapping_mode {
 	TSI_MAP_SHARED,
 	TSI_MAP_PRIVATE,
 	TSI_MAP_COPY,
-	TSI_MAP_GPU,
 };
-
-/* Every batch lies where all readers look: it can't be made private. */
-static inline bool tsi_mapping_is_common(enum tsi_mapping_mode mode)
-{
-	return mode == TSI_MAP_SHARED || mode == TSI_MAP_GPU;
-}
 
 struct tsi_window;
 
@@ -66,18 +58,21 @@ struct tsi_mapping {
 	struct tsi_memfd mark;
 	uint64_t placed;
 	struct tsi_mapping_field field[TSOCK_MAX_FIELDS];
-	struct tsi_gpu_mem gpu[TSOCK_MAX_FIELDS]; /* the memory, if GPU */
 	struct tsi_window *first;
 	unsigned count;
+	_Atomic unsigned spares; /* copies of batches that are cleared */
 };
+
+struct tsi_gpu_batch;
 
 /* Where a batch lies. */
 struct tsi_placement {
 	struct tsi_window *window; /* NULL: in none */
 	uint64_t slot, count;
-	uint8_t *small; /* the caller's: small_bytes large */
-	uint8_t *copy;  /* or NULL; kept for the next batch */
+	uint8_t *small; /* memory for the small fields */
+	uint8_t *copy;  /* for the others, or NULL; kept for the next batch */
 	bool own;       /* no byte of it is the ring's */
+	struct tsi_gpu_batch *gpu; /* what a GPU's backend has besides */
 	void *data[TSOCK_MAX_FIELDS];
 };
 
@@ -90,22 +85,6 @@ int tsi_mapping_init(struct tsi_mapping *m, enum tsi_mapping_mode mode,
 		     const struct tsi_ring_shared *ring, uint64_t batch,
 		     const int *fd);
 
-/* How a ring in a GPU's memory is opened. */
-struct tsi_import_source {
-	unsigned device;
-	enum tsock_transport transport;          /* VMM or LEGACY */
-	const uint8_t (*handle)[TSI_GPU_HANDLE]; /* LEGACY: one per field */
-};
-
-/*
- * The same for such a ring, by its descriptors (VMM) or handles.  Descriptors
- * that are none are -1.
- */
-int tsi_import_open(struct tsi_mapping *m, const struct tsi_import_source *from,
-		    const struct tsi_ring_shared *ring, uint64_t batch,
-		    const int *fd);
-void tsi_import_close(struct tsi_mapping *m);
-
 /* No more batches will be placed: close the descriptors. */
 void tsi_mapping_seal(struct tsi_mapping *m);
 
@@ -113,8 +92,15 @@ void tsi_mapping_seal(struct tsi_mapping *m);
 void tsi_mapping_fini(struct tsi_mapping *m);
 
 /*
- * Find a place for the published samples first..first+count-1.  s->small and
- * s->copy are as they were after the last use (at first a buffer, and NULL).
+ * A placement that is all 0 gets memory for the small fields, TSOCK_ENOMEM, and
+ * gives back all that it has.
+ */
+int tsi_mapping_prepare(const struct tsi_mapping *m, struct tsi_placement *s);
+void tsi_mapping_discard(struct tsi_placement *s);
+
+/*
+ * Find a place for the published samples first..first+count-1, in a placement
+ * that was prepared.  A copy's memory may stay with it for the next batch.
  */
 int tsi_mapping_place(struct tsi_mapping *m, uint64_t first, uint64_t count,
 		      struct tsi_placement *s);

@@ -16,10 +16,19 @@
 #include "consumer/forks.h"
 #include "consumer/tail.h"
 
-#define READY 4  /* free batches to begin with */
-#define SPARES 4 /* buffers of copies that are kept for the next ones */
+#define READY 4 /* free batches to begin with */
 
 /* ---- free batches ---- */
+
+static void batch_free(struct tsock_batch *b)
+{
+	struct tsi_backend *k = b->reader->backend;
+
+	k->ops->discard(k, &b->placement);
+	tsi_name_free(b->name);
+	free(b->exports);
+	free(b);
+}
 
 static struct tsock_batch *batch_new(struct tsi_reader *r)
 {
@@ -27,18 +36,14 @@ static struct tsock_batch *batch_new(struct tsi_reader *r)
 
 	if (!b)
 		return NULL;
+	b->reader = r;
 	b->name = tsi_name_new(b);
 	b->exports = calloc(r->nfields, sizeof(*b->exports));
-	/* Never 0 bytes; a whole number of alignments. */
-	b->placement.small = aligned_alloc(64, r->mapping.small_bytes + 64);
-	if (!b->name || !b->exports || !b->placement.small) {
-		tsi_name_free(b->name);
-		free(b->exports);
-		free(b->placement.small);
-		free(b);
+	if (!b->name || !b->exports ||
+	    r->backend->ops->prepare(r->backend, &b->placement)) {
+		batch_free(b);
 		return NULL;
 	}
-	b->reader = r;
 	/* Not HELD: a fork would hold on to it. */
 	atomic_init(&b->state, TSI_BATCH_RELEASED);
 	b->all = atomic_load_explicit(&r->all, memory_order_relaxed);
@@ -59,9 +64,6 @@ static struct tsock_batch *batch_get(struct tsi_reader *r)
 	if (!b)
 		return batch_new(r);
 	r->free = b->next;
-	/* A count of buffers; no memory hangs on it. */
-	if (b->placement.copy)
-		atomic_fetch_sub_explicit(&r->spares, 1, memory_order_relaxed);
 	return b;
 }
 
@@ -70,14 +72,6 @@ static void batch_put(struct tsi_reader *r, struct tsock_batch *b)
 {
 	struct tsock_batch *top;
 
-	/* The same. */
-	if (b->placement.copy &&
-	    atomic_fetch_add_explicit(&r->spares, 1, memory_order_relaxed) >=
-		    SPARES) {
-		atomic_fetch_sub_explicit(&r->spares, 1, memory_order_relaxed);
-		free(b->placement.copy);
-		b->placement.copy = NULL;
-	}
 	/* Only the handle's thread takes, and takes all: no ABA. */
 	top = atomic_load_explicit(&r->returned, memory_order_relaxed);
 	do
@@ -111,7 +105,9 @@ static void take_parts(struct tsi_reader *r, const struct tsi_reader_parts *p)
 	r->end = p->ring->end;
 	r->nfields = p->ring->nfields;
 	for (unsigned i = 0; i < r->nfields; i++)
-		r->field[i] = p->ring->field[i].desc;
+		r->field[i] = p->backend->field ? p->backend->field[i]
+						: p->ring->field[i].desc;
+	r->backend = p->backend;
 	r->row = p->row;
 	r->claim_ended = p->claim_ended;
 	r->free_context = p->free_context;
@@ -142,19 +138,11 @@ static void destroy(struct tsi_reader *r)
 	struct tsock_batch *b, *next;
 
 	tsi_forks_forget(r);
-	tsi_mapping_fini(&r->mapping);
 	for (b = atomic_load(&r->all); b; b = next) {
 		next = b->all;
-		tsi_name_free(b->name);
-		free(b->placement.small);
-		free(b->placement.copy);
-		free(b->exports);
-		tsi_stream_events_free(&b->events);
-		if (r->gpu && r->gpu->staging)
-			tsi_staging_free_memory(r->gpu->staging, &b->staged);
-		free(b);
+		batch_free(b);
 	}
-	tsi_gpu_backend_destroy(r->gpu);
+	r->backend->ops->destroy(r->backend);
 	if (r->tail)
 		munmap(r->tail, r->tail_len);
 	if (r->shared)
@@ -179,15 +167,6 @@ static int make_batches(struct tsi_reader *r)
 	return 0;
 }
 
-static int make_windows(struct tsi_reader *r, const struct tsi_reader_parts *p)
-{
-	if (p->gpu && !p->gpu->staged)
-		return tsi_import_open(&r->mapping, &p->gpu->ring, p->ring,
-				       p->batch, p->data);
-	return tsi_mapping_init(&r->mapping, p->gpu ? TSI_MAP_SHARED : p->mode,
-				p->ring, p->batch, p->data);
-}
-
 int tsi_reader_create(const struct tsi_reader_parts *p, struct tsi_reader **out)
 {
 	struct tsi_reader *r = calloc(1, sizeof(*r));
@@ -198,18 +177,11 @@ int tsi_reader_create(const struct tsi_reader_parts *p, struct tsi_reader **out)
 		r->entries = calloc(r->nentries, sizeof(*r->entries));
 	}
 	if (!r || !r->entries) {
-		for (unsigned i = 0; i < p->ring->nfields; i++)
-			if (p->data[i] >= 0)
-				close(p->data[i]);
+		p->backend->ops->destroy(p->backend);
 		free(r);
 		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
 	}
-	err = make_windows(r, p);
-	if (!err && p->gpu)
-		err = tsi_gpu_backend_create(p->gpu, r->nfields, p->batch,
-					     &r->gpu);
-	if (!err)
-		err = make_batches(r);
+	err = make_batches(r);
 	if (err) {
 		destroy(r);
 		return err;
@@ -250,6 +222,7 @@ uint64_t tsi_reader_tail(const struct tsi_reader *r)
 
 int tsi_reader_acquire(struct tsi_reader *r, uint64_t n, tsock_batch **out)
 {
+	struct tsi_backend *k = r->backend;
 	uint64_t pos = tsi_reader_pos(r);
 	struct tsock_batch *b;
 	int err;
@@ -261,9 +234,7 @@ int tsi_reader_acquire(struct tsi_reader *r, uint64_t n, tsock_batch **out)
 	b = batch_get(r);
 	if (!b)
 		return tsi_err(TSOCK_ENOMEM, "no memory for one more batch");
-	err = tsi_mapping_place(&r->mapping, pos, n, &b->placement);
-	if (!err && r->gpu && r->gpu->staging)
-		err = tsi_staging_copy(r->gpu->staging, &b->staged, &b->placement);
+	err = k->ops->place(k, pos, n, &b->placement);
 	if (err) {
 		batch_put(r, b);
 		return err;
@@ -317,8 +288,7 @@ static void finish(struct tsock_batch *b, bool held)
 
 	if (held)
 		tsi_tail_release(r, b->ticket);
-	tsi_mapping_clear(&r->mapping, &b->placement);
-	b->events.count = 0;
+	r->backend->ops->clear(r->backend, &b->placement);
 	batch_put(r, b);
 	if (held)
 		drop_hold(r);
@@ -331,7 +301,8 @@ void tsi_batch_ref(struct tsock_batch *b)
 	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
 }
 
-void tsi_batch_free(struct tsock_batch *b)
+/* The last reference is gone, and no work uses it any more. */
+static void give_back(struct tsock_batch *b)
 {
 	uint32_t state = atomic_load(&b->state);
 
@@ -361,8 +332,17 @@ static void note_releaser(struct tsi_reader *r)
 				      memory_order_relaxed);
 }
 
+void tsi_batch_deferred_done(struct tsi_placement *p)
+{
+	give_back(
+		(struct tsock_batch *)((char *)p - offsetof(struct tsock_batch,
+							    placement)));
+}
+
 void tsi_batch_unref(struct tsock_batch *b)
 {
+	struct tsi_backend *k = b->reader->backend;
+
 	if (tsi_fork_since(b->reader->generation))
 		return;
 	note_releaser(b->reader);
@@ -371,13 +351,13 @@ void tsi_batch_unref(struct tsock_batch *b)
 	if (atomic_load_explicit(&b->refs, memory_order_acquire) != 1 &&
 	    atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	if (b->events.count && tsi_stream_events_poll(&b->events)) {
+	if (k->ops->in_use && k->ops->in_use(k, &b->placement)) {
 		/* Pairs with tsi_batch_pending(); only a hint. */
 		atomic_store_explicit(&b->pending, true, memory_order_relaxed);
-		tsi_completion_defer(b->reader->gpu->completion, b);
+		k->ops->defer(k, &b->placement);
 		return;
 	}
-	tsi_batch_free(b);
+	give_back(b);
 }
 
 /* ---- making private ---- */
@@ -415,7 +395,7 @@ static int make_private(struct tsi_reader *r, struct tsock_batch *b)
 		tsi_forks_unlock();
 		return 0;
 	}
-	err = tsi_mapping_make_private(&r->mapping, &b->placement);
+	err = r->backend->ops->make_private(r->backend, &b->placement);
 	held = tsi_batch_unpin(b, err ? TSI_BATCH_HELD : TSI_BATCH_PRIVATE);
 	tsi_forks_unlock();
 	if (!held) {
@@ -460,29 +440,44 @@ int tsi_err_held(struct tsi_reader *r)
 {
 	uint64_t n = tsi_reader_held(r), tail = tsi_reader_tail(r);
 
-	return tsi_err(TSOCK_EHELD,
-		       "%llu batch%s still held (samples %llu to %llu): the "
-		       "stream can't go on; release them, or open with %s",
-		       (unsigned long long)n, n == 1 ? " is" : "es are",
-		       (unsigned long long)tail,
-		       (unsigned long long)tsi_reader_pos(r) - 1,
-		       r->gpu ? "TSOCK_GPU_STORED and keep what "
-				"tsock_batch_convert() wrote"
-			      : "TSOCK_WRITABLE, by which batches may be kept");
+	return tsi_err(
+		TSOCK_EHELD,
+		"%llu batch%s still held (samples %llu to %llu): the "
+		"stream can't go on; release them, or open with %s",
+		(unsigned long long)n, n == 1 ? " is" : "es are",
+		(unsigned long long)tail,
+		(unsigned long long)tsi_reader_pos(r) - 1,
+		r->backend->device >= 0
+			? "TSOCK_GPU_STORED and keep what "
+			  "tsock_batch_convert() wrote"
+			: "TSOCK_WRITABLE, by which batches may be kept");
+}
+
+bool tsi_reader_has_room(const struct tsi_reader *r, uint64_t n)
+{
+	return tsi_reader_pos(r) + n - tsi_reader_tail(r) <=
+	       r->capacity - r->join_window;
+}
+
+int tsi_reader_trouble(struct tsi_reader *r)
+{
+	struct tsi_backend *k = r->backend;
+
+	return k->ops->trouble ? k->ops->trouble(k) : 0;
 }
 
 int tsi_reader_make_room(struct tsi_reader *r, uint64_t n)
 {
-	uint64_t need = tsi_reader_pos(r) + n, at = 0;
+	uint64_t at = 0;
 
-	while (need - tsi_reader_tail(r) > r->capacity - r->join_window) {
+	while (!tsi_reader_has_room(r, n)) {
 		struct tsi_tail_entry *q = tsi_tail_oldest(r, &at);
 		int err;
 
 		/* The others are being given back at this moment. */
 		if (!q)
 			return 0;
-		if (tsi_mapping_is_common(r->mapping.mode))
+		if (!r->backend->writable)
 			return tsi_err_held(r);
 		err = make_private(r, q->batch);
 		if (err)
@@ -497,7 +492,7 @@ int tsi_reader_make_all_private(struct tsi_reader *r)
 	struct tsi_tail_entry *q;
 	int err = 0;
 
-	if (tsi_mapping_is_common(r->mapping.mode))
+	if (!r->backend->writable)
 		return 0;
 	while (!err && (q = tsi_tail_oldest(r, &at)))
 		err = make_private(r, q->batch);
@@ -506,9 +501,7 @@ int tsi_reader_make_all_private(struct tsi_reader *r)
 
 bool tsi_reader_retire(struct tsi_reader *r)
 {
-	tsi_mapping_seal(&r->mapping);
-	if (r->gpu)
-		tsi_completion_retire(r->gpu->completion);
+	r->backend->ops->retire(r->backend);
 	return atomic_fetch_sub_explicit(&r->holds, 1, memory_order_acq_rel) ==
 	       1;
 }

@@ -11,7 +11,8 @@
  * handle and all batches that show the ring do.
  *
  * A batch that work on a GPU still reads is given back when that is done; until
- * then it is pending (completion.h).
+ * then it is pending.  The reader alone gives batches back; the memory that
+ * they are in is a backend's (backend.h).
  *
  * In a forked child every batch stays what it was (forks.h).
  *
@@ -26,10 +27,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "consumer/backend.h"
 #include "consumer/dlpack.h"
 #include "consumer/name.h"
-#include "consumer/gpu/backend.h"
-#include "consumer/gpu/stream_events.h"
 #include "consumer/mapping.h"
 #include "ring/ring.h"
 
@@ -53,9 +53,7 @@ struct tsock_batch {
 	uint64_t ticket; /* its entry in the tail */
 	struct tsi_placement placement;
 	struct tsi_export *exports; /* one per field, for the usual case */
-	_Atomic bool pending;       /* given back, and the GPU reads it still */
-	struct tsi_stream_events events;
-	struct tsi_staging_memory staged;
+	_Atomic bool pending; /* no reference is left, but work uses it still */
 };
 
 struct tsi_tail_entry {
@@ -84,8 +82,7 @@ struct tsi_reader {
 	void (*free_context)(struct tsi_reader *r);
 	void *context;
 
-	struct tsi_mapping mapping;
-	struct tsi_gpu_backend *gpu;     /* NULL: batches are in host memory */
+	struct tsi_backend *backend;
 	_Atomic uintptr_t user_thread;   /* acquired or waited last */
 	_Atomic bool released_elsewhere; /* by another thread */
 	_Atomic bool awaited;            /* somebody sleeps on moved ... */
@@ -100,26 +97,24 @@ struct tsi_reader {
 	struct tsock_batch *free;
 	_Atomic(struct tsock_batch *) all;
 	_Atomic(struct tsock_batch *) returned;
-	_Atomic unsigned spares; /* free ones that keep a copy's buffer */
 	_Atomic unsigned refs, holds;
 };
 
-/* What a reader is made of; all of it becomes the reader's on success. */
+/*
+ * What a reader is made of; all of it becomes the reader's on success, the
+ * backend also on failure.
+ */
 struct tsi_reader_parts {
 	struct tsi_ring_shared *shared; /* the mapping */
 	size_t shared_len;
 	struct tsi_tail_page *tail;
 	size_t tail_len;
 	int event, producer, sock;
-	/* Descriptors, -1: none; the reader's own on failure, too. */
-	const int *data;
+	struct tsi_backend *backend;
 	const struct tsi_ring_shared *ring; /* the checked copy */
 	uint64_t ring_id;                   /* see struct tsi_reader */
 	unsigned row;
 	uint64_t start, batch;
-	enum tsi_mapping_mode mode;
-	const struct tsi_gpu_backend_parts
-		*gpu; /* NULL: in host memory, by mode */
 	void (*claim_ended)(struct tsi_reader *r); /* any thread */
 	void (*free_context)(struct tsi_reader *r);
 	void *context;
@@ -152,6 +147,12 @@ uint64_t tsi_reader_held(const struct tsi_reader *r);
 /* The oldest that holds the tail, or NULL; is it pending? */
 const struct tsock_batch *tsi_reader_oldest(struct tsi_reader *r);
 bool tsi_batch_pending(const struct tsock_batch *b);
+
+/* May n more samples after the position be acquired? */
+bool tsi_reader_has_room(const struct tsi_reader *r, uint64_t n);
+
+/* Why no batch can be read any more, whatever the producer does; or 0. */
+int tsi_reader_trouble(struct tsi_reader *r);
 
 /* TSOCK_EHELD, which names what is held. */
 int tsi_err_held(struct tsi_reader *r);
@@ -201,7 +202,7 @@ bool tsi_batch_pin(struct tsock_batch *b);
 bool tsi_batch_unpin(struct tsock_batch *b, enum tsi_batch_state to);
 void tsi_batch_finish(struct tsock_batch *b);
 
-/* All work on a GPU that used it is done. */
-void tsi_batch_free(struct tsock_batch *b);
+/* Any thread: the work for which the backend deferred a batch is done. */
+void tsi_batch_deferred_done(struct tsi_placement *p);
 
 #endif

@@ -49,10 +49,11 @@ void fixture_make(struct fixture *g, const uint64_t *bytes,
 	p.tail = map(&g->tail, PROT_READ | PROT_WRITE);
 	p.tail_len = g->tail.len;
 	p.event = dup(g->event);
-	p.data = fd;
 	p.ring = g->f.ring.shared;
 	p.batch = BATCH;
-	p.mode = mode;
+	assert_int_equal(
+		tsi_host_backend_create(mode, p.ring, BATCH, fd, &p.backend),
+		0);
 	p.claim_ended = on_over;
 	p.free_context = on_gone;
 	p.context = g;

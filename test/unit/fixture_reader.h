@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "consumer/host.h"
 #include "consumer/reader.h"
 #include "fixture_ring.h"
 

@@ -95,6 +95,7 @@ static void tail_is_right_in_any_order_of_releases(void **state)
 
 static void copies_hold_nobody_up(void **state)
 {
+	struct tsi_host_backend *h;
 	struct tsock_batch *b[20];
 	struct fixture g;
 
@@ -112,7 +113,8 @@ static void copies_hold_nobody_up(void **state)
 			assert_true(good(&g, b[i]));
 			tsock_batch_release(b[i]);
 		}
-		assert_true(atomic_load(&g.r->spares) <= 4);
+		h = (struct tsi_host_backend *)g.r->backend;
+		assert_true(atomic_load(&h->mapping.spares) <= 4);
 		fixture_close(&g);
 	}
 }

@@ -1,5 +1,9 @@
 /*
- * backend.h - what a reader has besides when its batches are for a GPU.
+ * backend.h - batches on a GPU, as a backend of a reader.
+ *
+ * The ring is in the GPU's memory (import.h), or it is on the host and each
+ * batch is copied (staging.h).  A batch that queued work still reads is given
+ * back when that is done (completion.h).
  */
 #ifndef TSI_CONSUMER_GPU_BACKEND_H
 #define TSI_CONSUMER_GPU_BACKEND_H
@@ -7,8 +11,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "consumer/backend.h"
 #include "consumer/gpu/completion.h"
+#include "consumer/gpu/import.h"
 #include "consumer/gpu/staging.h"
+#include "consumer/gpu/stream_events.h"
 #include "consumer/mapping.h"
 
 /* What it is made of. */
@@ -24,31 +31,33 @@ struct tsi_gpu_backend_parts {
 };
 
 struct tsi_gpu_backend {
+	struct tsi_backend base;
 	unsigned device;
 	bool as_stored;
 	struct tsi_view_spec make;
 	struct tsock_field stored[TSOCK_MAX_FIELDS];
 	struct tsock_field field[TSOCK_MAX_FIELDS];
-	struct tsi_staging *staging; /* NULL: the ring is on the GPU */
+	struct tsi_import *import;   /* NULL: the ring is on the host, ... */
+	struct tsi_staging *staging; /* ... and batches are copied by this */
+	struct tsi_mapping mapping;
 	struct tsi_completion *completion;
 };
 
-int tsi_gpu_backend_create(const struct tsi_gpu_backend_parts *p,
-			   unsigned nfields, uint64_t batch,
-			   struct tsi_gpu_backend **out);
-void tsi_gpu_backend_destroy(struct tsi_gpu_backend *g);
-
-/* Is field i stored in another way than it is wanted? */
-bool tsi_gpu_backend_converts(const struct tsi_gpu_backend *g, unsigned i);
-
-struct tsi_reader;
+/* Its part of a batch; tsi_placement.gpu. */
+struct tsi_gpu_batch {
+	struct tsi_gpu_backend *backend;
+	struct tsi_placement *placement; /* that it is part of */
+	struct tsi_stream_events events;
+	struct tsi_staging_memory staged;
+	struct tsi_deferred deferred;
+};
 
 /*
- * See to it that n more samples after the position can be taken: wait for work
- * on the GPU that holds batches which were given back.  *timeout_ms becomes
- * what is left of it.  TSOCK_EHELD when it is the caller who holds them,
- * TSOCK_EAGAIN, or the error that the GPU reported.
+ * For batches of up to batch samples of a ring that was checked.  The
+ * descriptors of its data (-1: none) become its own, also on failure.
  */
-int tsi_reader_await_room(struct tsi_reader *r, uint64_t n, int *timeout_ms);
+int tsi_gpu_backend_create(const struct tsi_gpu_backend_parts *parts,
+			   const struct tsi_ring_shared *ring, uint64_t batch,
+			   const int *fd, struct tsi_backend **out);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * completion.c - batches that were given back while work on a GPU still reads
- * them.
+ * completion.c - a thread that waits until work on a GPU is done.
  */
 #include "consumer/gpu/completion.h"
 
@@ -17,7 +16,7 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "consumer/reader.h"
+#include "mem/gpu.h"
 
 #define LEAST_US 20
 #define MOST_US 1000
@@ -78,8 +77,8 @@ struct tsi_completion {
 	pthread_cond_t work; /* for the thread: something came */
 	pthread_cond_t back; /* for the handle: something was given back */
 	pthread_t thread;
-	bool started, idle, stop, orphan;
-	struct tsock_batch *in; /* new ones */
+	bool started, idle, stop, detached;
+	struct tsi_deferred *in; /* new ones */
 	_Atomic bool retired;
 	_Atomic unsigned count, returned;
 	_Atomic int trouble;
@@ -100,7 +99,7 @@ int tsi_completion_create(unsigned device, struct tsi_completion **out)
 	return 0;
 }
 
-static void release(struct tsi_completion *p)
+static void free_completion(struct tsi_completion *p)
 {
 	pthread_cond_destroy(&p->back);
 	pthread_cond_destroy(&p->work);
@@ -119,7 +118,7 @@ void tsi_completion_destroy(struct tsi_completion *p)
 	p->stop = true;
 	/* Our own thread gave back the last batch: it ends by itself. */
 	if (running && pthread_equal(p->thread, pthread_self())) {
-		p->orphan = true;
+		p->detached = true;
 		pthread_mutex_unlock(&p->lock);
 		pthread_detach(pthread_self());
 		return;
@@ -128,7 +127,7 @@ void tsi_completion_destroy(struct tsi_completion *p)
 	pthread_mutex_unlock(&p->lock);
 	if (running)
 		pthread_join(p->thread, NULL);
-	release(p);
+	free_completion(p);
 }
 
 /* ---- the thread ---- */
@@ -147,10 +146,10 @@ static void note_trouble(struct tsi_completion *p, int err)
 		p->device, p->why);
 }
 
-/* May b be given back in earnest? */
-static bool finished(struct tsi_completion *p, struct tsock_batch *b)
+/* Is its work done, or will it never be? */
+static bool finished(struct tsi_completion *p, struct tsi_deferred *d)
 {
-	int err = tsi_stream_events_poll(&b->events);
+	int err = d->poll(d);
 
 	if (!err)
 		return true;
@@ -168,25 +167,25 @@ static bool finished(struct tsi_completion *p, struct tsock_batch *b)
 	       (err == TSOCK_EARG && tsi_gpu_finish(p->device) == 0);
 }
 
-/* Give back what is done; the rest stays in the list.  How many. */
-static unsigned look(struct tsi_completion *p, struct tsock_batch **list)
+/* Call done() for what is done; the rest stays in the list.  How many. */
+static unsigned poll_list(struct tsi_completion *p, struct tsi_deferred **list)
 {
-	struct tsock_batch **at = list;
+	struct tsi_deferred **at = list;
 	unsigned n = 0;
 
 	while (*at) {
-		struct tsock_batch *b = *at;
+		struct tsi_deferred *d = *at;
 
 		if (!go_in())
 			break;
-		if (!finished(p, b)) {
+		if (!finished(p, d)) {
 			come_out();
-			at = &b->next;
+			at = &d->next;
 			continue;
 		}
-		*at = b->next;
-		/* It, and its reader, may be gone after this. */
-		tsi_batch_free(b);
+		*at = d->next;
+		/* The batch it is in, and its reader, may be gone after this. */
+		d->done(d);
 		come_out();
 		/* Counters, looked at under the lock or as hints. */
 		atomic_fetch_sub(&p->count, 1);
@@ -197,16 +196,16 @@ static unsigned look(struct tsi_completion *p, struct tsock_batch **list)
 }
 
 /* Oldest first, so that the tail moves with the first of them. */
-static void append(struct tsock_batch **list, struct tsock_batch *in)
+static void append(struct tsi_deferred **list, struct tsi_deferred *in)
 {
-	struct tsock_batch *oldest = NULL;
+	struct tsi_deferred *oldest = NULL;
 
 	while (in) {
-		struct tsock_batch *b = in;
+		struct tsi_deferred *d = in;
 
-		in = b->next;
-		b->next = oldest;
-		oldest = b;
+		in = d->next;
+		d->next = oldest;
+		oldest = d;
 	}
 	while (*list)
 		list = &(*list)->next;
@@ -218,12 +217,12 @@ static void sleep_us(pthread_cond_t *c, pthread_mutex_t *lock, uint64_t us)
 	tsi_thread_wait(c, lock, tsi_now_ns() + (int64_t)us * 1000);
 }
 
-static void *run(void *arg)
+static void *completion_thread(void *arg)
 {
 	struct tsi_completion *p = arg;
-	struct tsock_batch *list = NULL;
+	struct tsi_deferred *list = NULL;
 	unsigned us = LEAST_US;
-	bool orphan;
+	bool detached;
 
 	pthread_mutex_lock(&p->lock);
 	for (;;) {
@@ -243,7 +242,7 @@ static void *run(void *arg)
 			continue;
 		}
 		pthread_mutex_unlock(&p->lock);
-		n = look(p, &list);
+		n = poll_list(p, &list);
 		pthread_mutex_lock(&p->lock);
 		if (n)
 			pthread_cond_signal(&p->back);
@@ -257,10 +256,10 @@ static void *run(void *arg)
 		else if (list && !p->in)
 			sleep_us(&p->work, &p->lock, us);
 	}
-	orphan = p->orphan;
+	detached = p->detached;
 	pthread_mutex_unlock(&p->lock);
-	if (orphan)
-		release(p);
+	if (detached)
+		free_completion(p);
 	return NULL;
 }
 
@@ -274,7 +273,7 @@ int tsi_completion_start(struct tsi_completion *p)
 	if (!p->started) {
 		sigfillset(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &old);
-		rc = pthread_create(&p->thread, NULL, run, p);
+		rc = pthread_create(&p->thread, NULL, completion_thread, p);
 		pthread_sigmask(SIG_SETMASK, &old, NULL);
 		p->started = !rc;
 	}
@@ -287,12 +286,12 @@ int tsi_completion_start(struct tsi_completion *p)
 
 /* ---- from outside ---- */
 
-void tsi_completion_defer(struct tsi_completion *p, struct tsock_batch *b)
+void tsi_completion_defer(struct tsi_completion *p, struct tsi_deferred *d)
 {
 	atomic_fetch_add(&p->count, 1);
 	pthread_mutex_lock(&p->lock);
-	b->next = p->in;
-	p->in = b;
+	d->next = p->in;
+	p->in = d;
 	if (p->idle)
 		pthread_cond_signal(&p->work);
 	pthread_mutex_unlock(&p->lock);

@@ -1,13 +1,14 @@
 /*
- * completion.h - batches that were given back while work on a GPU still reads
- * them.
+ * completion.h - a thread that waits until work on a GPU is done.
  *
- * A thread, begun with the first stream that is named, looks now and then
- * whether the work is done, and then gives the batch back in earnest.  It
- * sleeps in between, and for good while there is nothing to wait for; nothing
- * ever waits for a stream.  When the GPU reports an error nothing more is given
- * back, for nobody knows what still reads; only after the handle has left, and
- * when the GPU's context is beyond repair, are all let go.
+ * What is deferred is polled now and then, and told when it is done.  The
+ * thread is started when it is first needed, sleeps in between, and for good
+ * while nothing is deferred; it never waits for a stream.  After the GPU has
+ * reported an error nothing is done any more, for nobody knows what still runs;
+ * only after retire(), and if the GPU's context is beyond repair, everything
+ * is.
+ *
+ * Knows neither batches nor streams.
  */
 #ifndef TSI_CONSUMER_GPU_COMPLETION_H
 #define TSI_CONSUMER_GPU_COMPLETION_H
@@ -16,31 +17,40 @@
 #include <stdint.h>
 
 struct tsi_completion;
-struct tsock_batch;
+
+/* Embedded in what is deferred. */
+struct tsi_deferred {
+	struct tsi_deferred *next; /* the completion's */
+	void *owner;
+	/* By its thread: 0: done; TSOCK_EAGAIN; or the device's error. */
+	int (*poll)(struct tsi_deferred *d);
+	/* By its thread, last of all: the memory of d may be gone after it. */
+	void (*done)(struct tsi_deferred *d);
+};
 
 int tsi_completion_create(unsigned device, struct tsi_completion **out);
 
-/* Nothing is pending.  Any thread, its own too. */
+/* Nothing is deferred any more.  Any thread, its own too. */
 void tsi_completion_destroy(struct tsi_completion *p);
 
 /* See to it that the thread runs. */
 int tsi_completion_start(struct tsi_completion *p);
 
-/* Any thread: the last reference to b is gone, and streams were named. */
-void tsi_completion_defer(struct tsi_completion *p, struct tsock_batch *b);
+/* Any thread, after start(): d->done() is called when d->poll() says so. */
+void tsi_completion_defer(struct tsi_completion *p, struct tsi_deferred *d);
 
-/* The handle has left. */
+/* Nobody wants anything more of the GPU. */
 void tsi_completion_retire(struct tsi_completion *p);
 
 /* The error that the GPU reported, with its message; 0: none. */
 int tsi_completion_error(struct tsi_completion *p);
 
-/* How many there are; how many were given back in earnest so far. */
+/* How many are deferred now; how many were done so far. */
 unsigned tsi_completion_count(const struct tsi_completion *p);
 unsigned tsi_completion_returned(const struct tsi_completion *p);
 
 /*
- * Wait until more than seen were given back.  TSOCK_EAGAIN when deadline_ms
+ * Wait until more than seen were done.  TSOCK_EAGAIN when deadline_ms
  * has passed, or the error that the GPU reported.
  */
 int tsi_completion_wait(struct tsi_completion *p, unsigned seen,

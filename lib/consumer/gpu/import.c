@@ -1,19 +1,24 @@
 /*
- * import.c - the samples of a ring in a GPU's memory as this process sees
- * them.
- *
- * Each field's memory is opened once, when the ring is mapped, and stays open
- * until the last batch of its reader is gone.  Nothing here reads or writes a
- * sample.
+ * import.c - a ring in a GPU's memory, opened in this process.
  */
-#include "consumer/mapping.h"
+#include "consumer/gpu/import.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "consumer/mapping.h"
 
-static int check(const struct tsi_import_source *from,
-		 const struct tsi_ring_shared *ring)
+struct tsi_import {
+	unsigned nfields;
+	uint64_t capacity;
+	unsigned opened; /* of the fields */
+	uint64_t sample_bytes[TSOCK_MAX_FIELDS];
+	struct tsi_gpu_mem mem[TSOCK_MAX_FIELDS];
+};
+
+static int check_margins(const struct tsi_import_source *from,
+			 const struct tsi_ring_shared *ring)
 {
 	for (unsigned i = 0; i < ring->nfields; i++)
 		if (from->transport == TSOCK_TRANSPORT_LEGACY &&
@@ -25,57 +30,69 @@ static int check(const struct tsi_import_source *from,
 	return 0;
 }
 
-static int open_field(struct tsi_mapping *m,
-		      const struct tsi_import_source *from, unsigned i)
+static int open_field(struct tsi_import *m,
+		      const struct tsi_import_source *from,
+		      const struct tsi_ring_field *f, int fd)
 {
-	struct tsi_mapping_field *f = &m->field[i];
-	int err = tsi_gpu_mem_open(from->device, from->transport, f->fd,
+	unsigned i = m->opened;
+	int err = tsi_gpu_mem_open(from->device, from->transport, fd,
 				   from->handle ? from->handle[i] : NULL,
-				   f->map_bytes, f->twice, &m->gpu[i]);
+				   f->map_bytes, !f->margin, &m->mem[i]);
 
-	if (!err)
-		f->plain = m->gpu[i].base;
+	m->sample_bytes[i] = f->sample_bytes;
+	m->opened += !err;
 	return err;
 }
 
-int tsi_import_open(struct tsi_mapping *m, const struct tsi_import_source *from,
-		    const struct tsi_ring_shared *ring, uint64_t batch,
-		    const int *fd)
+static int open_fields(struct tsi_import *m,
+		       const struct tsi_import_source *from,
+		       const struct tsi_ring_shared *ring, const int *fd)
 {
-	int err;
+	int err = check_margins(from, ring);
 
-	*m = (struct tsi_mapping){
-		.mode = TSI_MAP_GPU,
-		.nfields = ring->nfields,
-		.capacity = ring->capacity,
-		.batch = batch,
-		.pagemap = -1,
-	};
-	for (unsigned i = 0; i < m->nfields; i++) {
-		m->field[i] = (struct tsi_mapping_field){
-			.sample_bytes = ring->field[i].sample_bytes,
-			.map_bytes = ring->field[i].map_bytes,
-			.twice = !ring->field[i].margin,
-			.fd = fd[i],
-		};
-		m->field[i].span =
-			m->field[i].map_bytes * (m->field[i].twice ? 2 : 1);
-	}
-	err = check(from, ring);
-	for (unsigned i = 0; i < m->nfields && !err; i++)
-		err = open_field(m, from, i);
+	m->nfields = ring->nfields;
+	m->capacity = ring->capacity;
+	for (unsigned i = 0; i < ring->nfields && !err; i++)
+		err = open_field(m, from, &ring->field[i], fd[i]);
+	return err;
+}
+
+int tsi_import_open(const struct tsi_import_source *from,
+		    const struct tsi_ring_shared *ring, const int *fd,
+		    struct tsi_import **out)
+{
+	struct tsi_import *m = calloc(1, sizeof(*m));
+	int err = m ? open_fields(m, from, ring, fd)
+		    : tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
+
+	/* The memory stays open without them. */
+	for (unsigned i = 0; i < ring->nfields; i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
 	if (err)
-		tsi_mapping_fini(m);
+		tsi_import_close(m);
 	else
-		tsi_mapping_seal(m); /* the memory is open without them */
+		*out = m;
 	return err;
 }
 
-void tsi_import_close(struct tsi_mapping *m)
+void tsi_import_close(struct tsi_import *m)
 {
-	for (unsigned i = 0; i < m->nfields; i++) {
-		if (m->field[i].plain)
-			tsi_gpu_mem_close(&m->gpu[i]);
-		m->field[i].plain = NULL;
-	}
+	if (!m)
+		return;
+	for (unsigned i = 0; i < m->opened; i++)
+		tsi_gpu_mem_close(&m->mem[i]);
+	free(m);
+}
+
+void tsi_import_place(const struct tsi_import *m, uint64_t first,
+		      uint64_t count, struct tsi_placement *p)
+{
+	uint64_t slot = first % m->capacity;
+
+	p->count = count;
+	p->own = false;
+	for (unsigned i = 0; i < m->nfields; i++)
+		p->data[i] =
+			(uint8_t *)m->mem[i].base + slot * m->sample_bytes[i];
 }

@@ -131,6 +131,12 @@ tsi_negotiate_parts(struct tsock *t, const struct tsi_msg_offer *offer,
 	return p;
 }
 
+enum tsock_transport tsi_negotiate_transport(const struct tsock *t,
+					     const struct tsi_msg_offer *offer)
+{
+	return staged(t) ? TSOCK_TRANSPORT_STAGED : offer->transport;
+}
+
 bool tsi_negotiate_next(struct tsock *t, enum tsock_transport offered)
 {
 	if (t->opts.device < 0 || t->opts.transport || staged(t))

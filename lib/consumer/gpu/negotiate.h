@@ -29,6 +29,10 @@ tsi_negotiate_parts(struct tsock *t, const struct tsi_msg_offer *offer,
 int tsi_negotiate_check(const struct tsock *t,
 			const struct tsi_msg_offer *offer);
 
+/* By what transport batches come after that offer. */
+enum tsock_transport tsi_negotiate_transport(const struct tsock *t,
+					     const struct tsi_msg_offer *offer);
+
 /*
  * The transport to the GPU failed for the reason that tsock_errmsg() has: the
  * memory that was offered couldn't be opened, or (offered AUTO) the producer

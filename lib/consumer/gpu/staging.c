@@ -19,7 +19,7 @@
 #define LEAST_NS 20000      /* between two looks whether a copy has ended */
 #define MOST_NS 200000
 
-struct place {
+struct layout {
 	uint64_t stored_bytes, field_bytes; /* of a sample */
 	uint64_t raw_at;     /* in page-locked memory, as it is stored */
 	uint64_t scratch_at; /* on the GPU, as it is stored */
@@ -32,7 +32,7 @@ struct tsi_staging {
 	unsigned device, nfields;
 	bool as_stored;
 	struct tsi_view_spec make;
-	struct place place[TSOCK_MAX_FIELDS];
+	struct layout layout[TSOCK_MAX_FIELDS];
 	uint64_t raw_bytes, scratch_bytes, field_bytes;
 	/* A shared reader's; each copy is waited for. */
 	tsi_gpu_stream stream;
@@ -52,7 +52,7 @@ static void lay_out(struct tsi_staging *u, const struct tsi_staging_parts *p)
 {
 	for (unsigned i = 0; i < p->nfields; i++) {
 		const struct tsock_field *f = &p->stored[i];
-		struct place *at = &u->place[i];
+		struct layout *at = &u->layout[i];
 
 		at->stored_bytes = tsi_field_bytes(f);
 		at->field_bytes = tsi_field_bytes(&p->field[i]);
@@ -118,35 +118,36 @@ void tsi_staging_destroy(struct tsi_staging *u)
 }
 
 void tsi_staging_free_memory(const struct tsi_staging *u,
-			     struct tsi_staging_memory *room)
+			     struct tsi_staging_memory *own)
 {
-	if (room->pinned)
-		tsi_gpu_host_free(room->pinned);
-	if (room->device)
-		tsi_gpu_free(u->device, room->device);
-	*room = (struct tsi_staging_memory){ NULL, NULL };
+	if (own->pinned)
+		tsi_gpu_host_free(own->pinned);
+	if (own->device)
+		tsi_gpu_free(u->device, own->device);
+	*own = (struct tsi_staging_memory){ NULL, NULL };
 }
 
 /* ---- copying ---- */
 
-static int make_room(const struct tsi_staging *u,
-		     struct tsi_staging_memory *room)
+static int make_memory(const struct tsi_staging *u,
+		       struct tsi_staging_memory *own)
 {
 	uint64_t bytes = u->as_stored ? u->scratch_bytes : u->field_bytes;
 	int err = 0;
 
-	if (u->as_stored && !room->pinned)
-		err = tsi_gpu_host_alloc(u->raw_bytes, &room->pinned);
-	if (!err && bytes && !room->device)
-		err = tsi_gpu_alloc(u->device, bytes, &room->device);
+	if (u->as_stored && !own->pinned)
+		err = tsi_gpu_host_alloc(u->raw_bytes, &own->pinned);
+	if (!err && bytes && !own->device)
+		err = tsi_gpu_alloc(u->device, bytes, &own->device);
 	return err;
 }
 
 /* Field i from page-locked memory to dst, by way of scratch. */
-static int send(const struct tsi_staging *u, unsigned i, uint64_t count,
-		const void *pinned, void *scratch, void *dst, tsi_gpu_stream s)
+static int queue_field(const struct tsi_staging *u, unsigned i, uint64_t count,
+		       const void *pinned, void *scratch, void *dst,
+		       tsi_gpu_stream s)
 {
-	const struct place *at = &u->place[i];
+	const struct layout *at = &u->layout[i];
 	const uint8_t *from = (const uint8_t *)pinned + at->raw_at;
 	uint8_t *raw = (uint8_t *)scratch + at->scratch_at;
 	int err;
@@ -161,7 +162,7 @@ static int send(const struct tsi_staging *u, unsigned i, uint64_t count,
 			       at->width, dst);
 }
 
-static int await(struct tsi_gpu_event *e)
+static int await_event(struct tsi_gpu_event *e)
 {
 	struct timespec ts = { 0, LEAST_NS };
 	int err;
@@ -174,34 +175,34 @@ static int await(struct tsi_gpu_event *e)
 	return err;
 }
 
-int tsi_staging_copy(struct tsi_staging *u, struct tsi_staging_memory *room,
+int tsi_staging_copy(struct tsi_staging *u, struct tsi_staging_memory *own,
 		     struct tsi_placement *s)
 {
-	int err = make_room(u, room);
-	uint8_t *pinned = u->as_stored ? room->pinned : u->pinned;
+	int err = make_memory(u, own);
+	uint8_t *pinned = u->as_stored ? own->pinned : u->pinned;
 
 	for (unsigned i = 0; i < u->nfields && !err; i++) {
-		const struct place *at = &u->place[i];
-		uint8_t *to = (uint8_t *)room->device + at->field_at;
+		const struct layout *at = &u->layout[i];
+		uint8_t *to = (uint8_t *)own->device + at->field_at;
 
 		memcpy(pinned + at->raw_at, s->data[i],
 		       s->count * at->stored_bytes);
 		s->data[i] = u->as_stored ? NULL : to;
 		if (!u->as_stored)
-			err = send(u, i, s->count, pinned, u->scratch, to,
-				   u->stream);
+			err = queue_field(u, i, s->count, pinned, u->scratch,
+					  to, u->stream);
 	}
 	if (!err && !u->as_stored)
 		err = tsi_gpu_event_record(u->event, u->stream);
 	if (!err && !u->as_stored)
-		err = await(u->event);
+		err = await_event(u->event);
 	s->own = !err;
 	return err;
 }
 
 int tsi_staging_write(const struct tsi_staging *u,
-		      const struct tsi_staging_memory *room, uint64_t count,
+		      const struct tsi_staging_memory *own, uint64_t count,
 		      unsigned i, void *dst, tsi_gpu_stream s)
 {
-	return send(u, i, count, room->pinned, room->device, dst, s);
+	return queue_field(u, i, count, own->pinned, own->device, dst, s);
 }

@@ -37,15 +37,15 @@ int tsi_staging_create(const struct tsi_staging_parts *p,
 		       struct tsi_staging **out);
 void tsi_staging_destroy(struct tsi_staging *u);
 void tsi_staging_free_memory(const struct tsi_staging *u,
-			     struct tsi_staging_memory *room);
+			     struct tsi_staging_memory *own);
 
 /* Copy a placed batch: then it is its own. */
-int tsi_staging_copy(struct tsi_staging *u, struct tsi_staging_memory *room,
+int tsi_staging_copy(struct tsi_staging *u, struct tsi_staging_memory *own,
 		     struct tsi_placement *s);
 
 /* Queue field i of a batch as stored to dst, as it is wanted. */
 int tsi_staging_write(const struct tsi_staging *u,
-		      const struct tsi_staging_memory *room, uint64_t count,
+		      const struct tsi_staging_memory *own, uint64_t count,
 		      unsigned i, void *dst, tsi_gpu_stream s);
 
 #endif
