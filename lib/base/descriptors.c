@@ -1,5 +1,5 @@
 /*
- * descriptors.c - how many descriptors this process has open, and may.
+ * descriptors.c - how many descriptors this process has open, and may open.
  */
 #include "base/descriptors.h"
 
@@ -10,7 +10,7 @@
 #define KEPT_LEAST 16
 #define KEPT_MOST 1024
 
-/* The folder's size is their number since Linux 6.2, and 0 before. */
+/* Since Linux 6.2 the folder's size is the number; before it was 0. */
 static uint64_t count_open(uint64_t limit)
 {
 	uint64_t n = 0;

@@ -1,5 +1,5 @@
 /*
- * descriptors.h - how many descriptors this process has open, and may.
+ * descriptors.h - how many descriptors this process has open, and may open.
  */
 #ifndef TSI_BASE_DESCRIPTORS_H
 #define TSI_BASE_DESCRIPTORS_H
@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /*
- * kept is the reserve: of the descriptors below the limit so many are left to
- * what can't be refused, since running out of them ends the process.
+ * kept is a reserve: so many descriptors are left for uses that can't be
+ * refused, because the process would end if there were none (ZeroMQ's).
  */
 struct tsi_descriptors {
 	uint64_t open, limit, kept;
@@ -17,7 +17,7 @@ struct tsi_descriptors {
 
 struct tsi_descriptors tsi_descriptors(void);
 
-/* May so many more be opened, if of every four that are kept quarters stay? */
+/* May so many more be opened, if quarters/4 of the reserve stay untouched? */
 bool tsi_descriptors_room(const struct tsi_descriptors *d, uint64_t more,
 			  unsigned quarters);
 

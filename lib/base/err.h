@@ -1,9 +1,9 @@
 /*
  * err.h - error codes with a message per thread.
  *
- * The function that decides which error it is writes the message; callers
- * pass the code up untouched.  Whatever the arguments hold, a message is one
- * line that may be printed (printable.h).  EAGAIN and EEPOCH carry no message.
+ * The function that finds an error sets the message, and its callers pass the
+ * code on.  A message is one printable line, whatever its arguments contain
+ * (printable.h).  EAGAIN and EEPOCH have no message.
  */
 #ifndef TSI_BASE_ERR_H
 #define TSI_BASE_ERR_H

@@ -1,8 +1,8 @@
 /*
  * futex.h - sleep on a word that another process writes.
  *
- * Shared futexes only: FUTEX_PRIVATE_FLAG never wakes across processes.  A
- * read-only mapping is enough to wait on (Linux 3.1).
+ * The futexes are shared ones, since FUTEX_PRIVATE_FLAG doesn't wake other
+ * processes.  A read-only mapping is enough to wait (Linux 3.1).
  */
 #ifndef TSI_BASE_FUTEX_H
 #define TSI_BASE_FUTEX_H
@@ -11,13 +11,14 @@
 #include <stdint.h>
 
 /*
- * Sleep while *word == value, at most timeout_ms.  Returns after a wake, a
- * timeout, a signal, or at once if the word differs; the caller looks again.
+ * Sleep while *word == value, at most timeout_ms.  Returns at once if the word
+ * has another value, else after a wake-up, a timeout or a signal; the caller
+ * then checks its condition again.
  */
 void tsi_futex_wait(const _Atomic uint32_t *word, uint32_t value,
 		    int timeout_ms);
 
-/* Wake everybody who sleeps on word. */
+/* Wake all that sleep on word. */
 void tsi_futex_wake(const _Atomic uint32_t *word);
 
 #endif

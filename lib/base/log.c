@@ -1,10 +1,10 @@
 /*
- * log.c - log lines for whoever set a logger, or $TSOCK_LOG; silent otherwise.
+ * log.c - lines for the logger that the user set, or for $TSOCK_LOG.
  *
- * A logger may block: a terminal that was stopped, a pipe that nobody reads.
- * So a process that serves a stream calls it from a thread that has nothing
- * else to do, with no lock held, and everybody else leaves lines in a queue.
- * The queue never grows: a line that finds it full is counted, not kept.
+ * A logger may block, on a terminal that was stopped or a pipe that nobody
+ * reads.  So in a process that serves a stream one thread calls the logger,
+ * with no lock held, and the other threads put their lines into a queue of
+ * fixed length.
  */
 #include "base/log.h"
 
@@ -28,7 +28,7 @@
 
 struct line {
 	int level;
-	void (*show)(const char *line); /* else it is for the logger */
+	void (*show)(const char *line); /* NULL: the line is for the logger */
 	/* Lines dropped just before this one: [1] of level debug. */
 	unsigned dropped[2];
 	char text[LINE_BYTES];
@@ -42,8 +42,8 @@ static int stderr_level = -1; /* the finest that $TSOCK_LOG asks for */
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t more; /* a line, or nobody serves any longer */
-	pthread_cond_t done; /* a call ended, or the thread */
+	pthread_cond_t more; /* a line came, or the last user stopped */
+	pthread_cond_t done; /* a call of the logger, or the thread, ended */
 	pthread_t thread;
 	unsigned users;
 	bool running, calling;
@@ -91,7 +91,8 @@ static bool is_silent(void)
 
 /* ---- the thread; with the lock held ---- */
 
-/* Call it without the lock.  Nobody but this thread changes `calling`. */
+/* Call the logger, or show(), without the lock.  Only this thread changes
+ * q.calling. */
 static void hand_out(const struct line *l)
 {
 	void (*fn)(void *, int, const char *) = logger;
@@ -186,7 +187,7 @@ int tsi_log_start(void)
 	if (!q.running) {
 		err = tsi_thread_start(&q.thread, log_main, NULL);
 		q.running = !err;
-		/* One that is stuck in a logger is left behind. */
+		/* A thread that is stuck in a logger is never joined. */
 		if (!err)
 			pthread_detach(q.thread);
 	}
@@ -211,13 +212,13 @@ void tsi_log_stop(void)
 
 /* ---- lines ---- */
 
-/* A place at the end, or NULL; with the lock held. */
+/* With the lock held: an entry at the queue's end, or NULL if it is full. */
 static struct line *append(int level)
 {
 	bool debug = level == TSOCK_LOG_DEBUG;
 	struct line *l;
 
-	/* Half of it is for those that somebody will miss. */
+	/* Half of the queue is kept for lines above the level debug. */
 	if (q.count >= (debug ? LINES / 2 : LINES))
 		return NULL;
 	l = &q.line[(q.first + q.count) % LINES];
@@ -238,7 +239,7 @@ void tsi_log(int level, const char *fmt, ...)
 	va_list ap;
 	void *arg;
 
-	/* Most C programs have none: they pay for no formatting. */
+	/* Without a logger nothing is formatted. */
 	if (is_silent())
 		return;
 	va_start(ap, fmt);
@@ -291,7 +292,7 @@ void tsock_set_logger(void (*fn)(void *arg, int level, const char *line),
 	atomic_store_explicit(&logs, fn ? LOUD : SILENT, memory_order_relaxed);
 	logger = fn;
 	logger_arg = arg;
-	/* The old one isn't called any more when this returns. */
+	/* When this returns, the old logger isn't called any more. */
 	while (q.running && q.calling &&
 	       !pthread_equal(q.thread, pthread_self()))
 		pthread_cond_wait(&q.done, &q.lock);

@@ -1,27 +1,28 @@
 /*
- * log.h - log lines for whoever set a logger, or $TSOCK_LOG; silent otherwise.
+ * log.h - lines for the logger that the user set, or for $TSOCK_LOG.
  */
 #ifndef TSI_BASE_LOG_H
 #define TSI_BASE_LOG_H
 
 #include "tsock/tsock.h"
 
-/* Whatever the arguments hold, it is one line (printable.h). */
+/* Log one printable line, whatever the arguments contain (printable.h). */
 void tsi_log(int level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * From the first start to the last stop the logger is called by a thread of
- * its own, and tsi_log() never waits for it.  Lines that find the queue full
- * are dropped, and their number is logged when there is room again.  The last
- * stop waits at most a second for lines that are still queued.
+ * Between the first start and the last stop a thread of its own calls the
+ * logger, so tsi_log() never waits.  While the queue is full, lines are dropped
+ * and counted; the count is logged when there is room again.  The last stop
+ * waits for queued lines, a second at most.
  */
 int tsi_log_start(void);
 void tsi_log_stop(void);
 
 /*
- * A line that isn't for the logger but for show, and of which only the newest
- * counts: it replaces its predecessor if that is the last one in the queue.
+ * A line that the same thread hands to show() instead of to the logger.  Only
+ * the newest matters: it replaces the last line of the queue if that one is for
+ * show() too.
  */
 void tsi_log_newest(void (*show)(const char *line), const char *line);
 

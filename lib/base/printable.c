@@ -1,5 +1,5 @@
 /*
- * printable.c - text from elsewhere, made safe for a terminal and a log.
+ * printable.c - text of unknown origin, made safe for a terminal and a log.
  */
 #include "base/printable.h"
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes of the UTF-8 character at s, and which it is; 0 if it is none. */
+/* Bytes of the UTF-8 character at s, and its code point; 0: not UTF-8. */
 static unsigned utf8(const unsigned char *s, uint32_t *c)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -19,7 +19,7 @@ static unsigned utf8(const unsigned char *s, uint32_t *c)
 				   : 0;
 
 	*c = n > 1 ? s[0] & (0xffu >> (n + 1)) : s[0];
-	/* The NUL at the end is no continuation: it stops here. */
+	/* The text's final NUL is no continuation byte, so this ends there. */
 	for (unsigned i = 1; i < n; i++) {
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
@@ -35,12 +35,12 @@ static bool is_plain(uint32_t c)
 {
 	if (c < 0x20 || (c >= 0x7f && c < 0xa0))
 		return false;
-	/* Line and paragraph separators, and what turns the direction. */
+	/* Line and paragraph separators, and changes of direction. */
 	return !((c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
 		 c == 0x200e || c == 0x200f || c == 0x061c);
 }
 
-/* One byte in letters; how many they are. */
+/* Write one byte as an escape; returns the escape's length. */
 static unsigned escape(unsigned char byte, char out[4])
 {
 	static const char hex[] = "0123456789abcdef";

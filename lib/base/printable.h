@@ -1,9 +1,9 @@
 /*
- * printable.h - text from elsewhere, made safe for a terminal and a log.
+ * printable.h - text of unknown origin, made safe for a terminal and a log.
  *
- * A file's name may hold anything but '/' and NUL: a newline that forges a
- * line of a log, an escape sequence that a terminal obeys.  So do messages
- * from other processes.
+ * A file's name may hold any byte but '/' and NUL: a newline that forges a line
+ * of a log, or an escape sequence that a terminal obeys.  So may a message of
+ * another process.
  */
 #ifndef TSI_BASE_PRINTABLE_H
 #define TSI_BASE_PRINTABLE_H
@@ -11,11 +11,12 @@
 #include <stddef.h>
 
 /*
- * Copy a text so that it prints as one line: \n, \t, \r and, for other control
- * characters, for bytes that aren't UTF-8 and for characters that turn the
- * direction of writing, \xNN byte by byte.  Everything else, a backslash too,
- * is left as it is, so that doing it twice changes nothing.  Cut to what fits
- * into size bytes, never within a character.  Returns the copy's length.
+ * Copy a text so that it prints as one line.  Newline, tab and carriage return
+ * become \n, \t and \r; other control characters, bytes that aren't UTF-8 and
+ * characters that change the direction of writing become \xNN, byte by byte.
+ * All other characters, the backslash too, are copied, so a second call changes
+ * nothing.  The copy is cut to size bytes, but never within a character.
+ * Returns its length.
  */
 size_t tsi_printable(char *to, size_t size, const char *from);
 

@@ -1,5 +1,6 @@
 /*
- * regular.c - is this a file whose bytes lie somewhere, to be read at leisure?
+ * regular.c - is a file a regular one, whose reading neither blocks nor
+ * consumes?
  */
 #include "base/regular.h"
 

@@ -1,9 +1,10 @@
 /*
- * regular.h - is this a file whose bytes lie somewhere, to be read at leisure?
+ * regular.h - is a file a regular one, whose reading neither blocks nor
+ * consumes?
  *
- * Reading a FIFO, a socket or a device may block for ever, or take from
- * somebody else what they were to get; so may files that the kernel makes up,
- * which call themselves regular (/proc/kmsg, trace_pipe).
+ * Reading a FIFO, a socket or a device may block for ever, or take away bytes
+ * that were meant for another reader.  So may reading files that the kernel
+ * makes up, although stat() calls them regular (/proc/kmsg, trace_pipe).
  */
 #ifndef TSI_BASE_REGULAR_H
 #define TSI_BASE_REGULAR_H
@@ -14,27 +15,27 @@
 /* "a FIFO", "a socket", "a folder", ...; NULL for a regular file. */
 const char *tsi_regular_kind(mode_t mode);
 
-/* The last file system that was seen to be none that the kernel makes up. */
+/* The last file system that was found not to be made up by the kernel. */
 struct tsi_fs_seen {
 	dev_t dev;
 	bool known;
 };
 
 /*
- * Is fd, which may be an O_PATH one, in a file system of the kernel's own
- * making: procfs, sysfs, cgroups, tracing and their like?  Asked once for each
- * file system that differs from the last, not for each file: on a network it
- * takes a while.  dev is what fstat said.
+ * Is fd, which may be an O_PATH one, in a file system that the kernel makes up:
+ * procfs, sysfs, cgroups, tracing and the like?  The kernel is asked when dev,
+ * which fstat() returned, differs from the last file's, and not for each file:
+ * on a network the question takes a while.
  */
 bool tsi_regular_made_up(struct tsi_fs_seen *seen, dev_t dev, int fd);
 
-/* The answer is known to be no: it needs no descriptor. */
+/* Is the answer known to be no?  This needs no descriptor. */
 static inline bool tsi_regular_seen(const struct tsi_fs_seen *seen, dev_t dev)
 {
 	return seen->known && seen->dev == dev;
 }
 
-/* Why such a file is bad. */
+/* Why such a file is a bad one, for a message. */
 #define TSI_REGULAR_MADE_UP \
 	"is made up by the kernel (as in /proc and /sys), not a file to read"
 
