@@ -18,13 +18,12 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "serve/server.h"
 
 #define KEEP_MS 2000 /* that a GPU can't be used is believed so long */
 
 /* What one thread asks; it belongs to that thread. */
 struct inquiry {
-	struct tsock_server *server;
+	struct tsi_gpu_table *table;
 	unsigned entry;
 	uint8_t uuid[TSI_UUID];
 	struct tsi_gpu_info info;
@@ -46,29 +45,29 @@ static int inquire(struct inquiry *q)
 		       tsock_errmsg());
 }
 
-static void *look(void *arg)
+static void *ask_gpu(void *arg)
 {
 	struct inquiry *q = arg;
-	struct tsock_server *s = q->server;
-	struct tsi_gpu_entry *e = &s->gpu[q->entry];
+	struct tsi_gpu_table *t = q->table;
+	struct tsi_gpu_entry *e = &t->entry[q->entry];
 	int err = inquire(q);
 
-	pthread_mutex_lock(&s->lock);
+	pthread_mutex_lock(t->lock);
 	e->phase = err ? TSI_GPU_UNUSABLE : TSI_GPU_KNOWN;
 	e->device = q->device;
 	e->info = q->info;
 	e->since_ms = tsi_now_ms();
 	if (err)
 		tsi_err_copy(e->error, sizeof(e->error));
-	s->looking--;
-	pthread_cond_broadcast(&s->staged);
-	pthread_mutex_unlock(&s->lock);
+	t->asking--;
+	pthread_cond_broadcast(t->changed);
+	pthread_mutex_unlock(t->lock);
 	free(q);
 	return NULL;
 }
 
-static int begin(struct tsock_server *s, struct tsi_gpu_entry *e,
-		 const uint8_t *uuid)
+static int ask(struct tsi_gpu_table *t, struct tsi_gpu_entry *e,
+	       const uint8_t *uuid)
 {
 	struct inquiry *q = calloc(1, sizeof(*q));
 	pthread_t thread;
@@ -76,10 +75,10 @@ static int begin(struct tsock_server *s, struct tsi_gpu_entry *e,
 
 	if (!q)
 		return tsi_err(TSOCK_ENOMEM, "no memory to look at a GPU");
-	q->server = s;
-	q->entry = (unsigned)(e - s->gpu);
+	q->table = t;
+	q->entry = (unsigned)(e - t->entry);
 	memcpy(q->uuid, uuid, TSI_UUID);
-	err = tsi_thread_start(&thread, look, q);
+	err = tsi_thread_start(&thread, ask_gpu, q);
 	if (err) {
 		free(q);
 		return err;
@@ -88,14 +87,14 @@ static int begin(struct tsock_server *s, struct tsi_gpu_entry *e,
 	memset(e, 0, sizeof(*e));
 	memcpy(e->uuid, uuid, TSI_UUID);
 	e->phase = TSI_GPU_LOOKING;
-	s->looking++;
+	t->asking++;
 	return TSOCK_EAGAIN;
 }
 
-static struct tsi_gpu_entry *find(struct tsock_server *s, const uint8_t *uuid)
+static struct tsi_gpu_entry *find(struct tsi_gpu_table *t, const uint8_t *uuid)
 {
 	for (unsigned i = 0; i < TSI_GPU_ENTRIES; i++) {
-		struct tsi_gpu_entry *e = &s->gpu[i];
+		struct tsi_gpu_entry *e = &t->entry[i];
 
 		if (e->phase != TSI_GPU_NONE &&
 		    !memcmp(e->uuid, uuid, TSI_UUID))
@@ -105,10 +104,10 @@ static struct tsi_gpu_entry *find(struct tsock_server *s, const uint8_t *uuid)
 }
 
 /* An entry for another GPU: a free one, or that of an unusable GPU. */
-static struct tsi_gpu_entry *find_room(struct tsock_server *s)
+static struct tsi_gpu_entry *free_entry(struct tsi_gpu_table *t)
 {
 	for (unsigned i = 0; i < TSI_GPU_ENTRIES; i++) {
-		struct tsi_gpu_entry *e = &s->gpu[i];
+		struct tsi_gpu_entry *e = &t->entry[i];
 
 		if (e->phase == TSI_GPU_NONE || e->phase == TSI_GPU_UNUSABLE)
 			return e;
@@ -116,14 +115,14 @@ static struct tsi_gpu_entry *find_room(struct tsock_server *s)
 	return NULL;
 }
 
-int tsi_gpu_table_find(struct tsock_server *s, const uint8_t *uuid,
+int tsi_gpu_table_find(struct tsi_gpu_table *t, const uint8_t *uuid,
 		       struct tsi_gpu_entry **out)
 {
-	struct tsi_gpu_entry *e = find(s, uuid);
+	struct tsi_gpu_entry *e = find(t, uuid);
 
 	if (!e) {
-		e = find_room(s);
-		return e ? begin(s, e, uuid)
+		e = free_entry(t);
+		return e ? ask(t, e, uuid)
 			 : tsi_err(TSOCK_ENOTSUP,
 				   "the producer was asked for %d GPUs "
 				   "already, and none has answered",
@@ -140,7 +139,7 @@ int tsi_gpu_table_find(struct tsock_server *s, const uint8_t *uuid,
 		/* The consumer can do without: it then copies by itself. */
 		return tsi_err(TSOCK_ENOTSUP,
 			       "the producer can't use that GPU: %s", e->error);
-	return begin(s, e, uuid);
+	return ask(t, e, uuid);
 }
 
 /* ---- transports ---- */
@@ -179,10 +178,10 @@ void tsi_gpu_table_tell(struct tsi_gpu_entry *e, uint32_t transport)
 	e->said = true;
 }
 
-void tsi_gpu_table_refuse(struct tsock_server *s, const uint8_t *uuid,
+void tsi_gpu_table_refuse(struct tsi_gpu_table *t, const uint8_t *uuid,
 			  uint32_t transport, const char *why)
 {
-	struct tsi_gpu_entry *e = find(s, uuid);
+	struct tsi_gpu_entry *e = find(t, uuid);
 
 	if (!e || e->phase != TSI_GPU_KNOWN || e->refused[transport][0])
 		return;

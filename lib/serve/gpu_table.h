@@ -1,19 +1,18 @@
 /*
  * gpu_table.h - the GPUs that consumers asked for, and what is known of each.
  *
- * The server's lock is held when these functions are called; none of them
- * waits for a GPU.
+ * The table's lock, the server's, is held when these functions are called.  None
+ * of them waits for a GPU.
  */
 #ifndef TSI_SERVE_GPU_TABLE_H
 #define TSI_SERVE_GPU_TABLE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "mem/gpu.h"
 #include "view/spec.h"
-
-struct tsock_server;
 
 #define TSI_GPU_ENTRIES 32
 
@@ -35,11 +34,18 @@ struct tsi_gpu_entry {
 	char refused[3][200]; /* by transport: why that one was tried in vain */
 };
 
+struct tsi_gpu_table {
+	pthread_mutex_t *lock;   /* that guards the table */
+	pthread_cond_t *changed; /* broadcast when a GPU has answered */
+	struct tsi_gpu_entry entry[TSI_GPU_ENTRIES];
+	unsigned asking; /* threads that wait for GPUs */
+};
+
 /*
  * The GPU of this UUID.  TSOCK_EAGAIN while it is asked; TSOCK_ENOTSUP when the
  * producer can't use it.
  */
-int tsi_gpu_table_find(struct tsock_server *s, const uint8_t *uuid,
+int tsi_gpu_table_find(struct tsi_gpu_table *t, const uint8_t *uuid,
 		       struct tsi_gpu_entry **out);
 
 /* Why the GPU can't share memory by a transport at all; or NULL. */
@@ -53,7 +59,7 @@ const char *tsi_gpu_entry_why_not(const struct tsi_gpu_entry *e,
 void tsi_gpu_table_tell(struct tsi_gpu_entry *e, uint32_t transport);
 
 /* A transport was tried in vain: the next consumer gets another one. */
-void tsi_gpu_table_refuse(struct tsock_server *s, const uint8_t *uuid,
+void tsi_gpu_table_refuse(struct tsi_gpu_table *t, const uint8_t *uuid,
 			  uint32_t transport, const char *why);
 
 #endif

@@ -291,6 +291,8 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 	}
 	for (unsigned i = 0; i < TSI_MAX_MEMBERS; i++)
 		s->conn[i].pidfd = s->conn[i].sock = -1;
+	s->gpus.lock = &s->lock;
+	s->gpus.changed = &s->staged;
 	tsi_handshake_init(&s->handshake);
 	return s;
 }

@@ -68,8 +68,7 @@ struct tsock_server {
 	uint64_t memory, gpu_memory, produced;
 	uint32_t fanout, gpu_transport;
 	bool no_nccl; /* it was tried in vain */
-	struct tsi_gpu_entry gpu[TSI_GPU_ENTRIES];
-	unsigned looking;    /* threads that ask GPUs */
+	struct tsi_gpu_table gpus;
 	uint64_t spoilt[64]; /* by GPU: those it gets wrong bytes from */
 	uint64_t views_made;
 	struct tsi_ring_pin pin; /* of the base ring */

@@ -76,7 +76,7 @@ void tsi_view_table_sweep(struct tsock_server *s, int64_t now_ms)
 /* Threads that have not ended. */
 static unsigned threads(const struct tsock_server *s)
 {
-	unsigned n = s->looking;
+	unsigned n = s->gpus.asking;
 
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
 		n += s->view[i].has_thread && !s->view[i].thread_done;
@@ -243,7 +243,7 @@ static int plan_for(struct tsock_server *s, const struct tsi_view_spec *spec,
 	int err = 0;
 
 	if (spec->gpu)
-		err = tsi_gpu_table_find(s, spec->uuid, &gpu);
+		err = tsi_gpu_table_find(&s->gpus, spec->uuid, &gpu);
 	if (!err)
 		err = tsi_view_plan_make(spec, gpu, s->gpu_transport, p);
 	if (!err && gpu && !spec->transport && !s->gpu_transport)

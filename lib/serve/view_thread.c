@@ -172,7 +172,7 @@ static int no_ring(struct tsi_view *v, int err)
 		return err;
 	if (err == TSOCK_ENOTSUP || err == TSOCK_ESYS) {
 		pthread_mutex_lock(&s->lock);
-		tsi_gpu_table_refuse(s, v->spec.uuid, v->spec.transport,
+		tsi_gpu_table_refuse(&s->gpus, v->spec.uuid, v->spec.transport,
 				     tsock_errmsg());
 		pthread_mutex_unlock(&s->lock);
 	}
