@@ -16,7 +16,7 @@
  */
 const char *tsi_advice_word(const char *word, const char *list, size_t *len);
 
-/* Are a and b one word but for a slip of the finger or two? */
+/* Do a and b differ by no more than one or two typing errors? */
 bool tsi_advice_near(const char *a, size_t alen, const char *b, size_t blen);
 
 /*

@@ -34,7 +34,7 @@ int tsi_check_reader(const struct tsi_options *o);
 int tsi_check_folder(const struct tsi_options *o);
 
 /*
- * The memory that large images may take together, beside rings that take
+ * The memory that large images may use together, beside rings that use
  * ring_bytes at first: --image-memory, else 2 GiB but at most --memory and
  * half of what there is.  ENOMEM if there is less than was asked for.
  */
@@ -42,8 +42,8 @@ int tsi_check_image_memory(const struct tsi_options *o, uint64_t ring_bytes,
 			   uint64_t *bytes);
 
 /*
- * EEXIST if a producer answers to the stream's name: asked before a long scan,
- * since only the lock that is taken after it decides.
+ * EEXIST if a producer answers to the stream's name.  Asked so that a long scan
+ * is not in vain; the lock on the name, which follows the scan, decides.
  */
 int tsi_check_name(const struct tsi_options *o);
 

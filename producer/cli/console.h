@@ -15,16 +15,16 @@ void tsi_console_init(int level, bool live);
 /* For tsock_set_logger(). */
 void tsi_console_log(void *arg, int level, const char *line);
 
-/* 1 when the live line is a line of a terminal. */
+/* The live line is rewritten in place, on a terminal. */
 bool tsi_console_live(void);
 
-/* Colour is welcome. */
+/* Standard error is a terminal that may have colours. */
 bool tsi_console_colour(void);
 
 /* Columns of the terminal, the last one left free. */
 unsigned tsi_console_width(void);
 
-/* Replace the live line; NULL takes it away. */
+/* Replace the live line; NULL removes it. */
 void tsi_console_show(const char *line);
 
 #endif

@@ -65,7 +65,7 @@ static bool has_waited(const struct tsi_snapshot *a,
 	return false;
 }
 
-/* The base ring has samples that the consumer's view lacks and has slots for. */
+/* The consumer's view lacks samples that the base ring has, and has slots. */
 static bool waits_for_view(const struct tsi_snapshot *l,
 			   const struct tsock_stats_row *r)
 {

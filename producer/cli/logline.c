@@ -1,5 +1,5 @@
 /*
- * logline.c - a log line as it is written: when, how bad, and by whom.
+ * logline.c - a log line as it is written: time, level and program.
  */
 #include "cli/logline.h"
 

@@ -1,5 +1,5 @@
 /*
- * logline.h - a log line as it is written: when, how bad, and by whom.
+ * logline.h - a log line as it is written: time, level and program.
  */
 #ifndef TSI_CLI_LOGLINE_H
 #define TSI_CLI_LOGLINE_H

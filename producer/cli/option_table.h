@@ -11,7 +11,7 @@
 enum tsi_opt_kind {
 	TSI_OPT_GROUP,  /* a headline of --help */
 	TSI_OPT_TEXT,   /* const char * */
-	TSI_OPT_CHOICE, /* uint64_t: place in the list that is arg */
+	TSI_OPT_CHOICE, /* uint64_t: which word of arg, from 0 */
 	TSI_OPT_COUNT,  /* uint64_t in [min, max] */
 	TSI_OPT_BYTES,  /* uint64_t in [min, max], with a unit */
 	TSI_OPT_SWITCH, /* bool */
@@ -27,7 +27,7 @@ enum tsi_opt_kind {
 struct tsi_opt {
 	enum tsi_opt_kind kind;
 	const char *name;
-	const char *arg;  /* as --help shows it; NULL: takes no value */
+	const char *arg;  /* as --help shows it; NULL: has no value */
 	const char *help; /* lines by '\n' */
 	size_t at;        /* in struct tsi_options */
 	uint64_t min, max;

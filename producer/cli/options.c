@@ -16,7 +16,7 @@
 
 #define UNSET UINT64_MAX
 
-static int take_slow(struct tsi_options *o, const char *value)
+static int set_slow(struct tsi_options *o, const char *value)
 {
 	if (strcmp(value, "block") == 0) {
 		o->slow_ms = 0;
@@ -37,7 +37,7 @@ static bool is_name_char(char c)
 }
 
 /* A '-' in front would make a name look like an option. */
-static int take_name(struct tsi_options *o, const char *value)
+static int set_name(struct tsi_options *o, const char *value)
 {
 	if (strchr(value, '/'))
 		return tsi_err(TSOCK_EARG,
@@ -54,7 +54,7 @@ static int take_name(struct tsi_options *o, const char *value)
 }
 
 /* "" is no cache, which --cache never gives. */
-static int take_cache(struct tsi_options *o, const char *dir)
+static int set_cache(struct tsi_options *o, const char *dir)
 {
 	if (o->cache && !*o->cache != !*dir)
 		return tsi_err(TSOCK_EARG,
@@ -63,24 +63,24 @@ static int take_cache(struct tsi_options *o, const char *dir)
 	return 0;
 }
 
-static int take_text(struct tsi_options *o, const struct tsi_opt *r,
-		     const char *value)
+static int set_text(struct tsi_options *o, const struct tsi_opt *r,
+		    const char *value)
 {
 	if (!*value)
 		return tsi_err(TSOCK_EARG,
 			       "--%s: the value is empty, a %s is wanted",
 			       r->name, r->arg);
 	if (r->at == offsetof(struct tsi_options, cache))
-		return take_cache(o, value);
+		return set_cache(o, value);
 	*(const char **)(void *)((char *)o + r->at) = value;
 	return 0;
 }
 
-static int take_mode(struct tsi_options *o, const struct tsi_opt *r)
+static int set_mode(struct tsi_options *o, const struct tsi_opt *r)
 {
 	enum tsi_run_mode mode = (enum tsi_run_mode)r->min;
 
-	/* Who asks for help, or which version it is, gets just that. */
+	/* --help and --version win over everything else. */
 	if (o->mode == TSI_RUN_HELP || o->mode == TSI_RUN_VERSION)
 		return 0;
 	if (o->mode != TSI_RUN_SERVE && o->mode != mode &&
@@ -93,14 +93,14 @@ static int take_mode(struct tsi_options *o, const struct tsi_opt *r)
 	return 0;
 }
 
-static int take(struct tsi_options *o, const struct tsi_opt *r,
-		const char *value)
+static int set_option(struct tsi_options *o, const struct tsi_opt *r,
+		      const char *value)
 {
 	uint64_t *to = (uint64_t *)(void *)((char *)o + r->at);
 
 	switch (r->kind) {
 	case TSI_OPT_TEXT:
-		return take_text(o, r, value);
+		return set_text(o, r, value);
 	case TSI_OPT_CHOICE:
 		return tsi_value_choice(r->name, r->arg, value, to);
 	case TSI_OPT_COUNT:
@@ -108,7 +108,7 @@ static int take(struct tsi_options *o, const struct tsi_opt *r,
 	case TSI_OPT_BYTES:
 		return tsi_value_bytes(r->name, value, r->min, r->max, to);
 	case TSI_OPT_MODE:
-		return take_mode(o, r);
+		return set_mode(o, r);
 	case TSI_OPT_SWITCH:
 		*(bool *)(void *)to = true;
 		return 0;
@@ -116,15 +116,15 @@ static int take(struct tsi_options *o, const struct tsi_opt *r,
 		o->sharded = true;
 		return tsi_value_shard(r->name, value, &o->rank, &o->world);
 	case TSI_OPT_SLOW:
-		return take_slow(o, value);
+		return set_slow(o, value);
 	case TSI_OPT_IDLE:
 		o->exit_idle = true;
 		return tsi_value_seconds(r->name, value, true,
 					 &o->exit_idle_ms);
 	case TSI_OPT_NAME:
-		return take_name(o, value);
+		return set_name(o, value);
 	case TSI_OPT_NO_CACHE:
-		return take_cache(o, "");
+		return set_cache(o, "");
 	case TSI_OPT_QUIET:
 		o->log_level = TSOCK_LOG_ERROR;
 		o->live = false;
@@ -135,7 +135,7 @@ static int take(struct tsi_options *o, const struct tsi_opt *r,
 }
 
 /* ------------------------------------------------------------------------
- * All of them
+ * All options, by getopt
  */
 
 struct words {
@@ -184,7 +184,7 @@ static int bad_option(int got, char **argv, const struct words *w)
 	if (got == ':')
 		return tsi_err(TSOCK_EARG, "--%s needs a value: %s",
 			       r ? r->name : word, r ? r->arg : "");
-	/* Long, known, and yet refused: it was given a value. */
+	/* A known long option was refused, so it was given a value. */
 	if (optopt >= 256 && r)
 		return tsi_err(TSOCK_EARG, "--%s takes no value", r->name);
 	if (optopt)
@@ -317,7 +317,7 @@ int tsi_options_parse(struct tsi_options *out, int argc, char **argv)
 	       -1) {
 		if (got == '?' || got == ':')
 			return bad_option(got, argv, &w);
-		err = take(&o, row_of(got), optarg);
+		err = set_option(&o, row_of(got), optarg);
 		if (err)
 			return err;
 	}

@@ -70,8 +70,8 @@ static int check_memory(struct command *c)
 }
 
 /*
- * All that can be said before the scan: the same for a start, --dry-run and
- * --check-config.
+ * All checks that need no scan: a start, --dry-run and --check-config make the
+ * same ones.
  */
 static int check(struct command *c)
 {
@@ -113,7 +113,7 @@ static int scan(struct command *c)
  * While it is served
  */
 
-static void look(const struct command *c, struct tsi_snapshot *l)
+static void take_snapshot(const struct command *c, struct tsi_snapshot *l)
 {
 	struct tsi_pool_times t;
 
@@ -125,15 +125,15 @@ static void look(const struct command *c, struct tsi_snapshot *l)
 	l->now_ns = tsi_now_ns();
 }
 
-/* For the line alone: it reads a file for each consumer. */
-static void look_who_is_stopped(struct tsi_snapshot *l)
+/* For the live line alone, since it reads a file for each consumer. */
+static void find_stopped(struct tsi_snapshot *l)
 {
 	for (uint32_t i = 0; i < l->stats.nrows; i++)
 		l->stopped[i] = tsi_process_stopped(l->stats.row[i].pid);
 }
 
 /* A line on a terminal every half second, in a log every ten. */
-static void tell(struct command *c, struct tsi_snapshot *now)
+static void show_line(struct command *c, struct tsi_snapshot *now)
 {
 	const struct tsi_options *o = c->plan.options;
 	bool live = tsi_console_live();
@@ -148,7 +148,7 @@ static void tell(struct command *c, struct tsi_snapshot *now)
 	if (!o->live || now->now_ns - c->last.now_ns <
 				(live ? LIVE_MS : PLAIN_MS) * INT64_C(1000000))
 		return;
-	look_who_is_stopped(now);
+	find_stopped(now);
 	tsi_liveline_format(line, sizeof(line), &c->last, now, &style);
 	if (live)
 		tsi_console_show(line);
@@ -158,8 +158,9 @@ static void tell(struct command *c, struct tsi_snapshot *now)
 }
 
 /*
- * A loader that is connected is no reader yet, or between two epochs.  Whoever
- * asks for statistics is connected for a moment, so once is not enough.
+ * A loader that is connected may become a reader, or be between two epochs, so
+ * the stream isn't idle.  A process that asks for statistics is connected for a
+ * moment too, so connections count when they are seen twice.
  */
 static void note_busy(struct command *c, const struct tsi_snapshot *now)
 {
@@ -187,7 +188,7 @@ static void note_busy(struct command *c, const struct tsi_snapshot *now)
 	c->said = true;
 }
 
-/* Why the stream is over; NULL while it isn't. */
+/* Why the stream ends now; NULL: it goes on. */
 static const char *ending(struct command *c, const struct tsi_snapshot *now)
 {
 	const struct tsi_options *o = c->plan.options;
@@ -202,15 +203,15 @@ static const char *ending(struct command *c, const struct tsi_snapshot *now)
 	return NULL;
 }
 
-/* Consumers that are left get the reason before the rings are closed. */
-static void say_farewell(struct command *c)
+/* Wait for the consumers to get the error before the rings are closed. */
+static void let_consumers_leave(struct command *c)
 {
 	int64_t until = tsi_now_ms() + FAREWELL_MS;
 	struct tsi_snapshot now;
 	struct timespec ts = { 0, TICK_MS * 1000000 };
 
 	do {
-		look(c, &now);
+		take_snapshot(c, &now);
 		if (!now.stats.consumers)
 			return;
 		nanosleep(&ts, NULL);
@@ -222,7 +223,7 @@ static int watch(struct command *c, int (*stop_signal)(int ms))
 	const char *why = NULL;
 	int signal = 0;
 
-	look(c, &c->last);
+	take_snapshot(c, &c->last);
 	c->start_ns = c->last.now_ns;
 	c->busy_ms = c->start_ns / 1000000;
 	while (!why && !signal) {
@@ -232,12 +233,12 @@ static int watch(struct command *c, int (*stop_signal)(int ms))
 		if (tsi_pool_error(tsi_service_pool(c->service))) {
 			tsi_log(TSOCK_LOG_ERROR, "the stream stops: %s",
 				tsi_pool_error(tsi_service_pool(c->service)));
-			say_farewell(c);
+			let_consumers_leave(c);
 			return TSI_EXIT_STREAM;
 		}
-		look(c, &now);
+		take_snapshot(c, &now);
 		why = ending(c, &now);
-		tell(c, &now);
+		show_line(c, &now);
 	}
 	tsi_console_show(NULL);
 	if (signal)
@@ -252,7 +253,7 @@ static void finish(struct command *c)
 	struct tsi_snapshot now;
 
 	tsi_console_show(NULL);
-	look(c, &now);
+	take_snapshot(c, &now);
 	tsi_report_end(&c->plan, &now.stats,
 		       (double)(now.now_ns - c->start_ns) / 1e9);
 }
@@ -267,7 +268,7 @@ static int fail(int err)
 	return tsi_serve_exit(err);
 }
 
-static int run(struct command *c, int (*stop_signal)(int ms))
+static int serve(struct command *c, int (*stop_signal)(int ms))
 {
 	int err, code;
 
@@ -300,7 +301,7 @@ int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
 	else if (o->mode == TSI_RUN_DRY)
 		tsi_report_plan(&c.plan);
 	else
-		code = run(&c, stop_signal);
+		code = serve(&c, stop_signal);
 	tsi_service_close(c.service);
 	return code;
 }

@@ -14,7 +14,7 @@
 int tsi_value_count(const char *name, const char *value, uint64_t min,
 		    uint64_t max, uint64_t *out);
 
-/* The place of value in a list of words, separated by '|'. */
+/* Which word of a list, separated by '|', value is; the first is 0. */
 int tsi_value_choice(const char *name, const char *list, const char *value,
 		     uint64_t *out);
 

@@ -26,7 +26,7 @@ static struct tsi_arena_block *block_create(size_t len)
 	return b;
 }
 
-void *tsi_arena_take(struct tsi_arena *a, size_t len)
+void *tsi_arena_alloc(struct tsi_arena *a, size_t len)
 {
 	struct tsi_arena_block *b = a->block;
 	void *p;
@@ -64,7 +64,7 @@ void tsi_arena_reset(struct tsi_arena *a, size_t keep)
 {
 	size_t total = (a->total + BLOCK_MIN - 1) / BLOCK_MIN * BLOCK_MIN;
 
-	/* One block for all of it, so that the next image finds its room. */
+	/* One block as large as all of them, for the next image. */
 	if (a->block && (a->block->next || a->block->len > keep)) {
 		tsi_arena_fini(a);
 		if (total <= keep)

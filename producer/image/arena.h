@@ -18,7 +18,7 @@ struct tsi_arena {
 };
 
 /* len bytes aligned to 64, with 64 readable bytes behind; NULL: no memory. */
-void *tsi_arena_take(struct tsi_arena *a, size_t len);
+void *tsi_arena_alloc(struct tsi_arena *a, size_t len);
 
 /* Forget all that was handed out; keep at most keep bytes. */
 void tsi_arena_reset(struct tsi_arena *a, size_t keep);

@@ -2,10 +2,10 @@
  * budget.h - the memory that all large images of a process share.
  *
  * An image that a worker can decode within its own scratch memory never asks.
- * A larger one claims what it needs before it is decoded, and waits in line
- * until there is room: first come, first served, so a large one isn't overtaken
- * by small ones for ever.  Only a claim that holds nothing waits, so claims
- * can't wait for each other in a circle.
+ * For a larger one the memory is claimed before it is decoded, and the worker
+ * waits in line until so much is free: first come, first served, so that small
+ * claims don't overtake a large one for ever.  Only a claim that holds nothing
+ * waits, so claims can't wait for each other in a circle.
  *
  * The size is fixed when it is made: whether an image is too large for it does
  * not depend on time or on the number of workers.
@@ -25,7 +25,7 @@ void tsi_budget_destroy(struct tsi_budget *b);
 /* End all waiting, now and later, with TSOCK_ESTREAM.  Any thread. */
 void tsi_budget_close(struct tsi_budget *b);
 
-/* What one worker has of a budget; used by that worker's thread alone. */
+/* What one worker holds of a budget; used by that worker's thread alone. */
 struct tsi_claim {
 	struct tsi_budget *budget; /* NULL: everything is granted */
 	uint64_t held;
@@ -35,14 +35,14 @@ struct tsi_claim {
 };
 
 /*
- * Have at least total bytes.  A claim that holds nothing waits for them; one
+ * Hold at least total bytes.  A claim that holds nothing waits for them; one
  * that holds some gets the rest at once or TSOCK_EAGAIN: then it has to end,
  * and begin again with claim->wanted.  TSOCK_EDATA: the budget is smaller than
  * that, and the message says both sizes.  TSOCK_ESTREAM: closed.
  */
 int tsi_claim_grow(struct tsi_claim *c, uint64_t total);
 
-/* Have all of the budget: wait until nobody else has any.  Holds nothing. */
+/* Hold all of the budget: a claim that holds nothing waits for all others. */
 int tsi_claim_all(struct tsi_claim *c);
 
 /* Give back all that is held. */

@@ -17,7 +17,7 @@
  * crop's last row or behind the pixels, a missing end, and PNG metadata that
  * Pillow looks into and doesn't like (compressed text or a profile of more than
  * 1 MiB or of an unknown method, frames of animations out of order).  One is
- * refused that torchvision takes: PNG of 16 bits or with a chunk before its
+ * refused that torchvision accepts: PNG of 16 bits or with a chunk before its
  * header; JPEG that is lossless, of 12 bits, or of too much work (scans.h).
  *
  * A progressive JPEG that stops before its last refinement is smoothed by
@@ -36,11 +36,11 @@
 #include <stdint.h>
 
 /*
- * An image that takes no more memory to decode is decoded in the worker's own;
- * a larger one's is claimed first (budget.h).
+ * An image that needs no more memory than this is decoded in the worker's own;
+ * for a larger one memory is claimed first (budget.h).
  */
 #define TSI_IMAGE_SMALL ((size_t)16 << 20)
-/* What all large images of a process may take together, unless told. */
+/* What all large images of a process may use together, by default. */
 #define TSI_IMAGE_MEMORY (UINT64_C(2) << 30)
 
 /* More pixels than this are bad data, as they are to Pillow. */
@@ -61,13 +61,13 @@ struct tsi_image_opts {
 	uint32_t resize; /* eval: the short edge before the centre crop */
 	uint64_t seed;   /* train: key of the random draws */
 	uint32_t pillow; /* major version to equal; 0 is the newest, 13 */
-	/* For large images; NULL: take what is needed.  Outlives the decoder. */
+	/* For large images; NULL: no limit.  Outlives the decoder. */
 	struct tsi_claim *claim;
 };
 
 /*
  * What was cut out.  Train: pixels of the source image, before the resize.
- * Eval: the centre crop's place in the resized image; top and left are
+ * Eval: where the centre crop lies in the resized image; top and left are
  * negative where the crop is larger than that image and black surrounds it.
  */
 struct tsi_box {
@@ -96,16 +96,16 @@ void tsi_image_destroy(struct tsi_image *img);
 /*
  * Decode data[0..len), augment it with the draws of (seed, epoch, index), and
  * write size * size * 3 bytes to dst and the box to box.  After a failure dst
- * may be half written.  What a large image took is given back before it
- * returns; that its claim ends then is the caller's business.
+ * may be half written.  A large image's memory is freed before it
+ * returns; ending its claim is left to the caller.
  *
  * TSOCK_EDATA is bad data: no image, one that is not supported, or one whose
  * data can't be decoded down to the last row that the crop needs.  Damage that
  * Pillow tolerates is tolerated and gives Pillow's pixels.
- * So is one that takes more memory than the whole budget has, or whose scans
- * are more work than any honest file's (scans.h); TSOCK_EAGAIN and
- * TSOCK_ESTREAM are tsi_claim_grow()'s.  TSOCK_ENOMEM says nothing about the
- * file.
+ * Bad data, too, is an image that needs more memory than the whole budget has,
+ * or whose scans are more work than any honest file's (scans.h).  TSOCK_EAGAIN
+ * and TSOCK_ESTREAM are tsi_claim_grow()'s.  TSOCK_ENOMEM says nothing about
+ * the file.
  */
 int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 		   uint32_t epoch, uint64_t index, uint8_t *dst,
@@ -120,8 +120,9 @@ struct tsi_image_extent {
 
 /*
  * Decode data[0..len) from its first row to its last or to the damage.  A
- * function of the bytes alone: tsi_image_load() of an image so far fails for a
- * place just when tsi_image_bottom() of that place is more than rows.  Fails
+ * function of the bytes alone: tsi_image_load() of a file that is damaged so
+ * fails for a sample just when tsi_image_bottom() of that sample is more than
+ * rows.  Fails
  * as tsi_image_load() does, with TSOCK_EDATA when not even the first row
  * comes.  The cost is that of a whole decode.
  */

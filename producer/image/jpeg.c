@@ -35,11 +35,11 @@ struct tsi_jpeg {
 	struct tsi_arena arena;
 	jmp_buf fail;
 	const char
-		*reason; /* why it is bad, if it wasn't libjpeg that said so */
-	bool ended;      /* libjpeg was given an end marker that isn't there */
-	bool in_scan;    /* behind the header */
+		*reason; /* why the file is bad, where libjpeg didn't say it */
+	bool ended;   /* libjpeg was given an end marker that the file lacks */
+	bool in_scan; /* behind the header */
 	bool no_memory;
-	bool ready; /* created: permanent objects are there */
+	bool ready; /* libjpeg's permanent objects were created */
 	/* The scans so far, and which components they had. */
 	struct tsi_scan_frame frame;
 	struct tsi_scan_work work;
@@ -51,14 +51,14 @@ struct tsi_jpeg {
 	size_t stride;
 };
 
-static struct tsi_jpeg *self(j_common_ptr c)
+static struct tsi_jpeg *jpeg_behind(j_common_ptr c)
 {
 	return c->client_data;
 }
 
 static void on_error(j_common_ptr c)
 {
-	longjmp(self(c)->fail, 1);
+	longjmp(jpeg_behind(c)->fail, 1);
 }
 
 static void bad(struct tsi_jpeg *j, const char *reason)
@@ -78,8 +78,8 @@ static void truncated(struct tsi_jpeg *j)
  */
 static void on_message(j_common_ptr c, int level)
 {
-	if (level < 0 && self(c)->ended)
-		truncated(self(c));
+	if (level < 0 && jpeg_behind(c)->ended)
+		truncated(jpeg_behind(c));
 }
 
 static void on_output(j_common_ptr c)
@@ -95,11 +95,11 @@ static void source_init(j_decompress_ptr c)
 static boolean source_fill(j_decompress_ptr c)
 {
 	static const JOCTET end[2] = { 0xff, JPEG_EOI };
-	struct tsi_jpeg *j = self((j_common_ptr)c);
+	struct tsi_jpeg *j = jpeg_behind((j_common_ptr)c);
 
 	/*
-	 * The arithmetic decoder takes any number of zeros after a marker
-	 * without a word, so there the end can't be told from a loss.
+	 * The arithmetic decoder accepts any number of zeros after a marker
+	 * without a warning, so it can't tell the end from a loss.
 	 */
 	if (j->ended || (c->arith_code && j->in_scan))
 		truncated(j);
@@ -111,7 +111,7 @@ static boolean source_fill(j_decompress_ptr c)
 
 static void source_skip(j_decompress_ptr c, long n)
 {
-	struct tsi_jpeg *j = self((j_common_ptr)c);
+	struct tsi_jpeg *j = jpeg_behind((j_common_ptr)c);
 
 	if (n <= 0)
 		return;
@@ -126,13 +126,13 @@ static void source_term(j_decompress_ptr c)
 	(void)c;
 }
 
-static void *take(j_common_ptr c, size_t len)
+static void *alloc(j_common_ptr c, size_t len)
 {
-	void *p = tsi_arena_take(&self(c)->arena, len);
+	void *p = tsi_arena_alloc(&jpeg_behind(c)->arena, len);
 
 	if (!p) {
-		self(c)->no_memory = true;
-		longjmp(self(c)->fail, 1);
+		jpeg_behind(c)->no_memory = true;
+		longjmp(jpeg_behind(c)->fail, 1);
 	}
 	return p;
 }
@@ -140,7 +140,7 @@ static void *take(j_common_ptr c, size_t len)
 static void *mem_alloc(j_common_ptr c, int pool, size_t len)
 {
 	(void)pool;
-	return take(c, len);
+	return alloc(c, len);
 }
 
 /* Rows start aligned, and vector code may run over a row's end. */
@@ -148,8 +148,8 @@ static JSAMPARRAY mem_samples(j_common_ptr c, int pool, JDIMENSION width,
 			      JDIMENSION rows)
 {
 	size_t stride = ((size_t)width + 63) / 64 * 64;
-	JSAMPARRAY row = take(c, rows * sizeof(*row));
-	JSAMPROW p = take(c, rows * stride);
+	JSAMPARRAY row = alloc(c, rows * sizeof(*row));
+	JSAMPROW p = alloc(c, rows * stride);
 
 	(void)pool;
 	for (JDIMENSION i = 0; i < rows; i++)
@@ -160,8 +160,8 @@ static JSAMPARRAY mem_samples(j_common_ptr c, int pool, JDIMENSION width,
 static JBLOCKARRAY mem_blocks(j_common_ptr c, int pool, JDIMENSION width,
 			      JDIMENSION rows)
 {
-	JBLOCKARRAY row = take(c, rows * sizeof(*row));
-	JBLOCKROW p = take(c, (size_t)rows * width * sizeof(*p));
+	JBLOCKARRAY row = alloc(c, rows * sizeof(*row));
+	JBLOCKROW p = alloc(c, (size_t)rows * width * sizeof(*p));
 
 	(void)pool;
 	for (JDIMENSION i = 0; i < rows; i++)
@@ -180,7 +180,7 @@ static void too_many_scans(struct tsi_jpeg *j)
  */
 static void on_progress(j_common_ptr common)
 {
-	struct tsi_jpeg *j = self(common);
+	struct tsi_jpeg *j = jpeg_behind(common);
 	j_decompress_ptr c = &j->c;
 
 	if (c->input_scan_number == (int)j->work.scans)
@@ -196,7 +196,7 @@ static void on_progress(j_common_ptr common)
 		too_many_scans(j);
 }
 
-/* What the scans of a multi-scan file will cost, before memory is taken. */
+/* What the scans of a multi-scan file will cost, before memory is allocated. */
 static void check_scans(struct tsi_jpeg *j, const void *data, size_t len)
 {
 	j_decompress_ptr c = &j->c;
@@ -375,7 +375,7 @@ static void begin(struct tsi_jpeg *j, const struct tsi_rect *rect)
 		crop_columns(j, rect);
 	j->stride =
 		((size_t)c->output_width * 4 + TSI_ROW_SLACK + 63) / 64 * 64;
-	j->strip = take((j_common_ptr)c, TSI_STRIP_ROWS * j->stride);
+	j->strip = alloc((j_common_ptr)c, TSI_STRIP_ROWS * j->stride);
 	skip_rows(j, rect->top, smooth);
 	j->rows_left = rect->height;
 }
@@ -389,8 +389,8 @@ static unsigned scale(unsigned a, unsigned b)
 }
 
 /*
- * Pillow takes every four-component file for an inverted one, as Adobe writes
- * them, and converts CMYK to RGB as white paper less the inks.
+ * Pillow treats every four-component file as inverted, as Adobe writes them,
+ * and converts CMYK to RGB as white paper less the inks.
  */
 static void cmyk_to_rgb(uint8_t *p, size_t pixels)
 {

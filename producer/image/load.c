@@ -175,7 +175,7 @@ static int run_plan(struct tsi_image *img, struct tsi_decoder *d,
 	return err;
 }
 
-/* Give back the memory of an image that has this head. */
+/* Free the memory of an image that has this head. */
 static void close_image(struct tsi_image *img,
 			const struct tsi_image_head *head)
 {

@@ -50,7 +50,7 @@ static const char *chunk_at(const struct tsi_png_file *f, size_t at,
 	return NULL;
 }
 
-static const char *take_header(struct tsi_png_file *f, const struct chunk *c)
+static const char *use_header(struct tsi_png_file *f, const struct chunk *c)
 {
 	if (c->len < 13)
 		return "its header is too short";
@@ -62,7 +62,7 @@ static const char *take_header(struct tsi_png_file *f, const struct chunk *c)
 	return c->data[11] ? "its filter method is unknown" : NULL;
 }
 
-static const char *take_palette(struct tsi_png_file *f, const struct chunk *c)
+static const char *use_palette(struct tsi_png_file *f, const struct chunk *c)
 {
 	if (f->type != 3)
 		return NULL;
@@ -74,7 +74,7 @@ static const char *take_palette(struct tsi_png_file *f, const struct chunk *c)
 }
 
 /* Chunks that Pillow looks into, and refuses when they are too short. */
-static const char *take(struct tsi_png_file *f, const struct chunk *c)
+static const char *use_chunk(struct tsi_png_file *f, const struct chunk *c)
 {
 	static const struct {
 		char name[5];
@@ -83,9 +83,9 @@ static const char *take(struct tsi_png_file *f, const struct chunk *c)
 		      { "pHYs", 9 }, { "acTL", 8 },  { "fcTL", 26 } };
 
 	if (is(c, "IHDR"))
-		return take_header(f, c);
+		return use_header(f, c);
 	if (is(c, "PLTE"))
-		return take_palette(f, c);
+		return use_palette(f, c);
 	if (is(c, "tRNS") &&
 	    ((f->type == 0 && c->len < 2) || (f->type == 2 && c->len < 6)))
 		return "its tRNS chunk is too short";
@@ -123,7 +123,7 @@ const char *tsi_png_file_open(const void *data, size_t len,
 		/* Its data and its check sum have to be there. */
 		if (len - at - 8 < 4 || len - at - 12 < c.len)
 			return truncated;
-		why = take(&f, &c);
+		why = use_chunk(&f, &c);
 		if (why)
 			return why;
 		if (!sum_is_right(&c))

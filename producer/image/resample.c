@@ -313,7 +313,7 @@ uint64_t tsi_resample_need(const struct tsi_axis *x, const struct tsi_axis *y,
 
 		bytes += a->count * ((widest(a) + 4) * 8 + 16) + widest(a) * 8;
 	}
-	/* grow() takes a quarter more than it is asked for. */
+	/* grow() allocates a quarter more than it is asked for. */
 	return bytes + bytes / 4 + 4096;
 }
 

@@ -9,7 +9,7 @@
  *
  * Only the wanted window of the resized image is computed, from only those
  * source pixels that it depends on; the window may be mirrored on the way.
- * It never sees more of the source than one strip at a time.
+ * One strip of the source is in memory at a time.
  */
 #ifndef TSI_IMAGE_RESAMPLE_H
 #define TSI_IMAGE_RESAMPLE_H

@@ -1,6 +1,6 @@
 /*
- * pipeline.h - all that the data path is told: which samples, made how, and
- * served to whom.
+ * pipeline.h - all that the data path is told: which samples, how they are
+ * made and how they are served.
  *
  * The command line fills this in (cli/options.h), and so can any other program
  * that serves a data set.  Every value is final: nothing below run/ asks the
