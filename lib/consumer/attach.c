@@ -29,10 +29,7 @@ struct leaving {
 
 /* Everything that the producer's reply brought. */
 struct delivery {
-	struct tsi_reply answer;
-	int fd[TSI_FDPASS_FDS];
-	unsigned nfds;
-	int producer, sock;
+	struct tsi_passed passed;
 	struct tsi_ring_shared *shared, *copy;
 	size_t shared_len;
 	uint64_t ring_id; /* the header's inode: no two memfds share one */
@@ -68,18 +65,18 @@ static unsigned data_fds(const struct tsi_attach *a)
 
 static int check_answer(const struct tsi_attach *a, const struct delivery *d)
 {
-	if (d->answer.incarnation != a->incarnation)
+	if (d->passed.reply.incarnation != a->incarnation)
 		return tsi_address_err_restarted(a->address);
-	if (d->nfds != 3 + data_fds(a))
+	if (d->passed.nfds != 3 + data_fds(a))
 		return tsi_err(TSOCK_EPROTO,
 			       "the producer sent %u descriptors, not %u; if "
 			       "this process is near its limit of open files, "
 			       "raise it (ulimit -n)",
-			       d->nfds, 3 + data_fds(a));
-	if (d->answer.row >= TSI_MAX_ROWS ||
-	    d->answer.epoch_end <= d->answer.start ||
-	    d->answer.epoch_end - d->answer.start > a->epoch_len ||
-	    d->answer.epoch_end > UINT64_MAX / 2)
+			       d->passed.nfds, 3 + data_fds(a));
+	if (d->passed.reply.row >= TSI_MAX_ROWS ||
+	    d->passed.reply.epoch_end <= d->passed.reply.start ||
+	    d->passed.reply.epoch_end - d->passed.reply.start > a->epoch_len ||
+	    d->passed.reply.epoch_end > UINT64_MAX / 2)
 		return tsi_err(
 			TSOCK_EPROTO,
 			"the producer answered with an impossible start");
@@ -92,16 +89,18 @@ static int map_header(struct delivery *d)
 	void *p;
 	int err;
 
-	if (fstat(d->fd[0], &st))
+	if (fstat(d->passed.fd[0], &st))
 		return tsi_err_sys("fstat the ring's header");
 	if (st.st_size < (off_t)sizeof(*d->shared))
 		return tsi_err(TSOCK_EPROTO, "the ring's header is too short");
 	d->shared_len = (size_t)st.st_size;
 	d->ring_id = st.st_ino;
-	err = tsi_memfd_check(d->fd[0], d->shared_len, 0, "the ring's header");
+	err = tsi_memfd_check(d->passed.fd[0], d->shared_len, 0,
+			      "the ring's header");
 	if (err)
 		return err;
-	p = mmap(NULL, d->shared_len, PROT_READ, MAP_SHARED, d->fd[0], 0);
+	p = mmap(NULL, d->shared_len, PROT_READ, MAP_SHARED, d->passed.fd[0],
+		 0);
 	if (p == MAP_FAILED)
 		return tsi_err_sys("map the ring's header");
 	d->shared = p;
@@ -115,14 +114,14 @@ static int map_header(struct delivery *d)
 
 static int map_tail(struct delivery *d)
 {
-	int err = tsi_memfd_check(d->fd[1], sizeof(*d->tail),
+	int err = tsi_memfd_check(d->passed.fd[1], sizeof(*d->tail),
 				  TSI_MEM_PEER_WRITES, "the tail page");
 	void *p;
 
 	if (err)
 		return err;
 	p = mmap(NULL, sizeof(*d->tail), PROT_READ | PROT_WRITE, MAP_SHARED,
-		 d->fd[1], 0);
+		 d->passed.fd[1], 0);
 	if (p == MAP_FAILED)
 		return tsi_err_sys("map the tail page");
 	d->tail = p;
@@ -135,11 +134,12 @@ static int check_event(const struct delivery *d)
 {
 	struct stat st;
 
-	if (fstat(d->fd[2], &st))
+	if (fstat(d->passed.fd[2], &st))
 		return tsi_err_sys("fstat the producer's eventfd");
 	/* Telling the producer something must never make us wait for it. */
-	if (!(fcntl(d->fd[2], F_GETFL) & O_NONBLOCK) || S_ISFIFO(st.st_mode) ||
-	    S_ISSOCK(st.st_mode) || S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode))
+	if (!(fcntl(d->passed.fd[2], F_GETFL) & O_NONBLOCK) ||
+	    S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) ||
+	    S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode))
 		return tsi_err(
 			TSOCK_EPROTO,
 			"the producer sent something that is no eventfd");
@@ -173,7 +173,8 @@ static int check_ring(const struct tsi_attach *a, const struct delivery *d)
 				       i, a->field[i].name);
 		if (on_gpu(a))
 			continue; /* the driver knows its own */
-		err = tsi_memfd_check(d->fd[3 + i], r->field[i].map_bytes, 0,
+		err = tsi_memfd_check(d->passed.fd[3 + i],
+				      r->field[i].map_bytes, 0,
 				      a->field[i].name);
 		if (err)
 			return err;
@@ -185,11 +186,11 @@ static int check_ring(const struct tsi_attach *a, const struct delivery *d)
 static int make_backend(const struct tsi_attach *a, struct delivery *d,
 			struct tsi_backend **out)
 {
-	const int *fd = d->fd + 3;
+	const int *fd = d->passed.fd + 3;
 
 	for (unsigned i = data_fds(a); i < a->nfields; i++)
-		d->fd[3 + i] = -1;
-	d->nfds = 3;
+		d->passed.fd[3 + i] = -1;
+	d->passed.nfds = 3;
 	return a->gpu ? tsi_gpu_backend_create(a->gpu, d->copy, a->batch, fd,
 					       out)
 		      : tsi_host_backend_create(a->mode, d->copy, a->batch, fd,
@@ -205,13 +206,13 @@ static int make_reader(const struct tsi_attach *a, struct delivery *d,
 		.shared_len = d->shared_len,
 		.tail = d->tail,
 		.tail_len = sizeof(*d->tail),
-		.event = d->fd[2],
-		.producer = d->producer,
-		.sock = d->sock,
+		.event = d->passed.fd[2],
+		.producer = d->passed.producer,
+		.sock = d->passed.sock,
 		.ring = d->copy,
 		.ring_id = d->ring_id,
-		.row = d->answer.row,
-		.start = d->answer.start,
+		.row = d->passed.reply.row,
+		.start = d->passed.reply.start,
 		.batch = a->batch,
 		.claim_ended = leave_late,
 		.free_context = forget,
@@ -232,7 +233,7 @@ static int make_reader(const struct tsi_attach *a, struct delivery *d,
 	}
 	d->shared = NULL;
 	d->tail = NULL;
-	d->fd[2] = d->producer = d->sock = -1;
+	d->passed.fd[2] = d->passed.producer = d->passed.sock = -1;
 	return 0;
 }
 
@@ -244,22 +245,21 @@ static void clear(struct delivery *d)
 	if (d->tail)
 		munmap(d->tail, sizeof(*d->tail));
 	free(d->copy);
-	for (unsigned i = 0; i < d->nfds; i++)
-		if (d->fd[i] >= 0)
-			close(d->fd[i]);
-	if (d->producer >= 0)
-		close(d->producer);
-	if (d->sock >= 0)
-		close(d->sock);
+	for (unsigned i = 0; i < d->passed.nfds; i++)
+		if (d->passed.fd[i] >= 0)
+			close(d->passed.fd[i]);
+	if (d->passed.producer >= 0)
+		close(d->passed.producer);
+	if (d->passed.sock >= 0)
+		close(d->passed.sock);
 }
 
 int tsi_attach(const struct tsi_attach *a, struct tsi_reader **out,
 	       uint64_t *start, uint64_t *end)
 {
-	struct delivery d = { .producer = -1, .sock = -1 };
+	struct delivery d = { .shared = NULL };
 	int err = tsi_fdpass_connect(a->address->fdpass, a->token,
-				     a->timeout_ms, &d.answer, d.fd, &d.nfds,
-				     &d.producer, &d.sock);
+				     a->timeout_ms, &d.passed);
 
 	if (err)
 		return err;
@@ -280,7 +280,7 @@ int tsi_attach(const struct tsi_attach *a, struct tsi_reader **out,
 	clear(&d);
 	if (err)
 		return err;
-	*start = d.answer.start;
-	*end = d.answer.epoch_end;
+	*start = d.passed.reply.start;
+	*end = d.passed.reply.epoch_end;
 	return 0;
 }

@@ -440,12 +440,11 @@ static int read_reply(struct packet *p, struct tsi_reply *reply)
 }
 
 int tsi_fdpass_connect(const char *path, const uint8_t *token, int timeout_ms,
-		       struct tsi_reply *reply, int *fds, unsigned *nfds,
-		       int *producer, int *sock)
+		       struct tsi_passed *out)
 {
 	int64_t deadline = tsi_now_ms() + (timeout_ms > 0 ? timeout_ms : 0);
 	int s, pidfd = -1, err;
-	struct tsi_reply t;
+	struct tsi_reply reply;
 	struct packet p;
 	uint32_t pid;
 	bool certain;
@@ -459,20 +458,20 @@ int tsi_fdpass_connect(const char *path, const uint8_t *token, int timeout_ms,
 	if (!err)
 		err = wait_packet(s, deadline, &p);
 	if (!err)
-		err = read_reply(&p, &t);
-	if (!err && pidfd < 0 && !t.keep_sock) {
+		err = read_reply(&p, &reply);
+	if (!err && pidfd < 0 && !reply.keep_sock) {
 		close_all(p.fd, p.nfds);
 		err = tsi_err(TSOCK_ELOST, "the producer has gone, or doesn't "
 					   "let its consumers notice it");
 	}
 	if (err)
 		goto err_close;
-	memcpy(fds, p.fd, p.nfds * sizeof(int));
-	*nfds = p.nfds;
-	*reply = t;
-	*producer = pidfd;
-	*sock = t.keep_sock ? s : -1;
-	if (!t.keep_sock)
+	*out = (struct tsi_passed){ .reply = reply,
+				    .nfds = p.nfds,
+				    .producer = pidfd,
+				    .sock = reply.keep_sock ? s : -1 };
+	memcpy(out->fd, p.fd, p.nfds * sizeof(int));
+	if (!reply.keep_sock)
 		close(s);
 	return 0;
 

@@ -58,17 +58,23 @@ int tsi_fdpass_reply(int sock, const struct tsi_reply *reply, const int *fds,
 
 /* ---- consumer ---- */
 
+/* What a producer passed to a consumer; the descriptors are CLOEXEC. */
+struct tsi_passed {
+	struct tsi_reply reply;
+	int fd[TSI_FDPASS_FDS];
+	unsigned nfds;
+	int producer; /* the producer's pidfd, or -1 */
+	int sock;     /* the connection, if both ends keep it open; else -1 */
+};
+
 /*
- * Connect with a token, and read the reply.  fds (TSI_FDPASS_FDS of them,
- * CLOEXEC) receives *nfds descriptors; *producer is the producer's pidfd or -1;
- * *sock is the connection if the reply says to keep it open, else -1.
- * Waits at most timeout_ms, then TSOCK_EAGAIN; TSOCK_ENOPROD when nobody
- * listens, TSOCK_ELOST when the producer hung up (it doesn't know the token, or
- * died).  A reply with a code becomes that error.
+ * Connect with a token, and receive the reply.  Waits at most timeout_ms, then
+ * TSOCK_EAGAIN; TSOCK_ENOPROD when nobody listens, TSOCK_ELOST when the
+ * producer hung up (it doesn't know the token, or died).  A reply with a code
+ * becomes that error.  On an error *out stays as it is.
  */
 int tsi_fdpass_connect(const char *path, const uint8_t *token, int timeout_ms,
-		       struct tsi_reply *reply, int *fds, unsigned *nfds,
-		       int *producer, int *sock);
+		       struct tsi_passed *out);
 
 /* Does a producer listen at path?  Connects, and closes that at once. */
 bool tsi_fdpass_listening(const char *path);

@@ -175,30 +175,27 @@ static void receive_as_producer(void)
 
 static void connect_as_consumer(void)
 {
+	struct tsi_passed p = { .producer = -2, .sock = -2 };
 	uint8_t token[TSI_TOKEN] = { 1 };
-	int fds[TSI_FDPASS_FDS], producer = -2, sock = -2;
 	int64_t begun = tsi_now_ms();
-	unsigned nfds = 0;
-	struct tsi_reply a;
-	int err = tsi_fdpass_connect(path, token, 5000, &a, fds, &nfds,
-				     &producer, &sock);
+	int err = tsi_fdpass_connect(path, token, 5000, &p);
 
 	while (sem_wait(&replied))
 		never(errno != EINTR);
-	/* Some answers say so; the time was not used up. */
+	/* Some replies say so; the time was not used up. */
 	never(tsi_now_ms() - begun > 4000);
 	if (err) {
-		never(err > 0 || nfds || producer != -2 || sock != -2);
+		never(err > 0 || p.nfds || p.producer != -2 || p.sock != -2);
 		return;
 	}
-	never(nfds > TSI_FDPASS_FDS || a.code);
-	never(!memchr(a.text, 0, sizeof(a.text)));
-	for (unsigned i = 0; i < nfds; i++)
-		never(close(fds[i]));
-	if (producer >= 0)
-		never(close(producer));
-	if (sock >= 0)
-		never(close(sock));
+	never(p.nfds > TSI_FDPASS_FDS || p.reply.code);
+	never(!memchr(p.reply.text, 0, sizeof(p.reply.text)));
+	for (unsigned i = 0; i < p.nfds; i++)
+		never(close(p.fd[i]));
+	if (p.producer >= 0)
+		never(close(p.producer));
+	if (p.sock >= 0)
+		never(close(p.sock));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

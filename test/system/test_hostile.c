@@ -512,28 +512,24 @@ static void get_token(uint8_t *token)
 
 /* The descriptors of a reply; they stay open until let_go(). */
 struct inside {
-	int fd[TSI_FDPASS_FDS];
-	unsigned nfds;
+	struct tsi_passed passed;
 	struct tsi_ring_shared *ring;
 	struct tsi_tail_page *tail;
-	struct tsi_reply a;
 };
 
 static int go_in(const uint8_t *token, struct inside *in)
 {
-	int producer = -1, sock = -1;
-	int err = tsi_fdpass_connect(address.fdpass, token, 2000, &in->a,
-				     in->fd, &in->nfds, &producer, &sock);
+	int err = tsi_fdpass_connect(address.fdpass, token, 2000, &in->passed);
 
 	if (err)
 		return err;
-	if (producer >= 0)
-		close(producer);
-	assert_int_equal(sock, -1);
+	if (in->passed.producer >= 0)
+		close(in->passed.producer);
+	assert_int_equal(in->passed.sock, -1);
 	in->ring = mmap(NULL, sizeof(*in->ring), PROT_READ, MAP_SHARED,
-			in->fd[0], 0);
+			in->passed.fd[0], 0);
 	in->tail = mmap(NULL, sizeof(*in->tail), PROT_READ | PROT_WRITE,
-			MAP_SHARED, in->fd[1], 0);
+			MAP_SHARED, in->passed.fd[1], 0);
 	assert_true(in->ring != MAP_FAILED && in->tail != MAP_FAILED);
 	return 0;
 }
@@ -542,8 +538,8 @@ static void let_go(struct inside *in)
 {
 	munmap(in->ring, sizeof(*in->ring));
 	munmap(in->tail, sizeof(*in->tail));
-	for (unsigned i = 0; i < in->nfds; i++)
-		close(in->fd[i]);
+	for (unsigned i = 0; i < in->passed.nfds; i++)
+		close(in->passed.fd[i]);
 }
 
 /* The server gives it up, and says so in its row. */
@@ -551,7 +547,7 @@ static void is_given_up(struct inside *in)
 {
 	double t0 = now_s();
 
-	while (atomic_load(&in->ring->row[in->a.row].state) !=
+	while (atomic_load(&in->ring->row[in->passed.reply.row].state) !=
 	       TSI_ROW_EVICTED) {
 		assert_true(now_s() - t0 < 60.0);
 		pause_us(1000);
@@ -618,16 +614,16 @@ static void a_tail_that_goes_back_is_given_up(void **state)
 
 	(void)state;
 	enter(&in);
-	atomic_store(&in.tail->tail, in.a.start + 5);
+	atomic_store(&in.tail->tail, in.passed.reply.start + 5);
 	for (bool seen = false; !seen;) {
 		struct tsock_stats st = stats_of(NAME);
 
 		assert_true(now_s() - t0 < 60.0);
 		for (unsigned i = 0; i < st.nrows; i++)
 			seen |= st.row[i].batch_size == 16 &&
-				st.row[i].tail == in.a.start + 5;
+				st.row[i].tail == in.passed.reply.start + 5;
 	}
-	atomic_store(&in.tail->tail, in.a.start + 1);
+	atomic_store(&in.tail->tail, in.passed.reply.start + 1);
 	is_given_up(&in);
 }
 
@@ -639,7 +635,7 @@ static void wants_and_counters_of_any_kind_harm_nobody(void **state)
 	(void)state;
 	enter(&in);
 	/* As if it skipped: it holds nobody up. */
-	atomic_store(&in.tail->tail, in.a.start + 3000);
+	atomic_store(&in.tail->tail, in.passed.reply.start + 3000);
 	while (now_s() - t0 < 1.0) {
 		for (unsigned i = 0; i < 1000; i++) {
 			atomic_store(&in.tail->want, roll() >> roll() % 64);
@@ -662,19 +658,19 @@ static void an_eventfd_that_blocks_stops_nobody(void **state)
 
 	(void)state;
 	enter(&in);
-	atomic_store(&in.tail->tail, in.a.start + 3000);
+	atomic_store(&in.tail->tail, in.passed.reply.start + 3000);
 	while (now_s() - t0 < 1.0) {
 		eventfd_t n;
 
-		fcntl(in.fd[2], F_SETFL, O_NONBLOCK);
+		fcntl(in.passed.fd[2], F_SETFL, O_NONBLOCK);
 		for (unsigned i = 0; i < 500; i++)
-			(void)!eventfd_read(in.fd[2], &n);
-		(void)!eventfd_write(in.fd[2], full);
-		fcntl(in.fd[2], F_SETFL, 0);
+			(void)!eventfd_read(in.passed.fd[2], &n);
+		(void)!eventfd_write(in.passed.fd[2], full);
+		fcntl(in.passed.fd[2], F_SETFL, 0);
 		answers_and_goes_on();
 		atomic_fetch_add(&in.tail->tail, 3000);
 	}
-	fcntl(in.fd[2], F_SETFL, O_NONBLOCK);
+	fcntl(in.passed.fd[2], F_SETFL, O_NONBLOCK);
 	atomic_store(&in.tail->tail, UINT64_MAX);
 	is_given_up(&in);
 }
@@ -685,22 +681,22 @@ static void nothing_that_is_handed_out_can_be_written(void **state)
 
 	(void)state;
 	enter(&in);
-	for (unsigned i = 0; i < in.nfds; i++) {
+	for (unsigned i = 0; i < in.passed.nfds; i++) {
 		if (i == 1 || i == 2)
 			continue;
-		assert_true(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, in.fd[i],
-				 0) == MAP_FAILED);
-		assert_int_equal(pwrite(in.fd[i], "x", 1, 0), -1);
-		assert_int_equal(ftruncate(in.fd[i], 0), -1);
+		assert_true(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED,
+				 in.passed.fd[i], 0) == MAP_FAILED);
+		assert_int_equal(pwrite(in.passed.fd[i], "x", 1, 0), -1);
+		assert_int_equal(ftruncate(in.passed.fd[i], 0), -1);
 		assert_int_equal(
-			fallocate(in.fd[i],
+			fallocate(in.passed.fd[i],
 				  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
 				  4096),
 			-1);
 	}
-	assert_int_equal(ftruncate(in.fd[1], 0), -1);
+	assert_int_equal(ftruncate(in.passed.fd[1], 0), -1);
 	/* Its own page it may empty: a tail of 0 is one that hasn't moved. */
-	assert_int_equal(fallocate(in.fd[1],
+	assert_int_equal(fallocate(in.passed.fd[1],
 				   FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 				   0, 4096),
 			 0);

@@ -153,17 +153,9 @@ static size_t request_bytes(uint8_t *out)
 	return 8 + TSI_TOKEN;
 }
 
-struct connection {
-	struct tsi_reply a;
-	int fd[TSI_FDPASS_FDS];
-	unsigned n;
-	int producer, sock;
-};
-
-static int connect_to_producer(struct connection *k)
+static int connect_to_producer(struct tsi_passed *k)
 {
-	return tsi_fdpass_connect(path, token, LONG_MS, &k->a, k->fd, &k->n,
-				  &k->producer, &k->sock);
+	return tsi_fdpass_connect(path, token, LONG_MS, k);
 }
 
 /* ------------------------------------------------------------------------
@@ -172,15 +164,17 @@ static int connect_to_producer(struct connection *k)
 
 static int connect_once(void)
 {
-	struct connection k;
+	struct tsi_passed k;
 
 	if (connect_to_producer(&k))
 		return 1;
-	if (k.n != 2 || k.sock != -1 || k.a.row != 3 || k.a.start != 1ull << 40)
+	if (k.nfds != 2 || k.sock != -1 || k.reply.row != 3 ||
+	    k.reply.start != 1ull << 40)
 		return 2;
-	if (k.a.epoch_end != 7 || k.a.incarnation != 9 || k.a.keep_sock)
+	if (k.reply.epoch_end != 7 || k.reply.incarnation != 9 ||
+	    k.reply.keep_sock)
 		return 3;
-	for (unsigned i = 0; i < k.n; i++) {
+	for (unsigned i = 0; i < k.nfds; i++) {
 		if (fcntl(k.fd[i], F_GETFD) != FD_CLOEXEC)
 			return 4;
 	}
@@ -225,12 +219,12 @@ static void token_and_descriptors_arrive(void **s)
 
 static int connect_for_many(void)
 {
-	struct connection k;
+	struct tsi_passed k;
 	struct stat st;
 
-	if (connect_to_producer(&k) || k.n != TSI_FDPASS_FDS)
+	if (connect_to_producer(&k) || k.nfds != TSI_FDPASS_FDS)
 		return 1;
-	for (unsigned i = 0; i < k.n; i++) {
+	for (unsigned i = 0; i < k.nfds; i++) {
 		if (fstat(k.fd[i], &st) || !S_ISFIFO(st.st_mode))
 			return 2;
 	}
@@ -263,9 +257,9 @@ static void as_many_descriptors_as_promised_fit(void **s)
 
 static int connect_and_be_refused(void)
 {
-	struct connection k = { .n = 77 };
+	struct tsi_passed k = { .nfds = 77 };
 
-	if (connect_to_producer(&k) != TSOCK_EREFUSED || k.n != 77)
+	if (connect_to_producer(&k) != TSOCK_EREFUSED || k.nfds != 77)
 		return 1;
 	return strcmp(tsock_errmsg(), "the ring is full of people") ? 2 : 0;
 }
@@ -295,7 +289,7 @@ static void a_hang_up_without_a_reply_is_lost(void **s)
 	(void)s;
 	pid = fork();
 	if (!pid) {
-		struct connection k;
+		struct tsi_passed k;
 
 		_exit(connect_to_producer(&k) == TSOCK_ELOST ? 0 : 1);
 	}
@@ -317,7 +311,7 @@ static void a_killed_consumer_is_gone(void **s)
 	(void)s;
 	pid = fork();
 	if (!pid) {
-		struct connection k;
+		struct tsi_passed k;
 
 		connect_to_producer(&k);
 		for (;;)
@@ -354,7 +348,7 @@ static void a_killed_producer_is_gone(void **s)
 {
 	(void)s;
 	for (int keep = 0; keep < 2; keep++) {
-		struct connection k;
+		struct tsi_passed k;
 		pid_t pid;
 
 		/* The pidfd is of who called listen(): the child does. */
@@ -363,8 +357,7 @@ static void a_killed_producer_is_gone(void **s)
 		if (!pid)
 			_exit(tsi_fdpass_listen(path, &listener) ||
 			      serve_one(keep));
-		while (tsi_fdpass_connect(path, token, LONG_MS, &k.a, k.fd,
-					  &k.n, &k.producer, &k.sock))
+		while (tsi_fdpass_connect(path, token, LONG_MS, &k))
 			poll(NULL, 0, 1);
 		assert_true(k.producer >= 0);
 		assert_int_equal(k.sock >= 0, keep);
@@ -429,7 +422,7 @@ static void forbid(int what)
 
 static int connect_under(int filter)
 {
-	struct connection k;
+	struct tsi_passed k;
 
 	forbid(filter);
 	if (connect_to_producer(&k))
@@ -590,7 +583,7 @@ static void another_uid_is_refused(void **s)
 	assert_int_equal(chmod(path, 0777), 0);
 	pid = fork();
 	if (!pid) {
-		struct connection k;
+		struct tsi_passed k;
 
 		if (setgid(65534) || setuid(65534))
 			_exit(9);
@@ -685,10 +678,10 @@ static int replied_with(const void *bytes, size_t len, const int *fds,
 
 	if (!pid) {
 		int before = count_fds();
-		struct connection k;
+		struct tsi_passed k;
 		int err = connect_to_producer(&k);
 
-		for (unsigned i = 0; !err && i < k.n; i++)
+		for (unsigned i = 0; !err && i < k.nfds; i++)
 			close(k.fd[i]);
 		if (!err)
 			close(k.producer);
@@ -750,14 +743,13 @@ static void connecting_ends_at_its_deadline_in_spite_of_signals(void **s)
 	struct itimerval it = { { 0, 3000 }, { 0, 3000 } }, off = { 0 };
 	int before = count_fds();
 	int64_t start = tsi_now_ms();
-	struct connection k;
+	struct tsi_passed k;
 
 	(void)s;
 	sigaction(SIGALRM, &sa, &old);
 	setitimer(ITIMER_REAL, &it, NULL);
 	/* The backlog accepts it; nobody reads. */
-	assert_int_equal(tsi_fdpass_connect(path, token, 150, &k.a, k.fd, &k.n,
-					    &k.producer, &k.sock),
+	assert_int_equal(tsi_fdpass_connect(path, token, 150, &k),
 			 TSOCK_EAGAIN);
 	setitimer(ITIMER_REAL, &off, NULL);
 	sigaction(SIGALRM, &old, NULL);
@@ -771,7 +763,7 @@ static void a_full_backlog_is_waited_for(void **s)
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	struct tsi_reply a = { 0 };
 	struct tsi_peer v;
-	struct connection k;
+	struct tsi_passed k;
 	pid_t pid;
 
 	(void)s;
@@ -784,9 +776,7 @@ static void a_full_backlog_is_waited_for(void **s)
 	assert_in_range(n, 1, 199);
 	assert_int_equal(errno, EAGAIN);
 	assert_true(tsi_fdpass_listening(path));
-	assert_int_equal(tsi_fdpass_connect(path, token, 20, &k.a, k.fd, &k.n,
-					    &k.producer, &k.sock),
-			 TSOCK_EAGAIN);
+	assert_int_equal(tsi_fdpass_connect(path, token, 20, &k), TSOCK_EAGAIN);
 	pid = fork();
 	for (int i = 0; i <= n; i++)
 		close(sock[i]);
@@ -803,7 +793,7 @@ static void a_full_backlog_is_waited_for(void **s)
 
 static void nobody_there_is_said(void **s)
 {
-	struct connection k;
+	struct tsi_passed k;
 
 	(void)s;
 	assert_true(tsi_fdpass_listening(path));
@@ -854,7 +844,7 @@ static void a_consumers_descriptor_limit_is_named(void **s)
 		fds[i] = listener;
 	pid = fork();
 	if (!pid) {
-		struct connection k;
+		struct tsi_passed k;
 
 		leave_descriptors(5);
 		if (connect_to_producer(&k) != TSOCK_ESYS)
