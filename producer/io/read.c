@@ -47,7 +47,7 @@ int tsi_file_read(const struct tsi_read_request *q, size_t max, uint8_t **data,
 
 	if (err)
 		return err;
-	err = tsi_io_check_file(fd, q->offset, q->length, &seen, &size);
+	err = tsi_io_slot_check_file(fd, q->offset, q->length, &seen, &size);
 	if (!err && size > max)
 		err = EFBIG;
 	if (!err) {

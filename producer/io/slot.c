@@ -66,8 +66,8 @@ static int check_size(uint64_t size, uint64_t offset, uint64_t length,
 	return 0;
 }
 
-int tsi_io_check_file(int fd, uint64_t offset, uint64_t length,
-		      struct tsi_fs_seen *seen, size_t *expect)
+int tsi_io_slot_check_file(int fd, uint64_t offset, uint64_t length,
+			   struct tsi_fs_seen *seen, size_t *expect)
 {
 	int err;
 
@@ -97,7 +97,8 @@ int tsi_io_slot_opened(struct tsi_io_slot *s, int fd)
 
 	s->fd = fd;
 	s->len = 0;
-	err = tsi_io_check_file(fd, s->offset, s->length, &s->seen, &s->expect);
+	err = tsi_io_slot_check_file(fd, s->offset, s->length, &s->seen,
+				     &s->expect);
 	if (err)
 		return err;
 	if (s->expect > TSI_READER_AHEAD)

@@ -70,7 +70,7 @@ static inline uint64_t tsi_io_slot_at(const struct tsi_io_slot *s)
  * The error of a file that isn't one to be read, or is shorter than the range;
  * else *expect is how many bytes there are to read.
  */
-int tsi_io_check_file(int fd, uint64_t offset, uint64_t length,
-		      struct tsi_fs_seen *seen, size_t *expect);
+int tsi_io_slot_check_file(int fd, uint64_t offset, uint64_t length,
+			   struct tsi_fs_seen *seen, size_t *expect);
 
 #endif

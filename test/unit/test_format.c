@@ -181,6 +181,40 @@ static void whole_files_and_ranges_stand_in_one_list(void **state)
 	tsi_sampler_close(s);
 }
 
+/* Too large to be read ahead: read when memory was claimed for it. */
+static void a_large_range_gives_the_sample_of_the_file(void **state)
+{
+	struct imagegen_png p = { .width = 2000,
+				  .height = 1400,
+				  .depth = 8,
+				  .type = PNG_COLOR_TYPE_RGB,
+				  .seed = 5 };
+	struct imagegen_bytes b = imagegen_png(&p);
+	struct sample tree[64], list[64];
+	char text[60];
+	unsigned n;
+
+	(void)state;
+	assert_true(b.len > TSI_READER_AHEAD);
+	put_five();
+	put("a/large.png", b.data, b.len);
+	append("pack", png, sizeof(png));
+	append("pack", b.data, b.len);
+	append("pack", png, sizeof(png));
+	snprintf(text, sizeof(text), "pack 0 %zu %zu\n", sizeof(png), b.len);
+	add_line("a/0.png 0\na/1.png 0\n");
+	add_line(text);
+	free(b.data);
+	make_all(&tsi_format_imagefolder, tree, 3, &n);
+	assert_int_equal(n, 0);
+	make_all(&tsi_format_list, list, 3, &n);
+	assert_int_equal(n, 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_memory_equal(&tree[i], &list[i], sizeof(tree[i]));
+	assert_memory_not_equal(list[1].image, list[2].image,
+				sizeof(list[1].image));
+}
+
 static void ranges_that_hold_no_image_are_bad(void **state)
 {
 	uint64_t len = put_images();
@@ -299,6 +333,7 @@ int main(void)
 		cmocka_unit_test(every_format_of_the_table_is_whole),
 		TEST(ranges_of_one_file_give_the_samples_of_a_tree),
 		TEST(whole_files_and_ranges_stand_in_one_list),
+		TEST(a_large_range_gives_the_sample_of_the_file),
 		TEST(ranges_that_hold_no_image_are_bad),
 		TEST(a_file_cut_off_after_the_scan_loses_its_last_samples),
 		TEST(scans_of_each_layout_are_kept_apart),

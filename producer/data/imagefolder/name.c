@@ -34,7 +34,7 @@ static uint32_t code_point(const unsigned char **p)
 	return c;
 }
 
-int tsi_python_name_cmp(const char *a, const char *b)
+int tsi_name_cmp(const char *a, const char *b)
 {
 	const unsigned char *p = (const unsigned char *)a;
 	const unsigned char *q = (const unsigned char *)b;

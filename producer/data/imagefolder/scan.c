@@ -214,8 +214,8 @@ static int scan_folder(const struct scan *s, struct class_scan *c, uint32_t i)
 
 static int by_name(const void *a, const void *b, void *base)
 {
-	return tsi_python_name_cmp((const char *)base + *(const uint64_t *)a,
-				   (const char *)base + *(const uint64_t *)b);
+	return tsi_name_cmp((const char *)base + *(const uint64_t *)a,
+			    (const char *)base + *(const uint64_t *)b);
 }
 
 static int by_path(const void *a, const void *b, void *base)
