@@ -453,7 +453,8 @@ PYTHON := $(wildcard bindings/python/tsock/*.py)
 
 EXAMPLE_FILES := $(wildcard examples/*.c examples/*.cpp examples/*.cu \
 	examples/*.py)
-DOCS := README.md LICENSE SECURITY.md THIRD_PARTY $(EXAMPLE_FILES)
+DOCS := README.md CHANGELOG.md LICENSE SECURITY.md THIRD_PARTY \
+	$(wildcard docs/*.md) $(EXAMPLE_FILES)
 man_page = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 
 # What install leaves, and uninstall takes away again.
@@ -472,7 +473,7 @@ PC_PREFIX = $(if $(filter $(prefix)/%,$(libdir)),$${pcfiledir}/$(shell \
 
 install: lib producer	## DESTDIR, prefix, bindir, libdir, PYTHONDIR
 	$(INSTALL) -d $(D)$(includedir)/tsock $(D)$(libdir)/pkgconfig \
-		$(D)$(bindir) $(D)$(docdir)/examples
+		$(D)$(bindir) $(D)$(docdir)/docs $(D)$(docdir)/examples
 	$(INSTALL) -m 644 include/tsock/tsock.h $(D)$(includedir)/tsock/
 	$(INSTALL) -m 755 $(SO).$(VERSION) $(D)$(libdir)/
 	ln -sf libtsock.so.$(VERSION) $(D)$(libdir)/libtsock.so.$(SOVERSION)
@@ -510,7 +511,8 @@ endef
 uninstall:		## take away what install has put there
 	rm -f $(INSTALLED:%=$(D)%)
 	rm -rf $(if $(PYTHONDIR),$(D)$(PYTHONDIR)/tsock)
-	rmdir $(D)$(docdir)/examples $(D)$(docdir) $(D)$(includedir)/tsock \
+	rmdir $(D)$(docdir)/examples $(D)$(docdir)/docs $(D)$(docdir) \
+		$(D)$(includedir)/tsock \
 		2>/dev/null || true
 	$(if $(D),,-ldconfig 2>/dev/null)
 

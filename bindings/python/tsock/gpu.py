@@ -81,7 +81,7 @@ def is_host(device):
     return device is None or str(device) == "cpu"
 
 
-class Private:
+class Own:
     """Each batch in tensors of its own, written on the current stream."""
 
     def __init__(self, cuda, fields):

@@ -293,7 +293,7 @@ class DataLoader:
             field = _ffi.Field()
             self._call(_lib.tsock_get_field(handle, i, byref(field)))
             fields.append((i, field))
-        kind = gpu.Shared if self.zero_copy else gpu.Private
+        kind = gpu.Shared if self.zero_copy else gpu.Own
         return kind(self._cuda, fields)
 
     def __setattr__(self, key, value):
