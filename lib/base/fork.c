@@ -18,7 +18,7 @@
 
 static _Atomic unsigned fallback; /* instead of a page */
 static _Atomic unsigned *generation = &fallback;
-static _Atomic unsigned latest; /* of this process's and its ancestors' */
+static _Atomic unsigned latest; /* of this process and its ancestors */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void in_child(void)
@@ -27,7 +27,7 @@ static void in_child(void)
 	atomic_store_explicit(generation, 0, memory_order_relaxed);
 }
 
-static void watch(void)
+static void make_generation_page(void)
 {
 	size_t len = (size_t)sysconf(_SC_PAGESIZE);
 	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
@@ -44,8 +44,8 @@ unsigned tsi_fork_generation(void)
 {
 	unsigned now;
 
-	pthread_once(&once, watch);
-	/* The first in this process gives it a number; threads may race. */
+	pthread_once(&once, make_generation_page);
+	/* The first call in a process gives it a number; threads may race. */
 	now = atomic_load_explicit(generation, memory_order_relaxed);
 	if (!now) {
 		unsigned mine = atomic_fetch_add(&latest, 1) + 1;
@@ -58,7 +58,7 @@ unsigned tsi_fork_generation(void)
 
 bool tsi_fork_since(unsigned since)
 {
-	/* Changes only where there is no other thread. */
+	/* The word changes only in a child that has no other thread yet. */
 	return atomic_load_explicit(generation, memory_order_relaxed) != since;
 }
 

@@ -78,7 +78,7 @@ static int add_folder(struct folders *f, const char *path, size_t len,
 }
 
 /* A variable that is set and not empty, else NULL. */
-static const char *env(const char *name)
+static const char *variable(const char *name)
 {
 	const char *v = getenv(name);
 
@@ -104,7 +104,8 @@ static int add_run(struct folders *f, const char *run)
 
 static int default_folders(struct folders *f)
 {
-	const char *dir = env("TSOCK_DIR"), *run = env("XDG_RUNTIME_DIR");
+	const char *dir = variable("TSOCK_DIR"),
+		   *run = variable("XDG_RUNTIME_DIR");
 	char users[MAX_PATH];
 	int err;
 
@@ -123,7 +124,7 @@ static int default_folders(struct folders *f)
 	err = add_run(f, users);
 	if (err)
 		return err;
-	/* It is where $XDG_RUNTIME_DIR points, as a rule. */
+	/* As a rule $XDG_RUNTIME_DIR is that folder: look there once. */
 	if (f->n == 2 && !strcmp(f->path[0], f->path[1]))
 		f->n = 1;
 	return add_tmp(f);
@@ -147,8 +148,8 @@ static int split_name(const char *name, struct folders *f, const char **base)
 			  "");
 }
 
-static int join(const char *folder, const char *name, const char *suffix,
-		char out[TSI_SOCKET_PATH])
+static int make_path(const char *folder, const char *name, const char *suffix,
+		     char out[TSI_SOCKET_PATH])
 {
 	const char *sep = strcmp(folder, "/") ? "/" : "";
 	int len = snprintf(out, TSI_SOCKET_PATH, "%s%s%s%s", folder, sep, name,
@@ -168,15 +169,15 @@ static int fill_address(const struct folders *f, unsigned i, const char *name,
 {
 	struct tsi_address a = { .given = f->given };
 	const char *folder = f->path[i];
-	int err = join(folder, name, ".door", a.fdpass);
+	int err = make_path(folder, name, ".door", a.fdpass);
 
 	if (!err)
-		err = join(folder, name, ".lock", a.lock);
+		err = make_path(folder, name, ".lock", a.lock);
 	if (!err)
-		err = join(folder, name, ".bus", a.channel);
+		err = make_path(folder, name, ".bus", a.channel);
 	if (err)
 		return err;
-	/* check_name() and a path with both in it say that they fit. */
+	/* They fit: check_name() passed, and a path holds both of them. */
 	strcpy(a.name, name);
 	strcpy(a.folder, folder);
 	*out = a;
@@ -188,8 +189,9 @@ static int fill_address(const struct folders *f, unsigned i, const char *name,
  */
 
 /*
- * Is the folder ours, and closed to all others?  A folder that the user named
- * may be reached through a link, one in /tmp may not.
+ * Does the folder belong to this user, and is it closed to all others?  A
+ * folder that the user named may be reached through a link, one in /tmp may
+ * not.
  */
 static int check_folder(const char *path, bool given, struct stat *st)
 {
@@ -215,7 +217,7 @@ static int check_folder(const char *path, bool given, struct stat *st)
 	return 0;
 }
 
-/* $XDG_RUNTIME_DIR may be left over from another user, or not exist. */
+/* $XDG_RUNTIME_DIR may be another user's, after su, or not exist. */
 static bool parent_is_ours(const char *path)
 {
 	char parent[MAX_PATH];
@@ -254,8 +256,7 @@ int tsi_address_move(const struct tsi_address *a, struct tsi_address *out)
 	return err ? err : fill_address(&f, 0, a->name, out);
 }
 
-/* May we make files in it?  Root may, whatever the mode; not on a medium that
- * is read only. */
+/* May this process make files there?  Root may, but not on a read-only medium. */
 static bool may_write(const char *folder)
 {
 	return !faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS);
@@ -274,7 +275,7 @@ int tsi_address_check(const struct tsi_address *a)
 		return tsi_err_sys("open %s", a->lock);
 	}
 	strcpy(parent, a->folder);
-	/* With a dot behind it a file is no folder. */
+	/* With "/." at its end, the path of a file leads nowhere. */
 	strcpy(strrchr(parent, '/') + 1, ".");
 	if (may_write(parent))
 		return 0;
@@ -292,8 +293,8 @@ int tsi_address_make_folder(const struct tsi_address *a, struct stat *st)
  * Consumers
  */
 
-/* A folder that isn't there yet may still appear. */
-static int usable(const char *path, bool given)
+/* A folder that doesn't exist is no error: it may still be made. */
+static int check_if_there(const char *path, bool given)
 {
 	struct stat st;
 
@@ -315,7 +316,7 @@ int tsi_address_find(const char *name, struct tsi_address *out, unsigned max)
 	for (unsigned i = 0; i < f.n && n < max; i++) {
 		err = fill_address(&f, i, base, &out[n]);
 		if (!err)
-			err = usable(f.path[i], f.given);
+			err = check_if_there(f.path[i], f.given);
 		if (err)
 			bad = err;
 		else
@@ -382,7 +383,7 @@ int tsi_address_list(void (*fn)(void *arg, const struct tsi_address *a),
 	if (err)
 		return err;
 	for (unsigned i = 0; i < f.n; i++) {
-		err = usable(f.path[i], f.given);
+		err = check_if_there(f.path[i], f.given);
 		if (err) {
 			bad = err;
 			continue;

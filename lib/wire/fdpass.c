@@ -119,7 +119,7 @@ static int check_end(struct tsi_pack *k)
 }
 
 /* Keep the descriptors of one packet; those beyond our array are closed. */
-static void take_fds(struct msghdr *h, struct packet *p)
+static void keep_fds(struct msghdr *h, struct packet *p)
 {
 	struct cmsghdr *c;
 
@@ -170,7 +170,7 @@ static int recv_packet(int sock, unsigned max, struct packet *p)
 		return tsi_err(TSOCK_ELOST,
 			       "read from the descriptor socket: %s",
 			       strerror(errno));
-	take_fds(&h, p);
+	keep_fds(&h, p);
 	if (n == 0 || (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		close_all(p->fd, p->nfds);
 	if (n == 0)

@@ -183,7 +183,7 @@ static int set_endpoint(struct tsi_channel *ch, const char *path)
  * The file at path is removed with the stream.  A listener whose file is gone
  * stays bound: unbinding it would end its connections.
  */
-static int listen_at(struct tsi_channel *ch, const char *path)
+static int bind_listener(struct tsi_channel *ch, const char *path)
 {
 	int fd = tsi_listen(path, SOCK_STREAM, backlog()), old = ch->listener;
 
@@ -198,7 +198,7 @@ static int listen_at(struct tsi_channel *ch, const char *path)
 	return old < 0 || ch->accepting ? start_accepting(ch) : 0;
 }
 
-static int attach(struct tsi_channel *ch, const char *path)
+static int bind_or_connect(struct tsi_channel *ch, const char *path)
 {
 	size_t len = sizeof(ch->fd);
 
@@ -209,17 +209,17 @@ static int attach(struct tsi_channel *ch, const char *path)
 		return set_endpoint(ch, path)
 			       ? -1
 			       : zmq_connect(ch->socket, ch->endpoint);
-	return listen_at(ch, path);
+	return bind_listener(ch, path);
 }
 
 int tsi_channel_rebind(struct tsi_channel *ch, const char *path)
 {
 	if (ch->pid != getpid())
 		return err_fork();
-	return listen_at(ch, path) ? err_zmq("bind", path) : 0;
+	return bind_listener(ch, path) ? err_zmq("bind", path) : 0;
 }
 
-static void destroy(struct tsi_channel *ch)
+static void free_channel(struct tsi_channel *ch)
 {
 	if (ch->socket)
 		zmq_close(ch->socket);
@@ -265,11 +265,11 @@ static int open_channel(const char *path, bool router, struct tsi_channel **out)
 		ch->socket =
 			zmq_socket(ch->ctx, router ? ZMQ_ROUTER : ZMQ_DEALER);
 	}
-	if (!ch->socket || attach(ch, path))
+	if (!ch->socket || bind_or_connect(ch, path))
 		err = err_zmq(what, path);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err) {
-		destroy(ch);
+		free_channel(ch);
 		return err;
 	}
 	*out = ch;
@@ -300,7 +300,7 @@ int tsi_channel_connect(const char *path, struct tsi_channel **out)
 void tsi_channel_close(struct tsi_channel *ch)
 {
 	if (ch && ch->pid == getpid())
-		destroy(ch);
+		free_channel(ch);
 }
 
 static int64_t left_ms(int timeout_ms, int64_t start)
@@ -312,8 +312,8 @@ static int64_t left_ms(int timeout_ms, int64_t start)
 	return left > 0 ? left : 0;
 }
 
-static int watch(struct tsi_channel *ch, const struct pollfd *fds,
-		 unsigned nfds)
+static int fill_pollset(struct tsi_channel *ch, const struct pollfd *fds,
+			unsigned nfds)
 {
 	if (ch->nset < nfds + 1) {
 		struct pollfd *set =
@@ -345,7 +345,7 @@ static int ask_events(struct tsi_channel *ch, int *events)
 	return 0;
 }
 
-static int look(struct tsi_channel *ch, bool *ready)
+static int ask_ready(struct tsi_channel *ch, bool *ready)
 {
 	int events, err = ask_events(ch, &events);
 
@@ -366,7 +366,7 @@ int tsi_channel_poll(struct tsi_channel *ch, struct pollfd *fds, unsigned nfds,
 		fds[i].revents = 0;
 	if (ch->pid != getpid())
 		return err_fork();
-	err = watch(ch, fds, nfds);
+	err = fill_pollset(ch, fds, nfds);
 	if (err)
 		return err;
 	for (;;) {
@@ -374,7 +374,7 @@ int tsi_channel_poll(struct tsi_channel *ch, struct pollfd *fds, unsigned nfds,
 
 		/* ZeroMQ's descriptor is edge-triggered: ask for the events
 		 * before the poll and after it. */
-		err = look(ch, ready);
+		err = ask_ready(ch, ready);
 		if (err)
 			return err;
 		n = poll(ch->set, nfds + 1, *ready ? 0 : (int)left);
@@ -386,7 +386,7 @@ int tsi_channel_poll(struct tsi_channel *ch, struct pollfd *fds, unsigned nfds,
 			fds[i].revents = ch->set[i + 1].revents;
 		if (!*ready && ch->set[0].revents) {
 			n--;
-			err = look(ch, ready);
+			err = ask_ready(ch, ready);
 			if (err)
 				return err;
 		}
