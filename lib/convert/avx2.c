@@ -238,8 +238,8 @@ AVX2 static void chw_u8(const struct tsi_convert *c, const uint8_t *src,
 	tsi_convert_tail(c, src, i, n, dst);
 }
 
-AVX2 static void run(const struct tsi_convert *c, const uint8_t *src,
-		     size_t npixels, void *dst)
+AVX2 static void convert_avx2(const struct tsi_convert *c, const uint8_t *src,
+			      size_t npixels, void *dst)
 {
 	bool to_chw = c->spec.layout == TSOCK_CHW;
 
@@ -290,12 +290,13 @@ static bool fits(const struct tsi_view_spec *spec)
 	return false;
 }
 
-static void run(const struct tsi_convert *c, const uint8_t *src, size_t npixels,
-		void *dst)
+static void convert_avx2(const struct tsi_convert *c, const uint8_t *src,
+			 size_t npixels, void *dst)
 {
 	tsi_convert_tail(c, src, 0, npixels, dst);
 }
 
 #endif
 
-const struct tsi_convert_kernel tsi_convert_avx2 = { "avx2", fits, run };
+const struct tsi_convert_kernel tsi_convert_avx2 = { "avx2", fits,
+						     convert_avx2 };

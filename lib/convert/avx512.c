@@ -169,8 +169,8 @@ INLINE_AVX512 void planes(const struct tsi_convert *c, const uint8_t *src,
 	tsi_convert_tail(c, src, whole, npixels, dst);
 }
 
-AVX512 static void run(const struct tsi_convert *c, const uint8_t *src,
-		       size_t npixels, void *dst)
+AVX512 static void convert_avx512(const struct tsi_convert *c,
+				  const uint8_t *src, size_t npixels, void *dst)
 {
 	if (((uintptr_t)dst | npixels * c->width) % 64) {
 		planes(c, src, npixels, dst, false);
@@ -198,12 +198,13 @@ static bool fits(const struct tsi_view_spec *spec)
 	return false;
 }
 
-static void run(const struct tsi_convert *c, const uint8_t *src, size_t npixels,
-		void *dst)
+static void convert_avx512(const struct tsi_convert *c, const uint8_t *src,
+			   size_t npixels, void *dst)
 {
 	tsi_convert_tail(c, src, 0, npixels, dst);
 }
 
 #endif
 
-const struct tsi_convert_kernel tsi_convert_avx512 = { "avx512", fits, run };
+const struct tsi_convert_kernel tsi_convert_avx512 = { "avx512", fits,
+						       convert_avx512 };

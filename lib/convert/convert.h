@@ -3,8 +3,8 @@
  *
  * Pure functions on plain memory.  float32 values equal torchvision's
  * ToTensor and Normalize bit for bit: (v / 255 - mean) / std, each operation
- * rounded to float32; float16 and bfloat16 are that value, rounded to nearest
- * even.
+ * rounded to float32.  float16 and bfloat16 values are those float32 values,
+ * rounded to nearest even.
  */
 #ifndef TSI_CONVERT_CONVERT_H
 #define TSI_CONVERT_CONVERT_H
@@ -13,14 +13,14 @@
 
 #include "view/spec.h"
 
-struct tsi_convert; /* immutable after create: any thread may run it */
+struct tsi_convert; /* immutable after create: any thread may use it */
 
-/* TSOCK_EARG as tsi_view_spec_check() has it. */
+/* TSOCK_EARG where tsi_view_spec_check() gives it. */
 int tsi_convert_create(const struct tsi_view_spec *spec,
 		       struct tsi_convert **out);
 void tsi_convert_destroy(struct tsi_convert *c);
 
-/* One image: src is u8 [height, width, 3]; dst as tsi_view_spec_field() says. */
+/* One image: src is u8 [height, width, 3], dst what the spec makes of it. */
 void tsi_convert_image(const struct tsi_convert *c, const uint8_t *src,
 		       uint64_t height, uint64_t width, void *dst);
 

@@ -10,9 +10,11 @@
 #include "view/spec.h"
 
 /*
- * count images, one after the other: u8 [height, width, 3] at src to a view's
- * dtype, layout and normalisation at dst.  float32 equals tsi_convert_image()
- * bit for bit.
+ * Queue the conversion of count images, which lie one after the other: from u8
+ * [height, width, 3] at src to the spec's dtype, layout and normalisation at
+ * dst.  float32 values equal those of tsi_convert_image() bit for bit.
+ * TSOCK_EARG for a spec or sizes without sense, else the errors of
+ * tsi_gpu_event_record().
  */
 int tsi_convert_gpu(unsigned device, tsi_gpu_stream s,
 		    const struct tsi_view_spec *spec, const void *src,

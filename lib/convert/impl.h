@@ -1,6 +1,6 @@
 /*
- * impl.h - what convert.c and its kernels share.  Included by them
- * and by their test, by nobody else.
+ * impl.h - what convert.c and its kernels share.  Only they and their test
+ * include it.
  */
 #ifndef TSI_CONVERT_IMPL_H
 #define TSI_CONVERT_IMPL_H
@@ -16,8 +16,8 @@ typedef void tsi_convert_fn(const struct tsi_convert *c, const uint8_t *src,
 			    size_t npixels, void *dst);
 
 /*
- * 1 / d in two floats: x / d is fma(x, hi, x * lo) but for the rarest x, and
- * whether one of the 256 is such an x is found out by trying them all.
+ * 1 / d in two floats: x / d is fma(x, hi, x * lo) for all but very few x.
+ * Whether one of the 256 values is such an x is found by trying all of them.
  */
 struct tsi_recip {
 	float hi, lo;
@@ -26,16 +26,16 @@ struct tsi_recip {
 struct tsi_convert {
 	struct tsi_view_spec spec;
 	const struct tsi_convert_kernel *kernel;
-	/* The definition: what value v of channel c becomes. */
+	/* The definition: what value v of channel ch becomes. */
 	union {
 		uint8_t u8[3][256];
 		uint16_t u16[3][256]; /* float16 and bfloat16 */
 		float f32[3][256];
 	} table;
-	/* The same, byte by byte, for processors that look bytes up. */
+	/* The table byte by byte, for processors that look bytes up. */
 	uint8_t plane[3][4][256];
 	size_t width; /* of an element of dst */
-	/* The same as arithmetic, each step rounded to float32. */
+	/* The definition as arithmetic, each step rounded to float32. */
 	struct tsi_recip scale;
 	float mean[3];
 	struct tsi_recip istd[3];
@@ -43,7 +43,7 @@ struct tsi_convert {
 
 struct tsi_convert_kernel {
 	const char *name;
-	/* Whether the processor has it and it takes such a spec. */
+	/* Can the processor run the kernel, and does it know this spec? */
 	bool (*fits)(const struct tsi_view_spec *spec);
 	tsi_convert_fn *run;
 };
@@ -53,10 +53,10 @@ extern const struct tsi_convert_kernel tsi_convert_scalar;
 extern const struct tsi_convert_kernel tsi_convert_avx2;
 extern const struct tsi_convert_kernel tsi_convert_avx512;
 
-/* The best first, the scalar one last; NULL ends it. */
+/* The fastest kernel first, the scalar one last; NULL ends the list. */
 extern const struct tsi_convert_kernel *const tsi_convert_kernels[];
 
-/* Pixels first .. npixels-1 by table: where vectors leave off. */
+/* Pixels first .. npixels-1 by table: those that fill no vector. */
 void tsi_convert_tail(const struct tsi_convert *c, const uint8_t *src,
 		      size_t first, size_t npixels, void *dst);
 

@@ -1,9 +1,9 @@
 /*
  * kernels.h - the work that the GPU itself does, as plain C.
  *
- * kernels.cu is the one file with device code; a simulated GPU has the same
- * function by its own means.  Nothing is checked here: the caller knows that
- * the device's context is current, that the numbers make sense and that both
+ * kernels.cu is the only file with device code; a simulated GPU implements the
+ * functions on the host.  Nothing is checked here: the caller has made the
+ * device's context current, and knows that the numbers make sense and that both
  * buffers are large enough.
  */
 #ifndef TSI_CONVERT_KERNELS_H
@@ -34,7 +34,7 @@ struct tsi_kernel_convert {
 /* Into a cudaStream_t; returns the launch's cudaError_t, 0 if it is queued. */
 int tsi_kernel_convert(const struct tsi_kernel_convert *k, void *stream);
 
-/* What it was compiled for: compute capabilities times 100, by commas. */
+/* Compute capabilities that the kernels are for, times 100: "750,800". */
 const char *tsi_kernel_gpus(void);
 
 #ifdef __cplusplus

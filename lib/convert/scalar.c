@@ -59,10 +59,11 @@ static bool any(const struct tsi_view_spec *spec)
 	return true;
 }
 
-static void run(const struct tsi_convert *c, const uint8_t *src, size_t npixels,
-		void *dst)
+static void convert_scalar(const struct tsi_convert *c, const uint8_t *src,
+			   size_t npixels, void *dst)
 {
 	tsi_convert_tail(c, src, 0, npixels, dst);
 }
 
-const struct tsi_convert_kernel tsi_convert_scalar = { "scalar", any, run };
+const struct tsi_convert_kernel tsi_convert_scalar = { "scalar", any,
+						       convert_scalar };

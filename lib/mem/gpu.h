@@ -34,16 +34,16 @@ struct tsi_gpu_info {
 };
 
 /*
- * How many devices; TSOCK_ENOTSUP with the reason when there can't be any: no
- * CUDA in this build, no driver, a driver too old for the runtime (naming
- * both versions), no device.
+ * The number of devices, 1 or more.  TSOCK_ENOTSUP says why there is none: no
+ * CUDA in this build, no driver, a driver too old for the runtime (with both
+ * versions), or no device.
  */
 int tsi_gpu_count(unsigned *n);
 int tsi_gpu_info(unsigned device, struct tsi_gpu_info *out);
 /* TSOCK_EARG when this process can't see a device of that UUID. */
 int tsi_gpu_find(const uint8_t *uuid, unsigned *device);
 
-/* Can from read memory of to directly?  Enables it (idempotent). */
+/* Can GPU from read the memory of GPU to directly?  Enables that. */
 bool tsi_gpu_peer(unsigned from, unsigned to);
 
 /* ---- memory ---- */
@@ -62,17 +62,17 @@ struct tsi_gpu_mem {
 };
 
 /*
- * Memory that another process can open.  bytes is a multiple of the device's
- * granularity for VMM.  AUTO takes VMM where it can.  TSOCK_ENOMEM names what
- * is needed and what is free.
+ * Make memory that another process can open.  For VMM bytes is a multiple of
+ * the device's granularity.  AUTO tries VMM, then LEGACY.
+ * TSOCK_ENOMEM says how much is needed and how much is free.
  */
 int tsi_gpu_mem_create(unsigned device, enum tsock_transport transport,
 		       uint64_t bytes, struct tsi_gpu_mem *out);
 
 /*
- * Open another process's memory (transport, and fd or handle, from it): VMM is
- * mapped read-only where the driver can, and twice in a row if asked.  The fd
- * stays the caller's.
+ * Open another process's memory; that process says by which transport, and sent
+ * fd (VMM) or handle (LEGACY).  VMM is mapped read-only where the driver can,
+ * and twice in a row if asked.  fd stays the caller's.
  */
 int tsi_gpu_mem_open(unsigned device, enum tsock_transport transport, int fd,
 		     const uint8_t *handle, uint64_t bytes, bool twice,
@@ -80,15 +80,16 @@ int tsi_gpu_mem_open(unsigned device, enum tsock_transport transport, int fd,
 void tsi_gpu_mem_close(struct tsi_gpu_mem *m);
 
 /*
- * Page-lock host memory; 0, or why it can't be.  That is done in chunks, since
- * drivers have failed on single large ones, and CUDA refuses a copy that lies
- * in two of them: tsi_gpu_upload() and tsi_gpu_download() split theirs.  base
- * is a page's first byte.
+ * Page-lock host memory from base, a page's first byte, on.  That is done in
+ * chunks, since drivers have failed on large ranges.  CUDA refuses a copy that
+ * lies in two chunks: tsi_gpu_upload() and tsi_gpu_download() split theirs.
  */
 int tsi_gpu_pin(void *base, uint64_t bytes);
 void tsi_gpu_unpin(void *base, uint64_t bytes);
 
-/* Tests: the size of a chunk from now on, in whole pages; 0: the usual one. */
+/*
+ * For tests: the size of later chunks, rounded up to pages; 0: the usual one.
+ */
 void tsi_gpu_pin_chunk(uint64_t bytes);
 
 /* Page-locked memory of this process's own, and plain device memory. */
@@ -110,14 +111,15 @@ void tsi_gpu_stream_destroy(unsigned device, tsi_gpu_stream s);
 int tsi_gpu_event_create(unsigned device, struct tsi_gpu_event **out);
 void tsi_gpu_event_destroy(struct tsi_gpu_event *e);
 /*
- * TSOCK_ENOTSUP, and nothing recorded, when the stream is being captured;
- * TSOCK_EARG when the driver sees that it is none of the event's device (any
- * more).  No call here hurts a capture, this thread's own or another's.
+ * TSOCK_ENOTSUP when the stream is being captured, and nothing is recorded;
+ * TSOCK_EARG when the driver sees that s is no stream of the event's device, or
+ * was destroyed.  No call here disturbs a capture of this or another thread.
  */
 int tsi_gpu_event_record(struct tsi_gpu_event *e, tsi_gpu_stream s);
 /*
- * 0: all before the record is done; EAGAIN; TSOCK_ENOTSUP: a capture began
- * while it was recorded, which has to be done again; or the device's error.
+ * 0: all work before the record is done.  TSOCK_EAGAIN: not yet.
+ * TSOCK_ENOTSUP: a capture began while the event was recorded; record it again.
+ * Else the device's error.
  */
 int tsi_gpu_event_query(struct tsi_gpu_event *e);
 /* Sleeps (blocking sync); for the producer alone. */
@@ -126,7 +128,9 @@ int tsi_gpu_stream_wait(tsi_gpu_stream s, struct tsi_gpu_event *e);
 
 /* ---- work, in stream order ---- */
 
-/* Host to device (from page-locked memory it overlaps). */
+/*
+ * Host to device; overlaps with other work if the host memory is page-locked.
+ */
 int tsi_gpu_upload(unsigned device, tsi_gpu_stream s, void *dst,
 		   const void *src, uint64_t bytes);
 int tsi_gpu_download(unsigned device, tsi_gpu_stream s, void *dst,
@@ -141,8 +145,8 @@ int tsi_gpu_copy_peer(tsi_gpu_stream s, unsigned to, void *dst, unsigned from,
 int tsi_gpu_healthy(unsigned device);
 
 /*
- * Sleeps until all work of this process on the device is done: for work of
- * which nobody has a stream any more.
+ * Sleep until all work of this process on the device is done: for work whose
+ * stream was destroyed.
  */
 int tsi_gpu_finish(unsigned device);
 

@@ -1,8 +1,8 @@
 /*
  * gpu_none.c - what stands for GPUs in a build without CUDA.
  *
- * Every function that can fail does so with the same reason; the others do
- * nothing.  Never names CUDA's headers.
+ * Every function that can fail says that there is no CUDA; the others do
+ * nothing.
  */
 #include "mem/gpu.h"
 

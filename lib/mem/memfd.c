@@ -47,16 +47,16 @@ static double in_mb(uint64_t bytes)
 }
 
 /*
- * A memory cgroup answers a reservation beyond its limit with SIGKILL, so
- * look before.  A sixteenth more than asked for: page tables here and in the
- * consumers, and what the process needs to go on.
+ * A memory cgroup answers a reservation beyond its limit with SIGKILL, so the
+ * limit is read first.  A sixteenth is added for page tables, here and in the
+ * consumers, and for what the process needs besides.
  */
 static int enough_memory(const char *label, size_t len)
 {
 	uint64_t need = len + len / 16, have;
 	char limiter[4200];
 
-	/* Too small to be what breaks a limit; made at every join. */
+	/* Too small to reach a limit by itself; made at every join. */
 	if (len < MIB)
 		return 0;
 	if (tsi_limits_memory("", &have, limiter, sizeof(limiter)))
@@ -112,8 +112,8 @@ static int open_memfd(const char *label, int *out)
 }
 
 /*
- * Reserve every page.  An interrupted call gives back all it had, so a
- * process under a fast timer gets there in smaller steps.
+ * Reserve every page.  A call that a signal interrupts gives back all that it
+ * had reserved, so a process under a fast timer needs smaller steps.
  */
 static int reserve(int fd, const char *label, size_t len)
 {

@@ -1,10 +1,11 @@
 /*
  * memfd.h - shared memory that has no name and that nobody can cut short.
  *
- * The process that makes it reserves every page first, so that too little
- * memory is an error here and not a SIGBUS or a SIGKILL later, and seals it,
- * so that no holder of the descriptor can resize it (which would be a SIGBUS
- * in all the others) or, but for a page meant for it, write into it.
+ * The process that makes the memory first reserves every page, so that too
+ * little memory is an error here and not a SIGBUS or SIGKILL later.  Then the
+ * memory is sealed, so that no process with the descriptor can resize it (a
+ * SIGBUS in all others) or, but for a page meant for that process, write into
+ * it.
  */
 #ifndef TSI_MEM_MEMFD_H
 #define TSI_MEM_MEMFD_H
@@ -30,14 +31,14 @@ int tsi_memfd_create(const char *label, size_t len, int flags,
 		     struct tsi_memfd *out);
 
 /*
- * NULL, one that is all zero, and one closed before are allowed.  Others that
- * have the memory mapped keep it.
+ * m may be NULL, all zero, or closed already.  Other processes that have the
+ * memory mapped keep it.
  */
 void tsi_memfd_close(struct tsi_memfd *m);
 
 /*
- * Before a descriptor from another process is trusted: EPROTO unless it is
- * what tsi_memfd_create() makes with these flags, of len bytes.
+ * Call this before trusting a descriptor of another process: EPROTO unless it
+ * is len bytes of what tsi_memfd_create() makes with these flags.
  */
 int tsi_memfd_check(int fd, size_t len, int flags, const char *what);
 

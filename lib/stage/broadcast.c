@@ -1,12 +1,11 @@
 /*
  * broadcast.c - the same samples to the rings of several GPUs at once.
  *
- * A broadcast works in the streams of the stages that it fills, so that what
- * they copy by themselves before or after stays in order.  A rank whose GPU
- * fails leaves all others waiting: nothing here sleeps without looking.
+ * A broadcast works in the streams of the stages that it fills, so that their
+ * own copies before and after it stay in order.  If a rank's GPU fails, all
+ * other ranks wait for ever: waiting here looks at every GPU's errors.
  *
- * Never chooses which samples, nor who takes part; never used by two threads
- * at once.
+ * Never chooses samples or GPUs; never used by two threads at once.
  */
 #include "stage/broadcast.h"
 
@@ -21,17 +20,17 @@
 #include "stage/nccl.h"
 
 #define HEALTH_NS 20000000         /* between two looks at NCCL's errors */
-#define AFTER_ABORT_NS 10000000000 /* for what was given up to end */
+#define AFTER_ABORT_NS 10000000000 /* for the work that was given up */
 
 struct tsi_broadcast {
 	const struct tsi_ring *from;
 	tsi_gpu_stream stream; /* of the GPU that sends */
 	struct tsi_gpu_event *event;
 	struct tsi_nccl *comm;
-	bool proved; /* it has delivered what was sent */
+	bool verified; /* what it delivered was compared */
 	/* Of the communicator; device 0 is the sender's. */
 	unsigned n, device[TSI_BROADCAST_MAX];
-	struct tsi_stage *const *to; /* of the run under way: n - 1 */
+	struct tsi_stage *const *to; /* n - 1, of the run under way */
 };
 
 int tsi_broadcast_create(const struct tsi_ring *from, unsigned device,
@@ -55,7 +54,7 @@ int tsi_broadcast_create(const struct tsi_ring *from, unsigned device,
 	return 0;
 }
 
-/* ---- who takes part ---- */
+/* ---- the communicator ---- */
 
 static int health(const struct tsi_broadcast *b)
 {
@@ -66,7 +65,7 @@ static int health(const struct tsi_broadcast *b)
 	return err;
 }
 
-/* A rank whose GPU has failed would be waited for when it is to end. */
+/* To close it waits for every rank, a rank whose GPU has failed, too. */
 static void disband(struct tsi_broadcast *b)
 {
 	if (b->comm && health(b))
@@ -114,7 +113,7 @@ static int assemble(struct tsi_broadcast *b, struct tsi_stage *const *to,
 	for (unsigned i = 0; i < n; i++)
 		b->device[i + 1] = to[i]->p.to_device;
 	err = tsi_nccl_open(b->device, n + 1, &b->comm);
-	b->proved = false;
+	b->verified = false;
 	if (!err)
 		b->n = n + 1;
 	return err;
@@ -122,7 +121,7 @@ static int assemble(struct tsi_broadcast *b, struct tsi_stage *const *to,
 
 /* ---- a run ---- */
 
-/* A piece that only the margin repeats is copied by each for itself. */
+/* Each GPU copies into its margin from its own ring. */
 static bool in_margin(const struct tsi_ring *to, uint64_t dst)
 {
 	return dst >= to->shared->capacity;
@@ -176,8 +175,8 @@ static int queue(struct tsi_broadcast *b, uint64_t first, unsigned count)
 	return err;
 }
 
-/* Marks in all streams, whatever becomes of one: the first error. */
-static int mark(struct tsi_broadcast *b, unsigned n)
+/* Record all events, also after an error.  Returns the first error. */
+static int record_all(struct tsi_broadcast *b, unsigned n)
 {
 	int first = tsi_gpu_event_record(b->event, b->stream);
 
@@ -190,8 +189,8 @@ static int mark(struct tsi_broadcast *b, unsigned n)
 	return first;
 }
 
-/* EAGAIN while anything is under way. */
-static int look(const struct tsi_broadcast *b, unsigned n)
+/* EAGAIN while any work is under way. */
+static int all_done(const struct tsi_broadcast *b, unsigned n)
 {
 	int err = tsi_gpu_event_query(b->event);
 
@@ -206,7 +205,7 @@ static int wait_for_all(struct tsi_broadcast *b)
 	struct timespec ts = { 0, 20000 };
 	int err;
 
-	while ((err = look(b, b->n - 1)) == TSOCK_EAGAIN) {
+	while ((err = all_done(b, b->n - 1)) == TSOCK_EAGAIN) {
 		nanosleep(&ts, NULL);
 		if (ts.tv_nsec < 500000)
 			ts.tv_nsec += ts.tv_nsec / 4;
@@ -223,7 +222,7 @@ static int wait_for_all(struct tsi_broadcast *b)
 
 /* ---- what was delivered ---- */
 
-static int differs(const struct tsi_broadcast *b, const struct tsi_stage *st,
+static int compare(const struct tsi_broadcast *b, const struct tsi_stage *st,
 		   const uint8_t *dst, const uint8_t *src, uint64_t bytes)
 {
 	uint8_t *host = malloc(2 * bytes);
@@ -257,9 +256,9 @@ struct delivery {
 	const struct tsi_stage *to;
 };
 
-/* The source's samples stay while they are read. */
-static int prove_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
-		       uint64_t count)
+/* The source's slots are not reused while the view reads them. */
+static int verify_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
+			uint64_t count)
 {
 	const struct delivery *d = arg;
 	const struct tsi_ring *ring = d->b->from;
@@ -267,25 +266,26 @@ static int prove_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
 	const uint8_t *from = ring->gpu[field].base;
 	const uint8_t *to = d->to->p.to->gpu[field].base;
 
-	return differs(d->b, d->to, to + dst * each, from + src * each,
+	return compare(d->b, d->to, to + dst * each, from + src * each,
 		       count * each);
 }
 
-static int prove(struct tsi_broadcast *b, uint64_t first, unsigned count)
+static int verify_delivery(struct tsi_broadcast *b, uint64_t first,
+			   unsigned count)
 {
 	int err = 0;
 
-	for (unsigned i = 0; i + 1 < b->n && !err && !b->proved; i++) {
+	for (unsigned i = 0; i + 1 < b->n && !err && !b->verified; i++) {
 		struct delivery d = { b, b->to[i] };
 
 		err = tsi_stage_pieces(b->from, d.to->p.to, first, count,
-				       prove_piece, &d);
+				       verify_piece, &d);
 	}
-	b->proved = !err;
+	b->verified = !err;
 	return err;
 }
 
-/* Nothing of it may still write when others begin to. */
+/* Wait until no work of the broadcast can write any more. */
 static void give_up(struct tsi_broadcast *b, unsigned n)
 {
 	struct timespec ts = { 0, 1000000 };
@@ -294,7 +294,7 @@ static void give_up(struct tsi_broadcast *b, unsigned n)
 	tsi_nccl_abort(b->comm);
 	b->comm = NULL;
 	b->n = 0;
-	(void)mark(b, n);
+	(void)record_all(b, n);
 	until = tsi_now_ns() + AFTER_ABORT_NS;
 	for (unsigned i = 0; i <= n; i++) {
 		struct tsi_gpu_event *e = i ? b->to[i - 1]->event[0] : b->event;
@@ -316,11 +316,11 @@ int tsi_broadcast_run(struct tsi_broadcast *b, struct tsi_stage *const *to,
 	b->to = to;
 	err = queue(b, first, count);
 	if (!err)
-		err = mark(b, n);
+		err = record_all(b, n);
 	if (!err)
 		err = wait_for_all(b);
 	if (!err)
-		err = prove(b, first, count);
+		err = verify_delivery(b, first, count);
 	if (err) {
 		saved = tsi_err_save(err);
 		give_up(b, n);

@@ -14,16 +14,17 @@ int tsi_broadcast_create(const struct tsi_ring *from, unsigned device,
 			 struct tsi_broadcast **out);
 
 /*
- * Copy samples into the rings of n stages (BROADCAST ones, on as many GPUs,
- * from this ring, as large as it is), and see it done.  NCCL's communicator is
- * made anew when the GPUs are not those of the last time, and what it delivers
- * first is compared with what was sent.  After an error nothing is known of the
- * target slots, and nothing is under way in them any more.
+ * Copy samples into the rings of n stages, and wait until they are there.  The
+ * stages are BROADCAST ones from this ring, on n different GPUs, with rings of
+ * the same capacity.  NCCL's communicator is made anew when the GPUs are not
+ * those of the last call, and what it delivers first is compared with what was
+ * sent.  After an error the target slots hold anything, and no work writes into
+ * them any more.
  */
 int tsi_broadcast_run(struct tsi_broadcast *b, struct tsi_stage *const *to,
 		      unsigned n, uint64_t first, unsigned count);
 
-/* A GPU's ring is about to go; it has no part in what is under way. */
+/* A GPU's ring is about to go.  No broadcast to it is under way. */
 void tsi_broadcast_forget(struct tsi_broadcast *b, unsigned device);
 
 /* Nothing is under way.  NULL is allowed. */

@@ -1,10 +1,10 @@
 /*
  * gpu.c - the stages whose target is a GPU: upload, peer, convert.
  *
- * Each has a stream and two events of its own.  Work is queued without
- * waiting; finish sleeps until an event after it is seen done, so whoever
- * publishes a sample has seen its bytes arrive.  From page-locked memory the
- * copies overlap with decoding.
+ * Each stage has a stream and two events of its own.  start queues work without
+ * waiting.  finish sleeps until the event behind the work is done, so that a
+ * sample is published after its bytes have arrived.  Copies from page-locked
+ * memory overlap with decoding.
  */
 #include "stage/kind.h"
 
@@ -14,7 +14,7 @@
 
 static void gpu_fini(struct tsi_stage *st)
 {
-	/* Nothing may still read or write the rings. */
+	/* No queued work may read or write the rings any more. */
 	for (unsigned i = 0; i < TSI_STAGE_LANES; i++) {
 		if (!st->event[i])
 			continue;

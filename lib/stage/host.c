@@ -47,7 +47,7 @@ static int host_start(struct tsi_stage *st, unsigned lane, uint64_t first,
 				   st->ops->piece, st);
 
 	(void)lane;
-	/* Conversions may end in non-temporal stores. */
+	/* Conversions may end in non-temporal stores: order them. */
 	atomic_thread_fence(memory_order_seq_cst);
 	return err;
 }

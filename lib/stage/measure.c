@@ -1,8 +1,8 @@
 /*
- * measure.c - which way into a GPU's ring is the faster one.
+ * measure.c - is a GPU's ring filled faster from the host or from another GPU?
  *
- * Between memory of its own and a ring that nobody uses yet: what others
- * write at the time is left alone.
+ * Copies memory of its own into a ring that is still unused, and touches no
+ * other ring.
  */
 #include "stage/measure.h"
 
@@ -13,9 +13,9 @@
 #include "base/err.h"
 #include "mem/gpu.h"
 
-#define MOST (UINT64_C(8) << 20)
+#define BYTES_MAX (UINT64_C(8) << 20)
 
-struct probe {
+struct measurement {
 	unsigned to_device, from_device;
 	bool locked;
 	uint64_t bytes;
@@ -24,7 +24,7 @@ struct probe {
 	struct tsi_gpu_event *event;
 };
 
-static int open_probe(struct probe *p)
+static int open_measurement(struct measurement *p)
 {
 	int err = 0;
 
@@ -43,7 +43,7 @@ static int open_probe(struct probe *p)
 	return err;
 }
 
-static void close_probe(struct probe *p)
+static void close_measurement(struct measurement *p)
 {
 	tsi_gpu_event_destroy(p->event);
 	if (p->stream)
@@ -56,7 +56,7 @@ static void close_probe(struct probe *p)
 		free(p->host);
 }
 
-static int once(struct probe *p, bool peer, int64_t *ns)
+static int time_copy(struct measurement *p, bool peer, int64_t *ns)
 {
 	int64_t begun = tsi_now_ns();
 	int err;
@@ -75,15 +75,15 @@ static int once(struct probe *p, bool peer, int64_t *ns)
 	return err;
 }
 
-/* The first time warms up; of the others the best counts. */
-static int best(struct probe *p, bool peer, int64_t *ns)
+/* The first copy warms up; the fastest of the others counts. */
+static int time_best(struct measurement *p, bool peer, int64_t *ns)
 {
 	int64_t t;
-	int err = once(p, peer, ns);
+	int err = time_copy(p, peer, ns);
 
 	*ns = INT64_MAX;
 	for (unsigned i = 0; i < 3 && !err; i++) {
-		err = once(p, peer, &t);
+		err = time_copy(p, peer, &t);
 		*ns = t < *ns ? t : *ns;
 	}
 	return err;
@@ -94,9 +94,9 @@ int tsi_stage_measure(const struct tsi_ring *to, unsigned to_device,
 		      int64_t *peer_ns)
 {
 	const struct tsi_ring_shared *r = to->shared;
-	struct probe p = { .to_device = to_device,
-			   .from_device = from_device,
-			   .locked = locked };
+	struct measurement p = { .to_device = to_device,
+				 .from_device = from_device,
+				 .locked = locked };
 	int err;
 
 	for (unsigned f = 0; f < r->nfields; f++) {
@@ -104,14 +104,14 @@ int tsi_stage_measure(const struct tsi_ring *to, unsigned to_device,
 
 		if (bytes <= p.bytes)
 			continue;
-		p.bytes = bytes < MOST ? bytes : MOST;
+		p.bytes = bytes < BYTES_MAX ? bytes : BYTES_MAX;
 		p.dst = to->gpu[f].base;
 	}
-	err = open_probe(&p);
+	err = open_measurement(&p);
 	if (!err)
-		err = best(&p, false, host_ns);
+		err = time_best(&p, false, host_ns);
 	if (!err)
-		err = best(&p, true, peer_ns);
-	close_probe(&p);
+		err = time_best(&p, true, peer_ns);
+	close_measurement(&p);
 	return err;
 }

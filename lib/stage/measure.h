@@ -1,6 +1,6 @@
 /*
- * measure.h - is another GPU's ring a good source?  How fast copies from it are,
- * and whether they arrive as they were sent.
+ * measure.h - is another GPU's ring a good source?  How fast are copies from
+ * it, and do they arrive as they were sent?
  */
 #ifndef TSI_STAGE_MEASURE_H
 #define TSI_STAGE_MEASURE_H

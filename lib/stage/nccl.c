@@ -1,9 +1,8 @@
 /*
  * nccl.c - one buffer to several GPUs of this process at once, by NCCL.
  *
- * NCCL is found at run time, all of what is needed or nothing; its interface
- * is declared here, since only nine of its functions and none of its structs
- * are used.
+ * NCCL is loaded at run time, with all functions that are needed or not at all.
+ * Its interface is declared here: only nine functions and no struct are used.
  *
  * Never spans processes, never runs two ranks on one GPU.
  */
@@ -49,7 +48,8 @@ struct tsi_nccl {
 static char lacks[256];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void need(void *lib, const char *path, const char *name, void *out)
+static void find_function(void *lib, const char *path, const char *name,
+			  void *out)
 {
 	void *fn = dlsym(lib, name);
 
@@ -74,15 +74,15 @@ static void load(void)
 			 why ? why : path);
 		return;
 	}
-	need(lib, path, "ncclGetVersion", &nccl.version);
-	need(lib, path, "ncclGetErrorString", &nccl.text);
-	need(lib, path, "ncclCommInitAll", &nccl.init_all);
-	need(lib, path, "ncclCommDestroy", &nccl.destroy);
-	need(lib, path, "ncclCommAbort", &nccl.abort);
-	need(lib, path, "ncclCommGetAsyncError", &nccl.async_error);
-	need(lib, path, "ncclGroupStart", &nccl.group_start);
-	need(lib, path, "ncclGroupEnd", &nccl.group_end);
-	need(lib, path, "ncclBroadcast", &nccl.broadcast);
+	find_function(lib, path, "ncclGetVersion", &nccl.version);
+	find_function(lib, path, "ncclGetErrorString", &nccl.text);
+	find_function(lib, path, "ncclCommInitAll", &nccl.init_all);
+	find_function(lib, path, "ncclCommDestroy", &nccl.destroy);
+	find_function(lib, path, "ncclCommAbort", &nccl.abort);
+	find_function(lib, path, "ncclCommGetAsyncError", &nccl.async_error);
+	find_function(lib, path, "ncclGroupStart", &nccl.group_start);
+	find_function(lib, path, "ncclGroupEnd", &nccl.group_end);
+	find_function(lib, path, "ncclBroadcast", &nccl.broadcast);
 	if (*lacks)
 		dlclose(lib);
 }
@@ -97,7 +97,7 @@ static int loaded(void)
 	return *lacks ? tsi_err(TSOCK_ENOTSUP, "no NCCL: %s", lacks) : 0;
 }
 
-/* 0, or the error as ours, with CUDA's last error cleared, too. */
+/* 0, or our error; CUDA's last error is cleared. */
 static int nccl_err(nccl_result r, const char *call)
 {
 	if (r == NCCL_SUCCESS)
@@ -116,7 +116,7 @@ int tsi_nccl_version(int *version)
 
 /* ---- communicators ---- */
 
-static int check(const unsigned *devices, unsigned n)
+static int check_devices(const unsigned *devices, unsigned n)
 {
 	bool mig;
 	int err;
@@ -149,7 +149,7 @@ int tsi_nccl_open(const unsigned *devices, unsigned n, struct tsi_nccl **out)
 	int err = loaded();
 
 	if (!err)
-		err = check(devices, n);
+		err = check_devices(devices, n);
 	if (err)
 		return err;
 	c = calloc(1, sizeof(*c));
@@ -168,7 +168,7 @@ int tsi_nccl_open(const unsigned *devices, unsigned n, struct tsi_nccl **out)
 	return err;
 }
 
-/* How well that goes helps nobody. */
+/* Nobody could do anything about an error. */
 static int end_rank(nccl_comm comm, nccl_result (*how)(nccl_comm comm))
 {
 	if (how(comm) != NCCL_SUCCESS)
@@ -176,7 +176,7 @@ static int end_rank(nccl_comm comm, nccl_result (*how)(nccl_comm comm))
 	return 0;
 }
 
-static void end(struct tsi_nccl *c, nccl_result (*how)(nccl_comm comm))
+static void end_all(struct tsi_nccl *c, nccl_result (*how)(nccl_comm comm))
 {
 	if (!c)
 		return;
@@ -188,17 +188,17 @@ static void end(struct tsi_nccl *c, nccl_result (*how)(nccl_comm comm))
 
 void tsi_nccl_close(struct tsi_nccl *c)
 {
-	end(c, nccl.destroy);
+	end_all(c, nccl.destroy);
 }
 
 void tsi_nccl_abort(struct tsi_nccl *c)
 {
-	end(c, nccl.abort);
+	end_all(c, nccl.abort);
 }
 
 /* ---- work ---- */
 
-/* Every rank's part, on its own device. */
+/* Queue every rank's part with its own device current. */
 static int queue(struct tsi_nccl *c, unsigned root, void *const *buf,
 		 uint64_t bytes, const tsi_gpu_stream *stream)
 {
@@ -214,7 +214,7 @@ static int queue(struct tsi_nccl *c, unsigned root, void *const *buf,
 	return err;
 }
 
-/* The work begins when the group ends, with the root's device current. */
+/* NCCL queues the work when the group ends.  Root's device is current. */
 static int queue_group(struct tsi_nccl *c, unsigned root, void *const *buf,
 		       uint64_t bytes, const tsi_gpu_stream *stream)
 {

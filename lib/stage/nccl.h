@@ -2,8 +2,8 @@
  * nccl.h - one buffer to several GPUs of this process at once, by NCCL.
  *
  * NCCL is loaded when first asked for: libnccl.so.2, or what the environment
- * variable TSOCK_NCCL names.  All ranks are this process's own: a rank that
- * dies in a collective hangs all others for ever, so none may be a trainer.
+ * variable TSOCK_NCCL names.  All ranks are in this process: a rank that dies
+ * in a collective hangs all others for ever, so no consumer may be a rank.
  */
 #ifndef TSI_STAGE_NCCL_H
 #define TSI_STAGE_NCCL_H
@@ -24,20 +24,20 @@ int tsi_nccl_version(int *version);
 int tsi_nccl_open(const unsigned *devices, unsigned n, struct tsi_nccl **out);
 
 /*
- * Queue a copy of bytes at buf[root] to every other buf[i], in place, each on
- * its own device's stream[i].  All of them or, after an error, none that can
- * be relied on: close the communicator then.
+ * Queue a copy of bytes from buf[root] to every other buf[i], each on its own
+ * device's stream[i].  After an error no copy can be relied on, and the
+ * communicator has to be closed.
  */
 int tsi_nccl_broadcast(struct tsi_nccl *c, unsigned root, void *const *buf,
 		       uint64_t bytes, const tsi_gpu_stream *stream);
 
-/* An error that came up while queued work ran; 0 if there is none. */
+/* An error of work that was queued; 0 if there is none. */
 int tsi_nccl_healthy(struct tsi_nccl *c);
 
-/* Everything queued must be done.  NULL is allowed. */
+/* All queued work must be done.  NULL is allowed. */
 void tsi_nccl_close(struct tsi_nccl *c);
 
-/* The same where the work hangs or failed: gives it up. */
+/* Close a communicator whose work hangs or has failed.  NULL is allowed. */
 void tsi_nccl_abort(struct tsi_nccl *c);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "ring/ring.h"
 
-/* count samples of a field, from slot src of one ring to slot dst of the other. */
+/* count samples of a field, from slot src of a ring to slot dst of another. */
 typedef int tsi_piece_fn(void *arg, unsigned field, uint64_t dst, uint64_t src,
 			 uint64_t count);
 

@@ -3,9 +3,9 @@
  *
  * Five kinds: images converted on the host, host to GPU, GPU to GPU, one GPU to
  * several (broadcast.h; for one target it copies like GPU to GPU), images
- * converted on a GPU.  A stage only copies and computes.  Its caller chooses the
- * samples, starts them, publishes them after finish has seen their end, and
- * alone moves heads.
+ * converted on a GPU.  A stage only copies and computes.  Its caller chooses
+ * samples, starts them, and publishes them when tsi_stage_finish() has seen
+ * their end.
  */
 #ifndef TSI_STAGE_STAGE_H
 #define TSI_STAGE_STAGE_H
@@ -17,7 +17,7 @@ enum tsi_stage_kind {
 	TSI_STAGE_CONVERT,     /* host to host */
 	TSI_STAGE_UPLOAD,      /* host to GPU */
 	TSI_STAGE_PEER,        /* GPU to another GPU */
-	TSI_STAGE_BROADCAST,   /* the same, for several at once */
+	TSI_STAGE_BROADCAST,   /* GPU to several other GPUs at once */
 	TSI_STAGE_GPU_CONVERT, /* on one GPU */
 };
 
@@ -44,7 +44,7 @@ unsigned tsi_stage_chunk(const struct tsi_stage *st);
 int tsi_stage_start(struct tsi_stage *st, unsigned lane, uint64_t first,
 		    unsigned count);
 
-/* Wait until they are seen to be done.  It sleeps, and never spins. */
+/* Wait, asleep, until the samples begun on that lane are there. */
 int tsi_stage_finish(struct tsi_stage *st, unsigned lane);
 
 #endif

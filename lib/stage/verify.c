@@ -1,12 +1,11 @@
 /*
  * verify.c - do copies between two GPUs arrive as they were sent?
  *
- * Drivers and IOMMUs are known that say they can copy from GPU to GPU, do it
- * without an error, and deliver other bytes.  So before the first sample goes
- * that way, memory is copied and compared by way of the host: a pattern into
- * every field's ring, from memory of the same kind as the source's, and what
- * the source's ring has.  The target isn't used by anybody yet; the source may
- * be written meanwhile.
+ * Some drivers and IOMMUs say that they can copy from GPU to GPU, copy without
+ * an error, and deliver other bytes.  So before the first sample is copied, two
+ * copies into every field's ring are downloaded and compared: one of a pattern,
+ * from memory of the same kind as the source's, and one of what the source's
+ * ring holds.  The target is still unused; the source may be written meanwhile.
  */
 #include "stage/measure.h"
 
@@ -16,23 +15,23 @@
 #include "base/err.h"
 #include "mem/gpu.h"
 
-#define MOST \
+#define BYTES_MAX \
 	(UINT64_C(4) << 20) /* of the beginning of a ring, and of its end */
 
-struct end {
+struct endpoint {
 	unsigned device;
 	tsi_gpu_stream stream;
 	struct tsi_gpu_event *event;
 };
 
-struct trial {
-	struct end from, to;
+struct verification {
+	struct endpoint from, to;
 	struct tsi_gpu_mem memory; /* on the source's GPU */
 	uint8_t *sent, *got, *later;
 	uint64_t seed;
 };
 
-static int open_end(struct end *e, unsigned device)
+static int open_endpoint(struct endpoint *e, unsigned device)
 {
 	int err;
 
@@ -41,52 +40,54 @@ static int open_end(struct end *e, unsigned device)
 	return err ? err : tsi_gpu_event_create(device, &e->event);
 }
 
-static void close_end(struct end *e)
+static void close_endpoint(struct endpoint *e)
 {
 	tsi_gpu_event_destroy(e->event);
 	if (e->stream)
 		tsi_gpu_stream_destroy(e->device, e->stream);
 }
 
-static int open_trial(struct trial *t, unsigned from, unsigned to,
-		      enum tsock_transport transport)
+static int open_verification(struct verification *t, unsigned from, unsigned to,
+			     enum tsock_transport transport)
 {
 	int err;
 
-	t->sent = malloc(3 * MOST);
+	t->sent = malloc(3 * BYTES_MAX);
 	if (!t->sent)
 		return tsi_err(TSOCK_ENOMEM, "no memory to compare with");
-	t->got = t->sent + MOST;
-	t->later = t->got + MOST;
-	err = tsi_gpu_mem_create(from, transport, MOST, &t->memory);
+	t->got = t->sent + BYTES_MAX;
+	t->later = t->got + BYTES_MAX;
+	err = tsi_gpu_mem_create(from, transport, BYTES_MAX, &t->memory);
 	if (!err)
-		err = open_end(&t->from, from);
-	return err ? err : open_end(&t->to, to);
+		err = open_endpoint(&t->from, from);
+	return err ? err : open_endpoint(&t->to, to);
 }
 
-static void close_trial(struct trial *t)
+static void close_verification(struct verification *t)
 {
-	close_end(&t->from);
-	close_end(&t->to);
+	close_endpoint(&t->from);
+	close_endpoint(&t->to);
 	tsi_gpu_mem_close(&t->memory);
 	free(t->sent);
 }
 
-static int wait_for(struct end *e)
+static int wait_for(struct endpoint *e)
 {
 	int err = tsi_gpu_event_record(e->event, e->stream);
 
 	return err ? err : tsi_gpu_event_wait(e->event);
 }
 
-static int download(struct end *e, void *to, const void *from, uint64_t bytes)
+static int download(struct endpoint *e, void *to, const void *from,
+		    uint64_t bytes)
 {
 	int err = tsi_gpu_download(e->device, e->stream, to, from, bytes);
 
 	return err ? err : wait_for(e);
 }
 
-static int across(struct trial *t, void *to, const void *from, uint64_t bytes)
+static int across(struct verification *t, void *to, const void *from,
+		  uint64_t bytes)
 {
 	int err = tsi_gpu_copy_peer(t->to.stream, t->to.device, to,
 				    t->from.device, from, bytes);
@@ -96,8 +97,9 @@ static int across(struct trial *t, void *to, const void *from, uint64_t bytes)
 	return err ? err : download(&t->to, t->got, to, bytes);
 }
 
-/* What changed at the source meanwhile says nothing. */
-static int compare(const struct trial *t, const uint8_t *later, uint64_t bytes)
+/* Bytes that changed in the source meanwhile are left out. */
+static int compare(const struct verification *t, const uint8_t *later,
+		   uint64_t bytes)
 {
 	for (uint64_t i = 0; i < bytes; i++)
 		if (t->got[i] != t->sent[i] && t->sent[i] == later[i])
@@ -114,7 +116,7 @@ static int compare(const struct trial *t, const uint8_t *later, uint64_t bytes)
 	return 0;
 }
 
-static int send_pattern(struct trial *t, void *to, uint64_t bytes)
+static int send_pattern(struct verification *t, void *to, uint64_t bytes)
 {
 	int err;
 
@@ -131,7 +133,7 @@ static int send_pattern(struct trial *t, void *to, uint64_t bytes)
 	return err ? err : compare(t, t->sent, bytes);
 }
 
-static int send_ring(struct trial *t, void *to, const void *from,
+static int send_ring(struct verification *t, void *to, const void *from,
 		     uint64_t bytes)
 {
 	int err = download(&t->from, t->sent, from, bytes);
@@ -151,7 +153,7 @@ static uint64_t used_bytes(const struct tsi_ring *r, unsigned f)
 }
 
 /* The beginning, or the end, of both rings. */
-static int try_field(struct trial *t, const struct tsi_ring *to,
+static int try_field(struct verification *t, const struct tsi_ring *to,
 		     const struct tsi_ring *from, unsigned f, bool end)
 {
 	uint64_t has = used_bytes(to, f), had = used_bytes(from, f), bytes;
@@ -159,7 +161,7 @@ static int try_field(struct trial *t, const struct tsi_ring *to,
 	const uint8_t *src = from->gpu[f].base;
 	int err;
 
-	bytes = has < MOST ? has : MOST;
+	bytes = has < BYTES_MAX ? has : BYTES_MAX;
 	bytes = had < bytes ? had : bytes;
 	if (end) {
 		dst += has - bytes;
@@ -172,15 +174,15 @@ static int try_field(struct trial *t, const struct tsi_ring *to,
 int tsi_stage_verify(const struct tsi_ring *to, unsigned to_device,
 		     const struct tsi_ring *from, unsigned from_device)
 {
-	struct trial t = { .seed = from_device * 64 + to_device };
+	struct verification t = { .seed = from_device * 64 + to_device };
 	enum tsock_transport transport = from->gpu[0].transport;
-	int err = open_trial(&t, from_device, to_device, transport);
+	int err = open_verification(&t, from_device, to_device, transport);
 
 	for (unsigned f = 0; f < to->shared->nfields && !err; f++) {
 		err = try_field(&t, to, from, f, false);
-		if (!err && used_bytes(to, f) > MOST)
+		if (!err && used_bytes(to, f) > BYTES_MAX)
 			err = try_field(&t, to, from, f, true);
 	}
-	close_trial(&t);
+	close_verification(&t);
 	return err;
 }

@@ -1,12 +1,11 @@
 /*
  * alloc.c - memory on GPUs, and page-locked memory made for them.
  *
- * What other processes open is made here in one of two ways: with a descriptor
- * (vmm.c), or with a handle of legacy IPC, which names a whole allocation, can't
- * be opened by the process that made it, and is mapped for writing whatever one
- * asks for.
+ * Memory that other processes open has a descriptor (vmm.c) or a handle of
+ * legacy IPC.  Such a handle names a whole allocation, can't be opened by the
+ * process that made it, and is always mapped for writing.
  *
- * Never frees what work may still be using: that is the caller's to know.
+ * Never frees what queued work may still use: callers see to that.
  */
 #include "mem/gpu.h"
 
@@ -18,7 +17,7 @@
 #include "mem/cuda/call.h"
 #include "mem/cuda/vmm.h"
 
-/* CUDA hands out parts of such blocks, and IPC shares whole ones. */
+/* CUDA allocates parts of such blocks, and IPC shares whole blocks. */
 #define LEGACY_BLOCK ((uint64_t)2 << 20)
 
 /* ---- memory that others open ---- */
@@ -126,7 +125,7 @@ int tsi_gpu_mem_create(unsigned device, enum tsock_transport transport,
 		return not_offered(device, "legacy CUDA IPC");
 	if (transport != TSOCK_TRANSPORT_LEGACY && info.vmm_fd) {
 		err = tsi_cuda_vmm_create(device, bytes, out);
-		/* Other errors would come again, or are the caller's. */
+		/* Other errors would come with LEGACY, too. */
 		if (transport == TSOCK_TRANSPORT_VMM ||
 		    (err != TSOCK_ENOTSUP && err != TSOCK_ESYS))
 			return err;

@@ -1,6 +1,6 @@
 /*
- * call.c - around every call: being on a device, the driver's functions, what
- * CUDA says made ours.
+ * call.c - around every call: the device made current, the driver's functions,
+ * CUDA's errors as ours.
  *
  * Never leaves another device current than it found, never makes a context on
  * a device that nobody asked for, never leaves an error behind for the
@@ -133,7 +133,7 @@ int tsi_cuda_alloc_err(int e, unsigned device, const char *call, uint64_t bytes)
 
 /* ---- the driver's functions ---- */
 
-static void need(const char *name, void *out)
+static void find_function(const char *name, void *out)
 {
 	void *fn;
 
@@ -148,26 +148,26 @@ static void need(const char *name, void *out)
 
 static void find_driver(void)
 {
-	need("cuGetErrorName", &driver.error_name);
-	need("cuGetErrorString", &driver.error_string);
-	need("cuDeviceGetName", &driver.device_name);
-	need("cuDeviceGetUuid", &driver.device_uuid);
-	need("cuDeviceGetAttribute", &driver.device_attribute);
-	need("cuMemHostRegister", &driver.host_register);
-	need("cuMemHostUnregister", &driver.host_unregister);
-	need("cuMemGetAllocationGranularity", &driver.granularity);
-	need("cuMemCreate", &driver.create);
-	need("cuMemRelease", &driver.release);
-	need("cuMemExportToShareableHandle", &driver.export_handle);
-	need("cuMemImportFromShareableHandle", &driver.import_handle);
-	need("cuMemAddressReserve", &driver.reserve);
-	need("cuMemAddressFree", &driver.free_range);
-	need("cuMemMap", &driver.map);
-	need("cuMemUnmap", &driver.unmap);
-	need("cuMemSetAccess", &driver.set_access);
-	need("cuDevicePrimaryCtxRetain", &driver.retain);
-	need("cuCtxPushCurrent", &driver.push);
-	need("cuCtxPopCurrent", &driver.pop);
+	find_function("cuGetErrorName", &driver.error_name);
+	find_function("cuGetErrorString", &driver.error_string);
+	find_function("cuDeviceGetName", &driver.device_name);
+	find_function("cuDeviceGetUuid", &driver.device_uuid);
+	find_function("cuDeviceGetAttribute", &driver.device_attribute);
+	find_function("cuMemHostRegister", &driver.host_register);
+	find_function("cuMemHostUnregister", &driver.host_unregister);
+	find_function("cuMemGetAllocationGranularity", &driver.granularity);
+	find_function("cuMemCreate", &driver.create);
+	find_function("cuMemRelease", &driver.release);
+	find_function("cuMemExportToShareableHandle", &driver.export_handle);
+	find_function("cuMemImportFromShareableHandle", &driver.import_handle);
+	find_function("cuMemAddressReserve", &driver.reserve);
+	find_function("cuMemAddressFree", &driver.free_range);
+	find_function("cuMemMap", &driver.map);
+	find_function("cuMemUnmap", &driver.unmap);
+	find_function("cuMemSetAccess", &driver.set_access);
+	find_function("cuDevicePrimaryCtxRetain", &driver.retain);
+	find_function("cuCtxPushCurrent", &driver.push);
+	find_function("cuCtxPopCurrent", &driver.pop);
 }
 
 int tsi_cuda_driver(const struct tsi_cuda_driver **out)
@@ -183,7 +183,7 @@ int tsi_cuda_driver(const struct tsi_cuda_driver **out)
 	return 0;
 }
 
-/* ---- may this process use CUDA, and how many devices are there ---- */
+/* ---- processes and devices that can use CUDA ---- */
 
 static void begun(void)
 {
@@ -260,13 +260,13 @@ int tsi_cuda_count(unsigned *n)
 
 /* ---- being on a device ---- */
 
-/* Retained until the process ends; the runtime's own context, too. */
+/* The runtime's own context of the device, retained until the process ends. */
 static int retain(unsigned device, CUcontext *out)
 {
 	CUresult r = CUDA_SUCCESS;
 	unsigned none = 0;
 
-	/* Pairs with the release below: what retaining did is visible. */
+	/* Pairs with the release below: what retain() wrote is visible. */
 	*out = atomic_load_explicit(&context[device], memory_order_acquire);
 	if (*out)
 		return 0;
@@ -305,7 +305,7 @@ int tsi_cuda_check(unsigned device)
 	unsigned n;
 	int err = tsi_cuda_begin();
 
-	/* The cheap question first: was it used before?  retain() orders it. */
+	/* First the cheap question: was it used before?  retain() orders. */
 	if (err ||
 	    (device < TSI_GPUS &&
 	     atomic_load_explicit(&context[device], memory_order_relaxed)))
@@ -323,8 +323,8 @@ int tsi_cuda_enter(unsigned device, struct tsi_cuda_scope *s)
 {
 	const struct tsi_cuda_driver *d;
 	/*
-	 * No capture must notice what is done here: not another thread's, and
-	 * not this thread's own, which a batch may die within.
+	 * No capture may notice what is done here: not another thread's, nor
+	 * this thread's own, during which a batch may be released.
 	 */
 	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
 	CUcontext ctx;

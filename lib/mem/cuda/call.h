@@ -2,7 +2,7 @@
  * call.h - what the files that name CUDA share: a device made current and put
  * back, errors made ours, the driver's own functions.
  *
- * Included by the files of this folder and by stage/nccl.c, by nobody else.
+ * Only the files of this folder, convert/gpu.c and stage/nccl.c include it.
  */
 #ifndef TSI_MEM_CUDA_CALL_H
 #define TSI_MEM_CUDA_CALL_H
@@ -42,17 +42,17 @@ struct tsi_cuda_driver {
 	__typeof__(cuCtxPopCurrent) *pop;
 };
 
-/* All of it, once a device was counted; ENOTSUP naming what is missing. */
+/* After a device was counted.  TSOCK_ENOTSUP names what is missing. */
 int tsi_cuda_driver(const struct tsi_cuda_driver **out);
 
 /*
  * A device made current for one call.  Its context is pushed on this thread's
- * stack, which leaves no trace: cudaSetDevice() of the previous device would
- * make a context there if it had none.
+ * stack and popped again.  (To restore the previous device by cudaSetDevice()
+ * would make a context on that device if it had none.)
  */
 struct tsi_cuda_scope {
 	const struct tsi_cuda_driver *driver;
-	int mode; /* of stream capture, of this thread before */
+	int mode; /* of stream capture: the thread's before the call */
 };
 
 int tsi_cuda_enter(unsigned device, struct tsi_cuda_scope *s);
@@ -74,40 +74,40 @@ void tsi_cuda_leave(struct tsi_cuda_scope *s);
 		err_; \
 	})
 
-/* One call of the runtime with the device current: its error as ours. */
+/* One call of the runtime with the device current; returns 0 or our error. */
 #define TSI_CUDA_CALL(device, call, name) \
 	TSI_CUDA_ON(device, tsi_cuda_err(call, (int)(device), name))
 
-/* The same for what can't be helped: an error is forgotten. */
+/* One call of the runtime whose failure nobody could do anything about. */
 #define TSI_CUDA_DROP(device, call) \
 	((void)TSI_CUDA_ON(device, tsi_cuda_drop(call)))
 
-/* A device that this process has used already, else 0. */
+/* The device that this process used first; 0 if it has used none. */
 unsigned tsi_cuda_used(void);
 
 /* TSOCK_EFORK in a child of the process that began with CUDA. */
 int tsi_cuda_begin(void);
 
-/* As tsi_gpu_count(). */
+/* The number of devices, and errors, of tsi_gpu_count(). */
 int tsi_cuda_count(unsigned *n);
 
 /* TSOCK_EARG where there is no such device.  Makes no context. */
 int tsi_cuda_check(unsigned device);
 
 /*
- * What call gave on device (-1: on none in particular): 0, or the error as
- * ours, with its text, and CUDA's last error cleared.  Out of memory is ENOMEM,
- * what the device can't do ENOTSUP, a context that is lost for this process
- * ESTREAM, all else ESYS.
+ * 0 for success; else our error for e, with a message that names the call, the
+ * device (-1: none in particular) and CUDA's text, and CUDA's last error is
+ * cleared.  Out of memory is ENOMEM, what the device can't do ENOTSUP, a
+ * context that is lost for this process ESTREAM, and everything else ESYS.
  */
 int tsi_cuda_err(cudaError_t e, int device, const char *call);
 int tsi_cuda_driver_err(CUresult r, int device, const char *call);
 
-/* The same for an allocation of bytes: says what is free, if that was it. */
+/* For an allocation of bytes: out of memory is told with what is free. */
 int tsi_cuda_alloc_err(int e, unsigned device, const char *call,
 		       uint64_t bytes);
 
-/* 0, and CUDA's last error is cleared if e is one. */
+/* Returns 0.  If e is an error, CUDA's last error is cleared. */
 int tsi_cuda_drop(cudaError_t e);
 
 #endif

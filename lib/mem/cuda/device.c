@@ -1,8 +1,8 @@
 /*
  * device.c - devices: how many, which, what they can do.
  *
- * Looking at one makes no context on it, which would cost hundreds of
- * megabytes there; asking how much memory it has left does.
+ * Looking at a device makes no context on it, which would cost hundreds of
+ * megabytes of its memory; only asking how much memory it has left makes one.
  */
 #include "mem/cuda/device.h"
 
@@ -22,7 +22,7 @@ int tsi_gpu_count(unsigned *n)
 }
 
 /* Without a context: a job may look for its GPU among those of others. */
-static int check(unsigned device, const struct tsi_cuda_driver **d)
+static int driver_of(unsigned device, const struct tsi_cuda_driver **d)
 {
 	int err = tsi_cuda_check(device);
 
@@ -32,7 +32,7 @@ static int check(unsigned device, const struct tsi_cuda_driver **d)
 int tsi_cuda_attribute(unsigned device, int attribute, int *value)
 {
 	const struct tsi_cuda_driver *d;
-	int err = check(device, &d);
+	int err = driver_of(device, &d);
 
 	if (err)
 		return err;
@@ -45,7 +45,7 @@ int tsi_cuda_attribute(unsigned device, int attribute, int *value)
 static int get_name(unsigned device, char *name, int len)
 {
 	const struct tsi_cuda_driver *d;
-	int err = check(device, &d);
+	int err = driver_of(device, &d);
 
 	if (err)
 		return err;
@@ -53,7 +53,7 @@ static int get_name(unsigned device, char *name, int len)
 				   (int)device, "cuDeviceGetName");
 }
 
-/* CUDA has no attribute for it: "NVIDIA A100-SXM4-40GB MIG 1g.5gb". */
+/* CUDA has no attribute for MIG: "NVIDIA A100-SXM4-40GB MIG 1g.5gb". */
 int tsi_cuda_is_mig(unsigned device, bool *mig)
 {
 	char name[128] = "";
@@ -68,7 +68,7 @@ static int get_uuid(unsigned device, uint8_t *uuid)
 {
 	const struct tsi_cuda_driver *d;
 	CUuuid u;
-	int err = check(device, &d);
+	int err = driver_of(device, &d);
 
 	if (!err)
 		err = tsi_cuda_driver_err(d->device_uuid(&u, (CUdevice)device),
@@ -98,7 +98,7 @@ static int get_transports(unsigned device, struct tsi_gpu_info *info)
 	if (err)
 		return err;
 	info->vmm_fd = vmm && fd;
-	/* Nobody says so beforehand; CUDA's manual excludes these alone. */
+	/* No attribute says so; CUDA's manual excludes integrated GPUs. */
 	info->legacy_ipc = !integrated;
 	return 0;
 }
@@ -171,8 +171,8 @@ bool tsi_gpu_peer(unsigned from, unsigned to)
 	return can;
 }
 
-/* A stream that nothing waits for, asked for the context's sake. */
-static cudaError_t ask(void)
+/* Querying any stream shows an error of the context. */
+static cudaError_t query_context(void)
 {
 	cudaError_t e = cudaStreamQuery(cudaStreamPerThread);
 
@@ -181,7 +181,7 @@ static cudaError_t ask(void)
 
 int tsi_gpu_healthy(unsigned device)
 {
-	return TSI_CUDA_CALL(device, ask(), "the GPU");
+	return TSI_CUDA_CALL(device, query_context(), "the GPU");
 }
 
 int tsi_gpu_finish(unsigned device)

@@ -1,9 +1,9 @@
 /*
- * pin.c - host memory of others', page-locked: the rings.
+ * pin.c - host memory that was allocated elsewhere (rings), page-locked.
  *
- * A large range is registered in chunks, and what CUDA sees is the chunks: a
- * copy that begins in one and ends in the next is refused.  So it is kept here
- * where they end.
+ * A large range is registered in chunks, and CUDA refuses a copy that begins in
+ * one chunk and ends in the next.  So this file keeps a list of the ranges and
+ * tells copies where a chunk ends.
  */
 #include "mem/cuda/pin.h"
 
@@ -28,7 +28,7 @@ struct range {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct range *ranges;
-/* How many; none in a process that only reads. */
+/* Of ranges; 0 in a process that only reads streams. */
 static _Atomic unsigned count;
 static _Atomic uint64_t wanted;
 
@@ -43,7 +43,7 @@ uint64_t tsi_cuda_pin_run(const void *p, uint64_t bytes)
 {
 	uint64_t at, left;
 
-	/* Who copies from a range knows that it was registered before. */
+	/* The caller has synchronised with the thread that called pin. */
 	if (!atomic_load_explicit(&count, memory_order_relaxed))
 		return bytes;
 	pthread_mutex_lock(&lock);
@@ -72,7 +72,7 @@ static int pin_err(CUresult r, uint64_t done, uint64_t bytes)
 	if (tsi_cuda_driver(&d) || d->error_name(r, &name) != CUDA_SUCCESS)
 		name = NULL;
 	(void)cudaGetLastError();
-	/* The driver says so for a limit as well as for a lack. */
+	/* The driver says OUT_OF_MEMORY when a limit is reached, too. */
 	return tsi_err(r == CUDA_ERROR_OUT_OF_MEMORY   ? TSOCK_ENOMEM
 		       : r == CUDA_ERROR_NOT_SUPPORTED ? TSOCK_ENOTSUP
 						       : TSOCK_ESYS,
@@ -120,7 +120,7 @@ static void add(struct range *r)
 	pthread_mutex_unlock(&lock);
 }
 
-/* NULL: none begins there. */
+/* NULL: no range begins there. */
 static struct range *take(const void *base)
 {
 	struct range **at = &ranges, *r;

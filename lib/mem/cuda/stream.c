@@ -1,9 +1,9 @@
 /*
  * stream.c - streams, events and copies.
  *
- * Everything is queued and nothing waits, but tsi_gpu_event_wait().  Never
- * queues anything into a stream that is being captured: a graph would replay
- * it on samples that are long gone.
+ * All work is queued, and only tsi_gpu_event_wait() waits.  Never queues work
+ * into a stream that is being captured: the graph would replay the work on
+ * samples that are long gone.
  */
 #include "mem/cuda/stream.h"
 
@@ -24,7 +24,7 @@ struct tsi_gpu_event {
 int tsi_gpu_stream_create(unsigned device, tsi_gpu_stream *out)
 {
 	cudaStream_t s;
-	/* Not held up by anybody's work in the default stream. */
+	/* Work in the default stream doesn't delay this one. */
 	int err = TSI_CUDA_CALL(
 		device, cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking),
 		"cudaStreamCreate");
@@ -40,7 +40,7 @@ void tsi_gpu_stream_destroy(unsigned device, tsi_gpu_stream s)
 		TSI_CUDA_DROP(device, cudaStreamDestroy(s));
 }
 
-/* A capture has come between the check for one and the call. */
+/* A capture began between the check for captures and the call. */
 static bool is_capture(cudaError_t e)
 {
 	return e >= cudaErrorStreamCaptureUnsupported &&
@@ -59,8 +59,8 @@ static int captured(unsigned device)
 }
 
 /*
- * A stream that is none any more is an invalid handle or one of a destroyed
- * context, if the driver finds it out; the context itself is then well.
+ * A stream that was destroyed is an invalid handle, or one of a destroyed
+ * context, if the driver notices; cudaFree() tells that the context is well.
  */
 int tsi_cuda_stream_err(cudaError_t e, unsigned device, const char *call)
 {
@@ -82,7 +82,7 @@ int tsi_cuda_stream_err(cudaError_t e, unsigned device, const char *call)
 int tsi_cuda_stream_check(unsigned device, tsi_gpu_stream s)
 {
 	enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-	/* The default stream while another one is captured: as forbidden. */
+	/* Fails for the default stream while another one is captured. */
 	int err = tsi_cuda_stream_err(cudaStreamIsCapturing(s, &status), device,
 				      "cudaStreamIsCapturing");
 
@@ -154,7 +154,7 @@ int tsi_gpu_event_wait(struct tsi_gpu_event *e)
 					       "cudaEventSynchronize"));
 }
 
-/* A default stream is that of the event's device. */
+/* If s is a default stream, the event's device is meant. */
 int tsi_gpu_stream_wait(tsi_gpu_stream s, struct tsi_gpu_event *e)
 {
 	return TSI_CUDA_IN_STREAM(e->device, s,
@@ -164,7 +164,7 @@ int tsi_gpu_stream_wait(tsi_gpu_stream s, struct tsi_gpu_event *e)
 
 /* ---- work ---- */
 
-/* What lies in one registration of host memory at a time. */
+/* One copy for each chunk of page-locked memory that the bytes lie in. */
 static cudaError_t copy_runs(uint8_t *dst, const uint8_t *src, uint64_t bytes,
 			     enum cudaMemcpyKind kind, tsi_gpu_stream s)
 {

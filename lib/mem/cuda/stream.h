@@ -13,10 +13,10 @@
  */
 int tsi_cuda_stream_check(unsigned device, tsi_gpu_stream s);
 
-/* As tsi_cuda_err(), for a call that names a stream. */
+/* tsi_cuda_err() for a call that names a stream. */
 int tsi_cuda_stream_err(cudaError_t e, unsigned device, const char *call);
 
-/* As TSI_CUDA_CALL(), for a call that queues work into stream s. */
+/* TSI_CUDA_CALL() for a call that queues work into stream s. */
 #define TSI_CUDA_IN_STREAM(device, s, call, name) \
 	TSI_CUDA_ON(device, \
 		    tsi_cuda_stream_check(device, s) \

@@ -1,10 +1,10 @@
 /*
  * vmm.c - GPU memory that crosses processes as a descriptor.
  *
- * Physical memory is made, mapped, exported, and its handle released: mappings
- * and descriptors keep it, so it outlives a producer that was killed.  Others
- * map it read-only where the driver can, and twice in a row if they like, so
- * that what crosses the end of a ring is contiguous.
+ * Physical memory is made, mapped and exported, and its handle is released:
+ * mappings and descriptors keep the memory, so it outlives a producer that was
+ * killed.  Other processes map it read-only where the driver can, and twice in
+ * a row if asked, so that a batch that crosses the end of a ring is contiguous.
  *
  * Never maps a part of an allocation, never writes by two mappings.
  */
@@ -64,8 +64,8 @@ static int check_bytes(unsigned device, uint64_t bytes)
 }
 
 /*
- * Who may touch the range: this device, and for the producer's own rings every
- * device that can reach it, or copies between them would go by the host.
+ * Let this device use the range, and with peers every device that can reach it:
+ * else copies from the producer's rings to other GPUs would go by the host.
  */
 static CUresult allow(const struct tsi_cuda_driver *d, unsigned device,
 		      CUdeviceptr at, uint64_t bytes, CUmemAccess_flags flags,
@@ -96,7 +96,7 @@ static CUresult allow(const struct tsi_cuda_driver *d, unsigned device,
 	return allow(d, device, at, bytes, flags, false);
 }
 
-/* Map all of it times in a row; *out has the first byte. */
+/* Map the whole allocation several times in a row; *out is the first byte. */
 static int map(const struct tsi_cuda_driver *d, unsigned device,
 	       CUmemGenericAllocationHandle h, uint64_t bytes, unsigned times,
 	       CUdeviceptr *out)
@@ -197,7 +197,7 @@ int tsi_cuda_vmm_create(unsigned device, uint64_t bytes,
 	return err;
 }
 
-/* Read-only where the driver can: then a job that writes harms itself alone. */
+/* Read-only where the driver can: else a job that writes harms all others. */
 static int allow_read(const struct tsi_cuda_driver *d, unsigned device,
 		      CUdeviceptr at, uint64_t bytes)
 {
@@ -215,7 +215,7 @@ static int allow_read(const struct tsi_cuda_driver *d, unsigned device,
 	return tsi_cuda_driver_err(r, (int)device, "cuMemSetAccess");
 }
 
-/* With the device current: times mappings in a row of what fd stands for. */
+/* With the device current: map what fd stands for, several times in a row. */
 static int import(unsigned device, int fd, uint64_t bytes, unsigned times,
 		  CUdeviceptr *at)
 {

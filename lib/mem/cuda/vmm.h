@@ -7,7 +7,7 @@
 
 #include "mem/gpu.h"
 
-/* Sizes of memory are multiples of it.  For devices that have VMM. */
+/* Sizes are multiples of this.  Only for devices that have VMM. */
 int tsi_cuda_vmm_granularity(unsigned device, uint64_t *bytes);
 
 int tsi_cuda_vmm_create(unsigned device, uint64_t bytes,
