@@ -64,7 +64,7 @@ static int await(struct tsock *t, uint64_t n, int64_t deadline)
 		if (err)
 			return err;
 		/* Nobody comes any more whom a sleep could wait for. */
-		if (!others_give_back(r) && tsi_consumer_trouble(t, now))
+		if (!others_give_back(r) && tsi_wait_trouble(t, now))
 			return tsi_err_held(r);
 		if (!said && now - begin >= LONG_MS) {
 			said = true;
@@ -119,7 +119,7 @@ static int check_left(struct tsock *t, uint64_t need, int *timeout_ms)
 	for (;;) {
 		int err = 0;
 
-		tsi_consumer_sweep(t);
+		tsi_leave_sweep(t);
 		for (struct tsi_reader *r = t->left; r && !err; r = r->next)
 			err = check_one_left(r, need);
 		if (err != TSOCK_EAGAIN || !*timeout_ms)

@@ -1,8 +1,9 @@
 /*
  * consumer.h - the handle, for the files of this folder alone.
  *
- * open.c finds the producer and learns what it serves; device.c knows the way
- * to a GPU; consumer.c joins, reads, and leaves.
+ * open.c finds the producer and learns what it serves, join.c makes the handle
+ * a reader, epoch.c reads, wait.c waits for samples, and leave.c leaves.
+ * gpu/negotiate.c agrees with the producer on the way to a GPU.
  */
 #ifndef TSI_CONSUMER_CONSUMER_H
 #define TSI_CONSUMER_CONSUMER_H
@@ -53,13 +54,34 @@ struct tsock {
 	int64_t looked_ms; /* when we last asked whether the producer lives */
 };
 
-/* Let go of readers that no batch holds any more. */
-void tsi_consumer_sweep(struct tsock *t);
+/* ---- join.c ---- */
+
+/*
+ * Become a reader: t->reader, whose first epoch is from start to end.
+ * TSOCK_EAGAIN at the deadline: call it again, and the same join goes on.
+ */
+int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end);
+
+/* ---- leave.c ---- */
+
+/*
+ * Stop being a reader; now, or when the last batch that holds the claim is
+ * given back.
+ */
+void tsi_leave_reader(struct tsock *t);
+
+/* Give up a join that is under way, if any. */
+void tsi_leave_join(struct tsock *t);
+
+/* Let go of readers that were left and that no batch holds any more. */
+void tsi_leave_sweep(struct tsock *t);
+
+/* ---- wait.c ---- */
 
 /* Wait until the head is need or more.  EAGAIN, ELOST, ESTREAM. */
-int tsi_consumer_wait(struct tsock *t, uint64_t need, int timeout_ms);
+int tsi_wait_head(struct tsock *t, uint64_t need, int timeout_ms);
 
-/* Why no more will come; 0 if it may. */
-int tsi_consumer_trouble(struct tsock *t, int64_t now_ms);
+/* Why no more samples will come; 0 if they may. */
+int tsi_wait_trouble(struct tsock *t, int64_t now_ms);
 
 #endif

@@ -29,7 +29,7 @@ static int err_failed(const struct tsock *t)
 		       text);
 }
 
-int tsi_consumer_trouble(struct tsock *t, int64_t now_ms)
+int tsi_wait_trouble(struct tsock *t, int64_t now_ms)
 {
 	struct tsi_reader *r = t->reader;
 	uint32_t state = atomic_load(&r->shared->state);
@@ -62,7 +62,7 @@ static int look(struct tsock *t, uint64_t need, int64_t now_ms)
 
 	if (head_of(t->reader) >= need)
 		return 0;
-	err = tsi_consumer_trouble(t, now_ms);
+	err = tsi_wait_trouble(t, now_ms);
 	/* It may have published before whatever happened to it. */
 	if (err && head_of(t->reader) >= need)
 		return 0;
@@ -141,7 +141,7 @@ static int spin_until(struct tsock *t, uint64_t need, int64_t begin_ms,
 	}
 }
 
-int tsi_consumer_wait(struct tsock *t, uint64_t need, int timeout_ms)
+int tsi_wait_head(struct tsock *t, uint64_t need, int timeout_ms)
 {
 	struct tsi_tail_page *tail = t->reader->tail;
 	int64_t begin = tsi_now_ns();

@@ -1,0 +1,226 @@
+/*
+ * epoch.c - beginning an epoch, and taking its batches.
+ *
+ * tsock_next() with data at hand makes no system call, takes no lock,
+ * allocates nothing and logs nothing; tsock.h says where it has to.
+ */
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fork.h"
+#include "base/log.h"
+#include "consumer/await_release.h"
+#include "consumer/consumer.h"
+
+/* Leave, and the error that is the reason stays this thread's. */
+static int leave_for(struct tsock *t, int err)
+{
+	struct tsi_err_saved saved = tsi_err_save(err);
+
+	tsi_leave_reader(t);
+	return tsi_err_restore(&saved);
+}
+
+/* ---- epochs ---- */
+
+static int err_ended(const struct tsock *t)
+{
+	return tsi_err(TSOCK_EENDED,
+		       "the stream '%s' has ended after %llu "
+		       "epochs",
+		       t->address.name, (unsigned long long)t->stream.epochs);
+}
+
+static void begin_epoch(struct tsock *t, uint64_t start, uint64_t end)
+{
+	t->end = end;
+	t->epoch = start / t->stream.epoch_len;
+	t->phase = TSI_PHASE_READING;
+}
+
+/* How many samples the next batch has; 0 at the end. */
+static uint64_t next_count(const struct tsock *t)
+{
+	const struct tsi_reader *r = t->reader;
+	uint64_t end = r->end < t->end ? r->end : t->end;
+	uint64_t pos = tsi_reader_pos(r), b = t->opts.batch_size;
+
+	if (pos >= end)
+		return 0;
+	if (end - pos >= b)
+		return b;
+	return t->opts.flags & TSOCK_DROP_LAST ? 0 : end - pos;
+}
+
+static int end_epoch(struct tsock *t)
+{
+	struct tsi_reader *r = t->reader;
+
+	if (r->end < t->end) {
+		tsi_leave_reader(t);
+		return err_ended(t);
+	}
+	if (tsi_reader_pos(r) < t->end)
+		tsi_reader_skip(r, t->end);
+	if (t->leaves) {
+		tsi_leave_reader(t);
+	} else if (tsi_reader_make_all_private(r)) {
+		tsi_log(TSOCK_LOG_WARN, "%s; the stream waits for held batches",
+			tsock_errmsg());
+	}
+	t->phase = TSI_PHASE_DONE;
+	return TSOCK_EEPOCH;
+}
+
+/* We are a reader still: the next epoch starts where the last one ended. */
+static int go_on(struct tsock *t)
+{
+	struct tsi_reader *r = t->reader;
+	uint64_t n = t->stream.epoch_len;
+	int err;
+
+	if (r->end - t->end < n || t->end > UINT64_MAX / 2) {
+		tsi_leave_reader(t);
+		return err_ended(t);
+	}
+	err = tsi_wait_trouble(t, tsi_now_ms());
+	/* What was published before can still be read.  Pairs with the
+	 * producer's release. */
+	if (err && atomic_load_explicit(&r->shared->head,
+					memory_order_acquire) <= t->end)
+		return leave_for(t, err);
+	begin_epoch(t, t->end, t->end + n);
+	return 0;
+}
+
+int tsock_begin_timed(tsock *t, int timeout_ms)
+{
+	int64_t deadline =
+		timeout_ms < 0 ? INT64_MAX : tsi_now_ms() + timeout_ms;
+	uint64_t start, end;
+	int err;
+
+	if (!t)
+		return tsi_err(TSOCK_EARG, "tsock_begin: t is NULL");
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
+	tsi_leave_sweep(t);
+	/* All was taken, and only EEPOCH not yet heard. */
+	if (t->phase == TSI_PHASE_READING && !next_count(t))
+		end_epoch(t);
+	if (t->phase == TSI_PHASE_DONE && t->reader)
+		return go_on(t);
+	if (t->reader)
+		tsi_leave_reader(t);
+	if (t->stream.epochs &&
+	    t->end >= t->stream.epochs * t->stream.epoch_len)
+		return err_ended(t);
+	err = tsi_join(t, deadline, &start, &end);
+	if (err)
+		return err;
+	begin_epoch(t, start, end);
+	return 0;
+}
+
+int tsock_begin(tsock *t)
+{
+	return tsock_begin_timed(t, -1);
+}
+
+/* ---- reading ---- */
+
+/* Other readers need not wait for one whose GPU, or context, is lost. */
+static int leave_if_lost(struct tsock *t, int err)
+{
+	struct tsi_err_saved saved;
+
+	if (t->reader->backend->device < 0 || err == TSOCK_EAGAIN ||
+	    err == TSOCK_EHELD)
+		return err;
+	saved = tsi_err_save(err);
+	if (tsi_reader_trouble(t->reader))
+		tsi_leave_reader(t);
+	return tsi_err_restore(&saved);
+}
+
+/* Samples are there, and may be looked at. */
+static bool at_hand(const struct tsi_reader *r, uint64_t need)
+{
+	/* Pairs with the producer's release: the samples below are there. */
+	if (atomic_load_explicit(&r->shared->head, memory_order_acquire) < need)
+		return false;
+	/* A reader that was given up may see its slots reused. */
+	return atomic_load_explicit(&r->shared->row[r->row].state,
+				    memory_order_acquire) == TSI_ROW_READER;
+}
+
+static int err_given_up(struct tsock *t)
+{
+	uint32_t state = atomic_load(&t->reader->shared->state);
+
+	/* Then nothing is written any more. */
+	if (state != TSI_RING_OPEN)
+		return 0;
+	return tsi_wait_trouble(t, tsi_now_ms());
+}
+
+static int await(struct tsock *t, uint64_t need, int timeout_ms)
+{
+	int err = tsi_wait_head(t, need, timeout_ms);
+
+	if (!err && !at_hand(t->reader, need))
+		err = err_given_up(t);
+	return err;
+}
+
+static int next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
+{
+	uint64_t n, need;
+	int err;
+
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
+	if (t->phase == TSI_PHASE_DONE)
+		return TSOCK_EEPOCH;
+	if (t->phase == TSI_PHASE_IDLE)
+		return tsi_err(TSOCK_EARG, "no epoch was begun: call "
+					   "tsock_begin() first");
+	n = next_count(t);
+	if (!n)
+		return end_epoch(t);
+	need = tsi_reader_pos(t->reader) + n;
+	err = tsi_await_release(t, n, need, &timeout_ms);
+	if (!err && !at_hand(t->reader, need))
+		err = await(t, need, timeout_ms);
+	if (!err)
+		err = tsi_reader_acquire(t->reader, n, out);
+	if (err)
+		return leave_if_lost(t, err);
+	t->samples += n;
+	/* A counter, for people. */
+	atomic_store_explicit(&t->reader->tail->samples, t->samples,
+			      memory_order_relaxed);
+	return 0;
+}
+
+int tsock_next(tsock *t, int timeout_ms, tsock_batch **out)
+{
+	int err;
+
+	if (!t || !out)
+		err = tsi_err(TSOCK_EARG, "tsock_next: %s is NULL",
+			      t ? "out" : "t");
+	else
+		err = next(t, timeout_ms, out);
+	if (err && out)
+		*out = NULL;
+	return err;
+}
+
+int tsock_transport(tsock *t)
+{
+	if (!t)
+		return tsi_err(TSOCK_EARG, "tsock_transport: t is NULL");
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
+	return (int)t->transport;
+}

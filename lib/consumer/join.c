@@ -1,0 +1,163 @@
+/*
+ * join.c - becoming a reader: JOIN is sent until the producer makes an offer,
+ * and the ring that it offers is mapped (attach.h).
+ */
+#include "consumer/consumer.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "consumer/attach.h"
+#include "consumer/gpu/negotiate.h"
+
+#define AGAIN_MS 20 /* while the producer prepares */
+#define ATTACH_MIN_MS 250
+#define ATTACH_MAX_MS 1000
+#define TRIES 5 /* to connect to a producer that doesn't know the token */
+
+static int new_question(struct tsock *t)
+{
+	struct tsi_msg *m = &t->question;
+	struct tsi_msg_join *j = &m->u.join;
+
+	memset(m, 0, sizeof(*m));
+	if (getrandom(j->nonce, sizeof(j->nonce), 0) != sizeof(j->nonce))
+		return tsi_err_sys("getrandom");
+	m->type = TSI_JOIN;
+	m->serial = tsi_request_serial(&t->requests);
+	j->pid = (uint32_t)getpid();
+	j->batch_size = t->opts.batch_size;
+	j->join = t->opts.join;
+	j->between = t->leaves ? TSOCK_BETWEEN_LEAVE : TSOCK_BETWEEN_HOLD;
+	j->staged = t->try == TSOCK_TRANSPORT_STAGED;
+	j->incarnation = t->stream.incarnation;
+	j->after = t->end;
+	j->view = t->view;
+	t->joining = true;
+	return 0;
+}
+
+/* Ask until there is an offer.  EAGAIN: the same question goes on later. */
+static int get_offer(struct tsock *t, int64_t deadline,
+		     struct tsi_msg_offer *out)
+{
+	int err = t->joining ? 0 : new_question(t);
+
+	while (!err) {
+		struct tsi_msg r;
+		int64_t left;
+
+		err = tsi_request_ask(&t->requests, &t->question, deadline, &r);
+		if (err == TSOCK_EAGAIN)
+			return err;
+		if (err)
+			break;
+		if (r.type == TSI_OFFER) {
+			*out = r.u.offer;
+			return 0;
+		}
+		if (r.type != TSI_WAIT) {
+			err = tsi_err(TSOCK_EPROTO,
+				      "the producer of '%s' answered JOIN with "
+				      "a message of type %u",
+				      t->address.name, r.type);
+			break;
+		}
+		left = deadline - tsi_now_ms();
+		if (left <= 0)
+			return TSOCK_EAGAIN;
+		poll(NULL, 0, left < AGAIN_MS ? (int)left : AGAIN_MS);
+	}
+	t->joining = false;
+	return err;
+}
+
+static int attach(struct tsock *t, const struct tsi_msg_offer *offer,
+		  int64_t deadline, uint64_t *start, uint64_t *end,
+		  bool *no_gpu)
+{
+	int64_t left = deadline - tsi_now_ms();
+	struct tsi_gpu_backend_parts gpu;
+	struct tsi_attach a = {
+		.address = &t->address,
+		.nonce = t->question.u.join.nonce,
+		.token = offer->token,
+		.incarnation = t->stream.incarnation,
+		.epoch_len = t->stream.epoch_len,
+		.field = t->stored,
+		.nfields = t->stream.nfields,
+		.batch = t->opts.batch_size,
+		.mode = t->opts.flags & TSOCK_WRITABLE ? TSI_MAP_PRIVATE
+						       : TSI_MAP_SHARED,
+		.gpu = tsi_negotiate_parts(t, offer, &gpu),
+		.no_gpu = no_gpu,
+		.timeout_ms = ATTACH_MAX_MS,
+	};
+
+	int err = tsi_negotiate_check(t, offer);
+
+	if (err)
+		return err;
+	if (left < ATTACH_MAX_MS)
+		a.timeout_ms = left > ATTACH_MIN_MS ? (int)left : ATTACH_MIN_MS;
+	return tsi_attach(&a, &t->reader, start, end);
+}
+
+static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
+{
+	static const char *const by[] = { "host memory", "GPU memory (vmm)",
+					  "GPU memory (legacy)",
+					  "host memory, copied to the GPU" };
+
+	t->joining = false;
+	t->stuck.on = NULL;
+	tsi_reader_used_here(t->reader);
+	tsi_siblings_add(t);
+	t->samples = t->wait_ns = 0;
+	t->transport = tsi_negotiate_transport(t, offer);
+	memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
+	tsi_log(TSOCK_LOG_DEBUG, "joined '%s': batches of %u from %s",
+		t->address.name, t->opts.batch_size, by[t->transport]);
+}
+
+int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
+{
+	for (int tries = 1;; tries++) {
+		struct tsi_msg_offer offer;
+		bool no_gpu = false;
+		int err = get_offer(t, deadline, &offer);
+
+		if (err && err != TSOCK_EAGAIN)
+			tsi_log(TSOCK_LOG_DEBUG, "joining '%s': %s",
+				t->address.name, tsock_errmsg());
+		/* The producer has nothing for that GPU. */
+		if (err == TSOCK_ENOTSUP &&
+		    tsi_negotiate_next(t, TSOCK_TRANSPORT_AUTO))
+			continue;
+		if (err)
+			return err;
+		err = attach(t, &offer, deadline, start, end, &no_gpu);
+		if (!err) {
+			entered(t, &offer);
+			return 0;
+		}
+		if (err != TSOCK_EAGAIN)
+			tsi_log(TSOCK_LOG_DEBUG, "joining '%s': try %d: %s",
+				t->address.name, tries, tsock_errmsg());
+		/* Whatever came of it: the next try is another connection. */
+		tsi_leave_join(t);
+		if (no_gpu && tsi_negotiate_next(t, offer.transport))
+			continue;
+		if (err != TSOCK_EAGAIN &&
+		    (err != TSOCK_ELOST || tries > TRIES))
+			return err;
+		if (tsi_now_ms() >= deadline)
+			return TSOCK_EAGAIN;
+		poll(NULL, 0, AGAIN_MS);
+	}
+}
