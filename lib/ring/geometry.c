@@ -11,7 +11,7 @@
 #define LEAST UINT64_C(512) /* where nothing is mapped twice */
 #define MAX_SAMPLES (UINT64_C(1) << 31)
 
-size_t tsi_field_bytes(const struct tsock_field *f)
+size_t tsi_geometry_field_bytes(const struct tsock_field *f)
 {
 	uint64_t n = tsock_dtype_size(f->dtype);
 
@@ -29,7 +29,8 @@ size_t tsi_field_bytes(const struct tsock_field *f)
 
 bool tsi_field_is_good(const struct tsock_field *f)
 {
-	return memchr(f->name, 0, sizeof(f->name)) && tsi_field_bytes(f);
+	return memchr(f->name, 0, sizeof(f->name)) &&
+	       tsi_geometry_field_bytes(f);
 }
 
 /* Samples after which a field's ring is a whole number of pages; 0: never. */
@@ -93,7 +94,7 @@ static int lay_out(struct tsi_geometry *g)
 static int take_fields(struct tsi_geometry *g, const struct tsock_field *field)
 {
 	for (unsigned i = 0; i < g->nfields; i++) {
-		size_t bytes = tsi_field_bytes(&field[i]);
+		size_t bytes = tsi_geometry_field_bytes(&field[i]);
 
 		if (!memchr(field[i].name, 0, sizeof(field[i].name)) ||
 		    !field[i].name[0])

@@ -20,7 +20,7 @@ struct tsi_geometry {
 };
 
 /* Bytes of one sample of a field; 0 if the field is impossible. */
-size_t tsi_field_bytes(const struct tsock_field *f);
+size_t tsi_geometry_field_bytes(const struct tsock_field *f);
 
 /* A field that another process describes is possible, and its name ends. */
 bool tsi_field_is_good(const struct tsock_field *f);

@@ -213,7 +213,7 @@ static int check_field(const struct tsi_ring_shared *s,
 	uint64_t page = s->granularity ? s->granularity : 512;
 
 	if (!tsi_field_is_good(&f->desc) ||
-	    f->sample_bytes != tsi_field_bytes(&f->desc))
+	    f->sample_bytes != tsi_geometry_field_bytes(&f->desc))
 		return -1;
 	if (f->margin && f->margin != s->max_batch)
 		return -1;

@@ -68,7 +68,7 @@ static void mend(struct tsi_ring_shared *s, unsigned i)
 {
 	struct tsi_ring_field *f = &s->field[i % TSOCK_MAX_FIELDS];
 
-	f->sample_bytes = tsi_field_bytes(&f->desc);
+	f->sample_bytes = tsi_geometry_field_bytes(&f->desc);
 	f->map_bytes = ((s->capacity + f->margin) * f->sample_bytes + 4095) &
 		       ~UINT64_C(4095);
 }

@@ -68,7 +68,7 @@ static int write_field(const struct tsi_gpu_batch *g, unsigned i, void *dst,
 	const struct tsi_gpu_backend *k = g->backend;
 	const struct tsi_placement *p = g->placement;
 	const struct tsock_field *f = &k->stored[i];
-	uint64_t bytes = p->count * tsi_field_bytes(f);
+	uint64_t bytes = p->count * tsi_geometry_field_bytes(f);
 
 	if (k->staging && k->as_stored)
 		return tsi_staging_write(k->staging, &g->staged, p->count, i,
@@ -77,7 +77,7 @@ static int write_field(const struct tsi_gpu_batch *g, unsigned i, void *dst,
 		return tsi_convert_gpu(k->device, stream, &k->make, p->data[i],
 				       p->count, f->shape[0], f->shape[1], dst);
 	if (!k->as_stored)
-		bytes = p->count * tsi_field_bytes(&k->field[i]);
+		bytes = p->count * tsi_geometry_field_bytes(&k->field[i]);
 	return tsi_gpu_copy(k->device, stream, dst, p->data[i], bytes);
 }
 

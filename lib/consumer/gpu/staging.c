@@ -54,8 +54,8 @@ static void lay_out(struct tsi_staging *u, const struct tsi_staging_parts *p)
 		const struct tsock_field *f = &p->stored[i];
 		struct layout *at = &u->layout[i];
 
-		at->stored_bytes = tsi_field_bytes(f);
-		at->field_bytes = tsi_field_bytes(&p->field[i]);
+		at->stored_bytes = tsi_geometry_field_bytes(f);
+		at->field_bytes = tsi_geometry_field_bytes(&p->field[i]);
 		at->converts = u->make.dtype && f->flags & TSOCK_FIELD_IMAGE;
 		at->height = f->shape[0];
 		at->width = f->shape[1];
