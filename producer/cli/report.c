@@ -17,7 +17,7 @@
 #include "cli/check.h"
 #include "image/jpeg.h"
 #include "image/png.h"
-#include "image/pngfile.h"
+#include "image/png_file.h"
 #include "cli/number.h"
 #include "wire/zmq.h"
 #include "wire/address.h"

@@ -18,7 +18,7 @@
 
 #include "base/err.h"
 #include "image/image.h"
-#include "image/pngfile.h"
+#include "image/png_file.h"
 
 #define STRIP_BYTES ((size_t)1 << 22)
 

@@ -3,7 +3,7 @@
  *
  * As Pillow's convert("RGB"): palettes and low depths widened, grey
  * replicated, transparency, gamma and colour profiles ignored.  Depth 16 is
- * refused.  What is bad and what isn't is Pillow's choice (pngfile.h) down to
+ * refused.  What is bad and what isn't is Pillow's choice (png_file.h) down to
  * the rectangle's last row.  png.c is the only file that knows libpng.
  */
 #ifndef TSI_IMAGE_PNG_H

@@ -208,6 +208,32 @@ static void assert_sniff_settles(const struct imagegen_bytes *f,
 	assert_true(settled);
 }
 
+static void every_format_has_all_operations(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; tsi_decoders[i]; i++) {
+		const struct tsi_decoder_ops *f = tsi_decoders[i];
+		struct tsi_decoder *d;
+
+		assert_non_null(f->name);
+		assert_non_null(f->need);
+		assert_non_null(f->begin);
+		assert_non_null(f->read);
+		assert_non_null(f->rows);
+		/* Too few bytes to tell, and bytes of no format. */
+		assert_false(f->claims((const uint8_t *)"", 0));
+		assert_false(f->claims((const uint8_t *)"sixteen letters", 16));
+		for (unsigned k = 0; k < i; k++)
+			assert_string_not_equal(f->name, tsi_decoders[k]->name);
+		/* A decoder can be closed before it was ever opened. */
+		assert_int_equal(f->create(&d), 0);
+		assert_ptr_equal(d->ops, f);
+		f->close(d);
+		f->destroy(d);
+		f->destroy(NULL);
+	}
+}
+
 static void sniffing_asks_for_more_until_it_knows(void **state)
 {
 	struct imagegen_bytes j = jpeg(123, 45), p = png(67, 89);
@@ -530,6 +556,7 @@ int main(void)
 		cmocka_unit_test(
 			a_crop_larger_than_the_image_is_black_around_it),
 		cmocka_unit_test(a_bad_file_leaves_the_decoder_as_it_was),
+		cmocka_unit_test(every_format_has_all_operations),
 		cmocka_unit_test(sniffing_asks_for_more_until_it_knows),
 		cmocka_unit_test(sniffing_walks_over_megabytes_of_metadata),
 		cmocka_unit_test(unsupported_jpegs_are_named),

@@ -1,8 +1,8 @@
 /*
- * pngfile.c - which PNG files are whole, as Pillow sees it.  The one file that
+ * png_file.c - which PNG files are whole, as Pillow sees it.  The one file that
  * includes zlib.h.
  */
-#include "image/pngfile.h"
+#include "image/png_file.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * pngfile.h - which PNG files are whole, as Pillow sees it.
+ * png_file.h - which PNG files are whole, as Pillow sees it.
  *
  * Pillow doesn't read PNG by libpng and differs from it in what it lets pass.
  * Before the pixels every chunk's check sum counts, but unknown chunks pass,
@@ -9,8 +9,8 @@
  * rest of the image zero.  So the chunks before the pixels are walked here, and
  * what libpng thinks of the pixels' data is asked here for a second opinion.
  */
-#ifndef TSI_IMAGE_PNGFILE_H
-#define TSI_IMAGE_PNGFILE_H
+#ifndef TSI_IMAGE_PNG_FILE_H
+#define TSI_IMAGE_PNG_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
