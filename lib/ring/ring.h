@@ -41,6 +41,12 @@ int tsi_ring_create_gpu(const struct tsi_geometry *g,
 			enum tsock_transport transport, struct tsi_ring *out);
 void tsi_ring_destroy(struct tsi_ring *r);
 
+/* How its memory on a GPU is opened; AUTO: the ring is in host memory. */
+static inline enum tsock_transport tsi_ring_transport(const struct tsi_ring *r)
+{
+	return r->on_gpu ? r->gpu[0].transport : TSOCK_TRANSPORT_AUTO;
+}
+
 /* Address of field f of sample s. */
 void *tsi_ring_slot(const struct tsi_ring *r, unsigned f, uint64_t s);
 

@@ -43,10 +43,11 @@ static int attach_reader(struct tsock_server *s, const struct tsi_offer *o,
 	}
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
 		if (claim.opened & 1u << i)
-			tsi_ring_publish(&s->view[i].ring,
+			tsi_ring_publish(s->ring[i],
 					 s->membership.view[i].head);
 	page = c->tail.base;
-	tsi_ring_attach(&s->view[o->view].ring, claim.id, page);
+	c->ring = s->ring[o->view];
+	tsi_ring_attach(c->ring, claim.id, page);
 	a->row = claim.id;
 	a->start = claim.start;
 	a->epoch_end = claim.epoch_end;
@@ -54,10 +55,10 @@ static int attach_reader(struct tsock_server *s, const struct tsi_offer *o,
 	return 0;
 }
 
-static int send_fds(struct tsock_server *s, int sock, unsigned view,
-		    const struct tsi_conn *c, const struct tsi_reply *a)
+static int send_fds(struct tsock_server *s, int sock, const struct tsi_conn *c,
+		    const struct tsi_reply *a)
 {
-	const struct tsi_ring *r = &s->view[view].ring;
+	const struct tsi_ring *r = c->ring;
 	int fds[TSI_FDPASS_FDS] = { r->header.fd, c->tail.fd, s->event };
 	unsigned n = 3;
 
@@ -103,7 +104,7 @@ static int accept_reader(struct tsock_server *s, const struct tsi_peer *peer)
 	s->conn[a.row] = c;
 	tsi_log(TSOCK_LOG_INFO, "consumer %u joins: batch size %u, from %llu",
 		c.pid, c.batch, (unsigned long long)a.start);
-	if (send_fds(s, peer->sock, o.view, &c, &a))
+	if (send_fds(s, peer->sock, &c, &a))
 		tsi_server_drop(s, a.row, "went before it got its rings");
 	if (c.sock < 0)
 		close(peer->sock);

@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "serve/server.h"
-#include "serve/view_table.h"
 
 #define DESCRIPTORS 3 /* of a consumer: process, tail, connection */
 #define MESSAGES 64   /* answered before the control thread does other work */
@@ -98,14 +97,14 @@ static int check_join(struct tsock_server *s, const struct tsi_msg_join *j)
 }
 
 /* How a ring on a GPU is opened; its descriptors come with the reply. */
-static void offer_handles(const struct tsi_view *v, struct tsi_msg_offer *out)
+static void offer_handles(const struct tsi_ring *r, struct tsi_msg_offer *out)
 {
-	out->transport = v->spec.gpu ? v->spec.transport : TSOCK_TRANSPORT_AUTO;
+	out->transport = tsi_ring_transport(r);
 	if (out->transport != TSOCK_TRANSPORT_LEGACY)
 		return;
-	out->nfields = v->geometry.nfields;
+	out->nfields = r->shared->nfields;
 	for (unsigned i = 0; i < out->nfields; i++)
-		memcpy(out->handle[i], v->ring.gpu[i].handle, TSI_GPU_HANDLE);
+		memcpy(out->handle[i], r->gpu[i].handle, TSI_GPU_HANDLE);
 }
 
 static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
@@ -132,7 +131,7 @@ static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 	if (!o)
 		return TSOCK_EAGAIN; /* too many at once: ask again */
 	memcpy(out->token, o->token, TSI_TOKEN);
-	offer_handles(&s->view[view], out);
+	offer_handles(s->ring[view], out);
 	return 0;
 }
 

@@ -76,6 +76,13 @@ void tsi_offers_withdraw(struct tsi_offers *t, const uint8_t *nonce)
 			t->offer[i].used = false;
 }
 
+void tsi_offers_withdraw_view(struct tsi_offers *t, unsigned view)
+{
+	for (unsigned i = 0; i < TSI_OFFERS; i++)
+		if (t->offer[i].view == view)
+			t->offer[i].used = false;
+}
+
 void tsi_offers_expire(struct tsi_offers *t, int64_t now_ms)
 {
 	for (unsigned i = 0; i < TSI_OFFERS; i++)

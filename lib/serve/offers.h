@@ -45,6 +45,9 @@ bool tsi_offers_take(struct tsi_offers *t, const uint8_t *token,
 /* The connection's offers are no longer needed. */
 void tsi_offers_withdraw(struct tsi_offers *t, const uint8_t *nonce);
 
+/* The view has failed: the consumers that were offered it ask again. */
+void tsi_offers_withdraw_view(struct tsi_offers *t, unsigned view);
+
 void tsi_offers_expire(struct tsi_offers *t, int64_t now_ms);
 
 unsigned tsi_offers_count(const struct tsi_offers *t);

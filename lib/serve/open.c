@@ -231,7 +231,6 @@ static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 		     const struct tsi_geometry *g)
 {
 	struct tsi_ring_ident id = { .epoch_len = o->epoch_len };
-	int err;
 
 	if (o->memory && g->bytes > o->memory)
 		return tsi_err(
@@ -248,13 +247,8 @@ static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 	if (!s->done)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a ring of %llu",
 			       (unsigned long long)g->capacity);
-	err = tsi_ring_create(g, &id, &s->view[0].ring);
-	if (err)
-		return err;
-	s->view[0].geometry = *g;
-	s->view[0].phase = TSI_VIEW_READY;
 	s->stream.incarnation = id.incarnation;
-	return 0;
+	return tsi_view_table_make_base(s, g, &id);
 }
 
 static int make_event(struct tsock_server *s)
@@ -279,16 +273,10 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 		return NULL;
 	init_sync(s);
 	s->sockets.lock_fd = s->sockets.fdpass = s->event = -1;
-	s->memory = o->memory;
-	s->gpu_memory = o->gpu_memory;
-	s->fanout = o->fanout;
-	s->gpu_transport = o->gpu_transport;
+	s->copies.fanout = o->fanout;
 	s->slow = o->slow;
 	s->slow_ms = o->slow_ms;
-	for (unsigned i = 0; i < TSI_VIEWS; i++) {
-		s->view[i].server = s;
-		s->view[i].id = i;
-	}
+	tsi_view_table_init(s, o);
 	for (unsigned i = 0; i < TSI_MAX_MEMBERS; i++)
 		s->conn[i].pidfd = s->conn[i].sock = -1;
 	s->gpus.lock = &s->lock;
@@ -348,9 +336,8 @@ err_close:
 static void close_rings(struct tsock_server *s)
 {
 	for (unsigned i = 0; i < TSI_VIEWS; i++)
-		if (s->view[i].phase == TSI_VIEW_READY)
-			tsi_ring_finish(&s->view[i].ring, TSI_RING_CLOSED,
-					NULL);
+		if (s->ring[i])
+			tsi_ring_finish(s->ring[i], TSI_RING_CLOSED, NULL);
 }
 
 static void drop_everybody(struct tsock_server *s)
@@ -382,8 +369,8 @@ void tsock_serve_close(tsock_server *s)
 	/* A thread that a GPU keeps may use the rest of it any time. */
 	if (!all)
 		return;
-	tsi_ring_pin_fini(&s->pin, &s->view[0].ring);
-	tsi_ring_destroy(&s->view[0].ring);
+	tsi_ring_pin_fini(&s->pin, s->ring[0]);
+	tsi_view_table_destroy_base(s);
 	pthread_cond_destroy(&s->room);
 	pthread_cond_destroy(&s->staged);
 	pthread_mutex_destroy(&s->lock);

@@ -47,33 +47,31 @@ void tsi_server_changed(struct tsock_server *s)
 	bool jumped = tsi_membership_apply_jump(&s->membership);
 
 	for (unsigned i = 0; i < TSI_VIEWS && jumped; i++)
-		if (s->membership.view[i].active &&
-		    s->view[i].phase == TSI_VIEW_READY)
-			tsi_ring_publish(&s->view[i].ring,
+		if (s->membership.view[i].active && s->ring[i])
+			tsi_ring_publish(s->ring[i],
 					 s->membership.view[i].head);
 	if (s->membership.view[0].head == s->membership.c.end)
-		tsi_ring_finish(&s->view[0].ring, TSI_RING_ENDED, NULL);
+		tsi_ring_finish(s->ring[0], TSI_RING_ENDED, NULL);
 	pthread_cond_broadcast(&s->room);
 	pthread_cond_broadcast(&s->staged);
 }
 
-/* What the writer of a view sleeps for, into the headers. */
+/* Write what the writer of a view waits for into the headers. */
 static void state_wants(struct tsock_server *s, unsigned view)
 {
 	const struct tsi_membership *m = &s->membership;
 	uint64_t gate, front;
 
 	tsi_membership_waits(m, view, &gate, &front);
-	atomic_store(&s->view[view].ring.shared->gate_want, gate);
+	atomic_store(&s->ring[view]->shared->gate_want, gate);
 	for (unsigned i = 0; i < TSI_VIEWS; i++) {
 		struct tsi_ring_shared *shared;
 
-		/* One that isn't may be in the making. */
-		if (!m->view[i].active)
+		if (!m->view[i].active || !s->ring[i])
 			continue;
-		shared = s->view[i].ring.shared;
-		/* The leading reader may be in any view.  Another writer may
-		 * wait for it, when this one doesn't. */
+		shared = s->ring[i]->shared;
+		/* The reader at the front may read any view.  If this writer
+		 * doesn't wait for it, another writer may. */
 		if (front != TSI_NEVER)
 			atomic_store(&shared->front_want, front);
 		if (tsi_membership_made_of(m, i, view))
@@ -85,8 +83,6 @@ static void state_wants(struct tsock_server *s, unsigned view)
 void tsi_server_wait(struct tsock_server *s, unsigned view, pthread_cond_t *c,
 		     int64_t until_ns)
 {
-	struct tsi_view *v = &s->view[view];
-
 	state_wants(s, view);
 	/* Pairs with the consumer's fence between its tail and its look at
 	 * gate_want: either it sees what we want, or we see its tail. */
@@ -95,19 +91,18 @@ void tsi_server_wait(struct tsock_server *s, unsigned view, pthread_cond_t *c,
 	if (tsi_membership_limit(&s->membership, view) >
 	    s->membership.view[view].claimed)
 		return;
-	v->waiters++;
+	s->waiters[view]++;
 	tsi_thread_wait(c, &s->lock, until_ns);
-	if (--v->waiters == 0)
-		atomic_store(&v->ring.shared->gate_want, TSI_NEVER);
+	if (--s->waiters[view] == 0 && s->ring[view])
+		atomic_store(&s->ring[view]->shared->gate_want, TSI_NEVER);
 }
 
 void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why)
 {
 	struct tsi_conn *c = &s->conn[id];
-	unsigned view = s->membership.member[id].view;
 
 	tsi_log(TSOCK_LOG_INFO, "consumer %u %s", c->pid, why);
-	tsi_ring_detach(&s->view[view].ring, id, TSI_ROW_EVICTED);
+	tsi_ring_detach(c->ring, id, TSI_ROW_EVICTED);
 	tsi_membership_leave(&s->membership, id);
 	tsi_memfd_close(&c->tail);
 	if (c->pidfd >= 0)
@@ -144,9 +139,9 @@ void tsi_server_fail(struct tsock_server *s, const char *why)
 		s->failed = true;
 		snprintf(s->error, sizeof(s->error), "%s", why);
 		for (unsigned i = 0; i < TSI_VIEWS; i++)
-			if (s->view[i].phase == TSI_VIEW_READY)
-				tsi_ring_finish(&s->view[i].ring,
-						TSI_RING_FAILED, why);
+			if (s->ring[i])
+				tsi_ring_finish(s->ring[i], TSI_RING_FAILED,
+						why);
 	}
 	tsi_server_changed(s);
 }
@@ -214,7 +209,7 @@ void *tsock_serve_slot(tsock_server *s, unsigned f, uint64_t seq)
 			s ? "there is no such field" : "s is NULL");
 		return NULL;
 	}
-	return tsi_ring_slot(&s->view[0].ring, f, seq);
+	return tsi_ring_slot(s->ring[0], f, seq);
 }
 
 static void advance(struct tsock_server *s)
@@ -230,7 +225,7 @@ static void advance(struct tsock_server *s)
 		return;
 	s->produced += head - base->head;
 	tsi_membership_head(&s->membership, 0, head);
-	tsi_ring_publish(&s->view[0].ring, head);
+	tsi_ring_publish(s->ring[0], head);
 	if (s->membership.jumping || head == s->membership.c.end)
 		tsi_server_changed(s);
 	else
@@ -244,7 +239,7 @@ void tsock_serve_commit(tsock_server *s, uint64_t first, unsigned count)
 	if (!s)
 		return;
 	capacity = s->membership.view[0].capacity; /* never changes */
-	tsi_ring_mirror(&s->view[0].ring, first, count);
+	tsi_ring_mirror(s->ring[0], first, count);
 	/* Non-temporal stores aren't ordered by the lock alone. */
 	atomic_thread_fence(memory_order_seq_cst);
 	pthread_mutex_lock(&s->lock);

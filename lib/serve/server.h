@@ -29,7 +29,8 @@
 #include "serve/membership.h"
 #include "serve/offers.h"
 #include "serve/sockets.h"
-#include "serve/view.h"
+#include "serve/view_neighbour.h"
+#include "serve/view_table.h"
 #include "wire/zmq.h"
 #include "wire/fdpass.h"
 #include "wire/address.h"
@@ -39,6 +40,7 @@ _Static_assert(TSI_MAX_MEMBERS == TSI_MAX_ROWS, "one row for each member");
 
 /* The connection behind member i. */
 struct tsi_conn {
+	struct tsi_ring *ring; /* that it reads */
 	struct tsi_memfd tail;
 	int pidfd, sock;
 	bool may_kill, killed, staged;
@@ -56,7 +58,9 @@ struct tsock_server {
 	int event; /* consumers wake us by it */
 	struct tsi_sockets sockets;
 	struct tsi_membership membership;
-	struct tsi_view view[TSI_VIEWS];
+	struct tsi_view_table views;
+	struct tsi_ring *ring[TSI_VIEWS]; /* that consumers can join; or NULL */
+	unsigned waiters[TSI_VIEWS];      /* threads that wait for its tails */
 	struct tsi_conn conn[TSI_MAX_MEMBERS];
 	struct tsi_offers offers;
 	struct tsi_handshake handshake;
@@ -65,12 +69,9 @@ struct tsock_server {
 	struct tsi_msg_stream stream; /* the answer to HELLO */
 	uint8_t *meta;                /* class names */
 	uint64_t *bounds;
-	uint64_t memory, gpu_memory, produced;
-	uint32_t fanout, gpu_transport;
-	bool no_nccl; /* it was tried in vain */
+	uint64_t produced;
 	struct tsi_gpu_table gpus;
-	uint64_t spoilt[64]; /* by GPU: those it gets wrong bytes from */
-	uint64_t views_made;
+	struct tsi_gpu_copies copies;
 	struct tsi_ring_pin pin; /* of the base ring */
 	uint32_t slow;
 	int64_t slow_ms;

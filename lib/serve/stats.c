@@ -20,8 +20,9 @@ static void stats_row(const struct tsock_server *s, unsigned id,
 	row->wait_ns = atomic_load(&page->wait_ns);
 	row->view = s->membership.member[id].view;
 	row->waiting = atomic_load(&page->want) || atomic_load(&page->spin);
-	row->transport = s->conn[id].staged ? TSOCK_TRANSPORT_STAGED
-					    : s->view[row->view].spec.transport;
+	row->transport = s->conn[id].staged
+				 ? TSOCK_TRANSPORT_STAGED
+				 : tsi_ring_transport(s->conn[id].ring);
 }
 
 /* The row whose reader has come furthest. */
@@ -69,12 +70,9 @@ void tsi_server_stats(struct tsock_server *s, struct tsock_stats *st)
 	st->read_bytes = atomic_load(&s->read_bytes);
 	st->bad_samples = atomic_load(&s->bad_samples);
 	st->consumers = s->membership.count;
-	for (unsigned i = 0; i < TSI_VIEWS; i++) {
-		if (s->view[i].phase != TSI_VIEW_READY)
-			continue;
-		st->memory += s->view[i].geometry.bytes;
-		st->views += i && s->membership.view[i].active;
-	}
+	st->memory = tsi_view_table_bytes(&s->views);
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		st->views += s->ring[i] && s->membership.view[i].active;
 	stats_rows(s, st);
 }
 

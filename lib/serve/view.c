@@ -8,6 +8,19 @@
 #include "base/log.h"
 #include "serve/server.h"
 
+void tsi_view_ready(struct tsi_view *v)
+{
+	v->phase = TSI_VIEW_READY;
+	v->server->ring[v->id] = &v->ring;
+}
+
+void tsi_view_end(struct tsi_view *v)
+{
+	v->phase = TSI_VIEW_ENDING;
+	v->server->ring[v->id] = NULL;
+	pthread_cond_broadcast(&v->server->staged);
+}
+
 void tsi_view_set_source(struct tsi_view *v, unsigned source,
 			 enum tsi_stage_kind kind)
 {
@@ -48,7 +61,7 @@ void tsi_view_source_lost(struct tsi_view *v, const char *why)
 static void fail_dependents(const struct tsi_view *v, const char *why)
 {
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		struct tsi_view *d = &v->server->view[i];
+		struct tsi_view *d = &v->server->views.view[i];
 
 		/* Views marked source_lost were told before. */
 		if (d->source != v->id || d->phase != TSI_VIEW_READY ||
@@ -67,7 +80,8 @@ void tsi_view_fail(struct tsi_view *v, const char *why)
 
 	tsi_log(TSOCK_LOG_ERROR, "a view has failed: %s", why);
 	if (v->phase == TSI_VIEW_READY)
-		v->phase = TSI_VIEW_ENDING;
+		tsi_view_end(v);
+	tsi_offers_withdraw_view(&s->offers, v->id);
 	tsi_ring_finish(&v->ring, TSI_RING_FAILED, why);
 	fail_dependents(v, why);
 	for (unsigned i = 0; i < s->membership.rows; i++)
@@ -82,8 +96,9 @@ bool tsi_view_has_dependents(const struct tsi_view *v)
 	const struct tsock_server *s = v->server;
 
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (s->view[i].source == v->id && s->view[i].has_thread &&
-		    !s->view[i].thread_done)
+		if (s->views.view[i].source == v->id &&
+		    s->views.view[i].has_thread &&
+		    !s->views.view[i].thread_done)
 			return true;
 	return false;
 }

@@ -44,7 +44,6 @@ struct tsi_view {
 	uint64_t age;     /* views made before it */
 	bool source_lost; /* error says why */
 	int64_t idle_ms;  /* since when it has had no reader */
-	unsigned waiters; /* threads that sleep until a tail moves */
 	int code;
 	char error[256];
 
@@ -54,6 +53,12 @@ struct tsi_view {
 	bool sending;     /* its samples are broadcast */
 	struct tsi_broadcast *broadcast; /* that sends them */
 };
+
+/* Its ring is made: consumers may join. */
+void tsi_view_ready(struct tsi_view *v);
+
+/* Its thread is to end; no consumer can join any more. */
+void tsi_view_end(struct tsi_view *v);
 
 /* From now on the view is made of source, by a stage of this kind. */
 void tsi_view_set_source(struct tsi_view *v, unsigned source,

@@ -33,7 +33,7 @@ static struct tsi_view_state *state_of(const struct tsi_view *v)
 
 static struct tsi_view *source_of(const struct tsi_view *v)
 {
-	return &v->server->view[v->source];
+	return &v->server->views.view[v->source];
 }
 
 static uint64_t limit_of(const struct tsi_view *v)
@@ -56,11 +56,11 @@ static void find_group(const struct tsi_view *me, struct group *g)
 
 	memset(g, 0, sizeof(*g));
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (takes_part(&s->view[i], me->source) &&
-		    state_of(&s->view[i])->claimed > g->front)
-			g->front = state_of(&s->view[i])->claimed;
+		if (takes_part(&s->views.view[i], me->source) &&
+		    state_of(&s->views.view[i])->claimed > g->front)
+			g->front = state_of(&s->views.view[i])->claimed;
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		struct tsi_view *v = &s->view[i];
+		struct tsi_view *v = &s->views.view[i];
 
 		if (!takes_part(v, me->source))
 			continue;
@@ -168,7 +168,7 @@ static void broadcast(struct tsi_view *v, const struct group *g, unsigned n)
 		copy_samples(g->level[i], g->front, n, why[i]);
 	pthread_mutex_lock(&s->lock);
 	source->sending = false;
-	s->no_nccl |= err != 0;
+	s->copies.no_nccl |= err != 0;
 	for (unsigned i = 0; i < g->n; i++)
 		end_samples(g->level[i], g->front, n, why[i]);
 }
@@ -255,7 +255,7 @@ static void leave(struct tsi_view *v)
 void tsi_view_broadcast_serve(struct tsi_view *v)
 {
 	while (v->phase == TSI_VIEW_READY && !v->source_lost &&
-	       !v->server->no_nccl)
+	       !v->server->copies.no_nccl)
 		view_step(v);
 	leave(v);
 }

@@ -23,14 +23,14 @@ static enum tsi_stage_kind kind_from(const struct tsi_view *v, unsigned source)
 {
 	const struct tsock_server *s = v->server;
 
-	if (s->fanout != TSOCK_FANOUT_NCCL || s->no_nccl ||
-	    v->geometry.capacity != s->view[source].geometry.capacity)
+	if (s->copies.fanout != TSOCK_FANOUT_NCCL || s->copies.no_nccl ||
+	    v->geometry.capacity != s->views.view[source].geometry.capacity)
 		return TSI_STAGE_PEER;
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (s->view[i].phase != TSI_VIEW_EMPTY &&
-		    s->view[i].kind == TSI_STAGE_BROADCAST &&
-		    s->view[i].source == source &&
-		    s->view[i].device == v->device)
+		if (s->views.view[i].phase != TSI_VIEW_EMPTY &&
+		    s->views.view[i].kind == TSI_STAGE_BROADCAST &&
+		    s->views.view[i].source == source &&
+		    s->views.view[i].device == v->device)
 			return TSI_STAGE_PEER;
 	return TSI_STAGE_BROADCAST;
 }
@@ -38,7 +38,7 @@ static enum tsi_stage_kind kind_from(const struct tsi_view *v, unsigned source)
 /* Were copies from one GPU to another seen to arrive with other bytes? */
 static bool spoilt(const struct tsock_server *s, unsigned to, unsigned from)
 {
-	return s->spoilt[to % 64] >> from % 64 & 1;
+	return s->copies.spoilt[to % 64] >> from % 64 & 1;
 }
 
 /*
@@ -50,7 +50,7 @@ static unsigned candidate(const struct tsi_view *v, uint32_t tried)
 	const struct tsock_server *s = v->server;
 
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		const struct tsi_view *o = &s->view[i];
+		const struct tsi_view *o = &s->views.view[i];
 
 		if (!(tried & UINT32_C(1) << i) && o->spec.gpu &&
 		    tsi_view_spec_is_stored(&o->spec) &&
@@ -83,7 +83,7 @@ static bool host_is_faster(struct tsi_view *v, unsigned from)
 {
 	struct tsock_server *s = v->server;
 	int64_t host, peer;
-	bool locked = tsi_ring_pin(&s->pin, &s->view[0].ring);
+	bool locked = tsi_ring_pin(&s->pin, &s->views.view[0].ring);
 
 	if (tsi_stage_measure(&v->ring, v->device, from, locked, &host,
 			      &peer)) {
@@ -104,7 +104,7 @@ static bool host_is_faster(struct tsi_view *v, unsigned from)
 static bool arrives(struct tsi_view *v, unsigned source)
 {
 	struct tsock_server *s = v->server;
-	const struct tsi_view *from = &s->view[source];
+	const struct tsi_view *from = &s->views.view[source];
 	int err = tsi_stage_verify(&v->ring, v->device, &from->ring,
 				   from->device);
 
@@ -114,7 +114,7 @@ static bool arrives(struct tsi_view *v, unsigned source)
 		"GPU %u is filled from host memory, not from GPU %u: %s",
 		v->device, from->device, tsock_errmsg());
 	pthread_mutex_lock(&s->lock);
-	s->spoilt[v->device % 64] |= UINT64_C(1) << from->device % 64;
+	s->copies.spoilt[v->device % 64] |= UINT64_C(1) << from->device % 64;
 	pthread_mutex_unlock(&s->lock);
 	return false;
 }
@@ -126,14 +126,15 @@ static bool arrives(struct tsi_view *v, unsigned source)
 static int try_source(struct tsi_view *v, unsigned source)
 {
 	struct tsock_server *s = v->server;
-	unsigned from = s->view[source].device;
+	unsigned from = s->views.view[source].device;
 	int no;
 
 	/* A view that is a source isn't freed. */
 	tsi_view_set_source(v, source, kind_from(v, source));
 	pthread_mutex_unlock(&s->lock);
 	no = !tsi_gpu_peer(v->device, from) || !arrives(v, source);
-	if (!no && s->fanout == TSOCK_FANOUT_AUTO && host_is_faster(v, from))
+	if (!no && s->copies.fanout == TSOCK_FANOUT_AUTO &&
+	    host_is_faster(v, from))
 		no = -1;
 	pthread_mutex_lock(&s->lock);
 	if (no)
@@ -148,12 +149,14 @@ void tsi_view_neighbour_find(struct tsi_view *v)
 	uint32_t tried = 1;
 	unsigned i;
 
-	if (v->kind != TSI_STAGE_UPLOAD || s->fanout == TSOCK_FANOUT_HOST)
+	if (v->kind != TSI_STAGE_UPLOAD ||
+	    s->copies.fanout == TSOCK_FANOUT_HOST)
 		return;
 	pthread_mutex_lock(&s->lock);
 	while ((i = candidate(v, tried))) {
 		tried |= UINT32_C(1) << i;
-		if (wait_for(v, &s->view[i], until) && try_source(v, i) <= 0)
+		if (wait_for(v, &s->views.view[i], until) &&
+		    try_source(v, i) <= 0)
 			break;
 	}
 	pthread_mutex_unlock(&s->lock);

@@ -4,7 +4,17 @@
 #ifndef TSI_SERVE_VIEW_NEIGHBOUR_H
 #define TSI_SERVE_VIEW_NEIGHBOUR_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 struct tsi_view;
+
+/* What is known of copies from GPU to GPU.  The server's lock guards it. */
+struct tsi_gpu_copies {
+	uint32_t fanout;     /* enum tsock_fanout: what is wanted */
+	bool no_nccl;        /* NCCL was tried in vain */
+	uint64_t spoilt[64]; /* by GPU: GPUs from which it gets wrong bytes */
+};
 
 /*
  * For a view of the samples as stored, on a GPU, whose ring is made and still

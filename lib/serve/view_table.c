@@ -21,6 +21,47 @@
 /* Threads have this time to end when the server is closed. */
 #define CLOSE_NS INT64_C(8000000000)
 
+void tsi_view_table_init(struct tsock_server *s,
+			 const struct tsock_serve_opts *o)
+{
+	s->views.memory = o->memory;
+	s->views.gpu_memory = o->gpu_memory;
+	s->views.transport = o->gpu_transport;
+	for (unsigned i = 0; i < TSI_VIEWS; i++) {
+		s->views.view[i].server = s;
+		s->views.view[i].id = i;
+	}
+}
+
+int tsi_view_table_make_base(struct tsock_server *s,
+			     const struct tsi_geometry *g,
+			     const struct tsi_ring_ident *id)
+{
+	struct tsi_view *v = &s->views.view[0];
+	int err = tsi_ring_create(g, id, &v->ring);
+
+	if (err)
+		return err;
+	v->geometry = *g;
+	tsi_view_ready(v);
+	return 0;
+}
+
+void tsi_view_table_destroy_base(struct tsock_server *s)
+{
+	tsi_ring_destroy(&s->views.view[0].ring);
+}
+
+uint64_t tsi_view_table_bytes(const struct tsi_view_table *t)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < TSI_VIEWS; i++)
+		if (t->view[i].phase == TSI_VIEW_READY)
+			bytes += t->view[i].geometry.bytes;
+	return bytes;
+}
+
 /* ---- freeing; with the lock held ---- */
 
 /* Does it have readers, or will it have one? */
@@ -34,16 +75,10 @@ static bool idle(const struct tsock_server *s, const struct tsi_view *v)
 {
 	/* Another view's stage may be reading it. */
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (s->view[i].phase != TSI_VIEW_EMPTY &&
-		    s->view[i].source == v->id)
+		if (s->views.view[i].phase != TSI_VIEW_EMPTY &&
+		    s->views.view[i].source == v->id)
 			return false;
 	return v->phase == TSI_VIEW_READY && !in_use(s, v);
-}
-
-static void end_view(struct tsock_server *s, struct tsi_view *v)
-{
-	v->phase = TSI_VIEW_ENDING;
-	pthread_cond_broadcast(&s->staged);
 }
 
 /* Join the view's thread if it has ended: this doesn't wait. */
@@ -59,12 +94,12 @@ static void reap(struct tsi_view *v)
 void tsi_view_table_sweep(struct tsock_server *s, int64_t now_ms)
 {
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		struct tsi_view *v = &s->view[i];
+		struct tsi_view *v = &s->views.view[i];
 
 		if (v->phase == TSI_VIEW_READY && in_use(s, v))
 			v->idle_ms = now_ms;
 		else if (idle(s, v) && now_ms - v->idle_ms > IDLE_MS)
-			end_view(s, v);
+			tsi_view_end(v);
 		/* The consumer that asked for it may never ask again. */
 		if (v->phase == TSI_VIEW_ENDING ||
 		    (v->phase == TSI_VIEW_BROKEN &&
@@ -79,7 +114,8 @@ static unsigned threads(const struct tsock_server *s)
 	unsigned n = s->gpus.asking;
 
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		n += s->view[i].has_thread && !s->view[i].thread_done;
+		n += s->views.view[i].has_thread &&
+		     !s->views.view[i].thread_done;
 	return n;
 }
 
@@ -89,13 +125,13 @@ bool tsi_view_table_close(struct tsock_server *s)
 	unsigned left;
 
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (s->view[i].has_thread &&
-		    s->view[i].phase != TSI_VIEW_BROKEN)
-			end_view(s, &s->view[i]);
+		if (s->views.view[i].has_thread &&
+		    s->views.view[i].phase != TSI_VIEW_BROKEN)
+			tsi_view_end(&s->views.view[i]);
 	while ((left = threads(s)) && tsi_now_ns() < until)
 		tsi_thread_wait(&s->staged, &s->lock, until);
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		reap(&s->view[i]);
+		reap(&s->views.view[i]);
 	if (left)
 		tsi_log(TSOCK_LOG_ERROR,
 			"a GPU hangs: threads in calls to it (%u) have not "
@@ -113,7 +149,7 @@ static uint64_t memory_used(const struct tsock_server *s, bool gpu,
 	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i < TSI_VIEWS; i++) {
-		const struct tsi_view *v = &s->view[i];
+		const struct tsi_view *v = &s->views.view[i];
 
 		if (v->phase != TSI_VIEW_EMPTY && (v->spec.gpu != 0) == gpu &&
 		    (!gpu || v->device == device))
@@ -127,7 +163,7 @@ static int budget(const struct tsock_server *s,
 		  const struct tsi_geometry *g)
 {
 	uint64_t used = memory_used(s, spec->gpu, device);
-	uint64_t most = spec->gpu ? s->gpu_memory : s->memory;
+	uint64_t most = spec->gpu ? s->views.gpu_memory : s->views.memory;
 
 	if (!most || used + g->bytes <= most)
 		return 0;
@@ -147,9 +183,9 @@ static bool end_idle(struct tsock_server *s)
 	bool any = false;
 
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		if (idle(s, &s->view[i]))
-			end_view(s, &s->view[i]);
-		any |= s->view[i].phase == TSI_VIEW_ENDING;
+		if (idle(s, &s->views.view[i]))
+			tsi_view_end(&s->views.view[i]);
+		any |= s->views.view[i].phase == TSI_VIEW_ENDING;
 	}
 	return any;
 }
@@ -165,7 +201,7 @@ static int make_view(struct tsi_view *v, const struct tsi_view_plan *p,
 	v->phase = TSI_VIEW_MAKING;
 	v->thread_done = v->source_lost = false;
 	v->idle_ms = tsi_now_ms();
-	v->age = v->server->views_made++;
+	v->age = v->server->views.made++;
 	tsi_view_set_source(v, source, p->kind);
 	err = tsi_thread_start(&v->thread, tsi_view_thread_main, v);
 	if (err) {
@@ -192,7 +228,7 @@ static struct tsi_view *same_view(struct tsock_server *s,
 				  const struct tsi_view_spec *spec)
 {
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		struct tsi_view *v = &s->view[i];
+		struct tsi_view *v = &s->views.view[i];
 
 		if (v->phase != TSI_VIEW_EMPTY && v->phase != TSI_VIEW_ENDING &&
 		    tsi_view_spec_equal(spec, &v->spec))
@@ -204,8 +240,8 @@ static struct tsi_view *same_view(struct tsock_server *s,
 static struct tsi_view *free_view(struct tsock_server *s)
 {
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (s->view[i].phase == TSI_VIEW_EMPTY)
-			return &s->view[i];
+		if (s->views.view[i].phase == TSI_VIEW_EMPTY)
+			return &s->views.view[i];
 	return NULL;
 }
 
@@ -220,7 +256,7 @@ static int begin_view(struct tsock_server *s, const struct tsi_view_plan *p)
 	if (p->has_source)
 		err = tsi_view_table_find(s, &p->source, &source);
 	if (!err)
-		err = tsi_view_plan_geometry(p, &s->view[0].geometry, &g);
+		err = tsi_view_plan_geometry(p, &s->views.view[0].geometry, &g);
 	if (err)
 		return err;
 	v = free_view(s);
@@ -245,8 +281,8 @@ static int plan_for(struct tsock_server *s, const struct tsi_view_spec *spec,
 	if (spec->gpu)
 		err = tsi_gpu_table_find(&s->gpus, spec->uuid, &gpu);
 	if (!err)
-		err = tsi_view_plan_make(spec, gpu, s->gpu_transport, p);
-	if (!err && gpu && !spec->transport && !s->gpu_transport)
+		err = tsi_view_plan_make(spec, gpu, s->views.transport, p);
+	if (!err && gpu && !spec->transport && !s->views.transport)
 		tsi_gpu_table_tell(gpu, p->spec.transport);
 	return err;
 }

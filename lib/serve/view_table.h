@@ -9,9 +9,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "view/spec.h"
+#include "serve/membership.h"
+#include "serve/view.h"
 
 struct tsock_server;
+struct tsock_serve_opts;
+
+struct tsi_view_table {
+	struct tsi_view view[TSI_VIEWS]; /* the base ring's is the first */
+	uint64_t memory, gpu_memory;     /* limits, in bytes; 0: none */
+	uint32_t transport;              /* that alone is offered; or AUTO */
+	uint64_t made;                   /* views, so far */
+};
+
+void tsi_view_table_init(struct tsock_server *s,
+			 const struct tsock_serve_opts *o);
+
+/* View 0, the base ring.  It is destroyed last, by a function of its own. */
+int tsi_view_table_make_base(struct tsock_server *s,
+			     const struct tsi_geometry *g,
+			     const struct tsi_ring_ident *id);
+void tsi_view_table_destroy_base(struct tsock_server *s);
+
+/* What all rings take together. */
+uint64_t tsi_view_table_bytes(const struct tsi_view_table *t);
 
 /*
  * The view of this spec.  TSOCK_EAGAIN while it, or what it is made of, is

@@ -135,7 +135,7 @@ static int stage_run(struct tsi_view *v)
 
 static int make_stage(struct tsi_view *v)
 {
-	const struct tsi_view *from = &v->server->view[v->source];
+	const struct tsi_view *from = &v->server->views.view[v->source];
 	struct tsi_stage_parts p = { .kind = v->kind,
 				     .from = &from->ring,
 				     .to = &v->ring,
@@ -150,7 +150,8 @@ static int make_stage(struct tsi_view *v)
 
 static int make_ring(struct tsi_view *v)
 {
-	const struct tsi_ring_shared *base = v->server->view[0].ring.shared;
+	const struct tsi_ring_shared *base =
+		v->server->views.view[0].ring.shared;
 	struct tsi_ring_ident id = { base->incarnation, base->epoch_len,
 				     base->end };
 
@@ -199,7 +200,7 @@ static int make(struct tsi_view *v)
 static bool fall_back_to_base(struct tsi_view *v)
 {
 	struct tsock_server *s = v->server;
-	unsigned lost = s->view[v->source].device;
+	unsigned lost = s->views.view[v->source].device;
 	int err;
 
 	v->kind = TSI_STAGE_UPLOAD;
@@ -230,7 +231,7 @@ static void live(struct tsi_view *v)
 {
 	struct tsock_server *s = v->server;
 
-	v->phase = TSI_VIEW_READY;
+	tsi_view_ready(v);
 	v->idle_ms = tsi_now_ms();
 	if (s->failed)
 		tsi_ring_finish(&v->ring, TSI_RING_FAILED, s->error);
@@ -253,7 +254,7 @@ void *tsi_view_thread_main(void *arg)
 
 	pthread_mutex_lock(&s->lock);
 	if (!err && v->phase == TSI_VIEW_MAKING &&
-	    s->view[v->source].phase != TSI_VIEW_READY) {
+	    s->views.view[v->source].phase != TSI_VIEW_READY) {
 		err = tsi_err(TSOCK_ESTREAM, "what it is made of has failed");
 		if (tsi_view_can_fall_back(v)) {
 			tsi_view_source_lost(v, tsock_errmsg());

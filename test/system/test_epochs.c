@@ -168,7 +168,7 @@ static void the_start_that_is_kept_is_stated_in_the_views_ring(void **state)
 	for (unsigned i = 0; i < 6000 && want != 1000; i++) {
 		pause_us(10000);
 		pthread_mutex_lock(&s->lock);
-		want = atomic_load(&s->view[1].ring.shared->start_want);
+		want = atomic_load(&s->ring[1]->shared->start_want);
 		pthread_mutex_unlock(&s->lock);
 	}
 	assert_int_equal(want, 1000);
