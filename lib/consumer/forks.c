@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "consumer/reader.h"
 #include "consumer/pages.h"
 
 /* Pages that the child will find at to; they follow the page it lies in. */
@@ -32,8 +31,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 _Atomic bool tsi_forks_now;
 
 /* All with the lock. */
-static struct tsi_reader *readers;
-static struct tsock_batch *pinned;
+static struct tsi_fork_client *clients;
+static struct tsi_fork_pin *pinned;
 static struct copy *copies;
 static size_t failed; /* bytes that the child won't find */
 static int reason;
@@ -74,21 +73,23 @@ static void withhold(void *addr, size_t len)
 	madvise(addr, len, MADV_DONTFORK);
 }
 
-static void save(const struct tsock_batch *b)
+void tsi_forks_save(void *addr, size_t len, bool writable)
 {
-	struct tsi_backend *k = b->reader->backend;
+	if (writable ? tsi_pages_take(addr, len) : copy_pages(addr, len))
+		withhold(addr, len);
+}
 
-	for (unsigned i = 0; i < b->reader->nfields; i++) {
-		bool writable;
-		void *addr;
-		size_t len;
+void tsi_forks_allow(void *addr, size_t len, bool writable)
+{
+	(void)writable;
+	if (failed)
+		madvise(addr, len, MADV_DOFORK);
+}
 
-		if (!k->ops->pages(k, &b->placement, i, &addr, &len, &writable))
-			continue;
-		if (writable ? tsi_pages_take(addr, len)
-			     : copy_pages(addr, len))
-			withhold(addr, len);
-	}
+void tsi_forks_pin(struct tsi_fork_pin *p)
+{
+	p->next = pinned;
+	pinned = p;
 }
 
 static void before(void)
@@ -96,24 +97,10 @@ static void before(void)
 	int saved = errno;
 
 	tsi_forks_lock();
-	/* Pairs with tsi_reader_acquire(): a batch that isn't seen here sees it.
-	 */
+	/* Pairs with tsi_forks_going_on(): what isn't pinned here sees it. */
 	atomic_store(&tsi_forks_now, true);
-	for (struct tsi_reader *r = readers; r; r = r->watched) {
-		/* A child can't use it whatever is done. */
-		if (!r->backend->ops->pages)
-			continue;
-		/* Pairs with batch_new(). */
-		for (struct tsock_batch *b = atomic_load_explicit(
-			     &r->all, memory_order_acquire);
-		     b; b = b->all) {
-			if (!tsi_batch_pin(b))
-				continue;
-			b->forking = pinned;
-			pinned = b;
-			save(b);
-		}
-	}
+	for (struct tsi_fork_client *c = clients; c; c = c->next)
+		c->pin_all(c);
 	errno = saved;
 }
 
@@ -136,49 +123,32 @@ static void drop_copies(void)
 	}
 }
 
-/* Those that were withheld are there for the next child. */
-static void allow_forks(const struct tsock_batch *b)
+/* Those that were released during the fork. */
+static struct tsi_fork_pin *unpin(void)
 {
-	struct tsi_backend *k = b->reader->backend;
+	struct tsi_fork_pin *released = NULL;
 
-	for (unsigned i = 0; i < b->reader->nfields; i++) {
-		bool writable;
-		void *addr;
-		size_t len;
-
-		if (k->ops->pages(k, &b->placement, i, &addr, &len, &writable))
-			madvise(addr, len, MADV_DOFORK);
-	}
-}
-
-/* Those that were given back during the fork. */
-static struct tsock_batch *unpin(void)
-{
-	struct tsock_batch *over = NULL;
-
-	for (struct tsock_batch *b = pinned, *next; b; b = next) {
-		next = b->forking;
-		if (failed)
-			allow_forks(b);
-		if (tsi_batch_unpin(b, TSI_BATCH_HELD))
+	for (struct tsi_fork_pin *p = pinned, *next; p; p = next) {
+		next = p->next;
+		if (p->unpin(p))
 			continue;
-		b->forking = over;
-		over = b;
+		p->next = released;
+		released = p;
 	}
-	return over;
+	return released;
 }
 
 static void in_parent(void)
 {
 	size_t lost = failed;
 	int saved = errno, why = reason;
-	struct tsock_batch *over = unpin();
+	struct tsi_fork_pin *released = unpin();
 
 	drop_copies();
 	end();
-	for (struct tsock_batch *b = over, *next; b; b = next) {
-		next = b->forking;
-		tsi_batch_finish(b);
+	for (struct tsi_fork_pin *p = released, *next; p; p = next) {
+		next = p->next;
+		p->finish(p);
 	}
 	if (lost) {
 		char text[96];
@@ -201,8 +171,8 @@ static void in_child(void)
 			munmap(c->to, c->len);
 		munmap(c, page_size());
 	}
-	/* They, and all their batches, are the parent's. */
-	readers = NULL;
+	/* The clients, and all that they pinned, are the parent's. */
+	clients = NULL;
 	end();
 }
 
@@ -213,22 +183,22 @@ static void watch(void)
 	pthread_atfork(before, in_parent, in_child);
 }
 
-void tsi_forks_watch(struct tsi_reader *r)
+void tsi_forks_watch(struct tsi_fork_client *c)
 {
 	pthread_once(&once, watch);
 	tsi_forks_lock();
-	r->watched = readers;
-	readers = r;
+	c->next = clients;
+	clients = c;
 	tsi_forks_unlock();
 }
 
-void tsi_forks_forget(struct tsi_reader *r)
+void tsi_forks_forget(struct tsi_fork_client *c)
 {
 	tsi_forks_lock();
-	for (struct tsi_reader **at = &readers; *at; at = &(*at)->watched) {
-		if (*at != r)
+	for (struct tsi_fork_client **at = &clients; *at; at = &(*at)->next) {
+		if (*at != c)
 			continue;
-		*at = r->watched;
+		*at = c->next;
 		break;
 	}
 	tsi_forks_unlock();

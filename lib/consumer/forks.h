@@ -16,12 +16,45 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
-struct tsi_reader;
+/*
+ * Embedded in a reader.  pin_all() is called before a fork, with the lock: it
+ * calls tsi_forks_pin() for each batch that is held, and tsi_forks_save() for
+ * its pages.
+ */
+struct tsi_fork_client {
+	struct tsi_fork_client *next;
+	void (*pin_all)(struct tsi_fork_client *c);
+};
 
-/* From now on forks see to its batches; no more. */
-void tsi_forks_watch(struct tsi_reader *r);
-void tsi_forks_forget(struct tsi_reader *r);
+/* Embedded in a batch. */
+struct tsi_fork_pin {
+	struct tsi_fork_pin *next;
+	/*
+	 * In the parent, with the lock: the fork is over.  Calls
+	 * tsi_forks_allow() for what was saved.  False if the batch was
+	 * released meanwhile: then finish() follows, without the lock.
+	 */
+	bool (*unpin)(struct tsi_fork_pin *p);
+	void (*finish)(struct tsi_fork_pin *p);
+};
+
+/* From now on forks see to the batches of c; no more. */
+void tsi_forks_watch(struct tsi_fork_client *c);
+void tsi_forks_forget(struct tsi_fork_client *c);
+
+/* For pin_all(). */
+void tsi_forks_pin(struct tsi_fork_pin *p);
+
+/*
+ * Whole pages are to be in the child as they are now: made private where they
+ * are a writable private mapping, else copied.
+ */
+void tsi_forks_save(void *addr, size_t len, bool writable);
+
+/* The next child may have them, even if this one couldn't. */
+void tsi_forks_allow(void *addr, size_t len, bool writable);
 
 void tsi_forks_lock(void);
 void tsi_forks_unlock(void);

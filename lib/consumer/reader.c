@@ -18,6 +18,52 @@
 
 #define READY 4 /* free batches to begin with */
 
+/* ---- forks ---- */
+
+/* For each field of b that a forked child could read. */
+static void each_pages(const struct tsock_batch *b,
+		       void (*fn)(void *addr, size_t len, bool writable))
+{
+	struct tsi_backend *k = b->reader->backend;
+
+	for (unsigned i = 0; i < b->reader->nfields; i++) {
+		bool writable;
+		void *addr;
+		size_t len;
+
+		if (k->ops->pages(k, &b->placement, i, &addr, &len, &writable))
+			fn(addr, len, writable);
+	}
+}
+
+static void pin_all(struct tsi_fork_client *c)
+{
+	struct tsi_reader *r = tsi_member_of(c, struct tsi_reader, forks);
+	struct tsock_batch *b;
+
+	/* Pairs with batch_new(). */
+	b = atomic_load_explicit(&r->all, memory_order_acquire);
+	for (; b; b = b->all) {
+		if (!tsi_batch_pin(b))
+			continue;
+		tsi_forks_pin(&b->fork);
+		each_pages(b, tsi_forks_save);
+	}
+}
+
+static bool unpin_after_fork(struct tsi_fork_pin *p)
+{
+	struct tsock_batch *b = tsi_member_of(p, struct tsock_batch, fork);
+
+	each_pages(b, tsi_forks_allow);
+	return tsi_batch_unpin(b, TSI_BATCH_HELD);
+}
+
+static void finish_after_fork(struct tsi_fork_pin *p)
+{
+	tsi_batch_finish(tsi_member_of(p, struct tsock_batch, fork));
+}
+
 /* ---- free batches ---- */
 
 static void batch_free(struct tsock_batch *b)
@@ -44,10 +90,12 @@ static struct tsock_batch *batch_new(struct tsi_reader *r)
 		batch_free(b);
 		return NULL;
 	}
+	b->fork = (struct tsi_fork_pin){ .unpin = unpin_after_fork,
+					 .finish = finish_after_fork };
 	/* Not HELD: a fork would hold on to it. */
 	atomic_init(&b->state, TSI_BATCH_RELEASED);
 	b->all = atomic_load_explicit(&r->all, memory_order_relaxed);
-	/* Pairs with forks.c: what was set above. */
+	/* Pairs with pin_all(): what was set above. */
 	atomic_store_explicit(&r->all, b, memory_order_release);
 	return b;
 }
@@ -137,7 +185,8 @@ static void destroy(struct tsi_reader *r)
 	int fd[] = { r->event, r->producer, r->sock };
 	struct tsock_batch *b, *next;
 
-	tsi_forks_forget(r);
+	if (r->backend->ops->pages)
+		tsi_forks_forget(&r->forks);
 	for (b = atomic_load(&r->all); b; b = next) {
 		next = b->all;
 		batch_free(b);
@@ -190,7 +239,10 @@ int tsi_reader_create(const struct tsi_reader_parts *p, struct tsi_reader **out)
 	/* Pairs with the producer's acquire; nothing was read yet. */
 	atomic_store_explicit(&r->tail->tail, r->published_tail,
 			      memory_order_release);
-	tsi_forks_watch(r);
+	r->forks.pin_all = pin_all;
+	/* A child can't use a GPU's memory, whatever is done. */
+	if (r->backend->ops->pages)
+		tsi_forks_watch(&r->forks);
 	*out = r;
 	return 0;
 }
@@ -267,7 +319,7 @@ int tsi_reader_acquire(struct tsi_reader *r, uint64_t n, tsock_batch **out)
 
 void tsi_reader_skip(struct tsi_reader *r, uint64_t to)
 {
-	/* pairs with tail.c. */
+	/* Pairs with tail.c. */
 	atomic_store_explicit(&r->pos, to, memory_order_release);
 	tsi_tail_advance(r);
 }
@@ -360,7 +412,7 @@ void tsi_batch_unref(struct tsock_batch *b)
 	give_back(b);
 }
 
-/* ---- making private ---- */
+/* ---- pinned batches ---- */
 
 bool tsi_batch_pin(struct tsock_batch *b)
 {
@@ -382,121 +434,19 @@ void tsi_batch_finish(struct tsock_batch *b)
 	finish(b, true);
 }
 
-static int make_private(struct tsi_reader *r, struct tsock_batch *b)
+void tsi_batch_made_private(struct tsi_reader *r, uint64_t ticket)
 {
-	uint64_t ticket = b->ticket;
-	int err = 0;
-	bool held;
-
-	tsi_forks_lock();
-	held = tsi_batch_pin(b);
-	if (!held) {
-		/* It is being given back. */
-		tsi_forks_unlock();
-		return 0;
-	}
-	err = r->backend->ops->make_private(r->backend, &b->placement);
-	held = tsi_batch_unpin(b, err ? TSI_BATCH_HELD : TSI_BATCH_PRIVATE);
-	tsi_forks_unlock();
-	if (!held) {
-		finish(b, true);
-		return 0;
-	}
-	if (err)
-		return err;
-	/* It may be given back by now: b isn't ours. */
 	tsi_tail_release(r, ticket);
 	drop_hold(r);
-	return 0;
 }
 
-uint64_t tsi_reader_held(const struct tsi_reader *r)
-{
-	uint64_t at = 0, n = 0;
-	struct tsi_tail_entry *q;
-
-	while ((q = tsi_tail_oldest((struct tsi_reader *)(uintptr_t)r, &at)))
-		n += !tsi_batch_pending(q->batch);
-	return n;
-}
-
-const struct tsock_batch *tsi_reader_oldest(struct tsi_reader *r)
-{
-	uint64_t at = 0;
-	struct tsi_tail_entry *q = tsi_tail_oldest(r, &at);
-
-	return q ? q->batch : NULL;
-}
-
-bool tsi_batch_pending(const struct tsock_batch *b)
-{
-	/* Pairs with tsi_batch_unref(); nothing hangs on it. */
-	return atomic_load_explicit(
-		&((struct tsock_batch *)(uintptr_t)b)->pending,
-		memory_order_relaxed);
-}
-
-int tsi_err_held(struct tsi_reader *r)
-{
-	uint64_t n = tsi_reader_held(r), tail = tsi_reader_tail(r);
-
-	return tsi_err(
-		TSOCK_EHELD,
-		"%llu batch%s still held (samples %llu to %llu): the "
-		"stream can't go on; release them, or open with %s",
-		(unsigned long long)n, n == 1 ? " is" : "es are",
-		(unsigned long long)tail,
-		(unsigned long long)tsi_reader_pos(r) - 1,
-		r->backend->device >= 0
-			? "TSOCK_GPU_STORED and keep what "
-			  "tsock_batch_convert() wrote"
-			: "TSOCK_WRITABLE, by which batches may be kept");
-}
-
-bool tsi_reader_has_room(const struct tsi_reader *r, uint64_t n)
-{
-	return tsi_reader_pos(r) + n - tsi_reader_tail(r) <=
-	       r->capacity - r->join_window;
-}
+/* ---- leaving ---- */
 
 int tsi_reader_trouble(struct tsi_reader *r)
 {
 	struct tsi_backend *k = r->backend;
 
 	return k->ops->trouble ? k->ops->trouble(k) : 0;
-}
-
-int tsi_reader_make_room(struct tsi_reader *r, uint64_t n)
-{
-	uint64_t at = 0;
-
-	while (!tsi_reader_has_room(r, n)) {
-		struct tsi_tail_entry *q = tsi_tail_oldest(r, &at);
-		int err;
-
-		/* The others are being given back at this moment. */
-		if (!q)
-			return 0;
-		if (!r->backend->writable)
-			return tsi_err_held(r);
-		err = make_private(r, q->batch);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-int tsi_reader_make_all_private(struct tsi_reader *r)
-{
-	uint64_t at = 0;
-	struct tsi_tail_entry *q;
-	int err = 0;
-
-	if (!r->backend->writable)
-		return 0;
-	while (!err && (q = tsi_tail_oldest(r, &at)))
-		err = make_private(r, q->batch);
-	return err;
 }
 
 bool tsi_reader_retire(struct tsi_reader *r)

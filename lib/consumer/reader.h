@@ -29,9 +29,14 @@
 
 #include "consumer/backend.h"
 #include "consumer/dlpack.h"
+#include "consumer/forks.h"
 #include "consumer/name.h"
 #include "consumer/mapping.h"
 #include "ring/ring.h"
+
+/* The struct whose member p points at. */
+#define tsi_member_of(p, type, member) \
+	((type *)((char *)(p)-offsetof(type, member)))
 
 enum tsi_batch_state {
 	TSI_BATCH_HELD,    /* shows the ring: the tail waits for it */
@@ -44,14 +49,14 @@ enum tsi_batch_state {
 struct tsock_batch {
 	struct tsi_reader *reader;
 	struct tsi_name *name;
-	struct tsock_batch *next;    /* in a list of free ones */
-	struct tsock_batch *all;     /* in the list of all */
-	struct tsock_batch *forking; /* in that of those a fork holds on to */
-	_Atomic uint32_t refs; /* the user's, and one per tensor on loan */
+	struct tsock_batch *next; /* in a list of free ones */
+	struct tsock_batch *all;  /* in the list of all */
+	_Atomic uint32_t refs;    /* the user's, and one per tensor on loan */
 	_Atomic uint32_t state;
 	uint64_t first, count;
 	uint64_t ticket; /* its entry in the tail */
 	struct tsi_placement placement;
+	struct tsi_fork_pin fork;
 	struct tsi_export *exports; /* one per field, for the usual case */
 	_Atomic bool pending; /* no reference is left, but work uses it still */
 };
@@ -63,9 +68,9 @@ struct tsi_tail_entry {
 };
 
 struct tsi_reader {
-	unsigned generation;        /* of forks */
-	struct tsi_reader *next;    /* the handle's, when it has left it */
-	struct tsi_reader *watched; /* the next one that forks.c knows */
+	unsigned generation;     /* of forks */
+	struct tsi_reader *next; /* the handle's, when it has left it */
+	struct tsi_fork_client forks;
 	/* From the header, when it was checked. */
 	uint64_t capacity, join_window, epoch_len, end;
 	unsigned nfields, row;
@@ -193,14 +198,17 @@ void tsi_batch_ref(struct tsock_batch *b);
 void tsi_batch_unref(struct tsock_batch *b);
 
 /*
- * For who makes the bytes private: false if it isn't held.  Until unpin() its
- * place isn't used again.  With the lock of forks.h.
+ * With the lock of forks.h.  A pinned batch stays where it is although it may
+ * be released; false if it isn't held.
  */
 bool tsi_batch_pin(struct tsock_batch *b);
 
-/* False if it was given back since: then finish() it, without the lock. */
+/* False if it was released since: then finish() it, without the lock. */
 bool tsi_batch_unpin(struct tsock_batch *b, enum tsi_batch_state to);
 void tsi_batch_finish(struct tsock_batch *b);
+
+/* The batch with that ticket became private: it holds the claim no more. */
+void tsi_batch_made_private(struct tsi_reader *r, uint64_t ticket);
 
 /* Any thread: the work for which the backend deferred a batch is done. */
 void tsi_batch_deferred_done(struct tsi_placement *p);

@@ -1,0 +1,117 @@
+/*
+ * reader_room.c - the batches that are held, and making them private where they
+ * are in the way of the stream.
+ */
+#include "base/err.h"
+#include "consumer/forks.h"
+#include "consumer/reader.h"
+#include "consumer/tail.h"
+
+static int make_private(struct tsi_reader *r, struct tsock_batch *b)
+{
+	uint64_t ticket = b->ticket;
+	int err = 0;
+	bool held;
+
+	tsi_forks_lock();
+	held = tsi_batch_pin(b);
+	if (!held) {
+		/* It is being given back. */
+		tsi_forks_unlock();
+		return 0;
+	}
+	err = r->backend->ops->make_private(r->backend, &b->placement);
+	held = tsi_batch_unpin(b, err ? TSI_BATCH_HELD : TSI_BATCH_PRIVATE);
+	tsi_forks_unlock();
+	if (!held) {
+		tsi_batch_finish(b);
+		return 0;
+	}
+	if (err)
+		return err;
+	/* It may be given back by now: b isn't ours. */
+	tsi_batch_made_private(r, ticket);
+	return 0;
+}
+
+uint64_t tsi_reader_held(const struct tsi_reader *r)
+{
+	uint64_t at = 0, n = 0;
+	struct tsi_tail_entry *q;
+
+	while ((q = tsi_tail_oldest((struct tsi_reader *)(uintptr_t)r, &at)))
+		n += !tsi_batch_pending(q->batch);
+	return n;
+}
+
+const struct tsock_batch *tsi_reader_oldest(struct tsi_reader *r)
+{
+	uint64_t at = 0;
+	struct tsi_tail_entry *q = tsi_tail_oldest(r, &at);
+
+	return q ? q->batch : NULL;
+}
+
+bool tsi_batch_pending(const struct tsock_batch *b)
+{
+	/* Pairs with tsi_batch_unref(); nothing hangs on it. */
+	return atomic_load_explicit(
+		&((struct tsock_batch *)(uintptr_t)b)->pending,
+		memory_order_relaxed);
+}
+
+int tsi_err_held(struct tsi_reader *r)
+{
+	uint64_t n = tsi_reader_held(r), tail = tsi_reader_tail(r);
+
+	return tsi_err(
+		TSOCK_EHELD,
+		"%llu batch%s still held (samples %llu to %llu): the "
+		"stream can't go on; release them, or open with %s",
+		(unsigned long long)n, n == 1 ? " is" : "es are",
+		(unsigned long long)tail,
+		(unsigned long long)tsi_reader_pos(r) - 1,
+		r->backend->device >= 0
+			? "TSOCK_GPU_STORED and keep what "
+			  "tsock_batch_convert() wrote"
+			: "TSOCK_WRITABLE, by which batches may be kept");
+}
+
+bool tsi_reader_has_room(const struct tsi_reader *r, uint64_t n)
+{
+	return tsi_reader_pos(r) + n - tsi_reader_tail(r) <=
+	       r->capacity - r->join_window;
+}
+
+int tsi_reader_make_room(struct tsi_reader *r, uint64_t n)
+{
+	uint64_t at = 0;
+
+	while (!tsi_reader_has_room(r, n)) {
+		struct tsi_tail_entry *q = tsi_tail_oldest(r, &at);
+		int err;
+
+		/* The others are being given back at this moment. */
+		if (!q)
+			return 0;
+		if (!r->backend->writable)
+			return tsi_err_held(r);
+		err = make_private(r, q->batch);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int tsi_reader_make_all_private(struct tsi_reader *r)
+{
+	uint64_t at = 0;
+	struct tsi_tail_entry *q;
+	int err = 0;
+
+	if (!r->backend->writable)
+		return 0;
+	while (!err && (q = tsi_tail_oldest(r, &at)))
+		err = make_private(r, q->batch);
+	return err;
+}
