@@ -189,6 +189,8 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
 NEEDS_CUDA := lib/mem/cuda/%.c $(addprefix lib/stage/,gpu.c broadcast.c \
 	measure.c verify.c nccl.c) lib/serve/view_broadcast.c \
 	lib/serve/view_neighbour.c lib/convert/gpu.c \
+	$(addprefix lib/consumer/gpu/,backend.c batch_gpu.c completion.c \
+	import.c staging.c stream_events.c) \
 	test/unit/test_gpu%.c bench/gpu%.c
 LIB      := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA), \
 	lib/%_none.c),$(wildcard lib/*/*.c lib/*/*/*.c))

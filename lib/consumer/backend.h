@@ -85,6 +85,18 @@ struct tsi_backend_ops {
 	bool (*in_use)(struct tsi_backend *k, struct tsi_placement *p);
 	void (*defer)(struct tsi_backend *k, struct tsi_placement *p);
 
+	/*
+	 * Handle.  For tsock_batch_use(): work queued in stream reads the
+	 * batch.  For tsock_batch_convert(): write field i, which there is, as
+	 * it is wanted to dst, in stream's order.  TSOCK_EARG, TSOCK_ENOTSUP
+	 * for a stream that is being captured, or the device's error.  NULL:
+	 * the batch is in host memory, where no stream reads it.
+	 */
+	int (*use)(struct tsi_backend *k, struct tsi_placement *p,
+		   void *stream);
+	int (*convert)(struct tsi_backend *k, struct tsi_placement *p,
+		       unsigned i, void *dst, void *stream);
+
 	/* Handle.  Why nothing can be read any more, or 0.  NULL: 0. */
 	int (*trouble)(struct tsi_backend *k);
 

@@ -1,9 +1,10 @@
 /*
- * batch.c - looking at a batch, and giving it back.
+ * batch.c - looking at a batch, using it on a GPU, and giving it back.
  *
- * Looking works in a forked child, too, as long as the parent holds it.
+ * Looking works in a forked child, too, as long as the parent holds the batch.
  */
 #include "base/err.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "consumer/reader.h"
 
@@ -53,6 +54,49 @@ void *tsock_batch_data_mut(tsock_batch *name, unsigned i)
 	if (!b || i >= b->reader->nfields || !b->reader->backend->writable)
 		return NULL;
 	return b->placement.data[i];
+}
+
+/* A batch that a GPU's work can read; NULL with the error in *err. */
+static struct tsock_batch *batch_on_gpu(tsock_batch *name, const char *call,
+					int *err)
+{
+	struct tsock_batch *b = tsi_batch_of(name, call);
+
+	*err = b ? 0 : TSOCK_EARG;
+	if (b && tsi_fork_since(b->reader->generation))
+		*err = tsi_fork_err();
+	else if (b && !b->reader->backend->ops->use)
+		*err = tsi_err(TSOCK_EARG,
+			       "%s: the batch is in host memory: open with a "
+			       "device",
+			       call);
+	return *err ? NULL : b;
+}
+
+int tsock_batch_use(tsock_batch *name, void *stream)
+{
+	int err;
+	struct tsock_batch *b = batch_on_gpu(name, "tsock_batch_use", &err);
+	struct tsi_backend *k = b ? b->reader->backend : NULL;
+
+	return err ? err : k->ops->use(k, &b->placement, stream);
+}
+
+int tsock_batch_convert(tsock_batch *name, unsigned i, void *dst, void *stream)
+{
+	int err;
+	struct tsock_batch *b = batch_on_gpu(name, "tsock_batch_convert", &err);
+	struct tsi_backend *k = b ? b->reader->backend : NULL;
+
+	if (err)
+		return err;
+	if (i >= b->reader->nfields)
+		return tsi_err(TSOCK_EARG,
+			       "there is no field %u: a batch has %u", i,
+			       b->reader->nfields);
+	if (!dst)
+		return tsi_err(TSOCK_EARG, "tsock_batch_convert: dst is NULL");
+	return k->ops->convert(k, &b->placement, i, dst, stream);
 }
 
 void tsock_batch_release(tsock_batch *name)

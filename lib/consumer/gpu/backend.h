@@ -60,4 +60,10 @@ int tsi_gpu_backend_create(const struct tsi_gpu_backend_parts *parts,
 			   const struct tsi_ring_shared *ring, uint64_t batch,
 			   const int *fd, struct tsi_backend **out);
 
+/* The slots use and convert of the backend. */
+int tsi_gpu_batch_use(struct tsi_backend *k, struct tsi_placement *p,
+		      void *stream);
+int tsi_gpu_batch_convert(struct tsi_backend *k, struct tsi_placement *p,
+			  unsigned i, void *dst, void *stream);
+
 #endif

@@ -1,50 +1,32 @@
 /*
- * batch_gpu.c - the calls for batches on a GPU: naming a stream whose work
- * reads a batch, and writing a field into the caller's own memory.
+ * batch_gpu.c - what is done with a batch on a GPU: naming a stream whose work
+ * reads it, and writing a field into the caller's own memory.
  *
  * Never waits for a stream, and never synchronises one.
  */
 #include "base/err.h"
-#include "base/fork.h"
 #include "consumer/gpu/backend.h"
-#include "consumer/reader.h"
 #include "convert/gpu.h"
 
 #define PER_THREAD ((tsi_gpu_stream)2) /* another stream in each thread */
 
-static int check_batch(const struct tsock_batch *b, const char *call)
+int tsi_gpu_batch_use(struct tsi_backend *k, struct tsi_placement *p,
+		      void *stream)
 {
-	if (!b)
-		return TSOCK_EARG; /* by tsi_batch_of() */
-	if (tsi_fork_since(b->reader->generation))
-		return tsi_fork_err();
-	if (!b->placement.gpu)
-		return tsi_err(TSOCK_EARG,
-			       "%s: the batch is in host memory: open with a "
-			       "device",
-			       call);
-	return 0;
-}
-
-int tsock_batch_use(tsock_batch *name, void *stream)
-{
-	struct tsi_gpu_batch *g;
+	struct tsi_gpu_backend *backend = (struct tsi_gpu_backend *)k;
+	struct tsi_gpu_batch *g = p->gpu;
 	struct tsi_stream_event *use;
-	struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_use");
-	int err = check_batch(b, "tsock_batch_use");
+	int err;
 
-	if (err)
-		return err;
-	g = b->placement.gpu;
 	if (stream == PER_THREAD)
 		return tsi_err(TSOCK_EARG,
 			       "tsock_batch_use: the per-thread default stream "
 			       "is another one in each thread, and a batch may "
 			       "be given back by any: name a stream that was "
 			       "created");
-	err = tsi_completion_start(g->backend->completion);
+	err = tsi_completion_start(backend->completion);
 	if (!err)
-		err = tsi_stream_events_find(&g->events, g->backend->device,
+		err = tsi_stream_events_find(&g->events, backend->device,
 					     stream, &use);
 	/* Whether it can be: what counts is recorded at the release. */
 	if (!err)
@@ -81,26 +63,17 @@ static int write_field(const struct tsi_gpu_batch *g, unsigned i, void *dst,
 	return tsi_gpu_copy(k->device, stream, dst, p->data[i], bytes);
 }
 
-int tsock_batch_convert(tsock_batch *name, unsigned i, void *dst, void *stream)
+int tsi_gpu_batch_convert(struct tsi_backend *k, struct tsi_placement *p,
+			  unsigned i, void *dst, void *stream)
 {
-	struct tsi_gpu_batch *g;
+	struct tsi_gpu_backend *backend = (struct tsi_gpu_backend *)k;
+	struct tsi_gpu_batch *g = p->gpu;
 	struct tsi_stream_event *use;
 	bool named;
-	struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_convert");
-	int err = check_batch(b, "tsock_batch_convert");
+	int err = tsi_completion_start(backend->completion);
 
-	if (err)
-		return err;
-	g = b->placement.gpu;
-	if (i >= b->reader->nfields)
-		return tsi_err(TSOCK_EARG,
-			       "there is no field %u: a batch has %u", i,
-			       b->reader->nfields);
-	if (!dst)
-		return tsi_err(TSOCK_EARG, "tsock_batch_convert: dst is NULL");
-	err = tsi_completion_start(g->backend->completion);
 	if (!err)
-		err = tsi_stream_events_find(&g->events, g->backend->device,
+		err = tsi_stream_events_find(&g->events, backend->device,
 					     stream, &use);
 	if (err)
 		return err;

@@ -1,0 +1,23 @@
+/*
+ * backend_none.c - what stands for batches on a GPU in a build without CUDA.
+ *
+ * tsi_negotiate_options() has refused a device before.
+ */
+#include "consumer/gpu/backend.h"
+
+#include <unistd.h>
+
+#include "base/err.h"
+
+int tsi_gpu_backend_create(const struct tsi_gpu_backend_parts *parts,
+			   const struct tsi_ring_shared *ring, uint64_t batch,
+			   const int *fd, struct tsi_backend **out)
+{
+	(void)parts;
+	(void)batch;
+	(void)out;
+	for (unsigned i = 0; i < ring->nfields; i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+	return tsi_err(TSOCK_ENOTSUP, "this build has no CUDA");
+}
