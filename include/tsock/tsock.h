@@ -117,7 +117,7 @@ enum tsock_err {
 	TSOCK_EAGAIN = -1,  /* nothing yet; try again (carries no message) */
 	TSOCK_EEPOCH = -2,  /* no more batches in this epoch (no message) */
 	TSOCK_EENDED = -3,  /* the stream has ended: its last epoch is over */
-	TSOCK_ELOST = -4,   /* the producer is gone, or gave this consumer up */
+	TSOCK_ELOST = -4,   /* the producer is gone, or dropped this consumer */
 	TSOCK_EARG = -5,    /* an argument is wrong; the message names it */
 	TSOCK_ENOMEM = -6,  /* memory, address space or a cgroup's limit */
 	TSOCK_ESYS = -7,    /* a system call failed; the message names it */
@@ -341,7 +341,7 @@ TSOCK_API uint64_t tsock_batch_epoch(const tsock_batch *b);
 /* First byte of field i, [count, shape...]; NULL if there is no field i. */
 TSOCK_API const void *tsock_batch_data(const tsock_batch *b, unsigned i);
 
-/* The same, writable; NULL without TSOCK_WRITABLE. */
+/* First byte of field i, to be written to; NULL without TSOCK_WRITABLE. */
 TSOCK_API void *tsock_batch_data_mut(tsock_batch *b, unsigned i);
 
 /*
@@ -391,10 +391,10 @@ TSOCK_API int tsock_transport(tsock *t);
 /*
  * Give a batch back: takes no lock and allocates nothing; makes a system call
  * where a sleeping producer waits for just this batch, and, in a handle with
- * TSOCK_WRITABLE, one to see whether it was written into.  NULL is allowed.
- * Any thread.  Cannot fail.  A batch that was given back before is known as
- * such, for good: a second release does nothing but log an error, and other
- * functions take it for NULL.
+ * TSOCK_WRITABLE, one to see whether the batch was written into.  NULL is
+ * allowed.  Any thread.  Cannot fail.  A batch that was given back stays known
+ * as such: a second release does nothing but log an error, and other functions
+ * treat that batch as NULL.
  */
 TSOCK_API void tsock_batch_release(tsock_batch *b);
 
@@ -426,7 +426,7 @@ struct tsock_stats_row {
 	uint64_t tail;      /* first sample that it still needs */
 	uint64_t samples;   /* taken so far, on this connection */
 	uint64_t wait_ns;   /* spent waiting for data */
-	uint32_t view;      /* 0: as decoded; else one of the derived views */
+	uint32_t view;      /* 0: as stored; else one of the derived views */
 	uint32_t waiting;   /* 1 while it waits for data */
 	uint32_t transport; /* enum tsock_transport; 0: host memory */
 	uint32_t reserved;
@@ -448,11 +448,11 @@ struct tsock_stats {
 	uint32_t consumers;   /* readers; may exceed TSOCK_STATS_ROWS */
 	uint32_t nrows;
 	uint32_t reserved;
-	/* Those of the lowest tails, if there are more consumers than rows. */
+	/* Of the consumers with the lowest tails, if there are more of them. */
 	struct tsock_stats_row row[TSOCK_STATS_ROWS];
 };
 
-/* Ask the producer of name, waiting at most timeout_ms.  Any thread. */
+/* Statistics of the stream called name; waits timeout_ms.  Any thread. */
 TSOCK_API int tsock_query(const char *name, int timeout_ms,
 			  struct tsock_stats *out);
 
@@ -490,7 +490,7 @@ enum tsock_fanout {
 
 enum tsock_slow {
 	TSOCK_SLOW_BLOCK = 0, /* all go at the pace of the slowest */
-	TSOCK_SLOW_KILL = 1,  /* SIGKILL whom another waits for, for slow_ms */
+	TSOCK_SLOW_KILL = 1,  /* SIGKILL a reader that others wait for */
 };
 
 struct tsock_serve_opts {
@@ -508,7 +508,7 @@ struct tsock_serve_opts {
 	uint32_t min_consumers;     /* nothing is made before; 0 means 1 */
 	uint32_t sequential;        /* 1: consumers leave between epochs */
 	uint32_t slow;              /* enum tsock_slow */
-	uint32_t slow_ms;           /* for TSOCK_SLOW_KILL */
+	uint32_t slow_ms;           /* so long, for TSOCK_SLOW_KILL */
 	uint64_t memory;            /* bytes for all rings; 0: what there is */
 	const char *const *classes; /* nclasses names, or NULL */
 	uint32_t nclasses;
@@ -577,16 +577,16 @@ TSOCK_API void tsock_serve_count(tsock_server *s, uint64_t read_bytes,
 TSOCK_API int tsock_serve_stats(tsock_server *s, struct tsock_stats *out);
 
 /*
- * Consumers that are connected, whether they read or have only been opened;
- * whoever asks for statistics counts for that moment.  0 where the system
+ * Consumers that are connected, whether they read or have only been opened; a
+ * process that asks for statistics counts while it asks.  0 where the system
  * doesn't tell.
  */
 TSOCK_API int tsock_serve_connected(tsock_server *s);
 
 /*
- * 1 when the stream is over: no reader still needs anything, no consumer was
- * told to come, and nobody who comes could get an epoch any more.  From then on
- * nobody can join.
+ * 1 when the stream is over: no reader needs a sample any more, no consumer has
+ * an offer that it may still take, and a new one could get no epoch.  From then
+ * on nobody can join.
  */
 TSOCK_API int tsock_serve_drained(tsock_server *s);
 
