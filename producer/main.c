@@ -20,14 +20,14 @@
 static sigset_t stopping;
 
 /* Before the stream is there, nothing has to be cleaned up. */
-static void leave(int sig)
+static void exit_now(int sig)
 {
 	(void)sig;
 	_exit(TSI_EXIT_OK);
 }
 
-/* The second signal ends us at once, by its own effect. */
-static void be_mortal(void)
+/* From the first signal on, a second one ends the process at once. */
+static void restore_defaults(void)
 {
 	static const int all[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction act = { .sa_handler = SIG_DFL };
@@ -38,6 +38,7 @@ static void be_mortal(void)
 	pthread_sigmask(SIG_UNBLOCK, &stopping, NULL);
 }
 
+/* The signal that asks to stop, waited for at most ms; 0: none came. */
 static int stop_signal(int ms)
 {
 	struct timespec ts = { ms / 1000, ms % 1000 * 1000000 };
@@ -47,13 +48,13 @@ static int stop_signal(int ms)
 	sig = sigtimedwait(&stopping, NULL, &ts);
 	if (sig <= 0)
 		return 0;
-	be_mortal();
+	restore_defaults();
 	return sig;
 }
 
 static void set_signals(void)
 {
-	struct sigaction act = { .sa_handler = leave }, old;
+	struct sigaction act = { .sa_handler = exit_now }, old;
 
 	sigemptyset(&stopping);
 	sigaddset(&stopping, SIGINT);
@@ -67,7 +68,7 @@ static void set_signals(void)
 	}
 }
 
-/* What was meant for standard output has arrived there. */
+/* The exit code, or another if standard output could not be written. */
 static int flushed(int code)
 {
 	if ((!ferror(stdout) && fflush(stdout) == 0) || code != TSI_EXIT_OK)
@@ -94,7 +95,7 @@ static void print_line(void *arg, const char *line)
 	puts(line);
 }
 
-/* Nothing that is served waits for whoever reads standard error. */
+/* Log lines have a thread: serving never waits for a reader of stderr. */
 static int serve(const struct tsi_options *o)
 {
 	int code;
@@ -112,7 +113,7 @@ static int serve(const struct tsi_options *o)
 	return code;
 }
 
-static int go(const struct tsi_options *o)
+static int run_mode(const struct tsi_options *o)
 {
 	switch (o->mode) {
 	case TSI_RUN_HELP:
@@ -129,7 +130,7 @@ static int go(const struct tsi_options *o)
 	default:
 		break;
 	}
-	/* A stream goes on when nobody reads its log any more. */
+	/* A stream goes on when its log has no reader any more. */
 	if (o->mode == TSI_RUN_SERVE)
 		signal(SIGPIPE, SIG_IGN);
 	return serve(o);
@@ -146,7 +147,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "tsock-producer: %s\n", tsock_errmsg());
 		return TSI_EXIT_USAGE;
 	}
-	code = flushed(go(&o));
+	code = flushed(run_mode(&o));
 	tsi_options_fini(&o);
 	return code;
 }

@@ -66,9 +66,9 @@ static void slots_of(void *arg, uint64_t seq, struct tsi_slots *out)
 }
 
 /*
- * Claim and begin samples until the worker is full or there is nothing to claim
- * now; waits only with an idle worker.  0, EENDED or ESTREAM when there will be
- * nothing any more, else the worker's error.
+ * Claim and begin samples until the worker has as many in progress as it may or
+ * none can be claimed now; waits only for a worker that has none in progress.
+ * EENDED and ESTREAM: none will ever be claimed; other errors are the worker's.
  */
 static int fill(struct thread *t)
 {
@@ -85,7 +85,7 @@ static int fill(struct thread *t)
 				continue;
 			return 0;
 		}
-		/* It failed by itself: that is for all of us. */
+		/* The server failed by itself: stop all workers. */
 		if (n == TSOCK_ESTREAM)
 			fail(p, tsock_errmsg());
 		if (n < 0)
@@ -122,7 +122,7 @@ static void *work(void *arg)
 	for (;;) {
 		if (!ended)
 			err = fill(t);
-		/* What was claimed before the end is still waited for. */
+		/* Samples claimed before the end are still finished. */
 		if (err == TSOCK_EENDED)
 			ended = true;
 		else if (err)
