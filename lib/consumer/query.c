@@ -10,79 +10,41 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/sized.h"
+#include "consumer/request.h"
 #include "consumer/running.h"
 #include "tsock/tsock.h"
-#include "wire/zmq.h"
 #include "wire/fdpass.h"
 #include "wire/address.h"
 
-#define AGAIN_MS 200 /* every reply may be lost: ask again */
-#define SERIAL 1
-#define OTHERS 64 /* messages read in a row before a look at the clock */
-
-/* Milliseconds to wait now: a slice, less near the deadline. */
-static int slice_ms(int64_t deadline)
-{
-	int64_t left = deadline - tsi_now_ms();
-
-	if (left <= 0)
-		return 0;
-	return left < AGAIN_MS ? (int)left : AGAIN_MS;
-}
-
-static int64_t deadline_of(int timeout_ms)
-{
-	return timeout_ms < 0 ? INT64_MAX : tsi_now_ms() + timeout_ms;
-}
-
-/* Receive until a reply to our question is there, or nothing is: EAGAIN. */
-static int take_reply(struct tsi_channel *channel, uint16_t want,
-		      struct tsi_msg *m)
-{
-	for (unsigned i = 0; i < OTHERS; i++) {
-		int err = tsi_channel_recv(channel, NULL, m);
-
-		if (err)
-			return err;
-		if (m->serial != SERIAL)
-			continue;
-		if (m->type == want)
-			return 0;
-		if (m->type == TSI_ERROR)
-			return tsi_err(m->u.error.code, "%s", m->u.error.text);
-	}
-	return TSOCK_EAGAIN;
-}
-
 /* Ask at one address; TSOCK_EAGAIN when the deadline passed. */
-static int ask(const struct tsi_address *p, const struct tsi_msg *question,
-	       uint16_t want, int64_t deadline, struct tsi_msg *reply)
+static int ask(const struct tsi_address *p, int64_t deadline,
+	       struct tsock_stats *out)
 {
-	struct tsi_channel *channel;
-	bool ready;
-	int wait, err;
+	struct tsi_msg m = { .type = TSI_STATS }, reply;
+	struct tsi_requester r;
+	int err = tsi_request_open(&r, p);
 
-	err = tsi_channel_connect(p->channel, &channel);
 	if (err)
 		return err;
-	do {
-		wait = slice_ms(deadline);
-		err = tsi_channel_send(channel, NULL, question);
-		if (!err)
-			err = tsi_channel_poll(channel, NULL, 0, wait, &ready);
-		if (!err)
-			err = take_reply(channel, want, reply);
-	} while (err == TSOCK_EAGAIN && wait);
-	tsi_channel_close(channel);
+	m.serial = tsi_request_serial(&r);
+	err = tsi_request_ask(&r, &m, deadline, &reply);
+	tsi_request_close(&r);
+	if (!err && reply.type != TSI_STATS_DATA)
+		err = tsi_err(TSOCK_EPROTO,
+			      "the producer of '%s' answered STATS with a "
+			      "message of type %u",
+			      p->name, reply.type);
+	if (!err)
+		*out = reply.u.stats;
 	return err;
 }
 
 int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 {
-	struct tsi_msg question = { .type = TSI_STATS, .serial = SERIAL };
-	int64_t deadline = deadline_of(timeout_ms);
+	int64_t deadline =
+		timeout_ms < 0 ? INT64_MAX : tsi_now_ms() + timeout_ms;
 	struct tsi_address address[TSI_ADDRESSES];
-	struct tsi_msg reply;
+	struct tsock_stats stats;
 	char folders[TSI_ADDRESSES * (TSI_SOCKET_PATH + 5)], running[256];
 	int n, err;
 
@@ -97,8 +59,10 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 	for (int i = 0; i < n; i++) {
 		if (!tsi_fdpass_listening(address[i].fdpass))
 			continue;
-		err = ask(&address[i], &question, TSI_STATS_DATA, deadline,
-			  &reply);
+		err = ask(&address[i], deadline, &stats);
+		/* It went away in between. */
+		if (err == TSOCK_ELOST)
+			continue;
 		if (err == TSOCK_EAGAIN)
 			return tsi_err(
 				TSOCK_ENOPROD,
@@ -106,7 +70,7 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 				"%d ms: is it stopped?",
 				name, timeout_ms);
 		if (!err)
-			tsi_sized_write(&tsi_sized_stats, &reply.u.stats, out);
+			tsi_sized_write(&tsi_sized_stats, &stats, out);
 		return err;
 	}
 	tsi_address_folders(address, (unsigned)n, folders, sizeof(folders));
