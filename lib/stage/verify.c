@@ -10,7 +10,6 @@
 #include "stage/measure.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/err.h"
 #include "mem/gpu.h"

@@ -6,9 +6,6 @@
  */
 #include "mem/cuda/device.h"
 
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
