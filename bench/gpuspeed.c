@@ -162,7 +162,7 @@ static void upload(void)
 		sh->ratio[r] = sh->a[r] / sh->b[r];
 	}
 	tsi_stage_destroy(st);
-	tsi_gpu_unpin(from.data[0].base, from.data[0].len);
+	tsi_gpu_unpin(from.data[0].base);
 }
 
 /* ---- copies of one batch's size ---- */

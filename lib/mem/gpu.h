@@ -85,7 +85,7 @@ void tsi_gpu_mem_close(struct tsi_gpu_mem *m);
  * lies in two chunks: tsi_gpu_upload() and tsi_gpu_download() split theirs.
  */
 int tsi_gpu_pin(void *base, uint64_t bytes);
-void tsi_gpu_unpin(void *base, uint64_t bytes);
+void tsi_gpu_unpin(void *base);
 
 /*
  * For tests: the size of later chunks, rounded up to pages; 0: the usual one.

@@ -59,8 +59,7 @@ int tsi_gpu_pin(void *base, uint64_t bytes)
 	return none();
 }
 
-void tsi_gpu_unpin(void *base, uint64_t bytes)
+void tsi_gpu_unpin(void *base)
 {
 	(void)base;
-	(void)bytes;
 }

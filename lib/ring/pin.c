@@ -15,7 +15,7 @@ void tsi_ring_pin_init(struct tsi_ring_pin *p)
 static void unpin_fields(const struct tsi_ring *r, unsigned nfields)
 {
 	for (unsigned i = 0; i < nfields; i++)
-		tsi_gpu_unpin(r->data[i].base, r->data[i].len);
+		tsi_gpu_unpin(r->data[i].base);
 }
 
 static void pin_fields(struct tsi_ring_pin *p, const struct tsi_ring *r)

@@ -373,7 +373,7 @@ static void host_memory_is_pinned_and_read(void **state)
 		assert_memory_equal(got, host, n);
 		tsi_gpu_free(0, dev);
 		tsi_gpu_stream_destroy(0, s);
-		tsi_gpu_unpin(host, n);
+		tsi_gpu_unpin(host);
 	}
 	munmap(host, n);
 	close(fd);
@@ -416,13 +416,13 @@ static void copies_cross_the_borders_of_what_is_page_locked(void **state)
 		assert_memory_equal(got, want + at, n / 2 - 7);
 	}
 	/* The same address without chunks. */
-	tsi_gpu_unpin(host, n);
+	tsi_gpu_unpin(host);
 	assert_int_equal(tsi_gpu_pin(host, n), 0);
 	send(0, s, dev, host, n);
 	fetch(0, s, got, dev, n);
 	assert_memory_equal(got, want, n);
-	tsi_gpu_unpin(host, n);
-	tsi_gpu_unpin(host, n); /* is none any more */
+	tsi_gpu_unpin(host);
+	tsi_gpu_unpin(host); /* is none any more */
 	tsi_gpu_free(0, dev);
 	tsi_gpu_stream_destroy(0, s);
 	munmap(host, n);

@@ -127,7 +127,7 @@ static int do_pin(void)
 		exit(97);
 	err = tsi_gpu_pin(p, n);
 	if (!err) {
-		tsi_gpu_unpin(p, n);
+		tsi_gpu_unpin(p);
 		return 0;
 	}
 	snprintf(why, sizeof(why), "%s", tsock_errmsg());
@@ -135,7 +135,7 @@ static int do_pin(void)
 	again = tsi_gpu_pin(p, n);
 	printf("then %d: ", again);
 	if (!again)
-		tsi_gpu_unpin(p, n);
+		tsi_gpu_unpin(p);
 	return tsi_err(err, "%s", why);
 }
 

@@ -180,9 +180,8 @@ static int forget(const void *base)
 	return err;
 }
 
-void tsi_gpu_unpin(void *base, uint64_t bytes)
+void tsi_gpu_unpin(void *base)
 {
-	(void)bytes;
 	/* In a forked child this fails, and nothing is locked. */
 	if (base)
 		(void)TSI_CUDA_ON(tsi_cuda_used(), forget(base));
