@@ -1,0 +1,130 @@
+/*
+ * test_service.c - a program that fills in struct tsi_pipeline_opts itself
+ * serves a data set, without a command line.
+ */
+#include "run/service.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "worker_fixture.h"
+
+/* Five images; the sockets are in their folder. */
+static int make_stream(void **state)
+{
+	if (make_root(state))
+		return -1;
+	put_five();
+	options.name = "service";
+	options.threads = 2;
+	options.image_memory = 1 << 20;
+	options.ring = 64;
+	options.max_batch = 8;
+	return setenv("TSOCK_DIR", root, 1);
+}
+
+static struct tsi_service *open_service(void)
+{
+	struct tsi_service *s;
+
+	if (tsi_service_open(&options, &s))
+		fail_msg("%s", tsock_errmsg());
+	return s;
+}
+
+static void the_geometry_needs_no_data_set(void **state)
+{
+	struct tsock_geometry g = { .size = sizeof(g) };
+
+	(void)state;
+	options.folder = "/nowhere";
+	assert_int_equal(tsi_service_geometry(&options, &g), 0);
+	assert_true(g.capacity >= 64);
+	assert_int_equal(g.max_batch, 8);
+	options.rank = 7;
+	options.world = 2;
+	options.sharded = true;
+	assert_int_equal(tsi_service_geometry(&options, &g), TSOCK_EARG);
+}
+
+static void a_service_can_be_opened_and_not_started(void **state)
+{
+	struct tsi_service *s = open_service();
+
+	(void)state;
+	assert_int_equal(tsi_sampler_epoch_len(tsi_service_sampler(s)), 5);
+	tsi_service_close(s);
+	tsi_service_close(NULL);
+	options.folder = "/nowhere";
+	assert_int_equal(tsi_service_open(&options, &s), TSOCK_EARG);
+}
+
+/* Samples are those that a worker makes of the same options. */
+static void a_consumer_reads_what_a_worker_makes(void **state)
+{
+	struct tsi_service *s = open_service();
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	static struct sample want[64];
+	unsigned substituted;
+	tsock_batch *b;
+	tsock *t;
+
+	(void)state;
+	assert_int_equal(make(tsi_service_sampler(s), 1, want, 5, &substituted),
+			 0);
+	assert_int_equal(tsi_service_start(s), 0);
+	o.batch_size = 5;
+	assert_int_equal(tsock_open("service", &o, &t), 0);
+	assert_int_equal(tsock_begin(t), 0);
+	assert_int_equal(tsock_next(t, 20000, &b), 0);
+	assert_int_equal(tsock_batch_count(b), 5);
+	for (unsigned i = 0; i < 5; i++) {
+		const uint8_t *image = tsock_batch_data(b, TSI_FIELD_IMAGE);
+		const int64_t *label = tsock_batch_data(b, TSI_FIELD_LABEL);
+		const int32_t *box = tsock_batch_data(b, TSI_FIELD_BOX);
+
+		assert_memory_equal(image + i * sizeof(want->image),
+				    want[i].image, sizeof(want->image));
+		assert_int_equal(label[i], want[i].label);
+		assert_memory_equal(box + 5 * i, want[i].box,
+				    sizeof(want->box));
+	}
+	tsock_batch_release(b);
+	tsock_close(t);
+	assert_null(tsi_pool_error(tsi_service_pool(s)));
+	assert_string_equal(tsi_pool_reader(tsi_service_pool(s)), "pread");
+	tsi_service_close(s);
+}
+
+static void a_name_is_served_once(void **state)
+{
+	struct tsi_service *s = open_service(), *second = open_service();
+
+	(void)state;
+	assert_int_equal(tsi_service_start(s), 0);
+	assert_int_equal(tsi_service_start(second), TSOCK_EEXIST);
+	tsi_service_close(second);
+	tsi_service_close(s);
+}
+
+#define in_a_tree(test) \
+	cmocka_unit_test_setup_teardown(test, make_stream, remove_root)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		in_a_tree(the_geometry_needs_no_data_set),
+		in_a_tree(a_service_can_be_opened_and_not_started),
+		in_a_tree(a_consumer_reads_what_a_worker_makes),
+		in_a_tree(a_name_is_served_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
