@@ -10,9 +10,7 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -23,6 +21,7 @@
 #include "serve/messages.h"
 #include "serve/server.h"
 #include "serve/view_table.h"
+#include "wire/zmq.h"
 #include "wire/peer.h"
 
 #define TICK_MS 100 /* for what has time limits, and for lost wake-ups */
@@ -30,8 +29,7 @@
 static void reap_dead(struct tsock_server *s)
 {
 	for (unsigned i = 0; i < s->membership.rows; i++)
-		if (s->membership.member[i].used &&
-		    tsi_peer_gone(s->conn[i].pidfd, s->conn[i].sock))
+		if (s->membership.member[i].used && tsi_conn_gone(&s->conn[i]))
 			tsi_server_drop(s, i,
 					s->conn[i].killed
 						? "was killed: too slow"
@@ -41,38 +39,22 @@ static void reap_dead(struct tsock_server *s)
 /* The heads that consumers wait for, asleep or spinning. */
 static void read_wants(struct tsock_server *s)
 {
-	for (unsigned i = 0; i < s->membership.rows; i++) {
-		const struct tsi_tail_page *page = s->conn[i].tail.base;
-		uint64_t want;
-
-		if (!s->membership.member[i].used)
-			continue;
-		want = atomic_load(&page->want);
-		tsi_membership_want(&s->membership, i,
-				    want ? want : atomic_load(&page->spin));
-	}
+	for (unsigned i = 0; i < s->membership.rows; i++)
+		if (s->membership.member[i].used)
+			tsi_membership_want(&s->membership, i,
+					    tsi_conn_want(&s->conn[i]));
 }
 
 static void kill_slow(struct tsock_server *s, int64_t now)
 {
-	struct tsi_conn *c;
 	int id;
 
 	if (s->slow != TSOCK_SLOW_KILL)
 		return;
 	read_wants(s);
 	id = tsi_membership_slowest(&s->membership, now, s->slow_ms);
-	if (id < 0 || s->conn[id].killed)
-		return;
-	c = &s->conn[id];
-	c->killed = true;
-	if (!c->may_kill)
-		tsi_log(TSOCK_LOG_WARN,
-			"consumer %u is too slow, but this kernel can't tell "
-			"for certain who it is: not killed",
-			c->pid);
-	else
-		syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
+	if (id >= 0)
+		tsi_conn_kill(&s->conn[id]);
 }
 
 static void tick(struct tsock_server *s, int64_t now)
@@ -82,6 +64,7 @@ static void tick(struct tsock_server *s, int64_t now)
 	tsi_view_table_sweep(s, now);
 }
 
+/* All that the control thread waits for, besides messages. */
 static unsigned gather(struct tsock_server *s, struct pollfd *fds)
 {
 	unsigned n = 0;
@@ -89,15 +72,9 @@ static unsigned gather(struct tsock_server *s, struct pollfd *fds)
 	fds[n++] = (struct pollfd){ .fd = s->event, .events = POLLIN };
 	n += tsi_handshake_poll(&s->handshake, s->sockets.fdpass, tsi_now_ms(),
 				fds + n);
-	for (unsigned i = 0; i < s->membership.rows; i++) {
-		const struct tsi_conn *c = &s->conn[i];
-
+	for (unsigned i = 0; i < s->membership.rows; i++)
 		if (s->membership.member[i].used)
-			fds[n++] = (struct pollfd){
-				.fd = c->pidfd >= 0 ? c->pidfd : c->sock,
-				.events = c->pidfd >= 0 ? POLLIN : POLLRDHUP,
-			};
-	}
+			fds[n++] = tsi_conn_poll(&s->conn[i]);
 	return n;
 }
 

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "serve/server.h"
+#include "wire/fdpass.h"
 #include "wire/peer.h"
 
 #define TOKEN_MS 2000 /* a peer has this time to send its token */

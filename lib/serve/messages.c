@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "serve/server.h"
+#include "wire/zmq.h"
 
 #define DESCRIPTORS 3 /* of a consumer: process, tail, connection */
 #define MESSAGES 64   /* answered before the control thread does other work */

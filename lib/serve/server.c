@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -26,15 +25,12 @@ void tsi_server_refresh(struct tsock_server *s)
 	int64_t now = tsi_now_ms();
 
 	for (unsigned i = 0; i < s->membership.rows; i++) {
-		const struct tsi_tail_page *page = s->conn[i].tail.base;
 		uint64_t tail;
 
 		if (!s->membership.member[i].used)
 			continue;
-		/* Pairs with the consumer's release: its last reads of the
-		 * samples below come first. */
-		tail = atomic_load_explicit(&page->tail, memory_order_acquire);
-		/* It writes nothing before it has mapped all. */
+		tail = tsi_conn_tail(&s->conn[i]);
+		/* A consumer writes no tail before it has mapped its rings. */
 		if (tail < s->membership.member[i].start)
 			tail = s->membership.member[i].start;
 		if (tsi_membership_tail(&s->membership, i, tail, now))
@@ -104,12 +100,7 @@ void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why)
 	tsi_log(TSOCK_LOG_INFO, "consumer %u %s", c->pid, why);
 	tsi_ring_detach(c->ring, id, TSI_ROW_EVICTED);
 	tsi_membership_leave(&s->membership, id);
-	tsi_memfd_close(&c->tail);
-	if (c->pidfd >= 0)
-		close(c->pidfd);
-	if (c->sock >= 0)
-		close(c->sock);
-	c->pidfd = c->sock = -1;
+	tsi_conn_close(c);
 	tsi_server_changed(s);
 }
 

@@ -11,18 +11,9 @@
 static void stats_row(const struct tsock_server *s, unsigned id,
 		      struct tsock_stats_row *row)
 {
-	const struct tsi_tail_page *page = s->conn[id].tail.base;
-
-	row->pid = s->conn[id].pid;
-	row->batch_size = s->conn[id].batch;
+	tsi_conn_stats(&s->conn[id], row);
 	row->tail = s->membership.member[id].tail;
-	row->samples = atomic_load(&page->samples);
-	row->wait_ns = atomic_load(&page->wait_ns);
 	row->view = s->membership.member[id].view;
-	row->waiting = atomic_load(&page->want) || atomic_load(&page->spin);
-	row->transport = s->conn[id].staged
-				 ? TSOCK_TRANSPORT_STAGED
-				 : tsi_ring_transport(s->conn[id].ring);
 }
 
 /* The row whose reader has come furthest. */

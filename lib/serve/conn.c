@@ -1,0 +1,78 @@
+/*
+ * conn.c - the connection to a reader: its process, and its tail page.
+ */
+#include "serve/conn.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "wire/peer.h"
+
+void tsi_conn_close(struct tsi_conn *c)
+{
+	tsi_memfd_close(&c->tail);
+	if (c->pidfd >= 0)
+		close(c->pidfd);
+	if (c->sock >= 0)
+		close(c->sock);
+	c->pidfd = c->sock = -1;
+}
+
+bool tsi_conn_gone(const struct tsi_conn *c)
+{
+	return tsi_peer_gone(c->pidfd, c->sock);
+}
+
+struct pollfd tsi_conn_poll(const struct tsi_conn *c)
+{
+	bool process = c->pidfd >= 0;
+
+	return (struct pollfd){ .fd = process ? c->pidfd : c->sock,
+				.events = process ? POLLIN : POLLRDHUP };
+}
+
+uint64_t tsi_conn_tail(const struct tsi_conn *c)
+{
+	const struct tsi_tail_page *page = c->tail.base;
+
+	/* Pairs with the consumer's release: its last reads of the samples
+	 * below come first. */
+	return atomic_load_explicit(&page->tail, memory_order_acquire);
+}
+
+uint64_t tsi_conn_want(const struct tsi_conn *c)
+{
+	const struct tsi_tail_page *page = c->tail.base;
+	uint64_t want = atomic_load(&page->want);
+
+	return want ? want : atomic_load(&page->spin);
+}
+
+void tsi_conn_kill(struct tsi_conn *c)
+{
+	if (c->killed)
+		return;
+	c->killed = true;
+	if (!c->may_kill)
+		tsi_log(TSOCK_LOG_WARN,
+			"consumer %u is too slow, but this kernel can't tell "
+			"for certain who it is: not killed",
+			c->pid);
+	else
+		syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
+}
+
+void tsi_conn_stats(const struct tsi_conn *c, struct tsock_stats_row *row)
+{
+	const struct tsi_tail_page *page = c->tail.base;
+
+	row->pid = c->pid;
+	row->batch_size = c->batch;
+	row->samples = atomic_load(&page->samples);
+	row->wait_ns = atomic_load(&page->wait_ns);
+	row->waiting = tsi_conn_want(c) != 0;
+	row->transport = c->staged ? TSOCK_TRANSPORT_STAGED
+				   : tsi_ring_transport(c->ring);
+}

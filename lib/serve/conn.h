@@ -1,0 +1,47 @@
+/*
+ * conn.h - the connection to a reader: its process, and its tail page.
+ */
+#ifndef TSI_SERVE_CONN_H
+#define TSI_SERVE_CONN_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mem/memfd.h"
+#include "ring/ring.h"
+#include "wire/msg.h"
+
+struct tsi_conn {
+	struct tsi_ring *ring; /* that it reads */
+	struct tsi_memfd tail;
+	int pidfd, sock; /* -1: none; there is one at least */
+	bool may_kill;   /* pidfd is certainly the consumer's */
+	bool killed;     /* we did that */
+	bool staged;     /* it copies to its GPU by itself */
+	uint32_t pid, batch;
+	uint8_t nonce[TSI_NONCE];
+};
+
+/* Close what is open. */
+void tsi_conn_close(struct tsi_conn *c);
+
+/* Has the consumer's process died, or hung up? */
+bool tsi_conn_gone(const struct tsi_conn *c);
+
+/* What a poll() has to wait for to see that. */
+struct pollfd tsi_conn_poll(const struct tsi_conn *c);
+
+/* The first sample that the consumer still needs, as it says. */
+uint64_t tsi_conn_tail(const struct tsi_conn *c);
+
+/* The head that the consumer waits for, asleep or spinning; 0: none. */
+uint64_t tsi_conn_want(const struct tsi_conn *c);
+
+/* Kill the consumer once, if this kernel can tell for certain who it is. */
+void tsi_conn_kill(struct tsi_conn *c);
+
+/* What the connection knows of a row of the statistics. */
+void tsi_conn_stats(const struct tsi_conn *c, struct tsock_stats_row *row);
+
+#endif
