@@ -203,7 +203,8 @@ void train(tsock *t, unsigned batch_size, long epochs)
 int main(int argc, char **argv)
 try {
 	static const char *const transport[] = { "host memory", "VMM",
-					    "a legacy handle", "own copies" };
+						 "a legacy handle",
+						 "own copies" };
 	tsock_opts opts = TSOCK_OPTS_INIT;
 	tsock *t;
 
