@@ -88,7 +88,7 @@ CLANG_FORMAT ?= $(or $(shell command -v clang-format-14),clang-format)
 # --------------------------------------------------------------------------
 # What is asked for must be there
 
-NOTHING_BUILT := check check-setup clean config demo format fuzz help soak \
+NOTHING_BUILT := check check-setup clean config demo format fuzz help lint soak \
 	uninstall
 ifneq ($(filter-out $(NOTHING_BUILT),$(or $(MAKECMDGOALS),all)),)
 MISSING := $(foreach p,$(PACKAGES),$(if $(filter 0,$(call has,$(p))),$(p)))
@@ -251,6 +251,9 @@ LIB_OBJ    := $(call obj,$(LIB)) $(KERNELS:%.cu=$(B)/obj/%.o)
 HELPER_BIN := $(patsubst %.c,$(B)/test/%,$(notdir $(HELPERS)))
 EXAMPLE_BIN := $(patsubst %,$(B)/%,$(basename $(EXAMPLES)))
 FUZZ_BIN   := $(FUZZERS:%.c=$(B)/%)
+# What clang's static analyser says of each source.
+ANALYZED   := $(if $(shell command -v clang),$(patsubst \
+	%.c,$(B)/analyzed/%.log,$(filter lib/% producer/%,$(LIB) $(PRODUCER))))
 
 # --------------------------------------------------------------------------
 # Targets
@@ -259,7 +262,7 @@ FUZZ_BIN   := $(FUZZERS:%.c=$(B)/%)
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib producer examples benches tests unit-tests gpu-tests fuzzers \
-	demo check bench soak fuzz mutants install uninstall clean help config format FORCE
+	demo check lint analyze bench soak fuzz mutants install uninstall clean help config format FORCE
 
 all: lib producer examples benches	## the library, the producer, examples
 lib: $(SO) $(AR_LIB)
@@ -270,6 +273,7 @@ unit-tests: $(UNIT_BIN)
 gpu-tests: $(GPU_BIN) $(CUDA_HEADERS)
 tests: unit-tests gpu-tests $(SYSTEM_BIN) $(HELPER_BIN)	## test programs (not run)
 fuzzers: $(FUZZ_BIN)
+analyze: $(ANALYZED)
 
 # Packages are probed for when make starts, so what runs after an installation
 # is a new make.
@@ -281,6 +285,10 @@ demo:			## install what is missing, build, show two jobs that share
 check:			## install what is missing, build, run every test
 	@test/setup.sh check
 	@+test/run.sh
+
+lint:			## shellcheck, codespell and clang's static analyser
+	@test/setup.sh check
+	@+test/run.sh lint
 
 bench: bench-all	## every benchmark; JSON=FILE for machines
 
@@ -320,6 +328,15 @@ $(B)/obj/%.o: %.c $(B)/obj/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(INCLUDES) $(PKGFLAGS) $(ALL) -MMD -MP -c -o $@ $<
+
+# Anew when the object is new: that knows which headers it was made of.
+$(B)/analyzed/%.log: %.c $(B)/obj/%.o test/analyzer.h
+	@mkdir -p $(@D)
+	$(call say,ANALYZE,$<)
+	$(Q)clang --analyze -Xanalyzer -analyzer-output=text $(INCLUDES) \
+		$(PKGFLAGS) $(OURS) $(CPPFLAGS) $(CFLAGS) \
+		$(if $(filter %/err.c,$<),,-include test/analyzer.h) \
+		-o /dev/null $< >$@ 2>&1
 
 # One simulated runtime in a process, as there is one driver.
 $(call obj,$(SIM)): private OURS += -fvisibility=default

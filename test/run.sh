@@ -36,6 +36,7 @@ system       plain    400  system/*,system/*.sh    system tests
 system-asan  asan     400  system/*,system/bytes.sh system tests, address and undefined
 system-tsan  tsan     400  system/*,system/bytes.sh system tests, thread
 python       plain    900  @python                 Python
+lint         lint     400  @lint                   lint
 install      plain    400  @install                installation
 format       -        400  @format                 layout
 '
@@ -54,6 +55,7 @@ declare -A builds=(
 	[sim-tsan]='B=build-sim-thread CUDA=sim SAN=thread producer unit-tests
 		gpu-tests'
 	[cuda]='B=build CUDA=1 WERROR=1 all tests'
+	[lint]='B=build-sim CUDA=sim WERROR=1 analyze'
 	[clang]='B=build-clang CC=clang CXX=clang++ CUDA=sim WERROR=1 all tests'
 	[fuzz]='B=build-fuzz CC=clang SAN=fuzzer-no-link,address,undefined
 		fuzzers'

@@ -12,7 +12,8 @@ export LC_ALL
 what=${1:-build}
 build='gcc libc6-dev make pkg-config libzmq3-dev libjpeg-dev libpng-dev zlib1g-dev
 	liburing-dev libxxhash-dev librandom123-dev'
-check='g++ clang clang-format libcmocka-dev python3 python3-venv'
+check='g++ clang clang-format libcmocka-dev python3 python3-venv shellcheck
+	codespell'
 
 case $what in
 build) want=$build ;;
@@ -46,7 +47,9 @@ probe()
 	command -v clang >/dev/null || echo clang
 	[ "$what" = fuzz ] && return
 	command -v c++ >/dev/null || echo 'a C++ compiler'
-	command -v clang-format >/dev/null || echo clang-format
+	for tool in clang-format shellcheck codespell; do
+		command -v $tool >/dev/null || echo "$tool"
+	done
 	pkg-config --exists cmocka 2>/dev/null || echo 'cmocka with its headers'
 	python3 -c 'import venv, ensurepip' 2>/dev/null ||
 		echo 'python3 (3.9 or newer) with venv'

@@ -170,6 +170,14 @@ suite_install()
 	run_program 'the same bytes from two folders' test/reproducible.sh
 }
 
+suite_lint()
+{
+	local tool
+	for tool in shellcheck codespell analyzer; do
+		run_program "lint: $tool" test/lint.sh $tool
+	done
+}
+
 suite_format()
 {
 	local tool version file bad=0 files

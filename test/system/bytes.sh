@@ -8,7 +8,7 @@ producer=${TSOCK_PRODUCER:-$B/bin/tsock-producer}
 sum=$B/test/streamsum
 work=$(mktemp -d "${TMPDIR:-/tmp}/bytes-XXXXXX") || exit 1
 export TSOCK_DIR=${TSOCK_DIR:-$work/run}
-mkdir -p -m 700 "$TSOCK_DIR"
+(umask 077 && mkdir -p "$TSOCK_DIR")
 pid=
 n=0
 trap '[ -z "$pid" ] || kill "$pid" 2>/dev/null; rm -rf "$work"' EXIT

@@ -7,8 +7,8 @@
 # Two epochs reach a consumer that comes and goes, so lines have to be logged.
 goes_on()
 {
-	local i
-	for i in 1 2 3; do
+	local _
+	for _ in 1 2 3; do
 		timeout 60 "$seen" imagenet 7 2 >"$work/out" 2>&1 || return
 	done
 }
@@ -16,8 +16,7 @@ goes_on()
 # Wait until the producer listens.
 listening()
 {
-	local i
-	for i in $(seq 600); do
+	for _ in $(seq 600); do
 		[ -S "$TSOCK_DIR/imagenet.door" ] && return 0
 		kill -0 "$pid" 2>/dev/null || return 1
 		sleep 0.1
