@@ -191,7 +191,8 @@ NEEDS_CUDA := lib/mem/cuda/%.c $(addprefix lib/stage/,gpu.c broadcast.c \
 	lib/serve/view_neighbour.c lib/convert/gpu.c \
 	$(addprefix lib/consumer/gpu/,backend.c batch_gpu.c completion.c \
 	import.c staging.c stream_events.c) \
-	test/unit/test_gpu%.c bench/gpu%.c
+	test/unit/test_gpu%.c bench/gpu%.c test/lib/gpu_reader.c \
+	test/lib/for_each_transport.c
 LIB      := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA), \
 	lib/%_none.c),$(wildcard lib/*/*.c lib/*/*/*.c))
 LIB      += $(if $(filter sim,$(CUDA)),test/simcuda/kernels_sim.c)
@@ -205,6 +206,9 @@ with_main = $(if $(1),$(shell grep -l '^int main$(lparen)' $(1)))
 BENCH    := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA)), \
 	$(wildcard bench/*.c))
 BENCHES  := $(call with_main,$(BENCH))
+# What test programs share.
+TESTLIB  := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA)), \
+	$(wildcard test/lib/*.c))
 UNIT     := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA)), \
 	$(wildcard test/unit/*.c))
 UNITS    := $(call with_main,$(UNIT))
@@ -234,6 +238,7 @@ lone = $(call obj,$(filter-out $(call with_main,$(1)),$(1)))
 SO    := $(B)/lib/libtsock.so
 AR_LIB := $(B)/lib/libtsock.a
 AR_PRODUCER := $(B)/obj/producer.a
+AR_TEST := $(B)/obj/test.a
 BENCH_BIN  := $(BENCHES:bench/%.c=$(B)/bench/%)
 UNIT_BIN   := $(UNITS:%.c=$(B)/%)
 SYSTEM_BIN := $(SYSTEMS:%.c=$(B)/%)
@@ -319,7 +324,7 @@ $(B)/obj/flags: FORCE
 	@$(call note,$(CC) $(OURS) $(SANFLAGS) $(CPPFLAGS) $(CFLAGS))
 
 $(B)/obj/files: FORCE
-	@$(call note,$(LIB_OBJ) $(PRODUCER) $(LDFLAGS))
+	@$(call note,$(LIB_OBJ) $(PRODUCER) $(TESTLIB) $(LDFLAGS))
 
 $(B)/obj/nvflags: FORCE
 	@$(call note,$(NVCC) $(OURSNV) $(NVCCFLAGS))
@@ -379,6 +384,11 @@ $(AR_PRODUCER): $(call obj,$(filter-out producer/main.c,$(PRODUCER))) \
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $(filter %.o,$^)
 
+$(AR_TEST): $(call obj,$(TESTLIB)) $(B)/obj/files
+	@mkdir -p $(@D)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) qcs $@ $(filter %.o,$^)
+
 # The library is inside, so that the producer runs from anywhere.
 $(B)/bin/tsock-producer: $(call obj,producer/main.c) $(AR_PRODUCER) $(AR_LIB)
 	@mkdir -p $(@D)
@@ -395,15 +405,16 @@ $(B)/bench/%: $(B)/obj/bench/%.o $(call lone,$(BENCH)) $(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
 $(UNIT_BIN) $(SYSTEM_BIN) $(GPU_BIN): private PRODLIBS += -lcmocka
-$(UNIT_BIN): $(B)/%: $(B)/obj/%.o $(call lone,$(UNIT)) $(AR_PRODUCER) $(AR_LIB)
+$(UNIT_BIN): $(B)/%: $(B)/obj/%.o $(call lone,$(UNIT)) $(AR_TEST) \
+		$(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
-$(SYSTEM_BIN): $(B)/%: $(B)/obj/%.o $(call lone,$(SYSTEM)) $(AR_PRODUCER) \
-		$(AR_LIB)
+$(SYSTEM_BIN): $(B)/%: $(B)/obj/%.o $(call lone,$(SYSTEM)) $(AR_TEST) \
+		$(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
-$(GPUS:%.c=$(B)/%): $(B)/%: $(B)/obj/%.o $(call lone,$(GPU)) $(AR_PRODUCER) \
-		$(AR_LIB)
+$(GPUS:%.c=$(B)/%): $(B)/%: $(B)/obj/%.o $(call lone,$(GPU)) $(AR_TEST) \
+		$(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
 # kernels.cu as plain functions: these headers stand for CUDA's.
@@ -459,7 +470,7 @@ $(B)/examples/%: examples/%.cu $(SO) $(B)/obj/nvflags
 		-L$(B)/lib -Xlinker -rpath,'$$ORIGIN/../lib' -ltsock
 
 -include $(patsubst %,$(B)/obj/%.d,$(basename $(LIB) $(SIM) $(PRODUCER) \
-	$(BENCH) $(UNIT) $(SYSTEM) $(GPU) $(CONFORM) $(HELPER) $(FUZZERS))) \
+	$(BENCH) $(TESTLIB) $(UNIT) $(SYSTEM) $(GPU) $(CONFORM) $(HELPER) $(FUZZERS))) \
 	$(EXAMPLE_BIN:%=%.d) $(KERNEL_BIN:%=%.d) $(CUDA_HEADERS:.o=.d)
 
 # --------------------------------------------------------------------------
@@ -543,7 +554,7 @@ format:			## lay out every C file by .clang-format
 		-name '*.[ch]' -o -name '*.cpp' -o -name '*.cu')
 
 # Of this build: with CUDA=sim all but lib/*/*_none.c are in it.
-C_FILES   = $(LIB) $(SIM) $(PRODUCER) $(BENCH) $(UNIT) $(SYSTEM) $(GPU) \
+C_FILES   = $(LIB) $(SIM) $(PRODUCER) $(BENCH) $(TESTLIB) $(UNIT) $(SYSTEM) $(GPU) \
 	$(CONFORM) $(NCCL_SIM) $(HELPER) $(FUZZERS) $(filter %.c,$(EXAMPLES))
 CXX_FILES = $(filter %.cpp,$(EXAMPLES)) $(if $(KERNEL_BIN), \
 	test/gpu/test_kernels.cpp)

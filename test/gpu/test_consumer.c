@@ -2,7 +2,7 @@
  * test_consumer.c - work that is queued on a batch, captures, contexts that
  * fail, forks, and what a reader takes of the machine.
  */
-#include "for_each_transport.h"
+#include "test/lib/for_each_transport.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)

@@ -3,7 +3,7 @@
  * stopped, slow, and give up: nobody else hangs or sees a wrong byte, and
  * everybody is told.
  */
-#include "for_each_transport.h"
+#include "test/lib/for_each_transport.h"
 
 #include <dirent.h>
 #include <poll.h>

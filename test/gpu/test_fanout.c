@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#include "gpu_readers.h"
+#include "test/lib/gpu_reader.h"
 
 #ifdef SIMCUDA
 

@@ -4,7 +4,7 @@
  *
  * Calls hang on demand, so this runs on the simulation alone.
  */
-#include "gpu_readers.h"
+#include "test/lib/gpu_reader.h"
 
 #ifdef SIMCUDA
 

@@ -3,7 +3,7 @@
  * large as they like, and see every sample of each of their epochs exactly
  * once, whatever the others do.
  */
-#include "for_each_transport.h"
+#include "test/lib/for_each_transport.h"
 
 static const unsigned numbers[] = { 1, 2, 8 };
 

@@ -3,7 +3,7 @@
  * transport: nobody else sees it, nobody waits for it, and no byte in hand changes.
  * Where a batch can't be kept, who holds it is told so.
  */
-#include "for_each_transport.h"
+#include "test/lib/for_each_transport.h"
 
 static const unsigned numbers[] = { 1, 2, 8 };
 

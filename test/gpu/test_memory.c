@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "mem/gpu.h"
-#include "gpu_readers.h"
+#include "test/lib/gpu_reader.h"
 
 #define MIB (UINT64_C(1) << 20)
 

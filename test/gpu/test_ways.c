@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#include "for_each_transport.h"
+#include "test/lib/for_each_transport.h"
 
 static const struct source small = { .name = "small",
 				     .n = 1000,

@@ -2,7 +2,7 @@
  * test_coverage.c - each consumer sees every sample of each of its epochs
  * exactly once, in stream order, whatever the others do.
  */
-#include "common.h"
+#include "test/lib/reader.h"
 
 static void run(const struct source *src, struct reader *r, unsigned n)
 {

@@ -3,7 +3,7 @@
  * with many silent connections: readers go on, and a new consumer joins or is
  * told why not.
  */
-#include "common.h"
+#include "test/lib/reader.h"
 
 #include <sys/resource.h>
 #include <sys/socket.h>

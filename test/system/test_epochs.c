@@ -2,7 +2,7 @@
  * test_epochs.c - no epoch is lost between two of a reader's own, the stream
  * ends when nobody can get one any more, and slow is only who is waited for.
  */
-#include "common.h"
+#include "test/lib/reader.h"
 
 #include <pthread.h>
 
@@ -52,10 +52,7 @@ static int ends(pid_t pid)
 
 	for (unsigned i = 0; i < 6000; i++) {
 		if (waitpid(pid, &status, WNOHANG) == pid) {
-			for (unsigned k = 0; k < children.n; k++)
-				if (children.pid[k] == pid)
-					children.pid[k] =
-						children.pid[--children.n];
+			forget_child(pid);
 			return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 		}
 		pause_us(10000);

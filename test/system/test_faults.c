@@ -2,7 +2,7 @@
  * test_faults.c - deaths, stops and slowness: nobody else hangs or sees a
  * wrong byte, and nothing is left behind.
  */
-#include "common.h"
+#include "test/lib/reader.h"
 
 #include <dirent.h>
 

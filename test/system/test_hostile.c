@@ -5,7 +5,7 @@
  *
  * One server and one good consumer live through all of it.
  */
-#include "common.h"
+#include "test/lib/reader.h"
 
 #include <dirent.h>
 #include <fcntl.h>

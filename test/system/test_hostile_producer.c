@@ -6,7 +6,7 @@
  * The producer is a child that speaks the protocol but for one lie; the
  * consumer is a child too, so that a signal is seen.
  */
-#include "common.h"
+#include "test/lib/reader.h"
 
 #include <fcntl.h>
 #include <poll.h>

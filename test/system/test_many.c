@@ -1,7 +1,7 @@
 /*
  * test_many.c - more consumers than the statistics have rows.
  */
-#include "common.h"
+#include "test/lib/reader.h"
 
 #define MANY (TSOCK_STATS_ROWS + 8)
 

@@ -2,7 +2,7 @@
  * test_removed.c - the folder or the sockets of a running producer are removed:
  * readers go on, new consumers can join, and the name stays locked.
  */
-#include "common.h"
+#include "test/lib/reader.h"
 
 #include <fcntl.h>
 

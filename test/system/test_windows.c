@@ -2,7 +2,7 @@
  * test_windows.c - batches may be written into and kept: nobody else sees it,
  * nobody waits for it, and no byte in hand ever changes.
  */
-#include "common.h"
+#include "test/lib/reader.h"
 
 #define KEEP 400
 

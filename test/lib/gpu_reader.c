@@ -1,55 +1,19 @@
 /*
- * gpu_readers.h - readers of every transport, in processes of their own, that check
- * every byte.
- *
- * A process that forks readers must not have used CUDA itself.  Bytes are
- * looked at twice: copied back and waited for when a batch is handed out, and
- * by copies that are queued before it is released and looked at only some
- * batches later.
+ * gpu_reader.c - readers over every transport that check every byte.
  */
-#ifndef TEST_GPU_GPU_READERS_H
-#define TEST_GPU_GPU_READERS_H
+#include "test/lib/gpu_reader.h"
 
-#include "test/system/common.h"
-
-#include <cuda_runtime_api.h>
-
-#define SIDE 10 /* of an image */
-#define PIXELS (SIDE * SIDE * 3)
-#define DEFER 3 /* batches later */
-#define FIELDS 4
-
-#define cu(call) \
-	do { \
-		cudaError_t e_ = (call); \
-		if (e_ != cudaSuccess) \
-			die("%s: %s", #call, cudaGetErrorName(e_)); \
-	} while (0)
-
-enum transport {
-	HOST,
-	PINNED, /* in host memory that the producer has page-locked */
-	STAGED,
-	STAGED_STORED,
-	SHARED,
-	STORED,
-	LEGACY,
-	LEGACY_STORED,
-	TRANSPORTS,
-};
-
-static const char *const transport_name[] = {
+const char *const transport_name[] = {
 	"host",   "pinned", "staged", "staged_stored",
 	"shared", "stored", "legacy", "legacy_stored",
 };
 
-static inline void keep_line(void *arg, const char *line)
+static void keep_line(void *arg, const char *line)
 {
 	snprintf(arg, 256, "%s", line);
 }
 
-/* How many there are; the first time it says why there is none. */
-static inline unsigned gpus(void)
+unsigned gpus(void)
 {
 	static int n = -1;
 	pid_t pid;
@@ -72,51 +36,22 @@ static inline unsigned gpus(void)
 	return (unsigned)n;
 }
 
-static inline void set(const char *name, const char *value)
+void set(const char *name, const char *value)
 {
 	need(setenv(name, value, 1) == 0);
 }
 
-struct reader_proc {
-	const struct source *src;
-	enum transport transport;
-	int device;
-	const char *visible; /* CUDA_VISIBLE_DEVICES */
-	uint32_t batch, epochs, flags, join, between;
-	bool floats;      /* f32 CHW in [0, 1]; else as it is stored */
-	bool writes;      /* over whatever is its own */
-	unsigned streams; /* that use each batch; 0 means 1 */
-	unsigned delay_us;
-};
-
-/* The host's copy of a batch, on its way. */
-struct copy {
-	uint8_t *host[FIELDS], *device[FIELDS];
-	uint64_t seq, count;
-	bool busy;
-	cudaStream_t at; /* where it was queued */
-};
-
-struct gpu_reader {
-	const struct reader_proc *r;
-	tsock *t;
-	uint64_t bytes[FIELDS]; /* of a sample */
-	cudaStream_t stream[4];
-	struct copy copy[DEFER + 1];
-	unsigned begun; /* epochs */
-};
-
-static inline bool on_gpu(enum transport k)
+bool on_gpu(enum transport k)
 {
 	return k >= STAGED;
 }
 
-static inline bool as_stored(enum transport k)
+bool as_stored(enum transport k)
 {
 	return k == STAGED_STORED || k == STORED || k == LEGACY_STORED;
 }
 
-static inline int api_transport(enum transport k)
+int api_transport(enum transport k)
 {
 	switch (k) {
 	case HOST:
@@ -136,7 +71,7 @@ static inline int api_transport(enum transport k)
 	return 0;
 }
 
-static inline struct tsock_opts opts_of(const struct reader_proc *r)
+struct tsock_opts opts_of(const struct reader_proc *r)
 {
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 
@@ -157,7 +92,7 @@ static inline struct tsock_opts opts_of(const struct reader_proc *r)
 	return o;
 }
 
-static inline uint64_t bytes_of(const struct tsock_field *f)
+static uint64_t bytes_of(const struct tsock_field *f)
 {
 	uint64_t n = tsock_dtype_size(f->dtype);
 
@@ -166,7 +101,7 @@ static inline uint64_t bytes_of(const struct tsock_field *f)
 	return n;
 }
 
-static inline void make_copy(struct gpu_reader *s, struct copy *l)
+static void make_copy(struct gpu_reader *s, struct copy *l)
 {
 	for (unsigned i = 0; i < FIELDS; i++) {
 		uint64_t bytes = s->bytes[i] * s->r->batch;
@@ -181,8 +116,7 @@ static inline void make_copy(struct gpu_reader *s, struct copy *l)
 	}
 }
 
-static inline void gpu_reader_open(struct gpu_reader *s,
-				   const struct reader_proc *r)
+void gpu_reader_open(struct gpu_reader *s, const struct reader_proc *r)
 {
 	struct tsock_opts o = opts_of(r);
 
@@ -210,8 +144,7 @@ static inline void gpu_reader_open(struct gpu_reader *s,
 		make_copy(s, &s->copy[i]);
 }
 
-static inline void check_image(const struct gpu_reader *s, const void *image,
-			       uint64_t q)
+void check_image(const struct gpu_reader *s, const void *image, uint64_t q)
 {
 	const float *f = image;
 	uint8_t raw[PIXELS];
@@ -232,7 +165,7 @@ static inline void check_image(const struct gpu_reader *s, const void *image,
 				    (unsigned long long)q);
 }
 
-static inline void check_copy(const struct gpu_reader *s, const struct copy *l)
+void check_copy(const struct gpu_reader *s, const struct copy *l)
 {
 	const struct source *src = s->r->src;
 	const int64_t *label = (const void *)l->host[1];
@@ -244,9 +177,8 @@ static inline void check_copy(const struct gpu_reader *s, const struct copy *l)
 		check_image(s, l->host[3] + i * s->bytes[3], l->seq + i);
 }
 
-/* Queue copies of the batch to the host in a stream. */
-static inline void queue_copy(struct gpu_reader *s, tsock_batch *b,
-			      struct copy *l, cudaStream_t stream)
+void queue_copy(struct gpu_reader *s, tsock_batch *b, struct copy *l,
+		cudaStream_t stream)
 {
 	l->seq = tsock_batch_seq(b);
 	l->count = tsock_batch_count(b);
@@ -270,7 +202,7 @@ static inline void queue_copy(struct gpu_reader *s, tsock_batch *b,
 	}
 }
 
-static inline void finish_copy(struct gpu_reader *s, struct copy *l)
+void finish_copy(struct gpu_reader *s, struct copy *l)
 {
 	if (!l->busy)
 		return;
@@ -280,9 +212,7 @@ static inline void finish_copy(struct gpu_reader *s, struct copy *l)
 	l->busy = false;
 }
 
-/* Name the streams, queue a late copy in one of them, give the batch back. */
-static inline void leave_to_gpu(struct gpu_reader *s, tsock_batch *b,
-				unsigned turn)
+void leave_to_gpu(struct gpu_reader *s, tsock_batch *b, unsigned turn)
 {
 	unsigned n = s->r->streams ? s->r->streams : 1;
 	struct copy *l = &s->copy[1 + turn % DEFER];
@@ -298,7 +228,7 @@ static inline void leave_to_gpu(struct gpu_reader *s, tsock_batch *b,
 }
 
 /* Write over it, if that is its reader's own, and give it back. */
-static inline void scribble(struct gpu_reader *s, tsock_batch *b)
+static void scribble(struct gpu_reader *s, tsock_batch *b)
 {
 	enum transport k = s->r->transport;
 
@@ -319,9 +249,7 @@ static inline void scribble(struct gpu_reader *s, tsock_batch *b)
 	tsock_batch_release(b);
 }
 
-/* A batch that was taken: look at it, and give it back. */
-static inline void gpu_reader_check(struct gpu_reader *s, tsock_batch *b,
-				    unsigned turn)
+void gpu_reader_check(struct gpu_reader *s, tsock_batch *b, unsigned turn)
 {
 	bool common = on_gpu(s->r->transport) && s->r->transport != STAGED &&
 		      !as_stored(s->r->transport);
@@ -337,7 +265,7 @@ static inline void gpu_reader_check(struct gpu_reader *s, tsock_batch *b,
 		leave_to_gpu(s, b, turn);
 }
 
-static inline void gpu_reader_settle(struct gpu_reader *s)
+void gpu_reader_settle(struct gpu_reader *s)
 {
 	for (unsigned i = 0; i < 4 && on_gpu(s->r->transport); i++)
 		cu(cudaStreamSynchronize(s->stream[i]));
@@ -348,8 +276,7 @@ static inline void gpu_reader_settle(struct gpu_reader *s)
 		s->copy[i].busy = false;
 }
 
-/* Begin an epoch; false if the stream has ended. */
-static inline bool gpu_reader_begin(struct gpu_reader *s)
+bool gpu_reader_begin(struct gpu_reader *s)
 {
 	int err = tsock_begin(s->t);
 
@@ -364,8 +291,7 @@ static inline bool gpu_reader_begin(struct gpu_reader *s)
 	return true;
 }
 
-/* Some batches of an epoch that was begun. */
-static inline void gpu_reader_some(struct gpu_reader *s, unsigned batches)
+void gpu_reader_some(struct gpu_reader *s, unsigned batches)
 {
 	tsock_batch *b;
 
@@ -376,7 +302,7 @@ static inline void gpu_reader_some(struct gpu_reader *s, unsigned batches)
 	}
 }
 
-static inline void gpu_reader_epoch(struct gpu_reader *s)
+void gpu_reader_epoch(struct gpu_reader *s)
 {
 	unsigned turn = 0;
 	struct tally y;
@@ -394,7 +320,7 @@ static inline void gpu_reader_epoch(struct gpu_reader *s)
 	gpu_reader_settle(s);
 }
 
-static inline void free_copy(const struct gpu_reader *s, struct copy *l)
+static void free_copy(const struct gpu_reader *s, struct copy *l)
 {
 	for (unsigned i = 0; i < FIELDS; i++) {
 		if (!on_gpu(s->r->transport)) {
@@ -407,7 +333,7 @@ static inline void free_copy(const struct gpu_reader *s, struct copy *l)
 	}
 }
 
-static inline void gpu_reader_close(struct gpu_reader *s)
+void gpu_reader_close(struct gpu_reader *s)
 {
 	tsock_close(s->t);
 	for (unsigned i = 0; i <= DEFER; i++)
@@ -416,7 +342,7 @@ static inline void gpu_reader_close(struct gpu_reader *s)
 		cu(cudaStreamDestroy(s->stream[i]));
 }
 
-static inline void read_to_the_end(const struct reader_proc *r)
+void read_to_the_end(const struct reader_proc *r)
 {
 	struct gpu_reader s;
 
@@ -426,9 +352,8 @@ static inline void read_to_the_end(const struct reader_proc *r)
 	gpu_reader_close(&s);
 }
 
-/* A child that does this, and ends well. */
-static inline pid_t start_as(void (*fn)(const struct reader_proc *r),
-			     const struct reader_proc *r)
+pid_t start_as(void (*fn)(const struct reader_proc *r),
+	       const struct reader_proc *r)
 {
 	pid_t pid = spawn();
 
@@ -439,9 +364,7 @@ static inline pid_t start_as(void (*fn)(const struct reader_proc *r),
 	return pid;
 }
 
-static inline pid_t start_reader_proc(const struct reader_proc *r)
+pid_t start_reader_proc(const struct reader_proc *r)
 {
 	return start_as(read_to_the_end, r);
 }
-
-#endif

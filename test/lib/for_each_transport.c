@@ -1,24 +1,11 @@
 /*
- * for_each_transport.h - streams for readers of each transport, and tests that run once for
- * each.
+ * for_each_transport.c - streams for readers of each transport, and tests that
+ * run once for each.
  */
-#ifndef TEST_GPU_FOR_EACH_TRANSPORT_H
-#define TEST_GPU_FOR_EACH_TRANSPORT_H
-
-#include "gpu_readers.h"
+#include "test/lib/for_each_transport.h"
 
 #ifdef SIMCUDA
-#include "simcuda.h"
-#define SIMULATED 1
-#else
-#define SIMULATED 0
-#endif
-
-/* ---- streams for them ---- */
-
-#ifdef SIMCUDA
-/* Has this process given back all that it took of the GPUs? */
-static inline bool nothing_is_left(void)
+bool nothing_is_left(void)
 {
 	struct simcuda_live live;
 
@@ -28,7 +15,7 @@ static inline bool nothing_is_left(void)
 	       !live.pinned && !live.streams && !live.events;
 }
 
-static inline bool is_locked(const struct source *src, void *slot)
+static bool is_locked(const struct source *src, void *slot)
 {
 	struct simcuda_live live;
 
@@ -37,12 +24,12 @@ static inline bool is_locked(const struct source *src, void *slot)
 	return live.pinned >= (src->image ? 4 : 3);
 }
 #else
-static inline bool nothing_is_left(void)
+bool nothing_is_left(void)
 {
 	return true; /* it can't be told */
 }
 
-static inline bool is_locked(const struct source *src, void *slot)
+static bool is_locked(const struct source *src, void *slot)
 {
 	struct cudaPointerAttributes a;
 
@@ -54,7 +41,7 @@ static inline bool is_locked(const struct source *src, void *slot)
 
 static void (*after_lock)(tsock_server *s, const struct source *src);
 
-static inline void await_lock(tsock_server *s, const struct source *src)
+static void await_lock(tsock_server *s, const struct source *src)
 {
 	for (unsigned i = 0; !is_locked(src, tsock_serve_slot(s, 0, 0)); i++) {
 		need(i < 20000);
@@ -64,8 +51,7 @@ static inline void await_lock(tsock_server *s, const struct source *src)
 		after_lock(s, src);
 }
 
-/* A reader on a GPU that comes, and goes without having taken anything. */
-static inline void join_and_leave(const struct reader_proc *r)
+void join_and_leave(const struct reader_proc *r)
 {
 	struct tsock_opts o = opts_of(r);
 	tsock *t;
@@ -76,9 +62,7 @@ static inline void join_and_leave(const struct reader_proc *r)
 	tsock_close(t);
 }
 
-/* A producer for readers of this transport. */
-static inline pid_t start_source(const struct source *src,
-				 enum transport transport)
+pid_t start_source(const struct source *src, enum transport transport)
 {
 	struct reader_proc first = { .src = src,
 				     .transport = STORED,
@@ -96,9 +80,8 @@ static inline pid_t start_source(const struct source *src,
 	return producer;
 }
 
-/* Readers of one stream, all of which end well. */
-static inline void run_reader_procs(const struct source *src,
-				    struct reader_proc *r, unsigned n)
+void run_reader_procs(const struct source *src, struct reader_proc *r,
+		      unsigned n)
 {
 	enum transport transport = HOST;
 	pid_t producer, pid[32];
@@ -116,9 +99,8 @@ static inline void run_reader_procs(const struct source *src,
 	kill_and_reap(producer);
 }
 
-/* One child of a stream of its own. */
-static inline void run_as(void (*fn)(const struct reader_proc *r),
-			  const struct reader_proc *r)
+void run_as(void (*fn)(const struct reader_proc *r),
+	    const struct reader_proc *r)
 {
 	pid_t producer = start_source(r->src, r->transport);
 
@@ -126,10 +108,7 @@ static inline void run_as(void (*fn)(const struct reader_proc *r),
 	kill_and_reap(producer);
 }
 
-/* ---- tests of every transport ---- */
-
-/* Skip a test that numbers so many as it likes. */
-static inline void need_gpus(unsigned n)
+void need_gpus(unsigned n)
 {
 	if (gpus() >= n && !getenv("CUDA_VISIBLE_DEVICES"))
 		return;
@@ -137,21 +116,7 @@ static inline void need_gpus(unsigned n)
 	skip();
 }
 
-struct transport_test {
-	const char *name;
-	CMUnitTestFunction fn;
-	enum transport first; /* and all after it */
-};
-#define FOR_EACH_TRANSPORT(fn) \
-	{ \
-#fn, fn, HOST \
-	}
-#define FOR_EACH_GPU_TRANSPORT(fn) \
-	{ \
-#fn, fn, STAGED \
-	}
-
-static inline enum transport case_transport(void **state)
+enum transport case_transport(void **state)
 {
 	return *(const enum transport *)*state;
 }
@@ -165,8 +130,8 @@ struct cases {
 	unsigned n;
 };
 
-static inline void add_case(struct cases *c, const struct transport_test *b,
-			    enum transport k)
+static void add_case(struct cases *c, const struct transport_test *b,
+		     enum transport k)
 {
 	c->transport[c->n] = k;
 	snprintf(c->name[c->n], sizeof(c->name[0]), "%s_%s", b->name,
@@ -180,22 +145,16 @@ static inline void add_case(struct cases *c, const struct transport_test *b,
 }
 
 /* TEST_TRANSPORT has a transport's name, or "once" for the tests of none. */
-static inline bool is_wanted(const char *transport)
+static bool is_wanted(const char *transport)
 {
 	const char *only = getenv("TEST_TRANSPORT");
 
 	return !only || strcmp(only, transport) == 0;
 }
 
-/*
- * Run tests for each transport, and others once.  The exit status: 77 where there is
- * no GPU.
- */
-static inline int run_for_each_transport(const char *group,
-					 const struct transport_test *each,
-					 unsigned neach,
-					 const struct CMUnitTest *once,
-					 unsigned nonce)
+int run_for_each_transport(const char *group, const struct transport_test *each,
+			   unsigned neach, const struct CMUnitTest *once,
+			   unsigned nonce)
 {
 	static struct cases c;
 
@@ -215,5 +174,3 @@ static inline int run_for_each_transport(const char *group,
 		cmocka_set_test_filter(getenv("TEST_ONLY"));
 	return _cmocka_run_group_tests(group, c.test, c.n, NULL, NULL);
 }
-
-#endif

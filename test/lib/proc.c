@@ -1,0 +1,98 @@
+/*
+ * proc.c - processes of a system test.
+ */
+#include "test/lib/proc.h"
+
+void pause_us(unsigned us)
+{
+	struct timespec ts = { us / 1000000, (long)(us % 1000000) * 1000 };
+
+	while (nanosleep(&ts, &ts) && errno == EINTR)
+		;
+}
+
+void log_line(void *arg, int level, const char *line)
+{
+	(void)arg;
+	if (level <= TSOCK_LOG_WARN || getenv("TEST_VERBOSE"))
+		fprintf(stderr, "[%d] %s\n", (int)getpid(), line);
+}
+
+/* Children that were not waited for. */
+static struct {
+	pid_t pid[64];
+	unsigned n;
+} children;
+
+pid_t spawn(void)
+{
+	pid_t parent = getpid(), pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid < 0) {
+		perror("fork");
+		exit(1);
+	}
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
+		tsock_set_logger(log_line, NULL);
+		children.n = 0;
+	} else if (children.n < 64) {
+		children.pid[children.n++] = pid;
+	}
+	return pid;
+}
+
+void forget_child(pid_t pid)
+{
+	for (unsigned i = 0; i < children.n; i++)
+		if (children.pid[i] == pid)
+			children.pid[i] = children.pid[--children.n];
+}
+
+int ended(pid_t pid)
+{
+	int status, rc;
+
+	do
+		rc = waitpid(pid, &status, 0);
+	while (rc < 0 && errno == EINTR);
+	forget_child(pid);
+	if (rc < 0)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status)
+				 : 1000 + WTERMSIG(status);
+}
+
+void kill_and_reap(pid_t pid)
+{
+	siginfo_t info;
+
+	/* Once it was waited for, the number may be anybody's. */
+	if (!waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT))
+		kill(pid, SIGKILL);
+	ended(pid);
+}
+
+int end_children(void **state)
+{
+	(void)state;
+	while (children.n)
+		kill_and_reap(children.pid[children.n - 1]);
+	return 0;
+}
+
+void own_folder(void)
+{
+	static char folder[] = "/tmp/tsock-test-XXXXXX";
+
+	if (getenv("TSOCK_DIR"))
+		return;
+	if (!mkdtemp(folder) || setenv("TSOCK_DIR", folder, 1)) {
+		perror(folder);
+		exit(1);
+	}
+}

@@ -1,0 +1,46 @@
+/*
+ * reader.h - a consumer that checks every byte, in a process of its own.
+ */
+#ifndef TEST_LIB_READER_H
+#define TEST_LIB_READER_H
+
+#include "test/lib/stream.h"
+
+/* An epoch as one consumer sees it. */
+struct tally {
+	const struct source *src;
+	uint32_t batch, flags;
+	uint64_t first, want, got, full; /* want: the next; full: batches */
+	uint8_t *seen;
+};
+
+void tally_begin(struct tally *y, const struct source *src, uint32_t batch,
+		 uint32_t flags);
+
+/* A batch: the next samples, none of which came before. */
+void tally_add(struct tally *y, const tsock_batch *b);
+
+/* It is over, and was whole unless it began in the middle. */
+void tally_end(struct tally *y, bool whole);
+
+struct reader {
+	const struct source *src;
+	uint32_t batch, join, between, flags;
+	uint32_t epochs;   /* to read */
+	uint32_t hold_us;  /* keep each batch so long */
+	uint32_t delay_us; /* before joining */
+	bool scribble;     /* write over every batch */
+};
+
+tsock *connect_reader(const struct reader *r);
+
+void check_batch(const struct reader *r, const tsock_batch *b, uint64_t from);
+
+/* Read one epoch; every sample must come exactly once, in stream order. */
+void read_epoch(const struct reader *r, tsock *t);
+
+void read_all(const struct reader *r);
+
+pid_t start_reader(const struct reader *r);
+
+#endif

@@ -1,0 +1,61 @@
+/*
+ * stream.h - a producer of made-up samples, in a process of its own.
+ *
+ * Sample s of a stream of N has index perm(s), a label and a payload that are
+ * functions of s alone; so whatever a consumer is handed can be checked without
+ * asking anybody.
+ */
+#ifndef TEST_LIB_STREAM_H
+#define TEST_LIB_STREAM_H
+
+#include "test/lib/proc.h"
+
+struct source {
+	const char *name;
+	uint64_t n, epochs;
+	uint32_t ring, max_batch, window, segments, min_consumers;
+	uint32_t payload; /* bytes of the payload field */
+	uint32_t slow_ms; /* kill the slow; 0: block */
+	uint32_t pace_us; /* a pause for each sample */
+	uint32_t image;   /* side of an image field; 0: none */
+	uint32_t workers; /* 0 means 1 */
+	uint32_t fanout, gpu_transport;
+	uint64_t memory, gpu_memory;
+	bool sequential;
+	/* Called by the producer before its first sample, and at its end. */
+	void (*served)(tsock_server *s, const struct source *src);
+	void (*closed)(void);
+};
+
+/* A number that looks like a random one, of x alone. */
+uint64_t mix(uint64_t x);
+
+/* A permutation of 0..n-1 that differs from epoch to epoch; with segments,
+ * within each segment only. */
+uint64_t index_of(const struct source *src, uint64_t s);
+
+void fill_payload(uint8_t *p, uint32_t bytes, uint64_t s);
+
+bool payload_is(const uint8_t *p, uint32_t bytes, uint64_t s);
+
+tsock_server *serve(const struct source *src);
+
+void write_sample(tsock_server *s, const struct source *src, uint64_t q);
+
+/* Make samples until the stream ends. */
+void produce(tsock_server *s, const struct source *src);
+
+pid_t start_producer(const struct source *src);
+
+/* Die unless these are samples seq .. seq+n-1, whole and unchanged. */
+void check_samples(const struct source *src, const char *who, uint64_t seq,
+		   uint64_t n, const uint8_t *payload, const int64_t *label,
+		   const int64_t *index);
+
+/* The state of a stream, or fail. */
+struct tsock_stats stats_of(const char *name);
+
+/* Wait until the stream has so many readers; fails after 10 s. */
+void wait_readers(const char *name, uint32_t n);
+
+#endif
