@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/futex.h"
 #include "base/log.h"
 #include "consumer/consumer.h"
 
@@ -54,7 +53,7 @@ static int await(struct tsock *t, uint64_t n, int64_t deadline)
 
 	for (;;) {
 		/* Before looking: what comes back later ends the sleep. */
-		uint32_t seen = atomic_load(&r->tail_moves);
+		uint32_t seen = tsi_tail_moves(&r->tail);
 		int err = tsi_reader_make_room(r, n);
 		int64_t now = tsi_now_ms(), left = deadline - now;
 
@@ -70,8 +69,8 @@ static int await(struct tsock *t, uint64_t n, int64_t deadline)
 			said = true;
 			tsi_log(TSOCK_LOG_WARN, "%s", tsock_errmsg());
 		}
-		tsi_futex_wait(&r->tail_moves, seen,
-			       left < SLICE_MS ? (int)left : SLICE_MS);
+		tsi_tail_wait(&r->tail, seen,
+			      left < SLICE_MS ? (int)left : SLICE_MS);
 	}
 }
 
@@ -84,11 +83,9 @@ static int on_host(struct tsock *t, uint64_t n, int *timeout_ms)
 	if (err != TSOCK_EHELD)
 		return err;
 	begin = tsi_now_ms();
-	atomic_store(&r->awaited, true);
-	/* pairs with tail.c: either the tail is seen, or the wait. */
-	atomic_thread_fence(memory_order_seq_cst);
+	tsi_tail_expect(&r->tail, true);
 	err = await(t, n, *timeout_ms < 0 ? INT64_MAX : begin + *timeout_ms);
-	atomic_store(&r->awaited, false);
+	tsi_tail_expect(&r->tail, false);
 	spend(timeout_ms, begin);
 	return err;
 }

@@ -197,7 +197,7 @@ static int next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 		return leave_if_lost(t, err);
 	t->samples += n;
 	/* A counter, for people. */
-	atomic_store_explicit(&t->reader->tail->samples, t->samples,
+	atomic_store_explicit(&t->reader->page->samples, t->samples,
 			      memory_order_relaxed);
 	return 0;
 }

@@ -160,9 +160,6 @@ static void take_parts(struct tsi_reader *r, const struct tsi_reader_parts *p)
 	r->claim_ended = p->claim_ended;
 	r->free_context = p->free_context;
 	r->context = p->context;
-	atomic_init(&r->pos, p->start);
-	r->published_tail = p->start;
-	r->nentries = tail_entries(p);
 	atomic_init(&r->refs, 1);
 	atomic_init(&r->holds, 1);
 	r->event = r->producer = r->sock = -1;
@@ -172,8 +169,8 @@ static void give_parts(struct tsi_reader *r, const struct tsi_reader_parts *p)
 {
 	r->shared = p->shared;
 	r->shared_len = p->shared_len;
-	r->tail = p->tail;
-	r->tail_len = p->tail_len;
+	r->page = p->tail;
+	r->page_len = p->tail_len;
 	r->ring_id = p->ring_id;
 	r->event = p->event;
 	r->producer = p->producer;
@@ -192,14 +189,14 @@ static void destroy(struct tsi_reader *r)
 		batch_free(b);
 	}
 	r->backend->ops->destroy(r->backend);
-	if (r->tail)
-		munmap(r->tail, r->tail_len);
+	if (r->page)
+		munmap(r->page, r->page_len);
 	if (r->shared)
 		munmap(r->shared, r->shared_len);
 	for (unsigned i = 0; i < 3; i++)
 		if (fd[i] >= 0)
 			close(fd[i]);
-	free(r->entries);
+	tsi_tail_fini(&r->tail);
 	free(r);
 }
 
@@ -221,24 +218,19 @@ int tsi_reader_create(const struct tsi_reader_parts *p, struct tsi_reader **out)
 	struct tsi_reader *r = calloc(1, sizeof(*r));
 	int err;
 
-	if (r) {
-		take_parts(r, p);
-		r->entries = calloc(r->nentries, sizeof(*r->entries));
-	}
-	if (!r || !r->entries) {
+	if (!r || tsi_tail_init(&r->tail, tail_entries(p), p->start)) {
 		p->backend->ops->destroy(p->backend);
 		free(r);
 		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
 	}
+	take_parts(r, p);
 	err = make_batches(r);
 	if (err) {
 		destroy(r);
 		return err;
 	}
 	give_parts(r, p);
-	/* Pairs with the producer's acquire; nothing was read yet. */
-	atomic_store_explicit(&r->tail->tail, r->published_tail,
-			      memory_order_release);
+	tsi_tail_share(&r->tail, r->page, r->shared, r->event);
 	r->forks.pin_all = pin_all;
 	/* A child can't use a GPU's memory, whatever is done. */
 	if (r->backend->ops->pages)
@@ -262,14 +254,14 @@ void tsi_reader_unref(struct tsi_reader *r)
 uint64_t tsi_reader_pos(const struct tsi_reader *r)
 {
 	/* Written by the caller's thread. */
-	return atomic_load_explicit(&((struct tsi_reader *)(uintptr_t)r)->pos,
-				    memory_order_relaxed);
+	return atomic_load_explicit(
+		&((struct tsi_reader *)(uintptr_t)r)->tail.pos,
+		memory_order_relaxed);
 }
 
 uint64_t tsi_reader_tail(const struct tsi_reader *r)
 {
-	/* A number that only grows, and that nothing else hangs on. */
-	return atomic_load_explicit(&r->tail->tail, memory_order_relaxed);
+	return tsi_tail_shared(&r->tail);
 }
 
 int tsi_reader_acquire(struct tsi_reader *r, uint64_t n, tsock_batch **out)
@@ -279,7 +271,7 @@ int tsi_reader_acquire(struct tsi_reader *r, uint64_t n, tsock_batch **out)
 	struct tsock_batch *b;
 	int err;
 
-	if (tsi_tail_full(r))
+	if (tsi_tail_full(&r->tail))
 		return tsi_err(
 			TSOCK_EPROTO,
 			"the producer published more than fits its ring");
@@ -301,15 +293,15 @@ int tsi_reader_acquire(struct tsi_reader *r, uint64_t n, tsock_batch **out)
 	if (!b->placement.own) {
 		/* The handle has a hold, so it doesn't come from 0. */
 		atomic_fetch_add_explicit(&r->holds, 1, memory_order_relaxed);
-		tsi_tail_append(r, b);
+		b->ticket = tsi_tail_append(&r->tail, pos, b);
 	}
 	/* Pairs with tsi_batch_pin(): what was set above. */
 	atomic_store(&b->state,
 		     b->placement.own ? TSI_BATCH_PRIVATE : TSI_BATCH_HELD);
-	/* After it was queued: pairs with tail.c. */
-	atomic_store_explicit(&r->pos, pos + n, memory_order_release);
+	/* After it was appended. */
+	tsi_tail_move_position(&r->tail, pos + n);
 	if (b->placement.own)
-		tsi_tail_advance(r);
+		tsi_tail_advance(&r->tail);
 	/* A fork that began before it was held hasn't seen it. */
 	if (tsi_forks_going_on())
 		tsi_forks_await();
@@ -319,9 +311,8 @@ int tsi_reader_acquire(struct tsi_reader *r, uint64_t n, tsock_batch **out)
 
 void tsi_reader_skip(struct tsi_reader *r, uint64_t to)
 {
-	/* Pairs with tail.c. */
-	atomic_store_explicit(&r->pos, to, memory_order_release);
-	tsi_tail_advance(r);
+	tsi_tail_move_position(&r->tail, to);
+	tsi_tail_advance(&r->tail);
 }
 
 /* ---- releasing ---- */
@@ -339,7 +330,7 @@ static void finish(struct tsock_batch *b, bool held)
 	struct tsi_reader *r = b->reader;
 
 	if (held)
-		tsi_tail_release(r, b->ticket);
+		tsi_tail_release(&r->tail, b->ticket);
 	r->backend->ops->clear(r->backend, &b->placement);
 	batch_put(r, b);
 	if (held)
@@ -436,7 +427,7 @@ void tsi_batch_finish(struct tsock_batch *b)
 
 void tsi_batch_made_private(struct tsi_reader *r, uint64_t ticket)
 {
-	tsi_tail_release(r, ticket);
+	tsi_tail_release(&r->tail, ticket);
 	drop_hold(r);
 }
 

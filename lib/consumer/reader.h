@@ -32,6 +32,7 @@
 #include "consumer/forks.h"
 #include "consumer/name.h"
 #include "consumer/mapping.h"
+#include "consumer/tail.h"
 #include "ring/ring.h"
 
 /* The struct whose member p points at. */
@@ -61,12 +62,6 @@ struct tsock_batch {
 	_Atomic bool pending; /* no reference is left, but work uses it still */
 };
 
-struct tsi_tail_entry {
-	_Atomic bool done;
-	uint64_t first;
-	struct tsock_batch *batch;
-};
-
 struct tsi_reader {
 	unsigned generation;     /* of forks */
 	struct tsi_reader *next; /* the handle's, when it has left it */
@@ -78,8 +73,8 @@ struct tsi_reader {
 
 	struct tsi_ring_shared *shared; /* read-only */
 	size_t shared_len;
-	struct tsi_tail_page *tail;
-	size_t tail_len;
+	struct tsi_tail_page *page;
+	size_t page_len;
 	uint64_t ring_id; /* a number of the ring's own; 0: not known */
 	int event, producer, sock; /* -1: none */
 
@@ -90,14 +85,7 @@ struct tsi_reader {
 	struct tsi_backend *backend;
 	_Atomic uintptr_t user_thread;   /* acquired or waited last */
 	_Atomic bool released_elsewhere; /* by another thread */
-	_Atomic bool awaited;            /* somebody sleeps on moved ... */
-	_Atomic uint32_t tail_moves;     /* counted while somebody sleeps */
-	_Atomic uint64_t pos;
-	uint64_t published_tail; /* written by who advances */
-	_Atomic unsigned advancing;
-	struct tsi_tail_entry *entries;
-	uint64_t nentries;
-	_Atomic uint64_t appended, passed;
+	struct tsi_tail tail;
 
 	struct tsock_batch *free;
 	_Atomic(struct tsock_batch *) all;

@@ -37,19 +37,19 @@ static int make_private(struct tsi_reader *r, struct tsock_batch *b)
 uint64_t tsi_reader_held(const struct tsi_reader *r)
 {
 	uint64_t at = 0, n = 0;
-	struct tsi_tail_entry *q;
+	struct tsock_batch *b;
 
-	while ((q = tsi_tail_oldest((struct tsi_reader *)(uintptr_t)r, &at)))
-		n += !tsi_batch_pending(q->batch);
+	while ((b = tsi_tail_oldest(&((struct tsi_reader *)(uintptr_t)r)->tail,
+				    &at)))
+		n += !tsi_batch_pending(b);
 	return n;
 }
 
 const struct tsock_batch *tsi_reader_oldest(struct tsi_reader *r)
 {
 	uint64_t at = 0;
-	struct tsi_tail_entry *q = tsi_tail_oldest(r, &at);
 
-	return q ? q->batch : NULL;
+	return tsi_tail_oldest(&r->tail, &at);
 }
 
 bool tsi_batch_pending(const struct tsock_batch *b)
@@ -88,15 +88,15 @@ int tsi_reader_make_room(struct tsi_reader *r, uint64_t n)
 	uint64_t at = 0;
 
 	while (!tsi_reader_has_room(r, n)) {
-		struct tsi_tail_entry *q = tsi_tail_oldest(r, &at);
+		struct tsock_batch *b = tsi_tail_oldest(&r->tail, &at);
 		int err;
 
 		/* The others are being given back at this moment. */
-		if (!q)
+		if (!b)
 			return 0;
 		if (!r->backend->writable)
 			return tsi_err_held(r);
-		err = make_private(r, q->batch);
+		err = make_private(r, b);
 		if (err)
 			return err;
 	}
@@ -106,12 +106,12 @@ int tsi_reader_make_room(struct tsi_reader *r, uint64_t n)
 int tsi_reader_make_all_private(struct tsi_reader *r)
 {
 	uint64_t at = 0;
-	struct tsi_tail_entry *q;
+	struct tsock_batch *b;
 	int err = 0;
 
 	if (!r->backend->writable)
 		return 0;
-	while (!err && (q = tsi_tail_oldest(r, &at)))
-		err = make_private(r, q->batch);
+	while (!err && (b = tsi_tail_oldest(&r->tail, &at)))
+		err = make_private(r, b);
 	return err;
 }

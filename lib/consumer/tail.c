@@ -8,124 +8,174 @@
  */
 #include "consumer/tail.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/futex.h"
-#include "consumer/reader.h"
 
-static struct tsi_tail_entry *entry(const struct tsi_reader *r, uint64_t ticket)
+int tsi_tail_init(struct tsi_tail *t, uint64_t nentries, uint64_t start)
 {
-	return &r->entries[ticket % r->nentries];
+	*t = (struct tsi_tail){ .event = -1 };
+	t->entries = calloc(nentries, sizeof(*t->entries));
+	if (!t->entries)
+		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
+	t->nentries = nentries;
+	atomic_init(&t->pos, start);
+	t->published = start;
+	return 0;
 }
 
-bool tsi_tail_full(const struct tsi_reader *r)
+void tsi_tail_fini(struct tsi_tail *t)
 {
-	struct tsi_reader *w = (struct tsi_reader *)(uintptr_t)r;
+	free(t->entries);
+	t->entries = NULL;
+}
 
-	/* put is ours; got pairs with move_tail(). */
+void tsi_tail_share(struct tsi_tail *t, struct tsi_tail_page *page,
+		    const struct tsi_ring_shared *ring, int event)
+{
+	t->page = page;
+	t->ring = ring;
+	t->event = event;
+	/* Pairs with the producer's acquire; nothing was read yet. */
+	atomic_store_explicit(&page->tail, t->published, memory_order_release);
+}
+
+static struct tsi_tail_entry *entry(const struct tsi_tail *t, uint64_t ticket)
+{
+	return &t->entries[ticket % t->nentries];
+}
+
+bool tsi_tail_full(const struct tsi_tail *t)
+{
+	struct tsi_tail *w = (struct tsi_tail *)(uintptr_t)t;
+
+	/* appended is this thread's; passed pairs with move_tail(). */
 	return atomic_load_explicit(&w->appended, memory_order_relaxed) -
 		       atomic_load_explicit(&w->passed, memory_order_acquire) >=
-	       r->nentries;
+	       t->nentries;
 }
 
-void tsi_tail_append(struct tsi_reader *r, struct tsock_batch *b)
+uint64_t tsi_tail_append(struct tsi_tail *t, uint64_t first,
+			 struct tsock_batch *b)
 {
-	uint64_t put = atomic_load_explicit(&r->appended, memory_order_relaxed);
-	struct tsi_tail_entry *q = entry(r, put);
+	uint64_t put = atomic_load_explicit(&t->appended, memory_order_relaxed);
+	struct tsi_tail_entry *e = entry(t, put);
 
-	b->ticket = put;
-	q->first = b->first;
-	q->batch = b;
+	e->first = first;
+	e->batch = b;
 	/* Both are published by the store below. */
-	atomic_store_explicit(&q->done, false, memory_order_relaxed);
+	atomic_store_explicit(&e->done, false, memory_order_relaxed);
 	/* Pairs with move_tail(). */
-	atomic_store_explicit(&r->appended, put + 1, memory_order_release);
+	atomic_store_explicit(&t->appended, put + 1, memory_order_release);
+	return put;
 }
 
-struct tsi_tail_entry *tsi_tail_oldest(struct tsi_reader *r, uint64_t *at)
+struct tsock_batch *tsi_tail_oldest(struct tsi_tail *t, uint64_t *at)
 {
-	/* put is ours; got pairs with move_tail(). */
-	uint64_t put = atomic_load_explicit(&r->appended, memory_order_relaxed);
-	uint64_t got = atomic_load_explicit(&r->passed, memory_order_acquire);
+	/* appended is this thread's; passed pairs with move_tail(). */
+	uint64_t put = atomic_load_explicit(&t->appended, memory_order_relaxed);
+	uint64_t got = atomic_load_explicit(&t->passed, memory_order_acquire);
 
 	if (*at < got)
 		*at = got;
 	for (; *at < put; ++*at)
 		/* Only to choose: make_private() looks again. */
-		if (!atomic_load_explicit(&entry(r, *at)->done,
+		if (!atomic_load_explicit(&entry(t, *at)->done,
 					  memory_order_relaxed))
-			return entry(r, (*at)++);
+			return entry(t, (*at)++)->batch;
 	return NULL;
 }
 
-static void publish(struct tsi_reader *r, uint64_t tail)
+static void publish(struct tsi_tail *t, uint64_t tail)
 {
-	uint64_t old = r->published_tail, one = 1;
+	uint64_t old = t->published, one = 1;
 	ssize_t n;
 
 	if (tail <= old)
 		return;
-	r->published_tail = tail;
+	t->published = tail;
 	/* Pairs with the producer's acquire: our reads of the samples below
 	 * come first. */
-	atomic_store_explicit(&r->tail->tail, tail, memory_order_release);
+	atomic_store_explicit(&t->page->tail, tail, memory_order_release);
 	/* Pairs with the producer's fence between stating what it waits for
 	 * and reading the tails. */
 	atomic_thread_fence(memory_order_seq_cst);
-	/* Pairs with the fence in await_release.c: that sees the tail, or this
-	 * sees that it waits. */
-	if (atomic_load_explicit(&r->awaited, memory_order_relaxed)) {
-		atomic_fetch_add(&r->tail_moves, 1);
-		tsi_futex_wake(&r->tail_moves);
+	/* Pairs with tsi_tail_expect(): either the waiting thread sees the
+	 * tail, or it is seen here that it waits. */
+	if (atomic_load_explicit(&t->awaited, memory_order_relaxed)) {
+		atomic_fetch_add(&t->moves, 1);
+		tsi_futex_wake(&t->moves);
 	}
-	if (!tsi_ring_notifies(r->shared, old, tail))
+	if (!tsi_ring_notifies(t->ring, old, tail))
 		return;
 	/* A full counter wakes as well. */
-	n = write(r->event, &one, sizeof(one));
+	n = write(t->event, &one, sizeof(one));
 	(void)n;
 }
 
-static void move_tail(struct tsi_reader *r)
+static void move_tail(struct tsi_tail *t)
 {
 	/* The position first: tsi_reader_acquire() stores both in the other
 	 * order, so a batch that the position is beyond is seen here. */
-	uint64_t pos = atomic_load_explicit(&r->pos, memory_order_acquire);
-	uint64_t put = atomic_load_explicit(&r->appended, memory_order_acquire);
-	/* Written by the advancing thread, in the order of r->advancing. */
-	uint64_t got = atomic_load_explicit(&r->passed, memory_order_relaxed);
+	uint64_t pos = atomic_load_explicit(&t->pos, memory_order_acquire);
+	uint64_t put = atomic_load_explicit(&t->appended, memory_order_acquire);
+	/* Written by the advancing thread, in the order of t->advancing. */
+	uint64_t got = atomic_load_explicit(&t->passed, memory_order_relaxed);
 
 	/* Pairs with tsi_tail_release(): the last reads of the batch. */
 	while (got < put &&
-	       atomic_load_explicit(&entry(r, got)->done, memory_order_acquire))
+	       atomic_load_explicit(&entry(t, got)->done, memory_order_acquire))
 		got++;
 	if (got < put)
-		pos = entry(r, got)->first;
+		pos = entry(t, got)->first;
 	/* Pairs with tsi_tail_full(): the entries below may be used again.
 	 * Before the producer may fill the slots that they were for. */
-	atomic_store_explicit(&r->passed, got, memory_order_release);
-	publish(r, pos);
+	atomic_store_explicit(&t->passed, got, memory_order_release);
+	publish(t, pos);
 }
 
 /*
  * The thread that finds no other one advancing moves the tail, and moves it
  * again for those that came in the meantime.
  */
-void tsi_tail_advance(struct tsi_reader *r)
+void tsi_tail_advance(struct tsi_tail *t)
 {
 	unsigned seen;
 
-	if (atomic_fetch_add(&r->advancing, 1))
+	if (atomic_fetch_add(&t->advancing, 1))
 		return;
 	do {
-		seen = atomic_load(&r->advancing);
-		move_tail(r);
-	} while (!atomic_compare_exchange_strong(&r->advancing, &seen, 0));
+		seen = atomic_load(&t->advancing);
+		move_tail(t);
+	} while (!atomic_compare_exchange_strong(&t->advancing, &seen, 0));
 }
 
-void tsi_tail_release(struct tsi_reader *r, uint64_t ticket)
+void tsi_tail_release(struct tsi_tail *t, uint64_t ticket)
 {
 	/* Pairs with move_tail(). */
-	atomic_store_explicit(&entry(r, ticket)->done, true,
+	atomic_store_explicit(&entry(t, ticket)->done, true,
 			      memory_order_release);
-	tsi_tail_advance(r);
+	tsi_tail_advance(t);
+}
+
+/* ---- waiting for it ---- */
+
+void tsi_tail_expect(struct tsi_tail *t, bool expect)
+{
+	atomic_store(&t->awaited, expect);
+	/* Pairs with publish(): either the tail is seen here, or the wait is
+	 * seen there. */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+uint32_t tsi_tail_moves(struct tsi_tail *t)
+{
+	return atomic_load(&t->moves);
+}
+
+void tsi_tail_wait(struct tsi_tail *t, uint32_t seen, int timeout_ms)
+{
+	tsi_futex_wait(&t->moves, seen, timeout_ms);
 }

@@ -88,7 +88,7 @@ static int sleep_until(struct tsock *t, uint64_t need, int64_t begin_ms,
 
 	/* Pairs with the producer's fence between storing head and reading
 	 * want: either we see that head, or it sees this. */
-	atomic_store_explicit(&r->tail->want, need, memory_order_relaxed);
+	atomic_store_explicit(&r->page->want, need, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	for (;;) {
 		/* Before the head: a wake after that ends the sleep at once. */
@@ -143,7 +143,7 @@ static int spin_until(struct tsock *t, uint64_t need, int64_t begin_ms,
 
 int tsi_wait_head(struct tsock *t, uint64_t need, int timeout_ms)
 {
-	struct tsi_tail_page *tail = t->reader->tail;
+	struct tsi_tail_page *page = t->reader->page;
 	int64_t begin = tsi_now_ns();
 	int64_t begin_ms = begin / 1000000;
 	int64_t deadline = timeout_ms < 0 ? INT64_MAX : begin_ms + timeout_ms;
@@ -154,16 +154,16 @@ int tsi_wait_head(struct tsock *t, uint64_t need, int timeout_ms)
 	tsi_reader_used_here(t->reader);
 	if (t->opts.flags & TSOCK_SPIN) {
 		/* For whoever holds it up: no order is needed. */
-		atomic_store_explicit(&tail->spin, need, memory_order_relaxed);
+		atomic_store_explicit(&page->spin, need, memory_order_relaxed);
 		err = spin_until(t, need, begin_ms, deadline);
-		atomic_store_explicit(&tail->spin, 0, memory_order_relaxed);
+		atomic_store_explicit(&page->spin, 0, memory_order_relaxed);
 	} else {
 		err = sleep_until(t, need, begin_ms, deadline);
 		/* A hint: at worst one wake too many. */
-		atomic_store_explicit(&tail->want, 0, memory_order_relaxed);
+		atomic_store_explicit(&page->want, 0, memory_order_relaxed);
 	}
 	t->wait_ns += (uint64_t)(tsi_now_ns() - begin);
 	/* A counter, for people. */
-	atomic_store_explicit(&tail->wait_ns, t->wait_ns, memory_order_relaxed);
+	atomic_store_explicit(&page->wait_ns, t->wait_ns, memory_order_relaxed);
 	return err;
 }

@@ -45,7 +45,7 @@ static void *give_all_back(void *arg)
 	struct hands *h = arg;
 
 	/* The taker is to be asleep; if it isn't, nothing is lost. */
-	while (!atomic_load(&h->t->reader->awaited))
+	while (!atomic_load(&h->t->reader->tail.awaited))
 		pause_ms(1);
 	pause_ms(20);
 	while (h->n)
