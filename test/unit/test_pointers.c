@@ -73,6 +73,11 @@ static void tsock_open_case(void)
 	t = JUNK;
 	wrong(tsock_open("pointers", &o, &t)); /* batch_size 0 */
 	assert_null(t);
+	o.size = 0;
+	t = JUNK;
+	wrong(tsock_open("pointers", &o, &t));
+	assert_null(t);
+	o.size = sizeof(o);
 	o.batch_size = 1;
 	t = JUNK;
 	assert_int_equal(tsock_open("nobody", &o, &t), TSOCK_ENOPROD);
@@ -85,6 +90,8 @@ static void tsock_get_info_case(void)
 
 	wrong(tsock_get_info(NULL, &info));
 	wrong(tsock_get_info(handle, NULL));
+	info.size = 0;
+	wrong(tsock_get_info(handle, &info));
 }
 
 static void tsock_get_field_case(void)
@@ -207,6 +214,8 @@ static void tsock_query_case(void)
 
 	wrong(tsock_query(NULL, 0, &st));
 	wrong(tsock_query("pointers", 0, NULL));
+	st.size = 0;
+	wrong(tsock_query("pointers", 0, &st));
 }
 
 static void tsock_list_case(void)
@@ -228,6 +237,9 @@ static void tsock_serve_geometry_case(void)
 
 	wrong(tsock_serve_geometry(NULL, &g));
 	wrong(tsock_serve_geometry(&o, NULL));
+	g.size = 0;
+	wrong(tsock_serve_geometry(&o, &g));
+	g.size = sizeof(g);
 	o.epoch_len = 1;
 	o.nfields = 1;
 	wrong(tsock_serve_geometry(&o, &g)); /* no fields */
@@ -249,6 +261,11 @@ static void tsock_serve_open_case(void)
 	wrong(tsock_serve_open(NULL, &o, &s));
 	wrong(tsock_serve_open("other", NULL, &s));
 	wrong(tsock_serve_open("other", &o, NULL));
+	o.size = 0;
+	s = JUNK;
+	wrong(tsock_serve_open("other", &o, &s));
+	assert_null(s);
+	o.size = sizeof(o);
 	o.nclasses = 1;
 	s = JUNK;
 	wrong(tsock_serve_open("other", &o, &s)); /* no classes */
@@ -301,6 +318,8 @@ static void tsock_serve_stats_case(void)
 
 	wrong(tsock_serve_stats(NULL, &st));
 	wrong(tsock_serve_stats(server, NULL));
+	st.size = 0;
+	wrong(tsock_serve_stats(server, &st));
 }
 
 static void tsock_serve_connected_case(void)
