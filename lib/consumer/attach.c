@@ -40,7 +40,7 @@ static void leave_late(struct tsi_reader *r)
 {
 	const struct leaving *f = r->context;
 
-	if (!tsi_peer_gone(r->producer, r->sock))
+	if (!tsi_claim_producer_gone(&r->claim))
 		tsi_request_leave_detached(&f->address, f->nonce);
 }
 
@@ -202,16 +202,16 @@ static int make_reader(const struct tsi_attach *a, struct delivery *d,
 {
 	struct leaving *f = malloc(sizeof(*f));
 	struct tsi_reader_parts p = {
-		.shared = d->shared,
-		.shared_len = d->shared_len,
-		.tail = d->tail,
-		.tail_len = sizeof(*d->tail),
-		.event = d->passed.fd[2],
-		.producer = d->passed.producer,
-		.sock = d->passed.sock,
+		.claim = { .ring = d->shared,
+			   .ring_len = d->shared_len,
+			   .page = d->tail,
+			   .page_len = sizeof(*d->tail),
+			   .ring_id = d->ring_id,
+			   .row = d->passed.reply.row,
+			   .event = d->passed.fd[2],
+			   .producer = d->passed.producer,
+			   .sock = d->passed.sock },
 		.ring = d->copy,
-		.ring_id = d->ring_id,
-		.row = d->passed.reply.row,
 		.start = d->passed.reply.start,
 		.batch = a->batch,
 		.claim_ended = leave_late,

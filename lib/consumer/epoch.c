@@ -85,8 +85,7 @@ static int go_on(struct tsock *t)
 	err = tsi_wait_trouble(t, tsi_now_ms());
 	/* What was published before can still be read.  Pairs with the
 	 * producer's release. */
-	if (err && atomic_load_explicit(&r->shared->head,
-					memory_order_acquire) <= t->end)
+	if (err && tsi_claim_head(&r->claim) <= t->end)
 		return leave_for(t, err);
 	begin_epoch(t, t->end, t->end + n);
 	return 0;
@@ -146,16 +145,15 @@ static int leave_if_lost(struct tsock *t, int err)
 static bool at_hand(const struct tsi_reader *r, uint64_t need)
 {
 	/* Pairs with the producer's release: the samples below are there. */
-	if (atomic_load_explicit(&r->shared->head, memory_order_acquire) < need)
+	if (tsi_claim_head(&r->claim) < need)
 		return false;
 	/* A reader that was given up may see its slots reused. */
-	return atomic_load_explicit(&r->shared->row[r->row].state,
-				    memory_order_acquire) == TSI_ROW_READER;
+	return tsi_claim_stands(&r->claim);
 }
 
 static int err_given_up(struct tsock *t)
 {
-	uint32_t state = atomic_load(&t->reader->shared->state);
+	uint32_t state = tsi_claim_ring_state(&t->reader->claim);
 
 	/* Then nothing is written any more. */
 	if (state != TSI_RING_OPEN)
@@ -196,9 +194,7 @@ static int next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 	if (err)
 		return leave_if_lost(t, err);
 	t->samples += n;
-	/* A counter, for people. */
-	atomic_store_explicit(&t->reader->page->samples, t->samples,
-			      memory_order_relaxed);
+	tsi_claim_count(&t->reader->claim, t->samples);
 	return 0;
 }
 

@@ -8,7 +8,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "consumer/consumer.h"
-#include "wire/peer.h"
 
 void tsi_leave_sweep(struct tsock *t)
 {
@@ -41,7 +40,7 @@ void tsi_leave_reader(struct tsock *t)
 		t->left = r;
 		return;
 	}
-	if (!tsi_peer_gone(r->producer, r->sock))
+	if (!tsi_claim_producer_gone(&r->claim))
 		tsi_request_leave(&t->requests, t->nonce);
 	tsi_reader_unref(r);
 }

@@ -156,30 +156,17 @@ static void take_parts(struct tsi_reader *r, const struct tsi_reader_parts *p)
 		r->field[i] = p->backend->field ? p->backend->field[i]
 						: p->ring->field[i].desc;
 	r->backend = p->backend;
-	r->row = p->row;
 	r->claim_ended = p->claim_ended;
 	r->free_context = p->free_context;
 	r->context = p->context;
 	atomic_init(&r->refs, 1);
 	atomic_init(&r->holds, 1);
-	r->event = r->producer = r->sock = -1;
-}
-
-static void give_parts(struct tsi_reader *r, const struct tsi_reader_parts *p)
-{
-	r->shared = p->shared;
-	r->shared_len = p->shared_len;
-	r->page = p->tail;
-	r->page_len = p->tail_len;
-	r->ring_id = p->ring_id;
-	r->event = p->event;
-	r->producer = p->producer;
-	r->sock = p->sock;
+	r->claim =
+		(struct tsi_claim){ .event = -1, .producer = -1, .sock = -1 };
 }
 
 static void destroy(struct tsi_reader *r)
 {
-	int fd[] = { r->event, r->producer, r->sock };
 	struct tsock_batch *b, *next;
 
 	if (r->backend->ops->pages)
@@ -189,13 +176,7 @@ static void destroy(struct tsi_reader *r)
 		batch_free(b);
 	}
 	r->backend->ops->destroy(r->backend);
-	if (r->page)
-		munmap(r->page, r->page_len);
-	if (r->shared)
-		munmap(r->shared, r->shared_len);
-	for (unsigned i = 0; i < 3; i++)
-		if (fd[i] >= 0)
-			close(fd[i]);
+	tsi_claim_close(&r->claim);
 	tsi_tail_fini(&r->tail);
 	free(r);
 }
@@ -229,8 +210,8 @@ int tsi_reader_create(const struct tsi_reader_parts *p, struct tsi_reader **out)
 		destroy(r);
 		return err;
 	}
-	give_parts(r, p);
-	tsi_tail_share(&r->tail, r->page, r->shared, r->event);
+	r->claim = p->claim;
+	tsi_tail_share(&r->tail, r->claim.page, r->claim.ring, r->claim.event);
 	r->forks.pin_all = pin_all;
 	/* A child can't use a GPU's memory, whatever is done. */
 	if (r->backend->ops->pages)

@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "consumer/backend.h"
+#include "consumer/claim.h"
 #include "consumer/dlpack.h"
 #include "consumer/forks.h"
 #include "consumer/name.h"
@@ -68,16 +69,10 @@ struct tsi_reader {
 	struct tsi_fork_client forks;
 	/* From the header, when it was checked. */
 	uint64_t capacity, join_window, epoch_len, end;
-	unsigned nfields, row;
+	unsigned nfields;
 	struct tsock_field field[TSOCK_MAX_FIELDS];
 
-	struct tsi_ring_shared *shared; /* read-only */
-	size_t shared_len;
-	struct tsi_tail_page *page;
-	size_t page_len;
-	uint64_t ring_id; /* a number of the ring's own; 0: not known */
-	int event, producer, sock; /* -1: none */
-
+	struct tsi_claim claim;
 	void (*claim_ended)(struct tsi_reader *r); /* any thread */
 	void (*free_context)(struct tsi_reader *r);
 	void *context;
@@ -98,15 +93,9 @@ struct tsi_reader {
  * backend also on failure.
  */
 struct tsi_reader_parts {
-	struct tsi_ring_shared *shared; /* the mapping */
-	size_t shared_len;
-	struct tsi_tail_page *tail;
-	size_t tail_len;
-	int event, producer, sock;
+	struct tsi_claim claim;
 	struct tsi_backend *backend;
 	const struct tsi_ring_shared *ring; /* the checked copy */
-	uint64_t ring_id;                   /* see struct tsi_reader */
-	unsigned row;
 	uint64_t start, batch;
 	void (*claim_ended)(struct tsi_reader *r); /* any thread */
 	void (*free_context)(struct tsi_reader *r);

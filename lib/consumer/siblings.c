@@ -80,7 +80,7 @@ static uint64_t bound(const struct tsock *t, const struct tsock *o)
 	bool base = !o->view.dtype && !o->view.gpu;
 	uint64_t from = needed_by(r), n = o->stream.epoch_len, far;
 
-	if (base || r->ring_id == t->reader->ring_id)
+	if (base || r->claim.ring_id == t->reader->claim.ring_id)
 		return from + r->capacity;
 	/* How many rings lie between is known of those on the host alone; but
 	 * the base ring keeps the next epoch's start for readers of views. */

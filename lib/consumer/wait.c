@@ -9,30 +9,23 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/futex.h"
-#include "wire/peer.h"
 
 #define SLICE_MS 100
 #define SPINS 1024 /* between two looks at the clock */
 
-static uint64_t head_of(const struct tsi_reader *r)
-{
-	/* Pairs with the producer's release: the samples below are there. */
-	return atomic_load_explicit(&r->shared->head, memory_order_acquire);
-}
-
 static int err_failed(const struct tsock *t)
 {
-	const char *text = t->reader->shared->error;
+	const char *text = t->reader->claim.ring->error;
 
 	return tsi_err(TSOCK_ESTREAM, "the producer of '%s' stopped: %.*s",
-		       t->address.name, (int)sizeof(t->reader->shared->error),
-		       text);
+		       t->address.name,
+		       (int)sizeof(t->reader->claim.ring->error), text);
 }
 
 int tsi_wait_trouble(struct tsock *t, int64_t now_ms)
 {
-	struct tsi_reader *r = t->reader;
-	uint32_t state = atomic_load(&r->shared->state);
+	const struct tsi_claim *c = &t->reader->claim;
+	uint32_t state = tsi_claim_ring_state(c);
 
 	if (state == TSI_RING_FAILED)
 		return err_failed(t);
@@ -40,14 +33,14 @@ int tsi_wait_trouble(struct tsock *t, int64_t now_ms)
 		return tsi_err(TSOCK_ELOST,
 			       "the producer of '%s' (pid %u) has shut down",
 			       t->address.name, t->stream.pid);
-	if (atomic_load(&r->shared->row[r->row].state) != TSI_ROW_READER)
+	if (!tsi_claim_stands(c))
 		return tsi_err(TSOCK_ELOST,
 			       "the producer of '%s' gave this consumer up; "
 			       "its log says why",
 			       t->address.name);
 	if (now_ms - t->looked_ms < SLICE_MS)
 		return 0;
-	if (!tsi_peer_gone(r->producer, r->sock)) {
+	if (!tsi_claim_producer_gone(c)) {
 		t->looked_ms = now_ms;
 		return 0;
 	}
@@ -60,11 +53,11 @@ static int look(struct tsock *t, uint64_t need, int64_t now_ms)
 {
 	int err;
 
-	if (head_of(t->reader) >= need)
+	if (tsi_claim_head(&t->reader->claim) >= need)
 		return 0;
 	err = tsi_wait_trouble(t, now_ms);
 	/* It may have published before whatever happened to it. */
-	if (err && head_of(t->reader) >= need)
+	if (err && tsi_claim_head(&t->reader->claim) >= need)
 		return 0;
 	return err ? err : TSOCK_EAGAIN;
 }
@@ -82,13 +75,13 @@ static int check_siblings(struct tsock *t, uint64_t need, int64_t now_ms,
 static int sleep_until(struct tsock *t, uint64_t need, int64_t begin_ms,
 		       int64_t deadline_ms)
 {
-	struct tsi_reader *r = t->reader;
-	const struct tsi_row *row = &r->shared->row[r->row];
+	struct tsi_claim *c = &t->reader->claim;
+	const struct tsi_row *row = &c->ring->row[c->row];
 	int64_t looked = begin_ms;
 
 	/* Pairs with the producer's fence between storing head and reading
 	 * want: either we see that head, or it sees this. */
-	atomic_store_explicit(&r->page->want, need, memory_order_relaxed);
+	atomic_store_explicit(&c->page->want, need, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	for (;;) {
 		/* Before the head: a wake after that ends the sleep at once. */
@@ -134,7 +127,7 @@ static int spin_until(struct tsock *t, uint64_t need, int64_t begin_ms,
 		if (err != TSOCK_EAGAIN || now >= deadline_ms)
 			return err;
 		for (unsigned i = 0; i < SPINS; i++) {
-			if (head_of(t->reader) >= need)
+			if (tsi_claim_head(&t->reader->claim) >= need)
 				return 0;
 			relax();
 		}
@@ -143,7 +136,7 @@ static int spin_until(struct tsock *t, uint64_t need, int64_t begin_ms,
 
 int tsi_wait_head(struct tsock *t, uint64_t need, int timeout_ms)
 {
-	struct tsi_tail_page *page = t->reader->page;
+	struct tsi_tail_page *page = t->reader->claim.page;
 	int64_t begin = tsi_now_ns();
 	int64_t begin_ms = begin / 1000000;
 	int64_t deadline = timeout_ms < 0 ? INT64_MAX : begin_ms + timeout_ms;

@@ -32,7 +32,7 @@ static void *map(const struct tsi_memfd *m, int prot)
 void fixture_make(struct fixture *g, const uint64_t *bytes,
 		  enum tsi_mapping_mode mode)
 {
-	struct tsi_reader_parts p = { .producer = -1, .sock = -1 };
+	struct tsi_reader_parts p = { .claim = { .producer = -1, .sock = -1 } };
 	int fd[TSOCK_MAX_FIELDS];
 
 	memset(g, 0, sizeof(*g));
@@ -44,11 +44,11 @@ void fixture_make(struct fixture *g, const uint64_t *bytes,
 	g->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	assert_true(g->event >= 0);
 	fixture_ring_fds(&g->f, fd);
-	p.shared = map(&g->f.ring.header, PROT_READ);
-	p.shared_len = g->f.ring.header.len;
-	p.tail = map(&g->tail, PROT_READ | PROT_WRITE);
-	p.tail_len = g->tail.len;
-	p.event = dup(g->event);
+	p.claim.ring = map(&g->f.ring.header, PROT_READ);
+	p.claim.ring_len = g->f.ring.header.len;
+	p.claim.page = map(&g->tail, PROT_READ | PROT_WRITE);
+	p.claim.page_len = g->tail.len;
+	p.claim.event = dup(g->event);
 	p.ring = g->f.ring.shared;
 	p.batch = BATCH;
 	assert_int_equal(

@@ -361,7 +361,7 @@ static void the_truth_is_taken_and_given_back(void **state)
 		assert_int_equal(attach(&l, &r), 0);
 		assert_int_equal(tsi_reader_pos(r), 500);
 		assert_int_equal(tsi_reader_tail(r), 500);
-		assert_int_equal(r->row, 3);
+		assert_int_equal(r->claim.row, 3);
 		assert_true(tsi_reader_retire(r));
 		tsi_reader_unref(r);
 		assert_int_equal(open_fds(), before);
