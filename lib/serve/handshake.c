@@ -42,8 +42,9 @@ static int attach_reader(struct tsock_server *s, const struct tsi_offer *o,
 		tsi_memfd_close(&c->tail);
 		return err;
 	}
+	/* A source that is lost opens too, until its view falls back. */
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (claim.opened & 1u << i)
+		if (claim.opened & 1u << i && s->ring[i])
 			tsi_ring_publish(s->ring[i],
 					 s->membership.view[i].head);
 	page = c->tail.base;
