@@ -36,17 +36,12 @@ struct delivery {
 	struct tsi_tail_page *tail;
 };
 
-static void leave_late(struct tsi_reader *r)
+static void leave_late(void *context, const struct tsi_claim *c)
 {
-	const struct leaving *f = r->context;
+	const struct leaving *f = context;
 
-	if (!tsi_claim_producer_gone(&r->claim))
+	if (!tsi_claim_producer_gone(c))
 		tsi_request_leave_detached(&f->address, f->nonce);
-}
-
-static void forget(struct tsi_reader *r)
-{
-	free(r->context);
 }
 
 /* Is the ring's data on a GPU? */
@@ -215,7 +210,7 @@ static int make_reader(const struct tsi_attach *a, struct delivery *d,
 		.start = d->passed.reply.start,
 		.batch = a->batch,
 		.claim_ended = leave_late,
-		.free_context = forget,
+		.free_context = free,
 		.context = f,
 	};
 	int err;

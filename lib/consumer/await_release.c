@@ -20,14 +20,6 @@
 #define SLICE_MS 100
 #define LONG_MS 10000 /* then it is said, or given up */
 
-static bool others_give_back(const struct tsi_reader *r)
-{
-	/* A flag that only rises. */
-	return atomic_load_explicit(
-		&((struct tsi_reader *)(uintptr_t)r)->released_elsewhere,
-		memory_order_relaxed);
-}
-
 /* What is left of a time that began to run then; -1 has no end. */
 static void spend(int *timeout_ms, int64_t begin)
 {
@@ -40,7 +32,7 @@ static void spend(int *timeout_ms, int64_t begin)
 /* 0: look again.  The message of EHELD is this thread's. */
 static int give_up(const struct tsi_reader *r, int64_t waited_ms, int64_t left)
 {
-	if (!others_give_back(r))
+	if (!tsi_reader_released_elsewhere(r))
 		return left <= 0 || waited_ms >= LONG_MS ? TSOCK_EHELD : 0;
 	return left <= 0 ? TSOCK_EAGAIN : 0;
 }
@@ -53,7 +45,7 @@ static int await(struct tsock *t, uint64_t n, int64_t deadline)
 
 	for (;;) {
 		/* Before looking: what comes back later ends the sleep. */
-		uint32_t seen = tsi_tail_moves(&r->tail);
+		uint32_t seen = tsi_reader_releases(r);
 		int err = tsi_reader_make_room(r, n);
 		int64_t now = tsi_now_ms(), left = deadline - now;
 
@@ -63,14 +55,15 @@ static int await(struct tsock *t, uint64_t n, int64_t deadline)
 		if (err)
 			return err;
 		/* Nobody comes any more whom a sleep could wait for. */
-		if (!others_give_back(r) && tsi_wait_trouble(t, now))
+		if (!tsi_reader_released_elsewhere(r) &&
+		    tsi_wait_trouble(t, now))
 			return tsi_err_held(r);
 		if (!said && now - begin >= LONG_MS) {
 			said = true;
 			tsi_log(TSOCK_LOG_WARN, "%s", tsock_errmsg());
 		}
-		tsi_tail_wait(&r->tail, seen,
-			      left < SLICE_MS ? (int)left : SLICE_MS);
+		tsi_reader_await_release(
+			r, seen, left < SLICE_MS ? (int)left : SLICE_MS);
 	}
 }
 
@@ -83,9 +76,9 @@ static int on_host(struct tsock *t, uint64_t n, int *timeout_ms)
 	if (err != TSOCK_EHELD)
 		return err;
 	begin = tsi_now_ms();
-	tsi_tail_expect(&r->tail, true);
+	tsi_reader_expect_release(r, true);
 	err = await(t, n, *timeout_ms < 0 ? INT64_MAX : begin + *timeout_ms);
-	tsi_tail_expect(&r->tail, false);
+	tsi_reader_expect_release(r, false);
 	spend(timeout_ms, begin);
 	return err;
 }
@@ -95,13 +88,12 @@ static int on_host(struct tsock *t, uint64_t n, int *timeout_ms)
 /* Does r, which was left, hold the stream up?  EAGAIN: not for ever. */
 static int check_one_left(struct tsi_reader *r, uint64_t need)
 {
-	uint64_t tail = tsi_reader_tail(r);
 	const struct tsock_batch *b;
 
-	if (need <= tail || need - tail <= r->capacity - r->join_window)
+	if (tsi_reader_lets_pass(r, need))
 		return 0;
 	b = tsi_reader_oldest(r);
-	if (!b || tsi_batch_pending(b) || others_give_back(r))
+	if (!b || tsi_batch_pending(b) || tsi_reader_released_elsewhere(r))
 		return TSOCK_EAGAIN;
 	return tsi_err(TSOCK_EHELD,
 		       "batches of an epoch that was left are still held "
@@ -132,7 +124,7 @@ int tsi_await_release(struct tsock *t, uint64_t n, uint64_t need,
 		      int *timeout_ms)
 {
 	struct tsi_reader *r = t->reader;
-	struct tsi_backend *k = r->backend;
+	struct tsi_backend *k = tsi_reader_backend(r);
 	int err = k->ops->make_room ? k->ops->make_room(k, r, n, timeout_ms)
 				    : on_host(t, n, timeout_ms);
 

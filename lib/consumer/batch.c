@@ -37,21 +37,23 @@ uint64_t tsock_batch_epoch(const tsock_batch *name)
 {
 	const struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_epoch");
 
-	return b ? b->first / b->reader->epoch_len : UINT64_MAX;
+	return b ? b->first / tsi_reader_epoch_len(b->reader) : UINT64_MAX;
 }
 
 const void *tsock_batch_data(const tsock_batch *name, unsigned i)
 {
 	const struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_data");
 
-	return b && i < b->reader->nfields ? b->placement.data[i] : NULL;
+	return b && i < tsi_reader_nfields(b->reader) ? b->placement.data[i]
+						      : NULL;
 }
 
 void *tsock_batch_data_mut(tsock_batch *name, unsigned i)
 {
 	struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_data_mut");
 
-	if (!b || i >= b->reader->nfields || !b->reader->backend->writable)
+	if (!b || i >= tsi_reader_nfields(b->reader) ||
+	    !tsi_reader_backend(b->reader)->writable)
 		return NULL;
 	return b->placement.data[i];
 }
@@ -63,9 +65,9 @@ static struct tsock_batch *batch_on_gpu(tsock_batch *name, const char *call,
 	struct tsock_batch *b = tsi_batch_of(name, call);
 
 	*err = b ? 0 : TSOCK_EARG;
-	if (b && tsi_fork_since(b->reader->generation))
+	if (b && tsi_reader_in_child(b->reader))
 		*err = tsi_fork_err();
-	else if (b && !b->reader->backend->ops->use)
+	else if (b && !tsi_reader_backend(b->reader)->ops->use)
 		*err = tsi_err(TSOCK_EARG,
 			       "%s: the batch is in host memory: open with a "
 			       "device",
@@ -77,7 +79,7 @@ int tsock_batch_use(tsock_batch *name, void *stream)
 {
 	int err;
 	struct tsock_batch *b = batch_on_gpu(name, "tsock_batch_use", &err);
-	struct tsi_backend *k = b ? b->reader->backend : NULL;
+	struct tsi_backend *k = b ? tsi_reader_backend(b->reader) : NULL;
 
 	return err ? err : k->ops->use(k, &b->placement, stream);
 }
@@ -86,14 +88,14 @@ int tsock_batch_convert(tsock_batch *name, unsigned i, void *dst, void *stream)
 {
 	int err;
 	struct tsock_batch *b = batch_on_gpu(name, "tsock_batch_convert", &err);
-	struct tsi_backend *k = b ? b->reader->backend : NULL;
+	struct tsi_backend *k = b ? tsi_reader_backend(b->reader) : NULL;
 
 	if (err)
 		return err;
-	if (i >= b->reader->nfields)
+	if (i >= tsi_reader_nfields(b->reader))
 		return tsi_err(TSOCK_EARG,
 			       "there is no field %u: a batch has %u", i,
-			       b->reader->nfields);
+			       tsi_reader_nfields(b->reader));
 	if (!dst)
 		return tsi_err(TSOCK_EARG, "tsock_batch_convert: dst is NULL");
 	return k->ops->convert(k, &b->placement, i, dst, stream);

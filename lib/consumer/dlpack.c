@@ -16,7 +16,7 @@ static void give_back(struct tsi_export *e)
 {
 	struct tsock_batch *b = e->batch;
 
-	if (tsi_fork_since(b->reader->generation))
+	if (tsi_reader_in_child(b->reader))
 		return;
 	if (e->heap)
 		free(e);
@@ -61,14 +61,14 @@ static void fill(struct tsi_dl_tensor *t, struct tsi_export *e, unsigned i)
 		[TSOCK_BF16] = TSI_DL_BFLOAT, [TSOCK_F32] = TSI_DL_FLOAT,
 	};
 	const struct tsi_reader *r = e->batch->reader;
-	const struct tsock_field *f = &r->field[i];
+	const struct tsock_field *f = tsi_reader_field(r, i);
 	int64_t stride = 1;
 
 	*t = (struct tsi_dl_tensor){ .data = e->batch->placement.data[i] };
 	t->device.type = TSI_DL_CPU;
-	if (r->backend->device >= 0) {
+	if (tsi_reader_backend(r)->device >= 0) {
 		t->device.type = TSI_DL_CUDA;
-		t->device.id = r->backend->device;
+		t->device.id = tsi_reader_backend(r)->device;
 	}
 	t->ndim = (int32_t)f->ndim + 1;
 	t->dtype.code = code[f->dtype];
@@ -97,13 +97,13 @@ int tsock_batch_dlpack(tsock_batch *name, unsigned i, int versioned, void **out)
 	b = tsi_batch_of(name, "tsock_batch_dlpack");
 	if (!b)
 		return TSOCK_EARG;
-	if (tsi_fork_since(b->reader->generation))
+	if (tsi_reader_in_child(b->reader))
 		return tsi_fork_err();
-	if (i >= b->reader->nfields)
+	if (i >= tsi_reader_nfields(b->reader))
 		return tsi_err(TSOCK_EARG,
 			       "there is no field %u: a batch has "
 			       "%u",
-			       i, b->reader->nfields);
+			       i, tsi_reader_nfields(b->reader));
 	if (!b->placement.data[i])
 		return tsi_err(TSOCK_ENOTSUP,
 			       "a batch as stored that this process copies to "
@@ -119,7 +119,9 @@ int tsock_batch_dlpack(tsock_batch *name, unsigned i, int versioned, void **out)
 		m->version.minor = 1;
 		m->context = e;
 		m->deleter = delete_versioned;
-		m->flags = b->reader->backend->writable ? 0 : TSI_DL_READ_ONLY;
+		m->flags = tsi_reader_backend(b->reader)->writable
+				   ? 0
+				   : TSI_DL_READ_ONLY;
 		fill(&m->tensor, e, i);
 		*out = m;
 	} else {

@@ -41,7 +41,7 @@ static void begin_epoch(struct tsock *t, uint64_t start, uint64_t end)
 static uint64_t next_count(const struct tsock *t)
 {
 	const struct tsi_reader *r = t->reader;
-	uint64_t end = r->end < t->end ? r->end : t->end;
+	uint64_t end = tsi_reader_end(r) < t->end ? tsi_reader_end(r) : t->end;
 	uint64_t pos = tsi_reader_pos(r), b = t->opts.batch_size;
 
 	if (pos >= end)
@@ -55,7 +55,7 @@ static int end_epoch(struct tsock *t)
 {
 	struct tsi_reader *r = t->reader;
 
-	if (r->end < t->end) {
+	if (tsi_reader_end(r) < t->end) {
 		tsi_leave_reader(t);
 		return err_ended(t);
 	}
@@ -78,14 +78,14 @@ static int go_on(struct tsock *t)
 	uint64_t n = t->stream.epoch_len;
 	int err;
 
-	if (r->end - t->end < n || t->end > UINT64_MAX / 2) {
+	if (tsi_reader_end(r) - t->end < n || t->end > UINT64_MAX / 2) {
 		tsi_leave_reader(t);
 		return err_ended(t);
 	}
 	err = tsi_wait_trouble(t, tsi_now_ms());
 	/* What was published before can still be read.  Pairs with the
 	 * producer's release. */
-	if (err && tsi_claim_head(&r->claim) <= t->end)
+	if (err && tsi_claim_head(tsi_reader_claim(r)) <= t->end)
 		return leave_for(t, err);
 	begin_epoch(t, t->end, t->end + n);
 	return 0;
@@ -132,7 +132,7 @@ static int leave_if_lost(struct tsock *t, int err)
 {
 	struct tsi_err_saved saved;
 
-	if (t->reader->backend->device < 0 || err == TSOCK_EAGAIN ||
+	if (tsi_reader_backend(t->reader)->device < 0 || err == TSOCK_EAGAIN ||
 	    err == TSOCK_EHELD)
 		return err;
 	saved = tsi_err_save(err);
@@ -142,18 +142,18 @@ static int leave_if_lost(struct tsock *t, int err)
 }
 
 /* Samples are there, and may be looked at. */
-static bool at_hand(const struct tsi_reader *r, uint64_t need)
+static bool at_hand(struct tsi_reader *r, uint64_t need)
 {
 	/* Pairs with the producer's release: the samples below are there. */
-	if (tsi_claim_head(&r->claim) < need)
+	if (tsi_claim_head(tsi_reader_claim(r)) < need)
 		return false;
 	/* A reader that was given up may see its slots reused. */
-	return tsi_claim_stands(&r->claim);
+	return tsi_claim_stands(tsi_reader_claim(r));
 }
 
 static int err_given_up(struct tsock *t)
 {
-	uint32_t state = tsi_claim_ring_state(&t->reader->claim);
+	uint32_t state = tsi_claim_ring_state(tsi_reader_claim(t->reader));
 
 	/* Then nothing is written any more. */
 	if (state != TSI_RING_OPEN)
@@ -194,7 +194,7 @@ static int next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 	if (err)
 		return leave_if_lost(t, err);
 	t->samples += n;
-	tsi_claim_count(&t->reader->claim, t->samples);
+	tsi_claim_count(tsi_reader_claim(t->reader), t->samples);
 	return 0;
 }
 

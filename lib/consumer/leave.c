@@ -40,7 +40,7 @@ void tsi_leave_reader(struct tsock *t)
 		t->left = r;
 		return;
 	}
-	if (!tsi_claim_producer_gone(&r->claim))
+	if (!tsi_claim_producer_gone(tsi_reader_claim(r)))
 		tsi_request_leave(&t->requests, t->nonce);
 	tsi_reader_unref(r);
 }

@@ -226,7 +226,7 @@ void tsi_reader_unref(struct tsi_reader *r)
 	if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	if (r->free_context)
-		r->free_context(r);
+		r->free_context(r->context);
 	destroy(r);
 }
 
@@ -302,7 +302,7 @@ static void drop_hold(struct tsi_reader *r)
 {
 	/* All tails that were moved come before the claim is over. */
 	if (atomic_fetch_sub_explicit(&r->holds, 1, memory_order_acq_rel) == 1)
-		r->claim_ended(r);
+		r->claim_ended(r->context, &r->claim);
 }
 
 /* The last time that a batch, which held the tail or not, is looked at. */

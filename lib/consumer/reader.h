@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/fork.h"
 #include "consumer/backend.h"
 #include "consumer/claim.h"
 #include "consumer/dlpack.h"
@@ -73,8 +74,9 @@ struct tsi_reader {
 	struct tsock_field field[TSOCK_MAX_FIELDS];
 
 	struct tsi_claim claim;
-	void (*claim_ended)(struct tsi_reader *r); /* any thread */
-	void (*free_context)(struct tsi_reader *r);
+	void (*claim_ended)(void *context,
+			    const struct tsi_claim *c); /* any thread */
+	void (*free_context)(void *context);
 	void *context;
 
 	struct tsi_backend *backend;
@@ -97,10 +99,57 @@ struct tsi_reader_parts {
 	struct tsi_backend *backend;
 	const struct tsi_ring_shared *ring; /* the checked copy */
 	uint64_t start, batch;
-	void (*claim_ended)(struct tsi_reader *r); /* any thread */
-	void (*free_context)(struct tsi_reader *r);
+	void (*claim_ended)(void *context,
+			    const struct tsi_claim *c); /* any thread */
+	void (*free_context)(void *context);
 	void *context;
 };
+
+/* ---- what other files may know of a reader ---- */
+
+static inline struct tsi_claim *tsi_reader_claim(struct tsi_reader *r)
+{
+	return &r->claim;
+}
+
+static inline struct tsi_backend *tsi_reader_backend(const struct tsi_reader *r)
+{
+	return r->backend;
+}
+
+/* Was this process forked since it was made?  Then it is the parent's. */
+static inline bool tsi_reader_in_child(const struct tsi_reader *r)
+{
+	return tsi_fork_since(r->generation);
+}
+
+static inline unsigned tsi_reader_nfields(const struct tsi_reader *r)
+{
+	return r->nfields;
+}
+
+/* As batches hold it. */
+static inline const struct tsock_field *
+tsi_reader_field(const struct tsi_reader *r, unsigned i)
+{
+	return &r->field[i];
+}
+
+static inline uint64_t tsi_reader_epoch_len(const struct tsi_reader *r)
+{
+	return r->epoch_len;
+}
+
+/* Of the stream: the first sample that will never be there. */
+static inline uint64_t tsi_reader_end(const struct tsi_reader *r)
+{
+	return r->end;
+}
+
+static inline uint64_t tsi_reader_capacity(const struct tsi_reader *r)
+{
+	return r->capacity;
+}
 
 /* A name of this thread, as long as it lives. */
 static inline uintptr_t tsi_thread_self(void)
@@ -116,6 +165,22 @@ static inline void tsi_reader_used_here(struct tsi_reader *r)
 			      memory_order_relaxed);
 }
 
+/* Did this thread acquire its last batch, or wait for it? */
+static inline bool tsi_reader_is_used_here(struct tsi_reader *r)
+{
+	return atomic_load_explicit(&r->user_thread, memory_order_relaxed) ==
+	       tsi_thread_self();
+}
+
+/* Did a thread release a batch that another one had acquired? */
+static inline bool tsi_reader_released_elsewhere(const struct tsi_reader *r)
+{
+	/* A flag that only rises. */
+	return atomic_load_explicit(
+		&((struct tsi_reader *)(uintptr_t)r)->released_elsewhere,
+		memory_order_relaxed);
+}
+
 int tsi_reader_create(const struct tsi_reader_parts *p,
 		      struct tsi_reader **out);
 
@@ -129,6 +194,15 @@ uint64_t tsi_reader_held(const struct tsi_reader *r);
 /* The oldest that holds the tail, or NULL; is it pending? */
 const struct tsock_batch *tsi_reader_oldest(struct tsi_reader *r);
 bool tsi_batch_pending(const struct tsock_batch *b);
+
+/* Can the stream get to sample need - 1 in spite of what is held? */
+bool tsi_reader_lets_pass(const struct tsi_reader *r, uint64_t need);
+
+/* To sleep until a batch is released; see tail.h. */
+void tsi_reader_expect_release(struct tsi_reader *r, bool expect);
+uint32_t tsi_reader_releases(struct tsi_reader *r);
+void tsi_reader_await_release(struct tsi_reader *r, uint32_t seen,
+			      int timeout_ms);
 
 /* May n more samples after the position be acquired? */
 bool tsi_reader_has_room(const struct tsi_reader *r, uint64_t n);

@@ -77,6 +77,29 @@ int tsi_err_held(struct tsi_reader *r)
 			: "TSOCK_WRITABLE, by which batches may be kept");
 }
 
+bool tsi_reader_lets_pass(const struct tsi_reader *r, uint64_t need)
+{
+	uint64_t tail = tsi_reader_tail(r);
+
+	return need <= tail || need - tail <= r->capacity - r->join_window;
+}
+
+void tsi_reader_expect_release(struct tsi_reader *r, bool expect)
+{
+	tsi_tail_expect(&r->tail, expect);
+}
+
+uint32_t tsi_reader_releases(struct tsi_reader *r)
+{
+	return tsi_tail_moves(&r->tail);
+}
+
+void tsi_reader_await_release(struct tsi_reader *r, uint32_t seen,
+			      int timeout_ms)
+{
+	tsi_tail_wait(&r->tail, seen, timeout_ms);
+}
+
 bool tsi_reader_has_room(const struct tsi_reader *r, uint64_t n)
 {
 	return tsi_reader_pos(r) + n - tsi_reader_tail(r) <=

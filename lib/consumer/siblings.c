@@ -64,13 +64,8 @@ void tsi_siblings_remove(struct tsock *t)
  */
 static uint64_t needed_by(const struct tsi_reader *r)
 {
-	struct tsi_reader *w = (struct tsi_reader *)(uintptr_t)r;
-
-	/* A flag that only rises. */
-	return atomic_load_explicit(&w->released_elsewhere,
-				    memory_order_relaxed)
-		       ? tsi_reader_pos(r)
-		       : tsi_reader_tail(r);
+	return tsi_reader_released_elsewhere(r) ? tsi_reader_pos(r)
+						: tsi_reader_tail(r);
 }
 
 /* First sample that can't be published for t before o's reader goes on. */
@@ -80,27 +75,27 @@ static uint64_t bound(const struct tsock *t, const struct tsock *o)
 	bool base = !o->view.dtype && !o->view.gpu;
 	uint64_t from = needed_by(r), n = o->stream.epoch_len, far;
 
-	if (base || r->claim.ring_id == t->reader->claim.ring_id)
-		return from + r->capacity;
+	if (base || tsi_reader_claim(o->reader)->ring_id ==
+			    tsi_reader_claim(t->reader)->ring_id)
+		return from + tsi_reader_capacity(r);
 	/* How many rings lie between is known of those on the host alone; but
 	 * the base ring keeps the next epoch's start for readers of views. */
 	far = from / n * n + (from % n ? n : 0);
-	if (!o->view.gpu && from + r->capacity < far)
-		far = from + r->capacity;
+	if (!o->view.gpu && from + tsi_reader_capacity(r) < far)
+		far = from + tsi_reader_capacity(r);
 	return far + o->stream.capacity;
 }
 
 static bool blocks(const struct tsock *t, const struct tsock *o, uint64_t need)
 {
 	return o != t && o->stream.incarnation == t->stream.incarnation &&
-	       !tsi_fork_since(o->reader->generation) && bound(t, o) < need;
+	       !tsi_reader_in_child(o->reader) && bound(t, o) < need;
 }
 
 static bool mine(const struct tsock *o)
 {
 	/* Of this thread, if it is this thread's. */
-	return atomic_load_explicit(&o->reader->user_thread,
-				    memory_order_relaxed) == tsi_thread_self();
+	return tsi_reader_is_used_here(o->reader);
 }
 
 /* One of this thread's rather than another's. */

@@ -15,16 +15,17 @@
 
 static int err_failed(const struct tsock *t)
 {
-	const char *text = t->reader->claim.ring->error;
+	const char *text = tsi_reader_claim(t->reader)->ring->error;
 
 	return tsi_err(TSOCK_ESTREAM, "the producer of '%s' stopped: %.*s",
 		       t->address.name,
-		       (int)sizeof(t->reader->claim.ring->error), text);
+		       (int)sizeof(tsi_reader_claim(t->reader)->ring->error),
+		       text);
 }
 
 int tsi_wait_trouble(struct tsock *t, int64_t now_ms)
 {
-	const struct tsi_claim *c = &t->reader->claim;
+	const struct tsi_claim *c = tsi_reader_claim(t->reader);
 	uint32_t state = tsi_claim_ring_state(c);
 
 	if (state == TSI_RING_FAILED)
@@ -53,11 +54,11 @@ static int look(struct tsock *t, uint64_t need, int64_t now_ms)
 {
 	int err;
 
-	if (tsi_claim_head(&t->reader->claim) >= need)
+	if (tsi_claim_head(tsi_reader_claim(t->reader)) >= need)
 		return 0;
 	err = tsi_wait_trouble(t, now_ms);
 	/* It may have published before whatever happened to it. */
-	if (err && tsi_claim_head(&t->reader->claim) >= need)
+	if (err && tsi_claim_head(tsi_reader_claim(t->reader)) >= need)
 		return 0;
 	return err ? err : TSOCK_EAGAIN;
 }
@@ -75,7 +76,7 @@ static int check_siblings(struct tsock *t, uint64_t need, int64_t now_ms,
 static int sleep_until(struct tsock *t, uint64_t need, int64_t begin_ms,
 		       int64_t deadline_ms)
 {
-	struct tsi_claim *c = &t->reader->claim;
+	struct tsi_claim *c = tsi_reader_claim(t->reader);
 	const struct tsi_row *row = &c->ring->row[c->row];
 	int64_t looked = begin_ms;
 
@@ -127,7 +128,7 @@ static int spin_until(struct tsock *t, uint64_t need, int64_t begin_ms,
 		if (err != TSOCK_EAGAIN || now >= deadline_ms)
 			return err;
 		for (unsigned i = 0; i < SPINS; i++) {
-			if (tsi_claim_head(&t->reader->claim) >= need)
+			if (tsi_claim_head(tsi_reader_claim(t->reader)) >= need)
 				return 0;
 			relax();
 		}
@@ -136,7 +137,7 @@ static int spin_until(struct tsock *t, uint64_t need, int64_t begin_ms,
 
 int tsi_wait_head(struct tsock *t, uint64_t need, int timeout_ms)
 {
-	struct tsi_tail_page *page = t->reader->claim.page;
+	struct tsi_tail_page *page = tsi_reader_claim(t->reader)->page;
 	int64_t begin = tsi_now_ns();
 	int64_t begin_ms = begin / 1000000;
 	int64_t deadline = timeout_ms < 0 ? INT64_MAX : begin_ms + timeout_ms;

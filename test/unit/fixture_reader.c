@@ -11,14 +11,15 @@
 const uint64_t big[2] = { 12288, 8 };
 const uint64_t small[2] = { 16, 8 };
 
-static void on_over(struct tsi_reader *r)
+static void on_over(void *context, const struct tsi_claim *c)
 {
-	atomic_fetch_add(&((struct fixture *)r->context)->over, 1);
+	(void)c;
+	atomic_fetch_add(&((struct fixture *)context)->over, 1);
 }
 
-static void on_gone(struct tsi_reader *r)
+static void on_gone(void *context)
 {
-	atomic_fetch_add(&((struct fixture *)r->context)->gone, 1);
+	atomic_fetch_add(&((struct fixture *)context)->gone, 1);
 }
 
 static void *map(const struct tsi_memfd *m, int prot)
