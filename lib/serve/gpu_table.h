@@ -27,7 +27,7 @@ struct tsi_gpu_entry {
 	enum tsi_gpu_phase phase;
 	uint8_t uuid[TSI_UUID];
 	unsigned device;
-	struct tsi_gpu_info info; /* free_bytes are those of then */
+	struct tsi_gpu_info info; /* free_bytes: when it was asked */
 	int64_t since_ms;
 	char error[256];
 	bool said;            /* by which transport it is shared */

@@ -2,8 +2,9 @@
  * server.c - a stream being served: claims, commits, and what they move.
  *
  * Workers claim sequence numbers, write the slots with no lock held, and
- * commit in any order; the head follows the finished prefix, moved by whoever
- * finished it, so publishing costs no hand-over to another thread.
+ * commit in any order.  The head follows the finished prefix.  The worker that
+ * completes a prefix moves the head itself, so publishing costs no hand-over to
+ * another thread.
  */
 #include "serve/server.h"
 

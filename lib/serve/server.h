@@ -13,7 +13,9 @@
  *   handshake    connections become readers
  *   messages     requests and replies
  *   control      the control thread, which calls these
+ *   options      the options of a server, checked: pure
  *   open         makes all of it, and takes it down
+ *   stats        what a server says of itself
  *
  * A part calls those above it.  One mutex guards everything; the samples
  * themselves are written with no lock held.
@@ -79,7 +81,7 @@ struct tsock_server {
 /* Read every tail; drop a reader that wrote an impossible one. */
 void tsi_server_refresh(struct tsock_server *s);
 
-/* A view's head, a limit or the membership changed: wake whoever waits. */
+/* A view's head, a limit or the membership changed: wake the writers. */
 void tsi_server_changed(struct tsock_server *s);
 
 /*

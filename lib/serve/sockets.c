@@ -18,7 +18,7 @@
 #include "wire/zmq.h"
 
 #define LOOK_MS 1000
-#define TRIES 5 /* whoever removes a folder may not be done yet */
+#define TRIES 5 /* the removal of a folder may not be done yet */
 
 /* While its socket is open nothing else gets a file's number. */
 static bool is_there(const char *path, const struct tsi_socket_file *f)

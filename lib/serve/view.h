@@ -1,5 +1,5 @@
 /*
- * view.h - one view: a ring made of another ring, for all who read it.
+ * view.h - one view: a ring made of another ring, for all its readers.
  *
  * A view has one more dtype, layout or place (a GPU) than the base ring; its
  * own thread (view_thread.c) fills it from its source.  The server's lock

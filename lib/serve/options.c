@@ -1,0 +1,135 @@
+/*
+ * options.c - the options of a server: read, checked, and the ring they give.
+ */
+#include "serve/options.h"
+
+#include <string.h>
+
+#include "base/err.h"
+#include "base/sized.h"
+#include "serve/membership.h"
+#include "view/spec.h"
+
+static int check_pointers(const struct tsock_serve_opts *o)
+{
+	if (!o->fields)
+		return tsi_err(TSOCK_EARG, "the options' fields are NULL");
+	if (!o->classes && o->nclasses)
+		return tsi_err(TSOCK_EARG,
+			       "the options' classes are NULL, and nclasses is "
+			       "%u",
+			       o->nclasses);
+	for (uint32_t i = 0; i < o->nclasses; i++)
+		if (!o->classes[i])
+			return tsi_err(TSOCK_EARG,
+				       "the name of class %u is "
+				       "NULL",
+				       i);
+	return 0;
+}
+
+static int check_opts(const struct tsock_serve_opts *o)
+{
+	int err = check_pointers(o);
+
+	if (err)
+		return err;
+	if (!o->epoch_len || o->epoch_len > (UINT64_C(1) << 40))
+		return tsi_err(TSOCK_EARG,
+			       "an epoch has 1 to 2^40 samples, "
+			       "not %llu",
+			       (unsigned long long)o->epoch_len);
+	if (o->epochs > (UINT64_C(1) << 62) / o->epoch_len)
+		return tsi_err(TSOCK_EARG, "%llu epochs are too many",
+			       (unsigned long long)o->epochs);
+	if (o->segments > o->epoch_len)
+		return tsi_err(TSOCK_EARG,
+			       "%u segments don't fit an epoch of %llu samples",
+			       o->segments, (unsigned long long)o->epoch_len);
+	if (o->shards ? o->shard >= o->shards : o->shard != 0)
+		return tsi_err(TSOCK_EARG,
+			       "shard %u of %u: there is no such "
+			       "shard",
+			       o->shard, o->shards);
+	if (o->min_consumers > TSI_MAX_MEMBERS)
+		return tsi_err(TSOCK_EARG, "a stream has at most %d consumers",
+			       TSI_MAX_MEMBERS);
+	if (o->fanout > TSOCK_FANOUT_HOST ||
+	    o->gpu_transport > TSOCK_TRANSPORT_STAGED)
+		return tsi_err(TSOCK_EARG,
+			       "an unknown fan-out, or transport to "
+			       "GPU memory");
+	if (o->slow > TSOCK_SLOW_KILL ||
+	    (o->slow == TSOCK_SLOW_KILL && !o->slow_ms))
+		return tsi_err(TSOCK_EARG, "the policy for slow consumers is "
+					   "unknown or has no time");
+	for (uint32_t i = 0; o->segment_bounds && i < o->segments; i++)
+		if (o->segment_bounds[i] > o->segment_bounds[i + 1] ||
+		    o->segment_bounds[0] ||
+		    o->segment_bounds[o->segments] != o->epoch_len)
+			return tsi_err(TSOCK_EARG,
+				       "segment bounds must rise from 0 to the "
+				       "epoch's length");
+	return 0;
+}
+
+int tsi_options_read(const char *call, const struct tsock_serve_opts *from,
+		     struct tsock_serve_opts *o, struct tsi_geometry *g)
+{
+	int err;
+
+	*o = (struct tsock_serve_opts)TSOCK_SERVE_OPTS_INIT;
+	err = tsi_sized_read(call, &tsi_sized_serve_opts, from, o);
+	if (!err)
+		err = check_opts(o);
+	return err ? err
+		   : tsi_geometry_make(o->fields, o->nfields, o->ring,
+				       o->join_window, o->max_batch, g);
+}
+
+/* What the ring of a view of this dtype takes. */
+static int view_bytes(const struct tsock_serve_opts *o,
+		      const struct tsi_geometry *base, uint32_t dtype,
+		      uint64_t *bytes)
+{
+	struct tsi_view_spec spec = { .dtype = dtype,
+				      .layout = TSOCK_CHW,
+				      .normalize = TSOCK_UNIT };
+	struct tsock_field field[TSOCK_MAX_FIELDS];
+	struct tsi_geometry g;
+	int err;
+
+	for (unsigned i = 0; i < o->nfields; i++)
+		tsi_view_spec_field(&spec, &o->fields[i], &field[i]);
+	err = tsi_geometry_make(field, o->nfields, base->capacity,
+				base->join_window, base->max_batch, &g);
+	if (!err)
+		*bytes = g.bytes;
+	return err;
+}
+
+int tsock_serve_geometry(const struct tsock_serve_opts *opts,
+			 struct tsock_geometry *out)
+{
+	static const char call[] = "tsock_serve_geometry";
+	int err = tsi_sized_check(call, &tsi_sized_geometry, out);
+	struct tsock_serve_opts o;
+	struct tsock_geometry r;
+	struct tsi_geometry g;
+
+	memset(&r, 0, sizeof(r));
+	if (!err)
+		err = tsi_options_read(call, opts, &o, &g);
+	if (!err)
+		err = view_bytes(&o, &g, TSOCK_F32, &r.f32_bytes);
+	if (!err)
+		err = view_bytes(&o, &g, TSOCK_F16, &r.f16_bytes);
+	if (err)
+		return err;
+	r.capacity = g.capacity;
+	r.join_window = g.join_window;
+	r.max_batch = g.max_batch;
+	r.ring_bytes = g.bytes;
+	tsi_sized_write(&tsi_sized_geometry, &r, out);
+	return 0;
+}
