@@ -23,18 +23,18 @@ suites='
 layers       -        400  @layers                 layers
 header       -        400  @header                 tsock.h alone
 unit         plain    400  unit/*                  unit tests
-asan         asan     400  unit/*                  unit tests, address and undefined
-tsan         tsan     400  unit/*                  unit tests, thread
+asan         asan     400  unit/*                  unit tests, ASan and UBSan
+tsan         tsan     400  unit/*                  unit tests, TSan
 minimal      minimal  400  unit/*                  without the optional parts
 sim          sim      400  unit/*,@simulation      simulated GPUs
-sim-asan+    sim-asan 1200 @simulation             simulated GPUs, address and undefined
-sim-tsan+    sim-tsan 1200 @simulation             simulated GPUs, thread
+sim-asan+    sim-asan 1200 @simulation             simulated GPU, ASan and UBSan
+sim-tsan+    sim-tsan 1200 @simulation             simulated GPU, TSan
 circles      plain    400  @circles                circles
 cuda         -        400  @cuda                   the CUDA toolkit
 clang        -        400  @clang                  clang, warnings are errors
 system       plain    400  system/*,system/*.sh    system tests
-system-asan  asan     400  system/*,system/bytes.sh system tests, address and undefined
-system-tsan  tsan     400  system/*,system/bytes.sh system tests, thread
+system-asan  asan     400  system/*,system/bytes.sh system tests, ASan and UBSan
+system-tsan  tsan     400  system/*,system/bytes.sh system tests, TSan
 python       plain    900  @python                 Python
 lint         lint     400  @lint                   lint
 install      plain    400  @install                installation

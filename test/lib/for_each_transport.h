@@ -51,8 +51,8 @@ void need_gpus(unsigned n);
 enum transport case_transport(void **state);
 
 /*
- * Run tests for each transport, and others once.  The exit status: 77 where there is
- * no GPU.
+ * Run tests for each transport, and others once.  The exit status: 77 where
+ * there is no GPU.
  */
 int run_for_each_transport(const char *group, const struct transport_test *each,
 			   unsigned neach, const struct CMUnitTest *once,

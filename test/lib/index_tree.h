@@ -14,8 +14,8 @@
 #include "data/index.h"
 #include "tsock/tsock.h"
 
-extern char tree_top[64];   /* a scratch folder, gone after the test */
-extern char tree_cache[80]; /* where scans are cached */
+extern char tree_top[64];       /* a scratch folder, gone after the test */
+extern char tree_cache[80];     /* where scans are cached */
 extern _Atomic int tree_probed; /* calls of the probe */
 
 /* Paths are relative to the tree.  A file with this text, and its folders. */

@@ -51,7 +51,7 @@ static struct tsi_ring ring;
 static struct tsi_memfd tail;
 static int event;
 
-/* ---- the fake_producer ---- */
+/* ---- the fake producer ---- */
 
 static const struct tsock_field field[2] = {
 	{ .name = "payload", .dtype = TSOCK_U8, .ndim = 1, .shape = { 4096 } },
