@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "serve/server.h"
+#include "serve/stats.h"
 #include "wire/zmq.h"
 
 #define DESCRIPTORS 3 /* of a consumer: process, tail, connection */
@@ -168,7 +169,7 @@ static void answer_leave(struct tsock_server *s, struct tsi_msg *m)
 static void answer_stats(struct tsock_server *s, struct tsi_msg *m)
 {
 	m->type = TSI_STATS_DATA;
-	tsi_server_stats(s, &m->u.stats);
+	tsi_stats_read(s, &m->u.stats);
 }
 
 /* Turn a request into its reply; false when none is due. */

@@ -104,6 +104,4 @@ bool tsi_server_over(struct tsock_server *s);
 /* The stream ends: readers, and consumers that want to join, are told why. */
 void tsi_server_fail(struct tsock_server *s, const char *why);
 
-void tsi_server_stats(struct tsock_server *s, struct tsock_stats *out);
-
 #endif

@@ -1,12 +1,13 @@
 /*
  * stats.c - what a server says of itself: numbers for people and tests.
  */
-#include "serve/server.h"
+#include "serve/stats.h"
 
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/sized.h"
+#include "serve/server.h"
 
 static void stats_row(const struct tsock_server *s, unsigned id,
 		      struct tsock_stats_row *row)
@@ -45,7 +46,7 @@ static void stats_rows(const struct tsock_server *s, struct tsock_stats *st)
 	}
 }
 
-void tsi_server_stats(struct tsock_server *s, struct tsock_stats *st)
+void tsi_stats_read(struct tsock_server *s, struct tsock_stats *st)
 {
 	const struct tsi_view_state *base = &s->membership.view[0];
 
@@ -78,7 +79,7 @@ int tsock_serve_stats(tsock_server *s, struct tsock_stats *out)
 	if (err)
 		return err;
 	pthread_mutex_lock(&s->lock);
-	tsi_server_stats(s, &st);
+	tsi_stats_read(s, &st);
 	pthread_mutex_unlock(&s->lock);
 	tsi_sized_write(&tsi_sized_stats, &st, out);
 	return 0;

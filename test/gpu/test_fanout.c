@@ -20,7 +20,7 @@
 /* What the producer did; shared with it. */
 static struct {
 	_Atomic uint64_t up, across; /* bytes to, and between, GPUs */
-	_Atomic unsigned warnings, choices, refeeds, spoilt;
+	_Atomic unsigned warnings, choices, fallbacks, spoilt;
 } * did;
 
 static bool is_producer;
@@ -89,7 +89,7 @@ static void note(void *arg, int level, const char *line)
 	else
 		log_line(arg, level, line);
 	if (strstr(line, "from now on, not from GPU"))
-		atomic_fetch_add(&did->refeeds, 1);
+		atomic_fetch_add(&did->fallbacks, 1);
 	else if (strstr(line, "with other bytes"))
 		atomic_fetch_add(&did->spoilt, 1);
 	else if (strstr(line, "is filled from"))
@@ -218,7 +218,7 @@ static void coming_and_going(uint32_t fanout)
 	for (unsigned i = 0; i < 8; i++)
 		assert_int_equal(ended(pid[i]), 0);
 	/* None of this was an error. */
-	assert_int_equal(did->warnings + did->refeeds, 0);
+	assert_int_equal(did->warnings + did->fallbacks, 0);
 	kill_and_reap(producer);
 }
 
@@ -285,7 +285,7 @@ static void goes_up(const struct way *w, unsigned times)
 	unsigned up, across;
 
 	whole_stream(w, &up, &across);
-	assert_int_equal(did->refeeds, 0);
+	assert_int_equal(did->fallbacks, 0);
 	assert_in_range(up, times * 100, times * 115);
 	if (times == 4)
 		assert_int_equal(across, 0);
@@ -306,7 +306,7 @@ static void one_upload_is_enough_for_all_gpus(void **state)
 	whole_stream(&nccl, &up, &across);
 	assert_in_range(up, 100, 115);
 	assert_in_range(across, 0, 30);
-	assert_int_equal(did->warnings + did->refeeds, 0);
+	assert_int_equal(did->warnings + did->fallbacks, 0);
 }
 
 static void from_the_host_there_is_one_for_each(void **state)
@@ -348,7 +348,7 @@ static void copies_that_arrive_with_other_bytes_are_found_out(void **state)
 		assert_int_equal(did->warnings, 0);
 		w.value[0] = "0-1,2-3";
 		whole_stream(&w, &up, &across);
-		assert_int_equal(did->refeeds, 0);
+		assert_int_equal(did->fallbacks, 0);
 	}
 }
 
@@ -364,7 +364,7 @@ static void broadcasts_that_arrive_with_other_bytes_are_found_out(void **state)
 	assert_in_range(up, 100, 115);
 	assert_true(across > 250);
 	assert_int_equal(did->warnings, 1);
-	assert_int_equal(did->refeeds, 0);
+	assert_int_equal(did->fallbacks, 0);
 }
 
 static void auto_measures_and_says_so(void **state)
