@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "corpus.h"
 #include "image/image.h"
-#include "madeimage.h"
+#include "test/lib/made_image.h"
 #include "tsock/tsock.h"
 
 #define TRAILER 8

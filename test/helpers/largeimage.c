@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "test/fuzz/madeimage.h"
+#include "test/lib/made_image.h"
 
 int main(int argc, char **argv)
 {

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "consumer/attach.h"
-#include "fixture_ring.h"
+#include "test/lib/ring_fixture.h"
 #include "wire/fdpass.h"
 
 static const uint64_t bytes[] = { 24576, 20001 };

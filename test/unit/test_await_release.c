@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "consumer/consumer.h"
-#include "served.h"
+#include "test/lib/served.h"
 
 #define N 1000
 #define RING 128 /* window 64: 64 samples may be held */

@@ -21,7 +21,7 @@
 
 #include "consumer/dlpack.h"
 #include "consumer/reader.h"
-#include "fixture_reader.h"
+#include "test/lib/reader_fixture.h"
 
 #define THREADS 3
 #define ROUNDS 1500

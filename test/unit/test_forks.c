@@ -2,7 +2,7 @@
  * test_forks.c - a forked child keeps what the parent held at the fork, and
  * the parent goes on as if there had been none.
  */
-#include "fixture_reader.h"
+#include "test/lib/reader_fixture.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "format_list.h"
-#include "imagegen.h"
-#include "worker_fixture.h"
+#include "test/lib/image_gen.h"
+#include "test/lib/worker_fixture.h"
 #include "tsock/tsock.h"
 
 #define FILES 12
@@ -49,18 +49,18 @@ static void every_format_of_the_table_is_whole(void **state)
 		assert_non_null(strstr(TSI_FORMAT_HELP, words[k]));
 }
 
-static struct imagegen_bytes image(unsigned i)
+static struct image_gen_bytes image(unsigned i)
 {
-	struct imagegen_jpeg j = {
+	struct image_gen_jpeg j = {
 		.width = 40 + i, .height = 64 - i, .components = 3, .seed = i
 	};
-	struct imagegen_png p = { .width = 50 + i,
-				  .height = 40,
-				  .depth = 8,
-				  .type = PNG_COLOR_TYPE_RGB,
-				  .seed = i };
+	struct image_gen_png p = { .width = 50 + i,
+				   .height = 40,
+				   .depth = 8,
+				   .type = PNG_COLOR_TYPE_RGB,
+				   .seed = i };
 
-	return i % 3 ? imagegen_jpeg(&j) : imagegen_png(&p);
+	return i % 3 ? image_gen_jpeg(&j) : image_gen_png(&p);
 }
 
 static void append(const char *name, const void *data, size_t len)
@@ -90,7 +90,7 @@ static uint64_t put_images(void)
 
 	append("pack", "bytes", 5);
 	for (unsigned i = 0; i < FILES; i++) {
-		struct imagegen_bytes b = image(i);
+		struct image_gen_bytes b = image(i);
 		char text[60];
 
 		snprintf(text, sizeof(text), "%s/%02u.%s", folder[i / 4], i,
@@ -184,12 +184,12 @@ static void whole_files_and_ranges_stand_in_one_list(void **state)
 /* Too large to be read ahead: read when memory was claimed for it. */
 static void a_large_range_gives_the_sample_of_the_file(void **state)
 {
-	struct imagegen_png p = { .width = 2000,
-				  .height = 1400,
-				  .depth = 8,
-				  .type = PNG_COLOR_TYPE_RGB,
-				  .seed = 5 };
-	struct imagegen_bytes b = imagegen_png(&p);
+	struct image_gen_png p = { .width = 2000,
+				   .height = 1400,
+				   .depth = 8,
+				   .type = PNG_COLOR_TYPE_RGB,
+				   .seed = 5 };
+	struct image_gen_bytes b = image_gen_png(&p);
 	struct sample tree[64], list[64];
 	char text[60];
 	unsigned n;

@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "gpu_child.h"
+#include "test/lib/gpu_child.h"
 #include "mem/gpu.h"
 
 /* ---- devices ---- */

@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 #include "convert/gpu.h"
-#include "gpu_child.h"
+#include "test/lib/gpu_child.h"
 #include "stage/nccl.h"
 
 /* ---- what a child does, by name; each prints "CODE MESSAGE" ---- */

@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "gpu_child.h"
+#include "test/lib/gpu_child.h"
 #include "mem/gpu.h"
 #include "convert/convert.h"
 #include "convert/gpu.h"

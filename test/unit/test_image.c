@@ -16,29 +16,29 @@
 #include "image/image.h"
 #include "image/jpeg.h"
 #include "image/png.h"
-#include "imagegen.h"
+#include "test/lib/image_gen.h"
 
 #define SIZE 32
 #define BYTES (SIZE * SIZE * 3)
 
-static struct imagegen_bytes jpeg(uint32_t width, uint32_t height)
+static struct image_gen_bytes jpeg(uint32_t width, uint32_t height)
 {
-	struct imagegen_jpeg g = { .width = width,
-				   .height = height,
-				   .components = 3,
-				   .factor = { { 2, 2 } } };
+	struct image_gen_jpeg g = { .width = width,
+				    .height = height,
+				    .components = 3,
+				    .factor = { { 2, 2 } } };
 
-	return imagegen_jpeg(&g);
+	return image_gen_jpeg(&g);
 }
 
-static struct imagegen_bytes png(uint32_t width, uint32_t height)
+static struct image_gen_bytes png(uint32_t width, uint32_t height)
 {
-	struct imagegen_png g = { .width = width,
-				  .height = height,
-				  .depth = 8,
-				  .type = PNG_COLOR_TYPE_RGB };
+	struct image_gen_png g = { .width = width,
+				   .height = height,
+				   .depth = 8,
+				   .type = PNG_COLOR_TYPE_RGB };
 
-	return imagegen_png(&g);
+	return image_gen_png(&g);
 }
 
 static struct tsi_image *open_image(enum tsi_preset preset)
@@ -52,7 +52,7 @@ static struct tsi_image *open_image(enum tsi_preset preset)
 	return img;
 }
 
-static void load(struct tsi_image *img, const struct imagegen_bytes *f,
+static void load(struct tsi_image *img, const struct image_gen_bytes *f,
 		 uint32_t epoch, uint64_t index, uint8_t *dst,
 		 struct tsi_box *box)
 {
@@ -62,7 +62,7 @@ static void load(struct tsi_image *img, const struct imagegen_bytes *f,
 
 static void a_sample_depends_on_its_key_alone(void **state)
 {
-	struct imagegen_bytes f = jpeg(300, 200), other = png(70, 300);
+	struct image_gen_bytes f = jpeg(300, 200), other = png(70, 300);
 	struct tsi_image *a = open_image(TSI_TRAIN), *b = open_image(TSI_TRAIN);
 	uint8_t first[BYTES], again[BYTES];
 	struct tsi_box one, two;
@@ -84,7 +84,7 @@ static void a_sample_depends_on_its_key_alone(void **state)
 
 static void eval_does_not_depend_on_the_key(void **state)
 {
-	struct imagegen_bytes f = jpeg(123, 97);
+	struct image_gen_bytes f = jpeg(123, 97);
 	struct tsi_image *img = open_image(TSI_EVAL);
 	uint8_t first[BYTES], again[BYTES];
 	struct tsi_box box;
@@ -104,7 +104,7 @@ static void eval_does_not_depend_on_the_key(void **state)
 static void nothing_is_written_beside_the_sample(void **state)
 {
 	static uint8_t guarded[BYTES + 256];
-	struct imagegen_bytes f[2] = { jpeg(90, 200), png(33, 20) };
+	struct image_gen_bytes f[2] = { jpeg(90, 200), png(33, 20) };
 
 	(void)state;
 	for (int i = 0; i < 40; i++) {
@@ -129,7 +129,7 @@ static void a_crop_larger_than_the_image_is_black_around_it(void **state)
 	struct tsi_image_opts o = { .preset = TSI_EVAL,
 				    .size = SIZE,
 				    .resize = 20 };
-	struct imagegen_bytes f = png(20, 26);
+	struct image_gen_bytes f = png(20, 26);
 	uint8_t dst[BYTES];
 	struct tsi_image *img;
 	struct tsi_box box;
@@ -151,7 +151,7 @@ static void a_crop_larger_than_the_image_is_black_around_it(void **state)
 
 static void a_bad_file_leaves_the_decoder_as_it_was(void **state)
 {
-	struct imagegen_bytes good[2] = { jpeg(80, 60), png(80, 60) };
+	struct image_gen_bytes good[2] = { jpeg(80, 60), png(80, 60) };
 	struct tsi_image *img = open_image(TSI_TRAIN);
 	uint8_t want[BYTES], got[BYTES];
 	struct tsi_box box;
@@ -160,8 +160,8 @@ static void a_bad_file_leaves_the_decoder_as_it_was(void **state)
 	for (int i = 0; i < 2; i++) {
 		load(img, &good[i], 1, 2, want, &box);
 		for (size_t len = 0; len < good[i].len / 2; len += 41) {
-			struct imagegen_bytes cut =
-				imagegen_copy(good[i].data, len);
+			struct image_gen_bytes cut =
+				image_gen_copy(good[i].data, len);
 			int err = tsi_image_load(img, cut.data, len, 1, 3, got,
 						 &box);
 
@@ -177,7 +177,7 @@ static void a_bad_file_leaves_the_decoder_as_it_was(void **state)
 }
 
 /* More and more of a file: not yet, not yet, and then its size for good. */
-static void assert_sniff_settles(const struct imagegen_bytes *f,
+static void assert_sniff_settles(const struct image_gen_bytes *f,
 				 const struct tsi_decoder_ops *format,
 				 uint32_t width, uint32_t height)
 {
@@ -185,12 +185,12 @@ static void assert_sniff_settles(const struct imagegen_bytes *f,
 	bool settled = false;
 
 	for (size_t len = 0; len <= f->len && len < 70000; len++) {
-		struct imagegen_bytes cut;
+		struct image_gen_bytes cut;
 		int err;
 
 		if (settled && len % 97)
 			continue;
-		cut = imagegen_copy(f->data, len);
+		cut = image_gen_copy(f->data, len);
 		err = tsi_image_sniff(cut.data, len, false, &head);
 		if (settled || err != TSOCK_EAGAIN) {
 			assert_int_equal(err, 0);
@@ -236,7 +236,7 @@ static void every_format_has_all_operations(void **state)
 
 static void sniffing_asks_for_more_until_it_knows(void **state)
 {
-	struct imagegen_bytes j = jpeg(123, 45), p = png(67, 89);
+	struct image_gen_bytes j = jpeg(123, 45), p = png(67, 89);
 
 	(void)state;
 	assert_sniff_settles(&j, &tsi_jpeg_ops, 123, 45);
@@ -247,7 +247,7 @@ static void sniffing_asks_for_more_until_it_knows(void **state)
 
 static void sniffing_walks_over_megabytes_of_metadata(void **state)
 {
-	struct imagegen_bytes f = jpeg(50, 60);
+	struct image_gen_bytes f = jpeg(50, 60);
 	size_t extra = 40 * 65537u;
 	uint8_t *big = calloc(1, f.len + extra);
 	struct tsi_image *img = open_image(TSI_EVAL);
@@ -271,7 +271,7 @@ static void sniffing_walks_over_megabytes_of_metadata(void **state)
 	free(f.data);
 }
 
-static size_t frame_of(const struct imagegen_bytes *f)
+static size_t frame_of(const struct image_gen_bytes *f)
 {
 	size_t at = 2;
 
@@ -283,7 +283,7 @@ static size_t frame_of(const struct imagegen_bytes *f)
 /* One byte changed at a place of the frame header; the message must say it. */
 static void assert_refused(size_t place, uint8_t value, const char *says)
 {
-	struct imagegen_bytes f = jpeg(50, 60);
+	struct image_gen_bytes f = jpeg(50, 60);
 	struct tsi_image *img = open_image(TSI_EVAL);
 	struct tsi_image_head head;
 	struct tsi_box box;
@@ -342,7 +342,7 @@ static void set_be32(uint8_t *p, uint32_t v)
 
 static void sizes_beyond_the_limit_are_refused(void **state)
 {
-	struct imagegen_bytes j = jpeg(50, 60), p = png(5, 5);
+	struct image_gen_bytes j = jpeg(50, 60), p = png(5, 5);
 	uint8_t *frame = j.data + frame_of(&j);
 
 	(void)state;
@@ -371,7 +371,7 @@ static void sizes_beyond_the_limit_are_refused(void **state)
 }
 
 /* Loading fails for a place just when it needs rows that weren't measured. */
-static void check_extent(struct tsi_image *img, const struct imagegen_bytes *f,
+static void check_extent(struct tsi_image *img, const struct image_gen_bytes *f,
 			 uint64_t *state)
 {
 	static uint8_t dst[BYTES];
@@ -387,8 +387,8 @@ static void check_extent(struct tsi_image *img, const struct imagegen_bytes *f,
 	if (err)
 		assert_int_equal(err, TSOCK_EDATA);
 	for (int k = 0; k < 10; k++) {
-		uint32_t epoch = imagegen_random(state) % 100;
-		uint64_t place = imagegen_random(state);
+		uint32_t epoch = image_gen_random(state) % 100;
+		uint64_t place = image_gen_random(state);
 		uint32_t bottom = tsi_image_bottom(img, head.width, head.height,
 						   epoch, place);
 		int got = tsi_image_load(img, f->data, f->len, epoch, place,
@@ -402,21 +402,21 @@ static void check_extent(struct tsi_image *img, const struct imagegen_bytes *f,
 	}
 }
 
-static void cut_and_check(struct tsi_image *img, struct imagegen_bytes f,
+static void cut_and_check(struct tsi_image *img, struct image_gen_bytes f,
 			  uint64_t *state)
 {
 	for (int k = 0; k < 5; k++) {
-		struct imagegen_bytes g = imagegen_copy(
-			f.data, imagegen_random(state) % f.len + 1);
+		struct image_gen_bytes g = image_gen_copy(
+			f.data, image_gen_random(state) % f.len + 1);
 
 		check_extent(img, &g, state);
 		free(g.data);
 	}
 	check_extent(img, &f, state);
 	for (int k = 0; k < 10; k++) {
-		struct imagegen_bytes g = imagegen_copy(f.data, f.len);
+		struct image_gen_bytes g = image_gen_copy(f.data, f.len);
 
-		imagegen_damage(&g, state);
+		image_gen_damage(&g, state);
 		check_extent(img, &g, state);
 		free(g.data);
 	}
@@ -433,9 +433,9 @@ static void damage_is_bad_for_the_places_that_reach_it(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 6 * 3 * 2 * 2 * 2; i++) {
-		struct imagegen_jpeg g = {
-			.width = 20 + imagegen_random(&r) % 150,
-			.height = 20 + imagegen_random(&r) % 150,
+		struct image_gen_jpeg g = {
+			.width = 20 + image_gen_random(&r) % 150,
+			.height = 20 + image_gen_random(&r) % 150,
 			.components = components[i / 6 % 3],
 			.progressive = i / 18 % 2,
 			.arithmetic = i / 36 % 2,
@@ -446,12 +446,12 @@ static void damage_is_bad_for_the_places_that_reach_it(void **state)
 		/* At most ten blocks may be together in a file. */
 		if (g.components == 3 || (g.components == 4 && i % 6 < 5))
 			memcpy(g.factor[0], factor[i % 6], sizeof(factor[0]));
-		cut_and_check(img, imagegen_jpeg(&g), &r);
+		cut_and_check(img, image_gen_jpeg(&g), &r);
 	}
 	for (unsigned i = 0; i < 8; i++) {
-		struct imagegen_png g = {
-			.width = 20 + imagegen_random(&r) % 150,
-			.height = 20 + imagegen_random(&r) % 150,
+		struct image_gen_png g = {
+			.width = 20 + image_gen_random(&r) % 150,
+			.height = 20 + image_gen_random(&r) % 150,
 			.depth = 8,
 			.type = i & 1 ? PNG_COLOR_TYPE_RGB
 				      : PNG_COLOR_TYPE_GRAY,
@@ -459,7 +459,7 @@ static void damage_is_bad_for_the_places_that_reach_it(void **state)
 			.seed = i,
 		};
 
-		cut_and_check(img, imagegen_png(&g), &r);
+		cut_and_check(img, image_gen_png(&g), &r);
 	}
 	tsi_image_destroy(img);
 }
@@ -484,20 +484,20 @@ static void wrong_options_are_named(void **state)
 }
 
 /* A JPEG whose coefficients are all in memory, a PNG whose pixels are. */
-static struct imagegen_bytes large_file(bool jpeg)
+static struct image_gen_bytes large_file(bool jpeg)
 {
-	struct imagegen_jpeg j = { .width = 2900,
-				   .height = 3100,
-				   .components = 1,
-				   .progressive = true,
-				   .quality = 20 };
-	struct imagegen_png p = { .width = 2100,
-				  .height = 2200,
-				  .depth = 1,
-				  .type = PNG_COLOR_TYPE_GRAY,
-				  .interlaced = true };
+	struct image_gen_jpeg j = { .width = 2900,
+				    .height = 3100,
+				    .components = 1,
+				    .progressive = true,
+				    .quality = 20 };
+	struct image_gen_png p = { .width = 2100,
+				   .height = 2200,
+				   .depth = 1,
+				   .type = PNG_COLOR_TYPE_GRAY,
+				   .interlaced = true };
 
-	return jpeg ? imagegen_jpeg(&j) : imagegen_png(&p);
+	return jpeg ? image_gen_jpeg(&j) : image_gen_png(&p);
 }
 
 static void large_images_claim_their_memory(void **state)
@@ -505,7 +505,7 @@ static void large_images_claim_their_memory(void **state)
 	struct tsi_image_opts o = { .preset = TSI_EVAL,
 				    .size = SIZE,
 				    .resize = 40 };
-	struct imagegen_bytes small = jpeg(300, 200);
+	struct image_gen_bytes small = jpeg(300, 200);
 	uint8_t want[BYTES], got[BYTES];
 	struct tsi_claim claim = { .budget = NULL };
 	struct tsi_image *img, *other = open_image(TSI_EVAL);
@@ -515,7 +515,7 @@ static void large_images_claim_their_memory(void **state)
 	o.claim = &claim;
 	assert_int_equal(tsi_image_create(&o, &img), 0);
 	for (int jpeg = 0; jpeg < 2; jpeg++) {
-		struct imagegen_bytes f = large_file(jpeg);
+		struct image_gen_bytes f = large_file(jpeg);
 		/* Two bytes a pixel, and four. */
 		uint64_t least = jpeg ? UINT64_C(2) * 2900 * 3100
 				      : UINT64_C(4) * 2100 * 2200;

@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "image/jpeg.h"
-#include "imagegen.h"
+#include "test/lib/image_gen.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -35,7 +35,7 @@ static unsigned light(unsigned p, unsigned black)
 }
 
 /* The whole file with libjpeg's defaults, as anybody would decode it. */
-static struct picture reference(const struct imagegen_bytes *f)
+static struct picture reference(const struct image_gen_bytes *f)
 {
 	struct jpeg_decompress_struct c;
 	struct jpeg_error_mgr err;
@@ -69,7 +69,7 @@ static struct picture reference(const struct imagegen_bytes *f)
 }
 
 /* Decode a region; its rows go to a block of w * h * 3 bytes. */
-static int region(struct tsi_decoder *j, const struct imagegen_bytes *f,
+static int region(struct tsi_decoder *j, const struct image_gen_bytes *f,
 		  const struct tsi_rect *rect, uint8_t *out)
 {
 	struct tsi_strip s;
@@ -92,7 +92,8 @@ static int region(struct tsi_decoder *j, const struct imagegen_bytes *f,
 	return err;
 }
 
-static void assert_region(struct tsi_decoder *j, const struct imagegen_bytes *f,
+static void assert_region(struct tsi_decoder *j,
+			  const struct image_gen_bytes *f,
 			  const struct picture *want, const struct tsi_rect *r)
 {
 	uint8_t *got = malloc((size_t)r->width * r->height * 3);
@@ -119,14 +120,14 @@ static struct tsi_rect pick(const struct picture *p, int n, uint64_t *state)
 
 	if (!n)
 		return r;
-	r.left = imagegen_random(state) % p->width;
-	r.top = imagegen_random(state) % p->height;
+	r.left = image_gen_random(state) % p->width;
+	r.top = image_gen_random(state) % p->height;
 	if (n % 3 == 0)
 		r.left -= r.left % 8;
 	if (n % 4 == 0)
 		r.top -= r.top % 8;
-	r.width = 1 + imagegen_random(state) % (p->width - r.left);
-	r.height = 1 + imagegen_random(state) % (p->height - r.top);
+	r.width = 1 + image_gen_random(state) % (p->width - r.left);
+	r.height = 1 + image_gen_random(state) % (p->height - r.top);
 	if (n % 7 == 0)
 		r.width = r.height = 1;
 	if (n % 5 == 0)
@@ -134,10 +135,10 @@ static struct tsi_rect pick(const struct picture *p, int n, uint64_t *state)
 	return r;
 }
 
-static void check_file(struct tsi_decoder *j, const struct imagegen_jpeg *g,
+static void check_file(struct tsi_decoder *j, const struct image_gen_jpeg *g,
 		       int regions)
 {
-	struct imagegen_bytes f = imagegen_jpeg(g);
+	struct image_gen_bytes f = image_gen_jpeg(g);
 	struct picture want = reference(&f);
 	uint64_t state = g->seed;
 
@@ -202,7 +203,7 @@ static void a_region_equals_the_full_decode(void **state)
 		const struct sampling *s = &sampling[i % COUNT(sampling)];
 		size_t size = i / COUNT(sampling) % COUNT(sizes);
 		size_t how = i / COUNT(sampling) / COUNT(sizes);
-		struct imagegen_jpeg g = {
+		struct image_gen_jpeg g = {
 			.width = sizes[size][0],
 			.height = sizes[size][1],
 			.components = s->components,
@@ -222,7 +223,7 @@ static void a_region_equals_the_full_decode(void **state)
 
 static void the_widest_and_the_highest_files_decode(void **state)
 {
-	struct imagegen_jpeg g = { .components = 3, .factor = { { 2, 2 } } };
+	struct image_gen_jpeg g = { .components = 3, .factor = { { 2, 2 } } };
 	struct tsi_decoder *j;
 
 	(void)state;
@@ -248,7 +249,7 @@ static void an_unfinished_progressive_file_is_smoothed_as_a_whole(void **state)
 	(void)state;
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (uint32_t i = 0; i < 24; i++) {
-		struct imagegen_jpeg g = {
+		struct image_gen_jpeg g = {
 			.width = 40 + i * 9,
 			.height = 170 - i * 5,
 			.components = 3,
@@ -265,7 +266,7 @@ static void an_unfinished_progressive_file_is_smoothed_as_a_whole(void **state)
 }
 
 /* Remove every segment of a kind from the header. */
-static void strip(struct imagegen_bytes *f, uint8_t marker)
+static void strip(struct image_gen_bytes *f, uint8_t marker)
 {
 	size_t at = 2;
 
@@ -285,18 +286,18 @@ static void strip(struct imagegen_bytes *f, uint8_t marker)
 /* With the tables of its own, then with those that it lacks in another's. */
 static void the_tables_of_one_file_never_serve_another(void **state)
 {
-	struct imagegen_jpeg g = {
+	struct image_gen_jpeg g = {
 		.width = 40, .height = 30, .components = 3, .optimize = true
 	};
-	struct imagegen_bytes whole = imagegen_jpeg(&g), no_dht, no_dqt;
+	struct image_gen_bytes whole = image_gen_jpeg(&g), no_dht, no_dqt;
 	struct tsi_rect all = { 0, 0, 40, 30 };
 	uint8_t first[40 * 30 * 3], again[40 * 30 * 3];
 	struct tsi_decoder *fresh, *used;
 	int err;
 
 	(void)state;
-	no_dht = imagegen_copy(whole.data, whole.len);
-	no_dqt = imagegen_copy(whole.data, whole.len);
+	no_dht = image_gen_copy(whole.data, whole.len);
+	no_dqt = image_gen_copy(whole.data, whole.len);
 	strip(&no_dht, 0xc4);
 	strip(&no_dqt, 0xdb);
 	memset(first, 0, sizeof(first));
@@ -317,10 +318,10 @@ static void the_tables_of_one_file_never_serve_another(void **state)
 	free(no_dqt.data);
 }
 
-static int cut_region(const struct imagegen_bytes *f, size_t len,
+static int cut_region(const struct image_gen_bytes *f, size_t len,
 		      const struct tsi_rect *r, uint8_t *out)
 {
-	struct imagegen_bytes cut = imagegen_copy(f->data, len);
+	struct image_gen_bytes cut = image_gen_copy(f->data, len);
 	struct tsi_decoder *j;
 	int err;
 
@@ -338,13 +339,13 @@ static void a_missing_end_marker_alone_is_forgiven(void **state)
 
 	(void)state;
 	for (int i = 0; i < 6; i++) {
-		struct imagegen_jpeg g = { .width = 90,
-					   .height = 70,
-					   .components = 3,
-					   .factor = { { 1 + i % 3 % 2,
-							 1 + i % 3 / 2 } },
-					   .progressive = i >= 3 };
-		struct imagegen_bytes f = imagegen_jpeg(&g);
+		struct image_gen_jpeg g = { .width = 90,
+					    .height = 70,
+					    .components = 3,
+					    .factor = { { 1 + i % 3 % 2,
+							  1 + i % 3 / 2 } },
+					    .progressive = i >= 3 };
+		struct image_gen_bytes f = image_gen_jpeg(&g);
 
 		assert_int_equal(cut_region(&f, f.len, &all, want), 0);
 		assert_int_equal(cut_region(&f, f.len - 2, &all, got), 0);
@@ -359,11 +360,11 @@ static void a_missing_end_marker_alone_is_forgiven(void **state)
 
 static void data_may_end_below_the_region_but_not_above(void **state)
 {
-	struct imagegen_jpeg g = { .width = 120,
-				   .height = 160,
-				   .components = 3,
-				   .factor = { { 2, 2 } } };
-	struct imagegen_bytes f = imagegen_jpeg(&g);
+	struct image_gen_jpeg g = { .width = 120,
+				    .height = 160,
+				    .components = 3,
+				    .factor = { { 2, 2 } } };
+	struct image_gen_bytes f = image_gen_jpeg(&g);
 	struct picture want = reference(&f);
 	struct tsi_rect top = { 5, 3, 80, 20 }, bottom = { 5, 130, 80, 20 };
 	uint8_t out[80 * 20 * 3];
@@ -381,12 +382,12 @@ static void data_may_end_below_the_region_but_not_above(void **state)
 
 static void cut_progressive_files_are_truncated_wherever_cut(void **state)
 {
-	struct imagegen_jpeg g = { .width = 60,
-				   .height = 50,
-				   .components = 3,
-				   .factor = { { 2, 2 } },
-				   .progressive = true };
-	struct imagegen_bytes f = imagegen_jpeg(&g);
+	struct image_gen_jpeg g = { .width = 60,
+				    .height = 50,
+				    .components = 3,
+				    .factor = { { 2, 2 } },
+				    .progressive = true };
+	struct image_gen_bytes f = image_gen_jpeg(&g);
 	struct tsi_rect top = { 0, 0, 60, 1 };
 	uint8_t out[60 * 3];
 
@@ -416,7 +417,7 @@ static void no_file_takes_more_memory_than_its_header_says(void **state)
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (size_t i = 0; i < COUNT(sampling) * 2; i++) {
 		const struct sampling *s = &sampling[i / 2];
-		struct imagegen_jpeg g = {
+		struct image_gen_jpeg g = {
 			.width = 1501,
 			.height = 997,
 			.components = s->components,
@@ -424,13 +425,13 @@ static void no_file_takes_more_memory_than_its_header_says(void **state)
 			.progressive = i % 2,
 		};
 		struct tsi_rect all = { 0, 0, 1501, 997 };
-		struct imagegen_bytes f;
+		struct image_gen_bytes f;
 		uint64_t before, need;
 		struct tsi_strip strip;
 		uint32_t w, h;
 
 		memcpy(g.factor, s->factor, sizeof(g.factor));
-		f = imagegen_jpeg(&g);
+		f = image_gen_jpeg(&g);
 		tsi_jpeg_ops.close(j);
 		before = taken();
 		assert_int_equal(tsi_jpeg_ops.open(j, f.data, f.len, &w, &h),
@@ -455,10 +456,10 @@ static void no_file_takes_more_memory_than_its_header_says(void **state)
 /* The last scan of a progressive file, as often as it takes. */
 static void a_file_of_endless_scans_is_refused(void **state)
 {
-	struct imagegen_jpeg g = {
+	struct image_gen_jpeg g = {
 		.width = 16, .height = 16, .components = 3, .progressive = true
 	};
-	struct imagegen_bytes f = imagegen_jpeg(&g);
+	struct image_gen_bytes f = image_gen_jpeg(&g);
 	struct tsi_rect all = { 0, 0, 16, 16 };
 	uint8_t out[16 * 16 * 3];
 	size_t at = f.len - 2, len;
@@ -477,7 +478,7 @@ static void a_file_of_endless_scans_is_refused(void **state)
 }
 
 /* Whatever the bytes: an answer, and a decoder that still works after it. */
-static void try_bytes(struct tsi_decoder *j, const struct imagegen_bytes *f,
+static void try_bytes(struct tsi_decoder *j, const struct image_gen_bytes *f,
 		      uint64_t *state)
 {
 	struct picture p = { 0 };
@@ -486,7 +487,7 @@ static void try_bytes(struct tsi_decoder *j, const struct imagegen_bytes *f,
 	int err = tsi_jpeg_ops.open(j, f->data, f->len, &p.width, &p.height);
 
 	if (!err && (uint64_t)p.width * p.height < 4u << 20) {
-		r = pick(&p, (int)(imagegen_random(state) % 10), state);
+		r = pick(&p, (int)(image_gen_random(state) % 10), state);
 		out = malloc((size_t)r.width * r.height * 3);
 		err = region(j, f, &r, out);
 		free(out);
@@ -506,22 +507,22 @@ static void damaged_files_decode_or_are_bad_data(void **state)
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (size_t i = 0; i < 2500; i++) {
 		const struct sampling *s = &sampling[i % COUNT(sampling)];
-		struct imagegen_jpeg g = {
-			.width = 1 + imagegen_random(&r) % 90,
-			.height = 1 + imagegen_random(&r) % 90,
+		struct image_gen_jpeg g = {
+			.width = 1 + image_gen_random(&r) % 90,
+			.height = 1 + image_gen_random(&r) % 90,
 			.components = s->components,
 			.space = s->space,
-			.progressive = imagegen_random(&r) % 2,
-			.arithmetic = imagegen_random(&r) % 8 == 0,
-			.restart_rows = imagegen_random(&r) % 2,
+			.progressive = image_gen_random(&r) % 2,
+			.arithmetic = image_gen_random(&r) % 8 == 0,
+			.restart_rows = image_gen_random(&r) % 2,
 			.seed = i,
 		};
-		struct imagegen_bytes f, copy;
+		struct image_gen_bytes f, copy;
 
 		memcpy(g.factor, s->factor, sizeof(g.factor));
-		f = imagegen_jpeg(&g);
-		imagegen_damage(&f, &r);
-		copy = imagegen_copy(f.data, f.len);
+		f = image_gen_jpeg(&g);
+		image_gen_damage(&f, &r);
+		copy = image_gen_copy(f.data, f.len);
 		try_bytes(j, &copy, &r);
 		free(copy.data);
 		free(f.data);
@@ -531,7 +532,7 @@ static void damaged_files_decode_or_are_bad_data(void **state)
 
 static void try_path(struct tsi_decoder *j, const char *path, uint64_t *r)
 {
-	struct imagegen_bytes f;
+	struct image_gen_bytes f;
 	FILE *in = fopen(path, "rb");
 	long len;
 

@@ -18,7 +18,7 @@
 
 #include "consumer/pages.h"
 #include "consumer/mapping.h"
-#include "fixture_ring.h"
+#include "test/lib/ring_fixture.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "membership_fixture.h"
+#include "test/lib/membership_fixture.h"
 
 static void nothing_is_made_for_nobody(void **state)
 {

@@ -2,7 +2,7 @@
  * test_membership_slow.c - a reader is slow when another reader waits for it,
  * and only then.
  */
-#include "membership_fixture.h"
+#include "test/lib/membership_fixture.h"
 
 /* What is found by looking every 100 ms for that long. */
 static int64_t now;

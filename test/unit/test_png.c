@@ -12,8 +12,8 @@
 
 #include "base/err.h"
 #include "image/png.h"
-#include "imagegen.h"
-#include "test/fuzz/madeimage.h"
+#include "test/lib/image_gen.h"
+#include "test/lib/made_image.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -39,24 +39,24 @@ static const struct kind {
 	{ PNG_COLOR_TYPE_RGB_ALPHA, 8, 0, false },
 };
 
-static struct imagegen_bytes make(const struct kind *k, uint32_t width,
-				  uint32_t height, bool interlaced,
-				  uint64_t seed)
+static struct image_gen_bytes make(const struct kind *k, uint32_t width,
+				   uint32_t height, bool interlaced,
+				   uint64_t seed)
 {
-	struct imagegen_png g = { .width = width,
-				  .height = height,
-				  .depth = k->depth,
-				  .type = k->type,
-				  .interlaced = interlaced,
-				  .transparent = k->transparent,
-				  .colours = k->colours,
-				  .seed = seed };
+	struct image_gen_png g = { .width = width,
+				   .height = height,
+				   .depth = k->depth,
+				   .type = k->type,
+				   .interlaced = interlaced,
+				   .transparent = k->transparent,
+				   .colours = k->colours,
+				   .seed = seed };
 
-	return imagegen_png(&g);
+	return image_gen_png(&g);
 }
 
 /* RGBA of the whole; what is transparent keeps its colour there. */
-static uint8_t *reference(const struct imagegen_bytes *f)
+static uint8_t *reference(const struct image_gen_bytes *f)
 {
 	png_image image = { .version = PNG_IMAGE_VERSION };
 	uint8_t *p;
@@ -68,7 +68,7 @@ static uint8_t *reference(const struct imagegen_bytes *f)
 	return p;
 }
 
-static int region(struct tsi_decoder *p, const struct imagegen_bytes *f,
+static int region(struct tsi_decoder *p, const struct image_gen_bytes *f,
 		  const struct tsi_rect *rect, uint8_t *out)
 {
 	struct tsi_strip s;
@@ -95,15 +95,15 @@ static struct tsi_rect pick(uint32_t w, uint32_t h, int n, uint64_t *state)
 	struct tsi_rect r = { 0, 0, w, h };
 
 	if (n) {
-		r.left = imagegen_random(state) % w;
-		r.top = imagegen_random(state) % h;
-		r.width = 1 + imagegen_random(state) % (w - r.left);
-		r.height = 1 + imagegen_random(state) % (h - r.top);
+		r.left = image_gen_random(state) % w;
+		r.top = image_gen_random(state) % h;
+		r.width = 1 + image_gen_random(state) % (w - r.left);
+		r.height = 1 + image_gen_random(state) % (h - r.top);
 	}
 	return r;
 }
 
-static void check(struct tsi_decoder *p, const struct imagegen_bytes *f,
+static void check(struct tsi_decoder *p, const struct image_gen_bytes *f,
 		  uint32_t w, uint32_t h, uint64_t *state)
 {
 	uint8_t *want = reference(f);
@@ -138,7 +138,7 @@ static void regions_of_every_kind_equal_the_whole(void **state)
 	assert_int_equal(tsi_png_ops.create(&p), 0);
 	for (size_t i = 0; i < COUNT(kinds) * COUNT(size) * 2; i++) {
 		const uint32_t *wh = size[i / COUNT(kinds) % COUNT(size)];
-		struct imagegen_bytes f =
+		struct image_gen_bytes f =
 			make(&kinds[i % COUNT(kinds)], wh[0], wh[1],
 			     i >= COUNT(kinds) * COUNT(size), i);
 
@@ -151,7 +151,7 @@ static void regions_of_every_kind_equal_the_whole(void **state)
 static void sixteen_bits_are_refused(void **state)
 {
 	struct kind k = { PNG_COLOR_TYPE_RGB, 16, 0, false };
-	struct imagegen_bytes f = make(&k, 5, 5, false, 1);
+	struct image_gen_bytes f = make(&k, 5, 5, false, 1);
 	struct tsi_rect all = { 0, 0, 5, 5 };
 	uint8_t out[100];
 	struct tsi_decoder *p;
@@ -167,7 +167,7 @@ static void sixteen_bits_are_refused(void **state)
 static void every_cut_is_truncated_or_below_the_region(void **state)
 {
 	struct kind k = { PNG_COLOR_TYPE_RGB, 8, 0, false };
-	struct imagegen_bytes f = make(&k, 40, 60, false, 1);
+	struct image_gen_bytes f = make(&k, 40, 60, false, 1);
 	struct tsi_rect top = { 0, 0, 40, 3 }, bottom = { 0, 57, 40, 3 };
 	uint8_t out[40 * 3 * 4];
 	struct tsi_decoder *p;
@@ -175,7 +175,7 @@ static void every_cut_is_truncated_or_below_the_region(void **state)
 	(void)state;
 	assert_int_equal(tsi_png_ops.create(&p), 0);
 	for (size_t len = 8; len + 40 < f.len; len += 11) {
-		struct imagegen_bytes cut = imagegen_copy(f.data, len);
+		struct image_gen_bytes cut = image_gen_copy(f.data, len);
 
 		assert_int_equal(region(p, &cut, &bottom, out), TSOCK_EDATA);
 		assert_non_null(strstr(tsock_errmsg(), "truncated"));
@@ -199,15 +199,15 @@ static void damaged_files_decode_or_are_bad_data(void **state)
 	(void)state;
 	assert_int_equal(tsi_png_ops.create(&p), 0);
 	for (size_t i = 0; i < 3000; i++) {
-		struct imagegen_bytes f =
+		struct image_gen_bytes f =
 			make(&kinds[i % COUNT(kinds)], 1 + i % 60, 1 + i % 47,
 			     i % 2, i);
-		struct imagegen_bytes copy;
+		struct image_gen_bytes copy;
 		uint32_t w, h;
 		int err;
 
-		imagegen_damage(&f, &r);
-		copy = imagegen_copy(f.data, f.len);
+		image_gen_damage(&f, &r);
+		copy = image_gen_copy(f.data, f.len);
 		err = tsi_png_ops.open(p, copy.data, copy.len, &w, &h);
 		if (!err && (uint64_t)w * h < 1u << 22) {
 			struct tsi_rect rect = pick(w, h, (int)(i % 3), &r);
@@ -287,7 +287,7 @@ static void add_pixels(struct made *m, unsigned rows, unsigned wrong)
 /* The first n rows; their error, and the first and last pixel's red. */
 static int rows_of(const struct made *m, uint32_t n, uint8_t red[2])
 {
-	struct imagegen_bytes f = imagegen_copy(m->bytes, m->len);
+	struct image_gen_bytes f = image_gen_copy(m->bytes, m->len);
 	struct tsi_rect rect = { 0, 0, EDGE, n };
 	uint8_t out[EDGE * EDGE * 4] = { 0 };
 	struct tsi_decoder *p;

@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "image/resample.h"
-#include "imagegen.h"
+#include "test/lib/image_gen.h"
 
 struct picture {
 	uint32_t width;
@@ -33,7 +33,7 @@ static struct picture make_picture(uint32_t width, uint32_t height,
 
 	s.p = malloc(len);
 	for (size_t i = 0; i < len; i++)
-		s.p[i] = (uint8_t)imagegen_random(&seed);
+		s.p[i] = (uint8_t)image_gen_random(&seed);
 	/* Whole stretches of the extremes, where rounding could overflow. */
 	for (size_t i = 0; i < len / 3; i++)
 		s.p[i] = seed & 1 ? 255 : 0;
@@ -108,21 +108,21 @@ static void a_resized_pixel_is_the_weighted_mean_of_its_surroundings(void **st)
 
 static void compare(enum tsi_simd simd, uint64_t *r, uint32_t top)
 {
-	uint32_t w = 1 + imagegen_random(r) % top;
-	uint32_t h = 1 + imagegen_random(r) % top;
+	uint32_t w = 1 + image_gen_random(r) % top;
+	uint32_t h = 1 + image_gen_random(r) % top;
 	struct picture s = make_picture(w, h, *r);
-	struct tsi_axis x = whole(w, 1 + imagegen_random(r) % 300);
-	struct tsi_axis y = whole(h, 1 + imagegen_random(r) % 300);
-	enum tsi_passes passes = imagegen_random(r) % 2;
+	struct tsi_axis x = whole(w, 1 + image_gen_random(r) % 300);
+	struct tsi_axis y = whole(h, 1 + image_gen_random(r) % 300);
+	enum tsi_passes passes = image_gen_random(r) % 2;
 	uint8_t *a, *b;
 
-	x.first = imagegen_random(r) % x.out;
-	x.count = 1 + imagegen_random(r) % (x.out - x.first);
-	y.first = imagegen_random(r) % y.out;
-	y.count = 1 + imagegen_random(r) % (y.out - y.first);
-	x.mirror = imagegen_random(r) % 2;
+	x.first = image_gen_random(r) % x.out;
+	x.count = 1 + image_gen_random(r) % (x.out - x.first);
+	y.first = image_gen_random(r) % y.out;
+	y.count = 1 + image_gen_random(r) % (y.out - y.first);
+	x.mirror = image_gen_random(r) % 2;
 	a = resize(TSI_SIMD_SCALAR, &s, &x, &y, passes, 16);
-	b = resize(simd, &s, &x, &y, passes, 1 + imagegen_random(r) % 16);
+	b = resize(simd, &s, &x, &y, passes, 1 + image_gen_random(r) % 16);
 	assert_memory_equal(a, b, (size_t)x.count * y.count * 3);
 	free(a);
 	free(b);

@@ -15,8 +15,8 @@
 
 #include "base/err.h"
 #include "image/jpeg.h"
-#include "imagegen.h"
-#include "test/fuzz/madeimage.h"
+#include "test/lib/image_gen.h"
+#include "test/lib/made_image.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -83,10 +83,10 @@ static void many_scans_of_a_smaller_image_pass(void **state)
 
 static void libjpegs_script_passes_at_any_size(void **state)
 {
-	struct imagegen_jpeg g = {
+	struct image_gen_jpeg g = {
 		.width = 64, .height = 64, .components = 3, .progressive = true
 	};
-	struct imagegen_bytes f = imagegen_jpeg(&g);
+	struct image_gen_bytes f = image_gen_jpeg(&g);
 	struct tsi_scan_work w = tsi_scans_count(&largest, f.data, f.len);
 
 	(void)state;
@@ -119,7 +119,7 @@ static void only_scans_are_counted(void **state)
 
 	(void)state;
 	for (size_t len = 0; len <= COUNT(data); len++) {
-		struct imagegen_bytes cut = imagegen_copy(data, len);
+		struct image_gen_bytes cut = image_gen_copy(data, len);
 		struct tsi_scan_work w = tsi_scans_count(&f, cut.data, len);
 		/* Their headers end at 25 and 45. */
 		unsigned scans = (len >= 25) + (len >= 45);

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "worker_fixture.h"
+#include "test/lib/worker_fixture.h"
 
 /* Five images; the sockets are in their folder. */
 static int make_stream(void **state)

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 #include "consumer/consumer.h"
-#include "served.h"
+#include "test/lib/served.h"
 
 #define N 20000
 #define RING 128

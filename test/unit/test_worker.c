@@ -19,8 +19,8 @@
 
 #include <cmocka.h>
 
-#include "imagegen.h"
-#include "worker_fixture.h"
+#include "test/lib/image_gen.h"
+#include "test/lib/worker_fixture.h"
 #include "tsock/tsock.h"
 
 /* The head of an image that passes the scan, and nothing after it. */
@@ -218,12 +218,12 @@ static void let_files_settle(void)
 /* The first part of an image: its head is good, its last rows are missing. */
 static void put_cut(const char *name, uint64_t seed, unsigned percent)
 {
-	struct imagegen_png g = { .width = 64,
-				  .height = 64,
-				  .depth = 8,
-				  .type = PNG_COLOR_TYPE_RGB,
-				  .seed = seed };
-	struct imagegen_bytes f = imagegen_png(&g);
+	struct image_gen_png g = { .width = 64,
+				   .height = 64,
+				   .depth = 8,
+				   .type = PNG_COLOR_TYPE_RGB,
+				   .seed = seed };
+	struct image_gen_bytes f = image_gen_png(&g);
 
 	put(name, f.data, f.len * percent / 100);
 	free(f.data);

@@ -24,8 +24,8 @@
 #include <cmocka.h>
 
 #include "image/budget.h"
-#include "worker_fixture.h"
-#include "test/fuzz/madeimage.h"
+#include "test/lib/worker_fixture.h"
+#include "test/lib/made_image.h"
 #include "tsock/tsock.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

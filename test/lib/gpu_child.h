@@ -7,8 +7,8 @@
  *
  * Included by test programs, after cmocka.
  */
-#ifndef TEST_GPU_CHILD_H
-#define TEST_GPU_CHILD_H
+#ifndef TEST_LIB_GPU_CHILD_H
+#define TEST_LIB_GPU_CHILD_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /*
- * fixture_ring.h - a ring and a tail page for tests of what reads them.
+ * ring_fixture.h - a ring and a tail page for tests of what reads them.
  *
  * The test is the producer: it writes samples, whose every byte follows from
  * sequence number and field, and publishes them.
  */
-#ifndef TEST_UNIT_FIXTURE_RING_H
-#define TEST_UNIT_FIXTURE_RING_H
+#ifndef TEST_LIB_RING_FIXTURE_H
+#define TEST_LIB_RING_FIXTURE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * membership_fixture.h - a stream of one ring or several, whose workers and
  * stages do all that they may at once.
  */
-#ifndef TEST_UNIT_MEMBERSHIP_FIXTURE_H
-#define TEST_UNIT_MEMBERSHIP_FIXTURE_H
+#ifndef TEST_LIB_MEMBERSHIP_FIXTURE_H
+#define TEST_LIB_MEMBERSHIP_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,12 +1,12 @@
 /*
- * imagegen.h - makes image files in memory for the tests of producer/image.
+ * image_gen.h - makes image files in memory for the tests of producer/image.
  *
  * Every shape a JPEG can take that our files can't be relied on to have:
  * odd sampling factors, four components, arithmetic coding, restarts, scans
  * that are missing.  Content is noise on a gradient, from a seed.
  */
-#ifndef TSI_TEST_IMAGEGEN_H
-#define TSI_TEST_IMAGEGEN_H
+#ifndef TEST_LIB_IMAGE_GEN_H
+#define TEST_LIB_IMAGE_GEN_H
 
 #include <setjmp.h>
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 #include <jpeglib.h>
 #include <png.h>
 
-struct imagegen_jpeg {
+struct image_gen_jpeg {
 	uint32_t width;
 	uint32_t height;
 	int components;
@@ -35,33 +35,34 @@ struct imagegen_jpeg {
 	uint64_t seed;
 };
 
-struct imagegen_bytes {
+struct image_gen_bytes {
 	uint8_t *data;
 	size_t len;
 };
 
-static inline uint32_t imagegen_random(uint64_t *state)
+static inline uint32_t image_gen_random(uint64_t *state)
 {
 	*state = *state * 6364136223846793005u + 1442695040888963407u;
 	return (uint32_t)(*state >> 33);
 }
 
-static inline void imagegen_row(uint64_t *state, uint32_t y, uint8_t *row,
-				uint32_t width, int channels)
+static inline void image_gen_row(uint64_t *state, uint32_t y, uint8_t *row,
+				 uint32_t width, int channels)
 {
 	for (uint32_t x = 0; x < width * (uint32_t)channels; x++)
 		row[x] = (uint8_t)((x * 3 + y * 5) / 4 +
-				   imagegen_random(state) % 90);
+				   image_gen_random(state) % 90);
 }
 
-static inline J_COLOR_SPACE imagegen_input(int components)
+static inline J_COLOR_SPACE image_gen_input(int components)
 {
 	return components == 1   ? JCS_GRAYSCALE
 	       : components == 3 ? JCS_RGB
 				 : JCS_CMYK;
 }
 
-static inline struct imagegen_bytes imagegen_jpeg(const struct imagegen_jpeg *g)
+static inline struct image_gen_bytes
+image_gen_jpeg(const struct image_gen_jpeg *g)
 {
 	struct jpeg_compress_struct c;
 	struct jpeg_error_mgr err;
@@ -77,7 +78,7 @@ static inline struct imagegen_bytes imagegen_jpeg(const struct imagegen_jpeg *g)
 	c.image_width = g->width;
 	c.image_height = g->height;
 	c.input_components = g->components;
-	c.in_color_space = imagegen_input(g->components);
+	c.in_color_space = image_gen_input(g->components);
 	jpeg_set_defaults(&c);
 	if (g->space)
 		jpeg_set_colorspace(&c, g->space);
@@ -99,16 +100,16 @@ static inline struct imagegen_bytes imagegen_jpeg(const struct imagegen_jpeg *g)
 	c.restart_in_rows = g->restart_rows;
 	jpeg_start_compress(&c, TRUE);
 	for (uint32_t y = 0; y < g->height; y++) {
-		imagegen_row(&state, y, row, g->width, g->components);
+		image_gen_row(&state, y, row, g->width, g->components);
 		jpeg_write_scanlines(&c, rows, 1);
 	}
 	jpeg_finish_compress(&c);
 	jpeg_destroy_compress(&c);
 	free(row);
-	return (struct imagegen_bytes){ out, len };
+	return (struct image_gen_bytes){ out, len };
 }
 
-struct imagegen_png {
+struct image_gen_png {
 	uint32_t width;
 	uint32_t height;
 	int depth;
@@ -119,23 +120,24 @@ struct imagegen_png {
 	uint64_t seed;
 };
 
-static inline void imagegen_append(png_structp png, png_bytep p, size_t n)
+static inline void image_gen_append(png_structp png, png_bytep p, size_t n)
 {
-	struct imagegen_bytes *b = png_get_io_ptr(png);
+	struct image_gen_bytes *b = png_get_io_ptr(png);
 
 	b->data = realloc(b->data, b->len + n);
 	memcpy(b->data + b->len, p, n);
 	b->len += n;
 }
 
-static inline void imagegen_flush(png_structp png)
+static inline void image_gen_flush(png_structp png)
 {
 	(void)png;
 }
 
-static inline struct imagegen_bytes imagegen_png(const struct imagegen_png *g)
+static inline struct image_gen_bytes
+image_gen_png(const struct image_gen_png *g)
 {
-	struct imagegen_bytes b = { NULL, 0 };
+	struct image_gen_bytes b = { NULL, 0 };
 	png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL,
 						  NULL, NULL);
 	png_infop info = png_create_info_struct(png);
@@ -147,7 +149,7 @@ static inline struct imagegen_bytes imagegen_png(const struct imagegen_png *g)
 	uint8_t *pixels;
 	png_bytep *rows = malloc(g->height * sizeof(*rows));
 
-	png_set_write_fn(png, &b, imagegen_append, imagegen_flush);
+	png_set_write_fn(png, &b, image_gen_append, image_gen_flush);
 	png_set_IHDR(png, info, g->width, g->height, g->depth, g->type,
 		     g->interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE,
 		     PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
@@ -164,7 +166,7 @@ static inline struct imagegen_bytes imagegen_png(const struct imagegen_png *g)
 	pixels = malloc(stride * g->height);
 	for (uint32_t y = 0; y < g->height; y++) {
 		rows[y] = pixels + y * stride;
-		imagegen_row(&state, y, rows[y], (uint32_t)stride, 1);
+		image_gen_row(&state, y, rows[y], (uint32_t)stride, 1);
 		if (g->type == PNG_COLOR_TYPE_PALETTE && g->depth == 8)
 			for (size_t x = 0; x < stride; x++)
 				rows[y][x] %= (uint8_t)g->colours;
@@ -178,19 +180,19 @@ static inline struct imagegen_bytes imagegen_png(const struct imagegen_png *g)
 }
 
 /* Damage: a few bytes changed, a piece cut out, or the end cut off. */
-static inline void imagegen_damage(struct imagegen_bytes *b, uint64_t *state)
+static inline void image_gen_damage(struct image_gen_bytes *b, uint64_t *state)
 {
-	uint32_t n = imagegen_random(state) % 8;
+	uint32_t n = image_gen_random(state) % 8;
 	size_t from, len;
 
 	for (uint32_t i = 0; i < n; i++)
-		b->data[imagegen_random(state) % b->len] =
-			(uint8_t)imagegen_random(state);
-	if (imagegen_random(state) % 3 == 0)
-		b->len = 1 + imagegen_random(state) % b->len;
-	if (imagegen_random(state) % 4 == 0) {
-		from = imagegen_random(state) % b->len;
-		len = imagegen_random(state) % (b->len - from);
+		b->data[image_gen_random(state) % b->len] =
+			(uint8_t)image_gen_random(state);
+	if (image_gen_random(state) % 3 == 0)
+		b->len = 1 + image_gen_random(state) % b->len;
+	if (image_gen_random(state) % 4 == 0) {
+		from = image_gen_random(state) % b->len;
+		len = image_gen_random(state) % (b->len - from);
 		memmove(b->data + from, b->data + from + len,
 			b->len - from - len);
 		b->len -= len;
@@ -198,9 +200,10 @@ static inline void imagegen_damage(struct imagegen_bytes *b, uint64_t *state)
 }
 
 /* A block of exactly the given bytes, so that a sanitizer sees overreading. */
-static inline struct imagegen_bytes imagegen_copy(const void *data, size_t len)
+static inline struct image_gen_bytes image_gen_copy(const void *data,
+						    size_t len)
 {
-	struct imagegen_bytes b = { malloc(len ? len : 1), len };
+	struct image_gen_bytes b = { malloc(len ? len : 1), len };
 
 	memcpy(b.data, data, len);
 	return b;

@@ -1,11 +1,11 @@
 /*
- * madeimage.h - small image files by hand: JPEGs of every process, sampling
+ * made_image.h - small image files by hand: JPEGs of every process, sampling
  * and number of scans with noise for data, and PNGs with stored blocks.
  *
  * They are seeds: whether a decoder likes them is its own affair.
  */
-#ifndef TEST_FUZZ_MADEIMAGE_H
-#define TEST_FUZZ_MADEIMAGE_H
+#ifndef TEST_LIB_MADE_IMAGE_H
+#define TEST_LIB_MADE_IMAGE_H
 
 #include <stddef.h>
 #include <stdint.h>

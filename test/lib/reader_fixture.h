@@ -1,11 +1,11 @@
 /*
- * fixture_reader.h - a reader of a fixture's ring, and its tail page.
+ * reader_fixture.h - a reader of a fixture's ring, and its tail page.
  *
  * The test is producer and consumer in one.  Batches of 8 samples from a ring
  * of 64, of which 32 may be held.
  */
-#ifndef TEST_UNIT_FIXTURE_READER_H
-#define TEST_UNIT_FIXTURE_READER_H
+#ifndef TEST_LIB_READER_FIXTURE_H
+#define TEST_LIB_READER_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 #include "consumer/host.h"
 #include "consumer/reader.h"
-#include "fixture_ring.h"
+#include "test/lib/ring_fixture.h"
 
 #define CAPACITY 64 /* window 32, so 32 may be held */
 #define BATCH 8

@@ -1,7 +1,7 @@
 /*
- * fixture_reader.c - a reader of a fixture's ring, and its tail page.
+ * reader_fixture.c - a reader of a fixture's ring, and its tail page.
  */
-#include "fixture_reader.h"
+#include "test/lib/reader_fixture.h"
 
 #include <string.h>
 #include <sys/eventfd.h>

@@ -2,8 +2,8 @@
  * served.h - a stream that this process serves itself, for tests of the public
  * interface.
  */
-#ifndef TEST_UNIT_SERVED_H
-#define TEST_UNIT_SERVED_H
+#ifndef TEST_LIB_SERVED_H
+#define TEST_LIB_SERVED_H
 
 #include <pthread.h>
 #include <stdbool.h>

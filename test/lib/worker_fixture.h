@@ -5,8 +5,8 @@
  * For a test of one file: every function is static.  The images are PNGs of one
  * colour, 40 x 30 pixels.
  */
-#ifndef TEST_WORKER_FIXTURE_H
-#define TEST_WORKER_FIXTURE_H
+#ifndef TEST_LIB_WORKER_FIXTURE_H
+#define TEST_LIB_WORKER_FIXTURE_H
 
 #include "run/worker.h"
 

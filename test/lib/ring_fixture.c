@@ -1,7 +1,7 @@
 /*
- * fixture_ring.c - a ring and a tail page for tests of what reads them.
+ * ring_fixture.c - a ring and a tail page for tests of what reads them.
  */
-#include "fixture_ring.h"
+#include "test/lib/ring_fixture.h"
 
 #include <fcntl.h>
 #include <stdio.h>
