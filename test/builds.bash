@@ -12,6 +12,11 @@ start_build()
 {
 	[ ! -e "$scratch/build-$1" ] || return 0
 	touch "$scratch/build-$1"
+	# Two makes might build the same file.
+	while [ -n "$builder" ] && kill -0 "$builder" 2>/dev/null; do
+		sleep 0.1
+		reap
+	done
 	(
 		trap - EXIT
 		# shellcheck disable=SC2086 # words
@@ -39,6 +44,7 @@ finish_build()
 		sleep 0.1
 		reap
 	done
+	builder=
 	[ "$(cat "$scratch/built-$1")" != 0 ] || return 0
 	grep -E 'error|Error|warning:|undefined reference' "$log" |
 		head -n 30 >"$log.short"
