@@ -37,7 +37,7 @@ static int give_up(const struct tsi_reader *r, int64_t waited_ms, int64_t left)
 	return left <= 0 ? TSOCK_EAGAIN : 0;
 }
 
-static int await(struct tsock *t, uint64_t n, int64_t deadline)
+static int await_others(struct tsock *t, uint64_t n, int64_t deadline)
 {
 	struct tsi_reader *r = t->reader;
 	int64_t begin = tsi_now_ms();
@@ -77,7 +77,8 @@ static int on_host(struct tsock *t, uint64_t n, int *timeout_ms)
 		return err;
 	begin = tsi_now_ms();
 	tsi_reader_expect_release(r, true);
-	err = await(t, n, *timeout_ms < 0 ? INT64_MAX : begin + *timeout_ms);
+	err = await_others(t, n,
+			   *timeout_ms < 0 ? INT64_MAX : begin + *timeout_ms);
 	tsi_reader_expect_release(r, false);
 	spend(timeout_ms, begin);
 	return err;

@@ -161,7 +161,7 @@ static int err_given_up(struct tsock *t)
 	return tsi_wait_trouble(t, tsi_now_ms());
 }
 
-static int await(struct tsock *t, uint64_t need, int timeout_ms)
+static int await_samples(struct tsock *t, uint64_t need, int timeout_ms)
 {
 	int err = tsi_wait_head(t, need, timeout_ms);
 
@@ -170,7 +170,7 @@ static int await(struct tsock *t, uint64_t need, int timeout_ms)
 	return err;
 }
 
-static int next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
+static int take_next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 {
 	uint64_t n, need;
 	int err;
@@ -188,7 +188,7 @@ static int next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 	need = tsi_reader_pos(t->reader) + n;
 	err = tsi_await_release(t, n, need, &timeout_ms);
 	if (!err && !at_hand(t->reader, need))
-		err = await(t, need, timeout_ms);
+		err = await_samples(t, need, timeout_ms);
 	if (!err)
 		err = tsi_reader_acquire(t->reader, n, out);
 	if (err)
@@ -206,7 +206,7 @@ int tsock_next(tsock *t, int timeout_ms, tsock_batch **out)
 		err = tsi_err(TSOCK_EARG, "tsock_next: %s is NULL",
 			      t ? "out" : "t");
 	else
-		err = next(t, timeout_ms, out);
+		err = take_next(t, timeout_ms, out);
 	if (err && out)
 		*out = NULL;
 	return err;

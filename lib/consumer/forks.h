@@ -9,7 +9,7 @@
  *
  * One lock for the process: a fork has it from before the batches are looked
  * at until it is over, in the parent as in the child.  It is also taken to
- * evict a batch, never to acquire or to release one.
+ * make a batch private, never to acquire or to release one.
  */
 #ifndef TSI_CONSUMER_FORKS_H
 #define TSI_CONSUMER_FORKS_H

@@ -1,5 +1,5 @@
 /*
- * running.c - which streams run here, for who asked for another.
+ * running.c - which streams run here, for errors about one that does not.
  */
 #include "consumer/running.h"
 

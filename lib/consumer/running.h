@@ -1,5 +1,5 @@
 /*
- * running.h - which streams run here, for who asked for another.
+ * running.h - which streams run here, for errors about one that does not.
  */
 #ifndef TSI_CONSUMER_RUNNING_H
 #define TSI_CONSUMER_RUNNING_H

@@ -94,7 +94,6 @@ static bool blocks(const struct tsock *t, const struct tsock *o, uint64_t need)
 
 static bool mine(const struct tsock *o)
 {
-	/* Of this thread, if it is this thread's. */
 	return tsi_reader_is_used_here(o->reader);
 }
 
@@ -144,8 +143,8 @@ static void tell_other(const struct tsock *t, const struct tsock *o,
 }
 
 /* With the lock held. */
-static int look(struct tsock *t, uint64_t need, int64_t now_ms, char *text,
-		size_t size)
+static int look_for_block(struct tsock *t, uint64_t need, int64_t now_ms,
+			  char *text, size_t size)
 {
 	const struct tsock *o = find(t, need);
 	struct tsi_stuck *s = &t->stuck;
@@ -177,7 +176,7 @@ int tsi_siblings_check(struct tsock *t, uint64_t need, int64_t now_ms)
 	int err;
 
 	pthread_mutex_lock(&lock);
-	err = look(t, need, now_ms, text, sizeof(text));
+	err = look_for_block(t, need, now_ms, text, sizeof(text));
 	pthread_mutex_unlock(&lock);
 	if (text[0])
 		tsi_log(TSOCK_LOG_WARN, "%s", text);

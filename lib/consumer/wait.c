@@ -50,7 +50,7 @@ int tsi_wait_trouble(struct tsock *t, int64_t now_ms)
 }
 
 /* 0 when the head is there; else what is wrong, or EAGAIN for nothing. */
-static int look(struct tsock *t, uint64_t need, int64_t now_ms)
+static int look_for_head(struct tsock *t, uint64_t need, int64_t now_ms)
 {
 	int err;
 
@@ -89,7 +89,7 @@ static int sleep_until(struct tsock *t, uint64_t need, int64_t begin_ms,
 		uint32_t wake =
 			atomic_load(&((struct tsi_row *)(uintptr_t)row)->wake);
 		int64_t now = tsi_now_ms(), left;
-		int err = look(t, need, now);
+		int err = look_for_head(t, need, now);
 
 		if (err != TSOCK_EAGAIN)
 			return err;
@@ -120,7 +120,7 @@ static int spin_until(struct tsock *t, uint64_t need, int64_t begin_ms,
 
 	for (;;) {
 		int64_t now = tsi_now_ms();
-		int err = look(t, need, now);
+		int err = look_for_head(t, need, now);
 
 		if (err == TSOCK_EAGAIN &&
 		    check_siblings(t, need, now, deadline_ms, &looked))
@@ -144,7 +144,7 @@ int tsi_wait_head(struct tsock *t, uint64_t need, int timeout_ms)
 	int err;
 
 	if (!timeout_ms)
-		return look(t, need, begin_ms);
+		return look_for_head(t, need, begin_ms);
 	tsi_reader_used_here(t->reader);
 	if (t->opts.flags & TSOCK_SPIN) {
 		/* For whoever holds it up: no order is needed. */

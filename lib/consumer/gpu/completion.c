@@ -75,7 +75,7 @@ struct tsi_completion {
 	unsigned device;
 	pthread_mutex_t lock;
 	pthread_cond_t work; /* for the thread: something came */
-	pthread_cond_t back; /* for the handle: something was given back */
+	pthread_cond_t back; /* for the handle: something was done */
 	pthread_t thread;
 	bool started, idle, stop, detached;
 	struct tsi_deferred *in; /* new ones */
