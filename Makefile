@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The one Makefile: no recursion but where packages are installed in between,
 # no configure.  `make help` lists what it makes, `make config` what it found.
 # Everything lands in $(B).  CFLAGS, CPPFLAGS and LDFLAGS are yours; what the

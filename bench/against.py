@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Sharing against not sharing, and against PyTorch's own DataLoader.
 
 Two arms, so that faster decoding and sharing aren't mixed up:

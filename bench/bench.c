@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bench.c - statistics, pinning and printing for the benchmarks.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bench.h - what the benchmarks share: robust statistics, pinning, and one
  * way to print a result.

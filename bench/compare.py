@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Two sets of results side by side: compare.py BEFORE.json AFTER.json
 
 Each file holds what JSON=FILE appended, of any number of runs.  Of each case

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * decode.c - images per second and core, from a file's bytes in memory to a
  * finished sample, beside what libjpeg-turbo takes for the same files.

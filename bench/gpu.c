@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpu.c - what GPUs cost: copying there, converting there, handing over, and
  * what the 2nd to the 8th consumer on a GPU adds.

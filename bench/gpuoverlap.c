@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpuoverlap.c - do copies to the GPU and decoding go on at the same time?
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpuspeed.c - what a GPU's own copies and our stage and kernels reach there,
  * and what the parts of the GPU benchmark share.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpuspeed.h - parts of the GPU benchmark.
  */

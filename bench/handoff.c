@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * handoff.c - from publishing a batch to having it in hand, between two
  * processes, beside a bare futex between the same two.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * mkdata.c - a made-up photo set in ImageNet's layout, from a seed.
  *

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # run.sh - run one benchmark, or all: run.sh decode|handoff|share|gpu|against|all
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * share.c - one producer of real images and 1 to 16 consumers that only touch
  * their batches: what each further consumer costs.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # demo.sh - two jobs that share a producer, the same two that don't, and proof
 # that each saw everything.
 #

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * seen.c - read a stream and prove that every sample came exactly once.
  *

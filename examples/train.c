@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * train.c - a training loop in C, on images that other jobs read too.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A training loop with torch: the loader is the only line that changes.
 
     PYTHONPATH=bindings/python python examples/train.py imagenet

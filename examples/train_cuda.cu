@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * train_cuda.cu - a training loop in C++ whose batches are on the GPU.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * train_raii.cpp - the training loop of train.c in C++17: errors are exceptions,
  * streams and batches give themselves back.

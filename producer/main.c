@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * main.c - tsock-producer: options, signals, main, and nothing else.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * analyzer.h - what clang's static analyser can't see from a caller: an error's
  * code comes back from the function that sets the message, and is not 0.

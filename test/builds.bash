@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # builds.bash - the builds of run.sh, one make at a time: in front of the
 # suite that needs one, or in the background while the suite before it runs.
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # circles.sh - fails where files call each other in circles, or folders of
 # lib/ do.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # docs.sh - what the documents name must be there.
 #
 # In every .md file but CHANGELOG.md, which tells of what is gone:
@@ -7,6 +8,8 @@
 #   targets     `make check`, and lines of code that begin so
 #   options     `--join-window`: tsock-producer's, but for other programs' below
 #   variables   `TSOCK_DIR`, and what else is in capitals with an underscore
+#
+# And every source file names its licence in one of its first two lines.
 #
 # docs.sh [FOLDER] checks another tree; docs.sh --self-test plants one of each
 # in a copy and fails if it isn't found.
@@ -106,6 +109,15 @@ check_variables()
 	done
 }
 
+check_licences()
+{
+	local file
+	while IFS= read -r file; do
+		head -n 2 "$file" | grep -qF 'SPDX-License-Identifier: MIT' ||
+			complain "${file#./}: no line SPDX-License-Identifier"
+	done < <(grep -E '\.(c|h|cpp|cu|map|py|sh|bash)$|/Makefile$' "$files")
+}
+
 # All files, and all words of the sources.
 files=$(mktemp) words=$(mktemp)
 trap 'rm -f "$files" "$words"' EXIT
@@ -123,6 +135,7 @@ check_tree()
 {
 	local doc
 	read_tree
+	check_licences
 	while IFS= read -r doc; do
 		doc=${doc#./}
 		check_files "$doc"
@@ -154,7 +167,10 @@ self_test()
 	for ((i = 1; i < ${#planted[@]}; i += 2)); do
 		printf '\n%s\n' "${planted[i]}" >>"$copy/README.md"
 	done
+	sed -i 1d "$copy/lib/ring/ring.c"
 	said=$(test/docs.sh "$copy")
+	grep -q '^lib/ring/ring.c: no line SPDX' <<<"$said" ||
+		complain 'not found: no line SPDX'
 	for ((i = 0; i < ${#planted[@]}; i += 2)); do
 		grep -qxF "README.md: ${planted[i]}" <<<"$said" ||
 			complain "not found: ${planted[i]}"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # installed.sh - what `make install` puts into a folder has to work from
 # there: a program built by the installed .pc file alone, the producer, the
 # Python package; and the library has to keep its promises to the linker.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # installed_root.sh - `make install` as a user types it, into /usr/local of a
 # root of its own: without a variable that helps, programs compile, start and
 # find each other, and `make uninstall` leaves nothing.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # layers.sh - reads the #include lines and fails where a layer knows what it
 # must not know.
 #

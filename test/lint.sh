@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # lint.sh - what a tool finds in the sources must be nothing:
 #
 #   lint.sh shellcheck   every shell script

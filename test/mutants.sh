@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # mutants.sh - plant the faults of mutants.txt, one at a time, in a copy of the
 # sources; the tests must find every one.  A fault that names its programs is
 # left to them; the others are left to the tests of the GPU part.

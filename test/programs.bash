@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # programs.bash - runs test programs, several at a time, and counts them.
 #
 # run_program starts a program as soon as one of $at_once places is free;

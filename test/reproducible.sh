@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # reproducible.sh - two folders give the same library and the same producer.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # run.sh - builds and runs every test, and ends in one line for all of them:
 # N passed, N failed, N skipped.
 #

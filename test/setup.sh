@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # setup.sh - install what a build (build), the tests (check) or the fuzzers
 # (fuzz) need and this machine lacks.
 #

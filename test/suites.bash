@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # suites.bash - the suites of run.sh that are more than a list of programs.
 # B and TSOCK_PRODUCER name the build in use, and $build says which it is.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * clock.h - monotonic time.  Never the wall clock: it steps.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * descriptors.c - how many descriptors this process has open, and may open.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fork.c - is this still the process that opened a handle, or a child of it?
  *

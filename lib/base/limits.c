@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * limits.c - how much memory and how many CPUs this process may still take.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * log.c - lines for the logger that the user set, or for $TSOCK_LOG.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * philox.c - the one file that includes Random123.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * philox.h - random numbers as a pure function of a key and a counter.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * printable.h - text of unknown origin, made safe for a terminal and a log.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * regular.c - is a file a regular one, whose reading neither blocks nor
  * consumes?

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * regular.h - is a file a regular one, whose reading neither blocks nor
  * consumes?

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sized.c - public structs that grow at their end.
  */

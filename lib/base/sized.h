@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sized.h - public structs that grow at their end.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * await_release.c - waiting until enough batches were released for the stream
  * to go on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * backend.h - where a reader's batches are: host memory (host.h), or a GPU's
  * (gpu/backend.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * batch.c - looking at a batch, using it on a GPU, and giving it back.
  *

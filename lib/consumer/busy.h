@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * busy.h - which pages of a window live batches touch: a bit for each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * claim.h - what a reader and its producer share: the ring's header, a row in
  * it, and the reader's tail page.

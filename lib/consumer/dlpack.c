@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dlpack.c - lending a batch's field as a DLPack tensor.
  *

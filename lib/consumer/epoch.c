@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * epoch.c - beginning an epoch, and taking its batches.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * forks.h - batches in a forked child stay what they were at the fork.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * host.c - batches in host memory: a mapping of the ring as a backend.
  */

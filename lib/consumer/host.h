@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * host.h - batches in host memory: a mapping of the ring as a backend.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * join.c - becoming a reader: JOIN is sent until the producer makes an offer,
  * and the ring that it offers is mapped (attach.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * leave.c - giving up a claim, a join that is under way, and the handle.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * mapping.c - the samples of a ring as this process sees them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * mapping.h - the samples of a ring as this process sees them.
  *

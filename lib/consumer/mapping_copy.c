@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * mapping_copy.c - batches that are copied from the ring.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * name.c - what a caller has of a batch: a name, in the place of an address.
  *

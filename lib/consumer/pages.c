@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pages.c - the pages of a private copy-on-write mapping.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pages.h - the pages of a private copy-on-write mapping.
  *

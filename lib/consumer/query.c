@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * query.c - what can be asked of a stream from outside, without joining it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * reader.c - one claim on a ring, and its batches; tail.c has their order.
  *

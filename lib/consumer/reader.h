@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * reader.h - one claim on a ring: its batches, and the tail that follows them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * reader_room.c - the batches that are held, and making them private where they
  * are in the way of the stream.

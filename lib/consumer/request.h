@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * request.h - asking the producer, and getting an answer although messages are
  * lost.

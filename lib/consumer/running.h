@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * running.h - which streams run here, for errors about one that does not.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * siblings.h - the readers of this process, to find out which of them waits
  * for another one.

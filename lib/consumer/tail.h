@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tail.h - the tail, which follows the batches of a reader as they are
  * released.

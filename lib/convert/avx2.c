@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * avx2.c - the conversion with AVX2, FMA and F16C.
  *

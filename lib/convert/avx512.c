@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * avx512.c - the conversion to float planes with AVX-512 VBMI.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * convert.h - one sample's image from u8 HWC to a view's dtype and layout.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * impl.h - what convert.c and its kernels share.  Only they and their test
  * include it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * kernels.cu - images from u8 HWC to a view's dtype and layout, on the GPU.
  *

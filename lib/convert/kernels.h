@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * kernels.h - the work that the GPU itself does, as plain C.
  *

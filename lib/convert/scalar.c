@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scalar.c - the conversion by table, one value at a time: what every
  * other kernel must equal, and what does the last few pixels for them.

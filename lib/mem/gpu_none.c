@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpu_none.c - what stands for GPUs in a build without CUDA.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * memfd.c - shared memory that has no name and that nobody can cut short.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * geometry.c - how many slots a ring has, and how its fields are mapped.
  */

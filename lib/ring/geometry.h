@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * geometry.h - how many slots a ring has, and how its fields are mapped.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pin.c - page-lock a ring in host memory, field by field.
  */

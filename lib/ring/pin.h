@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pin.h - page-lock a ring in host memory, which makes copies to GPUs fast.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * ring.h - sample slots in shared memory: one writer, many readers.
  *

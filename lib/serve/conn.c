@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * conn.c - the connection to a reader: its process, and its tail page.
  */

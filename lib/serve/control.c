@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * control.c - the control thread: consumers that join, leave, die or are slow.
  *

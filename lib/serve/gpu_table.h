@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpu_table.h - the GPUs that consumers asked for, and what is known of each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * handshake.c - connections on the descriptor socket: peers become readers.
  *

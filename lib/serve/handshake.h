@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * handshake.h - connections on the descriptor socket: peers become readers.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * membership.c - who reads, and how far the writers may go.
  *

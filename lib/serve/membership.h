@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * membership.h - the readers of a stream: where each one starts, and how far
  * the writers may go.

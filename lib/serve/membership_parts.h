@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * membership_parts.h - what the files of the state machine have in common.
  */

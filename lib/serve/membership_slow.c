@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * membership_slow.c - which reader do other readers wait for?
  *

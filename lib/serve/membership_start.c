@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * membership_start.c - where a reader starts, and which starts of epochs and
  * segments are kept in the rings for readers who come later.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * messages.c - requests of consumers over ZeroMQ, and the replies.
  *

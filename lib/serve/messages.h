@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * messages.h - requests of consumers over ZeroMQ, and the replies.
  */

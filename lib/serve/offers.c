@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * offers.c - rows kept for consumers that asked to join.
  */

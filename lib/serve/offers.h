@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * offers.h - rows kept for consumers that asked to join.
  *

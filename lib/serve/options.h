@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * options.h - the options of a server: read, checked, and the ring they give.
  */

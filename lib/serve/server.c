@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * server.c - a stream being served: claims, commits, and what they move.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sockets.c - the stream's name is locked, its sockets are made and watched.
  *

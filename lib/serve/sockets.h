@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sockets.h - the stream's name and its sockets: taken, watched, made again.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stats.c - what a server says of itself: numbers for people and tests.
  */

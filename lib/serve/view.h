@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * view.h - one view: a ring made of another ring, for all its readers.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * view_broadcast.c - rings on several GPUs that are filled together, by
  * broadcasts from the GPU that has the samples.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * view_broadcast.h - views on several GPUs that are filled together.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * view_neighbour.h - another GPU's ring as the source of a view.
  */

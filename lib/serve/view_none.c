@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * view_none.c - what stands for views on GPUs in a build without CUDA.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * view_plan.c - what a view will be: its GPU, transport, source and ring.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * view_table.h - the views that there are: found, made, freed.
  *

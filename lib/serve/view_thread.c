@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * view_thread.c - the thread of a view: it makes the ring and fills it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * view_thread.h - the thread that makes a view's ring and fills it.
  */

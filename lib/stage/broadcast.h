@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * broadcast.h - the same samples to the rings of several GPUs at once.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpu.c - the stages whose target is a GPU: upload, peer, convert.
  *

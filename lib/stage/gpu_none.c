@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpu_none.c - what stands for the stages on GPUs in a build without CUDA.
  */

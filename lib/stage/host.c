@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * host.c - the stage from host memory to host memory, which converts images.
  */

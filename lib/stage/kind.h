@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * kind.h - what a stage is inside, and what each kind of stage implements.
  *

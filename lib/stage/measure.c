@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * measure.c - is a GPU's ring filled faster from the host or from another GPU?
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * measure.h - is another GPU's ring a good source?  How fast are copies from
  * it, and do they arrive as they were sent?

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * nccl.c - one buffer to several GPUs of this process at once, by NCCL.
  *

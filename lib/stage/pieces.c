@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pieces.c - samples of one ring and their slots in another, piece by piece.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pieces.h - samples of one ring and their slots in another, piece by piece.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stage.c - from one ring into another: the table of kinds.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stage.h - from one ring into another: each sample once, for all readers.
  *

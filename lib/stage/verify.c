@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * verify.c - do copies between two GPUs arrive as they were sent?
  *

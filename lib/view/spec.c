@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * spec.c - what a view is: dtype, layout, normalisation, and the GPU.
  */

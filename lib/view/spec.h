@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * spec.h - what a view is: the dtype, layout and normalisation of its images,
  * and the GPU that it is on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * address_lock.c - one process at a time serves a stream's name.
  *

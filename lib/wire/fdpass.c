@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fdpass.c - the unix socket through which descriptors are handed over.
  *

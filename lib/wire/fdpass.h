@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fdpass.h - a producer passes descriptors to a consumer over a unix socket.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * listen.h - a unix socket that accepts connections.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * zmq.c - the channel of control messages, and the one file with <zmq.h>.
  *

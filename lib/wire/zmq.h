@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * zmq.h - the channel of control messages: ZeroMQ over ipc://.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * zmq_trial.c - can a ZeroMQ context have what it needs?
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * advice.c - what somebody probably meant.
  */

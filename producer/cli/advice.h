@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * advice.h - what somebody probably meant.
  */

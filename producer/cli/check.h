@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * check.h - what can be checked before anything starts: folders, descriptors,
  * the two splits.

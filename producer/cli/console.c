@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * console.c - standard error: log lines, and the live line below them.
  */

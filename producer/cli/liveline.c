@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * liveline.c - what the stream does now, in one line.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * liveline.h - what the stream does now, in one line.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * logline.c - a log line as it is written: time, level and program.
  */

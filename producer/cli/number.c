@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * number.c - numbers as people read them.
  */

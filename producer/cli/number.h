@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * number.h - numbers as people read them.
  */

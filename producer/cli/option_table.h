@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * option_table.h - what tsock-producer's command line may say: one table for
  * getopt, for the checks and for --help.

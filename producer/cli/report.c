@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * report.c - what tsock-producer says about a stream before and after it, and
  * about those that run already.

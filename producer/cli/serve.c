@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * serve.c - the command that serves: checks, scan, the stream, and the loop
  * that watches the stream and says what it does.

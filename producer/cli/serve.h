@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * serve.h - the command that serves: checks, scan, stream, reports, exit code.
  */

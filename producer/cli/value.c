@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * value.c - numbers, sizes, times and choices on a command line.
  */

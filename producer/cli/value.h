@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * value.h - numbers, sizes, times and choices on a command line.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cache.c - a scan kept on disk, so that a start needs a look at each folder
  * and not at each file.

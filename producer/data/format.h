@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * format.h - what a data set format is: where samples are, and what is in
  * them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hash.h - XXH3 of some bytes: cache keys, checksums, states of files.
  *

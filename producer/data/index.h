@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * index.h - which samples a data set has, in the order of its format.
  *

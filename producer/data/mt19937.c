@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * mt19937.c - the 32-bit Mersenne Twister.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * mt19937.h - the 32-bit Mersenne Twister, as torch's CPU generator uses it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * order.h - which sample of the data set has which position in an epoch.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * parallel.c - a loop over many small pieces of work by several threads.
  */

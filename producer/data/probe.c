@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * probe.c - look at the first bytes of every sample: are they there, and are
  * they what they should be?

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * probe.h - look at the first bytes of every row's file or range: are they
  * there, and are they what they should be?

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * root.h - the folder that a data set lies in.
  */

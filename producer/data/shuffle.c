@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shuffle.c - the two shuffles: from philox words, and from torch's generator.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stamp.c - what a folder or file was when a scan read it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stamp.h - what a folder or file was when a scan read it, so that a later
  * start sees whether it has changed since.

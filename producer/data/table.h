@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * table.h - the rows of a data set and their strings: what a scan finds, and
  * what the cache keeps of it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * budget.c - the memory that all large images of a process share: a counter
  * and a line of waiting threads under one lock.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * crop.c - where to crop, and whether to mirror.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * crop.h - where to crop, and whether to mirror: pure arithmetic.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * decoder.h - what a decoder is: a file's bytes to the pixels of a rectangle,
  * in strips of rows.

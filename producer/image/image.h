@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * image.h - the bytes of an image file to the pixels of one sample.
  *

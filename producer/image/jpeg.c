@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * jpeg.c - the one file of the producer that includes jpeglib.h.
  *

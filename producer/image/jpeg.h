@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * jpeg.h - JPEG bytes to the pixels of one rectangle.
  *

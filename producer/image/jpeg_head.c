@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * jpeg_head.c - the first markers of a JPEG file: how large is the image, and
  * is it of a kind that can be decoded?

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * load.c - sniff, decode, crop, resize, flip: the composition.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * png.c - the one file of the producer that includes png.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * png.h - PNG bytes to the pixels of one rectangle.
  *

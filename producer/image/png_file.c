@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * png_file.c - which PNG files are whole, as Pillow sees it.  The one file that
  * includes zlib.h.

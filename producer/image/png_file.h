@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * png_file.h - which PNG files are whole, as Pillow sees it.
  *

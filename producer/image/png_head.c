@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * png_head.c - the first bytes of a PNG file: how large is the image, and is it
  * of a kind that can be decoded?

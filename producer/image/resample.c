@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * resample.c - weights, bookkeeping, and the scalar kernel.
  *

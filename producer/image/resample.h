@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * resample.h - Pillow's 8-bit bilinear resampler, fed strip by strip.
  *

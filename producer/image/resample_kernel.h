@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * resample_kernel.h - what resample.c and its kernels share.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * resample_x86.c - the resampler's vector kernels, chosen at run time.
  *

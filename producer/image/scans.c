@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scans.c - what the scans of a JPEG file cost, by its markers.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scans.h - what the scans of a JPEG file cost, known before any is decoded.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sniff.c - what kind of file, how large, and is it one that can be decoded?
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * read.c - one file or range, by the thread that asks for it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * reader.c - files, or parts of them, into memory: chooses the backend, and the
  * order in which finished reads are taken.  Makes no system call.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * reader.h - files, or ranges of them, into memory, several ahead of need.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * reader_none.c - in place of reader_uring.c in a build without liburing.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * reader_pread.c - files by open, pread and close in a few threads.
  *

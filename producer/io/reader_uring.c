@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * reader_uring.c - files by io_uring; the one file that includes
  * liburing.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * slot.c - one read of a file or a part of it, step by step, and its buffer.
  *

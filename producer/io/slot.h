@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * slot.h - one read: of which file and range, how far, into which buffer.
  *

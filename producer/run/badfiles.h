@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * badfiles.h - which files of a data set are bad, and for which samples.
  *

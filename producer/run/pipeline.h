@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pipeline.h - all that the data path is told: which samples, how they are
  * made and how they are served.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pool.c - the worker threads: claim, read ahead, decode into the slot,
  * commit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pool.h - the worker threads: claim, read ahead, decode into the slot,
  * commit.

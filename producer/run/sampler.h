@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sampler.h - which file a sample of the stream is made from, and which files
  * are bad.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * service.c - a stream that is served: the data set, the ring and the workers.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * target.c - which file a sample is made from: its own, or the next one that is
  * good for this sample.

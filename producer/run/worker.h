@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * worker.h - from a sequence number to a finished sample: choose the file, read
  * it ahead of need, decode it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * corpus.h - what every fuzzer needs around its inputs: seeds, limits, order.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_cache.c - any cache file is an index whose every path, name and number
  * can be asked for, or as if there were none.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_fdpass.c - any packet with any descriptors, received by either side, is
  * a request, a reply or an error, and leaves no descriptor behind.

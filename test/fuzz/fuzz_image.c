@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_image.c - any bytes are a sample or an error, within bounds of memory
  * and time; and a sample is the same from a decoder that has seen a thousand

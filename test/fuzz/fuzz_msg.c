@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_msg.c - whatever unpack lets through can be packed again, to as many
  * bytes, and means the same.

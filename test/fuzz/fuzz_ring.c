@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_ring.c - whatever tsi_ring_check() lets through can be mapped and read
  * without a byte outside the data, in every mode and for every batch.

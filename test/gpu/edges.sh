@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # edges.sh - the producer itself and readers on a GPU, where memory and lives
 # end, for test/gpu/run.sh.
 #
@@ -276,7 +277,7 @@ done
 case ${1:-} in
 large | ring | memlock | kills | fan | mps | soak) "$1" ;;
 *)
-	sed -n '2,14s/^# \{0,1\}//p' "$0" >&2
+	sed -n '3,15s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 	;;
 esac

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpusum.c - print what a stream holds as it arrives on a GPU: the lines of
  * test/helpers/streamsum.c, to compare with them.

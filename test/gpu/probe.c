@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * probe.c - asks a driver what its documents leave open: one line for each
  * question, as it is answered here.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # run.sh - everything that needs a real GPU, unattended, in one table.
 #
 #   test/gpu/run.sh            build with CUDA (or take what is built), every part

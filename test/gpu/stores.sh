@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # stores.sh - do the kernels that write planes store four elements at once, and
 # read all that they read before they store?  The compiler may split a wide
 # store, or keep to the order that is written, and nothing but time shows it.

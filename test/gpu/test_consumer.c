@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_consumer.c - work that is queued on a batch, captures, contexts that
  * fail, forks, and what a reader takes of the machine.

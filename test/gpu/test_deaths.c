@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_deaths.c - readers of every transport, and their producers, are killed,
  * stopped, slow, and give up: nobody else hangs or sees a wrong byte, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_fanout.c - one stream on several GPUs: everybody sees every sample
  * once, whichever way it comes there, and each sample is uploaded as often as

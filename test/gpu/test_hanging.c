@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_hanging.c - a GPU that is slow to answer, or never does, keeps nobody
  * waiting but those who want it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_joining.c - readers of every transport join when they like, with batches as
  * large as they like, and see every sample of each of their epochs exactly

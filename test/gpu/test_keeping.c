@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_keeping.c - what may be written into and kept, for readers of every
  * transport: nobody else sees it, nobody waits for it, and no byte in hand changes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_kernels.cpp - kernels.cu as plain functions, thread by thread, against
  * the host's conversion: every dtype, layout and normalisation, odd sizes, odd

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_memory.c - rings on a GPU within what there is, and what was allowed:
  * who asks for more is refused with the sizes, and nobody else notices.

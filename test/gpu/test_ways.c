@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_ways.c - which GPU a reader is on, which way its samples get there, and
  * what it is told of that.

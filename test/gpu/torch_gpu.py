@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What PyTorch's users do with batches on a GPU, for test/gpu/run.sh.
 
     torch_gpu.py [PART...]      all parts, or some, each in its own process

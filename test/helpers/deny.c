@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * deny.c - run a command under a kernel that lacks something.
  *

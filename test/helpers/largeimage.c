@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * largeimage.c - writes a small file of a large image to standard output.
  *

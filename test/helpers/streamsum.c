@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * streamsum.c - print what a stream holds, a line for each sample: its
  * sequence number, its index, its label and a hash of all its bytes.

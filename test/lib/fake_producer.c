@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fake_producer.c - a producer that is right but for one lie.
  */

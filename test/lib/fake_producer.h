@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fake_producer.h - a producer that is right but for one lie, and a consumer
  * that has to survive it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fdpass_peers.c - both sides of a connection that passes descriptors.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fdpass_peers.h - both sides of a connection that passes descriptors, one of
  * which may know nothing of the packets.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * for_each_transport.c - streams for readers of each transport, and tests that
  * run once for each.

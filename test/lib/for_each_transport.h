@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * for_each_transport.h - streams for readers of each transport, and tests that
  * run once for each.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpu_reader.c - readers over every transport that check every byte.
  */

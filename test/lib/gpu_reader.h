@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpu_reader.h - readers over every transport, in processes of their own, that
  * check every byte.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * image_gen.h - makes image files in memory for the tests of producer/image.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * index_tree.c - a folder of made-up files for tests of the index.
  */

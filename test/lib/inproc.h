@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * inproc.h - a stream of small images that threads of this process fill, and a
  * consumer of it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * made_image.h - small image files by hand: JPEGs of every process, sampling
  * and number of scans with noise for data, and PNGs with stored blocks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * membership_fixture.h - a stream of one ring or several, whose workers and
  * stages do all that they may at once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * proc.h - processes of a system test: checks that end a child, children that
  * die with their parent, and a folder for the sockets.

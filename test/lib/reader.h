@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * reader.h - a consumer that checks every byte, in a process of its own.
  */

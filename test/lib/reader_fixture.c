@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * reader_fixture.c - a reader of a fixture's ring, and its tail page.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * ring_fixture.c - a ring and a tail page for tests of what reads them.
  */

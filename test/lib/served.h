@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * served.h - a stream that this process serves itself, for tests of the public
  * interface.

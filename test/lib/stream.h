@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stream.h - a producer of made-up samples, in a process of its own.
  *

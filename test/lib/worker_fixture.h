@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * worker_fixture.h - a tree of small images, and samples that a worker makes of
  * it.

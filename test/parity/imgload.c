@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * imgload.c - loads image files for test_pixels.py.
  *

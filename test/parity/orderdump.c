@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * orderdump.c - for test_order.py: print the orders of some epochs, a line
  * each, or the files of an index, "label path" each ended by a NUL.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The torch order is what torch's own DataLoader and DistributedSampler visit,
 and the index is what torchvision's ImageFolder lists.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Samples are, pixel for pixel, what Pillow and torchvision make of the file.
 
 TSOCK_IMGLOAD names the program that loads ours (build/test/imgload).  Files

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """PNG files that no encoder writes: ours are decoded just when Pillow's are.
 
 Pillow has a PNG reader of its own, and lets pass what libpng refuses and the

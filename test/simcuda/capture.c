@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * capture.c - streams being captured: work put into one is counted and thrown
  * away, and what CUDA forbids meanwhile is refused and spoils the capture.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * check_headers.c - the simulation's headers agree with those of every toolkit
  * that we build with: this file must compile against all of them.  Never linked

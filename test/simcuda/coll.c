@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * coll.c - broadcasts among streams of several devices, for libnccl_sim.c.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * conformance.c - what libtsock relies on in CUDA, for one process: order
  * within and between streams, events, captures, errors, memory.

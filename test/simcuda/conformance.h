@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * conformance.h - what the conformance programs share: checks of CUDA calls,
  * buffers with patterns, and children that start afresh by exec (a forked

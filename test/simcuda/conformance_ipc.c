@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * conformance_ipc.c - what libtsock relies on in CUDA between processes:
  * memory by legacy handle and by descriptor, who may open what, and what is

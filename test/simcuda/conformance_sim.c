@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * conformance_sim.c - what the simulation adds to CUDA: work that runs late
  * and out of order, kernels that are host functions, faults on demand, a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * copy.c - work on memory: copies, memsets, kernels and broadcasts.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * engine.c - the thread that does the work, in pieces, when the mode says so:
  *

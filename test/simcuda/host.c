@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * host.c - page-locked host memory: allocated here, or the caller's,
  * registered.

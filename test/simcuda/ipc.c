@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * ipc.c - legacy IPC: a handle of 64 bytes names the exporting process, its
  * descriptor of the block and the place in it; whoever opens it gets the

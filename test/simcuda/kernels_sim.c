@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * kernels_sim.c - stands for lib/convert/kernels.cu on the simulated GPU: the
  * host's own conversion, run in stream order, an image at a step.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * libnccl_sim.c - the part of NCCL that libtsock uses, on simulated GPUs: a
  * shared object to load where TSOCK_NCCL names it.

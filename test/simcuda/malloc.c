@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * malloc.c - cudaMalloc: blocks of 2 MiB in which small allocations lie side
  * by side, a block of its own for a large one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * phys.c - device memory: one memfd per allocation, so that other processes
  * can really map it and it lives as long as anybody does.

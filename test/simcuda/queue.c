@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * queue.c - work in streams: what is put there, in which order with the
  * default stream, and what a wait asks the engine for.

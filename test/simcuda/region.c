@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * region.c - device addresses: ranges that the host can't touch, each with a
  * shadow through which the simulation reaches the same bytes.

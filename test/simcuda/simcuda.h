@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * simcuda.h - what the simulation offers beyond CUDA's interface: kernels
  * written as host functions, what NCCL needs, and counts of what

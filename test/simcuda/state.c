@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * state.c - the one state of the simulation, and the way in and out of every
  * public function: the lock, the first use, faults on demand, sticky errors

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vmm.c - virtual memory management: memory by handle, addresses by
  * reservation, and a device's right to one through the other.  A descriptor

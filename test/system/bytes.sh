@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # bytes.sh - a stream's bytes are a function of the data set, the seed and the
 # pipeline alone: the same for 1 and for 8 worker threads, for io_uring and for
 # pread, for any consumers, and for a stream begun anew from any position.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # cli.sh - tsock-producer's command line, its messages and its exit codes, and
 # what it leaves behind.
 . "$(dirname "$0")/producer.bash"

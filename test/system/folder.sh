@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # folder.sh - which folder tsock-producer takes for its sockets: what it logs
 # is what it binds and where it asks who is there, and --dry-run and
 # --check-config fail where a start would, with the same sentence.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # images.sh - tsock-producer on images that are large, slow or few bytes of
 # much work: its memory stays within what it said, and the stream goes on.
 . "$(dirname "$0")/producer.bash"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # limits.sh - tsock-producer where something is missing or short: io_uring,
 # memfds and their seals, pidfds, descriptors, address space, a cgroup's
 # memory.  Each is one clear sentence and a non-zero exit, or works without.

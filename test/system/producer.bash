@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # producer.bash - what the tests of tsock-producer's command line share.  To be
 # sourced; prints TAP.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: MIT
 # stalled.sh - nobody reads tsock-producer's standard error: a full pipe, a
 # pager, a terminal stopped with Ctrl-S.  The stream goes on, and SIGTERM ends
 # it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_coverage.c - each consumer sees every sample of each of its epochs
  * exactly once, in stream order, whatever the others do.

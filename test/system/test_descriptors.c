@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_descriptors.c - a producer that runs short of descriptors, and a socket
  * with many silent connections: readers go on, and a new consumer joins or is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_epochs.c - no epoch is lost between two of a reader's own, the stream
  * ends when nobody can get one any more, and slow is only who is waited for.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_faults.c - deaths, stops and slowness: nobody else hangs or sees a
  * wrong byte, and nothing is left behind.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_hostile.c - whatever comes in on the channel, on the descriptor socket
  * and through a tail page: a well-behaved consumer reads on, every sample

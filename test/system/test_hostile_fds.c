@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_hostile_fds.c - a producer whose descriptors are wrong: every consumer
  * gets a named error.

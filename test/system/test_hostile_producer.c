@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_hostile_producer.c - a producer whose messages are wrong: every consumer
  * gets a named error.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_hostile_ring.c - a producer whose ring is wrong: every consumer gets a
  * named error, or reads nonsense, and none crashes.

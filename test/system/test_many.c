@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_many.c - more consumers than the statistics have rows.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_removed.c - the folder or the sockets of a running producer are removed:
  * readers go on, new consumers can join, and the name stays locked.

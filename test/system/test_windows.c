@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_windows.c - batches may be written into and kept: nobody else sees it,
  * nobody waits for it, and no byte in hand ever changes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * format_list.h - a data set format for tests: ROOT/list.txt names the samples.
  */

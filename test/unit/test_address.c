@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_address.c - the folder, its owner, and the lock of a stream's name.
  */

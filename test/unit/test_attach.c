@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_attach.c - what a lying producer sends in its reply is refused, and
  * leaves nothing behind.

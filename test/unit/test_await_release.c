@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_await_release.c - a reader of read-only memory whose batches are held: by other
  * threads, which is waited for, or by itself, which is an error.

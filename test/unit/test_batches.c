@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_batches.c - batches, the tail that follows them, and DLPack tensors that
  * share them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_budget.c - what large images claim: never more than there is, in the
  * order of asking, and nobody waits while holding something.

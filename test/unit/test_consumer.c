@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_consumer.c - a consumer reads: batches of any size, epochs, views, and
  * what a stream ends with.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_consumer_deaths.c - a consumer forks, and its producer dies, stops or is
  * another one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_consumer_refused.c - what a consumer asks for and is refused, and what
  * it may ask about a stream.

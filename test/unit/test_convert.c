@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_convert.c - the conversion of images: against the definition written
  * out anew, kernel by kernel, over every value, odd sizes and odd addresses.

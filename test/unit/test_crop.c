@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_crop.c - crop boxes.  The expected sizes were computed with torch
  * and torchvision's formulas; test/parity draws many more.

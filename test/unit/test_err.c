@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_err.c - error messages per thread, and the names of the codes.
  */

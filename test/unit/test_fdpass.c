@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_fdpass.c - what comes through, and who is seen to die.
  *

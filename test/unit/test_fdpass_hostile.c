@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_fdpass_hostile.c - peers of another uid, peers that send garbage or lie,
  * and peers that live under a filter of system calls.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_forks.c - a forked child keeps what the parent held at the fork, and
  * the parent goes on as if there had been none.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_format.c - the table of data set formats, and a format that is not in
  * it: a list of samples, whole files or ranges of one file, all the way to

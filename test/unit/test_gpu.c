@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_gpu.c - devices and memory of GPUs: on a real one where there is one,
  * else on the simulation, else what a machine without any says.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_gpu_errors.c - every way in which a GPU can refuse: drivers that are
  * missing or old, calls that fail, devices that are lost.  Each gives one of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_gpu_work.c - streams, events, copies and conversions of GPUs: on a real
  * one where there is one, else on the simulation.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_image.c - the way from a file's bytes to a sample, and the look at its
  * head before.  test/parity compares the pixels with Pillow's.

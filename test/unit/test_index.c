@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_index.c - indexing ImageFolder trees.
  * test/parity/test_order.py compares an index with torchvision's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_index_cache.c - the cache of a scan: what it sees, and what it survives.
  */

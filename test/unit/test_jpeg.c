@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_jpeg.c - a region's pixels are those of a full decode, whatever the
  * file; and no bytes make the decoder do anything but answer.

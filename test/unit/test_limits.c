@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_limits.c - memory and CPU limits, read from made-up /proc and /sys.
  */

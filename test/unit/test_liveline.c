@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_liveline.c - one line about a stream, from two snapshots, and lines of
  * the log.

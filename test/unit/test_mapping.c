@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_mapping.c - private mappings of a ring: what is written stays here, what
  * is published arrives, what is kept stays.

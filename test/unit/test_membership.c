@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_membership.c - the rules of membership, one by one.
  *

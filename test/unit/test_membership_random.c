@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_membership_random.c - the rules of membership under seeded random
  * schedules, with an oracle that knows what is in every slot of every ring.

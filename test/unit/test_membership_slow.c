@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_membership_slow.c - a reader is slow when another reader waits for it,
  * and only then.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_memfd.c - what the seals promise, tried as a hostile peer would.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_msg.c - what is packed comes out the same, and nothing else comes out.
  */

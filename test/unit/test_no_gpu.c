@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_no_gpu.c - a process that sees no GPU is told so in a sentence, in a
  * build with CUDA as in one without.

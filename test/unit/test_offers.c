@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_offers.c - the table of rows kept for consumers that asked to join.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_options.c - the command line: what it means, and what it says when it
  * means nothing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_order.c - epochs' orders.  test/parity/test_order.py compares the torch
  * kind with torch itself.

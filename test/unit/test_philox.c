@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_philox.c - the generator's published answers, and that it is pure.
  */

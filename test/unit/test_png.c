@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_png.c - every kind of PNG, by region, against libpng's simple reader.
  */

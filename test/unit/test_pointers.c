@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_pointers.c - every function of tsock.h with pointers that are NULL, and
  * what is handed out by a call that fails.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_printable.c - text from elsewhere, made safe for a terminal and a log.
  */

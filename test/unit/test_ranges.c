@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_ranges.c - ranges of files, by both backends of the reader and by one
  * call.

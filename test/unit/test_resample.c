@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_resample.c - the vector kernels against the scalar one, and that one
  * against a plain statement of the formula.  test/parity compares with Pillow.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_ring.c - geometry, slots, margins, publishing, and headers that lie.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_scans.c - files of few bytes and much work are refused by their markers
  * alone; files of everyday scripts are not, whatever their size.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_service.c - a program that fills in struct tsi_pipeline_opts itself
  * serves a data set, without a command line.

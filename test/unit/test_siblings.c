@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_siblings.c - two readers of one stream in one thread that wait for each
  * other are told so, and nobody else is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_sized.c - callers of an older and of a newer header than the library's.
  */

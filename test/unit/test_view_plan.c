@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_view_plan.c - what a view will be, from what is asked and what its GPU
  * can do.

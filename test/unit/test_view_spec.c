@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_view_spec.c - what a view is: which specs make sense, which are equal,
  * and what a spec makes of a stored field.

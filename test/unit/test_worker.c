@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_worker.c - from a sequence number to a sample, past files that are bad.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_worker_memory.c - a worker whose files need more memory than it may
  * have, or than there is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_zmq.c - messages between two ends, and what raw ZeroMQ peers may do.
  */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A small folder of images, and producers that serve it, for every test."""
 
 import os

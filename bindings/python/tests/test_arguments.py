@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the constructor takes: no producer is needed to be told off."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The programs in examples/ do what they say, from the public header alone."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The table of _ffi.py is the header, word for word."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A child that multiprocessing forks keeps the batch that it was given."""
 
 import pytest

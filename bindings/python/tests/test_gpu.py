@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Loaders on a GPU.  Without one: on the simulated runtime, with a stand-in
 for torch's tensors and streams, in processes of their own."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tsock.DataLoader as a loader: lengths, epochs, iterators, errors."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Signals, forks and the end of the interpreter: each in its own process."""
 
 import os

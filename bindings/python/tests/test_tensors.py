@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tensors: the right bytes, no copy, written into and kept by everybody."""
 
 import ctypes

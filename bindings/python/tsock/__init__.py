@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tsock: one data loader for every training job on a server.
 
     import tsock

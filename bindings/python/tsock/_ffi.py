@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The C library, loaded once, with every function's types in one table.
 
 tsock.h is the manual of what is declared here; tests/test_ffi.py compares the

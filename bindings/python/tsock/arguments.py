@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The arguments of tsock.DataLoader, checked before anybody is asked.
 
 Each function takes what a user wrote and gives what C wants, or a ValueError

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A loader's connection to its stream: a tsock * and who may use it when."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What can go wrong, by name.
 
 Every class is a RuntimeError, as torch's own loader raises them.  This file

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What frameworks look for in a loader: its samplers and its data set."""
 
 import warnings

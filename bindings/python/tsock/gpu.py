@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A loader's GPU as torch knows it: the one file that calls torch.cuda.
 
 Never synchronises anything.  A test without a GPU puts another class in the

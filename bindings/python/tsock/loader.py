@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tsock.DataLoader: a stream in place of torch.utils.data.DataLoader.
 
 The constructor connects, iter() joins, next() takes a batch of the bytes that

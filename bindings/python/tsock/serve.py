@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tsock.Producer: the program tsock-producer as a child of this process.
 
 It starts the program, waits until the stream answers, and ends it.  It never

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which streams run on this machine, and how they do; asked from outside."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A batch's field as a tensor of torch or numpy: the same bytes, no copy.
 
 Each tensor keeps its batch alive by a DLPack manager whose deleter is C: it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * backend.c - batches on a GPU, as a backend of a reader.
  *

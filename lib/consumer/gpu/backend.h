@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * backend.h - batches on a GPU, as a backend of a reader.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * backend_none.c - what stands for batches on a GPU in a build without CUDA.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * batch_gpu.c - what is done with a batch on a GPU: naming a stream whose work
  * reads it, and writing a field into the caller's own memory.

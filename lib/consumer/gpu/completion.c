@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * completion.c - a thread that waits until work on a GPU is done.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * completion.h - a thread that waits until work on a GPU is done.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * import.c - a ring in a GPU's memory, opened in this process.
  */

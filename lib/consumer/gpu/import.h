@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * import.h - a ring in a GPU's memory, opened in this process.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * negotiate.c - a consumer's GPU, and the transport by which batches get there.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * negotiate.h - a consumer's GPU, and the transport by which batches get there.
  */

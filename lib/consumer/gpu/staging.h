@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * staging.h - the way to a GPU for a reader of a host ring: copies of its own.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stream_events.c - the streams whose work reads a batch, and whether that work
  * is done.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * alloc.c - memory on GPUs, and page-locked memory made for them.
  *

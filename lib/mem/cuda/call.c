@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * call.c - around every call: the device made current, the driver's functions,
  * CUDA's errors as ours.

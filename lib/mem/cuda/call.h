@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * call.h - what the files that name CUDA share: a device made current and put
  * back, errors made ours, the driver's own functions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * entry.h - a function of the driver by its name, in each toolkit's way.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pin.c - host memory that was allocated elsewhere (rings), page-locked.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pin.h - where page-locked host memory ends for one copy.
  */

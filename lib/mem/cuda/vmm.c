@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vmm.c - GPU memory that crosses processes as a descriptor.
  *

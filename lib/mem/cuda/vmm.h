@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vmm.h - GPU memory that crosses processes as a descriptor, for
  * tsi_gpu_mem_create(), _open() and _close().

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * imagefolder.c - the formats imagefolder and imagenet: a tree with a folder
  * of image files per class, as torchvision's ImageFolder reads it.

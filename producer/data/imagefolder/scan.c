@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scan.c - walk an ImageFolder tree, in the order in which torchvision does.
  *

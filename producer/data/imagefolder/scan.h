@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scan.h - walk an ImageFolder tree, in the order in which torchvision does.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cuda_fp16.h - float16 for kernels.cu as plain functions.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cuda_runtime.h - just enough of CUDA C++ for a C++ compiler to make
  * kernels.cu into plain functions.  For test_kernels.cpp alone.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cuda.h - the part of the CUDA driver's interface that libtsock and its tests
  * use, for building against the simulated runtime.

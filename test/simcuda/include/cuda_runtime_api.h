@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cuda_runtime_api.h - the part of the CUDA runtime's interface that libtsock
  * and its tests use, for building against the simulated runtime.
