@@ -213,6 +213,7 @@ TESTLIB  := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA)), \
 UNIT     := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA)), \
 	$(wildcard test/unit/*.c))
 UNITS    := $(call with_main,$(UNIT))
+LEFT_OUT := $(filter-out $(UNIT),$(wildcard test/unit/test_*.c))
 SYSTEM   := $(wildcard test/system/*.c)
 SYSTEMS  := $(call with_main,$(SYSTEM))
 # Tests of the GPU part, and what it stands on in a simulated build.
@@ -268,7 +269,8 @@ ANALYZED   := $(if $(shell command -v clang),$(patsubst \
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib producer examples benches tests unit-tests gpu-tests fuzzers \
-	demo check lint analyze bench soak fuzz mutants install uninstall clean help config format FORCE
+	left-out demo check lint analyze bench soak fuzz mutants install \
+	uninstall clean help config format FORCE
 
 all: lib producer examples benches	## the library, the producer, examples
 lib: $(SO) $(AR_LIB)
@@ -279,6 +281,8 @@ unit-tests: $(UNIT_BIN)
 gpu-tests: $(GPU_BIN) $(CUDA_HEADERS)
 tests: unit-tests gpu-tests $(SYSTEM_BIN) $(HELPER_BIN)	## test programs (not run)
 fuzzers: $(FUZZ_BIN)
+left-out:
+	@printf '%s\n' $(LEFT_OUT)
 analyze: $(ANALYZED)
 
 # Packages are probed for when make starts, so what runs after an installation

@@ -82,6 +82,14 @@ use_build()
 		export TSOCK_NCCL=$top/$B/test/simcuda/libnccl_sim.so
 }
 
+# left_out NAME: the sources of tests that this build has no use for.
+left_out()
+{
+	# shellcheck disable=SC2046 # words
+	make -s --no-print-directory \
+		$(grep -o '[A-Z]*=[^[:space:]]*' <<<"${builds[$1]}") left-out
+}
+
 leave_build()
 {
 	unset B TSOCK_PRODUCER TSOCK_NCCL

@@ -122,13 +122,16 @@ run_suite()
 # run_tests KIND FOLDER/PATTERN: those test programs, from the build in use.
 run_tests()
 {
-	local source name
+	local source name left_out
+	left_out=$(left_out "$1")
 	for source in test/${2%/*}/test_${2#*/}.c; do
 		[ -f "$source" ] || continue
 		name=${source#test/}
 		name=${name%.c}
 		if [ -x "$B/test/$name" ]; then
 			run_program "$1: $name" "$B/test/$name"
+		elif grep -qxF "$source" <<<"$left_out"; then
+			skip "$1: $name" "this build has no CUDA"
 		else
 			fail "$1: $name was not built"
 		fi
