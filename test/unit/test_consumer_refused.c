@@ -62,8 +62,8 @@ static void refused(const struct tsock_opts *o, int code, const char *text)
 static void wrong_options_are_named(void **state)
 {
 	const struct tsock_opts good_opts = {
-		sizeof(good_opts), 8, 200, -1, 0, 0, 0, { 0 },
-		{ 1, 1, 1 },       0, 0,   0,  0
+		sizeof(good_opts), 8, 20000, -1, 0, 0, 0, { 0 },
+		{ 1, 1, 1 },       0, 0,     0,  0
 	};
 	struct tsock_opts o;
 	struct inproc st;
