@@ -19,10 +19,14 @@ excepted()
 	awk -v tool="$1" '$1 == tool { print $2 }' test/lint.exceptions
 }
 
+# need_tool NAME VERSION: every version finds other things; these are Debian
+# 12's, as for the layout.
 need_tool()
 {
-	command -v "$1" >/dev/null && return 0
-	echo "$1 is not installed"
+	local version
+	version=$("$1" --version 2>/dev/null | grep -oE -m 1 '[0-9]+\.[0-9.]+')
+	[[ $version != "$2"* ]] || return 0
+	echo "the sources are kept clean for $1 $2, here is ${version:-none}"
 	exit 77
 }
 
@@ -40,7 +44,7 @@ files()
 
 check_scripts()
 {
-	need_tool shellcheck
+	need_tool shellcheck 0.9
 	files | xargs grep -lIE '^#!.*\<(ba)?sh( |$)' |
 		xargs shellcheck -x -P SCRIPTDIR -f gcc \
 			-e "$(excepted shellcheck | paste -sd ,)"
@@ -48,7 +52,7 @@ check_scripts()
 
 check_spelling()
 {
-	need_tool codespell
+	need_tool codespell 2.2
 	files | grep -vE '^(\./)?(LICENSE|THIRD_PARTY|test/lint\.exceptions)$' |
 		xargs codespell -L "$(excepted codespell | paste -sd ,)"
 }
@@ -56,7 +60,7 @@ check_spelling()
 check_analysis()
 {
 	local found
-	need_tool clang
+	need_tool clang 14
 	if [ ! -d build-sim/analyzed ]; then
 		echo 'nothing analysed: make CUDA=sim analyze'
 		return 1
