@@ -104,7 +104,7 @@ static int too_large(const struct tsi_budget *b, uint64_t bytes)
 		       (double)bytes / 1e6, (double)b->size / 1e6);
 }
 
-int tsi_claim_grow(struct tsi_claim *c, uint64_t total)
+int tsi_budget_claim_grow(struct tsi_budget_claim *c, uint64_t total)
 {
 	struct tsi_budget *b = c->budget;
 	uint64_t more;
@@ -132,12 +132,12 @@ int tsi_claim_grow(struct tsi_claim *c, uint64_t total)
 	return err;
 }
 
-int tsi_claim_all(struct tsi_claim *c)
+int tsi_budget_claim_all(struct tsi_budget_claim *c)
 {
-	return c->budget ? tsi_claim_grow(c, c->budget->size) : 0;
+	return c->budget ? tsi_budget_claim_grow(c, c->budget->size) : 0;
 }
 
-void tsi_claim_end(struct tsi_claim *c)
+void tsi_budget_claim_end(struct tsi_budget_claim *c)
 {
 	struct tsi_budget *b = c->budget;
 

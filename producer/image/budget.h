@@ -27,7 +27,7 @@ void tsi_budget_destroy(struct tsi_budget *b);
 void tsi_budget_close(struct tsi_budget *b);
 
 /* What one worker holds of a budget; used by that worker's thread alone. */
-struct tsi_claim {
+struct tsi_budget_claim {
 	struct tsi_budget *budget; /* NULL: everything is granted */
 	uint64_t held;
 	uint64_t file;   /* of that, for the file's own bytes */
@@ -41,12 +41,12 @@ struct tsi_claim {
  * and begin again with claim->wanted.  TSOCK_EDATA: the budget is smaller than
  * that, and the message says both sizes.  TSOCK_ESTREAM: closed.
  */
-int tsi_claim_grow(struct tsi_claim *c, uint64_t total);
+int tsi_budget_claim_grow(struct tsi_budget_claim *c, uint64_t total);
 
 /* Hold all of the budget: a claim that holds nothing waits for all others. */
-int tsi_claim_all(struct tsi_claim *c);
+int tsi_budget_claim_all(struct tsi_budget_claim *c);
 
 /* Give back all that is held. */
-void tsi_claim_end(struct tsi_claim *c);
+void tsi_budget_claim_end(struct tsi_budget_claim *c);
 
 #endif

@@ -63,7 +63,7 @@ struct tsi_image_opts {
 	uint64_t seed;   /* train: key of the random draws */
 	uint32_t pillow; /* major version to equal; 0 is the newest, 13 */
 	/* For large images; NULL: no limit.  Outlives the decoder. */
-	struct tsi_claim *claim;
+	struct tsi_budget_claim *claim;
 };
 
 /*
@@ -85,7 +85,7 @@ struct tsi_image_head {
 	uint32_t height;
 };
 
-struct tsi_claim;
+struct tsi_budget_claim;
 
 /* Decoders and scratch memory of one worker thread. */
 struct tsi_image;
@@ -105,8 +105,8 @@ void tsi_image_destroy(struct tsi_image *img);
  * Pillow tolerates is tolerated and gives Pillow's pixels.
  * Bad data, too, is an image that needs more memory than the whole budget has,
  * or whose scans are more work than any honest file's (scans.h).  TSOCK_EAGAIN
- * and TSOCK_ESTREAM are tsi_claim_grow()'s.  TSOCK_ENOMEM says nothing about
- * the file.
+ * and TSOCK_ESTREAM are tsi_budget_claim_grow()'s.  TSOCK_ENOMEM says nothing
+ * about the file.
  */
 int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 		   uint32_t epoch, uint64_t index, uint8_t *dst,

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "image/budget.h"
 #include "image/crop.h"
 #include "image/decoder.h"
-#include "image/budget.h"
 #include "image/resample.h"
 
 struct tsi_image {
@@ -138,13 +138,13 @@ static int make_plan(const struct tsi_image *img, uint32_t width,
 /* A large image's memory comes out of the budget, and only a large one's. */
 static int claim(struct tsi_image *img, uint64_t need)
 {
-	struct tsi_claim *c = img->opts.claim;
+	struct tsi_budget_claim *c = img->opts.claim;
 
 	if (c)
 		c->need = need;
 	if (!c || need <= TSI_IMAGE_SMALL)
 		return 0;
-	return tsi_claim_grow(c, c->file + need);
+	return tsi_budget_claim_grow(c, c->file + need);
 }
 
 static int run_plan(struct tsi_image *img, struct tsi_decoder *d,

@@ -70,9 +70,8 @@ static int check_size(uint64_t size, uint64_t offset, uint64_t length,
 int tsi_io_slot_check_file(int fd, uint64_t offset, uint64_t length,
 			   struct tsi_fs_seen *seen, size_t *expect)
 {
-	int err;
-
 	struct stat st;
+	int err;
 
 	if (fstat(fd, &st))
 		return errno;

@@ -37,7 +37,7 @@ struct tsi_worker {
 	struct tsi_sampler *sampler;
 	struct tsi_file_reader *reader;
 	struct tsi_image *image;
-	struct tsi_claim claim; /* of memory; ends with each sample */
+	struct tsi_budget_claim claim; /* of memory; ends with each sample */
 	unsigned depth, busy;
 	struct job job[];
 };
@@ -222,7 +222,6 @@ static struct tsi_read_request bytes_of(const struct tsi_worker *w,
 					const struct job *j)
 {
 	const struct tsi_index *x = tsi_sampler_index(w->sampler);
-
 	struct tsi_location at;
 
 	tsi_index_locate(x, j->target.file, &at);
@@ -392,7 +391,7 @@ static int load_large(struct tsi_worker *w, struct job *j, size_t size,
 	int err;
 
 	do {
-		err = tsi_claim_grow(&w->claim, total);
+		err = tsi_budget_claim_grow(&w->claim, total);
 		if (err == TSOCK_EDATA) {
 			tsi_err_copy(reason, sizeof(reason));
 			return on_unreadable(w, j, reason);
@@ -400,7 +399,7 @@ static int load_large(struct tsi_worker *w, struct job *j, size_t size,
 		if (!err)
 			err = load_here(w, j, size, to, done);
 		total = w->claim.wanted;
-		tsi_claim_end(&w->claim);
+		tsi_budget_claim_end(&w->claim);
 	} while (err == TSOCK_EAGAIN);
 	return err;
 }
@@ -417,12 +416,12 @@ static int load_alone(struct tsi_worker *w, struct job *j, size_t size,
 	bool large;
 	int err;
 
-	tsi_claim_end(&w->claim);
-	err = tsi_claim_all(&w->claim);
+	tsi_budget_claim_end(&w->claim);
+	err = tsi_budget_claim_all(&w->claim);
 	if (!err)
 		err = load_here(w, j, size, to, done);
 	large = size > TSI_READER_AHEAD || w->claim.need > TSI_IMAGE_SMALL;
-	tsi_claim_end(&w->claim);
+	tsi_budget_claim_end(&w->claim);
 	if (err != TSOCK_ENOMEM)
 		return err;
 	tsi_err_copy(reason, sizeof(reason));
@@ -449,7 +448,7 @@ static int use(struct tsi_worker *w, struct job *j, const struct tsi_read *r,
 	} else {
 		j->read_bytes += r->len;
 		err = load(w, j, r->data, r->len, to, done);
-		tsi_claim_end(&w->claim);
+		tsi_budget_claim_end(&w->claim);
 	}
 	if (err == TSOCK_ENOMEM)
 		err = load_alone(w, j, size, to, done);

@@ -508,7 +508,7 @@ static void large_images_claim_their_memory(void **state)
 				    .resize = 40 };
 	struct image_gen_bytes small = jpeg(300, 200);
 	uint8_t want[BYTES], got[BYTES];
-	struct tsi_claim claim = { .budget = NULL };
+	struct tsi_budget_claim claim = { .budget = NULL };
 	struct tsi_image *img, *other = open_image(TSI_EVAL);
 	struct tsi_box box;
 
@@ -536,7 +536,7 @@ static void large_images_claim_their_memory(void **state)
 		load(img, &f, 0, 0, got, &box);
 		assert_memory_equal(want, got, BYTES);
 		assert_in_range(claim.held, least, least + (6 << 20));
-		tsi_claim_end(&claim);
+		tsi_budget_claim_end(&claim);
 		/* A small one passes by, with its file in the claim or not. */
 		load(img, &small, 0, 0, got, &box);
 		assert_int_equal(claim.held, 0);

@@ -124,7 +124,7 @@ static void *make_one(void *arg)
 static void a_large_file_gives_its_room_back_while_it_waits(void **state)
 {
 	struct timespec ms = { 0, 1000000 };
-	struct tsi_claim mine = { .budget = NULL };
+	struct tsi_budget_claim mine = { .budget = NULL };
 	struct maker m = { .err = -1 };
 	pthread_t thread;
 
@@ -134,19 +134,19 @@ static void a_large_file_gives_its_room_back_while_it_waits(void **state)
 	assert_int_equal(tsi_budget_create(40 * MB, &m.budget), 0);
 	m.sampler = open_sampler();
 	mine.budget = m.budget;
-	assert_int_equal(tsi_claim_grow(&mine, 30 * MB), 0);
+	assert_int_equal(tsi_budget_claim_grow(&mine, 30 * MB), 0);
 	assert_int_equal(pthread_create(&thread, NULL, make_one, &m), 0);
 	/* It is in line when a claim can't grow any more... */
-	while (tsi_claim_grow(&mine, mine.held + 1) == 0)
+	while (tsi_budget_claim_grow(&mine, mine.held + 1) == 0)
 		nanosleep(&ms, NULL);
-	tsi_claim_end(&mine);
+	tsi_budget_claim_end(&mine);
 	pthread_join(thread, NULL);
 	assert_int_equal(m.err, 0);
 	assert_int_equal(m.substituted, 0);
 	assert_int_equal(m.got[0].index, 0);
 	/* ... and gave everything back. */
-	assert_int_equal(tsi_claim_all(&mine), 0);
-	tsi_claim_end(&mine);
+	assert_int_equal(tsi_budget_claim_all(&mine), 0);
+	tsi_budget_claim_end(&mine);
 	tsi_sampler_close(m.sampler);
 	tsi_budget_destroy(m.budget);
 }
