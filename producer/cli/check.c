@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -37,12 +36,12 @@ void tsi_check_stdio(void)
 /* A data set that isn't a tree of class folders: its format looks for it. */
 static int check_by_format(const struct tsi_options *o)
 {
-	struct tsi_root r = { .path = NULL, .fd = -1 };
-	int err = o->format->open(o->folder, &r);
+	struct tsi_root r;
+	int err;
 
-	if (r.fd >= 0)
-		close(r.fd);
-	free(r.path);
+	tsi_root_init(&r);
+	err = o->format->open(o->folder, &r);
+	tsi_root_close(&r);
 	return err;
 }
 

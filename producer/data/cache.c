@@ -75,8 +75,9 @@ static bool folder(const struct tsi_cache_opts *opts, char *out, size_t len)
 static bool file_path(const struct tsi_root *root,
 		      const struct tsi_cache_opts *opts, char *out, size_t len)
 {
+	const char *path = tsi_root_path(root);
 	char dir[PATH_MAX];
-	uint64_t key = tsi_hash(root->path, strlen(root->path), 0);
+	uint64_t key = tsi_hash(path, strlen(path), 0);
 	int n;
 
 	if (!folder(opts, dir, sizeof(dir)))
@@ -171,10 +172,11 @@ static bool check_columns(const struct tsi_root *root,
 			  const struct tsi_table *t, const uint64_t *bad,
 			  uint64_t nbad)
 {
-	size_t root_len = strlen(root->path) + 1;
+	const char *path = tsi_root_path(root);
+	size_t path_len = strlen(path) + 1;
 
 	if (t->paths[t->paths_len - 1] || t->names[t->names_len - 1] ||
-	    t->names_len < root_len || memcmp(t->names, root->path, root_len))
+	    t->names_len < path_len || memcmp(t->names, path, path_len))
 		return false;
 	for (uint64_t i = 0; i < t->count; i++)
 		if (t->path[i] >= t->paths_len || t->label[i] >= t->classes ||
@@ -210,7 +212,7 @@ static int check_stamps(void *arg, uint64_t first, uint64_t last)
 		const char *path = a->t->names + s->path;
 		struct stat st;
 
-		if (fstatat(a->root->fd, *path ? path : ".", &st, 0) ||
+		if (tsi_root_stat(a->root, path, &st) ||
 		    !tsi_stamp_holds(s, &st))
 			return tsi_err(TSOCK_EAGAIN, "%s changed", path);
 	}

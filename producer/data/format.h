@@ -36,9 +36,8 @@ struct tsi_format {
 	bool has_class_folders;
 
 	/*
-	 * Find the data set at root: fill r with its absolute path, by
-	 * malloc(), and a descriptor for openat().  Reads no samples.  On
-	 * failure r may be half filled; the caller frees it.
+	 * Find the data set at root: open r there.  Reads no samples.  Also
+	 * after a failure r is the caller's to close.
 	 * Fails with EARG (there is none, in the format's own words), ESYS.
 	 */
 	int (*open)(const char *root, struct tsi_root *r);

@@ -5,7 +5,6 @@
 #include "data/index.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -27,7 +26,7 @@ static int scan(struct tsi_index *x, unsigned threads,
 	int64_t begun = tsi_now_ms();
 	int err;
 
-	tsi_log(TSOCK_LOG_INFO, "scanning %s", x->root.path);
+	tsi_log(TSOCK_LOG_INFO, "scanning %s", tsi_root_path(&x->root));
 	err = x->format->scan(&x->root, threads, &x->table);
 	if (!err)
 		err = tsi_probe(&x->root, probe, &x->table, NULL,
@@ -81,7 +80,7 @@ int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out)
 
 	if (!x)
 		return tsi_err(TSOCK_ENOMEM, "no memory for an index");
-	x->root.fd = -1;
+	tsi_root_init(&x->root);
 	x->format = opts->format;
 	err = x->format->open(opts->root, &x->root);
 	if (!err)
@@ -99,9 +98,7 @@ void tsi_index_close(struct tsi_index *x)
 	if (!x)
 		return;
 	tsi_table_clear(&x->table);
-	if (x->root.fd >= 0)
-		close(x->root.fd);
-	free(x->root.path);
+	tsi_root_close(&x->root);
 	free(x);
 }
 
@@ -135,12 +132,12 @@ const char *tsi_index_path(const struct tsi_index *x, uint64_t i)
 
 int tsi_index_dirfd(const struct tsi_index *x)
 {
-	return x->root.fd;
+	return tsi_root_fd(&x->root);
 }
 
 const char *tsi_index_root(const struct tsi_index *x)
 {
-	return x->root.path;
+	return tsi_root_path(&x->root);
 }
 
 void tsi_index_locate(const struct tsi_index *x, uint64_t i,

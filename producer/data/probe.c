@@ -65,13 +65,13 @@ static int failed(struct probing *p, const struct head *h, const char *verb)
 
 	if ((err == EIO && !p->opts->survive_eio) || err == EMFILE ||
 	    err == ENFILE || err == ENOMEM)
-		return tsi_err_sys("%s %.200s/%.200s", verb, p->root->path,
-				   h->at.path);
+		return tsi_err_sys("%s %.200s/%.200s", verb,
+				   tsi_root_path(p->root), h->at.path);
 	/* This may be the first sign of a dying disk. */
 	if (err == EIO)
 		tsi_log(TSOCK_LOG_WARN,
 			"%s/%s can't be %s: I/O error, %d times in a row",
-			p->root->path, h->at.path,
+			tsi_root_path(p->root), h->at.path,
 			*verb == 'o' ? "opened" : "read", TRIES);
 	snprintf(reason, sizeof(reason), "can't be %s: %s",
 		 *verb == 'o' ? "opened" : "read",
@@ -148,7 +148,7 @@ static int look(const struct probing *p, const struct head *h, struct stat *st)
 	int err;
 
 	do
-		err = fstatat(p->root->fd, h->at.path, st, 0) ? errno : 0;
+		err = tsi_root_stat(p->root, h->at.path, st) ? errno : 0;
 	while (err == EIO && --tries > 0);
 	return err;
 }
@@ -159,8 +159,8 @@ static int open_file(const struct probing *p, const struct head *h, int flags)
 	int fd;
 
 	do
-		fd = openat(p->root->fd, h->at.path,
-			    flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		fd = tsi_root_openat(p->root, h->at.path,
+				     flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	while (fd < 0 && (errno == EINTR || (errno == EIO && --tries > 0)));
 	return fd;
 }

@@ -29,10 +29,7 @@ struct line {
 
 static int open_root(const char *root, struct tsi_root *r)
 {
-	r->path = realpath(root, NULL);
-	if (r->path)
-		r->fd = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (!r->path || r->fd < 0 || faccessat(r->fd, NAME, R_OK, 0))
+	if (tsi_root_open(r, root) || faccessat(tsi_root_fd(r), NAME, R_OK, 0))
 		return tsi_err(TSOCK_EARG, "there is no %s/" NAME ": %s", root,
 			       strerror(errno));
 	return 0;
@@ -60,17 +57,18 @@ static int measure(FILE *f, const struct tsi_root *r, struct tsi_table *t)
 	struct line l;
 	int got;
 
-	while ((got = next_line(f, r->path, &l)) > 0) {
+	while ((got = next_line(f, tsi_root_path(r), &l)) > 0) {
 		t->count++;
 		t->paths_len += strlen(l.path) + 1;
 		if (l.label >= t->classes)
 			t->classes = l.label + 1;
 	}
 	if (got == 0 && t->count == 0)
-		return tsi_err(TSOCK_EDATA, "%s/" NAME " is empty", r->path);
+		return tsi_err(TSOCK_EDATA, "%s/" NAME " is empty",
+			       tsi_root_path(r));
 	t->ranged = true;
 	t->stamps = 1;
-	t->names_len = strlen(r->path) + 1 + sizeof(NAME);
+	t->names_len = strlen(tsi_root_path(r)) + 1 + sizeof(NAME);
 	for (uint32_t i = 0; i < t->classes; i++)
 		t->names_len += (uint64_t)snprintf(NULL, 0, "%" PRIu32, i) + 1;
 	return got;
@@ -88,7 +86,7 @@ static int fill(FILE *f, const struct tsi_root *r, struct tsi_table *t)
 		return tsi_err_sys("stat " NAME);
 	err = measure(f, r, t);
 	if (!err)
-		err = tsi_table_begin(&w, t, r->path);
+		err = tsi_table_begin(&w, t, tsi_root_path(r));
 	if (err)
 		return err;
 	tsi_table_put_stamp(&w, NAME, &stamp);
@@ -99,7 +97,7 @@ static int fill(FILE *f, const struct tsi_root *r, struct tsi_table *t)
 		tsi_table_put_class(&w, name);
 	}
 	rewind(f);
-	while (next_line(f, r->path, &l) > 0)
+	while (next_line(f, tsi_root_path(r), &l) > 0)
 		tsi_table_put_row(&w, tsi_table_put_path(&w, NULL, l.path),
 				  l.label, l.offset, l.length);
 	return 0;
@@ -107,13 +105,13 @@ static int fill(FILE *f, const struct tsi_root *r, struct tsi_table *t)
 
 static int scan(const struct tsi_root *r, unsigned threads, struct tsi_table *t)
 {
-	int fd = openat(r->fd, NAME, O_RDONLY | O_CLOEXEC);
+	int fd = tsi_root_openat(r, NAME, O_RDONLY | O_CLOEXEC);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 	int err;
 
 	(void)threads;
 	if (!f)
-		return tsi_err_sys("open %s/" NAME, r->path);
+		return tsi_err_sys("open %s/" NAME, tsi_root_path(r));
 	err = fill(f, r, t);
 	fclose(f);
 	return err;

@@ -8,18 +8,13 @@
 #include "data/format.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 
 #include "base/err.h"
 #include "data/imagefolder/scan.h"
 
 static int open_root(const char *root, struct tsi_root *r)
 {
-	r->path = realpath(root, NULL);
-	if (r->path)
-		r->fd = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (r->path && r->fd >= 0)
+	if (!tsi_root_open(r, root))
 		return 0;
 	if (errno == ENOENT)
 		return tsi_err(TSOCK_EARG,

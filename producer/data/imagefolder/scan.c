@@ -101,8 +101,8 @@ static DIR *open_folder(const struct tsi_root *root, const char *path,
 {
 	struct stat st;
 	DIR *d;
-	int fd = openat(root->fd, *path ? path : ".",
-			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd =
+		tsi_root_openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
 		return NULL;
@@ -120,8 +120,8 @@ static DIR *open_folder(const struct tsi_root *root, const char *path,
 static int folder_err(const struct tsi_root *root, const char *path)
 {
 	/* Long paths are cut: the reason has to fit in, too. */
-	return tsi_err_sys("read the folder %.200s%s%.200s", root->path,
-			   *path ? "/" : "", path);
+	return tsi_err_sys("read the folder %.200s%s%.200s",
+			   tsi_root_path(root), *path ? "/" : "", path);
 }
 
 static bool same(const struct folder *a, const struct folder *b)
@@ -201,7 +201,7 @@ static int scan_folder(const struct scan *s, struct class_scan *c, uint32_t i)
 	if (loops(s, c, f)) {
 		tsi_log(TSOCK_LOG_WARN,
 			"%s/%s is a link to a folder above it: left out",
-			s->root->path, path);
+			tsi_root_path(s->root), path);
 		closedir(d);
 		return 0;
 	}
@@ -283,10 +283,10 @@ static int find_classes(struct scan *s)
 			TSOCK_EDATA,
 			"no class folders in %s: a data set's root holds "
 			"one folder of images per class",
-			s->root->path);
+			tsi_root_path(s->root));
 	if (s->classes >= UINT32_MAX)
 		return tsi_err(TSOCK_ENOTSUP, "too many classes in %s",
-			       s->root->path);
+			       tsi_root_path(s->root));
 	qsort_r(s->order, s->classes, sizeof(*s->order), by_name,
 		s->names.base);
 	s->class_ = calloc(s->classes, sizeof(*s->class_));
@@ -317,15 +317,15 @@ static int check_classes(const struct scan *s)
 		       "%llu of %llu classes in %s have no image files (%s%s): "
 		       "remove these folders or fill them",
 		       (unsigned long long)empty,
-		       (unsigned long long)s->classes, s->root->path, names,
-		       empty > SHOWN ? ", ..." : "");
+		       (unsigned long long)s->classes, tsi_root_path(s->root),
+		       names, empty > SHOWN ? ", ..." : "");
 }
 
 /* Set how long the columns become. */
 static void measure(const struct scan *s, struct tsi_table *t)
 {
 	t->classes = (uint32_t)s->classes;
-	t->names_len = strlen(s->root->path) + 1 + s->names.len + 1;
+	t->names_len = strlen(tsi_root_path(s->root)) + 1 + s->names.len + 1;
 	t->stamps = 1;
 	for (uint64_t k = 0; k < s->classes; k++) {
 		const struct class_scan *c = &s->class_[k];
@@ -368,7 +368,7 @@ static int fill_table(const struct scan *s, struct tsi_table *t)
 	int err;
 
 	measure(s, t);
-	err = tsi_table_begin(&w, t, s->root->path);
+	err = tsi_table_begin(&w, t, tsi_root_path(s->root));
 	if (err)
 		return err;
 	tsi_table_put_stamp(&w, "", &s->top.stamp);
