@@ -24,13 +24,13 @@
 #define PAUSE_MS 100  /* nothing is accepted, for want of descriptors */
 #define LOG_MS 60000  /* between two warnings about that */
 
-/* Membership, row and tail page.  Views that the claim opened begin now. */
+/* Membership, row and tail page.  Views that the join opened begin now. */
 static int attach_reader(struct tsock_server *s, const struct tsi_offer *o,
 			 struct tsi_conn *c, struct tsi_reply *a)
 {
 	struct tsi_join rules = tsi_server_rules(&o->join, o->view);
 	struct tsi_tail_page *page;
-	struct tsi_claim claim;
+	struct tsi_joined joined;
 	int err;
 
 	err = tsi_memfd_create("tsock-tail", sizeof(*page), TSI_MEM_PEER_WRITES,
@@ -38,22 +38,23 @@ static int attach_reader(struct tsock_server *s, const struct tsi_offer *o,
 	if (err)
 		return err;
 	tsi_server_refresh(s);
-	err = tsi_membership_join(&s->membership, &rules, tsi_now_ms(), &claim);
+	err = tsi_membership_join(&s->membership, &rules, tsi_now_ms(),
+				  &joined);
 	if (err) {
 		tsi_memfd_close(&c->tail);
 		return err;
 	}
 	/* A source that is lost opens too, until its view falls back. */
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (claim.opened & 1u << i && s->ring[i])
+		if (joined.opened & 1u << i && s->ring[i])
 			tsi_ring_publish(s->ring[i],
 					 s->membership.view[i].head);
 	page = c->tail.base;
 	c->ring = s->ring[o->view];
-	tsi_ring_attach(c->ring, claim.id, page);
-	a->row = claim.id;
-	a->start = claim.start;
-	a->epoch_end = claim.epoch_end;
+	tsi_ring_attach(c->ring, joined.id, page);
+	a->row = joined.id;
+	a->start = joined.start;
+	a->epoch_end = joined.epoch_end;
 	a->incarnation = s->stream.incarnation;
 	return 0;
 }

@@ -61,9 +61,9 @@ static void jump_to(struct tsi_membership *m, uint64_t target)
 }
 
 int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
-			int64_t now_ms, struct tsi_claim *out)
+			int64_t now_ms, struct tsi_joined *out)
 {
-	struct tsi_claim c = { .id = 0 };
+	struct tsi_joined c = { .id = 0 };
 	int err = tsi_membership_forecast(m, j, &c.start);
 
 	if (err)

@@ -84,11 +84,12 @@ struct tsi_join {
 	uint64_t after; /* no start lies before it; 0: its first join */
 };
 
-struct tsi_claim {
+/* What a reader got when it joined. */
+struct tsi_joined {
 	unsigned id;        /* of the member, and of its row */
 	uint64_t start;     /* first sequence number */
 	uint64_t epoch_end; /* where its first epoch ends */
-	unsigned opened;    /* views that begin now, a bit for each */
+	unsigned opened;    /* views that began by it, a bit for each */
 };
 
 void tsi_membership_init(struct tsi_membership *m,
@@ -117,7 +118,7 @@ int tsi_membership_forecast(const struct tsi_membership *m,
 
 /* A reader joins.  Fails with EENDED, or EREFUSED when there are too many. */
 int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
-			int64_t now_ms, struct tsi_claim *out);
+			int64_t now_ms, struct tsi_joined *out);
 
 /*
  * A member's tail was read.  TSOCK_EPROTO for a tail that goes back, or beyond

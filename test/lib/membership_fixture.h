@@ -34,10 +34,10 @@ static inline void make(uint64_t n, uint64_t w, uint64_t c, uint64_t end)
 						     .min_members = 1 });
 }
 
-static inline struct tsi_claim join(uint32_t how, uint64_t after)
+static inline struct tsi_joined join(uint32_t how, uint64_t after)
 {
 	struct tsi_join j = { .join = how, .after = after };
-	struct tsi_claim c = { 0 };
+	struct tsi_joined c = { 0 };
 
 	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
 	return c;
@@ -63,10 +63,10 @@ static inline void make_views(uint64_t n, uint64_t w, uint64_t c, uint64_t end)
 	tsi_membership_source(&m, 3, 2, c, false);
 }
 
-static inline struct tsi_claim join_view(unsigned view, uint64_t after)
+static inline struct tsi_joined join_view(unsigned view, uint64_t after)
 {
 	struct tsi_join j = { .view = view, .leaves = true, .after = after };
-	struct tsi_claim c = { 0 };
+	struct tsi_joined c = { 0 };
 
 	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
 	return c;

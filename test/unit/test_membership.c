@@ -29,7 +29,7 @@ static void nothing_is_made_for_nobody(void **state)
 
 static void writer_stops_at_the_lowest_tail(void **state)
 {
-	struct tsi_claim a, b;
+	struct tsi_joined a, b;
 
 	(void)state;
 	make(1000, 64, 128, TSI_NEVER);
@@ -46,7 +46,7 @@ static void writer_stops_at_the_lowest_tail(void **state)
 
 static void pin_keeps_the_epochs_start_until_the_lead_is_w_in(void **state)
 {
-	struct tsi_claim a;
+	struct tsi_joined a;
 
 	(void)state;
 	make(1000, 64, 128, TSI_NEVER);
@@ -64,7 +64,7 @@ static void pin_keeps_the_epochs_start_until_the_lead_is_w_in(void **state)
 
 static void a_tail_beyond_the_head_lets_nobody_run_ahead_of_it(void **state)
 {
-	struct tsi_claim a;
+	struct tsi_joined a;
 
 	(void)state;
 	make(1000, 64, 128, TSI_NEVER);
@@ -77,7 +77,7 @@ static void a_tail_beyond_the_head_lets_nobody_run_ahead_of_it(void **state)
 
 static void no_start_lies_before_the_epoch_last_begun_ends(void **state)
 {
-	struct tsi_claim a;
+	struct tsi_joined a;
 
 	(void)state;
 	make(100, 64, 256, TSI_NEVER);
@@ -92,7 +92,7 @@ static void no_start_lies_before_the_epoch_last_begun_ends(void **state)
 
 static void a_lone_joiner_jumps_to_a_fresh_epoch(void **state)
 {
-	struct tsi_claim a;
+	struct tsi_joined a;
 
 	(void)state;
 	make(10000, 64, 128, TSI_NEVER);
@@ -109,7 +109,7 @@ static void a_lone_joiner_jumps_to_a_fresh_epoch(void **state)
 
 static void a_jump_waits_for_what_is_in_flight(void **state)
 {
-	struct tsi_claim a;
+	struct tsi_joined a;
 	uint64_t first;
 
 	(void)state;
@@ -132,7 +132,7 @@ static void a_jump_waits_for_what_is_in_flight(void **state)
 
 static void no_jump_when_the_next_start_is_in_the_ring(void **state)
 {
-	struct tsi_claim a;
+	struct tsi_joined a;
 
 	(void)state;
 	make(100, 50, 256, TSI_NEVER);
@@ -146,7 +146,7 @@ static void no_jump_when_the_next_start_is_in_the_ring(void **state)
 
 static void when_only_waiting_readers_are_left_the_stream_skips(void **state)
 {
-	struct tsi_claim a;
+	struct tsi_joined a;
 
 	(void)state;
 	make(10000, 64, 128, TSI_NEVER);
@@ -163,7 +163,7 @@ static void when_only_waiting_readers_are_left_the_stream_skips(void **state)
 static void views_skip_with_the_stream(void **state)
 {
 	struct tsi_join on_view = { .view = 2 };
-	struct tsi_claim a, b;
+	struct tsi_joined a, b;
 	uint64_t first;
 
 	(void)state;
@@ -209,7 +209,7 @@ static void nothing_is_made_before_min_members_are_there(void **state)
 static void nobody_joins_behind_the_end(void **state)
 {
 	struct tsi_join j = { .after = 200 };
-	struct tsi_claim c;
+	struct tsi_joined c;
 
 	(void)state;
 	make(100, 50, 256, 200);
@@ -223,7 +223,7 @@ static void nobody_joins_behind_the_end(void **state)
 static void nonsense_is_refused(void **state)
 {
 	struct tsi_join j = { .after = UINT64_MAX - 5 };
-	struct tsi_claim c;
+	struct tsi_joined c;
 
 	(void)state;
 	make(100, 50, 256, TSI_NEVER);
@@ -238,7 +238,7 @@ static void nonsense_is_refused(void **state)
 
 static void a_tail_that_nobody_could_have_is_refused(void **state)
 {
-	struct tsi_claim a;
+	struct tsi_joined a;
 
 	(void)state;
 	make(100, 64, 128, 1000);
@@ -265,7 +265,7 @@ static void a_tail_that_nobody_could_have_is_refused(void **state)
 /* The stage is done with the epoch, its reader is not. */
 static void the_base_keeps_the_next_start_for_readers_of_views(void **state)
 {
-	struct tsi_claim view;
+	struct tsi_joined view;
 
 	(void)state;
 	make_views(1000, 64, 128, TSI_NEVER);
@@ -292,7 +292,7 @@ static void the_base_keeps_the_next_start_for_readers_of_views(void **state)
 
 static void a_chain_of_views_keeps_it_as_well(void **state)
 {
-	struct tsi_claim chain;
+	struct tsi_joined chain;
 
 	(void)state;
 	make_views(1000, 64, 128, TSI_NEVER);
@@ -311,7 +311,7 @@ static void a_chain_of_views_keeps_it_as_well(void **state)
 
 static void a_writer_asks_for_the_tail_that_passes_it(void **state)
 {
-	struct tsi_claim view;
+	struct tsi_joined view;
 	uint64_t gate, front;
 
 	(void)state;
@@ -333,7 +333,7 @@ static void a_writer_asks_for_the_tail_that_passes_it(void **state)
 /* Another one, which is gone, was far ahead. */
 static void who_is_alone_gets_its_own_next_epoch(void **state)
 {
-	struct tsi_claim a, b;
+	struct tsi_joined a, b;
 
 	(void)state;
 	make(100, 50, 256, TSI_NEVER);
@@ -354,7 +354,7 @@ static void a_segments_start_is_kept_for_who_joins_by_segment(void **state)
 	struct tsi_join j = { .view = 1,
 			      .join = TSOCK_JOIN_SEGMENT,
 			      .leaves = true };
-	struct tsi_claim c;
+	struct tsi_joined c;
 
 	(void)state;
 	make_views(1000, 64, 128, TSI_NEVER);
@@ -381,7 +381,7 @@ static void who_breaks_off_is_not_sent_to_where_others_were(void **state)
 {
 	static const uint64_t bounds[] = { 0, 5, 10 };
 	struct tsi_join j = { .view = 1, .join = TSOCK_JOIN_SEGMENT };
-	struct tsi_claim a, c;
+	struct tsi_joined a, c;
 
 	(void)state;
 	make_views(10, 5, 40, TSI_NEVER);
@@ -408,7 +408,7 @@ static void who_breaks_off_is_not_sent_to_where_others_were(void **state)
 
 static void only_the_first_epoch_of_joining_now_is_short(void **state)
 {
-	struct tsi_claim a;
+	struct tsi_joined a;
 
 	(void)state;
 	make(1000, 64, 128, TSI_NEVER);
@@ -432,7 +432,7 @@ static void only_the_first_epoch_of_joining_now_is_short(void **state)
 static void who_stops_in_the_last_epoch_ends_the_stream(void **state)
 {
 	struct tsi_join j = { .join = TSOCK_JOIN_EPOCH };
-	struct tsi_claim a;
+	struct tsi_joined a;
 
 	(void)state;
 	make(1000, 64, 128, 2000);
@@ -458,7 +458,7 @@ static void who_stops_in_the_last_epoch_ends_the_stream(void **state)
 
 static void the_last_epoch_is_kept_for_who_left_before_it(void **state)
 {
-	struct tsi_claim a, b;
+	struct tsi_joined a, b;
 
 	(void)state;
 	make(100, 50, 256, 300);
@@ -484,7 +484,7 @@ static void the_last_epoch_is_kept_for_who_left_before_it(void **state)
 
 static void a_tail_at_the_end_does_not_end_the_stream(void **state)
 {
-	struct tsi_claim a;
+	struct tsi_joined a;
 	uint64_t first;
 
 	(void)state;
@@ -508,7 +508,7 @@ static void a_tail_at_the_end_does_not_end_the_stream(void **state)
 /* The view ends while two lanes are at work, and begins again where it was. */
 static void a_run_of_before_a_view_ended_is_not_published(void **state)
 {
-	struct tsi_claim a, b;
+	struct tsi_joined a, b;
 	uint64_t old, new;
 	uint32_t opening;
 
@@ -537,7 +537,7 @@ static void
 what_a_stage_is_reading_is_kept_when_its_readers_are_gone(void **state)
 {
 	struct tsi_join on_view = { .view = 1 };
-	struct tsi_claim base, view;
+	struct tsi_joined base, view;
 	uint64_t first;
 
 	(void)state;
@@ -559,7 +559,7 @@ what_a_stage_is_reading_is_kept_when_its_readers_are_gone(void **state)
 static void a_view_that_loses_its_source_goes_on_from_the_base(void **state)
 {
 	struct tsi_join on_view = { .view = 2 };
-	struct tsi_claim c;
+	struct tsi_joined c;
 	uint64_t first;
 
 	(void)state;
@@ -587,7 +587,7 @@ static void a_view_that_loses_its_source_goes_on_from_the_base(void **state)
 static void what_never_came_has_spoilt_its_slots(void **state)
 {
 	struct tsi_join on_view = { .view = 2 };
-	struct tsi_claim c;
+	struct tsi_joined c;
 	uint64_t first;
 
 	(void)state;
@@ -615,7 +615,7 @@ static void
 a_view_that_began_behind_the_base_is_lost_with_its_source(void **state)
 {
 	struct tsi_join on_view = { .view = 1 }, late = { .view = 2 };
-	struct tsi_claim c;
+	struct tsi_joined c;
 	uint64_t first;
 
 	(void)state;

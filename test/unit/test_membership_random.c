@@ -435,7 +435,7 @@ static uint64_t latest_start(const struct person *q)
 	return start_at_or_after(false, s);
 }
 
-static void come_in(struct person *q, const struct tsi_claim *c)
+static void come_in(struct person *q, const struct tsi_joined *c)
 {
 	w.alone = NULL;
 	q->in = true;
@@ -445,7 +445,7 @@ static void come_in(struct person *q, const struct tsi_claim *c)
 	q->end = q->after = c->epoch_end;
 }
 
-static void check_claim(const struct person *q, const struct tsi_claim *c)
+static void check_claim(const struct person *q, const struct tsi_joined *c)
 {
 	uint64_t claimed = m.view[q->view].claimed;
 	bool whole = q->join != TSOCK_JOIN_NOW || q->after;
@@ -479,7 +479,7 @@ static void do_join(struct person *q)
 {
 	uint64_t latest;
 	struct tsi_join j;
-	struct tsi_claim c;
+	struct tsi_joined c;
 	int err;
 
 	if (!q->again)

@@ -106,7 +106,7 @@ static void a_wait_in_slices_is_a_wait(void **state)
 }
 
 /* A reader goes on to a sample, as fast as it is let. */
-static void go(const struct tsi_claim *c, uint64_t tail)
+static void go(const struct tsi_joined *c, uint64_t tail)
 {
 	uint64_t head;
 
@@ -121,7 +121,7 @@ static void go(const struct tsi_claim *c, uint64_t tail)
 /* The base ring is full since a view is, whose reader sleeps. */
 static void slow_is_found_through_views(void **state)
 {
-	struct tsi_claim base, view, chain;
+	struct tsi_joined base, view, chain;
 
 	(void)state;
 	now = 100;
@@ -152,7 +152,7 @@ static void slow_is_found_through_views(void **state)
 /* Who waits is in a view, who sleeps reads the base. */
 static void slow_is_found_from_a_view_on(void **state)
 {
-	struct tsi_claim base, chain;
+	struct tsi_joined base, chain;
 
 	(void)state;
 	now = 100;
@@ -171,7 +171,7 @@ static void slow_is_found_from_a_view_on(void **state)
 /* The next epoch's start is kept for one that hasn't come to it. */
 static void slow_is_who_keeps_an_epochs_start(void **state)
 {
-	struct tsi_claim base, view;
+	struct tsi_joined base, view;
 
 	(void)state;
 	now = 100;
