@@ -5,19 +5,10 @@
 #include "io/reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "io/slot.h"
-
-static int open_file(int dirfd, const char *path, int *fd)
-{
-	do
-		*fd = openat(dirfd, path, TSI_IO_OFLAGS);
-	while (*fd < 0 && errno == EINTR);
-	return *fd < 0 ? errno : 0;
-}
 
 /* Fill the block with bytes from offset on, or with all that there are. */
 static int read_on(int fd, uint8_t *block, size_t want, uint64_t offset,
@@ -44,11 +35,11 @@ int tsi_file_read(const struct tsi_read_request *q, size_t max, uint8_t **data,
 	/* For a whole file one byte more, which shows that there is no more. */
 	size_t size, want = q->length ? q->length : max + 1;
 	struct tsi_fs_seen seen = { .known = false };
-	int fd, err = open_file(q->dirfd, q->path, &fd);
+	int err, fd = tsi_io_slot_open_file(q);
 
-	if (err)
-		return err;
-	err = tsi_io_slot_check_file(fd, q->offset, q->length, &seen, &size);
+	if (fd < 0)
+		return errno;
+	err = tsi_io_slot_check_file(fd, q, &seen, &size);
 	if (!err && size > max)
 		err = EFBIG;
 	if (!err) {

@@ -103,52 +103,26 @@ const char *tsi_file_reader_why(const struct tsi_file_reader *r)
 int tsi_file_reader_submit(struct tsi_file_reader *r,
 			   const struct tsi_read_request *q)
 {
-	unsigned i = 0;
 	struct tsi_io_slot *s;
 
 	if (q->offset > 0 && q->length == 0)
 		return tsi_err(TSOCK_EARG, "%s: a range without a length",
 			       q->path);
-	while (i < r->depth && r->slot[i].state != TSI_IO_FREE)
-		i++;
-	if (i == r->depth)
+	s = tsi_io_slots_free(r->slot, r->depth);
+	if (!s)
 		return TSOCK_EAGAIN;
-	s = &r->slot[i];
-	s->tag = q->tag;
-	s->dirfd = q->dirfd;
-	s->path = q->path;
-	s->offset = q->offset;
-	s->length = q->length;
-	tsi_io_slot_begin(s, q->size_hint);
+	tsi_io_slot_begin(s, q);
 	r->pending++;
-	r->backend->start(r->state, i);
+	r->backend->start(r->state, (unsigned)(s - r->slot));
 	return 0;
-}
-
-static struct tsi_io_slot *lowest_done(const struct tsi_file_reader *r)
-{
-	struct tsi_io_slot *low = NULL;
-
-	for (unsigned i = 0; i < r->depth; i++) {
-		struct tsi_io_slot *s = &r->slot[i];
-
-		if (s->state == TSI_IO_DONE && (!low || s->tag < low->tag))
-			low = s;
-	}
-	return low;
 }
 
 static void take(struct tsi_file_reader *r, struct tsi_io_slot *s,
 		 struct tsi_read *out)
 {
-	s->state = TSI_IO_TAKEN;
-	r->pending--;
-	out->tag = s->tag;
-	out->err = s->err;
-	out->data = s->err ? NULL : s->buf;
-	out->len = s->err ? 0 : s->len;
-	out->size = s->err == TSI_READ_LARGE ? s->expect : 0;
+	tsi_io_slot_take(s, out);
 	out->slot = (unsigned)(s - r->slot);
+	r->pending--;
 }
 
 int tsi_file_reader_next(struct tsi_file_reader *r, bool wait,
@@ -162,7 +136,7 @@ int tsi_file_reader_next(struct tsi_file_reader *r, bool wait,
 
 		if (err)
 			return err;
-		s = lowest_done(r);
+		s = tsi_io_slots_done(r->slot, r->depth);
 		if (s) {
 			take(r, s, out);
 			return 0;
@@ -177,7 +151,7 @@ int tsi_file_reader_next(struct tsi_file_reader *r, bool wait,
 void tsi_file_reader_recycle(struct tsi_file_reader *r,
 			     const struct tsi_read *read)
 {
-	r->slot[read->slot].state = TSI_IO_FREE;
+	tsi_io_slot_release(&r->slot[read->slot]);
 }
 
 void tsi_file_reader_destroy(struct tsi_file_reader *r)

@@ -8,7 +8,6 @@
 #include "io/backend.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -37,31 +36,21 @@ struct pread_backend {
 	unsigned nthreads;
 };
 
-static int open_file(const struct tsi_io_slot *s)
-{
-	int fd;
-
-	do
-		fd = openat(s->dirfd, s->path, TSI_IO_OFLAGS);
-	while (fd < 0 && errno == EINTR);
-	return fd;
-}
-
 static ssize_t read_some(const struct tsi_io_slot *s)
 {
-	size_t len = s->asked < CHUNK ? s->asked : CHUNK;
+	struct tsi_io_piece p = tsi_io_slot_piece(s);
+	size_t len = p.len < CHUNK ? p.len : CHUNK;
 	ssize_t n;
 
 	do
-		n = pread(s->fd, s->buf + s->len, len,
-			  (off_t)tsi_io_slot_at(s));
+		n = pread(p.fd, p.to, len, (off_t)p.at);
 	while (n < 0 && errno == EINTR);
 	return n;
 }
 
 static void read_file(struct pread_backend *p, struct tsi_io_slot *s)
 {
-	int fd = open_file(s);
+	int fd = tsi_io_slot_open_file(tsi_io_slot_what(s));
 	int err = fd < 0 ? errno : tsi_io_slot_opened(s, fd);
 
 	while (err == TSI_IO_MORE) {
@@ -74,10 +63,9 @@ static void read_file(struct pread_backend *p, struct tsi_io_slot *s)
 		else
 			err = tsi_io_slot_got(s, (size_t)n);
 	}
-	s->err = err;
+	fd = tsi_io_slot_ended(s, err);
 	if (fd >= 0)
 		close(fd);
-	s->fd = -1;
 }
 
 static void *serve(void *arg)
@@ -124,7 +112,7 @@ static int pread_pump(void *backend, bool block)
 	while (block && p->nfinished == 0)
 		pthread_cond_wait(&p->done, &p->lock);
 	while (p->nfinished > 0)
-		p->slot[p->finished[--p->nfinished]].state = TSI_IO_DONE;
+		tsi_io_slot_hand_over(&p->slot[p->finished[--p->nfinished]]);
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }

@@ -73,53 +73,51 @@ static struct io_uring_sqe *entry(struct uring_backend *u)
 
 static void prepare_open(struct uring_backend *u, unsigned i)
 {
-	struct tsi_io_slot *s = &u->slot[i];
+	const struct tsi_read_request *q = tsi_io_slot_what(&u->slot[i]);
 	struct io_uring_sqe *sqe = entry(u);
 
-	io_uring_prep_openat(sqe, s->dirfd, s->path, TSI_IO_OFLAGS, 0);
+	io_uring_prep_openat(sqe, q->dirfd, q->path, TSI_IO_OFLAGS, 0);
 	io_uring_sqe_set_data(sqe, mark(i, OP_OPEN));
 }
 
 static void prepare_read(struct uring_backend *u, unsigned i)
 {
-	struct tsi_io_slot *s = &u->slot[i];
+	struct tsi_io_piece p = tsi_io_slot_piece(&u->slot[i]);
 	struct io_uring_sqe *sqe = entry(u);
 
-	io_uring_prep_read(sqe, s->fd, s->buf + s->len, (unsigned)s->asked,
-			   tsi_io_slot_at(s));
+	io_uring_prep_read(sqe, p.fd, p.to, (unsigned)p.len, p.at);
 	io_uring_sqe_set_data(sqe, mark(i, OP_READ));
 }
 
-static void close_file(struct uring_backend *u, unsigned i)
+static void close_file(struct uring_backend *u, unsigned i, int fd)
 {
-	struct tsi_io_slot *s = &u->slot[i];
 	struct io_uring_sqe *sqe = NULL;
 
 	if (!u->stopping && u->closing < u->depth)
 		sqe = entry(u);
 	if (sqe) {
-		io_uring_prep_close(sqe, s->fd);
+		io_uring_prep_close(sqe, fd);
 		io_uring_sqe_set_data(sqe, mark(i, OP_CLOSE));
 		u->closing++;
 	} else {
-		close(s->fd);
+		close(fd);
 	}
-	s->fd = -1;
 }
 
 /* The next step of slot i after one that gave err, or TSI_IO_MORE. */
 static void go_on(struct uring_backend *u, unsigned i, int err)
 {
 	struct tsi_io_slot *s = &u->slot[i];
+	int fd;
 
 	if (err == TSI_IO_MORE && !u->stopping) {
 		prepare_read(u, i);
 		return;
 	}
-	s->err = err == TSI_IO_MORE ? ECANCELED : err;
-	s->state = TSI_IO_DONE;
-	if (s->fd >= 0)
-		close_file(u, i);
+	fd = tsi_io_slot_ended(s, err == TSI_IO_MORE ? ECANCELED : err);
+	tsi_io_slot_hand_over(s);
+	if (fd >= 0)
+		close_file(u, i, fd);
 }
 
 static void opened(struct uring_backend *u, unsigned i, int res)
@@ -138,8 +136,8 @@ static void was_read(struct uring_backend *u, unsigned i, int res)
 
 	if (res == -EAGAIN) {
 		/* io_uring can't wait for this file system. */
-		ssize_t n = pread(s->fd, s->buf + s->len, s->asked,
-				  (off_t)tsi_io_slot_at(s));
+		struct tsi_io_piece p = tsi_io_slot_piece(s);
+		ssize_t n = pread(p.fd, p.to, p.len, (off_t)p.at);
 
 		res = n < 0 ? -errno : (int)n;
 	}
@@ -263,12 +261,15 @@ static bool uring_destroy(void *backend)
 	for (unsigned i = 0; i < u->depth; i++) {
 		struct io_uring_sqe *sqe = NULL;
 
-		if (u->slot[i].state == TSI_IO_QUEUED)
+		if (tsi_io_slot_is_queued(&u->slot[i]))
 			sqe = entry(u);
 		if (!sqe)
 			continue;
-		io_uring_prep_cancel(
-			sqe, mark(i, u->slot[i].fd < 0 ? OP_OPEN : OP_READ), 0);
+		io_uring_prep_cancel(sqe,
+				     mark(i, tsi_io_slot_fd(&u->slot[i]) < 0
+						     ? OP_OPEN
+						     : OP_READ),
+				     0);
 		io_uring_sqe_set_data(sqe, mark(i, OP_CANCEL));
 	}
 	while (u->flying > 0 && !err)

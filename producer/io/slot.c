@@ -2,7 +2,7 @@
 /*
  * slot.c - one read of a file or a part of it, step by step, and its buffer.
  *
- * Makes no system call but fstat, fstatfs and fcntl.
+ * Makes no system call but openat, fstat, fstatfs and fcntl.
  */
 #include "io/slot.h"
 
@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 
 #include "base/regular.h"
-#include "io/reader.h"
 
 #define LARGE \
 	((size_t)1 << 20) /* a larger buffer is freed when a small file comes */
@@ -48,8 +47,8 @@ static int ask_for_more(struct tsi_io_slot *s)
 			return err;
 	}
 	s->asked = s->cap - s->len;
-	if (s->length > 0 && s->asked > s->length - s->len)
-		s->asked = s->length - s->len;
+	if (s->what.length > 0 && s->asked > s->what.length - s->len)
+		s->asked = s->what.length - s->len;
 	return TSI_IO_MORE;
 }
 
@@ -67,7 +66,17 @@ static int check_size(uint64_t size, uint64_t offset, uint64_t length,
 	return 0;
 }
 
-int tsi_io_slot_check_file(int fd, uint64_t offset, uint64_t length,
+int tsi_io_slot_open_file(const struct tsi_read_request *q)
+{
+	int fd;
+
+	do
+		fd = openat(q->dirfd, q->path, TSI_IO_OFLAGS);
+	while (fd < 0 && errno == EINTR);
+	return fd;
+}
+
+int tsi_io_slot_check_file(int fd, const struct tsi_read_request *q,
 			   struct tsi_fs_seen *seen, size_t *expect)
 {
 	struct stat st;
@@ -81,7 +90,7 @@ int tsi_io_slot_check_file(int fd, uint64_t offset, uint64_t length,
 		return TSI_READER_ODD;
 	if (tsi_regular_made_up(seen, st.st_dev, fd))
 		return TSI_READER_MADE_UP;
-	err = check_size((uint64_t)st.st_size, offset, length, expect);
+	err = check_size((uint64_t)st.st_size, q->offset, q->length, expect);
 	if (err)
 		return err;
 	/*
@@ -97,22 +106,21 @@ int tsi_io_slot_opened(struct tsi_io_slot *s, int fd)
 
 	s->fd = fd;
 	s->len = 0;
-	err = tsi_io_slot_check_file(fd, s->offset, s->length, &s->seen,
-				     &s->expect);
+	err = tsi_io_slot_check_file(fd, &s->what, &s->seen, &s->expect);
 	if (err)
 		return err;
 	if (s->expect > TSI_READER_AHEAD)
 		return TSI_READ_LARGE;
 	/* For a whole file one byte more: one read sees its end, too. */
-	err = grow_buffer(s, s->expect + (s->length == 0));
+	err = grow_buffer(s, s->expect + (s->what.length == 0));
 	return err ? err : ask_for_more(s);
 }
 
 int tsi_io_slot_got(struct tsi_io_slot *s, size_t n)
 {
 	s->len += n;
-	if (s->length > 0) {
-		if (s->len == s->length)
+	if (s->what.length > 0) {
+		if (s->len == s->what.length)
 			return 0;
 		return n == 0 ? TSI_READER_TRUNCATED : ask_for_more(s);
 	}
@@ -127,17 +135,98 @@ int tsi_io_slot_got(struct tsi_io_slot *s, size_t n)
 	return ask_for_more(s);
 }
 
-void tsi_io_slot_begin(struct tsi_io_slot *s, size_t size_hint)
+struct tsi_io_piece tsi_io_slot_piece(const struct tsi_io_slot *s)
 {
+	return (struct tsi_io_piece){
+		.fd = s->fd,
+		.to = s->buf + s->len,
+		.len = s->asked,
+		.at = s->what.offset + s->len,
+	};
+}
+
+int tsi_io_slot_ended(struct tsi_io_slot *s, int err)
+{
+	int fd = s->fd;
+
+	s->err = err;
+	s->fd = -1;
+	return fd;
+}
+
+void tsi_io_slot_hand_over(struct tsi_io_slot *s)
+{
+	s->state = TSI_IO_DONE;
+}
+
+bool tsi_io_slot_is_queued(const struct tsi_io_slot *s)
+{
+	return s->state == TSI_IO_QUEUED;
+}
+
+const struct tsi_read_request *tsi_io_slot_what(const struct tsi_io_slot *s)
+{
+	return &s->what;
+}
+
+int tsi_io_slot_fd(const struct tsi_io_slot *s)
+{
+	return s->fd;
+}
+
+/* ------------------------------------------------------------------------
+ * The reader's side
+ */
+
+void tsi_io_slot_begin(struct tsi_io_slot *s, const struct tsi_read_request *q)
+{
+	s->what = *q;
 	s->len = 0;
 	s->fd = -1;
 	s->err = 0;
-	if (s->cap > LARGE && size_hint < s->cap / 4) {
+	if (s->cap > LARGE && q->size_hint < s->cap / 4) {
 		free(s->buf);
 		s->buf = NULL;
 		s->cap = 0;
 	}
 	s->state = TSI_IO_QUEUED;
+}
+
+void tsi_io_slot_take(struct tsi_io_slot *s, struct tsi_read *out)
+{
+	s->state = TSI_IO_TAKEN;
+	out->tag = s->what.tag;
+	out->err = s->err;
+	out->data = s->err ? NULL : s->buf;
+	out->len = s->err ? 0 : s->len;
+	out->size = s->err == TSI_READ_LARGE ? s->expect : 0;
+}
+
+void tsi_io_slot_release(struct tsi_io_slot *s)
+{
+	s->state = TSI_IO_FREE;
+}
+
+struct tsi_io_slot *tsi_io_slots_free(struct tsi_io_slot *slot, unsigned depth)
+{
+	for (unsigned i = 0; i < depth; i++)
+		if (slot[i].state == TSI_IO_FREE)
+			return &slot[i];
+	return NULL;
+}
+
+struct tsi_io_slot *tsi_io_slots_done(struct tsi_io_slot *slot, unsigned depth)
+{
+	struct tsi_io_slot *low = NULL;
+
+	for (unsigned i = 0; i < depth; i++) {
+		struct tsi_io_slot *s = &slot[i];
+
+		if (s->state == TSI_IO_DONE &&
+		    (!low || s->what.tag < low->what.tag))
+			low = s;
+	}
+	return low;
 }
 
 struct tsi_io_slot *tsi_io_slots_create(unsigned depth)

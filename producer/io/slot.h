@@ -9,10 +9,12 @@
 #define TSI_IO_SLOT_H
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/regular.h"
+#include "io/reader.h"
 
 enum tsi_io_state {
 	TSI_IO_FREE,
@@ -23,11 +25,7 @@ enum tsi_io_state {
 
 struct tsi_io_slot {
 	enum tsi_io_state state;
-	uint64_t tag;
-	const char *path;
-	uint64_t offset; /* of the range in the file */
-	uint64_t length; /* of the range; 0: the whole file */
-	int dirfd;
+	struct tsi_read_request what;
 	int fd;
 	int err;
 	uint8_t *buf;
@@ -45,33 +43,68 @@ struct tsi_io_slot *tsi_io_slots_create(unsigned depth);
 /* NULL is allowed. */
 void tsi_io_slots_destroy(struct tsi_io_slot *slot, unsigned depth);
 
-/*
- * Queue a free slot, whose tag, dirfd, path and range are set.  The hint says
- * how large a buffer is worth keeping.
+/* A slot that is FREE, or the one that is DONE with the lowest tag; or NULL. */
+struct tsi_io_slot *tsi_io_slots_free(struct tsi_io_slot *slot, unsigned depth);
+struct tsi_io_slot *tsi_io_slots_done(struct tsi_io_slot *slot, unsigned depth);
+
+/* Queue a free slot to read this. */
+void tsi_io_slot_begin(struct tsi_io_slot *s, const struct tsi_read_request *q);
+
+/* Take what a slot that is DONE has read, all but the slot's number. */
+void tsi_io_slot_take(struct tsi_io_slot *s, struct tsi_read *out);
+
+/* What was taken is used up: the slot is FREE. */
+void tsi_io_slot_release(struct tsi_io_slot *s);
+
+/* ------------------------------------------------------------------------
+ * For a backend, whose slots are QUEUED
  */
-void tsi_io_slot_begin(struct tsi_io_slot *s, size_t size_hint);
+
+bool tsi_io_slot_is_queued(const struct tsi_io_slot *s);
+
+/* What is to be read, and the descriptor of its file; -1: none is open. */
+const struct tsi_read_request *tsi_io_slot_what(const struct tsi_io_slot *s);
+int tsi_io_slot_fd(const struct tsi_io_slot *s);
 
 /*
  * The steps of one read, for a backend to string together: its file is open,
  * n bytes of it have come.  Each returns an errno, one of the reader's errors,
- * or TSI_IO_MORE, which asks for another read of s->asked bytes
- * at tsi_io_slot_at(s) into s->buf + s->len.
+ * or TSI_IO_MORE, which asks for a read of tsi_io_slot_piece().
  */
 #define TSI_IO_MORE (-1)
 int tsi_io_slot_opened(struct tsi_io_slot *s, int fd);
 int tsi_io_slot_got(struct tsi_io_slot *s, size_t n);
 
-/* Where in the file the next read begins. */
-static inline uint64_t tsi_io_slot_at(const struct tsi_io_slot *s)
-{
-	return s->offset + s->len;
-}
+/* The next read of an open file. */
+struct tsi_io_piece {
+	int fd;
+	uint8_t *to;
+	size_t len;
+	uint64_t at; /* in the file */
+};
+struct tsi_io_piece tsi_io_slot_piece(const struct tsi_io_slot *s);
+
+/*
+ * There are no more steps, by this error or 0.  Returns the descriptor that is
+ * to be closed, or -1.
+ */
+int tsi_io_slot_ended(struct tsi_io_slot *s, int err);
+
+/* A read that has ended is the reader's again: the slot is DONE. */
+void tsi_io_slot_hand_over(struct tsi_io_slot *s);
+
+/* ------------------------------------------------------------------------
+ * Files, also without a slot
+ */
+
+/* Open the file of a request; -1 and errno. */
+int tsi_io_slot_open_file(const struct tsi_read_request *q);
 
 /*
  * The error of a file that isn't one to be read, or is shorter than the range;
  * else *expect is how many bytes there are to read.
  */
-int tsi_io_slot_check_file(int fd, uint64_t offset, uint64_t length,
+int tsi_io_slot_check_file(int fd, const struct tsi_read_request *q,
 			   struct tsi_fs_seen *seen, size_t *expect);
 
 #endif
