@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/err.h"
+#include "base/futex.h"
 #include "wire/peer.h"
 
 void tsi_claim_close(struct tsi_claim *c)
@@ -25,4 +27,48 @@ void tsi_claim_close(struct tsi_claim *c)
 bool tsi_claim_producer_gone(const struct tsi_claim *c)
 {
 	return tsi_peer_gone(c->producer, c->sock);
+}
+
+int tsi_claim_err_stopped(const struct tsi_claim *c, const char *stream)
+{
+	return tsi_err(TSOCK_ESTREAM, "the producer of '%s' stopped: %.*s",
+		       stream, (int)sizeof(c->ring->error), c->ring->error);
+}
+
+/* ---- waiting ---- */
+
+void tsi_claim_want(struct tsi_claim *c, uint64_t need)
+{
+	/* Pairs with the producer's fence between storing head and reading
+	 * want: either we see that head, or it sees this. */
+	atomic_store_explicit(&c->page->want, need, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+void tsi_claim_want_no_more(struct tsi_claim *c)
+{
+	/* A hint: at worst one wake too many. */
+	atomic_store_explicit(&c->page->want, 0, memory_order_relaxed);
+}
+
+uint32_t tsi_claim_wakes(const struct tsi_claim *c)
+{
+	return atomic_load(&c->ring->row[c->row].wake);
+}
+
+void tsi_claim_sleep(const struct tsi_claim *c, uint32_t seen, int timeout_ms)
+{
+	tsi_futex_wait(&c->ring->row[c->row].wake, seen, timeout_ms);
+}
+
+void tsi_claim_spin(struct tsi_claim *c, uint64_t need)
+{
+	/* For whoever holds it up: no order is needed. */
+	atomic_store_explicit(&c->page->spin, need, memory_order_relaxed);
+}
+
+void tsi_claim_count_wait(struct tsi_claim *c, uint64_t wait_ns)
+{
+	/* A counter, for people. */
+	atomic_store_explicit(&c->page->wait_ns, wait_ns, memory_order_relaxed);
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "consumer/tail.h"
 #include "ring/ring.h"
 
 struct tsi_claim {
@@ -25,6 +26,12 @@ struct tsi_claim {
 	unsigned row;
 	int event, producer, sock; /* -1: none */
 };
+
+/* One that has nothing to close. */
+static inline struct tsi_claim tsi_claim_none(void)
+{
+	return (struct tsi_claim){ .event = -1, .producer = -1, .sock = -1 };
+}
 
 /* Unmap and close all of it. */
 void tsi_claim_close(struct tsi_claim *c);
@@ -54,10 +61,40 @@ static inline uint32_t tsi_claim_ring_state(const struct tsi_claim *c)
 	return atomic_load(&c->ring->state);
 }
 
-/* For people: how many samples were taken. */
+/* TSOCK_ESTREAM: what the producer of that stream wrote when it stopped. */
+int tsi_claim_err_stopped(const struct tsi_claim *c, const char *stream);
+
+/* Are both claims on one ring? */
+static inline bool tsi_claim_same_ring(const struct tsi_claim *a,
+				       const struct tsi_claim *b)
+{
+	return a->ring_id == b->ring_id;
+}
+
+/* From now on the producer sees that tail; the claim outlives it. */
+static inline void tsi_claim_share_tail(const struct tsi_claim *c,
+					struct tsi_tail *t)
+{
+	tsi_tail_share(t, c->page, c->ring, c->event);
+}
+
+/* For people: how many samples were taken; how long they were waited for. */
 static inline void tsi_claim_count(struct tsi_claim *c, uint64_t samples)
 {
 	atomic_store_explicit(&c->page->samples, samples, memory_order_relaxed);
 }
+void tsi_claim_count_wait(struct tsi_claim *c, uint64_t wait_ns);
+
+/*
+ * To sleep until the head is need or more: want it, look how often the producer
+ * has woken this row, see that the head isn't there, sleep; want no more.
+ */
+void tsi_claim_want(struct tsi_claim *c, uint64_t need);
+void tsi_claim_want_no_more(struct tsi_claim *c);
+uint32_t tsi_claim_wakes(const struct tsi_claim *c);
+void tsi_claim_sleep(const struct tsi_claim *c, uint32_t seen, int timeout_ms);
+
+/* This thread spins for sample need - 1; 0: no more. */
+void tsi_claim_spin(struct tsi_claim *c, uint64_t need);
 
 #endif

@@ -162,8 +162,7 @@ static void take_parts(struct tsi_reader *r, const struct tsi_reader_parts *p)
 	r->context = p->context;
 	atomic_init(&r->refs, 1);
 	atomic_init(&r->holds, 1);
-	r->claim =
-		(struct tsi_claim){ .event = -1, .producer = -1, .sock = -1 };
+	r->claim = tsi_claim_none();
 }
 
 static void destroy(struct tsi_reader *r)
@@ -212,7 +211,7 @@ int tsi_reader_create(const struct tsi_reader_parts *p, struct tsi_reader **out)
 		return err;
 	}
 	r->claim = p->claim;
-	tsi_tail_share(&r->tail, r->claim.page, r->claim.ring, r->claim.event);
+	tsi_claim_share_tail(&r->claim, &r->tail);
 	r->forks.pin_all = pin_all;
 	/* A child can't use a GPU's memory, whatever is done. */
 	if (r->backend->ops->pages)

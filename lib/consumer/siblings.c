@@ -76,8 +76,8 @@ static uint64_t bound(const struct tsock *t, const struct tsock *o)
 	bool base = !o->view.dtype && !o->view.gpu;
 	uint64_t from = needed_by(r), n = o->stream.epoch_len, far;
 
-	if (base || tsi_reader_claim(o->reader)->ring_id ==
-			    tsi_reader_claim(t->reader)->ring_id)
+	if (base || tsi_claim_same_ring(tsi_reader_claim(o->reader),
+					tsi_reader_claim(t->reader)))
 		return from + tsi_reader_capacity(r);
 	/* How many rings lie between is known of those on the host alone; but
 	 * the base ring keeps the next epoch's start for readers of views. */

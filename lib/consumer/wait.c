@@ -9,20 +9,9 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/futex.h"
 
 #define SLICE_MS 100
 #define SPINS 1024 /* between two looks at the clock */
-
-static int err_failed(const struct tsock *t)
-{
-	const char *text = tsi_reader_claim(t->reader)->ring->error;
-
-	return tsi_err(TSOCK_ESTREAM, "the producer of '%s' stopped: %.*s",
-		       t->address.name,
-		       (int)sizeof(tsi_reader_claim(t->reader)->ring->error),
-		       text);
-}
 
 int tsi_wait_trouble(struct tsock *t, int64_t now_ms)
 {
@@ -30,7 +19,7 @@ int tsi_wait_trouble(struct tsock *t, int64_t now_ms)
 	uint32_t state = tsi_claim_ring_state(c);
 
 	if (state == TSI_RING_FAILED)
-		return err_failed(t);
+		return tsi_claim_err_stopped(c, t->address.name);
 	if (state == TSI_RING_CLOSED)
 		return tsi_err(TSOCK_ELOST,
 			       "the producer of '%s' (pid %u) has shut down",
@@ -78,17 +67,12 @@ static int sleep_until(struct tsock *t, uint64_t need, int64_t begin_ms,
 		       int64_t deadline_ms)
 {
 	struct tsi_claim *c = tsi_reader_claim(t->reader);
-	const struct tsi_row *row = &c->ring->row[c->row];
 	int64_t looked = begin_ms;
 
-	/* Pairs with the producer's fence between storing head and reading
-	 * want: either we see that head, or it sees this. */
-	atomic_store_explicit(&c->page->want, need, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
+	tsi_claim_want(c, need);
 	for (;;) {
 		/* Before the head: a wake after that ends the sleep at once. */
-		uint32_t wake =
-			atomic_load(&((struct tsi_row *)(uintptr_t)row)->wake);
+		uint32_t wakes = tsi_claim_wakes(c);
 		int64_t now = tsi_now_ms(), left;
 		int err = look_for_head(t, need, now);
 
@@ -100,8 +84,8 @@ static int sleep_until(struct tsock *t, uint64_t need, int64_t begin_ms,
 		left = deadline_ms - now;
 		if (left <= 0)
 			return TSOCK_EAGAIN;
-		tsi_futex_wait(&row->wake, wake,
-			       left < SLICE_MS ? (int)left : SLICE_MS);
+		tsi_claim_sleep(c, wakes,
+				left < SLICE_MS ? (int)left : SLICE_MS);
 	}
 }
 
@@ -138,7 +122,7 @@ static int spin_until(struct tsock *t, uint64_t need, int64_t begin_ms,
 
 int tsi_wait_head(struct tsock *t, uint64_t need, int timeout_ms)
 {
-	struct tsi_tail_page *page = tsi_reader_claim(t->reader)->page;
+	struct tsi_claim *c = tsi_reader_claim(t->reader);
 	int64_t begin = tsi_now_ns();
 	int64_t begin_ms = begin / 1000000;
 	int64_t deadline = timeout_ms < 0 ? INT64_MAX : begin_ms + timeout_ms;
@@ -148,17 +132,14 @@ int tsi_wait_head(struct tsock *t, uint64_t need, int timeout_ms)
 		return look_for_head(t, need, begin_ms);
 	tsi_reader_used_here(t->reader);
 	if (t->opts.flags & TSOCK_SPIN) {
-		/* For whoever holds it up: no order is needed. */
-		atomic_store_explicit(&page->spin, need, memory_order_relaxed);
+		tsi_claim_spin(c, need);
 		err = spin_until(t, need, begin_ms, deadline);
-		atomic_store_explicit(&page->spin, 0, memory_order_relaxed);
+		tsi_claim_spin(c, 0);
 	} else {
 		err = sleep_until(t, need, begin_ms, deadline);
-		/* A hint: at worst one wake too many. */
-		atomic_store_explicit(&page->want, 0, memory_order_relaxed);
+		tsi_claim_want_no_more(c);
 	}
 	t->wait_ns += (uint64_t)(tsi_now_ns() - begin);
-	/* A counter, for people. */
-	atomic_store_explicit(&page->wait_ns, t->wait_ns, memory_order_relaxed);
+	tsi_claim_count_wait(c, t->wait_ns);
 	return err;
 }
