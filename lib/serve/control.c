@@ -127,9 +127,9 @@ static void *control_main(void *arg)
 	unsigned n;
 
 	while (!stop) {
-		pthread_mutex_lock(&s->lock);
+		tsi_sync_lock(&s->sync);
 		n = gather(s, fds);
-		pthread_mutex_unlock(&s->lock);
+		tsi_sync_unlock(&s->sync);
 		mail = false;
 		if (tsi_channel_poll(s->sockets.channel, fds, n, TICK_MS,
 				     &mail))
@@ -137,12 +137,12 @@ static void *control_main(void *arg)
 				tsock_errmsg());
 		drain_eventfd(s->event);
 		gone = tsi_sockets_gone(&s->sockets, tsi_now_ms());
-		pthread_mutex_lock(&s->lock);
+		tsi_sync_lock(&s->sync);
 		control_step(s);
 		if (gone)
 			make_sockets_again(s);
 		stop = s->stop;
-		pthread_mutex_unlock(&s->lock);
+		tsi_sync_unlock(&s->sync);
 		if (mail)
 			tsi_messages_answer(s);
 	}

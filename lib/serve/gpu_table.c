@@ -11,6 +11,7 @@
  */
 #include "serve/gpu_table.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +54,7 @@ static void *ask_gpu(void *arg)
 	struct tsi_gpu_entry *e = &t->entry[q->entry];
 	int err = inquire(q);
 
-	pthread_mutex_lock(t->lock);
+	tsi_sync_lock(t->sync);
 	e->phase = err ? TSI_GPU_UNUSABLE : TSI_GPU_KNOWN;
 	e->device = q->device;
 	e->info = q->info;
@@ -61,8 +62,8 @@ static void *ask_gpu(void *arg)
 	if (err)
 		tsi_err_copy(e->error, sizeof(e->error));
 	t->asking--;
-	pthread_cond_broadcast(t->changed);
-	pthread_mutex_unlock(t->lock);
+	tsi_sync_wake_stages(t->sync);
+	tsi_sync_unlock(t->sync);
 	free(q);
 	return NULL;
 }

@@ -8,11 +8,11 @@
 #ifndef TSI_SERVE_GPU_TABLE_H
 #define TSI_SERVE_GPU_TABLE_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "mem/gpu.h"
+#include "serve/sync.h"
 #include "view/spec.h"
 
 #define TSI_GPU_ENTRIES 32
@@ -36,8 +36,7 @@ struct tsi_gpu_entry {
 };
 
 struct tsi_gpu_table {
-	pthread_mutex_t *lock;   /* that guards the table */
-	pthread_cond_t *changed; /* broadcast when a GPU has answered */
+	struct tsi_sync *sync; /* its lock guards the table */
 	struct tsi_gpu_entry entry[TSI_GPU_ENTRIES];
 	unsigned asking; /* threads that wait for GPUs */
 };

@@ -214,9 +214,9 @@ void tsi_messages_answer(struct tsock_server *s)
 		}
 		if (err)
 			return;
-		pthread_mutex_lock(&s->lock);
+		tsi_sync_lock(&s->sync);
 		due = answer(s, &m);
-		pthread_mutex_unlock(&s->lock);
+		tsi_sync_unlock(&s->sync);
 		if (due)
 			tsi_channel_send(s->sockets.channel, &id, &m);
 	}

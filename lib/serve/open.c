@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "serve/control.h"
 #include "serve/options.h"
 
@@ -133,10 +132,8 @@ static int make_event(struct tsock_server *s)
 
 static void init_sync(struct tsock_server *s)
 {
-	pthread_mutex_init(&s->lock, NULL);
+	tsi_sync_init(&s->sync);
 	tsi_ring_pin_init(&s->pin);
-	tsi_thread_cond_init(&s->room);
-	tsi_thread_cond_init(&s->staged);
 }
 
 static struct tsock_server *blank(const struct tsock_serve_opts *o)
@@ -153,8 +150,7 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 	tsi_view_table_init(s, o);
 	for (unsigned i = 0; i < TSI_MAX_MEMBERS; i++)
 		s->conn[i].pidfd = s->conn[i].sock = -1;
-	s->gpus.lock = &s->lock;
-	s->gpus.changed = &s->staged;
+	s->gpus.sync = &s->sync;
 	tsi_handshake_init(&s->handshake);
 	return s;
 }
@@ -232,11 +228,11 @@ void tsock_serve_close(tsock_server *s)
 		tsock_serve_stop(s);
 		pthread_join(s->thread, NULL);
 	}
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	close_rings(s);
 	drop_everybody(s);
 	all = tsi_view_table_close(s);
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 	tsi_sockets_close(&s->sockets);
 	if (s->event >= 0)
 		close(s->event);
@@ -245,9 +241,7 @@ void tsock_serve_close(tsock_server *s)
 		return;
 	tsi_ring_pin_fini(&s->pin, s->ring[0]);
 	tsi_view_table_destroy_base(s);
-	pthread_cond_destroy(&s->room);
-	pthread_cond_destroy(&s->staged);
-	pthread_mutex_destroy(&s->lock);
+	tsi_sync_fini(&s->sync);
 	free(s->done);
 	free(s->meta);
 	free(s->bounds);

@@ -17,8 +17,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "base/thread.h"
-#include "base/sized.h"
 
 /* ---- with the lock held ---- */
 
@@ -50,8 +48,8 @@ void tsi_server_changed(struct tsock_server *s)
 					 s->membership.view[i].head);
 	if (s->membership.view[0].head == s->membership.c.end)
 		tsi_ring_finish(s->ring[0], TSI_RING_ENDED, NULL);
-	pthread_cond_broadcast(&s->room);
-	pthread_cond_broadcast(&s->staged);
+	tsi_sync_wake_workers(&s->sync);
+	tsi_sync_wake_stages(&s->sync);
 }
 
 /* Write what the writer of a view waits for into the headers. */
@@ -78,8 +76,7 @@ static void state_wants(struct tsock_server *s, unsigned view)
 	}
 }
 
-void tsi_server_wait(struct tsock_server *s, unsigned view, pthread_cond_t *c,
-		     int64_t until_ns)
+void tsi_server_wait(struct tsock_server *s, unsigned view, int64_t until_ns)
 {
 	state_wants(s, view);
 	/* Pairs with the consumer's fence between its tail and its look at
@@ -90,7 +87,10 @@ void tsi_server_wait(struct tsock_server *s, unsigned view, pthread_cond_t *c,
 	    s->membership.view[view].claimed)
 		return;
 	s->waiters[view]++;
-	tsi_thread_wait(c, &s->lock, until_ns);
+	if (view)
+		tsi_sync_wait_staged(&s->sync, until_ns);
+	else
+		tsi_sync_wait_room(&s->sync, until_ns);
 	if (--s->waiters[view] == 0 && s->ring[view])
 		atomic_store(&s->ring[view]->shared->gate_want, TSI_NEVER);
 }
@@ -177,7 +177,7 @@ int tsock_serve_claim(tsock_server *s, unsigned want, int timeout_ms,
 			       s ? "first" : "s");
 	if (want > INT32_MAX)
 		want = INT32_MAX;
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	for (;;) {
 		n = closed_or_over(s);
 		if (n)
@@ -189,9 +189,9 @@ int tsock_serve_claim(tsock_server *s, unsigned want, int timeout_ms,
 			n = TSOCK_EAGAIN;
 			break;
 		}
-		tsi_server_wait(s, 0, &s->room, until);
+		tsi_server_wait(s, 0, until);
 	}
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 	return n;
 }
 
@@ -222,7 +222,7 @@ static void advance(struct tsock_server *s)
 	if (s->membership.jumping || head == s->membership.c.end)
 		tsi_server_changed(s);
 	else
-		pthread_cond_broadcast(&s->staged);
+		tsi_sync_wake_stages(&s->sync);
 }
 
 void tsock_serve_commit(tsock_server *s, uint64_t first, unsigned count)
@@ -235,21 +235,21 @@ void tsock_serve_commit(tsock_server *s, uint64_t first, unsigned count)
 	tsi_ring_mirror(s->ring[0], first, count);
 	/* Non-temporal stores aren't ordered by the lock alone. */
 	atomic_thread_fence(memory_order_seq_cst);
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	for (uint64_t q = first; q < first + count; q++)
 		s->done[q % capacity] = 1;
 	if (first == s->membership.view[0].head)
 		advance(s);
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 }
 
 void tsock_serve_fail(tsock_server *s, const char *why)
 {
 	if (!s)
 		return;
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	tsi_server_fail(s, why ? why : "no reason was given");
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 }
 
 void tsock_serve_count(tsock_server *s, uint64_t read_bytes,
@@ -272,10 +272,10 @@ int tsock_serve_drained(tsock_server *s)
 
 	if (!s)
 		return tsi_err(TSOCK_EARG, "tsock_serve_drained: s is NULL");
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	tsi_server_refresh(s);
 	over = tsi_server_over(s);
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 	return over;
 }
 
@@ -283,9 +283,9 @@ void tsock_serve_stop(tsock_server *s)
 {
 	if (!s)
 		return;
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	s->stop = true;
 	tsi_server_changed(s);
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 	eventfd_write(s->event, 1);
 }

@@ -2,6 +2,7 @@
 /*
  * server.h - a stream being served: the struct that joins the parts.
  *
+ *   sync         the lock, and what threads wait for
  *   membership   the rules of who reads from where: pure
  *   offers       rows kept for consumers that asked to join: pure
  *   conn         the connection to one reader
@@ -18,8 +19,7 @@
  *   open         makes all of it, and takes it down
  *   stats        what a server says of itself
  *
- * A part calls those above it.  One mutex guards everything; the samples
- * themselves are written with no lock held.
+ * A part calls those above it.
  */
 #ifndef TSI_SERVE_SERVER_H
 #define TSI_SERVE_SERVER_H
@@ -36,6 +36,7 @@
 #include "serve/membership.h"
 #include "serve/offers.h"
 #include "serve/sockets.h"
+#include "serve/sync.h"
 #include "serve/view_neighbour.h"
 #include "serve/view_table.h"
 #include "wire/msg.h"
@@ -44,10 +45,8 @@
 _Static_assert(TSI_MAX_MEMBERS == TSI_MAX_ROWS, "one row for each member");
 
 struct tsock_server {
-	pthread_mutex_t lock;
-	pthread_cond_t room;   /* workers: there may be samples to claim */
-	pthread_cond_t staged; /* stages: the base's head or a tail moved */
-	pthread_t thread;      /* control.c */
+	struct tsi_sync sync;
+	pthread_t thread; /* control.c */
 	bool has_thread;
 	int event; /* an eventfd, by which consumers wake that thread */
 	bool stop, failed, over;
@@ -89,8 +88,7 @@ void tsi_server_changed(struct tsock_server *s);
  * Sleep until a view's limit may have moved, or until_ns.  The headers say
  * which tails are waited for, and these are read once more before the sleep.
  */
-void tsi_server_wait(struct tsock_server *s, unsigned view, pthread_cond_t *c,
-		     int64_t until_ns);
+void tsi_server_wait(struct tsock_server *s, unsigned view, int64_t until_ns);
 
 /* A reader is no more: its row, its connection and its membership end. */
 void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why);

@@ -79,9 +79,9 @@ int tsock_serve_stats(tsock_server *s, struct tsock_stats *out)
 	err = tsi_sized_check("tsock_serve_stats", &tsi_sized_stats, out);
 	if (err)
 		return err;
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	tsi_stats_read(s, &st);
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 	tsi_sized_write(&tsi_sized_stats, &st, out);
 	return 0;
 }
@@ -92,8 +92,8 @@ int tsock_serve_connected(tsock_server *s)
 
 	if (!s)
 		return tsi_err(TSOCK_EARG, "tsock_serve_connected: s is NULL");
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	k = s->sockets;
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 	return tsi_sockets_connected(&k);
 }

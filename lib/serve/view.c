@@ -19,7 +19,7 @@ void tsi_view_end(struct tsi_view *v)
 {
 	v->phase = TSI_VIEW_ENDING;
 	v->server->ring[v->id] = NULL;
-	pthread_cond_broadcast(&v->server->staged);
+	tsi_sync_wake_stages(&v->server->sync);
 }
 
 void tsi_view_set_source(struct tsi_view *v, unsigned source,
@@ -30,7 +30,7 @@ void tsi_view_set_source(struct tsi_view *v, unsigned source,
 	tsi_membership_source(&v->server->membership, v->id, source,
 			      v->geometry.capacity, tsi_view_can_fall_back(v));
 	/* The thread of the source may wait for the view's first samples. */
-	pthread_cond_broadcast(&v->server->staged);
+	tsi_sync_wake_stages(&v->server->sync);
 }
 
 bool tsi_view_can_fall_back(const struct tsi_view *v)
@@ -43,20 +43,20 @@ void tsi_view_publish(struct tsi_view *v, uint32_t opening, uint64_t first,
 {
 	struct tsock_server *s = v->server;
 
-	pthread_cond_broadcast(&s->room);
+	tsi_sync_wake_workers(&s->sync);
 	if (!tsi_membership_done(&s->membership, v->id, opening, first, head))
 		return;
 	tsi_ring_publish(&v->ring, head);
 	if (head == s->membership.c.end)
 		tsi_ring_finish(&v->ring, TSI_RING_ENDED, NULL);
-	pthread_cond_broadcast(&s->staged);
+	tsi_sync_wake_stages(&s->sync);
 }
 
 void tsi_view_source_lost(struct tsi_view *v, const char *why)
 {
 	v->source_lost = true;
 	snprintf(v->error, sizeof(v->error), "%s", why);
-	pthread_cond_broadcast(&v->server->staged);
+	tsi_sync_wake_stages(&v->server->sync);
 }
 
 static void fail_dependents(const struct tsi_view *v, const char *why)
@@ -89,7 +89,7 @@ void tsi_view_fail(struct tsi_view *v, const char *why)
 		if (s->membership.member[i].used &&
 		    s->membership.member[i].view == v->id)
 			tsi_server_drop(s, i, "lost its view");
-	pthread_cond_broadcast(&s->staged);
+	tsi_sync_wake_stages(&s->sync);
 }
 
 bool tsi_view_has_dependents(const struct tsi_view *v)

@@ -96,7 +96,7 @@ static void end_samples(struct tsi_view *v, uint64_t first, unsigned n,
 		tsi_view_source_lost(v, why);
 	else
 		tsi_view_publish(v, v->opening, first, first + n);
-	pthread_cond_broadcast(&s->staged);
+	tsi_sync_wake_stages(&s->sync);
 }
 
 /* Without the lock: copy samples by the view's own stage; why: an error. */
@@ -123,9 +123,9 @@ static void catch_up(struct tsi_view *v, uint64_t front)
 	if (n > most)
 		n = most;
 	begin_samples(v, (unsigned)n);
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 	copy_samples(v, first, (unsigned)n, why);
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	end_samples(v, first, (unsigned)n, why);
 }
 
@@ -157,7 +157,7 @@ static void broadcast(struct tsi_view *v, const struct group *g, unsigned n)
 	for (unsigned i = 0; i < g->n; i++)
 		begin_samples(g->level[i], n);
 	source->sending = true;
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 	memset(why, 0, sizeof(why));
 	err = send_to_group(source, g, n);
 	if (err)
@@ -167,7 +167,7 @@ static void broadcast(struct tsi_view *v, const struct group *g, unsigned n)
 			tsock_errmsg());
 	for (unsigned i = 0; i < g->n && err; i++)
 		copy_samples(g->level[i], g->front, n, why[i]);
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	source->sending = false;
 	s->copies.no_nccl |= err != 0;
 	for (unsigned i = 0; i < g->n; i++)
@@ -198,9 +198,9 @@ static void wait_for(struct tsi_view *v)
 
 	/* Readers hold the view up only if the source has more. */
 	if (state_of(source_of(v))->head > state_of(v)->claimed)
-		tsi_server_wait(s, v->id, &s->staged, INT64_MAX);
+		tsi_server_wait(s, v->id, INT64_MAX);
 	else
-		pthread_cond_wait(&s->staged, &s->lock);
+		tsi_sync_wait_staged(&s->sync, INT64_MAX);
 }
 
 static void broadcast_or_wait(struct tsi_view *v, const struct group *g)
@@ -224,7 +224,7 @@ static void view_step(struct tsi_view *v)
 
 	find_group(v, &g);
 	if (v->busy || !takes_part(v, v->source)) {
-		pthread_cond_wait(&s->staged, &s->lock);
+		tsi_sync_wait_staged(&s->sync, INT64_MAX);
 	} else if (state_of(v)->claimed < g.front) {
 		if (limit_of(v) > state_of(v)->claimed)
 			catch_up(v, g.front);
@@ -233,7 +233,7 @@ static void view_step(struct tsi_view *v)
 	} else if (g.level[0] == v && !g.laggards && !source_of(v)->sending) {
 		broadcast_or_wait(v, &g);
 	} else {
-		pthread_cond_wait(&s->staged, &s->lock);
+		tsi_sync_wait_staged(&s->sync, INT64_MAX);
 	}
 }
 
@@ -244,13 +244,13 @@ static void leave(struct tsi_view *v)
 	struct tsi_view *source = source_of(v);
 
 	while (v->busy || source->sending)
-		pthread_cond_wait(&s->staged, &s->lock);
+		tsi_sync_wait_staged(&s->sync, INT64_MAX);
 	source->sending = true;
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 	tsi_broadcast_forget(source->broadcast, v->device);
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	source->sending = false;
-	pthread_cond_broadcast(&s->staged);
+	tsi_sync_wake_stages(&s->sync);
 }
 
 void tsi_view_broadcast_serve(struct tsi_view *v)

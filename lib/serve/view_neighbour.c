@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "serve/server.h"
 #include "stage/measure.h"
 
@@ -74,7 +73,7 @@ static bool wait_for(const struct tsi_view *v, const struct tsi_view *o,
 
 	while (v->phase == TSI_VIEW_MAKING && o->phase == TSI_VIEW_MAKING &&
 	       o->age == age && tsi_now_ns() < until_ns)
-		tsi_thread_wait(&s->staged, &s->lock, until_ns);
+		tsi_sync_wait_staged(&s->sync, until_ns);
 	return v->phase == TSI_VIEW_MAKING && o->phase == TSI_VIEW_READY &&
 	       o->age == age && o->kind == TSI_STAGE_UPLOAD;
 }
@@ -114,9 +113,9 @@ static bool arrives(struct tsi_view *v, unsigned source)
 	tsi_log(TSOCK_LOG_WARN,
 		"GPU %u is filled from host memory, not from GPU %u: %s",
 		v->device, from->device, tsock_errmsg());
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	s->copies.spoilt[v->device % 64] |= UINT64_C(1) << from->device % 64;
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 	return false;
 }
 
@@ -132,12 +131,12 @@ static int try_source(struct tsi_view *v, unsigned source)
 
 	/* A view that is a source isn't freed. */
 	tsi_view_set_source(v, source, kind_from(v, source));
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 	no = !tsi_gpu_peer(v->device, from) || !arrives(v, source);
 	if (!no && s->copies.fanout == TSOCK_FANOUT_AUTO &&
 	    host_is_faster(v, from))
 		no = -1;
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	if (no)
 		tsi_view_set_source(v, 0, TSI_STAGE_UPLOAD);
 	return no;
@@ -153,12 +152,12 @@ void tsi_view_neighbour_find(struct tsi_view *v)
 	if (v->kind != TSI_STAGE_UPLOAD ||
 	    s->copies.fanout == TSOCK_FANOUT_HOST)
 		return;
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	while ((i = candidate(v, tried))) {
 		tried |= UINT32_C(1) << i;
 		if (wait_for(v, &s->views.view[i], until) &&
 		    try_source(v, i) <= 0)
 			break;
 	}
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 }

@@ -130,7 +130,7 @@ bool tsi_view_table_close(struct tsock_server *s)
 		    s->views.view[i].phase != TSI_VIEW_BROKEN)
 			tsi_view_end(&s->views.view[i]);
 	while ((left = threads(s)) && tsi_now_ns() < until)
-		tsi_thread_wait(&s->staged, &s->lock, until);
+		tsi_sync_wait_staged(&s->sync, until);
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
 		reap(&s->views.view[i]);
 	if (left)

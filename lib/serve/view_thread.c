@@ -48,9 +48,9 @@ static unsigned stage_take(struct tsi_view *v, uint64_t *first, bool wait)
 			return n;
 		/* Readers hold the view up only if the source has more. */
 		if (st->active && m->view[v->source].head > st->claimed)
-			tsi_server_wait(s, v->id, &s->staged, INT64_MAX);
+			tsi_server_wait(s, v->id, INT64_MAX);
 		else
-			pthread_cond_wait(&s->staged, &s->lock);
+			tsi_sync_wait_staged(&s->sync, INT64_MAX);
 	}
 	return 0;
 }
@@ -85,9 +85,9 @@ static int stage_begin(struct tsi_view *v, struct runs *r, uint64_t first,
 	r->next = (lane + 1) % tsi_stage_lanes(v->stage);
 	r->count++;
 	state_reading(v, r);
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 	err = tsi_stage_start(v->stage, lane, first, n);
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	return err;
 }
 
@@ -99,9 +99,9 @@ static int stage_end(struct tsi_view *v, struct runs *r)
 	unsigned lane = (r->next + lanes - r->count) % lanes;
 	int err;
 
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 	err = tsi_stage_finish(v->stage, lane);
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	r->count--;
 	state_reading(v, r);
 	if (!err)
@@ -173,10 +173,10 @@ static int no_ring(struct tsi_view *v, int err)
 	if (!v->spec.gpu)
 		return err;
 	if (err == TSOCK_ENOTSUP || err == TSOCK_ESYS) {
-		pthread_mutex_lock(&s->lock);
+		tsi_sync_lock(&s->sync);
 		tsi_gpu_table_refuse(&s->gpus, v->spec.uuid, v->spec.transport,
 				     tsock_errmsg());
-		pthread_mutex_unlock(&s->lock);
+		tsi_sync_unlock(&s->sync);
 	}
 	/* The consumer can do without: it then copies by itself. */
 	return tsi_err(TSOCK_ENOTSUP, "the producer can't use that GPU: %s",
@@ -205,19 +205,19 @@ static bool fall_back_to_base(struct tsi_view *v)
 	int err;
 
 	v->kind = TSI_STAGE_UPLOAD;
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_unlock(&s->sync);
 	/* After this no samples are on their way to the ring. */
 	tsi_stage_destroy(v->stage);
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	v->stage = NULL;
 	if (!tsi_membership_fall_back_to_base(&s->membership, v->id))
 		return false;
 	v->source = 0;
 	v->source_lost = false;
-	pthread_cond_broadcast(&s->staged);
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_wake_stages(&s->sync);
+	tsi_sync_unlock(&s->sync);
 	err = make_stage(v);
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	if (err)
 		tsi_err_copy(v->error, sizeof(v->error));
 	else
@@ -253,7 +253,7 @@ void *tsi_view_thread_main(void *arg)
 	struct tsock_server *s = v->server;
 	int err = make(v);
 
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	if (!err && v->phase == TSI_VIEW_MAKING &&
 	    s->views.view[v->source].phase != TSI_VIEW_READY) {
 		err = tsi_err(TSOCK_ESTREAM, "what it is made of has failed");
@@ -271,16 +271,16 @@ void *tsi_view_thread_main(void *arg)
 	}
 	/* Views that are made of this one end first. */
 	while (tsi_view_has_dependents(v))
-		pthread_cond_wait(&s->staged, &s->lock);
-	pthread_mutex_unlock(&s->lock);
+		tsi_sync_wait_staged(&s->sync, INT64_MAX);
+	tsi_sync_unlock(&s->sync);
 	/* Freeing gigabytes takes a while, so the lock isn't held. */
 	tsi_view_broadcast_end(v);
 	tsi_stage_destroy(v->stage);
 	tsi_ring_destroy(&v->ring);
-	pthread_mutex_lock(&s->lock);
+	tsi_sync_lock(&s->sync);
 	v->stage = NULL;
 	v->thread_done = true;
-	pthread_cond_broadcast(&s->staged);
-	pthread_mutex_unlock(&s->lock);
+	tsi_sync_wake_stages(&s->sync);
+	tsi_sync_unlock(&s->sync);
 	return NULL;
 }

@@ -165,9 +165,9 @@ static void the_start_that_is_kept_is_stated_in_the_views_ring(void **state)
 	wait_head(stated.name, 1000 + capacity);
 	for (unsigned i = 0; i < 6000 && want != 1000; i++) {
 		pause_us(10000);
-		pthread_mutex_lock(&s->lock);
+		tsi_sync_lock(&s->sync);
 		want = atomic_load(&s->ring[1]->shared->start_want);
-		pthread_mutex_unlock(&s->lock);
+		tsi_sync_unlock(&s->sync);
 	}
 	assert_int_equal(want, 1000);
 	tsock_close(t);
