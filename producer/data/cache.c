@@ -94,7 +94,7 @@ static uint64_t checksum(struct head h, const struct tsi_table *t,
 
 	h.checksum = 0;
 	sum = tsi_hash(&h, sizeof(h), 0);
-	sum = tsi_hash(t->block, tsi_table_block_len(t), sum);
+	sum = tsi_hash(t->block, tsi_table_block_len(&t->n), sum);
 	return tsi_hash(bad, h.nbad * sizeof(*bad), sum);
 }
 
@@ -132,15 +132,22 @@ static bool write_all(int fd, const void *from, size_t len)
 	return true;
 }
 
+static struct tsi_table_lengths lengths_of(const struct head *h)
+{
+	return (struct tsi_table_lengths){
+		.count = h->count,
+		.paths_len = h->paths_len,
+		.names_len = h->names_len,
+		.classes = h->classes,
+		.stamps = h->stamps,
+		.ranged = h->ranged,
+	};
+}
+
 /* The file is a cache of this version, as long as its header says. */
 static bool check_head(const struct head *h, uint64_t len)
 {
-	struct tsi_table t = { .count = h->count,
-			       .classes = h->classes,
-			       .stamps = h->stamps,
-			       .ranged = h->ranged,
-			       .paths_len = h->paths_len,
-			       .names_len = h->names_len };
+	struct tsi_table_lengths n = lengths_of(h);
 
 	if (memcmp(h->magic, MAGIC, sizeof(h->magic)) ||
 	    h->version != VERSION || h->endian != ENDIAN)
@@ -152,7 +159,7 @@ static bool check_head(const struct head *h, uint64_t len)
 	if (len > UINT64_MAX / 64 || h->count > len || h->paths_len > len ||
 	    h->names_len > len || h->nbad > h->count || h->ranged > 1)
 		return false;
-	return len == sizeof(*h) + tsi_table_block_len(&t) +
+	return len == sizeof(*h) + tsi_table_block_len(&n) +
 			      h->nbad * sizeof(uint64_t);
 }
 
@@ -174,26 +181,27 @@ static bool check_columns(const struct tsi_root *root,
 {
 	const char *path = tsi_root_path(root);
 	size_t path_len = strlen(path) + 1;
+	const struct tsi_table_lengths *n = &t->n;
 
-	if (t->paths[t->paths_len - 1] || t->names[t->names_len - 1] ||
-	    t->names_len < path_len || memcmp(t->names, path, path_len))
+	if (t->paths[n->paths_len - 1] || t->names[n->names_len - 1] ||
+	    n->names_len < path_len || memcmp(t->names, path, path_len))
 		return false;
-	for (uint64_t i = 0; i < t->count; i++)
-		if (t->path[i] >= t->paths_len || t->label[i] >= t->classes ||
-		    !stays_inside(tsi_table_path(t, i)))
+	for (uint64_t i = 0; i < n->count; i++)
+		if (t->path[i] >= n->paths_len || t->label[i] >= n->classes ||
+		    !stays_inside(t->paths + t->path[i]))
 			return false;
-	for (uint32_t i = 0; i < t->classes; i++)
-		if (t->class_name[i] >= t->names_len)
+	for (uint32_t i = 0; i < n->classes; i++)
+		if (t->class_name[i] >= n->names_len)
 			return false;
-	for (uint32_t i = 0; i < t->stamps; i++)
-		if (t->stamp[i].path >= t->names_len ||
+	for (uint32_t i = 0; i < n->stamps; i++)
+		if (t->stamp[i].path >= n->names_len ||
 		    !stays_inside(t->names + t->stamp[i].path))
 			return false;
-	for (uint64_t i = 0; t->ranged && i < t->count; i++)
+	for (uint64_t i = 0; n->ranged && i < n->count; i++)
 		if (t->offset[i] > 0 && t->length[i] == 0)
 			return false;
 	for (uint64_t k = 0; k < nbad; k++)
-		if (bad[k] >= t->count || (k > 0 && bad[k] <= bad[k - 1]))
+		if (bad[k] >= n->count || (k > 0 && bad[k] <= bad[k - 1]))
 			return false;
 	return true;
 }
@@ -222,21 +230,17 @@ static int check_stamps(void *arg, uint64_t first, uint64_t last)
 static bool load_body(const struct tsi_root *root, const struct head *h, int fd,
 		      struct tsi_table *t, uint64_t **bad)
 {
-	uint64_t block_len;
+	struct tsi_table_lengths n = lengths_of(h);
+	uint64_t block_len = tsi_table_block_len(&n);
+	void *block = malloc(block_len);
 
-	t->count = h->count;
-	t->paths_len = h->paths_len;
-	t->names_len = h->names_len;
-	t->classes = h->classes;
-	t->stamps = h->stamps;
-	t->ranged = h->ranged;
-	block_len = tsi_table_block_len(t);
-	t->block = malloc(block_len);
 	*bad = malloc(h->nbad * sizeof(**bad) + 1);
-	if (!t->block || !*bad)
+	if (!block || !*bad) {
+		free(block);
 		return false;
-	tsi_table_set_columns(t);
-	return read_all(fd, t->block, block_len) &&
+	}
+	tsi_table_set_block(t, &n, block);
+	return read_all(fd, block, block_len) &&
 	       read_all(fd, *bad, h->nbad * sizeof(**bad)) &&
 	       checksum(*h, t, *bad) == h->checksum &&
 	       check_columns(root, t, *bad, h->nbad);
@@ -258,7 +262,7 @@ static bool load_fd(const struct tsi_root *root,
 		return false;
 	*nbad = h.nbad;
 	return load_body(root, &h, fd, t, bad) &&
-	       !tsi_parallel(opts->threads, t->stamps, 256, check_stamps,
+	       !tsi_parallel(opts->threads, h.stamps, 256, check_stamps,
 			     &stamps);
 }
 
@@ -313,7 +317,7 @@ static bool write_cache(const struct tsi_table *t, const struct head *h,
 	if (fd < 0)
 		return false;
 	ok = write_all(fd, h, sizeof(*h)) &&
-	     write_all(fd, t->block, tsi_table_block_len(t)) &&
+	     write_all(fd, t->block, tsi_table_block_len(&t->n)) &&
 	     write_all(fd, bad, h->nbad * sizeof(*bad));
 	ok = !close(fd) && ok;
 	/* No fsync: the checksum finds what a crash has damaged. */
@@ -334,21 +338,21 @@ void tsi_cache_save(const struct tsi_root *root,
 	if (!folder(opts, path, sizeof(path)))
 		return;
 	make_folders(path);
-	bad = malloc(t->nbad * sizeof(*bad) + 1);
+	h.nbad = tsi_table_bad_count(t);
+	bad = malloc(h.nbad * sizeof(*bad) + 1);
 	if (!bad || !file_path(root, opts, path, sizeof(path))) {
 		free(bad);
 		return;
 	}
-	for (uint64_t k = 0; k < t->nbad; k++)
-		bad[k] = t->bad[k].index;
+	for (uint64_t k = 0; k < h.nbad; k++)
+		bad[k] = tsi_table_bad_at(t, k);
 	memcpy(h.magic, MAGIC, sizeof(h.magic));
-	h.count = t->count;
-	h.paths_len = t->paths_len;
-	h.names_len = t->names_len;
-	h.nbad = t->nbad;
-	h.classes = t->classes;
-	h.stamps = t->stamps;
-	h.ranged = t->ranged;
+	h.count = t->n.count;
+	h.paths_len = t->n.paths_len;
+	h.names_len = t->n.names_len;
+	h.classes = t->n.classes;
+	h.stamps = t->n.stamps;
+	h.ranged = t->n.ranged;
 	h.probed = opts->probed;
 	h.checksum = checksum(h, t, bad);
 	if (!write_cache(t, &h, bad, path))

@@ -30,11 +30,11 @@ static int scan(struct tsi_index *x, unsigned threads,
 	err = x->format->scan(&x->root, threads, &x->table);
 	if (!err)
 		err = tsi_probe(&x->root, probe, &x->table, NULL,
-				x->table.count);
+				tsi_index_count(x));
 	if (err)
 		return err;
 	tsi_log(TSOCK_LOG_INFO, "scanned: %llu files, classes: %u, in %.1f s",
-		(unsigned long long)x->table.count, x->table.classes,
+		(unsigned long long)tsi_index_count(x), tsi_index_classes(x),
 		(double)(tsi_now_ms() - begun) / 1000);
 	return 0;
 }
@@ -68,7 +68,7 @@ static int fill(struct tsi_index *x, const struct tsi_index_opts *opts)
 	else
 		err = scan(x, threads, &probe);
 	free(bad);
-	if (!err && (!x->cached || x->table.nbad != nbad))
+	if (!err && (!x->cached || tsi_index_bad_count(x) != nbad))
 		tsi_cache_save(&x->root, &cache, &x->table);
 	return err;
 }
@@ -104,17 +104,17 @@ void tsi_index_close(struct tsi_index *x)
 
 uint64_t tsi_index_count(const struct tsi_index *x)
 {
-	return x->table.count;
+	return tsi_table_count(&x->table);
 }
 
 uint32_t tsi_index_classes(const struct tsi_index *x)
 {
-	return x->table.classes;
+	return tsi_table_classes(&x->table);
 }
 
 const char *tsi_index_class(const struct tsi_index *x, uint32_t i)
 {
-	return x->table.names + x->table.class_name[i];
+	return tsi_table_class(&x->table, i);
 }
 
 int64_t tsi_index_label(const struct tsi_index *x, uint64_t i)
@@ -148,24 +148,22 @@ void tsi_index_locate(const struct tsi_index *x, uint64_t i,
 
 bool tsi_index_bad(const struct tsi_index *x, uint64_t i)
 {
-	return tsi_table_find_bad(&x->table, i) != NULL;
+	return tsi_table_bad_reason(&x->table, i) != NULL;
 }
 
 const char *tsi_index_bad_reason(const struct tsi_index *x, uint64_t i)
 {
-	const struct tsi_table_bad *bad = tsi_table_find_bad(&x->table, i);
-
-	return bad ? bad->reason : NULL;
+	return tsi_table_bad_reason(&x->table, i);
 }
 
 uint64_t tsi_index_bad_count(const struct tsi_index *x)
 {
-	return x->table.nbad;
+	return tsi_table_bad_count(&x->table);
 }
 
 uint64_t tsi_index_bad_at(const struct tsi_index *x, uint64_t k)
 {
-	return x->table.bad[k].index;
+	return tsi_table_bad_at(&x->table, k);
 }
 
 bool tsi_index_cached(const struct tsi_index *x)

@@ -133,11 +133,6 @@ static int probe_open(struct probing *p, struct head *h, int fd, uint64_t size)
 	return err;
 }
 
-static uint32_t hint(uint64_t size)
-{
-	return size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
-}
-
 /*
  * Ask what the file is before it is opened: opening a device or a FIFO may
  * have an effect already.  Returns an errno.
@@ -212,12 +207,12 @@ static int probe_one(struct probing *p, uint64_t i, struct head *h)
 
 	h->i = i;
 	p->opts->locate(p->t, i, &h->at);
-	p->t->size[i] = 0;
+	tsi_table_set_size(p->t, i, 0);
 	errno = look(p, h, &st);
 	if (errno)
 		return failed(p, h, "open");
 	size = h->at.length ? h->at.length : (uint64_t)st.st_size;
-	p->t->size[i] = hint(size);
+	tsi_table_set_size(p->t, i, size);
 	err = check_kind(p, h, &st);
 	if (err <= 0)
 		return err;

@@ -10,28 +10,34 @@
 
 #include "base/err.h"
 
-uint64_t tsi_table_block_len(const struct tsi_table *t)
+uint64_t tsi_table_block_len(const struct tsi_table_lengths *n)
 {
+	const struct tsi_table *t;
 	uint64_t range =
-		t->ranged ? sizeof(*t->offset) + sizeof(*t->length) : 0;
+		n->ranged ? sizeof(*t->offset) + sizeof(*t->length) : 0;
 
-	return t->count * (sizeof(*t->path) + range + sizeof(*t->size) +
+	return n->count * (sizeof(*t->path) + range + sizeof(*t->size) +
 			   sizeof(*t->label)) +
-	       t->classes * sizeof(*t->class_name) +
-	       t->stamps * sizeof(*t->stamp) + t->paths_len + t->names_len;
+	       n->classes * sizeof(*t->class_name) +
+	       n->stamps * sizeof(*t->stamp) + n->paths_len + n->names_len;
 }
 
-void tsi_table_set_columns(struct tsi_table *t)
+void tsi_table_set_block(struct tsi_table *t, const struct tsi_table_lengths *n,
+			 void *block)
 {
-	t->path = t->block;
-	t->class_name = t->path + t->count;
-	t->stamp = (struct tsi_stamp *)(t->class_name + t->classes);
-	t->offset = (uint64_t *)(t->stamp + t->stamps);
-	t->length = t->offset + (t->ranged ? t->count : 0);
-	t->size = (uint32_t *)(t->length + (t->ranged ? t->count : 0));
-	t->label = t->size + t->count;
-	t->paths = (char *)(t->label + t->count);
-	t->names = t->paths + t->paths_len;
+	uint64_t ranges = n->ranged ? n->count : 0;
+
+	t->n = *n;
+	t->block = block;
+	t->path = block;
+	t->class_name = t->path + n->count;
+	t->stamp = (struct tsi_stamp *)(t->class_name + n->classes);
+	t->offset = (uint64_t *)(t->stamp + n->stamps);
+	t->length = t->offset + ranges;
+	t->size = (uint32_t *)(t->length + ranges);
+	t->label = t->size + n->count;
+	t->paths = (char *)(t->label + n->count);
+	t->names = t->paths + n->paths_len;
 }
 
 void tsi_table_clear(struct tsi_table *t)
@@ -41,6 +47,26 @@ void tsi_table_clear(struct tsi_table *t)
 	free(t->bad);
 	free(t->block);
 	*t = (struct tsi_table){ .block = NULL };
+}
+
+uint64_t tsi_table_count(const struct tsi_table *t)
+{
+	return t->n.count;
+}
+
+uint32_t tsi_table_classes(const struct tsi_table *t)
+{
+	return t->n.classes;
+}
+
+const char *tsi_table_class(const struct tsi_table *t, uint32_t i)
+{
+	return t->names + t->class_name[i];
+}
+
+void tsi_table_set_size(struct tsi_table *t, uint64_t i, uint64_t size)
+{
+	t->size[i] = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
 }
 
 int tsi_table_add_bad(struct tsi_table *t, uint64_t i, const char *reason)
@@ -78,8 +104,17 @@ void tsi_table_sort_bad(struct tsi_table *t)
 		qsort(t->bad, t->nbad, sizeof(*t->bad), by_index);
 }
 
-const struct tsi_table_bad *tsi_table_find_bad(const struct tsi_table *t,
-					       uint64_t i)
+uint64_t tsi_table_bad_count(const struct tsi_table *t)
+{
+	return t->nbad;
+}
+
+uint64_t tsi_table_bad_at(const struct tsi_table *t, uint64_t k)
+{
+	return t->bad[k].index;
+}
+
+const char *tsi_table_bad_reason(const struct tsi_table *t, uint64_t i)
 {
 	uint64_t low = 0;
 	uint64_t high = t->nbad;
@@ -92,15 +127,17 @@ const struct tsi_table_bad *tsi_table_find_bad(const struct tsi_table *t,
 		else
 			high = mid;
 	}
-	return low < t->nbad && t->bad[low].index == i ? &t->bad[low] : NULL;
+	if (low == t->nbad || t->bad[low].index != i)
+		return NULL;
+	return t->bad[low].reason;
 }
 
 void tsi_table_locate(const struct tsi_table *t, uint64_t i,
 		      struct tsi_location *out)
 {
-	out->path = tsi_table_path(t, i);
-	out->offset = t->ranged ? t->offset[i] : 0;
-	out->length = t->ranged ? t->length[i] : 0;
+	out->path = t->paths + t->path[i];
+	out->offset = t->n.ranged ? t->offset[i] : 0;
+	out->length = t->n.ranged ? t->length[i] : 0;
 	out->size = t->size[i];
 }
 
@@ -118,19 +155,20 @@ static uint64_t put_name(struct tsi_table_writer *w, const char *name)
 	uint64_t at = w->names;
 	size_t len = strlen(name) + 1;
 
-	assert(at + len <= w->table->names_len);
+	assert(at + len <= w->table->n.names_len);
 	memcpy(w->table->names + at, name, len);
 	w->names += len;
 	return at;
 }
 
 int tsi_table_begin(struct tsi_table_writer *w, struct tsi_table *t,
-		    const char *root)
+		    const struct tsi_table_lengths *n, const char *root)
 {
-	t->block = malloc(tsi_table_block_len(t));
-	if (!t->block)
+	void *block = malloc(tsi_table_block_len(n));
+
+	if (!block)
 		return tsi_err(TSOCK_ENOMEM, "no memory to index the data set");
-	tsi_table_set_columns(t);
+	tsi_table_set_block(t, n, block);
 	*w = (struct tsi_table_writer){ .table = t };
 	put_name(w, root);
 	return 0;
@@ -138,7 +176,7 @@ int tsi_table_begin(struct tsi_table_writer *w, struct tsi_table *t,
 
 void tsi_table_put_class(struct tsi_table_writer *w, const char *name)
 {
-	assert(w->classes < w->table->classes);
+	assert(w->classes < w->table->n.classes);
 	w->table->class_name[w->classes++] = put_name(w, name);
 }
 
@@ -147,7 +185,7 @@ void tsi_table_put_stamp(struct tsi_table_writer *w, const char *path,
 {
 	struct tsi_stamp *to = &w->table->stamp[w->stamps++];
 
-	assert(w->stamps <= w->table->stamps);
+	assert(w->stamps <= w->table->n.stamps);
 	*to = *stamp;
 	to->path = put_name(w, path);
 }
@@ -160,7 +198,7 @@ uint64_t tsi_table_put_path(struct tsi_table_writer *w, const char *folder,
 	uint64_t at = w->paths;
 	char *p = w->table->paths + at;
 
-	assert(at + len + n <= w->table->paths_len);
+	assert(at + len + n <= w->table->n.paths_len);
 	if (folder) {
 		memcpy(p, folder, len - 1);
 		p[len - 1] = '/';
@@ -176,11 +214,11 @@ void tsi_table_put_row(struct tsi_table_writer *w, uint64_t path,
 	struct tsi_table *t = w->table;
 	uint64_t i = w->rows++;
 
-	assert(i < t->count);
+	assert(i < t->n.count);
 	t->path[i] = path;
 	t->label[i] = label;
 	t->size[i] = 0;
-	if (t->ranged) {
+	if (t->n.ranged) {
 		t->offset[i] = offset;
 		t->length[i] = length;
 	}

@@ -33,14 +33,18 @@ struct tsi_table_bad {
 	char *reason;
 };
 
-struct tsi_table {
-	/* How long the columns are. */
+/* How long a table's columns are. */
+struct tsi_table_lengths {
 	uint64_t count;
 	uint64_t paths_len;
 	uint64_t names_len;
 	uint32_t classes;
 	uint32_t stamps;
 	bool ranged; /* rows are ranges of files */
+};
+
+struct tsi_table {
+	struct tsi_table_lengths n;
 	/* The columns, in one block. */
 	void *block;
 	uint64_t *path;          /* [count], in paths */
@@ -58,27 +62,34 @@ struct tsi_table {
 	uint64_t bad_cap;
 };
 
-/* Bytes of the block for the lengths in t, which must be sane already. */
-uint64_t tsi_table_block_len(const struct tsi_table *t);
+/* Bytes of the block for these lengths, which must be sane already. */
+uint64_t tsi_table_block_len(const struct tsi_table_lengths *n);
 
-/* Point the columns into t->block. */
-void tsi_table_set_columns(struct tsi_table *t);
+/* Point the columns into a block of these lengths, which t owns from now on. */
+void tsi_table_set_block(struct tsi_table *t, const struct tsi_table_lengths *n,
+			 void *block);
 
 /* Free all that t holds, and make it empty. */
 void tsi_table_clear(struct tsi_table *t);
+
+/* Rows; classes, and what class i is called. */
+uint64_t tsi_table_count(const struct tsi_table *t);
+uint32_t tsi_table_classes(const struct tsi_table *t);
+const char *tsi_table_class(const struct tsi_table *t, uint32_t i);
+
+/* Bytes of row i's file or range: a hint, kept as UINT32_MAX at most. */
+void tsi_table_set_size(struct tsi_table *t, uint64_t i, uint64_t size);
 
 /* Mark row i bad; the reason is copied.  Fails with ENOMEM. */
 int tsi_table_add_bad(struct tsi_table *t, uint64_t i, const char *reason);
 void tsi_table_sort_bad(struct tsi_table *t);
 
-/* The entry of row i in the sorted list of bad rows; NULL: the row is good. */
-const struct tsi_table_bad *tsi_table_find_bad(const struct tsi_table *t,
-					       uint64_t i);
+/* Bad rows; the index of the k-th of them. */
+uint64_t tsi_table_bad_count(const struct tsi_table *t);
+uint64_t tsi_table_bad_at(const struct tsi_table *t, uint64_t k);
 
-static inline const char *tsi_table_path(const struct tsi_table *t, uint64_t i)
-{
-	return t->paths + t->path[i];
-}
+/* Why row i of a sorted list is bad; NULL: it is good. */
+const char *tsi_table_bad_reason(const struct tsi_table *t, uint64_t i);
 
 /* Location and label of row i, as a format's operations. */
 void tsi_table_locate(const struct tsi_table *t, uint64_t i,
@@ -86,7 +97,7 @@ void tsi_table_locate(const struct tsi_table *t, uint64_t i,
 int64_t tsi_table_label(const struct tsi_table *t, uint64_t i);
 
 /*
- * How a scan fills a table: it sets the lengths (names_len with the root's
+ * How a scan fills a table: it adds up the lengths (names_len with the root's
  * path and each name's NUL), begins, and puts exactly that much.
  */
 struct tsi_table_writer {
@@ -100,7 +111,7 @@ struct tsi_table_writer {
 
 /* Make the columns and put the root's path.  Fails with ENOMEM. */
 int tsi_table_begin(struct tsi_table_writer *w, struct tsi_table *t,
-		    const char *root);
+		    const struct tsi_table_lengths *n, const char *root);
 void tsi_table_put_class(struct tsi_table_writer *w, const char *name);
 /* The path in stamp is filled in. */
 void tsi_table_put_stamp(struct tsi_table_writer *w, const char *path,

@@ -120,25 +120,22 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 }
 
 /* Names and times of this run, where the tables are where they say. */
-static void mend_columns(const struct tsi_root *root, struct tsi_table *t,
-			 uint8_t *block)
+static void mend_columns(const struct tsi_root *root, struct tsi_table *t)
 {
 	size_t root_len = strlen(real_root) + 1;
 
-	t->block = block;
-	tsi_table_set_columns(t);
-	if (t->names_len >= root_len)
+	if (t->n.names_len >= root_len)
 		memcpy(t->names, real_root, root_len);
-	for (uint32_t i = 0; i < t->stamps && i < 16; i++) {
+	for (uint32_t i = 0; i < t->n.stamps && i < 16; i++) {
 		struct tsi_stamp d;
 		const char *name;
 		struct stat st;
 
 		memcpy(&d, &t->stamp[i], sizeof(d));
-		if (d.path >= t->names_len || t->names[t->names_len - 1])
+		if (d.path >= t->n.names_len || t->names[t->n.names_len - 1])
 			continue;
 		name = t->names + d.path;
-		if (fstatat(root->fd, *name ? name : ".", &st, 0))
+		if (tsi_root_stat(root, name, &st))
 			continue;
 		d.ino = st.st_ino;
 		d.mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 +
@@ -150,27 +147,30 @@ static void mend_columns(const struct tsi_root *root, struct tsi_table *t,
 static void mend(uint8_t *bytes, size_t len, bool columns)
 {
 	struct head *h = (struct head *)bytes;
-	struct tsi_root root = { .path = real_root };
-	struct tsi_table t = { .block = NULL };
+	struct tsi_table_lengths n;
 	uint64_t block, bad;
 
 	if (len < sizeof(*h) || h->count > len || h->paths_len > len ||
 	    h->names_len > len || h->nbad > len / 8)
 		return;
-	t.count = h->count;
-	t.classes = h->classes;
-	t.stamps = h->stamps;
-	t.ranged = h->ranged;
-	t.paths_len = h->paths_len;
-	t.names_len = h->names_len;
-	block = tsi_table_block_len(&t);
+	n = (struct tsi_table_lengths){ .count = h->count,
+					.paths_len = h->paths_len,
+					.names_len = h->names_len,
+					.classes = h->classes,
+					.stamps = h->stamps,
+					.ranged = h->ranged };
+	block = tsi_table_block_len(&n);
 	bad = h->nbad * 8;
 	if (block > len || bad > len || block + bad + sizeof(*h) != len)
 		return;
 	if (columns) {
-		root.fd = open(real_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		mend_columns(&root, &t, bytes + sizeof(*h));
-		close(root.fd);
+		struct tsi_root root;
+		struct tsi_table t;
+
+		never(tsi_root_open(&root, real_root));
+		tsi_table_set_block(&t, &n, bytes + sizeof(*h));
+		mend_columns(&root, &t);
+		tsi_root_close(&root);
 	}
 	h->checksum = 0;
 	h->checksum = tsi_hash(h, sizeof(*h), 0);
@@ -218,8 +218,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				    .cache_dir = cache,
 				    .threads = 1 };
 	struct tsi_cache_opts c = { .layout = "", .dir = cache, .threads = 1 };
-	struct tsi_root r = { .path = real_root };
 	struct tsi_table t = { .block = NULL };
+	struct tsi_root r;
 	uint64_t *bad = NULL, nbad = 0;
 	uint8_t *copy;
 	bool loaded;
@@ -235,13 +235,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	o.sniff = data[0] & 2 ? sniff : NULL;
 	c.probed = o.sniff != NULL;
 
-	r.fd = open(real_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	never(tsi_root_open(&r, real_root));
 	loaded = tsi_cache_load(&r, &c, &t, &bad, &nbad);
 	for (uint64_t k = 0; loaded && k < nbad; k++)
-		never(bad[k] >= t.count);
+		never(bad[k] >= tsi_table_count(&t));
 	free(bad);
 	tsi_table_clear(&t);
-	close(r.fd);
+	tsi_root_close(&r);
 	/* What was loaded once is so again: now with all that follows. */
 	if (loaded) {
 		struct tsi_index *x;

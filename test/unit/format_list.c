@@ -52,30 +52,32 @@ static int next_line(FILE *f, const char *root, struct line *l)
 	return 1;
 }
 
-static int measure(FILE *f, const struct tsi_root *r, struct tsi_table *t)
+static int measure(FILE *f, const struct tsi_root *r,
+		   struct tsi_table_lengths *n)
 {
 	struct line l;
 	int got;
 
 	while ((got = next_line(f, tsi_root_path(r), &l)) > 0) {
-		t->count++;
-		t->paths_len += strlen(l.path) + 1;
-		if (l.label >= t->classes)
-			t->classes = l.label + 1;
+		n->count++;
+		n->paths_len += strlen(l.path) + 1;
+		if (l.label >= n->classes)
+			n->classes = l.label + 1;
 	}
-	if (got == 0 && t->count == 0)
+	if (got == 0 && n->count == 0)
 		return tsi_err(TSOCK_EDATA, "%s/" NAME " is empty",
 			       tsi_root_path(r));
-	t->ranged = true;
-	t->stamps = 1;
-	t->names_len = strlen(tsi_root_path(r)) + 1 + sizeof(NAME);
-	for (uint32_t i = 0; i < t->classes; i++)
-		t->names_len += (uint64_t)snprintf(NULL, 0, "%" PRIu32, i) + 1;
+	n->ranged = true;
+	n->stamps = 1;
+	n->names_len = strlen(tsi_root_path(r)) + 1 + sizeof(NAME);
+	for (uint32_t i = 0; i < n->classes; i++)
+		n->names_len += (uint64_t)snprintf(NULL, 0, "%" PRIu32, i) + 1;
 	return got;
 }
 
 static int fill(FILE *f, const struct tsi_root *r, struct tsi_table *t)
 {
+	struct tsi_table_lengths n = { 0 };
 	struct tsi_table_writer w;
 	struct tsi_stamp stamp;
 	struct stat st;
@@ -84,13 +86,13 @@ static int fill(FILE *f, const struct tsi_root *r, struct tsi_table *t)
 
 	if (tsi_stamp_take(fileno(f), &st, &stamp))
 		return tsi_err_sys("stat " NAME);
-	err = measure(f, r, t);
+	err = measure(f, r, &n);
 	if (!err)
-		err = tsi_table_begin(&w, t, tsi_root_path(r));
+		err = tsi_table_begin(&w, t, &n, tsi_root_path(r));
 	if (err)
 		return err;
 	tsi_table_put_stamp(&w, NAME, &stamp);
-	for (uint32_t i = 0; i < t->classes; i++) {
+	for (uint32_t i = 0; i < n.classes; i++) {
 		char name[16];
 
 		snprintf(name, sizeof(name), "%" PRIu32, i);

@@ -321,27 +321,32 @@ static int check_classes(const struct scan *s)
 		       names, empty > SHOWN ? ", ..." : "");
 }
 
-/* Set how long the columns become. */
-static void measure(const struct scan *s, struct tsi_table *t)
+/* How long the columns become. */
+static struct tsi_table_lengths measure(const struct scan *s)
 {
-	t->classes = (uint32_t)s->classes;
-	t->names_len = strlen(tsi_root_path(s->root)) + 1 + s->names.len + 1;
-	t->stamps = 1;
+	struct tsi_table_lengths n = {
+		.classes = (uint32_t)s->classes,
+		.names_len =
+			strlen(tsi_root_path(s->root)) + 1 + s->names.len + 1,
+		.stamps = 1,
+	};
+
 	for (uint64_t k = 0; k < s->classes; k++) {
 		const struct class_scan *c = &s->class_[k];
 
-		t->count += c->files;
-		t->stamps += c->folders;
+		n.count += c->files;
+		n.stamps += c->folders;
 		for (uint32_t i = 0; i < c->folders; i++) {
 			const struct folder *f = &c->folder[i];
 			const char *path = c->text.base + f->path;
 
-			t->names_len += strlen(path) + 1;
-			t->paths_len += f->files * (strlen(path) + 1);
+			n.names_len += strlen(path) + 1;
+			n.paths_len += f->files * (strlen(path) + 1);
 		}
 		for (uint64_t j = 0; j < c->files; j++)
-			t->paths_len += strlen(c->text.base + c->file[j]) + 1;
+			n.paths_len += strlen(c->text.base + c->file[j]) + 1;
 	}
+	return n;
 }
 
 static void put_class(struct tsi_table_writer *w, const struct class_scan *c,
@@ -364,11 +369,10 @@ static void put_class(struct tsi_table_writer *w, const struct class_scan *c,
 
 static int fill_table(const struct scan *s, struct tsi_table *t)
 {
+	struct tsi_table_lengths n = measure(s);
 	struct tsi_table_writer w;
-	int err;
+	int err = tsi_table_begin(&w, t, &n, tsi_root_path(s->root));
 
-	measure(s, t);
-	err = tsi_table_begin(&w, t, tsi_root_path(s->root));
 	if (err)
 		return err;
 	tsi_table_put_stamp(&w, "", &s->top.stamp);
