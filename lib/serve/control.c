@@ -29,8 +29,8 @@
 
 static void reap_dead(struct tsock_server *s)
 {
-	for (unsigned i = 0; i < s->membership.rows; i++)
-		if (s->membership.member[i].used && tsi_conn_gone(&s->conn[i]))
+	for (unsigned i = 0; tsi_membership_next(&s->membership, &i); i++)
+		if (tsi_conn_gone(&s->conn[i]))
 			tsi_server_drop(s, i,
 					s->conn[i].killed
 						? "was killed: too slow"
@@ -40,10 +40,9 @@ static void reap_dead(struct tsock_server *s)
 /* The heads that consumers wait for, asleep or spinning. */
 static void read_wants(struct tsock_server *s)
 {
-	for (unsigned i = 0; i < s->membership.rows; i++)
-		if (s->membership.member[i].used)
-			tsi_membership_want(&s->membership, i,
-					    tsi_conn_want(&s->conn[i]));
+	for (unsigned i = 0; tsi_membership_next(&s->membership, &i); i++)
+		tsi_membership_want(&s->membership, i,
+				    tsi_conn_want(&s->conn[i]));
 }
 
 static void kill_slow(struct tsock_server *s, int64_t now)
@@ -73,9 +72,8 @@ static unsigned gather(struct tsock_server *s, struct pollfd *fds)
 	fds[n++] = (struct pollfd){ .fd = s->event, .events = POLLIN };
 	n += tsi_handshake_poll(&s->handshake, s->sockets.fdpass, tsi_now_ms(),
 				fds + n);
-	for (unsigned i = 0; i < s->membership.rows; i++)
-		if (s->membership.member[i].used)
-			fds[n++] = tsi_conn_poll(&s->conn[i]);
+	for (unsigned i = 0; tsi_membership_next(&s->membership, &i); i++)
+		fds[n++] = tsi_conn_poll(&s->conn[i]);
 	return n;
 }
 

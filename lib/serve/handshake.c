@@ -47,8 +47,9 @@ static int attach_reader(struct tsock_server *s, const struct tsi_offer *o,
 	/* A source that is lost opens too, until its view falls back. */
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
 		if (joined.opened & 1u << i && s->ring[i])
-			tsi_ring_publish(s->ring[i],
-					 s->membership.view[i].head);
+			tsi_ring_publish(
+				s->ring[i],
+				tsi_membership_head(&s->membership, i));
 	page = c->tail.base;
 	c->ring = s->ring[o->view];
 	tsi_ring_attach(c->ring, joined.id, page);

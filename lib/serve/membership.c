@@ -128,6 +128,7 @@ int tsi_membership_tail(struct tsi_membership *m, unsigned id, uint64_t tail,
 {
 	struct tsi_member *r = &m->member[id];
 
+	tail = max64(tail, r->start);
 	if (tail == r->tail)
 		return 0;
 	if (tail < r->tail || tail > tail_bound(m, r))
@@ -273,7 +274,8 @@ void tsi_membership_reading(struct tsi_membership *m, unsigned view,
 	m->view[view].reading = first;
 }
 
-void tsi_membership_head(struct tsi_membership *m, unsigned view, uint64_t head)
+void tsi_membership_published(struct tsi_membership *m, unsigned view,
+			      uint64_t head)
 {
 	m->view[view].head = head;
 }
@@ -317,4 +319,84 @@ void tsi_membership_waits(const struct tsi_membership *m, unsigned view,
 	*front = TSI_NEVER;
 	if (pin <= *gate && pin != TSI_NEVER)
 		*front = pin + min64(m->c.join_window, m->c.epoch_len);
+}
+
+/* ---- questions ---- */
+
+bool tsi_membership_next(const struct tsi_membership *m, unsigned *id)
+{
+	while (*id < m->rows && !m->member[*id].used)
+		++*id;
+	return *id < m->rows;
+}
+
+bool tsi_membership_reads(const struct tsi_membership *m, unsigned id,
+			  unsigned view)
+{
+	return m->member[id].used && m->member[id].view == view;
+}
+
+bool tsi_membership_active(const struct tsi_membership *m, unsigned view)
+{
+	return m->view[view].active;
+}
+
+uint64_t tsi_membership_head(const struct tsi_membership *m, unsigned view)
+{
+	return m->view[view].head;
+}
+
+uint64_t tsi_membership_claimed(const struct tsi_membership *m, unsigned view)
+{
+	return m->view[view].claimed;
+}
+
+uint32_t tsi_membership_opening(const struct tsi_membership *m, unsigned view)
+{
+	return m->view[view].opening;
+}
+
+bool tsi_membership_may_claim(const struct tsi_membership *m, unsigned view)
+{
+	return tsi_membership_limit(m, view) > m->view[view].claimed;
+}
+
+bool tsi_membership_has_input(const struct tsi_membership *m, unsigned view)
+{
+	const struct tsi_view_state *v = &m->view[view];
+
+	return v->active && m->view[v->source].head > v->claimed;
+}
+
+bool tsi_membership_all_claimed(const struct tsi_membership *m)
+{
+	return m->view[0].claimed >= m->c.end;
+}
+
+bool tsi_membership_complete(const struct tsi_membership *m, unsigned view)
+{
+	return m->view[view].head == m->c.end;
+}
+
+bool tsi_membership_jumping(const struct tsi_membership *m)
+{
+	return m->jumping;
+}
+
+void tsi_membership_stats(const struct tsi_membership *m,
+			  struct tsock_stats *st)
+{
+	st->epoch_len = m->c.epoch_len;
+	st->head = m->view[0].head;
+	st->claimed = m->view[0].claimed;
+	st->limit = tsi_membership_limit(m, 0);
+	st->capacity = m->view[0].capacity;
+	st->consumers = m->count;
+}
+
+void tsi_membership_stats_row(const struct tsi_membership *m, unsigned id,
+			      struct tsock_stats_row *row)
+{
+	row->tail = m->member[id].tail;
+	row->view = m->member[id].view;
 }

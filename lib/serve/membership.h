@@ -123,7 +123,8 @@ int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
 /*
  * A member's tail was read.  TSOCK_EPROTO for a tail that goes back, or beyond
  * all bounds: the server then drops this member.  A tail beyond the head is
- * fine: the member skips samples.
+ * fine: the member skips samples.  A tail below the member's start counts as
+ * the start, since no tail is written before the rings are mapped.
  */
 int tsi_membership_tail(struct tsi_membership *m, unsigned id, uint64_t tail,
 			int64_t now_ms);
@@ -146,8 +147,8 @@ void tsi_membership_reading(struct tsi_membership *m, unsigned view,
 			    uint64_t first);
 
 /* All samples below head are published. */
-void tsi_membership_head(struct tsi_membership *m, unsigned view,
-			 uint64_t head);
+void tsi_membership_published(struct tsi_membership *m, unsigned view,
+			      uint64_t head);
 
 /*
  * Samples first .. head-1 of a view are in its ring; they were claimed when the
@@ -183,6 +184,47 @@ void tsi_membership_waits(const struct tsi_membership *m, unsigned view,
  */
 uint64_t tsi_membership_next_start(const struct tsi_membership *m,
 				   unsigned view);
+
+/* ---- questions ---- */
+
+/*
+ * The first member from number *id on: true, and *id is its number.  For a walk
+ * over all members, during which members may leave.
+ */
+bool tsi_membership_next(const struct tsi_membership *m, unsigned *id);
+
+/* Does that member read this view? */
+bool tsi_membership_reads(const struct tsi_membership *m, unsigned id,
+			  unsigned view);
+
+/* Has the view a reader, or a view made of it one? */
+bool tsi_membership_active(const struct tsi_membership *m, unsigned view);
+
+/* The first sample of a view that isn't published, or isn't handed out yet. */
+uint64_t tsi_membership_head(const struct tsi_membership *m, unsigned view);
+uint64_t tsi_membership_claimed(const struct tsi_membership *m, unsigned view);
+
+/* What tsi_membership_done() has to be told of samples that are claimed now. */
+uint32_t tsi_membership_opening(const struct tsi_membership *m, unsigned view);
+
+/* Is there a sample of the view that may be handed out now? */
+bool tsi_membership_may_claim(const struct tsi_membership *m, unsigned view);
+
+/* Has the view's source samples that the view could be filled with? */
+bool tsi_membership_has_input(const struct tsi_membership *m, unsigned view);
+
+/* Is the last sample of the stream handed out; is it published in a view? */
+bool tsi_membership_all_claimed(const struct tsi_membership *m);
+bool tsi_membership_complete(const struct tsi_membership *m, unsigned view);
+
+/* Is there a jump to come, of which tsi_membership_apply_jump() asks? */
+bool tsi_membership_jumping(const struct tsi_membership *m);
+
+/* What it knows of the statistics: of the stream, and of a member. */
+void tsi_membership_stats(const struct tsi_membership *m,
+			  struct tsock_stats *st);
+void tsi_membership_stats_row(const struct tsi_membership *m, unsigned id,
+			      struct tsock_stats_row *row);
 
 /* Is a view made of this ring, directly or by way of other views? */
 bool tsi_membership_made_of(const struct tsi_membership *m, unsigned view,

@@ -23,6 +23,10 @@ static inline uint64_t max64(uint64_t a, uint64_t b)
 uint64_t tsi_membership_boundary(const struct tsi_membership *m, uint32_t join,
 				 uint64_t s);
 
+/* Can a start, of an epoch or a segment, be the next one of this member? */
+bool tsi_membership_may_start(const struct tsi_membership *m,
+			      const struct tsi_member *r, uint64_t start);
+
 /* Does the ring still hold all samples from q on that were made? */
 bool tsi_membership_held(const struct tsi_view_state *v, uint64_t q);
 

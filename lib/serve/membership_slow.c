@@ -36,13 +36,6 @@ static uint64_t full_at(const struct tsi_membership *m, unsigned view)
 	return gate == TSI_NEVER ? gate : gate + m->view[view].capacity;
 }
 
-/* Can that be the next start of this reader? */
-static bool has_start(const struct tsi_membership *m,
-		      const struct tsi_member *r, uint64_t start)
-{
-	return r->by_segment || start % m->c.epoch_len == 0;
-}
-
 /* Mark the readers that keep a ring full. */
 static void mark(const struct tsi_membership *m, unsigned view,
 		 bool slow[TSI_MAX_MEMBERS])
@@ -59,7 +52,8 @@ static void mark(const struct tsi_membership *m, unsigned view,
 			continue;
 		if (r->view == view && gate <= start)
 			slow[i] |= tsi_membership_reach(m, r) <= gate;
-		else if (start <= gate && has_start(m, r, start) &&
+		else if (start <= gate &&
+			 tsi_membership_may_start(m, r, start) &&
 			 tsi_membership_made_of(m, r->view, view))
 			slow[i] |= tsi_membership_reach(m, r) <= start;
 	}

@@ -60,6 +60,12 @@ uint64_t tsi_membership_boundary(const struct tsi_membership *m, uint32_t join,
 	return epoch + m->c.bounds[segment_of(m, q - epoch) + 1];
 }
 
+bool tsi_membership_may_start(const struct tsi_membership *m,
+			      const struct tsi_member *r, uint64_t start)
+{
+	return r->by_segment || start % m->c.epoch_len == 0;
+}
+
 /* ---- front, pin, held ---- */
 
 bool tsi_membership_held(const struct tsi_view_state *v, uint64_t q)

@@ -43,9 +43,8 @@ static void answer_meta(struct tsock_server *s, struct tsi_msg *m)
 
 static int find_member(const struct tsock_server *s, const uint8_t *nonce)
 {
-	for (unsigned i = 0; i < s->membership.rows; i++)
-		if (s->membership.member[i].used &&
-		    !memcmp(s->conn[i].nonce, nonce, TSI_NONCE))
+	for (unsigned i = 0; tsi_membership_next(&s->membership, &i); i++)
+		if (!memcmp(s->conn[i].nonce, nonce, TSI_NONCE))
 			return (int)i;
 	return -1;
 }
@@ -156,14 +155,13 @@ static void answer_join(struct tsock_server *s, struct tsi_msg *m)
 static void answer_leave(struct tsock_server *s, struct tsi_msg *m)
 {
 	struct tsi_msg_leave l = m->u.leave;
-	int id = find_member(s, l.nonce);
+	int id;
 
 	tsi_offers_withdraw(&s->offers, l.nonce);
-	if (id >= 0) {
-		tsi_server_refresh(s); /* its last tail counts */
-		if (s->membership.member[id].used)
-			tsi_server_drop(s, (unsigned)id, "leaves");
-	}
+	tsi_server_refresh(s); /* its last tail counts */
+	id = find_member(s, l.nonce);
+	if (id >= 0)
+		tsi_server_drop(s, (unsigned)id, "leaves");
 	m->type = TSI_LEFT;
 }
 

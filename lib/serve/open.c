@@ -83,6 +83,12 @@ static void fill_stream(struct tsock_server *s,
 		m->field[i] = g->field[i].desc;
 }
 
+/* The first number that no sample of the stream will have. */
+static uint64_t end_of(const struct tsock_serve_opts *o)
+{
+	return o->epochs ? o->epochs * o->epoch_len : TSI_NEVER;
+}
+
 static void init_members(struct tsock_server *s,
 			 const struct tsock_serve_opts *o,
 			 const struct tsi_geometry *g)
@@ -91,7 +97,7 @@ static void init_members(struct tsock_server *s,
 		.epoch_len = o->epoch_len,
 		.join_window = g->join_window,
 		.capacity = g->capacity,
-		.end = o->epochs ? o->epochs * o->epoch_len : TSI_NEVER,
+		.end = end_of(o),
 		.segments = s->stream.segments,
 		.bounds = s->bounds,
 		.min_members = o->min_consumers ? o->min_consumers : 1,
@@ -103,7 +109,8 @@ static void init_members(struct tsock_server *s,
 static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 		     const struct tsi_geometry *g)
 {
-	struct tsi_ring_ident id = { .epoch_len = o->epoch_len };
+	struct tsi_ring_ident id = { .epoch_len = o->epoch_len,
+				     .end = end_of(o) };
 
 	if (o->memory && g->bytes > o->memory)
 		return tsi_err(
@@ -115,7 +122,6 @@ static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 	if (getrandom(&id.incarnation, sizeof(id.incarnation), 0) !=
 	    (ssize_t)sizeof(id.incarnation))
 		return tsi_err_sys("getrandom");
-	id.end = s->membership.c.end;
 	s->done = calloc(g->capacity, 1);
 	if (!s->done)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a ring of %llu",
@@ -212,9 +218,8 @@ static void close_rings(struct tsock_server *s)
 
 static void drop_everybody(struct tsock_server *s)
 {
-	for (unsigned i = 0; i < TSI_MAX_MEMBERS; i++)
-		if (s->membership.member[i].used)
-			tsi_server_drop(s, i, "is left behind");
+	for (unsigned i = 0; tsi_membership_next(&s->membership, &i); i++)
+		tsi_server_drop(s, i, "is left behind");
 	tsi_handshake_close(&s->handshake);
 }
 

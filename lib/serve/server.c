@@ -24,18 +24,10 @@ void tsi_server_refresh(struct tsock_server *s)
 {
 	int64_t now = tsi_now_ms();
 
-	for (unsigned i = 0; i < s->membership.rows; i++) {
-		uint64_t tail;
-
-		if (!s->membership.member[i].used)
-			continue;
-		tail = tsi_conn_tail(&s->conn[i]);
-		/* A consumer writes no tail before it has mapped its rings. */
-		if (tail < s->membership.member[i].start)
-			tail = s->membership.member[i].start;
-		if (tsi_membership_tail(&s->membership, i, tail, now))
+	for (unsigned i = 0; tsi_membership_next(&s->membership, &i); i++)
+		if (tsi_membership_tail(&s->membership, i,
+					tsi_conn_tail(&s->conn[i]), now))
 			tsi_server_drop(s, i, tsock_errmsg());
-	}
 }
 
 void tsi_server_changed(struct tsock_server *s)
@@ -43,10 +35,11 @@ void tsi_server_changed(struct tsock_server *s)
 	bool jumped = tsi_membership_apply_jump(&s->membership);
 
 	for (unsigned i = 0; i < TSI_VIEWS && jumped; i++)
-		if (s->membership.view[i].active && s->ring[i])
-			tsi_ring_publish(s->ring[i],
-					 s->membership.view[i].head);
-	if (s->membership.view[0].head == s->membership.c.end)
+		if (tsi_membership_active(&s->membership, i) && s->ring[i])
+			tsi_ring_publish(
+				s->ring[i],
+				tsi_membership_head(&s->membership, i));
+	if (tsi_membership_complete(&s->membership, 0))
 		tsi_ring_finish(s->ring[0], TSI_RING_ENDED, NULL);
 	tsi_sync_wake_workers(&s->sync);
 	tsi_sync_wake_stages(&s->sync);
@@ -63,7 +56,7 @@ static void state_wants(struct tsock_server *s, unsigned view)
 	for (unsigned i = 0; i < TSI_VIEWS; i++) {
 		struct tsi_ring_shared *shared;
 
-		if (!m->view[i].active || !s->ring[i])
+		if (!tsi_membership_active(m, i) || !s->ring[i])
 			continue;
 		shared = s->ring[i]->shared;
 		/* The reader at the front may read any view.  If this writer
@@ -83,8 +76,7 @@ void tsi_server_wait(struct tsock_server *s, unsigned view, int64_t until_ns)
 	 * gate_want: either it sees what we want, or we see its tail. */
 	atomic_thread_fence(memory_order_seq_cst);
 	tsi_server_refresh(s);
-	if (tsi_membership_limit(&s->membership, view) >
-	    s->membership.view[view].claimed)
+	if (tsi_membership_may_claim(&s->membership, view))
 		return;
 	s->waiters[view]++;
 	if (view)
@@ -147,8 +139,7 @@ static int closed_or_over(struct tsock_server *s)
 		return tsi_err(TSOCK_ESTREAM, "%s", s->error);
 	if (s->stop)
 		return tsi_err(TSOCK_EENDED, "the server is closing");
-	if (tsi_server_over(s) ||
-	    s->membership.view[0].claimed >= s->membership.c.end)
+	if (tsi_server_over(s) || tsi_membership_all_claimed(&s->membership))
 		return tsi_err(TSOCK_EENDED, "the last epoch is made");
 	return 0;
 }
@@ -207,19 +198,21 @@ void *tsock_serve_slot(tsock_server *s, unsigned f, uint64_t seq)
 
 static void advance(struct tsock_server *s)
 {
-	struct tsi_view_state *base = &s->membership.view[0];
-	uint64_t head = base->head;
+	struct tsi_membership *m = &s->membership;
+	uint64_t old = tsi_membership_head(m, 0), head = old;
+	uint64_t claimed = tsi_membership_claimed(m, 0);
+	uint32_t capacity = s->stream.capacity;
 
-	while (head < base->claimed && s->done[head % base->capacity]) {
-		s->done[head % base->capacity] = 0;
+	while (head < claimed && s->done[head % capacity]) {
+		s->done[head % capacity] = 0;
 		head++;
 	}
-	if (head == base->head)
+	if (head == old)
 		return;
-	s->produced += head - base->head;
-	tsi_membership_head(&s->membership, 0, head);
+	s->produced += head - old;
+	tsi_membership_published(m, 0, head);
 	tsi_ring_publish(s->ring[0], head);
-	if (s->membership.jumping || head == s->membership.c.end)
+	if (tsi_membership_jumping(m) || tsi_membership_complete(m, 0))
 		tsi_server_changed(s);
 	else
 		tsi_sync_wake_stages(&s->sync);
@@ -227,18 +220,15 @@ static void advance(struct tsock_server *s)
 
 void tsock_serve_commit(tsock_server *s, uint64_t first, unsigned count)
 {
-	uint64_t capacity;
-
 	if (!s)
 		return;
-	capacity = s->membership.view[0].capacity; /* never changes */
 	tsi_ring_mirror(s->ring[0], first, count);
 	/* Non-temporal stores aren't ordered by the lock alone. */
 	atomic_thread_fence(memory_order_seq_cst);
 	tsi_sync_lock(&s->sync);
 	for (uint64_t q = first; q < first + count; q++)
-		s->done[q % capacity] = 1;
-	if (first == s->membership.view[0].head)
+		s->done[q % s->stream.capacity] = 1;
+	if (first == tsi_membership_head(&s->membership, 0))
 		advance(s);
 	tsi_sync_unlock(&s->sync);
 }

@@ -14,8 +14,7 @@ static void stats_row(const struct tsock_server *s, unsigned id,
 		      struct tsock_stats_row *row)
 {
 	tsi_conn_stats(&s->conn[id], row);
-	row->tail = s->membership.member[id].tail;
-	row->view = s->membership.member[id].view;
+	tsi_membership_stats_row(&s->membership, id, row);
 }
 
 /* The row whose reader has come furthest. */
@@ -31,41 +30,34 @@ static struct tsock_stats_row *furthest(struct tsock_stats *st)
 
 static void stats_rows(const struct tsock_server *s, struct tsock_stats *st)
 {
-	for (unsigned i = 0; i < s->membership.rows; i++) {
-		struct tsock_stats_row *row;
+	for (unsigned i = 0; tsi_membership_next(&s->membership, &i); i++) {
+		struct tsock_stats_row row = { .pid = 0 }, *far;
 
-		if (!s->membership.member[i].used)
-			continue;
+		stats_row(s, i, &row);
 		if (st->nrows < TSOCK_STATS_ROWS) {
-			stats_row(s, i, &st->row[st->nrows++]);
+			st->row[st->nrows++] = row;
 			continue;
 		}
 		/* Without space for all, the readers that are behind count. */
-		row = furthest(st);
-		if (s->membership.member[i].tail < row->tail)
-			stats_row(s, i, row);
+		far = furthest(st);
+		if (row.tail < far->tail)
+			*far = row;
 	}
 }
 
 void tsi_stats_read(struct tsock_server *s, struct tsock_stats *st)
 {
-	const struct tsi_view_state *base = &s->membership.view[0];
-
 	*st = (struct tsock_stats){ .size = sizeof(*st) };
 	tsi_server_refresh(s);
 	st->pid = (uint32_t)getpid();
-	st->epoch_len = s->membership.c.epoch_len;
-	st->head = base->head;
-	st->claimed = base->claimed;
-	st->limit = tsi_membership_limit(&s->membership, 0);
-	st->capacity = base->capacity;
+	tsi_membership_stats(&s->membership, st);
 	st->produced = s->produced;
 	st->read_bytes = atomic_load(&s->read_bytes);
 	st->bad_samples = atomic_load(&s->bad_samples);
-	st->consumers = s->membership.count;
 	st->memory = tsi_view_table_bytes(&s->views);
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		st->views += s->ring[i] && s->membership.view[i].active;
+		st->views +=
+			s->ring[i] && tsi_membership_active(&s->membership, i);
 	stats_rows(s, st);
 }
 

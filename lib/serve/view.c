@@ -47,7 +47,7 @@ void tsi_view_publish(struct tsi_view *v, uint32_t opening, uint64_t first,
 	if (!tsi_membership_done(&s->membership, v->id, opening, first, head))
 		return;
 	tsi_ring_publish(&v->ring, head);
-	if (head == s->membership.c.end)
+	if (tsi_membership_complete(&s->membership, v->id))
 		tsi_ring_finish(&v->ring, TSI_RING_ENDED, NULL);
 	tsi_sync_wake_stages(&s->sync);
 }
@@ -85,9 +85,8 @@ void tsi_view_fail(struct tsi_view *v, const char *why)
 	tsi_offers_withdraw_view(&s->offers, v->id);
 	tsi_ring_finish(&v->ring, TSI_RING_FAILED, why);
 	fail_dependents(v, why);
-	for (unsigned i = 0; i < s->membership.rows; i++)
-		if (s->membership.member[i].used &&
-		    s->membership.member[i].view == v->id)
+	for (unsigned i = 0; tsi_membership_next(&s->membership, &i); i++)
+		if (tsi_membership_reads(&s->membership, i, v->id))
 			tsi_server_drop(s, i, "lost its view");
 	tsi_sync_wake_stages(&s->sync);
 }

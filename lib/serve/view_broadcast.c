@@ -27,9 +27,14 @@ struct group {
 	bool laggards; /* other views can catch up right now */
 };
 
-static struct tsi_view_state *state_of(const struct tsi_view *v)
+static uint64_t claimed_of(const struct tsi_view *v)
 {
-	return &v->server->membership.view[v->id];
+	return tsi_membership_claimed(&v->server->membership, v->id);
+}
+
+static bool may_claim(const struct tsi_view *v)
+{
+	return tsi_membership_may_claim(&v->server->membership, v->id);
 }
 
 static struct tsi_view *source_of(const struct tsi_view *v)
@@ -45,10 +50,12 @@ static uint64_t limit_of(const struct tsi_view *v)
 /* A view that begins beyond its source's head isn't ahead: it waits. */
 static bool takes_part(const struct tsi_view *v, unsigned source)
 {
+	const struct tsi_membership *m = &v->server->membership;
+
 	return v->phase == TSI_VIEW_READY && !v->source_lost &&
 	       v->kind == TSI_STAGE_BROADCAST && v->source == source &&
-	       state_of(v)->active &&
-	       state_of(v)->claimed <= state_of(source_of(v))->head;
+	       tsi_membership_active(m, v->id) &&
+	       claimed_of(v) <= tsi_membership_head(m, source);
 }
 
 static void find_group(const struct tsi_view *me, struct group *g)
@@ -58,18 +65,17 @@ static void find_group(const struct tsi_view *me, struct group *g)
 	memset(g, 0, sizeof(*g));
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
 		if (takes_part(&s->views.view[i], me->source) &&
-		    state_of(&s->views.view[i])->claimed > g->front)
-			g->front = state_of(&s->views.view[i])->claimed;
+		    claimed_of(&s->views.view[i]) > g->front)
+			g->front = claimed_of(&s->views.view[i]);
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
 		struct tsi_view *v = &s->views.view[i];
 
 		if (!takes_part(v, me->source))
 			continue;
-		if (state_of(v)->claimed == g->front && !v->busy)
+		if (claimed_of(v) == g->front && !v->busy)
 			g->level[g->n++] = v;
 		else
-			g->laggards |=
-				v->busy || limit_of(v) > state_of(v)->claimed;
+			g->laggards |= v->busy || may_claim(v);
 	}
 }
 
@@ -82,7 +88,7 @@ static void begin_samples(struct tsi_view *v, unsigned n)
 	(void)tsi_membership_claim(m, v->id, n, &first);
 	tsi_membership_reading(m, v->id, first);
 	v->busy = true;
-	v->opening = state_of(v)->opening;
+	v->opening = tsi_membership_opening(m, v->id);
 }
 
 static void end_samples(struct tsi_view *v, uint64_t first, unsigned n,
@@ -115,7 +121,7 @@ static void copy_samples(struct tsi_view *v, uint64_t first, unsigned n,
 static void catch_up(struct tsi_view *v, uint64_t front)
 {
 	struct tsock_server *s = v->server;
-	uint64_t first = state_of(v)->claimed, n = limit_of(v);
+	uint64_t first = claimed_of(v), n = limit_of(v);
 	unsigned most = tsi_stage_chunk(v->stage);
 	char why[256];
 
@@ -197,7 +203,7 @@ static void wait_for(struct tsi_view *v)
 	struct tsock_server *s = v->server;
 
 	/* Readers hold the view up only if the source has more. */
-	if (state_of(source_of(v))->head > state_of(v)->claimed)
+	if (tsi_membership_has_input(&s->membership, v->id))
 		tsi_server_wait(s, v->id, INT64_MAX);
 	else
 		tsi_sync_wait_staged(&s->sync, INT64_MAX);
@@ -225,8 +231,8 @@ static void view_step(struct tsi_view *v)
 	find_group(v, &g);
 	if (v->busy || !takes_part(v, v->source)) {
 		tsi_sync_wait_staged(&s->sync, INT64_MAX);
-	} else if (state_of(v)->claimed < g.front) {
-		if (limit_of(v) > state_of(v)->claimed)
+	} else if (claimed_of(v) < g.front) {
+		if (may_claim(v))
 			catch_up(v, g.front);
 		else
 			wait_for(v);

@@ -68,7 +68,7 @@ uint64_t tsi_view_table_bytes(const struct tsi_view_table *t)
 /* Does it have readers, or will it have one? */
 static bool in_use(const struct tsock_server *s, const struct tsi_view *v)
 {
-	return s->membership.view[v->id].active ||
+	return tsi_membership_active(&s->membership, v->id) ||
 	       tsi_offers_for_view(&s->offers, v->id);
 }
 

@@ -38,16 +38,13 @@ static unsigned stage_take(struct tsi_view *v, uint64_t *first, bool wait)
 	struct tsi_membership *m = &s->membership;
 
 	while (v->phase == TSI_VIEW_READY && !v->source_lost) {
-		const struct tsi_view_state *st = &m->view[v->id];
-		unsigned n = 0;
+		unsigned n = tsi_membership_claim(
+			m, v->id, tsi_stage_chunk(v->stage), first);
 
-		if (st->active)
-			n = tsi_membership_claim(
-				m, v->id, tsi_stage_chunk(v->stage), first);
 		if (n || !wait)
 			return n;
 		/* Readers hold the view up only if the source has more. */
-		if (st->active && m->view[v->source].head > st->claimed)
+		if (tsi_membership_has_input(m, v->id))
 			tsi_server_wait(s, v->id, INT64_MAX);
 		else
 			tsi_sync_wait_staged(&s->sync, INT64_MAX);
@@ -81,7 +78,7 @@ static int stage_begin(struct tsi_view *v, struct runs *r, uint64_t first,
 
 	r->run[lane].first = first;
 	r->run[lane].count = n;
-	r->run[lane].opening = s->membership.view[v->id].opening;
+	r->run[lane].opening = tsi_membership_opening(&s->membership, v->id);
 	r->next = (lane + 1) % tsi_stage_lanes(v->stage);
 	r->count++;
 	state_reading(v, r);

@@ -49,7 +49,7 @@ static inline uint64_t fill(void)
 	uint64_t first;
 
 	while (tsi_membership_claim(&m, 0, 1, &first))
-		tsi_membership_head(&m, 0, first + 1);
+		tsi_membership_published(&m, 0, first + 1);
 	tsi_membership_apply_jump(&m);
 	return m.view[0].head;
 }
@@ -83,7 +83,7 @@ static inline void fill_all(void)
 		for (unsigned v = 0; v < 4; v++) {
 			if (!tsi_membership_claim(&m, v, 1, &first))
 				continue;
-			tsi_membership_head(&m, v, first + 1);
+			tsi_membership_published(&m, v, first + 1);
 			more = true;
 		}
 		more |= tsi_membership_apply_jump(&m);

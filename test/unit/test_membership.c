@@ -116,7 +116,7 @@ static void a_jump_waits_for_what_is_in_flight(void **state)
 	make(10000, 64, 128, TSI_NEVER);
 	a = join(TSOCK_JOIN_EPOCH, 0);
 	assert_int_equal(tsi_membership_claim(&m, 0, 50, &first), 50);
-	tsi_membership_head(&m, 0, 20);
+	tsi_membership_published(&m, 0, 20);
 	tsi_membership_tail(&m, a.id, 20, 0);
 	tsi_membership_leave(&m, a.id);
 	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 10000);
@@ -125,7 +125,7 @@ static void a_jump_waits_for_what_is_in_flight(void **state)
 	/* The live edge is the target now, for others too. */
 	assert_int_equal(join(TSOCK_JOIN_NOW, 0).start, 10000);
 	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 10000);
-	tsi_membership_head(&m, 0, 50);
+	tsi_membership_published(&m, 0, 50);
 	assert_true(tsi_membership_apply_jump(&m));
 	assert_int_equal(m.view[0].base, 10000);
 }
@@ -174,9 +174,9 @@ static void views_skip_with_the_stream(void **state)
 	fill();
 	assert_int_equal(tsi_membership_claim(&m, 1, 100, &first), 100);
 	tsi_membership_reading(&m, 1, first);
-	tsi_membership_head(&m, 1, 80);
+	tsi_membership_published(&m, 1, 80);
 	assert_int_equal(tsi_membership_claim(&m, 2, 100, &first), 80);
-	tsi_membership_head(&m, 2, 80);
+	tsi_membership_published(&m, 2, 80);
 	tsi_membership_tail(&m, a.id, 70, 0);
 	on_view.after = 10000;
 	assert_int_equal(tsi_membership_join(&m, &on_view, 0, &b), 0);
@@ -569,11 +569,11 @@ static void a_view_that_loses_its_source_goes_on_from_the_base(void **state)
 	assert_int_equal(tsi_membership_join(&m, &on_view, 0, &c), 0);
 	assert_int_equal(fill(), 128);
 	assert_int_equal(tsi_membership_claim(&m, 1, 128, &first), 128);
-	tsi_membership_head(&m, 1, 128);
+	tsi_membership_published(&m, 1, 128);
 	/* View 1 has them all, and the base ring keeps them for view 2. */
 	assert_int_equal(fill(), 128);
 	assert_int_equal(tsi_membership_claim(&m, 2, 32, &first), 32);
-	tsi_membership_head(&m, 2, 32);
+	tsi_membership_published(&m, 2, 32);
 	tsi_membership_tail(&m, c.id, 32, 0);
 	assert_int_equal(fill(), 160);
 	/* Twenty samples were on their way, and are claimed again. */
@@ -597,13 +597,13 @@ static void what_never_came_has_spoilt_its_slots(void **state)
 	assert_int_equal(tsi_membership_join(&m, &on_view, 0, &c), 0);
 	fill();
 	(void)tsi_membership_claim(&m, 1, 128, &first);
-	tsi_membership_head(&m, 1, 128);
+	tsi_membership_published(&m, 1, 128);
 	assert_int_equal(tsi_membership_claim(&m, 2, 120, &first), 120);
-	tsi_membership_head(&m, 2, 120);
+	tsi_membership_published(&m, 2, 120);
 	tsi_membership_tail(&m, c.id, 20, 0);
 	fill();
 	(void)tsi_membership_claim(&m, 1, 128, &first);
-	tsi_membership_head(&m, 1, 148);
+	tsi_membership_published(&m, 1, 148);
 	assert_int_equal(tsi_membership_claim(&m, 2, 20, &first), 20);
 	assert_true(tsi_membership_fall_back_to_base(&m, 2));
 	/* Samples 0 to 11 were written over: the epoch's start is gone. */
@@ -625,7 +625,7 @@ a_view_that_began_behind_the_base_is_lost_with_its_source(void **state)
 	assert_int_equal(tsi_membership_join(&m, &on_view, 0, &c), 0);
 	assert_int_equal(fill(), 128);
 	assert_int_equal(tsi_membership_claim(&m, 1, 128, &first), 128);
-	tsi_membership_head(&m, 1, 128);
+	tsi_membership_published(&m, 1, 128);
 	tsi_membership_tail(&m, c.id, 100, 0);
 	assert_int_equal(fill(), 256);
 	/* View 1 has the epoch's start, the base ring hasn't. */
@@ -634,7 +634,7 @@ a_view_that_began_behind_the_base_is_lost_with_its_source(void **state)
 	assert_false(tsi_membership_fall_back_to_base(&m, 2));
 	/* When it has caught up, it can do without. */
 	assert_int_equal(tsi_membership_claim(&m, 2, 128, &first), 128);
-	tsi_membership_head(&m, 2, 128);
+	tsi_membership_published(&m, 2, 128);
 	assert_true(tsi_membership_fall_back_to_base(&m, 2));
 }
 

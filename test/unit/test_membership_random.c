@@ -188,7 +188,7 @@ static void do_publish(void)
 	while (done < w.npending && w.written[done])
 		done++;
 	if (done) {
-		tsi_membership_head(&m, 0, w.pending[done - 1] + 1);
+		tsi_membership_published(&m, 0, w.pending[done - 1] + 1);
 		w.npending -= done;
 		memmove(w.pending, w.pending + done,
 			w.npending * sizeof(w.pending[0]));
