@@ -127,8 +127,9 @@ int tsi_await_release(struct tsock *t, uint64_t n, uint64_t need,
 {
 	struct tsi_reader *r = t->reader;
 	struct tsi_backend *k = tsi_reader_backend(r);
-	int err = k->ops->make_room ? k->ops->make_room(k, r, n, timeout_ms)
-				    : on_host(t, n, timeout_ms);
+	int err = tsi_backend_makes_room(k)
+			  ? tsi_backend_make_room(k, r, n, timeout_ms)
+			  : on_host(t, n, timeout_ms);
 
 	if (!err && t->left)
 		err = check_left(t, need, timeout_ms);

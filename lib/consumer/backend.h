@@ -117,4 +117,128 @@ struct tsi_backend {
 	const struct tsock_field *field;
 };
 
+/* ---- what the reader's side asks of one; the contracts are above ---- */
+
+static inline int tsi_backend_prepare(struct tsi_backend *k,
+				      struct tsi_placement *p)
+{
+	return k->ops->prepare(k, p);
+}
+
+static inline void tsi_backend_discard(struct tsi_backend *k,
+				       struct tsi_placement *p)
+{
+	k->ops->discard(k, p);
+}
+
+static inline int tsi_backend_place(struct tsi_backend *k, uint64_t first,
+				    uint64_t count, struct tsi_placement *p)
+{
+	return k->ops->place(k, first, count, p);
+}
+
+static inline void tsi_backend_clear(struct tsi_backend *k,
+				     struct tsi_placement *p)
+{
+	k->ops->clear(k, p);
+}
+
+static inline int tsi_backend_make_private(struct tsi_backend *k,
+					   struct tsi_placement *p)
+{
+	return k->ops->make_private(k, p);
+}
+
+/* Can a forked child use this memory? */
+static inline bool tsi_backend_forks(const struct tsi_backend *k)
+{
+	return k->ops->pages;
+}
+
+static inline bool tsi_backend_pages(struct tsi_backend *k,
+				     const struct tsi_placement *p, unsigned i,
+				     void **addr, size_t *len, bool *writable)
+{
+	return k->ops->pages(k, p, i, addr, len, writable);
+}
+
+/* Can more than held batches be in the way?  Then make_room() waits. */
+static inline bool tsi_backend_makes_room(const struct tsi_backend *k)
+{
+	return k->ops->make_room;
+}
+
+static inline int tsi_backend_make_room(struct tsi_backend *k,
+					struct tsi_reader *r, uint64_t n,
+					int *timeout_ms)
+{
+	return k->ops->make_room(k, r, n, timeout_ms);
+}
+
+static inline bool tsi_backend_in_use(struct tsi_backend *k,
+				      struct tsi_placement *p)
+{
+	return k->ops->in_use && k->ops->in_use(k, p);
+}
+
+static inline void tsi_backend_defer(struct tsi_backend *k,
+				     struct tsi_placement *p)
+{
+	k->ops->defer(k, p);
+}
+
+/* Can a stream's work read the batches?  Then there are use and convert. */
+static inline bool tsi_backend_has_streams(const struct tsi_backend *k)
+{
+	return k->ops->use;
+}
+
+static inline int tsi_backend_use(struct tsi_backend *k,
+				  struct tsi_placement *p, void *stream)
+{
+	return k->ops->use(k, p, stream);
+}
+
+static inline int tsi_backend_convert(struct tsi_backend *k,
+				      struct tsi_placement *p, unsigned i,
+				      void *dst, void *stream)
+{
+	return k->ops->convert(k, p, i, dst, stream);
+}
+
+static inline int tsi_backend_trouble(struct tsi_backend *k)
+{
+	return k->ops->trouble ? k->ops->trouble(k) : 0;
+}
+
+static inline void tsi_backend_retire(struct tsi_backend *k)
+{
+	k->ops->retire(k);
+}
+
+static inline void tsi_backend_destroy(struct tsi_backend *k)
+{
+	k->ops->destroy(k);
+}
+
+/* CUDA's number of the GPU that the batches are on; -1: in host memory. */
+static inline int tsi_backend_device(const struct tsi_backend *k)
+{
+	return k->device;
+}
+
+/* May batches be written into, and made private? */
+static inline bool tsi_backend_is_writable(const struct tsi_backend *k)
+{
+	return k->writable;
+}
+
+/* Field i as the batches hold it, which the ring holds as in_ring. */
+static inline const struct tsock_field *
+tsi_backend_field(const struct tsi_backend *k, unsigned i,
+		  const struct tsock_field *in_ring)
+{
+	return k->field ? &k->field[i] : in_ring;
+}
+
 #endif

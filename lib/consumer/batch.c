@@ -54,7 +54,7 @@ void *tsock_batch_data_mut(tsock_batch *name, unsigned i)
 	struct tsock_batch *b = tsi_batch_of(name, "tsock_batch_data_mut");
 
 	if (!b || i >= tsi_reader_nfields(b->reader) ||
-	    !tsi_reader_backend(b->reader)->writable)
+	    !tsi_backend_is_writable(tsi_reader_backend(b->reader)))
 		return NULL;
 	return b->placement.data[i];
 }
@@ -68,7 +68,7 @@ static struct tsock_batch *batch_on_gpu(tsock_batch *name, const char *call,
 	*err = b ? 0 : TSOCK_EARG;
 	if (b && tsi_reader_in_child(b->reader))
 		*err = tsi_fork_err();
-	else if (b && !tsi_reader_backend(b->reader)->ops->use)
+	else if (b && !tsi_backend_has_streams(tsi_reader_backend(b->reader)))
 		*err = tsi_err(TSOCK_EARG,
 			       "%s: the batch is in host memory: open with a "
 			       "device",
@@ -82,7 +82,7 @@ int tsock_batch_use(tsock_batch *name, void *stream)
 	struct tsock_batch *b = batch_on_gpu(name, "tsock_batch_use", &err);
 	struct tsi_backend *k = b ? tsi_reader_backend(b->reader) : NULL;
 
-	return err ? err : k->ops->use(k, &b->placement, stream);
+	return err ? err : tsi_backend_use(k, &b->placement, stream);
 }
 
 int tsock_batch_convert(tsock_batch *name, unsigned i, void *dst, void *stream)
@@ -99,7 +99,7 @@ int tsock_batch_convert(tsock_batch *name, unsigned i, void *dst, void *stream)
 			       tsi_reader_nfields(b->reader));
 	if (!dst)
 		return tsi_err(TSOCK_EARG, "tsock_batch_convert: dst is NULL");
-	return k->ops->convert(k, &b->placement, i, dst, stream);
+	return tsi_backend_convert(k, &b->placement, i, dst, stream);
 }
 
 void tsock_batch_release(tsock_batch *name)

@@ -63,13 +63,14 @@ static void fill(struct tsi_dl_tensor *t, struct tsi_export *e, unsigned i)
 	};
 	const struct tsi_reader *r = e->batch->reader;
 	const struct tsock_field *f = tsi_reader_field(r, i);
+	int device = tsi_backend_device(tsi_reader_backend(r));
 	int64_t stride = 1;
 
 	*t = (struct tsi_dl_tensor){ .data = e->batch->placement.data[i] };
 	t->device.type = TSI_DL_CPU;
-	if (tsi_reader_backend(r)->device >= 0) {
+	if (device >= 0) {
 		t->device.type = TSI_DL_CUDA;
-		t->device.id = tsi_reader_backend(r)->device;
+		t->device.id = device;
 	}
 	t->ndim = (int32_t)f->ndim + 1;
 	t->dtype.code = code[f->dtype];
@@ -120,9 +121,10 @@ int tsock_batch_dlpack(tsock_batch *name, unsigned i, int versioned, void **out)
 		m->version.minor = 1;
 		m->context = e;
 		m->deleter = delete_versioned;
-		m->flags = tsi_reader_backend(b->reader)->writable
-				   ? 0
-				   : TSI_DL_READ_ONLY;
+		m->flags =
+			tsi_backend_is_writable(tsi_reader_backend(b->reader))
+				? 0
+				: TSI_DL_READ_ONLY;
 		fill(&m->tensor, e, i);
 		*out = m;
 	} else {

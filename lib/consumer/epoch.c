@@ -133,8 +133,8 @@ static int leave_if_lost(struct tsock *t, int err)
 {
 	struct tsi_err_saved saved;
 
-	if (tsi_reader_backend(t->reader)->device < 0 || err == TSOCK_EAGAIN ||
-	    err == TSOCK_EHELD)
+	if (tsi_backend_device(tsi_reader_backend(t->reader)) < 0 ||
+	    err == TSOCK_EAGAIN || err == TSOCK_EHELD)
 		return err;
 	saved = tsi_err_save(err);
 	if (tsi_reader_trouble(t->reader))

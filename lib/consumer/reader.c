@@ -32,7 +32,8 @@ static void each_pages(const struct tsock_batch *b,
 		void *addr;
 		size_t len;
 
-		if (k->ops->pages(k, &b->placement, i, &addr, &len, &writable))
+		if (tsi_backend_pages(k, &b->placement, i, &addr, &len,
+				      &writable))
 			fn(addr, len, writable);
 	}
 }
@@ -71,7 +72,7 @@ static void batch_free(struct tsock_batch *b)
 {
 	struct tsi_backend *k = b->reader->backend;
 
-	k->ops->discard(k, &b->placement);
+	tsi_backend_discard(k, &b->placement);
 	tsi_name_free(b->name);
 	free(b->exports);
 	free(b);
@@ -87,7 +88,7 @@ static struct tsock_batch *batch_new(struct tsi_reader *r)
 	b->name = tsi_name_new(b);
 	b->exports = calloc(r->nfields, sizeof(*b->exports));
 	if (!b->name || !b->exports ||
-	    r->backend->ops->prepare(r->backend, &b->placement)) {
+	    tsi_backend_prepare(r->backend, &b->placement)) {
 		batch_free(b);
 		return NULL;
 	}
@@ -154,8 +155,8 @@ static void take_parts(struct tsi_reader *r, const struct tsi_reader_parts *p)
 	r->end = p->ring->end;
 	r->nfields = p->ring->nfields;
 	for (unsigned i = 0; i < r->nfields; i++)
-		r->field[i] = p->backend->field ? p->backend->field[i]
-						: p->ring->field[i].desc;
+		r->field[i] = *tsi_backend_field(p->backend, i,
+						 &p->ring->field[i].desc);
 	r->backend = p->backend;
 	r->claim_ended = p->claim_ended;
 	r->free_context = p->free_context;
@@ -169,13 +170,13 @@ static void destroy(struct tsi_reader *r)
 {
 	struct tsock_batch *b, *next;
 
-	if (r->backend->ops->pages)
+	if (tsi_backend_forks(r->backend))
 		tsi_forks_forget(&r->forks);
 	for (b = atomic_load(&r->all); b; b = next) {
 		next = b->all;
 		batch_free(b);
 	}
-	r->backend->ops->destroy(r->backend);
+	tsi_backend_destroy(r->backend);
 	tsi_claim_close(&r->claim);
 	tsi_tail_fini(&r->tail);
 	free(r);
@@ -200,7 +201,7 @@ int tsi_reader_create(const struct tsi_reader_parts *p, struct tsi_reader **out)
 	int err;
 
 	if (!r || tsi_tail_init(&r->tail, tail_entries(p), p->start)) {
-		p->backend->ops->destroy(p->backend);
+		tsi_backend_destroy(p->backend);
 		free(r);
 		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
 	}
@@ -214,7 +215,7 @@ int tsi_reader_create(const struct tsi_reader_parts *p, struct tsi_reader **out)
 	tsi_claim_share_tail(&r->claim, &r->tail);
 	r->forks.pin_all = pin_all;
 	/* A child can't use a GPU's memory, whatever is done. */
-	if (r->backend->ops->pages)
+	if (tsi_backend_forks(r->backend))
 		tsi_forks_watch(&r->forks);
 	*out = r;
 	return 0;
@@ -259,7 +260,7 @@ int tsi_reader_acquire(struct tsi_reader *r, uint64_t n, tsock_batch **out)
 	b = batch_get(r);
 	if (!b)
 		return tsi_err(TSOCK_ENOMEM, "no memory for one more batch");
-	err = k->ops->place(k, pos, n, &b->placement);
+	err = tsi_backend_place(k, pos, n, &b->placement);
 	if (err) {
 		batch_put(r, b);
 		return err;
@@ -312,7 +313,7 @@ static void finish(struct tsock_batch *b, bool held)
 
 	if (held)
 		tsi_tail_release(&r->tail, b->ticket);
-	r->backend->ops->clear(r->backend, &b->placement);
+	tsi_backend_clear(r->backend, &b->placement);
 	batch_put(r, b);
 	if (held)
 		drop_hold(r);
@@ -375,10 +376,10 @@ void tsi_batch_unref(struct tsock_batch *b)
 	if (atomic_load_explicit(&b->refs, memory_order_acquire) != 1 &&
 	    atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	if (k->ops->in_use && k->ops->in_use(k, &b->placement)) {
+	if (tsi_backend_in_use(k, &b->placement)) {
 		/* Pairs with tsi_batch_pending(); only a hint. */
 		atomic_store_explicit(&b->pending, true, memory_order_relaxed);
-		k->ops->defer(k, &b->placement);
+		tsi_backend_defer(k, &b->placement);
 		return;
 	}
 	give_back(b);
@@ -416,14 +417,12 @@ void tsi_batch_made_private(struct tsi_reader *r, uint64_t ticket)
 
 int tsi_reader_trouble(struct tsi_reader *r)
 {
-	struct tsi_backend *k = r->backend;
-
-	return k->ops->trouble ? k->ops->trouble(k) : 0;
+	return tsi_backend_trouble(r->backend);
 }
 
 bool tsi_reader_retire(struct tsi_reader *r)
 {
-	r->backend->ops->retire(r->backend);
+	tsi_backend_retire(r->backend);
 	return atomic_fetch_sub_explicit(&r->holds, 1, memory_order_acq_rel) ==
 	       1;
 }

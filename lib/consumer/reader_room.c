@@ -21,7 +21,7 @@ static int make_private(struct tsi_reader *r, struct tsock_batch *b)
 		tsi_forks_unlock();
 		return 0;
 	}
-	err = r->backend->ops->make_private(r->backend, &b->placement);
+	err = tsi_backend_make_private(r->backend, &b->placement);
 	held = tsi_batch_unpin(b, err ? TSI_BATCH_HELD : TSI_BATCH_PRIVATE);
 	tsi_forks_unlock();
 	if (!held) {
@@ -72,7 +72,7 @@ int tsi_err_held(struct tsi_reader *r)
 		(unsigned long long)n, n == 1 ? " is" : "es are",
 		(unsigned long long)tail,
 		(unsigned long long)tsi_reader_pos(r) - 1,
-		r->backend->device >= 0
+		tsi_backend_device(r->backend) >= 0
 			? "TSOCK_GPU_STORED and keep what "
 			  "tsock_batch_convert() wrote"
 			: "TSOCK_WRITABLE, by which batches may be kept");
@@ -118,7 +118,7 @@ int tsi_reader_make_room(struct tsi_reader *r, uint64_t n)
 		/* The others are being given back at this moment. */
 		if (!b)
 			return 0;
-		if (!r->backend->writable)
+		if (!tsi_backend_is_writable(r->backend))
 			return tsi_err_held(r);
 		err = make_private(r, b);
 		if (err)
@@ -133,7 +133,7 @@ int tsi_reader_make_all_private(struct tsi_reader *r)
 	struct tsock_batch *b;
 	int err = 0;
 
-	if (!r->backend->writable)
+	if (!tsi_backend_is_writable(r->backend))
 		return 0;
 	while (!err && (b = tsi_tail_oldest(&r->tail, &at)))
 		err = make_private(r, b);
