@@ -58,7 +58,7 @@ static int await_others(struct tsock *t, uint64_t n, int64_t deadline)
 		/* Nobody comes any more whom a sleep could wait for. */
 		if (!tsi_reader_released_elsewhere(r) &&
 		    tsi_wait_trouble(t, now))
-			return tsi_err_held(r);
+			return tsi_reader_err_held(r);
 		if (!said && now - begin >= LONG_MS) {
 			said = true;
 			tsi_log(TSOCK_LOG_WARN, "%s", tsock_errmsg());
@@ -95,7 +95,8 @@ static int check_one_left(struct tsi_reader *r, uint64_t need)
 	if (tsi_reader_lets_pass(r, need))
 		return 0;
 	b = tsi_reader_oldest(r);
-	if (!b || tsi_batch_pending(b) || tsi_reader_released_elsewhere(r))
+	if (!b || tsi_reader_batch_pending(b) ||
+	    tsi_reader_released_elsewhere(r))
 		return TSOCK_EAGAIN;
 	return tsi_err(TSOCK_EHELD,
 		       "batches of an epoch that was left are still held "

@@ -79,7 +79,7 @@ struct tsi_backend_ops {
 	/*
 	 * Any, after the last reference to a batch is gone and before clear().
 	 * in_use(): is there work that still reads the batch?  Then defer()
-	 * takes it over, and calls tsi_batch_deferred_done(), from a thread of
+	 * takes it over, and calls tsi_reader_batch_done(), from a thread of
 	 * its own, when that work is done; the batch holds the tail until then.
 	 * Neither blocks.  NULL: never in use.
 	 */

@@ -111,7 +111,7 @@ void tsock_batch_release(tsock_batch *name)
 		return;
 	b = tsi_name_end(name, &forked);
 	if (b)
-		tsi_batch_unref(b);
+		tsi_reader_batch_unref(b);
 	else if (!forked)
 		tsi_log(TSOCK_LOG_ERROR,
 			"tsock_batch_release() for a batch that was given back "

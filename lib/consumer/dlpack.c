@@ -24,7 +24,7 @@ static void give_back(struct tsi_export *e)
 	else
 		/* Pairs with borrow(): our last use. */
 		atomic_store_explicit(&e->used, false, memory_order_release);
-	tsi_batch_unref(b);
+	tsi_reader_batch_unref(b);
 }
 
 static void delete_plain(struct tsi_dl_managed *self)
@@ -135,6 +135,6 @@ int tsock_batch_dlpack(tsock_batch *name, unsigned i, int versioned, void **out)
 		fill(&m->tensor, e, i);
 		*out = m;
 	}
-	tsi_batch_ref(b);
+	tsi_reader_batch_ref(b);
 	return 0;
 }

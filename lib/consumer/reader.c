@@ -19,6 +19,66 @@
 
 #define READY 4 /* free batches to begin with */
 
+/* ---- pinned batches ---- */
+
+/*
+ * With the lock of forks.h.  A pinned batch stays where it is although it may
+ * be released; false if it isn't held.
+ */
+static bool pin(struct tsock_batch *b)
+{
+	uint32_t state = TSI_BATCH_HELD;
+
+	return atomic_compare_exchange_strong(&b->state, &state,
+					      TSI_BATCH_PINNED);
+}
+
+/* False if it was released since: then finish() it, without the lock. */
+static bool unpin(struct tsock_batch *b, enum tsi_batch_state to)
+{
+	uint32_t state = TSI_BATCH_PINNED;
+
+	return atomic_compare_exchange_strong(&b->state, &state, to);
+}
+
+/* ---- the end of a batch ---- */
+
+/* The last time that whoever gave it back touches it. */
+static void batch_put(struct tsi_reader *r, struct tsock_batch *b)
+{
+	struct tsock_batch *top;
+
+	/* Only the handle's thread takes, and takes all: no ABA. */
+	top = atomic_load_explicit(&r->returned, memory_order_relaxed);
+	do
+		b->next = top;
+	while (!atomic_compare_exchange_weak_explicit(
+		&r->returned, &top, b,
+		memory_order_release /* pairs with batch_get() */,
+		memory_order_relaxed));
+}
+
+static void drop_hold(struct tsi_reader *r)
+{
+	/* All tails that were moved come before the claim is over. */
+	if (atomic_fetch_sub_explicit(&r->holds, 1, memory_order_acq_rel) == 1)
+		r->claim_ended(r->context, &r->claim);
+}
+
+/* The last time that a batch, which held the tail or not, is looked at. */
+static void finish(struct tsock_batch *b, bool held)
+{
+	struct tsi_reader *r = b->reader;
+
+	if (held)
+		tsi_tail_release(&r->tail, b->ticket);
+	tsi_backend_clear(r->backend, &b->placement);
+	batch_put(r, b);
+	if (held)
+		drop_hold(r);
+	tsi_reader_unref(r);
+}
+
 /* ---- forks ---- */
 
 /* For each field of b that a forked child could read. */
@@ -46,7 +106,7 @@ static void pin_all(struct tsi_fork_client *c)
 	/* Pairs with batch_new(). */
 	b = atomic_load_explicit(&r->all, memory_order_acquire);
 	for (; b; b = b->all) {
-		if (!tsi_batch_pin(b))
+		if (!pin(b))
 			continue;
 		tsi_forks_pin(&b->fork);
 		each_pages(b, tsi_forks_save);
@@ -58,12 +118,12 @@ static bool unpin_after_fork(struct tsi_fork_pin *p)
 	struct tsock_batch *b = tsi_member_of(p, struct tsock_batch, fork);
 
 	each_pages(b, tsi_forks_allow);
-	return tsi_batch_unpin(b, TSI_BATCH_HELD);
+	return unpin(b, TSI_BATCH_HELD);
 }
 
 static void finish_after_fork(struct tsi_fork_pin *p)
 {
-	tsi_batch_finish(tsi_member_of(p, struct tsock_batch, fork));
+	finish(tsi_member_of(p, struct tsock_batch, fork), true);
 }
 
 /* ---- free batches ---- */
@@ -115,21 +175,6 @@ static struct tsock_batch *batch_get(struct tsi_reader *r)
 		return batch_new(r);
 	r->free = b->next;
 	return b;
-}
-
-/* The last time that whoever gave it back touches it. */
-static void batch_put(struct tsi_reader *r, struct tsock_batch *b)
-{
-	struct tsock_batch *top;
-
-	/* Only the handle's thread takes, and takes all: no ABA. */
-	top = atomic_load_explicit(&r->returned, memory_order_relaxed);
-	do
-		b->next = top;
-	while (!atomic_compare_exchange_weak_explicit(
-		&r->returned, &top, b,
-		memory_order_release /* pairs with batch_get() */,
-		memory_order_relaxed));
 }
 
 /* ---- life ---- */
@@ -277,7 +322,7 @@ int tsi_reader_acquire(struct tsi_reader *r, uint64_t n, tsock_batch **out)
 		atomic_fetch_add_explicit(&r->holds, 1, memory_order_relaxed);
 		b->ticket = tsi_tail_append(&r->tail, pos, b);
 	}
-	/* Pairs with tsi_batch_pin(): what was set above. */
+	/* Pairs with pin(): what was set above. */
 	atomic_store(&b->state,
 		     b->placement.own ? TSI_BATCH_PRIVATE : TSI_BATCH_HELD);
 	/* After it was appended. */
@@ -299,28 +344,7 @@ void tsi_reader_skip(struct tsi_reader *r, uint64_t to)
 
 /* ---- releasing ---- */
 
-static void drop_hold(struct tsi_reader *r)
-{
-	/* All tails that were moved come before the claim is over. */
-	if (atomic_fetch_sub_explicit(&r->holds, 1, memory_order_acq_rel) == 1)
-		r->claim_ended(r->context, &r->claim);
-}
-
-/* The last time that a batch, which held the tail or not, is looked at. */
-static void finish(struct tsock_batch *b, bool held)
-{
-	struct tsi_reader *r = b->reader;
-
-	if (held)
-		tsi_tail_release(&r->tail, b->ticket);
-	tsi_backend_clear(r->backend, &b->placement);
-	batch_put(r, b);
-	if (held)
-		drop_hold(r);
-	tsi_reader_unref(r);
-}
-
-void tsi_batch_ref(struct tsock_batch *b)
+void tsi_reader_batch_ref(struct tsock_batch *b)
 {
 	/* The caller has one. */
 	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
@@ -352,19 +376,17 @@ static void note_releaser(struct tsi_reader *r)
 	if (!atomic_load_explicit(&r->released_elsewhere,
 				  memory_order_relaxed) &&
 	    atomic_load_explicit(&r->user_thread, memory_order_relaxed) !=
-		    tsi_thread_self())
+		    tsi_reader_this_thread())
 		atomic_store_explicit(&r->released_elsewhere, true,
 				      memory_order_relaxed);
 }
 
-void tsi_batch_deferred_done(struct tsi_placement *p)
+void tsi_reader_batch_done(struct tsi_placement *p)
 {
-	give_back(
-		(struct tsock_batch *)((char *)p - offsetof(struct tsock_batch,
-							    placement)));
+	give_back(tsi_member_of(p, struct tsock_batch, placement));
 }
 
-void tsi_batch_unref(struct tsock_batch *b)
+void tsi_reader_batch_unref(struct tsock_batch *b)
 {
 	struct tsi_backend *k = b->reader->backend;
 
@@ -377,7 +399,7 @@ void tsi_batch_unref(struct tsock_batch *b)
 	    atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	if (tsi_backend_in_use(k, &b->placement)) {
-		/* Pairs with tsi_batch_pending(); only a hint. */
+		/* Pairs with tsi_reader_batch_pending(); only a hint. */
 		atomic_store_explicit(&b->pending, true, memory_order_relaxed);
 		tsi_backend_defer(k, &b->placement);
 		return;
@@ -385,32 +407,42 @@ void tsi_batch_unref(struct tsock_batch *b)
 	give_back(b);
 }
 
-/* ---- pinned batches ---- */
-
-bool tsi_batch_pin(struct tsock_batch *b)
+bool tsi_reader_batch_pending(const struct tsock_batch *b)
 {
-	uint32_t state = TSI_BATCH_HELD;
-
-	return atomic_compare_exchange_strong(&b->state, &state,
-					      TSI_BATCH_PINNED);
+	/* Pairs with tsi_reader_batch_unref(); nothing hangs on it. */
+	return atomic_load_explicit(
+		&((struct tsock_batch *)(uintptr_t)b)->pending,
+		memory_order_relaxed);
 }
 
-bool tsi_batch_unpin(struct tsock_batch *b, enum tsi_batch_state to)
-{
-	uint32_t state = TSI_BATCH_PINNED;
+/* ---- making private ---- */
 
-	return atomic_compare_exchange_strong(&b->state, &state, to);
-}
-
-void tsi_batch_finish(struct tsock_batch *b)
+int tsi_reader_make_private(struct tsi_reader *r, struct tsock_batch *b)
 {
-	finish(b, true);
-}
+	uint64_t ticket = b->ticket;
+	int err = 0;
+	bool held;
 
-void tsi_batch_made_private(struct tsi_reader *r, uint64_t ticket)
-{
+	tsi_forks_lock();
+	held = pin(b);
+	if (!held) {
+		/* It is being given back. */
+		tsi_forks_unlock();
+		return 0;
+	}
+	err = tsi_backend_make_private(r->backend, &b->placement);
+	held = unpin(b, err ? TSI_BATCH_HELD : TSI_BATCH_PRIVATE);
+	tsi_forks_unlock();
+	if (!held) {
+		finish(b, true);
+		return 0;
+	}
+	if (err)
+		return err;
+	/* It may be given back by now: b isn't ours. */
 	tsi_tail_release(&r->tail, ticket);
 	drop_hold(r);
+	return 0;
 }
 
 /* ---- leaving ---- */

@@ -153,7 +153,7 @@ static inline uint64_t tsi_reader_capacity(const struct tsi_reader *r)
 }
 
 /* A name of this thread, as long as it lives. */
-static inline uintptr_t tsi_thread_self(void)
+static inline uintptr_t tsi_reader_this_thread(void)
 {
 	return (uintptr_t)pthread_self();
 }
@@ -162,7 +162,7 @@ static inline uintptr_t tsi_thread_self(void)
 static inline void tsi_reader_used_here(struct tsi_reader *r)
 {
 	/* A name to compare with; nothing hangs on it. */
-	atomic_store_explicit(&r->user_thread, tsi_thread_self(),
+	atomic_store_explicit(&r->user_thread, tsi_reader_this_thread(),
 			      memory_order_relaxed);
 }
 
@@ -170,7 +170,7 @@ static inline void tsi_reader_used_here(struct tsi_reader *r)
 static inline bool tsi_reader_is_used_here(struct tsi_reader *r)
 {
 	return atomic_load_explicit(&r->user_thread, memory_order_relaxed) ==
-	       tsi_thread_self();
+	       tsi_reader_this_thread();
 }
 
 /* Did a thread release a batch that another one had acquired? */
@@ -194,7 +194,7 @@ uint64_t tsi_reader_held(const struct tsi_reader *r);
 
 /* The oldest that holds the tail, or NULL; is it pending? */
 const struct tsock_batch *tsi_reader_oldest(struct tsi_reader *r);
-bool tsi_batch_pending(const struct tsock_batch *b);
+bool tsi_reader_batch_pending(const struct tsock_batch *b);
 
 /* Can the stream get to sample need - 1 in spite of what is held? */
 bool tsi_reader_lets_pass(const struct tsi_reader *r, uint64_t need);
@@ -212,7 +212,7 @@ bool tsi_reader_has_room(const struct tsi_reader *r, uint64_t n);
 int tsi_reader_trouble(struct tsi_reader *r);
 
 /* TSOCK_EHELD, which names what is held. */
-int tsi_err_held(struct tsi_reader *r);
+int tsi_reader_err_held(struct tsi_reader *r);
 
 /*
  * See to it that n more samples after the position don't hold the stream up:
@@ -220,6 +220,9 @@ int tsi_err_held(struct tsi_reader *r);
  * TSOCK_ENOMEM where it failed.
  */
 int tsi_reader_make_room(struct tsi_reader *r, uint64_t n);
+
+/* Make b private, if it is still held; the tail passes it. */
+int tsi_reader_make_private(struct tsi_reader *r, struct tsock_batch *b);
 
 /* Make every held batch private.  0, or the first failure. */
 int tsi_reader_make_all_private(struct tsi_reader *r);
@@ -246,23 +249,10 @@ bool tsi_reader_claim_ended(const struct tsi_reader *r);
 void tsi_reader_unref(struct tsi_reader *r);
 
 /* Any thread: one reference to a batch more, or less. */
-void tsi_batch_ref(struct tsock_batch *b);
-void tsi_batch_unref(struct tsock_batch *b);
-
-/*
- * With the lock of forks.h.  A pinned batch stays where it is although it may
- * be released; false if it isn't held.
- */
-bool tsi_batch_pin(struct tsock_batch *b);
-
-/* False if it was released since: then finish() it, without the lock. */
-bool tsi_batch_unpin(struct tsock_batch *b, enum tsi_batch_state to);
-void tsi_batch_finish(struct tsock_batch *b);
-
-/* The batch with that ticket became private: it holds the claim no more. */
-void tsi_batch_made_private(struct tsi_reader *r, uint64_t ticket);
+void tsi_reader_batch_ref(struct tsock_batch *b);
+void tsi_reader_batch_unref(struct tsock_batch *b);
 
 /* Any thread: the work for which the backend deferred a batch is done. */
-void tsi_batch_deferred_done(struct tsi_placement *p);
+void tsi_reader_batch_done(struct tsi_placement *p);
 
 #endif

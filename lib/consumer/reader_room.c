@@ -4,36 +4,8 @@
  * are in the way of the stream.
  */
 #include "base/err.h"
-#include "consumer/forks.h"
 #include "consumer/reader.h"
 #include "consumer/tail.h"
-
-static int make_private(struct tsi_reader *r, struct tsock_batch *b)
-{
-	uint64_t ticket = b->ticket;
-	int err = 0;
-	bool held;
-
-	tsi_forks_lock();
-	held = tsi_batch_pin(b);
-	if (!held) {
-		/* It is being given back. */
-		tsi_forks_unlock();
-		return 0;
-	}
-	err = tsi_backend_make_private(r->backend, &b->placement);
-	held = tsi_batch_unpin(b, err ? TSI_BATCH_HELD : TSI_BATCH_PRIVATE);
-	tsi_forks_unlock();
-	if (!held) {
-		tsi_batch_finish(b);
-		return 0;
-	}
-	if (err)
-		return err;
-	/* It may be given back by now: b isn't ours. */
-	tsi_batch_made_private(r, ticket);
-	return 0;
-}
 
 uint64_t tsi_reader_held(const struct tsi_reader *r)
 {
@@ -42,7 +14,7 @@ uint64_t tsi_reader_held(const struct tsi_reader *r)
 
 	while ((b = tsi_tail_oldest(&((struct tsi_reader *)(uintptr_t)r)->tail,
 				    &at)))
-		n += !tsi_batch_pending(b);
+		n += !tsi_reader_batch_pending(b);
 	return n;
 }
 
@@ -53,15 +25,7 @@ const struct tsock_batch *tsi_reader_oldest(struct tsi_reader *r)
 	return tsi_tail_oldest(&r->tail, &at);
 }
 
-bool tsi_batch_pending(const struct tsock_batch *b)
-{
-	/* Pairs with tsi_batch_unref(); nothing hangs on it. */
-	return atomic_load_explicit(
-		&((struct tsock_batch *)(uintptr_t)b)->pending,
-		memory_order_relaxed);
-}
-
-int tsi_err_held(struct tsi_reader *r)
+int tsi_reader_err_held(struct tsi_reader *r)
 {
 	uint64_t n = tsi_reader_held(r), tail = tsi_reader_tail(r);
 
@@ -119,8 +83,8 @@ int tsi_reader_make_room(struct tsi_reader *r, uint64_t n)
 		if (!b)
 			return 0;
 		if (!tsi_backend_is_writable(r->backend))
-			return tsi_err_held(r);
-		err = make_private(r, b);
+			return tsi_reader_err_held(r);
+		err = tsi_reader_make_private(r, b);
 		if (err)
 			return err;
 	}
@@ -136,6 +100,6 @@ int tsi_reader_make_all_private(struct tsi_reader *r)
 	if (!tsi_backend_is_writable(r->backend))
 		return 0;
 	while (!err && (b = tsi_tail_oldest(&r->tail, &at)))
-		err = make_private(r, b);
+		err = tsi_reader_make_private(r, b);
 	return err;
 }

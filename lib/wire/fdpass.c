@@ -380,7 +380,7 @@ static int send_token(int sock, const uint8_t *token, bool keep_sock)
 {
 	uint8_t bytes[REQUEST_BYTES], copy[TSI_TOKEN];
 	struct tsi_pack k = tsi_pack_to(bytes, sizeof(bytes));
-	int self = tsi_pidfd_open((uint32_t)getpid());
+	int self = tsi_peer_open_pidfd((uint32_t)getpid());
 	uint16_t keep = keep_sock;
 	ssize_t n;
 	int err = 0;

@@ -42,7 +42,7 @@ int tsi_peer_check(int sock, uint32_t *pid)
 	return 0;
 }
 
-int tsi_pidfd_open(uint32_t pid)
+int tsi_peer_open_pidfd(uint32_t pid)
 {
 	if (!pid)
 		return -1;
@@ -90,7 +90,7 @@ int tsi_peer_pidfd(int sock, uint32_t pid, int sent, bool *certain)
 	 * may be watched, but isn't certain enough to kill.
 	 */
 	is_pidfd = sent >= 0 && pid_behind(sent, &theirs);
-	fd = tsi_pidfd_open(pid);
+	fd = tsi_peer_open_pidfd(pid);
 	*certain = fd >= 0 && is_pidfd && theirs == (long)pid &&
 		   !tsi_peer_gone(sent, -1);
 	if (fd >= 0 && (*certain || !is_pidfd))

@@ -24,6 +24,6 @@ int tsi_peer_pidfd(int sock, uint32_t pid, int sent, bool *certain);
 bool tsi_peer_gone(int pidfd, int sock);
 
 /* CLOEXEC; -1 where the kernel or a filter has none, or pid isn't there. */
-int tsi_pidfd_open(uint32_t pid);
+int tsi_peer_open_pidfd(uint32_t pid);
 
 #endif

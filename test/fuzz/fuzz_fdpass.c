@@ -37,7 +37,7 @@ static int some_fd(unsigned kind)
 	case 0:
 		return open("/", O_PATH | O_CLOEXEC);
 	case 1:
-		return tsi_pidfd_open((uint32_t)getpid());
+		return tsi_peer_open_pidfd((uint32_t)getpid());
 	case 2:
 		never(pipe2(p, O_CLOEXEC));
 		close(p[1]);

@@ -147,7 +147,7 @@ static int take_for_pidfd(int filter, int fd, struct tsi_peer *v)
 static int lie_about_pidfd(int what)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	int parent = tsi_pidfd_open((uint32_t)getppid());
+	int parent = tsi_peer_open_pidfd((uint32_t)getppid());
 	struct tsi_peer v;
 
 	switch (what) {

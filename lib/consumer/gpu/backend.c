@@ -35,7 +35,7 @@ static void deferred_done(struct tsi_deferred *d)
 {
 	struct tsi_gpu_batch *b = d->owner;
 
-	tsi_batch_deferred_done(b->placement);
+	tsi_reader_batch_done(b->placement);
 }
 
 static int prepare(struct tsi_backend *k, struct tsi_placement *p)
@@ -116,7 +116,8 @@ static int blocked(struct tsi_gpu_backend *g, struct tsi_reader *r, uint64_t n)
 	/* It is being given back at this moment. */
 	if (!b)
 		return 0;
-	return tsi_batch_pending(b) ? TSOCK_EAGAIN : tsi_err_held(r);
+	return tsi_reader_batch_pending(b) ? TSOCK_EAGAIN
+					   : tsi_reader_err_held(r);
 }
 
 static int await_room(struct tsi_gpu_backend *g, struct tsi_reader *r,
