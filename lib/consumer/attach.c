@@ -254,7 +254,7 @@ int tsi_attach(const struct tsi_attach *a, struct tsi_reader **out,
 	       uint64_t *start, uint64_t *end)
 {
 	struct delivery d = { .shared = NULL };
-	int err = tsi_fdpass_connect(a->address->fdpass, a->token,
+	int err = tsi_fdpass_connect(tsi_address_fdpass(a->address), a->token,
 				     a->timeout_ms, &d.passed);
 
 	if (err)

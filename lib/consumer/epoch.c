@@ -28,7 +28,8 @@ static int err_ended(const struct tsock *t)
 	return tsi_err(TSOCK_EENDED,
 		       "the stream '%s' has ended after %llu "
 		       "epochs",
-		       t->address.name, (unsigned long long)t->stream.epochs);
+		       tsi_address_name(&t->address),
+		       (unsigned long long)t->stream.epochs);
 }
 
 static void begin_epoch(struct tsock *t, uint64_t start, uint64_t end)

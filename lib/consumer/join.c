@@ -66,7 +66,7 @@ static int get_offer(struct tsock *t, int64_t deadline,
 			err = tsi_err(TSOCK_EPROTO,
 				      "the producer of '%s' answered JOIN with "
 				      "a message of type %u",
-				      t->address.name, r.type);
+				      tsi_address_name(&t->address), r.type);
 			break;
 		}
 		left = deadline - tsi_now_ms();
@@ -123,7 +123,8 @@ static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
 	t->transport = tsi_negotiate_transport(t, offer);
 	memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
 	tsi_log(TSOCK_LOG_DEBUG, "joined '%s': batches of %u from %s",
-		t->address.name, t->opts.batch_size, by[t->transport]);
+		tsi_address_name(&t->address), t->opts.batch_size,
+		by[t->transport]);
 }
 
 int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
@@ -135,7 +136,7 @@ int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
 
 		if (err && err != TSOCK_EAGAIN)
 			tsi_log(TSOCK_LOG_DEBUG, "joining '%s': %s",
-				t->address.name, tsock_errmsg());
+				tsi_address_name(&t->address), tsock_errmsg());
 		/* The producer has nothing for that GPU. */
 		if (err == TSOCK_ENOTSUP &&
 		    tsi_negotiate_next(t, TSOCK_TRANSPORT_AUTO))
@@ -149,7 +150,8 @@ int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
 		}
 		if (err != TSOCK_EAGAIN)
 			tsi_log(TSOCK_LOG_DEBUG, "joining '%s': try %d: %s",
-				t->address.name, tries, tsock_errmsg());
+				tsi_address_name(&t->address), tries,
+				tsock_errmsg());
 		/* Whatever came of it: the next try is another connection. */
 		tsi_leave_join(t);
 		if (no_gpu && tsi_negotiate_next(t, offer.transport))

@@ -61,7 +61,7 @@ static int check_stream(const struct tsock *t)
 			return tsi_err(TSOCK_EPROTO,
 				       "the producer of '%s' describes field "
 				       "%u in a way that makes no sense",
-				       t->address.name, i);
+				       tsi_address_name(&t->address), i);
 	if (!s->nfields || s->nfields > TSOCK_MAX_FIELDS || !s->epoch_len ||
 	    s->epoch_len > UINT64_MAX / 4 || s->meta_bytes > META_MAX ||
 	    s->nclasses > s->meta_bytes ||
@@ -69,14 +69,15 @@ static int check_stream(const struct tsock *t)
 		return tsi_err(TSOCK_EPROTO,
 			       "the producer of '%s' describes its stream in a "
 			       "way that makes no sense",
-			       t->address.name);
+			       tsi_address_name(&t->address));
 	if (t->opts.batch_size > s->max_batch)
 		return tsi_err(TSOCK_EREFUSED,
 			       "batch_size %u is larger than the %u that the "
 			       "stream '%s' allows: use a smaller one, or "
 			       "start the producer with --max-batch %u",
 			       t->opts.batch_size, s->max_batch,
-			       t->address.name, t->opts.batch_size);
+			       tsi_address_name(&t->address),
+			       t->opts.batch_size);
 	if (t->opts.flags & TSOCK_DROP_LAST &&
 	    t->opts.batch_size > s->epoch_len)
 		return tsi_err(TSOCK_EREFUSED,
@@ -84,7 +85,8 @@ static int check_stream(const struct tsock *t)
 			       "stream '%s', which has %llu samples: with "
 			       "drop_last (TSOCK_DROP_LAST) no epoch would "
 			       "have a batch",
-			       t->opts.batch_size, t->address.name,
+			       t->opts.batch_size,
+			       tsi_address_name(&t->address),
 			       (unsigned long long)s->epoch_len);
 	return 0;
 }
@@ -134,7 +136,7 @@ static int fetch_meta(struct tsock *t, int64_t deadline)
 			return tsi_err(TSOCK_EPROTO,
 				       "the producer of '%s' answered with "
 				       "class names nobody asked for",
-				       t->address.name);
+				       tsi_address_name(&t->address));
 		memcpy(t->meta + at, d->bytes, d->len);
 		at += d->len;
 	}
@@ -151,7 +153,7 @@ static int index_classes(struct tsock *t)
 			return tsi_err(TSOCK_EPROTO,
 				       "the producer of '%s' sent fewer class "
 				       "names than it has",
-				       t->address.name);
+				       tsi_address_name(&t->address));
 		t->classes[i] = p;
 		p += strlen(p) + 1;
 	}
@@ -172,7 +174,7 @@ static int greet(struct tsock *t, int64_t deadline)
 		return tsi_err(TSOCK_EPROTO,
 			       "the producer of '%s' answered HELLO with a "
 			       "message of type %u",
-			       t->address.name, r.type);
+			       tsi_address_name(&t->address), r.type);
 	t->stream = r.u.stream;
 	err = check_stream(t);
 	if (!err)
@@ -207,7 +209,8 @@ static int meet(struct tsock *t, int64_t deadline)
 		return tsi_err(TSOCK_ENOPROD,
 			       "the producer of '%s' at %s is there but "
 			       "doesn't answer: it may be stopped",
-			       t->address.name, t->address.folder);
+			       tsi_address_name(&t->address),
+			       tsi_address_folder(&t->address));
 	return err;
 }
 
@@ -216,7 +219,7 @@ static int meet(struct tsock *t, int64_t deadline)
 static const struct tsi_address *answering(const struct tsi_address *p, int n)
 {
 	for (int i = 0; i < n; i++)
-		if (tsi_fdpass_listening(p[i].fdpass))
+		if (tsi_fdpass_listening(tsi_address_fdpass(&p[i])))
 			return &p[i];
 	return NULL;
 }
@@ -230,7 +233,8 @@ static int err_noprod(const struct tsi_address *p, int n, int64_t waited_ms)
 	return tsi_err(TSOCK_ENOPROD,
 		       "no producer serves '%s' (looked in %s for %.1f s): "
 		       "start one with tsock-producer --name %s%s",
-		       p[0].name, folders, (double)waited_ms / 1e3, p[0].name,
+		       tsi_address_name(&p[0]), folders,
+		       (double)waited_ms / 1e3, tsi_address_name(&p[0]),
 		       running);
 }
 
@@ -241,8 +245,8 @@ static void log_waiting(const struct tsi_address *p, int n)
 
 	tsi_address_folders(p, (unsigned)n, folders, sizeof(folders));
 	tsi_running(running, sizeof(running));
-	tsi_log(TSOCK_LOG_INFO, "waiting for producer %s at %s%s", p->name,
-		folders, running);
+	tsi_log(TSOCK_LOG_INFO, "waiting for producer %s at %s%s",
+		tsi_address_name(p), folders, running);
 }
 
 static void log_found(const struct tsock *t)
@@ -252,9 +256,9 @@ static void log_found(const struct tsock *t)
 	tsi_log(TSOCK_LOG_DEBUG,
 		"'%s' is served in %s by process %u: epochs of %llu samples, "
 		"%u fields, batches of %u at most, a ring of %u",
-		t->address.name, t->address.folder, s->pid,
-		(unsigned long long)s->epoch_len, s->nfields, s->max_batch,
-		s->capacity);
+		tsi_address_name(&t->address), tsi_address_folder(&t->address),
+		s->pid, (unsigned long long)s->epoch_len, s->nfields,
+		s->max_batch, s->capacity);
 }
 
 static int find_and_meet(struct tsock *t, const struct tsi_address *p, int n)
@@ -380,7 +384,8 @@ int tsock_get_field(tsock *t, unsigned i, struct tsock_field *out)
 		return tsi_fork_err();
 	if (i >= t->stream.nfields)
 		return tsi_err(TSOCK_EARG, "there is no field %u: '%s' has %u",
-			       i, t->address.name, t->stream.nfields);
+			       i, tsi_address_name(&t->address),
+			       t->stream.nfields);
 	*out = t->field[i];
 	return 0;
 }

@@ -34,7 +34,7 @@ static int ask(const struct tsi_address *p, int64_t deadline,
 		err = tsi_err(TSOCK_EPROTO,
 			      "the producer of '%s' answered STATS with a "
 			      "message of type %u",
-			      p->name, reply.type);
+			      tsi_address_name(p), reply.type);
 	if (!err)
 		*out = reply.u.stats;
 	return err;
@@ -58,7 +58,7 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 	if (n < 0)
 		return n;
 	for (int i = 0; i < n; i++) {
-		if (!tsi_fdpass_listening(address[i].fdpass))
+		if (!tsi_fdpass_listening(tsi_address_fdpass(&address[i])))
 			continue;
 		err = ask(&address[i], deadline, &stats);
 		/* It went away in between. */
@@ -93,9 +93,9 @@ static void list_one(void *arg, const struct tsi_address *p)
 {
 	struct listing *l = arg;
 
-	if (!tsi_fdpass_listening(p->fdpass))
+	if (!tsi_fdpass_listening(tsi_address_fdpass(p)))
 		return;
-	l->fn(l->arg, p->name, p->folder);
+	l->fn(l->arg, tsi_address_name(p), tsi_address_folder(p));
 	l->n++;
 }
 

@@ -22,8 +22,8 @@
 int tsi_request_open(struct tsi_requester *r, const struct tsi_address *p)
 {
 	*r = (struct tsi_requester){ .serial = 0 };
-	snprintf(r->fdpass, sizeof(r->fdpass), "%s", p->fdpass);
-	return tsi_channel_connect(p->channel, &r->channel);
+	snprintf(r->fdpass, sizeof(r->fdpass), "%s", tsi_address_fdpass(p));
+	return tsi_channel_connect(tsi_address_channel(p), &r->channel);
 }
 
 void tsi_request_close(struct tsi_requester *r)

@@ -32,10 +32,10 @@ static void name_one(void *arg, const struct tsi_address *p)
 {
 	struct names *l = arg;
 
-	if (!tsi_fdpass_listening(p->fdpass))
+	if (!tsi_fdpass_listening(tsi_address_fdpass(p)))
 		return;
 	if (l->n < NAMED)
-		add(l, l->n ? ", " : "; these run: ", p->name);
+		add(l, l->n ? ", " : "; these run: ", tsi_address_name(p));
 	l->n++;
 }
 

@@ -124,7 +124,7 @@ static int err_self(const struct tsock *t, const struct tsock *o, uint64_t need)
 		"needs sample %llu, which can't be made before the one of "
 		"batch size %u goes on, which is at sample %llu; give each a "
 		"thread or a process of its own, or read them in step",
-		t->address.name, t->opts.batch_size,
+		tsi_address_name(&t->address), t->opts.batch_size,
 		(unsigned long long)tsi_reader_pos(t->reader),
 		(unsigned long long)need - 1, o->opts.batch_size,
 		(unsigned long long)tsi_reader_pos(o->reader));
@@ -137,7 +137,7 @@ static void tell_other(const struct tsock *t, const struct tsock *o,
 		 "the stream '%s': the loader of batch size %u, at sample "
 		 "%llu, has waited %lld s for another one of this process, of "
 		 "batch size %u, at sample %llu, which another thread reads",
-		 t->address.name, t->opts.batch_size,
+		 tsi_address_name(&t->address), t->opts.batch_size,
 		 (unsigned long long)tsi_reader_pos(t->reader),
 		 (long long)waited_ms / 1000, o->opts.batch_size,
 		 (unsigned long long)tsi_reader_pos(o->reader));

@@ -19,16 +19,16 @@ int tsi_wait_trouble(struct tsock *t, int64_t now_ms)
 	uint32_t state = tsi_claim_ring_state(c);
 
 	if (state == TSI_RING_FAILED)
-		return tsi_claim_err_stopped(c, t->address.name);
+		return tsi_claim_err_stopped(c, tsi_address_name(&t->address));
 	if (state == TSI_RING_CLOSED)
 		return tsi_err(TSOCK_ELOST,
 			       "the producer of '%s' (pid %u) has shut down",
-			       t->address.name, t->stream.pid);
+			       tsi_address_name(&t->address), t->stream.pid);
 	if (!tsi_claim_stands(c))
 		return tsi_err(TSOCK_ELOST,
 			       "the producer of '%s' gave this consumer up; "
 			       "its log says why",
-			       t->address.name);
+			       tsi_address_name(&t->address));
 	if (now_ms - t->looked_ms < SLICE_MS)
 		return 0;
 	if (!tsi_claim_producer_gone(c)) {
@@ -36,7 +36,7 @@ int tsi_wait_trouble(struct tsock *t, int64_t now_ms)
 		return 0;
 	}
 	return tsi_err(TSOCK_ELOST, "the producer of '%s' (pid %u) died",
-		       t->address.name, t->stream.pid);
+		       tsi_address_name(&t->address), t->stream.pid);
 }
 
 /* 0 when the head is there; else what is wrong, or EAGAIN for nothing. */

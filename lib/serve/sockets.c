@@ -49,12 +49,14 @@ int tsi_sockets_open(struct tsi_sockets *k, const char *name)
 	if (err)
 		return err;
 	k->first = k->address;
-	err = tsi_channel_bind(k->address.channel, &k->channel);
+	err = tsi_channel_bind(tsi_address_channel(&k->address), &k->channel);
 	if (!err)
-		err = tsi_fdpass_listen(k->address.fdpass, &k->fdpass);
+		err = tsi_fdpass_listen(tsi_address_fdpass(&k->address),
+					&k->fdpass);
 	if (!err)
-		err = note(k->address.channel, &k->channel_file);
-	return err ? err : note(k->address.fdpass, &k->fdpass_file);
+		err = note(tsi_address_channel(&k->address), &k->channel_file);
+	return err ? err
+		   : note(tsi_address_fdpass(&k->address), &k->fdpass_file);
 }
 
 void tsi_sockets_close(struct tsi_sockets *k)
@@ -72,19 +74,20 @@ bool tsi_sockets_gone(struct tsi_sockets *k, int64_t now_ms)
 		return false;
 	k->looked_ms = now_ms;
 	return !tsi_address_holds_lock(&k->address, k->lock_fd) ||
-	       !is_there(k->address.channel, &k->channel_file) ||
-	       !is_there(k->address.fdpass, &k->fdpass_file);
+	       !is_there(tsi_address_channel(&k->address), &k->channel_file) ||
+	       !is_there(tsi_address_fdpass(&k->address), &k->fdpass_file);
 }
 
 static int replace_fdpass(struct tsi_sockets *k)
 {
-	int fdpass, err = tsi_fdpass_listen(k->address.fdpass, &fdpass);
+	int fdpass, err = tsi_fdpass_listen(tsi_address_fdpass(&k->address),
+					    &fdpass);
 
 	if (err)
 		return err;
 	close(k->fdpass);
 	k->fdpass = fdpass;
-	return note(k->address.fdpass, &k->fdpass_file);
+	return note(tsi_address_fdpass(&k->address), &k->fdpass_file);
 }
 
 /* The lock first: with it the rest is ours to replace. */
@@ -92,12 +95,15 @@ static int make_again(struct tsi_sockets *k)
 {
 	int err = tsi_address_relock(&k->address, &k->lock_fd);
 
-	if (!err && !is_there(k->address.channel, &k->channel_file)) {
-		err = tsi_channel_rebind(k->channel, k->address.channel);
+	if (!err &&
+	    !is_there(tsi_address_channel(&k->address), &k->channel_file)) {
+		err = tsi_channel_rebind(k->channel,
+					 tsi_address_channel(&k->address));
 		if (!err)
-			err = note(k->address.channel, &k->channel_file);
+			err = note(tsi_address_channel(&k->address),
+				   &k->channel_file);
 	}
-	if (!err && !is_there(k->address.fdpass, &k->fdpass_file))
+	if (!err && !is_there(tsi_address_fdpass(&k->address), &k->fdpass_file))
 		err = replace_fdpass(k);
 	return err;
 }
@@ -112,7 +118,8 @@ int tsi_sockets_again(struct tsi_sockets *k)
 		tsi_log(TSOCK_LOG_WARN,
 			"the sockets of %s were removed; they are made again "
 			"in %s",
-			k->address.name, k->address.folder);
+			tsi_address_name(&k->address),
+			tsi_address_folder(&k->address));
 		return 0;
 	}
 	if (err != TSOCK_EEXIST && ++k->failed < TRIES)
@@ -127,7 +134,8 @@ int tsi_sockets_connected(const struct tsi_sockets *k)
 {
 	int n = tsi_address_connections(&k->address);
 
-	if (strcmp(k->address.channel, k->first.channel))
+	if (strcmp(tsi_address_channel(&k->address),
+		   tsi_address_channel(&k->first)))
 		n += tsi_address_connections(&k->first);
 	return n;
 }

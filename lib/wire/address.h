@@ -26,6 +26,7 @@
 #define TSI_NAME_CHARS \
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
+/* Its fields are for address.c and address_lock.c. */
 struct tsi_address {
 	char name[TSI_NAME_MAX + 1];
 	char folder[TSI_SOCKET_PATH];
@@ -34,6 +35,28 @@ struct tsi_address {
 	char lock[TSI_SOCKET_PATH];
 	bool given; /* the user named the folder */
 };
+
+static inline const char *tsi_address_name(const struct tsi_address *a)
+{
+	return a->name;
+}
+
+static inline const char *tsi_address_folder(const struct tsi_address *a)
+{
+	return a->folder;
+}
+
+/* The path of the message channel's socket (zmq.h). */
+static inline const char *tsi_address_channel(const struct tsi_address *a)
+{
+	return a->channel;
+}
+
+/* The path of the descriptor socket (fdpass.h). */
+static inline const char *tsi_address_fdpass(const struct tsi_address *a)
+{
+	return a->fdpass;
+}
 
 /* 1 to TSI_NAME_MAX of TSI_NAME_CHARS, and the first is no '.'. */
 bool tsi_address_is_name(const char *name);

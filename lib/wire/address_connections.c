@@ -39,7 +39,7 @@ int tsi_address_connections(const struct tsi_address *a)
 
 	if (!f)
 		return 0;
-	n = count(f, a->channel);
+	n = count(f, tsi_address_channel(a));
 	fclose(f);
 	return n;
 }

@@ -179,7 +179,8 @@ int tsi_check_name(const struct tsi_options *o)
 
 	if (err)
 		return err;
-	snprintf(path, sizeof(path), "%s/%s", address.folder, o->name);
+	snprintf(path, sizeof(path), "%s/%s", tsi_address_folder(&address),
+		 o->name);
 	if (tsock_query(path, QUERY_MS, &st))
 		return 0;
 	return tsi_err(TSOCK_EEXIST,

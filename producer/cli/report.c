@@ -171,7 +171,7 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 		tsi_number_megabytes(mb, p->geometry.ring_bytes));
 	if (!tsi_address_choose(o->name, &address))
 		tsi_log(TSOCK_LOG_INFO, "serving \"%s\" at %s", o->name,
-			address.folder);
+			tsi_address_folder(&address));
 }
 
 struct at_end {

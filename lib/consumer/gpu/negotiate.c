@@ -109,7 +109,7 @@ int tsi_negotiate_check(const struct tsock *t,
 		    : tsi_err(TSOCK_EPROTO,
 			      "the producer of '%s' offered another kind of "
 			      "memory than was asked for",
-			      t->address.name);
+			      tsi_address_name(&t->address));
 }
 
 const struct tsi_gpu_backend_parts *
