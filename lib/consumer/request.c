@@ -23,12 +23,12 @@ int tsi_request_open(struct tsi_requester *r, const struct tsi_address *p)
 {
 	*r = (struct tsi_requester){ .serial = 0 };
 	snprintf(r->fdpass, sizeof(r->fdpass), "%s", tsi_address_fdpass(p));
-	return tsi_channel_connect(tsi_address_channel(p), &r->channel);
+	return tsi_zmq_connect(tsi_address_channel(p), &r->channel);
 }
 
 void tsi_request_close(struct tsi_requester *r)
 {
-	tsi_channel_close(r->channel);
+	tsi_zmq_close(r->channel);
 	r->channel = NULL;
 }
 
@@ -43,7 +43,7 @@ uint32_t tsi_request_serial(struct tsi_requester *r)
 static int take(struct tsi_requester *r, uint32_t serial, struct tsi_msg *reply)
 {
 	for (unsigned i = 0; i < OTHERS; i++) {
-		int err = tsi_channel_recv(r->channel, NULL, reply);
+		int err = tsi_zmq_recv(r->channel, NULL, reply);
 
 		if (err == TSOCK_EPROTO && ++r->garbage < GARBAGE)
 			continue;
@@ -76,7 +76,7 @@ static int send_due(struct tsi_requester *r, const struct tsi_msg *m,
 	}
 	r->pending = m->serial;
 	r->sent_ms = now;
-	return tsi_channel_send(r->channel, NULL, m);
+	return tsi_zmq_send(r->channel, NULL, m);
 }
 
 static int wait_ms(const struct tsi_requester *r, int64_t now, int64_t deadline)
@@ -105,8 +105,8 @@ int tsi_request_ask(struct tsi_requester *r, const struct tsi_msg *question,
 		}
 		if (now >= deadline_ms)
 			return TSOCK_EAGAIN;
-		err = tsi_channel_poll(r->channel, NULL, 0,
-				       wait_ms(r, now, deadline_ms), &ready);
+		err = tsi_zmq_poll(r->channel, NULL, 0,
+				   wait_ms(r, now, deadline_ms), &ready);
 		if (err)
 			return err;
 	}
@@ -115,7 +115,7 @@ int tsi_request_ask(struct tsi_requester *r, const struct tsi_msg *question,
 void tsi_request_tell(struct tsi_requester *r, struct tsi_msg *m)
 {
 	m->serial = tsi_request_serial(r);
-	tsi_channel_send(r->channel, NULL, m);
+	tsi_zmq_send(r->channel, NULL, m);
 }
 
 void tsi_request_leave(struct tsi_requester *r, const uint8_t *nonce)

@@ -129,8 +129,7 @@ static void *control_main(void *arg)
 		n = gather(s, fds);
 		tsi_sync_unlock(&s->sync);
 		mail = false;
-		if (tsi_channel_poll(s->sockets.channel, fds, n, TICK_MS,
-				     &mail))
+		if (tsi_zmq_poll(s->sockets.channel, fds, n, TICK_MS, &mail))
 			tsi_log(TSOCK_LOG_ERROR, "the server can't wait: %s",
 				tsock_errmsg());
 		drain_eventfd(s->event);

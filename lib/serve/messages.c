@@ -202,7 +202,7 @@ void tsi_messages_answer(struct tsock_server *s)
 	struct tsi_msg m;
 
 	for (unsigned i = 0; i < MESSAGES; i++) {
-		int err = tsi_channel_recv(s->sockets.channel, &id, &m);
+		int err = tsi_zmq_recv(s->sockets.channel, &id, &m);
 		bool due;
 
 		if (err == TSOCK_EPROTO) {
@@ -216,6 +216,6 @@ void tsi_messages_answer(struct tsock_server *s)
 		due = answer(s, &m);
 		tsi_sync_unlock(&s->sync);
 		if (due)
-			tsi_channel_send(s->sockets.channel, &id, &m);
+			tsi_zmq_send(s->sockets.channel, &id, &m);
 	}
 }

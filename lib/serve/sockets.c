@@ -49,7 +49,7 @@ int tsi_sockets_open(struct tsi_sockets *k, const char *name)
 	if (err)
 		return err;
 	k->first = k->address;
-	err = tsi_channel_bind(tsi_address_channel(&k->address), &k->channel);
+	err = tsi_zmq_bind(tsi_address_channel(&k->address), &k->channel);
 	if (!err)
 		err = tsi_fdpass_listen(tsi_address_fdpass(&k->address),
 					&k->fdpass);
@@ -61,7 +61,7 @@ int tsi_sockets_open(struct tsi_sockets *k, const char *name)
 
 void tsi_sockets_close(struct tsi_sockets *k)
 {
-	tsi_channel_close(k->channel);
+	tsi_zmq_close(k->channel);
 	if (k->fdpass >= 0)
 		close(k->fdpass);
 	if (k->lock_fd >= 0)
@@ -97,8 +97,8 @@ static int make_again(struct tsi_sockets *k)
 
 	if (!err &&
 	    !is_there(tsi_address_channel(&k->address), &k->channel_file)) {
-		err = tsi_channel_rebind(k->channel,
-					 tsi_address_channel(&k->address));
+		err = tsi_zmq_rebind(k->channel,
+				     tsi_address_channel(&k->address));
 		if (!err)
 			err = note(tsi_address_channel(&k->address),
 				   &k->channel_file);

@@ -3,8 +3,8 @@
  * zmq.c - the channel of control messages, and the one file with <zmq.h>.
  *
  * A message is one frame.  Samples travel through shared memory, descriptors
- * through fdpass.c.  Only tsi_channel_poll() blocks, and for a moment
- * tsi_channel_connect().  Nothing is queued for a peer that isn't connected,
+ * through fdpass.c.  Only tsi_zmq_poll() blocks, and for a moment
+ * tsi_zmq_connect().  Nothing is queued for a peer that isn't connected,
  * closing doesn't linger, and no signal handler runs in ZeroMQ's threads: they
  * have every signal blocked.
  */
@@ -213,7 +213,7 @@ static int bind_or_connect(struct tsi_channel *ch, const char *path)
 	return bind_listener(ch, path);
 }
 
-int tsi_channel_rebind(struct tsi_channel *ch, const char *path)
+int tsi_zmq_rebind(struct tsi_channel *ch, const char *path)
 {
 	if (ch->pid != getpid())
 		return err_fork();
@@ -277,12 +277,12 @@ static int open_channel(const char *path, bool router, struct tsi_channel **out)
 	return 0;
 }
 
-int tsi_channel_bind(const char *path, struct tsi_channel **out)
+int tsi_zmq_bind(const char *path, struct tsi_channel **out)
 {
 	return open_channel(path, true, out);
 }
 
-int tsi_channel_connect(const char *path, struct tsi_channel **out)
+int tsi_zmq_connect(const char *path, struct tsi_channel **out)
 {
 	zmq_pollitem_t item = { .events = ZMQ_POLLOUT };
 	int err = open_channel(path, false, out);
@@ -298,7 +298,7 @@ int tsi_channel_connect(const char *path, struct tsi_channel **out)
 	return 0;
 }
 
-void tsi_channel_close(struct tsi_channel *ch)
+void tsi_zmq_close(struct tsi_channel *ch)
 {
 	if (ch && ch->pid == getpid())
 		free_channel(ch);
@@ -356,8 +356,8 @@ static int ask_ready(struct tsi_channel *ch, bool *ready)
 	return err;
 }
 
-int tsi_channel_poll(struct tsi_channel *ch, struct pollfd *fds, unsigned nfds,
-		     int timeout_ms, bool *ready)
+int tsi_zmq_poll(struct tsi_channel *ch, struct pollfd *fds, unsigned nfds,
+		 int timeout_ms, bool *ready)
 {
 	int64_t start = tsi_now_ms();
 	int n, err;
@@ -442,8 +442,8 @@ static int recv_routing_id(struct tsi_channel *ch, struct tsi_routing_id *id,
 	return 0;
 }
 
-int tsi_channel_recv(struct tsi_channel *ch, struct tsi_routing_id *id,
-		     struct tsi_msg *m)
+int tsi_zmq_recv(struct tsi_channel *ch, struct tsi_routing_id *id,
+		 struct tsi_msg *m)
 {
 	struct tsi_routing_id from = { 0 };
 	bool more = true;
@@ -501,8 +501,8 @@ static int send_frame(struct tsi_channel *ch, const void *bytes, size_t len,
 	}
 }
 
-int tsi_channel_send(struct tsi_channel *ch, const struct tsi_routing_id *id,
-		     const struct tsi_msg *m)
+int tsi_zmq_send(struct tsi_channel *ch, const struct tsi_routing_id *id,
+		 const struct tsi_msg *m)
 {
 	uint8_t bytes[TSI_MSG_MAX];
 	size_t len;

@@ -5,7 +5,7 @@
  * The producer has a ROUTER socket, each consumer a DEALER.  No other file
  * knows ZeroMQ.  One thread at a time uses a channel, in the process that
  * opened it: in a forked child every call is TSOCK_EFORK, and
- * tsi_channel_close() frees nothing and touches no socket.
+ * tsi_zmq_close() frees nothing and touches no socket.
  */
 #ifndef TSI_WIRE_ZMQ_H
 #define TSI_WIRE_ZMQ_H
@@ -27,26 +27,26 @@ struct tsi_routing_id {
 };
 
 /* The producer listens at path; any socket that was there is replaced. */
-int tsi_channel_bind(const char *path, struct tsi_channel **out);
+int tsi_zmq_bind(const char *path, struct tsi_channel **out);
 /*
  * A consumer connects.  Success doesn't mean that a producer is there: ZeroMQ
  * goes on trying, and what is sent before it succeeds is dropped.
  */
-int tsi_channel_connect(const char *path, struct tsi_channel **out);
-void tsi_channel_close(struct tsi_channel *ch);
+int tsi_zmq_connect(const char *path, struct tsi_channel **out);
+void tsi_zmq_close(struct tsi_channel *ch);
 /*
  * The producer listens at path as well, because the socket's file was removed.
  * Connections that were made through the old file stay open.
  */
-int tsi_channel_rebind(struct tsi_channel *ch, const char *path);
+int tsi_zmq_rebind(struct tsi_channel *ch, const char *path);
 
 /*
  * Wait until a message can be received (*ready), a descriptor of fds has
  * revents, or timeout_ms passed (-1: no limit).  Returns 0, or an error; after
  * a signal it returns 0 early.
  */
-int tsi_channel_poll(struct tsi_channel *ch, struct pollfd *fds, unsigned nfds,
-		     int timeout_ms, bool *ready);
+int tsi_zmq_poll(struct tsi_channel *ch, struct pollfd *fds, unsigned nfds,
+		 int timeout_ms, bool *ready);
 
 /*
  * Receive one message without waiting: TSOCK_EAGAIN when there is none,
@@ -54,15 +54,15 @@ int tsi_channel_poll(struct tsi_channel *ch, struct pollfd *fds, unsigned nfds,
  * text says what was wrong).  *id becomes the sender's routing id; a consumer
  * passes NULL.
  */
-int tsi_channel_recv(struct tsi_channel *ch, struct tsi_routing_id *id,
-		     struct tsi_msg *m);
+int tsi_zmq_recv(struct tsi_channel *ch, struct tsi_routing_id *id,
+		 struct tsi_msg *m);
 
 /*
  * Send without blocking.  If the peer has gone, or reads nothing, the message
  * is dropped and the result is 0: a request that matters is sent again.
  */
-int tsi_channel_send(struct tsi_channel *ch, const struct tsi_routing_id *id,
-		     const struct tsi_msg *m);
+int tsi_zmq_send(struct tsi_channel *ch, const struct tsi_routing_id *id,
+		 const struct tsi_msg *m);
 
 /* The version of ZeroMQ that is loaded, as "4.3.4". */
 void tsi_zmq_version(char *buf, size_t n);

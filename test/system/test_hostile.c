@@ -497,18 +497,18 @@ static void get_token(uint8_t *token)
 	struct tsi_channel *channel;
 	bool ready;
 
-	assert_int_equal(tsi_channel_connect(address.channel, &channel), 0);
+	assert_int_equal(tsi_zmq_connect(address.channel, &channel), 0);
 	for (unsigned i = 0;; i++) {
 		assert_true(i < 50);
-		assert_int_equal(tsi_channel_send(channel, NULL, &m), 0);
-		assert_int_equal(
-			tsi_channel_poll(channel, NULL, 0, 200, &ready), 0);
-		if (ready && !tsi_channel_recv(channel, NULL, &r) &&
+		assert_int_equal(tsi_zmq_send(channel, NULL, &m), 0);
+		assert_int_equal(tsi_zmq_poll(channel, NULL, 0, 200, &ready),
+				 0);
+		if (ready && !tsi_zmq_recv(channel, NULL, &r) &&
 		    r.type == TSI_OFFER)
 			break;
 	}
 	memcpy(token, r.u.offer.token, TSI_TOKEN);
-	tsi_channel_close(channel);
+	tsi_zmq_close(channel);
 }
 
 /* The descriptors of a reply; they stay open until let_go(). */

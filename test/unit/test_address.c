@@ -415,7 +415,7 @@ static void a_killed_producer_leaves_nothing_that_matters(void **s)
 		int fdpass;
 
 		if (tsi_address_lock("abc", &p, &fd) ||
-		    tsi_channel_bind(p.channel, &channel) ||
+		    tsi_zmq_bind(p.channel, &channel) ||
 		    tsi_fdpass_listen(p.fdpass, &fdpass) ||
 		    write(ready[1], "x", 1) != 1)
 			_exit(1);
@@ -562,11 +562,11 @@ static int answer_questions(const char *name, bool silent, int ready)
 	bool there_is;
 
 	if (tsi_address_lock(name, &p, &fd) ||
-	    tsi_channel_bind(p.channel, &channel) ||
+	    tsi_zmq_bind(p.channel, &channel) ||
 	    tsi_fdpass_listen(p.fdpass, &fdpass) || write(ready, "x", 1) != 1)
 		return 1;
-	while (!tsi_channel_poll(channel, NULL, 0, -1, &there_is)) {
-		if (tsi_channel_recv(channel, &peer, &m) || silent)
+	while (!tsi_zmq_poll(channel, NULL, 0, -1, &there_is)) {
+		if (tsi_zmq_recv(channel, &peer, &m) || silent)
 			continue;
 		a.serial = m.serial;
 		a.type = m.type == TSI_STATS ? TSI_STATS_DATA : TSI_STREAM;
@@ -581,7 +581,7 @@ static int answer_questions(const char *name, bool silent, int ready)
 			a.u.stream.nfields = 1;
 			a.u.stream.field[0].dtype = TSOCK_U8;
 		}
-		tsi_channel_send(channel, &peer, &a);
+		tsi_zmq_send(channel, &peer, &a);
 	}
 	return 2;
 }
