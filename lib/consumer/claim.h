@@ -24,6 +24,7 @@ struct tsi_claim {
 	size_t page_len;
 	uint64_t ring_id; /* a number of the ring's own; 0: not known */
 	unsigned row;
+	uint32_t reader;           /* what the row says while it is ours */
 	int event, producer, sock; /* -1: none */
 };
 
@@ -47,12 +48,13 @@ static inline uint64_t tsi_claim_head(const struct tsi_claim *c)
 
 /*
  * Does the producer count this one as a reader?  One that was given up may see
- * its slots reused.
+ * its slots reused, and its row given to another reader.
  */
 static inline bool tsi_claim_stands(const struct tsi_claim *c)
 {
-	return atomic_load_explicit(&c->ring->row[c->row].state,
-				    memory_order_acquire) == TSI_ROW_READER;
+	return c->reader &&
+	       atomic_load_explicit(&c->ring->row[c->row].reader,
+				    memory_order_acquire) == c->reader;
 }
 
 /* TSI_RING_OPEN, ... */

@@ -17,7 +17,7 @@
 #include "tsock/tsock.h"
 
 #define TSI_RING_MAGIC UINT64_C(0x676e72206b636f74) /* "tock rng" */
-#define TSI_RING_ABI 2
+#define TSI_RING_ABI 3
 #define TSI_MAX_ROWS 256
 #define TSI_CACHE_LINE 64
 
@@ -28,16 +28,10 @@ enum tsi_ring_state {
 	TSI_RING_CLOSED = 4, /* the producer has shut down in good order */
 };
 
-enum tsi_row_state {
-	TSI_ROW_FREE = 0,
-	TSI_ROW_READER = 1,
-	TSI_ROW_EVICTED = 2, /* the producer gave this consumer up */
-};
-
 /* One for each reader, written by the producer; a cache line each. */
 struct tsi_row {
-	_Atomic uint32_t wake; /* futex: bumped when head reaches want */
-	_Atomic uint32_t state;
+	_Atomic uint32_t wake;   /* futex: bumped when head reaches want */
+	_Atomic uint32_t reader; /* number of the reader that has it; 0: none */
 	uint64_t reserved[7];
 };
 

@@ -188,19 +188,23 @@ void tsi_ring_finish(struct tsi_ring *r, enum tsi_ring_state state,
 			wake(&r->shared->row[i]);
 }
 
-void tsi_ring_attach(struct tsi_ring *r, unsigned row,
-		     const struct tsi_tail_page *tail)
+uint32_t tsi_ring_attach(struct tsi_ring *r, unsigned row,
+			 const struct tsi_tail_page *tail)
 {
-	atomic_store(&r->shared->row[row].state, TSI_ROW_READER);
+	/* Not 0, and not the number of the reader that had this row before. */
+	if (!++r->readers)
+		r->readers = 1;
+	atomic_store(&r->shared->row[row].reader, r->readers);
 	r->woken[row] = 0;
 	r->tail[row] = tail;
 	if (r->rows_used <= row)
 		r->rows_used = row + 1;
+	return r->readers;
 }
 
-void tsi_ring_detach(struct tsi_ring *r, unsigned row, enum tsi_row_state why)
+void tsi_ring_detach(struct tsi_ring *r, unsigned row)
 {
-	atomic_store(&r->shared->row[row].state, why);
+	atomic_store(&r->shared->row[row].reader, 0);
 	wake(&r->shared->row[row]);
 	r->tail[row] = NULL;
 	while (r->rows_used && !r->tail[r->rows_used - 1])

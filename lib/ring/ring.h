@@ -28,6 +28,7 @@ struct tsi_ring {
 	const struct tsi_tail_page *tail[TSI_MAX_ROWS]; /* NULL: no reader */
 	uint64_t woken[TSI_MAX_ROWS]; /* the want of its last wake-up */
 	unsigned rows_used;           /* no row at or above has a reader */
+	uint32_t readers;             /* number of the last one that came */
 };
 
 struct tsi_ring_ident {
@@ -57,10 +58,14 @@ void tsi_ring_mirror(struct tsi_ring *r, uint64_t first, unsigned count);
 /* Move the head, and wake the readers that sleep for it. */
 void tsi_ring_publish(struct tsi_ring *r, uint64_t head);
 
-/* A reader, whose tail page is mapped at tail, takes a row; and leaves it. */
-void tsi_ring_attach(struct tsi_ring *r, unsigned row,
-		     const struct tsi_tail_page *tail);
-void tsi_ring_detach(struct tsi_ring *r, unsigned row, enum tsi_row_state why);
+/*
+ * A reader, whose tail page is mapped at tail, takes a row, and leaves it.  What
+ * is returned is the reader's number: the row has it until the reader leaves,
+ * and no other reader of the ring gets the same.
+ */
+uint32_t tsi_ring_attach(struct tsi_ring *r, unsigned row,
+			 const struct tsi_tail_page *tail);
+void tsi_ring_detach(struct tsi_ring *r, unsigned row);
 
 /*
  * Set the final state, with its text, and wake every reader.  A second call

@@ -52,7 +52,7 @@ static int attach_reader(struct tsock_server *s, const struct tsi_offer *o,
 				tsi_membership_head(&s->membership, i));
 	page = c->tail.base;
 	c->ring = s->ring[o->view];
-	tsi_ring_attach(c->ring, joined.id, page);
+	a->reader = tsi_ring_attach(c->ring, joined.id, page);
 	a->row = joined.id;
 	a->start = joined.start;
 	a->epoch_end = joined.epoch_end;

@@ -92,7 +92,7 @@ void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why)
 	struct tsi_conn *c = &s->conn[id];
 
 	tsi_log(TSOCK_LOG_INFO, "consumer %u %s", c->pid, why);
-	tsi_ring_detach(c->ring, id, TSI_ROW_EVICTED);
+	tsi_ring_detach(c->ring, id);
 	tsi_membership_leave(&s->membership, id);
 	tsi_conn_close(c);
 	tsi_server_changed(s);

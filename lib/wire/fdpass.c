@@ -30,7 +30,7 @@
 #define BACKLOG 64
 #define SLICE_MS 100
 #define REQUEST_BYTES 24
-#define REPLY_BYTES 300
+#define REPLY_BYTES 304
 
 /* One packet, and the descriptors that came with it. */
 struct packet {
@@ -94,6 +94,7 @@ static void pack_reply(struct tsi_pack *k, uint16_t *nfds,
 	pack_head(k, nfds);
 	tsi_pack_code(k, &reply->code, 0);
 	tsi_pack_u32(k, &reply->row);
+	tsi_pack_u32(k, &reply->reader);
 	tsi_pack_u64(k, &reply->start);
 	tsi_pack_u64(k, &reply->epoch_end);
 	tsi_pack_u64(k, &reply->incarnation);

@@ -33,6 +33,7 @@ struct tsi_peer {
 struct tsi_reply {
 	int32_t code;
 	uint32_t row;       /* row of the header */
+	uint32_t reader;    /* what the row says while this consumer has it */
 	uint64_t start;     /* the claim's first sequence number */
 	uint64_t epoch_end; /* where the consumer's first epoch ends */
 	uint64_t incarnation;

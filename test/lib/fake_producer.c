@@ -38,7 +38,7 @@ static void make_ring(const struct fake_producer *r)
 	need(!tsi_memfd_create("tail", sizeof(struct tsi_tail_page),
 			       TSI_MEM_PEER_WRITES, &fake_tail));
 	fake_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	atomic_store(&fake_ring.shared->row[0].state, TSI_ROW_READER);
+	atomic_store(&fake_ring.shared->row[0].reader, 1);
 	if (r->header)
 		r->header(fake_ring.shared);
 }
@@ -110,9 +110,11 @@ static void serve_channel(const struct fake_producer *r, void *router)
 
 static void serve_fdpass(const struct fake_producer *r, int sock)
 {
-	struct tsi_reply a = {
-		.row = 0, .start = 0, .epoch_end = N, .incarnation = INCARNATION
-	};
+	struct tsi_reply a = { .row = 0,
+			       .reader = 1,
+			       .start = 0,
+			       .epoch_end = N,
+			       .incarnation = INCARNATION };
 	int fd[64] = { fake_ring.header.fd, fake_tail.fd, fake_event };
 	unsigned n = 5;
 	uint8_t request[64];

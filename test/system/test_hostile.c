@@ -548,8 +548,7 @@ static void is_given_up(struct inside *in)
 {
 	double t0 = now_s();
 
-	while (atomic_load(&in->ring->row[in->passed.reply.row].state) !=
-	       TSI_ROW_EVICTED) {
+	while (atomic_load(&in->ring->row[in->passed.reply.row].reader)) {
 		assert_true(now_s() - t0 < 60.0);
 		pause_us(1000);
 	}

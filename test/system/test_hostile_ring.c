@@ -110,7 +110,7 @@ static void failed_without_end(struct tsi_ring_shared *s)
 
 static void strange_row(struct tsi_ring_shared *s)
 {
-	atomic_store(&s->row[0].state, 77);
+	atomic_store(&s->row[0].reader, 77);
 }
 
 /* All that a consumer reads after the reply. */

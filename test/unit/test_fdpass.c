@@ -28,7 +28,7 @@ static int connect_once(void)
 	if (fdpass_to_producer(&k))
 		return 1;
 	if (k.nfds != 2 || k.sock != -1 || k.reply.row != 3 ||
-	    k.reply.start != 1ull << 40)
+	    k.reply.reader != 5 || k.reply.start != 1ull << 40)
 		return 2;
 	if (k.reply.epoch_end != 7 || k.reply.incarnation != 9 ||
 	    k.reply.keep_sock)
@@ -46,9 +46,11 @@ static int connect_once(void)
 
 static void token_and_descriptors_arrive(void **s)
 {
-	struct tsi_reply a = {
-		.row = 3, .start = 1ull << 40, .epoch_end = 7, .incarnation = 9
-	};
+	struct tsi_reply a = { .row = 3,
+			       .reader = 5,
+			       .start = 1ull << 40,
+			       .epoch_end = 7,
+			       .incarnation = 9 };
 	int before = count_fds(), p[2];
 	struct tsi_peer v;
 	char got[4];

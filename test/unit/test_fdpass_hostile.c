@@ -320,33 +320,33 @@ static int replied_with(const void *bytes, size_t len, const int *fds,
 
 static void a_false_producers_reply_is_refused(void **s)
 {
-	static uint8_t ok[300] = { 'D', 'O', 'O', 'R', TSI_MSG_VERSION };
+	static uint8_t ok[304] = { 'D', 'O', 'O', 'R', TSI_MSG_VERSION };
 	int fds[40];
 
 	(void)s;
 	for (int i = 0; i < 40; i++)
 		fds[i] = fdpass_listener;
-	assert_int_equal(replied_with(ok, 300, NULL, 0), 0);
+	assert_int_equal(replied_with(ok, 304, NULL, 0), 0);
 	ok[6] = 3;
-	assert_int_equal(replied_with(ok, 300, fds, 3), 0);
+	assert_int_equal(replied_with(ok, 304, fds, 3), 0);
 	ok[6] = 0;
 	/* Descriptors that weren't announced, and the other way round. */
-	assert_int_equal(replied_with(ok, 300, fds, 3), TSOCK_EPROTO);
+	assert_int_equal(replied_with(ok, 304, fds, 3), TSOCK_EPROTO);
 	ok[6] = 2;
-	assert_int_equal(replied_with(ok, 300, NULL, 0), TSOCK_EPROTO);
-	assert_int_equal(replied_with(ok, 300, fds, 40), TSOCK_EPROTO);
-	assert_int_equal(replied_with(ok, 299, fds, 2), TSOCK_EPROTO);
+	assert_int_equal(replied_with(ok, 304, NULL, 0), TSOCK_EPROTO);
+	assert_int_equal(replied_with(ok, 304, fds, 40), TSOCK_EPROTO);
+	assert_int_equal(replied_with(ok, 303, fds, 2), TSOCK_EPROTO);
 	assert_int_equal(replied_with(ok, 8, fds, 2), TSOCK_EPROTO);
 	/* A text that never ends; a code that is none. */
-	memset(ok + 44, 'x', 256);
-	assert_int_equal(replied_with(ok, 300, fds, 2), TSOCK_EPROTO);
-	memset(ok + 44, 0, 256);
+	memset(ok + 48, 'x', 256);
+	assert_int_equal(replied_with(ok, 304, fds, 2), TSOCK_EPROTO);
+	memset(ok + 48, 0, 256);
 	ok[8] = 5;
-	assert_int_equal(replied_with(ok, 300, fds, 2), TSOCK_EPROTO);
+	assert_int_equal(replied_with(ok, 304, fds, 2), TSOCK_EPROTO);
 	/* An error with descriptors keeps none of them. */
 	memset(ok + 8, 0xff, 4);
 	ok[8] = (uint8_t)(256 + TSOCK_ENOMEM);
-	assert_int_equal(replied_with(ok, 300, fds, 2), TSOCK_ENOMEM);
+	assert_int_equal(replied_with(ok, 304, fds, 2), TSOCK_ENOMEM);
 	memset(ok + 8, 0, 4);
 }
 

@@ -147,10 +147,33 @@ static void publish_wakes_the_rows_that_want_it_and_no_other(void **state)
 	assert_int_equal(atomic_load(&r.shared->row[3].wake), 0);
 	tsi_ring_publish(&r, 6); /* still awake: not again */
 	assert_int_equal(atomic_load(&r.shared->row[0].wake), 1);
-	tsi_ring_detach(&r, 0, TSI_ROW_EVICTED);
+	tsi_ring_detach(&r, 0);
 	tsi_ring_publish(&r, 20);
 	assert_int_equal(atomic_load(&r.shared->row[3].wake), 1);
-	assert_int_equal(atomic_load(&r.shared->row[0].state), TSI_ROW_EVICTED);
+	assert_int_equal(atomic_load(&r.shared->row[0].reader), 0);
+	tsi_ring_destroy(&r);
+}
+
+static void the_next_reader_of_a_row_has_another_number(void **state)
+{
+	struct tsi_tail_page a = { .want = 0 };
+	uint32_t first, other, next;
+	struct tsi_ring r;
+
+	(void)state;
+	make(&r, 7, 40, 8);
+	assert_int_equal(atomic_load(&r.shared->row[2].reader), 0);
+	first = tsi_ring_attach(&r, 2, &a);
+	other = tsi_ring_attach(&r, 3, &a);
+	assert_int_equal(atomic_load(&r.shared->row[2].reader), first);
+	tsi_ring_detach(&r, 2);
+	next = tsi_ring_attach(&r, 2, &a);
+	assert_int_equal(atomic_load(&r.shared->row[2].reader), next);
+	assert_true(first && other && next);
+	assert_true(first != other && first != next && other != next);
+	/* Nor is a number 0 when all of them have been given. */
+	r.readers = UINT32_MAX;
+	assert_int_not_equal(tsi_ring_attach(&r, 4, &a), 0);
 	tsi_ring_destroy(&r);
 }
 
@@ -235,6 +258,7 @@ int main(void)
 		cmocka_unit_test(the_margin_repeats_the_rings_first_samples),
 		cmocka_unit_test(
 			publish_wakes_the_rows_that_want_it_and_no_other),
+		cmocka_unit_test(the_next_reader_of_a_row_has_another_number),
 		cmocka_unit_test(only_tails_that_pass_what_is_waited_for_ring),
 		cmocka_unit_test(finishing_happens_once_and_tells_why),
 		cmocka_unit_test(headers_that_lie_are_refused_or_harmless),

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_given_up.c - a reader that the producer gave up knows it, and can't be
+ * taken for the reader that has its row afterwards.
+ */
+#include "consumer/consumer.h"
+#include "test/lib/inproc.h"
+
+/* The reader writes a tail that it can't have: the producer drops it. */
+static void break_a_rule(struct inproc *st, tsock *t)
+{
+	struct tsi_tail_page *page = tsi_reader_claim(t->reader)->page;
+
+	atomic_store(&page->tail, UINT64_MAX);
+	/* This reads the tails. */
+	assert_int_equal(inproc_consumers(st), 0);
+}
+
+static tsock *begin(void)
+{
+	tsock *t = inproc_join(8, 0);
+
+	assert_int_equal(tsock_begin(t), 0);
+	return t;
+}
+
+static void who_was_given_up_gets_no_batch(void **state)
+{
+	struct inproc st;
+	tsock_batch *b;
+	tsock *t;
+
+	(void)state;
+	inproc_serve_n(&st, 300);
+	t = begin();
+	tsock_batch_release(inproc_next(t));
+	break_a_rule(&st, t);
+	assert_int_equal(tsock_next(t, 20000, &b), TSOCK_ELOST);
+	tsock_close(t);
+	inproc_stop(&st);
+}
+
+static void who_was_given_up_stays_so_when_its_row_is_given_on(void **state)
+{
+	struct inproc st;
+	tsock_batch *b;
+	tsock *t, *next;
+
+	(void)state;
+	inproc_serve_n(&st, 300);
+	t = begin();
+	tsock_batch_release(inproc_next(t));
+	break_a_rule(&st, t);
+	next = begin();
+	assert_int_equal(tsi_reader_claim(next->reader)->row,
+			 tsi_reader_claim(t->reader)->row);
+	assert_int_equal(tsock_next(t, 20000, &b), TSOCK_ELOST);
+	/* Its leaving doesn't take the other one's row away. */
+	tsock_close(t);
+	for (unsigned i = 0; i < 40; i++) {
+		b = inproc_next(next);
+		assert_true(inproc_good(b, 300));
+		tsock_batch_release(b);
+		if (i == 37)
+			assert_int_equal(tsock_next(next, 0, &b), TSOCK_EEPOCH);
+		if (i == 37)
+			assert_int_equal(tsock_begin(next), 0);
+	}
+	tsock_close(next);
+	inproc_stop(&st);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_was_given_up_gets_no_batch),
+		cmocka_unit_test(
+			who_was_given_up_stays_so_when_its_row_is_given_on),
+	};
+	int failed;
+
+	inproc_open_folder();
+	failed = cmocka_run_group_tests_name("given_up", tests, NULL, NULL);
+	inproc_close_folder();
+	return failed;
+}
