@@ -1,46 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * jpeg.c - the one file of the producer that includes jpeglib.h.
+ * jpeg.c - the operations of a JPEG decoder: which columns and rows are decoded
+ * and what the scans of a file may cost.
  *
- * One decompressor serves all images of a thread.  Its memory manager is
- * replaced by an arena: nothing is allocated in the steady state, and the
- * tables of one file can't leak into the next.  Input is in memory and never
- * suspends; where it ends too early libjpeg gets an end marker, and whatever
- * then turns out to be missing makes the file bad.  Errors come back by
+ * One decompressor serves all images of a thread.  Its errors come back by
  * longjmp to the operations at the end.
  */
 #include "image/jpeg.h"
 
-#include <setjmp.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <jpeglib.h>
-#include <jerror.h>
 
 #include "base/err.h"
-#include "image/arena.h"
+#include "image/jpeg_lib.h"
 #include "image/scans.h"
-
-/* The coefficients of the largest progressive image that is let in. */
-#define COEFFICIENTS_MAX ((long)1536 << 20)
 
 struct tsi_jpeg {
 	struct tsi_decoder base;
-	struct jpeg_decompress_struct c;
-	struct jpeg_error_mgr err;
-	struct jpeg_source_mgr src;
+	struct tsi_jpeg_lib lib;
 	struct jpeg_progress_mgr progress;
-	struct tsi_arena arena;
-	jmp_buf fail;
-	const char
-		*reason; /* why the file is bad, where libjpeg didn't say it */
-	bool ended;   /* libjpeg was given an end marker that the file lacks */
-	bool in_scan; /* behind the header */
-	bool no_memory;
-	bool ready; /* libjpeg's permanent objects were created */
 	/* The scans so far, and which components they had. */
 	struct tsi_scan_frame frame;
 	struct tsi_scan_work work;
@@ -52,127 +29,10 @@ struct tsi_jpeg {
 	size_t stride;
 };
 
-static struct tsi_jpeg *jpeg_behind(j_common_ptr c)
-{
-	return c->client_data;
-}
-
-static void on_error(j_common_ptr c)
-{
-	longjmp(jpeg_behind(c)->fail, 1);
-}
-
-static void bad(struct tsi_jpeg *j, const char *reason)
-{
-	j->reason = reason;
-	longjmp(j->fail, 1);
-}
-
-static void truncated(struct tsi_jpeg *j)
-{
-	bad(j, "JPEG is truncated: its data ends above the last row needed");
-}
-
-/*
- * Warnings are what Pillow lets pass, so they pass here; but once the data
- * has ended they mean that some of it is missing.
- */
-static void on_message(j_common_ptr c, int level)
-{
-	if (level < 0 && jpeg_behind(c)->ended)
-		truncated(jpeg_behind(c));
-}
-
-static void on_output(j_common_ptr c)
-{
-	(void)c;
-}
-
-static void source_init(j_decompress_ptr c)
-{
-	(void)c;
-}
-
-static boolean source_fill(j_decompress_ptr c)
-{
-	static const JOCTET end[2] = { 0xff, JPEG_EOI };
-	struct tsi_jpeg *j = jpeg_behind((j_common_ptr)c);
-
-	/*
-	 * The arithmetic decoder accepts any number of zeros after a marker
-	 * without a warning, so it can't tell the end from a loss.
-	 */
-	if (j->ended || (c->arith_code && j->in_scan))
-		truncated(j);
-	j->ended = true;
-	j->src.next_input_byte = end;
-	j->src.bytes_in_buffer = sizeof(end);
-	return TRUE;
-}
-
-static void source_skip(j_decompress_ptr c, long n)
-{
-	struct tsi_jpeg *j = jpeg_behind((j_common_ptr)c);
-
-	if (n <= 0)
-		return;
-	if ((size_t)n > j->src.bytes_in_buffer)
-		truncated(j);
-	j->src.next_input_byte += n;
-	j->src.bytes_in_buffer -= (size_t)n;
-}
-
-static void source_term(j_decompress_ptr c)
-{
-	(void)c;
-}
-
-static void *alloc(j_common_ptr c, size_t len)
-{
-	void *p = tsi_arena_alloc(&jpeg_behind(c)->arena, len);
-
-	if (!p) {
-		jpeg_behind(c)->no_memory = true;
-		longjmp(jpeg_behind(c)->fail, 1);
-	}
-	return p;
-}
-
-static void *mem_alloc(j_common_ptr c, int pool, size_t len)
-{
-	(void)pool;
-	return alloc(c, len);
-}
-
-/* Rows start aligned, and vector code may run over a row's end. */
-static JSAMPARRAY mem_samples(j_common_ptr c, int pool, JDIMENSION width,
-			      JDIMENSION rows)
-{
-	size_t stride = ((size_t)width + 63) / 64 * 64;
-	JSAMPARRAY row = alloc(c, rows * sizeof(*row));
-	JSAMPROW p = alloc(c, rows * stride);
-
-	(void)pool;
-	for (JDIMENSION i = 0; i < rows; i++)
-		row[i] = p + i * stride;
-	return row;
-}
-
-static JBLOCKARRAY mem_blocks(j_common_ptr c, int pool, JDIMENSION width,
-			      JDIMENSION rows)
-{
-	JBLOCKARRAY row = alloc(c, rows * sizeof(*row));
-	JBLOCKROW p = alloc(c, (size_t)rows * width * sizeof(*p));
-
-	(void)pool;
-	for (JDIMENSION i = 0; i < rows; i++)
-		row[i] = p + (size_t)i * width;
-	return row;
-}
-
 static void too_many_scans(struct tsi_jpeg *j)
 {
-	bad(j, "JPEG's scans are more work than any honest file's");
+	tsi_jpeg_lib_bad(&j->lib,
+			 "JPEG's scans are more work than any honest file's");
 }
 
 /*
@@ -181,8 +41,9 @@ static void too_many_scans(struct tsi_jpeg *j)
  */
 static void on_progress(j_common_ptr common)
 {
-	struct tsi_jpeg *j = jpeg_behind(common);
-	j_decompress_ptr c = &j->c;
+	struct tsi_jpeg *j = (void *)((char *)common->client_data -
+				      offsetof(struct tsi_jpeg, lib));
+	j_decompress_ptr c = &j->lib.c;
 
 	if (c->input_scan_number == (int)j->work.scans)
 		return;
@@ -200,7 +61,7 @@ static void on_progress(j_common_ptr common)
 /* What the scans of a multi-scan file will cost, before memory is allocated. */
 static void check_scans(struct tsi_jpeg *j, const void *data, size_t len)
 {
-	j_decompress_ptr c = &j->c;
+	j_decompress_ptr c = &j->lib.c;
 	struct tsi_scan_work work;
 
 	j->frame.n = (unsigned)c->num_components;
@@ -219,63 +80,13 @@ static void check_scans(struct tsi_jpeg *j, const void *data, size_t len)
 		too_many_scans(j);
 }
 
-/* The decompressor's permanent objects; libjpeg's own memory manager. */
-static void prepare(struct tsi_jpeg *j)
-{
-	j_decompress_ptr c = &j->c;
-
-	c->err = jpeg_std_error(&j->err);
-	j->err.error_exit = on_error;
-	j->err.emit_message = on_message;
-	j->err.output_message = on_output;
-	c->client_data = j;
-	jpeg_create_decompress(c);
-	j->ready = true;
-	j->src.init_source = source_init;
-	j->src.fill_input_buffer = source_fill;
-	j->src.skip_input_data = source_skip;
-	j->src.resync_to_restart = jpeg_resync_to_restart;
-	j->src.term_source = source_term;
-	c->src = &j->src;
-	j->progress.progress_monitor = on_progress;
-	c->progress = &j->progress;
-	c->mem->max_memory_to_use = COEFFICIENTS_MAX;
-	c->mem->alloc_small = mem_alloc;
-	c->mem->alloc_large = mem_alloc;
-	c->mem->alloc_sarray = mem_samples;
-	c->mem->alloc_barray = mem_blocks;
-}
-
-static void reset(struct tsi_jpeg *j)
-{
-	j_decompress_ptr c = &j->c;
-
-	jpeg_abort_decompress(c);
-	tsi_arena_reset(&j->arena, TSI_SCRATCH_KEEP);
-	/* Tables live in the arena too: a file that lacks its own gets none. */
-	for (int i = 0; i < NUM_QUANT_TBLS; i++)
-		c->quant_tbl_ptrs[i] = NULL;
-	for (int i = 0; i < NUM_HUFF_TBLS; i++) {
-		c->dc_huff_tbl_ptrs[i] = NULL;
-		c->ac_huff_tbl_ptrs[i] = NULL;
-	}
-	c->err->reset_error_mgr((j_common_ptr)c);
-	j->reason = NULL;
-	j->ended = false;
-	j->in_scan = false;
-	j->no_memory = false;
-	j->work = (struct tsi_scan_work){ 0 };
-	j->seen = 0;
-	j->rows_left = 0;
-}
-
 /*
  * A multi-scan file is read to its end before the first row.  If the end came
  * without its marker, is there nothing that it could have gone on with?
  */
 static bool complete(const struct tsi_jpeg *j)
 {
-	const struct jpeg_decompress_struct *c = &j->c;
+	const struct jpeg_decompress_struct *c = &j->lib.c;
 
 	if (!c->progressive_mode)
 		return j->seen == (1u << c->num_components) - 1;
@@ -308,7 +119,7 @@ static bool smooths(const struct jpeg_decompress_struct *c)
  */
 static void crop_columns(struct tsi_jpeg *j, const struct tsi_rect *rect)
 {
-	j_decompress_ptr c = &j->c;
+	j_decompress_ptr c = &j->lib.c;
 	uint32_t least = 4 * DCTSIZE * (uint32_t)c->max_h_samp_factor;
 	uint32_t left = rect->left < 2 ? 0 : rect->left - 2;
 	uint32_t right = rect->left + rect->width + 2;
@@ -336,17 +147,17 @@ static void read_rows(struct tsi_jpeg *j, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		row[i] = j->strip + i * j->stride;
 	while (have < n)
-		have += jpeg_read_scanlines(&j->c, row + have, n - have);
+		have += jpeg_read_scanlines(&j->lib.c, row + have, n - have);
 }
 
 /* Go to the rectangle's first row. */
 static void skip_rows(struct tsi_jpeg *j, uint32_t top, bool decode)
 {
 	/* Whole row groups are skipped, the rest is read in vain. */
-	uint32_t skip = top - top % (uint32_t)j->c.max_v_samp_factor;
+	uint32_t skip = top - top % (uint32_t)j->lib.c.max_v_samp_factor;
 
 	if (!decode && skip) {
-		jpeg_skip_scanlines(&j->c, skip);
+		jpeg_skip_scanlines(&j->lib.c, skip);
 		top -= skip;
 	}
 	while (top) {
@@ -359,16 +170,16 @@ static void skip_rows(struct tsi_jpeg *j, uint32_t top, bool decode)
 
 static void begin(struct tsi_jpeg *j, const struct tsi_rect *rect)
 {
-	j_decompress_ptr c = &j->c;
+	j_decompress_ptr c = &j->lib.c;
 	bool smooth;
 
 	c->out_color_space = JCS_EXT_RGBX;
 	if (c->num_components == 4)
 		c->out_color_space = JCS_CMYK;
-	j->in_scan = true;
+	j->lib.in_scan = true;
 	jpeg_start_decompress(c);
-	if (jpeg_has_multiple_scans(c) && j->ended && !complete(j))
-		truncated(j);
+	if (jpeg_has_multiple_scans(c) && j->lib.ended && !complete(j))
+		tsi_jpeg_lib_truncated(&j->lib);
 	smooth = smooths(c);
 	if (smooth)
 		j->skip_left = rect->left;
@@ -376,7 +187,7 @@ static void begin(struct tsi_jpeg *j, const struct tsi_rect *rect)
 		crop_columns(j, rect);
 	j->stride =
 		((size_t)c->output_width * 4 + TSI_ROW_SLACK + 63) / 64 * 64;
-	j->strip = alloc((j_common_ptr)c, TSI_STRIP_ROWS * j->stride);
+	j->strip = tsi_jpeg_lib_alloc(&j->lib, TSI_STRIP_ROWS * j->stride);
 	skip_rows(j, rect->top, smooth);
 	j->rows_left = rect->height;
 }
@@ -412,10 +223,10 @@ static void read_strip(struct tsi_jpeg *j, struct tsi_strip *strip)
 		j->rows_left < TSI_STRIP_ROWS ? j->rows_left : TSI_STRIP_ROWS;
 
 	read_rows(j, n);
-	if (j->c.out_color_space == JCS_CMYK)
+	if (j->lib.c.out_color_space == JCS_CMYK)
 		for (uint32_t i = 0; i < n; i++)
 			cmyk_to_rgb(j->strip + i * j->stride,
-				    j->c.output_width);
+				    j->lib.c.output_width);
 	j->rows_left -= n;
 	strip->pixels = j->strip + (size_t)j->skip_left * 4;
 	strip->stride = j->stride;
@@ -445,29 +256,6 @@ static uint64_t need(j_decompress_ptr c)
 	return bytes;
 }
 
-static int failed(struct tsi_jpeg *j)
-{
-	char text[JMSG_LENGTH_MAX];
-	int code = j->err.msg_code;
-
-	if (!j->reason && !j->no_memory && code)
-		j->err.format_message((j_common_ptr)&j->c, text);
-	if (j->ready)
-		jpeg_abort_decompress(&j->c);
-	if (j->no_memory || code == JERR_OUT_OF_MEMORY)
-		return tsi_err(TSOCK_ENOMEM, "no memory to decode a JPEG");
-	if (j->reason)
-		return tsi_err(TSOCK_EDATA, "%s", j->reason);
-	if (code == JERR_NO_BACKING_STORE)
-		return tsi_err(TSOCK_EDATA,
-			       "JPEG needs more than %ld MB to "
-			       "decode",
-			       COEFFICIENTS_MAX >> 20);
-	if (j->ended)
-		return tsi_err(TSOCK_EDATA, "JPEG is truncated: %s", text);
-	return tsi_err(TSOCK_EDATA, "bad JPEG: %s", text);
-}
-
 /* ------------------------------------------------------------------------
  * The operations of decoder.h
  */
@@ -477,15 +265,21 @@ static struct tsi_jpeg *jpeg_of(struct tsi_decoder *d)
 	return (struct tsi_jpeg *)d;
 }
 
+static void reset(struct tsi_jpeg *j)
+{
+	tsi_jpeg_lib_reset(&j->lib);
+	j->work = (struct tsi_scan_work){ 0 };
+	j->seen = 0;
+	j->rows_left = 0;
+}
+
 static void decoder_destroy(struct tsi_decoder *d)
 {
 	struct tsi_jpeg *j = jpeg_of(d);
 
 	if (!j)
 		return;
-	if (j->ready)
-		jpeg_destroy_decompress(&j->c);
-	tsi_arena_fini(&j->arena);
+	tsi_jpeg_lib_fini(&j->lib);
 	free(j);
 }
 
@@ -496,13 +290,15 @@ static int decoder_create(struct tsi_decoder **out)
 	if (!j)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a JPEG decoder");
 	j->base.ops = &tsi_jpeg_ops;
-	if (setjmp(j->fail)) {
-		int err = failed(j);
+	if (setjmp(j->lib.fail)) {
+		int err = tsi_jpeg_lib_failed(&j->lib);
 
 		decoder_destroy(&j->base);
 		return err;
 	}
-	prepare(j);
+	tsi_jpeg_lib_init(&j->lib);
+	j->progress.progress_monitor = on_progress;
+	j->lib.c.progress = &j->progress;
 	*out = &j->base;
 	return 0;
 }
@@ -513,30 +309,29 @@ static int decoder_open(struct tsi_decoder *d, const void *data, size_t len,
 	struct tsi_jpeg *j = jpeg_of(d);
 
 	reset(j);
-	j->src.next_input_byte = data;
-	j->src.bytes_in_buffer = len;
-	if (setjmp(j->fail))
-		return failed(j);
-	jpeg_read_header(&j->c, TRUE);
-	if (j->c.num_components > 4)
-		bad(j, "JPEG has more than four components");
+	tsi_jpeg_lib_input(&j->lib, data, len);
+	if (setjmp(j->lib.fail))
+		return tsi_jpeg_lib_failed(&j->lib);
+	jpeg_read_header(&j->lib.c, TRUE);
+	if (j->lib.c.num_components > 4)
+		tsi_jpeg_lib_bad(&j->lib, "JPEG has more than four components");
 	check_scans(j, data, len);
-	*width = j->c.image_width;
-	*height = j->c.image_height;
+	*width = j->lib.c.image_width;
+	*height = j->lib.c.image_height;
 	return 0;
 }
 
 static uint64_t decoder_need(struct tsi_decoder *d)
 {
-	return need(&jpeg_of(d)->c);
+	return need(&jpeg_of(d)->lib.c);
 }
 
 static int decoder_begin(struct tsi_decoder *d, const struct tsi_rect *rect)
 {
 	struct tsi_jpeg *j = jpeg_of(d);
 
-	if (setjmp(j->fail))
-		return failed(j);
+	if (setjmp(j->lib.fail))
+		return tsi_jpeg_lib_failed(&j->lib);
 	begin(j, rect);
 	return 0;
 }
@@ -545,15 +340,15 @@ static int decoder_read(struct tsi_decoder *d, struct tsi_strip *strip)
 {
 	struct tsi_jpeg *j = jpeg_of(d);
 
-	if (setjmp(j->fail))
-		return failed(j);
+	if (setjmp(j->lib.fail))
+		return tsi_jpeg_lib_failed(&j->lib);
 	read_strip(j, strip);
 	return 0;
 }
 
 static uint32_t decoder_rows(const struct tsi_decoder *d)
 {
-	return ((const struct tsi_jpeg *)d)->c.output_scanline;
+	return ((const struct tsi_jpeg *)d)->lib.c.output_scanline;
 }
 
 static void decoder_close(struct tsi_decoder *d)

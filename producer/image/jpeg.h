@@ -6,7 +6,7 @@
  * (accurate inverse DCT, fancy upsampling, block smoothing of unfinished
  * progressive files), CMYK turned to RGB by Pillow's formula; but only what
  * the rectangle needs is transformed, and rows below it are not even read.
- * jpeg.c is the only file of the producer that knows libjpeg.
+ * Of the producer only jpeg.c and jpeg_lib.c know libjpeg.
  */
 #ifndef TSI_IMAGE_JPEG_H
 #define TSI_IMAGE_JPEG_H
