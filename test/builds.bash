@@ -26,7 +26,9 @@ start_build()
 		# shellcheck disable=SC2064 # now
 		trap "kill $!; exit 130" TERM INT HUP
 		wait $!
-		echo $? >"$scratch/built-$1"
+		rc=$?
+		note_cpu "build of $1"
+		echo $rc >"$scratch/built-$1"
 	) &
 	builder=$!
 }

@@ -9,7 +9,8 @@
 # A program passes with exit code 0, is skipped with 77 (its last line says
 # why), else it failed.  Programs that speak TAP (cmocka) count by their test
 # cases.  Each gets $limit seconds and a folder of its own for TSOCK_DIR and
-# everything temporary; a process that it leaves behind is a failure.
+# everything temporary; a process that it leaves behind is a failure.  The CPU
+# seconds of each, and of each build, are lines of $logs/cpu.
 
 passed=0 failed=0 skipped=0
 failures=() skips=()
@@ -204,11 +205,25 @@ group_lives()
 	return 1
 }
 
-# one_program NUMBER LOG COMMAND...: in a shell of its own.
+# note_cpu WHAT: the CPU seconds of all that this shell has waited for.
+note_cpu()
+{
+	local times=$scratch/times-$BASHPID
+	times >"$times"
+	awk -v what="$suite: $1" 'NR == 2 {
+		for (i = 1; i <= 2; i++) {
+			split($i, part, "m")
+			sum += part[1] * 60 + part[2]
+		}
+		printf "%8.2f  %s\n", sum, what
+	}' "$times" >>"$logs/cpu"
+}
+
+# one_program NUMBER NAME LOG COMMAND...: in a shell of its own.
 one_program()
 {
-	local number=$1 log=$2 temp=$scratch/$1 group rc begun=$SECONDS
-	shift 2
+	local number=$1 name=$2 log=$3 temp=$scratch/$1 group rc begun=$SECONDS
+	shift 3
 	trap - EXIT
 	mkdir -m 700 "$temp" "$temp/run" "$temp/tmp" "$temp/cache"
 	TSOCK_DIR=$temp/run TMPDIR=$temp/tmp XDG_CACHE_HOME=$temp/cache \
@@ -230,6 +245,7 @@ one_program()
 		touch "$scratch/$number.left"
 	fi
 	rm -rf "$temp"
+	note_cpu "$name"
 	echo "$rc $((SECONDS - begun))" >"$scratch/$number.rc.new"
 	mv "$scratch/$number.rc.new" "$scratch/$number.rc"
 }
@@ -271,7 +287,7 @@ run_program()
 	runs=$((runs + 1))
 	log=$logs/$(printf %s "$name" | tr -c 'A-Za-z0-9_.-' _).log
 	: >"$log"
-	one_program $runs "$log" "$@" &
+	one_program $runs "$name" "$log" "$@" &
 	echo $! >"$scratch/$runs.pid"
 	running+=("$runs")
 	later tell_program $runs "$name" "$limit" "$log" "${junit:-}"

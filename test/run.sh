@@ -67,6 +67,7 @@ jobs=$(nproc)
 at_once=${TEST_JOBS:-$jobs}
 logs=build/check
 mkdir -p $logs
+: >$logs/cpu
 
 # Tests that need sample files look here; most make their own.
 if [ -z "${TSOCK_TEST_DATA:-}" ] && [ -d ../shared/data ]; then
@@ -103,7 +104,7 @@ look_up()
 # The suite's programs, by its build; NEXT is built meanwhile.
 run_suite()
 {
-	local name build limit what title item items next=${2:-}
+	local name build limit what title item items next=${2:-} suite=$1
 	look_up "$1"
 	title "$title"
 	[ "$build" = - ] || use_build "$build" || return 0
