@@ -563,11 +563,12 @@ C_FILES   = $(LIB) $(SIM) $(PRODUCER) $(BENCH) $(TESTLIB) $(UNIT) $(SYSTEM) $(GP
 	$(CONFORM) $(NCCL_SIM) $(HELPER) $(FUZZERS) $(filter %.c,$(EXAMPLES))
 CXX_FILES = $(filter %.cpp,$(EXAMPLES)) $(if $(KERNEL_BIN), \
 	test/gpu/test_kernels.cpp)
-json      = $(subst ','\'',$(subst ",\",$(subst \,\\,$(strip $(1)))))
+json       = $(subst ','\'',$(subst ",\",$(subst \,\\,$(strip $(1)))))
 # $(call commands,FILES,COMPILER AND FLAGS)
-commands  = printf '{ "directory": "%s", "file": "%s", "command": "%s" },\n' \
-	$(foreach f,$(sort $(1)),'$(call json,$(CURDIR))' $(f) \
-		'$(call json,$(2)) -c $(f) -o $(B)/obj/$(basename $(f)).o')
+commands   = for f in $(sort $(1)); do printf '{ "directory": "%s", \
+	"file": "%s", "command": "%s -c %s -o %s" },\n' \
+		'$(call json,$(CURDIR))' $$f '$(call json,$(2))' $$f \
+		$(B)/obj/$${f%.*}.o; done
 
 compile_commands.json: FORCE	## how each file is compiled, for clangd and others
 	@{ echo '['; $(call commands,$(C_FILES),$(CC) $(INCLUDES) $(PKGFLAGS) \
