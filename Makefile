@@ -67,6 +67,9 @@ WERROR  ?=
 # Objects built with different flags never meet.
 B       ?= build$(if $(filter sim,$(CUDA)),-sim)$(if \
 	$(SAN),-$(subst $(comma),-,$(SAN)))
+# Where objects lie on which CUDA and URING have no influence.  Builds may name
+# one folder, which takes one make at a time: each such file is compiled once.
+O       ?= $(B)/obj
 
 prefix      ?= /usr/local
 bindir      ?= $(prefix)/bin
@@ -136,8 +139,8 @@ OURSXX  := -std=c++17 -O2 -g -fPIC -pthread -Wall -Wextra $(HARDEN)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
 	$(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined))
 ERRFLAGS := $(if $(filter 1,$(WERROR)),-Werror)
-INCLUDES := -Iinclude -Ilib -Iproducer -I. \
-	$(if $(filter 1,$(CUDA)),$(patsubst %,-isystem %/include, \
+INCLUDES := -Iinclude -Ilib -Iproducer -I.
+CUDA_INCLUDES := $(if $(filter 1,$(CUDA)),$(patsubst %,-isystem %/include, \
 	$(filter-out /usr,$(CUDA_HOME)))) \
 	$(if $(filter sim,$(CUDA)),-Itest/simcuda/include -Itest/simcuda)
 PKGFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
@@ -149,8 +152,10 @@ LINK     = $(CC) $(OURS) $(SANFLAGS) $(CFLAGS) -Wl,--as-needed \
 pkglibs  = $(or $(shell pkg-config --libs $(1) 2>/dev/null),$(2))
 LIBS     = $(call pkglibs,libzmq,-lzmq) $(if $(filter 1,$(CUDA)), \
 	-L$(CUDA_LIB) -lcudart_static -lrt) $(if $(filter sim,$(CUDA)), \
-	-L$(B)/lib -lcudart_sim -Wl$(comma)-rpath$(comma)$(abspath \
-	$(B)/lib)) -lpthread -ldl
+	-L$(B)/lib -lcudart_sim) $(RPATH) -lpthread -ldl
+# To the simulated runtime.
+RPATH    = $(if $(filter sim,$(CUDA)),-Wl$(comma)-rpath$(comma)$(abspath \
+	$(B)/lib))
 PRODLIBS = $(call pkglibs,libjpeg,-ljpeg) $(call pkglibs,libpng,-lpng) \
 	$(call pkglibs,zlib,-lz) \
 	$(call pkglibs,libxxhash,-lxxhash) \
@@ -235,7 +240,15 @@ EXAMPLES := $(wildcard examples/*.c) \
 	$(if $(filter 1,$(CUDA)),$(wildcard examples/*.cu))
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
+# The files that may see CUDA's headers.
+sees_cuda = $(NEEDS_CUDA) test/gpu/% test/simcuda/%
+includes = $(INCLUDES) $(if $(filter $(sees_cuda),$(1)),$(CUDA_INCLUDES))
 lone = $(call obj,$(filter-out $(call with_main,$(1)),$(1)))
+
+C_FILES := $(LIB) $(SIM) $(PRODUCER) $(BENCH) $(TESTLIB) $(UNIT) $(SYSTEM) \
+	$(GPU) $(CONFORM) $(HELPER) $(FUZZERS)
+# What has the same object with every CUDA and URING.
+SHARED := $(filter-out $(sees_cuda),$(C_FILES))
 
 SO    := $(B)/lib/libtsock.so
 AR_LIB := $(B)/lib/libtsock.a
@@ -325,7 +338,7 @@ fuzz:			## fuzz parsers with libFuzzer, SECONDS=60 each
 note = mkdir -p $(@D) && echo '$(subst ','\'',$(strip $(1)))' | \
 	cmp -s - $@ || echo '$(subst ','\'',$(strip $(1)))' >$@
 
-$(B)/obj/flags: FORCE
+$(sort $(B)/obj/flags $(O)/flags): FORCE
 	@$(call note,$(CC) $(OURS) $(SANFLAGS) $(CPPFLAGS) $(CFLAGS))
 
 $(B)/obj/files: FORCE
@@ -334,16 +347,29 @@ $(B)/obj/files: FORCE
 $(B)/obj/nvflags: FORCE
 	@$(call note,$(NVCC) $(OURSNV) $(NVCCFLAGS))
 
+define compile
+@mkdir -p $(@D)
+$(call say,CC,$<)
+$(Q)$(CC) $(call includes,$<) $(PKGFLAGS) $(ALL) -MMD -MP -c -o $@ $<
+endef
+
 $(B)/obj/%.o: %.c $(B)/obj/flags
-	@mkdir -p $(@D)
-	$(call say,CC,$<)
-	$(Q)$(CC) $(INCLUDES) $(PKGFLAGS) $(ALL) -MMD -MP -c -o $@ $<
+	$(compile)
+
+ifneq ($(O),$(B)/obj)
+$(call obj,$(SHARED)): $(B)/obj/%.o: $(O)/%.o
+	@mkdir -p $(@D) && ln -f $< $@
+
+$(O)/%.o: %.c $(O)/flags
+	$(compile)
+endif
 
 # Anew when the object is new: that knows which headers it was made of.
 $(B)/analyzed/%.log: %.c $(B)/obj/%.o test/analyzer.h
 	@mkdir -p $(@D)
 	$(call say,ANALYZE,$<)
-	$(Q)clang --analyze -Xanalyzer -analyzer-output=text $(INCLUDES) \
+	$(Q)clang --analyze -Xanalyzer -analyzer-output=text \
+		$(call includes,$<) \
 		$(PKGFLAGS) $(OURS) $(CPPFLAGS) $(CFLAGS) \
 		$(if $(filter %/err.c,$<),,-include test/analyzer.h) \
 		-o /dev/null $< >$@ 2>&1
@@ -410,6 +436,8 @@ $(B)/bench/%: $(B)/obj/bench/%.o $(call lone,$(BENCH)) $(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
 $(UNIT_BIN) $(SYSTEM_BIN) $(GPU_BIN): private PRODLIBS += -lcmocka
+# In every build: of the same objects the same program is made.
+$(UNIT_BIN): private RPATH = -Wl,-rpath,'$$ORIGIN/../../lib'
 $(UNIT_BIN): $(B)/%: $(B)/obj/%.o $(call lone,$(UNIT)) $(AR_TEST) \
 		$(AR_PRODUCER) $(AR_LIB)
 	$(inside)
@@ -426,7 +454,7 @@ $(GPUS:%.c=$(B)/%): $(B)/%: $(B)/obj/%.o $(call lone,$(GPU)) $(AR_TEST) \
 $(KERNEL_BIN): test/gpu/test_kernels.cpp $(AR_LIB) $(B)/obj/flags
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CXX) -Itest/gpu/onhost $(INCLUDES) $(ALLXX) -ffp-contract=off \
+	$(Q)$(CXX) -Itest/gpu/onhost $(call includes,$<) $(ALLXX) -ffp-contract=off \
 		-Wno-unknown-pragmas -MMD -MP -MF $@.d -o $@ $< $(AR_LIB) $(LDFLAGS) $(LIBS)
 
 $(CONFORM_BIN): $(B)/%: $(B)/obj/%.o $(AR_PRODUCER) $(AR_LIB)
@@ -435,7 +463,7 @@ $(CONFORM_BIN): $(B)/%: $(B)/obj/%.o $(AR_PRODUCER) $(AR_LIB)
 $(NCCL_SIM:%.c=$(B)/%.so): $(B)/%.so: %.c $(SIM_SO) $(B)/obj/flags
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(INCLUDES) $(ALL) -fvisibility=default -shared -o $@ $< \
+	$(Q)$(CC) $(call includes,$<) $(ALL) -fvisibility=default -shared -o $@ $< \
 		$(LDFLAGS) -L$(B)/lib -Wl,-rpath,$(abspath $(B)/lib) \
 		-lcudart_sim -lpthread
 
@@ -474,8 +502,7 @@ $(B)/examples/%: examples/%.cu $(SO) $(B)/obj/nvflags
 		$(NVCCFLAGS) -o $@ $< \
 		-L$(B)/lib -Xlinker -rpath,'$$ORIGIN/../lib' -ltsock
 
--include $(patsubst %,$(B)/obj/%.d,$(basename $(LIB) $(SIM) $(PRODUCER) \
-	$(BENCH) $(TESTLIB) $(UNIT) $(SYSTEM) $(GPU) $(CONFORM) $(HELPER) $(FUZZERS))) \
+-include $(foreach o,$(sort $(B)/obj $(O)),$(C_FILES:%.c=$o/%.d)) \
 	$(EXAMPLE_BIN:%=%.d) $(KERNEL_BIN:%=%.d) $(CUDA_HEADERS:.o=.d)
 
 # --------------------------------------------------------------------------
@@ -559,9 +586,8 @@ format:			## lay out every C file by .clang-format
 		-name '*.[ch]' -o -name '*.cpp' -o -name '*.cu')
 
 # Of this build: with CUDA=sim all but lib/*/*_none.c are in it.
-C_FILES   = $(LIB) $(SIM) $(PRODUCER) $(BENCH) $(TESTLIB) $(UNIT) $(SYSTEM) $(GPU) \
-	$(CONFORM) $(NCCL_SIM) $(HELPER) $(FUZZERS) $(filter %.c,$(EXAMPLES))
-CXX_FILES = $(filter %.cpp,$(EXAMPLES)) $(if $(KERNEL_BIN), \
+C_COMMANDS = $(C_FILES) $(NCCL_SIM) $(filter %.c,$(EXAMPLES))
+CXX_FILES  = $(filter %.cpp,$(EXAMPLES)) $(if $(KERNEL_BIN), \
 	test/gpu/test_kernels.cpp)
 json       = $(subst ','\'',$(subst ",\",$(subst \,\\,$(strip $(1)))))
 # $(call commands,FILES,COMPILER AND FLAGS)
@@ -571,10 +597,10 @@ commands   = for f in $(sort $(1)); do printf '{ "directory": "%s", \
 		$(B)/obj/$${f%.*}.o; done
 
 compile_commands.json: FORCE	## how each file is compiled, for clangd and others
-	@{ echo '['; $(call commands,$(C_FILES),$(CC) $(INCLUDES) $(PKGFLAGS) \
-		$(ALL)); $(if $(strip $(CXX_FILES)),$(call commands,$(CXX_FILES), \
+	@{ echo '['; $(call commands,$(C_COMMANDS),$(CC) $(INCLUDES) \
+		$(CUDA_INCLUDES) $(PKGFLAGS) $(ALL)); $(if $(strip $(CXX_FILES)),$(call commands,$(CXX_FILES), \
 		$(CXX) $(if $(KERNEL_BIN),-Itest/gpu/onhost \
-		-Wno-unknown-pragmas) $(INCLUDES) $(ALLXX));) \
+		-Wno-unknown-pragmas) $(INCLUDES) $(CUDA_INCLUDES) $(ALLXX));) \
 		} | sed '$$s/,$$//' >$@
 	@echo ']' >>$@
 

@@ -13,7 +13,7 @@
 # one suite run, the next one is built.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-unset B SAN CUDA WERROR MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS
+unset B O SAN CUDA WERROR MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS
 unset TSOCK_DIR XDG_RUNTIME_DIR
 
 # A suite: its name, what is built for it, the seconds that each program has,
@@ -49,14 +49,15 @@ declare -A builds=(
 		build-address-undefined/bench/mkdata'
 	[tsan]='B=build-thread SAN=thread producer tests
 		build-thread/bench/mkdata'
-	[minimal]='B=build-minimal CUDA=0 URING=0 WERROR=1 producer unit-tests'
-	[sim]='B=build-sim CUDA=sim WERROR=1 all tests'
+	[minimal]='B=build-minimal O=build/obj CUDA=0 URING=0 WERROR=1
+		producer unit-tests'
+	[sim]='B=build-sim O=build/obj CUDA=sim WERROR=1 all tests'
 	[sim-asan]='B=build-sim-address-undefined CUDA=sim
 		SAN=address,undefined producer unit-tests gpu-tests'
 	[sim-tsan]='B=build-sim-thread CUDA=sim SAN=thread producer unit-tests
 		gpu-tests'
 	[cuda]='B=build CUDA=1 WERROR=1 all tests'
-	[lint]='B=build-sim CUDA=sim WERROR=1 analyze'
+	[lint]='B=build-sim O=build/obj CUDA=sim WERROR=1 analyze'
 	[clang]='B=build-clang CC=clang CXX=clang++ CUDA=sim WERROR=1 all tests'
 	[fuzz]='B=build-fuzz CC=clang SAN=fuzzer-no-link,address,undefined
 		fuzzers'
