@@ -128,6 +128,11 @@ static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 	if (err)
 		return err;
 	o = tsi_offers_find(&s->offers, j->nonce);
+	/* A token opens one ring: that which is described beside it. */
+	if (o && o->view != view) {
+		tsi_offers_withdraw(&s->offers, j->nonce);
+		o = NULL;
+	}
 	if (!o)
 		o = tsi_offers_add(&s->offers, j, view, tsi_now_ms());
 	if (!o)
