@@ -24,67 +24,17 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "io/reader.h"
+#include "test/lib/file_reader.h"
 
 #define DEPTH 8
-
-static int dirfd_;
-static enum tsi_file_reader_kind kind_;
-
-static void put(const char *name, size_t len, unsigned seed)
-{
-	int fd = openat(dirfd_, name, O_CREAT | O_TRUNC | O_WRONLY, 0600);
-	uint8_t *buf = malloc(len + 1);
-
-	for (size_t i = 0; i < len; i++)
-		buf[i] = (uint8_t)(i * 2654435761u >> 13 ^ seed);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, buf, len), len);
-	close(fd);
-	free(buf);
-}
-
-static void check(const struct tsi_read *r, size_t len, unsigned seed)
-{
-	assert_int_equal(r->err, 0);
-	assert_int_equal(r->len, len);
-	assert_non_null(r->data);
-	for (size_t i = 0; i < len; i++) {
-		uint8_t want = (uint8_t)(i * 2654435761u >> 13 ^ seed);
-
-		if (r->data[i] != want)
-			fail_msg("byte %zu of %zu", i, len);
-	}
-}
-
-static struct tsi_file_reader *make(unsigned depth)
-{
-	struct tsi_file_reader *r = NULL;
-
-	if (tsi_file_reader_create(kind_, depth, &r)) {
-		if (kind_ != TSI_READER_URING)
-			fail_msg("%s", tsock_errmsg());
-		print_message("[  SKIP  ] %s\n", tsock_errmsg());
-		skip();
-	}
-	return r;
-}
-
-static int open_fds(void)
-{
-	int n = 0;
-
-	for (int fd = 0; fd < 512; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
 
 static int submit(struct tsi_file_reader *r, const char *path, uint64_t hint,
 		  uint64_t tag)
 {
-	struct tsi_read_request q = {
-		.dirfd = dirfd_, .path = path, .size_hint = hint, .tag = tag
-	};
+	struct tsi_read_request q = { .dirfd = files_dirfd,
+				      .path = path,
+				      .size_hint = hint,
+				      .tag = tag };
 
 	return tsi_file_reader_submit(r, &q);
 }
@@ -116,19 +66,19 @@ static void reads_files_of_every_size(void **state)
 		0,     1,     4095,   4096,    65535,
 		65536, 65537, 100000, 1 << 20, TSI_READER_AHEAD
 	};
-	struct tsi_file_reader *r = make(DEPTH);
+	struct tsi_file_reader *r = files_reader(DEPTH);
 	struct tsi_read out;
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
-		put("file", size[i], i);
+		files_put("file", size[i], i);
 		/* Right, unknown, too small and too large hints. */
 		for (unsigned h = 0; h < 4; h++) {
 			uint64_t hint[] = { size[i], 0, size[i] / 2,
 					    size[i] * 2 };
 
 			assert_int_equal(read_one(r, "file", hint[h], &out), 0);
-			check(&out, size[i], i);
+			files_check(&out, 0, size[i], i);
 			tsi_file_reader_recycle(r, &out);
 		}
 	}
@@ -137,13 +87,13 @@ static void reads_files_of_every_size(void **state)
 
 static void survives_a_wild_hint(void **state)
 {
-	struct tsi_file_reader *r = make(1);
+	struct tsi_file_reader *r = files_reader(1);
 	struct tsi_read out;
 
 	(void)state;
-	put("file", 5000, 1);
+	files_put("file", 5000, 1);
 	assert_int_equal(read_one(r, "file", UINT64_MAX, &out), 0);
-	check(&out, 5000, 1);
+	files_check(&out, 0, 5000, 1);
 	tsi_file_reader_recycle(r, &out);
 	tsi_file_reader_destroy(r);
 }
@@ -151,14 +101,14 @@ static void survives_a_wild_hint(void **state)
 /* They call themselves regular, and some of them never end or block. */
 static void a_file_that_the_kernel_makes_up_is_not_read(void **state)
 {
-	struct tsi_file_reader *r = make(1);
+	struct tsi_file_reader *r = files_reader(1);
 	struct tsi_read out;
 
 	(void)state;
 	if (access("/proc/self/maps", R_OK))
 		skip();
 	expect_err(r, "/proc/self/maps", TSI_READER_MADE_UP);
-	assert_int_equal(symlinkat("/proc/self/maps", dirfd_, "link"), 0);
+	assert_int_equal(symlinkat("/proc/self/maps", files_dirfd, "link"), 0);
 	expect_err(r, "link", TSI_READER_MADE_UP);
 	if (!access("/proc/kmsg", R_OK))
 		expect_err(r, "/proc/kmsg", TSI_READER_MADE_UP);
@@ -167,9 +117,9 @@ static void a_file_that_the_kernel_makes_up_is_not_read(void **state)
 	assert_non_null(strstr(tsi_file_reader_strerror(TSI_READER_MADE_UP),
 			       "made up by the kernel"));
 	/* In turn with others, on the same slot. */
-	put("file", 5000, 1);
+	files_put("file", 5000, 1);
 	assert_int_equal(read_one(r, "file", 5000, &out), 0);
-	check(&out, 5000, 1);
+	files_check(&out, 0, 5000, 1);
 	tsi_file_reader_recycle(r, &out);
 	expect_err(r, "link", TSI_READER_MADE_UP);
 	tsi_file_reader_destroy(r);
@@ -177,15 +127,15 @@ static void a_file_that_the_kernel_makes_up_is_not_read(void **state)
 
 static void takes_finished_reads_by_lowest_tag(void **state)
 {
-	struct tsi_file_reader *r = make(DEPTH);
+	struct tsi_file_reader *r = files_reader(DEPTH);
 	struct tsi_read out;
 	char name[DEPTH][16];
-	int before = open_fds();
+	int before = files_open_fds();
 
 	(void)state;
 	for (unsigned i = 0; i < DEPTH; i++) {
 		snprintf(name[i], sizeof(name[i]), "f%u", i);
-		put(name[i], 1000 * i, i);
+		files_put(name[i], 1000 * i, i);
 	}
 	for (unsigned round = 0; round < 20; round++) {
 		uint64_t seen = 0;
@@ -198,7 +148,7 @@ static void takes_finished_reads_by_lowest_tag(void **state)
 		for (unsigned i = 0; i < DEPTH; i++) {
 			assert_int_equal(tsi_file_reader_next(r, true, &out),
 					 0);
-			check(&out, 1000 * out.tag, (unsigned)out.tag);
+			files_check(&out, 0, 1000 * out.tag, (unsigned)out.tag);
 			assert_false(seen >> out.tag & 1);
 			seen |= UINT64_C(1) << out.tag;
 			tsi_file_reader_recycle(r, &out);
@@ -208,24 +158,24 @@ static void takes_finished_reads_by_lowest_tag(void **state)
 	assert_int_equal(tsi_file_reader_next(r, true, &out), TSOCK_EAGAIN);
 	assert_int_equal(tsi_file_reader_next(r, false, &out), TSOCK_EAGAIN);
 	tsi_file_reader_destroy(r);
-	assert_true(open_fds() <= before);
+	assert_true(files_open_fds() <= before);
 }
 
 static void taken_bytes_stay_until_recycled(void **state)
 {
-	struct tsi_file_reader *r = make(2);
+	struct tsi_file_reader *r = files_reader(2);
 	struct tsi_read first;
 	struct tsi_read out;
 
 	(void)state;
-	put("a", 70000, 1);
-	put("b", 90000, 2);
+	files_put("a", 70000, 1);
+	files_put("b", 90000, 2);
 	assert_int_equal(read_one(r, "a", 70000, &first), 0);
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(read_one(r, "b", 0, &out), 0);
-		check(&out, 90000, 2);
+		files_check(&out, 0, 90000, 2);
 		tsi_file_reader_recycle(r, &out);
-		check(&first, 70000, 1);
+		files_check(&first, 0, 70000, 1);
 	}
 	tsi_file_reader_recycle(r, &first);
 	tsi_file_reader_destroy(r);
@@ -233,11 +183,11 @@ static void taken_bytes_stay_until_recycled(void **state)
 
 static void refuses_more_than_its_depth(void **state)
 {
-	struct tsi_file_reader *r = make(3);
+	struct tsi_file_reader *r = files_reader(3);
 	struct tsi_read out;
 
 	(void)state;
-	put("a", 10, 1);
+	files_put("a", 10, 1);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(submit(r, "a", 10, i), 0);
 	assert_int_equal(submit(r, "a", 10, 3), TSOCK_EAGAIN);
@@ -254,13 +204,13 @@ static void refuses_more_than_its_depth(void **state)
 
 static void names_what_is_no_file(void **state)
 {
-	struct tsi_file_reader *r = make(2);
+	struct tsi_file_reader *r = files_reader(2);
 	struct tsi_read out;
 
 	(void)state;
-	assert_int_equal(mkdirat(dirfd_, "folder", 0700), 0);
-	assert_int_equal(mkfifoat(dirfd_, "fifo", 0600), 0);
-	assert_int_equal(symlinkat("loop", dirfd_, "loop"), 0);
+	assert_int_equal(mkdirat(files_dirfd, "folder", 0700), 0);
+	assert_int_equal(mkfifoat(files_dirfd, "fifo", 0600), 0);
+	assert_int_equal(symlinkat("loop", files_dirfd, "loop"), 0);
 	expect_err(r, "missing", ENOENT);
 	expect_err(r, "folder", EISDIR);
 	expect_err(r, "fifo", TSI_READER_ODD);
@@ -268,26 +218,26 @@ static void names_what_is_no_file(void **state)
 	expect_err(r, "loop", ELOOP);
 	expect_err(r, "missing/x", ENOENT);
 	if (geteuid() != 0) {
-		put("secret", 1, 1);
-		assert_int_equal(fchmodat(dirfd_, "secret", 0, 0), 0);
+		files_put("secret", 1, 1);
+		assert_int_equal(fchmodat(files_dirfd, "secret", 0, 0), 0);
 		expect_err(r, "secret", EACCES);
 	}
-	put("a", 10, 1);
+	files_put("a", 10, 1);
 	assert_int_equal(read_one(r, "a", 10, &out), 0);
-	check(&out, 10, 1);
+	files_check(&out, 0, 10, 1);
 	tsi_file_reader_destroy(r);
 }
 
 static void a_large_file_is_left_to_a_caller_that_has_the_memory(void **state)
 {
-	struct tsi_file_reader *r = make(2);
+	struct tsi_file_reader *r = files_reader(2);
 	size_t size = TSI_READER_AHEAD + 1, len = 0;
-	struct tsi_read_request q = { .dirfd = dirfd_, .path = "large" };
+	struct tsi_read_request q = { .dirfd = files_dirfd, .path = "large" };
 	struct tsi_read out = { 0 };
 	uint8_t *data = NULL;
 
 	(void)state;
-	put("large", size, 7);
+	files_put("large", size, 7);
 	assert_int_equal(read_one(r, "large", 100, &out), TSI_READ_LARGE);
 	assert_int_equal(out.size, size);
 	assert_int_equal(out.len, 0);
@@ -297,20 +247,20 @@ static void a_large_file_is_left_to_a_caller_that_has_the_memory(void **state)
 	out.err = 0;
 	out.data = data;
 	out.len = len;
-	check(&out, size, 7);
+	files_check(&out, 0, size, 7);
 	free(data);
 	q.path = "missing";
 	assert_int_equal(tsi_file_read(&q, 9, &data, &len), ENOENT);
 	q.path = ".";
 	assert_int_equal(tsi_file_read(&q, 9, &data, &len), EISDIR);
-	unlinkat(dirfd_, "large", 0);
+	unlinkat(files_dirfd, "large", 0);
 	tsi_file_reader_destroy(r);
 }
 
 static void refuses_a_huge_file(void **state)
 {
-	struct tsi_file_reader *r = make(1);
-	int fd = openat(dirfd_, "huge", O_CREAT | O_WRONLY, 0600);
+	struct tsi_file_reader *r = files_reader(1);
+	int fd = openat(files_dirfd, "huge", O_CREAT | O_WRONLY, 0600);
 
 	(void)state;
 	if (ftruncate(fd, (off_t)TSI_READER_MAX + 1)) {
@@ -320,23 +270,23 @@ static void refuses_a_huge_file(void **state)
 	}
 	close(fd);
 	expect_err(r, "huge", EFBIG);
-	unlinkat(dirfd_, "huge", 0);
+	unlinkat(files_dirfd, "huge", 0);
 	tsi_file_reader_destroy(r);
 }
 
 static void a_file_that_changes_size_gives_some_prefix(void **state)
 {
-	struct tsi_file_reader *r = make(4);
+	struct tsi_file_reader *r = files_reader(4);
 	int pipefd[2];
 	pid_t pid;
 	char done;
 
 	(void)state;
-	put("changing", 300000, 1);
+	files_put("changing", 300000, 1);
 	assert_int_equal(pipe(pipefd), 0);
 	pid = fork();
 	if (pid == 0) {
-		int fd = openat(dirfd_, "changing", O_WRONLY);
+		int fd = openat(files_dirfd, "changing", O_WRONLY);
 		char more[4096];
 
 		memset(more, 'x', sizeof(more));
@@ -365,13 +315,13 @@ static void a_file_that_changes_size_gives_some_prefix(void **state)
 
 static void too_few_descriptors_is_an_error_that_passes(void **state)
 {
-	struct tsi_file_reader *r = make(2);
+	struct tsi_file_reader *r = files_reader(2);
 	struct rlimit old;
 	struct rlimit low;
 	struct tsi_read out;
 
 	(void)state;
-	put("a", 10, 1);
+	files_put("a", 10, 1);
 	getrlimit(RLIMIT_NOFILE, &old);
 	low = old;
 	low.rlim_cur = 3;
@@ -380,18 +330,18 @@ static void too_few_descriptors_is_an_error_that_passes(void **state)
 	tsi_file_reader_recycle(r, &out);
 	setrlimit(RLIMIT_NOFILE, &old);
 	assert_int_equal(read_one(r, "a", 10, &out), 0);
-	check(&out, 10, 1);
+	files_check(&out, 0, 10, 1);
 	tsi_file_reader_destroy(r);
 }
 
 static void may_be_destroyed_with_reads_in_flight(void **state)
 {
-	int before = open_fds();
+	int before = files_open_fds();
 
 	(void)state;
-	put("large", 5000000, 1);
+	files_put("large", 5000000, 1);
 	for (int round = 0; round < 30; round++) {
-		struct tsi_file_reader *r = make(DEPTH);
+		struct tsi_file_reader *r = files_reader(DEPTH);
 		struct tsi_read out;
 
 		for (unsigned i = 0; i < DEPTH; i++)
@@ -400,7 +350,7 @@ static void may_be_destroyed_with_reads_in_flight(void **state)
 			(void)tsi_file_reader_next(r, i == 3, &out);
 		tsi_file_reader_destroy(r);
 	}
-	assert_int_equal(open_fds(), before);
+	assert_int_equal(files_open_fds(), before);
 }
 
 static void refuses_a_silly_depth(void **state)
@@ -408,11 +358,11 @@ static void refuses_a_silly_depth(void **state)
 	struct tsi_file_reader *r;
 
 	(void)state;
-	assert_int_equal(tsi_file_reader_create(kind_, 0, &r), TSOCK_EARG);
-	assert_int_equal(
-		tsi_file_reader_create(kind_, TSI_READER_MAX_DEPTH + 1, &r),
-		TSOCK_EARG);
-	r = make(TSI_READER_MAX_DEPTH);
+	assert_int_equal(tsi_file_reader_create(files_kind, 0, &r), TSOCK_EARG);
+	assert_int_equal(tsi_file_reader_create(files_kind,
+						TSI_READER_MAX_DEPTH + 1, &r),
+			 TSOCK_EARG);
+	r = files_reader(TSI_READER_MAX_DEPTH);
 	tsi_file_reader_destroy(r);
 	tsi_file_reader_destroy(NULL);
 }
@@ -439,7 +389,7 @@ static int without(long nr, int err)
 	int status;
 	pid_t pid;
 
-	put("a", 10000, 5);
+	files_put("a", 10000, 5);
 	pid = fork();
 	if (pid == 0) {
 		struct tsi_file_reader *r;
@@ -488,29 +438,6 @@ static void falls_back_where_io_uring_is_forbidden(void **state)
 	}
 }
 
-static int scratch(void **state)
-{
-	static char path[64];
-	const char *tmp = getenv("TMPDIR");
-
-	snprintf(path, sizeof(path), "%.40s/tsock-reader-XXXXXX",
-		 tmp ? tmp : "/tmp");
-	if (!mkdtemp(path))
-		return -1;
-	dirfd_ = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	*state = path;
-	return dirfd_ < 0 ? -1 : 0;
-}
-
-static int clean(void **state)
-{
-	char command[128];
-
-	close(dirfd_);
-	snprintf(command, sizeof(command), "rm -rf '%s'", (char *)*state);
-	return system(command);
-}
-
 static const struct CMUnitTest suite[] = {
 	cmocka_unit_test(reads_files_of_every_size),
 	cmocka_unit_test(survives_a_wild_hint),
@@ -535,13 +462,11 @@ int main(void)
 {
 	int failed = 0;
 
-	kind_ = TSI_READER_PREAD;
-	failed += cmocka_run_group_tests_name("pread", suite, scratch, clean);
-	kind_ = TSI_READER_URING;
-	failed +=
-		cmocka_run_group_tests_name("io_uring", suite, scratch, clean);
-	kind_ = TSI_READER_AUTO;
-	failed += cmocka_run_group_tests_name("fallback", fallback, scratch,
-					      clean);
+	files_kind = TSI_READER_PREAD;
+	failed += files_run("pread", suite);
+	files_kind = TSI_READER_URING;
+	failed += files_run("io_uring", suite);
+	files_kind = TSI_READER_AUTO;
+	failed += files_run("fallback", fallback);
 	return failed != 0;
 }
