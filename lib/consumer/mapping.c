@@ -79,8 +79,9 @@ static int window_map(const struct tsi_mapping *m, struct tsi_window *win,
 	size_t pages = (f->span + m->page - 1) / m->page;
 
 	win->busy[i] = calloc(pages / 64 + 1, sizeof(*win->busy[i]));
-	if (!win->busy[i] || map_field(f, PROT_READ | PROT_WRITE, MAP_PRIVATE,
-				       m->mark.fd, m->page, &win->base[i]))
+	if (!win->busy[i] ||
+	    map_field(f, PROT_READ | PROT_WRITE, MAP_PRIVATE,
+		      tsi_memfd_fd(&m->mark), m->page, &win->base[i]))
 		return -1;
 	/*
 	 * Under mlockall(MCL_FUTURE) the kernel has made every page private
@@ -123,7 +124,7 @@ static struct tsi_window *window_new(struct tsi_mapping *m)
  */
 static bool shows_ring(struct tsi_mapping *m, const struct tsi_window *win)
 {
-	_Atomic uint64_t *mark = m->mark.base;
+	_Atomic uint64_t *mark = tsi_memfd_base(&m->mark);
 	uint64_t now = ++m->placed;
 
 	/* It comes back by another address: not to be moved below. */

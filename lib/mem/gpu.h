@@ -80,6 +80,29 @@ int tsi_gpu_mem_open(unsigned device, enum tsock_transport transport, int fd,
 		     struct tsi_gpu_mem *out);
 void tsi_gpu_mem_close(struct tsi_gpu_mem *m);
 
+/* The device address; by what transport another process opens it ... */
+static inline void *tsi_gpu_mem_base(const struct tsi_gpu_mem *m)
+{
+	return m->base;
+}
+
+static inline enum tsock_transport
+tsi_gpu_mem_transport(const struct tsi_gpu_mem *m)
+{
+	return m->transport;
+}
+
+/* ... and the descriptor (VMM; else -1) or handle (LEGACY) for that. */
+static inline int tsi_gpu_mem_fd(const struct tsi_gpu_mem *m)
+{
+	return m->fd;
+}
+
+static inline const uint8_t *tsi_gpu_mem_handle(const struct tsi_gpu_mem *m)
+{
+	return m->handle;
+}
+
 /*
  * Page-lock host memory from base, a page's first byte, on.  That is done in
  * chunks, since drivers have failed on large ranges.  CUDA refuses a copy that

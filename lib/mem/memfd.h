@@ -31,6 +31,17 @@ struct tsi_memfd {
 int tsi_memfd_create(const char *label, size_t len, int flags,
 		     struct tsi_memfd *out);
 
+/* Where it is mapped, NULL: nowhere; and the descriptor. */
+static inline void *tsi_memfd_base(const struct tsi_memfd *m)
+{
+	return m->base;
+}
+
+static inline int tsi_memfd_fd(const struct tsi_memfd *m)
+{
+	return m->fd;
+}
+
 /*
  * m may be NULL, all zero, or closed already.  Other processes that have the
  * memory mapped keep it.

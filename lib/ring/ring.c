@@ -47,11 +47,9 @@ int tsi_ring_create(const struct tsi_geometry *g,
 	err = tsi_memfd_create("tsock-header", sizeof(*r.shared), 0, &r.header);
 	if (err)
 		return err;
-	r.shared = r.header.base;
+	r.shared = tsi_memfd_base(&r.header);
 	for (; made < g->nfields; made++) {
 		char label[48];
-
-		r.gpu[made].fd = -1;
 
 		snprintf(label, sizeof(label), "tsock-%s",
 			 g->field[made].desc.name);
@@ -82,9 +80,8 @@ int tsi_ring_create_gpu(const struct tsi_geometry *g,
 	err = tsi_memfd_create("tsock-header", sizeof(*r.shared), 0, &r.header);
 	if (err)
 		return err;
-	r.shared = r.header.base;
+	r.shared = tsi_memfd_base(&r.header);
 	for (; made < g->nfields; made++) {
-		r.data[made].fd = -1;
 		err = tsi_gpu_mem_create(device, transport,
 					 g->field[made].map_bytes,
 					 &r.gpu[made]);
@@ -120,7 +117,8 @@ void *tsi_ring_slot(const struct tsi_ring *r, unsigned f, uint64_t s)
 {
 	uint64_t slot = s % r->shared->capacity;
 
-	return (uint8_t *)(r->on_gpu ? r->gpu[f].base : r->data[f].base) +
+	return (uint8_t *)(r->on_gpu ? tsi_gpu_mem_base(&r->gpu[f])
+				     : tsi_memfd_base(&r->data[f])) +
 	       slot * r->shared->field[f].sample_bytes;
 }
 

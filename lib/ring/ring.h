@@ -46,7 +46,8 @@ void tsi_ring_destroy(struct tsi_ring *r);
 /* How its memory on a GPU is opened; AUTO: the ring is in host memory. */
 static inline enum tsock_transport tsi_ring_transport(const struct tsi_ring *r)
 {
-	return r->on_gpu ? r->gpu[0].transport : TSOCK_TRANSPORT_AUTO;
+	return r->on_gpu ? tsi_gpu_mem_transport(&r->gpu[0])
+			 : TSOCK_TRANSPORT_AUTO;
 }
 
 /* Address of field f of sample s. */

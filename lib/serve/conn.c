@@ -36,7 +36,7 @@ struct pollfd tsi_conn_poll(const struct tsi_conn *c)
 
 uint64_t tsi_conn_tail(const struct tsi_conn *c)
 {
-	const struct tsi_tail_page *page = c->tail.base;
+	const struct tsi_tail_page *page = tsi_memfd_base(&c->tail);
 
 	/* Pairs with the consumer's release: its last reads of the samples
 	 * below come first. */
@@ -45,7 +45,7 @@ uint64_t tsi_conn_tail(const struct tsi_conn *c)
 
 uint64_t tsi_conn_want(const struct tsi_conn *c)
 {
-	const struct tsi_tail_page *page = c->tail.base;
+	const struct tsi_tail_page *page = tsi_memfd_base(&c->tail);
 	uint64_t want = atomic_load(&page->want);
 
 	return want ? want : atomic_load(&page->spin);
@@ -67,7 +67,7 @@ void tsi_conn_kill(struct tsi_conn *c)
 
 void tsi_conn_stats(const struct tsi_conn *c, struct tsock_stats_row *row)
 {
-	const struct tsi_tail_page *page = c->tail.base;
+	const struct tsi_tail_page *page = tsi_memfd_base(&c->tail);
 
 	row->pid = c->pid;
 	row->batch_size = c->batch;

@@ -50,7 +50,7 @@ static int attach_reader(struct tsock_server *s, const struct tsi_offer *o,
 			tsi_ring_publish(
 				s->ring[i],
 				tsi_membership_head(&s->membership, i));
-	page = c->tail.base;
+	page = tsi_memfd_base(&c->tail);
 	c->ring = s->ring[o->view];
 	a->reader = tsi_ring_attach(c->ring, joined.id, page);
 	a->row = joined.id;
@@ -64,7 +64,8 @@ static int send_fds(struct tsock_server *s, int sock, const struct tsi_conn *c,
 		    const struct tsi_reply *a)
 {
 	const struct tsi_ring *r = c->ring;
-	int fds[TSI_FDPASS_FDS] = { r->header.fd, c->tail.fd, s->event };
+	int fds[TSI_FDPASS_FDS] = { r->header.fd, tsi_memfd_fd(&c->tail),
+				    s->event };
 	unsigned n = 3;
 
 	for (unsigned i = 0; i < r->shared->nfields; i++) {

@@ -124,12 +124,12 @@ static int send_pattern(struct verification *t, void *to, uint64_t bytes)
 		t->seed = t->seed * UINT64_C(6364136223846793005) + 1;
 		t->sent[i] = (uint8_t)(t->seed >> 56);
 	}
-	err = tsi_gpu_upload(t->from.device, t->from.stream, t->memory.base,
-			     t->sent, bytes);
+	err = tsi_gpu_upload(t->from.device, t->from.stream,
+			     tsi_gpu_mem_base(&t->memory), t->sent, bytes);
 	if (!err)
 		err = wait_for(&t->from);
 	if (!err)
-		err = across(t, to, t->memory.base, bytes);
+		err = across(t, to, tsi_gpu_mem_base(&t->memory), bytes);
 	return err ? err : compare(t, t->sent, bytes);
 }
 

@@ -94,6 +94,6 @@ void tsi_import_place(const struct tsi_import *m, uint64_t first,
 	p->count = count;
 	p->own = false;
 	for (unsigned i = 0; i < m->nfields; i++)
-		p->data[i] =
-			(uint8_t *)m->mem[i].base + slot * m->sample_bytes[i];
+		p->data[i] = (uint8_t *)tsi_gpu_mem_base(&m->mem[i]) +
+			     slot * m->sample_bytes[i];
 }
