@@ -41,14 +41,13 @@ void tsi_claim_want(struct tsi_claim *c, uint64_t need)
 {
 	/* Pairs with the producer's fence between storing head and reading
 	 * want: either we see that head, or it sees this. */
-	atomic_store_explicit(&c->page->want, need, memory_order_relaxed);
+	tsi_tail_page_sleep(c->page, need);
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
 void tsi_claim_want_no_more(struct tsi_claim *c)
 {
-	/* A hint: at worst one wake too many. */
-	atomic_store_explicit(&c->page->want, 0, memory_order_relaxed);
+	tsi_tail_page_sleep(c->page, 0);
 }
 
 uint32_t tsi_claim_wakes(const struct tsi_claim *c)
@@ -63,12 +62,10 @@ void tsi_claim_sleep(const struct tsi_claim *c, uint32_t seen, int timeout_ms)
 
 void tsi_claim_spin(struct tsi_claim *c, uint64_t need)
 {
-	/* For whoever holds it up: no order is needed. */
-	atomic_store_explicit(&c->page->spin, need, memory_order_relaxed);
+	tsi_tail_page_spin(c->page, need);
 }
 
 void tsi_claim_count_wait(struct tsi_claim *c, uint64_t wait_ns)
 {
-	/* A counter, for people. */
-	atomic_store_explicit(&c->page->wait_ns, wait_ns, memory_order_relaxed);
+	tsi_tail_page_waited(c->page, wait_ns);
 }

@@ -16,6 +16,7 @@
 
 #include "consumer/tail.h"
 #include "ring/ring.h"
+#include "ring/tail_page.h"
 
 struct tsi_claim {
 	struct tsi_ring_shared *ring; /* mapped, read-only */
@@ -83,7 +84,7 @@ static inline void tsi_claim_share_tail(const struct tsi_claim *c,
 /* For people: how many samples were taken; how long they were waited for. */
 static inline void tsi_claim_count(struct tsi_claim *c, uint64_t samples)
 {
-	atomic_store_explicit(&c->page->samples, samples, memory_order_relaxed);
+	tsi_tail_page_count(c->page, samples);
 }
 void tsi_claim_count_wait(struct tsi_claim *c, uint64_t wait_ns);
 

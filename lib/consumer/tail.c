@@ -39,8 +39,7 @@ void tsi_tail_share(struct tsi_tail *t, struct tsi_tail_page *page,
 	t->page = page;
 	t->ring = ring;
 	t->event = event;
-	/* Pairs with the producer's acquire; nothing was read yet. */
-	atomic_store_explicit(&page->tail, t->published, memory_order_release);
+	tsi_tail_page_move(page, t->published);
 }
 
 static struct tsi_tail_entry *entry(const struct tsi_tail *t, uint64_t ticket)
@@ -97,9 +96,7 @@ static void publish(struct tsi_tail *t, uint64_t tail)
 	if (tail <= old)
 		return;
 	t->published = tail;
-	/* Pairs with the producer's acquire: our reads of the samples below
-	 * come first. */
-	atomic_store_explicit(&t->page->tail, tail, memory_order_release);
+	tsi_tail_page_move(t->page, tail);
 	/* Pairs with the producer's fence between stating what it waits for
 	 * and reading the tails. */
 	atomic_thread_fence(memory_order_seq_cst);

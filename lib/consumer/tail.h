@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "ring/ring.h"
+#include "ring/tail_page.h"
 
 struct tsock_batch;
 
@@ -50,8 +51,7 @@ void tsi_tail_share(struct tsi_tail *t, struct tsi_tail_page *page,
 /* The first sample that is still needed, as the producer sees it. */
 static inline uint64_t tsi_tail_shared(const struct tsi_tail *t)
 {
-	/* A number that only grows, and that nothing else hangs on. */
-	return atomic_load_explicit(&t->page->tail, memory_order_relaxed);
+	return tsi_tail_page_stated(t->page);
 }
 
 /* Entries are used again when the tail has moved over them. */

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/futex.h"
+#include "ring/tail_page.h"
 
 static void fill_header(struct tsi_ring_shared *s, const struct tsi_geometry *g,
 			const struct tsi_ring_ident *id)
@@ -160,9 +161,7 @@ void tsi_ring_publish(struct tsi_ring *r, uint64_t head)
 
 		if (!r->tail[i])
 			continue;
-		/* Ordered by the fence above. */
-		want = atomic_load_explicit(&r->tail[i]->want,
-					    memory_order_relaxed);
+		want = tsi_tail_page_sleeps_for(r->tail[i]);
 		/* One wake-up for each want: a reader that was woken for a
 		 * head doesn't sleep for it again. */
 		if (want && want <= head && want != r->woken[i]) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "ring/tail_page.h"
 #include "wire/peer.h"
 
 void tsi_conn_close(struct tsi_conn *c)
@@ -36,19 +37,12 @@ struct pollfd tsi_conn_poll(const struct tsi_conn *c)
 
 uint64_t tsi_conn_tail(const struct tsi_conn *c)
 {
-	const struct tsi_tail_page *page = tsi_memfd_base(&c->tail);
-
-	/* Pairs with the consumer's release: its last reads of the samples
-	 * below come first. */
-	return atomic_load_explicit(&page->tail, memory_order_acquire);
+	return tsi_tail_page_tail(tsi_memfd_base(&c->tail));
 }
 
 uint64_t tsi_conn_want(const struct tsi_conn *c)
 {
-	const struct tsi_tail_page *page = tsi_memfd_base(&c->tail);
-	uint64_t want = atomic_load(&page->want);
-
-	return want ? want : atomic_load(&page->spin);
+	return tsi_tail_page_waits_for(tsi_memfd_base(&c->tail));
 }
 
 void tsi_conn_kill(struct tsi_conn *c)
@@ -71,8 +65,8 @@ void tsi_conn_stats(const struct tsi_conn *c, struct tsock_stats_row *row)
 
 	row->pid = c->pid;
 	row->batch_size = c->batch;
-	row->samples = atomic_load(&page->samples);
-	row->wait_ns = atomic_load(&page->wait_ns);
+	row->samples = tsi_tail_page_samples(page);
+	row->wait_ns = tsi_tail_page_wait_ns(page);
 	row->waiting = tsi_conn_want(c) != 0;
 	row->transport = c->staged ? TSOCK_TRANSPORT_STAGED
 				   : tsi_ring_transport(c->ring);

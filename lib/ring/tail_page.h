@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tail_page.h - what a reader says of itself, and what its producer reads.
+ *
+ * README.md beside this file has the memory orders of both sides in one place.
+ */
+#ifndef TSI_RING_TAIL_PAGE_H
+#define TSI_RING_TAIL_PAGE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "ring/layout.h"
+
+/* ---- the consumer's side ---- */
+
+/* The samples below tail are given back. */
+static inline void tsi_tail_page_move(struct tsi_tail_page *p, uint64_t tail)
+{
+	/* Pairs with tsi_tail_page_tail(): our reads of the samples below come
+	 * first. */
+	atomic_store_explicit(&p->tail, tail, memory_order_release);
+}
+
+/* The tail that was stated last. */
+static inline uint64_t tsi_tail_page_stated(const struct tsi_tail_page *p)
+{
+	/* A number that only grows, and that nothing else hangs on. */
+	return atomic_load_explicit(&p->tail, memory_order_relaxed);
+}
+
+/*
+ * The reader is about to sleep until the head is at want; 0: it is awake.  A
+ * seq_cst fence has to follow before it reads the head.
+ */
+static inline void tsi_tail_page_sleep(struct tsi_tail_page *p, uint64_t want)
+{
+	/* Ordered by the caller's fence; 0 is a hint, at worst one wake-up too
+	 * many. */
+	atomic_store_explicit(&p->want, want, memory_order_relaxed);
+}
+
+/* The reader spins until the head is at want; 0: no more. */
+static inline void tsi_tail_page_spin(struct tsi_tail_page *p, uint64_t want)
+{
+	/* For whoever holds the reader up: no order is needed. */
+	atomic_store_explicit(&p->spin, want, memory_order_relaxed);
+}
+
+/* For people: how many samples the reader took, how long it waited. */
+static inline void tsi_tail_page_count(struct tsi_tail_page *p,
+				       uint64_t samples)
+{
+	/* A counter: nothing hangs on it. */
+	atomic_store_explicit(&p->samples, samples, memory_order_relaxed);
+}
+
+static inline void tsi_tail_page_waited(struct tsi_tail_page *p, uint64_t ns)
+{
+	/* A counter: nothing hangs on it. */
+	atomic_store_explicit(&p->wait_ns, ns, memory_order_relaxed);
+}
+
+/* ---- the producer's side ---- */
+
+/* The first sample that the reader still needs, as it says. */
+static inline uint64_t tsi_tail_page_tail(const struct tsi_tail_page *p)
+{
+	/* Pairs with tsi_tail_page_move(): the reader's last reads of the
+	 * samples below come first. */
+	return atomic_load_explicit(&p->tail, memory_order_acquire);
+}
+
+/*
+ * The head for which the reader sleeps; 0: none.  For the thread that has
+ * stored a head, and a seq_cst fence behind it.
+ */
+static inline uint64_t tsi_tail_page_sleeps_for(const struct tsi_tail_page *p)
+{
+	/* Ordered by the caller's fence. */
+	return atomic_load_explicit(&p->want, memory_order_relaxed);
+}
+
+/* The head for which the reader waits, asleep or spinning; 0: none. */
+static inline uint64_t tsi_tail_page_waits_for(const struct tsi_tail_page *p)
+{
+	uint64_t want = atomic_load(&p->want);
+
+	return want ? want : atomic_load(&p->spin);
+}
+
+/* The reader's counters. */
+static inline uint64_t tsi_tail_page_samples(const struct tsi_tail_page *p)
+{
+	return atomic_load(&p->samples);
+}
+
+static inline uint64_t tsi_tail_page_wait_ns(const struct tsi_tail_page *p)
+{
+	return atomic_load(&p->wait_ns);
+}
+
+#endif
