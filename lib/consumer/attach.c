@@ -31,8 +31,10 @@ struct leaving {
 /* Everything that the producer's reply brought. */
 struct delivery {
 	struct tsi_passed passed;
-	struct tsi_ring_shared *shared, *copy;
+	struct tsi_ring_shared *shared;
 	size_t shared_len;
+	struct tsi_geometry geometry; /* what the header states, ... */
+	struct tsi_ring_ident ident;  /* ... when it was checked */
 	uint64_t ring_id; /* the header's inode: no two memfds share one */
 	struct tsi_tail_page *tail;
 };
@@ -100,12 +102,7 @@ static int map_header(struct delivery *d)
 	if (p == MAP_FAILED)
 		return tsi_err_sys("map the ring's header");
 	d->shared = p;
-	/* Checked and used is a copy, which can't change in between. */
-	d->copy = malloc(sizeof(*d->copy));
-	if (!d->copy)
-		return tsi_err(TSOCK_ENOMEM, "no memory for a ring's header");
-	memcpy((void *)d->copy, p, sizeof(*d->copy));
-	return tsi_ring_check(d->copy, d->shared_len);
+	return tsi_ring_read(d->shared, d->shared_len, &d->geometry, &d->ident);
 }
 
 static int map_tail(struct delivery *d)
@@ -151,10 +148,11 @@ static bool same_field(const struct tsock_field *a, const struct tsock_field *b)
 
 static int check_ring(const struct tsi_attach *a, const struct delivery *d)
 {
-	const struct tsi_ring_shared *r = d->copy;
+	const struct tsi_geometry *r = &d->geometry;
 
-	if (r->incarnation != a->incarnation || r->epoch_len != a->epoch_len ||
-	    r->nfields != a->nfields || r->max_batch < a->batch ||
+	if (d->ident.incarnation != a->incarnation ||
+	    d->ident.epoch_len != a->epoch_len || r->nfields != a->nfields ||
+	    r->max_batch < a->batch ||
 	    r->capacity - r->join_window < a->batch ||
 	    (!on_gpu(a) && r->granularity != PAGE))
 		return tsi_err(TSOCK_EPROTO,
@@ -162,7 +160,7 @@ static int check_ring(const struct tsi_attach *a, const struct delivery *d)
 	for (unsigned i = 0; i < a->nfields; i++) {
 		int err;
 
-		if (!same_field(&r->field[i].desc, &a->field[i]))
+		if (!same_field(tsi_geometry_field(r, i), &a->field[i]))
 			return tsi_err(TSOCK_EPROTO,
 				       "field %u of the ring isn't the '%s' "
 				       "that was announced",
@@ -170,7 +168,7 @@ static int check_ring(const struct tsi_attach *a, const struct delivery *d)
 		if (on_gpu(a))
 			continue; /* the driver knows its own */
 		err = tsi_memfd_check(d->passed.fd[3 + i],
-				      r->field[i].map_bytes, 0,
+				      tsi_geometry_map_bytes(r, i), 0,
 				      a->field[i].name);
 		if (err)
 			return err;
@@ -187,10 +185,10 @@ static int make_backend(const struct tsi_attach *a, struct delivery *d,
 	for (unsigned i = data_fds(a); i < a->nfields; i++)
 		d->passed.fd[3 + i] = -1;
 	d->passed.nfds = 3;
-	return a->gpu ? tsi_gpu_backend_create(a->gpu, d->copy, a->batch, fd,
-					       out)
-		      : tsi_host_backend_create(a->mode, d->copy, a->batch, fd,
-						out);
+	return a->gpu ? tsi_gpu_backend_create(a->gpu, &d->geometry, a->batch,
+					       fd, out)
+		      : tsi_host_backend_create(a->mode, &d->geometry, a->batch,
+						fd, out);
 }
 
 static int make_reader(const struct tsi_attach *a, struct delivery *d,
@@ -208,7 +206,8 @@ static int make_reader(const struct tsi_attach *a, struct delivery *d,
 			   .event = d->passed.fd[2],
 			   .producer = d->passed.producer,
 			   .sock = d->passed.sock },
-		.ring = d->copy,
+		.ring = &d->geometry,
+		.ident = d->ident,
 		.start = d->passed.reply.start,
 		.batch = a->batch,
 		.claim_ended = leave_late,
@@ -241,7 +240,6 @@ static void clear(struct delivery *d)
 		munmap(d->shared, d->shared_len);
 	if (d->tail)
 		munmap(d->tail, sizeof(*d->tail));
-	free(d->copy);
 	for (unsigned i = 0; i < d->passed.nfds; i++)
 		if (d->passed.fd[i] >= 0)
 			close(d->passed.fd[i]);

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/futex.h"
 #include "wire/peer.h"
 
 void tsi_claim_close(struct tsi_claim *c)
@@ -32,7 +31,7 @@ bool tsi_claim_producer_gone(const struct tsi_claim *c)
 int tsi_claim_err_stopped(const struct tsi_claim *c, const char *stream)
 {
 	return tsi_err(TSOCK_ESTREAM, "the producer of '%s' stopped: %.*s",
-		       stream, (int)sizeof(c->ring->error), c->ring->error);
+		       stream, TSI_RING_ERROR, tsi_header_error(c->ring));
 }
 
 /* ---- waiting ---- */
@@ -52,12 +51,12 @@ void tsi_claim_want_no_more(struct tsi_claim *c)
 
 uint32_t tsi_claim_wakes(const struct tsi_claim *c)
 {
-	return atomic_load(&c->ring->row[c->row].wake);
+	return tsi_header_wakes(c->ring, c->row);
 }
 
 void tsi_claim_sleep(const struct tsi_claim *c, uint32_t seen, int timeout_ms)
 {
-	tsi_futex_wait(&c->ring->row[c->row].wake, seen, timeout_ms);
+	tsi_header_sleep(c->ring, c->row, seen, timeout_ms);
 }
 
 void tsi_claim_spin(struct tsi_claim *c, uint64_t need)

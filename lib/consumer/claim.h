@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "consumer/tail.h"
-#include "ring/ring.h"
+#include "ring/header.h"
 #include "ring/tail_page.h"
 
 struct tsi_claim {
@@ -43,8 +43,7 @@ bool tsi_claim_producer_gone(const struct tsi_claim *c);
 
 static inline uint64_t tsi_claim_head(const struct tsi_claim *c)
 {
-	/* Pairs with the producer's release: the samples below are there. */
-	return atomic_load_explicit(&c->ring->head, memory_order_acquire);
+	return tsi_header_head(c->ring);
 }
 
 /*
@@ -53,15 +52,13 @@ static inline uint64_t tsi_claim_head(const struct tsi_claim *c)
  */
 static inline bool tsi_claim_stands(const struct tsi_claim *c)
 {
-	return c->reader &&
-	       atomic_load_explicit(&c->ring->row[c->row].reader,
-				    memory_order_acquire) == c->reader;
+	return tsi_header_stands(c->ring, c->row, c->reader);
 }
 
 /* TSI_RING_OPEN, ... */
 static inline uint32_t tsi_claim_ring_state(const struct tsi_claim *c)
 {
-	return atomic_load(&c->ring->state);
+	return tsi_header_state(c->ring);
 }
 
 /* TSOCK_ESTREAM: what the producer of that stream wrote when it stopped. */

@@ -76,7 +76,7 @@ static const struct tsi_backend_ops ops = {
 };
 
 int tsi_host_backend_create(enum tsi_mapping_mode mode,
-			    const struct tsi_ring_shared *ring, uint64_t batch,
+			    const struct tsi_geometry *ring, uint64_t batch,
 			    const int *fd, struct tsi_backend **out)
 {
 	struct tsi_host_backend *h = calloc(1, sizeof(*h));

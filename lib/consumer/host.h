@@ -15,7 +15,7 @@ struct tsi_host_backend {
 
 /* As tsi_mapping_init(); the descriptors become its own, also on failure. */
 int tsi_host_backend_create(enum tsi_mapping_mode mode,
-			    const struct tsi_ring_shared *ring, uint64_t batch,
+			    const struct tsi_geometry *ring, uint64_t batch,
 			    const int *fd, struct tsi_backend **out);
 
 #endif

@@ -283,19 +283,18 @@ static size_t aligned(size_t n)
 	return (n + 63) & ~(size_t)63;
 }
 
-static void lay_out(struct tsi_mapping *m, const struct tsi_ring_shared *ring,
+static void lay_out(struct tsi_mapping *m, const struct tsi_geometry *ring,
 		    const int *fd)
 {
 	for (unsigned i = 0; i < m->nfields; i++) {
-		const struct tsi_ring_field *from = &ring->field[i];
 		struct tsi_mapping_field *f = &m->field[i];
-		size_t bytes = m->batch * from->sample_bytes;
+		size_t bytes = tsi_geometry_bytes(ring, i, m->batch);
 
 		f->fd = fd[i];
-		f->sample_bytes = from->sample_bytes;
-		f->map_bytes = from->map_bytes;
-		f->twice = !from->margin;
-		f->span = from->map_bytes * (f->twice ? 2 : 1);
+		f->sample_bytes = tsi_geometry_bytes(ring, i, 1);
+		f->map_bytes = tsi_geometry_map_bytes(ring, i);
+		f->twice = !tsi_geometry_margin(ring, i);
+		f->span = f->map_bytes * (f->twice ? 2 : 1);
 		f->small = m->mode != TSI_MAP_SHARED && bytes < TSI_SMALL_BATCH;
 		f->at = f->small ? m->small_bytes : m->copy_bytes;
 		if (f->small)
@@ -327,7 +326,7 @@ static int map_plain(struct tsi_mapping *m)
 }
 
 int tsi_mapping_init(struct tsi_mapping *m, enum tsi_mapping_mode mode,
-		     const struct tsi_ring_shared *ring, uint64_t batch,
+		     const struct tsi_geometry *ring, uint64_t batch,
 		     const int *fd)
 {
 	int err;

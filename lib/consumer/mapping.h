@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #include "mem/memfd.h"
-#include "ring/ring.h"
+#include "ring/geometry.h"
 
 #define TSI_SMALL_BATCH 65536 /* bytes of a field's batch: copied below it */
 
@@ -78,12 +78,12 @@ struct tsi_placement {
 };
 
 /*
- * Map the fields of a ring that tsi_ring_check() has found good, for batches
+ * Map the fields of a ring that tsi_ring_read() has found good, for batches
  * of up to batch samples.  The nfields descriptors become its own, also when
  * it fails.  PRIVATE becomes COPY where the system refuses it.
  */
 int tsi_mapping_init(struct tsi_mapping *m, enum tsi_mapping_mode mode,
-		     const struct tsi_ring_shared *ring, uint64_t batch,
+		     const struct tsi_geometry *ring, uint64_t batch,
 		     const int *fd);
 
 /* No more batches will be placed: close the descriptors. */

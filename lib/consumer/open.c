@@ -57,7 +57,7 @@ static int check_stream(const struct tsock *t)
 	const struct tsi_msg_stream *s = &t->stream;
 
 	for (unsigned i = 0; i < s->nfields; i++)
-		if (!tsi_field_is_good(&s->field[i]))
+		if (!tsi_geometry_field_is_good(&s->field[i]))
 			return tsi_err(TSOCK_EPROTO,
 				       "the producer of '%s' describes field "
 				       "%u in a way that makes no sense",

@@ -186,7 +186,7 @@ static struct tsock_batch *batch_get(struct tsi_reader *r)
 static uint64_t tail_entries(const struct tsi_reader_parts *p)
 {
 	uint64_t c = p->ring->capacity;
-	uint64_t n = c / p->batch + c / p->ring->epoch_len + 4;
+	uint64_t n = c / p->batch + c / p->ident.epoch_len + 4;
 
 	return n < c + 2 ? n : c + 2;
 }
@@ -196,12 +196,12 @@ static void take_parts(struct tsi_reader *r, const struct tsi_reader_parts *p)
 	r->generation = tsi_fork_generation();
 	r->capacity = p->ring->capacity;
 	r->join_window = p->ring->join_window;
-	r->epoch_len = p->ring->epoch_len;
-	r->end = p->ring->end;
+	r->epoch_len = p->ident.epoch_len;
+	r->end = p->ident.end;
 	r->nfields = p->ring->nfields;
 	for (unsigned i = 0; i < r->nfields; i++)
-		r->field[i] = *tsi_backend_field(p->backend, i,
-						 &p->ring->field[i].desc);
+		r->field[i] = *tsi_backend_field(
+			p->backend, i, tsi_geometry_field(p->ring, i));
 	r->backend = p->backend;
 	r->claim_ended = p->claim_ended;
 	r->free_context = p->free_context;

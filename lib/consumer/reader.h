@@ -98,7 +98,8 @@ struct tsi_reader {
 struct tsi_reader_parts {
 	struct tsi_claim claim;
 	struct tsi_backend *backend;
-	const struct tsi_ring_shared *ring; /* the checked copy */
+	const struct tsi_geometry *ring; /* checked */
+	struct tsi_ring_ident ident;
 	uint64_t start, batch;
 	void (*claim_ended)(void *context,
 			    const struct tsi_claim *c); /* any thread */

@@ -106,7 +106,7 @@ static void publish(struct tsi_tail *t, uint64_t tail)
 		atomic_fetch_add(&t->moves, 1);
 		tsi_futex_wake(&t->moves);
 	}
-	if (!tsi_ring_notifies(t->ring, old, tail))
+	if (!tsi_header_notifies(t->ring, old, tail))
 		return;
 	/* A full counter wakes as well. */
 	n = write(t->event, &one, sizeof(one));

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ring/ring.h"
+#include "ring/header.h"
 #include "ring/tail_page.h"
 
 struct tsock_batch;

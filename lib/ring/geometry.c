@@ -28,7 +28,7 @@ size_t tsi_geometry_field_bytes(const struct tsock_field *f)
 	return n <= (UINT64_C(1) << 40) ? n : 0;
 }
 
-bool tsi_field_is_good(const struct tsock_field *f)
+bool tsi_geometry_field_is_good(const struct tsock_field *f)
 {
 	return memchr(f->name, 0, sizeof(f->name)) &&
 	       tsi_geometry_field_bytes(f);
@@ -152,4 +152,39 @@ int tsi_geometry_for(const struct tsock_field *field, unsigned nfields,
 		return err;
 	*out = g;
 	return 0;
+}
+
+/* ---- what another process states ---- */
+
+static bool field_is_sound(const struct tsi_geometry *g,
+			   const struct tsi_ring_field *f)
+{
+	uint64_t samples = g->capacity + f->margin, bytes;
+	uint64_t page = g->granularity ? g->granularity : LEAST;
+
+	if (!tsi_geometry_field_is_good(&f->desc) ||
+	    f->sample_bytes != tsi_geometry_field_bytes(&f->desc))
+		return false;
+	if (f->margin && f->margin != g->max_batch)
+		return false;
+	if (__builtin_mul_overflow(samples, f->sample_bytes, &bytes) ||
+	    bytes > f->map_bytes || f->map_bytes - bytes >= page ||
+	    f->map_bytes % page)
+		return false;
+	return f->margin || bytes == f->map_bytes;
+}
+
+bool tsi_geometry_is_sound(const struct tsi_geometry *g)
+{
+	bool ok = g->nfields && g->nfields <= TSOCK_MAX_FIELDS && g->capacity &&
+		  g->capacity <= (UINT64_C(1) << 32) && g->max_batch &&
+		  g->max_batch <= g->capacity / 4 &&
+		  g->join_window <= g->capacity &&
+		  !(g->granularity & (g->granularity - 1)) &&
+		  (!g->granularity || g->granularity >= PAGE) &&
+		  g->granularity <= (UINT64_C(1) << 30);
+
+	for (unsigned i = 0; ok && i < g->nfields; i++)
+		ok = field_is_sound(g, &g->field[i]);
+	return ok;
 }

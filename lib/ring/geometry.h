@@ -24,7 +24,7 @@ struct tsi_geometry {
 size_t tsi_geometry_field_bytes(const struct tsock_field *f);
 
 /* A field that another process describes is possible, and its name ends. */
-bool tsi_field_is_good(const struct tsock_field *f);
+bool tsi_geometry_field_is_good(const struct tsock_field *f);
 
 /*
  * Capacity and mapping of a ring of these fields: at least ring samples, at
@@ -42,5 +42,38 @@ int tsi_geometry_make(const struct tsock_field *field, unsigned nfields,
 int tsi_geometry_for(const struct tsock_field *field, unsigned nfields,
 		     uint64_t ring, uint64_t join_window, uint64_t max_batch,
 		     uint64_t granularity, struct tsi_geometry *out);
+
+/*
+ * A geometry that another process states can be used: its numbers agree with
+ * each other and stay in bounds.
+ */
+bool tsi_geometry_is_sound(const struct tsi_geometry *g);
+
+/* What a sample of field i is; the bytes that n of them take. */
+static inline const struct tsock_field *
+tsi_geometry_field(const struct tsi_geometry *g, unsigned i)
+{
+	return &g->field[i].desc;
+}
+
+static inline uint64_t tsi_geometry_bytes(const struct tsi_geometry *g,
+					  unsigned i, uint64_t n)
+{
+	return n * g->field[i].sample_bytes;
+}
+
+/* The length of the field's memory. */
+static inline uint64_t tsi_geometry_map_bytes(const struct tsi_geometry *g,
+					      unsigned i)
+{
+	return g->field[i].map_bytes;
+}
+
+/* Samples that its margin repeats; 0: its memory is mapped twice in a row. */
+static inline uint64_t tsi_geometry_margin(const struct tsi_geometry *g,
+					   unsigned i)
+{
+	return g->field[i].margin;
+}
 
 #endif

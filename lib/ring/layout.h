@@ -20,6 +20,7 @@
 #define TSI_RING_ABI 3
 #define TSI_MAX_ROWS 256
 #define TSI_CACHE_LINE 64
+#define TSI_RING_ERROR 252 /* bytes of error[] */
 
 enum tsi_ring_state {
 	TSI_RING_OPEN = 1,
@@ -84,7 +85,7 @@ struct tsi_ring_shared {
 
 	/* error[] is written before state, and never again. */
 	_Alignas(TSI_CACHE_LINE) _Atomic uint32_t state;
-	char error[252];
+	char error[TSI_RING_ERROR];
 
 	_Alignas(TSI_CACHE_LINE) struct tsi_row row[TSI_MAX_ROWS];
 };

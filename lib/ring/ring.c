@@ -208,28 +208,24 @@ void tsi_ring_detach(struct tsi_ring *r, unsigned row)
 		r->rows_used--;
 }
 
-static int check_field(const struct tsi_ring_shared *s,
-		       const struct tsi_ring_field *f)
+/* What is checked and used is a copy, which can't change in between. */
+static void copy_header(const struct tsi_ring_shared *s, struct tsi_geometry *g,
+			struct tsi_ring_ident *id)
 {
-	uint64_t samples = s->capacity + f->margin, bytes;
-	uint64_t page = s->granularity ? s->granularity : 512;
-
-	if (!tsi_field_is_good(&f->desc) ||
-	    f->sample_bytes != tsi_geometry_field_bytes(&f->desc))
-		return -1;
-	if (f->margin && f->margin != s->max_batch)
-		return -1;
-	if (__builtin_mul_overflow(samples, f->sample_bytes, &bytes) ||
-	    bytes > f->map_bytes || f->map_bytes - bytes >= page ||
-	    f->map_bytes % page)
-		return -1;
-	return !f->margin && bytes != f->map_bytes ? -1 : 0;
+	id->incarnation = s->incarnation;
+	id->epoch_len = s->epoch_len;
+	id->end = s->end;
+	g->capacity = s->capacity;
+	g->join_window = s->join_window;
+	g->max_batch = s->max_batch;
+	g->granularity = s->granularity;
+	g->nfields = s->nfields;
+	memcpy(g->field, s->field, sizeof(g->field));
 }
 
-int tsi_ring_check(const struct tsi_ring_shared *s, size_t len)
+int tsi_ring_read(const struct tsi_ring_shared *s, size_t len,
+		  struct tsi_geometry *g, struct tsi_ring_ident *id)
 {
-	bool ok;
-
 	if (len < sizeof(*s))
 		return tsi_err(TSOCK_EPROTO,
 			       "the ring's header has %zu bytes, not %zu", len,
@@ -244,18 +240,14 @@ int tsi_ring_check(const struct tsi_ring_shared *s, size_t len)
 			       "the producer's ring has layout %u, this "
 			       "library reads %u: use one version for both",
 			       s->abi, TSI_RING_ABI);
-	ok = s->header_bytes == sizeof(*s) && s->nrows == TSI_MAX_ROWS &&
-	     s->nfields && s->nfields <= TSOCK_MAX_FIELDS && s->epoch_len &&
-	     s->capacity && s->capacity <= (UINT64_C(1) << 32) &&
-	     s->max_batch && s->max_batch <= s->capacity / 4 &&
-	     s->join_window <= s->capacity &&
-	     !(s->granularity & (s->granularity - 1)) &&
-	     (!s->granularity || s->granularity >= 4096) &&
-	     s->granularity <= (UINT64_C(1) << 30);
-	for (unsigned i = 0; ok && i < s->nfields; i++)
-		ok = check_field(s, &s->field[i]) == 0;
-	return ok ? 0
-		  : tsi_err(TSOCK_EPROTO,
-			    "the sizes in the ring's header contradict each "
-			    "other");
+	copy_header(s, g, id);
+	if (s->header_bytes != sizeof(*s) || s->nrows != TSI_MAX_ROWS ||
+	    !id->epoch_len || !tsi_geometry_is_sound(g))
+		return tsi_err(TSOCK_EPROTO,
+			       "the sizes in the ring's header contradict each "
+			       "other");
+	g->bytes = 0;
+	for (unsigned i = 0; i < g->nfields; i++)
+		g->bytes += tsi_geometry_map_bytes(g, i);
+	return 0;
 }

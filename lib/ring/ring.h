@@ -7,7 +7,6 @@
 #ifndef TSI_RING_RING_H
 #define TSI_RING_RING_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +15,11 @@
 #include "mem/memfd.h"
 #include "ring/geometry.h"
 #include "ring/layout.h"
+
+/* Of which producer's run and stream it is, and where the samples end. */
+struct tsi_ring_ident {
+	uint64_t incarnation, epoch_len, end;
+};
 
 /* ---- the producer's side ---- */
 
@@ -29,10 +33,6 @@ struct tsi_ring {
 	uint64_t woken[TSI_MAX_ROWS]; /* the want of its last wake-up */
 	unsigned rows_used;           /* no row at or above has a reader */
 	uint32_t readers;             /* number of the last one that came */
-};
-
-struct tsi_ring_ident {
-	uint64_t incarnation, epoch_len, end;
 };
 
 int tsi_ring_create(const struct tsi_geometry *g,
@@ -78,29 +78,11 @@ void tsi_ring_finish(struct tsi_ring *r, enum tsi_ring_state state,
 /* ---- the consumer's side ---- */
 
 /*
- * Check a header that a producer sent before anything in it is used: sizes,
- * counts and lengths agree with each other and stay in bounds.  shared points
- * to a copy, or to a read-only mapping, of len bytes.
+ * Copy what never changes of a header that a producer sent, and check the copy
+ * before anything in it is used: sizes, counts and lengths agree with each other
+ * and stay in bounds.  shared points to len bytes that are mapped read-only.
  */
-int tsi_ring_check(const struct tsi_ring_shared *shared, size_t len);
-
-/*
- * Must a reader that moved its tail from old to now write the eventfd?  Call
- * this after the tail's store and a seq_cst fence.
- */
-static inline bool tsi_ring_notifies(const struct tsi_ring_shared *shared,
-				     uint64_t old, uint64_t now)
-{
-	/* The caller's fence orders these loads after the tail's store. */
-	uint64_t gate =
-		atomic_load_explicit(&shared->gate_want, memory_order_relaxed);
-	uint64_t front =
-		atomic_load_explicit(&shared->front_want, memory_order_relaxed);
-	uint64_t start =
-		atomic_load_explicit(&shared->start_want, memory_order_relaxed);
-
-	return (old <= gate && gate < now) || (old < front && front <= now) ||
-	       (old <= start && start < now);
-}
+int tsi_ring_read(const struct tsi_ring_shared *shared, size_t len,
+		  struct tsi_geometry *g, struct tsi_ring_ident *id);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_ring.c - whatever tsi_ring_check() lets through can be mapped and read
+ * fuzz_ring.c - whatever tsi_ring_read() lets through can be mapped and read
  * without a byte outside the data, in every mode and for every batch.
  *
  * An input is a list of changes to a good header: a kind, then what it says.
@@ -118,7 +118,7 @@ static void change(struct tsi_ring_shared *s, struct bytes *in)
 }
 
 /* The furthest byte that any batch can reach, by mapping.c's arithmetic. */
-static void check_reach(const struct tsi_ring_shared *s)
+static void check_reach(const struct tsi_geometry *s)
 {
 	for (unsigned i = 0; i < s->nfields; i++) {
 		const struct tsi_ring_field *f = &s->field[i];
@@ -137,7 +137,7 @@ static void check_reach(const struct tsi_ring_shared *s)
 }
 
 /* Every byte is what the ring holds there: its slot's number. */
-static void read_placement(const struct tsi_ring_shared *s,
+static void read_placement(const struct tsi_geometry *s,
 			   const struct tsi_placement *spot)
 {
 	for (unsigned i = 0; i < s->nfields; i++) {
@@ -153,7 +153,7 @@ static void read_placement(const struct tsi_ring_shared *s,
 	}
 }
 
-static void fill_data(const struct tsi_ring_shared *s, unsigned i, int fd)
+static void fill_data(const struct tsi_geometry *s, unsigned i, int fd)
 {
 	const struct tsi_ring_field *f = &s->field[i];
 	uint8_t *p = mmap(NULL, f->map_bytes, PROT_READ | PROT_WRITE,
@@ -166,7 +166,7 @@ static void fill_data(const struct tsi_ring_shared *s, unsigned i, int fd)
 	munmap(p, f->map_bytes);
 }
 
-static void read_batches(struct tsi_mapping *w, const struct tsi_ring_shared *s,
+static void read_batches(struct tsi_mapping *w, const struct tsi_geometry *s,
 			 uint64_t batch, uint64_t first)
 {
 	struct tsi_placement spot[3] = { { .slot = 0 } };
@@ -188,7 +188,7 @@ static void read_batches(struct tsi_mapping *w, const struct tsi_ring_shared *s,
 	}
 }
 
-static void use(const struct tsi_ring_shared *s, struct bytes *in)
+static void use(const struct tsi_geometry *s, struct bytes *in)
 {
 	uint64_t batch = 1 + take(in, 2) % s->max_batch, first = take(in, 4);
 	enum tsi_mapping_mode mode =
@@ -220,6 +220,8 @@ static void use(const struct tsi_ring_shared *s, struct bytes *in)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct tsi_ring_shared s;
+	struct tsi_ring_ident id;
+	struct tsi_geometry g;
 	struct bytes in = { data, size }, tail = in;
 	int lowest = corpus_lowest_fd();
 	size_t len = sizeof(s);
@@ -229,12 +231,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		change(&s, &in);
 	if (size > 200)
 		len -= size - 200;
-	if (tsi_ring_check(&s, len))
+	if (tsi_ring_read(&s, len, &g, &id))
 		return 0;
-	check_reach(&s);
+	check_reach(&g);
 	if (size > 8)
 		tail = (struct bytes){ data + size - 8, 8 };
-	use(&s, &tail);
+	use(&g, &tail);
 	never(corpus_lowest_fd() != lowest);
 	return 0;
 }

@@ -51,7 +51,8 @@ void fixture_make(struct fixture *g, const uint64_t *bytes,
 	p.claim.page = map(&g->tail, PROT_READ | PROT_WRITE);
 	p.claim.page_len = g->tail.len;
 	p.claim.event = dup(g->event);
-	p.ring = g->f.ring.shared;
+	p.ring = &g->f.geometry;
+	p.ident = g->f.ident;
 	p.batch = BATCH;
 	assert_int_equal(
 		tsi_host_backend_create(mode, p.ring, BATCH, fd, &p.backend),

@@ -20,9 +20,6 @@ static void check(bool good, const char *what)
 void fixture_ring_make(struct fixture_ring *f, const uint64_t *bytes,
 		       unsigned nfields, uint64_t capacity, uint64_t max_batch)
 {
-	struct tsi_ring_ident id = { .incarnation = 7,
-				     .epoch_len = 1000,
-				     .end = TSI_NEVER };
 	struct tsock_field field[TSOCK_MAX_FIELDS];
 
 	for (unsigned i = 0; i < nfields; i++) {
@@ -32,10 +29,13 @@ void fixture_ring_make(struct fixture_ring *f, const uint64_t *bytes,
 		snprintf(field[i].name, sizeof(field[i].name), "f%u", i);
 	}
 	memset(f, 0, sizeof(*f));
+	f->ident = (struct tsi_ring_ident){ .incarnation = 7,
+					    .epoch_len = 1000,
+					    .end = TSI_NEVER };
 	check(!tsi_geometry_make(field, nfields, capacity, 0, max_batch,
 				 &f->geometry),
 	      "geometry");
-	check(!tsi_ring_create(&f->geometry, &id, &f->ring), "ring");
+	check(!tsi_ring_create(&f->geometry, &f->ident, &f->ring), "ring");
 }
 
 void fixture_ring_free(struct fixture_ring *f)

@@ -17,6 +17,7 @@
 struct fixture_ring {
 	struct tsi_ring ring;
 	struct tsi_geometry geometry;
+	struct tsi_ring_ident ident;
 };
 
 /* Fields of u8 with these sizes in bytes. */

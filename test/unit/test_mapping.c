@@ -43,7 +43,7 @@ static void open_windows(struct tsi_mapping *w, const struct fixture_ring *f,
 	int fd[TSOCK_MAX_FIELDS];
 
 	fixture_ring_fds(f, fd);
-	assert_int_equal(tsi_mapping_init(w, mode, f->ring.shared,
+	assert_int_equal(tsi_mapping_init(w, mode, &f->geometry,
 					  f->geometry.max_batch, fd),
 			 0);
 	assert_int_equal(w->mode, mode);
@@ -469,7 +469,7 @@ static int limit_address_space(void)
 	r.rlim_cur = r.rlim_max = pages * 4096 + (32 << 20);
 	NEED(!setrlimit(RLIMIT_AS, &r));
 	fixture_ring_fds(&f, fd);
-	NEED(!tsi_mapping_init(&w, TSI_MAP_PRIVATE, f.ring.shared, 8, fd));
+	NEED(!tsi_mapping_init(&w, TSI_MAP_PRIVATE, &f.geometry, 8, fd));
 	NEED(w.mode == TSI_MAP_COPY);
 	s.small = malloc(w.small_bytes);
 	fixture_ring_publish(&f, 0, 8);
@@ -487,7 +487,7 @@ static int limit_address_space(void)
 
 	/* A read-only consumer can't do with less: it is told so. */
 	fixture_ring_fds(&f, fd);
-	NEED(tsi_mapping_init(&w, TSI_MAP_SHARED, f.ring.shared, 8, fd) ==
+	NEED(tsi_mapping_init(&w, TSI_MAP_SHARED, &f.geometry, 8, fd) ==
 	     TSOCK_ENOMEM);
 	NEED(strstr(tsock_errmsg(), "ulimit -v"));
 	fixture_ring_free(&f);
@@ -516,7 +516,7 @@ static int lock_all(void)
 		return 77;
 	fixture_ring_make(&f, even, 2, 32, 8);
 	fixture_ring_fds(&f, fd);
-	NEED(!tsi_mapping_init(&w, TSI_MAP_PRIVATE, f.ring.shared, 8, fd));
+	NEED(!tsi_mapping_init(&w, TSI_MAP_PRIVATE, &f.geometry, 8, fd));
 	NEED(w.mode == TSI_MAP_PRIVATE);
 	s.small = malloc(w.small_bytes + 1);
 	for (uint64_t at = 0; at < 96; at += 8) {
@@ -553,7 +553,7 @@ static int lock_after_joining(const uint64_t *bytes, int what)
 
 	fixture_ring_make(&f, bytes, 2, 32, 8);
 	fixture_ring_fds(&f, fd);
-	NEED(!tsi_mapping_init(&w, TSI_MAP_PRIVATE, f.ring.shared, 8, fd));
+	NEED(!tsi_mapping_init(&w, TSI_MAP_PRIVATE, &f.geometry, 8, fd));
 	NEED(w.mode == TSI_MAP_PRIVATE);
 	s.small = malloc(w.small_bytes + 1);
 	held.small = malloc(w.small_bytes + 1);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ring/header.h"
 #include "ring/ring.h"
 
 static struct tsock_field image(uint64_t size)
@@ -183,19 +184,19 @@ static void only_tails_that_pass_what_is_waited_for_ring(void **state)
 
 	(void)state;
 	make(&r, 7, 40, 8);
-	assert_false(tsi_ring_notifies(r.shared, 0, 100));
+	assert_false(tsi_header_notifies(r.shared, 0, 100));
 	atomic_store(&r.shared->gate_want, 10);
-	assert_true(tsi_ring_notifies(r.shared, 10, 11));
-	assert_false(tsi_ring_notifies(r.shared, 11, 12));
-	assert_false(tsi_ring_notifies(r.shared, 5, 10));
+	assert_true(tsi_header_notifies(r.shared, 10, 11));
+	assert_false(tsi_header_notifies(r.shared, 11, 12));
+	assert_false(tsi_header_notifies(r.shared, 5, 10));
 	atomic_store(&r.shared->front_want, 20);
-	assert_true(tsi_ring_notifies(r.shared, 19, 20));
-	assert_false(tsi_ring_notifies(r.shared, 20, 21));
+	assert_true(tsi_header_notifies(r.shared, 19, 20));
+	assert_false(tsi_header_notifies(r.shared, 20, 21));
 	atomic_store(&r.shared->start_want, 30);
-	assert_true(tsi_ring_notifies(r.shared, 30, 31));
-	assert_true(tsi_ring_notifies(r.shared, 29, 45));
-	assert_false(tsi_ring_notifies(r.shared, 29, 30));
-	assert_false(tsi_ring_notifies(r.shared, 31, 32));
+	assert_true(tsi_header_notifies(r.shared, 30, 31));
+	assert_true(tsi_header_notifies(r.shared, 29, 45));
+	assert_false(tsi_header_notifies(r.shared, 29, 30));
+	assert_false(tsi_header_notifies(r.shared, 31, 32));
 	tsi_ring_destroy(&r);
 }
 
@@ -216,13 +217,15 @@ static void finishing_happens_once_and_tells_why(void **state)
 static void headers_that_lie_are_refused_or_harmless(void **state)
 {
 	struct tsi_ring_shared *s = malloc(sizeof(*s));
+	struct tsi_ring_ident id;
+	struct tsi_geometry g;
 	struct tsi_ring r;
 	unsigned seed = 1;
 
 	(void)state;
 	make(&r, 299, 40, 8);
-	assert_int_equal(tsi_ring_check(r.shared, sizeof(*s)), 0);
-	assert_int_equal(tsi_ring_check(r.shared, 100), TSOCK_EPROTO);
+	assert_int_equal(tsi_ring_read(r.shared, sizeof(*s), &g, &id), 0);
+	assert_int_equal(tsi_ring_read(r.shared, 100, &g, &id), TSOCK_EPROTO);
 	for (unsigned i = 0; i < 200000; i++) {
 		size_t at;
 
@@ -230,17 +233,17 @@ static void headers_that_lie_are_refused_or_harmless(void **state)
 		at = (size_t)rand_r(&seed) %
 		     offsetof(struct tsi_ring_shared, head);
 		((uint8_t *)s)[at] ^= (uint8_t)(1u << (rand_r(&seed) & 7));
-		if (tsi_ring_check(s, sizeof(*s)))
+		if (tsi_ring_read(s, sizeof(*s), &g, &id))
 			continue;
-		assert_true(s->nfields >= 1 && s->nfields <= TSOCK_MAX_FIELDS);
-		for (unsigned f = 0; f < s->nfields; f++) {
-			const struct tsi_ring_field *x = &s->field[f];
+		assert_true(g.nfields >= 1 && g.nfields <= TSOCK_MAX_FIELDS);
+		for (unsigned f = 0; f < g.nfields; f++) {
+			const struct tsi_ring_field *x = &g.field[f];
 
-			assert_true((s->capacity + x->margin) *
+			assert_true((g.capacity + x->margin) *
 					    x->sample_bytes <=
 				    x->map_bytes);
 		}
-		assert_true(s->max_batch * 4 <= s->capacity);
+		assert_true(g.max_batch * 4 <= g.capacity);
 	}
 	tsi_ring_destroy(&r);
 	free(s);

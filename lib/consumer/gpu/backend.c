@@ -199,7 +199,7 @@ static const struct tsi_backend_ops ops = {
 };
 
 static int open_staged(struct tsi_gpu_backend *g,
-		       const struct tsi_ring_shared *ring, uint64_t batch,
+		       const struct tsi_geometry *ring, uint64_t batch,
 		       const int *fd)
 {
 	struct tsi_staging_parts u = { .device = g->device,
@@ -218,7 +218,7 @@ static int open_staged(struct tsi_gpu_backend *g,
 }
 
 int tsi_gpu_backend_create(const struct tsi_gpu_backend_parts *parts,
-			   const struct tsi_ring_shared *ring, uint64_t batch,
+			   const struct tsi_geometry *ring, uint64_t batch,
 			   const int *fd, struct tsi_backend **out)
 {
 	struct tsi_gpu_backend *g = calloc(1, sizeof(*g));

@@ -58,7 +58,7 @@ struct tsi_gpu_batch {
  * descriptors of its data (-1: none) become its own, also on failure.
  */
 int tsi_gpu_backend_create(const struct tsi_gpu_backend_parts *parts,
-			   const struct tsi_ring_shared *ring, uint64_t batch,
+			   const struct tsi_geometry *ring, uint64_t batch,
 			   const int *fd, struct tsi_backend **out);
 
 /* The slots use and convert of the backend. */

@@ -11,7 +11,7 @@
 #include "base/err.h"
 
 int tsi_gpu_backend_create(const struct tsi_gpu_backend_parts *parts,
-			   const struct tsi_ring_shared *ring, uint64_t batch,
+			   const struct tsi_geometry *ring, uint64_t batch,
 			   const int *fd, struct tsi_backend **out)
 {
 	(void)parts;

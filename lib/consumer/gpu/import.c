@@ -19,11 +19,11 @@ struct tsi_import {
 };
 
 static int check_margins(const struct tsi_import_source *from,
-			 const struct tsi_ring_shared *ring)
+			 const struct tsi_geometry *ring)
 {
 	for (unsigned i = 0; i < ring->nfields; i++)
 		if (from->transport == TSOCK_TRANSPORT_LEGACY &&
-		    !ring->field[i].margin)
+		    !tsi_geometry_margin(ring, i))
 			return tsi_err(
 				TSOCK_EPROTO,
 				"the producer's GPU ring is to be mapped "
@@ -33,33 +33,34 @@ static int check_margins(const struct tsi_import_source *from,
 
 static int open_field(struct tsi_import *m,
 		      const struct tsi_import_source *from,
-		      const struct tsi_ring_field *f, int fd)
+		      const struct tsi_geometry *ring, int fd)
 {
 	unsigned i = m->opened;
 	int err = tsi_gpu_mem_open(from->device, from->transport, fd,
 				   from->handle ? from->handle[i] : NULL,
-				   f->map_bytes, !f->margin, &m->mem[i]);
+				   tsi_geometry_map_bytes(ring, i),
+				   !tsi_geometry_margin(ring, i), &m->mem[i]);
 
-	m->sample_bytes[i] = f->sample_bytes;
+	m->sample_bytes[i] = tsi_geometry_bytes(ring, i, 1);
 	m->opened += !err;
 	return err;
 }
 
 static int open_fields(struct tsi_import *m,
 		       const struct tsi_import_source *from,
-		       const struct tsi_ring_shared *ring, const int *fd)
+		       const struct tsi_geometry *ring, const int *fd)
 {
 	int err = check_margins(from, ring);
 
 	m->nfields = ring->nfields;
 	m->capacity = ring->capacity;
 	for (unsigned i = 0; i < ring->nfields && !err; i++)
-		err = open_field(m, from, &ring->field[i], fd[i]);
+		err = open_field(m, from, ring, fd[i]);
 	return err;
 }
 
 int tsi_import_open(const struct tsi_import_source *from,
-		    const struct tsi_ring_shared *ring, const int *fd,
+		    const struct tsi_geometry *ring, const int *fd,
 		    struct tsi_import **out)
 {
 	struct tsi_import *m = calloc(1, sizeof(*m));

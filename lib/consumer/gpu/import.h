@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "mem/gpu.h"
-#include "ring/ring.h"
+#include "ring/geometry.h"
 
 struct tsi_import;
 struct tsi_placement;
@@ -24,12 +24,12 @@ struct tsi_import_source {
 };
 
 /*
- * Opens the fields of a ring that tsi_ring_check() has found good, by its
+ * Opens the fields of a ring that tsi_ring_read() has found good, by its
  * descriptors (VMM; LEGACY: -1) or handles.  The nfields descriptors are closed
  * here, also when it fails.
  */
 int tsi_import_open(const struct tsi_import_source *from,
-		    const struct tsi_ring_shared *ring, const int *fd,
+		    const struct tsi_geometry *ring, const int *fd,
 		    struct tsi_import **out);
 void tsi_import_close(struct tsi_import *m);
 

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * header.h - a ring's header as its readers see it: the words that change.
+ *
+ * What never changes is copied once (tsi_ring_read()).  README.md beside this
+ * file has the memory orders of both sides in one place.
+ */
+#ifndef TSI_RING_HEADER_H
+#define TSI_RING_HEADER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/futex.h"
+#include "ring/layout.h"
+
+/* The first sample that isn't published: those below may be read. */
+static inline uint64_t tsi_header_head(const struct tsi_ring_shared *s)
+{
+	/* Pairs with the producer's release: the samples below are there. */
+	return atomic_load_explicit(&s->head, memory_order_acquire);
+}
+
+/*
+ * Does the producer count the reader with that number, which had that row, as
+ * a reader?  One that was given up may see its slots reused, and its row given
+ * to another reader.
+ */
+static inline bool tsi_header_stands(const struct tsi_ring_shared *s,
+				     unsigned row, uint32_t reader)
+{
+	/* Pairs with the producer's store: slots are reused after it. */
+	return reader && atomic_load_explicit(&s->row[row].reader,
+					      memory_order_acquire) == reader;
+}
+
+/* TSI_RING_OPEN, ... */
+static inline uint32_t tsi_header_state(const struct tsi_ring_shared *s)
+{
+	return atomic_load(&s->state);
+}
+
+/* Why, when the state is FAILED; up to TSI_RING_ERROR bytes. */
+static inline const char *tsi_header_error(const struct tsi_ring_shared *s)
+{
+	return s->error;
+}
+
+/*
+ * To sleep until the row is woken: count its wake-ups, look at the head, sleep
+ * if there was none since, at most timeout_ms.
+ */
+static inline uint32_t tsi_header_wakes(const struct tsi_ring_shared *s,
+					unsigned row)
+{
+	return atomic_load(&s->row[row].wake);
+}
+
+static inline void tsi_header_sleep(const struct tsi_ring_shared *s,
+				    unsigned row, uint32_t seen, int timeout_ms)
+{
+	tsi_futex_wait(&s->row[row].wake, seen, timeout_ms);
+}
+
+/*
+ * Must a reader that moved its tail from old to now write the eventfd?  Call
+ * this after the tail's store and a seq_cst fence.
+ */
+static inline bool tsi_header_notifies(const struct tsi_ring_shared *s,
+				       uint64_t old, uint64_t now)
+{
+	/* The caller's fence orders these loads after the tail's store. */
+	uint64_t gate =
+		atomic_load_explicit(&s->gate_want, memory_order_relaxed);
+	uint64_t front =
+		atomic_load_explicit(&s->front_want, memory_order_relaxed);
+	uint64_t start =
+		atomic_load_explicit(&s->start_want, memory_order_relaxed);
+
+	return (old <= gate && gate < now) || (old < front && front <= now) ||
+	       (old <= start && start < now);
+}
+
+#endif
