@@ -16,13 +16,16 @@ void tsi_ring_pin_init(struct tsi_ring_pin *p)
 static void unpin_fields(const struct tsi_ring *r, unsigned nfields)
 {
 	for (unsigned i = 0; i < nfields; i++)
-		tsi_gpu_unpin(r->data[i].base);
+		tsi_gpu_unpin(tsi_ring_at(r, i, 0));
 }
 
 static void pin_fields(struct tsi_ring_pin *p, const struct tsi_ring *r)
 {
-	for (unsigned i = 0; i < r->shared->nfields; i++) {
-		if (!tsi_gpu_pin(r->data[i].base, r->data[i].len))
+	const struct tsi_geometry *g = tsi_ring_geometry(r);
+
+	for (unsigned i = 0; i < g->nfields; i++) {
+		if (!tsi_gpu_pin(tsi_ring_at(r, i, 0),
+				 tsi_geometry_map_bytes(g, i)))
 			continue;
 		tsi_log(TSOCK_LOG_WARN,
 			"the ring can't be page-locked: copies to GPUs are "
@@ -50,7 +53,7 @@ bool tsi_ring_pin(struct tsi_ring_pin *p, const struct tsi_ring *r)
 void tsi_ring_pin_fini(struct tsi_ring_pin *p, const struct tsi_ring *r)
 {
 	if (p->pinned)
-		unpin_fields(r, r->shared->nfields);
+		unpin_fields(r, tsi_ring_geometry(r)->nfields);
 	p->pinned = false;
 	pthread_mutex_destroy(&p->lock);
 }

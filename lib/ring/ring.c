@@ -15,9 +15,13 @@
 #include "base/futex.h"
 #include "ring/tail_page.h"
 
-static void fill_header(struct tsi_ring_shared *s, const struct tsi_geometry *g,
+static void fill_header(struct tsi_ring *r, const struct tsi_geometry *g,
 			const struct tsi_ring_ident *id)
 {
+	struct tsi_ring_shared *s = r->shared;
+
+	r->geometry = *g;
+	r->ident = *id;
 	s->abi = TSI_RING_ABI;
 	s->header_bytes = sizeof(*s);
 	s->incarnation = id->incarnation;
@@ -53,13 +57,13 @@ int tsi_ring_create(const struct tsi_geometry *g,
 		char label[48];
 
 		snprintf(label, sizeof(label), "tsock-%s",
-			 g->field[made].desc.name);
-		err = tsi_memfd_create(label, g->field[made].map_bytes, 0,
-				       &r.data[made]);
+			 tsi_geometry_field(g, made)->name);
+		err = tsi_memfd_create(label, tsi_geometry_map_bytes(g, made),
+				       0, &r.data[made]);
 		if (err)
 			goto err_close;
 	}
-	fill_header(r.shared, g, id);
+	fill_header(&r, g, id);
 	*out = r;
 	return 0;
 
@@ -84,12 +88,12 @@ int tsi_ring_create_gpu(const struct tsi_geometry *g,
 	r.shared = tsi_memfd_base(&r.header);
 	for (; made < g->nfields; made++) {
 		err = tsi_gpu_mem_create(device, transport,
-					 g->field[made].map_bytes,
+					 tsi_geometry_map_bytes(g, made),
 					 &r.gpu[made]);
 		if (err)
 			goto err_close;
 	}
-	fill_header(r.shared, g, id);
+	fill_header(&r, g, id);
 	*out = r;
 	return 0;
 
@@ -104,7 +108,7 @@ void tsi_ring_destroy(struct tsi_ring *r)
 {
 	if (!r->shared)
 		return;
-	for (unsigned i = 0; i < r->shared->nfields; i++) {
+	for (unsigned i = 0; i < r->geometry.nfields; i++) {
 		if (r->on_gpu)
 			tsi_gpu_mem_close(&r->gpu[i]);
 		else
@@ -114,30 +118,59 @@ void tsi_ring_destroy(struct tsi_ring *r)
 	r->shared = NULL;
 }
 
-void *tsi_ring_slot(const struct tsi_ring *r, unsigned f, uint64_t s)
+unsigned tsi_ring_data_fds(const struct tsi_ring *r, int *fd)
 {
-	uint64_t slot = s % r->shared->capacity;
+	unsigned n = 0;
 
+	for (unsigned i = 0; i < r->geometry.nfields; i++) {
+		fd[n] = r->on_gpu ? tsi_gpu_mem_fd(&r->gpu[i])
+				  : tsi_memfd_fd(&r->data[i]);
+		n += fd[n] >= 0;
+	}
+	return n;
+}
+
+unsigned tsi_ring_handles(const struct tsi_ring *r,
+			  uint8_t (*handle)[TSI_GPU_HANDLE])
+{
+	unsigned n = 0;
+
+	if (tsi_ring_transport(r) != TSOCK_TRANSPORT_LEGACY)
+		return 0;
+	for (; n < r->geometry.nfields; n++)
+		memcpy(handle[n], tsi_gpu_mem_handle(&r->gpu[n]),
+		       TSI_GPU_HANDLE);
+	return n;
+}
+
+void *tsi_ring_at(const struct tsi_ring *r, unsigned f, uint64_t slot)
+{
 	return (uint8_t *)(r->on_gpu ? tsi_gpu_mem_base(&r->gpu[f])
 				     : tsi_memfd_base(&r->data[f])) +
-	       slot * r->shared->field[f].sample_bytes;
+	       tsi_ring_bytes(r, f, slot);
+}
+
+void *tsi_ring_slot(const struct tsi_ring *r, unsigned f, uint64_t s)
+{
+	return tsi_ring_at(r, f, s % r->geometry.capacity);
 }
 
 void tsi_ring_mirror(struct tsi_ring *r, uint64_t first, unsigned count)
 {
-	for (unsigned i = 0; i < r->shared->nfields; i++) {
-		const struct tsi_ring_field *f = &r->shared->field[i];
+	uint64_t capacity = r->geometry.capacity;
 
-		if (!f->margin)
+	for (unsigned i = 0; i < r->geometry.nfields; i++) {
+		uint64_t margin = tsi_geometry_margin(&r->geometry, i);
+
+		if (!margin)
 			continue;
 		for (uint64_t s = first; s < first + count; s++) {
-			uint64_t slot = s % r->shared->capacity;
-			uint8_t *from = tsi_ring_slot(r, i, s);
+			uint64_t slot = s % capacity;
 
-			if (slot < f->margin)
-				memcpy(from + r->shared->capacity *
-						       f->sample_bytes,
-				       from, f->sample_bytes);
+			if (slot < margin)
+				memcpy(tsi_ring_at(r, i, capacity + slot),
+				       tsi_ring_at(r, i, slot),
+				       tsi_ring_bytes(r, i, 1));
 		}
 	}
 }
@@ -169,6 +202,21 @@ void tsi_ring_publish(struct tsi_ring *r, uint64_t head)
 			wake(&r->shared->row[i]);
 		}
 	}
+}
+
+void tsi_ring_want_gate(struct tsi_ring *r, uint64_t gate)
+{
+	atomic_store(&r->shared->gate_want, gate);
+}
+
+void tsi_ring_want_front(struct tsi_ring *r, uint64_t front)
+{
+	atomic_store(&r->shared->front_want, front);
+}
+
+void tsi_ring_want_start(struct tsi_ring *r, uint64_t start)
+{
+	atomic_store(&r->shared->start_want, start);
 }
 
 void tsi_ring_finish(struct tsi_ring *r, enum tsi_ring_state state,

@@ -25,6 +25,8 @@ struct tsi_ring_ident {
 
 struct tsi_ring {
 	struct tsi_ring_shared *shared;
+	struct tsi_geometry geometry; /* as the header has it */
+	struct tsi_ring_ident ident;
 	struct tsi_memfd header;
 	struct tsi_memfd data[TSOCK_MAX_FIELDS];  /* on the host, or ... */
 	struct tsi_gpu_mem gpu[TSOCK_MAX_FIELDS]; /* ... on a GPU */
@@ -43,6 +45,33 @@ int tsi_ring_create_gpu(const struct tsi_geometry *g,
 			enum tsock_transport transport, struct tsi_ring *out);
 void tsi_ring_destroy(struct tsi_ring *r);
 
+/* What it was made of. */
+static inline const struct tsi_geometry *
+tsi_ring_geometry(const struct tsi_ring *r)
+{
+	return &r->geometry;
+}
+
+static inline struct tsi_ring_ident tsi_ring_ident(const struct tsi_ring *r)
+{
+	return r->ident;
+}
+
+/* What another process needs: the header's descriptor, ... */
+static inline int tsi_ring_header_fd(const struct tsi_ring *r)
+{
+	return tsi_memfd_fd(&r->header);
+}
+
+/*
+ * ... the descriptors of the data, which are written to fd (returns how many),
+ * and for memory that is opened without them the handle of each field (returns
+ * how many).
+ */
+unsigned tsi_ring_data_fds(const struct tsi_ring *r, int *fd);
+unsigned tsi_ring_handles(const struct tsi_ring *r,
+			  uint8_t (*handle)[TSI_GPU_HANDLE]);
+
 /* How its memory on a GPU is opened; AUTO: the ring is in host memory. */
 static inline enum tsock_transport tsi_ring_transport(const struct tsi_ring *r)
 {
@@ -53,11 +82,30 @@ static inline enum tsock_transport tsi_ring_transport(const struct tsi_ring *r)
 /* Address of field f of sample s. */
 void *tsi_ring_slot(const struct tsi_ring *r, unsigned f, uint64_t s);
 
+/* Address of a slot of field f; from the capacity on they are its margin. */
+void *tsi_ring_at(const struct tsi_ring *r, unsigned f, uint64_t slot);
+
+/* The bytes that n samples of field f take. */
+static inline uint64_t tsi_ring_bytes(const struct tsi_ring *r, unsigned f,
+				      uint64_t n)
+{
+	return tsi_geometry_bytes(&r->geometry, f, n);
+}
+
 /* Copy into the margins what samples first..first+count-1 have there. */
 void tsi_ring_mirror(struct tsi_ring *r, uint64_t first, unsigned count);
 
 /* Move the head, and wake the readers that sleep for it. */
 void tsi_ring_publish(struct tsi_ring *r, uint64_t head);
+
+/*
+ * What a writer that is at its limit waits for; a reader's tail that gets there
+ * wakes it (tsi_header_notifies()).  TSI_NEVER: nothing.  The writer has to
+ * read every tail once more, after a seq_cst fence, before it sleeps.
+ */
+void tsi_ring_want_gate(struct tsi_ring *r, uint64_t gate);
+void tsi_ring_want_front(struct tsi_ring *r, uint64_t front);
+void tsi_ring_want_start(struct tsi_ring *r, uint64_t start);
 
 /*
  * A reader, whose tail page is mapped at tail, takes a row, and leaves it.  What

@@ -63,18 +63,12 @@ static int attach_reader(struct tsock_server *s, const struct tsi_offer *o,
 static int send_fds(struct tsock_server *s, int sock, const struct tsi_conn *c,
 		    const struct tsi_reply *a)
 {
-	const struct tsi_ring *r = c->ring;
-	int fds[TSI_FDPASS_FDS] = { r->header.fd, tsi_memfd_fd(&c->tail),
-				    s->event };
+	int fds[TSI_FDPASS_FDS] = { tsi_ring_header_fd(c->ring),
+				    tsi_memfd_fd(&c->tail), s->event };
 	unsigned n = 3;
 
-	for (unsigned i = 0; i < r->shared->nfields; i++) {
-		int fd = r->on_gpu ? r->gpu[i].fd : r->data[i].fd;
-
-		/* Legacy handles went with the offer. */
-		if (fd >= 0)
-			fds[n++] = fd;
-	}
+	/* Legacy handles went with the offer. */
+	n += tsi_ring_data_fds(c->ring, fds + n);
 	return tsi_fdpass_reply(sock, a, fds, n);
 }
 

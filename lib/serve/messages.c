@@ -102,11 +102,7 @@ static int check_join(struct tsock_server *s, const struct tsi_msg_join *j)
 static void offer_handles(const struct tsi_ring *r, struct tsi_msg_offer *out)
 {
 	out->transport = tsi_ring_transport(r);
-	if (out->transport != TSOCK_TRANSPORT_LEGACY)
-		return;
-	out->nfields = r->shared->nfields;
-	for (unsigned i = 0; i < out->nfields; i++)
-		memcpy(out->handle[i], r->gpu[i].handle, TSI_GPU_HANDLE);
+	out->nfields = tsi_ring_handles(r, out->handle);
 }
 
 static int offer(struct tsock_server *s, const struct tsi_msg_join *j,

@@ -80,7 +80,7 @@ static void fill_stream(struct tsock_server *s,
 	m->pid = (uint32_t)getpid();
 	m->nfields = g->nfields;
 	for (unsigned i = 0; i < g->nfields; i++)
-		m->field[i] = g->field[i].desc;
+		m->field[i] = *tsi_geometry_field(g, i);
 }
 
 /* The first number that no sample of the stream will have. */

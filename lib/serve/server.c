@@ -52,20 +52,17 @@ static void state_wants(struct tsock_server *s, unsigned view)
 	uint64_t gate, front;
 
 	tsi_membership_waits(m, view, &gate, &front);
-	atomic_store(&s->ring[view]->shared->gate_want, gate);
+	tsi_ring_want_gate(s->ring[view], gate);
 	for (unsigned i = 0; i < TSI_VIEWS; i++) {
-		struct tsi_ring_shared *shared;
-
 		if (!tsi_membership_active(m, i) || !s->ring[i])
 			continue;
-		shared = s->ring[i]->shared;
 		/* The reader at the front may read any view.  If this writer
 		 * doesn't wait for it, another writer may. */
 		if (front != TSI_NEVER)
-			atomic_store(&shared->front_want, front);
+			tsi_ring_want_front(s->ring[i], front);
 		if (tsi_membership_made_of(m, i, view))
-			atomic_store(&shared->start_want,
-				     tsi_membership_next_start(m, i));
+			tsi_ring_want_start(s->ring[i],
+					    tsi_membership_next_start(m, i));
 	}
 }
 
@@ -84,7 +81,7 @@ void tsi_server_wait(struct tsock_server *s, unsigned view, int64_t until_ns)
 	else
 		tsi_sync_wait_room(&s->sync, until_ns);
 	if (--s->waiters[view] == 0 && s->ring[view])
-		atomic_store(&s->ring[view]->shared->gate_want, TSI_NEVER);
+		tsi_ring_want_gate(s->ring[view], TSI_NEVER);
 }
 
 void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why)

@@ -99,8 +99,9 @@ int tsi_view_plan_geometry(const struct tsi_view_plan *p,
 	if (err)
 		return err;
 	for (unsigned i = 0; i < base->nfields; i++) {
-		any |= base->field[i].desc.flags & TSOCK_FIELD_IMAGE;
-		tsi_view_spec_field(&p->spec, &base->field[i].desc, &field[i]);
+		any |= tsi_geometry_field(base, i)->flags & TSOCK_FIELD_IMAGE;
+		tsi_view_spec_field(&p->spec, tsi_geometry_field(base, i),
+				    &field[i]);
 	}
 	if (!any)
 		return tsi_err(TSOCK_EREFUSED,

@@ -148,10 +148,8 @@ static int make_stage(struct tsi_view *v)
 
 static int make_ring(struct tsi_view *v)
 {
-	const struct tsi_ring_shared *base =
-		v->server->views.view[0].ring.shared;
-	struct tsi_ring_ident id = { base->incarnation, base->epoch_len,
-				     base->end };
+	struct tsi_ring_ident id =
+		tsi_ring_ident(&v->server->views.view[0].ring);
 
 	if (!v->spec.gpu)
 		return tsi_ring_create(&v->geometry, &id, &v->ring);

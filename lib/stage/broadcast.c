@@ -125,28 +125,28 @@ static int assemble(struct tsi_broadcast *b, struct tsi_stage *const *to,
 /* Each GPU copies into its margin from its own ring. */
 static bool in_margin(const struct tsi_ring *to, uint64_t dst)
 {
-	return dst >= to->shared->capacity;
+	return dst >= tsi_ring_geometry(to)->capacity;
 }
 
 static int send_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
 		      uint64_t count)
 {
 	const struct tsi_broadcast *b = arg;
-	uint64_t each = b->from->shared->field[field].sample_bytes;
 	tsi_gpu_stream stream[TSI_BROADCAST_MAX];
 	void *buf[TSI_BROADCAST_MAX];
 
 	if (in_margin(b->to[0]->p.to, dst))
 		return 0;
-	buf[0] = (uint8_t *)b->from->gpu[field].base + src * each;
+	buf[0] = tsi_ring_at(b->from, field, src);
 	stream[0] = b->stream;
 	for (unsigned i = 1; i < b->n; i++) {
 		const struct tsi_stage *to = b->to[i - 1];
 
-		buf[i] = (uint8_t *)to->p.to->gpu[field].base + dst * each;
+		buf[i] = tsi_ring_at(to->p.to, field, dst);
 		stream[i] = to->stream;
 	}
-	return tsi_nccl_broadcast(b->comm, 0, buf, count * each, stream);
+	return tsi_nccl_broadcast(
+		b->comm, 0, buf, tsi_ring_bytes(b->from, field, count), stream);
 }
 
 static int margin_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
@@ -154,15 +154,15 @@ static int margin_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
 {
 	const struct tsi_stage *st = arg;
 	const struct tsi_ring *to = st->p.to;
-	uint64_t each = to->shared->field[field].sample_bytes;
-	uint8_t *base = to->gpu[field].base;
+	uint64_t capacity = tsi_ring_geometry(to)->capacity;
 
 	(void)src;
 	if (!in_margin(to, dst))
 		return 0;
-	return tsi_gpu_copy(st->p.to_device, st->stream, base + dst * each,
-			    base + (dst - to->shared->capacity) * each,
-			    count * each);
+	return tsi_gpu_copy(st->p.to_device, st->stream,
+			    tsi_ring_at(to, field, dst),
+			    tsi_ring_at(to, field, dst - capacity),
+			    tsi_ring_bytes(to, field, count));
 }
 
 static int queue(struct tsi_broadcast *b, uint64_t first, unsigned count)
@@ -262,13 +262,11 @@ static int verify_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
 			uint64_t count)
 {
 	const struct delivery *d = arg;
-	const struct tsi_ring *ring = d->b->from;
-	uint64_t each = ring->shared->field[field].sample_bytes;
-	const uint8_t *from = ring->gpu[field].base;
-	const uint8_t *to = d->to->p.to->gpu[field].base;
+	const struct tsi_ring *from = d->b->from;
 
-	return compare(d->b, d->to, to + dst * each, from + src * each,
-		       count * each);
+	return compare(d->b, d->to, tsi_ring_at(d->to->p.to, field, dst),
+		       tsi_ring_at(from, field, src),
+		       tsi_ring_bytes(from, field, count));
 }
 
 static int verify_delivery(struct tsi_broadcast *b, uint64_t first,

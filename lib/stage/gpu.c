@@ -58,15 +58,9 @@ struct span {
 static struct span span_of(const struct tsi_stage *st, unsigned f, uint64_t dst,
 			   uint64_t src, uint64_t count)
 {
-	const struct tsi_ring *r = st->p.from;
-	const struct tsi_ring_field *in = &r->shared->field[f];
-	const struct tsi_ring_field *out = &st->p.to->shared->field[f];
-	const uint8_t *from = r->on_gpu ? r->gpu[f].base : r->data[f].base;
-	uint8_t *to = st->p.to->gpu[f].base;
-
-	return (struct span){ .from = from + src * in->sample_bytes,
-			      .to = to + dst * out->sample_bytes,
-			      .bytes = count * in->sample_bytes };
+	return (struct span){ .from = tsi_ring_at(st->p.from, f, src),
+			      .to = tsi_ring_at(st->p.to, f, dst),
+			      .bytes = tsi_ring_bytes(st->p.from, f, count) };
 }
 
 static int upload_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
@@ -93,7 +87,8 @@ static int convert_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
 			 uint64_t count)
 {
 	const struct tsi_stage *st = arg;
-	const struct tsock_field *in = &st->p.from->shared->field[f].desc;
+	const struct tsock_field *in =
+		tsi_geometry_field(tsi_ring_geometry(st->p.from), f);
 	struct span s = span_of(st, f, dst, src, count);
 
 	if (!(in->flags & TSOCK_FIELD_IMAGE))

@@ -23,21 +23,19 @@ static int host_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
 		      uint64_t count)
 {
 	const struct tsi_stage *st = arg;
-	const struct tsi_ring_field *in = &st->p.from->shared->field[f];
-	const struct tsi_ring_field *out = &st->p.to->shared->field[f];
-	const uint8_t *from = (const uint8_t *)st->p.from->data[f].base +
-			      src * in->sample_bytes;
-	uint8_t *to =
-		(uint8_t *)st->p.to->data[f].base + dst * out->sample_bytes;
+	const struct tsi_ring *from = st->p.from, *to = st->p.to;
+	const struct tsock_field *in =
+		tsi_geometry_field(tsi_ring_geometry(from), f);
 
-	if (!(in->desc.flags & TSOCK_FIELD_IMAGE)) {
-		memcpy(to, from, count * in->sample_bytes);
+	if (!(in->flags & TSOCK_FIELD_IMAGE)) {
+		memcpy(tsi_ring_at(to, f, dst), tsi_ring_at(from, f, src),
+		       tsi_ring_bytes(from, f, count));
 		return 0;
 	}
 	for (uint64_t i = 0; i < count; i++)
-		tsi_convert_image(st->convert, from + i * in->sample_bytes,
-				  in->desc.shape[0], in->desc.shape[1],
-				  to + i * out->sample_bytes);
+		tsi_convert_image(st->convert, tsi_ring_at(from, f, src + i),
+				  in->shape[0], in->shape[1],
+				  tsi_ring_at(to, f, dst + i));
 	return 0;
 }
 

@@ -94,19 +94,19 @@ int tsi_stage_measure(const struct tsi_ring *to, unsigned to_device,
 		      unsigned from_device, bool locked, int64_t *host_ns,
 		      int64_t *peer_ns)
 {
-	const struct tsi_ring_shared *r = to->shared;
+	const struct tsi_geometry *g = tsi_ring_geometry(to);
 	struct measurement p = { .to_device = to_device,
 				 .from_device = from_device,
 				 .locked = locked };
 	int err;
 
-	for (unsigned f = 0; f < r->nfields; f++) {
-		uint64_t bytes = r->field[f].sample_bytes * r->capacity;
+	for (unsigned f = 0; f < g->nfields; f++) {
+		uint64_t bytes = tsi_ring_bytes(to, f, g->capacity);
 
 		if (bytes <= p.bytes)
 			continue;
 		p.bytes = bytes < BYTES_MAX ? bytes : BYTES_MAX;
-		p.dst = to->gpu[f].base;
+		p.dst = tsi_ring_at(to, f, 0);
 	}
 	err = open_measurement(&p);
 	if (!err)

@@ -13,8 +13,8 @@ int tsi_stage_pieces(const struct tsi_ring *from_ring,
 		     const struct tsi_ring *to_ring, uint64_t first,
 		     unsigned count, tsi_piece_fn *fn, void *arg)
 {
-	const struct tsi_ring_shared *from = from_ring->shared;
-	const struct tsi_ring_shared *to = to_ring->shared;
+	const struct tsi_geometry *from = tsi_ring_geometry(from_ring);
+	const struct tsi_geometry *to = tsi_ring_geometry(to_ring);
 	uint64_t n;
 	int err = 0;
 
@@ -24,7 +24,7 @@ int tsi_stage_pieces(const struct tsi_ring *from_ring,
 		n = min64(first + count - q,
 			  min64(from->capacity - src, to->capacity - dst));
 		for (unsigned f = 0; f < to->nfields && !err; f++) {
-			uint64_t margin = to->field[f].margin;
+			uint64_t margin = tsi_geometry_margin(to, f);
 
 			err = fn(arg, f, dst, src, n);
 			if (!err && dst < margin)

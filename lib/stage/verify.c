@@ -147,9 +147,10 @@ static int send_ring(struct verification *t, void *to, const void *from,
 
 static uint64_t used_bytes(const struct tsi_ring *r, unsigned f)
 {
-	const struct tsi_ring_field *field = &r->shared->field[f];
+	const struct tsi_geometry *g = tsi_ring_geometry(r);
 
-	return (r->shared->capacity + field->margin) * field->sample_bytes;
+	return tsi_geometry_bytes(g, f,
+				  g->capacity + tsi_geometry_margin(g, f));
 }
 
 /* The beginning, or the end, of both rings. */
@@ -157,8 +158,8 @@ static int try_field(struct verification *t, const struct tsi_ring *to,
 		     const struct tsi_ring *from, unsigned f, bool end)
 {
 	uint64_t has = used_bytes(to, f), had = used_bytes(from, f), bytes;
-	uint8_t *dst = to->gpu[f].base;
-	const uint8_t *src = from->gpu[f].base;
+	uint8_t *dst = tsi_ring_at(to, f, 0);
+	const uint8_t *src = tsi_ring_at(from, f, 0);
 	int err;
 
 	bytes = has < BYTES_MAX ? has : BYTES_MAX;
@@ -175,10 +176,10 @@ int tsi_stage_verify(const struct tsi_ring *to, unsigned to_device,
 		     const struct tsi_ring *from, unsigned from_device)
 {
 	struct verification t = { .seed = from_device * 64 + to_device };
-	enum tsock_transport transport = from->gpu[0].transport;
+	enum tsock_transport transport = tsi_ring_transport(from);
 	int err = open_verification(&t, from_device, to_device, transport);
 
-	for (unsigned f = 0; f < to->shared->nfields && !err; f++) {
+	for (unsigned f = 0; f < tsi_ring_geometry(to)->nfields && !err; f++) {
 		err = try_field(&t, to, from, f, false);
 		if (!err && used_bytes(to, f) > BYTES_MAX)
 			err = try_field(&t, to, from, f, true);
