@@ -115,7 +115,7 @@ static void upload(void)
 				 .ndim = 3,
 				 .shape = { 224, 224, 3 } };
 	struct tsi_ring_ident id = { .epoch_len = 1 << 20, .end = 1 << 20 };
-	struct tsi_stage_parts p = { .kind = TSI_STAGE_UPLOAD };
+	struct tsi_stage_parts p = { .to_device = 0 };
 	struct tsi_geometry host, gpu;
 	struct tsi_ring from, to;
 	struct tsi_gpu_info info;
@@ -139,7 +139,7 @@ static void upload(void)
 	bench_gpu_must(tsi_gpu_pin(from.data[0].base, from.data[0].len), "pin");
 	p.from = &from;
 	p.to = &to;
-	bench_gpu_must(tsi_stage_create(&p, &st), "stage");
+	bench_gpu_must(tsi_stage_create(TSI_STAGE_UPLOAD, &p, &st), "stage");
 	bytes = 64 * host.field[0].sample_bytes;
 	bench_gpu_must(tsi_gpu_host_alloc(2048 / 64 * bytes, &pinned),
 		       "pinned memory");

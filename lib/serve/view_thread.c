@@ -134,8 +134,7 @@ static int stage_run(struct tsi_view *v)
 static int make_stage(struct tsi_view *v)
 {
 	const struct tsi_view *from = &v->server->views.view[v->source];
-	struct tsi_stage_parts p = { .kind = v->kind,
-				     .from = &from->ring,
+	struct tsi_stage_parts p = { .from = &from->ring,
 				     .to = &v->ring,
 				     .spec = v->spec,
 				     .from_device = from->device,
@@ -143,7 +142,7 @@ static int make_stage(struct tsi_view *v)
 
 	if (v->kind == TSI_STAGE_UPLOAD)
 		tsi_ring_pin(&v->server->pin, &from->ring);
-	return tsi_stage_create(&p, &v->stage);
+	return tsi_stage_create(v->kind, &p, &v->stage);
 }
 
 static int make_ring(struct tsi_view *v)

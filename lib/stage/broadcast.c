@@ -31,7 +31,7 @@ struct tsi_broadcast {
 	bool verified; /* what it delivered was compared */
 	/* Of the communicator; device 0 is the sender's. */
 	unsigned n, device[TSI_BROADCAST_MAX];
-	struct tsi_stage *const *to; /* n - 1, of the run under way */
+	struct tsi_stage_target to[TSI_BROADCAST_MAX]; /* n - 1, of a run */
 };
 
 int tsi_broadcast_create(const struct tsi_ring *from, unsigned device,
@@ -106,13 +106,15 @@ static int assemble(struct tsi_broadcast *b, struct tsi_stage *const *to,
 	if (n + 1 > TSI_BROADCAST_MAX)
 		return tsi_err(TSOCK_ENOTSUP, "NCCL for %d GPUs at most",
 			       TSI_BROADCAST_MAX);
+	for (unsigned i = 0; i < n; i++)
+		b->to[i] = tsi_stage_gpu_target(to[i]);
 	for (unsigned i = 0; same && i < n; i++)
-		same = b->device[i + 1] == to[i]->p.to_device;
+		same = b->device[i + 1] == b->to[i].device;
 	if (same)
 		return 0;
 	disband(b);
 	for (unsigned i = 0; i < n; i++)
-		b->device[i + 1] = to[i]->p.to_device;
+		b->device[i + 1] = b->to[i].device;
 	err = tsi_nccl_open(b->device, n + 1, &b->comm);
 	b->verified = false;
 	if (!err)
@@ -135,14 +137,14 @@ static int send_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
 	tsi_gpu_stream stream[TSI_BROADCAST_MAX];
 	void *buf[TSI_BROADCAST_MAX];
 
-	if (in_margin(b->to[0]->p.to, dst))
+	if (in_margin(b->to[0].ring, dst))
 		return 0;
 	buf[0] = tsi_ring_at(b->from, field, src);
 	stream[0] = b->stream;
 	for (unsigned i = 1; i < b->n; i++) {
-		const struct tsi_stage *to = b->to[i - 1];
+		const struct tsi_stage_target *to = &b->to[i - 1];
 
-		buf[i] = tsi_ring_at(to->p.to, field, dst);
+		buf[i] = tsi_ring_at(to->ring, field, dst);
 		stream[i] = to->stream;
 	}
 	return tsi_nccl_broadcast(
@@ -152,27 +154,26 @@ static int send_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
 static int margin_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
 			uint64_t count)
 {
-	const struct tsi_stage *st = arg;
-	const struct tsi_ring *to = st->p.to;
+	const struct tsi_stage_target *t = arg;
+	const struct tsi_ring *to = t->ring;
 	uint64_t capacity = tsi_ring_geometry(to)->capacity;
 
 	(void)src;
 	if (!in_margin(to, dst))
 		return 0;
-	return tsi_gpu_copy(st->p.to_device, st->stream,
-			    tsi_ring_at(to, field, dst),
+	return tsi_gpu_copy(t->device, t->stream, tsi_ring_at(to, field, dst),
 			    tsi_ring_at(to, field, dst - capacity),
 			    tsi_ring_bytes(to, field, count));
 }
 
 static int queue(struct tsi_broadcast *b, uint64_t first, unsigned count)
 {
-	int err = tsi_stage_pieces(b->from, b->to[0]->p.to, first, count,
+	int err = tsi_stage_pieces(b->from, b->to[0].ring, first, count,
 				   send_piece, b);
 
 	for (unsigned i = 0; i + 1 < b->n && !err; i++)
-		err = tsi_stage_pieces(b->from, b->to[i]->p.to, first, count,
-				       margin_piece, b->to[i]);
+		err = tsi_stage_pieces(b->from, b->to[i].ring, first, count,
+				       margin_piece, &b->to[i]);
 	return err;
 }
 
@@ -182,8 +183,7 @@ static int record_all(struct tsi_broadcast *b, unsigned n)
 	int first = tsi_gpu_event_record(b->event, b->stream);
 
 	for (unsigned i = 0; i < n; i++) {
-		int err = tsi_gpu_event_record(b->to[i]->event[0],
-					       b->to[i]->stream);
+		int err = tsi_gpu_event_record(b->to[i].event, b->to[i].stream);
 
 		first = first ? first : err;
 	}
@@ -196,7 +196,7 @@ static int all_done(const struct tsi_broadcast *b, unsigned n)
 	int err = tsi_gpu_event_query(b->event);
 
 	for (unsigned i = 0; i < n && !err; i++)
-		err = tsi_gpu_event_query(b->to[i]->event[0]);
+		err = tsi_gpu_event_query(b->to[i].event);
 	return err;
 }
 
@@ -223,8 +223,9 @@ static int wait_for_all(struct tsi_broadcast *b)
 
 /* ---- what was delivered ---- */
 
-static int compare(const struct tsi_broadcast *b, const struct tsi_stage *st,
-		   const uint8_t *dst, const uint8_t *src, uint64_t bytes)
+static int compare(const struct tsi_broadcast *b,
+		   const struct tsi_stage_target *t, const uint8_t *dst,
+		   const uint8_t *src, uint64_t bytes)
 {
 	uint8_t *host = malloc(2 * bytes);
 	int err;
@@ -237,24 +238,24 @@ static int compare(const struct tsi_broadcast *b, const struct tsi_stage *st,
 	if (!err)
 		err = tsi_gpu_event_wait(b->event);
 	if (!err)
-		err = tsi_gpu_download(st->p.to_device, st->stream,
-				       host + bytes, dst, bytes);
+		err = tsi_gpu_download(t->device, t->stream, host + bytes, dst,
+				       bytes);
 	if (!err)
-		err = tsi_gpu_event_record(st->event[0], st->stream);
+		err = tsi_gpu_event_record(t->event, t->stream);
 	if (!err)
-		err = tsi_gpu_event_wait(st->event[0]);
+		err = tsi_gpu_event_wait(t->event);
 	if (!err && memcmp(host, host + bytes, bytes))
 		err = tsi_err(TSOCK_ESYS,
 			      "what NCCL broadcast from GPU %u arrived on GPU "
 			      "%u with other bytes, without an error",
-			      b->device[0], st->p.to_device);
+			      b->device[0], t->device);
 	free(host);
 	return err;
 }
 
 struct delivery {
 	const struct tsi_broadcast *b;
-	const struct tsi_stage *to;
+	const struct tsi_stage_target *to;
 };
 
 /* The source's slots are not reused while the view reads them. */
@@ -264,7 +265,7 @@ static int verify_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
 	const struct delivery *d = arg;
 	const struct tsi_ring *from = d->b->from;
 
-	return compare(d->b, d->to, tsi_ring_at(d->to->p.to, field, dst),
+	return compare(d->b, d->to, tsi_ring_at(d->to->ring, field, dst),
 		       tsi_ring_at(from, field, src),
 		       tsi_ring_bytes(from, field, count));
 }
@@ -275,9 +276,9 @@ static int verify_delivery(struct tsi_broadcast *b, uint64_t first,
 	int err = 0;
 
 	for (unsigned i = 0; i + 1 < b->n && !err && !b->verified; i++) {
-		struct delivery d = { b, b->to[i] };
+		struct delivery d = { b, &b->to[i] };
 
-		err = tsi_stage_pieces(b->from, d.to->p.to, first, count,
+		err = tsi_stage_pieces(b->from, d.to->ring, first, count,
 				       verify_piece, &d);
 	}
 	b->verified = !err;
@@ -296,7 +297,7 @@ static void give_up(struct tsi_broadcast *b, unsigned n)
 	(void)record_all(b, n);
 	until = tsi_now_ns() + AFTER_ABORT_NS;
 	for (unsigned i = 0; i <= n; i++) {
-		struct tsi_gpu_event *e = i ? b->to[i - 1]->event[0] : b->event;
+		struct tsi_gpu_event *e = i ? b->to[i - 1].event : b->event;
 
 		while (tsi_gpu_event_query(e) == TSOCK_EAGAIN &&
 		       tsi_now_ns() < until)
@@ -312,7 +313,6 @@ int tsi_broadcast_run(struct tsi_broadcast *b, struct tsi_stage *const *to,
 
 	if (err)
 		return err;
-	b->to = to;
 	err = queue(b, first, count);
 	if (!err)
 		err = record_all(b, n);
@@ -325,6 +325,5 @@ int tsi_broadcast_run(struct tsi_broadcast *b, struct tsi_stage *const *to,
 		give_up(b, n);
 		err = tsi_err_restore(&saved);
 	}
-	b->to = NULL;
 	return err;
 }

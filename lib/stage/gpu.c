@@ -9,41 +9,78 @@
  */
 #include "stage/kind.h"
 
+#include <stdlib.h>
+
 #include "base/err.h"
 #include "convert/gpu.h"
 #include "mem/gpu.h"
 
-static void gpu_fini(struct tsi_stage *st)
+struct gpu_stage {
+	struct tsi_stage base;
+	struct tsi_stage_parts p;
+	tsi_gpu_stream stream;
+	struct tsi_gpu_event *event[TSI_STAGE_LANES];
+};
+
+static struct gpu_stage *gpu_of(struct tsi_stage *st)
 {
-	/* No queued work may read or write the rings any more. */
-	for (unsigned i = 0; i < TSI_STAGE_LANES; i++) {
-		if (!st->event[i])
-			continue;
-		if (st->stream &&
-		    !tsi_gpu_event_record(st->event[i], st->stream))
-			tsi_gpu_event_wait(st->event[i]);
-		tsi_gpu_event_destroy(st->event[i]);
-	}
-	if (st->stream)
-		tsi_gpu_stream_destroy(st->p.to_device, st->stream);
+	return (struct gpu_stage *)st;
 }
 
-static int gpu_init(struct tsi_stage *st)
+static void gpu_destroy(struct tsi_stage *st)
 {
-	int err = tsi_gpu_stream_create(st->p.to_device, &st->stream);
+	struct gpu_stage *g = gpu_of(st);
 
+	/* No queued work may read or write the rings any more. */
+	for (unsigned i = 0; i < TSI_STAGE_LANES; i++) {
+		if (!g->event[i])
+			continue;
+		if (g->stream && !tsi_gpu_event_record(g->event[i], g->stream))
+			tsi_gpu_event_wait(g->event[i]);
+		tsi_gpu_event_destroy(g->event[i]);
+	}
+	if (g->stream)
+		tsi_gpu_stream_destroy(g->p.to_device, g->stream);
+	free(g);
+}
+
+static int gpu_create(const struct tsi_stage_ops *ops,
+		      const struct tsi_stage_parts *p, struct tsi_stage **out)
+{
+	struct gpu_stage *g = calloc(1, sizeof(*g));
+	int err;
+
+	if (!g)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a stage");
+	g->base.ops = ops;
+	g->p = *p;
+	err = tsi_gpu_stream_create(p->to_device, &g->stream);
 	for (unsigned i = 0; i < TSI_STAGE_LANES && !err; i++)
-		err = tsi_gpu_event_create(st->p.to_device, &st->event[i]);
+		err = tsi_gpu_event_create(p->to_device, &g->event[i]);
 	if (err)
-		gpu_fini(st);
+		gpu_destroy(&g->base);
+	else
+		*out = &g->base;
 	return err;
 }
 
-static int convert_init(struct tsi_stage *st)
+static int convert_create(const struct tsi_stage_ops *ops,
+			  const struct tsi_stage_parts *p,
+			  struct tsi_stage **out)
 {
-	int err = tsi_view_spec_check(&st->p.spec);
+	int err = tsi_view_spec_check(&p->spec);
 
-	return err ? err : gpu_init(st);
+	return err ? err : gpu_create(ops, p, out);
+}
+
+struct tsi_stage_target tsi_stage_gpu_target(const struct tsi_stage *st)
+{
+	const struct gpu_stage *g = (const struct gpu_stage *)st;
+
+	return (struct tsi_stage_target){ .device = g->p.to_device,
+					  .ring = g->p.to,
+					  .stream = g->stream,
+					  .event = g->event[0] };
 }
 
 /* ---- pieces ---- */
@@ -55,46 +92,45 @@ struct span {
 	uint64_t bytes; /* that they have in the source */
 };
 
-static struct span span_of(const struct tsi_stage *st, unsigned f, uint64_t dst,
+static struct span span_of(const struct gpu_stage *g, unsigned f, uint64_t dst,
 			   uint64_t src, uint64_t count)
 {
-	return (struct span){ .from = tsi_ring_at(st->p.from, f, src),
-			      .to = tsi_ring_at(st->p.to, f, dst),
-			      .bytes = tsi_ring_bytes(st->p.from, f, count) };
+	return (struct span){ .from = tsi_ring_at(g->p.from, f, src),
+			      .to = tsi_ring_at(g->p.to, f, dst),
+			      .bytes = tsi_ring_bytes(g->p.from, f, count) };
 }
 
 static int upload_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
 			uint64_t count)
 {
-	const struct tsi_stage *st = arg;
-	struct span s = span_of(st, f, dst, src, count);
+	const struct gpu_stage *g = arg;
+	struct span s = span_of(g, f, dst, src, count);
 
-	return tsi_gpu_upload(st->p.to_device, st->stream, s.to, s.from,
-			      s.bytes);
+	return tsi_gpu_upload(g->p.to_device, g->stream, s.to, s.from, s.bytes);
 }
 
 static int peer_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
 		      uint64_t count)
 {
-	const struct tsi_stage *st = arg;
-	struct span s = span_of(st, f, dst, src, count);
+	const struct gpu_stage *g = arg;
+	struct span s = span_of(g, f, dst, src, count);
 
-	return tsi_gpu_copy_peer(st->stream, st->p.to_device, s.to,
-				 st->p.from_device, s.from, s.bytes);
+	return tsi_gpu_copy_peer(g->stream, g->p.to_device, s.to,
+				 g->p.from_device, s.from, s.bytes);
 }
 
 static int convert_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
 			 uint64_t count)
 {
-	const struct tsi_stage *st = arg;
+	const struct gpu_stage *g = arg;
 	const struct tsock_field *in =
-		tsi_geometry_field(tsi_ring_geometry(st->p.from), f);
-	struct span s = span_of(st, f, dst, src, count);
+		tsi_geometry_field(tsi_ring_geometry(g->p.from), f);
+	struct span s = span_of(g, f, dst, src, count);
 
 	if (!(in->flags & TSOCK_FIELD_IMAGE))
-		return tsi_gpu_copy(st->p.to_device, st->stream, s.to, s.from,
+		return tsi_gpu_copy(g->p.to_device, g->stream, s.to, s.from,
 				    s.bytes);
-	return tsi_convert_gpu(st->p.to_device, st->stream, &st->p.spec, s.from,
+	return tsi_convert_gpu(g->p.to_device, g->stream, &g->p.spec, s.from,
 			       count, in->shape[0], in->shape[1], s.to);
 }
 
@@ -103,22 +139,23 @@ static int convert_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
 static int gpu_start(struct tsi_stage *st, unsigned lane, uint64_t first,
 		     unsigned count)
 {
-	int err = tsi_stage_pieces(st->p.from, st->p.to, first, count,
-				   st->ops->piece, st);
+	struct gpu_stage *g = gpu_of(st);
+	int err = tsi_stage_pieces(g->p.from, g->p.to, first, count,
+				   st->ops->piece, g);
 
-	return err ? err : tsi_gpu_event_record(st->event[lane], st->stream);
+	return err ? err : tsi_gpu_event_record(g->event[lane], g->stream);
 }
 
 static int gpu_finish(struct tsi_stage *st, unsigned lane)
 {
-	return tsi_gpu_event_wait(st->event[lane]);
+	return tsi_gpu_event_wait(gpu_of(st)->event[lane]);
 }
 
 const struct tsi_stage_ops tsi_stage_upload = {
 	.lanes = TSI_STAGE_LANES,
 	.chunk = 64,
-	.init = gpu_init,
-	.fini = gpu_fini,
+	.create = gpu_create,
+	.destroy = gpu_destroy,
 	.start = gpu_start,
 	.finish = gpu_finish,
 	.piece = upload_piece,
@@ -127,8 +164,8 @@ const struct tsi_stage_ops tsi_stage_upload = {
 const struct tsi_stage_ops tsi_stage_peer = {
 	.lanes = TSI_STAGE_LANES,
 	.chunk = 64,
-	.init = gpu_init,
-	.fini = gpu_fini,
+	.create = gpu_create,
+	.destroy = gpu_destroy,
 	.start = gpu_start,
 	.finish = gpu_finish,
 	.piece = peer_piece,
@@ -137,8 +174,8 @@ const struct tsi_stage_ops tsi_stage_peer = {
 const struct tsi_stage_ops tsi_stage_gpu_convert = {
 	.lanes = TSI_STAGE_LANES,
 	.chunk = 64,
-	.init = convert_init,
-	.fini = gpu_fini,
+	.create = convert_create,
+	.destroy = gpu_destroy,
 	.start = gpu_start,
 	.finish = gpu_finish,
 	.piece = convert_piece,

@@ -6,12 +6,15 @@
 
 #include "base/err.h"
 
-static int none(struct tsi_stage *st)
+static int none(const struct tsi_stage_ops *ops,
+		const struct tsi_stage_parts *p, struct tsi_stage **out)
 {
-	(void)st;
+	(void)ops;
+	(void)p;
+	(void)out;
 	return tsi_err(TSOCK_ENOTSUP, "this build has no CUDA");
 }
 
-const struct tsi_stage_ops tsi_stage_upload = { .init = none };
-const struct tsi_stage_ops tsi_stage_peer = { .init = none };
-const struct tsi_stage_ops tsi_stage_gpu_convert = { .init = none };
+const struct tsi_stage_ops tsi_stage_upload = { .create = none };
+const struct tsi_stage_ops tsi_stage_peer = { .create = none };
+const struct tsi_stage_ops tsi_stage_gpu_convert = { .create = none };

@@ -5,25 +5,54 @@
 #include "stage/kind.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "convert/convert.h"
 
-static int host_init(struct tsi_stage *st)
+struct host_stage {
+	struct tsi_stage base;
+	const struct tsi_ring *from;
+	struct tsi_ring *to;
+	struct tsi_convert *convert;
+};
+
+static struct host_stage *host_of(struct tsi_stage *st)
 {
-	return tsi_convert_create(&st->p.spec, &st->convert);
+	return (struct host_stage *)st;
 }
 
-static void host_fini(struct tsi_stage *st)
+static int host_create(const struct tsi_stage_ops *ops,
+		       const struct tsi_stage_parts *p, struct tsi_stage **out)
 {
-	tsi_convert_destroy(st->convert);
+	struct host_stage *h = calloc(1, sizeof(*h));
+	int err;
+
+	if (!h)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a stage");
+	h->base.ops = ops;
+	h->from = p->from;
+	h->to = p->to;
+	err = tsi_convert_create(&p->spec, &h->convert);
+	if (err)
+		free(h);
+	else
+		*out = &h->base;
+	return err;
+}
+
+static void host_destroy(struct tsi_stage *st)
+{
+	tsi_convert_destroy(host_of(st)->convert);
+	free(st);
 }
 
 static int host_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
 		      uint64_t count)
 {
-	const struct tsi_stage *st = arg;
-	const struct tsi_ring *from = st->p.from, *to = st->p.to;
+	const struct host_stage *h = arg;
+	const struct tsi_ring *from = h->from, *to = h->to;
 	const struct tsock_field *in =
 		tsi_geometry_field(tsi_ring_geometry(from), f);
 
@@ -33,7 +62,7 @@ static int host_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
 		return 0;
 	}
 	for (uint64_t i = 0; i < count; i++)
-		tsi_convert_image(st->convert, tsi_ring_at(from, f, src + i),
+		tsi_convert_image(h->convert, tsi_ring_at(from, f, src + i),
 				  in->shape[0], in->shape[1],
 				  tsi_ring_at(to, f, dst + i));
 	return 0;
@@ -42,8 +71,8 @@ static int host_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
 static int host_start(struct tsi_stage *st, unsigned lane, uint64_t first,
 		      unsigned count)
 {
-	int err = tsi_stage_pieces(st->p.from, st->p.to, first, count,
-				   st->ops->piece, st);
+	struct host_stage *h = host_of(st);
+	int err = tsi_stage_pieces(h->from, h->to, first, count, host_piece, h);
 
 	(void)lane;
 	/* Conversions may end in non-temporal stores: order them. */
@@ -61,9 +90,8 @@ static int host_finish(struct tsi_stage *st, unsigned lane)
 const struct tsi_stage_ops tsi_stage_host = {
 	.lanes = 1,
 	.chunk = 16,
-	.init = host_init,
-	.fini = host_fini,
+	.create = host_create,
+	.destroy = host_destroy,
 	.start = host_start,
 	.finish = host_finish,
-	.piece = host_piece,
 };

@@ -15,11 +15,12 @@ struct tsi_stage_ops {
 	/* Runs under way at once, LANES at most; samples of a good one. */
 	unsigned lanes, chunk;
 
-	/* Make what the kind needs.  After an error nothing of it is left. */
-	int (*init)(struct tsi_stage *st);
+	/* Make a stage of this kind, whose first member is struct tsi_stage. */
+	int (*create)(const struct tsi_stage_ops *ops,
+		      const struct tsi_stage_parts *p, struct tsi_stage **out);
 
 	/* Wait for what is under way, whatever becomes of it; free the rest. */
-	void (*fini)(struct tsi_stage *st);
+	void (*destroy)(struct tsi_stage *st);
 
 	/* Begin samples on a lane that is free. */
 	int (*start)(struct tsi_stage *st, unsigned lane, uint64_t first,
@@ -28,19 +29,24 @@ struct tsi_stage_ops {
 	/* Wait, asleep, until the samples begun on that lane are there. */
 	int (*finish)(struct tsi_stage *st, unsigned lane);
 
-	/* For start: copy or convert one piece.  arg is the stage. */
+	/* On a GPU, for start: copy or convert a piece.  arg is the stage. */
 	tsi_piece_fn *piece;
 };
 
-struct tsi_convert;
-
 struct tsi_stage {
-	struct tsi_stage_parts p;
 	const struct tsi_stage_ops *ops;
-	struct tsi_convert *convert; /* on the host */
-	tsi_gpu_stream stream;       /* on a GPU, and an event for each lane */
-	struct tsi_gpu_event *event[TSI_STAGE_LANES];
 };
+
+/* Where a stage writes whose target is a GPU, and in what order. */
+struct tsi_stage_target {
+	unsigned device;
+	struct tsi_ring *ring;
+	tsi_gpu_stream stream;
+	struct tsi_gpu_event *event; /* of its first lane */
+};
+
+/* For a broadcast to it, while nothing is under way. */
+struct tsi_stage_target tsi_stage_gpu_target(const struct tsi_stage *st);
 
 extern const struct tsi_stage_ops tsi_stage_host;
 extern const struct tsi_stage_ops tsi_stage_upload;

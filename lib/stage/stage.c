@@ -4,9 +4,6 @@
  */
 #include "stage/stage.h"
 
-#include <stdlib.h>
-
-#include "base/err.h"
 #include "stage/kind.h"
 
 static const struct tsi_stage_ops *const kinds[] = {
@@ -17,30 +14,16 @@ static const struct tsi_stage_ops *const kinds[] = {
 	[TSI_STAGE_GPU_CONVERT] = &tsi_stage_gpu_convert,
 };
 
-int tsi_stage_create(const struct tsi_stage_parts *p, struct tsi_stage **out)
+int tsi_stage_create(enum tsi_stage_kind kind, const struct tsi_stage_parts *p,
+		     struct tsi_stage **out)
 {
-	struct tsi_stage *st = calloc(1, sizeof(*st));
-	int err;
-
-	if (!st)
-		return tsi_err(TSOCK_ENOMEM, "no memory for a stage");
-	st->p = *p;
-	st->ops = kinds[p->kind];
-	err = st->ops->init(st);
-	if (err) {
-		free(st);
-		return err;
-	}
-	*out = st;
-	return 0;
+	return kinds[kind]->create(kinds[kind], p, out);
 }
 
 void tsi_stage_destroy(struct tsi_stage *st)
 {
-	if (!st)
-		return;
-	st->ops->fini(st);
-	free(st);
+	if (st)
+		st->ops->destroy(st);
 }
 
 unsigned tsi_stage_lanes(const struct tsi_stage *st)

@@ -26,15 +26,16 @@ enum tsi_stage_kind {
 
 struct tsi_stage;
 
+/* What a stage is made of. */
 struct tsi_stage_parts {
-	enum tsi_stage_kind kind;
 	const struct tsi_ring *from;
 	struct tsi_ring *to;
 	struct tsi_view_spec spec; /* for the two that convert */
 	unsigned from_device, to_device;
 };
 
-int tsi_stage_create(const struct tsi_stage_parts *p, struct tsi_stage **out);
+int tsi_stage_create(enum tsi_stage_kind kind, const struct tsi_stage_parts *p,
+		     struct tsi_stage **out);
 void tsi_stage_destroy(struct tsi_stage *st);
 
 /* Runs that may be under way at once, and samples that one should have. */
