@@ -103,16 +103,24 @@ int tsi_cuda_drop(cudaError_t e)
 	return 0;
 }
 
+const char *tsi_cuda_name(CUresult r)
+{
+	const char *name = NULL;
+
+	if (!driver.error_name || driver.error_name(r, &name) != CUDA_SUCCESS)
+		return NULL;
+	return name;
+}
+
 int tsi_cuda_driver_err(CUresult r, int device, const char *call)
 {
-	const char *name = NULL, *text = NULL;
+	const char *name, *text = NULL;
 
 	if (r == CUDA_SUCCESS)
 		return 0;
-	if (driver.error_name && driver.error_string) {
-		(void)driver.error_name(r, &name);
+	name = tsi_cuda_name(r);
+	if (name && driver.error_string)
 		(void)driver.error_string(r, &text);
-	}
 	return say((int)r, device, call, name ? name : "an unknown error",
 		   text ? text : "the driver has no text for it");
 }
@@ -359,4 +367,16 @@ void tsi_cuda_leave(struct tsi_cuda_scope *s)
 
 	(void)tsi_cuda_drop(cudaThreadExchangeStreamCaptureMode(&mode));
 	(void)s->driver->pop(&ctx);
+}
+
+/* ---- host memory ---- */
+
+CUresult tsi_cuda_register(void *p, uint64_t bytes)
+{
+	return driver.host_register(p, bytes, CU_MEMHOSTREGISTER_PORTABLE);
+}
+
+void tsi_cuda_unregister(void *p)
+{
+	(void)driver.host_unregister(p);
 }

@@ -104,6 +104,16 @@ int tsi_cuda_check(unsigned device);
 int tsi_cuda_err(cudaError_t e, int device, const char *call);
 int tsi_cuda_driver_err(CUresult r, int device, const char *call);
 
+/*
+ * With the device current: page-lock host memory for every device, and undo
+ * that.  Returns the driver's error, which tsi_cuda_name() names.
+ */
+CUresult tsi_cuda_register(void *p, uint64_t bytes);
+void tsi_cuda_unregister(void *p);
+
+/* The driver's name of an error; NULL: it has none. */
+const char *tsi_cuda_name(CUresult r);
+
 /* For an allocation of bytes: out of memory is told with what is free. */
 int tsi_cuda_alloc_err(int e, unsigned device, const char *call,
 		       uint64_t bytes);

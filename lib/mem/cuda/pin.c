@@ -67,11 +67,8 @@ uint64_t tsi_cuda_pin_run(const void *p, uint64_t bytes)
 
 static int pin_err(CUresult r, uint64_t done, uint64_t bytes)
 {
-	const char *name = NULL;
-	const struct tsi_cuda_driver *d;
+	const char *name = tsi_cuda_name(r);
 
-	if (tsi_cuda_driver(&d) || d->error_name(r, &name) != CUDA_SUCCESS)
-		name = NULL;
 	(void)cudaGetLastError();
 	/* The driver says OUT_OF_MEMORY when a limit is reached, too. */
 	return tsi_err(r == CUDA_ERROR_OUT_OF_MEMORY   ? TSOCK_ENOMEM
@@ -83,33 +80,31 @@ static int pin_err(CUresult r, uint64_t done, uint64_t bytes)
 		       name ? name : "an unknown error");
 }
 
-static void unregister(const struct tsi_cuda_driver *d, const struct range *r)
+/* With a device current, as for what follows. */
+static void unregister(const struct range *r)
 {
 	for (uint64_t at = 0; at < r->bytes; at += r->chunk)
-		(void)d->host_unregister(r->base + at);
+		tsi_cuda_unregister(r->base + at);
 }
 
 static int register_all(const struct range *r)
 {
-	const struct tsi_cuda_driver *d;
 	uint64_t at = 0, n;
 	CUresult rc;
-	int err = tsi_cuda_driver(&d);
 
-	while (!err && at < r->bytes) {
+	while (at < r->bytes) {
 		n = r->bytes - at < r->chunk ? r->bytes - at : r->chunk;
-		rc = d->host_register(r->base + at, n,
-				      CU_MEMHOSTREGISTER_PORTABLE);
+		rc = tsi_cuda_register(r->base + at, n);
 		if (rc != CUDA_SUCCESS) {
 			struct range part = *r;
 
 			part.bytes = at;
-			unregister(d, &part);
+			unregister(&part);
 			return pin_err(rc, at, r->bytes);
 		}
 		at += n;
 	}
-	return err;
+	return 0;
 }
 
 static void add(struct range *r)
@@ -171,14 +166,12 @@ int tsi_gpu_pin(void *base, uint64_t bytes)
 
 static int forget(const void *base)
 {
-	const struct tsi_cuda_driver *d;
 	struct range *r = take(base);
-	int err = tsi_cuda_driver(&d);
 
-	if (r && !err)
-		unregister(d, r);
+	if (r)
+		unregister(r);
 	free(r);
-	return err;
+	return 0;
 }
 
 void tsi_gpu_unpin(void *base)
