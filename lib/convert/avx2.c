@@ -131,8 +131,8 @@ INLINE_AVX2 __m128i pick(__m128i a, __m128i b, __m128i d, int ch)
 
 INLINE_AVX2 struct scale scale_of(const struct tsi_convert *c)
 {
-	struct scale s = { _mm256_set1_ps(c->scale.hi),
-			   _mm256_set1_ps(c->scale.lo) };
+	struct tsi_recip by = tsi_convert_arithmetic(c)->scale;
+	struct scale s = { _mm256_set1_ps(by.hi), _mm256_set1_ps(by.lo) };
 
 	return s;
 }
@@ -141,15 +141,16 @@ INLINE_AVX2 struct scale scale_of(const struct tsi_convert *c)
 INLINE_AVX2 struct lanes lanes_of(const struct tsi_convert *c, int first,
 				  int step)
 {
+	const struct tsi_convert_arithmetic *a = tsi_convert_arithmetic(c);
 	float mean[8], hi[8], lo[8];
 	struct lanes k;
 
 	for (int i = 0; i < 8; i++) {
 		int ch = (first + i * step) % 3;
 
-		mean[i] = c->mean[ch];
-		hi[i] = c->istd[ch].hi;
-		lo[i] = c->istd[ch].lo;
+		mean[i] = a->mean[ch];
+		hi[i] = a->istd[ch].hi;
+		lo[i] = a->istd[ch].lo;
 	}
 	k.mean = _mm256_loadu_ps(mean);
 	k.hi = _mm256_loadu_ps(hi);
@@ -242,10 +243,10 @@ AVX2 static void chw_u8(const struct tsi_convert *c, const uint8_t *src,
 AVX2 static void convert_avx2(const struct tsi_convert *c, const uint8_t *src,
 			      size_t npixels, void *dst)
 {
-	bool to_chw = c->spec.layout == TSOCK_CHW;
+	bool to_chw = tsi_convert_spec(c)->layout == TSOCK_CHW;
 
 	/* A constant dtype in each call: the compiler makes a loop of each. */
-	switch (c->spec.dtype) {
+	switch (tsi_convert_spec(c)->dtype) {
 	case TSOCK_U8:
 		if (to_chw)
 			chw_u8(c, src, npixels, dst);

@@ -101,8 +101,8 @@ INLINE_AVX512 void bytes2(const struct tsi_convert *c, const uint8_t *src,
 			  size_t n, size_t ch, const struct route *r, char *dst,
 			  bool stream)
 {
-	const struct plane p0 = plane_of(c->plane[ch][0]);
-	const struct plane p1 = plane_of(c->plane[ch][1]);
+	const struct plane p0 = plane_of(tsi_convert_plane(c, ch, 0));
+	const struct plane p1 = plane_of(tsi_convert_plane(c, ch, 1));
 
 	for (size_t i = 0; i < n; i += 64) {
 		__m512i v = pick(src + i * 3, r);
@@ -120,10 +120,10 @@ INLINE_AVX512 void bytes4(const struct tsi_convert *c, const uint8_t *src,
 			  size_t n, size_t ch, const struct route *r, char *dst,
 			  bool stream)
 {
-	const struct plane p0 = plane_of(c->plane[ch][0]);
-	const struct plane p1 = plane_of(c->plane[ch][1]);
-	const struct plane p2 = plane_of(c->plane[ch][2]);
-	const struct plane p3 = plane_of(c->plane[ch][3]);
+	const struct plane p0 = plane_of(tsi_convert_plane(c, ch, 0));
+	const struct plane p1 = plane_of(tsi_convert_plane(c, ch, 1));
+	const struct plane p2 = plane_of(tsi_convert_plane(c, ch, 2));
+	const struct plane p3 = plane_of(tsi_convert_plane(c, ch, 3));
 
 	for (size_t i = 0; i < n; i += 64) {
 		__m512i v = pick(src + i * 3, r);
@@ -150,7 +150,7 @@ INLINE_AVX512 void planes(const struct tsi_convert *c, const uint8_t *src,
 {
 	struct route r[3];
 	size_t whole = npixels & ~(size_t)63;
-	size_t width = c->width;
+	size_t width = tsi_convert_width(c);
 
 	for (size_t ch = 0; ch < 3; ch++)
 		route_of(ch, width, &r[ch]);
@@ -173,7 +173,7 @@ INLINE_AVX512 void planes(const struct tsi_convert *c, const uint8_t *src,
 AVX512 static void convert_avx512(const struct tsi_convert *c,
 				  const uint8_t *src, size_t npixels, void *dst)
 {
-	if (((uintptr_t)dst | npixels * c->width) % 64) {
+	if (((uintptr_t)dst | npixels * tsi_convert_width(c)) % 64) {
 		planes(c, src, npixels, dst, false);
 		return;
 	}

@@ -124,12 +124,13 @@ static struct tsi_recip recip(double d)
 /* RAW and UNIT are the same arithmetic with numbers that change nothing. */
 static void fill_arithmetic(struct tsi_convert *c)
 {
+	struct tsi_convert_arithmetic *a = &c->arithmetic;
 	bool norm = c->spec.normalize == TSOCK_MEAN_STD;
 
-	c->scale = recip(c->spec.normalize == TSOCK_RAW ? 1 : 255);
+	a->scale = recip(c->spec.normalize == TSOCK_RAW ? 1 : 255);
 	for (int ch = 0; ch < 3; ch++) {
-		c->mean[ch] = norm ? c->spec.mean[ch] : 0;
-		c->istd[ch] = recip(norm ? (double)c->spec.std[ch] : 1);
+		a->mean[ch] = norm ? c->spec.mean[ch] : 0;
+		a->istd[ch] = recip(norm ? (double)c->spec.std[ch] : 1);
 	}
 }
 

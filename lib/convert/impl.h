@@ -24,6 +24,13 @@ struct tsi_recip {
 	float hi, lo;
 };
 
+/* The definition as arithmetic, each step rounded to float32. */
+struct tsi_convert_arithmetic {
+	struct tsi_recip scale;
+	float mean[3];
+	struct tsi_recip istd[3];
+};
+
 struct tsi_convert {
 	struct tsi_view_spec spec;
 	const struct tsi_convert_kernel *kernel;
@@ -36,10 +43,7 @@ struct tsi_convert {
 	/* The table byte by byte, for processors that look bytes up. */
 	uint8_t plane[3][4][256];
 	size_t width; /* of an element of dst */
-	/* The definition as arithmetic, each step rounded to float32. */
-	struct tsi_recip scale;
-	float mean[3];
-	struct tsi_recip istd[3];
+	struct tsi_convert_arithmetic arithmetic;
 };
 
 struct tsi_convert_kernel {
@@ -48,6 +52,32 @@ struct tsi_convert_kernel {
 	bool (*fits)(const struct tsi_view_spec *spec);
 	tsi_convert_fn *run;
 };
+
+/* What a kernel needs of it: dtype and layout, bytes of an element, ... */
+static inline const struct tsi_view_spec *
+tsi_convert_spec(const struct tsi_convert *c)
+{
+	return &c->spec;
+}
+
+static inline size_t tsi_convert_width(const struct tsi_convert *c)
+{
+	return c->width;
+}
+
+/* ... byte number byte of what the 256 values of channel ch become, ... */
+static inline const uint8_t *tsi_convert_plane(const struct tsi_convert *c,
+					       size_t ch, size_t byte)
+{
+	return c->plane[ch][byte];
+}
+
+/* ... or how to compute it. */
+static inline const struct tsi_convert_arithmetic *
+tsi_convert_arithmetic(const struct tsi_convert *c)
+{
+	return &c->arithmetic;
+}
 
 /* The definition's own loop; every other kernel must equal it. */
 extern const struct tsi_convert_kernel tsi_convert_scalar;
