@@ -5,12 +5,79 @@
 #include "serve/conn.h"
 
 #include <signal.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "ring/tail_page.h"
+#include "wire/fdpass.h"
 #include "wire/peer.h"
+
+void tsi_conn_init(struct tsi_conn *c)
+{
+	*c = (struct tsi_conn){ .pidfd = -1, .sock = -1 };
+}
+
+int tsi_conn_make(struct tsi_conn *c, const struct tsi_peer *peer,
+		  const struct tsi_msg_join *join)
+{
+	/* Without a pidfd on either side, a hang-up is what tells of a death. */
+	bool keep = peer->pidfd < 0 || peer->keep_sock;
+
+	*c = (struct tsi_conn){ .pidfd = peer->pidfd,
+				.sock = keep ? peer->sock : -1,
+				.may_kill = peer->may_kill,
+				.pid = peer->pid ? peer->pid : join->pid,
+				.batch = join->batch_size,
+				.staged = join->staged };
+	memcpy(c->nonce, join->nonce, TSI_NONCE);
+	return tsi_memfd_create("tsock-tail", sizeof(struct tsi_tail_page),
+				TSI_MEM_PEER_WRITES, &c->tail);
+}
+
+void tsi_conn_give_up(struct tsi_conn *c)
+{
+	tsi_memfd_close(&c->tail);
+}
+
+uint32_t tsi_conn_attach(struct tsi_conn *c, struct tsi_ring *r, unsigned row,
+			 uint64_t start)
+{
+	uint32_t reader = tsi_ring_attach(r, row, tsi_memfd_base(&c->tail));
+
+	c->ring = r;
+	tsi_log(TSOCK_LOG_INFO, "consumer %u joins: batch size %u, from %llu",
+		c->pid, c->batch, (unsigned long long)start);
+	return reader;
+}
+
+void tsi_conn_detach(const struct tsi_conn *c, unsigned row, const char *why)
+{
+	tsi_log(TSOCK_LOG_INFO, "consumer %u %s", c->pid, why);
+	tsi_ring_detach(c->ring, row);
+}
+
+bool tsi_conn_keeps_sock(const struct tsi_conn *c)
+{
+	return c->sock >= 0;
+}
+
+unsigned tsi_conn_fds(const struct tsi_conn *c, int event, int *fds)
+{
+	unsigned n = 0;
+
+	fds[n++] = tsi_ring_header_fd(c->ring);
+	fds[n++] = tsi_memfd_fd(&c->tail);
+	fds[n++] = event;
+	/* Legacy handles went with the offer. */
+	return n + tsi_ring_data_fds(c->ring, fds + n);
+}
+
+bool tsi_conn_is(const struct tsi_conn *c, const uint8_t *nonce)
+{
+	return !memcmp(c->nonce, nonce, TSI_NONCE);
+}
 
 void tsi_conn_close(struct tsi_conn *c)
 {
@@ -25,6 +92,11 @@ void tsi_conn_close(struct tsi_conn *c)
 bool tsi_conn_gone(const struct tsi_conn *c)
 {
 	return tsi_peer_gone(c->pidfd, c->sock);
+}
+
+const char *tsi_conn_why_gone(const struct tsi_conn *c)
+{
+	return c->killed ? "was killed: too slow" : "is gone";
 }
 
 struct pollfd tsi_conn_poll(const struct tsi_conn *c)

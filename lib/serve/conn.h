@@ -13,6 +13,8 @@
 #include "ring/ring.h"
 #include "wire/msg.h"
 
+struct tsi_peer;
+
 struct tsi_conn {
 	struct tsi_ring *ring; /* that it reads */
 	struct tsi_memfd tail;
@@ -24,11 +26,44 @@ struct tsi_conn {
 	uint8_t nonce[TSI_NONCE];
 };
 
+/* None, with nothing to close. */
+void tsi_conn_init(struct tsi_conn *c);
+
+/*
+ * A connection to the peer, which asked to join like that, with a tail page.
+ * Process and socket remain the peer's until tsi_conn_attach().
+ */
+int tsi_conn_make(struct tsi_conn *c, const struct tsi_peer *peer,
+		  const struct tsi_msg_join *join);
+
+/* The peer does not become a reader: only the tail page is closed. */
+void tsi_conn_give_up(struct tsi_conn *c);
+
+/*
+ * The peer becomes a reader: it gets a row of this ring, and its number as
+ * tsi_ring_attach() gives it; or it loses the row.
+ */
+uint32_t tsi_conn_attach(struct tsi_conn *c, struct tsi_ring *r, unsigned row,
+			 uint64_t start);
+void tsi_conn_detach(const struct tsi_conn *c, unsigned row, const char *why);
+
+/* Is the socket kept open? */
+bool tsi_conn_keeps_sock(const struct tsi_conn *c);
+
+/* What a reader gets: fills at most TSI_FDPASS_FDS, returns how many. */
+unsigned tsi_conn_fds(const struct tsi_conn *c, int event, int *fds);
+
+/* Does the connection bear this nonce? */
+bool tsi_conn_is(const struct tsi_conn *c, const uint8_t *nonce);
+
 /* Close what is open. */
 void tsi_conn_close(struct tsi_conn *c);
 
 /* Has the consumer's process died, or hung up? */
 bool tsi_conn_gone(const struct tsi_conn *c);
+
+/* What is to be said of that. */
+const char *tsi_conn_why_gone(const struct tsi_conn *c);
 
 /* What a poll() has to wait for to see that. */
 struct pollfd tsi_conn_poll(const struct tsi_conn *c);

@@ -27,40 +27,10 @@
 
 #define TICK_MS 100 /* for what has time limits, and for lost wake-ups */
 
-static void reap_dead(struct tsock_server *s)
-{
-	for (unsigned i = 0; tsi_membership_next(&s->membership, &i); i++)
-		if (tsi_conn_gone(&s->conn[i]))
-			tsi_server_drop(s, i,
-					s->conn[i].killed
-						? "was killed: too slow"
-						: "is gone");
-}
-
-/* The heads that consumers wait for, asleep or spinning. */
-static void read_wants(struct tsock_server *s)
-{
-	for (unsigned i = 0; tsi_membership_next(&s->membership, &i); i++)
-		tsi_membership_want(&s->membership, i,
-				    tsi_conn_want(&s->conn[i]));
-}
-
-static void kill_slow(struct tsock_server *s, int64_t now)
-{
-	int id;
-
-	if (s->slow != TSOCK_SLOW_KILL)
-		return;
-	read_wants(s);
-	id = tsi_membership_slowest(&s->membership, now, s->slow_ms);
-	if (id >= 0)
-		tsi_conn_kill(&s->conn[id]);
-}
-
 static void tick(struct tsock_server *s, int64_t now)
 {
 	tsi_offers_expire(&s->offers, now);
-	kill_slow(s, now);
+	tsi_readers_kill_slow(&s->readers, now);
 	tsi_view_table_sweep(s, now);
 }
 
@@ -72,9 +42,7 @@ static unsigned gather(struct tsock_server *s, struct pollfd *fds)
 	fds[n++] = (struct pollfd){ .fd = s->event, .events = POLLIN };
 	n += tsi_handshake_poll(&s->handshake, s->sockets.fdpass, tsi_now_ms(),
 				fds + n);
-	for (unsigned i = 0; tsi_membership_next(&s->membership, &i); i++)
-		fds[n++] = tsi_conn_poll(&s->conn[i]);
-	return n;
+	return n + tsi_readers_poll(&s->readers, fds + n);
 }
 
 /*
@@ -99,22 +67,22 @@ static void control_step(struct tsock_server *s)
 {
 	int64_t now = tsi_now_ms();
 
-	reap_dead(s);
-	tsi_server_refresh(s);
-	tsi_handshake_serve(s, now);
+	tsi_readers_reap(&s->readers);
+	tsi_readers_refresh(&s->readers);
+	tsi_handshake_serve(&s->handshake, s->sockets.fdpass, now);
 	tick(s, now);
-	tsi_server_changed(s);
+	tsi_gate_changed(&s->gate);
 }
 
 static void make_sockets_again(struct tsock_server *s)
 {
 	int err;
 
-	if (s->failed || s->stop)
+	if (s->stop || tsi_gate_failure(&s->gate))
 		return;
 	err = tsi_sockets_again(&s->sockets);
 	if (err && err != TSOCK_EAGAIN)
-		tsi_server_fail(s, tsock_errmsg());
+		tsi_gate_fail(&s->gate, tsock_errmsg());
 }
 
 static void *control_main(void *arg)

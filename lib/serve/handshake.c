@@ -7,14 +7,11 @@
  */
 #include "serve/handshake.h"
 
-#include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "serve/server.h"
 #include "wire/fdpass.h"
 #include "wire/peer.h"
 
@@ -23,54 +20,6 @@
 #define DESCRIPTORS 3 /* that come with a consumer, at most */
 #define PAUSE_MS 100  /* nothing is accepted, for want of descriptors */
 #define LOG_MS 60000  /* between two warnings about that */
-
-/* Membership, row and tail page.  Views that the join opened begin now. */
-static int attach_reader(struct tsock_server *s, const struct tsi_offer *o,
-			 struct tsi_conn *c, struct tsi_reply *a)
-{
-	struct tsi_join rules = tsi_server_rules(&o->join, o->view);
-	struct tsi_tail_page *page;
-	struct tsi_joined joined;
-	int err;
-
-	err = tsi_memfd_create("tsock-tail", sizeof(*page), TSI_MEM_PEER_WRITES,
-			       &c->tail);
-	if (err)
-		return err;
-	tsi_server_refresh(s);
-	err = tsi_membership_join(&s->membership, &rules, tsi_now_ms(),
-				  &joined);
-	if (err) {
-		tsi_memfd_close(&c->tail);
-		return err;
-	}
-	/* A source that is lost opens too, until its view falls back. */
-	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (joined.opened & 1u << i && s->ring[i])
-			tsi_ring_publish(
-				s->ring[i],
-				tsi_membership_head(&s->membership, i));
-	page = tsi_memfd_base(&c->tail);
-	c->ring = s->ring[o->view];
-	a->reader = tsi_ring_attach(c->ring, joined.id, page);
-	a->row = joined.id;
-	a->start = joined.start;
-	a->epoch_end = joined.epoch_end;
-	a->incarnation = s->stream.incarnation;
-	return 0;
-}
-
-static int send_fds(struct tsock_server *s, int sock, const struct tsi_conn *c,
-		    const struct tsi_reply *a)
-{
-	int fds[TSI_FDPASS_FDS] = { tsi_ring_header_fd(c->ring),
-				    tsi_memfd_fd(&c->tail), s->event };
-	unsigned n = 3;
-
-	/* Legacy handles went with the offer. */
-	n += tsi_ring_data_fds(c->ring, fds + n);
-	return tsi_fdpass_reply(sock, a, fds, n);
-}
 
 static void refuse(int sock, int code)
 {
@@ -81,39 +30,31 @@ static void refuse(int sock, int code)
 }
 
 /* A peer with a good token becomes a reader. */
-static int accept_reader(struct tsock_server *s, const struct tsi_peer *peer)
+static int accept_reader(struct tsi_handshake *h, const struct tsi_peer *peer)
 {
-	/* Without a pidfd on either side, a hang-up is what tells of a death. */
-	bool keep = peer->pidfd < 0 || peer->keep_sock;
-	struct tsi_reply a = { .keep_sock = keep };
-	struct tsi_conn c = { .pidfd = peer->pidfd,
-			      .sock = keep ? peer->sock : -1,
-			      .may_kill = peer->may_kill };
+	struct tsi_reply a = { .incarnation = h->incarnation };
+	int fds[TSI_FDPASS_FDS];
 	struct tsi_offer o;
+	unsigned n;
 	int err;
 
-	if (!tsi_offers_take(&s->offers, peer->token, &o))
+	if (!tsi_offers_take(h->offers, peer->token, &o))
 		return tsi_err(TSOCK_EAGAIN, "that token is unknown, or old");
-	err = attach_reader(s, &o, &c, &a);
+	err = tsi_readers_join(h->readers, &o, peer, &a);
 	if (err)
 		return err;
-	c.pid = peer->pid ? peer->pid : o.join.pid;
-	c.batch = o.join.batch_size;
-	c.staged = o.join.staged;
-	memcpy(c.nonce, o.join.nonce, TSI_NONCE);
-	s->conn[a.row] = c;
-	tsi_log(TSOCK_LOG_INFO, "consumer %u joins: batch size %u, from %llu",
-		c.pid, c.batch, (unsigned long long)a.start);
-	if (send_fds(s, peer->sock, &c, &a))
-		tsi_server_drop(s, a.row, "went before it got its rings");
-	if (c.sock < 0)
+	n = tsi_readers_fds(h->readers, a.row, h->event, fds);
+	if (tsi_fdpass_reply(peer->sock, &a, fds, n))
+		tsi_readers_drop(h->readers, a.row,
+				 "went before it got its rings");
+	if (!a.keep_sock)
 		close(peer->sock);
-	tsi_server_changed(s);
+	tsi_readers_changed(h->readers);
 	return 0;
 }
 
 /* True when the connection is dealt with: accepted, refused or closed. */
-static bool receive(struct tsock_server *s, int sock)
+static bool receive(struct tsi_handshake *h, int sock)
 {
 	struct tsi_peer peer;
 	int err = tsi_fdpass_receive(sock, &peer);
@@ -122,7 +63,7 @@ static bool receive(struct tsock_server *s, int sock)
 		return false;
 	if (!err) {
 		peer.sock = sock;
-		err = accept_reader(s, &peer);
+		err = accept_reader(h, &peer);
 		if (!err)
 			return true;
 		if (peer.pidfd >= 0)
@@ -216,10 +157,9 @@ static bool may_accept(struct tsi_handshake *h, int64_t now,
 }
 
 /* A peer whose token is there at once never waits behind silent ones. */
-static void accept_waiting(struct tsock_server *s, int64_t now)
+static void accept_waiting(struct tsi_handshake *h, int listener, int64_t now)
 {
 	struct tsi_descriptors d = tsi_descriptors();
-	struct tsi_handshake *h = &s->handshake;
 
 	for (unsigned i = 0; i < ACCEPTED && now >= h->paused_ms; i++) {
 		uint32_t pid = 0;
@@ -227,14 +167,14 @@ static void accept_waiting(struct tsock_server *s, int64_t now)
 
 		if (!may_accept(h, now, &d))
 			return;
-		err = tsi_fdpass_accept(s->sockets.fdpass, &sock);
+		err = tsi_fdpass_accept(listener, &sock);
 		if (err) {
 			if (err != TSOCK_EAGAIN)
 				pause_accepting(h, now, &d);
 			return;
 		}
 		d.open += DESCRIPTORS;
-		if (receive(s, sock))
+		if (receive(h, sock))
 			continue;
 		tsi_peer_check(sock, &pid);
 		*free_pending(h) = (struct tsi_pending_conn){
@@ -243,19 +183,19 @@ static void accept_waiting(struct tsock_server *s, int64_t now)
 	}
 }
 
-void tsi_handshake_serve(struct tsock_server *s, int64_t now)
+void tsi_handshake_serve(struct tsi_handshake *h, int listener, int64_t now)
 {
 	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++) {
-		struct tsi_pending_conn *c = &s->handshake.pending[i];
+		struct tsi_pending_conn *c = &h->pending[i];
 
 		if (c->sock < 0)
 			continue;
-		if (receive(s, c->sock))
+		if (receive(h, c->sock))
 			c->sock = -1;
 		else if (now > c->expires_ms)
 			close_pending(c);
 	}
-	accept_waiting(s, now);
+	accept_waiting(h, listener, now);
 }
 
 unsigned tsi_handshake_poll(const struct tsi_handshake *h, int listener,
@@ -274,11 +214,19 @@ unsigned tsi_handshake_poll(const struct tsi_handshake *h, int listener,
 	return n;
 }
 
-void tsi_handshake_init(struct tsi_handshake *h)
+void tsi_handshake_init(struct tsi_handshake *h, struct tsi_readers *readers,
+			struct tsi_offers *offers)
 {
-	*h = (struct tsi_handshake){ .paused_ms = 0 };
+	*h = (struct tsi_handshake){ .readers = readers, .offers = offers };
 	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)
 		h->pending[i].sock = -1;
+}
+
+void tsi_handshake_begin(struct tsi_handshake *h, int event,
+			 uint64_t incarnation)
+{
+	h->event = event;
+	h->incarnation = incarnation;
 }
 
 void tsi_handshake_close(struct tsi_handshake *h)

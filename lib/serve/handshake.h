@@ -10,7 +10,8 @@
 #include <poll.h>
 #include <stdint.h>
 
-struct tsock_server;
+#include "serve/offers.h"
+#include "serve/readers.h"
 
 #define TSI_PENDING_CONNS 64
 
@@ -23,18 +24,28 @@ struct tsi_pending_conn {
 
 struct tsi_handshake {
 	struct tsi_pending_conn pending[TSI_PENDING_CONNS];
+	struct tsi_readers *readers;
+	struct tsi_offers *offers;
+	int event; /* that a reader writes to wake the control thread */
+	uint64_t incarnation;
 	int64_t paused_ms; /* for want of descriptors nothing is accepted ... */
 	int64_t logged_ms; /* ... until then; when that was logged */
 };
 
-void tsi_handshake_init(struct tsi_handshake *h);
+void tsi_handshake_init(struct tsi_handshake *h, struct tsi_readers *readers,
+			struct tsi_offers *offers);
+
+/* Before the first peer: what every reader is told. */
+void tsi_handshake_begin(struct tsi_handshake *h, int event,
+			 uint64_t incarnation);
+
 void tsi_handshake_close(struct tsi_handshake *h);
 
 /*
- * Accept the connections that wait, and read the tokens that came: a peer with
+ * Accept the listener's connections that wait, and read the tokens that came: a peer with
  * a good token becomes a reader.
  */
-void tsi_handshake_serve(struct tsock_server *s, int64_t now_ms);
+void tsi_handshake_serve(struct tsi_handshake *h, int listener, int64_t now_ms);
 
 /*
  * What tsi_handshake_serve() waits for: fills at most 1 + TSI_PENDING_CONNS

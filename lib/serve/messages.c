@@ -41,14 +41,6 @@ static void answer_meta(struct tsock_server *s, struct tsi_msg *m)
 	memcpy(m->u.meta_data.bytes, s->meta + (len ? at : 0), len);
 }
 
-static int find_member(const struct tsock_server *s, const uint8_t *nonce)
-{
-	for (unsigned i = 0; tsi_membership_next(&s->membership, &i); i++)
-		if (!memcmp(s->conn[i].nonce, nonce, TSI_NONCE))
-			return (int)i;
-	return -1;
-}
-
 /*
  * ZeroMQ ends a process that runs out of descriptors.  Long before that, joining
  * is refused.
@@ -76,12 +68,14 @@ static int check_descriptors(struct tsock_server *s,
 
 static int check_join(struct tsock_server *s, const struct tsi_msg_join *j)
 {
+	const char *why = tsi_gate_failure(&s->gate);
+
 	/* The sequence numbers in it are those of another stream. */
 	if (j->incarnation && j->incarnation != s->stream.incarnation)
 		return tsi_address_err_restarted(&s->sockets.address);
-	if (s->failed)
-		return tsi_err(TSOCK_ESTREAM, "%s", s->error);
-	if (tsi_server_over(s))
+	if (why)
+		return tsi_err(TSOCK_ESTREAM, "%s", why);
+	if (tsi_readers_over(&s->readers))
 		return tsi_err(TSOCK_EENDED,
 			       "the stream has ended: epoch %llu was its last",
 			       (unsigned long long)s->stream.epochs - 1);
@@ -93,7 +87,7 @@ static int check_join(struct tsock_server *s, const struct tsi_msg_join *j)
 	if (j->join > TSOCK_JOIN_NOW)
 		return tsi_err(TSOCK_EREFUSED, "join mode %u is unknown",
 			       j->join);
-	if (find_member(s, j->nonce) >= 0)
+	if (tsi_readers_has(&s->readers, j->nonce))
 		return tsi_err(TSOCK_EREFUSED, "that connection has joined");
 	return 0;
 }
@@ -108,7 +102,6 @@ static void offer_handles(const struct tsi_ring *r, struct tsi_msg_offer *out)
 static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 		 struct tsi_msg_offer *out)
 {
-	struct tsi_join rules;
 	const struct tsi_offer *o;
 	unsigned view;
 	int err = check_join(s, j);
@@ -117,10 +110,9 @@ static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 		err = check_descriptors(s, j);
 	if (!err)
 		err = tsi_view_table_find(s, &j->view, &view);
-	if (err)
-		return err;
-	rules = tsi_server_rules(j, view);
-	err = tsi_membership_forecast(&s->membership, &rules, &out->forecast);
+	if (!err)
+		err = tsi_readers_forecast(&s->readers, j, view,
+					   &out->forecast);
 	if (err)
 		return err;
 	o = tsi_offers_find(&s->offers, j->nonce);
@@ -134,7 +126,7 @@ static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 	if (!o)
 		return TSOCK_EAGAIN; /* too many at once: ask again */
 	memcpy(out->token, o->token, TSI_TOKEN);
-	offer_handles(s->ring[view], out);
+	offer_handles(tsi_gate_ring(&s->gate, view), out);
 	return 0;
 }
 
@@ -156,13 +148,9 @@ static void answer_join(struct tsock_server *s, struct tsi_msg *m)
 static void answer_leave(struct tsock_server *s, struct tsi_msg *m)
 {
 	struct tsi_msg_leave l = m->u.leave;
-	int id;
 
 	tsi_offers_withdraw(&s->offers, l.nonce);
-	tsi_server_refresh(s); /* its last tail counts */
-	id = find_member(s, l.nonce);
-	if (id >= 0)
-		tsi_server_drop(s, (unsigned)id, "leaves");
+	tsi_readers_leave(&s->readers, l.nonce);
 	m->type = TSI_LEFT;
 }
 

@@ -151,13 +151,12 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 	init_sync(s);
 	s->sockets.lock_fd = s->sockets.fdpass = s->event = -1;
 	s->copies.fanout = o->fanout;
-	s->slow = o->slow;
-	s->slow_ms = o->slow_ms;
 	tsi_view_table_init(s, o);
-	for (unsigned i = 0; i < TSI_MAX_MEMBERS; i++)
-		s->conn[i].pidfd = s->conn[i].sock = -1;
+	tsi_gate_init(&s->gate, &s->sync, &s->membership);
+	tsi_readers_init(&s->readers, &s->gate, &s->membership, &s->offers);
+	tsi_readers_set_slow(&s->readers, o->slow, o->slow_ms);
 	s->gpus.sync = &s->sync;
-	tsi_handshake_init(&s->handshake);
+	tsi_handshake_init(&s->handshake, &s->readers, &s->offers);
 	return s;
 }
 
@@ -197,8 +196,10 @@ int tsock_serve_open(const char *name, const struct tsock_serve_opts *opts,
 		err = make_event(s);
 	if (!err)
 		err = make_base(s, &o, &g);
-	if (!err)
-		err = tsi_control_start(s);
+	if (err)
+		goto err_close;
+	tsi_handshake_begin(&s->handshake, s->event, s->stream.incarnation);
+	err = tsi_control_start(s);
 	if (err)
 		goto err_close;
 	*out = s;
@@ -207,20 +208,6 @@ int tsock_serve_open(const char *name, const struct tsock_serve_opts *opts,
 err_close:
 	tsock_serve_close(s);
 	return err;
-}
-
-static void close_rings(struct tsock_server *s)
-{
-	for (unsigned i = 0; i < TSI_VIEWS; i++)
-		if (s->ring[i])
-			tsi_ring_finish(s->ring[i], TSI_RING_CLOSED, NULL);
-}
-
-static void drop_everybody(struct tsock_server *s)
-{
-	for (unsigned i = 0; tsi_membership_next(&s->membership, &i); i++)
-		tsi_server_drop(s, i, "is left behind");
-	tsi_handshake_close(&s->handshake);
 }
 
 void tsock_serve_close(tsock_server *s)
@@ -234,8 +221,9 @@ void tsock_serve_close(tsock_server *s)
 		pthread_join(s->thread, NULL);
 	}
 	tsi_sync_lock(&s->sync);
-	close_rings(s);
-	drop_everybody(s);
+	tsi_gate_close(&s->gate);
+	tsi_readers_drop_all(&s->readers, "is left behind");
+	tsi_handshake_close(&s->handshake);
 	all = tsi_view_table_close(s);
 	tsi_sync_unlock(&s->sync);
 	tsi_sockets_close(&s->sockets);
@@ -244,7 +232,7 @@ void tsock_serve_close(tsock_server *s)
 	/* A thread that a GPU keeps may use the rest of it any time. */
 	if (!all)
 		return;
-	tsi_ring_pin_fini(&s->pin, s->ring[0]);
+	tsi_ring_pin_fini(&s->pin, tsi_gate_ring(&s->gate, 0));
 	tsi_view_table_destroy_base(s);
 	tsi_sync_fini(&s->sync);
 	free(s->done);

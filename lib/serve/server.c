@@ -9,134 +9,23 @@
  */
 #include "serve/server.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/eventfd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/log.h"
-
-/* ---- with the lock held ---- */
-
-void tsi_server_refresh(struct tsock_server *s)
-{
-	int64_t now = tsi_now_ms();
-
-	for (unsigned i = 0; tsi_membership_next(&s->membership, &i); i++)
-		if (tsi_membership_tail(&s->membership, i,
-					tsi_conn_tail(&s->conn[i]), now))
-			tsi_server_drop(s, i, tsock_errmsg());
-}
-
-void tsi_server_changed(struct tsock_server *s)
-{
-	bool jumped = tsi_membership_apply_jump(&s->membership);
-
-	for (unsigned i = 0; i < TSI_VIEWS && jumped; i++)
-		if (tsi_membership_active(&s->membership, i) && s->ring[i])
-			tsi_ring_publish(
-				s->ring[i],
-				tsi_membership_head(&s->membership, i));
-	if (tsi_membership_complete(&s->membership, 0))
-		tsi_ring_finish(s->ring[0], TSI_RING_ENDED, NULL);
-	tsi_sync_wake_workers(&s->sync);
-	tsi_sync_wake_stages(&s->sync);
-}
-
-/* Write what the writer of a view waits for into the headers. */
-static void state_wants(struct tsock_server *s, unsigned view)
-{
-	const struct tsi_membership *m = &s->membership;
-	uint64_t gate, front;
-
-	tsi_membership_waits(m, view, &gate, &front);
-	tsi_ring_want_gate(s->ring[view], gate);
-	for (unsigned i = 0; i < TSI_VIEWS; i++) {
-		if (!tsi_membership_active(m, i) || !s->ring[i])
-			continue;
-		/* The reader at the front may read any view.  If this writer
-		 * doesn't wait for it, another writer may. */
-		if (front != TSI_NEVER)
-			tsi_ring_want_front(s->ring[i], front);
-		if (tsi_membership_made_of(m, i, view))
-			tsi_ring_want_start(s->ring[i],
-					    tsi_membership_next_start(m, i));
-	}
-}
-
-void tsi_server_wait(struct tsock_server *s, unsigned view, int64_t until_ns)
-{
-	state_wants(s, view);
-	/* Pairs with the consumer's fence between its tail and its look at
-	 * gate_want: either it sees what we want, or we see its tail. */
-	atomic_thread_fence(memory_order_seq_cst);
-	tsi_server_refresh(s);
-	if (tsi_membership_may_claim(&s->membership, view))
-		return;
-	s->waiters[view]++;
-	if (view)
-		tsi_sync_wait_staged(&s->sync, until_ns);
-	else
-		tsi_sync_wait_room(&s->sync, until_ns);
-	if (--s->waiters[view] == 0 && s->ring[view])
-		tsi_ring_want_gate(s->ring[view], TSI_NEVER);
-}
-
-void tsi_server_drop(struct tsock_server *s, unsigned id, const char *why)
-{
-	struct tsi_conn *c = &s->conn[id];
-
-	tsi_log(TSOCK_LOG_INFO, "consumer %u %s", c->pid, why);
-	tsi_ring_detach(c->ring, id);
-	tsi_membership_leave(&s->membership, id);
-	tsi_conn_close(c);
-	tsi_server_changed(s);
-}
-
-struct tsi_join tsi_server_rules(const struct tsi_msg_join *join, unsigned view)
-{
-	return (struct tsi_join){ .view = view,
-				  .join = join->join,
-				  .leaves =
-					  join->between == TSOCK_BETWEEN_LEAVE,
-				  .after = join->after };
-}
-
-bool tsi_server_over(struct tsock_server *s)
-{
-	if (s->over || !tsi_membership_ended(&s->membership))
-		return s->over;
-	/* A consumer that has an offer was told that it can join. */
-	if (tsi_offers_count(&s->offers))
-		return false;
-	s->over = true;
-	return true;
-}
-
-void tsi_server_fail(struct tsock_server *s, const char *why)
-{
-	if (!s->failed) {
-		s->failed = true;
-		snprintf(s->error, sizeof(s->error), "%s", why);
-		for (unsigned i = 0; i < TSI_VIEWS; i++)
-			if (s->ring[i])
-				tsi_ring_finish(s->ring[i], TSI_RING_FAILED,
-						why);
-	}
-	tsi_server_changed(s);
-}
 
 /* ---- workers ---- */
 
 static int closed_or_over(struct tsock_server *s)
 {
-	if (s->failed)
-		return tsi_err(TSOCK_ESTREAM, "%s", s->error);
+	const char *why = tsi_gate_failure(&s->gate);
+
+	if (why)
+		return tsi_err(TSOCK_ESTREAM, "%s", why);
 	if (s->stop)
 		return tsi_err(TSOCK_EENDED, "the server is closing");
-	if (tsi_server_over(s) || tsi_membership_all_claimed(&s->membership))
+	if (tsi_readers_over(&s->readers) ||
+	    tsi_membership_all_claimed(&s->membership))
 		return tsi_err(TSOCK_EENDED, "the last epoch is made");
 	return 0;
 }
@@ -146,7 +35,7 @@ static unsigned take(struct tsock_server *s, unsigned want, uint64_t *first)
 	unsigned n = tsi_membership_claim(&s->membership, 0, want, first);
 
 	if (!n) {
-		tsi_server_refresh(s);
+		tsi_readers_refresh(&s->readers);
 		n = tsi_membership_claim(&s->membership, 0, want, first);
 	}
 	return n;
@@ -177,7 +66,7 @@ int tsock_serve_claim(tsock_server *s, unsigned want, int timeout_ms,
 			n = TSOCK_EAGAIN;
 			break;
 		}
-		tsi_server_wait(s, 0, until);
+		tsi_readers_wait(&s->readers, 0, until);
 	}
 	tsi_sync_unlock(&s->sync);
 	return n;
@@ -190,7 +79,7 @@ void *tsock_serve_slot(tsock_server *s, unsigned f, uint64_t seq)
 			s ? "there is no such field" : "s is NULL");
 		return NULL;
 	}
-	return tsi_ring_slot(s->ring[0], f, seq);
+	return tsi_ring_slot(tsi_gate_ring(&s->gate, 0), f, seq);
 }
 
 static void advance(struct tsock_server *s)
@@ -207,19 +96,14 @@ static void advance(struct tsock_server *s)
 	if (head == old)
 		return;
 	s->produced += head - old;
-	tsi_membership_published(m, 0, head);
-	tsi_ring_publish(s->ring[0], head);
-	if (tsi_membership_jumping(m) || tsi_membership_complete(m, 0))
-		tsi_server_changed(s);
-	else
-		tsi_sync_wake_stages(&s->sync);
+	tsi_gate_publish_base(&s->gate, head);
 }
 
 void tsock_serve_commit(tsock_server *s, uint64_t first, unsigned count)
 {
 	if (!s)
 		return;
-	tsi_ring_mirror(s->ring[0], first, count);
+	tsi_ring_mirror(tsi_gate_ring(&s->gate, 0), first, count);
 	/* Non-temporal stores aren't ordered by the lock alone. */
 	atomic_thread_fence(memory_order_seq_cst);
 	tsi_sync_lock(&s->sync);
@@ -235,7 +119,7 @@ void tsock_serve_fail(tsock_server *s, const char *why)
 	if (!s)
 		return;
 	tsi_sync_lock(&s->sync);
-	tsi_server_fail(s, why ? why : "no reason was given");
+	tsi_gate_fail(&s->gate, why ? why : "no reason was given");
 	tsi_sync_unlock(&s->sync);
 }
 
@@ -260,8 +144,8 @@ int tsock_serve_drained(tsock_server *s)
 	if (!s)
 		return tsi_err(TSOCK_EARG, "tsock_serve_drained: s is NULL");
 	tsi_sync_lock(&s->sync);
-	tsi_server_refresh(s);
-	over = tsi_server_over(s);
+	tsi_readers_refresh(&s->readers);
+	over = tsi_readers_over(&s->readers);
 	tsi_sync_unlock(&s->sync);
 	return over;
 }
@@ -272,7 +156,7 @@ void tsock_serve_stop(tsock_server *s)
 		return;
 	tsi_sync_lock(&s->sync);
 	s->stop = true;
-	tsi_server_changed(s);
+	tsi_gate_changed(&s->gate);
 	tsi_sync_unlock(&s->sync);
 	eventfd_write(s->event, 1);
 }

@@ -12,14 +12,13 @@
 void tsi_view_ready(struct tsi_view *v)
 {
 	v->phase = TSI_VIEW_READY;
-	v->server->ring[v->id] = &v->ring;
+	tsi_gate_add_ring(&v->server->gate, v->id, &v->ring);
 }
 
 void tsi_view_end(struct tsi_view *v)
 {
 	v->phase = TSI_VIEW_ENDING;
-	v->server->ring[v->id] = NULL;
-	tsi_sync_wake_stages(&v->server->sync);
+	tsi_gate_remove_ring(&v->server->gate, v->id);
 }
 
 void tsi_view_set_source(struct tsi_view *v, unsigned source,
@@ -82,12 +81,9 @@ void tsi_view_fail(struct tsi_view *v, const char *why)
 	tsi_log(TSOCK_LOG_ERROR, "a view has failed: %s", why);
 	if (v->phase == TSI_VIEW_READY)
 		tsi_view_end(v);
-	tsi_offers_withdraw_view(&s->offers, v->id);
 	tsi_ring_finish(&v->ring, TSI_RING_FAILED, why);
 	fail_dependents(v, why);
-	for (unsigned i = 0; tsi_membership_next(&s->membership, &i); i++)
-		if (tsi_membership_reads(&s->membership, i, v->id))
-			tsi_server_drop(s, i, "lost its view");
+	tsi_readers_drop_view(&s->readers, v->id);
 	tsi_sync_wake_stages(&s->sync);
 }
 

@@ -204,7 +204,7 @@ static void wait_for(struct tsi_view *v)
 
 	/* Readers hold the view up only if the source has more. */
 	if (tsi_membership_has_input(&s->membership, v->id))
-		tsi_server_wait(s, v->id, INT64_MAX);
+		tsi_readers_wait(&s->readers, v->id, INT64_MAX);
 	else
 		tsi_sync_wait_staged(&s->sync, INT64_MAX);
 }

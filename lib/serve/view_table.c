@@ -65,13 +65,6 @@ uint64_t tsi_view_table_bytes(const struct tsi_view_table *t)
 
 /* ---- freeing; with the lock held ---- */
 
-/* Does it have readers, or will it have one? */
-static bool in_use(const struct tsock_server *s, const struct tsi_view *v)
-{
-	return tsi_membership_active(&s->membership, v->id) ||
-	       tsi_offers_for_view(&s->offers, v->id);
-}
-
 static bool idle(const struct tsock_server *s, const struct tsi_view *v)
 {
 	/* Another view's stage may be reading it. */
@@ -79,7 +72,8 @@ static bool idle(const struct tsock_server *s, const struct tsi_view *v)
 		if (s->views.view[i].phase != TSI_VIEW_EMPTY &&
 		    s->views.view[i].source == v->id)
 			return false;
-	return v->phase == TSI_VIEW_READY && !in_use(s, v);
+	return v->phase == TSI_VIEW_READY &&
+	       !tsi_readers_need(&s->readers, v->id);
 }
 
 /* Join the view's thread if it has ended: this doesn't wait. */
@@ -97,7 +91,8 @@ void tsi_view_table_sweep(struct tsock_server *s, int64_t now_ms)
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
 		struct tsi_view *v = &s->views.view[i];
 
-		if (v->phase == TSI_VIEW_READY && in_use(s, v))
+		if (v->phase == TSI_VIEW_READY &&
+		    tsi_readers_need(&s->readers, v->id))
 			v->idle_ms = now_ms;
 		else if (idle(s, v) && now_ms - v->idle_ms > IDLE_MS)
 			tsi_view_end(v);

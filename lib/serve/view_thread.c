@@ -45,7 +45,7 @@ static unsigned stage_take(struct tsi_view *v, uint64_t *first, bool wait)
 			return n;
 		/* Readers hold the view up only if the source has more. */
 		if (tsi_membership_has_input(m, v->id))
-			tsi_server_wait(s, v->id, INT64_MAX);
+			tsi_readers_wait(&s->readers, v->id, INT64_MAX);
 		else
 			tsi_sync_wait_staged(&s->sync, INT64_MAX);
 	}
@@ -224,12 +224,8 @@ static bool fall_back_to_base(struct tsi_view *v)
 
 static void live(struct tsi_view *v)
 {
-	struct tsock_server *s = v->server;
-
 	tsi_view_ready(v);
 	v->idle_ms = tsi_now_ms();
-	if (s->failed)
-		tsi_ring_finish(&v->ring, TSI_RING_FAILED, s->error);
 	do {
 		if (v->kind == TSI_STAGE_BROADCAST)
 			tsi_view_broadcast_serve(v);

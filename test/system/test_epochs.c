@@ -166,7 +166,8 @@ static void the_start_that_is_kept_is_stated_in_the_views_ring(void **state)
 	for (unsigned i = 0; i < 6000 && want != 1000; i++) {
 		pause_us(10000);
 		tsi_sync_lock(&s->sync);
-		want = atomic_load(&s->ring[1]->shared->start_want);
+		want = atomic_load(
+			&tsi_gate_ring(&s->gate, 1)->shared->start_want);
 		tsi_sync_unlock(&s->sync);
 	}
 	assert_int_equal(want, 1000);

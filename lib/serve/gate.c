@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gate.c - the rings that consumers read, and how far their writers may go.
+ */
+#include "serve/gate.h"
+
+#include <stdio.h>
+
+void tsi_gate_init(struct tsi_gate *g, struct tsi_sync *sync,
+		   struct tsi_membership *m)
+{
+	g->sync = sync;
+	g->membership = m;
+}
+
+void tsi_gate_add_ring(struct tsi_gate *g, unsigned view, struct tsi_ring *r)
+{
+	g->ring[view] = r;
+	if (g->failed)
+		tsi_ring_finish(r, TSI_RING_FAILED, g->error);
+}
+
+void tsi_gate_remove_ring(struct tsi_gate *g, unsigned view)
+{
+	g->ring[view] = NULL;
+	tsi_sync_wake_stages(g->sync);
+}
+
+struct tsi_ring *tsi_gate_ring(const struct tsi_gate *g, unsigned view)
+{
+	return g->ring[view];
+}
+
+unsigned tsi_gate_views_read(const struct tsi_gate *g)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		n += g->ring[i] && tsi_membership_active(g->membership, i);
+	return n;
+}
+
+void tsi_gate_views_began(struct tsi_gate *g, unsigned views)
+{
+	/* A source that is lost opens too, until its view falls back. */
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		if (views & 1u << i && g->ring[i])
+			tsi_ring_publish(g->ring[i],
+					 tsi_membership_head(g->membership, i));
+}
+
+void tsi_gate_publish_base(struct tsi_gate *g, uint64_t head)
+{
+	tsi_membership_published(g->membership, 0, head);
+	tsi_ring_publish(g->ring[0], head);
+	if (tsi_membership_jumping(g->membership) ||
+	    tsi_membership_complete(g->membership, 0))
+		tsi_gate_changed(g);
+	else
+		tsi_sync_wake_stages(g->sync);
+}
+
+void tsi_gate_changed(struct tsi_gate *g)
+{
+	struct tsi_membership *m = g->membership;
+	bool jumped = tsi_membership_apply_jump(m);
+
+	for (unsigned i = 0; i < TSI_VIEWS && jumped; i++)
+		if (tsi_membership_active(m, i) && g->ring[i])
+			tsi_ring_publish(g->ring[i], tsi_membership_head(m, i));
+	if (tsi_membership_complete(m, 0))
+		tsi_ring_finish(g->ring[0], TSI_RING_ENDED, NULL);
+	tsi_sync_wake_workers(g->sync);
+	tsi_sync_wake_stages(g->sync);
+}
+
+void tsi_gate_state_wants(struct tsi_gate *g, unsigned view)
+{
+	const struct tsi_membership *m = g->membership;
+	uint64_t gate, front;
+
+	tsi_membership_waits(m, view, &gate, &front);
+	tsi_ring_want_gate(g->ring[view], gate);
+	for (unsigned i = 0; i < TSI_VIEWS; i++) {
+		if (!tsi_membership_active(m, i) || !g->ring[i])
+			continue;
+		/* The reader at the front may read any view.  If this writer
+		 * doesn't wait for it, another writer may. */
+		if (front != TSI_NEVER)
+			tsi_ring_want_front(g->ring[i], front);
+		if (tsi_membership_made_of(m, i, view))
+			tsi_ring_want_start(g->ring[i],
+					    tsi_membership_next_start(m, i));
+	}
+}
+
+void tsi_gate_sleep(struct tsi_gate *g, unsigned view, int64_t until_ns)
+{
+	if (tsi_membership_may_claim(g->membership, view))
+		return;
+	g->waiters[view]++;
+	if (view)
+		tsi_sync_wait_staged(g->sync, until_ns);
+	else
+		tsi_sync_wait_room(g->sync, until_ns);
+	if (--g->waiters[view] == 0 && g->ring[view])
+		tsi_ring_want_gate(g->ring[view], TSI_NEVER);
+}
+
+static void finish_rings(struct tsi_gate *g, enum tsi_ring_state state,
+			 const char *why)
+{
+	for (unsigned i = 0; i < TSI_VIEWS; i++)
+		if (g->ring[i])
+			tsi_ring_finish(g->ring[i], state, why);
+}
+
+void tsi_gate_fail(struct tsi_gate *g, const char *why)
+{
+	if (!g->failed) {
+		g->failed = true;
+		snprintf(g->error, sizeof(g->error), "%s", why);
+		finish_rings(g, TSI_RING_FAILED, why);
+	}
+	tsi_gate_changed(g);
+}
+
+const char *tsi_gate_failure(const struct tsi_gate *g)
+{
+	return g->failed ? g->error : NULL;
+}
+
+void tsi_gate_close(struct tsi_gate *g)
+{
+	finish_rings(g, TSI_RING_CLOSED, NULL);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gate.h - the rings that consumers read, and how far their writers may go.
+ *
+ * What membership decides is carried out here: heads are published, writers
+ * that are at their limit sleep until a tail moves, and every ring says how the
+ * stream ended.  The server's lock is held when these functions are called.
+ */
+#ifndef TSI_SERVE_GATE_H
+#define TSI_SERVE_GATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ring/ring.h"
+#include "serve/membership.h"
+#include "serve/sync.h"
+
+struct tsi_gate {
+	struct tsi_sync *sync;
+	struct tsi_membership *membership;
+	struct tsi_ring *ring[TSI_VIEWS]; /* that consumers can join; or NULL */
+	unsigned waiters[TSI_VIEWS];      /* threads that wait for its tails */
+	bool failed;
+	char error[252]; /* why the stream failed */
+};
+
+void tsi_gate_init(struct tsi_gate *g, struct tsi_sync *sync,
+		   struct tsi_membership *m);
+
+/* From now on consumers can join the ring of a view, or can't any more. */
+void tsi_gate_add_ring(struct tsi_gate *g, unsigned view, struct tsi_ring *r);
+void tsi_gate_remove_ring(struct tsi_gate *g, unsigned view);
+
+/* The ring of a view that consumers can join; or NULL. */
+struct tsi_ring *tsi_gate_ring(const struct tsi_gate *g, unsigned view);
+
+/* How many views there are besides the base that have readers. */
+unsigned tsi_gate_views_read(const struct tsi_gate *g);
+
+/* Views began, a bit for each: their heads are published. */
+void tsi_gate_views_began(struct tsi_gate *g, unsigned views);
+
+/* The base ring holds all samples below head. */
+void tsi_gate_publish_base(struct tsi_gate *g, uint64_t head);
+
+/* A view's head, a limit or the membership changed: wake the writers. */
+void tsi_gate_changed(struct tsi_gate *g);
+
+/*
+ * A view's writer is at its limit.  First the headers say which tails it waits
+ * for; the caller reads all tails once more; then it sleeps, unless the limit
+ * has moved, until something changes or tsi_now_ns() is until_ns.
+ */
+void tsi_gate_state_wants(struct tsi_gate *g, unsigned view);
+void tsi_gate_sleep(struct tsi_gate *g, unsigned view, int64_t until_ns);
+
+/* The stream ends: readers, and consumers that want to join, are told why. */
+void tsi_gate_fail(struct tsi_gate *g, const char *why);
+
+/* Why the stream failed; NULL: it has not. */
+const char *tsi_gate_failure(const struct tsi_gate *g);
+
+/* Every ring says that the producer has closed the stream. */
+void tsi_gate_close(struct tsi_gate *g);
+
+#endif

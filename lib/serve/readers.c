@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * readers.c - the readers of a stream: who joins, who leaves, who is too slow.
+ */
+#include "serve/readers.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+
+void tsi_readers_init(struct tsi_readers *r, struct tsi_gate *gate,
+		      struct tsi_membership *m, struct tsi_offers *offers)
+{
+	r->gate = gate;
+	r->membership = m;
+	r->offers = offers;
+	for (unsigned i = 0; i < TSI_MAX_MEMBERS; i++)
+		tsi_conn_init(&r->conn[i]);
+}
+
+void tsi_readers_set_slow(struct tsi_readers *r, uint32_t slow, int64_t slow_ms)
+{
+	r->slow = slow;
+	r->slow_ms = slow_ms;
+}
+
+/* ---- joining and leaving ---- */
+
+/* The rules of a join, as membership knows them. */
+static struct tsi_join rules_of(const struct tsi_msg_join *join, unsigned view)
+{
+	return (struct tsi_join){ .view = view,
+				  .join = join->join,
+				  .leaves =
+					  join->between == TSOCK_BETWEEN_LEAVE,
+				  .after = join->after };
+}
+
+int tsi_readers_forecast(const struct tsi_readers *r,
+			 const struct tsi_msg_join *join, unsigned view,
+			 uint64_t *start)
+{
+	struct tsi_join rules = rules_of(join, view);
+
+	return tsi_membership_forecast(r->membership, &rules, start);
+}
+
+int tsi_readers_join(struct tsi_readers *r, const struct tsi_offer *o,
+		     const struct tsi_peer *peer, struct tsi_reply *a)
+{
+	struct tsi_join rules = rules_of(&o->join, o->view);
+	struct tsi_joined joined;
+	struct tsi_conn c;
+	int err = tsi_conn_make(&c, peer, &o->join);
+
+	if (err)
+		return err;
+	tsi_readers_refresh(r);
+	err = tsi_membership_join(r->membership, &rules, tsi_now_ms(), &joined);
+	if (err) {
+		tsi_conn_give_up(&c);
+		return err;
+	}
+	tsi_gate_views_began(r->gate, joined.opened);
+	a->reader = tsi_conn_attach(&c, tsi_gate_ring(r->gate, o->view),
+				    joined.id, joined.start);
+	r->conn[joined.id] = c;
+	a->keep_sock = tsi_conn_keeps_sock(&c);
+	a->row = joined.id;
+	a->start = joined.start;
+	a->epoch_end = joined.epoch_end;
+	return 0;
+}
+
+unsigned tsi_readers_fds(const struct tsi_readers *r, unsigned id, int event,
+			 int *fds)
+{
+	return tsi_conn_fds(&r->conn[id], event, fds);
+}
+
+static int find(const struct tsi_readers *r, const uint8_t *nonce)
+{
+	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++)
+		if (tsi_conn_is(&r->conn[i], nonce))
+			return (int)i;
+	return -1;
+}
+
+bool tsi_readers_has(const struct tsi_readers *r, const uint8_t *nonce)
+{
+	return find(r, nonce) >= 0;
+}
+
+void tsi_readers_leave(struct tsi_readers *r, const uint8_t *nonce)
+{
+	int id;
+
+	tsi_readers_refresh(r); /* its last tail counts */
+	id = find(r, nonce);
+	if (id >= 0)
+		tsi_readers_drop(r, (unsigned)id, "leaves");
+}
+
+void tsi_readers_drop(struct tsi_readers *r, unsigned id, const char *why)
+{
+	tsi_conn_detach(&r->conn[id], id, why);
+	tsi_membership_leave(r->membership, id);
+	tsi_conn_close(&r->conn[id]);
+	tsi_gate_changed(r->gate);
+}
+
+void tsi_readers_changed(struct tsi_readers *r)
+{
+	tsi_gate_changed(r->gate);
+}
+
+void tsi_readers_drop_all(struct tsi_readers *r, const char *why)
+{
+	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++)
+		tsi_readers_drop(r, i, why);
+}
+
+void tsi_readers_drop_view(struct tsi_readers *r, unsigned view)
+{
+	tsi_offers_withdraw_view(r->offers, view);
+	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++)
+		if (tsi_membership_reads(r->membership, i, view))
+			tsi_readers_drop(r, i, "lost its view");
+}
+
+bool tsi_readers_need(const struct tsi_readers *r, unsigned view)
+{
+	return tsi_membership_active(r->membership, view) ||
+	       tsi_offers_for_view(r->offers, view);
+}
+
+/* ---- tails ---- */
+
+void tsi_readers_refresh(struct tsi_readers *r)
+{
+	int64_t now = tsi_now_ms();
+
+	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++)
+		if (tsi_membership_tail(r->membership, i,
+					tsi_conn_tail(&r->conn[i]), now))
+			tsi_readers_drop(r, i, tsock_errmsg());
+}
+
+void tsi_readers_wait(struct tsi_readers *r, unsigned view, int64_t until_ns)
+{
+	tsi_gate_state_wants(r->gate, view);
+	/* Pairs with the consumer's fence between its tail and its look at
+	 * gate_want: either it sees what we want, or we see its tail. */
+	atomic_thread_fence(memory_order_seq_cst);
+	tsi_readers_refresh(r);
+	tsi_gate_sleep(r->gate, view, until_ns);
+}
+
+bool tsi_readers_over(struct tsi_readers *r)
+{
+	if (r->over || !tsi_membership_ended(r->membership))
+		return r->over;
+	/* A consumer that has an offer was told that it can join. */
+	if (tsi_offers_count(r->offers))
+		return false;
+	r->over = true;
+	return true;
+}
+
+/* ---- the control thread ---- */
+
+unsigned tsi_readers_poll(const struct tsi_readers *r, struct pollfd *fds)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++)
+		fds[n++] = tsi_conn_poll(&r->conn[i]);
+	return n;
+}
+
+void tsi_readers_reap(struct tsi_readers *r)
+{
+	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++)
+		if (tsi_conn_gone(&r->conn[i]))
+			tsi_readers_drop(r, i, tsi_conn_why_gone(&r->conn[i]));
+}
+
+/* The heads that consumers wait for, asleep or spinning. */
+static void read_wants(struct tsi_readers *r)
+{
+	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++)
+		tsi_membership_want(r->membership, i,
+				    tsi_conn_want(&r->conn[i]));
+}
+
+void tsi_readers_kill_slow(struct tsi_readers *r, int64_t now_ms)
+{
+	int id;
+
+	if (r->slow != TSOCK_SLOW_KILL)
+		return;
+	read_wants(r);
+	id = tsi_membership_slowest(r->membership, now_ms, r->slow_ms);
+	if (id >= 0)
+		tsi_conn_kill(&r->conn[id]);
+}
+
+/* ---- the statistics ---- */
+
+static void stats_row(const struct tsi_readers *r, unsigned id,
+		      struct tsock_stats_row *row)
+{
+	tsi_conn_stats(&r->conn[id], row);
+	tsi_membership_stats_row(r->membership, id, row);
+}
+
+/* The row whose reader has come furthest. */
+static struct tsock_stats_row *furthest(struct tsock_stats *st)
+{
+	struct tsock_stats_row *far = &st->row[0];
+
+	for (uint32_t i = 1; i < st->nrows; i++)
+		if (st->row[i].tail > far->tail)
+			far = &st->row[i];
+	return far;
+}
+
+void tsi_readers_stats(const struct tsi_readers *r, struct tsock_stats *st)
+{
+	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++) {
+		struct tsock_stats_row row = { .pid = 0 }, *far;
+
+		stats_row(r, i, &row);
+		if (st->nrows < TSOCK_STATS_ROWS) {
+			st->row[st->nrows++] = row;
+			continue;
+		}
+		/* Without space for all, the readers that are behind count. */
+		far = furthest(st);
+		if (row.tail < far->tail)
+			*far = row;
+	}
+}

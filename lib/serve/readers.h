@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * readers.h - the readers of a stream: who joins, who leaves, who is too slow.
+ *
+ * A reader is a member (membership.h) with a connection (conn.h), both of the
+ * same number, which is also that of its row in the ring's header.  The
+ * server's lock is held when these functions are called.
+ */
+#ifndef TSI_SERVE_READERS_H
+#define TSI_SERVE_READERS_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "serve/conn.h"
+#include "serve/gate.h"
+#include "serve/membership.h"
+#include "serve/offers.h"
+#include "wire/fdpass.h"
+
+/* A member and its row in the ring's header have the same number. */
+_Static_assert(TSI_MAX_MEMBERS == TSI_MAX_ROWS, "one row for each member");
+
+struct tsi_readers {
+	struct tsi_gate *gate;
+	struct tsi_membership *membership;
+	struct tsi_offers *offers;
+	struct tsi_conn conn[TSI_MAX_MEMBERS];
+	uint32_t slow; /* enum tsock_slow: the policy */
+	int64_t slow_ms;
+	bool over;
+};
+
+void tsi_readers_init(struct tsi_readers *r, struct tsi_gate *gate,
+		      struct tsi_membership *m, struct tsi_offers *offers);
+
+/* What is done with readers that hold others up: enum tsock_slow. */
+void tsi_readers_set_slow(struct tsi_readers *r, uint32_t slow,
+			  int64_t slow_ms);
+
+/* Where a consumer that joins would start; an error if it can't. */
+int tsi_readers_forecast(const struct tsi_readers *r,
+			 const struct tsi_msg_join *join, unsigned view,
+			 uint64_t *start);
+
+/*
+ * A consumer with an offer becomes a reader: it gets a tail page and a row, and
+ * its true start is fixed.  On success the peer's pidfd is the reader's, and so
+ * is its socket if a->keep_sock says so.
+ */
+int tsi_readers_join(struct tsi_readers *r, const struct tsi_offer *o,
+		     const struct tsi_peer *peer, struct tsi_reply *a);
+
+/* What a new reader gets: fills at most TSI_FDPASS_FDS, returns how many. */
+unsigned tsi_readers_fds(const struct tsi_readers *r, unsigned id, int event,
+			 int *fds);
+
+/* Has the connection of this nonce a reader? */
+bool tsi_readers_has(const struct tsi_readers *r, const uint8_t *nonce);
+
+/* The reader of this nonce leaves, if there is one; its last tail counts. */
+void tsi_readers_leave(struct tsi_readers *r, const uint8_t *nonce);
+
+/* A reader is no more: its row, its connection and its membership end. */
+void tsi_readers_drop(struct tsi_readers *r, unsigned id, const char *why);
+void tsi_readers_drop_all(struct tsi_readers *r, const char *why);
+
+/* A reader has joined: the writers look at their limits anew. */
+void tsi_readers_changed(struct tsi_readers *r);
+
+/* A view has failed: its readers, and offers to read it, end. */
+void tsi_readers_drop_view(struct tsi_readers *r, unsigned view);
+
+/* Has the view a reader, or will it have one? */
+bool tsi_readers_need(const struct tsi_readers *r, unsigned view);
+
+/* Read every tail; drop a reader that wrote an impossible one. */
+void tsi_readers_refresh(struct tsi_readers *r);
+
+/*
+ * Sleep until a view's limit may have moved, or until_ns.  The headers say
+ * which tails are waited for, and these are read once more before the sleep.
+ */
+void tsi_readers_wait(struct tsi_readers *r, unsigned view, int64_t until_ns);
+
+/* No reader needs another sample, and none can join that would: for ever. */
+bool tsi_readers_over(struct tsi_readers *r);
+
+/* ---- for the control thread ---- */
+
+/* What tells of the readers' deaths: fills a row for each, returns how many. */
+unsigned tsi_readers_poll(const struct tsi_readers *r, struct pollfd *fds);
+
+/* Drop the readers whose processes are gone. */
+void tsi_readers_reap(struct tsi_readers *r);
+
+/* Kill a reader that has held others up for too long, if that was asked for. */
+void tsi_readers_kill_slow(struct tsi_readers *r, int64_t now_ms);
+
+/* ---- for the statistics ---- */
+
+/* Rows of the readers; of those that are behind if there are too many. */
+void tsi_readers_stats(const struct tsi_readers *r, struct tsock_stats *st);
+
+#endif
