@@ -121,14 +121,14 @@ int tsi_check_memory(const struct tsi_options *o,
 
 int tsi_check_reader(const struct tsi_options *o)
 {
-	struct tsi_file_reader *r;
+	struct tsi_io_reader *r;
 	int err;
 
 	if (o->io != TSI_READER_URING)
 		return 0;
-	err = tsi_file_reader_create(TSI_READER_URING, 1, &r);
+	err = tsi_io_reader_create(TSI_READER_URING, 1, &r);
 	if (!err) {
-		tsi_file_reader_destroy(r);
+		tsi_io_reader_destroy(r);
 		return 0;
 	}
 	if (err != TSOCK_ENOTSUP)

@@ -98,7 +98,7 @@ void tsi_report_version(void)
 	printf("tsock-producer %s\n", tsock_version_string());
 	printf("libjpeg-turbo %s, libpng %s, zlib %s, libzmq %s, %s liburing\n",
 	       tsi_jpeg_version(), tsi_png_version(), tsi_png_file_zlib(), zmq,
-	       tsi_file_reader_has_uring() ? "with" : "without");
+	       tsi_io_reader_has_uring() ? "with" : "without");
 }
 
 void tsi_report_plan(const struct tsi_plan *p)

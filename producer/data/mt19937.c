@@ -14,7 +14,7 @@ static uint32_t twist(uint32_t upper, uint32_t lower, uint32_t far)
 	return far ^ (y >> 1) ^ (0x9908b0dfu & (0u - (y & 1)));
 }
 
-static void refill(struct tsi_mt *mt)
+static void refill(struct tsi_mt19937 *mt)
 {
 	uint32_t *s = mt->state;
 	unsigned i;
@@ -27,7 +27,7 @@ static void refill(struct tsi_mt *mt)
 	mt->next = 0;
 }
 
-void tsi_mt_seed(struct tsi_mt *mt, uint32_t seed)
+void tsi_mt19937_seed(struct tsi_mt19937 *mt, uint32_t seed)
 {
 	mt->state[0] = seed;
 	for (uint32_t i = 1; i < N; i++) {
@@ -38,7 +38,7 @@ void tsi_mt_seed(struct tsi_mt *mt, uint32_t seed)
 	mt->next = N;
 }
 
-uint32_t tsi_mt_next(struct tsi_mt *mt)
+uint32_t tsi_mt19937_next(struct tsi_mt19937 *mt)
 {
 	uint32_t y;
 
@@ -51,7 +51,7 @@ uint32_t tsi_mt_next(struct tsi_mt *mt)
 	return y ^ (y >> 18);
 }
 
-void tsi_mt_skip(struct tsi_mt *mt, uint64_t count)
+void tsi_mt19937_skip(struct tsi_mt19937 *mt, uint64_t count)
 {
 	while (count > 0) {
 		uint64_t left = N - mt->next;

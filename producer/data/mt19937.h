@@ -13,15 +13,15 @@
 
 #define TSI_MT_WORDS 624
 
-struct tsi_mt {
+struct tsi_mt19937 {
 	uint32_t state[TSI_MT_WORDS];
 	uint32_t next; /* TSI_MT_WORDS: all words are used up */
 };
 
-void tsi_mt_seed(struct tsi_mt *mt, uint32_t seed);
-uint32_t tsi_mt_next(struct tsi_mt *mt);
+void tsi_mt19937_seed(struct tsi_mt19937 *mt, uint32_t seed);
+uint32_t tsi_mt19937_next(struct tsi_mt19937 *mt);
 
-/* As count calls of tsi_mt_next() would leave it. */
-void tsi_mt_skip(struct tsi_mt *mt, uint64_t count);
+/* As count calls of tsi_mt19937_next() would leave it. */
+void tsi_mt19937_skip(struct tsi_mt19937 *mt, uint64_t count);
 
 #endif

@@ -30,7 +30,7 @@ struct slot {
 /* torch's generator as it stands at the start of an epoch. */
 struct mark {
 	uint64_t epoch;
-	struct tsi_mt mt;
+	struct tsi_mt19937 mt;
 };
 
 struct tsi_order {
@@ -104,18 +104,19 @@ static void make_philox(struct tsi_order *o, uint64_t epoch, uint32_t *item)
  * second permutation of which it uses nothing.  (With persistent_workers the
  * base seed is drawn in the first pass alone: another order.)
  */
-static void torch_full_pass(const struct tsi_order *o, struct tsi_mt *mt)
+static void torch_full_pass(const struct tsi_order *o, struct tsi_mt19937 *mt)
 {
-	tsi_mt_skip(mt, 2 + 2 * (o->opts.count - 1));
+	tsi_mt19937_skip(mt, 2 + 2 * (o->opts.count - 1));
 }
 
 /* The generator at the start of an epoch, from the nearest mark before it. */
-static void torch_at(struct tsi_order *o, uint64_t epoch, struct tsi_mt *mt)
+static void torch_at(struct tsi_order *o, uint64_t epoch,
+		     struct tsi_mt19937 *mt)
 {
 	uint64_t at = 0;
 	struct mark *m;
 
-	tsi_mt_seed(mt, (uint32_t)o->opts.seed);
+	tsi_mt19937_seed(mt, (uint32_t)o->opts.seed);
 	pthread_mutex_lock(&o->marks_lock);
 	for (unsigned i = 0; i < TORCH_MARKS; i++) {
 		m = &o->mark[i];
@@ -134,13 +135,13 @@ static void torch_at(struct tsi_order *o, uint64_t epoch, struct tsi_mt *mt)
 
 static void make_torch(struct tsi_order *o, uint64_t epoch, uint32_t *item)
 {
-	struct tsi_mt mt;
+	struct tsi_mt19937 mt;
 
 	if (o->opts.sharded) {
-		tsi_mt_seed(&mt, (uint32_t)(o->opts.seed + epoch));
+		tsi_mt19937_seed(&mt, (uint32_t)(o->opts.seed + epoch));
 	} else {
 		torch_at(o, epoch, &mt);
-		tsi_mt_skip(&mt, 2);
+		tsi_mt19937_skip(&mt, 2);
 	}
 	tsi_shuffle_torch(item, o->perm, &mt);
 }

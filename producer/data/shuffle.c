@@ -78,10 +78,10 @@ void tsi_shuffle_philox(uint32_t *v, uint64_t n, uint64_t seed,
 		swap(v, i - 1, words_below(&w, (uint32_t)i));
 }
 
-void tsi_shuffle_torch(uint32_t *v, uint64_t n, struct tsi_mt *mt)
+void tsi_shuffle_torch(uint32_t *v, uint64_t n, struct tsi_mt19937 *mt)
 {
 	for (uint64_t i = 0; i < n; i++)
 		v[i] = (uint32_t)i;
 	for (uint64_t i = 0; i + 1 < n; i++)
-		swap(v, i, i + tsi_mt_next(mt) % (uint32_t)(n - i));
+		swap(v, i, i + tsi_mt19937_next(mt) % (uint32_t)(n - i));
 }

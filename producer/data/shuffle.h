@@ -23,7 +23,7 @@ void tsi_shuffle_philox(uint32_t *v, uint64_t n, uint64_t seed,
 			uint32_t segment);
 
 /* torch.randperm(n, generator=mt), for n < TSI_TORCH_MAX. */
-void tsi_shuffle_torch(uint32_t *v, uint64_t n, struct tsi_mt *mt);
+void tsi_shuffle_torch(uint32_t *v, uint64_t n, struct tsi_mt19937 *mt);
 
 /* From this n on randperm draws 64-bit words: another sequence. */
 #define TSI_TORCH_MAX (UINT64_C(0xffffffff) / 20)

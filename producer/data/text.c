@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 
-int tsi_grow(void *p, uint64_t used, uint64_t *cap, size_t item)
+int tsi_text_grow(void *p, uint64_t used, uint64_t *cap, size_t item)
 {
 	void *array;
 	uint64_t more = *cap * 2 + 16;

@@ -23,6 +23,6 @@ int tsi_text_add(struct tsi_text *t, const char *folder, const char *name,
 		 uint64_t *at);
 
 /* Make sure that one more item fits into the array that p points to. */
-int tsi_grow(void *p, uint64_t used, uint64_t *cap, size_t item);
+int tsi_text_grow(void *p, uint64_t used, uint64_t *cap, size_t item);
 
 #endif

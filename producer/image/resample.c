@@ -23,7 +23,7 @@ struct memory {
 };
 
 struct tsi_resample {
-	const struct tsi_kernel *kernel;
+	const struct tsi_resample_kernel *kernel;
 	struct tsi_taps x;
 	struct tsi_taps y;
 	bool down_first;
@@ -182,8 +182,9 @@ static void tighten(struct tsi_taps *t)
 	t->pad = pad;
 }
 
-static int make_taps(const struct tsi_kernel *kernel, const struct tsi_axis *a,
-		     struct memory *m, struct tsi_taps *t)
+static int make_taps(const struct tsi_resample_kernel *kernel,
+		     const struct tsi_axis *a, struct memory *m,
+		     struct tsi_taps *t)
 {
 	struct span s = span_of(a);
 	double *scratch;
@@ -463,32 +464,32 @@ static void scalar_down(const struct tsi_taps *t, uint32_t i,
 	}
 }
 
-const struct tsi_kernel tsi_kernel_scalar = {
+const struct tsi_resample_kernel tsi_resample_scalar = {
 	.name = "scalar",
 	.pack = scalar_pack,
 	.across = scalar_across,
 	.down = scalar_down,
 };
 
-static const struct tsi_kernel *choose(enum tsi_simd simd)
+static const struct tsi_resample_kernel *choose(enum tsi_simd simd)
 {
-	const struct tsi_kernel *k;
+	const struct tsi_resample_kernel *k;
 
 	switch (simd) {
 	case TSI_SIMD_SCALAR:
-		return &tsi_kernel_scalar;
+		return &tsi_resample_scalar;
 	case TSI_SIMD_AVX2:
-		return tsi_kernel_avx2();
+		return tsi_resample_avx2();
 	default:
 		break;
 	}
-	k = tsi_kernel_avx2();
-	return k ? k : &tsi_kernel_scalar;
+	k = tsi_resample_avx2();
+	return k ? k : &tsi_resample_scalar;
 }
 
 int tsi_resample_create(enum tsi_simd simd, struct tsi_resample **out)
 {
-	const struct tsi_kernel *kernel = choose(simd);
+	const struct tsi_resample_kernel *kernel = choose(simd);
 	struct tsi_resample *r;
 
 	if (!kernel)

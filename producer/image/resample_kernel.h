@@ -24,7 +24,7 @@ struct tsi_taps {
 	void *packed; /* aligned to 16 */
 };
 
-struct tsi_kernel {
+struct tsi_resample_kernel {
 	const char *name;
 	/* Four weights to 16 bytes. */
 	void (*pack)(const int32_t *weight, void *packed);
@@ -43,9 +43,9 @@ struct tsi_kernel {
 		     size_t stride, uint8_t *dst, size_t bytes);
 };
 
-extern const struct tsi_kernel tsi_kernel_scalar;
+extern const struct tsi_resample_kernel tsi_resample_scalar;
 
 /* NULL where this processor can't run it. */
-const struct tsi_kernel *tsi_kernel_avx2(void);
+const struct tsi_resample_kernel *tsi_resample_avx2(void);
 
 #endif

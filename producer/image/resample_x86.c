@@ -201,21 +201,21 @@ AVX2 static void avx2_down(const struct tsi_taps *t, uint32_t i,
 	}
 }
 
-static const struct tsi_kernel kernel_avx2 = {
+static const struct tsi_resample_kernel kernel_avx2 = {
 	.name = "avx2",
 	.pack = pack_words,
 	.across = avx2_across,
 	.down = avx2_down,
 };
 
-const struct tsi_kernel *tsi_kernel_avx2(void)
+const struct tsi_resample_kernel *tsi_resample_avx2(void)
 {
 	return __builtin_cpu_supports("avx2") ? &kernel_avx2 : NULL;
 }
 
 #else
 
-const struct tsi_kernel *tsi_kernel_avx2(void)
+const struct tsi_resample_kernel *tsi_resample_avx2(void)
 {
 	return NULL;
 }

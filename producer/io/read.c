@@ -28,8 +28,8 @@ static int read_on(int fd, uint8_t *block, size_t want, uint64_t offset,
 	return 0;
 }
 
-int tsi_file_read(const struct tsi_read_request *q, size_t max, uint8_t **data,
-		  size_t *len)
+int tsi_io_read(const struct tsi_read_request *q, size_t max, uint8_t **data,
+		size_t *len)
 {
 	uint8_t *block = NULL;
 	/* For a whole file one byte more, which shows that there is no more. */

@@ -13,7 +13,7 @@
 #include "base/regular.h"
 #include "io/backend.h"
 
-struct tsi_file_reader {
+struct tsi_io_reader {
 	const struct tsi_io_backend *backend;
 	void *state; /* the backend's */
 	struct tsi_io_slot *slot;
@@ -23,8 +23,7 @@ struct tsi_file_reader {
 };
 
 /* Choose a backend; AUTO chooses io_uring where this machine has it. */
-static int choose_backend(struct tsi_file_reader *r,
-			  enum tsi_file_reader_kind kind)
+static int choose_backend(struct tsi_io_reader *r, enum tsi_io_reader_kind kind)
 {
 	int err = TSOCK_ENOTSUP;
 
@@ -39,10 +38,10 @@ static int choose_backend(struct tsi_file_reader *r,
 	return r->backend->create(r->slot, r->depth, &r->state);
 }
 
-int tsi_file_reader_create(enum tsi_file_reader_kind kind, unsigned depth,
-			   struct tsi_file_reader **out)
+int tsi_io_reader_create(enum tsi_io_reader_kind kind, unsigned depth,
+			 struct tsi_io_reader **out)
 {
-	struct tsi_file_reader *r;
+	struct tsi_io_reader *r;
 	int err;
 
 	if (depth == 0 || depth > TSI_READER_MAX_DEPTH)
@@ -67,17 +66,17 @@ int tsi_file_reader_create(enum tsi_file_reader_kind kind, unsigned depth,
 	return 0;
 }
 
-bool tsi_file_reader_has_uring(void)
+bool tsi_io_reader_has_uring(void)
 {
 	return tsi_io_uring.built_in;
 }
 
-const char *tsi_file_reader_name(const struct tsi_file_reader *r)
+const char *tsi_io_reader_name(const struct tsi_io_reader *r)
 {
 	return r->backend->name;
 }
 
-const char *tsi_file_reader_strerror(int err)
+const char *tsi_io_reader_strerror(int err)
 {
 	switch (err) {
 	case TSI_READER_ODD:
@@ -95,13 +94,13 @@ const char *tsi_file_reader_strerror(int err)
 	}
 }
 
-const char *tsi_file_reader_why(const struct tsi_file_reader *r)
+const char *tsi_io_reader_why(const struct tsi_io_reader *r)
 {
 	return r->why[0] ? r->why : NULL;
 }
 
-int tsi_file_reader_submit(struct tsi_file_reader *r,
-			   const struct tsi_read_request *q)
+int tsi_io_reader_submit(struct tsi_io_reader *r,
+			 const struct tsi_read_request *q)
 {
 	struct tsi_io_slot *s;
 
@@ -117,7 +116,7 @@ int tsi_file_reader_submit(struct tsi_file_reader *r,
 	return 0;
 }
 
-static void take(struct tsi_file_reader *r, struct tsi_io_slot *s,
+static void take(struct tsi_io_reader *r, struct tsi_io_slot *s,
 		 struct tsi_read *out)
 {
 	tsi_io_slot_take(s, out);
@@ -125,8 +124,7 @@ static void take(struct tsi_file_reader *r, struct tsi_io_slot *s,
 	r->pending--;
 }
 
-int tsi_file_reader_next(struct tsi_file_reader *r, bool wait,
-			 struct tsi_read *out)
+int tsi_io_reader_next(struct tsi_io_reader *r, bool wait, struct tsi_read *out)
 {
 	bool block = false;
 
@@ -148,13 +146,12 @@ int tsi_file_reader_next(struct tsi_file_reader *r, bool wait,
 	return TSOCK_EAGAIN;
 }
 
-void tsi_file_reader_recycle(struct tsi_file_reader *r,
-			     const struct tsi_read *read)
+void tsi_io_reader_recycle(struct tsi_io_reader *r, const struct tsi_read *read)
 {
 	tsi_io_slot_release(&r->slot[read->slot]);
 }
 
-void tsi_file_reader_destroy(struct tsi_file_reader *r)
+void tsi_io_reader_destroy(struct tsi_io_reader *r)
 {
 	if (!r)
 		return;

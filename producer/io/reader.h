@@ -12,7 +12,7 @@
  *
  * What is read ahead has to fit into memory eight times per worker, so a file
  * or range of more than TSI_READER_AHEAD bytes is only looked at: its size
- * comes back, and a caller that has the memory reads it by tsi_file_read().
+ * comes back, and a caller that has the memory reads it by tsi_io_read().
  */
 #ifndef TSI_IO_READER_H
 #define TSI_IO_READER_H
@@ -30,9 +30,9 @@
 #define TSI_READER_MADE_UP 4097
 #define TSI_READER_TRUNCATED 4098
 
-struct tsi_file_reader;
+struct tsi_io_reader;
 
-enum tsi_file_reader_kind {
+enum tsi_io_reader_kind {
 	TSI_READER_AUTO, /* io_uring, else pread */
 	TSI_READER_URING,
 	TSI_READER_PREAD,
@@ -69,51 +69,51 @@ struct tsi_read {
  * depth: reads that may be submitted and not yet recycled.  Fails with EARG,
  * ENOTSUP (io_uring was asked for and isn't there), ENOMEM, ESYS.
  */
-int tsi_file_reader_create(enum tsi_file_reader_kind kind, unsigned depth,
-			   struct tsi_file_reader **out);
+int tsi_io_reader_create(enum tsi_io_reader_kind kind, unsigned depth,
+			 struct tsi_io_reader **out);
 
 /* Was this built with io_uring? */
-bool tsi_file_reader_has_uring(void);
+bool tsi_io_reader_has_uring(void);
 
 /* "io_uring" or "pread". */
-const char *tsi_file_reader_name(const struct tsi_file_reader *r);
+const char *tsi_io_reader_name(const struct tsi_io_reader *r);
 
 /* Why AUTO did not choose io_uring; NULL when it did. */
-const char *tsi_file_reader_why(const struct tsi_file_reader *r);
+const char *tsi_io_reader_why(const struct tsi_io_reader *r);
 
 /* strerror() for what a read's err may be. */
-const char *tsi_file_reader_strerror(int err);
+const char *tsi_io_reader_strerror(int err);
 
 /*
- * Begin a read.  The kernel hears of it at the next tsi_file_reader_next() at
+ * Begin a read.  The kernel hears of it at the next tsi_io_reader_next() at
  * the latest: submit several, then call that.
  * Fails with EAGAIN when depth reads are submitted and not recycled, EARG (an
  * offset without a length).
  */
-int tsi_file_reader_submit(struct tsi_file_reader *r,
-			   const struct tsi_read_request *q);
+int tsi_io_reader_submit(struct tsi_io_reader *r,
+			 const struct tsi_read_request *q);
 
 /*
  * Take the finished read with the lowest tag; wait: until one finishes.
- * Its data stays valid until tsi_file_reader_recycle().  EAGAIN when none is
+ * Its data stays valid until tsi_io_reader_recycle().  EAGAIN when none is
  * finished, or (with wait) none is pending.
  */
-int tsi_file_reader_next(struct tsi_file_reader *r, bool wait,
-			 struct tsi_read *out);
+int tsi_io_reader_next(struct tsi_io_reader *r, bool wait,
+		       struct tsi_read *out);
 
 /* Give a taken read's memory back to the reader. */
-void tsi_file_reader_recycle(struct tsi_file_reader *r,
-			     const struct tsi_read *read);
+void tsi_io_reader_recycle(struct tsi_io_reader *r,
+			   const struct tsi_read *read);
 
 /*
  * Read a file or range here and now, into a new block at *data, which is the
  * caller's to free.  Returns what struct tsi_read's err may be; EFBIG: more
  * than max bytes.
  */
-int tsi_file_read(const struct tsi_read_request *q, size_t max, uint8_t **data,
-		  size_t *len);
+int tsi_io_read(const struct tsi_read_request *q, size_t max, uint8_t **data,
+		size_t *len);
 
 /* Drops pending reads (what the kernel has begun is waited for).  NULL ok. */
-void tsi_file_reader_destroy(struct tsi_file_reader *r);
+void tsi_io_reader_destroy(struct tsi_io_reader *r);
 
 #endif

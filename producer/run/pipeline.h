@@ -47,7 +47,7 @@ struct tsi_pipeline_opts {
 	bool rescan;
 	const char *cache; /* of scans; NULL: the user's own; "": none */
 	unsigned threads;
-	enum tsi_file_reader_kind io;
+	enum tsi_io_reader_kind io;
 
 	/* How they are served; 0 is what it is in struct tsock_serve_opts. */
 	const char *name;

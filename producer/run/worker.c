@@ -35,7 +35,7 @@ struct job {
 
 struct tsi_worker {
 	struct tsi_sampler *sampler;
-	struct tsi_file_reader *reader;
+	struct tsi_io_reader *reader;
 	struct tsi_image *image;
 	struct tsi_budget_claim claim; /* of memory; ends with each sample */
 	unsigned depth, busy;
@@ -65,7 +65,7 @@ int tsi_worker_create(struct tsi_sampler *s, unsigned depth,
 	opts.claim = &w->claim;
 	err = tsi_image_create(&opts, &w->image);
 	if (!err)
-		err = tsi_file_reader_create(o->io, depth, &w->reader);
+		err = tsi_io_reader_create(o->io, depth, &w->reader);
 	if (err) {
 		tsi_worker_destroy(w);
 		return err;
@@ -78,7 +78,7 @@ void tsi_worker_destroy(struct tsi_worker *w)
 {
 	if (!w)
 		return;
-	tsi_file_reader_destroy(w->reader);
+	tsi_io_reader_destroy(w->reader);
 	tsi_image_destroy(w->image);
 	free(w);
 }
@@ -90,12 +90,12 @@ unsigned tsi_worker_busy(const struct tsi_worker *w)
 
 const char *tsi_worker_reader(const struct tsi_worker *w)
 {
-	return tsi_file_reader_name(w->reader);
+	return tsi_io_reader_name(w->reader);
 }
 
 const char *tsi_worker_reader_why(const struct tsi_worker *w)
 {
-	return tsi_file_reader_why(w->reader);
+	return tsi_io_reader_why(w->reader);
 }
 
 /* ------------------------------------------------------------------------
@@ -199,7 +199,7 @@ static int on_read_error(struct tsi_worker *w, struct job *j, int err)
 	if (err == ESTALE) /* replaced while it was read */
 		return on_bad(w, j, strerror(err));
 	if (is_bad_file(err))
-		return on_unreadable(w, j, tsi_file_reader_strerror(err));
+		return on_unreadable(w, j, tsi_io_reader_strerror(err));
 	if (err == EMFILE || err == ENFILE) {
 		snprintf(reason, sizeof(reason),
 			 "%s; raise the limit (ulimit -n) or lower --threads",
@@ -241,7 +241,7 @@ static int submit(struct tsi_worker *w, struct job *j)
 
 	j->read_ns = tsi_badfiles_now();
 	j->reads++;
-	return tsi_file_reader_submit(w->reader, &q);
+	return tsi_io_reader_submit(w->reader, &q);
 }
 
 /* Another sample's read of job j's target is on its way. */
@@ -365,7 +365,7 @@ static int load_here(struct tsi_worker *w, struct job *j, size_t size,
 	int err;
 
 	w->claim.file = size;
-	err = tsi_file_read(&q, size, &data, &len);
+	err = tsi_io_read(&q, size, &data, &len);
 	if (err == ENOMEM)
 		return tsi_err(TSOCK_ENOMEM, "no memory to read it");
 	if (err == EFBIG)
@@ -452,7 +452,7 @@ static int use(struct tsi_worker *w, struct job *j, const struct tsi_read *r,
 	}
 	if (err == TSOCK_ENOMEM)
 		err = load_alone(w, j, size, to, done);
-	tsi_file_reader_recycle(w->reader, r);
+	tsi_io_reader_recycle(w->reader, r);
 	if (err)
 		return err;
 	/* After an I/O error its target may still be the same file. */
@@ -478,7 +478,7 @@ int tsi_worker_finish(struct tsi_worker *w,
 		struct tsi_read r;
 		int err;
 
-		err = tsi_file_reader_next(w->reader, true, &r);
+		err = tsi_io_reader_next(w->reader, true, &r);
 		if (err)
 			return err;
 		read = tsi_now_ns();

@@ -13,7 +13,7 @@
 #include "base/err.h"
 
 int files_dirfd;
-enum tsi_file_reader_kind files_kind;
+enum tsi_io_reader_kind files_kind;
 
 void files_put(const char *name, size_t len, unsigned seed)
 {
@@ -44,11 +44,11 @@ void files_check(const struct tsi_read *r, uint64_t offset, uint64_t length,
 	}
 }
 
-struct tsi_file_reader *files_reader(unsigned depth)
+struct tsi_io_reader *files_reader(unsigned depth)
 {
-	struct tsi_file_reader *r = NULL;
+	struct tsi_io_reader *r = NULL;
 
-	if (tsi_file_reader_create(files_kind, depth, &r)) {
+	if (tsi_io_reader_create(files_kind, depth, &r)) {
 		if (files_kind != TSI_READER_URING)
 			fail_msg("%s", tsock_errmsg());
 		print_message("[  SKIP  ] %s\n", tsock_errmsg());

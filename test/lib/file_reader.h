@@ -14,8 +14,8 @@
 
 #include "io/reader.h"
 
-extern int files_dirfd;                      /* the folder */
-extern enum tsi_file_reader_kind files_kind; /* of the readers that are made */
+extern int files_dirfd;                    /* the folder */
+extern enum tsi_io_reader_kind files_kind; /* of the readers that are made */
 
 /* A file of len bytes that the seed decides. */
 void files_put(const char *name, size_t len, unsigned seed);
@@ -25,7 +25,7 @@ void files_check(const struct tsi_read *r, uint64_t offset, uint64_t length,
 		 unsigned seed);
 
 /* A reader; skips the test where there is no io_uring. */
-struct tsi_file_reader *files_reader(unsigned depth);
+struct tsi_io_reader *files_reader(unsigned depth);
 
 /* Descriptors that this process has open. */
 int files_open_fds(void);

@@ -121,8 +121,8 @@ static void make_all(const struct tsi_format *f, struct sample *to, uint64_t n,
 
 static void ranges_of_one_file_give_the_samples_of_a_tree(void **state)
 {
-	static const enum tsi_file_reader_kind io[] = { TSI_READER_PREAD,
-							TSI_READER_AUTO };
+	static const enum tsi_io_reader_kind io[] = { TSI_READER_PREAD,
+						      TSI_READER_AUTO };
 	struct sample tree[64], list[64];
 	unsigned n;
 

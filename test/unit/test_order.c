@@ -375,22 +375,23 @@ static void impossible_options_are_refused_by_name(void **state)
 
 static void mersenne_twister_is_the_published_one(void **state)
 {
-	struct tsi_mt mt;
-	struct tsi_mt skipped;
+	struct tsi_mt19937 mt;
+	struct tsi_mt19937 skipped;
 
 	(void)state;
-	tsi_mt_seed(&mt, 5489);
-	assert_int_equal(tsi_mt_next(&mt), 3499211612u);
+	tsi_mt19937_seed(&mt, 5489);
+	assert_int_equal(tsi_mt19937_next(&mt), 3499211612u);
 	for (int i = 2; i < 10000; i++)
-		(void)tsi_mt_next(&mt);
-	assert_int_equal(tsi_mt_next(&mt), 4123659995u);
+		(void)tsi_mt19937_next(&mt);
+	assert_int_equal(tsi_mt19937_next(&mt), 4123659995u);
 	for (uint64_t n = 0; n < 3000; n += 7) {
-		tsi_mt_seed(&mt, 1);
-		tsi_mt_seed(&skipped, 1);
+		tsi_mt19937_seed(&mt, 1);
+		tsi_mt19937_seed(&skipped, 1);
 		for (uint64_t i = 0; i < n; i++)
-			(void)tsi_mt_next(&mt);
-		tsi_mt_skip(&skipped, n);
-		assert_int_equal(tsi_mt_next(&mt), tsi_mt_next(&skipped));
+			(void)tsi_mt19937_next(&mt);
+		tsi_mt19937_skip(&skipped, n);
+		assert_int_equal(tsi_mt19937_next(&mt),
+				 tsi_mt19937_next(&skipped));
 	}
 }
 

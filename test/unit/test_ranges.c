@@ -22,7 +22,7 @@
 #define DEPTH 8
 
 /* Read a range of a file; returns its err. */
-static int read_range(struct tsi_file_reader *r, const char *path,
+static int read_range(struct tsi_io_reader *r, const char *path,
 		      uint64_t offset, uint64_t length, struct tsi_read *out)
 {
 	struct tsi_read_request q = { .dirfd = files_dirfd,
@@ -31,14 +31,14 @@ static int read_range(struct tsi_file_reader *r, const char *path,
 				      .length = length,
 				      .tag = 3 };
 
-	assert_int_equal(tsi_file_reader_submit(r, &q), 0);
-	assert_int_equal(tsi_file_reader_next(r, true, out), 0);
+	assert_int_equal(tsi_io_reader_submit(r, &q), 0);
+	assert_int_equal(tsi_io_reader_next(r, true, out), 0);
 	assert_int_equal(out->tag, 3);
 	return out->err;
 }
 
 /* The bytes of files_put()'s file from offset on, and the same by one call. */
-static void check_range(struct tsi_file_reader *r, uint64_t offset,
+static void check_range(struct tsi_io_reader *r, uint64_t offset,
 			uint64_t length, unsigned seed)
 {
 	struct tsi_read_request q = { .dirfd = files_dirfd,
@@ -51,13 +51,13 @@ static void check_range(struct tsi_file_reader *r, uint64_t offset,
 
 	assert_int_equal(read_range(r, "ranges", offset, length, &out), 0);
 	files_check(&out, offset, length, seed);
-	assert_int_equal(tsi_file_read(&q, length, &data, &len), 0);
+	assert_int_equal(tsi_io_read(&q, length, &data, &len), 0);
 	assert_int_equal(len, length);
 	assert_memory_equal(data, out.data, length);
 	free(data);
-	tsi_file_reader_recycle(r, &out);
+	tsi_io_reader_recycle(r, &out);
 	if (length > 1)
-		assert_int_equal(tsi_file_read(&q, length - 1, &data, &len),
+		assert_int_equal(tsi_io_read(&q, length - 1, &data, &len),
 				 EFBIG);
 }
 
@@ -65,7 +65,7 @@ static void reads_ranges_of_a_file(void **state)
 {
 	static const uint64_t length[] = { 1, 511, 4096, 65536, 65537, 200000 };
 	const uint64_t size = 300000;
-	struct tsi_file_reader *r = files_reader(DEPTH);
+	struct tsi_io_reader *r = files_reader(DEPTH);
 	struct tsi_read out;
 
 	(void)state;
@@ -80,13 +80,13 @@ static void reads_ranges_of_a_file(void **state)
 	/* A slot that has read a range reads a whole file next. */
 	assert_int_equal(read_range(r, "ranges", 0, 0, &out), 0);
 	files_check(&out, 0, size, 9);
-	tsi_file_reader_recycle(r, &out);
-	tsi_file_reader_destroy(r);
+	tsi_io_reader_recycle(r, &out);
+	tsi_io_reader_destroy(r);
 }
 
 static void many_ranges_of_one_file_come_at_once(void **state)
 {
-	struct tsi_file_reader *r = files_reader(DEPTH);
+	struct tsi_io_reader *r = files_reader(DEPTH);
 	struct tsi_read out;
 
 	(void)state;
@@ -98,17 +98,17 @@ static void many_ranges_of_one_file_come_at_once(void **state)
 					      .length = 5000,
 					      .tag = i };
 
-		assert_int_equal(tsi_file_reader_submit(r, &q), 0);
+		assert_int_equal(tsi_io_reader_submit(r, &q), 0);
 	}
 	for (unsigned n = 0; n < DEPTH; n++) {
-		assert_int_equal(tsi_file_reader_next(r, true, &out), 0);
+		assert_int_equal(tsi_io_reader_next(r, true, &out), 0);
 		files_check(&out, out.tag * 5000, 5000, 4);
-		tsi_file_reader_recycle(r, &out);
+		tsi_io_reader_recycle(r, &out);
 	}
-	tsi_file_reader_destroy(r);
+	tsi_io_reader_destroy(r);
 }
 
-static void expect_range_err(struct tsi_file_reader *r, const char *path,
+static void expect_range_err(struct tsi_io_reader *r, const char *path,
 			     uint64_t offset, uint64_t length, int err)
 {
 	struct tsi_read_request q = { .dirfd = files_dirfd,
@@ -121,14 +121,14 @@ static void expect_range_err(struct tsi_file_reader *r, const char *path,
 
 	assert_int_equal(read_range(r, path, offset, length, &out), err);
 	assert_null(out.data);
-	tsi_file_reader_recycle(r, &out);
-	assert_int_equal(tsi_file_read(&q, TSI_READER_MAX, &data, &len), err);
+	tsi_io_reader_recycle(r, &out);
+	assert_int_equal(tsi_io_read(&q, TSI_READER_MAX, &data, &len), err);
 	assert_null(data);
 }
 
 static void a_file_shorter_than_its_range_is_truncated(void **state)
 {
-	struct tsi_file_reader *r = files_reader(2);
+	struct tsi_io_reader *r = files_reader(2);
 	struct tsi_read_request q = { .dirfd = files_dirfd,
 				      .path = "a",
 				      .offset = 1 };
@@ -150,21 +150,21 @@ static void a_file_shorter_than_its_range_is_truncated(void **state)
 	expect_range_err(r, "a", 1, UINT64_MAX, TSI_READER_TRUNCATED);
 	expect_range_err(r, "missing", 0, 1, ENOENT);
 	expect_range_err(r, ".", 0, 1, EISDIR);
-	assert_string_equal(tsi_file_reader_strerror(TSI_READER_TRUNCATED),
+	assert_string_equal(tsi_io_reader_strerror(TSI_READER_TRUNCATED),
 			    "ends before the sample does");
-	assert_int_equal(tsi_file_reader_submit(r, &q), TSOCK_EARG);
-	assert_int_equal(tsi_file_reader_next(r, true, &none), TSOCK_EAGAIN);
+	assert_int_equal(tsi_io_reader_submit(r, &q), TSOCK_EARG);
+	assert_int_equal(tsi_io_reader_next(r, true, &none), TSOCK_EAGAIN);
 	/* And the reader goes on. */
 	files_put("ranges", 1000, 2);
 	check_range(r, 999, 1, 2);
-	tsi_file_reader_destroy(r);
+	tsi_io_reader_destroy(r);
 	assert_true(files_open_fds() <= before);
 }
 
 static void a_large_range_is_left_to_the_caller_too(void **state)
 {
 	const uint64_t size = TSI_READER_AHEAD + 10;
-	struct tsi_file_reader *r = files_reader(1);
+	struct tsi_io_reader *r = files_reader(1);
 	struct tsi_read out;
 
 	(void)state;
@@ -175,38 +175,38 @@ static void a_large_range_is_left_to_the_caller_too(void **state)
 	assert_int_equal(read_range(r, "ranges", 9, TSI_READER_AHEAD + 1, &out),
 			 TSI_READ_LARGE);
 	assert_int_equal(out.size, TSI_READER_AHEAD + 1);
-	tsi_file_reader_recycle(r, &out);
+	tsi_io_reader_recycle(r, &out);
 	unlinkat(files_dirfd, "ranges", 0);
-	tsi_file_reader_destroy(r);
+	tsi_io_reader_destroy(r);
 }
 
 static void a_range_of_a_huge_file_is_read(void **state)
 {
 	const uint64_t at = (uint64_t)5 << 30;
-	struct tsi_file_reader *r = files_reader(1);
+	struct tsi_io_reader *r = files_reader(1);
 	int fd = openat(files_dirfd, "huge", O_CREAT | O_WRONLY, 0600);
 	struct tsi_read out;
 
 	(void)state;
 	if (pwrite(fd, "far away", 8, (off_t)at) != 8) {
 		close(fd);
-		tsi_file_reader_destroy(r);
+		tsi_io_reader_destroy(r);
 		skip();
 	}
 	close(fd);
 	assert_int_equal(read_range(r, "huge", at, 8, &out), 0);
 	assert_memory_equal(out.data, "far away", 8);
-	tsi_file_reader_recycle(r, &out);
+	tsi_io_reader_recycle(r, &out);
 	expect_range_err(r, "huge", at, 9, TSI_READER_TRUNCATED);
 	expect_range_err(r, "huge", 0, TSI_READER_MAX + 1, EFBIG);
 	unlinkat(files_dirfd, "huge", 0);
-	tsi_file_reader_destroy(r);
+	tsi_io_reader_destroy(r);
 }
 
 /* A file that is cut off and grows again while ranges of it are read. */
 static void a_range_is_read_whole_or_not_at_all(void **state)
 {
-	struct tsi_file_reader *r = files_reader(4);
+	struct tsi_io_reader *r = files_reader(4);
 	int status = 0;
 	pid_t pid;
 
@@ -228,12 +228,12 @@ static void a_range_is_read_whole_or_not_at_all(void **state)
 			assert_int_equal(out.err, TSI_READER_TRUNCATED);
 		else
 			assert_int_equal(out.len, 200000);
-		tsi_file_reader_recycle(r, &out);
+		tsi_io_reader_recycle(r, &out);
 		assert_int_equal(read_range(r, "changing", 49999, 1, &out), 0);
-		tsi_file_reader_recycle(r, &out);
+		tsi_io_reader_recycle(r, &out);
 	}
 	assert_int_equal(status, 0);
-	tsi_file_reader_destroy(r);
+	tsi_io_reader_destroy(r);
 }
 
 static const struct CMUnitTest suite[] = {

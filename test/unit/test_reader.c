@@ -28,7 +28,7 @@
 
 #define DEPTH 8
 
-static int submit(struct tsi_file_reader *r, const char *path, uint64_t hint,
+static int submit(struct tsi_io_reader *r, const char *path, uint64_t hint,
 		  uint64_t tag)
 {
 	struct tsi_read_request q = { .dirfd = files_dirfd,
@@ -36,28 +36,28 @@ static int submit(struct tsi_file_reader *r, const char *path, uint64_t hint,
 				      .size_hint = hint,
 				      .tag = tag };
 
-	return tsi_file_reader_submit(r, &q);
+	return tsi_io_reader_submit(r, &q);
 }
 
 /* Read one file; returns its err. */
-static int read_one(struct tsi_file_reader *r, const char *path, uint64_t hint,
+static int read_one(struct tsi_io_reader *r, const char *path, uint64_t hint,
 		    struct tsi_read *out)
 {
 	struct tsi_read none;
 
 	assert_int_equal(submit(r, path, hint, 7), 0);
-	assert_int_equal(tsi_file_reader_next(r, true, out), 0);
-	assert_int_equal(tsi_file_reader_next(r, true, &none), TSOCK_EAGAIN);
+	assert_int_equal(tsi_io_reader_next(r, true, out), 0);
+	assert_int_equal(tsi_io_reader_next(r, true, &none), TSOCK_EAGAIN);
 	assert_int_equal(out->tag, 7);
 	return out->err;
 }
 
-static void expect_err(struct tsi_file_reader *r, const char *path, int err)
+static void expect_err(struct tsi_io_reader *r, const char *path, int err)
 {
 	struct tsi_read out;
 
 	assert_int_equal(read_one(r, path, 100, &out), err);
-	tsi_file_reader_recycle(r, &out);
+	tsi_io_reader_recycle(r, &out);
 }
 
 static void reads_files_of_every_size(void **state)
@@ -66,7 +66,7 @@ static void reads_files_of_every_size(void **state)
 		0,     1,     4095,   4096,    65535,
 		65536, 65537, 100000, 1 << 20, TSI_READER_AHEAD
 	};
-	struct tsi_file_reader *r = files_reader(DEPTH);
+	struct tsi_io_reader *r = files_reader(DEPTH);
 	struct tsi_read out;
 
 	(void)state;
@@ -79,29 +79,29 @@ static void reads_files_of_every_size(void **state)
 
 			assert_int_equal(read_one(r, "file", hint[h], &out), 0);
 			files_check(&out, 0, size[i], i);
-			tsi_file_reader_recycle(r, &out);
+			tsi_io_reader_recycle(r, &out);
 		}
 	}
-	tsi_file_reader_destroy(r);
+	tsi_io_reader_destroy(r);
 }
 
 static void survives_a_wild_hint(void **state)
 {
-	struct tsi_file_reader *r = files_reader(1);
+	struct tsi_io_reader *r = files_reader(1);
 	struct tsi_read out;
 
 	(void)state;
 	files_put("file", 5000, 1);
 	assert_int_equal(read_one(r, "file", UINT64_MAX, &out), 0);
 	files_check(&out, 0, 5000, 1);
-	tsi_file_reader_recycle(r, &out);
-	tsi_file_reader_destroy(r);
+	tsi_io_reader_recycle(r, &out);
+	tsi_io_reader_destroy(r);
 }
 
 /* They call themselves regular, and some of them never end or block. */
 static void a_file_that_the_kernel_makes_up_is_not_read(void **state)
 {
-	struct tsi_file_reader *r = files_reader(1);
+	struct tsi_io_reader *r = files_reader(1);
 	struct tsi_read out;
 
 	(void)state;
@@ -114,20 +114,20 @@ static void a_file_that_the_kernel_makes_up_is_not_read(void **state)
 		expect_err(r, "/proc/kmsg", TSI_READER_MADE_UP);
 	if (!access("/sys/kernel/uevent_seqnum", R_OK))
 		expect_err(r, "/sys/kernel/uevent_seqnum", TSI_READER_MADE_UP);
-	assert_non_null(strstr(tsi_file_reader_strerror(TSI_READER_MADE_UP),
+	assert_non_null(strstr(tsi_io_reader_strerror(TSI_READER_MADE_UP),
 			       "made up by the kernel"));
 	/* In turn with others, on the same slot. */
 	files_put("file", 5000, 1);
 	assert_int_equal(read_one(r, "file", 5000, &out), 0);
 	files_check(&out, 0, 5000, 1);
-	tsi_file_reader_recycle(r, &out);
+	tsi_io_reader_recycle(r, &out);
 	expect_err(r, "link", TSI_READER_MADE_UP);
-	tsi_file_reader_destroy(r);
+	tsi_io_reader_destroy(r);
 }
 
 static void takes_finished_reads_by_lowest_tag(void **state)
 {
-	struct tsi_file_reader *r = files_reader(DEPTH);
+	struct tsi_io_reader *r = files_reader(DEPTH);
 	struct tsi_read out;
 	char name[DEPTH][16];
 	int before = files_open_fds();
@@ -146,24 +146,23 @@ static void takes_finished_reads_by_lowest_tag(void **state)
 			assert_int_equal(submit(r, name[k], 1000, k), 0);
 		}
 		for (unsigned i = 0; i < DEPTH; i++) {
-			assert_int_equal(tsi_file_reader_next(r, true, &out),
-					 0);
+			assert_int_equal(tsi_io_reader_next(r, true, &out), 0);
 			files_check(&out, 0, 1000 * out.tag, (unsigned)out.tag);
 			assert_false(seen >> out.tag & 1);
 			seen |= UINT64_C(1) << out.tag;
-			tsi_file_reader_recycle(r, &out);
+			tsi_io_reader_recycle(r, &out);
 		}
 		assert_int_equal(seen, (1u << DEPTH) - 1);
 	}
-	assert_int_equal(tsi_file_reader_next(r, true, &out), TSOCK_EAGAIN);
-	assert_int_equal(tsi_file_reader_next(r, false, &out), TSOCK_EAGAIN);
-	tsi_file_reader_destroy(r);
+	assert_int_equal(tsi_io_reader_next(r, true, &out), TSOCK_EAGAIN);
+	assert_int_equal(tsi_io_reader_next(r, false, &out), TSOCK_EAGAIN);
+	tsi_io_reader_destroy(r);
 	assert_true(files_open_fds() <= before);
 }
 
 static void taken_bytes_stay_until_recycled(void **state)
 {
-	struct tsi_file_reader *r = files_reader(2);
+	struct tsi_io_reader *r = files_reader(2);
 	struct tsi_read first;
 	struct tsi_read out;
 
@@ -174,16 +173,16 @@ static void taken_bytes_stay_until_recycled(void **state)
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(read_one(r, "b", 0, &out), 0);
 		files_check(&out, 0, 90000, 2);
-		tsi_file_reader_recycle(r, &out);
+		tsi_io_reader_recycle(r, &out);
 		files_check(&first, 0, 70000, 1);
 	}
-	tsi_file_reader_recycle(r, &first);
-	tsi_file_reader_destroy(r);
+	tsi_io_reader_recycle(r, &first);
+	tsi_io_reader_destroy(r);
 }
 
 static void refuses_more_than_its_depth(void **state)
 {
-	struct tsi_file_reader *r = files_reader(3);
+	struct tsi_io_reader *r = files_reader(3);
 	struct tsi_read out;
 
 	(void)state;
@@ -191,20 +190,20 @@ static void refuses_more_than_its_depth(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(submit(r, "a", 10, i), 0);
 	assert_int_equal(submit(r, "a", 10, 3), TSOCK_EAGAIN);
-	assert_int_equal(tsi_file_reader_next(r, true, &out), 0);
+	assert_int_equal(tsi_io_reader_next(r, true, &out), 0);
 	/* Taken, not recycled: its memory is still lent. */
 	assert_int_equal(submit(r, "a", 10, 3), TSOCK_EAGAIN);
-	tsi_file_reader_recycle(r, &out);
+	tsi_io_reader_recycle(r, &out);
 	assert_int_equal(submit(r, "a", 10, 3), 0);
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(tsi_file_reader_next(r, true, &out), 0);
-	assert_int_equal(tsi_file_reader_next(r, true, &out), TSOCK_EAGAIN);
-	tsi_file_reader_destroy(r);
+		assert_int_equal(tsi_io_reader_next(r, true, &out), 0);
+	assert_int_equal(tsi_io_reader_next(r, true, &out), TSOCK_EAGAIN);
+	tsi_io_reader_destroy(r);
 }
 
 static void names_what_is_no_file(void **state)
 {
-	struct tsi_file_reader *r = files_reader(2);
+	struct tsi_io_reader *r = files_reader(2);
 	struct tsi_read out;
 
 	(void)state;
@@ -225,12 +224,12 @@ static void names_what_is_no_file(void **state)
 	files_put("a", 10, 1);
 	assert_int_equal(read_one(r, "a", 10, &out), 0);
 	files_check(&out, 0, 10, 1);
-	tsi_file_reader_destroy(r);
+	tsi_io_reader_destroy(r);
 }
 
 static void a_large_file_is_left_to_a_caller_that_has_the_memory(void **state)
 {
-	struct tsi_file_reader *r = files_reader(2);
+	struct tsi_io_reader *r = files_reader(2);
 	size_t size = TSI_READER_AHEAD + 1, len = 0;
 	struct tsi_read_request q = { .dirfd = files_dirfd, .path = "large" };
 	struct tsi_read out = { 0 };
@@ -241,42 +240,42 @@ static void a_large_file_is_left_to_a_caller_that_has_the_memory(void **state)
 	assert_int_equal(read_one(r, "large", 100, &out), TSI_READ_LARGE);
 	assert_int_equal(out.size, size);
 	assert_int_equal(out.len, 0);
-	tsi_file_reader_recycle(r, &out);
-	assert_int_equal(tsi_file_read(&q, size - 1, &data, &len), EFBIG);
-	assert_int_equal(tsi_file_read(&q, size, &data, &len), 0);
+	tsi_io_reader_recycle(r, &out);
+	assert_int_equal(tsi_io_read(&q, size - 1, &data, &len), EFBIG);
+	assert_int_equal(tsi_io_read(&q, size, &data, &len), 0);
 	out.err = 0;
 	out.data = data;
 	out.len = len;
 	files_check(&out, 0, size, 7);
 	free(data);
 	q.path = "missing";
-	assert_int_equal(tsi_file_read(&q, 9, &data, &len), ENOENT);
+	assert_int_equal(tsi_io_read(&q, 9, &data, &len), ENOENT);
 	q.path = ".";
-	assert_int_equal(tsi_file_read(&q, 9, &data, &len), EISDIR);
+	assert_int_equal(tsi_io_read(&q, 9, &data, &len), EISDIR);
 	unlinkat(files_dirfd, "large", 0);
-	tsi_file_reader_destroy(r);
+	tsi_io_reader_destroy(r);
 }
 
 static void refuses_a_huge_file(void **state)
 {
-	struct tsi_file_reader *r = files_reader(1);
+	struct tsi_io_reader *r = files_reader(1);
 	int fd = openat(files_dirfd, "huge", O_CREAT | O_WRONLY, 0600);
 
 	(void)state;
 	if (ftruncate(fd, (off_t)TSI_READER_MAX + 1)) {
 		close(fd);
-		tsi_file_reader_destroy(r);
+		tsi_io_reader_destroy(r);
 		skip();
 	}
 	close(fd);
 	expect_err(r, "huge", EFBIG);
 	unlinkat(files_dirfd, "huge", 0);
-	tsi_file_reader_destroy(r);
+	tsi_io_reader_destroy(r);
 }
 
 static void a_file_that_changes_size_gives_some_prefix(void **state)
 {
-	struct tsi_file_reader *r = files_reader(4);
+	struct tsi_io_reader *r = files_reader(4);
 	int pipefd[2];
 	pid_t pid;
 	char done;
@@ -306,16 +305,16 @@ static void a_file_that_changes_size_gives_some_prefix(void **state)
 
 		assert_int_equal(read_one(r, "changing", 300000, &out), 0);
 		assert_true(out.len >= 50000 && out.len <= 304096);
-		tsi_file_reader_recycle(r, &out);
+		tsi_io_reader_recycle(r, &out);
 	}
 	close(pipefd[0]);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	tsi_file_reader_destroy(r);
+	tsi_io_reader_destroy(r);
 }
 
 static void too_few_descriptors_is_an_error_that_passes(void **state)
 {
-	struct tsi_file_reader *r = files_reader(2);
+	struct tsi_io_reader *r = files_reader(2);
 	struct rlimit old;
 	struct rlimit low;
 	struct tsi_read out;
@@ -327,11 +326,11 @@ static void too_few_descriptors_is_an_error_that_passes(void **state)
 	low.rlim_cur = 3;
 	setrlimit(RLIMIT_NOFILE, &low);
 	assert_int_equal(read_one(r, "a", 10, &out), EMFILE);
-	tsi_file_reader_recycle(r, &out);
+	tsi_io_reader_recycle(r, &out);
 	setrlimit(RLIMIT_NOFILE, &old);
 	assert_int_equal(read_one(r, "a", 10, &out), 0);
 	files_check(&out, 0, 10, 1);
-	tsi_file_reader_destroy(r);
+	tsi_io_reader_destroy(r);
 }
 
 static void may_be_destroyed_with_reads_in_flight(void **state)
@@ -341,30 +340,30 @@ static void may_be_destroyed_with_reads_in_flight(void **state)
 	(void)state;
 	files_put("large", 5000000, 1);
 	for (int round = 0; round < 30; round++) {
-		struct tsi_file_reader *r = files_reader(DEPTH);
+		struct tsi_io_reader *r = files_reader(DEPTH);
 		struct tsi_read out;
 
 		for (unsigned i = 0; i < DEPTH; i++)
 			assert_int_equal(submit(r, "large", 5000000, i), 0);
 		for (int i = 0; i < round % 4; i++)
-			(void)tsi_file_reader_next(r, i == 3, &out);
-		tsi_file_reader_destroy(r);
+			(void)tsi_io_reader_next(r, i == 3, &out);
+		tsi_io_reader_destroy(r);
 	}
 	assert_int_equal(files_open_fds(), before);
 }
 
 static void refuses_a_silly_depth(void **state)
 {
-	struct tsi_file_reader *r;
+	struct tsi_io_reader *r;
 
 	(void)state;
-	assert_int_equal(tsi_file_reader_create(files_kind, 0, &r), TSOCK_EARG);
-	assert_int_equal(tsi_file_reader_create(files_kind,
-						TSI_READER_MAX_DEPTH + 1, &r),
-			 TSOCK_EARG);
+	assert_int_equal(tsi_io_reader_create(files_kind, 0, &r), TSOCK_EARG);
+	assert_int_equal(
+		tsi_io_reader_create(files_kind, TSI_READER_MAX_DEPTH + 1, &r),
+		TSOCK_EARG);
 	r = files_reader(TSI_READER_MAX_DEPTH);
-	tsi_file_reader_destroy(r);
-	tsi_file_reader_destroy(NULL);
+	tsi_io_reader_destroy(r);
+	tsi_io_reader_destroy(NULL);
 }
 
 static void forbid(long nr, int err)
@@ -392,22 +391,22 @@ static int without(long nr, int err)
 	files_put("a", 10000, 5);
 	pid = fork();
 	if (pid == 0) {
-		struct tsi_file_reader *r;
+		struct tsi_io_reader *r;
 		struct tsi_read out;
 		bool ok;
 
 		forbid(nr, err);
-		if (!tsi_file_reader_create(TSI_READER_URING, 2, &r))
+		if (!tsi_io_reader_create(TSI_READER_URING, 2, &r))
 			_exit(1);
-		if (tsi_file_reader_create(TSI_READER_AUTO, 2, &r))
+		if (tsi_io_reader_create(TSI_READER_AUTO, 2, &r))
 			_exit(2);
-		if (strcmp(tsi_file_reader_name(r), "pread") ||
-		    !tsi_file_reader_why(r))
+		if (strcmp(tsi_io_reader_name(r), "pread") ||
+		    !tsi_io_reader_why(r))
 			_exit(3);
-		if (submit(r, "a", 0, 1) || tsi_file_reader_next(r, true, &out))
+		if (submit(r, "a", 0, 1) || tsi_io_reader_next(r, true, &out))
 			_exit(4);
 		ok = out.err == 0 && out.len == 10000;
-		tsi_file_reader_destroy(r);
+		tsi_io_reader_destroy(r);
 		_exit(ok ? 0 : 5);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -177,7 +177,7 @@ static void without_memory_for_one(void)
 
 static void an_image_that_finds_no_memory_does_not_end_the_stream(void **state)
 {
-	struct tsi_file_reader *r;
+	struct tsi_io_reader *r;
 	int status = 0;
 	pid_t pid;
 
@@ -186,9 +186,9 @@ static void an_image_that_finds_no_memory_does_not_end_the_stream(void **state)
 	skip();
 #endif
 	/* The other reader's threads reserve address space of their own. */
-	if (tsi_file_reader_create(TSI_READER_URING, 1, &r))
+	if (tsi_io_reader_create(TSI_READER_URING, 1, &r))
 		skip();
-	tsi_file_reader_destroy(r);
+	tsi_io_reader_destroy(r);
 	options.io = TSI_READER_URING;
 	put_five();
 	put_large_image("a/1.png", 6000, 0);

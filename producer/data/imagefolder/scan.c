@@ -150,7 +150,7 @@ static int add_folder(struct class_scan *c, const char *above, const char *name,
 	if (c->folders == NONE - 1)
 		return tsi_err(TSOCK_ENOTSUP, "too many folders in class %s",
 			       c->name);
-	err = tsi_grow(&c->folder, c->folders, &cap, sizeof(*c->folder));
+	err = tsi_text_grow(&c->folder, c->folders, &cap, sizeof(*c->folder));
 	if (err)
 		return err;
 	c->folder_cap = (uint32_t)cap;
@@ -165,7 +165,8 @@ static int add_folder(struct class_scan *c, const char *above, const char *name,
 
 static int add_file(struct class_scan *c, const char *name)
 {
-	int err = tsi_grow(&c->file, c->files, &c->file_cap, sizeof(*c->file));
+	int err = tsi_text_grow(&c->file, c->files, &c->file_cap,
+				sizeof(*c->file));
 
 	if (!err)
 		err = tsi_text_add(&c->text, NULL, name, &c->file[c->files]);
@@ -265,8 +266,8 @@ static int find_classes(struct scan *s)
 		return folder_err(s->root, "");
 	while (!err && (e = entry(d))) {
 		if (tsi_folder_entry(d, e)) {
-			err = tsi_grow(&s->order, s->classes, &s->class_cap,
-				       sizeof(*s->order));
+			err = tsi_text_grow(&s->order, s->classes,
+					    &s->class_cap, sizeof(*s->order));
 			if (!err)
 				err = tsi_text_add(&s->names, NULL, e->d_name,
 						   &s->order[s->classes]);
