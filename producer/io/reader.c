@@ -94,6 +94,30 @@ const char *tsi_io_reader_strerror(int err)
 	}
 }
 
+bool tsi_io_reader_blames_file(int err)
+{
+	switch (err) {
+	case ENOENT:
+	case EACCES:
+	case EPERM:
+	case ENOTDIR:
+	case EISDIR:
+	case ELOOP:
+	case ENAMETOOLONG:
+	case EINVAL:
+	case TSI_READER_ODD:
+	case TSI_READER_MADE_UP:
+	case TSI_READER_TRUNCATED:
+	case ENXIO:
+	case ENODEV:
+	case EFBIG:
+	case EOVERFLOW:
+		return true;
+	default:
+		return false;
+	}
+}
+
 const char *tsi_io_reader_why(const struct tsi_io_reader *r)
 {
 	return r->why[0] ? r->why : NULL;

@@ -84,6 +84,9 @@ const char *tsi_io_reader_why(const struct tsi_io_reader *r);
 /* strerror() for what a read's err may be. */
 const char *tsi_io_reader_strerror(int err);
 
+/* It says something about the file; other errors are the machine's. */
+bool tsi_io_reader_blames_file(int err);
+
 /*
  * Begin a read.  The kernel hears of it at the next tsi_io_reader_next() at
  * the latest: submit several, then call that.

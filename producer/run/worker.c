@@ -166,31 +166,6 @@ static int on_undecodable(struct tsi_worker *w, struct job *j,
 	return on_bad(w, j, reason);
 }
 
-/* Errors that say something about this file; the others are the machine's. */
-static bool is_bad_file(int err)
-{
-	switch (err) {
-	case ENOENT:
-	case EACCES:
-	case EPERM:
-	case ENOTDIR:
-	case EISDIR:
-	case ELOOP:
-	case ENAMETOOLONG:
-	case EINVAL:
-	case TSI_READER_ODD:
-	case TSI_READER_MADE_UP:
-	case TSI_READER_TRUNCATED:
-	case ENXIO:
-	case ENODEV:
-	case EFBIG:
-	case EOVERFLOW:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* A read failed: the file is bad, or it is read again, or the stream ends. */
 static int on_read_error(struct tsi_worker *w, struct job *j, int err)
 {
@@ -198,7 +173,7 @@ static int on_read_error(struct tsi_worker *w, struct job *j, int err)
 
 	if (err == ESTALE) /* replaced while it was read */
 		return on_bad(w, j, strerror(err));
-	if (is_bad_file(err))
+	if (tsi_io_reader_blames_file(err))
 		return on_unreadable(w, j, tsi_io_reader_strerror(err));
 	if (err == EMFILE || err == ENFILE) {
 		snprintf(reason, sizeof(reason),
