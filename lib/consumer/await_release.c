@@ -11,12 +11,11 @@
  */
 #include "consumer/await_release.h"
 
-#include <poll.h>
-
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "consumer/consumer.h"
+#include "consumer/reader.h"
+#include "consumer/wait.h"
 
 #define SLICE_MS 100
 #define LONG_MS 10000 /* then it is said, or given up */
@@ -38,9 +37,9 @@ static int give_up(const struct tsi_reader *r, int64_t waited_ms, int64_t left)
 	return left <= 0 ? TSOCK_EAGAIN : 0;
 }
 
-static int await_others(struct tsock *t, uint64_t n, int64_t deadline)
+static int await_others(struct tsi_waiter *w, struct tsi_reader *r, uint64_t n,
+			int64_t deadline)
 {
-	struct tsi_reader *r = t->reader;
 	int64_t begin = tsi_now_ms();
 	bool said = false;
 
@@ -57,7 +56,7 @@ static int await_others(struct tsock *t, uint64_t n, int64_t deadline)
 			return err;
 		/* Nobody comes any more whom a sleep could wait for. */
 		if (!tsi_reader_released_elsewhere(r) &&
-		    tsi_wait_trouble(t, now))
+		    tsi_wait_trouble(w, now))
 			return tsi_reader_err_held(r);
 		if (!said && now - begin >= LONG_MS) {
 			said = true;
@@ -68,9 +67,9 @@ static int await_others(struct tsock *t, uint64_t n, int64_t deadline)
 	}
 }
 
-static int on_host(struct tsock *t, uint64_t n, int *timeout_ms)
+static int on_host(struct tsi_waiter *w, struct tsi_reader *r, uint64_t n,
+		   int *timeout_ms)
 {
-	struct tsi_reader *r = t->reader;
 	int err = tsi_reader_make_room(r, n);
 	int64_t begin;
 
@@ -78,61 +77,19 @@ static int on_host(struct tsock *t, uint64_t n, int *timeout_ms)
 		return err;
 	begin = tsi_now_ms();
 	tsi_reader_expect_release(r, true);
-	err = await_others(t, n,
+	err = await_others(w, r, n,
 			   *timeout_ms < 0 ? INT64_MAX : begin + *timeout_ms);
 	tsi_reader_expect_release(r, false);
 	spend(timeout_ms, begin);
 	return err;
 }
 
-/* ---- readers that were left ---- */
-
-/* Does r, which was left, hold the stream up?  EAGAIN: not for ever. */
-static int check_one_left(struct tsi_reader *r, uint64_t need)
-{
-	const struct tsock_batch *b;
-
-	if (tsi_reader_lets_pass(r, need))
-		return 0;
-	b = tsi_reader_oldest(r);
-	if (!b || tsi_reader_batch_pending(b) ||
-	    tsi_reader_released_elsewhere(r))
-		return TSOCK_EAGAIN;
-	return tsi_err(TSOCK_EHELD,
-		       "batches of an epoch that was left are still held "
-		       "(%llu): the stream can't go on; release them, or open "
-		       "with TSOCK_WRITABLE",
-		       (unsigned long long)tsi_reader_held(r));
-}
-
-/* Batches of an earlier claim hold the stream, too. */
-static int check_left(struct tsock *t, uint64_t need, int *timeout_ms)
-{
-	for (;;) {
-		int err = 0;
-
-		tsi_leave_sweep(t);
-		for (struct tsi_reader *r = t->left; r && !err; r = r->next)
-			err = check_one_left(r, need);
-		if (err != TSOCK_EAGAIN || !*timeout_ms)
-			return err;
-		poll(NULL, 0, 1);
-		*timeout_ms -= *timeout_ms > 0;
-	}
-}
-
-/* ---- both ---- */
-
-int tsi_await_release(struct tsock *t, uint64_t n, uint64_t need,
+int tsi_await_release(struct tsi_waiter *w, struct tsi_reader *r, uint64_t n,
 		      int *timeout_ms)
 {
-	struct tsi_reader *r = t->reader;
 	struct tsi_backend *k = tsi_reader_backend(r);
-	int err = tsi_backend_makes_room(k)
-			  ? tsi_backend_make_room(k, r, n, timeout_ms)
-			  : on_host(t, n, timeout_ms);
 
-	if (!err && t->left)
-		err = check_left(t, need, timeout_ms);
-	return err;
+	return tsi_backend_makes_room(k)
+		       ? tsi_backend_make_room(k, r, n, timeout_ms)
+		       : on_host(w, r, n, timeout_ms);
 }

@@ -8,15 +8,16 @@
 
 #include <stdint.h>
 
-struct tsock;
+struct tsi_reader;
+struct tsi_waiter;
 
 /*
- * Returns 0 as soon as n more samples, up to sample need - 1, can come although
- * batches are held.  Waits for other threads to release theirs; *timeout_ms
- * becomes what is left of it.  TSOCK_EHELD if, as far as is known, this thread
- * holds them itself; TSOCK_EAGAIN after the timeout; or what failed.
+ * Returns 0 as soon as r can acquire n more samples although batches are held.
+ * Waits for other threads to release theirs; *timeout_ms becomes what is left
+ * of it.  TSOCK_EHELD if, as far as is known, this thread holds them itself;
+ * TSOCK_EAGAIN after the timeout; or what failed.  w is the waiter of r.
  */
-int tsi_await_release(struct tsock *t, uint64_t n, uint64_t need,
+int tsi_await_release(struct tsi_waiter *w, struct tsi_reader *r, uint64_t n,
 		      int *timeout_ms);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * epoch.c - beginning an epoch, and taking its batches.
+ * epoch.c - beginning an epoch, taking its batches, and leaving.
  *
  * tsock_next() with data at hand makes no system call, takes no lock,
  * allocates nothing and logs nothing; tsock.h says where it has to.
@@ -12,12 +12,22 @@
 #include "consumer/await_release.h"
 #include "consumer/consumer.h"
 
+static void leave_reader(struct tsock *t)
+{
+	struct tsi_reader *r = t->reader;
+
+	tsi_siblings_remove(&t->sibling);
+	t->reader = NULL;
+	t->phase = TSI_PHASE_IDLE;
+	tsi_leave_reader(&t->left, r, &t->requests, t->nonce);
+}
+
 /* Leave, and the error that is the reason stays this thread's. */
 static int leave_for(struct tsock *t, int err)
 {
 	struct tsi_err_saved saved = tsi_err_save(err);
 
-	tsi_leave_reader(t);
+	leave_reader(t);
 	return tsi_err_restore(&saved);
 }
 
@@ -58,13 +68,13 @@ static int end_epoch(struct tsock *t)
 	struct tsi_reader *r = t->reader;
 
 	if (tsi_reader_end(r) < t->end) {
-		tsi_leave_reader(t);
+		leave_reader(t);
 		return err_ended(t);
 	}
 	if (tsi_reader_pos(r) < t->end)
 		tsi_reader_skip(r, t->end);
 	if (t->leaves) {
-		tsi_leave_reader(t);
+		leave_reader(t);
 	} else if (tsi_reader_make_all_private(r)) {
 		tsi_log(TSOCK_LOG_WARN, "%s; the stream waits for held batches",
 			tsock_errmsg());
@@ -81,10 +91,10 @@ static int go_on(struct tsock *t)
 	int err;
 
 	if (tsi_reader_end(r) - t->end < n || t->end > UINT64_MAX / 2) {
-		tsi_leave_reader(t);
+		leave_reader(t);
 		return err_ended(t);
 	}
-	err = tsi_wait_trouble(t, tsi_now_ms());
+	err = tsi_wait_trouble(&t->waiter, tsi_now_ms());
 	/* What was published before can still be read.  Pairs with the
 	 * producer's release. */
 	if (err && tsi_claim_head(tsi_reader_claim(r)) <= t->end)
@@ -104,14 +114,14 @@ int tsock_begin_timed(tsock *t, int timeout_ms)
 		return tsi_err(TSOCK_EARG, "tsock_begin: t is NULL");
 	if (tsi_fork_since(t->generation))
 		return tsi_fork_err();
-	tsi_leave_sweep(t);
+	tsi_leave_sweep(&t->left);
 	/* All was taken, and only EEPOCH not yet heard. */
 	if (t->phase == TSI_PHASE_READING && !next_count(t))
 		end_epoch(t);
 	if (t->phase == TSI_PHASE_DONE && t->reader)
 		return go_on(t);
 	if (t->reader)
-		tsi_leave_reader(t);
+		leave_reader(t);
 	if (t->stream.epochs &&
 	    t->end >= t->stream.epochs * t->stream.epoch_len)
 		return err_ended(t);
@@ -139,7 +149,7 @@ static int leave_if_lost(struct tsock *t, int err)
 		return err;
 	saved = tsi_err_save(err);
 	if (tsi_reader_trouble(t->reader))
-		tsi_leave_reader(t);
+		leave_reader(t);
 	return tsi_err_restore(&saved);
 }
 
@@ -160,12 +170,12 @@ static int err_given_up(struct tsock *t)
 	/* Then nothing is written any more. */
 	if (state != TSI_RING_OPEN)
 		return 0;
-	return tsi_wait_trouble(t, tsi_now_ms());
+	return tsi_wait_trouble(&t->waiter, tsi_now_ms());
 }
 
 static int await_samples(struct tsock *t, uint64_t need, int timeout_ms)
 {
-	int err = tsi_wait_head(t, need, timeout_ms);
+	int err = tsi_wait_head(&t->waiter, need, timeout_ms);
 
 	if (!err && !at_hand(t->reader, need))
 		err = err_given_up(t);
@@ -188,7 +198,10 @@ static int take_next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 	if (!n)
 		return end_epoch(t);
 	need = tsi_reader_pos(t->reader) + n;
-	err = tsi_await_release(t, n, need, &timeout_ms);
+	err = tsi_await_release(&t->waiter, t->reader, n, &timeout_ms);
+	/* Batches of an earlier claim hold the stream, too. */
+	if (!err && tsi_leave_any(&t->left))
+		err = tsi_leave_await(&t->left, need, &timeout_ms);
 	if (!err && !at_hand(t->reader, need))
 		err = await_samples(t, need, timeout_ms);
 	if (!err)
@@ -212,6 +225,17 @@ int tsock_next(tsock *t, int timeout_ms, tsock_batch **out)
 	if (err && out)
 		*out = NULL;
 	return err;
+}
+
+void tsock_leave(tsock *t)
+{
+	if (!t || tsi_fork_since(t->generation))
+		return;
+	tsi_join_cancel(t);
+	if (t->reader)
+		leave_reader(t);
+	t->phase = TSI_PHASE_IDLE;
+	tsi_leave_sweep(&t->left);
 }
 
 int tsock_transport(tsock *t)

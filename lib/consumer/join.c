@@ -35,10 +35,10 @@ static int new_question(struct tsock *t)
 	j->batch_size = t->opts.batch_size;
 	j->join = t->opts.join;
 	j->between = t->leaves ? TSOCK_BETWEEN_LEAVE : TSOCK_BETWEEN_HOLD;
-	j->staged = t->try == TSOCK_TRANSPORT_STAGED;
+	j->staged = tsi_negotiate_staged(&t->negotiation);
 	j->incarnation = t->stream.incarnation;
 	j->after = t->end;
-	j->view = t->view;
+	j->view = *tsi_negotiate_view(&t->negotiation);
 	t->joining = true;
 	return 0;
 }
@@ -90,23 +90,54 @@ static int attach(struct tsock *t, const struct tsi_msg_offer *offer,
 		.token = offer->token,
 		.incarnation = t->stream.incarnation,
 		.epoch_len = t->stream.epoch_len,
-		.field = t->stored,
+		.field = tsi_negotiate_stored(&t->negotiation),
 		.nfields = t->stream.nfields,
 		.batch = t->opts.batch_size,
 		.mode = t->opts.flags & TSOCK_WRITABLE ? TSI_MAP_PRIVATE
 						       : TSI_MAP_SHARED,
-		.gpu = tsi_negotiate_parts(t, offer, &gpu),
+		.gpu = tsi_negotiate_parts(&t->negotiation, offer, &gpu),
 		.no_gpu = no_gpu,
 		.timeout_ms = ATTACH_MAX_MS,
 	};
 
-	int err = tsi_negotiate_check(t, offer);
+	int err = tsi_negotiate_check(&t->negotiation, offer,
+				      tsi_address_name(&t->address));
 
 	if (err)
 		return err;
 	if (left < ATTACH_MAX_MS)
 		a.timeout_ms = left > ATTACH_MIN_MS ? (int)left : ATTACH_MIN_MS;
 	return tsi_attach(&a, &t->reader, start, end);
+}
+
+/* The reader's part in what is known of all readers of this process. */
+static void add_sibling(struct tsock *t)
+{
+	const struct tsi_view_spec *v = tsi_negotiate_view(&t->negotiation);
+
+	t->sibling = (struct tsi_sibling){
+		.reader = t->reader,
+		.stream = tsi_address_name(&t->address),
+		.batch_size = t->opts.batch_size,
+		.incarnation = t->stream.incarnation,
+		.epoch_len = t->stream.epoch_len,
+		.base_capacity = t->stream.capacity,
+		.base = !v->dtype && !v->gpu,
+		.gpu = v->gpu,
+	};
+	tsi_siblings_add(&t->sibling);
+}
+
+static void prepare_wait(struct tsock *t)
+{
+	struct tsi_waiter *w = &t->waiter;
+
+	w->reader = t->reader;
+	w->sibling = &t->sibling;
+	w->stream = tsi_address_name(&t->address);
+	w->pid = t->stream.pid;
+	w->spins = t->opts.flags & TSOCK_SPIN;
+	w->wait_ns = 0;
 }
 
 static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
@@ -116,11 +147,11 @@ static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
 					  "host memory, copied to the GPU" };
 
 	t->joining = false;
-	t->stuck.on = NULL;
 	tsi_reader_used_here(t->reader);
-	tsi_siblings_add(t);
-	t->samples = t->wait_ns = 0;
-	t->transport = tsi_negotiate_transport(t, offer);
+	add_sibling(t);
+	prepare_wait(t);
+	t->samples = 0;
+	t->transport = tsi_negotiate_transport(&t->negotiation, offer);
 	memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
 	tsi_log(TSOCK_LOG_DEBUG, "joined '%s': batches of %u from %s",
 		tsi_address_name(&t->address), t->opts.batch_size,
@@ -139,7 +170,7 @@ int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
 				tsi_address_name(&t->address), tsock_errmsg());
 		/* The producer has nothing for that GPU. */
 		if (err == TSOCK_ENOTSUP &&
-		    tsi_negotiate_next(t, TSOCK_TRANSPORT_AUTO))
+		    tsi_negotiate_next(&t->negotiation, TSOCK_TRANSPORT_AUTO))
 			continue;
 		if (err)
 			return err;
@@ -153,8 +184,9 @@ int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
 				tsi_address_name(&t->address), tries,
 				tsock_errmsg());
 		/* Whatever came of it: the next try is another connection. */
-		tsi_leave_join(t);
-		if (no_gpu && tsi_negotiate_next(t, offer.transport))
+		tsi_join_cancel(t);
+		if (no_gpu &&
+		    tsi_negotiate_next(&t->negotiation, offer.transport))
 			continue;
 		if (err != TSOCK_EAGAIN &&
 		    (err != TSOCK_ELOST || tries > TRIES))
@@ -163,4 +195,15 @@ int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
 			return TSOCK_EAGAIN;
 		poll(NULL, 0, AGAIN_MS);
 	}
+}
+
+void tsi_join_cancel(struct tsock *t)
+{
+	struct tsi_msg m = { .type = TSI_LEAVE };
+
+	if (!t->joining)
+		return;
+	t->joining = false;
+	memcpy(m.u.leave.nonce, t->question.u.join.nonce, TSI_NONCE);
+	tsi_request_tell(&t->requests, &m);
 }

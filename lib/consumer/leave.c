@@ -1,87 +1,87 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * leave.c - giving up a claim, a join that is under way, and the handle.
+ * leave.c - giving up a claim, and the readers that were left although batches
+ * still hold their claims.
  */
-#include <stdlib.h>
-#include <string.h>
+#include "consumer/leave.h"
 
-#include "base/fork.h"
+#include <poll.h>
+
 #include "base/err.h"
 #include "base/log.h"
-#include "consumer/consumer.h"
 
-void tsi_leave_sweep(struct tsock *t)
+void tsi_leave_sweep(struct tsi_left *l)
 {
-	struct tsi_reader **at = &t->left;
+	struct tsi_reader **at = &l->first;
 
 	while (*at) {
 		struct tsi_reader *r = *at;
 
 		if (!tsi_reader_claim_ended(r)) {
-			at = &r->next;
+			at = tsi_reader_next(r);
 			continue;
 		}
-		*at = r->next;
+		*at = *tsi_reader_next(r);
 		tsi_reader_unref(r);
 	}
 }
 
-void tsi_leave_reader(struct tsock *t)
+void tsi_leave_drop_all(struct tsi_left *l)
 {
-	struct tsi_reader *r = t->reader;
+	while (l->first) {
+		struct tsi_reader *r = l->first;
 
-	tsi_siblings_remove(t);
-	t->reader = NULL;
-	t->phase = TSI_PHASE_IDLE;
+		l->first = *tsi_reader_next(r);
+		tsi_reader_unref(r);
+	}
+}
+
+void tsi_leave_reader(struct tsi_left *l, struct tsi_reader *r,
+		      struct tsi_requester *q, const uint8_t *nonce)
+{
 	if (tsi_reader_make_all_private(r))
 		tsi_log(TSOCK_LOG_WARN, "%s; the stream waits for held batches",
 			tsock_errmsg());
 	if (!tsi_reader_retire(r)) {
-		r->next = t->left;
-		t->left = r;
+		*tsi_reader_next(r) = l->first;
+		l->first = r;
 		return;
 	}
 	if (!tsi_claim_producer_gone(tsi_reader_claim(r)))
-		tsi_request_leave(&t->requests, t->nonce);
+		tsi_request_leave(q, nonce);
 	tsi_reader_unref(r);
 }
 
-void tsi_leave_join(struct tsock *t)
+/* Does r, which was left, hold the stream up?  EAGAIN: not for ever. */
+static int check_one(struct tsi_reader *r, uint64_t need)
 {
-	struct tsi_msg m = { .type = TSI_LEAVE };
+	const struct tsock_batch *b;
 
-	if (!t->joining)
-		return;
-	t->joining = false;
-	memcpy(m.u.leave.nonce, t->question.u.join.nonce, TSI_NONCE);
-	tsi_request_tell(&t->requests, &m);
+	if (tsi_reader_lets_pass(r, need))
+		return 0;
+	b = tsi_reader_oldest(r);
+	if (!b || tsi_reader_batch_pending(b) ||
+	    tsi_reader_released_elsewhere(r))
+		return TSOCK_EAGAIN;
+	return tsi_err(TSOCK_EHELD,
+		       "batches of an epoch that was left are still held "
+		       "(%llu): the stream can't go on; release them, or open "
+		       "with TSOCK_WRITABLE",
+		       (unsigned long long)tsi_reader_held(r));
 }
 
-void tsock_leave(tsock *t)
+int tsi_leave_await(struct tsi_left *l, uint64_t need, int *timeout_ms)
 {
-	if (!t || tsi_fork_since(t->generation))
-		return;
-	tsi_leave_join(t);
-	if (t->reader)
-		tsi_leave_reader(t);
-	t->phase = TSI_PHASE_IDLE;
-	tsi_leave_sweep(t);
-}
+	for (;;) {
+		int err = 0;
 
-void tsock_close(tsock *t)
-{
-	/* In a forked child all of it is the parent's. */
-	if (!t || tsi_fork_since(t->generation))
-		return;
-	tsock_leave(t);
-	while (t->left) {
-		struct tsi_reader *r = t->left;
-
-		t->left = r->next;
-		tsi_reader_unref(r);
+		tsi_leave_sweep(l);
+		for (struct tsi_reader *r = l->first; r && !err;
+		     r = *tsi_reader_next(r))
+			err = check_one(r, need);
+		if (err != TSOCK_EAGAIN || !*timeout_ms)
+			return err;
+		poll(NULL, 0, 1);
+		*timeout_ms -= *timeout_ms > 0;
 	}
-	tsi_request_close(&t->requests);
-	free(t->meta);
-	free(t->classes);
-	free(t);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * open.c - finding a producer, and learning what it serves.
+ * open.c - finding a producer, learning what it serves, and closing the handle.
  *
  * Nobody is held up by a consumer that has only been opened: no ring is
  * mapped here.
@@ -17,7 +17,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/sized.h"
-#include "consumer/gpu/negotiate.h"
 #include "consumer/running.h"
 #include "base/fork.h"
 #include "wire/fdpass.h"
@@ -91,26 +90,6 @@ static int check_stream(const struct tsock *t)
 	return 0;
 }
 
-/* The fields as this consumer gets them. */
-static void make_fields(struct tsock *t)
-{
-	bool image = false;
-
-	for (unsigned i = 0; i < t->stream.nfields; i++) {
-		t->field[i] = t->stream.field[i];
-		if (!(t->field[i].flags & TSOCK_FIELD_IMAGE))
-			continue;
-		image = true;
-		if (t->make.dtype)
-			tsi_view_spec_field(&t->make, &t->stream.field[i],
-					    &t->field[i]);
-	}
-	/* Nothing to convert: all get the samples as they are stored. */
-	if (!image)
-		t->make = (struct tsi_view_spec){ .dtype = 0 };
-	tsi_negotiate_aim(t);
-}
-
 static int fetch_meta(struct tsock *t, int64_t deadline)
 {
 	uint32_t total = t->stream.meta_bytes, at = 0;
@@ -182,7 +161,7 @@ static int greet(struct tsock *t, int64_t deadline)
 	if (!err)
 		err = index_classes(t);
 	if (!err)
-		make_fields(t);
+		tsi_negotiate_fields(&t->negotiation, &t->stream);
 	return err;
 }
 
@@ -314,11 +293,7 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 	if (!err)
 		err = check_opts(&t->opts);
 	if (!err)
-		err = tsi_view_spec_make(t->opts.dtype, t->opts.layout,
-					 t->opts.normalize, t->opts.mean,
-					 t->opts.std, &t->make);
-	if (!err)
-		err = tsi_negotiate_options(t);
+		err = tsi_negotiate_options(&t->negotiation, &t->opts);
 	if (err)
 		goto err_free;
 	if (!t->opts.timeout_ms)
@@ -339,6 +314,19 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 err_free:
 	free(t);
 	return err;
+}
+
+void tsock_close(tsock *t)
+{
+	/* In a forked child all of it is the parent's. */
+	if (!t || tsi_fork_since(t->generation))
+		return;
+	tsock_leave(t);
+	tsi_leave_drop_all(&t->left);
+	tsi_request_close(&t->requests);
+	free(t->meta);
+	free(t->classes);
+	free(t);
 }
 
 /* ---- telling about it ---- */
@@ -386,7 +374,7 @@ int tsock_get_field(tsock *t, unsigned i, struct tsock_field *out)
 		return tsi_err(TSOCK_EARG, "there is no field %u: '%s' has %u",
 			       i, tsi_address_name(&t->address),
 			       t->stream.nfields);
-	*out = t->field[i];
+	*out = *tsi_negotiate_field(&t->negotiation, i);
 	return 0;
 }
 

@@ -109,6 +109,12 @@ struct tsi_reader_parts {
 
 /* ---- what other files may know of a reader ---- */
 
+/* The next one in a list of those that a handle has left. */
+static inline struct tsi_reader **tsi_reader_next(struct tsi_reader *r)
+{
+	return &r->next;
+}
+
 static inline struct tsi_claim *tsi_reader_claim(struct tsi_reader *r)
 {
 	return &r->claim;

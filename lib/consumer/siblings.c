@@ -15,14 +15,14 @@
 #include "base/err.h"
 #include "base/fork.h"
 #include "base/log.h"
-#include "consumer/consumer.h"
+#include "consumer/reader.h"
 
 #define STUCK_MS 100  /* without a step of either: then it is certain */
 #define LONG_MS 10000 /* for another thread's: then it is said */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct tsock *first;
+static struct tsi_sibling *first;
 
 /* A child has readers of its own only, and a lock that nobody holds. */
 static void in_child(void)
@@ -36,21 +36,21 @@ static void watch_forks(void)
 	pthread_atfork(NULL, NULL, in_child);
 }
 
-void tsi_siblings_add(struct tsock *t)
+void tsi_siblings_add(struct tsi_sibling *s)
 {
 	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&lock);
-	t->sibling = first;
-	first = t;
+	s->next = first;
+	first = s;
 	pthread_mutex_unlock(&lock);
 }
 
-void tsi_siblings_remove(struct tsock *t)
+void tsi_siblings_remove(struct tsi_sibling *s)
 {
 	pthread_mutex_lock(&lock);
-	for (struct tsock **at = &first; *at; at = &(*at)->sibling) {
-		if (*at == t) {
-			*at = t->sibling;
+	for (struct tsi_sibling **at = &first; *at; at = &(*at)->next) {
+		if (*at == s) {
+			*at = s->next;
 			break;
 		}
 	}
@@ -69,42 +69,43 @@ static uint64_t needed_by(const struct tsi_reader *r)
 						: tsi_reader_tail(r);
 }
 
-/* First sample that can't be published for t before o's reader goes on. */
-static uint64_t bound(const struct tsock *t, const struct tsock *o)
+/* First sample that can't be published for s before o's reader goes on. */
+static uint64_t bound(const struct tsi_sibling *s, const struct tsi_sibling *o)
 {
 	const struct tsi_reader *r = o->reader;
-	bool base = !o->view.dtype && !o->view.gpu;
-	uint64_t from = needed_by(r), n = o->stream.epoch_len, far;
+	uint64_t from = needed_by(r), n = o->epoch_len, far;
 
-	if (base || tsi_claim_same_ring(tsi_reader_claim(o->reader),
-					tsi_reader_claim(t->reader)))
+	if (o->base || tsi_claim_same_ring(tsi_reader_claim(o->reader),
+					   tsi_reader_claim(s->reader)))
 		return from + tsi_reader_capacity(r);
 	/* How many rings lie between is known of those on the host alone; but
 	 * the base ring keeps the next epoch's start for readers of views. */
 	far = from / n * n + (from % n ? n : 0);
-	if (!o->view.gpu && from + tsi_reader_capacity(r) < far)
+	if (!o->gpu && from + tsi_reader_capacity(r) < far)
 		far = from + tsi_reader_capacity(r);
-	return far + o->stream.capacity;
+	return far + o->base_capacity;
 }
 
-static bool blocks(const struct tsock *t, const struct tsock *o, uint64_t need)
+static bool blocks(const struct tsi_sibling *s, const struct tsi_sibling *o,
+		   uint64_t need)
 {
-	return o != t && o->stream.incarnation == t->stream.incarnation &&
-	       !tsi_reader_in_child(o->reader) && bound(t, o) < need;
+	return o != s && o->incarnation == s->incarnation &&
+	       !tsi_reader_in_child(o->reader) && bound(s, o) < need;
 }
 
-static bool mine(const struct tsock *o)
+static bool mine(const struct tsi_sibling *o)
 {
 	return tsi_reader_is_used_here(o->reader);
 }
 
 /* One of this thread's rather than another's. */
-static const struct tsock *find(const struct tsock *t, uint64_t need)
+static const struct tsi_sibling *find(const struct tsi_sibling *s,
+				      uint64_t need)
 {
-	const struct tsock *found = NULL;
+	const struct tsi_sibling *found = NULL;
 
-	for (const struct tsock *o = first; o; o = o->sibling) {
-		if (!blocks(t, o, need))
+	for (const struct tsi_sibling *o = first; o; o = o->next) {
+		if (!blocks(s, o, need))
 			continue;
 		if (mine(o))
 			return o;
@@ -115,7 +116,8 @@ static const struct tsock *find(const struct tsock *t, uint64_t need)
 
 /* ---- what is said ---- */
 
-static int err_self(const struct tsock *t, const struct tsock *o, uint64_t need)
+static int err_self(const struct tsi_sibling *s, const struct tsi_sibling *o,
+		    uint64_t need)
 {
 	return tsi_err(
 		TSOCK_EHELD,
@@ -124,60 +126,60 @@ static int err_self(const struct tsock *t, const struct tsock *o, uint64_t need)
 		"needs sample %llu, which can't be made before the one of "
 		"batch size %u goes on, which is at sample %llu; give each a "
 		"thread or a process of its own, or read them in step",
-		tsi_address_name(&t->address), t->opts.batch_size,
-		(unsigned long long)tsi_reader_pos(t->reader),
-		(unsigned long long)need - 1, o->opts.batch_size,
+		s->stream, s->batch_size,
+		(unsigned long long)tsi_reader_pos(s->reader),
+		(unsigned long long)need - 1, o->batch_size,
 		(unsigned long long)tsi_reader_pos(o->reader));
 }
 
-static void tell_other(const struct tsock *t, const struct tsock *o,
+static void tell_other(const struct tsi_sibling *s, const struct tsi_sibling *o,
 		       int64_t waited_ms, char *text, size_t size)
 {
 	snprintf(text, size,
 		 "the stream '%s': the loader of batch size %u, at sample "
 		 "%llu, has waited %lld s for another one of this process, of "
 		 "batch size %u, at sample %llu, which another thread reads",
-		 tsi_address_name(&t->address), t->opts.batch_size,
-		 (unsigned long long)tsi_reader_pos(t->reader),
-		 (long long)waited_ms / 1000, o->opts.batch_size,
+		 s->stream, s->batch_size,
+		 (unsigned long long)tsi_reader_pos(s->reader),
+		 (long long)waited_ms / 1000, o->batch_size,
 		 (unsigned long long)tsi_reader_pos(o->reader));
 }
 
 /* With the lock held. */
-static int look_for_block(struct tsock *t, uint64_t need, int64_t now_ms,
+static int look_for_block(struct tsi_sibling *s, uint64_t need, int64_t now_ms,
 			  char *text, size_t size)
 {
-	const struct tsock *o = find(t, need);
-	struct tsi_stuck *s = &t->stuck;
+	const struct tsi_sibling *o = find(s, need);
+	struct tsi_stuck *k = &s->stuck;
 	uint64_t pos;
 
 	if (!o) {
-		s->on = NULL;
+		k->on = NULL;
 		return 0;
 	}
 	pos = tsi_reader_pos(o->reader);
-	if (s->on != o->reader || s->pos != pos || s->need != need) {
-		*s = (struct tsi_stuck){ o->reader, pos, need, now_ms, false };
+	if (k->on != o->reader || k->pos != pos || k->need != need) {
+		*k = (struct tsi_stuck){ o->reader, pos, need, now_ms, false };
 		return 0;
 	}
-	if (now_ms - s->since_ms >= STUCK_MS && mine(o)) {
-		s->on = NULL;
-		return err_self(t, o, need);
+	if (now_ms - k->since_ms >= STUCK_MS && mine(o)) {
+		k->on = NULL;
+		return err_self(s, o, need);
 	}
-	if (now_ms - s->since_ms >= LONG_MS && !mine(o) && !s->said) {
-		s->said = true;
-		tell_other(t, o, now_ms - s->since_ms, text, size);
+	if (now_ms - k->since_ms >= LONG_MS && !mine(o) && !k->said) {
+		k->said = true;
+		tell_other(s, o, now_ms - k->since_ms, text, size);
 	}
 	return 0;
 }
 
-int tsi_siblings_check(struct tsock *t, uint64_t need, int64_t now_ms)
+int tsi_siblings_check(struct tsi_sibling *s, uint64_t need, int64_t now_ms)
 {
 	char text[512] = "";
 	int err;
 
 	pthread_mutex_lock(&lock);
-	err = look_for_block(t, need, now_ms, text, sizeof(text));
+	err = look_for_block(s, need, now_ms, text, sizeof(text));
 	pthread_mutex_unlock(&lock);
 	if (text[0])
 		tsi_log(TSOCK_LOG_WARN, "%s", text);

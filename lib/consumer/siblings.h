@@ -14,9 +14,8 @@
 #include <stdint.h>
 
 struct tsi_reader;
-struct tsock;
 
-/* What a wait has found so far; the handle's own. */
+/* What a wait has found so far. */
 struct tsi_stuck {
 	const struct tsi_reader *on; /* who blocks it; NULL: nobody known */
 	uint64_t pos, need;          /* of that one; of this one */
@@ -24,16 +23,29 @@ struct tsi_stuck {
 	bool said;
 };
 
-/* t->reader is one of them from now on, and is none any more. */
-void tsi_siblings_add(struct tsock *t);
-void tsi_siblings_remove(struct tsock *t);
+/* One of them, from its join to its leave.  stuck is its own thread's. */
+struct tsi_sibling {
+	struct tsi_reader *reader;
+	const char *stream; /* its name */
+	unsigned batch_size;
+	uint64_t incarnation, epoch_len;
+	uint64_t base_capacity; /* of the ring of the base view */
+	bool base;              /* it reads that ring */
+	bool gpu;               /* its ring is on a GPU */
+	struct tsi_stuck stuck;
+	struct tsi_sibling *next;
+};
+
+/* It is one of them from now on, and is none any more. */
+void tsi_siblings_add(struct tsi_sibling *s);
+void tsi_siblings_remove(struct tsi_sibling *s);
 
 /*
- * t, which this thread reads, waits for sample need - 1.  TSOCK_EHELD, which
+ * s, which this thread reads, waits for sample need - 1.  TSOCK_EHELD, which
  * names both, when that can't come before this very thread goes on with another
- * handle, and it didn't for a while; 0 else.  A wait for another thread's
- * handle is logged, once.
+ * one, and it didn't for a while; 0 else.  A wait for another thread's reader
+ * is logged, once.
  */
-int tsi_siblings_check(struct tsock *t, uint64_t need, int64_t now_ms);
+int tsi_siblings_check(struct tsi_sibling *s, uint64_t need, int64_t now_ms);
 
 #endif

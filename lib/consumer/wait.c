@@ -5,68 +5,70 @@
  * A dead producer wakes nobody, so a sleep is at most a slice long, and now
  * and then its process is looked at.  A stopped one is waited for.
  */
-#include "consumer/consumer.h"
+#include "consumer/wait.h"
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "consumer/reader.h"
+#include "consumer/siblings.h"
 
 #define SLICE_MS 100
 #define SPINS 1024 /* between two looks at the clock */
 
-int tsi_wait_trouble(struct tsock *t, int64_t now_ms)
+int tsi_wait_trouble(struct tsi_waiter *w, int64_t now_ms)
 {
-	const struct tsi_claim *c = tsi_reader_claim(t->reader);
+	const struct tsi_claim *c = tsi_reader_claim(w->reader);
 	uint32_t state = tsi_claim_ring_state(c);
 
 	if (state == TSI_RING_FAILED)
-		return tsi_claim_err_stopped(c, tsi_address_name(&t->address));
+		return tsi_claim_err_stopped(c, w->stream);
 	if (state == TSI_RING_CLOSED)
 		return tsi_err(TSOCK_ELOST,
 			       "the producer of '%s' (pid %u) has shut down",
-			       tsi_address_name(&t->address), t->stream.pid);
+			       w->stream, w->pid);
 	if (!tsi_claim_stands(c))
 		return tsi_err(TSOCK_ELOST,
 			       "the producer of '%s' gave this consumer up; "
 			       "its log says why",
-			       tsi_address_name(&t->address));
-	if (now_ms - t->looked_ms < SLICE_MS)
+			       w->stream);
+	if (now_ms - w->looked_ms < SLICE_MS)
 		return 0;
 	if (!tsi_claim_producer_gone(c)) {
-		t->looked_ms = now_ms;
+		w->looked_ms = now_ms;
 		return 0;
 	}
 	return tsi_err(TSOCK_ELOST, "the producer of '%s' (pid %u) died",
-		       tsi_address_name(&t->address), t->stream.pid);
+		       w->stream, w->pid);
 }
 
 /* 0 when the head is there; else what is wrong, or EAGAIN for nothing. */
-static int look_for_head(struct tsock *t, uint64_t need, int64_t now_ms)
+static int look_for_head(struct tsi_waiter *w, uint64_t need, int64_t now_ms)
 {
 	int err;
 
-	if (tsi_claim_head(tsi_reader_claim(t->reader)) >= need)
+	if (tsi_claim_head(tsi_reader_claim(w->reader)) >= need)
 		return 0;
-	err = tsi_wait_trouble(t, now_ms);
+	err = tsi_wait_trouble(w, now_ms);
 	/* It may have published before whatever happened to it. */
-	if (err && tsi_claim_head(tsi_reader_claim(t->reader)) >= need)
+	if (err && tsi_claim_head(tsi_reader_claim(w->reader)) >= need)
 		return 0;
 	return err ? err : TSOCK_EAGAIN;
 }
 
 /* After a slice, and at the end: does this thread wait for itself? */
-static int check_siblings(struct tsock *t, uint64_t need, int64_t now_ms,
+static int check_siblings(struct tsi_waiter *w, uint64_t need, int64_t now_ms,
 			  int64_t deadline_ms, int64_t *looked_ms)
 {
 	if (now_ms - *looked_ms < SLICE_MS && now_ms < deadline_ms)
 		return 0;
 	*looked_ms = now_ms;
-	return tsi_siblings_check(t, need, now_ms);
+	return tsi_siblings_check(w->sibling, need, now_ms);
 }
 
-static int sleep_until(struct tsock *t, uint64_t need, int64_t begin_ms,
+static int sleep_until(struct tsi_waiter *w, uint64_t need, int64_t begin_ms,
 		       int64_t deadline_ms)
 {
-	struct tsi_claim *c = tsi_reader_claim(t->reader);
+	struct tsi_claim *c = tsi_reader_claim(w->reader);
 	int64_t looked = begin_ms;
 
 	tsi_claim_want(c, need);
@@ -74,11 +76,11 @@ static int sleep_until(struct tsock *t, uint64_t need, int64_t begin_ms,
 		/* Before the head: a wake after that ends the sleep at once. */
 		uint32_t wakes = tsi_claim_wakes(c);
 		int64_t now = tsi_now_ms(), left;
-		int err = look_for_head(t, need, now);
+		int err = look_for_head(w, need, now);
 
 		if (err != TSOCK_EAGAIN)
 			return err;
-		err = check_siblings(t, need, now, deadline_ms, &looked);
+		err = check_siblings(w, need, now, deadline_ms, &looked);
 		if (err)
 			return err;
 		left = deadline_ms - now;
@@ -98,48 +100,48 @@ static void relax(void)
 #endif
 }
 
-static int spin_until(struct tsock *t, uint64_t need, int64_t begin_ms,
+static int spin_until(struct tsi_waiter *w, uint64_t need, int64_t begin_ms,
 		      int64_t deadline_ms)
 {
 	int64_t looked = begin_ms;
 
 	for (;;) {
 		int64_t now = tsi_now_ms();
-		int err = look_for_head(t, need, now);
+		int err = look_for_head(w, need, now);
 
 		if (err == TSOCK_EAGAIN &&
-		    check_siblings(t, need, now, deadline_ms, &looked))
+		    check_siblings(w, need, now, deadline_ms, &looked))
 			return TSOCK_EHELD;
 		if (err != TSOCK_EAGAIN || now >= deadline_ms)
 			return err;
 		for (unsigned i = 0; i < SPINS; i++) {
-			if (tsi_claim_head(tsi_reader_claim(t->reader)) >= need)
+			if (tsi_claim_head(tsi_reader_claim(w->reader)) >= need)
 				return 0;
 			relax();
 		}
 	}
 }
 
-int tsi_wait_head(struct tsock *t, uint64_t need, int timeout_ms)
+int tsi_wait_head(struct tsi_waiter *w, uint64_t need, int timeout_ms)
 {
-	struct tsi_claim *c = tsi_reader_claim(t->reader);
+	struct tsi_claim *c = tsi_reader_claim(w->reader);
 	int64_t begin = tsi_now_ns();
 	int64_t begin_ms = begin / 1000000;
 	int64_t deadline = timeout_ms < 0 ? INT64_MAX : begin_ms + timeout_ms;
 	int err;
 
 	if (!timeout_ms)
-		return look_for_head(t, need, begin_ms);
-	tsi_reader_used_here(t->reader);
-	if (t->opts.flags & TSOCK_SPIN) {
+		return look_for_head(w, need, begin_ms);
+	tsi_reader_used_here(w->reader);
+	if (w->spins) {
 		tsi_claim_spin(c, need);
-		err = spin_until(t, need, begin_ms, deadline);
+		err = spin_until(w, need, begin_ms, deadline);
 		tsi_claim_spin(c, 0);
 	} else {
-		err = sleep_until(t, need, begin_ms, deadline);
+		err = sleep_until(w, need, begin_ms, deadline);
 		tsi_claim_want_no_more(c);
 	}
-	t->wait_ns += (uint64_t)(tsi_now_ns() - begin);
-	tsi_claim_count_wait(c, t->wait_ns);
+	w->wait_ns += (uint64_t)(tsi_now_ns() - begin);
+	tsi_claim_count_wait(c, w->wait_ns);
 	return err;
 }

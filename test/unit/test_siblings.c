@@ -241,12 +241,12 @@ static void another_threads_reader_is_waited_for_and_named_once(void **state)
 	assert_int_equal(err, TSOCK_EAGAIN);
 	need = tsi_reader_pos(a->reader) + 16;
 	/* As time goes by. */
-	a->stuck.on = NULL;
-	assert_int_equal(tsi_siblings_check(a, need, 1000), 0);
-	assert_int_equal(tsi_siblings_check(a, need, 10999), 0);
+	a->sibling.stuck.on = NULL;
+	assert_int_equal(tsi_siblings_check(&a->sibling, need, 1000), 0);
+	assert_int_equal(tsi_siblings_check(&a->sibling, need, 10999), 0);
 	assert_int_equal(said, 0);
 	for (int64_t now = 11000; now < 60000; now += 1000)
-		assert_int_equal(tsi_siblings_check(a, need, now), 0);
+		assert_int_equal(tsi_siblings_check(&a->sibling, need, now), 0);
 	while (!said)
 		sched_yield();
 	assert_non_null(strstr(line_said, "batch size 16, at sample 128"));

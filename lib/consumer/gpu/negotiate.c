@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * negotiate.c - a consumer's GPU, and the transport by which batches get there.
+ * negotiate.c - what a consumer wants, what its producer is asked for, and the
+ * transport by which batches get to its GPU, if it has one.
  *
  * The producer's memory on that GPU by a descriptor, by a legacy handle, or
  * the host ring and copies of this process's own.  Opens nothing itself.
@@ -11,7 +12,6 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "consumer/consumer.h"
 
 static int check_host(const struct tsock_opts *o)
 {
@@ -31,12 +31,17 @@ static int check_host(const struct tsock_opts *o)
 	return 0;
 }
 
-int tsi_negotiate_options(struct tsock *t)
+int tsi_negotiate_options(struct tsi_negotiation *n, const struct tsock_opts *o)
 {
-	const struct tsock_opts *o = &t->opts;
 	struct tsi_gpu_info info;
-	int err;
+	int err = tsi_view_spec_make(o->dtype, o->layout, o->normalize, o->mean,
+				     o->std, &n->make);
 
+	if (err)
+		return err;
+	n->device = o->device;
+	n->as_stored = o->flags & TSOCK_GPU_STORED;
+	n->wish = o->transport;
 	if (o->transport > TSOCK_TRANSPORT_STAGED)
 		return tsi_err(TSOCK_EARG,
 			       "transport is %u: use TSOCK_TRANSPORT_AUTO, "
@@ -52,103 +57,122 @@ int tsi_negotiate_options(struct tsock *t)
 	err = tsi_gpu_info((unsigned)o->device, &info);
 	if (err)
 		return err;
-	memcpy(t->uuid, info.uuid, sizeof(t->uuid));
-	t->try = o->transport;
+	memcpy(n->uuid, info.uuid, sizeof(n->uuid));
+	n->try = n->wish;
 	return 0;
 }
 
 /* ---- what is asked for ---- */
 
-static bool staged(const struct tsock *t)
-{
-	return t->opts.device >= 0 && t->try == TSOCK_TRANSPORT_STAGED;
-}
-
 /* The ring holds the samples as they are stored. */
-static bool raw(const struct tsock *t)
+static bool raw(const struct tsi_negotiation *n)
 {
-	return staged(t) || t->opts.flags & TSOCK_GPU_STORED || !t->make.dtype;
+	return tsi_negotiate_staged(n) || n->as_stored || !n->make.dtype;
 }
 
-void tsi_negotiate_aim(struct tsock *t)
+/* From what is wanted, and the transport that is to be tried. */
+static void aim(struct tsi_negotiation *n)
 {
-	struct tsi_view_spec *v = &t->view;
+	struct tsi_view_spec *v = &n->view;
 
 	*v = (struct tsi_view_spec){ .dtype = 0 };
-	if (!raw(t))
-		*v = t->make;
-	memcpy(t->stored, raw(t) ? t->stream.field : t->field,
-	       sizeof(t->stored));
-	if (t->opts.device < 0 || staged(t))
+	if (!raw(n))
+		*v = n->make;
+	memcpy(n->stored, raw(n) ? n->served : n->field, sizeof(n->stored));
+	if (n->device < 0 || tsi_negotiate_staged(n))
 		return;
-	if (raw(t))
+	if (raw(n))
 		v->dtype = TSOCK_U8;
 	v->gpu = 1;
-	v->transport = t->try;
-	memcpy(v->uuid, t->uuid, sizeof(v->uuid));
+	v->transport = n->try;
+	memcpy(v->uuid, n->uuid, sizeof(v->uuid));
+}
+
+void tsi_negotiate_fields(struct tsi_negotiation *n,
+			  const struct tsi_msg_stream *s)
+{
+	bool image = false;
+
+	n->nfields = s->nfields;
+	memcpy(n->served, s->field, sizeof(n->served));
+	for (unsigned i = 0; i < s->nfields; i++) {
+		n->field[i] = s->field[i];
+		if (!(n->field[i].flags & TSOCK_FIELD_IMAGE))
+			continue;
+		image = true;
+		if (n->make.dtype)
+			tsi_view_spec_field(&n->make, &s->field[i],
+					    &n->field[i]);
+	}
+	/* Nothing to convert: all get the samples as they are stored. */
+	if (!image)
+		n->make = (struct tsi_view_spec){ .dtype = 0 };
+	aim(n);
 }
 
 /* ---- what is offered ---- */
 
-int tsi_negotiate_check(const struct tsock *t,
-			const struct tsi_msg_offer *offer)
+int tsi_negotiate_check(const struct tsi_negotiation *n,
+			const struct tsi_msg_offer *offer, const char *stream)
 {
-	bool gpu = t->opts.device >= 0 && !staged(t);
+	bool gpu = n->device >= 0 && !tsi_negotiate_staged(n);
 	bool good;
 
 	if (!gpu)
 		good = !offer->transport;
-	else if (t->try == TSOCK_TRANSPORT_AUTO)
+	else if (n->try == TSOCK_TRANSPORT_AUTO)
 		good = offer->transport == TSOCK_TRANSPORT_VMM ||
 		       offer->transport == TSOCK_TRANSPORT_LEGACY;
 	else
-		good = offer->transport == t->try;
+		good = offer->transport == n->try;
 	if (good && offer->transport == TSOCK_TRANSPORT_LEGACY)
-		good = offer->nfields == t->stream.nfields;
+		good = offer->nfields == n->nfields;
 	return good ? 0
 		    : tsi_err(TSOCK_EPROTO,
 			      "the producer of '%s' offered another kind of "
 			      "memory than was asked for",
-			      tsi_address_name(&t->address));
+			      stream);
 }
 
 const struct tsi_gpu_backend_parts *
-tsi_negotiate_parts(struct tsock *t, const struct tsi_msg_offer *offer,
+tsi_negotiate_parts(const struct tsi_negotiation *n,
+		    const struct tsi_msg_offer *offer,
 		    struct tsi_gpu_backend_parts *p)
 {
-	if (t->opts.device < 0)
+	if (n->device < 0)
 		return NULL;
 	*p = (struct tsi_gpu_backend_parts){
-		.device = (unsigned)t->opts.device,
-		.as_stored = t->opts.flags & TSOCK_GPU_STORED,
-		.staged = staged(t),
-		.ring = { .device = (unsigned)t->opts.device,
+		.device = (unsigned)n->device,
+		.as_stored = n->as_stored,
+		.staged = tsi_negotiate_staged(n),
+		.ring = { .device = (unsigned)n->device,
 			  .transport = offer->transport,
 			  .handle = offer->handle },
-		.make = t->make,
+		.make = n->make,
 	};
-	memcpy(p->field, t->field, sizeof(p->field));
-	memcpy(p->stored, t->stored, sizeof(p->stored));
+	memcpy(p->field, n->field, sizeof(p->field));
+	memcpy(p->stored, n->stored, sizeof(p->stored));
 	return p;
 }
 
-enum tsock_transport tsi_negotiate_transport(const struct tsock *t,
+enum tsock_transport tsi_negotiate_transport(const struct tsi_negotiation *n,
 					     const struct tsi_msg_offer *offer)
 {
-	return staged(t) ? TSOCK_TRANSPORT_STAGED : offer->transport;
+	return tsi_negotiate_staged(n) ? TSOCK_TRANSPORT_STAGED
+				       : offer->transport;
 }
 
-bool tsi_negotiate_next(struct tsock *t, enum tsock_transport offered)
+bool tsi_negotiate_next(struct tsi_negotiation *n, enum tsock_transport offered)
 {
-	if (t->opts.device < 0 || t->opts.transport || staged(t))
+	if (n->device < 0 || n->wish || tsi_negotiate_staged(n))
 		return false;
-	t->try = offered == TSOCK_TRANSPORT_VMM ? TSOCK_TRANSPORT_LEGACY
+	n->try = offered == TSOCK_TRANSPORT_VMM ? TSOCK_TRANSPORT_LEGACY
 						: TSOCK_TRANSPORT_STAGED;
-	tsi_log(TSOCK_LOG_WARN, "GPU %d: %s; %s", t->opts.device,
-		tsock_errmsg(),
-		staged(t) ? "this process copies batches to it from the host "
-			    "ring, which is slower"
-			  : "a legacy handle is tried");
-	tsi_negotiate_aim(t);
+	tsi_log(TSOCK_LOG_WARN, "GPU %d: %s; %s", n->device, tsock_errmsg(),
+		tsi_negotiate_staged(n)
+			? "this process copies batches to it from the host "
+			  "ring, which is slower"
+			: "a legacy handle is tried");
+	aim(n);
 	return true;
 }

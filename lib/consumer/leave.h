@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * leave.h - giving up a claim, and the readers that were left although batches
+ * still hold their claims.
+ *
+ * All of it belongs to the thread of the handle.
+ */
+#ifndef TSI_CONSUMER_LEAVE_H
+#define TSI_CONSUMER_LEAVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "consumer/reader.h"
+#include "consumer/request.h"
+
+/* A handle's. */
+struct tsi_left {
+	struct tsi_reader *first;
+};
+
+/*
+ * Stop being a reader, the one of that nonce: now, or when the last batch that
+ * holds the claim is given back.  r belongs to l from now on.
+ */
+void tsi_leave_reader(struct tsi_left *l, struct tsi_reader *r,
+		      struct tsi_requester *q, const uint8_t *nonce);
+
+/* Let go of those that no batch holds any more; of all. */
+void tsi_leave_sweep(struct tsi_left *l);
+void tsi_leave_drop_all(struct tsi_left *l);
+
+/* Is there one? */
+static inline bool tsi_leave_any(const struct tsi_left *l)
+{
+	return l->first;
+}
+
+/*
+ * Wait until none of them keeps the stream from sample need - 1.  *timeout_ms
+ * becomes what is left of it.  TSOCK_EAGAIN after the timeout; TSOCK_EHELD
+ * where, as far as is known, this thread holds the batches.
+ */
+int tsi_leave_await(struct tsi_left *l, uint64_t need, int *timeout_ms);
+
+#endif

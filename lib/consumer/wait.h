@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wait.h - waiting for the head, asleep or spinning.
+ *
+ * A waiter belongs to the thread of its handle.
+ */
+#ifndef TSI_CONSUMER_WAIT_H
+#define TSI_CONSUMER_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tsi_reader;
+struct tsi_sibling;
+
+struct tsi_waiter {
+	struct tsi_reader *reader;   /* that waits */
+	struct tsi_sibling *sibling; /* the same one (siblings.h) */
+	const char *stream;          /* its name */
+	uint32_t pid;                /* of the producer */
+	bool spins;                  /* TSOCK_SPIN */
+	uint64_t wait_ns;            /* in total, since the join */
+	int64_t looked_ms; /* when the producer was last seen to live */
+};
+
+/* Wait until the head is need or more.  EAGAIN, ELOST, ESTREAM. */
+int tsi_wait_head(struct tsi_waiter *w, uint64_t need, int timeout_ms);
+
+/* Why no more samples will come; 0 if they may. */
+int tsi_wait_trouble(struct tsi_waiter *w, int64_t now_ms);
+
+#endif
