@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /* Those of word i that are in lo..hi-1. */
-static inline uint64_t busy_bits(size_t i, size_t lo, size_t hi)
+static inline uint64_t tsi_busy_bits(size_t i, size_t lo, size_t hi)
 {
 	uint64_t m = ~UINT64_C(0);
 
@@ -25,29 +25,29 @@ static inline uint64_t busy_bits(size_t i, size_t lo, size_t hi)
 	return m;
 }
 
-static inline bool busy_any(_Atomic uint64_t *w, size_t lo, size_t hi)
+static inline bool tsi_busy_any(_Atomic uint64_t *w, size_t lo, size_t hi)
 {
 	for (size_t i = lo / 64; i <= (hi - 1) / 64; i++)
-		/* Pairs with busy_clear(): then the pages are reset. */
+		/* Pairs with tsi_busy_clear(): then the pages are reset. */
 		if (atomic_load_explicit(&w[i], memory_order_acquire) &
-		    busy_bits(i, lo, hi))
+		    tsi_busy_bits(i, lo, hi))
 			return true;
 	return false;
 }
 
-static inline void busy_set(_Atomic uint64_t *w, size_t lo, size_t hi)
+static inline void tsi_busy_set(_Atomic uint64_t *w, size_t lo, size_t hi)
 {
 	for (size_t i = lo / 64; i <= (hi - 1) / 64; i++)
 		/* Read by this thread alone. */
-		atomic_fetch_or_explicit(&w[i], busy_bits(i, lo, hi),
+		atomic_fetch_or_explicit(&w[i], tsi_busy_bits(i, lo, hi),
 					 memory_order_relaxed);
 }
 
-static inline void busy_clear(_Atomic uint64_t *w, size_t lo, size_t hi)
+static inline void tsi_busy_clear(_Atomic uint64_t *w, size_t lo, size_t hi)
 {
 	for (size_t i = lo / 64; i <= (hi - 1) / 64; i++)
-		/* Pairs with busy_any(). */
-		atomic_fetch_and_explicit(&w[i], ~busy_bits(i, lo, hi),
+		/* Pairs with tsi_busy_any(). */
+		atomic_fetch_and_explicit(&w[i], ~tsi_busy_bits(i, lo, hi),
 					  memory_order_release);
 }
 

@@ -2,8 +2,8 @@
 /*
  * mapping.c - the samples of a ring as this process sees them.
  *
- * A window's busy bits say which of its pages live batches touch (busy.h).
- * Never writes to the ring.
+ * Which of the three ways a batch is placed in; window.c has the windows, and
+ * mapping_copy.c the copies.  Never writes to the ring.
  */
 #include "consumer/mapping.h"
 
@@ -15,256 +15,10 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "consumer/busy.h"
 #include "consumer/pages.h"
+#include "consumer/window.h"
 
-#define LASTING 2 /* windows that are never unmapped while the ring is read */
-#define TRIES 3   /* to see the ring in a window */
 #define SPARES 4 /* copies of cleared batches that are kept for the next ones */
-
-struct tsi_window {
-	struct tsi_window *next;
-	uint64_t used; /* first sample of the batch placed last */
-	_Atomic unsigned live;
-	uint8_t *base[TSOCK_MAX_FIELDS];          /* behind the field's mark */
-	_Atomic uint64_t *busy[TSOCK_MAX_FIELDS]; /* a bit for each page */
-};
-
-/* ---- mapping ---- */
-
-/*
- * One mapping of a field, twice in a row where it has no margin; before it one
- * of the lead bytes of the file mark.
- */
-static int map_field(const struct tsi_mapping_field *f, int prot, int flags,
-		     int mark, size_t lead, uint8_t **out)
-{
-	uint8_t *p = mmap(NULL, lead + f->span, PROT_NONE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	bool bad;
-
-	if (p == MAP_FAILED)
-		return -1;
-	flags |= MAP_FIXED | MAP_NORESERVE;
-	bad = lead && mmap(p, lead, prot, flags, mark, 0) == MAP_FAILED;
-	for (unsigned i = 0; i < (f->twice ? 2u : 1u) && !bad; i++)
-		bad = mmap(p + lead + i * f->map_bytes, f->map_bytes, prot,
-			   flags, f->fd, 0) == MAP_FAILED;
-	if (bad) {
-		int saved = errno;
-
-		munmap(p, lead + f->span);
-		errno = saved;
-		return -1;
-	}
-	*out = p + lead;
-	return 0;
-}
-
-static void window_free(const struct tsi_mapping *m, struct tsi_window *win)
-{
-	for (unsigned i = 0; i < m->nfields; i++) {
-		if (win->base[i])
-			munmap(win->base[i] - m->page,
-			       m->page + m->field[i].span);
-		free(win->busy[i]);
-	}
-	free(win);
-}
-
-static int window_map(const struct tsi_mapping *m, struct tsi_window *win,
-		      unsigned i)
-{
-	const struct tsi_mapping_field *f = &m->field[i];
-	size_t pages = (f->span + m->page - 1) / m->page;
-
-	win->busy[i] = calloc(pages / 64 + 1, sizeof(*win->busy[i]));
-	if (!win->busy[i] ||
-	    map_field(f, PROT_READ | PROT_WRITE, MAP_PRIVATE,
-		      tsi_memfd_fd(&m->mark), m->page, &win->base[i]))
-		return -1;
-	/*
-	 * Under mlockall(MCL_FUTURE) the kernel has made every page private
-	 * already, and locked pages can't be reset.
-	 */
-	munlock(win->base[i] - m->page, m->page + f->span);
-	return madvise(win->base[i] - m->page, m->page + f->span,
-		       MADV_DONTNEED);
-}
-
-static struct tsi_window *window_new(struct tsi_mapping *m)
-{
-	struct tsi_window **last = &m->first, *win;
-
-	win = calloc(1, sizeof(*win));
-	if (!win)
-		return NULL;
-	for (unsigned i = 0; i < m->nfields; i++) {
-		if (!m->field[i].small && window_map(m, win, i)) {
-			window_free(m, win);
-			return NULL;
-		}
-	}
-	while (*last)
-		last = &(*last)->next;
-	*last = win;
-	m->count++;
-	return win;
-}
-
-/* ---- pages that somebody else made private ---- */
-
-/*
- * mlockall() makes every page of a private mapping a copy of its own, which
- * then hides what is published.  So each field of a window has a page in front
- * of it that shows a number of ours, changed for every batch: made private,
- * it stands still.  The kernel goes by ascending addresses, so the samples
- * behind it were copied later than the number: batches that were placed while
- * it still went on are whole.
- */
-static bool shows_ring(struct tsi_mapping *m, const struct tsi_window *win)
-{
-	_Atomic uint64_t *mark = tsi_memfd_base(&m->mark);
-	uint64_t now = ++m->placed;
-
-	/* It comes back by another address: not to be moved below. */
-	atomic_store(mark, now);
-	for (unsigned i = 0; i < m->nfields; i++)
-		if (!m->field[i].small &&
-		    atomic_load((_Atomic uint64_t *)(win->base[i] - m->page)) !=
-			    now)
-			return false;
-	return true;
-}
-
-/* Show the ring again in every page that no batch is in. */
-static int show_ring(const struct tsi_mapping *m, const struct tsi_window *win,
-		     unsigned i)
-{
-	uint8_t *base = win->base[i];
-	size_t pages = m->field[i].span / m->page, at = 0;
-
-	if (munlock(base - m->page, m->page + m->field[i].span) ||
-	    madvise(base - m->page, m->page, MADV_DONTNEED))
-		return -1;
-	while (at < pages) {
-		size_t end = at;
-
-		while (end < pages && !busy_any(win->busy[i], end, end + 1))
-			end++;
-		if (end > at && madvise(base + at * m->page,
-					(end - at) * m->page, MADV_DONTNEED))
-			return -1;
-		at = end + 1;
-	}
-	return 0;
-}
-
-static int unlock_window(struct tsi_mapping *m, struct tsi_window *win)
-{
-	static atomic_flag said = ATOMIC_FLAG_INIT;
-
-	for (unsigned try = 0; try < TRIES; try++) {
-		for (unsigned i = 0; i < m->nfields; i++)
-			if (!m->field[i].small && show_ring(m, win, i))
-				return tsi_err_sys(
-					"unlock the ring's pages, which were "
-					"locked (mlockall) after the stream "
-					"was joined and don't show new samples "
-					"any more");
-		if (!shows_ring(m, win))
-			continue;
-		if (!atomic_flag_test_and_set(&said))
-			tsi_log(TSOCK_LOG_WARN,
-				"this process locked its memory (mlockall): "
-				"that of the stream's ring is unlocked again, "
-				"since locked pages don't show new samples");
-		return 0;
-	}
-	return tsi_err(TSOCK_ESYS,
-		       "this process locks its memory again and again "
-		       "(mlockall), so that the ring's pages don't show new "
-		       "samples: open without TSOCK_WRITABLE");
-}
-
-/* ---- placing in a window ---- */
-
-/* Pages lo..hi-1 of field i's mapping that a batch touches. */
-static void pages_of(const struct tsi_mapping *m, unsigned i, uint64_t slot,
-		     uint64_t count, size_t *lo, size_t *hi)
-{
-	uint64_t bytes = m->field[i].sample_bytes;
-
-	*lo = slot * bytes / m->page;
-	*hi = ((slot + count) * bytes + m->page - 1) / m->page;
-}
-
-static bool window_fits(const struct tsi_mapping *m,
-			const struct tsi_window *win, uint64_t slot,
-			uint64_t count)
-{
-	size_t lo, hi;
-
-	for (unsigned i = 0; i < m->nfields; i++) {
-		if (m->field[i].small)
-			continue;
-		pages_of(m, i, slot, count, &lo, &hi);
-		if (busy_any(win->busy[i], lo, hi))
-			return false;
-	}
-	return true;
-}
-
-/* A window more than are needed, unused while the ring went round twice. */
-static void window_prune(struct tsi_mapping *m, uint64_t first)
-{
-	struct tsi_window **at = &m->first;
-
-	for (unsigned i = 0; *at; i++, at = &(*at)->next) {
-		struct tsi_window *win = *at;
-
-		/* Pairs with the release in tsi_mapping_clear(). */
-		if (i < LASTING || first - win->used <= 2 * m->capacity ||
-		    atomic_load_explicit(&win->live, memory_order_acquire))
-			continue;
-		*at = win->next;
-		m->count--;
-		window_free(m, win);
-		return;
-	}
-}
-
-/* The first that fits: pages that are mapped already cost no fault. */
-static struct tsi_window *window_find(struct tsi_mapping *m, uint64_t slot,
-				      uint64_t count)
-{
-	for (struct tsi_window *win = m->first; win; win = win->next)
-		if (window_fits(m, win, slot, count))
-			return win;
-	return window_new(m);
-}
-
-static void place_in(struct tsi_mapping *m, struct tsi_window *win,
-		     uint64_t first, struct tsi_placement *s)
-{
-	size_t lo, hi;
-
-	for (unsigned i = 0; i < m->nfields; i++) {
-		const struct tsi_mapping_field *f = &m->field[i];
-
-		if (f->small)
-			continue;
-		pages_of(m, i, s->slot, s->count, &lo, &hi);
-		busy_set(win->busy[i], lo, hi);
-		s->data[i] = win->base[i] + s->slot * f->sample_bytes;
-	}
-	win->used = first;
-	/* Ordered by the fence of whoever makes the batch known to others. */
-	atomic_fetch_add_explicit(&win->live, 1, memory_order_relaxed);
-	s->window = win;
-}
-
-/* ---- public ---- */
 
 static void say_copying(int why)
 {
@@ -316,13 +70,19 @@ static int map_plain(struct tsi_mapping *m)
 			f->twice = false;
 			f->span = f->map_bytes;
 		}
-		if (map_field(f, PROT_READ, MAP_SHARED, -1, 0, &f->plain))
+		if (tsi_window_map_field(f, PROT_READ, MAP_SHARED, -1, 0,
+					 &f->plain))
 			return tsi_err_sys("map %zu bytes of the ring's field "
 					   "%u (address space is limited by "
 					   "ulimit -v)",
 					   f->span, i);
 	}
 	return 0;
+}
+
+void tsi_mapping_init_none(struct tsi_mapping *m)
+{
+	*m = (struct tsi_mapping){ .pagemap = -1 };
 }
 
 int tsi_mapping_init(struct tsi_mapping *m, enum tsi_mapping_mode mode,
@@ -345,13 +105,9 @@ int tsi_mapping_init(struct tsi_mapping *m, enum tsi_mapping_mode mode,
 		tsi_mapping_fini(m);
 		return err;
 	}
-	if (mode == TSI_MAP_PRIVATE && m->copy_bytes) {
-		m->pagemap = tsi_pages_open();
-		if (tsi_memfd_create("tsock-mark", m->page, 0, &m->mark) ||
-		    !window_new(m)) {
-			say_copying(errno);
-			m->mode = TSI_MAP_COPY;
-		}
+	if (mode == TSI_MAP_PRIVATE && m->copy_bytes && tsi_window_init(m)) {
+		say_copying(errno);
+		m->mode = TSI_MAP_COPY;
 	}
 	return 0;
 }
@@ -368,19 +124,14 @@ void tsi_mapping_seal(struct tsi_mapping *m)
 
 void tsi_mapping_fini(struct tsi_mapping *m)
 {
-	while (m->first) {
-		struct tsi_window *win = m->first;
-
-		m->first = win->next;
-		window_free(m, win);
-	}
+	tsi_window_fini(m);
 	for (unsigned i = 0; i < m->nfields; i++)
 		if (m->field[i].plain)
 			munmap(m->field[i].plain, m->field[i].span);
 	tsi_mapping_seal(m);
 	if (m->pagemap >= 0)
 		close(m->pagemap);
-	*m = (struct tsi_mapping){ .pagemap = -1 };
+	tsi_mapping_init_none(m);
 }
 
 static void place_shared(const struct tsi_mapping *m, struct tsi_placement *s)
@@ -421,7 +172,6 @@ static int place_writable(struct tsi_mapping *m, uint64_t first, uint64_t count,
 			  struct tsi_placement *s)
 {
 	struct tsi_window *win;
-	int err;
 
 	tsi_mapping_copy_small(m, s);
 	if (!m->copy_bytes) {
@@ -430,17 +180,12 @@ static int place_writable(struct tsi_mapping *m, uint64_t first, uint64_t count,
 	}
 	if (m->mode == TSI_MAP_COPY)
 		return tsi_mapping_copy_big(m, s);
-	if (m->count > LASTING)
-		window_prune(m, first);
-	win = window_find(m, s->slot, count);
+	win = tsi_window_find(m, first, count);
 	if (!win) {
 		say_copying(errno);
 		return tsi_mapping_copy_big(m, s);
 	}
-	err = shows_ring(m, win) ? 0 : unlock_window(m, win);
-	if (!err)
-		place_in(m, win, first, s);
-	return err;
+	return tsi_window_place(m, win, first, s);
 }
 
 int tsi_mapping_place(struct tsi_mapping *m, uint64_t first, uint64_t count,
@@ -470,12 +215,12 @@ bool tsi_mapping_pages(const struct tsi_mapping *m,
 		       uint8_t **addr, size_t *len)
 {
 	const struct tsi_mapping_field *f = &m->field[i];
-	uint8_t *base = s->window ? s->window->base[i] : f->plain;
+	uint8_t *base = s->window ? tsi_window_base(s->window, i) : f->plain;
 	size_t lo, hi;
 
 	if (s->own || f->small)
 		return false;
-	pages_of(m, i, s->slot, s->count, &lo, &hi);
+	tsi_window_pages_of(m, i, s->slot, s->count, &lo, &hi);
 	*addr = base + lo * m->page;
 	*len = (hi - lo) * m->page;
 	return true;
@@ -501,29 +246,9 @@ int tsi_mapping_make_private(struct tsi_mapping *m, struct tsi_placement *s)
 	return 0;
 }
 
-/* Nobody looks at these pages of its window any more. */
-static void clear_window(struct tsi_mapping *m, struct tsi_placement *s)
-{
-	struct tsi_window *win = s->window;
-	size_t lo, hi;
-
-	for (unsigned i = 0; i < m->nfields; i++) {
-		if (m->field[i].small)
-			continue;
-		pages_of(m, i, s->slot, s->count, &lo, &hi);
-		/* Otherwise nothing may ever be placed there again. */
-		if (tsi_pages_reset(m->pagemap, win->base[i] + lo * m->page,
-				    (hi - lo) * m->page))
-			busy_clear(win->busy[i], lo, hi);
-	}
-	s->window = NULL;
-	/* Pairs with window_prune(): the window's last use by us. */
-	atomic_fetch_sub_explicit(&win->live, 1, memory_order_release);
-}
-
 void tsi_mapping_clear(struct tsi_mapping *m, struct tsi_placement *s)
 {
-	if (s->window)
-		clear_window(m, s);
 	keep_spare(m, s);
+	if (s->window)
+		tsi_window_clear(m, s);
 }

@@ -86,6 +86,9 @@ int tsi_mapping_init(struct tsi_mapping *m, enum tsi_mapping_mode mode,
 		     const struct tsi_geometry *ring, uint64_t batch,
 		     const int *fd);
 
+/* Nothing is mapped: seal and fini do nothing. */
+void tsi_mapping_init_none(struct tsi_mapping *m);
+
 /* No more batches will be placed: close the descriptors. */
 void tsi_mapping_seal(struct tsi_mapping *m);
 

@@ -237,7 +237,7 @@ int tsi_gpu_backend_create(const struct tsi_gpu_backend_parts *parts,
 	g->make = parts->make;
 	memcpy(g->stored, parts->stored, sizeof(g->stored));
 	memcpy(g->field, parts->field, sizeof(g->field));
-	g->mapping = (struct tsi_mapping){ .pagemap = -1 };
+	tsi_mapping_init_none(&g->mapping);
 	err = parts->staged
 		      ? open_staged(g, ring, batch, fd)
 		      : tsi_import_open(&parts->ring, ring, fd, &g->import);
