@@ -160,7 +160,7 @@ static void *wait_while_ready(void *arg)
 
 	tsi_sync_lock(&st.s->sync);
 	while (v->phase == TSI_VIEW_READY)
-		tsi_server_wait(st.s, FIRST_VIEW, INT64_MAX);
+		tsi_readers_wait(&st.s->readers, FIRST_VIEW, INT64_MAX);
 	tsi_sync_unlock(&st.s->sync);
 	return NULL;
 }
@@ -176,7 +176,7 @@ static void who_waits_for_a_view_outlives_its_ring(void **state)
 	get_token(&join, token);
 	assert_int_equal(pthread_create(&thread, NULL, wait_while_ready, v), 0);
 	tsi_sync_lock(&st.s->sync);
-	while (!st.s->waiters[FIRST_VIEW]) {
+	while (!st.s->gate.waiters[FIRST_VIEW]) {
 		tsi_sync_unlock(&st.s->sync);
 		sched_yield();
 		tsi_sync_lock(&st.s->sync);
@@ -185,7 +185,7 @@ static void who_waits_for_a_view_outlives_its_ring(void **state)
 	fail_view(v);
 	tsi_sync_unlock(&st.s->sync);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(st.s->waiters[FIRST_VIEW], 0);
+	assert_int_equal(st.s->gate.waiters[FIRST_VIEW], 0);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
