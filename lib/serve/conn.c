@@ -5,6 +5,7 @@
 #include "serve/conn.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -117,17 +118,34 @@ uint64_t tsi_conn_want(const struct tsi_conn *c)
 	return tsi_tail_page_waits_for(tsi_memfd_base(&c->tail));
 }
 
-void tsi_conn_kill(struct tsi_conn *c)
+/* The consumer, for people: its pid, and its process's name if known. */
+static const char *who(const struct tsi_conn *c, char text[64])
 {
+	char name[TSI_PEER_NAME];
+
+	if (tsi_peer_name(c->pidfd, name))
+		snprintf(text, 64, "%u (%s)", c->pid, name);
+	else
+		snprintf(text, 64, "%u", c->pid);
+	return text;
+}
+
+void tsi_conn_kill(struct tsi_conn *c, const struct tsi_conn *waiter,
+		   int64_t held_ms)
+{
+	char slow[64], other[64];
+
 	if (c->killed)
 		return;
 	c->killed = true;
-	if (!c->may_kill)
-		tsi_log(TSOCK_LOG_WARN,
-			"consumer %u is too slow, but this kernel can't tell "
-			"for certain who it is: not killed",
-			c->pid);
-	else
+	tsi_log(TSOCK_LOG_WARN,
+		"consumer %s %s: it has held up consumer %s for %.1f s",
+		who(c, slow),
+		c->may_kill ? "is killed"
+			    : "is too slow, but not killed, since this kernel "
+			      "can't tell for certain who it is",
+		who(waiter, other), (double)held_ms / 1000);
+	if (c->may_kill)
 		syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
 }
 

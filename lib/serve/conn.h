@@ -74,8 +74,12 @@ uint64_t tsi_conn_tail(const struct tsi_conn *c);
 /* The head that the consumer waits for, asleep or spinning; 0: none. */
 uint64_t tsi_conn_want(const struct tsi_conn *c);
 
-/* Kill the consumer once, if this kernel can tell for certain who it is. */
-void tsi_conn_kill(struct tsi_conn *c);
+/*
+ * Kill the consumer once, if this kernel can tell for certain who it is: the
+ * other one has had to wait for it so long.
+ */
+void tsi_conn_kill(struct tsi_conn *c, const struct tsi_conn *waiter,
+		   int64_t held_ms);
 
 /* What the connection knows of a row of the statistics. */
 void tsi_conn_stats(const struct tsi_conn *c, struct tsock_stats_row *row);

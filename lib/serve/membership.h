@@ -235,12 +235,19 @@ bool tsi_membership_made_of(const struct tsi_membership *m, unsigned view,
 /* A member waits for that head of its view; 0: it doesn't wait. */
 void tsi_membership_want(struct tsi_membership *m, unsigned id, uint64_t want);
 
+/* A member that others have had to wait for. */
+struct tsi_slow {
+	unsigned id;
+	unsigned waiter; /* a member that waits for it now */
+	int64_t held_ms; /* how long other members have waited, so far */
+};
+
 /*
- * A member that other members have had to wait for during at least slow_ms; -1
- * when there is none.  Call this often: what happened between two calls is
- * taken to be what both calls saw.
+ * A member that other members have had to wait for during at least slow_ms;
+ * false when there is none.  Call this often: what happened between two calls
+ * is taken to be what both calls saw.
  */
-int tsi_membership_slowest(struct tsi_membership *m, int64_t now_ms,
-			   int64_t slow_ms);
+bool tsi_membership_slowest(struct tsi_membership *m, int64_t now_ms,
+			    int64_t slow_ms, struct tsi_slow *out);
 
 #endif

@@ -13,6 +13,7 @@
 
 #define LOOK_MS 50 /* no two looks are closer */
 #define FREED 2    /* looks without a waiter; readers may wait in slices */
+#define NOBODY (-1)
 
 void tsi_membership_want(struct tsi_membership *m, unsigned id, uint64_t want)
 {
@@ -36,9 +37,9 @@ static uint64_t full_at(const struct tsi_membership *m, unsigned view)
 	return gate == TSI_NEVER ? gate : gate + m->view[view].capacity;
 }
 
-/* Mark the readers that keep a ring full. */
-static void mark(const struct tsi_membership *m, unsigned view,
-		 bool slow[TSI_MAX_MEMBERS])
+/* Mark the readers that keep a ring full, for which the waiter waits. */
+static void mark(const struct tsi_membership *m, unsigned view, int waiter,
+		 int slow[TSI_MAX_MEMBERS])
 {
 	uint64_t gate = tsi_membership_gate(m, view);
 	uint64_t start = tsi_membership_kept_start(m, view);
@@ -50,82 +51,97 @@ static void mark(const struct tsi_membership *m, unsigned view,
 
 		if (!r->used)
 			continue;
-		if (r->view == view && gate <= start)
-			slow[i] |= tsi_membership_reach(m, r) <= gate;
-		else if (start <= gate &&
-			 tsi_membership_may_start(m, r, start) &&
-			 tsi_membership_made_of(m, r->view, view))
-			slow[i] |= tsi_membership_reach(m, r) <= start;
+		if (r->view == view && gate <= start) {
+			if (tsi_membership_reach(m, r) <= gate)
+				slow[i] = waiter;
+		} else if (start <= gate &&
+			   tsi_membership_may_start(m, r, start) &&
+			   tsi_membership_made_of(m, r->view, view)) {
+			if (tsi_membership_reach(m, r) <= start)
+				slow[i] = waiter;
+		}
 	}
 	for (unsigned i = 1; i < TSI_VIEWS && gate <= start; i++) {
 		const struct tsi_view_state *v = &m->view[i];
 
 		if (v->active && v->head <= gate &&
 		    (v->source == view || (view == 0 && v->needs_base)))
-			mark(m, i, slow);
+			mark(m, i, waiter, slow);
 	}
 }
 
-/* A reader waits for a head of that view: mark the readers to blame. */
-static void blame(const struct tsi_membership *m, unsigned view, uint64_t want,
-		  bool slow[TSI_MAX_MEMBERS])
+/* A reader waits for a head of its view: mark the readers to blame. */
+static void blame(const struct tsi_membership *m, int waiter,
+		  int slow[TSI_MAX_MEMBERS])
 {
+	unsigned view = m->member[waiter].view;
+	uint64_t want = m->member[waiter].want;
+
 	for (;;) {
 		const struct tsi_view_state *v = &m->view[view];
 
 		if (want > full_at(m, view) && v->claimed >= full_at(m, view))
-			mark(m, view, slow);
+			mark(m, view, waiter, slow);
 		if (!view || want <= m->view[v->source].head)
 			return;
 		view = v->source;
 	}
 }
 
-/* The readers whose tails other readers wait for now. */
-static void find_slow(const struct tsi_membership *m,
-		      bool slow[TSI_MAX_MEMBERS])
+/* For each reader another one that waits for its tail now; or NOBODY. */
+static void find_slow(const struct tsi_membership *m, int slow[TSI_MAX_MEMBERS])
 {
-	uint64_t want[TSI_VIEWS] = { 0 };
+	int waiter[TSI_VIEWS]; /* that wants the highest head of a view */
 
+	for (unsigned i = 0; i < TSI_VIEWS; i++)
+		waiter[i] = NOBODY;
 	for (unsigned i = 0; i < m->rows; i++) {
 		const struct tsi_member *r = &m->member[i];
+		int *most = &waiter[r->view];
 
-		slow[i] = false;
-		if (r->used && waits(m, r))
-			want[r->view] = max64(want[r->view], r->want);
+		slow[i] = NOBODY;
+		if (!r->used || !waits(m, r))
+			continue;
+		if (*most == NOBODY || m->member[*most].want < r->want)
+			*most = (int)i;
 	}
 	for (unsigned i = 0; i < TSI_VIEWS && m->started && !m->jumping; i++)
-		if (want[i])
-			blame(m, i, want[i], slow);
+		if (waiter[i] != NOBODY)
+			blame(m, waiter[i], slow);
 	for (unsigned i = 0; i < m->rows; i++) {
 		const struct tsi_member *r = &m->member[i];
 
 		/* A reader that has nothing to read isn't slow. */
-		slow[i] = slow[i] && !waits(m, r) &&
-			  r->tail < m->view[r->view].head;
+		if (waits(m, r) || r->tail >= m->view[r->view].head)
+			slow[i] = NOBODY;
 	}
 }
 
-int tsi_membership_slowest(struct tsi_membership *m, int64_t now_ms,
-			   int64_t slow_ms)
+bool tsi_membership_slowest(struct tsi_membership *m, int64_t now_ms,
+			    int64_t slow_ms, struct tsi_slow *out)
 {
-	bool slow[TSI_MAX_MEMBERS];
-	int found = -1;
+	int slow[TSI_MAX_MEMBERS];
+	bool found = false;
 
 	if (now_ms - m->looked_ms < LOOK_MS)
-		return -1;
+		return false;
 	m->looked_ms = now_ms;
 	find_slow(m, slow);
 	for (unsigned i = 0; i < m->rows; i++) {
 		struct tsi_member *r = &m->member[i];
+		bool holds = slow[i] != NOBODY;
 
-		r->freed = slow[i] ? 0 : r->freed + 1;
+		r->freed = holds ? 0 : r->freed + 1;
 		if (!r->used || r->freed >= FREED)
 			r->blocks_ms = -1;
-		else if (slow[i] && r->blocks_ms < r->moved_ms)
+		else if (holds && r->blocks_ms < r->moved_ms)
 			r->blocks_ms = now_ms;
-		if (slow[i] && found < 0 && now_ms - r->blocks_ms >= slow_ms)
-			found = (int)i;
+		if (!holds || found || now_ms - r->blocks_ms < slow_ms)
+			continue;
+		found = true;
+		*out = (struct tsi_slow){ .id = i,
+					  .waiter = (unsigned)slow[i],
+					  .held_ms = now_ms - r->blocks_ms };
 	}
 	return found;
 }

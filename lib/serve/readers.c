@@ -195,14 +195,14 @@ static void read_wants(struct tsi_readers *r)
 
 void tsi_readers_kill_slow(struct tsi_readers *r, int64_t now_ms)
 {
-	int id;
+	struct tsi_slow slow;
 
 	if (r->slow != TSOCK_SLOW_KILL)
 		return;
 	read_wants(r);
-	id = tsi_membership_slowest(r->membership, now_ms, r->slow_ms);
-	if (id >= 0)
-		tsi_conn_kill(&r->conn[id]);
+	if (tsi_membership_slowest(r->membership, now_ms, r->slow_ms, &slow))
+		tsi_conn_kill(&r->conn[slow.id], &r->conn[slow.waiter],
+			      slow.held_ms);
 }
 
 /* ---- the statistics ---- */

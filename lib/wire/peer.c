@@ -122,3 +122,23 @@ bool tsi_peer_gone(int pidfd, int sock)
 		return poll(&p, 1, 0) > 0 && (p.revents & POLLIN);
 	return sock >= 0 && hung_up(sock);
 }
+
+bool tsi_peer_name(int pidfd, char name[TSI_PEER_NAME])
+{
+	char path[48];
+	long pid = 0;
+	FILE *f;
+
+	if (pidfd < 0 || !pid_behind(pidfd, &pid) || pid <= 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%ld/comm", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (!fgets(name, TSI_PEER_NAME, f))
+		name[0] = '\0';
+	name[strcspn(name, "\n")] = '\0';
+	fclose(f);
+	/* Otherwise another process may have the pid by now. */
+	return name[0] && !tsi_peer_gone(pidfd, -1);
+}

@@ -23,6 +23,14 @@ int tsi_peer_pidfd(int sock, uint32_t pid, int sent, bool *certain);
 /* Has the process of a pidfd (or, with -1, the one behind sock) ended? */
 bool tsi_peer_gone(int pidfd, int sock);
 
+/*
+ * The name of a pidfd's process, as ps has it: any bytes but a newline, of the
+ * process's own choice.  False: there is no pidfd, or its process has ended, or
+ * is in another pid namespace.
+ */
+#define TSI_PEER_NAME 32
+bool tsi_peer_name(int pidfd, char name[TSI_PEER_NAME]);
+
 /* CLOEXEC; -1 where the kernel or a filter has none, or pid isn't there. */
 int tsi_peer_open_pidfd(uint32_t pid);
 

@@ -5,6 +5,7 @@
  */
 #include "test/lib/reader.h"
 
+#include <poll.h>
 #include <dirent.h>
 
 static double now_s(void)
@@ -182,6 +183,44 @@ static void a_stopped_reader_is_slow_and_not_dead(void **state)
 	kill_and_reap(producer);
 }
 
+static int warnings[2]; /* a pipe: what the producer warns of */
+
+static void pass_warnings(void *arg, int level, const char *line)
+{
+	(void)arg;
+	if (level == TSOCK_LOG_WARN)
+		dprintf(warnings[1], "%s\n", line);
+}
+
+static void log_warnings(tsock_server *s, const struct source *src)
+{
+	(void)s;
+	(void)src;
+	tsock_set_logger(pass_warnings, NULL);
+}
+
+/* The producer's log says which one was killed, for whom, and why. */
+static void is_warned_of(pid_t slow, pid_t waiter)
+{
+	struct pollfd p = { .fd = warnings[0], .events = POLLIN };
+	FILE *f = fdopen(warnings[0], "r");
+	char line[512] = "", want[256];
+
+	assert_non_null(f);
+	setvbuf(f, NULL, _IONBF, 0);
+	snprintf(want, sizeof(want),
+		 "consumer %d (test_faults) is killed: it has held up "
+		 "consumer %d (test_faults) for ",
+		 (int)slow, (int)waiter);
+	while (!strstr(line, want)) {
+		if (poll(&p, 1, 10000) != 1 || !fgets(line, sizeof(line), f))
+			fail_msg("no warning says: %s", want);
+	}
+	/* At least what was asked for, 0.5 s. */
+	assert_true(strtod(strstr(line, want) + strlen(want), NULL) >= 0.5);
+	fclose(f);
+}
+
 static void the_slow_are_killed_when_that_is_asked_for(void **state)
 {
 	struct source src = { .name = "slow",
@@ -189,15 +228,20 @@ static void the_slow_are_killed_when_that_is_asked_for(void **state)
 			      .ring = 64,
 			      .max_batch = 16,
 			      .payload = 64,
-			      .slow_ms = 500 };
+			      .slow_ms = 500,
+			      .served = log_warnings };
 	struct reader quick = { .src = &src, .batch = 16, .epochs = 2 };
 	struct reader stuck = {
 		.src = &src, .batch = 16, .epochs = 2, .hold_us = 100000000
 	};
-	pid_t producer = start_producer(&src), bad = start_reader(&stuck), good;
+	pid_t producer, bad, good;
 	int status;
 
 	(void)state;
+	assert_int_equal(pipe(warnings), 0);
+	producer = start_producer(&src);
+	close(warnings[1]);
+	bad = start_reader(&stuck);
 	wait_readers("slow", 1);
 	good = start_reader(&quick);
 	status = ended(bad);
@@ -205,6 +249,7 @@ static void the_slow_are_killed_when_that_is_asked_for(void **state)
 		print_message("a kernel without SO_PEERPIDFD doesn't kill\n");
 	assert_int_equal(status, 1000 + SIGKILL);
 	assert_int_equal(ended(good), 0);
+	is_warned_of(bad, good);
 	kill_and_reap(producer);
 }
 

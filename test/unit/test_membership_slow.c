@@ -5,15 +5,17 @@
  */
 #include "test/lib/membership_fixture.h"
 
-/* What is found by looking every 100 ms for that long. */
 static int64_t now;
+static struct tsi_slow slow;
+
+/* What is found by looking every 100 ms for that long; -1: nothing. */
 static int look_for(int64_t ms)
 {
-	int found = -1;
+	bool found = false;
 
-	for (int64_t until = now + ms; now < until && found < 0; now += 100)
-		found = tsi_membership_slowest(&m, now, 1000);
-	return found;
+	for (int64_t until = now + ms; now < until && !found; now += 100)
+		found = tsi_membership_slowest(&m, now, 1000, &slow);
+	return found ? (int)slow.id : -1;
 }
 
 static void slow_is_who_holds_up_one_that_waits(void **state)
@@ -105,6 +107,28 @@ static void a_wait_in_slices_is_a_wait(void **state)
 	assert_int_equal(look_for(300), 1);
 }
 
+static void the_one_that_waits_is_named_with_its_time(void **state)
+{
+	(void)state;
+	now = 100;
+	make(1000, 64, 128, TSI_NEVER);
+	for (unsigned i = 0; i < 3; i++)
+		join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_membership_tail(&m, 0, 128, now);
+	tsi_membership_tail(&m, 2, 128, now);
+	fill();
+	/* Reader 0 has work, 2 waits; then it is 0 that waits. */
+	tsi_membership_tail(&m, 0, 100, now);
+	tsi_membership_want(&m, 2, 138);
+	assert_int_equal(look_for(500), -1);
+	tsi_membership_want(&m, 0, 138);
+	tsi_membership_want(&m, 2, 0);
+	assert_int_equal(look_for(600), 1);
+	assert_int_equal(slow.waiter, 0);
+	assert_int_equal(slow.held_ms, 1000);
+}
+
 /* A reader goes on to a sample, as fast as it is let. */
 static void go(const struct tsi_joined *c, uint64_t tail)
 {
@@ -138,6 +162,7 @@ static void slow_is_found_through_views(void **state)
 	assert_int_equal(m.view[0].head, 1 + 3 * 128);
 	tsi_membership_want(&m, base.id, 1 + 3 * 128 + 16);
 	assert_int_equal(look_for(1200), chain.id);
+	assert_int_equal(slow.waiter, base.id);
 	/* Not while view 3 has work to do. */
 	tsi_membership_tail(&m, chain.id, 100, now);
 	assert_int_equal(look_for(9000), -1);
@@ -166,6 +191,7 @@ static void slow_is_found_from_a_view_on(void **state)
 	tsi_membership_tail(&m, chain.id, 148, now);
 	tsi_membership_want(&m, chain.id, 164);
 	assert_int_equal(look_for(1100), base.id);
+	assert_int_equal(slow.waiter, chain.id);
 }
 
 /* The next epoch's start is kept for one that hasn't come to it. */
@@ -199,6 +225,7 @@ int main(void)
 		cmocka_unit_test(
 			who_says_that_it_waits_for_more_than_it_allows_is_slow),
 		cmocka_unit_test(a_wait_in_slices_is_a_wait),
+		cmocka_unit_test(the_one_that_waits_is_named_with_its_time),
 		cmocka_unit_test(slow_is_found_through_views),
 		cmocka_unit_test(slow_is_found_from_a_view_on),
 		cmocka_unit_test(slow_is_who_keeps_an_epochs_start),
