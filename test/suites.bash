@@ -181,7 +181,7 @@ suite_lint()
 
 suite_format()
 {
-	local tool version file bad=0 files
+	local tool version file files
 	tool=$(command -v clang-format-14 || command -v clang-format)
 	version=$("${tool:-false}" --version 2>/dev/null |
 		sed -n 's/.*version \([0-9]*\).*/\1/p')
@@ -192,12 +192,14 @@ suite_format()
 	fi
 	mapfile -t files < <(find bench examples include lib producer test \
 		-name '*.[ch]' -o -name '*.cpp' -o -name '*.cu')
+	if "$tool" --dry-run -Werror "${files[@]}" >/dev/null 2>&1; then
+		pass 1 "clang-format of ${#files[@]} files"
+		return
+	fi
 	for file in "${files[@]}"; do
-		"$tool" --dry-run -Werror "$file" >/dev/null 2>&1 && continue
-		fail "layout of $file: run make format"
-		bad=1
+		"$tool" --dry-run -Werror "$file" >/dev/null 2>&1 ||
+			fail "layout of $file: run make format"
 	done
-	[ $bad = 1 ] || pass 1 "clang-format of ${#files[@]} files"
 }
 
 # --------------------------------------------------------------------------
