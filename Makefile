@@ -132,10 +132,13 @@ endif
 # hardening out; sanitizers and unoptimised builds have no use for it.
 HARDEN  ?= $(if $(SAN)$(filter -O0,$(CFLAGS)),,-fstack-protector-strong \
 	-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
-OURS    := -std=c11 -D_GNU_SOURCE -O2 -g -fPIC -pthread -fvisibility=hidden \
+# Less is optimised where sanitizers look: it compiles in half of the time, and
+# what they report is nearer to what was written.
+OPT     := $(if $(SAN),-O1 -g1,-O2 -g)
+OURS    := -std=c11 -D_GNU_SOURCE $(OPT) -fPIC -pthread -fvisibility=hidden \
 	-ffp-contract=off -Wall -Wextra -Wshadow \
 	-ffile-prefix-map=$(CURDIR)=. $(HARDEN)
-OURSXX  := -std=c++17 -O2 -g -fPIC -pthread -Wall -Wextra $(HARDEN)
+OURSXX  := -std=c++17 $(OPT) -fPIC -pthread -Wall -Wextra $(HARDEN)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
 	$(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined))
 ERRFLAGS := $(if $(filter 1,$(WERROR)),-Werror)

@@ -58,8 +58,9 @@ declare -A builds=(
 		gpu-tests'
 	[cuda]='B=build CUDA=1 WERROR=1 all tests'
 	[lint]='B=build-sim O=build/obj CUDA=sim WERROR=1 analyze'
-	[clang]='B=build-clang CC=clang CXX=clang++ CUDA=sim WERROR=1 all tests'
-	[fuzz]='B=build-fuzz CC=clang SAN=fuzzer-no-link,address,undefined
+	[clang]='B=build-clang CC=clang CXX=clang++ CUDA=sim CFLAGS=-O0
+		CXXFLAGS=-O0 WERROR=1 all tests'
+	[fuzz]='B=build-fuzz CC=clang SAN=fuzzer-no-link,address,undefined CFLAGS=-O2
 		fuzzers'
 )
 
