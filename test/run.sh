@@ -20,14 +20,19 @@ unset TSOCK_DIR XDG_RUNTIME_DIR
 # what runs, and its title.  FOLDER/PATTERN are test programs, FOLDER/X.sh are
 # scripts, and @X is the function X of suites.bash.  Those with a + run only
 # when they are asked for.
+#
+# Of the test programs, once:FOLDER/PATTERN are those that differ by a byte from
+# all that ran before them: where an option leaves a program as it was, nothing
+# new can be seen.  threads:FOLDER/PATTERN are those that can start a thread:
+# in others is no race to be found.
 suites='
 layers       -        400  @layers                 layers
 header       -        400  @header                 tsock.h alone
 unit         plain    400  unit/*                  unit tests
 asan         asan     400  unit/*                  unit tests, ASan and UBSan
-tsan         tsan     400  unit/*                  unit tests, TSan
-minimal      minimal  400  unit/*                  without the optional parts
-sim          sim      400  unit/*,@simulation      simulated GPUs
+tsan         tsan     400  threads:unit/*          unit tests, TSan
+minimal      minimal  400  once:unit/*             without the optional parts
+sim          sim      400  once:unit/*,@simulation simulated GPUs
 sim-asan+    sim-asan 1200 @simulation             simulated GPU, ASan and UBSan
 sim-tsan+    sim-tsan 1200 @simulation             simulated GPU, TSan
 circles      plain    400  @circles                circles
@@ -122,16 +127,47 @@ run_suite()
 	leave_build
 }
 
-# run_tests KIND FOLDER/PATTERN: those test programs, from the build in use.
+# is_new PROGRAM: have its bytes not run yet?  A program that knows a variable
+# by which builds are told apart is always new.
+declare -A ran=()
+is_new()
+{
+	local sum
+	grep -qaE 'TSOCK_(PRODUCER|NCCL)' "$1" && return 0
+	sum=$(sha256sum <"$1")
+	[ -z "${ran[$sum]:-}" ] || return 1
+	ran[$sum]=1
+}
+
+# May it start a thread?  Yes, where its symbols can't be read.
+starts_threads()
+{
+	local symbols
+	symbols=$(nm "$1" 2>/dev/null) || return 0
+	[ -z "$symbols" ] || [[ $symbols == *pthread_create* ]]
+}
+
+# run_tests KIND [RULE:]FOLDER/PATTERN: those test programs, from the build in
+# use, of which the rule leaves some out.
 run_tests()
 {
-	local source name left_out
+	local source name left_out rule='' which=$2 omitted=0
+	if [[ $2 == *:* ]]; then
+		rule=${2%%:*}
+		which=${2#*:}
+	fi
 	left_out=$(left_out "$1")
-	for source in test/${2%/*}/test_${2#*/}.c; do
+	for source in test/${which%/*}/test_${which#*/}.c; do
 		[ -f "$source" ] || continue
 		name=${source#test/}
 		name=${name%.c}
 		if [ -x "$B/test/$name" ]; then
+			if ! is_new "$B/test/$name" && [ "$rule" = once ] ||
+				[ "$rule" = threads ] &&
+				! starts_threads "$B/test/$name"; then
+				omitted=$((omitted + 1))
+				continue
+			fi
 			run_program "$1: $name" "$B/test/$name"
 		elif grep -qxF "$source" <<<"$left_out"; then
 			skip "$1: $name" "this build has no CUDA"
@@ -139,6 +175,11 @@ run_tests()
 			fail "$1: $name was not built"
 		fi
 	done
+	case $omitted$rule in
+	0*) ;;
+	*once) say "      $omitted programs ran before, byte by byte" ;;
+	*threads) say "      $omitted programs start no thread" ;;
+	esac
 }
 
 run_scripts()
