@@ -39,9 +39,13 @@ static struct source src = { .name = NAME,
 			     .max_batch = 64,
 			     .payload = 3000,
 			     .image = 8 };
-static struct reader good = {
-	.src = &src, .batch = BATCH, .epochs = 1000000, .flags = TSOCK_WRITABLE
-};
+/* All wait for this one, so that the stream is lively and not all that runs:
+ * attacks, and not samples, are to keep the machine busy. */
+static struct reader good = { .src = &src,
+			      .batch = BATCH,
+			      .epochs = 1000000,
+			      .flags = TSOCK_WRITABLE,
+			      .hold_us = 2000 };
 static struct tsi_address address;
 static pid_t server, survivor;
 static unsigned fds;
