@@ -21,11 +21,9 @@ static void unpin_fields(const struct tsi_ring *r, unsigned nfields)
 
 static void pin_fields(struct tsi_ring_pin *p, const struct tsi_ring *r)
 {
-	const struct tsi_geometry *g = tsi_ring_geometry(r);
-
-	for (unsigned i = 0; i < g->nfields; i++) {
+	for (unsigned i = 0; i < tsi_ring_nfields(r); i++) {
 		if (!tsi_gpu_pin(tsi_ring_at(r, i, 0),
-				 tsi_geometry_map_bytes(g, i)))
+				 tsi_ring_map_bytes(r, i)))
 			continue;
 		tsi_log(TSOCK_LOG_WARN,
 			"the ring can't be page-locked: copies to GPUs are "
@@ -53,7 +51,7 @@ bool tsi_ring_pin(struct tsi_ring_pin *p, const struct tsi_ring *r)
 void tsi_ring_pin_fini(struct tsi_ring_pin *p, const struct tsi_ring *r)
 {
 	if (p->pinned)
-		unpin_fields(r, tsi_ring_geometry(r)->nfields);
+		unpin_fields(r, tsi_ring_nfields(r));
 	p->pinned = false;
 	pthread_mutex_destroy(&p->lock);
 }

@@ -45,11 +45,31 @@ int tsi_ring_create_gpu(const struct tsi_geometry *g,
 			enum tsock_transport transport, struct tsi_ring *out);
 void tsi_ring_destroy(struct tsi_ring *r);
 
-/* What it was made of. */
-static inline const struct tsi_geometry *
-tsi_ring_geometry(const struct tsi_ring *r)
+/* What it was made of; for a field: a sample, the margin, all its memory. */
+static inline unsigned tsi_ring_nfields(const struct tsi_ring *r)
 {
-	return &r->geometry;
+	return r->geometry.nfields;
+}
+
+static inline uint64_t tsi_ring_capacity(const struct tsi_ring *r)
+{
+	return r->geometry.capacity;
+}
+
+static inline const struct tsock_field *tsi_ring_field(const struct tsi_ring *r,
+						       unsigned f)
+{
+	return tsi_geometry_field(&r->geometry, f);
+}
+
+static inline uint64_t tsi_ring_margin(const struct tsi_ring *r, unsigned f)
+{
+	return tsi_geometry_margin(&r->geometry, f);
+}
+
+static inline uint64_t tsi_ring_map_bytes(const struct tsi_ring *r, unsigned f)
+{
+	return tsi_geometry_map_bytes(&r->geometry, f);
 }
 
 static inline struct tsi_ring_ident tsi_ring_ident(const struct tsi_ring *r)

@@ -127,7 +127,7 @@ static int assemble(struct tsi_broadcast *b, struct tsi_stage *const *to,
 /* Each GPU copies into its margin from its own ring. */
 static bool in_margin(const struct tsi_ring *to, uint64_t dst)
 {
-	return dst >= tsi_ring_geometry(to)->capacity;
+	return dst >= tsi_ring_capacity(to);
 }
 
 static int send_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
@@ -156,7 +156,7 @@ static int margin_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
 {
 	const struct tsi_stage_target *t = arg;
 	const struct tsi_ring *to = t->ring;
-	uint64_t capacity = tsi_ring_geometry(to)->capacity;
+	uint64_t capacity = tsi_ring_capacity(to);
 
 	(void)src;
 	if (!in_margin(to, dst))

@@ -123,8 +123,7 @@ static int convert_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
 			 uint64_t count)
 {
 	const struct gpu_stage *g = arg;
-	const struct tsock_field *in =
-		tsi_geometry_field(tsi_ring_geometry(g->p.from), f);
+	const struct tsock_field *in = tsi_ring_field(g->p.from, f);
 	struct span s = span_of(g, f, dst, src, count);
 
 	if (!(in->flags & TSOCK_FIELD_IMAGE))

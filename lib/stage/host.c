@@ -53,8 +53,7 @@ static int host_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
 {
 	const struct host_stage *h = arg;
 	const struct tsi_ring *from = h->from, *to = h->to;
-	const struct tsock_field *in =
-		tsi_geometry_field(tsi_ring_geometry(from), f);
+	const struct tsock_field *in = tsi_ring_field(from, f);
 
 	if (!(in->flags & TSOCK_FIELD_IMAGE)) {
 		memcpy(tsi_ring_at(to, f, dst), tsi_ring_at(from, f, src),

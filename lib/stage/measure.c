@@ -94,14 +94,13 @@ int tsi_stage_measure(const struct tsi_ring *to, unsigned to_device,
 		      unsigned from_device, bool locked, int64_t *host_ns,
 		      int64_t *peer_ns)
 {
-	const struct tsi_geometry *g = tsi_ring_geometry(to);
 	struct measurement p = { .to_device = to_device,
 				 .from_device = from_device,
 				 .locked = locked };
 	int err;
 
-	for (unsigned f = 0; f < g->nfields; f++) {
-		uint64_t bytes = tsi_ring_bytes(to, f, g->capacity);
+	for (unsigned f = 0; f < tsi_ring_nfields(to); f++) {
+		uint64_t bytes = tsi_ring_bytes(to, f, tsi_ring_capacity(to));
 
 		if (bytes <= p.bytes)
 			continue;

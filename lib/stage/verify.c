@@ -147,10 +147,8 @@ static int send_ring(struct verification *t, void *to, const void *from,
 
 static uint64_t used_bytes(const struct tsi_ring *r, unsigned f)
 {
-	const struct tsi_geometry *g = tsi_ring_geometry(r);
-
-	return tsi_geometry_bytes(g, f,
-				  g->capacity + tsi_geometry_margin(g, f));
+	return tsi_ring_bytes(r, f,
+			      tsi_ring_capacity(r) + tsi_ring_margin(r, f));
 }
 
 /* The beginning, or the end, of both rings. */
@@ -179,7 +177,7 @@ int tsi_stage_verify(const struct tsi_ring *to, unsigned to_device,
 	enum tsock_transport transport = tsi_ring_transport(from);
 	int err = open_verification(&t, from_device, to_device, transport);
 
-	for (unsigned f = 0; f < tsi_ring_geometry(to)->nfields && !err; f++) {
+	for (unsigned f = 0; f < tsi_ring_nfields(to) && !err; f++) {
 		err = try_field(&t, to, from, f, false);
 		if (!err && used_bytes(to, f) > BYTES_MAX)
 			err = try_field(&t, to, from, f, true);
