@@ -5,7 +5,6 @@
 #include "consumer/host.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/err.h"
 
@@ -83,8 +82,7 @@ int tsi_host_backend_create(enum tsi_mapping_mode mode,
 	int err;
 
 	if (!h) {
-		for (unsigned i = 0; i < ring->nfields; i++)
-			close(fd[i]);
+		tsi_mapping_close_fds(ring, fd);
 		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
 	}
 	err = tsi_mapping_init(&h->mapping, mode, ring, batch, fd);

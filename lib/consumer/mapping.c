@@ -112,6 +112,13 @@ int tsi_mapping_init(struct tsi_mapping *m, enum tsi_mapping_mode mode,
 	return 0;
 }
 
+void tsi_mapping_close_fds(const struct tsi_geometry *ring, const int *fd)
+{
+	for (unsigned i = 0; i < ring->nfields; i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+}
+
 void tsi_mapping_seal(struct tsi_mapping *m)
 {
 	for (unsigned i = 0; i < m->nfields; i++) {

@@ -89,6 +89,9 @@ int tsi_mapping_init(struct tsi_mapping *m, enum tsi_mapping_mode mode,
 /* Nothing is mapped: seal and fini do nothing. */
 void tsi_mapping_init_none(struct tsi_mapping *m);
 
+/* Close the descriptors of a ring's fields (-1: none) that nothing maps. */
+void tsi_mapping_close_fds(const struct tsi_geometry *ring, const int *fd);
+
 /* No more batches will be placed: close the descriptors. */
 void tsi_mapping_seal(struct tsi_mapping *m);
 

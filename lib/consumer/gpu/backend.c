@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -225,9 +224,7 @@ int tsi_gpu_backend_create(const struct tsi_gpu_backend_parts *parts,
 	int err;
 
 	if (!g) {
-		for (unsigned i = 0; i < ring->nfields; i++)
-			if (fd[i] >= 0)
-				close(fd[i]);
+		tsi_mapping_close_fds(ring, fd);
 		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
 	}
 	g->base.ops = &ops;

@@ -6,8 +6,6 @@
  */
 #include "consumer/gpu/backend.h"
 
-#include <unistd.h>
-
 #include "base/err.h"
 
 int tsi_gpu_backend_create(const struct tsi_gpu_backend_parts *parts,
@@ -17,8 +15,6 @@ int tsi_gpu_backend_create(const struct tsi_gpu_backend_parts *parts,
 	(void)parts;
 	(void)batch;
 	(void)out;
-	for (unsigned i = 0; i < ring->nfields; i++)
-		if (fd[i] >= 0)
-			close(fd[i]);
+	tsi_mapping_close_fds(ring, fd);
 	return tsi_err(TSOCK_ENOTSUP, "this build has no CUDA");
 }

@@ -5,7 +5,6 @@
 #include "consumer/gpu/import.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "consumer/mapping.h"
@@ -68,9 +67,7 @@ int tsi_import_open(const struct tsi_import_source *from,
 		    : tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
 
 	/* The memory stays open without them. */
-	for (unsigned i = 0; i < ring->nfields; i++)
-		if (fd[i] >= 0)
-			close(fd[i]);
+	tsi_mapping_close_fds(ring, fd);
 	if (err)
 		tsi_import_close(m);
 	else
