@@ -163,7 +163,7 @@ static int advise_kaggle(const struct tsi_options *o)
 
 static int advise_flat(const struct tsi_options *o, const struct contents *c)
 {
-	if (o->format->has_splits && o->split == TSI_SPLIT_VAL)
+	if (tsi_format_has_splits(o->format) && o->split == TSI_SPLIT_VAL)
 		return tsi_err(TSOCK_EDATA,
 			       "%s holds images side by side, as ImageNet's "
 			       "validation set comes: move each into a folder "
@@ -175,7 +175,7 @@ static int advise_flat(const struct tsi_options *o, const struct contents *c)
 		       "%s holds images (%u) and no folders: move them into "
 		       "one folder per class%s",
 		       o->folder, c->images,
-		       !o->format->has_splits
+		       !tsi_format_has_splits(o->format)
 			       ? ", or give the folder above as --root if this "
 				 "is one class of several"
 			       : "");
@@ -233,7 +233,7 @@ void tsi_advice_classes(const struct tsi_options *o, const struct tsi_index *x)
 	uint32_t n = tsi_index_classes(x);
 	uint32_t splits = 0;
 
-	if (!o->format->has_class_folders)
+	if (!tsi_format_has_class_folders(o->format))
 		return;
 	for (uint32_t i = 0; i < n && i < 8; i++)
 		splits += is_split(tsi_index_class(x, i));

@@ -40,7 +40,7 @@ static int check_by_format(const struct tsi_options *o)
 	int err;
 
 	tsi_root_init(&r);
-	err = o->format->open(o->folder, &r);
+	err = tsi_format_open(o->format, o->folder, &r);
 	tsi_root_close(&r);
 	return err;
 }
@@ -51,7 +51,7 @@ int tsi_check_root(const struct tsi_options *o)
 	struct stat st;
 	DIR *d;
 
-	if (!o->format->has_class_folders)
+	if (!tsi_format_has_class_folders(o->format))
 		return check_by_format(o);
 	if (stat(o->root, &st))
 		return tsi_err(TSOCK_EDATA, "--root %s: %s", o->root,
@@ -215,7 +215,8 @@ void tsi_check_splits(const struct tsi_options *o, const struct tsi_index *x)
 	struct dirent *e;
 	DIR *d;
 
-	if (o->split == TSI_SPLIT_NONE || !o->format->has_class_folders ||
+	if (o->split == TSI_SPLIT_NONE ||
+	    !tsi_format_has_class_folders(o->format) ||
 	    snprintf(path, sizeof(path), "%s/%s", o->root, other) >=
 		    (int)sizeof(path))
 		return;

@@ -242,7 +242,8 @@ static void default_name(struct tsi_options *o)
 	at = end;
 	while (at > o->root && at[-1] != '/')
 		at--;
-	for (; !o->format->names_stream && at < end && len < most; at++) {
+	for (; !tsi_format_names_stream(o->format) && at < end && len < most;
+	     at++) {
 		bool odd = !is_name_char(*at);
 
 		/* A name begins with a letter or a digit. */
@@ -252,7 +253,7 @@ static void default_name(struct tsi_options *o)
 	while (len && !isalnum((unsigned char)o->name[len - 1]))
 		len--;
 	snprintf(o->name + len, sizeof(o->name) - len, "%s%s",
-		 len ? "" : o->format->name, tail);
+		 len ? "" : tsi_format_name(o->format), tail);
 }
 
 /* What depends on other options. */
@@ -271,8 +272,8 @@ static int complete(struct tsi_options *o)
 		return tsi_err(TSOCK_EARG,
 			       "--root is missing: the folder of the data set");
 	if (o->split == UNSET)
-		o->split = o->format->has_splits ? TSI_SPLIT_TRAIN
-						 : TSI_SPLIT_NONE;
+		o->split = tsi_format_has_splits(o->format) ? TSI_SPLIT_TRAIN
+							    : TSI_SPLIT_NONE;
 	if (!o->name[0])
 		default_name(o);
 	if (o->preset == UNSET)

@@ -68,6 +68,77 @@ struct tsi_format {
 	unsigned nfields;
 };
 
+/* The fields of a data set of images, each with a class. */
+#define TSI_FORMAT_IMAGE_FIELDS \
+	{ .name = "image", \
+	  .dtype = TSOCK_U8, \
+	  .flags = TSOCK_FIELD_IMAGE, \
+	  .ndim = 3, \
+	  .shape = { 0, 0, 3 } }, \
+	{ \
+		.name = "label", .dtype = TSOCK_I64 \
+	}
+
+/* Calls of a format's operations. */
+static inline int tsi_format_open(const struct tsi_format *f, const char *root,
+				  struct tsi_root *r)
+{
+	return f->open(root, r);
+}
+
+static inline int tsi_format_scan(const struct tsi_format *f,
+				  const struct tsi_root *r, unsigned threads,
+				  struct tsi_table *t)
+{
+	return f->scan(r, threads, t);
+}
+
+static inline void tsi_format_locate(const struct tsi_format *f,
+				     const struct tsi_table *t, uint64_t i,
+				     struct tsi_location *out)
+{
+	f->locate(t, i, out);
+}
+
+static inline int64_t tsi_format_label(const struct tsi_format *f,
+				       const struct tsi_table *t, uint64_t i)
+{
+	return f->label(t, i);
+}
+
+/* What a format says of itself. */
+static inline const char *tsi_format_name(const struct tsi_format *f)
+{
+	return f->name;
+}
+
+static inline const char *tsi_format_layout(const struct tsi_format *f)
+{
+	return f->layout;
+}
+
+static inline bool tsi_format_has_splits(const struct tsi_format *f)
+{
+	return f->has_splits;
+}
+
+static inline bool tsi_format_names_stream(const struct tsi_format *f)
+{
+	return f->names_stream;
+}
+
+static inline bool tsi_format_has_class_folders(const struct tsi_format *f)
+{
+	return f->has_class_folders;
+}
+
+static inline const struct tsock_field *
+tsi_format_fields(const struct tsi_format *f, unsigned *n)
+{
+	*n = f->nfields;
+	return f->fields;
+}
+
 /*
  * All formats, in the order in which --help lists them, with what it says of
  * each.

@@ -27,7 +27,7 @@ static int scan(struct tsi_index *x, unsigned threads,
 	int err;
 
 	tsi_log(TSOCK_LOG_INFO, "scanning %s", tsi_root_path(&x->root));
-	err = x->format->scan(&x->root, threads, &x->table);
+	err = tsi_format_scan(x->format, &x->root, threads, &x->table);
 	if (!err)
 		err = tsi_probe(&x->root, probe, &x->table, NULL,
 				tsi_index_count(x));
@@ -44,13 +44,13 @@ static int fill(struct tsi_index *x, const struct tsi_index_opts *opts)
 {
 	unsigned threads = opts->threads ? opts->threads : 4;
 	struct tsi_cache_opts cache = {
-		.layout = opts->format->layout,
+		.layout = tsi_format_layout(opts->format),
 		.dir = opts->cache_dir,
 		.probed = opts->sniff != NULL,
 		.threads = threads,
 	};
 	struct tsi_probe_opts probe = {
-		.locate = opts->format->locate,
+		.format = opts->format,
 		.sniff = opts->sniff,
 		.arg = opts->sniff_arg,
 		.survive_eio = opts->survive_eio,
@@ -82,7 +82,7 @@ int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out)
 		return tsi_err(TSOCK_ENOMEM, "no memory for an index");
 	tsi_root_init(&x->root);
 	x->format = opts->format;
-	err = x->format->open(opts->root, &x->root);
+	err = tsi_format_open(x->format, opts->root, &x->root);
 	if (!err)
 		err = fill(x, opts);
 	if (err) {
@@ -119,14 +119,14 @@ const char *tsi_index_class(const struct tsi_index *x, uint32_t i)
 
 int64_t tsi_index_label(const struct tsi_index *x, uint64_t i)
 {
-	return x->format->label(&x->table, i);
+	return tsi_format_label(x->format, &x->table, i);
 }
 
 const char *tsi_index_path(const struct tsi_index *x, uint64_t i)
 {
 	struct tsi_location at;
 
-	x->format->locate(&x->table, i, &at);
+	tsi_format_locate(x->format, &x->table, i, &at);
 	return at.path;
 }
 
@@ -143,7 +143,7 @@ const char *tsi_index_root(const struct tsi_index *x)
 void tsi_index_locate(const struct tsi_index *x, uint64_t i,
 		      struct tsi_location *out)
 {
-	x->format->locate(&x->table, i, out);
+	tsi_format_locate(x->format, &x->table, i, out);
 }
 
 bool tsi_index_bad(const struct tsi_index *x, uint64_t i)

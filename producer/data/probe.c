@@ -21,6 +21,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/regular.h"
+#include "data/format.h"
 #include "data/parallel.h"
 
 #define HEAD 4096
@@ -206,7 +207,7 @@ static int probe_one(struct probing *p, uint64_t i, struct head *h)
 	int fd;
 
 	h->i = i;
-	p->opts->locate(p->t, i, &h->at);
+	tsi_format_locate(p->opts->format, p->t, i, &h->at);
 	tsi_table_set_size(p->t, i, 0);
 	errno = look(p, h, &st);
 	if (errno)

@@ -13,9 +13,10 @@
 #include "data/root.h"
 #include "data/table.h"
 
+struct tsi_format;
+
 struct tsi_probe_opts {
-	void (*locate)(const struct tsi_table *t, uint64_t i,
-		       struct tsi_location *out);
+	const struct tsi_format *format;
 	/* As in struct tsi_index_opts. */
 	int (*sniff)(void *arg, const void *data, size_t len, bool whole);
 	void *arg;

@@ -31,10 +31,13 @@ static const struct tsock_field fields[TSI_FIELDS] = {
 static void serve_opts(const struct tsi_pipeline_opts *o,
 		       struct tsock_field *schema, struct tsock_serve_opts *out)
 {
+	unsigned n;
+	const struct tsock_field *own = tsi_format_fields(o->format, &n);
+
 	/* An image and a label are what workers can make. */
-	assert(o->format->nfields == TSI_FIELD_INDEX);
+	assert(n == TSI_FIELD_INDEX);
 	memcpy(schema, fields, sizeof(fields));
-	memcpy(schema, o->format->fields, o->format->nfields * sizeof(*schema));
+	memcpy(schema, own, n * sizeof(*schema));
 	schema[TSI_FIELD_IMAGE].shape[0] = o->size;
 	schema[TSI_FIELD_IMAGE].shape[1] = o->size;
 	*out = (struct tsock_serve_opts)TSOCK_SERVE_OPTS_INIT;

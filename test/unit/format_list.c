@@ -119,14 +119,7 @@ static int scan(const struct tsi_root *r, unsigned threads, struct tsi_table *t)
 	return err;
 }
 
-static const struct tsock_field fields[] = {
-	{ .name = "image",
-	  .dtype = TSOCK_U8,
-	  .flags = TSOCK_FIELD_IMAGE,
-	  .ndim = 3,
-	  .shape = { 0, 0, 3 } },
-	{ .name = "label", .dtype = TSOCK_I64 },
-};
+static const struct tsock_field fields[] = { TSI_FORMAT_IMAGE_FIELDS };
 
 const struct tsi_format tsi_format_list = {
 	.name = "list",

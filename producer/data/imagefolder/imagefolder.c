@@ -29,40 +29,26 @@ static int open_root(const char *root, struct tsi_root *r)
 	return tsi_err_sys("open the data set's root %s", root);
 }
 
-static const struct tsock_field fields[] = {
-	{ .name = "image",
-	  .dtype = TSOCK_U8,
-	  .flags = TSOCK_FIELD_IMAGE,
-	  .ndim = 3,
-	  .shape = { 0, 0, 3 } },
-	{ .name = "label", .dtype = TSOCK_I64 },
-};
+static const struct tsock_field fields[] = { TSI_FORMAT_IMAGE_FIELDS };
 
-/* None, so that scans kept before there were other layouts are still found. */
-#define LAYOUT ""
+/*
+ * What both say of themselves.  No word for the layout, so that scans kept
+ * before there were other layouts are still found.
+ */
+#define CLASS_FOLDERS \
+	.layout = "", .has_class_folders = true, .open = open_root, \
+	.scan = tsi_imagefolder_scan, .locate = tsi_table_locate, \
+	.label = tsi_table_label, .fields = fields, \
+	.nfields = sizeof(fields) / sizeof(fields[0])
 
 const struct tsi_format tsi_format_imagenet = {
+	CLASS_FOLDERS,
 	.name = "imagenet",
-	.layout = LAYOUT,
 	.has_splits = true,
 	.names_stream = true,
-	.has_class_folders = true,
-	.open = open_root,
-	.scan = tsi_imagefolder_scan,
-	.locate = tsi_table_locate,
-	.label = tsi_table_label,
-	.fields = fields,
-	.nfields = sizeof(fields) / sizeof(fields[0]),
 };
 
 const struct tsi_format tsi_format_imagefolder = {
+	CLASS_FOLDERS,
 	.name = "imagefolder",
-	.layout = LAYOUT,
-	.has_class_folders = true,
-	.open = open_root,
-	.scan = tsi_imagefolder_scan,
-	.locate = tsi_table_locate,
-	.label = tsi_table_label,
-	.fields = fields,
-	.nfields = sizeof(fields) / sizeof(fields[0]),
 };
