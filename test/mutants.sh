@@ -72,7 +72,7 @@ gpu_suites()
 		t=gpu/$(basename "$t" .c)
 		echo "- $t"
 	done
-	echo "- unit/test_membership"
+	echo "- unit/test_membership_views"
 	for t in "$work"/clean/test/gpu/test_*.c; do
 		t=gpu/$(basename "$t" .c)
 		echo "SIMCUDA_MODE=late,SIMCUDA_LATE_MS=30 $t"

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_membership_starts.c - where readers start: which starts are kept for
+ * them, and when the stream jumps to one.
+ */
+#include "test/lib/membership_fixture.h"
+
+static void no_start_lies_before_the_epoch_last_begun_ends(void **state)
+{
+	struct tsi_joined a;
+
+	(void)state;
+	make(100, 64, 256, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_membership_tail(&m, a.id, 10, 0);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 0);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 100).start, 100);
+	assert_int_equal(join(TSOCK_JOIN_NOW, 0).start, m.view[0].head);
+	assert_int_equal(join(TSOCK_JOIN_NOW, 300).start, 300);
+}
+
+static void a_lone_joiner_jumps_to_a_fresh_epoch(void **state)
+{
+	struct tsi_joined a;
+
+	(void)state;
+	make(10000, 64, 128, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_membership_tail(&m, a.id, 500, 0);
+	tsi_membership_leave(&m, a.id);
+	a = join(TSOCK_JOIN_EPOCH, 10000);
+	assert_int_equal(a.start, 10000);
+	assert_true(tsi_membership_apply_jump(&m));
+	assert_int_equal(m.view[0].head, 10000);
+	assert_int_equal(fill(), 10128);
+}
+
+static void a_jump_waits_for_what_is_in_flight(void **state)
+{
+	struct tsi_joined a;
+	uint64_t first;
+
+	(void)state;
+	make(10000, 64, 128, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(tsi_membership_claim(&m, 0, 50, &first), 50);
+	tsi_membership_published(&m, 0, 20);
+	tsi_membership_tail(&m, a.id, 20, 0);
+	tsi_membership_leave(&m, a.id);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 10000);
+	assert_false(tsi_membership_apply_jump(&m));
+	assert_int_equal(tsi_membership_claim(&m, 0, 1, &first), 0);
+	/* The live edge is the target now, for others too. */
+	assert_int_equal(join(TSOCK_JOIN_NOW, 0).start, 10000);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 10000);
+	tsi_membership_published(&m, 0, 50);
+	assert_true(tsi_membership_apply_jump(&m));
+	assert_int_equal(m.view[0].base, 10000);
+}
+
+static void no_jump_when_the_next_start_is_in_the_ring(void **state)
+{
+	struct tsi_joined a;
+
+	(void)state;
+	make(100, 50, 256, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_membership_tail(&m, a.id, 30, 0);
+	tsi_membership_leave(&m, a.id);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 100).start, 100);
+	assert_false(m.jumping);
+}
+
+static void when_only_waiting_readers_are_left_the_stream_skips(void **state)
+{
+	struct tsi_joined a;
+
+	(void)state;
+	make(10000, 64, 128, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_membership_tail(&m, a.id, 500, 0);
+	fill();
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 10000);
+	tsi_membership_leave(&m, a.id);
+	tsi_membership_apply_jump(&m);
+	assert_int_equal(m.view[0].head, 10000);
+}
+
+/* The stage is done with the epoch, its reader is not. */
+static void the_base_keeps_the_next_start_for_readers_of_views(void **state)
+{
+	struct tsi_joined view;
+
+	(void)state;
+	make_views(1000, 64, 128, TSI_NEVER);
+	view = join_view(1, 0);
+	fill_all();
+	for (uint64_t tail = 64; tail <= 960; tail += 64) {
+		tsi_membership_tail(&m, view.id, tail, 0);
+		fill_all();
+	}
+	/* Not 960 + 2 * 128. */
+	assert_int_equal(m.view[1].head, 1088);
+	assert_int_equal(m.view[0].head, 1128);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 1000);
+	tsi_membership_leave(&m, view.id + 1);
+	/* On the start, and about to leave. */
+	tsi_membership_tail(&m, view.id, 1000, 0);
+	fill_all();
+	assert_int_equal(m.view[0].head, 1128);
+	tsi_membership_leave(&m, view.id);
+	view = join_view(1, 1000);
+	assert_int_equal(view.start, 1000);
+	assert_false(m.jumping);
+}
+
+static void a_chain_of_views_keeps_it_as_well(void **state)
+{
+	struct tsi_joined chain;
+
+	(void)state;
+	make_views(1000, 64, 128, TSI_NEVER);
+	chain = join_view(3, 0);
+	fill_all();
+	for (uint64_t tail = 64; tail <= 960; tail += 64) {
+		tsi_membership_tail(&m, chain.id, tail, 0);
+		fill_all();
+	}
+	assert_int_equal(m.view[3].head, 1088);
+	assert_int_equal(m.view[2].head, 1128);
+	assert_int_equal(m.view[0].head, 1128);
+	assert_int_equal(join_view(2, 0).start, 1000);
+	assert_int_equal(join_view(1, 0).start, 1000);
+}
+
+static void a_writer_asks_for_the_tail_that_passes_it(void **state)
+{
+	struct tsi_joined view;
+	uint64_t gate, front;
+
+	(void)state;
+	make_views(1000, 1, 128, TSI_NEVER);
+	view = join_view(1, 0);
+	fill_all();
+	for (uint64_t tail = 64; tail <= 960; tail += 64) {
+		tsi_membership_tail(&m, view.id, tail, 0);
+		fill_all();
+	}
+	tsi_membership_waits(&m, 0, &gate, &front);
+	assert_int_equal(tsi_membership_next_start(&m, 1), 1000);
+	assert_int_equal(tsi_membership_next_start(&m, 0), TSI_NEVER);
+	tsi_membership_tail(&m, view.id, 1001, 0);
+	assert_int_equal(tsi_membership_next_start(&m, 1), 2000);
+	assert_true(tsi_membership_limit(&m, 0) > 1128);
+}
+
+/* Another one, which is gone, was far ahead. */
+static void who_is_alone_gets_its_own_next_epoch(void **state)
+{
+	struct tsi_joined a, b;
+
+	(void)state;
+	make(100, 50, 256, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	b = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_membership_tail(&m, a.id, 240, 0);
+	tsi_membership_leave(&m, a.id);
+	tsi_membership_tail(&m, b.id, 100, 0);
+	tsi_membership_leave(&m, b.id);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 100).start, 100);
+}
+
+/* A float32 validation set in the middle of its segments. */
+static void a_segments_start_is_kept_for_who_joins_by_segment(void **state)
+{
+	static const uint64_t bounds[] = { 0, 500, 1000 };
+	struct tsi_join j = { .view = 1,
+			      .join = TSOCK_JOIN_SEGMENT,
+			      .leaves = true };
+	struct tsi_joined c;
+
+	(void)state;
+	make_views(1000, 64, 128, TSI_NEVER);
+	m.c.segments = 2;
+	m.c.bounds = bounds;
+	j.after = 500;
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
+	assert_int_equal(c.start, 500);
+	fill_all();
+	for (uint64_t tail = 564; tail <= 1460; tail += 64) {
+		tsi_membership_tail(&m, c.id, tail, 0);
+		fill_all();
+	}
+	assert_int_equal(m.view[0].head, 1628);
+	tsi_membership_tail(&m, c.id, 1500, 0);
+	tsi_membership_leave(&m, c.id);
+	j.after = c.epoch_end;
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
+	assert_int_equal(c.start, 1500);
+}
+
+/* It holds, so its segment's start is not kept, but the next epoch's is. */
+static void who_breaks_off_is_not_sent_to_where_others_were(void **state)
+{
+	static const uint64_t bounds[] = { 0, 5, 10 };
+	struct tsi_join j = { .view = 1, .join = TSOCK_JOIN_SEGMENT };
+	struct tsi_joined a, c;
+
+	(void)state;
+	make_views(10, 5, 40, TSI_NEVER);
+	m.c.segments = 2;
+	m.c.bounds = bounds;
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	j.after = 5;
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
+	assert_int_equal(c.start, 5);
+	fill_all();
+	tsi_membership_tail(&m, a.id, 40, 0);
+	tsi_membership_tail(&m, c.id, 15, 0);
+	fill_all();
+	tsi_membership_tail(&m, a.id, 58, 0);
+	tsi_membership_leave(&m, a.id);
+	fill_all();
+	assert_int_equal(m.view[0].head, 60);
+	tsi_membership_leave(&m, c.id);
+	j.after = c.epoch_end;
+	assert_int_equal(c.epoch_end, 15);
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
+	assert_int_equal(c.start, 20);
+}
+
+static void only_the_first_epoch_of_joining_now_is_short(void **state)
+{
+	struct tsi_joined a;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	a = join(TSOCK_JOIN_NOW, 0);
+	assert_int_equal(a.start, 128);
+	assert_int_equal(a.epoch_end, 1000);
+	tsi_membership_leave(&m, a.id);
+	for (uint64_t tail = 64; tail <= 1024; tail += 64) {
+		tsi_membership_tail(&m, 0, tail, 0);
+		fill();
+	}
+	a = join(TSOCK_JOIN_NOW, a.epoch_end);
+	assert_int_equal(a.start, 1000);
+	assert_int_equal(a.epoch_end, 2000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			no_start_lies_before_the_epoch_last_begun_ends),
+		cmocka_unit_test(a_lone_joiner_jumps_to_a_fresh_epoch),
+		cmocka_unit_test(a_jump_waits_for_what_is_in_flight),
+		cmocka_unit_test(no_jump_when_the_next_start_is_in_the_ring),
+		cmocka_unit_test(
+			when_only_waiting_readers_are_left_the_stream_skips),
+		cmocka_unit_test(
+			the_base_keeps_the_next_start_for_readers_of_views),
+		cmocka_unit_test(a_chain_of_views_keeps_it_as_well),
+		cmocka_unit_test(a_writer_asks_for_the_tail_that_passes_it),
+		cmocka_unit_test(who_is_alone_gets_its_own_next_epoch),
+		cmocka_unit_test(
+			a_segments_start_is_kept_for_who_joins_by_segment),
+		cmocka_unit_test(
+			who_breaks_off_is_not_sent_to_where_others_were),
+		cmocka_unit_test(only_the_first_epoch_of_joining_now_is_short),
+	};
+
+	return cmocka_run_group_tests_name("membership_starts", tests, NULL,
+					   NULL);
+}
