@@ -277,6 +277,7 @@ part_unit()
 part_consumer()
 {
 	measure 'gpu: test_consumer' "$b/test/gpu/test_consumer"
+	measure 'gpu: test_captures' "$b/test/gpu/test_captures"
 }
 
 #: every way to a GPU, dtype and layout

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_batches.c - batches, the tail that follows them, and DLPack tensors that
- * share them.
+ * test_batches.c - batches, and the tail that follows them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,9 +22,6 @@
 #include "consumer/dlpack.h"
 #include "consumer/reader.h"
 #include "test/lib/reader_fixture.h"
-
-#define THREADS 3
-#define ROUNDS 1500
 
 static void tail_is_the_oldest_batch_else_the_position(void **state)
 {
@@ -375,156 +371,6 @@ static void a_second_release_frees_nobody_elses_batch(void **state)
 	tsock_batch_release((struct tsock_batch *)(uintptr_t)1);
 }
 
-struct doubled {
-	pthread_t thread;
-	_Atomic(struct tsock_batch *) *b;
-	_Atomic unsigned *round;
-};
-
-static void *release_each(void *arg)
-{
-	struct doubled *d = arg;
-
-	for (unsigned i = 1; i <= ROUNDS; i++) {
-		while (atomic_load(d->round) < i)
-			sched_yield();
-		tsock_batch_release(atomic_load(d->b));
-	}
-	return NULL;
-}
-
-/* All of them release every batch; each is given back once. */
-static void of_several_releases_one_counts(void **state)
-{
-	_Atomic(struct tsock_batch *) now = NULL;
-	struct doubled d[THREADS];
-	_Atomic unsigned round = 0;
-	struct fixture g;
-
-	(void)state;
-	fixture_make(&g, big, TSI_MAP_SHARED);
-	for (unsigned i = 0; i < THREADS; i++) {
-		d[i].b = &now;
-		d[i].round = &round;
-		assert_int_equal(
-			pthread_create(&d[i].thread, NULL, release_each, &d[i]),
-			0);
-	}
-	for (unsigned i = 0; i < ROUNDS; i++) {
-		atomic_store(&now, take(&g, 8));
-		atomic_fetch_add(&round, 1);
-		while (tail_of(&g) < g.head)
-			sched_yield();
-	}
-	for (unsigned i = 0; i < THREADS; i++)
-		pthread_join(d[i].thread, NULL);
-	assert_int_equal(atomic_load(&g.r->refs), 1);
-	fixture_close(&g);
-}
-
-/* ---- several threads ---- */
-
-/* One mailbox per thread, so that releases overtake each other. */
-struct courier {
-	pthread_t thread;
-	_Atomic(struct tsock_batch *) box[4];
-	_Atomic bool stop;
-	unsigned seed;
-};
-
-static void *release_some(void *arg)
-{
-	struct courier *c = arg;
-	bool stop;
-
-	do {
-		stop = atomic_load(&c->stop);
-		for (unsigned i = 0; i < 4; i++) {
-			unsigned k = (unsigned)rand_r(&c->seed) % 4;
-			struct tsock_batch *b =
-				atomic_exchange(&c->box[stop ? i : k], NULL);
-
-			const struct tsock_batch *in =
-				b ? tsi_batch_of(b, "b") : NULL;
-
-			/* The lowest live batch is at or above the tail. */
-			if (in && tsi_reader_tail(in->reader) > in->first &&
-			    atomic_load(&((struct tsock_batch *)(uintptr_t)in)
-						 ->state) == TSI_BATCH_HELD)
-				abort();
-			tsock_batch_release(b);
-		}
-	} while (!stop);
-	return NULL;
-}
-
-static void post(struct courier *c, struct tsock_batch *b)
-{
-	for (unsigned i = 0;; i = (i + 1) % 4) {
-		struct tsock_batch *empty = NULL;
-
-		if (atomic_compare_exchange_weak(&c->box[i], &empty, b))
-			return;
-	}
-}
-
-static void race(enum tsi_mapping_mode mode)
-{
-	struct courier c[THREADS];
-	uint64_t last = 0;
-	struct fixture g;
-
-	fixture_make(&g, big, mode);
-	memset(c, 0, sizeof(c));
-	for (unsigned i = 0; i < THREADS; i++) {
-		c[i].seed = i + 1;
-		assert_int_equal(
-			pthread_create(&c[i].thread, NULL, release_some, &c[i]),
-			0);
-	}
-	for (unsigned i = 0; i < ROUNDS; i++) {
-		struct tsock_batch *b;
-		int err;
-
-		/* Read-only: until somebody gives one back. */
-		do
-			err = tsi_reader_make_room(g.r, BATCH);
-		while (err == TSOCK_EHELD);
-		assert_int_equal(err, 0);
-		/* As the producer does: room is there, or is being made. */
-		while (g.head + BATCH > tail_of(&g) + CAPACITY)
-			sched_yield();
-		b = take(&g, BATCH);
-		assert_true(tail_of(&g) >= last);
-		last = tail_of(&g);
-		assert_true(good(&g, b));
-		if (mode == TSI_MAP_PRIVATE && i % 8 == 0)
-			memset(tsock_batch_data_mut(b, 0), 1, BATCH * big[0]);
-		post(&c[i % THREADS], b);
-		if (i % 64 == 0 && mode == TSI_MAP_PRIVATE)
-			assert_int_equal(tsi_reader_make_all_private(g.r), 0);
-	}
-	for (unsigned i = 0; i < THREADS; i++) {
-		atomic_store(&c[i].stop, true);
-		pthread_join(c[i].thread, NULL);
-	}
-	assert_int_equal(tail_of(&g), g.head);
-	assert_int_equal(tsi_reader_held(g.r), 0);
-	fixture_close(&g);
-}
-
-static void any_thread_may_give_back(void **state)
-{
-	(void)state;
-	race(TSI_MAP_SHARED);
-}
-
-static void while_others_are_made_private(void **state)
-{
-	(void)state;
-	race(TSI_MAP_PRIVATE);
-}
-
 /* ---- forks ---- */
 
 static pid_t fork_plainly(void)
@@ -587,124 +433,6 @@ static void nor_does_one_that_no_handler_heard_of(void **state)
 	child_gives_nothing_back(fork_by_system_call);
 }
 
-/* ---- DLPack ---- */
-
-static void a_tensor_describes_its_field(void **state)
-{
-	struct tsi_dl_versioned *v;
-	struct tsi_dl_managed *m;
-	struct tsock_batch *b;
-	struct fixture g;
-	void *none;
-
-	(void)state;
-	fixture_make(&g, big, TSI_MAP_PRIVATE);
-	/* As if it were f32 [2, 3, 512]. */
-	g.r->field[0].dtype = TSOCK_F32;
-	g.r->field[0].ndim = 3;
-	g.r->field[0].shape[0] = 2;
-	g.r->field[0].shape[1] = 3;
-	g.r->field[0].shape[2] = 512;
-	g.r->field[1].dtype = TSOCK_I64;
-	g.r->field[1].ndim = 0;
-	b = take(&g, 5);
-	assert_int_equal(tsock_batch_dlpack(b, 0, 1, (void **)&v), 0);
-	assert_int_equal(v->version.major, 1);
-	assert_int_equal(v->version.minor, 1);
-	assert_int_equal(v->flags, 0);
-	assert_ptr_equal(v->tensor.data, tsock_batch_data(b, 0));
-	assert_int_equal(v->tensor.device.type, 1);
-	assert_int_equal(v->tensor.device.id, 0);
-	assert_int_equal(v->tensor.ndim, 4);
-	assert_int_equal(v->tensor.dtype.code, 2);
-	assert_int_equal(v->tensor.dtype.bits, 32);
-	assert_int_equal(v->tensor.dtype.lanes, 1);
-	assert_int_equal(v->tensor.byte_offset, 0);
-	for (int i = 0; i < 4; i++) {
-		static const int64_t shape[] = { 5, 2, 3, 512 };
-		static const int64_t stride[] = { 3072, 1536, 512, 1 };
-
-		assert_int_equal(v->tensor.shape[i], shape[i]);
-		assert_int_equal(v->tensor.strides[i], stride[i]);
-	}
-	assert_int_equal(tsock_batch_dlpack(b, 1, 0, (void **)&m), 0);
-	assert_int_equal(m->tensor.ndim, 1);
-	assert_int_equal(m->tensor.dtype.code, 0);
-	assert_int_equal(m->tensor.dtype.bits, 64);
-	assert_int_equal(m->tensor.shape[0], 5);
-	assert_int_equal(m->tensor.strides[0], 1);
-	m->deleter(m);
-	v->deleter(v);
-	assert_int_equal(tsock_batch_dlpack(b, 2, 1, &none), TSOCK_EARG);
-	assert_int_equal(tsock_batch_dlpack(NULL, 0, 1, &none), TSOCK_EARG);
-	tsock_batch_release(b);
-	fixture_close(&g);
-}
-
-static void read_only_tensors_say_so(void **state)
-{
-	struct tsi_dl_versioned *v;
-	struct tsock_batch *b;
-	struct fixture g;
-
-	(void)state;
-	fixture_make(&g, big, TSI_MAP_SHARED);
-	b = take(&g, 5);
-	assert_int_equal(tsock_batch_dlpack(b, 0, 1, (void **)&v), 0);
-	assert_int_equal(v->flags, 1);
-	v->deleter(v);
-	tsock_batch_release(b);
-	fixture_close(&g);
-}
-
-static void *delete_it(void *arg)
-{
-	struct tsi_dl_versioned *v = arg;
-
-	v->deleter(v);
-	return NULL;
-}
-
-static void tensors_keep_their_batch_alive(void **state)
-{
-	struct tsi_dl_versioned *v[3];
-	struct tsi_dl_managed *m;
-	struct tsock_batch *b, *next;
-	struct fixture g;
-	pthread_t t;
-
-	(void)state;
-	fixture_make(&g, big, TSI_MAP_PRIVATE);
-	b = take(&g, 8);
-	/* The same field more than once, too. */
-	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(
-			tsock_batch_dlpack(b, i / 2, 1, (void **)&v[i]), 0);
-	assert_int_equal(tsock_batch_dlpack(b, 0, 0, (void **)&m), 0);
-	tsock_batch_release(b);
-	next = take(&g, 8);
-	assert_ptr_not_equal(next, b);
-	v[0]->deleter(v[0]);
-	m->deleter(m);
-	assert_int_equal(tail_of(&g), 0);
-	assert_true(fixture_ring_equal(&g.f, 0, v[1]->tensor.data, 0, 8));
-	assert_int_equal(pthread_create(&t, NULL, delete_it, v[1]), 0);
-	pthread_join(t, NULL);
-	assert_int_equal(tail_of(&g), 0);
-	v[2]->deleter(v[2]);
-	assert_int_equal(tail_of(&g), 8);
-	/* Even when everything else is gone. */
-	assert_int_equal(tsock_batch_dlpack(next, 0, 1, (void **)&v[0]), 0);
-	tsock_batch_release(next);
-	assert_int_equal(tsi_reader_make_all_private(g.r), 0);
-	assert_true(tsi_reader_retire(g.r));
-	tsi_reader_unref(g.r);
-	assert_true(fixture_ring_equal(&g.f, 0, v[0]->tensor.data, 8, 8));
-	assert_int_equal(g.gone, 0);
-	v[0]->deleter(v[0]);
-	fixture_free(&g);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -722,15 +450,9 @@ int main(void)
 		cmocka_unit_test(who_tells_the_tail_may_be_slow),
 		cmocka_unit_test(batches_are_used_again),
 		cmocka_unit_test(only_writable_batches_can_be_written),
-		cmocka_unit_test(any_thread_may_give_back),
-		cmocka_unit_test(while_others_are_made_private),
 		cmocka_unit_test(a_second_release_frees_nobody_elses_batch),
-		cmocka_unit_test(of_several_releases_one_counts),
 		cmocka_unit_test(a_child_gives_nothing_back),
 		cmocka_unit_test(nor_does_one_that_no_handler_heard_of),
-		cmocka_unit_test(a_tensor_describes_its_field),
-		cmocka_unit_test(read_only_tensors_say_so),
-		cmocka_unit_test(tensors_keep_their_batch_alive),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
