@@ -143,72 +143,72 @@ static bool look_into(const char *folder, struct contents *c)
 }
 
 /* The folder below the root in which Kaggle keeps ImageNet's images. */
-static int advise_kaggle(const struct tsi_options *o)
+static int advise_kaggle(const struct tsi_dataset *d)
 {
 	static const char *const below[] = { "ILSVRC/Data/CLS-LOC",
 					     "Data/CLS-LOC", "CLS-LOC" };
 	char path[4096];
 
 	for (unsigned i = 0; i < 3; i++) {
-		snprintf(path, sizeof(path), "%s/%s/train", o->root, below[i]);
+		snprintf(path, sizeof(path), "%s/%s/train", d->root, below[i]);
 		if (is_folder(path))
 			return tsi_err(TSOCK_EDATA,
 				       "%s holds ImageNet as Kaggle lays it "
 				       "out: give --dataset imagenet --root "
 				       "%s/%s",
-				       o->root, o->root, below[i]);
+				       d->root, d->root, below[i]);
 	}
 	return 0;
 }
 
-static int advise_flat(const struct tsi_options *o, const struct contents *c)
+static int advise_flat(const struct tsi_dataset *d, const struct contents *c)
 {
-	if (tsi_format_has_splits(o->format) && o->split == TSI_SPLIT_VAL)
+	if (tsi_format_has_splits(d->format) && d->split == TSI_SPLIT_VAL)
 		return tsi_err(TSOCK_EDATA,
 			       "%s holds images side by side, as ImageNet's "
 			       "validation set comes: move each into a folder "
 			       "of its class first, named as in train "
 			       "(valprep.sh, which many guides link to, does "
 			       "it)",
-			       o->folder);
+			       d->folder);
 	return tsi_err(TSOCK_EDATA,
 		       "%s holds images (%u) and no folders: move them into "
 		       "one folder per class%s",
-		       o->folder, c->images,
-		       !tsi_format_has_splits(o->format)
+		       d->folder, c->images,
+		       !tsi_format_has_splits(d->format)
 			       ? ", or give the folder above as --root if this "
 				 "is one class of several"
 			       : "");
 }
 
-int tsi_advice_layout(const struct tsi_options *o)
+int tsi_advice_layout(const struct tsi_dataset *d)
 {
 	struct contents c, above;
 
-	if (!look_into(o->folder, &c))
-		return look_into(o->root, &c) ? advise_kaggle(o) : 0;
-	if (c.folders && !(o->split == TSI_SPLIT_NONE && c.folders < 4))
+	if (!look_into(d->folder, &c))
+		return look_into(d->root, &c) ? advise_kaggle(d) : 0;
+	if (c.folders && !(d->split == TSI_SPLIT_NONE && c.folders < 4))
 		return 0;
 	/* Next to a split as well: train/ and val/ may be empty still. */
-	look_into(o->root, &above);
-	if (o->split == TSI_SPLIT_NONE && advise_kaggle(o))
+	look_into(d->root, &above);
+	if (d->split == TSI_SPLIT_NONE && advise_kaggle(d))
 		return TSOCK_EDATA;
 	if (c.folders)
 		return 0;
 	if (c.images)
-		return advise_flat(o, &c);
+		return advise_flat(d, &c);
 	if (c.tar[0] || above.tar[0])
 		return tsi_err(TSOCK_EDATA,
 			       "%s holds tar files (%s): unpack them first, so "
 			       "that there is one folder of images per class",
-			       c.tar[0] ? o->folder : o->root,
+			       c.tar[0] ? d->folder : d->root,
 			       c.tar[0] ? c.tar : above.tar);
 	if (c.cifar[0])
 		return tsi_err(TSOCK_EDATA,
 			       "%s holds CIFAR in batches (%s), not image "
 			       "files: write each image as a PNG into a folder "
 			       "of its class first",
-			       o->folder, c.cifar);
+			       d->folder, c.cifar);
 	return 0;
 }
 
@@ -228,12 +228,12 @@ static bool is_split(const char *name)
 	return false;
 }
 
-void tsi_advice_classes(const struct tsi_options *o, const struct tsi_index *x)
+void tsi_advice_classes(const struct tsi_dataset *d, const struct tsi_index *x)
 {
 	uint32_t n = tsi_index_classes(x);
 	uint32_t splits = 0;
 
-	if (!tsi_format_has_class_folders(o->format))
+	if (!tsi_format_has_class_folders(d->format))
 		return;
 	for (uint32_t i = 0; i < n && i < 8; i++)
 		splits += is_split(tsi_index_class(x, i));
@@ -244,7 +244,7 @@ void tsi_advice_classes(const struct tsi_options *o, const struct tsi_index *x)
 			"that is meant",
 			n == 1 ? "only class is" : "classes are",
 			tsi_index_class(x, 0), n > 1 ? " and " : "",
-			n > 1 ? tsi_index_class(x, n - 1) : "", o->folder,
+			n > 1 ? tsi_index_class(x, n - 1) : "", d->folder,
 			tsi_index_class(x, 0));
 	else if (n == 1)
 		tsi_log(TSOCK_LOG_WARN,

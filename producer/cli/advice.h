@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "data/index.h"
 #include "cli/options.h"
+#include "data/index.h"
 
 /*
  * The word that a misspelt one is near to, among words separated by '|'; its
@@ -21,13 +21,13 @@ const char *tsi_advice_word(const char *word, const char *list, size_t *len);
 bool tsi_advice_near(const char *a, size_t alen, const char *b, size_t blen);
 
 /*
- * The folder o->folder is there and holds no class folders, or isn't there:
+ * The folder d->folder is there and holds no class folders, or isn't there:
  * EDATA with a sentence when it is known what lies there instead (images
  * side by side, tar files, CIFAR's batches, Kaggle's tree).  0 otherwise.
  */
-int tsi_advice_layout(const struct tsi_options *o);
+int tsi_advice_layout(const struct tsi_dataset *d);
 
 /* Warn when the classes look like splits, or when there is but one. */
-void tsi_advice_classes(const struct tsi_options *o, const struct tsi_index *x);
+void tsi_advice_classes(const struct tsi_dataset *d, const struct tsi_index *x);
 
 #endif

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/log.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "cli/advice.h"
 #include "cli/number.h"
 #include "data/folder.h"
@@ -34,41 +34,42 @@ void tsi_check_stdio(void)
 }
 
 /* A data set that isn't a tree of class folders: its format looks for it. */
-static int check_by_format(const struct tsi_options *o)
+static int check_by_format(const struct tsi_dataset *data)
 {
 	struct tsi_root r;
 	int err;
 
 	tsi_root_init(&r);
-	err = tsi_format_open(o->format, o->folder, &r);
+	err = tsi_format_open(data->format, data->folder, &r);
 	tsi_root_close(&r);
 	return err;
 }
 
-int tsi_check_root(const struct tsi_options *o)
+int tsi_check_root(const struct tsi_dataset *data)
 {
-	bool split = o->split != TSI_SPLIT_NONE;
+	bool split = data->split != TSI_SPLIT_NONE;
 	struct stat st;
 	DIR *d;
 
-	if (!tsi_format_has_class_folders(o->format))
-		return check_by_format(o);
-	if (stat(o->root, &st))
-		return tsi_err(TSOCK_EDATA, "--root %s: %s", o->root,
+	if (!tsi_format_has_class_folders(data->format))
+		return check_by_format(data);
+	if (stat(data->root, &st))
+		return tsi_err(TSOCK_EDATA, "--root %s: %s", data->root,
 			       strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return tsi_err(TSOCK_EDATA, "--root %s: not a folder", o->root);
-	if (tsi_advice_layout(o))
+		return tsi_err(TSOCK_EDATA, "--root %s: not a folder",
+			       data->root);
+	if (tsi_advice_layout(data))
 		return TSOCK_EDATA;
-	if (split && stat(o->folder, &st) && errno == ENOENT)
+	if (split && stat(data->folder, &st) && errno == ENOENT)
 		return tsi_err(TSOCK_EDATA,
 			       "no folder %s: --root is the folder that holds "
 			       "train and val; a tree without them is an "
 			       "imagefolder",
-			       o->folder);
-	d = opendir(o->folder);
+			       data->folder);
+	d = opendir(data->folder);
 	if (!d)
-		return tsi_err(TSOCK_EDATA, "can't read %s: %s", o->folder,
+		return tsi_err(TSOCK_EDATA, "can't read %s: %s", data->folder,
 			       strerror(errno));
 	closedir(d);
 	return 0;
@@ -93,21 +94,20 @@ int tsi_check_descriptors(unsigned threads)
 		       threads);
 }
 
-int tsi_check_memory(const struct tsi_options *o,
-		     const struct tsock_geometry *g)
+int tsi_check_memory(uint64_t memory, const struct tsock_geometry *g)
 {
 	char limiter[256], samples[28], need[16], may[16];
 	uint64_t there;
 
 	tsi_number_thousands(samples, g->capacity);
 	tsi_number_megabytes(need, g->ring_bytes);
-	if (o->memory && g->ring_bytes > o->memory)
+	if (memory && g->ring_bytes > memory)
 		return tsi_err(TSOCK_EARG,
 			       "a ring of %s samples takes %s, more than "
 			       "--memory's %s: make --ring, --max-batch or "
 			       "--size smaller",
 			       samples, need,
-			       tsi_number_megabytes(may, o->memory));
+			       tsi_number_megabytes(may, memory));
 	if (tsi_limits_memory("", &there, limiter, sizeof(limiter)) ||
 	    g->ring_bytes <= there)
 		return 0;
@@ -119,12 +119,12 @@ int tsi_check_memory(const struct tsi_options *o,
 		       limiter);
 }
 
-int tsi_check_reader(const struct tsi_options *o)
+int tsi_check_reader(enum tsi_io_reader_kind kind)
 {
 	struct tsi_io_reader *r;
 	int err;
 
-	if (o->io != TSI_READER_URING)
+	if (kind != TSI_READER_URING)
 		return 0;
 	err = tsi_io_reader_create(TSI_READER_URING, 1, &r);
 	if (!err) {
@@ -137,7 +137,7 @@ int tsi_check_reader(const struct tsi_options *o)
 		       tsock_errmsg());
 }
 
-int tsi_check_image_memory(const struct tsi_options *o, uint64_t ring_bytes,
+int tsi_check_image_memory(uint64_t memory, uint64_t ring_bytes,
 			   uint64_t *bytes)
 {
 	uint64_t there = UINT64_MAX, most = TSI_IMAGE_MEMORY;
@@ -146,47 +146,46 @@ int tsi_check_image_memory(const struct tsi_options *o, uint64_t ring_bytes,
 	if (tsi_limits_memory("", &there, limiter, sizeof(limiter)))
 		there = UINT64_MAX;
 	there -= ring_bytes < there ? ring_bytes : there;
-	*bytes = o->image_memory;
-	if (o->image_memory > there)
+	if (*bytes > there)
 		return tsi_err(TSOCK_ENOMEM,
 			       "--image-memory is %s but %s of memory are "
 			       "available beside the ring (by %s); lower it, "
 			       "or free some",
-			       tsi_number_megabytes(need, o->image_memory),
+			       tsi_number_megabytes(need, *bytes),
 			       tsi_number_megabytes(may, there), limiter);
-	if (o->image_memory)
+	if (*bytes)
 		return 0;
-	if (o->memory && o->memory < most)
-		most = o->memory;
+	if (memory && memory < most)
+		most = memory;
 	*bytes = there / 2 < most ? there / 2 : most;
 	return 0;
 }
 
-int tsi_check_folder(const struct tsi_options *o)
+int tsi_check_folder(const char *name)
 {
 	struct tsi_address address;
-	int err = tsi_address_choose(o->name, &address);
+	int err = tsi_address_choose(name, &address);
 
 	return err ? err : tsi_address_check(&address);
 }
 
-int tsi_check_name(const struct tsi_options *o)
+int tsi_check_name(const char *name)
 {
 	struct tsock_stats st = { .size = sizeof(st) };
 	char path[2 * TSI_SOCKET_PATH];
 	struct tsi_address address;
-	int err = tsi_address_choose(o->name, &address);
+	int err = tsi_address_choose(name, &address);
 
 	if (err)
 		return err;
 	snprintf(path, sizeof(path), "%s/%s", tsi_address_folder(&address),
-		 o->name);
+		 name);
 	if (tsock_query(path, QUERY_MS, &st))
 		return 0;
 	return tsi_err(TSOCK_EEXIST,
 		       "stream %s is already served by process %u: choose "
 		       "another --name",
-		       o->name, st.pid);
+		       name, st.pid);
 }
 
 static bool is_class(const struct tsi_index *x, const char *name)
@@ -207,17 +206,17 @@ static bool is_class(const struct tsi_index *x, const char *name)
 	return false;
 }
 
-void tsi_check_splits(const struct tsi_options *o, const struct tsi_index *x)
+void tsi_check_splits(const struct tsi_dataset *data, const struct tsi_index *x)
 {
-	const char *other = o->split == TSI_SPLIT_VAL ? "train" : "val";
+	const char *other = data->split == TSI_SPLIT_VAL ? "train" : "val";
 	uint32_t common = 0, extra = 0;
 	char path[4096];
 	struct dirent *e;
 	DIR *d;
 
-	if (o->split == TSI_SPLIT_NONE ||
-	    !tsi_format_has_class_folders(o->format) ||
-	    snprintf(path, sizeof(path), "%s/%s", o->root, other) >=
+	if (data->split == TSI_SPLIT_NONE ||
+	    !tsi_format_has_class_folders(data->format) ||
+	    snprintf(path, sizeof(path), "%s/%s", data->root, other) >=
 		    (int)sizeof(path))
 		return;
 	d = opendir(path);

@@ -14,7 +14,7 @@
 void tsi_check_stdio(void);
 
 /* The data set's folder is there and can be read: EDATA otherwise. */
-int tsi_check_root(const struct tsi_options *o);
+int tsi_check_root(const struct tsi_dataset *data);
 
 /*
  * Raise the limit of descriptors as far as allowed.  ESYS if it is too low
@@ -23,32 +23,34 @@ int tsi_check_root(const struct tsi_options *o);
 int tsi_check_descriptors(unsigned threads);
 
 /*
- * The ring fits into --memory (EARG) and into what there is (ENOMEM).
+ * The ring fits into --memory (EARG), unless that is 0, and into what there is
+ * (ENOMEM).
  */
-int tsi_check_memory(const struct tsi_options *o,
-		     const struct tsock_geometry *g);
+int tsi_check_memory(uint64_t memory, const struct tsock_geometry *g);
 
 /* io_uring is there, where nothing else was asked for: ENOTSUP otherwise. */
-int tsi_check_reader(const struct tsi_options *o);
+int tsi_check_reader(enum tsi_io_reader_kind kind);
 
-/* The folder of the sockets can be made and is ours; nothing is made. */
-int tsi_check_folder(const struct tsi_options *o);
+/* The folder of the stream's socket can be made and is ours. */
+int tsi_check_folder(const char *name);
 
 /*
  * The memory that large images may use together, beside rings that use
- * ring_bytes at first: --image-memory, else 2 GiB but at most --memory and
- * half of what there is.  ENOMEM if there is less than was asked for.
+ * ring_bytes at first: *bytes, which is --image-memory.  Where that is 0 it
+ * becomes 2 GiB but at most --memory and half of what there is.  ENOMEM if
+ * there is less than was asked for.
  */
-int tsi_check_image_memory(const struct tsi_options *o, uint64_t ring_bytes,
+int tsi_check_image_memory(uint64_t memory, uint64_t ring_bytes,
 			   uint64_t *bytes);
 
 /*
  * EEXIST if a producer answers to the stream's name.  Asked so that a long scan
  * is not in vain; the lock on the name, which follows the scan, decides.
  */
-int tsi_check_name(const struct tsi_options *o);
+int tsi_check_name(const char *name);
 
 /* Warn when train and val, side by side, have different classes. */
-void tsi_check_splits(const struct tsi_options *o, const struct tsi_index *x);
+void tsi_check_splits(const struct tsi_dataset *data,
+		      const struct tsi_index *x);
 
 #endif

@@ -231,18 +231,19 @@ static void warn_if_odd(struct tsi_options *o, bool resize_given)
  */
 static void default_name(struct tsi_options *o)
 {
-	const char *end = o->root + strlen(o->root);
-	const char *tail = o->split == TSI_SPLIT_VAL ? "-val" : "";
+	const char *end = o->data.root + strlen(o->data.root);
+	const char *tail = o->data.split == TSI_SPLIT_VAL ? "-val" : "";
 	size_t most = TSI_NAME_MAX - strlen(tail);
 	const char *at;
 	size_t len = 0;
 
-	while (end > o->root && end[-1] == '/')
+	while (end > o->data.root && end[-1] == '/')
 		end--;
 	at = end;
-	while (at > o->root && at[-1] != '/')
+	while (at > o->data.root && at[-1] != '/')
 		at--;
-	for (; !tsi_format_names_stream(o->format) && at < end && len < most;
+	for (;
+	     !tsi_format_names_stream(o->data.format) && at < end && len < most;
 	     at++) {
 		bool odd = !is_name_char(*at);
 
@@ -253,7 +254,7 @@ static void default_name(struct tsi_options *o)
 	while (len && !isalnum((unsigned char)o->name[len - 1]))
 		len--;
 	snprintf(o->name + len, sizeof(o->name) - len, "%s%s",
-		 len ? "" : tsi_format_name(o->format), tail);
+		 len ? "" : tsi_format_name(o->data.format), tail);
 }
 
 /* What depends on other options. */
@@ -267,17 +268,19 @@ static int complete(struct tsi_options *o)
 			       "--dataset is missing: choose one of "
 			       "%s",
 			       TSI_FORMAT_WORDS);
-	o->format = tsi_format_at((unsigned)o->dataset);
-	if (!o->root)
+	o->data.format = tsi_format_at((unsigned)o->dataset);
+	if (!o->data.root)
 		return tsi_err(TSOCK_EARG,
 			       "--root is missing: the folder of the data set");
-	if (o->split == UNSET)
-		o->split = tsi_format_has_splits(o->format) ? TSI_SPLIT_TRAIN
-							    : TSI_SPLIT_NONE;
+	if (o->data.split == UNSET)
+		o->data.split = tsi_format_has_splits(o->data.format)
+					? TSI_SPLIT_TRAIN
+					: TSI_SPLIT_NONE;
 	if (!o->name[0])
 		default_name(o);
 	if (o->preset == UNSET)
-		o->preset = o->split == TSI_SPLIT_VAL ? TSI_EVAL : TSI_TRAIN;
+		o->preset =
+			o->data.split == TSI_SPLIT_VAL ? TSI_EVAL : TSI_TRAIN;
 	if (o->order == UNSET)
 		o->order = o->preset == TSI_EVAL ? TSI_SEQUENTIAL : TSI_PHILOX;
 	if (o->order == TSI_TORCH && o->segments > 1)
@@ -291,8 +294,9 @@ static int complete(struct tsi_options *o)
 	if (!o->resize)
 		o->resize = 256;
 	warn_if_odd(o, resize_given);
-	if (asprintf(&o->folder, "%s%s", o->root, folders[o->split]) < 0) {
-		o->folder = NULL;
+	if (asprintf(&o->data.folder, "%s%s", o->data.root,
+		     folders[o->data.split]) < 0) {
+		o->data.folder = NULL;
 		return tsi_err(TSOCK_ENOMEM, "no memory for the options");
 	}
 	return 0;
@@ -302,7 +306,7 @@ int tsi_options_parse(struct tsi_options *out, int argc, char **argv)
 {
 	struct tsi_options o = {
 		.dataset = UNSET,
-		.split = UNSET,
+		.data.split = UNSET,
 		.preset = UNSET,
 		.order = UNSET,
 		.log_level = TSOCK_LOG_INFO,
@@ -343,16 +347,16 @@ int tsi_options_parse(struct tsi_options *out, int argc, char **argv)
 
 void tsi_options_fini(struct tsi_options *o)
 {
-	free(o->folder);
-	o->folder = NULL;
+	free(o->data.folder);
+	o->data.folder = NULL;
 }
 
 void tsi_options_pipeline(const struct tsi_options *o,
 			  struct tsi_pipeline_opts *out)
 {
 	*out = (struct tsi_pipeline_opts){
-		.format = o->format,
-		.folder = o->folder,
+		.format = o->data.format,
+		.folder = o->data.folder,
 		.on_error = (enum tsi_on_error)o->on_error,
 		.order = (enum tsi_order_kind)o->order,
 		.segments = (uint32_t)o->segments,
@@ -384,14 +388,14 @@ void tsi_options_pipeline(const struct tsi_options *o,
 	};
 }
 
-const char *tsi_options_order(const struct tsi_options *o)
+const char *tsi_options_order(enum tsi_order_kind order)
 {
 	static const char *const words[] = { "philox", "torch", "sequential" };
 
-	return words[o->order];
+	return words[order];
 }
 
-const char *tsi_options_preset(const struct tsi_options *o)
+const char *tsi_options_preset(enum tsi_preset preset)
 {
-	return o->preset == TSI_EVAL ? "eval" : "train";
+	return preset == TSI_EVAL ? "eval" : "train";
 }

@@ -33,13 +33,18 @@ enum tsi_split {
 	TSI_SPLIT_NONE, /* the root itself */
 };
 
-struct tsi_options {
-	enum tsi_run_mode mode;
-	uint64_t dataset; /* as given: which of TSI_FORMATS */
+/* Which data set, and where. */
+struct tsi_dataset {
 	const struct tsi_format *format;
 	uint64_t split;   /* enum tsi_split */
 	const char *root; /* as given */
 	char *folder;     /* the tree: root, or root/split */
+};
+
+struct tsi_options {
+	enum tsi_run_mode mode;
+	uint64_t dataset; /* as given: which of TSI_FORMATS */
+	struct tsi_dataset data;
 	char name[TSI_NAME_MAX + 1];
 	uint64_t preset; /* enum tsi_preset */
 	uint64_t order;  /* enum tsi_order_kind */
@@ -84,7 +89,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 			  struct tsi_pipeline_opts *out);
 
 /* The words that the command line uses for values. */
-const char *tsi_options_order(const struct tsi_options *o);
-const char *tsi_options_preset(const struct tsi_options *o);
+const char *tsi_options_order(enum tsi_order_kind order);
+const char *tsi_options_preset(enum tsi_preset preset);
 
 #endif

@@ -12,16 +12,16 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/printable.h"
-#include "cli/check.h"
+#include "cli/number.h"
+#include "cli/options.h"
 #include "image/jpeg.h"
 #include "image/png.h"
 #include "image/png_file.h"
-#include "cli/number.h"
-#include "wire/zmq.h"
 #include "wire/address.h"
+#include "wire/zmq.h"
 
 #define LISTED_AT_END 20
 #define LIST_MAX 256
@@ -56,11 +56,11 @@ static void print_bad(void *arg, const char *path, const char *reason)
 
 static void print_order(const struct tsi_plan *p)
 {
-	const struct tsi_options *o = p->options;
+	const struct tsi_pipeline_opts *o = &p->pipeline;
 	uint32_t segments = tsi_sampler_segments(p->sampler);
 
 	printf("order         %s, seed %" PRIu64 ", %u segment%s",
-	       tsi_options_order(o), o->seed, segments,
+	       tsi_options_order(o->order), o->seed, segments,
 	       segments == 1 ? "" : "s");
 	if (o->sharded)
 		printf(", rank %u of %u", o->rank, o->world);
@@ -80,8 +80,8 @@ static void print_memory(const struct tsi_plan *p)
 	printf("              (the first always; float32, float16 and bfloat16 "
 	       "once\n              for each layout and normalisation in "
 	       "use)\n");
-	if (p->options->memory)
-		size_line("  --memory", p->options->memory);
+	if (p->pipeline.memory)
+		size_line("  --memory", p->pipeline.memory);
 	size_line("  images", p->pipeline.image_memory);
 	printf("              (of large images while they are decoded; one "
 	       "that alone\n              needs more is bad: "
@@ -103,7 +103,7 @@ void tsi_report_version(void)
 
 void tsi_report_plan(const struct tsi_plan *p)
 {
-	const struct tsi_options *o = p->options;
+	const struct tsi_pipeline_opts *o = &p->pipeline;
 	const struct tsi_index *x = tsi_sampler_index(p->sampler);
 	char files[28], n[28], ring[28], bad[28];
 
@@ -125,8 +125,8 @@ void tsi_report_plan(const struct tsi_plan *p)
 	printf("epoch         %s samples\n",
 	       tsi_number_thousands(n, tsi_sampler_epoch_len(p->sampler)));
 	print_order(p);
-	printf("images        %s, %" PRIu64 " x %" PRIu64 "\n",
-	       tsi_options_preset(o), o->size, o->size);
+	printf("images        %s, %u x %u\n", tsi_options_preset(o->preset),
+	       o->size, o->size);
 	printf("threads       %u\n", p->pipeline.threads);
 	printf("ring          %s samples, join window %s, batches up to %s\n",
 	       tsi_number_thousands(ring, p->geometry.capacity),
@@ -137,7 +137,7 @@ void tsi_report_plan(const struct tsi_plan *p)
 
 void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 {
-	const struct tsi_options *o = p->options;
+	const struct tsi_pipeline_opts *o = &p->pipeline;
 	const struct tsi_index *x = tsi_sampler_index(p->sampler);
 	const char *why = tsi_pool_reader_why(pool);
 	uint64_t bad = tsi_badfiles_count(tsi_sampler_badfiles(p->sampler));
@@ -158,10 +158,10 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 				: "others will take their places",
 			bad == 1 ? "it" : "them");
 	tsi_log(TSOCK_LOG_INFO,
-		"%s, %" PRIu64 " x %" PRIu64 ", %s order, seed %" PRIu64
-		", %u segment%s",
-		tsi_options_preset(o), o->size, o->size, tsi_options_order(o),
-		o->seed, tsi_sampler_segments(p->sampler),
+		"%s, %u x %u, %s order, seed %" PRIu64 ", %u segment%s",
+		tsi_options_preset(o->preset), o->size, o->size,
+		tsi_options_order(o->order), o->seed,
+		tsi_sampler_segments(p->sampler),
 		tsi_sampler_segments(p->sampler) == 1 ? "" : "s");
 	tsi_log(TSOCK_LOG_INFO,
 		"%u thread%s, files by %s%s%s%s; ring of %s samples, %s",

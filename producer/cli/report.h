@@ -6,14 +6,13 @@
 #ifndef TSI_CLI_REPORT_H
 #define TSI_CLI_REPORT_H
 
-#include "cli/options.h"
+#include "run/pipeline.h"
 #include "run/pool.h"
 #include "run/sampler.h"
 #include "tsock/tsock.h"
 
 /* What is going to be served. */
 struct tsi_plan {
-	const struct tsi_options *options;
 	struct tsi_pipeline_opts pipeline;
 	struct tsi_sampler *sampler;
 	struct tsock_geometry geometry;

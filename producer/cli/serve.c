@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "cli/advice.h"
 #include "cli/check.h"
 #include "cli/console.h"
@@ -42,6 +42,7 @@ int tsi_serve_exit(int err)
 }
 
 struct command {
+	const struct tsi_options *o;
 	struct tsi_plan plan;
 	struct tsi_service *service;
 	struct tsi_snapshot last; /* when the live line was last made */
@@ -58,14 +59,14 @@ struct command {
 
 static int check_memory(struct command *c)
 {
-	const struct tsi_options *o = c->plan.options;
 	struct tsi_pipeline_opts *p = &c->plan.pipeline;
 	int err = tsi_service_geometry(p, &c->plan.geometry);
 
 	if (!err)
-		err = tsi_check_memory(o, &c->plan.geometry);
+		err = tsi_check_memory(p->memory, &c->plan.geometry);
 	if (!err)
-		err = tsi_check_image_memory(o, c->plan.geometry.ring_bytes,
+		err = tsi_check_image_memory(p->memory,
+					     c->plan.geometry.ring_bytes,
 					     &p->image_memory);
 	return err;
 }
@@ -76,22 +77,22 @@ static int check_memory(struct command *c)
  */
 static int check(struct command *c)
 {
-	const struct tsi_options *o = c->plan.options;
+	struct tsi_pipeline_opts *p = &c->plan.pipeline;
 	int err;
 
-	tsi_options_pipeline(o, &c->plan.pipeline);
-	if (!o->threads)
-		c->plan.pipeline.threads = tsi_limits_cpus("");
+	tsi_options_pipeline(c->o, p);
+	if (!p->threads)
+		p->threads = tsi_limits_cpus("");
 	err = check_memory(c);
 	if (!err)
-		err = tsi_check_descriptors(c->plan.pipeline.threads);
+		err = tsi_check_descriptors(p->threads);
 	if (!err)
-		err = tsi_check_root(o);
+		err = tsi_check_root(&c->o->data);
 	if (!err)
-		err = tsi_check_reader(o);
+		err = tsi_check_reader(p->io);
 	if (!err)
-		err = tsi_check_folder(o);
-	return err ? err : tsi_check_name(o);
+		err = tsi_check_folder(p->name);
+	return err ? err : tsi_check_name(p->name);
 }
 
 static int scan(struct command *c)
@@ -105,8 +106,8 @@ static int scan(struct command *c)
 	c->plan.scan_seconds = (double)(tsi_now_ns() - start) / 1e9;
 	c->plan.sampler = tsi_service_sampler(c->service);
 	x = tsi_sampler_index(c->plan.sampler);
-	tsi_check_splits(c->plan.options, x);
-	tsi_advice_classes(c->plan.options, x);
+	tsi_check_splits(&c->o->data, x);
+	tsi_advice_classes(&c->o->data, x);
 	return 0;
 }
 
@@ -136,18 +137,18 @@ static void find_stopped(struct tsi_snapshot *l)
 /* A line on a terminal every half second, in a log every ten. */
 static void show_line(struct command *c, struct tsi_snapshot *now)
 {
-	const struct tsi_options *o = c->plan.options;
 	bool live = tsi_console_live();
 	struct tsi_liveline_style style = {
 		.width = live ? tsi_console_width() : 0,
 		.colour = tsi_console_colour(),
 		.threads = c->plan.pipeline.threads,
-		.min_consumers = (uint32_t)o->min_consumers,
+		.min_consumers = c->plan.pipeline.min_consumers,
 	};
 	char line[1600];
 
-	if (!o->live || now->now_ns - c->last.now_ns <
-				(live ? LIVE_MS : PLAIN_MS) * INT64_C(1000000))
+	if (!c->o->live ||
+	    now->now_ns - c->last.now_ns <
+		    (live ? LIVE_MS : PLAIN_MS) * INT64_C(1000000))
 		return;
 	find_stopped(now);
 	tsi_liveline_format(line, sizeof(line), &c->last, now, &style);
@@ -165,7 +166,6 @@ static void show_line(struct command *c, struct tsi_snapshot *now)
  */
 static void note_busy(struct command *c, const struct tsi_snapshot *now)
 {
-	const struct tsi_options *o = c->plan.options;
 	int64_t now_ms = now->now_ns / 1000000;
 	int before = c->connected;
 
@@ -174,7 +174,7 @@ static void note_busy(struct command *c, const struct tsi_snapshot *now)
 		c->said = false;
 		return;
 	}
-	if (!o->exit_idle || now_ms - c->looked_ms < LOOK_MS)
+	if (!c->o->exit_idle || now_ms - c->looked_ms < LOOK_MS)
 		return;
 	c->looked_ms = now_ms;
 	c->connected = tsock_serve_connected(tsi_service_server(c->service));
@@ -192,14 +192,13 @@ static void note_busy(struct command *c, const struct tsi_snapshot *now)
 /* Why the stream ends now; NULL: it goes on. */
 static const char *ending(struct command *c, const struct tsi_snapshot *now)
 {
-	const struct tsi_options *o = c->plan.options;
 	int64_t now_ms = now->now_ns / 1000000;
 
 	if (tsock_serve_drained(tsi_service_server(c->service)))
 		return "the last epoch is over";
 	note_busy(c, now);
-	if (o->exit_idle && !c->connected &&
-	    now_ms - c->busy_ms >= (int64_t)o->exit_idle_ms)
+	if (c->o->exit_idle && !c->connected &&
+	    now_ms - c->busy_ms >= (int64_t)c->o->exit_idle_ms)
 		return "no consumer, and no loader connected, any more";
 	return NULL;
 }
@@ -287,12 +286,13 @@ static int serve(struct command *c, int (*stop_signal)(int ms))
 
 int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
 {
-	struct command c = { .plan.options = o };
+	struct command c = { .o = o };
 	int err, code = TSI_EXIT_OK;
 
 	err = check(&c);
 	if (!err && o->mode == TSI_RUN_CHECK) {
-		printf("%s: the options and %s are fine\n", o->name, o->folder);
+		printf("%s: the options and %s are fine\n",
+		       c.plan.pipeline.name, c.plan.pipeline.folder);
 		return TSI_EXIT_OK;
 	}
 	if (!err)

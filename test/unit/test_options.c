@@ -124,7 +124,7 @@ static void imagenet_trains_by_default(void **state)
 
 	(void)state;
 	assert_int_equal(o.mode, TSI_RUN_SERVE);
-	assert_string_equal(o.folder, "/data/train");
+	assert_string_equal(o.data.folder, "/data/train");
 	assert_string_equal(o.name, "imagenet");
 	assert_int_equal(o.preset, TSI_TRAIN);
 	assert_int_equal(o.order, TSI_PHILOX);
@@ -149,7 +149,7 @@ static void the_val_split_evaluates(void **state)
 	struct tsi_options o = good(BASE "--split val");
 
 	(void)state;
-	assert_string_equal(o.folder, "/data/val");
+	assert_string_equal(o.data.folder, "/data/val");
 	assert_string_equal(o.name, "imagenet-val");
 	assert_int_equal(o.preset, TSI_EVAL);
 	assert_int_equal(o.order, TSI_SEQUENTIAL);
@@ -167,13 +167,13 @@ static void an_imagefolder_is_its_own_root(void **state)
 	struct tsi_options o = good("-d imagefolder -r /data");
 
 	(void)state;
-	assert_string_equal(o.folder, "/data");
+	assert_string_equal(o.data.folder, "/data");
 	assert_string_equal(o.name, "data");
 	assert_int_equal(o.preset, TSI_TRAIN);
 	tsi_options_fini(&o);
 
 	o = good("-d imagefolder -r /data --split val");
-	assert_string_equal(o.folder, "/data/val");
+	assert_string_equal(o.data.folder, "/data/val");
 	assert_string_equal(o.name, "data-val");
 	tsi_options_fini(&o);
 }
