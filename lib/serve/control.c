@@ -31,7 +31,7 @@ static void tick(struct tsock_server *s, int64_t now)
 {
 	tsi_offers_expire(&s->offers, now);
 	tsi_readers_kill_slow(&s->readers, now);
-	tsi_view_table_sweep(s, now);
+	tsi_view_table_sweep(&s->views, now);
 }
 
 /* All that the control thread waits for, besides messages. */

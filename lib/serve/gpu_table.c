@@ -149,7 +149,7 @@ int tsi_gpu_table_find(struct tsi_gpu_table *t, const uint8_t *uuid,
 static const char *const transport_name[] = { "auto", "vmm", "legacy",
 					      "staged" };
 
-const char *tsi_gpu_entry_lacks(const struct tsi_gpu_entry *e,
+const char *tsi_gpu_table_lacks(const struct tsi_gpu_entry *e,
 				uint32_t transport)
 {
 	if (transport == TSOCK_TRANSPORT_VMM && !e->info.vmm_fd)
@@ -159,10 +159,10 @@ const char *tsi_gpu_entry_lacks(const struct tsi_gpu_entry *e,
 	return NULL;
 }
 
-const char *tsi_gpu_entry_why_not(const struct tsi_gpu_entry *e,
+const char *tsi_gpu_table_why_not(const struct tsi_gpu_entry *e,
 				  uint32_t transport)
 {
-	const char *why = tsi_gpu_entry_lacks(e, transport);
+	const char *why = tsi_gpu_table_lacks(e, transport);
 
 	if (!why && e->refused[transport][0])
 		why = e->refused[transport];
@@ -171,7 +171,7 @@ const char *tsi_gpu_entry_why_not(const struct tsi_gpu_entry *e,
 
 void tsi_gpu_table_tell(struct tsi_gpu_entry *e, uint32_t transport)
 {
-	const char *vmm = tsi_gpu_entry_why_not(e, TSOCK_TRANSPORT_VMM);
+	const char *vmm = tsi_gpu_table_why_not(e, TSOCK_TRANSPORT_VMM);
 
 	if (!e->said)
 		tsi_log(TSOCK_LOG_INFO, "GPU %u is shared by %s%s%s", e->device,

@@ -49,10 +49,10 @@ int tsi_gpu_table_find(struct tsi_gpu_table *t, const uint8_t *uuid,
 		       struct tsi_gpu_entry **out);
 
 /* Why the GPU can't share memory by a transport at all; or NULL. */
-const char *tsi_gpu_entry_lacks(const struct tsi_gpu_entry *e,
+const char *tsi_gpu_table_lacks(const struct tsi_gpu_entry *e,
 				uint32_t transport);
 /* Why the GPU doesn't share memory by a transport, tried or not; or NULL. */
-const char *tsi_gpu_entry_why_not(const struct tsi_gpu_entry *e,
+const char *tsi_gpu_table_why_not(const struct tsi_gpu_entry *e,
 				  uint32_t transport);
 
 /* Log once by which transport the GPU is shared. */

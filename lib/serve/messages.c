@@ -109,7 +109,7 @@ static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
 	if (!err)
 		err = check_descriptors(s, j);
 	if (!err)
-		err = tsi_view_table_find(s, &j->view, &view);
+		err = tsi_view_table_find(&s->views, &j->view, &view);
 	if (!err)
 		err = tsi_readers_forecast(&s->readers, j, view,
 					   &out->forecast);

@@ -127,7 +127,7 @@ static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 		return tsi_err(TSOCK_ENOMEM, "no memory for a ring of %llu",
 			       (unsigned long long)g->capacity);
 	s->stream.incarnation = id.incarnation;
-	return tsi_view_table_make_base(s, g, &id);
+	return tsi_view_table_make_base(&s->views, g, &id);
 }
 
 static int make_event(struct tsock_server *s)
@@ -136,26 +136,19 @@ static int make_event(struct tsock_server *s)
 	return s->event < 0 ? tsi_err_sys("eventfd") : 0;
 }
 
-static void init_sync(struct tsock_server *s)
-{
-	tsi_sync_init(&s->sync);
-	tsi_ring_pin_init(&s->pin);
-}
-
 static struct tsock_server *blank(const struct tsock_serve_opts *o)
 {
 	struct tsock_server *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
-	init_sync(s);
+	tsi_sync_init(&s->sync);
 	s->sockets.lock_fd = s->sockets.fdpass = s->event = -1;
-	s->copies.fanout = o->fanout;
-	tsi_view_table_init(s, o);
 	tsi_gate_init(&s->gate, &s->sync, &s->membership);
 	tsi_readers_init(&s->readers, &s->gate, &s->membership, &s->offers);
 	tsi_readers_set_slow(&s->readers, o->slow, o->slow_ms);
-	s->gpus.sync = &s->sync;
+	tsi_view_table_init(&s->views, o, &s->sync, &s->membership,
+			    &s->readers);
 	tsi_handshake_init(&s->handshake, &s->readers, &s->offers);
 	return s;
 }
@@ -224,7 +217,7 @@ void tsock_serve_close(tsock_server *s)
 	tsi_gate_close(&s->gate);
 	tsi_readers_drop_all(&s->readers, "is left behind");
 	tsi_handshake_close(&s->handshake);
-	all = tsi_view_table_close(s);
+	all = tsi_view_table_close(&s->views);
 	tsi_sync_unlock(&s->sync);
 	tsi_sockets_close(&s->sockets);
 	if (s->event >= 0)
@@ -232,8 +225,7 @@ void tsock_serve_close(tsock_server *s)
 	/* A thread that a GPU keeps may use the rest of it any time. */
 	if (!all)
 		return;
-	tsi_ring_pin_fini(&s->pin, tsi_gate_ring(&s->gate, 0));
-	tsi_view_table_destroy_base(s);
+	tsi_view_table_destroy_base(&s->views);
 	tsi_sync_fini(&s->sync);
 	free(s->done);
 	free(s->meta);

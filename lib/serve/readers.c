@@ -128,6 +128,17 @@ void tsi_readers_drop_view(struct tsi_readers *r, unsigned view)
 			tsi_readers_drop(r, i, "lost its view");
 }
 
+void tsi_readers_add_ring(struct tsi_readers *r, unsigned view,
+			  struct tsi_ring *ring)
+{
+	tsi_gate_add_ring(r->gate, view, ring);
+}
+
+void tsi_readers_remove_ring(struct tsi_readers *r, unsigned view)
+{
+	tsi_gate_remove_ring(r->gate, view);
+}
+
 bool tsi_readers_need(const struct tsi_readers *r, unsigned view)
 {
 	return tsi_membership_active(r->membership, view) ||

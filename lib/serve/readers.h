@@ -72,6 +72,11 @@ void tsi_readers_changed(struct tsi_readers *r);
 /* A view has failed: its readers, and offers to read it, end. */
 void tsi_readers_drop_view(struct tsi_readers *r, unsigned view);
 
+/* From now on consumers can join the ring of a view, or can't any more. */
+void tsi_readers_add_ring(struct tsi_readers *r, unsigned view,
+			  struct tsi_ring *ring);
+void tsi_readers_remove_ring(struct tsi_readers *r, unsigned view);
+
 /* Has the view a reader, or will it have one? */
 bool tsi_readers_need(const struct tsi_readers *r, unsigned view);
 

@@ -30,16 +30,13 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "ring/pin.h"
 #include "serve/gate.h"
-#include "serve/gpu_table.h"
 #include "serve/handshake.h"
 #include "serve/membership.h"
 #include "serve/offers.h"
 #include "serve/readers.h"
 #include "serve/sockets.h"
 #include "serve/sync.h"
-#include "serve/view_neighbour.h"
 #include "serve/view_table.h"
 #include "wire/msg.h"
 
@@ -66,9 +63,6 @@ struct tsock_server {
 	_Atomic uint64_t read_bytes, bad_samples;
 
 	struct tsi_view_table views;
-	struct tsi_gpu_table gpus;
-	struct tsi_gpu_copies copies;
-	struct tsi_ring_pin pin; /* of the base ring */
 };
 
 #endif

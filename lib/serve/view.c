@@ -6,19 +6,21 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/log.h"
-#include "serve/server.h"
+#include "serve/readers.h"
+#include "serve/view_table.h"
 
 void tsi_view_ready(struct tsi_view *v)
 {
 	v->phase = TSI_VIEW_READY;
-	tsi_gate_add_ring(&v->server->gate, v->id, &v->ring);
+	tsi_readers_add_ring(v->table->readers, v->id, &v->ring);
 }
 
 void tsi_view_end(struct tsi_view *v)
 {
 	v->phase = TSI_VIEW_ENDING;
-	tsi_gate_remove_ring(&v->server->gate, v->id);
+	tsi_readers_remove_ring(v->table->readers, v->id);
 }
 
 void tsi_view_set_source(struct tsi_view *v, unsigned source,
@@ -26,10 +28,10 @@ void tsi_view_set_source(struct tsi_view *v, unsigned source,
 {
 	v->source = source;
 	v->kind = kind;
-	tsi_membership_source(&v->server->membership, v->id, source,
+	tsi_membership_source(v->table->membership, v->id, source,
 			      v->geometry.capacity, tsi_view_can_fall_back(v));
 	/* The thread of the source may wait for the view's first samples. */
-	tsi_sync_wake_stages(&v->server->sync);
+	tsi_sync_wake_stages(v->table->sync);
 }
 
 bool tsi_view_can_fall_back(const struct tsi_view *v)
@@ -40,28 +42,28 @@ bool tsi_view_can_fall_back(const struct tsi_view *v)
 void tsi_view_publish(struct tsi_view *v, uint32_t opening, uint64_t first,
 		      uint64_t head)
 {
-	struct tsock_server *s = v->server;
+	struct tsi_view_table *t = v->table;
 
-	tsi_sync_wake_workers(&s->sync);
-	if (!tsi_membership_done(&s->membership, v->id, opening, first, head))
+	tsi_sync_wake_workers(t->sync);
+	if (!tsi_membership_done(t->membership, v->id, opening, first, head))
 		return;
 	tsi_ring_publish(&v->ring, head);
-	if (tsi_membership_complete(&s->membership, v->id))
+	if (tsi_membership_complete(t->membership, v->id))
 		tsi_ring_finish(&v->ring, TSI_RING_ENDED, NULL);
-	tsi_sync_wake_stages(&s->sync);
+	tsi_sync_wake_stages(t->sync);
 }
 
 void tsi_view_source_lost(struct tsi_view *v, const char *why)
 {
 	v->source_lost = true;
 	snprintf(v->error, sizeof(v->error), "%s", why);
-	tsi_sync_wake_stages(&v->server->sync);
+	tsi_sync_wake_stages(v->table->sync);
 }
 
 static void fail_dependents(const struct tsi_view *v, const char *why)
 {
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		struct tsi_view *d = &v->server->views.view[i];
+		struct tsi_view *d = &v->table->view[i];
 
 		/* Views marked source_lost were told before. */
 		if (d->source != v->id || d->phase != TSI_VIEW_READY ||
@@ -76,25 +78,123 @@ static void fail_dependents(const struct tsi_view *v, const char *why)
 
 void tsi_view_fail(struct tsi_view *v, const char *why)
 {
-	struct tsock_server *s = v->server;
+	struct tsi_view_table *t = v->table;
 
 	tsi_log(TSOCK_LOG_ERROR, "a view has failed: %s", why);
 	if (v->phase == TSI_VIEW_READY)
 		tsi_view_end(v);
 	tsi_ring_finish(&v->ring, TSI_RING_FAILED, why);
 	fail_dependents(v, why);
-	tsi_readers_drop_view(&s->readers, v->id);
-	tsi_sync_wake_stages(&s->sync);
+	tsi_readers_drop_view(t->readers, v->id);
+	tsi_sync_wake_stages(t->sync);
+}
+
+struct tsi_view *tsi_view_nth(const struct tsi_view *v, unsigned i)
+{
+	return &v->table->view[i];
+}
+
+struct tsi_view *tsi_view_source(const struct tsi_view *v)
+{
+	return &v->table->view[v->source];
+}
+
+unsigned tsi_view_id(const struct tsi_view *v)
+{
+	return v->id;
+}
+
+unsigned tsi_view_device(const struct tsi_view *v)
+{
+	return v->device;
+}
+
+struct tsi_ring *tsi_view_ring(struct tsi_view *v)
+{
+	return &v->ring;
+}
+
+struct tsi_stage *tsi_view_stage(const struct tsi_view *v)
+{
+	return v->stage;
+}
+
+struct tsi_view_sending *tsi_view_sending(struct tsi_view *v)
+{
+	return &v->sending;
+}
+
+struct tsi_membership *tsi_view_membership(const struct tsi_view *v)
+{
+	return v->table->membership;
+}
+
+struct tsi_gpu_copies *tsi_view_copies(const struct tsi_view *v)
+{
+	return &v->table->copies;
+}
+
+struct tsi_sync *tsi_view_sync(const struct tsi_view *v)
+{
+	return v->table->sync;
+}
+
+bool tsi_view_is_filled(const struct tsi_view *v)
+{
+	return v->phase == TSI_VIEW_READY && !v->source_lost;
+}
+
+bool tsi_view_is_made_of(const struct tsi_view *v,
+			 const struct tsi_view *source,
+			 enum tsi_stage_kind kind)
+{
+	return v->phase != TSI_VIEW_EMPTY && v->kind == kind &&
+	       v->source == source->id;
+}
+
+bool tsi_view_may_feed(const struct tsi_view *v, const struct tsi_view *to)
+{
+	return v->spec.gpu && tsi_view_spec_is_stored(&v->spec) &&
+	       v->device != to->device && v->kind == TSI_STAGE_UPLOAD &&
+	       (v->phase == TSI_VIEW_READY ||
+		(v->phase == TSI_VIEW_MAKING && v->age < to->age));
+}
+
+bool tsi_view_await(const struct tsi_view *v, const struct tsi_view *o,
+		    int64_t until_ns)
+{
+	uint64_t age = o->age;
+
+	while (v->phase == TSI_VIEW_MAKING && o->phase == TSI_VIEW_MAKING &&
+	       o->age == age && tsi_now_ns() < until_ns)
+		tsi_sync_wait_staged(v->table->sync, until_ns);
+	return v->phase == TSI_VIEW_MAKING && o->phase == TSI_VIEW_READY &&
+	       o->age == age && o->kind == TSI_STAGE_UPLOAD;
+}
+
+void tsi_view_wait(const struct tsi_view *v)
+{
+	struct tsi_view_table *t = v->table;
+
+	/* Readers hold the view up only if the source has more. */
+	if (tsi_membership_has_input(t->membership, v->id))
+		tsi_readers_wait(t->readers, v->id, INT64_MAX);
+	else
+		tsi_sync_wait_staged(t->sync, INT64_MAX);
+}
+
+bool tsi_view_pin_base(const struct tsi_view *v)
+{
+	return tsi_ring_pin(&v->table->pin, &v->table->view[0].ring);
 }
 
 bool tsi_view_has_dependents(const struct tsi_view *v)
 {
-	const struct tsock_server *s = v->server;
+	const struct tsi_view_table *t = v->table;
 
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (s->views.view[i].source == v->id &&
-		    s->views.view[i].has_thread &&
-		    !s->views.view[i].thread_done)
+		if (t->view[i].source == v->id && t->view[i].has_thread &&
+		    !t->view[i].thread_done)
 			return true;
 	return false;
 }

@@ -14,11 +14,14 @@
 #include <stdint.h>
 
 #include "ring/ring.h"
+#include "serve/view_broadcast.h"
 #include "stage/stage.h"
 #include "view/spec.h"
 
-struct tsock_server;
-struct tsi_broadcast;
+struct tsi_gpu_copies;
+struct tsi_membership;
+struct tsi_sync;
+struct tsi_view_table;
 
 enum tsi_view_phase {
 	TSI_VIEW_EMPTY,
@@ -30,7 +33,7 @@ enum tsi_view_phase {
 
 /* View 0 is the base: no thread, no conversion, always READY. */
 struct tsi_view {
-	struct tsock_server *server;
+	struct tsi_view_table *table; /* that has it */
 	unsigned id;
 	enum tsi_view_phase phase;
 	struct tsi_view_spec spec;
@@ -47,12 +50,7 @@ struct tsi_view {
 	int64_t idle_ms;  /* since when it has had no reader */
 	int code;
 	char error[256];
-
-	/* view_broadcast.c */
-	bool busy;        /* samples are on their way to it ... */
-	uint32_t opening; /* ... which were claimed in this opening */
-	bool sending;     /* its samples are broadcast */
-	struct tsi_broadcast *broadcast; /* that sends them */
+	struct tsi_view_sending sending;
 };
 
 /* Its ring is made: consumers may join. */
@@ -83,6 +81,47 @@ void tsi_view_source_lost(struct tsi_view *v, const char *why);
  * or go on from the base ring.
  */
 void tsi_view_fail(struct tsi_view *v, const char *why);
+
+/* ---- for the view's own thread ---- */
+
+/* The view of that number in the same table; and what the view is made of. */
+struct tsi_view *tsi_view_nth(const struct tsi_view *v, unsigned i);
+struct tsi_view *tsi_view_source(const struct tsi_view *v);
+
+/* What the view has, and what it shares with all views. */
+unsigned tsi_view_id(const struct tsi_view *v);
+unsigned tsi_view_device(const struct tsi_view *v);
+struct tsi_ring *tsi_view_ring(struct tsi_view *v);
+struct tsi_stage *tsi_view_stage(const struct tsi_view *v);
+struct tsi_view_sending *tsi_view_sending(struct tsi_view *v);
+struct tsi_membership *tsi_view_membership(const struct tsi_view *v);
+struct tsi_gpu_copies *tsi_view_copies(const struct tsi_view *v);
+struct tsi_sync *tsi_view_sync(const struct tsi_view *v);
+
+/* Is its ring filled: can it be read, and its source too? */
+bool tsi_view_is_filled(const struct tsi_view *v);
+
+/* Is there such a view, made of this source by a stage of this kind? */
+bool tsi_view_is_made_of(const struct tsi_view *v,
+			 const struct tsi_view *source,
+			 enum tsi_stage_kind kind);
+
+/*
+ * Has it, on another GPU, the samples as stored, from the host, and is it ready
+ * or being made?  Of two views that are made at once only the older may feed
+ * the younger.
+ */
+bool tsi_view_may_feed(const struct tsi_view *v, const struct tsi_view *to);
+
+/* Wait until the other view is ready; false if it is no source after all. */
+bool tsi_view_await(const struct tsi_view *v, const struct tsi_view *o,
+		    int64_t until_ns);
+
+/* Wait until more samples can go to the view, or something has changed. */
+void tsi_view_wait(const struct tsi_view *v);
+
+/* Page-lock the base ring, without the lock; true if it is page-locked. */
+bool tsi_view_pin_base(const struct tsi_view *v);
 
 /* Does the thread of another view still use this one's ring? */
 bool tsi_view_has_dependents(const struct tsi_view *v);

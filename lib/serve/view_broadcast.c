@@ -15,7 +15,10 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "serve/server.h"
+#include "serve/membership.h"
+#include "serve/sync.h"
+#include "serve/view.h"
+#include "serve/view_neighbour.h"
 #include "stage/broadcast.h"
 
 #define CHUNK 128 /* samples of one broadcast */
@@ -29,90 +32,94 @@ struct group {
 
 static uint64_t claimed_of(const struct tsi_view *v)
 {
-	return tsi_membership_claimed(&v->server->membership, v->id);
+	return tsi_membership_claimed(tsi_view_membership(v), tsi_view_id(v));
 }
 
 static bool may_claim(const struct tsi_view *v)
 {
-	return tsi_membership_may_claim(&v->server->membership, v->id);
-}
-
-static struct tsi_view *source_of(const struct tsi_view *v)
-{
-	return &v->server->views.view[v->source];
+	return tsi_membership_may_claim(tsi_view_membership(v), tsi_view_id(v));
 }
 
 static uint64_t limit_of(const struct tsi_view *v)
 {
-	return tsi_membership_limit(&v->server->membership, v->id);
+	return tsi_membership_limit(tsi_view_membership(v), tsi_view_id(v));
+}
+
+static bool is_busy(struct tsi_view *v)
+{
+	return tsi_view_sending(v)->busy;
 }
 
 /* A view that begins beyond its source's head isn't ahead: it waits. */
-static bool takes_part(const struct tsi_view *v, unsigned source)
+static bool takes_part(const struct tsi_view *v, const struct tsi_view *source)
 {
-	const struct tsi_membership *m = &v->server->membership;
+	const struct tsi_membership *m = tsi_view_membership(v);
 
-	return v->phase == TSI_VIEW_READY && !v->source_lost &&
-	       v->kind == TSI_STAGE_BROADCAST && v->source == source &&
-	       tsi_membership_active(m, v->id) &&
-	       claimed_of(v) <= tsi_membership_head(m, source);
+	return tsi_view_is_filled(v) &&
+	       tsi_view_is_made_of(v, source, TSI_STAGE_BROADCAST) &&
+	       tsi_membership_active(m, tsi_view_id(v)) &&
+	       claimed_of(v) <= tsi_membership_head(m, tsi_view_id(source));
 }
 
 static void find_group(const struct tsi_view *me, struct group *g)
 {
-	struct tsock_server *s = me->server;
+	const struct tsi_view *source = tsi_view_source(me);
 
 	memset(g, 0, sizeof(*g));
-	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (takes_part(&s->views.view[i], me->source) &&
-		    claimed_of(&s->views.view[i]) > g->front)
-			g->front = claimed_of(&s->views.view[i]);
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		struct tsi_view *v = &s->views.view[i];
+		const struct tsi_view *v = tsi_view_nth(me, i);
 
-		if (!takes_part(v, me->source))
+		if (takes_part(v, source) && claimed_of(v) > g->front)
+			g->front = claimed_of(v);
+	}
+	for (unsigned i = 1; i < TSI_VIEWS; i++) {
+		struct tsi_view *v = tsi_view_nth(me, i);
+
+		if (!takes_part(v, source))
 			continue;
-		if (claimed_of(v) == g->front && !v->busy)
+		if (claimed_of(v) == g->front && !is_busy(v))
 			g->level[g->n++] = v;
 		else
-			g->laggards |= v->busy || may_claim(v);
+			g->laggards |= is_busy(v) || may_claim(v);
 	}
 }
 
 /* With the lock held: samples that go to a view begin, and end. */
 static void begin_samples(struct tsi_view *v, unsigned n)
 {
-	struct tsi_membership *m = &v->server->membership;
+	struct tsi_membership *m = tsi_view_membership(v);
+	struct tsi_view_sending *sending = tsi_view_sending(v);
 	uint64_t first;
 
-	(void)tsi_membership_claim(m, v->id, n, &first);
-	tsi_membership_reading(m, v->id, first);
-	v->busy = true;
-	v->opening = tsi_membership_opening(m, v->id);
+	(void)tsi_membership_claim(m, tsi_view_id(v), n, &first);
+	tsi_membership_reading(m, tsi_view_id(v), first);
+	sending->busy = true;
+	sending->opening = tsi_membership_opening(m, tsi_view_id(v));
 }
 
 static void end_samples(struct tsi_view *v, uint64_t first, unsigned n,
 			const char *why)
 {
-	struct tsock_server *s = v->server;
+	struct tsi_view_sending *sending = tsi_view_sending(v);
 
-	tsi_membership_reading(&s->membership, v->id, TSI_NEVER);
-	v->busy = false;
+	tsi_membership_reading(tsi_view_membership(v), tsi_view_id(v),
+			       TSI_NEVER);
+	sending->busy = false;
 	if (*why)
 		tsi_view_source_lost(v, why);
 	else
-		tsi_view_publish(v, v->opening, first, first + n);
-	tsi_sync_wake_stages(&s->sync);
+		tsi_view_publish(v, sending->opening, first, first + n);
+	tsi_sync_wake_stages(tsi_view_sync(v));
 }
 
 /* Without the lock: copy samples by the view's own stage; why: an error. */
 static void copy_samples(struct tsi_view *v, uint64_t first, unsigned n,
 			 char why[256])
 {
-	int err = tsi_stage_start(v->stage, 0, first, n);
+	int err = tsi_stage_start(tsi_view_stage(v), 0, first, n);
 
 	if (!err)
-		err = tsi_stage_finish(v->stage, 0);
+		err = tsi_stage_finish(tsi_view_stage(v), 0);
 	*why = '\0';
 	if (err)
 		tsi_err_copy(why, 256);
@@ -120,18 +127,18 @@ static void copy_samples(struct tsi_view *v, uint64_t first, unsigned n,
 
 static void catch_up(struct tsi_view *v, uint64_t front)
 {
-	struct tsock_server *s = v->server;
+	struct tsi_sync *sync = tsi_view_sync(v);
 	uint64_t first = claimed_of(v), n = limit_of(v);
-	unsigned most = tsi_stage_chunk(v->stage);
+	unsigned most = tsi_stage_chunk(tsi_view_stage(v));
 	char why[256];
 
 	n = (n < front ? n : front) - first;
 	if (n > most)
 		n = most;
 	begin_samples(v, (unsigned)n);
-	tsi_sync_unlock(&s->sync);
+	tsi_sync_unlock(sync);
 	copy_samples(v, first, (unsigned)n, why);
-	tsi_sync_lock(&s->sync);
+	tsi_sync_lock(sync);
 	end_samples(v, first, (unsigned)n, why);
 }
 
@@ -140,30 +147,29 @@ static void catch_up(struct tsi_view *v, uint64_t front)
 static int send_to_group(struct tsi_view *source, const struct group *g,
 			 unsigned n)
 {
+	struct tsi_broadcast **broadcast = &tsi_view_sending(source)->broadcast;
 	struct tsi_stage *to[TSI_BROADCAST_MAX];
 	int err = 0;
 
 	for (unsigned i = 0; i < g->n; i++)
-		to[i] = g->level[i]->stage;
-	if (!source->broadcast)
-		err = tsi_broadcast_create(&source->ring, source->device,
-					   &source->broadcast);
-	return err ? err
-		   : tsi_broadcast_run(source->broadcast, to, g->n, g->front,
-				       n);
+		to[i] = tsi_view_stage(g->level[i]);
+	if (!*broadcast)
+		err = tsi_broadcast_create(tsi_view_ring(source),
+					   tsi_view_device(source), broadcast);
+	return err ? err : tsi_broadcast_run(*broadcast, to, g->n, g->front, n);
 }
 
 static void broadcast(struct tsi_view *v, const struct group *g, unsigned n)
 {
-	struct tsock_server *s = v->server;
-	struct tsi_view *source = source_of(v);
+	struct tsi_sync *sync = tsi_view_sync(v);
+	struct tsi_view *source = tsi_view_source(v);
 	char why[TSI_BROADCAST_MAX][256];
 	int err;
 
 	for (unsigned i = 0; i < g->n; i++)
 		begin_samples(g->level[i], n);
-	source->sending = true;
-	tsi_sync_unlock(&s->sync);
+	tsi_view_sending(source)->sends = true;
+	tsi_sync_unlock(sync);
 	memset(why, 0, sizeof(why));
 	err = send_to_group(source, g, n);
 	if (err)
@@ -173,9 +179,9 @@ static void broadcast(struct tsi_view *v, const struct group *g, unsigned n)
 			tsock_errmsg());
 	for (unsigned i = 0; i < g->n && err; i++)
 		copy_samples(g->level[i], g->front, n, why[i]);
-	tsi_sync_lock(&s->sync);
-	source->sending = false;
-	s->copies.no_nccl |= err != 0;
+	tsi_sync_lock(sync);
+	tsi_view_sending(source)->sends = false;
+	tsi_view_copies(v)->no_nccl |= err != 0;
 	for (unsigned i = 0; i < g->n; i++)
 		end_samples(g->level[i], g->front, n, why[i]);
 }
@@ -198,17 +204,6 @@ static struct tsi_view *slowest(const struct group *g, unsigned *n)
 	return slow;
 }
 
-static void wait_for(struct tsi_view *v)
-{
-	struct tsock_server *s = v->server;
-
-	/* Readers hold the view up only if the source has more. */
-	if (tsi_membership_has_input(&s->membership, v->id))
-		tsi_readers_wait(&s->readers, v->id, INT64_MAX);
-	else
-		tsi_sync_wait_staged(&s->sync, INT64_MAX);
-}
-
 static void broadcast_or_wait(struct tsi_view *v, const struct group *g)
 {
 	struct tsi_view *slow;
@@ -218,57 +213,60 @@ static void broadcast_or_wait(struct tsi_view *v, const struct group *g)
 	if (n)
 		broadcast(v, g, n);
 	else
-		wait_for(slow);
+		tsi_view_wait(slow);
 }
 
 /* ---- for one view ---- */
 
 static void view_step(struct tsi_view *v)
 {
-	struct tsock_server *s = v->server;
+	struct tsi_sync *sync = tsi_view_sync(v);
 	struct group g;
 
 	find_group(v, &g);
-	if (v->busy || !takes_part(v, v->source)) {
-		tsi_sync_wait_staged(&s->sync, INT64_MAX);
+	if (is_busy(v) || !takes_part(v, tsi_view_source(v))) {
+		tsi_sync_wait_staged(sync, INT64_MAX);
 	} else if (claimed_of(v) < g.front) {
 		if (may_claim(v))
 			catch_up(v, g.front);
 		else
-			wait_for(v);
-	} else if (g.level[0] == v && !g.laggards && !source_of(v)->sending) {
+			tsi_view_wait(v);
+	} else if (g.level[0] == v && !g.laggards &&
+		   !tsi_view_sending(tsi_view_source(v))->sends) {
 		broadcast_or_wait(v, &g);
 	} else {
-		tsi_sync_wait_staged(&s->sync, INT64_MAX);
+		tsi_sync_wait_staged(sync, INT64_MAX);
 	}
 }
 
 /* The view's GPU is taken out of NCCL's communicator. */
 static void leave(struct tsi_view *v)
 {
-	struct tsock_server *s = v->server;
-	struct tsi_view *source = source_of(v);
+	struct tsi_sync *sync = tsi_view_sync(v);
+	struct tsi_view *source = tsi_view_source(v);
 
-	while (v->busy || source->sending)
-		tsi_sync_wait_staged(&s->sync, INT64_MAX);
-	source->sending = true;
-	tsi_sync_unlock(&s->sync);
-	tsi_broadcast_forget(source->broadcast, v->device);
-	tsi_sync_lock(&s->sync);
-	source->sending = false;
-	tsi_sync_wake_stages(&s->sync);
+	while (is_busy(v) || tsi_view_sending(source)->sends)
+		tsi_sync_wait_staged(sync, INT64_MAX);
+	tsi_view_sending(source)->sends = true;
+	tsi_sync_unlock(sync);
+	tsi_broadcast_forget(tsi_view_sending(source)->broadcast,
+			     tsi_view_device(v));
+	tsi_sync_lock(sync);
+	tsi_view_sending(source)->sends = false;
+	tsi_sync_wake_stages(sync);
 }
 
 void tsi_view_broadcast_serve(struct tsi_view *v)
 {
-	while (v->phase == TSI_VIEW_READY && !v->source_lost &&
-	       !v->server->copies.no_nccl)
+	while (tsi_view_is_filled(v) && !tsi_view_copies(v)->no_nccl)
 		view_step(v);
 	leave(v);
 }
 
 void tsi_view_broadcast_end(struct tsi_view *v)
 {
-	tsi_broadcast_destroy(v->broadcast);
-	v->broadcast = NULL;
+	struct tsi_view_sending *sending = tsi_view_sending(v);
+
+	tsi_broadcast_destroy(sending->broadcast);
+	sending->broadcast = NULL;
 }

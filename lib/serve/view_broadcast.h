@@ -5,7 +5,19 @@
 #ifndef TSI_SERVE_VIEW_BROADCAST_H
 #define TSI_SERVE_VIEW_BROADCAST_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tsi_broadcast;
 struct tsi_view;
+
+/* What a view has to do with broadcasts.  The server's lock guards it. */
+struct tsi_view_sending {
+	bool busy;        /* samples are on their way to the view ... */
+	uint32_t opening; /* ... which were claimed in this opening */
+	bool sends;       /* the view's samples are broadcast */
+	struct tsi_broadcast *broadcast; /* that sends them */
+};
 
 /*
  * Called by the thread of a BROADCAST view, with the lock held: fill the view

@@ -12,110 +12,92 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "serve/server.h"
+#include "mem/gpu.h"
+#include "serve/membership.h"
+#include "serve/sync.h"
+#include "serve/view.h"
 #include "stage/measure.h"
 
 /* The time limit for another GPU's ring to be made; a GPU may hang. */
 #define NEIGHBOUR_NS INT64_C(5000000000)
 
 /* NCCL needs each GPU once and rings of one size; otherwise copies it is. */
-static enum tsi_stage_kind kind_from(const struct tsi_view *v, unsigned source)
+static enum tsi_stage_kind kind_from(struct tsi_view *v,
+				     struct tsi_view *source)
 {
-	const struct tsock_server *s = v->server;
+	const struct tsi_gpu_copies *copies = tsi_view_copies(v);
 
-	if (s->copies.fanout != TSOCK_FANOUT_NCCL || s->copies.no_nccl ||
-	    v->geometry.capacity != s->views.view[source].geometry.capacity)
+	if (copies->fanout != TSOCK_FANOUT_NCCL || copies->no_nccl ||
+	    tsi_ring_capacity(tsi_view_ring(v)) !=
+		    tsi_ring_capacity(tsi_view_ring(source)))
 		return TSI_STAGE_PEER;
-	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (s->views.view[i].phase != TSI_VIEW_EMPTY &&
-		    s->views.view[i].kind == TSI_STAGE_BROADCAST &&
-		    s->views.view[i].source == source &&
-		    s->views.view[i].device == v->device)
+	for (unsigned i = 1; i < TSI_VIEWS; i++) {
+		const struct tsi_view *o = tsi_view_nth(v, i);
+
+		if (tsi_view_is_made_of(o, source, TSI_STAGE_BROADCAST) &&
+		    tsi_view_device(o) == tsi_view_device(v))
 			return TSI_STAGE_PEER;
+	}
 	return TSI_STAGE_BROADCAST;
 }
 
 /* Were copies from one GPU to another seen to arrive with other bytes? */
-static bool spoilt(const struct tsock_server *s, unsigned to, unsigned from)
+static bool spoilt(const struct tsi_gpu_copies *c, unsigned to, unsigned from)
 {
-	return s->copies.spoilt[to % 64] >> from % 64 & 1;
+	return c->spoilt[to % 64] >> from % 64 & 1;
 }
 
-/*
- * Another GPU's view of the samples as stored, filled from the host; 0: none.
- * Of two such views that are made at once, the younger waits for the older.
- */
+/* Another GPU's view that this one could be filled from; 0: none. */
 static unsigned candidate(const struct tsi_view *v, uint32_t tried)
 {
-	const struct tsock_server *s = v->server;
-
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		const struct tsi_view *o = &s->views.view[i];
+		const struct tsi_view *o = tsi_view_nth(v, i);
 
-		if (!(tried & UINT32_C(1) << i) && o->spec.gpu &&
-		    tsi_view_spec_is_stored(&o->spec) &&
-		    o->device != v->device &&
-		    !spoilt(s, v->device, o->device) &&
-		    o->kind == TSI_STAGE_UPLOAD &&
-		    (o->phase == TSI_VIEW_READY ||
-		     (o->phase == TSI_VIEW_MAKING && o->age < v->age)))
+		if (!(tried & UINT32_C(1) << i) && tsi_view_may_feed(o, v) &&
+		    !spoilt(tsi_view_copies(v), tsi_view_device(v),
+			    tsi_view_device(o)))
 			return i;
 	}
 	return 0;
 }
 
-/* Wait until the other view is ready; false if it is no source after all. */
-static bool wait_for(const struct tsi_view *v, const struct tsi_view *o,
-		     int64_t until_ns)
-{
-	struct tsock_server *s = v->server;
-	uint64_t age = o->age;
-
-	while (v->phase == TSI_VIEW_MAKING && o->phase == TSI_VIEW_MAKING &&
-	       o->age == age && tsi_now_ns() < until_ns)
-		tsi_sync_wait_staged(&s->sync, until_ns);
-	return v->phase == TSI_VIEW_MAKING && o->phase == TSI_VIEW_READY &&
-	       o->age == age && o->kind == TSI_STAGE_UPLOAD;
-}
-
 /* Are copies from host memory faster than from that GPU? */
 static bool host_is_faster(struct tsi_view *v, unsigned from)
 {
-	struct tsock_server *s = v->server;
+	unsigned device = tsi_view_device(v);
+	bool locked = tsi_view_pin_base(v);
 	int64_t host, peer;
-	bool locked = tsi_ring_pin(&s->pin, &s->views.view[0].ring);
 
-	if (tsi_stage_measure(&v->ring, v->device, from, locked, &host,
+	if (tsi_stage_measure(tsi_view_ring(v), device, from, locked, &host,
 			      &peer)) {
 		tsi_log(TSOCK_LOG_INFO,
-			"GPU %u is filled from GPU %u, unmeasured: %s",
-			v->device, from, tsock_errmsg());
+			"GPU %u is filled from GPU %u, unmeasured: %s", device,
+			from, tsock_errmsg());
 		return false;
 	}
 	tsi_log(TSOCK_LOG_INFO,
 		"GPU %u is filled from %s %u: a copy takes %lld us from host "
 		"memory, %lld us from GPU %u",
-		v->device, host < peer ? "host memory, not GPU" : "GPU", from,
+		device, host < peer ? "host memory, not GPU" : "GPU", from,
 		(long long)(host / 1000), (long long)(peer / 1000), from);
 	return host < peer;
 }
 
 /* Do copies from the other GPU's ring arrive as they were sent? */
-static bool arrives(struct tsi_view *v, unsigned source)
+static bool arrives(struct tsi_view *v, struct tsi_view *source)
 {
-	struct tsock_server *s = v->server;
-	const struct tsi_view *from = &s->views.view[source];
-	int err = tsi_stage_verify(&v->ring, v->device, &from->ring,
-				   from->device);
+	unsigned to = tsi_view_device(v), from = tsi_view_device(source);
+	int err = tsi_stage_verify(tsi_view_ring(v), to, tsi_view_ring(source),
+				   from);
 
 	if (!err)
 		return true;
 	tsi_log(TSOCK_LOG_WARN,
-		"GPU %u is filled from host memory, not from GPU %u: %s",
-		v->device, from->device, tsock_errmsg());
-	tsi_sync_lock(&s->sync);
-	s->copies.spoilt[v->device % 64] |= UINT64_C(1) << from->device % 64;
-	tsi_sync_unlock(&s->sync);
+		"GPU %u is filled from host memory, not from GPU %u: %s", to,
+		from, tsock_errmsg());
+	tsi_sync_lock(tsi_view_sync(v));
+	tsi_view_copies(v)->spoilt[to % 64] |= UINT64_C(1) << from % 64;
+	tsi_sync_unlock(tsi_view_sync(v));
 	return false;
 }
 
@@ -123,20 +105,19 @@ static bool arrives(struct tsi_view *v, unsigned source)
  * With the lock held, which it gives up meanwhile.  0: that view is the source
  * now; 1: its GPU can't be read; -1: it could, but host memory is faster.
  */
-static int try_source(struct tsi_view *v, unsigned source)
+static int try_source(struct tsi_view *v, struct tsi_view *source)
 {
-	struct tsock_server *s = v->server;
-	unsigned from = s->views.view[source].device;
+	unsigned from = tsi_view_device(source);
 	int no;
 
 	/* A view that is a source isn't freed. */
-	tsi_view_set_source(v, source, kind_from(v, source));
-	tsi_sync_unlock(&s->sync);
-	no = !tsi_gpu_peer(v->device, from) || !arrives(v, source);
-	if (!no && s->copies.fanout == TSOCK_FANOUT_AUTO &&
+	tsi_view_set_source(v, tsi_view_id(source), kind_from(v, source));
+	tsi_sync_unlock(tsi_view_sync(v));
+	no = !tsi_gpu_peer(tsi_view_device(v), from) || !arrives(v, source);
+	if (!no && tsi_view_copies(v)->fanout == TSOCK_FANOUT_AUTO &&
 	    host_is_faster(v, from))
 		no = -1;
-	tsi_sync_lock(&s->sync);
+	tsi_sync_lock(tsi_view_sync(v));
 	if (no)
 		tsi_view_set_source(v, 0, TSI_STAGE_UPLOAD);
 	return no;
@@ -145,19 +126,19 @@ static int try_source(struct tsi_view *v, unsigned source)
 void tsi_view_neighbour_find(struct tsi_view *v)
 {
 	int64_t until = tsi_now_ns() + NEIGHBOUR_NS;
-	struct tsock_server *s = v->server;
 	uint32_t tried = 1;
 	unsigned i;
 
-	if (v->kind != TSI_STAGE_UPLOAD ||
-	    s->copies.fanout == TSOCK_FANOUT_HOST)
+	if (tsi_view_copies(v)->fanout == TSOCK_FANOUT_HOST)
 		return;
-	tsi_sync_lock(&s->sync);
-	while ((i = candidate(v, tried))) {
+	tsi_sync_lock(tsi_view_sync(v));
+	while (tsi_view_is_made_of(v, tsi_view_nth(v, 0), TSI_STAGE_UPLOAD) &&
+	       (i = candidate(v, tried))) {
+		struct tsi_view *o = tsi_view_nth(v, i);
+
 		tried |= UINT32_C(1) << i;
-		if (wait_for(v, &s->views.view[i], until) &&
-		    try_source(v, i) <= 0)
+		if (tsi_view_await(v, o, until) && try_source(v, o) <= 0)
 			break;
 	}
-	tsi_sync_unlock(&s->sync);
+	tsi_sync_unlock(tsi_view_sync(v));
 }

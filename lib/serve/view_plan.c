@@ -18,8 +18,8 @@
 /* The first transport that may work. */
 static int first_transport(const struct tsi_gpu_entry *gpu, uint32_t *transport)
 {
-	const char *vmm = tsi_gpu_entry_why_not(gpu, TSOCK_TRANSPORT_VMM);
-	const char *legacy = tsi_gpu_entry_why_not(gpu, TSOCK_TRANSPORT_LEGACY);
+	const char *vmm = tsi_gpu_table_why_not(gpu, TSOCK_TRANSPORT_VMM);
+	const char *legacy = tsi_gpu_table_why_not(gpu, TSOCK_TRANSPORT_LEGACY);
 
 	if (vmm && legacy)
 		return tsi_err(TSOCK_ENOTSUP,
@@ -44,7 +44,7 @@ static int choose_transport(const struct tsi_gpu_entry *gpu, uint32_t asked,
 			       "the producer keeps no rings on GPUs");
 	if (!only)
 		return first_transport(gpu, transport);
-	lacks = tsi_gpu_entry_lacks(gpu, only);
+	lacks = tsi_gpu_table_lacks(gpu, only);
 	if (lacks)
 		return tsi_err(TSOCK_ENOTSUP,
 			       "%s can't share its memory between processes "

@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "serve/server.h"
+#include "serve/readers.h"
 #include "serve/view_plan.h"
 #include "serve/view_thread.h"
 
@@ -22,23 +22,31 @@
 /* Threads have this time to end when the server is closed. */
 #define CLOSE_NS INT64_C(8000000000)
 
-void tsi_view_table_init(struct tsock_server *s,
-			 const struct tsock_serve_opts *o)
+void tsi_view_table_init(struct tsi_view_table *t,
+			 const struct tsock_serve_opts *o,
+			 struct tsi_sync *sync, struct tsi_membership *m,
+			 struct tsi_readers *readers)
 {
-	s->views.memory = o->memory;
-	s->views.gpu_memory = o->gpu_memory;
-	s->views.transport = o->gpu_transport;
+	t->sync = sync;
+	t->membership = m;
+	t->readers = readers;
+	t->memory = o->memory;
+	t->gpu_memory = o->gpu_memory;
+	t->transport = o->gpu_transport;
+	t->gpus.sync = sync;
+	t->copies.fanout = o->fanout;
+	tsi_ring_pin_init(&t->pin);
 	for (unsigned i = 0; i < TSI_VIEWS; i++) {
-		s->views.view[i].server = s;
-		s->views.view[i].id = i;
+		t->view[i].table = t;
+		t->view[i].id = i;
 	}
 }
 
-int tsi_view_table_make_base(struct tsock_server *s,
+int tsi_view_table_make_base(struct tsi_view_table *t,
 			     const struct tsi_geometry *g,
 			     const struct tsi_ring_ident *id)
 {
-	struct tsi_view *v = &s->views.view[0];
+	struct tsi_view *v = &t->view[0];
 	int err = tsi_ring_create(g, id, &v->ring);
 
 	if (err)
@@ -48,9 +56,10 @@ int tsi_view_table_make_base(struct tsock_server *s,
 	return 0;
 }
 
-void tsi_view_table_destroy_base(struct tsock_server *s)
+void tsi_view_table_destroy_base(struct tsi_view_table *t)
 {
-	tsi_ring_destroy(&s->views.view[0].ring);
+	tsi_ring_pin_fini(&t->pin, &t->view[0].ring);
+	tsi_ring_destroy(&t->view[0].ring);
 }
 
 uint64_t tsi_view_table_bytes(const struct tsi_view_table *t)
@@ -65,15 +74,15 @@ uint64_t tsi_view_table_bytes(const struct tsi_view_table *t)
 
 /* ---- freeing; with the lock held ---- */
 
-static bool idle(const struct tsock_server *s, const struct tsi_view *v)
+static bool idle(const struct tsi_view_table *t, const struct tsi_view *v)
 {
 	/* Another view's stage may be reading it. */
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (s->views.view[i].phase != TSI_VIEW_EMPTY &&
-		    s->views.view[i].source == v->id)
+		if (t->view[i].phase != TSI_VIEW_EMPTY &&
+		    t->view[i].source == v->id)
 			return false;
 	return v->phase == TSI_VIEW_READY &&
-	       !tsi_readers_need(&s->readers, v->id);
+	       !tsi_readers_need(t->readers, v->id);
 }
 
 /* Join the view's thread if it has ended: this doesn't wait. */
@@ -86,15 +95,15 @@ static void reap(struct tsi_view *v)
 	v->phase = TSI_VIEW_EMPTY;
 }
 
-void tsi_view_table_sweep(struct tsock_server *s, int64_t now_ms)
+void tsi_view_table_sweep(struct tsi_view_table *t, int64_t now_ms)
 {
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		struct tsi_view *v = &s->views.view[i];
+		struct tsi_view *v = &t->view[i];
 
 		if (v->phase == TSI_VIEW_READY &&
-		    tsi_readers_need(&s->readers, v->id))
+		    tsi_readers_need(t->readers, v->id))
 			v->idle_ms = now_ms;
-		else if (idle(s, v) && now_ms - v->idle_ms > IDLE_MS)
+		else if (idle(t, v) && now_ms - v->idle_ms > IDLE_MS)
 			tsi_view_end(v);
 		/* The consumer that asked for it may never ask again. */
 		if (v->phase == TSI_VIEW_ENDING ||
@@ -105,29 +114,28 @@ void tsi_view_table_sweep(struct tsock_server *s, int64_t now_ms)
 }
 
 /* Threads that have not ended. */
-static unsigned threads(const struct tsock_server *s)
+static unsigned threads(const struct tsi_view_table *t)
 {
-	unsigned n = s->gpus.asking;
+	unsigned n = t->gpus.asking;
 
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		n += s->views.view[i].has_thread &&
-		     !s->views.view[i].thread_done;
+		n += t->view[i].has_thread && !t->view[i].thread_done;
 	return n;
 }
 
-bool tsi_view_table_close(struct tsock_server *s)
+bool tsi_view_table_close(struct tsi_view_table *t)
 {
 	int64_t until = tsi_now_ns() + CLOSE_NS;
 	unsigned left;
 
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (s->views.view[i].has_thread &&
-		    s->views.view[i].phase != TSI_VIEW_BROKEN)
-			tsi_view_end(&s->views.view[i]);
-	while ((left = threads(s)) && tsi_now_ns() < until)
-		tsi_sync_wait_staged(&s->sync, until);
+		if (t->view[i].has_thread &&
+		    t->view[i].phase != TSI_VIEW_BROKEN)
+			tsi_view_end(&t->view[i]);
+	while ((left = threads(t)) && tsi_now_ns() < until)
+		tsi_sync_wait_staged(t->sync, until);
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		reap(&s->views.view[i]);
+		reap(&t->view[i]);
 	if (left)
 		tsi_log(TSOCK_LOG_ERROR,
 			"a GPU hangs: threads in calls to it (%u) have not "
@@ -139,13 +147,13 @@ bool tsi_view_table_close(struct tsock_server *s)
 /* ---- finding and making; with the lock held ---- */
 
 /* Bytes in rings on the host, or on one GPU. */
-static uint64_t memory_used(const struct tsock_server *s, bool gpu,
+static uint64_t memory_used(const struct tsi_view_table *t, bool gpu,
 			    unsigned device)
 {
 	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i < TSI_VIEWS; i++) {
-		const struct tsi_view *v = &s->views.view[i];
+		const struct tsi_view *v = &t->view[i];
 
 		if (v->phase != TSI_VIEW_EMPTY && (v->spec.gpu != 0) == gpu &&
 		    (!gpu || v->device == device))
@@ -154,12 +162,12 @@ static uint64_t memory_used(const struct tsock_server *s, bool gpu,
 	return bytes;
 }
 
-static int budget(const struct tsock_server *s,
+static int budget(const struct tsi_view_table *t,
 		  const struct tsi_view_spec *spec, unsigned device,
 		  const struct tsi_geometry *g)
 {
-	uint64_t used = memory_used(s, spec->gpu, device);
-	uint64_t most = spec->gpu ? s->views.gpu_memory : s->views.memory;
+	uint64_t used = memory_used(t, spec->gpu, device);
+	uint64_t most = spec->gpu ? t->gpu_memory : t->memory;
 
 	if (!most || used + g->bytes <= most)
 		return 0;
@@ -174,14 +182,14 @@ static int budget(const struct tsock_server *s,
 }
 
 /* Make room by ending views without readers: true if there will be room. */
-static bool end_idle(struct tsock_server *s)
+static bool end_idle(struct tsi_view_table *t)
 {
 	bool any = false;
 
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		if (idle(s, &s->views.view[i]))
-			tsi_view_end(&s->views.view[i]);
-		any |= s->views.view[i].phase == TSI_VIEW_ENDING;
+		if (idle(t, &t->view[i]))
+			tsi_view_end(&t->view[i]);
+		any |= t->view[i].phase == TSI_VIEW_ENDING;
 	}
 	return any;
 }
@@ -197,7 +205,7 @@ static int make_view(struct tsi_view *v, const struct tsi_view_plan *p,
 	v->phase = TSI_VIEW_MAKING;
 	v->thread_done = v->source_lost = false;
 	v->idle_ms = tsi_now_ms();
-	v->age = v->server->views.made++;
+	v->age = v->table->made++;
 	tsi_view_set_source(v, source, p->kind);
 	err = tsi_thread_start(&v->thread, tsi_view_thread_main, v);
 	if (err) {
@@ -209,22 +217,22 @@ static int make_view(struct tsi_view *v, const struct tsi_view_plan *p,
 }
 
 /* This consumer gets the error; for the next one the view is made anew. */
-static int broken(struct tsock_server *s, struct tsi_view *v)
+static int broken(struct tsi_view_table *t, struct tsi_view *v)
 {
 	int code = tsi_err(v->code, "%s", v->error);
 
-	if (code == TSOCK_ENOMEM && end_idle(s))
+	if (code == TSOCK_ENOMEM && end_idle(t))
 		code = TSOCK_EAGAIN;
 	v->phase = TSI_VIEW_ENDING;
 	reap(v);
 	return code;
 }
 
-static struct tsi_view *same_view(struct tsock_server *s,
+static struct tsi_view *same_view(struct tsi_view_table *t,
 				  const struct tsi_view_spec *spec)
 {
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
-		struct tsi_view *v = &s->views.view[i];
+		struct tsi_view *v = &t->view[i];
 
 		if (v->phase != TSI_VIEW_EMPTY && v->phase != TSI_VIEW_ENDING &&
 		    tsi_view_spec_equal(spec, &v->spec))
@@ -233,16 +241,16 @@ static struct tsi_view *same_view(struct tsock_server *s,
 	return NULL;
 }
 
-static struct tsi_view *free_view(struct tsock_server *s)
+static struct tsi_view *free_view(struct tsi_view_table *t)
 {
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
-		if (s->views.view[i].phase == TSI_VIEW_EMPTY)
-			return &s->views.view[i];
+		if (t->view[i].phase == TSI_VIEW_EMPTY)
+			return &t->view[i];
 	return NULL;
 }
 
 /* A view that doesn't exist yet: EAGAIN while it, or its source, is made. */
-static int begin_view(struct tsock_server *s, const struct tsi_view_plan *p)
+static int begin_view(struct tsi_view_table *t, const struct tsi_view_plan *p)
 {
 	struct tsi_geometry g;
 	struct tsi_view *v;
@@ -250,40 +258,40 @@ static int begin_view(struct tsock_server *s, const struct tsi_view_plan *p)
 	int err = 0;
 
 	if (p->has_source)
-		err = tsi_view_table_find(s, &p->source, &source);
+		err = tsi_view_table_find(t, &p->source, &source);
 	if (!err)
-		err = tsi_view_plan_geometry(p, &s->views.view[0].geometry, &g);
+		err = tsi_view_plan_geometry(p, &t->view[0].geometry, &g);
 	if (err)
 		return err;
-	v = free_view(s);
-	err = v ? budget(s, &p->spec, p->device, &g)
+	v = free_view(t);
+	err = v ? budget(t, &p->spec, p->device, &g)
 		: tsi_err(TSOCK_EREFUSED,
 			  "the stream has %d different views in use already; "
 			  "share a dtype, layout and normalisation with "
 			  "another consumer",
 			  TSI_VIEWS - 1);
 	if (err)
-		return end_idle(s) ? TSOCK_EAGAIN : err;
+		return end_idle(t) ? TSOCK_EAGAIN : err;
 	err = make_view(v, p, &g, source);
 	return err ? err : TSOCK_EAGAIN;
 }
 
-static int plan_for(struct tsock_server *s, const struct tsi_view_spec *spec,
+static int plan_for(struct tsi_view_table *t, const struct tsi_view_spec *spec,
 		    struct tsi_view_plan *p)
 {
 	struct tsi_gpu_entry *gpu = NULL;
 	int err = 0;
 
 	if (spec->gpu)
-		err = tsi_gpu_table_find(&s->gpus, spec->uuid, &gpu);
+		err = tsi_gpu_table_find(&t->gpus, spec->uuid, &gpu);
 	if (!err)
-		err = tsi_view_plan_make(spec, gpu, s->views.transport, p);
-	if (!err && gpu && !spec->transport && !s->views.transport)
+		err = tsi_view_plan_make(spec, gpu, t->transport, p);
+	if (!err && gpu && !spec->transport && !t->transport)
 		tsi_gpu_table_tell(gpu, p->spec.transport);
 	return err;
 }
 
-int tsi_view_table_find(struct tsock_server *s,
+int tsi_view_table_find(struct tsi_view_table *t,
 			const struct tsi_view_spec *spec, unsigned *view)
 {
 	struct tsi_view_plan p;
@@ -293,14 +301,14 @@ int tsi_view_table_find(struct tsock_server *s,
 	*view = 0;
 	if (tsi_view_spec_is_base(spec))
 		return 0;
-	err = plan_for(s, spec, &p);
+	err = plan_for(t, spec, &p);
 	if (err)
 		return err;
-	v = same_view(s, &p.spec);
+	v = same_view(t, &p.spec);
 	if (!v)
-		return begin_view(s, &p);
+		return begin_view(t, &p);
 	*view = v->id;
 	if (v->phase == TSI_VIEW_BROKEN)
-		return broken(s, v);
+		return broken(t, v);
 	return v->phase == TSI_VIEW_READY ? 0 : TSOCK_EAGAIN;
 }

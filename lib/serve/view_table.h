@@ -10,27 +10,39 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ring/pin.h"
+#include "serve/gpu_table.h"
 #include "serve/membership.h"
+#include "serve/sync.h"
 #include "serve/view.h"
+#include "serve/view_neighbour.h"
 
-struct tsock_server;
+struct tsi_readers;
 struct tsock_serve_opts;
 
 struct tsi_view_table {
+	struct tsi_sync *sync;
+	struct tsi_membership *membership;
+	struct tsi_readers *readers;
 	struct tsi_view view[TSI_VIEWS]; /* the base ring's is the first */
 	uint64_t memory, gpu_memory;     /* limits, in bytes; 0: none */
 	uint32_t transport;              /* that alone is offered; or AUTO */
 	uint64_t made;                   /* views, so far */
+	struct tsi_gpu_table gpus;
+	struct tsi_gpu_copies copies;
+	struct tsi_ring_pin pin; /* of the base ring */
 };
 
-void tsi_view_table_init(struct tsock_server *s,
-			 const struct tsock_serve_opts *o);
+void tsi_view_table_init(struct tsi_view_table *t,
+			 const struct tsock_serve_opts *o,
+			 struct tsi_sync *sync, struct tsi_membership *m,
+			 struct tsi_readers *readers);
 
 /* View 0, the base ring.  It is destroyed last, by a function of its own. */
-int tsi_view_table_make_base(struct tsock_server *s,
+int tsi_view_table_make_base(struct tsi_view_table *t,
 			     const struct tsi_geometry *g,
 			     const struct tsi_ring_ident *id);
-void tsi_view_table_destroy_base(struct tsock_server *s);
+void tsi_view_table_destroy_base(struct tsi_view_table *t);
 
 /* What all rings take together. */
 uint64_t tsi_view_table_bytes(const struct tsi_view_table *t);
@@ -39,16 +51,16 @@ uint64_t tsi_view_table_bytes(const struct tsi_view_table *t);
  * The view of this spec.  TSOCK_EAGAIN while it, or what it is made of, is
  * being made: ask again.  Another error if it can't be made.
  */
-int tsi_view_table_find(struct tsock_server *s,
+int tsi_view_table_find(struct tsi_view_table *t,
 			const struct tsi_view_spec *spec, unsigned *view);
 
 /* Free the views that have had no reader for a while. */
-void tsi_view_table_sweep(struct tsock_server *s, int64_t now_ms);
+void tsi_view_table_sweep(struct tsi_view_table *t, int64_t now_ms);
 
 /*
  * Free all views, and wait for their threads.  False: some threads are in a
  * call to a GPU that doesn't return, and still use the server.
  */
-bool tsi_view_table_close(struct tsock_server *s);
+bool tsi_view_table_close(struct tsi_view_table *t);
 
 #endif

@@ -12,9 +12,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "serve/server.h"
 #include "serve/view_broadcast.h"
 #include "serve/view_neighbour.h"
+#include "serve/view_table.h"
 
 /* ---- runs of samples ---- */
 
@@ -34,20 +34,14 @@ struct runs {
  */
 static unsigned stage_take(struct tsi_view *v, uint64_t *first, bool wait)
 {
-	struct tsock_server *s = v->server;
-	struct tsi_membership *m = &s->membership;
-
-	while (v->phase == TSI_VIEW_READY && !v->source_lost) {
-		unsigned n = tsi_membership_claim(
-			m, v->id, tsi_stage_chunk(v->stage), first);
+	while (tsi_view_is_filled(v)) {
+		unsigned n =
+			tsi_membership_claim(v->table->membership, v->id,
+					     tsi_stage_chunk(v->stage), first);
 
 		if (n || !wait)
 			return n;
-		/* Readers hold the view up only if the source has more. */
-		if (tsi_membership_has_input(m, v->id))
-			tsi_readers_wait(&s->readers, v->id, INT64_MAX);
-		else
-			tsi_sync_wait_staged(&s->sync, INT64_MAX);
+		tsi_view_wait(v);
 	}
 	return 0;
 }
@@ -65,40 +59,40 @@ static void state_reading(struct tsi_view *v, const struct runs *r)
 		if (first < least)
 			least = first;
 	}
-	tsi_membership_reading(&v->server->membership, v->id, least);
+	tsi_membership_reading(v->table->membership, v->id, least);
 }
 
 /* With the lock held, which it gives up while it works. */
 static int stage_begin(struct tsi_view *v, struct runs *r, uint64_t first,
 		       unsigned n)
 {
-	struct tsock_server *s = v->server;
+	struct tsi_view_table *t = v->table;
 	unsigned lane = r->next;
 	int err;
 
 	r->run[lane].first = first;
 	r->run[lane].count = n;
-	r->run[lane].opening = tsi_membership_opening(&s->membership, v->id);
+	r->run[lane].opening = tsi_membership_opening(t->membership, v->id);
 	r->next = (lane + 1) % tsi_stage_lanes(v->stage);
 	r->count++;
 	state_reading(v, r);
-	tsi_sync_unlock(&s->sync);
+	tsi_sync_unlock(t->sync);
 	err = tsi_stage_start(v->stage, lane, first, n);
-	tsi_sync_lock(&s->sync);
+	tsi_sync_lock(t->sync);
 	return err;
 }
 
 /* Likewise: wait for the end of the oldest run, and publish it. */
 static int stage_end(struct tsi_view *v, struct runs *r)
 {
-	struct tsock_server *s = v->server;
+	struct tsi_view_table *t = v->table;
 	unsigned lanes = tsi_stage_lanes(v->stage);
 	unsigned lane = (r->next + lanes - r->count) % lanes;
 	int err;
 
-	tsi_sync_unlock(&s->sync);
+	tsi_sync_unlock(t->sync);
 	err = tsi_stage_finish(v->stage, lane);
-	tsi_sync_lock(&s->sync);
+	tsi_sync_lock(t->sync);
 	r->count--;
 	state_reading(v, r);
 	if (!err)
@@ -125,7 +119,7 @@ static int stage_run(struct tsi_view *v)
 		else
 			return 0;
 	}
-	tsi_membership_reading(&v->server->membership, v->id, TSI_NEVER);
+	tsi_membership_reading(v->table->membership, v->id, TSI_NEVER);
 	return err;
 }
 
@@ -133,7 +127,7 @@ static int stage_run(struct tsi_view *v)
 
 static int make_stage(struct tsi_view *v)
 {
-	const struct tsi_view *from = &v->server->views.view[v->source];
+	const struct tsi_view *from = &v->table->view[v->source];
 	struct tsi_stage_parts p = { .from = &from->ring,
 				     .to = &v->ring,
 				     .spec = v->spec,
@@ -141,14 +135,13 @@ static int make_stage(struct tsi_view *v)
 				     .to_device = v->device };
 
 	if (v->kind == TSI_STAGE_UPLOAD)
-		tsi_ring_pin(&v->server->pin, &from->ring);
+		tsi_view_pin_base(v);
 	return tsi_stage_create(v->kind, &p, &v->stage);
 }
 
 static int make_ring(struct tsi_view *v)
 {
-	struct tsi_ring_ident id =
-		tsi_ring_ident(&v->server->views.view[0].ring);
+	struct tsi_ring_ident id = tsi_ring_ident(&v->table->view[0].ring);
 
 	if (!v->spec.gpu)
 		return tsi_ring_create(&v->geometry, &id, &v->ring);
@@ -159,7 +152,7 @@ static int make_ring(struct tsi_view *v)
 /* Memory can't be had or shared by this transport; another one may do. */
 static int no_ring(struct tsi_view *v, int err)
 {
-	struct tsock_server *s = v->server;
+	struct tsi_view_table *t = v->table;
 	if (err == TSOCK_ENOMEM)
 		return tsi_err(err, "no room for a ring of %.1f MiB: %s",
 			       (double)v->geometry.bytes / (1 << 20),
@@ -167,10 +160,10 @@ static int no_ring(struct tsi_view *v, int err)
 	if (!v->spec.gpu)
 		return err;
 	if (err == TSOCK_ENOTSUP || err == TSOCK_ESYS) {
-		tsi_sync_lock(&s->sync);
-		tsi_gpu_table_refuse(&s->gpus, v->spec.uuid, v->spec.transport,
+		tsi_sync_lock(t->sync);
+		tsi_gpu_table_refuse(&t->gpus, v->spec.uuid, v->spec.transport,
 				     tsock_errmsg());
-		tsi_sync_unlock(&s->sync);
+		tsi_sync_unlock(t->sync);
 	}
 	/* The consumer can do without: it then copies by itself. */
 	return tsi_err(TSOCK_ENOTSUP, "the producer can't use that GPU: %s",
@@ -194,24 +187,24 @@ static int make(struct tsi_view *v)
  */
 static bool fall_back_to_base(struct tsi_view *v)
 {
-	struct tsock_server *s = v->server;
-	unsigned lost = s->views.view[v->source].device;
+	struct tsi_view_table *t = v->table;
+	unsigned lost = t->view[v->source].device;
 	int err;
 
 	v->kind = TSI_STAGE_UPLOAD;
-	tsi_sync_unlock(&s->sync);
+	tsi_sync_unlock(t->sync);
 	/* After this no samples are on their way to the ring. */
 	tsi_stage_destroy(v->stage);
-	tsi_sync_lock(&s->sync);
+	tsi_sync_lock(t->sync);
 	v->stage = NULL;
-	if (!tsi_membership_fall_back_to_base(&s->membership, v->id))
+	if (!tsi_membership_fall_back_to_base(t->membership, v->id))
 		return false;
 	v->source = 0;
 	v->source_lost = false;
-	tsi_sync_wake_stages(&s->sync);
-	tsi_sync_unlock(&s->sync);
+	tsi_sync_wake_stages(t->sync);
+	tsi_sync_unlock(t->sync);
 	err = make_stage(v);
-	tsi_sync_lock(&s->sync);
+	tsi_sync_lock(t->sync);
 	if (err)
 		tsi_err_copy(v->error, sizeof(v->error));
 	else
@@ -240,12 +233,12 @@ static void live(struct tsi_view *v)
 void *tsi_view_thread_main(void *arg)
 {
 	struct tsi_view *v = arg;
-	struct tsock_server *s = v->server;
+	struct tsi_view_table *t = v->table;
 	int err = make(v);
 
-	tsi_sync_lock(&s->sync);
+	tsi_sync_lock(t->sync);
 	if (!err && v->phase == TSI_VIEW_MAKING &&
-	    s->views.view[v->source].phase != TSI_VIEW_READY) {
+	    t->view[v->source].phase != TSI_VIEW_READY) {
 		err = tsi_err(TSOCK_ESTREAM, "what it is made of has failed");
 		if (tsi_view_can_fall_back(v)) {
 			tsi_view_source_lost(v, tsock_errmsg());
@@ -261,16 +254,16 @@ void *tsi_view_thread_main(void *arg)
 	}
 	/* Views that are made of this one end first. */
 	while (tsi_view_has_dependents(v))
-		tsi_sync_wait_staged(&s->sync, INT64_MAX);
-	tsi_sync_unlock(&s->sync);
+		tsi_sync_wait_staged(t->sync, INT64_MAX);
+	tsi_sync_unlock(t->sync);
 	/* Freeing gigabytes takes a while, so the lock isn't held. */
 	tsi_view_broadcast_end(v);
 	tsi_stage_destroy(v->stage);
 	tsi_ring_destroy(&v->ring);
-	tsi_sync_lock(&s->sync);
+	tsi_sync_lock(t->sync);
 	v->stage = NULL;
 	v->thread_done = true;
-	tsi_sync_wake_stages(&s->sync);
-	tsi_sync_unlock(&s->sync);
+	tsi_sync_wake_stages(t->sync);
+	tsi_sync_unlock(t->sync);
 	return NULL;
 }
