@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * membership_person.c - the readers of a modelled stream.
+ */
+#include "test/lib/membership_person.h"
+
+/* ---- what a tail wakes ---- */
+
+struct wants {
+	bool asleep;
+	uint64_t gate, front;
+};
+
+static bool made_of(unsigned view, unsigned ring)
+{
+	while (view) {
+		view = world.m.view[view].source;
+		if (view == ring)
+			return true;
+	}
+	return false;
+}
+
+static bool rings(const struct wants *a, unsigned ring, const struct person *q,
+		  uint64_t start, uint64_t old, uint64_t now)
+{
+	if (q->view == ring && old <= a->gate && a->gate < now)
+		return true;
+	if (old < a->front && a->front <= now)
+		return true;
+	return made_of(q->view, ring) && old <= start && start < now;
+}
+
+void person_refresh(struct person *q)
+{
+	struct wants a[RINGS];
+	uint64_t start, old = q->seen;
+
+	if (old == q->tail)
+		return;
+	for (unsigned v = 0; v < RINGS; v++) {
+		a[v].asleep = world.m.view[v].active &&
+			      tsi_membership_limit(&world.m, v) ==
+				      world.m.view[v].claimed;
+		tsi_membership_waits(&world.m, v, &a[v].gate, &a[v].front);
+	}
+	start = tsi_membership_next_start(&world.m, q->view);
+	check(tsi_membership_tail(&world.m, q->id, q->tail, 0) == 0);
+	q->seen = q->tail;
+	for (unsigned v = 0; v < RINGS; v++)
+		if (a[v].asleep && world.m.view[v].active &&
+		    tsi_membership_limit(&world.m, v) > world.m.view[v].claimed)
+			check(rings(&a[v], v, q, start, old, q->seen));
+}
+
+/* ---- leaving ---- */
+
+static unsigned count_in(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < PEOPLE; i++)
+		n += world.who[i].in;
+	return n;
+}
+
+static void leave(struct person *q)
+{
+	world.alone = count_in() == 1 ? q : NULL;
+	q->in = false;
+	tsi_membership_leave(&world.m, q->id);
+	tsi_membership_apply_jump(&world.m);
+}
+
+void person_die(struct person *q)
+{
+	leave(q);
+	q->liar = false;
+	q->after = 0; /* who comes next is a stranger */
+	q->again = false;
+}
+
+void person_leave(struct person *q)
+{
+	if (q->liar) {
+		person_die(q);
+		return;
+	}
+	q->tail = q->p;
+	person_refresh(q);
+	leave(q);
+	q->again = true;
+}
+
+void person_die_all(unsigned view)
+{
+	for (unsigned i = 0; i < PEOPLE; i++)
+		if (world.who[i].in && world.who[i].view == view)
+			person_die(&world.who[i]);
+}
+
+/* ---- joining ---- */
+
+static uint64_t start_at_or_after(bool segments, uint64_t s)
+{
+	uint64_t epoch = s - s % world.n;
+
+	for (unsigned i = 0; segments && i < world.segments; i++)
+		if (epoch + world.bounds[i] >= s)
+			return epoch + world.bounds[i];
+	return epoch == s ? s : epoch + world.n;
+}
+
+/* Not those, in truth or not, who are beyond the end. */
+static bool anybody_needs(void)
+{
+	for (unsigned i = 0; i < PEOPLE; i++)
+		if (world.who[i].in && world.who[i].seen < world.end)
+			return true;
+	return false;
+}
+
+static uint64_t lead_now(void)
+{
+	uint64_t front = 0;
+
+	for (unsigned i = 0; i < PEOPLE; i++)
+		if (world.who[i].in)
+			front = max64(
+				front,
+				min64(world.who[i].seen,
+				      world.m.view[world.who[i].view].head));
+	/* A view may begin where the stream hasn't come to. */
+	return min64(front, world.m.view[0].head);
+}
+
+/* The latest start that a join may get, by what was promised. */
+static uint64_t latest_start(const struct person *q)
+{
+	unsigned v = q->view;
+	uint64_t s = q->after;
+
+	if (world.alone == q && q->again)
+		return start_at_or_after(
+			q->join == TSOCK_JOIN_SEGMENT && q->leaves, s);
+	if (!anybody_needs())
+		return SPOILT;
+	while (!world.m.view[v].active)
+		v = world.m.view[v].source;
+	s = max64(s, (lead_now() / world.n + 1) * world.n);
+	/* A view may have begun for somebody who waits for a later start. */
+	s = max64(s, world.m.view[v].base);
+	if (world.m.jumping)
+		s = max64(s, world.m.target);
+	return start_at_or_after(false, s);
+}
+
+static void come_in(struct person *q, const struct tsi_joined *c)
+{
+	world.alone = NULL;
+	q->in = true;
+	q->again = false;
+	q->id = c->id;
+	q->p = q->tail = q->seen = c->start;
+	q->end = q->after = c->epoch_end;
+}
+
+static void check_claim(const struct person *q, const struct tsi_joined *c)
+{
+	uint64_t claimed = world.m.view[q->view].claimed;
+	bool whole = q->join != TSOCK_JOIN_NOW || q->after;
+
+	check(c->start >= q->after);
+	if (q->join == TSOCK_JOIN_EPOCH ||
+	    (q->after && whole && q->join == TSOCK_JOIN_NOW))
+		check(c->start % world.n == 0);
+	check(c->epoch_end > c->start && c->epoch_end <= c->start + world.n);
+	if (whole)
+		check(c->epoch_end == c->start + world.n);
+	check(c->epoch_end <= world.end);
+	/* All that exists from the start on is there, or on its way. */
+	for (uint64_t s = c->start; s < claimed; s++) {
+		bool on_its_way = s >= world.m.view[q->view].head;
+
+		check(*world_slot(q->view, s) == s || on_its_way);
+	}
+}
+
+static void choose(struct person *q)
+{
+	q->view = (unsigned)world_random(RINGS);
+	q->join = (uint32_t)world_random(3);
+	q->leaves = world_random(2);
+	q->b = 1 + world_random((world.c - world.w) / 2
+					? (world.c - world.w) / 2
+					: 1);
+	q->drop_last = q->b <= world.n && world_random(4) == 0;
+}
+
+void person_join(struct person *q)
+{
+	uint64_t latest;
+	struct tsi_join j;
+	struct tsi_joined c;
+	int err;
+
+	if (!q->again)
+		choose(q);
+	j = (struct tsi_join){ .view = q->view,
+			       .join = q->join,
+			       .leaves = q->leaves,
+			       .after = q->after };
+	/* As serve/handshake.c does; it may miss the newest tails. */
+	for (unsigned i = 0; i < PEOPLE; i++)
+		if (world.who[i].in && world_random(2))
+			person_refresh(&world.who[i]);
+	latest = latest_start(q);
+	err = tsi_membership_join(&world.m, &j, 0, &c);
+	if (err) {
+		/* Where it is now there may be nothing more. */
+		check(err == TSOCK_EENDED && world.end != TSI_NEVER);
+		check(latest > world.end - world.n ||
+		      (q->join == TSOCK_JOIN_NOW && !q->after));
+		q->again = false;
+		q->after = 0;
+		return;
+	}
+	tsi_membership_apply_jump(&world.m);
+	if (q->join != TSOCK_JOIN_NOW || q->after)
+		check(c.start <= latest);
+	check_claim(q, &c);
+	come_in(q, &c);
+}
+
+/* ---- reading ---- */
+
+static void end_of_epoch(struct person *q)
+{
+	q->epochs_done++;
+	if (q->leaves || world.end - q->end < world.n) {
+		person_leave(q);
+		return;
+	}
+	q->end += world.n;
+	q->after = q->end;
+}
+
+void person_read(struct person *q)
+{
+	uint64_t n = min64(q->end - q->p, q->b);
+
+	if (q->p == q->end) {
+		end_of_epoch(q);
+		return;
+	}
+	if (n < q->b && q->drop_last) {
+		q->p = q->end;
+		return;
+	}
+	if (world.m.view[q->view].head < q->p + n)
+		return;
+	for (uint64_t s = q->p; s < q->p + n; s++)
+		check(*world_slot(q->view, s) == s);
+	q->p += n;
+}
+
+void person_release(struct person *q)
+{
+	for (uint64_t s = q->tail; s < q->p && s < world.m.view[q->view].head;
+	     s++)
+		check(*world_slot(q->view, s) == s);
+	q->tail = q->p;
+}
+
+void person_lie(struct person *q)
+{
+	uint64_t to = q->p + world_random(4) * world.n;
+
+	q->liar = true;
+	q->p = q->tail = world.end != TSI_NEVER && world_random(2)
+				 ? world.end
+				 : min64(to, world.end);
+}

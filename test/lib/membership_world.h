@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * membership_world.h - a model of a stream, for random schedules: the producer's
+ * side.  It knows what is in every slot of every ring.
+ *
+ * A base ring, views, and views made of views; stages with one lane or two;
+ * readers that join in every way, leave between epochs or hold, break off, skip
+ * short batches, and die; tails that the producer sees late; streams that end.
+ */
+#ifndef TEST_LIB_MEMBERSHIP_WORLD_H
+#define TEST_LIB_MEMBERSHIP_WORLD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "serve/membership.h"
+
+#define PEOPLE 6
+#define RINGS 6 /* the base and five views */
+#define MOST_C 64
+#define MOST_CAP (MOST_C + 8)
+#define SPOILT UINT64_MAX
+
+struct person {
+	bool in;    /* a member */
+	bool again; /* left between two epochs, or broke off: will come back */
+	unsigned id, view;
+	uint32_t join;
+	bool leaves, drop_last;
+	bool liar;     /* its tail is far beyond what it has read */
+	uint64_t p;    /* first sample not yet taken */
+	uint64_t tail; /* as its tail page says */
+	uint64_t seen; /* as the producer has last seen it */
+	uint64_t end, after, b;
+	unsigned epochs_done;
+};
+
+struct run {
+	uint64_t first;
+	unsigned n;
+	uint32_t opening;
+};
+
+struct world {
+	uint64_t seed;           /* of this world */
+	struct tsi_membership m; /* what is tested */
+	uint64_t rng;
+	uint64_t n, w, c, end;
+	uint64_t cap[RINGS];
+	uint64_t slot[RINGS][MOST_CAP];
+	uint64_t pending[MOST_C * 2]; /* claimed, unpublished, by order */
+	bool written[MOST_C * 2];
+	unsigned npending;
+	struct run run[RINGS][2]; /* under way in a stage, the oldest first */
+	unsigned nruns[RINGS], lanes[RINGS];
+	struct person who[PEOPLE];
+	unsigned people;
+	struct person *alone; /* who was the only one, and nobody came since */
+	uint64_t bounds[5];
+	unsigned segments;
+	bool spare; /* the base ring holds what view 4 needs next */
+};
+
+extern struct world world;
+
+#define check(what) \
+	do { \
+		if (!(what)) { \
+			print_error("%s (line %d, seed %llu)\n", #what, \
+				    __LINE__, (unsigned long long)world.seed); \
+			fail(); \
+		} \
+	} while (0)
+
+static inline uint64_t min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint64_t max64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Another world, of this seed alone. */
+void world_make(uint64_t seed);
+
+/* A number below this one, by the world's own dice. */
+uint64_t world_random(uint64_t below);
+
+/* Which sample is in the slot of sample s; SPOILT: none. */
+uint64_t *world_slot(unsigned view, uint64_t s);
+
+/* ---- what workers and stages do, each a step ---- */
+
+/* Nothing is made for nobody, nor over what somebody needs. */
+void world_claim(void);
+void world_publish(void);
+void world_stage_begin(unsigned v);
+/* The oldest run ends.  Only now is it certain what it has read. */
+void world_stage_end(unsigned v);
+
+/* What a view's stage reads is the least of the runs under way. */
+void world_state_reading(unsigned v);
+
+#endif
