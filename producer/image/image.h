@@ -137,6 +137,9 @@ int tsi_image_measure(struct tsi_image *img, const void *data, size_t len,
 uint32_t tsi_image_bottom(const struct tsi_image *img, uint32_t width,
 			  uint32_t height, uint32_t epoch, uint64_t index);
 
+/* Each sample needs the same rows of an image: TSI_EVAL. */
+bool tsi_image_same_rows(const struct tsi_image *img);
+
 /* TSI_TRAIN: no draws need fewer. */
 uint32_t tsi_image_least_bottom(uint32_t width, uint32_t height);
 

@@ -283,6 +283,11 @@ uint32_t tsi_image_bottom(const struct tsi_image *img, uint32_t width,
 	return (uint32_t)(box.top + box.height);
 }
 
+bool tsi_image_same_rows(const struct tsi_image *img)
+{
+	return img->opts.preset == TSI_EVAL;
+}
+
 uint32_t tsi_image_least_bottom(uint32_t width, uint32_t height)
 {
 	/*

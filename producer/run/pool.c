@@ -140,14 +140,13 @@ static void *work(void *arg)
 	return NULL;
 }
 
-int tsi_pool_create(struct tsi_sampler *s, uint64_t capacity,
+int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
 		    struct tsi_pool **out)
 {
-	const struct tsi_pipeline_opts *o = tsi_sampler_opts(s);
-	unsigned threads = o->threads;
+	unsigned threads = opts->threads;
 	struct tsi_pool *p =
 		calloc(1, sizeof(*p) + threads * sizeof(p->thread[0]));
-	uint64_t depth = capacity / (4 * (uint64_t)threads);
+	uint64_t depth = opts->capacity / (4 * (uint64_t)threads);
 	int err;
 
 	if (!p)
@@ -158,10 +157,10 @@ int tsi_pool_create(struct tsi_sampler *s, uint64_t capacity,
 		   : depth > DEPTH_MAX ? DEPTH_MAX
 				       : (unsigned)depth;
 	pthread_mutex_init(&p->lock, NULL);
-	err = tsi_budget_create(o->image_memory, &p->budget);
+	err = tsi_budget_create(opts->image_memory, &p->budget);
 	for (unsigned i = 0; i < threads && !err; i++) {
 		p->thread[i].pool = p;
-		err = tsi_worker_create(s, p->depth, p->budget,
+		err = tsi_worker_create(s, opts->io, p->depth, p->budget,
 					&p->thread[i].worker);
 	}
 	if (err) {

@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "io/reader.h"
 #include "run/sampler.h"
 #include "tsock/tsock.h"
 
@@ -31,12 +32,19 @@ struct tsi_pool_times {
 	uint64_t decode_ns;
 };
 
-/*
- * Make the workers, each with a file reader and a decoder.  capacity: samples
- * in the ring; what the workers read ahead stays small against it, else their
- * unfinished samples would hold the head up.
- */
-int tsi_pool_create(struct tsi_sampler *s, uint64_t capacity,
+struct tsi_pool_opts {
+	unsigned threads;
+	enum tsi_io_reader_kind io;
+	uint64_t image_memory; /* bytes that large images share */
+	/*
+	 * Samples in the ring: what the workers read ahead stays small against
+	 * it, else their unfinished samples would hold the head up.
+	 */
+	uint64_t capacity;
+};
+
+/* Make the workers, each with a file reader and a decoder. */
+int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
 		    struct tsi_pool **out);
 
 /* How files are read, and why not by io_uring (or NULL). */

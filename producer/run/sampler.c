@@ -35,7 +35,7 @@ static int open_index(struct tsi_sampler *s)
 		.rescan = s->o->rescan,
 		.cache_dir = s->o->cache,
 		.sniff = sniff,
-		.survive_eio = s->o->on_error == TSI_SUBSTITUTE,
+		.survive_eio = !tsi_sampler_raises(s),
 	};
 	uint64_t good;
 	int err;
@@ -138,9 +138,20 @@ void tsi_sampler_close(struct tsi_sampler *s)
 	free(s);
 }
 
-const struct tsi_pipeline_opts *tsi_sampler_opts(const struct tsi_sampler *s)
+bool tsi_sampler_raises(const struct tsi_sampler *s)
 {
-	return s->o;
+	return s->o->on_error == TSI_RAISE;
+}
+
+struct tsi_image_opts tsi_sampler_image_opts(const struct tsi_sampler *s)
+{
+	return (struct tsi_image_opts){
+		.preset = s->o->preset,
+		.size = s->o->size,
+		.resize = s->o->resize,
+		.seed = s->o->seed,
+		.pillow = s->o->pillow,
+	};
 }
 
 const struct tsi_index *tsi_sampler_index(const struct tsi_sampler *s)

@@ -39,7 +39,12 @@ int tsi_sampler_open(const struct tsi_pipeline_opts *o,
 /* NULL is allowed. */
 void tsi_sampler_close(struct tsi_sampler *s);
 
-const struct tsi_pipeline_opts *tsi_sampler_opts(const struct tsi_sampler *s);
+/* A bad file stops the stream: no other one stands in for it. */
+bool tsi_sampler_raises(const struct tsi_sampler *s);
+
+/* How samples are made of images, without a claim of memory. */
+struct tsi_image_opts tsi_sampler_image_opts(const struct tsi_sampler *s);
+
 const struct tsi_index *tsi_sampler_index(const struct tsi_sampler *s);
 
 /* N, the samples of an epoch. */

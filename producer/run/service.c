@@ -126,11 +126,16 @@ static int open_server(struct tsi_service *s)
 
 int tsi_service_start(struct tsi_service *s)
 {
+	struct tsi_pool_opts opts = {
+		.threads = s->o->threads,
+		.io = s->o->io,
+		.image_memory = s->o->image_memory,
+		.capacity = s->geometry.capacity,
+	};
 	int err = open_server(s);
 
 	if (!err)
-		err = tsi_pool_create(s->sampler, s->geometry.capacity,
-				      &s->pool);
+		err = tsi_pool_create(s->sampler, &opts, &s->pool);
 	if (!err)
 		err = tsi_pool_start(s->pool, s->server);
 	return err;

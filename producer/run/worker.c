@@ -42,17 +42,11 @@ struct tsi_worker {
 	struct job job[];
 };
 
-int tsi_worker_create(struct tsi_sampler *s, unsigned depth,
-		      struct tsi_budget *budget, struct tsi_worker **out)
+int tsi_worker_create(struct tsi_sampler *s, enum tsi_io_reader_kind io,
+		      unsigned depth, struct tsi_budget *budget,
+		      struct tsi_worker **out)
 {
-	const struct tsi_pipeline_opts *o = tsi_sampler_opts(s);
-	struct tsi_image_opts opts = {
-		.pillow = o->pillow,
-		.preset = o->preset,
-		.size = o->size,
-		.resize = o->resize,
-		.seed = o->seed,
-	};
+	struct tsi_image_opts opts = tsi_sampler_image_opts(s);
 	struct tsi_worker *w =
 		calloc(1, sizeof(*w) + depth * sizeof(w->job[0]));
 	int err;
@@ -65,7 +59,7 @@ int tsi_worker_create(struct tsi_sampler *s, unsigned depth,
 	opts.claim = &w->claim;
 	err = tsi_image_create(&opts, &w->image);
 	if (!err)
-		err = tsi_io_reader_create(o->io, depth, &w->reader);
+		err = tsi_io_reader_create(io, depth, &w->reader);
 	if (err) {
 		tsi_worker_destroy(w);
 		return err;
@@ -120,7 +114,7 @@ static int choose(struct tsi_worker *w, struct job *j)
 /* Job j's file is bad: choose another one, or end the stream. */
 static int on_bad(struct tsi_worker *w, struct job *j, const char *reason)
 {
-	if (tsi_sampler_opts(w->sampler)->on_error == TSI_RAISE)
+	if (tsi_sampler_raises(w->sampler))
 		return file_error(w, TSOCK_EDATA, j->target.file, reason);
 	tsi_badfiles_report(tsi_sampler_badfiles(w->sampler), j->target.file,
 			    reason);
@@ -151,10 +145,10 @@ static int on_undecodable(struct tsi_worker *w, struct job *j,
 	int err;
 
 	tsi_err_copy(reason, sizeof(reason));
-	if (tsi_sampler_opts(w->sampler)->on_error == TSI_RAISE)
+	if (tsi_sampler_raises(w->sampler))
 		return on_bad(w, j, reason);
 	/* Every sample's centre crop needs the same rows. */
-	if (tsi_sampler_opts(w->sampler)->preset == TSI_EVAL)
+	if (tsi_image_same_rows(w->image))
 		return on_unreadable(w, j, reason);
 	err = tsi_image_measure(w->image, data, len, &e);
 	if (err == TSOCK_EDATA ||
@@ -277,7 +271,7 @@ int tsi_worker_begin(struct tsi_worker *w, uint64_t seq)
 	err = tsi_target_first(&j->target, w->sampler, seq);
 	if (err)
 		return err;
-	if (tsi_sampler_opts(w->sampler)->on_error == TSI_RAISE)
+	if (tsi_sampler_raises(w->sampler))
 		why = tsi_index_bad_reason(tsi_sampler_index(w->sampler),
 					   j->target.file);
 	err = why ? on_bad(w, j, why) : choose(w, j);

@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+#include "io/reader.h"
 #include "run/sampler.h"
 
 struct tsi_budget;
@@ -36,11 +37,13 @@ struct tsi_made {
 };
 
 /*
- * depth: samples that may be begun and not finished.  budget: the
- * memory that the large images of all workers share; NULL: any memory.
+ * io: how files are read.  depth: samples that may be begun and not finished.
+ * budget: the memory that the large images of all workers share; NULL: any
+ * memory.
  */
-int tsi_worker_create(struct tsi_sampler *s, unsigned depth,
-		      struct tsi_budget *budget, struct tsi_worker **out);
+int tsi_worker_create(struct tsi_sampler *s, enum tsi_io_reader_kind io,
+		      unsigned depth, struct tsi_budget *budget,
+		      struct tsi_worker **out);
 /* NULL is allowed.  Samples that were begun are dropped. */
 void tsi_worker_destroy(struct tsi_worker *w);
 

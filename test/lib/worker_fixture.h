@@ -139,7 +139,8 @@ static inline int make_within(struct tsi_sampler *s, struct tsi_budget *budget,
 	int err = 0;
 
 	*substituted = 0;
-	assert_int_equal(tsi_worker_create(s, depth, budget, &w), 0);
+	assert_int_equal(tsi_worker_create(s, options.io, depth, budget, &w),
+			 0);
 	while (!err && (begun < n || tsi_worker_busy(w))) {
 		struct tsi_made made;
 

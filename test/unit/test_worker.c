@@ -303,7 +303,7 @@ static void check_run(struct tsi_sampler *s)
 	struct tsi_worker *w;
 	uint64_t reads;
 
-	assert_int_equal(tsi_worker_create(s, 8, NULL, &w), 0);
+	assert_int_equal(tsi_worker_create(s, options.io, 8, NULL, &w), 0);
 	reads = reads_of_epoch(s, w, 0);
 	assert_true(reads >= ALL && reads <= 2 * ALL + BAD);
 	assert_int_equal(reads_of_epoch(s, w, 1), ALL);
@@ -341,7 +341,7 @@ static void a_run_of_partly_good_files_is_walked_once(void **state)
 	put_run(put_cut_late);
 	let_files_settle();
 	s = open_sampler();
-	assert_int_equal(tsi_worker_create(s, 8, NULL, &w), 0);
+	assert_int_equal(tsi_worker_create(s, options.io, 8, NULL, &w), 0);
 	reads = reads_of_epoch(s, w, 0);
 	assert_true(reads <= 2 * ALL + BAD);
 	/* A file may first be bad for a later sample. */
@@ -438,7 +438,8 @@ static void what_is_known_changes_no_sample(void **state)
 
 		s = open_sampler();
 		assert_int_equal(tsi_sampler_epoch_len(s), 16);
-		assert_int_equal(tsi_worker_create(s, 1, NULL, &w), 0);
+		assert_int_equal(tsi_worker_create(s, options.io, 1, NULL, &w),
+				 0);
 		assert_int_equal(tsi_worker_begin(w, seq), 0);
 		assert_int_equal(tsi_worker_finish(w, into, fresh, &made), 0);
 		tsi_worker_destroy(w);
