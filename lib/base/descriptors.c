@@ -5,6 +5,7 @@
 #include "base/descriptors.h"
 
 #include <dirent.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -44,6 +45,16 @@ struct tsi_descriptors tsi_descriptors(void)
 	if (d.kept > KEPT_MOST)
 		d.kept = KEPT_MOST;
 	return d;
+}
+
+const char *tsi_descriptors_text(const struct tsi_descriptors *d,
+				 char text[TSI_DESCRIPTORS_TEXT])
+{
+	snprintf(text, TSI_DESCRIPTORS_TEXT,
+		 "%llu of %llu are in use, %llu are kept back",
+		 (unsigned long long)d->open, (unsigned long long)d->limit,
+		 (unsigned long long)d->kept);
+	return text;
 }
 
 bool tsi_descriptors_room(const struct tsi_descriptors *d, uint64_t more,

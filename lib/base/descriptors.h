@@ -18,6 +18,11 @@ struct tsi_descriptors {
 
 struct tsi_descriptors tsi_descriptors(void);
 
+/* "N of LIMIT are in use, KEPT are kept back", written to text. */
+#define TSI_DESCRIPTORS_TEXT 128
+const char *tsi_descriptors_text(const struct tsi_descriptors *d,
+				 char text[TSI_DESCRIPTORS_TEXT]);
+
 /* May so many more be opened, if quarters/4 of the reserve stay untouched? */
 bool tsi_descriptors_room(const struct tsi_descriptors *d, uint64_t more,
 			  unsigned quarters);

@@ -109,7 +109,7 @@ static void *control_main(void *arg)
 		stop = s->stop;
 		tsi_sync_unlock(&s->sync);
 		if (mail)
-			tsi_messages_answer(s);
+			tsi_messages_answer(&s->messages, s->sockets.channel);
 	}
 	return NULL;
 }

@@ -7,18 +7,87 @@
  */
 #include "serve/messages.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "serve/server.h"
-#include "serve/stats.h"
 #include "wire/zmq.h"
 
 #define DESCRIPTORS 3 /* of a consumer: process, tail, connection */
 #define MESSAGES 64   /* answered before the control thread does other work */
+
+/* ---- what is said of the stream ---- */
+
+static int copy_classes(struct tsi_messages *t,
+			const struct tsock_serve_opts *o)
+{
+	size_t bytes = 0, at = 0;
+
+	for (uint32_t i = 0; i < o->nclasses; i++)
+		bytes += strlen(o->classes[i]) + 1;
+	if (bytes > (1u << 28))
+		return tsi_err(TSOCK_EARG, "the class names are too long");
+	t->meta = malloc(bytes + 1);
+	if (!t->meta)
+		return tsi_err(TSOCK_ENOMEM, "no memory for the class names");
+	for (uint32_t i = 0; i < o->nclasses; i++) {
+		size_t len = strlen(o->classes[i]) + 1;
+
+		memcpy(t->meta + at, o->classes[i], len);
+		at += len;
+	}
+	t->stream.nclasses = o->nclasses;
+	t->stream.meta_bytes = (uint32_t)bytes;
+	return 0;
+}
+
+static void fill_stream(struct tsi_messages *t,
+			const struct tsock_serve_opts *o,
+			const struct tsi_geometry *g)
+{
+	struct tsi_msg_stream *m = &t->stream;
+
+	m->epoch_len = o->epoch_len;
+	m->dataset_len = o->dataset_len ? o->dataset_len : o->epoch_len;
+	m->epochs = o->epochs;
+	m->segments = o->segments ? o->segments : 1;
+	m->max_batch = (uint32_t)g->max_batch;
+	m->capacity = (uint32_t)g->capacity;
+	m->join_window = (uint32_t)g->join_window;
+	m->sequential = o->sequential != 0;
+	m->shard = o->shard;
+	m->shards = o->shards;
+	m->pid = (uint32_t)getpid();
+	m->nfields = g->nfields;
+	for (unsigned i = 0; i < g->nfields; i++)
+		m->field[i] = *tsi_geometry_field(g, i);
+}
+
+int tsi_messages_init(struct tsi_messages *t, const struct tsock_serve_opts *o,
+		      const struct tsi_geometry *g)
+{
+	int err = copy_classes(t, o);
+
+	if (!err)
+		fill_stream(t, o, g);
+	return err;
+}
+
+void tsi_messages_fini(struct tsi_messages *t)
+{
+	free(t->meta);
+}
+
+void tsi_messages_begin(struct tsi_messages *t, uint64_t incarnation)
+{
+	t->stream.incarnation = incarnation;
+}
+
+/* ---- replies ---- */
 
 static void answer_error(struct tsi_msg *m, int code)
 {
@@ -27,9 +96,9 @@ static void answer_error(struct tsi_msg *m, int code)
 	tsi_err_copy(m->u.error.text, sizeof(m->u.error.text));
 }
 
-static void answer_meta(struct tsock_server *s, struct tsi_msg *m)
+static void answer_meta(struct tsi_messages *t, struct tsi_msg *m)
 {
-	uint32_t at = m->u.meta.offset, total = s->stream.meta_bytes;
+	uint32_t at = m->u.meta.offset, total = t->stream.meta_bytes;
 	uint32_t len = at < total ? total - at : 0;
 
 	if (len > TSI_CHUNK)
@@ -38,56 +107,55 @@ static void answer_meta(struct tsock_server *s, struct tsi_msg *m)
 	memset(&m->u.meta_data, 0, sizeof(m->u.meta_data));
 	m->u.meta_data.offset = at;
 	m->u.meta_data.len = len;
-	memcpy(m->u.meta_data.bytes, s->meta + (len ? at : 0), len);
+	memcpy(m->u.meta_data.bytes, t->meta + (len ? at : 0), len);
 }
 
 /*
  * ZeroMQ ends a process that runs out of descriptors.  Long before that, joining
  * is refused.
  */
-static int check_descriptors(struct tsock_server *s,
+static int check_descriptors(struct tsi_messages *t,
 			     const struct tsi_msg_join *join)
 {
+	char text[TSI_DESCRIPTORS_TEXT];
 	struct tsi_descriptors d;
 	uint64_t need = DESCRIPTORS;
 
-	if (tsi_offers_find(&s->offers, join->nonce))
+	if (tsi_offers_find(t->offers, join->nonce))
 		return 0;
-	need += (uint64_t)DESCRIPTORS * tsi_offers_count(&s->offers);
+	need += (uint64_t)DESCRIPTORS * tsi_offers_count(t->offers);
 	d = tsi_descriptors();
 	if (tsi_descriptors_room(&d, need, 4))
 		return 0;
 	return tsi_err(TSOCK_EREFUSED,
 		       "the producer has too few descriptors for one more "
-		       "consumer: %llu of %llu are in use, %llu are kept "
-		       "back, and each consumer takes %d; start it with a "
-		       "higher limit (ulimit -n)",
-		       (unsigned long long)d.open, (unsigned long long)d.limit,
-		       (unsigned long long)d.kept, DESCRIPTORS);
+		       "consumer: %s, and each consumer takes %d; start it "
+		       "with a higher limit (ulimit -n)",
+		       tsi_descriptors_text(&d, text), DESCRIPTORS);
 }
 
-static int check_join(struct tsock_server *s, const struct tsi_msg_join *j)
+static int check_join(struct tsi_messages *t, const struct tsi_msg_join *j)
 {
-	const char *why = tsi_gate_failure(&s->gate);
+	const char *why = tsi_gate_failure(t->gate);
 
 	/* The sequence numbers in it are those of another stream. */
-	if (j->incarnation && j->incarnation != s->stream.incarnation)
-		return tsi_address_err_restarted(&s->sockets.address);
+	if (j->incarnation && j->incarnation != t->stream.incarnation)
+		return tsi_sockets_err_restarted(t->sockets);
 	if (why)
 		return tsi_err(TSOCK_ESTREAM, "%s", why);
-	if (tsi_readers_over(&s->readers))
+	if (tsi_readers_over(t->readers))
 		return tsi_err(TSOCK_EENDED,
 			       "the stream has ended: epoch %llu was its last",
-			       (unsigned long long)s->stream.epochs - 1);
-	if (!j->batch_size || j->batch_size > s->stream.max_batch)
+			       (unsigned long long)t->stream.epochs - 1);
+	if (!j->batch_size || j->batch_size > t->stream.max_batch)
 		return tsi_err(TSOCK_EREFUSED,
 			       "batch size %u: the stream allows 1 to %u; "
 			       "start the producer with a larger --max-batch",
-			       j->batch_size, s->stream.max_batch);
+			       j->batch_size, t->stream.max_batch);
 	if (j->join > TSOCK_JOIN_NOW)
 		return tsi_err(TSOCK_EREFUSED, "join mode %u is unknown",
 			       j->join);
-	if (tsi_readers_has(&s->readers, j->nonce))
+	if (tsi_readers_has(t->readers, j->nonce))
 		return tsi_err(TSOCK_EREFUSED, "that connection has joined");
 	return 0;
 }
@@ -99,42 +167,41 @@ static void offer_handles(const struct tsi_ring *r, struct tsi_msg_offer *out)
 	out->nfields = tsi_ring_handles(r, out->handle);
 }
 
-static int offer(struct tsock_server *s, const struct tsi_msg_join *j,
+static int offer(struct tsi_messages *t, const struct tsi_msg_join *j,
 		 struct tsi_msg_offer *out)
 {
 	const struct tsi_offer *o;
 	unsigned view;
-	int err = check_join(s, j);
+	int err = check_join(t, j);
 
 	if (!err)
-		err = check_descriptors(s, j);
+		err = check_descriptors(t, j);
 	if (!err)
-		err = tsi_view_table_find(&s->views, &j->view, &view);
+		err = tsi_view_table_find(t->views, &j->view, &view);
 	if (!err)
-		err = tsi_readers_forecast(&s->readers, j, view,
-					   &out->forecast);
+		err = tsi_readers_forecast(t->readers, j, view, &out->forecast);
 	if (err)
 		return err;
-	o = tsi_offers_find(&s->offers, j->nonce);
+	o = tsi_offers_find(t->offers, j->nonce);
 	/* A token opens one ring: that which is described beside it. */
 	if (o && o->view != view) {
-		tsi_offers_withdraw(&s->offers, j->nonce);
+		tsi_offers_withdraw(t->offers, j->nonce);
 		o = NULL;
 	}
 	if (!o)
-		o = tsi_offers_add(&s->offers, j, view, tsi_now_ms());
+		o = tsi_offers_add(t->offers, j, view, tsi_now_ms());
 	if (!o)
 		return TSOCK_EAGAIN; /* too many at once: ask again */
 	memcpy(out->token, o->token, TSI_TOKEN);
-	offer_handles(tsi_gate_ring(&s->gate, view), out);
+	offer_handles(tsi_gate_ring(t->gate, view), out);
 	return 0;
 }
 
-static void answer_join(struct tsock_server *s, struct tsi_msg *m)
+static void answer_join(struct tsi_messages *t, struct tsi_msg *m)
 {
 	struct tsi_msg_join j = m->u.join;
 	struct tsi_msg_offer out = { .forecast = 0 };
-	int err = offer(s, &j, &out);
+	int err = offer(t, &j, &out);
 
 	if (err && err != TSOCK_EAGAIN) {
 		answer_error(m, err);
@@ -145,53 +212,53 @@ static void answer_join(struct tsock_server *s, struct tsi_msg *m)
 		m->u.offer = out;
 }
 
-static void answer_leave(struct tsock_server *s, struct tsi_msg *m)
+static void answer_leave(struct tsi_messages *t, struct tsi_msg *m)
 {
 	struct tsi_msg_leave l = m->u.leave;
 
-	tsi_offers_withdraw(&s->offers, l.nonce);
-	tsi_readers_leave(&s->readers, l.nonce);
+	tsi_offers_withdraw(t->offers, l.nonce);
+	tsi_readers_leave(t->readers, l.nonce);
 	m->type = TSI_LEFT;
 }
 
-static void answer_stats(struct tsock_server *s, struct tsi_msg *m)
+static void answer_stats(struct tsi_messages *t, struct tsi_msg *m)
 {
 	m->type = TSI_STATS_DATA;
-	tsi_stats_read(s, &m->u.stats);
+	tsi_stats_read(t->stats, &m->u.stats);
 }
 
 /* Turn a request into its reply; false when none is due. */
-static bool answer(struct tsock_server *s, struct tsi_msg *m)
+static bool answer(struct tsi_messages *t, struct tsi_msg *m)
 {
 	switch (m->type) {
 	case TSI_HELLO:
 		m->type = TSI_STREAM;
-		m->u.stream = s->stream;
+		m->u.stream = t->stream;
 		return true;
 	case TSI_META:
-		answer_meta(s, m);
+		answer_meta(t, m);
 		return true;
 	case TSI_JOIN:
-		answer_join(s, m);
+		answer_join(t, m);
 		return true;
 	case TSI_LEAVE:
-		answer_leave(s, m);
+		answer_leave(t, m);
 		return true;
 	case TSI_STATS:
-		answer_stats(s, m);
+		answer_stats(t, m);
 		return true;
 	default:
 		return false;
 	}
 }
 
-void tsi_messages_answer(struct tsock_server *s)
+void tsi_messages_answer(struct tsi_messages *t, struct tsi_channel *ch)
 {
 	struct tsi_routing_id id;
 	struct tsi_msg m;
 
 	for (unsigned i = 0; i < MESSAGES; i++) {
-		int err = tsi_zmq_recv(s->sockets.channel, &id, &m);
+		int err = tsi_zmq_recv(ch, &id, &m);
 		bool due;
 
 		if (err == TSOCK_EPROTO) {
@@ -201,10 +268,10 @@ void tsi_messages_answer(struct tsock_server *s)
 		}
 		if (err)
 			return;
-		tsi_sync_lock(&s->sync);
-		due = answer(s, &m);
-		tsi_sync_unlock(&s->sync);
+		tsi_sync_lock(t->sync);
+		due = answer(t, &m);
+		tsi_sync_unlock(t->sync);
 		if (due)
-			tsi_zmq_send(s->sockets.channel, &id, &m);
+			tsi_zmq_send(ch, &id, &m);
 	}
 }

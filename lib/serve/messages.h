@@ -5,13 +5,44 @@
 #ifndef TSI_SERVE_MESSAGES_H
 #define TSI_SERVE_MESSAGES_H
 
-struct tsock_server;
+#include <stdint.h>
+
+#include "serve/gate.h"
+#include "serve/offers.h"
+#include "serve/readers.h"
+#include "serve/sockets.h"
+#include "serve/stats.h"
+#include "serve/view_table.h"
+#include "wire/msg.h"
+
+struct tsi_channel;
+struct tsock_serve_opts;
+
+struct tsi_messages {
+	struct tsi_sync *sync;
+	struct tsi_gate *gate;
+	struct tsi_readers *readers;
+	struct tsi_offers *offers;
+	struct tsi_view_table *views;
+	const struct tsi_sockets *sockets;
+	const struct tsi_stats *stats;
+	struct tsi_msg_stream stream; /* the reply to HELLO */
+	uint8_t *meta;                /* class names */
+};
+
+/* The pointers are set: what HELLO and META are answered. */
+int tsi_messages_init(struct tsi_messages *t, const struct tsock_serve_opts *o,
+		      const struct tsi_geometry *g);
+void tsi_messages_fini(struct tsi_messages *t);
+
+/* Before the first message: the stream's incarnation is known. */
+void tsi_messages_begin(struct tsi_messages *t, uint64_t incarnation);
 
 /*
  * For the control thread, without the lock: read messages and answer them.  The
  * lock is taken anew for each message, so that a flood of messages does not
  * hold up the workers.
  */
-void tsi_messages_answer(struct tsock_server *s);
+void tsi_messages_answer(struct tsi_messages *t, struct tsi_channel *ch);
 
 #endif

@@ -22,32 +22,14 @@
 
 /* ---- parts ---- */
 
-static int copy_classes(struct tsock_server *s,
-			const struct tsock_serve_opts *o)
+static uint32_t segments_of(const struct tsock_serve_opts *o)
 {
-	size_t bytes = 0, at = 0;
-
-	for (uint32_t i = 0; i < o->nclasses; i++)
-		bytes += strlen(o->classes[i]) + 1;
-	if (bytes > (1u << 28))
-		return tsi_err(TSOCK_EARG, "the class names are too long");
-	s->meta = malloc(bytes + 1);
-	if (!s->meta)
-		return tsi_err(TSOCK_ENOMEM, "no memory for the class names");
-	for (uint32_t i = 0; i < o->nclasses; i++) {
-		size_t len = strlen(o->classes[i]) + 1;
-
-		memcpy(s->meta + at, o->classes[i], len);
-		at += len;
-	}
-	s->stream.nclasses = o->nclasses;
-	s->stream.meta_bytes = (uint32_t)bytes;
-	return 0;
+	return o->segments ? o->segments : 1;
 }
 
 static int copy_bounds(struct tsock_server *s, const struct tsock_serve_opts *o)
 {
-	uint32_t n = o->segments ? o->segments : 1;
+	uint32_t n = segments_of(o);
 
 	s->bounds = calloc(n + 1, sizeof(*s->bounds));
 	if (!s->bounds)
@@ -59,28 +41,6 @@ static int copy_bounds(struct tsock_server *s, const struct tsock_serve_opts *o)
 				: (uint64_t)((unsigned __int128)o->epoch_len *
 					     i / n);
 	return 0;
-}
-
-static void fill_stream(struct tsock_server *s,
-			const struct tsock_serve_opts *o,
-			const struct tsi_geometry *g)
-{
-	struct tsi_msg_stream *m = &s->stream;
-
-	m->epoch_len = o->epoch_len;
-	m->dataset_len = o->dataset_len ? o->dataset_len : o->epoch_len;
-	m->epochs = o->epochs;
-	m->segments = o->segments ? o->segments : 1;
-	m->max_batch = (uint32_t)g->max_batch;
-	m->capacity = (uint32_t)g->capacity;
-	m->join_window = (uint32_t)g->join_window;
-	m->sequential = o->sequential != 0;
-	m->shard = o->shard;
-	m->shards = o->shards;
-	m->pid = (uint32_t)getpid();
-	m->nfields = g->nfields;
-	for (unsigned i = 0; i < g->nfields; i++)
-		m->field[i] = *tsi_geometry_field(g, i);
 }
 
 /* The first number that no sample of the stream will have. */
@@ -98,7 +58,7 @@ static void init_members(struct tsock_server *s,
 		.join_window = g->join_window,
 		.capacity = g->capacity,
 		.end = end_of(o),
-		.segments = s->stream.segments,
+		.segments = segments_of(o),
 		.bounds = s->bounds,
 		.min_members = o->min_consumers ? o->min_consumers : 1,
 	};
@@ -111,6 +71,7 @@ static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 {
 	struct tsi_ring_ident id = { .epoch_len = o->epoch_len,
 				     .end = end_of(o) };
+	int err;
 
 	if (o->memory && g->bytes > o->memory)
 		return tsi_err(
@@ -122,11 +83,11 @@ static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 	if (getrandom(&id.incarnation, sizeof(id.incarnation), 0) !=
 	    (ssize_t)sizeof(id.incarnation))
 		return tsi_err_sys("getrandom");
-	s->done = calloc(g->capacity, 1);
-	if (!s->done)
-		return tsi_err(TSOCK_ENOMEM, "no memory for a ring of %llu",
-			       (unsigned long long)g->capacity);
-	s->stream.incarnation = id.incarnation;
+	err = tsi_production_init(&s->production, g, &s->membership, &s->gate);
+	if (err)
+		return err;
+	tsi_messages_begin(&s->messages, id.incarnation);
+	tsi_handshake_begin(&s->handshake, s->event, id.incarnation);
 	return tsi_view_table_make_base(&s->views, g, &id);
 }
 
@@ -143,13 +104,26 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 	if (!s)
 		return NULL;
 	tsi_sync_init(&s->sync);
-	s->sockets.lock_fd = s->sockets.fdpass = s->event = -1;
+	tsi_sockets_init(&s->sockets);
+	s->event = -1;
 	tsi_gate_init(&s->gate, &s->sync, &s->membership);
 	tsi_readers_init(&s->readers, &s->gate, &s->membership, &s->offers);
 	tsi_readers_set_slow(&s->readers, o->slow, o->slow_ms);
 	tsi_view_table_init(&s->views, o, &s->sync, &s->membership,
 			    &s->readers);
 	tsi_handshake_init(&s->handshake, &s->readers, &s->offers);
+	s->stats = (struct tsi_stats){ .membership = &s->membership,
+				       .gate = &s->gate,
+				       .readers = &s->readers,
+				       .production = &s->production,
+				       .views = &s->views };
+	s->messages = (struct tsi_messages){ .sync = &s->sync,
+					     .gate = &s->gate,
+					     .readers = &s->readers,
+					     .offers = &s->offers,
+					     .views = &s->views,
+					     .sockets = &s->sockets,
+					     .stats = &s->stats };
 	return s;
 }
 
@@ -176,12 +150,11 @@ int tsock_serve_open(const char *name, const struct tsock_serve_opts *opts,
 		tsi_log_stop();
 		return tsi_err(TSOCK_ENOMEM, "no memory for a server");
 	}
-	err = copy_classes(s, &o);
+	err = tsi_messages_init(&s->messages, &o, &g);
 	if (!err)
 		err = copy_bounds(s, &o);
 	if (err)
 		goto err_close;
-	fill_stream(s, &o, &g);
 	init_members(s, &o, &g);
 	/* The name first: "taken" is a better answer than "no memory". */
 	err = tsi_sockets_open(&s->sockets, name);
@@ -189,10 +162,8 @@ int tsock_serve_open(const char *name, const struct tsock_serve_opts *opts,
 		err = make_event(s);
 	if (!err)
 		err = make_base(s, &o, &g);
-	if (err)
-		goto err_close;
-	tsi_handshake_begin(&s->handshake, s->event, s->stream.incarnation);
-	err = tsi_control_start(s);
+	if (!err)
+		err = tsi_control_start(s);
 	if (err)
 		goto err_close;
 	*out = s;
@@ -227,8 +198,8 @@ void tsock_serve_close(tsock_server *s)
 		return;
 	tsi_view_table_destroy_base(&s->views);
 	tsi_sync_fini(&s->sync);
-	free(s->done);
-	free(s->meta);
+	tsi_production_fini(&s->production);
+	tsi_messages_fini(&s->messages);
 	free(s->bounds);
 	free(s);
 	tsi_log_stop();

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server.c - a stream being served: claims, commits, and what they move.
+ * server.c - a stream being served: what the program and its workers call.
  *
- * Workers claim sequence numbers, write the slots with no lock held, and
- * commit in any order.  The head follows the finished prefix.  The worker that
- * completes a prefix moves the head itself, so publishing costs no hand-over to
- * another thread.
+ * Each function checks its arguments, takes the lock, and leaves the rest to
+ * the parts.
  */
 #include "serve/server.h"
 
+#include <stdatomic.h>
 #include <sys/eventfd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/sized.h"
 
 /* ---- workers ---- */
 
@@ -74,29 +74,14 @@ int tsock_serve_claim(tsock_server *s, unsigned want, int timeout_ms,
 
 void *tsock_serve_slot(tsock_server *s, unsigned f, uint64_t seq)
 {
-	if (!s || f >= s->stream.nfields) {
+	const struct tsi_ring *base = s ? tsi_gate_ring(&s->gate, 0) : NULL;
+
+	if (!base || f >= tsi_ring_nfields(base)) {
 		tsi_err(TSOCK_EARG, "tsock_serve_slot: %s",
 			s ? "there is no such field" : "s is NULL");
 		return NULL;
 	}
-	return tsi_ring_slot(tsi_gate_ring(&s->gate, 0), f, seq);
-}
-
-static void advance(struct tsock_server *s)
-{
-	struct tsi_membership *m = &s->membership;
-	uint64_t old = tsi_membership_head(m, 0), head = old;
-	uint64_t claimed = tsi_membership_claimed(m, 0);
-	uint32_t capacity = s->stream.capacity;
-
-	while (head < claimed && s->done[head % capacity]) {
-		s->done[head % capacity] = 0;
-		head++;
-	}
-	if (head == old)
-		return;
-	s->produced += head - old;
-	tsi_gate_publish_base(&s->gate, head);
+	return tsi_ring_slot(base, f, seq);
 }
 
 void tsock_serve_commit(tsock_server *s, uint64_t first, unsigned count)
@@ -107,10 +92,7 @@ void tsock_serve_commit(tsock_server *s, uint64_t first, unsigned count)
 	/* Non-temporal stores aren't ordered by the lock alone. */
 	atomic_thread_fence(memory_order_seq_cst);
 	tsi_sync_lock(&s->sync);
-	for (uint64_t q = first; q < first + count; q++)
-		s->done[q % s->stream.capacity] = 1;
-	if (first == tsi_membership_head(&s->membership, 0))
-		advance(s);
+	tsi_production_commit(&s->production, first, count);
 	tsi_sync_unlock(&s->sync);
 }
 
@@ -128,11 +110,38 @@ void tsock_serve_count(tsock_server *s, uint64_t read_bytes,
 {
 	if (!s)
 		return;
-	/* Counters: no other memory hangs on them. */
-	atomic_fetch_add_explicit(&s->read_bytes, read_bytes,
-				  memory_order_relaxed);
-	atomic_fetch_add_explicit(&s->bad_samples, bad_samples,
-				  memory_order_relaxed);
+	tsi_production_count(&s->production, read_bytes, bad_samples);
+}
+
+/* ---- what is said of it ---- */
+
+int tsock_serve_stats(tsock_server *s, struct tsock_stats *out)
+{
+	struct tsock_stats st;
+	int err;
+
+	if (!s)
+		return tsi_err(TSOCK_EARG, "tsock_serve_stats: s is NULL");
+	err = tsi_sized_check("tsock_serve_stats", &tsi_sized_stats, out);
+	if (err)
+		return err;
+	tsi_sync_lock(&s->sync);
+	tsi_stats_read(&s->stats, &st);
+	tsi_sync_unlock(&s->sync);
+	tsi_sized_write(&tsi_sized_stats, &st, out);
+	return 0;
+}
+
+int tsock_serve_connected(tsock_server *s)
+{
+	struct tsi_sockets k;
+
+	if (!s)
+		return tsi_err(TSOCK_EARG, "tsock_serve_connected: s is NULL");
+	tsi_sync_lock(&s->sync);
+	k = s->sockets;
+	tsi_sync_unlock(&s->sync);
+	return tsi_sockets_connected(&k);
 }
 
 /* ---- the end ---- */

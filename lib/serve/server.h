@@ -10,16 +10,17 @@
  *   readers      who joins, leaves, is gone or too slow
  *   gpu_table    what is known of each GPU
  *   sockets      the stream's name, and the files of its sockets
- *   server       what worker threads call
  *   view         one view; view_plan what it will be, view_thread its thread,
  *                view_neighbour and view_broadcast its ways from other GPUs,
  *                view_table all views
+ *   production   what workers have written into the base ring
+ *   stats        what a server says of itself
  *   handshake    connections become readers
  *   messages     requests and replies
  *   control      the control thread, which calls these
  *   options      the options of a server, checked: pure
+ *   server       what the program and its workers call
  *   open         makes all of it, and takes it down
- *   stats        what a server says of itself
  *
  * A part calls those above it.
  */
@@ -27,18 +28,19 @@
 #define TSI_SERVE_SERVER_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "serve/gate.h"
 #include "serve/handshake.h"
 #include "serve/membership.h"
+#include "serve/messages.h"
 #include "serve/offers.h"
+#include "serve/production.h"
 #include "serve/readers.h"
 #include "serve/sockets.h"
+#include "serve/stats.h"
 #include "serve/sync.h"
 #include "serve/view_table.h"
-#include "wire/msg.h"
 
 struct tsock_server {
 	struct tsi_sync sync;
@@ -50,19 +52,16 @@ struct tsock_server {
 	struct tsi_sockets sockets;
 	struct tsi_offers offers;
 	struct tsi_handshake handshake;
-	struct tsi_msg_stream stream; /* the reply to HELLO */
-	uint8_t *meta;                /* class names */
+	struct tsi_messages messages;
 
 	struct tsi_membership membership;
 	uint64_t *bounds; /* of segments */
 	struct tsi_gate gate;
 	struct tsi_readers readers;
 
-	uint8_t *done; /* by slot of the base: written, not yet published */
-	uint64_t produced;
-	_Atomic uint64_t read_bytes, bad_samples;
-
+	struct tsi_production production;
 	struct tsi_view_table views;
+	struct tsi_stats stats;
 };
 
 #endif

@@ -40,11 +40,16 @@ static int note(const char *path, struct tsi_socket_file *f)
 	return 0;
 }
 
+void tsi_sockets_init(struct tsi_sockets *k)
+{
+	*k = (struct tsi_sockets){ .lock_fd = -1, .fdpass = -1 };
+}
+
 int tsi_sockets_open(struct tsi_sockets *k, const char *name)
 {
 	int err;
 
-	*k = (struct tsi_sockets){ .lock_fd = -1, .fdpass = -1 };
+	tsi_sockets_init(k);
 	err = tsi_address_lock(name, &k->address, &k->lock_fd);
 	if (err)
 		return err;
@@ -128,6 +133,11 @@ int tsi_sockets_again(struct tsi_sockets *k)
 	return tsi_err(TSOCK_ESTREAM,
 		       "its sockets were removed, and can't be made again: %s",
 		       why);
+}
+
+int tsi_sockets_err_restarted(const struct tsi_sockets *k)
+{
+	return tsi_address_err_restarted(&k->address);
 }
 
 int tsi_sockets_connected(const struct tsi_sockets *k)

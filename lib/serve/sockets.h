@@ -28,6 +28,9 @@ struct tsi_sockets {
 	unsigned failed;   /* tries to make them again */
 };
 
+/* Nothing is open. */
+void tsi_sockets_init(struct tsi_sockets *k);
+
 /* The stream's name is taken, and the sockets listen. */
 int tsi_sockets_open(struct tsi_sockets *k, const char *name);
 
@@ -46,6 +49,9 @@ bool tsi_sockets_gone(struct tsi_sockets *k, int64_t now_ms);
  * process has the name by now, or it failed too often.
  */
 int tsi_sockets_again(struct tsi_sockets *k);
+
+/* A consumer knows this name from a stream before this one: TSOCK_ELOST. */
+int tsi_sockets_err_restarted(const struct tsi_sockets *k);
 
 /* How many processes are connected to the channel. */
 int tsi_sockets_connected(const struct tsi_sockets *k);

@@ -5,9 +5,20 @@
 #ifndef TSI_SERVE_STATS_H
 #define TSI_SERVE_STATS_H
 
-#include "tsock/tsock.h"
+#include "serve/production.h"
+#include "serve/readers.h"
+#include "serve/view_table.h"
+
+/* Whom it asks. */
+struct tsi_stats {
+	const struct tsi_membership *membership;
+	const struct tsi_gate *gate;
+	struct tsi_readers *readers;
+	const struct tsi_production *production;
+	const struct tsi_view_table *views;
+};
 
 /* With the server's lock held. */
-void tsi_stats_read(struct tsock_server *s, struct tsock_stats *out);
+void tsi_stats_read(const struct tsi_stats *from, struct tsock_stats *out);
 
 #endif
