@@ -2,59 +2,14 @@
 /*
  * test_zmq.c - messages between two ends, and what raw ZeroMQ peers may do.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 #include <zmq.h>
 
-#include "base/clock.h"
-#include "wire/zmq.h"
-
-#define LONG_MS 20000
-
-static char folder[64], path[80];
-static struct tsi_channel *router, *dealer;
-
-static int open_both(void **s)
-{
-	(void)s;
-	strcpy(folder, "/tmp/tsock-zmq-XXXXXX");
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(path, sizeof(path), "%s/s.bus", folder);
-	return tsi_zmq_bind(path, &router) || tsi_zmq_connect(path, &dealer);
-}
-
-static int close_both(void **s)
-{
-	(void)s;
-	tsi_zmq_close(dealer);
-	tsi_zmq_close(router);
-	unlink(path);
-	return rmdir(folder);
-}
-
-static struct tsi_msg hello(uint32_t serial)
-{
-	struct tsi_msg m = { .type = TSI_HELLO, .serial = serial };
-
-	m.u.hello.pid = 4711;
-	return m;
-}
+#include "test/lib/channel_fixture.h"
 
 /* The next message or error, waiting for it. */
 static int receive(struct tsi_channel *ch, struct tsi_routing_id *peer,
@@ -69,25 +24,6 @@ static int receive(struct tsi_channel *ch, struct tsi_routing_id *peer,
 		err = tsi_zmq_recv(ch, peer, m);
 	} while (err == TSOCK_EAGAIN && tsi_now_ms() < end);
 	return err;
-}
-
-/* Send until it arrives: what is sent before the connection is up is lost. */
-static int exchange(struct tsi_channel *from, uint32_t serial,
-		    struct tsi_routing_id *peer)
-{
-	struct tsi_msg m = hello(serial), got;
-	int64_t end = tsi_now_ms() + LONG_MS;
-	bool ready;
-
-	do {
-		assert_int_equal(tsi_zmq_send(from, NULL, &m), 0);
-		assert_int_equal(tsi_zmq_poll(router, NULL, 0, 50, &ready), 0);
-		while (!tsi_zmq_recv(router, peer, &got)) {
-			if (got.serial == serial)
-				return 0;
-		}
-	} while (tsi_now_ms() < end);
-	return -1;
 }
 
 /* A peer that isn't ours. */
@@ -462,251 +398,6 @@ static void a_signal_ends_poll(void **s)
 	assert_false(ready);
 }
 
-/* SigBlk of a thread, as a number. */
-static uint64_t blocked(const char *tid)
-{
-	char file[128], line[128];
-	unsigned long long mask = 0;
-	FILE *f;
-
-	snprintf(file, sizeof(file), "/proc/self/task/%.20s/status", tid);
-	f = fopen(file, "r");
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "SigBlk: %llx", &mask) == 1)
-			break;
-	}
-	fclose(f);
-	return mask;
-}
-
-/* Threads beside this one that have all signals blocked. */
-static int deaf_threads(void)
-{
-	DIR *d = opendir("/proc/self/task");
-	struct dirent *e;
-	int n = 0;
-
-	assert_non_null(d);
-	while ((e = readdir(d))) {
-		if (e->d_name[0] != '.' && atoi(e->d_name) != getpid())
-			n += (blocked(e->d_name) >> (SIGINT - 1)) & 1;
-	}
-	closedir(d);
-	return n;
-}
-
-static void io_threads_take_no_signals(void **s)
-{
-	int before = deaf_threads();
-	struct tsi_channel *ch;
-	sigset_t mask;
-
-	(void)s;
-	assert_int_equal(tsi_zmq_connect(path, &ch), 0);
-	/* A reaper and an I/O thread. */
-	assert_int_equal(deaf_threads(), before + 2);
-	pthread_sigmask(SIG_SETMASK, NULL, &mask);
-	assert_false(sigismember(&mask, SIGINT));
-	tsi_zmq_close(ch);
-}
-
-static int exit_status(pid_t pid)
-{
-	int status;
-
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status)
-				 : 1000 + WTERMSIG(status);
-}
-
-static int in_child(void)
-{
-	struct tsi_msg m = hello(1);
-	struct tsi_routing_id peer = { 0 };
-	bool ready;
-
-	if (tsi_zmq_send(dealer, NULL, &m) != TSOCK_EFORK)
-		return 1;
-	if (tsi_zmq_recv(router, &peer, &m) != TSOCK_EFORK)
-		return 2;
-	if (tsi_zmq_poll(router, NULL, 0, 0, &ready) != TSOCK_EFORK)
-		return 3;
-	tsi_zmq_close(dealer);
-	tsi_zmq_close(router);
-	return 0;
-}
-
-static void a_forked_child_touches_nothing(void **s)
-{
-	struct tsi_routing_id peer;
-	pid_t pid;
-
-	(void)s;
-	pid = fork();
-	if (!pid)
-		_exit(in_child());
-	assert_int_equal(exit_status(pid), 0);
-	assert_int_equal(exchange(dealer, 8, &peer), 0);
-	assert_int_equal(access(path, F_OK), 0);
-}
-
-static int count_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
-/* Every limit from none left to plenty: an error or success, no abort. */
-static int with_few_descriptors(void)
-{
-	int used = count_fds(), opened = 0;
-
-	for (int spare = 0; spare < 24; spare++) {
-		struct rlimit limit = { (rlim_t)(used + spare),
-					(rlim_t)(used + 100) };
-		struct tsi_channel *ch;
-		int err;
-
-		if (setrlimit(RLIMIT_NOFILE, &limit))
-			return 1;
-		err = tsi_zmq_bind(path, &ch);
-		if (!err) {
-			opened++;
-			tsi_zmq_close(ch);
-		} else if (err != TSOCK_ESYS ||
-			   !strstr(tsock_errmsg(), "ulimit -n")) {
-			return 2;
-		}
-	}
-	return opened > 0 && opened < 24 ? 0 : 3;
-}
-
-/*
- * Every limit from none left to plenty, as above: of threads, as a user that
- * isn't root, and of address space.
- */
-static int with_few_threads(void)
-{
-	struct tsi_channel *ch;
-
-	if (!geteuid() && (setgid(65534) || setuid(65534)))
-		return 1;
-	for (rlim_t n = 1; n <= 2; n++) {
-		struct rlimit limit = { n, 3 };
-
-		if (setrlimit(RLIMIT_NPROC, &limit))
-			return 2;
-		if (tsi_zmq_connect(path, &ch) != TSOCK_ESYS ||
-		    !strstr(tsock_errmsg(), "ulimit -u") ||
-		    !strstr(tsock_errmsg(), path))
-			return 3;
-	}
-	return 0;
-}
-
-static rlim_t address_space(void)
-{
-	unsigned long long pages = 0;
-	FILE *f = fopen("/proc/self/statm", "r");
-
-	if (!f || fscanf(f, "%llu", &pages) != 1)
-		return 0;
-	fclose(f);
-	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
-}
-
-static int with_little_address_space(void)
-{
-	int opened = 0, refused = 0;
-
-	for (unsigned mib = 0; mib < 64; mib++) {
-		/* What was freed before isn't given back at once. */
-		struct rlimit limit = { address_space() + ((rlim_t)mib << 20),
-					RLIM_INFINITY };
-		struct tsi_channel *ch;
-		int err;
-
-		if (setrlimit(RLIMIT_AS, &limit))
-			return 1;
-		err = tsi_zmq_connect(path, &ch);
-		if (!err) {
-			opened++;
-			tsi_zmq_close(ch);
-		} else if ((err == TSOCK_ESYS || err == TSOCK_ENOMEM) &&
-			   strstr(tsock_errmsg(), path)) {
-			refused++;
-		} else {
-			return 2;
-		}
-	}
-	return opened && refused ? 0 : 3;
-}
-
-/* In a fresh program: sanitizers want no threads after fork. */
-static void run_again_as(const char *what)
-{
-	pid_t pid = fork();
-
-	if (!pid) {
-		execl("/proc/self/exe", "test_zmq", path, what, NULL);
-		_exit(127);
-	}
-	assert_int_equal(exit_status(pid), 0);
-}
-
-static void too_few_descriptors_are_named(void **s)
-{
-	(void)s;
-	run_again_as("descriptors");
-}
-
-static void too_few_threads_are_named(void **s)
-{
-	(void)s;
-	run_again_as("threads");
-}
-
-static void too_little_address_space_is_named(void **s)
-{
-	(void)s;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	print_message("a sanitizer needs its address space\n");
-	skip();
-#endif
-	run_again_as("space");
-}
-
-static void nothing_is_left_behind(void **s)
-{
-	int before = count_fds();
-	struct tsi_msg m = hello(1);
-	struct tsi_channel *ch, *lonely;
-
-	(void)s;
-	for (int i = 0; i < 20; i++) {
-		assert_int_equal(tsi_zmq_connect(path, &ch), 0);
-		tsi_zmq_send(ch, NULL, &m);
-		tsi_zmq_close(ch);
-	}
-	/* Nobody is there: neither sending nor closing waits. */
-	assert_int_equal(tsi_zmq_connect("/tmp/tsock-none/s.bus", &lonely), 0);
-	assert_int_equal(tsi_zmq_send(lonely, NULL, &m), 0);
-	tsi_zmq_close(lonely);
-	/* The producer's ends go when its I/O thread sees the hang-ups. */
-	for (int64_t end = tsi_now_ms() + LONG_MS;
-	     count_fds() > before && tsi_now_ms() < end;)
-		poll(NULL, 0, 5);
-	assert_true(count_fds() <= before);
-	tsi_zmq_close(NULL);
-}
-
 static void a_bad_path_is_named(void **s)
 {
 	struct tsi_channel *ch;
@@ -723,9 +414,7 @@ static void a_bad_path_is_named(void **s)
 	assert_int_equal(tsi_zmq_connect(far, &ch), TSOCK_ESYS);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, open_both, close_both)
-
-int main(int argc, char **argv)
+int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_question_gets_its_answer),
@@ -742,20 +431,8 @@ int main(int argc, char **argv)
 		TEST(poll_reports_the_callers_descriptors),
 		TEST(many_messages_wake_poll_once_each),
 		TEST(a_signal_ends_poll),
-		TEST(io_threads_take_no_signals),
-		TEST(a_forked_child_touches_nothing),
-		TEST(too_few_descriptors_are_named),
-		TEST(too_few_threads_are_named),
-		TEST(too_little_address_space_is_named),
-		TEST(nothing_is_left_behind),
 		TEST(a_bad_path_is_named),
 	};
 
-	if (argc == 3) {
-		snprintf(path, sizeof(path), "%s", argv[1]);
-		return argv[2][0] == 'd'   ? with_few_descriptors()
-		       : argv[2][0] == 't' ? with_few_threads()
-					   : with_little_address_space();
-	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
