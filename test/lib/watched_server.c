@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * watched_server.c - a server and a good reader, watched while others attack.
+ */
+#include "test/lib/watched_server.h"
+
+#include <dirent.h>
+#include <pthread.h>
+
+#define BATCH 48
+
+/* Sanitizers keep what is freed for a while. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GROWTH_KIB (768L * 1024)
+#else
+#define GROWTH_KIB (48L * 1024)
+#endif
+
+struct source watched_src = { .name = WATCHED,
+			      .n = 3000,
+			      .ring = 512,
+			      .max_batch = 64,
+			      .payload = 3000,
+			      .image = 8 };
+/* All wait for this one, so that the stream is lively and not all that runs:
+ * attacks, and not samples, are to keep the machine busy. */
+static struct reader good = { .src = &watched_src,
+			      .batch = BATCH,
+			      .epochs = 1000000,
+			      .flags = TSOCK_WRITABLE,
+			      .hold_us = 2000 };
+struct tsi_address watched_address;
+static pid_t server, survivor;
+static unsigned fds;
+static long rss_kib;
+
+double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+/* ---- the server ---- */
+
+static void *work(void *arg)
+{
+	produce(arg, &watched_src);
+	return NULL;
+}
+
+/* Until SIGTERM; then in good order. */
+static pid_t start_server(void)
+{
+	pid_t pid = spawn();
+	pthread_t t[2];
+	tsock_server *s;
+	sigset_t set;
+	int sig;
+
+	if (pid)
+		return pid;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	s = serve(&watched_src);
+	for (unsigned i = 0; i < 2; i++)
+		need(!pthread_create(&t[i], NULL, work, s));
+	sigwait(&set, &sig);
+	tsock_serve_stop(s);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	tsock_serve_close(s);
+	_exit(0);
+}
+
+static unsigned open_files(pid_t pid)
+{
+	char path[64];
+	unsigned n = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	d = opendir(path);
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static long memory_of(pid_t pid)
+{
+	char path[64], line[256];
+	long kib = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (kib < 0 && fgets(line, sizeof(line), f))
+		sscanf(line, "RssAnon: %ld", &kib);
+	fclose(f);
+	return kib;
+}
+
+/* It answers, however busy the machine, and samples go on being made. */
+void answers_and_goes_on(void)
+{
+	struct tsock_stats st = { .size = sizeof(st) };
+	uint64_t head = 0;
+	double t0 = now_s();
+
+	do {
+		double asked = now_s();
+
+		assert_int_equal(tsock_query(WATCHED, 10000, &st), 0);
+		assert_true(now_s() - asked < 10.0);
+		if (!head)
+			head = st.head;
+		assert_int_equal(waitpid(survivor, NULL, WNOHANG), 0);
+		assert_true(now_s() - t0 < 60.0);
+	} while (st.head < head + 200);
+}
+
+static void one_can_still_join(void)
+{
+	struct reader me = { .src = &watched_src, .batch = 7 };
+	tsock *t = connect_reader(&me);
+	tsock_batch *b;
+
+	assert_int_equal(tsock_begin_timed(t, 10000), 0);
+	for (unsigned i = 0; i < 20; i++) {
+		assert_int_equal(tsock_next(t, 5000, &b), 0);
+		check_batch(&me, b, 0);
+		tsock_batch_release(b);
+	}
+	tsock_close(t);
+}
+
+/* As it was before the attack. */
+void is_as_before(void)
+{
+	double t0 = now_s();
+
+	answers_and_goes_on();
+	one_can_still_join();
+	wait_readers(WATCHED, 1);
+	while (open_files(server) > fds) {
+		assert_true(now_s() - t0 < 15.0);
+		pause_us(20000);
+	}
+	if (getenv("TEST_VERBOSE"))
+		print_message("memory %ld KiB, was %ld\n", memory_of(server),
+			      rss_kib);
+	assert_true(memory_of(server) < rss_kib + GROWTH_KIB);
+}
+
+/* An attack by another process, watched all the time. */
+void attacked_by(void (*attack)(void))
+{
+	pid_t pid = spawn();
+	int status = 0;
+
+	if (pid == 0) {
+		attack();
+		_exit(0);
+	}
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		answers_and_goes_on();
+	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+	is_as_before();
+}
+
+static uint64_t dice = 1;
+
+uint64_t roll(void)
+{
+	return mix(dice++);
+}
+
+void roll_bytes(void *to, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		((uint8_t *)to)[i] = (uint8_t)roll();
+}
+
+struct tsi_msg join_message(void)
+{
+	struct tsi_msg m = { .type = TSI_JOIN, .serial = 1 };
+
+	m.u.join.pid = (uint32_t)getpid();
+	m.u.join.batch_size = 16;
+	roll_bytes(m.u.join.nonce, TSI_NONCE);
+	return m;
+}
+
+void watched_set_up(void)
+{
+	struct tsock_stats st;
+
+	server = start_server();
+	survivor = start_reader(&good);
+	wait_readers(WATCHED, 1);
+	assert_int_equal(tsi_address_find(WATCHED, &watched_address, 1), 1);
+	/* Once round the ring, so that all is mapped that will be. */
+	do
+		st = stats_of(WATCHED);
+	while (st.head < 2 * st.capacity);
+	one_can_still_join();
+	wait_readers(WATCHED, 1);
+}
+
+void watched_measure(void)
+{
+	fds = open_files(server);
+	rss_kib = memory_of(server);
+}
+
+void the_server_closes_in_good_order(void **state)
+{
+	double t0 = now_s();
+
+	(void)state;
+	assert_int_equal(waitpid(survivor, NULL, WNOHANG), 0);
+	kill_and_reap(survivor);
+	kill(server, SIGTERM);
+	assert_int_equal(ended(server), 0);
+	assert_true(now_s() - t0 < 60.0);
+	assert_int_equal(access(watched_address.fdpass, F_OK), -1);
+}
