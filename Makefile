@@ -260,7 +260,7 @@ AR_TEST := $(B)/obj/test.a
 BENCH_BIN  := $(BENCHES:bench/%.c=$(B)/bench/%)
 UNIT_BIN   := $(UNITS:%.c=$(B)/%)
 SYSTEM_BIN := $(SYSTEMS:%.c=$(B)/%)
-# conformance_sim.c looks inside of the simulation; the others try real ones.
+# conformance_*sim.c look inside of the simulation; the others try real ones.
 CONFORM_BIN := $(patsubst %.c,$(B)/%,$(if $(filter-out 0,$(CUDA)), \
 	$(filter-out $(if $(filter 1,$(CUDA)),%_sim.c),$(CONFORM))))
 KERNEL_BIN := $(if $(filter sim,$(CUDA)),$(if $(CXX_THERE), \

@@ -201,6 +201,24 @@ static inline int ended(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
+/* A child with that role and setting ends with that status. */
+static inline void run_machine(const char *role, const char *setting,
+			       int status)
+{
+	assert_int_equal(ended(child(role, setting, NULL)), status);
+}
+
+/* What a child does: its role, as a test. */
+static inline int conformance_role(CMUnitTestFunction play, char *role)
+{
+	const struct CMUnitTest one[] = {
+		cmocka_unit_test_prestate(play, role),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_SUBUNIT);
+	return cmocka_run_group_tests(one, NULL, NULL);
+}
+
 static inline void tell(int sock, const void *p, size_t len)
 {
 	assert_int_equal(send(sock, p, len, MSG_NOSIGNAL), len);
