@@ -156,7 +156,7 @@ run_tests()
 		rule=${2%%:*}
 		which=${2#*:}
 	fi
-	left_out=$(left_out "$1")
+	left_out=$(left_out "${1%%,*}")
 	for source in test/${which%/*}/test_${which#*/}.c; do
 		[ -f "$source" ] || continue
 		name=${source#test/}
