@@ -47,16 +47,23 @@ struct sample {
 	int32_t box[5];
 };
 
-static inline void put(const char *name, const void *data, size_t len)
+/* Write a file as fopen()'s mode says. */
+static inline void write_file(const char *name, const char *mode,
+			      const void *data, size_t len)
 {
 	char path[128];
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/%s", root, name);
-	f = fopen(path, "wb");
+	f = fopen(path, mode);
 	assert_non_null(f);
 	assert_int_equal(fwrite(data, 1, len, f), len);
 	fclose(f);
+}
+
+static inline void put(const char *name, const void *data, size_t len)
+{
+	write_file(name, "wb", data, len);
 }
 
 static inline void put_image(const char *name)

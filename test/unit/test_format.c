@@ -66,14 +66,7 @@ static struct image_gen_bytes image(unsigned i)
 
 static void append(const char *name, const void *data, size_t len)
 {
-	char path[128];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", root, name);
-	f = fopen(path, "ab");
-	assert_non_null(f);
-	assert_int_equal(fwrite(data, 1, len, f), len);
-	fclose(f);
+	write_file(name, "ab", data, len);
 }
 
 static void add_line(const char *text)

@@ -254,6 +254,16 @@ static bool walk(void)
 	return cached;
 }
 
+/* Read the cache of a tree of three files, one of them bad. */
+static size_t make_cache(char *path, size_t path_len, uint8_t **data)
+{
+	tree_put("a/1.jpg", "ok");
+	tree_put("a/2.jpg", "bad");
+	tree_put("b/sub/1.jpg", "ok");
+	tsi_index_close(tree_open(cached_options()));
+	return read_cache(path, path_len, data);
+}
+
 static void a_damaged_cache_is_as_none(void **state)
 {
 	char path[200];
@@ -261,11 +271,7 @@ static void a_damaged_cache_is_as_none(void **state)
 	size_t len;
 
 	(void)state;
-	tree_put("a/1.jpg", "ok");
-	tree_put("a/2.jpg", "bad");
-	tree_put("b/sub/1.jpg", "ok");
-	tsi_index_close(tree_open(cached_options()));
-	len = read_cache(path, sizeof(path), &data);
+	len = make_cache(path, sizeof(path), &data);
 	for (size_t i = 0; i < len; i++) {
 		data[i] ^= 0x41;
 		write_cache(path, data, len);
@@ -309,11 +315,7 @@ static void a_forged_cache_does_no_harm(void **state)
 	size_t len;
 
 	(void)state;
-	tree_put("a/1.jpg", "ok");
-	tree_put("a/2.jpg", "bad");
-	tree_put("b/sub/1.jpg", "ok");
-	tsi_index_close(tree_open(cached_options()));
-	len = read_cache(path, sizeof(path), &data);
+	len = make_cache(path, sizeof(path), &data);
 	seal(data, len);
 	write_cache(path, data, len);
 	assert_true(walk()); /* else this test forges nothing */
