@@ -4,7 +4,7 @@
  *
  * Before the fork every held batch is pinned, so that its place can't be used
  * again before the fork is over, and its pages are made private, or copied if
- * they are read-only.  a batch that is acquired meanwhile waits for the end of
+ * they are read-only.  A batch that is acquired meanwhile waits for the end of
  * the fork before anybody gets to see it.  The handlers allocate nothing by
  * malloc() and log only when the lock is given back.
  */

@@ -43,13 +43,7 @@ static int make_private(struct tsi_backend *k, struct tsi_placement *p)
 static bool pages(struct tsi_backend *k, const struct tsi_placement *p,
 		  unsigned i, void **addr, size_t *len, bool *writable)
 {
-	uint8_t *at;
-
-	if (!tsi_mapping_pages(mapping_of(k), p, i, &at, len))
-		return false;
-	*addr = at;
-	*writable = p->window;
-	return true;
+	return tsi_mapping_pages(mapping_of(k), p, i, addr, len, writable);
 }
 
 static void retire(struct tsi_backend *k)

@@ -218,8 +218,8 @@ int tsi_mapping_place(struct tsi_mapping *m, uint64_t first, uint64_t count,
 }
 
 bool tsi_mapping_pages(const struct tsi_mapping *m,
-		       const struct tsi_placement *s, unsigned i,
-		       uint8_t **addr, size_t *len)
+		       const struct tsi_placement *s, unsigned i, void **addr,
+		       size_t *len, bool *writable)
 {
 	const struct tsi_mapping_field *f = &m->field[i];
 	uint8_t *base = s->window ? tsi_window_base(s->window, i) : f->plain;
@@ -230,12 +230,14 @@ bool tsi_mapping_pages(const struct tsi_mapping *m,
 	tsi_window_pages_of(m, i, s->slot, s->count, &lo, &hi);
 	*addr = base + lo * m->page;
 	*len = (hi - lo) * m->page;
+	*writable = s->window;
 	return true;
 }
 
 int tsi_mapping_make_private(struct tsi_mapping *m, struct tsi_placement *s)
 {
-	uint8_t *addr;
+	bool writable;
+	void *addr;
 	size_t len;
 
 	if (s->own)
@@ -244,7 +246,7 @@ int tsi_mapping_make_private(struct tsi_mapping *m, struct tsi_placement *s)
 		return tsi_err(TSOCK_EHELD, "a batch of read-only memory can't "
 					    "be made private");
 	for (unsigned i = 0; i < m->nfields; i++)
-		if (tsi_mapping_pages(m, s, i, &addr, &len) &&
+		if (tsi_mapping_pages(m, s, i, &addr, &len, &writable) &&
 		    tsi_pages_take(addr, len))
 			return tsi_err(TSOCK_ENOMEM,
 				       "a batch that is still held can't be "

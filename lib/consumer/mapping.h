@@ -114,11 +114,11 @@ int tsi_mapping_place(struct tsi_mapping *m, uint64_t first, uint64_t count,
 
 /*
  * The whole pages of field i that it touches, and that show the ring or did;
- * false where there are none, or only copies.
+ * false where there are none, or only copies.  *writable: in a window.
  */
 bool tsi_mapping_pages(const struct tsi_mapping *m,
-		       const struct tsi_placement *s, unsigned i,
-		       uint8_t **addr, size_t *len);
+		       const struct tsi_placement *s, unsigned i, void **addr,
+		       size_t *len, bool *writable);
 
 /* Make every page of it private: then the ring's slots may be reused. */
 int tsi_mapping_make_private(struct tsi_mapping *m, struct tsi_placement *s);

@@ -70,12 +70,16 @@ static int place(struct tsi_backend *k, uint64_t first, uint64_t count,
 	int err;
 
 	if (g->import) {
-		tsi_import_place(g->import, first, count, p);
+		p->count = count;
+		p->own = false;
+		tsi_import_place(g->import, first, p->data);
 		return 0;
 	}
 	err = tsi_mapping_place(&g->mapping, first, count, p);
 	if (!err)
-		err = tsi_staging_copy(g->staging, &p->gpu->staged, p);
+		err = tsi_staging_copy(g->staging, &p->gpu->staged, count,
+				       p->data);
+	p->own = !err;
 	return err;
 }
 

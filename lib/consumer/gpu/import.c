@@ -84,14 +84,11 @@ void tsi_import_close(struct tsi_import *m)
 	free(m);
 }
 
-void tsi_import_place(const struct tsi_import *m, uint64_t first,
-		      uint64_t count, struct tsi_placement *p)
+void tsi_import_place(const struct tsi_import *m, uint64_t first, void **data)
 {
 	uint64_t slot = first % m->capacity;
 
-	p->count = count;
-	p->own = false;
 	for (unsigned i = 0; i < m->nfields; i++)
-		p->data[i] = (uint8_t *)tsi_gpu_mem_base(&m->mem[i]) +
-			     slot * m->sample_bytes[i];
+		data[i] = (uint8_t *)tsi_gpu_mem_base(&m->mem[i]) +
+			  slot * m->sample_bytes[i];
 }

@@ -14,7 +14,6 @@
 #include "ring/geometry.h"
 
 struct tsi_import;
-struct tsi_placement;
 
 /* How the memory is opened. */
 struct tsi_import_source {
@@ -33,8 +32,7 @@ int tsi_import_open(const struct tsi_import_source *from,
 		    struct tsi_import **out);
 void tsi_import_close(struct tsi_import *m);
 
-/* Where the samples first to first + count - 1 are. */
-void tsi_import_place(const struct tsi_import *m, uint64_t first,
-		      uint64_t count, struct tsi_placement *p);
+/* Where each field of the samples from first on is, up to a whole batch. */
+void tsi_import_place(const struct tsi_import *m, uint64_t first, void **data);
 
 #endif

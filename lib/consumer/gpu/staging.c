@@ -13,8 +13,8 @@
 #include <time.h>
 
 #include "base/err.h"
-#include "consumer/mapping.h"
 #include "convert/gpu.h"
+#include "ring/geometry.h"
 
 #define ALIGN UINT64_C(256) /* of a field: DLPack's */
 #define LEAST_NS 20000      /* between two looks whether a copy has ended */
@@ -177,7 +177,7 @@ static int await_event(struct tsi_gpu_event *e)
 }
 
 int tsi_staging_copy(struct tsi_staging *u, struct tsi_staging_memory *own,
-		     struct tsi_placement *s)
+		     uint64_t count, void **data)
 {
 	int err = make_memory(u, own);
 	uint8_t *pinned = u->as_stored ? own->pinned : u->pinned;
@@ -186,18 +186,16 @@ int tsi_staging_copy(struct tsi_staging *u, struct tsi_staging_memory *own,
 		const struct layout *at = &u->layout[i];
 		uint8_t *to = (uint8_t *)own->device + at->field_at;
 
-		memcpy(pinned + at->raw_at, s->data[i],
-		       s->count * at->stored_bytes);
-		s->data[i] = u->as_stored ? NULL : to;
+		memcpy(pinned + at->raw_at, data[i], count * at->stored_bytes);
+		data[i] = u->as_stored ? NULL : to;
 		if (!u->as_stored)
-			err = queue_field(u, i, s->count, pinned, u->scratch,
-					  to, u->stream);
+			err = queue_field(u, i, count, pinned, u->scratch, to,
+					  u->stream);
 	}
 	if (!err && !u->as_stored)
 		err = tsi_gpu_event_record(u->event, u->stream);
 	if (!err && !u->as_stored)
 		err = await_event(u->event);
-	s->own = !err;
 	return err;
 }
 

@@ -17,7 +17,6 @@
 
 #include "mem/gpu.h"
 
-struct tsi_placement;
 struct tsi_staging;
 
 struct tsi_staging_parts {
@@ -40,9 +39,12 @@ void tsi_staging_destroy(struct tsi_staging *u);
 void tsi_staging_free_memory(const struct tsi_staging *u,
 			     struct tsi_staging_memory *own);
 
-/* Copy a placed batch: then it is its own. */
+/*
+ * Copy the fields of count samples, which are at data: then data is where the
+ * copies are, NULL if they aren't on the GPU yet.
+ */
 int tsi_staging_copy(struct tsi_staging *u, struct tsi_staging_memory *own,
-		     struct tsi_placement *s);
+		     uint64_t count, void **data);
 
 /* Queue field i of a batch as stored to dst, as it is wanted. */
 int tsi_staging_write(const struct tsi_staging *u,
