@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -248,6 +249,33 @@ static void on_alarm(int sig)
 	(void)sig;
 }
 
+static void a_process_is_named_by_its_pidfd(void **s)
+{
+	char name[TSI_PEER_NAME];
+	int pidfd = tsi_peer_open_pidfd((uint32_t)getpid());
+	pid_t pid;
+
+	(void)s;
+	assert_false(tsi_peer_name(-1, name));
+	/* A descriptor that is no pidfd. */
+	assert_false(tsi_peer_name(fdpass_listener, name));
+	if (pidfd < 0)
+		skip();
+	assert_true(tsi_peer_name(pidfd, name));
+	assert_string_equal(name, "test_fdpass");
+	close(pidfd);
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	pidfd = tsi_peer_open_pidfd((uint32_t)pid);
+	while (!tsi_peer_gone(pidfd, -1))
+		poll(NULL, 0, 1);
+	assert_false(tsi_peer_name(pidfd, name));
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_false(tsi_peer_name(pidfd, name));
+	close(pidfd);
+}
+
 static void connecting_ends_at_its_deadline_in_spite_of_signals(void **s)
 {
 	struct sigaction sa = { .sa_handler = on_alarm }, old;
@@ -412,6 +440,7 @@ int main(void)
 		TEST(a_killed_consumer_is_gone),
 		TEST(a_killed_producer_is_gone),
 		TEST(a_hung_up_socket_is_gone),
+		TEST(a_process_is_named_by_its_pidfd),
 		TEST(connecting_ends_at_its_deadline_in_spite_of_signals),
 		TEST(a_full_backlog_is_waited_for),
 		TEST(nobody_there_is_said),
