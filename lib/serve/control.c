@@ -13,7 +13,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -23,7 +22,6 @@
 #include "serve/server.h"
 #include "serve/view_table.h"
 #include "wire/zmq.h"
-#include "wire/peer.h"
 
 #define TICK_MS 100 /* for what has time limits, and for lost wake-ups */
 

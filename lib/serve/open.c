@@ -7,14 +7,11 @@
  */
 #include "serve/server.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "serve/control.h"
@@ -83,7 +80,8 @@ static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 	if (getrandom(&id.incarnation, sizeof(id.incarnation), 0) !=
 	    (ssize_t)sizeof(id.incarnation))
 		return tsi_err_sys("getrandom");
-	err = tsi_production_init(&s->production, g, &s->membership, &s->gate);
+	err = tsi_production_init(&s->production, g->capacity, &s->membership,
+				  &s->gate);
 	if (err)
 		return err;
 	tsi_messages_begin(&s->messages, id.incarnation);

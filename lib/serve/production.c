@@ -11,16 +11,16 @@
 
 #include "base/err.h"
 
-int tsi_production_init(struct tsi_production *p, const struct tsi_geometry *g,
+int tsi_production_init(struct tsi_production *p, uint64_t capacity,
 			struct tsi_membership *m, struct tsi_gate *gate)
 {
 	p->membership = m;
 	p->gate = gate;
-	p->capacity = g->capacity;
-	p->done = calloc(g->capacity, 1);
+	p->capacity = capacity;
+	p->done = calloc(capacity, 1);
 	if (!p->done)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a ring of %llu",
-			       (unsigned long long)g->capacity);
+			       (unsigned long long)capacity);
 	return 0;
 }
 

@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "ring/geometry.h"
 #include "serve/gate.h"
 #include "serve/membership.h"
 
@@ -24,7 +23,8 @@ struct tsi_production {
 	_Atomic uint64_t read_bytes, bad_samples;
 };
 
-int tsi_production_init(struct tsi_production *p, const struct tsi_geometry *g,
+/* A ring of capacity slots, none of them written. */
+int tsi_production_init(struct tsi_production *p, uint64_t capacity,
 			struct tsi_membership *m, struct tsi_gate *gate);
 void tsi_production_fini(struct tsi_production *p);
 

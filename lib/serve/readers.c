@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/log.h"
 
 void tsi_readers_init(struct tsi_readers *r, struct tsi_gate *gate,
 		      struct tsi_membership *m, struct tsi_offers *offers)

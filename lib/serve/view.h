@@ -88,7 +88,10 @@ void tsi_view_fail(struct tsi_view *v, const char *why);
 struct tsi_view *tsi_view_nth(const struct tsi_view *v, unsigned i);
 struct tsi_view *tsi_view_source(const struct tsi_view *v);
 
-/* What the view has, and what it shares with all views. */
+/*
+ * What the view has, and what it shares with all views.  The view's own thread,
+ * for which these do not change, may ask without the lock.
+ */
 unsigned tsi_view_id(const struct tsi_view *v);
 unsigned tsi_view_device(const struct tsi_view *v);
 struct tsi_ring *tsi_view_ring(struct tsi_view *v);

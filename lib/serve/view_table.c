@@ -7,7 +7,6 @@
  */
 #include "serve/view_table.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -146,6 +146,11 @@ static void say_full(struct tsi_channel *ch, const struct tsi_descriptors *d)
  * Every connection takes a descriptor, and ZeroMQ aborts the process when it
  * can't have one.  So ZeroMQ stops accepting while descriptors are short; new
  * connections wait in the backlog.
+ *
+ * Unbinding is the only way to stop ZeroMQ from accepting, and it also ends the
+ * connections that were accepted there (libzmq 4.3.4: the listener owns them).
+ * The consumers' ends connect again by themselves and then wait like new ones;
+ * requests are repeated, and a reader needs no connection to go on reading.
  */
 static void mind_descriptors(struct tsi_channel *ch)
 {
