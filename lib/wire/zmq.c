@@ -11,40 +11,28 @@
 #include "wire/zmq.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include <zmq.h>
 
 #include "base/clock.h"
-#include "base/descriptors.h"
 #include "base/err.h"
-#include "base/log.h"
-#include "wire/listen.h"
+#include "wire/acceptor.h"
 #include "wire/zmq_trial.h"
 
 /* Messages kept for a peer that doesn't read; requests are repeated anyway. */
 #define QUEUE 256
 #define CONNECT_MS 100
-#define BACKLOG 128
-#define OFTEN 256 /* a smaller reserve of descriptors is checked each time */
 #define PATH_BYTES 256
-#define SAY_MS 60000 /* between two warnings that connections wait */
 
 struct tsi_channel {
 	void *ctx, *socket;
 	int fd; /* readable when the socket's state may have changed */
-	/* Of a router.  ZeroMQ accepts at a duplicate of it, while there is
-	 * one. */
-	int listener;
-	bool accepting;
-	int64_t looked_ms, said_ms;
-	uint64_t kept;
+	struct tsi_acceptor acceptor; /* of a router */
 	char endpoint[sizeof("ipc://") + PATH_BYTES];
 	pid_t pid;
 	bool router;
@@ -103,18 +91,10 @@ static int set_options(void *socket, bool router)
 
 /* ---- connections of a router ---- */
 
-/* ZeroMQ accepts all waiting connections at once: fewer than the reserve. */
-static int backlog(void)
-{
-	struct tsi_descriptors d = tsi_descriptors();
-
-	return d.kept / 4 < BACKLOG ? (int)(d.kept / 4) : BACKLOG;
-}
-
 /* Let ZeroMQ accept.  ZeroMQ closes the descriptor that it is given. */
 static int start_accepting(struct tsi_channel *ch)
 {
-	int fd = fcntl(ch->listener, F_DUPFD_CLOEXEC, 0), saved;
+	int fd = tsi_acceptor_copy(&ch->acceptor), saved;
 
 	if (fd < 0)
 		return -1;
@@ -125,27 +105,12 @@ static int start_accepting(struct tsi_channel *ch)
 		errno = saved;
 		return -1;
 	}
-	ch->accepting = true;
+	tsi_acceptor_started(&ch->acceptor);
 	return 0;
 }
 
-static void say_full(struct tsi_channel *ch, const struct tsi_descriptors *d)
-{
-	int64_t now = tsi_now_ms();
-
-	if (ch->said_ms && now - ch->said_ms < SAY_MS)
-		return;
-	ch->said_ms = now;
-	tsi_log(TSOCK_LOG_WARN,
-		"%llu of %llu descriptors are in use: new connections wait; "
-		"close consumers, or raise the producer's limit (ulimit -n)",
-		(unsigned long long)d->open, (unsigned long long)d->limit);
-}
-
 /*
- * Every connection takes a descriptor, and ZeroMQ aborts the process when it
- * can't have one.  So ZeroMQ stops accepting while descriptors are short; new
- * connections wait in the backlog.
+ * While descriptors are short, new connections wait: see acceptor.h.
  *
  * Unbinding is the only way to stop ZeroMQ from accepting, and it also ends the
  * connections that were accepted there (libzmq 4.3.4: the listener owns them).
@@ -154,23 +119,18 @@ static void say_full(struct tsi_channel *ch, const struct tsi_descriptors *d)
  */
 static void mind_descriptors(struct tsi_channel *ch)
 {
-	int64_t now = tsi_now_ms();
-	struct tsi_descriptors d;
-
-	if (!ch->router || (ch->kept >= OFTEN && ch->looked_ms == now))
+	if (!ch->router)
 		return;
-	ch->looked_ms = now;
-	d = tsi_descriptors();
-	ch->kept = d.kept;
-	if (ch->accepting && !tsi_descriptors_room(&d, 1, 3)) {
-		ch->accepting = false;
+	switch (tsi_acceptor_turn(&ch->acceptor)) {
+	case TSI_ACCEPTOR_STOPS:
 		zmq_unbind(ch->socket, ch->endpoint);
-		/* The limit may have changed since the start. */
-		listen(ch->listener, backlog());
-		say_full(ch, &d);
-	} else if (!ch->accepting &&
-		   tsi_descriptors_room(&d, 2 + d.kept / 4, 3)) {
+		tsi_acceptor_stopped(&ch->acceptor);
+		break;
+	case TSI_ACCEPTOR_STARTS:
 		start_accepting(ch);
+		break;
+	case TSI_ACCEPTOR_GOES_ON:
+		break;
 	}
 }
 
@@ -191,17 +151,10 @@ static int set_endpoint(struct tsi_channel *ch, const char *path)
  */
 static int bind_listener(struct tsi_channel *ch, const char *path)
 {
-	int fd = tsi_listen(path, SOCK_STREAM, backlog()), old = ch->listener;
-
-	if (fd < 0)
+	if (tsi_acceptor_listen(&ch->acceptor, path) || set_endpoint(ch, path))
 		return -1;
-	ch->listener = fd;
-	if (old >= 0)
-		close(old);
-	if (set_endpoint(ch, path))
-		return -1;
-	/* While descriptors are short, new connections wait. */
-	return old < 0 || ch->accepting ? start_accepting(ch) : 0;
+	return tsi_acceptor_is_accepting(&ch->acceptor) ? start_accepting(ch)
+							: 0;
 }
 
 static int bind_or_connect(struct tsi_channel *ch, const char *path)
@@ -231,8 +184,7 @@ static void free_channel(struct tsi_channel *ch)
 		zmq_close(ch->socket);
 	while (ch->ctx && zmq_ctx_term(ch->ctx) && errno == EINTR)
 		;
-	if (ch->listener >= 0)
-		close(ch->listener);
+	tsi_acceptor_close(&ch->acceptor);
 	free(ch->set);
 	free(ch);
 }
@@ -252,7 +204,7 @@ static int open_channel(const char *path, bool router, struct tsi_channel **out)
 		return tsi_err_sys("%s %s", what, path);
 	ch->pid = getpid();
 	ch->router = router;
-	ch->listener = -1;
+	tsi_acceptor_init(&ch->acceptor);
 
 	/* ZeroMQ's threads inherit the mask, so no handler runs in them. */
 	sigfillset(&all);
