@@ -162,9 +162,9 @@ run_tests()
 		name=${source#test/}
 		name=${name%.c}
 		if [ -x "$B/test/$name" ]; then
-			if ! is_new "$B/test/$name" && [ "$rule" = once ] ||
-				[ "$rule" = threads ] &&
-				! starts_threads "$B/test/$name"; then
+			if { ! is_new "$B/test/$name" && [ "$rule" = once ]; } ||
+				{ [ "$rule" = threads ] &&
+				! starts_threads "$B/test/$name"; }; then
 				omitted=$((omitted + 1))
 				continue
 			fi
