@@ -4,6 +4,7 @@
  * socket harms nobody.
  */
 #include "test/lib/watched_server.h"
+#include "test/lib/zmtp_peer.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -55,7 +56,7 @@ static size_t valid_message(uint8_t *bytes)
 	return tsi_msg_pack(&m, bytes);
 }
 
-static void send_nonsense(struct raw *r)
+static void send_nonsense(struct zmtp_peer *p)
 {
 	static uint8_t bytes[1 << 20];
 	size_t len = valid_message(bytes);
@@ -74,15 +75,15 @@ static void send_nonsense(struct raw *r)
 		break;
 	case 3: /* in pieces */
 		for (uint64_t i = 0; i < roll() % 20; i++)
-			zmq_send(r->socket, bytes, roll() % len, ZMQ_SNDMORE);
+			zmtp_send(p, bytes, roll() % len, true);
 		break;
 	case 4: /* twice */
-		zmq_send(r->socket, bytes, len, 0);
+		zmtp_send(p, bytes, len, false);
 		break;
 	default:
 		break;
 	}
-	zmq_send(r->socket, bytes, len, 0);
+	zmtp_send(p, bytes, len, false);
 }
 
 static void nonsense_on_the_channel(void)
@@ -90,13 +91,15 @@ static void nonsense_on_the_channel(void)
 	static uint8_t huge[1 << 20];
 
 	for (unsigned k = 0; k < 20; k++) {
-		struct raw r = raw_open();
+		struct zmtp_peer p;
 
+		zmtp_open(&p, watched_address.channel);
 		for (unsigned i = 0; i < 1000; i++)
-			send_nonsense(&r);
-		/* Such a peer is cut off. */
-		zmq_send(r.socket, huge, sizeof(huge), 0);
-		raw_close(&r);
+			send_nonsense(&p);
+		zmtp_send(&p, huge, sizeof(huge), false);
+		/* A message without an end. */
+		zmtp_send(&p, huge, 1000, true);
+		zmtp_close(&p);
 	}
 }
 
