@@ -80,12 +80,23 @@ gpu_suites()
 	done
 }
 
-# build TREE LOG
+# build TREE LOG JOBS TARGET...
 build()
 {
-	# shellcheck disable=SC2086 # a list
-	make -C "$1" -j"${3:-1}" CUDA=sim B=build producer $programs \
-		>"$2" 2>&1
+	local tree=$1 log=$2 jobs=$3
+	shift 3
+	make -C "$tree" -j"$jobs" CUDA=sim B=build "$@" >"$log" 2>&1
+}
+
+# targets PROGRAM: what make builds before it runs.
+targets()
+{
+	case $1 in
+	gpu/*) echo "build/test/$1 build/test/simcuda/libnccl_sim.so" ;;
+	*.sh) echo "producer build/bench/mkdata" ;;
+	system/*) echo "build/test/$1 producer" ;;
+	*) echo "build/test/$1" ;;
+	esac
 }
 
 # first_failure LOG: the test case.
@@ -95,13 +106,20 @@ first_failure()
 }
 
 # run TREE SCRATCH NUMBER: 0 if all pass that run for this fault; else says in
-# SCRATCH/why what failed first.
+# SCRATCH/why what failed first.  A program is built when its turn comes: most
+# faults are found by the first.  2: the fault does not compile.
 run()
 {
 	local tree=$1 at=$2 env program rc pid end failed path
 	while read -r env program; do
 		path=build/test/$program
 		[[ $program != *.sh ]] || path=test/$program
+		# shellcheck disable=SC2046 # a list
+		build "$tree" "$at/log" 1 $(targets "$program") || {
+			echo "does not compile: $(grep -m1 error: "$at/log")" \
+				>"$at/why"
+			return 2
+		}
 		rm -rf "$at/run"
 		mkdir -m 700 "$at/run"
 		[ "$env" != - ] || env=
@@ -189,7 +207,7 @@ name_of()
 # Number 0 is no fault: all must pass then.
 one()
 {
-	local name file result why=""
+	local name file result rc why=""
 	[ "$1" = 0 ] || name=$(name_of "$1")
 	if [ "$1" = 0 ]; then
 		result=ok
@@ -198,15 +216,15 @@ one()
 	elif ! plant "$1" "$2" 2>"$3/why"; then
 		result=STALE
 		why=$(cat "$3/why")
-	elif ! build "$2" "$3/log"; then
-		result=STALE
-		why="does not compile: $(grep -m1 error: "$3/log")"
-	elif run "$2" "$3" "$1"; then
-		result=SURVIVED
-		why="nothing"
 	else
-		result=caught
-		why=$(cat "$3/why")
+		run "$2" "$3" "$1"
+		rc=$?
+		why=$(cat "$3/why" 2>/dev/null)
+		case $rc in
+		0) result=SURVIVED why="nothing" ;;
+		2) result=STALE ;;
+		*) result=caught ;;
+		esac
 	fi
 	# Not with the old time: make has to see it.
 	while IFS= read -r file; do
@@ -252,7 +270,8 @@ done
 programs=$(suites 0 | sed '/\.sh$/d; s/.* /build\/test\//' | sort -u |
 	tr '\n' ' ')
 programs+='build/test/simcuda/libnccl_sim.so build/bench/mkdata'
-build "$work/1" "$scratch/log" "$jobs" || {
+# shellcheck disable=SC2086 # a list
+build "$work/1" "$scratch/log" "$jobs" producer $programs || {
 	tail -n 20 "$scratch/log" >&2
 	echo "test/mutants.sh: the sources don't compile" >&2
 	exit 1
