@@ -15,6 +15,7 @@
 
 #define BACKLOG 128
 #define OFTEN 256    /* a smaller reserve of descriptors is checked each time */
+#define REST_MS 500  /* all peers connect again at once after a stop */
 #define SAY_MS 60000 /* between two warnings that connections wait */
 
 void tsi_acceptor_init(struct tsi_acceptor *a)
@@ -28,17 +29,22 @@ void tsi_acceptor_close(struct tsi_acceptor *a)
 		close(a->listener);
 }
 
-/* ZeroMQ accepts all waiting connections at once: fewer than the reserve. */
-static int backlog(void)
+/*
+ * ZeroMQ accepts all waiting connections at once, and others that come while
+ * the caller doesn't run: so that it can stop in time, few may wait.
+ */
+static int backlog(const struct tsi_acceptor *a)
 {
 	struct tsi_descriptors d = tsi_descriptors();
 
-	return d.kept / 4 < BACKLOG ? (int)(d.kept / 4) : BACKLOG;
+	if (!a->accepting)
+		return 0;
+	return d.kept / 16 < BACKLOG ? (int)(d.kept / 16) : BACKLOG;
 }
 
 int tsi_acceptor_listen(struct tsi_acceptor *a, const char *path)
 {
-	int fd = tsi_listen(path, SOCK_STREAM, backlog());
+	int fd = tsi_listen(path, SOCK_STREAM, backlog(a));
 
 	if (fd < 0)
 		return -1;
@@ -55,6 +61,8 @@ int tsi_acceptor_copy(const struct tsi_acceptor *a)
 void tsi_acceptor_started(struct tsi_acceptor *a)
 {
 	a->accepting = true;
+	/* The limit may have changed since the start. */
+	listen(a->listener, backlog(a));
 }
 
 bool tsi_acceptor_is_accepting(const struct tsi_acceptor *a)
@@ -76,12 +84,18 @@ static void say_full(struct tsi_acceptor *a)
 		(unsigned long long)a->seen.limit);
 }
 
-void tsi_acceptor_stopped(struct tsi_acceptor *a)
+void tsi_acceptor_stopping(struct tsi_acceptor *a)
 {
 	a->accepting = false;
-	/* The limit may have changed since the start. */
-	listen(a->listener, backlog());
+	a->stopped_ms = tsi_now_ms();
+	/* ZeroMQ's thread goes on until it learns of it. */
+	listen(a->listener, backlog(a));
 	say_full(a);
+}
+
+int tsi_acceptor_arrivals(const struct tsi_acceptor *a)
+{
+	return a->accepting ? a->listener : -1;
 }
 
 enum tsi_acceptor_turn tsi_acceptor_turn(struct tsi_acceptor *a)
@@ -95,7 +109,8 @@ enum tsi_acceptor_turn tsi_acceptor_turn(struct tsi_acceptor *a)
 	a->seen = tsi_descriptors();
 	if (a->accepting && !tsi_descriptors_room(d, 1, 3))
 		return TSI_ACCEPTOR_STOPS;
-	if (!a->accepting && tsi_descriptors_room(d, 2 + d->kept / 4, 3))
+	if (!a->accepting && now - a->stopped_ms >= REST_MS &&
+	    tsi_descriptors_room(d, 2 + d->kept / 4, 3))
 		return TSI_ACCEPTOR_STARTS;
 	return TSI_ACCEPTOR_GOES_ON;
 }

@@ -18,7 +18,7 @@
 struct tsi_acceptor {
 	int listener; /* -1: none */
 	bool accepting;
-	int64_t looked_ms, said_ms;
+	int64_t looked_ms, stopped_ms, said_ms;
 	struct tsi_descriptors seen;
 };
 
@@ -42,12 +42,20 @@ int tsi_acceptor_listen(struct tsi_acceptor *a, const char *path);
 int tsi_acceptor_copy(const struct tsi_acceptor *a);
 
 /*
- * What ZeroMQ has to do now, by the descriptors that are left; what it has done
- * is told by the other two.  To stop is urgent: it comes before all else.
+ * What ZeroMQ has to do now, by the descriptors that are left.  The other two
+ * tell that it is about to stop, and that it has started.  To stop is urgent: it
+ * comes before all else.
  */
 enum tsi_acceptor_turn tsi_acceptor_turn(struct tsi_acceptor *a);
-void tsi_acceptor_stopped(struct tsi_acceptor *a);
+void tsi_acceptor_stopping(struct tsi_acceptor *a);
 void tsi_acceptor_started(struct tsi_acceptor *a);
+
+/*
+ * A descriptor that is readable when a connection has arrived, and it is time
+ * for a turn: ZeroMQ reports a connection only when its peer has spoken.  -1:
+ * none arrives, or it waits.
+ */
+int tsi_acceptor_arrivals(const struct tsi_acceptor *a);
 
 /* Are connections accepted now, or as soon as there is a socket? */
 bool tsi_acceptor_is_accepting(const struct tsi_acceptor *a);

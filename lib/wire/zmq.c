@@ -28,6 +28,7 @@
 #define QUEUE 256
 #define CONNECT_MS 100
 #define PATH_BYTES 256
+#define OWN 2 /* descriptors that a channel polls itself */
 
 struct tsi_channel {
 	void *ctx, *socket;
@@ -36,7 +37,7 @@ struct tsi_channel {
 	char endpoint[sizeof("ipc://") + PATH_BYTES];
 	pid_t pid;
 	bool router;
-	struct pollfd *set; /* fd, and what the caller polls */
+	struct pollfd *set; /* fd, arrivals, and what the caller polls */
 	unsigned nset;
 };
 
@@ -123,8 +124,8 @@ static void mind_descriptors(struct tsi_channel *ch)
 		return;
 	switch (tsi_acceptor_turn(&ch->acceptor)) {
 	case TSI_ACCEPTOR_STOPS:
+		tsi_acceptor_stopping(&ch->acceptor);
 		zmq_unbind(ch->socket, ch->endpoint);
-		tsi_acceptor_stopped(&ch->acceptor);
 		break;
 	case TSI_ACCEPTOR_STARTS:
 		start_accepting(ch);
@@ -273,18 +274,18 @@ static int64_t left_ms(int timeout_ms, int64_t start)
 static int fill_pollset(struct tsi_channel *ch, const struct pollfd *fds,
 			unsigned nfds)
 {
-	if (ch->nset < nfds + 1) {
+	if (ch->nset < OWN + nfds) {
 		struct pollfd *set =
-			realloc(ch->set, (nfds + 1) * sizeof(*set));
+			realloc(ch->set, (OWN + nfds) * sizeof(*set));
 
 		if (!set)
 			return tsi_err_sys("poll %u descriptors", nfds);
 		ch->set = set;
-		ch->nset = nfds + 1;
+		ch->nset = OWN + nfds;
 	}
 	ch->set[0] = (struct pollfd){ .fd = ch->fd, .events = POLLIN };
 	if (nfds)
-		memcpy(ch->set + 1, fds, nfds * sizeof(*fds));
+		memcpy(ch->set + OWN, fds, nfds * sizeof(*fds));
 	return 0;
 }
 
@@ -317,7 +318,7 @@ int tsi_zmq_poll(struct tsi_channel *ch, struct pollfd *fds, unsigned nfds,
 		 int timeout_ms, bool *ready)
 {
 	int64_t start = tsi_now_ms();
-	int n, err;
+	int n, own, err;
 
 	*ready = false;
 	for (unsigned i = 0; i < nfds; i++)
@@ -335,15 +336,19 @@ int tsi_zmq_poll(struct tsi_channel *ch, struct pollfd *fds, unsigned nfds,
 		err = ask_ready(ch, ready);
 		if (err)
 			return err;
-		n = poll(ch->set, nfds + 1, *ready ? 0 : (int)left);
+		ch->set[1] = (struct pollfd){ .fd = tsi_acceptor_arrivals(
+						      &ch->acceptor),
+					      .events = POLLIN };
+		n = poll(ch->set, OWN + nfds, *ready ? 0 : (int)left);
 		if (n < 0 && errno != EINTR)
 			return tsi_err_sys("poll");
 		if (n < 0)
 			return 0;
 		for (unsigned i = 0; i < nfds; i++)
-			fds[i].revents = ch->set[i + 1].revents;
-		if (!*ready && ch->set[0].revents) {
-			n--;
+			fds[i].revents = ch->set[OWN + i].revents;
+		own = !!ch->set[0].revents + !!ch->set[1].revents;
+		n -= own;
+		if (!*ready && own) {
 			err = ask_ready(ch, ready);
 			if (err)
 				return err;

@@ -6,6 +6,7 @@
  */
 #include "test/lib/reader.h"
 
+#include <dirent.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -20,8 +21,8 @@
 #define SILENT 500
 #define LIMIT 96
 /*
- * ZeroMQ's own thread accepts connections, and the producer's thread stops it
- * in time.  PACE connections fit between two looks of the latter.
+ * ZeroMQ's own thread accepts connections, and the producer's thread stops it.
+ * PACE connections fit between two looks of the latter.
  */
 #define PACE 16
 #define LIMIT_RUSH 512
@@ -30,7 +31,8 @@
 static struct source src = {
 	.name = NAME, .n = 600, .ring = 256, .max_batch = 32, .payload = 64
 };
-static const struct reader good = { .src = &src, .batch = 32, .epochs = 100 };
+static const struct reader good = { .src = &src, .batch = 32 };
+#define EPOCHS 100
 static struct tsi_address address;
 
 static pid_t start_short_producer(unsigned limit)
@@ -172,14 +174,35 @@ static void connect_idly(void)
 		pause();
 }
 
+/* Reads, and tells after its first epoch. */
+static void read_and_tell(int first)
+{
+	tsock *t = connect_reader(&good);
+
+	for (unsigned i = 0; i < EPOCHS; i++) {
+		need(!tsock_begin(t));
+		read_epoch(&good, t);
+		need(i || write(first, "f", 1) == 1);
+	}
+	tsock_close(t);
+	_exit(0);
+}
+
 static void idle_connections_dont_end_the_producer(void **state)
 {
 	pid_t producer = start_short_producer(LIMIT_RUSH), reader, idle;
+	int first[2];
+	char c;
 
 	(void)state;
 	assert_int_equal(tsi_address_find(NAME, &address, 1), 1);
-	reader = start_reader(&good);
-	wait_readers(NAME, 1);
+	assert_int_equal(pipe(first), 0);
+	reader = spawn();
+	if (!reader)
+		read_and_tell(first[1]);
+	close(first[1]);
+	assert_int_equal(read(first[0], &c, 1), 1);
+	close(first[0]);
 	idle = spawn();
 	if (!idle)
 		connect_idly();
@@ -266,6 +289,32 @@ static double cpu_seconds(pid_t pid)
 	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 }
 
+static unsigned descriptors_of(pid_t pid)
+{
+	char path[40];
+	unsigned n = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	d = opendir(path);
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n - 2; /* "." and ".." */
+}
+
+/* ZeroMQ may have taken all for a moment, but it is made to give some back. */
+static void await_spare_descriptors(pid_t producer)
+{
+	for (int i = 0; i < 1000; i++) {
+		if (descriptors_of(producer) < LIMIT_RUSH)
+			return;
+		pause_us(10000);
+	}
+	fail_msg("the producer has no descriptor left");
+}
+
 /* There is no reader: all CPU time goes to the sockets. */
 static void a_socket_without_descriptors_doesnt_spin(void **state)
 {
@@ -287,10 +336,46 @@ static void a_socket_without_descriptors_doesnt_spin(void **state)
 	pause_us(2000000);
 	assert_int_equal(waitpid(producer, NULL, WNOHANG), 0);
 	assert_true(cpu_seconds(producer) - before < 1.0);
+	await_spare_descriptors(producer);
 	kill_and_reap(crowd[0]);
 	kill_and_reap(crowd[1]);
 	one_can_join(producer);
 	kill_and_reap(producer);
+}
+
+/* ---- what ZeroMQ is told ---- */
+
+static void accepting_without_a_descriptor_ends_nothing(void **state)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	struct rlimit usual, none = { 0 };
+	socklen_t len = sizeof(sa);
+	int s[3], err;
+
+	(void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	skip(); /* A sanitizer's accept4() comes first. */
+#endif
+	for (int i = 0; i < 2; i++)
+		assert_true((s[i] = socket(AF_UNIX, SOCK_STREAM, 0)) >= 0);
+	/* Without a path the system chooses a name. */
+	assert_int_equal(bind(s[0], (void *)&sa, sizeof(sa_family_t)), 0);
+	assert_int_equal(listen(s[0], 1), 0);
+	assert_int_equal(getsockname(s[0], (void *)&sa, &len), 0);
+	assert_int_equal(connect(s[1], (void *)&sa, len), 0);
+	getrlimit(RLIMIT_NOFILE, &usual);
+	none.rlim_max = usual.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	s[2] = accept4(s[0], NULL, NULL, 0);
+	err = errno;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+	assert_int_equal(s[2], -1);
+	/* ZeroMQ aborts on EMFILE. */
+	assert_int_equal(err, ENFILE);
+	s[2] = accept4(s[0], NULL, NULL, 0);
+	assert_true(s[2] >= 0);
+	for (int i = 0; i < 3; i++)
+		close(s[i]);
 }
 
 #define TEST(f) cmocka_unit_test_teardown(f, end_children)
@@ -298,6 +383,7 @@ static void a_socket_without_descriptors_doesnt_spin(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(accepting_without_a_descriptor_ends_nothing),
 		TEST(joins_beyond_the_descriptors_are_refused),
 		TEST(idle_connections_dont_end_the_producer),
 		TEST(silent_connections_keep_nobody_waiting),
