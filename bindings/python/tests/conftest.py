@@ -175,16 +175,3 @@ def until(condition, timeout=60, what="it"):
     while not condition():
         assert time.monotonic() < deadline, "%s did not happen" % what
         time.sleep(0.01)
-
-
-RAW = dict(dtype="uint8", layout="hwc")
-INDEX = dict(fields=("index",), **RAW)
-
-
-def indices(loader):
-    """What an epoch visits."""
-    return [int(i) for (index,) in loader for i in index]
-
-
-def everything():
-    return list(range(N))
