@@ -296,6 +296,15 @@ TSOCK_API int tsock_get_field(tsock *t, unsigned i, struct tsock_field *out);
 TSOCK_API const char *tsock_class_name(tsock *t, uint32_t i);
 
 /*
+ * What decides the stream's samples, as its producer says it: lines of
+ * "key=value", each with its newline; tsock-producer's begin with
+ * "dataset=".  Two streams with equal identities serve equal samples in equal
+ * order.  "" if the producer says nothing.  Lives until tsock_close(); NULL
+ * only without a handle.
+ */
+TSOCK_API const char *tsock_identity(tsock *t);
+
+/*
  * Begin an epoch: join the stream, or go on as a reader of the next epoch.
  * An epoch that was begun and not finished is left first.  Returns once the
  * start is fixed; its first sample may lie in the future.
@@ -516,14 +525,15 @@ struct tsock_serve_opts {
 	uint32_t fanout;        /* enum tsock_fanout */
 	uint32_t gpu_transport; /* enum tsock_transport: offered; AUTO: all */
 	uint32_t reserved;
-	uint64_t gpu_memory; /* bytes for all rings on one GPU; 0: any */
-	uint32_t shard;      /* consumers are told that the stream is ... */
-	uint32_t shards;     /* ... this part of so many; 0: all of it */
+	uint64_t gpu_memory;  /* bytes for all rings on one GPU; 0: any */
+	uint32_t shard;       /* consumers are told that the stream is ... */
+	uint32_t shards;      /* ... this part of so many; 0: all of it */
+	const char *identity; /* for tsock_identity(), UTF-8; NULL is "" */
 };
 #define TSOCK_SERVE_OPTS_INIT \
 	{ \
 		sizeof(struct tsock_serve_opts), 0, NULL, 0, 0, 0, NULL, 0, 0, \
-			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0 \
+			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0, NULL \
 	}
 
 typedef struct tsock_server tsock_server;

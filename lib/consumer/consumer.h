@@ -38,6 +38,7 @@ struct tsock {
 	struct tsi_negotiation negotiation;
 	char *meta;
 	const char **classes;
+	const char *identity;
 
 	enum tsi_phase phase;
 	struct tsi_reader *reader;

@@ -123,7 +123,7 @@ static int fetch_meta(struct tsock *t, int64_t deadline)
 	return 0;
 }
 
-static int index_classes(struct tsock *t)
+static int index_texts(struct tsock *t)
 {
 	const char *p = t->meta, *end = p + t->stream.meta_bytes;
 
@@ -136,6 +136,7 @@ static int index_classes(struct tsock *t)
 		t->classes[i] = p;
 		p += strlen(p) + 1;
 	}
+	t->identity = p < end ? p : "";
 	return 0;
 }
 
@@ -159,7 +160,7 @@ static int greet(struct tsock *t, int64_t deadline)
 	if (!err)
 		err = fetch_meta(t, deadline);
 	if (!err)
-		err = index_classes(t);
+		err = index_texts(t);
 	if (!err)
 		tsi_negotiate_fields(&t->negotiation, &t->stream);
 	return err;
@@ -171,6 +172,7 @@ static void forget_meta(struct tsock *t)
 	free(t->classes);
 	t->meta = NULL;
 	t->classes = NULL;
+	t->identity = NULL;
 }
 
 static int meet(struct tsock *t, int64_t deadline)
@@ -383,6 +385,13 @@ const char *tsock_class_name(tsock *t, uint32_t i)
 	if (!t)
 		tsi_err(TSOCK_EARG, "tsock_class_name: t is NULL");
 	return t && i < t->stream.nclasses ? t->classes[i] : NULL;
+}
+
+const char *tsock_identity(tsock *t)
+{
+	if (!t)
+		tsi_err(TSOCK_EARG, "tsock_identity: t is NULL");
+	return t ? t->identity : NULL;
 }
 
 uint64_t tsock_epoch(tsock *t)

@@ -22,16 +22,20 @@
 
 /* ---- what is said of the stream ---- */
 
-static int copy_classes(struct tsi_messages *t,
-			const struct tsock_serve_opts *o)
+/* The texts that META asks for: the class names, then the identity. */
+static int copy_texts(struct tsi_messages *t, const struct tsock_serve_opts *o)
 {
-	size_t bytes = 0, at = 0;
+	const char *identity = o->identity ? o->identity : "";
+	size_t bytes = strlen(identity) + 1, at = 0;
 
 	for (uint32_t i = 0; i < o->nclasses; i++)
 		bytes += strlen(o->classes[i]) + 1;
 	if (bytes > (1u << 28))
-		return tsi_err(TSOCK_EARG, "the class names are too long");
-	t->meta = malloc(bytes + 1);
+		return tsi_err(TSOCK_EARG,
+			       "the class names and the identity are too long: "
+			       "they have %zu bytes, and may have %u",
+			       bytes, 1u << 28);
+	t->meta = malloc(bytes);
 	if (!t->meta)
 		return tsi_err(TSOCK_ENOMEM, "no memory for the class names");
 	for (uint32_t i = 0; i < o->nclasses; i++) {
@@ -40,6 +44,7 @@ static int copy_classes(struct tsi_messages *t,
 		memcpy(t->meta + at, o->classes[i], len);
 		at += len;
 	}
+	memcpy(t->meta + at, identity, bytes - at);
 	t->stream.nclasses = o->nclasses;
 	t->stream.meta_bytes = (uint32_t)bytes;
 	return 0;
@@ -70,7 +75,7 @@ static void fill_stream(struct tsi_messages *t,
 int tsi_messages_init(struct tsi_messages *t, const struct tsock_serve_opts *o,
 		      const struct tsi_geometry *g)
 {
-	int err = copy_classes(t, o);
+	int err = copy_texts(t, o);
 
 	if (!err)
 		fill_stream(t, o, g);

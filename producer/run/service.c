@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "run/identity.h"
 
 struct tsi_service {
 	const struct tsi_pipeline_opts *o;
@@ -106,20 +107,28 @@ static int open_server(struct tsi_service *s)
 	uint32_t n = tsi_index_classes(x);
 	const char **classes = calloc(n, sizeof(*classes));
 	struct tsock_serve_opts opts;
+	char *identity = NULL;
 	int err;
 
 	if (!classes)
 		return tsi_err(TSOCK_ENOMEM, "no memory for %u classes", n);
+	err = tsi_identity_text(s->o, s->sampler, &identity);
+	if (err) {
+		free(classes);
+		return err;
+	}
 	for (uint32_t i = 0; i < n; i++)
 		classes[i] = tsi_index_class(x, i);
 	serve_opts(s->o, schema, &opts);
 	opts.classes = classes;
 	opts.nclasses = n;
+	opts.identity = identity;
 	opts.epoch_len = tsi_sampler_epoch_len(s->sampler);
 	opts.dataset_len = tsi_index_count(x);
 	opts.segments = tsi_sampler_segments(s->sampler);
 	opts.segment_bounds = tsi_sampler_bounds(s->sampler);
 	err = tsock_serve_open(s->o->name, &opts, &s->server);
+	free(identity);
 	free(classes);
 	return err;
 }

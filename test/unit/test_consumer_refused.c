@@ -27,6 +27,7 @@ static void what_is_served_can_be_asked(void **state)
 	so.classes = name;
 	so.nclasses = 1000; /* several pages of metadata */
 	so.dataset_len = 499;
+	so.identity = "made of=nothing\n";
 	so.sequential = 1;
 	inproc_serve(&st, &so);
 	t = inproc_join(32, 0);
@@ -43,6 +44,7 @@ static void what_is_served_can_be_asked(void **state)
 	for (unsigned i = 0; i < 1000; i++)
 		assert_string_equal(tsock_class_name(t, i), name[i]);
 	assert_null(tsock_class_name(t, 1000));
+	assert_string_equal(tsock_identity(t), "made of=nothing\n");
 	assert_int_equal(tsock_epoch_batches(t), 16);
 	info.size = 0;
 	assert_int_equal(tsock_get_info(t, &info), TSOCK_EARG);

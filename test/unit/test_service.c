@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "run/identity.h"
 #include "test/lib/worker_fixture.h"
 
 /* Five images; the sockets are in their folder. */
@@ -67,6 +68,50 @@ static void a_service_can_be_opened_and_not_started(void **state)
 	assert_int_equal(tsi_service_open(&options, &s), TSOCK_EARG);
 }
 
+/* The options are those of make_stream(). */
+static void assert_identity(const char *text)
+{
+	char want[512];
+
+	snprintf(want, sizeof(want),
+		 "dataset=imagefolder\nroot=%s\nsamples=5\nclasses=3\n"
+		 "order=sequential\nseed=9\nsegments=1\non-error=substitute\n"
+		 "preset=train\nsize=%u\npillow=13\n",
+		 root, options.size);
+	assert_string_equal(text, want);
+}
+
+/* What decides the samples is in the identity, and nothing else is. */
+static void the_identity_tells_streams_apart(void **state)
+{
+	struct tsi_service *s = open_service();
+	char *first, *next;
+
+	(void)state;
+	assert_int_equal(
+		tsi_identity_text(&options, tsi_service_sampler(s), &first), 0);
+	options.threads = 1;
+	options.ring = 128;
+	assert_int_equal(
+		tsi_identity_text(&options, tsi_service_sampler(s), &next), 0);
+	assert_string_equal(first, next);
+	free(next);
+	options.preset = TSI_EVAL;
+	options.resize = 40;
+	options.sharded = true;
+	options.rank = 1;
+	options.world = 3;
+	assert_int_equal(
+		tsi_identity_text(&options, tsi_service_sampler(s), &next), 0);
+	assert_non_null(strstr(next, "\nshard=1/3\n"));
+	assert_non_null(strstr(next, "\npreset=eval\n"));
+	assert_non_null(strstr(next, "\nresize=40\n"));
+	assert_null(strstr(first, "resize"));
+	free(next);
+	free(first);
+	tsi_service_close(s);
+}
+
 /* Samples are those that a worker makes of the same options. */
 static void a_consumer_reads_what_a_worker_makes(void **state)
 {
@@ -98,6 +143,7 @@ static void a_consumer_reads_what_a_worker_makes(void **state)
 				    sizeof(want->box));
 	}
 	tsock_batch_release(b);
+	assert_identity(tsock_identity(t));
 	tsock_close(t);
 	assert_null(tsi_pool_error(tsi_service_pool(s)));
 	assert_string_equal(tsi_pool_reader(tsi_service_pool(s)), "pread");
@@ -123,6 +169,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		in_a_tree(the_geometry_needs_no_data_set),
 		in_a_tree(a_service_can_be_opened_and_not_started),
+		in_a_tree(the_identity_tells_streams_apart),
 		in_a_tree(a_consumer_reads_what_a_worker_makes),
 		in_a_tree(a_name_is_served_once),
 	};

@@ -165,6 +165,7 @@ class ServeOpts(Sized):
         ("gpu_memory", c_uint64),
         ("shard", c_uint32),
         ("shards", c_uint32),
+        ("identity", c_char_p),
     ]
 
 
@@ -211,6 +212,7 @@ TABLE = {
     "tsock_get_info": (c_int, [_t, POINTER(Info)]),
     "tsock_get_field": (c_int, [_t, c_uint, POINTER(Field)]),
     "tsock_class_name": (c_char_p, [_t, c_uint32]),
+    "tsock_identity": (c_char_p, [_t]),
     "tsock_begin_timed": (c_int, [_t, c_int]),
     "tsock_begin": (c_int, [_t]),
     "tsock_next": (c_int, [_t, c_int, POINTER(_b)]),

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * identity.c - what decides a stream's samples, as text.
+ */
+#include "run/identity.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+
+static const char *const orders[] = {
+	[TSI_PHILOX] = "philox",
+	[TSI_TORCH] = "torch",
+	[TSI_SEQUENTIAL] = "sequential",
+};
+
+static void put_text(FILE *f, const char *key, const char *value)
+{
+	fprintf(f, "%s=", key);
+	for (; *value; value++) {
+		if (*value == '\\')
+			fputs("\\\\", f);
+		else if (*value == '\n')
+			fputs("\\n", f);
+		else
+			putc(*value, f);
+	}
+	putc('\n', f);
+}
+
+static void put_number(FILE *f, const char *key, uint64_t value)
+{
+	fprintf(f, "%s=%" PRIu64 "\n", key, value);
+}
+
+static void put_samples(FILE *f, const struct tsi_pipeline_opts *o,
+			const struct tsi_sampler *s)
+{
+	const struct tsi_index *x = tsi_sampler_index(s);
+
+	put_text(f, "dataset", o->format->name);
+	put_text(f, "root", tsi_index_root(x));
+	put_number(f, "samples", tsi_index_count(x));
+	put_number(f, "classes", tsi_index_classes(x));
+	put_text(f, "order", orders[o->order]);
+	put_number(f, "seed", o->seed);
+	put_number(f, "segments", tsi_sampler_segments(s));
+	if (o->sharded)
+		fprintf(f, "shard=%" PRIu32 "/%" PRIu32 "\n", o->rank,
+			o->world);
+	put_text(f, "on-error",
+		 o->on_error == TSI_RAISE ? "raise" : "substitute");
+}
+
+static void put_image(FILE *f, const struct tsi_pipeline_opts *o)
+{
+	put_text(f, "preset", o->preset == TSI_EVAL ? "eval" : "train");
+	put_number(f, "size", o->size);
+	if (o->preset == TSI_EVAL)
+		put_number(f, "resize", o->resize);
+	/* Pixels are those of up to 12, or those of 13 and later. */
+	put_number(f, "pillow", o->pillow && o->pillow < 13 ? 12 : 13);
+}
+
+int tsi_identity_text(const struct tsi_pipeline_opts *o,
+		      const struct tsi_sampler *s, char **out)
+{
+	size_t bytes;
+	FILE *f = open_memstream(out, &bytes);
+
+	if (!f)
+		return tsi_err(TSOCK_ENOMEM, "no memory for the identity");
+	put_samples(f, o, s);
+	put_image(f, o);
+	if (fclose(f)) {
+		free(*out);
+		*out = NULL;
+		return tsi_err(TSOCK_ENOMEM, "no memory for the identity");
+	}
+	return 0;
+}

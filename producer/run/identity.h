@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * identity.h - what decides a stream's samples, as text.
+ */
+#ifndef TSI_RUN_IDENTITY_H
+#define TSI_RUN_IDENTITY_H
+
+#include "run/pipeline.h"
+#include "run/sampler.h"
+
+/*
+ * Lines of "key=value", in a fixed order, of all that decides which samples
+ * the stream has and what is in them: streams with equal texts are equal, as
+ * long as the files are.  A value has "\\" for a backslash and "\n" for a
+ * newline.  What only decides how the stream is made or served (threads, ring)
+ * isn't in it.  s was opened with o.  *out is from malloc().  Fails with ENOMEM.
+ */
+int tsi_identity_text(const struct tsi_pipeline_opts *o,
+		      const struct tsi_sampler *s, char **out);
+
+#endif
