@@ -317,6 +317,20 @@ TSOCK_API int tsock_begin_timed(tsock *t, int timeout_ms);
 TSOCK_API int tsock_begin(tsock *t);
 
 /*
+ * For an epoch that was left before its end (tsock_leave()): it doesn't count
+ * as begun, so that the next tsock_begin() gives it again, from its first
+ * sample, if that is still held, and a later one otherwise.  Without this it
+ * begins the next.  Nothing happens where no epoch was left so.
+ */
+TSOCK_API void tsock_rewind(tsock *t);
+
+/*
+ * Go on so many samples further on in the epoch that was begun, at most to its
+ * end, without waiting for them: to where a job that was interrupted had come.
+ */
+TSOCK_API int tsock_skip(tsock *t, uint64_t samples);
+
+/*
  * Take the next batch in order, waiting at most timeout_ms (0 polls, -1
  * waits).  Its bytes don't change, and its addresses stay, until
  * tsock_batch_release().  The last batch of an epoch is short, or skipped with

@@ -49,7 +49,8 @@ struct tsock {
 	bool joining;
 	uint8_t nonce[TSI_NONCE];       /* of the reader */
 	enum tsock_transport transport; /* in use */
-	uint64_t end;                   /* of the epoch begun */
+	uint64_t start, end;            /* of the epoch begun */
+	uint64_t stopped;               /* where it was left, before its end */
 	uint64_t epoch;                 /* its number; UINT64_MAX: none yet */
 	uint64_t samples;
 };

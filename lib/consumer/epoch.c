@@ -18,6 +18,7 @@ static void leave_reader(struct tsock *t)
 
 	tsi_siblings_remove(&t->sibling);
 	t->reader = NULL;
+	t->stopped = tsi_reader_pos(r);
 	t->phase = TSI_PHASE_IDLE;
 	tsi_leave_reader(&t->left, r, &t->requests, t->nonce);
 }
@@ -44,9 +45,22 @@ static int err_ended(const struct tsock *t)
 
 static void begin_epoch(struct tsock *t, uint64_t start, uint64_t end)
 {
+	t->start = start;
 	t->end = end;
 	t->epoch = start / t->stream.epoch_len;
 	t->phase = TSI_PHASE_READING;
+}
+
+/* How many samples the batch at pos has; 0 at the end. */
+static uint64_t count_at(const struct tsock *t, uint64_t pos, uint64_t end)
+{
+	uint64_t b = t->opts.batch_size;
+
+	if (pos >= end)
+		return 0;
+	if (end - pos >= b)
+		return b;
+	return t->opts.flags & TSOCK_DROP_LAST ? 0 : end - pos;
 }
 
 /* How many samples the next batch has; 0 at the end. */
@@ -54,13 +68,8 @@ static uint64_t next_count(const struct tsock *t)
 {
 	const struct tsi_reader *r = t->reader;
 	uint64_t end = tsi_reader_end(r) < t->end ? tsi_reader_end(r) : t->end;
-	uint64_t pos = tsi_reader_pos(r), b = t->opts.batch_size;
 
-	if (pos >= end)
-		return 0;
-	if (end - pos >= b)
-		return b;
-	return t->opts.flags & TSOCK_DROP_LAST ? 0 : end - pos;
+	return count_at(t, tsi_reader_pos(r), end);
 }
 
 static int end_epoch(struct tsock *t)
@@ -135,6 +144,33 @@ int tsock_begin_timed(tsock *t, int timeout_ms)
 int tsock_begin(tsock *t)
 {
 	return tsock_begin_timed(t, -1);
+}
+
+void tsock_rewind(tsock *t)
+{
+	if (!t || tsi_fork_since(t->generation) || t->phase != TSI_PHASE_IDLE)
+		return;
+	if (t->epoch != UINT64_MAX && count_at(t, t->stopped, t->end))
+		t->end = t->start;
+}
+
+int tsock_skip(tsock *t, uint64_t samples)
+{
+	uint64_t pos;
+
+	if (!t)
+		return tsi_err(TSOCK_EARG, "tsock_skip: t is NULL");
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
+	if (t->phase != TSI_PHASE_READING)
+		return tsi_err(TSOCK_EARG, "no epoch was begun: call "
+					   "tsock_begin() before tsock_skip()");
+	pos = tsi_reader_pos(t->reader);
+	if (samples > t->end - pos)
+		samples = t->end - pos;
+	if (samples)
+		tsi_reader_skip(t->reader, pos + samples);
+	return 0;
 }
 
 /* ---- reading ---- */

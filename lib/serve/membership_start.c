@@ -218,6 +218,12 @@ static uint64_t start_alone(const struct tsi_membership *m,
 		from = max64(from, m->target);
 	if (j->join == TSOCK_JOIN_NOW)
 		return m->jumping ? m->target : base->head;
+	/* What those who have left had only begun is whole for a newcomer. */
+	q = boundary_at_or_before(m, j->join, m->greatest);
+	if (!j->after &&
+	    m->greatest - q < min64(m->c.join_window, m->c.epoch_len) &&
+	    at_hand(m, q))
+		return q;
 	/* Its own next epoch, however far other members have been. */
 	q = tsi_membership_boundary(m, j->join, j->after);
 	if (j->after && at_hand(m, q))

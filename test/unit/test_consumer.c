@@ -229,6 +229,77 @@ static void breaking_off_goes_on_at_the_next_epoch(void **state)
 	inproc_stop(&st);
 }
 
+static void take_first(tsock *t, uint64_t seq)
+{
+	tsock_batch *b;
+
+	assert_int_equal(tsock_begin(t), 0);
+	b = inproc_next(t);
+	assert_int_equal(tsock_batch_seq(b), seq);
+	tsock_batch_release(b);
+}
+
+static void an_epoch_that_was_rewound_is_begun_again(void **state)
+{
+	struct inproc st;
+	tsock *t;
+
+	(void)state;
+	inproc_serve_n(&st, 300);
+	t = inproc_join(50, TSOCK_DROP_LAST);
+	tsock_rewind(t); /* nothing was begun */
+	for (unsigned e = 0; e < 2; e++) {
+		for (unsigned i = 0; i < 3; i++) {
+			take_first(t, e * 300);
+			tsock_rewind(t); /* nothing was left */
+			tsock_leave(t);
+			tsock_rewind(t);
+		}
+		take_first(t, e * 300);
+		tsock_leave(t);
+	}
+	/* All batches taken, EEPOCH not heard: it is finished. */
+	take_first(t, 600);
+	for (unsigned i = 1; i < 6; i++)
+		tsock_batch_release(inproc_next(t));
+	tsock_leave(t);
+	tsock_rewind(t);
+	take_first(t, 900);
+	tsock_close(t);
+	inproc_stop(&st);
+}
+
+static void samples_are_skipped_without_being_waited_for(void **state)
+{
+	struct inproc st;
+	tsock_batch *b;
+	tsock *t;
+
+	(void)state;
+	inproc_serve_n(&st, 10000);
+	t = inproc_join(50, 0);
+	assert_int_equal(tsock_skip(t, 1), TSOCK_EARG);
+	take_first(t, 0);
+	assert_int_equal(tsock_skip(t, 9000), 0); /* rings further on */
+	assert_int_equal(tsock_skip(t, 0), 0);
+	b = inproc_next(t);
+	assert_int_equal(tsock_batch_seq(b), 9050);
+	assert_true(inproc_good(b, 10000));
+	tsock_batch_release(b);
+	assert_int_equal(tsock_skip(t, 880), 0);
+	b = inproc_next(t);
+	assert_int_equal(tsock_batch_seq(b), 9980);
+	assert_int_equal(tsock_batch_count(b), 20);
+	tsock_batch_release(b);
+	take_first(t, 10000);
+	assert_int_equal(tsock_skip(t, UINT64_MAX), 0);
+	assert_int_equal(tsock_next(t, 0, &b), TSOCK_EEPOCH);
+	assert_int_equal(tsock_skip(t, 1), TSOCK_EARG);
+	take_first(t, 20000);
+	tsock_close(t);
+	inproc_stop(&st);
+}
+
 static void all_batches_of_some_epochs_can_be_kept(void **state)
 {
 	enum { BATCHES = 4 * 10 };
@@ -488,6 +559,8 @@ int main(void)
 		cmocka_unit_test(spinning_works),
 		cmocka_unit_test(segments_and_now_and_leave),
 		cmocka_unit_test(breaking_off_goes_on_at_the_next_epoch),
+		cmocka_unit_test(an_epoch_that_was_rewound_is_begun_again),
+		cmocka_unit_test(samples_are_skipped_without_being_waited_for),
 		cmocka_unit_test(all_batches_of_some_epochs_can_be_kept),
 		cmocka_unit_test(read_only_hoarders_get_an_error),
 		cmocka_unit_test(

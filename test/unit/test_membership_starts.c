@@ -45,9 +45,9 @@ static void a_jump_waits_for_what_is_in_flight(void **state)
 	(void)state;
 	make(10000, 64, 128, TSI_NEVER);
 	a = join(TSOCK_JOIN_EPOCH, 0);
-	assert_int_equal(tsi_membership_claim(&m, 0, 50, &first), 50);
-	tsi_membership_published(&m, 0, 20);
-	tsi_membership_tail(&m, a.id, 20, 0);
+	assert_int_equal(tsi_membership_claim(&m, 0, 100, &first), 100);
+	tsi_membership_published(&m, 0, 70);
+	tsi_membership_tail(&m, a.id, 70, 0);
 	tsi_membership_leave(&m, a.id);
 	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 10000);
 	assert_false(tsi_membership_apply_jump(&m));
@@ -55,9 +55,41 @@ static void a_jump_waits_for_what_is_in_flight(void **state)
 	/* The live edge is the target now, for others too. */
 	assert_int_equal(join(TSOCK_JOIN_NOW, 0).start, 10000);
 	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 10000);
-	tsi_membership_published(&m, 0, 50);
+	tsi_membership_published(&m, 0, 100);
 	assert_true(tsi_membership_apply_jump(&m));
 	assert_int_equal(m.view[0].base, 10000);
+}
+
+static int refused(uint32_t how, uint64_t after)
+{
+	struct tsi_join j = { .join = how, .after = after };
+	struct tsi_joined c;
+
+	return tsi_membership_join(&m, &j, 0, &c);
+}
+
+/* All have left: within the window as if the last of them still read. */
+static void an_epoch_that_was_only_begun_is_whole_for_a_newcomer(void **state)
+{
+	struct tsi_joined a;
+
+	(void)state;
+	make(1000, 64, 128, 1000);
+	for (unsigned i = 0; i < 3; i++) {
+		a = join(TSOCK_JOIN_EPOCH, 0);
+		assert_int_equal(a.start, 0);
+		fill();
+		tsi_membership_tail(&m, a.id, 63, 0);
+		tsi_membership_leave(&m, a.id);
+		assert_false(tsi_membership_ended(&m));
+	}
+	/* Who counts it as begun has had it. */
+	assert_int_equal(refused(TSOCK_JOIN_EPOCH, 1000), TSOCK_EENDED);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	tsi_membership_tail(&m, a.id, 64, 0);
+	tsi_membership_leave(&m, a.id);
+	assert_int_equal(refused(TSOCK_JOIN_EPOCH, 0), TSOCK_EENDED);
+	assert_true(tsi_membership_ended(&m));
 }
 
 static void no_jump_when_the_next_start_is_in_the_ring(void **state)
@@ -262,6 +294,8 @@ int main(void)
 			no_start_lies_before_the_epoch_last_begun_ends),
 		cmocka_unit_test(a_lone_joiner_jumps_to_a_fresh_epoch),
 		cmocka_unit_test(a_jump_waits_for_what_is_in_flight),
+		cmocka_unit_test(
+			an_epoch_that_was_only_begun_is_whole_for_a_newcomer),
 		cmocka_unit_test(no_jump_when_the_next_start_is_in_the_ring),
 		cmocka_unit_test(
 			when_only_waiting_readers_are_left_the_stream_skips),

@@ -209,6 +209,16 @@ static void tsock_leave_case(void)
 	tsock_leave(NULL);
 }
 
+static void tsock_rewind_case(void)
+{
+	tsock_rewind(NULL);
+}
+
+static void tsock_skip_case(void)
+{
+	wrong(tsock_skip(NULL, 1));
+}
+
 static void tsock_close_case(void)
 {
 	tsock_close(NULL);
@@ -417,6 +427,8 @@ static const struct {
 	CASE(tsock_epoch),
 	CASE(tsock_epoch_batches),
 	CASE(tsock_leave),
+	CASE(tsock_rewind),
+	CASE(tsock_skip),
 	CASE(tsock_close),
 	CASE(tsock_query),
 	CASE(tsock_list),

@@ -215,6 +215,8 @@ TABLE = {
     "tsock_identity": (c_char_p, [_t]),
     "tsock_begin_timed": (c_int, [_t, c_int]),
     "tsock_begin": (c_int, [_t]),
+    "tsock_rewind": (None, [_t]),
+    "tsock_skip": (c_int, [_t, c_uint64]),
     "tsock_next": (c_int, [_t, c_int, POINTER(_b)]),
     "tsock_batch_count": (c_uint64, [_b]),
     "tsock_batch_seq": (c_uint64, [_b]),
