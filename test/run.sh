@@ -44,6 +44,8 @@ system-tsan  tsan     400  system/*,system/bytes.sh system tests, TSan
 python       plain    900  @python                 Python
 lint         lint     400  @lint                   lint
 install      plain    400  @install                installation
+wheel        plain    400  @wheel                  the wheel
+wheel-whole+ plain    3000 @wheel                  the wheel, by pip and in a bare root
 format       -        400  @format                 layout
 '
 

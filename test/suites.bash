@@ -171,6 +171,14 @@ suite_install()
 	run_program 'the same bytes from two folders' test/reproducible.sh
 }
 
+suite_wheel()
+{
+	case $name in
+	*-whole) run_program 'the wheel in a bare root' test/wheel.sh whole ;;
+	*) run_program 'the wheel by itself' test/wheel.sh ;;
+	esac
+}
+
 suite_lint()
 {
 	local tool

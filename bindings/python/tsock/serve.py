@@ -22,22 +22,27 @@ _log = logging.getLogger("tsock.producer")
 
 
 def find_program():
-    """tsock-producer: $TSOCK_PRODUCER, this checkout's, or $PATH's."""
+    """tsock-producer: $TSOCK_PRODUCER, the package's, the checkout's, $PATH's.
+
+    The package has its own where pip brought it, see backend/tsock_build.py.
+    """
     own = os.environ.get("TSOCK_PRODUCER")
     if own:
         return own
     here = os.path.dirname(os.path.abspath(__file__))
+    beside = os.path.join(here, "_lib", "tsock-producer")
     checkout = os.path.normpath(
         os.path.join(here, "..", "..", "..", "build", "bin", "tsock-producer")
     )
-    if os.access(checkout, os.X_OK):
-        return checkout
+    for path in (beside, checkout):
+        if os.access(path, os.X_OK):
+            return path
     found = shutil.which("tsock-producer")
     if found:
         return found
     raise FileNotFoundError(
-        "can't find tsock-producer: neither %s nor in $PATH; build it with "
-        "`make`, or set TSOCK_PRODUCER to it" % checkout
+        "can't find tsock-producer: neither %s nor %s nor in $PATH; build it "
+        "with `make`, or set TSOCK_PRODUCER to it" % (beside, checkout)
     )
 
 
