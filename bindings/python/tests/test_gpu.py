@@ -157,7 +157,7 @@ WAYS = [
 
 @pytest.mark.parametrize("way", WAYS, ids="-".join)
 def test_a_loader_on_a_gpu_gives_what_one_on_the_host_gives(sim, ride, way):
-    sim("--ring", 64, "--max-batch", 16, "--join-window", 16)
+    sim("--ring", 64, "--max-batch", 16, "--join-window", 32)
     mode = "late" if way[0] == "legacy" else "random"
     ride(SAME, *way, mode, N=str(N), SIMCUDA_MODE=mode, SIMCUDA_LATE_MS="20")
 

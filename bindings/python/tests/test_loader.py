@@ -67,16 +67,56 @@ def test_two_epochs_differ_in_order_and_not_in_samples(serve):
     assert first != second
 
 
-def test_breaking_off_and_iterating_again_is_a_fresh_epoch(serve):
+def test_a_look_at_the_first_batch_costs_nothing_of_the_epoch(serve):
+    serve("--epochs", 2)
+    loader = tsock.DataLoader("toy", batch_size=10, **INDEX)
+    for epoch in range(2):
+        first = next(iter(loader))[0].tolist()
+        iter(loader)
+        for _ in loader:
+            break
+        whole = indices(loader)
+        assert whole[:10] == first
+        assert sorted(whole) == everything()
+        assert loader.epoch == loader.stream_epoch == epoch
+    with pytest.raises(tsock.StreamEnded):
+        next(iter(loader))
+
+
+def test_an_epoch_whose_start_is_gone_is_not_begun_again(serve):
+    serve("--ring", 64, "--max-batch", 16, "--join-window", 16)
+    loader = tsock.DataLoader("toy", batch_size=16, **INDEX)
+    for epoch in range(3):
+        iterator = iter(loader)
+        for _ in range(7):
+            next(iterator)
+        assert loader.epoch == epoch
+        del iterator
+    assert sorted(indices(loader)) == everything()
+    assert loader.epoch == loader.stream_epoch == 3
+
+
+def test_set_epoch_asks_for_another_epoch_than_the_one_broken_off(serve):
     serve()
     loader = tsock.DataLoader("toy", batch_size=10, **INDEX)
-    for _ in loader:
-        break
-    first = loader.epoch
-    assert sorted(indices(loader)) == everything()
-    assert loader.epoch > first
-    assert len(next(iter(loader))[0]) == 10
-    assert sorted(indices(loader)) == everything()
+    next(iter(loader))  # a look, before anybody counts
+    firsts = []
+    for epoch in range(3):
+        loader.set_epoch(epoch)
+        for _ in range(2):
+            firsts.append(next(iter(loader))[0].tolist())
+        assert loader.epoch == loader.stream_epoch == epoch
+        assert firsts[-1] == firsts[-2]
+    assert firsts[0] != firsts[2] != firsts[4]
+
+
+def test_joining_waits_for_the_first_batch_that_is_asked_for(serve):
+    serve()
+    loader = tsock.DataLoader("toy", batch_size=10, **INDEX)
+    iterators = [iter(loader) for _ in range(100)]
+    assert tsock.query("toy")["consumers"] == 0 and loader.epoch is None
+    next(iterators[7])
+    assert tsock.query("toy")["consumers"] == 1 and loader.epoch == 0
 
 
 def test_two_loaders_of_one_process_see_the_same_epoch(serve):
@@ -113,16 +153,60 @@ def test_an_exhausted_iterator_stays_exhausted(serve):
     assert iter(iterator) is iterator
 
 
-def test_a_new_iterator_ends_the_older_and_the_older_says_so(serve):
+def test_iterators_of_a_loader_are_independent(serve):
     serve()
     loader = tsock.DataLoader("toy", batch_size=10, **INDEX)
     older = iter(loader)
-    next(older)
+    first = next(older)[0].tolist()
     newer = iter(loader)
-    with pytest.raises(RuntimeError, match="iter\\(\\) was called again"):
-        next(older)
-    del older
-    assert sorted(i for (b,) in newer for i in b.tolist()) == everything()
+    assert next(newer)[0].tolist() == first
+    rest = [i for (b,) in newer for i in b.tolist()]
+    assert sorted(first + rest) == everything()
+    assert first + [i for (b,) in older for i in b.tolist()] == first + rest
+    assert loader.epoch == 0
+
+
+def test_a_loader_zipped_with_itself(serve):
+    serve("--ring", 64, "--max-batch", 16, "--join-window", 32)
+    loader = tsock.DataLoader("toy", batch_size=16, **INDEX)
+    for epoch in range(3):
+        seen = []
+        for (a,), (b,) in zip(loader, loader):
+            assert a.tolist() == b.tolist()
+            seen += a.tolist()
+        assert sorted(seen) == everything() and loader.epoch == epoch
+    # Nothing that was left of that stands in the way.
+    for _ in range(3):
+        assert sorted(indices(loader)) == everything()
+    assert tsock.query("toy")["consumers"] == 1
+
+
+def test_an_iterator_that_was_forgotten_is_left_behind(serve):
+    serve("--ring", 64, "--max-batch", 16, "--join-window", 16)
+    loader = tsock.DataLoader("toy", batch_size=16, **INDEX)
+    forgotten = iter(loader)
+    kept = next(forgotten)[0]
+    before = kept.tolist()
+    for _ in range(3):
+        assert sorted(indices(loader)) == everything()
+    with pytest.raises(tsock.Error, match="left behind"):
+        next(forgotten)
+    assert kept.tolist() == before
+    assert loader.transport is None
+    assert sorted(indices(loader)) == everything()
+
+
+def test_connections_are_used_again(serve):
+    served = serve()
+    loader = tsock.DataLoader("toy", batch_size=16, **INDEX)
+    for _ in range(5):
+        for _ in zip(loader, loader, loader):
+            pass
+    assert len(loader._pool._all) == 3
+    loader.close()
+    with pytest.raises(tsock.Error, match="closed"):
+        iter(loader)
+    assert served.process.poll() is None
 
 
 def test_an_iterator_that_is_dropped_holds_nobody_up(serve):
@@ -171,7 +255,13 @@ def test_join_now_gives_a_short_first_epoch_and_then_whole_ones(serve):
     b = tsock.DataLoader("toy", batch_size=16, join="now", **INDEX)
     iterator = iter(b)
     first = []
-    rest = threading.Thread(target=lambda: [None for _ in running])
+
+    def go_on():
+        until(lambda: tsock.query("toy")["consumers"] == 2)
+        for _ in running:
+            pass
+
+    rest = threading.Thread(target=go_on)
     rest.start()
     for (batch,) in iterator:
         first += batch.tolist()
@@ -232,7 +322,7 @@ def test_what_frameworks_read(serve):
     assert "toy" in repr(loader) and "48" in repr(loader)
 
 
-@pytest.mark.parametrize("name", ["batch_size", "sampler", "num_workers"])
+@pytest.mark.parametrize("name", ["batch_size", "sampler", "dtype"])
 def test_what_is_fixed_can_not_be_set(serve, name):
     serve()
     loader = tsock.DataLoader("toy", batch_size=48, **INDEX)
@@ -250,12 +340,40 @@ def test_set_epoch_never_moves_the_stream_and_warns_once(serve):
         loader.sampler.set_epoch(1)
         indices(loader)
     loader.batch_sampler.set_epoch(7)
-    with pytest.warns(UserWarning, match="epoch 2"):
+    with pytest.warns(UserWarning, match="epoch 2 of this job") as caught:
         indices(loader)
+    assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         indices(loader)
     assert loader.epoch == 3
+
+
+def test_a_job_that_comes_late_counts_from_its_own_first_epoch(serve):
+    serve("--ring", 64, "--max-batch", 16, "--join-window", 16)
+    early = tsock.DataLoader("toy", batch_size=16, **INDEX)
+    for _ in range(3):
+        indices(early)
+    early.close()
+    late = tsock.DataLoader("toy", batch_size=16, **INDEX)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for epoch in (5, 6):  # as a job that goes on has it
+            late.set_epoch(epoch)
+            assert sorted(indices(late)) == everything()
+            assert late.epoch == epoch
+            assert late.stream_epoch == epoch - 2
+
+
+def test_the_order_of_a_sequential_stream_is_every_epochs(serve):
+    serve("--order", "sequential")
+    loader = tsock.DataLoader("toy", batch_size=64, **INDEX)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for epoch in (0, 7, 3):
+            loader.set_epoch(epoch)
+            assert indices(loader) == everything()
+    assert loader.epoch == 2
 
 
 def test_loaders_are_pickled_and_iterators_are_not(serve):
@@ -290,8 +408,9 @@ def test_the_stream_ends_after_its_epochs(serve):
     served = serve("--epochs", 1)
     loader = tsock.DataLoader("toy", batch_size=48, **INDEX)
     assert sorted(indices(loader)) == everything()
-    with pytest.raises(tsock.StreamEnded):
-        iter(loader)
+    for _ in range(2):
+        with pytest.raises(tsock.StreamEnded):
+            next(iter(loader))
     loader.close()
     assert served.process.wait(20) == 0
 
@@ -308,8 +427,10 @@ def test_a_killed_producer_is_a_named_error_when_one_asks(serve):
         for _ in iterator:  # what was made before may still come
             pass
     assert time.monotonic() - began < 30
-    with pytest.raises(tsock.Error):
-        next(iterator)
+    for _ in range(2):
+        with pytest.raises(tsock.ProducerLost) as e:
+            next(iterator)
+        assert e.value.code == "TSOCK_ELOST"
     assert kept[0].tolist() == before
 
 
@@ -432,7 +553,7 @@ def test_a_validation_loader_gets_every_epoch_and_nothing_is_made_in_vain(serve)
         assert loader.epoch == epoch
         assert sorted(seen) == everything()
     with pytest.raises(tsock.StreamEnded):
-        iter(loader)
+        next(iter(loader))
     assert served.process.wait(30) == 0
 
 
@@ -550,7 +671,7 @@ def test_an_old_loader_of_a_restarted_producer_is_told_to_open_again(serve):
     tsock.DataLoader("toy", 16).close()  # it is up
     for _ in range(3):
         with pytest.raises(tsock.ProducerLost, match="restarted") as e:
-            iter(loader)
+            next(iter(loader))
         assert e.value.code == "TSOCK_ELOST"
         assert "DataLoader" in str(e.value)
     loader = tsock.DataLoader("toy", 16)
@@ -616,3 +737,18 @@ def test_exit_when_idle_counts_loaders_that_only_connected(serve):
     loader.close()
     assert served.process.wait(50) == 0
     assert b"no loader connected" in open(served.log, "rb").read()
+
+
+def test_a_loader_that_is_dropped_is_gone_without_the_collector(serve):
+    import gc
+
+    serve()
+    loader = tsock.DataLoader("toy", 16, **INDEX)
+    assert sorted(indices(loader)) == everything()
+    assert tsock.query("toy")["consumers"] == 1  # between two epochs
+    gc.disable()
+    try:
+        del loader
+        until(lambda: tsock.query("toy")["consumers"] == 0)
+    finally:
+        gc.enable()

@@ -12,8 +12,11 @@ set once; every loader on the machine sees the same bytes without a copy.
 
 from ._ffi import lib as _lib
 from .errors import (
+    CannotResume,
     Error,
+    InvalidArgument,
     NoProducer,
+    OutOfMemory,
     ProducerLost,
     Refused,
     StreamEnded,
@@ -28,9 +31,12 @@ __version__ = "0.1.0"
 library_version = _lib.tsock_version_string().decode()
 
 __all__ = [
+    "CannotResume",
     "DataLoader",
     "Error",
+    "InvalidArgument",
     "NoProducer",
+    "OutOfMemory",
     "Producer",
     "ProducerLost",
     "Refused",

@@ -7,7 +7,7 @@ import sys
 from .serve import find_program
 
 
-def main():
+def main() -> None:
     program = find_program()
     if os.path.realpath(program) == os.path.realpath(sys.argv[0]):
         sys.exit(

@@ -7,6 +7,8 @@ two.  This file finds and checks the library, passes its log lines to Python's
 means: that is loader.py's affair.
 """
 
+from __future__ import annotations
+
 import atexit
 import ctypes
 import logging
@@ -27,6 +29,7 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
+from typing import Any, Callable, Optional, TypeVar
 
 from . import errors
 
@@ -42,6 +45,7 @@ RAW, UNIT, MEAN_STD = 0, 1, 2
 JOINS = {"epoch": 0, "segment": 1, "now": 2}
 BETWEENS = {None: 0, "hold": 1, "leave": 2}
 TRANSPORTS = {None: 0, "vmm": 1, "legacy": 2, "staged": 3}
+FIELD_IMAGE = 1
 WRITABLE = 1
 DROP_LAST = 2
 GPU_STORED = 8
@@ -61,7 +65,7 @@ class Field(Structure):
 class Sized(Structure):
     """A struct that may grow at its end: its first member is its size."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.size = ctypes.sizeof(self)
 
@@ -250,7 +254,7 @@ TABLE = {
 }
 
 
-def candidates():
+def candidates() -> list[str]:
     """Where the library is looked for, in order."""
     own = os.environ.get("LIBTSOCK_PATH")
     if own:
@@ -265,7 +269,7 @@ def candidates():
     ]
 
 
-def _load():
+def _load() -> tuple[str, ctypes.CDLL]:
     tried = []
     for path in candidates():
         # A name without a slash is the system's own search.
@@ -282,7 +286,7 @@ def _load():
     )
 
 
-def _declare(path, lib):
+def _declare(path: str, lib: ctypes.CDLL) -> None:
     for name, (restype, argtypes) in TABLE.items():
         try:
             function = getattr(lib, name)
@@ -316,7 +320,7 @@ _LEVELS = {
 interrupted = False  # Ctrl-C came while a log line was written
 
 
-def level_of(level, text):
+def level_of(level: int, text: str) -> int:
     """Python's level of a line.
 
     What a script waits for has to be seen without any set-up, and logging's
@@ -328,8 +332,7 @@ def level_of(level, text):
     return _LEVELS.get(level, logging.INFO)
 
 
-@LOGGER
-def _on_line(_arg, level, line):
+def _line(_arg: Any, level: int, line: bytes) -> None:
     global interrupted
     try:
         text = line.decode("utf-8", "replace")
@@ -340,7 +343,10 @@ def _on_line(_arg, level, line):
         pass
 
 
-def check_interrupt():
+_on_line = LOGGER(_line)
+
+
+def check_interrupt() -> None:
     """Raise the Ctrl-C that came inside a log line."""
     global interrupted
     if interrupted:
@@ -356,14 +362,20 @@ atexit.register(lib.tsock_set_logger, LOGGER(), None)
 # ---- calls ---------------------------------------------------------------
 
 
-def failure(code):
+def failure(code: int) -> errors.Error:
     """The exception for a code that a call on this thread just returned."""
     return errors.from_code(
         code, lib.tsock_errmsg().decode("utf-8", "replace")
     )
 
 
-def patiently(call, undo=None):
+_Result = TypeVar("_Result")
+
+
+def patiently(
+    call: Callable[[], _Result],
+    undo: Optional[Callable[[_Result], object]] = None,
+) -> _Result:
     """call(), which may block in C for long, so that Ctrl-C ends it at once.
 
     Python handles signals between two bytecodes of the main thread, so the
@@ -374,9 +386,9 @@ def patiently(call, undo=None):
         return call()
     lock = threading.Lock()
     done = threading.Event()
-    state = {"abandoned": False}
+    state: dict[str, Any] = {"abandoned": False}
 
-    def work():
+    def work() -> None:
         try:
             state["result"] = call()
         except BaseException as e:  # noqa: BLE001 - raised by the waiter
@@ -399,4 +411,5 @@ def patiently(call, undo=None):
         raise
     if "error" in state:
         raise state["error"]
-    return state["result"]
+    result: _Result = state["result"]
+    return result

@@ -5,36 +5,24 @@ Each function takes what a user wrote and gives what C wants, or a ValueError
 that says what it may be.  Nothing here knows a stream.
 """
 
+from __future__ import annotations
+
 import math
 import os
 import sys
 from ctypes import c_float
+from typing import Any, Mapping, Optional, Union
 
 from . import _ffi
+from .keywords import did_you_mean
 
-DEFAULT = object()  # where None means something else
+DEFAULT: Any = object()  # where None means something else
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
-# What people bring along from torch, and where it has gone.
-ELSEWHERE = {
-    "shuffle": "the producer's --order decides it",
-    "sampler": "the producer's --order decides it",
-    "batch_sampler": "the producer's --order decides it",
-    "generator": "the producer's --seed decides it",
-    "num_workers": "the producer's --threads decides it",
-    "persistent_workers": "the producer's threads persist",
-    "prefetch_factor": "the producer's --ring decides it",
-    "worker_init_fn": "the producer decodes",
-    "multiprocessing_context": "the producer decodes",
-    "collate_fn": "batches are made in place; work on what next() returns",
-    "in_order": "batches always come in stream order",
-    "pin_memory_device": "pin_memory=True is for the current device",
-}
 
-
-def choice(what, value, choices):
+def choice(what: str, value: Any, choices: Mapping[Any, int]) -> int:
     """The C value of a choice by name."""
     try:
         return choices[value]
@@ -46,14 +34,16 @@ def choice(what, value, choices):
         ) from None
 
 
-def ranks(rank, world_size):
+def ranks(
+    rank: Optional[int], world_size: Optional[int]
+) -> tuple[int, int]:
     """(rank, world_size) of this process, (0, 1) where it is alone.
 
     What torch.distributed says, if it was initialised, unless both are given.
     """
     if (rank is None) != (world_size is None):
         raise ValueError("rank and world_size belong together: give both")
-    if rank is not None:
+    if rank is not None and world_size is not None:
         if not 0 <= rank < world_size:
             raise ValueError(
                 "rank %r of world_size %r: there is no such rank"
@@ -71,7 +61,9 @@ def ranks(rank, world_size):
     return distributed.get_rank(), distributed.get_world_size()
 
 
-def check_shard(name, rank, world_size, shard, shards):
+def check_shard(
+    name: str, rank: int, world_size: int, shard: int, shards: int
+) -> None:
     """Refuse what would give several ranks the same samples."""
     if world_size == 1 or (shard, shards) == (rank, world_size):
         return
@@ -87,14 +79,14 @@ def check_shard(name, rank, world_size, shard, shards):
     )
 
 
-def dtype_name(dtype):
+def dtype_name(dtype: Any) -> str:
     """'float32' for 'float32', torch.float32, numpy.float32, numpy.dtype."""
     if isinstance(dtype, type):
         return dtype.__name__
     return str(dtype).rpartition(".")[2]
 
 
-def stream_name(value):
+def stream_name(value: Union[str, os.PathLike[str]]) -> bytes:
     """A stream's name, or its path, as C takes it."""
     name = os.fsencode(value)
     if b"\0" in name:
@@ -106,7 +98,7 @@ def stream_name(value):
     return name
 
 
-def seconds(what, value, least):
+def seconds(what: str, value: Any, least: float) -> float:
     """A number of seconds; booleans and NaN are none."""
     if (
         isinstance(value, bool)
@@ -120,7 +112,7 @@ def seconds(what, value, least):
     return value
 
 
-def _three(what, value, least):
+def _three(what: str, value: Any, least: float) -> list[float]:
     try:
         numbers = [float(v) for v in value]
     except (TypeError, ValueError):
@@ -135,7 +127,7 @@ def _three(what, value, least):
     return numbers
 
 
-def set_normalize(opts, dtype, normalize):
+def set_normalize(opts: _ffi.Opts, dtype: str, normalize: Any) -> Any:
     if dtype == "uint8":
         if normalize is not DEFAULT and normalize is not None:
             raise ValueError(
@@ -151,8 +143,9 @@ def set_normalize(opts, dtype, normalize):
     if normalize is DEFAULT or (
         isinstance(normalize, str) and normalize == "imagenet"
     ):
-        mean, std = IMAGENET_MEAN, IMAGENET_STD
-        result = "imagenet"
+        mean: Any = IMAGENET_MEAN
+        std: Any = IMAGENET_STD
+        result: Any = "imagenet"
     else:
         if isinstance(normalize, (str, bytes)):
             mean = std = None
@@ -175,7 +168,7 @@ def set_normalize(opts, dtype, normalize):
     return result
 
 
-def batch_size(value):
+def batch_size(value: Any) -> int:
     if (
         isinstance(value, bool)
         or not hasattr(value, "__index__")
@@ -185,10 +178,10 @@ def batch_size(value):
             "batch_size %r: it is a whole number of samples, 1 or more"
             % (value,)
         )
-    return value.__index__()
+    return int(value.__index__())
 
 
-def field_names(fields):
+def field_names(fields: Any) -> tuple[str, ...]:
     if isinstance(fields, str):
         fields = (fields,)
     try:
@@ -201,3 +194,55 @@ def field_names(fields):
             "('image', 'label')" % (fields,)
         )
     return names
+
+
+def dict_keys(as_dict: Any, fields: tuple[str, ...]) -> Optional[list[str]]:
+    """What a batch's dict calls the fields; None: a batch is a list."""
+    if as_dict is None or as_dict is False:
+        return None
+    if as_dict is True:
+        names: Mapping[str, Any] = {}
+    elif isinstance(as_dict, Mapping):
+        names = as_dict
+    else:
+        raise ValueError(
+            "as_dict %r: it is True, False, or names for fields such as "
+            "{'image': 'pixel_values', 'label': 'labels'}" % (as_dict,)
+        )
+    for name in names:
+        if name not in fields:
+            raise ValueError(
+                "as_dict has a name for %r, which isn't one of the loader's "
+                "fields: they are %s%s"
+                % (name, ", ".join(fields), did_you_mean(name, fields))
+            )
+    keys = [names.get(name, name) for name in fields]
+    if len(set(keys)) < len(keys) or not all(isinstance(k, str) for k in keys):
+        raise ValueError(
+            "as_dict %r: fields %s would be called %s; each needs a name of "
+            "its own" % (as_dict, ", ".join(fields), ", ".join(map(str, keys)))
+        )
+    return keys
+
+
+def channels_last(memory_format: Any, layout: str, framework: str) -> bool:
+    """Does memory_format ask for torch's channels_last?"""
+    name = str(memory_format).rpartition(".")[2]
+    if memory_format is None or name == "contiguous_format":
+        return False
+    if name != "channels_last":
+        raise ValueError(
+            "memory_format %r: it is None, 'channels_last' or "
+            "'contiguous_format'" % (memory_format,)
+        )
+    if framework != "torch":
+        raise ValueError(
+            "memory_format 'channels_last' with framework %r: it is torch's; "
+            "layout='hwc' has the same bytes" % framework
+        )
+    if layout != "chw":
+        raise ValueError(
+            "memory_format 'channels_last' with layout %r: it is a way to "
+            "store layout 'chw'" % layout
+        )
+    return True

@@ -1,42 +1,56 @@
 # SPDX-License-Identifier: MIT
-"""A loader's connection to its stream: a tsock * and who may use it when."""
+"""A loader's connections to its stream: each a tsock *, used by one iterator.
+
+An iterator takes a connection of its loader's pool when it is asked for its
+first batch, and gives it back when it ends.
+"""
+
+from __future__ import annotations
 
 import math
 import os
 import threading
 import time
+from collections import deque
 from ctypes import byref, c_void_p
+from typing import Any, Callable, Optional
 
 from . import _ffi, arguments, errors
+from .about import About
 
 _lib = _ffi.lib
 
 SLICE_MS = 50  # Ctrl-C is seen between two slices of a wait
 
+LEFT_BEHIND = (
+    "this iterator was left behind: another iterator of its tsock.DataLoader, "
+    "in the same thread, needed a sample that could not be made before this "
+    "one went on; read them in step, or from two threads"
+)
+
 
 class Stream:
-    """A tsock *, by one thread at a time, and only in its own process.
+    """A tsock *, by one thread at a time, and only in its own process."""
 
-    Of all the iterators that were made of it one at most is current: the one
-    with the highest serial number.
-    """
-
-    def __init__(self, name, opts, wait):
-        self.handle = None
+    def __init__(self, name: Any, opts: _ffi.Opts, wait: float) -> None:
+        self.handle: Optional[int] = None
         self.lock = threading.Lock()
         self.pid = os.getpid()
-        self.serial = 0
-        self.ended = 0  # the serial that reached its epoch's end
+        self.thread = 0  # that joined
+        self.begun = True  # was a batch of the epoch joined last taken?
+        self.epoch = -1  # which that was
+        self.turn = 0  # when it was last asked for a batch, by Pool.turns
+        self.gone = "this tsock.DataLoader is closed"
         opts.timeout_ms = min(max(int(wait * 1000), 1), 2**32 - 1)
 
-        def connect():
+        def connect() -> tuple[Optional[int], Optional[errors.Error]]:
             out = c_void_p()
             code = _lib.tsock_open(
                 arguments.stream_name(name), byref(opts), byref(out)
             )
-            return out.value, code and _ffi.failure(code)
+            return out.value, _ffi.failure(code) if code else None
 
-        def undo(result):
+        def undo(result: tuple[Optional[int], Any]) -> None:
             if result[0]:
                 _lib.tsock_close(result[0])
 
@@ -44,91 +58,206 @@ class Stream:
         if failure:
             raise failure
 
-    def _check(self, serial=None):
+    def check(self) -> int:
+        """The handle, if it may be used."""
+        if os.getpid() != self.pid:
+            raise errors.from_code(errors.EFORK, "")
         if self.handle is None:
-            raise errors.Error("this tsock.DataLoader is closed")
-        if serial is not None and serial != self.serial:
-            raise errors.Error(
-                "this iterator has ended, because iter() was called again on "
-                "its tsock.DataLoader: a loader has one iterator at a time; "
-                "make another loader to read twice at once"
-            )
+            raise errors.Error(self.gone)
+        return self.handle
 
-    def wait(self, serial, timeout, call):
-        """Repeat call(ms) until it knows; 0 or the end of the epoch."""
+    def ask(self, function: Callable[..., Any], *rest: Any) -> Any:
+        """function(handle, ...), with nobody else using the handle."""
+        with self.lock:
+            return function(self.check(), *rest)
+
+    def wait(
+        self, timeout: float, function: Callable[..., int], *rest: Any
+    ) -> int:
+        """function(handle, ms, ...) until it knows; 0, or EEPOCH at the end."""
+        code: int
+        with self.lock:
+            code = function(self.check(), SLICE_MS if not timeout else 0, *rest)
+            if code == 0 and not _ffi.interrupted:
+                return 0
+            failure = self._failure(code)
         deadline = time.monotonic() + timeout if timeout else None
         ms = SLICE_MS
         while True:
-            if os.getpid() != self.pid:
-                raise errors.from_code(errors.EFORK, "")
-            if deadline is not None:
-                left = deadline - time.monotonic()
-                ms = max(0, min(SLICE_MS, math.ceil(left * 1000)))
-            with self.lock:
-                self._check(serial)
-                code = call(ms)
-                failure = (
-                    _ffi.failure(code)
-                    if code not in (0, errors.EAGAIN, errors.EEPOCH)
-                    else None
-                )
-            if _ffi.interrupted:
-                _ffi.check_interrupt()
+            _ffi.check_interrupt()
             if failure:
                 raise failure
             if code != errors.EAGAIN:
                 return code
-            if deadline is not None and time.monotonic() >= deadline:
-                raise errors.TimedOut(
-                    "tsock.DataLoader timed out after %g seconds" % timeout
-                )
+            if deadline is not None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise self._late(timeout)
+                ms = max(0, min(SLICE_MS, math.ceil(left * 1000)))
+            with self.lock:
+                code = function(self.check(), ms, *rest)
+                failure = self._failure(code)
 
-    def begin(self, timeout):
-        """Join; the serial number of the new iterator."""
-        if os.getpid() != self.pid:
-            raise errors.from_code(errors.EFORK, "")
-        with self.lock:
-            self._check()
-            self.serial += 1
-            serial = self.serial
+    @staticmethod
+    def _failure(code: int) -> Optional[errors.Error]:
+        if code in (0, errors.EAGAIN, errors.EEPOCH):
+            return None
+        return _ffi.failure(code)
+
+    @staticmethod
+    def _late(timeout: float) -> errors.Error:
+        return errors.TimedOut(
+            "tsock.DataLoader timed out after %g seconds" % timeout
+        )
+
+    def try_wait(self, function: Callable[..., int], *rest: Any) -> int:
+        """function(handle, 0, ...), or EAGAIN where it can't be called now.
+
+        Any thread, and the garbage collector.
+        """
+        if os.getpid() != self.pid or not self.lock.acquire(blocking=False):
+            return errors.EAGAIN
         try:
-            self.wait(
-                serial,
-                timeout,
-                lambda ms: _lib.tsock_begin_timed(self.handle, ms),
-            )
-        except BaseException:
-            self.leave(serial)  # nobody will ask for its samples
-            raise
-        return serial
+            if self.handle is None:
+                return errors.EAGAIN
+            return function(self.handle, 0, *rest)
+        finally:
+            self.lock.release()
 
-    def leave(self, serial):
-        """The iterator with this serial number is no more."""
+    def begin(self, timeout: float, again: bool = False) -> None:
+        """Join; again: the epoch that was left may be begun once more."""
+        if again:
+            self.ask(_lib.tsock_rewind)
+        self.thread = threading.get_ident()
+        try:
+            self.wait(timeout, _lib.tsock_begin_timed)
+            self.epoch = self.ask(_lib.tsock_epoch)
+            self.begun = False
+        except BaseException:
+            self.leave()  # nobody will ask for its samples
+            raise
+
+    def leave(self) -> None:
+        """Read no more, and be ready to join again."""
         if os.getpid() != self.pid:
             return
-        # Called by the garbage collector too, maybe inside a call on this
-        # very thread: then an iterator is being made, and that call leaves.
+        # Called by the garbage collector too.  Who has the lock then is
+        # close(), which leaves.
         if not self.lock.acquire(blocking=False):
             return
         try:
-            if (
-                self.handle is not None
-                and serial == self.serial
-                and serial != self.ended
-            ):
+            if self.handle is not None:
                 _lib.tsock_leave(self.handle)
         finally:
             self.lock.release()
 
-    def close(self):
+    def close(self, why: Optional[str] = None, wait: float = 5) -> bool:
+        """Close it, unless some thread is in a call for as long as wait."""
         if os.getpid() != self.pid:
-            return
+            return False
         # A thread that is inside a call for a slice lets go soon.
-        if not self.lock.acquire(timeout=5):
-            return
+        if not self.lock.acquire(timeout=wait):
+            return False
         try:
+            self.gone = why or self.gone
             handle, self.handle = self.handle, None
             if handle is not None:
                 _lib.tsock_close(handle)
         finally:
             self.lock.release()
+        return True
+
+
+class Pool:
+    """The connections of a loader: one, and more while several iterators read.
+
+    One of them at most reads while no iterator does, between two epochs: the
+    one of the iterator that ended last.  Others would wait for an epoch that
+    nobody may ever ask them for, and the stream for them.
+    """
+
+    def __init__(self, name: Any, opts: _ffi.Opts, wait: float) -> None:
+        self._name, self._opts, self._wait = name, opts, wait
+        self.first = self._connect()
+        try:
+            self.about = About(self.first.check(), name)
+        except BaseException:
+            self.first.close()
+            raise
+        self._all = [self.first]
+        self._idle = deque(self._all)
+        self._reading: set[Stream] = set()
+        self.closed = False
+        self.turns = 0
+
+    def _connect(self) -> Stream:
+        return Stream(self._name, self._opts, self._wait)
+
+    def ask(self, function: Callable[..., Any], *rest: Any) -> Any:
+        """function(handle, ...) of some connection."""
+        stream = self._all[0] if self._all else self.first
+        return stream.ask(function, *rest)
+
+    def check(self) -> None:
+        """Raise what taking a connection would raise."""
+        if self.closed or os.getpid() != self.first.pid:
+            self.first.check()
+
+    def take(self) -> Stream:
+        """A connection for an iterator, which has to give() it back."""
+        self.check()
+        try:
+            return self._idle.pop()  # the one that is a reader still, if any
+        except IndexError:
+            pass
+        stream = self._connect()
+        if About(stream.check(), self._name).run != self.about.run:
+            stream.close()
+            raise errors.from_code(
+                errors.ELOST,
+                "the producer of %r was restarted: make a new "
+                "tsock.DataLoader" % (self._name,),
+            )
+        self._all.append(stream)
+        if self.closed:
+            self.close()
+            stream.check()
+        return stream
+
+    def joined(self, stream: Stream) -> None:
+        """It is a reader."""
+        self._reading.add(stream)
+
+    @property
+    def reading(self) -> bool:
+        """Does any iterator read?"""
+        return bool(self._reading)
+
+    def give(self, stream: Stream, finished: bool) -> None:
+        """Its iterator has heard the epoch's end (finished), or is no more."""
+        self._reading.discard(stream)
+        if not finished or self._reading:
+            stream.leave()
+        if stream.handle is not None:
+            self._idle.append(stream)
+
+    def make_room(self, stream: Stream) -> bool:
+        """Close the connection that this thread has used the longest ago."""
+        mine = [
+            other
+            for other in self._reading
+            if other is not stream and other.thread == stream.thread
+        ]
+        if not mine:
+            return False
+        last = min(mine, key=lambda other: other.turn)
+        if not last.close(LEFT_BEHIND, wait=0):
+            return False
+        self._reading.discard(last)
+        self._all.remove(last)
+        return True
+
+    def close(self) -> None:
+        self.closed = True
+        for stream in self._all:
+            stream.close()

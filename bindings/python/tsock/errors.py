@@ -1,15 +1,28 @@
 # SPDX-License-Identifier: MIT
 """What can go wrong, by name.
 
-Every class is a RuntimeError, as torch's own loader raises them.  This file
-knows nothing of the C library but its error codes.
+Every class is a RuntimeError, as torch's own loader raises them, and where
+Python has a class for it (ValueError, MemoryError, TimeoutError) that one too.
+This file knows nothing of the C library but its error codes.
 """
+
+from __future__ import annotations
+
+from typing import Optional
 
 
 class Error(RuntimeError):
     """Something failed; ``code`` names the C library's reason, if any."""
 
-    code = None
+    code: Optional[str] = None
+
+
+class InvalidArgument(Error, ValueError):
+    """An argument can't be right; the text names it."""
+
+
+class OutOfMemory(Error, MemoryError):
+    """There is too little memory; the text says what needs it."""
 
 
 class NoProducer(Error):
@@ -32,27 +45,33 @@ class Refused(Error):
     """The producer refused; the text says why, with the numbers."""
 
 
-class TimedOut(Error):
+class TimedOut(Error, TimeoutError):
     """No batch within ``timeout`` seconds; the iterator can go on."""
+
+
+class CannotResume(Error):
+    """The stream has gone past the sample that a saved state goes on at."""
 
 
 # enum tsock_err in tsock.h: values are ABI.
 EAGAIN = -1
 EEPOCH = -2
+ELOST = -4
 EARG = -5
 EFORK = -11
+EHELD = -12
 
-_CLASSES = {
+_CLASSES: dict[int, tuple[str, type[Error]]] = {
     -3: ("TSOCK_EENDED", StreamEnded),
-    -4: ("TSOCK_ELOST", ProducerLost),
-    EARG: ("TSOCK_EARG", ValueError),
-    -6: ("TSOCK_ENOMEM", Error),
+    ELOST: ("TSOCK_ELOST", ProducerLost),
+    EARG: ("TSOCK_EARG", InvalidArgument),
+    -6: ("TSOCK_ENOMEM", OutOfMemory),
     -7: ("TSOCK_ESYS", Error),
     -8: ("TSOCK_ENOPROD", NoProducer),
     -9: ("TSOCK_EREFUSED", Refused),
     -10: ("TSOCK_EPROTO", Error),
     EFORK: ("TSOCK_EFORK", Error),
-    -12: ("TSOCK_EHELD", Error),
+    EHELD: ("TSOCK_EHELD", Error),
     -13: ("TSOCK_ESTREAM", StreamFailed),
     -14: ("TSOCK_EDATA", Error),
     -15: ("TSOCK_ENOTSUP", Error),
@@ -65,12 +84,18 @@ FORKED = (
 )
 
 
-def from_code(code, text):
+def from_code(code: int, text: str) -> Error:
     """The exception for a C error code and its message."""
     name, kind = _CLASSES.get(code, (None, Error))
     if code == EFORK:
         text = FORKED
     error = kind(text or name or "tsock error %d" % code)
-    if isinstance(error, Error):
-        error.code = name
+    error.code = name
     return error
+
+
+def again(error: Error) -> Error:
+    """The same error, to be raised once more."""
+    copy = type(error)(*error.args)
+    copy.code = error.code
+    return copy

@@ -1,67 +1,123 @@
 # SPDX-License-Identifier: MIT
-"""What frameworks look for in a loader: its samplers and its data set."""
+"""What frameworks look for in a loader: its samplers, and whose epoch it is."""
+
+from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING, Iterator, Optional, Sequence
+
+if TYPE_CHECKING:
+    from .progress import Progress
 
 
 class Epochs:
-    """What set_epoch() was told, shared by a loader and its samplers."""
+    """The epochs of a job: its own numbers, and the stream's.
 
-    def __init__(self):
-        self.wanted = None
-        self.warned = False
+    A job counts the epochs that it has begun, from 0 or from what it told
+    set_epoch() before the first, wherever the stream was when it came.
+    """
 
-    def set_epoch(self, epoch):
+    def __init__(self, name: str, sequential: bool) -> None:
+        self._name = name
+        self._sequential = sequential
+        self.wanted: Optional[int] = None  # what set_epoch() said last
+        self.number: Optional[int] = None  # of the epoch begun last
+        self.stream: Optional[int] = None  # that epoch's number in the stream
+        self.finished = -1  # the latest epoch of the stream that was finished
+        self._told = False  # has set_epoch() said which epoch that was?
+        self._wanted_then: Optional[int] = None
+        self._warned = False
+
+    def set_epoch(self, epoch: int) -> None:
         self.wanted = int(epoch)
 
-    def compare(self, name, epoch):
-        if self.wanted in (None, epoch) or self.warned:
+    def may_be_had_again(self) -> bool:
+        """Is an epoch that was broken off begun again by iterating again?
+
+        Yes, unless set_epoch() has asked for another one since.
+        """
+        return self._wanted_then is None or self._wanted_then == self.wanted
+
+    def begin(self, stream_epoch: int) -> None:
+        """The first batch of an epoch was taken."""
+        if self.number is None:
+            self.number = 0
+        elif self.stream is not None and stream_epoch > self.stream:
+            self.number += 1
+        self.stream = stream_epoch
+        self._wanted_then = self.wanted
+        if self.wanted is not None and not self._told:
+            self._told = True
+            self.number = self.wanted
+        self._compare(stream_epoch)
+
+    def _compare(self, stream_epoch: int) -> None:
+        # An order that is always the same is every epoch's.
+        if self._warned or self._sequential:
             return
-        self.warned = True
+        if self.wanted is None or self.wanted == self.number:
+            return
+        self._warned = True
         warnings.warn(
-            "set_epoch(%d): stream %r is shared and isn't moved; epoch %d "
-            "begins (said once)" % (self.wanted, name, epoch),
-            stacklevel=4,
+            "set_epoch(%d): stream %r is shared and isn't moved; this is "
+            "epoch %s of this job, and epoch %d of the stream (said once)"
+            % (self.wanted, self._name, self.number, stream_epoch),
+            stacklevel=6,
         )
+
+    def restore(self, number: int) -> None:
+        """The next epoch to begin has this number."""
+        self.number = number
+        self.stream = None
+        self._told = True
 
 
 class Sampler:
-    """Says how many samples an epoch has; their order is the producer's."""
+    """Which samples of the data set the epoch visits, in its order.
 
-    def __init__(self, length, epochs):
+    The order is the producer's.  Iterating gives the epoch that is being read;
+    else the one that the next iterator will read, so far as that is known
+    before the first batch.  For what a batch holds without any doubt, see the
+    field "index".
+    """
+
+    def __init__(self, length: int, progress: Progress) -> None:
         self._length = length
-        self._epochs = epochs
+        self._progress = progress
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
-    def set_epoch(self, epoch):
-        self._epochs.set_epoch(epoch)
+    def indices(self, stream_epoch: Optional[int] = None) -> Sequence[int]:
+        """The order of an epoch of the stream."""
+        return self._progress.order(stream_epoch)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.indices())
+
+    def set_epoch(self, epoch: int) -> None:
+        self._progress.epochs.set_epoch(epoch)
 
 
-class BatchSampler(Sampler):
+class BatchSampler:
     """The same, in batches."""
 
-    def __init__(self, sampler, length, batch_size, drop_last):
-        super().__init__(length, sampler._epochs)
+    def __init__(
+        self, sampler: Sampler, length: int, batch_size: int, drop_last: bool
+    ) -> None:
+        self._length = length
         self.sampler = sampler
         self.batch_size = batch_size
         self.drop_last = drop_last
 
-
-class Dataset:
-    """The data set behind the stream: its length and its classes."""
-
-    def __init__(self, length, classes):
-        self._length = length
-        self.classes = classes
-        self.class_to_idx = {name: i for i, name in enumerate(classes)}
-
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
-    def __repr__(self):
-        return "<data set of %d samples, %d classes>" % (
-            self._length,
-            len(self.classes),
-        )
+    def __iter__(self) -> Iterator[list[int]]:
+        indices = self.sampler.indices()
+        for i in range(self._length):
+            at = i * self.batch_size
+            yield list(indices[at : at + self.batch_size])
+
+    def set_epoch(self, epoch: int) -> None:
+        self.sampler.set_epoch(epoch)

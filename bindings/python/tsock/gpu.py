@@ -5,7 +5,12 @@ Never synchronises anything.  A test without a GPU puts another class in the
 place of Cuda.
 """
 
-from . import _ffi
+from __future__ import annotations
+
+import warnings
+from typing import Any, Optional, Sequence
+
+from . import _ffi, arguments
 
 # The names of torch.dtypes by enum tsock_dtype.
 DTYPES = {
@@ -25,7 +30,7 @@ class Cuda:
     what tensors.framework() gave.
     """
 
-    def __init__(self, device, importer):
+    def __init__(self, device: Any, importer: Any) -> None:
         if importer.name != "torch":
             raise ValueError(
                 "device %r with framework %r: tensors on a GPU are torch's"
@@ -59,25 +64,73 @@ class Cuda:
         self.ordinal = index
         self.device = torch.device("cuda", index)
 
-    def stream(self, which=None):
+    def stream(self, which: Any = None) -> Any:
         """The cudaStream_t of a stream of torch's; None: the current one."""
         if which is None:
             which = self._torch.cuda.current_stream(self.device)
         return getattr(which, "cuda_stream", which)
 
-    def empty(self, shape, dtype):
+    def empty(self, shape: tuple[int, ...], dtype: str) -> tuple[Any, int]:
         """A tensor of its own, and its address."""
         made = self._torch.empty(
             shape, dtype=getattr(self._torch, dtype), device=self.device
         )
         return made, made.data_ptr()
 
-    def lend(self, batch, i):
+    def lend(self, batch: Any, i: int) -> Any:
         """Field i as a tensor that shares the batch's bytes."""
         return self._importer.tensor(batch, i)
 
 
-def is_host(device):
+def choose(
+    opts: _ffi.Opts,
+    device: Any,
+    transport: Optional[str],
+    importer: Any,
+    zero_copy: bool,
+) -> Optional[Cuda]:
+    """Say in opts where batches are wanted; None: in host memory."""
+    opts.transport = arguments.choice(
+        "transport", transport, _ffi.TRANSPORTS
+    )
+    if is_host(device):
+        if transport is not None:
+            raise ValueError(
+                "transport %r without a device: it is a way to a GPU"
+                % transport
+            )
+        opts.flags |= _ffi.WRITABLE
+        return None
+    cuda = Cuda(device, importer)
+    opts.device = cuda.ordinal
+    if not zero_copy:
+        opts.flags |= _ffi.GPU_STORED
+    return cuda
+
+
+def may_pin(importer: Any, device: Any) -> bool:
+    """Can batches be copied to pinned memory, as somebody wants?"""
+    if device is not None:
+        warnings.warn(
+            "pin_memory=True is for host memory: batches go to %s" % device,
+            stacklevel=5,
+        )
+        return False
+    if importer.name != "torch":
+        raise ValueError(
+            "pin_memory with framework 'numpy': only torch tensors can be "
+            "pinned"
+        )
+    if not importer.torch.cuda.is_available():
+        warnings.warn(
+            "pin_memory=True, but no GPU is there: batches aren't pinned",
+            stacklevel=5,
+        )
+        return False
+    return True
+
+
+def is_host(device: Any) -> bool:
     """Is that host memory?"""
     return device is None or str(device) == "cpu"
 
@@ -85,13 +138,15 @@ def is_host(device):
 class Own:
     """Each batch in tensors of its own, written on the current stream."""
 
-    def __init__(self, cuda, fields):
+    def __init__(
+        self, cuda: Cuda, fields: Sequence[tuple[int, _ffi.Field]]
+    ) -> None:
         self._cuda = cuda
         self._fields = [
             (i, tuple(f.shape[: f.ndim]), DTYPES[f.dtype]) for i, f in fields
         ]
 
-    def make(self, batch):
+    def make(self, batch: Any) -> list[Any]:
         lib = _ffi.lib
         count = lib.tsock_batch_count(batch)
         stream = self._cuda.stream()
@@ -108,17 +163,17 @@ class Own:
 class Shared:
     """Each batch as tensors that show what all see."""
 
-    def __init__(self, cuda, fields):
+    def __init__(
+        self, cuda: Cuda, fields: Sequence[tuple[int, _ffi.Field]]
+    ) -> None:
         self._cuda = cuda
         self._fields = [i for i, _ in fields]
 
-    def make(self, batch):
+    def make(self, batch: Any) -> list[Any]:
         self.use(batch, None)
         return [self._cuda.lend(batch, i) for i in self._fields]
 
-    def use(self, batch, stream):
+    def use(self, batch: Any, stream: Any) -> None:
         code = _ffi.lib.tsock_batch_use(batch, self._cuda.stream(stream))
         if code:
             raise _ffi.failure(code)
-
-

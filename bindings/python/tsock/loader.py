@@ -1,26 +1,32 @@
 # SPDX-License-Identifier: MIT
 """tsock.DataLoader: a stream in place of torch.utils.data.DataLoader.
 
-The constructor connects, iter() joins, next() takes a batch of the bytes that
-every other consumer sees, and the iterator that is dropped leaves.  Nothing
-here reads a file, decodes an image or copies a tensor.
+The constructor connects, the first next() of an iterator joins and takes a
+batch of the bytes that every other consumer sees, and the iterator that is
+dropped leaves.  Nothing here reads a file, decodes an image or copies a tensor.
 
 It is no subclass of torch's DataLoader on purpose: frameworks take those
 apart and make them anew around another sampler.
 """
 
+from __future__ import annotations
+
 import os
 import warnings
 import weakref
-from ctypes import byref, c_void_p
+from ctypes import c_void_p
+from typing import Any, Mapping, Optional, Sequence, Union
 
 from . import _ffi, arguments, errors, gpu, tensors
-from .connection import Stream
-from .frameworks import BatchSampler, Dataset, Epochs, Sampler
+from .about import is_image
+from .connection import Pool, Stream
+from .dataset import Dataset
+from .frameworks import BatchSampler, Sampler
+from .iterator import Iterator
+from .keywords import helpful
+from .progress import Progress
 
 _lib = _ffi.lib
-
-_NOT_BEGUN = 2**64 - 1
 
 # What frameworks read from a loader that has no workers.
 _LIKE_TORCH = {
@@ -35,26 +41,15 @@ _LIKE_TORCH = {
     "in_order": True,
 }
 
-_FIXED = frozenset(_LIKE_TORCH) | {
-    "name",
-    "batch_size",
-    "drop_last",
-    "dataset",
-    "sampler",
-    "batch_sampler",
-    "classes",
-    "fields",
-    "dtype",
-    "layout",
-    "normalize",
-    "join",
-    "between",
-    "framework",
-    "timeout",
-    "pin_memory",
-    "device",
-    "zero_copy",
-}
+# What torch's loader doesn't let be set, and what only the constructor uses.
+_FIXED = frozenset(
+    (
+        "batch_size batch_sampler sampler drop_last dataset "
+        "persistent_workers "
+        "name classes fields dtype layout memory_format normalize join "
+        "between framework device zero_copy as_dict"
+    ).split()
+)
 
 
 class DataLoader:
@@ -67,8 +62,13 @@ class DataLoader:
                 short, unless drop_last
     dtype       of images: "float32", "float16", "bfloat16", "uint8"
     layout      of images: "chw" or "hwc"
+    memory_format
+                of images, "channels_last": layout "chw" stored as torch's
+                channels_last
     normalize   "imagenet" (floats' default), None for [0, 1], (mean, std)
     fields      what a batch holds: "image", "label", "index", "box", ...
+    as_dict     a batch is a dict by field; names for fields, such as
+                {"image": "pixel_values", "label": "labels"}, are its keys
     join        "epoch", "segment" or "now": where the first epoch starts
     between     "hold" or "leave" the stream between two epochs; None is what
                 suits it
@@ -97,39 +97,51 @@ class DataLoader:
     them can't go on.  The stream that is current at next() is known to use the
     batch; name others by use().
 
-    The constructor only connects; iter() joins, and holds others up no longer
-    than its iterator lives.  A loader has one iterator at a time.
+    The constructor only connects.  An iterator joins when it is asked for its
+    first batch, and holds others up no longer than it lives; each one that
+    reads has a connection of its own.  An epoch that was broken off is begun
+    again by iterating again, if its first sample is still held, unless
+    set_epoch() has asked for another one; so a look at the first batch costs
+    nothing.
     """
 
+    # Fixed when the loader is made, or looked up by frameworks.
+    batch_size: int
+    drop_last: bool
+    timeout: float
+    pin_memory: bool
+    classes: list[str]
+    dataset: Dataset
+    sampler: Sampler
+    batch_sampler: BatchSampler
+
+    @helpful("tsock.DataLoader")
     def __init__(
         self,
-        name,
-        batch_size=1,
+        name: Union[str, os.PathLike[str]],
+        batch_size: int = 1,
         *,
-        dtype="float32",
-        layout="chw",
-        normalize=arguments.DEFAULT,
-        fields=("image", "label"),
-        drop_last=False,
-        join="epoch",
-        between=None,
-        framework=None,
-        wait=60.0,
-        timeout=0,
-        pin_memory=False,
-        device=None,
-        zero_copy=False,
-        transport=None,
-        rank=None,
-        world_size=None,
-        **unknown
-    ):
-        for key in unknown:
-            why = arguments.ELSEWHERE.get(key)
-            raise TypeError(
-                "tsock.DataLoader has no argument %r%s"
-                % (key, ": " + why if why else "")
-            )
+        dtype: Any = "float32",
+        layout: str = "chw",
+        memory_format: Any = None,
+        normalize: Any = arguments.DEFAULT,
+        fields: Union[str, Sequence[str]] = ("image", "label"),
+        as_dict: Union[bool, Mapping[str, str]] = False,
+        drop_last: bool = False,
+        join: str = "epoch",
+        between: Optional[str] = None,
+        framework: Optional[str] = None,
+        wait: Optional[float] = 60.0,
+        timeout: float = 0,
+        pin_memory: bool = False,
+        device: Any = None,
+        zero_copy: bool = False,
+        transport: Optional[str] = None,
+        rank: Optional[int] = None,
+        world_size: Optional[int] = None,
+    ) -> None:
+        again = dict(locals())
+        del again["self"], again["name"]
         if not isinstance(name, (str, os.PathLike)):
             raise TypeError(
                 "tsock.DataLoader's name is %r: it takes the name of a "
@@ -152,11 +164,11 @@ class DataLoader:
         if self.drop_last:
             opts.flags |= _ffi.DROP_LAST
         self.fields = arguments.field_names(fields)
-        self.timeout = arguments.seconds("timeout", timeout, 0)
+        self.as_dict = as_dict
+        self._keys = arguments.dict_keys(as_dict, self.fields)
+        self.timeout = timeout
         self._ranks = rank, world_size
         arguments.ranks(rank, world_size)
-        forever = wait is None
-        self._wait = 2**32 if forever else arguments.seconds("wait", wait, 0)
         self._tensors = tensors.framework(framework)
         self.framework = self._tensors.name
         if self.dtype == "bfloat16" and self.framework == "numpy":
@@ -164,192 +176,180 @@ class DataLoader:
                 "dtype 'bfloat16' with framework 'numpy': numpy has no "
                 "bfloat16; use torch, or 'float16' or 'float32'"
             )
+        self.memory_format = memory_format
+        self._channels_last = arguments.channels_last(
+            memory_format, layout, self.framework
+        )
+        if self._channels_last:
+            opts.layout = _ffi.LAYOUTS["hwc"]
         self.zero_copy = bool(zero_copy)
-        self._cuda = self._set_device(opts, device, transport)
+        self._cuda = gpu.choose(
+            opts, device, transport, self._tensors, self.zero_copy
+        )
         self.device = self._cuda.device if self._cuda else None
-        self.pin_memory = self._may_pin(pin_memory)
-        self._again = dict(
-            batch_size=self.batch_size,
-            dtype=self.dtype,
-            layout=layout,
-            normalize=self.normalize,
-            fields=self.fields,
-            drop_last=self.drop_last,
-            join=join,
-            between=between,
-            framework=framework,
-            wait=wait,
-            timeout=timeout,
-            pin_memory=pin_memory,
-            device=device,
-            zero_copy=zero_copy,
-            transport=transport,
-            rank=rank,
-            world_size=world_size,
+        # Its batches are what all see, until the next one is asked for.
+        self._shared = self._cuda is not None and self.zero_copy
+        self.pin_memory = pin_memory
+        again.update(
+            dtype=self.dtype, normalize=self.normalize, fields=self.fields
         )
-        self._connect(opts)
-
-    def _set_device(self, opts, device, transport):
-        opts.transport = arguments.choice(
-            "transport", transport, _ffi.TRANSPORTS
+        self._again = again
+        self._connect(
+            opts, 2**32 if wait is None else arguments.seconds("wait", wait, 0)
         )
-        if gpu.is_host(device):
-            if transport is not None:
-                raise ValueError(
-                    "transport %r without a device: it is a way to a GPU"
-                    % transport
-                )
-            opts.flags |= _ffi.WRITABLE
-            return None
-        cuda = gpu.Cuda(device, self._tensors)
-        opts.device = cuda.ordinal
-        if not self.zero_copy:
-            opts.flags |= _ffi.GPU_STORED
-        return cuda
 
-    def _may_pin(self, pin_memory):
-        if not pin_memory:
-            return False
-        if self._cuda:
-            warnings.warn(
-                "pin_memory=True is for host memory: batches go to %s"
-                % self.device,
-                stacklevel=3,
-            )
-            return False
-        if self.framework != "torch":
-            raise ValueError(
-                "pin_memory with framework 'numpy': only torch tensors can "
-                "be pinned"
-            )
-        if not self._tensors.torch.cuda.is_available():
-            warnings.warn(
-                "pin_memory=True, but no GPU is there: batches aren't pinned",
-                stacklevel=3,
-            )
-            return False
-        return True
-
-    def _connect(self, opts):
-        self._stream = Stream(self.name, opts, self._wait)
+    def _connect(self, opts: _ffi.Opts, wait: float) -> None:
+        self._pool = pool = Pool(self.name, opts, wait)
         # Runs when the loader is dropped, and before the interpreter goes.
-        self._finalizer = weakref.finalize(self, self._stream.close)
-        handle = self._stream.handle
-        info = _ffi.Info()
-        self._call(_lib.tsock_get_info(handle, byref(info)))
-        self._shard = info.shard, info.shards
+        self._finalizer = weakref.finalize(self, pool.close)
         try:
-            self._check_rank()
-        except ValueError:
+            self._learn(pool.first)
+        except BaseException:
             self.close()
             raise
-        self._indices = self._find_fields(handle, info.nfields)
-        self._maker = self._make_maker(handle)
-        self._last = None  # the batch that use() is about
-        self._length = _lib.tsock_epoch_batches(handle)
-        self.classes = [
-            os.fsdecode(_lib.tsock_class_name(handle, i) or b"")
-            for i in range(info.nclasses)
+
+    def _learn(self, stream: Stream) -> None:
+        """What the stream is, from its first connection."""
+        self._about = about = self._pool.about
+        self._check_rank()
+        fields = about.find(self.fields)
+        self._indices = [i for i, _ in fields]
+        self._images = [
+            k
+            for k, (_, field) in enumerate(fields)
+            if self._channels_last and is_image(field, self.dtype)
         ]
-        self.dataset = Dataset(info.dataset_len, self.classes)
-        self._epochs = Epochs()
-        self.sampler = Sampler(info.epoch_len, self._epochs)
+        self._maker: Any = None
+        if self._cuda:
+            kind: Any = gpu.Shared if self.zero_copy else gpu.Own
+            self._maker = kind(self._cuda, fields)
+        self._last: Optional[c_void_p] = None  # the batch that use() is about
+        self._length: int = stream.ask(_lib.tsock_epoch_batches)
+        self.classes = about.classes
+        self.dataset = Dataset(
+            about.dataset_len, self.classes, about.identity, self.name
+        )
+        self._progress = Progress(
+            self._pool,
+            self.batch_size,
+            self.batch_size if self.drop_last else 1,
+            self.join == "epoch",
+        )
+        self.sampler = Sampler(about.epoch_len, self._progress)
         self.batch_sampler = BatchSampler(
             self.sampler, self._length, self.batch_size, self.drop_last
         )
-        self._epoch = None
         for key, value in _LIKE_TORCH.items():
             setattr(self, key, value)
         self._made = True
 
-    def _check_rank(self):
+    def _check_rank(self) -> None:
+        # torch.distributed may have come since the loader was made.
         ranks = arguments.ranks(*self._ranks)
-        arguments.check_shard(self.name, *ranks, *self._shard)
+        arguments.check_shard(self.name, *ranks, *self._about.shard)
 
-    @staticmethod
-    def _call(code):
-        if code:
-            raise _ffi.failure(code)
-
-    def _find_fields(self, handle, count):
-        places = {}
-        for i in range(count):
-            field = _ffi.Field()
-            self._call(_lib.tsock_get_field(handle, i, byref(field)))
-            places[field.name.decode("utf-8", "replace")] = i
-        for name in self.fields:
-            if name not in places:
-                self.close()
-                raise ValueError(
-                    "field %r: stream %r has %s"
-                    % (name, self.name, ", ".join(places))
-                )
-        return [places[name] for name in self.fields]
-
-    def _make_maker(self, handle):
-        if not self._cuda:
-            return None
-        fields = []
-        for i in self._indices:
-            field = _ffi.Field()
-            self._call(_lib.tsock_get_field(handle, i, byref(field)))
-            fields.append((i, field))
-        kind = gpu.Shared if self.zero_copy else gpu.Own
-        return kind(self._cuda, fields)
-
-    def __setattr__(self, key, value):
+    def __setattr__(self, key: str, value: Any) -> None:
         if key in _FIXED and "_made" in self.__dict__:
             raise ValueError(
                 "%s can't be set after tsock.DataLoader is initialized; make "
                 "another loader" % key
             )
+        if key == "timeout":
+            value = arguments.seconds("timeout", value, 0)
+        if key == "pin_memory":
+            value = bool(value) and gpu.may_pin(self._tensors, self.device)
         super().__setattr__(key, value)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
-    def __iter__(self):
-        return _Iterator(self)
+    def __iter__(self) -> Iterator:
+        return Iterator(self)
 
-    def _begin(self):
-        self._check_rank()  # torch.distributed may have come since
-        stream = self._stream
-        serial = stream.begin(self.timeout)
-        with stream.lock:
-            stream._check(serial)
-            epoch = _lib.tsock_epoch(stream.handle)
-        self._epoch = None if epoch == _NOT_BEGUN else epoch
-        return serial
+    # ---- what iterators ask for ----
+
+    def _join(self, stream: Stream) -> None:
+        self._check_rank()
+        self._progress.join(stream, self.timeout)
+
+    def _make(self, batch: c_void_p) -> Any:
+        if self._maker:
+            made = self._maker.make(batch)
+        else:
+            tensor = self._tensors.tensor
+            made = [tensor(batch, i) for i in self._indices]
+            if self.pin_memory:
+                made = [t.pin_memory() for t in made]
+        for k in self._images:
+            made[k] = made[k].permute(0, 3, 1, 2)
+        return dict(zip(self._keys, made)) if self._keys else made
+
+    # ---- epochs ----
 
     @property
-    def epoch(self):
-        """The stream's epoch that iter() began last; None before."""
-        return self._epoch
+    def epoch(self) -> Optional[int]:
+        """The number of the epoch begun last; None before the first batch.
 
-    def set_epoch(self, epoch):
-        """Say which epoch you expect: iter() warns once if another comes.
-
-        A shared stream is never moved by this.
+        A job counts its own epochs, from 0, or from what set_epoch() said
+        before the first.
         """
-        self._epochs.set_epoch(epoch)
+        return self._progress.epochs.number
 
     @property
-    def transport(self):
+    def stream_epoch(self) -> Optional[int]:
+        """The same epoch's number in the stream."""
+        return self._progress.epochs.stream
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch of this job comes next: else it is the next one.
+
+        A shared stream is never moved by this; one warning says so when
+        another epoch begins.
+        """
+        self._progress.epochs.set_epoch(epoch)
+
+    # ---- where it has come to ----
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the loader has come to: after the batch that it gave last.
+
+        A dict for load_state_dict(), of numbers and strings.  Where batches
+        begin at segments or at the newest sample (join), a state says which
+        epoch it was, and nothing of the samples.
+        """
+        return self._progress.state_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on, at the next iter(), after the samples of state_dict().
+
+        The state may be another job's, with another batch size; {} changes
+        nothing, and after a finished epoch comes a new one.  Where the stream
+        still holds the epoch's first sample the rest of it follows (``resumed``
+        is "held" then); where it hasn't come there yet, it is waited for, and
+        moved there if nobody else reads ("awaited"); where it has gone past it,
+        next() raises CannotResume, and iterating again begins a new epoch.
+        """
+        self._progress.load_state_dict(state_dict)
+
+    @property
+    def resumed(self) -> Optional[str]:
+        """How the loader went on from a state: "held" or "awaited"; or None."""
+        return self._progress.resumed
+
+    # ---- on a GPU ----
+
+    @property
+    def transport(self) -> Optional[str]:
         """How batches come to the GPU: "vmm", "legacy" or "staged".
 
-        None on the host, and before iter().
+        None on the host, and before the first batch.
         """
-        stream = self._stream
-        if os.getpid() != stream.pid:
-            raise errors.from_code(errors.EFORK, "")
-        with stream.lock:
-            stream._check()
-            code = _lib.tsock_transport(stream.handle)
+        code = self._pool.ask(_lib.tsock_transport)
         if code < 0:
             raise _ffi.failure(code)
         return {v: k for k, v in _ffi.TRANSPORTS.items()}[code]
 
-    def use(self, stream):
+    def use(self, stream: Any) -> None:
         """Say that one more stream uses the batch that next() gave last.
 
         For zero_copy=True; stream is a torch.cuda.Stream, or a cudaStream_t as
@@ -357,7 +357,7 @@ class DataLoader:
         that is queued there by the time the batch is given back.  Other
         tensors are nobody else's and need no more than record_stream().
         """
-        if not self._cuda or not self.zero_copy:
+        if not self._shared:
             return
         if self._last is None or not self._last.value:
             raise errors.Error(
@@ -366,40 +366,33 @@ class DataLoader:
             )
         self._maker.use(self._last, stream)
 
-    def _make(self, batch):
-        if self._maker:
-            return self._maker.make(batch)
-        tensor = self._tensors.tensor
-        made = [tensor(batch, i) for i in self._indices]
-        if self.pin_memory:
-            made = [t.pin_memory() for t in made]
-        return made
+    # ---- its end ----
 
-    def close(self):
+    def close(self) -> None:
         """Leave the stream.  Batches that are kept stay valid."""
         self._finalizer()
 
     @property
-    def closed(self):
-        return self._stream.handle is None
+    def closed(self) -> bool:
+        return self._pool.closed
 
-    def __enter__(self):
+    def __enter__(self) -> DataLoader:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         # Another process, or a copy: it connects anew.
         return _open_again, (self.name, self._again)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             "<tsock.DataLoader %r: %d samples in %d batches of %d: "
             "%s, %s %s%s>"
             % (
                 self.name,
-                len(self.sampler),
+                self._about.epoch_len,
                 self._length,
                 self.batch_size,
                 ", ".join(self.fields),
@@ -410,79 +403,5 @@ class DataLoader:
         )
 
 
-def _open_again(name, arguments):
-    return DataLoader(name, **arguments)
-
-
-class _Iterator:
-    """One epoch of a loader."""
-
-    def __init__(self, loader):
-        self._serial = 0  # close() may come before the next lines did
-        self._loader = loader
-        self._stream = stream = loader._stream
-        self._out = c_void_p()  # a batch that is taken and not handed out
-        self._kept = c_void_p()  # one that is handed out, for use()
-        self._done = False
-        self._serial = loader._begin()
-        ref = byref(self._out)
-        self._next = lambda ms: _lib.tsock_next(stream.handle, ms, ref)
-        loader._epochs.compare(loader.name, loader.epoch)
-
-    def __iter__(self):
-        return self
-
-    def __len__(self):
-        return len(self._loader)
-
-    def __next__(self):
-        if self._done:
-            raise StopIteration
-        self._let_go()
-        out = self._out
-        # One is left there when Ctrl-C came between taking and giving.
-        if not out.value:
-            code = self._stream.wait(
-                self._serial, self._loader.timeout, self._next
-            )
-            if code == errors.EEPOCH:
-                self._done = True
-                self._stream.ended = self._serial
-                raise StopIteration
-        made = self._loader._make(out)
-        batch, out.value = out.value, None
-        if self._loader._cuda and self._loader.zero_copy:
-            # Until the next one: streams may be named for it.
-            self._kept.value = batch
-            self._loader._last = self._kept
-            return made
-        # The tensors keep it until the last of them dies.
-        _lib.tsock_batch_release(batch)
-        return made
-
-    def _let_go(self):
-        batch, self._kept.value = self._kept.value, None
-        if batch:
-            _lib.tsock_batch_release(batch)
-
-    def close(self):
-        """Leave the epoch; the batches that it gave stay valid."""
-        self._done = True
-        batch, self._out.value = self._out.value, None
-        if batch:
-            _lib.tsock_batch_release(batch)
-        self._let_go()
-        if self._serial:
-            self._stream.leave(self._serial)
-
-    def __del__(self):
-        try:
-            self.close()
-        except Exception:  # noqa: BLE001 - the interpreter may be going
-            pass
-
-    def __reduce__(self):
-        raise NotImplementedError(
-            "an iterator of a tsock.DataLoader can't be pickled; pickle the "
-            "loader, which connects anew"
-        )
+def _open_again(name: str, keywords: dict[str, Any]) -> DataLoader:
+    return DataLoader(name, **keywords)

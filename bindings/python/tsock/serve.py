@@ -5,6 +5,8 @@ It starts the program, waits until the stream answers, and ends it.  It never
 touches a sample, and the program needs no Python.
 """
 
+from __future__ import annotations
+
 import collections
 import logging
 import os
@@ -14,6 +16,7 @@ import subprocess
 import threading
 import time
 import weakref
+from typing import IO, Any, Mapping, Optional, Union
 
 from . import errors
 from .streams import query
@@ -21,7 +24,7 @@ from .streams import query
 _log = logging.getLogger("tsock.producer")
 
 
-def find_program():
+def find_program() -> str:
     """tsock-producer: $TSOCK_PRODUCER, the package's, the checkout's, $PATH's.
 
     The package has its own where pip brought it, see backend/tsock_build.py.
@@ -46,9 +49,11 @@ def find_program():
     )
 
 
-def command_line(program, options):
+def command_line(
+    program: Union[str, os.PathLike[str]], options: Mapping[str, Any]
+) -> list[str]:
     """Keyword arguments as the program's options: exit_when_idle=60."""
-    command = [program]
+    command = [os.fspath(program)]
     for key, value in options.items():
         option = "--" + key.replace("_", "-")
         if value is True:
@@ -59,7 +64,9 @@ def command_line(program, options):
     return command
 
 
-def default_name(dataset, root, split):
+def default_name(
+    dataset: str, root: Union[str, os.PathLike[str]], split: Optional[str]
+) -> str:
     """The stream's name as the program chooses it, see tsock-producer(1)."""
     name = b"imagenet"
     if dataset != "imagenet":
@@ -67,11 +74,11 @@ def default_name(dataset, root, split):
         name = re.sub(rb"^[^A-Za-z0-9]+", b"", folder)
         name = re.sub(rb"[^A-Za-z0-9._-]", b"-", name)
     tail = "-val" if split == "val" else ""
-    name = name[: 63 - len(tail)].decode()
-    return (re.sub(r"[._-]+$", "", name) or dataset) + tail
+    text = name[: 63 - len(tail)].decode()
+    return (re.sub(r"[._-]+$", "", text) or dataset) + tail
 
 
-def _follow_parent(command):
+def _follow_parent(command: list[str]) -> list[str]:
     """So that it ends when this process is killed, where that can be had.
 
     The kernel's signal comes at the end of the thread that started the child,
@@ -95,7 +102,15 @@ class Producer:
     Its log lines go to the logger "tsock.producer".
     """
 
-    def __init__(self, *, root, dataset, wait=600.0, program=None, **options):
+    def __init__(
+        self,
+        *,
+        root: Union[str, os.PathLike[str]],
+        dataset: str,
+        wait: float = 600.0,
+        program: Union[str, os.PathLike[str], None] = None,
+        **options: Any,
+    ) -> None:
         name = options.get("name")
         if name is None:
             name = default_name(dataset, root, options.get("split"))
@@ -104,7 +119,7 @@ class Producer:
             program or find_program(),
             dict(dataset=dataset, root=root, **dict(options, name=name)),
         )
-        self._lines = collections.deque(maxlen=20)
+        self._lines: collections.deque[str] = collections.deque(maxlen=20)
         self._process = subprocess.Popen(
             _follow_parent(self.args),
             stdin=subprocess.DEVNULL,
@@ -125,7 +140,7 @@ class Producer:
             self.close()
             raise
 
-    def _until_it_answers(self, wait):
+    def _until_it_answers(self, wait: float) -> None:
         deadline = time.monotonic() + wait
         while True:
             if self._process.poll() is not None:
@@ -150,29 +165,29 @@ class Producer:
             time.sleep(0.02)
 
     @property
-    def pid(self):
+    def pid(self) -> int:
         return self._process.pid
 
     @property
-    def returncode(self):
+    def returncode(self) -> Optional[int]:
         """None while it runs."""
         return self._process.poll()
 
-    def wait(self, timeout=None):
+    def wait(self, timeout: Optional[float] = None) -> int:
         """Wait until it ends by itself (epochs=..., exit_when_idle=...)."""
         return self._process.wait(timeout)
 
-    def close(self):
+    def close(self) -> None:
         """End it; its consumers get tsock.ProducerLost."""
         self._finalizer()
 
-    def __enter__(self):
+    def __enter__(self) -> Producer:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         code = self._process.poll()
         return "<tsock.Producer %r, pid %d, %s>" % (
             self.name,
@@ -181,7 +196,7 @@ class Producer:
         )
 
 
-def _read(pipe, lines):
+def _read(pipe: IO[bytes], lines: collections.deque[str]) -> None:
     with pipe:
         for line in pipe:
             text = line.decode("utf-8", "replace").rstrip()
@@ -189,7 +204,7 @@ def _read(pipe, lines):
             _log.info("%s", text)
 
 
-def _end(process):
+def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is not None:
         return
     process.terminate()

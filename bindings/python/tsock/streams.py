@@ -1,25 +1,29 @@
 # SPDX-License-Identifier: MIT
 """Which streams run on this machine, and how they do; asked from outside."""
 
+from __future__ import annotations
+
 import os
-from collections import namedtuple
 from ctypes import byref
+from typing import Any, NamedTuple, Optional, Union
 
-from . import _ffi, arguments
-
-Stream = namedtuple("Stream", "name folder")
+from . import _ffi, arguments, errors
 
 
-def streams():
+class Stream(NamedTuple):
+    name: str
+    folder: str
+
+
+def streams() -> list[Stream]:
     """The streams that answer to this user: a list of (name, folder)."""
-    found = []
+    found: list[Stream] = []
 
-    @_ffi.LISTER
-    def add(_arg, name, folder):
+    def add(_arg: Any, name: bytes, folder: bytes) -> None:
         found.append(Stream(os.fsdecode(name), os.fsdecode(folder)))
 
-    def ask():
-        code = _ffi.lib.tsock_list(add, None)
+    def ask() -> Optional[errors.Error]:
+        code = _ffi.lib.tsock_list(_ffi.LISTER(add), None)
         return _ffi.failure(code) if code < 0 else None
 
     failure = _ffi.patiently(ask)
@@ -28,7 +32,7 @@ def streams():
     return found
 
 
-def _members(struct, skip):
+def _members(struct: Any, skip: tuple[str, ...]) -> dict[str, Any]:
     return {
         name: getattr(struct, name)
         for name, _ in struct._fields_
@@ -36,7 +40,9 @@ def _members(struct, skip):
     }
 
 
-def query(name, timeout=1.0):
+def query(
+    name: Union[str, os.PathLike[str]], timeout: float = 1.0
+) -> dict[str, Any]:
     """Statistics of a stream: a dict named as tsock.h's struct tsock_stats.
 
     ``rows`` has a dict for each of its first readers.  Raises NoProducer when
@@ -44,7 +50,7 @@ def query(name, timeout=1.0):
     """
     stats = _ffi.Stats()
 
-    def ask():
+    def ask() -> Optional[errors.Error]:
         code = _ffi.lib.tsock_query(
             arguments.stream_name(name), int(timeout * 1000), byref(stats)
         )
@@ -61,14 +67,30 @@ def query(name, timeout=1.0):
     return result
 
 
-def devices():
+def next_epoch(name: Any, window: int) -> int:
+    """The epoch of a stream that who joined now would get, most likely.
+
+    Only joining tells: others may go on meanwhile.
+    """
+    stats = query(name)
+    length = stats["epoch_len"]
+    if stats["rows"]:
+        front = max(min(row["tail"], stats["head"]) for row in stats["rows"])
+        within = window
+    else:
+        # What was made for those who have left, ahead of where they were.
+        front, within = stats["head"], stats["capacity"] + 1
+    epoch = front // length
+    return int(epoch + (front - epoch * length >= within))
+
+
+def devices() -> list[str]:
     """A line about each GPU that this process can use, or one that says why
     there is none."""
-    lines = []
+    lines: list[str] = []
 
-    @_ffi.TELLER
-    def add(_arg, line):
+    def add(_arg: Any, line: bytes) -> None:
         lines.append(line.decode("utf-8", "replace"))
 
-    _ffi.patiently(lambda: _ffi.lib.tsock_devices(add, None))
+    _ffi.patiently(lambda: _ffi.lib.tsock_devices(_ffi.TELLER(add), None))
     return lines

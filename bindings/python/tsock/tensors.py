@@ -6,11 +6,15 @@ needs no interpreter, so the last tensor may die on any thread and at any time,
 the end of the process included.  Nothing here looks at a pixel.
 """
 
+from __future__ import annotations
+
 import ctypes
+import importlib
 import re
 from ctypes import CFUNCTYPE, Structure, c_int, c_int32, c_int64, c_uint8
 from ctypes import POINTER, byref, c_char_p, c_uint16, c_uint32, c_uint64
 from ctypes import c_void_p, py_object
+from typing import Any, Callable, Optional, Union
 
 from . import _ffi
 
@@ -65,18 +69,20 @@ class _Versioned(Structure):
 _STRUCTS = {0: _Managed, 1: _Versioned}
 
 
-def lend(batch, i, versioned):
+def lend(batch: Any, i: int, versioned: int) -> int:
     """The address of a DLPack tensor of field i, which shares its bytes."""
     out = c_void_p()
     code = _lib.tsock_batch_dlpack(batch, i, versioned, byref(out))
     if code:
         raise _ffi.failure(code)
+    assert out.value is not None
     return out.value
 
 
-def give_back(address, versioned):
+def give_back(address: int, versioned: int) -> None:
     """Call the deleter of a tensor that nobody took."""
-    deleter = _STRUCTS[versioned].from_address(address).deleter
+    managed: Any = _STRUCTS[versioned].from_address(address)
+    deleter = managed.deleter
     if deleter:
         _DELETER(deleter)(address)
 
@@ -84,17 +90,19 @@ def give_back(address, versioned):
 class _Lent:
     """What numpy.from_dlpack() wants to see."""
 
-    def __init__(self, capsule):
+    def __init__(self, capsule: Any) -> None:
         self._capsule = capsule
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # kDLCPU
 
-    def __dlpack__(self, **_):
+    def __dlpack__(self, **_: Any) -> Any:
         return self._capsule
 
 
-def _import(batch, i, versioned, take):
+def _import(
+    batch: Any, i: int, versioned: int, take: Callable[[Any], Any]
+) -> Any:
     """take() a capsule of field i; unless it did, the field goes back.
 
     The capsule has no destructor: none in Python could be trusted at the end
@@ -116,15 +124,13 @@ class Torch:
 
     name = "torch"
 
-    def __init__(self):
-        import torch
-        from torch.utils.dlpack import from_dlpack
-
-        self.torch = torch
-        self._take = from_dlpack
+    def __init__(self) -> None:
+        self.torch = importlib.import_module("torch")
+        dlpack = importlib.import_module("torch.utils.dlpack")
+        self._take = dlpack.from_dlpack
         self._versioned = 1
 
-    def tensor(self, batch, i):
+    def tensor(self, batch: Any, i: int) -> Any:
         if self._versioned:
             try:
                 return _import(batch, i, 1, self._take)
@@ -140,19 +146,19 @@ class Numpy:
     """numpy arrays, writable."""
 
     name = "numpy"
+    torch: Any = None
 
-    def __init__(self):
-        import numpy
-
-        self._numpy = numpy
-        version = [int(n) for n in re.findall(r"\d+", numpy.__version__)[:2]]
+    def __init__(self) -> None:
+        self._numpy = importlib.import_module("numpy")
+        found = re.findall(r"\d+", self._numpy.__version__)
+        version = [int(n) for n in found[:2]]
         # Before 2.1 from_dlpack() gives read-only arrays, always.
         self._dlpack = version >= [2, 1]
 
-    def _take(self, capsule):
+    def _take(self, capsule: Any) -> Any:
         return self._numpy.from_dlpack(_Lent(capsule))
 
-    def tensor(self, batch, i):
+    def tensor(self, batch: Any, i: int) -> Any:
         if self._dlpack:
             return _import(batch, i, 1, self._take)
         return self._numpy.asarray(_Owner(lend(batch, i, 0)))
@@ -163,9 +169,9 @@ class _Owner:
 
     _KINDS = {0: "i", 1: "u", 2: "f"}  # DLDataTypeCode
 
-    def __init__(self, address):
+    def __init__(self, address: int) -> None:
         managed = _Managed.from_address(address)
-        self._address = address
+        self._address: Optional[int] = address
         self._free = _DELETER(managed.deleter)
         t = managed.tensor
         kind = "%s%d" % (self._KINDS[t.code], t.bits // 8)
@@ -176,13 +182,13 @@ class _Owner:
             "data": (t.data + t.byte_offset, False),
         }
 
-    def __del__(self):
+    def __del__(self) -> None:
         address, self._address = self._address, None
         if address:
             self._free(address)
 
 
-def framework(which):
+def framework(which: Optional[str]) -> Union[Torch, Numpy]:
     """The importer for "torch", "numpy", or None: torch if there is one."""
     if which not in (None, "torch", "numpy"):
         raise ValueError(

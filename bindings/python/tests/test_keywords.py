@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""What the constructor can be asked for, seen from outside: its signature."""
+
+import inspect
+
+import pytest
+
+import tsock
+from tsock import keywords
+
+
+def test_a_misspelt_keyword_is_answered_with_the_right_one(place):
+    for wrong, right in (
+        ("batchsize", "batch_size"),
+        ("pin_memroy", "pin_memory"),
+        ("field", "fields"),
+        ("memory_fromat", "memory_format"),
+    ):
+        with pytest.raises(TypeError) as e:
+            tsock.DataLoader("toy", **{wrong: 1})
+        assert str(e.value) == (
+            "tsock.DataLoader has no argument %r; did you mean %r?"
+            % (wrong, right)
+        )
+    with pytest.raises(TypeError, match="no argument 'xyzzy'$"):
+        tsock.DataLoader("toy", xyzzy=1)
+
+
+@pytest.mark.parametrize("key", sorted(keywords.ELSEWHERE))
+def test_torchs_own_keywords_say_where_they_have_gone(place, key):
+    with pytest.raises(TypeError) as e:
+        tsock.DataLoader("toy", **{key: None})
+    assert str(e.value).endswith(": " + keywords.ELSEWHERE[key])
+
+
+def test_the_signature_is_what_it_looks_like():
+    parameters = inspect.signature(tsock.DataLoader).parameters
+    assert list(parameters)[:2] == ["name", "batch_size"]
+    assert parameters["drop_last"].default is False
+    assert parameters["dtype"].kind is inspect.Parameter.KEYWORD_ONLY
+    assert not any(
+        p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()
+    )
+    assert not set(parameters) & set(keywords.ELSEWHERE)
+
+
+def test_what_is_missing_or_too_much_is_pythons_own_error(place):
+    with pytest.raises(TypeError, match="name"):
+        tsock.DataLoader()
+    with pytest.raises(TypeError, match="positional"):
+        tsock.DataLoader("toy", 1, 2)
+    with pytest.raises(TypeError, match="multiple values"):
+        tsock.DataLoader("toy", 1, batch_size=2)

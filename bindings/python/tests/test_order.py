@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""A loader's samplers give the order that the producer has."""
+
+import itertools
+
+import pytest
+
+import tsock
+from conftest import N
+from tsock import order
+
+pytest.importorskip("numpy")
+INDEX = dict(fields=("index",), dtype="uint8")
+
+
+def visited(loader):
+    return [int(i) for (index,) in loader for i in index]
+
+
+ORDERS = [
+    (),
+    ("--seed", 4711),
+    ("--seed", 2**64 - 1),
+    ("--segments", 7, "--seed", 3),
+    ("--shard", "1/3"),
+    ("--shard", "2/3", "--segments", 5, "--seed", 9),
+    ("--order", "torch"),
+    ("--order", "torch", "--seed", 99),
+    ("--order", "torch", "--shard", "1/2", "--seed", 5),
+    ("--order", "sequential"),
+    ("--order", "sequential", "--shard", "1/2", "--segments", 3),
+]
+
+
+@pytest.mark.parametrize("options", ORDERS, ids=lambda o: " ".join(map(str, o)))
+def test_a_samplers_order_is_the_streams(serve, options):
+    serve(*options)
+    loader = tsock.DataLoader(
+        "toy", 10, rank=0, world_size=1, **INDEX
+    )
+    for epoch in range(3):
+        before = list(loader.sampler)  # of the epoch that comes
+        seen = visited(loader)
+        assert before == seen
+        assert list(loader.sampler.indices(epoch)) == seen
+    assert len(loader.sampler) == len(seen)
+
+
+def test_it_is_the_same_without_numpy(monkeypatch):
+    identity = dict(order="philox", seed="8", samples="1000", segments="1")
+    with_it = order.Order("toy", identity).indices(5)
+    monkeypatch.setitem(__import__("sys").modules, "numpy", None)
+    without = order.Order("toy", identity).indices(5)
+    assert with_it == without
+    assert sorted(without) == list(range(1000))
+
+
+def test_a_batch_sampler_goes_with_the_batches(serve):
+    serve()
+    for drop_last in (False, True):
+        loader = tsock.DataLoader("toy", 48, drop_last=drop_last, **INDEX)
+        pairs = itertools.zip_longest(loader.batch_sampler, loader)
+        batches = 0
+        for wanted, (index,) in pairs:
+            assert index.tolist() == wanted
+            batches += 1
+        assert batches == len(loader) == len(loader.batch_sampler)
+        # While an epoch is read its order is that of this epoch.
+        iterator = iter(loader)
+        first = next(iterator)[0].tolist()
+        assert list(loader.sampler)[:48] == first
+        # And when it was broken off, of the epoch that is begun again.
+        del iterator
+        assert next(iter(loader.batch_sampler)) == first
+        loader.close()
+
+
+def test_a_newcomer_is_told_the_epoch_that_others_read(serve):
+    serve("--ring", 64, "--max-batch", 16, "--join-window", 32)
+    early = tsock.DataLoader("toy", 16, **INDEX)
+    visited(early)
+    running = iter(early)
+    next(running)
+    late = tsock.DataLoader("toy", 16, **INDEX)
+    assert list(late.sampler)[:16] == next(iter(late))[0].tolist()
+    assert late.stream_epoch == 1
+
+
+def test_a_stream_that_does_not_say_its_order_says_so():
+    with pytest.raises(ValueError, match="'index'"):
+        order.Order("mine", {})
+    with pytest.raises(ValueError, match="'index'"):
+        order.Order("mine", {"order": "backwards"})
+
+
+def test_large_shuffles_are_permutations():
+    # So many that a draw is rejected now and then.
+    items = list(range(300000))
+    order._shuffle_philox(items, order._words(1, 1, 0, 0))
+    assert sorted(items) == list(range(300000))
+
+
+def test_torchs_generator_is_torchs():
+    torch = pytest.importorskip("torch")
+    for seed in (0, 1, 2**32 + 7):
+        generator = torch.Generator().manual_seed(seed)
+        wanted = torch.randperm(10000, generator=generator).tolist()
+        assert order._Torch(seed).permutation(10000).tolist() == wanted

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""What a stream is, read from a connection to it."""
+
+from __future__ import annotations
+
+import os
+from ctypes import byref
+from typing import Sequence
+
+from . import _ffi, identity
+
+_lib = _ffi.lib
+
+
+def _call(code: int) -> None:
+    if code:
+        raise _ffi.failure(code)
+
+
+def is_image(field: _ffi.Field, dtype: str) -> bool:
+    """Is that an image, which a loader of this dtype gets converted?"""
+    if field.flags & _ffi.FIELD_IMAGE:
+        return True  # as it is stored
+    return (
+        dtype != "uint8"
+        and field.dtype == _ffi.DTYPES[dtype]
+        and field.ndim == 3
+        and field.shape[2] == 3
+    )
+
+
+class About:
+    """A stream's numbers, fields, classes and identity."""
+
+    def __init__(self, handle: int, name: str) -> None:
+        self.name = name
+        info = _ffi.Info()
+        _call(_lib.tsock_get_info(handle, byref(info)))
+        self.epoch_len: int = info.epoch_len
+        self.dataset_len: int = info.dataset_len
+        self.window = min(info.join_window, info.epoch_len)
+        self.sequential = bool(info.sequential)
+        self.shard: tuple[int, int] = info.shard, info.shards
+        self.fields = [_ffi.Field() for _ in range(info.nfields)]
+        for i, field in enumerate(self.fields):
+            _call(_lib.tsock_get_field(handle, i, byref(field)))
+        self.classes = [
+            os.fsdecode(_lib.tsock_class_name(handle, i) or b"")
+            for i in range(info.nclasses)
+        ]
+        said = _lib.tsock_identity(handle)
+        self.identity = identity.parse(os.fsdecode(said))
+        # Of a producer that was restarted something in here is different.
+        self.run = info.producer_pid, info.epoch_len, info.nfields, said
+
+    def find(self, names: Sequence[str]) -> list[tuple[int, _ffi.Field]]:
+        """The places of fields, and what they are for this consumer."""
+        places = {
+            field.name.decode("utf-8", "replace"): (i, field)
+            for i, field in enumerate(self.fields)
+        }
+        for name in names:
+            if name not in places:
+                raise ValueError(
+                    "field %r: stream %r has %s"
+                    % (name, self.name, ", ".join(places))
+                )
+        return [places[name] for name in names]

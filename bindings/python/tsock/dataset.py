@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""The data set behind a stream, looked up in its folder when it is asked for.
+
+Nothing of this is needed for reading the stream: class weights, subsets and
+the like want the files and their labels, as torchvision's ImageFolder has
+them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any, Callable, Iterator, Mapping, Optional
+
+_EXTENSIONS = (
+    ".jpg",
+    ".jpeg",
+    ".png",
+    ".ppm",
+    ".bmp",
+    ".pgm",
+    ".tif",
+    ".tiff",
+    ".webp",
+)
+
+
+def _files(folder: str, above: tuple[tuple[int, int], ...]) -> Iterator[str]:
+    """The folders below a class's folder, and their images, unsorted.
+
+    A link to a folder above it would be followed round and round: left out,
+    as the producer does.
+    """
+    status = os.stat(folder)
+    here = (status.st_dev, status.st_ino)
+    if here in above:
+        return
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _files(entry.path, above + (here,))
+            elif entry.name.lower().endswith(_EXTENSIONS):
+                yield entry.path
+
+
+def scan(root: str, classes: list[str]) -> list[tuple[str, int]]:
+    """(path, label) of every image, in ImageFolder's order."""
+    status = os.stat(root)
+    top = ((status.st_dev, status.st_ino),)
+    samples = []
+    for label, name in enumerate(classes):
+        paths = _files(os.path.join(root, name), top)
+        for path in sorted(paths, key=os.path.split):
+            samples.append((path, label))
+    return samples
+
+
+def load(path: str) -> Any:
+    """A file as an RGB image of Pillow's."""
+    try:
+        image = importlib.import_module("PIL.Image")
+    except ImportError as e:
+        raise ImportError(
+            "a data set's images are decoded with Pillow, which can't be "
+            "imported: %s; batches of the loader need none" % e
+        ) from e
+    with open(path, "rb") as f:
+        return image.open(f).convert("RGB")
+
+
+class Dataset:
+    """The data set behind the stream.
+
+    Its length and classes come with the stream.  The files (``samples``,
+    ``imgs``, ``targets``, and ``dataset[i]``, decoded with Pillow) are looked
+    up in ``root``, the folder that the producer reads, when they are asked for
+    first; there they are torchvision.datasets.ImageFolder's.  dataset[i] is
+    the whole image: the producer's crops and the loader's dtype aren't
+    applied, but ``transform`` and ``target_transform`` are, if set.
+    """
+
+    def __init__(
+        self,
+        length: int,
+        classes: list[str],
+        identity: Mapping[str, str],
+        name: str,
+    ) -> None:
+        self._length = length
+        self._name = name
+        self._kind = identity.get("dataset")
+        self._root = identity.get("root")
+        self._samples: Optional[list[tuple[str, int]]] = None
+        self.classes = classes
+        self.class_to_idx = {name: i for i, name in enumerate(classes)}
+        self.transform: Optional[Callable[[Any], Any]] = None
+        self.target_transform: Optional[Callable[[int], Any]] = None
+
+    @property
+    def root(self) -> str:
+        """The folder with the classes' folders."""
+        if self._kind not in ("imagefolder", "imagenet") or not self._root:
+            raise AttributeError(
+                "stream %r doesn't serve a folder of images that could be "
+                "looked at here (its producer says %s)"
+                % (
+                    self._name,
+                    "dataset=%s" % self._kind if self._kind else "nothing",
+                )
+            )
+        return self._root
+
+    @property
+    def samples(self) -> list[tuple[str, int]]:
+        """(path, label) of every file, by its index in the data set."""
+        if self._samples is None:
+            try:
+                found = scan(self.root, self.classes)
+            except OSError as e:
+                raise type(e)(
+                    e.errno,
+                    "the folder of stream %r can't be read from here: %s"
+                    % (self._name, e.strerror),
+                    e.filename,
+                ) from e
+            if len(found) != self._length:
+                raise RuntimeError(
+                    "stream %r has a data set of %d files, and %s has %d by "
+                    "now: start the producer again"
+                    % (self._name, self._length, self.root, len(found))
+                )
+            self._samples = found
+        return self._samples
+
+    @property
+    def imgs(self) -> list[tuple[str, int]]:
+        """The same by ImageFolder's other name."""
+        return self.samples
+
+    @property
+    def targets(self) -> list[int]:
+        """The label of every file."""
+        return [label for _, label in self.samples]
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        path, label = self.samples[index]
+        image, target = load(path), label
+        if self.transform is not None:
+            image = self.transform(image)
+        if self.target_transform is not None:
+            target = self.target_transform(label)
+        return image, target
+
+    def __repr__(self) -> str:
+        return "<data set of %d samples, %d classes>" % (
+            self._length,
+            len(self.classes),
+        )

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+"""What a stream says about itself: lines of key=value, see tsock_identity()."""
+
+from __future__ import annotations
+
+import re
+
+
+def parse(text: str) -> dict[str, str]:
+    """The values by key; lines that aren't of that form are left out."""
+    values = {}
+    for line in text.split("\n"):
+        key, equals, value = line.partition("=")
+        if equals:
+            values[key] = re.sub(
+                r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], value
+            )
+    return values

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""One epoch of a loader: next() takes its batches, and the first one joins."""
+
+from __future__ import annotations
+
+from ctypes import byref, c_void_p
+from typing import TYPE_CHECKING, Any, Optional
+
+from . import _ffi, errors
+from .connection import Stream
+
+if TYPE_CHECKING:
+    from .loader import DataLoader
+    from .progress import Position
+
+_lib = _ffi.lib
+
+
+class Iterator:
+    """One epoch of a loader."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self._stream: Optional[Stream] = None  # before what may fail
+        self._done = False
+        self._out = c_void_p()  # a batch that is taken and not handed out
+        self._kept = c_void_p()  # one that is handed out, for use()
+        self._ref = byref(self._out)
+        self._loader = loader
+        self._pool = loader._pool
+        self._position: Optional[Position] = None
+        self._failure: Optional[errors.Error] = None
+        self._pool.check()
+        loader._check_rank()
+
+    def __iter__(self) -> Iterator:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __next__(self) -> Any:
+        if self._kept.value:
+            self._let_go()
+        out = self._out
+        # One is left there when Ctrl-C came between taking and giving.
+        if not out.value:
+            self._take()
+        position = self._position or self._begun()
+        loader = self._loader
+        made = loader._make(out)
+        position.batches += 1
+        batch, out.value = out.value, None
+        if loader._shared:
+            # Until the next one: streams may be named for it.
+            self._kept.value = batch
+            loader._last = self._kept
+            return made
+        # The tensors keep it until the last of them dies.
+        _lib.tsock_batch_release(batch)
+        return made
+
+    def _take(self) -> None:
+        if self._done:
+            if self._failure:
+                raise errors.again(self._failure)
+            raise StopIteration
+        stream = self._stream or self._join()
+        pool = self._pool
+        pool.turns += 1
+        stream.turn = pool.turns
+        while True:
+            try:
+                code = stream.wait(
+                    self._loader.timeout, _lib.tsock_next, self._ref
+                )
+                break
+            except errors.TimedOut:
+                raise
+            except errors.Error as e:
+                if e.code != "TSOCK_EHELD":
+                    self._failure = e
+                    self._end(False)
+                    raise
+                # On a GPU it may be the batches in hand that are in the way.
+                if self._loader._shared or not pool.make_room(stream):
+                    raise
+        if code == errors.EEPOCH:
+            self._end(True)
+            raise StopIteration
+
+    def _join(self) -> Stream:
+        stream = self._pool.take()
+        try:
+            self._loader._join(stream)
+        except BaseException:
+            self._pool.give(stream, False)
+            raise
+        self._stream = stream
+        self._pool.joined(stream)
+        return stream
+
+    def _begun(self) -> Position:
+        """The first batch is here."""
+        assert self._stream is not None
+        progress = self._loader._progress
+        self._position = progress.begun(self._stream, self._out)
+        return self._position
+
+    def _end(self, finished: bool) -> None:
+        self._done = True
+        stream, self._stream = self._stream, None
+        if finished and self._position:
+            self._loader._progress.finished(self._position)
+        if stream:
+            self._pool.give(stream, finished)
+
+    def _let_go(self) -> None:
+        batch, self._kept.value = self._kept.value, None
+        if batch:
+            _lib.tsock_batch_release(batch)
+
+    def _heard_all(self) -> bool:
+        """Was the last batch taken, and nobody has asked for one more?"""
+        if not self._position or not self._stream:
+            return False
+        if not self._loader._progress.is_over(self._position):
+            return False
+        code = self._stream.try_wait(_lib.tsock_next, self._ref)
+        return code == errors.EEPOCH
+
+    def close(self) -> None:
+        """Leave the epoch; the batches that it gave stay valid."""
+        self._done = True
+        batch, self._out.value = self._out.value, None
+        if batch:
+            _lib.tsock_batch_release(batch)
+        self._let_go()
+        if self._stream:
+            self._end(self._heard_all())
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Exception:  # noqa: BLE001 - the interpreter may be going
+            pass
+
+    def __reduce__(self) -> Any:
+        raise NotImplementedError(
+            "an iterator of a tsock.DataLoader can't be pickled; pickle the "
+            "loader, which connects anew"
+        )

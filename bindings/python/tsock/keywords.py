@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""Keywords that a class doesn't have: what was meant, or where it has gone."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from typing import Any, Callable, Iterable, TypeVar, cast
+
+# What people bring along from torch, and where it has gone.
+ELSEWHERE = {
+    "shuffle": "the producer's --order decides it",
+    "sampler": "the producer's --order decides it",
+    "batch_sampler": "the producer's --order decides it",
+    "generator": "the producer's --seed decides it",
+    "num_workers": "the producer's --threads decides it",
+    "persistent_workers": "the producer's threads persist",
+    "prefetch_factor": "the producer's --ring decides it",
+    "worker_init_fn": "the producer decodes",
+    "multiprocessing_context": "the producer decodes",
+    "collate_fn": "batches are made in place; work on what next() returns",
+    "in_order": "batches always come in stream order",
+    "pin_memory_device": "pin_memory=True is for the current device",
+}
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def did_you_mean(word: object, words: Iterable[str]) -> str:
+    """"; did you mean 'x'?" where one of the words is like it, else ""."""
+    close = difflib.get_close_matches(str(word), list(words), 1, 0.6)
+    return "; did you mean %r?" % close[0] if close else ""
+
+
+def helpful(who: str) -> Callable[[_Function], _Function]:
+    """Of a function without **keywords: say what an unknown one may mean.
+
+    The function keeps its signature, for people and for type checkers.
+    """
+
+    def wrap(function: _Function) -> _Function:
+        known = [
+            name
+            for name in inspect.signature(function).parameters
+            if name != "self"
+        ]
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **keywords: Any) -> Any:
+            for key in keywords:
+                if key not in known:
+                    why = ELSEWHERE.get(key)
+                    raise TypeError(
+                        "%s has no argument %r%s"
+                        % (
+                            who,
+                            key,
+                            ": " + why if why else did_you_mean(key, known),
+                        )
+                    )
+            return function(*args, **keywords)
+
+        return cast(_Function, wrapper)
+
+    return wrap

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""Where a loader is in its stream: which epoch, how far, and what comes next.
+
+It knows no loader, so that a loader's samplers can ask it and the loader still
+ends when it is dropped.
+"""
+
+from __future__ import annotations
+
+from ctypes import c_void_p
+from typing import Any, Mapping, Optional, Sequence
+
+from . import _ffi, errors, state, streams
+from .connection import Pool, Stream
+from .frameworks import Epochs
+from .order import Order
+
+_lib = _ffi.lib
+
+
+class Position:
+    """How far an iterator has come in an epoch of the stream."""
+
+    def __init__(self, epoch: int, first: int, batch_size: int) -> None:
+        self.epoch = epoch
+        self.first = first  # sample of the epoch that it began with
+        self.batches = 0
+        self._batch_size = batch_size
+        self.finished = False
+
+    def samples(self, length: int) -> int:
+        """Samples of the epoch, of this length, that were handed out."""
+        return min(self.first + self.batches * self._batch_size, length)
+
+
+class Progress:
+    """Of a loader that takes least samples at once, except at the end.
+
+    whole: every epoch is one of the stream's, from its first sample on.
+    """
+
+    def __init__(
+        self, pool: Pool, batch_size: int, least: int, whole: bool
+    ) -> None:
+        self._pool = pool
+        self._about = pool.about
+        self._batch_size = batch_size
+        self._least = least
+        self._whole = whole
+        self.epochs = Epochs(self._about.name, self._about.sequential)
+        self.resumed: Optional[str] = None
+        self._position: Optional[Position] = None  # of the iterator begun last
+        self._state: Optional[state.State] = None  # to go on from
+        self._order: Optional[Order] = None
+
+    def join(self, stream: Stream, timeout: float) -> None:
+        """Make it a reader at the start of an epoch, or where a state says."""
+        if self._state is None:
+            again = not stream.begun or (
+                self.epochs.may_be_had_again()
+                and stream.epoch > self.epochs.finished
+            )
+            stream.begin(timeout, again)
+            return
+        try:
+            self.resumed = state.resume(
+                self._state, stream, self._about, timeout
+            )
+        except errors.CannotResume:
+            self._state = None
+            raise
+
+    def begun(self, stream: Stream, batch: c_void_p) -> Position:
+        """The first batch of an epoch was taken."""
+        to, self._state = self._state, None
+        if to is not None:
+            self.epochs.restore(to.number or 0)
+        stream.begun = True
+        self.epochs.begin(stream.epoch)
+        first = _lib.tsock_batch_seq(batch)
+        self._position = Position(
+            stream.epoch,
+            first - stream.epoch * self._about.epoch_len,
+            self._batch_size,
+        )
+        return self._position
+
+    def finished(self, position: Position) -> None:
+        """The end of that epoch was heard."""
+        position.finished = True
+        self.epochs.finished = max(self.epochs.finished, position.epoch)
+
+    def is_over(self, position: Position) -> bool:
+        """Were all batches of that epoch handed out?"""
+        if position.finished or not self._whole:
+            return position.finished
+        length = self._about.epoch_len
+        return length - position.samples(length) < self._least
+
+    # ---- the order ----
+
+    def order(self, epoch: Optional[int] = None) -> Sequence[int]:
+        """What an epoch of the stream visits; None: the one that is read."""
+        if self._order is None:
+            self._order = Order(self._about.name, self._about.identity)
+        return self._order.indices(self._coming() if epoch is None else epoch)
+
+    def _coming(self) -> int:
+        """The stream's epoch that is read, or the one that comes next."""
+        epochs, position = self.epochs, self._position
+        if self._state is not None and self._state.epoch is not None:
+            return self._state.epoch
+        if epochs.stream is None or position is None:
+            return streams.next_epoch(self._about.name, self._about.window)
+        if self._pool.reading:
+            return epochs.stream
+        again = not position.finished and epochs.may_be_had_again()
+        return epochs.stream if again else epochs.stream + 1
+
+    # ---- states ----
+
+    def state_dict(self) -> dict[str, Any]:
+        if self._state is not None:
+            return self._state.as_dict()
+        order = state.order_of(self._about)
+        position = self._position
+        if position is None:
+            return state.State(order, None, self.epochs.number).as_dict()
+        return state.State(
+            order,
+            position.epoch,
+            self.epochs.number,
+            position.samples(self._about.epoch_len),
+            self.is_over(position) or not self._whole,
+        ).as_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        to = state.from_dict(
+            state_dict, self._about.name, state.order_of(self._about)
+        )
+        if to is None:
+            return
+        self._state = self._position = self.resumed = None
+        if to.finished and to.number is not None:
+            self.epochs.restore(to.number + 1)
+        elif to.epoch is not None:
+            self._state = to
