@@ -16,7 +16,15 @@ from typing import Any, Mapping, Optional, Union
 from . import _ffi
 from .keywords import did_you_mean
 
-DEFAULT: Any = object()  # where None means something else
+
+class _Default:
+    """Where None means something else."""
+
+    def __repr__(self) -> str:
+        return "default"
+
+
+DEFAULT: Any = _Default()
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: MIT
+"""state_dict(): going on where a loader has stopped."""
+
+import json
+import threading
+
+import pytest
+
+import tsock
+from conftest import N, until
+
+pytest.importorskip("numpy")
+INDEX = dict(fields=("index",), dtype="uint8")
+SMALL = ("--ring", 64, "--max-batch", 16, "--join-window", 32)
+
+
+def take(iterator, batches):
+    return [int(i) for _ in range(batches) for i in next(iterator)[0]]
+
+
+def rest(loader):
+    return [int(i) for (index,) in loader for i in index]
+
+
+def through_json(loader):
+    text = json.dumps(loader.state_dict())
+    assert len(text) < 400
+    return json.loads(text)
+
+
+def test_a_state_counts_the_samples_that_were_given_out(serve):
+    serve()
+    loader = tsock.DataLoader("toy", 10, **INDEX)
+    rest(loader)
+    iterator = iter(loader)
+    for batches in range(1, 21):
+        take(iterator, 1)
+        state = through_json(loader)
+        assert state["samples_yielded"] == 10 * batches
+        assert (state["epoch"], state["number"]) == (1, 1)
+        assert not state["finished"]
+    assert len(take(iterator, 1)) == 3
+    assert loader.state_dict()["samples_yielded"] == N
+    assert loader.state_dict()["finished"]
+    # A loader shows the state that it was given until it has gone on.
+    other = tsock.DataLoader("toy", 7, **INDEX)
+    other.load_state_dict(state)
+    assert other.state_dict() == state and other.resumed is None
+
+
+@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("size", [16, 7, 100])
+def test_what_is_held_still_is_gone_on_with(serve, size, gone):
+    serve()
+    loader = tsock.DataLoader("toy", 10, **INDEX)
+    loader.set_epoch(12)
+    iterator = iter(loader)
+    first = take(iterator, 6)
+    other = tsock.DataLoader("toy", size, **INDEX)
+    other.load_state_dict(through_json(loader))
+    if gone:
+        del iterator
+    seen = rest(other)
+    assert sorted(first + seen) == list(range(N))
+    assert other.resumed == "held" and other.epoch == 12
+    if not gone:
+        assert rest(iterator) == seen
+    # And then epochs are whole ones again.
+    assert sorted(rest(other)) == list(range(N))
+    assert other.epoch == 13
+
+
+def test_the_same_loader_goes_on_too(serve):
+    serve()
+    loader = tsock.DataLoader("toy", 10, **INDEX)
+    first = take(iter(loader), 5)
+    state = loader.state_dict()
+    assert loader.state_dict() == state
+    loader.load_state_dict(state)
+    assert sorted(first + rest(loader)) == list(range(N))
+
+
+def test_an_empty_state_changes_nothing(serve):
+    serve()
+    loader = tsock.DataLoader("toy", 10, **INDEX)
+    loader.load_state_dict({})
+    assert sorted(rest(loader)) == list(range(N))
+    loader.load_state_dict({})
+    assert sorted(rest(loader)) == list(range(N))
+    assert loader.epoch == loader.stream_epoch == 1
+
+
+def test_a_state_of_nothing_begins_at_the_beginning(serve):
+    serve()
+    loader = tsock.DataLoader("toy", 10, **INDEX)
+    state = through_json(loader)
+    assert state["epoch"] is None and state["samples_yielded"] == 0
+    iter(loader)
+    assert loader.state_dict() == state
+    loader.load_state_dict(state)
+    assert sorted(rest(loader)) == list(range(N)) and loader.epoch == 0
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("heard", [False, True])
+def test_a_finished_epoch_is_followed_by_a_new_one(serve, drop_last, heard):
+    serve()
+    loader = tsock.DataLoader("toy", 10, drop_last=drop_last, **INDEX)
+    loader.set_epoch(4)
+    iterator = iter(loader)
+    take(iterator, len(loader))
+    if heard:
+        assert rest(iterator) == []
+    state = through_json(loader)
+    assert state["finished"]
+    del iterator
+    loader.close()
+    other = tsock.DataLoader("toy", 10, drop_last=drop_last, **INDEX)
+    other.load_state_dict(state)
+    assert len(rest(other)) == len(other) * 10 - (0 if drop_last else 7)
+    assert other.epoch == 5
+
+
+def test_a_stream_that_is_not_there_yet_is_moved_by_who_is_alone(serve):
+    served = serve(*SMALL)
+    loader = tsock.DataLoader("toy", 10, **INDEX)
+    for _ in range(3):
+        rest(loader)
+    iterator = iter(loader)
+    first = take(iterator, 15)
+    state = through_json(loader)
+    whole = first + rest(iterator)
+    loader.close()
+    served.stop()
+    # Started again it begins with epoch 0.
+    serve(*SMALL)
+    other = tsock.DataLoader("toy", 16, **INDEX)
+    other.load_state_dict(state)
+    assert first + rest(other) == whole
+    assert other.resumed == "awaited"
+    assert other.epoch == other.stream_epoch == 3
+    # Of what lies between little was made: each join asks for a ring.
+    assert tsock.query("toy")["produced"] < 3 * N + 64
+    assert sorted(rest(other)) == list(range(N)) and other.epoch == 4
+
+
+def test_a_stream_that_others_read_is_waited_for(serve):
+    served = serve(*SMALL)
+    loader = tsock.DataLoader("toy", 10, **INDEX)
+    rest(loader)
+    first = take(iter(loader), 4)
+    state = through_json(loader)
+    loader.close()
+    served.stop()
+    serve(*SMALL)
+    others = tsock.DataLoader("toy", 16, **INDEX)
+    go_on, begun = threading.Event(), threading.Event()
+
+    def read():
+        running = iter(others)
+        next(running)
+        begun.set()
+        go_on.wait()
+        rest(running)
+        rest(others)
+        others.close()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    begun.wait()
+    waiting = tsock.DataLoader("toy", 16, timeout=0.2, **INDEX)
+    waiting.load_state_dict(state)
+    iterator = iter(waiting)
+    with pytest.raises(tsock.TimedOut):
+        next(iterator)
+    assert waiting.resumed == "awaited"
+    go_on.set()
+    waiting.timeout = 100
+    assert sorted(first + rest(iterator)) == list(range(N))
+    assert waiting.stream_epoch == 1
+    thread.join()
+
+
+def test_a_stream_that_has_gone_past_says_so_and_then_begins_anew(serve):
+    serve(*SMALL)
+    loader = tsock.DataLoader("toy", 16, **INDEX)
+    take(iter(loader), 2)
+    state = through_json(loader)
+    loader.load_state_dict({})
+    rest(loader)
+    rest(loader)
+    loader.close()
+    other = tsock.DataLoader("toy", 16, **INDEX)
+    other.load_state_dict(state)
+    with pytest.raises(tsock.CannotResume, match="sample 32 of epoch 0"):
+        next(iter(other))
+    assert other.resumed is None
+    assert sorted(rest(other)) == list(range(N))
+
+
+def test_a_state_of_another_stream_is_refused_with_the_difference(serve):
+    serve("--seed", 1, name="one")
+    serve("--seed", 2, name="two")
+    one = tsock.DataLoader("one", 16, **INDEX)
+    next(iter(one))
+    two = tsock.DataLoader("two", 16, **INDEX)
+    with pytest.raises(ValueError, match="seed is 1 there and 2 here"):
+        two.load_state_dict(one.state_dict())
+    assert sorted(rest(two)) == list(range(N))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"samples_yielded": -1},
+        {"samples_yielded": "x"},
+        {"epoch": 1.5},
+        {"order": None},
+        {"order": {}},
+    ],
+    ids=str,
+)
+def test_what_is_no_state_is_refused(serve, change):
+    serve()
+    loader = tsock.DataLoader("toy", 16, **INDEX)
+    next(iter(loader))
+    with pytest.raises(ValueError, match="state"):
+        loader.load_state_dict(dict(loader.state_dict(), **change))
+    with pytest.raises(ValueError, match="no state"):
+        loader.load_state_dict({"sampler": 1})
+
+
+def test_where_epochs_begin_anywhere_a_state_is_of_whole_epochs(serve):
+    serve("--segments", 4)
+    loader = tsock.DataLoader("toy", 10, join="segment", **INDEX)
+    take(iter(loader), 3)
+    assert loader.state_dict()["finished"]
+    assert tsock.query("toy")["epoch_len"] == N
+    until(lambda: tsock.query("toy")["consumers"] == 0)
