@@ -33,11 +33,13 @@ import os
 import tsock
 
 assert os.sep + "_lib" + os.sep in tsock._ffi.path, tsock._ffi.path
-images = 0
-for batch, labels in tsock.DataLoader("photos", 7, framework="numpy"):
-    assert batch.shape[1:] == (3, 32, 32)
-    images += len(labels)
-assert images == 40, images
+own = dict(root="../photos/val", size=48, exit_when_idle=0.1)
+for name, given in ("photos", {}), ("started", own):
+    images = 0
+    for batch, labels in tsock.DataLoader(name, 7, framework="numpy", **given):
+        assert batch.shape[1:] == (3,) + (given.get("size", 32),) * 2
+        images += len(labels)
+    assert images == 40, images
 PYTHON
 	wait $producer
 }
@@ -165,7 +167,7 @@ check_needs()
 
 make_photos()
 {
-	"$b/bench/mkdata" "$temp/photos" --classes 2 --images 20 --val 0 \
+	"$b/bench/mkdata" "$temp/photos" --classes 2 --images 20 --val 20 \
 		--min 64 --max 128 >/dev/null
 }
 

@@ -3,11 +3,12 @@
 
     import tsock
 
-    for images, labels in tsock.DataLoader("imagenet", batch_size=256):
+    for images, labels in tsock.DataLoader("imagenet", root=DIR):
         ...
 
-A producer (the program tsock-producer, or tsock.Producer) decodes the data
-set once; every loader on the machine sees the same bytes without a copy.
+A producer (the program tsock-producer, started by the first loader that gives
+root=, or by tsock.Producer) decodes the data set once; every loader on the
+machine sees the same bytes without a copy.
 """
 
 from ._ffi import lib as _lib
@@ -16,6 +17,7 @@ from .errors import (
     Error,
     InvalidArgument,
     NoProducer,
+    OtherStream,
     OutOfMemory,
     ProducerLost,
     Refused,
@@ -24,6 +26,7 @@ from .errors import (
     TimedOut,
 )
 from .loader import DataLoader
+from .options import ProducerOptions
 from .serve import Producer
 from .streams import devices, query, streams
 
@@ -36,9 +39,11 @@ __all__ = [
     "Error",
     "InvalidArgument",
     "NoProducer",
+    "OtherStream",
     "OutOfMemory",
     "Producer",
     "ProducerLost",
+    "ProducerOptions",
     "Refused",
     "StreamEnded",
     "StreamFailed",

@@ -8,6 +8,7 @@ from ctypes import byref
 from typing import Sequence
 
 from . import _ffi, identity
+from .launch import log_of
 
 _lib = _ffi.lib
 
@@ -38,6 +39,8 @@ class About:
         _call(_lib.tsock_get_info(handle, byref(info)))
         self.epoch_len: int = info.epoch_len
         self.dataset_len: int = info.dataset_len
+        self.pid: int = info.producer_pid
+        self.log = log_of(self.pid)  # while it lives
         self.window = min(info.join_window, info.epoch_len)
         self.sequential = bool(info.sequential)
         self.shard: tuple[int, int] = info.shard, info.shards

@@ -36,6 +36,7 @@ class Stream:
         self.handle: Optional[int] = None
         self.lock = threading.Lock()
         self.pid = os.getpid()
+        self.log: Optional[str] = None  # of the producer, a file
         self.thread = 0  # that joined
         self.begun = True  # was a batch of the epoch joined last taken?
         self.epoch = -1  # which that was
@@ -98,11 +99,10 @@ class Stream:
                 code = function(self.check(), ms, *rest)
                 failure = self._failure(code)
 
-    @staticmethod
-    def _failure(code: int) -> Optional[errors.Error]:
+    def _failure(self, code: int) -> Optional[errors.Error]:
         if code in (0, errors.EAGAIN, errors.EEPOCH):
             return None
-        return _ffi.failure(code)
+        return errors.naming_log(_ffi.failure(code), self.log)
 
     @staticmethod
     def _late(timeout: float) -> errors.Error:
@@ -181,6 +181,7 @@ class Pool:
         self.first = self._connect()
         try:
             self.about = About(self.first.check(), name)
+            self.first.log = self.about.log
         except BaseException:
             self.first.close()
             raise
@@ -218,6 +219,7 @@ class Pool:
                 "the producer of %r was restarted: make a new "
                 "tsock.DataLoader" % (self._name,),
             )
+        stream.log = self.about.log
         self._all.append(stream)
         if self.closed:
             self.close()

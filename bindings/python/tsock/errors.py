@@ -45,6 +45,10 @@ class Refused(Error):
     """The producer refused; the text says why, with the numbers."""
 
 
+class OtherStream(Error):
+    """A stream of that name runs and is another one; the text says how."""
+
+
 class TimedOut(Error, TimeoutError):
     """No batch within ``timeout`` seconds; the iterator can go on."""
 
@@ -82,6 +86,13 @@ FORKED = (
     "this tsock.DataLoader was opened before a fork and belongs to the parent "
     "process: open a tsock.DataLoader in the child"
 )
+
+
+def naming_log(error: Error, log: Optional[str]) -> Error:
+    """The error; of a producer that is gone, with where its log is."""
+    if log and isinstance(error, (ProducerLost, StreamFailed)):
+        error.args = ("%s; the producer's log is %s" % (error, log),)
+    return error
 
 
 def from_code(code: int, text: str) -> Error:

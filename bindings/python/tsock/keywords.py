@@ -6,7 +6,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from typing import Any, Callable, Iterable, TypeVar, cast
+from typing import Any, Callable, Iterable, Mapping, TypeVar, cast
 
 # What people bring along from torch, and where it has gone.
 ELSEWHERE = {
@@ -33,18 +33,31 @@ def did_you_mean(word: object, words: Iterable[str]) -> str:
     return "; did you mean %r?" % close[0] if close else ""
 
 
-def helpful(who: str) -> Callable[[_Function], _Function]:
-    """Of a function without **keywords: say what an unknown one may mean.
+def helpful(
+    who: str, others: Mapping[str, Any] = {}
+) -> Callable[[_Function], _Function]:
+    """Of a function's keywords: say what an unknown one may mean.
 
-    The function keeps its signature, for people and for type checkers.
+    Known are its parameters, and for its ** the others, which have types.
+    For type checkers the function keeps its signature; people are shown all.
     """
 
     def wrap(function: _Function) -> _Function:
-        known = [
-            name
-            for name in inspect.signature(function).parameters
-            if name != "self"
+        own = inspect.signature(function)
+        shown = [
+            parameter
+            for parameter in own.parameters.values()
+            if parameter.kind != parameter.VAR_KEYWORD
+        ] + [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=kind,
+            )
+            for name, kind in others.items()
         ]
+        known = [p.name for p in shown if p.name != "self"]
 
         @functools.wraps(function)
         def wrapper(*args: Any, **keywords: Any) -> Any:
@@ -61,6 +74,7 @@ def helpful(who: str) -> Callable[[_Function], _Function]:
                     )
             return function(*args, **keywords)
 
+        setattr(wrapper, "__signature__", own.replace(parameters=shown))
         return cast(_Function, wrapper)
 
     return wrap

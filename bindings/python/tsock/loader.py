@@ -15,9 +15,9 @@ import os
 import warnings
 import weakref
 from ctypes import c_void_p
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
-from . import _ffi, arguments, errors, gpu, tensors
+from . import _ffi, arguments, attach, errors, gpu, options, tensors
 from .about import is_image
 from .connection import Pool, Stream
 from .dataset import Dataset
@@ -25,6 +25,11 @@ from .frameworks import BatchSampler, Sampler
 from .iterator import Iterator
 from .keywords import helpful
 from .progress import Progress
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import ProducerOptions
 
 _lib = _ffi.lib
 
@@ -57,7 +62,11 @@ class DataLoader:
 
     for images, labels in tsock.DataLoader("imagenet", batch_size=256): ...
 
-    name        of the stream, or its path (folder of the sockets, and name)
+    name        of the stream, or its path (folder of the sockets, and name);
+                with root the default is the folder's name
+    root, dataset, split, ...
+                every option of tsock-producer (help(tsock.ProducerOptions)),
+                by which the stream is found or started: see below
     batch_size  samples, 1 to the stream's maximum; the last of an epoch is
                 short, unless drop_last
     dtype       of images: "float32", "float16", "bfloat16", "uint8"
@@ -73,7 +82,8 @@ class DataLoader:
     between     "hold" or "leave" the stream between two epochs; None is what
                 suits it
     framework   "torch" or "numpy"; None is torch if it can be imported
-    wait        seconds to wait for a producer, None for ever
+    wait        seconds to wait for a producer, None for ever; by default 60,
+                but none where streams with other names run
     timeout     seconds to wait for a batch, 0 for ever
     pin_memory  copy each batch to pinned memory, where there is a GPU
     device      a GPU, "cuda" or "cuda:0" or a torch.device; None is the host
@@ -97,6 +107,12 @@ class DataLoader:
     them can't go on.  The stream that is current at next() is known to use the
     batch; name others by use().
 
+    A bare name is that of a stream that runs, and never starts anything.
+    With root the stream of that name has to be the one that is described, or
+    OtherStream says what differs; and if none runs tsock-producer is started.
+    It is detached from this process, ends exit_when_idle seconds (60) after
+    the last loader, and has its log in NAME.log, beside the sockets.
+
     The constructor only connects.  An iterator joins when it is asked for its
     first batch, and holds others up no longer than it lives; each one that
     reads has a connection of its own.  An epoch that was broken off is begun
@@ -115,10 +131,10 @@ class DataLoader:
     sampler: Sampler
     batch_sampler: BatchSampler
 
-    @helpful("tsock.DataLoader")
+    @helpful("tsock.DataLoader", options.TYPES)
     def __init__(
         self,
-        name: Union[str, os.PathLike[str]],
+        name: Union[str, os.PathLike[str], None] = None,
         batch_size: int = 1,
         *,
         dtype: Any = "float32",
@@ -131,7 +147,7 @@ class DataLoader:
         join: str = "epoch",
         between: Optional[str] = None,
         framework: Optional[str] = None,
-        wait: Optional[float] = 60.0,
+        wait: Optional[float] = attach.WAIT,
         timeout: float = 0,
         pin_memory: bool = False,
         device: Any = None,
@@ -139,16 +155,19 @@ class DataLoader:
         transport: Optional[str] = None,
         rank: Optional[int] = None,
         world_size: Optional[int] = None,
+        **producer: Unpack[ProducerOptions],
     ) -> None:
         again = dict(locals())
-        del again["self"], again["name"]
-        if not isinstance(name, (str, os.PathLike)):
+        del again["self"], again["name"], again["producer"]
+        again.update(producer)
+        if name is not None and not isinstance(name, (str, os.PathLike)):
             raise TypeError(
                 "tsock.DataLoader's name is %r: it takes the name of a "
                 "stream, such as 'imagenet', not a data set" % (name,)
             )
-        arguments.stream_name(name)
-        self.name = os.fspath(name)
+        self._want = attach.wanted(name, producer)
+        self.name = self._want.name if self._want else os.fspath(name or "")
+        arguments.stream_name(self.name)
         opts = _ffi.Opts(device=-1)
         self.batch_size = opts.batch_size = arguments.batch_size(batch_size)
         self.dtype = arguments.dtype_name(dtype)
@@ -194,12 +213,18 @@ class DataLoader:
             dtype=self.dtype, normalize=self.normalize, fields=self.fields
         )
         self._again = again
-        self._connect(
-            opts, 2**32 if wait is None else arguments.seconds("wait", wait, 0)
-        )
+        if wait is not None:
+            arguments.seconds("wait", wait, 0)
+        self._connect(opts, wait)
 
-    def _connect(self, opts: _ffi.Opts, wait: float) -> None:
-        self._pool = pool = Pool(self.name, opts, wait)
+    def _connect(self, opts: _ffi.Opts, wait: Optional[float]) -> None:
+        self._pool = pool = attach.attached(
+            self._want,
+            self.name,
+            self.batch_size,
+            wait,
+            lambda seconds: Pool(self.name, opts, seconds),
+        )
         # Runs when the loader is dropped, and before the interpreter goes.
         self._finalizer = weakref.finalize(self, pool.close)
         try:
@@ -211,6 +236,8 @@ class DataLoader:
     def _learn(self, stream: Stream) -> None:
         """What the stream is, from its first connection."""
         self._about = about = self._pool.about
+        if self._want:
+            self._want.compare(about.identity, about.pid)
         self._check_rank()
         fields = about.find(self.fields)
         self._indices = [i for i, _ in fields]

@@ -16,10 +16,13 @@ import subprocess
 import threading
 import time
 import weakref
-from typing import IO, Any, Mapping, Optional, Union
+from typing import IO, TYPE_CHECKING, Any, Optional, Union
 
-from . import errors
+from . import errors, options
 from .streams import query
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _log = logging.getLogger("tsock.producer")
 
@@ -47,21 +50,6 @@ def find_program() -> str:
         "can't find tsock-producer: neither %s nor %s nor in $PATH; build it "
         "with `make`, or set TSOCK_PRODUCER to it" % (beside, checkout)
     )
-
-
-def command_line(
-    program: Union[str, os.PathLike[str]], options: Mapping[str, Any]
-) -> list[str]:
-    """Keyword arguments as the program's options: exit_when_idle=60."""
-    command = [os.fspath(program)]
-    for key, value in options.items():
-        option = "--" + key.replace("_", "-")
-        if value is True:
-            command.append(option)
-        elif value is not None and value is not False:
-            command += [option, os.fspath(value) if isinstance(
-                value, os.PathLike) else str(value)]
-    return command
 
 
 def default_name(
@@ -105,19 +93,20 @@ class Producer:
     def __init__(
         self,
         *,
-        root: Union[str, os.PathLike[str]],
-        dataset: str,
+        name: Optional[str] = None,
         wait: float = 600.0,
         program: Union[str, os.PathLike[str], None] = None,
-        **options: Any,
+        **producer: Unpack[options.ProducerOptions],
     ) -> None:
-        name = options.get("name")
-        if name is None:
-            name = default_name(dataset, root, options.get("split"))
-        self.name = str(name)
-        self.args = command_line(
-            program or find_program(),
-            dict(dataset=dataset, root=root, **dict(options, name=name)),
+        checked = options.check("tsock.Producer", producer)
+        for key in "dataset", "root":
+            if key not in checked:
+                raise TypeError("tsock.Producer needs %s=" % key)
+        self.name = name or default_name(
+            checked["dataset"], checked["root"], checked.get("split")
+        )
+        self.args = options.command_line(
+            os.fspath(program or find_program()), self.name, checked
         )
         self._lines: collections.deque[str] = collections.deque(maxlen=20)
         self._process = subprocess.Popen(

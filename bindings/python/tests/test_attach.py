@@ -1,0 +1,464 @@
+# SPDX-License-Identifier: MIT
+"""Loaders that start their producer, attach to it, or refuse to."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import tsock
+from conftest import BUILD, CHECKOUT, N, SIZE, finish, until
+from tsock import attach, errors, identity, launch
+
+pytest.importorskip("numpy")
+INDEX = dict(fields=("index",), dtype="uint8", layout="hwc", timeout=60)
+SMALL = dict(size=SIZE, threads=1, no_cache=True)
+
+
+def indices(loader):
+    return [int(i) for (index,) in loader for i in index]
+
+
+def pid_of(name="toy"):
+    return tsock.query(name, 60)["pid"]
+
+
+def runs(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def end_all():
+    for stream in tsock.streams():
+        try:
+            os.kill(pid_of(stream.name), signal.SIGTERM)
+        except (tsock.NoProducer, ProcessLookupError):
+            pass  # it ends already
+    until(lambda: not tsock.streams(), what="the producers' end")
+
+
+@pytest.fixture
+def start(place, images):
+    """start(**more) is a loader of "toy"; what it started is ended."""
+    loaders = []
+
+    def make(name="toy", **more):
+        more = dict(dict(SMALL, root=images, batch_size=48), **more)
+        loaders.append(tsock.DataLoader(name, **INDEX, **more))
+        return loaders[-1]
+
+    yield make
+    for loader in loaders:
+        loader.close()
+    end_all()
+
+
+# ---- starting ----
+
+
+def test_a_loader_starts_its_producer_and_reads_all(start, place):
+    loader = start()
+    assert sorted(indices(loader)) == list(range(N))
+    log = os.path.join(place, "toy.log")
+    with open(log) as f:
+        assert 'serving "toy"' in f.read()
+
+
+def test_what_was_started_is_nobodys_child_and_inherits_nothing(
+    start, place, monkeypatch
+):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    reader, writer = os.pipe()
+    os.set_inheritable(writer, True)
+    start()
+    pid = pid_of()
+    with open("/proc/%d/stat" % pid) as f:
+        fields = f.read().rpartition(")")[2].split()
+    parent, session = int(fields[1]), int(fields[3])
+    assert parent != os.getpid() and session != os.getsid(0)
+    assert os.readlink("/proc/%d/cwd" % pid) == "/"
+    folder = "/proc/%d/fd" % pid
+    targets = {int(fd): os.readlink(os.path.join(folder, fd))
+               for fd in os.listdir(folder)}
+    assert targets[0] == "/dev/null"
+    assert targets[1] == targets[2] == os.path.join(place, "toy.log")
+    pipe = os.readlink("/proc/self/fd/%d" % writer)
+    assert pipe not in targets.values()
+    with open("/proc/%d/environ" % pid) as f:
+        assert "CUDA_VISIBLE_DEVICES" not in f.read()
+    os.close(reader)
+    os.close(writer)
+
+
+def test_a_mig_instance_is_passed_on(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-12")
+    assert launch._environment(None)["CUDA_VISIBLE_DEVICES"] == "MIG-12"
+
+
+def test_a_second_loader_attaches(start):
+    first = start()
+    pid = pid_of()
+    second = start()
+    assert pid_of() == pid
+    iterators = iter(first), iter(second)
+    assert (next(iterators[0])[0] == next(iterators[1])[0]).all()
+
+
+def test_the_name_may_be_left_out(place, images, start):
+    loader = start(None)
+    assert loader.name == images.name
+    assert [s.name for s in tsock.streams()] == [images.name]
+
+
+def test_a_name_may_be_a_path(place, start, monkeypatch):
+    other = os.path.join(place, "other")
+    loader = start(os.path.join(other, "toy"))
+    assert sorted(indices(loader)) == list(range(N))
+    assert sorted(os.listdir(other))[:1] == ["toy.bus"]
+    assert tsock.streams() == []
+    again = start(os.path.join(other, "toy"))
+    assert again.name == loader.name
+    os.kill(pid_of(loader.name), signal.SIGTERM)
+
+
+def test_several_processes_at_once_start_one(start, place, images, script):
+    text = (
+        "import sys, tsock\n"
+        "sys.stdin.readline()\n"
+        "loader = tsock.DataLoader('toy', root=sys.argv[1], size=%d,\n"
+        "    threads=1, no_cache=True, batch_size=48, fields='index',\n"
+        "    dtype='uint8', framework='numpy', timeout=60)\n"
+        "print(tsock.query('toy', 60)['pid'], flush=True)\n"
+        "print(sum(len(i) for (i,) in loader), flush=True)\n" % SIZE
+    )
+    command = [sys.executable, "-c", text, str(images)]
+    env = dict(
+        os.environ, PYTHONPATH=os.path.join(CHECKOUT, "bindings", "python")
+    )
+    jobs = [
+        subprocess.Popen(
+            command,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    for job in jobs:
+        job.stdin.write("\n")
+        job.stdin.flush()
+    said = [finish(job, 120)[0].split() for job in jobs]
+    assert len({pid for pid, _ in said}) == 1
+    assert [count for _, count in said] == [str(N)] * 3
+    with open(os.path.join(place, "toy.log")) as f:
+        assert f.read().count("scanning") == 1
+
+
+def test_it_waits_while_another_process_starts_it(place, monkeypatch):
+    """Whoever has the lock starts it; others look on."""
+    asked = []
+    holder = launch.Launch(None, "toy", {})
+    monkeypatch.setattr(launch.Launch, "_start", lambda *_: asked.append(1))
+
+    def serves():
+        asked.append("looked")
+        if len(asked) < 3:
+            return False
+        monkeypatch.setattr(launch.Launch, "_lock", lambda *_: True)
+        return True
+
+    monkeypatch.setattr(launch.Launch, "_lock", lambda *_: False)
+    holder.until(serves)
+    assert asked == ["looked"] * 3
+
+
+def test_it_ends_when_nobody_reads_any_more(start, place):
+    loader = start(exit_when_idle=0.2)
+    first = pid_of()
+    indices(loader)
+    loader.close()
+    until(lambda: not runs(first), what="the idle end")
+    assert tsock.streams() == []
+    line = launch.last_line(os.path.join(place, "toy.log"))
+    assert line.startswith("made "), line
+    again = start(exit_when_idle=0.2)
+    assert sorted(indices(again)) == list(range(N))
+    assert pid_of() != first
+
+
+def test_it_ends_after_a_minute_if_nothing_else_was_said(start):
+    start()
+    with open("/proc/%d/cmdline" % pid_of()) as f:
+        words = f.read().split("\0")
+    assert words[words.index("--exit-when-idle") + 1] == "60"
+
+
+def test_one_that_ends_in_between_is_started_again(monkeypatch):
+    there, told = [True, False], []
+    monkeypatch.setattr(attach, "is_running", lambda name: there.pop(0))
+
+    class Want:
+        def start(self, batch_size):
+            told.append("started")
+
+    def connect(seconds):
+        told.append("connected")
+        if len(told) == 1:
+            raise errors.ProducerLost("gone")
+        return "stream"
+
+    assert attach.attached(Want(), "toy", 1, 60, connect) == "stream"
+    assert told == ["connected", "started", "connected"]
+
+
+def test_a_large_batch_is_what_the_producer_is_started_for(start):
+    loader = start(batch_size=700)
+    assert [len(b) for (b,) in loader] == [N]
+
+
+# ---- failing ----
+
+
+@pytest.mark.parametrize(
+    "wrong, why",
+    [
+        (dict(root="/no/such/folder"), "--root /no/such/folder: No such file"),
+        (dict(size=99999), "--size 99999: a whole number from 1 to 4096"),
+        (dict(order="torch", segments=2), "segments 2 contradicts --order"),
+    ],
+)
+def test_one_that_fails_to_start_says_why(place, images, wrong, why):
+    given = dict(SMALL, root=images, **INDEX)
+    given.update(wrong)
+    with pytest.raises(tsock.NoProducer) as caught:
+        tsock.DataLoader("toy", **given)
+    assert "was started for stream 'toy' and ended: " in str(caught.value)
+    assert why in str(caught.value)
+    assert os.path.join(place, "toy.log") in str(caught.value)
+    assert tsock.streams() == []
+
+
+def test_what_an_earlier_run_said_is_not_this_ones(place, images):
+    with open(os.path.join(place, "toy.log"), "w") as log:
+        log.write("tsock-producer: from another day\n")
+    program = os.path.join(place, "silent")
+    with open(program, "w") as f:
+        f.write("#!/bin/sh\nexit 3\n")
+    os.chmod(program, 0o700)
+    old, os.environ["TSOCK_PRODUCER"] = os.environ["TSOCK_PRODUCER"], program
+    try:
+        with pytest.raises(tsock.NoProducer, match="ended: it said nothing;"):
+            tsock.DataLoader("toy", root=images)
+    finally:
+        os.environ["TSOCK_PRODUCER"] = old
+
+
+def test_a_folder_of_somebody_elses_is_refused(place, monkeypatch, images):
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    with pytest.raises(tsock.Error, match="is not a folder of this user"):
+        tsock.DataLoader("toy", root=images)
+
+
+def test_a_loader_whose_producer_dies_names_its_log(start, place):
+    loader = start(min_consumers=2)
+    os.kill(pid_of(), signal.SIGKILL)
+    with pytest.raises(tsock.ProducerLost) as caught:
+        indices(loader)
+    log = os.path.join(place, "toy.log")
+    assert str(caught.value).endswith("the producer's log is " + log)
+
+
+# ---- another one by that name ----
+
+
+def test_another_stream_of_that_name_is_refused_with_what_differs(
+    start, serve, images
+):
+    serve("--seed", 7, "--preset", "eval")
+    until(tsock.streams)
+    with pytest.raises(tsock.OtherStream) as caught:
+        start(seed=8)
+    lines = str(caught.value).split("\n")
+    assert lines[0] == (
+        "stream 'toy' runs (process %d) and is another one:" % pid_of()
+    )
+    assert [line.split() for line in lines[1:-1]] == [
+        "order is sequential, and philox is the default".split(),
+        "seed is 7, and 8 was asked for".split(),
+        ["segments"] + "is 64, and 1 is the default".split(),
+        "preset is eval, and train is the default".split(),
+        "resize is 256, and none is the default".split(),
+    ]
+    # It goes on, and can be read by its name alone.
+    with tsock.DataLoader("toy", batch_size=48, **INDEX) as loader:
+        assert sorted(indices(loader)) == list(range(N))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        dict(preset="eval", size=24),
+        dict(split="val"),
+        dict(split="train", seed=3, segments=5),
+        dict(order="torch", pillow=11, on_error="raise"),
+        dict(order="sequential", segments=7),
+        dict(preset="eval", resize=40, shard=(1, 2), pillow=14),
+    ],
+)
+def test_an_identity_is_foreseen(serve, images, tmp_path, options):
+    root = tmp_path / "tree"
+    root.mkdir()
+    for split in ("train", "val"):
+        (root / split).symlink_to(images)
+    given = dict(options, root=root if "split" in options else images)
+    given = dict(dict(size=SIZE), **given)
+    want = attach.wanted("toy", dict(given, dataset="imagefolder"))
+    more = want._options
+    words = []
+    for key, value in more.items():
+        if key not in ("root", "dataset"):
+            words += ["--" + key.replace("_", "-"), value]
+    serve(*words, root=given["root"])
+    loader = tsock.DataLoader("toy", batch_size=1, **INDEX)
+    text = tsock._ffi.lib.tsock_identity(handle_of(loader))
+    own = identity.parse(text.decode())
+    assert want.differences(own) == []
+    # And each line of it counts.
+    for key in want.identity:
+        if want.identity[key] is not None:
+            other = dict(own)
+            other[key] = "another"
+            assert len(want.differences(other)) == 1, key
+    loader.close()
+
+
+def handle_of(loader):
+    return loader._pool.first.handle
+
+
+def test_the_folder_tells_the_format(tmp_path, images):
+    assert attach._guess(str(tmp_path)) == "imagefolder"
+    for split in ("train", "val"):
+        (tmp_path / split).symlink_to(images)
+    want = attach.wanted("toy", dict(root=str(tmp_path)))
+    assert want.identity["dataset"] == "imagenet"
+    assert want.identity["root"] == os.path.realpath(images)
+    # One tree, whichever of the two it was called by.
+    own = dict(want.identity, dataset="imagefolder")
+    assert want.differences(own) == []
+    given = attach.wanted("toy", dict(root=tmp_path, dataset="imagenet"))
+    assert len(given.differences(own)) == 1
+
+
+def test_a_program_that_does_not_say_what_it_serves_is_refused(start):
+    program = os.path.join(BUILD, "examples", "serve")
+    with subprocess.Popen([program, "toy", "0"]) as process:
+        try:
+            until(lambda: tsock.streams())
+            with pytest.raises(tsock.OtherStream, match="doesn't say what"):
+                tsock.DataLoader(
+                    "toy", root="/", fields="index", dtype="uint8"
+                )
+        finally:
+            process.terminate()
+
+
+# ---- nothing is started ----
+
+
+def test_a_bare_name_starts_nothing(place):
+    with pytest.raises(tsock.NoProducer, match="serves .toy. "):
+        tsock.DataLoader("toy", wait=0.05)
+    assert tsock.streams() == [] and os.listdir(place) == []
+
+
+def test_a_wrong_name_fails_at_once_where_others_run(serve):
+    serve(name="tulips")
+    serve(name="roses")
+    until(lambda: len(tsock.streams()) == 2)
+    with pytest.raises(tsock.NoProducer) as caught:
+        tsock.DataLoader("tulip")
+    assert str(caught.value) == (
+        "no stream 'tulip' runs here, but 'roses', 'tulips'; did you mean "
+        "'tulips'? (wait=60 would wait for it, and root=DIR would start it)"
+    )
+
+
+def test_a_wait_that_was_asked_for_is_kept(serve, script):
+    serve(name="tulips")
+    until(tsock.streams)
+    process = script(
+        "import tsock\n"
+        "loader = tsock.DataLoader('toy', wait=60, framework='numpy')\n"
+        "print(len(loader))\n"
+    )
+    assert "waiting for producer" in process.stderr.readline()
+    serve()
+    assert process.stdout.readline() == "%d\n" % N
+
+
+@pytest.mark.parametrize(
+    "name, given, kind, text",
+    [
+        ("toy", dict(seed=3), ValueError, "seed is an option of the producer"),
+        ("toy", dict(seed=3, size=8), ValueError, "seed, size are options"),
+        (None, {}, TypeError, "needs the name of a stream"),
+        ("toy", dict(rot="/"), TypeError, "no argument 'rot'.*mean 'root'"),
+        ("toy", dict(root="/", order="b"), ValueError, "order 'b': it is"),
+        ("toy", dict(root="/", batch=8), TypeError, "no argument 'batch'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_starts(
+    place, name, given, kind, text
+):
+    with pytest.raises(kind, match=text):
+        tsock.DataLoader(name, **given)
+    assert os.listdir(place) == []
+
+
+def test_a_pickled_loader_attaches_again(start):
+    loader = start()
+    pid = pid_of()
+    again = pickle.loads(pickle.dumps(loader))
+    assert sorted(indices(again)) == list(range(N)) and pid_of() == pid
+    again.close()
+
+
+# ---- the program ----
+
+
+def python_m(*words, **env):
+    return subprocess.run(
+        [sys.executable, "-m", "tsock"] + list(words),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(
+            os.environ,
+            PYTHONPATH=os.path.join(CHECKOUT, "bindings", "python"),
+            **env
+        ),
+    )
+
+
+def test_python_m_tsock_is_the_producer():
+    done = python_m("--version")
+    assert done.returncode == 0 and "tsock-producer 0.1" in done.stdout
+    assert python_m("--nonsense").returncode == 2
+
+
+def test_python_m_tsock_does_not_start_itself_again():
+    main = os.path.join(
+        CHECKOUT, "bindings", "python", "tsock", "__main__.py"
+    )
+    done = python_m(TSOCK_PRODUCER=main)
+    assert done.returncode == 1
+    assert "was installed without it" in done.stderr

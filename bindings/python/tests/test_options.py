@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""The table of the producer's options, against the producer itself."""
+
+import inspect
+import re
+import subprocess
+from typing import Literal, get_args, get_origin
+
+import pytest
+
+import tsock
+from conftest import PRODUCER
+from tsock import options
+
+# What prints something and exits, and what a loader has its own name for.
+NOT_KEYWORDS = {
+    "check-config",
+    "devices",
+    "dry-run",
+    "help",
+    "list",
+    "name",
+    "version",
+}
+
+
+def producers_own():
+    """Its options: a value's description, or None, by the option's name."""
+    said = subprocess.run(
+        [PRODUCER, "--help"], stdout=subprocess.PIPE, check=True
+    ).stdout.decode()
+    rows = re.findall(
+        r"^  (?:-\w,|   ) --([a-z-]+)(?: (\S+))?(?:  |$)", said, re.MULTILINE
+    )
+    return {name: value or None for name, value in rows}
+
+
+def test_the_table_has_the_producers_options_and_no_others():
+    own = producers_own()
+    assert len(own) > 30 and own["seed"] == "N" and own["rescan"] is None
+    keywords = {key.replace("_", "-") for key in options.TYPES}
+    assert keywords == set(own) - NOT_KEYWORDS
+
+
+def test_the_table_has_their_values():
+    own = producers_own()
+    for key, kind in options.TYPES.items():
+        value = own[key.replace("_", "-")]
+        assert (kind is bool) == (value is None), key
+        if get_origin(kind) is Literal:
+            assert "|".join(get_args(kind)) == value
+        else:
+            assert "|" not in (value or "") or kind is str, key
+
+
+def test_values_become_a_command_line(tmp_path):
+    checked = options.check(
+        "f",
+        dict(
+            root=tmp_path,
+            seed=3,
+            shard=(1, 4),
+            no_cache=True,
+            rescan=False,
+            memory="4G",
+            size=None,
+        ),
+    )
+    assert options.command_line("p", "n", checked) == [
+        "p",
+        "--name",
+        "n",
+        "--root",
+        str(tmp_path),
+        "--seed",
+        "3",
+        "--shard",
+        "1/4",
+        "--no-cache",
+        "--memory",
+        "4G",
+    ]
+
+
+@pytest.mark.parametrize(
+    "given, error, text",
+    [
+        ({"sead": 1}, TypeError, "no such option; did you mean 'seed'"),
+        ({"preset": "evel"}, ValueError, "'train' or 'eval'; did you mean 'ev"),
+        ({"size": "64"}, TypeError, "size '64': it is a whole number"),
+        ({"seed": True}, TypeError, "seed True: it takes a value"),
+        ({"rescan": 1}, TypeError, "rescan 1: it is True or False"),
+    ],
+)
+def test_what_is_none_is_refused_by_name(given, error, text):
+    with pytest.raises(error, match=text):
+        options.check("f", given)
+
+
+def test_every_option_is_an_argument_of_the_loader_and_of_the_producer():
+    shown = set(inspect.signature(tsock.DataLoader).parameters)
+    assert set(options.TYPES) < shown
+    for key in options.TYPES:
+        with pytest.raises(TypeError, match="tsock.Producer needs"):
+            tsock.Producer(**{key: None})

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MIT
+"""How a loader finds its stream, and starts the producer if it has to.
+
+A bare name never starts anything.  With root= a loader says which stream it
+wants: if one runs by that name it has to be that one, and if none does, the
+program tsock-producer is started, detached from this process, under a lock:
+of several jobs one starts it, and all attach.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from typing import Any, Callable, Mapping, Optional, TypeVar, Union
+
+from . import errors, options
+from .keywords import did_you_mean
+from .launch import Launch
+from .streams import query, streams
+from .serve import default_name
+
+_log = logging.getLogger("tsock")
+_T = TypeVar("_T")
+
+WAIT = float(60)  # a loader's default; an equal number of the user's is not it
+IDLE = "60"  # seconds after which a producer that was started here ends
+USUAL_BATCH = 512  # a producer's --max-batch, if nothing is said
+NONE = "none"  # what isn't in an identity
+_TRY = 10.0  # seconds for one attempt at a connection
+_IMAGE_FOLDERS = ("imagenet", "imagefolder")  # read one tree alike
+
+
+def is_running(name: str) -> bool:
+    """Does any producer, busy or not, have the name?"""
+    if "/" in name:
+        try:
+            query(name, 0.5)
+        except errors.NoProducer as e:
+            return "didn't answer" in str(e)
+        return True
+    return any(stream.name == name for stream in streams())
+
+
+def refuse_wrong_name(name: str) -> None:
+    """Nobody comes by that name, as far as one can tell: others run here."""
+    running = sorted(stream.name for stream in streams())
+    if "/" in name or not running or name in running:
+        return
+    shown = ", ".join(repr(other) for other in running[:8])
+    if len(running) > 8:
+        shown += " and %d more" % (len(running) - 8)
+    raise errors.NoProducer(
+        "no stream %r runs here, but %s%s (wait=60 would wait for it, and "
+        "root=DIR would start it)"
+        % (name, shown, did_you_mean(name, running))
+    )
+
+
+class Wanted:
+    """The stream that a loader asks for by root= and other options."""
+
+    def __init__(
+        self, name: Optional[str], given: Mapping[str, Any], who: str
+    ) -> None:
+        checked = options.check(who, given)
+        self._given = frozenset(checked)
+        root = os.path.abspath(checked["root"])
+        checked["root"] = root
+        if "dataset" not in checked:
+            checked["dataset"] = _guess(root)
+        if "cache" in checked:
+            checked["cache"] = os.path.abspath(checked["cache"])
+        if name is None:
+            name = default_name(
+                checked["dataset"], root, checked.get("split")
+            )
+        self.name = name
+        self._options = checked
+
+    @property
+    def identity(self) -> dict[str, Optional[str]]:
+        """What tsock_identity() has to say; None is whatever it says."""
+        o = self._options
+        split = o.get("split")
+        if split is None and o["dataset"] == "imagenet":
+            split = "train"
+        preset = o.get("preset", "eval" if split == "val" else "train")
+        evaluates = preset == "eval"
+        order = o.get("order", "sequential" if evaluates else "philox")
+        # Of sequential streams the default depends on how long they are.
+        segments = None if order == "sequential" else "1"
+        pillow = int(o.get("pillow", "13"))
+        return {
+            "dataset": o["dataset"],
+            "root": os.path.realpath(os.path.join(o["root"], split or "")),
+            "order": order,
+            "seed": o.get("seed", "0"),
+            "segments": o.get("segments", segments),
+            "shard": o.get("shard", NONE),
+            "on-error": o.get("on_error", "substitute"),
+            "preset": preset,
+            "size": o.get("size", "224"),
+            "resize": o.get("resize", "256") if evaluates else NONE,
+            "pillow": "12" if pillow < 13 else "13",
+        }
+
+    def differences(self, runs: Mapping[str, str]) -> list[str]:
+        """Lines about what the stream that runs has and isn't wanted."""
+        lines = []
+        for key, mine in self.identity.items():
+            its = runs.get(key, NONE)
+            if mine is None or mine == its:
+                continue
+            if key == "root" and _same_folder(mine, its):
+                continue
+            given = key.replace("-", "_") in self._given
+            if key == "dataset" and not given:
+                if mine in _IMAGE_FOLDERS and its in _IMAGE_FOLDERS:
+                    continue
+            lines.append(
+                "  %-9s is %s, and %s %s"
+                % (
+                    key,
+                    its,
+                    mine,
+                    "was asked for" if given else "is the default",
+                )
+            )
+        return lines
+
+    def compare(self, runs: Mapping[str, str], pid: int) -> None:
+        """Raise OtherStream if the stream that runs isn't the one wanted."""
+        if not runs:
+            raise errors.OtherStream(
+                "stream %r is served by a program (process %d) that doesn't "
+                "say what its samples are: leave out root= and the other "
+                "options of tsock-producer to read it as it is"
+                % (self.name, pid)
+            )
+        lines = self.differences(runs)
+        if lines:
+            raise errors.OtherStream(
+                "stream %r runs (process %d) and is another one:\n%s\nAsk for "
+                "what it has, or use another name; without root= and the other "
+                "options of tsock-producer it is read as it is"
+                % (self.name, pid, "\n".join(lines))
+            )
+
+    def start(self, batch_size: int) -> None:
+        """Have somebody serve it; returns when somebody does."""
+        checked = dict(self._options)
+        checked.setdefault("exit_when_idle", IDLE)
+        if batch_size > USUAL_BATCH:
+            checked.setdefault("max_batch", str(batch_size))
+        folder, _, name = self.name.rpartition("/")
+        Launch(folder or None, name, checked).until(
+            lambda: is_running(self.name)
+        )
+
+
+def _guess(root: str) -> str:
+    """The format of a folder, by what is in it."""
+    splits = ("train", "val")
+    if all(os.path.isdir(os.path.join(root, split)) for split in splits):
+        return "imagenet"
+    return "imagefolder"
+
+
+def _same_folder(a: str, b: str) -> bool:
+    try:
+        return os.path.samefile(a, b)
+    except OSError:
+        return False
+
+
+def wanted(
+    name: Union[str, os.PathLike[str], None],
+    given: Mapping[str, Any],
+    who: str = "tsock.DataLoader",
+) -> Optional[Wanted]:
+    """What the arguments ask for; None for a stream that has to run."""
+    text = None if name is None else os.fspath(name)
+    named = {key for key, value in given.items() if value is not None}
+    if "root" in named:
+        return Wanted(text, given, who)
+    options.check(who, given)
+    if named:
+        raise ValueError(
+            "%s: %s of the producer that root= starts; a stream that "
+            "runs has its own"
+            % (
+                who,
+                ", ".join(sorted(named))
+                + (" is an option" if len(named) == 1 else " are options"),
+            )
+        )
+    if text is None:
+        raise TypeError(
+            "%s needs the name of a stream, such as 'imagenet', or root=, the "
+            "folder of a data set" % who
+        )
+    return None
+
+
+def attached(
+    want: Optional[Wanted],
+    name: str,
+    batch_size: int,
+    wait: Optional[float],
+    connect: Callable[[float], _T],
+) -> _T:
+    """connect(seconds) to the stream, once there is a producer."""
+    if want is None:
+        if wait is WAIT:
+            refuse_wrong_name(name)
+        return connect(2**32 if wait is None else wait)
+    until = None
+    while True:
+        if not is_running(name):
+            want.start(batch_size)
+            until = None
+        if until is None:
+            until = time.monotonic() + (2**32 if wait is None else wait)
+        try:
+            return connect(_TRY)
+        except (errors.NoProducer, errors.ProducerLost) as e:
+            # It has ended since (then it is started again), or is slow.
+            if time.monotonic() > until:
+                raise
+            _log.info("trying again: %s", e)

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: MIT
+"""tsock-producer as a program of its own: it outlives who started it.
+
+It has a session of its own, no descriptor of this process, and a log file in
+the folder of the sockets, whose lock says who starts it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import re
+import select
+import stat
+import subprocess
+import time
+from typing import Callable, Mapping, Optional
+
+from . import errors
+from .options import command_line
+from .serve import find_program
+
+_log = logging.getLogger("tsock")
+
+MOST_LOG = 1 << 20  # bytes; a longer log of earlier runs is emptied
+_FIRST_WORD, _THEN = 5.0, 60.0  # seconds until somebody who waits is told
+
+# The program's parent ends at once, so that it is nobody's child here: no
+# zombie is left, and no wait() of the job's own meets it.
+_DETACH = 'exec 3>&1 >>"$0" 2>&1; "$@" 3>&- & echo $! >&3'
+
+
+def folder_of_sockets() -> str:
+    """Where a producer that is started here puts its sockets."""
+    given = os.environ.get("TSOCK_DIR")
+    if given:
+        return os.path.abspath(given)
+    run = os.environ.get("XDG_RUNTIME_DIR", "")
+    if run.startswith("/"):
+        try:
+            if os.stat(run).st_uid == os.geteuid():
+                return os.path.join(run.rstrip("/"), "tsock")
+        except OSError:
+            pass
+    return "/tmp/tsock-%d" % os.geteuid()
+
+
+def _make_folder(path: str, given: bool) -> None:
+    """As the producer makes it: for this user alone."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        pass
+    except OSError as e:
+        raise errors.Error(
+            "the folder for streams' sockets can't be made: %s" % e
+        ) from e
+    status = os.stat(path) if given else os.lstat(path)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise errors.Error(
+            "%s, where streams have their sockets, is not a folder of this "
+            "user; choose another by TSOCK_DIR" % path
+        )
+
+
+def log_path(folder: Optional[str], name: str) -> str:
+    return os.path.join(folder or folder_of_sockets(), name + ".log")
+
+
+def last_line(path: str, start: int = 0) -> str:
+    """The last line of a log from there on, without program and time."""
+    try:
+        with open(path, "rb") as log:
+            size = log.seek(0, os.SEEK_END)
+            log.seek(max(start, size - 65536))
+            text = log.read().decode("utf-8", "replace")
+    except OSError as e:
+        return "its log can't be read: %s" % e
+    lines = text.split("\n")
+    lines = [line.strip() for line in lines if line.strip()]
+    if not lines:
+        return "it said nothing"
+    return re.sub(
+        r"^tsock-producer: ([0-9-]{10} [0-9:]{8} \w+: )?", "", lines[-1]
+    )
+
+
+def log_of(pid: int) -> Optional[str]:
+    """The file to which that process writes its log, if it is a producer."""
+    try:
+        with open("/proc/%d/comm" % pid) as f:
+            if f.read().strip() != "tsock-producer":
+                return None
+        path = os.readlink("/proc/%d/fd/2" % pid)
+        return path if stat.S_ISREG(os.stat(path).st_mode) else None
+    except OSError:
+        return None
+
+
+def _environment(folder: Optional[str]) -> dict[str, str]:
+    """This job's, less what is its own affair.
+
+    The producer serves other jobs too, on other GPUs.  A MIG instance has to
+    be named: it would see no other.
+    """
+    env = dict(os.environ)
+    if not env.get("CUDA_VISIBLE_DEVICES", "").startswith("MIG"):
+        env.pop("CUDA_VISIBLE_DEVICES", None)
+    if folder or env.get("TSOCK_DIR"):
+        env["TSOCK_DIR"] = folder or os.path.abspath(env["TSOCK_DIR"])
+    return env
+
+
+class Launch:
+    """One start of a stream's producer."""
+
+    def __init__(
+        self, folder: Optional[str], name: str, checked: Mapping[str, str]
+    ) -> None:
+        given = folder is not None or bool(os.environ.get("TSOCK_DIR"))
+        self._folder = os.path.abspath(folder) if folder else None
+        self._name = name
+        program = find_program()
+        if "/" in program:
+            program = os.path.abspath(program)
+        self._command = command_line(program, name, checked)
+        _make_folder(self._folder or folder_of_sockets(), given)
+        self.log = log_path(self._folder, name)
+        self._told = time.monotonic() + _FIRST_WORD
+
+    def until(self, serves: Callable[[], bool]) -> None:
+        """Start it, unless another process does; returns once it serves."""
+        fd = os.open(
+            self.log,
+            os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW,
+            0o600,
+        )
+        try:
+            while not self._lock(fd):
+                if serves():
+                    return
+                self._tell("another process starts it")
+                time.sleep(0.05)
+            if not serves():
+                self._start(fd, serves)
+        finally:
+            # A process that was forked meanwhile has the descriptor, too.
+            fcntl.flock(fd, fcntl.LOCK_UN)
+            os.close(fd)
+
+    @staticmethod
+    def _lock(fd: int) -> bool:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _start(self, fd: int, serves: Callable[[], bool]) -> None:
+        if os.fstat(fd).st_size > MOST_LOG:
+            os.ftruncate(fd, 0)
+        begin = os.fstat(fd).st_size
+        pid = self._run()
+        _log.info(
+            "started tsock-producer (process %d) for stream %r; its log is %s",
+            pid,
+            self._name,
+            self.log,
+        )
+        alive = _Alive(pid)
+        try:
+            pause = 0.01
+            while not serves():
+                # It may have ended because another had the name by then.
+                if alive.ended(pause) and not serves():
+                    raise errors.NoProducer(
+                        "tsock-producer was started for stream %r and ended: "
+                        "%s; its log is %s"
+                        % (self._name, last_line(self.log, begin), self.log)
+                    )
+                pause = min(pause * 1.5, 0.25)
+                self._tell(last_line(self.log, begin))
+        finally:
+            alive.close()
+
+    def _run(self) -> int:
+        done = subprocess.run(
+            ["/bin/sh", "-c", _DETACH, self.log] + self._command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd="/",
+            env=_environment(self._folder),
+            start_new_session=True,
+        )
+        if done.returncode or not done.stdout.strip().isdigit():
+            raise errors.NoProducer(
+                "tsock-producer can't be started: %s"
+                % (done.stderr.decode("utf-8", "replace").strip() or "no shell")
+            )
+        return int(done.stdout)
+
+    def _tell(self, what: str) -> None:
+        if time.monotonic() < self._told:
+            return
+        self._told = time.monotonic() + _THEN
+        _log.warning(
+            "waiting for the producer of stream %r: %s; its log is %s",
+            self._name,
+            what,
+            self.log,
+        )
+
+
+class _Alive:
+    """A process that is no child of this one: does it still run?"""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._fd = -1
+        self._gone = False
+        try:
+            self._fd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self._gone = True
+        except OSError:
+            pass  # no such call here
+
+    def ended(self, seconds: float) -> bool:
+        """Wait so long for its end."""
+        if self._gone:
+            return True
+        if self._fd >= 0:
+            poll = select.poll()
+            poll.register(self._fd, select.POLLIN)
+            return bool(poll.poll(seconds * 1000))
+        time.sleep(seconds)
+        return not os.path.exists("/proc/%d" % self._pid)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1

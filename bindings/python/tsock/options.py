@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""The options of tsock-producer as keywords: what there is, and what fits.
+
+One table, ProducerOptions, for people, type checkers and the checks here;
+tests/test_options.py compares it with ``tsock-producer --help``.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import (
+    Any,
+    Literal,
+    Mapping,
+    TypedDict,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from .keywords import did_you_mean
+
+Path = Union[str, os.PathLike[str]]
+Size = Union[int, str]  # bytes, or "4G"
+
+
+class ProducerOptions(TypedDict, total=False):
+    """``seed=3`` is ``--seed 3``, see tsock-producer(1).
+
+    True gives an option that has no value; None is as if it wasn't there.
+    """
+
+    dataset: Literal["imagenet", "imagefolder"]
+    root: Path
+    split: Literal["train", "val"]
+    seed: int
+    order: Literal["philox", "torch", "sequential"]
+    segments: int
+    shard: Union[str, tuple[int, int]]
+    rescan: bool
+    cache: Path
+    no_cache: bool
+    on_error: Literal["substitute", "raise"]
+    preset: Literal["train", "eval"]
+    size: int
+    resize: int
+    pillow: int
+    ring: int
+    max_batch: int
+    join_window: int
+    memory: Size
+    image_memory: Size
+    slow: str
+    min_consumers: int
+    epochs: int
+    exit_when_idle: float
+    threads: int
+    io: Literal["auto", "uring", "pread"]
+    gpu_memory: Size
+    fanout: Literal["auto", "peer", "nccl", "host"]
+    gpu_transport: Literal["auto", "vmm", "legacy", "staged"]
+    quiet: bool
+    log_level: Literal["error", "warn", "info", "debug"]
+
+
+TYPES = get_type_hints(ProducerOptions)
+
+
+def _text(key: str, value: Any) -> str:
+    """The option's value as it is written on a command line."""
+    kind = TYPES[key]
+    if get_origin(kind) is Literal:
+        words = get_args(kind)
+        if value not in words:
+            raise ValueError(
+                "%s %r: it is %s%s"
+                % (
+                    key,
+                    value,
+                    " or ".join(repr(word) for word in words),
+                    did_you_mean(value, words),
+                )
+            )
+        return str(value)
+    if isinstance(value, bool):
+        raise TypeError(
+            "%s %r: it takes a value, see tsock-producer --help" % (key, value)
+        )
+    if kind is int:
+        if not hasattr(value, "__index__"):
+            raise TypeError("%s %r: it is a whole number" % (key, value))
+        return str(value.__index__())
+    if key == "shard" and isinstance(value, tuple):
+        return "%d/%d" % value
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def check(who: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """The options that are given, as text; "" for those without a value.
+
+    TypeError for one that tsock-producer doesn't have, ValueError for a word
+    that it doesn't know.  Numbers it judges itself.
+    """
+    checked = {}
+    for key, value in options.items():
+        if key not in TYPES:
+            raise TypeError(
+                "%s has no argument %r, and tsock-producer no such option%s"
+                % (who, key, did_you_mean(key, TYPES))
+            )
+        if value is None:
+            continue
+        if TYPES[key] is bool:
+            if not isinstance(value, bool):
+                raise TypeError("%s %r: it is True or False" % (key, value))
+            if value:
+                checked[key] = ""
+        else:
+            checked[key] = _text(key, value)
+    return checked
+
+
+def command_line(
+    program: str, name: str, checked: Mapping[str, str]
+) -> list[str]:
+    """The program with options that check() has seen."""
+    command = [program, "--name", name]
+    for key, value in checked.items():
+        command.append("--" + key.replace("_", "-"))
+        if TYPES[key] is not bool:
+            command.append(value)
+    return command
