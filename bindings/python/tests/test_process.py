@@ -226,3 +226,50 @@ def test_a_killed_consumer_costs_the_others_nothing(serve, script):
     for _ in range(2):
         index = [int(i) for (b,) in loader for i in b]
         assert sorted(index) == list(range(N))
+
+
+def test_a_spawned_child_gets_a_loader_of_its_own(serve, script):
+    serve()
+    process = script(
+        "import multiprocessing\n"
+        "import tsock\n"
+        "def read(loader, queue):\n"
+        "    queue.put(sorted(int(i) for b in loader for i in b['index']))\n"
+        "if __name__ == '__main__':\n"
+        "    loader = tsock.DataLoader('toy', 16, framework='numpy',\n"
+        "        dtype='uint8', fields=('index',), as_dict=True)\n"
+        "    spawn = multiprocessing.get_context('spawn')\n"
+        "    queue = spawn.Queue()\n"
+        "    child = spawn.Process(target=read, args=(loader, queue))\n"
+        "    child.start()\n"
+        "    print(queue.get() == list(range(%d)))\n"
+        "    child.join()\n"
+        "    print(child.exitcode, sum(len(b['index']) for b in loader))\n" % N
+    )
+    assert finish(process)[0] == "True\n0 %d\n" % N
+
+
+def test_a_child_can_not_use_any_of_a_loaders_connections(serve, script):
+    serve()
+    process = script(
+        OPEN + "one, two, unused = iter(loader), iter(loader), iter(loader)\n"
+        "next(one), next(two)\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    for iterator in (one, two, unused):\n"
+        "        try:\n"
+        "            next(iterator)\n"
+        "            os._exit(1)\n"
+        "        except RuntimeError as e:\n"
+        "            assert 'before a fork' in str(e)\n"
+        "            assert e.code == 'TSOCK_EFORK'\n"
+        "    del iterator, one, two, unused\n"
+        "    gc.collect()\n"
+        "    loader.close()\n"
+        "    os._exit(0)\n"
+        "assert os.waitpid(pid, 0)[1] == 0\n"
+        "for iterator in (one, two):\n"
+        "    assert sum(len(b[2]) for b in iterator) == %d - 16\n"
+        "print('fine')\n" % N
+    )
+    assert finish(process)[0] == "fine\n"

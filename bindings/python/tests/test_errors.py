@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Errors: their classes, Python's and ours, and the C library's codes."""
+
+import pickle
+
+import pytest
+
+import tsock
+from conftest import N, until
+from tsock import _ffi, errors
+
+pytest.importorskip("numpy")
+INDEX = dict(fields=("index",), dtype="uint8")
+
+
+@pytest.mark.parametrize(
+    "code, ours, pythons",
+    [
+        (-3, tsock.StreamEnded, RuntimeError),
+        (-4, tsock.ProducerLost, RuntimeError),
+        (-5, tsock.InvalidArgument, ValueError),
+        (-6, tsock.OutOfMemory, MemoryError),
+        (-7, tsock.Error, RuntimeError),
+        (-8, tsock.NoProducer, RuntimeError),
+        (-9, tsock.Refused, RuntimeError),
+        (-11, tsock.Error, RuntimeError),
+        (-13, tsock.StreamFailed, RuntimeError),
+    ],
+)
+def test_classes_and_codes(code, ours, pythons):
+    error = errors.from_code(code, "why")
+    assert type(error) is ours
+    assert isinstance(error, (tsock.Error,)) and isinstance(error, pythons)
+    assert error.code == _ffi.lib.tsock_strerror(code).decode()
+    if code != errors.EFORK:
+        assert str(error) == "why"
+    for copy in (errors.again(error), pickle.loads(pickle.dumps(error))):
+        assert type(copy) is ours and copy.code == error.code
+        assert str(copy) == str(error)
+
+
+def test_a_timeout_is_pythons_too(serve):
+    serve("--min-consumers", 2)
+    loader = tsock.DataLoader("toy", 16, timeout=0.1, **INDEX)
+    iterator = iter(loader)
+    for kind in (TimeoutError, RuntimeError, tsock.TimedOut):
+        with pytest.raises(kind, match="timed out after 0.1 seconds"):
+            next(iterator)
+    assert tsock.query("toy")["consumers"] == 1
+
+
+def test_what_the_library_refuses_has_its_code(place):
+    with pytest.raises(ValueError, match="name") as e:
+        tsock.DataLoader("/", wait=0.1)
+    assert e.value.code == "TSOCK_EARG"
+
+
+def test_an_iterator_repeats_why_it_has_ended(serve):
+    served = serve("--ring", 64, "--max-batch", 16, "--join-window", 32)
+    loader = tsock.DataLoader("toy", 16, **INDEX)
+    iterator = iter(loader)
+    next(iterator)
+    served.kill()
+    with pytest.raises(tsock.ProducerLost) as first:
+        for _ in iterator:
+            pass
+    for _ in range(3):
+        with pytest.raises(tsock.ProducerLost) as again:
+            next(iterator)
+        assert str(again.value) == str(first.value)
+        assert again.value.code == "TSOCK_ELOST"
+
+
+def test_one_more_iterator_meets_no_other_producer_unnoticed(serve):
+    old = serve("--ring", 64, "--max-batch", 16, "--join-window", 32)
+    loader = tsock.DataLoader("toy", 16, **INDEX)
+    reading = iter(loader)
+    next(reading)
+    old.kill()
+    serve()
+    tsock.DataLoader("toy", 16).close()  # it is up
+    for _ in range(2):
+        with pytest.raises(tsock.ProducerLost, match="restarted") as e:
+            next(iter(loader))
+        assert e.value.code == "TSOCK_ELOST"
+    with pytest.raises(tsock.ProducerLost):
+        for _ in reading:
+            pass
+    again = tsock.DataLoader("toy", 16, **INDEX)
+    assert sorted(int(i) for (b,) in again for i in b) == list(range(N))
+
+
+def test_a_bad_file_is_named_with_its_stream_failed(serve, tmp_path, images):
+    import shutil
+
+    root = tmp_path / "data"
+    shutil.copytree(images, root)
+    bad = root / "class1" / "100.jpg"
+    bad.write_bytes(bad.read_bytes()[:200])
+    serve("--on-error", "raise", root=root)
+    loader = tsock.DataLoader("toy", 16, **INDEX)
+    with pytest.raises(tsock.StreamFailed, match="100.jpg") as e:
+        for _ in range(2):
+            for _ in loader:
+                pass
+    assert e.value.code == "TSOCK_ESTREAM"
+
+
+def test_the_end_of_a_stream_is_the_same_for_every_iterator(serve):
+    serve("--epochs", 1)
+    loader = tsock.DataLoader("toy", 16, **INDEX)
+    for _ in loader:
+        pass
+    for _ in range(3):
+        with pytest.raises(tsock.StreamEnded) as e:
+            next(iter(loader))
+        assert e.value.code == "TSOCK_EENDED"
+    until(lambda: tsock.query("toy")["consumers"] == 0)

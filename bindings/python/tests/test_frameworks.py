@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""What frameworks do with a loader; skipped where one isn't installed."""
+
+import pytest
+
+import tsock
+from conftest import N
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("numpy")
+
+
+def test_class_weights_from_the_targets(serve):
+    serve()
+    loader = tsock.DataLoader("toy", 16)
+    counts = torch.bincount(torch.tensor(loader.dataset.targets))
+    assert counts.tolist() == [68, 68, 67]
+    seen = torch.zeros(3, dtype=torch.int64)
+    for _, labels in loader:
+        seen += torch.bincount(labels, minlength=3)
+    assert torch.equal(seen, counts)
+
+
+def test_accelerates_skip_first_batches(serve):
+    accelerate = pytest.importorskip("accelerate")
+    transforms = pytest.importorskip("torchvision.transforms")
+    serve()
+    loader = tsock.DataLoader("toy", 16)
+    loader.dataset.transform = transforms.Compose(
+        [transforms.Resize((32, 32)), transforms.ToTensor()]
+    )
+    whole = [labels.tolist() for _, labels in loader]
+    # The epoch that comes next is another one.
+    wanted = list(loader.batch_sampler)[3:]
+    rest = accelerate.skip_first_batches(loader, 3)
+    targets = loader.dataset.targets
+    seen = [labels.tolist() for _, labels in rest]
+    assert seen == [[targets[i] for i in batch] for batch in wanted]
+    assert len(rest) == len(loader) - 3 == len(whole) - 3
+
+
+def test_accelerate_leaves_a_loader_as_it_is(serve):
+    accelerate = pytest.importorskip("accelerate")
+    serve()
+    loader = tsock.DataLoader("toy", 16)
+    model = torch.nn.Linear(1, 1)
+    accelerator = accelerate.Accelerator(cpu=True)
+    prepared, _ = accelerator.prepare(loader, model)
+    assert prepared is loader
+    assert sum(len(labels) for _, labels in prepared) == N
+
+
+def test_a_sanity_check_costs_nothing_of_the_first_epoch(serve):
+    # What Lightning does: some validation batches, and a look at the first
+    # of the training stream, each by an iterator that it drops.
+    serve("--epochs", 2)
+    loader = tsock.DataLoader("toy", 16, fields=("index",), dtype="uint8")
+    look = iter(loader)
+    for _ in range(2):
+        next(look)
+    look = None
+    assert len(loader) == 13
+    for epoch in range(2):
+        loader.sampler.set_epoch(epoch)
+        next(iter(loader))
+        seen = [int(i) for (index,) in loader for i in index]
+        assert sorted(seen) == list(range(N)) and loader.epoch == epoch
+
+
+def test_batches_for_trainers_that_want_dicts(serve):
+    serve()
+    loader = tsock.DataLoader(
+        "toy", 16, as_dict={"image": "pixel_values", "label": "labels"}
+    )
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3 * 32 * 32, 3)
+
+        def forward(self, pixel_values, labels):
+            out = self.layer(pixel_values.flatten(1))
+            return torch.nn.functional.cross_entropy(out, labels)
+
+    model = Model()
+    losses = [model(**batch).item() for batch in loader]
+    assert len(losses) == len(loader)
