@@ -27,7 +27,7 @@ from .errors import (
 )
 from .loader import DataLoader
 from .options import ProducerOptions
-from .serve import Producer
+from .producer import Producer
 from .streams import devices, query, streams
 
 __version__ = "0.1.0"

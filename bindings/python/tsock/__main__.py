@@ -4,7 +4,7 @@
 import os
 import sys
 
-from .serve import find_program
+from .producer import find_program
 
 
 def main() -> None:

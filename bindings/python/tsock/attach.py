@@ -18,7 +18,7 @@ from . import errors, options
 from .keywords import did_you_mean
 from .launch import Launch
 from .streams import query, streams
-from .serve import default_name
+from .producer import default_name
 
 _log = logging.getLogger("tsock")
 _T = TypeVar("_T")

@@ -19,7 +19,7 @@ from typing import Callable, Mapping, Optional
 
 from . import errors
 from .options import command_line
-from .serve import find_program
+from .producer import find_program
 
 _log = logging.getLogger("tsock")
 
