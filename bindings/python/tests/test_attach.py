@@ -223,6 +223,105 @@ def test_a_large_batch_is_what_the_producer_is_started_for(start):
     assert [len(b) for (b,) in loader] == [N]
 
 
+def test_one_that_never_stays_is_given_up(monkeypatch):
+    told = []
+    monkeypatch.setattr(attach, "is_running", lambda name: False)
+
+    class Want:
+        def start(self, batch_size):
+            told.append("started")
+
+    def connect(seconds):
+        raise errors.NoProducer("it has ended")
+
+    with pytest.raises(tsock.NoProducer, match="it has ended"):
+        attach.attached(Want(), "toy", 1, None, connect)
+    assert told == ["started"] * 3
+
+
+def test_a_job_that_dies_while_it_starts_one_costs_the_next_nothing(
+    start, place, images, script
+):
+    """Two are started then: one gets the name, and both jobs that one."""
+    program, go = os.path.join(place, "slow"), os.path.join(place, "go")
+    with open(program, "w") as f:
+        f.write(
+            "#!/bin/sh\necho begun\n"
+            "while [ ! -e %s ]; do sleep 0.02; done\n"
+            'exec %s "$@"\n' % (go, os.environ["TSOCK_PRODUCER"])
+        )
+    os.chmod(program, 0o700)
+    text = (
+        "import sys, tsock\n"
+        "loader = tsock.DataLoader('toy', root=sys.argv[1], size=%d,\n"
+        "    threads=1, no_cache=True, batch_size=48, fields='index',\n"
+        "    dtype='uint8', framework='numpy', timeout=60)\n"
+        "print(sum(len(i) for (i,) in loader))\n" % SIZE
+    )
+
+    def begun():
+        try:
+            with open(os.path.join(place, "toy.log")) as f:
+                return f.read().count("begun")
+        except FileNotFoundError:
+            return 0
+
+    first = script(text, images, TSOCK_PRODUCER=program)
+    until(lambda: begun() == 1)
+    first.kill()
+    first.wait()
+    second = script(text, images, TSOCK_PRODUCER=program)
+    until(lambda: begun() == 2)
+    open(go, "w").close()
+    assert finish(second)[0] == "%d\n" % N
+    assert len(tsock.streams()) == 1
+
+
+def test_who_waits_long_is_told_what_for(place, caplog):
+    start = launch.Launch(None, "toy", {})
+    start._tell("it scans")
+    assert not caplog.records
+    start._told = 0
+    start._tell("it scans")
+    start._tell("it scans")
+    assert [record.getMessage() for record in caplog.records] == [
+        "waiting for the producer of stream 'toy': it scans; its log is "
+        + os.path.join(place, "toy.log")
+    ]
+
+
+def test_a_long_log_of_earlier_runs_is_emptied(start, place):
+    log = os.path.join(place, "toy.log")
+    with open(log, "w") as f:
+        f.write("an old line\n" * 100000)
+    start()
+    with open(log) as f:
+        assert "an old line" not in f.read()
+
+
+def test_ctrl_c_ends_the_wait_for_a_start_at_once(place, script):
+    program = os.path.join(place, "slow")
+    with open(program, "w") as f:
+        f.write("#!/bin/sh\necho $$\nexec sleep 170\n")
+    os.chmod(program, 0o700)
+    process = script(
+        "import tsock\n"
+        "try:\n"
+        "    tsock.DataLoader('toy', root='/')\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n",
+        TSOCK_PRODUCER=program,
+    )
+    log = os.path.join(place, "toy.log")
+    until(lambda: os.path.exists(log) and launch.last_line(log).isdigit())
+    process.send_signal(signal.SIGINT)
+    assert finish(process) == ("interrupted\n", "")
+    # What was started goes on by itself; nothing holds its name.
+    pid = int(launch.last_line(log))
+    assert runs(pid)
+    os.kill(pid, signal.SIGTERM)
+
+
 # ---- failing ----
 
 

@@ -27,6 +27,7 @@ WAIT = float(60)  # a loader's default; an equal number of the user's is not it
 IDLE = "60"  # seconds after which a producer that was started here ends
 USUAL_BATCH = 512  # a producer's --max-batch, if nothing is said
 NONE = "none"  # what isn't in an identity
+_STARTS = 3  # of a producer that ends before it was found
 _TRY = 10.0  # seconds for one attempt at a connection
 _IMAGE_FOLDERS = ("imagenet", "imagefolder")  # read one tree alike
 
@@ -215,17 +216,17 @@ def attached(
         if wait is WAIT:
             refuse_wrong_name(name)
         return connect(2**32 if wait is None else wait)
-    until = None
+    starts, until = 0, None
     while True:
         if not is_running(name):
             want.start(batch_size)
-            until = None
+            starts, until = starts + 1, None
         if until is None:
             until = time.monotonic() + (2**32 if wait is None else wait)
         try:
             return connect(_TRY)
         except (errors.NoProducer, errors.ProducerLost) as e:
             # It has ended since (then it is started again), or is slow.
-            if time.monotonic() > until:
+            if starts == _STARTS or time.monotonic() > until:
                 raise
             _log.info("trying again: %s", e)
