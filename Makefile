@@ -518,7 +518,7 @@ $(B)/examples/%: examples/%.cu $(SO) $(B)/obj/nvflags
 D = $(DESTDIR)
 MAN1 := $(wildcard producer/*.1)
 MAN37 := $(wildcard lib/*.[37] lib/*/*.[37] include/tsock/*.[37])
-PYTHON := $(wildcard bindings/python/tsock/*.py)
+PYTHON := $(wildcard bindings/python/tsock/*.py bindings/python/tsock/py.typed)
 
 EXAMPLE_FILES := $(wildcard examples/*.c examples/*.cpp examples/*.cu \
 	examples/*.py)

@@ -10,7 +10,7 @@ import pytest
 
 import tsock
 from conftest import PRODUCER
-from tsock import _ffi, arguments, serve, tensors
+from tsock import _ffi, arguments, producer, tensors
 
 
 def refused(kind, *arguments, **keywords):
@@ -206,5 +206,5 @@ def test_a_folder_gives_the_program_and_python_the_same_name(
             capture_output=True,
             env=dict(os.environ, TSOCK_DIR=short),
         ).stdout.decode()
-    name = serve.default_name("imagefolder", str(root) + "/", None)
+    name = producer.default_name("imagefolder", str(root) + "/", None)
     assert "stream        %s\n" % name in plan
