@@ -491,6 +491,25 @@ def test_a_wrong_name_fails_at_once_where_others_run(serve):
     )
 
 
+def test_a_name_that_is_being_started_is_waited_for(place, serve):
+    serve(name="tulips")
+    until(tsock.streams)
+    start = launch.Launch(None, "toy", {})
+    seen = []
+
+    def serves():
+        if start._lock(os.open(start.log, os.O_RDWR)):
+            pytest.fail("the lock isn't held")
+        attach.refuse_wrong_name("toy")
+        seen.append(launch.is_starting("toy"))
+        return True
+
+    start.until(serves)
+    assert seen == [True]
+    with pytest.raises(tsock.NoProducer, match="no stream 'toy' runs here"):
+        attach.refuse_wrong_name("toy")
+
+
 def test_a_wait_that_was_asked_for_is_kept(serve, script):
     serve(name="tulips")
     until(tsock.streams)
@@ -512,6 +531,9 @@ def test_a_wait_that_was_asked_for_is_kept(serve, script):
         (None, {}, TypeError, "needs the name of a stream"),
         ("toy", dict(rot="/"), TypeError, "no argument 'rot'.*mean 'root'"),
         ("toy", dict(root="/", order="b"), ValueError, "order 'b': it is"),
+        ("toy", dict(root=""), ValueError, "root '': it is the folder"),
+        ("to y", dict(root="/"), ValueError, "can't be a stream's name"),
+        ("a/.b", dict(root="/"), ValueError, "can't be a stream's name"),
         ("toy", dict(root="/", batch=8), TypeError, "no argument 'batch'"),
     ],
 )

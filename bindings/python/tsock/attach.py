@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
 from typing import Any, Callable, Mapping, Optional, TypeVar, Union
 
 from . import errors, options
 from .keywords import did_you_mean
-from .launch import Launch
+from .launch import Launch, is_starting
 from .streams import query, streams
 from .producer import default_name
 
@@ -29,6 +30,7 @@ USUAL_BATCH = 512  # a producer's --max-batch, if nothing is said
 NONE = "none"  # what isn't in an identity
 _STARTS = 3  # of a producer that ends before it was found
 _TRY = 10.0  # seconds for one attempt at a connection
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 _IMAGE_FOLDERS = ("imagenet", "imagefolder")  # read one tree alike
 
 
@@ -46,7 +48,7 @@ def is_running(name: str) -> bool:
 def refuse_wrong_name(name: str) -> None:
     """Nobody comes by that name, as far as one can tell: others run here."""
     running = sorted(stream.name for stream in streams())
-    if "/" in name or not running or name in running:
+    if "/" in name or not running or name in running or is_starting(name):
         return
     shown = ", ".join(repr(other) for other in running[:8])
     if len(running) > 8:
@@ -66,6 +68,8 @@ class Wanted:
     ) -> None:
         checked = options.check(who, given)
         self._given = frozenset(checked)
+        if not checked["root"]:
+            raise ValueError("root '': it is the folder of a data set")
         root = os.path.abspath(checked["root"])
         checked["root"] = root
         if "dataset" not in checked:
@@ -75,6 +79,11 @@ class Wanted:
         if name is None:
             name = default_name(
                 checked["dataset"], root, checked.get("split")
+            )
+        if not _NAME.match(name.rpartition("/")[2]):
+            raise ValueError(
+                "%r can't be a stream's name: 1 to 63 letters, digits, '.', "
+                "'_' and '-', a letter or digit first" % name
             )
         self.name = name
         self._options = checked

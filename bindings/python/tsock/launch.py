@@ -98,6 +98,23 @@ def log_of(pid: int) -> Optional[str]:
         return None
 
 
+def is_starting(name: str) -> bool:
+    """Does another process start it right now, as far as one can see?"""
+    try:
+        fd = os.open(log_path(None, name), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    finally:
+        os.close(fd)
+    return False
+
+
 def _environment(folder: Optional[str]) -> dict[str, str]:
     """This job's, less what is its own affair.
 

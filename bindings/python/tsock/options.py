@@ -93,7 +93,9 @@ def _text(key: str, value: Any) -> str:
         return str(value.__index__())
     if key == "shard" and isinstance(value, tuple):
         return "%d/%d" % value
-    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+    if isinstance(value, (bytes, os.PathLike)):
+        return os.fsdecode(value)
+    return str(value)
 
 
 def check(who: str, options: Mapping[str, Any]) -> dict[str, str]:
