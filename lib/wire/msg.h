@@ -69,7 +69,8 @@ struct tsi_msg_join {
 	uint8_t nonce[TSI_NONCE]; /* of this join, in its retries too */
 	uint32_t pid, batch_size, join, between;
 	uint64_t incarnation; /* of the stream that it knows; 0: any */
-	uint64_t after;  /* end of the epoch last begun; 0 before the first */
+	uint64_t after;  /* end of the epoch last begun, or its start where it
+			  * was rewound; 0 before the first */
 	uint32_t staged; /* the consumer copies to its GPU; for STATS alone */
 	struct tsi_view_spec view;
 };

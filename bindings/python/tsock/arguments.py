@@ -117,7 +117,7 @@ def seconds(what: str, value: Any, least: float) -> float:
             "%s %r: it is a number of seconds, %g or more"
             % (what, value, least)
         )
-    return value
+    return float(value)
 
 
 def _three(what: str, value: Any, least: float) -> list[float]:
