@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ranks.h - which samples of an epoch a rank reads: arithmetic alone.
+ *
+ * The R ranks of a job that trains one model cut an epoch into blocks of R
+ * times b samples; rank r takes the r-th b of each.  What is left at the end,
+ * m samples, is cut evenly: into R parts of ceil(m / R), which overlap where m
+ * is no multiple of R, so that all ranks have the same number of samples; or,
+ * if each sample has to be read once, into parts of m / R samples, the first
+ * m mod R of which have one more.  DistributedSampler gives each rank as many.
+ */
+#ifndef TSI_CONSUMER_RANKS_H
+#define TSI_CONSUMER_RANKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tsi_ranks {
+	uint32_t rank, world; /* world is 1 for a job of one process */
+	bool once;            /* each sample once, not equal numbers */
+	bool drop_last;       /* no batch is shorter than the others */
+	uint64_t batch;       /* b */
+};
+
+/*
+ * The rank's next batch where so many samples of the epoch are left for all
+ * ranks: its number of samples (0: there is none), and where it begins,
+ * counted from the first that is left.
+ */
+uint64_t tsi_ranks_next(const struct tsi_ranks *p, uint64_t left,
+			uint64_t *first);
+
+/* So many of these are left no longer when all ranks have that batch. */
+uint64_t tsi_ranks_block(const struct tsi_ranks *p, uint64_t left);
+
+/* Batches of the rank in an epoch of n samples. */
+uint64_t tsi_ranks_batches(const struct tsi_ranks *p, uint64_t n);
+
+#endif
