@@ -233,6 +233,21 @@ enum tsock_between {
 #define TSOCK_SPIN 4u       /* wait by spinning: a core for lower latency */
 #define TSOCK_GPU_STORED 8u /* batches as stored: tsock_batch_convert() */
 
+/*
+ * Ranks: a job may be several processes that train one model together, world of
+ * them, each with its own rank from 0 and the same job (random bytes that one
+ * of them makes, or a hash of what all know).  tsock_begin() waits until all
+ * ranks have called it; they start at the same sample, and each reads another
+ * part of the epoch: of each world * batch_size samples the rank's own
+ * batch_size.  The last samples, which are fewer, are cut into equal parts,
+ * some samples in two of them, so that all ranks have equally many batches and
+ * samples, ceil(N / world); on an evaluation stream (tsock_info.sequential)
+ * each sample comes once, and some ranks have one less.  Every rank has to
+ * leave and to begin epochs as the others do.
+ */
+#define TSOCK_JOB 16       /* bytes */
+#define TSOCK_MAX_RANKS 64 /* of a job */
+
 struct tsock_opts {
 	uint32_t size;       /* sizeof(struct tsock_opts), by the macro */
 	uint32_t batch_size; /* samples per batch, 1 to the stream's max */
@@ -243,15 +258,21 @@ struct tsock_opts {
 	uint32_t normalize;  /* enum tsock_normalize; RAW for u8 */
 	float mean[3];       /* for TSOCK_MEAN_STD, in [0, 1] units */
 	float std[3];
-	uint32_t join;      /* enum tsock_join */
-	uint32_t between;   /* enum tsock_between */
-	uint32_t flags;     /* TSOCK_WRITABLE and so on */
-	uint32_t transport; /* enum tsock_transport, for a device */
+	uint32_t join;          /* enum tsock_join */
+	uint32_t between;       /* enum tsock_between */
+	uint32_t flags;         /* TSOCK_WRITABLE and so on */
+	uint32_t transport;     /* enum tsock_transport, for a device */
+	uint32_t rank;          /* of this process in its job: see below */
+	uint32_t world;         /* processes of the job; 0 means 1 */
+	uint8_t job[TSOCK_JOB]; /* the same bytes in all of them */
 };
 #define TSOCK_OPTS_INIT \
 	{ \
 		sizeof(struct tsock_opts), 0, 0, -1, 0, 0, 0, { 0, 0, 0 }, \
-			{ 1, 1, 1 }, 0, 0, 0, 0 \
+			{ 1, 1, 1 }, 0, 0, 0, 0, 0, 0, \
+		{ \
+			0 \
+		} \
 	}
 
 struct tsock_info {

@@ -15,6 +15,7 @@
 
 #include "consumer/gpu/negotiate.h"
 #include "consumer/leave.h"
+#include "consumer/ranks.h"
 #include "consumer/reader.h"
 #include "consumer/request.h"
 #include "consumer/siblings.h"
@@ -50,8 +51,9 @@ struct tsock {
 	uint8_t nonce[TSI_NONCE];       /* of the reader */
 	enum tsock_transport transport; /* in use */
 	uint64_t start, end;            /* of the epoch begun */
-	uint64_t stopped;               /* where it was left, before its end */
-	uint64_t epoch;                 /* its number; UINT64_MAX: none yet */
+	uint64_t block;                 /* where the job's next batches begin */
+	struct tsi_ranks ranks;
+	uint64_t epoch; /* its number; UINT64_MAX: none yet */
 	uint64_t samples;
 };
 

@@ -18,7 +18,6 @@ static void leave_reader(struct tsock *t)
 
 	tsi_siblings_remove(&t->sibling);
 	t->reader = NULL;
-	t->stopped = tsi_reader_pos(r);
 	t->phase = TSI_PHASE_IDLE;
 	tsi_leave_reader(&t->left, r, &t->requests, t->nonce);
 }
@@ -43,33 +42,42 @@ static int err_ended(const struct tsock *t)
 		       (unsigned long long)t->stream.epochs);
 }
 
+/* Samples of the epoch that the job has still to read, to the stream's end. */
+static uint64_t left_for_job(const struct tsock *t)
+{
+	uint64_t last = tsi_reader_end(t->reader), end = t->end;
+
+	if (last < end)
+		end = last;
+	return end > t->block ? end - t->block : 0;
+}
+
+/* How many samples the next batch has; 0 at the end. */
+static uint64_t next_count(const struct tsock *t)
+{
+	uint64_t first;
+
+	return tsi_ranks_next(&t->ranks, left_for_job(t), &first);
+}
+
+/* On to the job's sample at block: other ranks' samples are skipped. */
+static void move_to(struct tsock *t, uint64_t block)
+{
+	uint64_t first;
+
+	t->block = block;
+	if (tsi_ranks_next(&t->ranks, left_for_job(t), &first) &&
+	    tsi_reader_pos(t->reader) < block + first)
+		tsi_reader_skip(t->reader, block + first);
+}
+
 static void begin_epoch(struct tsock *t, uint64_t start, uint64_t end)
 {
 	t->start = start;
 	t->end = end;
 	t->epoch = start / t->stream.epoch_len;
 	t->phase = TSI_PHASE_READING;
-}
-
-/* How many samples the batch at pos has; 0 at the end. */
-static uint64_t count_at(const struct tsock *t, uint64_t pos, uint64_t end)
-{
-	uint64_t b = t->opts.batch_size;
-
-	if (pos >= end)
-		return 0;
-	if (end - pos >= b)
-		return b;
-	return t->opts.flags & TSOCK_DROP_LAST ? 0 : end - pos;
-}
-
-/* How many samples the next batch has; 0 at the end. */
-static uint64_t next_count(const struct tsock *t)
-{
-	const struct tsi_reader *r = t->reader;
-	uint64_t end = tsi_reader_end(r) < t->end ? tsi_reader_end(r) : t->end;
-
-	return count_at(t, tsi_reader_pos(r), end);
+	move_to(t, start);
 }
 
 static int end_epoch(struct tsock *t)
@@ -148,15 +156,18 @@ int tsock_begin(tsock *t)
 
 void tsock_rewind(tsock *t)
 {
+	uint64_t first;
+
 	if (!t || tsi_fork_since(t->generation) || t->phase != TSI_PHASE_IDLE)
 		return;
-	if (t->epoch != UINT64_MAX && count_at(t, t->stopped, t->end))
+	if (t->epoch != UINT64_MAX &&
+	    tsi_ranks_next(&t->ranks, t->end - t->block, &first))
 		t->end = t->start;
 }
 
 int tsock_skip(tsock *t, uint64_t samples)
 {
-	uint64_t pos;
+	uint64_t left;
 
 	if (!t)
 		return tsi_err(TSOCK_EARG, "tsock_skip: t is NULL");
@@ -165,11 +176,13 @@ int tsock_skip(tsock *t, uint64_t samples)
 	if (t->phase != TSI_PHASE_READING)
 		return tsi_err(TSOCK_EARG, "no epoch was begun: call "
 					   "tsock_begin() before tsock_skip()");
-	pos = tsi_reader_pos(t->reader);
-	if (samples > t->end - pos)
-		samples = t->end - pos;
-	if (samples)
-		tsi_reader_skip(t->reader, pos + samples);
+	/* The other ranks go on as much. */
+	left = t->end - t->block;
+	if (samples > left / t->ranks.world)
+		samples = left;
+	else
+		samples *= t->ranks.world;
+	move_to(t, t->block + samples);
 	return 0;
 }
 
@@ -244,6 +257,7 @@ static int take_next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 		err = tsi_reader_acquire(t->reader, n, out);
 	if (err)
 		return leave_if_lost(t, err);
+	move_to(t, t->block + tsi_ranks_block(&t->ranks, left_for_job(t)));
 	t->samples += n;
 	tsi_claim_count(tsi_reader_claim(t->reader), t->samples);
 	return 0;

@@ -16,7 +16,8 @@
 #include "consumer/attach.h"
 #include "consumer/gpu/negotiate.h"
 
-#define AGAIN_MS 20 /* while the producer prepares */
+#define AGAIN_MS 20    /* while the producer prepares */
+#define RANKS_MS 10000 /* before it is said that other ranks don't come */
 #define ATTACH_MIN_MS 250
 #define ATTACH_MAX_MS 1000
 #define TRIES 5 /* to connect to a producer that doesn't know the token */
@@ -39,8 +40,23 @@ static int new_question(struct tsock *t)
 	j->incarnation = t->stream.incarnation;
 	j->after = t->end;
 	j->view = *tsi_negotiate_view(&t->negotiation);
+	j->rank = t->ranks.rank;
+	j->world = t->ranks.world;
+	memcpy(j->job, t->opts.job, TSOCK_JOB);
 	t->joining = true;
 	return 0;
+}
+
+/* Ranks begin together, so one that doesn't come stops all. */
+static void tell_waiting(const struct tsock *t, int64_t since_ms, bool *told)
+{
+	if (*told || t->ranks.world < 2 || tsi_now_ms() - since_ms < RANKS_MS)
+		return;
+	*told = true;
+	tsi_log(TSOCK_LOG_WARN,
+		"'%s': rank %u of %u waits for other ranks of its job to begin "
+		"an epoch",
+		tsi_address_name(&t->address), t->ranks.rank, t->ranks.world);
 }
 
 /* Ask until there is an offer.  EAGAIN: the same question goes on later. */
@@ -48,6 +64,8 @@ static int get_offer(struct tsock *t, int64_t deadline,
 		     struct tsi_msg_offer *out)
 {
 	int err = t->joining ? 0 : new_question(t);
+	int64_t since = tsi_now_ms();
+	bool told = false;
 
 	while (!err) {
 		struct tsi_msg r;
@@ -69,6 +87,7 @@ static int get_offer(struct tsock *t, int64_t deadline,
 				      tsi_address_name(&t->address), r.type);
 			break;
 		}
+		tell_waiting(t, since, &told);
 		left = deadline - tsi_now_ms();
 		if (left <= 0)
 			return TSOCK_EAGAIN;

@@ -42,6 +42,17 @@ static int check_opts(const struct tsock_opts *o)
 			       "between is %u: use TSOCK_BETWEEN_AUTO, _HOLD "
 			       "or _LEAVE",
 			       o->between);
+	if (o->world > TSOCK_MAX_RANKS || (o->rank && o->rank >= o->world))
+		return tsi_err(TSOCK_EARG,
+			       "rank %u of world %u: ranks go from 0 to world "
+			       "- 1, and world is at most %d",
+			       o->rank, o->world, TSOCK_MAX_RANKS);
+	if (o->world > 1 && o->join == TSOCK_JOIN_NOW)
+		return tsi_err(TSOCK_EARG,
+			       "join is TSOCK_JOIN_NOW with %u ranks: they "
+			       "begin together, at the start of an epoch or "
+			       "of a segment",
+			       o->world);
 	if (o->flags &
 	    ~(TSOCK_WRITABLE | TSOCK_DROP_LAST | TSOCK_SPIN | TSOCK_GPU_STORED))
 		return tsi_err(TSOCK_EARG, "flags 0x%x has unknown bits",
@@ -78,13 +89,14 @@ static int check_stream(const struct tsock *t)
 			       tsi_address_name(&t->address),
 			       t->opts.batch_size);
 	if (t->opts.flags & TSOCK_DROP_LAST &&
-	    t->opts.batch_size > s->epoch_len)
+	    (uint64_t)t->opts.batch_size * t->ranks.world > s->epoch_len)
 		return tsi_err(TSOCK_EREFUSED,
-			       "batch_size %u is larger than an epoch of the "
+			       "batch_size %u%s is larger than an epoch of the "
 			       "stream '%s', which has %llu samples: with "
 			       "drop_last (TSOCK_DROP_LAST) no epoch would "
 			       "have a batch",
 			       t->opts.batch_size,
+			       t->ranks.world > 1 ? " for each rank" : "",
 			       tsi_address_name(&t->address),
 			       (unsigned long long)s->epoch_len);
 	return 0;
@@ -300,6 +312,12 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 		goto err_free;
 	if (!t->opts.timeout_ms)
 		t->opts.timeout_ms = DEFAULT_TIMEOUT_MS;
+	t->ranks = (struct tsi_ranks){
+		.rank = t->opts.rank,
+		.world = t->opts.world ? t->opts.world : 1,
+		.drop_last = t->opts.flags & TSOCK_DROP_LAST,
+		.batch = t->opts.batch_size,
+	};
 	n = tsi_address_find(name, address, TSI_ADDRESSES);
 	err = n > 0 ? find_and_meet(t, address, n) : n;
 	if (!n)
@@ -310,6 +328,7 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 	t->leaves =
 		t->opts.between == TSOCK_BETWEEN_LEAVE ||
 		(t->opts.between == TSOCK_BETWEEN_AUTO && t->stream.sequential);
+	t->ranks.once = t->stream.sequential;
 	*out = t;
 	return 0;
 
@@ -403,13 +422,9 @@ uint64_t tsock_epoch(tsock *t)
 
 uint64_t tsock_epoch_batches(tsock *t)
 {
-	uint64_t n, b;
-
 	if (!t) {
 		tsi_err(TSOCK_EARG, "tsock_epoch_batches: t is NULL");
 		return 0;
 	}
-	n = t->stream.epoch_len;
-	b = t->opts.batch_size;
-	return n / b + (n % b && !(t->opts.flags & TSOCK_DROP_LAST));
+	return tsi_ranks_batches(&t->ranks, t->stream.epoch_len);
 }

@@ -27,7 +27,7 @@
 
 static void tick(struct tsock_server *s, int64_t now)
 {
-	tsi_offers_expire(&s->offers, now);
+	tsi_readers_expire(&s->readers, now);
 	tsi_readers_kill_slow(&s->readers, now);
 	tsi_view_table_sweep(&s->views, now);
 }

@@ -82,6 +82,7 @@ struct tsi_join {
 	uint32_t join;  /* enum tsock_join */
 	bool leaves;    /* between two epochs */
 	uint64_t after; /* no start lies before it; 0: its first join */
+	bool exact;     /* the start is after, and nowhere else */
 };
 
 /* What a reader got when it joined. */

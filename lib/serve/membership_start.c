@@ -272,6 +272,18 @@ int tsi_membership_forecast(const struct tsi_membership *m,
 			       "a join after sample %llu, which the stream "
 			       "hasn't come near",
 			       (unsigned long long)j.after);
+	if (j.exact) {
+		if (!tsi_membership_held(tsi_membership_origin(m, j.view),
+					 j.after) ||
+		    (m->jumping && j.after < m->target))
+			return tsi_err(TSOCK_EREFUSED,
+				       "the other ranks began at sample %llu, "
+				       "which is not in this rank's ring: "
+				       "start the job again",
+				       (unsigned long long)j.after);
+		*start = j.after;
+		return 0;
+	}
 	/* Only the first epoch may be a short one. */
 	if (j.join == TSOCK_JOIN_NOW && j.after)
 		j.join = TSOCK_JOIN_EPOCH;

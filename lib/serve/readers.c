@@ -35,19 +35,53 @@ static struct tsi_join rules_of(const struct tsi_msg_join *join, unsigned view)
 				  .after = join->after };
 }
 
-int tsi_readers_forecast(const struct tsi_readers *r,
-			 const struct tsi_msg_join *join, unsigned view,
-			 uint64_t *start)
+int tsi_readers_forecast(struct tsi_readers *r, const struct tsi_msg_join *join,
+			 unsigned view, uint64_t *start)
 {
 	struct tsi_join rules = rules_of(join, view);
+	int err = tsi_membership_forecast(r->membership, &rules, start);
 
-	return tsi_membership_forecast(r->membership, &rules, start);
+	if (err || join->world < 2)
+		return err;
+	return tsi_jobs_ask(&r->jobs, join, tsi_now_ms());
+}
+
+/* A rank begins where those before it began, as long as that is held. */
+static int join_rank(struct tsi_readers *r, const struct tsi_msg_join *join,
+		     struct tsi_join *rules, struct tsi_joined *out)
+{
+	struct tsi_join exact = *rules;
+	bool started;
+	int err = tsi_jobs_begin(&r->jobs, join, &started, &exact.after);
+
+	if (err)
+		return err;
+	exact.exact = true;
+	if (started && exact.after >= rules->after)
+		err = tsi_membership_join(r->membership, &exact, tsi_now_ms(),
+					  out);
+	/* Who leaves between epochs may be through before others begin. */
+	if (!started || exact.after < rules->after || (err && rules->leaves))
+		err = tsi_membership_join(r->membership, rules, tsi_now_ms(),
+					  out);
+	if (!err)
+		tsi_jobs_joined(&r->jobs, join, out->id, out->start);
+	return err;
+}
+
+static int join_membership(struct tsi_readers *r, const struct tsi_offer *o,
+			   struct tsi_joined *out)
+{
+	struct tsi_join rules = rules_of(&o->join, o->view);
+
+	if (o->join.world > 1)
+		return join_rank(r, &o->join, &rules, out);
+	return tsi_membership_join(r->membership, &rules, tsi_now_ms(), out);
 }
 
 int tsi_readers_join(struct tsi_readers *r, const struct tsi_offer *o,
 		     const struct tsi_peer *peer, struct tsi_reply *a)
 {
-	struct tsi_join rules = rules_of(&o->join, o->view);
 	struct tsi_joined joined;
 	struct tsi_conn c;
 	int err = tsi_conn_make(&c, peer, &o->join);
@@ -55,7 +89,7 @@ int tsi_readers_join(struct tsi_readers *r, const struct tsi_offer *o,
 	if (err)
 		return err;
 	tsi_readers_refresh(r);
-	err = tsi_membership_join(r->membership, &rules, tsi_now_ms(), &joined);
+	err = join_membership(r, o, &joined);
 	if (err) {
 		tsi_conn_give_up(&c);
 		return err;
@@ -94,6 +128,7 @@ void tsi_readers_leave(struct tsi_readers *r, const uint8_t *nonce)
 {
 	int id;
 
+	tsi_jobs_withdraw(&r->jobs, nonce);
 	tsi_readers_refresh(r); /* its last tail counts */
 	id = find(r, nonce);
 	if (id >= 0)
@@ -104,6 +139,7 @@ void tsi_readers_drop(struct tsi_readers *r, unsigned id, const char *why)
 {
 	tsi_conn_detach(&r->conn[id], id, why);
 	tsi_membership_leave(r->membership, id);
+	tsi_jobs_left(&r->jobs, id);
 	tsi_conn_close(&r->conn[id]);
 	tsi_gate_changed(r->gate);
 }
@@ -151,7 +187,8 @@ void tsi_readers_refresh(struct tsi_readers *r)
 	int64_t now = tsi_now_ms();
 
 	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++)
-		if (tsi_membership_tail(r->membership, i,
+		if (!tsi_jobs_wait(&r->jobs, i) &&
+		    tsi_membership_tail(r->membership, i,
 					tsi_conn_tail(&r->conn[i]), now))
 			tsi_readers_drop(r, i, tsock_errmsg());
 }
@@ -178,6 +215,12 @@ bool tsi_readers_over(struct tsi_readers *r)
 }
 
 /* ---- the control thread ---- */
+
+void tsi_readers_expire(struct tsi_readers *r, int64_t now_ms)
+{
+	tsi_offers_expire(r->offers, now_ms);
+	tsi_jobs_expire(&r->jobs, now_ms);
+}
 
 unsigned tsi_readers_poll(const struct tsi_readers *r, struct pollfd *fds)
 {

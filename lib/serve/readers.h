@@ -15,6 +15,7 @@
 
 #include "serve/conn.h"
 #include "serve/gate.h"
+#include "serve/jobs.h"
 #include "serve/membership.h"
 #include "serve/offers.h"
 #include "wire/fdpass.h"
@@ -26,6 +27,7 @@ struct tsi_readers {
 	struct tsi_gate *gate;
 	struct tsi_membership *membership;
 	struct tsi_offers *offers;
+	struct tsi_jobs jobs;
 	struct tsi_conn conn[TSI_MAX_MEMBERS];
 	uint32_t slow; /* enum tsock_slow: the policy */
 	int64_t slow_ms;
@@ -39,10 +41,12 @@ void tsi_readers_init(struct tsi_readers *r, struct tsi_gate *gate,
 void tsi_readers_set_slow(struct tsi_readers *r, uint32_t slow,
 			  int64_t slow_ms);
 
-/* Where a consumer that joins would start; an error if it can't. */
-int tsi_readers_forecast(const struct tsi_readers *r,
-			 const struct tsi_msg_join *join, unsigned view,
-			 uint64_t *start);
+/*
+ * A consumer asks to join: where it would start, or an error if it can't.
+ * TSOCK_EAGAIN: other ranks of its job haven't asked yet.
+ */
+int tsi_readers_forecast(struct tsi_readers *r, const struct tsi_msg_join *join,
+			 unsigned view, uint64_t *start);
 
 /*
  * A consumer with an offer becomes a reader: it gets a tail page and a row, and
@@ -59,7 +63,7 @@ unsigned tsi_readers_fds(const struct tsi_readers *r, unsigned id, int event,
 /* Has the connection of this nonce a reader? */
 bool tsi_readers_has(const struct tsi_readers *r, const uint8_t *nonce);
 
-/* The reader of this nonce leaves, if there is one; its last tail counts. */
+/* What this nonce asked for ends: a reader's last tail counts. */
 void tsi_readers_leave(struct tsi_readers *r, const uint8_t *nonce);
 
 /* A reader is no more: its row, its connection and its membership end. */
@@ -93,6 +97,9 @@ void tsi_readers_wait(struct tsi_readers *r, unsigned view, int64_t until_ns);
 bool tsi_readers_over(struct tsi_readers *r);
 
 /* ---- for the control thread ---- */
+
+/* Offers, and jobs of several ranks, that are too old. */
+void tsi_readers_expire(struct tsi_readers *r, int64_t now_ms);
 
 /* What tells of the readers' deaths: fills a row for each, returns how many. */
 unsigned tsi_readers_poll(const struct tsi_readers *r, struct pollfd *fds);

@@ -5,6 +5,7 @@
  *   sync         the lock, and what threads wait for
  *   membership   the rules of who reads from where: pure
  *   offers       rows kept for consumers that asked to join: pure
+ *   jobs         jobs of several ranks, which begin together: pure
  *   conn         the connection to one reader
  *   gate         the rings that consumers read, how far their writers may go
  *   readers      who joins, leaves, is gone or too slow

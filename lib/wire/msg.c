@@ -94,6 +94,9 @@ static void visit_join(struct tsi_pack *k, struct tsi_msg_join *j)
 	tsi_pack_u32(k, &j->view.gpu);
 	tsi_pack_u32(k, &j->view.transport);
 	tsi_pack_bytes(k, j->view.uuid, TSI_UUID);
+	tsi_pack_u32(k, &j->rank);
+	tsi_pack_u32(k, &j->world);
+	tsi_pack_bytes(k, j->job, TSOCK_JOB);
 }
 
 static void visit_offer(struct tsi_pack *k, struct tsi_msg_offer *o)

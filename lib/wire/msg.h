@@ -73,6 +73,8 @@ struct tsi_msg_join {
 			  * was rewound; 0 before the first */
 	uint32_t staged; /* the consumer copies to its GPU; for STATS alone */
 	struct tsi_view_spec view;
+	uint32_t rank, world;   /* world is 1 for a job of one process */
+	uint8_t job[TSOCK_JOB]; /* of several: the same for all ranks */
 };
 
 struct tsi_msg_offer {

@@ -92,6 +92,30 @@ static void an_epoch_that_was_only_begun_is_whole_for_a_newcomer(void **state)
 	assert_true(tsi_membership_ended(&m));
 }
 
+/* Other ranks of a job begin where the first one does, wherever that is. */
+static void an_exact_start_is_given_as_long_as_it_is_held(void **state)
+{
+	struct tsi_join j = { .join = TSOCK_JOIN_EPOCH,
+			      .after = 100,
+			      .exact = true };
+	struct tsi_joined a, b;
+
+	(void)state;
+	make(100, 50, 256, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &b), 0);
+	assert_int_equal(b.start, 100);
+	assert_int_equal(b.epoch_end, 200);
+	tsi_membership_leave(&m, b.id);
+	tsi_membership_tail(&m, a.id, 250, 0);
+	fill();
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &b), TSOCK_EREFUSED);
+	j.after = 400;
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &b), 0);
+	assert_int_equal(b.start, 400);
+}
+
 static void no_jump_when_the_next_start_is_in_the_ring(void **state)
 {
 	struct tsi_joined a;
@@ -296,6 +320,7 @@ int main(void)
 		cmocka_unit_test(a_jump_waits_for_what_is_in_flight),
 		cmocka_unit_test(
 			an_epoch_that_was_only_begun_is_whole_for_a_newcomer),
+		cmocka_unit_test(an_exact_start_is_given_as_long_as_it_is_held),
 		cmocka_unit_test(no_jump_when_the_next_start_is_in_the_ring),
 		cmocka_unit_test(
 			when_only_waiting_readers_are_left_the_stream_skips),

@@ -95,6 +95,9 @@ static void draw_join(struct tsi_msg_join *j)
 	j->view.gpu = (uint32_t)draw();
 	j->view.transport = (uint32_t)draw();
 	draw_bytes(j->view.uuid, TSI_UUID);
+	j->rank = (uint32_t)draw();
+	j->world = (uint32_t)draw();
+	draw_bytes(j->job, TSOCK_JOB);
 }
 
 static void draw_stats(struct tsock_stats *s)

@@ -25,6 +25,7 @@ from ctypes import (
     c_int32,
     c_size_t,
     c_uint,
+    c_uint8,
     c_uint32,
     c_uint64,
     c_void_p,
@@ -85,6 +86,9 @@ class Opts(Sized):
         ("between", c_uint32),
         ("flags", c_uint32),
         ("transport", c_uint32),
+        ("rank", c_uint32),
+        ("world", c_uint32),
+        ("job", c_uint8 * 16),
     ]
 
 

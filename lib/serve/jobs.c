@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jobs.c - jobs of several ranks, which begin together: a table, and no more.
+ */
+#include "serve/jobs.h"
+
+#include <string.h>
+
+#include "base/err.h"
+
+#define STALE_MS 10000 /* a rank that has not asked for so long is gone */
+#define TWIN_MS 2000   /* another process may have its rank before that */
+#define JOIN_MS 10000  /* for all ranks to join when all have asked */
+
+static struct tsi_job *find(const struct tsi_jobs *t, const uint8_t *id)
+{
+	for (unsigned i = 0; i < TSI_JOBS; i++) {
+		const struct tsi_job *k = &t->job[i];
+
+		if (k->used && !memcmp(k->id, id, TSOCK_JOB))
+			return (struct tsi_job *)(uintptr_t)k;
+	}
+	return NULL;
+}
+
+/* A rank asks that has joined already: for an epoch after that one. */
+static bool begins_anew(const struct tsi_job *k, const struct tsi_msg_join *j)
+{
+	return k->complete && k->rank[j->rank].joined;
+}
+
+static struct tsi_job *add(struct tsi_jobs *t, const struct tsi_msg_join *j)
+{
+	for (unsigned i = 0; i < TSI_JOBS; i++) {
+		struct tsi_job *k = &t->job[i];
+
+		if (k->used)
+			continue;
+		memset(k, 0, sizeof(*k));
+		k->used = true;
+		memcpy(k->id, j->job, TSOCK_JOB);
+		k->world = j->world;
+		for (unsigned r = 0; r < TSOCK_MAX_RANKS; r++)
+			k->rank[r].reader = -1;
+		return k;
+	}
+	return NULL;
+}
+
+static int check(const struct tsi_msg_join *j)
+{
+	if (j->world <= TSOCK_MAX_RANKS && j->rank < j->world)
+		return 0;
+	return tsi_err(TSOCK_EREFUSED,
+		       "rank %u of %u: ranks go from 0 to world - 1, and world "
+		       "is at most %d",
+		       j->rank, j->world, TSOCK_MAX_RANKS);
+}
+
+static int check_twin(const struct tsi_job *k, const struct tsi_msg_join *j,
+		      int64_t now_ms)
+{
+	const struct tsi_job_rank *r = &k->rank[j->rank];
+
+	if (k->world != j->world)
+		return tsi_err(TSOCK_EREFUSED,
+			       "rank %u says that its job has %u ranks, others "
+			       "say %u",
+			       j->rank, j->world, k->world);
+	if (!r->asked_ms || now_ms - r->asked_ms > TWIN_MS ||
+	    r->pid == j->pid || !memcmp(r->nonce, j->nonce, TSI_NONCE))
+		return 0;
+	return tsi_err(TSOCK_EREFUSED,
+		       "two processes, %u and %u, say that they are rank %u of "
+		       "the same job",
+		       r->pid, j->pid, j->rank);
+}
+
+static bool all_ask(const struct tsi_job *k, int64_t now_ms)
+{
+	for (unsigned i = 0; i < k->world; i++)
+		if (!k->rank[i].asked_ms ||
+		    now_ms - k->rank[i].asked_ms > STALE_MS)
+			return false;
+	return true;
+}
+
+int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
+		 int64_t now_ms)
+{
+	struct tsi_job *k = find(t, j->job);
+	struct tsi_job_rank *r;
+	int err = check(j);
+
+	if (err)
+		return err;
+	/* The ranks that have not joined yet do so without this one's help. */
+	if (k && begins_anew(k, j))
+		return TSOCK_EAGAIN;
+	if (!k)
+		k = add(t, j);
+	if (!k)
+		return tsi_err(TSOCK_EREFUSED,
+			       "ranks of %d jobs wait to join already",
+			       TSI_JOBS);
+	err = check_twin(k, j, now_ms);
+	if (err)
+		return err;
+	r = &k->rank[j->rank];
+	r->asked_ms = k->asked_ms = now_ms;
+	r->pid = j->pid;
+	memcpy(r->nonce, j->nonce, TSI_NONCE);
+	if (!k->complete && all_ask(k, now_ms)) {
+		k->complete = true;
+		k->expires_ms = now_ms + JOIN_MS;
+	}
+	return k->complete ? 0 : TSOCK_EAGAIN;
+}
+
+void tsi_jobs_withdraw(struct tsi_jobs *t, const uint8_t *nonce)
+{
+	for (unsigned i = 0; i < TSI_JOBS; i++)
+		for (unsigned r = 0; t->job[i].used && r < t->job[i].world; r++)
+			if (!memcmp(t->job[i].rank[r].nonce, nonce, TSI_NONCE))
+				t->job[i].rank[r].asked_ms = 0;
+}
+
+int tsi_jobs_begin(const struct tsi_jobs *t, const struct tsi_msg_join *j,
+		   bool *started, uint64_t *start)
+{
+	const struct tsi_job *k = find(t, j->job);
+
+	if (!k || !k->complete)
+		return tsi_err(TSOCK_EAGAIN,
+			       "the job's ranks came too late: all ask again");
+	*started = k->started;
+	*start = k->start;
+	return 0;
+}
+
+void tsi_jobs_joined(struct tsi_jobs *t, const struct tsi_msg_join *j,
+		     unsigned reader, uint64_t start)
+{
+	struct tsi_job *k = find(t, j->job);
+
+	if (!k)
+		return;
+	if (!k->started)
+		k->start = start;
+	k->started = true;
+	k->rank[j->rank].joined = true;
+	k->rank[j->rank].reader = (int)reader;
+	for (unsigned i = 0; i < k->world; i++)
+		if (!k->rank[i].joined)
+			return;
+	k->used = false;
+}
+
+bool tsi_jobs_wait(const struct tsi_jobs *t, unsigned reader)
+{
+	for (unsigned i = 0; i < TSI_JOBS; i++)
+		for (unsigned r = 0; t->job[i].used && r < t->job[i].world; r++)
+			if (t->job[i].rank[r].reader == (int)reader)
+				return true;
+	return false;
+}
+
+void tsi_jobs_left(struct tsi_jobs *t, unsigned reader)
+{
+	for (unsigned i = 0; i < TSI_JOBS; i++)
+		for (unsigned r = 0; t->job[i].used && r < t->job[i].world; r++)
+			if (t->job[i].rank[r].reader == (int)reader)
+				t->job[i].rank[r].reader = -1;
+}
+
+void tsi_jobs_expire(struct tsi_jobs *t, int64_t now_ms)
+{
+	for (unsigned i = 0; i < TSI_JOBS; i++) {
+		struct tsi_job *k = &t->job[i];
+
+		if (k->complete ? now_ms > k->expires_ms
+				: now_ms - k->asked_ms > JOIN_MS)
+			k->used = false;
+	}
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jobs.h - jobs of several ranks, which begin together: a table, and no more.
+ *
+ * A rank's JOIN is answered WAIT until all ranks of its job have asked.  Then
+ * each gets its offer.  The first one that becomes a reader fixes the start;
+ * the others begin there as well, and until the last of them is a reader, or
+ * for ten seconds, the tails of those that are count as if they stood there
+ * still, so that the start is held.
+ */
+#ifndef TSI_SERVE_JOBS_H
+#define TSI_SERVE_JOBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/msg.h"
+
+#define TSI_JOBS 32
+
+struct tsi_job_rank {
+	bool joined;
+	int reader;       /* its number while it is one; else -1 */
+	int64_t asked_ms; /* when it last asked; 0: it hasn't */
+	uint32_t pid;
+	uint8_t nonce[TSI_NONCE];
+};
+
+struct tsi_job {
+	bool used;
+	bool complete; /* all have asked */
+	bool started;  /* one has joined, at start */
+	uint8_t id[TSOCK_JOB];
+	uint32_t world;
+	uint64_t start;
+	int64_t asked_ms;   /* when a rank last asked */
+	int64_t expires_ms; /* if it is complete */
+	struct tsi_job_rank rank[TSOCK_MAX_RANKS];
+};
+
+struct tsi_jobs {
+	struct tsi_job job[TSI_JOBS];
+};
+
+/*
+ * A rank asks to join: 0 when all ranks have asked, TSOCK_EAGAIN before.  Fails
+ * with EREFUSED: ranks that don't fit together, or too many jobs.
+ */
+int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
+		 int64_t now_ms);
+
+/* The connection asks no longer. */
+void tsi_jobs_withdraw(struct tsi_jobs *t, const uint8_t *nonce);
+
+/*
+ * A rank with an offer joins: *start is where the ranks before it began, or
+ * *started is false.  TSOCK_EAGAIN: too late, all ranks have to ask again.
+ */
+int tsi_jobs_begin(const struct tsi_jobs *t, const struct tsi_msg_join *j,
+		   bool *started, uint64_t *start);
+
+/* The rank has become a reader; its job is forgotten with the last rank. */
+void tsi_jobs_joined(struct tsi_jobs *t, const struct tsi_msg_join *j,
+		     unsigned reader, uint64_t start);
+
+/* Does this reader wait for other ranks, so that its tail doesn't count? */
+bool tsi_jobs_wait(const struct tsi_jobs *t, unsigned reader);
+
+/* The reader is no more. */
+void tsi_jobs_left(struct tsi_jobs *t, unsigned reader);
+
+/* Forget the jobs whose ranks don't come. */
+void tsi_jobs_expire(struct tsi_jobs *t, int64_t now_ms);
+
+#endif

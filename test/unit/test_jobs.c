@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_jobs.c - ranks that begin together: the producer's table of jobs.
+ */
+#include "serve/jobs.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct tsi_jobs jobs;
+
+static int clear(void **state)
+{
+	(void)state;
+	memset(&jobs, 0, sizeof(jobs));
+	return 0;
+}
+
+/* JOIN of a rank of job 'name'; its nonce is its pid. */
+static struct tsi_msg_join join_of(uint8_t name, uint32_t rank, uint32_t world,
+				   uint32_t pid)
+{
+	struct tsi_msg_join j = { .pid = pid, .rank = rank, .world = world };
+
+	memset(j.job, name, TSOCK_JOB);
+	memcpy(j.nonce, &pid, sizeof(pid));
+	return j;
+}
+
+static int ask(uint8_t name, uint32_t rank, uint32_t world, uint32_t pid,
+	       int64_t now)
+{
+	struct tsi_msg_join j = join_of(name, rank, world, pid);
+
+	return tsi_jobs_ask(&jobs, &j, now);
+}
+
+static int begin(uint8_t name, uint32_t rank, bool *started, uint64_t *start)
+{
+	struct tsi_msg_join j = join_of(name, rank, 3, 10 + rank);
+
+	return tsi_jobs_begin(&jobs, &j, started, start);
+}
+
+static void joined(uint8_t name, uint32_t rank, unsigned reader, uint64_t start)
+{
+	struct tsi_msg_join j = join_of(name, rank, 3, 10 + rank);
+
+	tsi_jobs_joined(&jobs, &j, reader, start);
+}
+
+static void make_complete(int64_t now)
+{
+	assert_int_equal(ask('a', 0, 3, 10, now), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 1, 3, 11, now), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 2, 3, 12, now), 0);
+	assert_int_equal(ask('a', 0, 3, 10, now), 0);
+	assert_int_equal(ask('a', 1, 3, 11, now), 0);
+}
+
+static void all_ranks_have_to_ask(void **state)
+{
+	bool started = true;
+	uint64_t start;
+
+	(void)state;
+	assert_int_equal(ask('a', 0, 3, 10, 100), TSOCK_EAGAIN);
+	assert_int_equal(ask('b', 1, 3, 21, 100), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 1, 3, 11, 100), TSOCK_EAGAIN);
+	assert_int_equal(begin('a', 0, &started, &start), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 2, 3, 12, 100), 0);
+	assert_int_equal(begin('a', 0, &started, &start), 0);
+	assert_false(started);
+	assert_int_equal(ask('b', 1, 3, 21, 100), TSOCK_EAGAIN);
+}
+
+static void a_rank_that_asks_no_longer_is_missing(void **state)
+{
+	struct tsi_msg_join j = join_of('a', 1, 3, 11);
+
+	(void)state;
+	assert_int_equal(ask('a', 0, 3, 10, 100), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 1, 3, 11, 15000), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 2, 3, 12, 15000), TSOCK_EAGAIN);
+	tsi_jobs_withdraw(&jobs, j.nonce);
+	assert_int_equal(ask('a', 0, 3, 10, 15000), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 1, 3, 11, 15000), 0);
+}
+
+/* Its tail doesn't count until the last rank has joined. */
+static void ranks_begin_where_the_first_one_does(void **state)
+{
+	bool started;
+	uint64_t start;
+
+	(void)state;
+	make_complete(100);
+	joined('a', 2, 7, 5000);
+	assert_true(tsi_jobs_wait(&jobs, 7));
+	assert_false(tsi_jobs_wait(&jobs, 8));
+	assert_int_equal(begin('a', 0, &started, &start), 0);
+	assert_true(started);
+	assert_int_equal(start, 5000);
+	joined('a', 0, 8, 5000);
+	assert_true(tsi_jobs_wait(&jobs, 7));
+	assert_true(tsi_jobs_wait(&jobs, 8));
+	joined('a', 1, 9, 5000);
+	for (unsigned reader = 0; reader < 10; reader++)
+		assert_false(tsi_jobs_wait(&jobs, reader));
+	/* Forgotten: the next epoch is another job. */
+	assert_int_equal(ask('a', 0, 3, 10, 200), TSOCK_EAGAIN);
+}
+
+/* It was through with its epoch before the others had begun. */
+static void a_rank_that_was_quick_waits_for_the_others(void **state)
+{
+	bool started;
+	uint64_t start;
+
+	(void)state;
+	make_complete(100);
+	joined('a', 0, 7, 5000);
+	tsi_jobs_left(&jobs, 7);
+	assert_false(tsi_jobs_wait(&jobs, 7));
+	assert_int_equal(ask('a', 0, 3, 10, 200), TSOCK_EAGAIN);
+	assert_int_equal(begin('a', 1, &started, &start), 0);
+	assert_true(started);
+	joined('a', 1, 7, 5000);
+	joined('a', 2, 8, 5000);
+	assert_int_equal(ask('a', 0, 3, 10, 200), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 1, 3, 11, 200), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 2, 3, 12, 200), 0);
+}
+
+static void ranks_that_do_not_fit_together_are_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(ask('a', 0, 3, 10, 100), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 1, 2, 11, 100), TSOCK_EREFUSED);
+	assert_int_equal(ask('a', 3, 3, 13, 100), TSOCK_EREFUSED);
+	assert_int_equal(ask('a', 0, 65, 13, 100), TSOCK_EREFUSED);
+	/* Two with one rank; the same one again; one in place of a dead one. */
+	assert_int_equal(ask('a', 0, 3, 99, 200), TSOCK_EREFUSED);
+	assert_int_equal(ask('a', 0, 3, 10, 200), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 0, 3, 99, 9000), TSOCK_EAGAIN);
+}
+
+static void what_nobody_comes_for_is_forgotten(void **state)
+{
+	bool started;
+	uint64_t start;
+
+	(void)state;
+	make_complete(100);
+	joined('a', 0, 7, 5000);
+	tsi_jobs_expire(&jobs, 10000);
+	assert_true(tsi_jobs_wait(&jobs, 7));
+	tsi_jobs_expire(&jobs, 10101);
+	assert_false(tsi_jobs_wait(&jobs, 7));
+	assert_int_equal(begin('a', 1, &started, &start), TSOCK_EAGAIN);
+	for (uint8_t i = 0; i < TSI_JOBS; i++)
+		assert_int_equal(ask(i, 0, 2, i, 20000), TSOCK_EAGAIN);
+	assert_int_equal(ask('z', 0, 2, 50, 20000), TSOCK_EREFUSED);
+	tsi_jobs_expire(&jobs, 30001);
+	assert_int_equal(ask('z', 0, 2, 50, 30001), TSOCK_EAGAIN);
+}
+
+#define on_a_clear_table(test) cmocka_unit_test_setup(test, clear)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		on_a_clear_table(all_ranks_have_to_ask),
+		on_a_clear_table(a_rank_that_asks_no_longer_is_missing),
+		on_a_clear_table(ranks_begin_where_the_first_one_does),
+		on_a_clear_table(a_rank_that_was_quick_waits_for_the_others),
+		on_a_clear_table(ranks_that_do_not_fit_together_are_refused),
+		on_a_clear_table(what_nobody_comes_for_is_forgotten),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

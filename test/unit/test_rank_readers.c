@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_rank_readers.c - the ranks of a job read one stream: each its part of
+ * the same epochs.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/lib/inproc.h"
+
+#define RANKS 3
+#define BATCH 8
+#define EPOCHS 3
+#define MOST 1000
+
+struct rank {
+	pthread_t thread;
+	uint32_t rank;
+	uint32_t join;
+	uint64_t n; /* samples of an epoch */
+	uint64_t first_epoch;
+	uint64_t samples[EPOCHS];
+	uint8_t job;
+	bool good;
+};
+
+/* How many ranks read a sample, by epoch and index. */
+static _Atomic unsigned seen[EPOCHS][MOST];
+
+static tsock *open_rank(const struct rank *k)
+{
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	tsock *t;
+
+	o.batch_size = BATCH;
+	o.rank = k->rank;
+	o.world = RANKS;
+	o.join = k->join;
+	memset(o.job, k->job, sizeof(o.job));
+	if (tsock_open("unit", &o, &t)) {
+		fprintf(stderr, "open: %s\n", tsock_errmsg());
+		abort();
+	}
+	return t;
+}
+
+static int read_epoch(struct rank *k, tsock *t, unsigned e)
+{
+	tsock_batch *b;
+	int err = tsock_begin_timed(t, 60000);
+
+	if (err)
+		return err;
+	if (!e)
+		k->first_epoch = tsock_epoch(t);
+	while (!(err = tsock_next(t, 60000, &b))) {
+		const int64_t *index = tsock_batch_data(b, 1);
+
+		k->good = k->good && inproc_good(b, k->n) &&
+			  tsock_batch_count(b) <= BATCH;
+		for (uint64_t i = 0; i < tsock_batch_count(b); i++)
+			atomic_fetch_add(&seen[e][index[i]], 1);
+		k->samples[e] += tsock_batch_count(b);
+		tsock_batch_release(b);
+	}
+	return err == TSOCK_EEPOCH ? 0 : err;
+}
+
+static void *run_rank(void *arg)
+{
+	struct rank *k = arg;
+	tsock *t = open_rank(k);
+
+	k->good = true;
+	for (unsigned e = 0; e < EPOCHS; e++) {
+		if (!read_epoch(k, t, e))
+			continue;
+		fprintf(stderr, "rank %u: %s\n", k->rank, tsock_errmsg());
+		k->good = false;
+	}
+	tsock_close(t);
+	return NULL;
+}
+
+/* All ranks of a job read EPOCHS epochs of n samples. */
+static void run_job(struct rank *k, uint64_t n, uint32_t join)
+{
+	memset(seen, 0, sizeof(seen));
+	for (uint32_t r = 0; r < RANKS; r++) {
+		k[r] = (struct rank){
+			.rank = r, .n = n, .job = 1, .join = join
+		};
+		assert_int_equal(
+			pthread_create(&k[r].thread, NULL, run_rank, &k[r]), 0);
+	}
+	for (unsigned r = 0; r < RANKS; r++)
+		pthread_join(k[r].thread, NULL);
+	for (unsigned r = 0; r < RANKS; r++) {
+		assert_true(k[r].good);
+		assert_int_equal(k[r].first_epoch, k[0].first_epoch);
+	}
+}
+
+static void training_ranks_have_equal_parts(void **state)
+{
+	const uint64_t n = 500;
+	struct rank k[RANKS];
+	struct inproc st;
+
+	(void)state;
+	inproc_serve_n(&st, n);
+	run_job(k, n, TSOCK_JOIN_EPOCH);
+	for (unsigned e = 0; e < EPOCHS; e++) {
+		unsigned twice = 0;
+
+		for (uint64_t i = 0; i < n; i++) {
+			assert_in_range(seen[e][i], 1, 2);
+			twice += seen[e][i] == 2;
+		}
+		/* 500 = 3 * 167 - 1 */
+		assert_int_equal(twice, 1);
+		for (unsigned r = 0; r < RANKS; r++)
+			assert_int_equal(k[r].samples[e], 167);
+	}
+	inproc_stop(&st);
+}
+
+static void evaluating_ranks_read_each_sample_once(void **state)
+{
+	const uint64_t n = 500;
+	struct tsock_serve_opts o = inproc_opts(n);
+	struct rank k[RANKS];
+	struct inproc st;
+
+	(void)state;
+	o.sequential = 1;
+	inproc_serve(&st, &o);
+	run_job(k, n, TSOCK_JOIN_EPOCH);
+	for (unsigned e = 0; e < EPOCHS; e++)
+		for (uint64_t i = 0; i < n; i++)
+			assert_int_equal(seen[e][i], 1);
+	inproc_stop(&st);
+}
+
+/* Others read the stream, and are somewhere in an epoch. */
+static void ranks_begin_together_beside_other_readers(void **state)
+{
+	const uint64_t n = 500;
+	struct rank k[RANKS];
+	struct inproc st;
+	tsock *other;
+
+	(void)state;
+	inproc_serve_n(&st, n);
+	other = inproc_join(16, 0);
+	assert_int_equal(tsock_begin(other), 0);
+	for (unsigned i = 0; i < 24; i++)
+		tsock_batch_release(inproc_next(other));
+	tsock_leave(other);
+	run_job(k, n, TSOCK_JOIN_EPOCH);
+	tsock_close(other);
+	inproc_stop(&st);
+}
+
+/* Another reader is in the next epoch when the last ranks come. */
+static void late_ranks_begin_where_the_first_one_did(void **state)
+{
+	const uint64_t n = 400;
+	struct inproc st;
+	tsock_batch *b;
+	tsock *t[RANKS], *other;
+
+	(void)state;
+	inproc_serve_n(&st, n);
+	other = inproc_join(16, 0);
+	assert_int_equal(tsock_begin(other), 0);
+	for (uint32_t r = 0; r < RANKS; r++) {
+		struct rank k = { .rank = r, .job = 3 };
+
+		t[r] = open_rank(&k);
+	}
+	for (unsigned r = 1; r < RANKS; r++)
+		assert_int_equal(tsock_begin_timed(t[r], 50), TSOCK_EAGAIN);
+	assert_int_equal(tsock_begin_timed(t[0], 60000), 0);
+	while (!tsock_next(other, 60000, &b))
+		tsock_batch_release(b);
+	assert_int_equal(tsock_begin(other), 0);
+	tsock_batch_release(inproc_next(other));
+	for (unsigned r = 0; r < RANKS; r++) {
+		if (r)
+			assert_int_equal(tsock_begin_timed(t[r], 60000), 0);
+		b = inproc_next(t[r]);
+		assert_int_equal(tsock_batch_seq(b), r * BATCH);
+		tsock_batch_release(b);
+	}
+	for (unsigned r = 0; r < RANKS; r++)
+		tsock_close(t[r]);
+	tsock_close(other);
+	inproc_stop(&st);
+}
+
+static void a_rank_alone_waits_and_can_give_up(void **state)
+{
+	struct rank k = { .rank = 1, .job = 2 };
+	struct inproc st;
+	tsock *t, *other;
+	tsock_batch *b;
+
+	(void)state;
+	inproc_serve_n(&st, 200);
+	t = open_rank(&k);
+	/* ceil(200 / 3) samples in batches of 8 */
+	assert_int_equal(tsock_epoch_batches(t), 9);
+	assert_int_equal(tsock_begin_timed(t, 50), TSOCK_EAGAIN);
+	assert_int_equal(tsock_begin_timed(t, 50), TSOCK_EAGAIN);
+	/* Nobody else waits for it. */
+	other = inproc_join(8, 0);
+	assert_int_equal(tsock_begin(other), 0);
+	while (!tsock_next(other, 60000, &b))
+		tsock_batch_release(b);
+	tsock_close(other);
+	tsock_close(t);
+	inproc_stop(&st);
+}
+
+static void refused(struct tsock_opts *o, const char *text)
+{
+	tsock *t;
+
+	o->batch_size = 4;
+	assert_int_equal(tsock_open("unit", o, &t), TSOCK_EARG);
+	if (!strstr(tsock_errmsg(), text))
+		fail_msg("'%s' lacks '%s'", tsock_errmsg(), text);
+}
+
+static void ranks_that_make_no_sense_are_refused(void **state)
+{
+	struct tsock_opts a = TSOCK_OPTS_INIT, b = TSOCK_OPTS_INIT;
+
+	(void)state;
+	a.rank = 2;
+	a.world = 2;
+	refused(&a, "rank 2 of world 2");
+	a.world = TSOCK_MAX_RANKS + 1;
+	refused(&a, "world is at most 64");
+	b.world = 2;
+	b.join = TSOCK_JOIN_NOW;
+	refused(&b, "begin together");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(training_ranks_have_equal_parts),
+		cmocka_unit_test(evaluating_ranks_read_each_sample_once),
+		cmocka_unit_test(ranks_begin_together_beside_other_readers),
+		cmocka_unit_test(late_ranks_begin_where_the_first_one_did),
+		cmocka_unit_test(a_rank_alone_waits_and_can_give_up),
+		cmocka_unit_test(ranks_that_make_no_sense_are_refused),
+	};
+	int failed;
+
+	inproc_open_folder();
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	inproc_close_folder();
+	return failed;
+}
