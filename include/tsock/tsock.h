@@ -613,7 +613,11 @@ TSOCK_API void *tsock_serve_slot(tsock_server *s, unsigned f, uint64_t seq);
 TSOCK_API void tsock_serve_commit(tsock_server *s, uint64_t first,
 				  unsigned count);
 
-/* Stop the stream: every consumer gets TSOCK_ESTREAM and why.  Any thread. */
+/*
+ * Stop the stream: every consumer gets TSOCK_ESTREAM and why, of which 4 KB are
+ * passed on, with line ends and other control characters escaped (and 256
+ * bytes to consumers that come later).  Any thread.
+ */
 TSOCK_API void tsock_serve_fail(tsock_server *s, const char *why);
 
 /* Count what the server can't see by itself.  Any thread. */

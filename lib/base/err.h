@@ -14,7 +14,8 @@
 
 #include "tsock/tsock.h"
 
-#define TSI_ERR_BYTES 512
+/* As much as a ring has room for, its newlines escaped, and a bit more. */
+#define TSI_ERR_BYTES 4608
 
 /*
  * Set this thread's message and return code.  An argument may be

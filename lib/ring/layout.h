@@ -17,10 +17,10 @@
 #include "tsock/tsock.h"
 
 #define TSI_RING_MAGIC UINT64_C(0x676e72206b636f74) /* "tock rng" */
-#define TSI_RING_ABI 3
+#define TSI_RING_ABI 4
 #define TSI_MAX_ROWS 256
 #define TSI_CACHE_LINE 64
-#define TSI_RING_ERROR 252 /* bytes of error[] */
+#define TSI_RING_ERROR 4092 /* bytes of error[] */
 
 enum tsi_ring_state {
 	TSI_RING_OPEN = 1,
@@ -108,10 +108,10 @@ TSI_LAYOUT_AT(tsi_ring_shared, gate_want, 1856);
 TSI_LAYOUT_AT(tsi_ring_shared, front_want, 1864);
 TSI_LAYOUT_AT(tsi_ring_shared, start_want, 1872);
 TSI_LAYOUT_AT(tsi_ring_shared, state, 1920);
-TSI_LAYOUT_AT(tsi_ring_shared, row, 2176);
+TSI_LAYOUT_AT(tsi_ring_shared, row, 6016);
 TSI_LAYOUT_AT(tsi_ring_field, sample_bytes, 80);
 TSI_LAYOUT_AT(tsi_tail_page, samples, 64);
-_Static_assert(sizeof(struct tsi_ring_shared) == 18560, "TSI_RING_ABI");
+_Static_assert(sizeof(struct tsi_ring_shared) == 22400, "TSI_RING_ABI");
 _Static_assert(sizeof(struct tsi_ring_field) == 104, "TSI_RING_ABI");
 _Static_assert(sizeof(struct tsi_row) == TSI_CACHE_LINE, "TSI_RING_ABI");
 _Static_assert(sizeof(struct tsi_tail_page) == 128, "TSI_RING_ABI");

@@ -22,7 +22,7 @@ struct tsi_gate {
 	struct tsi_ring *ring[TSI_VIEWS]; /* that consumers can join; or NULL */
 	unsigned waiters[TSI_VIEWS];      /* threads that wait for its tails */
 	bool failed;
-	char error[252]; /* why the stream failed */
+	char error[TSI_RING_ERROR]; /* why the stream failed */
 };
 
 void tsi_gate_init(struct tsi_gate *g, struct tsi_sync *sync,

@@ -504,6 +504,28 @@ static void a_failed_stream_says_why(void **state)
 	inproc_stop(&st);
 }
 
+static void a_long_reason_arrives_whole(void **state)
+{
+	char why[4001];
+	struct inproc st;
+	tsock_batch *b;
+	tsock *t;
+
+	(void)state;
+	memset(why, 'w', sizeof(why) - 1);
+	why[sizeof(why) - 1] = '\0';
+	inproc_serve_n(&st, 500);
+	atomic_store(&st.upto, 0);
+	t = inproc_join(10, 0);
+	assert_int_equal(tsock_begin(t), 0);
+	tsock_serve_fail(st.s, why);
+	assert_int_equal(tsock_next(t, 20000, &b), TSOCK_ESTREAM);
+	assert_non_null(strstr(tsock_errmsg(), why));
+	atomic_store(&st.upto, UINT64_MAX);
+	tsock_close(t);
+	inproc_stop(&st);
+}
+
 static void views_are_converted(void **state)
 {
 	struct tsock_opts o = TSOCK_OPTS_INIT;
@@ -569,6 +591,7 @@ int main(void)
 		cmocka_unit_test(begin_can_be_polled),
 		cmocka_unit_test(the_end_of_the_stream_has_its_code),
 		cmocka_unit_test(a_failed_stream_says_why),
+		cmocka_unit_test(a_long_reason_arrives_whole),
 		cmocka_unit_test(views_are_converted),
 	};
 

@@ -60,13 +60,15 @@ class CannotResume(Error):
 # enum tsock_err in tsock.h: values are ABI.
 EAGAIN = -1
 EEPOCH = -2
+EENDED = -3
 ELOST = -4
 EARG = -5
 EFORK = -11
 EHELD = -12
+ESTREAM = -13
 
 _CLASSES: dict[int, tuple[str, type[Error]]] = {
-    -3: ("TSOCK_EENDED", StreamEnded),
+    EENDED: ("TSOCK_EENDED", StreamEnded),
     ELOST: ("TSOCK_ELOST", ProducerLost),
     EARG: ("TSOCK_EARG", InvalidArgument),
     -6: ("TSOCK_ENOMEM", OutOfMemory),
@@ -76,7 +78,7 @@ _CLASSES: dict[int, tuple[str, type[Error]]] = {
     -10: ("TSOCK_EPROTO", Error),
     EFORK: ("TSOCK_EFORK", Error),
     EHELD: ("TSOCK_EHELD", Error),
-    -13: ("TSOCK_ESTREAM", StreamFailed),
+    ESTREAM: ("TSOCK_ESTREAM", StreamFailed),
     -14: ("TSOCK_EDATA", Error),
     -15: ("TSOCK_ENOTSUP", Error),
     -16: ("TSOCK_EEXIST", Error),
@@ -100,6 +102,8 @@ def from_code(code: int, text: str) -> Error:
     name, kind = _CLASSES.get(code, (None, Error))
     if code == EFORK:
         text = FORKED
+    if code == ESTREAM and "Traceback (most recent call last)" in text:
+        text = text.replace("\\n", "\n")  # C's messages are one line
     error = kind(text or name or "tsock error %d" % code)
     error.code = name
     return error
