@@ -258,13 +258,32 @@ static void an_epoch_that_was_rewound_is_begun_again(void **state)
 		take_first(t, e * 300);
 		tsock_leave(t);
 	}
-	/* All batches taken, EEPOCH not heard: it is finished. */
-	take_first(t, 600);
-	for (unsigned i = 1; i < 6; i++)
+	tsock_close(t);
+	inproc_stop(&st);
+}
+
+static void an_epoch_of_which_all_was_taken_is_finished(void **state)
+{
+	struct inproc st;
+	tsock_batch *first;
+	tsock *t;
+
+	(void)state;
+	inproc_serve_n(&st, 200);
+	t = inproc_join(50, 0);
+	take_first(t, 0);
+	/* EEPOCH is not heard, and the first batch keeps the start held. */
+	assert_int_equal(tsock_begin(t), 0);
+	first = inproc_next(t);
+	assert_int_equal(tsock_batch_seq(first), 200);
+	for (unsigned i = 1; i < 4; i++)
 		tsock_batch_release(inproc_next(t));
 	tsock_leave(t);
 	tsock_rewind(t);
-	take_first(t, 900);
+	assert_int_equal(tsock_begin(t), 0);
+	assert_int_equal(tsock_epoch(t), 2);
+	tsock_batch_release(first);
+	tsock_batch_release(inproc_next(t));
 	tsock_close(t);
 	inproc_stop(&st);
 }
@@ -582,6 +601,7 @@ int main(void)
 		cmocka_unit_test(segments_and_now_and_leave),
 		cmocka_unit_test(breaking_off_goes_on_at_the_next_epoch),
 		cmocka_unit_test(an_epoch_that_was_rewound_is_begun_again),
+		cmocka_unit_test(an_epoch_of_which_all_was_taken_is_finished),
 		cmocka_unit_test(samples_are_skipped_without_being_waited_for),
 		cmocka_unit_test(all_batches_of_some_epochs_can_be_kept),
 		cmocka_unit_test(read_only_hoarders_get_an_error),
