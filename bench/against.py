@@ -21,22 +21,26 @@ Reported: images per second and job, and CPU seconds of all processes per
 usage: against.py PRODUCER DIR     DIR has a folder of images per class
 """
 
-import json
+import functools
 import os
 import multiprocessing
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
+import rows
+from rows import head
+
 BATCH = 32
 RING = 256
 MIN_IMAGES = 720
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 QUICK = os.environ.get("QUICK") == "1"
+
+show = functools.partial(rows.show, "against")
 
 
 # ---- a job ---------------------------------------------------------------
@@ -299,51 +303,6 @@ def merge(into, more):
     for what, epochs in more.items():
         for which, values in epochs.items():
             into.setdefault(what, {}).setdefault(which, []).extend(values)
-
-
-def spread(values):
-    if len(values) < 2:
-        return 0.0
-    q = statistics.quantiles(values, n=4, method="inclusive")
-    return (q[2] - q[0]) / statistics.median(values)
-
-
-def show(case, values, unit, against=None, others=None):
-    if not values or (against and not others):
-        return
-    row = {
-        "bench": "against",
-        "case": case,
-        "value": statistics.median(values),
-        "unit": unit,
-        "against": against,
-        "ratio": None,
-        "spread": spread(values),
-    }
-    text = ""
-    if against:
-        row["ratio"] = row["value"] / statistics.median(others)
-        text = "%.3f" % row["ratio"]
-    print(
-        "%-34s %12.5g %-12s %8s %6.1f%%  %s"
-        % (case, row["value"], unit, text, row["spread"] * 100, against or ""),
-        flush=True,
-    )
-    if os.environ.get("JSON"):
-        for key in ("value", "ratio", "spread"):
-            if row[key] is not None:
-                row[key] = float("%.6g" % row[key])
-        with open(os.environ["JSON"], "a") as f:
-            f.write(json.dumps(row) + "\n")
-
-
-def head(title):
-    print("\n" + title)
-    print(
-        "%-34s %12s %-12s %8s %7s  %s"
-        % ("case", "value", "unit", "ratio", "spread", "against"),
-        flush=True,
-    )
 
 
 def compare(k, name, private, shared, model):

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run.sh - run one benchmark, or all: run.sh decode|handoff|share|gpu|against|all
+# run.sh - run one benchmark, or all:
+# run.sh decode|handoff|share|gpu|against|start|all
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
 #
@@ -88,7 +89,7 @@ bench()
 		fi
 		streams "$B/bench/gpu"
 		;;
-	against)
+	against | start)
 		need "$B/bin/tsock-producer"
 		python=${PYTHON:-build/venv/bin/python}
 		if ! "$python" -c 'import torchvision' 2>/dev/null; then
@@ -97,10 +98,11 @@ bench()
 			return 77
 		fi
 		real
-		"$python" bench/against.py "$B/bin/tsock-producer" "$data"
+		"$python" "bench/$1.py" "$B/bin/tsock-producer" "$data"
 		;;
 	*)
-		echo "usage: bench/run.sh decode|handoff|share|gpu|against|all" >&2
+		echo "usage: bench/run.sh" \
+			"decode|handoff|share|gpu|against|start|all" >&2
 		return 2
 		;;
 	esac
@@ -135,7 +137,7 @@ awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
 	": others use this machine, expect noise" }' /proc/loadavg
 case ${1:-all} in
 all)
-	for name in decode handoff share gpu against; do
+	for name in decode handoff share gpu against start; do
 		one $name
 	done
 	;;

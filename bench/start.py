@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""How long a job waits for its first batch, from making its loader.
+
+  cold      no producer runs: the loader starts one; with the scan of the data
+            set kept from before, and without
+  attached  another job's producer runs
+  rival     PyTorch's DataLoader on torchvision's ImageFolder, the same data
+            and batch size, with a worker per CPU, and with none
+
+Each time a new process, which has imported everything before the clock starts,
+in turns.  What it reads is in the page cache.
+
+usage: start.py PRODUCER DIR     DIR has a folder of images per class
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from rows import head, show
+
+BATCH = 32
+TURNS = 2 if os.environ.get("QUICK") == "1" else 7
+
+OURS = """
+import sys, time, torch, tsock
+start = time.monotonic()
+loader = tsock.DataLoader("photos", root=sys.argv[1], batch_size=%d)
+images, labels = next(iter(loader))
+print(time.monotonic() - start)
+""" % BATCH
+
+RIVAL = """
+import sys, time, torch
+from torchvision import datasets, transforms
+start = time.monotonic()
+chain = transforms.Compose([
+    transforms.RandomResizedCrop(224), transforms.RandomHorizontalFlip(),
+    transforms.ToTensor(),
+    transforms.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))])
+loader = torch.utils.data.DataLoader(
+    datasets.ImageFolder(sys.argv[1], chain), batch_size=%d, shuffle=True,
+    num_workers=int(sys.argv[2]))
+images, labels = next(iter(loader))
+print(time.monotonic() - start)
+""" % BATCH
+
+
+def seconds(script, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", script] + [str(a) for a in arguments],
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return float(done.stdout)
+
+
+def end_producer():
+    import tsock
+
+    for stream in tsock.streams():
+        os.kill(tsock.query(stream.name, 60)["pid"], signal.SIGTERM)
+    while tsock.streams():
+        time.sleep(0.01)
+
+
+def one_turn(found, root, scans):
+    shutil.rmtree(scans, ignore_errors=True)
+    found["cold, first scan"].append(seconds(OURS, root))
+    found["attached"].append(seconds(OURS, root))
+    end_producer()
+    found["cold, scan kept"].append(seconds(OURS, root))
+    end_producer()
+    workers = len(os.sched_getaffinity(0))
+    found["DataLoader, workers"].append(seconds(RIVAL, root, workers))
+    found["DataLoader, none"].append(seconds(RIVAL, root, 0))
+
+
+def main(program, root):
+    folder = tempfile.mkdtemp(prefix="tsock-bench-")
+    scans = os.path.join(folder, "scans")
+    os.environ["TSOCK_PRODUCER"] = os.path.abspath(program)
+    os.environ["TSOCK_DIR"] = os.path.join(folder, "streams")
+    os.environ["XDG_CACHE_HOME"] = scans
+    cases = (
+        "cold, first scan",
+        "cold, scan kept",
+        "attached",
+        "DataLoader, workers",
+        "DataLoader, none",
+    )
+    found = {case: [] for case in cases}
+    try:
+        for _ in range(TURNS):
+            one_turn(found, os.path.abspath(root), scans)
+    finally:
+        end_producer()
+        shutil.rmtree(folder, ignore_errors=True)
+    head("start: from making a loader to its first batch of %d" % BATCH)
+    for case in cases:
+        rival = None if case == "DataLoader, workers" else cases[3]
+        show("start", case, found[case], "s", rival, found[cases[3]])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__.rpartition("\n\n")[2].strip())
+    main(*sys.argv[1:])
