@@ -42,48 +42,18 @@ def choice(what: str, value: Any, choices: Mapping[Any, int]) -> int:
         ) from None
 
 
-def ranks(
-    rank: Optional[int], world_size: Optional[int]
-) -> tuple[int, int]:
-    """(rank, world_size) of this process, (0, 1) where it is alone.
-
-    What torch.distributed says, if it was initialised, unless both are given.
-    """
-    if (rank is None) != (world_size is None):
-        raise ValueError("rank and world_size belong together: give both")
-    if rank is not None and world_size is not None:
-        if not 0 <= rank < world_size:
-            raise ValueError(
-                "rank %r of world_size %r: there is no such rank"
-                % (rank, world_size)
-            )
-        return rank, world_size
-    # Not imported for this: who uses it has done so.
-    distributed = sys.modules.get("torch.distributed")
-    if (
-        distributed is None
-        or not distributed.is_available()
-        or not distributed.is_initialized()
-    ):
-        return 0, 1
-    return distributed.get_rank(), distributed.get_world_size()
-
-
 def check_shard(
     name: str, rank: int, world_size: int, shard: int, shards: int
 ) -> None:
-    """Refuse what would give several ranks the same samples."""
-    if world_size == 1 or (shard, shards) == (rank, world_size):
+    """Refuse another rank's part of the data set."""
+    if world_size == 1 or not shards or (shard, shards) == (rank, world_size):
         return
-    have = (
-        "all of the data set" if not shards else "shard %d/%d" % (shard, shards)
-    )
     raise ValueError(
-        "rank %d of %d reads %r, a stream of %s: ranks would get the same "
-        "samples, or the wrong ones; start a producer for each rank with "
-        "--shard R/%d (here: --shard %d/%d) and a --name of its own, or pass "
-        "rank=0, world_size=1 if this is what you want"
-        % (rank, world_size, name, have, world_size, rank, world_size)
+        "rank %d of %d reads %r, a stream of shard %d/%d: that is another "
+        "rank's part; read a stream of all of the data set, which the ranks "
+        "share, or the one of --shard %d/%d, or pass rank=0, world_size=1 if "
+        "this is what you want"
+        % (rank, world_size, name, shard, shards, rank, world_size)
     )
 
 

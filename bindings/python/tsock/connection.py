@@ -15,7 +15,7 @@ from collections import deque
 from ctypes import byref, c_void_p
 from typing import Any, Callable, Optional
 
-from . import _ffi, arguments, errors
+from . import _ffi, arguments, errors, ranks
 from .about import About
 
 _lib = _ffi.lib
@@ -168,6 +168,11 @@ class Stream:
         return True
 
 
+# Connections that this process has made for ranks, by stream and world: the
+# n-th ones of all ranks belong together.
+made: dict[tuple[str, int], int] = {}
+
+
 class Pool:
     """The connections of a loader: one, and more while several iterators read.
 
@@ -176,8 +181,14 @@ class Pool:
     nobody may ever ask them for, and the stream for them.
     """
 
-    def __init__(self, name: Any, opts: _ffi.Opts, wait: float) -> None:
-        self._name, self._opts, self._wait = name, opts, wait
+    def __init__(
+        self,
+        name: Any,
+        opts: _ffi.Opts,
+        wait: float,
+        job: Optional[str] = None,
+    ) -> None:
+        self._name, self._opts, self._wait, self._job = name, opts, wait, job
         self.first = self._connect()
         try:
             self.about = About(self.first.check(), name)
@@ -192,6 +203,11 @@ class Pool:
         self.turns = 0
 
     def _connect(self) -> Stream:
+        if self._opts.world > 1:
+            key = str(self._name), self._opts.world
+            made[key] = made.get(key, 0) + 1
+            said = ranks.job_of(self._job, *key, made[key])
+            self._opts.job[:] = said
         return Stream(self._name, self._opts, self._wait)
 
     def ask(self, function: Callable[..., Any], *rest: Any) -> Any:

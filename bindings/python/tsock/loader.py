@@ -17,7 +17,7 @@ import weakref
 from ctypes import c_void_p
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
-from . import _ffi, arguments, attach, errors, gpu, options, tensors
+from . import _ffi, arguments, attach, errors, gpu, options, ranks, tensors
 from .about import is_image
 from .connection import Pool, Stream
 from .dataset import Dataset
@@ -90,9 +90,13 @@ class DataLoader:
     zero_copy   on a GPU: see below
     rank, world_size
                 of this process among those that train one model together;
-                None is what torch.distributed says.  With more than one, the
-                stream has to be this rank's part (the producer's --shard);
-                rank=0, world_size=1 reads any stream
+                None is what torch.distributed says.  Ranks begin an epoch at
+                the same sample and read it together, each another part; the
+                first batch waits for all of them.  rank=0, world_size=1
+                reads all of it
+    job         what the ranks have in common and other jobs haven't; None is
+                where torch.distributed's ranks meet (MASTER_ADDR and _PORT),
+                or else the process that started them
     transport   on a GPU: "vmm", "legacy" or "staged"; None is the first of
                 them that works, and the attribute says which one that is
 
@@ -155,6 +159,7 @@ class DataLoader:
         transport: Optional[str] = None,
         rank: Optional[int] = None,
         world_size: Optional[int] = None,
+        job: Optional[str] = None,
         **producer: Unpack[ProducerOptions],
     ) -> None:
         again = dict(locals())
@@ -186,8 +191,9 @@ class DataLoader:
         self.as_dict = as_dict
         self._keys = arguments.dict_keys(as_dict, self.fields)
         self.timeout = timeout
-        self._ranks = rank, world_size
-        arguments.ranks(rank, world_size)
+        self._said = rank, world_size
+        self._job = job
+        opts.rank, opts.world = self._at = ranks.current(rank, world_size)
         self._tensors = tensors.framework(framework)
         self.framework = self._tensors.name
         if self.dtype == "bfloat16" and self.framework == "numpy":
@@ -223,7 +229,7 @@ class DataLoader:
             self.name,
             self.batch_size,
             wait,
-            lambda seconds: Pool(self.name, opts, seconds),
+            lambda seconds: self._open(opts, seconds),
         )
         # Runs when the loader is dropped, and before the interpreter goes.
         self._finalizer = weakref.finalize(self, pool.close)
@@ -233,12 +239,28 @@ class DataLoader:
             self.close()
             raise
 
+    def _open(self, opts: _ffi.Opts, seconds: float) -> Pool:
+        pool = Pool(self.name, opts, seconds, self._job)
+        if opts.world > 1 and pool.about.shard[1]:
+            # It is a rank's part already, and not cut again.
+            opts.rank = opts.world = 0
+            pool.close()
+            pool = Pool(self.name, opts, seconds, self._job)
+        return pool
+
     def _learn(self, stream: Stream) -> None:
         """What the stream is, from its first connection."""
         self._about = about = self._pool.about
         if self._want:
             self._want.compare(about.identity, about.pid)
         self._check_rank()
+        whole = bool(about.shard[1])
+        part = ranks.Ranks(
+            *((0, 1) if whole else self._at),
+            self.batch_size,
+            self.drop_last,
+            about.sequential,
+        )
         fields = about.find(self.fields)
         self._indices = [i for i, _ in fields]
         self._images = [
@@ -258,11 +280,10 @@ class DataLoader:
         )
         self._progress = Progress(
             self._pool,
-            self.batch_size,
-            self.batch_size if self.drop_last else 1,
+            part,
             self.join == "epoch",
         )
-        self.sampler = Sampler(about.epoch_len, self._progress)
+        self.sampler = Sampler(part.samples(about.epoch_len), self._progress)
         self.batch_sampler = BatchSampler(
             self.sampler, self._length, self.batch_size, self.drop_last
         )
@@ -272,8 +293,15 @@ class DataLoader:
 
     def _check_rank(self) -> None:
         # torch.distributed may have come since the loader was made.
-        ranks = arguments.ranks(*self._ranks)
-        arguments.check_shard(self.name, *ranks, *self._about.shard)
+        now = ranks.current(*self._said)
+        if now != self._at:
+            raise ValueError(
+                "this process is rank %d of %d now, and was rank %d of %d when "
+                "its tsock.DataLoader was made: make the loader after "
+                "torch.distributed.init_process_group(), or pass rank= and "
+                "world_size=" % (*now, *self._at)
+            )
+        arguments.check_shard(self.name, *now, *self._about.shard)
 
     def __setattr__(self, key: str, value: Any) -> None:
         if key in _FIXED and "_made" in self.__dict__:

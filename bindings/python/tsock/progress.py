@@ -14,6 +14,7 @@ from . import _ffi, errors, state, streams
 from .connection import Pool, Stream
 from .frameworks import Epochs
 from .order import Order
+from .ranks import Ranks
 
 _lib = _ffi.lib
 
@@ -21,31 +22,28 @@ _lib = _ffi.lib
 class Position:
     """How far an iterator has come in an epoch of the stream."""
 
-    def __init__(self, epoch: int, first: int, batch_size: int) -> None:
+    def __init__(self, epoch: int, first: int, block: int) -> None:
         self.epoch = epoch
         self.first = first  # sample of the epoch that it began with
         self.batches = 0
-        self._batch_size = batch_size
+        self._block = block  # samples that all ranks read in a batch each
         self.finished = False
 
     def samples(self, length: int) -> int:
-        """Samples of the epoch, of this length, that were handed out."""
-        return min(self.first + self.batches * self._batch_size, length)
+        """Samples of the epoch, of this length, that all ranks handed out."""
+        return min(self.first + self.batches * self._block, length)
 
 
 class Progress:
-    """Of a loader that takes least samples at once, except at the end.
+    """Of a loader, in its part of the epochs.
 
     whole: every epoch is one of the stream's, from its first sample on.
     """
 
-    def __init__(
-        self, pool: Pool, batch_size: int, least: int, whole: bool
-    ) -> None:
+    def __init__(self, pool: Pool, part: Ranks, whole: bool) -> None:
         self._pool = pool
         self._about = pool.about
-        self._batch_size = batch_size
-        self._least = least
+        self._part = part
         self._whole = whole
         self.epochs = Epochs(self._about.name, self._about.sequential)
         self.resumed: Optional[str] = None
@@ -64,7 +62,7 @@ class Progress:
             return
         try:
             self.resumed = state.resume(
-                self._state, stream, self._about, timeout
+                self._state, stream, self._about, self._part.world, timeout
             )
         except errors.CannotResume:
             self._state = None
@@ -77,11 +75,14 @@ class Progress:
             self.epochs.restore(to.number or 0)
         stream.begun = True
         self.epochs.begin(stream.epoch)
-        first = _lib.tsock_batch_seq(batch)
+        length, part = self._about.epoch_len, self._part
+        first = _lib.tsock_batch_seq(batch) - stream.epoch * length
+        if part.world > 1:
+            # Where the job is, not this rank; ranks begin whole epochs.
+            left = length - (to.samples if to is not None else 0)
+            first -= part.next(left)[0]
         self._position = Position(
-            stream.epoch,
-            first - stream.epoch * self._about.epoch_len,
-            self._batch_size,
+            stream.epoch, first, part.world * part.batch
         )
         return self._position
 
@@ -95,7 +96,7 @@ class Progress:
         if position.finished or not self._whole:
             return position.finished
         length = self._about.epoch_len
-        return length - position.samples(length) < self._least
+        return not self._part.next(length - position.samples(length))[1]
 
     # ---- the order ----
 
@@ -103,7 +104,9 @@ class Progress:
         """What an epoch of the stream visits; None: the one that is read."""
         if self._order is None:
             self._order = Order(self._about.name, self._about.identity)
-        return self._order.indices(self._coming() if epoch is None else epoch)
+        if epoch is None:
+            epoch = self._coming()
+        return self._part.part(self._order.indices(epoch))
 
     def _coming(self) -> int:
         """The stream's epoch that is read, or the one that comes next."""

@@ -98,7 +98,9 @@ def from_dict(
     return made
 
 
-def resume(to: State, stream: Stream, about: About, timeout: float) -> str:
+def resume(
+    to: State, stream: Stream, about: About, world: int, timeout: float
+) -> str:
     """Join, and go on where the state says; how: "held" or "awaited"."""
     assert to.epoch is not None
     how = "held"
@@ -117,5 +119,6 @@ def resume(to: State, stream: Stream, about: About, timeout: float) -> str:
             "iterate again to begin that one"
             % (to.samples, to.epoch, about.name, stream.epoch)
         )
-    stream.ask(_ffi.lib.tsock_skip, to.samples)
+    # The other ranks go on as much.
+    stream.ask(_ffi.lib.tsock_skip, to.samples // world)
     return how

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""The ranks of a job: several processes that read one stream together."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from conftest import CHECKOUT, N
+from tsock.ranks import Ranks, job_of
+
+# What every rank runs: reads EPOCHS epochs, prints a line of JSON for each.
+SCRIPT = """
+import json, os, sys
+import tsock
+how, rank, world = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+ranks = {}
+if how == "gloo":
+    import torch.distributed as dist
+    dist.init_process_group("gloo", rank=rank, world_size=world)
+else:
+    ranks = dict(rank=rank, world_size=world)
+loader = tsock.DataLoader("toy", int(sys.argv[4]), fields=("index",),
+                          timeout=120, **ranks)
+for epoch in range(int(sys.argv[5])):
+    loader.set_epoch(epoch)
+    batches = [batch[0].tolist() for batch in loader]
+    assert len(batches) == len(loader), (len(batches), len(loader))
+    print(json.dumps([loader.stream_epoch, sum(batches, []),
+                      list(loader.sampler.indices(loader.stream_epoch))]))
+if how == "gloo":
+    dist.destroy_process_group()
+"""
+
+
+def run(how, world, batch, epochs=2):
+    """What each rank printed."""
+    env = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
+    env["PYTHONPATH"] = os.path.join(CHECKOUT, "bindings", "python")
+    if how == "gloo":
+        env["MASTER_PORT"] = free_port()
+    jobs = [
+        subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(SCRIPT), how]
+            + [str(n) for n in (rank, world, batch, epochs)],
+            env=env,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(world)
+    ]
+    try:
+        said = [job.communicate(timeout=300)[0] for job in jobs]
+    finally:
+        for job in jobs:
+            job.kill()
+    assert [job.returncode for job in jobs] == [0] * world
+    return [[json.loads(line) for line in text.splitlines()] for text in said]
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return str(s.getsockname()[1])
+
+
+def check_epochs(said, epochs):
+    """The same epochs, and what the sampler says; yields the parts."""
+    for e in range(epochs):
+        assert len({rank[e][0] for rank in said}) == 1
+        for rank in said:
+            assert rank[e][1] == rank[e][2]
+        yield [rank[e][1] for rank in said]
+
+
+def test_ranks_of_a_process_group_train_on_equal_parts(serve):
+    pytest.importorskip("torch.distributed")
+    serve()
+    for parts in check_epochs(run("gloo", 2, 16), 2):
+        assert [len(part) for part in parts] == [102, 102]
+        assert set(parts[0] + parts[1]) == set(range(N))
+
+
+def test_ranks_evaluate_each_sample_once(serve):
+    serve("--preset", "eval", "--order", "sequential")
+    for parts in check_epochs(run("said", 3, 10), 2):
+        assert sorted(sum(parts, [])) == list(range(N))
+
+
+@pytest.mark.parametrize("once", [False, True])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_the_parts_of_an_epoch(once, drop_last):
+    for length in range(1, 40):
+        for world in range(1, 5):
+            for batch in range(1, 6):
+                order = range(length)
+                ranks = [
+                    Ranks(rank, world, batch, drop_last, once)
+                    for rank in range(world)
+                ]
+                parts = [list(rank.part(order)) for rank in ranks]
+                for rank, part in zip(ranks, parts):
+                    assert len(part) == rank.samples(length)
+                if drop_last and world > 1:
+                    whole = length // (world * batch) * batch
+                    assert {len(part) for part in parts} == {whole}
+                elif world > 1:
+                    assert {*sum(parts, [])} == {*order}
+                    if once:
+                        assert len(sum(parts, [])) == length
+                    else:
+                        assert len({len(part) for part in parts}) == 1
+
+
+def test_jobs_are_told_apart(monkeypatch):
+    for key in list(os.environ):
+        if key.startswith(("MASTER_", "TORCHELASTIC_")):
+            monkeypatch.delenv(key)
+    of_the_parent = job_of(None, "toy", 2, 1)
+    assert len(of_the_parent) == 16
+    monkeypatch.setenv("MASTER_PORT", "29500")
+    there = job_of(None, "toy", 2, 1)
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    others = [
+        job_of(None, "toy", 2, 1),
+        job_of(None, "toy", 2, 2),
+        job_of(None, "toy", 3, 1),
+        job_of(None, "other", 2, 1),
+        job_of("mine", "toy", 2, 1),
+    ]
+    assert len({of_the_parent, there, *others}) == 7
+    assert job_of("mine", "toy", 2, 1) == others[-1]

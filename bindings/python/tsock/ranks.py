@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""The ranks of a job that trains one model: who this is, and its part.
+
+The arithmetic is that of lib/consumer/ranks.c: of each world * batch samples a
+rank reads its own batch, and of the last ones, which are fewer, a part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from array import array
+from typing import Any, Optional, Sequence
+
+
+def current(rank: Optional[int], world: Optional[int]) -> tuple[int, int]:
+    """(rank, world) of this process, (0, 1) where it is alone.
+
+    What torch.distributed says, if it was initialised, unless both are given.
+    """
+    if (rank is None) != (world is None):
+        raise ValueError("rank and world_size belong together: give both")
+    if rank is not None and world is not None:
+        if not 0 <= rank < world:
+            raise ValueError(
+                "rank %r of world_size %r: there is no such rank"
+                % (rank, world)
+            )
+        return rank, world
+    # Not imported for this: who uses it has done so.
+    distributed: Any = sys.modules.get("torch.distributed")
+    if (
+        distributed is None
+        or not distributed.is_available()
+        or not distributed.is_initialized()
+    ):
+        return 0, 1
+    return distributed.get_rank(), distributed.get_world_size()
+
+
+_WHOSE = (
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "TORCHELASTIC_RUN_ID",
+    "TORCHELASTIC_RESTART_COUNT",
+)
+
+
+def job_of(job: Optional[str], name: str, world: int, number: int) -> bytes:
+    """What the ranks of a job have in common and other jobs haven't.
+
+    job is the user's word for it; without one it is where the process group
+    meets, or else the process that started the ranks.  number tells apart the
+    connections that a process makes to one stream.
+    """
+    said = [os.environ.get(key, "") for key in _WHOSE]
+    if job is not None:
+        said = [job]
+    elif not said[1]:
+        said.append(str(os.getppid()))
+    text = "\0".join(said + [name, str(world), str(number)])
+    return hashlib.sha256(os.fsencode(text)).digest()[:16]
+
+
+class Ranks:
+    """A rank's part of each epoch."""
+
+    def __init__(
+        self, rank: int, world: int, batch: int, drop_last: bool, once: bool
+    ) -> None:
+        self.rank, self.world, self.batch = rank, world, batch
+        self._drop_last, self._once = drop_last, once
+
+    def next(self, left: int) -> tuple[int, int]:
+        """(where the next batch begins, its samples); 0 samples: none.
+
+        left is how many samples the job has still to read.
+        """
+        if left >= self.world * self.batch:
+            return self.rank * self.batch, self.batch
+        if self._drop_last:
+            return 0, 0
+        part, more = divmod(left, self.world)
+        if self._once:
+            first = self.rank * part + min(self.rank, more)
+            return first, part + (self.rank < more)
+        part += more != 0
+        return min(self.rank * part, left - part), part
+
+    def samples(self, length: int) -> int:
+        """The rank's samples in an epoch of this length."""
+        if self.world == 1:
+            return length
+        whole, rest = divmod(length, self.world * self.batch)
+        return whole * self.batch + self.next(rest)[1]
+
+    def part(self, order: Sequence[int]) -> Sequence[int]:
+        """The rank's part of the order of an epoch."""
+        if self.world == 1:
+            return order
+        items = array("I")
+        for at in range(0, len(order), self.world * self.batch):
+            first, count = self.next(len(order) - at)
+            items.extend(order[at + first : at + first + count])
+        return items
