@@ -85,3 +85,95 @@ def test_batches_for_trainers_that_want_dicts(serve):
     model = Model()
     losses = [model(**batch).item() for batch in loader]
     assert len(losses) == len(loader)
+
+
+def test_lightning_reads_whole_epochs_whatever_it_peeks_at(serve, tmp_path):
+    lightning = pytest.importorskip("pytorch_lightning")
+    serve()
+    serve("--preset", "eval", name="toy-val")
+    train = tsock.DataLoader("toy", 16, fields=("image", "label", "index"))
+    val = tsock.DataLoader("toy-val", 16)
+
+    class Model(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3 * 32 * 32, 3)
+            self.epochs, self.validated = {}, []
+
+        def training_step(self, batch, _):
+            images, labels, index = batch
+            seen = self.epochs.setdefault(self.current_epoch, [])
+            seen += index.tolist()
+            out = self.layer(images.flatten(1))
+            return torch.nn.functional.cross_entropy(out, labels)
+
+        def validation_step(self, batch, _):
+            self.validated.append(len(batch[1]))
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), 0.01)
+
+    model = Model()
+    next(iter(train))
+    trainer = lightning.Trainer(
+        max_epochs=3,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=tmp_path,
+    )
+    trainer.fit(model, train, val)
+    assert sorted(model.epochs) == [0, 1, 2]
+    for seen in model.epochs.values():
+        assert sorted(seen) == list(range(N))
+    assert train.epoch == train.stream_epoch == 2
+    # Two batches of the sanity check, and three whole passes.
+    assert sum(model.validated) == 2 * 16 + 3 * N
+
+
+def test_hugging_faces_trainer_trains_and_evaluates(serve, tmp_path):
+    pytest.importorskip("accelerate")
+    transformers = pytest.importorskip("transformers")
+    serve()
+    serve("--preset", "eval", name="toy-val")
+    names = {"image": "pixel_values", "label": "labels"}
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3 * 32 * 32, 3)
+            self.seen = {True: 0, False: 0}
+
+        def forward(self, pixel_values, labels):
+            self.seen[self.training] += len(labels)
+            logits = self.layer(pixel_values.flatten(1))
+            loss = torch.nn.functional.cross_entropy(logits, labels)
+            return {"loss": loss, "logits": logits}
+
+    class Trainer(transformers.Trainer):
+        def get_train_dataloader(self):
+            return tsock.DataLoader("toy", 16, as_dict=names)
+
+        def get_eval_dataloader(self, eval_dataset=None):
+            return tsock.DataLoader("toy-val", 16, as_dict=names)
+
+    model = Model()
+    trainer = Trainer(
+        model,
+        transformers.TrainingArguments(
+            str(tmp_path),
+            num_train_epochs=2,
+            per_device_train_batch_size=16,
+            use_cpu=True,
+            report_to=[],
+            save_strategy="no",
+            eval_strategy="epoch",
+            disable_tqdm=True,
+        ),
+        eval_dataset=[0],
+    )
+    trainer.train()
+    assert trainer.state.epoch == 2 and trainer.state.global_step == 2 * 13
+    assert model.seen == {True: 2 * N, False: 2 * N}
