@@ -3,7 +3,7 @@
 
   cold      no producer runs: the loader starts one; with the scan of the data
             set kept from before, and without
-  attached  another job's producer runs
+  attached  another job reads
   rival     PyTorch's DataLoader on torchvision's ImageFolder, the same data
             and batch size, with a worker per CPU, and with none
 
@@ -30,8 +30,10 @@ OURS = """
 import sys, time, torch, tsock
 start = time.monotonic()
 loader = tsock.DataLoader("photos", root=sys.argv[1], batch_size=%d)
-images, labels = next(iter(loader))
-print(time.monotonic() - start)
+iterator = iter(loader)
+images, labels = next(iterator)
+print(time.monotonic() - start, flush=True)
+sys.stdin.read()
 """ % BATCH
 
 RIVAL = """
@@ -50,13 +52,20 @@ print(time.monotonic() - start)
 """ % BATCH
 
 
-def seconds(script, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-c", script] + [str(a) for a in arguments],
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    return float(done.stdout)
+class Job:
+    """A job that has its first batch; ours go on holding it until end()."""
+
+    def __init__(self, script, *arguments):
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", script] + [str(a) for a in arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.seconds = float(self._process.stdout.readline())
+
+    def end(self):
+        self._process.communicate()
+        return self.seconds
 
 
 def end_producer():
@@ -70,14 +79,15 @@ def end_producer():
 
 def one_turn(found, root, scans):
     shutil.rmtree(scans, ignore_errors=True)
-    found["cold, first scan"].append(seconds(OURS, root))
-    found["attached"].append(seconds(OURS, root))
+    first = Job(OURS, root)
+    found["attached"].append(Job(OURS, root).end())
+    found["cold, first scan"].append(first.end())
     end_producer()
-    found["cold, scan kept"].append(seconds(OURS, root))
+    found["cold, scan kept"].append(Job(OURS, root).end())
     end_producer()
     workers = len(os.sched_getaffinity(0))
-    found["DataLoader, workers"].append(seconds(RIVAL, root, workers))
-    found["DataLoader, none"].append(seconds(RIVAL, root, 0))
+    found["DataLoader, workers"].append(Job(RIVAL, root, workers).end())
+    found["DataLoader, none"].append(Job(RIVAL, root, 0).end())
 
 
 def main(program, root):
