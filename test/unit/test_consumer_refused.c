@@ -63,14 +63,12 @@ static void refused(const struct tsock_opts *o, int code, const char *text)
 
 static void wrong_options_are_named(void **state)
 {
-	const struct tsock_opts good_opts = {
-		sizeof(good_opts), 8, 20000, -1, 0, 0, 0, { 0 },
-		{ 1, 1, 1 },       0, 0,     0,  0
-	};
-	struct tsock_opts o;
+	struct tsock_opts good_opts = TSOCK_OPTS_INIT, o;
 	struct inproc st;
 
 	(void)state;
+	good_opts.batch_size = 8;
+	good_opts.timeout_ms = 20000;
 	inproc_serve_n(&st, 500);
 	refused(NULL, TSOCK_EARG, "opts is NULL");
 #define WITH(set, code, text) \
