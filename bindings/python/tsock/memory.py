@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""The memory of a tensor or an array, to be copied from once.
+
+Copies run without the interpreter's lock.  Where an array isn't contiguous
+numpy copies it, straight to its place, too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import math
+import sys
+from typing import Any, Optional
+
+# By the names that numpy and torch share: bytes of one element.
+SIZES = {
+    "bool": 1,
+    "uint8": 1,
+    "int8": 1,
+    "int16": 2,
+    "uint16": 2,
+    "int32": 4,
+    "uint32": 4,
+    "int64": 8,
+    "uint64": 8,
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
+    "complex64": 8,
+    "complex128": 16,
+}
+
+
+class Memory:
+    """An array's bytes."""
+
+    __slots__ = ("dtype", "shape", "bytes", "address", "_array", "_keep")
+
+    def __init__(
+        self,
+        dtype: str,
+        shape: tuple[int, ...],
+        address: Optional[int],
+        keep: Any,
+        array: Any = None,
+    ) -> None:
+        self.dtype = dtype
+        self.shape = shape
+        self.bytes = math.prod(shape) * SIZES[dtype]
+        self.address = address  # None: not contiguous, see _array
+        self._array = array
+        self._keep = keep  # whose memory it is
+
+    def copy(self, to: int, first: int, count: int, row_bytes: int) -> None:
+        """Copy rows first .. first+count-1 to an address."""
+        if self.address is not None:
+            ctypes.memmove(
+                to, self.address + first * row_bytes, count * row_bytes
+            )
+            return
+        numpy = sys.modules["numpy"]
+        part = self._array[first : first + count]
+        room = (ctypes.c_char * (count * row_bytes)).from_address(to)
+        numpy.copyto(numpy.ndarray(part.shape, part.dtype, room), part)
+
+    def copy_all(self, to: int) -> None:
+        if self.address is not None:
+            ctypes.memmove(to, self.address, self.bytes)
+        elif self.bytes:
+            rows = self.shape[0]
+            self.copy(to, 0, rows, self.bytes // rows)
+
+
+def of_bytes(data: bytes, dtype: str, shape: tuple[int, ...]) -> Memory:
+    address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value
+    return Memory(dtype, shape, address, data)
+
+
+def _of_torch(tensor: Any, torch: Any, name: str) -> Memory:
+    tensor = tensor.detach()
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        raise TypeError(
+            "%s is a tensor that is sparse or quantized, which can't be "
+            "served: make it dense" % name
+        )
+    if tensor.device.type != "cpu":
+        tensor = tensor.cpu()
+    dtype = str(tensor.dtype).rpartition(".")[2]
+    if dtype not in SIZES:
+        raise TypeError("%s: dtype %s can't be served" % (name, dtype))
+    tensor = tensor.resolve_conj().resolve_neg()
+    shape = tuple(tensor.shape)
+    if tensor.is_contiguous():
+        return Memory(dtype, shape, tensor.data_ptr(), tensor)
+    if dtype != "bfloat16":
+        try:
+            return Memory(dtype, shape, None, tensor, tensor.numpy())
+        except (RuntimeError, TypeError):
+            pass  # a torch without numpy
+    tensor = tensor.contiguous()
+    return Memory(dtype, shape, tensor.data_ptr(), tensor)
+
+
+def _of_numpy(array: Any, name: str) -> Memory:
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    dtype = array.dtype.name
+    if dtype not in SIZES:
+        raise TypeError(
+            "%s is an array of dtype %s, which can't be served: numbers can, "
+            "and strings as lists" % (name, array.dtype)
+        )
+    shape = tuple(array.shape)
+    if array.flags.c_contiguous:
+        return Memory(dtype, shape, array.ctypes.data, array)
+    return Memory(dtype, shape, None, array, array)
+
+
+def of(value: Any, name: str) -> Optional[Memory]:
+    """The memory of a tensor or an array; None for anything else."""
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _of_torch(value, torch, name)
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None:
+        if isinstance(value, numpy.ndarray):
+            return _of_numpy(value, name)
+        if isinstance(value, numpy.generic):
+            return None
+    if isinstance(value, type):
+        return None
+    if hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__"):
+        return _of_numpy(importlib.import_module("numpy").asarray(value), name)
+    return None
+
+
+def is_array(value: Any) -> bool:
+    """What of() would take."""
+    torch: Any = sys.modules.get("torch")
+    numpy: Any = sys.modules.get("numpy")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return True
+    if numpy is not None and isinstance(value, numpy.generic):
+        return False
+    return not isinstance(value, type) and (
+        hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
+    )
