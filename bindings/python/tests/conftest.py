@@ -133,6 +133,22 @@ def serve(images, place, tmp_path):
 
 
 @pytest.fixture
+def served(place):
+    """served(loader, ...) is tsock.serve(), closed after the test."""
+    import tsock
+
+    running = []
+
+    def start(loader, name="mine", **keywords):
+        running.append(tsock.serve(loader, name, **keywords))
+        return running[-1]
+
+    yield start
+    for server in running:
+        server.close()
+
+
+@pytest.fixture
 def script(tmp_path):
     """script(text) runs Python in a process of its own."""
     running = []

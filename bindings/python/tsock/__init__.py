@@ -28,6 +28,7 @@ from .errors import (
 from .loader import DataLoader
 from .options import ProducerOptions
 from .producer import Producer
+from .serving import Server, serve
 from .streams import devices, query, streams
 
 __version__ = "0.1.0"
@@ -45,11 +46,13 @@ __all__ = [
     "ProducerLost",
     "ProducerOptions",
     "Refused",
+    "Server",
     "StreamEnded",
     "StreamFailed",
     "TimedOut",
     "devices",
     "library_version",
     "query",
+    "serve",
     "streams",
 ]

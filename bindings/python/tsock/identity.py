@@ -16,3 +16,8 @@ def parse(text: str) -> dict[str, str]:
                 r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], value
             )
     return values
+
+
+def line(key: str, value: str) -> str:
+    """A line that parse() reads as that."""
+    return "%s=%s\n" % (key, value.replace("\\", "\\\\").replace("\n", "\\n"))

@@ -15,9 +15,11 @@ import os
 import warnings
 import weakref
 from ctypes import c_void_p
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional
+from typing import Sequence, Union
 
-from . import _ffi, arguments, attach, errors, gpu, options, ranks, tensors
+from . import _ffi, arguments, attach, errors, gpu, options, ranks
+from . import served, tensors
 from .about import is_image
 from .connection import Pool, Stream
 from .dataset import Dataset
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from .options import ProducerOptions
 
 _lib = _ffi.lib
+
+_USUAL = ("image", "label")  # fields, if nothing is said
 
 # What frameworks read from a loader that has no workers.
 _LIKE_TORCH = {
@@ -68,14 +72,17 @@ class DataLoader:
                 every option of tsock-producer (help(tsock.ProducerOptions)),
                 by which the stream is found or started: see below
     batch_size  samples, 1 to the stream's maximum; the last of an epoch is
-                short, unless drop_last
+                short, unless drop_last.  None is the size of the loader that
+                tsock.serve() serves
     dtype       of images: "float32", "float16", "bfloat16", "uint8"
     layout      of images: "chw" or "hwc"
     memory_format
                 of images, "channels_last": layout "chw" stored as torch's
                 channels_last
     normalize   "imagenet" (floats' default), None for [0, 1], (mean, std)
-    fields      what a batch holds: "image", "label", "index", "box", ...
+    fields      what a batch holds: "image", "label", "index", "box", ...; by
+                default image and label, or of a loader that tsock.serve()
+                serves all, nested as there
     as_dict     a batch is a dict by field; names for fields, such as
                 {"image": "pixel_values", "label": "labels"}, are its keys
     join        "epoch", "segment" or "now": where the first epoch starts
@@ -97,6 +104,8 @@ class DataLoader:
     job         what the ranks have in common and other jobs haven't; None is
                 where torch.distributed's ranks meet (MASTER_ADDR and _PORT),
                 or else the process that started them
+    unpack      of a loader that tsock.serve() serves with pack: a function
+                that makes of each batch what it was before
     transport   on a GPU: "vmm", "legacy" or "staged"; None is the first of
                 them that works, and the attribute says which one that is
 
@@ -139,13 +148,13 @@ class DataLoader:
     def __init__(
         self,
         name: Union[str, os.PathLike[str], None] = None,
-        batch_size: int = 1,
+        batch_size: Optional[int] = 1,
         *,
         dtype: Any = "float32",
         layout: str = "chw",
         memory_format: Any = None,
         normalize: Any = arguments.DEFAULT,
-        fields: Union[str, Sequence[str]] = ("image", "label"),
+        fields: Union[str, Sequence[str], None] = None,
         as_dict: Union[bool, Mapping[str, str]] = False,
         drop_last: bool = False,
         join: str = "epoch",
@@ -160,6 +169,7 @@ class DataLoader:
         rank: Optional[int] = None,
         world_size: Optional[int] = None,
         job: Optional[str] = None,
+        unpack: Union[Callable[[Any], Any], None, bool] = None,
         **producer: Unpack[ProducerOptions],
     ) -> None:
         again = dict(locals())
@@ -174,7 +184,8 @@ class DataLoader:
         self.name = self._want.name if self._want else os.fspath(name or "")
         arguments.stream_name(self.name)
         opts = _ffi.Opts(device=-1)
-        self.batch_size = opts.batch_size = arguments.batch_size(batch_size)
+        if batch_size is not None:
+            batch_size = arguments.batch_size(batch_size)
         self.dtype = arguments.dtype_name(dtype)
         opts.dtype = arguments.choice("dtype", self.dtype, _ffi.DTYPES)
         self.layout = layout
@@ -187,7 +198,10 @@ class DataLoader:
         self.drop_last = bool(drop_last)
         if self.drop_last:
             opts.flags |= _ffi.DROP_LAST
-        self.fields = arguments.field_names(fields)
+        self._all_fields = fields is None
+        self.fields = arguments.field_names(
+            _USUAL if fields is None else fields
+        )
         self.as_dict = as_dict
         self._keys = arguments.dict_keys(as_dict, self.fields)
         self.timeout = timeout
@@ -216,21 +230,30 @@ class DataLoader:
         self._shared = self._cuda is not None and self.zero_copy
         self.pin_memory = pin_memory
         again.update(
-            dtype=self.dtype, normalize=self.normalize, fields=self.fields
+            dtype=self.dtype,
+            normalize=self.normalize,
+            fields=None if self._all_fields else self.fields,
         )
         self._again = again
+        self._unpack = unpack
         if wait is not None:
             arguments.seconds("wait", wait, 0)
-        self._connect(opts, wait)
+        self._connect(opts, batch_size, wait)
 
-    def _connect(self, opts: _ffi.Opts, wait: Optional[float]) -> None:
+    def _connect(
+        self,
+        opts: _ffi.Opts,
+        batch_size: Optional[int],
+        wait: Optional[float],
+    ) -> None:
         self._pool = pool = attach.attached(
             self._want,
             self.name,
-            self.batch_size,
+            batch_size or 1,
             wait,
-            lambda seconds: self._open(opts, seconds),
+            lambda s: self._open(opts, batch_size, s),
         )
+        self.batch_size = opts.batch_size
         # Runs when the loader is dropped, and before the interpreter goes.
         self._finalizer = weakref.finalize(self, pool.close)
         try:
@@ -239,8 +262,15 @@ class DataLoader:
             self.close()
             raise
 
-    def _open(self, opts: _ffi.Opts, seconds: float) -> Pool:
-        pool = Pool(self.name, opts, seconds, self._job)
+    def _open(
+        self, opts: _ffi.Opts, batch_size: Optional[int], seconds: float
+    ) -> Pool:
+        pool = served.connected(
+            self.name,
+            opts,
+            batch_size,
+            lambda: Pool(self.name, opts, seconds, self._job),
+        )
         if opts.world > 1 and pool.about.shard[1]:
             # It is a rank's part already, and not cut again.
             opts.rank = opts.world = 0
@@ -254,6 +284,7 @@ class DataLoader:
         if self._want:
             self._want.compare(about.identity, about.pid)
         self._check_rank()
+        self._decode = self._decoder(served.of(about))
         whole = bool(about.shard[1])
         part = ranks.Ranks(
             *((0, 1) if whole else self._at),
@@ -266,7 +297,9 @@ class DataLoader:
         self._images = [
             k
             for k, (_, field) in enumerate(fields)
-            if self._channels_last and is_image(field, self.dtype)
+            if self._channels_last
+            and not self._decode
+            and is_image(field, self.dtype)
         ]
         self._maker: Any = None
         if self._cuda:
@@ -290,6 +323,25 @@ class DataLoader:
         for key, value in _LIKE_TORCH.items():
             setattr(self, key, value)
         self._made = True
+
+    def _decoder(
+        self, stream: Optional[served.Served]
+    ) -> Optional[served.Decoder]:
+        """What makes batches of tensors, of what tsock.serve() serves."""
+        if stream is None:
+            if self._unpack:
+                raise ValueError(
+                    "unpack: stream %r isn't one of tsock.serve()" % self.name
+                )
+            return None
+        chosen = None if self._all_fields else self.fields
+        if chosen is None:
+            self.fields = stream.names
+            self._keys = arguments.dict_keys(self.as_dict, self.fields)
+        self._about.find(self.fields)  # a ValueError where one isn't there
+        return stream.decoder(
+            self._tensors, chosen, self._keys is not None, self._unpack
+        )
 
     def _check_rank(self) -> None:
         # torch.distributed may have come since the loader was made.
@@ -337,6 +389,8 @@ class DataLoader:
                 made = [t.pin_memory() for t in made]
         for k in self._images:
             made[k] = made[k].permute(0, 3, 1, 2)
+        if self._decode:
+            made = self._decode(made)
         return dict(zip(self._keys, made)) if self._keys else made
 
     # ---- epochs ----

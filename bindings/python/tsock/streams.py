@@ -59,6 +59,11 @@ def query(
     failure = _ffi.patiently(ask)
     if failure:
         raise failure
+    return stats_dict(stats)
+
+
+def stats_dict(stats: _ffi.Stats) -> dict[str, Any]:
+    """The members of the struct, and rows, a dict for each reader."""
     result = _members(stats, ("size", "reserved", "row", "nrows"))
     result["rows"] = [
         _members(stats.row[i], ())

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: MIT
+"""tsock.serve(): what goes wrong in a loader is told to every consumer."""
+
+import os
+import threading
+
+import pytest
+
+import tsock
+from conftest import finish
+from test_serve_loader import N, Squares, cut, labels, loader_of
+
+numpy = pytest.importorskip("numpy")
+
+
+def failing(*batches):
+    """What a consumer is told of a loader with these batches."""
+    with pytest.raises(tsock.StreamFailed) as caught:
+        for _ in range(3):
+            list(loader_of(batch_size=4))
+    return str(caught.value)
+
+
+def test_what_a_loader_raises_reaches_every_consumer_and_run(served):
+    def broken():
+        yield numpy.zeros((4, 3))
+        yield numpy.zeros((4, 3))
+        raise KeyError("no such sample: 17")
+
+    server = served(broken, length=100, min_consumers=2)
+    texts = []
+
+    def read():
+        texts.append(failing())
+
+    other = threading.Thread(target=read)
+    other.start()
+    read()
+    other.join()
+    assert len(texts) == 2
+    for text in texts:
+        assert "KeyError" in text and "no such sample: 17" in text
+        assert "Traceback (most recent call last):\n" in text
+        assert "in broken\n" in text
+    with pytest.raises(KeyError, match="17"):
+        server.run()
+
+
+class Bad(Squares):
+    def __getitem__(self, i):
+        if i == 50:
+            raise ValueError("sample %d is bad" % i)
+        return super().__getitem__(i)
+
+
+def test_what_a_worker_raises_has_its_own_traceback(served):
+    torch = pytest.importorskip("torch")
+    served(torch.utils.data.DataLoader(Bad(), batch_size=10, num_workers=1))
+    text = failing()
+    assert "stopped: ValueError: sample 50 is bad" in text
+    assert "in __getitem__" in text
+
+
+@pytest.mark.parametrize(
+    "second, words",
+    [
+        ({"x": numpy.zeros((4, 5))}, ["x has", "(5,)", "(3,)", "ragged"]),
+        ({"x": numpy.zeros((4, 3), "int8")}, ["x is int8", "float64"]),
+        ({"y": numpy.zeros((4, 3))}, ["y wasn't in the first", "ragged"]),
+        ({"x": numpy.zeros((4, 3)), "z": 1}, ["'z'", "ragged"]),
+        ({"x": 5}, ["neither tensors"]),
+    ],
+)
+def test_batches_that_change(served, second, words):
+    served([{"x": numpy.zeros((4, 3))}, second], length=8)
+    text = failing()
+    assert "batch 1 of epoch 0" in text
+    for word in words:
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    "first, text",
+    [
+        ({"x": numpy.zeros((4, 3)), "y": numpy.zeros(5)}, "y has 5 rows"),
+        ({"x": numpy.zeros((4, 3)), "y": numpy.array(5)}, "y is one number"),
+        ({"x": numpy.zeros((4, 0))}, "no elements"),
+        ({"x": numpy.zeros(4), "s": ["a" * 300] * 4}, "string_bytes=300"),
+        ({"x": numpy.zeros(4), "o": object()}, "pack="),
+        ({"x": numpy.zeros(4, "datetime64[s]")}, "can't be served"),
+        ({str(i): numpy.zeros(4) for i in range(17)}, "at most 16"),
+        ({(1, 2): numpy.zeros(4)}, "keys may be"),
+    ],
+)
+def test_what_can_not_be_served_is_said_at_once(place, first, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        tsock.serve([first], "mine")
+    assert not tsock.streams()
+
+
+def test_a_loader_that_ends_early_is_named(served):
+    served(cut(labels), length=200)
+    text = failing()
+    assert "LoaderLength" in text and "had 103 samples" in text
+    assert "length is 200" in text
+
+
+def test_a_loader_that_goes_on_is_named_before_the_epoch_ends(served):
+    served(cut(labels), length=96)
+    assert "goes on after the end of epoch 0" in failing()
+
+
+def test_a_generator_can_be_iterated_once(served):
+    served((batch for batch in cut(labels)), length=N)
+    mine = loader_of(batch_size=10)
+    assert sum(len(b) for b in mine) == N
+    with pytest.raises(tsock.StreamFailed, match="serve a function"):
+        list(mine)
+
+
+def test_a_length_that_can_not_be_told_is_asked_for(place):
+    with pytest.raises(ValueError, match="give length="):
+        tsock.serve((batch for batch in cut(labels)), "mine")
+    with pytest.raises(ValueError, match="no batch"):
+        tsock.serve([], "mine")
+
+
+def test_a_loader_that_hangs_is_named(served):
+    gate = threading.Event()
+
+    def hangs():
+        yield numpy.zeros((4, 3))
+        gate.wait()
+
+    served(hangs, length=8, timeout=0.2)
+    try:
+        assert "no batch for 0.2 seconds" in failing()
+    finally:
+        gate.set()
+
+
+@pytest.mark.parametrize(
+    "keywords, text",
+    [
+        ({"length": 0}, "length 0"),
+        ({"epochs": -1}, "epochs -1"),
+        ({"threads": True}, "threads True"),
+        ({"transform": 3}, "is a function"),
+        ({"ragged": True, "max_batch": 3}, "own batches"),
+        ({"ragd": True}, "did you mean 'ragged'"),
+        ({"timeout": -1}, "number of seconds"),
+    ],
+)
+def test_arguments_that_can_not_be(place, keywords, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        tsock.serve(cut(labels), "mine", **keywords)
+
+
+def test_only_served_loaders_have_batches_of_their_own(serve):
+    serve()
+    with pytest.raises(ValueError, match="no batches of its own"):
+        tsock.DataLoader("toy", None)
+    with pytest.raises(ValueError, match="isn't one of tsock.serve"):
+        tsock.DataLoader("toy", 8, unpack=len)
+
+
+def test_a_name_that_is_taken(served):
+    served(cut(labels))
+    with pytest.raises(tsock.Error) as caught:
+        tsock.serve(cut(labels), "mine")
+    assert caught.value.code == "TSOCK_EEXIST"
+
+
+SERVE = (
+    "import sys, numpy, tsock\n"
+    "batches = [numpy.full((5, 3), i) for i in range(20)]\n"
+    "with tsock.serve(batches, 'mine', **eval(sys.argv[1])) as server:\n"
+    "    print('serving', flush=True)\n"
+    "    server.run()\n"
+    "print('done', flush=True)\n"
+)
+
+
+def test_a_process_serves_to_the_streams_end(place, script):
+    process = script(SERVE, "{'epochs': 2}")
+    assert process.stdout.readline() == "serving\n"
+    mine = loader_of(batch_size=50)
+    for _ in range(2):
+        assert sum(len(b) for b in mine) == 100
+    mine.close()
+    assert finish(process)[0] == "done\n"
+
+
+def test_the_serving_process_is_killed(place, script):
+    process = script(SERVE, "{'ring': 40, 'max_batch': 10}")
+    assert process.stdout.readline() == "serving\n"
+    mine = loader_of(batch_size=10)
+    iterator = iter(mine)
+    next(iterator)
+    process.kill()
+    process.wait()
+    with pytest.raises(tsock.ProducerLost):
+        while True:
+            list(iterator)
+            iterator = iter(mine)
+
+
+def test_an_interpreter_that_ends_closes_what_it_serves(place, script):
+    process = script(
+        "import numpy, tsock\n"
+        "server = tsock.serve([numpy.zeros((5, 3))] * 9, 'mine')\n"
+        "for b in tsock.DataLoader('mine', 9, framework='numpy'): pass\n"
+    )
+    assert finish(process) == ("", "")
+    assert not tsock.streams() and os.listdir(place) == []

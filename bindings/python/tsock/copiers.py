@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""Threads that copy batches into a server's slots, and publish them."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from typing import Callable, Optional
+
+from . import _ffi
+from .memory import Memory
+
+_lib = _ffi.lib
+
+PIECE = 8 << 20  # bytes; what is smaller isn't shared out among threads
+
+
+class Gone(Exception):
+    """The server is closing."""
+
+
+class Handle:
+    """A tsock_server *, which is closed when nobody is in a call with it."""
+
+    def __init__(self, server: int) -> None:
+        self._server = server
+        self._lock = threading.Condition()
+        self._users = 0
+        self._closing = False
+        self._pid = os.getpid()
+
+    def __enter__(self) -> int:
+        with self._lock:
+            if self._closing:
+                raise Gone
+            self._users += 1
+        return self._server
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            self._lock.notify_all()
+
+    def close(self) -> None:
+        if os.getpid() != self._pid:
+            return  # a forked child, where it isn't served
+        with self._lock:
+            if self._closing:
+                return
+            self._closing = True
+        _lib.tsock_serve_stop(self._server)  # whoever claims wakes up
+        with self._lock:
+            self._lock.wait_for(lambda: not self._users)
+        _lib.tsock_serve_close(self._server)
+
+    @property
+    def closed(self) -> bool:
+        return self._closing
+
+
+class _Task:
+    """Rows of a batch, whose samples were claimed."""
+
+    __slots__ = ("first", "count", "row", "leaves")
+
+    def __init__(
+        self, first: int, count: int, row: int, leaves: list[Memory]
+    ) -> None:
+        self.first = first
+        self.count = count
+        self.row = row
+        self.leaves = leaves
+
+
+class Copiers:
+    """So many threads; fail() is told what goes wrong in one."""
+
+    def __init__(
+        self,
+        handle: Handle,
+        sizes: list[int],
+        capacity: int,
+        threads: int,
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        self._handle = handle
+        self._sizes = sizes  # bytes of a row of each field
+        self._row_bytes = sum(sizes)
+        self._capacity = capacity
+        self._fail = fail
+        # Bounded: what waits here are batches of the loader's, in memory.
+        self._queue: queue.Queue[Optional[_Task]] = queue.Queue(2 * threads)
+        self._threads = [
+            threading.Thread(
+                target=self._work, name="tsock-copy", daemon=True
+            )
+            for _ in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def put(
+        self, first: int, count: int, row: int, leaves: list[Memory]
+    ) -> None:
+        """Copy rows row.. of leaves to samples first..first+count-1."""
+        pieces = min(
+            len(self._threads),
+            count,
+            max(1, count * self._row_bytes // PIECE),
+        )
+        for i in range(pieces):
+            begin, end = count * i // pieces, count * (i + 1) // pieces
+            self._queue.put(
+                _Task(first + begin, end - begin, row + begin, leaves)
+            )
+
+    def wait(self) -> None:
+        """Until all that was put is published, or nothing more can be."""
+        self._queue.join()
+
+    def close(self) -> None:
+        """End the threads, when all that was put is copied."""
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+
+    def _work(self) -> None:
+        broken = False
+        while True:
+            task = self._queue.get()
+            if task is None:
+                return
+            # A broken one goes on, so that nobody waits for room.
+            broken = broken or not self._publish(task)
+            task = None
+            self._queue.task_done()
+
+    def _publish(self, task: _Task) -> bool:
+        try:
+            with self._handle as server:
+                self._copy(server, task)
+                _lib.tsock_serve_commit(server, task.first, task.count)
+        except Gone:
+            return False
+        except BaseException as e:  # noqa: BLE001 - told to everybody
+            self._fail(e)
+            return False
+        return True
+
+    def _copy(self, server: int, task: _Task) -> None:
+        # A run of samples is one piece of memory, up to the ring's end.
+        before_end = self._capacity - task.first % self._capacity
+        runs = [(0, min(task.count, before_end))]
+        if task.count > before_end:
+            runs.append((before_end, task.count - before_end))
+        for field, (leaf, size) in enumerate(zip(task.leaves, self._sizes)):
+            for offset, count in runs:
+                to = _lib.tsock_serve_slot(
+                    server, field, task.first + offset
+                )
+                if not to:
+                    raise _ffi.failure(-5)
+                leaf.copy(to, task.row + offset, count, size)

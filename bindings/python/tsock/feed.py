@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT
+"""A loader's batches, by their place in a stream.
+
+The loader is iterated once for each epoch, and what is served of it goes by
+sequence number: sample number s is in epoch s // length.  Where a stream leaps
+ahead (nobody reads the rest of an epoch any more) what lies between is left
+out.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Iterator, Optional
+
+from . import rows
+from .memory import Memory
+
+_END: Any = object()
+
+
+class LoaderLength(RuntimeError):
+    """A loader gave more samples, or fewer, than its length says."""
+
+
+class Batch:
+    """A batch, and the numbers of its samples."""
+
+    __slots__ = ("first", "end", "leaves")
+
+    def __init__(self, first: int, count: int, leaves: list[Memory]) -> None:
+        self.first = first
+        self.end = first + count
+        self.leaves = leaves
+
+
+def _sized(value: Any) -> Optional[int]:
+    try:
+        return len(value)
+    except Exception:  # noqa: BLE001 - torch's raise TypeError and others
+        return None
+
+
+def set_epoch(loader: Any, epoch: int) -> None:
+    """Tell everything that shuffles which epoch begins."""
+    batches = getattr(loader, "batch_sampler", None)
+    told: list[Any] = []
+    for each in (
+        getattr(loader, "dataset", None),
+        getattr(loader, "sampler", None),
+        batches,
+        getattr(batches, "sampler", None),
+        loader,
+    ):
+        if each is None or any(each is other for other in told):
+            continue
+        told.append(each)
+        if callable(getattr(each, "set_epoch", None)):
+            each.set_epoch(epoch)
+
+
+def length_of(loader: Any, rows_of_first: int, ragged: bool) -> int:
+    """Samples of an epoch (ragged: batches), as the loader tells."""
+    batches = _sized(loader)
+    if ragged and batches:
+        return batches
+    if batches and isinstance(loader, (list, tuple)):
+        return sum(rows.count(batch) for batch in loader)
+    # torch's knows its batch size; the first batch may be a short one.
+    size = getattr(loader, "batch_size", None)
+    if not isinstance(size, int) or size < rows_of_first:
+        size = rows_of_first
+    for name in ("sampler", "dataset"):
+        samples = _sized(getattr(loader, name, None))
+        if batches and samples and -(-samples // size) == batches:
+            return samples
+        if batches and samples and samples // size == batches:
+            return batches * size  # the rest is dropped
+    what = "batches" if ragged else "samples"
+    raise ValueError(
+        "how many %s an epoch of this %s has can't be told: %s; give "
+        "length=, the number of %s"
+        % (
+            what,
+            type(loader).__qualname__,
+            "it has no length"
+            if not batches
+            else "it has %d batches, and neither a sampler nor a data set "
+            "says of how many samples" % batches,
+            what,
+        )
+    )
+
+
+class Feed:
+    """The batches of a loader.
+
+    loader may be a function that gives what is to be iterated, each epoch.
+    """
+
+    def __init__(
+        self,
+        loader: Any,
+        prepare: Callable[[Any], Any],
+    ) -> None:
+        self._loader = loader
+        self._prepare = prepare  # transform and pack
+        self._iterator: Optional[Iterator[Any]] = None
+        self._schema: Any = None  # Rows, or Ragged
+        self.length = 0
+        self.epoch = -1
+        self._position = 0  # in the epoch, of the next batch
+        self._batch: Optional[Batch] = None
+        self._ahead: Any = _END  # a batch that was looked at
+        self.batches = 0
+        self.wait_ns = 0
+        self.asked: Optional[float] = None  # when the loader was asked
+
+    def first(self) -> Any:
+        """The first batch, which is had again by at(0)."""
+        self._begin(0)
+        self._ahead = item = self._next()
+        if item is _END:
+            raise ValueError(
+                "the loader gave no batch: there is nothing to serve"
+            )
+        return item
+
+    def ready(self, schema: Any, length: int) -> None:
+        self._schema = schema
+        self.length = length
+
+    def at(self, seq: int) -> Batch:
+        """The batch that holds sample seq, which is never before the last."""
+        batch = self._batch
+        while batch is None or not batch.first <= seq < batch.end:
+            if seq // self.length != self.epoch:
+                self._begin(seq // self.length)
+            batch = self._batch = self._advance()
+        return batch
+
+    def close(self) -> None:
+        """Have done with the loader's iterator, and its workers."""
+        self._iterator = self._batch = None
+        self._ahead = _END
+
+    def _begin(self, epoch: int) -> None:
+        self.close()
+        set_epoch(self._loader, epoch)
+        source = self._loader
+        if not hasattr(source, "__iter__") and callable(source):
+            source = source()
+        self._iterator = iter(source)
+        self.epoch = epoch
+        self._position = 0
+
+    def _next(self) -> Any:
+        """The loader's next batch, prepared; _END at its end."""
+        if self._iterator is None:
+            return _END
+        began = time.monotonic()
+        self.asked = began
+        item = next(self._iterator, _END)
+        self.asked = None
+        self.wait_ns += int((time.monotonic() - began) * 1e9)
+        if item is _END:
+            self._iterator = None
+            return _END
+        return self._prepare(item)
+
+    def _advance(self) -> Batch:
+        item, self._ahead = self._ahead, _END
+        if item is _END:
+            item = self._next()
+        if item is _END:
+            raise self._early()
+        try:
+            count, leaves = self._schema.read(item)
+        except rows.BadBatch as e:
+            raise rows.BadBatch(
+                "batch %d of epoch %d: %s" % (self.batches, self.epoch, e)
+            ) from None
+        made = Batch(
+            self.epoch * self.length + self._position, count, leaves
+        )
+        self._position += count
+        self.batches += 1
+        if self._position >= self.length:
+            # Before anybody can see the epoch's last sample.
+            if self._position == self.length:
+                self._ahead = self._next()
+            if self._position > self.length or self._ahead is not _END:
+                raise self._late()
+        return made
+
+    def _early(self) -> LoaderLength:
+        hint = ""
+        if self._position == 0 and self.epoch > 0:
+            hint = (
+                "; a generator can be iterated only once: serve a function "
+                "that makes one"
+            )
+        return LoaderLength(
+            "the loader ended early: epoch %d had %d %s, and its length is "
+            "%d; length= says what it is%s"
+            % (self.epoch, self._position, self._what(), self.length, hint)
+        )
+
+    def _late(self) -> LoaderLength:
+        return LoaderLength(
+            "the loader goes on after the end of epoch %d: its length is %d "
+            "%s; length= says what it is, and itertools.islice() cuts one "
+            "without an end" % (self.epoch, self.length, self._what())
+        )
+
+    def _what(self) -> str:
+        return "samples" if isinstance(self._schema, rows.Rows) else "batches"

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: MIT
+"""A stream of tsock.serve() at a consumer: its batches, as the loader's were.
+
+What the stream says of itself decides which views of its fields are made, and
+how they are nested.  Nothing is run that comes from there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+from array import array
+from typing import Any, Callable, Optional, Sequence, Union
+
+from . import _ffi, errors, memory, nest
+from .about import About
+from .connection import Pool
+from .packed import Reader
+from .rows import LENGTH, Spec
+
+Decoder = Callable[[list[Any]], Any]
+Unpack = Union[Callable[[Any], Any], None, bool]
+
+
+# ---- tensors as other tensors --------------------------------------------
+
+
+class _Torch:
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+
+    def dtype(self, name: str) -> Any:
+        return getattr(self._torch, name, None)
+
+    def view(self, tensor: Any, dtype: str, shape: tuple[int, ...]) -> Any:
+        """A contiguous tensor of bytes as another one."""
+        kind = self.dtype(dtype)
+        if 0 in shape:
+            return self._torch.empty(shape, dtype=kind, device=tensor.device)
+        return tensor.view(kind).view(shape)
+
+    def data(self, tensor: Any) -> bytes:
+        tensor = tensor.cpu().contiguous()
+        return ctypes.string_at(
+            tensor.data_ptr(), tensor.numel() * tensor.element_size()
+        )
+
+
+class _Numpy:
+    def __init__(self, numpy: Any) -> None:
+        self._numpy = numpy
+
+    def dtype(self, name: str) -> Any:
+        return None if name == "bfloat16" else self._numpy.dtype(name)
+
+    def view(self, tensor: Any, dtype: str, shape: tuple[int, ...]) -> Any:
+        if 0 in shape:
+            return self._numpy.empty(shape, dtype)
+        return tensor.view(dtype).reshape(shape)
+
+    def data(self, tensor: Any) -> bytes:
+        return bytes(tensor.tobytes())
+
+
+def _views(importer: Any) -> Union[_Torch, _Numpy]:
+    if importer.name == "torch":
+        return _Torch(importer.torch)
+    return _Numpy(importlib.import_module("numpy"))
+
+
+# ---- what the stream says ------------------------------------------------
+
+
+class Served:
+    """What a stream of tsock.serve() says of its batches."""
+
+    def __init__(self, about: About) -> None:
+        said = about.identity
+        self._name = about.name
+        try:
+            structure = json.loads(said["structure"])
+            self.ragged = "ragged" in structure
+            self.own_batch = int(said["batch"])
+            self._nest = structure.get("nest")
+            self._specs = [Spec(*s) for s in structure.get("fields", ())]
+        except (KeyError, TypeError, ValueError) as e:
+            raise ValueError(
+                "what stream %r says of its batches can't be read; is it of "
+                "another version? %s" % (about.name, e)
+            ) from e
+        self.names = tuple(
+            f.name.decode("utf-8", "replace") for f in about.fields
+        )
+        self._packs = said.get("unpack")
+
+    def batch_size(self, asked: Optional[int]) -> int:
+        if not self.ragged:
+            return asked or self.own_batch
+        if asked is not None:
+            raise ValueError(
+                "batch_size %d: stream %r has batches of any shapes, as its "
+                "loader makes them (ragged=True); give batch_size=None"
+                % (asked, self._name)
+            )
+        return 1
+
+    def decoder(
+        self,
+        importer: Any,
+        fields: Optional[Sequence[str]],
+        flat: bool,
+        unpack: Unpack,
+    ) -> Decoder:
+        """Makes a batch of the fields' tensors.
+
+        fields: only these, in a list; None: all of them, nested as the
+        loader's were, or (flat) in a list, too.
+        """
+        views = _views(importer)
+        if self.ragged:
+            made = self._ragged(views, fields is not None or flat)
+        else:
+            made = self._rows(views, fields, flat)
+        if unpack is None and self._packs and fields is None and not flat:
+            raise ValueError(
+                "stream %r was served with pack=: give unpack= the function "
+                "%s, or unpack=False for what pack made"
+                % (self._name, self._packs)
+            )
+        if not callable(unpack):
+            return made
+        then: Callable[[Any], Any] = unpack
+        return lambda tensors: then(made(tensors))
+
+    def _ragged(self, views: Any, chosen: bool) -> Decoder:
+        if chosen:
+            raise ValueError(
+                "stream %r has batches of any shapes (ragged=True), and no "
+                "fields: leave out fields and as_dict" % self._name
+            )
+        reader = Reader(views.view, views.data)
+        return lambda tensors: reader.read(tensors[0][0])
+
+    def _rows(
+        self, views: Any, fields: Optional[Sequence[str]], flat: bool
+    ) -> Decoder:
+        by_name = {spec.name: spec for spec in self._specs}
+        wanted = [by_name[name] for name in fields or self.names]
+        for spec in wanted:
+            if views.dtype(spec.dtype) is None:
+                raise ValueError(
+                    "field %r of stream %r is of dtype %s, which the loader's "
+                    "framework doesn't have"
+                    % (spec.name, self._name, spec.dtype)
+                )
+        leaves = [_leaf(spec, views) for spec in wanted]
+        # Most need nothing done to them.
+        work = [(i, leaf) for i, leaf in enumerate(leaves) if leaf]
+
+        def decode(tensors: list[Any]) -> list[Any]:
+            for i, leaf in work:
+                tensors[i] = leaf(tensors[i])
+            return tensors
+
+        if fields is not None or flat:
+            return decode
+        make = nest.maker(self._nest)
+        return lambda tensors: make(decode(tensors))
+
+
+def _leaf(spec: Spec, views: Any) -> Optional[Callable[[Any], Any]]:
+    """What makes a loader's leaf of a field's tensor; None: it is one."""
+    if spec.kind == "array":
+        if spec.is_native:
+            return None
+        return lambda t: views.view(
+            t, spec.dtype, (int(t.shape[0]),) + spec.shape
+        )
+    made: Callable[[bytes], list[Any]]
+    if spec.kind in ("str", "bytes"):
+        made = _strings(spec)
+    elif spec.kind == "bool":
+        made = _bools
+    else:
+        made = _numbers("q" if spec.kind == "int" else "d")
+    if spec.is_tuple:
+        return lambda t: tuple(made(views.data(t)))
+    return lambda t: made(views.data(t))
+
+
+def _strings(spec: Spec) -> Callable[[bytes], list[Any]]:
+    width, is_text = spec.row_bytes, spec.kind == "str"
+
+    def made(data: bytes) -> list[Any]:
+        found: list[Any] = []
+        for at in range(0, len(data), width):
+            end = at + width - LENGTH
+            n = int.from_bytes(data[end : at + width], "little")
+            text = data[at : at + min(n, width - LENGTH)]
+            found.append(
+                text.decode("utf-8", "surrogatepass") if is_text else text
+            )
+        return found
+
+    return made
+
+
+def _bools(data: bytes) -> list[bool]:
+    return [bool(byte) for byte in data]
+
+
+def _numbers(code: str) -> Callable[[bytes], list[Any]]:
+    def made(data: bytes) -> list[Any]:
+        numbers: array[Any] = array(code)
+        numbers.frombytes(data)
+        return numbers.tolist()
+
+    return made
+
+
+# ---- a loader's way to it ------------------------------------------------
+
+
+def of(about: About) -> Optional[Served]:
+    """What a stream of tsock.serve() says; None of any other."""
+    return Served(about) if "structure" in about.identity else None
+
+
+def connected(
+    name: str,
+    opts: _ffi.Opts,
+    asked: Optional[int],
+    connect: Callable[[], Pool],
+) -> Pool:
+    """A pool of connections; in opts the batch size, asked for or its own.
+
+    A stream of tsock.serve() is read as it is stored, so where it turns out
+    to be one it is connected to anew.
+    """
+    opts.batch_size = asked or 1
+    try:
+        pool = connect()
+    except errors.Refused:
+        _refuse_ragged(opts, asked, connect)
+        raise
+    try:
+        found = of(pool.about)
+        if found is None:
+            if asked is None:
+                raise ValueError(
+                    "batch_size None: stream %r has no batches of its own; "
+                    "say how many samples one has" % name
+                )
+            return pool
+        opts.batch_size = found.batch_size(asked)
+    except BaseException:
+        pool.close()
+        raise
+    opts.dtype = opts.layout = opts.normalize = 0
+    pool.close()
+    return connect()
+
+
+def _refuse_ragged(
+    opts: _ffi.Opts, asked: Optional[int], connect: Callable[[], Pool]
+) -> None:
+    """Say so if the batch size was refused by a ring of batches."""
+    opts.batch_size = 1
+    try:
+        pool = connect()
+    except errors.Error:
+        return
+    found = of(pool.about)
+    pool.close()
+    if found:
+        found.batch_size(asked)

@@ -1,0 +1,449 @@
+# SPDX-License-Identifier: MIT
+"""tsock.serve: any loader as a producer.
+
+The loader is iterated here once, and its batches are copied once, straight
+into the ring that every consumer of the stream reads.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import json
+import os
+import threading
+import time
+import traceback
+import uuid
+import weakref
+from ctypes import byref, c_uint64, c_void_p
+from typing import Any, Callable, Optional, Union
+
+from . import _ffi, arguments, errors, feed, identity, packed, rows
+from .copiers import Copiers, Gone, Handle
+from .feed import Feed
+from .keywords import helpful
+from .streams import stats_dict
+
+_lib = _ffi.lib
+
+MOST_TEXT = 4000  # bytes of what consumers are told of a failure
+_LINGER = 5.0  # seconds for those who are connected to hear of it
+_MIB = 1 << 20
+
+_running: weakref.WeakSet[Server] = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    for server in list(_running):
+        server.close()
+
+
+atexit.register(_close_all)
+
+
+class _Options:
+    """What serve() was given, checked."""
+
+    def __init__(self, **given: Any) -> None:
+        for what, value in given.items():
+            least = 0 if what == "epochs" else 1
+            if value is not None and (
+                isinstance(value, bool)
+                or not hasattr(value, "__index__")
+                or value.__index__() < least
+            ):
+                raise ValueError(
+                    "%s %r: it is a whole number, %d or more"
+                    % (what, value, least)
+                )
+        self.length: Optional[int] = given["length"]
+        self.ring: Optional[int] = given["ring"]
+        self.max_batch: Optional[int] = given["max_batch"]
+        self.epochs: int = given["epochs"] or 0
+        self.string_bytes: int = given["string_bytes"]
+        self.batch_bytes: Optional[int] = given["batch_bytes"]
+        self.min_consumers: int = given["min_consumers"]
+        cpus = len(os.sched_getaffinity(0))
+        self.threads: int = given["threads"] or max(1, min(4, cpus // 2))
+
+
+def _function(what: str, value: Any) -> Any:
+    if value is not None and not callable(value):
+        raise TypeError("%s %r: it is a function" % (what, value))
+    return value
+
+
+def _name_of(function: Any) -> str:
+    return "%s.%s" % (
+        getattr(function, "__module__", "?"),
+        getattr(function, "__qualname__", repr(function)),
+    )
+
+
+def describe(error: BaseException) -> str:
+    """An exception as consumers are told: type and text, then a traceback."""
+    text = str(error).strip()
+    # torch's workers put a traceback into the text, the cause at its end.
+    last = text.splitlines()[-1].strip() if text else ""
+    kind = type(error).__name__
+    head = last if last.startswith(kind + ":") else "%s: %s" % (kind, last)
+    lines = traceback.format_exception(type(error), error, error.__traceback__)
+    whole = "".join(lines).strip().replace("\0", "\\0")
+    head = head.replace("\0", "\\0")[:500]
+    room = MOST_TEXT - len(head.encode("utf-8", "replace")) - 8
+    data = whole.encode("utf-8", "replace")
+    if len(data) > room:
+        cut = data[-room:].decode("utf-8", "ignore")
+        whole = "...\n" + cut.partition("\n")[2]
+    return head + "\n" + whole
+
+
+def _ring(o: _Options, schema: Any, ragged: bool) -> tuple[int, int]:
+    """(samples in the ring, the largest batch), where nothing was said."""
+    each = max(1, schema.row_bytes)
+    if ragged:
+        return o.ring or max(4, min(64, 256 * _MIB // each)), 1
+    own = schema.batch_size
+    largest = o.max_batch
+    if not largest:
+        largest = max(2 * own, min(512, 64 * _MIB // each))
+        if o.ring:
+            largest = min(largest, max(own, o.ring // 4))
+    usual = max(8 * own, min(2048, 256 * _MIB // each))
+    return o.ring or max(usual, 4 * largest), largest
+
+
+def _classes(loader: Any) -> list[bytes]:
+    found = getattr(getattr(loader, "dataset", None), "classes", None)
+    if isinstance(found, (list, tuple)):
+        if all(isinstance(name, str) for name in found):
+            return [name.encode("utf-8", "surrogateescape") for name in found]
+    return []
+
+
+class Server:
+    """A loader that is being served, see serve()."""
+
+    def __init__(
+        self,
+        loader: Any,
+        name: Union[str, os.PathLike[str]],
+        options: _Options,
+        prepare: Callable[[Any], Any],
+        ragged: bool,
+        unpack: Any,
+        timeout: float,
+    ) -> None:
+        self.name = os.fspath(name)
+        self.error: Optional[BaseException] = None
+        self._timeout = timeout
+        self._pid = os.getpid()
+        self._feed = Feed(loader, prepare)
+        first = self._feed.first()
+        schema: Any = (
+            packed.Ragged(first, options.batch_bytes)
+            if ragged
+            else rows.Rows(first, options.string_bytes)
+        )
+        schema.read(first)  # what can't be served is said here already
+        length = options.length or feed.length_of(
+            loader, schema.batch_size, ragged
+        )
+        self._feed.ready(schema, length)
+        self._end = options.epochs * length
+        self._over = threading.Event()
+        opened = self._open(loader, options, schema, ragged, unpack)
+        self._handle = Handle(opened)
+        stats = _ffi.Stats()
+        _lib.tsock_serve_stats(opened, byref(stats))
+        self._stats = stats_dict(stats)
+        sizes = [spec.row_bytes for spec in getattr(schema, "specs", [schema])]
+        self._row_bytes = sum(sizes)
+        self._copiers = Copiers(
+            self._handle, sizes, stats.capacity, options.threads, self._fail
+        )
+        self._thread = threading.Thread(
+            target=self._work, name="tsock-serve", daemon=True
+        )
+        self._thread.start()
+        if timeout:
+            threading.Thread(
+                target=self._watch, name="tsock-watch", daemon=True
+            ).start()
+        _running.add(self)
+
+    def _open(
+        self, loader: Any, o: _Options, schema: Any, ragged: bool, unpack: Any
+    ) -> int:
+        fields = schema.fields()
+        opts = _ffi.ServeOpts()
+        opts.nfields = len(fields)
+        opts.fields = (_ffi.Field * len(fields))(*fields)
+        opts.epoch_len = self._feed.length
+        opts.epochs = o.epochs
+        opts.ring, opts.max_batch = _ring(o, schema, ragged)
+        opts.min_consumers = o.min_consumers
+        sampler = getattr(loader, "sampler", None)
+        opts.sequential = type(sampler).__name__ == "SequentialSampler"
+        ranks = getattr(sampler, "num_replicas", None)
+        if isinstance(ranks, int) and ranks > 1:
+            opts.shard, opts.shards = sampler.rank, ranks  # type: ignore
+        classes = _classes(loader)
+        opts.nclasses = len(classes)
+        opts.classes = (ctypes.c_char_p * len(classes))(*classes)
+        said = identity.line("loader", type(loader).__qualname__)
+        # The samples of a loader are nobody else's, not even its own again.
+        said += identity.line("run", uuid.uuid4().hex)
+        said += identity.line("batch", str(schema.batch_size))
+        said += identity.line("structure", json.dumps(schema.as_json()))
+        if unpack is not None:
+            said += identity.line("unpack", _name_of(unpack))
+        opts.identity = said.encode()
+        out = c_void_p()
+        code = _lib.tsock_serve_open(
+            arguments.stream_name(self.name), byref(opts), byref(out)
+        )
+        if code:
+            raise _ffi.failure(code)
+        assert out.value is not None
+        return out.value
+
+    # ---- the thread that iterates the loader ----
+
+    def _work(self) -> None:
+        try:
+            self._serve()
+        except Gone:
+            pass
+        except BaseException as e:  # noqa: BLE001 - told to everybody
+            # Consumers get what came before it.
+            self._copiers.wait()
+            self._fail(e)
+        self._feed.close()
+
+    def _serve(self) -> None:
+        seq, first = 0, c_uint64()
+        while not self._end or seq < self._end:
+            # Its workers go on while this waits for room.
+            batch = self._feed.at(seq)
+            with self._handle as server:
+                count = _lib.tsock_serve_claim(
+                    server, batch.end - seq, -1, byref(first)
+                )
+            if count < 0:
+                if self._handle.closed or count == errors.EENDED:
+                    return
+                raise _ffi.failure(count)
+            seq = first.value
+            while count:
+                batch = self._feed.at(seq)
+                n = min(count, batch.end - seq)
+                self._copiers.put(
+                    seq, n, seq - batch.first, batch.leaves
+                )
+                seq += n
+                count -= n
+
+    def _fail(self, error: BaseException) -> None:
+        if self.error is None:
+            self.error = error
+        try:
+            with self._handle as server:
+                _lib.tsock_serve_fail(
+                    server, describe(error).encode("utf-8", "replace")
+                )
+        except Gone:
+            pass
+        self._over.set()
+
+    def _watch(self) -> None:
+        while not self._handle.closed and self.error is None:
+            asked = self._feed.asked
+            if asked and time.monotonic() - asked > self._timeout:
+                self._fail(
+                    errors.TimedOut(
+                        "the loader gave no batch for %g seconds"
+                        % self._timeout
+                    )
+                )
+            self._over.wait(min(1.0, self._timeout / 4))
+
+    # ---- what users call ----
+
+    def run(self) -> None:
+        """Serve until the stream's last epoch is read, or Ctrl-C; close.
+
+        Raises what the loader raised.
+        """
+        try:
+            while not self._over.wait(0.02):
+                with self._handle as server:
+                    if _lib.tsock_serve_drained(server):
+                        break
+            until = time.monotonic() + _LINGER
+            while self.error and time.monotonic() < until:
+                with self._handle as server:
+                    if _lib.tsock_serve_connected(server) <= 0:
+                        break
+                time.sleep(0.02)
+        except Gone:
+            pass
+        finally:
+            self.close()
+        if self.error:
+            raise self.error
+
+    def close(self) -> None:
+        """End the stream: its consumers get tsock.ProducerLost."""
+        if os.getpid() != self._pid:
+            return
+        self._over.set()
+        self.stats()
+        self._handle.close()
+        _running.discard(self)
+        # A loader that hangs isn't waited for; its thread dies with us.
+        if threading.current_thread() is not self._thread:
+            self._thread.join(1)
+        self._copiers.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._handle.closed
+
+    def stats(self) -> dict[str, Any]:
+        """The stream's numbers, as tsock.query() has them, and the loader's.
+
+        ``batches`` were had of the loader, which was waited for during
+        ``loader_wait`` seconds; ``copied_bytes`` went into the ring.
+        """
+        try:
+            with self._handle as server:
+                stats = _ffi.Stats()
+                _lib.tsock_serve_stats(server, byref(stats))
+                self._stats = stats_dict(stats)
+        except Gone:
+            pass
+        return dict(
+            self._stats,
+            epoch=self._feed.epoch,
+            batches=self._feed.batches,
+            loader_wait=self._feed.wait_ns / 1e9,
+            copied_bytes=self._stats["produced"] * self._row_bytes,
+        )
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return "<tsock.serve %r: %d in an epoch%s>" % (
+            self.name,
+            self._feed.length,
+            ", closed" if self.closed else "",
+        )
+
+
+@helpful("tsock.serve")
+def serve(
+    loader: Any,
+    name: Union[str, os.PathLike[str]],
+    *,
+    length: Optional[int] = None,
+    ring: Optional[int] = None,
+    max_batch: Optional[int] = None,
+    epochs: Optional[int] = None,
+    ragged: bool = False,
+    transform: Optional[Callable[[Any], Any]] = None,
+    pack: Optional[Callable[[Any], Any]] = None,
+    unpack: Optional[Callable[[Any], Any]] = None,
+    string_bytes: int = 256,
+    batch_bytes: Optional[int] = None,
+    min_consumers: int = 1,
+    threads: Optional[int] = None,
+    timeout: float = 0,
+) -> Server:
+    """Serve the batches of any loader to every job on this machine.
+
+    with tsock.serve(loader, "mine", epochs=90) as server:
+        server.run()
+
+    and in each job, for the same batches, in batches of any size:
+
+    for batch in tsock.DataLoader("mine", batch_size=100): ...
+
+    loader      any iterable of batches, torch's DataLoader for example, or a
+                function that makes one for each epoch.  A batch is a tensor,
+                an array, or tuples, lists and dicts of them in any nest; with
+                lists of strings or numbers beside them, one for each sample,
+                and constants that are the same in all batches.  Consumers get
+                the same nest back; nothing is pickled
+    name        of the stream
+    length      samples (ragged: batches) of an epoch, where the loader can't
+                tell; one that ends early or goes on is an error everywhere
+    ring        samples (ragged: batches) that the ring holds
+    max_batch   the largest batch that a job can ask for
+    epochs      after which the stream ends; None is never
+    ragged      batches of any shapes: padded text, audio.  Jobs get them as
+                the loader made them, with tsock.DataLoader(batch_size=None)
+    transform   a function that each batch goes through first, once for all
+    pack, unpack
+                functions of batches: pack makes of objects of your own
+                what can be served.  Nobody is sent code: each job passes
+                unpack to its own DataLoader, and is told so
+    string_bytes
+                UTF-8 bytes that strings have room for (not ragged)
+    batch_bytes of the largest batch (ragged); None is 4 times the first one
+    min_consumers
+                that have to be there before anything is made
+    threads     that copy; None is half of the CPUs, 1 to 4
+    timeout     seconds without a batch after which the loader counts as
+                hanging, and every job is told; 0 is never
+
+    The loader's first batch is had at once, and decides shapes and dtypes.
+    Then a thread iterates the loader, whose workers run ahead while jobs
+    read, and others copy, once, into shared memory.  set_epoch() of loader,
+    sampler and data set is called before each epoch, with its number in the
+    stream.  What the loader raises is raised by every job, as
+    tsock.StreamFailed with type, text and traceback, and by run().
+
+    Tensors on a GPU are copied to host memory.
+    """
+    if not isinstance(name, (str, os.PathLike)):
+        raise TypeError(
+            "tsock.serve's name is %r: it takes a loader, and then the name "
+            "of a stream" % (name,)
+        )
+    options = _Options(
+        length=length,
+        ring=ring,
+        max_batch=max_batch,
+        epochs=epochs,
+        string_bytes=string_bytes,
+        batch_bytes=batch_bytes,
+        min_consumers=min_consumers,
+        threads=threads,
+    )
+    if ragged and max_batch is not None:
+        raise ValueError(
+            "max_batch with ragged=True: jobs get the loader's own batches"
+        )
+    arguments.seconds("timeout", timeout, 0)
+    steps = [
+        step
+        for step in (
+            _function("transform", transform),
+            _function("pack", pack),
+        )
+        if step is not None
+    ]
+    _function("unpack", unpack)
+
+    def prepare(batch: Any) -> Any:
+        for step in steps:
+            batch = step(batch)
+        return batch
+
+    return Server(loader, name, options, prepare, ragged, unpack, timeout)
