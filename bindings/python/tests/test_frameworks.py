@@ -177,3 +177,51 @@ def test_hugging_faces_trainer_trains_and_evaluates(serve, tmp_path):
     trainer.train()
     assert trainer.state.epoch == 2 and trainer.state.global_step == 2 * 13
     assert model.seen == {True: 2 * N, False: 2 * N}
+
+
+def test_lightning_goes_on_in_the_middle_of_an_epoch(serve, tmp_path):
+    lightning = pytest.importorskip("pytorch_lightning")
+    serve()
+
+    class Model(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3 * 32 * 32, 3)
+            self.epochs = {}
+
+        def training_step(self, batch, _):
+            images, labels, index = batch
+            seen = self.epochs.setdefault(self.current_epoch, [])
+            seen += index.tolist()
+            out = self.layer(images.flatten(1))
+            return torch.nn.functional.cross_entropy(out, labels)
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), 0.01)
+
+    def fit(checkpoint=None, **keywords):
+        model = Model()
+        loader = tsock.DataLoader("toy", 16, fields=("image", "label", "index"))
+        trainer = lightning.Trainer(
+            accelerator="cpu",
+            logger=False,
+            callbacks=[
+                lightning.callbacks.ModelCheckpoint(
+                    tmp_path, "saved", every_n_train_steps=7, save_top_k=-1
+                )
+            ],
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            default_root_dir=tmp_path,
+            **keywords
+        )
+        trainer.fit(model, loader, ckpt_path=checkpoint)
+        loader.close()
+        return model.epochs, loader.resumed
+
+    first, resumed = fit(max_steps=7)
+    assert len(first[0]) == 7 * 16 and resumed is None
+    rest, resumed = fit(str(tmp_path / "saved.ckpt"), max_epochs=2)
+    assert resumed == "held"
+    assert sorted(first[0] + rest[0]) == list(range(N))
+    assert sorted(rest[1]) == list(range(N))
