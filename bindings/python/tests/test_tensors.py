@@ -15,14 +15,16 @@ numpy = pytest.importorskip("numpy")
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 RAW = dict(dtype="uint8", layout="hwc", fields=("image", "label", "index"))
 # Three rings to an epoch.
-SMALL = ("--ring", 64, "--max-batch", 16, "--join-window", 16)
+# Loaders that read side by side join one after the other: the window holds the
+# epoch while the first of them has a batch.
+SMALL = ("--ring", 64, "--max-batch", 16, "--join-window", 32)
 
 
 def together(*loaders):
     """Their batches of one epoch, side by side."""
-    iterators = [iter(loader) for loader in loaders]
-    assert len({loader.epoch for loader in loaders}) == 1
-    return itertools.zip_longest(*iterators)
+    for batches in itertools.zip_longest(*loaders):
+        assert len({loader.stream_epoch for loader in loaders}) == 1
+        yield batches
 
 
 @pytest.fixture(params=["torch", "numpy"])
