@@ -106,3 +106,45 @@ def test_torchs_generator_is_torchs():
         generator = torch.Generator().manual_seed(seed)
         wanted = torch.randperm(10000, generator=generator).tolist()
         assert order._Torch(seed).permutation(10000).tolist() == wanted
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_iterators_come_and_go_each_has_an_epoch_in_order(serve, seed):
+    import random
+
+    chance = random.Random(seed)
+    serve("--ring", 96, "--max-batch", 16, "--join-window", 48)
+    loader = tsock.DataLoader("toy", 16, timeout=60, **INDEX)
+    living, finished = [], 0
+    for _ in range(200):
+        if len(living) < 4 and chance.random() < 0.2:
+            living.append([iter(loader), None, []])
+        if not living:
+            continue
+        entry = chance.choice(living)
+        if chance.random() < 0.05:
+            living.remove(entry)  # broken off
+            continue
+        for _ in range(chance.randrange(1, 6)):
+            try:
+                (index,) = next(entry[0])
+            except StopIteration:
+                assert sorted(entry[2]) == list(range(N))
+                finished += 1
+                living.remove(entry)
+                break
+            except tsock.Error as e:
+                assert "left behind" in str(e)
+                living.remove(entry)
+                break
+            if entry[1] is None:
+                entry[1] = loader.stream_epoch
+            entry[2] += index.tolist()
+            order = loader.sampler.indices(entry[1])
+            assert entry[2] == list(order[: len(entry[2])])
+        del entry
+    assert finished
+    living.clear()
+    assert sorted(visited(loader)) == list(range(N))
+    assert len(loader._pool._all) <= 4
+    assert tsock.query("toy")["consumers"] == 1
