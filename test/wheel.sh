@@ -135,6 +135,11 @@ check_archive()
 		refused 'libzmq, libjpeg, .* with headers'
 }
 
+modules()
+{
+	(cd "$1" && find . -name '*.py' -o -name py.typed | sort)
+}
+
 # In a venv with numpy, which makes the batches.
 install_wheel()
 {
@@ -146,6 +151,8 @@ install_wheel()
 		problem "pip install: $(tail -n 3 "$temp/log")"
 	cp -r $tools/lib/python3*/site-packages/numpy* "$site/"
 	own=$site/tsock/_lib
+	diff <(modules bindings/python/tsock) <(modules "$site/tsock") ||
+		problem 'the wheel has other modules than the source'
 }
 
 # Nothing but these is taken from the system.

@@ -462,12 +462,18 @@ def test_a_program_that_does_not_say_what_it_serves_is_refused(start):
     with subprocess.Popen([program, "toy", "0"]) as process:
         try:
             until(lambda: tsock.streams())
-            with pytest.raises(tsock.OtherStream, match="doesn't say what"):
+            with pytest.raises(tsock.OtherStream, match="doesn't say which"):
                 tsock.DataLoader(
                     "toy", root="/", fields="index", dtype="uint8"
                 )
         finally:
             process.terminate()
+
+
+def test_so_is_a_loader_of_somebody_elses():
+    want = attach.wanted("toy", dict(root="/"))
+    with pytest.raises(tsock.OtherStream, match="process 3. that doesn't say"):
+        want.compare({"loader": "DataLoader", "batch": "8"}, 3)
 
 
 # ---- nothing is started ----

@@ -141,11 +141,11 @@ class Wanted:
 
     def compare(self, runs: Mapping[str, str], pid: int) -> None:
         """Raise OtherStream if the stream that runs isn't the one wanted."""
-        if not runs:
+        if "root" not in runs:
             raise errors.OtherStream(
                 "stream %r is served by a program (process %d) that doesn't "
-                "say what its samples are: leave out root= and the other "
-                "options of tsock-producer to read it as it is"
+                "say which folder its samples are from: leave out root= and "
+                "the other options of tsock-producer to read it as it is"
                 % (self.name, pid)
             )
         lines = self.differences(runs)
