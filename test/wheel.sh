@@ -33,7 +33,7 @@ import os
 import tsock
 
 assert os.sep + "_lib" + os.sep in tsock._ffi.path, tsock._ffi.path
-own = dict(root="../photos/val", size=48, exit_when_idle=0.1)
+own = dict(root="../photos/val", size=48, exit_when_idle=2)
 for name, given in ("photos", {}), ("started", own):
     images = 0
     for batch, labels in tsock.DataLoader(name, 7, framework="numpy", **given):

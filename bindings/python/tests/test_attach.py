@@ -180,7 +180,7 @@ def test_it_waits_while_another_process_starts_it(place, monkeypatch):
 
 
 def test_it_ends_when_nobody_reads_any_more(start, place):
-    loader = start(exit_when_idle=0.2)
+    loader = start(exit_when_idle=2)
     first = pid_of()
     indices(loader)
     loader.close()
@@ -188,7 +188,7 @@ def test_it_ends_when_nobody_reads_any_more(start, place):
     assert tsock.streams() == []
     line = launch.last_line(os.path.join(place, "toy.log"))
     assert line.startswith("made "), line
-    again = start(exit_when_idle=0.2)
+    again = start(exit_when_idle=2)
     assert sorted(indices(again)) == list(range(N))
     assert pid_of() != first
 
