@@ -30,6 +30,7 @@ use_it()
 	producer=$!
 	"$python" - <<'PYTHON' || { cat producer.log; return 1; }
 import os
+import time
 import tsock
 
 assert os.sep + "_lib" + os.sep in tsock._ffi.path, tsock._ffi.path
@@ -40,6 +41,8 @@ for name, given in ("photos", {}), ("started", own):
         assert batch.shape[1:] == (3,) + (given.get("size", 32),) * 2
         images += len(labels)
     assert images == 40, images
+while tsock.streams():  # until the one that was started has ended
+    time.sleep(0.05)
 PYTHON
 	wait $producer
 }
