@@ -125,10 +125,10 @@ fill_venv()
 	local venv=build/venv log=$logs/venv.log pip
 	[ -f $venv/filled ] && return 0
 	command -v python3 >/dev/null || return 1
-	say "      filling $venv (numpy pillow pytest torch torchvision)"
+	say "      filling $venv (numpy pillow pytest libclang torch torchvision)"
 	python3 -m venv --clear $venv >"$log" 2>&1 || return 1
 	pip=("$venv/bin/python" -m pip install --quiet --retries 2
-		--disable-pip-version-check numpy pillow pytest)
+		--disable-pip-version-check numpy pillow pytest libclang)
 	if timeout 1200 "${pip[@]}" torch torchvision >>"$log" 2>&1; then
 		touch $venv/filled
 		return 0
@@ -162,6 +162,12 @@ suite_python()
 			-o faulthandler_timeout=100 --junitxml="$junit" "$folder"
 	done
 	unset PYTHONPATH PYTHONDONTWRITEBYTECODE junit
+	if build/venv/bin/python -c 'import clang.cindex' 2>/dev/null; then
+		run_program 'python: test/structs.py' \
+			build/venv/bin/python test/structs.py
+	else
+		skip 'python: test/structs.py' 'no libclang for Python'
+	fi
 }
 
 suite_install()

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""structs.py - fails where an object is used in more than three files.
+
+    structs.py              all of lib/ and producer/
+    structs.py --all        the values too, with their files
+    structs.py --self-test  plants a fourth file; it must be found
+
+An object has state that changes, owns something, or lies in shared memory; its
+files are its header, if code in there uses a field, and its sources.  What is
+only filled in, handed on and read is a value: the public structs, messages,
+tables of operations, and those of VALUES.
+
+Needs libclang, for Python (pip install libclang).
+"""
+
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+
+from clang import cindex
+
+MOST = 3
+VALUES = {
+    "tsi_dataset": "what --dataset, --root and --split mean",
+    "tsi_geometry": "the sizes of a ring",
+    "tsi_gpu_info": "what is known of a GPU",
+    "tsi_location": "where the bytes of a sample are",
+    "tsi_options": "the command line",
+    "tsi_pipeline_opts": "what the data path is told",
+    "tsi_placement": "where the bytes of a batch are",
+    "tsi_ranks": "a rank, and the size of its batches",
+    "tsi_read_request": "which bytes to read",
+    "tsi_rect": "a rectangle",
+    "tsi_reply": "a message of the descriptor socket",
+    "tsi_ring_ident": "whose ring that is",
+    "tsi_stamp": "size and time of a file",
+    "tsi_strip": "rows of an image",
+    "tsi_view_spec": "dtype, layout and device of a view",
+    "tsi_io_backend": "a table of operations",
+}
+
+
+def is_value(struct, home):
+    return (
+        struct in VALUES
+        or struct.endswith("_ops")
+        or struct.startswith("tsi_msg")
+        or home.startswith("include/")
+    )
+
+
+def named(record):
+    """The struct with a name that an anonymous one is in."""
+    kinds = cindex.CursorKind.STRUCT_DECL, cindex.CursorKind.UNION_DECL
+    while (not record.spelling or "(" in record.spelling) and (
+        record.semantic_parent is not None
+        and record.semantic_parent.kind in kinds
+    ):
+        record = record.semantic_parent
+    return record
+
+
+def inside(location, root):
+    """The file, relative to root; None: it is none of ours."""
+    if location.file is None:
+        return None
+    path = os.path.relpath(location.file.name, root)
+    return None if path.startswith("..") else path
+
+
+def uses(cursor, root, found):
+    """Add (struct, its home, the file that uses a field) for each use."""
+    for child in cursor.get_children():
+        if cursor.kind == cindex.CursorKind.TRANSLATION_UNIT and not inside(
+            child.location, root
+        ):
+            continue
+        if child.kind == cindex.CursorKind.MEMBER_REF_EXPR:
+            field = child.referenced
+            if field is not None and (
+                field.kind == cindex.CursorKind.FIELD_DECL
+            ):
+                record = named(field.semantic_parent)
+                home = inside(record.location, root)
+                user = inside(child.location, root)
+                if home and user:
+                    found[record.spelling, home].add(user)
+        uses(child, root, found)
+
+
+def look(root):
+    """The files that use each struct's fields."""
+    headers = subprocess.run(
+        ["cc", "-print-file-name=include"], capture_output=True, text=True
+    ).stdout.strip()
+    folders = ["include", "lib", "producer", ".", "test/simcuda/include"]
+    options = ["-std=gnu11", "-D_GNU_SOURCE", "-isystem", headers]
+    options += ["-I" + os.path.join(root, folder) for folder in folders]
+    found = defaultdict(set)
+    index = cindex.Index.create()
+    for part in "lib", "producer":
+        pattern = "%s/%s/**/*.c" % (root, part)
+        for path in sorted(glob.glob(pattern, recursive=True)):
+            uses(index.parse(path, args=options).cursor, root, found)
+    return found
+
+
+def self_test():
+    with tempfile.TemporaryDirectory() as root:
+        os.makedirs(root + "/lib")
+        with open(root + "/lib/box.h", "w") as f:
+            f.write("struct tsi_box { struct { int n; }; };\n")
+        for name in "abcd":
+            with open(root + "/lib/%s.c" % name, "w") as f:
+                f.write('#include "box.h"\nint %s(struct tsi_box *b);\n' % name)
+                f.write("int %s(struct tsi_box *b) { return b->n; }\n" % name)
+        found = look(root)
+        assert len(found["tsi_box", "lib/box.h"]) == 4, dict(found)
+    print("structs.py finds what is planted")
+
+
+def main():
+    if "--self-test" in sys.argv:
+        return self_test()
+    every = "--all" in sys.argv
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    found = look(root)
+    if not found:
+        sys.exit("structs.py: no struct was found at all")
+    wrong = 0
+    for (struct, home), users in sorted(found.items()):
+        value = is_value(struct, home)
+        if len(users) <= MOST or (value and not every):
+            continue
+        wrong += not value
+        print("struct %s (%s): its fields are used in %d files: %s" % (
+            struct, home, len(users), " ".join(sorted(users))))
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
