@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh - run one benchmark, or all:
-# run.sh decode|handoff|share|gpu|against|start|all
+# run.sh decode|handoff|share|gpu|against|start|serve|all
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
 #
@@ -100,9 +100,19 @@ bench()
 		real
 		"$python" "bench/$1.py" "$B/bin/tsock-producer" "$data"
 		;;
+	serve)
+		need "$B/lib/libtsock.so"
+		python=${PYTHON:-build/venv/bin/python}
+		if ! "$python" -c 'import torch' 2>/dev/null; then
+			echo "skipped: $python has no torch;" \
+				"make check fills build/venv" >&2
+			return 77
+		fi
+		streams "$python" bench/serve.py
+		;;
 	*)
 		echo "usage: bench/run.sh" \
-			"decode|handoff|share|gpu|against|start|all" >&2
+			"decode|handoff|share|gpu|against|start|serve|all" >&2
 		return 2
 		;;
 	esac
@@ -137,7 +147,7 @@ awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
 	": others use this machine, expect noise" }' /proc/loadavg
 case ${1:-all} in
 all)
-	for name in decode handoff share gpu against start; do
+	for name in decode handoff share gpu against start serve; do
 		one $name
 	done
 	;;

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import queue
 import threading
@@ -13,6 +14,7 @@ from .memory import Memory
 
 _lib = _ffi.lib
 
+_POPULATE_WRITE = 23  # MADV_POPULATE_WRITE; older kernels refuse it
 PIECE = 8 << 20  # bytes; what is smaller isn't shared out among threads
 
 
@@ -99,6 +101,18 @@ class Copiers:
         ]
         for thread in self._threads:
             thread.start()
+
+    def touch(self) -> None:
+        """Map the slots' pages before the first copy has to, one by one."""
+        try:
+            advise = ctypes.CDLL(None).madvise
+        except (AttributeError, OSError):
+            return
+        advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        for field, size in enumerate(self._sizes):
+            with self._handle as server:
+                first = _lib.tsock_serve_slot(server, field, 0)
+                advise(first, self._capacity * size, _POPULATE_WRITE)
 
     def put(
         self, first: int, count: int, row: int, leaves: list[Memory]

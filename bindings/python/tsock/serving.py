@@ -224,6 +224,7 @@ class Server:
 
     def _serve(self) -> None:
         seq, first = 0, c_uint64()
+        self._copiers.touch()
         while not self._end or seq < self._end:
             # Its workers go on while this waits for room.
             batch = self._feed.at(seq)
