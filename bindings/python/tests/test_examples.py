@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+import tsock
 from conftest import BUILD, CHECKOUT, N, finish, until
 
 EXAMPLES = os.path.join(CHECKOUT, "examples")
@@ -168,6 +169,53 @@ def test_serve_ends_by_ctrl_c(place, build, run):
     assert len(proofs(run(seen, "spiral", 512, 2))) == 2
     process.send_signal(signal.SIGINT)
     finish(process)
+
+
+def test_tokens_serves_every_piece_once_and_shuffled(
+    place, build, run, tmp_path
+):
+    numpy = pytest.importorskip("numpy")
+    corpus = tmp_path / "corpus.bin"
+    numpy.arange(1009, dtype="uint16").tofile(corpus)
+    process = run(build("tokens.c"), corpus, 10, "text", 2)
+    loader = tsock.DataLoader(
+        "text",
+        7,
+        dtype="uint8",
+        framework="numpy",
+        fields=("tokens", "next", "index"),
+    )
+    orders = []
+    for _ in range(2):
+        orders.append([])
+        for tokens, following, index in loader:
+            right = index[:, None] * 10 + numpy.arange(10)
+            assert (tokens == right).all() and (following == right + 1).all()
+            orders[-1] += index.tolist()
+        assert sorted(orders[-1]) == list(range(100))
+    assert orders[0] != orders[1] != list(range(100))
+    loader.close()
+    finish(process)
+
+
+def test_tokens_says_what_is_wrong(place, build, run, tmp_path):
+    short = tmp_path / "short.bin"
+    short.write_bytes(b"12345678")
+    for path, text in ((short, "less than 11"), ("/none", "No such file")):
+        process = run(build("tokens.c"), path, 10, "text", 1)
+        assert text in process.communicate(timeout=60)[1]
+        assert process.returncode == 1
+
+
+def test_a_dataset_of_ones_own_is_served(script, place):
+    pytest.importorskip("torch")
+    with open(os.path.join(EXAMPLES, "serve_dataset.py")) as f:
+        text = f.read()
+    server = script(text, "serve", "tones", 2)
+    out, _ = finish(script(text, "train", "tones", 100), timeout=120)
+    assert out == "epoch 0: 600 tones\nepoch 1: 600 tones\n"
+    out, _ = finish(server, timeout=120)
+    assert "served 1200 samples" in out
 
 
 @pytest.mark.parametrize("source", ["train.c", "train_raii.cpp"])
