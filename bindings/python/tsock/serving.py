@@ -59,6 +59,7 @@ class _Options:
                 )
         self.length: Optional[int] = given["length"]
         self.ring: Optional[int] = given["ring"]
+        self.join_window: Optional[int] = given["join_window"]
         self.max_batch: Optional[int] = given["max_batch"]
         self.epochs: int = given["epochs"] or 0
         self.string_bytes: int = given["string_bytes"]
@@ -183,6 +184,7 @@ class Server:
         opts.epoch_len = self._feed.length
         opts.epochs = o.epochs
         opts.ring, opts.max_batch = _ring(o, schema, ragged)
+        opts.join_window = o.join_window or 0
         opts.min_consumers = o.min_consumers
         sampler = getattr(loader, "sampler", None)
         opts.sequential = type(sampler).__name__ == "SequentialSampler"
@@ -249,13 +251,7 @@ class Server:
     def _fail(self, error: BaseException) -> None:
         if self.error is None:
             self.error = error
-        try:
-            with self._handle as server:
-                _lib.tsock_serve_fail(
-                    server, describe(error).encode("utf-8", "replace")
-                )
-        except Gone:
-            pass
+        self.fail(describe(error))
         self._over.set()
 
     def _watch(self) -> None:
@@ -272,6 +268,23 @@ class Server:
 
     # ---- what users call ----
 
+    def fail(self, why: str) -> None:
+        """Stop the stream: who wants more of it gets StreamFailed and why."""
+        try:
+            with self._handle as server:
+                _lib.tsock_serve_fail(server, why.encode("utf-8", "replace"))
+        except Gone:
+            pass
+
+    @property
+    def connected(self) -> int:
+        """Consumers that are connected, whether they read or not."""
+        try:
+            with self._handle as server:
+                return int(_lib.tsock_serve_connected(server))
+        except Gone:
+            return 0
+
     def run(self) -> None:
         """Serve until the stream's last epoch is read, or Ctrl-C; close.
 
@@ -284,9 +297,8 @@ class Server:
                         break
             until = time.monotonic() + _LINGER
             while self.error and time.monotonic() < until:
-                with self._handle as server:
-                    if _lib.tsock_serve_connected(server) <= 0:
-                        break
+                if self.connected <= 0:
+                    break
                 time.sleep(0.02)
         except Gone:
             pass
@@ -355,6 +367,7 @@ def serve(
     length: Optional[int] = None,
     ring: Optional[int] = None,
     max_batch: Optional[int] = None,
+    join_window: Optional[int] = None,
     epochs: Optional[int] = None,
     ragged: bool = False,
     transform: Optional[Callable[[Any], Any]] = None,
@@ -386,6 +399,9 @@ def serve(
                 tell; one that ends early or goes on is an error everywhere
     ring        samples (ragged: batches) that the ring holds
     max_batch   the largest batch that a job can ask for
+    join_window samples (ragged: batches) of an epoch, within which the jobs
+                that read have to be for a new one to get it from its start;
+                None is half of the ring
     epochs      after which the stream ends; None is never
     ragged      batches of any shapes: padded text, audio.  Jobs get them as
                 the loader made them, with tsock.DataLoader(batch_size=None)
@@ -421,6 +437,7 @@ def serve(
         length=length,
         ring=ring,
         max_batch=max_batch,
+        join_window=join_window,
         epochs=epochs,
         string_bytes=string_bytes,
         batch_bytes=batch_bytes,

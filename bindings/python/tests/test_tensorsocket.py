@@ -1,0 +1,477 @@
+# SPDX-License-Identifier: MIT
+"""Scripts of TensorSocket's run with their import line replaced."""
+
+import threading
+import warnings
+
+import pytest
+
+import tsock
+from conftest import finish, until
+
+torch = pytest.importorskip("torch")
+
+from tsock.tensorsocket import TensorConsumer, TensorPayload  # noqa: E402
+from tsock.tensorsocket import TensorProducer  # noqa: E402
+
+N = 103
+
+
+def here(text):
+    """The only line of such a script that is another one."""
+    assert text.count("from tensorsocket") == 1
+    return text.replace("from tensorsocket", "from tsock.tensorsocket")
+
+
+# As its README has them; what is "..." there is filled in.
+README_PRODUCER = """
+import sys
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from tensorsocket import TensorProducer
+
+epochs = 2
+dataset = TensorDataset(
+    torch.arange(103.0).repeat(4, 1).t().contiguous(), torch.arange(103)
+)
+
+# producer.py
+data_loader = DataLoader(dataset)
+
+producer = TensorProducer(data_loader)
+
+for _ in range(epochs):
+        for _ in producer:
+            pass
+producer.join()
+print("joined")
+"""
+
+README_CONSUMER = """
+import torch
+from tensorsocket import TensorConsumer
+
+use_shared_loader = True
+model = torch.nn.Linear(4, 2)
+
+# consumer.py (or train.py)
+if not use_shared_loader:
+    data_loader = create_loader()
+else:
+    data_loader = TensorConsumer()
+
+for epoch in range(2):
+    seen = []
+    for batch_idx, (input, target) in enumerate(data_loader):
+        output = model(input)
+        assert (input[:, 0] == target).all()
+        seen += target.tolist()
+    assert seen == list(range(103)), seen
+    print(epoch, data_loader.epoch, batch_idx + 1, len(data_loader))
+"""
+
+
+def test_its_readmes_scripts(place, script):
+    producer = script(here(README_PRODUCER), CUDA_VISIBLE_DEVICES="")
+    consumer = script(here(README_CONSUMER), CUDA_VISIBLE_DEVICES="")
+    assert finish(consumer)[0] == "0 1 2 2\n1 2 2 2\n"
+    assert finish(producer)[0] == "joined\n"
+
+
+def test_a_consumer_may_be_there_before_the_producer(place, script):
+    consumer = script(here(README_CONSUMER), CUDA_VISIBLE_DEVICES="")
+    assert "waiting for producer" in consumer.stderr.readline()
+    producer = script(here(README_PRODUCER), CUDA_VISIBLE_DEVICES="")
+    assert finish(consumer)[0] == "0 1 2 2\n1 2 2 2\n"
+    finish(producer)
+
+
+# As its examples are: ports as strings, loaders that go on for ever.
+EXAMPLE_PRODUCER = """
+import torch
+from tensorsocket import TensorProducer
+
+class DummyLoader:
+    def __init__(self, length=40):
+        self.length = length
+        self.id = 0
+        self.batch_size = 8
+    def __len__(self):
+        return self.length
+    def __iter__(self):
+        return self
+    def __next__(self):
+        a = self.id * torch.ones((self.batch_size, 10, 20))
+        b = self.id * torch.ones((self.batch_size,))
+        self.id += 1
+        return a, b
+
+producer = TensorProducer(DummyLoader(), "5556", "5557", rubber_band_pct=0.02)
+for epoch in range(3):
+    for i, _ in enumerate(producer):
+        if not i % 10:
+            print(epoch, i, producer.epoch)
+producer.join()
+print("finished")
+"""
+
+EXAMPLE_CONSUMER = """
+import torch
+from tensorsocket import TensorConsumer
+
+consumer = TensorConsumer("5556", "5557", batch_size=16)
+for epoch in range(3):
+    for i, batch in enumerate(consumer):
+        inputs, labels = batch
+        assert type(batch) is tuple and inputs.shape == (16, 10, 20)
+        first = 40 * epoch + 2 * i
+        assert labels.tolist() == [first] * 8 + [first + 1] * 8
+        assert (inputs == labels[:, None, None]).all()
+    assert i == 19 == len(consumer) - 1
+    print(consumer.epoch)
+"""
+
+
+def test_its_examples(place, script):
+    producer = script(here(EXAMPLE_PRODUCER), CUDA_VISIBLE_DEVICES="")
+    consumer = script(here(EXAMPLE_CONSUMER), CUDA_VISIBLE_DEVICES="")
+    out, err = finish(consumer)
+    assert out == "1\n2\n3\n" and "ack_port='5557': no port is opened" in err
+    out, err = finish(producer)
+    steps = ["%d %d %d" % (e, i, e) for e in range(3) for i in (0, 10, 20, 30)]
+    assert out.split("\n") == steps + ["finished", ""]
+    assert "named by port" in err
+
+
+# ---- in one process ----
+
+
+class Samples(torch.utils.data.Dataset):
+    def __len__(self):
+        return N
+
+    def __getitem__(self, i):
+        return torch.full((3,), float(i)), i
+
+
+def loader_of(**keywords):
+    keywords.setdefault("batch_size", 8)
+    return torch.utils.data.DataLoader(Samples(), **keywords)
+
+
+@pytest.fixture
+def produce(place):
+    """produce(loader, epochs, ...) drives a producer in a thread."""
+    running = []
+
+    def start(loader, epochs=1, **keywords):
+        producer = TensorProducer(loader, **keywords)
+        errors = []
+
+        def drive():
+            try:
+                for _ in range(epochs):
+                    for _ in producer:
+                        pass
+                producer.join()
+            except Exception as e:  # noqa: BLE001 - looked at by the test
+                errors.append(e)
+
+        thread = threading.Thread(target=drive)
+        running.append((producer, thread))
+        thread.start()
+        producer.errors = errors
+        producer.thread = thread
+        return producer
+
+    yield start
+    for producer, thread in running:
+        producer.close()
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def consume(**keywords):
+    keywords.setdefault("device", "cpu")
+    return TensorConsumer(**keywords)
+
+
+@pytest.mark.parametrize("size", [1, 5, 8, 12, 20, 64, 100, -1])
+def test_every_sample_comes_once_for_any_batch_size(produce, size):
+    """It skipped and repeated samples, and lost the end of each epoch."""
+    produce(loader_of(), epochs=2, producer_batch_size=13)
+    consumer = consume(batch_size=size)
+    each = 8 if size == -1 else size
+    for epoch in range(2):
+        sizes, seen = [], []
+        for x, y in consumer:
+            assert (x[:, 0] == y).all()
+            sizes.append(len(y))
+            seen += y.tolist()
+            assert consumer.batch_count == len(sizes)
+        assert seen == list(range(N))
+        assert len(sizes) == len(consumer) == -(-N // each)
+        assert consumer.epoch == epoch + 1 and consumer.batch_count == 0
+    with pytest.raises(tsock.StreamEnded, match="port 5555"):
+        next(consumer)
+
+
+def test_consumers_of_different_sizes_see_the_same(produce):
+    producer = produce(loader_of(shuffle=True), epochs=3, rubber_band_pct=1)
+    seen = {}
+    # Nobody is further than the window when the last of them comes.
+    begun = threading.Barrier(3)
+
+    def read(size):
+        with consume(batch_size=size) as consumer:
+            first = next(consumer)
+            begun.wait()
+            epochs = [[first] + list(consumer)]
+            epochs += [list(consumer) for _ in range(2)]
+            seen[size] = [
+                torch.cat([y for _, y in epoch]).tolist() for epoch in epochs
+            ]
+
+    threads = [
+        threading.Thread(target=read, args=(size,)) for size in (7, 16, 33)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 3 and seen[7] == seen[16] == seen[33]
+    assert all(sorted(epoch) == list(range(N)) for epoch in seen[7])
+    producer.thread.join()
+    assert not producer.errors
+
+
+def test_a_loop_that_was_left_goes_on_where_it_was(produce):
+    produce(loader_of())
+    consumer = consume(batch_size=10)
+    for _, y in consumer:
+        break
+    assert y.tolist() == list(range(10))
+    rest = [int(i) for _, y in consumer for i in y]
+    assert rest == list(range(10, N)) and consumer.epoch == 1
+
+
+def test_the_producer_goes_a_batch_at_a_time(place):
+    """As it does; the steps are the loader's batches."""
+    with TensorProducer(loader_of()) as producer:
+        assert len(producer) == 13 and producer.loader_batch_size == 8
+        consumer = consume(batch_size=8)
+        got = []
+        thread = threading.Thread(target=lambda: got.extend(consumer))
+        thread.start()
+        assert sum(1 for _ in producer) == 13
+        assert producer.epoch == 1
+        thread.join()
+        assert len(got) == 13
+        # The second epoch is begun by iterating again, and not before.
+        server = producer.server
+        assert server.stats()["head"] == N
+        iterator = iter(producer)
+        assert next(iterator) is None and next(iterator) is None
+        assert next(iter(consumer))[1].tolist() == list(range(8))
+        assert server.stats()["head"] <= N + 16
+
+
+def test_dicts_and_padding(produce):
+    batches = [
+        {
+            "tokens": torch.full((4, 3 + i), i + 1),
+            "labels": torch.full((4, 3 + i), i + 1),
+            "length": torch.full((4,), 3 + i),
+        }
+        for i in range(5)
+    ]
+    produce(batches, max_tensor_length=8)
+    consumer = consume(batch_size=10)
+    seen = 0
+    for batch in consumer:
+        assert type(batch) is dict and batch["tokens"].shape[1] == 8
+        for tokens, labels, n in zip(*batch.values()):
+            n = int(n)
+            assert (tokens[:n] == n - 2).all() and (tokens[n:] == 0).all()
+            assert (labels[:n] == n - 2).all() and (labels[n:] == -100).all()
+            seen += 1
+    assert seen == 20
+
+
+def test_what_is_longer_than_the_padding_is_named(place):
+    with pytest.raises(ValueError, match="'x' is 9 long, and max_tensor_len"):
+        TensorProducer([{"x": torch.zeros(4, 9)}], max_tensor_length=8)
+
+
+def test_functions_that_pack_and_unpack(produce):
+    def half(data):
+        x, y = data
+        return {"x": TensorPayload(x.half()), "y": y + 1, "kind": "half"}
+
+    def back(data):
+        assert isinstance(data["x"], TensorPayload)
+        assert data["kind"] == "half"
+        return data["x"].tensor.float(), data["y"] - 1
+
+    produce(loader_of(), pack_fn=half)
+    got = list(consume(batch_size=50, unpack_fn=back))
+    assert torch.cat([y for _, y in got]).tolist() == list(range(N))
+    assert torch.cat([x for x, _ in got])[:, 2].tolist() == list(range(N))
+
+
+def test_an_unpack_function_of_its_own_gets_payloads(produce):
+    produce(loader_of())
+    consumer = consume(
+        unpack_fn=lambda data: [payload.tensor + 1 for payload in data]
+    )
+    assert next(consumer)[1].tolist() == list(range(1, 65))
+
+
+def test_transform_runs_once_for_all(produce):
+    calls = []
+
+    def double(batch):
+        calls.append(1)
+        return batch[0] * 2, batch[1]
+
+    produce(loader_of(), transform=double)
+    for x, y in consume():
+        assert (x[:, 0] == 2 * y).all()
+    assert len(calls) == 13
+
+
+def test_two_producers_have_two_ports(place):
+    with TensorProducer(loader_of()), TensorProducer(loader_of(), port=7):
+        assert sorted(s.name for s in tsock.streams()) == [
+            "tensorsocket-5555",
+            "tensorsocket-7",
+        ]
+        with pytest.raises(tsock.Error) as caught:
+            TensorProducer(loader_of(), port="7")
+        assert caught.value.code == "TSOCK_EEXIST"
+
+
+def test_a_batch_that_is_too_large_is_refused_with_the_numbers(produce):
+    """It stopped every consumer."""
+    produce(loader_of(), producer_batch_size=9)
+    with pytest.raises(tsock.Refused, match="72"):
+        consume(batch_size=73)
+    assert len(list(consume(batch_size=72))) == 2
+
+
+def test_a_consumer_that_comes_late_has_the_epoch_within_the_window(place):
+    with TensorProducer(loader_of(), rubber_band_pct=0.5) as producer:
+        drive = threading.Thread(target=lambda: [0 for _ in producer])
+        drive.start()
+        first = consume(batch_size=10)
+        ahead = [next(first)[1].tolist() for _ in range(5)]
+        late = consume(batch_size=10)
+        assert [next(late)[1].tolist() for _ in range(5)] == ahead
+        for consumer in (first, late):
+            rest = [int(i) for _, y in consumer for i in y]
+            assert rest == list(range(50, N))
+        drive.join()
+
+
+def test_nothing_of_it_opens_a_port_or_changes_logging(place, script):
+    process = script(
+        "import logging\n"
+        "import tsock.tensorsocket\n"
+        "import torch\n"
+        "p = tsock.tensorsocket.TensorProducer([torch.zeros(4, 2)])\n"
+        "print(logging.root.handlers, logging.root.level)\n"
+        "import os\n"
+        "ports = {l.split()[1] for n in ('tcp', 'tcp6')\n"
+        "         for l in open('/proc/net/' + n).readlines()[1:]}\n"
+        "links = [os.readlink('/proc/self/fd/' + f)\n"
+        "         for f in os.listdir('/proc/self/fd')\n"
+        "         if os.path.islink('/proc/self/fd/' + f)]\n"
+        "nodes = {l.split()[9] for n in ('tcp', 'tcp6')\n"
+        "         for l in open('/proc/net/' + n).readlines()[1:]}\n"
+        "print([l for l in links if l[8:-1] in nodes])\n"
+        "p.close()\n"
+    )
+    assert finish(process)[0] == "[] 30\n[]\n"
+
+
+# ---- what goes wrong ----
+
+
+def test_a_loader_that_raises_is_heard_on_both_sides(produce):
+    class Broken(Samples):
+        def __getitem__(self, i):
+            if i == 50:
+                raise KeyError("sample 50")
+            return super().__getitem__(i)
+
+    producer = produce(torch.utils.data.DataLoader(Broken(), batch_size=8))
+    consumer = consume(batch_size=8)
+    with pytest.raises(tsock.StreamFailed, match="KeyError: 'sample 50'"):
+        list(consumer)
+    until(lambda: producer.errors)
+    assert type(producer.errors[0]) is KeyError
+
+
+def test_a_producer_that_dies_is_an_error_of_its_consumers(place, script):
+    process = script(here(EXAMPLE_PRODUCER), CUDA_VISIBLE_DEVICES="")
+    consumer = consume(port=5556)
+    next(consumer)
+    process.kill()
+    process.wait()
+    with pytest.raises(tsock.ProducerLost):
+        for _ in range(3):
+            list(consumer)
+
+
+def test_a_consumer_that_leaves_stops_nobody(produce):
+    """It cost the others ten seconds, and hung the producer."""
+    produce(loader_of(), epochs=2)
+    with consume(batch_size=8) as first:
+        next(first)
+        second = consume(batch_size=8)
+        next(second)
+    assert [int(i) for _, y in second for i in y] == list(range(8, N))
+    assert [int(i) for _, y in second for i in y] == list(range(N))
+
+
+def test_nobody_serves_that_port(place):
+    with pytest.raises(tsock.NoProducer):
+        TensorConsumer(port=9, wait=0.1)
+
+
+@pytest.mark.parametrize(
+    "keywords, text",
+    [
+        ({"port": "x"}, "port 'x': it is a number"),
+        ({"rubber_band_pct": 2}, "part of an epoch"),
+        ({"producer_batch_size": 0}, "producer_batch_size 0"),
+        ({"consumer_max_buffer_size": 0}, "consumer_max_buffer_size 0"),
+        ({"rubber_band": 2}, "did you mean 'rubber_band_pct'"),
+    ],
+)
+def test_arguments_that_can_not_be(place, keywords, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        TensorProducer(loader_of(), **keywords)
+
+
+def test_what_is_not_needed_any_more_is_said(place):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with TensorProducer(
+            loader_of(), 1, 2, (3, 4), 0.02, clip=object(), online=True
+        ):
+            TensorConsumer(1, 2, (3, 4), 10).close()
+    texts = [str(w.message) for w in said if "tsock.tens" in str(w.message)]
+    assert [text.split(": ")[1].split("=")[0] for text in texts] == [
+        "ack_port",
+        "heart_ports",
+        "clip",
+        "ack_port",
+        "heart_ports",
+        "max_buffer_size",
+    ]
+    assert all(w.filename == __file__ for w in said[:6])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with TensorProducer(loader_of(), 1, 5556, (4444, 4445)):
+            TensorConsumer(1, 5556).close()

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""A loader that goes on a batch at a time, as another thread's loop does.
+
+For tensorsocket.py, whose user drives a producer with a for loop, while
+tsock.serve() iterates what it serves in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from itertools import islice
+from typing import Any, Callable, Iterator, Optional
+
+from .copiers import Gone
+
+
+class Paced:
+    """A loader whose batches are had when somebody asks for one more.
+
+    The server's thread iterates it, epoch by epoch, and waits for step() of
+    the thread that drives the producer.
+    """
+
+    def __init__(self, loader: Any, prepare: Callable[[Any], Any]) -> None:
+        self._loader = loader
+        self._prepare = prepare
+        self._changed = threading.Condition()
+        self._begun = 0  # epochs that the server has come to
+        self._ended = 0  # ... and has done with
+        self._asked = 0  # epochs that the producer's user has come to
+        self._steps = 0  # of the one that he is in: asked for
+        self._taken = 0  # ... and had
+        self._closed = False
+        self._number = 0  # the stream's number of the epoch begun last
+        self.epoch = 0  # ... of the last one that was asked for
+        self._first: list[Any] = []
+        self._source = self._iterate()
+        for item in self._source:
+            self._first.append(item)
+            break
+
+    @property
+    def first(self) -> Any:
+        """The first batch."""
+        if not self._first:
+            raise ValueError("the data loader gave no batch")
+        return self._first[0]
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("sampler", "dataset", "batch_sampler", "batch_size"):
+            return getattr(self._loader, name)
+        raise AttributeError(name)
+
+    def set_epoch(self, epoch: int) -> None:
+        self._number = epoch
+        if callable(getattr(self._loader, "set_epoch", None)):
+            self._loader.set_epoch(epoch)
+
+    # ---- the server's thread ----
+
+    def _iterate(self) -> Iterator[Any]:
+        # A loader that never stops has as many batches as it says.
+        for item in islice(iter(self._loader), len(self._loader)):
+            yield self._prepare(item)
+
+    def __iter__(self) -> Iterator[Any]:
+        with self._changed:
+            self._ended = self._begun  # one that was left has ended, too
+            self._begun += 1
+            epoch = self._begun
+            self._changed.notify_all()
+        if epoch > 1:
+            self._wait(lambda: self._asked >= epoch)
+            # Not before: set_epoch() of the user's is for this.
+            self._source = self._iterate()
+        else:
+            # It can be had at once: shapes are needed before any step.
+            first, self._first = self._first, []
+            self._taken = len(first)
+            yield from first
+        self.epoch = self._number
+        for item in self._source:
+            self._wait(
+                lambda: self._asked >= epoch and self._steps > self._taken
+            )
+            with self._changed:
+                self._taken += 1
+                self._changed.notify_all()
+            yield item
+        with self._changed:
+            self._ended = epoch
+            self._changed.notify_all()
+
+    def _wait(self, condition: Callable[[], bool]) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or condition())
+            if self._closed:
+                raise Gone
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    # ---- who drives the producer ----
+
+    def enter(self) -> None:
+        """Begin an epoch, or go on in one that was left in the middle."""
+        with self._changed:
+            if self._asked == self._ended:
+                if self._asked:
+                    self._taken = 0
+                self._steps = 0
+                self._asked += 1
+                self._changed.notify_all()
+
+    def step(self, seconds: float, new: bool) -> Optional[bool]:
+        """One batch more (new): True when it was had, False at the epoch's
+        end, None when neither has come yet."""
+        with self._changed:
+            if new and self._ended < self._asked:
+                self._steps += 1
+                self._changed.notify_all()
+            self._changed.wait_for(
+                lambda: self._ended >= self._asked
+                or self._taken >= self._steps
+                or self._closed,
+                seconds,
+            )
+            if self._ended >= self._asked or self._closed:
+                return False
+            return True if self._taken >= self._steps else None
+
+    def enter_first(self) -> None:
+        """Begin the first epoch, if none was begun."""
+        if not self._asked:
+            self.enter()
+
+    @property
+    def entered(self) -> int:
+        """Epochs that the user has come to."""
+        return self._asked
+
+    @property
+    def is_whole(self) -> bool:
+        """Has the epoch that was asked for last come to its end?"""
+        return self._ended >= self._asked
