@@ -2,7 +2,10 @@
 """tsock.serve(): what goes wrong in a loader is told to every consumer."""
 
 import os
+import signal
+import sys
 import threading
+import types
 
 import pytest
 
@@ -162,6 +165,32 @@ def test_only_served_loaders_have_batches_of_their_own(serve):
         tsock.DataLoader("toy", None)
     with pytest.raises(ValueError, match="isn't one of tsock.serve"):
         tsock.DataLoader("toy", 8, unpack=len)
+
+
+def test_a_data_set_is_no_loader(place):
+    with pytest.raises(TypeError, match="DataLoader"):
+        tsock.serve(Squares(), "mine")
+
+
+def test_ctrl_c_ends_a_server(place, script):
+    process = script(SERVE, "{}")
+    assert process.stdout.readline() == "serving\n"
+    mine = loader_of(batch_size=50)
+    assert sum(len(b) for b in mine) == 100
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert "KeyboardInterrupt" in err and process.returncode
+    with pytest.raises(tsock.ProducerLost):
+        while True:
+            list(mine)
+
+
+def test_modules_may_be_imported_meanwhile(place, monkeypatch):
+    """Another thread is importing torch: it has no Tensor yet."""
+    monkeypatch.setitem(sys.modules, "torch", types.ModuleType("torch"))
+    with tsock.serve(cut(labels), "mine") as server:
+        assert sum(len(b) for b in loader_of(batch_size=10)) == N
+        assert server.error is None
 
 
 def test_a_name_that_is_taken(served):

@@ -296,6 +296,22 @@ def test_who_comes_late_gets_the_next_epoch_from_its_start(served):
     assert server.error is None
 
 
+def test_a_state_goes_on_in_the_middle_of_an_epoch(served):
+    """Nobody reads what lies between: the loader's batches are left out."""
+    server = served(cut(lambda at: [labels(at)]), ring=40, max_batch=10)
+    with loader_of(batch_size=10) as first:
+        iterator = iter(first)
+        for _ in range(7):
+            next(iterator)
+        state = first.state_dict()
+        del iterator
+    with loader_of(batch_size=4) as second:
+        second.load_state_dict(dict(state, epoch=state["epoch"] + 1))
+        got = [int(v) for (b,) in second for v in b]
+    assert got == [7 * i for i in range(70, N)]
+    assert server.error is None
+
+
 def test_a_function_makes_a_loader_for_each_epoch(served):
     def generate():
         for i in range(4):

@@ -118,32 +118,29 @@ def _of_numpy(array: Any, name: str) -> Memory:
     return Memory(dtype, shape, None, array, array)
 
 
+def _is_a(value: Any, module: str, kind: str) -> bool:
+    """Is it of a class of a module that is imported, or being imported?"""
+    found = getattr(sys.modules.get(module), kind, None)
+    return found is not None and isinstance(value, found)
+
+
 def of(value: Any, name: str) -> Optional[Memory]:
     """The memory of a tensor or an array; None for anything else."""
-    torch: Any = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
-        return _of_torch(value, torch, name)
-    numpy: Any = sys.modules.get("numpy")
-    if numpy is not None:
-        if isinstance(value, numpy.ndarray):
-            return _of_numpy(value, name)
-        if isinstance(value, numpy.generic):
-            return None
-    if isinstance(value, type):
+    if not is_array(value):
         return None
-    if hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__"):
-        return _of_numpy(importlib.import_module("numpy").asarray(value), name)
-    return None
+    if _is_a(value, "torch", "Tensor"):
+        return _of_torch(value, sys.modules["torch"], name)
+    if _is_a(value, "numpy", "ndarray"):
+        return _of_numpy(value, name)
+    return _of_numpy(importlib.import_module("numpy").asarray(value), name)
 
 
 def is_array(value: Any) -> bool:
-    """What of() would take."""
-    torch: Any = sys.modules.get("torch")
-    numpy: Any = sys.modules.get("numpy")
-    if torch is not None and isinstance(value, torch.Tensor):
+    """Is that a tensor or an array?"""
+    if _is_a(value, "torch", "Tensor"):
         return True
-    if numpy is not None and isinstance(value, numpy.generic):
+    if isinstance(value, type) or _is_a(value, "numpy", "generic"):
         return False
-    return not isinstance(value, type) and (
-        hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
+    return hasattr(value, "__array_interface__") or hasattr(
+        value, "__dlpack__"
     )

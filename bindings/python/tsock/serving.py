@@ -426,12 +426,20 @@ def serve(
     stream.  What the loader raises is raised by every job, as
     tsock.StreamFailed with type, text and traceback, and by run().
 
-    Tensors on a GPU are copied to host memory.
+    Tensors on a GPU are copied to host memory.  A batch's memory must stay as
+    it is after the loader gave it: one that fills the same array again and
+    again needs transform=copy.deepcopy.
     """
     if not isinstance(name, (str, os.PathLike)):
         raise TypeError(
             "tsock.serve's name is %r: it takes a loader, and then the name "
             "of a stream" % (name,)
+        )
+    if hasattr(loader, "__getitem__") and not hasattr(loader, "__iter__"):
+        raise TypeError(
+            "tsock.serve was given a %s, which is no iterable of batches; if "
+            "it is a data set, give torch.utils.data.DataLoader(it, ...)"
+            % type(loader).__qualname__
         )
     options = _Options(
         length=length,
