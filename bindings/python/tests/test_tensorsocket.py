@@ -359,6 +359,24 @@ def test_a_batch_that_is_too_large_is_refused_with_the_numbers(produce):
     assert len(list(consume(batch_size=72))) == 2
 
 
+def test_its_parameters_size_the_ring(place):
+    """In samples: what it held for each consumer, and in its window."""
+    batches = [torch.zeros(8, 2)] * 1000
+    for least, keywords in (
+        (8 * (100 + 20), dict(consumer_max_buffer_size=100)),
+        (8000 * 0.2 + 2 * 8 * 20, dict(rubber_band_pct=0.2)),
+        (4 * 8 * 20, {}),
+    ):
+        with TensorProducer(
+            batches, producer_batch_size=20, **keywords
+        ) as producer:
+            capacity = producer.server.stats()["capacity"]
+            assert least <= capacity <= 1.25 * least
+            consume(batch_size=8 * 20).close()
+            with pytest.raises(tsock.Refused):
+                consume(batch_size=8 * 20 + 1)
+
+
 def test_a_consumer_that_comes_late_has_the_epoch_within_the_window(place):
     with TensorProducer(loader_of(), rubber_band_pct=0.5) as producer:
         drive = threading.Thread(target=lambda: [0 for _ in producer])
