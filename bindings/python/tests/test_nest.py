@@ -130,7 +130,7 @@ def packed_bytes(batch):
 def reader():
     return packed.Reader(
         lambda t, dtype, shape: t.view(dtype).reshape(shape),
-        lambda t: t.tobytes(),
+        lambda t, begin=0, end=None: t[begin:end].tobytes(),
     )
 
 

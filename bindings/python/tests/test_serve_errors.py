@@ -193,6 +193,20 @@ def test_modules_may_be_imported_meanwhile(place, monkeypatch):
         assert server.error is None
 
 
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"dtype": "float16"},
+        {"layout": "hwc"},
+        {"normalize": ((0, 0, 0), (1, 1, 1))},
+    ],
+)
+def test_a_loaders_samples_are_not_converted(served, keywords):
+    served(cut(labels))
+    with pytest.raises(ValueError, match="are for images that tsock-producer"):
+        loader_of(**keywords)
+
+
 def test_a_name_that_is_taken(served):
     served(cut(labels))
     with pytest.raises(tsock.Error) as caught:

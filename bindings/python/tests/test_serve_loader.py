@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import tsock
+from conftest import finish
 
 numpy = pytest.importorskip("numpy")
 
@@ -195,6 +196,28 @@ def test_fields_may_be_chosen_and_flat(served):
 def test_a_batch_may_be_one_tensor(served):
     served(cut(labels))
     assert next(iter(loader_of(batch_size=3))).tolist() == [0, 7, 14]
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+def test_the_ranks_of_a_job_read_it_together(served, script, ragged):
+    """N samples, or 7 batches of them, are cut into two equal parts."""
+    served(cut(lambda at: [labels(at)]), ragged=ragged, epochs=1)
+    ranks = [
+        script(
+            "import sys, tsock\n"
+            "loader = tsock.DataLoader('mine', %s, rank=int(sys.argv[1]),\n"
+            "    world_size=2, job='both', framework='numpy')\n"
+            "print(*[int(v) for (b,) in loader for v in b])\n"
+            % (None if ragged else 10),
+            rank,
+        )
+        for rank in (0, 1)
+    ]
+    one, two = (
+        [int(v) for v in finish(process)[0].split()] for process in ranks
+    )
+    assert set(one) | set(two) == {7 * i for i in range(N)}
+    assert len(set(one) & set(two)) <= (16 if ragged else 1)
 
 
 def test_transform_runs_once_for_all(served):

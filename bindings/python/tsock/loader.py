@@ -334,6 +334,17 @@ class DataLoader:
                     "unpack: stream %r isn't one of tsock.serve()" % self.name
                 )
             return None
+        if (
+            self.dtype not in ("float32", "uint8")  # usual, and as stored
+            or self.layout != "chw"
+            or self.normalize not in ("imagenet", None)
+            or self._channels_last
+        ):
+            raise ValueError(
+                "stream %r has what its loader makes: dtype, layout, normalize "
+                "and memory_format are for images that tsock-producer decodes"
+                % self.name
+            )
         chosen = None if self._all_fields else self.fields
         if chosen is None:
             self.fields = stream.names

@@ -134,13 +134,13 @@ class Reader:
     """Makes batches of slots.
 
     view(bytes, dtype, shape) is part of a slot's tensor as another tensor;
-    data(tensor, n) its first n bytes.
+    data(tensor, begin, end) are bytes of one, by default all of them.
     """
 
     def __init__(
         self,
         view: Callable[[Any, str, tuple[int, ...]], Any],
-        data: Callable[[Any], bytes],
+        data: Callable[..., bytes],
     ) -> None:
         self._view = view
         self._data = data
@@ -151,12 +151,12 @@ class Reader:
         """A batch of the slot's tensor, whose memory it shares."""
         room = int(slot.shape[0])
         magic, count, text_bytes, total = _HEAD.unpack(
-            self._data(slot[: _HEAD.size])
+            self._data(slot, 0, _HEAD.size)
         )
         start = _HEAD.size + count * _LEAF.size
         if magic != MAGIC or total > room or start + text_bytes > total:
             raise ValueError("a slot holds no packed batch, or a newer one")
-        head = self._data(slot[_HEAD.size : start + text_bytes])
+        head = self._data(slot, _HEAD.size, start + text_bytes)
         leaves = [
             self._leaf(slot, total, _LEAF.unpack_from(head, i * _LEAF.size))
             for i in range(count)

@@ -40,11 +40,15 @@ class _Torch:
             return self._torch.empty(shape, dtype=kind, device=tensor.device)
         return tensor.view(kind).view(shape)
 
-    def data(self, tensor: Any) -> bytes:
-        tensor = tensor.cpu().contiguous()
-        return ctypes.string_at(
-            tensor.data_ptr(), tensor.numel() * tensor.element_size()
-        )
+    def data(
+        self, tensor: Any, begin: int = 0, end: Optional[int] = None
+    ) -> bytes:
+        """The bytes of a contiguous tensor of bytes, or some of them."""
+        if tensor.is_cuda:
+            tensor = (tensor if end is None else tensor[:end]).cpu()
+        if end is None:
+            end = tensor.numel() * tensor.element_size()
+        return ctypes.string_at(tensor.data_ptr() + begin, end - begin)
 
 
 class _Numpy:
@@ -59,8 +63,11 @@ class _Numpy:
             return self._numpy.empty(shape, dtype)
         return tensor.view(dtype).reshape(shape)
 
-    def data(self, tensor: Any) -> bytes:
-        return bytes(tensor.tobytes())
+    def data(
+        self, tensor: Any, begin: int = 0, end: Optional[int] = None
+    ) -> bytes:
+        part = tensor if end is None else tensor[begin:end]
+        return bytes(part.tobytes())
 
 
 def _views(importer: Any) -> Union[_Torch, _Numpy]:
