@@ -27,6 +27,18 @@ os.environ.setdefault("TSOCK_PRODUCER", PRODUCER)
 N = 203  # images: no batch size here divides it
 SIZE = 32
 
+RAW = dict(dtype="uint8", layout="hwc")
+INDEX = dict(fields=("index",), **RAW)
+
+
+def indices(loader):
+    """What an epoch visits."""
+    return [int(i) for (index,) in loader for i in index]
+
+
+def everything():
+    return list(range(N))
+
 
 @pytest.fixture(scope="session")
 def images(tmp_path_factory):

@@ -9,6 +9,7 @@ import textwrap
 
 import pytest
 
+import tsock
 from conftest import CHECKOUT, N
 from tsock.ranks import Ranks, job_of
 
@@ -135,3 +136,47 @@ def test_jobs_are_told_apart(monkeypatch):
     ]
     assert len({of_the_parent, there, *others}) == 7
     assert job_of("mine", "toy", 2, 1) == others[-1]
+
+
+@pytest.fixture
+def two_ranks(monkeypatch):
+    """torch.distributed as rank 1 of 2 sees it."""
+    distributed = pytest.importorskip("torch.distributed")
+    monkeypatch.setattr(distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(distributed, "get_rank", lambda: 1)
+    monkeypatch.setattr(distributed, "get_world_size", lambda: 2)
+
+
+def test_a_rank_alone_waits_for_the_others(serve, two_ranks):
+    serve()
+    loader = tsock.DataLoader("toy", 16, timeout=0.5)
+    assert len(loader.sampler) == 102
+    with pytest.raises(tsock.TimedOut):
+        next(iter(loader))
+    loader = tsock.DataLoader("toy", 16, rank=0, world_size=1)
+    assert sum(len(labels) for _, labels in loader) == len(loader.sampler)
+    with pytest.raises(ValueError, match="both"):
+        tsock.DataLoader("toy", 16, rank=0)
+    with pytest.raises(ValueError, match="no such rank"):
+        tsock.DataLoader("toy", 16, rank=2, world_size=2)
+
+
+def test_a_rank_reads_its_own_shard_and_no_other(serve, two_ranks):
+    serve("--shard", "1/2", name="one")
+    serve("--shard", "0/2", name="zero")
+    loader = tsock.DataLoader("one", 16)
+    assert sum(len(labels) for _, labels in loader) == len(loader.sampler)
+    with pytest.raises(ValueError, match="shard 0/2"):
+        tsock.DataLoader("zero", 16)
+    tsock.DataLoader("zero", 16, rank=0, world_size=2).close()
+
+
+def test_ranks_that_come_after_the_loader_are_seen(serve, monkeypatch):
+    serve()
+    loader = tsock.DataLoader("toy", 16)
+    distributed = pytest.importorskip("torch.distributed")
+    monkeypatch.setattr(distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(distributed, "get_rank", lambda: 0)
+    monkeypatch.setattr(distributed, "get_world_size", lambda: 4)
+    with pytest.raises(ValueError, match="rank 0 of 4 now"):
+        next(iter(loader))

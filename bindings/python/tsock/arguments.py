@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from ctypes import c_float
 from typing import Any, Mapping, Optional, Union
 

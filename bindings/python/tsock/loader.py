@@ -12,7 +12,6 @@ apart and make them anew around another sampler.
 from __future__ import annotations
 
 import os
-import warnings
 import weakref
 from ctypes import c_void_p
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional

@@ -13,7 +13,7 @@ import json
 from array import array
 from typing import Any, Callable, Optional, Sequence, Union
 
-from . import _ffi, errors, memory, nest
+from . import _ffi, errors, nest
 from .about import About
 from .connection import Pool
 from .packed import Reader
