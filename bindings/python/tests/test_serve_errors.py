@@ -248,6 +248,33 @@ def test_the_serving_process_is_killed(place, script):
             iterator = iter(mine)
 
 
+WORKERS = (
+    "import torch, tsock\n"
+    "class Zeros(torch.utils.data.Dataset):\n"
+    "    def __len__(self): return 100000\n"
+    "    def __getitem__(self, i): return torch.zeros(3)\n"
+    "loader = torch.utils.data.DataLoader(Zeros(), 10, num_workers=2)\n"
+    "with tsock.serve(loader, 'mine') as server:\n"
+    "    print('serving', flush=True)\n"
+    "    server.run()\n"
+)
+
+
+def test_workers_that_outlive_a_killed_server_hold_nothing(served, script):
+    """They are forks of it, with copies of its sockets, for some seconds."""
+    pytest.importorskip("torch")
+    process = script(WORKERS)
+    assert process.stdout.readline() == "serving\n"
+    iterator = iter(loader_of(batch_size=10))
+    next(iterator)
+    process.kill()
+    process.wait()
+    with pytest.raises(tsock.ProducerLost):
+        list(iterator)
+    served(cut(labels))
+    assert sum(len(b) for b in loader_of(batch_size=10)) == N
+
+
 def test_an_interpreter_that_ends_closes_what_it_serves(place, script):
     process = script(
         "import numpy, tsock\n"
