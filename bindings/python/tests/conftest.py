@@ -71,15 +71,26 @@ def place(monkeypatch):
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "minutes(n): how long the test may take, instead of three"
+    )
+
+
 @pytest.fixture(autouse=True)
-def no_test_hangs():
-    """Three minutes are too long for any of them, on whatever machine."""
+def no_test_hangs(request):
+    """Three minutes are too long for any of them, on whatever machine.
+
+    But for those which load a large framework in several processes.
+    """
+    marker = request.node.get_closest_marker("minutes")
+    minutes = marker.args[0] if marker else 3
 
     def too_long(*_):
-        raise TimeoutError("the test took longer than three minutes")
+        raise TimeoutError("the test took longer than %d minutes" % minutes)
 
     old = signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(180)
+    signal.alarm(60 * minutes)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, old)

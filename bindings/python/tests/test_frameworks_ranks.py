@@ -16,6 +16,7 @@ from conftest import CHECKOUT, N
 
 pytest.importorskip("torch.distributed")
 pytest.importorskip("numpy")
+pytestmark = pytest.mark.minutes(10)
 
 # What the scripts share.  say() leaves what a rank has seen for the test.
 COMMON = """
@@ -204,7 +205,7 @@ def run(folder, text, *launcher):
         start_new_session=True,
     )
     try:
-        said = job.communicate(timeout=160)[0]
+        said = job.communicate(timeout=550)[0]
     finally:
         try:
             os.killpg(job.pid, 9)

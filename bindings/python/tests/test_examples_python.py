@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""The Python programs in examples/ that start their producers themselves."""
+
+import os
+import re
+import shutil
+
+import pytest
+
+from conftest import CHECKOUT, finish
+from test_attach import end_all
+
+pytest.importorskip("torch")
+
+pytestmark = pytest.mark.minutes(10)
+
+EACH = 23  # images of each of the three classes
+
+
+@pytest.fixture
+def folder(place, images, tmp_path):
+    """A folder with train and val; the producers are ended after the test."""
+    for split in ("train", "val"):
+        for kind in sorted(images.iterdir()):
+            to = tmp_path / "photos" / split / kind.name
+            to.mkdir(parents=True)
+            for file in sorted(kind.iterdir())[:EACH]:
+                shutil.copy(file, to)
+    yield tmp_path / "photos"
+    end_all()
+
+
+@pytest.fixture
+def example(script, tmp_path, folder):
+    """example(name, ...) is what that program printed, without colours."""
+
+    def run(name, *arguments):
+        with open(os.path.join(CHECKOUT, "examples", name)) as f:
+            process = script(
+                f.read(),
+                folder,
+                *arguments,
+                OUTPUT=str(tmp_path / "trained"),
+                CUDA_VISIBLE_DEVICES="",
+                GLOO_SOCKET_IFNAME="lo"
+            )
+        return "".join(finish(process, timeout=550))
+
+    return run
+
+
+def test_hugging_faces_trainer(example, tmp_path):
+    pytest.importorskip("accelerate")
+    pytest.importorskip("transformers")
+    said = example("hf_trainer.py", 2)
+    accuracies = re.findall(r"'eval_accuracy': '?([0-9.]+)", said)
+    assert len(accuracies) == 2, said
+    # Each is a whole number of the images.
+    right = [float(a) * 3 * EACH for a in accuracies]
+    assert all(abs(n - round(n)) < 0.02 for n in right), said
+    assert (tmp_path / "trained" / "config.json").exists()
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_lightning(example, monkeypatch, tmp_path, devices):
+    pytest.importorskip("lightning")
+    monkeypatch.chdir(tmp_path)
+    said = example("lightning_fit.py", 1, devices)
+    found = re.search(r"after 1 epochs: accuracy ([0-9.]+)", said)
+    assert found and 0 <= float(found.group(1)) <= 1, said
