@@ -92,8 +92,8 @@ CLANG_FORMAT ?= $(or $(shell command -v clang-format-14),clang-format)
 # --------------------------------------------------------------------------
 # What is asked for must be there
 
-NOTHING_BUILT := check check-setup check-wheel clean config demo format fuzz help lint soak \
-	uninstall
+NOTHING_BUILT := check check-frameworks check-setup check-wheel clean config demo \
+	format fuzz help lint soak uninstall
 ifneq ($(filter-out $(NOTHING_BUILT),$(or $(MAKECMDGOALS),all)),)
 MISSING := $(foreach p,$(PACKAGES),$(if $(filter 0,$(call has,$(p))),$(p)))
 MISSING += $(shell echo '$(hash)include <Random123/philox.h>' | \
@@ -285,8 +285,8 @@ ANALYZED   := $(if $(shell command -v clang),$(patsubst \
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib producer examples benches tests unit-tests gpu-tests fuzzers \
-	left-out demo check check-wheel lint analyze bench soak fuzz mutants install \
-	uninstall clean help config format FORCE
+	left-out demo check check-frameworks check-wheel lint analyze bench soak \
+	fuzz mutants install uninstall clean help config format FORCE
 
 all: lib producer examples benches	## the library, the producer, examples
 lib: $(SO) $(AR_LIB)
@@ -311,6 +311,10 @@ demo:			## install what is missing, build, show two jobs that share
 check:			## install what is missing, build, run every test
 	@test/setup.sh check
 	@+test/run.sh
+
+check-frameworks:	## Python tests inside Lightning, Hugging Face, timm, JAX
+	@test/setup.sh check
+	@+test/run.sh frameworks
 
 check-wheel:		## the wheel by pip, and in a root that has only Python
 	@test/setup.sh check

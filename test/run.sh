@@ -42,6 +42,7 @@ system       plain    400  system/*,system/*.sh    system tests
 system-asan  asan     400  system/*,system/bytes.sh system tests, ASan and UBSan
 system-tsan  tsan     400  system/*,system/bytes.sh system tests, TSan
 python       plain    900  @python                 Python
+frameworks+  all      3000 @frameworks             Python, inside frameworks
 lint         lint     400  @lint                   lint
 install      plain    400  @install                installation
 wheel        plain    400  @wheel                  the wheel
@@ -51,6 +52,7 @@ format       -        400  @format                 layout
 
 # What make is given for a build.
 declare -A builds=(
+	[all]='B=build WERROR=1 all'
 	[plain]='B=build WERROR=1 all tests'
 	[asan]='B=build-address-undefined SAN=address,undefined producer tests
 		build-address-undefined/bench/mkdata'

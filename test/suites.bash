@@ -119,23 +119,48 @@ suite_clang()
 	finish_build clang && pass 1 'builds by clang'
 }
 
-# Installed once; what the network didn't give is tried again the next time.
+# pip_install SECONDS VENV PACKAGE...
+pip_install()
+{
+	timeout "$1" "$2/bin/python" -m pip install --quiet --retries 2 \
+		--disable-pip-version-check "${@:3}"
+}
+
+# Installed once; what the network didn't give is tried again the next time,
+# and so is what the list has got since.
 fill_venv()
 {
-	local venv=build/venv log=$logs/venv.log pip
-	[ -f $venv/filled ] && return 0
+	local venv=build/venv log=$logs/venv.log all
+	local small='numpy pillow pytest mypy libclang'
+	all="$small torch torchvision"
+	[ "$(cat $venv/filled 2>/dev/null)" != "$all" ] || return 0
 	command -v python3 >/dev/null || return 1
-	say "      filling $venv (numpy pillow pytest libclang torch torchvision)"
-	python3 -m venv --clear $venv >"$log" 2>&1 || return 1
-	pip=("$venv/bin/python" -m pip install --quiet --retries 2
-		--disable-pip-version-check numpy pillow pytest libclang)
-	if timeout 1200 "${pip[@]}" torch torchvision >>"$log" 2>&1; then
-		touch $venv/filled
+	say "      filling $venv ($all)"
+	: >"$log"
+	if [ ! -e $venv/filled ]; then
+		python3 -m venv --clear $venv >"$log" 2>&1 || return 1
+	fi
+	# shellcheck disable=SC2086 # lists
+	if pip_install 1200 $venv $all >>"$log" 2>&1; then
+		echo "$all" >$venv/filled
 		return 0
 	fi
-	timeout 600 "${pip[@]}" >>"$log" 2>&1 || return 1
+	# shellcheck disable=SC2086 # a list
+	pip_install 600 $venv $small >>"$log" 2>&1 || return 1
 	skip 'tests against torch and torchvision' \
 		"pip can't install them: $(tail -n 1 "$log")"
+}
+
+# run_pytest NAME VENV FOLDER
+run_pytest()
+{
+	export PYTHONPATH=$top/bindings/python PYTHONDONTWRITEBYTECODE=1
+	junit=$logs/$1-$(basename "$(dirname "$3")")-tests.xml
+	rm -f "$junit"
+	run_program "$1: $3" "$2/bin/python" -m pytest -q -rs \
+		-p no:cacheprovider -o faulthandler_timeout=100 \
+		--junitxml="$junit" "$3"
+	unset PYTHONPATH PYTHONDONTWRITEBYTECODE junit
 }
 
 suite_python()
@@ -153,20 +178,43 @@ suite_python()
 		done < <(find "${folders[@]}" -name 'test_*.py')
 		return 0
 	fi
-	export PYTHONPATH=$top/bindings/python PYTHONDONTWRITEBYTECODE=1
 	for folder in "${folders[@]}"; do
-		junit=$logs/$(basename "$(dirname "$folder")")-tests.xml
-		rm -f "$junit"
-		run_program "python: $folder" build/venv/bin/python \
-			-m pytest -q -rs -p no:cacheprovider \
-			-o faulthandler_timeout=100 --junitxml="$junit" "$folder"
+		run_pytest python build/venv "$folder"
 	done
-	unset PYTHONPATH PYTHONDONTWRITEBYTECODE junit
 	if build/venv/bin/python -c 'import clang.cindex' 2>/dev/null; then
 		run_program 'python: test/structs.py' \
 			build/venv/bin/python test/structs.py
 	else
 		skip 'python: test/structs.py' 'no libclang for Python'
+	fi
+}
+
+# What build/venv has, and frameworks.
+fill_venv_frameworks()
+{
+	local venv=build/venv-frameworks log=$logs/venv-frameworks.log site
+	local all='accelerate jax[cpu] lightning timm torchmetrics transformers'
+	[ "$(cat $venv/filled 2>/dev/null)" != "$all" ] || return 0
+	say "      filling $venv ($all)"
+	build/venv/bin/python -m venv --clear $venv >"$log" 2>&1 || return 1
+	site='import sysconfig; print(sysconfig.get_path("purelib"))'
+	build/venv/bin/python -c "$site" \
+		>"$($venv/bin/python -c "$site")/build-venv.pth" || return 1
+	# shellcheck disable=SC2086 # a list
+	pip_install 1200 $venv $all >>"$log" 2>&1 || return 1
+	echo "$all" >$venv/filled
+}
+
+# Every test of the Python package, those inside frameworks included.
+suite_frameworks()
+{
+	if ! fill_venv; then
+		fail "build/venv can't be filled" $logs/venv.log
+	elif ! fill_venv_frameworks; then
+		fail "build/venv-frameworks can't be filled" \
+			$logs/venv-frameworks.log
+	else
+		run_pytest frameworks build/venv-frameworks bindings/python/tests
 	fi
 }
 
