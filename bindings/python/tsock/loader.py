@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import weakref
 from ctypes import c_void_p
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional
 from typing import Sequence, Union
 
 from . import _ffi, arguments, attach, errors, gpu, options, ranks
@@ -26,6 +26,7 @@ from .frameworks import BatchSampler, Sampler
 from .iterator import Iterator
 from .keywords import helpful
 from .progress import Progress
+from .subset import Gatherer, Part, Subset
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -55,7 +56,7 @@ _FIXED = frozenset(
         "batch_size batch_sampler sampler drop_last dataset "
         "persistent_workers "
         "name classes fields dtype layout memory_format normalize join "
-        "between framework device zero_copy as_dict"
+        "between framework device zero_copy as_dict subset"
     ).split()
 )
 
@@ -82,6 +83,8 @@ class DataLoader:
     fields      what a batch holds: "image", "label", "index", "box", ...; by
                 default image and label, or of a loader that tsock.serve()
                 serves all, nested as there
+    subset      the indices of the data set that this job wants, a list, array,
+                range or tensor: see below
     as_dict     a batch is a dict by field; names for fields, such as
                 {"image": "pixel_values", "label": "labels"}, are its keys
     join        "epoch", "segment" or "now": where the first epoch starts
@@ -111,6 +114,15 @@ class DataLoader:
     Tensors in host memory share the bytes that all see, and yet may be
     written into and kept: what nobody else sees is made private.
     In a forked child they stay what they were at the fork.
+
+    With subset the batches are full ones of those samples alone, each of them
+    once in an epoch, and they are copies: the samples are gathered, in the
+    stream's order, into tensors that are this loader's own.  (Without subset
+    nothing is copied.)  The stream and its other jobs know nothing of it.  A
+    sample is what the field "index" says, so what stands in for a bad file
+    counts as itself; for files of the subset that are bad the epoch's first
+    samples come again at its end, so that its length stays.  dataset stays
+    whole; len(sampler) is how many samples the subset has.
 
     On a GPU each batch is in tensors of its own, written on the current stream
     of that GPU from the one copy that all jobs on it share.  With
@@ -155,6 +167,7 @@ class DataLoader:
         normalize: Any = arguments.DEFAULT,
         fields: Union[str, Sequence[str], None] = None,
         as_dict: Union[bool, Mapping[str, str]] = False,
+        subset: Optional[Iterable[int]] = None,
         drop_last: bool = False,
         join: str = "epoch",
         between: Optional[str] = None,
@@ -228,7 +241,12 @@ class DataLoader:
         # Its batches are what all see, until the next one is asked for.
         self._shared = self._cuda is not None and self.zero_copy
         self.pin_memory = pin_memory
+        self._subset = None if subset is None else Subset(subset)
+        self.subset = self._subset and self._subset.indices
+        if self._subset:
+            self._subset.set_opts(opts)
         again.update(
+            subset=self.subset,
             dtype=self.dtype,
             normalize=self.normalize,
             fields=None if self._all_fields else self.fields,
@@ -291,6 +309,12 @@ class DataLoader:
             self.drop_last,
             about.sequential,
         )
+        if self._subset:
+            self._subset.check(about)
+            part = Part(
+                self._subset, self.batch_size, self.drop_last, about.sequential
+            )
+        self._part = part
         fields = about.find(self.fields)
         self._indices = [i for i, _ in fields]
         self._images = [
@@ -305,7 +329,9 @@ class DataLoader:
             kind: Any = gpu.Shared if self.zero_copy else gpu.Own
             self._maker = kind(self._cuda, fields)
         self._last: Optional[c_void_p] = None  # the batch that use() is about
-        self._length: int = stream.ask(_lib.tsock_epoch_batches)
+        self._length: int = part.batches() or stream.ask(
+            _lib.tsock_epoch_batches
+        )
         self.classes = about.classes
         self.dataset = Dataset(
             about.dataset_len, self.classes, about.identity, self.name
@@ -381,7 +407,7 @@ class DataLoader:
         return self._length
 
     def __iter__(self) -> Iterator:
-        return Iterator(self)
+        return Gatherer(self) if self._subset else Iterator(self)
 
     # ---- what iterators ask for ----
 
@@ -397,6 +423,10 @@ class DataLoader:
             made = [tensor(batch, i) for i in self._indices]
             if self.pin_memory:
                 made = [t.pin_memory() for t in made]
+        return self._dress(made)
+
+    def _dress(self, made: list[Any]) -> Any:
+        """A batch of its fields' tensors, as the user wants it."""
         for k in self._images:
             made[k] = made[k].permute(0, 3, 1, 2)
         if self._decode:
@@ -511,7 +541,7 @@ class DataLoader:
             "%s, %s %s%s>"
             % (
                 self.name,
-                self._about.epoch_len,
+                len(self.sampler) if self._subset else self._about.epoch_len,
                 self._length,
                 self.batch_size,
                 ", ".join(self.fields),

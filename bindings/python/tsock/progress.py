@@ -27,10 +27,11 @@ class Position:
         self.first = first  # sample of the epoch that it began with
         self.batches = 0
         self._block = block  # samples that all ranks read in a batch each
+        self.passed: Optional[int] = None  # of the stream's, with a subset
         self.finished = False
 
     def samples(self, length: int) -> int:
-        """Samples of the epoch, of this length, that all ranks handed out."""
+        """Samples that all ranks handed out of so many of the epoch."""
         return min(self.first + self.batches * self._block, length)
 
 
@@ -81,10 +82,13 @@ class Progress:
             # Where the job is, not this rank; ranks begin whole epochs.
             left = length - (to.samples if to is not None else 0)
             first -= part.next(left)[0]
-        self._position = Position(
-            stream.epoch, first, part.world * part.batch
-        )
-        return self._position
+        if part.gathers:
+            first = to.samples if to is not None else 0
+        position = Position(stream.epoch, first, part.world * part.batch)
+        if part.gathers:
+            position.passed = to.passed if to is not None else 0
+        self._position = position
+        return position
 
     def finished(self, position: Position) -> None:
         """The end of that epoch was heard."""
@@ -95,8 +99,10 @@ class Progress:
         """Were all batches of that epoch handed out?"""
         if position.finished or not self._whole:
             return position.finished
-        length = self._about.epoch_len
-        return not self._part.next(length - position.samples(length))[1]
+        if position.passed == self._about.epoch_len:
+            return True
+        total = self._part.total(self._about.epoch_len)
+        return not self._part.next(total - position.samples(total))[1]
 
     # ---- the order ----
 
@@ -125,7 +131,7 @@ class Progress:
     def state_dict(self) -> dict[str, Any]:
         if self._state is not None:
             return self._state.as_dict()
-        order = state.order_of(self._about)
+        order = self._state_order()
         position = self._position
         if position is None:
             return state.State(order, None, self.epochs.number).as_dict()
@@ -133,13 +139,17 @@ class Progress:
             order,
             position.epoch,
             self.epochs.number,
-            position.samples(self._about.epoch_len),
+            position.samples(self._part.total(self._about.epoch_len)),
             self.is_over(position) or not self._whole,
+            position.passed,
         ).as_dict()
+
+    def _state_order(self) -> dict[str, str]:
+        return dict(state.order_of(self._about), **self._part.said)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         to = state.from_dict(
-            state_dict, self._about.name, state.order_of(self._about)
+            state_dict, self._about.name, self._state_order()
         )
         if to is None:
             return

@@ -66,6 +66,10 @@ def job_of(job: Optional[str], name: str, world: int, number: int) -> bytes:
 class Ranks:
     """A rank's part of each epoch."""
 
+    gathers = False  # are its batches others than the stream's?
+    # What a state's position is in, where it isn't in the stream's samples.
+    said: dict[str, str] = {}
+
     def __init__(
         self, rank: int, world: int, batch: int, drop_last: bool, once: bool
     ) -> None:
@@ -87,6 +91,14 @@ class Ranks:
             return first, part + (self.rank < more)
         part += more != 0
         return min(self.rank * part, left - part), part
+
+    def total(self, length: int) -> int:
+        """The samples of all ranks in an epoch of this length."""
+        return length
+
+    def batches(self) -> Optional[int]:
+        """How many an epoch has; None: the library knows."""
+        return None
 
     def samples(self, length: int) -> int:
         """The rank's samples in an epoch of this length."""

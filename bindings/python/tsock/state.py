@@ -35,15 +35,18 @@ class State:
         number: Optional[int] = None,
         samples: int = 0,
         finished: bool = False,
+        passed: Optional[int] = None,
     ) -> None:
         self.order = order
         self.epoch = epoch  # of the stream; None: none was begun
         self.number = number  # of the job's own
         self.samples = samples  # of that epoch, that were handed out
         self.finished = finished
+        # Samples of the stream, where the others are those of a subset.
+        self.passed = passed
 
     def as_dict(self) -> dict[str, Any]:
-        return {
+        made: dict[str, Any] = {
             "version": VERSION,
             "order": self.order,
             "epoch": self.epoch,
@@ -51,6 +54,9 @@ class State:
             "samples_yielded": self.samples,
             "finished": self.finished,
         }
+        if "subset" in self.order:
+            made["samples_passed"] = self.passed or 0
+        return made
 
 
 def from_dict(
@@ -68,6 +74,7 @@ def from_dict(
             state["number"],
             state["samples_yielded"],
             state["finished"],
+            state["samples_passed"] if "subset" in theirs else None,
         )
     except (KeyError, TypeError, ValueError) as e:
         raise ValueError(
@@ -78,7 +85,12 @@ def from_dict(
             "the state is of version %r, and this tsock knows version %d"
             % (version, VERSION)
         )
-    numbers = (made.epoch or 0, made.number or 0, made.samples)
+    numbers = (
+        made.epoch or 0,
+        made.number or 0,
+        made.samples,
+        made.passed or 0,
+    )
     if not all(isinstance(n, int) and n >= 0 for n in numbers):
         raise ValueError(
             "the state has an epoch or a number of samples that can't be: %r"
@@ -119,6 +131,9 @@ def resume(
             "iterate again to begin that one"
             % (to.samples, to.epoch, about.name, stream.epoch)
         )
-    # The other ranks go on as much.
-    stream.ask(_ffi.lib.tsock_skip, to.samples // world)
+    # With a subset all of it has to be seen: a sample that stood in for a bad
+    # file before that place doesn't come again after it.
+    if to.passed is None:
+        # The other ranks go on as much.
+        stream.ask(_ffi.lib.tsock_skip, to.samples // world)
     return how

@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: MIT
+"""subset=: full batches of the samples of a stream that one job wants.
+
+The stream is read as by a loader without subset=, in batches of the same size,
+so that this job holds up others no more than such a one: each is given back as
+soon as what is wanted of it has been copied, before the next is asked for.
+Which samples those are tells the stream's field "index", which names what was
+delivered: where a file is bad, that is another one.  Each wanted sample is
+taken when it comes first; for those that never come (they can't be decoded)
+the epoch's first ones are given again at its end, as DistributedSampler pads.
+"""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import hashlib
+import importlib
+import logging
+import math
+import operator
+from array import array
+from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence
+
+from . import _ffi, errors
+from .about import About
+from .gpu import DTYPES
+from .iterator import Iterator
+from .ranks import Ranks
+
+if TYPE_CHECKING:
+    from .loader import DataLoader
+
+_lib = _ffi.lib
+_log = logging.getLogger("tsock")
+
+_INDEX = "index"
+# By its dtype, int32 or int64: what is below 0 becomes too large.
+_INDEX_TYPES: dict[int, Any] = {2: ctypes.c_uint32, 3: ctypes.c_uint64}
+RESERVE = 16  # samples that are kept to be given again
+
+
+def _numbers(subset: Any) -> array[int]:
+    try:
+        items = subset.tolist() if hasattr(subset, "tolist") else list(subset)
+        if bool in set(map(type, items)):
+            raise ValueError(
+                "subset is a mask, or has a bool: it takes the indices of "
+                "samples, such as mask.nonzero()[0] in numpy"
+            )
+        return array("q", map(operator.index, items))
+    except (TypeError, OverflowError):
+        raise ValueError(
+            "subset %.60r: it is a list, array, range or tensor of indices "
+            "of the data set" % (subset,)
+        ) from None
+
+
+class Subset:
+    """The indices that a loader wants."""
+
+    def __init__(self, subset: Iterable[int]) -> None:
+        self.indices = _numbers(subset)
+        if not self.indices:
+            raise ValueError("subset has no samples")
+        least, self.last = min(self.indices), max(self.indices)
+        if least < 0:
+            raise ValueError(
+                "subset has the index %d: those of a data set begin with 0"
+                % least
+            )
+        if len(set(self.indices)) < len(self.indices):
+            twice = collections.Counter(self.indices).most_common(1)[0][0]
+            raise ValueError(
+                "subset has the index %d twice: each sample is read once in "
+                "an epoch" % twice
+            )
+        self.wanted = bytearray()  # by index: 1 is wanted
+
+    def set_opts(self, opts: _ffi.Opts) -> None:
+        """Ask for batches that are only looked at and copied from."""
+        if opts.device >= 0:
+            raise ValueError(
+                "subset with a device: its batches are gathered in host "
+                "memory; leave device out, and move each batch: "
+                "images.to('cuda', non_blocking=True), with pin_memory=True"
+            )
+        if opts.world > 1:
+            raise ValueError(
+                "subset with world_size %d: ranks don't share a subset; give "
+                "each a part of its own and let it read alone: "
+                "subset=indices[rank::world_size], rank=0, world_size=1"
+                % opts.world
+            )
+        opts.flags &= ~(_ffi.DROP_LAST | _ffi.WRITABLE)
+
+    def check(self, about: About) -> None:
+        """Refuse what this stream can't have."""
+        shard, shards = about.shard
+        if shards:
+            raise ValueError(
+                "subset of %r, a stream of shard %d/%d: it has other samples "
+                "in each epoch, so how many are wanted can't be told; read a "
+                "stream of all of the data set"
+                % (about.name, shard, shards)
+            )
+        # Of a loader of one's own the indices are what it says.
+        served = "structure" in about.identity
+        if self.last >= about.dataset_len and not served:
+            raise ValueError(
+                "subset has the index %d, and the data set of stream %r has "
+                "%d samples" % (self.last, about.name, about.dataset_len)
+            )
+        index_of(about)
+        self.wanted = bytearray(self.last + 1)
+        for i in self.indices:
+            self.wanted[i] = 1
+
+    def filtered(self, order: Sequence[int]) -> array[int]:
+        """What it has of the order of an epoch."""
+        wanted, last = self.wanted, self.last
+        return array("I", (i for i in order if i <= last and wanted[i]))
+
+
+def index_of(about: About) -> tuple[int, Any]:
+    """The place of the field "index", and its type in C."""
+    names = [f.name.decode("utf-8", "replace") for f in about.fields]
+    if _INDEX in names:
+        i = names.index(_INDEX)
+        field = about.fields[i]
+        if not field.ndim and field.dtype in _INDEX_TYPES:
+            return i, _INDEX_TYPES[field.dtype]
+    raise ValueError(
+        "subset needs a field 'index', of int64, that says which sample of "
+        "the data set each one is: stream %r has %s"
+        % (about.name, ", ".join(names))
+    )
+
+
+class Part(Ranks):
+    """The subset as a part of each epoch, alone."""
+
+    gathers = True
+
+    def __init__(
+        self, subset: Subset, batch: int, drop_last: bool, once: bool
+    ) -> None:
+        super().__init__(0, 1, batch, drop_last, once)
+        self._subset = subset
+        self._size = size = len(subset.indices)
+        self.drops = drop_last
+        if drop_last and batch > size:
+            raise ValueError(
+                "batch_size %d is more than the %d samples of subset: with "
+                "drop_last no batch would be left" % (batch, size)
+            )
+        # What the epoch gives out, full batches only with drop_last.
+        self.goal = size - size % batch if drop_last else size
+        self._warned = False
+        numbers = array("q", sorted(subset.indices)).tobytes()
+        self.said = {
+            "subset": "%d samples, %s"
+            % (size, hashlib.sha256(numbers).hexdigest()[:16])
+        }
+
+    def samples(self, length: int) -> int:
+        return self._size
+
+    def total(self, length: int) -> int:
+        return self._size
+
+    def batches(self) -> int:
+        return -(-self.goal // self.batch)
+
+    def part(self, order: Sequence[int]) -> Sequence[int]:
+        return self._subset.filtered(order)
+
+    def warn(self, name: str, epoch: Optional[int]) -> None:
+        """Say once that some samples never came."""
+        if not self._warned:
+            self._warned = True
+            _log.warning(
+                "stream %r had not all samples of subset in epoch %s, since "
+                "some files can't be decoded: the first ones of the epoch "
+                "stand in for them (said once)",
+                name,
+                epoch,
+            )
+
+    def left(self) -> bytearray:
+        """By index: 1 for the samples that an epoch gives out."""
+        return bytearray(self._subset.wanted)
+
+
+class Room:
+    """A batch of the loader's own, to be filled."""
+
+    def __init__(self, maker: Rooms, count: int) -> None:
+        self.count = count
+        self.filled = 0
+        self.tensors, self.addresses = maker.make(count)
+
+    def first(self, count: int) -> list[Any]:
+        return [tensor[:count] for tensor in self.tensors]
+
+
+class Rooms:
+    """Makes rooms for the fields of a loader."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self._loader = loader
+        self.index = index_of(loader._about)
+        found = loader._about.find(loader.fields)
+        self.places = [i for i, _ in found]
+        self._kinds = [
+            (tuple(f.shape[: f.ndim]), DTYPES[f.dtype]) for _, f in found
+        ]
+        self.sizes = [
+            math.prod(f.shape[: f.ndim]) * _lib.tsock_dtype_size(f.dtype)
+            for _, f in found
+        ]
+        self._torch = loader._tensors.torch
+        self._numpy: Any = None
+        if self._torch is None:
+            self._numpy = importlib.import_module("numpy")
+
+    def make(self, count: int) -> tuple[list[Any], list[int]]:
+        if self._torch is None:
+            empty = self._numpy.empty
+            made = [empty((count, *s), dtype) for s, dtype in self._kinds]
+            return made, [array.ctypes.data for array in made]
+        torch, pin = self._torch, self._loader.pin_memory
+        made = [
+            torch.empty(
+                (count, *s), dtype=getattr(torch, dtype), pin_memory=pin
+            )
+            for s, dtype in self._kinds
+        ]
+        return made, [tensor.data_ptr() for tensor in made]
+
+    def copies(self, tensors: list[Any]) -> list[Any]:
+        if self._torch is None:
+            return [array.copy() for array in tensors]
+        return [tensor.clone() for tensor in tensors]
+
+
+class Gather:
+    """Gathers an epoch's batches of those of the stream.
+
+    add() may be called again for the same batch of the stream, when Ctrl-C
+    came before its end.
+    """
+
+    def __init__(
+        self, rooms: Rooms, part: Part, given: int, first: int, start: int
+    ) -> None:
+        self._rooms = rooms
+        self._part = part
+        self._left = part.left()
+        self._given = given  # samples in batches that are full
+        self.next = first  # sequence number of what comes next
+        self._start = start  # what comes before was given out by another one
+        self._mask = bytearray()
+        self._masked = -1  # the first sample that it is about
+        self._room: Optional[Room] = None  # being filled
+        self._full: list[tuple[Room, int]] = []  # and where each ends
+        self._reserve: list[Any] = []
+        self.again = 0  # samples that were given once more
+
+    @property
+    def is_ready(self) -> bool:
+        return bool(self._full)
+
+    @property
+    def is_over(self) -> bool:
+        """Are all samples in batches that are full?"""
+        return self._given >= self._part.goal
+
+    def give(self) -> tuple[list[Any], int]:
+        """A batch that is ready, and the sequence number after its last."""
+        room, end = self._full.pop(0)
+        return room.tensors, end
+
+    def add(self, batch: Any) -> None:
+        """Copy what is wanted of a batch of the stream."""
+        seq: int = _lib.tsock_batch_seq(batch)
+        count: int = _lib.tsock_batch_count(batch)
+        if seq < self.next:
+            return
+        mask = self._mask_of(batch, seq, count)
+        sources = [
+            _lib.tsock_batch_data(batch, i) for i in self._rooms.places
+        ]
+        room, full, given = self._room, list(self._full), self._given
+        filled = room.filled if room else 0
+        k = mask.find(1)
+        while k >= 0 and given < self._part.goal:
+            if room is None:
+                room, filled = self._new_room(given), 0
+            k, filled = self._copy(sources, mask, k, room, filled)
+            if filled == room.count:
+                full.append((room, seq + k))
+                given += filled
+                self._keep(room, filled)
+                room = None
+            k = mask.find(1, k)
+        if room:
+            room.filled = filled
+        self._room, self._full = room, full
+        self._given, self.next = given, seq + count
+
+    def _new_room(self, given: int) -> Room:
+        part = self._part
+        return Room(self._rooms, min(part.batch, part.goal - given))
+
+    def _mask_of(self, batch: Any, seq: int, count: int) -> bytearray:
+        """Which samples of the batch are wanted and come first."""
+        if self._masked != seq:
+            self._mask, self._masked = bytearray(count), seq
+        mask, left, n = self._mask, self._left, len(self._left)
+        place, kind = self._rooms.index
+        address = _lib.tsock_batch_data(batch, place)
+        for k, i in enumerate((kind * count).from_address(address)[:]):
+            if i < n and left[i]:
+                mask[k] = seq + k >= self._start
+                left[i] = 0
+        return mask
+
+    def _copy(
+        self,
+        sources: Sequence[int],
+        mask: bytearray,
+        k: int,
+        room: Room,
+        filled: int,
+    ) -> tuple[int, int]:
+        """Copy wanted samples from k on, those side by side at once.
+
+        (The sample after the last one that was looked at, filled.)
+        """
+        fields = list(zip(sources, room.addresses, self._rooms.sizes))
+        memmove = ctypes.memmove
+        while True:
+            end = mask.find(0, k)
+            if end < 0:
+                end = len(mask)
+            n = min(end - k, room.count - filled)
+            for source, to, size in fields:
+                memmove(to + filled * size, source + k * size, n * size)
+            filled += n
+            if filled == room.count:
+                return k + n, filled
+            k = mask.find(1, end)
+            if k < 0:
+                return len(mask), filled
+
+    # ---- the end of the stream's epoch ----
+
+    def _keep(self, room: Room, filled: int) -> None:
+        """Keep the first samples, to be given again if some never come."""
+        if not self._reserve and filled:
+            self._reserve = self._rooms.copies(
+                room.first(min(filled, RESERVE))
+            )
+
+    def finish(self) -> bool:
+        """Make a short batch of what is there, if that is wanted."""
+        room, self._room = self._room, None
+        if room is None or not room.filled or self._part.drops:
+            return False
+        room.tensors = room.first(room.filled)
+        self._given += room.filled
+        self._full = [(room, self.next)]
+        return True
+
+    def pad(self) -> bool:
+        """Make the next batch that was promised; False: there is nothing."""
+        room = self._room or self._new_room(self._given)
+        self._keep(room, room.filled)
+        if not self._reserve:
+            return False
+        for at in range(room.filled, room.count):
+            k = self.again % len(self._reserve[0])
+            for to, kept in zip(room.tensors, self._reserve):
+                to[at] = kept[k]
+            self.again += 1
+        self._room = None
+        self._given += room.count
+        self._full = [(room, self.next)]
+        return True
+
+
+class Gatherer(Iterator):
+    """One epoch of a loader with subset=."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        self._gather: Optional[Gather] = None
+        self._start = 0  # sequence number of the epoch's first sample
+
+    def __next__(self) -> Any:
+        gather = self._gather
+        if gather is None or not gather.is_ready:
+            gather = self._fill()
+        position = self._position
+        assert position is not None
+        made, end = gather.give()
+        position.batches += 1
+        position.passed = end - self._start
+        return self._loader._dress(made)
+
+    def _fill(self) -> Gather:
+        """Read on until a batch is ready."""
+        try:
+            while True:
+                if not self._out.value:
+                    self._take()
+                gather = self._gather or self._begin_gather()
+                gather.add(self._out)
+                batch, self._out.value = self._out.value, None
+                _lib.tsock_batch_release(batch)
+                if gather.is_over and self._stream:
+                    # Others needn't wait until this job is asked again.
+                    self._stream.ask(_lib.tsock_skip, self._length)
+                    self._stream.ask(_lib.tsock_next, 0, self._ref)
+                if gather.is_ready:
+                    return gather
+        except StopIteration:
+            if self._failure or self._gather is None:
+                raise
+            if self._gather.is_over or not self._finish(self._gather):
+                raise
+        return self._gather
+
+    @property
+    def _length(self) -> int:
+        return self._loader._about.epoch_len
+
+    def _begin_gather(self) -> Gather:
+        loader, position = self._loader, self._position or self._begun()
+        self._start = first = _lib.tsock_batch_seq(self._out)
+        part = loader._part
+        assert isinstance(part, Part)
+        self._gather = Gather(
+            Rooms(loader),
+            part,
+            position.first,
+            first,
+            first + (position.passed or 0),
+        )
+        return self._gather
+
+    def _finish(self, gather: Gather) -> bool:
+        """The stream's epoch is over: is there one more batch?"""
+        if gather.next - self._start < self._length:
+            return gather.finish()  # it was joined in its middle
+        if gather.pad():
+            part = self._loader._part
+            assert isinstance(part, Part)
+            part.warn(self._loader.name, self._loader.stream_epoch)
+            return True
+        position = self._position
+        if position and not position.first:
+            self._failure = errors.Error(
+                "none of the samples of subset was in epoch %d of stream %r: "
+                "can they be decoded?" % (position.epoch, self._loader.name)
+            )
+            raise self._failure
+        return False
