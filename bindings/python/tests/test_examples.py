@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -256,3 +257,34 @@ def test_train_py_trains(serve, script, place):
     with open(os.path.join(EXAMPLES, "train.py")) as f:
         out, _ = finish(script(f.read(), "toy", "2"), timeout=60)
     assert "epoch 0: last loss" in out and "epoch 1: last loss" in out
+
+
+@pytest.fixture
+def example(run, place, monkeypatch):
+    """example("kfold.py", arguments) runs a program in Python."""
+    pytest.importorskip("torch")
+    path = os.path.join(CHECKOUT, "bindings", "python")
+    monkeypatch.setenv("PYTHONPATH", path)
+    return lambda name, *more: run(
+        sys.executable, os.path.join(EXAMPLES, name), *more
+    )
+
+
+def test_kfold_py_makes_images_and_learns_them(example):
+    out, _ = finish(example("kfold.py"), timeout=170)
+    found = re.findall(r"on 144 samples, (\d+) of 36 others", out)
+    assert len(found) == 5 and sum(map(int, found)) > 5 * 36 * 0.6
+
+
+def test_sweep_py_trains_four_jobs_on_one_producer(example, images):
+    import tsock
+
+    out, _ = finish(example("sweep.py", images, 2), timeout=170)
+    assert re.findall(r"^lr (\S+): loss \d", out, re.M) == [
+        "0.001",
+        "0.01",
+        "0.1",
+        "1",
+    ]
+    assert "best: lr " in out
+    until(lambda: not tsock.streams(), what="the producer's end")
