@@ -2,7 +2,6 @@
 """Scripts of TensorSocket's run with their import line replaced."""
 
 import threading
-import warnings
 
 import pytest
 
@@ -276,6 +275,66 @@ def test_the_producer_goes_a_batch_at_a_time(place):
         assert server.stats()["head"] <= N + 16
 
 
+class Rotated:
+    """A sampler whose order is that of its epoch."""
+
+    def __init__(self):
+        self.epoch = 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __len__(self):
+        return N
+
+    def __iter__(self):
+        return iter([(i + self.epoch) % N for i in range(N)])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("told", [False, True])
+def test_an_epoch_is_the_one_that_the_loop_has_set(place, told, workers):
+    """It made the next epoch's iterator before the loop could say so."""
+    sampler = Rotated()
+    loader = loader_of(sampler=sampler, num_workers=workers)
+    with TensorProducer(loader) as producer:
+        consumer = consume(batch_size=20)
+        seen = []
+
+        def read():
+            for _ in range(3):
+                seen.append([int(i) for _, y in consumer for i in y])
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        for epoch in range(3):
+            if told:
+                sampler.set_epoch(epoch * 10)
+            for _ in producer:
+                pass
+        thread.join()
+        firsts = [0, 10, 20] if told else [0, 1, 2]
+        assert seen == [[(i + f) % N for i in range(N)] for f in firsts]
+
+
+def test_join_waits_for_what_is_unread_and_for_nothing_else(produce):
+    producer = produce(loader_of())
+    consumer = consume(batch_size=10)
+    kept = [next(consumer)]
+    # The loop has ended when the last batch was had, and join() waits.
+    until(lambda: producer.epoch == 1)
+    assert producer.thread.is_alive() and not producer.server.closed
+    kept += [next(consumer) for _ in range(8)]
+    assert producer.thread.is_alive() and not producer.server.closed
+    kept += list(consumer)
+    # Batches that are kept, and who is still there, hold nobody up.
+    producer.thread.join()
+    assert not producer.errors and producer.server.closed
+    assert [int(i) for _, y in kept for i in y] == list(range(N))
+    with pytest.raises(tsock.StreamEnded):
+        next(consumer)
+
+
 def test_dicts_and_padding(produce):
     batches = [
         {
@@ -410,86 +469,3 @@ def test_nothing_of_it_opens_a_port_or_changes_logging(place, script):
         "p.close()\n"
     )
     assert finish(process)[0] == "[] 30\n[]\n"
-
-
-# ---- what goes wrong ----
-
-
-def test_a_loader_that_raises_is_heard_on_both_sides(produce):
-    class Broken(Samples):
-        def __getitem__(self, i):
-            if i == 50:
-                raise KeyError("sample 50")
-            return super().__getitem__(i)
-
-    producer = produce(torch.utils.data.DataLoader(Broken(), batch_size=8))
-    consumer = consume(batch_size=8)
-    with pytest.raises(tsock.StreamFailed, match="KeyError: 'sample 50'"):
-        list(consumer)
-    until(lambda: producer.errors)
-    assert type(producer.errors[0]) is KeyError
-
-
-def test_a_producer_that_dies_is_an_error_of_its_consumers(place, script):
-    process = script(here(EXAMPLE_PRODUCER), CUDA_VISIBLE_DEVICES="")
-    consumer = consume(port=5556)
-    next(consumer)
-    process.kill()
-    process.wait()
-    with pytest.raises(tsock.ProducerLost):
-        for _ in range(3):
-            list(consumer)
-
-
-def test_a_consumer_that_leaves_stops_nobody(produce):
-    """It cost the others ten seconds, and hung the producer."""
-    produce(loader_of(), epochs=2)
-    with consume(batch_size=8) as first:
-        next(first)
-        second = consume(batch_size=8)
-        next(second)
-    assert [int(i) for _, y in second for i in y] == list(range(8, N))
-    assert [int(i) for _, y in second for i in y] == list(range(N))
-
-
-def test_nobody_serves_that_port(place):
-    with pytest.raises(tsock.NoProducer):
-        TensorConsumer(port=9, wait=0.1)
-
-
-@pytest.mark.parametrize(
-    "keywords, text",
-    [
-        ({"port": "x"}, "port 'x': it is a number"),
-        ({"rubber_band_pct": 2}, "part of an epoch"),
-        ({"producer_batch_size": 0}, "producer_batch_size 0"),
-        ({"consumer_max_buffer_size": 0}, "consumer_max_buffer_size 0"),
-        ({"rubber_band": 2}, "did you mean 'rubber_band_pct'"),
-    ],
-)
-def test_arguments_that_can_not_be(place, keywords, text):
-    with pytest.raises((TypeError, ValueError), match=text):
-        TensorProducer(loader_of(), **keywords)
-
-
-def test_what_is_not_needed_any_more_is_said(place):
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        with TensorProducer(
-            loader_of(), 1, 2, (3, 4), 0.02, clip=object(), online=True
-        ):
-            TensorConsumer(1, 2, (3, 4), 10).close()
-    texts = [str(w.message) for w in said if "tsock.tens" in str(w.message)]
-    assert [text.split(": ")[1].split("=")[0] for text in texts] == [
-        "ack_port",
-        "heart_ports",
-        "clip",
-        "ack_port",
-        "heart_ports",
-        "max_buffer_size",
-    ]
-    assert all(w.filename == __file__ for w in said[:6])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with TensorProducer(loader_of(), 1, 5556, (4444, 4445)):
-            TensorConsumer(1, 5556).close()

@@ -26,7 +26,6 @@ class Paced:
         self._prepare = prepare
         self._changed = threading.Condition()
         self._begun = 0  # epochs that the server has come to
-        self._ended = 0  # ... and has done with
         self._asked = 0  # epochs that the producer's user has come to
         self._steps = 0  # of the one that he is in: asked for
         self._taken = 0  # ... and had
@@ -68,8 +67,7 @@ class Paced:
 
     def __iter__(self) -> Iterator[Any]:
         with self._changed:
-            self._ended = self._begun  # one that was left has ended, too
-            self._begun += 1
+            self._begun += 1  # so the one before has ended, or was left
             epoch = self._begun
             self._changed.notify_all()
         if epoch > 1:
@@ -90,9 +88,6 @@ class Paced:
                 self._taken += 1
                 self._changed.notify_all()
             yield item
-        with self._changed:
-            self._ended = epoch
-            self._changed.notify_all()
 
     def _wait(self, condition: Callable[[], bool]) -> None:
         with self._changed:
@@ -110,7 +105,7 @@ class Paced:
     def enter(self) -> None:
         """Begin an epoch, or go on in one that was left in the middle."""
         with self._changed:
-            if self._asked == self._ended:
+            if self.is_whole:
                 if self._asked:
                     self._taken = 0
                 self._steps = 0
@@ -121,16 +116,16 @@ class Paced:
         """One batch more (new): True when it was had, False at the epoch's
         end, None when neither has come yet."""
         with self._changed:
-            if new and self._ended < self._asked:
+            if new and not self.is_whole:
                 self._steps += 1
                 self._changed.notify_all()
             self._changed.wait_for(
-                lambda: self._ended >= self._asked
+                lambda: self.is_whole
                 or self._taken >= self._steps
                 or self._closed,
                 seconds,
             )
-            if self._ended >= self._asked or self._closed:
+            if self.is_whole or self._closed:
                 return False
             return True if self._taken >= self._steps else None
 
@@ -146,5 +141,9 @@ class Paced:
 
     @property
     def is_whole(self) -> bool:
-        """Has the epoch that was asked for last come to its end?"""
-        return self._ended >= self._asked
+        """Has the server done with the epoch that was asked for last?
+
+        It has come to the next one then, and set_epoch() was called with that
+        one's number: who drives the producer may call it with another.
+        """
+        return self._begun > self._asked

@@ -315,7 +315,7 @@ class TensorProducer:
             raise errors.Error("this TensorProducer has ended; make another")
 
     def join(self) -> None:
-        """Wait until the consumers have what was served, and end the stream.
+        """Wait until the consumers are at their last batches; end the stream.
 
         Who asks for another epoch then gets tsock.StreamEnded.
         """
@@ -335,8 +335,13 @@ class TensorProducer:
         end = stats["claimed"]
         if self._paced.is_whole and self._paced.entered:
             end = (self._paced.epoch + 1) * stats["epoch_len"]
+        # Of each one's last batch nobody knows whether it was asked for; it is
+        # there for it also when this process is gone.
+        length = stats["epoch_len"]
         return stats["head"] >= end and all(
-            row["tail"] >= end for row in stats["rows"]
+            row["tail"] + (length % row["batch_size"] or row["batch_size"])
+            >= end
+            for row in stats["rows"]
         )
 
     def close(self) -> None:
