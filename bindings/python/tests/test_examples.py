@@ -277,8 +277,6 @@ def test_kfold_py_makes_images_and_learns_them(example):
 
 
 def test_sweep_py_trains_four_jobs_on_one_producer(example, images):
-    import tsock
-
     out, _ = finish(example("sweep.py", images, 2), timeout=170)
     assert re.findall(r"^lr (\S+): loss \d", out, re.M) == [
         "0.001",

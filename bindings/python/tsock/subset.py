@@ -18,7 +18,9 @@ import hashlib
 import importlib
 import logging
 import math
+import mmap
 import operator
+import weakref
 from array import array
 from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence
 
@@ -38,6 +40,7 @@ _INDEX = "index"
 # By its dtype, int32 or int64: what is below 0 becomes too large.
 _INDEX_TYPES: dict[int, Any] = {2: ctypes.c_uint32, 3: ctypes.c_uint64}
 RESERVE = 16  # samples that are kept to be given again
+MOST_FREE = 3  # batches' memory that is kept
 
 
 def _numbers(subset: Any) -> array[int]:
@@ -157,6 +160,7 @@ class Part(Ranks):
         # What the epoch gives out, full batches only with drop_last.
         self.goal = size - size % batch if drop_last else size
         self._warned = False
+        self.pages = Pages()
         numbers = array("q", sorted(subset.indices)).tobytes()
         self.said = {
             "subset": "%d samples, %s"
@@ -204,11 +208,45 @@ class Room:
         return [tensor[:count] for tensor in self.tensors]
 
 
+class Pages:
+    """Memory of batches that nobody has any more, to be filled again.
+
+    The kernel gives out new pages eight times more slowly than one copies.
+    """
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[mmap.mmap]] = {}
+        self._types: dict[int, Any] = {}
+
+    def take(self, size: int) -> Any:
+        """A buffer; when the last tensor on it is gone it comes back here."""
+        free = self._free.setdefault(size, [])
+        try:
+            memory = free.pop()
+        except IndexError:
+            # Private: what a forked child has of it stays as it was.
+            memory = mmap.mmap(
+                -1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+            )
+        if size not in self._types:
+            # A class of one's own, whose objects can have weak references.
+            self._types[size] = type("Lent", (ctypes.c_char * size,), {})
+        lent = self._types[size].from_buffer(memory)
+        weakref.finalize(lent, _give_back, free, memory).atexit = False
+        return lent
+
+
+def _give_back(free: list[mmap.mmap], memory: mmap.mmap) -> None:
+    if len(free) < MOST_FREE:
+        free.append(memory)
+
+
 class Rooms:
     """Makes rooms for the fields of a loader."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader, pages: Pages) -> None:
         self._loader = loader
+        self._pages = pages
         self.index = index_of(loader._about)
         found = loader._about.find(loader.fields)
         self.places = [i for i, _ in found]
@@ -225,18 +263,30 @@ class Rooms:
             self._numpy = importlib.import_module("numpy")
 
     def make(self, count: int) -> tuple[list[Any], list[int]]:
+        """A tensor for so many samples of each field, and its address."""
+        if self._torch is not None and self._loader.pin_memory:
+            made = [
+                self._torch.empty(
+                    (count, *shape),
+                    dtype=getattr(self._torch, dtype),
+                    pin_memory=True,  # torch has these used again itself
+                )
+                for shape, dtype in self._kinds
+            ]
+            return made, [tensor.data_ptr() for tensor in made]
+        made, addresses = [], []
+        for (shape, dtype), size in zip(self._kinds, self.sizes):
+            lent = self._pages.take(size * self._loader.batch_size)
+            addresses.append(ctypes.addressof(lent))
+            made.append(self._tensor(lent, (count, *shape), dtype))
+        return made, addresses
+
+    def _tensor(self, lent: Any, shape: tuple[int, ...], dtype: str) -> Any:
+        n = math.prod(shape)
         if self._torch is None:
-            empty = self._numpy.empty
-            made = [empty((count, *s), dtype) for s, dtype in self._kinds]
-            return made, [array.ctypes.data for array in made]
-        torch, pin = self._torch, self._loader.pin_memory
-        made = [
-            torch.empty(
-                (count, *s), dtype=getattr(torch, dtype), pin_memory=pin
-            )
-            for s, dtype in self._kinds
-        ]
-        return made, [tensor.data_ptr() for tensor in made]
+            return self._numpy.frombuffer(lent, dtype, n).reshape(shape)
+        kind = getattr(self._torch, dtype)
+        return self._torch.frombuffer(lent, dtype=kind, count=n).view(shape)
 
     def copies(self, tensors: list[Any]) -> list[Any]:
         if self._torch is None:
@@ -442,7 +492,7 @@ class Gatherer(Iterator):
         part = loader._part
         assert isinstance(part, Part)
         self._gather = Gather(
-            Rooms(loader),
+            Rooms(loader, part.pages),
             part,
             position.first,
             first,
