@@ -15,20 +15,16 @@ from __future__ import annotations
 import collections
 import ctypes
 import hashlib
-import importlib
 import logging
-import math
-import mmap
 import operator
-import weakref
 from array import array
 from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence
 
 from . import _ffi, errors
 from .about import About
-from .gpu import DTYPES
 from .iterator import Iterator
 from .ranks import Ranks
+from .rooms import Pages, Room, Rooms, index_of
 
 if TYPE_CHECKING:
     from .loader import DataLoader
@@ -36,11 +32,7 @@ if TYPE_CHECKING:
 _lib = _ffi.lib
 _log = logging.getLogger("tsock")
 
-_INDEX = "index"
-# By its dtype, int32 or int64: what is below 0 becomes too large.
-_INDEX_TYPES: dict[int, Any] = {2: ctypes.c_uint32, 3: ctypes.c_uint64}
 RESERVE = 16  # samples that are kept to be given again
-MOST_FREE = 3  # batches' memory that is kept
 
 
 def _numbers(subset: Any) -> array[int]:
@@ -125,21 +117,6 @@ class Subset:
         return array("I", (i for i in order if i <= last and wanted[i]))
 
 
-def index_of(about: About) -> tuple[int, Any]:
-    """The place of the field "index", and its type in C."""
-    names = [f.name.decode("utf-8", "replace") for f in about.fields]
-    if _INDEX in names:
-        i = names.index(_INDEX)
-        field = about.fields[i]
-        if not field.ndim and field.dtype in _INDEX_TYPES:
-            return i, _INDEX_TYPES[field.dtype]
-    raise ValueError(
-        "subset needs a field 'index', of int64, that says which sample of "
-        "the data set each one is: stream %r has %s"
-        % (about.name, ", ".join(names))
-    )
-
-
 class Part(Ranks):
     """The subset as a part of each epoch, alone."""
 
@@ -194,104 +171,6 @@ class Part(Ranks):
     def left(self) -> bytearray:
         """By index: 1 for the samples that an epoch gives out."""
         return bytearray(self._subset.wanted)
-
-
-class Room:
-    """A batch of the loader's own, to be filled."""
-
-    def __init__(self, maker: Rooms, count: int) -> None:
-        self.count = count
-        self.filled = 0
-        self.tensors, self.addresses = maker.make(count)
-
-    def first(self, count: int) -> list[Any]:
-        return [tensor[:count] for tensor in self.tensors]
-
-
-class Pages:
-    """Memory of batches that nobody has any more, to be filled again.
-
-    The kernel gives out new pages eight times more slowly than one copies.
-    """
-
-    def __init__(self) -> None:
-        self._free: dict[int, list[mmap.mmap]] = {}
-        self._types: dict[int, Any] = {}
-
-    def take(self, size: int) -> Any:
-        """A buffer; when the last tensor on it is gone it comes back here."""
-        free = self._free.setdefault(size, [])
-        try:
-            memory = free.pop()
-        except IndexError:
-            # Private: what a forked child has of it stays as it was.
-            memory = mmap.mmap(
-                -1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-            )
-        if size not in self._types:
-            # A class of one's own, whose objects can have weak references.
-            self._types[size] = type("Lent", (ctypes.c_char * size,), {})
-        lent = self._types[size].from_buffer(memory)
-        weakref.finalize(lent, _give_back, free, memory).atexit = False
-        return lent
-
-
-def _give_back(free: list[mmap.mmap], memory: mmap.mmap) -> None:
-    if len(free) < MOST_FREE:
-        free.append(memory)
-
-
-class Rooms:
-    """Makes rooms for the fields of a loader."""
-
-    def __init__(self, loader: DataLoader, pages: Pages) -> None:
-        self._loader = loader
-        self._pages = pages
-        self.index = index_of(loader._about)
-        found = loader._about.find(loader.fields)
-        self.places = [i for i, _ in found]
-        self._kinds = [
-            (tuple(f.shape[: f.ndim]), DTYPES[f.dtype]) for _, f in found
-        ]
-        self.sizes = [
-            math.prod(f.shape[: f.ndim]) * _lib.tsock_dtype_size(f.dtype)
-            for _, f in found
-        ]
-        self._torch = loader._tensors.torch
-        self._numpy: Any = None
-        if self._torch is None:
-            self._numpy = importlib.import_module("numpy")
-
-    def make(self, count: int) -> tuple[list[Any], list[int]]:
-        """A tensor for so many samples of each field, and its address."""
-        if self._torch is not None and self._loader.pin_memory:
-            made = [
-                self._torch.empty(
-                    (count, *shape),
-                    dtype=getattr(self._torch, dtype),
-                    pin_memory=True,  # torch has these used again itself
-                )
-                for shape, dtype in self._kinds
-            ]
-            return made, [tensor.data_ptr() for tensor in made]
-        made, addresses = [], []
-        for (shape, dtype), size in zip(self._kinds, self.sizes):
-            lent = self._pages.take(size * self._loader.batch_size)
-            addresses.append(ctypes.addressof(lent))
-            made.append(self._tensor(lent, (count, *shape), dtype))
-        return made, addresses
-
-    def _tensor(self, lent: Any, shape: tuple[int, ...], dtype: str) -> Any:
-        n = math.prod(shape)
-        if self._torch is None:
-            return self._numpy.frombuffer(lent, dtype, n).reshape(shape)
-        kind = getattr(self._torch, dtype)
-        return self._torch.frombuffer(lent, dtype=kind, count=n).view(shape)
-
-    def copies(self, tensors: list[Any]) -> list[Any]:
-        if self._torch is None:
-            return [array.copy() for array in tensors]
-        return [tensor.clone() for tensor in tensors]
 
 
 class Gather:
