@@ -173,10 +173,18 @@ def test_a_rank_reads_its_own_shard_and_no_other(serve, two_ranks):
 
 def test_ranks_that_come_after_the_loader_are_seen(serve, monkeypatch):
     serve()
-    loader = tsock.DataLoader("toy", 16)
+    loader = tsock.DataLoader("toy", 16, timeout=0.5)
+    late = tsock.DataLoader("toy", 16)
+    next(iter(late))
+    assert len(loader.sampler) == N
     distributed = pytest.importorskip("torch.distributed")
     monkeypatch.setattr(distributed, "is_initialized", lambda: True)
     monkeypatch.setattr(distributed, "get_rank", lambda: 0)
     monkeypatch.setattr(distributed, "get_world_size", lambda: 4)
-    with pytest.raises(ValueError, match="rank 0 of 4 now"):
+    # The others aren't there.
+    with pytest.raises(tsock.TimedOut):
         next(iter(loader))
+    assert len(loader.sampler) == 51
+    assert len(loader) == 4
+    with pytest.raises(ValueError, match="rank 0 of 4 now"):
+        iter(late)

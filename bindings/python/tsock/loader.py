@@ -219,7 +219,7 @@ class DataLoader:
         self.timeout = timeout
         self._said = rank, world_size
         self._job = job
-        opts.rank, opts.world = self._at = ranks.current(rank, world_size)
+        self._at = ranks.current(rank, world_size)
         self._tensors = tensors.framework(framework)
         self.framework = self._tensors.name
         if self.dtype == "bfloat16" and self.framework == "numpy":
@@ -255,7 +255,8 @@ class DataLoader:
         self._unpack = unpack
         if wait is not None:
             arguments.seconds("wait", wait, 0)
-        self._connect(opts, batch_size, wait)
+        self._asked = opts, batch_size, wait
+        self._connect(*self._asked)
 
     def _connect(
         self,
@@ -263,6 +264,7 @@ class DataLoader:
         batch_size: Optional[int],
         wait: Optional[float],
     ) -> None:
+        opts.rank, opts.world = self._at
         self._pool = pool = attach.attached(
             self._want,
             self.name,
@@ -300,7 +302,7 @@ class DataLoader:
         self._about = about = self._pool.about
         if self._want:
             self._want.compare(about.identity, about.pid)
-        self._check_rank()
+        arguments.check_shard(self.name, *self._at, *about.shard)
         self._decode = self._decoder(served.of(about))
         whole = bool(about.shard[1])
         part = ranks.Ranks(
@@ -383,12 +385,16 @@ class DataLoader:
         # torch.distributed may have come since the loader was made.
         now = ranks.current(*self._said)
         if now != self._at:
-            raise ValueError(
-                "this process is rank %d of %d now, and was rank %d of %d when "
-                "its tsock.DataLoader was made: make the loader after "
-                "torch.distributed.init_process_group(), or pass rank= and "
-                "world_size=" % (*now, *self._at)
-            )
+            if self._progress.began:
+                raise ValueError(
+                    "this process is rank %d of %d now, and was rank %d of %d "
+                    "when its tsock.DataLoader began to read: make another "
+                    "loader" % (*now, *self._at)
+                )
+            self.close()
+            del self.__dict__["_made"]
+            self._at = now
+            self._connect(*self._asked)
         arguments.check_shard(self.name, *now, *self._about.shard)
 
     def __setattr__(self, key: str, value: Any) -> None:

@@ -69,6 +69,11 @@ class Progress:
             self._state = None
             raise
 
+    @property
+    def began(self) -> bool:
+        """Was a batch taken?"""
+        return self._position is not None
+
     def begun(self, stream: Stream, batch: c_void_p) -> Position:
         """The first batch of an epoch was taken."""
         to, self._state = self._state, None
