@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <zmq.h>
 
+#include "base/err.h"
+
 #define NAME "fake_producer"
 #define INCARNATION 4711
 #define N 1000 /* samples an epoch */
@@ -230,7 +232,7 @@ static int meet_fake_producer(const struct fake_producer *r, uint32_t flags)
 	if (!err)
 		err = first_batches(t);
 	if (err && err != TSOCK_EAGAIN)
-		need(*tsock_errmsg() && strlen(tsock_errmsg()) < 600);
+		need(*tsock_errmsg() && strlen(tsock_errmsg()) < TSI_ERR_BYTES);
 	if (getenv("TEST_VERBOSE"))
 		fprintf(stderr, "%s: %s: %s\n", r->what, tsock_strerror(err),
 			err ? tsock_errmsg() : "");

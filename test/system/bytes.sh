@@ -87,8 +87,9 @@ for k in a b c; do
 	result $? "reader $k saw the same bytes"
 done
 
-# A stream begun anew somewhere else: leave, and come back after a jump.
-start --threads 2
+# A stream begun anew somewhere else: leave, and come back after a jump.  An
+# epoch of which less than the window was read would be begun again.
+start --threads 2 --join-window 5
 "$sum" bytes 16 10 >/dev/null
 "$sum" bytes 16 10 >/dev/null
 "$sum" bytes 16 $N >"$work/later"
