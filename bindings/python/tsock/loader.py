@@ -219,7 +219,7 @@ class DataLoader:
         self.timeout = timeout
         self._said = rank, world_size
         self._job = job
-        self._at = ranks.current(rank, world_size)
+        opts.rank, opts.world = self._at = ranks.current(rank, world_size)
         self._tensors = tensors.framework(framework)
         self.framework = self._tensors.name
         if self.dtype == "bfloat16" and self.framework == "numpy":
