@@ -116,7 +116,9 @@ class Paced:
         """One batch more (new): True when it was had, False at the epoch's
         end, None when neither has come yet."""
         with self._changed:
-            if new and not self.is_whole:
+            if new:
+                if self.is_whole:
+                    return False
                 self._steps += 1
                 self._changed.notify_all()
             self._changed.wait_for(
@@ -125,9 +127,10 @@ class Paced:
                 or self._closed,
                 seconds,
             )
-            if self.is_whole or self._closed:
-                return False
-            return True if self._taken >= self._steps else None
+            # It was had, although the epoch may have ended by that.
+            if self._taken >= self._steps:
+                return True
+            return False if self.is_whole or self._closed else None
 
     def enter_first(self) -> None:
         """Begin the first epoch, if none was begun."""
