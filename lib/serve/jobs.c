@@ -38,6 +38,7 @@ static struct tsi_job *add(struct tsi_jobs *t, const struct tsi_msg_join *j)
 			continue;
 		memset(k, 0, sizeof(*k));
 		k->used = true;
+		t->count++;
 		memcpy(k->id, j->job, TSOCK_JOB);
 		k->world = j->world;
 		for (unsigned r = 0; r < TSOCK_MAX_RANKS; r++)
@@ -45,6 +46,12 @@ static struct tsi_job *add(struct tsi_jobs *t, const struct tsi_msg_join *j)
 		return k;
 	}
 	return NULL;
+}
+
+static void forget(struct tsi_jobs *t, struct tsi_job *k)
+{
+	k->used = false;
+	t->count--;
 }
 
 static int check(const struct tsi_msg_join *j)
@@ -153,12 +160,13 @@ void tsi_jobs_joined(struct tsi_jobs *t, const struct tsi_msg_join *j,
 	for (unsigned i = 0; i < k->world; i++)
 		if (!k->rank[i].joined)
 			return;
-	k->used = false;
+	forget(t, k);
 }
 
 bool tsi_jobs_wait(const struct tsi_jobs *t, unsigned reader)
 {
-	for (unsigned i = 0; i < TSI_JOBS; i++)
+	/* Asked for each reader whenever tails are read. */
+	for (unsigned i = 0; t->count && i < TSI_JOBS; i++)
 		for (unsigned r = 0; t->job[i].used && r < t->job[i].world; r++)
 			if (t->job[i].rank[r].reader == (int)reader)
 				return true;
@@ -178,8 +186,8 @@ void tsi_jobs_expire(struct tsi_jobs *t, int64_t now_ms)
 	for (unsigned i = 0; i < TSI_JOBS; i++) {
 		struct tsi_job *k = &t->job[i];
 
-		if (k->complete ? now_ms > k->expires_ms
-				: now_ms - k->asked_ms > JOIN_MS)
-			k->used = false;
+		if (k->used && (k->complete ? now_ms > k->expires_ms
+					    : now_ms - k->asked_ms > JOIN_MS))
+			forget(t, k);
 	}
 }

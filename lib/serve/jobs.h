@@ -39,6 +39,7 @@ struct tsi_job {
 };
 
 struct tsi_jobs {
+	unsigned count; /* in use: mostly 0, and then nobody looks further */
 	struct tsi_job job[TSI_JOBS];
 };
 
