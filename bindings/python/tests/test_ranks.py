@@ -175,6 +175,7 @@ def test_ranks_that_come_after_the_loader_are_seen(serve, monkeypatch):
     serve()
     loader = tsock.DataLoader("toy", 16, timeout=0.5)
     late = tsock.DataLoader("toy", 16)
+    part = tsock.DataLoader("toy", 16, subset=range(20))
     next(iter(late))
     assert len(loader.sampler) == N
     distributed = pytest.importorskip("torch.distributed")
@@ -188,3 +189,5 @@ def test_ranks_that_come_after_the_loader_are_seen(serve, monkeypatch):
     assert len(loader) == 4
     with pytest.raises(ValueError, match="rank 0 of 4 now"):
         iter(late)
+    with pytest.raises(ValueError, match="subset with world_size 4"):
+        iter(part)

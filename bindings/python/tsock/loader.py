@@ -219,7 +219,7 @@ class DataLoader:
         self.timeout = timeout
         self._said = rank, world_size
         self._job = job
-        opts.rank, opts.world = self._at = ranks.current(rank, world_size)
+        self._at = ranks.current(rank, world_size)
         self._tensors = tensors.framework(framework)
         self.framework = self._tensors.name
         if self.dtype == "bfloat16" and self.framework == "numpy":
@@ -243,8 +243,6 @@ class DataLoader:
         self.pin_memory = pin_memory
         self._subset = None if subset is None else Subset(subset)
         self.subset = self._subset and self._subset.indices
-        if self._subset:
-            self._subset.set_opts(opts)
         again.update(
             subset=self.subset,
             dtype=self.dtype,
@@ -265,6 +263,8 @@ class DataLoader:
         wait: Optional[float],
     ) -> None:
         opts.rank, opts.world = self._at
+        if self._subset:
+            self._subset.set_opts(opts)
         self._pool = pool = attach.attached(
             self._want,
             self.name,
