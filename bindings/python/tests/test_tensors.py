@@ -218,8 +218,8 @@ def test_tensors_share_the_librarys_bytes(serve, which):
         importer._dlpack = importer._dlpack and which == "numpy"
     loader = tsock.DataLoader("toy", 16, **RAW)
     batch = raw_batch(loader)
-    made = [importer.tensor(batch, i) for i in loader._indices]
-    for tensor, i in zip(made, loader._indices):
+    made = [importer.tensor(batch, i) for i in loader._batches.places]
+    for tensor, i in zip(made, loader._batches.places):
         data = _ffi.lib.tsock_batch_data_mut(batch, i)
         assert address(tensor) == data
         assert len(tensor) == 16
@@ -245,7 +245,7 @@ def test_a_refused_capsule_gives_the_batch_back(serve):
 
     for _ in range(30):  # more than the ring holds, were they not released
         batch = raw_batch(loader)
-        for i in loader._indices:
+        for i in loader._batches.places:
             with pytest.raises(TypeError):
                 tensors._import(batch, i, 1, refuse)
         _ffi.lib.tsock_batch_release(batch)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What frameworks look for in a loader: its samplers, and whose epoch it is."""
+"""What frameworks look for in a loader: torch's attributes, samplers, epochs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,29 @@ from typing import TYPE_CHECKING, Iterator, Optional, Sequence
 
 if TYPE_CHECKING:
     from .progress import Progress
+
+# What is read from a loader that has no workers.
+LIKE_TORCH = {
+    "num_workers": 0,
+    "collate_fn": None,
+    "generator": None,
+    "prefetch_factor": None,
+    "persistent_workers": False,
+    "pin_memory_device": "",
+    "worker_init_fn": None,
+    "multiprocessing_context": None,
+    "in_order": True,
+}
+
+# What torch's loader doesn't let be set, and what only the constructor uses.
+FIXED = frozenset(
+    (
+        "batch_size batch_sampler sampler drop_last dataset "
+        "persistent_workers "
+        "name classes fields dtype layout memory_format normalize join "
+        "between framework device zero_copy as_dict subset"
+    ).split()
+)
 
 
 class Epochs:

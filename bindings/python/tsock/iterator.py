@@ -48,13 +48,14 @@ class Iterator:
             self._take()
         position = self._position or self._begun()
         loader = self._loader
-        made = loader._make(out)
+        batches = loader._batches
+        made = batches.make(out, loader.pin_memory)
         position.batches += 1
         batch, out.value = out.value, None
-        if loader._shared:
+        if batches.shared:
             # Until the next one: streams may be named for it.
             self._kept.value = batch
-            loader._last = self._kept
+            batches.last = self._kept
             return made
         # The tensors keep it until the last of them dies.
         _lib.tsock_batch_release(batch)
@@ -83,7 +84,8 @@ class Iterator:
                     self._end(False)
                     raise
                 # On a GPU it may be the batches in hand that are in the way.
-                if self._loader._shared or not pool.make_room(stream):
+                shared = self._loader._batches.shared
+                if shared or not pool.make_room(stream):
                     raise
         if code == errors.EEPOCH:
             self._end(True)

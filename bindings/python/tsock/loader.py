@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import os
 import weakref
-from ctypes import c_void_p
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional
 from typing import Sequence, Union
 
-from . import _ffi, arguments, attach, errors, gpu, options, ranks
-from . import served, tensors
-from .about import is_image
+from . import _ffi, arguments, attach, gpu, options, ranks, served, tensors
+from .batches import Batches
 from .connection import Pool, Stream
 from .dataset import Dataset
-from .frameworks import BatchSampler, Sampler
+from .frameworks import FIXED, LIKE_TORCH, BatchSampler, Sampler
 from .iterator import Iterator
 from .keywords import helpful
 from .progress import Progress
@@ -36,29 +34,6 @@ if TYPE_CHECKING:
 _lib = _ffi.lib
 
 _USUAL = ("image", "label")  # fields, if nothing is said
-
-# What frameworks read from a loader that has no workers.
-_LIKE_TORCH = {
-    "num_workers": 0,
-    "collate_fn": None,
-    "generator": None,
-    "prefetch_factor": None,
-    "persistent_workers": False,
-    "pin_memory_device": "",
-    "worker_init_fn": None,
-    "multiprocessing_context": None,
-    "in_order": True,
-}
-
-# What torch's loader doesn't let be set, and what only the constructor uses.
-_FIXED = frozenset(
-    (
-        "batch_size batch_sampler sampler drop_last dataset "
-        "persistent_workers "
-        "name classes fields dtype layout memory_format normalize join "
-        "between framework device zero_copy as_dict subset"
-    ).split()
-)
 
 
 class DataLoader:
@@ -238,8 +213,6 @@ class DataLoader:
             opts, device, transport, self._tensors, self.zero_copy
         )
         self.device = self._cuda.device if self._cuda else None
-        # Its batches are what all see, until the next one is asked for.
-        self._shared = self._cuda is not None and self.zero_copy
         self.pin_memory = pin_memory
         self._subset = None if subset is None else Subset(subset)
         self.subset = self._subset and self._subset.indices
@@ -303,7 +276,7 @@ class DataLoader:
         if self._want:
             self._want.compare(about.identity, about.pid)
         arguments.check_shard(self.name, *self._at, *about.shard)
-        self._decode = self._decoder(served.of(about))
+        decode = self._decoder(served.of(about))
         whole = bool(about.shard[1])
         part = ranks.Ranks(
             *((0, 1) if whole else self._at),
@@ -317,20 +290,16 @@ class DataLoader:
                 self._subset, self.batch_size, self.drop_last, about.sequential
             )
         self._part = part
-        fields = about.find(self.fields)
-        self._indices = [i for i, _ in fields]
-        self._images = [
-            k
-            for k, (_, field) in enumerate(fields)
-            if self._channels_last
-            and not self._decode
-            and is_image(field, self.dtype)
-        ]
-        self._maker: Any = None
+        self._batches = Batches(
+            self._tensors,
+            about.find(self.fields),
+            self.dtype,
+            self._channels_last,
+            self._keys,
+            decode,
+        )
         if self._cuda:
-            kind: Any = gpu.Shared if self.zero_copy else gpu.Own
-            self._maker = kind(self._cuda, fields)
-        self._last: Optional[c_void_p] = None  # the batch that use() is about
+            self._batches.put_on(self._cuda, self.zero_copy)
         self._length: int = part.batches() or stream.ask(
             _lib.tsock_epoch_batches
         )
@@ -347,7 +316,7 @@ class DataLoader:
         self.batch_sampler = BatchSampler(
             self.sampler, self._length, self.batch_size, self.drop_last
         )
-        for key, value in _LIKE_TORCH.items():
+        for key, value in LIKE_TORCH.items():
             setattr(self, key, value)
         self._made = True
 
@@ -361,17 +330,9 @@ class DataLoader:
                     "unpack: stream %r isn't one of tsock.serve()" % self.name
                 )
             return None
-        if (
-            self.dtype not in ("float32", "uint8")  # usual, and as stored
-            or self.layout != "chw"
-            or self.normalize not in ("imagenet", None)
-            or self._channels_last
-        ):
-            raise ValueError(
-                "stream %r has what its loader makes: dtype, layout, normalize "
-                "and memory_format are for images that tsock-producer decodes"
-                % self.name
-            )
+        stream.check_stored(
+            self.dtype, self.layout, self.normalize, self._channels_last
+        )
         chosen = None if self._all_fields else self.fields
         if chosen is None:
             self.fields = stream.names
@@ -398,7 +359,7 @@ class DataLoader:
         arguments.check_shard(self.name, *now, *self._about.shard)
 
     def __setattr__(self, key: str, value: Any) -> None:
-        if key in _FIXED and "_made" in self.__dict__:
+        if key in FIXED and "_made" in self.__dict__:
             raise ValueError(
                 "%s can't be set after tsock.DataLoader is initialized; make "
                 "another loader" % key
@@ -420,24 +381,6 @@ class DataLoader:
     def _join(self, stream: Stream) -> None:
         self._check_rank()
         self._progress.join(stream, self.timeout)
-
-    def _make(self, batch: c_void_p) -> Any:
-        if self._maker:
-            made = self._maker.make(batch)
-        else:
-            tensor = self._tensors.tensor
-            made = [tensor(batch, i) for i in self._indices]
-            if self.pin_memory:
-                made = [t.pin_memory() for t in made]
-        return self._dress(made)
-
-    def _dress(self, made: list[Any]) -> Any:
-        """A batch of its fields' tensors, as the user wants it."""
-        for k in self._images:
-            made[k] = made[k].permute(0, 3, 1, 2)
-        if self._decode:
-            made = self._decode(made)
-        return dict(zip(self._keys, made)) if self._keys else made
 
     # ---- epochs ----
 
@@ -512,14 +455,7 @@ class DataLoader:
         that is queued there by the time the batch is given back.  Other
         tensors are nobody else's and need no more than record_stream().
         """
-        if not self._shared:
-            return
-        if self._last is None or not self._last.value:
-            raise errors.Error(
-                "use() is about the batch that next() gave last, and there "
-                "is none"
-            )
-        self._maker.use(self._last, stream)
+        self._batches.use(stream)
 
     # ---- its end ----
 

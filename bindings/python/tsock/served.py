@@ -112,6 +112,22 @@ class Served:
             )
         return 1
 
+    def check_stored(
+        self, dtype: str, layout: str, normalize: Any, channels_last: bool
+    ) -> None:
+        """Refuse a loader that wants its batches converted."""
+        if (
+            dtype not in ("float32", "uint8")  # usual, and as stored
+            or layout != "chw"
+            or normalize not in ("imagenet", None)
+            or channels_last
+        ):
+            raise ValueError(
+                "stream %r has what its loader makes: dtype, layout, normalize "
+                "and memory_format are for images that tsock-producer decodes"
+                % self._name
+            )
+
     def decoder(
         self,
         importer: Any,

@@ -336,7 +336,7 @@ class Gatherer(Iterator):
         made, end = gather.give()
         position.batches += 1
         position.passed = end - self._start
-        return self._loader._dress(made)
+        return self._loader._batches.arrange(made)
 
     def _fill(self) -> Gather:
         """Read on until a batch is ready."""

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""A loader's batches: tensors of the fields that it wants, as its user asked.
+
+Nothing here knows how a batch was come by, or in which order they are.
+"""
+
+from __future__ import annotations
+
+from ctypes import c_void_p
+from typing import Any, Callable, Optional, Sequence
+
+from . import _ffi, errors, gpu
+from .about import is_image
+
+Fields = Sequence[tuple[int, _ffi.Field]]
+
+
+class Batches:
+    """Makes what next() returns of a tsock_batch *.
+
+    importer    what makes tensors of a framework, see tensors.py
+    fields      of the stream, by their places in it
+    dtype       that was asked for, by which images are known
+    channels_last
+                are images stored as hwc to be seen as chw?
+    keys        of the dict that a batch is; None: it is a list
+    decode      what makes a loader's nest of tensors, of what tsock.serve()
+                serves; None for others
+    """
+
+    def __init__(
+        self,
+        importer: Any,
+        fields: Fields,
+        dtype: str,
+        channels_last: bool,
+        keys: Optional[Sequence[str]],
+        decode: Optional[Callable[[list[Any]], Any]],
+    ) -> None:
+        self.places = [i for i, _ in fields]
+        self._importer = importer
+        self._fields = fields
+        self._images = [
+            k
+            for k, (_, field) in enumerate(fields)
+            if channels_last and not decode and is_image(field, dtype)
+        ]
+        self._keys = keys
+        self._decode = decode
+        self._gpu: Any = None
+        # Is a batch what all see, until the next one is asked for?
+        self.shared = False
+        self.last: Optional[c_void_p] = None  # the batch that use() is about
+
+    def put_on(self, cuda: gpu.Cuda, zero_copy: bool) -> None:
+        """Make them on a GPU."""
+        kind: Any = gpu.Shared if zero_copy else gpu.Own
+        self._gpu = kind(cuda, self._fields)
+        self.shared = zero_copy
+
+    def make(self, batch: c_void_p, pinned: bool) -> Any:
+        if self._gpu:
+            made = self._gpu.make(batch)
+        else:
+            tensor = self._importer.tensor
+            made = [tensor(batch, i) for i in self.places]
+            if pinned:
+                made = [t.pin_memory() for t in made]
+        return self.arrange(made)
+
+    def arrange(self, made: list[Any]) -> Any:
+        """A batch of its fields' tensors, as the user wants it."""
+        for k in self._images:
+            made[k] = made[k].permute(0, 3, 1, 2)
+        if self._decode:
+            made = self._decode(made)
+        return dict(zip(self._keys, made)) if self._keys else made
+
+    def use(self, stream: Any) -> None:
+        """Say that one more stream of the GPU uses the last batch."""
+        if not self.shared:
+            return
+        if self.last is None or not self.last.value:
+            raise errors.Error(
+                "use() is about the batch that next() gave last, and there "
+                "is none"
+            )
+        self._gpu.use(self.last, stream)
