@@ -232,6 +232,7 @@ enum tsock_between {
 #define TSOCK_DROP_LAST 2u  /* skip an epoch's last batch if it is short */
 #define TSOCK_SPIN 4u       /* wait by spinning: a core for lower latency */
 #define TSOCK_GPU_STORED 8u /* batches as stored: tsock_batch_convert() */
+#define TSOCK_EVEN 16u      /* ranks have equally many samples: see below */
 
 /*
  * Ranks: a job may be several processes that train one model together, world of
@@ -242,8 +243,9 @@ enum tsock_between {
  * batch_size.  The last samples, which are fewer, are cut into equal parts,
  * some samples in two of them, so that all ranks have equally many batches and
  * samples, ceil(N / world); on an evaluation stream (tsock_info.sequential)
- * each sample comes once, and some ranks have one less.  Every rank has to
- * leave and to begin epochs as the others do.
+ * each sample comes once, and some ranks have one less, unless all ranks ask
+ * for TSOCK_EVEN.  Every rank has to leave and to begin epochs as the others
+ * do.
  */
 #define TSOCK_JOB 16       /* bytes */
 #define TSOCK_MAX_RANKS 64 /* of a job */
@@ -306,6 +308,16 @@ typedef struct tsock_batch tsock_batch;
  */
 TSOCK_API int tsock_open(const char *name, const struct tsock_opts *opts,
 			 tsock **out);
+
+/*
+ * What rank, world and job of tsock_opts say, for a program that learns of its
+ * ranks, or that the stream is its rank's part already, after tsock_open().
+ * job may be NULL where world is 0 or 1.  Not in an epoch: after tsock_open()
+ * or tsock_leave().  Fails with EARG, and EREFUSED (the ranks' batches are
+ * larger than an epoch, with TSOCK_DROP_LAST); all stays as it was then.
+ */
+TSOCK_API int tsock_set_rank(tsock *t, uint32_t rank, uint32_t world,
+			     const uint8_t *job);
 
 /* About the stream. */
 TSOCK_API int tsock_get_info(tsock *t, struct tsock_info *info);

@@ -53,14 +53,30 @@ static int check_opts(const struct tsock_opts *o)
 			       "begin together, at the start of an epoch or "
 			       "of a segment",
 			       o->world);
-	if (o->flags &
-	    ~(TSOCK_WRITABLE | TSOCK_DROP_LAST | TSOCK_SPIN | TSOCK_GPU_STORED))
+	if (o->flags & ~(TSOCK_WRITABLE | TSOCK_DROP_LAST | TSOCK_SPIN |
+			 TSOCK_GPU_STORED | TSOCK_EVEN))
 		return tsi_err(TSOCK_EARG, "flags 0x%x has unknown bits",
 			       o->flags);
 	return 0;
 }
 
 /* ---- what is served ---- */
+
+/* Has an epoch a batch for each of so many ranks? */
+static int check_epoch(const struct tsock *t, uint32_t world)
+{
+	uint64_t n = t->stream.epoch_len;
+
+	if (!(t->opts.flags & TSOCK_DROP_LAST) ||
+	    (uint64_t)t->opts.batch_size * world <= n)
+		return 0;
+	return tsi_err(TSOCK_EREFUSED,
+		       "batch_size %u%s is larger than an epoch of the stream "
+		       "'%s', which has %llu samples: with drop_last "
+		       "(TSOCK_DROP_LAST) no epoch would have a batch",
+		       t->opts.batch_size, world > 1 ? " for each rank" : "",
+		       tsi_address_name(&t->address), (unsigned long long)n);
+}
 
 static int check_stream(const struct tsock *t)
 {
@@ -88,18 +104,7 @@ static int check_stream(const struct tsock *t)
 			       t->opts.batch_size, s->max_batch,
 			       tsi_address_name(&t->address),
 			       t->opts.batch_size);
-	if (t->opts.flags & TSOCK_DROP_LAST &&
-	    (uint64_t)t->opts.batch_size * t->ranks.world > s->epoch_len)
-		return tsi_err(TSOCK_EREFUSED,
-			       "batch_size %u%s is larger than an epoch of the "
-			       "stream '%s', which has %llu samples: with "
-			       "drop_last (TSOCK_DROP_LAST) no epoch would "
-			       "have a batch",
-			       t->opts.batch_size,
-			       t->ranks.world > 1 ? " for each rank" : "",
-			       tsi_address_name(&t->address),
-			       (unsigned long long)s->epoch_len);
-	return 0;
+	return check_epoch(t, t->ranks.world);
 }
 
 static int fetch_meta(struct tsock *t, int64_t deadline)
@@ -286,6 +291,16 @@ static int find_and_meet(struct tsock *t, const struct tsi_address *p, int n)
 	}
 }
 
+static struct tsi_ranks ranks_of(const struct tsock_opts *o)
+{
+	return (struct tsi_ranks){
+		.rank = o->rank,
+		.world = o->world ? o->world : 1,
+		.drop_last = o->flags & TSOCK_DROP_LAST,
+		.batch = o->batch_size,
+	};
+}
+
 int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 {
 	struct tsi_address address[TSI_ADDRESSES];
@@ -312,12 +327,7 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 		goto err_free;
 	if (!t->opts.timeout_ms)
 		t->opts.timeout_ms = DEFAULT_TIMEOUT_MS;
-	t->ranks = (struct tsi_ranks){
-		.rank = t->opts.rank,
-		.world = t->opts.world ? t->opts.world : 1,
-		.drop_last = t->opts.flags & TSOCK_DROP_LAST,
-		.batch = t->opts.batch_size,
-	};
+	t->ranks = ranks_of(&t->opts);
 	n = tsi_address_find(name, address, TSI_ADDRESSES);
 	err = n > 0 ? find_and_meet(t, address, n) : n;
 	if (!n)
@@ -328,13 +338,45 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 	t->leaves =
 		t->opts.between == TSOCK_BETWEEN_LEAVE ||
 		(t->opts.between == TSOCK_BETWEEN_AUTO && t->stream.sequential);
-	t->ranks.once = t->stream.sequential;
+	t->ranks.once = t->stream.sequential && !(t->opts.flags & TSOCK_EVEN);
 	*out = t;
 	return 0;
 
 err_free:
 	free(t);
 	return err;
+}
+
+int tsock_set_rank(tsock *t, uint32_t rank, uint32_t world, const uint8_t *job)
+{
+	struct tsock_opts o;
+	bool once;
+	int err;
+
+	if (!t || (!job && world > 1))
+		return tsi_err(TSOCK_EARG, "tsock_set_rank: %s is NULL",
+			       t ? "job" : "t");
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
+	if (t->reader || t->joining)
+		return tsi_err(TSOCK_EARG,
+			       "tsock_set_rank: an epoch was begun: "
+			       "call tsock_leave() first");
+	o = t->opts;
+	o.rank = rank;
+	o.world = world;
+	if (job)
+		memcpy(o.job, job, sizeof(o.job));
+	err = check_opts(&o);
+	if (!err)
+		err = check_epoch(t, world ? world : 1);
+	if (err)
+		return err;
+	once = t->ranks.once;
+	t->opts = o;
+	t->ranks = ranks_of(&o);
+	t->ranks.once = once;
+	return 0;
 }
 
 void tsock_close(tsock *t)

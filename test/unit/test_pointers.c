@@ -219,6 +219,14 @@ static void tsock_skip_case(void)
 	wrong(tsock_skip(NULL, 1));
 }
 
+static void tsock_set_rank_case(void)
+{
+	const uint8_t job[TSOCK_JOB] = { 0 };
+
+	wrong(tsock_set_rank(NULL, 0, 1, job));
+	wrong(tsock_set_rank(handle, 0, 2, NULL));
+}
+
 static void tsock_close_case(void)
 {
 	tsock_close(NULL);
@@ -429,6 +437,7 @@ static const struct {
 	CASE(tsock_leave),
 	CASE(tsock_rewind),
 	CASE(tsock_skip),
+	CASE(tsock_set_rank),
 	CASE(tsock_close),
 	CASE(tsock_query),
 	CASE(tsock_list),

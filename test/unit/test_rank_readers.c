@@ -19,6 +19,8 @@
 struct rank {
 	pthread_t thread;
 	uint32_t rank;
+	uint32_t flags;
+	bool late; /* it learns of its rank after it has connected */
 	uint32_t join;
 	uint64_t n; /* samples of an epoch */
 	uint64_t first_epoch;
@@ -33,14 +35,20 @@ static _Atomic unsigned seen[EPOCHS][MOST];
 static tsock *open_rank(const struct rank *k)
 {
 	struct tsock_opts o = TSOCK_OPTS_INIT;
+	uint8_t job[TSOCK_JOB];
 	tsock *t;
 
 	o.batch_size = BATCH;
-	o.rank = k->rank;
-	o.world = RANKS;
 	o.join = k->join;
-	memset(o.job, k->job, sizeof(o.job));
-	if (tsock_open("unit", &o, &t)) {
+	o.flags = k->flags;
+	memset(job, k->job, sizeof(job));
+	if (!k->late) {
+		o.rank = k->rank;
+		o.world = RANKS;
+		memcpy(o.job, job, sizeof(job));
+	}
+	if (tsock_open("unit", &o, &t) ||
+	    (k->late && tsock_set_rank(t, k->rank, RANKS, job))) {
 		fprintf(stderr, "open: %s\n", tsock_errmsg());
 		abort();
 	}
@@ -85,14 +93,14 @@ static void *run_rank(void *arg)
 	return NULL;
 }
 
-/* All ranks of a job read EPOCHS epochs of n samples. */
-static void run_job(struct rank *k, uint64_t n, uint32_t join)
+/* All ranks of a job, which are like one another, read EPOCHS epochs. */
+static void run_job_like(struct rank *k, struct rank like)
 {
 	memset(seen, 0, sizeof(seen));
 	for (uint32_t r = 0; r < RANKS; r++) {
-		k[r] = (struct rank){
-			.rank = r, .n = n, .job = 1, .join = join
-		};
+		k[r] = like;
+		k[r].rank = r;
+		k[r].job = 1;
 		assert_int_equal(
 			pthread_create(&k[r].thread, NULL, run_rank, &k[r]), 0);
 	}
@@ -101,6 +109,27 @@ static void run_job(struct rank *k, uint64_t n, uint32_t join)
 	for (unsigned r = 0; r < RANKS; r++) {
 		assert_true(k[r].good);
 		assert_int_equal(k[r].first_epoch, k[0].first_epoch);
+	}
+}
+
+static void run_job(struct rank *k, uint64_t n, uint32_t join)
+{
+	run_job_like(k, (struct rank){ .n = n, .join = join });
+}
+
+/* 500 = 3 * 167 - 1 */
+static void check_equal_parts(const struct rank *k, uint64_t n)
+{
+	for (unsigned e = 0; e < EPOCHS; e++) {
+		unsigned twice = 0;
+
+		for (uint64_t i = 0; i < n; i++) {
+			assert_in_range(seen[e][i], 1, 2);
+			twice += seen[e][i] == 2;
+		}
+		assert_int_equal(twice, 1);
+		for (unsigned r = 0; r < RANKS; r++)
+			assert_int_equal(k[r].samples[e], 167);
 	}
 }
 
@@ -113,18 +142,7 @@ static void training_ranks_have_equal_parts(void **state)
 	(void)state;
 	inproc_serve_n(&st, n);
 	run_job(k, n, TSOCK_JOIN_EPOCH);
-	for (unsigned e = 0; e < EPOCHS; e++) {
-		unsigned twice = 0;
-
-		for (uint64_t i = 0; i < n; i++) {
-			assert_in_range(seen[e][i], 1, 2);
-			twice += seen[e][i] == 2;
-		}
-		/* 500 = 3 * 167 - 1 */
-		assert_int_equal(twice, 1);
-		for (unsigned r = 0; r < RANKS; r++)
-			assert_int_equal(k[r].samples[e], 167);
-	}
+	check_equal_parts(k, n);
 	inproc_stop(&st);
 }
 
@@ -142,6 +160,93 @@ static void evaluating_ranks_read_each_sample_once(void **state)
 	for (unsigned e = 0; e < EPOCHS; e++)
 		for (uint64_t i = 0; i < n; i++)
 			assert_int_equal(seen[e][i], 1);
+	inproc_stop(&st);
+}
+
+static void evaluating_ranks_have_equal_parts_if_they_ask(void **state)
+{
+	const uint64_t n = 500;
+	struct tsock_serve_opts o = inproc_opts(n);
+	struct rank k[RANKS];
+	struct inproc st;
+
+	(void)state;
+	o.sequential = 1;
+	inproc_serve(&st, &o);
+	run_job_like(k, (struct rank){ .n = n, .flags = TSOCK_EVEN });
+	check_equal_parts(k, n);
+	inproc_stop(&st);
+}
+
+static void a_rank_may_be_told_after_it_has_connected(void **state)
+{
+	const uint64_t n = 500;
+	struct tsock_serve_opts o = inproc_opts(n);
+	struct rank k[RANKS];
+	struct inproc st;
+
+	(void)state;
+	o.sequential = 1;
+	inproc_serve(&st, &o);
+	run_job_like(k, (struct rank){ .n = n, .late = true });
+	for (unsigned e = 0; e < EPOCHS; e++)
+		for (uint64_t i = 0; i < n; i++)
+			assert_int_equal(seen[e][i], 1);
+	inproc_stop(&st);
+}
+
+static void told_wrongly(tsock *t, int err, const char *text)
+{
+	assert_int_equal(err, TSOCK_EARG);
+	if (!strstr(tsock_errmsg(), text))
+		fail_msg("'%s' lacks '%s'", tsock_errmsg(), text);
+	/* 200 samples in batches of 8, for one rank still */
+	assert_int_equal(tsock_epoch_batches(t), 25);
+}
+
+static void a_rank_is_not_told_in_an_epoch(void **state)
+{
+	const uint8_t job[TSOCK_JOB] = { 1 };
+	struct inproc st;
+	tsock *t;
+
+	(void)state;
+	inproc_serve_n(&st, 200);
+	t = inproc_join(8, 0);
+	told_wrongly(t, tsock_set_rank(t, 2, 2, job), "rank 2 of world 2");
+	assert_int_equal(tsock_begin(t), 0);
+	told_wrongly(t, tsock_set_rank(t, 1, 2, job), "tsock_leave() first");
+	tsock_leave(t);
+	assert_int_equal(tsock_set_rank(t, 1, 2, job), 0);
+	assert_int_equal(tsock_epoch_batches(t), 13);
+	/* A question is under way: the rank that it is about stays. */
+	assert_int_equal(tsock_begin_timed(t, 0), TSOCK_EAGAIN);
+	assert_int_equal(tsock_set_rank(t, 0, 0, NULL), TSOCK_EARG);
+	tsock_leave(t);
+	assert_int_equal(tsock_set_rank(t, 0, 0, NULL), 0);
+	assert_int_equal(tsock_begin(t), 0);
+	tsock_close(t);
+	inproc_stop(&st);
+}
+
+static void ranks_whose_batches_no_epoch_has_are_refused(void **state)
+{
+	const uint8_t job[TSOCK_JOB] = { 1 };
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	struct inproc st;
+	tsock *t;
+
+	(void)state;
+	inproc_serve_n(&st, 200);
+	o.batch_size = 64;
+	o.flags = TSOCK_DROP_LAST;
+	assert_int_equal(tsock_open("unit", &o, &t), 0);
+	assert_int_equal(tsock_set_rank(t, 0, 4, job), TSOCK_EREFUSED);
+	assert_non_null(strstr(tsock_errmsg(), "64 for each rank"));
+	assert_int_equal(tsock_epoch_batches(t), 3);
+	assert_int_equal(tsock_set_rank(t, 0, 3, job), 0);
+	assert_int_equal(tsock_epoch_batches(t), 1);
+	tsock_close(t);
 	inproc_stop(&st);
 }
 
@@ -256,6 +361,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(training_ranks_have_equal_parts),
 		cmocka_unit_test(evaluating_ranks_read_each_sample_once),
+		cmocka_unit_test(evaluating_ranks_have_equal_parts_if_they_ask),
+		cmocka_unit_test(a_rank_may_be_told_after_it_has_connected),
+		cmocka_unit_test(a_rank_is_not_told_in_an_epoch),
+		cmocka_unit_test(ranks_whose_batches_no_epoch_has_are_refused),
 		cmocka_unit_test(ranks_begin_together_beside_other_readers),
 		cmocka_unit_test(late_ranks_begin_where_the_first_one_did),
 		cmocka_unit_test(a_rank_alone_waits_and_can_give_up),

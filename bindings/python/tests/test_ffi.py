@@ -154,6 +154,7 @@ def test_constants_are_those_of_the_header(tmp_path):
         "TSOCK_GPU_STORED": _ffi.GPU_STORED,
         "TSOCK_WRITABLE": _ffi.WRITABLE,
         "TSOCK_DROP_LAST": _ffi.DROP_LAST,
+        "TSOCK_EVEN": _ffi.EVEN,
         "TSOCK_MAX_DIMS": _ffi.MAX_DIMS,
         "TSOCK_STATS_ROWS": _ffi.STATS_ROWS,
         "TSOCK_VERSION_MAJOR": _ffi.VERSION_MAJOR,

@@ -50,6 +50,7 @@ FIELD_IMAGE = 1
 WRITABLE = 1
 DROP_LAST = 2
 GPU_STORED = 8
+EVEN = 16
 
 
 class Field(Structure):
@@ -217,6 +218,7 @@ TABLE = {
     "tsock_set_logger": (None, [LOGGER, c_void_p]),
     "tsock_dtype_size": (c_size_t, [c_uint32]),
     "tsock_open": (c_int, [c_char_p, POINTER(Opts), POINTER(_t)]),
+    "tsock_set_rank": (c_int, [_t, c_uint32, c_uint32, c_void_p]),
     "tsock_get_info": (c_int, [_t, POINTER(Info)]),
     "tsock_get_field": (c_int, [_t, c_uint, POINTER(Field)]),
     "tsock_class_name": (c_char_p, [_t, c_uint32]),
