@@ -522,7 +522,9 @@ $(B)/examples/%: examples/%.cu $(SO) $(B)/obj/nvflags
 D = $(DESTDIR)
 MAN1 := $(wildcard producer/*.1)
 MAN37 := $(wildcard lib/*.[37] lib/*/*.[37] include/tsock/*.[37])
-PYTHON := $(wildcard bindings/python/tsock/*.py bindings/python/tsock/py.typed)
+PACKAGE := bindings/python/tsock
+PYTHON := $(patsubst $(PACKAGE)/%,%,$(wildcard $(PACKAGE)/py.typed \
+	$(PACKAGE)/*.py $(PACKAGE)/*/*.py))
 
 EXAMPLE_FILES := $(wildcard examples/*.c examples/*.cpp examples/*.cu \
 	examples/*.py)
@@ -563,8 +565,8 @@ install: lib producer	## DESTDIR, prefix, bindir, libdir, PYTHONDIR
 		$(D)$(call man_page,$m)$(newline)	)
 ifneq ($(PYTHON),)
 	@$(if $(PYTHONDIR),,echo 'no $(PYTHON3): the Python package is left out')
-	$(if $(PYTHONDIR),$(INSTALL) -d $(D)$(PYTHONDIR)/tsock && $(INSTALL) \
-		-m 644 $(PYTHON) $(D)$(PYTHONDIR)/tsock/)
+	$(if $(PYTHONDIR),$(foreach f,$(PYTHON),$(INSTALL) -D -m 644 \
+		$(PACKAGE)/$(f) $(D)$(PYTHONDIR)/tsock/$(f)$(newline)	))
 endif
 	$(if $(D),,@$(ready_to_use))
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tsock import memory, nest, packed, rows
+from tsock.serving import arrays, fixed, nest, ragged
 
 numpy = pytest.importorskip("numpy")
 
@@ -95,7 +95,7 @@ def copied(leaf, first, count):
     ],
 )
 def test_rows_are_copied_whatever_the_strides(array):
-    leaf = memory.of(array, "x")
+    leaf = arrays.of(array, "x")
     assert leaf.shape == array.shape
     right = array.astype(array.dtype.newbyteorder("="))
     assert copied(leaf, 0, 10) == right.tobytes()
@@ -104,8 +104,8 @@ def test_rows_are_copied_whatever_the_strides(array):
 
 def test_what_is_no_array_has_no_memory():
     for value in (3, "x", [1], None, numpy.float32(3), numpy.ndarray):
-        assert memory.of(value, "x") is None
-        assert not memory.is_array(value)
+        assert arrays.of(value, "x") is None
+        assert not arrays.is_array(value)
 
 
 def test_names_fit_and_are_each_their_own():
@@ -115,20 +115,20 @@ def test_names_fit_and_are_each_their_own():
         "ä" * 20: numpy.zeros(2),
         "": numpy.zeros(2),
     }
-    names = [spec.name for spec in rows.Rows(batch, 8).specs]
+    names = [spec.name for spec in fixed.FixedSchema(batch, 8).specs]
     assert len(set(names)) == 4
     assert all(0 < len(name.encode()) <= 31 for name in names)
 
 
 def packed_bytes(batch):
-    made = packed.Packed(batch)
+    made = ragged.Packed(batch)
     room = numpy.zeros(made.bytes, "uint8")
     made.copy(room.ctypes.data, 0, 1, made.bytes)
     return room
 
 
 def reader():
-    return packed.Reader(
+    return ragged.Reader(
         lambda t, dtype, shape: t.view(dtype).reshape(shape),
         lambda t, begin=0, end=None: t[begin:end].tobytes(),
     )

@@ -4,7 +4,7 @@
 tsock.h is the manual of what is declared here; tests/test_ffi.py compares the
 two.  This file finds and checks the library, passes its log lines to Python's
 ``logging``, and waits so that Ctrl-C works.  It never decides what a call
-means: that is loader.py's affair.
+means: that is for those who call.
 """
 
 from __future__ import annotations

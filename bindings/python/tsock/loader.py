@@ -16,7 +16,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional
 from typing import Sequence, Union
 
-from . import _ffi, arguments, attach, gpu, options, ranks, served, tensors
+from . import _ffi, arguments, attach, gpu, options, ranks, tensors
 from .batches import Batches
 from .connection import Pool, Stream
 from .dataset import Dataset
@@ -24,6 +24,7 @@ from .frameworks import FIXED, LIKE_TORCH, BatchSampler, Sampler
 from .iterator import Iterator
 from .keywords import helpful
 from .progress import Progress
+from .serving import consumer
 from .subset import Gatherer, Part, Subset
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ class DataLoader:
     def _open(
         self, opts: _ffi.Opts, batch_size: Optional[int], seconds: float
     ) -> Pool:
-        pool = served.connected(
+        pool = consumer.connected(
             self.name,
             opts,
             batch_size,
@@ -276,7 +277,7 @@ class DataLoader:
         if self._want:
             self._want.compare(about.identity, about.pid)
         arguments.check_shard(self.name, *self._at, *about.shard)
-        decode = self._decoder(served.of(about))
+        decode = self._decoder(consumer.describe(about))
         whole = bool(about.shard[1])
         part = ranks.Ranks(
             *((0, 1) if whole else self._at),
@@ -321,8 +322,8 @@ class DataLoader:
         self._made = True
 
     def _decoder(
-        self, stream: Optional[served.Served]
-    ) -> Optional[served.Decoder]:
+        self, stream: Optional[consumer.Description]
+    ) -> Optional[consumer.Decoder]:
         """What makes batches of tensors, of what tsock.serve() serves."""
         if stream is None:
             if self._unpack:

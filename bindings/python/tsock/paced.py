@@ -11,7 +11,7 @@ import threading
 from itertools import islice
 from typing import Any, Callable, Iterator, Optional
 
-from .copiers import Gone
+from .serving.copiers import Gone
 
 
 class Paced:

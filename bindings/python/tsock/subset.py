@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence
 
 from . import _ffi, errors
 from .about import About
+from .buffers import Buffer, BufferMaker, Pages, index_of
 from .iterator import Iterator
 from .ranks import Ranks
-from .rooms import Pages, Room, Rooms, index_of
 
 if TYPE_CHECKING:
     from .loader import DataLoader
@@ -181,9 +181,9 @@ class Gather:
     """
 
     def __init__(
-        self, rooms: Rooms, part: Part, given: int, first: int, start: int
+        self, maker: BufferMaker, part: Part, given: int, first: int, start: int
     ) -> None:
-        self._rooms = rooms
+        self._maker = maker
         self._part = part
         self._left = part.left()
         self._given = given  # samples in batches that are full
@@ -191,8 +191,8 @@ class Gather:
         self._start = start  # what comes before was given out by another one
         self._mask = bytearray()
         self._masked = -1  # the first sample that it is about
-        self._room: Optional[Room] = None  # being filled
-        self._full: list[tuple[Room, int]] = []  # and where each ends
+        self._buffer: Optional[Buffer] = None  # being filled
+        self._full: list[tuple[Buffer, int]] = []  # and where each ends
         self._reserve: list[Any] = []
         self.again = 0  # samples that were given once more
 
@@ -207,8 +207,8 @@ class Gather:
 
     def give(self) -> tuple[list[Any], int]:
         """A batch that is ready, and the sequence number after its last."""
-        room, end = self._full.pop(0)
-        return room.tensors, end
+        buffer, end = self._full.pop(0)
+        return buffer.tensors, end
 
     def add(self, batch: Any) -> None:
         """Copy what is wanted of a batch of the stream."""
@@ -218,36 +218,36 @@ class Gather:
             return
         mask = self._mask_of(batch, seq, count)
         sources = [
-            _lib.tsock_batch_data(batch, i) for i in self._rooms.places
+            _lib.tsock_batch_data(batch, i) for i in self._maker.places
         ]
-        room, full, given = self._room, list(self._full), self._given
-        filled = room.filled if room else 0
+        buffer, full, given = self._buffer, list(self._full), self._given
+        filled = buffer.filled if buffer else 0
         k = mask.find(1)
         while k >= 0 and given < self._part.goal:
-            if room is None:
-                room, filled = self._new_room(given), 0
-            k, filled = self._copy(sources, mask, k, room, filled)
-            if filled == room.count:
-                full.append((room, seq + k))
+            if buffer is None:
+                buffer, filled = self._new_buffer(given), 0
+            k, filled = self._copy(sources, mask, k, buffer, filled)
+            if filled == buffer.count:
+                full.append((buffer, seq + k))
                 given += filled
-                self._keep(room, filled)
-                room = None
+                self._keep(buffer, filled)
+                buffer = None
             k = mask.find(1, k)
-        if room:
-            room.filled = filled
-        self._room, self._full = room, full
+        if buffer:
+            buffer.filled = filled
+        self._buffer, self._full = buffer, full
         self._given, self.next = given, seq + count
 
-    def _new_room(self, given: int) -> Room:
+    def _new_buffer(self, given: int) -> Buffer:
         part = self._part
-        return Room(self._rooms, min(part.batch, part.goal - given))
+        return Buffer(self._maker, min(part.batch, part.goal - given))
 
     def _mask_of(self, batch: Any, seq: int, count: int) -> bytearray:
         """Which samples of the batch are wanted and come first."""
         if self._masked != seq:
             self._mask, self._masked = bytearray(count), seq
         mask, left, n = self._mask, self._left, len(self._left)
-        place, kind = self._rooms.index
+        place, kind = self._maker.index
         address = _lib.tsock_batch_data(batch, place)
         for k, i in enumerate((kind * count).from_address(address)[:]):
             if i < n and left[i]:
@@ -260,24 +260,24 @@ class Gather:
         sources: Sequence[int],
         mask: bytearray,
         k: int,
-        room: Room,
+        buffer: Buffer,
         filled: int,
     ) -> tuple[int, int]:
         """Copy wanted samples from k on, those side by side at once.
 
         (The sample after the last one that was looked at, filled.)
         """
-        fields = list(zip(sources, room.addresses, self._rooms.sizes))
+        fields = list(zip(sources, buffer.addresses, self._maker.sizes))
         memmove = ctypes.memmove
         while True:
             end = mask.find(0, k)
             if end < 0:
                 end = len(mask)
-            n = min(end - k, room.count - filled)
+            n = min(end - k, buffer.count - filled)
             for source, to, size in fields:
                 memmove(to + filled * size, source + k * size, n * size)
             filled += n
-            if filled == room.count:
+            if filled == buffer.count:
                 return k + n, filled
             k = mask.find(1, end)
             if k < 0:
@@ -285,37 +285,37 @@ class Gather:
 
     # ---- the end of the stream's epoch ----
 
-    def _keep(self, room: Room, filled: int) -> None:
+    def _keep(self, buffer: Buffer, filled: int) -> None:
         """Keep the first samples, to be given again if some never come."""
         if not self._reserve and filled:
-            self._reserve = self._rooms.copies(
-                room.first(min(filled, RESERVE))
+            self._reserve = self._maker.copies(
+                buffer.first(min(filled, RESERVE))
             )
 
     def finish(self) -> bool:
         """Make a short batch of what is there, if that is wanted."""
-        room, self._room = self._room, None
-        if room is None or not room.filled or self._part.drops:
+        buffer, self._buffer = self._buffer, None
+        if buffer is None or not buffer.filled or self._part.drops:
             return False
-        room.tensors = room.first(room.filled)
-        self._given += room.filled
-        self._full = [(room, self.next)]
+        buffer.tensors = buffer.first(buffer.filled)
+        self._given += buffer.filled
+        self._full = [(buffer, self.next)]
         return True
 
     def pad(self) -> bool:
         """Make the next batch that was promised; False: there is nothing."""
-        room = self._room or self._new_room(self._given)
-        self._keep(room, room.filled)
+        buffer = self._buffer or self._new_buffer(self._given)
+        self._keep(buffer, buffer.filled)
         if not self._reserve:
             return False
-        for at in range(room.filled, room.count):
+        for at in range(buffer.filled, buffer.count):
             k = self.again % len(self._reserve[0])
-            for to, kept in zip(room.tensors, self._reserve):
+            for to, kept in zip(buffer.tensors, self._reserve):
                 to[at] = kept[k]
             self.again += 1
-        self._room = None
-        self._given += room.count
-        self._full = [(room, self.next)]
+        self._buffer = None
+        self._given += buffer.count
+        self._full = [(buffer, self.next)]
         return True
 
 
@@ -371,7 +371,7 @@ class Gatherer(Iterator):
         part = loader._part
         assert isinstance(part, Part)
         self._gather = Gather(
-            Rooms(loader, part.pages),
+            BufferMaker(loader, part.pages),
             part,
             position.first,
             first,

@@ -21,11 +21,11 @@ import time
 import warnings
 from typing import Any, Callable, Iterator, Optional, Union
 
-from . import errors, feed, rows
+from . import errors
 from .keywords import helpful
 from .loader import DataLoader
 from .paced import Paced
-from .serving import Server, serve
+from .serving import Server, feed, fixed, serve
 
 __all__ = ["TensorConsumer", "TensorPayload", "TensorProducer"]
 
@@ -255,7 +255,7 @@ class TensorProducer:
         self.data_loader_len = len(data_loader)
         self.epoch = 0
         self._paced = Paced(data_loader, prepare)
-        rows_of_first = rows.count(self._paced.first)
+        rows_of_first = fixed.count(self._paced.first)
         self.loader_batch_size = rows_of_first
         ring, window, largest = _sizes(
             data_loader,

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tsock.serve: any loader as a producer.
-
-The loader is iterated here once, and its batches are copied once, straight
-into the ring that every consumer of the stream reads.
-"""
+"""tsock.serve() and its Server, which iterates the loader and fills slots."""
 
 from __future__ import annotations
 
@@ -19,11 +15,14 @@ import weakref
 from ctypes import byref, c_uint64, c_void_p
 from typing import Any, Callable, Optional, Union
 
-from . import _ffi, arguments, errors, feed, identity, packed, rows
+from .. import _ffi, arguments, errors, identity
+from ..keywords import helpful
+from ..streams import stats_dict
+from . import feed
 from .copiers import Copiers, Gone, Handle
 from .feed import Feed
-from .keywords import helpful
-from .streams import stats_dict
+from .fixed import FixedSchema
+from .ragged import RaggedSchema
 
 _lib = _ffi.lib
 
@@ -143,9 +142,9 @@ class Server:
         self._feed = Feed(loader, prepare)
         first = self._feed.first()
         schema: Any = (
-            packed.Ragged(first, options.batch_bytes)
+            RaggedSchema(first, options.batch_bytes)
             if ragged
-            else rows.Rows(first, options.string_bytes)
+            else FixedSchema(first, options.string_bytes)
         )
         schema.read(first)  # what can't be served is said here already
         length = options.length or feed.length_of(

@@ -9,8 +9,8 @@ import queue
 import threading
 from typing import Callable, Optional
 
-from . import _ffi
-from .memory import Memory
+from .. import _ffi
+from .arrays import Memory
 
 _lib = _ffi.lib
 

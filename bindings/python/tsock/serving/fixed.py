@@ -11,8 +11,9 @@ from __future__ import annotations
 from array import array
 from typing import Any, Optional, Sequence, Union
 
-from . import _ffi, memory, nest
-from .memory import Memory
+from .. import _ffi
+from . import arrays, nest
+from .arrays import Memory
 from .nest import Path, name_of
 
 _NATIVE = {
@@ -57,7 +58,7 @@ def count(batch: Any) -> int:
     """How many samples a batch has."""
     columns = None
     for path, value in nest.walk(batch):
-        if memory.is_array(value):
+        if arrays.is_array(value):
             if len(value.shape):
                 return int(value.shape[0])
         elif columns is None and isinstance(value, (list, tuple)):
@@ -91,7 +92,7 @@ class Spec:
 
     @property
     def row_bytes(self) -> int:
-        total = memory.SIZES[self.dtype]
+        total = arrays.SIZES[self.dtype]
         for n in self.shape:
             total *= n
         return total
@@ -131,7 +132,7 @@ def _short_names(names: list[str]) -> list[str]:
     return made
 
 
-class Rows:
+class FixedSchema:
     """The fields of a loader's batches, and their bytes."""
 
     def __init__(self, first: Any, string_bytes: int) -> None:
@@ -175,7 +176,7 @@ class Rows:
 
     def _spec(self, path: Path, value: Any, rows: int) -> Optional[Spec]:
         name = name_of(path)
-        found = memory.of(value, name)
+        found = arrays.of(value, name)
         if found is not None:
             _check_rows(name, found.shape, rows)
             if not found.bytes:
@@ -205,7 +206,7 @@ class Rows:
             n = len(found)
             if n < len(self.specs) and path == self._paths[n]:
                 made = self._leaf(self.specs[n], path, value, rows)
-            elif memory.is_array(value) or _is_column(value, rows):
+            elif arrays.is_array(value) or _is_column(value, rows):
                 raise BadBatch(
                     "%s wasn't in the first batch, or was something else; %s"
                     % (name_of(path), ADVICE)
@@ -231,7 +232,7 @@ class Rows:
         name = name_of(path)
         if spec.kind != "array":
             return self._column(spec, name, value, rows)
-        found = memory.of(value, name)
+        found = arrays.of(value, name)
         if found is None:
             raise BadBatch(
                 "%s is a %s, and was a tensor or an array in the first batch"
@@ -264,20 +265,20 @@ class Rows:
             )
         shape = (rows,) + spec.shape
         if spec.kind in ("str", "bytes"):
-            return memory.of_bytes(
+            return arrays.of_bytes(
                 b"".join([self._string(name, v) for v in value]),
                 "uint8",
                 shape,
             )
         if spec.kind == "bool":
-            return memory.of_bytes(bytes(value), "bool", shape)
+            return arrays.of_bytes(bytes(value), "bool", shape)
         try:
             data = array("q" if spec.kind == "int" else "d", value)
         except OverflowError:
             raise BadBatch(
                 "%s has a number that 64 bits can't hold" % name
             ) from None
-        return memory.of_bytes(data.tobytes(), spec.dtype, shape)
+        return arrays.of_bytes(data.tobytes(), spec.dtype, shape)
 
     def _string(self, name: str, value: Union[str, bytes]) -> bytes:
         data = value

@@ -13,11 +13,12 @@ import json
 from array import array
 from typing import Any, Callable, Optional, Sequence, Union
 
-from . import _ffi, errors, nest
-from .about import About
-from .connection import Pool
-from .packed import Reader
-from .rows import LENGTH, Spec
+from .. import _ffi, errors
+from ..about import About
+from ..connection import Pool
+from . import nest
+from .fixed import LENGTH, Spec
+from .ragged import Reader
 
 Decoder = Callable[[list[Any]], Any]
 Unpack = Union[Callable[[Any], Any], None, bool]
@@ -79,7 +80,7 @@ def _views(importer: Any) -> Union[_Torch, _Numpy]:
 # ---- what the stream says ------------------------------------------------
 
 
-class Served:
+class Description:
     """What a stream of tsock.serve() says of its batches."""
 
     def __init__(self, about: About) -> None:
@@ -245,9 +246,9 @@ def _numbers(code: str) -> Callable[[bytes], list[Any]]:
 # ---- a loader's way to it ------------------------------------------------
 
 
-def of(about: About) -> Optional[Served]:
+def describe(about: About) -> Optional[Description]:
     """What a stream of tsock.serve() says; None of any other."""
-    return Served(about) if "structure" in about.identity else None
+    return Description(about) if "structure" in about.identity else None
 
 
 def connected(
@@ -268,7 +269,7 @@ def connected(
         _refuse_ragged(opts, asked, connect)
         raise
     try:
-        found = of(pool.about)
+        found = describe(pool.about)
         if found is None:
             if asked is None:
                 raise ValueError(
@@ -294,7 +295,7 @@ def _refuse_ragged(
         pool = connect()
     except errors.Error:
         return
-    found = of(pool.about)
+    found = describe(pool.about)
     pool.close()
     if found:
         found.batch_size(asked)

@@ -21,14 +21,15 @@ import math
 import struct
 from typing import Any, Callable, Optional, Sequence
 
-from . import _ffi, memory, nest
-from .memory import Memory
+from .. import _ffi
+from . import arrays, nest
+from .arrays import Memory
+from .fixed import BadBatch
 from .nest import Path, name_of
-from .rows import BadBatch
 
 FIELD = "batch"
 MAGIC = b"tsockpk1"
-DTYPES = tuple(memory.SIZES)  # append, never renumber
+DTYPES = tuple(arrays.SIZES)  # append, never renumber
 _HEAD = struct.Struct("<8sIIQ")
 _LEAF = struct.Struct("<IIQQ8Q")
 _ALIGN = 64
@@ -53,9 +54,9 @@ class Packed(Memory):
             if isinstance(value, (bytes, bytearray)):
                 data = bytes(value)
                 # A nest's leaf of bytes: told from an array by its number.
-                leaves.append(memory.of_bytes(data, "uint8", (len(data),)))
+                leaves.append(arrays.of_bytes(data, "uint8", (len(data),)))
                 return -len(leaves)
-            found = memory.of(value, name)
+            found = arrays.of(value, name)
             if found is None:
                 return None
             if len(found.shape) > 8:
@@ -92,7 +93,7 @@ class Packed(Memory):
             leaf.copy_all(to + offset)
 
 
-class Ragged:
+class RaggedSchema:
     """The one field of a ring of batches."""
 
     batch_size = 1
@@ -173,7 +174,7 @@ class Reader:
             raise ValueError("a packed batch has an odd dtype or shape")
         dtype, shape = DTYPES[code], tuple(entry[4 : 4 + ndim])
         if (
-            math.prod(shape) * memory.SIZES[dtype] != size
+            math.prod(shape) * arrays.SIZES[dtype] != size
             or offset + size > total
         ):
             raise ValueError("a packed batch has an odd dtype or shape")

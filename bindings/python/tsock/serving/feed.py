@@ -12,8 +12,8 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Iterator, Optional
 
-from . import rows
-from .memory import Memory
+from . import fixed
+from .arrays import Memory
 
 _END: Any = object()
 
@@ -64,7 +64,7 @@ def length_of(loader: Any, rows_of_first: int, ragged: bool) -> int:
     if ragged and batches:
         return batches
     if batches and isinstance(loader, (list, tuple)):
-        return sum(rows.count(batch) for batch in loader)
+        return sum(fixed.count(batch) for batch in loader)
     # torch's knows its batch size; the first batch may be a short one.
     size = getattr(loader, "batch_size", None)
     if not isinstance(size, int) or size < rows_of_first:
@@ -105,7 +105,7 @@ class Feed:
         self._loader = loader
         self._prepare = prepare  # transform and pack
         self._iterator: Optional[Iterator[Any]] = None
-        self._schema: Any = None  # Rows, or Ragged
+        self._schema: Any = None  # of fixed.py, or ragged.py
         self.length = 0
         self.epoch = -1
         self._position = 0  # in the epoch, of the next batch
@@ -175,8 +175,8 @@ class Feed:
             raise self._early()
         try:
             count, leaves = self._schema.read(item)
-        except rows.BadBatch as e:
-            raise rows.BadBatch(
+        except fixed.BadBatch as e:
+            raise fixed.BadBatch(
                 "batch %d of epoch %d: %s" % (self.batches, self.epoch, e)
             ) from None
         made = Batch(
@@ -213,4 +213,4 @@ class Feed:
         )
 
     def _what(self) -> str:
-        return "samples" if isinstance(self._schema, rows.Rows) else "batches"
+        return "samples" if isinstance(self._schema, fixed.FixedSchema) else "batches"

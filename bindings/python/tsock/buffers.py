@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Batches of a loader's own, empty: the tensors that samples are gathered in."""
+"""The tensors that samples are gathered in, for batches of a loader's own."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def index_of(about: About) -> tuple[int, Any]:
     )
 
 
-class Room:
+class Buffer:
     """A batch of the loader's own, to be filled."""
 
-    def __init__(self, maker: Rooms, count: int) -> None:
+    def __init__(self, maker: BufferMaker, count: int) -> None:
         self.count = count
         self.filled = 0
         self.tensors, self.addresses = maker.make(count)
@@ -63,7 +63,7 @@ class Pages:
         self._types: dict[int, Any] = {}
 
     def take(self, size: int) -> Any:
-        """A buffer; when the last tensor on it is gone it comes back here."""
+        """Memory of that size, taken back when its last tensor is gone."""
         free = self._free.setdefault(size, [])
         try:
             memory = free.pop()
@@ -85,8 +85,8 @@ def _give_back(free: list[mmap.mmap], memory: mmap.mmap) -> None:
         free.append(memory)
 
 
-class Rooms:
-    """Makes rooms for the fields of a loader."""
+class BufferMaker:
+    """Makes buffers for the fields of a loader."""
 
     def __init__(self, loader: DataLoader, pages: Pages) -> None:
         self._loader = loader
