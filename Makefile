@@ -13,7 +13,8 @@ define newline
 endef
 ver     = $(shell sed -n \
 	's/^$(hash)define TSOCK_VERSION_$(1) \([0-9]*\).*/\1/p' \
-	include/tsock/tsock.h)
+	include/tsock/common.h)
+API     := $(wildcard include/tsock/*.h)
 has     = $(shell pkg-config --exists $(1) 2>/dev/null && echo 1 || echo 0)
 MAJOR   := $(call ver,MAJOR)
 MINOR   := $(call ver,MINOR)
@@ -394,7 +395,7 @@ $(SIM_SO): $(call obj,$(SIM)) $(B)/obj/files
 	$(Q)$(CC) $(OURS) $(SANFLAGS) $(CFLAGS) -shared -Wl,-soname,$(@F) \
 		-o $@ $(filter %.o,$^) $(LDFLAGS) -lpthread -ldl
 
-$(B)/obj/%.o: %.cu lib/convert/kernels.h include/tsock/tsock.h $(B)/obj/nvflags
+$(B)/obj/%.o: %.cu lib/convert/kernels.h $(API) $(B)/obj/nvflags
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
 	$(Q)$(NVCC) $(OURSNV) -Iinclude -Ilib $(NVCCFLAGS) -c -o $@ $<
@@ -533,7 +534,8 @@ DOCS := README.md CHANGELOG.md LICENSE SECURITY.md THIRD_PARTY \
 man_page = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 
 # What install leaves, and uninstall takes away again.
-INSTALLED = $(includedir)/tsock/tsock.h $(libdir)/pkgconfig/libtsock.pc \
+INSTALLED = $(API:include/%=$(includedir)/%) \
+	$(libdir)/pkgconfig/libtsock.pc \
 	$(addprefix $(libdir)/,libtsock.a libtsock.so libtsock.so.$(SOVERSION) \
 		libtsock.so.$(VERSION)) \
 	$(bindir)/tsock-producer $(foreach m,$(MAN1) $(MAN37),$(call man_page,$m)) \
@@ -549,7 +551,7 @@ PC_PREFIX = $(if $(filter $(prefix)/%,$(libdir)),$${pcfiledir}/$(shell \
 install: lib producer	## DESTDIR, prefix, bindir, libdir, PYTHONDIR
 	$(INSTALL) -d $(D)$(includedir)/tsock $(D)$(libdir)/pkgconfig \
 		$(D)$(bindir) $(D)$(docdir)/docs $(D)$(docdir)/examples
-	$(INSTALL) -m 644 include/tsock/tsock.h $(D)$(includedir)/tsock/
+	$(INSTALL) -m 644 $(API) $(D)$(includedir)/tsock/
 	$(INSTALL) -m 755 $(SO).$(VERSION) $(D)$(libdir)/
 	ln -sf libtsock.so.$(VERSION) $(D)$(libdir)/libtsock.so.$(SOVERSION)
 	ln -sf libtsock.so.$(SOVERSION) $(D)$(libdir)/libtsock.so

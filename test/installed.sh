@@ -84,8 +84,8 @@ for file in "$so" "$dest/opt/ts/bin/tsock-producer"; do
 		problem "$file was not built with _FORTIFY_SOURCE"
 done
 
-# Exported is what the header declares, no less and no more.
-tr '\n' ' ' <include/tsock/tsock.h | grep -oE 'TSOCK_API [^;]*;' |
+# Exported is what the headers declare, no less and no more.
+cat include/tsock/*.h | tr '\n' ' ' | grep -oE 'TSOCK_API [^;]*;' |
 	grep -oE '\<tsock_[a-z0-9_]+ *\(' | tr -d ' (' |
 	sort -u >"$temp/declared"
 nm -D --defined-only "$so" | awk '$2 != "A" { print $3 }' |

@@ -27,7 +27,7 @@ unset TSOCK_DIR XDG_RUNTIME_DIR
 # in others is no race to be found.
 suites='
 layers       -        400  @layers                 layers
-header       -        400  @header                 tsock.h alone
+header       -        400  @header                 the public headers, each alone
 unit         plain    400  unit/*                  unit tests
 asan         asan     400  unit/*                  unit tests, ASan and UBSan
 tsan         tsan     400  threads:unit/*          unit tests, TSan

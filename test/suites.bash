@@ -18,11 +18,21 @@ suite_circles()
 	run_program 'circles finds what is planted' test/circles.sh --self-test
 }
 
+# A program that includes tsock.h, and each of its parts alone.
 header_compiles()
 {
-	local name=$1
+	local name=$1 header lone=''
 	shift
-	if printf '%s\n' '#include <tsock/tsock.h>' \
+	for header in include/tsock/*.h; do
+		echo "#include <${header#include/}>" >"$logs/alone.h"
+		"$@" -Iinclude -pedantic-errors -Wall -Wextra -Werror \
+			-fsyntax-only - <"$logs/alone.h" \
+			>"$logs/header.log" 2>&1 || lone+="$header "
+	done
+	if [ -n "$lone" ]; then
+		echo "not to be included alone: $lone" >>"$logs/header.log"
+		fail "$name" "$logs/header.log"
+	elif printf '%s\n' '#include <tsock/tsock.h>' \
 		'struct tsock_opts o = TSOCK_OPTS_INIT;' \
 		'struct tsock_serve_opts s = TSOCK_SERVE_OPTS_INIT;' |
 		"$@" -Iinclude -pedantic-errors -Wall -Wextra -Werror \

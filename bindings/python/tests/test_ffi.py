@@ -12,12 +12,14 @@ import pytest
 from conftest import BUILD, CHECKOUT, finish
 from tsock import _ffi, errors
 
-HEADER = os.path.join(CHECKOUT, "include", "tsock", "tsock.h")
+HEADERS = os.path.join(CHECKOUT, "include", "tsock")
 
 
 def header():
-    with open(HEADER) as f:
-        text = f.read()
+    text = ""
+    for name in sorted(os.listdir(HEADERS)):
+        with open(os.path.join(HEADERS, name)) as f:
+            text += f.read()
     return re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
 
 

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * serve.h - serving a stream.  tsock.h includes this, and says what holds for
+ * all.
+ *
+ * The program that makes the samples owns a server.  Its worker threads, as
+ * many as it likes, each repeat: claim sequence numbers, write every field of
+ * those samples into their slots, commit.  They may finish out of order.  The
+ * server does the rest on a thread of its own.
+ */
+#ifndef TSOCK_SERVE_H
+#define TSOCK_SERVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common.h"
+#include "stats.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How samples reach a GPU when another one has them already. */
+enum tsock_fanout {
+	TSOCK_FANOUT_AUTO = 0, /* peer where there is access, else host */
+	TSOCK_FANOUT_PEER = 1, /* from the GPU that was staged first */
+	TSOCK_FANOUT_NCCL = 2, /* broadcast inside the producer */
+	TSOCK_FANOUT_HOST = 3, /* each from host memory */
+};
+
+enum tsock_slow {
+	TSOCK_SLOW_BLOCK = 0, /* all go at the pace of the slowest */
+	TSOCK_SLOW_KILL = 1,  /* SIGKILL a reader that others wait for */
+};
+
+struct tsock_serve_opts {
+	uint32_t size;    /* sizeof(struct tsock_serve_opts), by the macro */
+	uint32_t nfields; /* 1 to TSOCK_MAX_FIELDS */
+	const struct tsock_field *fields;
+	uint64_t epoch_len;   /* N, at least 1 */
+	uint64_t dataset_len; /* 0 means N */
+	uint64_t epochs;      /* after which the stream ends; 0 is never */
+	const uint64_t *segment_bounds; /* segments + 1 of them, or NULL */
+	uint32_t segments;              /* 0 means 1 */
+	uint32_t ring;              /* samples; 0 means 2048; grows as needed */
+	uint32_t join_window;       /* samples; 0 means ring / 2 */
+	uint32_t max_batch;         /* samples; 0 means 512 */
+	uint32_t min_consumers;     /* nothing is made before; 0 means 1 */
+	uint32_t sequential;        /* 1: consumers leave between epochs */
+	uint32_t slow;              /* enum tsock_slow */
+	uint32_t slow_ms;           /* so long, for TSOCK_SLOW_KILL */
+	uint64_t memory;            /* bytes for all rings; 0: what there is */
+	const char *const *classes; /* nclasses names, or NULL */
+	uint32_t nclasses;
+	uint32_t fanout;        /* enum tsock_fanout */
+	uint32_t gpu_transport; /* enum tsock_transport: offered; AUTO: all */
+	uint32_t reserved;
+	uint64_t gpu_memory;  /* bytes for all rings on one GPU; 0: any */
+	uint32_t shard;       /* consumers are told that the stream is ... */
+	uint32_t shards;      /* ... this part of so many; 0: all of it */
+	const char *identity; /* for tsock_identity(), UTF-8; NULL is "" */
+};
+#define TSOCK_SERVE_OPTS_INIT \
+	{ \
+		sizeof(struct tsock_serve_opts), 0, NULL, 0, 0, 0, NULL, 0, 0, \
+			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0, NULL \
+	}
+
+typedef struct tsock_server tsock_server;
+
+/* Sizes that a server with these options will have, without making it. */
+struct tsock_geometry {
+	uint32_t size; /* set it to sizeof(struct tsock_geometry) */
+	uint32_t reserved;
+	uint64_t capacity;    /* C */
+	uint64_t join_window; /* W */
+	uint64_t max_batch;
+	uint64_t ring_bytes; /* of the base view, all fields */
+	uint64_t f32_bytes;  /* of a float32 view, the same samples */
+	uint64_t f16_bytes;  /* of a float16 or bfloat16 view */
+};
+TSOCK_API int tsock_serve_geometry(const struct tsock_serve_opts *opts,
+				   struct tsock_geometry *out);
+
+/*
+ * Serve a stream.  Fails with EARG, ENOMEM (naming what is needed and what
+ * there is), EEXIST (another producer has that name), ENOTSUP, ESYS.
+ */
+TSOCK_API int tsock_serve_open(const char *name,
+			       const struct tsock_serve_opts *opts,
+			       tsock_server **out);
+
+/*
+ * Claim up to want consecutive samples to make, waiting at most timeout_ms
+ * (-1 waits).  Returns how many, from *first on; or EAGAIN, EENDED (nothing
+ * is left to make, or the server is closing), ESTREAM.  Any thread.
+ */
+TSOCK_API int tsock_serve_claim(tsock_server *s, unsigned want, int timeout_ms,
+				uint64_t *first);
+
+/* Where field f of a claimed sample goes.  Any thread. */
+TSOCK_API void *tsock_serve_slot(tsock_server *s, unsigned f, uint64_t seq);
+
+/*
+ * The samples first .. first+count-1, all of one claim, are written: publish
+ * them as soon as all before them are.  Any thread.
+ */
+TSOCK_API void tsock_serve_commit(tsock_server *s, uint64_t first,
+				  unsigned count);
+
+/*
+ * Stop the stream: every consumer gets TSOCK_ESTREAM and why, of which 4 KB are
+ * passed on, with line ends and other control characters escaped (and 256
+ * bytes to consumers that come later).  Any thread.
+ */
+TSOCK_API void tsock_serve_fail(tsock_server *s, const char *why);
+
+/* Count what the server can't see by itself.  Any thread. */
+TSOCK_API void tsock_serve_count(tsock_server *s, uint64_t read_bytes,
+				 uint64_t bad_samples);
+
+TSOCK_API int tsock_serve_stats(tsock_server *s, struct tsock_stats *out);
+
+/*
+ * Consumers that are connected, whether they read or have only been opened; a
+ * process that asks for statistics counts while it asks.  0 where the system
+ * doesn't tell.
+ */
+TSOCK_API int tsock_serve_connected(tsock_server *s);
+
+/*
+ * 1 when the stream is over: no reader needs a sample any more, no consumer has
+ * an offer that it may still take, and a new one could get no epoch.  From then
+ * on nobody can join.
+ */
+TSOCK_API int tsock_serve_drained(tsock_server *s);
+
+/* Wake every claimer with EENDED: call it before joining worker threads. */
+TSOCK_API void tsock_serve_stop(tsock_server *s);
+
+/* Consumers find the producer gone.  NULL is allowed. */
+TSOCK_API void tsock_serve_close(tsock_server *s);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

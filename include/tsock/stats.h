@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stats.h - which streams and GPUs there are, and the statistics of a running
+ * stream, asked from outside.  tsock.h includes this, and says what holds for
+ * all.
+ */
+#ifndef TSOCK_STATS_H
+#define TSOCK_STATS_H
+
+#include <stdint.h>
+
+#include "common.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TSOCK_STATS_ROWS 32
+
+struct tsock_stats_row {
+	uint32_t pid;
+	uint32_t batch_size;
+	uint64_t tail;      /* first sample that it still needs */
+	uint64_t samples;   /* taken so far, on this connection */
+	uint64_t wait_ns;   /* spent waiting for data */
+	uint32_t view;      /* 0: as stored; else one of the derived views */
+	uint32_t waiting;   /* 1 while it waits for data */
+	uint32_t transport; /* enum tsock_transport; 0: host memory */
+	uint32_t reserved;
+};
+
+struct tsock_stats {
+	uint32_t size; /* set it to sizeof(struct tsock_stats) */
+	uint32_t pid;
+	uint64_t epoch_len;
+	uint64_t head;     /* first sample not yet published */
+	uint64_t claimed;  /* first sample that no worker has begun */
+	uint64_t limit;    /* first sample that may not be begun yet */
+	uint64_t capacity; /* of a ring */
+	uint64_t produced; /* samples made by this process */
+	uint64_t read_bytes;
+	uint64_t bad_samples; /* places filled by a substitute */
+	uint64_t memory;      /* bytes in rings */
+	uint32_t views;       /* derived views in use */
+	uint32_t consumers;   /* readers; may exceed TSOCK_STATS_ROWS */
+	uint32_t nrows;
+	uint32_t reserved;
+	/* Of the consumers with the lowest tails, if there are more of them. */
+	struct tsock_stats_row row[TSOCK_STATS_ROWS];
+};
+
+/* Statistics of the stream called name; waits timeout_ms.  Any thread. */
+TSOCK_API int tsock_query(const char *name, int timeout_ms,
+			  struct tsock_stats *out);
+
+/*
+ * Call fn(arg, name, folder) for every stream of this user on this machine.
+ * Its producer lives, but may be stopped: tsock_query() tells.  Returns how
+ * many.
+ */
+TSOCK_API int tsock_list(void (*fn)(void *arg, const char *name,
+				    const char *folder),
+			 void *arg);
+
+/*
+ * Call fn(arg, line) for every GPU that this process can use, or once with the
+ * reason why there is none.  Returns how many.
+ */
+TSOCK_API int tsock_devices(void (*fn)(void *arg, const char *line), void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
