@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "image/decoder.h"
+#include "image/simd.h"
 
 /* Resize an axis of `in` pixels to `out`, and keep count of them at first. */
 struct tsi_axis {
@@ -27,12 +28,6 @@ struct tsi_axis {
 	uint32_t first;
 	uint32_t count; /* at least 1, first + count <= out */
 	bool mirror;    /* in reverse order; x only */
-};
-
-enum tsi_simd {
-	TSI_SIMD_SCALAR = 0,
-	TSI_SIMD_AVX2 = 1,
-	TSI_SIMD_BEST = 2,
 };
 
 /*

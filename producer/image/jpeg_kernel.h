@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jpeg_kernel.h - what jpeg_pixels.c and its kernels share: the transform of
+ * blocks, and rows of samples to rows of pixels.
+ *
+ * Samples are bytes.  A kernel may read TSI_JPEG_SLACK bytes before and behind
+ * a row of samples and write as many behind the end of its output.
+ */
+#ifndef TSI_IMAGE_JPEG_KERNEL_H
+#define TSI_IMAGE_JPEG_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TSI_JPEG_SLACK 64
+
+struct tsi_jpeg_kernel {
+	const char *name;
+	/*
+	 * n neighbouring blocks, n > 0, to 8 rows of 8 * n samples, `stride`
+	 * bytes apart: libjpeg's jsimd_idct_islow.  last: as jpeg_blocks.h has
+	 * it.  May write TSI_JPEG_SLACK bytes behind the end of each row.
+	 */
+	void (*idct)(const int16_t (*coef)[64], const uint8_t *last, uint32_t n,
+		     const uint16_t *quant, uint8_t *out, size_t stride);
+	/*
+	 * n samples to 2 * n: each beside a quarter of its neighbours.  in[-1]
+	 * and in[n] are there; beyond the image they repeat its edge.
+	 */
+	void (*h2v1)(const uint8_t *in, uint8_t *out, size_t n);
+	/* The same between two rows, of which `near` counts three times. */
+	void (*h2v2)(const uint8_t *near, const uint8_t *far, uint8_t *out,
+		     size_t n);
+	/* Three quarters of near, one of far; bias: 1 or 2, for rounding. */
+	void (*h1v2)(const uint8_t *near, const uint8_t *far, unsigned bias,
+		     uint8_t *out, size_t n);
+	/* n pixels, four bytes each. */
+	void (*ycc)(const uint8_t *y, const uint8_t *cb, const uint8_t *cr,
+		    uint8_t *out, size_t n);
+	void (*rgb)(const uint8_t *r, const uint8_t *g, const uint8_t *b,
+		    uint8_t *out, size_t n);
+};
+
+extern const struct tsi_jpeg_kernel tsi_jpeg_kernel_scalar;
+
+#endif

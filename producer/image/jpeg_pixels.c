@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jpeg_pixels.c - which blocks are transformed, which rows are held, and how
+ * samples become pixels; a kernel does the arithmetic.
+ *
+ * Each component has a window of sample rows: those of the last row of MCUs,
+ * and the one above them.  A row of pixels reaches from its own chroma row to
+ * the next one above or below, so it may have to wait for one more row of MCUs.
+ */
+#include "image/jpeg_pixels.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "image/jpeg_kernel.h"
+
+/* How a component's samples become as many as there are pixels. */
+enum way {
+	FULL = 0,
+	H2V1, /* twice as many in a row */
+	H1V2, /* twice as many rows */
+	H2V2,
+	H2V1_BOX, /* repeated: libjpeg does so where two or fewer are in a row */
+	H2V2_BOX,
+};
+
+/* The samples of a component; columns and rows are the component's. */
+struct plane {
+	enum way way;
+	uint32_t width; /* of the image */
+	uint32_t height;
+	uint32_t from; /* columns needed: [from, to) */
+	uint32_t to;
+	uint32_t top; /* rows needed: [top, bottom) */
+	uint32_t bottom;
+	uint32_t left; /* first column held, that of a block */
+	uint32_t base; /* first row of the last row of MCUs */
+	uint8_t *row;  /* that of base, at column left */
+	size_t stride;
+};
+
+struct tsi_jpeg_pixels {
+	const struct tsi_jpeg_kernel *kernel;
+	struct tsi_jpeg_frame frame;
+	struct tsi_rect rect;
+	struct tsi_jpeg_area area;
+	struct plane plane[TSI_JPEG_COMPS];
+	bool waits;     /* a row of pixels may need the next row of MCUs */
+	uint32_t next;  /* the next row of MCUs */
+	uint32_t ready; /* rows of pixels that can be made: [done, ready) */
+	uint32_t done;
+	uint32_t first; /* column of the first pixel made, an even one */
+	uint8_t *up[TSI_JPEG_COMPS];
+	uint8_t *strip;
+	size_t stride;
+	uint8_t *memory;
+	size_t len;
+};
+
+static uint32_t divide_up(uint32_t a, uint32_t b)
+{
+	return (uint32_t)(((uint64_t)a + b - 1) / b);
+}
+
+static size_t round_up(size_t n)
+{
+	return (n + 63) / 64 * 64;
+}
+
+static enum way way_of(const struct tsi_jpeg_frame *f, unsigned k)
+{
+	const struct tsi_jpeg_comp *c = &f->comp[k];
+	uint32_t width = divide_up(f->width * c->h, f->h_max);
+
+	if (c->h == f->h_max)
+		return c->v == f->v_max ? FULL : H1V2;
+	if (c->v == f->v_max)
+		return width > 2 ? H2V1 : H2V1_BOX;
+	return width > 2 ? H2V2 : H2V2_BOX;
+}
+
+/* Samples [*from, *to) of n, which the pixels [from, to) depend on. */
+static void reach(bool doubled, uint32_t n, uint32_t from, uint32_t to,
+		  uint32_t *first, uint32_t *end)
+{
+	if (!doubled) {
+		*first = from;
+		*end = to;
+		return;
+	}
+	*first = from ? (from - 1) / 2 : 0;
+	*end = to / 2 + 1 < n ? to / 2 + 1 : n;
+}
+
+static void plan(const struct tsi_jpeg_frame *f, const struct tsi_rect *r,
+		 unsigned k, struct plane *p)
+{
+	const struct tsi_jpeg_comp *c = &f->comp[k];
+
+	p->way = way_of(f, k);
+	p->width = divide_up(f->width * c->h, f->h_max);
+	p->height = divide_up(f->height * c->v, f->v_max);
+	reach(c->h < f->h_max, p->width, r->left, r->left + r->width, &p->from,
+	      &p->to);
+	reach(c->v < f->v_max, p->height, r->top, r->top + r->height, &p->top,
+	      &p->bottom);
+	p->left = p->from / 8 * 8;
+}
+
+bool tsi_jpeg_pixels_can(const struct tsi_jpeg_frame *f)
+{
+#ifndef __x86_64__
+	return false;
+#endif
+	if (f->comps == 1)
+		return f->color == TSI_JPEG_GRAY;
+	if (f->comps != 3 || f->color == TSI_JPEG_GRAY)
+		return false;
+	for (unsigned k = 0; k < 3; k++) {
+		const struct tsi_jpeg_comp *c = &f->comp[k];
+
+		if (c->h != f->h_max && c->h * 2 != f->h_max)
+			return false;
+		if (c->v != f->v_max && c->v * 2 != f->v_max)
+			return false;
+	}
+	return true;
+}
+
+void tsi_jpeg_pixels_area(const struct tsi_jpeg_frame *f,
+			  const struct tsi_rect *rect,
+			  struct tsi_jpeg_area *area)
+{
+	uint32_t left = UINT32_MAX, top = UINT32_MAX, right = 0, bottom = 0;
+
+	for (unsigned k = 0; k < f->comps; k++) {
+		uint32_t across = 8u * f->comp[k].h, down = 8u * f->comp[k].v;
+		struct plane p;
+
+		plan(f, rect, k, &p);
+		if (p.from / across < left)
+			left = p.from / across;
+		if (p.top / down < top)
+			top = p.top / down;
+		if (divide_up(p.to, across) > right)
+			right = divide_up(p.to, across);
+		if (divide_up(p.bottom, down) > bottom)
+			bottom = divide_up(p.bottom, down);
+	}
+	*area = (struct tsi_jpeg_area){ left, top, right - left, bottom - top };
+}
+
+/* ------------------------------------------------------------------------
+ * Memory
+ */
+
+static size_t plane_stride(uint32_t columns)
+{
+	return TSI_JPEG_SLACK + round_up(columns) + TSI_JPEG_SLACK;
+}
+
+static size_t strip_stride(uint32_t pixels)
+{
+	return round_up((size_t)pixels * 4 + TSI_ROW_SLACK + TSI_JPEG_SLACK);
+}
+
+/* Bytes for a rectangle of this width. */
+static size_t room(const struct tsi_jpeg_frame *f, uint32_t width)
+{
+	size_t bytes = TSI_STRIP_ROWS * strip_stride(width + 1);
+
+	for (unsigned k = 0; k < f->comps; k++) {
+		/* A block more on either side, and what fancy upsampling adds.
+		 */
+		bytes += (8u * f->comp[k].v + 1) * plane_stride(width + 24);
+		bytes += plane_stride(width + 2);
+	}
+	return bytes;
+}
+
+uint64_t tsi_jpeg_pixels_need(const struct tsi_jpeg_frame *f)
+{
+	uint64_t bytes = room(f, f->width);
+
+	/* See grow(). */
+	return bytes + bytes / 4 + 64;
+}
+
+static int grow(struct tsi_jpeg_pixels *p, size_t len)
+{
+	uint8_t *m;
+
+	if (len <= p->len)
+		return 0;
+	len = round_up(len + len / 4);
+	m = aligned_alloc(64, len);
+	if (!m)
+		return tsi_err(TSOCK_ENOMEM,
+			       "no memory for %zu bytes of JPEG samples", len);
+	/* Bytes that no block covers are read, though not used. */
+	memset(m, 0, len);
+	free(p->memory);
+	p->memory = m;
+	p->len = len;
+	return 0;
+}
+
+static void lay_out(struct tsi_jpeg_pixels *p)
+{
+	const struct tsi_jpeg_frame *f = &p->frame;
+	uint8_t *at = p->memory;
+
+	p->stride = strip_stride(p->rect.width + 1);
+	p->strip = at;
+	at += TSI_STRIP_ROWS * p->stride;
+	for (unsigned k = 0; k < f->comps; k++) {
+		struct plane *pl = &p->plane[k];
+
+		pl->stride = plane_stride((pl->to - pl->left + 7) / 8 * 8);
+		pl->row = at + pl->stride + TSI_JPEG_SLACK;
+		at += (8u * f->comp[k].v + 1) * pl->stride;
+		p->up[k] = at;
+		at += plane_stride(p->rect.width + 2);
+	}
+	assert(at <= p->memory + p->len);
+}
+
+int tsi_jpeg_pixels_begin(struct tsi_jpeg_pixels *p,
+			  const struct tsi_jpeg_frame *f,
+			  const struct tsi_rect *rect)
+{
+	int err = grow(p, room(f, rect->width));
+
+	if (err)
+		return err;
+	p->frame = *f;
+	p->rect = *rect;
+	p->waits = false;
+	tsi_jpeg_pixels_area(f, rect, &p->area);
+	for (unsigned k = 0; k < f->comps; k++) {
+		plan(f, rect, k, &p->plane[k]);
+		p->waits = p->waits || p->plane[k].way == H1V2 ||
+			   p->plane[k].way == H2V2;
+	}
+	p->next = p->area.top;
+	p->done = rect->top;
+	p->ready = rect->top;
+	p->first = rect->left / 2 * 2;
+	lay_out(p);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Blocks to samples
+ */
+
+/* Beyond the image its edge goes on. */
+static void extend(struct plane *pl, uint8_t *row)
+{
+	if (pl->left == 0)
+		row[-1] = row[0];
+	if (pl->to == pl->width)
+		row[pl->width - pl->left] = row[pl->width - pl->left - 1];
+}
+
+/* Row y of blocks in b is row `down` of those of this row of MCUs. */
+static void transform(struct tsi_jpeg_pixels *p, unsigned k,
+		      const struct tsi_jpeg_blocks *b, uint32_t y,
+		      uint32_t down)
+{
+	const struct tsi_jpeg_comp *c = &p->frame.comp[k];
+	struct plane *pl = &p->plane[k];
+	uint32_t blocks = (pl->to - pl->left + 7) / 8;
+	uint8_t *row = pl->row + 8 * down * pl->stride;
+	size_t at =
+		(size_t)y * b->stride[k] + pl->left / 8 - b->area.left * c->h;
+
+	p->kernel->idct((const int16_t(*)[64])b->coef[k] + at, b->last[k] + at,
+			blocks, c->quant, row, pl->stride);
+	if (pl->way == H2V1 || pl->way == H2V2)
+		for (int i = 0; i < 8; i++)
+			extend(pl, row + (size_t)i * pl->stride);
+}
+
+void tsi_jpeg_pixels_push(struct tsi_jpeg_pixels *p,
+			  const struct tsi_jpeg_blocks *b, uint32_t row)
+{
+	uint32_t end = p->rect.top + p->rect.height;
+
+	assert(b->area.top + row == p->next);
+	for (unsigned k = 0; k < p->frame.comps; k++) {
+		struct plane *pl = &p->plane[k];
+		uint32_t v = p->frame.comp[k].v;
+
+		/* The last row so far stays, above those that come. */
+		memcpy(pl->row - TSI_JPEG_SLACK - pl->stride,
+		       pl->row - TSI_JPEG_SLACK + (8 * v - 1) * pl->stride,
+		       pl->stride);
+		pl->base = p->next * 8 * v;
+		for (uint32_t i = 0; i < v; i++) {
+			uint32_t at = pl->base + 8 * i;
+
+			if (at < pl->bottom && at + 8 > pl->top)
+				transform(p, k, b, row * v + i, i);
+		}
+	}
+	p->next++;
+	p->ready = p->next * 8 * p->frame.v_max - p->waits;
+	if (p->ready > end || p->next == p->area.top + p->area.down)
+		p->ready = end;
+}
+
+/* ------------------------------------------------------------------------
+ * Samples to pixels
+ */
+
+static const uint8_t *row_of(const struct plane *pl, uint32_t y)
+{
+	if (y >= pl->height)
+		y = pl->height - 1;
+	return pl->row +
+	       ((ptrdiff_t)y - (ptrdiff_t)pl->base) * (ptrdiff_t)pl->stride;
+}
+
+static void repeat(const uint8_t *in, uint8_t *out, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		out[2 * i] = out[2 * i + 1] = in[i];
+}
+
+/* Samples of component k for n pixels of row y, from column p->first on. */
+static const uint8_t *samples(struct tsi_jpeg_pixels *p, unsigned k, uint32_t y,
+			      size_t n)
+{
+	const struct tsi_jpeg_kernel *kernel = p->kernel;
+	struct plane *pl = &p->plane[k];
+	bool wide = pl->way != FULL && pl->way != H1V2;
+	bool high = pl->way == H1V2 || pl->way == H2V2 || pl->way == H2V2_BOX;
+	ptrdiff_t x = (ptrdiff_t)(p->first >> wide) - (ptrdiff_t)pl->left;
+	uint32_t c = y >> high, next = y % 2 ? c + 1 : c - !!c;
+	const uint8_t *near = row_of(pl, c) + x;
+	const uint8_t *far = high ? row_of(pl, next) + x : near;
+	size_t half = (n + 1) / 2;
+
+	switch (pl->way) {
+	case FULL:
+		return near;
+	case H2V1:
+		kernel->h2v1(near, p->up[k], half);
+		break;
+	case H1V2:
+		kernel->h1v2(near, far, 1 + y % 2, p->up[k], n);
+		break;
+	case H2V2:
+		kernel->h2v2(near, far, p->up[k], half);
+		break;
+	case H2V1_BOX:
+	case H2V2_BOX:
+		repeat(near, p->up[k], half);
+		break;
+	}
+	return p->up[k];
+}
+
+bool tsi_jpeg_pixels_read(struct tsi_jpeg_pixels *p, struct tsi_strip *strip)
+{
+	uint32_t rows = p->ready > p->done ? p->ready - p->done : 0;
+	size_t n = p->rect.left + p->rect.width - p->first;
+
+	if (rows > TSI_STRIP_ROWS)
+		rows = TSI_STRIP_ROWS;
+	for (uint32_t i = 0; i < rows; i++) {
+		uint8_t *out = p->strip + i * p->stride;
+		const uint8_t *in[TSI_JPEG_COMPS];
+
+		for (unsigned k = 0; k < p->frame.comps; k++)
+			in[k] = samples(p, k, p->done + i, n);
+		if (p->frame.color == TSI_JPEG_YCC)
+			p->kernel->ycc(in[0], in[1], in[2], out, n);
+		else if (p->frame.color == TSI_JPEG_RGB)
+			p->kernel->rgb(in[0], in[1], in[2], out, n);
+		else
+			p->kernel->rgb(in[0], in[0], in[0], out, n);
+	}
+	p->done += rows;
+	strip->pixels = p->strip + (size_t)(p->rect.left - p->first) * 4;
+	strip->stride = p->stride;
+	strip->rows = rows;
+	return rows > 0;
+}
+
+/* ------------------------------------------------------------------------
+ * The object
+ */
+
+static const struct tsi_jpeg_kernel *choose(enum tsi_simd simd)
+{
+	if (simd == TSI_SIMD_BEST)
+		simd = tsi_simd_best();
+	if (!tsi_simd_has(simd))
+		return NULL;
+	return &tsi_jpeg_kernel_scalar;
+}
+
+int tsi_jpeg_pixels_create(enum tsi_simd simd, struct tsi_jpeg_pixels **out)
+{
+	const struct tsi_jpeg_kernel *kernel = choose(simd);
+	struct tsi_jpeg_pixels *p;
+
+	if (!kernel)
+		return tsi_err(TSOCK_ENOTSUP,
+			       "this processor lacks the vector instructions "
+			       "that were asked for");
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return tsi_err(TSOCK_ENOMEM, "no memory for JPEG samples");
+	p->kernel = kernel;
+	*out = p;
+	return 0;
+}
+
+void tsi_jpeg_pixels_destroy(struct tsi_jpeg_pixels *p)
+{
+	if (!p)
+		return;
+	free(p->memory);
+	free(p);
+}
+
+const char *tsi_jpeg_pixels_name(const struct tsi_jpeg_pixels *p)
+{
+	return p->kernel->name;
+}

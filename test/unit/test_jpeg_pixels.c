@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_jpeg_pixels.c - pixels made of coefficients equal those of libjpeg's
+ * whole decode, whatever the rectangle, with each kind of vector code.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "image/jpeg_pixels.h"
+#include "test/lib/jpeg_coefs.h"
+#include "test/lib/jpeg_region.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static struct tsi_jpeg_pixels *pixels;
+
+static void compare(const struct jpeg_picture *want, const struct tsi_rect *r,
+		    uint32_t y, const struct tsi_strip *s)
+{
+	for (uint32_t i = 0; i < s->rows; i++) {
+		const uint8_t *a = s->pixels + i * s->stride;
+		const uint8_t *b =
+			want->rgb +
+			((size_t)(r->top + y + i) * want->width + r->left) * 3;
+
+		for (uint32_t x = 0; x < r->width; x++)
+			if (memcmp(a + 4 * x, b + 3 * x, 3))
+				fail_msg("%s, %u x %u: pixel %u, %u of the "
+					 "region %u x %u at %u, %u is "
+					 "%u %u %u, not %u %u %u",
+					 tsi_jpeg_pixels_name(pixels),
+					 want->width, want->height, x, y + i,
+					 r->width, r->height, r->left, r->top,
+					 a[4 * x], a[4 * x + 1], a[4 * x + 2],
+					 b[3 * x], b[3 * x + 1], b[3 * x + 2]);
+	}
+}
+
+static void check_rect(const struct jpeg_coefs *c,
+		       const struct jpeg_picture *want,
+		       const struct tsi_rect *r)
+{
+	struct tsi_jpeg_area area;
+	uint32_t rows = 0;
+
+	tsi_jpeg_pixels_area(&c->frame, r, &area);
+	assert_true(area.left + area.across <= c->frame.mcus_across);
+	assert_true(area.top + area.down <= c->frame.mcus_down);
+	assert_int_equal(tsi_jpeg_pixels_begin(pixels, &c->frame, r), 0);
+	for (uint32_t y = 0; y < area.down; y++) {
+		struct tsi_jpeg_blocks b;
+		struct tsi_strip s;
+
+		jpeg_coefs_row(c, &area, y, &b);
+		tsi_jpeg_pixels_push(pixels, &b, 0);
+		jpeg_coefs_free_blocks(&b);
+		while (tsi_jpeg_pixels_read(pixels, &s)) {
+			assert_in_range(s.rows, 1, TSI_STRIP_ROWS);
+			compare(want, r, rows, &s);
+			rows += s.rows;
+		}
+	}
+	assert_int_equal(rows, r->height);
+}
+
+/* Of a file, n rectangles, or all if n is 0. */
+static void check_file(struct image_gen_bytes f, int n, uint64_t seed)
+{
+	struct jpeg_picture want = jpeg_reference(&f);
+	struct jpeg_coefs c;
+	struct tsi_rect r;
+
+	assert_true(jpeg_coefs_read(&f, &c));
+	assert_true(tsi_jpeg_pixels_can(&c.frame));
+	for (int i = 0; i < n; i++) {
+		r = jpeg_pick(&want, i, &seed);
+		check_rect(&c, &want, &r);
+	}
+	for (uint32_t i = 0; !n && i < want.width * want.height; i++) {
+		r.left = i % want.width;
+		r.top = i / want.width;
+		for (r.height = 1; r.top + r.height <= want.height; r.height++)
+			for (r.width = 1; r.left + r.width <= want.width;
+			     r.width++)
+				check_rect(&c, &want, &r);
+	}
+	jpeg_coefs_free(&c);
+	free(want.rgb);
+	free(f.data);
+}
+
+/* What tsi_jpeg_pixels_can() accepts of what test/lib has, and more. */
+static const struct sampling {
+	int components;
+	J_COLOR_SPACE space;
+	int factor[3][2];
+} samplings[] = {
+	{ 1, 0, { { 1, 1 } } },
+	{ 3, 0, { { 1, 1 }, { 1, 1 }, { 1, 1 } } },
+	{ 3, 0, { { 2, 1 }, { 1, 1 }, { 1, 1 } } },
+	{ 3, 0, { { 2, 2 }, { 1, 1 }, { 1, 1 } } },
+	{ 3, 0, { { 1, 2 }, { 1, 1 }, { 1, 1 } } },
+	{ 3, JCS_RGB, { { 1, 1 }, { 1, 1 }, { 1, 1 } } },
+	{ 3, JCS_RGB, { { 2, 2 }, { 1, 1 }, { 1, 1 } } },
+	{ 3, 0, { { 2, 2 }, { 2, 1 }, { 1, 2 } } },
+	{ 3, 0, { { 1, 1 }, { 2, 2 }, { 2, 2 } } },
+	{ 3, 0, { { 1, 1 }, { 2, 1 }, { 1, 2 } } },
+	{ 3, 0, { { 2, 1 }, { 2, 1 }, { 2, 1 } } },
+	{ 3, 0, { { 1, 4 }, { 1, 2 }, { 1, 2 } } },
+	{ 3, 0, { { 4, 1 }, { 2, 1 }, { 4, 1 } } },
+	{ 1, 0, { { 2, 2 } } },
+};
+
+static struct image_gen_bytes make(const struct sampling *s, uint32_t width,
+				   uint32_t height, int quality, uint64_t seed)
+{
+	struct image_gen_jpeg g = {
+		.width = width,
+		.height = height,
+		.components = s->components,
+		.space = s->space,
+		.quality = quality,
+		.seed = seed,
+	};
+
+	memcpy(g.factor, s->factor, sizeof(s->factor));
+	return image_gen_jpeg(&g);
+}
+
+static void every_size_from_1_to_67_decodes(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < COUNT(samplings) * 67; i++) {
+		const struct sampling *s = &samplings[i % COUNT(samplings)];
+		uint32_t n = i / COUNT(samplings) + 1;
+		int quality = 1 + (int)(i * 37 % 100);
+
+		check_file(make(s, n, 1 + i * 29 % 67, quality, i), 8, i);
+		check_file(make(s, 1 + i * 43 % 67, n, quality, i), 8, i);
+	}
+}
+
+static void every_rectangle_of_a_small_image_decodes(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 7; i++)
+		check_file(make(&samplings[i], 11 + i, 21 - i, 90, i), 0, i);
+}
+
+static void rectangles_of_large_images_decode(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < COUNT(samplings) * 3; i++)
+		check_file(make(&samplings[i % COUNT(samplings)], 300 + 71 * i,
+				250 + i * 13, 1 + (int)i * 17 % 100, i),
+			   8, i);
+}
+
+/*
+ * Coefficients that no encoder makes, up to where words wrap and sums saturate:
+ * as libjpeg's vector code has them.
+ */
+static void any_coefficients_give_what_libjpeg_makes_of_them(void **state)
+{
+	static const unsigned most[] = { 3, 40, 127, 300, 1000 };
+	static const unsigned quant[] = { 1, 20, 255, 3000, 32767 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 25 * 20; i++) {
+		const struct sampling *s = &samplings[i % 7];
+		struct jpeg_coefs_random g = {
+			.width = 8 + i * 7 % 90,
+			.height = 8 + i * 5 % 40,
+			.components = s->components,
+			.most = most[i % 5],
+			.quant = quant[i / 5 % 5],
+			.kept = 1 + i * 11 % 64,
+			.seed = i,
+		};
+
+		memcpy(g.factor, s->factor, sizeof(g.factor));
+		check_file(jpeg_coefs_random(&g), 3, i);
+	}
+}
+
+static void other_samplings_are_declined(void **state)
+{
+	struct tsi_jpeg_frame f = { .width = 40,
+				    .height = 40,
+				    .h_max = 2,
+				    .v_max = 2,
+				    .comps = 3,
+				    .color = TSI_JPEG_YCC };
+
+	(void)state;
+	for (int k = 0; k < 3; k++)
+		f.comp[k].h = f.comp[k].v = k ? 1 : 2;
+	assert_true(tsi_jpeg_pixels_can(&f));
+	f.h_max = f.comp[0].h = 4;
+	assert_false(tsi_jpeg_pixels_can(&f));
+	f.h_max = f.comp[0].h = 3;
+	assert_false(tsi_jpeg_pixels_can(&f));
+	f.h_max = f.comp[0].h = 2;
+	f.v_max = f.comp[0].v = 3;
+	assert_false(tsi_jpeg_pixels_can(&f));
+	f.v_max = f.comp[0].v = 2;
+	f.color = TSI_JPEG_GRAY;
+	assert_false(tsi_jpeg_pixels_can(&f));
+	f.color = TSI_JPEG_YCC;
+	f.comps = 2;
+	assert_false(tsi_jpeg_pixels_can(&f));
+}
+
+static int with(enum tsi_simd simd)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_size_from_1_to_67_decodes),
+		cmocka_unit_test(every_rectangle_of_a_small_image_decodes),
+		cmocka_unit_test(rectangles_of_large_images_decode),
+		cmocka_unit_test(
+			any_coefficients_give_what_libjpeg_makes_of_them),
+		cmocka_unit_test(other_samplings_are_declined),
+	};
+	int failed;
+
+	if (tsi_jpeg_pixels_create(simd, &pixels)) {
+		print_message("kind %d is left out: %s\n", (int)simd,
+			      tsock_errmsg());
+		return 0;
+	}
+	print_message("with %s\n", tsi_jpeg_pixels_name(pixels));
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	tsi_jpeg_pixels_destroy(pixels);
+	return failed;
+}
+
+int main(void)
+{
+	return with(TSI_SIMD_SCALAR);
+}
