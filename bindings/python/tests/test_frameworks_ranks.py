@@ -120,7 +120,13 @@ def train():
             validated += index.tolist()
     seen = torch.tensor([len(sum(epochs[-1], []))])
     total = accelerator.gather(seen).sum().item()
-    say(accelerator.process_index, [epochs, validated, model.whole(), total])
+    # Of equal sizes: each rank gets the batches of all.
+    even = tsock.DataLoader("toy-val", 16, fields=("index",), even=True)
+    gathered = []
+    for (index,) in even:
+        gathered += accelerator.gather_for_metrics(index).tolist()
+    say(accelerator.process_index,
+        [epochs, validated, model.whole(), total, gathered])
     accelerator.end_training()
 
 
@@ -152,13 +158,13 @@ class Trainer(transformers.Trainer):
     def get_train_dataloader(self):
         return tsock.DataLoader("toy", 16, fields=FIELDS, as_dict=NAMES)
 
-    # Every rank evaluates on everything: the Trainer gathers what they found
-    # in tensors of equal sizes.
+    # The Trainer gathers what the ranks found in tensors of equal sizes.
     def get_eval_dataloader(self, eval_dataset=None):
         return tsock.DataLoader("toy-val", 16, fields=FIELDS, as_dict=NAMES,
-                                rank=0, world_size=1)
+                                **how)
 
 
+how = dict(rank=0, world_size=1)  # every rank evaluates on everything
 found = []
 
 
@@ -177,9 +183,11 @@ trainer = Trainer(
 trainer.train()
 assert trainer.state.global_step == 2 * 7, trainer.state.global_step
 trainer.evaluate()
+on_everything, found[:], how = found[:], [], dict(even=True)
+trainer.evaluate()
 rank = int(os.environ["RANK"])
 epochs = [model.epochs[:7], model.epochs[7:]]
-say(rank, [epochs, found, model.whole(), 0])
+say(rank, [epochs, on_everything, model.whole(), 0, found])
 """
 
 
@@ -227,6 +235,12 @@ def check_training(ranks):
     assert ranks[0][2] == pytest.approx(ranks[1][2], rel=1e-9)
 
 
+def check_gathered(ranks):
+    """What was evaluated with even=True: all, and one sample twice."""
+    for rank in ranks:
+        assert len(rank[4]) == N + 1 and set(rank[4]) == set(range(N))
+
+
 def test_lightning_on_two_processes(serve, tmp_path):
     pytest.importorskip("pytorch_lightning")
     serve()
@@ -247,6 +261,7 @@ def test_accelerate_on_two_processes(serve, tmp_path):
     both = sorted(ranks[0][1] + ranks[1][1])
     assert both == sorted(2 * list(range(N)))
     assert ranks[0][3] == ranks[1][3] == 204
+    check_gathered(ranks)
 
 
 def test_hugging_faces_trainer_on_two_processes(serve, tmp_path):
@@ -262,3 +277,4 @@ def test_hugging_faces_trainer_on_two_processes(serve, tmp_path):
     check_training(ranks)
     for rank in ranks:
         assert sorted(rank[1]) == sorted(2 * list(range(N)))
+    check_gathered(ranks)

@@ -10,7 +10,7 @@ import textwrap
 import pytest
 
 import tsock
-from conftest import CHECKOUT, N
+from conftest import CHECKOUT, N, finish
 from tsock.ranks import Ranks, job_of
 
 # What every rank runs: reads EPOCHS epochs, prints a line of JSON for each.
@@ -23,7 +23,7 @@ if how == "gloo":
     import torch.distributed as dist
     dist.init_process_group("gloo", rank=rank, world_size=world)
 else:
-    ranks = dict(rank=rank, world_size=world)
+    ranks = dict(rank=rank, world_size=world, even=how == "even")
 loader = tsock.DataLoader("toy", int(sys.argv[4]), fields=("index",),
                           timeout=120, **ranks)
 for epoch in range(int(sys.argv[5])):
@@ -93,6 +93,13 @@ def test_ranks_evaluate_each_sample_once(serve):
         assert sorted(sum(parts, [])) == list(range(N))
 
 
+def test_ranks_that_evaluate_have_equal_parts_if_they_ask(serve):
+    serve("--preset", "eval")
+    for parts in check_epochs(run("even", 3, 10), 2):
+        assert [len(part) for part in parts] == [68, 68, 68]
+        assert set(sum(parts, [])) == set(range(N))
+
+
 @pytest.mark.parametrize("once", [False, True])
 @pytest.mark.parametrize("drop_last", [False, True])
 def test_the_parts_of_an_epoch(once, drop_last):
@@ -107,6 +114,8 @@ def test_the_parts_of_an_epoch(once, drop_last):
                 parts = [list(rank.part(order)) for rank in ranks]
                 for rank, part in zip(ranks, parts):
                     assert len(part) == rank.samples(length)
+                    short = not drop_last and len(part) % batch > 0
+                    assert rank.batches(length) == len(part) // batch + short
                 if drop_last and world > 1:
                     whole = length // (world * batch) * batch
                     assert {len(part) for part in parts} == {whole}
@@ -191,3 +200,122 @@ def test_ranks_that_come_after_the_loader_are_seen(serve, monkeypatch):
         iter(late)
     with pytest.raises(ValueError, match="subset with world_size 4"):
         iter(part)
+
+
+def test_what_a_loader_was_told_is_kept_when_the_ranks_come(
+    serve, monkeypatch, connections
+):
+    serve()
+    loader = tsock.DataLoader("toy", 10)
+    sampler, state = loader.sampler, tsock.DataLoader("toy", 10).state_dict()
+    loader.load_state_dict(dict(state, epoch=0, number=7, samples_yielded=40))
+    made = len(connections)
+    distributed = pytest.importorskip("torch.distributed")
+    monkeypatch.setattr(distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(distributed, "get_rank", lambda: 0)
+    monkeypatch.setattr(distributed, "get_world_size", lambda: 2)
+    iter(loader)
+    assert len(loader.sampler) == 102 and loader.sampler is sampler
+    assert loader.state_dict()["samples_yielded"] == 40
+    assert len(connections) == made
+
+
+@pytest.fixture
+def connections(monkeypatch):
+    """Every connection that loaders make."""
+    made = []
+
+    class Counted(tsock.connection.Stream):
+        def __init__(self, *arguments):
+            made.append(self)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(tsock.connection, "Stream", Counted)
+    return made
+
+
+def test_a_shard_is_connected_to_once(serve, two_ranks, connections):
+    serve("--shard", "1/2")
+    loader = tsock.DataLoader("toy", 16)
+    assert sum(len(labels) for _, labels in loader) == len(loader.sampler)
+    assert len(connections) == 1
+
+
+# Both ranks in one process: in a thread each, or in one that reads them side
+# by side, or one after the other.
+ONE_PROCESS = """
+import sys, threading
+import tsock
+how = sys.argv[1]
+loaders = [
+    tsock.DataLoader("toy", 10, rank=rank, world_size=2, fields=("index",),
+                     timeout=100 if how == "threads" else 0)
+    for rank in range(2)
+]
+seen = [[], []]
+
+
+def read(rank):
+    for (index,) in loaders[rank]:
+        seen[rank] += index.tolist()
+
+
+try:
+    if how == "threads":
+        other = threading.Thread(target=read, args=(1,))
+        other.start()
+        read(0)
+        other.join()
+        print(len(seen[0]), len(seen[1]), len(set(seen[0] + seen[1])))
+    elif how == "zip":
+        tsock.ranks.SLOW = 0.2
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+        for pair in zip(*loaders):
+            pass
+    else:
+        read(0)
+        read(1)
+except tsock.Error as e:
+    print(e.code, e)
+"""
+
+
+def test_ranks_in_threads_of_one_process(serve, script):
+    serve()
+    out, _ = finish(script(ONE_PROCESS, "threads"))
+    assert out.split() == ["102", "102", str(N)]
+
+
+@pytest.mark.parametrize("how", ["zip", "in turn"])
+def test_ranks_of_one_thread_are_told_that_they_never_meet(
+    serve, script, how
+):
+    serve()
+    out, _ = finish(script(ONE_PROCESS, how))
+    assert out.startswith("TSOCK_EHELD rank 0 of 2 waits for rank 1")
+    assert "a process or a thread of its own" in out
+
+
+def test_a_forked_childs_rank_is_not_the_parents(serve, script):
+    """What the parent made before is no loader of the child's."""
+    serve()
+    out, _ = finish(
+        script(
+            """
+import os, sys
+import tsock
+zero = tsock.DataLoader("toy", 10, rank=0, world_size=2, job="both")
+iter(zero)
+child = os.fork()
+if not child:
+    try:
+        next(iter(tsock.DataLoader("toy", 10, rank=1, world_size=2, job="both",
+                                   timeout=0.3)))
+    except tsock.Error as e:
+        print(type(e).__name__, flush=True)
+    os._exit(0)
+os.wait()
+"""
+        )
+    )
+    assert out.split() == ["TimedOut"]

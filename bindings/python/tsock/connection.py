@@ -42,6 +42,7 @@ class Stream:
         self.epoch = -1  # which that was
         self.turn = 0  # when it was last asked for a batch, by Pool.turns
         self.gone = "this tsock.DataLoader is closed"
+        self.seat: Optional[ranks.Seat] = None  # among a job's ranks
         opts.timeout_ms = min(max(int(wait * 1000), 1), 2**32 - 1)
 
         def connect() -> tuple[Optional[int], Optional[errors.Error]]:
@@ -73,9 +74,16 @@ class Stream:
             return function(self.check(), *rest)
 
     def wait(
-        self, timeout: float, function: Callable[..., int], *rest: Any
+        self,
+        timeout: float,
+        function: Callable[..., int],
+        *rest: Any,
+        look: Optional[Callable[[], None]] = None,
     ) -> int:
-        """function(handle, ms, ...) until it knows; 0, or EEPOCH at the end."""
+        """function(handle, ms, ...) until it knows; 0, or EEPOCH at the end.
+
+        look: called again and again meanwhile; what it raises ends the wait.
+        """
         code: int
         with self.lock:
             code = function(self.check(), SLICE_MS if not timeout else 0, *rest)
@@ -90,6 +98,8 @@ class Stream:
                 raise failure
             if code != errors.EAGAIN:
                 return code
+            if look:
+                look()
             if deadline is not None:
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -129,8 +139,12 @@ class Stream:
         if again:
             self.ask(_lib.tsock_rewind)
         self.thread = threading.get_ident()
+        look = None
+        if self.seat:
+            self.seat.use()
+            look = self.seat.check_others
         try:
-            self.wait(timeout, _lib.tsock_begin_timed)
+            self.wait(timeout, _lib.tsock_begin_timed, look=look)
             self.epoch = self.ask(_lib.tsock_epoch)
             self.begun = False
         except BaseException:
@@ -168,9 +182,9 @@ class Stream:
         return True
 
 
-# Connections that this process has made for ranks, by stream and world: the
-# n-th ones of all ranks belong together.
-made: dict[tuple[str, int], int] = {}
+# Connections that this process has made for ranks, by stream, rank and world:
+# the n-th ones of all ranks belong together.
+made: dict[tuple[str, int, int], int] = {}
 
 
 class Pool:
@@ -186,9 +200,9 @@ class Pool:
         name: Any,
         opts: _ffi.Opts,
         wait: float,
-        job: Optional[str] = None,
     ) -> None:
-        self._name, self._opts, self._wait, self._job = name, opts, wait, job
+        self._name, self._opts, self._wait = name, opts, wait
+        self._rank: tuple[int, int, Optional[str]] = 0, 1, None
         self.first = self._connect()
         try:
             self.about = About(self.first.check(), name)
@@ -203,12 +217,38 @@ class Pool:
         self.turns = 0
 
     def _connect(self) -> Stream:
-        if self._opts.world > 1:
-            key = str(self._name), self._opts.world
+        stream = Stream(self._name, self._opts, self._wait)
+        try:
+            self._seat(stream)
+        except BaseException:
+            stream.close()
+            raise
+        return stream
+
+    def set_rank(self, rank: int, world: int, job: Optional[str]) -> None:
+        """Read that rank's part, while no iterator reads."""
+        if self._rank == (rank, world, job):
+            return
+        before, self._rank = self._rank, (rank, world, job)
+        try:
+            for stream in self._all:
+                self._seat(stream)
+        except BaseException:
+            self._rank = before
+            raise
+
+    def _seat(self, stream: Stream) -> None:
+        rank, world, job = self._rank
+        said, stream.seat = b"", None
+        if world > 1:
+            key = str(self._name), rank, world
             made[key] = made.get(key, 0) + 1
-            said = ranks.job_of(self._job, *key, made[key])
-            self._opts.job[:] = said
-        return Stream(self._name, self._opts, self._wait)
+            said = ranks.job_of(job, key[0], world, made[key])
+        code = stream.ask(_lib.tsock_set_rank, rank, world, said or None)
+        if code:
+            raise _ffi.failure(code)
+        if world > 1:
+            stream.seat = ranks.Seat(rank, world, said)
 
     def ask(self, function: Callable[..., Any], *rest: Any) -> Any:
         """function(handle, ...) of some connection."""
@@ -219,6 +259,9 @@ class Pool:
         """Raise what taking a connection would raise."""
         if self.closed or os.getpid() != self.first.pid:
             self.first.check()
+        for stream in list(self._idle):
+            if stream.seat:
+                stream.seat.use()
 
     def take(self) -> Stream:
         """A connection for an iterator, which has to give() it back."""

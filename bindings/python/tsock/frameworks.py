@@ -28,7 +28,8 @@ FIXED = frozenset(
         "batch_size batch_sampler sampler drop_last dataset "
         "persistent_workers "
         "name classes fields dtype layout memory_format normalize join "
-        "between framework device zero_copy as_dict subset"
+        "between framework device zero_copy as_dict subset "
+        "even"
     ).split()
 )
 
@@ -104,12 +105,11 @@ class Sampler:
     field "index".
     """
 
-    def __init__(self, length: int, progress: Progress) -> None:
-        self._length = length
+    def __init__(self, progress: Progress) -> None:
         self._progress = progress
 
     def __len__(self) -> int:
-        return self._length
+        return self._progress.samples
 
     def indices(self, stream_epoch: Optional[int] = None) -> Sequence[int]:
         """The order of an epoch of the stream."""
@@ -126,19 +126,23 @@ class BatchSampler:
     """The same, in batches."""
 
     def __init__(
-        self, sampler: Sampler, length: int, batch_size: int, drop_last: bool
+        self,
+        sampler: Sampler,
+        progress: Progress,
+        batch_size: int,
+        drop_last: bool,
     ) -> None:
-        self._length = length
+        self._progress = progress
         self.sampler = sampler
         self.batch_size = batch_size
         self.drop_last = drop_last
 
     def __len__(self) -> int:
-        return self._length
+        return self._progress.batches
 
     def __iter__(self) -> Iterator[list[int]]:
         indices = self.sampler.indices()
-        for i in range(self._length):
+        for i in range(len(self)):
             at = i * self.batch_size
             yield list(indices[at : at + self.batch_size])
 

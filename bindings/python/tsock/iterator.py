@@ -31,7 +31,6 @@ class Iterator:
         self._failure: Optional[errors.Error] = None
         self._pool.check()
         loader._check_rank()
-        self._pool = loader._pool  # which may be another by that
 
     def __iter__(self) -> Iterator:
         return self

@@ -79,6 +79,10 @@ class DataLoader:
                 the same sample and read it together, each another part; the
                 first batch waits for all of them.  rank=0, world_size=1
                 reads all of it
+    even        give ranks equally many samples in evaluation, too, some of
+                them twice, as DistributedSampler does: for what gathers
+                tensors of equal sizes.  By default each sample is one rank's
+                there; in training ranks are always even
     job         what the ranks have in common and other jobs haven't; None is
                 where torch.distributed's ranks meet (MASTER_ADDR and _PORT),
                 or else the process that started them
@@ -157,6 +161,7 @@ class DataLoader:
         rank: Optional[int] = None,
         world_size: Optional[int] = None,
         job: Optional[str] = None,
+        even: bool = False,
         unpack: Union[Callable[[Any], Any], None, bool] = None,
         **producer: Unpack[ProducerOptions],
     ) -> None:
@@ -186,6 +191,9 @@ class DataLoader:
         self.drop_last = bool(drop_last)
         if self.drop_last:
             opts.flags |= _ffi.DROP_LAST
+        self.even = bool(even)
+        if self.even:
+            opts.flags |= _ffi.EVEN
         self._all_fields = fields is None
         self.fields = arguments.field_names(
             _USUAL if fields is None else fields
@@ -195,7 +203,7 @@ class DataLoader:
         self.timeout = timeout
         self._said = rank, world_size
         self._job = job
-        self._at = ranks.current(rank, world_size)
+        at = ranks.current(rank, world_size)
         self._tensors = tensors.framework(framework)
         self.framework = self._tensors.name
         if self.dtype == "bfloat16" and self.framework == "numpy":
@@ -217,6 +225,9 @@ class DataLoader:
         self.pin_memory = pin_memory
         self._subset = None if subset is None else Subset(subset)
         self.subset = self._subset and self._subset.indices
+        if self._subset:
+            self._subset.set_opts(opts)
+            self._subset.check_world(at[1])
         again.update(
             subset=self.subset,
             dtype=self.dtype,
@@ -227,70 +238,37 @@ class DataLoader:
         self._unpack = unpack
         if wait is not None:
             arguments.seconds("wait", wait, 0)
-        self._asked = opts, batch_size, wait
-        self._connect(*self._asked)
-
-    def _connect(
-        self,
-        opts: _ffi.Opts,
-        batch_size: Optional[int],
-        wait: Optional[float],
-    ) -> None:
-        opts.rank, opts.world = self._at
-        if self._subset:
-            self._subset.set_opts(opts)
         self._pool = pool = attach.attached(
             self._want,
             self.name,
             batch_size or 1,
             wait,
-            lambda s: self._open(opts, batch_size, s),
+            lambda seconds: consumer.connected(
+                self.name,
+                opts,
+                batch_size,
+                lambda: Pool(self.name, opts, seconds),
+            ),
         )
         self.batch_size = opts.batch_size
         # Runs when the loader is dropped, and before the interpreter goes.
         self._finalizer = weakref.finalize(self, pool.close)
         try:
-            self._learn(pool.first)
+            self._learn(at)
         except BaseException:
             self.close()
             raise
 
-    def _open(
-        self, opts: _ffi.Opts, batch_size: Optional[int], seconds: float
-    ) -> Pool:
-        pool = consumer.connected(
-            self.name,
-            opts,
-            batch_size,
-            lambda: Pool(self.name, opts, seconds, self._job),
-        )
-        if opts.world > 1 and pool.about.shard[1]:
-            # It is a rank's part already, and not cut again.
-            opts.rank = opts.world = 0
-            pool.close()
-            pool = Pool(self.name, opts, seconds, self._job)
-        return pool
-
-    def _learn(self, stream: Stream) -> None:
+    def _learn(self, at: tuple[int, int]) -> None:
         """What the stream is, from its first connection."""
         self._about = about = self._pool.about
         if self._want:
             self._want.compare(about.identity, about.pid)
-        arguments.check_shard(self.name, *self._at, *about.shard)
         decode = self._decoder(consumer.describe(about))
-        whole = bool(about.shard[1])
-        part = ranks.Ranks(
-            *((0, 1) if whole else self._at),
-            self.batch_size,
-            self.drop_last,
-            about.sequential,
-        )
         if self._subset:
             self._subset.check(about)
-            part = Part(
-                self._subset, self.batch_size, self.drop_last, about.sequential
-            )
-        self._part = part
+        self._progress = Progress(self._pool, self.join == "epoch")
+        self._be_rank(at)
         self._batches = Batches(
             self._tensors,
             about.find(self.fields),
@@ -301,21 +279,13 @@ class DataLoader:
         )
         if self._cuda:
             self._batches.put_on(self._cuda, self.zero_copy)
-        self._length: int = part.batches() or stream.ask(
-            _lib.tsock_epoch_batches
-        )
         self.classes = about.classes
         self.dataset = Dataset(
             about.dataset_len, self.classes, about.identity, self.name
         )
-        self._progress = Progress(
-            self._pool,
-            part,
-            self.join == "epoch",
-        )
-        self.sampler = Sampler(part.samples(about.epoch_len), self._progress)
+        self.sampler = Sampler(self._progress)
         self.batch_sampler = BatchSampler(
-            self.sampler, self._length, self.batch_size, self.drop_last
+            self.sampler, self._progress, self.batch_size, self.drop_last
         )
         for key, value in LIKE_TORCH.items():
             setattr(self, key, value)
@@ -343,21 +313,33 @@ class DataLoader:
             self._tensors, chosen, self._keys is not None, self._unpack
         )
 
+    def _be_rank(self, at: tuple[int, int]) -> None:
+        """Read that rank's part of each epoch."""
+        about = self._about
+        arguments.check_shard(self.name, *at, *about.shard)
+        # A stream that is a rank's part already is not cut again.
+        rank, world = (0, 1) if about.shard[1] else at
+        once = about.sequential and not self.even
+        part = ranks.Ranks(rank, world, self.batch_size, self.drop_last, once)
+        if self._subset:
+            self._subset.check_world(world)
+            part = Part(self._subset, self.batch_size, self.drop_last, once)
+        self._pool.set_rank(rank, world, self._job)
+        self._progress.part = part
+        self._at = at
+
     def _check_rank(self) -> None:
         # torch.distributed may have come since the loader was made.
         now = ranks.current(*self._said)
-        if now != self._at:
-            if self._progress.began:
-                raise ValueError(
-                    "this process is rank %d of %d now, and was rank %d of %d "
-                    "when its tsock.DataLoader began to read: make another "
-                    "loader" % (*now, *self._at)
-                )
-            self.close()
-            del self.__dict__["_made"]
-            self._at = now
-            self._connect(*self._asked)
-        arguments.check_shard(self.name, *now, *self._about.shard)
+        if now == self._at:
+            return
+        if self._progress.began or self._pool.reading:
+            raise ValueError(
+                "this process is rank %d of %d now, and was rank %d of %d "
+                "when its tsock.DataLoader began to read: make another "
+                "loader" % (*now, *self._at)
+            )
+        self._be_rank(now)
 
     def __setattr__(self, key: str, value: Any) -> None:
         if key in FIXED and "_made" in self.__dict__:
@@ -372,7 +354,7 @@ class DataLoader:
         super().__setattr__(key, value)
 
     def __len__(self) -> int:
-        return self._length
+        return self._progress.batches
 
     def __iter__(self) -> Iterator:
         return Gatherer(self) if self._subset else Iterator(self)
@@ -485,7 +467,7 @@ class DataLoader:
             % (
                 self.name,
                 len(self.sampler) if self._subset else self._about.epoch_len,
-                self._length,
+                len(self),
                 self.batch_size,
                 ", ".join(self.fields),
                 self.dtype,

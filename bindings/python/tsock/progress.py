@@ -41,10 +41,11 @@ class Progress:
     whole: every epoch is one of the stream's, from its first sample on.
     """
 
-    def __init__(self, pool: Pool, part: Ranks, whole: bool) -> None:
+    part: Ranks
+
+    def __init__(self, pool: Pool, whole: bool) -> None:
         self._pool = pool
         self._about = pool.about
-        self._part = part
         self._whole = whole
         self.epochs = Epochs(self._about.name, self._about.sequential)
         self.resumed: Optional[str] = None
@@ -63,11 +64,21 @@ class Progress:
             return
         try:
             self.resumed = state.resume(
-                self._state, stream, self._about, self._part.world, timeout
+                self._state, stream, self._about, self.part.world, timeout
             )
         except errors.CannotResume:
             self._state = None
             raise
+
+    @property
+    def samples(self) -> int:
+        """How many an epoch has, in the loader's part."""
+        return self.part.samples(self._about.epoch_len)
+
+    @property
+    def batches(self) -> int:
+        """How many an epoch has."""
+        return self.part.batches(self._about.epoch_len)
 
     @property
     def began(self) -> bool:
@@ -81,7 +92,7 @@ class Progress:
             self.epochs.restore(to.number or 0)
         stream.begun = True
         self.epochs.begin(stream.epoch)
-        length, part = self._about.epoch_len, self._part
+        length, part = self._about.epoch_len, self.part
         first = _lib.tsock_batch_seq(batch) - stream.epoch * length
         if part.world > 1:
             # Where the job is, not this rank; ranks begin whole epochs.
@@ -106,8 +117,8 @@ class Progress:
             return position.finished
         if position.passed == self._about.epoch_len:
             return True
-        total = self._part.total(self._about.epoch_len)
-        return not self._part.next(total - position.samples(total))[1]
+        total = self.part.total(self._about.epoch_len)
+        return not self.part.next(total - position.samples(total))[1]
 
     # ---- the order ----
 
@@ -117,7 +128,7 @@ class Progress:
             self._order = Order(self._about.name, self._about.identity)
         if epoch is None:
             epoch = self._coming()
-        return self._part.part(self._order.indices(epoch))
+        return self.part.part(self._order.indices(epoch))
 
     def _coming(self) -> int:
         """The stream's epoch that is read, or the one that comes next."""
@@ -144,13 +155,13 @@ class Progress:
             order,
             position.epoch,
             self.epochs.number,
-            position.samples(self._part.total(self._about.epoch_len)),
+            position.samples(self.part.total(self._about.epoch_len)),
             self.is_over(position) or not self._whole,
             position.passed,
         ).as_dict()
 
     def _state_order(self) -> dict[str, str]:
-        return dict(state.order_of(self._about), **self._part.said)
+        return dict(state.order_of(self._about), **self.part.said)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         to = state.from_dict(

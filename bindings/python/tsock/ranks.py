@@ -10,8 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import threading
+import time
+import weakref
 from array import array
 from typing import Any, Optional, Sequence
+
+from . import errors
 
 
 def current(rank: Optional[int], world: Optional[int]) -> tuple[int, int]:
@@ -63,6 +68,56 @@ def job_of(job: Optional[str], name: str, world: int, number: int) -> bytes:
     return hashlib.sha256(os.fsencode(text)).digest()[:16]
 
 
+SLOW = 10.0  # seconds in which another thread would have gone on
+
+
+class Seat:
+    """A rank's connection, among those that this process has for its job.
+
+    Ranks begin together.  One whose loader is this thread's own can't begin
+    while this thread waits for it.
+    """
+
+    _taken: weakref.WeakValueDictionary[tuple[bytes, int], Seat] = (
+        weakref.WeakValueDictionary()
+    )
+
+    def __init__(self, rank: int, world: int, job: bytes) -> None:
+        self._rank, self._world, self._job = rank, world, job
+        self._thread = os.getpid(), threading.get_ident()
+        self._used = False
+        self._since: Optional[float] = None
+        Seat._taken[job, rank] = self
+
+    def use(self) -> None:
+        """This thread iterates that rank's loader."""
+        self._thread = os.getpid(), threading.get_ident()
+        self._used = True
+        self._since = None
+
+    def check_others(self) -> None:
+        """Called while this rank waits for the others."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        for other in range(self._world):
+            seat = Seat._taken.get((self._job, other))
+            if seat is None or seat is self or seat._thread != self._thread:
+                continue
+            # Other threads may be about to take it.
+            if threading.active_count() > 1 and (
+                not seat._used or now - self._since < SLOW
+            ):
+                continue
+            raise errors.from_code(
+                errors.EHELD,
+                "rank %d of %d waits for rank %d to begin the epoch, too, and "
+                "that is a loader of the same thread: give each rank a process "
+                "or a thread of its own (rank=0, world_size=1 reads alone)"
+                % (self._rank, self._world, other),
+            )
+
+
 class Ranks:
     """A rank's part of each epoch."""
 
@@ -96,9 +151,10 @@ class Ranks:
         """The samples of all ranks in an epoch of this length."""
         return length
 
-    def batches(self) -> Optional[int]:
-        """How many an epoch has; None: the library knows."""
-        return None
+    def batches(self, length: int) -> int:
+        """The rank's batches in an epoch of this length."""
+        whole, rest = divmod(length, self.world * self.batch)
+        return whole + (self.next(rest)[1] > 0)
 
     def samples(self, length: int) -> int:
         """The rank's samples in an epoch of this length."""

@@ -80,14 +80,17 @@ class Subset:
                 "memory; leave device out, and move each batch: "
                 "images.to('cuda', non_blocking=True), with pin_memory=True"
             )
-        if opts.world > 1:
+        opts.flags &= ~(_ffi.DROP_LAST | _ffi.WRITABLE)
+
+    @staticmethod
+    def check_world(world: int) -> None:
+        if world > 1:
             raise ValueError(
                 "subset with world_size %d: ranks don't share a subset; give "
                 "each a part of its own and let it read alone: "
                 "subset=indices[rank::world_size], rank=0, world_size=1"
-                % opts.world
+                % world
             )
-        opts.flags &= ~(_ffi.DROP_LAST | _ffi.WRITABLE)
 
     def check(self, about: About) -> None:
         """Refuse what this stream can't have."""
@@ -150,7 +153,7 @@ class Part(Ranks):
     def total(self, length: int) -> int:
         return self._size
 
-    def batches(self) -> int:
+    def batches(self, length: int) -> int:
         return -(-self.goal // self.batch)
 
     def part(self, order: Sequence[int]) -> Sequence[int]:
@@ -368,7 +371,7 @@ class Gatherer(Iterator):
     def _begin_gather(self) -> Gather:
         loader, position = self._loader, self._position or self._begun()
         self._start = first = _lib.tsock_batch_seq(self._out)
-        part = loader._part
+        part = loader._progress.part
         assert isinstance(part, Part)
         self._gather = Gather(
             BufferMaker(loader, part.pages),
@@ -384,7 +387,7 @@ class Gatherer(Iterator):
         if gather.next - self._start < self._length:
             return gather.finish()  # it was joined in its middle
         if gather.pad():
-            part = self._loader._part
+            part = self._loader._progress.part
             assert isinstance(part, Part)
             part.warn(self._loader.name, self._loader.stream_epoch)
             return True
