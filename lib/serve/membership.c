@@ -12,6 +12,39 @@
 
 #define AHEAD 65536 /* epochs; a reader whose batches never fill skips all */
 
+/* ---- jumps ---- */
+
+static void jump_to(struct tsi_membership *m, uint64_t target)
+{
+	m->jumping = true;
+	m->target = target;
+	m->greatest = min64(m->greatest, target);
+}
+
+/*
+ * All members that are left may be waiting for starts that are still to come.
+ * No member needs the samples before these, so they are not made.
+ */
+static void skip_to_waiting(struct tsi_membership *m)
+{
+	uint64_t first = TSI_NEVER;
+
+	if (m->hold != TSI_NEVER)
+		return;
+	for (unsigned i = 0; i < m->rows; i++) {
+		const struct tsi_member *r = &m->member[i];
+
+		/* A member beyond the stream's end needs nothing. */
+		if (!r->used || r->tail >= m->c.end)
+			continue;
+		if (r->tail != r->start)
+			return;
+		first = min64(first, r->start);
+	}
+	if (first != TSI_NEVER && first > m->view[0].claimed && !m->jumping)
+		jump_to(m, first);
+}
+
 /* ---- joining and leaving ---- */
 
 void tsi_membership_init(struct tsi_membership *m,
@@ -23,6 +56,27 @@ void tsi_membership_init(struct tsi_membership *m,
 		m->view[i].reading = TSI_NEVER;
 	m->view[0].active = true;
 	m->view[0].capacity = c->capacity;
+	m->hold = TSI_NEVER;
+}
+
+void tsi_membership_hold(struct tsi_membership *m, uint64_t from)
+{
+	struct tsi_view_state *base = &m->view[0];
+
+	base->base = base->head = base->claimed = from;
+	base->opening++;
+	m->hold = m->greatest = m->last = from;
+	m->given = max64(m->given, from);
+	m->jumping = false;
+	m->started = true;
+}
+
+void tsi_membership_give_up_hold(struct tsi_membership *m)
+{
+	if (m->hold == TSI_NEVER)
+		return;
+	m->hold = TSI_NEVER;
+	skip_to_waiting(m);
 }
 
 void tsi_membership_source(struct tsi_membership *m, unsigned view,
@@ -45,6 +99,9 @@ static void open_views(struct tsi_membership *m, unsigned view, uint64_t start,
 	uint64_t pin = tsi_membership_pin(m, (unsigned)(origin - m->view));
 	uint64_t from = pin < start && !m->jumping ? pin : start;
 
+	/* Those that have still to come may need samples before it. */
+	from = min64(from, m->hold);
+
 	if (v->active)
 		return;
 	open_views(m, v->source, start, opened);
@@ -52,12 +109,6 @@ static void open_views(struct tsi_membership *m, unsigned view, uint64_t start,
 	v->base = v->head = v->claimed = from;
 	v->opening++;
 	*opened |= 1u << view;
-}
-
-static void jump_to(struct tsi_membership *m, uint64_t target)
-{
-	m->jumping = true;
-	m->target = target;
 }
 
 int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
@@ -75,7 +126,7 @@ int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
 			       "the stream has %d consumers already, the most "
 			       "that it can have",
 			       TSI_MAX_MEMBERS);
-	if (!m->count && c.start > m->view[0].claimed)
+	if (tsi_membership_must_jump(m, j, c.start))
 		jump_to(m, c.start);
 	open_views(m, j->view, c.start, &c.opened);
 	m->member[c.id] = (struct tsi_member){
@@ -93,10 +144,12 @@ int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
 	m->given = max64(m->given, c.start);
 	if (m->count >= m->c.min_members)
 		m->started = true;
-	c.epoch_end = j->join == TSOCK_JOIN_NOW && !j->after
-			      ? tsi_membership_boundary(m, TSOCK_JOIN_EPOCH,
-							c.start + 1)
-			      : c.start + m->c.epoch_len;
+	c.epoch_end = c.start + m->c.epoch_len;
+	if (j->exact && j->end)
+		c.epoch_end = j->end;
+	else if (j->join == TSOCK_JOIN_NOW && !j->after)
+		c.epoch_end = tsi_membership_boundary(m, TSOCK_JOIN_EPOCH,
+						      c.start + 1);
 	*out = c;
 	return 0;
 }
@@ -140,28 +193,6 @@ int tsi_membership_tail(struct tsi_membership *m, unsigned id, uint64_t tail,
 	r->moved_ms = now_ms;
 	note_progress(m, r, tail >= m->c.end);
 	return 0;
-}
-
-/*
- * All members that are left may be waiting for starts that are still to come.
- * No member needs the samples before these, so they are not made.
- */
-static void skip_to_waiting(struct tsi_membership *m)
-{
-	uint64_t first = TSI_NEVER;
-
-	for (unsigned i = 0; i < m->rows; i++) {
-		const struct tsi_member *r = &m->member[i];
-
-		/* A member beyond the stream's end needs nothing. */
-		if (!r->used || r->tail >= m->c.end)
-			continue;
-		if (r->tail != r->start)
-			return;
-		first = min64(first, r->start);
-	}
-	if (first != TSI_NEVER && first > m->view[0].claimed && !m->jumping)
-		jump_to(m, first);
 }
 
 /* A view without readers ends, and then perhaps its source. */
@@ -247,6 +278,7 @@ uint64_t tsi_membership_limit(const struct tsi_membership *m, unsigned view)
 		return v->claimed;
 	gate = min64(tsi_membership_gate(m, view), tsi_membership_pin(m, view));
 	gate = min64(gate, tsi_membership_kept_start(m, view));
+	gate = min64(gate, m->hold);
 	/* This view has no reader itself: all readers have other views. */
 	if (gate == TSI_NEVER)
 		gate = v->head;
@@ -302,7 +334,8 @@ bool tsi_membership_apply_jump(struct tsi_membership *m)
 	for (unsigned i = 0; i < TSI_VIEWS; i++) {
 		struct tsi_view_state *v = &m->view[i];
 
-		if (!v->active || v->head >= m->target)
+		/* The base alone can have to go back. */
+		if (!v->active || (i && v->head >= m->target))
 			continue;
 		v->base = v->head = v->claimed = m->target;
 		v->opening++;

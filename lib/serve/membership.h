@@ -68,6 +68,7 @@ struct tsi_membership {
 	unsigned count;
 	unsigned rows;     /* no member has this number or a higher one */
 	bool started;      /* there were min_members at some time */
+	uint64_t hold;     /* all from there on are kept; or TSI_NEVER */
 	bool jumping;      /* until the head reaches the last claim */
 	uint64_t target;   /* of the jump */
 	uint64_t greatest; /* greatest min(tail, head) ever seen */
@@ -83,6 +84,9 @@ struct tsi_join {
 	bool leaves;    /* between two epochs */
 	uint64_t after; /* no start lies before it; 0: its first join */
 	bool exact;     /* the start is after, and nowhere else */
+	bool moves;     /* it was a reader before: a sole one takes the
+			 * stream there, however far */
+	uint64_t end;   /* exact: where the epoch ends; 0: an epoch later */
 };
 
 /* What a reader got when it joined. */
@@ -111,13 +115,29 @@ void tsi_membership_source(struct tsi_membership *m, unsigned view,
 bool tsi_membership_fall_back_to_base(struct tsi_membership *m, unsigned view);
 
 /*
+ * Before the first join, or while there is no member and nothing is being made:
+ * the stream goes on from this sample, and all from there on are kept until the
+ * hold is given up, for members that have still to come.  As long as there is a
+ * hold the stream doesn't jump, and doesn't end.
+ */
+void tsi_membership_hold(struct tsi_membership *m, uint64_t from);
+void tsi_membership_give_up_hold(struct tsi_membership *m);
+
+/*
  * Where a join would start; TSOCK_EENDED when the stream ends before the epoch
  * from there does.  Only the first epoch of TSOCK_JOIN_NOW is a short one.
+ * TSOCK_EAGAIN: the stream has to go back for it, and will when the samples
+ * that are being made are published.  TSOCK_EREFUSED for an exact start that
+ * isn't held, and that the stream can't be moved to.
  */
 int tsi_membership_forecast(const struct tsi_membership *m,
 			    const struct tsi_join *j, uint64_t *start);
 
-/* A reader joins.  Fails with EENDED, or EREFUSED when there are too many. */
+/*
+ * A reader joins.  Fails as the forecast does, or with EREFUSED when there are
+ * too many.  Where the stream went back, a jump is due at once, and has to be
+ * carried out before the reader sees a head.
+ */
 int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
 			int64_t now_ms, struct tsi_joined *out);
 

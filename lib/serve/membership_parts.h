@@ -58,6 +58,10 @@ bool tsi_membership_needed(const struct tsi_membership *m);
 const struct tsi_view_state *
 tsi_membership_origin(const struct tsi_membership *m, unsigned view);
 
+/* Does the stream have to jump to the start that this join gets? */
+bool tsi_membership_must_jump(const struct tsi_membership *m,
+			      const struct tsi_join *j, uint64_t start);
+
 /* ---- membership.c ---- */
 
 /* The first sample that a view's readers, or stages, still need; or TSI_NEVER.

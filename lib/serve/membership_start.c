@@ -19,6 +19,8 @@
 
 #include "base/err.h"
 
+#define MOST_EPOCHS (UINT64_C(1) << 32) /* before which a reader goes on */
+
 /* ---- boundaries ---- */
 
 /* The number of the segment that contains an offset within an epoch. */
@@ -87,7 +89,7 @@ uint64_t tsi_membership_progress(const struct tsi_membership *m,
 
 static uint64_t front_of(const struct tsi_membership *m)
 {
-	uint64_t front = 0;
+	uint64_t front = m->hold == TSI_NEVER ? 0 : m->hold;
 
 	for (unsigned i = 0; i < m->rows; i++)
 		if (m->member[i].used)
@@ -190,6 +192,12 @@ static uint64_t start_among_readers(const struct tsi_membership *m,
 	return q;
 }
 
+/* Has the stream nobody else, so that it may go where a join wants it? */
+static bool is_alone(const struct tsi_membership *m)
+{
+	return !m->count && m->hold == TSI_NEVER;
+}
+
 /* Has the base ring come to this start, and does it still hold it? */
 static bool at_hand(const struct tsi_membership *m, uint64_t q)
 {
@@ -220,7 +228,7 @@ static uint64_t start_alone(const struct tsi_membership *m,
 		return m->jumping ? m->target : base->head;
 	/* What those who have left had only begun is whole for a newcomer. */
 	q = boundary_at_or_before(m, j->join, m->greatest);
-	if (!j->after &&
+	if (!j->after && fits(m, j, q) &&
 	    m->greatest - q < min64(m->c.join_window, m->c.epoch_len) &&
 	    at_hand(m, q))
 		return q;
@@ -246,7 +254,7 @@ static uint64_t start_alone(const struct tsi_membership *m,
 static uint64_t start_of(const struct tsi_membership *m,
 			 const struct tsi_join *j)
 {
-	return m->count ? start_among_readers(m, j) : start_alone(m, j);
+	return is_alone(m) ? start_alone(m, j) : start_among_readers(m, j);
 }
 
 bool tsi_membership_ended(const struct tsi_membership *m)
@@ -254,36 +262,117 @@ bool tsi_membership_ended(const struct tsi_membership *m)
 	struct tsi_join j = { .join = TSOCK_JOIN_EPOCH };
 
 	if (m->c.end == TSI_NEVER || tsi_membership_needed(m) ||
-	    fits(m, &j, start_alone(m, &j)))
+	    m->hold != TSI_NEVER || fits(m, &j, start_alone(m, &j)))
 		return false;
 	j.join = TSOCK_JOIN_SEGMENT;
 	return !fits(m, &j, start_alone(m, &j));
+}
+
+/* ---- exact starts ---- */
+
+static bool is_held(const struct tsi_membership *m, const struct tsi_join *j)
+{
+	return tsi_membership_held(tsi_membership_origin(m, j->view),
+				   j->after) &&
+	       !(m->jumping && j->after < m->target);
+}
+
+bool tsi_membership_must_jump(const struct tsi_membership *m,
+			      const struct tsi_join *j, uint64_t start)
+{
+	if (!is_alone(m))
+		return false;
+	return start > m->view[0].claimed ||
+	       (j->exact && (m->jumping || !is_held(m, j)));
+}
+
+/* No reader can move the stream: why it can't have this start. */
+static int err_passed(const struct tsi_membership *m, const struct tsi_join *j)
+{
+	const struct tsi_view_state *base = &m->view[0];
+	uint64_t first = base->base;
+
+	if (base->claimed > base->capacity)
+		first = max64(first, base->claimed - base->capacity);
+	return tsi_err(
+		TSOCK_EREFUSED,
+		"sample %llu (of epoch %llu) can't be read again: the stream "
+		"has gone past it, for %u other consumer%s, and holds samples "
+		"from %llu on; begin at an epoch's start, come back when the "
+		"others have left, or start a producer for this job alone "
+		"(--name)",
+		(unsigned long long)j->after,
+		(unsigned long long)(j->after / m->c.epoch_len), m->count,
+		m->count == 1 ? "" : "s", (unsigned long long)first);
+}
+
+/* A sole reader takes the stream to where it wants to go on. */
+static int check_move(const struct tsi_membership *m, const struct tsi_join *j)
+{
+	const struct tsi_view_state *base = &m->view[0];
+
+	if (!tsi_membership_must_jump(m, j, j->after) ||
+	    j->after > base->claimed)
+		return 0;
+	/* Those who make the samples have gone. */
+	if (tsi_membership_all_claimed(m))
+		return tsi_err(TSOCK_EENDED,
+			       "the stream has made its last epoch, and can't "
+			       "go back to sample %llu: start its producer "
+			       "again",
+			       (unsigned long long)j->after);
+	return base->head < base->claimed ? TSOCK_EAGAIN : 0;
+}
+
+static int forecast_exact(const struct tsi_membership *m,
+			  const struct tsi_join *j, uint64_t *start)
+{
+	int err = 0;
+
+	if (j->moves && (j->after >= m->c.end || j->end > m->c.end))
+		return tsi_err(TSOCK_EENDED,
+			       "the stream ends at sample %llu, before the "
+			       "epoch of sample %llu does",
+			       (unsigned long long)m->c.end,
+			       (unsigned long long)j->after);
+	if (j->moves && is_alone(m))
+		err = check_move(m, j);
+	else if (j->moves && !is_held(m, j))
+		err = err_passed(m, j);
+	else if (!is_held(m, j))
+		err = tsi_err(TSOCK_EREFUSED,
+			      "the other ranks began at sample %llu, which is "
+			      "not in this rank's ring: start the job again",
+			      (unsigned long long)j->after);
+	if (!err)
+		*start = j->after;
+	return err;
+}
+
+/* A start that no stream comes to must not overflow the arithmetic. */
+static bool too_far(const struct tsi_membership *m, const struct tsi_join *j)
+{
+	uint64_t most = max64(m->given, m->view[0].claimed);
+
+	if (j->moves)
+		return j->after / m->c.epoch_len >= MOST_EPOCHS ||
+		       j->after >= TSI_LAST / 2;
+	return j->after > most + 2 * m->c.epoch_len;
 }
 
 int tsi_membership_forecast(const struct tsi_membership *m,
 			    const struct tsi_join *asked, uint64_t *start)
 {
 	struct tsi_join j = *asked;
-	uint64_t most = max64(m->given, m->view[0].claimed), q;
+	uint64_t q;
 
-	/* A huge 'after' must not overflow the arithmetic above. */
-	if (j.after > most + 2 * m->c.epoch_len)
+	if (too_far(m, &j))
 		return tsi_err(TSOCK_EREFUSED,
 			       "a join after sample %llu, which the stream "
 			       "hasn't come near",
 			       (unsigned long long)j.after);
-	if (j.exact) {
-		if (!tsi_membership_held(tsi_membership_origin(m, j.view),
-					 j.after) ||
-		    (m->jumping && j.after < m->target))
-			return tsi_err(TSOCK_EREFUSED,
-				       "the other ranks began at sample %llu, "
-				       "which is not in this rank's ring: "
-				       "start the job again",
-				       (unsigned long long)j.after);
-		*start = j.after;
-		return 0;
-	}
+	if (j.exact)
+		return forecast_exact(m, &j, start);
 	/* Only the first epoch may be a short one. */
 	if (j.join == TSOCK_JOIN_NOW && j.after)
 		j.join = TSOCK_JOIN_EPOCH;

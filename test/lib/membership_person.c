@@ -122,7 +122,8 @@ static bool anybody_needs(void)
 
 static uint64_t lead_now(void)
 {
-	uint64_t front = 0;
+	/* Those who have still to come are there, or further on. */
+	uint64_t front = world.m.hold == TSI_NEVER ? 0 : world.m.hold;
 
 	for (unsigned i = 0; i < PEOPLE; i++)
 		if (world.who[i].in)
@@ -230,6 +231,76 @@ void person_join(struct person *q)
 		check(c.start <= latest);
 	check_claim(q, &c);
 	come_in(q, &c);
+}
+
+/* ---- going on where it was ---- */
+
+static bool join_exactly(struct person *q)
+{
+	struct tsi_join j = { .view = q->view,
+			      .join = q->join,
+			      .leaves = q->leaves,
+			      .after = q->p,
+			      .exact = true,
+			      .moves = true,
+			      .end = q->end };
+	bool alone = !count_in() && world.m.hold == TSI_NEVER;
+	bool ended = tsi_membership_all_claimed(&world.m);
+	struct tsi_joined c;
+	int err = tsi_membership_join(&world.m, &j, 0, &c);
+
+	if (err) {
+		/* Only others, or work that is under way, are in the way. */
+		check(!alone || ended || world.npending);
+		check(!alone || err == (ended ? TSOCK_EENDED : TSOCK_EAGAIN));
+		return false;
+	}
+	tsi_membership_apply_jump(&world.m);
+	check(c.start == q->p && c.epoch_end == q->end);
+	for (uint64_t s = q->p; s < world.m.view[q->view].head; s++)
+		check(*world_slot(q->view, s) == s);
+	world.alone = NULL;
+	q->in = true;
+	q->again = q->lost = false;
+	q->id = c.id;
+	q->tail = q->seen = q->p;
+	q->after = q->end;
+	return true;
+}
+
+bool person_resume(struct person *q)
+{
+	return q->again && q->p < q->end && join_exactly(q);
+}
+
+void person_lose(struct person *q)
+{
+	if (q->liar) {
+		q->in = q->liar = q->again = false;
+		q->after = 0;
+	}
+	q->lost = q->in;
+	q->in = false;
+	/* Between two epochs it will need the next one. */
+	if (q->lost && q->p == q->end && q->p < world.end)
+		q->end = q->after = q->p + world.n;
+	if (q->p >= world.end || q->end > world.end)
+		q->lost = false;
+	/* Who only broke off knows nothing of the new producer. */
+	q->again = false;
+	if (!q->lost)
+		q->after = 0;
+}
+
+void person_give_up(struct person *q)
+{
+	q->lost = q->again = false;
+	q->after = 0;
+}
+
+void person_return(struct person *q)
+{
+	check(join_exactly(q));
 }
 
 /* ---- reading ---- */

@@ -11,6 +11,17 @@
 /* A start is as early as was promised, and all samples from there are held. */
 void person_join(struct person *q);
 
+/*
+ * It goes on in the epoch that it broke off, where it had come to.  False: it
+ * can't, for the stream has others.
+ */
+bool person_resume(struct person *q);
+
+/* Its producer has died: it is no member of the next one's, and returns. */
+void person_lose(struct person *q);
+void person_return(struct person *q);
+void person_give_up(struct person *q);
+
 /* The next batch, if it is there; at an epoch's end it leaves or goes on. */
 void person_read(struct person *q);
 

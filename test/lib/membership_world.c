@@ -16,29 +16,11 @@ uint64_t world_random(uint64_t below)
 	return world.rng % below;
 }
 
-void world_make(uint64_t seed)
+static void make_membership(void)
 {
 	struct tsi_membership_config config;
 
-	memset(&world, 0, sizeof(world));
-	world.seed = seed;
-	world.rng = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-	world.c = 8 + world_random(MOST_C - 8);
-	world.w = 1 + world_random(world.c / 2);
-	world.n = 1 + world_random(world_random(2) ? 40 : 200);
-	world.end =
-		world_random(4) ? TSI_NEVER : world.n * (1 + world_random(6));
-	world.people = 1 + (unsigned)world_random(PEOPLE);
-	world.segments = world.n >= 4 && world_random(2) ? 4 : 1;
-	for (unsigned i = 0; i <= world.segments; i++)
-		world.bounds[i] = world.n * i / world.segments;
 	memset(world.slot, 0xff, sizeof(world.slot));
-	for (unsigned v = 0; v < RINGS; v++) {
-		world.cap[v] =
-			world.c +
-			(v && world_random(3) == 0 ? world_random(8) : 0);
-		world.lanes[v] = 1 + (unsigned)world_random(2);
-	}
 	config = (struct tsi_membership_config){ .epoch_len = world.n,
 						 .join_window = world.w,
 						 .capacity = world.c,
@@ -54,6 +36,39 @@ void world_make(uint64_t seed)
 	tsi_membership_source(&world.m, 3, 2, world.cap[3], false);
 	tsi_membership_source(&world.m, 4, 1, world.cap[4], true);
 	tsi_membership_source(&world.m, 5, 4, world.cap[5], false);
+}
+
+void world_make(uint64_t seed)
+{
+	memset(&world, 0, sizeof(world));
+	world.seed = seed;
+	world.rng = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+	world.c = 8 + world_random(MOST_C - 8);
+	world.w = 1 + world_random(world.c / 2);
+	world.n = 1 + world_random(world_random(2) ? 40 : 200);
+	world.end =
+		world_random(4) ? TSI_NEVER : world.n * (1 + world_random(6));
+	world.people = 1 + (unsigned)world_random(PEOPLE);
+	world.segments = world.n >= 4 && world_random(2) ? 4 : 1;
+	for (unsigned i = 0; i <= world.segments; i++)
+		world.bounds[i] = world.n * i / world.segments;
+	for (unsigned v = 0; v < RINGS; v++) {
+		world.cap[v] =
+			world.c +
+			(v && world_random(3) == 0 ? world_random(8) : 0);
+		world.lanes[v] = 1 + (unsigned)world_random(2);
+	}
+	make_membership();
+}
+
+void world_restart(uint64_t from)
+{
+	make_membership();
+	world.npending = 0;
+	memset(world.nruns, 0, sizeof(world.nruns));
+	world.spare = false;
+	world.alone = NULL;
+	tsi_membership_hold(&world.m, from);
 }
 
 uint64_t *world_slot(unsigned view, uint64_t s)

@@ -27,6 +27,7 @@
 
 struct person {
 	bool in;    /* a member */
+	bool lost;  /* it was one when its producer died, and will return */
 	bool again; /* left between two epochs, or broke off: will come back */
 	unsigned id, view;
 	uint32_t join;
@@ -88,6 +89,12 @@ static inline uint64_t max64(uint64_t a, uint64_t b)
 
 /* Another world, of this seed alone. */
 void world_make(uint64_t seed);
+
+/*
+ * The producer dies, and is started again: nothing is in the rings, and all
+ * from this sample on will be kept until the hold is given up.
+ */
+void world_restart(uint64_t from);
 
 /* A number below this one, by the world's own dice. */
 uint64_t world_random(uint64_t below);

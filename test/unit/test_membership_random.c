@@ -10,6 +10,8 @@
  *   - a joiner gets the leading reader's epoch or the next, never a later one
  *   - nobody waits for ever
  *   - a tail that lets a sleeping writer go on is one that it asked for
+ *   - readers of a producer that died go on at their next samples
+ *   - a reader that is alone may go on wherever it had come to
  */
 #include "test/lib/membership_person.h"
 
@@ -54,10 +56,59 @@ static void do_lose(void)
 	tsi_membership_apply_jump(&world.m);
 }
 
+/* ---- a producer that dies ---- */
+
+static unsigned count_lost(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < PEOPLE; i++)
+		n += world.who[i].lost;
+	return n;
+}
+
+/* What is known of them is at most where they are. */
+static void do_restart(void)
+{
+	uint64_t from = UINT64_MAX;
+
+	for (unsigned i = 0; i < PEOPLE; i++) {
+		struct person *q = &world.who[i];
+
+		person_lose(q);
+		if (q->lost)
+			from = min64(from, world_random(2) ? q->seen : q->p);
+	}
+	if (from == UINT64_MAX)
+		from = 0;
+	world_restart(from);
+	if (!count_lost())
+		tsi_membership_give_up_hold(&world.m);
+}
+
+/* Each returns, or dies, and nobody waits for those any more. */
+static void step_lost(struct person *q, bool fair)
+{
+	if (fair || world_random(4))
+		person_return(q);
+	else
+		person_give_up(q);
+	if (count_lost())
+		return;
+	tsi_membership_give_up_hold(&world.m);
+	tsi_membership_apply_jump(&world.m);
+}
+
 /* ---- schedules ---- */
 
 static void reader_step(struct person *q, bool fair)
 {
+	if (q->lost) {
+		step_lost(q, fair);
+		return;
+	}
+	if (!q->in && !fair && world_random(8) == 0 && person_resume(q))
+		return;
 	if (!q->in) {
 		/* In the fair part only those come who were there. */
 		if (fair ? q->again : world_random(4) == 0)
@@ -94,6 +145,8 @@ static void step(bool fair)
 	check_spare();
 	if (!fair && world_random(200) == 0)
 		do_lose();
+	if (!fair && world_random(1000) == 0)
+		do_restart();
 	switch (world_random(10)) {
 	case 0:
 	case 1:

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_membership_restart.c - readers that go on where they had come to: with a
+ * producer that was started again, and from a position that they saved.
+ */
+#include "test/lib/membership_fixture.h"
+
+static int resume(unsigned view, uint64_t at, uint64_t end,
+		  struct tsi_joined *out)
+{
+	struct tsi_join j = { .view = view,
+			      .after = at,
+			      .exact = true,
+			      .moves = true,
+			      .end = end };
+
+	return tsi_membership_join(&m, &j, 0, out);
+}
+
+static uint64_t resumed(unsigned view, uint64_t at, uint64_t end)
+{
+	struct tsi_joined c = { 0 };
+
+	assert_int_equal(resume(view, at, end, &c), 0);
+	assert_int_equal(c.epoch_end, end);
+	return c.start;
+}
+
+static void the_stream_goes_on_from_the_hold(void **state)
+{
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	tsi_membership_hold(&m, 5300);
+	assert_int_equal(fill(), 5300);
+	assert_int_equal(resumed(0, 5310, 6000), 5310);
+	assert_int_equal(fill(), 5428);
+}
+
+static void samples_are_kept_for_those_who_come_later(void **state)
+{
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	tsi_membership_hold(&m, 5300);
+	assert_int_equal(resumed(0, 5340, 6000), 5340);
+	fill();
+	tsi_membership_tail(&m, 0, 5420, 0);
+	assert_int_equal(fill(), 5428);
+	assert_int_equal(resumed(0, 5300, 6000), 5300);
+	tsi_membership_tail(&m, 1, 5320, 0);
+	assert_int_equal(fill(), 5428);
+	tsi_membership_give_up_hold(&m);
+	assert_int_equal(fill(), 5448);
+}
+
+static void a_view_begins_where_those_who_come_later_need_it(void **state)
+{
+	(void)state;
+	make_views(1000, 64, 128, TSI_NEVER);
+	tsi_membership_hold(&m, 5300);
+	assert_int_equal(resumed(3, 5340, 6000), 5340);
+	fill_all();
+	assert_int_equal(resumed(3, 5300, 6000), 5300);
+	assert_int_equal(resumed(1, 5310, 6000), 5310);
+}
+
+static void while_there_is_a_hold_nobody_moves_the_stream(void **state)
+{
+	struct tsi_joined c;
+
+	(void)state;
+	make(1000, 64, 128, 7000);
+	tsi_membership_hold(&m, 5300);
+	/* A newcomer waits for the next epoch. */
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 6000);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 6000);
+	assert_false(tsi_membership_apply_jump(&m));
+	/* Who stays is one who waits: no reason to skip what others need. */
+	tsi_membership_leave(&m, 1);
+	assert_false(tsi_membership_apply_jump(&m));
+	tsi_membership_leave(&m, 0);
+	assert_int_equal(resume(0, 5200, 6000, &c), TSOCK_EREFUSED);
+	assert_false(tsi_membership_ended(&m));
+	assert_int_equal(resumed(0, 5300, 6000), 5300);
+}
+
+static void when_the_hold_ends_waiting_readers_wait_no_longer(void **state)
+{
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	tsi_membership_hold(&m, 5300);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 6000);
+	tsi_membership_give_up_hold(&m);
+	assert_true(tsi_membership_apply_jump(&m));
+	assert_int_equal(fill(), 6128);
+}
+
+static void a_sole_reader_takes_the_stream_back(void **state)
+{
+	struct tsi_joined a;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	for (uint64_t tail = 0; tail <= 900; tail += 50) {
+		tsi_membership_tail(&m, a.id, tail, 0);
+		fill();
+	}
+	tsi_membership_leave(&m, a.id);
+	assert_int_equal(resumed(0, 300, 1000), 300);
+	assert_true(tsi_membership_apply_jump(&m));
+	assert_int_equal(m.view[0].head, 300);
+	assert_int_equal(fill(), 428);
+	/* And when it has left, the stream is there, and no further. */
+	tsi_membership_leave(&m, 0);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 1000);
+}
+
+static void it_goes_back_when_no_sample_is_being_made(void **state)
+{
+	struct tsi_joined a;
+	uint64_t first;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_membership_tail(&m, a.id, 128, 0);
+	assert_int_equal(tsi_membership_claim(&m, 0, 9, &first), 9);
+	tsi_membership_leave(&m, a.id);
+	assert_int_equal(resume(0, 4, 1000, &a), TSOCK_EAGAIN);
+	tsi_membership_published(&m, 0, 137);
+	assert_int_equal(resumed(0, 4, 1000), 4);
+	assert_true(tsi_membership_apply_jump(&m));
+	assert_int_equal(m.view[0].claimed, 4);
+}
+
+static void it_goes_ahead_however_far(void **state)
+{
+	struct tsi_joined c;
+
+	(void)state;
+	make(1000, 64, 128, 90000);
+	assert_int_equal(resumed(0, 50123, 51000), 50123);
+	assert_true(tsi_membership_apply_jump(&m));
+	assert_int_equal(fill(), 50251);
+	tsi_membership_leave(&m, 0);
+	assert_int_equal(resume(0, 90000, 91000, &c), TSOCK_EENDED);
+	assert_int_equal(resume(0, 89500, 90001, &c), TSOCK_EENDED);
+	make(1000, 64, 128, TSI_NEVER);
+	assert_int_equal(resume(0, UINT64_C(1) << 61, 0, &c), TSOCK_EREFUSED);
+}
+
+static void with_others_it_gets_what_is_held_and_else_a_reason(void **state)
+{
+	struct tsi_joined a, c;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	for (uint64_t tail = 0; tail <= 400; tail += 50) {
+		tsi_membership_tail(&m, a.id, tail, 0);
+		fill();
+	}
+	assert_int_equal(resumed(0, 430, 1000), 430);
+	assert_int_equal(resume(0, 300, 1000, &c), TSOCK_EREFUSED);
+	assert_non_null(strstr(tsock_errmsg(), "2 other consumers"));
+	/* What is still to come is waited for. */
+	assert_int_equal(resumed(0, 2500, 3000), 2500);
+}
+
+static void an_ended_stream_does_not_go_back(void **state)
+{
+	struct tsi_joined a, c;
+
+	(void)state;
+	make(100, 64, 128, 200);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_membership_tail(&m, a.id, 120, 0);
+	assert_int_equal(fill(), 200);
+	tsi_membership_leave(&m, a.id);
+	assert_int_equal(resume(0, 30, 100, &c), TSOCK_EENDED);
+	assert_int_equal(resumed(0, 130, 200), 130);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_stream_goes_on_from_the_hold),
+		cmocka_unit_test(samples_are_kept_for_those_who_come_later),
+		cmocka_unit_test(
+			a_view_begins_where_those_who_come_later_need_it),
+		cmocka_unit_test(while_there_is_a_hold_nobody_moves_the_stream),
+		cmocka_unit_test(
+			when_the_hold_ends_waiting_readers_wait_no_longer),
+		cmocka_unit_test(a_sole_reader_takes_the_stream_back),
+		cmocka_unit_test(it_goes_back_when_no_sample_is_being_made),
+		cmocka_unit_test(it_goes_ahead_however_far),
+		cmocka_unit_test(
+			with_others_it_gets_what_is_held_and_else_a_reason),
+		cmocka_unit_test(an_ended_stream_does_not_go_back),
+	};
+
+	return cmocka_run_group_tests_name("membership_restart", tests, NULL,
+					   NULL);
+}
