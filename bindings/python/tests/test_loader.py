@@ -99,6 +99,30 @@ def test_set_epoch_asks_for_another_epoch_than_the_one_broken_off(serve):
     assert firsts[0] != firsts[2] != firsts[4]
 
 
+def test_who_begins_an_epoch_again_and_again_is_warned_once(serve):
+    """Looks are free, but a loop that is always broken off learns nothing."""
+    serve()
+    loader = tsock.DataLoader("toy", batch_size=10, **INDEX)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for epoch in range(2):
+            for _ in range(6):
+                next(iter(loader))
+            assert len(list(zip(*[loader] * 8))) == len(loader)
+    for _ in range(7):
+        next(iter(loader))
+    with pytest.warns(UserWarning, match="begun 8 times.*set_epoch") as seen:
+        first = next(iter(loader))
+    assert seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert next(iter(loader))[0].tolist() == first[0].tolist()
+        for epoch in range(2):
+            loader.set_epoch(epoch)
+            again = next(iter(loader))
+        assert again[0].tolist() != first[0].tolist()
+
+
 def test_joining_waits_for_the_first_batch_that_is_asked_for(serve):
     serve()
     loader = tsock.DataLoader("toy", batch_size=10, **INDEX)

@@ -22,6 +22,18 @@ def test_the_stream_ends_after_its_epochs(serve):
     assert served.process.wait(20) == 0
 
 
+def test_an_epoch_that_was_only_begun_is_not_counted_as_read(serve):
+    """--epochs 1: its start is there for whoever comes next."""
+    served = serve("--epochs", 1)
+    for _ in range(2):
+        with tsock.DataLoader("toy", batch_size=48, **INDEX) as loader:
+            next(iter(loader))
+    assert served.process.poll() is None
+    with tsock.DataLoader("toy", batch_size=48, **INDEX) as loader:
+        assert sorted(indices(loader)) == everything()
+    assert served.process.wait(20) == 0
+
+
 def test_a_killed_producer_is_a_named_error_when_one_asks(serve):
     served = serve("--ring", 64, "--max-batch", 16, "--join-window", 16)
     loader = tsock.DataLoader("toy", batch_size=16, **INDEX)

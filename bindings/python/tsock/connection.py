@@ -290,9 +290,9 @@ class Pool:
         self._reading.add(stream)
 
     @property
-    def reading(self) -> bool:
-        """Does any iterator read?"""
-        return bool(self._reading)
+    def readers(self) -> int:
+        """How many iterators read."""
+        return len(self._reading)
 
     def give(self, stream: Stream, finished: bool) -> None:
         """Its iterator has heard the epoch's end (finished), or is no more."""

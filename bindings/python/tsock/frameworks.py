@@ -34,6 +34,9 @@ FIXED = frozenset(
 )
 
 
+_MOST_LOOKS = 8  # beginnings of one epoch that are worth a warning
+
+
 class Epochs:
     """The epochs of a job: its own numbers, and the stream's.
 
@@ -51,6 +54,8 @@ class Epochs:
         self._told = False  # has set_epoch() said which epoch that was?
         self._wanted_then: Optional[int] = None
         self._warned = False
+        self._begun = 0  # how often that epoch was begun by an iterator alone
+        self._told_again = False
 
     def set_epoch(self, epoch: int) -> None:
         self.wanted = int(epoch)
@@ -62,8 +67,12 @@ class Epochs:
         """
         return self._wanted_then is None or self._wanted_then == self.wanted
 
-    def begin(self, stream_epoch: int) -> None:
-        """The first batch of an epoch was taken."""
+    def begin(self, stream_epoch: int, alone: bool) -> None:
+        """The first batch of an epoch was taken, while no other iterator of
+        the loader reads (alone)."""
+        if self.stream != stream_epoch:
+            self._begun = 0
+        self._begun += alone
         if self.number is None:
             self.number = 0
         elif self.stream is not None and stream_epoch > self.stream:
@@ -74,6 +83,7 @@ class Epochs:
             self._told = True
             self.number = self.wanted
         self._compare(stream_epoch)
+        self._look_for_repeats(stream_epoch)
 
     def _compare(self, stream_epoch: int) -> None:
         # An order that is always the same is every epoch's.
@@ -86,6 +96,20 @@ class Epochs:
             "set_epoch(%d): stream %r is shared and isn't moved; this is "
             "epoch %s of this job, and epoch %d of the stream (said once)"
             % (self.wanted, self._name, self.number, stream_epoch),
+            stacklevel=6,
+        )
+
+    def _look_for_repeats(self, stream_epoch: int) -> None:
+        # A look or two are what beginning again is for.
+        if self._told_again or self._sequential or self._begun < _MOST_LOOKS:
+            return
+        self._told_again = True
+        warnings.warn(
+            "epoch %d of stream %r was begun %d times, each time with the same "
+            "batches, since it was broken off: to go on to the next one, call "
+            "set_epoch() before each, with another number; to go on in this "
+            "one, keep its iterator (said once)"
+            % (stream_epoch, self._name, self._begun),
             stacklevel=6,
         )
 

@@ -333,7 +333,7 @@ class DataLoader:
         now = ranks.current(*self._said)
         if now == self._at:
             return
-        if self._progress.began or self._pool.reading:
+        if self._progress.began or self._pool.readers:
             raise ValueError(
                 "this process is rank %d of %d now, and was rank %d of %d "
                 "when its tsock.DataLoader began to read: make another "

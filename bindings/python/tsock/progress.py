@@ -91,7 +91,7 @@ class Progress:
         if to is not None:
             self.epochs.restore(to.number or 0)
         stream.begun = True
-        self.epochs.begin(stream.epoch)
+        self.epochs.begin(stream.epoch, self._pool.readers == 1)
         length, part = self._about.epoch_len, self.part
         first = _lib.tsock_batch_seq(batch) - stream.epoch * length
         if part.world > 1:
@@ -137,7 +137,7 @@ class Progress:
             return self._state.epoch
         if epochs.stream is None or position is None:
             return streams.next_epoch(self._about.name, self._about.window)
-        if self._pool.reading:
+        if self._pool.readers:
             return epochs.stream
         again = not position.finished and epochs.may_be_had_again()
         return epochs.stream if again else epochs.stream + 1
