@@ -109,7 +109,7 @@ void tsi_report_plan(const struct tsi_plan *p)
 
 	printf("stream        %s\n", o->name);
 	printf("data set      %s at ", tsi_format_name(o->format));
-	print_name(tsi_index_root(x));
+	print_name(tsi_index_name(x));
 	printf("\n");
 	printf("samples       %s in %s class%s (%s, %.2f s)\n",
 	       tsi_number_thousands(files, tsi_index_count(x)),
@@ -147,7 +147,7 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 	tsi_log(TSOCK_LOG_INFO, "%s samples in %s class%s at %s (%s, %.2f s)",
 		tsi_number_thousands(n, tsi_index_count(x)),
 		tsi_number_thousands(classes, tsi_index_classes(x)),
-		tsi_index_classes(x) == 1 ? "" : "es", tsi_index_root(x),
+		tsi_index_classes(x) == 1 ? "" : "es", tsi_index_name(x),
 		tsi_index_cached(x) ? "scan kept from before" : "scanned",
 		p->scan_seconds);
 	if (bad)

@@ -38,6 +38,8 @@
 #define MAGIC "tsockidx"
 #define VERSION 1
 #define ENDIAN 0x01020304
+#define RANGED 1u
+#define NAMED 2u
 
 struct head {
 	char magic[8];
@@ -50,8 +52,8 @@ struct head {
 	uint64_t nbad;
 	uint32_t classes;
 	uint32_t stamps;
-	uint32_t probed; /* bad means: the probe said so */
-	uint32_t ranged;
+	uint32_t probed;  /* bad means: the probe said so */
+	uint32_t columns; /* RANGED, NAMED: those that the table has */
 };
 
 /* The folder of caches; false when there is to be none. */
@@ -75,7 +77,7 @@ static bool folder(const struct tsi_cache_opts *opts, char *out, size_t len)
 static bool file_path(const struct tsi_root *root,
 		      const struct tsi_cache_opts *opts, char *out, size_t len)
 {
-	const char *path = tsi_root_path(root);
+	const char *path = tsi_root_name(root);
 	char dir[PATH_MAX];
 	uint64_t key = tsi_hash(path, strlen(path), 0);
 	int n;
@@ -140,7 +142,8 @@ static struct tsi_table_lengths lengths_of(const struct head *h)
 		.names_len = h->names_len,
 		.classes = h->classes,
 		.stamps = h->stamps,
-		.ranged = h->ranged,
+		.ranged = (h->columns & RANGED) != 0,
+		.named = (h->columns & NAMED) != 0,
 	};
 }
 
@@ -157,7 +160,8 @@ static bool check_head(const struct head *h, uint64_t len)
 		return false;
 	/* No length is beyond the file's, so no sum of them overflows. */
 	if (len > UINT64_MAX / 64 || h->count > len || h->paths_len > len ||
-	    h->names_len > len || h->nbad > h->count || h->ranged > 1)
+	    h->names_len > len || h->nbad > h->count ||
+	    h->columns & ~(RANGED | NAMED))
 		return false;
 	return len == sizeof(*h) + tsi_table_block_len(&n) +
 			      h->nbad * sizeof(uint64_t);
@@ -179,7 +183,7 @@ static bool check_columns(const struct tsi_root *root,
 			  const struct tsi_table *t, const uint64_t *bad,
 			  uint64_t nbad)
 {
-	const char *path = tsi_root_path(root);
+	const char *path = tsi_root_name(root);
 	size_t path_len = strlen(path) + 1;
 	const struct tsi_table_lengths *n = &t->n;
 
@@ -199,6 +203,9 @@ static bool check_columns(const struct tsi_root *root,
 			return false;
 	for (uint64_t i = 0; n->ranged && i < n->count; i++)
 		if (t->offset[i] > 0 && t->length[i] == 0)
+			return false;
+	for (uint64_t i = 0; n->named && i < n->count; i++)
+		if (t->member[i] >= n->paths_len)
 			return false;
 	for (uint64_t k = 0; k < nbad; k++)
 		if (bad[k] >= n->count || (k > 0 && bad[k] <= bad[k - 1]))
@@ -352,7 +359,7 @@ void tsi_cache_save(const struct tsi_root *root,
 	h.names_len = t->n.names_len;
 	h.classes = t->n.classes;
 	h.stamps = t->n.stamps;
-	h.ranged = t->n.ranged;
+	h.columns = (t->n.ranged ? RANGED : 0) | (t->n.named ? NAMED : 0);
 	h.probed = opts->probed;
 	h.checksum = checksum(h, t, bad);
 	if (!write_cache(t, &h, bad, path))

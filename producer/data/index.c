@@ -4,6 +4,7 @@
  */
 #include "data/index.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -138,6 +139,23 @@ int tsi_index_dirfd(const struct tsi_index *x)
 const char *tsi_index_root(const struct tsi_index *x)
 {
 	return tsi_root_path(&x->root);
+}
+
+const char *tsi_index_name(const struct tsi_index *x)
+{
+	return tsi_root_name(&x->root);
+}
+
+const char *tsi_index_sample(const struct tsi_index *x, uint64_t i, char *to,
+			     size_t len)
+{
+	struct tsi_location at;
+
+	tsi_format_locate(x->format, &x->table, i, &at);
+	if (!at.member)
+		return at.path;
+	snprintf(to, len, "%s: %s", at.path, at.member);
+	return to;
 }
 
 void tsi_index_locate(const struct tsi_index *x, uint64_t i,

@@ -61,8 +61,17 @@ int64_t tsi_index_label(const struct tsi_index *x, uint64_t i);
 const char *tsi_index_path(const struct tsi_index *x, uint64_t i);
 int tsi_index_dirfd(const struct tsi_index *x);
 
-/* The root's absolute path. */
+/* The root's absolute path; with its pattern, if it has one. */
 const char *tsi_index_root(const struct tsi_index *x);
+const char *tsi_index_name(const struct tsi_index *x);
+
+/*
+ * What messages call sample i: its file or, where a file holds many samples,
+ * "file: name", written to to[0..len).
+ */
+const char *tsi_index_sample(const struct tsi_index *x, uint64_t i, char *to,
+			     size_t len);
+#define TSI_INDEX_SAMPLE 512 /* bytes that show any but an overlong name */
 
 /* The bytes of sample i; their size is at most UINT32_MAX. */
 void tsi_index_locate(const struct tsi_index *x, uint64_t i,

@@ -4,22 +4,56 @@
  */
 #include "data/root.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 void tsi_root_init(struct tsi_root *r)
 {
 	r->path = NULL;
+	r->name = NULL;
 	r->fd = -1;
 }
 
 int tsi_root_open(struct tsi_root *r, const char *path)
 {
 	r->path = realpath(path, NULL);
-	if (r->path)
-		r->fd = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return r->path && r->fd >= 0 ? 0 : -1;
+	if (!r->path)
+		return -1;
+	r->fd = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r->fd < 0)
+		return -1;
+	r->name = strdup(r->path);
+	return r->name ? 0 : -1;
+}
+
+int tsi_root_open_pattern(struct tsi_root *r, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *pattern = slash ? slash + 1 : path;
+	char *folder =
+		slash ? strndup(path, (size_t)(pattern - path)) : strdup(".");
+	char *name = NULL;
+	int err = folder ? tsi_root_open(r, folder) : -1;
+	size_t at;
+
+	free(folder);
+	if (err)
+		return -1;
+	at = strlen(r->path);
+	name = realloc(r->name, at + strlen(pattern) + 2);
+	if (!name) {
+		errno = ENOMEM;
+		return -1;
+	}
+	/* The root folder of all is "/" already. */
+	if (name[at - 1] != '/')
+		name[at++] = '/';
+	strcpy(name + at, pattern);
+	r->name = name;
+	return 0;
 }
 
 void tsi_root_close(struct tsi_root *r)
@@ -27,12 +61,27 @@ void tsi_root_close(struct tsi_root *r)
 	if (r->fd >= 0)
 		close(r->fd);
 	free(r->path);
+	free(r->name);
 	tsi_root_init(r);
 }
 
 const char *tsi_root_path(const struct tsi_root *r)
 {
 	return r->path;
+}
+
+const char *tsi_root_pattern(const struct tsi_root *r)
+{
+	const char *rest = r->name + strlen(r->path);
+
+	if (!*rest)
+		return NULL;
+	return *rest == '/' ? rest + 1 : rest;
+}
+
+const char *tsi_root_name(const struct tsi_root *r)
+{
+	return r->name;
 }
 
 int tsi_root_fd(const struct tsi_root *r)

@@ -3,6 +3,8 @@
  * root.h - the folder that a data set lies in.
  *
  * All other paths of a data set are relative to it; "" is the root itself.
+ * A data set may be some files of its folder only: then the root has a pattern
+ * too, which says which ("shard-{000..099}.tar").
  */
 #ifndef TSI_DATA_ROOT_H
 #define TSI_DATA_ROOT_H
@@ -11,6 +13,7 @@
 
 struct tsi_root {
 	char *path; /* absolute */
+	char *name; /* path, or path/pattern */
 	int fd;
 };
 
@@ -20,10 +23,20 @@ void tsi_root_init(struct tsi_root *r);
 /* Open the folder at path.  -1 and errno: it can't be opened. */
 int tsi_root_open(struct tsi_root *r, const char *path);
 
+/*
+ * Open the folder above the last '/' of path (the current one if there is
+ * none), and take what stands behind that '/' for the pattern.  -1 and errno.
+ */
+int tsi_root_open_pattern(struct tsi_root *r, const char *path);
+
 void tsi_root_close(struct tsi_root *r);
 
-/* The absolute path. */
+/* The absolute path of the folder; its pattern, or NULL. */
 const char *tsi_root_path(const struct tsi_root *r);
+const char *tsi_root_pattern(const struct tsi_root *r);
+
+/* What tells this data set from others: the path, or path/pattern. */
+const char *tsi_root_name(const struct tsi_root *r);
 
 /* For openat(). */
 int tsi_root_fd(const struct tsi_root *r);

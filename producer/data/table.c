@@ -14,7 +14,8 @@ uint64_t tsi_table_block_len(const struct tsi_table_lengths *n)
 {
 	const struct tsi_table *t;
 	uint64_t range =
-		n->ranged ? sizeof(*t->offset) + sizeof(*t->length) : 0;
+		(n->ranged ? sizeof(*t->offset) + sizeof(*t->length) : 0) +
+		(n->named ? sizeof(*t->member) : 0);
 
 	return n->count * (sizeof(*t->path) + range + sizeof(*t->size) +
 			   sizeof(*t->label)) +
@@ -34,7 +35,8 @@ void tsi_table_set_block(struct tsi_table *t, const struct tsi_table_lengths *n,
 	t->stamp = (struct tsi_stamp *)(t->class_name + n->classes);
 	t->offset = (uint64_t *)(t->stamp + n->stamps);
 	t->length = t->offset + ranges;
-	t->size = (uint32_t *)(t->length + ranges);
+	t->member = t->length + ranges;
+	t->size = (uint32_t *)(t->member + (n->named ? n->count : 0));
 	t->label = t->size + n->count;
 	t->paths = (char *)(t->label + n->count);
 	t->names = t->paths + n->paths_len;
@@ -136,6 +138,7 @@ void tsi_table_locate(const struct tsi_table *t, uint64_t i,
 		      struct tsi_location *out)
 {
 	out->path = t->paths + t->path[i];
+	out->member = t->n.named ? t->paths + t->member[i] : NULL;
 	out->offset = t->n.ranged ? t->offset[i] : 0;
 	out->length = t->n.ranged ? t->length[i] : 0;
 	out->size = t->size[i];
@@ -222,4 +225,10 @@ void tsi_table_put_row(struct tsi_table_writer *w, uint64_t path,
 		t->offset[i] = offset;
 		t->length[i] = length;
 	}
+}
+
+void tsi_table_put_member(struct tsi_table_writer *w, const char *name)
+{
+	assert(w->table->n.named && w->rows > 0);
+	w->table->member[w->rows - 1] = tsi_table_put_path(w, NULL, name);
 }

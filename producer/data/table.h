@@ -3,8 +3,9 @@
  * table.h - the rows of a data set and their strings: what a scan finds, and
  * what the cache keeps of it.
  *
- * A row is a sample: the path of its file, the range of the file if the file
- * holds more than this sample, the size, the label.  All columns lie in one
+ * A row is a sample: the path of its file, the range of the file and the
+ * sample's own name if the file holds more than this sample, the size, the
+ * label.  All columns lie in one
  * block, in memory as in the cache file.  Beside the block there is a list of
  * the rows that turned out to be bad.
  *
@@ -22,10 +23,11 @@
 
 /* Where the bytes of a sample are. */
 struct tsi_location {
-	const char *path; /* relative to the data set's root */
-	uint64_t offset;  /* in the file */
-	uint64_t length;  /* 0: the whole file */
-	uint64_t size;    /* bytes when it was scanned: a hint */
+	const char *path;   /* relative to the data set's root */
+	const char *member; /* its name in the file; NULL: it has none */
+	uint64_t offset;    /* in the file */
+	uint64_t length;    /* 0: the whole file */
+	uint64_t size;      /* bytes when it was scanned: a hint */
 };
 
 struct tsi_table_bad {
@@ -41,6 +43,7 @@ struct tsi_table_lengths {
 	uint32_t classes;
 	uint32_t stamps;
 	bool ranged; /* rows are ranges of files */
+	bool named;  /* and have names of their own */
 };
 
 struct tsi_table {
@@ -52,6 +55,7 @@ struct tsi_table {
 	struct tsi_stamp *stamp; /* [stamps], of what the scan read */
 	uint64_t *offset;        /* [count], if ranged */
 	uint64_t *length;        /* [count], if ranged */
+	uint64_t *member;        /* [count], if named; in paths */
 	uint32_t *size;          /* [count] */
 	uint32_t *label;         /* [count] */
 	char *paths;             /* each ended by a NUL; rows may share one */
@@ -122,5 +126,7 @@ uint64_t tsi_table_put_path(struct tsi_table_writer *w, const char *folder,
 /* offset and length are for a ranged table; length 0: the whole file. */
 void tsi_table_put_row(struct tsi_table_writer *w, uint64_t path,
 		       uint32_t label, uint64_t offset, uint64_t length);
+/* The name of the row that was put last, in a table with names. */
+void tsi_table_put_member(struct tsi_table_writer *w, const char *name);
 
 #endif

@@ -225,6 +225,7 @@ void tsi_badfiles_report(struct tsi_badfiles *b, uint64_t i, const char *reason)
 	uint64_t found = 0;
 	struct class_count worst;
 	uint32_t label;
+	char name[TSI_INDEX_SAMPLE];
 	uint64_t n = 0;
 
 	pthread_mutex_lock(&b->lock);
@@ -240,7 +241,8 @@ void tsi_badfiles_report(struct tsi_badfiles *b, uint64_t i, const char *reason)
 		return;
 	if (found <= LOGGED_MAX)
 		tsi_log(TSOCK_LOG_WARN, "bad file %s: %s",
-			tsi_index_path(b->index, i), reason);
+			tsi_index_sample(b->index, i, name, sizeof(name)),
+			reason);
 	if (found == LOGGED_MAX)
 		tsi_log(TSOCK_LOG_WARN, "more bad files are counted, and "
 					"listed at the end");
@@ -264,9 +266,13 @@ void tsi_badfiles_list(struct tsi_badfiles *b,
 				  const char *reason),
 		       void *arg)
 {
+	char name[TSI_INDEX_SAMPLE];
+
 	pthread_mutex_lock(&b->lock);
 	for (size_t i = 0; i < b->nkept; i++)
-		fn(arg, tsi_index_path(b->index, b->bad[i].index),
+		fn(arg,
+		   tsi_index_sample(b->index, b->bad[i].index, name,
+				    sizeof(name)),
 		   b->bad[i].reason ? b->bad[i].reason : "no memory");
 	pthread_mutex_unlock(&b->lock);
 }

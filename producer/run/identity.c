@@ -41,7 +41,7 @@ static void put_samples(FILE *f, const struct tsi_pipeline_opts *o,
 	const struct tsi_index *x = tsi_sampler_index(s);
 
 	put_text(f, "dataset", o->format->name);
-	put_text(f, "root", tsi_index_root(x));
+	put_text(f, "root", tsi_index_name(x));
 	put_number(f, "samples", tsi_index_count(x));
 	put_number(f, "classes", tsi_index_classes(x));
 	put_text(f, "order", orders[o->order]);

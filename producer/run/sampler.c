@@ -37,6 +37,7 @@ static int open_index(struct tsi_sampler *s)
 		.sniff = sniff,
 		.survive_eio = !tsi_sampler_raises(s),
 	};
+	char name[TSI_INDEX_SAMPLE];
 	uint64_t good;
 	int err;
 
@@ -46,12 +47,13 @@ static int open_index(struct tsi_sampler *s)
 	s->count = tsi_index_count(s->index);
 	good = s->count - tsi_index_bad_count(s->index);
 	if (good == 0)
-		return tsi_err(TSOCK_EDATA,
-			       "no good image under %s: all %" PRIu64
-			       " files are bad, the first is %s: %s",
-			       tsi_index_root(s->index), s->count,
-			       tsi_index_path(s->index, 0),
-			       tsi_index_bad_reason(s->index, 0));
+		return tsi_err(
+			TSOCK_EDATA,
+			"no good image under %s: all %" PRIu64
+			" files are bad, the first is %s: %s",
+			tsi_index_root(s->index), s->count,
+			tsi_index_sample(s->index, 0, name, sizeof(name)),
+			tsi_index_bad_reason(s->index, 0));
 	return 0;
 }
 

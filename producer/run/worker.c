@@ -101,9 +101,10 @@ static int file_error(const struct tsi_worker *w, int code, uint64_t file,
 		      const char *what)
 {
 	const struct tsi_index *x = tsi_sampler_index(w->sampler);
+	char name[TSI_INDEX_SAMPLE];
 
 	return tsi_err(code, "%s/%s: %s", tsi_index_root(x),
-		       tsi_index_path(x, file), what);
+		       tsi_index_sample(x, file, name, sizeof(name)), what);
 }
 
 static int choose(struct tsi_worker *w, struct job *j)

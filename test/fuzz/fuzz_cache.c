@@ -18,7 +18,7 @@ struct head {
 	char magic[8];
 	uint32_t version, endian;
 	uint64_t checksum, count, paths_len, names_len, nbad;
-	uint32_t classes, stamps, probed, ranged;
+	uint32_t classes, stamps, probed, columns;
 };
 
 static char base[256], tree[300], cache[300], file[600];
@@ -158,7 +158,8 @@ static void mend(uint8_t *bytes, size_t len, bool columns)
 					.names_len = h->names_len,
 					.classes = h->classes,
 					.stamps = h->stamps,
-					.ranged = h->ranged };
+					.ranged = h->columns & 1,
+					.named = h->columns & 2 };
 	block = tsi_table_block_len(&n);
 	bad = h->nbad * 8;
 	if (block > len || bad > len || block + bad + sizeof(*h) != len)

@@ -25,7 +25,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "data/folder.h"
-#include "data/imagefolder/name.h"
+#include "data/name.h"
 #include "data/parallel.h"
 #include "data/text.h"
 

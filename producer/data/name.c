@@ -2,7 +2,7 @@
 /*
  * name.c - the order in which Python sorts file names.
  */
-#include "data/imagefolder/name.h"
+#include "data/name.h"
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
 /*
  * name.h - the order in which Python sorts file names.
  */
-#ifndef TSI_DATA_IMAGEFOLDER_NAME_H
-#define TSI_DATA_IMAGEFOLDER_NAME_H
+#ifndef TSI_DATA_NAME_H
+#define TSI_DATA_NAME_H
 
 /*
  * Like strcmp(), but in the order in which Python sorts file names: by code
