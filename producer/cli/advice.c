@@ -199,8 +199,10 @@ int tsi_advice_layout(const struct tsi_dataset *d)
 		return advise_flat(d, &c);
 	if (c.tar[0] || above.tar[0])
 		return tsi_err(TSOCK_EDATA,
-			       "%s holds tar files (%s): unpack them first, so "
-			       "that there is one folder of images per class",
+			       "%s holds tar files (%s): give --dataset "
+			       "webdataset if labels are in them too, else "
+			       "unpack them first, so that there is one folder "
+			       "of images per class",
 			       c.tar[0] ? d->folder : d->root,
 			       c.tar[0] ? c.tar : above.tar);
 	if (c.cifar[0])

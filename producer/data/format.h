@@ -145,7 +145,10 @@ tsi_format_fields(const struct tsi_format *f, unsigned *n)
  */
 #define TSI_FORMATS(F) \
 	F(imagenet, "DIR/train and DIR/val, a folder per class in each") \
-	F(imagefolder, "DIR itself, or DIR/SPLIT with --split")
+	F(imagefolder, "DIR itself, or DIR/SPLIT with --split") \
+	F(webdataset, "the tar files of DIR, or DIR/train-{000..146}.tar; " \
+		      "images with .cls " \
+		      "or .json beside them")
 
 #define TSI_FORMAT_EXTERN(name, help) \
 	extern const struct tsi_format tsi_format_##name;

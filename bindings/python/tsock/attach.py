@@ -174,7 +174,21 @@ def _guess(root: str) -> str:
     splits = ("train", "val")
     if all(os.path.isdir(os.path.join(root, split)) for split in splits):
         return "imagenet"
+    if root.endswith(".tar") or _has_shards(root):
+        return "webdataset"
     return "imagefolder"
+
+
+def _has_shards(root: str) -> bool:
+    """Tar files in a folder, and no folders of classes."""
+    try:
+        with os.scandir(root) as entries:
+            found = [
+                (e.name.lower().endswith(".tar"), e.is_dir()) for e in entries
+            ]
+    except OSError:
+        return False
+    return any(tar for tar, _ in found) and not any(d for _, d in found)
 
 
 def _same_folder(a: str, b: str) -> bool:

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scan.c - the samples of WebDataset's shards, found by their tar headers.
+ *
+ * Each shard is read by one thread.  Of a shard nothing but headers and labels
+ * is read.
+ */
+#include "data/webdataset/scan.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "data/folder.h"
+#include "data/name.h"
+#include "data/parallel.h"
+#include "data/text.h"
+#include "data/webdataset/label.h"
+#include "data/webdataset/pattern.h"
+#include "data/webdataset/shard.h"
+
+struct scan {
+	const struct tsi_root *root;
+	bool folder; /* all of its shards: a new one changes the data set */
+	struct tsi_stamp stamp;
+	struct tsi_text names; /* of shards */
+	uint64_t *name;
+	uint64_t shards;
+	uint64_t cap;
+	struct tsi_shard *shard;
+};
+
+static bool is_tar(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 4 && *name != '.' && !strcasecmp(name + len - 4, ".tar");
+}
+
+static int by_name(const void *a, const void *b, void *base)
+{
+	return tsi_name_cmp((const char *)base + *(const uint64_t *)a,
+			    (const char *)base + *(const uint64_t *)b);
+}
+
+static int read_folder(struct scan *s, DIR *d)
+{
+	struct dirent *e;
+	int err = 0;
+
+	for (errno = 0; !err && (e = readdir(d)); errno = 0) {
+		if (!is_tar(e->d_name) || tsi_folder_entry(d, e))
+			continue;
+		err = tsi_text_grow(&s->name, s->shards, &s->cap,
+				    sizeof(*s->name));
+		if (!err)
+			err = tsi_text_add(&s->names, NULL, e->d_name,
+					   &s->name[s->shards]);
+		s->shards += !err;
+	}
+	if (!err && errno)
+		err = tsi_err_sys("read the folder %s", tsi_root_path(s->root));
+	return err;
+}
+
+static int find_in_folder(struct scan *s)
+{
+	int fd = tsi_root_openat(s->root, "",
+				 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+	DIR *d = NULL;
+	int err;
+
+	if (fd < 0 || tsi_stamp_take(fd, &st, &s->stamp) ||
+	    !(d = fdopendir(fd))) {
+		err = tsi_err_sys("read the folder %s", tsi_root_path(s->root));
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	err = read_folder(s, d);
+	closedir(d);
+	if (!err && s->shards == 0)
+		return tsi_err(TSOCK_EDATA,
+			       "no file *.tar in %s: the root of a WebDataset "
+			       "is a folder of shards, or a pattern such as "
+			       "%s/shard-{0000..0146}.tar",
+			       tsi_root_path(s->root), tsi_root_path(s->root));
+	if (!err)
+		qsort_r(s->name, s->shards, sizeof(*s->name), by_name,
+			s->names.base);
+	return err;
+}
+
+static int find_shards(struct scan *s)
+{
+	const char *pattern = tsi_root_pattern(s->root);
+	int err;
+
+	s->folder = pattern == NULL;
+	err = s->folder ? find_in_folder(s)
+			: tsi_pattern_expand(pattern, &s->names, &s->name,
+					     &s->shards, &s->cap);
+	if (err)
+		return err;
+	s->shard = calloc(s->shards, sizeof(*s->shard));
+	if (!s->shard)
+		return tsi_err(TSOCK_ENOMEM, "no memory to index the data set");
+	for (uint64_t k = 0; k < s->shards; k++)
+		s->shard[k].path = s->names.base + s->name[k];
+	return 0;
+}
+
+static int read_shards(void *arg, uint64_t first, uint64_t last)
+{
+	struct scan *s = arg;
+	int err = 0;
+
+	for (uint64_t k = first; k < last && !err; k++)
+		err = tsi_shard_read(s->root, &s->shard[k]);
+	return err;
+}
+
+static uint64_t class_names_len(uint32_t classes)
+{
+	uint64_t len = 0;
+
+	for (uint32_t i = 0; i < classes; i++)
+		len += (uint64_t)snprintf(NULL, 0, "%" PRIu32, i) + 1;
+	return len;
+}
+
+/* How long the columns become. */
+static struct tsi_table_lengths measure(const struct scan *s)
+{
+	struct tsi_table_lengths n = {
+		.ranged = true,
+		.named = true,
+		.stamps = (uint32_t)(s->shards + s->folder),
+		.names_len = strlen(tsi_root_name(s->root)) + 1 + s->folder,
+	};
+
+	for (uint64_t k = 0; k < s->shards; k++) {
+		const struct tsi_shard *d = &s->shard[k];
+
+		n.count += d->rows;
+		n.paths_len += strlen(d->path) + 1 + d->text.len;
+		n.names_len += strlen(d->path) + 1;
+		for (uint64_t i = 0; i < d->rows; i++)
+			if (d->row[i].label >= n.classes)
+				n.classes = d->row[i].label + 1;
+	}
+	n.names_len += class_names_len(n.classes);
+	return n;
+}
+
+static void put_shard(struct tsi_table_writer *w, const struct tsi_shard *d)
+{
+	uint64_t path = tsi_table_put_path(w, NULL, d->path);
+
+	tsi_table_put_stamp(w, d->path, &d->stamp);
+	for (uint64_t i = 0; i < d->rows; i++) {
+		const struct tsi_shard_row *r = &d->row[i];
+
+		tsi_table_put_row(w, path, r->label, r->offset, r->length);
+		tsi_table_put_member(w, d->text.base + r->name);
+	}
+}
+
+static int fill_table(const struct scan *s, struct tsi_table *t)
+{
+	struct tsi_table_lengths n = measure(s);
+	struct tsi_table_writer w;
+	int err;
+
+	if (n.count == 0)
+		return tsi_err(TSOCK_EDATA,
+			       "no sample in %s: none of its shards has a file "
+			       ".jpg, .jpeg or .png",
+			       tsi_root_name(s->root));
+	err = tsi_table_begin(&w, t, &n, tsi_root_name(s->root));
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < n.classes; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "%" PRIu32, i);
+		tsi_table_put_class(&w, name);
+	}
+	if (s->folder)
+		tsi_table_put_stamp(&w, "", &s->stamp);
+	for (uint64_t k = 0; k < s->shards; k++)
+		put_shard(&w, &s->shard[k]);
+	return 0;
+}
+
+static void warn_without(const struct scan *s)
+{
+	uint64_t without = 0;
+
+	for (uint64_t k = 0; k < s->shards; k++)
+		without += s->shard[k].without;
+	if (without)
+		tsi_log(TSOCK_LOG_WARN,
+			"%s: %" PRIu64 " samples have no image (.jpg, .jpeg, "
+			".png or .webp) and are left out",
+			tsi_root_name(s->root), without);
+}
+
+int tsi_webdataset_scan(const struct tsi_root *root, unsigned threads,
+			struct tsi_table *t)
+{
+	struct scan s = { .root = root };
+	int err = find_shards(&s);
+
+	if (!err)
+		err = tsi_parallel(threads, s.shards, 1, read_shards, &s);
+	if (!err)
+		err = fill_table(&s, t);
+	if (!err)
+		warn_without(&s);
+	for (uint64_t k = 0; s.shard && k < s.shards; k++)
+		tsi_shard_free(&s.shard[k]);
+	free(s.shard);
+	free(s.name);
+	free(s.names.base);
+	return err;
+}

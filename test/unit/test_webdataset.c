@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_webdataset.c - tar shards as a data set: which samples they hold, their
+ * labels and bytes.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "data/webdataset/label.h"
+#include "data/webdataset/pattern.h"
+#include "test/lib/image_gen.h"
+#include "test/lib/shard_fixture.h"
+
+#define FILES 12
+
+static void refuse(int code, const char *what)
+{
+	struct tsi_index_opts o = { .format = options.format,
+				    .root = options.folder,
+				    .cache_dir = "",
+				    .threads = 2 };
+	struct tsi_index *x;
+
+	assert_int_equal(tsi_index_open(&o, &x), code);
+	if (!strstr(tsock_errmsg(), what))
+		fail_msg("\"%s\" doesn't say \"%s\"", tsock_errmsg(), what);
+}
+
+static void refuse_one(struct tar_gen *t, const char *what)
+{
+	tar_gen_end(t);
+	write_tar(t, "s.tar");
+	refuse(TSOCK_EDATA, what);
+	assert_non_null(strstr(tsock_errmsg(), "s.tar"));
+}
+
+static struct image_gen_bytes image(unsigned i)
+{
+	struct image_gen_jpeg j = {
+		.width = 40 + i, .height = 64 - i, .components = 3, .seed = i
+	};
+	struct image_gen_png p = { .width = 50 + i,
+				   .height = 40,
+				   .depth = 8,
+				   .type = PNG_COLOR_TYPE_RGB,
+				   .seed = i };
+
+	return i % 3 ? image_gen_jpeg(&j) : image_gen_png(&p);
+}
+
+/* The same images as a tree and as three shards. */
+static void put_images(void)
+{
+	struct tar_gen t = { 0 };
+
+	for (unsigned i = 0; i < FILES; i++) {
+		struct image_gen_bytes b = image(i);
+		const char *ext = i % 3 ? "jpg" : "png";
+		char name[60], text[20];
+
+		snprintf(name, sizeof(name), "%c/%02u.%s", 'a' + i / 4, i, ext);
+		put(name, b.data, b.len);
+		snprintf(text, sizeof(text), "%u", i / 4);
+		snprintf(name, sizeof(name), "%02u.%s", i, ext);
+		tar_gen_file(&t, name, b.data, b.len);
+		snprintf(name, sizeof(name), "%02u.cls", i);
+		tar_gen_text(&t, name, text);
+		free(b.data);
+		if (i % 5 == 4 || i == FILES - 1) {
+			snprintf(name, sizeof(name), "shard-%02u.tar", i / 5);
+			tar_gen_end(&t);
+			write_tar(&t, name);
+		}
+	}
+}
+
+static void make_all(const struct tsi_format *f, struct sample *to, uint64_t n)
+{
+	struct tsi_sampler *s;
+	unsigned substituted;
+
+	options.format = f;
+	s = open_sampler();
+	memset(to, 0, n * sizeof(*to));
+	assert_int_equal(make(s, DEPTH, to, n, &substituted), 0);
+	assert_int_equal(substituted, 0);
+	tsi_sampler_close(s);
+}
+
+static void shards_give_the_samples_of_a_tree(void **state)
+{
+	static const enum tsi_io_reader_kind io[] = { TSI_READER_PREAD,
+						      TSI_READER_AUTO };
+	struct sample tree[64], shards[64];
+	char pattern[100];
+
+	(void)state;
+	put_images();
+	snprintf(pattern, sizeof(pattern), "%s/shard-{00..02}.tar", root);
+	options.order = TSI_PHILOX;
+	make_all(&tsi_format_imagefolder, tree, 3 * FILES);
+	for (unsigned k = 0; k < 4; k++) {
+		options.io = io[k % 2];
+		options.folder = k < 2 ? root : pattern;
+		make_all(&tsi_format_webdataset, shards, 3 * FILES);
+		for (unsigned i = 0; i < 3 * FILES; i++)
+			assert_memory_equal(&tree[i], &shards[i],
+					    sizeof(tree[i]));
+	}
+	assert_memory_not_equal(&tree[0], &tree[1], sizeof(tree[0]));
+}
+
+static void a_sample_is_a_run_of_files_of_one_key(void **state)
+{
+	struct tar_gen t = { 0 };
+	struct tsi_index *x;
+
+	(void)state;
+	tar_gen_text(&t, "__index__", "no sample");
+	tar_gen_text(&t, "__meta__/a.jpg", "none either");
+	add(&t, "x/0.JPG");
+	tar_gen_text(&t, "x/0.cls", " 7\n");
+	tar_gen_text(&t, "x/0.txt", "a caption");
+	/* The same last part, but another folder. */
+	tar_gen_text(&t, "y/0.cls", "3");
+	tar_gen_header(&t, NULL, "y/", '5', 0);
+	tar_gen_header(&t, NULL, "y/0.jpg", '2', 0);
+	tar_gen_text(&t, "y/0.seg.png", "another picture of it");
+	add(&t, "y/0.jpeg");
+	/* Only text. */
+	tar_gen_text(&t, "y/1.cls", "9");
+	tar_gen_text(&t, "nodot", "");
+	add(&t, "a.b/2.png");
+	tar_gen_text(&t, "a.b/2.jpeg", "the png counts");
+	tar_gen_text(&t, "a.b/2.cls", "0");
+	add(&t, "c/.jpg");
+	tar_gen_text(&t, "c/.cls", "5");
+	/* The key comes again: another sample. */
+	add(&t, "x/0.jpg");
+	tar_gen_text(&t, "x/0.cls", "1");
+	x = open_one(&t);
+	assert_int_equal(tsi_index_count(x), 5);
+	expect(x, 0, "x/0.JPG", 7);
+	expect(x, 1, "y/0.jpeg", 3);
+	expect(x, 2, "a.b/2.png", 0);
+	expect(x, 3, "c/.jpg", 5);
+	expect(x, 4, "x/0.jpg", 1);
+	assert_int_equal(tsi_index_classes(x), 8);
+	assert_string_equal(tsi_index_class(x, 7), "7");
+	assert_int_equal(tsi_index_bad_count(x), 0);
+	tsi_index_close(x);
+}
+
+static void names_and_sizes_of_every_tar_format_are_read(void **state)
+{
+	char longer[300], pax[400];
+	struct tar_gen t = { 0 };
+	struct tsi_location at;
+	struct tsi_index *x;
+	int n;
+
+	(void)state;
+	memset(longer, 'n', sizeof(longer));
+	memcpy(longer + 290, ".png", 5);
+	/* ustar: the first part of a name stands in the prefix. */
+	tar_gen_header(&t, "a/folder", "0.png", '0', sizeof(png));
+	tar_gen_bytes(&t, png, sizeof(png));
+	tar_gen_header(&t, "a/folder", "0.cls", '0', 1);
+	tar_gen_bytes(&t, "0", 1);
+	/* GNU: a name longer than the header. */
+	tar_gen_header(&t, NULL, "././@LongLink", 'L', 295);
+	tar_gen_bytes(&t, longer, 295);
+	add(&t, "nnn");
+	memcpy(longer + 290, ".cls", 5);
+	tar_gen_header(&t, NULL, "././@LongLink", 'L', 295);
+	tar_gen_bytes(&t, longer, 295);
+	tar_gen_text(&t, "nnn", "1");
+	/* pax: name and size in records, and records that say other things. */
+	tar_gen_text(&t, "pax_global_header", "");
+	t.data[t.len - 512 + 156] = 'g';
+	tar_gen_sum(t.data + t.len - 512);
+	n = snprintf(pax, sizeof(pax),
+		     "20 mtime=1.00000000\n18 path=a/p\xc3\xa4.png\n11 "
+		     "size=83\n");
+	assert_int_equal(sizeof(png), 83);
+	tar_gen_header(&t, NULL, "PaxHeaders/x", 'x', (uint64_t)n);
+	tar_gen_bytes(&t, pax, (size_t)n);
+	tar_gen_header(&t, NULL, "other", '0', 0);
+	tar_gen_bytes(&t, png, sizeof(png));
+	tar_gen_text(&t, "a/p\xc3\xa4.cls", "2");
+	/* v7: no magic, an old mark of a folder. */
+	add(&t, "v7.png");
+	memset(t.data + t.len - 1024 + 257, 0, 8);
+	t.data[t.len - 1024 + 156] = '\0';
+	tar_gen_sum(t.data + t.len - 1024);
+	tar_gen_text(&t, "v7.cls", "3");
+	x = open_one(&t);
+	assert_int_equal(tsi_index_count(x), 4);
+	expect(x, 0, "a/folder/0.png", 0);
+	memcpy(longer + 290, ".png", 5);
+	expect(x, 1, longer, 1);
+	expect(x, 2, "a/p\xc3\xa4.png", 2);
+	expect(x, 3, "v7.png", 3);
+	for (unsigned i = 0; i < 4; i++) {
+		tsi_index_locate(x, i, &at);
+		assert_int_equal(at.length, sizeof(png));
+		assert_string_equal(at.path, "s.tar");
+	}
+	assert_int_equal(tsi_index_bad_count(x), 0);
+	tsi_index_close(x);
+}
+
+static void check_json(const char *text, int64_t label)
+{
+	uint32_t got = 77;
+
+	if (tsi_label_json(text, strlen(text), &got) != (label >= 0))
+		fail_msg("%s", text);
+	assert_int_equal(got, label >= 0 ? label : 77);
+	/* Cut anywhere, there is no label or the same. */
+	for (size_t n = 0; n < strlen(text); n++) {
+		char *cut = malloc(n + 1);
+
+		memcpy(cut, text, n);
+		if (tsi_label_json(cut, n, &got))
+			assert_int_equal(got, label);
+		free(cut);
+	}
+}
+
+static void labels_are_whole_numbers(void **state)
+{
+	uint32_t v;
+
+	(void)state;
+	assert_true(tsi_label_text(" 12\r\n", 5, &v));
+	assert_int_equal(v, 12);
+	assert_true(tsi_label_text("999999", 6, &v));
+	assert_false(tsi_label_text("1000000", 7, &v));
+	assert_false(tsi_label_text("99999999999999999999999", 23, &v));
+	assert_false(tsi_label_text("", 0, &v));
+	assert_false(tsi_label_text("-1", 2, &v));
+	assert_false(tsi_label_text("1.5", 3, &v));
+	assert_false(tsi_label_text("1 2", 3, &v));
+	check_json("{\"label\": 3}", 3);
+	check_json("{\"a\":[1,{\"label\":9},\"}\\\"\"],\"label\":4,\"b\":0}",
+		   4);
+	check_json("{\"xlabel\":1,\"label\" : 0 }", 0);
+	check_json("{\"a\":{\"label\":2}}", -1);
+	check_json("{\"a\":\"\\\"label\\\":1\"}", -1);
+	check_json("{\"label\":\"3\"}", -1);
+	check_json("{\"label\":3.5}", -1);
+	check_json("{\"label\":-3}", -1);
+	check_json("[{\"label\":3}]", -1);
+	check_json("{}", -1);
+	check_json("{\"label\":[]]", -1);
+	check_json("{\"a\":]}", -1);
+}
+
+static void a_label_may_come_from_json(void **state)
+{
+	struct tar_gen t = { 0 };
+	struct tsi_index *x;
+
+	(void)state;
+	tar_gen_text(&t, "0.json", "{\"caption\": \"x\", \"label\": 4}");
+	add(&t, "0.jpg");
+	/* A .cls counts more, before or after. */
+	tar_gen_text(&t, "1.cls", "2");
+	tar_gen_text(&t, "1.json", "{\"label\": 5}");
+	add(&t, "1.jpg");
+	tar_gen_text(&t, "2.json", "{\"label\": 5}");
+	tar_gen_text(&t, "2.cls", "3");
+	add(&t, "2.jpg");
+	x = open_one(&t);
+	expect(x, 0, "0.jpg", 4);
+	expect(x, 1, "1.jpg", 2);
+	expect(x, 2, "2.jpg", 3);
+	tsi_index_close(x);
+}
+
+static void samples_that_cant_be_meant_are_errors(void **state)
+{
+	struct tar_gen t = { 0 };
+
+	(void)state;
+	add(&t, "0.jpg");
+	refuse_one(&t, "sample 0 has no label");
+	add(&t, "0.jpg");
+	tar_gen_text(&t, "0.json", "{\"labels\": 1}");
+	add(&t, "1.jpg");
+	tar_gen_text(&t, "1.cls", "1");
+	refuse_one(&t, "sample 0 has no label");
+	add(&t, "0.jpg");
+	tar_gen_text(&t, "0.cls", "cat");
+	refuse_one(&t, "0.cls at offset 1024 is no label");
+	add(&t, "0.jpg");
+	add(&t, "0.JPG");
+	refuse_one(&t, "0.JPG at offset 1024 is there twice");
+	tar_gen_text(&t, "0.cls", "1");
+	tar_gen_text(&t, "0.cls", "1");
+	refuse_one(&t, "is there twice");
+	tar_gen_text(&t, "0.cls", "1");
+	tar_gen_text(&t, "0.jpg", "");
+	refuse_one(&t, "0.jpg at offset 1024 is empty");
+	tar_gen_header(&t, NULL, "0.jpg", 'S', 512);
+	tar_gen_bytes(&t, png, sizeof(png));
+	refuse_one(&t, "--sparse");
+	tar_gen_header(&t, NULL, "pax", 'x', 22);
+	tar_gen_bytes(&t, "22 GNU.sparse.major=1\n", 22);
+	add(&t, "0.jpg");
+	refuse_one(&t, "--sparse");
+}
+
+static void what_is_no_data_set_says_so(void **state)
+{
+	struct tar_gen t = { 0 };
+	char pattern[120];
+
+	(void)state;
+	refuse(TSOCK_EDATA, "no file *.tar");
+	tar_gen_text(&t, "0.cls", "1");
+	tar_gen_end(&t);
+	write_tar(&t, "s.tar");
+	refuse(TSOCK_EDATA, "no sample");
+	put("t.tar", "this is no tar file, whatever its name is", 41);
+	refuse(TSOCK_EDATA, "t.tar: no tar file");
+	put("t.tar", "", 0);
+	refuse(TSOCK_EDATA, "no sample");
+	memset(t.data = malloc(600), 1, t.len = 600);
+	memcpy(t.data, "\x1f\x8b", 2);
+	write_tar(&t, "t.tar");
+	refuse(TSOCK_EDATA, "gzip");
+	options.folder = pattern;
+	snprintf(pattern, sizeof(pattern), "%s/u-{0..1}.tar", root);
+	refuse(TSOCK_ESYS, "u-0.tar");
+	snprintf(pattern, sizeof(pattern), "%s/u-{0..}.tar", root);
+	refuse(TSOCK_EARG, "braces");
+	snprintf(pattern, sizeof(pattern), "%s/{a,b}/u.tar", root);
+	refuse(TSOCK_EARG, "their folder");
+	snprintf(pattern, sizeof(pattern), "%s/none", root);
+	refuse(TSOCK_EARG, "there is no");
+	snprintf(pattern, sizeof(pattern), "%s/{a,b}", root);
+	refuse(TSOCK_EDATA, "folder");
+}
+
+static void check_pattern(const char *pattern, const char *names)
+{
+	struct tsi_text text = { 0 };
+	uint64_t *at = NULL, n = 0, cap = 0;
+	char all[400] = "";
+	int err = tsi_pattern_expand(pattern, &text, &at, &n, &cap);
+
+	for (uint64_t i = 0; !err && i < n; i++)
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s",
+			 i ? " " : "", text.base + at[i]);
+	assert_int_equal(err, names ? 0 : TSOCK_EARG);
+	if (names)
+		assert_string_equal(all, names);
+	free(text.base);
+	free(at);
+}
+
+static void braces_stand_for_names(void **state)
+{
+	(void)state;
+	check_pattern("a.tar", "a.tar");
+	check_pattern("a-{0..3}.tar", "a-0.tar a-1.tar a-2.tar a-3.tar");
+	check_pattern("a-{008..011}", "a-008 a-009 a-010 a-011");
+	check_pattern("{2..0}", "2 1 0");
+	check_pattern("{9..10}", "9 10");
+	check_pattern("{00..1}", "00 01");
+	check_pattern("{a,bc,}x{1..2}", "ax1 ax2 bcx1 bcx2 x1 x2");
+	check_pattern("{a", NULL);
+	check_pattern("a}", NULL);
+	check_pattern("{a}", NULL);
+	check_pattern("{}", NULL);
+	check_pattern("{a,{b,c}}", NULL);
+	check_pattern("{1..2..3}", NULL);
+	check_pattern("{0..1000000}", NULL);
+	check_pattern("{0..999}{0..999}{0..999}", NULL);
+	check_pattern("{1..99999999999999999999}", NULL);
+}
+
+static bool cached(uint64_t count)
+{
+	struct tsi_sampler *s = open_sampler();
+	bool yes = tsi_index_cached(tsi_sampler_index(s));
+
+	assert_int_equal(tsi_index_count(tsi_sampler_index(s)), count);
+	tsi_sampler_close(s);
+	return yes;
+}
+
+static void a_kept_scan_sees_new_and_changed_shards(void **state)
+{
+	struct tar_gen t = { 0 };
+	struct tsi_index *x;
+	char cache[100], pattern[100];
+
+	(void)state;
+	snprintf(cache, sizeof(cache), "%s/a/cache", root);
+	snprintf(pattern, sizeof(pattern), "%s/s.tar", root);
+	options.cache = cache;
+	three(&t);
+	tar_gen_end(&t);
+	write_tar(&t, "s.tar");
+	assert_false(cached(3));
+	assert_true(cached(3));
+	/* One file of the folder is another data set. */
+	options.folder = pattern;
+	assert_false(cached(3));
+	assert_true(cached(3));
+	add(&t, "a.png");
+	tar_gen_text(&t, "a.cls", "1");
+	tar_gen_end(&t);
+	write_tar(&t, "t.tar");
+	assert_true(cached(3));
+	options.folder = root;
+	assert_false(cached(4));
+	assert_true(cached(4));
+	three(&t);
+	add(&t, "a.png");
+	tar_gen_text(&t, "a.cls", "1");
+	tar_gen_end(&t);
+	write_tar(&t, "t.tar");
+	assert_false(cached(7));
+	assert_true(cached(7));
+	x = open_index();
+	expect(x, 6, "a.png", 1);
+	tsi_index_close(x);
+}
+
+struct listed {
+	char name[2][200];
+	unsigned n;
+};
+
+static void list(void *arg, const char *name, const char *reason)
+{
+	struct listed *l = arg;
+
+	(void)reason;
+	if (l->n < 2)
+		snprintf(l->name[l->n], sizeof(l->name[0]), "%s", name);
+	l->n++;
+}
+
+static void a_bad_sample_is_named_and_replaced(void **state)
+{
+	struct tar_gen t = { 0 };
+	struct listed l = { .n = 0 };
+	struct sample got[64];
+	struct tsi_sampler *s;
+	unsigned n;
+
+	(void)state;
+	three(&t);
+	tar_gen_text(&t, "bad.png", "no image");
+	tar_gen_text(&t, "bad.cls", "1");
+	tar_gen_end(&t);
+	write_tar(&t, "s.tar");
+	s = open_sampler();
+	assert_int_equal(make(s, DEPTH, got, 4, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(got[3].index, 0);
+	tsi_badfiles_list(tsi_sampler_badfiles(s), list, &l);
+	assert_int_equal(l.n, 1);
+	assert_string_equal(l.name[0], "s.tar: bad.png");
+	tsi_sampler_close(s);
+	options.on_error = TSI_RAISE;
+	s = open_sampler();
+	assert_int_equal(make(s, 1, got, 4, &n), TSOCK_EDATA);
+	assert_non_null(strstr(tsock_errmsg(), "s.tar: bad.png: neither"));
+	tsi_sampler_close(s);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, remove_root)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(shards_give_the_samples_of_a_tree),
+		TEST(a_sample_is_a_run_of_files_of_one_key),
+		TEST(names_and_sizes_of_every_tar_format_are_read),
+		cmocka_unit_test(labels_are_whole_numbers),
+		TEST(a_label_may_come_from_json),
+		TEST(samples_that_cant_be_meant_are_errors),
+		TEST(what_is_no_data_set_says_so),
+		cmocka_unit_test(braces_stand_for_names),
+		TEST(a_kept_scan_sees_new_and_changed_shards),
+		TEST(a_bad_sample_is_named_and_replaced),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

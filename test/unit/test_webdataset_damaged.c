@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_webdataset_damaged.c - tar shards that were cut, damaged or made to do
+ * harm.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "test/lib/shard_fixture.h"
+
+/* The index, or NULL and an error that names the shard. */
+static struct tsi_index *try(void)
+{
+	struct tsi_index_opts o = { .format = options.format,
+				    .root = options.folder,
+				    .cache_dir = "",
+				    .threads = 1 };
+	struct tsi_index *x;
+	int err = tsi_index_open(&o, &x);
+
+	if (!err)
+		return x;
+	assert_int_equal(err, TSOCK_EDATA);
+	if (!strstr(tsock_errmsg(), "s.tar") &&
+	    !strstr(tsock_errmsg(), "no sample"))
+		fail_msg("%s", tsock_errmsg());
+	return NULL;
+}
+
+/* A shard that was written an hour ago: nobody waits for the clock's tick. */
+static void put_old(const void *data, size_t len)
+{
+	struct timespec t[2];
+	char path[100];
+
+	put("s.tar", data, len);
+	snprintf(path, sizeof(path), "%s/s.tar", root);
+	clock_gettime(CLOCK_REALTIME, &t[0]);
+	t[0].tv_sec -= 3600;
+	t[1] = t[0];
+	assert_int_equal(utimensat(AT_FDCWD, path, t, 0), 0);
+	snprintf(path, sizeof(path), "%s", root);
+	assert_int_equal(utimensat(AT_FDCWD, path, t, 0), 0);
+}
+
+/* Each sample takes 2048 bytes: a header and a block of each file. */
+static void a_shard_that_was_cut_keeps_what_is_before(void **state)
+{
+	struct tar_gen t = { 0 };
+
+	(void)state;
+	three(&t);
+	tar_gen_end(&t);
+	for (size_t n = t.len; n-- > 0;) {
+		struct tsi_index *x;
+		/* Samples whose image's header is there, and whose bytes are. */
+		size_t begun = n < 1536 ? 0 : (n - 1536) / 2048 + 1;
+		size_t whole = n < 1536 + sizeof(png)
+				       ? 0
+				       : (n - 1536 - sizeof(png)) / 2048 + 1;
+
+		if (n % 7 && n % 512 > 1 && n % 512 != sizeof(png))
+			continue;
+		put_old(t.data, n);
+		x = try();
+		begun = begun < 3 ? begun : 3;
+		whole = whole < 3 ? whole : 3;
+		assert_int_equal(x != NULL, begun > 0);
+		if (!x)
+			continue;
+		assert_int_equal(tsi_index_count(x), begun);
+		assert_int_equal(tsi_index_bad_count(x), begun - whole);
+		if (begun > whole)
+			assert_string_equal(tsi_index_bad_reason(x, whole),
+					    "ends before the sample does");
+		tsi_index_close(x);
+	}
+	free(t.data);
+}
+
+static void a_damaged_header_ends_the_shard(void **state)
+{
+	struct tar_gen t = { 0 };
+
+	(void)state;
+	three(&t);
+	tar_gen_end(&t);
+	for (unsigned i = 0; i < 512; i++) {
+		uint8_t *at = t.data + 2048 + i;
+		struct tsi_index *x;
+
+		/* This one means nothing: the sum has ended before. */
+		if (i == 155)
+			continue;
+		*at ^= 0x15;
+		put_old(t.data, t.len);
+		*at ^= 0x15;
+		x = try();
+		assert_non_null(x);
+		assert_int_equal(tsi_index_count(x), 1);
+		expect(x, 0, "0.png", 0);
+		tsi_index_close(x);
+	}
+	free(t.data);
+}
+
+/* Headers whose sums are right, and what they say isn't. */
+static void hostile_headers_do_no_harm(void **state)
+{
+	static const char *const pax[] = {
+		"",
+		"9 path=x\n7 s\n",
+		"99 path=x\n",
+		"0 path=x\n",
+		"18446744073709551617 path=x\n",
+		"9 path=xx",
+		"13 size=1e3\n\n",
+		"31 size=18446744073709551616\n\n",
+		"30 size=9223372036854775807\n\n",
+		"12 size=-1\n\n",
+		" 9 path=x\n",
+		"9path=xx\n",
+	};
+	struct tsi_index *x;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(pax) / sizeof(pax[0]); i++) {
+		struct tar_gen t = { 0 };
+
+		three(&t);
+		tar_gen_header(&t, NULL, "pax", 'x', strlen(pax[i]));
+		tar_gen_bytes(&t, pax[i], strlen(pax[i]));
+		add(&t, "3.png");
+		tar_gen_text(&t, "3.cls", "3");
+		x = open_one(&t);
+		assert_in_range(tsi_index_count(x), 3, 4);
+		tsi_index_close(x);
+	}
+	for (unsigned i = 0; i < 8; i++) {
+		static const char types[] = "0LKxg5SZ";
+		static const uint64_t sizes[] = { 1 << 21, UINT64_MAX / 2,
+						  UINT64_MAX };
+
+		for (unsigned k = 0; k < 3; k++) {
+			struct tar_gen t = { 0 };
+
+			three(&t);
+			tar_gen_header(&t, NULL, "3.txt", types[i], sizes[k]);
+			x = open_one(&t);
+			assert_int_equal(tsi_index_count(x), 3);
+			tsi_index_close(x);
+		}
+	}
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, remove_root)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_shard_that_was_cut_keeps_what_is_before),
+		TEST(a_damaged_header_ends_the_shard),
+		TEST(hostile_headers_do_no_harm),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
