@@ -401,6 +401,10 @@ static const struct tsi_jpeg_kernel *choose(enum tsi_simd simd)
 		simd = tsi_simd_best();
 	if (!tsi_simd_has(simd))
 		return NULL;
+	if (simd == TSI_SIMD_AVX512)
+		return tsi_jpeg_kernel_avx512();
+	if (simd == TSI_SIMD_AVX2)
+		return tsi_jpeg_kernel_avx2();
 	return &tsi_jpeg_kernel_scalar;
 }
 

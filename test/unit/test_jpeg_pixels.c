@@ -243,5 +243,6 @@ static int with(enum tsi_simd simd)
 
 int main(void)
 {
-	return with(TSI_SIMD_SCALAR);
+	return with(TSI_SIMD_SCALAR) + with(TSI_SIMD_AVX2) +
+	       with(TSI_SIMD_AVX512);
 }

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jpeg_kernel_avx2.c - two blocks at once, and rows 16 samples at once.
+ */
+#include "image/jpeg_kernel.h"
+
+#ifdef __x86_64__
+
+#include <immintrin.h>
+#include <stdbool.h>
+
+#define VEC __m256i
+#define OP(name) _mm256_##name
+#define TARGET __attribute__((target("avx2")))
+#define WORDS 16
+#define LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define WIDEN(p) \
+	_mm256_cvtepu8_epi16( \
+		_mm_loadu_si128((const __m128i *)(const void *)(p)))
+#define SAME_LANES(v) _mm256_broadcastsi128_si256(v)
+#define SHUFFLE2(a, b, order) \
+	_mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a), \
+					      _mm256_castsi256_ps(b), order))
+#define ORDER_LO(a, b) _mm256_permute2x128_si256(a, b, 0x20)
+#define ORDER_HI(a, b) _mm256_permute2x128_si256(a, b, 0x31)
+#define _mm256_or_si _mm256_or_si256
+#define _mm256_and_si _mm256_and_si256
+
+TARGET static inline __attribute__((always_inline)) __m256i
+dot(__m256i acc, __m256i pairs, int low, int high)
+{
+	__m256i c =
+		_mm256_set1_epi32((int)((uint32_t)high << 16 | (uint16_t)low));
+
+	return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, c));
+}
+
+#include "image/jpeg_idct_x86.h"
+#include "image/jpeg_rows_x86.h"
+
+/* Row y of both blocks, times the quantisers. */
+INLINE __m256i row(const int16_t *a, const int16_t *b, const uint16_t *quant,
+		   int y)
+{
+	__m128i lo = _mm_load_si128((const __m128i *)(const void *)(a + 8 * y));
+	__m128i hi = _mm_load_si128((const __m128i *)(const void *)(b + 8 * y));
+	__m128i q =
+		_mm_loadu_si128((const __m128i *)(const void *)(quant + 8 * y));
+
+	return _mm256_mullo_epi16(
+		_mm256_inserti128_si256(_mm256_castsi128_si256(lo), hi, 1),
+		_mm256_broadcastsi128_si256(q));
+}
+
+/* Does the shortcut of blocks with but one row, which wraps, matter? */
+INLINE bool wild(__m256i row0)
+{
+	return !_mm256_testz_si256(_mm256_abs_epi16(row0),
+				   _mm256_set1_epi16((short)0xe000));
+}
+
+INLINE void store_rows(uint8_t *out, size_t stride, __m256i v)
+{
+	v = _mm256_permute4x64_epi64(v, 0xd8);
+	_mm_storeu_si128((__m128i *)(void *)out, _mm256_castsi256_si128(v));
+	_mm_storeu_si128((__m128i *)(void *)(out + stride),
+			 _mm256_extracti128_si256(v, 1));
+}
+
+/* Blocks a and b side by side, which may be the same; last: of both. */
+TARGET static void idct2(const int16_t *a, const int16_t *b, unsigned last,
+			 const uint16_t *quant, uint8_t *out, size_t stride)
+{
+	__m256i r[8];
+
+	r[0] = row(a, b, quant, 0);
+	if (wild(r[0])) {
+		uint8_t full = 63;
+
+		/* libjpeg's shortcut depends on what a block holds, not on
+		 * last. */
+		tsi_jpeg_kernel_scalar.idct(
+			(const int16_t(*)[64])(const void *)b, &full, 1, quant,
+			out + 8, stride);
+		tsi_jpeg_kernel_scalar.idct(
+			(const int16_t(*)[64])(const void *)a, &full, 1, quant,
+			out, stride);
+		return;
+	}
+	r[1] = row(a, b, quant, 1);
+	r[2] = row(a, b, quant, 2);
+	r[3] = row(a, b, quant, 3);
+	if (last <= 9) {
+		transform4(r);
+	} else {
+		r[4] = row(a, b, quant, 4);
+		r[5] = row(a, b, quant, 5);
+		r[6] = row(a, b, quant, 6);
+		r[7] = row(a, b, quant, 7);
+		transform(r);
+	}
+	store_rows(out, stride, r[0]);
+	store_rows(out + 2 * stride, stride, r[1]);
+	store_rows(out + 4 * stride, stride, r[2]);
+	store_rows(out + 6 * stride, stride, r[3]);
+}
+
+static void avx2_idct(const int16_t (*coef)[64], const uint8_t *last,
+		      uint32_t n, const uint16_t *quant, uint8_t *out,
+		      size_t stride)
+{
+	for (uint32_t i = 0; i < n; i += 2, out += 16) {
+		uint32_t j = i + 1 < n ? i + 1 : i;
+		unsigned both = last[i] > last[j] ? last[i] : last[j];
+
+		if (both)
+			idct2(coef[i], coef[j], both, quant, out, stride);
+		else
+			tsi_jpeg_kernel_scalar.idct(coef + i, last + i,
+						    j - i + 1, quant, out,
+						    stride);
+	}
+}
+
+static const struct tsi_jpeg_kernel kernel_avx2 = {
+	.name = "avx2",
+	.idct = avx2_idct,
+	.h2v1 = vec_h2v1,
+	.h2v2 = vec_h2v2,
+	.h1v2 = vec_h1v2,
+	.ycc = vec_ycc,
+	.rgb = vec_rgb,
+};
+
+const struct tsi_jpeg_kernel *tsi_jpeg_kernel_avx2(void)
+{
+	return &kernel_avx2;
+}
+
+#else
+
+const struct tsi_jpeg_kernel *tsi_jpeg_kernel_avx2(void)
+{
+	return NULL;
+}
+
+#endif
