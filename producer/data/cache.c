@@ -31,8 +31,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/log.h"
-#include "data/hash.h"
 #include "data/parallel.h"
 
 #define MAGIC "tsockidx"

@@ -14,8 +14,8 @@
 #include <time.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/log.h"
-#include "data/hash.h"
 
 #define LOGGED_MAX 20    /* bad files that get a line of their own */
 #define KEPT_MAX 10000   /* bad files whose reason is kept */

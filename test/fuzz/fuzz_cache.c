@@ -9,7 +9,7 @@
 #include "corpus.h"
 #include "data/cache.h"
 #include "data/format.h"
-#include "data/hash.h"
+#include "base/hash.h"
 #include "data/index.h"
 #include "tsock/tsock.h"
 

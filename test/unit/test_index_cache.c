@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "data/hash.h"
+#include "base/hash.h"
 #include "test/lib/index_tree.h"
 
 static void same_index(const struct tsi_index *x, const struct tsi_index *y)

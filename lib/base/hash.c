@@ -2,7 +2,7 @@
 /*
  * hash.c - the one file that includes xxhash.h.
  */
-#include "data/hash.h"
+#include "base/hash.h"
 
 #define XXH_INLINE_ALL /* nothing to link, nothing exported */
 #include <xxhash.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hash.h - XXH3 of some bytes: cache keys, checksums, states of files.
+ * hash.h - XXH3 of some bytes: cache keys, checksums, states of files, records.
  *
  * Not a cryptographic hash: it finds damage, not malice.
  */
-#ifndef TSI_DATA_HASH_H
-#define TSI_DATA_HASH_H
+#ifndef TSI_BASE_HASH_H
+#define TSI_BASE_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>
