@@ -162,6 +162,47 @@ def test_a_loader_on_a_gpu_gives_what_one_on_the_host_gives(sim, ride, way):
     ride(SAME, *way, mode, N=str(N), SIMCUDA_MODE=mode, SIMCUDA_LATE_MS="20")
 
 
+SERVER = """
+import numpy, tsock
+batches = [
+    {"x": numpy.arange(at, at + 40, dtype="float32").reshape(10, 4),
+     "y": numpy.arange(at, at + 10), "name": [str(at + i) for i in range(10)]}
+    for at in range(0, 1000, 10)
+]
+with tsock.serve(batches, "mine", epochs=1) as server:
+    server.run()
+"""
+
+
+def test_a_served_loader_is_uploaded_once_for_those_on_a_gpu(
+    sim, script, ride
+):
+    server = script(SERVER, LIBTSOCK_PATH=LIBRARY)
+    ride(
+        """
+loaders = [tsock.DataLoader("mine", size, device="cuda:1", framework="numpy",
+                            fields=("x", "y"), wait=60)
+           for size in (16, 16)]
+at = 0
+for batches in zip(*loaders):
+    for loader, (x, y) in zip(loaders, batches):
+        x, y = (t.copy(loader._cuda.current) for t in (x, y))
+        loader._cuda.wait()
+        assert x.dtype == "float32" and y.dtype == "int64"
+        for i in range(len(y)):
+            assert y[i] == at + i
+            first = (at + i) // 10 * 10 + (at + i) % 10 * 4
+            assert x[i].tolist() == [first + k for k in range(4)]
+    at += len(y)
+    stats = tsock.query("mine")
+    assert len({row["view"] for row in stats["rows"]}) == 1
+assert at == 1000, at
+assert {loader.transport for loader in loaders} == {"vmm"}
+"""
+    )
+    finish(server)
+
+
 def test_use_names_more_streams_for_the_batch_given_last(sim, ride):
     sim("--ring", 64, "--max-batch", 16, "--join-window", 16)
     ride(

@@ -113,6 +113,47 @@ def test_a_loader_that_goes_on_is_named_before_the_epoch_ends(served):
     assert "goes on after the end of epoch 0" in failing()
 
 
+@pytest.mark.parametrize("now", [90, 130])
+@pytest.mark.parametrize("ragged", [False, True])
+def test_a_data_set_that_grew_or_shrank_is_named_between_epochs(
+    served, now, ragged
+):
+    """All of the epoch before comes first, and then both lengths."""
+    torch = pytest.importorskip("torch")
+
+    class Growing(torch.utils.data.Dataset):
+        size = 100
+
+        def set_epoch(self, epoch):
+            self.size = now if epoch else self.size
+
+        def __len__(self):
+            return self.size
+
+        def __getitem__(self, i):
+            return torch.tensor([i])
+
+    data = Growing()
+    loader = torch.utils.data.DataLoader(data, 10)
+    server = served(loader, ragged=ragged, epochs=2)
+    mine = tsock.DataLoader("mine", None if ragged else 16)
+    seen = [int(i) for batch in mine for i in batch]
+    assert seen == list(range(100))
+    with pytest.raises(tsock.StreamFailed, match="serve the loader again") as e:
+        next(iter(mine))
+    what = "%d batches for epoch 1, and had %d" if ragged else (
+        "%d samples for epoch 1, and had %d"
+    )
+    old, new = (10, now // 10) if ragged else (100, now)
+    assert what % (new, old) in str(e.value)
+    assert "LoaderLength" in str(e.value)
+    server.close()
+    # Served again it has its new length.
+    served(torch.utils.data.DataLoader(data, 10), ragged=ragged)
+    again = tsock.DataLoader("mine", None if ragged else 16)
+    assert sum(len(batch) for batch in again) == now
+
+
 def test_a_generator_can_be_iterated_once(served):
     served((batch for batch in cut(labels)), length=N)
     mine = loader_of(batch_size=10)

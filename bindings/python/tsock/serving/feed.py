@@ -19,7 +19,7 @@ _END: Any = object()
 
 
 class LoaderLength(RuntimeError):
-    """A loader gave more samples, or fewer, than its length says."""
+    """A loader has, or gave, more samples or fewer than an epoch has."""
 
 
 class Batch:
@@ -107,6 +107,7 @@ class Feed:
         self._iterator: Optional[Iterator[Any]] = None
         self._schema: Any = None  # of fixed.py, or ragged.py
         self.length = 0
+        self._measure: Callable[[], Optional[int]] = lambda: None
         self.epoch = -1
         self._position = 0  # in the epoch, of the next batch
         self._batch: Optional[Batch] = None
@@ -125,9 +126,16 @@ class Feed:
             )
         return item
 
-    def ready(self, schema: Any, length: int) -> None:
+    def ready(self, schema: Any, length: Optional[int], ragged: bool) -> None:
+        """What batches are, and how long an epoch is: None is what the loader
+        says, before each epoch."""
         self._schema = schema
-        self.length = length
+        if length is not None:
+            self.length = length
+            return
+        first = schema.batch_size
+        self.length = length_of(self._loader, first, ragged)
+        self._measure = lambda: length_of(self._loader, first, ragged)
 
     def at(self, seq: int) -> Batch:
         """The batch that holds sample seq, which is never before the last."""
@@ -146,6 +154,14 @@ class Feed:
     def _begin(self, epoch: int) -> None:
         self.close()
         set_epoch(self._loader, epoch)
+        length = self._measure() or self.length
+        if length != self.length:
+            raise LoaderLength(
+                "the loader has %d %s for epoch %d, and had %d when it was "
+                "served: all epochs of a stream are of one length; close the "
+                "server and serve the loader again, and its jobs make new "
+                "loaders" % (length, self._what(), epoch, self.length)
+            )
         source = self._loader
         if not hasattr(source, "__iter__") and callable(source):
             source = source()

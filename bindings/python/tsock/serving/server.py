@@ -147,11 +147,8 @@ class Server:
             else FixedSchema(first, options.string_bytes)
         )
         schema.read(first)  # what can't be served is said here already
-        length = options.length or feed.length_of(
-            loader, schema.batch_size, ragged
-        )
-        self._feed.ready(schema, length)
-        self._end = options.epochs * length
+        self._feed.ready(schema, options.length, ragged)
+        self._end = options.epochs * self._feed.length
         self._over = threading.Event()
         opened = self._open(loader, options, schema, ragged, unpack)
         self._handle = Handle(opened)
@@ -425,9 +422,17 @@ def serve(
     stream.  What the loader raises is raised by every job, as
     tsock.StreamFailed with type, text and traceback, and by run().
 
-    Tensors on a GPU are copied to host memory.  A batch's memory must stay as
-    it is after the loader gave it: one that fills the same array again and
-    again needs transform=copy.deepcopy.
+    A data set may change as long as its length stays; one that grew or shrank
+    ends the stream when its next epoch would begin, and is served again by
+    another serve().
+
+    The ring is in host memory.  Tensors on a GPU, also those that transform
+    computes there, are copied to it, once, by the thread that iterates the
+    loader, when the work queued for them is done.  A job with device= gets
+    tensors on its own GPU, whatever that is, uploaded once for all jobs there.
+
+    A batch's memory must stay as it is after the loader gave it: one that
+    fills the same array again and again needs transform=copy.deepcopy.
     """
     if not isinstance(name, (str, os.PathLike)):
         raise TypeError(
