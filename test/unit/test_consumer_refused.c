@@ -88,7 +88,7 @@ static void wrong_options_are_named(void **state)
 	WITH(o.transport = 4, TSOCK_EARG, "transport");
 	WITH(o.join = 3, TSOCK_EARG, "join");
 	WITH(o.between = 3, TSOCK_EARG, "between");
-	WITH(o.flags = 16, TSOCK_EARG, "flags");
+	WITH(o.flags = 1u << 31, TSOCK_EARG, "flags");
 	WITH(o.dtype = 99, TSOCK_EARG, "dtype");
 	WITH(o.dtype = TSOCK_I64, TSOCK_EARG, "dtype");
 	WITH(o.layout = 2, TSOCK_EARG, "layout");
