@@ -98,7 +98,7 @@ struct tsock_info {
 	uint32_t producer_pid; /* in the producer's own pid namespace */
 	uint32_t shard;        /* part of the data set that the stream is ... */
 	uint32_t shards;       /* ... of so many; 0: it is all of it */
-	uint32_t reserved;
+	uint32_t resumable;    /* 1: tsock_resume() can be used */
 };
 
 typedef struct tsock tsock;
@@ -168,6 +168,28 @@ TSOCK_API void tsock_rewind(tsock *t);
  * end, without waiting for them: to where a job that was interrupted had come.
  */
 TSOCK_API int tsock_skip(tsock *t, uint64_t samples);
+
+/*
+ * Where the handle has come to, to be saved: the number of the first sample of
+ * its epoch, and how many samples from there its job (all ranks together) has
+ * taken.  At an epoch's end these are all N.  Fails with EARG where no epoch was
+ * begun.
+ */
+TSOCK_API int tsock_position(tsock *t, uint64_t *start, uint64_t *samples);
+
+/*
+ * Begin an epoch where another handle, perhaps in another process, had come to:
+ * as tsock_position() said; with N samples, at the next epoch's start.  An epoch
+ * that was begun here is left first.  Where the ring holds that sample, or will
+ * come to it, it is as tsock_begin_timed() otherwise; and if there is no other
+ * reader, the stream goes there, back or ahead, also in a producer that was
+ * started since.  All ranks of a job have to go on at the same sample.
+ * Fails with EREFUSED where others read the stream and it has gone past the
+ * sample (the message says what can be done), ENOTSUP (the stream isn't
+ * resumable), EENDED, and as tsock_begin_timed().
+ */
+TSOCK_API int tsock_resume(tsock *t, uint64_t start, uint64_t samples,
+			   int timeout_ms);
 
 /*
  * Take the next batch in order, waiting at most timeout_ms (0 polls, -1

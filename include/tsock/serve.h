@@ -55,17 +55,25 @@ struct tsock_serve_opts {
 	uint32_t nclasses;
 	uint32_t fanout;        /* enum tsock_fanout */
 	uint32_t gpu_transport; /* enum tsock_transport: offered; AUTO: all */
-	uint32_t reserved;
-	uint64_t gpu_memory;  /* bytes for all rings on one GPU; 0: any */
-	uint32_t shard;       /* consumers are told that the stream is ... */
-	uint32_t shards;      /* ... this part of so many; 0: all of it */
-	const char *identity; /* for tsock_identity(), UTF-8; NULL is "" */
+	uint32_t resumable;     /* 1: see below */
+	uint64_t gpu_memory;    /* bytes for all rings on one GPU; 0: any */
+	uint32_t shard;         /* consumers are told that the stream is ... */
+	uint32_t shards;        /* ... this part of so many; 0: all of it */
+	const char *identity;   /* for tsock_identity(), UTF-8; NULL is "" */
 };
 #define TSOCK_SERVE_OPTS_INIT \
 	{ \
 		sizeof(struct tsock_serve_opts), 0, NULL, 0, 0, 0, NULL, 0, 0, \
 			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0, NULL \
 	}
+
+/*
+ * Resumable: the sample of each sequence number is the same, byte for byte, in
+ * every run of a producer of this identity, which must not be "".  The program
+ * has to make whatever is claimed, whose numbers may begin anywhere and go back:
+ * a consumer that is alone takes the stream to where it had come to
+ * (tsock_resume()).
+ */
 
 typedef struct tsock_server tsock_server;
 

@@ -29,6 +29,11 @@ enum tsi_phase {
 	TSI_PHASE_DONE,    /* at its end: with one (hold), or without */
 };
 
+/* Where a join has to go on, in the epoch that ends there; end 0: anywhere. */
+struct tsi_goal {
+	uint64_t position, end;
+};
+
 struct tsock {
 	unsigned generation; /* of forks */
 	struct tsock_opts opts;
@@ -50,6 +55,7 @@ struct tsock {
 	bool joining;
 	uint8_t nonce[TSI_NONCE];       /* of the reader */
 	enum tsock_transport transport; /* in use */
+	struct tsi_goal goal;           /* of the join under way */
 	uint64_t start, end;            /* of the epoch begun */
 	uint64_t block;                 /* where the job's next batches begin */
 	struct tsi_ranks ranks;

@@ -120,12 +120,29 @@ static int go_on(struct tsock *t)
 	return 0;
 }
 
-int tsock_begin_timed(tsock *t, int timeout_ms)
+/* Become a reader anew: of any epoch, or where the goal says. */
+static int begin_anew(struct tsock *t, struct tsi_goal goal, int timeout_ms)
 {
 	int64_t deadline =
 		timeout_ms < 0 ? INT64_MAX : tsi_now_ms() + timeout_ms;
 	uint64_t start, end;
 	int err;
+
+	if (t->reader)
+		leave_reader(t);
+	t->goal = goal;
+	err = tsi_join(t, deadline, &start, &end);
+	if (err)
+		return err;
+	begin_epoch(t, goal.end ? end - t->stream.epoch_len : start, end);
+	if (goal.end)
+		move_to(t, goal.position);
+	return 0;
+}
+
+int tsock_begin_timed(tsock *t, int timeout_ms)
+{
+	struct tsi_goal any = { .end = 0 };
 
 	if (!t)
 		return tsi_err(TSOCK_EARG, "tsock_begin: t is NULL");
@@ -142,11 +159,7 @@ int tsock_begin_timed(tsock *t, int timeout_ms)
 	if (t->stream.epochs &&
 	    t->end >= t->stream.epochs * t->stream.epoch_len)
 		return err_ended(t);
-	err = tsi_join(t, deadline, &start, &end);
-	if (err)
-		return err;
-	begin_epoch(t, start, end);
-	return 0;
+	return begin_anew(t, any, timeout_ms);
 }
 
 int tsock_begin(tsock *t)
@@ -184,6 +197,71 @@ int tsock_skip(tsock *t, uint64_t samples)
 		samples *= t->ranks.world;
 	move_to(t, t->block + samples);
 	return 0;
+}
+
+/* ---- positions ---- */
+
+int tsock_position(tsock *t, uint64_t *start, uint64_t *samples)
+{
+	uint64_t n, first;
+
+	if (!t || !start || !samples)
+		return tsi_err(TSOCK_EARG, "tsock_position: %s is NULL",
+			       !t      ? "t"
+			       : start ? "samples"
+				       : "start");
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
+	if (t->epoch == UINT64_MAX)
+		return tsi_err(TSOCK_EARG,
+			       "no epoch was begun: call tsock_begin() before "
+			       "tsock_position()");
+	n = t->stream.epoch_len;
+	/* It was rewound: its epoch is still to be read. */
+	if (t->end == t->start) {
+		*start = t->start;
+		*samples = 0;
+		return 0;
+	}
+	*start = t->end - n;
+	*samples = t->block - *start;
+	if (t->phase == TSI_PHASE_DONE ||
+	    !tsi_ranks_next(&t->ranks, t->end - t->block, &first))
+		*samples = n;
+	return 0;
+}
+
+int tsock_resume(tsock *t, uint64_t start, uint64_t samples, int timeout_ms)
+{
+	struct tsi_goal goal;
+	uint64_t n;
+
+	if (!t)
+		return tsi_err(TSOCK_EARG, "tsock_resume: t is NULL");
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
+	n = t->stream.epoch_len;
+	if (!t->stream.resumable)
+		return tsi_err(TSOCK_ENOTSUP,
+			       "the stream '%s' can't be gone on with at a "
+			       "saved position: its producer doesn't say that "
+			       "its samples are the same in every run",
+			       tsi_address_name(&t->address));
+	if (start > UINT64_MAX / 4 || samples > n)
+		return tsi_err(
+			TSOCK_EARG,
+			"an epoch that begins at sample %llu, after %llu "
+			"samples of it: an epoch of '%s' has %llu",
+			(unsigned long long)start, (unsigned long long)samples,
+			tsi_address_name(&t->address), (unsigned long long)n);
+	tsi_leave_sweep(&t->left);
+	if (samples == n) {
+		start += n;
+		samples = 0;
+	}
+	goal = (struct tsi_goal){ .position = start + samples,
+				  .end = start + n };
+	return begin_anew(t, goal, timeout_ms);
 }
 
 /* ---- reading ---- */

@@ -43,6 +43,8 @@ static int new_question(struct tsock *t)
 	j->rank = t->ranks.rank;
 	j->world = t->ranks.world;
 	memcpy(j->job, t->opts.job, TSOCK_JOB);
+	j->position = t->goal.position;
+	j->epoch_end = t->goal.end;
 	t->joining = true;
 	return 0;
 }
@@ -179,6 +181,10 @@ static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
 
 int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
 {
+	/* A join with another goal was under way. */
+	if (t->joining && (t->question.u.join.position != t->goal.position ||
+			   t->question.u.join.epoch_end != t->goal.end))
+		tsi_join_cancel(t);
 	for (int tries = 1;; tries++) {
 		struct tsi_msg_offer offer;
 		bool no_gpu = false;

@@ -422,6 +422,7 @@ int tsock_get_info(tsock *t, struct tsock_info *info)
 	full.producer_pid = s->pid;
 	full.shard = s->shard;
 	full.shards = s->shards;
+	full.resumable = s->resumable;
 	tsi_sized_write(&tsi_sized_info, &full, info);
 	return 0;
 }

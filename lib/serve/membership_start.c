@@ -315,7 +315,7 @@ static int check_move(const struct tsi_membership *m, const struct tsi_join *j)
 	    j->after > base->claimed)
 		return 0;
 	/* Those who make the samples have gone. */
-	if (tsi_membership_all_claimed(m))
+	if (base->claimed >= m->c.end)
 		return tsi_err(TSOCK_EENDED,
 			       "the stream has made its last epoch, and can't "
 			       "go back to sample %llu: start its producer "

@@ -66,6 +66,7 @@ static void fill_stream(struct tsi_messages *t,
 	m->sequential = o->sequential != 0;
 	m->shard = o->shard;
 	m->shards = o->shards;
+	m->resumable = o->resumable != 0;
 	m->pid = (uint32_t)getpid();
 	m->nfields = g->nfields;
 	for (unsigned i = 0; i < g->nfields; i++)
@@ -160,6 +161,14 @@ static int check_join(struct tsi_messages *t, const struct tsi_msg_join *j)
 	if (j->join > TSOCK_JOIN_NOW)
 		return tsi_err(TSOCK_EREFUSED, "join mode %u is unknown",
 			       j->join);
+	if (j->epoch_end &&
+	    (!t->stream.resumable || j->epoch_end <= j->position ||
+	     j->epoch_end - j->position > t->stream.epoch_len))
+		return tsi_err(TSOCK_EREFUSED,
+			       "a consumer can't go on at sample %llu of an "
+			       "epoch that ends at %llu",
+			       (unsigned long long)j->position,
+			       (unsigned long long)j->epoch_end);
 	if (tsi_readers_has(t->readers, j->nonce))
 		return tsi_err(TSOCK_EREFUSED, "that connection has joined");
 	return 0;

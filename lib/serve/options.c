@@ -60,6 +60,10 @@ static int check_opts(const struct tsock_serve_opts *o)
 		return tsi_err(TSOCK_EARG,
 			       "an unknown fan-out, or transport to "
 			       "GPU memory");
+	if (o->resumable && (!o->identity || !o->identity[0]))
+		return tsi_err(TSOCK_EARG,
+			       "a stream is resumable by its identity, and "
+			       "this one says none");
 	if (o->slow > TSOCK_SLOW_KILL ||
 	    (o->slow == TSOCK_SLOW_KILL && !o->slow_ms))
 		return tsi_err(TSOCK_EARG, "the policy for slow consumers is "

@@ -28,11 +28,18 @@ void tsi_readers_set_slow(struct tsi_readers *r, uint32_t slow, int64_t slow_ms)
 /* The rules of a join, as membership knows them. */
 static struct tsi_join rules_of(const struct tsi_msg_join *join, unsigned view)
 {
-	return (struct tsi_join){ .view = view,
-				  .join = join->join,
-				  .leaves =
-					  join->between == TSOCK_BETWEEN_LEAVE,
-				  .after = join->after };
+	struct tsi_join j = { .view = view,
+			      .join = join->join,
+			      .leaves = join->between == TSOCK_BETWEEN_LEAVE,
+			      .after = join->after,
+			      .moves = join->returns };
+
+	if (join->epoch_end) {
+		j.exact = j.moves = true;
+		j.after = join->position;
+		j.end = join->epoch_end;
+	}
+	return j;
 }
 
 int tsi_readers_forecast(struct tsi_readers *r, const struct tsi_msg_join *join,
@@ -56,6 +63,12 @@ static int join_rank(struct tsi_readers *r, const struct tsi_msg_join *join,
 
 	if (err)
 		return err;
+	if (rules->exact && started && exact.after != rules->after)
+		return tsi_err(TSOCK_EREFUSED,
+			       "rank %u goes on at sample %llu, and the other "
+			       "ranks of its job at %llu",
+			       join->rank, (unsigned long long)rules->after,
+			       (unsigned long long)exact.after);
 	exact.exact = true;
 	if (started && exact.after >= rules->after)
 		err = tsi_membership_join(r->membership, &exact, tsi_now_ms(),
@@ -95,6 +108,8 @@ int tsi_readers_join(struct tsi_readers *r, const struct tsi_offer *o,
 		return err;
 	}
 	tsi_gate_views_began(r->gate, joined.opened);
+	/* Where the stream goes back, no reader may see a head of before. */
+	tsi_gate_changed(r->gate);
 	a->reader = tsi_conn_attach(&c, tsi_gate_ring(r->gate, o->view),
 				    joined.id, joined.start);
 	r->conn[joined.id] = c;

@@ -57,6 +57,7 @@ static void visit_stream(struct tsi_pack *k, struct tsi_msg_stream *s)
 	tsi_pack_u32(k, &s->pid);
 	tsi_pack_u32(k, &s->shard);
 	tsi_pack_u32(k, &s->shards);
+	tsi_pack_u32(k, &s->resumable);
 	tsi_pack_u32(k, &s->meta_bytes);
 	tsi_pack_count(k, &s->nfields, TSOCK_MAX_FIELDS);
 	for (unsigned i = 0; i < s->nfields; i++)
@@ -97,6 +98,10 @@ static void visit_join(struct tsi_pack *k, struct tsi_msg_join *j)
 	tsi_pack_u32(k, &j->rank);
 	tsi_pack_u32(k, &j->world);
 	tsi_pack_bytes(k, j->job, TSOCK_JOB);
+	tsi_pack_u64(k, &j->position);
+	tsi_pack_u64(k, &j->epoch_end);
+	tsi_pack_u32(k, &j->returns);
+	tsi_pack_bytes(k, j->was, TSI_NONCE);
 }
 
 static void visit_offer(struct tsi_pack *k, struct tsi_msg_offer *o)

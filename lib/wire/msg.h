@@ -19,7 +19,7 @@
 #include "view/spec.h"
 
 #define TSI_MSG_MAX 4096
-#define TSI_MSG_VERSION 3
+#define TSI_MSG_VERSION 4
 #define TSI_NONCE 16
 #define TSI_TOKEN 16
 #define TSI_CHUNK 3072
@@ -51,6 +51,7 @@ struct tsi_msg_stream {
 	uint32_t segments, max_batch, capacity, join_window;
 	uint32_t nclasses, sequential, pid;
 	uint32_t shard, shards;
+	uint32_t resumable;  /* numbers mean the same samples in every run */
 	uint32_t meta_bytes; /* class names, each with its NUL */
 	uint32_t nfields;
 	struct tsock_field field[TSOCK_MAX_FIELDS];
@@ -75,6 +76,10 @@ struct tsi_msg_join {
 	struct tsi_view_spec view;
 	uint32_t rank, world;   /* world is 1 for a job of one process */
 	uint8_t job[TSOCK_JOB]; /* of several: the same for all ranks */
+	uint64_t position;  /* to go on there, in the epoch that ends at ... */
+	uint64_t epoch_end; /* ... this; 0: begin by the rules */
+	uint32_t returns;   /* it knows the stream from an earlier producer */
+	uint8_t was[TSI_NONCE]; /* of its claim there, or zeros */
 };
 
 struct tsi_msg_offer {

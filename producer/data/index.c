@@ -184,6 +184,11 @@ uint64_t tsi_index_bad_at(const struct tsi_index *x, uint64_t k)
 	return tsi_table_bad_at(&x->table, k);
 }
 
+uint64_t tsi_index_fingerprint(const struct tsi_index *x)
+{
+	return tsi_table_fingerprint(&x->table);
+}
+
 bool tsi_index_cached(const struct tsi_index *x)
 {
 	return x->cached;

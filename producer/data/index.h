@@ -87,6 +87,12 @@ uint64_t tsi_index_bad_count(const struct tsi_index *x);
 /* The k-th bad sample's index, ascending. */
 uint64_t tsi_index_bad_at(const struct tsi_index *x, uint64_t k);
 
+/*
+ * A number for the samples' files, by their names, places and sizes, and for
+ * which of them are bad: a data set that has changed has another one.
+ */
+uint64_t tsi_index_fingerprint(const struct tsi_index *x);
+
 /* It came from the cache. */
 bool tsi_index_cached(const struct tsi_index *x);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "data/hash.h"
 
 uint64_t tsi_table_block_len(const struct tsi_table_lengths *n)
 {
@@ -231,4 +232,25 @@ void tsi_table_put_member(struct tsi_table_writer *w, const char *name)
 {
 	assert(w->table->n.named && w->rows > 0);
 	w->table->member[w->rows - 1] = tsi_table_put_path(w, NULL, name);
+}
+
+uint64_t tsi_table_fingerprint(const struct tsi_table *t)
+{
+	uint64_t h = tsi_hash(&t->n.count, sizeof(t->n.count), 0);
+
+	for (uint64_t i = 0; i < t->n.count; i++) {
+		struct tsi_location at;
+		uint64_t row[5];
+
+		tsi_table_locate(t, i, &at);
+		row[0] = tsi_hash(at.path, strlen(at.path), h);
+		row[1] = at.offset;
+		row[2] = at.length;
+		row[3] = at.size;
+		row[4] = (uint64_t)tsi_table_label(t, i);
+		h = tsi_hash(row, sizeof(row), 0);
+	}
+	for (uint64_t k = 0; k < t->nbad; k++)
+		h = tsi_hash(&t->bad[k].index, sizeof(t->bad[k].index), h);
+	return h;
 }

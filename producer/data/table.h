@@ -101,6 +101,13 @@ void tsi_table_locate(const struct tsi_table *t, uint64_t i,
 int64_t tsi_table_label(const struct tsi_table *t, uint64_t i);
 
 /*
+ * A number for which rows there are, where their bytes lie, how many they are,
+ * and which of them are bad: equal tables have equal ones.  The list of bad rows
+ * is sorted.
+ */
+uint64_t tsi_table_fingerprint(const struct tsi_table *t);
+
+/*
  * How a scan fills a table: it adds up the lengths (names_len with the root's
  * path and each name's NUL), begins, and puts exactly that much.
  */

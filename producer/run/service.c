@@ -123,6 +123,7 @@ static int open_server(struct tsi_service *s)
 	opts.classes = classes;
 	opts.nclasses = n;
 	opts.identity = identity;
+	opts.resumable = 1;
 	opts.epoch_len = tsi_sampler_epoch_len(s->sampler);
 	opts.dataset_len = tsi_index_count(x);
 	opts.segments = tsi_sampler_segments(s->sampler);

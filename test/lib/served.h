@@ -45,8 +45,10 @@ static inline void *served_work(void *arg)
 	return NULL;
 }
 
-static inline void served_start(struct served *v, const char *name, uint64_t n,
-				uint32_t ring, uint32_t max_batch)
+/* With an identity the stream is resumable; NULL: it isn't. */
+static inline void served_start_as(struct served *v, const char *name,
+				   uint64_t n, uint32_t ring,
+				   uint32_t max_batch, const char *identity)
 {
 	static const struct tsock_field field = {
 		.name = "image",
@@ -63,11 +65,19 @@ static inline void served_start(struct served *v, const char *name, uint64_t n,
 	o.epoch_len = n;
 	o.ring = ring;
 	o.max_batch = max_batch;
+	o.identity = identity;
+	o.resumable = identity != NULL;
 	if (tsock_serve_open(name, &o, &v->s) ||
 	    pthread_create(&v->worker, NULL, served_work, v)) {
 		fprintf(stderr, "serve: %s\n", tsock_errmsg());
 		abort();
 	}
+}
+
+static inline void served_start(struct served *v, const char *name, uint64_t n,
+				uint32_t ring, uint32_t max_batch)
+{
+	served_start_as(v, name, n, ring, max_batch, NULL);
 }
 
 static inline void served_stop(struct served *v)

@@ -68,6 +68,7 @@ static void draw_stream(struct tsi_msg_stream *s)
 	s->shards = (uint32_t)draw();
 	s->nclasses = (uint32_t)draw();
 	s->sequential = (uint32_t)draw();
+	s->resumable = (uint32_t)draw();
 	s->pid = (uint32_t)draw();
 	s->meta_bytes = (uint32_t)draw();
 	s->nfields = 1 + (uint32_t)(draw() % TSOCK_MAX_FIELDS);
@@ -98,6 +99,10 @@ static void draw_join(struct tsi_msg_join *j)
 	j->rank = (uint32_t)draw();
 	j->world = (uint32_t)draw();
 	draw_bytes(j->job, TSOCK_JOB);
+	j->position = draw();
+	j->epoch_end = draw();
+	j->returns = (uint32_t)draw();
+	draw_bytes(j->was, TSI_NONCE);
 }
 
 static void draw_stats(struct tsock_stats *s)
@@ -340,7 +345,7 @@ static void another_version_is_named(void **s)
 	bytes[4] = 77;
 	assert_int_equal(unpack_tight(bytes, len, &out), TSOCK_EPROTO);
 	assert_non_null(strstr(tsock_errmsg(), "version 77"));
-	assert_non_null(strstr(tsock_errmsg(), "version 3"));
+	assert_non_null(strstr(tsock_errmsg(), "version 4"));
 }
 
 static void a_refused_message_leaves_the_output_alone(void **s)
@@ -451,7 +456,7 @@ static void text_behind_its_end_doesnt_travel(void **s)
 static void the_layout_on_the_wire_is_fixed(void **s)
 {
 	static const uint8_t want[] = {
-		'T', 'S', 'O', 'K', 3, 0, 6, 0, 48, 0, 0, 0, 4, 3, 2, 1,
+		'T', 'S', 'O', 'K', 4, 0, 6, 0, 48, 0, 0, 0, 4, 3, 2, 1,
 		9,   9,   9,   9,   9, 9, 9, 9, 9,  9, 9, 9, 9, 9, 9, 9,
 		8,   7,   6,   5,   4, 3, 2, 1, 2,  0, 0, 0, 0, 0, 0, 0,
 	};

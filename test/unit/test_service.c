@@ -71,13 +71,17 @@ static void a_service_can_be_opened_and_not_started(void **state)
 /* The options are those of make_stream(). */
 static void assert_identity(const char *text)
 {
-	char want[512];
+	char want[512], files[17] = "";
+	const char *at = strstr(text, "\nfiles=");
 
-	snprintf(want, sizeof(want),
-		 "dataset=imagefolder\nroot=%s\nsamples=5\nclasses=3\n"
-		 "order=sequential\nseed=9\nsegments=1\non-error=substitute\n"
-		 "preset=train\nsize=%u\npillow=13\n",
-		 root, options.size);
+	assert_non_null(at);
+	assert_int_equal(sscanf(at, "\nfiles=%16[0-9a-f]", files), 1);
+	snprintf(
+		want, sizeof(want),
+		"dataset=imagefolder\nroot=%s\nsamples=5\nfiles=%s\nclasses=3\n"
+		"order=sequential\nseed=9\nsegments=1\non-error=substitute\n"
+		"preset=train\nsize=%u\npillow=13\n",
+		root, files, options.size);
 	assert_string_equal(text, want);
 }
 
@@ -110,6 +114,33 @@ static void the_identity_tells_streams_apart(void **state)
 	free(next);
 	free(first);
 	tsi_service_close(s);
+}
+
+static char *identity_now(void)
+{
+	struct tsi_service *s = open_service();
+	char *text;
+
+	assert_int_equal(
+		tsi_identity_text(&options, tsi_service_sampler(s), &text), 0);
+	tsi_service_close(s);
+	return text;
+}
+
+/* The same names, and as many samples, but one file is another. */
+static void another_file_is_another_identity(void **state)
+{
+	char *first = identity_now(), *again = identity_now(), *other;
+
+	(void)state;
+	assert_string_equal(first, again);
+	put("b/1.png", "longer than it was, and no image at all", 39);
+	options.rescan = true;
+	other = identity_now();
+	assert_string_not_equal(first, other);
+	free(first);
+	free(again);
+	free(other);
 }
 
 /* Samples are those that a worker makes of the same options. */
@@ -170,6 +201,7 @@ int main(void)
 		in_a_tree(the_geometry_needs_no_data_set),
 		in_a_tree(a_service_can_be_opened_and_not_started),
 		in_a_tree(the_identity_tells_streams_apart),
+		in_a_tree(another_file_is_another_identity),
 		in_a_tree(a_consumer_reads_what_a_worker_makes),
 		in_a_tree(a_name_is_served_once),
 	};

@@ -109,7 +109,7 @@ class Info(Sized):
         ("producer_pid", c_uint32),
         ("shard", c_uint32),
         ("shards", c_uint32),
-        ("reserved", c_uint32),
+        ("resumable", c_uint32),
     ]
 
 
@@ -170,7 +170,7 @@ class ServeOpts(Sized):
         ("nclasses", c_uint32),
         ("fanout", c_uint32),
         ("gpu_transport", c_uint32),
-        ("reserved", c_uint32),
+        ("resumable", c_uint32),
         ("gpu_memory", c_uint64),
         ("shard", c_uint32),
         ("shards", c_uint32),
@@ -227,6 +227,8 @@ TABLE = {
     "tsock_begin": (c_int, [_t]),
     "tsock_rewind": (None, [_t]),
     "tsock_skip": (c_int, [_t, c_uint64]),
+    "tsock_position": (c_int, [_t, POINTER(c_uint64), POINTER(c_uint64)]),
+    "tsock_resume": (c_int, [_t, c_uint64, c_uint64, c_int]),
     "tsock_next": (c_int, [_t, c_int, POINTER(_b)]),
     "tsock_batch_count": (c_uint64, [_b]),
     "tsock_batch_seq": (c_uint64, [_b]),
