@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "data/hash.h"
+#include "base/hash.h"
 
 uint64_t tsi_table_block_len(const struct tsi_table_lengths *n)
 {
