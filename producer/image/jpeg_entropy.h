@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jpeg_entropy.h - Huffman-coded data of a JPEG file to coefficients.
+ *
+ * It reads any rows and columns of MCUs whose entries are known, up to four
+ * rows at once, and so fast because of that: the next code's place depends on
+ * the last one's length, and four such chains fill the time that one spends
+ * waiting.
+ *
+ * Where anything in the data is not as a decoder of undamaged files expects it
+ * the answer is false, and libjpeg decides what the file means.  That is so for
+ * a code that no table has, a coefficient beyond the 64th, a marker or the end
+ * of the data before the last MCU, an AC coefficient of more than 10 bits or a
+ * DC coefficient of more than 12 (sign included), which no image of 8 bits has,
+ * and zeros that end a block without need.  True means: libjpeg reads the same
+ * coefficients from these MCUs, without a warning.
+ *
+ * Codes and magnitudes: ITU-T T.81, F.2.2; the end of one block is where the
+ * next one begins, so every function here is linear in the data it reads.
+ */
+#ifndef TSI_IMAGE_JPEG_ENTROPY_H
+#define TSI_IMAGE_JPEG_ENTROPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "image/jpeg_blocks.h"
+#include "image/jpeg_scan.h"
+#include "image/simd.h"
+
+/* Rows that are read at once. */
+#define TSI_JPEG_LANES 4
+
+/*
+ * Where an MCU begins: a bit of the data as they lie in the file, stuffed zeros
+ * included, so that a part of a file can be read without what stands before
+ * it; and what the DC coefficients before it were.
+ */
+struct tsi_jpeg_entry {
+	uint32_t bit;               /* the first one behind the markers is 0 */
+	int16_t dc[TSI_JPEG_COMPS]; /* -2048 to 2047 */
+};
+
+/* Where the reading of a row begins. */
+struct tsi_jpeg_start {
+	struct tsi_jpeg_entry entry;
+	uint32_t column; /* the entry's MCU; not right of the area */
+	/*
+	 * Bytes behind the markers that are needed at most, if that is known;
+	 * else 0.  Only the time depends on it.
+	 */
+	uint32_t end;
+};
+
+/* Tables and buffers of one thread. */
+struct tsi_jpeg_entropy;
+
+/* Fails with TSOCK_ENOTSUP if this processor lacks simd, TSOCK_ENOMEM. */
+int tsi_jpeg_entropy_create(enum tsi_simd simd, struct tsi_jpeg_entropy **out);
+/* NULL is allowed. */
+void tsi_jpeg_entropy_destroy(struct tsi_jpeg_entropy *e);
+
+/* Prepare for the file data[0..len), which is kept until the next file. */
+void tsi_jpeg_entropy_open(struct tsi_jpeg_entropy *e,
+			   const struct tsi_jpeg_scan *scan,
+			   const uint8_t *data, size_t len);
+
+/*
+ * Read the MCUs of b->area into b; start[i] is for its i-th row.  The blocks
+ * are filled with zeros first.  After false their content is undefined.
+ */
+bool tsi_jpeg_entropy_read(struct tsi_jpeg_entropy *e,
+			   const struct tsi_jpeg_start *start,
+			   const struct tsi_jpeg_blocks *b);
+
+/*
+ * Read a whole row of MCUs, from its first column on, and record where its
+ * columns and the next row begin.  column[i] gets the entry of MCU (i + 1) *
+ * step, if there is such a column; step 0: none.  b is for the row's MCUs in
+ * its area, whose rows must be one; NULL: they are read over.
+ */
+bool tsi_jpeg_entropy_record(struct tsi_jpeg_entropy *e,
+			     const struct tsi_jpeg_entry *row,
+			     const struct tsi_jpeg_blocks *b, uint32_t step,
+			     struct tsi_jpeg_entry *column,
+			     struct tsi_jpeg_entry *next);
+
+#endif

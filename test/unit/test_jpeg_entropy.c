@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_jpeg_entropy.c - the coefficients of every file that our decoder takes
+ * are libjpeg's, wherever it enters the data; and of damaged data it either
+ * reads what libjpeg reads without a warning, or nothing.
+ */
+#include <glob.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "image/jpeg_entropy.h"
+#include "test/lib/image_gen.h"
+#include "test/lib/jpeg_stock.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* A file, and where its rows and columns begin. */
+struct subject {
+	struct image_gen_bytes file;
+	struct tsi_jpeg_scan scan;
+	struct jpeg_stock want;
+	uint32_t step;
+	uint32_t columns;           /* entries of a row, without the first */
+	struct tsi_jpeg_entry *row; /* one more than there are rows */
+	struct tsi_jpeg_entry *column;
+};
+
+static struct tsi_jpeg_entropy *create(enum tsi_simd simd)
+{
+	struct tsi_jpeg_entropy *e = NULL;
+	int err = tsi_jpeg_entropy_create(simd, &e);
+
+	if (err == TSOCK_ENOTSUP && simd == TSI_SIMD_AVX2)
+		return NULL;
+	assert_int_equal(err, 0);
+	return e;
+}
+
+/* Read all from the top, with part of each row's blocks; false: declined. */
+static bool record(struct tsi_jpeg_entropy *e, struct subject *s, uint32_t left,
+		   uint32_t across)
+{
+	const struct tsi_jpeg_frame *f = &s->scan.frame;
+
+	s->columns = s->step ? (f->mcus_across - 1) / s->step : 0;
+	s->row = calloc(f->mcus_down + 1, sizeof(*s->row));
+	s->column = calloc((size_t)f->mcus_down * s->columns + 1,
+			   sizeof(*s->column));
+	tsi_jpeg_entropy_open(e, &s->scan, s->file.data, s->file.len);
+	for (uint32_t y = 0; y < f->mcus_down; y++) {
+		struct tsi_jpeg_area a = { left, y, across, 1 };
+		struct tsi_jpeg_blocks b;
+		bool ok;
+
+		jpeg_stock_alloc(f, &a, &b);
+		ok = tsi_jpeg_entropy_record(
+			e, &s->row[y], across ? &b : NULL, s->step,
+			s->column + (size_t)y * s->columns, &s->row[y + 1]);
+		if (ok && across)
+			jpeg_stock_check(f, &s->want, &b);
+		jpeg_stock_drop(&b);
+		if (!ok)
+			return false;
+	}
+	return true;
+}
+
+/* Read an area, each row from the entry nearest to its left. */
+static bool read_area(struct tsi_jpeg_entropy *e, const struct subject *s,
+		      const struct tsi_jpeg_area *a)
+{
+	const struct tsi_jpeg_frame *f = &s->scan.frame;
+	struct tsi_jpeg_start *start = calloc(a->down, sizeof(*start));
+	uint32_t n = s->step ? a->left / s->step : 0;
+	struct tsi_jpeg_blocks b;
+	bool ok;
+
+	for (uint32_t y = 0; y < a->down; y++) {
+		uint32_t row = a->top + y;
+
+		start[y].entry = n ? s->column[(size_t)row * s->columns + n - 1]
+				   : s->row[row];
+		start[y].column = n * s->step;
+		if (y % 2)
+			start[y].end = s->row[row + 1].bit / 8 + 1;
+	}
+	jpeg_stock_alloc(f, a, &b);
+	ok = tsi_jpeg_entropy_read(e, start, &b);
+	if (ok)
+		jpeg_stock_check(f, &s->want, &b);
+	jpeg_stock_drop(&b);
+	free(start);
+	return ok;
+}
+
+static bool subject_open(struct subject *s, const uint8_t *data, size_t len)
+{
+	memset(s, 0, sizeof(*s));
+	if (!tsi_jpeg_scan_read(data, len, &s->scan))
+		return false;
+	/* Exactly the bytes, so that a sanitizer sees overreading. */
+	s->file = image_gen_copy(data, len);
+	assert_true(tsi_jpeg_scan_read(s->file.data, len, &s->scan));
+	jpeg_stock_read(data, len, &s->want);
+	return true;
+}
+
+static void forget_entries(struct subject *s)
+{
+	free(s->row);
+	free(s->column);
+	s->row = NULL;
+	s->column = NULL;
+}
+
+static void subject_close(struct subject *s)
+{
+	jpeg_stock_free(&s->want);
+	forget_entries(s);
+	free(s->file.data);
+}
+
+/* Any area of the file, the whole first. */
+static struct tsi_jpeg_area pick(const struct tsi_jpeg_frame *f, int n,
+				 uint64_t *state)
+{
+	struct tsi_jpeg_area a = { 0, 0, f->mcus_across, f->mcus_down };
+
+	if (!n)
+		return a;
+	a.left = image_gen_random(state) % f->mcus_across;
+	a.top = image_gen_random(state) % f->mcus_down;
+	a.across = 1 + image_gen_random(state) % (f->mcus_across - a.left);
+	a.down = 1 + image_gen_random(state) % (f->mcus_down - a.top);
+	return a;
+}
+
+/* An undamaged file: all of it, and areas of it. */
+static void check_good(struct tsi_jpeg_entropy *e, struct subject *s, int areas,
+		       uint64_t seed)
+{
+	static const uint32_t step[] = { 8, 1, 0, 3 };
+	const struct tsi_jpeg_frame *f = &s->scan.frame;
+	uint64_t state = seed;
+
+	assert_false(s->want.refused || s->want.warned);
+	for (size_t i = 0; i < COUNT(step); i++) {
+		struct tsi_jpeg_area a = pick(f, (int)i, &state);
+
+		s->step = step[i];
+		assert_true(record(e, s, a.left, i == 2 ? 0 : a.across));
+		for (int n = 0; n < areas; n++) {
+			a = pick(f, n, &state);
+			assert_true(read_area(e, s, &a));
+		}
+		forget_entries(s);
+	}
+}
+
+static const int luma[][2] = { { 1, 1 }, { 2, 1 }, { 1, 2 }, { 2, 2 } };
+
+static struct image_gen_jpeg any_jpeg(unsigned i)
+{
+	struct image_gen_jpeg g = {
+		.width = 1 + i * 7 % 67,
+		.height = 1 + i * 13 % 67,
+		.components = i % 5 == 4 ? 1 : 3,
+		.optimize = i / 3 % 2,
+		.quality = 1 + (int)(i * 11 % 100),
+		.seed = i,
+	};
+
+	g.factor[0][0] = luma[i % 4][0];
+	g.factor[0][1] = luma[i % 4][1];
+	if (i % 17 == 16 && g.components == 3)
+		g.space = JCS_RGB;
+	return g;
+}
+
+static void generated(enum tsi_simd simd)
+{
+	struct tsi_jpeg_entropy *e = create(simd);
+
+	for (unsigned i = 0; e && i < 700; i++) {
+		struct image_gen_jpeg g = any_jpeg(i);
+		struct image_gen_bytes f = image_gen_jpeg(&g);
+		struct subject s;
+
+		assert_true(subject_open(&s, f.data, f.len));
+		check_good(e, &s, 6, i);
+		subject_close(&s);
+		free(f.data);
+	}
+	tsi_jpeg_entropy_destroy(e);
+}
+
+static void generated_files_give_libjpegs_coefficients(void **state)
+{
+	(void)state;
+	generated(TSI_SIMD_SCALAR);
+	generated(TSI_SIMD_AVX2);
+}
+
+/* Of a file that may be damaged: what is read is what libjpeg reads. */
+static void check_any(struct tsi_jpeg_entropy *e, const uint8_t *data,
+		      size_t len, uint64_t seed, unsigned *taken)
+{
+	uint64_t state = seed;
+	struct subject s;
+
+	if (!subject_open(&s, data, len))
+		return;
+	s.step = 1 + (uint32_t)(seed % 5);
+	/* Where libjpeg refuses a file for what is behind, nothing is known. */
+	if (!s.want.refused && record(e, &s, 0, s.scan.frame.mcus_across)) {
+		for (int n = 0; n < 3; n++) {
+			struct tsi_jpeg_area a = pick(&s.scan.frame, n, &state);
+
+			assert_true(read_area(e, &s, &a));
+		}
+		++*taken;
+	}
+	subject_close(&s);
+}
+
+/* Quality 100 and noise: long codes, full blocks, many stuffed bytes. */
+static struct image_gen_bytes noisy(unsigned i)
+{
+	struct image_gen_jpeg g = any_jpeg(i);
+
+	g.width = 20 + i % 30;
+	g.height = 50 - i % 30;
+	g.quality = 40 + (int)(i * 7 % 61);
+	return image_gen_jpeg(&g);
+}
+
+static void a_file_cut_anywhere_is_read_as_libjpeg_reads_it(void **state)
+{
+	struct tsi_jpeg_entropy *e = create(TSI_SIMD_BEST);
+	unsigned taken = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		struct image_gen_bytes f = noisy(i);
+
+		for (size_t len = 0; len <= f.len; len++)
+			check_any(e, f.data, len, len, &taken);
+		free(f.data);
+	}
+	/* The whole, and without all or half of its end marker. */
+	assert_int_equal(taken, 6 * 3);
+	tsi_jpeg_entropy_destroy(e);
+}
+
+static void flipped_bytes_are_read_as_libjpeg_reads_them(void **state)
+{
+	struct tsi_jpeg_entropy *e = create(TSI_SIMD_BEST);
+	struct tsi_jpeg_entropy *plain = create(TSI_SIMD_SCALAR);
+	unsigned taken = 0, tries = 0;
+	uint64_t r = 7;
+
+	(void)state;
+	for (unsigned i = 0; i < 40; i++) {
+		struct image_gen_bytes f = noisy(i);
+
+		for (unsigned n = 0; n < 250; n++, tries++) {
+			struct image_gen_bytes c =
+				image_gen_copy(f.data, f.len);
+			unsigned flips = 1 + image_gen_random(&r) % 3;
+
+			for (unsigned k = 0; k < flips; k++)
+				c.data[image_gen_random(&r) % c.len] ^=
+					(uint8_t)(1
+						  << image_gen_random(&r) % 8);
+			check_any(n % 4 ? e : plain, c.data, c.len, n, &taken);
+			free(c.data);
+		}
+		free(f.data);
+	}
+	print_message("%u of %u are read\n", taken, tries);
+	/* Some flips make another good file, but not all. */
+	assert_in_range(taken, tries / 50, tries * 3 / 4);
+	tsi_jpeg_entropy_destroy(plain);
+	tsi_jpeg_entropy_destroy(e);
+}
+
+static const char *data_folder(void)
+{
+	const char *data = getenv("TSOCK_TEST_DATA");
+
+	return data ? data : "../shared/data";
+}
+
+static void check_path(struct tsi_jpeg_entropy *e, const char *path,
+		       unsigned *seen)
+{
+	struct image_gen_bytes f = { 0 };
+	FILE *in = fopen(path, "rb");
+	struct subject s;
+	long len;
+
+	if (!in)
+		return;
+	if (!fseek(in, 0, SEEK_END) && (len = ftell(in)) > 0) {
+		f.len = (size_t)len;
+		f.data = malloc(f.len);
+		rewind(in);
+		assert_int_equal(fread(f.data, 1, f.len, in), f.len);
+		if (subject_open(&s, f.data, f.len)) {
+			check_good(e, &s, 2, f.len);
+			subject_close(&s);
+			++*seen;
+		}
+	}
+	fclose(in);
+	free(f.data);
+}
+
+static void photographs_give_libjpegs_coefficients(void **state)
+{
+	struct tsi_jpeg_entropy *e = create(TSI_SIMD_BEST);
+	unsigned seen = 0;
+	char path[4096];
+	glob_t found;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/imagenet-sample/val/*/*",
+		 data_folder());
+	if (glob(path, 0, NULL, &found)) {
+		tsi_jpeg_entropy_destroy(e);
+		print_message("no photographs at hand\n");
+		skip();
+	}
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		check_path(e, found.gl_pathv[i], &seen);
+	print_message("%u files are read\n", seen);
+	assert_int_not_equal(seen, 0);
+	globfree(&found);
+	tsi_jpeg_entropy_destroy(e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(generated_files_give_libjpegs_coefficients),
+		cmocka_unit_test(
+			a_file_cut_anywhere_is_read_as_libjpeg_reads_it),
+		cmocka_unit_test(flipped_bytes_are_read_as_libjpeg_reads_them),
+		cmocka_unit_test(photographs_give_libjpegs_coefficients),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
