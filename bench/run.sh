@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh - run one benchmark, or all:
-# run.sh decode|handoff|share|gpu|against|start|serve|all
+# run.sh decode|entropy|handoff|share|gpu|against|start|serve|all
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
 #
@@ -71,6 +71,11 @@ bench()
 		need "$B/bench/decode"
 		real
 		"$B/bench/decode" "$data"
+		;;
+	entropy)
+		need "$B/bench/entropy"
+		real
+		"$B/bench/entropy" "$data"
 		;;
 	handoff)
 		need "$B/bench/handoff"

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * entropy.c - cycles for a byte of Huffman-coded data, beside libjpeg-turbo's
+ * for the same files.
+ *
+ *   libjpeg    jpeg_read_coefficients()
+ *   record     our decoder from the top, recording where rows begin
+ *   rows       our decoder, four rows at a time, entered at the records
+ *
+ * Tables and unstuffing are in all three.  One pinned thread; the three take
+ * turns on each image; of an image's passes the least counts.  A cycle is what
+ * one addition takes in a chain of additions.
+ *
+ * usage: entropy DIR
+ */
+#include <dirent.h>
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <jpeglib.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "bench/bench.h"
+#include "image/jpeg_entropy.h"
+
+#define MAX_FILES 240
+#define MAX_PASSES 16
+#define ARMS 3
+
+struct file {
+	unsigned char *data;
+	size_t len;
+	struct tsi_jpeg_scan scan;
+	struct tsi_jpeg_start *row;
+	double ns[ARMS];
+};
+
+struct errors {
+	struct jpeg_error_mgr mgr; /* first: libjpeg knows no more */
+	jmp_buf out;
+};
+
+static struct file files[MAX_FILES];
+static size_t nfiles, nskipped;
+static struct tsi_jpeg_entropy *entropy;
+static struct errors errors;
+
+static void on_error(j_common_ptr cinfo)
+{
+	struct errors *e = (struct errors *)(void *)cinfo->err;
+
+	longjmp(e->out, 1);
+}
+
+static void on_message(j_common_ptr cinfo, int level)
+{
+	(void)cinfo;
+	(void)level;
+}
+
+/* The time of one decode by libjpeg; 0: it can't. */
+static double by_libjpeg(const struct file *f)
+{
+	struct jpeg_decompress_struct c;
+	int64_t from;
+	double ns;
+
+	c.err = jpeg_std_error(&errors.mgr);
+	errors.mgr.error_exit = on_error;
+	errors.mgr.emit_message = on_message;
+	jpeg_create_decompress(&c);
+	if (setjmp(errors.out)) {
+		jpeg_destroy_decompress(&c);
+		return 0;
+	}
+	jpeg_mem_src(&c, f->data, (unsigned long)f->len);
+	jpeg_read_header(&c, TRUE);
+	from = tsi_now_ns();
+	jpeg_read_coefficients(&c);
+	ns = (double)(tsi_now_ns() - from);
+	jpeg_destroy_decompress(&c);
+	return ns;
+}
+
+static struct tsi_jpeg_blocks blocks;
+
+/* Memory for the blocks of four rows of any of the files. */
+static void make_blocks(void)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < nfiles; i++) {
+		const struct tsi_jpeg_frame *f = &files[i].scan.frame;
+		size_t n = (size_t)f->mcus_across * f->h_max * f->v_max *
+			   TSI_JPEG_LANES;
+
+		most = n > most ? n : most;
+	}
+	for (int c = 0; c < TSI_JPEG_COMPS; c++) {
+		blocks.coef[c] = aligned_alloc(64, most * 128);
+		blocks.last[c] = malloc(most);
+		if (!blocks.coef[c] || !blocks.last[c])
+			bench_die("no memory");
+		memset(blocks.coef[c], 0, most * 128);
+		memset(blocks.last[c], 0, most);
+	}
+}
+
+static void set_area(const struct tsi_jpeg_frame *f, uint32_t top,
+		     uint32_t down)
+{
+	blocks.area = (struct tsi_jpeg_area){ 0, top, f->mcus_across, down };
+	for (int c = 0; c < f->comps; c++)
+		blocks.stride[c] = f->mcus_across * f->comp[c].h;
+}
+
+static bool by_record(struct file *f)
+{
+	const struct tsi_jpeg_frame *fr = &f->scan.frame;
+	struct tsi_jpeg_entry next = { 0 };
+
+	tsi_jpeg_entropy_open(entropy, &f->scan, f->data, f->len);
+	for (uint32_t y = 0; y < fr->mcus_down; y++) {
+		f->row[y].entry = next;
+		set_area(fr, y, 1);
+		if (!tsi_jpeg_entropy_record(entropy, &f->row[y].entry, &blocks,
+					     0, NULL, &next))
+			return false;
+		f->row[y].end = next.bit / 8 + 1;
+	}
+	return true;
+}
+
+static bool by_rows(const struct file *f)
+{
+	const struct tsi_jpeg_frame *fr = &f->scan.frame;
+
+	tsi_jpeg_entropy_open(entropy, &f->scan, f->data, f->len);
+	for (uint32_t y = 0; y < fr->mcus_down; y += TSI_JPEG_LANES) {
+		uint32_t left = fr->mcus_down - y;
+
+		set_area(fr, y, left < TSI_JPEG_LANES ? left : TSI_JPEG_LANES);
+		if (!tsi_jpeg_entropy_read(entropy, f->row + y, &blocks))
+			return false;
+	}
+	return true;
+}
+
+static bool slurp(const char *path, size_t len, struct file *f)
+{
+	FILE *in = fopen(path, "rb");
+	bool ok;
+
+	if (!in)
+		return false;
+	f->len = len;
+	f->data = malloc(len ? len : 1);
+	ok = f->data && fread(f->data, 1, len, in) == len;
+	fclose(in);
+	if (!ok)
+		free(f->data);
+	return ok;
+}
+
+static void add(const char *path, size_t len)
+{
+	struct file *f = &files[nfiles];
+
+	if (nfiles == MAX_FILES)
+		return;
+	if (!slurp(path, len, f))
+		bench_die("can't read %s", path);
+	if (tsi_jpeg_scan_read(f->data, f->len, &f->scan)) {
+		f->row = calloc(f->scan.frame.mcus_down, sizeof(*f->row));
+		nfiles++;
+	} else {
+		free(f->data);
+		nskipped++;
+	}
+}
+
+/* In the order of names, so that two runs see the same files. */
+static void walk(const char *folder)
+{
+	struct dirent **list;
+	int n = scandir(folder, &list, NULL, alphasort);
+
+	if (n < 0)
+		bench_die("can't list %s", folder);
+	for (int i = 0; i < n; i++) {
+		char path[4096];
+		struct stat st;
+
+		snprintf(path, sizeof(path), "%s/%s", folder, list[i]->d_name);
+		if (list[i]->d_name[0] != '.' && stat(path, &st) == 0) {
+			if (S_ISDIR(st.st_mode))
+				walk(path);
+			else if (S_ISREG(st.st_mode))
+				add(path, (size_t)st.st_size);
+		}
+		free(list[i]);
+	}
+	free(list);
+}
+
+static double cycle_ns(void)
+{
+	double least = 1e9;
+
+	for (int i = 0; i < 40; i++) {
+		int64_t from = tsi_now_ns();
+		uint64_t x = (uint64_t)from;
+		double ns;
+
+		for (int k = 0; k < 10000; k++)
+			__asm__ volatile("add $1, %0\n\tadd $1, %0\n\t"
+					 "add $1, %0\n\tadd $1, %0"
+					 : "+r"(x));
+		ns = (double)(tsi_now_ns() - from) / 40000;
+		least = ns < least ? ns : least;
+	}
+	return least;
+}
+
+static double timed(int arm, struct file *f)
+{
+	int64_t from = tsi_now_ns();
+
+	if (arm == 0)
+		return by_libjpeg(f);
+	if (!(arm == 1 ? by_record(f) : by_rows(f)))
+		return 0;
+	return (double)(tsi_now_ns() - from);
+}
+
+static void measure(int passes)
+{
+	for (size_t i = 0; i < nfiles; i++) {
+		struct file *f = &files[i];
+
+		for (int p = 0; p < passes; p++)
+			for (int a = 0; a < ARMS; a++) {
+				double ns = timed(a, f);
+
+				if (!p || ns < f->ns[a])
+					f->ns[a] = ns;
+			}
+	}
+}
+
+static void report(void)
+{
+	static const char *const names[ARMS] = { "libjpeg", "record",
+						 "four rows" };
+	double sum[ARMS] = { 0 }, bytes = 0, cycle = cycle_ns();
+
+	for (size_t i = 0; i < nfiles; i++) {
+		const struct file *f = &files[i];
+
+		if (!f->ns[0] || !f->ns[1] || !f->ns[2])
+			continue;
+		bytes += (double)(f->len - f->scan.data);
+		for (int a = 0; a < ARMS; a++)
+			sum[a] += f->ns[a];
+	}
+	bench_head("entropy: one thread, Huffman-coded data in memory");
+	for (int a = 0; a < ARMS; a++) {
+		struct bench_result r = {
+			.bench = "entropy",
+			.name = names[a],
+			.value = sum[a] / bytes / cycle,
+			.unit = "cycles/byte",
+			.against = a ? "libjpeg" : NULL,
+			.ratio = a ? sum[0] / sum[a] : 0,
+		};
+
+		bench_print(&r);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int passes = bench_quick(MAX_PASSES, 3);
+
+	if (argc != 2)
+		bench_die("usage: entropy DIR");
+	bench_pin(0, 0);
+	/* libjpeg's coefficients: pages that are there already. */
+	mallopt(M_MMAP_THRESHOLD, 1 << 30);
+	mallopt(M_TRIM_THRESHOLD, 1 << 30);
+	if (tsi_jpeg_entropy_create(TSI_SIMD_BEST, &entropy))
+		bench_die("%s", tsock_errmsg());
+	walk(argv[1]);
+	if (!nfiles)
+		bench_die("no baseline JPEG in %s", argv[1]);
+	make_blocks();
+	printf("%zu JPEG files of %s (%zu others left out), %d passes\n",
+	       nfiles, argv[1], nskipped, passes);
+	measure(passes);
+	report();
+	for (size_t i = 0; i < nfiles; i++) {
+		free(files[i].data);
+		free(files[i].row);
+	}
+	for (int c = 0; c < TSI_JPEG_COMPS; c++) {
+		free(blocks.coef[c]);
+		free(blocks.last[c]);
+	}
+	tsi_jpeg_entropy_destroy(entropy);
+	return 0;
+}
