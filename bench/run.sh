@@ -117,7 +117,7 @@ bench()
 		;;
 	*)
 		echo "usage: bench/run.sh" \
-			"decode|handoff|share|gpu|against|start|serve|all" >&2
+			"decode|entropy|handoff|share|gpu|against|start|serve|all" >&2
 		return 2
 		;;
 	esac
@@ -152,7 +152,7 @@ awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
 	": others use this machine, expect noise" }' /proc/loadavg
 case ${1:-all} in
 all)
-	for name in decode handoff share gpu against start serve; do
+	for name in decode entropy handoff share gpu against start serve; do
 		one $name
 	done
 	;;
