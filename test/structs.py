@@ -39,6 +39,7 @@ VALUES = {
     "tsi_ring_ident": "whose ring that is",
     "tsi_stamp": "size and time of a file",
     "tsi_strip": "rows of an image",
+    "tsi_taps": "the weights of an axis",
     "tsi_table_lengths": "how long a table's columns are",
     "tsi_text": "strings that are being collected",
     "tsi_view_spec": "dtype, layout and device of a view",

@@ -18,6 +18,9 @@
 /* Readable bytes behind a row's last pixel, for wide loads. */
 #define TSI_ROW_SLACK 64
 
+/* The same behind a row's last byte of a plane. */
+#define TSI_PLANE_SLACK 128
+
 /*
  * Most rows in a strip: enough to amortise a call, few enough for the cache.
  */
@@ -34,13 +37,15 @@ struct tsi_rect {
 };
 
 /*
- * Consecutive rows, four bytes a pixel: red, green, blue, anything.  Valid
- * until the decoder's next call.
+ * Consecutive rows, four bytes a pixel: red, green, blue, anything.  Or, if
+ * plane isn't 0, one byte a pixel: a row's red at pixels, its green and blue
+ * plane and 2 * plane bytes behind.  Valid until the decoder's next call.
  */
 struct tsi_strip {
 	const uint8_t *pixels;
 	size_t stride; /* bytes */
 	uint32_t rows;
+	size_t plane; /* bytes */
 };
 
 /*
@@ -49,6 +54,11 @@ struct tsi_strip {
  */
 struct tsi_decoder {
 	const struct tsi_decoder_ops *ops;
+	/*
+	 * Set by open: this image's strips can be in planes.  Then set by the
+	 * caller, before begin: they must be.
+	 */
+	bool planes;
 };
 
 struct tsi_decoder_ops {

@@ -231,6 +231,7 @@ static void read_strip(struct tsi_jpeg *j, struct tsi_strip *strip)
 	strip->pixels = j->strip + (size_t)j->skip_left * 4;
 	strip->stride = j->stride;
 	strip->rows = n;
+	strip->plane = 0;
 }
 
 /*

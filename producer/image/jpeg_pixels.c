@@ -388,6 +388,7 @@ bool tsi_jpeg_pixels_read(struct tsi_jpeg_pixels *p, struct tsi_strip *strip)
 	strip->pixels = p->strip + (size_t)(p->rect.left - p->first) * 4;
 	strip->stride = p->stride;
 	strip->rows = rows;
+	strip->plane = 0;
 	return rows > 0;
 }
 

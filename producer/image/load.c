@@ -157,12 +157,13 @@ static int run_plan(struct tsi_image *img, struct tsi_decoder *d,
 
 	if (plan->x.count < img->opts.size || plan->y.count < img->opts.size)
 		memset(dst, 0, stride * img->opts.size);
-	err = tsi_resample_begin(img->resample, &plan->x, &plan->y, img->passes,
-				 dst + plan->to_y * stride +
-					 (size_t)plan->to_x * 3,
-				 stride, &rect);
+	err = tsi_resample_begin(
+		img->resample, &plan->x, &plan->y, img->passes, d->planes,
+		dst + plan->to_y * stride + (size_t)plan->to_x * 3, stride,
+		&rect);
 	if (err)
 		return err;
+	d->planes = tsi_resample_planes(img->resample);
 	rect.left += plan->left;
 	rect.top += plan->top;
 	err = d->ops->begin(d, &rect);
@@ -242,6 +243,7 @@ static int measure(struct tsi_image *img, const struct tsi_image_head *head,
 
 	if (!err)
 		err = claim(img, d->ops->need(d));
+	d->planes = false;
 	if (!err)
 		err = d->ops->begin(d, &rect);
 	if (err)

@@ -307,6 +307,7 @@ static void give_strip(struct tsi_png *p, struct tsi_strip *strip)
 {
 	strip->rows = strip_size(p);
 	strip->stride = p->stride;
+	strip->plane = 0;
 	strip->pixels = p->pixels + (size_t)p->rect.left * 4;
 	if (p->interlaced)
 		strip->pixels += p->next * p->stride;

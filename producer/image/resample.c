@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resample.c - weights, bookkeeping, and the choice of a kernel.
+ * resample.c - which rows are held between the two passes, and the choice of a
+ * kernel.
  *
- * Formulas: Pillow's src/libImaging/Resample.c (precompute_coeffs,
- * normalize_coeffs_8bpc, ImagingResample*_8bpc), restated.
+ * Formulas: Pillow's src/libImaging/Resample.c (ImagingResample*_8bpc),
+ * restated.
  */
 #include "image/resample.h"
 
@@ -17,9 +18,15 @@
 /* Rows that go through the second pass together. */
 #define BATCH 8
 
-struct memory {
-	void *p;
-	size_t len;
+/*
+ * How rows are laid out: parts of so many bytes, each `step` behind the one
+ * before.  Rows of whole pixels have one part, those in planes three.
+ */
+struct layout {
+	unsigned parts;
+	size_t bytes;
+	size_t step;
+	size_t stride; /* from row to row */
 };
 
 struct tsi_resample {
@@ -27,201 +34,25 @@ struct tsi_resample {
 	struct tsi_taps x;
 	struct tsi_taps y;
 	bool down_first;
-	struct memory taps[2];
+	bool planes;
 	/*
 	 * Rows on their way to the vertical pass: source rows if that comes
 	 * first, else what the horizontal pass made of them.
 	 */
-	struct memory held;
-	size_t held_stride;
-	size_t held_bytes; /* used of a row */
+	struct tsi_scratch held;
+	struct layout held_rows;
 	uint32_t held_max;
 	uint32_t held_first; /* source row of the first one held */
 	uint32_t pushed;
 	uint32_t emitted;
-	/* Between the passes, and behind them, if the vertical one is first. */
-	struct memory between;
-	struct memory narrow;
-	size_t narrow_stride;
+	/* Between the passes, if the vertical one is first; as held. */
+	struct tsi_scratch between;
+	/* Behind the passes, if rows of dst are made of these. */
+	struct tsi_scratch narrow;
+	struct layout narrow_rows;
 	uint8_t *dst;
 	size_t dst_stride;
 };
-
-/* At least len bytes; the old content is lost. */
-static int grow(struct memory *m, size_t len)
-{
-	void *p;
-
-	if (len <= m->len)
-		return 0;
-	len += len / 4;
-	len = (len + 63) / 64 * 64;
-	p = aligned_alloc(64, len);
-	if (!p)
-		return tsi_err(TSOCK_ENOMEM,
-			       "no memory for %zu bytes of "
-			       "resampling scratch",
-			       len);
-	free(m->p);
-	m->p = p;
-	m->len = len;
-	return 0;
-}
-
-static double triangle(double x)
-{
-	if (x < 0.0)
-		x = -x;
-	return x < 1.0 ? 1.0 - x : 0.0;
-}
-
-struct span {
-	double scale;
-	double support;
-	double steep;
-};
-
-static struct span span_of(const struct tsi_axis *a)
-{
-	struct span s = { .scale = (double)a->in / a->out };
-
-	s.support = s.scale < 1.0 ? 1.0 : s.scale;
-	s.steep = 1.0 / s.support;
-	return s;
-}
-
-/* Source pixels of output i: [*first, return value). */
-static uint32_t reach(const struct tsi_axis *a, const struct span *s,
-		      uint32_t i, uint32_t *first)
-{
-	double centre = (i + 0.5) * s->scale;
-	double low = centre - s->support + 0.5;
-	double high = centre + s->support + 0.5;
-
-	*first = low < 0 ? 0 : (uint32_t)low;
-	return high > a->in ? a->in : (uint32_t)high;
-}
-
-/*
- * The weights of output i, without the zeros at both ends, at most `pad` of
- * them.  Multiplication by 2^22 is exact, so the rounding is Pillow's.
- */
-static void weigh(const struct tsi_axis *a, const struct span *s, uint32_t i,
-		  double *scratch, int32_t *weight, uint32_t *first,
-		  uint32_t *count)
-{
-	double centre = (i + 0.5) * s->scale, sum = 0.0;
-	uint32_t end = reach(a, s, i, first), n = end - *first, skip = 0;
-
-	for (uint32_t k = 0; k < n; k++) {
-		/* In Pillow's order of evaluation. */
-		double at = (double)(k + *first) - centre + 0.5;
-
-		scratch[k] = triangle(at * s->steep);
-		sum += scratch[k];
-	}
-	for (uint32_t k = 0; k < n; k++) {
-		if (sum != 0.0)
-			scratch[k] /= sum;
-		weight[k] =
-			(int32_t)(0.5 + scratch[k] * (1 << TSI_WEIGHT_BITS));
-	}
-	while (n > 1 && !weight[n - 1])
-		n--;
-	while (skip + 1 < n && !weight[skip])
-		skip++;
-	memmove(weight, weight + skip, (n - skip) * sizeof(*weight));
-	*first += skip;
-	*count = n - skip;
-}
-
-/* Room for the taps of an axis, laid out in one block. */
-static int reserve(const struct tsi_axis *a, const struct span *s,
-		   struct memory *m, struct tsi_taps *t, double **scratch)
-{
-	size_t n = a->count, widest = 0, weights, heads;
-	uint8_t *p;
-	int err;
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t first, end = reach(a, s, a->first + i, &first);
-
-		if (end - first > widest)
-			widest = end - first;
-	}
-	t->n = a->count;
-	t->pad = (uint32_t)((widest + 3) / 4 * 4);
-	weights = n * t->pad * sizeof(int32_t);
-	heads = (n * sizeof(uint32_t) + 15) / 16 * 16;
-	err = grow(m, 2 * weights + 2 * heads + t->pad * sizeof(double));
-	if (err)
-		return err;
-	p = m->p;
-	t->packed = p;
-	t->weight = (int32_t *)(void *)(p + weights);
-	t->first = (uint32_t *)(void *)(p + 2 * weights);
-	t->count = (uint32_t *)(void *)(p + 2 * weights + heads);
-	*scratch = (double *)(void *)(p + 2 * weights + 2 * heads);
-	return 0;
-}
-
-/* Zeros at the ends are gone by now: perhaps fewer groups of four will do. */
-static void tighten(struct tsi_taps *t)
-{
-	uint32_t widest = 1, pad;
-
-	for (uint32_t i = 0; i < t->n; i++)
-		if (t->count[i] > widest)
-			widest = t->count[i];
-	pad = (widest + 3) / 4 * 4;
-	if (pad < t->pad)
-		for (uint32_t i = 1; i < t->n; i++)
-			memmove(t->weight + (size_t)i * pad,
-				t->weight + (size_t)i * t->pad,
-				pad * sizeof(*t->weight));
-	t->pad = pad;
-}
-
-static int make_taps(const struct tsi_resample_kernel *kernel,
-		     const struct tsi_axis *a, struct memory *m,
-		     struct tsi_taps *t)
-{
-	struct span s = span_of(a);
-	double *scratch;
-	int err = reserve(a, &s, m, t, &scratch);
-
-	if (err)
-		return err;
-	memset(t->weight, 0, (size_t)t->n * t->pad * sizeof(*t->weight));
-	for (uint32_t i = 0; i < t->n; i++) {
-		uint32_t from = a->first + (a->mirror ? t->n - 1 - i : i);
-		int32_t *w = t->weight + (size_t)i * t->pad;
-
-		weigh(a, &s, from, scratch, w, &t->first[i], &t->count[i]);
-		memset(w + t->count[i], 0, (t->pad - t->count[i]) * sizeof(*w));
-	}
-	tighten(t);
-	for (size_t i = 0; i < (size_t)t->n * t->pad; i += 4)
-		kernel->pack(t->weight + i, (uint8_t *)t->packed + i * 4);
-	return 0;
-}
-
-/* Count source pixels from the first one used; returns how many are. */
-static uint32_t rebase(struct tsi_taps *t, uint32_t *origin)
-{
-	uint32_t low = UINT32_MAX, high = 0;
-
-	for (uint32_t i = 0; i < t->n; i++) {
-		if (t->first[i] < low)
-			low = t->first[i];
-		if (t->first[i] + t->count[i] > high)
-			high = t->first[i] + t->count[i];
-	}
-	for (uint32_t i = 0; i < t->n; i++)
-		t->first[i] -= low;
-	*origin = low;
-	return high - low;
-}
 
 /*
  * Pillow from version 13 on goes down first where the height shrinks by more
@@ -239,47 +70,81 @@ static size_t row_stride(size_t bytes)
 	return (bytes + TSI_ROW_SLACK + 63) / 64 * 64;
 }
 
-static uint32_t most(const struct tsi_taps *t)
+/* Rows of n pixels, of this many bytes each, or in planes of slack bytes more. */
+static struct layout lay_out(bool planes, size_t n, size_t pixel, size_t slack)
 {
-	uint32_t most = 0;
+	struct layout l = { 1, n * pixel, 0, row_stride(n * pixel) };
 
-	for (uint32_t i = 0; i < t->n; i++)
-		if (t->count[i] > most)
-			most = t->count[i];
-	return most;
+	if (planes) {
+		l.parts = 3;
+		l.bytes = n;
+		l.step = (n + slack + 15) / 16 * 16;
+		l.stride = row_stride(3 * l.step);
+	}
+	return l;
+}
+
+/* Rows of x->n pixels, as the horizontal pass makes them. */
+static struct layout lay_out_narrow(bool planes, size_t n)
+{
+	return lay_out(planes, n, 3, 0);
+}
+
+/* Rows of source pixels. */
+static struct layout lay_out_source(bool planes, size_t n)
+{
+	return lay_out(planes, n, 4, TSI_PLANE_SLACK);
 }
 
 static int make_room(struct tsi_resample *r, uint32_t width)
 {
+	static const char what[] = "resampling scratch";
+	struct layout *held = &r->held_rows;
 	int err;
 
-	r->narrow_stride = row_stride((size_t)r->x.n * 3);
-	r->held_bytes = r->down_first ? (size_t)width * 4 : (size_t)r->x.n * 3;
-	r->held_stride = row_stride(r->held_bytes);
+	r->narrow_rows = lay_out_narrow(r->planes, r->x.n);
+	*held = r->down_first ? lay_out_source(r->planes, width)
+			      : r->narrow_rows;
 	/* What an output row reaches over, and a strip or two. */
-	r->held_max = most(&r->y) + 2 * TSI_STRIP_ROWS;
-	err = grow(&r->held, r->held_max * r->held_stride);
-	if (err || !r->down_first)
-		return err;
-	err = grow(&r->between, BATCH * r->held_stride);
-	if (err)
-		return err;
-	return grow(&r->narrow, BATCH * r->narrow_stride);
+	r->held_max = tsi_taps_most(&r->y) + 2 * TSI_STRIP_ROWS;
+	err = tsi_scratch_grow(&r->held, r->held_max * held->stride, what);
+	if (!err && r->down_first)
+		err = tsi_scratch_grow(&r->between, BATCH * held->stride, what);
+	if (!err && (r->down_first || r->planes))
+		err = tsi_scratch_grow(&r->narrow,
+				       BATCH * r->narrow_rows.stride, what);
+	return err;
+}
+
+/* Planes only where the kernel has the words for it. */
+static void pack(struct tsi_resample *r, bool planes)
+{
+	const struct tsi_resample_kernel *kernel = r->kernel;
+
+	r->planes = planes && kernel->across_plane &&
+		    tsi_taps_spread(&r->x) <= TSI_PLANE_SPREAD;
+	if (r->planes)
+		kernel->pack_plane(&r->x);
+	else
+		kernel->pack(&r->x);
+	kernel->pack(&r->y);
 }
 
 int tsi_resample_begin(struct tsi_resample *r, const struct tsi_axis *x,
 		       const struct tsi_axis *y, enum tsi_passes passes,
-		       uint8_t *dst, size_t stride, struct tsi_rect *need)
+		       bool planes, uint8_t *dst, size_t stride,
+		       struct tsi_rect *need)
 {
-	int err = make_taps(r->kernel, x, &r->taps[0], &r->x);
+	int err = tsi_taps_make(&r->x, x);
 
 	if (!err)
-		err = make_taps(r->kernel, y, &r->taps[1], &r->y);
+		err = tsi_taps_make(&r->y, y);
 	if (err)
 		return err;
-	need->width = rebase(&r->x, &need->left);
-	need->height = rebase(&r->y, &need->top);
+	need->width = tsi_taps_rebase(&r->x, &need->left);
+	need->height = tsi_taps_rebase(&r->y, &need->top);
 	r->down_first = passes == TSI_PASSES_13 && goes_down_first(x, y);
+	pack(r, planes);
 	err = make_room(r, need->width);
 	if (err)
 		return err;
@@ -291,54 +156,43 @@ int tsi_resample_begin(struct tsi_resample *r, const struct tsi_axis *x,
 	return 0;
 }
 
-/* Source pixels that one output reaches over, and those beside them. */
-static uint64_t widest(const struct tsi_axis *a)
+bool tsi_resample_planes(const struct tsi_resample *r)
 {
-	uint64_t n = 2 * ((uint64_t)a->in / a->out + 1) + 4;
+	return r->planes;
+}
 
-	return n < a->in ? n : a->in;
+static uint64_t larger(size_t a, size_t b)
+{
+	return a > b ? a : b;
 }
 
 uint64_t tsi_resample_need(const struct tsi_axis *x, const struct tsi_axis *y,
 			   enum tsi_passes passes)
 {
 	bool down_first = passes == TSI_PASSES_13 && goes_down_first(x, y);
-	uint64_t stride = row_stride(down_first ? (size_t)x->in * 4
-						: (size_t)x->count * 3);
-	uint64_t rows = widest(y) + 2 * TSI_STRIP_ROWS;
-	uint64_t bytes = rows * stride;
+	uint64_t narrow = larger(lay_out_narrow(false, x->count).stride,
+				 lay_out_narrow(true, x->count).stride);
+	uint64_t held = larger(lay_out_source(false, x->in).stride,
+			       lay_out_source(true, x->in).stride);
+	uint64_t rows = tsi_taps_widest(y) + 2 * TSI_STRIP_ROWS;
 
-	if (down_first)
-		bytes += BATCH * (stride + row_stride((size_t)x->count * 3));
-	for (int i = 0; i < 2; i++) {
-		const struct tsi_axis *a = i ? y : x;
-
-		bytes += a->count * ((widest(a) + 4) * 8 + 16) + widest(a) * 8;
-	}
-	/* grow() allocates a quarter more than it is asked for. */
-	return bytes + bytes / 4 + 4096;
-}
-
-static void trim(struct memory *m)
-{
-	if (m->len <= TSI_SCRATCH_KEEP)
-		return;
-	free(m->p);
-	m->p = NULL;
-	m->len = 0;
+	if (!down_first)
+		held = narrow;
+	return tsi_scratch_need(rows * held) + tsi_scratch_need(BATCH * held) +
+	       tsi_scratch_need(BATCH * narrow) + tsi_taps_need(x) +
+	       tsi_taps_need(y);
 }
 
 void tsi_resample_trim(struct tsi_resample *r)
 {
-	trim(&r->held);
-	trim(&r->between);
-	trim(&r->narrow);
+	tsi_scratch_trim(&r->held);
+	tsi_scratch_trim(&r->between);
+	tsi_scratch_trim(&r->narrow);
 }
 
 static uint8_t *held(const struct tsi_resample *r, uint32_t row)
 {
-	return (uint8_t *)r->held.p +
-	       (size_t)(row - r->held_first) * r->held_stride;
+	return r->held.p + (size_t)(row - r->held_first) * r->held_rows.stride;
 }
 
 /* Forget rows that no output row needs any more, to hold n more. */
@@ -352,25 +206,46 @@ static void compact(struct tsi_resample *r, uint32_t n)
 	if (keep > r->pushed)
 		keep = r->pushed;
 	memmove(r->held.p, held(r, keep),
-		(size_t)(r->pushed - keep) * r->held_stride);
+		(size_t)(r->pushed - keep) * r->held_rows.stride);
 	r->held_first = keep;
+}
+
+/* Rows from src, `from` bytes from plane to plane, across to rows at dst. */
+static void across(const struct tsi_resample *r, const uint8_t *src,
+		   size_t from, size_t stride, uint32_t rows, uint8_t *dst)
+{
+	const struct layout *to = &r->narrow_rows;
+
+	if (!r->planes) {
+		r->kernel->across(&r->x, src, stride, rows, dst, to->stride);
+		return;
+	}
+	for (unsigned p = 0; p < to->parts; p++)
+		r->kernel->across_plane(&r->x, src + p * from, stride, rows,
+					dst + p * to->step, to->stride);
 }
 
 static void hold(struct tsi_resample *r, const struct tsi_strip *strip)
 {
+	const struct layout *l = &r->held_rows;
 	uint8_t *to;
 
 	assert(strip->rows <= TSI_STRIP_ROWS);
+	assert(r->planes == (strip->plane > 0));
 	compact(r, strip->rows);
 	to = held(r, r->pushed);
 	if (!r->down_first)
-		r->kernel->across(&r->x, strip->pixels, strip->stride,
-				  strip->rows, to, r->held_stride);
+		across(r, strip->pixels, strip->plane, strip->stride,
+		       strip->rows, to);
 	else
-		for (uint32_t i = 0; i < strip->rows; i++)
-			memcpy(to + i * r->held_stride,
-			       strip->pixels + i * strip->stride,
-			       r->held_bytes);
+		for (uint32_t i = 0; i < strip->rows * l->parts; i++) {
+			uint32_t row = i / l->parts, part = i % l->parts;
+
+			memcpy(to + row * l->stride + part * l->step,
+			       strip->pixels + row * strip->stride +
+				       part * strip->plane,
+			       l->bytes);
+		}
 	r->pushed += strip->rows;
 }
 
@@ -388,27 +263,43 @@ static uint32_t ready(const struct tsi_resample *r)
 	return n;
 }
 
+/* Output row i from the rows held. */
+static void down(struct tsi_resample *r, uint32_t i, uint8_t *to)
+{
+	const struct layout *l = &r->held_rows;
+	const uint8_t *from = held(r, r->y.first[i]);
+
+	for (unsigned p = 0; p < l->parts; p++)
+		r->kernel->down(&r->y, i, from + p * l->step, l->stride,
+				to + p * l->step, l->bytes);
+}
+
+/*
+ * The next n output rows.  Rows of dst may not be written beyond their end;
+ * those of narrow may.
+ */
 static void emit(struct tsi_resample *r, uint32_t n)
 {
 	uint8_t *dst = r->dst + r->emitted * r->dst_stride;
-	uint8_t *to = r->down_first ? r->between.p : dst;
-	size_t stride = r->down_first ? r->held_stride : r->dst_stride;
+	const struct layout *l = &r->narrow_rows;
+	bool direct = !r->down_first && !r->planes;
+	uint8_t *to = r->down_first ? r->between.p : direct ? dst : r->narrow.p;
+	size_t stride = direct ? r->dst_stride : r->held_rows.stride;
 
-	for (uint32_t k = 0; k < n; k++) {
-		uint32_t i = r->emitted + k;
-
-		r->kernel->down(&r->y, i, held(r, r->y.first[i]),
-				r->held_stride, to + k * stride, r->held_bytes);
-	}
-	r->emitted += n;
-	if (!r->down_first)
-		return;
-	/* Rows of dst may not be written beyond their end; these may. */
-	r->kernel->across(&r->x, to, stride, n, r->narrow.p, r->narrow_stride);
 	for (uint32_t k = 0; k < n; k++)
-		memcpy(dst + k * r->dst_stride,
-		       (uint8_t *)r->narrow.p + k * r->narrow_stride,
-		       (size_t)r->x.n * 3);
+		down(r, r->emitted + k, to + k * stride);
+	r->emitted += n;
+	if (r->down_first)
+		across(r, to, r->held_rows.step, stride, n, r->narrow.p);
+	for (uint32_t k = 0; k < n && !direct; k++) {
+		const uint8_t *from = r->narrow.p + k * l->stride;
+
+		if (r->planes)
+			r->kernel->weave(from, l->step, dst, r->x.n);
+		else
+			memcpy(dst, from, l->bytes);
+		dst += r->dst_stride;
+	}
 }
 
 void tsi_resample_push(struct tsi_resample *r, const struct tsi_strip *strip)
@@ -422,18 +313,15 @@ void tsi_resample_push(struct tsi_resample *r, const struct tsi_strip *strip)
 
 static const struct tsi_resample_kernel *choose(enum tsi_simd simd)
 {
-	const struct tsi_resample_kernel *k;
-
-	switch (simd) {
-	case TSI_SIMD_SCALAR:
-		return &tsi_resample_scalar;
-	case TSI_SIMD_AVX2:
+	if (simd == TSI_SIMD_BEST)
+		simd = tsi_simd_best();
+	if (!tsi_simd_has(simd))
+		return NULL;
+	if (simd == TSI_SIMD_AVX512)
+		return tsi_resample_avx512();
+	if (simd == TSI_SIMD_AVX2)
 		return tsi_resample_avx2();
-	default:
-		break;
-	}
-	k = tsi_resample_avx2();
-	return k ? k : &tsi_resample_scalar;
+	return &tsi_resample_scalar;
 }
 
 int tsi_resample_create(enum tsi_simd simd, struct tsi_resample **out)
@@ -457,11 +345,11 @@ void tsi_resample_destroy(struct tsi_resample *r)
 {
 	if (!r)
 		return;
-	free(r->taps[0].p);
-	free(r->taps[1].p);
-	free(r->held.p);
-	free(r->between.p);
-	free(r->narrow.p);
+	tsi_taps_fini(&r->x);
+	tsi_taps_fini(&r->y);
+	tsi_scratch_fini(&r->held);
+	tsi_scratch_fini(&r->between);
+	tsi_scratch_fini(&r->narrow);
 	free(r);
 }
 

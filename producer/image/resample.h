@@ -20,15 +20,7 @@
 
 #include "image/decoder.h"
 #include "image/simd.h"
-
-/* Resize an axis of `in` pixels to `out`, and keep count of them at first. */
-struct tsi_axis {
-	uint32_t in;
-	uint32_t out;
-	uint32_t first;
-	uint32_t count; /* at least 1, first + count <= out */
-	bool mirror;    /* in reverse order; x only */
-};
+#include "image/taps.h"
 
 /*
  * Which pass comes first.  To Pillow 12 it was always the horizontal one;
@@ -45,16 +37,24 @@ struct tsi_resample;
 int tsi_resample_create(enum tsi_simd simd, struct tsi_resample **out);
 void tsi_resample_destroy(struct tsi_resample *r);
 
-/* "scalar", "avx2". */
+/* "scalar", "avx2", "avx512". */
 const char *tsi_resample_name(const struct tsi_resample *r);
 
 /*
  * Start an image: rows of x->count pixels, three bytes each, go to dst,
  * stride bytes apart.  *need is the rectangle of source pixels to push.
+ * planes: strips may come in planes, which is faster where they do.
  */
 int tsi_resample_begin(struct tsi_resample *r, const struct tsi_axis *x,
 		       const struct tsi_axis *y, enum tsi_passes passes,
-		       uint8_t *dst, size_t stride, struct tsi_rect *need);
+		       bool planes, uint8_t *dst, size_t stride,
+		       struct tsi_rect *need);
+
+/*
+ * Must strips come in planes?  Only if they may, this processor has an
+ * instruction for it, and the image isn't shrunk too far.
+ */
+bool tsi_resample_planes(const struct tsi_resample *r);
 
 /* Bytes of memory that tsi_resample_begin() takes for this at most. */
 uint64_t tsi_resample_need(const struct tsi_axis *x, const struct tsi_axis *y,
@@ -65,7 +65,7 @@ void tsi_resample_trim(struct tsi_resample *r);
 
 /*
  * The next rows of the needed rectangle, at most TSI_STRIP_ROWS of them, with
- * TSI_ROW_SLACK readable bytes behind each.  Output rows are written as soon
+ * readable bytes behind each as decoder.h says.  Output rows are written as soon
  * as their last source row is there; with the last one pushed all are.
  */
 void tsi_resample_push(struct tsi_resample *r, const struct tsi_strip *strip);

@@ -8,26 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TSI_WEIGHT_BITS 22
+#include "image/taps.h"
 
-/*
- * Weights of an axis: output i is the sum of weight[i * pad + k] times source
- * pixel first[i] + k, for k < count[i]; behind count[i] they are 0.  packed
- * holds the same in the kernel's own form, 16 bytes for each four weights.
- */
-struct tsi_taps {
-	uint32_t n;
-	uint32_t pad; /* a multiple of 4 */
-	uint32_t *first;
-	uint32_t *count;
-	int32_t *weight;
-	void *packed; /* aligned to 16 */
-};
+/* What is there for planes serves no greater tsi_taps_spread(). */
+#define TSI_PLANE_SPREAD 60
 
 struct tsi_resample_kernel {
 	const char *name;
-	/* Four weights to 16 bytes. */
-	void (*pack)(const int32_t *weight, void *packed);
+	/* Fill in t->packed, for across and down. */
+	void (*pack)(struct tsi_taps *t);
 	/*
 	 * Rows of four-byte pixels to rows of three-byte pixels.  May write
 	 * TSI_ROW_SLACK bytes behind the end of a row of dst.
@@ -41,11 +30,30 @@ struct tsi_resample_kernel {
 	 */
 	void (*down)(const struct tsi_taps *t, uint32_t i, const uint8_t *src,
 		     size_t stride, uint8_t *dst, size_t bytes);
+
+	/* Kernels without planes have NULL here. */
+
+	/* Fill in t->packed, for across_plane; TSI_PLANE_SPREAD holds. */
+	void (*pack_plane)(struct tsi_taps *t);
+	/*
+	 * The same as across with one byte a pixel.  May read TSI_PLANE_SLACK
+	 * bytes behind a row of src and write a row of dst to the next multiple
+	 * of 16.
+	 */
+	void (*across_plane)(const struct tsi_taps *t, const uint8_t *src,
+			     size_t src_stride, uint32_t rows, uint8_t *dst,
+			     size_t dst_stride);
+	/*
+	 * Three planes, `plane` bytes apart, to n pixels of three bytes; writes
+	 * exactly those.  May read TSI_ROW_SLACK bytes behind a plane.
+	 */
+	void (*weave)(const uint8_t *src, size_t plane, uint8_t *dst, size_t n);
 };
 
 extern const struct tsi_resample_kernel tsi_resample_scalar;
 
-/* NULL where this processor can't run it. */
+/* For a processor that has the instructions; NULL in a build for others. */
 const struct tsi_resample_kernel *tsi_resample_avx2(void);
+const struct tsi_resample_kernel *tsi_resample_avx512(void);
 
 #endif

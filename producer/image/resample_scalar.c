@@ -5,8 +5,6 @@
  */
 #include "image/resample_kernel.h"
 
-#include <string.h>
-
 static uint8_t clip(uint32_t sum)
 {
 	uint32_t v = sum >> TSI_WEIGHT_BITS;
@@ -14,9 +12,10 @@ static uint8_t clip(uint32_t sum)
 	return v > 255 ? 255 : (uint8_t)v;
 }
 
-static void scalar_pack(const int32_t *weight, void *packed)
+/* It uses the weights as they are. */
+static void scalar_pack(struct tsi_taps *t)
 {
-	memcpy(packed, weight, 4 * sizeof(*weight));
+	(void)t;
 }
 
 static void scalar_across(const struct tsi_taps *t, const uint8_t *src,

@@ -41,9 +41,30 @@ static struct picture make_picture(uint32_t width, uint32_t height,
 	return s;
 }
 
-static uint8_t *resize(enum tsi_simd simd, const struct picture *s,
-		       const struct tsi_axis *x, const struct tsi_axis *y,
-		       enum tsi_passes passes, uint32_t strip)
+/* Rows of the picture in planes, and nothing more than the contract asks. */
+static void in_planes(const struct picture *s, const struct tsi_rect *r,
+		      struct tsi_strip *part, uint32_t at)
+{
+	size_t plane = r->width + TSI_PLANE_SLACK;
+	uint8_t *to = malloc(3 * plane * part->rows);
+
+	part->stride = 3 * plane;
+	part->plane = plane;
+	part->pixels = to;
+	for (size_t i = 0; i < part->rows * 3; i++, to += plane) {
+		const uint8_t *from = s->p + (r->top + at + i / 3) * s->stride +
+				      r->left * 4 + i % 3;
+
+		memset(to, 0xa5, plane);
+		for (uint32_t k = 0; k < r->width; k++)
+			to[k] = from[4 * k];
+	}
+}
+
+static uint8_t *resize_as(enum tsi_simd simd, bool planes,
+			  const struct picture *s, const struct tsi_axis *x,
+			  const struct tsi_axis *y, enum tsi_passes passes,
+			  uint32_t strip)
 {
 	size_t stride = (size_t)x->count * 3;
 	uint8_t *dst = malloc(stride * y->count);
@@ -52,7 +73,8 @@ static uint8_t *resize(enum tsi_simd simd, const struct picture *s,
 
 	assert_int_equal(tsi_resample_create(simd, &r), 0);
 	assert_int_equal(
-		tsi_resample_begin(r, x, y, passes, dst, stride, &need), 0);
+		tsi_resample_begin(r, x, y, passes, planes, dst, stride, &need),
+		0);
 	assert_true(need.left + need.width <= s->width);
 	assert_true(need.top + need.height <= s->height);
 	for (uint32_t at = 0; at < need.height; at += strip) {
@@ -60,12 +82,24 @@ static uint8_t *resize(enum tsi_simd simd, const struct picture *s,
 			s->p + (need.top + at) * s->stride + need.left * 4,
 			s->stride,
 			need.height - at < strip ? need.height - at : strip,
+			0,
 		};
 
+		if (tsi_resample_planes(r))
+			in_planes(s, &need, &part, at);
 		tsi_resample_push(r, &part);
+		if (tsi_resample_planes(r))
+			free((void *)(uintptr_t)part.pixels);
 	}
 	tsi_resample_destroy(r);
 	return dst;
+}
+
+static uint8_t *resize(enum tsi_simd simd, const struct picture *s,
+		       const struct tsi_axis *x, const struct tsi_axis *y,
+		       enum tsi_passes passes, uint32_t strip)
+{
+	return resize_as(simd, false, s, x, y, passes, strip);
 }
 
 static struct tsi_axis whole(uint32_t in, uint32_t out)
@@ -107,7 +141,7 @@ static void a_resized_pixel_is_the_weighted_mean_of_its_surroundings(void **st)
 	free(s.p);
 }
 
-static void compare(enum tsi_simd simd, uint64_t *r, uint32_t top)
+static void compare(enum tsi_simd simd, bool planes, uint64_t *r, uint32_t top)
 {
 	uint32_t w = 1 + image_gen_random(r) % top;
 	uint32_t h = 1 + image_gen_random(r) % top;
@@ -123,14 +157,15 @@ static void compare(enum tsi_simd simd, uint64_t *r, uint32_t top)
 	y.count = 1 + image_gen_random(r) % (y.out - y.first);
 	x.mirror = image_gen_random(r) % 2;
 	a = resize(TSI_SIMD_SCALAR, &s, &x, &y, passes, 16);
-	b = resize(simd, &s, &x, &y, passes, 1 + image_gen_random(r) % 16);
+	b = resize_as(simd, planes, &s, &x, &y, passes,
+		      1 + image_gen_random(r) % 16);
 	assert_memory_equal(a, b, (size_t)x.count * y.count * 3);
 	free(a);
 	free(b);
 	free(s.p);
 }
 
-static void kernel_equals_scalar(enum tsi_simd simd)
+static void kernel_equals_scalar(enum tsi_simd simd, bool planes)
 {
 	struct tsi_resample *r;
 	uint64_t state = 11;
@@ -139,13 +174,64 @@ static void kernel_equals_scalar(enum tsi_simd simd)
 		skip();
 	tsi_resample_destroy(r);
 	for (int i = 0; i < 300; i++)
-		compare(simd, &state, i % 10 ? 200 : 1500);
+		compare(simd, planes, &state, i % 10 ? 200 : 1500);
 }
 
 static void avx2_gives_the_bits_of_scalar(void **state)
 {
 	(void)state;
-	kernel_equals_scalar(TSI_SIMD_AVX2);
+	kernel_equals_scalar(TSI_SIMD_AVX2, false);
+}
+
+static void avx512_gives_the_bits_of_scalar(void **state)
+{
+	(void)state;
+	kernel_equals_scalar(TSI_SIMD_AVX512, false);
+}
+
+static void planes_give_the_bits_of_pixels(void **state)
+{
+	(void)state;
+	kernel_equals_scalar(TSI_SIMD_AVX512, true);
+}
+
+/* As wide a reduction as planes are for, and one more. */
+static void planes_are_left_where_an_image_shrinks_too_far(void **state)
+{
+	struct tsi_axis same = whole(20, 20);
+	uint8_t dst[64 * 20 * 3];
+	struct tsi_resample *r;
+	struct tsi_rect need;
+	bool planes = true;
+
+	(void)state;
+	if (tsi_resample_create(TSI_SIMD_AVX512, &r))
+		skip();
+	for (uint32_t in = 64; in <= 64 * 6; in += 8) {
+		struct tsi_axis x = whole(in, 64);
+		bool before = planes;
+
+		assert_int_equal(tsi_resample_begin(r, &x, &same, TSI_PASSES_13,
+						    true, dst, 64 * 3, &need),
+				 0);
+		planes = tsi_resample_planes(r);
+		assert_true(planes || in > 64 * 3);
+		assert_true(before || !planes);
+		if (planes) {
+			struct picture s = make_picture(in, 20, in);
+			uint8_t *a = resize(TSI_SIMD_SCALAR, &s, &x, &same,
+					    TSI_PASSES_13, 16);
+			uint8_t *b = resize_as(TSI_SIMD_AVX512, true, &s, &x,
+					       &same, TSI_PASSES_13, 16);
+
+			assert_memory_equal(a, b, 64 * 20 * 3);
+			free(a);
+			free(b);
+			free(s.p);
+		}
+	}
+	assert_false(planes);
+	tsi_resample_destroy(r);
 }
 
 static void a_window_is_a_part_of_the_whole(void **state)
@@ -233,6 +319,10 @@ int main(void)
 		cmocka_unit_test(
 			a_resized_pixel_is_the_weighted_mean_of_its_surroundings),
 		cmocka_unit_test(avx2_gives_the_bits_of_scalar),
+		cmocka_unit_test(avx512_gives_the_bits_of_scalar),
+		cmocka_unit_test(planes_give_the_bits_of_pixels),
+		cmocka_unit_test(
+			planes_are_left_where_an_image_shrinks_too_far),
 		cmocka_unit_test(a_window_is_a_part_of_the_whole),
 		cmocka_unit_test(the_same_size_is_a_copy),
 		cmocka_unit_test(

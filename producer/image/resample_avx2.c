@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resample_x86.c - the resampler's vector kernels, chosen at run time.
+ * resample_avx2.c - the resampler in AVX2.
  *
  * A weight has 23 bits and a multiply-add of words takes 15: AVX2 splits the
  * weight into w = high * 2^11 + low and sums both halves apart.  No sum
@@ -18,16 +18,19 @@
 #define AVX2 __attribute__((target("avx2")))
 #define SPLIT 11
 
-/* [h0 h1] [h2 h3] [l0 l1] [l2 l3], words. */
-static void pack_words(const int32_t *weight, void *packed)
+/* Of each four weights [h0 h1] [h2 h3] [l0 l1] [l2 l3], words. */
+static void pack_words(struct tsi_taps *t)
 {
-	int16_t w[8];
+	for (size_t i = 0; i < (size_t)t->n * t->pad; i += 4) {
+		const int32_t *weight = t->weight + i;
+		int16_t w[8];
 
-	for (int k = 0; k < 4; k++) {
-		w[k] = (int16_t)(weight[k] >> SPLIT);
-		w[4 + k] = (int16_t)(weight[k] & ((1 << SPLIT) - 1));
+		for (int k = 0; k < 4; k++) {
+			w[k] = (int16_t)(weight[k] >> SPLIT);
+			w[4 + k] = (int16_t)(weight[k] & ((1 << SPLIT) - 1));
+		}
+		memcpy(t->packed + i * 4, w, sizeof(w));
 	}
-	memcpy(packed, w, sizeof(w));
 }
 
 struct sums {
@@ -88,8 +91,7 @@ AVX2 static inline __m256i whole(struct sums s)
 AVX2 static inline __m256i pixel2(const struct tsi_taps *t, uint32_t i,
 				  const uint8_t *a, const uint8_t *b)
 {
-	const uint8_t *packed =
-		(const uint8_t *)t->packed + (size_t)i * t->pad * 4;
+	const uint8_t *packed = t->packed + (size_t)i * t->pad * 4;
 	size_t at = (size_t)t->first[i] * 4;
 	struct sums s = add4(zero(), a + at, b + at, packed);
 
@@ -186,8 +188,7 @@ AVX2 static void avx2_down(const struct tsi_taps *t, uint32_t i,
 			   const uint8_t *src, size_t stride, uint8_t *dst,
 			   size_t bytes)
 {
-	const uint8_t *packed =
-		(const uint8_t *)t->packed + (size_t)i * t->pad * 4;
+	const uint8_t *packed = t->packed + (size_t)i * t->pad * 4;
 	size_t b = 0;
 
 	for (; b + 32 <= bytes; b += 32)
@@ -210,7 +211,7 @@ static const struct tsi_resample_kernel kernel_avx2 = {
 
 const struct tsi_resample_kernel *tsi_resample_avx2(void)
 {
-	return __builtin_cpu_supports("avx2") ? &kernel_avx2 : NULL;
+	return &kernel_avx2;
 }
 
 #else
