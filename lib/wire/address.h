@@ -82,6 +82,13 @@ int tsi_address_make_folder(const struct tsi_address *a, struct stat *st);
  * process that holds the lock.
  */
 int tsi_address_lock(const char *name, struct tsi_address *out, int *lock_fd);
+/*
+ * Lock the name before there is anything to serve, so that nobody else can and
+ * consumers see that it is coming; tsi_address_lock() of this process takes
+ * the lock over.  unreserve: give it up, if nobody has taken it over.
+ */
+int tsi_address_reserve(const char *name);
+void tsi_address_unreserve(const char *name);
 /* Is the file at the lock's path still the one that lock_fd locks? */
 bool tsi_address_holds_lock(const struct tsi_address *a, int lock_fd);
 /*

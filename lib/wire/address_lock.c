@@ -29,6 +29,7 @@ struct entry {
 	dev_t dev; /* of the folder */
 	ino_t ino;
 	int fd;
+	bool reserved; /* it is to be taken over */
 	char name[64];
 };
 static struct entry *entries;
@@ -140,33 +141,96 @@ static struct entry **entry_of(int lock_fd)
 	return at;
 }
 
+/* With the mutex held: this process's reservation of a name, or NULL. */
+static struct entry *reservation(const char *name)
+{
+	for (struct entry *e = entries; e; e = e->next)
+		if (e->reserved && e->pid == getpid() && !strcmp(e->name, name))
+			return e;
+	return NULL;
+}
+
+/* With the mutex held: the entry of a reservation, or a new one. */
+static int find_or_lock(const struct tsi_address *a, const struct stat *folder,
+			struct entry **out)
+{
+	struct entry *e = reservation(a->name);
+	int err;
+
+	*out = e;
+	/* Its file may have been removed since. */
+	if (e)
+		return tsi_address_holds_lock(a, e->fd)
+			       ? 0
+			       : lock_for(e, a, folder);
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return tsi_err_sys("lock the name %s", a->name);
+	e->fd = -1;
+	err = lock_for(e, a, folder);
+	if (err) {
+		free(e);
+		return err;
+	}
+	e->next = entries;
+	entries = *out = e;
+	return 0;
+}
+
+static int lock_name(const char *name, bool reserve, struct tsi_address *out,
+		     int *lock_fd)
+{
+	struct entry *e;
+	struct stat st;
+	int err = tsi_address_choose(name, out);
+
+	if (!err)
+		err = tsi_address_make_folder(out, &st);
+	if (err)
+		return err;
+	pthread_mutex_lock(&entries_mutex);
+	err = find_or_lock(out, &st, &e);
+	if (!err) {
+		e->reserved = reserve;
+		*lock_fd = e->fd;
+	}
+	pthread_mutex_unlock(&entries_mutex);
+	return err;
+}
+
 int tsi_address_lock(const char *name, struct tsi_address *out, int *lock_fd)
 {
 	struct tsi_address a;
-	struct entry *e;
-	struct stat st;
-	int err = tsi_address_choose(name, &a);
+	int err = lock_name(name, false, &a, lock_fd);
 
 	if (!err)
-		err = tsi_address_make_folder(&a, &st);
-	if (err)
-		return err;
-	e = calloc(1, sizeof(*e));
-	if (!e)
-		return tsi_err_sys("lock the name %s", a.name);
-	e->fd = -1;
-	pthread_mutex_lock(&entries_mutex);
-	err = lock_for(e, &a, &st);
-	if (!err) {
-		e->next = entries;
-		entries = e;
-		*lock_fd = e->fd;
 		*out = a;
-	}
-	pthread_mutex_unlock(&entries_mutex);
-	if (err)
-		free(e);
 	return err;
+}
+
+int tsi_address_reserve(const char *name)
+{
+	struct tsi_address a;
+	int fd;
+
+	return lock_name(name, true, &a, &fd);
+}
+
+void tsi_address_unreserve(const char *name)
+{
+	struct tsi_address a;
+	struct entry *e;
+	int fd = -1;
+
+	if (tsi_address_choose(name, &a))
+		return;
+	pthread_mutex_lock(&entries_mutex);
+	e = reservation(a.name);
+	if (e)
+		fd = e->fd;
+	pthread_mutex_unlock(&entries_mutex);
+	if (e)
+		tsi_address_unlock(&a, fd);
 }
 
 bool tsi_address_holds_lock(const struct tsi_address *a, int lock_fd)

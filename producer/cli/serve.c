@@ -20,6 +20,7 @@
 #include "cli/process.h"
 #include "cli/report.h"
 #include "run/service.h"
+#include "wire/address.h"
 
 #define TICK_MS 50
 #define LOOK_MS 250 /* between two counts of connections */
@@ -295,6 +296,9 @@ int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
 		       c.plan.pipeline.name, c.plan.pipeline.folder);
 		return TSI_EXIT_OK;
 	}
+	/* Before the scan, which may take long: see tsi_address_reserve(). */
+	if (!err && o->mode != TSI_RUN_DRY)
+		err = tsi_address_reserve(c.plan.pipeline.name);
 	if (!err)
 		err = scan(&c);
 	if (err)
@@ -304,5 +308,6 @@ int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
 	else
 		code = serve(&c, stop_signal);
 	tsi_service_close(c.service);
+	tsi_address_unreserve(c.plan.pipeline.name);
 	return code;
 }

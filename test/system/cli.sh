@@ -221,6 +221,10 @@ done
 grep -Eq "^imagenet +$pid +36 +0 " "$work/out"
 result $? '--list shows it' "$(cat "$work/out")"
 kill -STOP "$pid"
+# Not after the scan, which may take long, and which fails here.
+mkdir -p "$work/unfilled/a"
+fails 69 "$pid" 'a name is locked before the scan' "$producer" --quiet \
+	--no-cache -d imagefolder -r "$work/unfilled" --name imagenet
 "$producer" --list >"$work/out"
 kill -CONT "$pid"
 grep -Eq "/imagenet +does not answer" "$work/out"

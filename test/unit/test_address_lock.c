@@ -109,6 +109,45 @@ static void a_name_is_locked_once_on_the_machine(void **s)
 	assert_int_equal(lock_in_child(), 0);
 }
 
+/* Nobody else can have it meanwhile, and the one who reserved it serves it. */
+static void a_reserved_name_is_taken_over_by_who_reserved_it(void **s)
+{
+	struct tsi_address p;
+	int fd;
+
+	(void)s;
+	assert_int_equal(tsi_address_reserve("abc"), 0);
+	assert_int_equal(lock_in_child(), TSOCK_EEXIST);
+	tsi_address_unreserve("other");
+	assert_int_equal(tsi_address_lock("abc", &p, &fd), 0);
+	assert_true(tsi_address_holds_lock(&p, fd));
+	tsi_address_unreserve("abc"); /* it is none any more */
+	assert_int_equal(lock_in_child(), TSOCK_EEXIST);
+	assert_int_equal(tsi_address_reserve("abc"), TSOCK_EEXIST);
+	tsi_address_unlock(&p, fd);
+	assert_false(there(p.lock));
+	assert_int_equal(tsi_address_reserve("abc"), 0);
+	assert_true(there(p.lock));
+	tsi_address_unreserve("abc");
+	assert_false(there(p.lock));
+	assert_int_equal(lock_in_child(), 0);
+}
+
+static void a_reservation_outlives_the_file(void **s)
+{
+	struct tsi_address p;
+	int fd;
+
+	(void)s;
+	assert_int_equal(tsi_address_reserve("abc"), 0);
+	assert_int_equal(tsi_address_choose("abc", &p), 0);
+	assert_int_equal(unlink(p.lock), 0);
+	assert_int_equal(tsi_address_lock("abc", &p, &fd), 0);
+	assert_true(tsi_address_holds_lock(&p, fd));
+	assert_int_equal(lock_in_child(), TSOCK_EEXIST);
+	tsi_address_unlock(&p, fd);
+}
+
 static void a_killed_producer_leaves_nothing_that_matters(void **s)
 {
 	struct tsi_address p;
@@ -233,6 +272,8 @@ int main(void)
 		TEST(a_name_is_locked_once_in_a_process),
 		TEST(a_name_is_locked_once_on_the_machine),
 		TEST(a_killed_producer_leaves_nothing_that_matters),
+		TEST(a_reserved_name_is_taken_over_by_who_reserved_it),
+		TEST(a_reservation_outlives_the_file),
 		TEST(a_forked_child_neither_keeps_nor_gives_back_the_lock),
 		TEST(unlocking_and_locking_at_once_never_gives_two_owners),
 	};

@@ -6,6 +6,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -13,7 +14,7 @@ import tsock
 from conftest import BUILD, CHECKOUT, N, SIZE, finish, until
 from tsock import attach, errors, identity, launch
 
-pytest.importorskip("numpy")
+numpy = pytest.importorskip("numpy")
 INDEX = dict(fields=("index",), dtype="uint8", layout="hwc", timeout=60)
 SMALL = dict(size=SIZE, threads=1, no_cache=True)
 
@@ -514,6 +515,88 @@ def test_a_name_that_is_being_started_is_waited_for(place, serve):
     assert seen == [True]
     with pytest.raises(tsock.NoProducer, match="no stream 'toy' runs here"):
         attach.refuse_wrong_name("toy")
+
+
+HOLDER = """
+import fcntl, os, sys
+lock = open(os.path.join(os.environ["TSOCK_DIR"], "toy.lock"), "w")
+fcntl.lockf(lock, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def scanning(place):
+    """A producer of "toy" that was started by hand, and scans still."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.stdin.close()
+    process.wait()
+    process.stdout.close()
+
+
+def test_a_name_whose_producer_scans_is_waited_for(serve, scanning, script):
+    serve(name="tulips")
+    until(tsock.streams)
+    job = script(
+        "import tsock, tsock.attach\n"
+        "print(len(tsock.DataLoader('toy', framework='numpy')))\n"
+    )
+    assert "waiting for producer toy" in job.stderr.readline()
+    scanning.stdin.close()
+    scanning.wait()
+    serve()
+    assert finish(job)[0] == "%d\n" % N
+
+
+def test_a_scan_may_take_longer_than_the_wait(scanning, monkeypatch):
+    """It is waited for on, and given up when it is gone."""
+    monkeypatch.setattr(attach, "WAIT", 0.05)
+    tries = []
+
+    def connect(seconds):
+        tries.append(seconds)
+        if len(tries) == 3:
+            scanning.stdin.close()
+            scanning.wait()
+        raise tsock.NoProducer("none")
+
+    with pytest.raises(tsock.NoProducer):
+        attach.attached(None, "toy", 1, attach.WAIT, connect)
+    assert tries == [0.05] * 3
+
+
+def test_root_starts_no_second_producer_while_one_scans(
+    scanning, start, monkeypatch, caplog
+):
+    """It waits for the first, and starts its own when that one is gone."""
+    monkeypatch.setattr(launch, "_FIRST_WORD", 0)
+    sleep = time.sleep
+
+    def let_it_go(seconds):
+        scanning.stdin.close()
+        scanning.wait()
+        sleep(seconds)
+
+    monkeypatch.setattr(launch.time, "sleep", let_it_go)
+    loader = start("toy")
+    assert len(loader.dataset) == N
+    assert "process %d starts it" % scanning.pid in caplog.text
+
+
+def test_a_process_never_unlocks_what_it_serves_itself(served, script):
+    """To look at a lock is to open its file, and closing that unlocks it."""
+    served([numpy.zeros((4, 3))])
+    assert launch.holder(None, "mine") == 0
+    look = "import tsock.launch as l; print(l.holder(None, 'mine'))"
+    assert finish(script(look))[0] == "%d\n" % os.getpid()
 
 
 def test_a_wait_that_was_asked_for_is_kept(serve, script):

@@ -236,9 +236,16 @@ def attached(
 ) -> _T:
     """connect(seconds) to the stream, once there is a producer."""
     if want is None:
-        if wait is WAIT:
+        if wait is not WAIT:
+            return connect(2**32 if wait is None else wait)
+        while True:
             refuse_wrong_name(name)
-        return connect(2**32 if wait is None else wait)
+            try:
+                return connect(wait)
+            except errors.NoProducer:
+                # One that scans a large data set has the name, and is there.
+                if not is_starting(name):
+                    raise
     starts, until = 0, None
     while True:
         if not is_running(name):

@@ -13,6 +13,7 @@ import os
 import re
 import select
 import stat
+import struct
 import subprocess
 import time
 from typing import Callable, Mapping, Optional
@@ -98,8 +99,37 @@ def log_of(pid: int) -> Optional[str]:
         return None
 
 
+# What this process serves, or has: closing any descriptor of a lock's file
+# would unlock it.
+served_here: set[str] = set()
+
+
+def holder(folder: Optional[str], name: str) -> int:
+    """Another process that has locked the name, to serve it now or soon; or 0."""
+    if name in served_here:
+        return 0
+    path = os.path.join(folder or folder_of_sockets(), name + ".lock")
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        # struct flock of 64-bit Linux.
+        lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        lock = fcntl.fcntl(fd, fcntl.F_GETLK, lock)
+        kind, _, _, _, pid = struct.unpack("hhqqi4x", lock)
+    except OSError:
+        return 0
+    finally:
+        os.close(fd)
+    # One in another namespace of process ids has none here.
+    return 0 if kind == fcntl.F_UNLCK else max(int(pid), 1)
+
+
 def is_starting(name: str) -> bool:
     """Does another process start it right now, as far as one can see?"""
+    if holder(None, name):
+        return True
     try:
         fd = os.open(log_path(None, name), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -159,8 +189,14 @@ class Launch:
                     return
                 self._tell("another process starts it")
                 time.sleep(0.05)
-            if not serves():
-                self._start(fd, serves)
+            while not serves():
+                pid = holder(self._folder, self._name)
+                if not pid:
+                    self._start(fd, serves)
+                    break
+                # One that was started by hand, and scans.
+                self._tell("process %d starts it" % pid)
+                time.sleep(0.05)
         finally:
             # A process that was forked meanwhile has the descriptor, too.
             fcntl.flock(fd, fcntl.LOCK_UN)
@@ -190,7 +226,7 @@ class Launch:
             pause = 0.01
             while not serves():
                 # It may have ended because another had the name by then.
-                if alive.ended(pause) and not serves():
+                if alive.ended(pause) and not self._others(serves):
                     raise errors.NoProducer(
                         "tsock-producer was started for stream %r and ended: "
                         "%s; its log is %s"
@@ -200,6 +236,10 @@ class Launch:
                 self._tell(last_line(self.log, begin))
         finally:
             alive.close()
+
+    def _others(self, serves: Callable[[], bool]) -> bool:
+        """Does another process serve it, or begin to?"""
+        return holder(self._folder, self._name) > 0 or serves()
 
     def _run(self) -> int:
         done = subprocess.run(

@@ -17,6 +17,7 @@ from typing import Any, Callable, Optional, Union
 
 from .. import _ffi, arguments, errors, identity
 from ..keywords import helpful
+from ..launch import served_here
 from ..streams import stats_dict
 from . import feed
 from .copiers import Copiers, Gone, Handle
@@ -198,6 +199,7 @@ class Server:
         if unpack is not None:
             said += identity.line("unpack", _name_of(unpack))
         opts.identity = said.encode()
+        served_here.add(os.path.basename(self.name))
         out = c_void_p()
         code = _lib.tsock_serve_open(
             arguments.stream_name(self.name), byref(opts), byref(out)
