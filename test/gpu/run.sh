@@ -284,12 +284,14 @@ part_consumer()
 part_ways()
 {
 	measure 'gpu: test_ways' "$b/test/gpu/test_ways"
+	measure 'gpu: test_fields' "$b/test/gpu/test_fields"
 	measure 'gpu: test_memory' "$b/test/gpu/test_memory"
 }
 
 #: several GPUs: peer copies and the real NCCL, where there are two
 part_fanout()
 {
+	local name
 	if [ "$(gpus)" -lt 2 ]; then
 		row 'gpu: test_fanout' skip 0 'two GPUs are needed'
 		return
@@ -298,7 +300,9 @@ part_fanout()
 	edge fan
 	grep -h '^# ' "$logs/edges__fan.log"
 	# Counts and faults: of the simulation alone.
-	measure 'gpu: test_fanout' "$b/test/gpu/test_fanout"
+	for name in test_fanout test_fanout_uploads test_fanout_faults; do
+		measure "gpu: $name" "$b/test/gpu/$name"
+	done
 	unset TSOCK_NCCL
 }
 
