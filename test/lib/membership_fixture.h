@@ -54,6 +54,15 @@ static inline uint64_t fill(void)
 	return m.view[0].head;
 }
 
+/* A view of the base ring, and one that is made of that view. */
+static inline void make_chain(uint64_t n, uint64_t w, uint64_t c,
+			      bool needs_base)
+{
+	make(n, w, c, TSI_NEVER);
+	tsi_membership_source(&m, 1, 0, c, false);
+	tsi_membership_source(&m, 2, 1, c, needs_base);
+}
+
 /* Views as in a stream with float32 and bfloat16 readers, and a GPU's. */
 static inline void make_views(uint64_t n, uint64_t w, uint64_t c, uint64_t end)
 {
@@ -72,6 +81,26 @@ static inline struct tsi_joined join_view(unsigned view, uint64_t after)
 	return c;
 }
 
+/* One that stays a reader between two epochs. */
+static inline struct tsi_joined hold_view(unsigned view, uint64_t after)
+{
+	struct tsi_join j = { .view = view, .after = after };
+	struct tsi_joined c = { 0 };
+
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
+	return c;
+}
+
+/* The view's stage makes so many samples more, as it may; the first of them. */
+static inline uint64_t stage(unsigned view, unsigned count)
+{
+	uint64_t first;
+
+	assert_int_equal(tsi_membership_claim(&m, view, count, &first), count);
+	tsi_membership_published(&m, view, first + count);
+	return first;
+}
+
 /* All stages have done all that they may. */
 static inline void fill_all(void)
 {
@@ -87,6 +116,16 @@ static inline void fill_all(void)
 			more = true;
 		}
 		more |= tsi_membership_apply_jump(&m);
+	}
+}
+
+/* A reader reads 64 samples at a time, and all stages follow. */
+static inline void read_on(unsigned id, uint64_t from, uint64_t to)
+{
+	while (from < to) {
+		from += 64;
+		tsi_membership_tail(&m, id, from, 0);
+		fill_all();
 	}
 }
 

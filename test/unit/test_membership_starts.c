@@ -155,10 +155,7 @@ static void the_base_keeps_the_next_start_for_readers_of_views(void **state)
 	make_views(1000, 64, 128, TSI_NEVER);
 	view = join_view(1, 0);
 	fill_all();
-	for (uint64_t tail = 64; tail <= 960; tail += 64) {
-		tsi_membership_tail(&m, view.id, tail, 0);
-		fill_all();
-	}
+	read_on(view.id, 0, 960);
 	/* Not 960 + 2 * 128. */
 	assert_int_equal(m.view[1].head, 1088);
 	assert_int_equal(m.view[0].head, 1128);
@@ -182,10 +179,7 @@ static void a_chain_of_views_keeps_it_as_well(void **state)
 	make_views(1000, 64, 128, TSI_NEVER);
 	chain = join_view(3, 0);
 	fill_all();
-	for (uint64_t tail = 64; tail <= 960; tail += 64) {
-		tsi_membership_tail(&m, chain.id, tail, 0);
-		fill_all();
-	}
+	read_on(chain.id, 0, 960);
 	assert_int_equal(m.view[3].head, 1088);
 	assert_int_equal(m.view[2].head, 1128);
 	assert_int_equal(m.view[0].head, 1128);
@@ -202,10 +196,7 @@ static void a_writer_asks_for_the_tail_that_passes_it(void **state)
 	make_views(1000, 1, 128, TSI_NEVER);
 	view = join_view(1, 0);
 	fill_all();
-	for (uint64_t tail = 64; tail <= 960; tail += 64) {
-		tsi_membership_tail(&m, view.id, tail, 0);
-		fill_all();
-	}
+	read_on(view.id, 0, 960);
 	tsi_membership_waits(&m, 0, &gate, &front);
 	assert_int_equal(tsi_membership_next_start(&m, 1), 1000);
 	assert_int_equal(tsi_membership_next_start(&m, 0), TSI_NEVER);
@@ -248,10 +239,7 @@ static void a_segments_start_is_kept_for_who_joins_by_segment(void **state)
 	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
 	assert_int_equal(c.start, 500);
 	fill_all();
-	for (uint64_t tail = 564; tail <= 1460; tail += 64) {
-		tsi_membership_tail(&m, c.id, tail, 0);
-		fill_all();
-	}
+	read_on(c.id, 500, 1460);
 	assert_int_equal(m.view[0].head, 1628);
 	tsi_membership_tail(&m, c.id, 1500, 0);
 	tsi_membership_leave(&m, c.id);
@@ -302,10 +290,7 @@ static void only_the_first_epoch_of_joining_now_is_short(void **state)
 	assert_int_equal(a.start, 128);
 	assert_int_equal(a.epoch_end, 1000);
 	tsi_membership_leave(&m, a.id);
-	for (uint64_t tail = 64; tail <= 1024; tail += 64) {
-		tsi_membership_tail(&m, 0, tail, 0);
-		fill();
-	}
+	read_on(0, 0, 1024);
 	a = join(TSOCK_JOIN_NOW, a.epoch_end);
 	assert_int_equal(a.start, 1000);
 	assert_int_equal(a.epoch_end, 2000);

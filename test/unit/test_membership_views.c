@@ -7,15 +7,12 @@
 
 static void views_skip_with_the_stream(void **state)
 {
-	struct tsi_join on_view = { .view = 2 };
-	struct tsi_joined a, b;
+	struct tsi_joined a;
 	uint64_t first;
 
 	(void)state;
-	make(10000, 64, 128, TSI_NEVER);
-	tsi_membership_source(&m, 1, 0, 128, false);
-	tsi_membership_source(&m, 2, 1, 128, false);
-	assert_int_equal(tsi_membership_join(&m, &on_view, 0, &a), 0);
+	make_chain(10000, 64, 128, false);
+	a = hold_view(2, 0);
 	fill();
 	assert_int_equal(tsi_membership_claim(&m, 1, 100, &first), 100);
 	tsi_membership_reading(&m, 1, first);
@@ -23,9 +20,7 @@ static void views_skip_with_the_stream(void **state)
 	assert_int_equal(tsi_membership_claim(&m, 2, 100, &first), 80);
 	tsi_membership_published(&m, 2, 80);
 	tsi_membership_tail(&m, a.id, 70, 0);
-	on_view.after = 10000;
-	assert_int_equal(tsi_membership_join(&m, &on_view, 0, &b), 0);
-	assert_int_equal(b.start, 10000);
+	assert_int_equal(hold_view(2, 10000).start, 10000);
 	tsi_membership_leave(&m, a.id);
 	fill();
 	assert_int_equal(m.view[0].base, 10000);
@@ -68,7 +63,6 @@ static void a_run_of_before_a_view_ended_is_not_published(void **state)
 static void
 what_a_stage_is_reading_is_kept_when_its_readers_are_gone(void **state)
 {
-	struct tsi_join on_view = { .view = 1 };
 	struct tsi_joined base, view;
 	uint64_t first;
 
@@ -76,7 +70,7 @@ what_a_stage_is_reading_is_kept_when_its_readers_are_gone(void **state)
 	make(1000, 64, 128, TSI_NEVER);
 	tsi_membership_source(&m, 1, 0, 128, false);
 	base = join(TSOCK_JOIN_EPOCH, 0);
-	assert_int_equal(tsi_membership_join(&m, &on_view, 0, &view), 0);
+	view = hold_view(1, 0);
 	fill();
 	assert_int_equal(tsi_membership_claim(&m, 1, 16, &first), 16);
 	tsi_membership_reading(&m, 1, first);
@@ -90,22 +84,17 @@ what_a_stage_is_reading_is_kept_when_its_readers_are_gone(void **state)
 
 static void a_view_that_loses_its_source_goes_on_from_the_base(void **state)
 {
-	struct tsi_join on_view = { .view = 2 };
 	struct tsi_joined c;
 	uint64_t first;
 
 	(void)state;
-	make(1000, 16, 128, TSI_NEVER);
-	tsi_membership_source(&m, 1, 0, 128, false);
-	tsi_membership_source(&m, 2, 1, 128, true);
-	assert_int_equal(tsi_membership_join(&m, &on_view, 0, &c), 0);
+	make_chain(1000, 16, 128, true);
+	c = hold_view(2, 0);
 	assert_int_equal(fill(), 128);
-	assert_int_equal(tsi_membership_claim(&m, 1, 128, &first), 128);
-	tsi_membership_published(&m, 1, 128);
+	stage(1, 128);
 	/* View 1 has them all, and the base ring keeps them for view 2. */
 	assert_int_equal(fill(), 128);
-	assert_int_equal(tsi_membership_claim(&m, 2, 32, &first), 32);
-	tsi_membership_published(&m, 2, 32);
+	stage(2, 32);
 	tsi_membership_tail(&m, c.id, 32, 0);
 	assert_int_equal(fill(), 160);
 	/* Twenty samples were on their way, and are claimed again. */
@@ -118,55 +107,41 @@ static void a_view_that_loses_its_source_goes_on_from_the_base(void **state)
 
 static void what_never_came_has_spoilt_its_slots(void **state)
 {
-	struct tsi_join on_view = { .view = 2 };
 	struct tsi_joined c;
 	uint64_t first;
 
 	(void)state;
-	make(1000, 16, 128, TSI_NEVER);
-	tsi_membership_source(&m, 1, 0, 128, false);
-	tsi_membership_source(&m, 2, 1, 128, true);
-	assert_int_equal(tsi_membership_join(&m, &on_view, 0, &c), 0);
+	make_chain(1000, 16, 128, true);
+	c = hold_view(2, 0);
 	fill();
-	(void)tsi_membership_claim(&m, 1, 128, &first);
-	tsi_membership_published(&m, 1, 128);
-	assert_int_equal(tsi_membership_claim(&m, 2, 120, &first), 120);
-	tsi_membership_published(&m, 2, 120);
+	stage(1, 128);
+	stage(2, 120);
 	tsi_membership_tail(&m, c.id, 20, 0);
 	fill();
-	(void)tsi_membership_claim(&m, 1, 128, &first);
-	tsi_membership_published(&m, 1, 148);
+	stage(1, 20);
 	assert_int_equal(tsi_membership_claim(&m, 2, 20, &first), 20);
 	assert_true(tsi_membership_fall_back_to_base(&m, 2));
 	/* Samples 0 to 11 were written over: the epoch's start is gone. */
-	assert_int_equal(tsi_membership_join(&m, &on_view, 0, &c), 0);
-	assert_int_equal(c.start, 1000);
+	assert_int_equal(hold_view(2, 0).start, 1000);
 }
 
 static void
 a_view_that_began_behind_the_base_is_lost_with_its_source(void **state)
 {
-	struct tsi_join on_view = { .view = 1 }, late = { .view = 2 };
 	struct tsi_joined c;
-	uint64_t first;
 
 	(void)state;
-	make(1000, 64, 128, TSI_NEVER);
-	tsi_membership_source(&m, 1, 0, 128, false);
-	tsi_membership_source(&m, 2, 1, 128, true);
-	assert_int_equal(tsi_membership_join(&m, &on_view, 0, &c), 0);
+	make_chain(1000, 64, 128, true);
+	c = hold_view(1, 0);
 	assert_int_equal(fill(), 128);
-	assert_int_equal(tsi_membership_claim(&m, 1, 128, &first), 128);
-	tsi_membership_published(&m, 1, 128);
+	stage(1, 128);
 	tsi_membership_tail(&m, c.id, 100, 0);
 	assert_int_equal(fill(), 256);
 	/* View 1 has the epoch's start, the base ring hasn't. */
-	assert_int_equal(tsi_membership_join(&m, &late, 0, &c), 0);
-	assert_int_equal(c.start, 0);
+	assert_int_equal(hold_view(2, 0).start, 0);
 	assert_false(tsi_membership_fall_back_to_base(&m, 2));
 	/* When it has caught up, it can do without. */
-	assert_int_equal(tsi_membership_claim(&m, 2, 128, &first), 128);
-	tsi_membership_published(&m, 2, 128);
+	stage(2, 128);
 	assert_true(tsi_membership_fall_back_to_base(&m, 2));
 }
 
