@@ -4,18 +4,18 @@
  */
 #include "test/lib/for_each_transport.h"
 
-static const struct source small = { .name = "small",
-				     .n = 1000,
-				     .ring = 64,
-				     .max_batch = 16,
-				     .payload = 4000,
-				     .image = SIDE };
+static void end_capture(cudaStream_t stream)
+{
+	cudaGraph_t graph;
+
+	cu(cudaStreamEndCapture(stream, &graph));
+	cu(cudaGraphDestroy(graph));
+}
 
 static void read_capture(const struct reader_proc *r)
 {
 	enum transport transport = r->transport;
 	struct copy *l;
-	cudaGraph_t graph;
 	tsock_batch *b;
 	struct gpu_reader s;
 	uint64_t tail;
@@ -32,8 +32,7 @@ static void read_capture(const struct reader_proc *r)
 		err = tsock_batch_use(b, s.stream[1]);
 	need(err == TSOCK_ENOTSUP && strstr(tsock_errmsg(), "captur"));
 	/* What was refused left nothing behind. */
-	cu(cudaStreamEndCapture(s.stream[1], &graph));
-	cu(cudaGraphDestroy(graph));
+	end_capture(s.stream[1]);
 	tail = tsock_batch_seq(b) + tsock_batch_count(b);
 	gpu_reader_check(&s, b, 0);
 	gpu_reader_settle(&s);
@@ -46,8 +45,7 @@ static void read_capture(const struct reader_proc *r)
 	pause_us(30000);
 	if (api_transport(transport) != TSOCK_TRANSPORT_STAGED)
 		need(stats_of("small").row[0].tail <= tail);
-	cu(cudaStreamEndCapture(s.stream[1], &graph));
-	cu(cudaGraphDestroy(graph));
+	end_capture(s.stream[1]);
 	gpu_reader_some(&s, 20);
 	gpu_reader_settle(&s);
 	gpu_reader_close(&s);
@@ -55,11 +53,7 @@ static void read_capture(const struct reader_proc *r)
 
 static void a_stream_that_is_captured_is_left_alone(void **state)
 {
-	struct reader_proc r = { .src = &small,
-				 .transport = case_transport(state),
-				 .batch = 16 };
-
-	run_as(read_capture, &r);
+	run_small(read_capture, state);
 }
 
 /* A batch of another stream is taken, used and given back meanwhile. */
@@ -69,7 +63,6 @@ static void read_within_a_capture(const struct reader_proc *r)
 		cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
 		cudaStreamCaptureModeRelaxed
 	};
-	cudaGraph_t graph;
 	tsock_batch *held, *b;
 	struct gpu_reader s;
 
@@ -84,8 +77,7 @@ static void read_within_a_capture(const struct reader_proc *r)
 		need(tsock_next(s.t, 20000, &b) == 0);
 		need(tsock_batch_use(b, s.stream[2]) == 0);
 		tsock_batch_release(b);
-		cu(cudaStreamEndCapture(s.stream[1], &graph));
-		cu(cudaGraphDestroy(graph));
+		end_capture(s.stream[1]);
 		finish_copy(&s, &s.copy[0]);
 	}
 	gpu_reader_some(&s, 20);
@@ -95,11 +87,7 @@ static void read_within_a_capture(const struct reader_proc *r)
 
 static void a_batch_dies_on_the_thread_that_captures(void **state)
 {
-	struct reader_proc r = { .src = &small,
-				 .transport = case_transport(state),
-				 .batch = 16 };
-
-	run_as(read_within_a_capture, &r);
+	run_small(read_within_a_capture, state);
 }
 
 #ifdef SIMCUDA
@@ -111,7 +99,6 @@ static void begin_capture(void *stream)
 /* A capture begins after the check for one, before the event is recorded. */
 static void read_into_a_capture(const struct reader_proc *r)
 {
-	cudaGraph_t graph;
 	tsock_batch *b;
 	struct gpu_reader s;
 
@@ -135,8 +122,7 @@ static void read_into_a_capture(const struct reader_proc *r)
 		pause_us(30000);
 		if (api_transport(r->transport) != TSOCK_TRANSPORT_STAGED)
 			need(stats_of("small").row[0].tail <= seq);
-		cu(cudaStreamEndCapture(s.stream[1], &graph));
-		cu(cudaGraphDestroy(graph));
+		end_capture(s.stream[1]);
 		finish_copy(&s, &s.copy[0]);
 		gpu_reader_some(&s, 20);
 	}
@@ -146,11 +132,7 @@ static void read_into_a_capture(const struct reader_proc *r)
 
 static void a_capture_that_begins_at_a_release_is_waited_out(void **state)
 {
-	struct reader_proc r = { .src = &small,
-				 .transport = case_transport(state),
-				 .batch = 16 };
-
-	run_as(read_into_a_capture, &r);
+	run_small(read_into_a_capture, state);
 }
 
 static void read_on_a_dead_stream(const struct reader_proc *r)
@@ -202,11 +184,7 @@ static void read_on_a_dead_stream(const struct reader_proc *r)
 
 static void a_stream_that_died_before_its_batch_is_named(void **state)
 {
-	struct reader_proc r = { .src = &small,
-				 .transport = case_transport(state),
-				 .batch = 16 };
-
-	run_as(read_on_a_dead_stream, &r);
+	run_small(read_on_a_dead_stream, state);
 }
 #endif
 

@@ -4,26 +4,9 @@
  * and what a reader takes of the machine.
  */
 #include "test/lib/for_each_transport.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
+#include "test/lib/sanitized.h"
 
 /* ---- work that is still queued ---- */
-
-static const struct source small = { .name = "small",
-				     .n = 1000,
-				     .ring = 64,
-				     .max_batch = 16,
-				     .payload = 4000,
-				     .image = SIDE };
 
 /* How the simulation orders the work of those who ask for it. */
 static const char *mode;
@@ -39,15 +22,16 @@ static void read_late(const struct reader_proc *r)
 /* Kernels that run late read batches that were released long ago. */
 static void late(const struct reader_proc *r, const char *how)
 {
-	struct reader_proc other = {
-		.src = &small, .transport = HOST, .batch = 16, .epochs = 1
-	};
+	struct reader_proc other = { .src = &small_source,
+				     .transport = HOST,
+				     .batch = 16,
+				     .epochs = 1 };
 	pid_t producer, pid[2];
 
 	mode = how;
 	pid[0] = start_as(read_late, r);
 	pid[1] = start_reader_proc(&other);
-	producer = start_producer(&small);
+	producer = start_producer(&small_source);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(ended(pid[i]), 0);
 	kill_and_reap(producer);
@@ -57,7 +41,7 @@ static void a_batch_that_queued_work_reads_is_never_overwritten(void **state)
 {
 	static const char *const modes[] = { "late", "random", "reverse",
 					     "stuck", "eager" };
-	struct reader_proc r = { .src = &small,
+	struct reader_proc r = { .src = &small_source,
 				 .transport = case_transport(state),
 				 .batch = 16,
 				 .epochs = 1 };
@@ -70,7 +54,7 @@ static void a_batch_that_queued_work_reads_is_never_overwritten(void **state)
 
 static void several_streams_may_use_a_batch(void **state)
 {
-	struct reader_proc r = { .src = &small,
+	struct reader_proc r = { .src = &small_source,
 				 .transport = case_transport(state),
 				 .batch = 16,
 				 .epochs = 1,
@@ -101,11 +85,7 @@ static void read_without_looking(const struct reader_proc *r)
 
 static void the_same_with_nobody_looking_in_between(void **state)
 {
-	struct reader_proc r = { .src = &small,
-				 .transport = case_transport(state),
-				 .batch = 16 };
-
-	run_as(read_without_looking, &r);
+	run_small(read_without_looking, state);
 }
 
 static void read_and_leave(const struct reader_proc *r)
@@ -134,11 +114,7 @@ static void read_and_leave(const struct reader_proc *r)
 
 static void readers_that_leave_with_work_queued(void **state)
 {
-	struct reader_proc r = { .src = &small,
-				 .transport = case_transport(state),
-				 .batch = 16 };
-
-	run_as(read_and_leave, &r);
+	run_small(read_and_leave, state);
 }
 
 /* ---- errors ---- */
@@ -174,13 +150,14 @@ static void read_till_it_breaks(const struct reader_proc *r)
 
 static void an_error_in_one_context_is_its_owners_alone(void **state)
 {
-	struct reader_proc good = {
-		.src = &small, .transport = SHARED, .batch = 16, .epochs = 2
-	};
-	struct reader_proc bad = { .src = &small,
+	struct reader_proc good = { .src = &small_source,
+				    .transport = SHARED,
+				    .batch = 16,
+				    .epochs = 2 };
+	struct reader_proc bad = { .src = &small_source,
 				   .transport = case_transport(state),
 				   .batch = 16 };
-	pid_t producer = start_producer(&small), pid, other;
+	pid_t producer = start_producer(&small_source), pid, other;
 
 	pid = start_as(read_till_it_breaks, &bad);
 	other = start_reader_proc(&good);
@@ -221,10 +198,10 @@ static void read_and_exit(const struct reader_proc *r)
 
 static void a_process_exits_with_batches_pending(void **state)
 {
-	struct reader_proc r = { .src = &small,
+	struct reader_proc r = { .src = &small_source,
 				 .transport = case_transport(state),
 				 .batch = 16 };
-	pid_t producer = start_producer(&small);
+	pid_t producer = start_producer(&small_source);
 
 	for (unsigned i = 0; i < (SIMULATED ? 3 : 30); i++)
 		assert_int_equal(ended(start_as(read_and_exit, &r)), 0);
@@ -244,7 +221,7 @@ static void read_and_clean_up(const struct reader_proc *r)
 
 static void nothing_is_left_on_the_gpu(void **state)
 {
-	struct reader_proc r = { .src = &small,
+	struct reader_proc r = { .src = &small_source,
 				 .transport = case_transport(state),
 				 .batch = 16,
 				 .epochs = 1,
@@ -280,11 +257,7 @@ static void read_and_rest(const struct reader_proc *r)
 
 static void nothing_spins_while_there_is_nothing_to_do(void **state)
 {
-	struct reader_proc r = { .src = &small,
-				 .transport = case_transport(state),
-				 .batch = 16 };
-
-	run_as(read_and_rest, &r);
+	run_small(read_and_rest, state);
 }
 
 /* ---- forks ---- */
@@ -345,7 +318,7 @@ static void read_and_fork(const struct reader_proc *r)
 
 static void a_forked_child_that_exits_with_batches_harms_nobody(void **state)
 {
-	struct source src = small;
+	struct source src = small_source;
 	struct reader_proc r = { .src = &src,
 				 .transport = case_transport(state),
 				 .batch = 16 };
@@ -378,19 +351,15 @@ static void open_wrongly(const struct reader_proc *r)
 
 static void wrong_names_and_sizes_are_named(void **state)
 {
-	struct reader_proc r = { .src = &small,
-				 .transport = case_transport(state),
-				 .batch = 16 };
-
-	run_as(open_wrongly, &r);
+	run_small(open_wrongly, state);
 }
 
 static void calls_that_make_no_sense_are_named(void **state)
 {
-	struct reader_proc me = { .src = &small,
+	struct reader_proc me = { .src = &small_source,
 				  .transport = HOST,
 				  .batch = 16 };
-	pid_t producer = start_producer(&small);
+	pid_t producer = start_producer(&small_source);
 	tsock_batch *b;
 	struct gpu_reader s;
 

@@ -6,8 +6,9 @@
  */
 #include "test/lib/for_each_transport.h"
 
-#include <dirent.h>
 #include <poll.h>
+
+#include "test/lib/usage.h"
 
 static const unsigned numbers[] = { 1, 2, 8 };
 
@@ -76,41 +77,6 @@ static void close_barrier(void)
 
 /* ---- readers that die ---- */
 
-static unsigned count(pid_t pid, const char *what, char of)
-{
-	unsigned n = 0;
-	char path[64];
-	FILE *f;
-	int c;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, what);
-	if (of) {
-		f = fopen(path, "r");
-		assert_non_null(f);
-		while ((c = getc(f)) != EOF)
-			n += c == of;
-		fclose(f);
-	} else {
-		DIR *d = opendir(path);
-
-		assert_non_null(d);
-		while (readdir(d))
-			n++;
-		closedir(d);
-	}
-	return n;
-}
-
-static unsigned open_files(pid_t pid)
-{
-	return count(pid, "fd", 0);
-}
-
-static unsigned mappings(pid_t pid)
-{
-	return count(pid, "maps", '\n');
-}
-
 static unsigned kills(void)
 {
 	const char *n = getenv("TSOCK_KILLS");
@@ -172,17 +138,17 @@ static void kills_at_random_moments_harm_nobody(void **state)
 	}
 	wait_readers(src.name, 6);
 	goes_on(src.name, 64);
-	fds = open_files(producer);
-	maps = mappings(producer);
+	fds = descriptors_of(producer);
+	maps = mappings_of(producer);
 	for (unsigned k = 0; k < kills(); k += 4)
 		kill_four(&src, &seed);
 	wait_readers(src.name, 6);
-	for (unsigned i = 0; open_files(producer) > fds; i++) {
+	for (unsigned i = 0; descriptors_of(producer) > fds; i++) {
 		assert_true(i < 1000);
 		pause_us(5000);
 	}
 	/* Thread arenas may come and go; tail pages may not pile up. */
-	assert_true(mappings(producer) <= maps + 20);
+	assert_true(mappings_of(producer) <= maps + 20);
 	for (unsigned i = 0; i < 6; i++) {
 		assert_int_equal(waitpid(survivor[i], NULL, WNOHANG), 0);
 		kill_and_reap(survivor[i]);

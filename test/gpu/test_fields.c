@@ -5,13 +5,6 @@
  */
 #include "test/lib/for_each_transport.h"
 
-static const struct source small = { .name = "small",
-				     .n = 1000,
-				     .ring = 64,
-				     .max_batch = 16,
-				     .payload = 4000,
-				     .image = SIDE };
-
 /* ---- tensors ---- */
 
 struct dl {
@@ -70,7 +63,7 @@ static void read_lent(const struct reader_proc *r)
 static void tensors_say_on_which_gpu_they_are(void **state)
 {
 	bool several = gpus() >= 4 && !getenv("CUDA_VISIBLE_DEVICES");
-	struct reader_proc r = { .src = &small,
+	struct reader_proc r = { .src = &small_source,
 				 .transport = case_transport(state),
 				 .device = several,
 				 .visible = several ? "2,3" : NULL,

@@ -8,16 +8,9 @@
 
 #include "test/lib/for_each_transport.h"
 
-static const struct source small = { .name = "small",
-				     .n = 1000,
-				     .ring = 64,
-				     .max_batch = 16,
-				     .payload = 4000,
-				     .image = SIDE };
-
 static void jobs_number_their_gpus_as_they_like(void **state)
 {
-	struct source src = small;
+	struct source src = small_source;
 	struct reader_proc r[8] = {
 		{ .transport = SHARED, .device = 0, .visible = "3" },
 		{ .transport = SHARED, .device = 3 },
@@ -84,11 +77,11 @@ static void a_gpu_that_is_not_there_is_named_at_open(void **state)
 /* From outside, too, it can be read how a reader comes to its samples. */
 static void stats_tell_the_way(void **state)
 {
-	struct reader_proc r = { .src = &small,
+	struct reader_proc r = { .src = &small_source,
 				 .transport = case_transport(state),
 				 .batch = 16,
 				 .epochs = 100000 };
-	pid_t producer = start_source(&small, r.transport),
+	pid_t producer = start_source(&small_source, r.transport),
 	      pid = start_reader_proc(&r);
 
 	wait_readers("small", 1);
@@ -139,7 +132,7 @@ static void check_said(unsigned refused)
 static void falls_back(const char *name, const char *value, bool producers,
 		       int transport, uint32_t flags, int refused)
 {
-	struct source src = small;
+	struct source src = small_source;
 	struct reader_proc me = { .src = &src,
 				  .transport = SHARED,
 				  .batch = 16 };
@@ -221,7 +214,7 @@ static void what_cant_be_shared_is_shared_in_another_way(void **state)
 static int without_kernels(const char *whose, enum transport transport,
 			   bool floats)
 {
-	struct source src = small;
+	struct source src = small_source;
 	struct reader_proc r = { .src = &src,
 				 .transport = transport,
 				 .batch = 16,
@@ -295,7 +288,7 @@ static void other_mig_instances_are_copied_to(void **state)
 /* Why, by name: the producer can't know of an instance that it doesn't see. */
 static void that_a_process_sees_one_mig_instance_is_said(void **state)
 {
-	struct source src = small;
+	struct source src = small_source;
 	struct reader_proc r = {
 		.src = &src, .transport = SHARED, .visible = "1", .batch = 16
 	};
@@ -322,7 +315,7 @@ static void that_a_process_sees_one_mig_instance_is_said(void **state)
 /* By name, that one alone: the reason, and what it is about. */
 static void a_transport_by_name_has_no_other(void **state)
 {
-	struct source src = small;
+	struct source src = small_source;
 	struct reader_proc r = { .src = &src,
 				 .transport = SHARED,
 				 .batch = 16 };

@@ -4,7 +4,6 @@
  */
 #include "test/lib/fdpass_peers.h"
 
-#include <dirent.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,18 +34,6 @@ int fdpass_teardown(void **s)
 	close(fdpass_listener);
 	unlink(fdpass_path);
 	return rmdir(fdpass_folder);
-}
-
-int count_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 int exit_status(pid_t pid)

@@ -28,9 +28,6 @@ int fdpass_setup(void **s);
 
 int fdpass_teardown(void **s);
 
-/* Descriptors of this process. */
-int count_fds(void);
-
 /* A child's exit status, or 1000 + the signal. */
 int exit_status(pid_t pid);
 

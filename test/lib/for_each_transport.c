@@ -122,6 +122,22 @@ enum transport case_transport(void **state)
 	return *(const enum transport *)*state;
 }
 
+const struct source small_source = { .name = "small",
+				     .n = 1000,
+				     .ring = 64,
+				     .max_batch = 16,
+				     .payload = 4000,
+				     .image = SIDE };
+
+void run_small(void (*fn)(const struct reader_proc *r), void **state)
+{
+	struct reader_proc r = { .src = &small_source,
+				 .transport = case_transport(state),
+				 .batch = 16 };
+
+	run_as(fn, &r);
+}
+
 #define CASES 256
 
 struct cases {

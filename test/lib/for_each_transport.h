@@ -46,6 +46,12 @@ void run_reader_procs(const struct source *src, struct reader_proc *r,
 void run_as(void (*fn)(const struct reader_proc *r),
 	    const struct reader_proc *r);
 
+/* A stream "small", of 1000 images with fields beside them. */
+extern const struct source small_source;
+
+/* One child of that stream, in batches of 16, by the case's transport. */
+void run_small(void (*fn)(const struct reader_proc *r), void **state);
+
 /* Skip a test that numbers so many as it likes. */
 void need_gpus(unsigned n);
 

@@ -4,17 +4,15 @@
  */
 #include "test/lib/watched_server.h"
 
-#include <dirent.h>
 #include <pthread.h>
+
+#include "test/lib/sanitized.h"
+#include "test/lib/usage.h"
 
 #define BATCH 48
 
 /* Sanitizers keep what is freed for a while. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define GROWTH_KIB (768L * 1024)
-#else
-#define GROWTH_KIB (48L * 1024)
-#endif
+#define GROWTH_KIB ((SANITIZED ? 768L : 48L) * 1024)
 
 struct source watched_src = { .name = WATCHED,
 			      .n = 3000,
@@ -75,21 +73,6 @@ static pid_t start_server(void)
 	_exit(0);
 }
 
-static unsigned open_files(pid_t pid)
-{
-	char path[64];
-	unsigned n = 0;
-	DIR *d;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	d = opendir(path);
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static long memory_of(pid_t pid)
 {
 	char path[64], line[256];
@@ -147,7 +130,7 @@ void is_as_before(void)
 	answers_and_goes_on();
 	one_can_still_join();
 	wait_readers(WATCHED, 1);
-	while (open_files(server) > fds) {
+	while (descriptors_of(server) > fds) {
 		assert_true(now_s() - t0 < 15.0);
 		pause_us(20000);
 	}
@@ -214,7 +197,7 @@ void watched_set_up(void)
 
 void watched_measure(void)
 {
-	fds = open_files(server);
+	fds = descriptors_of(server);
 	rss_kib = memory_of(server);
 }
 

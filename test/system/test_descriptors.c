@@ -6,12 +6,13 @@
  */
 #include "test/lib/reader.h"
 
-#include <dirent.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <zmq.h>
 
+#include "test/lib/sanitized.h"
+#include "test/lib/usage.h"
 #include "wire/address.h"
 #include "wire/msg.h"
 
@@ -289,21 +290,6 @@ static double cpu_seconds(pid_t pid)
 	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 }
 
-static unsigned descriptors_of(pid_t pid)
-{
-	char path[40];
-	unsigned n = 0;
-	DIR *d;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	d = opendir(path);
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n - 2; /* "." and ".." */
-}
-
 /* ZeroMQ may have taken all for a moment, but it is made to give some back. */
 static void await_spare_descriptors(pid_t producer)
 {
@@ -353,9 +339,8 @@ static void accepting_without_a_descriptor_ends_nothing(void **state)
 	int s[3], err;
 
 	(void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	skip(); /* A sanitizer's accept4() comes first. */
-#endif
+	if (SANITIZED)
+		skip(); /* A sanitizer's accept4() comes first. */
 	for (int i = 0; i < 2; i++)
 		assert_true((s[i] = socket(AF_UNIX, SOCK_STREAM, 0)) >= 0);
 	/* Without a path the system chooses a name. */

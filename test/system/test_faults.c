@@ -6,7 +6,8 @@
 #include "test/lib/reader.h"
 
 #include <poll.h>
-#include <dirent.h>
+
+#include "test/lib/usage.h"
 
 static double now_s(void)
 {
@@ -14,42 +15,6 @@ static double now_s(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
-static unsigned entries(const char *path)
-{
-	DIR *d = opendir(path);
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
-static unsigned open_files(pid_t pid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	return entries(path);
-}
-
-static unsigned mappings(pid_t pid)
-{
-	char path[64];
-	unsigned lines = 0;
-	FILE *f;
-	int c;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	f = fopen(path, "r");
-	assert_non_null(f);
-	while ((c = getc(f)) != EOF)
-		lines += c == '\n';
-	fclose(f);
-	return lines;
 }
 
 static unsigned kills(void)
@@ -82,8 +47,8 @@ static void kills_at_random_moments_harm_nobody(void **state)
 	for (unsigned i = 0; i < 2; i++)
 		survivor[i] = start_reader(&good[i]);
 	wait_readers("kills", 2);
-	fds = open_files(producer);
-	maps = mappings(producer);
+	fds = descriptors_of(producer);
+	maps = mappings_of(producer);
 	for (unsigned k = 0; k < total; k += 4) {
 		struct tsock_stats st = stats_of("kills");
 
@@ -113,12 +78,12 @@ static void kills_at_random_moments_harm_nobody(void **state)
 	wait_readers("kills", 2);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(waitpid(survivor[i], NULL, WNOHANG), 0);
-	for (unsigned i = 0; open_files(producer) > fds; i++) {
+	for (unsigned i = 0; descriptors_of(producer) > fds; i++) {
 		assert_true(i < 1000);
 		pause_us(5000);
 	}
 	/* Thread arenas may come and go; tail pages may not pile up. */
-	assert_true(mappings(producer) <= maps + 20);
+	assert_true(mappings_of(producer) <= maps + 20);
 	for (unsigned i = 0; i < 2; i++)
 		kill_and_reap(survivor[i]);
 	kill_and_reap(producer);

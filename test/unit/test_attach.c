@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -21,6 +20,7 @@
 
 #include "consumer/attach.h"
 #include "test/lib/ring_fixture.h"
+#include "test/lib/usage.h"
 #include "wire/fdpass.h"
 
 static const uint64_t bytes[] = { 24576, 20001 };
@@ -108,18 +108,6 @@ static void unmake(struct liar *l)
 	unlink(l->address.fdpass);
 	tsi_memfd_close(&l->tail);
 	fixture_ring_free(&l->f);
-}
-
-static unsigned open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 static int attach(struct liar *l, struct tsi_reader **r)
@@ -335,15 +323,15 @@ static void lies_are_refused_and_leave_nothing(void **state)
 
 		make(&l);
 		lies[i].tell(&l);
-		before = open_fds();
+		before = descriptors_of(getpid());
 		err = attach(&l, &r);
 		if (err != lies[i].code)
 			fail_msg("%s: %s: %s", lies[i].name,
 				 tsock_strerror(err), tsock_errmsg());
 		assert_true(tsock_errmsg()[0]);
-		if (open_fds() != before)
+		if (descriptors_of(getpid()) != before)
 			fail_msg("%s: %u descriptors left", lies[i].name,
-				 open_fds() - before);
+				 descriptors_of(getpid()) - before);
 		unmake(&l);
 	}
 }
@@ -358,14 +346,14 @@ static void the_truth_is_taken_and_given_back(void **state)
 	for (unsigned mode = 0; mode <= TSI_MAP_COPY; mode++) {
 		make(&l);
 		l.ask.mode = mode;
-		before = open_fds();
+		before = descriptors_of(getpid());
 		assert_int_equal(attach(&l, &r), 0);
 		assert_int_equal(tsi_reader_pos(r), 500);
 		assert_int_equal(tsi_reader_tail(r), 500);
 		assert_int_equal(r->claim.row, 3);
 		assert_true(tsi_reader_retire(r));
 		tsi_reader_unref(r);
-		assert_int_equal(open_fds(), before);
+		assert_int_equal(descriptors_of(getpid()), before);
 		unmake(&l);
 	}
 }
@@ -380,9 +368,9 @@ static void a_silent_producer_is_left(void **state)
 	make(&l);
 	l.mute = true;
 	l.ask.timeout_ms = 50;
-	before = open_fds();
+	before = descriptors_of(getpid());
 	assert_int_equal(attach(&l, &r), TSOCK_EAGAIN);
-	assert_int_equal(open_fds(), before);
+	assert_int_equal(descriptors_of(getpid()), before);
 	unmake(&l);
 }
 

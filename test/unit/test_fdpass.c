@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "test/lib/fdpass_peers.h"
+#include "test/lib/usage.h"
 
 static int connect_once(void)
 {
@@ -52,7 +53,8 @@ static void token_and_descriptors_arrive(void **s)
 			       .start = 1ull << 40,
 			       .epoch_end = 7,
 			       .incarnation = 9 };
-	int before = count_fds(), p[2];
+	unsigned before = descriptors_of(getpid());
+	int p[2];
 	struct tsi_peer v;
 	char got[4];
 	pid_t pid;
@@ -76,7 +78,7 @@ static void token_and_descriptors_arrive(void **s)
 	fdpass_forget(&v);
 	close(p[0]);
 	close(p[1]);
-	assert_int_equal(count_fds(), before);
+	assert_int_equal(descriptors_of(getpid()), before);
 }
 
 static int connect_for_many(void)
@@ -280,7 +282,7 @@ static void connecting_ends_at_its_deadline_in_spite_of_signals(void **s)
 {
 	struct sigaction sa = { .sa_handler = on_alarm }, old;
 	struct itimerval it = { { 0, 3000 }, { 0, 3000 } }, off = { 0 };
-	int before = count_fds();
+	unsigned before = descriptors_of(getpid());
 	int64_t start = tsi_now_ms();
 	struct tsi_passed k;
 
@@ -293,7 +295,7 @@ static void connecting_ends_at_its_deadline_in_spite_of_signals(void **s)
 	setitimer(ITIMER_REAL, &off, NULL);
 	sigaction(SIGALRM, &old, NULL);
 	assert_true(tsi_now_ms() - start >= 149);
-	assert_int_equal(count_fds(), before);
+	assert_int_equal(descriptors_of(getpid()), before);
 }
 
 static void a_full_backlog_is_waited_for(void **s)

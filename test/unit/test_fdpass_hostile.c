@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "test/lib/fdpass_peers.h"
+#include "test/lib/usage.h"
 
 #define NO_PEERPIDFD 1
 #define NO_PIDFD_OPEN 2
@@ -242,7 +243,8 @@ static int send_bytes(const void *bytes, size_t len, const int *fds, unsigned n)
 
 static void garbage_is_refused_and_leaks_nothing(void **s)
 {
-	int before = count_fds(), fds[40];
+	unsigned before = descriptors_of(getpid());
+	int fds[40];
 	uint8_t bytes[4096] = { 0 };
 	size_t len = fdpass_request(bytes);
 
@@ -264,7 +266,7 @@ static void garbage_is_refused_and_leaks_nothing(void **s)
 	assert_non_null(strstr(tsock_errmsg(), "version"));
 	bytes[0] = 'X';
 	assert_int_equal(send_bytes(bytes, len, fds, 1), TSOCK_EPROTO);
-	assert_int_equal(count_fds(), before);
+	assert_int_equal(descriptors_of(getpid()), before);
 }
 
 static void a_silent_consumer_blocks_nobody(void **s)
@@ -299,7 +301,7 @@ static int replied_with(const void *bytes, size_t len, const int *fds,
 	int sock, code;
 
 	if (!pid) {
-		int before = count_fds();
+		unsigned before = descriptors_of(getpid());
 		struct tsi_passed k;
 		int err = fdpass_to_producer(&k);
 
@@ -307,7 +309,7 @@ static int replied_with(const void *bytes, size_t len, const int *fds,
 			close(k.fd[i]);
 		if (!err)
 			close(k.producer);
-		_exit(count_fds() == before ? -err : 100);
+		_exit(descriptors_of(getpid()) == before ? -err : 100);
 	}
 	wait_for(fdpass_listener);
 	assert_int_equal(tsi_fdpass_accept(fdpass_listener, &sock), 0);

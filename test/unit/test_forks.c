@@ -18,17 +18,7 @@
 #include <unistd.h>
 
 #include "consumer/forks.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
+#include "test/lib/sanitized.h"
 
 /* One field mapped twice in a row and one with a margin: no whole pages. */
 static const uint64_t odd[2] = { 12288, 20001 };

@@ -17,17 +17,7 @@
 #include <unistd.h>
 
 #include "test/lib/mapping_fixture.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
+#include "test/lib/sanitized.h"
 
 /* In a child: limits and mlockall() are for good. */
 static int in_child(int (*fn)(void))

@@ -25,17 +25,10 @@
 #include <cmocka.h>
 
 #include "image/budget.h"
-#include "test/lib/worker_fixture.h"
 #include "test/lib/made_image.h"
+#include "test/lib/sanitized.h"
+#include "test/lib/worker_fixture.h"
 #include "tsock/tsock.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
 
 #define MB ((size_t)1000 * 1000)
 
@@ -182,9 +175,8 @@ static void an_image_that_finds_no_memory_does_not_end_the_stream(void **state)
 	pid_t pid;
 
 	(void)state;
-#ifdef SANITIZED
-	skip();
-#endif
+	if (SANITIZED)
+		skip();
 	/* The other reader's threads reserve address space of their own. */
 	if (tsi_io_reader_create(TSI_READER_URING, 1, &r))
 		skip();

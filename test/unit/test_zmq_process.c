@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 
 #include "test/lib/channel_fixture.h"
+#include "test/lib/sanitized.h"
+#include "test/lib/usage.h"
 
 /* SigBlk of a thread, as a number. */
 static uint64_t blocked(const char *tid)
@@ -100,24 +102,12 @@ static void a_forked_child_touches_nothing(void **s)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
-static int count_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 /* Every limit from none left to plenty: an error or success, no abort. */
 static int with_few_descriptors(void)
 {
-	int used = count_fds(), opened = 0;
+	unsigned used = descriptors_of(getpid()) - 1, opened = 0;
 
-	for (int spare = 0; spare < 24; spare++) {
+	for (unsigned spare = 0; spare < 24; spare++) {
 		struct rlimit limit = { (rlim_t)(used + spare),
 					(rlim_t)(used + 100) };
 		struct tsi_channel *ch;
@@ -225,16 +215,16 @@ static void too_few_threads_are_named(void **s)
 static void too_little_address_space_is_named(void **s)
 {
 	(void)s;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	print_message("a sanitizer needs its address space\n");
-	skip();
-#endif
+	if (SANITIZED) {
+		print_message("a sanitizer needs its address space\n");
+		skip();
+	}
 	run_again_as("space");
 }
 
 static void nothing_is_left_behind(void **s)
 {
-	int before = count_fds();
+	unsigned before = descriptors_of(getpid());
 	struct tsi_msg m = hello(1);
 	struct tsi_channel *ch, *lonely;
 
@@ -250,9 +240,9 @@ static void nothing_is_left_behind(void **s)
 	tsi_zmq_close(lonely);
 	/* The producer's ends go when its I/O thread sees the hang-ups. */
 	for (int64_t end = tsi_now_ms() + LONG_MS;
-	     count_fds() > before && tsi_now_ms() < end;)
+	     descriptors_of(getpid()) > before && tsi_now_ms() < end;)
 		poll(NULL, 0, 5);
-	assert_true(count_fds() <= before);
+	assert_true(descriptors_of(getpid()) <= before);
 	tsi_zmq_close(NULL);
 }
 
