@@ -42,10 +42,36 @@ static void fill_header(struct tsi_ring *r, const struct tsi_geometry *g,
 	s->magic = TSI_RING_MAGIC;
 }
 
-int tsi_ring_create(const struct tsi_geometry *g,
-		    const struct tsi_ring_ident *id, struct tsi_ring *out)
+static int create_field(struct tsi_ring *r, const struct tsi_geometry *g,
+			unsigned i, unsigned device,
+			enum tsock_transport transport)
 {
-	struct tsi_ring r = { .rows_used = 0 };
+	char label[48];
+
+	if (r->on_gpu)
+		return tsi_gpu_mem_create(device, transport,
+					  tsi_geometry_map_bytes(g, i),
+					  &r->gpu[i]);
+	snprintf(label, sizeof(label), "tsock-%s",
+		 tsi_geometry_field(g, i)->name);
+	return tsi_memfd_create(label, tsi_geometry_map_bytes(g, i), 0,
+				&r->data[i]);
+}
+
+static void close_field(struct tsi_ring *r, unsigned i)
+{
+	if (r->on_gpu)
+		tsi_gpu_mem_close(&r->gpu[i]);
+	else
+		tsi_memfd_close(&r->data[i]);
+}
+
+/* In host memory device and transport say nothing. */
+static int create(const struct tsi_geometry *g, const struct tsi_ring_ident *id,
+		  bool on_gpu, unsigned device, enum tsock_transport transport,
+		  struct tsi_ring *out)
+{
+	struct tsi_ring r = { .on_gpu = on_gpu };
 	unsigned made = 0;
 	int err;
 
@@ -54,12 +80,7 @@ int tsi_ring_create(const struct tsi_geometry *g,
 		return err;
 	r.shared = tsi_memfd_base(&r.header);
 	for (; made < g->nfields; made++) {
-		char label[48];
-
-		snprintf(label, sizeof(label), "tsock-%s",
-			 tsi_geometry_field(g, made)->name);
-		err = tsi_memfd_create(label, tsi_geometry_map_bytes(g, made),
-				       0, &r.data[made]);
+		err = create_field(&r, g, made, device, transport);
 		if (err)
 			goto err_close;
 	}
@@ -69,51 +90,30 @@ int tsi_ring_create(const struct tsi_geometry *g,
 
 err_close:
 	while (made--)
-		tsi_memfd_close(&r.data[made]);
+		close_field(&r, made);
 	tsi_memfd_close(&r.header);
 	return err;
+}
+
+int tsi_ring_create(const struct tsi_geometry *g,
+		    const struct tsi_ring_ident *id, struct tsi_ring *out)
+{
+	return create(g, id, false, 0, TSOCK_TRANSPORT_AUTO, out);
 }
 
 int tsi_ring_create_gpu(const struct tsi_geometry *g,
 			const struct tsi_ring_ident *id, unsigned device,
 			enum tsock_transport transport, struct tsi_ring *out)
 {
-	struct tsi_ring r = { .on_gpu = true };
-	unsigned made = 0;
-	int err;
-
-	err = tsi_memfd_create("tsock-header", sizeof(*r.shared), 0, &r.header);
-	if (err)
-		return err;
-	r.shared = tsi_memfd_base(&r.header);
-	for (; made < g->nfields; made++) {
-		err = tsi_gpu_mem_create(device, transport,
-					 tsi_geometry_map_bytes(g, made),
-					 &r.gpu[made]);
-		if (err)
-			goto err_close;
-	}
-	fill_header(&r, g, id);
-	*out = r;
-	return 0;
-
-err_close:
-	while (made--)
-		tsi_gpu_mem_close(&r.gpu[made]);
-	tsi_memfd_close(&r.header);
-	return err;
+	return create(g, id, true, device, transport, out);
 }
 
 void tsi_ring_destroy(struct tsi_ring *r)
 {
 	if (!r->shared)
 		return;
-	for (unsigned i = 0; i < r->geometry.nfields; i++) {
-		if (r->on_gpu)
-			tsi_gpu_mem_close(&r->gpu[i]);
-		else
-			tsi_memfd_close(&r->data[i]);
-	}
+	for (unsigned i = 0; i < r->geometry.nfields; i++)
+		close_field(r, i);
 	tsi_memfd_close(&r->header);
 	r->shared = NULL;
 }
