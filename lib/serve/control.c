@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -24,6 +25,7 @@
 #include "wire/zmq.h"
 
 #define TICK_MS 100 /* for what has time limits, and for lost wake-ups */
+#define PAUSE_MS 10 /* between two looks, where the kernel can't wait */
 
 static void tick(struct tsock_server *s, int64_t now)
 {
@@ -83,21 +85,41 @@ static void make_sockets_again(struct tsock_server *s)
 		tsi_gate_fail(&s->gate, tsock_errmsg());
 }
 
+/*
+ * Wait until there is something to do; returns whether there may be messages.
+ * Where that fails, for want of memory say, everything is looked at after a
+ * moment; the log says so once.
+ */
+static bool wait_for_work(struct tsock_server *s, bool *failed)
+{
+	struct pollfd fds[2 + TSI_PENDING_CONNS + TSI_MAX_MEMBERS];
+	struct timespec pause = { 0, PAUSE_MS * 1000000 };
+	bool mail = false;
+	unsigned n;
+	int err;
+
+	tsi_sync_lock(&s->sync);
+	n = gather(s, fds);
+	tsi_sync_unlock(&s->sync);
+	err = tsi_zmq_poll(s->sockets.channel, fds, n, TICK_MS, &mail);
+	if (err && !*failed)
+		tsi_log(TSOCK_LOG_ERROR,
+			"the server can't wait, and looks every %d ms: %s",
+			PAUSE_MS, tsock_errmsg());
+	*failed = err;
+	if (!err)
+		return mail;
+	nanosleep(&pause, NULL);
+	return true;
+}
+
 static void *control_main(void *arg)
 {
 	struct tsock_server *s = arg;
-	struct pollfd fds[2 + TSI_PENDING_CONNS + TSI_MAX_MEMBERS];
-	bool mail, gone, stop = false;
-	unsigned n;
+	bool mail, gone, stop = false, failed = false;
 
 	while (!stop) {
-		tsi_sync_lock(&s->sync);
-		n = gather(s, fds);
-		tsi_sync_unlock(&s->sync);
-		mail = false;
-		if (tsi_zmq_poll(s->sockets.channel, fds, n, TICK_MS, &mail))
-			tsi_log(TSOCK_LOG_ERROR, "the server can't wait: %s",
-				tsock_errmsg());
+		mail = wait_for_work(s, &failed);
 		drain_eventfd(s->event);
 		gone = tsi_sockets_gone(&s->sockets, tsi_now_ms());
 		tsi_sync_lock(&s->sync);

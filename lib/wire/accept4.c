@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * accept4.c - accept4(2) for ZeroMQ, which aborts the process on EMFILE.
+ * accept4.c - accept4(2) for ZeroMQ, which aborts the process on EMFILE, and
+ * where the kernel has no memory for a connection.
  *
  * ZeroMQ's thread accepts as fast as connections arrive, and nothing bounds how
  * many it accepts before another thread runs and stops it.  On ENFILE it only
@@ -18,7 +19,7 @@ accept4(int fd, struct sockaddr *address, socklen_t *len, int flags)
 {
 	int s = (int)syscall(SYS_accept4, fd, address, len, flags);
 
-	if (s < 0 && errno == EMFILE)
+	if (s < 0 && (errno == EMFILE || errno == ENOMEM || errno == ENOBUFS))
 		errno = ENFILE;
 	return s;
 }
