@@ -214,11 +214,20 @@ static int meet(struct tsock *t, int64_t deadline)
 
 /* ---- finding it ---- */
 
-static const struct tsi_address *answering(const struct tsi_address *p, int n)
+/* The place at which a producer listens, or NULL; *err: why this process can't
+ * look, or 0. */
+static const struct tsi_address *answering(const struct tsi_address *p, int n,
+					   int *err)
 {
-	for (int i = 0; i < n; i++)
-		if (tsi_fdpass_listening(tsi_address_fdpass(&p[i])))
+	*err = 0;
+	for (int i = 0; i < n; i++) {
+		int there = tsi_fdpass_listening(tsi_address_fdpass(&p[i]));
+
+		if (there > 0)
 			return &p[i];
+		if (there < 0)
+			*err = there;
+	}
 	return NULL;
 }
 
@@ -266,11 +275,10 @@ static int find_and_meet(struct tsock *t, const struct tsi_address *p, int n)
 	bool said = false;
 
 	for (;; now = tsi_now_ms()) {
-		const struct tsi_address *found = answering(p, n);
+		int err;
+		const struct tsi_address *found = answering(p, n, &err);
 
 		if (found) {
-			int err;
-
 			t->address = *found;
 			err = meet(t, deadline);
 			if (!err)
@@ -279,9 +287,10 @@ static int find_and_meet(struct tsock *t, const struct tsi_address *p, int n)
 			if (err != TSOCK_ELOST)
 				return err;
 			tsi_log(TSOCK_LOG_DEBUG, "%s", tsock_errmsg());
+			err = 0;
 		}
 		if (now >= deadline)
-			return err_noprod(p, n, now - begin);
+			return err ? err : err_noprod(p, n, now - begin);
 		if (!said)
 			log_waiting(p, n);
 		said = true;

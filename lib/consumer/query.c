@@ -47,7 +47,7 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 	struct tsi_address address[TSI_ADDRESSES];
 	struct tsock_stats stats;
 	char folders[TSI_ADDRESSES * (TSI_SOCKET_PATH + 5)], running[256];
-	int n, err;
+	int n, err, there;
 
 	if (!name)
 		return tsi_err(TSOCK_EARG, "tsock_query: name is NULL");
@@ -58,7 +58,10 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 	if (n < 0)
 		return n;
 	for (int i = 0; i < n; i++) {
-		if (!tsi_fdpass_listening(tsi_address_fdpass(&address[i])))
+		there = tsi_fdpass_listening(tsi_address_fdpass(&address[i]));
+		if (there < 0)
+			return there;
+		if (!there)
 			continue;
 		err = ask(&address[i], deadline, &stats);
 		/* It went away in between. */
@@ -93,7 +96,7 @@ static void list_one(void *arg, const struct tsi_address *p)
 {
 	struct listing *l = arg;
 
-	if (!tsi_fdpass_listening(tsi_address_fdpass(p)))
+	if (tsi_fdpass_listening(tsi_address_fdpass(p)) <= 0)
 		return;
 	l->fn(l->arg, tsi_address_name(p), tsi_address_folder(p));
 	l->n++;

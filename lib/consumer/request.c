@@ -68,7 +68,8 @@ static int send_due(struct tsi_requester *r, const struct tsi_msg *m,
 	if (r->pending == m->serial) {
 		if (now - r->sent_ms < AGAIN_MS)
 			return 0;
-		if (!tsi_fdpass_listening(r->fdpass))
+		/* Where this process can't tell, the producer may be there. */
+		if (tsi_fdpass_listening(r->fdpass) == 0)
 			return tsi_err(TSOCK_ELOST,
 				       "the producer is gone: nobody listens "
 				       "at %s",

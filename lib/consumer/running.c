@@ -32,7 +32,7 @@ static void name_one(void *arg, const struct tsi_address *p)
 {
 	struct names *l = arg;
 
-	if (!tsi_fdpass_listening(tsi_address_fdpass(p)))
+	if (tsi_fdpass_listening(tsi_address_fdpass(p)) <= 0)
 		return;
 	if (l->n < NAMED)
 		add(l, l->n ? ", " : "; these run: ", tsi_address_name(p));

@@ -67,6 +67,21 @@ static int err_locked(const struct tsi_address *a, int fd)
 	return who.l_type == F_UNLCK ? 0 : err_served(a->name, who.l_pid);
 }
 
+/* For people to read; no program of ours does.  A short write is a full disk. */
+static int write_pid(int fd)
+{
+	char pid[16];
+	ssize_t n, len;
+
+	len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+	do
+		n = ftruncate(fd, 0) ? -1 : pwrite(fd, pid, (size_t)len, 0);
+	while (n < 0 && errno == EINTR);
+	if (n >= 0 && n < len)
+		errno = ENOSPC;
+	return n == len ? 0 : -1;
+}
+
 /*
  * Lock the file that is at the path now.  A producer that ends unlinks the file
  * while it holds the lock, so a lock on a file that isn't at the path any more
@@ -76,12 +91,13 @@ static int lock_file(const struct tsi_address *a, int *out)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	struct stat here, there;
-	char pid[16];
 	int fd, err;
 
 	for (;;) {
 		fd = open(a->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
 			  0600);
+		if (fd < 0 && errno == EINTR)
+			continue;
 		if (fd < 0)
 			return tsi_err_sys("open %s", a->lock);
 		if (fcntl(fd, F_SETLK, &lock)) {
@@ -91,15 +107,20 @@ static int lock_file(const struct tsi_address *a, int *out)
 				return err;
 			continue;
 		}
-		if (!fstat(fd, &here) && !stat(a->lock, &there) &&
-		    here.st_dev == there.st_dev && here.st_ino == there.st_ino)
+		there.st_ino = 0;
+		if (fstat(fd, &here) ||
+		    (stat(a->lock, &there) && errno != ENOENT)) {
+			err = tsi_err_sys("look at %s", a->lock);
+			close(fd);
+			return err;
+		}
+		/* Its last holder may have removed it meanwhile. */
+		if (there.st_ino && here.st_dev == there.st_dev &&
+		    here.st_ino == there.st_ino)
 			break;
 		close(fd);
 	}
-	/* For people to read; no program of ours does. */
-	snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-	if (ftruncate(fd, 0) ||
-	    pwrite(fd, pid, strlen(pid), 0) != (ssize_t)strlen(pid)) {
+	if (write_pid(fd)) {
 		err = tsi_err_sys("write %s", a->lock);
 		close(fd);
 		return err;

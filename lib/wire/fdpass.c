@@ -330,23 +330,18 @@ static void let_connect_wait(int sock, int ms)
 
 	/* Zero would mean no limit. */
 	t.tv_usec += !ms;
-	setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
-	fcntl(sock, F_SETFL, 0);
+	if (!setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t)))
+		fcntl(sock, F_SETFL, 0);
 }
 
-/* Connect by the deadline: only a full backlog makes it wait. */
-static int connect_by(const char *path, int64_t deadline, int *sock,
-		      uint32_t *pid)
+/* Connect s by the deadline: only a full backlog makes it wait. */
+static int connect_by(int s, const char *path, int64_t deadline, uint32_t *pid)
 {
 	struct sockaddr_un sa;
-	int s, err;
+	int err = set_address(&sa, path);
 
-	err = set_address(&sa, path);
 	if (err)
 		return err;
-	s = open_socket();
-	if (s < 0)
-		return s;
 	while (connect(s, (struct sockaddr *)&sa, sizeof(sa))) {
 		if (errno == EINTR)
 			continue;
@@ -355,26 +350,14 @@ static int connect_by(const char *path, int64_t deadline, int *sock,
 			continue;
 		}
 		if (errno == EAGAIN)
-			err = TSOCK_EAGAIN;
-		else if (errno == ENOENT || errno == ECONNREFUSED)
-			err = tsi_err(TSOCK_ENOPROD,
-				      "no producer listens at "
-				      "%s",
-				      path);
-		else
-			err = tsi_err_sys("connect to %s", path);
-		goto err_close;
+			return TSOCK_EAGAIN;
+		if (errno == ENOENT || errno == ECONNREFUSED)
+			return tsi_err(TSOCK_ENOPROD,
+				       "no producer listens at %s", path);
+		return tsi_err_sys("connect to %s", path);
 	}
 	fcntl(s, F_SETFL, O_NONBLOCK);
-	err = tsi_peer_check(s, pid);
-	if (err)
-		goto err_close;
-	*sock = s;
-	return 0;
-
-err_close:
-	close(s);
-	return err;
+	return tsi_peer_check(s, pid);
 }
 
 static int send_token(int sock, const uint8_t *token, bool keep_sock)
@@ -451,9 +434,12 @@ int tsi_fdpass_connect(const char *path, const uint8_t *token, int timeout_ms,
 	uint32_t pid;
 	bool certain;
 
-	err = connect_by(path, deadline, &s, &pid);
+	s = open_socket();
+	if (s < 0)
+		return s;
+	err = connect_by(s, path, deadline, &pid);
 	if (err)
-		return err;
+		goto err_close;
 	/* Before the request: without a pidfd the connection has to stay. */
 	pidfd = tsi_peer_pidfd(s, pid, -1, &certain);
 	err = send_token(s, token, pidfd < 0);
@@ -484,14 +470,17 @@ err_close:
 	return err;
 }
 
-bool tsi_fdpass_listening(const char *path)
+int tsi_fdpass_listening(const char *path)
 {
+	int err, s = open_socket();
 	uint32_t pid;
-	int err, s;
 
-	err = connect_by(path, 0, &s, &pid);
-	if (!err)
-		close(s);
+	if (s < 0)
+		return s;
+	err = connect_by(s, path, 0, &pid);
+	close(s);
 	/* A full backlog is that of a producer that is busy. */
-	return !err || err == TSOCK_EAGAIN;
+	if (!err || err == TSOCK_EAGAIN)
+		return 1;
+	return err == TSOCK_ENOMEM ? err : 0;
 }

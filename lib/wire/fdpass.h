@@ -78,7 +78,10 @@ struct tsi_passed {
 int tsi_fdpass_connect(const char *path, const uint8_t *token, int timeout_ms,
 		       struct tsi_passed *out);
 
-/* Does a producer listen at path?  Connects, and closes that at once. */
-bool tsi_fdpass_listening(const char *path);
+/*
+ * Does a producer listen at path?  Connects, and closes that at once.  1: yes,
+ * 0: no; an error is this process's own, for want of a descriptor say.
+ */
+int tsi_fdpass_listening(const char *path);
 
 #endif

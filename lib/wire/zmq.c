@@ -45,7 +45,7 @@ static int err_zmq(const char *what, const char *path)
 {
 	int saved = errno;
 
-	if (saved == EMFILE || saved == ENFILE)
+	if (saved == EMFILE)
 		return tsi_zmq_err_descriptors(what, path);
 	return tsi_err(saved == ENOMEM ? TSOCK_ENOMEM : TSOCK_ESYS, "%s %s: %s",
 		       what, path, zmq_strerror(saved));
@@ -279,7 +279,8 @@ static int fill_pollset(struct tsi_channel *ch, const struct pollfd *fds,
 			realloc(ch->set, (OWN + nfds) * sizeof(*set));
 
 		if (!set)
-			return tsi_err_sys("poll %u descriptors", nfds);
+			return tsi_err_sys("wait for %u descriptors",
+					   nfds + OWN);
 		ch->set = set;
 		ch->nset = OWN + nfds;
 	}
@@ -341,7 +342,7 @@ int tsi_zmq_poll(struct tsi_channel *ch, struct pollfd *fds, unsigned nfds,
 					      .events = POLLIN };
 		n = poll(ch->set, OWN + nfds, *ready ? 0 : (int)left);
 		if (n < 0 && errno != EINTR)
-			return tsi_err_sys("poll");
+			return tsi_err_sys("wait for messages");
 		if (n < 0)
 			return 0;
 		for (unsigned i = 0; i < nfds; i++)

@@ -28,6 +28,9 @@ int tsi_zmq_err_descriptors(const char *what, const char *path)
 {
 	struct rlimit limit = { 0 };
 
+	if (errno != EMFILE)
+		return tsi_err_sys("%s %s: %d descriptors can't be opened",
+				   what, path, DESCRIPTORS);
 	getrlimit(RLIMIT_NOFILE, &limit);
 	return tsi_err(TSOCK_ESYS,
 		       "%s %s: no descriptor is left (the limit is %llu): "
