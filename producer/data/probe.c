@@ -80,6 +80,21 @@ static int failed(struct probing *p, const struct head *h, const char *verb)
 	return add_bad(p, h, reason);
 }
 
+/*
+ * A call on the file failed: is it worth another try?  An I/O error may be one
+ * of the moment, and O_NONBLOCK, which only kept the open from blocking, has
+ * some file systems answer reads with EAGAIN.
+ */
+static bool again(int fd, int *tries)
+{
+	int err = errno;
+	bool yes = (err == EIO || (err == EAGAIN && !fcntl(fd, F_SETFL, 0))) &&
+		   --*tries > 0;
+
+	errno = err;
+	return yes;
+}
+
 /* Have want bytes of the sample, or all that there are. */
 static int fill(struct head *h, int fd, size_t want)
 {
@@ -103,7 +118,7 @@ static int fill(struct head *h, int fd, size_t want)
 			break;
 		if (n > 0)
 			h->len += (size_t)n;
-		else if (errno != EINTR && (errno != EIO || --tries == 0))
+		else if (errno != EINTR && !again(fd, &tries))
 			return -1;
 	}
 	return 0;
@@ -157,7 +172,7 @@ static int open_file(const struct probing *p, const struct head *h, int flags)
 	do
 		fd = tsi_root_openat(p->root, h->at.path,
 				     flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	while (fd < 0 && (errno == EINTR || (errno == EIO && --tries > 0)));
+	while (fd < 0 && errno == EIO && --tries > 0);
 	return fd;
 }
 
@@ -199,6 +214,16 @@ static int check_kind(struct probing *p, struct head *h, const struct stat *st)
 	return 1;
 }
 
+static int look_at_open(int fd, struct stat *st)
+{
+	int tries = TRIES;
+
+	while (fstat(fd, st))
+		if (!again(fd, &tries))
+			return -1;
+	return 0;
+}
+
 static int probe_one(struct probing *p, uint64_t i, struct head *h)
 {
 	struct stat st;
@@ -221,7 +246,7 @@ static int probe_one(struct probing *p, uint64_t i, struct head *h)
 	if (fd < 0)
 		return failed(p, h, "open");
 	/* The file may have been replaced in between. */
-	if (fstat(fd, &st))
+	if (look_at_open(fd, &st))
 		err = failed(p, h, "read");
 	else if (!S_ISREG(st.st_mode))
 		err = add_bad(p, h, "is not a regular file");

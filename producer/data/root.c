@@ -22,7 +22,9 @@ int tsi_root_open(struct tsi_root *r, const char *path)
 	r->path = realpath(path, NULL);
 	if (!r->path)
 		return -1;
-	r->fd = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	do
+		r->fd = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	while (r->fd < 0 && errno == EINTR);
 	if (r->fd < 0)
 		return -1;
 	r->name = strdup(r->path);
@@ -97,7 +99,12 @@ static const char *below(const char *path)
 
 int tsi_root_openat(const struct tsi_root *r, const char *path, int flags)
 {
-	return openat(r->fd, below(path), flags);
+	int fd;
+
+	do
+		fd = openat(r->fd, below(path), flags);
+	while (fd < 0 && errno == EINTR);
+	return fd;
 }
 
 int tsi_root_stat(const struct tsi_root *r, const char *path, struct stat *st)

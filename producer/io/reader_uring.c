@@ -274,6 +274,9 @@ static bool uring_destroy(void *backend)
 	}
 	while (u->flying > 0 && !err)
 		err = uring_pump(u, true);
+	/* What was only prepared isn't in the kernel. */
+	if (err && u->flying == io_uring_sq_ready(&u->ring))
+		err = 0;
 	io_uring_queue_exit(&u->ring);
 	if (err) {
 		tsi_log(TSOCK_LOG_WARN, "io_uring failed: %s", tsock_errmsg());
