@@ -225,6 +225,13 @@ UNITS    := $(call with_main,$(UNIT))
 LEFT_OUT := $(filter-out $(UNIT),$(wildcard test/unit/test_*.c))
 SYSTEM   := $(wildcard test/system/*.c)
 SYSTEMS  := $(call with_main,$(SYSTEM))
+# Where calls fail on demand; their names are those of the functions __wrap_X.
+FAULT    := $(filter-out $(if $(filter 1,$(URING)),%_none.c,%_uring.c), \
+	$(wildcard test/faults/*.c))
+FAULTS   := $(call with_main,$(FAULT))
+WRAPPED  := $(shell sed -n 's/^[a-z].*__wrap_\([a-z0-9_]*\)$(lparen).*/\1/p; \
+	s/^WRAP$(lparen)[^,]*, \([a-z0-9_]*\),.*/\1/p' $(filter test/faults/inject%, \
+	$(FAULT)) | sort -u)
 # Tests of the GPU part, and what it stands on in a simulated build.
 GPU      := $(if $(filter-out 0,$(CUDA)),$(wildcard test/gpu/*.c))
 GPUS     := $(call with_main,$(GPU))
@@ -250,7 +257,7 @@ includes = $(INCLUDES) $(if $(filter $(sees_cuda),$(1)),$(CUDA_INCLUDES))
 lone = $(call obj,$(filter-out $(call with_main,$(1)),$(1)))
 
 C_FILES := $(LIB) $(SIM) $(PRODUCER) $(BENCH) $(TESTLIB) $(UNIT) $(SYSTEM) \
-	$(GPU) $(CONFORM) $(HELPER) $(FUZZERS)
+	$(FAULT) $(GPU) $(CONFORM) $(HELPER) $(FUZZERS)
 # What has the same object with every CUDA and URING.
 SHARED := $(filter-out $(sees_cuda),$(C_FILES))
 
@@ -261,6 +268,7 @@ AR_TEST := $(B)/obj/test.a
 BENCH_BIN  := $(BENCHES:bench/%.c=$(B)/bench/%)
 UNIT_BIN   := $(UNITS:%.c=$(B)/%)
 SYSTEM_BIN := $(SYSTEMS:%.c=$(B)/%)
+FAULT_BIN  := $(FAULTS:%.c=$(B)/%)
 # conformance_*sim.c look inside of the simulation; the others try real ones.
 CONFORM_BIN := $(patsubst %.c,$(B)/%,$(if $(filter-out 0,$(CUDA)), \
 	$(filter-out $(if $(filter 1,$(CUDA)),%_sim.c),$(CONFORM))))
@@ -296,7 +304,7 @@ examples: $(EXAMPLE_BIN)
 benches: $(BENCH_BIN)
 unit-tests: $(UNIT_BIN)
 gpu-tests: $(GPU_BIN) $(CUDA_HEADERS)
-tests: unit-tests gpu-tests $(SYSTEM_BIN) $(HELPER_BIN)	## test programs (not run)
+tests: unit-tests gpu-tests $(SYSTEM_BIN) $(FAULT_BIN) $(HELPER_BIN)	## test programs (not run)
 fuzzers: $(FUZZ_BIN)
 left-out:
 	@printf '%s\n' $(LEFT_OUT)
@@ -447,7 +455,7 @@ endef
 $(B)/bench/%: $(B)/obj/bench/%.o $(call lone,$(BENCH)) $(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
-$(UNIT_BIN) $(SYSTEM_BIN) $(GPU_BIN): private PRODLIBS += -lcmocka
+$(UNIT_BIN) $(SYSTEM_BIN) $(FAULT_BIN) $(GPU_BIN): private PRODLIBS += -lcmocka
 # In every build: of the same objects the same program is made.
 $(UNIT_BIN): private RPATH = -Wl,-rpath,'$$ORIGIN/../../lib'
 $(UNIT_BIN): $(B)/%: $(B)/obj/%.o $(call lone,$(UNIT)) $(AR_TEST) \
@@ -455,6 +463,11 @@ $(UNIT_BIN): $(B)/%: $(B)/obj/%.o $(call lone,$(UNIT)) $(AR_TEST) \
 	$(inside)
 
 $(SYSTEM_BIN): $(B)/%: $(B)/obj/%.o $(call lone,$(SYSTEM)) $(AR_TEST) \
+		$(AR_PRODUCER) $(AR_LIB)
+	$(inside)
+
+$(FAULT_BIN): private LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
+$(FAULT_BIN): $(B)/%: $(B)/obj/%.o $(call lone,$(FAULT)) $(AR_TEST) \
 		$(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 

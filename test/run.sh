@@ -41,6 +41,8 @@ clang        -        400  @clang                  clang, warnings are errors
 system       plain    400  system/*,system/*.sh    system tests
 system-asan  asan     400  system/*,system/bytes.sh system tests, ASan and UBSan
 system-tsan  tsan     400  system/*,system/bytes.sh system tests, TSan
+faults       plain    900  faults/*                calls that fail
+faults-asan+ asan     1800 faults/*                calls that fail, ASan and UBSan
 python       plain    1800 @python                 Python
 frameworks+  all      3000 @frameworks             Python, inside frameworks
 lint         lint     400  @lint                   lint
