@@ -39,6 +39,13 @@ struct tsi_jpeg_kernel {
 		    uint8_t *out, size_t n);
 	void (*rgb)(const uint8_t *r, const uint8_t *g, const uint8_t *b,
 		    uint8_t *out, size_t n);
+	/*
+	 * The same as ycc, to three planes: red at out, green and blue `plane`
+	 * and 2 * plane bytes behind.  NULL: not written for this processor.
+	 */
+	void (*ycc_planes)(const uint8_t *y, const uint8_t *cb,
+			   const uint8_t *cr, uint8_t *out, size_t plane,
+			   size_t n);
 };
 
 extern const struct tsi_jpeg_kernel tsi_jpeg_kernel_scalar;

@@ -127,6 +127,59 @@ static void avx512_idct(const int16_t (*coef)[64], const uint8_t *last,
 	}
 }
 
+/* 64 bytes of a plane: those at even places and at odd ones, from words. */
+INLINE void store_plane(uint8_t *out, VEC even, VEC odd)
+{
+	const VEC turns = SAME_LANES(_mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4,
+						   12, 5, 13, 6, 14, 7, 15));
+
+	STORE(out, OP(shuffle_epi8)(OP(packus_epi16)(even, odd), turns));
+}
+
+/* What is added to y for red, green and blue; words around 0. */
+struct colours {
+	VEC red;
+	VEC green;
+	VEC blue;
+};
+
+INLINE struct colours colours(VEC b, VEC r)
+{
+	const VEC middle = OP(set1_epi16)(128);
+	struct colours c;
+
+	b = OP(sub_epi16)(b, middle);
+	r = OP(sub_epi16)(r, middle);
+	c.red = OP(add_epi16)(r, OP(mulhrs_epi16)(r, OP(set1_epi16)(TO_RED)));
+	c.blue = OP(add_epi16)(OP(add_epi16)(b, b),
+			       OP(mulhrs_epi16)(b, OP(set1_epi16)(TO_BLUE)));
+	c.green = OP(sub_epi16)(green(b, r), r);
+	return c;
+}
+
+TARGET static void ycc_planes(const uint8_t *y, const uint8_t *cb,
+			      const uint8_t *cr, uint8_t *out, size_t plane,
+			      size_t n)
+{
+	const VEC low = OP(set1_epi16)(255);
+
+	for (size_t i = 0; i < n; i += 64) {
+		VEC l = LOAD(y + i), b = LOAD(cb + i), r = LOAD(cr + i);
+		VEC even = OP(and_si)(l, low), odd = OP(srli_epi16)(l, 8);
+		struct colours e =
+			colours(OP(and_si)(b, low), OP(and_si)(r, low));
+		struct colours o =
+			colours(OP(srli_epi16)(b, 8), OP(srli_epi16)(r, 8));
+
+		store_plane(out + i, OP(add_epi16)(even, e.red),
+			    OP(add_epi16)(odd, o.red));
+		store_plane(out + plane + i, OP(add_epi16)(even, e.green),
+			    OP(add_epi16)(odd, o.green));
+		store_plane(out + 2 * plane + i, OP(add_epi16)(even, e.blue),
+			    OP(add_epi16)(odd, o.blue));
+	}
+}
+
 static const struct tsi_jpeg_kernel kernel_avx512 = {
 	.name = "avx512",
 	.idct = avx512_idct,
@@ -135,6 +188,7 @@ static const struct tsi_jpeg_kernel kernel_avx512 = {
 	.h1v2 = vec_h1v2,
 	.ycc = vec_ycc,
 	.rgb = vec_rgb,
+	.ycc_planes = ycc_planes,
 };
 
 const struct tsi_jpeg_kernel *tsi_jpeg_kernel_avx512(void)

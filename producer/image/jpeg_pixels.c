@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "image/jpeg_kernel.h"
+#include "image/scratch.h"
 
 /* How a component's samples become as many as there are pixels. */
 enum way {
@@ -27,7 +28,7 @@ enum way {
 };
 
 /* The samples of a component; columns and rows are the component's. */
-struct plane {
+struct window {
 	enum way way;
 	uint32_t width; /* of the image */
 	uint32_t height;
@@ -46,7 +47,7 @@ struct tsi_jpeg_pixels {
 	struct tsi_jpeg_frame frame;
 	struct tsi_rect rect;
 	struct tsi_jpeg_area area;
-	struct plane plane[TSI_JPEG_COMPS];
+	struct window window[TSI_JPEG_COMPS];
 	bool waits;     /* a row of pixels may need the next row of MCUs */
 	uint32_t next;  /* the next row of MCUs */
 	uint32_t ready; /* rows of pixels that can be made: [done, ready) */
@@ -54,9 +55,9 @@ struct tsi_jpeg_pixels {
 	uint32_t first; /* column of the first pixel made, an even one */
 	uint8_t *up[TSI_JPEG_COMPS];
 	uint8_t *strip;
-	size_t stride;
-	uint8_t *memory;
-	size_t len;
+	size_t stride; /* of its rows */
+	size_t plane;  /* of its rows, or 0 */
+	struct tsi_scratch memory;
 };
 
 static uint32_t divide_up(uint32_t a, uint32_t b)
@@ -95,7 +96,7 @@ static void reach(bool doubled, uint32_t n, uint32_t from, uint32_t to,
 }
 
 static void plan(const struct tsi_jpeg_frame *f, const struct tsi_rect *r,
-		 unsigned k, struct plane *p)
+		 unsigned k, struct window *p)
 {
 	const struct tsi_jpeg_comp *c = &f->comp[k];
 
@@ -137,7 +138,7 @@ void tsi_jpeg_pixels_area(const struct tsi_jpeg_frame *f,
 
 	for (unsigned k = 0; k < f->comps; k++) {
 		uint32_t across = 8u * f->comp[k].h, down = 8u * f->comp[k].v;
-		struct plane p;
+		struct window p;
 
 		plan(f, rect, k, &p);
 		if (p.from / across < left)
@@ -156,7 +157,7 @@ void tsi_jpeg_pixels_area(const struct tsi_jpeg_frame *f,
  * Memory
  */
 
-static size_t plane_stride(uint32_t columns)
+static size_t window_stride(uint32_t columns)
 {
 	return TSI_JPEG_SLACK + round_up(columns) + TSI_JPEG_SLACK;
 }
@@ -166,72 +167,59 @@ static size_t strip_stride(uint32_t pixels)
 	return round_up((size_t)pixels * 4 + TSI_ROW_SLACK + TSI_JPEG_SLACK);
 }
 
+static size_t strip_plane(uint32_t pixels)
+{
+	return round_up((size_t)pixels + TSI_PLANE_SLACK);
+}
+
 /* Bytes for a rectangle of this width. */
 static size_t room(const struct tsi_jpeg_frame *f, uint32_t width)
 {
-	size_t bytes = TSI_STRIP_ROWS * strip_stride(width + 1);
+	size_t whole = strip_stride(width + 1);
+	size_t planes = 3 * strip_plane(width + 1);
+	size_t bytes = TSI_STRIP_ROWS * (whole > planes ? whole : planes);
 
 	for (unsigned k = 0; k < f->comps; k++) {
 		/* A block more on either side, and what fancy upsampling adds.
 		 */
-		bytes += (8u * f->comp[k].v + 1) * plane_stride(width + 24);
-		bytes += plane_stride(width + 2);
+		bytes += (8u * f->comp[k].v + 1) * window_stride(width + 24);
+		bytes += window_stride(width + 2);
 	}
 	return bytes;
 }
 
 uint64_t tsi_jpeg_pixels_need(const struct tsi_jpeg_frame *f)
 {
-	uint64_t bytes = room(f, f->width);
-
-	/* See grow(). */
-	return bytes + bytes / 4 + 64;
+	return tsi_scratch_need(room(f, f->width));
 }
 
-static int grow(struct tsi_jpeg_pixels *p, size_t len)
-{
-	uint8_t *m;
-
-	if (len <= p->len)
-		return 0;
-	len = round_up(len + len / 4);
-	m = aligned_alloc(64, len);
-	if (!m)
-		return tsi_err(TSOCK_ENOMEM,
-			       "no memory for %zu bytes of JPEG samples", len);
-	/* Bytes that no block covers are read, though not used. */
-	memset(m, 0, len);
-	free(p->memory);
-	p->memory = m;
-	p->len = len;
-	return 0;
-}
-
-static void lay_out(struct tsi_jpeg_pixels *p)
+static void lay_out(struct tsi_jpeg_pixels *p, bool planes)
 {
 	const struct tsi_jpeg_frame *f = &p->frame;
-	uint8_t *at = p->memory;
+	uint8_t *at = p->memory.p;
 
-	p->stride = strip_stride(p->rect.width + 1);
+	p->plane = planes ? strip_plane(p->rect.width + 1) : 0;
+	p->stride = planes ? 3 * p->plane : strip_stride(p->rect.width + 1);
 	p->strip = at;
 	at += TSI_STRIP_ROWS * p->stride;
 	for (unsigned k = 0; k < f->comps; k++) {
-		struct plane *pl = &p->plane[k];
+		struct window *w = &p->window[k];
 
-		pl->stride = plane_stride((pl->to - pl->left + 7) / 8 * 8);
-		pl->row = at + pl->stride + TSI_JPEG_SLACK;
-		at += (8u * f->comp[k].v + 1) * pl->stride;
+		w->stride = window_stride((w->to - w->left + 7) / 8 * 8);
+		w->row = at + w->stride + TSI_JPEG_SLACK;
+		at += (8u * f->comp[k].v + 1) * w->stride;
 		p->up[k] = at;
-		at += plane_stride(p->rect.width + 2);
+		at += window_stride(p->rect.width + 2);
 	}
-	assert(at <= p->memory + p->len);
+	assert(at <= p->memory.p + p->memory.len);
 }
 
 int tsi_jpeg_pixels_begin(struct tsi_jpeg_pixels *p,
 			  const struct tsi_jpeg_frame *f,
-			  const struct tsi_rect *rect)
+			  const struct tsi_rect *rect, bool planes)
 {
-	int err = grow(p, room(f, rect->width));
+	int err = tsi_scratch_grow(&p->memory, room(f, rect->width),
+				   "JPEG samples");
 
 	if (err)
 		return err;
@@ -240,15 +228,15 @@ int tsi_jpeg_pixels_begin(struct tsi_jpeg_pixels *p,
 	p->waits = false;
 	tsi_jpeg_pixels_area(f, rect, &p->area);
 	for (unsigned k = 0; k < f->comps; k++) {
-		plan(f, rect, k, &p->plane[k]);
-		p->waits = p->waits || p->plane[k].way == H1V2 ||
-			   p->plane[k].way == H2V2;
+		plan(f, rect, k, &p->window[k]);
+		p->waits = p->waits || p->window[k].way == H1V2 ||
+			   p->window[k].way == H2V2;
 	}
 	p->next = p->area.top;
 	p->done = rect->top;
 	p->ready = rect->top;
 	p->first = rect->left / 2 * 2;
-	lay_out(p);
+	lay_out(p, planes);
 	return 0;
 }
 
@@ -257,12 +245,12 @@ int tsi_jpeg_pixels_begin(struct tsi_jpeg_pixels *p,
  */
 
 /* Beyond the image its edge goes on. */
-static void extend(struct plane *pl, uint8_t *row)
+static void extend(struct window *w, uint8_t *row)
 {
-	if (pl->left == 0)
+	if (w->left == 0)
 		row[-1] = row[0];
-	if (pl->to == pl->width)
-		row[pl->width - pl->left] = row[pl->width - pl->left - 1];
+	if (w->to == w->width)
+		row[w->width - w->left] = row[w->width - w->left - 1];
 }
 
 /* Row y of blocks in b is row `down` of those of this row of MCUs. */
@@ -271,17 +259,17 @@ static void transform(struct tsi_jpeg_pixels *p, unsigned k,
 		      uint32_t down)
 {
 	const struct tsi_jpeg_comp *c = &p->frame.comp[k];
-	struct plane *pl = &p->plane[k];
-	uint32_t blocks = (pl->to - pl->left + 7) / 8;
-	uint8_t *row = pl->row + 8 * down * pl->stride;
+	struct window *w = &p->window[k];
+	uint32_t blocks = (w->to - w->left + 7) / 8;
+	uint8_t *row = w->row + 8 * down * w->stride;
 	size_t at =
-		(size_t)y * b->stride[k] + pl->left / 8 - b->area.left * c->h;
+		(size_t)y * b->stride[k] + w->left / 8 - b->area.left * c->h;
 
 	p->kernel->idct((const int16_t(*)[64])b->coef[k] + at, b->last[k] + at,
-			blocks, c->quant, row, pl->stride);
-	if (pl->way == H2V1 || pl->way == H2V2)
+			blocks, c->quant, row, w->stride);
+	if (w->way == H2V1 || w->way == H2V2)
 		for (int i = 0; i < 8; i++)
-			extend(pl, row + (size_t)i * pl->stride);
+			extend(w, row + (size_t)i * w->stride);
 }
 
 void tsi_jpeg_pixels_push(struct tsi_jpeg_pixels *p,
@@ -291,18 +279,18 @@ void tsi_jpeg_pixels_push(struct tsi_jpeg_pixels *p,
 
 	assert(b->area.top + row == p->next);
 	for (unsigned k = 0; k < p->frame.comps; k++) {
-		struct plane *pl = &p->plane[k];
+		struct window *w = &p->window[k];
 		uint32_t v = p->frame.comp[k].v;
 
 		/* The last row so far stays, above those that come. */
-		memcpy(pl->row - TSI_JPEG_SLACK - pl->stride,
-		       pl->row - TSI_JPEG_SLACK + (8 * v - 1) * pl->stride,
-		       pl->stride);
-		pl->base = p->next * 8 * v;
+		memcpy(w->row - TSI_JPEG_SLACK - w->stride,
+		       w->row - TSI_JPEG_SLACK + (8 * v - 1) * w->stride,
+		       w->stride);
+		w->base = p->next * 8 * v;
 		for (uint32_t i = 0; i < v; i++) {
-			uint32_t at = pl->base + 8 * i;
+			uint32_t at = w->base + 8 * i;
 
-			if (at < pl->bottom && at + 8 > pl->top)
+			if (at < w->bottom && at + 8 > w->top)
 				transform(p, k, b, row * v + i, i);
 		}
 	}
@@ -316,12 +304,12 @@ void tsi_jpeg_pixels_push(struct tsi_jpeg_pixels *p,
  * Samples to pixels
  */
 
-static const uint8_t *row_of(const struct plane *pl, uint32_t y)
+static const uint8_t *row_of(const struct window *w, uint32_t y)
 {
-	if (y >= pl->height)
-		y = pl->height - 1;
-	return pl->row +
-	       ((ptrdiff_t)y - (ptrdiff_t)pl->base) * (ptrdiff_t)pl->stride;
+	if (y >= w->height)
+		y = w->height - 1;
+	return w->row +
+	       ((ptrdiff_t)y - (ptrdiff_t)w->base) * (ptrdiff_t)w->stride;
 }
 
 static void repeat(const uint8_t *in, uint8_t *out, size_t n)
@@ -335,16 +323,16 @@ static const uint8_t *samples(struct tsi_jpeg_pixels *p, unsigned k, uint32_t y,
 			      size_t n)
 {
 	const struct tsi_jpeg_kernel *kernel = p->kernel;
-	struct plane *pl = &p->plane[k];
-	bool wide = pl->way != FULL && pl->way != H1V2;
-	bool high = pl->way == H1V2 || pl->way == H2V2 || pl->way == H2V2_BOX;
-	ptrdiff_t x = (ptrdiff_t)(p->first >> wide) - (ptrdiff_t)pl->left;
+	struct window *w = &p->window[k];
+	bool wide = w->way != FULL && w->way != H1V2;
+	bool high = w->way == H1V2 || w->way == H2V2 || w->way == H2V2_BOX;
+	ptrdiff_t x = (ptrdiff_t)(p->first >> wide) - (ptrdiff_t)w->left;
 	uint32_t c = y >> high, next = y % 2 ? c + 1 : c - !!c;
-	const uint8_t *near = row_of(pl, c) + x;
-	const uint8_t *far = high ? row_of(pl, next) + x : near;
+	const uint8_t *near = row_of(w, c) + x;
+	const uint8_t *far = high ? row_of(w, next) + x : near;
 	size_t half = (n + 1) / 2;
 
-	switch (pl->way) {
+	switch (w->way) {
 	case FULL:
 		return near;
 	case H2V1:
@@ -364,6 +352,23 @@ static const uint8_t *samples(struct tsi_jpeg_pixels *p, unsigned k, uint32_t y,
 	return p->up[k];
 }
 
+/* A row of the strip, from n samples of each component. */
+static void colour(struct tsi_jpeg_pixels *p, const uint8_t *const in[],
+		   uint8_t *out, size_t n)
+{
+	bool gray = p->frame.color == TSI_JPEG_GRAY;
+
+	if (p->frame.color == TSI_JPEG_YCC && p->plane)
+		p->kernel->ycc_planes(in[0], in[1], in[2], out, p->plane, n);
+	else if (p->frame.color == TSI_JPEG_YCC)
+		p->kernel->ycc(in[0], in[1], in[2], out, n);
+	else if (!p->plane)
+		p->kernel->rgb(in[0], in[!gray], in[gray ? 0 : 2], out, n);
+	else
+		for (unsigned k = 0; k < 3; k++)
+			memcpy(out + k * p->plane, in[gray ? 0 : k], n);
+}
+
 bool tsi_jpeg_pixels_read(struct tsi_jpeg_pixels *p, struct tsi_strip *strip)
 {
 	uint32_t rows = p->ready > p->done ? p->ready - p->done : 0;
@@ -377,18 +382,14 @@ bool tsi_jpeg_pixels_read(struct tsi_jpeg_pixels *p, struct tsi_strip *strip)
 
 		for (unsigned k = 0; k < p->frame.comps; k++)
 			in[k] = samples(p, k, p->done + i, n);
-		if (p->frame.color == TSI_JPEG_YCC)
-			p->kernel->ycc(in[0], in[1], in[2], out, n);
-		else if (p->frame.color == TSI_JPEG_RGB)
-			p->kernel->rgb(in[0], in[1], in[2], out, n);
-		else
-			p->kernel->rgb(in[0], in[0], in[0], out, n);
+		colour(p, in, out, n);
 	}
 	p->done += rows;
-	strip->pixels = p->strip + (size_t)(p->rect.left - p->first) * 4;
+	strip->pixels = p->strip +
+			(size_t)(p->rect.left - p->first) * (p->plane ? 1 : 4);
 	strip->stride = p->stride;
 	strip->rows = rows;
-	strip->plane = 0;
+	strip->plane = p->plane;
 	return rows > 0;
 }
 
@@ -430,8 +431,13 @@ void tsi_jpeg_pixels_destroy(struct tsi_jpeg_pixels *p)
 {
 	if (!p)
 		return;
-	free(p->memory);
+	tsi_scratch_fini(&p->memory);
 	free(p);
+}
+
+bool tsi_jpeg_pixels_has_planes(const struct tsi_jpeg_pixels *p)
+{
+	return p->kernel->ycc_planes != NULL;
 }
 
 const char *tsi_jpeg_pixels_name(const struct tsi_jpeg_pixels *p)

@@ -23,7 +23,7 @@
  * once they have grown.
  *
  *	tsi_jpeg_pixels_area(frame, &rect, &area);
- *	tsi_jpeg_pixels_begin(p, frame, &rect);
+ *	tsi_jpeg_pixels_begin(p, frame, &rect, false);
  *	for (row = 0; row < area.down; row++) {
  *		... fill blocks
  *		tsi_jpeg_pixels_push(p, &blocks, row of them);
@@ -70,13 +70,17 @@ void tsi_jpeg_pixels_area(const struct tsi_jpeg_frame *f,
 /* Bytes of memory that begin takes for a frame at most. */
 uint64_t tsi_jpeg_pixels_need(const struct tsi_jpeg_frame *f);
 
+/* Can strips be in planes? */
+bool tsi_jpeg_pixels_has_planes(const struct tsi_jpeg_pixels *p);
+
 /*
  * Begin with a rectangle, whatever became of the last one.  The frame is one
- * that tsi_jpeg_pixels_can() accepts, and is copied.  Fails with TSOCK_ENOMEM.
+ * that tsi_jpeg_pixels_can() accepts, and is copied.  planes: strips are to be
+ * in planes, only if they can be.  Fails with TSOCK_ENOMEM.
  */
 int tsi_jpeg_pixels_begin(struct tsi_jpeg_pixels *p,
 			  const struct tsi_jpeg_frame *f,
-			  const struct tsi_rect *rect);
+			  const struct tsi_rect *rect, bool planes);
 
 /*
  * The next row of MCUs of the area, from its first one on: row `row` of b, in
@@ -91,7 +95,7 @@ void tsi_jpeg_pixels_push(struct tsi_jpeg_pixels *p,
 /*
  * The rectangle's next rows, all of its columns, at most TSI_STRIP_ROWS of
  * them; false if there are none before another push.  Strips are as decoder.h
- * has them, with TSI_ROW_SLACK readable bytes behind each row.
+ * has them.
  */
 bool tsi_jpeg_pixels_read(struct tsi_jpeg_pixels *p, struct tsi_strip *strip);
 

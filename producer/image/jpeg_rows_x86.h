@@ -106,15 +106,18 @@ INLINE VEC green(VEC b, VEC r)
 }
 
 /*
- * 1.402 and 1.772 are 1 + 0.402 and 2 - 0.228; 13,173 and -7,471 are these with
- * 15 fractional bits, and give libjpeg's integers for each of 256 samples.
+ * 1.402 and 1.772 are 1 + 0.402 and 2 - 0.228: these are the remainders with 15
+ * fractional bits, and give libjpeg's integers for each of 256 samples.
  */
+#define TO_RED 13173
+#define TO_BLUE (-7471)
+
 TARGET static void vec_ycc(const uint8_t *y, const uint8_t *cb,
 			   const uint8_t *cr, uint8_t *out, size_t n)
 {
 	const VEC middle = OP(set1_epi16)(128);
-	const VEC to_red = OP(set1_epi16)(13173);
-	const VEC to_blue = OP(set1_epi16)(-7471);
+	const VEC to_red = OP(set1_epi16)(TO_RED);
+	const VEC to_blue = OP(set1_epi16)(TO_BLUE);
 
 	for (size_t i = 0; i < n; i += WORDS) {
 		VEC l = WIDEN(y + i);

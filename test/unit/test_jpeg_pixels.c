@@ -20,6 +20,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static struct tsi_jpeg_pixels *pixels;
+static bool planes;
 
 static void compare(const struct jpeg_picture *want, const struct tsi_rect *r,
 		    uint32_t y, const struct tsi_strip *s)
@@ -30,16 +31,21 @@ static void compare(const struct jpeg_picture *want, const struct tsi_rect *r,
 			want->rgb +
 			((size_t)(r->top + y + i) * want->width + r->left) * 3;
 
-		for (uint32_t x = 0; x < r->width; x++)
-			if (memcmp(a + 4 * x, b + 3 * x, 3))
+		for (uint32_t x = 0; x < r->width; x++, b += 3) {
+			size_t next = s->plane ? s->plane : 1;
+			const uint8_t *p = a + (s->plane ? x : 4 * x);
+
+			if (p[0] != b[0] || p[next] != b[1] ||
+			    p[2 * next] != b[2])
 				fail_msg("%s, %u x %u: pixel %u, %u of the "
 					 "region %u x %u at %u, %u is "
 					 "%u %u %u, not %u %u %u",
 					 tsi_jpeg_pixels_name(pixels),
 					 want->width, want->height, x, y + i,
 					 r->width, r->height, r->left, r->top,
-					 a[4 * x], a[4 * x + 1], a[4 * x + 2],
-					 b[3 * x], b[3 * x + 1], b[3 * x + 2]);
+					 p[0], p[next], p[2 * next], b[0], b[1],
+					 b[2]);
+		}
 	}
 }
 
@@ -53,7 +59,8 @@ static void check_rect(const struct jpeg_coefs *c,
 	tsi_jpeg_pixels_area(&c->frame, r, &area);
 	assert_true(area.left + area.across <= c->frame.mcus_across);
 	assert_true(area.top + area.down <= c->frame.mcus_down);
-	assert_int_equal(tsi_jpeg_pixels_begin(pixels, &c->frame, r), 0);
+	assert_int_equal(tsi_jpeg_pixels_begin(pixels, &c->frame, r, planes),
+			 0);
 	for (uint32_t y = 0; y < area.down; y++) {
 		struct tsi_jpeg_blocks b;
 		struct tsi_strip s;
@@ -63,6 +70,7 @@ static void check_rect(const struct jpeg_coefs *c,
 		jpeg_coefs_free_blocks(&b);
 		while (tsi_jpeg_pixels_read(pixels, &s)) {
 			assert_in_range(s.rows, 1, TSI_STRIP_ROWS);
+			assert_int_equal(s.plane > 0, planes);
 			compare(want, r, rows, &s);
 			rows += s.rows;
 		}
@@ -236,7 +244,14 @@ static int with(enum tsi_simd simd)
 		return 0;
 	}
 	print_message("with %s\n", tsi_jpeg_pixels_name(pixels));
+	planes = false;
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	planes = tsi_jpeg_pixels_has_planes(pixels);
+	if (planes) {
+		print_message("with %s in planes\n",
+			      tsi_jpeg_pixels_name(pixels));
+		failed += cmocka_run_group_tests(tests, NULL, NULL);
+	}
 	tsi_jpeg_pixels_destroy(pixels);
 	return failed;
 }
