@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh - run one benchmark, or all:
-# run.sh decode|entropy|handoff|share|gpu|against|start|serve|all
+# run.sh decode|entropy|packed|handoff|share|gpu|against|start|serve|all
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
 #
@@ -77,6 +77,11 @@ bench()
 		real
 		"$B/bench/entropy" "$data"
 		;;
+	packed)
+		need "$B/bench/packed"
+		real
+		"$B/bench/packed" "$data"
+		;;
 	handoff)
 		need "$B/bench/handoff"
 		streams "$B/bench/handoff"
@@ -117,7 +122,7 @@ bench()
 		;;
 	*)
 		echo "usage: bench/run.sh" \
-			"decode|entropy|handoff|share|gpu|against|start|serve|all" >&2
+			"decode|entropy|packed|handoff|share|gpu|against|start|serve|all" >&2
 		return 2
 		;;
 	esac
@@ -152,7 +157,7 @@ awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
 	": others use this machine, expect noise" }' /proc/loadavg
 case ${1:-all} in
 all)
-	for name in decode entropy handoff share gpu against start serve; do
+	for name in decode entropy packed handoff share gpu against start serve; do
 		one $name
 	done
 	;;

@@ -26,8 +26,12 @@ from clang import cindex
 MOST = 3
 VALUES = {
     "tsi_dataset": "what --dataset, --root and --split mean",
+    "tsi_decoder": "a decoder's operations",
     "tsi_geometry": "the sizes of a ring",
     "tsi_gpu_info": "what is known of a GPU",
+    "tsi_jpeg_blocks": "coefficients of a JPEG",
+    "tsi_jpeg_comp": "sampling and quantisers of a component",
+    "tsi_jpeg_frame": "how a JPEG is divided",
     "tsi_location": "where the bytes of a sample are",
     "tsi_options": "the command line",
     "tsi_pipeline_opts": "what the data path is told",

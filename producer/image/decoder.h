@@ -63,6 +63,7 @@ struct tsi_decoder {
 
 struct tsi_decoder_ops {
 	const char *name; /* as messages call the format: "JPEG" */
+	bool internal;    /* nobody's own files: messages don't offer it */
 
 	/* ----------------------------------------------------------------
 	 * The head of a file: pure functions, called by any thread.

@@ -42,7 +42,10 @@ void tsi_jpeg_lib_truncated(struct tsi_jpeg_lib *l)
  */
 static void on_message(j_common_ptr c, int level)
 {
-	if (level < 0 && lib_behind(c)->ended)
+	if (level >= 0)
+		return;
+	lib_behind(c)->warned = true;
+	if (lib_behind(c)->ended)
 		tsi_jpeg_lib_truncated(lib_behind(c));
 }
 
@@ -192,6 +195,7 @@ void tsi_jpeg_lib_reset(struct tsi_jpeg_lib *l)
 	l->reason = NULL;
 	l->ended = false;
 	l->in_scan = false;
+	l->warned = false;
 	l->no_memory = false;
 }
 

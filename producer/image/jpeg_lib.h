@@ -33,6 +33,7 @@ struct tsi_jpeg_lib {
 		*reason; /* why the file is bad, where libjpeg didn't say it */
 	bool ended;   /* libjpeg was given an end marker that the file lacks */
 	bool in_scan; /* behind the header; the caller says so */
+	bool warned;  /* libjpeg has found damage that it lets pass */
 	bool no_memory;
 	bool ready; /* libjpeg's permanent objects were created */
 };

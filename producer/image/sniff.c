@@ -47,6 +47,8 @@ static int no_format(const uint8_t *data, size_t len)
 	for (unsigned i = 0; tsi_decoders[i]; i++) {
 		size_t at = strlen(names);
 
+		if (tsi_decoders[i]->internal)
+			continue;
 		snprintf(names + at, sizeof(names) - at, "%s%s",
 			 i ? " nor " : "", tsi_decoders[i]->name);
 	}

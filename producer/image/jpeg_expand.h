@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jpeg_expand.h - the kernels that expand packed blocks: one for each kind of
+ * processor, with the same blocks from each.
+ */
+#ifndef TSI_IMAGE_JPEG_EXPAND_H
+#define TSI_IMAGE_JPEG_EXPAND_H
+
+#include "image/jpeg_packed.h"
+
+/* Zigzag position of each coefficient in natural order. */
+extern const uint8_t tsi_jpeg_zigzag_of[64];
+
+/* Bit i is set where coef[i] isn't zero. */
+uint64_t tsi_jpeg_mask_of(const int16_t *coef);
+
+/* The rest are NULL in builds for other processors than x86-64. */
+extern const struct tsi_jpeg_expand tsi_jpeg_expand_scalar;
+extern const struct tsi_jpeg_expand *const tsi_jpeg_expand_avx2;
+/* Needs VBMI2 beside what TSI_SIMD_AVX512 stands for. */
+extern const struct tsi_jpeg_expand *const tsi_jpeg_expand_avx512;
+
+#endif

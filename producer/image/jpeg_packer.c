@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jpeg_packer.c - makes records.
+ */
+#include "image/jpeg_packed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "image/jpeg_expand.h"
+#include "image/jpeg_packed_layout.h"
+
+struct tsi_jpeg_packer {
+	struct tsi_jpeg_frame frame;
+	uint8_t *data;
+	size_t cap;
+	size_t len;
+	size_t index;
+	uint32_t rows; /* so far */
+	uint32_t in_row;
+	/* Of the row that is being made: its largest values and exceptions. */
+	uint8_t *exception;
+	size_t exception_cap;
+	size_t exceptions;
+};
+
+static int no_memory(void)
+{
+	return tsi_err(TSOCK_ENOMEM, "no memory to pack an image");
+}
+
+/* Room for so many bytes behind those that there are. */
+static int grow(struct tsi_jpeg_packer *p, size_t more)
+{
+	size_t need = p->len + more;
+	uint8_t *d;
+
+	if (need > TSI_JPEG_PACKED_MAX)
+		return tsi_err(TSOCK_ENOTSUP, "the image is too large to pack");
+	if (need <= p->cap)
+		return 0;
+	need += need / 2;
+	d = realloc(p->data, need);
+	if (!d)
+		return no_memory();
+	p->data = d;
+	p->cap = need;
+	return 0;
+}
+
+int tsi_jpeg_packer_create(struct tsi_jpeg_packer **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : no_memory();
+}
+
+void tsi_jpeg_packer_destroy(struct tsi_jpeg_packer *p)
+{
+	if (!p)
+		return;
+	free(p->data);
+	free(p->exception);
+	free(p);
+}
+
+static void put(struct tsi_jpeg_packer *p, size_t at, const void *from,
+		size_t len)
+{
+	memcpy(p->data + at, from, len);
+}
+
+int tsi_jpeg_packer_begin(struct tsi_jpeg_packer *p,
+			  const struct tsi_jpeg_frame *f)
+{
+	size_t head;
+	int err;
+
+	p->frame = *f;
+	p->index = TSI_PACKED_QUANT + 128u * f->comps;
+	head = p->index + 8 * (size_t)f->mcus_down;
+	p->in_row = tsi_packed_in_row(f);
+	p->rows = 0;
+	p->len = 0;
+	err = grow(p, head);
+	if (err)
+		return err;
+	memset(p->data, 0, head);
+	put(p, 0, TSI_JPEG_PACKED_MAGIC, TSI_JPEG_PACKED_MAGIC_LEN);
+	put(p, TSI_PACKED_WIDTH, &f->width, 4);
+	put(p, TSI_PACKED_HEIGHT, &f->height, 4);
+	p->data[TSI_PACKED_COMPS] = f->comps;
+	p->data[TSI_PACKED_COLOR] = (uint8_t)f->color;
+	for (unsigned k = 0; k < f->comps; k++) {
+		p->data[TSI_PACKED_FACTORS + k] = f->comp[k].h;
+		p->data[TSI_PACKED_FACTORS + 3 + k] = f->comp[k].v;
+		put(p, TSI_PACKED_QUANT + 128 * (size_t)k, f->comp[k].quant,
+		    128);
+	}
+	p->len = head;
+	return 0;
+}
+
+static int add_exception(struct tsi_jpeg_packer *p, uint32_t block, int at,
+			 int16_t value)
+{
+	uint16_t where = (uint16_t)at;
+	uint8_t *e;
+
+	if (p->exceptions == p->exception_cap) {
+		size_t cap = p->exception_cap * 2 + 64;
+
+		e = realloc(p->exception, cap * 8);
+		if (!e)
+			return no_memory();
+		p->exception = e;
+		p->exception_cap = cap;
+	}
+	e = p->exception + 8 * p->exceptions++;
+	memcpy(e, &block, 4);
+	memcpy(e + 4, &where, 2);
+	memcpy(e + 6, &value, 2);
+	return 0;
+}
+
+/* The values of one block, to `to`; how many, or an error. */
+static int put_values(struct tsi_jpeg_packer *p, const int16_t *coef,
+		      uint64_t mask, uint32_t block, uint8_t *to)
+{
+	int n = 0;
+
+	for (; mask; mask &= mask - 1) {
+		int at = __builtin_ctzll(mask);
+		int16_t v = coef[at];
+
+		to[n] = (uint8_t)(int8_t)v;
+		if (v != (int8_t)v) {
+			int err = add_exception(p, block, at, v);
+
+			if (err)
+				return err;
+			to[n] = 0;
+		}
+		n++;
+	}
+	return n;
+}
+
+/* All blocks of the row; at is where its values go. */
+static int put_blocks(struct tsi_jpeg_packer *p,
+		      const struct tsi_jpeg_blocks *b, uint32_t row, size_t *at)
+{
+	size_t mask_at = p->len + 8, dc_at = mask_at + 8 * (size_t)p->in_row;
+	uint32_t block = 0;
+
+	for (unsigned k = 0; k < p->frame.comps; k++) {
+		const struct tsi_jpeg_comp *c = &p->frame.comp[k];
+		uint32_t across = p->frame.mcus_across * c->h;
+
+		for (uint32_t i = 0; i < across * c->v; i++, block++) {
+			size_t y = (size_t)row * c->v + i / across;
+			const int16_t *coef =
+				b->coef[k][y * b->stride[k] + i % across];
+			uint64_t mask = tsi_jpeg_mask_of(coef) & ~UINT64_C(1);
+			int n;
+
+			put(p, mask_at + 8 * (size_t)block, &mask, 8);
+			put(p, dc_at + 2 * (size_t)block, coef, 2);
+			n = put_values(p, coef, mask, block, p->data + *at);
+			if (n < 0)
+				return n;
+			*at += (size_t)n;
+		}
+	}
+	return 0;
+}
+
+int tsi_jpeg_packer_row(struct tsi_jpeg_packer *p,
+			const struct tsi_jpeg_blocks *b, uint32_t row)
+{
+	size_t from = p->len, at = from + 8 + 10 * (size_t)p->in_row, len;
+	uint32_t counts[2], end[2];
+	int err;
+
+	p->exceptions = 0;
+	err = grow(p, 16 + 73 * (size_t)p->in_row);
+	if (!err)
+		err = put_blocks(p, b, row, &at);
+	if (err)
+		return err;
+	counts[0] = (uint32_t)(at - from - 8 - 10 * (size_t)p->in_row);
+	counts[1] = (uint32_t)p->exceptions;
+	put(p, from, counts, sizeof(counts));
+	p->len = at;
+	err = grow(p, 8 * p->exceptions + 8);
+	if (err)
+		return err;
+	if (p->exceptions)
+		put(p, at, p->exception, 8 * p->exceptions);
+	at += 8 * p->exceptions;
+	len = (at - from + 7) / 8 * 8;
+	memset(p->data + at, 0, from + len - at);
+	p->len = from + len;
+	end[0] = (uint32_t)p->len;
+	end[1] = (uint32_t)tsi_hash(p->data + from, len, 0);
+	put(p, p->index + 8 * (size_t)p->rows++, end, sizeof(end));
+	/* So that the end never fails. */
+	return grow(p, TSI_JPEG_PACKED_SLACK);
+}
+
+const uint8_t *tsi_jpeg_packer_end(struct tsi_jpeg_packer *p, size_t *len)
+{
+	size_t head = p->index + 8 * (size_t)p->frame.mcus_down;
+	uint32_t bytes;
+	uint64_t sum;
+
+	memset(p->data + p->len, 0, TSI_JPEG_PACKED_SLACK);
+	p->len += TSI_JPEG_PACKED_SLACK;
+	bytes = (uint32_t)p->len;
+	put(p, TSI_PACKED_BYTES, &bytes, 4);
+	sum = tsi_packed_head_sum(p->data, head);
+	put(p, TSI_PACKED_SUM, &sum, 8);
+	*len = p->len;
+	return p->data;
+}

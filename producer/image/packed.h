@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * packed.h - records of packed images, as files: a decoder like those of JPEG
+ * and PNG.
+ *
+ * A record of coefficients (jpeg_packed.h) gives the pixels of the file that it
+ * was made of.  A record may also stand for a file that could not be read when
+ * it was to be packed: it is bad, and says why.
+ *
+ * Bad is a record whose head is damaged, or one of whose rows of MCUs is, from
+ * the first one to the last that the rectangle needs.
+ */
+#ifndef TSI_IMAGE_PACKED_H
+#define TSI_IMAGE_PACKED_H
+
+#include "image/decoder.h"
+#include "image/simd.h"
+
+#define TSI_PACKED_BAD_MAGIC "\xf5tsckB1\n"
+#define TSI_PACKED_BAD_MAGIC_LEN 8
+
+extern const struct tsi_decoder_ops tsi_packed_ops;
+
+/*
+ * The decoder with these instructions at most, and for records that this
+ * process made itself: their sums are not looked at.  Fails with TSOCK_ENOTSUP,
+ * ENOMEM.
+ */
+int tsi_packed_create(enum tsi_simd simd, struct tsi_decoder **out);
+void tsi_packed_trust(struct tsi_decoder *d, bool trusted);
+
+#endif
