@@ -38,6 +38,7 @@ VALUES = {
     "tsi_placement": "where the bytes of a batch are",
     "tsi_ranks": "a rank, and the size of its batches",
     "tsi_read_request": "which bytes to read",
+    "tsi_reader_row": "what a record says of a reader",
     "tsi_rect": "a rectangle",
     "tsi_reply": "a message of the descriptor socket",
     "tsi_ring_ident": "whose ring that is",

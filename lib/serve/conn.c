@@ -30,6 +30,7 @@ int tsi_conn_make(struct tsi_conn *c, const struct tsi_peer *peer,
 				.sock = keep ? peer->sock : -1,
 				.may_kill = peer->may_kill,
 				.pid = peer->pid ? peer->pid : join->pid,
+				.sure_pid = peer->pid,
 				.batch = join->batch_size,
 				.staged = join->staged };
 	memcpy(c->nonce, join->nonce, TSI_NONCE);
@@ -78,6 +79,21 @@ unsigned tsi_conn_fds(const struct tsi_conn *c, int event, int *fds)
 bool tsi_conn_is(const struct tsi_conn *c, const uint8_t *nonce)
 {
 	return !memcmp(c->nonce, nonce, TSI_NONCE);
+}
+
+const uint8_t *tsi_conn_nonce(const struct tsi_conn *c)
+{
+	return c->nonce;
+}
+
+struct tsi_reader_row tsi_conn_row(const struct tsi_conn *c, uint64_t mark)
+{
+	struct tsi_reader_row row = { .pid = c->sure_pid,
+				      .born = tsi_peer_born(c->sure_pid),
+				      .mark = mark };
+
+	memcpy(row.nonce, c->nonce, TSI_NONCE);
+	return row;
 }
 
 void tsi_conn_close(struct tsi_conn *c)

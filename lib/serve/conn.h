@@ -11,6 +11,7 @@
 
 #include "mem/memfd.h"
 #include "ring/ring.h"
+#include "serve/returners.h"
 #include "wire/msg.h"
 
 struct tsi_peer;
@@ -23,6 +24,7 @@ struct tsi_conn {
 	bool killed;     /* we did that */
 	bool staged;     /* it copies to its GPU by itself */
 	uint32_t pid, batch;
+	uint32_t sure_pid; /* in our pid namespace; 0: not known */
 	uint8_t nonce[TSI_NONCE];
 };
 
@@ -55,6 +57,12 @@ unsigned tsi_conn_fds(const struct tsi_conn *c, int event, int *fds);
 
 /* Does the connection bear this nonce? */
 bool tsi_conn_is(const struct tsi_conn *c, const uint8_t *nonce);
+
+/* The nonce that it bears, of TSI_NONCE bytes. */
+const uint8_t *tsi_conn_nonce(const struct tsi_conn *c);
+
+/* Its row in the record, at this mark. */
+struct tsi_reader_row tsi_conn_row(const struct tsi_conn *c, uint64_t mark);
 
 /* Close what is open. */
 void tsi_conn_close(struct tsi_conn *c);

@@ -81,7 +81,11 @@ static void make_sockets_again(struct tsock_server *s)
 	if (s->stop || tsi_gate_failure(&s->gate))
 		return;
 	err = tsi_sockets_again(&s->sockets);
-	if (err && err != TSOCK_EAGAIN)
+	if (!err)
+		tsi_readers_record_again(
+			&s->readers, tsi_address_folder(&s->sockets.address),
+			tsi_address_name(&s->sockets.address));
+	else if (err != TSOCK_EAGAIN)
 		tsi_gate_fail(&s->gate, tsock_errmsg());
 }
 

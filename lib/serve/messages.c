@@ -189,6 +189,8 @@ static int offer(struct tsi_messages *t, const struct tsi_msg_join *j,
 	int err = check_join(t, j);
 
 	if (!err)
+		tsi_readers_note_return(t->readers, j);
+	if (!err)
 		err = check_descriptors(t, j);
 	if (!err)
 		err = tsi_view_table_find(t->views, &j->view, &view);

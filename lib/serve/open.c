@@ -8,11 +8,13 @@
 #include "serve/server.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "serve/control.h"
 #include "serve/options.h"
@@ -89,6 +91,20 @@ static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 	return tsi_view_table_make_base(&s->views, g, &id);
 }
 
+/* For the next producer of the same stream: who reads. */
+static void keep_record(struct tsock_server *s,
+			const struct tsock_serve_opts *o)
+{
+	const struct tsi_address *a = &s->sockets.address;
+	uint64_t n;
+
+	if (!o->resumable)
+		return;
+	n = tsi_hash(o->identity, strlen(o->identity), o->epoch_len);
+	tsi_readers_keep_record(&s->readers, tsi_address_folder(a),
+				tsi_address_name(a), n);
+}
+
 static int make_event(struct tsock_server *s)
 {
 	s->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -161,6 +177,8 @@ int tsock_serve_open(const char *name, const struct tsock_serve_opts *opts,
 	if (!err)
 		err = make_base(s, &o, &g);
 	if (!err)
+		keep_record(s, &o);
+	if (!err)
 		err = tsi_control_start(s);
 	if (err)
 		goto err_close;
@@ -184,6 +202,10 @@ void tsock_serve_close(tsock_server *s)
 	}
 	tsi_sync_lock(&s->sync);
 	tsi_gate_close(&s->gate);
+	/* A stream that has failed, or ended, has nothing to go on with. */
+	tsi_readers_leave_record(&s->readers,
+				 !tsi_gate_failure(&s->gate) &&
+					 !tsi_readers_over(&s->readers));
 	tsi_readers_drop_all(&s->readers, "is left behind");
 	tsi_handshake_close(&s->handshake);
 	all = tsi_view_table_close(&s->views);

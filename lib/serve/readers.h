@@ -18,6 +18,8 @@
 #include "serve/jobs.h"
 #include "serve/membership.h"
 #include "serve/offers.h"
+#include "serve/record.h"
+#include "serve/returners.h"
 #include "wire/fdpass.h"
 
 /* A member and its row in the ring's header have the same number. */
@@ -28,6 +30,9 @@ struct tsi_readers {
 	struct tsi_membership *membership;
 	struct tsi_offers *offers;
 	struct tsi_jobs jobs;
+	struct tsi_returners returners;
+	struct tsi_record record;
+	int64_t marked_ms; /* when tails were last recorded */
 	struct tsi_conn conn[TSI_MAX_MEMBERS];
 	uint32_t slow; /* enum tsock_slow: the policy */
 	int64_t slow_ms;
@@ -42,8 +47,29 @@ void tsi_readers_set_slow(struct tsi_readers *r, uint32_t slow,
 			  int64_t slow_ms);
 
 /*
+ * Before anybody can join: keep a record of the readers of the stream that this
+ * number stands for, and wait for those that the record has from the producer
+ * before.
+ */
+void tsi_readers_keep_record(struct tsi_readers *r, const char *folder,
+			     const char *name, uint64_t stream);
+/* The files beside the sockets were removed: write it anew. */
+void tsi_readers_record_again(struct tsi_readers *r, const char *folder,
+			      const char *name);
+/* At the end: who reads now is waited for by the next producer, or not. */
+void tsi_readers_leave_record(struct tsi_readers *r, bool keep);
+
+/*
+ * A consumer asks to join that was a reader of the producer before: its position
+ * is noted.
+ */
+void tsi_readers_note_return(struct tsi_readers *r,
+			     const struct tsi_msg_join *join);
+
+/*
  * A consumer asks to join: where it would start, or an error if it can't.
- * TSOCK_EAGAIN: other ranks of its job haven't asked yet.
+ * TSOCK_EAGAIN: other ranks of its job haven't asked yet, or the readers of the
+ * producer before haven't.
  */
 int tsi_readers_forecast(struct tsi_readers *r, const struct tsi_msg_join *join,
 			 unsigned view, uint64_t *start);
@@ -98,7 +124,10 @@ bool tsi_readers_over(struct tsi_readers *r);
 
 /* ---- for the control thread ---- */
 
-/* Offers, and jobs of several ranks, that are too old. */
+/*
+ * Offers, and jobs of several ranks, that are too old; readers of the producer
+ * before that have returned, or won't.
+ */
 void tsi_readers_expire(struct tsi_readers *r, int64_t now_ms);
 
 /* What tells of the readers' deaths: fills a row for each, returns how many. */

@@ -6,6 +6,8 @@
  *   membership   the rules of who reads from where: pure
  *   offers       rows kept for consumers that asked to join: pure
  *   jobs         jobs of several ranks, which begin together: pure
+ *   returners    readers of the producer before, which are waited for: pure
+ *   record       who reads, in a file that a producer's death leaves behind
  *   conn         the connection to one reader
  *   gate         the rings that consumers read, how far their writers may go
  *   readers      who joins, leaves, is gone or too slow

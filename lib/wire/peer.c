@@ -142,3 +142,30 @@ bool tsi_peer_name(int pidfd, char name[TSI_PEER_NAME])
 	/* Otherwise another process may have the pid by now. */
 	return name[0] && !tsi_peer_gone(pidfd, -1);
 }
+
+uint64_t tsi_peer_born(uint32_t pid)
+{
+	char path[48], line[1024] = "";
+	unsigned long long born = 0;
+	const char *at;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	f = pid ? fopen(path, "re") : NULL;
+	if (!f)
+		return 0;
+	if (!fgets(line, sizeof(line), f))
+		line[0] = '\0';
+	fclose(f);
+	/* "PID (NAME) STATE ...", and a name may have parentheses.  The start
+	 * is the 22nd value, the 20th behind the name; a zombie is dead. */
+	at = strrchr(line, ')');
+	if (!at || strlen(at) < 3 || at[2] == 'Z' || at[2] == 'X')
+		return 0;
+	at += 2;
+	for (int i = 3; at && i < 22; i++) {
+		at = strchr(at, ' ');
+		at += at != NULL;
+	}
+	return at && sscanf(at, "%llu", &born) == 1 ? born : 0;
+}

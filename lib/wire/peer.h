@@ -31,6 +31,12 @@ bool tsi_peer_gone(int pidfd, int sock);
 #define TSI_PEER_NAME 32
 bool tsi_peer_name(int pidfd, char name[TSI_PEER_NAME]);
 
+/*
+ * When the process of that number began, in the kernel's ticks: with it the
+ * number means one process for ever.  0: there is none, or it can't be told.
+ */
+uint64_t tsi_peer_born(uint32_t pid);
+
 /* CLOEXEC; -1 where the kernel or a filter has none, or pid isn't there. */
 int tsi_peer_open_pidfd(uint32_t pid);
 

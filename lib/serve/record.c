@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record.c - who reads the stream, in a file that a producer's death leaves
+ * behind.
+ *
+ * What was written before a SIGKILL is in the page cache, and there for the next
+ * process to read.  A row is written in one piece; a machine that loses power
+ * loses the readers, too.
+ */
+#include "serve/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define MAGIC UINT64_C(0x6461657220636f74) /* "toc read" */
+#define VERSION 1
+
+struct head {
+	uint64_t magic;
+	uint32_t version, rows;
+	uint64_t stream;
+	uint64_t processes; /* the pid namespace: what pids mean */
+	uint64_t reserved[4];
+};
+_Static_assert(sizeof(struct head) == 64, "the record's version");
+_Static_assert(sizeof(struct tsi_record_row) == 64, "the record's version");
+
+static const uint8_t nobody[TSI_NONCE];
+
+void tsi_record_init(struct tsi_record *r)
+{
+	*r = (struct tsi_record){ .fd = -1 };
+}
+
+/* The pid namespace of this process; 0: not known. */
+static uint64_t processes(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) ? 0 : (uint64_t)st.st_ino;
+}
+
+static struct head head_of(const struct tsi_record *r)
+{
+	return (struct head){ .magic = MAGIC,
+			      .version = VERSION,
+			      .rows = TSI_RECORD_ROWS,
+			      .stream = r->stream,
+			      .processes = processes() };
+}
+
+/* Why it can't be kept; nothing is written any more. */
+static void give_up(struct tsi_record *r)
+{
+	tsi_log(TSOCK_LOG_WARN,
+		"%s can't be written (%s): if this producer dies, the next one "
+		"won't know who read it",
+		r->path, strerror(errno));
+	if (r->fd >= 0)
+		close(r->fd);
+	r->fd = -1;
+}
+
+static void write_at(struct tsi_record *r, const void *p, size_t len, off_t at)
+{
+	if (r->fd < 0 || pwrite(r->fd, p, len, at) == (ssize_t)len)
+		return;
+	if (!errno)
+		errno = ENOSPC;
+	give_up(r);
+}
+
+static void write_row(struct tsi_record *r, unsigned i)
+{
+	write_at(r, &r->row[i], sizeof(r->row[i]),
+		 (off_t)(sizeof(struct head) + i * sizeof(r->row[i])));
+}
+
+static void write_all(struct tsi_record *r)
+{
+	struct head h = head_of(r);
+
+	write_at(r, r->row, sizeof(r->row), (off_t)sizeof(h));
+	/* Last: a head says that the rows are there. */
+	write_at(r, &h, sizeof(h), 0);
+}
+
+/* The rows of the producer before, if the file is of the same stream. */
+static void read_rows(struct tsi_record *r)
+{
+	struct head h, want = head_of(r);
+
+	if (pread(r->fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h) ||
+	    h.magic != want.magic || h.version != want.version ||
+	    h.rows != want.rows || h.stream != want.stream ||
+	    pread(r->fd, r->row, sizeof(r->row), (off_t)sizeof(h)) !=
+		    (ssize_t)sizeof(r->row)) {
+		memset(r->row, 0, sizeof(r->row));
+		return;
+	}
+	for (unsigned i = 0; i < TSI_RECORD_ROWS; i++) {
+		struct tsi_record_row *row = &r->row[i];
+
+		if (row->used != 1 ||
+		    !memcmp(row->reader.nonce, nobody, TSI_NONCE))
+			memset(row, 0, sizeof(*row));
+		/* In another namespace the number is somebody else's. */
+		if (h.processes != want.processes)
+			row->reader.pid = 0;
+	}
+}
+
+static bool open_file(struct tsi_record *r, const char *folder,
+		      const char *name)
+{
+	struct stat st;
+
+	if (snprintf(r->path, sizeof(r->path), "%s/%s.readers", folder, name) >=
+	    (int)sizeof(r->path)) {
+		errno = ENAMETOOLONG;
+		return false;
+	}
+	r->fd = open(r->path,
+		     O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+		     0600);
+	if (r->fd < 0)
+		return false;
+	if (!fstat(r->fd, &st) && S_ISREG(st.st_mode))
+		return true;
+	errno = EINVAL;
+	return false;
+}
+
+void tsi_record_open(struct tsi_record *r, const char *folder, const char *name,
+		     uint64_t stream)
+{
+	r->stream = stream;
+	if (!open_file(r, folder, name)) {
+		give_up(r);
+		return;
+	}
+	read_rows(r);
+	write_all(r);
+}
+
+void tsi_record_again(struct tsi_record *r, const char *folder,
+		      const char *name)
+{
+	if (r->fd < 0)
+		return;
+	close(r->fd);
+	if (!open_file(r, folder, name))
+		give_up(r);
+	else
+		write_all(r);
+}
+
+bool tsi_record_next(const struct tsi_record *r, unsigned *i,
+		     struct tsi_reader_row *out)
+{
+	while (*i < TSI_RECORD_ROWS && !r->row[*i].used)
+		++*i;
+	if (*i >= TSI_RECORD_ROWS)
+		return false;
+	*out = r->row[*i].reader;
+	return true;
+}
+
+/* The row of a nonce; of nobody's, a free one.  TSI_RECORD_ROWS: none. */
+static unsigned find(const struct tsi_record *r, const uint8_t *nonce)
+{
+	unsigned i = 0;
+
+	while (i < TSI_RECORD_ROWS &&
+	       memcmp(r->row[i].reader.nonce, nonce, TSI_NONCE) != 0)
+		i++;
+	return i;
+}
+
+void tsi_record_put(struct tsi_record *r, const struct tsi_reader_row *row)
+{
+	unsigned i = r->fd < 0 ? TSI_RECORD_ROWS : find(r, nobody);
+
+	if (i >= TSI_RECORD_ROWS)
+		return;
+	r->row[i] = (struct tsi_record_row){ .used = 1, .reader = *row };
+	write_row(r, i);
+}
+
+void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark)
+{
+	unsigned i = r->fd < 0 ? TSI_RECORD_ROWS : find(r, nonce);
+
+	if (i >= TSI_RECORD_ROWS || r->row[i].reader.mark == mark)
+		return;
+	r->row[i].reader.mark = mark;
+	write_row(r, i);
+}
+
+void tsi_record_drop(struct tsi_record *r, const uint8_t *nonce)
+{
+	unsigned i = r->fd < 0 ? TSI_RECORD_ROWS : find(r, nonce);
+
+	if (i >= TSI_RECORD_ROWS)
+		return;
+	memset(&r->row[i], 0, sizeof(r->row[i]));
+	write_row(r, i);
+}
+
+void tsi_record_close(struct tsi_record *r, bool keep)
+{
+	struct tsi_reader_row row;
+	unsigned i = 0;
+
+	if (r->fd < 0)
+		return;
+	if (!keep || !tsi_record_next(r, &i, &row))
+		unlink(r->path);
+	close(r->fd);
+	r->fd = -1;
+}

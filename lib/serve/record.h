@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record.h - who reads the stream, in a file that a producer's death leaves
+ * behind.
+ *
+ * NAME.readers lies beside the sockets and is written while the name is locked.
+ * It has a row for each reader, so the next producer of the same stream knows
+ * whom to wait for.  A producer that ends without readers removes the file.  What
+ * is in it is checked, and a file that makes no sense, or is of another stream,
+ * is as good as none.  Specified in wire/README.md.
+ */
+#ifndef TSI_SERVE_RECORD_H
+#define TSI_SERVE_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "serve/returners.h"
+
+#define TSI_RECORD_ROWS 512 /* readers, and those that have still to return */
+#define TSI_RECORD_PATH 128
+
+struct tsi_record_row {
+	uint32_t used; /* 0 or 1 */
+	uint32_t reserved;
+	struct tsi_reader_row reader;
+	uint64_t spare[2];
+};
+
+struct tsi_record {
+	int fd; /* -1: none is kept */
+	char path[TSI_RECORD_PATH];
+	uint64_t stream;
+	struct tsi_record_row row[TSI_RECORD_ROWS];
+};
+
+/* None is kept. */
+void tsi_record_init(struct tsi_record *r);
+
+/*
+ * Take over the record of the producer before, and keep it from now on, of a
+ * stream that this number stands for.  The name is locked.  Without a file that
+ * can be written the stream is served all the same, with a warning: it is only
+ * that nobody is waited for after a death.
+ */
+void tsi_record_open(struct tsi_record *r, const char *folder, const char *name,
+		     uint64_t stream);
+
+/* The file was removed: write it anew, in this folder. */
+void tsi_record_again(struct tsi_record *r, const char *folder,
+		      const char *name);
+
+/* The first row from number *i on: true, and *out is what it says. */
+bool tsi_record_next(const struct tsi_record *r, unsigned *i,
+		     struct tsi_reader_row *out);
+
+/* A reader comes, is at another place, or is no more: by its nonce. */
+void tsi_record_put(struct tsi_record *r, const struct tsi_reader_row *row);
+void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark);
+void tsi_record_drop(struct tsi_record *r, const uint8_t *nonce);
+
+/* What is there stays, for the next producer; if keep is false, nothing does. */
+void tsi_record_close(struct tsi_record *r, bool keep);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * returners.c - the readers of the producer before: a table, and no more.
+ */
+#include "serve/returners.h"
+
+#include <string.h>
+
+#define COLLECT_MS 1000 /* for those that wait for a producer already */
+#define ASKED_MS 10000  /* one that asked, and asks no longer, is gone */
+
+void tsi_returners_add(struct tsi_returners *t,
+		       const struct tsi_reader_row *row, int64_t now_ms)
+{
+	for (unsigned i = 0; i < TSI_RETURNERS; i++) {
+		if (t->returner[i].used)
+			continue;
+		t->returner[i] =
+			(struct tsi_returner){ .used = true, .row = *row };
+		t->count++;
+		t->phase = TSI_RETURNING_COLLECTED;
+		t->since_ms = now_ms;
+		return;
+	}
+}
+
+static struct tsi_returner *find(struct tsi_returners *t, const uint8_t *was)
+{
+	for (unsigned i = 0; t->count && i < TSI_RETURNERS; i++)
+		if (t->returner[i].used &&
+		    !memcmp(t->returner[i].row.nonce, was, TSI_NONCE))
+			return &t->returner[i];
+	return NULL;
+}
+
+bool tsi_returners_ask(struct tsi_returners *t, const struct tsi_msg_join *j,
+		       int64_t now_ms)
+{
+	struct tsi_returner *r = j->epoch_end ? find(t, j->was) : NULL;
+
+	if (!r)
+		return false;
+	r->asked = true;
+	r->asked_ms = now_ms;
+	r->position = j->position;
+	return true;
+}
+
+bool tsi_returners_collect(const struct tsi_returners *t)
+{
+	return t->phase == TSI_RETURNING_COLLECTED;
+}
+
+static void forget(struct tsi_returners *t, struct tsi_returner *r)
+{
+	r->used = false;
+	t->count--;
+}
+
+bool tsi_returners_take(struct tsi_returners *t, const uint8_t *was)
+{
+	struct tsi_returner *r = find(t, was);
+
+	if (r)
+		forget(t, r);
+	return r;
+}
+
+const struct tsi_reader_row *tsi_returners_next(const struct tsi_returners *t,
+						unsigned *i)
+{
+	for (; t->count && *i < TSI_RETURNERS; ++*i)
+		if (t->returner[*i].used)
+			return &t->returner[*i].row;
+	return NULL;
+}
+
+void tsi_returners_give_up(struct tsi_returners *t, unsigned i)
+{
+	if (t->returner[i].used)
+		forget(t, &t->returner[i]);
+}
+
+/* Those that asked, and do so no longer, have thought better of it. */
+static void expire(struct tsi_returners *t, int64_t now_ms)
+{
+	for (unsigned i = 0; t->count && i < TSI_RETURNERS; i++) {
+		struct tsi_returner *r = &t->returner[i];
+
+		if (r->used && r->asked && now_ms - r->asked_ms > ASKED_MS)
+			forget(t, r);
+	}
+}
+
+/* Where all of them are or further on; how many haven't asked. */
+static uint64_t least(const struct tsi_returners *t, unsigned *silent)
+{
+	uint64_t from = UINT64_MAX;
+
+	*silent = 0;
+	for (unsigned i = 0; i < TSI_RETURNERS; i++) {
+		const struct tsi_returner *r = &t->returner[i];
+		uint64_t at = r->asked ? r->position : r->row.mark;
+
+		if (!r->used)
+			continue;
+		*silent += !r->asked;
+		if (at < from)
+			from = at;
+	}
+	return from;
+}
+
+enum tsi_returners_step tsi_returners_step(struct tsi_returners *t,
+					   int64_t now_ms, uint64_t *from)
+{
+	bool grace = now_ms - t->since_ms < TSI_RETURNERS_GRACE_MS;
+	unsigned silent;
+	uint64_t at;
+
+	if (t->phase == TSI_RETURNING_NOBODY)
+		return TSI_RETURNERS_WAIT;
+	expire(t, now_ms);
+	if (!t->count || !grace) {
+		t->phase = TSI_RETURNING_NOBODY;
+		return TSI_RETURNERS_RELEASE;
+	}
+	at = least(t, &silent);
+	if (t->phase == TSI_RETURNING_HELD ||
+	    (silent && now_ms - t->since_ms < COLLECT_MS))
+		return TSI_RETURNERS_WAIT;
+	t->phase = TSI_RETURNING_HELD;
+	*from = at;
+	return TSI_RETURNERS_HOLD;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * returners.h - the readers of the producer before, which was started again:
+ * who has still to return, and where the stream goes on.
+ *
+ * A pure table: no clock, no I/O.  The readers come from the record (record.h),
+ * each with a mark: a tail that the producer before had seen, so that the reader
+ * is there or further on.
+ *
+ * First the returners are collected, until all have asked to join or for a
+ * second, and nobody else joins.  Then the stream goes on at the least of their
+ * positions, or of the marks of those that haven't asked yet.  Samples from
+ * there on are held, until all have become readers again or are no more, or
+ * until the time of grace is over.
+ */
+#ifndef TSI_SERVE_RETURNERS_H
+#define TSI_SERVE_RETURNERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/msg.h"
+
+#define TSI_RETURNERS 256
+#define TSI_RETURNERS_GRACE_MS 60000
+
+/* A reader, as the record has it. */
+struct tsi_reader_row {
+	uint32_t pid;             /* 0: not known */
+	uint32_t reserved;        /* 0 */
+	uint64_t born;            /* when its process began; 0: not known */
+	uint64_t mark;            /* its tail, when it was last looked at */
+	uint8_t nonce[TSI_NONCE]; /* of its connection */
+};
+
+struct tsi_returner {
+	bool used, asked;
+	struct tsi_reader_row row;
+	uint64_t position; /* if it has asked */
+	int64_t asked_ms;  /* the last time */
+};
+
+enum tsi_returning {
+	TSI_RETURNING_NOBODY, /* has still to return */
+	TSI_RETURNING_COLLECTED,
+	TSI_RETURNING_HELD,
+};
+
+struct tsi_returners {
+	enum tsi_returning phase;
+	int64_t since_ms;
+	unsigned count; /* that have still to return */
+	struct tsi_returner returner[TSI_RETURNERS];
+};
+
+/* What is to be done. */
+enum tsi_returners_step {
+	TSI_RETURNERS_WAIT,
+	TSI_RETURNERS_HOLD,    /* go on at *from, and hold */
+	TSI_RETURNERS_RELEASE, /* hold no longer */
+};
+
+/* Before the first step: one of the readers before. */
+void tsi_returners_add(struct tsi_returners *t,
+		       const struct tsi_reader_row *row, int64_t now_ms);
+
+/* A consumer asks to join: was it one of them?  Then that is noted. */
+bool tsi_returners_ask(struct tsi_returners *t, const struct tsi_msg_join *j,
+		       int64_t now_ms);
+
+/* May nobody join, since the stream's place isn't known yet? */
+bool tsi_returners_collect(const struct tsi_returners *t);
+
+/* It is a reader again; true if it was awaited. */
+bool tsi_returners_take(struct tsi_returners *t, const uint8_t *was);
+
+/*
+ * The first from number *i on that has still to return; NULL: none.  For a walk
+ * over all, during which they may be given up.
+ */
+const struct tsi_reader_row *tsi_returners_next(const struct tsi_returners *t,
+						unsigned *i);
+
+/* That one will not come. */
+void tsi_returners_give_up(struct tsi_returners *t, unsigned i);
+
+/*
+ * What is due; each but WAIT comes once.  After the RELEASE by which the time of
+ * grace ends there may be some left, which are to be given up.
+ */
+enum tsi_returners_step tsi_returners_step(struct tsi_returners *t,
+					   int64_t now_ms, uint64_t *from);
+
+#endif

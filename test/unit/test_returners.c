@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_returners.c - readers of the producer before: whom the next one waits
+ * for, and in what file it finds them.
+ */
+#include "serve/returners.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "serve/record.h"
+
+static struct tsi_returners t;
+static uint64_t from;
+
+static struct tsi_reader_row row_of(uint8_t name, uint64_t mark)
+{
+	struct tsi_reader_row row = { .pid = name, .born = 7, .mark = mark };
+
+	memset(row.nonce, name, sizeof(row.nonce));
+	return row;
+}
+
+/* Readers 1 to n, at marks of ten times their number. */
+static void expect(uint8_t n)
+{
+	memset(&t, 0, sizeof(t));
+	from = UINT64_MAX;
+	for (uint8_t i = 1; i <= n; i++) {
+		struct tsi_reader_row row = row_of(i, i * 10u);
+
+		tsi_returners_add(&t, &row, 0);
+	}
+}
+
+static bool asks(uint8_t name, uint64_t position, int64_t now)
+{
+	struct tsi_msg_join j = { .position = position,
+				  .epoch_end = position + 1 };
+
+	memset(j.was, name, sizeof(j.was));
+	return tsi_returners_ask(&t, &j, now);
+}
+
+static bool takes(uint8_t name)
+{
+	uint8_t was[TSI_NONCE];
+
+	memset(was, name, sizeof(was));
+	return tsi_returners_take(&t, was);
+}
+
+static void without_a_record_nobody_is_waited_for(void **state)
+{
+	(void)state;
+	expect(0);
+	assert_false(tsi_returners_collect(&t));
+	assert_int_equal(tsi_returners_step(&t, 0, &from), TSI_RETURNERS_WAIT);
+	assert_false(asks(1, 5, 0));
+}
+
+static void the_stream_goes_on_at_the_least_position(void **state)
+{
+	(void)state;
+	expect(2);
+	assert_true(tsi_returners_collect(&t));
+	assert_true(asks(2, 90, 10));
+	assert_int_equal(tsi_returners_step(&t, 10, &from), TSI_RETURNERS_WAIT);
+	assert_true(asks(1, 80, 20));
+	assert_int_equal(tsi_returners_step(&t, 20, &from), TSI_RETURNERS_HOLD);
+	assert_int_equal(from, 80);
+	assert_false(tsi_returners_collect(&t));
+	assert_true(takes(2));
+	assert_int_equal(tsi_returners_step(&t, 30, &from), TSI_RETURNERS_WAIT);
+	assert_true(takes(1));
+	assert_int_equal(tsi_returners_step(&t, 30, &from),
+			 TSI_RETURNERS_RELEASE);
+	assert_int_equal(tsi_returners_step(&t, 30, &from), TSI_RETURNERS_WAIT);
+}
+
+/* It is where its tail was, or further on. */
+static void the_mark_stands_for_a_reader_that_is_busy(void **state)
+{
+	(void)state;
+	expect(2);
+	assert_true(asks(2, 90, 10));
+	assert_int_equal(tsi_returners_step(&t, 1500, &from),
+			 TSI_RETURNERS_HOLD);
+	assert_int_equal(from, 10);
+	assert_true(takes(2));
+	assert_int_equal(tsi_returners_step(&t, 59999, &from),
+			 TSI_RETURNERS_WAIT);
+	assert_int_equal(tsi_returners_step(&t, 60000, &from),
+			 TSI_RETURNERS_RELEASE);
+}
+
+static void a_reader_of_an_older_producer_sets_no_start(void **state)
+{
+	(void)state;
+	expect(1);
+	assert_false(asks(9, 3, 10));
+	assert_true(asks(1, 40, 10));
+	assert_int_equal(tsi_returners_step(&t, 10, &from), TSI_RETURNERS_HOLD);
+	assert_int_equal(from, 40);
+	assert_false(takes(9));
+}
+
+static void the_dead_are_not_waited_for(void **state)
+{
+	unsigned i = 0;
+
+	(void)state;
+	expect(2);
+	assert_int_equal(tsi_returners_next(&t, &i)->pid, 1);
+	tsi_returners_give_up(&t, i);
+	assert_true(asks(2, 25, 10));
+	assert_int_equal(tsi_returners_step(&t, 10, &from), TSI_RETURNERS_HOLD);
+	assert_int_equal(from, 25);
+	/* Nor those that asked, and do so no longer. */
+	assert_int_equal(tsi_returners_step(&t, 10011, &from),
+			 TSI_RETURNERS_RELEASE);
+}
+
+/* ---- the record ---- */
+
+static char folder[] = "/tmp/tsock-record-XXXXXX";
+static struct tsi_record r;
+
+static unsigned recorded(uint64_t stream, uint64_t *marks)
+{
+	struct tsi_reader_row row;
+	unsigned n = 0;
+
+	tsi_record_init(&r);
+	tsi_record_open(&r, folder, "s", stream);
+	*marks = 0;
+	for (unsigned i = 0; tsi_record_next(&r, &i, &row); i++, n++)
+		*marks += row.mark;
+	return n;
+}
+
+/* As a death leaves it. */
+static void die(void)
+{
+	close(r.fd);
+}
+
+static void what_a_producer_recorded_outlives_it(void **state)
+{
+	struct tsi_reader_row a = row_of(1, 100), b = row_of(2, 20);
+	uint64_t marks;
+
+	(void)state;
+	assert_int_equal(recorded(5, &marks), 0);
+	tsi_record_put(&r, &a);
+	tsi_record_put(&r, &b);
+	tsi_record_mark(&r, b.nonce, 30);
+	die();
+	assert_int_equal(recorded(5, &marks), 2);
+	assert_int_equal(marks, 130);
+	tsi_record_drop(&r, a.nonce);
+	die();
+	assert_int_equal(recorded(5, &marks), 1);
+	assert_int_equal(marks, 30);
+	/* With readers an end in good order is like a death. */
+	tsi_record_close(&r, true);
+	assert_int_equal(recorded(5, &marks), 1);
+	die();
+	/* Of another stream nothing is known. */
+	assert_int_equal(recorded(6, &marks), 0);
+	tsi_record_close(&r, true);
+	assert_int_equal(access(r.path, F_OK), -1);
+}
+
+static void a_file_that_makes_no_sense_is_as_good_as_none(void **state)
+{
+	struct tsi_reader_row a = row_of(1, 100);
+	uint64_t marks;
+
+	(void)state;
+	assert_int_equal(recorded(5, &marks), 0);
+	tsi_record_put(&r, &a);
+	die();
+	assert_int_equal(truncate(r.path, 200), 0);
+	assert_int_equal(recorded(5, &marks), 0);
+	tsi_record_put(&r, &a);
+	/* It was removed: all of it is written again. */
+	assert_int_equal(unlink(r.path), 0);
+	tsi_record_again(&r, folder, "s");
+	die();
+	assert_int_equal(recorded(5, &marks), 1);
+	tsi_record_close(&r, false);
+	assert_int_equal(access(r.path, F_OK), -1);
+	/* Where there can't be a file, the stream does without. */
+	assert_int_equal(mkdir(r.path, 0700), 0);
+	assert_int_equal(recorded(5, &marks), 0);
+	tsi_record_put(&r, &a);
+	tsi_record_close(&r, true);
+	assert_int_equal(rmdir(r.path), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_a_record_nobody_is_waited_for),
+		cmocka_unit_test(the_stream_goes_on_at_the_least_position),
+		cmocka_unit_test(the_mark_stands_for_a_reader_that_is_busy),
+		cmocka_unit_test(a_reader_of_an_older_producer_sets_no_start),
+		cmocka_unit_test(the_dead_are_not_waited_for),
+		cmocka_unit_test(what_a_producer_recorded_outlives_it),
+		cmocka_unit_test(a_file_that_makes_no_sense_is_as_good_as_none),
+	};
+	int failed;
+
+	if (!mkdtemp(folder))
+		return 1;
+	failed = cmocka_run_group_tests_name("returners", tests, NULL, NULL);
+	rmdir(folder);
+	return failed;
+}
