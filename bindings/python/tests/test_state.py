@@ -137,10 +137,10 @@ def test_a_stream_that_is_not_there_yet_is_moved_by_who_is_alone(serve):
     other = tsock.DataLoader("toy", 16, **INDEX)
     other.load_state_dict(state)
     assert first + rest(other) == whole
-    assert other.resumed == "awaited"
+    assert other.resumed == "moved"
     assert other.epoch == other.stream_epoch == 3
-    # Of what lies between little was made: each join asks for a ring.
-    assert tsock.query("toy")["produced"] < 3 * N + 64
+    # Of what lies between nothing was made.
+    assert tsock.query("toy")["produced"] < N + 64
     assert sorted(rest(other)) == list(range(N)) and other.epoch == 4
 
 
@@ -181,21 +181,112 @@ def test_a_stream_that_others_read_is_waited_for(serve):
     thread.join()
 
 
-def test_a_stream_that_has_gone_past_says_so_and_then_begins_anew(serve):
+def gone_past(loader):
+    """A state whose epoch's start the stream doesn't hold any more, and what
+    came before and after it."""
+    iterator = iter(loader)
+    first = take(iterator, 2)
+    state = through_json(loader)
+    whole = first + rest(iterator)
+    rest(loader)
+    rest(loader)
+    return state, first, whole
+
+
+def test_who_is_alone_takes_a_stream_back(serve):
     serve(*SMALL)
     loader = tsock.DataLoader("toy", 16, **INDEX)
-    take(iter(loader), 2)
-    state = through_json(loader)
-    loader.load_state_dict({})
-    rest(loader)
-    rest(loader)
+    state, first, whole = gone_past(loader)
     loader.close()
+    other = tsock.DataLoader("toy", 7, **INDEX)
+    other.load_state_dict(state)
+    assert first + rest(other) == whole
+    assert other.resumed == "moved"
+    assert other.epoch == other.stream_epoch == 0
+    # A look at the next one costs nothing, as ever.
+    looked = take(iter(other), 1)
+    assert rest(other)[:7] == looked and other.epoch == 1
+
+
+def test_the_same_loader_takes_its_stream_back(serve):
+    serve(*SMALL)
+    loader = tsock.DataLoader("toy", 16, **INDEX)
+    state, first, whole = gone_past(loader)
+    for _ in range(2):
+        loader.load_state_dict(state)
+        assert first + rest(loader) == whole
+        assert loader.resumed == "moved" and loader.epoch == 0
+
+
+def test_a_subset_takes_a_stream_back(serve):
+    serve(*SMALL)
+    evens = range(0, N, 2)
+    loader = tsock.DataLoader("toy", 16, subset=evens, **INDEX)
+    state, first, whole = gone_past(loader)
+    loader.close()
+    other = tsock.DataLoader("toy", 10, subset=evens, **INDEX)
+    other.load_state_dict(state)
+    assert first + rest(other) == whole
+    assert other.resumed == "moved" and other.epoch == 0
+
+
+def test_ranks_take_a_stream_back_together(serve):
+    serve(*SMALL)
+    loader = tsock.DataLoader("toy", 8, **INDEX)
+    state, first, whole = gone_past(loader)
+    loader.close()
+    parts = [
+        tsock.DataLoader("toy", 8, rank=rank, world_size=2, **INDEX)
+        for rank in range(2)
+    ]
+    seen, failed = [[], []], []
+
+    def read(rank):
+        try:
+            parts[rank].load_state_dict(state)
+            seen[rank] = rest(parts[rank])
+        except Exception as e:
+            failed.append(e)
+
+    other = threading.Thread(target=read, args=(1,))
+    other.start()
+    read(0)
+    other.join()
+    assert not failed
+    assert set(first + seen[0] + seen[1]) == set(whole)
+    assert len(seen[0]) == len(seen[1]) == (N - len(first) + 1) // 2
+    assert [part.resumed for part in parts] == ["moved"] * 2
+
+
+def test_a_stream_that_others_read_on_says_so_and_then_begins_anew(serve):
+    serve(*SMALL)
+    loader = tsock.DataLoader("toy", 16, **INDEX)
+    state, _, _ = gone_past(loader)
+    beside = iter(loader)
+    next(beside)
     other = tsock.DataLoader("toy", 16, **INDEX)
     other.load_state_dict(state)
-    with pytest.raises(tsock.CannotResume, match="sample 32 of epoch 0"):
+    with pytest.raises(tsock.CannotResume) as caught:
         next(iter(other))
+    for text in ("sample 32 of epoch 0", "1 other consumer", "iterate again"):
+        assert text in str(caught.value)
     assert other.resumed is None
+    beside.close()
     assert sorted(rest(other)) == list(range(N))
+
+
+def test_a_state_of_which_nothing_is_left_is_followed_by_a_new_epoch(serve):
+    """It has less than a batch of another size, which drop_last drops."""
+    serve()
+    loader = tsock.DataLoader("toy", 10, **INDEX)
+    take(iter(loader), 20)
+    state = through_json(loader)
+    assert not state["finished"]
+    other = tsock.DataLoader("toy", 16, drop_last=True, **INDEX)
+    other.load_state_dict(state)
+    assert rest(other) == []
+    assert len(rest(other)) == N // 16 * 16
+    assert other.epoch == 1
 
 
 def test_a_state_of_another_stream_is_refused_with_the_difference(serve):

@@ -382,7 +382,7 @@ def test_a_state_goes_on_where_the_stream_comes_again(serve):
     serve()
     other = tsock.DataLoader("toy", 16, subset=EVENS, **INDEX)
     other.load_state_dict(state)
-    assert indices(other) == after and other.resumed == "awaited"
+    assert indices(other) == after and other.resumed == "moved"
     assert sorted(sum(first, []) + after) == list(EVENS)
 
 

@@ -43,6 +43,7 @@ class About:
         self.log = log_of(self.pid)  # while it lives
         self.window = min(info.join_window, info.epoch_len)
         self.sequential = bool(info.sequential)
+        self.resumable = bool(info.resumable)
         self.shard: tuple[int, int] = info.shard, info.shards
         self.fields = [_ffi.Field() for _ in range(info.nfields)]
         for i, field in enumerate(self.fields):

@@ -138,13 +138,25 @@ class Stream:
         """Join; again: the epoch that was left may be begun once more."""
         if again:
             self.ask(_lib.tsock_rewind)
+        self._join(timeout, _lib.tsock_begin_timed)
+
+    def resume(self, start: int, samples: int, timeout: float) -> None:
+        """Join after so many samples of the epoch that begins at start."""
+
+        def resume(handle: int, ms: int) -> int:
+            code: int = _lib.tsock_resume(handle, start, samples, ms)
+            return code
+
+        self._join(timeout, resume)
+
+    def _join(self, timeout: float, function: Callable[..., int]) -> None:
         self.thread = threading.get_ident()
         look = None
         if self.seat:
             self.seat.use()
             look = self.seat.check_others
         try:
-            self.wait(timeout, _lib.tsock_begin_timed, look=look)
+            self.wait(timeout, function, look=look)
             self.epoch = self.ask(_lib.tsock_epoch)
             self.begun = False
         except BaseException:

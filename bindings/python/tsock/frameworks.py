@@ -117,6 +117,7 @@ class Epochs:
         """The next epoch to begin has this number."""
         self.number = number
         self.stream = None
+        self.finished = -1  # the stream may have gone back
         self._told = True
 
 

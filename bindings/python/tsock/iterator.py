@@ -113,6 +113,8 @@ class Iterator:
         stream, self._stream = self._stream, None
         if finished and self._position:
             self._loader._progress.finished(self._position)
+        elif finished:
+            self._loader._progress.nothing_left()
         if stream:
             self._pool.give(stream, finished)
 

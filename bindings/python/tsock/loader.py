@@ -405,16 +405,19 @@ class DataLoader:
 
         The state may be another job's, with another batch size; {} changes
         nothing, and after a finished epoch comes a new one.  Where the stream
-        still holds the epoch's first sample the rest of it follows (``resumed``
-        is "held" then); where it hasn't come there yet, it is waited for, and
-        moved there if nobody else reads ("awaited"); where it has gone past it,
-        next() raises CannotResume, and iterating again begins a new epoch.
+        holds the next sample it follows (``resumed`` is "held" then).  If
+        nobody else reads, the stream is moved there, ahead or back ("moved").
+        Beside others it is waited for ("awaited"), or, where the stream has
+        gone past it, next() raises CannotResume, and iterating again begins a
+        new epoch.  A stream of tsock.serve() goes on in the epochs that it
+        still holds from the start, and is never moved back.
         """
         self._progress.load_state_dict(state_dict)
 
     @property
     def resumed(self) -> Optional[str]:
-        """How the loader went on from a state: "held" or "awaited"; or None."""
+        """How the loader went on from a state: "held", "awaited" or "moved", as
+        far as it could see beforehand; None where it didn't."""
         return self._progress.resumed
 
     # ---- on a GPU ----

@@ -106,6 +106,12 @@ class Progress:
         self._position = position
         return position
 
+    def nothing_left(self) -> None:
+        """The epoch that a state went on in has no batch any more."""
+        to, self._state = self._state, None
+        if to is not None:
+            self.epochs.restore((to.number or 0) + 1)
+
     def finished(self, position: Position) -> None:
         """The end of that epoch was heard."""
         position.finished = True

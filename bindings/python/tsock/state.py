@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional
 
-from . import _ffi, errors
+from . import _ffi, errors, streams
 from .about import About
 from .connection import Stream
 
 VERSION = 1
 # Of what a stream says about itself: what decides which sample is where.
-_ORDER = ("samples", "order", "seed", "segments", "shard")
+_ORDER = ("samples", "files", "order", "seed", "segments", "shard")
 
 
 def order_of(about: About) -> dict[str, str]:
@@ -113,7 +113,50 @@ def from_dict(
 def resume(
     to: State, stream: Stream, about: About, world: int, timeout: float
 ) -> str:
-    """Join, and go on where the state says; how: "held" or "awaited"."""
+    """Join, and go on where the state says; how: see DataLoader.resumed."""
+    assert to.epoch is not None
+    # With a subset all of the epoch has to be seen: a sample that stood in for
+    # a bad file before that place doesn't come again after it.
+    samples = to.samples if to.passed is None else 0
+    if not about.resumable:
+        return _as_others_do(to, samples, stream, about, world, timeout)
+    start = to.epoch * about.epoch_len
+    how = _foreseen(about, start + samples)
+    try:
+        stream.resume(start, samples, timeout)
+    except errors.Refused as e:
+        raise _gone_past(to, about, str(e)) from None
+    return how
+
+
+def _foreseen(about: About, seq: int) -> str:
+    """How the stream will come to that sample, as far as one can see."""
+    try:
+        stats = streams.query(about.name)
+    except errors.Error:
+        return "held"
+    if seq > stats["head"]:
+        return "awaited" if stats["consumers"] else "moved"
+    return "held" if stats["claimed"] <= seq + stats["capacity"] else "moved"
+
+
+def _gone_past(to: State, about: About, why: str) -> errors.CannotResume:
+    return errors.CannotResume(
+        "the state ends at sample %d of epoch %s of stream %r, and nothing "
+        "goes on there: %s; iterate again to begin the next epoch that can be "
+        "had" % (to.samples, to.epoch, about.name, why)
+    )
+
+
+def _as_others_do(
+    to: State,
+    samples: int,
+    stream: Stream,
+    about: About,
+    world: int,
+    timeout: float,
+) -> str:
+    """Go on in a stream that is another one each time, and can't be moved."""
     assert to.epoch is not None
     how = "held"
     stream.begin(timeout, again=True)
@@ -125,15 +168,9 @@ def resume(
         stream.begin(timeout)
     if stream.epoch > to.epoch:
         stream.leave()
-        raise errors.CannotResume(
-            "the state ends at sample %d of epoch %d of stream %r, which has "
-            "gone past it: the next epoch that can be had is number %d; "
-            "iterate again to begin that one"
-            % (to.samples, to.epoch, about.name, stream.epoch)
+        raise _gone_past(
+            to, about, "the next epoch is number %d" % stream.epoch
         )
-    # With a subset all of it has to be seen: a sample that stood in for a bad
-    # file before that place doesn't come again after it.
-    if to.passed is None:
-        # The other ranks go on as much.
-        stream.ask(_ffi.lib.tsock_skip, to.samples // world)
+    # The other ranks go on as much.
+    stream.ask(_ffi.lib.tsock_skip, samples // world)
     return how
