@@ -171,6 +171,7 @@ static int decoder_open(struct tsi_decoder *d, const void *data, size_t len,
 	if (!tsi_jpeg_pixels_can(&p->record.frame))
 		return tsi_err(TSOCK_EDATA,
 			       "packed image: a sampling that isn't supported");
+	d->planes = tsi_jpeg_pixels_has_planes(p->pixels);
 	*width = p->record.frame.width;
 	*height = p->record.frame.height;
 	return 0;
@@ -198,7 +199,7 @@ static int decoder_begin(struct tsi_decoder *d, const struct tsi_rect *rect)
 	}
 	err = lay_out(p);
 	if (!err)
-		err = tsi_jpeg_pixels_begin(p->pixels, f, rect);
+		err = tsi_jpeg_pixels_begin(p->pixels, f, rect, d->planes);
 	p->next = 0;
 	p->rows_left = err ? 0 : rect->height;
 	return err;
