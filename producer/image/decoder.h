@@ -54,10 +54,9 @@ struct tsi_strip {
  */
 struct tsi_decoder {
 	const struct tsi_decoder_ops *ops;
-	/*
-	 * Set by open: this image's strips can be in planes.  Then set by the
-	 * caller, before begin: they must be.
-	 */
+	/* Set by open: this image's strips can be in planes. */
+	bool has_planes;
+	/* Set by the caller, before begin, and only then: they must be. */
 	bool planes;
 };
 

@@ -158,7 +158,7 @@ static int run_plan(struct tsi_image *img, struct tsi_decoder *d,
 	if (plan->x.count < img->opts.size || plan->y.count < img->opts.size)
 		memset(dst, 0, stride * img->opts.size);
 	err = tsi_resample_begin(
-		img->resample, &plan->x, &plan->y, img->passes, d->planes,
+		img->resample, &plan->x, &plan->y, img->passes, d->has_planes,
 		dst + plan->to_y * stride + (size_t)plan->to_x * 3, stride,
 		&rect);
 	if (err)

@@ -171,7 +171,7 @@ static int decoder_open(struct tsi_decoder *d, const void *data, size_t len,
 	if (!tsi_jpeg_pixels_can(&p->record.frame))
 		return tsi_err(TSOCK_EDATA,
 			       "packed image: a sampling that isn't supported");
-	d->planes = tsi_jpeg_pixels_has_planes(p->pixels);
+	d->has_planes = tsi_jpeg_pixels_has_planes(p->pixels);
 	*width = p->record.frame.width;
 	*height = p->record.frame.height;
 	return 0;

@@ -155,7 +155,7 @@ static void decode(const uint8_t *data, size_t len, uint8_t how)
 		r.top = how % h;
 		r.width = w - r.left;
 		r.height = h - r.top;
-		decoder->planes = how & 1 && decoder->planes;
+		decoder->planes = how & 1 && decoder->has_planes;
 		err = decoder->ops->begin(decoder, &r);
 		while (!err && rows < r.height) {
 			err = decoder->ops->read(decoder, &strip);

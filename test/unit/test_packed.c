@@ -121,7 +121,6 @@ static void check_pixels(const struct image_gen_bytes *f,
 		r.width = 1 + image_gen_random(&seed) % (w - r.left);
 		r.height = 1 + image_gen_random(&seed) % (h - r.top);
 		assert_true(d->ops->need(d) > 0);
-		d->planes = false;
 		assert_int_equal(d->ops->begin(d, &r), 0);
 		while (rows < r.height) {
 			assert_int_equal(d->ops->read(d, &s), 0);
