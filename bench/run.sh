@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh - run one benchmark, or all:
-# run.sh decode|entropy|packed|handoff|share|gpu|against|start|serve|all
+# run.sh decode|entropy|packed|handoff|share|gpu|against|start|serve|batch|all
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
 #
@@ -110,7 +110,7 @@ bench()
 		real
 		"$python" "bench/$1.py" "$B/bin/tsock-producer" "$data"
 		;;
-	serve)
+	serve | batch)
 		need "$B/lib/libtsock.so"
 		python=${PYTHON:-build/venv/bin/python}
 		if ! "$python" -c 'import torch' 2>/dev/null; then
@@ -118,11 +118,11 @@ bench()
 				"make check fills build/venv" >&2
 			return 77
 		fi
-		streams "$python" bench/serve.py
+		streams "$python" "bench/$1.py"
 		;;
 	*)
 		echo "usage: bench/run.sh" \
-			"decode|entropy|packed|handoff|share|gpu|against|start|serve|all" >&2
+			"decode|entropy|packed|handoff|share|gpu|against|start|serve|batch|all" >&2
 		return 2
 		;;
 	esac
@@ -157,7 +157,8 @@ awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
 	": others use this machine, expect noise" }' /proc/loadavg
 case ${1:-all} in
 all)
-	for name in decode entropy packed handoff share gpu against start serve; do
+	for name in decode entropy packed handoff share gpu against start serve \
+		batch; do
 		one $name
 	done
 	;;
