@@ -3,6 +3,7 @@
  * test_jpeg_pixels.c - pixels made of coefficients equal those of libjpeg's
  * whole decode, whatever the rectangle, with each kind of vector code.
  */
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -198,6 +199,79 @@ static void any_coefficients_give_what_libjpeg_makes_of_them(void **state)
 	}
 }
 
+static void check_path(const char *path, int n, unsigned *seen)
+{
+	struct image_gen_bytes f = { 0 };
+	FILE *in = fopen(path, "rb");
+	struct jpeg_coefs c;
+	bool good;
+	long len;
+
+	assert_non_null(in);
+	assert_int_equal(fseek(in, 0, SEEK_END), 0);
+	len = ftell(in);
+	rewind(in);
+	f = (struct image_gen_bytes){ malloc((size_t)len + 1), (size_t)len };
+	assert_int_equal(fread(f.data, 1, f.len, in), f.len);
+	fclose(in);
+	good = jpeg_coefs_read(&f, &c);
+	if (good)
+		jpeg_coefs_free(&c);
+	if (good && tsi_jpeg_pixels_can(&c.frame)) {
+		check_file(f, n, f.len);
+		++*seen;
+	} else {
+		free(f.data);
+	}
+}
+
+static void baseline_files_at_hand_decode(void **state)
+{
+	const char *data = getenv("TSOCK_TEST_DATA");
+	static const char *const where[] = { "imagenet-sample/*/*/*",
+					     "jpeg-hostile/*" };
+	bool scalar = !strcmp(tsi_jpeg_pixels_name(pixels), "scalar");
+	unsigned seen = 0;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(where); i++) {
+		char pattern[4096];
+		glob_t found;
+
+		snprintf(pattern, sizeof(pattern), "%s/%s",
+			 data ? data : "../shared/data", where[i]);
+		if (glob(pattern, 0, NULL, &found))
+			continue;
+		for (size_t k = 0; k < found.gl_pathc; k += scalar ? 9 : 1)
+			check_path(found.gl_pathv[k], 3, &seen);
+		globfree(&found);
+	}
+	print_message("%u files\n", seen);
+	if (!seen)
+		skip();
+}
+
+static void nothing_is_allocated_once_buffers_have_grown(void **state)
+{
+	struct image_gen_bytes f = make(&samplings[3], 300, 200, 90, 1);
+	struct tsi_rect r = { 5, 7, 290, 190 };
+	struct tsi_strip s = { 0 }, again;
+	struct jpeg_coefs c;
+
+	(void)state;
+	assert_true(jpeg_coefs_read(&f, &c));
+	for (int i = 0; i < 3; i++, r.width -= 100) {
+		again = s;
+		assert_int_equal(
+			tsi_jpeg_pixels_begin(pixels, &c.frame, &r, planes), 0);
+		tsi_jpeg_pixels_push(pixels, &c.blocks, 0);
+		assert_true(tsi_jpeg_pixels_read(pixels, &s));
+		assert_true(i == 0 || s.pixels == again.pixels);
+	}
+	jpeg_coefs_free(&c);
+	free(f.data);
+}
+
 static void other_samplings_are_declined(void **state)
 {
 	struct tsi_jpeg_frame f = { .width = 40,
@@ -234,6 +308,8 @@ static int with(enum tsi_simd simd)
 		cmocka_unit_test(rectangles_of_large_images_decode),
 		cmocka_unit_test(
 			any_coefficients_give_what_libjpeg_makes_of_them),
+		cmocka_unit_test(baseline_files_at_hand_decode),
+		cmocka_unit_test(nothing_is_allocated_once_buffers_have_grown),
 		cmocka_unit_test(other_samplings_are_declined),
 	};
 	int failed;
