@@ -298,7 +298,7 @@ ANALYZED   := $(if $(shell command -v clang),$(patsubst \
 	fuzz mutants install uninstall clean help config format FORCE
 
 all: lib producer examples benches	## the library, the producer, examples
-lib: $(SO) $(AR_LIB)
+lib: $(SO) $(AR_LIB) $(B)/obj/private
 producer: $(if $(wildcard producer/main.c),$(B)/bin/tsock-producer)
 examples: $(EXAMPLE_BIN)
 benches: $(BENCH_BIN)
@@ -363,6 +363,10 @@ $(sort $(B)/obj/flags $(O)/flags): FORCE
 
 $(B)/obj/files: FORCE
 	@$(call note,$(LIB_OBJ) $(PRODUCER) $(TESTLIB) $(LDFLAGS))
+
+# What a program with the static library is linked to besides; for install.
+$(B)/obj/private: FORCE
+	@$(call note,$(if $(filter 1,$(CUDA)),-lcudart_static -lrt))
 
 $(B)/obj/nvflags: FORCE
 	@$(call note,$(NVCC) $(OURSNV) $(NVCCFLAGS))
@@ -571,8 +575,8 @@ install: lib producer	## DESTDIR, prefix, bindir, libdir, PYTHONDIR
 	$(INSTALL) -m 644 $(AR_LIB) $(D)$(libdir)/
 	sed -e 's|@prefix@|$(PC_PREFIX)|; s|@libdir@|$(call under,$(libdir))|' \
 		-e 's|@includedir@|$(call under,$(includedir))|' \
-		-e 's|@version@|$(VERSION)|; s|@cuda@|$(if $(filter \
-			1,$(CUDA)), -lcudart_static -lrt)|' \
+		-e 's|@version@|$(VERSION)|' \
+		-e "s|@cuda@|$$(sed 's/^./ &/' $(B)/obj/private)|" \
 		lib/tsock.pc.in >$(D)$(libdir)/pkgconfig/libtsock.pc
 	$(INSTALL) -m 755 $(B)/bin/tsock-producer $(D)$(bindir)/
 	$(foreach f,$(DOCS),$(INSTALL) -m 644 $(f) $(D)$(docdir)/$(f)$(newline)	)

@@ -15,9 +15,41 @@ problem()
 	exit 1
 }
 
+# into FOLDER [VARIABLE=VALUE...]: nothing is built by this (-o), for other
+# programs run what was built, whatever make finds by now.
+b=${B:-build}
+into()
+{
+	env "${@:2}" make --no-print-directory -o lib -o producer B="$b" \
+		DESTDIR="$1" prefix=/opt/ts libdir=/opt/ts/lib64 \
+		PYTHONDIR=/opt/ts/python install >/dev/null
+}
+
+times()
+{
+	stat -c '%y %n' "$b"/lib/libtsock.* "$b"/bin/tsock-producer
+}
+
+[ -f "$b/obj/private" ] ||
+	problem "nothing was built in $b: run make B=$b lib producer"
+times >"$temp/built"
 first=$temp/first
-make --no-print-directory B="${B:-build}" DESTDIR="$first" prefix=/opt/ts \
-	libdir=/opt/ts/lib64 PYTHONDIR=/opt/ts/python install >/dev/null
+into "$first"
+
+# With a toolkit in the environment that the build didn't have, or without the
+# one that it had: the same files.
+mkdir -p "$temp"/cuda/{bin,include,lib64}
+echo '#define CUDA_VERSION 13000' >"$temp/cuda/include/cuda.h"
+touch "$temp/cuda/lib64/libcudart_static.a"
+printf '#!/bin/sh\nexit 0\n' >"$temp/cuda/bin/nvcc"
+chmod +x "$temp/cuda/bin/nvcc"
+for home in "$temp/cuda" "$temp/none"; do
+	into "$temp/again" CUDA_HOME="$home"
+	diff -r "$first" "$temp/again" ||
+		problem "CUDA_HOME=$home: other files are installed"
+	rm -rf "$temp/again"
+done
+times | diff "$temp/built" - || problem 'make install has built something'
 # It can be moved as a whole.
 dest=$temp/moved
 mv "$first" "$dest"

@@ -41,7 +41,10 @@ problem()
 	exit 1
 }
 
-make --no-print-directory B="$B" CC="$CC" install >"$dir/home/said" ||
+# Nothing is built by this (-o): without the user's environment make may choose
+# otherwise than the build did, and other programs run what lies in $B.
+make --no-print-directory -o lib -o producer B="$B" CC="$CC" install \
+	>"$dir/home/said" ||
 	problem "make install failed: $(tail -n 3 "$dir/home/said")"
 if grep -E 'not find|not look|left out' "$dir/home/said"; then
 	problem 'make install says that something is left to do'
