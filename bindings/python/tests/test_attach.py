@@ -3,6 +3,7 @@
 
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -192,6 +193,28 @@ def test_it_ends_when_nobody_reads_any_more(start, place):
     again = start(exit_when_idle=2)
     assert sorted(indices(again)) == list(range(N))
     assert pid_of() != first
+
+
+def test_what_was_added_to_the_folder_is_read_by_the_next_producer(
+    place, images, tmp_path
+):
+    """A stream that runs stays what it is; the scan that was kept is no
+    reason to miss anything."""
+    root = tmp_path / "growing"
+    shutil.copytree(images, root)
+    keywords = dict(
+        root=root, size=SIZE, threads=1, cache=tmp_path / "scans", **INDEX
+    )
+    first = tsock.DataLoader("toy", 48, exit_when_idle=0.1, **keywords)
+    shutil.copy(root / "class0" / "000.jpg", root / "class2" / "more.jpg")
+    beside = tsock.DataLoader("toy", 48, **keywords)
+    for loader in first, beside:
+        assert len(indices(loader)) == N
+        loader.close()
+    until(lambda: not tsock.streams())
+    with tsock.DataLoader("toy", 48, exit_when_idle=0.1, **keywords) as again:
+        assert sorted(indices(again)) == list(range(N + 1))
+    until(lambda: not tsock.streams())
 
 
 def test_it_ends_after_a_minute_if_nothing_else_was_said(start):

@@ -89,6 +89,35 @@ def test_after_ctrl_c_the_loader_can_be_used_again(serve, script):
     assert served.process.poll() is None
 
 
+@pytest.mark.parametrize("timeout", [0, 60])
+@pytest.mark.parametrize("function", ["tsock_begin_timed", "tsock_next"])
+def test_no_call_of_the_library_waits_longer_than_a_tenth_of_a_second(
+    serve, monkeypatch, function, timeout
+):
+    """Ctrl-C is seen between two of them."""
+    serve("--min-consumers", 2)
+    if function == "tsock_begin_timed":
+        # Of another rank, which never comes.
+        ranks = dict(rank=0, world_size=2)
+    else:
+        ranks = {}
+    loader = tsock.DataLoader(
+        "toy", 16, framework="numpy", timeout=timeout, **ranks
+    )
+    plain, waits = getattr(tsock._ffi.lib, function), []
+
+    def counted(handle, ms, *rest):
+        waits.append(ms)
+        if len(waits) == 4:
+            raise KeyboardInterrupt
+        return plain(handle, ms, *rest)
+
+    monkeypatch.setattr(tsock._ffi.lib, function, counted)
+    with pytest.raises(KeyboardInterrupt):
+        next(iter(loader))
+    assert len(waits) == 4 and max(waits) <= 100
+
+
 @pytest.mark.parametrize("end", ["os._exit(0)", "sys.exit(0)"])
 def test_a_forked_child_with_batches_in_hand_harms_nobody(
     serve, script, end

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import tsock
-from conftest import finish
+from conftest import finish, until
 
 numpy = pytest.importorskip("numpy")
 
@@ -91,6 +91,34 @@ def test_a_ring_smaller_than_the_epoch_wraps(served):
     loader.close()
     server.run()
     assert server.stats()["produced"] == 3 * N and server.closed
+
+
+def test_the_loader_runs_ahead_of_those_who_read(served):
+    """It has given what fills the ring, and one batch more, which waits."""
+    given = []
+
+    class Counted:
+        def __iter__(self):
+            for batch in cut(labels, 400, 10):
+                given.append(batch)
+                yield batch
+
+    server = served(Counted(), length=400, ring=40, max_batch=10)
+    loader = loader_of(batch_size=10)
+    iterator = iter(loader)
+    kept = next(iterator)
+
+    def is_full():
+        stats = server.stats()
+        return (
+            stats["produced"] == stats["limit"]
+            and len(given) * 10 == stats["produced"] + 10
+        )
+
+    for _ in range(9):
+        until(is_full)
+        kept = next(iterator)
+    assert kept.tolist() == labels(range(90, 100)).tolist()
 
 
 Point = collections.namedtuple("Point", "x y")
