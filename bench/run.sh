@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh - run one benchmark, or all:
-# run.sh decode|entropy|packed|handoff|share|gpu|against|start|serve|batch|all
+# run.sh decode|entropy|pixels|packed|handoff|share|gpu|against|start|serve|batch|all
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
 #
@@ -77,6 +77,11 @@ bench()
 		real
 		"$B/bench/entropy" "$data"
 		;;
+	pixels)
+		need "$B/bench/pixels"
+		real
+		"$B/bench/pixels" "$data"
+		;;
 	packed)
 		need "$B/bench/packed"
 		real
@@ -122,7 +127,7 @@ bench()
 		;;
 	*)
 		echo "usage: bench/run.sh" \
-			"decode|entropy|packed|handoff|share|gpu|against|start|serve|batch|all" >&2
+			"decode|entropy|pixels|packed|handoff|share|gpu|against|start|serve|batch|all" >&2
 		return 2
 		;;
 	esac
@@ -157,8 +162,8 @@ awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
 	": others use this machine, expect noise" }' /proc/loadavg
 case ${1:-all} in
 all)
-	for name in decode entropy packed handoff share gpu against start serve \
-		batch; do
+	for name in decode entropy pixels packed handoff share gpu against \
+		start serve batch; do
 		one $name
 	done
 	;;
