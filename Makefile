@@ -230,8 +230,9 @@ FAULT    := $(filter-out $(if $(filter 1,$(URING)),%_none.c,%_uring.c), \
 	$(wildcard test/faults/*.c))
 FAULTS   := $(call with_main,$(FAULT))
 WRAPPED  := $(shell sed -n 's/^[a-z].*__wrap_\([a-z0-9_]*\)$(lparen).*/\1/p; \
-	s/^WRAP$(lparen)[^,]*, \([a-z0-9_]*\),.*/\1/p' $(filter test/faults/inject%, \
-	$(FAULT)) | sort -u)
+	s/^WRAP$(lparen)[^,]*, \([a-z0-9_]*\),.*/\1/p; \
+	s/^	X$(lparen)\(tsi_[a-z_]*\).*/\1/p' $(filter test/faults/inject% \
+	test/faults/points.c,$(FAULT)) | sort -u)
 # Tests of the GPU part, and what it stands on in a simulated build.
 GPU      := $(if $(filter-out 0,$(CUDA)),$(wildcard test/gpu/*.c))
 GPUS     := $(call with_main,$(GPU))

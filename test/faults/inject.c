@@ -24,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ERRORS(name, ...) static const int errors_##name[8] = __VA_ARGS__;
@@ -440,3 +441,44 @@ WRAP(ssize_t, getrandom, getrandom, -1, (void *to, size_t len, unsigned flags),
 WRAP(int, pthread_create, pthread_create, err_,
      (pthread_t * t, const pthread_attr_t *a, void *(*fn)(void *), void *arg),
      (t, a, fn, arg))
+
+/* ------------------------------------------------------------------------
+ * The time of day
+ */
+
+static _Atomic bool jumping;
+static _Atomic unsigned looks;
+
+void inject_jumping_clock(void)
+{
+	atomic_store(&looks, 0);
+	atomic_store(&jumping, true);
+}
+
+unsigned inject_clock_looks(void)
+{
+	return atomic_load(&looks);
+}
+
+int __real_clock_gettime(clockid_t id, struct timespec *out);
+int __wrap_clock_gettime(clockid_t id, struct timespec *out);
+int __wrap_clock_gettime(clockid_t id, struct timespec *out)
+{
+	int rc = __real_clock_gettime(id, out);
+	bool day = id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE;
+
+	if (!rc && day && atomic_load(&jumping))
+		out->tv_sec += atomic_fetch_add(&looks, 1) % 2 ? 86400 : -86400;
+	return rc;
+}
+
+time_t __real_time(time_t *out);
+time_t __wrap_time(time_t *out);
+time_t __wrap_time(time_t *out)
+{
+	struct timespec ts;
+
+	(void)out;
+	__wrap_clock_gettime(CLOCK_REALTIME, &ts);
+	return ts.tv_sec;
+}

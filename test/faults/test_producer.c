@@ -242,9 +242,31 @@ static void faults_that_last(void **state)
 	walk_from_each_on(&w);
 }
 
+/* The time of day is asked for, of files and in reports; it decides nothing. */
+static void a_clock_that_jumps_changes_nothing(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	can_use(TSI_READER_PREAD);
+	own_folder();
+	for (unsigned i = 0; i < 2; i++) {
+		pid = spawn();
+		if (pid == 0) {
+			if (i)
+				inject_jumping_clock();
+			need(!work(30000));
+			_exit(0);
+		}
+		assert_int_equal(ended(pid), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(a_clock_that_jumps_changes_nothing,
+					  end_children),
 		cmocka_unit_test_teardown(faults_of_the_io_uring_reader,
 					  end_children),
 		cmocka_unit_test_teardown(faults_of_the_pread_reader,

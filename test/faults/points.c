@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * points.c - named points at which a process is killed or stopped.
+ *
+ * __wrap_X, which is called in place of X, keeps all arguments that are in
+ * registers, asks whether this process ends or stops here, and goes on with X
+ * itself.  So it needs to know nothing of X; for x86-64, as the library is.
+ */
+#include "test/faults/points.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONSUMER(X) \
+	X(tsi_request_ask) \
+	X(tsi_join) \
+	X(tsi_attach) \
+	X(tsi_fdpass_connect) \
+	X(tsi_ring_read) \
+	X(tsi_host_backend_create) \
+	X(tsi_reader_create) \
+	X(tsi_reader_acquire) \
+	X(tsi_mapping_place) \
+	X(tsi_tail_append) \
+	X(tsi_reader_batch_unref) \
+	X(tsi_tail_release) \
+	X(tsi_wait_head) \
+	X(tsi_leave_reader) \
+	X(tsi_request_close)
+
+#define PRODUCER(X) \
+	X(tsi_membership_claim) \
+	X(tsi_production_commit) \
+	X(tsi_gate_publish_base) \
+	X(tsi_membership_published) \
+	X(tsi_ring_publish) \
+	X(tsi_messages_answer) \
+	X(tsi_offers_add) \
+	X(tsi_handshake_serve) \
+	X(tsi_fdpass_receive) \
+	X(tsi_offers_take) \
+	X(tsi_readers_join) \
+	X(tsi_membership_join) \
+	X(tsi_fdpass_reply) \
+	X(tsi_readers_refresh) \
+	X(tsi_gate_changed) \
+	X(tsi_readers_reap) \
+	X(tsi_membership_leave)
+
+static struct points *mine;
+static const char *const *names;
+
+void points_obey(struct points *p, const char *const *list)
+{
+	names = list;
+	mine = p;
+}
+
+void points_set(struct points *p, int point, int n, int sig)
+{
+	atomic_store(&p->point, -1);
+	atomic_store(&p->times, n);
+	atomic_store(&p->sig, sig);
+	atomic_store(&p->point, point);
+}
+
+/* No vector registers, which hold arguments too. */
+__attribute__((used, target("general-regs-only"))) void
+points_reached(const char *name)
+{
+	int point;
+
+	if (!mine)
+		return;
+	point = atomic_load(&mine->point);
+	if (point < 0 || __builtin_strcmp(names[point], name) ||
+	    atomic_fetch_sub(&mine->times, 1) != 1)
+		return;
+	atomic_store(&mine->point, -1);
+	kill(getpid(), atomic_load(&mine->sig));
+}
+
+/* clang-format off */
+#define POINT(name) \
+	__asm__(".section .rodata\n" \
+		"point_name_" #name ": .string \"" #name "\"\n" \
+		".text\n" \
+		".globl __wrap_" #name "\n" \
+		".type __wrap_" #name ", @function\n" \
+		"__wrap_" #name ":\n" \
+		"	endbr64\n" \
+		"	push %rdi\n" \
+		"	push %rsi\n" \
+		"	push %rdx\n" \
+		"	push %rcx\n" \
+		"	push %r8\n" \
+		"	push %r9\n" \
+		"	push %rax\n" \
+		"	lea point_name_" #name "(%rip), %rdi\n" \
+		"	call points_reached\n" \
+		"	pop %rax\n" \
+		"	pop %r9\n" \
+		"	pop %r8\n" \
+		"	pop %rcx\n" \
+		"	pop %rdx\n" \
+		"	pop %rsi\n" \
+		"	pop %rdi\n" \
+		"	jmp __real_" #name "\n" \
+		".size __wrap_" #name ", . - __wrap_" #name "\n");
+/* clang-format on */
+
+#define NAME(name) #name,
+
+CONSUMER(POINT)
+PRODUCER(POINT)
+const char *const points_consumer[] = { CONSUMER(NAME) NULL };
+const char *const points_producer[] = { PRODUCER(NAME) NULL };

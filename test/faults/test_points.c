@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_points.c - a consumer, and a producer, is killed or stopped at each
+ * named point; nobody else hangs or sees a wrong byte, and nothing is left.
+ */
+#include <dirent.h>
+#include <sys/mman.h>
+
+#include "test/faults/points.h"
+#include "test/lib/reader.h"
+
+#define ENDLESS 1000000
+#define POLITE 5   /* exit status: an error with a sentence */
+#define LOOKS 6000 /* of 5 ms each until something must have happened */
+
+static struct points *at; /* shared: of the victim */
+
+static struct source src = { .name = "points",
+			     .n = 200,
+			     .ring = 128,
+			     .max_batch = 16,
+			     .payload = 4000 };
+
+static unsigned entries(const char *path)
+{
+	DIR *d = opendir(path);
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static unsigned open_files(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	return entries(path);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	at = mmap(NULL, sizeof(*at), PROT_READ | PROT_WRITE,
+		  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED)
+		return -1;
+	own_folder();
+	return 0;
+}
+
+/* A consumer that reads epochs and leaves after each; it checks every byte.
+ * Once the stream is lost it ends with a sentence. */
+static void read_epochs(const struct reader *r)
+{
+	tsock *t = connect_reader(r);
+
+	for (uint32_t e = 0; e < r->epochs; e++) {
+		int err = tsock_begin_timed(t, 20000);
+		tsock_batch *b;
+
+		while (!err && !(err = tsock_next(t, 20000, &b))) {
+			check_batch(r, b, 0);
+			tsock_batch_release(b);
+		}
+		if (err != TSOCK_EEPOCH) {
+			need(err != TSOCK_EAGAIN &&
+			     strchr(tsock_errmsg(), ' '));
+			_exit(POLITE);
+		}
+		tsock_leave(t);
+	}
+	tsock_close(t);
+}
+
+static pid_t start_victim(uint32_t batch, uint32_t epochs)
+{
+	struct reader r = { .src = &src, .batch = batch, .epochs = epochs };
+	pid_t pid = spawn();
+
+	if (pid == 0) {
+		points_obey(at, points_consumer);
+		read_epochs(&r);
+		_exit(0);
+	}
+	return pid;
+}
+
+static void heed(tsock_server *s, const struct source *source)
+{
+	(void)s;
+	(void)source;
+	points_obey(at, points_producer);
+}
+
+/* Samples go on being taken. */
+static void goes_on(void)
+{
+	uint64_t head = stats_of("points").head;
+
+	for (unsigned i = 0; stats_of("points").head < head + src.n; i++) {
+		assert_true(i < LOOKS);
+		pause_us(5000);
+	}
+}
+
+/* It has been stopped, or has ended. */
+static int hit(pid_t pid, const char *name)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	for (unsigned i = 0; i < LOOKS; i++) {
+		assert_int_equal(waitid(P_PID, (id_t)pid, &info,
+					WEXITED | WSTOPPED | WNOHANG | WNOWAIT),
+				 0);
+		if (info.si_pid)
+			return info.si_code;
+		pause_us(5000);
+	}
+	fail_msg("%s is never reached", name);
+	return -1;
+}
+
+static void stop_consumer(int point, int n)
+{
+	const char *name = points_consumer[point];
+	pid_t victim;
+
+	points_set(at, point, n, SIGSTOP);
+	victim = start_victim(7, 2);
+	if (hit(victim, name) != CLD_STOPPED)
+		fail_msg("%s: the victim has not stopped", name);
+	/* Whoever asks is answered. */
+	stats_of("points");
+	kill(victim, SIGCONT);
+	if (ended(victim))
+		fail_msg("%s: a stopped consumer doesn't go on", name);
+}
+
+static void kill_consumer(int point, int n)
+{
+	const char *name = points_consumer[point];
+	pid_t victim;
+
+	points_set(at, point, n, SIGKILL);
+	victim = start_victim(7, 2);
+	/* Some points are passed once in a consumer's life. */
+	if (hit(victim, name) != CLD_KILLED && n == 1)
+		fail_msg("%s: the victim was not killed", name);
+	if (ended(victim) != 1000 + SIGKILL)
+		assert_true(n > 1);
+}
+
+static void a_consumer_is_hit_anywhere(void **state)
+{
+	struct reader good = { .src = &src, .batch = 16, .epochs = ENDLESS };
+	pid_t producer = start_producer(&src), reader = start_reader(&good);
+	unsigned files;
+
+	(void)state;
+	wait_readers("points", 1);
+	stop_consumer(0, 1); /* what is made once is there after it */
+	wait_readers("points", 1);
+	files = open_files(producer);
+	for (int p = 0; points_consumer[p]; p++) {
+		for (int n = 1; n < 3; n++) {
+			kill_consumer(p, n);
+			goes_on();
+		}
+		stop_consumer(p, 1);
+		goes_on();
+		wait_readers("points", 1);
+		for (unsigned i = 0; open_files(producer) > files; i++) {
+			if (i == LOOKS)
+				fail_msg("%s: descriptors are left",
+					 points_consumer[p]);
+			pause_us(5000);
+		}
+	}
+	assert_int_equal(waitpid(reader, NULL, WNOHANG), 0);
+	kill_and_reap(reader);
+	kill_and_reap(producer);
+}
+
+/* Two consumers, one after the other, whose joins and leaves come by. */
+static void start_readers(pid_t *pid)
+{
+	struct reader r = { .src = &src, .batch = 16, .epochs = 3 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		pid[i] = spawn();
+		if (pid[i] == 0) {
+			read_epochs(&r);
+			_exit(0);
+		}
+	}
+}
+
+static void end_readers(const pid_t *pid, const char *name, bool lost)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		int status = ended(pid[i]);
+
+		if (status && !(lost && status == POLITE))
+			fail_msg("%s: a consumer ends with %d", name, status);
+	}
+}
+
+static void stop_producer(int point, int n)
+{
+	const char *name = points_producer[point];
+	pid_t producer, reader[2];
+
+	points_set(at, -1, 0, 0);
+	producer = start_producer(&src);
+	stats_of("points");
+	points_set(at, point, n, SIGSTOP);
+	start_readers(reader);
+	if (hit(producer, name) != CLD_STOPPED)
+		fail_msg("%s: the producer has not stopped", name);
+	kill(producer, SIGCONT);
+	end_readers(reader, name, false);
+	kill_and_reap(producer);
+}
+
+/* Another one takes its place; those that had lost theirs may end. */
+static void kill_producer(int point, int n)
+{
+	const char *name = points_producer[point];
+	struct source next = src;
+	pid_t producer, reader[2];
+
+	points_set(at, -1, 0, 0);
+	producer = start_producer(&src);
+	stats_of("points");
+	points_set(at, point, n, SIGKILL);
+	start_readers(reader);
+	if (hit(producer, name) != CLD_KILLED)
+		fail_msg("%s: the producer was not killed", name);
+	ended(producer);
+	next.served = NULL;
+	producer = start_producer(&next);
+	end_readers(reader, name, true);
+	kill_and_reap(producer);
+}
+
+static void a_producer_is_hit_anywhere(void **state)
+{
+	struct source tidy = src;
+
+	(void)state;
+	src.served = heed;
+	for (int p = 0; points_producer[p]; p++) {
+		stop_producer(p, 2);
+		kill_producer(p, 1);
+		kill_producer(p, 2);
+	}
+	/* The next one finds a free name, and leaves a tidy folder. */
+	src.served = NULL;
+	tidy.epochs = 1;
+	tidy.served = NULL;
+	{
+		struct reader r = { .src = &tidy, .batch = 16, .epochs = 1 };
+		pid_t producer = start_producer(&tidy);
+		pid_t reader = start_reader(&r);
+
+		assert_int_equal(ended(reader), 0);
+		assert_int_equal(ended(producer), 0);
+	}
+	assert_int_equal(entries(getenv("TSOCK_DIR")), 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(a_consumer_is_hit_anywhere,
+					  end_children),
+		cmocka_unit_test_teardown(a_producer_is_hit_anywhere,
+					  end_children),
+	};
+
+	return cmocka_run_group_tests_name("points", tests, set_up, NULL);
+}
