@@ -13,9 +13,13 @@ def spread(values):
     return (q[2] - q[0]) / statistics.median(values)
 
 
-def show(bench, case, values, unit, against=None, others=None):
-    """A row: the median of the values, beside that of others."""
-    if not values or (against and not others):
+def show(bench, case, values, unit, against=None, others=None, pairs=None):
+    """A row: the median of the values, beside that of others.
+
+    Where both were measured in turns, pairs are the ratios of the turns; the
+    row then has their median and their spread.
+    """
+    if not values or (against and not (others or pairs)):
         return
     row = {
         "bench": bench,
@@ -28,7 +32,11 @@ def show(bench, case, values, unit, against=None, others=None):
     }
     text = ""
     if against:
-        row["ratio"] = row["value"] / statistics.median(others)
+        if pairs:
+            row["ratio"] = statistics.median(pairs)
+            row["spread"] = spread(pairs)
+        else:
+            row["ratio"] = row["value"] / statistics.median(others)
         text = "%.3f" % row["ratio"]
     print(
         "%-34s %12.5g %-12s %8s %6.1f%%  %s"

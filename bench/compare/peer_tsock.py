@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""libtsock: a producer and one consumer of it, or a consumer alone (--join).
+
+TSOCK_PRODUCER is the program; TSOCK_BEFORE is another checkout, built, whose
+producer and library "tsock before" takes.
+"""
+
+import os
+import subprocess
+import sys
+
+import loop
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def checkout(before):
+    """Take the Python package and the programs of one checkout."""
+    top = os.path.abspath(os.path.join(HERE, "..", ".."))
+    if before:
+        top = os.environ.get("TSOCK_BEFORE")
+        if not top:
+            raise loop.Missing("TSOCK_BEFORE names no checkout")
+        os.environ["LIBTSOCK_PATH"] = top + "/build/lib/libtsock.so"
+        os.environ["TSOCK_PRODUCER"] = top + "/build/bin/tsock-producer"
+    sys.path.insert(0, os.path.join(top, "bindings", "python"))
+
+
+def versions(options):
+    checkout(options.variant == "tsock before")
+    import tsock
+
+    if options.join:
+        return "tsock %s" % tsock.__version__
+    said = subprocess.run(
+        [os.environ["TSOCK_PRODUCER"], "--version"],
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return said.stdout.decode().split("\n")[0]
+
+
+def start(options, more):
+    name = "compare-%d" % os.getpid()
+    command = [os.environ["TSOCK_PRODUCER"], "--dataset", "imagefolder"]
+    command += ["--root", options.root, "--name", name, "--ring", "512"]
+    command += ["--max-batch", "128", "--no-cache", "--quiet"] + more
+    if options.threads:
+        command += ["--threads", str(options.threads)]
+    loop.spawn(command)
+    return name
+
+
+def stream(options, before=False, more=()):
+    import torch
+    import tsock
+
+    torch.set_num_threads(1)
+    name = options.join or start(options, list(more))
+    if options.form == "u8":
+        loader = tsock.DataLoader(
+            name,
+            batch_size=options.batch,
+            dtype="uint8",
+            layout="hwc",
+            normalize=None,
+            wait=60,
+        )
+    else:
+        loader = tsock.DataLoader(name, batch_size=options.batch, wait=60)
+    while True:
+        yield from loader
+
+
+VARIANTS = {
+    "tsock": {},
+    "tsock before": {"before": True},
+}
+
+if __name__ == "__main__":
+    loop.main(versions, VARIANTS, stream)
