@@ -295,8 +295,9 @@ ANALYZED   := $(if $(shell command -v clang),$(patsubst \
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib producer examples benches tests unit-tests gpu-tests fuzzers \
-	left-out demo check check-frameworks check-wheel lint analyze bench soak \
-	fuzz mutants install uninstall clean help config format FORCE
+	left-out demo check check-frameworks check-wheel lint analyze bench \
+	bench-compare bench-jobs soak fuzz mutants install uninstall clean \
+	help config format FORCE
 
 all: lib producer examples benches	## the library, the producer, examples
 lib: $(SO) $(AR_LIB) $(B)/obj/private
@@ -338,6 +339,18 @@ bench: bench-all	## every benchmark; JSON=FILE for machines
 
 bench-%: all		## one benchmark of bench/run.sh
 	@B=$(B) JSON=$(JSON) bench/run.sh $*
+
+# The other loaders come into a venv of their own, from PyPI and Debian.
+define beside_others
+@bench/compare/setup.sh
+@B=$(B) JSON=$(JSON) bench/run.sh $(@:bench-%=%) $(PEERS)
+endef
+
+bench-compare: all	## beside other loaders, installed first; PEERS=REGEX
+	$(beside_others)
+
+bench-jobs: all		## k jobs that share, or have a loader each
+	$(beside_others)
 
 mutants:		## plant faults; the tests must find every one
 	@test/setup.sh check

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # run.sh - run one benchmark, or all:
 # run.sh decode|entropy|pixels|packed|handoff|share|gpu|against|start|serve|batch|all
+# run.sh compare|jobs [PEER...], which all leaves out
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
 #
@@ -115,6 +116,25 @@ bench()
 		real
 		"$python" "bench/$1.py" "$B/bin/tsock-producer" "$data"
 		;;
+	compare | jobs)
+		need "$B/bin/tsock-producer"
+		venv=$here/build/venv-compare
+		if ! [ -e "$venv/complete" ]; then
+			echo "skipped: no build/venv-compare;" \
+				"make bench-$1 fills it" >&2
+			return 77
+		fi
+		name=$1
+		shift
+		[ "$name" = jobs ] || name=run
+		real
+		# Libraries that bench/compare/setup.sh unpacked.
+		system=$(find "$venv/system" -name '*.so*' \
+			-printf '%h\n' 2>/dev/null | sort -u | tr '\n' ':')
+		LD_LIBRARY_PATH=$system${LD_LIBRARY_PATH:-} \
+			"$venv/bin/python" "bench/compare/$name.py" \
+			"$B/bin/tsock-producer" "$data" "$@"
+		;;
 	serve | batch)
 		need "$B/lib/libtsock.so"
 		python=${PYTHON:-build/venv/bin/python}
@@ -127,7 +147,8 @@ bench()
 		;;
 	*)
 		echo "usage: bench/run.sh" \
-			"decode|entropy|pixels|packed|handoff|share|gpu|against|start|serve|batch|all" >&2
+			"decode|entropy|pixels|packed|handoff|share|gpu|against|start|serve|batch|all" \
+			"or compare|jobs [PEER...]" >&2
 		return 2
 		;;
 	esac
@@ -140,7 +161,7 @@ one()
 	set +e
 	(
 		set -e
-		bench "$1"
+		bench "$@"
 	)
 	code=$?
 	set -e
@@ -168,7 +189,7 @@ all)
 	done
 	;;
 *)
-	one "$1"
+	one "$@"
 	;;
 esac
 exit $status
