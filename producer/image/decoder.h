@@ -60,6 +60,19 @@ struct tsi_decoder {
 	bool planes;
 };
 
+struct tsi_jpeg_index;
+
+/* What a caller may know of a file. */
+struct tsi_decoder_hint {
+	bool stock; /* decode it as the format's own library does, no other way */
+	/*
+	 * Where parts of the data set's files begin, until close; NULL: that
+	 * isn't kept.
+	 */
+	struct tsi_jpeg_index *index;
+	uint64_t file; /* its number in there */
+};
+
 struct tsi_decoder_ops {
 	const char *name; /* as messages call the format: "JPEG" */
 	bool internal;    /* nobody's own files: messages don't offer it */
@@ -95,6 +108,10 @@ struct tsi_decoder_ops {
 
 	/* NULL is allowed. */
 	void (*destroy)(struct tsi_decoder *d);
+
+	/* What is known of the next image alone.  NULL: no use for it. */
+	void (*hint)(struct tsi_decoder *d,
+		     const struct tsi_decoder_hint *hint);
 
 	/*
 	 * Begin with an image, whatever became of the last one: read its

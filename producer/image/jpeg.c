@@ -3,6 +3,9 @@
  * jpeg.c - the operations of a JPEG decoder: which columns and rows are decoded
  * and what the scans of a file may cost.
  *
+ * Files that jpeg_direct.h takes are decoded without libjpeg, as far as they are
+ * undamaged; all else is libjpeg's.
+ *
  * One decompressor serves all images of a thread.  Its errors come back by
  * longjmp to the operations at the end.
  */
@@ -11,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "image/jpeg_direct.h"
 #include "image/jpeg_lib.h"
 #include "image/scans.h"
 
@@ -26,7 +30,16 @@ struct tsi_jpeg {
 	uint32_t skip_left;
 	uint32_t rows_left;
 	uint8_t *strip;
+	uint8_t *planes;
 	size_t stride;
+	/* Of the next image; then the image, and whether libjpeg has it. */
+	struct tsi_decoder_hint hint;
+	struct tsi_jpeg_direct *direct;
+	bool by_lib;
+	const void *data;
+	size_t len;
+	uint32_t width;
+	struct tsi_rect rect;
 };
 
 static void too_many_scans(struct tsi_jpeg *j)
@@ -188,6 +201,10 @@ static void begin(struct tsi_jpeg *j, const struct tsi_rect *rect)
 	j->stride =
 		((size_t)c->output_width * 4 + TSI_ROW_SLACK + 63) / 64 * 64;
 	j->strip = tsi_jpeg_lib_alloc(&j->lib, TSI_STRIP_ROWS * j->stride);
+	if (j->base.planes)
+		j->planes = tsi_jpeg_lib_alloc(
+			&j->lib,
+			TSI_STRIP_ROWS * 3 * (j->stride / 4 + TSI_PLANE_SLACK));
 	skip_rows(j, rect->top, smooth);
 	j->rows_left = rect->height;
 }
@@ -217,6 +234,26 @@ static void cmyk_to_rgb(uint8_t *p, size_t pixels)
 	}
 }
 
+/* What the other decoder began in planes is gone on with in planes. */
+static void to_planes(struct tsi_jpeg *j, struct tsi_strip *strip)
+{
+	size_t plane = strip->stride / 4 + TSI_PLANE_SLACK;
+
+	for (uint32_t y = 0; y < strip->rows; y++) {
+		const uint8_t *from = strip->pixels + y * strip->stride;
+		uint8_t *to = j->planes + y * 3 * plane;
+
+		for (uint32_t x = 0; x < j->rect.width; x++, from += 4, to++) {
+			to[0] = from[0];
+			to[plane] = from[1];
+			to[2 * plane] = from[2];
+		}
+	}
+	strip->pixels = j->planes;
+	strip->stride = 3 * plane;
+	strip->plane = plane;
+}
+
 static void read_strip(struct tsi_jpeg *j, struct tsi_strip *strip)
 {
 	uint32_t n =
@@ -232,6 +269,8 @@ static void read_strip(struct tsi_jpeg *j, struct tsi_strip *strip)
 	strip->stride = j->stride;
 	strip->rows = n;
 	strip->plane = 0;
+	if (j->base.planes)
+		to_planes(j, strip);
 }
 
 /*
@@ -239,9 +278,14 @@ static void read_strip(struct tsi_jpeg *j, struct tsi_strip *strip)
  * coefficients are in memory.  Else it is rows: of samples before and after
  * they are upsampled, and the strip, together below 256 bytes a column.
  */
+static uint64_t strip_need(uint32_t width)
+{
+	return 256 * ((uint64_t)width + 64);
+}
+
 static uint64_t need(j_decompress_ptr c)
 {
-	uint64_t bytes = 256 * ((uint64_t)c->image_width + 64);
+	uint64_t bytes = strip_need(c->image_width);
 
 	if (!jpeg_has_multiple_scans(c))
 		return bytes;
@@ -268,6 +312,8 @@ static struct tsi_jpeg *jpeg_of(struct tsi_decoder *d)
 
 static void reset(struct tsi_jpeg *j)
 {
+	if (j->direct)
+		tsi_jpeg_direct_close(j->direct);
 	tsi_jpeg_lib_reset(&j->lib);
 	j->work = (struct tsi_scan_work){ 0 };
 	j->seen = 0;
@@ -280,6 +326,7 @@ static void decoder_destroy(struct tsi_decoder *d)
 
 	if (!j)
 		return;
+	tsi_jpeg_direct_destroy(j->direct);
 	tsi_jpeg_lib_fini(&j->lib);
 	free(j);
 }
@@ -287,36 +334,91 @@ static void decoder_destroy(struct tsi_decoder *d)
 static int decoder_create(struct tsi_decoder **out)
 {
 	struct tsi_jpeg *j = calloc(1, sizeof(*j));
+	int err;
 
 	if (!j)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a JPEG decoder");
 	j->base.ops = &tsi_jpeg_ops;
 	if (setjmp(j->lib.fail)) {
-		int err = tsi_jpeg_lib_failed(&j->lib);
-
+		err = tsi_jpeg_lib_failed(&j->lib);
 		decoder_destroy(&j->base);
 		return err;
 	}
 	tsi_jpeg_lib_init(&j->lib);
 	j->progress.progress_monitor = on_progress;
 	j->lib.c.progress = &j->progress;
+	err = tsi_jpeg_direct_create(TSI_SIMD_BEST, &j->direct);
+	if (err) {
+		decoder_destroy(&j->base);
+		return err;
+	}
 	*out = &j->base;
 	return 0;
+}
+
+static void decoder_hint(struct tsi_decoder *d,
+			 const struct tsi_decoder_hint *hint)
+{
+	jpeg_of(d)->hint = *hint;
+}
+
+/* libjpeg reads the header. */
+static int open_lib(struct tsi_jpeg *j)
+{
+	tsi_jpeg_lib_input(&j->lib, j->data, j->len);
+	if (setjmp(j->lib.fail))
+		return tsi_jpeg_lib_failed(&j->lib);
+	jpeg_read_header(&j->lib.c, TRUE);
+	if (j->lib.c.num_components > 4)
+		tsi_jpeg_lib_bad(&j->lib, "JPEG has more than four components");
+	check_scans(j, j->data, j->len);
+	return 0;
+}
+
+static int begin_lib(struct tsi_jpeg *j, const struct tsi_rect *rect)
+{
+	if (setjmp(j->lib.fail))
+		return tsi_jpeg_lib_failed(&j->lib);
+	begin(j, rect);
+	return 0;
+}
+
+/* libjpeg is to decode what the other decoder hasn't given. */
+static int go_over(struct tsi_jpeg *j)
+{
+	uint32_t given = tsi_jpeg_direct_rows(j->direct);
+	struct tsi_rect rest = j->rect;
+	int err = open_lib(j);
+
+	tsi_jpeg_direct_close(j->direct);
+	j->by_lib = true;
+	rest.top += given;
+	rest.height -= given;
+	return err ? err : begin_lib(j, &rest);
 }
 
 static int decoder_open(struct tsi_decoder *d, const void *data, size_t len,
 			uint32_t *width, uint32_t *height)
 {
 	struct tsi_jpeg *j = jpeg_of(d);
+	struct tsi_decoder_hint hint = j->hint;
+	int err;
 
 	reset(j);
-	tsi_jpeg_lib_input(&j->lib, data, len);
-	if (setjmp(j->lib.fail))
-		return tsi_jpeg_lib_failed(&j->lib);
-	jpeg_read_header(&j->lib.c, TRUE);
-	if (j->lib.c.num_components > 4)
-		tsi_jpeg_lib_bad(&j->lib, "JPEG has more than four components");
-	check_scans(j, data, len);
+	j->hint = (struct tsi_decoder_hint){ 0 };
+	j->data = data;
+	j->len = len;
+	j->base.has_planes = false;
+	j->by_lib = hint.stock || !tsi_jpeg_direct_open(j->direct, data, len,
+							&hint, width, height);
+	if (!j->by_lib) {
+		j->base.has_planes = tsi_jpeg_direct_has_planes(j->direct);
+		j->width = *width;
+		return 0;
+	}
+	err = open_lib(j);
+	if (err)
+		return err;
 	*width = j->lib.c.image_width;
 	*height = j->lib.c.image_height;
 	return 0;
@@ -324,32 +426,54 @@ static int decoder_open(struct tsi_decoder *d, const void *data, size_t len,
 
 static uint64_t decoder_need(struct tsi_decoder *d)
 {
-	return need(&jpeg_of(d)->lib.c);
+	struct tsi_jpeg *j = jpeg_of(d);
+
+	if (j->by_lib)
+		return need(&j->lib.c);
+	/* libjpeg may come after it. */
+	return tsi_jpeg_direct_need(j->direct) + strip_need(j->width);
 }
 
 static int decoder_begin(struct tsi_decoder *d, const struct tsi_rect *rect)
 {
 	struct tsi_jpeg *j = jpeg_of(d);
+	int err;
 
-	if (setjmp(j->lib.fail))
-		return tsi_jpeg_lib_failed(&j->lib);
-	begin(j, rect);
-	return 0;
+	j->rect = *rect;
+	if (j->by_lib)
+		return begin_lib(j, rect);
+	err = tsi_jpeg_direct_begin(j->direct, rect, j->base.planes);
+	return err == TSOCK_ENOTSUP ? go_over(j) : err;
 }
 
-static int decoder_read(struct tsi_decoder *d, struct tsi_strip *strip)
+static int read_lib(struct tsi_jpeg *j, struct tsi_strip *strip)
 {
-	struct tsi_jpeg *j = jpeg_of(d);
-
 	if (setjmp(j->lib.fail))
 		return tsi_jpeg_lib_failed(&j->lib);
 	read_strip(j, strip);
 	return 0;
 }
 
+static int decoder_read(struct tsi_decoder *d, struct tsi_strip *strip)
+{
+	struct tsi_jpeg *j = jpeg_of(d);
+	int err;
+
+	if (j->by_lib)
+		return read_lib(j, strip);
+	err = tsi_jpeg_direct_read(j->direct, strip);
+	if (err != TSOCK_ENOTSUP)
+		return err;
+	err = go_over(j);
+	return err ? err : read_lib(j, strip);
+}
+
 static uint32_t decoder_rows(const struct tsi_decoder *d)
 {
-	return ((const struct tsi_jpeg *)d)->lib.c.output_scanline;
+	const struct tsi_jpeg *j = (const struct tsi_jpeg *)d;
+
+	return j->by_lib ? j->lib.c.output_scanline
+			 : tsi_jpeg_direct_rows(j->direct);
 }
 
 static void decoder_close(struct tsi_decoder *d)
@@ -363,6 +487,7 @@ const struct tsi_decoder_ops tsi_jpeg_ops = {
 	.head = tsi_jpeg_head,
 	.create = decoder_create,
 	.destroy = decoder_destroy,
+	.hint = decoder_hint,
 	.open = decoder_open,
 	.need = decoder_need,
 	.begin = decoder_begin,

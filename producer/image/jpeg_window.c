@@ -2,8 +2,8 @@
 /*
  * jpeg_window.c - the data of a JPEG scan piece by piece.
  *
- * Each 0xff in a window has lost one stuffed zero: counting them gives the place
- * in the file.
+ * Each 0xff in a window has lost one stuffed zero: counting them gives the
+ * place in the file.
  */
 #include "image/jpeg_window.h"
 
@@ -47,7 +47,7 @@ void tsi_jpeg_window_open(struct tsi_jpeg_window *w, tsi_unstuff_fn *unstuff,
 	if (at > len)
 		at = len;
 	/* A stuffed zero may stand behind the last byte. */
-	if (end < at || len - end < 2 || !end)
+	if (!end || end < at || end > len || len - end < 2)
 		end = len;
 	else
 		end += 2;

@@ -81,27 +81,53 @@ struct jpeg_picture jpeg_reference(const struct image_gen_bytes *f)
 	return p;
 }
 
-int jpeg_region(struct tsi_decoder *j, const struct image_gen_bytes *f,
-		const struct tsi_rect *rect, uint8_t *out)
+/* A pixel of a strip. */
+static void copy_pixel(const struct tsi_strip *s, uint32_t x, uint32_t y,
+		       uint8_t *out)
 {
-	struct tsi_strip s;
-	uint32_t w, h;
-	int err = tsi_jpeg_ops.open(j, f->data, f->len, &w, &h);
+	const uint8_t *row = s->pixels + y * s->stride;
 
-	if (!err)
-		err = tsi_jpeg_ops.begin(j, rect);
+	for (uint32_t i = 0; i < 3; i++)
+		out[i] = s->plane ? row[x + i * s->plane] : row[4 * x + i];
+}
+
+static int region(struct tsi_decoder *j, const struct tsi_rect *rect,
+		  uint8_t *out)
+{
+	int err = tsi_jpeg_ops.begin(j, rect);
+	struct tsi_strip s;
+
 	for (uint32_t y = 0; !err && y < rect->height; y += s.rows) {
 		err = tsi_jpeg_ops.read(j, &s);
 		if (err)
 			break;
 		assert_in_range(s.rows, 1, rect->height - y);
+		assert_int_equal(s.plane != 0, j->planes);
 		for (uint32_t i = 0; i < s.rows * rect->width; i++)
-			memcpy(out + ((size_t)y * rect->width + i) * 3,
-			       s.pixels + i / rect->width * s.stride +
-				       (size_t)(i % rect->width) * 4,
-			       3);
+			copy_pixel(&s, i % rect->width, i / rect->width,
+				   out + ((size_t)y * rect->width + i) * 3);
 	}
 	return err;
+}
+
+int jpeg_region(struct tsi_decoder *j, const struct image_gen_bytes *f,
+		const struct tsi_rect *rect, uint8_t *out)
+{
+	uint32_t w, h;
+	int err = tsi_jpeg_ops.open(j, f->data, f->len, &w, &h);
+
+	j->planes = false;
+	return err ? err : region(j, rect, out);
+}
+
+int jpeg_region_planes(struct tsi_decoder *j, const struct image_gen_bytes *f,
+		       const struct tsi_rect *rect, uint8_t *out)
+{
+	uint32_t w, h;
+	int err = tsi_jpeg_ops.open(j, f->data, f->len, &w, &h);
+
+	j->planes = j->has_planes;
+	return err ? err : region(j, rect, out);
 }
 
 struct tsi_rect jpeg_pick(const struct jpeg_picture *p, int n, uint64_t *state)

@@ -36,6 +36,10 @@ struct jpeg_picture jpeg_reference(const struct image_gen_bytes *f);
 int jpeg_region(struct tsi_decoder *j, const struct image_gen_bytes *f,
 		const struct tsi_rect *rect, uint8_t *out);
 
+/* The same, from strips in planes where the decoder can give them. */
+int jpeg_region_planes(struct tsi_decoder *j, const struct image_gen_bytes *f,
+		       const struct tsi_rect *rect, uint8_t *out);
+
 /* The whole, each corner, single pixels, and any rectangles. */
 struct tsi_rect jpeg_pick(const struct jpeg_picture *p, int n, uint64_t *state);
 

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_jpeg_index.c - with an index, samples are entered in the middle and have
+ * the same pixels; entries fit into their memory, belong to the bytes that they
+ * were recorded of, and grow with what is decoded.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "image/jpeg_index.h"
+#include "test/lib/jpeg_region.h"
+
+static const int luma[][2] = { { 1, 1 }, { 2, 1 }, { 1, 2 }, { 2, 2 } };
+
+static struct image_gen_bytes make(unsigned i, uint32_t width, uint32_t height)
+{
+	struct image_gen_jpeg g = {
+		.width = width,
+		.height = height,
+		.components = i % 5 == 4 ? 1 : 3,
+		.optimize = i % 2,
+		.quality = 30 + (int)(i * 13 % 71),
+		.seed = i,
+	};
+
+	g.factor[0][0] = luma[i % 4][0];
+	g.factor[0][1] = luma[i % 4][1];
+	return image_gen_jpeg(&g);
+}
+
+static struct tsi_jpeg_index *create(uint64_t files, uint64_t memory)
+{
+	struct tsi_jpeg_index *x;
+
+	assert_int_equal(tsi_jpeg_index_create(files, memory, &x), 0);
+	return x;
+}
+
+/* A region, as entries of the index give it: 0 or libjpeg's verdict. */
+static int region(struct tsi_decoder *j, struct tsi_jpeg_index *x,
+		  uint64_t file, const struct image_gen_bytes *f,
+		  const struct tsi_rect *r, uint8_t *out)
+{
+	struct tsi_decoder_hint hint = { .index = x, .file = file };
+
+	tsi_jpeg_ops.hint(j, &hint);
+	if (r->top % 2)
+		return jpeg_region_planes(j, f, r, out);
+	return jpeg_region(j, f, r, out);
+}
+
+static int stock_region(struct tsi_decoder *j, const struct image_gen_bytes *f,
+			const struct tsi_rect *r, uint8_t *out)
+{
+	struct tsi_decoder_hint hint = { .stock = true };
+
+	tsi_jpeg_ops.hint(j, &hint);
+	return jpeg_region(j, f, r, out);
+}
+
+static void check_region(struct tsi_decoder *j, struct tsi_jpeg_index *x,
+			 uint64_t file, const struct image_gen_bytes *f,
+			 const struct tsi_rect *r)
+{
+	size_t len = (size_t)r->width * r->height * 3;
+	uint8_t *a = malloc(len), *b = malloc(len);
+	int err = stock_region(j, f, r, b);
+
+	assert_int_equal(region(j, x, file, f, r, a), err);
+	if (!err && memcmp(a, b, len))
+		fail_msg("file %u: the region %u x %u at %u, %u differs",
+			 (unsigned)file, r->width, r->height, r->left, r->top);
+	/* Entries are used no longer than that. */
+	tsi_jpeg_ops.close(j);
+	free(a);
+	free(b);
+}
+
+static struct tsi_jpeg_known *find(struct tsi_jpeg_index *x, uint64_t file,
+				   const struct image_gen_bytes *f)
+{
+	struct tsi_jpeg_scan s;
+
+	assert_true(tsi_jpeg_scan_read(f->data, f->len, &s));
+	return tsi_jpeg_index_find(x, file, tsi_hash(f->data, f->len, f->len),
+				   &s.frame);
+}
+
+#define FILES 40
+
+static void regions_are_the_same_with_an_index(void **state)
+{
+	/* Columns for all, for rows alone, and for few files anything. */
+	static const uint64_t memory[] = { 1 << 20, 16000, 4000 };
+	struct tsi_decoder *j;
+
+	(void)state;
+	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
+	for (unsigned m = 0; m < 3; m++) {
+		struct tsi_jpeg_index *x = create(FILES, memory[m]);
+		uint64_t r = m;
+
+		for (unsigned i = 0; i < FILES * 12; i++) {
+			unsigned file = i % FILES;
+			uint32_t w = 1 + file * 37 % 300;
+			uint32_t h = 1 + file * 53 % 300;
+			struct image_gen_bytes f = make(file, w, h);
+			struct jpeg_picture p = { .width = w, .height = h };
+			struct tsi_rect rect =
+				jpeg_pick(&p, 1 + (int)(i / FILES), &r);
+
+			check_region(j, x, file, &f, &rect);
+			free(f.data);
+		}
+		assert_in_range(tsi_jpeg_index_memory(x), 1000, memory[m]);
+		tsi_jpeg_index_destroy(x);
+	}
+	tsi_jpeg_ops.destroy(j);
+}
+
+static void entries_grow_with_what_is_decoded(void **state)
+{
+	struct tsi_jpeg_index *x = create(2, 1 << 20);
+	struct image_gen_bytes f = make(3, 200, 320); /* 2x2: 13 x 20 MCUs */
+	struct tsi_rect r = { 100, 40, 20, 20 };
+	struct tsi_jpeg_known *k = find(x, 1, &f);
+	struct tsi_decoder *j;
+
+	(void)state;
+	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
+	assert_int_equal(tsi_jpeg_known_rows(k), 0);
+	assert_int_equal(tsi_jpeg_known_step(k), TSI_JPEG_INDEX_STEP);
+	/* Rows 40 to 59: MCUs 2 and 3. */
+	check_region(j, x, 1, &f, &r);
+	assert_int_equal(tsi_jpeg_known_rows(k), 4);
+	/* Rows 50 to 63: the last two wait for chroma of the next MCU. */
+	r = (struct tsi_rect){ 0, 50, 200, 14 };
+	check_region(j, x, 1, &f, &r);
+	assert_int_equal(tsi_jpeg_known_rows(k), 5);
+	r = (struct tsi_rect){ 0, 0, 1, 1 };
+	check_region(j, x, 1, &f, &r);
+	assert_int_equal(tsi_jpeg_known_rows(k), 5);
+	r = (struct tsi_rect){ 0, 319, 1, 1 };
+	check_region(j, x, 1, &f, &r);
+	assert_int_equal(tsi_jpeg_known_rows(k), 20);
+	assert_ptr_equal(find(x, 1, &f), k);
+	tsi_jpeg_ops.destroy(j);
+	tsi_jpeg_index_destroy(x);
+	free(f.data);
+}
+
+/* The same number and length, other bytes. */
+static void a_changed_file_is_recorded_anew(void **state)
+{
+	struct tsi_jpeg_index *x = create(1, 1 << 20);
+	struct tsi_rect r = { 60, 60, 20, 20 };
+	struct tsi_decoder *j;
+
+	(void)state;
+	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
+	for (unsigned i = 0; i < 10; i++) {
+		struct image_gen_bytes f = make(i % 2 * 8, 100, 100);
+
+		check_region(j, x, 0, &f, &r);
+		if (i > 1) {
+			f.data[f.len / 2] ^= 1;
+			check_region(j, x, 0, &f, &r);
+		}
+		free(f.data);
+	}
+	tsi_jpeg_ops.destroy(j);
+	tsi_jpeg_index_destroy(x);
+}
+
+/* Whatever is known of a file: damage has libjpeg's consequences. */
+static void damaged_files_are_libjpegs(void **state)
+{
+	struct tsi_decoder *j;
+	uint64_t r = 11;
+
+	(void)state;
+	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
+	for (unsigned i = 0; i < 300; i++) {
+		struct image_gen_bytes f = make(i, 90, 110);
+		struct jpeg_picture p = { .width = 90, .height = 110 };
+		struct tsi_jpeg_index *x = create(1, i % 3 ? 1 << 20 : 700);
+		struct tsi_jpeg_scan s;
+
+		assert_true(tsi_jpeg_scan_read(f.data, f.len, &s));
+		/* Behind the header: cut, or with bits that have flipped. */
+		if (i % 2)
+			f.len = s.data +
+				image_gen_random(&r) % (f.len - s.data);
+		for (unsigned k = 0; k < i % 4; k++)
+			f.data[s.data +
+			       image_gen_random(&r) % (f.len - s.data)] ^=
+				(uint8_t)(1 << image_gen_random(&r) % 8);
+		for (int n = 0; n < 12; n++) {
+			struct tsi_rect rect = jpeg_pick(&p, n ? n : 8, &r);
+
+			check_region(j, x, 0, &f, &rect);
+		}
+		tsi_jpeg_index_destroy(x);
+		free(f.data);
+	}
+	tsi_jpeg_ops.destroy(j);
+}
+
+/* The last rows of pixels that a cut file gives are the same. */
+static void a_cut_file_ends_at_the_same_row(void **state)
+{
+	struct tsi_decoder *j;
+
+	(void)state;
+	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
+	for (unsigned i = 0; i < 20; i++) {
+		struct image_gen_bytes f = make(i, 40, 64);
+		struct tsi_jpeg_index *x = create(1, 1 << 20);
+		size_t len = f.len;
+
+		for (f.len = len - 7; f.len > len / 2; f.len -= len / 9)
+			for (uint32_t h = 1; h <= 64; h++) {
+				struct tsi_rect rect = { 0, 0, 9, h };
+
+				check_region(j, x, 0, &f, &rect);
+			}
+		tsi_jpeg_index_destroy(x);
+		free(f.data);
+	}
+	tsi_jpeg_ops.destroy(j);
+}
+
+struct worker {
+	pthread_t thread;
+	struct tsi_jpeg_index *x;
+	struct image_gen_bytes *files;
+	uint64_t seed;
+};
+
+#define THREAD_FILES 4
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	struct jpeg_picture p = { .width = 200, .height = 300 };
+	struct tsi_decoder *j;
+
+	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
+	for (int i = 0; i < 60; i++) {
+		unsigned file = (unsigned)i / 15;
+		struct tsi_rect rect = jpeg_pick(&p, 1 + i, &w->seed);
+
+		check_region(j, w->x, file, &w->files[file], &rect);
+	}
+	tsi_jpeg_ops.destroy(j);
+	return NULL;
+}
+
+static void threads_share_an_index(void **state)
+{
+	struct image_gen_bytes files[THREAD_FILES];
+	struct worker w[4];
+
+	(void)state;
+	for (unsigned i = 0; i < THREAD_FILES; i++)
+		files[i] = make(i, 200, 300);
+	for (int round = 0; round < 3; round++) {
+		struct tsi_jpeg_index *x = create(THREAD_FILES, 1 << 20);
+
+		for (unsigned i = 0; i < 4; i++) {
+			w[i] = (struct worker){ .x = x,
+						.files = files,
+						.seed = i + 9 };
+			assert_int_equal(
+				pthread_create(&w[i].thread, NULL, work, &w[i]),
+				0);
+		}
+		for (unsigned i = 0; i < 4; i++)
+			pthread_join(w[i].thread, NULL);
+		tsi_jpeg_index_destroy(x);
+	}
+	for (unsigned i = 0; i < THREAD_FILES; i++)
+		free(files[i].data);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(regions_are_the_same_with_an_index),
+		cmocka_unit_test(entries_grow_with_what_is_decoded),
+		cmocka_unit_test(a_changed_file_is_recorded_anew),
+		cmocka_unit_test(damaged_files_are_libjpegs),
+		cmocka_unit_test(a_cut_file_ends_at_the_same_row),
+		cmocka_unit_test(threads_share_an_index),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
