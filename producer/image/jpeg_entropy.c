@@ -595,9 +595,7 @@ void tsi_jpeg_entropy_open(struct tsi_jpeg_entropy *e,
 
 int tsi_jpeg_entropy_create(enum tsi_simd simd, struct tsi_jpeg_entropy **out)
 {
-	bool can = tsi_unstuff_avx2() && __builtin_cpu_supports("bmi") &&
-		   __builtin_cpu_supports("bmi2") &&
-		   __builtin_cpu_supports("movbe");
+	bool can = tsi_unstuff_avx2() && tsi_simd_has_bits();
 	struct tsi_jpeg_entropy *e;
 
 	if (simd == TSI_SIMD_AVX2 && !can)

@@ -6,6 +6,8 @@
 
 #ifdef __x86_64__
 
+#include <cpuid.h>
+
 static bool has_avx512(void)
 {
 	return __builtin_cpu_supports("avx512f") &&
@@ -28,7 +30,21 @@ bool tsi_simd_has(enum tsi_simd simd)
 	}
 }
 
+/* clang's __builtin_cpu_supports() doesn't know MOVBE before version 15. */
+bool tsi_simd_has_bits(void)
+{
+	unsigned a, b, c, d;
+
+	return __get_cpuid(1, &a, &b, &c, &d) && c & bit_MOVBE &&
+	       __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+}
+
 #else
+
+bool tsi_simd_has_bits(void)
+{
+	return false;
+}
 
 bool tsi_simd_has(enum tsi_simd simd)
 {

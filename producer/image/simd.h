@@ -21,6 +21,9 @@ enum tsi_simd {
 /* Has this processor got these instructions? */
 bool tsi_simd_has(enum tsi_simd simd);
 
+/* ... and BMI, BMI2 and MOVBE, for the reading of bits? */
+bool tsi_simd_has_bits(void);
+
 /* The best that this processor has: one of the others, not TSI_SIMD_BEST. */
 enum tsi_simd tsi_simd_best(void);
 
