@@ -56,6 +56,16 @@ enum tsock_between {
 #define TSOCK_JOB 16       /* bytes */
 #define TSOCK_MAX_RANKS 64 /* of a job */
 
+/*
+ * When the producer is gone, killed or shut down, tsock_next() and tsock_begin()
+ * of a resumable stream (tsock_info) wait for another one of the same name and
+ * identity, at most rejoin_ms from when that was noticed (60 s by
+ * TSOCK_OPTS_INIT), and log that once.  What was published is read to its end
+ * first.  Then the handle becomes a reader there by itself and goes on at the
+ * exact next sample; batches that are held stay what they are.  ELOST: none came
+ * in time, or it serves another stream (the message says in what they differ).
+ */
+
 struct tsock_opts {
 	uint32_t size;       /* sizeof(struct tsock_opts), by the macro */
 	uint32_t batch_size; /* samples per batch, 1 to the stream's max */
@@ -73,14 +83,12 @@ struct tsock_opts {
 	uint32_t rank;          /* of this process in its job: see below */
 	uint32_t world;         /* processes of the job; 0 means 1 */
 	uint8_t job[TSOCK_JOB]; /* the same bytes in all of them */
+	uint32_t rejoin_ms;     /* wait for the next producer; 0: don't */
 };
 #define TSOCK_OPTS_INIT \
 	{ \
 		sizeof(struct tsock_opts), 0, 0, -1, 0, 0, 0, { 0, 0, 0 }, \
-			{ 1, 1, 1 }, 0, 0, 0, 0, 0, 0, \
-		{ \
-			0 \
-		} \
+			{ 1, 1, 1 }, 0, 0, 0, 0, 0, 0, { 0 }, 60000 \
 	}
 
 struct tsock_info {
@@ -148,7 +156,8 @@ TSOCK_API const char *tsock_identity(tsock *t);
  * An epoch that was begun and not finished is left first.  Returns once the
  * start is fixed; its first sample may lie in the future.
  * A producer that was started again serves another stream, even under the same
- * name: that is ELOST, and a new handle is needed.
+ * name, unless the stream is resumable: that is ELOST, and a new handle is
+ * needed.
  * Fails with EENDED, ELOST, EREFUSED, ENOMEM, ESTREAM, EAGAIN when timeout_ms
  * (-1 waits for ever) passed while the producer was preparing: call again.
  */

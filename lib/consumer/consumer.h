@@ -2,9 +2,8 @@
 /*
  * consumer.h - the handle.
  *
- * Its fields are for three files: open.c finds the producer, learns what it
- * serves, and closes; join.c makes the handle a reader; epoch.c reads, and
- * leaves.  What they call knows a part of it, and not the handle: wait.h,
+ * Its fields are for three files: open.c finds the producer, and learns what it
+ * serves; join.c makes the handle a reader; epoch.c reads, leaves, and closes.  What they call knows a part of it, and not the handle: wait.h,
  * siblings.h, leave.h, request.h, and gpu/negotiate.h.
  */
 #ifndef TSI_CONSUMER_CONSUMER_H
@@ -27,6 +26,7 @@ enum tsi_phase {
 	TSI_PHASE_IDLE,    /* no epoch begun */
 	TSI_PHASE_READING, /* in one: there is a reader */
 	TSI_PHASE_DONE,    /* at its end: with one (hold), or without */
+	TSI_PHASE_LOST,    /* in one: the reader's producer is gone */
 };
 
 /* Where a join has to go on, in the epoch that ends there; end 0: anywhere. */
@@ -34,11 +34,22 @@ struct tsi_goal {
 	uint64_t position, end;
 };
 
+/* A producer that is gone, and what is known of the next one. */
+struct tsi_lost {
+	int64_t since_ms;       /* when that was seen; 0: it isn't gone */
+	bool met;               /* the next one is there */
+	uint64_t position;      /* first sample that isn't taken */
+	uint8_t was[TSI_NONCE]; /* of the reader there; zeros: none */
+	char why[128];
+};
+
 struct tsock {
 	unsigned generation; /* of forks */
 	struct tsock_opts opts;
 	bool leaves; /* between two epochs */
-	struct tsi_address address;
+	struct tsi_address address,
+		place[TSI_ADDRESSES]; /* here; where to look */
+	int places;
 	struct tsi_requester requests;
 	struct tsi_msg_stream stream;
 	struct tsi_negotiation negotiation;
@@ -56,8 +67,11 @@ struct tsock {
 	uint8_t nonce[TSI_NONCE];       /* of the reader */
 	enum tsock_transport transport; /* in use */
 	struct tsi_goal goal;           /* of the join under way */
-	uint64_t start, end;            /* of the epoch begun */
-	uint64_t block;                 /* where the job's next batches begin */
+	struct tsi_lost lost;
+	bool returns;        /* there was a producer before this one */
+	uint64_t last;       /* first sample that the stream will never have */
+	uint64_t start, end; /* of the epoch begun */
+	uint64_t block;      /* where the job's next batches begin */
 	struct tsi_ranks ranks;
 	uint64_t epoch; /* its number; UINT64_MAX: none yet */
 	uint64_t samples;
@@ -68,6 +82,12 @@ struct tsock {
  * TSOCK_EAGAIN at the deadline: call it again, and the same join goes on.
  */
 int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end);
+
+/*
+ * Look once for a producer that serves what t knows, and ask it.  EAGAIN: there
+ * is none yet.  ELOST, with the difference, if it serves another stream.
+ */
+int tsi_open_again(struct tsock *t, int64_t deadline);
 
 /* Give up a join that is under way, if any. */
 void tsi_join_cancel(struct tsock *t);

@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * epoch.c - beginning an epoch, taking its batches, and leaving.
+ * epoch.c - beginning an epoch, taking its batches, leaving, and going on with
+ * the next producer.
  *
  * tsock_next() with data at hand makes no system call, takes no lock,
  * allocates nothing and logs nothing; tsock.h says where it has to.
  */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fork.h"
 #include "base/log.h"
 #include "consumer/await_release.h"
 #include "consumer/consumer.h"
+
+#define AGAIN_MS 50 /* between two looks for a producer */
 
 static void leave_reader(struct tsock *t)
 {
@@ -31,6 +39,154 @@ static int leave_for(struct tsock *t, int err)
 	return tsi_err_restore(&saved);
 }
 
+/* ---- a producer that is gone ---- */
+
+/* The reader's producer is gone; does it make sense to wait for another? */
+static bool may_rejoin(const struct tsock *t, int err)
+{
+	const struct tsi_claim *c = tsi_reader_claim(t->reader);
+
+	return err == TSOCK_ELOST && t->stream.resumable && t->opts.rejoin_ms &&
+	       (tsi_claim_ring_state(c) == TSI_RING_CLOSED ||
+		tsi_claim_producer_gone(c));
+}
+
+static void note_lost(struct tsock *t, const char *why)
+{
+	t->lost.met = false;
+	if (t->lost.since_ms)
+		return;
+	t->lost.since_ms = tsi_now_ms();
+	snprintf(t->lost.why, sizeof(t->lost.why), "%s", why);
+	tsi_log(TSOCK_LOG_WARN,
+		"%s; waiting up to %g s for a producer of the same stream",
+		t->lost.why, t->opts.rejoin_ms / 1e3);
+}
+
+/* In the middle of an epoch: the next producer makes this one a reader again. */
+static void lose_reader(struct tsock *t)
+{
+	note_lost(t, tsock_errmsg());
+	t->lost.position = tsi_reader_pos(t->reader);
+	memcpy(t->lost.was, t->nonce, TSI_NONCE);
+	tsi_siblings_remove(&t->sibling);
+	tsi_leave_lost(&t->left, t->reader);
+	t->reader = NULL;
+	t->phase = TSI_PHASE_LOST;
+}
+
+/* Whatever came of it, nobody is waited for any longer. */
+static void wait_no_more(struct tsock *t)
+{
+	t->lost.since_ms = 0;
+	memset(t->lost.was, 0, sizeof(t->lost.was));
+}
+
+static int err_none_came(struct tsock *t)
+{
+	return tsi_err(TSOCK_ELOST,
+		       "%s, and no producer of the same stream came within "
+		       "%g s: start it again, then open the stream anew (and "
+		       "go on with tsock_resume(), in Python load_state_dict)",
+		       t->lost.why, t->opts.rejoin_ms / 1e3);
+}
+
+/* Until there is a producer of the same stream.  EAGAIN: not yet. */
+static int await_producer(struct tsock *t, int64_t deadline)
+{
+	int64_t last = t->lost.since_ms + t->opts.rejoin_ms;
+
+	while (!t->lost.met) {
+		int64_t now = tsi_now_ms();
+		int err = tsi_open_again(t, last < deadline ? last : deadline);
+
+		if (err && err != TSOCK_EAGAIN)
+			return err;
+		if (!err) {
+			t->lost.met = t->returns = true;
+			return 0;
+		}
+		if (now >= last)
+			return err_none_came(t);
+		if (now >= deadline)
+			return TSOCK_EAGAIN;
+		poll(NULL, 0, AGAIN_MS);
+	}
+	return 0;
+}
+
+static void log_rejoined(const struct tsock *t, uint64_t start)
+{
+	if (t->lost.since_ms)
+		tsi_log(TSOCK_LOG_WARN,
+			"'%s' goes on at sample %llu, after %.1f s",
+			tsi_address_name(&t->address),
+			(unsigned long long)start,
+			(double)(tsi_now_ms() - t->lost.since_ms) / 1e3);
+}
+
+/* A producer that lives, and loses joins for ever, is no better than none. */
+static bool waited_enough(const struct tsock *t)
+{
+	return t->lost.since_ms &&
+	       tsi_now_ms() - t->lost.since_ms > t->opts.rejoin_ms;
+}
+
+/*
+ * Join as t->goal says, if need be with a producer that comes later.  Joins have
+ * a deadline of their own, since the next producer may have to prepare a lot.
+ */
+static int join_again(struct tsock *t, int64_t deadline, uint64_t *start,
+		      uint64_t *end)
+{
+	bool may = t->stream.resumable && t->opts.rejoin_ms;
+	char why[128];
+
+	for (;;) {
+		int err = t->lost.since_ms ? await_producer(t, deadline) : 0;
+
+		if (err) {
+			if (err != TSOCK_EAGAIN)
+				wait_no_more(t);
+			return err;
+		}
+		err = tsi_join(t, deadline, start, end);
+		if (err == TSOCK_EAGAIN)
+			return err;
+		if (!err)
+			log_rejoined(t, *start);
+		if (err != TSOCK_ELOST || !may || waited_enough(t)) {
+			wait_no_more(t);
+			return err;
+		}
+		snprintf(why, sizeof(why), "the producer of '%s' is gone",
+			 tsi_address_name(&t->address));
+		note_lost(t, why);
+	}
+}
+
+/* In phase LOST: on where it was. */
+static int rejoin(struct tsock *t, int *timeout_ms)
+{
+	int64_t begin = tsi_now_ms();
+	int64_t deadline = *timeout_ms < 0 ? INT64_MAX : begin + *timeout_ms;
+	uint64_t start, end;
+	int err;
+
+	t->goal = (struct tsi_goal){ .position = t->lost.position,
+				     .end = t->end };
+	err = join_again(t, deadline, &start, &end);
+	if (!err)
+		t->phase = TSI_PHASE_READING;
+	else if (err != TSOCK_EAGAIN)
+		t->phase = TSI_PHASE_IDLE;
+	if (*timeout_ms > 0)
+		*timeout_ms = tsi_now_ms() < deadline
+				      ? (int)(deadline - tsi_now_ms())
+				      : 0;
+	return err;
+}
+
 /* ---- epochs ---- */
 
 static int err_ended(const struct tsock *t)
@@ -45,7 +201,7 @@ static int err_ended(const struct tsock *t)
 /* Samples of the epoch that the job has still to read, to the stream's end. */
 static uint64_t left_for_job(const struct tsock *t)
 {
-	uint64_t last = tsi_reader_end(t->reader), end = t->end;
+	uint64_t last = t->last, end = t->end;
 
 	if (last < end)
 		end = last;
@@ -66,8 +222,11 @@ static void move_to(struct tsock *t, uint64_t block)
 	uint64_t first;
 
 	t->block = block;
-	if (tsi_ranks_next(&t->ranks, left_for_job(t), &first) &&
-	    tsi_reader_pos(t->reader) < block + first)
+	if (!tsi_ranks_next(&t->ranks, left_for_job(t), &first))
+		return;
+	if (!t->reader)
+		t->lost.position = block + first;
+	else if (tsi_reader_pos(t->reader) < block + first)
 		tsi_reader_skip(t->reader, block + first);
 }
 
@@ -114,7 +273,8 @@ static int go_on(struct tsock *t)
 	err = tsi_wait_trouble(&t->waiter, tsi_now_ms());
 	/* What was published before can still be read.  Pairs with the
 	 * producer's release. */
-	if (err && tsi_claim_head(tsi_reader_claim(r)) <= t->end)
+	if (err && tsi_claim_head(tsi_reader_claim(r)) <= t->end &&
+	    !may_rejoin(t, err))
 		return leave_for(t, err);
 	begin_epoch(t, t->end, t->end + n);
 	return 0;
@@ -130,8 +290,10 @@ static int begin_anew(struct tsock *t, struct tsi_goal goal, int timeout_ms)
 
 	if (t->reader)
 		leave_reader(t);
+	if (t->phase == TSI_PHASE_LOST)
+		t->phase = TSI_PHASE_IDLE;
 	t->goal = goal;
-	err = tsi_join(t, deadline, &start, &end);
+	err = join_again(t, deadline, &start, &end);
 	if (err)
 		return err;
 	begin_epoch(t, goal.end ? end - t->stream.epoch_len : start, end);
@@ -186,7 +348,7 @@ int tsock_skip(tsock *t, uint64_t samples)
 		return tsi_err(TSOCK_EARG, "tsock_skip: t is NULL");
 	if (tsi_fork_since(t->generation))
 		return tsi_fork_err();
-	if (t->phase != TSI_PHASE_READING)
+	if (t->phase != TSI_PHASE_READING && t->phase != TSI_PHASE_LOST)
 		return tsi_err(TSOCK_EARG, "no epoch was begun: call "
 					   "tsock_begin() before tsock_skip()");
 	/* The other ranks go on as much. */
@@ -200,36 +362,6 @@ int tsock_skip(tsock *t, uint64_t samples)
 }
 
 /* ---- positions ---- */
-
-int tsock_position(tsock *t, uint64_t *start, uint64_t *samples)
-{
-	uint64_t n, first;
-
-	if (!t || !start || !samples)
-		return tsi_err(TSOCK_EARG, "tsock_position: %s is NULL",
-			       !t      ? "t"
-			       : start ? "samples"
-				       : "start");
-	if (tsi_fork_since(t->generation))
-		return tsi_fork_err();
-	if (t->epoch == UINT64_MAX)
-		return tsi_err(TSOCK_EARG,
-			       "no epoch was begun: call tsock_begin() before "
-			       "tsock_position()");
-	n = t->stream.epoch_len;
-	/* It was rewound: its epoch is still to be read. */
-	if (t->end == t->start) {
-		*start = t->start;
-		*samples = 0;
-		return 0;
-	}
-	*start = t->end - n;
-	*samples = t->block - *start;
-	if (t->phase == TSI_PHASE_DONE ||
-	    !tsi_ranks_next(&t->ranks, t->end - t->block, &first))
-		*samples = n;
-	return 0;
-}
 
 int tsock_resume(tsock *t, uint64_t start, uint64_t samples, int timeout_ms)
 {
@@ -321,6 +453,11 @@ static int take_next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 	if (t->phase == TSI_PHASE_IDLE)
 		return tsi_err(TSOCK_EARG, "no epoch was begun: call "
 					   "tsock_begin() first");
+	if (t->phase == TSI_PHASE_LOST) {
+		err = rejoin(t, &timeout_ms);
+		if (err)
+			return err;
+	}
 	n = next_count(t);
 	if (!n)
 		return end_epoch(t);
@@ -333,6 +470,10 @@ static int take_next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 		err = await_samples(t, need, timeout_ms);
 	if (!err)
 		err = tsi_reader_acquire(t->reader, n, out);
+	if (err && may_rejoin(t, err)) {
+		lose_reader(t);
+		return take_next(t, timeout_ms, out);
+	}
 	if (err)
 		return leave_if_lost(t, err);
 	move_to(t, t->block + tsi_ranks_block(&t->ranks, left_for_job(t)));
@@ -363,7 +504,21 @@ void tsock_leave(tsock *t)
 	if (t->reader)
 		leave_reader(t);
 	t->phase = TSI_PHASE_IDLE;
+	wait_no_more(t);
 	tsi_leave_sweep(&t->left);
+}
+
+void tsock_close(tsock *t)
+{
+	/* In a forked child all of it is the parent's. */
+	if (!t || tsi_fork_since(t->generation))
+		return;
+	tsock_leave(t);
+	tsi_leave_drop_all(&t->left);
+	tsi_request_close(&t->requests);
+	free(t->meta);
+	free(t->classes);
+	free(t);
 }
 
 int tsock_transport(tsock *t)

@@ -45,6 +45,8 @@ static int new_question(struct tsock *t)
 	memcpy(j->job, t->opts.job, TSOCK_JOB);
 	j->position = t->goal.position;
 	j->epoch_end = t->goal.end;
+	j->returns = t->returns;
+	memcpy(j->was, t->lost.was, TSI_NONCE);
 	t->joining = true;
 	return 0;
 }
@@ -172,6 +174,7 @@ static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
 	add_sibling(t);
 	prepare_wait(t);
 	t->samples = 0;
+	t->last = tsi_reader_end(t->reader);
 	t->transport = tsi_negotiate_transport(&t->negotiation, offer);
 	memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
 	tsi_log(TSOCK_LOG_DEBUG, "joined '%s': batches of %u from %s",

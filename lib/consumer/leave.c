@@ -52,12 +52,23 @@ void tsi_leave_reader(struct tsi_left *l, struct tsi_reader *r,
 	tsi_reader_unref(r);
 }
 
+void tsi_leave_lost(struct tsi_left *l, struct tsi_reader *r)
+{
+	*tsi_reader_gone(r) = true;
+	if (tsi_reader_retire(r)) {
+		tsi_reader_unref(r);
+		return;
+	}
+	*tsi_reader_next(r) = l->first;
+	l->first = r;
+}
+
 /* Does r, which was left, hold the stream up?  EAGAIN: not for ever. */
 static int check_one(struct tsi_reader *r, uint64_t need)
 {
 	const struct tsock_batch *b;
 
-	if (tsi_reader_lets_pass(r, need))
+	if (*tsi_reader_gone(r) || tsi_reader_lets_pass(r, need))
 		return 0;
 	b = tsi_reader_oldest(r);
 	if (!b || tsi_reader_batch_pending(b) ||

@@ -26,6 +26,12 @@ struct tsi_left {
 void tsi_leave_reader(struct tsi_left *l, struct tsi_reader *r,
 		      struct tsi_requester *q, const uint8_t *nonce);
 
+/*
+ * Its producer is gone: batches stay as they are until they are given back, and
+ * hold nobody up.
+ */
+void tsi_leave_lost(struct tsi_left *l, struct tsi_reader *r);
+
 /* Let go of those that no batch holds any more; of all. */
 void tsi_leave_sweep(struct tsi_left *l);
 void tsi_leave_drop_all(struct tsi_left *l);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * open.c - finding a producer, learning what it serves, and closing the handle.
+ * open.c - finding a producer, and learning what it serves.
  *
  * Nobody is held up by a consumer that has only been opened: no ring is
  * mapped here.
@@ -17,6 +17,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/sized.h"
+#include "consumer/difference.h"
+#include "consumer/opts.h"
 #include "consumer/running.h"
 #include "base/fork.h"
 #include "wire/fdpass.h"
@@ -24,41 +26,6 @@
 #define LOOK_MS 50 /* between two looks for a producer */
 #define DEFAULT_TIMEOUT_MS 10000
 #define META_MAX (UINT32_C(1) << 28) /* bytes of class names */
-
-/* ---- options ---- */
-
-static int check_opts(const struct tsock_opts *o)
-{
-	if (!o->batch_size)
-		return tsi_err(TSOCK_EARG, "batch_size is 0: it must be 1 or "
-					   "more");
-	if (o->join > TSOCK_JOIN_NOW)
-		return tsi_err(TSOCK_EARG,
-			       "join is %u: use TSOCK_JOIN_EPOCH, "
-			       "_SEGMENT or _NOW",
-			       o->join);
-	if (o->between > TSOCK_BETWEEN_LEAVE)
-		return tsi_err(TSOCK_EARG,
-			       "between is %u: use TSOCK_BETWEEN_AUTO, _HOLD "
-			       "or _LEAVE",
-			       o->between);
-	if (o->world > TSOCK_MAX_RANKS || (o->rank && o->rank >= o->world))
-		return tsi_err(TSOCK_EARG,
-			       "rank %u of world %u: ranks go from 0 to world "
-			       "- 1, and world is at most %d",
-			       o->rank, o->world, TSOCK_MAX_RANKS);
-	if (o->world > 1 && o->join == TSOCK_JOIN_NOW)
-		return tsi_err(TSOCK_EARG,
-			       "join is TSOCK_JOIN_NOW with %u ranks: they "
-			       "begin together, at the start of an epoch or "
-			       "of a segment",
-			       o->world);
-	if (o->flags & ~(TSOCK_WRITABLE | TSOCK_DROP_LAST | TSOCK_SPIN |
-			 TSOCK_GPU_STORED | TSOCK_EVEN))
-		return tsi_err(TSOCK_EARG, "flags 0x%x has unknown bits",
-			       o->flags);
-	return 0;
-}
 
 /* ---- what is served ---- */
 
@@ -300,6 +267,51 @@ static int find_and_meet(struct tsock *t, const struct tsi_address *p, int n)
 	}
 }
 
+/* What a new producer serves takes the place of what was, if it is the same. */
+static int take_over(struct tsock *t, struct tsock *fresh)
+{
+	struct tsi_said was = { &t->stream, t->identity },
+			is = { &fresh->stream, fresh->identity };
+	char why[512];
+	int err = 0;
+
+	if (tsi_difference(&was, &is, why, sizeof(why)))
+		err = tsi_err(TSOCK_ELOST,
+			      "the producer of '%s' was restarted, and serves "
+			      "another stream: %s; close this handle, and open "
+			      "another (in Python: make a new DataLoader)",
+			      tsi_address_name(&t->address), why);
+	/* The texts are equal, and callers have pointers to those there are. */
+	forget_meta(fresh);
+	if (err) {
+		tsi_request_close(&fresh->requests);
+		return err;
+	}
+	tsi_request_close(&t->requests);
+	t->requests = fresh->requests;
+	t->joining = false;
+	t->stream = fresh->stream;
+	t->address = fresh->address;
+	tsi_negotiate_fields(&t->negotiation, &t->stream);
+	return 0;
+}
+
+int tsi_open_again(struct tsock *t, int64_t deadline)
+{
+	struct tsock fresh = { .opts = t->opts, .ranks = t->ranks };
+	int err;
+	const struct tsi_address *found = answering(t->place, t->places, &err);
+
+	if (!found)
+		return TSOCK_EAGAIN;
+	fresh.address = *found;
+	err = meet(&fresh, deadline);
+	if (!err)
+		return take_over(t, &fresh);
+	/* It went away in between, or is stopped: perhaps the next one. */
+	return err == TSOCK_ELOST || err == TSOCK_ENOPROD ? TSOCK_EAGAIN : err;
+}
+
 static struct tsi_ranks ranks_of(const struct tsock_opts *o)
 {
 	return (struct tsi_ranks){
@@ -312,7 +324,6 @@ static struct tsi_ranks ranks_of(const struct tsock_opts *o)
 
 int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 {
-	struct tsi_address address[TSI_ADDRESSES];
 	struct tsock *t;
 	int n, err;
 
@@ -329,7 +340,7 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 	t->opts = (struct tsock_opts)TSOCK_OPTS_INIT;
 	err = tsi_sized_read("tsock_open", &tsi_sized_opts, opts, &t->opts);
 	if (!err)
-		err = check_opts(&t->opts);
+		err = tsi_opts_check(&t->opts);
 	if (!err)
 		err = tsi_negotiate_options(&t->negotiation, &t->opts);
 	if (err)
@@ -337,8 +348,9 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 	if (!t->opts.timeout_ms)
 		t->opts.timeout_ms = DEFAULT_TIMEOUT_MS;
 	t->ranks = ranks_of(&t->opts);
-	n = tsi_address_find(name, address, TSI_ADDRESSES);
-	err = n > 0 ? find_and_meet(t, address, n) : n;
+	n = tsi_address_find(name, t->place, TSI_ADDRESSES);
+	t->places = n > 0 ? n : 0;
+	err = n > 0 ? find_and_meet(t, t->place, n) : n;
 	if (!n)
 		err = tsi_err(TSOCK_EARG, "there is no folder to look for '%s'",
 			      name);
@@ -376,7 +388,7 @@ int tsock_set_rank(tsock *t, uint32_t rank, uint32_t world, const uint8_t *job)
 	o.world = world;
 	if (job)
 		memcpy(o.job, job, sizeof(o.job));
-	err = check_opts(&o);
+	err = tsi_opts_check(&o);
 	if (!err)
 		err = check_epoch(t, world ? world : 1);
 	if (err)
@@ -386,19 +398,6 @@ int tsock_set_rank(tsock *t, uint32_t rank, uint32_t world, const uint8_t *job)
 	t->ranks = ranks_of(&o);
 	t->ranks.once = once;
 	return 0;
-}
-
-void tsock_close(tsock *t)
-{
-	/* In a forked child all of it is the parent's. */
-	if (!t || tsi_fork_since(t->generation))
-		return;
-	tsock_leave(t);
-	tsi_leave_drop_all(&t->left);
-	tsi_request_close(&t->requests);
-	free(t->meta);
-	free(t->classes);
-	free(t);
 }
 
 /* ---- telling about it ---- */
@@ -479,4 +478,34 @@ uint64_t tsock_epoch_batches(tsock *t)
 		return 0;
 	}
 	return tsi_ranks_batches(&t->ranks, t->stream.epoch_len);
+}
+
+int tsock_position(tsock *t, uint64_t *start, uint64_t *samples)
+{
+	uint64_t n, first;
+
+	if (!t || !start || !samples)
+		return tsi_err(TSOCK_EARG, "tsock_position: %s is NULL",
+			       !t      ? "t"
+			       : start ? "samples"
+				       : "start");
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
+	if (t->epoch == UINT64_MAX)
+		return tsi_err(TSOCK_EARG,
+			       "no epoch was begun: call tsock_begin() before "
+			       "tsock_position()");
+	n = t->stream.epoch_len;
+	/* It was rewound: its epoch is still to be read. */
+	if (t->end == t->start) {
+		*start = t->start;
+		*samples = 0;
+		return 0;
+	}
+	*start = t->end - n;
+	*samples = t->block - *start;
+	if (t->phase == TSI_PHASE_DONE ||
+	    !tsi_ranks_next(&t->ranks, t->end - t->block, &first))
+		*samples = n;
+	return 0;
 }

@@ -68,6 +68,7 @@ struct tsock_batch {
 struct tsi_reader {
 	unsigned generation;     /* of forks */
 	struct tsi_reader *next; /* the handle's, when it has left it */
+	bool gone;               /* likewise: its producer is gone */
 	struct tsi_fork_client forks;
 	/* From the header, when it was checked. */
 	uint64_t capacity, join_window, epoch_len, end;
@@ -113,6 +114,11 @@ struct tsi_reader_parts {
 static inline struct tsi_reader **tsi_reader_next(struct tsi_reader *r)
 {
 	return &r->next;
+}
+
+static inline bool *tsi_reader_gone(struct tsi_reader *r)
+{
+	return &r->gone;
 }
 
 static inline struct tsi_claim *tsi_reader_claim(struct tsi_reader *r)

@@ -55,6 +55,13 @@ tsock *connect_reader(const struct reader *r)
 	o.join = r->join;
 	o.between = r->between;
 	o.flags = r->flags;
+	o.rank = r->rank;
+	o.world = r->world;
+	if (r->floats) {
+		o.dtype = TSOCK_F32;
+		o.layout = TSOCK_CHW;
+		o.normalize = TSOCK_UNIT;
+	}
 	o.timeout_ms = 20000;
 	if (tsock_open(r->src->name, &o, &t))
 		die("open: %s", tsock_errmsg());

@@ -31,6 +31,8 @@ struct reader {
 	uint32_t hold_us;  /* keep each batch so long */
 	uint32_t delay_us; /* before joining */
 	bool scribble;     /* write over every batch */
+	bool floats;       /* images as float32, [3, side, side] */
+	uint32_t rank, world;
 };
 
 tsock *connect_reader(const struct reader *r);

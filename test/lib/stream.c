@@ -82,6 +82,8 @@ tsock_server *serve(const struct source *src)
 	o.fanout = src->fanout;
 	o.gpu_transport = src->gpu_transport;
 	o.gpu_memory = src->gpu_memory;
+	o.identity = src->identity;
+	o.resumable = src->identity != NULL;
 	if (tsock_serve_open(src->name, &o, &s))
 		die("serve: %s", tsock_errmsg());
 	return s;

@@ -23,6 +23,7 @@ struct source {
 	uint32_t fanout, gpu_transport;
 	uint64_t memory, gpu_memory;
 	bool sequential;
+	const char *identity; /* resumable by it; NULL: it isn't */
 	/* Called by the producer before its first sample, and at its end. */
 	void (*served)(tsock_server *s, const struct source *src);
 	void (*closed)(void);

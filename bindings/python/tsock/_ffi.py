@@ -90,6 +90,7 @@ class Opts(Sized):
         ("rank", c_uint32),
         ("world", c_uint32),
         ("job", c_uint8 * 16),
+        ("rejoin_ms", c_uint32),
     ]
 
 
