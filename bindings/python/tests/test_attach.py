@@ -383,6 +383,19 @@ def test_what_an_earlier_run_said_is_not_this_ones(place, images):
         os.environ["TSOCK_PRODUCER"] = old
 
 
+def test_one_that_another_was_quicker_than_is_no_failure(
+    place, images, monkeypatch
+):
+    """Somebody else locked the name meanwhile: that one is waited for."""
+    monkeypatch.setenv("TSOCK_PRODUCER", "/bin/false")
+    held, slept = [0, 7, 7, 7, 0], []
+    monkeypatch.setattr(launch, "holder", lambda *_: held.pop(0))
+    monkeypatch.setattr(launch.time, "sleep", slept.append)
+    with pytest.raises(tsock.NoProducer, match="was started .* and ended"):
+        tsock.DataLoader("toy", root=images)
+    assert not held and len(slept) == 3 and min(slept) >= 0.01
+
+
 def test_a_folder_of_somebody_elses_is_refused(place, monkeypatch, images):
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     with pytest.raises(tsock.Error, match="is not a folder of this user"):

@@ -225,13 +225,19 @@ class Launch:
         try:
             pause = 0.01
             while not serves():
-                # It may have ended because another had the name by then.
-                if alive.ended(pause) and not self._others(serves):
-                    raise errors.NoProducer(
-                        "tsock-producer was started for stream %r and ended: "
-                        "%s; its log is %s"
-                        % (self._name, last_line(self.log, begin), self.log)
-                    )
+                if alive.ended(pause):
+                    # Perhaps because another one had the name by then.
+                    if not self._others(serves):
+                        raise errors.NoProducer(
+                            "tsock-producer was started for stream %r and "
+                            "ended: %s; its log is %s"
+                            % (
+                                self._name,
+                                last_line(self.log, begin),
+                                self.log,
+                            )
+                        )
+                    time.sleep(pause)
                 pause = min(pause * 1.5, 0.25)
                 self._tell(last_line(self.log, begin))
         finally:
