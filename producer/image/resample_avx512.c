@@ -33,9 +33,9 @@ static void split(const int32_t *weight, int8_t a[4], int8_t b[4], int8_t c[4])
 		int32_t w = weight[k];
 
 		a[k] = (int8_t)(w & 255);
-		w = (w - a[k]) / 256;
+		w = (w - a[k]) >> 8;
 		b[k] = (int8_t)(w & 255);
-		c[k] = (int8_t)((w - b[k]) / 256);
+		c[k] = (int8_t)((w - b[k]) >> 8);
 	}
 }
 

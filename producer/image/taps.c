@@ -42,7 +42,7 @@ static uint32_t reach(const struct tsi_axis *a, const struct span *s,
 
 /*
  * The weights of output i, without the zeros at both ends, at most `pad` of
- * them.  Multiplication by 2^22 is exact, so the rounding is Pillow's.
+ * them, to zeros.  Multiplication by 2^22 is exact, so the rounding is Pillow's.
  */
 static void weigh(const struct tsi_axis *a, const struct span *s, uint32_t i,
 		  double *scratch, int32_t *weight, uint32_t *first,
@@ -68,7 +68,11 @@ static void weigh(const struct tsi_axis *a, const struct span *s, uint32_t i,
 		n--;
 	while (skip + 1 < n && !weight[skip])
 		skip++;
-	memmove(weight, weight + skip, (n - skip) * sizeof(*weight));
+	/* All behind the n-th are zeros already. */
+	if (skip) {
+		memmove(weight, weight + skip, (n - skip) * sizeof(*weight));
+		memset(weight + n - skip, 0, skip * sizeof(*weight));
+	}
 	*first += skip;
 	*count = n - skip;
 }
@@ -77,17 +81,15 @@ static void weigh(const struct tsi_axis *a, const struct span *s, uint32_t i,
 static int reserve(const struct tsi_axis *a, const struct span *s,
 		   struct tsi_taps *t, double **scratch)
 {
-	size_t n = a->count, widest = 0, weights, heads, origins;
+	size_t n = a->count, widest, weights, heads, origins;
 	size_t groups = (n + 15) / 16 * 16;
 	uint8_t *p;
 	int err;
 
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t first, end = reach(a, s, a->first + i, &first);
-
-		if (end - first > widest)
-			widest = end - first;
-	}
+	/* Whole numbers in an interval of this length, its ends rounded. */
+	widest = (size_t)(2 * s->support + 1e-6) + 1;
+	if (widest > a->in)
+		widest = a->in;
 	t->n = a->count;
 	t->pad = (uint32_t)((widest + 3) / 4 * 4);
 	weights = groups * t->pad * sizeof(int32_t);
@@ -140,7 +142,6 @@ int tsi_taps_make(struct tsi_taps *t, const struct tsi_axis *a)
 		int32_t *w = t->weight + (size_t)i * t->pad;
 
 		weigh(a, &s, from, scratch, w, &t->first[i], &t->count[i]);
-		memset(w + t->count[i], 0, (t->pad - t->count[i]) * sizeof(*w));
 	}
 	tighten(t);
 	return 0;
