@@ -105,7 +105,7 @@ served_here: set[str] = set()
 
 
 def holder(folder: Optional[str], name: str) -> int:
-    """Another process that has locked the name, to serve it now or soon; or 0."""
+    """Another process that has locked the name, to serve it; or 0."""
     if name in served_here:
         return 0
     path = os.path.join(folder or folder_of_sockets(), name + ".lock")
