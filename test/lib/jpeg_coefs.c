@@ -121,11 +121,11 @@ bool jpeg_coefs_read(const struct image_gen_bytes *f, struct jpeg_coefs *out)
 	}
 	jpeg_mem_src(&c, f->data, f->len);
 	jpeg_read_header(&c, TRUE);
-	if ((c.num_components != 1 && c.num_components != 3) ||
-	    c.progressive_mode)
+	if (c.num_components != 1 && c.num_components != 3)
 		ERREXIT(&c, JERR_BAD_J_COLORSPACE);
 	arrays = jpeg_read_coefficients(&c);
 	fill_frame(&c, &out->frame);
+	out->progressive = c.progressive_mode;
 	all.across = out->frame.mcus_across;
 	all.down = out->frame.mcus_down;
 	take_blocks(&out->frame, &all, &out->blocks);

@@ -16,11 +16,12 @@
 struct jpeg_coefs {
 	struct tsi_jpeg_frame frame;
 	struct tsi_jpeg_blocks blocks;
+	bool progressive;
 };
 
 /*
- * False, and nothing to free, if the file is progressive, has warnings or errors,
- * or other than one or three components.
+ * False, and nothing to free, if the file has warnings or errors, or other than
+ * one or three components.
  */
 bool jpeg_coefs_read(const struct image_gen_bytes *f, struct jpeg_coefs *out);
 void jpeg_coefs_free(struct jpeg_coefs *c);

@@ -217,7 +217,7 @@ static void check_path(const char *path, int n, unsigned *seen)
 	good = jpeg_coefs_read(&f, &c);
 	if (good)
 		jpeg_coefs_free(&c);
-	if (good && tsi_jpeg_pixels_can(&c.frame)) {
+	if (good && !c.progressive && tsi_jpeg_pixels_can(&c.frame)) {
 		check_file(f, n, f.len);
 		++*seen;
 	} else {
