@@ -192,7 +192,8 @@ def test_a_producer_dies_with_the_process_that_started_it(
 
 
 def test_an_old_loader_of_a_restarted_producer_is_told_to_open_again(serve):
-    old = serve()
+    # A ring that can't hold the next epoch, which could be read on else.
+    old = serve("--ring", 64, "--max-batch", 16, "--join-window", 16)
     loader = tsock.DataLoader("toy", 16)
     for _ in loader:
         pass
