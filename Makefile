@@ -210,6 +210,10 @@ KERNELS  := $(if $(filter 1,$(CUDA)),lib/convert/kernels.cu)
 PRODUCER := $(filter-out $(if $(filter 1,$(URING)),%/reader_none.c, \
 	%/reader_uring.c),$(wildcard producer/*.c producer/*/*.c producer/*/*/*.c))
 
+# What is installed, and the file of each that has main().
+PROGRAMS := tsock-producer tsock-pack
+MAINS    := producer/main.c producer/pack.c
+
 # A program is a file with a main(); the others in its folder are linked to
 # every program there.
 with_main = $(if $(1),$(shell grep -l '^int main$(lparen)' $(1)))
@@ -301,7 +305,7 @@ ANALYZED   := $(if $(shell command -v clang),$(patsubst \
 
 all: lib producer examples benches	## the library, the producer, examples
 lib: $(SO) $(AR_LIB) $(B)/obj/private
-producer: $(if $(wildcard producer/main.c),$(B)/bin/tsock-producer)
+producer: $(PROGRAMS:%=$(B)/bin/%)
 examples: $(EXAMPLE_BIN)
 benches: $(BENCH_BIN)
 unit-tests: $(UNIT_BIN)
@@ -447,7 +451,7 @@ $(AR_LIB): $(LIB_OBJ) $(B)/obj/files | $(SIM_SO)
 	$(Q)rm -f $@ && $(AR) qcs $@ $(filter %.o,$^)
 
 # What tests and benchmarks take from the producer.
-$(AR_PRODUCER): $(call obj,$(filter-out producer/main.c,$(PRODUCER))) \
+$(AR_PRODUCER): $(call obj,$(filter-out $(MAINS),$(PRODUCER))) \
 		$(B)/obj/files
 	@mkdir -p $(@D)
 	$(call say,AR,$@)
@@ -459,10 +463,13 @@ $(AR_TEST): $(call obj,$(TESTLIB)) $(B)/obj/files
 	$(Q)rm -f $@ && $(AR) qcs $@ $(filter %.o,$^)
 
 # The library is inside, so that the producer runs from anywhere.
-$(B)/bin/tsock-producer: $(call obj,producer/main.c) $(AR_PRODUCER) $(AR_LIB)
+$(B)/bin/tsock-producer: $(call obj,producer/main.c)
+$(B)/bin/tsock-pack: $(call obj,producer/pack.c)
+$(PROGRAMS:%=$(B)/bin/%): $(AR_PRODUCER) $(AR_LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(LINK) -pie -o $@ $^ $(LDFLAGS) $(PRODLIBS)
+	$(Q)$(LINK) -pie -o $@ $(filter %.o,$^) $(AR_PRODUCER) $(AR_LIB) \
+		$(LDFLAGS) $(PRODLIBS)
 
 define inside
 @mkdir -p $(@D)
@@ -569,7 +576,7 @@ INSTALLED = $(API:include/%=$(includedir)/%) \
 	$(libdir)/pkgconfig/libtsock.pc \
 	$(addprefix $(libdir)/,libtsock.a libtsock.so libtsock.so.$(SOVERSION) \
 		libtsock.so.$(VERSION)) \
-	$(bindir)/tsock-producer $(foreach m,$(MAN1) $(MAN37),$(call man_page,$m)) \
+	$(PROGRAMS:%=$(bindir)/%) $(foreach m,$(MAN1) $(MAN37),$(call man_page,$m)) \
 	$(DOCS:%=$(docdir)/%)
 
 # The .pc file finds its prefix from where it lies, so that what was installed
@@ -592,7 +599,7 @@ install: lib producer	## DESTDIR, prefix, bindir, libdir, PYTHONDIR
 		-e 's|@version@|$(VERSION)|' \
 		-e "s|@cuda@|$$(sed 's/^./ &/' $(B)/obj/private)|" \
 		lib/tsock.pc.in >$(D)$(libdir)/pkgconfig/libtsock.pc
-	$(INSTALL) -m 755 $(B)/bin/tsock-producer $(D)$(bindir)/
+	$(INSTALL) -m 755 $(PROGRAMS:%=$(B)/bin/%) $(D)$(bindir)/
 	$(foreach f,$(DOCS),$(INSTALL) -m 644 $(f) $(D)$(docdir)/$(f)$(newline)	)
 	$(foreach m,$(MAN1) $(MAN37),$(INSTALL) -D -m 644 $(m) \
 		$(D)$(call man_page,$m)$(newline)	)

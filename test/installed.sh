@@ -107,7 +107,8 @@ if objdump -p "$so" | grep -E 'NEEDED.*(jpeg|png|uring)'; then
 fi
 
 # Hardened.
-for file in "$so" "$dest/opt/ts/bin/tsock-producer"; do
+for file in "$so" "$dest/opt/ts/bin/tsock-producer" \
+	"$dest/opt/ts/bin/tsock-pack"; do
 	readelf -d "$file" | grep -qE 'BIND_NOW|FLAGS.* NOW' ||
 		problem "$file is not bound at its start (BIND_NOW)"
 	readelf -W --dyn-syms "$file" | grep -q __stack_chk_fail ||

@@ -11,7 +11,9 @@
 #   producer/data, io, image    itself, lib/base and the public header
 #   producer/run                these three too: it serves as any program does
 #   producer/cli                producer/run and lib/wire too
+#   producer/pack               as producer/run, which it doesn't know
 #   producer/main.c             producer/cli, lib/base and the public header
+#   producer/pack.c             producer/pack too
 #   examples, bindings          the public header
 #   third-party headers         one file each, in all of lib/ and producer/
 #   CUDA                        lib/mem/cuda/, lib/convert/gpu.c and kernels.cu,
@@ -85,7 +87,8 @@ allowed()
 	data | io | image) echo "include base $1" ;;
 	run) echo include base data io image run ;;
 	cli) echo include base wire data io image run cli ;;
-	producer) echo include base cli producer ;;
+	pack) echo include base data io image pack ;;
+	producer) echo include base cli pack producer ;;
 	examples) echo include examples ;;
 	bindings) echo include bindings ;;
 	*) echo include "$(up_to "$1")" ;;

@@ -24,6 +24,6 @@ make_in B="$here" O="$objects"
 mkdir "$temp/another-name"
 cp -a Makefile include lib producer "$temp/another-name/"
 make_in -C "$temp/another-name" B=build
-for file in lib/libtsock.so lib/libtsock.a bin/tsock-producer; do
+for file in lib/libtsock.so lib/libtsock.a bin/tsock-producer bin/tsock-pack; do
 	cmp "$here/$file" "$temp/another-name/build/$file"
 done

@@ -25,6 +25,7 @@ use_it()
 		"$python" -m pip install --quiet --no-index "$temp"/dist/*.whl
 	fi
 	"$temp/venv/bin/tsock-producer" --version
+	"$temp/venv/bin/tsock-pack" --version
 	"$python" -m tsock --dataset imagefolder --root "$temp/photos/train" \
 		--name photos --size 32 --epochs 1 >producer.log 2>&1 &
 	producer=$!
@@ -163,7 +164,7 @@ usual='linux-vdso|ld-linux-x86-64|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|z)\.so'
 check_needs()
 {
 	local file
-	for file in libtsock.so.0.1 tsock-producer; do
+	for file in libtsock.so.0.1 tsock-producer tsock-pack; do
 		ldd "$own/$file" >"$temp/ldd"
 		if grep -vE "^\s*(/\S*/)?($usual)|=> $own/" "$temp/ldd"; then
 			problem "$file needs this of the system"

@@ -235,7 +235,7 @@ void tsi_advice_classes(const struct tsi_dataset *d, const struct tsi_index *x)
 	uint32_t n = tsi_index_classes(x);
 	uint32_t splits = 0;
 
-	if (!tsi_format_has_class_folders(d->format))
+	if (!tsi_format_has_class_folders(tsi_index_format(x)))
 		return;
 	for (uint32_t i = 0; i < n && i < 8; i++)
 		splits += is_split(tsi_index_class(x, i));

@@ -18,6 +18,7 @@
 #include "cli/advice.h"
 #include "cli/number.h"
 #include "data/folder.h"
+#include "data/packed/pack.h"
 #include "wire/address.h"
 
 /* Sockets, rings, epolls, and the first few consumers. */
@@ -51,7 +52,8 @@ int tsi_check_root(const struct tsi_dataset *data)
 	struct stat st;
 	DIR *d;
 
-	if (!tsi_format_has_class_folders(data->format))
+	if (!tsi_format_has_class_folders(data->format) ||
+	    tsi_pack_is_at(data->folder))
 		return check_by_format(data);
 	if (stat(data->root, &st))
 		return tsi_err(TSOCK_EDATA, "--root %s: %s", data->root,
@@ -215,11 +217,11 @@ void tsi_check_splits(const struct tsi_dataset *data, const struct tsi_index *x)
 	DIR *d;
 
 	if (data->split == TSI_SPLIT_NONE ||
-	    !tsi_format_has_class_folders(data->format) ||
+	    !tsi_format_has_class_folders(tsi_index_format(x)) ||
 	    snprintf(path, sizeof(path), "%s/%s", data->root, other) >=
 		    (int)sizeof(path))
 		return;
-	d = opendir(path);
+	d = tsi_pack_is_at(path) ? NULL : opendir(path);
 	if (!d)
 		return;
 	while ((e = readdir(d))) {

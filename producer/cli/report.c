@@ -108,7 +108,7 @@ void tsi_report_plan(const struct tsi_plan *p)
 	char files[28], n[28], ring[28], bad[28];
 
 	printf("stream        %s\n", o->name);
-	printf("data set      %s at ", tsi_format_name(o->format));
+	printf("data set      %s at ", tsi_format_name(tsi_index_format(x)));
 	print_name(tsi_index_name(x));
 	printf("\n");
 	printf("samples       %s in %s class%s (%s, %.2f s)\n",

@@ -34,6 +34,11 @@ struct tsi_format {
 	bool names_stream;
 	/* A folder of files per class, which --root is checked for. */
 	bool has_class_folders;
+	/*
+	 * Its scan reads an index that was written once: the cache keeps no
+	 * copy, and no sample is looked at but those that scan calls bad.
+	 */
+	bool keeps_index;
 
 	/*
 	 * Find the data set at root: open r there.  Reads no samples.  Also
@@ -132,6 +137,11 @@ static inline bool tsi_format_has_class_folders(const struct tsi_format *f)
 	return f->has_class_folders;
 }
 
+static inline bool tsi_format_keeps_index(const struct tsi_format *f)
+{
+	return f->keeps_index;
+}
+
 static inline const struct tsock_field *
 tsi_format_fields(const struct tsi_format *f, unsigned *n)
 {
@@ -148,7 +158,9 @@ tsi_format_fields(const struct tsi_format *f, unsigned *n)
 	F(imagefolder, "DIR itself, or DIR/SPLIT with --split") \
 	F(webdataset, "the tar files of DIR, or DIR/train-{000..146}.tar; " \
 		      "images with .cls " \
-		      "or .json beside them")
+		      "or .json beside them") \
+	F(packed, "what tsock-pack wrote to DIR; the others find it there " \
+		  "too")
 
 #define TSI_FORMAT_EXTERN(name, help) \
 	extern const struct tsi_format tsi_format_##name;

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "data/cache.h"
 #include "data/format.h"
+#include "data/packed/pack.h"
 #include "data/probe.h"
 
 struct tsi_index {
@@ -20,6 +21,26 @@ struct tsi_index {
 	struct tsi_table table;
 	bool cached;
 };
+
+/* Look at all samples or, where the format kept its index, at its bad ones. */
+static int look(struct tsi_index *x, const struct tsi_probe_opts *probe)
+{
+	uint64_t *which, n = tsi_index_bad_count(x);
+	int err;
+
+	if (!tsi_format_keeps_index(x->format))
+		return tsi_probe(&x->root, probe, &x->table, NULL,
+				 tsi_index_count(x));
+	which = malloc(n * sizeof(*which) + 1);
+	if (!which)
+		return tsi_err(TSOCK_ENOMEM, "no memory for an index");
+	for (uint64_t k = 0; k < n; k++)
+		which[k] = tsi_index_bad_at(x, k);
+	tsi_table_forget_bad(&x->table);
+	err = tsi_probe(&x->root, probe, &x->table, which, n);
+	free(which);
+	return err;
+}
 
 static int scan(struct tsi_index *x, unsigned threads,
 		const struct tsi_probe_opts *probe)
@@ -30,8 +51,7 @@ static int scan(struct tsi_index *x, unsigned threads,
 	tsi_log(TSOCK_LOG_INFO, "scanning %s", tsi_root_path(&x->root));
 	err = tsi_format_scan(x->format, &x->root, threads, &x->table);
 	if (!err)
-		err = tsi_probe(&x->root, probe, &x->table, NULL,
-				tsi_index_count(x));
+		err = look(x, probe);
 	if (err)
 		return err;
 	tsi_log(TSOCK_LOG_INFO, "scanned: %llu files, classes: %u, in %.1f s",
@@ -45,13 +65,13 @@ static int fill(struct tsi_index *x, const struct tsi_index_opts *opts)
 {
 	unsigned threads = opts->threads ? opts->threads : 4;
 	struct tsi_cache_opts cache = {
-		.layout = tsi_format_layout(opts->format),
-		.dir = opts->cache_dir,
+		.layout = tsi_format_layout(x->format),
+		.dir = tsi_format_keeps_index(x->format) ? "" : opts->cache_dir,
 		.probed = opts->sniff != NULL,
 		.threads = threads,
 	};
 	struct tsi_probe_opts probe = {
-		.format = opts->format,
+		.format = x->format,
 		.sniff = opts->sniff,
 		.arg = opts->sniff_arg,
 		.survive_eio = opts->survive_eio,
@@ -84,6 +104,9 @@ int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out)
 	tsi_root_init(&x->root);
 	x->format = opts->format;
 	err = tsi_format_open(x->format, opts->root, &x->root);
+	/* A pack is known by its content. */
+	if (!err && tsi_pack_is_in(&x->root))
+		x->format = &tsi_format_packed;
 	if (!err)
 		err = fill(x, opts);
 	if (err) {
@@ -139,6 +162,11 @@ int tsi_index_dirfd(const struct tsi_index *x)
 const char *tsi_index_root(const struct tsi_index *x)
 {
 	return tsi_root_path(&x->root);
+}
+
+const struct tsi_format *tsi_index_format(const struct tsi_index *x)
+{
+	return x->format;
 }
 
 const char *tsi_index_name(const struct tsi_index *x)

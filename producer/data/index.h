@@ -19,6 +19,7 @@ struct tsi_format;
 struct tsi_index; /* immutable: any thread may read */
 
 struct tsi_index_opts {
+	/* Where the root is a pack, it is read as one whatever is said here. */
 	const struct tsi_format *format;
 	const char *root;      /* the data set itself, say DIR/train */
 	bool rescan;           /* don't read the cache, but write it */
@@ -60,6 +61,9 @@ int64_t tsi_index_label(const struct tsi_index *x, uint64_t i);
 /* Of the file, relative to the root, whose descriptor is for openat(). */
 const char *tsi_index_path(const struct tsi_index *x, uint64_t i);
 int tsi_index_dirfd(const struct tsi_index *x);
+
+/* The format that it was read as. */
+const struct tsi_format *tsi_index_format(const struct tsi_index *x);
 
 /* The root's absolute path; with its pattern, if it has one. */
 const char *tsi_index_root(const struct tsi_index *x);

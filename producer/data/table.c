@@ -43,10 +43,16 @@ void tsi_table_set_block(struct tsi_table *t, const struct tsi_table_lengths *n,
 	t->names = t->paths + n->paths_len;
 }
 
-void tsi_table_clear(struct tsi_table *t)
+void tsi_table_forget_bad(struct tsi_table *t)
 {
 	for (uint64_t k = 0; k < t->nbad; k++)
 		free(t->bad[k].reason);
+	t->nbad = 0;
+}
+
+void tsi_table_clear(struct tsi_table *t)
+{
+	tsi_table_forget_bad(t);
 	free(t->bad);
 	free(t->block);
 	*t = (struct tsi_table){ .block = NULL };

@@ -87,6 +87,8 @@ void tsi_table_set_size(struct tsi_table *t, uint64_t i, uint64_t size);
 /* Mark row i bad; the reason is copied.  Fails with ENOMEM. */
 int tsi_table_add_bad(struct tsi_table *t, uint64_t i, const char *reason);
 void tsi_table_sort_bad(struct tsi_table *t);
+/* No row is bad any more. */
+void tsi_table_forget_bad(struct tsi_table *t);
 
 /* Bad rows; the index of the k-th of them. */
 uint64_t tsi_table_bad_count(const struct tsi_table *t);

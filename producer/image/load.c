@@ -16,6 +16,7 @@
 #include "image/crop.h"
 #include "image/decoder.h"
 #include "image/resample.h"
+#include "image/wrapped.h"
 
 struct tsi_image {
 	struct tsi_image_opts opts;
@@ -219,8 +220,10 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 {
 	struct tsi_image_head head;
 	struct tsi_box b;
-	int err = tsi_image_sniff(data, len, true, &head);
+	int err = tsi_wrapped_open(&data, &len, true);
 
+	if (!err)
+		err = tsi_image_sniff(data, len, true, &head);
 	if (err)
 		return err;
 	err = load(img, &head, data, len, epoch, index, dst, &b);
@@ -267,8 +270,10 @@ int tsi_image_measure(struct tsi_image *img, const void *data, size_t len,
 		      struct tsi_image_extent *out)
 {
 	struct tsi_image_head head;
-	int err = tsi_image_sniff(data, len, true, &head);
+	int err = tsi_wrapped_open(&data, &len, true);
 
+	if (!err)
+		err = tsi_image_sniff(data, len, true, &head);
 	if (err)
 		return err;
 	err = measure(img, &head, data, len, out);

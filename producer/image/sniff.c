@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "image/decoder.h"
 #include "image/image.h"
+#include "image/wrapped.h"
 
 static int check_size(uint32_t width, uint32_t height, const char *format)
 {
@@ -60,8 +61,10 @@ int tsi_image_sniff(const void *data, size_t len, bool whole,
 {
 	const struct tsi_decoder_ops *f;
 	struct tsi_image_head head = { 0 };
-	int err;
+	int err = tsi_wrapped_open(&data, &len, whole);
 
+	if (err)
+		return err;
 	if (!len)
 		return whole ? tsi_err(TSOCK_EDATA, "the file is empty")
 			     : TSOCK_EAGAIN;

@@ -40,7 +40,7 @@ static void put_samples(FILE *f, const struct tsi_pipeline_opts *o,
 {
 	const struct tsi_index *x = tsi_sampler_index(s);
 
-	put_text(f, "dataset", o->format->name);
+	put_text(f, "dataset", tsi_format_name(tsi_index_format(x)));
 	put_text(f, "root", tsi_index_name(x));
 	put_number(f, "samples", tsi_index_count(x));
 	fprintf(f, "files=%016" PRIx64 "\n", tsi_index_fingerprint(x));

@@ -185,7 +185,8 @@ def _stage(folder, build=None):
         own = os.path.join(package, "_lib")
         os.mkdir(own)
         shutil.copy(os.path.join(build, "lib", SOVERSION), own)
-        shutil.copy(os.path.join(build, "bin", "tsock-producer"), own)
+        for program in ("tsock-producer", "tsock-pack"):
+            shutil.copy(os.path.join(build, "bin", program), own)
 
 
 def _setuptools(hook, folder, *arguments):

@@ -70,7 +70,7 @@ def test_a_loader_finds_shards_by_a_pattern(shards, place):
     root = str(shards / "images-{000..001}.tar")
     loader = tsock.DataLoader(
         "some", 40, root=root, size=32, threads=1, no_cache=True,
-        exit_when_idle=0, preset="eval", fields=("index",), **RAW
+        exit_when_idle=10, preset="eval", fields=("index",), **RAW
     )
     assert [int(i) for (index,) in loader for i in index] == list(range(120))
     # Others of the same pattern join, those of another one are refused.

@@ -101,9 +101,10 @@ class Wanted:
         # Of sequential streams the default depends on how long they are.
         segments = None if order == "sequential" else "1"
         pillow = int(o.get("pillow", "13"))
+        root = os.path.realpath(os.path.join(o["root"], split or ""))
         return {
-            "dataset": o["dataset"],
-            "root": os.path.realpath(os.path.join(o["root"], split or "")),
+            "dataset": "packed" if _is_pack(root) else o["dataset"],
+            "root": root,
             "order": order,
             "seed": o.get("seed", "0"),
             "segments": o.get("segments", segments),
@@ -174,9 +175,16 @@ def _guess(root: str) -> str:
     splits = ("train", "val")
     if all(os.path.isdir(os.path.join(root, split)) for split in splits):
         return "imagenet"
+    if _is_pack(root):
+        return "packed"
     if root.endswith(".tar") or _has_shards(root):
         return "webdataset"
     return "imagefolder"
+
+
+def _is_pack(root: str) -> bool:
+    """Whether tsock-pack wrote it; the producer sees that by itself, too."""
+    return os.path.isfile(os.path.join(root, "pack.index"))
 
 
 def _has_shards(root: str) -> bool:

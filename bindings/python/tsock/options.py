@@ -31,7 +31,7 @@ class ProducerOptions(TypedDict, total=False):
     True gives an option that has no value; None is as if it wasn't there.
     """
 
-    dataset: Literal["imagenet", "imagefolder", "webdataset"]
+    dataset: Literal["imagenet", "imagefolder", "webdataset", "packed"]
     root: Path
     split: Literal["train", "val"]
     seed: int

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * index.c - the index of a pack, which is written last.
+ */
+#include "pack/index.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "data/packed/pack.h"
+#include "data/table.h"
+
+static uint64_t shard_name(uint32_t k, char to[32])
+{
+	return (uint64_t)snprintf(to, 32, TSI_PACK_SHARD, k) + 1;
+}
+
+static struct tsi_table_lengths measure(const struct tsi_index *x,
+					const struct tsi_shards *s)
+{
+	struct tsi_table_lengths n = {
+		.count = tsi_index_count(x),
+		.names_len = strlen(tsi_index_name(x)) + 1 + 1,
+		.classes = tsi_index_classes(x),
+		.stamps = 1,
+		.ranged = true,
+		.named = true,
+	};
+	char name[TSI_INDEX_SAMPLE];
+
+	for (uint32_t k = 0; k < tsi_shards_files(s); k++)
+		n.paths_len += shard_name(k, name);
+	for (uint64_t i = 0; i < n.count; i++)
+		n.paths_len +=
+			strlen(tsi_index_sample(x, i, name, sizeof(name))) + 1;
+	for (uint32_t i = 0; i < n.classes; i++)
+		n.names_len += strlen(tsi_index_class(x, i)) + 1;
+	return n;
+}
+
+/* Samples lie in the order of shards. */
+static int put_rows(struct tsi_table_writer *w, const struct tsi_index *x,
+		    const struct tsi_shards *s, struct tsi_table *t)
+{
+	uint32_t shard = UINT32_MAX;
+	uint64_t path = 0;
+	int err = 0;
+
+	for (uint64_t i = 0; i < tsi_index_count(x) && !err; i++) {
+		const struct tsi_shards_entry *e = tsi_shards_at(s, i);
+		char name[TSI_INDEX_SAMPLE];
+
+		if (e->shard != shard) {
+			shard = e->shard;
+			shard_name(shard, name);
+			path = tsi_table_put_path(w, NULL, name);
+		}
+		tsi_table_put_row(w, path, (uint32_t)tsi_index_label(x, i),
+				  e->offset, e->length);
+		tsi_table_put_member(
+			w, tsi_index_sample(x, i, name, sizeof(name)));
+		tsi_table_set_size(t, i, e->length);
+		if (e->bad)
+			err = tsi_table_add_bad(t, i, "");
+	}
+	return err;
+}
+
+static int write_table(int dirfd, const struct tsi_table *t)
+{
+	int fd = openat(dirfd, TSI_PACK_INDEX,
+			O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	bool ok;
+
+	if (fd < 0)
+		return tsi_err_sys("write " TSI_PACK_INDEX);
+	ok = tsi_table_file_write(fd, &tsi_pack_kind, t) && !fsync(fd);
+	ok = !close(fd) && ok;
+	return ok ? 0 : tsi_err_sys("write " TSI_PACK_INDEX);
+}
+
+int tsi_pack_index_write(const struct tsi_index *x, const struct tsi_shards *s)
+{
+	struct tsi_table_lengths n = measure(x, s);
+	struct tsi_stamp none = { 0 };
+	struct tsi_table t = { .block = NULL };
+	struct tsi_table_writer w;
+	int err = tsi_table_begin(&w, &t, &n, tsi_index_name(x));
+
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < n.classes; i++)
+		tsi_table_put_class(&w, tsi_index_class(x, i));
+	tsi_table_put_stamp(&w, "", &none);
+	err = put_rows(&w, x, s, &t);
+	if (!err)
+		err = write_table(tsi_shards_dirfd(s), &t);
+	tsi_table_clear(&t);
+	return err;
+}

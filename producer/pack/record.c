@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record.c - what a pack holds of one file.
+ */
+#include "pack/record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "image/image.h"
+#include "image/jpeg.h"
+#include "image/jpeg_packed.h"
+#include "image/jpeg_whole.h"
+#include "image/packed.h"
+#include "image/wrapped.h"
+
+struct tsi_record_maker {
+	struct tsi_jpeg_whole *whole;
+	struct tsi_jpeg_packer *packer;
+};
+
+int tsi_record_maker_create(struct tsi_record_maker **out)
+{
+	struct tsi_record_maker *m = calloc(1, sizeof(*m));
+	int err;
+
+	if (!m)
+		return tsi_err(TSOCK_ENOMEM, "no memory to pack images");
+	err = tsi_jpeg_whole_create(&m->whole);
+	if (!err)
+		err = tsi_jpeg_packer_create(&m->packer);
+	if (err) {
+		tsi_record_maker_destroy(m);
+		return err;
+	}
+	*out = m;
+	return 0;
+}
+
+void tsi_record_maker_destroy(struct tsi_record_maker *m)
+{
+	if (!m)
+		return;
+	tsi_jpeg_whole_destroy(m->whole);
+	tsi_jpeg_packer_destroy(m->packer);
+	free(m);
+}
+
+static int copy(const void *head, size_t head_len, const void *data, size_t len,
+		struct tsi_record *out)
+{
+	out->data = malloc(head_len + len);
+	if (!out->data)
+		return tsi_err(TSOCK_ENOMEM,
+			       "no memory for a record of %zu "
+			       "bytes",
+			       head_len + len);
+	if (head_len)
+		memcpy(out->data, head, head_len);
+	memcpy(out->data + head_len, data, len);
+	out->len = head_len + len;
+	return 0;
+}
+
+int tsi_record_bad(const char *reason, struct tsi_record *out)
+{
+	out->packed = false;
+	return copy(TSI_PACKED_BAD_MAGIC, TSI_PACKED_BAD_MAGIC_LEN, reason,
+		    strlen(reason), out);
+}
+
+/* Is it a JPEG that may be decoded in the memory that there is for it? */
+static bool is_small_jpeg(const uint8_t *data, size_t len)
+{
+	uint32_t width, height;
+
+	return tsi_jpeg_claims(data, len) &&
+	       !tsi_jpeg_head(data, len, &width, &height) && width && height &&
+	       tsi_jpeg_whole_need(width, height) <= TSI_RECORD_DECODE;
+}
+
+static int pack_rows(struct tsi_record_maker *m,
+		     const struct tsi_jpeg_frame *frame)
+{
+	struct tsi_jpeg_blocks b;
+	int err = tsi_jpeg_packer_begin(m->packer, frame);
+
+	for (uint32_t y = 0; y < frame->mcus_down && !err; y++) {
+		tsi_jpeg_whole_row(m->whole, y, &b);
+		err = tsi_jpeg_packer_row(m->packer, &b, 0);
+	}
+	return err;
+}
+
+/* The packed form; ENOTSUP where there is none. */
+static int pack(struct tsi_record_maker *m, const uint8_t *data, size_t len,
+		const uint8_t **record, size_t *record_len)
+{
+	struct tsi_jpeg_frame frame;
+	int err = tsi_jpeg_whole_open(m->whole, data, len, &frame);
+
+	if (!err)
+		err = pack_rows(m, &frame);
+	tsi_jpeg_whole_close(m->whole);
+	if (!err)
+		*record = tsi_jpeg_packer_end(m->packer, record_len);
+	return err;
+}
+
+static bool is_record(const uint8_t *data, size_t len)
+{
+	return tsi_packed_ops.claims(data, len) ||
+	       (len >= TSI_WRAPPED_HEAD && !memcmp(data, TSI_WRAPPED_MAGIC, 8));
+}
+
+int tsi_record_make(struct tsi_record_maker *m, const uint8_t *data, size_t len,
+		    struct tsi_record *out)
+{
+	uint8_t head[TSI_WRAPPED_HEAD];
+	const uint8_t *record = NULL;
+	size_t record_len = 0;
+	int err = TSOCK_ENOTSUP;
+
+	out->packed = false;
+	if (!len)
+		return tsi_record_bad("the file is empty", out);
+	if (is_record(data, len)) {
+		out->packed = tsi_jpeg_packed_claims(data, len);
+		return copy(NULL, 0, data, len, out);
+	}
+	if (is_small_jpeg(data, len))
+		err = pack(m, data, len, &record, &record_len);
+	if (!err) {
+		out->packed = true;
+		return copy(NULL, 0, record, record_len, out);
+	}
+	if (err != TSOCK_ENOTSUP)
+		return err;
+	tsi_wrapped_head(data, len, head);
+	return copy(head, sizeof(head), data, len, out);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record.h - what a pack holds of one file.
+ *
+ *   a packed image   of a JPEG whose pixels depend on its coefficients alone
+ *                    (image/jpeg_whole.h), up to TSI_RECORD_DECODE bytes of
+ *                    memory
+ *   the file itself  else, with a checksum in front of it, or a record as it
+ *                    was, of a file that is one already
+ *   the reason       why it can't be read
+ *
+ * A record is a function of the file's bytes alone.
+ */
+#ifndef TSI_PACK_RECORD_H
+#define TSI_PACK_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A JPEG that takes more memory is kept as it is: about 40 million pixels. */
+#define TSI_RECORD_DECODE ((uint64_t)256 << 20)
+
+struct tsi_record_maker; /* used by one thread at a time */
+
+/* Fails with TSOCK_ENOMEM. */
+int tsi_record_maker_create(struct tsi_record_maker **out);
+/* NULL is allowed. */
+void tsi_record_maker_destroy(struct tsi_record_maker *m);
+
+struct tsi_record {
+	uint8_t *data; /* free() */
+	size_t len;
+	bool packed;
+};
+
+/* The record of a file of these bytes.  Fails with TSOCK_ENOMEM. */
+int tsi_record_make(struct tsi_record_maker *m, const uint8_t *data, size_t len,
+		    struct tsi_record *out);
+
+/* The record of a file that can't be read.  Fails with TSOCK_ENOMEM. */
+int tsi_record_bad(const char *reason, struct tsi_record *out);
+
+#endif
