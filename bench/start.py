@@ -7,8 +7,10 @@
   rival     PyTorch's DataLoader on torchvision's ImageFolder, the same data
             and batch size, with a worker per CPU, and with none
 
-Each time a new process, which has imported everything before the clock starts,
-in turns.  What it reads is in the page cache.
+First with the images of DIR, then with 100,000 files (FILES=N: so many), which
+are links to these: a scan looks at each of them.  Each time a new process,
+which has imported everything before the clock starts, in turns.  What it reads
+is in the page cache.
 
 usage: start.py PRODUCER DIR     DIR has a folder of images per class
 """
@@ -24,7 +26,16 @@ import time
 from rows import head, show
 
 BATCH = 32
-TURNS = 2 if os.environ.get("QUICK") == "1" else 7
+QUICK = os.environ.get("QUICK") == "1"
+TURNS = 2 if QUICK else 7
+FILES = int(os.environ.get("FILES", 5000 if QUICK else 100000))
+CASES = (
+    "cold, first scan",
+    "cold, scan kept",
+    "attached",
+    "DataLoader, workers",
+    "DataLoader, none",
+)
 
 OURS = """
 import sys, time, torch, tsock
@@ -90,30 +101,53 @@ def one_turn(found, root, scans):
     found["DataLoader, none"].append(Job(RIVAL, root, 0).end())
 
 
+def many(root, folder):
+    """FILES files below the folder, a thousand in each class."""
+    found, firsts = [], []
+    for base, _, names in os.walk(root):
+        found += [os.path.join(base, name) for name in names]
+    for path in sorted(found)[:500]:
+        stem = os.path.join(folder, str(len(firsts)))
+        firsts.append(stem + os.path.splitext(path)[1])
+        shutil.copyfile(path, firsts[-1])
+    made = os.path.join(folder, "many")
+    for i in range(FILES):
+        parent = os.path.join(made, "class-%03d" % (i // 1000))
+        if i % 1000 == 0:
+            os.makedirs(parent)
+        first = firsts[i % len(firsts)]
+        name = "%06d%s" % (i, os.path.splitext(first)[1])
+        os.link(first, os.path.join(parent, name))
+    return made
+
+
+def show_all(found, what):
+    head("start: from making a loader to its first batch of %d" % BATCH)
+    rival = CASES[3]
+    for case in CASES:
+        against = None if case == rival else rival
+        show("start", case + what, found[case], "s", against, found[rival])
+
+
 def main(program, root):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     folder = tempfile.mkdtemp(prefix="tsock-bench-")
     scans = os.path.join(folder, "scans")
     os.environ["TSOCK_PRODUCER"] = os.path.abspath(program)
     os.environ["TSOCK_DIR"] = os.path.join(folder, "streams")
     os.environ["XDG_CACHE_HOME"] = scans
-    cases = (
-        "cold, first scan",
-        "cold, scan kept",
-        "attached",
-        "DataLoader, workers",
-        "DataLoader, none",
-    )
-    found = {case: [] for case in cases}
     try:
-        for _ in range(TURNS):
-            one_turn(found, os.path.abspath(root), scans)
+        for data, what in (
+            (os.path.abspath(root), ""),
+            (many(root, folder), ", %d files" % FILES),
+        ):
+            found = {case: [] for case in CASES}
+            for _ in range(TURNS):
+                one_turn(found, data, scans)
+            show_all(found, what)
     finally:
         end_producer()
         shutil.rmtree(folder, ignore_errors=True)
-    head("start: from making a loader to its first batch of %d" % BATCH)
-    for case in cases:
-        rival = None if case == "DataLoader, workers" else cases[3]
-        show("start", case, found[case], "s", rival, found[cases[3]])
 
 
 if __name__ == "__main__":

@@ -99,10 +99,6 @@ class Peer:
         self.log.close()
 
 
-def too_late(*_):
-    raise sides.Failed("gave no images for %d s" % PATIENCE)
-
-
 def begin(scratch, wanted, form, cpu):
     """The peers that can run, started; a line for each, also for others."""
     peers = []
@@ -158,7 +154,7 @@ def one_form(scratch, wanted, form, cpu):
 
 def main(program, root, *chosen):
     os.environ["TSOCK_PRODUCER"] = os.path.abspath(program)
-    signal.signal(signal.SIGALRM, too_late)
+    sides.handle_signals()
     wanted = [
         peer
         for peer in PEERS

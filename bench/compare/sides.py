@@ -49,6 +49,17 @@ def signal_all(sessions, number):
             pass
 
 
+def too_late(*_):
+    raise Failed("gave no images for long")
+
+
+def handle_signals():
+    """Failed when an alarm rings; SIGTERM ends this program in good order,
+    with what it has started."""
+    signal.signal(signal.SIGALRM, too_late)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+
+
 class Meter:
     """CPU seconds of sessions, of their processes that have ended as well."""
 
