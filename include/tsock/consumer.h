@@ -225,6 +225,13 @@ TSOCK_API int tsock_resume(tsock *t, uint64_t start, uint64_t samples,
  */
 TSOCK_API int tsock_next(tsock *t, int timeout_ms, tsock_batch **out);
 
+/*
+ * 1 while the producer is gone and no other one has been found: what
+ * tsock_next() and tsock_begin_timed() wait for, when they give EAGAIN.  A
+ * program may start one.
+ */
+TSOCK_API int tsock_lost(tsock *t);
+
 /* Samples in the batch. */
 TSOCK_API uint64_t tsock_batch_count(const tsock_batch *b);
 

@@ -521,6 +521,15 @@ void tsock_close(tsock *t)
 	free(t);
 }
 
+int tsock_lost(tsock *t)
+{
+	if (!t)
+		return tsi_err(TSOCK_EARG, "tsock_lost: t is NULL");
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
+	return t->lost.since_ms && !t->lost.met;
+}
+
 int tsock_transport(tsock *t)
 {
 	if (!t)

@@ -315,6 +315,7 @@ static void a_call_waits_no_longer_than_it_may(void **state)
 		tsock_batch_release(b);
 	}
 	assert_int_equal(err, TSOCK_EAGAIN);
+	assert_int_equal(tsock_lost(t), 1);
 	assert_int_equal(tsock_position(t, &start, &samples), 0);
 	assert_int_equal(start + samples, next);
 	assert_int_equal(tsock_skip(t, 64), 0);
@@ -322,6 +323,7 @@ static void a_call_waits_no_longer_than_it_may(void **state)
 	while ((err = tsock_next(t, 20, &b)) == TSOCK_EAGAIN)
 		;
 	assert_int_equal(err, 0);
+	assert_int_equal(tsock_lost(t), 0);
 	assert_int_equal(tsock_batch_seq(b), next + 64);
 	check_batch(&(struct reader){ .src = &src, .batch = 16 }, b, 0);
 	tsock_batch_release(b);

@@ -229,6 +229,11 @@ static void tsock_position_case(void)
 	wrong(tsock_position(handle, &n, NULL));
 }
 
+static void tsock_lost_case(void)
+{
+	wrong(tsock_lost(NULL));
+}
+
 static void tsock_resume_case(void)
 {
 	wrong(tsock_resume(NULL, 0, 0, 0));
@@ -423,29 +428,53 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	CASE(tsock_abi_version),    CASE(tsock_version_string),
-	CASE(tsock_errmsg),         CASE(tsock_strerror),
-	CASE(tsock_set_logger),     CASE(tsock_dtype_size),
-	CASE(tsock_open),           CASE(tsock_get_info),
-	CASE(tsock_get_field),      CASE(tsock_class_name),
-	CASE(tsock_identity),       CASE(tsock_begin_timed),
-	CASE(tsock_begin),          CASE(tsock_next),
-	CASE(tsock_batch_count),    CASE(tsock_batch_seq),
-	CASE(tsock_batch_epoch),    CASE(tsock_batch_data),
-	CASE(tsock_batch_data_mut), CASE(tsock_batch_dlpack),
-	CASE(tsock_batch_use),      CASE(tsock_batch_convert),
-	CASE(tsock_transport),      CASE(tsock_batch_release),
-	CASE(tsock_epoch),          CASE(tsock_epoch_batches),
-	CASE(tsock_leave),          CASE(tsock_rewind),
-	CASE(tsock_skip),           CASE(tsock_position),
-	CASE(tsock_resume),         CASE(tsock_set_rank),
-	CASE(tsock_close),          CASE(tsock_query),
-	CASE(tsock_list),           CASE(tsock_devices),
-	CASE(tsock_serve_geometry), CASE(tsock_serve_open),
-	CASE(tsock_serve_claim),    CASE(tsock_serve_slot),
-	CASE(tsock_serve_commit),   CASE(tsock_serve_count),
-	CASE(tsock_serve_stats),    CASE(tsock_serve_connected),
-	CASE(tsock_serve_drained),  CASE(tsock_serve_stop),
+	CASE(tsock_abi_version),
+	CASE(tsock_version_string),
+	CASE(tsock_errmsg),
+	CASE(tsock_strerror),
+	CASE(tsock_set_logger),
+	CASE(tsock_dtype_size),
+	CASE(tsock_open),
+	CASE(tsock_get_info),
+	CASE(tsock_get_field),
+	CASE(tsock_class_name),
+	CASE(tsock_identity),
+	CASE(tsock_begin_timed),
+	CASE(tsock_begin),
+	CASE(tsock_next),
+	CASE(tsock_batch_count),
+	CASE(tsock_batch_seq),
+	CASE(tsock_batch_epoch),
+	CASE(tsock_batch_data),
+	CASE(tsock_batch_data_mut),
+	CASE(tsock_batch_dlpack),
+	CASE(tsock_batch_use),
+	CASE(tsock_batch_convert),
+	CASE(tsock_transport),
+	CASE(tsock_batch_release),
+	CASE(tsock_epoch),
+	CASE(tsock_epoch_batches),
+	CASE(tsock_leave),
+	CASE(tsock_rewind),
+	CASE(tsock_skip),
+	CASE(tsock_position),
+	CASE(tsock_lost),
+	CASE(tsock_resume),
+	CASE(tsock_set_rank),
+	CASE(tsock_close),
+	CASE(tsock_query),
+	CASE(tsock_list),
+	CASE(tsock_devices),
+	CASE(tsock_serve_geometry),
+	CASE(tsock_serve_open),
+	CASE(tsock_serve_claim),
+	CASE(tsock_serve_slot),
+	CASE(tsock_serve_commit),
+	CASE(tsock_serve_count),
+	CASE(tsock_serve_stats),
+	CASE(tsock_serve_connected),
+	CASE(tsock_serve_drained),
+	CASE(tsock_serve_stop),
 	CASE(tsock_serve_fail), /* the stream's end */
 	CASE(tsock_serve_close),
 };

@@ -57,7 +57,7 @@ def test_what_the_library_refuses_has_its_code(place):
 
 def test_an_iterator_repeats_why_it_has_ended(serve):
     served = serve("--ring", 64, "--max-batch", 16, "--join-window", 32)
-    loader = tsock.DataLoader("toy", 16, **INDEX)
+    loader = tsock.DataLoader("toy", 16, rejoin_timeout=0, **INDEX)
     iterator = iter(loader)
     next(iterator)
     served.kill()
@@ -73,7 +73,7 @@ def test_an_iterator_repeats_why_it_has_ended(serve):
 
 def test_one_more_iterator_meets_no_other_producer_unnoticed(serve):
     old = serve("--ring", 64, "--max-batch", 16, "--join-window", 32)
-    loader = tsock.DataLoader("toy", 16, **INDEX)
+    loader = tsock.DataLoader("toy", 16, rejoin_timeout=0, **INDEX)
     reading = iter(loader)
     next(reading)
     old.kill()

@@ -36,7 +36,9 @@ def test_an_epoch_that_was_only_begun_is_not_counted_as_read(serve):
 
 def test_a_killed_producer_is_a_named_error_when_one_asks(serve):
     served = serve("--ring", 64, "--max-batch", 16, "--join-window", 16)
-    loader = tsock.DataLoader("toy", batch_size=16, **INDEX)
+    loader = tsock.DataLoader(
+        "toy", batch_size=16, rejoin_timeout=0, **INDEX
+    )
     iterator = iter(loader)
     kept = next(iterator)
     before = kept[0].tolist()
@@ -194,7 +196,7 @@ def test_a_producer_dies_with_the_process_that_started_it(
 def test_an_old_loader_of_a_restarted_producer_is_told_to_open_again(serve):
     # A ring that can't hold the next epoch, which could be read on else.
     old = serve("--ring", 64, "--max-batch", 16, "--join-window", 16)
-    loader = tsock.DataLoader("toy", 16)
+    loader = tsock.DataLoader("toy", 16, rejoin_timeout=0)
     for _ in loader:
         pass
     old.kill()

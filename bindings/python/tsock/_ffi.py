@@ -229,6 +229,7 @@ TABLE = {
     "tsock_rewind": (None, [_t]),
     "tsock_skip": (c_int, [_t, c_uint64]),
     "tsock_position": (c_int, [_t, POINTER(c_uint64), POINTER(c_uint64)]),
+    "tsock_lost": (c_int, [_t]),
     "tsock_resume": (c_int, [_t, c_uint64, c_uint64, c_int]),
     "tsock_next": (c_int, [_t, c_int, POINTER(_b)]),
     "tsock_batch_count": (c_uint64, [_b]),

@@ -54,8 +54,9 @@ class About:
         ]
         said = _lib.tsock_identity(handle)
         self.identity = identity.parse(os.fsdecode(said))
-        # Of a producer that was restarted something in here is different.
-        self.run = info.producer_pid, info.epoch_len, info.nfields, said
+        # Of a producer that was restarted something in run is different.
+        self.stream = info.epoch_len, info.nfields, said
+        self.run = info.producer_pid, self.stream
 
     def find(self, names: Sequence[str]) -> list[tuple[int, _ffi.Field]]:
         """The places of fields, and what they are for this consumer."""

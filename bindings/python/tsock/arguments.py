@@ -89,6 +89,14 @@ def seconds(what: str, value: Any, least: float) -> float:
     return float(value)
 
 
+def rejoin(value: Optional[float]) -> int:
+    """The milliseconds of rejoin_timeout=."""
+    if value is None:
+        return 2**32 - 1
+    wait = seconds("rejoin_timeout", value, 0)
+    return min(math.ceil(min(wait, 2**32) * 1000), 2**32 - 1)
+
+
 def _three(what: str, value: Any, least: float) -> list[float]:
     try:
         numbers = [float(v) for v in value]

@@ -29,6 +29,7 @@ IDLE = "60"  # seconds after which a producer that was started here ends
 USUAL_BATCH = 512  # a producer's --max-batch, if nothing is said
 NONE = "none"  # what isn't in an identity
 _STARTS = 3  # of a producer that ends before it was found
+_LOOK = 0.2  # seconds between two looks for a producer that is gone
 _TRY = 10.0  # seconds for one attempt at a connection
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 _IMAGE_FOLDERS = ("imagenet", "imagefolder")  # read one tree alike
@@ -168,6 +169,22 @@ class Wanted:
         Launch(folder or None, name, checked).until(
             lambda: is_running(self.name)
         )
+
+
+class Revival:
+    """Has the producer of a loader's stream started again when it is gone."""
+
+    def __init__(self, want: Wanted, batch_size: int) -> None:
+        self._want, self._batch_size = want, batch_size
+        self._looked = 0.0
+
+    def __call__(self) -> None:
+        now = time.monotonic()
+        if now - self._looked < _LOOK:
+            return
+        self._looked = now
+        if not is_running(self._want.name):
+            self._want.start(self._batch_size)
 
 
 def _guess(root: str) -> str:

@@ -43,6 +43,8 @@ class Stream:
         self.turn = 0  # when it was last asked for a batch, by Pool.turns
         self.gone = "this tsock.DataLoader is closed"
         self.seat: Optional[ranks.Seat] = None  # among a job's ranks
+        # Has a producer started again that is gone.
+        self.revive: Optional[Callable[[], None]] = None
         opts.timeout_ms = min(max(int(wait * 1000), 1), 2**32 - 1)
 
         def connect() -> tuple[Optional[int], Optional[errors.Error]]:
@@ -100,6 +102,8 @@ class Stream:
                 return code
             if look:
                 look()
+            if self.revive and self.ask(_lib.tsock_lost) == 1:
+                self.revive()
             if deadline is not None:
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -212,7 +216,9 @@ class Pool:
         name: Any,
         opts: _ffi.Opts,
         wait: float,
+        revive: Optional[Callable[[], None]] = None,
     ) -> None:
+        self._revive = revive
         self._name, self._opts, self._wait = name, opts, wait
         self._rank: tuple[int, int, Optional[str]] = 0, 1, None
         self.first = self._connect()
@@ -230,6 +236,7 @@ class Pool:
 
     def _connect(self) -> Stream:
         stream = Stream(self._name, self._opts, self._wait)
+        stream.revive = self._revive
         try:
             self._seat(stream)
         except BaseException:
@@ -283,7 +290,7 @@ class Pool:
         except IndexError:
             pass
         stream = self._connect()
-        if About(stream.check(), self._name).run != self.about.run:
+        if self._is_another(About(stream.check(), self._name)):
             stream.close()
             raise errors.from_code(
                 errors.ELOST,
@@ -296,6 +303,12 @@ class Pool:
             self.close()
             stream.check()
         return stream
+
+    def _is_another(self, about: About) -> bool:
+        """Is that another stream, or one whose place nobody knows?"""
+        if about.resumable and self._opts.rejoin_ms:
+            return about.stream != self.about.stream
+        return about.run != self.about.run
 
     def joined(self, stream: Stream) -> None:
         """It is a reader."""

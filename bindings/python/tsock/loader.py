@@ -70,6 +70,11 @@ class DataLoader:
     wait        seconds to wait for a producer, None for ever; by default 60,
                 but none where streams with other names run
     timeout     seconds to wait for a batch, 0 for ever
+    rejoin_timeout
+                seconds to wait for the next producer of the same stream when
+                this one is gone, and to go on there at the exact next sample;
+                0 is ProducerLost at once, None for ever.  With root the
+                producer is started again
     pin_memory  copy each batch to pinned memory, where there is a GPU
     device      a GPU, "cuda" or "cuda:0" or a torch.device; None is the host
     zero_copy   on a GPU: see below
@@ -154,6 +159,7 @@ class DataLoader:
         framework: Optional[str] = None,
         wait: Optional[float] = attach.WAIT,
         timeout: float = 0,
+        rejoin_timeout: Optional[float] = 60,
         pin_memory: bool = False,
         device: Any = None,
         zero_copy: bool = False,
@@ -235,9 +241,14 @@ class DataLoader:
             fields=None if self._all_fields else self.fields,
         )
         self._again = again
+        self.rejoin_timeout = rejoin_timeout
+        opts.rejoin_ms = arguments.rejoin(rejoin_timeout)
         self._unpack = unpack
         if wait is not None:
             arguments.seconds("wait", wait, 0)
+        revival = None
+        if self._want:
+            revival = attach.Revival(self._want, batch_size or 1)
         self._pool = pool = attach.attached(
             self._want,
             self.name,
@@ -247,7 +258,7 @@ class DataLoader:
                 self.name,
                 opts,
                 batch_size,
-                lambda: Pool(self.name, opts, seconds),
+                lambda: Pool(self.name, opts, seconds, revival),
             ),
         )
         self.batch_size = opts.batch_size
