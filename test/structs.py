@@ -45,6 +45,7 @@ VALUES = {
     "tsi_reply": "a message of the descriptor socket",
     "tsi_ring_ident": "whose ring that is",
     "tsi_stamp": "size and time of a file",
+    "tsi_scratch": "memory that grows",
     "tsi_strip": "rows of an image",
     "tsi_taps": "the weights of an axis",
     "tsi_table_lengths": "how long a table's columns are",

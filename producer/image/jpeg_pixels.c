@@ -352,21 +352,21 @@ static const uint8_t *samples(struct tsi_jpeg_pixels *p, unsigned k, uint32_t y,
 	return p->up[k];
 }
 
-/* A row of the strip, from n samples of each component. */
+/* A row of the strip, from n samples of each of three components. */
 static void colour(struct tsi_jpeg_pixels *p, const uint8_t *const in[],
 		   uint8_t *out, size_t n)
 {
-	bool gray = p->frame.color == TSI_JPEG_GRAY;
+	bool ycc = p->frame.color == TSI_JPEG_YCC;
 
-	if (p->frame.color == TSI_JPEG_YCC && p->plane)
+	if (ycc && p->plane)
 		p->kernel->ycc_planes(in[0], in[1], in[2], out, p->plane, n);
-	else if (p->frame.color == TSI_JPEG_YCC)
+	else if (ycc)
 		p->kernel->ycc(in[0], in[1], in[2], out, n);
 	else if (!p->plane)
-		p->kernel->rgb(in[0], in[!gray], in[gray ? 0 : 2], out, n);
+		p->kernel->rgb(in[0], in[1], in[2], out, n);
 	else
 		for (unsigned k = 0; k < 3; k++)
-			memcpy(out + k * p->plane, in[gray ? 0 : k], n);
+			memcpy(out + k * p->plane, in[k], n);
 }
 
 bool tsi_jpeg_pixels_read(struct tsi_jpeg_pixels *p, struct tsi_strip *strip)
@@ -380,8 +380,12 @@ bool tsi_jpeg_pixels_read(struct tsi_jpeg_pixels *p, struct tsi_strip *strip)
 		uint8_t *out = p->strip + i * p->stride;
 		const uint8_t *in[TSI_JPEG_COMPS];
 
-		for (unsigned k = 0; k < p->frame.comps; k++)
-			in[k] = samples(p, k, p->done + i, n);
+		/* Gray is a red, green and blue of its own. */
+		in[0] = samples(p, 0, p->done + i, n);
+		for (unsigned k = 1; k < TSI_JPEG_COMPS; k++)
+			in[k] = k < p->frame.comps
+					? samples(p, k, p->done + i, n)
+					: in[0];
 		colour(p, in, out, n);
 	}
 	p->done += rows;
