@@ -7,13 +7,6 @@
 
 #include <string.h>
 
-const uint8_t tsi_jpeg_zigzag_of[64] = {
-	0,  1,  5,  6,  14, 15, 27, 28, 2,  4,  7,  13, 16, 26, 29, 42,
-	3,  8,  12, 17, 25, 30, 41, 43, 9,  11, 18, 24, 31, 40, 44, 53,
-	10, 19, 23, 32, 39, 45, 52, 54, 20, 22, 33, 38, 46, 51, 55, 60,
-	21, 34, 37, 47, 50, 56, 59, 61, 35, 36, 48, 49, 57, 58, 62, 63,
-};
-
 static void blocks_scalar(const uint8_t *masks, const uint8_t *dc,
 			  const uint8_t *values, uint32_t n,
 			  int16_t (*coef)[64], uint8_t *last)
