@@ -2,15 +2,15 @@
 """How long a job waits for its first batch, from making its loader.
 
   cold      no producer runs: the loader starts one; with the scan of the data
-            set kept from before, and without
+            set kept from before, without, and with a set that tsock-pack wrote
   attached  another job reads
   rival     PyTorch's DataLoader on torchvision's ImageFolder, the same data
             and batch size, with a worker per CPU, and with none
 
 First with the images of DIR, then with 100,000 files (FILES=N: so many), which
-are links to these: a scan looks at each of them.  Each time a new process,
-which has imported everything before the clock starts, in turns.  What it reads
-is in the page cache.
+are links to small copies of these: a scan looks at each of them.  Each time a
+new process, which has imported everything before the clock starts, in turns.
+What it reads is in the page cache.
 
 usage: start.py PRODUCER DIR     DIR has a folder of images per class
 """
@@ -32,6 +32,7 @@ FILES = int(os.environ.get("FILES", 5000 if QUICK else 100000))
 CASES = (
     "cold, first scan",
     "cold, scan kept",
+    "cold, packed",
     "attached",
     "DataLoader, workers",
     "DataLoader, none",
@@ -88,7 +89,7 @@ def end_producer():
         time.sleep(0.01)
 
 
-def one_turn(found, root, scans):
+def one_turn(found, root, packed, scans):
     shutil.rmtree(scans, ignore_errors=True)
     first = Job(OURS, root)
     found["attached"].append(Job(OURS, root).end())
@@ -96,28 +97,42 @@ def one_turn(found, root, scans):
     end_producer()
     found["cold, scan kept"].append(Job(OURS, root).end())
     end_producer()
+    found["cold, packed"].append(Job(OURS, packed).end())
+    end_producer()
     workers = len(os.sched_getaffinity(0))
     found["DataLoader, workers"].append(Job(RIVAL, root, workers).end())
     found["DataLoader, none"].append(Job(RIVAL, root, 0).end())
 
 
+def pack(root, target):
+    program = os.path.join(
+        os.path.dirname(os.environ["TSOCK_PRODUCER"]), "tsock-pack"
+    )
+    command = [program, "--dataset", "imagefolder", root, target]
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    return target
+
+
 def many(root, folder):
     """FILES files below the folder, a thousand in each class."""
+    from PIL import Image
+
     found, firsts = [], []
     for base, _, names in os.walk(root):
         found += [os.path.join(base, name) for name in names]
     for path in sorted(found)[:500]:
         stem = os.path.join(folder, str(len(firsts)))
-        firsts.append(stem + os.path.splitext(path)[1])
-        shutil.copyfile(path, firsts[-1])
+        firsts.append(stem + ".jpeg")
+        small = Image.open(path).convert("RGB")
+        small.thumbnail((96, 96))
+        small.save(firsts[-1])
     made = os.path.join(folder, "many")
     for i in range(FILES):
         parent = os.path.join(made, "class-%03d" % (i // 1000))
         if i % 1000 == 0:
             os.makedirs(parent)
-        first = firsts[i % len(firsts)]
-        name = "%06d%s" % (i, os.path.splitext(first)[1])
-        os.link(first, os.path.join(parent, name))
+        name = os.path.join(parent, "%06d.jpeg" % i)
+        os.link(firsts[i % len(firsts)], name)
     return made
 
 
@@ -141,9 +156,10 @@ def main(program, root):
             (os.path.abspath(root), ""),
             (many(root, folder), ", %d files" % FILES),
         ):
+            packed = pack(data, os.path.join(folder, "packed" + what))
             found = {case: [] for case in CASES}
             for _ in range(TURNS):
-                one_turn(found, data, scans)
+                one_turn(found, data, packed, scans)
             show_all(found, what)
     finally:
         end_producer()

@@ -40,23 +40,43 @@ def versions(options):
     return said.stdout.decode().split("\n")[0]
 
 
-def start(options, more):
+def pack(options):
+    """The set as tsock-pack writes it, which lies beside the producer."""
+    folder = os.path.dirname(os.environ["TSOCK_PRODUCER"])
+    packed = os.path.join(options.scratch, "packed")
+    subprocess.run(
+        [
+            os.path.join(folder, "tsock-pack"),
+            "--dataset",
+            "imagefolder",
+            options.root,
+            packed,
+        ],
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    return packed
+
+
+def start(options, root):
     name = "compare-%d" % os.getpid()
     command = [os.environ["TSOCK_PRODUCER"], "--dataset", "imagefolder"]
-    command += ["--root", options.root, "--name", name, "--ring", "512"]
-    command += ["--max-batch", "128", "--no-cache", "--quiet"] + more
+    command += ["--root", root, "--name", name, "--ring", "512"]
+    command += ["--max-batch", "128", "--no-cache", "--quiet"]
     if options.threads:
         command += ["--threads", str(options.threads)]
     loop.spawn(command)
     return name
 
 
-def stream(options, before=False, more=()):
+def stream(options, packed=False):
     import torch
     import tsock
 
     torch.set_num_threads(1)
-    name = options.join or start(options, list(more))
+    name = options.join
+    if not name:
+        name = start(options, pack(options) if packed else options.root)
     if options.form == "u8":
         loader = tsock.DataLoader(
             name,
@@ -74,7 +94,8 @@ def stream(options, before=False, more=()):
 
 VARIANTS = {
     "tsock": {},
-    "tsock before": {"before": True},
+    "tsock, packed": {"packed": True},
+    "tsock before": {},
 }
 
 if __name__ == "__main__":

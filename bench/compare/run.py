@@ -26,7 +26,7 @@ import sides
 import rows
 
 QUICK = os.environ.get("QUICK") == "1"
-ROUNDS = 3 if QUICK else 9
+ROUNDS = int(os.environ.get("ROUNDS", 3 if QUICK else 9))
 TURN = 192 if QUICK else 384
 LEAST = 300 if QUICK else 1200
 # FFCV compiles its pipeline first.
@@ -35,6 +35,7 @@ PATIENCE = 600
 # A script and its variants.  The first is what others are compared with.
 PEERS = (
     ("peer_tsock.py", "tsock"),
+    ("peer_tsock.py", "tsock, packed"),
     ("peer_tsock.py", "tsock before"),
     ("peer_dali.py", "DALI, antialias"),
     ("peer_dali.py", "DALI, no antialias"),
