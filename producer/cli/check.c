@@ -163,6 +163,19 @@ int tsi_check_image_memory(uint64_t memory, uint64_t ring_bytes,
 	return 0;
 }
 
+void tsi_check_index_memory(uint64_t *bytes)
+{
+	uint64_t there, most = UINT64_C(4) << 30;
+	char limiter[256];
+
+	if (*bytes)
+		return;
+	if (tsi_limits_memory("", &there, limiter, sizeof(limiter)) == 0 &&
+	    there / 16 < most)
+		most = there / 16;
+	*bytes = most;
+}
+
 int tsi_check_folder(const char *name)
 {
 	struct tsi_address address;

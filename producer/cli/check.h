@@ -44,6 +44,13 @@ int tsi_check_image_memory(uint64_t memory, uint64_t ring_bytes,
 			   uint64_t *bytes);
 
 /*
+ * The memory that the index of JPEG files may use: *bytes, which is
+ * --index-memory.  Where that is 0 it becomes 4 GiB but at most a sixteenth of
+ * what there is.
+ */
+void tsi_check_index_memory(uint64_t *bytes);
+
+/*
  * EEXIST if a producer answers to the stream's name.  Asked so that a long scan
  * is not in vain; the lock on the name, which follows the scan, decides.
  */

@@ -85,6 +85,13 @@ const struct tsi_opt tsi_opts[TSI_OPTS] = {
 	  "alone needs more is bad (2G, but at most --memory and half of "
 	  "what there is)",
 	  AT(image_memory), RANGE(1 << 20, UINT64_C(1) << 50) },
+	{ TSI_OPT_BYTES, "index-memory", "SIZE",
+	  "for where the rows of JPEG files begin, so that crops are decoded "
+	  "from there on in later epochs (4G, but at most a sixteenth of what "
+	  "there is)",
+	  AT(index_memory), RANGE(1 << 10, UINT64_C(1) << 50) },
+	{ TSI_OPT_SWITCH, "no-index", NULL,
+	  "decode every JPEG file from its beginning", AT(no_index) },
 	{ TSI_OPT_SLOW, "slow", "block|kill:SEC",
 	  .help = "a consumer that holds all others up: wait for it "
 		  "(default), "

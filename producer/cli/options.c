@@ -283,6 +283,9 @@ static int complete(struct tsi_options *o)
 			o->data.split == TSI_SPLIT_VAL ? TSI_EVAL : TSI_TRAIN;
 	if (o->order == UNSET)
 		o->order = o->preset == TSI_EVAL ? TSI_SEQUENTIAL : TSI_PHILOX;
+	if (o->no_index && o->index_memory)
+		return tsi_err(TSOCK_EARG,
+			       "--no-index contradicts --index-memory");
 	if (o->order == TSI_TORCH && o->segments > 1)
 		return tsi_err(TSOCK_EARG,
 			       "--segments %" PRIu64
@@ -369,6 +372,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.seed = o->seed,
 		.pillow = (uint32_t)o->pillow,
 		.image_memory = o->image_memory,
+		.index_memory = o->index_memory,
 		.rescan = o->rescan,
 		.cache = o->cache,
 		.threads = (unsigned)o->threads,

@@ -58,6 +58,7 @@ struct tsi_options {
 	uint64_t pillow;       /* major version; 0: the newest known */
 	uint64_t memory;       /* bytes; 0: what there is */
 	uint64_t image_memory; /* bytes; 0: by memory and what there is */
+	uint64_t index_memory; /* bytes; 0: by what there is */
 	uint64_t slow_ms;      /* 0: wait for slow consumers */
 	uint64_t on_error;     /* enum tsi_on_error */
 	uint64_t min_consumers;
@@ -68,6 +69,7 @@ struct tsi_options {
 	uint64_t fanout, gpu_transport; /* enum tsock_fanout, tsock_transport */
 	uint64_t io;                    /* enum tsi_io_reader_kind */
 	bool rescan;
+	bool no_index;
 	const char *cache; /* NULL: the user's own; "": none */
 	uint64_t log_level;
 	bool live;            /* the live line is wanted */

@@ -86,6 +86,8 @@ static void print_memory(const struct tsi_plan *p)
 	printf("              (of large images while they are decoded; one "
 	       "that alone\n              needs more is bad: "
 	       "--image-memory)\n");
+	if (p->pipeline.index_memory)
+		size_line("  index", p->pipeline.index_memory);
 	if (tsi_limits_memory("", &there, limiter, sizeof(limiter)) == 0)
 		size_line("  available", there);
 }

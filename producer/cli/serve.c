@@ -69,6 +69,8 @@ static int check_memory(struct command *c)
 		err = tsi_check_image_memory(p->memory,
 					     c->plan.geometry.ring_bytes,
 					     &p->image_memory);
+	if (!c->o->no_index)
+		tsi_check_index_memory(&p->index_memory);
 	return err;
 }
 

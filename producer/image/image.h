@@ -64,6 +64,12 @@ struct tsi_image_opts {
 	uint32_t pillow; /* major version to equal; 0 is the newest, 13 */
 	/* For large images; NULL: no limit.  Outlives the decoder. */
 	struct tsi_budget_claim *claim;
+	/*
+	 * JPEG by libjpeg alone; and where parts of the data set's JPEG files
+	 * begin (jpeg_index.h), or NULL.  It outlives the decoder, too.
+	 */
+	bool stock_jpeg;
+	struct tsi_jpeg_index *jpeg_index;
 };
 
 /*
@@ -86,6 +92,7 @@ struct tsi_image_head {
 };
 
 struct tsi_budget_claim;
+struct tsi_jpeg_index;
 
 /* Decoders and scratch memory of one worker thread. */
 struct tsi_image;
@@ -111,6 +118,11 @@ void tsi_image_destroy(struct tsi_image *img);
 int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 		   uint32_t epoch, uint64_t index, uint8_t *dst,
 		   struct tsi_box *box);
+
+/* The same, of a file that has this number in the index. */
+int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,
+			size_t len, uint32_t epoch, uint64_t index,
+			uint8_t *dst, struct tsi_box *box);
 
 /* How much of a damaged file can be decoded. */
 struct tsi_image_extent {

@@ -187,15 +187,30 @@ static void close_image(struct tsi_image *img,
 	d->ops->close(d);
 }
 
+/* Open the file, one of this head, with what is known of it. */
+static int open_image(struct tsi_decoder *d,
+		      const struct tsi_decoder_hint *hint, const void *data,
+		      size_t len, uint32_t *width, uint32_t *height)
+{
+	if (d->ops->hint)
+		d->ops->hint(d, hint);
+	return d->ops->open(d, data, len, width, height);
+}
+
 /* The file is one of this head. */
 static int load(struct tsi_image *img, const struct tsi_image_head *head,
-		const void *data, size_t len, uint32_t epoch, uint64_t index,
-		uint8_t *dst, struct tsi_box *box)
+		uint64_t file, const void *data, size_t len, uint32_t epoch,
+		uint64_t index, uint8_t *dst, struct tsi_box *box)
 {
 	struct tsi_decoder *d = img->decoder[head->format];
+	struct tsi_decoder_hint hint = {
+		.stock = img->opts.stock_jpeg,
+		.index = img->opts.jpeg_index,
+		.file = file,
+	};
 	uint32_t width, height;
 	struct plan plan;
-	int err = d->ops->open(d, data, len, &width, &height);
+	int err = open_image(d, &hint, data, len, &width, &height);
 
 	if (err)
 		return err;
@@ -214,9 +229,9 @@ static int load(struct tsi_image *img, const struct tsi_image_head *head,
 	return err;
 }
 
-int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
-		   uint32_t epoch, uint64_t index, uint8_t *dst,
-		   struct tsi_box *box)
+int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,
+			size_t len, uint32_t epoch, uint64_t index,
+			uint8_t *dst, struct tsi_box *box)
 {
 	struct tsi_image_head head;
 	struct tsi_box b;
@@ -226,7 +241,7 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 		err = tsi_image_sniff(data, len, true, &head);
 	if (err)
 		return err;
-	err = load(img, &head, data, len, epoch, index, dst, &b);
+	err = load(img, &head, file, data, len, epoch, index, dst, &b);
 	close_image(img, &head);
 	tsi_resample_trim(img->resample);
 	if (!err)
@@ -234,15 +249,26 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 	return err;
 }
 
+int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
+		   uint32_t epoch, uint64_t index, uint8_t *dst,
+		   struct tsi_box *box)
+{
+	/* A number that no file has. */
+	return tsi_image_load_file(img, UINT64_MAX, data, len, epoch, index,
+				   dst, box);
+}
+
 /* From the first row to the last one that can be decoded. */
 static int measure(struct tsi_image *img, const struct tsi_image_head *head,
 		   const void *data, size_t len, struct tsi_image_extent *out)
 {
 	struct tsi_decoder *d = img->decoder[head->format];
+	/* What damage means is the format's library's to say. */
+	struct tsi_decoder_hint hint = { .stock = true };
 	struct tsi_rect rect = { 0 };
 	struct tsi_strip strip;
 	uint32_t rows = 0;
-	int err = d->ops->open(d, data, len, &rect.width, &rect.height);
+	int err = open_image(d, &hint, data, len, &rect.width, &rect.height);
 
 	if (!err)
 		err = claim(img, d->ops->need(d));

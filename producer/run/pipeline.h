@@ -44,6 +44,7 @@ struct tsi_pipeline_opts {
 	uint64_t image_memory; /* bytes; an image that needs more is bad */
 
 	/* How the samples are made. */
+	uint64_t index_memory; /* of where rows of JPEGs begin; 0: no index */
 	bool rescan;
 	const char *cache; /* of scans; NULL: the user's own; "": none */
 	unsigned threads;

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "base/log.h"
+#include "image/jpeg_check.h"
+#include "image/jpeg_index.h"
 
 struct tsi_sampler {
 	const struct tsi_pipeline_opts *o;
@@ -17,6 +20,8 @@ struct tsi_sampler {
 	uint32_t segments;
 	uint64_t *bounds;
 	struct tsi_badfiles *bad;
+	struct tsi_jpeg_index *jpeg_index; /* NULL: none is kept */
+	bool stock_jpeg;
 };
 
 static int sniff(void *arg, const void *data, size_t len, bool whole)
@@ -107,6 +112,25 @@ static int open_order(struct tsi_sampler *s)
 	return tsi_order_segment_bounds(s->order, s->bounds);
 }
 
+/* A decoder that differs from libjpeg's is not used. */
+static int open_jpeg(struct tsi_sampler *s)
+{
+	int err = tsi_jpeg_check();
+
+	if (err && err != TSOCK_EDATA)
+		return err;
+	s->stock_jpeg = err != 0;
+	if (err)
+		tsi_log(TSOCK_LOG_WARN,
+			"%s: JPEG files are decoded by "
+			"libjpeg-turbo alone, more slowly",
+			tsock_errmsg());
+	if (err || !s->o->index_memory)
+		return 0;
+	return tsi_jpeg_index_create(s->count, s->o->index_memory,
+				     &s->jpeg_index);
+}
+
 int tsi_sampler_open(const struct tsi_pipeline_opts *o,
 		     struct tsi_sampler **out)
 {
@@ -121,6 +145,8 @@ int tsi_sampler_open(const struct tsi_pipeline_opts *o,
 		err = open_order(s);
 	if (!err)
 		err = tsi_badfiles_create(s->index, &s->bad);
+	if (!err)
+		err = open_jpeg(s);
 	if (err) {
 		tsi_sampler_close(s);
 		return err;
@@ -133,6 +159,7 @@ void tsi_sampler_close(struct tsi_sampler *s)
 {
 	if (!s)
 		return;
+	tsi_jpeg_index_destroy(s->jpeg_index);
 	tsi_badfiles_destroy(s->bad);
 	free(s->bounds);
 	tsi_order_destroy(s->order);
@@ -153,6 +180,8 @@ struct tsi_image_opts tsi_sampler_image_opts(const struct tsi_sampler *s)
 		.resize = s->o->resize,
 		.seed = s->o->seed,
 		.pillow = s->o->pillow,
+		.stock_jpeg = s->stock_jpeg,
+		.jpeg_index = s->jpeg_index,
 	};
 }
 

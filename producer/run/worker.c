@@ -308,8 +308,9 @@ static int load(struct tsi_worker *w, struct job *j, const uint8_t *data,
 		return choose(w, j);
 	}
 	/* The draws are the sample's, whichever file it is made from. */
-	err = tsi_image_load(w->image, data, len, (uint32_t)j->target.id.epoch,
-			     j->target.id.index, to->image, &box);
+	err = tsi_image_load_file(w->image, j->target.file, data, len,
+				  (uint32_t)j->target.id.epoch,
+				  j->target.id.index, to->image, &box);
 	if (err == TSOCK_EDATA)
 		return on_undecodable(w, j, data, len);
 	if (err)

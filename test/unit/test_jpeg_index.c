@@ -16,6 +16,8 @@
 
 #include "base/err.h"
 #include "base/hash.h"
+#include "image/image.h"
+#include "image/jpeg_check.h"
 #include "image/jpeg_index.h"
 #include "test/lib/jpeg_region.h"
 
@@ -93,6 +95,50 @@ static struct tsi_jpeg_known *find(struct tsi_jpeg_index *x, uint64_t file,
 	assert_true(tsi_jpeg_scan_read(f->data, f->len, &s));
 	return tsi_jpeg_index_find(x, file, tsi_hash(f->data, f->len, f->len),
 				   &s.frame);
+}
+
+/* A sample of the n-th file, by tsi_image_load_file(). */
+static void sample(struct tsi_jpeg_index *x, bool stock, uint64_t file,
+		   uint32_t epoch, const struct image_gen_bytes *f,
+		   uint8_t *out)
+{
+	struct tsi_image_opts o = {
+		.size = 48, .seed = 3, .stock_jpeg = stock, .jpeg_index = x
+	};
+	struct tsi_image *img;
+	struct tsi_box box;
+
+	assert_int_equal(tsi_image_create(&o, &img), 0);
+	assert_int_equal(tsi_image_load_file(img, file, f->data, f->len, epoch,
+					     file, out, &box),
+			 0);
+	tsi_image_destroy(img);
+}
+
+static void samples_are_the_same_with_an_index(void **state)
+{
+	struct tsi_jpeg_index *x = create(10, 1 << 20);
+	uint8_t a[48 * 48 * 3], b[48 * 48 * 3];
+
+	(void)state;
+	for (uint32_t i = 0; i < 100; i++) {
+		uint64_t file = i % 10;
+		struct image_gen_bytes f = make(i % 10, 250, 200);
+
+		sample(x, false, file, i / 10, &f, a);
+		sample(NULL, true, file, i / 10, &f, b);
+		assert_memory_equal(a, b, sizeof(a));
+		assert_int_not_equal(tsi_jpeg_known_rows(find(x, file, &f)), 0);
+		free(f.data);
+	}
+	tsi_jpeg_index_destroy(x);
+}
+
+static void the_decoder_of_this_machine_is_libjpegs_equal(void **state)
+{
+	(void)state;
+	if (tsi_jpeg_check())
+		fail_msg("%s", tsock_errmsg());
 }
 
 #define FILES 40
@@ -295,6 +341,8 @@ static void threads_share_an_index(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_decoder_of_this_machine_is_libjpegs_equal),
+		cmocka_unit_test(samples_are_the_same_with_an_index),
 		cmocka_unit_test(regions_are_the_same_with_an_index),
 		cmocka_unit_test(entries_grow_with_what_is_decoded),
 		cmocka_unit_test(a_changed_file_is_recorded_anew),

@@ -85,6 +85,7 @@ static void the_data_path_is_told_all_of_it(void **state)
 
 	o = good("--dataset=imagefolder --root=/d --resize=48 --pillow=12 "
 		 "--on-error=raise --image-memory=3M --no-cache --rescan "
+		 "--index-memory=2M "
 		 "--threads=4 --io=pread --slow=kill:5000000 --memory=5M "
 		 "--gpu-memory=6M --fanout=host");
 	tsi_options_pipeline(&o, &p);
@@ -93,6 +94,7 @@ static void the_data_path_is_told_all_of_it(void **state)
 	assert_int_equal(p.pillow, 12);
 	assert_int_equal(p.on_error, TSI_RAISE);
 	assert_int_equal(p.image_memory, 3 << 20);
+	assert_int_equal(p.index_memory, 2 << 20);
 	assert_string_equal(p.cache, "");
 	assert_true(p.rescan);
 	assert_int_equal(p.threads, 4);
@@ -322,6 +324,8 @@ static void contradictions_are_named(void **state)
 	struct tsi_options o;
 
 	(void)state;
+	refused(BASE "--no-index --index-memory 4M", "--no-index",
+		"--index-memory");
 	refused(BASE "--order torch --segments 4", "--segments 4",
 		"--order torch");
 	refused(BASE "--no-cache --cache /x", "--cache", "--no-cache");

@@ -51,6 +51,8 @@ class ProducerOptions(TypedDict, total=False):
     join_window: int
     memory: Size
     image_memory: Size
+    index_memory: Size
+    no_index: bool
     slow: str
     min_consumers: int
     epochs: int

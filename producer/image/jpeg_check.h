@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jpeg_check.h - is our JPEG decoder libjpeg's equal on this machine?
+ */
+#ifndef TSI_IMAGE_JPEG_CHECK_H
+#define TSI_IMAGE_JPEG_CHECK_H
+
+/*
+ * Decode small images, made for that, by libjpeg and by our decoder, from their
+ * beginning and from an index, and compare the pixels: some milliseconds.
+ * TSOCK_EDATA: they differ, and the message says where; then images are to be
+ * decoded with tsi_image_opts.stock_jpeg.  Fails with TSOCK_ENOMEM.
+ */
+int tsi_jpeg_check(void);
+
+#endif
