@@ -9,7 +9,8 @@
 # A program passes with exit code 0, is skipped with 77 (its last line says
 # why), else it failed.  Programs that speak TAP (cmocka) count by their test
 # cases.  Each gets $limit seconds and a folder of its own for TSOCK_DIR and
-# everything temporary; a process that it leaves behind is a failure.  The CPU
+# everything temporary; a process, a socket that somebody listens at, or a file
+# that it leaves behind is a failure.  The CPU
 # seconds of each, and of each build, are lines of $logs/cpu.
 
 passed=0 failed=0 skipped=0
@@ -166,6 +167,8 @@ tell_program()
 	[ "${took:-0}" -lt 5 ] || name+=" ($took s)"
 	[ ! -e "$scratch/$1.left" ] ||
 		tell_fail "$name: left processes behind" "$log"
+	[ ! -e "$scratch/$1.more" ] ||
+		tell_fail "$name: left more behind" "$scratch/$1.more"
 	what="exit code $rc"
 	[ "$rc" -lt 128 ] || what="signal $((rc - 128))"
 	case $rc in
@@ -203,6 +206,24 @@ group_lives()
 		[ "$pgrp" = "$1" ] && [[ $state != [ZX] ]] && return 0
 	done
 	return 1
+}
+
+# left_behind FOLDER: processes, wherever they went, whose environment names it;
+# sockets in it that are open; files beside those that a killed producer leaves;
+# and anything of ours in shared memory with a name.
+left_behind()
+{
+	local file
+	for file in /proc/[0-9]*/environ; do
+		[ "$file" = "/proc/$BASHPID/environ" ] && continue
+		! grep -qsaF "$1" "$file" || printf 'process %s: %s\n' \
+			"$(basename "$(dirname "$file")")" \
+			"$(tr '\0' ' ' <"${file%environ}cmdline")"
+	done
+	grep -F "$1" /proc/net/unix 2>/dev/null
+	find "$1/run" -mindepth 1 ! -name '*.bus' ! -name '*.door' \
+		! -name '*.lock' ! -name '*.log' 2>/dev/null
+	find /dev/shm -name '*tsock*' 2>/dev/null
 }
 
 # note_cpu WHAT: the CPU seconds of all that this shell has waited for.
@@ -244,6 +265,8 @@ one_program()
 		kill -9 -- "-$group" 2>/dev/null
 		touch "$scratch/$number.left"
 	fi
+	left_behind "$temp" >"$scratch/$number.more"
+	[ -s "$scratch/$number.more" ] || rm "$scratch/$number.more"
 	rm -rf "$temp"
 	note_cpu "$name"
 	echo "$rc $((SECONDS - begun))" >"$scratch/$number.rc.new"

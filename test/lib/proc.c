@@ -4,6 +4,8 @@
  */
 #include "test/lib/proc.h"
 
+#include "test/lib/audit.h"
+
 void pause_us(unsigned us)
 {
 	struct timespec ts = { us / 1000000, (long)(us % 1000000) * 1000 };
@@ -29,6 +31,7 @@ pid_t spawn(void)
 {
 	pid_t parent = getpid(), pid;
 
+	audit_this_program();
 	fflush(NULL);
 	pid = fork();
 	if (pid < 0) {
