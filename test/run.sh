@@ -5,7 +5,8 @@
 #
 #   run.sh              the suites that `make check` runs
 #   run.sh SUITE...     some of them, by name; run.sh list names all
-#   run.sh soak         system tests again and again for SOAK_SECONDS
+#   run.sh soak         SOAK_SEEDS (a million) random schedules of each model,
+#                       and system tests again and again for SOAK_SECONDS
 #   run.sh fuzz         every fuzzer for FUZZ_SECONDS
 #
 # Programs run $TEST_JOBS at a time (one per CPU), as programs.bash describes,

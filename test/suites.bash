@@ -278,7 +278,14 @@ suite_format()
 
 soak()
 {
-	local end=$((SECONDS + ${SOAK_SECONDS:-600})) round=0
+	local end=$((SECONDS + ${SOAK_SECONDS:-600})) round=0 limit=7200
+	use_build plain || return
+	for round in test/unit/test_*_random.c; do
+		TSOCK_SEEDS=${SOAK_SEEDS:-1000000} run_program \
+			"soak: $(basename "$round" .c)" "$B/${round%.c}"
+	done
+	leave_build
+	round=0
 	while [ $SECONDS -lt $end ] && [ $failed = 0 ]; do
 		round=$((round + 1))
 		title "round $round"
