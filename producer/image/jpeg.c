@@ -397,6 +397,12 @@ static int go_over(struct tsi_jpeg *j)
 	return err ? err : begin_lib(j, &rest);
 }
 
+/* Scalar kernels are there for tests: libjpeg has code for SSE2. */
+static bool direct_pays(void)
+{
+	return tsi_simd_best() != TSI_SIMD_SCALAR;
+}
+
 static int decoder_open(struct tsi_decoder *d, const void *data, size_t len,
 			uint32_t *width, uint32_t *height)
 {
@@ -409,8 +415,9 @@ static int decoder_open(struct tsi_decoder *d, const void *data, size_t len,
 	j->data = data;
 	j->len = len;
 	j->base.has_planes = false;
-	j->by_lib = hint.stock || !tsi_jpeg_direct_open(j->direct, data, len,
-							&hint, width, height);
+	j->by_lib = hint.stock || !direct_pays() ||
+		    !tsi_jpeg_direct_open(j->direct, data, len, &hint, width,
+					  height);
 	if (!j->by_lib) {
 		j->base.has_planes = tsi_jpeg_direct_has_planes(j->direct);
 		j->width = *width;
