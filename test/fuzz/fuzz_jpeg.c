@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fuzz_jpeg.c - of any bytes our JPEG decoder makes the pixels or the failure
+ * that libjpeg makes of them, rectangle by rectangle, from the file's beginning
+ * or from an index.
+ *
+ * An input is a file with TRAILER bytes behind it that choose the rectangles.
+ */
+#include "corpus.h"
+#include "image/jpeg.h"
+#include "image/jpeg_index.h"
+#include "test/lib/image_gen.h"
+#include "tsock/tsock.h"
+
+#define TRAILER 24
+#define PIXELS_MAX (1u << 16)
+
+static struct tsi_decoder *decoder;
+
+/* ---- seeds ---- */
+
+static void seed(const char *folder, unsigned i)
+{
+	static const int luma[][2] = { { 1, 1 }, { 2, 1 }, { 1, 2 }, { 2, 2 } };
+	struct image_gen_jpeg g = {
+		.width = 9 + i * 11 % 120,
+		.height = 9 + i * 17 % 100,
+		.components = i % 5 == 4 ? 1 : 3,
+		.optimize = i / 2 % 2,
+		.restart_rows = i % 11 == 10,
+		.progressive = i % 13 == 12,
+		.quality = 10 + (int)(i * 9 % 91),
+		.seed = i,
+	};
+	struct image_gen_bytes f;
+	uint8_t *bytes;
+	char name[32];
+
+	g.factor[0][0] = luma[i % 4][0];
+	g.factor[0][1] = luma[i % 4][1];
+	f = image_gen_jpeg(&g);
+	bytes = calloc(1, f.len + TRAILER);
+	never(!bytes);
+	memcpy(bytes, f.data, f.len);
+	for (unsigned k = 0; k < TRAILER; k++)
+		bytes[f.len + k] = (uint8_t)(i * 37 + k * 101);
+	snprintf(name, sizeof(name), "jpeg-%u", i);
+	corpus_put(folder, name, bytes, f.len + TRAILER);
+	free(bytes);
+	free(f.data);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	static const char *const flag[] = { "-rss_limit_mb=2048", "-timeout=60",
+					    "-max_len=16384" };
+	const char *folder = corpus_folder(*argc, *argv);
+
+	for (unsigned i = 0; folder && i < 60; i++)
+		seed(folder, i);
+	corpus_limits(argc, argv, flag, 3);
+	return 0;
+}
+
+/* ---- the test ---- */
+
+/* The rectangle's pixels in 4 bytes each, of which the last is 0. */
+static int decode(const struct tsi_decoder_hint *hint, const uint8_t *data,
+		  size_t len, const struct tsi_rect *r, bool planes,
+		  uint8_t *out)
+{
+	uint32_t w, h, y = 0;
+	struct tsi_strip s;
+	int err;
+
+	tsi_jpeg_ops.hint(decoder, hint);
+	err = tsi_jpeg_ops.open(decoder, data, len, &w, &h);
+	decoder->planes = planes && decoder->has_planes;
+	if (!err)
+		err = tsi_jpeg_ops.begin(decoder, r);
+	for (; !err && y < r->height; y += s.rows) {
+		err = tsi_jpeg_ops.read(decoder, &s);
+		for (uint32_t i = 0; !err && i < s.rows * r->width * 3; i++) {
+			uint32_t x = i / 3 % r->width, c = i % 3;
+			const uint8_t *row =
+				s.pixels + i / 3 / r->width * s.stride;
+
+			out[(size_t)y * r->width * 3 + i] =
+				s.plane ? row[x + c * s.plane] : row[4 * x + c];
+		}
+	}
+	tsi_jpeg_ops.close(decoder);
+	return err;
+}
+
+static struct tsi_rect choose(struct bytes *b, uint32_t w, uint32_t h)
+{
+	struct tsi_rect r = { .left = (uint32_t)take(b, 2) % w,
+			      .top = (uint32_t)take(b, 2) % h };
+
+	r.width = 1 + (uint32_t)take(b, 2) % (w - r.left);
+	r.height = 1 + (uint32_t)take(b, 2) % (h - r.top);
+	return r;
+}
+
+static void check(struct tsi_jpeg_index *x, const uint8_t *data, size_t len,
+		  const struct tsi_rect *r)
+{
+	struct tsi_decoder_hint stock = { .stock = true };
+	struct tsi_decoder_hint own = { .index = x };
+	size_t n = (size_t)r->width * r->height * 3;
+	uint8_t *a = calloc(1, n), *b = calloc(1, n);
+	int err;
+
+	never(!a || !b);
+	err = decode(&stock, data, len, r, false, a);
+	never(decode(&own, data, len, r, r->top % 2, b) != err);
+	never(!err && memcmp(a, b, n));
+	free(a);
+	free(b);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct tsi_decoder_hint stock = { .stock = true };
+	struct tsi_jpeg_index *x;
+	struct bytes b;
+	uint32_t w = 0, h = 0;
+	size_t len;
+	uint8_t *copy;
+	int err;
+
+	if (size < TRAILER)
+		return 0;
+	len = size - TRAILER;
+	b = (struct bytes){ data + len, TRAILER };
+	copy = malloc(len ? len : 1);
+	never(!copy);
+	memcpy(copy, data, len);
+	if (!decoder)
+		never(tsi_jpeg_ops.create(&decoder));
+	tsi_jpeg_ops.hint(decoder, &stock);
+	err = tsi_jpeg_ops.open(decoder, copy, len, &w, &h);
+	tsi_jpeg_ops.close(decoder);
+	if (!err && w && h && (uint64_t)w * h <= PIXELS_MAX) {
+		never(tsi_jpeg_index_create(1, 1 << 20, &x));
+		for (int i = 0; i < 3; i++) {
+			struct tsi_rect r = choose(&b, w, h);
+
+			check(x, copy, len, &r);
+		}
+		tsi_jpeg_index_destroy(x);
+	}
+	free(copy);
+	return 0;
+}
