@@ -78,6 +78,8 @@ libdir      ?= $(prefix)/lib
 includedir  ?= $(prefix)/include
 mandir      ?= $(prefix)/share/man
 docdir      ?= $(prefix)/share/doc/libtsock
+# Of services that users start for themselves (systemd).
+unitdir     ?= $(prefix)/lib/systemd/user
 INSTALL     ?= install
 # Where the system's Python looks for packages under this prefix.
 PYTHON3     ?= $(firstword $(wildcard /usr/bin/python3) python3)
@@ -576,6 +578,7 @@ INSTALLED = $(API:include/%=$(includedir)/%) \
 	$(libdir)/pkgconfig/libtsock.pc \
 	$(addprefix $(libdir)/,libtsock.a libtsock.so libtsock.so.$(SOVERSION) \
 		libtsock.so.$(VERSION)) \
+	$(unitdir)/tsock-producer@.service \
 	$(PROGRAMS:%=$(bindir)/%) $(foreach m,$(MAN1) $(MAN37),$(call man_page,$m)) \
 	$(DOCS:%=$(docdir)/%)
 
@@ -588,7 +591,7 @@ PC_PREFIX = $(if $(filter $(prefix)/%,$(libdir)),$${pcfiledir}/$(shell \
 
 install: lib producer	## DESTDIR, prefix, bindir, libdir, PYTHONDIR
 	$(INSTALL) -d $(D)$(includedir)/tsock $(D)$(libdir)/pkgconfig \
-		$(D)$(bindir) $(D)$(docdir)/docs $(D)$(docdir)/examples
+		$(D)$(bindir) $(D)$(unitdir) $(D)$(docdir)/docs $(D)$(docdir)/examples
 	$(INSTALL) -m 644 $(API) $(D)$(includedir)/tsock/
 	$(INSTALL) -m 755 $(SO).$(VERSION) $(D)$(libdir)/
 	ln -sf libtsock.so.$(VERSION) $(D)$(libdir)/libtsock.so.$(SOVERSION)
@@ -600,6 +603,8 @@ install: lib producer	## DESTDIR, prefix, bindir, libdir, PYTHONDIR
 		-e "s|@cuda@|$$(sed 's/^./ &/' $(B)/obj/private)|" \
 		lib/tsock.pc.in >$(D)$(libdir)/pkgconfig/libtsock.pc
 	$(INSTALL) -m 755 $(PROGRAMS:%=$(B)/bin/%) $(D)$(bindir)/
+	sed 's|@bindir@|$(bindir)|' producer/tsock-producer@.service.in \
+		>$(D)$(unitdir)/tsock-producer@.service
 	$(foreach f,$(DOCS),$(INSTALL) -m 644 $(f) $(D)$(docdir)/$(f)$(newline)	)
 	$(foreach m,$(MAN1) $(MAN37),$(INSTALL) -D -m 644 $(m) \
 		$(D)$(call man_page,$m)$(newline)	)

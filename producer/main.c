@@ -16,6 +16,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 #include "cli/serve.h"
+#include "cli/supervise.h"
 #include "tsock/tsock.h"
 
 static sigset_t stopping;
@@ -116,6 +117,8 @@ static int serve(const struct tsi_options *o)
 
 static int run_mode(const struct tsi_options *o)
 {
+	int code;
+
 	switch (o->mode) {
 	case TSI_RUN_HELP:
 		tsi_help_print(stdout);
@@ -134,6 +137,9 @@ static int run_mode(const struct tsi_options *o)
 	/* A stream goes on when its log has no reader any more. */
 	if (o->mode == TSI_RUN_SERVE)
 		signal(SIGPIPE, SIG_IGN);
+	if (o->mode == TSI_RUN_SERVE && o->supervise &&
+	    tsi_supervise(&stopping, &code))
+		return code;
 	return serve(o);
 }
 

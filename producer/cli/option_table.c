@@ -105,6 +105,10 @@ const struct tsi_opt tsi_opts[TSI_OPTS] = {
 	{ TSI_OPT_IDLE, "exit-when-idle", "SEC",
 	  .help = "exit when no consumer read, and no loader was connected, "
 		  "for SEC seconds" },
+	{ TSI_OPT_SWITCH, "supervise", NULL,
+	  "start the stream again when its process is killed; consumers wait "
+	  "for it, and go on",
+	  AT(supervise) },
 
 	{ .kind = TSI_OPT_GROUP, .name = "Machine" },
 	{ TSI_OPT_COUNT, "threads", "N",

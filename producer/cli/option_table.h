@@ -35,7 +35,7 @@ struct tsi_opt {
 	char letter;
 };
 
-#define TSI_OPTS 47
+#define TSI_OPTS 48
 
 extern const struct tsi_opt tsi_opts[TSI_OPTS];
 

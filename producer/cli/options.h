@@ -62,6 +62,7 @@ struct tsi_options {
 	uint64_t slow_ms;      /* 0: wait for slow consumers */
 	uint64_t on_error;     /* enum tsi_on_error */
 	uint64_t min_consumers;
+	bool supervise;
 	bool exit_idle;
 	uint64_t exit_idle_ms;
 	uint64_t epochs;

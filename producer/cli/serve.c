@@ -17,6 +17,7 @@
 #include "cli/check.h"
 #include "cli/console.h"
 #include "cli/liveline.h"
+#include "cli/notify.h"
 #include "cli/process.h"
 #include "cli/report.h"
 #include "run/service.h"
@@ -239,7 +240,9 @@ static int watch(struct command *c, int (*stop_signal)(int ms))
 			let_consumers_leave(c);
 			return TSI_EXIT_STREAM;
 		}
+		/* Takes the server's lock: nobody holds that for ever. */
 		take_snapshot(c, &now);
+		tsi_notify_alive(now.now_ns / 1000000);
 		why = ending(c, &now);
 		show_line(c, &now);
 	}
@@ -282,7 +285,9 @@ static int serve(struct command *c, int (*stop_signal)(int ms))
 	if (err)
 		return fail(err);
 	tsi_report_start(&c->plan, tsi_service_pool(c->service));
+	tsi_notify("READY=1\nSTATUS=serving");
 	code = watch(c, stop_signal);
+	tsi_notify("STOPPING=1");
 	finish(c);
 	return code;
 }

@@ -20,6 +20,7 @@ NOT_KEYWORDS = {
     "help",
     "list",
     "name",
+    "supervise",  # a loader does that for its own producer
     "version",
 }
 
