@@ -222,7 +222,7 @@ left_behind()
 	done
 	grep -F "$1" /proc/net/unix 2>/dev/null
 	find "$1/run" -mindepth 1 ! -name '*.bus' ! -name '*.door' \
-		! -name '*.lock' ! -name '*.log' 2>/dev/null
+		! -name '*.lock' ! -name '*.log' ! -name '*.readers' 2>/dev/null
 	find /dev/shm -name '*tsock*' 2>/dev/null
 }
 

@@ -55,23 +55,33 @@ static struct head head_of(const struct tsi_record *r)
 			      .processes = processes() };
 }
 
-/* Why it can't be kept; nothing is written any more. */
+/* Why it can't be kept; nothing is written any more, and what was written will
+ * be wrong as soon as a reader comes or goes. */
 static void give_up(struct tsi_record *r)
 {
 	tsi_log(TSOCK_LOG_WARN,
 		"%s can't be written (%s): if this producer dies, the next one "
 		"won't know who read it",
 		r->path, strerror(errno));
-	if (r->fd >= 0)
+	if (r->fd >= 0) {
+		unlink(r->path);
 		close(r->fd);
+	}
 	r->fd = -1;
 }
 
 static void write_at(struct tsi_record *r, const void *p, size_t len, off_t at)
 {
-	if (r->fd < 0 || pwrite(r->fd, p, len, at) == (ssize_t)len)
+	ssize_t n;
+
+	if (r->fd < 0)
 		return;
-	if (!errno)
+	do
+		n = pwrite(r->fd, p, len, at);
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)len)
+		return;
+	if (n >= 0)
 		errno = ENOSPC;
 	give_up(r);
 }
