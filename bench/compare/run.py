@@ -100,21 +100,16 @@ class Peer:
         self.log.close()
 
 
-def begin(scratch, wanted, form, cpu):
-    """The peers that can run, started; a line for each, also for others."""
-    peers = []
+def begin(peers, scratch, wanted, form, cpu):
+    """Add the peers that can run; a line for each, also for others."""
     for script, variant in wanted:
-        peer = Peer(scratch, script, variant, form, cpu)
+        peers.append(Peer(scratch, script, variant, form, cpu))
         try:
-            said = peer.ready(scratch.images)
-            peers.append(peer)
+            said = peers[-1].ready(scratch.images)
         except (sides.Missing, sides.Failed) as why:
-            peer.end()
+            peers.pop().end()
             said = "not run: %s" % why
-            if variant == "tsock before" and isinstance(why, sides.Missing):
-                continue
         print("  %-26s %s" % (variant, said), flush=True)
-    return peers
 
 
 def report(form, peers):
@@ -139,8 +134,9 @@ def report(form, peers):
 
 
 def one_form(scratch, wanted, form, cpu):
-    peers = begin(scratch, wanted, form, cpu)
+    peers = []
     try:
+        begin(peers, scratch, wanted, form, cpu)
         if not peers or peers[0].variant != "tsock":
             raise sides.Failed("tsock itself didn't run")
         for i in range(ROUNDS):
@@ -163,6 +159,8 @@ def main(program, root, *chosen):
         or peer is PEERS[0]
         or any(re.search(c, " ".join(peer), re.I) for c in chosen)
     ]
+    if not os.environ.get("TSOCK_BEFORE"):
+        wanted = [peer for peer in wanted if peer[1] != "tsock before"]
     scratch = sides.Scratch(root, LEAST)
     cpu = max(os.sched_getaffinity(0))
     try:
