@@ -37,6 +37,7 @@ CASES = (
     "DataLoader, workers",
     "DataLoader, none",
 )
+RIVAL_CASE = "DataLoader, workers"
 
 OURS = """
 import sys, time, torch, tsock
@@ -108,7 +109,7 @@ def pack(root, target):
     program = os.path.join(
         os.path.dirname(os.environ["TSOCK_PRODUCER"]), "tsock-pack"
     )
-    command = [program, "--dataset", "imagefolder", root, target]
+    command = [program, "--quiet", "--dataset", "imagefolder", root, target]
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
     return target
 
@@ -138,10 +139,16 @@ def many(root, folder):
 
 def show_all(found, what):
     head("start: from making a loader to its first batch of %d" % BATCH)
-    rival = CASES[3]
     for case in CASES:
-        against = None if case == rival else rival
-        show("start", case + what, found[case], "s", against, found[rival])
+        against = None if case == RIVAL_CASE else RIVAL_CASE
+        show(
+            "start",
+            case + what,
+            found[case],
+            "s",
+            against,
+            found[RIVAL_CASE],
+        )
 
 
 def main(program, root):

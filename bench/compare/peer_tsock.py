@@ -47,6 +47,7 @@ def pack(options):
     subprocess.run(
         [
             os.path.join(folder, "tsock-pack"),
+            "--quiet",
             "--dataset",
             "imagefolder",
             options.root,

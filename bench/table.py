@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""README.md's tables of make bench-compare, bench-jobs and bench-start, from
+what they appended to JSON=FILE: table.py FILE
+
+Each must have run once into the file.
+"""
+
+import json
+import re
+import sys
+
+COMPARE = re.compile(r"(.*), (u8|f32)$")
+JOBS = re.compile(r"k=(\d+), (first|later), (.*)")
+
+
+def number(value):
+    return "{:,.0f}".format(value) if value >= 100 else "%.3g" % value
+
+
+def ratio(row):
+    if row["ratio"] is None:
+        return ""
+    return "%.2f (%.0f %%)" % (row["ratio"], 100 * row["spread"])
+
+
+def table(header, lines):
+    print("\n| " + " | ".join(header) + " |")
+    print("|" + "---|" * len(header))
+    for line in lines:
+        print("| " + " | ".join(line) + " |")
+
+
+def compare(rows):
+    cells, order = {}, []
+    for row in rows:
+        name, form = COMPARE.match(row["case"]).groups()
+        if row["unit"] != "per CPU s":
+            continue
+        if name not in order:
+            order.append(name)
+        cells[name, form] = (number(row["value"]), ratio(row))
+    header = ["one core", "u8, images per CPU s", "tsock to this"]
+    header += ["f32, images per CPU s", "tsock to this"]
+    none = ("", "")
+    table(
+        header,
+        [
+            [name, *cells.get((name, "u8"), none)]
+            + list(cells.get((name, "f32"), none))
+            for name in order
+        ],
+    )
+
+
+def jobs(rows, epochs):
+    counts, names, cells = [], [], {}
+    for row in rows:
+        k, which, name = JOBS.match(row["case"]).groups()
+        if which != epochs:
+            continue
+        if k not in counts:
+            counts.append(k)
+        if name not in names:
+            names.append(name)
+        cell = number(row["value"])
+        if row["ratio"] is not None:
+            cell += " (%.2f)" % row["ratio"]
+        cells[name, k, row["unit"]] = cell
+    for unit in ("images/s, all", "CPU s/1000"):
+        table(
+            ["%s epochs, %s" % (epochs, unit)] + ["k = " + k for k in counts],
+            [
+                [name] + [cells.get((name, k, unit), "") for k in counts]
+                for name in names
+            ],
+        )
+
+
+def start(rows):
+    table(
+        ["first batch of 32", "seconds", "to DataLoader with workers"],
+        [
+            [row["case"], "%.2f" % row["value"], ratio(row)]
+            for row in rows
+        ],
+    )
+
+
+def main(path):
+    rows = {}
+    with open(path) as f:
+        for line in f:
+            row = json.loads(line)
+            rows.setdefault(row["bench"], []).append(row)
+    if "compare" in rows:
+        compare(rows["compare"])
+    if "jobs" in rows:
+        jobs(rows["jobs"], "later")
+        jobs(rows["jobs"], "first")
+    if "start" in rows:
+        start(rows["start"])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__.strip())
+    main(sys.argv[1])
