@@ -21,6 +21,7 @@
 
 struct thread {
 	struct tsi_pool *pool;
+	unsigned number; /* works while it is below the pool's limit */
 	struct tsi_worker *worker;
 	pthread_t id;
 	bool started;
@@ -32,7 +33,11 @@ struct tsi_pool {
 	tsock_server *server;
 	struct tsi_budget *budget;
 	unsigned threads, depth;
+	_Atomic unsigned limit; /* threads that may claim; written under lock */
 	pthread_mutex_t lock;
+	pthread_cond_t raised; /* the limit, or the pool is closing */
+	unsigned parked;       /* threads that wait for that */
+	bool closing;
 	_Atomic bool failed;
 	char error[512];
 	struct thread thread[];
@@ -66,9 +71,36 @@ static void slots_of(void *arg, uint64_t seq, struct tsi_slots *out)
 	out->box = tsock_serve_slot(s, TSI_FIELD_BOX, seq);
 }
 
+static bool is_over_limit(const struct thread *t)
+{
+	/* Orders nothing: a thread may see a new limit a sample later. */
+	return t->number >=
+	       atomic_load_explicit(&t->pool->limit, memory_order_relaxed);
+}
+
+/*
+ * Wait, with nothing in progress, until this thread may claim again; false:
+ * the pool is closing.
+ */
+static bool park(struct thread *t)
+{
+	struct tsi_pool *p = t->pool;
+	bool goes_on;
+
+	pthread_mutex_lock(&p->lock);
+	p->parked++;
+	while (is_over_limit(t) && !p->closing)
+		pthread_cond_wait(&p->raised, &p->lock);
+	p->parked--;
+	goes_on = !p->closing;
+	pthread_mutex_unlock(&p->lock);
+	return goes_on;
+}
+
 /*
  * Claim and begin samples until the worker has as many in progress as it may or
  * none can be claimed now; waits only for a worker that has none in progress.
+ * A thread above the limit claims nothing.
  * EENDED and ESTREAM: none will ever be claimed; other errors are the worker's.
  */
 static int fill(struct thread *t)
@@ -80,6 +112,8 @@ static int fill(struct thread *t)
 		uint64_t seq;
 		int n;
 
+		if (is_over_limit(t))
+			return 0;
 		n = tsock_serve_claim(p->server, 1, idle ? -1 : 0, &seq);
 		if (n == TSOCK_EAGAIN) {
 			if (idle)
@@ -121,6 +155,9 @@ static void *work(void *arg)
 	int err = 0;
 
 	for (;;) {
+		if (!ended && tsi_worker_busy(t->worker) == 0 &&
+		    is_over_limit(t) && !park(t))
+			break;
 		if (!ended)
 			err = fill(t);
 		/* Samples claimed before the end are still finished. */
@@ -129,8 +166,11 @@ static void *work(void *arg)
 		else if (err)
 			break;
 		err = 0;
-		if (tsi_worker_busy(t->worker) == 0)
-			break;
+		if (tsi_worker_busy(t->worker) == 0) {
+			if (ended)
+				break;
+			continue; /* above the limit now */
+		}
 		err = finish(t);
 		if (err)
 			break;
@@ -157,9 +197,12 @@ int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
 		   : depth > DEPTH_MAX ? DEPTH_MAX
 				       : (unsigned)depth;
 	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->raised, NULL);
+	atomic_init(&p->limit, threads);
 	err = tsi_budget_create(opts->image_memory, &p->budget);
 	for (unsigned i = 0; i < threads && !err; i++) {
 		p->thread[i].pool = p;
+		p->thread[i].number = i;
 		err = tsi_worker_create(s, opts->io, p->depth, p->budget,
 					&p->thread[i].worker);
 	}
@@ -203,6 +246,33 @@ int tsi_pool_start(struct tsi_pool *p, tsock_server *server)
 	return err;
 }
 
+void tsi_pool_set_limit(struct tsi_pool *p, unsigned threads)
+{
+	pthread_mutex_lock(&p->lock);
+	atomic_store_explicit(&p->limit,
+			      threads < 1            ? 1
+			      : threads > p->threads ? p->threads
+						     : threads,
+			      memory_order_relaxed);
+	pthread_cond_broadcast(&p->raised);
+	pthread_mutex_unlock(&p->lock);
+}
+
+unsigned tsi_pool_limit(const struct tsi_pool *p)
+{
+	return atomic_load_explicit(&p->limit, memory_order_relaxed);
+}
+
+unsigned tsi_pool_parked(struct tsi_pool *p)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&p->lock);
+	n = p->parked;
+	pthread_mutex_unlock(&p->lock);
+	return n;
+}
+
 const char *tsi_pool_error(struct tsi_pool *p)
 {
 	return atomic_load(&p->failed) ? p->error : NULL;
@@ -230,12 +300,17 @@ void tsi_pool_destroy(struct tsi_pool *p)
 		tsock_serve_stop(p->server);
 	if (p->budget)
 		tsi_budget_close(p->budget);
+	pthread_mutex_lock(&p->lock);
+	p->closing = true;
+	pthread_cond_broadcast(&p->raised);
+	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->threads; i++) {
 		if (p->thread[i].started)
 			pthread_join(p->thread[i].id, NULL);
 		tsi_worker_destroy(p->thread[i].worker);
 	}
 	tsi_budget_destroy(p->budget);
+	pthread_cond_destroy(&p->raised);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }

@@ -54,6 +54,18 @@ const char *tsi_pool_reader_why(const struct tsi_pool *p);
 /* Start working for a server. */
 int tsi_pool_start(struct tsi_pool *p, tsock_server *server);
 
+/*
+ * At most so many workers claim samples from now on: at least 1, at most all,
+ * as at the start.  The others finish what they have begun and then wait until
+ * the limit is raised; one that waits for a sample finishes that one first.
+ * No sample depends on the limit.  Any thread.
+ */
+void tsi_pool_set_limit(struct tsi_pool *p, unsigned threads);
+unsigned tsi_pool_limit(const struct tsi_pool *p);
+
+/* Workers that wait for a higher limit. */
+unsigned tsi_pool_parked(struct tsi_pool *p);
+
 /* Why the stream was stopped; NULL while it goes on.  Lives with the pool. */
 const char *tsi_pool_error(struct tsi_pool *p);
 

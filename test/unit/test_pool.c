@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_pool.c - how many workers work, and how far ahead of the consumers.
+ */
+#include "run/pool.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "run/service.h"
+#include "test/lib/worker_fixture.h"
+
+#define EPOCH 5 /* samples */
+
+static struct tsi_service *service;
+static struct tsi_pool *pool;
+static tsock *consumer;
+
+/* Three workers serve five images, and there is a consumer. */
+static int start_stream(void **state)
+{
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+
+	if (make_root(state))
+		return -1;
+	put_five();
+	options.name = "pool";
+	options.threads = 3;
+	options.image_memory = 1 << 20;
+	options.ring = 64;
+	options.max_batch = 8;
+	o.batch_size = EPOCH;
+	if (setenv("TSOCK_DIR", root, 1) ||
+	    tsi_service_open(&options, &service) || tsi_service_start(service))
+		return -1;
+	pool = tsi_service_pool(service);
+	return tsock_open("pool", &o, &consumer) || tsock_begin(consumer);
+}
+
+static int stop_stream(void **state)
+{
+	tsock_close(consumer);
+	tsi_service_close(service);
+	return remove_root(state);
+}
+
+static tsock_batch *next_batch(void)
+{
+	tsock_batch *b;
+	int err;
+
+	while ((err = tsock_next(consumer, 20000, &b)) == TSOCK_EEPOCH)
+		assert_int_equal(tsock_begin(consumer), 0);
+	assert_int_equal(err, 0);
+	return b;
+}
+
+/* Read an epoch, and compare it with a worker's samples of this number. */
+static void read_epoch(uint64_t epoch)
+{
+	static struct sample want[64];
+	tsock_batch *b = next_batch();
+	unsigned substituted;
+
+	assert_true(epoch * EPOCH + EPOCH <= 64);
+	assert_int_equal(make(tsi_service_sampler(service), 1, want,
+			      epoch * EPOCH + EPOCH, &substituted),
+			 0);
+	for (unsigned i = 0; i < EPOCH; i++) {
+		const struct sample *w = &want[epoch * EPOCH + i];
+		const uint8_t *image = tsock_batch_data(b, TSI_FIELD_IMAGE);
+		const int32_t *box = tsock_batch_data(b, TSI_FIELD_BOX);
+
+		assert_memory_equal(image + i * sizeof(w->image), w->image,
+				    sizeof(w->image));
+		assert_memory_equal(box + 5 * i, w->box, sizeof(w->box));
+	}
+	tsock_batch_release(b);
+}
+
+static void wait_a_little(unsigned *waited)
+{
+	struct timespec ms = { 0, 1000000 };
+
+	assert_true((*waited)++ < 60000);
+	nanosleep(&ms, NULL);
+}
+
+/* Wait until so many workers are parked. */
+static void wait_parked(unsigned n)
+{
+	unsigned waited = 0;
+
+	while (tsi_pool_parked(pool) != n)
+		wait_a_little(&waited);
+}
+
+/* Read until so many are: one that waits for a sample makes that one first. */
+static void read_until_parked(unsigned n)
+{
+	unsigned waited = 0;
+
+	while (tsi_pool_parked(pool) < n) {
+		tsock_batch_release(next_batch());
+		wait_a_little(&waited);
+	}
+}
+
+static void workers_above_the_limit_are_parked_until_it_is_raised(void **state)
+{
+	(void)state;
+	assert_int_equal(tsi_pool_limit(pool), 3);
+	assert_int_equal(tsi_pool_parked(pool), 0);
+	tsi_pool_set_limit(pool, 1);
+	assert_int_equal(tsi_pool_limit(pool), 1);
+	read_until_parked(2);
+	/* The one that is left makes the stream alone: more than the ring. */
+	for (int i = 0; i < 40; i++)
+		tsock_batch_release(next_batch());
+	assert_int_equal(tsi_pool_parked(pool), 2);
+	tsi_pool_set_limit(pool, 2);
+	wait_parked(1);
+	tsi_pool_set_limit(pool, 3);
+	wait_parked(0);
+}
+
+static void the_limit_is_at_least_one_and_at_most_all(void **state)
+{
+	(void)state;
+	tsi_pool_set_limit(pool, 0);
+	assert_int_equal(tsi_pool_limit(pool), 1);
+	tsi_pool_set_limit(pool, 99);
+	assert_int_equal(tsi_pool_limit(pool), 3);
+}
+
+static void a_limit_that_changes_all_the_time_changes_no_byte(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 12; i++) {
+		tsi_pool_set_limit(pool, 1 + i % 3);
+		read_epoch(i);
+	}
+}
+
+/* stop_stream() closes it. */
+static void a_pool_is_closed_with_workers_parked(void **state)
+{
+	(void)state;
+	tsi_pool_set_limit(pool, 1);
+	read_until_parked(2);
+}
+
+/* The consumer is within epoch 0, of 5 samples, and the ring holds 64. */
+static void the_next_epochs_are_made_before_this_one_is_over(void **state)
+{
+	struct tsock_stats st = { .size = sizeof(st) };
+	unsigned waited = 0;
+
+	(void)state;
+	for (;;) {
+		tsock_serve_stats(tsi_service_server(service), &st);
+		if (st.head > 5 * EPOCH)
+			break;
+		wait_a_little(&waited);
+	}
+	read_epoch(0);
+}
+
+#define with_a_stream(test) \
+	cmocka_unit_test_setup_teardown(test, start_stream, stop_stream)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_a_stream(
+			workers_above_the_limit_are_parked_until_it_is_raised),
+		with_a_stream(the_limit_is_at_least_one_and_at_most_all),
+		with_a_stream(
+			a_limit_that_changes_all_the_time_changes_no_byte),
+		with_a_stream(a_pool_is_closed_with_workers_parked),
+		with_a_stream(the_next_epochs_are_made_before_this_one_is_over),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
