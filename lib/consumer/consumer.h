@@ -84,8 +84,9 @@ struct tsock {
 int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end);
 
 /*
- * Look once for a producer that serves what t knows, and ask it.  EAGAIN: there
- * is none yet.  ELOST, with the difference, if it serves another stream.
+ * Look once for a producer that serves what t knows, and ask it; one that is
+ * there has a second to answer, whatever the deadline.  EAGAIN: there is none
+ * yet.  ELOST, with the difference, if it serves another stream.
  */
 int tsi_open_again(struct tsock *t, int64_t deadline);
 

@@ -23,7 +23,8 @@
 #include "base/fork.h"
 #include "wire/fdpass.h"
 
-#define LOOK_MS 50 /* between two looks for a producer */
+#define MEET_MS 1000 /* for the answers of the next producer, at least */
+#define LOOK_MS 50   /* between two looks for a producer */
 #define DEFAULT_TIMEOUT_MS 10000
 #define META_MAX (UINT32_C(1) << 28) /* bytes of class names */
 
@@ -304,6 +305,9 @@ int tsi_open_again(struct tsock *t, int64_t deadline)
 
 	if (!found)
 		return TSOCK_EAGAIN;
+	/* Whoever only polls has to get an answer at some time, too. */
+	if (deadline - tsi_now_ms() < MEET_MS)
+		deadline = tsi_now_ms() + MEET_MS;
 	fresh.address = *found;
 	err = meet(&fresh, deadline);
 	if (!err)
