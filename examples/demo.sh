@@ -84,7 +84,7 @@ produce()
 {
 	local name=$1 label=$2 colour=$3
 	shift 3
-	"$producer" --dataset imagenet --root "$root" --cache "$work/cache" \
+	"$producer" --dataset imagenet --root "$root" --cache-dir "$work/cache" \
 		--name "$name" "$@" > >(label "$label" "$colour") 2>&1 &
 	pid=$!
 	started+=("$pid")

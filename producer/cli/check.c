@@ -176,6 +176,24 @@ void tsi_check_index_memory(uint64_t *bytes)
 	*bytes = most;
 }
 
+int tsi_check_cache(uint64_t bytes, uint64_t others)
+{
+	char limiter[256], need[16], may[16];
+	uint64_t there;
+
+	if (!bytes || tsi_limits_memory("", &there, limiter, sizeof(limiter)))
+		return 0;
+	there -= others < there ? others : there;
+	if (bytes <= there)
+		return 0;
+	return tsi_err(TSOCK_ENOMEM,
+		       "--cache is %s but %s of memory are available beside "
+		       "the ring and large images (by %s); lower it, or free "
+		       "some",
+		       tsi_number_megabytes(need, bytes),
+		       tsi_number_megabytes(may, there), limiter);
+}
+
 int tsi_check_folder(const char *name)
 {
 	struct tsi_address address;

@@ -51,6 +51,12 @@ int tsi_check_image_memory(uint64_t memory, uint64_t ring_bytes,
 void tsi_check_index_memory(uint64_t *bytes);
 
 /*
+ * There is so much memory for --cache beside rings and large images: ENOMEM
+ * otherwise.
+ */
+int tsi_check_cache(uint64_t bytes, uint64_t others);
+
+/*
  * EEXIST if a producer answers to the stream's name.  Asked so that a long scan
  * is not in vain; the lock on the name, which follows the scan, decides.
  */

@@ -54,12 +54,13 @@ static int set_name(struct tsi_options *o, const char *value)
 	return 0;
 }
 
-/* "" is no cache, which --cache never gives. */
+/* "" is no cache, which --cache-dir never gives. */
 static int set_cache(struct tsi_options *o, const char *dir)
 {
 	if (o->cache && !*o->cache != !*dir)
 		return tsi_err(TSOCK_EARG,
-			       "--cache and --no-cache contradict each other");
+			       "--cache-dir and --no-cache contradict each "
+			       "other");
 	o->cache = dir;
 	return 0;
 }
@@ -373,6 +374,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.pillow = (uint32_t)o->pillow,
 		.image_memory = o->image_memory,
 		.index_memory = o->index_memory,
+		.image_cache = o->image_cache,
 		.rescan = o->rescan,
 		.cache = o->cache,
 		.threads = (unsigned)o->threads,

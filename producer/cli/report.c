@@ -82,6 +82,8 @@ static void print_memory(const struct tsi_plan *p)
 	       "use)\n");
 	if (p->pipeline.memory)
 		size_line("  --memory", p->pipeline.memory);
+	if (p->pipeline.image_cache)
+		size_line("  --cache", p->pipeline.image_cache);
 	size_line("  images", p->pipeline.image_memory);
 	printf("              (of large images while they are decoded; one "
 	       "that alone\n              needs more is bad: "
@@ -174,6 +176,22 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 	if (!tsi_address_choose(o->name, &address))
 		tsi_log(TSOCK_LOG_INFO, "serving \"%s\" at %s", o->name,
 			tsi_address_folder(&address));
+}
+
+void tsi_report_cache(const struct tsi_pool *pool, uint64_t samples)
+{
+	struct tsi_image_cache_stats st;
+	char images[28], used[16], most[16];
+
+	if (!tsi_pool_cache(pool, &st))
+		return;
+	tsi_log(TSOCK_LOG_INFO,
+		"cache: %s images in %s of %s; %.1f %% of the samples were "
+		"made from it",
+		tsi_number_thousands(images, st.images),
+		tsi_number_megabytes(used, st.used),
+		tsi_number_megabytes(most, st.budget),
+		samples ? 100.0 * (double)st.hits / (double)samples : 0.0);
 }
 
 struct at_end {

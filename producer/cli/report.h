@@ -25,6 +25,9 @@ void tsi_report_plan(const struct tsi_plan *p);
 /* The same in a few log lines, when the stream is there. */
 void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool);
 
+/* What the cache of images was good for, if there was one. */
+void tsi_report_cache(const struct tsi_pool *pool, uint64_t samples);
+
 /* What was served, and the bad files. */
 void tsi_report_end(const struct tsi_plan *p, const struct tsock_stats *st,
 		    double seconds);

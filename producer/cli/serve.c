@@ -72,6 +72,10 @@ static int check_memory(struct command *c)
 					     &p->image_memory);
 	if (!c->o->no_index)
 		tsi_check_index_memory(&p->index_memory);
+	if (!err)
+		err = tsi_check_cache(p->image_cache,
+				      c->plan.geometry.ring_bytes +
+					      p->image_memory);
 	return err;
 }
 
@@ -260,6 +264,7 @@ static void finish(struct command *c)
 
 	tsi_console_show(NULL);
 	take_snapshot(c, &now);
+	tsi_report_cache(tsi_service_pool(c->service), now.stats.produced);
 	tsi_report_end(&c->plan, &now.stats,
 		       (double)(now.now_ns - c->start_ns) / 1e9);
 }

@@ -124,6 +124,12 @@ int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,
 			size_t len, uint32_t epoch, uint64_t index,
 			uint8_t *dst, struct tsi_box *box);
 
+/*
+ * What is loaded from now on are packed images that this process made, or not
+ * (at first): their checksums are not looked at.
+ */
+void tsi_image_trust(struct tsi_image *img, bool trusted);
+
 /* How much of a damaged file can be decoded. */
 struct tsi_image_extent {
 	uint32_t width;

@@ -15,6 +15,7 @@
 #include "image/budget.h"
 #include "image/crop.h"
 #include "image/decoder.h"
+#include "image/packed.h"
 #include "image/resample.h"
 #include "image/wrapped.h"
 
@@ -256,6 +257,13 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 	/* A number that no file has. */
 	return tsi_image_load_file(img, UINT64_MAX, data, len, epoch, index,
 				   dst, box);
+}
+
+void tsi_image_trust(struct tsi_image *img, bool trusted)
+{
+	for (unsigned i = 0; tsi_decoders[i]; i++)
+		if (tsi_decoders[i] == &tsi_packed_ops)
+			tsi_packed_trust(img->decoder[i], trusted);
 }
 
 /* From the first row to the last one that can be decoded. */

@@ -19,15 +19,17 @@
 #include "data/packed/pack.h"
 #include "data/parallel.h"
 #include "image/image.h"
+#include "image/record.h"
 #include "io/reader.h"
 #include "pack/index.h"
-#include "pack/record.h"
 #include "pack/shards.h"
 
 /* Samples that are in memory at a time: so many bytes of files, and so many. */
 #define BATCH_BYTES ((uint64_t)32 << 20)
 #define BATCH 1024u
 #define MAKERS 64u
+/* Memory for the coefficients of one JPEG: about 40 million pixels. */
+#define DECODE ((uint64_t)256 << 20)
 
 /* A sample's record, or why there is none. */
 struct made {
@@ -61,7 +63,7 @@ static int take_maker(struct packing *k, struct tsi_record_maker **out)
 	if (k->makers)
 		*out = k->maker[--k->makers];
 	pthread_mutex_unlock(&k->lock);
-	return *out ? 0 : tsi_record_maker_create(out);
+	return *out ? 0 : tsi_record_maker_create(DECODE, out);
 }
 
 static void give_maker(struct packing *k, struct tsi_record_maker *m)

@@ -47,6 +47,8 @@ struct tsi_pipeline_opts {
 	uint64_t index_memory; /* of where rows of JPEGs begin; 0: no index */
 	bool rescan;
 	const char *cache; /* of scans; NULL: the user's own; "": none */
+	uint64_t
+		image_cache; /* bytes of packed images kept in memory; 0: none */
 	unsigned threads;
 	enum tsi_io_reader_kind io;
 

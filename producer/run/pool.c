@@ -32,6 +32,7 @@ struct thread {
 struct tsi_pool {
 	tsock_server *server;
 	struct tsi_budget *budget;
+	struct tsi_image_cache *cache; /* NULL: there is none */
 	unsigned threads, depth;
 	_Atomic unsigned limit; /* threads that may claim; written under lock */
 	pthread_mutex_t lock;
@@ -200,11 +201,18 @@ int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
 	pthread_cond_init(&p->raised, NULL);
 	atomic_init(&p->limit, threads);
 	err = tsi_budget_create(opts->image_memory, &p->budget);
+	if (!err && opts->cache)
+		err = tsi_image_cache_create(
+			tsi_index_count(tsi_sampler_index(s)), opts->cache,
+			threads, &p->cache);
 	for (unsigned i = 0; i < threads && !err; i++) {
 		p->thread[i].pool = p;
 		p->thread[i].number = i;
 		err = tsi_worker_create(s, opts->io, p->depth, p->budget,
 					&p->thread[i].worker);
+		if (!err && p->cache)
+			err = tsi_worker_use_cache(p->thread[i].worker,
+						   p->cache, i);
 	}
 	if (err) {
 		tsi_pool_destroy(p);
@@ -278,6 +286,14 @@ const char *tsi_pool_error(struct tsi_pool *p)
 	return atomic_load(&p->failed) ? p->error : NULL;
 }
 
+bool tsi_pool_cache(const struct tsi_pool *p, struct tsi_image_cache_stats *out)
+{
+	if (!p->cache)
+		return false;
+	tsi_image_cache_stats(p->cache, out);
+	return true;
+}
+
 void tsi_pool_times(const struct tsi_pool *p, struct tsi_pool_times *out)
 {
 	memset(out, 0, sizeof(*out));
@@ -309,6 +325,7 @@ void tsi_pool_destroy(struct tsi_pool *p)
 			pthread_join(p->thread[i].id, NULL);
 		tsi_worker_destroy(p->thread[i].worker);
 	}
+	tsi_image_cache_destroy(p->cache);
 	tsi_budget_destroy(p->budget);
 	pthread_cond_destroy(&p->raised);
 	pthread_mutex_destroy(&p->lock);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "io/reader.h"
+#include "run/image_cache.h"
 #include "run/sampler.h"
 #include "tsock/tsock.h"
 
@@ -36,6 +37,7 @@ struct tsi_pool_opts {
 	unsigned threads;
 	enum tsi_io_reader_kind io;
 	uint64_t image_memory; /* bytes that large images share */
+	uint64_t cache;        /* bytes that packed images may take; 0: none */
 	/*
 	 * Samples in the ring: what the workers read ahead stays small against
 	 * it, else their unfinished samples would hold the head up.
@@ -68,6 +70,10 @@ unsigned tsi_pool_parked(struct tsi_pool *p);
 
 /* Why the stream was stopped; NULL while it goes on.  Lives with the pool. */
 const char *tsi_pool_error(struct tsi_pool *p);
+
+/* The cache of packed images; false: there is none. */
+bool tsi_pool_cache(const struct tsi_pool *p,
+		    struct tsi_image_cache_stats *out);
 
 void tsi_pool_times(const struct tsi_pool *p, struct tsi_pool_times *out);
 

@@ -140,6 +140,7 @@ int tsi_service_start(struct tsi_service *s)
 		.threads = s->o->threads,
 		.io = s->o->io,
 		.image_memory = s->o->image_memory,
+		.cache = s->o->image_cache,
 		.capacity = s->geometry.capacity,
 	};
 	int err = open_server(s);

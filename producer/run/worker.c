@@ -17,10 +17,14 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "image/budget.h"
+#include "image/record.h"
 #include "io/reader.h"
+#include "run/image_cache.h"
 #include "run/target.h"
 
 #define RETRIES 3
+/* Memory in which an image is decoded as a whole, to be kept: 5 megapixels. */
+#define KEPT_DECODE ((uint64_t)32 << 20)
 
 struct job {
 	bool used;
@@ -28,6 +32,7 @@ struct job {
 	struct tsi_target target; /* the file that is read for it */
 	bool searching;  /* its last target was bad, which was not known */
 	bool parked;     /* another sample's read of this target is awaited */
+	bool kept;       /* its target was in the cache, and isn't read */
 	int64_t read_ns; /* when this file's read was asked for */
 	uint64_t read_bytes;
 	uint32_t reads;
@@ -38,6 +43,9 @@ struct tsi_worker {
 	struct tsi_io_reader *reader;
 	struct tsi_image *image;
 	struct tsi_budget_claim claim; /* of memory; ends with each sample */
+	struct tsi_image_cache *cache; /* NULL: there is none */
+	unsigned number;               /* of its readers */
+	struct tsi_record_maker *maker;
 	unsigned depth, busy;
 	struct job job[];
 };
@@ -74,7 +82,16 @@ void tsi_worker_destroy(struct tsi_worker *w)
 		return;
 	tsi_io_reader_destroy(w->reader);
 	tsi_image_destroy(w->image);
+	tsi_record_maker_destroy(w->maker);
 	free(w);
+}
+
+int tsi_worker_use_cache(struct tsi_worker *w, struct tsi_image_cache *c,
+			 unsigned reader)
+{
+	w->cache = c;
+	w->number = reader;
+	return tsi_record_maker_create(KEPT_DECODE, &w->maker);
 }
 
 unsigned tsi_worker_busy(const struct tsi_worker *w)
@@ -205,13 +222,21 @@ static struct tsi_read_request bytes_of(const struct tsi_worker *w,
 	};
 }
 
-static int submit(struct tsi_worker *w, struct job *j)
+static int read_target(struct tsi_worker *w, struct job *j)
 {
 	struct tsi_read_request q = bytes_of(w, j);
 
 	j->read_ns = tsi_badfiles_now();
 	j->reads++;
 	return tsi_io_reader_submit(w->reader, &q);
+}
+
+static int submit(struct tsi_worker *w, struct job *j)
+{
+	/* The search for a good file is one through those on disk. */
+	j->kept = w->cache && !j->searching &&
+		  tsi_image_cache_has(w->cache, j->target.file);
+	return j->kept ? 0 : read_target(w, j);
 }
 
 /* Another sample's read of job j's target is on its way. */
@@ -294,11 +319,57 @@ static struct job *job_of(struct tsi_worker *w, uint64_t seq)
 	return j;
 }
 
+/* Of the samples that need no read, the one with the lowest number. */
+static struct job *first_kept(struct tsi_worker *w)
+{
+	struct job *first = NULL;
+
+	for (unsigned i = 0; w->cache && i < w->depth; i++) {
+		struct job *j = &w->job[i];
+
+		if (j->used && j->kept && !j->parked &&
+		    (!first || j->seq < first->seq))
+			first = j;
+	}
+	return first;
+}
+
+/* A sample was made of these bytes: keep them in the packed form, perhaps. */
+static void offer(struct tsi_worker *w, const struct job *j,
+		  const uint8_t *data, size_t len, uint64_t ns)
+{
+	struct tsi_record r;
+
+	/* Packed images take about twice the bytes of a JPEG. */
+	if (!tsi_image_cache_wants(w->cache, j->target.file, ns, 2 * len))
+		return;
+	if (tsi_record_make(w->maker, data, len, &r))
+		return;
+	if (r.packed)
+		tsi_image_cache_put(w->cache, j->target.file, r.data, r.len);
+	else
+		tsi_image_cache_refuse(w->cache, j->target.file);
+	free(r.data);
+}
+
+static void set_fields(const struct tsi_index *x, const struct job *j,
+		       const struct tsi_box *box, const struct tsi_slots *to)
+{
+	*to->label = tsi_index_label(x, j->target.file);
+	*to->index = (int64_t)j->target.file;
+	to->box[0] = box->top;
+	to->box[1] = box->left;
+	to->box[2] = box->height;
+	to->box[3] = box->width;
+	to->box[4] = box->flip;
+}
+
 /* Decode; sets *done when the sample is there, else job j has a new target. */
 static int load(struct tsi_worker *w, struct job *j, const uint8_t *data,
 		size_t len, const struct tsi_slots *to, bool *done)
 {
 	const struct tsi_index *x = tsi_sampler_index(w->sampler);
+	int64_t start = tsi_now_ns();
 	struct tsi_box box;
 	int err;
 
@@ -315,15 +386,41 @@ static int load(struct tsi_worker *w, struct job *j, const uint8_t *data,
 		return on_undecodable(w, j, data, len);
 	if (err)
 		return err;
-	*to->label = tsi_index_label(x, j->target.file);
-	*to->index = (int64_t)j->target.file;
-	to->box[0] = box.top;
-	to->box[1] = box.left;
-	to->box[2] = box.height;
-	to->box[3] = box.width;
-	to->box[4] = box.flip;
+	set_fields(x, j, &box, to);
+	if (w->cache && !j->kept)
+		offer(w, j, data, len, (uint64_t)(tsi_now_ns() - start));
 	*done = true;
 	return 0;
+}
+
+/* The target is in the cache, or was when the sample was begun. */
+static int load_kept(struct tsi_worker *w, struct job *j,
+		     const struct tsi_slots *to, bool *done)
+{
+	uint64_t file = j->target.file;
+	const uint8_t *data;
+	size_t len;
+	int err = 0;
+
+	*done = false;
+	data = tsi_image_cache_take(w->cache, w->number, file, &len);
+	if (data) {
+		tsi_image_trust(w->image, true);
+		err = load(w, j, data, len, to, done);
+		tsi_image_trust(w->image, false);
+		tsi_budget_claim_end(&w->claim);
+	}
+	tsi_image_cache_give(w->cache, w->number);
+	j->kept = false;
+	/* What finds no memory here goes the way of other images. */
+	if (err && err != TSOCK_EAGAIN && err != TSOCK_ENOMEM)
+		return err;
+	err = 0;
+	if (!*done)
+		err = j->target.file == file ? read_target(w, j) : go_on(w, j);
+	if (!err && (*done || j->target.file != file))
+		err = wake(w, file, *done);
+	return err;
 }
 
 /* Read and decode in this thread; the claim covers the file's bytes. */
@@ -445,17 +542,20 @@ int tsi_worker_finish(struct tsi_worker *w,
 
 	while (!done) {
 		int64_t start = tsi_now_ns(), read;
+		struct job *kept = first_kept(w);
 		struct tsi_slots to;
 		struct tsi_read r;
 		int err;
 
-		err = tsi_io_reader_next(w->reader, true, &r);
-		if (err)
+		/* What was read comes first: it holds memory. */
+		err = tsi_io_reader_next(w->reader, !kept, &r);
+		if (err && (!kept || err != TSOCK_EAGAIN))
 			return err;
 		read = tsi_now_ns();
-		j = job_of(w, r.tag);
+		j = err ? kept : job_of(w, r.tag);
 		slots(arg, j->seq, &to);
-		err = use(w, j, &r, &to, &done);
+		err = err ? load_kept(w, j, &to, &done)
+			  : use(w, j, &r, &to, &done);
 		if (err)
 			return err;
 		io_ns += (uint64_t)(read - start);

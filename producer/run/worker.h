@@ -17,6 +17,7 @@
 #include "run/sampler.h"
 
 struct tsi_budget;
+struct tsi_image_cache;
 struct tsi_worker;
 
 /* Where the fields of one sample go. */
@@ -44,6 +45,14 @@ struct tsi_made {
 int tsi_worker_create(struct tsi_sampler *s, enum tsi_io_reader_kind io,
 		      unsigned depth, struct tsi_budget *budget,
 		      struct tsi_worker **out);
+/*
+ * Make samples from a cache where they are there, as its reader of this number,
+ * and put in what it wants.  Before the first sample.  The cache must outlive
+ * the worker.  Fails with TSOCK_ENOMEM.
+ */
+int tsi_worker_use_cache(struct tsi_worker *w, struct tsi_image_cache *c,
+			 unsigned reader);
+
 /* NULL is allowed.  Samples that were begun are dropped. */
 void tsi_worker_destroy(struct tsi_worker *w);
 

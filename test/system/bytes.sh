@@ -27,7 +27,7 @@ result()
 start()
 {
 	"$producer" --dataset imagefolder --root "$work/set/train" --name bytes \
-		--preset train --seed 7 --ring 128 --max-batch 32 --cache \
+		--preset train --seed 7 --ring 128 --max-batch 32 --cache-dir \
 		"$work/cache" --quiet "$@" 2>"$work/log" &
 	pid=$!
 }

@@ -45,7 +45,7 @@ usage 'block.kill' "${set[@]}" --slow detach:3
 usage 'substitute.raise' "${set[@]}" --on-error ignore
 usage 'torch' "${set[@]}" --order torch --segments 3
 usage 'name' "${set[@]}" --name ../x
-usage 'no-cache' "${set[@]}" --cache x --no-cache
+usage 'no-cache' "${set[@]}" --cache-dir x --no-cache
 usage 'needs a value' "${set[@]}" --seed
 
 # --- data sets ---

@@ -84,7 +84,7 @@ else
 			"$work/wide/a/a-rather-long-name-for-one-file-$i.JPEG"
 	done
 	"${apart[@]}" bash "$work/on_full_disk" "$work/full" bash -c '
-		"$1" --cache "$2" "${@:3}" && [ -z "$(ls -A "$2")" ]' - \
+		"$1" --cache-dir "$2" "${@:3}" && [ -z "$(ls -A "$2")" ]' - \
 		"$producer" "$work/full" --dry-run -d imagefolder \
 		-r "$work/wide" >"$work/out" 2>&1
 	[ $? = 0 ] && grep -q 'no scan cache written to .*No space left' \

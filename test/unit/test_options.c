@@ -86,6 +86,7 @@ static void the_data_path_is_told_all_of_it(void **state)
 	o = good("--dataset=imagefolder --root=/d --resize=48 --pillow=12 "
 		 "--on-error=raise --image-memory=3M --no-cache --rescan "
 		 "--index-memory=2M "
+		 "--cache=9M "
 		 "--threads=4 --io=pread --slow=kill:5000000 --memory=5M "
 		 "--gpu-memory=6M --fanout=host");
 	tsi_options_pipeline(&o, &p);
@@ -95,6 +96,7 @@ static void the_data_path_is_told_all_of_it(void **state)
 	assert_int_equal(p.on_error, TSI_RAISE);
 	assert_int_equal(p.image_memory, 3 << 20);
 	assert_int_equal(p.index_memory, 2 << 20);
+	assert_int_equal(p.image_cache, 9 << 20);
 	assert_string_equal(p.cache, "");
 	assert_true(p.rescan);
 	assert_int_equal(p.threads, 4);
@@ -328,8 +330,8 @@ static void contradictions_are_named(void **state)
 		"--index-memory");
 	refused(BASE "--order torch --segments 4", "--segments 4",
 		"--order torch");
-	refused(BASE "--no-cache --cache /x", "--cache", "--no-cache");
-	refused(BASE "--cache /x --no-cache", "--cache", "--no-cache");
+	refused(BASE "--no-cache --cache-dir /x", "--cache-dir", "--no-cache");
+	refused(BASE "--cache-dir /x --no-cache", "--cache-dir", "--no-cache");
 	refused(BASE "--list --dry-run", "--dry-run", "--list");
 	o = good(BASE "--order torch --segments 1");
 	tsi_options_fini(&o);

@@ -344,7 +344,8 @@ static void what_is_no_data_set_says_so(void **state)
 	refuse(TSOCK_EDATA, "gzip");
 	options.folder = pattern;
 	snprintf(pattern, sizeof(pattern), "%s/u-{0..1}.tar", root);
-	refuse(TSOCK_ESYS, "u-0.tar");
+	/* Either may be found missing first. */
+	refuse(TSOCK_ESYS, "u-");
 	snprintf(pattern, sizeof(pattern), "%s/u-{0..}.tar", root);
 	refuse(TSOCK_EARG, "braces");
 	snprintf(pattern, sizeof(pattern), "%s/{a,b}/u.tar", root);

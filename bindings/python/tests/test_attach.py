@@ -203,7 +203,7 @@ def test_what_was_added_to_the_folder_is_read_by_the_next_producer(
     root = tmp_path / "growing"
     shutil.copytree(images, root)
     keywords = dict(
-        root=root, size=SIZE, threads=1, cache=tmp_path / "scans", **INDEX
+        root=root, size=SIZE, threads=1, cache_dir=tmp_path / "scans", **INDEX
     )
     first = tsock.DataLoader("toy", 48, exit_when_idle=0.1, **keywords)
     shutil.copy(root / "class0" / "000.jpg", root / "class2" / "more.jpg")

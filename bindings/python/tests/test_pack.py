@@ -41,7 +41,7 @@ def test_a_pack_gives_the_folders_bytes(serve, images, tmp_path):
     serve("--epochs", 2)
     serve("--epochs", 2, name="packed", root=tmp_path / "pack")
     folder = tsock.DataLoader("toy", 48, fields=FIELDS, **RAW)
-    packed = tsock.DataLoader("packed", 48, fields=FIELDS, **RAW)
+    packed = tsock.DataLoader("packed", 48, fields=FIELDS, wait=60, **RAW)
     assert _bytes(folder) == _bytes(packed)
     assert packed.dataset.classes == folder.dataset.classes
     with pytest.raises(AttributeError, match="dataset=packed"):

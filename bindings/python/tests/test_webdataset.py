@@ -61,7 +61,7 @@ def test_shards_give_the_folders_bytes(serve, shards, images):
     serve("--epochs", 2)
     serve("--epochs", 2, "--dataset", "webdataset", name="tars", root=shards)
     folder = tsock.DataLoader("toy", 48, fields=fields, **RAW)
-    tars = tsock.DataLoader("tars", 48, fields=fields, **RAW)
+    tars = tsock.DataLoader("tars", 48, fields=fields, wait=60, **RAW)
     _same([b for _ in range(2) for b in folder], [b for _ in range(2) for b in tars])
     assert tars.dataset.classes == ["0", "1", "2"]
 

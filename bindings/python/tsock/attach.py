@@ -75,8 +75,8 @@ class Wanted:
         checked["root"] = root
         if "dataset" not in checked:
             checked["dataset"] = _guess(root)
-        if "cache" in checked:
-            checked["cache"] = os.path.abspath(checked["cache"])
+        if "cache_dir" in checked:
+            checked["cache_dir"] = os.path.abspath(checked["cache_dir"])
         if name is None:
             name = default_name(
                 checked["dataset"], root, checked.get("split")

@@ -39,7 +39,7 @@ class ProducerOptions(TypedDict, total=False):
     segments: int
     shard: Union[str, tuple[int, int]]
     rescan: bool
-    cache: Path
+    cache_dir: Path
     no_cache: bool
     on_error: Literal["substitute", "raise"]
     preset: Literal["train", "eval"]
@@ -53,6 +53,7 @@ class ProducerOptions(TypedDict, total=False):
     image_memory: Size
     index_memory: Size
     no_index: bool
+    cache: Size
     slow: str
     min_consumers: int
     epochs: int

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record.c - what a pack holds of one file.
+ * record.c - what a pack, or the cache in memory, holds of one file.
  */
-#include "pack/record.h"
+#include "image/record.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +18,17 @@
 struct tsi_record_maker {
 	struct tsi_jpeg_whole *whole;
 	struct tsi_jpeg_packer *packer;
+	uint64_t decode; /* bytes */
 };
 
-int tsi_record_maker_create(struct tsi_record_maker **out)
+int tsi_record_maker_create(uint64_t decode, struct tsi_record_maker **out)
 {
 	struct tsi_record_maker *m = calloc(1, sizeof(*m));
 	int err;
 
 	if (!m)
 		return tsi_err(TSOCK_ENOMEM, "no memory to pack images");
+	m->decode = decode;
 	err = tsi_jpeg_whole_create(&m->whole);
 	if (!err)
 		err = tsi_jpeg_packer_create(&m->packer);
@@ -71,13 +73,14 @@ int tsi_record_bad(const char *reason, struct tsi_record *out)
 }
 
 /* Is it a JPEG that may be decoded in the memory that there is for it? */
-static bool is_small_jpeg(const uint8_t *data, size_t len)
+static bool is_small_jpeg(const struct tsi_record_maker *m, const uint8_t *data,
+			  size_t len)
 {
 	uint32_t width, height;
 
 	return tsi_jpeg_claims(data, len) &&
 	       !tsi_jpeg_head(data, len, &width, &height) && width && height &&
-	       tsi_jpeg_whole_need(width, height) <= TSI_RECORD_DECODE;
+	       tsi_jpeg_whole_need(width, height) <= m->decode;
 }
 
 static int pack_rows(struct tsi_record_maker *m,
@@ -129,7 +132,7 @@ int tsi_record_make(struct tsi_record_maker *m, const uint8_t *data, size_t len,
 		out->packed = tsi_jpeg_packed_claims(data, len);
 		return copy(NULL, 0, data, len, out);
 	}
-	if (is_small_jpeg(data, len))
+	if (is_small_jpeg(m, data, len))
 		err = pack(m, data, len, &record, &record_len);
 	if (!err) {
 		out->packed = true;

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record.h - what a pack holds of one file.
+ * record.h - what a pack, or the cache in memory, holds of one file.
  *
  *   a packed image   of a JPEG whose pixels depend on its coefficients alone
- *                    (image/jpeg_whole.h), up to TSI_RECORD_DECODE bytes of
- *                    memory
+ *                    (image/jpeg_whole.h), if there is memory for all of them
  *   the file itself  else, with a checksum in front of it, or a record as it
  *                    was, of a file that is one already
  *   the reason       why it can't be read
  *
- * A record is a function of the file's bytes alone.
+ * A record is a function of the file's bytes, and of that memory.
  */
-#ifndef TSI_PACK_RECORD_H
-#define TSI_PACK_RECORD_H
+#ifndef TSI_IMAGE_RECORD_H
+#define TSI_IMAGE_RECORD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* A JPEG that takes more memory is kept as it is: about 40 million pixels. */
-#define TSI_RECORD_DECODE ((uint64_t)256 << 20)
-
 struct tsi_record_maker; /* used by one thread at a time */
 
-/* Fails with TSOCK_ENOMEM. */
-int tsi_record_maker_create(struct tsi_record_maker **out);
+/*
+ * A JPEG whose coefficients may take more than `decode` bytes is kept as it is,
+ * 6 for each pixel.  Fails with TSOCK_ENOMEM.
+ */
+int tsi_record_maker_create(uint64_t decode, struct tsi_record_maker **out);
 /* NULL is allowed. */
 void tsi_record_maker_destroy(struct tsi_record_maker *m);
 
