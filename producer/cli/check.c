@@ -19,6 +19,7 @@
 #include "cli/number.h"
 #include "data/folder.h"
 #include "data/packed/pack.h"
+#include "data/select.h"
 #include "wire/address.h"
 
 /* Sockets, rings, epolls, and the first few consumers. */
@@ -75,6 +76,16 @@ int tsi_check_root(const struct tsi_dataset *data)
 			       strerror(errno));
 	closedir(d);
 	return 0;
+}
+
+int tsi_check_select(const char *path)
+{
+	struct tsi_select *s;
+	int err = tsi_select_open(path, &s);
+
+	if (!err)
+		tsi_select_close(s);
+	return err;
 }
 
 int tsi_check_descriptors(unsigned threads)

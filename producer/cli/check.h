@@ -16,6 +16,9 @@ void tsi_check_stdio(void);
 /* The data set's folder is there and can be read: EDATA otherwise. */
 int tsi_check_root(const struct tsi_dataset *data);
 
+/* The file of --select can be read, and its weights are numbers. */
+int tsi_check_select(const char *path);
+
 /*
  * Raise the limit of descriptors as far as allowed.  ESYS if it is too low
  * for so many threads.

@@ -19,6 +19,11 @@ const struct tsi_opt tsi_opts[TSI_OPTS] = {
 	  .letter = 'r' },
 	{ TSI_OPT_CHOICE, "split", "train|val", "which part (imagenet: train)",
 	  AT(data.split) },
+	{ TSI_OPT_TEXT, "select", "FILE",
+	  "serve the samples alone that it names, one a line: the path of a "
+	  "file below the root, or the name in a tar file; behind it, if "
+	  "wanted, a tab and a weight, for the field weight",
+	  AT(select) },
 	{ TSI_OPT_COUNT, "seed", "N", "of the order and the augmentation (0)",
 	  AT(seed), RANGE(0, UINT64_MAX) },
 	{ TSI_OPT_CHOICE, "order", "philox|torch|sequential",

@@ -35,7 +35,7 @@ struct tsi_opt {
 	char letter;
 };
 
-#define TSI_OPTS 49
+#define TSI_OPTS 50
 
 extern const struct tsi_opt tsi_opts[TSI_OPTS];
 

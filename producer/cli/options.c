@@ -361,6 +361,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 	*out = (struct tsi_pipeline_opts){
 		.format = o->data.format,
 		.folder = o->data.folder,
+		.select = o->select,
 		.on_error = (enum tsi_on_error)o->on_error,
 		.order = (enum tsi_order_kind)o->order,
 		.segments = (uint32_t)o->segments,

@@ -46,6 +46,7 @@ struct tsi_options {
 	uint64_t dataset; /* as given: which of TSI_FORMATS */
 	struct tsi_dataset data;
 	char name[TSI_NAME_MAX + 1];
+	const char *select; /* NULL: all samples */
 	uint64_t preset; /* enum tsi_preset */
 	uint64_t order;  /* enum tsi_order_kind */
 	uint64_t seed;

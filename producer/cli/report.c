@@ -121,6 +121,12 @@ void tsi_report_plan(const struct tsi_plan *p)
 	       tsi_index_classes(x) == 1 ? "" : "es",
 	       tsi_index_cached(x) ? "scan kept from before" : "scanned",
 	       p->scan_seconds);
+	if (tsi_index_select(x)) {
+		printf("selection     of %s, by ",
+		       tsi_number_thousands(n, tsi_index_all(x)));
+		print_name(tsi_index_select(x));
+		printf("\n");
+	}
 	printf("bad files     %s\n",
 	       tsi_number_thousands(
 		       bad,

@@ -96,6 +96,8 @@ static int check(struct command *c)
 		err = tsi_check_descriptors(p->threads);
 	if (!err)
 		err = tsi_check_root(&c->o->data);
+	if (!err && p->select)
+		err = tsi_check_select(p->select);
 	if (!err)
 		err = tsi_check_reader(p->io);
 	if (!err)

@@ -9,17 +9,22 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "data/cache.h"
 #include "data/format.h"
 #include "data/packed/pack.h"
 #include "data/probe.h"
+#include "data/select.h"
 
 struct tsi_index {
 	const struct tsi_format *format;
 	struct tsi_root root;
 	struct tsi_table table;
 	bool cached;
+	struct tsi_select *select; /* NULL: all */
+	uint64_t all;
+	float *weight; /* NULL: without a selection */
 };
 
 /* Look at all samples or, where the format kept its index, at its bad ones. */
@@ -94,6 +99,23 @@ static int fill(struct tsi_index *x, const struct tsi_index_opts *opts)
 	return err;
 }
 
+/* A mistake in the file is found before a scan, which may take long. */
+static int fill_selected(struct tsi_index *x, const struct tsi_index_opts *opts)
+{
+	int err = 0;
+
+	if (opts->select)
+		err = tsi_select_open(opts->select, &x->select);
+	if (!err)
+		err = fill(x, opts);
+	if (err)
+		return err;
+	x->all = tsi_index_count(x);
+	if (!x->select)
+		return 0;
+	return tsi_select_apply(x->select, x->format, &x->table, &x->weight);
+}
+
 int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out)
 {
 	struct tsi_index *x = calloc(1, sizeof(*x));
@@ -108,7 +130,7 @@ int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out)
 	if (!err && tsi_pack_is_in(&x->root))
 		x->format = &tsi_format_packed;
 	if (!err)
-		err = fill(x, opts);
+		err = fill_selected(x, opts);
 	if (err) {
 		tsi_index_close(x);
 		return err;
@@ -121,6 +143,8 @@ void tsi_index_close(struct tsi_index *x)
 {
 	if (!x)
 		return;
+	free(x->weight);
+	tsi_select_close(x->select);
 	tsi_table_clear(&x->table);
 	tsi_root_close(&x->root);
 	free(x);
@@ -184,6 +208,28 @@ const char *tsi_index_sample(const struct tsi_index *x, uint64_t i, char *to,
 		return at.path;
 	snprintf(to, len, "%s: %s", at.path, at.member);
 	return to;
+}
+
+const char *tsi_index_select(const struct tsi_index *x)
+{
+	return x->select ? tsi_select_path(x->select) : NULL;
+}
+
+uint64_t tsi_index_all(const struct tsi_index *x)
+{
+	return x->all;
+}
+
+float tsi_index_weight(const struct tsi_index *x, uint64_t i)
+{
+	return x->weight ? x->weight[i] : 1;
+}
+
+uint64_t tsi_index_weights_fingerprint(const struct tsi_index *x)
+{
+	return x->weight ? tsi_hash(x->weight,
+				    tsi_index_count(x) * sizeof(*x->weight), 0)
+			 : 0;
 }
 
 void tsi_index_locate(const struct tsi_index *x, uint64_t i,

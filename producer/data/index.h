@@ -21,7 +21,9 @@ struct tsi_index; /* immutable: any thread may read */
 struct tsi_index_opts {
 	/* Where the root is a pack, it is read as one whatever is said here. */
 	const struct tsi_format *format;
-	const char *root;      /* the data set itself, say DIR/train */
+	const char *root; /* the data set itself, say DIR/train */
+	/* A file that names the samples to take, see select.h; NULL: all. */
+	const char *select;
 	bool rescan;           /* don't read the cache, but write it */
 	const char *cache_dir; /* NULL: the user's own; "": no cache */
 	unsigned threads;      /* that scan and probe; 0 means 4 */
@@ -42,7 +44,7 @@ struct tsi_index_opts {
  * scan read has changed since.  The cache ($XDG_CACHE_HOME/tsock, else
  * ~/.cache/tsock) is a convenience: that it can't be read or written is no
  * error.
- * Fails as the format's open() and scan() do, and with ESYS (EIO of a file
+ * Fails as the format's open() and scan() and a selection do, and with ESYS (EIO of a file
  * unless it is survived, too few descriptors), ENOMEM.
  */
 int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out);
@@ -76,6 +78,18 @@ const char *tsi_index_name(const struct tsi_index *x);
 const char *tsi_index_sample(const struct tsi_index *x, uint64_t i, char *to,
 			     size_t len);
 #define TSI_INDEX_SAMPLE 512 /* bytes that show any but an overlong name */
+
+/* The file that says which samples; NULL: all are taken. */
+const char *tsi_index_select(const struct tsi_index *x);
+
+/* The samples of the data set, those that aren't selected included. */
+uint64_t tsi_index_all(const struct tsi_index *x);
+
+/* What the selection says of sample i; 1 where it says nothing. */
+float tsi_index_weight(const struct tsi_index *x, uint64_t i);
+
+/* A number for all weights, as tsi_index_fingerprint() is for the rest. */
+uint64_t tsi_index_weights_fingerprint(const struct tsi_index *x);
 
 /* The bytes of sample i; their size is at most UINT32_MAX. */
 void tsi_index_locate(const struct tsi_index *x, uint64_t i,

@@ -157,6 +157,57 @@ int64_t tsi_table_label(const struct tsi_table *t, uint64_t i)
 }
 
 /* ------------------------------------------------------------------------
+ * Choosing
+ */
+
+static void copy_row(struct tsi_table *to, uint64_t k,
+		     const struct tsi_table *from, uint64_t i)
+{
+	to->path[k] = from->path[i];
+	to->size[k] = from->size[i];
+	to->label[k] = from->label[i];
+	if (to->n.ranged) {
+		to->offset[k] = from->offset[i];
+		to->length[k] = from->length[i];
+	}
+	if (to->n.named)
+		to->member[k] = from->member[i];
+}
+
+int tsi_table_choose(struct tsi_table *t, const uint64_t *rows, uint64_t n)
+{
+	struct tsi_table_lengths lengths = t->n;
+	struct tsi_table to = { .block = NULL };
+	void *block;
+	int err = 0;
+
+	lengths.count = n;
+	block = malloc(tsi_table_block_len(&lengths));
+	if (!block)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a selection");
+	tsi_table_set_block(&to, &lengths, block);
+	memcpy(to.class_name, t->class_name,
+	       lengths.classes * sizeof(*to.class_name));
+	memcpy(to.stamp, t->stamp, lengths.stamps * sizeof(*to.stamp));
+	memcpy(to.paths, t->paths, lengths.paths_len);
+	memcpy(to.names, t->names, lengths.names_len);
+	for (uint64_t k = 0; k < n && !err; k++) {
+		const char *reason = tsi_table_bad_reason(t, rows[k]);
+
+		copy_row(&to, k, t, rows[k]);
+		if (reason)
+			err = tsi_table_add_bad(&to, k, reason);
+	}
+	if (err) {
+		tsi_table_clear(&to);
+		return err;
+	}
+	tsi_table_clear(t);
+	*t = to;
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
  * Filling
  */
 

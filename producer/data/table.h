@@ -97,6 +97,13 @@ uint64_t tsi_table_bad_at(const struct tsi_table *t, uint64_t k);
 /* Why row i of a sorted list is bad; NULL: it is good. */
 const char *tsi_table_bad_reason(const struct tsi_table *t, uint64_t i);
 
+/*
+ * Leave n of the rows, those of these numbers, each of which comes once, in
+ * this order.  The list of bad rows is sorted before and after.  Fails with
+ * ENOMEM; t is unchanged then.
+ */
+int tsi_table_choose(struct tsi_table *t, const uint64_t *rows, uint64_t n);
+
 /* Location and label of row i, as a format's operations. */
 void tsi_table_locate(const struct tsi_table *t, uint64_t i,
 		      struct tsi_location *out);

@@ -44,6 +44,11 @@ static void put_samples(FILE *f, const struct tsi_pipeline_opts *o,
 	put_text(f, "root", tsi_index_name(x));
 	put_number(f, "samples", tsi_index_count(x));
 	fprintf(f, "files=%016" PRIx64 "\n", tsi_index_fingerprint(x));
+	if (tsi_index_select(x)) {
+		put_text(f, "select", tsi_index_select(x));
+		fprintf(f, "weights=%016" PRIx64 "\n",
+			tsi_index_weights_fingerprint(x));
+	}
 	put_number(f, "classes", tsi_index_classes(x));
 	put_text(f, "order", orders[o->order]);
 	put_number(f, "seed", o->seed);

@@ -31,6 +31,7 @@ struct tsi_pipeline_opts {
 	 */
 	const struct tsi_format *format;
 	const char *folder; /* what the format reads */
+	const char *select; /* file of the samples to serve; NULL: all */
 	enum tsi_on_error on_error;
 	enum tsi_order_kind order;
 	uint32_t segments; /* of an epoch; 0: by the order */

@@ -35,6 +35,7 @@ struct tsi_pool {
 	struct tsi_image_cache *cache; /* NULL: there is none */
 	unsigned threads, depth;
 	_Atomic unsigned limit; /* threads that may claim; written under lock */
+	bool weighted; /* samples have the field weight */
 	pthread_mutex_t lock;
 	pthread_cond_t raised; /* the limit, or the pool is closing */
 	unsigned parked;       /* threads that wait for that */
@@ -64,12 +65,15 @@ static void fail(struct tsi_pool *p, const char *why)
 
 static void slots_of(void *arg, uint64_t seq, struct tsi_slots *out)
 {
-	tsock_server *s = arg;
+	const struct tsi_pool *p = arg;
+	tsock_server *s = p->server;
 
 	out->image = tsock_serve_slot(s, TSI_FIELD_IMAGE, seq);
 	out->label = tsock_serve_slot(s, TSI_FIELD_LABEL, seq);
 	out->index = tsock_serve_slot(s, TSI_FIELD_INDEX, seq);
 	out->box = tsock_serve_slot(s, TSI_FIELD_BOX, seq);
+	if (p->weighted)
+		out->weight = tsock_serve_slot(s, TSI_FIELD_WEIGHT, seq);
 }
 
 static bool is_over_limit(const struct thread *t)
@@ -139,7 +143,7 @@ static int finish(struct thread *t)
 	struct tsi_made made;
 	int err;
 
-	err = tsi_worker_finish(t->worker, slots_of, p->server, &made);
+	err = tsi_worker_finish(t->worker, slots_of, p, &made);
 	if (err)
 		return err;
 	tsock_serve_commit(p->server, made.seq, 1);
@@ -194,6 +198,7 @@ int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
 		return tsi_err(TSOCK_ENOMEM, "no memory for %u workers",
 			       threads);
 	p->threads = threads;
+	p->weighted = tsi_index_select(tsi_sampler_index(s)) != NULL;
 	p->depth = depth < 1           ? 1
 		   : depth > DEPTH_MAX ? DEPTH_MAX
 				       : (unsigned)depth;

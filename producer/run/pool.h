@@ -22,6 +22,7 @@ enum tsi_field {
 	TSI_FIELD_LABEL,
 	TSI_FIELD_INDEX,
 	TSI_FIELD_BOX,
+	TSI_FIELD_WEIGHT, /* of a selection alone */
 	TSI_FIELDS,
 };
 

@@ -37,6 +37,7 @@ static int open_index(struct tsi_sampler *s)
 	struct tsi_index_opts opts = {
 		.format = s->o->format,
 		.root = s->o->folder,
+		.select = s->o->select,
 		.rescan = s->o->rescan,
 		.cache_dir = s->o->cache,
 		.sniff = sniff,

@@ -26,6 +26,7 @@ static const struct tsock_field fields[TSI_FIELDS] = {
 			    .dtype = TSOCK_I32,
 			    .ndim = 1,
 			    .shape = { 5 } },
+	[TSI_FIELD_WEIGHT] = { .name = "weight", .dtype = TSOCK_F32 },
 };
 
 /* Of a data set of one sample, until there is one; schema: TSI_FIELDS. */
@@ -42,7 +43,7 @@ static void serve_opts(const struct tsi_pipeline_opts *o,
 	schema[TSI_FIELD_IMAGE].shape[0] = o->size;
 	schema[TSI_FIELD_IMAGE].shape[1] = o->size;
 	*out = (struct tsock_serve_opts)TSOCK_SERVE_OPTS_INIT;
-	out->nfields = TSI_FIELDS;
+	out->nfields = o->select ? TSI_FIELDS : TSI_FIELD_WEIGHT;
 	out->fields = schema;
 	out->epoch_len = 1;
 	out->epochs = o->epochs;

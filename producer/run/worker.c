@@ -357,6 +357,8 @@ static void set_fields(const struct tsi_index *x, const struct job *j,
 {
 	*to->label = tsi_index_label(x, j->target.file);
 	*to->index = (int64_t)j->target.file;
+	if (to->weight)
+		*to->weight = tsi_index_weight(x, j->target.file);
 	to->box[0] = box->top;
 	to->box[1] = box->left;
 	to->box[2] = box->height;
@@ -543,7 +545,7 @@ int tsi_worker_finish(struct tsi_worker *w,
 	while (!done) {
 		int64_t start = tsi_now_ns(), read;
 		struct job *kept = first_kept(w);
-		struct tsi_slots to;
+		struct tsi_slots to = { .image = NULL };
 		struct tsi_read r;
 		int err;
 

@@ -26,6 +26,7 @@ struct tsi_slots {
 	int64_t *label;
 	int64_t *index;
 	int32_t *box; /* 5 */
+	float *weight; /* NULL: isn't wanted */
 };
 
 struct tsi_made {

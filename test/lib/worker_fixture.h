@@ -45,6 +45,7 @@ struct sample {
 	uint8_t image[SIZE * SIZE * 3];
 	int64_t label, index;
 	int32_t box[5];
+	float weight;
 };
 
 /* Write a file as fopen()'s mode says. */
@@ -134,6 +135,7 @@ static inline void into(void *arg, uint64_t seq, struct tsi_slots *out)
 	out->label = &sample->label;
 	out->index = &sample->index;
 	out->box = sample->box;
+	out->weight = &sample->weight;
 }
 
 /* Make samples 0 .. n-1, several ahead; how many were substituted. */

@@ -299,6 +299,26 @@ grep -q ' 8 samples' "$work/out"
 result $? '--shard serves ceil(N / world) samples' "$(cat "$work/out")"
 stop
 
+# --- selections ---
+
+(cd "$work/set/train" && find . -name '*.J*' | sort | head -n 7) >"$work/seven"
+start "$producer" "${set[@]}" "${small[@]}" --select "$work/seven" --epochs 1 &&
+	timeout 90 "$seen" imagenet 3 1 >"$work/out" 2>&1
+grep -q ' 7 samples' "$work/out"
+result $? '--select serves the samples that a file names' "$(cat "$work/out")"
+stop
+"$producer" --dry-run "${set[@]}" --select "$work/seven" >"$work/out" 2>&1
+grep -q "^samples       7 in " "$work/out" &&
+	grep -q "^selection     of [0-9]*, by .*/seven$" "$work/out" &&
+	grep -q '^epoch         7 samples$' "$work/out"
+result $? '--dry-run shows the selection' "$(cat "$work/out")"
+echo 'nothing.JPEG' >>"$work/seven"
+fails 66 'seven, line 8: .*no sample .nothing.JPEG' 'a name of no sample' \
+	"${q[@]}" "${set[@]}" --select "$work/seven"
+printf 'x\t-3\n' >"$work/heavy"
+fails 66 'heavy, line 1: .*no weight' '--check-config reads the weights' \
+	"${q[@]}" "${set[@]}" --check-config --select "$work/heavy"
+
 # --- classes ---
 
 mkdir -p "$work/set/val/zzz"

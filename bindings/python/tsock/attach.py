@@ -75,8 +75,9 @@ class Wanted:
         checked["root"] = root
         if "dataset" not in checked:
             checked["dataset"] = _guess(root)
-        if "cache_dir" in checked:
-            checked["cache_dir"] = os.path.abspath(checked["cache_dir"])
+        for key in ("cache_dir", "select"):
+            if key in checked:
+                checked[key] = os.path.abspath(checked[key])
         if name is None:
             name = default_name(
                 checked["dataset"], root, checked.get("split")
@@ -106,6 +107,9 @@ class Wanted:
         return {
             "dataset": "packed" if _is_pack(root) else o["dataset"],
             "root": root,
+            "select": (
+                os.path.realpath(o["select"]) if "select" in o else NONE
+            ),
             "order": order,
             "seed": o.get("seed", "0"),
             "segments": o.get("segments", segments),

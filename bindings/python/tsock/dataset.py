@@ -55,6 +55,26 @@ def scan(root: str, classes: list[str]) -> list[tuple[str, int]]:
     return samples
 
 
+def select(
+    path: str, root: str, samples: list[tuple[str, int]]
+) -> list[tuple[str, int]]:
+    """The samples that a file of the producer's --select names, in its order."""
+    by_name = {os.path.relpath(s[0], root): s for s in samples}
+    chosen = []
+    with open(
+        path, encoding="utf-8-sig", errors="surrogateescape", newline="\n"
+    ) as f:
+        for line in f:
+            name = line.rstrip(" \t\r\n").partition("\t")[0]
+            while name.startswith("./"):
+                name = name[2:]
+            if name and name not in by_name:  # a blank before the weight
+                name = name.rpartition(" ")[0].rstrip(" ")
+            if name:
+                chosen.append(by_name[name])
+    return chosen
+
+
 def load(path: str) -> Any:
     """A file as an RGB image of Pillow's."""
     try:
@@ -90,6 +110,7 @@ class Dataset:
         self._name = name
         self._kind = identity.get("dataset")
         self._root = identity.get("root")
+        self._select = identity.get("select")
         self._samples: Optional[list[tuple[str, int]]] = None
         self.classes = classes
         self.class_to_idx = {name: i for i, name in enumerate(classes)}
@@ -116,6 +137,8 @@ class Dataset:
         if self._samples is None:
             try:
                 found = scan(self.root, self.classes)
+                if self._select is not None:
+                    found = select(self._select, self.root, found)
             except OSError as e:
                 raise type(e)(
                     e.errno,
@@ -123,6 +146,12 @@ class Dataset:
                     % (self._name, e.strerror),
                     e.filename,
                 ) from e
+            except KeyError as e:
+                raise RuntimeError(
+                    "stream %r: %s names %s, which %s has not by now: start "
+                    "the producer again"
+                    % (self._name, self._select, e, self.root)
+                ) from None
             if len(found) != self._length:
                 raise RuntimeError(
                     "stream %r has a data set of %d files, and %s has %d by "

@@ -56,8 +56,8 @@ class DataLoader:
                 of images, "channels_last": layout "chw" stored as torch's
                 channels_last
     normalize   "imagenet" (floats' default), None for [0, 1], (mean, std)
-    fields      what a batch holds: "image", "label", "index", "box", ...; by
-                default image and label, or of a loader that tsock.serve()
+    fields      what a batch holds: "image", "label", "index", "box", "weight";
+                by default image and label, or of a loader that tsock.serve()
                 serves all, nested as there
     subset      the indices of the data set that this job wants, a list, array,
                 range or tensor: see below

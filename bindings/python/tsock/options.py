@@ -34,6 +34,7 @@ class ProducerOptions(TypedDict, total=False):
     dataset: Literal["imagenet", "imagefolder", "webdataset", "packed"]
     root: Path
     split: Literal["train", "val"]
+    select: Path
     seed: int
     order: Literal["philox", "torch", "sequential"]
     segments: int

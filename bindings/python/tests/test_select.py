@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""select=: the samples that a file names, and their weights."""
+
+import os
+import subprocess
+
+import pytest
+
+import tsock
+from conftest import BUILD, N, RAW
+
+pytest.importorskip("torch")
+pytest.importorskip("PIL")
+
+FIELDS = ("image", "label", "index", "weight")
+
+
+@pytest.fixture
+def files(images):
+    """As the producer numbers them."""
+    return sorted(images.glob("*/*.jpg"))
+
+
+@pytest.fixture
+def chosen(files, images, tmp_path):
+    """A file of 40 samples, the last first; each second has a weight."""
+    path = tmp_path / "chosen"
+    names = [str(f.relative_to(images)) for f in files[100:60:-1]]
+    path.write_text(
+        "".join(
+            "%s%s\n" % (name, "\t%g" % (i / 8) if i % 2 else "")
+            for i, name in enumerate(names)
+        )
+    )
+    return path
+
+
+def test_batches_are_of_the_selection(serve, chosen, files):
+    serve("--select", str(chosen), "--order", "sequential")
+    loader = tsock.DataLoader("toy", 16, fields=FIELDS, **RAW)
+    assert len(loader) == 3
+    assert len(loader.dataset) == 40
+    assert len(loader.classes) == 3
+    seen, weights = [], []
+    for _, label, index, weight in loader:
+        assert str(weight.dtype) == "torch.float32"
+        weights += weight.tolist()
+        seen += zip(index.tolist(), label.tolist())
+    samples = loader.dataset.samples
+    assert [path for path, _ in samples] == [str(f) for f in files[100:60:-1]]
+    assert seen == [(i, label) for i, (_, label) in enumerate(samples)]
+    assert weights == [i / 8 if i % 2 else 1 for i in range(40)]
+    assert loader.dataset.targets == [
+        int(f.parent.name[-1]) for f in files[100:60:-1]
+    ]
+
+
+def test_weights_need_a_selection(serve):
+    serve()
+    with pytest.raises(ValueError, match="weight"):
+        iter(tsock.DataLoader("toy", 16, fields=("weight",)))
+
+
+def test_the_sampler_knows_the_order(serve, chosen):
+    serve("--select", str(chosen))
+    loader = tsock.DataLoader("toy", 16, fields=("index",), **RAW)
+    order = list(loader.sampler)
+    assert sorted(order) == list(range(40))
+    assert [int(i) for (index,) in loader for i in index] == order
+
+
+def test_another_selection_is_another_stream(serve, chosen, images, tmp_path):
+    serve("--select", str(chosen))
+    other = tmp_path / "other"
+    other.write_text("class0/000.jpg\n")
+    same = dict(dataset="imagefolder", root=images, size=32)
+    tsock.DataLoader("toy", 16, select=chosen, **same)
+    for select in (other, None):
+        with pytest.raises(tsock.OtherStream, match="select"):
+            tsock.DataLoader("toy", 16, select=select, **same)
+
+
+def test_a_loader_starts_a_selection(place, chosen, images, monkeypatch):
+    monkeypatch.chdir(chosen.parent)
+    loader = tsock.DataLoader(
+        "mine",
+        16,
+        dataset="imagefolder",
+        root=images,
+        select=chosen.name,
+        size=32,
+        no_cache=True,
+        exit_when_idle=1,
+        fields=FIELDS,
+    )
+    with loader:
+        assert sum(len(batch[0]) for batch in loader) == 40 < N
+
+
+def test_files_that_are_gone_are_named(serve, chosen):
+    serve("--select", str(chosen))
+    loader = tsock.DataLoader("toy", 16)
+    chosen.write_text("class0/nothing.jpg 2\n")
+    with pytest.raises(RuntimeError, match="nothing"):
+        loader.dataset.samples
+
+
+def test_a_pack_has_its_sources_names(serve, chosen, images, tmp_path):
+    pack = os.path.join(BUILD, "bin", "tsock-pack")
+    packed = tmp_path / "packed"
+    subprocess.run(
+        [pack, "--dataset", "imagefolder", images, packed],
+        check=True,
+        capture_output=True,
+    )
+    options = ("--select", str(chosen), "--order", "sequential")
+    serve(*options)
+    serve(*options, name="packed", root=packed)
+    loaders = [
+        tsock.DataLoader(name, 16, fields=FIELDS, **RAW)
+        for name in ("toy", "packed")
+    ]
+    batches = 0
+    for a, b in zip(*loaders):
+        batches += 1
+        for x, y in zip(a, b):
+            assert x.numpy().tobytes() == y.numpy().tobytes()
+    assert batches == 3
