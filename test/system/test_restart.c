@@ -104,10 +104,10 @@ static pid_t start_steady(const struct reader *r)
 /* ---- deaths ---- */
 
 /* Kill and start the producer until the readers are through: how often. */
-static unsigned disturb(const struct source *src, const pid_t *pid, unsigned n,
-			unsigned seed, unsigned most)
+static unsigned disturb(const struct source *src, pid_t producer,
+			const pid_t *pid, unsigned n, unsigned seed,
+			unsigned most)
 {
-	pid_t producer = start_producer(src);
 	unsigned left = n, killed = 0;
 	bool over[8] = { false };
 
@@ -139,14 +139,17 @@ static unsigned disturb(const struct source *src, const pid_t *pid, unsigned n,
 static void run(const struct source *src, struct reader *r, unsigned n,
 		unsigned seed, unsigned most)
 {
-	pid_t pid[8];
+	pid_t producer = start_producer(src), pid[8];
 
 	for (unsigned i = 0; i < n; i++) {
 		r[i].src = src;
 		pid[i] = start_steady(&r[i]);
 	}
+	/* Ranks begin together once, and from then on go on by themselves. */
+	if (r[0].world)
+		wait_readers(src->name, n);
 	print_message("%u producers killed\n",
-		      disturb(src, pid, n, seed, most));
+		      disturb(src, producer, pid, n, seed, most));
 }
 
 static void one_reader_goes_on_after_any_death(void **state)
