@@ -79,6 +79,17 @@ INLINE __m512i whole(struct sums s)
 	return _mm512_srli_epi32(v, TSI_WEIGHT_BITS);
 }
 
+/* The same of no more than four products: one sum, shifted on its way. */
+INLINE __m512i whole4(__m512i bytes, __m512i a, __m512i b, __m512i c)
+{
+	__m512i v = _mm512_set1_epi32(1 << (TSI_WEIGHT_BITS - 1 - 16));
+
+	v = _mm512_slli_epi32(_mm512_dpbusd_epi32(v, bytes, c), 8);
+	v = _mm512_slli_epi32(_mm512_dpbusd_epi32(v, bytes, b), 8);
+	v = _mm512_dpbusd_epi32(v, bytes, a);
+	return _mm512_srli_epi32(v, TSI_WEIGHT_BITS);
+}
+
 /* The i-th four bytes of a group all over. */
 INLINE __m512i all(const uint8_t *packed, int i)
 {
@@ -173,34 +184,71 @@ static void across(const struct tsi_taps *t, const uint8_t *src,
  * Down
  */
 
-/* 64 bytes of an output row. */
-INLINE __m512i down64(const uint8_t *packed, uint32_t count, const uint8_t *src,
-		      size_t stride)
+/* 64 bytes of four rows: those of each byte side by side. */
+struct four {
+	__m512i v[4];
+};
+
+/* Of rows that there aren't the first one is read; their weights are 0. */
+INLINE struct four load_rows(const uint8_t *src, size_t stride, uint32_t rows)
+{
+	__m512i r0 = LOAD(src), r1 = LOAD(src + (rows < 2 ? 0 : 1) * stride);
+	__m512i r2 = LOAD(src + (rows < 3 ? 0 : 2) * stride);
+	__m512i r3 = LOAD(src + (rows < 4 ? 0 : 3) * stride);
+	__m512i lo01 = _mm512_unpacklo_epi8(r0, r1);
+	__m512i hi01 = _mm512_unpackhi_epi8(r0, r1);
+	__m512i lo23 = _mm512_unpacklo_epi8(r2, r3);
+	__m512i hi23 = _mm512_unpackhi_epi8(r2, r3);
+	struct four f;
+
+	f.v[0] = _mm512_unpacklo_epi16(lo01, lo23);
+	f.v[1] = _mm512_unpackhi_epi16(lo01, lo23);
+	f.v[2] = _mm512_unpacklo_epi16(hi01, hi23);
+	f.v[3] = _mm512_unpackhi_epi16(hi01, hi23);
+	return f;
+}
+
+INLINE __m512i to_bytes(__m512i v0, __m512i v1, __m512i v2, __m512i v3)
+{
+	return _mm512_packus_epi16(_mm512_packus_epi32(v0, v1),
+				   _mm512_packus_epi32(v2, v3));
+}
+
+/* 64 bytes of an output row, from up to four rows. */
+INLINE __m512i down_few(const uint8_t *packed, uint32_t count,
+			const uint8_t *src, size_t stride)
+{
+	struct four f = load_rows(src, stride, count);
+	__m512i a = all(packed, 0), b = all(packed, 1), c = all(packed, 2);
+
+	return to_bytes(whole4(f.v[0], a, b, c), whole4(f.v[1], a, b, c),
+			whole4(f.v[2], a, b, c), whole4(f.v[3], a, b, c));
+}
+
+INLINE __m512i down_many(const uint8_t *packed, uint32_t count,
+			 const uint8_t *src, size_t stride)
 {
 	struct sums s0 = zero(), s1 = zero(), s2 = zero(), s3 = zero();
 
 	for (uint32_t k = 0; k < count; k += 4, packed += 16) {
-		/* Rows too many have weight 0; they need not exist. */
-		uint32_t last = count - 1 - k;
-		__m512i r0 = LOAD(src);
-		__m512i r1 = LOAD(src + (last < 1 ? 0 : 1) * stride);
-		__m512i r2 = LOAD(src + (last < 2 ? 0 : 2) * stride);
-		__m512i r3 = LOAD(src + (last < 3 ? 0 : 3) * stride);
-		__m512i lo01 = _mm512_unpacklo_epi8(r0, r1);
-		__m512i hi01 = _mm512_unpackhi_epi8(r0, r1);
-		__m512i lo23 = _mm512_unpacklo_epi8(r2, r3);
-		__m512i hi23 = _mm512_unpackhi_epi8(r2, r3);
+		struct four f = load_rows(src, stride, count - k);
 		__m512i a = all(packed, 0), b = all(packed, 1);
 		__m512i c = all(packed, 2);
 
-		s0 = add(s0, _mm512_unpacklo_epi16(lo01, lo23), a, b, c);
-		s1 = add(s1, _mm512_unpackhi_epi16(lo01, lo23), a, b, c);
-		s2 = add(s2, _mm512_unpacklo_epi16(hi01, hi23), a, b, c);
-		s3 = add(s3, _mm512_unpackhi_epi16(hi01, hi23), a, b, c);
+		s0 = add(s0, f.v[0], a, b, c);
+		s1 = add(s1, f.v[1], a, b, c);
+		s2 = add(s2, f.v[2], a, b, c);
+		s3 = add(s3, f.v[3], a, b, c);
 		src += 4 * stride;
 	}
-	return _mm512_packus_epi16(_mm512_packus_epi32(whole(s0), whole(s1)),
-				   _mm512_packus_epi32(whole(s2), whole(s3)));
+	return to_bytes(whole(s0), whole(s1), whole(s2), whole(s3));
+}
+
+INLINE __m512i down64(const uint8_t *packed, uint32_t count, const uint8_t *src,
+		      size_t stride)
+{
+	return count <= 4 ? down_few(packed, count, src, stride)
+			  : down_many(packed, count, src, stride);
 }
 
 AVX512 static void down(const struct tsi_taps *t, uint32_t i,
@@ -310,25 +358,53 @@ AVX512 static void across_plane(const struct tsi_taps *t, const uint8_t *src,
 	}
 }
 
-/* 16 pixels at once. */
+/*
+ * Where the bytes of 64 pixels come from: red and blue have the pixel's number,
+ * green 64 more.
+ */
+static const uint8_t woven[192] = {
+	0,  64,  0,  1,  65,  1,  2,  66,  2,  3,  67,  3,  4,  68,  4,
+	5,  69,  5,  6,  70,  6,  7,  71,  7,  8,  72,  8,  9,  73,  9,
+	10, 74,  10, 11, 75,  11, 12, 76,  12, 13, 77,  13, 14, 78,  14,
+	15, 79,  15, 16, 80,  16, 17, 81,  17, 18, 82,  18, 19, 83,  19,
+	20, 84,  20, 21, 85,  21, 22, 86,  22, 23, 87,  23, 24, 88,  24,
+	25, 89,  25, 26, 90,  26, 27, 91,  27, 28, 92,  28, 29, 93,  29,
+	30, 94,  30, 31, 95,  31, 32, 96,  32, 33, 97,  33, 34, 98,  34,
+	35, 99,  35, 36, 100, 36, 37, 101, 37, 38, 102, 38, 39, 103, 39,
+	40, 104, 40, 41, 105, 41, 42, 106, 42, 43, 107, 43, 44, 108, 44,
+	45, 109, 45, 46, 110, 46, 47, 111, 47, 48, 112, 48, 49, 113, 49,
+	50, 114, 50, 51, 115, 51, 52, 116, 52, 53, 117, 53, 54, 118, 54,
+	55, 119, 55, 56, 120, 56, 57, 121, 57, 58, 122, 58, 59, 123, 59,
+	60, 124, 60, 61, 125, 61, 62, 126, 62, 63, 127, 63,
+};
+
+/* 64 bytes of 64 pixels, of which the n first ones are stored. */
+INLINE void weave64(__m512i r, __m512i g, __m512i b, const uint8_t *order,
+		    __mmask64 blue, uint8_t *dst, size_t n)
+{
+	__m512i o = LOAD(order), v = _mm512_permutex2var_epi8(r, o, g);
+
+	v = _mm512_mask_permutexvar_epi8(v, blue, o, b);
+	if (n >= 64)
+		STORE(dst, v);
+	else if (n)
+		_mm512_mask_storeu_epi8(dst, (__mmask64)-1 >> (64 - n), v);
+}
+
 AVX512 static void weave(const uint8_t *src, size_t plane, uint8_t *dst,
 			 size_t n)
 {
-	static const uint8_t order[64] = {
-		0,  16, 32, 1,  17, 33, 2,  18, 34, 3,  19, 35, 4,  20, 36, 5,
-		21, 37, 6,  22, 38, 7,  23, 39, 8,  24, 40, 9,  25, 41, 10, 26,
-		42, 11, 27, 43, 12, 28, 44, 13, 29, 45, 14, 30, 46, 15, 31, 47,
-	};
+	for (size_t i = 0; i < n; i += 64, dst += 192) {
+		__m512i r = LOAD(src + i), g = LOAD(src + plane + i);
+		__m512i b = LOAD(src + 2 * plane + i);
+		size_t bytes = 3 * (n - i);
 
-	for (size_t i = 0; i < n; i += 16, dst += 48) {
-		size_t bytes = (n - i < 16 ? n - i : 16) * 3;
-		__m512i v = _mm512_castsi128_si512(load16(src + i));
-
-		v = _mm512_inserti32x4(v, load16(src + plane + i), 1);
-		v = _mm512_inserti32x4(v, load16(src + 2 * plane + i), 2);
-		_mm512_mask_storeu_epi8(
-			dst, (__mmask64)-1 >> (64 - bytes),
-			_mm512_permutexvar_epi8(LOAD(order), v));
+		/* Each third byte is blue, and 64 is no multiple of three. */
+		weave64(r, g, b, woven, 0x4924924924924924, dst, bytes);
+		weave64(r, g, b, woven + 64, 0x2492492492492492, dst + 64,
+			bytes < 64 ? 0 : bytes - 64);
+		weave64(r, g, b, woven + 128, 0x9249249249249249, dst + 128,
+			bytes < 128 ? 0 : bytes - 128);
 	}
 }
 
