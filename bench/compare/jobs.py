@@ -132,11 +132,26 @@ class Shared(Side):
             self.peer("peer_tsock.py", "tsock", "--join", stream)
 
 
+def available():
+    with open("/proc/meminfo") as f:
+        for line in f:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
 class TensorSocket(Side):
     name = "TensorSocket"
     port = 21000 + os.getpid() % 1000 * 20
 
     def begin(self):
+        # A message has the producer's whole batch, of two of the loader's,
+        # for each of its slices and jobs, and each job gets all of it.
+        message = 4 * self.k * 64 * 3 * 224 * 224 * 4
+        if message * self.k > available() / 3:
+            raise sides.Missing(
+                "each job would get messages of %d MB" % (message / 1e6)
+            )
         TensorSocket.port += 4
         script = os.path.join(sides.HERE, "peer_tensorsocket.py")
         command = [sys.executable, script, "--produce", self.scratch.root]
@@ -191,7 +206,7 @@ def one_count(scratch, k, kinds):
                 side = kind(scratch, k, threads[kind])
                 turns = side.run(1 + LATER, scratch.images)
             except (sides.Failed, sides.Missing) as why:
-                print("k=%d: %s failed: %s" % (k, kind.name, why), flush=True)
+                print("k=%d: %s not run: %s" % (k, kind.name, why), flush=True)
                 continue
             found[kind]["first"].append(turns[0])
             found[kind]["later"] += turns[1:]
@@ -234,10 +249,10 @@ def main(program, root, *chosen):
             "%d images, batches of 64, float32, simulated trainers, %d CPUs"
             % (scratch.images, CPUS)
         )
-        found = {k: one_count(scratch, k, kinds) for k in COUNTS}
-        rows.head("jobs: k jobs, aggregate rate and CPU, each side in turns")
-        for k, sides_found in found.items():
-            report(k, sides_found)
+        for k in COUNTS:
+            found = one_count(scratch, k, kinds)
+            rows.head("jobs: k=%d, aggregate rate and CPU, in turns" % k)
+            report(k, found)
     finally:
         scratch.remove()
 
