@@ -17,8 +17,8 @@ shared to private.
 All may use all CPUs; how many threads or workers a job's own loader has is
 found by a short search for each k, but with QUICK=1, where it is its share of
 the CPUs.  The first epoch, which starts workers and
-builds what a loader keeps, is apart from the later ones.  An aggregate is the
-sum of the rates at which the jobs got their epochs.
+builds what a loader keeps, is apart from the later ones.  An aggregate is what
+all jobs got, by the time until the last of them had got it.
 
 usage: jobs.py PRODUCER DIR     DIR has a folder of images per class
 """
@@ -53,6 +53,7 @@ class Side:
         self.servers = []
         self.logs = []
         self.meter = sides.Meter()
+        self.mark = None
 
     def process(self, command):
         log = open(os.path.join(self.scratch.folder, "jobs.log"), "a")
@@ -76,15 +77,18 @@ class Side:
         return [p.session for p in self.jobs + self.servers]
 
     def turn(self, images):
-        """All jobs take so many; images/s of all, CPU s per 1,000."""
-        cpu = self.meter.seconds(self.sessions())
+        """All jobs take so many; images/s of all, CPU s per 1,000.
+
+        A turn begins where the last one ended: what a loader makes ahead in
+        between counts for the turn.
+        """
         for job in self.jobs:
             job.tell(images)
-        answers = [job.hear() for job in self.jobs]
-        cpu = self.meter.seconds(self.sessions()) - cpu
-        count = sum(a["images"] for a in answers)
-        rate = sum(a["images"] / a["seconds"] for a in answers)
-        return rate, cpu / count * 1000
+        count = sum(job.hear()["images"] for job in self.jobs)
+        last = self.mark
+        self.mark = (time.monotonic(), self.meter.seconds(self.sessions()))
+        took, cpu = (now - then for now, then in zip(self.mark, last))
+        return count / took, cpu / count * 1000
 
     def run(self, epochs, images):
         """Turns of so many images, from starting to the last."""
@@ -93,6 +97,7 @@ class Side:
             self.begin()
             for job in self.jobs:
                 job.hear()
+            self.mark = (time.monotonic(), self.meter.seconds(self.sessions()))
             return [self.turn(images) for _ in range(epochs)]
         finally:
             signal.alarm(0)
@@ -125,7 +130,7 @@ class Shared(Side):
         stream = "jobs-%d" % self.scratch.serial
         command = [os.environ["TSOCK_PRODUCER"], "--dataset", "imagefolder"]
         command += ["--root", self.scratch.root, "--name", stream]
-        command += ["--ring", 512, "--max-batch", 128, "--no-cache"]
+        command += ["--ring", 256, "--max-batch", 128, "--no-cache"]
         command += ["--quiet", "--min-consumers", self.k]
         self.serve(command)
         for _ in range(self.k):

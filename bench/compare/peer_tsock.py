@@ -62,7 +62,7 @@ def pack(options):
 def start(options, root):
     name = "compare-%d" % os.getpid()
     command = [os.environ["TSOCK_PRODUCER"], "--dataset", "imagefolder"]
-    command += ["--root", root, "--name", name, "--ring", "512"]
+    command += ["--root", root, "--name", name, "--ring", "256"]
     command += ["--max-batch", "128", "--no-cache", "--quiet"]
     if options.threads:
         command += ["--threads", str(options.threads)]
