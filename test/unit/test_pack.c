@@ -30,11 +30,16 @@
 static char dest[100], other[100];
 static struct tsi_pack_progress progress;
 static unsigned stop_after; /* calls of progress; 0: never */
+static bool halts;          /* the process stops in the first call */
 
 static bool on_progress(void *arg, const struct tsi_pack_progress *p)
 {
 	(void)arg;
 	progress = *p;
+	if (halts) {
+		halts = false;
+		raise(SIGSTOP);
+	}
 	return !stop_after || --stop_after;
 }
 
@@ -267,6 +272,42 @@ static void a_pack_that_was_stopped_goes_on(void **state)
 	check_same();
 }
 
+/*
+ * Each process packs a sample at least, and is killed then: the first three
+ * between two samples, later ones wherever they are when SIGKILL comes.
+ */
+static void a_pack_that_was_killed_goes_on(void **state)
+{
+	unsigned kills = 0;
+	int status;
+
+	(void)state;
+	put_files();
+	pack_all(dest);
+	for (;;) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			halts = true;
+			_exit(pack_to(other, 1, 1) != 0);
+		}
+		assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+		if (!WIFSTOPPED(status))
+			break;
+		if (kills > 2)
+			kill(pid, SIGCONT);
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		if (WIFEXITED(status))
+			break;
+		kills++;
+	}
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_true(kills > 2);
+	check_same();
+}
+
 /* Bytes of a file of the unfinished pack; 0: there is none. */
 static off_t part_size(const char *name)
 {
@@ -275,40 +316,6 @@ static off_t part_size(const char *name)
 
 	snprintf(path, sizeof(path), "%s.part/%s", other, name);
 	return stat(path, &st) ? 0 : st.st_size;
-}
-
-static void a_pack_that_was_killed_goes_on(void **state)
-{
-	struct timespec moment = { 0, 200000 };
-	unsigned kills = 0;
-
-	(void)state;
-	put_files();
-	pack_all(dest);
-	for (;;) {
-		off_t before = part_size("journal");
-		int status;
-		pid_t pid = fork();
-
-		if (pid == 0)
-			_exit(pack_to(other, 1, 1) != 0);
-		/* Until it has gone on by a sample at least, or has ended. */
-		while (waitpid(pid, &status, WNOHANG) == 0) {
-			if (part_size("journal") > before + 40) {
-				kill(pid, SIGKILL);
-				waitpid(pid, &status, 0);
-				break;
-			}
-			nanosleep(&moment, NULL);
-		}
-		if (WIFEXITED(status)) {
-			assert_int_equal(WEXITSTATUS(status), 0);
-			break;
-		}
-		kills++;
-	}
-	assert_true(kills > 2);
-	check_same();
 }
 
 static void cut_part(const char *name, off_t size)
