@@ -10,6 +10,7 @@
 #include "base/err.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -296,7 +297,7 @@ int tsi_limits_memory(const char *root, uint64_t *bytes, char *limiter,
 	return 0;
 }
 
-static unsigned cpus_by_affinity(void)
+unsigned tsi_limits_affinity(uint64_t *bits, unsigned words)
 {
 	/* The kernel refuses a set smaller than its own. */
 	for (int n = 1024; n <= 1 << 20; n *= 2) {
@@ -308,11 +309,17 @@ static unsigned cpus_by_affinity(void)
 			break;
 		if (!sched_getaffinity(0, size, set))
 			count = CPU_COUNT_S(size, set);
+		for (unsigned i = 0; i < words * 64 && count > 0; i++) {
+			if (i % 64 == 0)
+				bits[i / 64] = 0;
+			if (CPU_ISSET_S(i, size, set))
+				bits[i / 64] |= UINT64_C(1) << i % 64;
+		}
 		CPU_FREE(set);
 		if (count > 0)
 			return (unsigned)count;
 	}
-	return 1;
+	return 0;
 }
 
 static void quota_v1(const struct group *g, uint64_t *quota, uint64_t *period)
@@ -354,11 +361,21 @@ static void least_quota(const char *root, const char *controller,
 	} while (next_group(&g));
 }
 
-unsigned tsi_limits_cpus(const char *root)
+unsigned tsi_limits_quota(const char *root)
 {
-	unsigned cpus = cpus_by_affinity();
+	unsigned cpus = UINT_MAX;
 
 	least_quota(root, "cpu", quota_v1, &cpus);
 	least_quota(root, "", quota_v2, &cpus);
 	return cpus;
+}
+
+unsigned tsi_limits_cpus(const char *root)
+{
+	unsigned cpus = tsi_limits_affinity(NULL, 0);
+	unsigned quota = tsi_limits_quota(root);
+
+	if (!cpus)
+		cpus = 1;
+	return quota < cpus ? quota : cpus;
 }

@@ -28,4 +28,14 @@ int tsi_limits_memory(const char *root, uint64_t *bytes, char *limiter,
 /* CPUs by affinity and quota, a part of one counting as one; at least 1. */
 unsigned tsi_limits_cpus(const char *root);
 
+/* CPUs by quota alone, a part of one counting as one; UINT_MAX: no quota. */
+unsigned tsi_limits_quota(const char *root);
+
+/*
+ * How many CPUs affinity allows the calling thread, and a bit for each in bits,
+ * those that are 64 * words or more left out.  0, and bits as they were: the
+ * kernel doesn't tell.
+ */
+unsigned tsi_limits_affinity(uint64_t *bits, unsigned words);
+
 #endif

@@ -268,13 +268,17 @@ static void worst_text(char *buf, size_t size, const struct tsi_snapshot *l)
 }
 
 static size_t compose(char *buf, size_t size, const struct tsi_snapshot *a,
-		      const struct tsi_snapshot *b, unsigned what, size_t width,
-		      const char *why)
+		      const struct tsi_snapshot *b,
+		      const struct tsi_liveline_style *style, unsigned what,
+		      size_t width, const char *why)
 {
 	char rates[256], who[1024] = "";
 	size_t used;
 
 	rates_text(rates, sizeof(rates), a, b, what);
+	if (style->threads < style->all_threads && what & EPOCH)
+		append(rates, sizeof(rates), "  %u/%u threads", style->threads,
+		       style->all_threads);
 	used = strlen(rates) + strlen(why) + 4;
 	if (what & EACH && !each_text(who, sizeof(who), b,
 				      width == SIZE_MAX ? SIZE_MAX
@@ -304,7 +308,8 @@ size_t tsi_liveline_format(char *buf, size_t size, const struct tsi_snapshot *a,
 
 	bottleneck_text(why, sizeof(why), a, b, style);
 	for (unsigned i = 0; i < sizeof(tries) / sizeof(tries[0]); i++)
-		if (compose(buf, size, a, b, tries[i], width, why) <= width)
+		if (compose(buf, size, a, b, style, tries[i], width, why) <=
+		    width)
 			break;
 	n = strlen(buf);
 	if (n > width) {

@@ -24,7 +24,8 @@ struct tsi_snapshot {
 struct tsi_liveline_style {
 	unsigned width; /* columns at most; 0 is no limit */
 	bool colour;
-	unsigned threads;
+	unsigned threads;     /* that may work */
+	unsigned all_threads; /* with those that are parked; 0: none is */
 	uint32_t min_consumers;
 };
 

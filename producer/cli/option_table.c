@@ -120,9 +120,10 @@ const struct tsi_opt tsi_opts[TSI_OPTS] = {
 	  AT(supervise) },
 
 	{ .kind = TSI_OPT_GROUP, .name = "Machine" },
-	{ TSI_OPT_COUNT, "threads", "N",
-	  "that decode (as many CPUs as affinity and quota allow)", AT(threads),
-	  RANGE(1, 1024), .letter = 'j' },
+	{ TSI_OPT_AUTO, "threads", "N|auto",
+	  "that decode (auto: as many as affinity and quota allow CPUs, "
+	  "shared\nwith your other streams here while they have readers)",
+	  AT(threads), RANGE(1, 1024), .letter = 'j' },
 	{ TSI_OPT_CHOICE, "io", "auto|uring|pread",
 	  "how files are read (auto: io_uring where the kernel lets us)",
 	  AT(io) },

@@ -106,6 +106,11 @@ static int set_option(struct tsi_options *o, const struct tsi_opt *r,
 	case TSI_OPT_CHOICE:
 		return tsi_value_choice(r->name, r->arg, value, to);
 	case TSI_OPT_COUNT:
+	case TSI_OPT_AUTO:
+		if (r->kind == TSI_OPT_AUTO && !strcmp(value, "auto")) {
+			*(uint64_t *)to = 0;
+			return 0;
+		}
 		return tsi_value_count(r->name, value, r->min, r->max, to);
 	case TSI_OPT_BYTES:
 		return tsi_value_bytes(r->name, value, r->min, r->max, to);

@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "cli/neighbours.h"
 #include "cli/number.h"
 #include "cli/options.h"
 #include "image/jpeg.h"
@@ -291,21 +292,26 @@ static bool ask(struct listed *r, struct tsock_stats *st)
 static void print_row(struct listed *r)
 {
 	double dt = (double)(tsi_now_ns() - r->before_ns) / 1e9;
-	char len[28], rate[28], mb[16];
+	char len[28], rate[28], mb[16], folder[512], threads[24] = "-";
+	unsigned working, all;
 
 	if (!r->answers || !ask(r, &r->now)) {
 		print_name(r->path);
 		printf("  does not answer\n");
 		return;
 	}
-	printf("%-20s %8u %12s %9u %10s %10s\n", r->name, r->now.pid,
+	snprintf(folder, sizeof(folder), "%.*s", (int)(r->name - 1 - r->path),
+		 r->path);
+	if (tsi_neighbours_ask(folder, r->name, &working, &all))
+		snprintf(threads, sizeof(threads), "%u/%u", working, all);
+	printf("%-20s %8u %12s %9u %10s %10s %8s\n", r->name, r->now.pid,
 	       tsi_number_thousands(len, r->now.epoch_len), r->now.consumers,
 	       tsi_number_thousands(rate,
 				    (uint64_t)((double)(r->now.produced -
 							r->before.produced) /
 						       dt +
 					       0.5)),
-	       tsi_number_megabytes(mb, r->now.memory));
+	       tsi_number_megabytes(mb, r->now.memory), threads);
 }
 
 int tsi_report_list(void)
@@ -332,8 +338,8 @@ int tsi_report_list(void)
 		l->row[i].answers = ask(&l->row[i], &l->row[i].before);
 	}
 	nanosleep(&wait, NULL);
-	printf("%-20s %8s %12s %9s %10s %10s\n", "STREAM", "PID", "SAMPLES",
-	       "CONSUMERS", "IMAGES/S", "MEMORY");
+	printf("%-20s %8s %12s %9s %10s %10s %8s\n", "STREAM", "PID", "SAMPLES",
+	       "CONSUMERS", "IMAGES/S", "MEMORY", "THREADS");
 	for (unsigned i = 0; i < l->n; i++)
 		print_row(&l->row[i]);
 	free(l);

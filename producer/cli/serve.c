@@ -17,6 +17,7 @@
 #include "cli/check.h"
 #include "cli/console.h"
 #include "cli/liveline.h"
+#include "cli/neighbours.h"
 #include "cli/notify.h"
 #include "cli/process.h"
 #include "cli/report.h"
@@ -27,6 +28,7 @@
 #define LOOK_MS 250 /* between two counts of connections */
 #define LIVE_MS 500
 #define PLAIN_MS 10000
+#define SHARE_MS 1000 /* between two looks at other producers */
 #define FAREWELL_MS 2000
 
 int tsi_serve_exit(int err)
@@ -53,6 +55,9 @@ struct command {
 	int connected;            /* ... and how many there were */
 	bool said;                /* that an idle stream stays for them */
 	int64_t start_ns;
+	struct tsi_neighbours *neighbours; /* NULL: CPUs aren't shared */
+	int64_t shared_ms;                 /* when they were shared last ... */
+	bool had_readers;                  /* ... and were there readers? */
 };
 
 /* ------------------------------------------------------------------------
@@ -151,7 +156,8 @@ static void show_line(struct command *c, struct tsi_snapshot *now)
 	struct tsi_liveline_style style = {
 		.width = live ? tsi_console_width() : 0,
 		.colour = tsi_console_colour(),
-		.threads = c->plan.pipeline.threads,
+		.threads = tsi_pool_limit(tsi_service_pool(c->service)),
+		.all_threads = c->plan.pipeline.threads,
 		.min_consumers = c->plan.pipeline.min_consumers,
 	};
 	char line[1600];
@@ -197,6 +203,46 @@ static void note_busy(struct command *c, const struct tsi_snapshot *now)
 			"--exit-when-idle counts from when they are closed",
 			c->connected, c->connected == 1 ? " is" : "s are");
 	c->said = true;
+}
+
+static void start_sharing(struct command *c)
+{
+	if (tsi_neighbours_open(c->plan.pipeline.name, &c->neighbours))
+		tsi_log(TSOCK_LOG_WARN,
+			"CPUs are not shared with other producers: %s",
+			tsock_errmsg());
+}
+
+/*
+ * Tell the other producers what this one does and, if it is to find the number
+ * of threads itself, let as many work as is its share of the CPUs.
+ */
+static void share_cpus(struct command *c, const struct tsi_snapshot *now)
+{
+	struct tsi_pool *pool = tsi_service_pool(c->service);
+	unsigned all = c->plan.pipeline.threads, had = tsi_pool_limit(pool);
+	bool readers = now->stats.consumers > 0;
+	int64_t now_ms = now->now_ns / 1000000;
+	unsigned share, rivals;
+
+	if (!c->neighbours ||
+	    (readers == c->had_readers && now_ms - c->shared_ms < SHARE_MS))
+		return;
+	c->shared_ms = now_ms;
+	c->had_readers = readers;
+	tsi_neighbours_tell(c->neighbours, now->stats.consumers, all, had);
+	if (c->o->threads)
+		return;
+	share = tsi_neighbours_share(c->neighbours, &rivals);
+	if (share > all)
+		share = all;
+	if (share == had)
+		return;
+	tsi_pool_set_limit(pool, share);
+	tsi_neighbours_tell(c->neighbours, now->stats.consumers, all, share);
+	tsi_log(TSOCK_LOG_INFO,
+		"%u of %u threads work: %u other stream%s with readers", share,
+		all, rivals, rivals == 1 ? "" : "s");
 }
 
 /* Why the stream ends now; NULL: it goes on. */
@@ -250,6 +296,7 @@ static int watch(struct command *c, int (*stop_signal)(int ms))
 		take_snapshot(c, &now);
 		tsi_notify_alive(now.now_ns / 1000000);
 		why = ending(c, &now);
+		share_cpus(c, &now);
 		show_line(c, &now);
 	}
 	tsi_console_show(NULL);
@@ -291,6 +338,7 @@ static int serve(struct command *c, int (*stop_signal)(int ms))
 	err = tsi_service_start(c->service);
 	if (err)
 		return fail(err);
+	start_sharing(c);
 	tsi_report_start(&c->plan, tsi_service_pool(c->service));
 	tsi_notify("READY=1\nSTATUS=serving");
 	code = watch(c, stop_signal);
@@ -321,6 +369,7 @@ int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
 		tsi_report_plan(&c.plan);
 	else
 		code = serve(&c, stop_signal);
+	tsi_neighbours_close(c.neighbours);
 	tsi_service_close(c.service);
 	tsi_address_unreserve(c.plan.pipeline.name);
 	return code;

@@ -88,6 +88,19 @@ static void substitutes_are_counted_in_the_line(void **state)
 	assert_non_null(strstr(line(&a, &b, &plain), "3 substituted"));
 }
 
+static void parked_threads_are_said(void **state)
+{
+	struct tsi_liveline_style some = plain;
+	struct tsi_snapshot a, b;
+
+	(void)state;
+	snapshots(&a, &b);
+	some.all_threads = 8;
+	assert_non_null(strstr(line(&a, &b, &some), "50%  2/8 threads  "));
+	some.all_threads = 2;
+	assert_null(strstr(line(&a, &b, &some), "threads"));
+}
+
 static void waiting_for_files_is_io_bound(void **state)
 {
 	struct tsi_snapshot a, b;
@@ -415,6 +428,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_is_in_the_line),
 		cmocka_unit_test(substitutes_are_counted_in_the_line),
+		cmocka_unit_test(parked_threads_are_said),
 		cmocka_unit_test(waiting_for_files_is_io_bound),
 		cmocka_unit_test(idle_workers_wait_for_the_slowest_consumer),
 		cmocka_unit_test(
