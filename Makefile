@@ -95,8 +95,8 @@ CLANG_FORMAT ?= $(or $(shell command -v clang-format-14),clang-format)
 # --------------------------------------------------------------------------
 # What is asked for must be there
 
-NOTHING_BUILT := check check-frameworks check-setup check-wheel clean config demo \
-	format fuzz help lint soak uninstall
+NOTHING_BUILT := check check-frameworks check-setup check-wheel clean config coverage demo \
+	format fuzz help lint model soak uninstall
 ifneq ($(filter-out $(NOTHING_BUILT),$(or $(MAKECMDGOALS),all)),)
 MISSING := $(foreach p,$(PACKAGES),$(if $(filter 0,$(call has,$(p))),$(p)))
 MISSING += $(shell echo '$(hash)include <Random123/philox.h>' | \
@@ -252,6 +252,7 @@ NCCL_SIM := $(if $(filter sim,$(CUDA)),$(wildcard test/simcuda/libnccl_sim.c))
 HELPER   := $(wildcard test/helpers/*.c test/parity/*.c)
 HELPERS  := $(call with_main,$(HELPER))
 FUZZERS  := $(wildcard test/fuzz/*.c)
+REPLAY   := test/fuzz/replay/replay.c
 CXX_THERE := $(if $(shell command -v $(firstword $(CXX))),1)
 EXAMPLES := $(wildcard examples/*.c) \
 	$(if $(CXX_THERE),$(wildcard examples/*.cpp)) \
@@ -264,7 +265,7 @@ includes = $(INCLUDES) $(if $(filter $(sees_cuda),$(1)),$(CUDA_INCLUDES))
 lone = $(call obj,$(filter-out $(call with_main,$(1)),$(1)))
 
 C_FILES := $(LIB) $(SIM) $(PRODUCER) $(BENCH) $(TESTLIB) $(UNIT) $(SYSTEM) \
-	$(FAULT) $(GPU) $(CONFORM) $(HELPER) $(FUZZERS)
+	$(FAULT) $(GPU) $(CONFORM) $(HELPER) $(FUZZERS) $(REPLAY)
 # What has the same object with every CUDA and URING.
 SHARED := $(filter-out $(sees_cuda),$(C_FILES))
 
@@ -290,6 +291,7 @@ LIB_OBJ    := $(call obj,$(LIB)) $(KERNELS:%.cu=$(B)/obj/%.o)
 HELPER_BIN := $(patsubst %.c,$(B)/test/%,$(notdir $(HELPERS)))
 EXAMPLE_BIN := $(patsubst %,$(B)/%,$(basename $(EXAMPLES)))
 FUZZ_BIN   := $(FUZZERS:%.c=$(B)/%)
+REPLAY_BIN := $(patsubst test/fuzz/fuzz_%.c,$(B)/test/fuzz/replay_%,$(FUZZERS))
 # What clang's static analyser says of each source.
 ANALYZED   := $(if $(shell command -v clang),$(patsubst \
 	%.c,$(B)/analyzed/%.log,$(filter lib/% producer/%,$(LIB) $(PRODUCER))))
@@ -301,7 +303,7 @@ ANALYZED   := $(if $(shell command -v clang),$(patsubst \
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib producer examples benches tests unit-tests gpu-tests fuzzers \
-	left-out demo check check-frameworks check-wheel lint analyze bench \
+	left-out model coverage demo check check-frameworks check-wheel lint analyze bench \
 	bench-compare bench-jobs soak fuzz mutants install uninstall clean \
 	help config format FORCE
 
@@ -312,7 +314,7 @@ examples: $(EXAMPLE_BIN)
 benches: $(BENCH_BIN)
 unit-tests: $(UNIT_BIN)
 gpu-tests: $(GPU_BIN) $(CUDA_HEADERS)
-tests: unit-tests gpu-tests $(SYSTEM_BIN) $(FAULT_BIN) $(HELPER_BIN)	## test programs (not run)
+tests: unit-tests gpu-tests $(SYSTEM_BIN) $(FAULT_BIN) $(HELPER_BIN) $(REPLAY_BIN)	## test programs (not run)
 fuzzers: $(FUZZ_BIN)
 left-out:
 	@printf '%s\n' $(LEFT_OUT)
@@ -357,6 +359,14 @@ bench-compare: all	## beside other loaders, installed first; PEERS=REGEX
 
 bench-jobs: all		## k jobs that share, or have a loader each
 	$(beside_others)
+
+model:			## every state of test/model's models, and negative controls
+	@test/setup.sh model
+	@test/model/run.sh
+
+coverage:		## lines and branches of lib/ that the tests run
+	@test/setup.sh check
+	@test/coverage.sh $(FILES)
 
 mutants:		## plant faults; the tests must find every one
 	@test/setup.sh check
@@ -525,6 +535,11 @@ $(B)/test/%: $(B)/obj/test/helpers/%.o $(call lone,$(HELPER)) $(AR_PRODUCER) \
 
 $(B)/test/%: $(B)/obj/test/parity/%.o $(call lone,$(HELPER)) $(AR_PRODUCER) \
 		$(AR_LIB)
+	$(inside)
+
+# The same targets, run by a main() of ours.
+$(REPLAY_BIN): $(B)/test/fuzz/replay_%: $(B)/obj/test/fuzz/fuzz_%.o \
+		$(call obj,$(REPLAY)) $(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
 $(B)/test/fuzz/%: $(B)/obj/test/fuzz/%.o $(AR_PRODUCER) $(AR_LIB)

@@ -43,6 +43,7 @@ system       plain    400  system/*,system/*.sh    system tests
 system-asan  asan     400  system/*,system/bytes.sh system tests, ASan and UBSan
 system-tsan  tsan     400  system/*,system/bytes.sh system tests, TSan
 faults       plain    900  faults/*                calls that fail
+replay       asan     400  @replay                 inputs of fuzzers, ASan and UBSan
 faults-asan+ asan     1800 faults/*                calls that fail, ASan and UBSan
 python       plain    1800 @python                 Python
 frameworks+  all      3000 @frameworks             Python, inside frameworks

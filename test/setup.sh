@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# setup.sh - install what a build (build), the tests (check) or the fuzzers
-# (fuzz) need and this machine lacks.
+# setup.sh - install what a build (build), the tests (check), the fuzzers (fuzz)
+# or the models (model) need and this machine lacks.
 #
 # Debian and Ubuntu: by apt-get, as root or with a sudo that asks nothing;
 # else it prints the line to type.  Elsewhere it only says what is missing.
@@ -20,8 +20,9 @@ case $what in
 build) want=$build ;;
 check) want="$build $check" ;;
 fuzz) want="$build clang" ;;
+model) want='gcc libc6-dev spin' ;;
 *)
-	echo "usage: test/setup.sh build|check|fuzz" >&2
+	echo "usage: test/setup.sh build|check|fuzz|model" >&2
 	exit 2
 	;;
 esac
@@ -30,6 +31,10 @@ esac
 # that is missing.
 probe()
 {
+	if [ "$what" = model ]; then
+		command -v spin >/dev/null || echo 'the model checker Spin'
+		return
+	fi
 	cc=$(command -v cc || command -v gcc || true)
 	[ -n "$cc" ] || echo 'a C compiler'
 	for tool in make pkg-config; do

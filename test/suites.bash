@@ -243,6 +243,20 @@ suite_wheel()
 	esac
 }
 
+# What libFuzzer is given, by a main() of ours: seeds and inputs made of them.
+suite_replay()
+{
+	local program
+	for program in "$B"/test/fuzz/replay_*; do
+		case $program in
+		*_session) export REPLAY_RUNS=200000 ;;
+		*) export REPLAY_RUNS=5000 ;;
+		esac
+		run_program "$build: fuzz/$(basename "$program")" "$program"
+	done
+	unset REPLAY_RUNS
+}
+
 suite_lint()
 {
 	local tool
