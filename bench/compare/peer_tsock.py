@@ -28,6 +28,7 @@ def checkout(before):
 
 def versions(options):
     checkout(options.variant == "tsock before")
+    import torch  # noqa: F401  before any clock starts
     import tsock
 
     if options.join:
