@@ -176,9 +176,12 @@ static int rejoin(struct tsock *t, int *timeout_ms)
 	t->goal = (struct tsi_goal){ .position = t->lost.position,
 				     .end = t->end };
 	err = join_again(t, deadline, &start, &end);
-	if (!err)
+	if (!err) {
 		t->phase = TSI_PHASE_READING;
-	else if (err != TSOCK_EAGAIN)
+		/* Other ranks may have to begin where this one did. */
+		if (start < t->lost.position)
+			tsi_reader_skip(t->reader, t->lost.position);
+	} else if (err != TSOCK_EAGAIN)
 		t->phase = TSI_PHASE_IDLE;
 	if (*timeout_ms > 0)
 		*timeout_ms = tsi_now_ms() < deadline

@@ -83,11 +83,13 @@ static int check_twin(const struct tsi_job *k, const struct tsi_msg_join *j,
 		       r->pid, j->pid, j->rank);
 }
 
-static bool all_ask(const struct tsi_job *k, int64_t now_ms)
+/* Have all ranks asked, or joined, but for this one? */
+static bool all_but(const struct tsi_job *k, uint32_t rank, int64_t now_ms)
 {
 	for (unsigned i = 0; i < k->world; i++)
-		if (!k->rank[i].asked_ms ||
-		    now_ms - k->rank[i].asked_ms > STALE_MS)
+		if (i != rank && !k->rank[i].joined &&
+		    (!k->rank[i].asked_ms ||
+		     now_ms - k->rank[i].asked_ms > STALE_MS))
 			return false;
 	return true;
 }
@@ -117,7 +119,7 @@ int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 	r->asked_ms = k->asked_ms = now_ms;
 	r->pid = j->pid;
 	memcpy(r->nonce, j->nonce, TSI_NONCE);
-	if (!k->complete && all_ask(k, now_ms)) {
+	if (!k->complete && all_but(k, j->rank, now_ms)) {
 		k->complete = true;
 		k->expires_ms = now_ms + JOIN_MS;
 	}
@@ -161,6 +163,25 @@ void tsi_jobs_joined(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		if (!k->rank[i].joined)
 			return;
 	forget(t, k);
+}
+
+void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
+		     unsigned reader, uint64_t start, int64_t now_ms)
+{
+	struct tsi_job *k = find(t, j->job);
+
+	if (check(j))
+		return;
+	if (!k)
+		k = add(t, j);
+	if (!k)
+		return;
+	k->asked_ms = now_ms;
+	if (!k->complete && all_but(k, j->rank, now_ms)) {
+		k->complete = true;
+		k->expires_ms = now_ms + JOIN_MS;
+	}
+	tsi_jobs_joined(t, j, reader, start);
 }
 
 bool tsi_jobs_wait(const struct tsi_jobs *t, unsigned reader)

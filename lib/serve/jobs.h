@@ -64,6 +64,13 @@ int tsi_jobs_begin(const struct tsi_jobs *t, const struct tsi_msg_join *j,
 void tsi_jobs_joined(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		     unsigned reader, uint64_t start);
 
+/*
+ * A rank is a reader again, after a restart, and not all ranks of its job were
+ * when the producer before died: they begin where it had begun.
+ */
+void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
+		     unsigned reader, uint64_t start, int64_t now_ms);
+
 /* Does this reader wait for other ranks, so that its tail doesn't count? */
 bool tsi_jobs_wait(const struct tsi_jobs *t, unsigned reader);
 

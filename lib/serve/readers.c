@@ -69,10 +69,12 @@ void tsi_readers_note_return(struct tsi_readers *r,
 
 /* A reader's row in the record takes the place of the one that it had. */
 static void record_reader(struct tsi_readers *r, const struct tsi_offer *o,
-			  const struct tsi_conn *c, uint64_t start)
+			  const struct tsi_conn *c, uint64_t start,
+			  bool together)
 {
 	struct tsi_reader_row row = tsi_conn_row(c, start);
 
+	row.together = together;
 	tsi_record_put(&r->record, &row);
 	if (tsi_returners_take(&r->returners, o->join.was))
 		tsi_record_drop(&r->record, o->join.was);
@@ -133,7 +135,7 @@ static void record_marks(struct tsi_readers *r, int64_t now_ms)
 
 		tsi_membership_stats_row(r->membership, i, &row);
 		tsi_record_mark(&r->record, tsi_conn_nonce(&r->conn[i]),
-				row.tail);
+				row.tail, tsi_jobs_wait(&r->jobs, i));
 	}
 }
 
@@ -208,6 +210,32 @@ static int join_rank(struct tsi_readers *r, const struct tsi_msg_join *join,
 	return err;
 }
 
+/* Where its job began, if other ranks have still to begin there. */
+static bool returns_alone(struct tsi_readers *r,
+			  const struct tsi_msg_join *join,
+			  struct tsi_join *rules)
+{
+	const struct tsi_reader_row *was =
+		tsi_returners_find(&r->returners, join->was);
+
+	if (!was || !was->together || !join->epoch_end)
+		return false;
+	if (was->mark < rules->after)
+		rules->after = was->mark;
+	return true;
+}
+
+static int rejoin_job(struct tsi_readers *r, const struct tsi_msg_join *join,
+		      const struct tsi_join *rules, struct tsi_joined *out)
+{
+	int err = tsi_membership_join(r->membership, rules, tsi_now_ms(), out);
+
+	if (!err)
+		tsi_jobs_return(&r->jobs, join, out->id, out->start,
+				tsi_now_ms());
+	return err;
+}
+
 static int join_membership(struct tsi_readers *r, const struct tsi_offer *o,
 			   struct tsi_joined *out)
 {
@@ -215,6 +243,8 @@ static int join_membership(struct tsi_readers *r, const struct tsi_offer *o,
 
 	if (tsi_returners_collect(&r->returners))
 		return tsi_err(TSOCK_EAGAIN, "readers are returning");
+	if (returns_alone(r, &o->join, &rules))
+		return rejoin_job(r, &o->join, &rules, out);
 	if (begins_with_others(&o->join))
 		return join_rank(r, &o->join, &rules, out);
 	return tsi_membership_join(r->membership, &rules, tsi_now_ms(), out);
@@ -241,7 +271,12 @@ int tsi_readers_join(struct tsi_readers *r, const struct tsi_offer *o,
 	a->reader = tsi_conn_attach(&c, tsi_gate_ring(r->gate, o->view),
 				    joined.id, joined.start);
 	r->conn[joined.id] = c;
-	record_reader(r, o, &c, joined.start);
+	record_reader(r, o, &c, joined.start,
+		      tsi_jobs_wait(&r->jobs, joined.id));
+	/* By the last rank no reader waits for others any more. */
+	if (o->join.world > 1)
+		r->marked_ms = 0;
+	record_marks(r, tsi_now_ms());
 	a->keep_sock = tsi_conn_keeps_sock(&c);
 	a->row = joined.id;
 	a->start = joined.start;

@@ -19,7 +19,7 @@
 #include "base/log.h"
 
 #define MAGIC UINT64_C(0x6461657220636f74) /* "toc read" */
-#define VERSION 1
+#define VERSION 2
 
 struct head {
 	uint64_t magic;
@@ -203,13 +203,19 @@ void tsi_record_put(struct tsi_record *r, const struct tsi_reader_row *row)
 	write_row(r, i);
 }
 
-void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark)
+void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark,
+		     bool together)
 {
 	unsigned i = r->fd < 0 ? TSI_RECORD_ROWS : find(r, nonce);
+	struct tsi_reader_row *row;
 
-	if (i >= TSI_RECORD_ROWS || r->row[i].reader.mark == mark)
+	if (i >= TSI_RECORD_ROWS)
 		return;
-	r->row[i].reader.mark = mark;
+	row = &r->row[i].reader;
+	if (row->mark == mark && row->together == together)
+		return;
+	row->mark = mark;
+	row->together = together;
 	write_row(r, i);
 }
 

@@ -56,7 +56,8 @@ bool tsi_record_next(const struct tsi_record *r, unsigned *i,
 
 /* A reader comes, is at another place, or is no more: by its nonce. */
 void tsi_record_put(struct tsi_record *r, const struct tsi_reader_row *row);
-void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark);
+void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark,
+		     bool together);
 void tsi_record_drop(struct tsi_record *r, const uint8_t *nonce);
 
 /* What is there stays, for the next producer; if keep is false, nothing does. */

@@ -57,6 +57,15 @@ static void forget(struct tsi_returners *t, struct tsi_returner *r)
 	t->count--;
 }
 
+const struct tsi_reader_row *tsi_returners_find(const struct tsi_returners *t,
+						const uint8_t *was)
+{
+	struct tsi_returner *r =
+		find((struct tsi_returners *)(uintptr_t)t, was);
+
+	return r ? &r->row : NULL;
+}
+
 bool tsi_returners_take(struct tsi_returners *t, const uint8_t *was)
 {
 	struct tsi_returner *r = find(t, was);
@@ -100,7 +109,8 @@ static uint64_t least(const struct tsi_returners *t, unsigned *silent)
 	*silent = 0;
 	for (unsigned i = 0; i < TSI_RETURNERS; i++) {
 		const struct tsi_returner *r = &t->returner[i];
-		uint64_t at = r->asked ? r->position : r->row.mark;
+		uint64_t at = r->asked && !r->row.together ? r->position
+							   : r->row.mark;
 
 		if (!r->used)
 			continue;

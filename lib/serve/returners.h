@@ -27,7 +27,8 @@
 /* A reader, as the record has it. */
 struct tsi_reader_row {
 	uint32_t pid;             /* 0: not known */
-	uint32_t reserved;        /* 0 */
+	uint32_t together;        /* 1: ranks of its job were still to begin,
+				   * at the mark */
 	uint64_t born;            /* when its process began; 0: not known */
 	uint64_t mark;            /* its tail, when it was last looked at */
 	uint8_t nonce[TSI_NONCE]; /* of its connection */
@@ -70,6 +71,10 @@ bool tsi_returners_ask(struct tsi_returners *t, const struct tsi_msg_join *j,
 
 /* May nobody join, since the stream's place isn't known yet? */
 bool tsi_returners_collect(const struct tsi_returners *t);
+
+/* What is known of the one that had this nonce; NULL: it isn't awaited. */
+const struct tsi_reader_row *tsi_returners_find(const struct tsi_returners *t,
+						const uint8_t *was);
 
 /* It is a reader again; true if it was awaited. */
 bool tsi_returners_take(struct tsi_returners *t, const uint8_t *was);

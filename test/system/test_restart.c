@@ -205,6 +205,34 @@ static void the_ranks_of_a_job_go_on(void **state)
 	run(&src, r, 2, 4, kills(10));
 }
 
+/* One is a reader, or has taken batches even, and the other one isn't yet. */
+static void ranks_that_have_not_all_begun_begin_together(void **state)
+{
+	struct source src = source_of("begin");
+	struct reader r[] = {
+		{ .batch = 10, .epochs = 1, .rank = 0, .world = 2 },
+		{ .batch = 10, .epochs = 1, .rank = 1, .world = 2 },
+	};
+
+	(void)state;
+	src.pace_us = 0;
+	for (unsigned k = 0; k < 6; k++) {
+		pid_t producer = start_producer(&src), pid[2];
+
+		for (unsigned i = 0; i < 2; i++) {
+			r[i].src = &src;
+			pid[i] = start_steady(&r[i]);
+		}
+		while (!stats_of(src.name).consumers)
+			;
+		kill_and_reap(producer);
+		producer = start_producer(&src);
+		for (unsigned i = 0; i < 2; i++)
+			assert_int_equal(ended(pid[i]), 0);
+		kill_and_reap(producer);
+	}
+}
+
 static void segments_and_a_stream_that_ends_go_on(void **state)
 {
 	struct source src = source_of("ends");
@@ -387,6 +415,7 @@ int main(void)
 		cmocka_unit_test(two_readers_at_different_paces_go_on),
 		cmocka_unit_test(three_readers_of_different_views_go_on),
 		cmocka_unit_test(the_ranks_of_a_job_go_on),
+		cmocka_unit_test(ranks_that_have_not_all_begun_begin_together),
 		cmocka_unit_test(segments_and_a_stream_that_ends_go_on),
 		cmocka_unit_test(
 			what_is_published_is_given_and_then_an_error_with_the_time),

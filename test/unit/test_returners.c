@@ -130,6 +130,21 @@ static void the_dead_are_not_waited_for(void **state)
 			 TSI_RETURNERS_RELEASE);
 }
 
+/* They will begin where it has, so that has to be there for them. */
+static void a_rank_whose_job_has_not_begun_stands_where_it_began(void **state)
+{
+	struct tsi_reader_row row = row_of(1, 60);
+
+	(void)state;
+	expect(0);
+	row.together = 1;
+	tsi_returners_add(&t, &row, 0);
+	assert_true(asks(1, 90, 10));
+	assert_int_equal(tsi_returners_step(&t, 10, &from), TSI_RETURNERS_HOLD);
+	assert_int_equal(from, 60);
+	assert_int_equal(tsi_returners_find(&t, row.nonce)->mark, 60);
+}
+
 /* ---- the record ---- */
 
 static char folder[] = "/tmp/tsock-record-XXXXXX";
@@ -163,7 +178,7 @@ static void what_a_producer_recorded_outlives_it(void **state)
 	assert_int_equal(recorded(5, &marks), 0);
 	tsi_record_put(&r, &a);
 	tsi_record_put(&r, &b);
-	tsi_record_mark(&r, b.nonce, 30);
+	tsi_record_mark(&r, b.nonce, 30, false);
 	die();
 	assert_int_equal(recorded(5, &marks), 2);
 	assert_int_equal(marks, 130);
@@ -215,6 +230,8 @@ int main(void)
 		cmocka_unit_test(the_stream_goes_on_at_the_least_position),
 		cmocka_unit_test(the_mark_stands_for_a_reader_that_is_busy),
 		cmocka_unit_test(a_reader_of_an_older_producer_sets_no_start),
+		cmocka_unit_test(
+			a_rank_whose_job_has_not_begun_stands_where_it_began),
 		cmocka_unit_test(the_dead_are_not_waited_for),
 		cmocka_unit_test(what_a_producer_recorded_outlives_it),
 		cmocka_unit_test(a_file_that_makes_no_sense_is_as_good_as_none),
