@@ -180,6 +180,68 @@ static void hostile_records_read_nothing_else(void **state)
 	assert_in_range(good, 1000, 5900);
 }
 
+/* Load it with its sums put right. */
+static int load_mended(struct image_gen_bytes *f)
+{
+	uint8_t got[BYTES];
+
+	mend(f);
+	return load(f->data, f->len, 0, got);
+}
+
+/* Have the last values of the first row be an exception instead. */
+static void make_exception(struct image_gen_bytes *f, size_t row, uint32_t n,
+			   uint32_t block, uint16_t at)
+{
+	uint32_t counts[2];
+	size_t mask = row + 8;
+
+	memcpy(counts, f->data + row, sizeof(counts));
+	for (unsigned cleared = 0; cleared < 8; mask++) {
+		uint8_t *m = f->data + mask;
+
+		for (; *m && cleared < 8; cleared++)
+			*m &= (uint8_t)(*m - 1);
+	}
+	counts[0] -= 8;
+	counts[1] += 1;
+	memcpy(f->data + row, counts, sizeof(counts));
+	row += 8 + 10 * (size_t)n + counts[0];
+	memcpy(f->data + row, &block, sizeof(block));
+	memcpy(f->data + row + 4, &at, sizeof(at));
+}
+
+static void counts_that_dont_fit_are_bad(void **state)
+{
+	static const struct {
+		int block; /* of the row; -1: the first behind it */
+		uint16_t at;
+		int err;
+	} tries[] = { { 0, 1, 0 },
+		      { 3, 63, 0 },
+		      { 0, 0, TSOCK_EDATA },
+		      { 0, 64, TSOCK_EDATA },
+		      { -1, 1, TSOCK_EDATA } };
+	struct image_gen_bytes f = image_gen_copy(record.data, record.len);
+	struct tsi_jpeg_packed p;
+
+	(void)state;
+	assert_int_equal(tsi_jpeg_packed_open(&p, f.data, f.len, false), 0);
+	/* A mask that takes more values than there are. */
+	memset(f.data + p.first + 8, 0xfe, 8);
+	assert_int_equal(load_mended(&f), TSOCK_EDATA);
+	free(f.data);
+	for (unsigned i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		f = image_gen_copy(record.data, record.len);
+		make_exception(&f, p.first, p.in_row,
+			       tries[i].block < 0 ? p.in_row
+						  : (uint32_t)tries[i].block,
+			       tries[i].at);
+		assert_int_equal(load_mended(&f), tries[i].err);
+		free(f.data);
+	}
+}
+
 static void a_record_may_say_why_a_file_is_bad(void **state)
 {
 	static const char text[] = TSI_PACKED_BAD_MAGIC "can't be opened: why";
@@ -208,6 +270,7 @@ int main(void)
 		cmocka_unit_test(a_changed_byte_is_noticed_or_doesnt_matter),
 		cmocka_unit_test(damage_is_bad_for_those_that_reach_it),
 		cmocka_unit_test(hostile_records_read_nothing_else),
+		cmocka_unit_test(counts_that_dont_fit_are_bad),
 		cmocka_unit_test(a_record_may_say_why_a_file_is_bad),
 		cmocka_unit_test(an_internal_form_isnt_offered),
 	};

@@ -423,6 +423,11 @@ static void a_kept_scan_sees_new_and_changed_shards(void **state)
 	options.folder = pattern;
 	assert_false(cached(3));
 	assert_true(cached(3));
+	/* And each has a scan of its own. */
+	options.folder = root;
+	assert_true(cached(3));
+	options.folder = pattern;
+	assert_true(cached(3));
 	add(&t, "a.png");
 	tar_gen_text(&t, "a.cls", "1");
 	tar_gen_end(&t);

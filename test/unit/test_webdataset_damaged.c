@@ -89,6 +89,26 @@ static void a_shard_that_was_cut_keeps_what_is_before(void **state)
 	free(t.data);
 }
 
+static void a_sample_whose_label_was_cut_off_is_left_out(void **state)
+{
+	struct tar_gen t = { 0 };
+	struct tsi_index *x;
+
+	(void)state;
+	three(&t);
+	add(&t, "3.png");
+	tar_gen_text(&t, "3.cls", "3");
+	/* Within the label's header, before its bytes, and behind it. */
+	for (size_t n = t.len - 600; n <= t.len; n += 100) {
+		put_old(t.data, n);
+		x = try();
+		assert_non_null(x);
+		assert_int_equal(tsi_index_count(x), n > t.len - 512 ? 4 : 3);
+		tsi_index_close(x);
+	}
+	free(t.data);
+}
+
 static void a_damaged_header_ends_the_shard(void **state)
 {
 	struct tar_gen t = { 0 };
@@ -170,6 +190,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_shard_that_was_cut_keeps_what_is_before),
+		TEST(a_sample_whose_label_was_cut_off_is_left_out),
 		TEST(a_damaged_header_ends_the_shard),
 		TEST(hostile_headers_do_no_harm),
 	};
