@@ -4,7 +4,6 @@
  */
 #include "data/names.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,10 +18,13 @@
 /* Names of one row: in full, without the shard, and both without extension. */
 #define SPELLINGS 4
 
+/* A slot's row counts from 1; 0: the slot is free. */
+#define ROW (UINT64_MAX >> 1)
+#define SEVERAL (~ROW) /* more rows have the name */
+
 struct slot {
 	uint64_t hash;
-	uint64_t row; /* from 1; 0: the slot is free */
-	bool several;
+	uint64_t row;
 };
 
 struct tsi_names {
@@ -32,35 +34,43 @@ struct tsi_names {
 	struct slot slot[];
 };
 
+struct spelling {
+	const char *name; /* not ended by a NUL */
+	size_t len;
+};
+
 /*
- * Spelling k of a row, written to `to` if it isn't in the table as it is; *len
- * becomes its length.  NULL: the row has no such spelling.
+ * The spellings of a row, the first of which is ended by a NUL; how many they
+ * are.  They lie in the table, or in buf.
  */
-static const char *spell(const struct tsi_names *n, uint64_t row, unsigned k,
-			 char to[NAME_MAX_LEN], size_t *len)
+static unsigned spell(const struct tsi_names *n, uint64_t row,
+		      char buf[NAME_MAX_LEN], struct spelling to[SPELLINGS])
 {
 	struct tsi_location at;
-	const char *name, *shard, *last;
+	const char *full, *name, *last;
+	size_t len, shard, ext;
 
 	tsi_format_locate(n->format, n->table, row, &at);
-	name = at.member ? at.member : at.path;
+	full = at.member ? at.member : at.path;
 	/* A pack's own files are no part of a name. */
 	if (at.member && !tsi_format_keeps_index(n->format)) {
-		snprintf(to, NAME_MAX_LEN, "%s: %s", at.path, at.member);
-		name = to;
+		snprintf(buf, NAME_MAX_LEN, "%s: %s", at.path, at.member);
+		full = buf;
 	}
-	shard = at.member ? strstr(name, TAR) : NULL;
-	if (k > 0 && !shard)
-		return NULL;
-	if (k & 1)
-		name = shard + strlen(TAR);
-	*len = strlen(name);
-	if (k & 2) {
-		last = strrchr(shard + strlen(TAR), '/');
-		last = last ? last + 1 : shard + strlen(TAR);
-		*len = (size_t)(last - name) + strcspn(last, ".");
-	}
-	return name;
+	len = strlen(full);
+	to[0] = (struct spelling){ full, len };
+	name = at.member ? strstr(full, TAR) : NULL;
+	if (!name)
+		return 1;
+	name += strlen(TAR);
+	shard = (size_t)(name - full);
+	last = strrchr(name, '/');
+	last = last ? last + 1 : name;
+	ext = strlen(last) - strcspn(last, ".");
+	to[1] = (struct spelling){ name, len - shard };
+	to[2] = (struct spelling){ full, len - ext };
+	to[3] = (struct spelling){ name, len - shard - ext };
+	return SPELLINGS;
 }
 
 static uint64_t place(const struct tsi_names *n, uint64_t hash)
@@ -75,21 +85,17 @@ static uint64_t place(const struct tsi_names *n, uint64_t hash)
 static void put(struct tsi_names *n, uint64_t row)
 {
 	char buf[NAME_MAX_LEN];
+	struct spelling is[SPELLINGS];
+	unsigned k = spell(n, row, buf, is);
 
-	for (unsigned k = 0; k < SPELLINGS; k++) {
-		size_t len;
-		const char *name = spell(n, row, k, buf, &len);
-		struct slot *s;
-		uint64_t hash;
+	while (k-- > 0) {
+		uint64_t hash = tsi_hash(is[k].name, is[k].len, 0);
+		struct slot *s = &n->slot[place(n, hash)];
 
-		if (!name)
-			return;
-		hash = tsi_hash(name, len, 0);
-		s = &n->slot[place(n, hash)];
 		if (!s->row)
 			*s = (struct slot){ .hash = hash, .row = row + 1 };
-		else if (s->row != row + 1)
-			s->several = true;
+		else if ((s->row & ROW) != row + 1)
+			s->row |= SEVERAL;
 	}
 }
 
@@ -101,7 +107,8 @@ int tsi_names_create(const struct tsi_format *f, const struct tsi_table *t,
 	struct tsi_names *n;
 
 	tsi_format_locate(f, t, 0, &first);
-	while (slots < 2 * count * (first.member ? SPELLINGS : 1))
+	/* At least a quarter of the slots stays free. */
+	while (slots / 4 * 3 < count * (first.member ? SPELLINGS : 1))
 		slots *= 2;
 	n = calloc(1, sizeof(*n) + slots * sizeof(n->slot[0]));
 	if (!n)
@@ -124,20 +131,19 @@ enum tsi_names_found tsi_names_find(const struct tsi_names *n, const char *name,
 				    size_t len, uint64_t *row)
 {
 	const struct slot *s = &n->slot[place(n, tsi_hash(name, len, 0))];
+	uint64_t at = (s->row & ROW) - 1;
+	struct spelling is[SPELLINGS];
 	char buf[NAME_MAX_LEN];
+	unsigned k;
 
 	if (!s->row)
 		return TSI_NAMES_NONE;
-	for (unsigned k = 0; k < SPELLINGS; k++) {
-		size_t have;
-		const char *is = spell(n, s->row - 1, k, buf, &have);
-
-		if (!is)
-			break;
-		if (have != len || memcmp(is, name, len) != 0)
+	k = spell(n, at, buf, is);
+	while (k-- > 0) {
+		if (is[k].len != len || memcmp(is[k].name, name, len) != 0)
 			continue;
-		*row = s->row - 1;
-		return s->several ? TSI_NAMES_SEVERAL : TSI_NAMES_ONE;
+		*row = at;
+		return s->row & SEVERAL ? TSI_NAMES_SEVERAL : TSI_NAMES_ONE;
 	}
 	return TSI_NAMES_NONE;
 }
@@ -145,9 +151,9 @@ enum tsi_names_found tsi_names_find(const struct tsi_names *n, const char *name,
 void tsi_names_example(const struct tsi_names *n, uint64_t row,
 		       char to[TSI_NAMES_EXAMPLE])
 {
+	struct spelling is[SPELLINGS];
 	char buf[NAME_MAX_LEN];
-	size_t len;
-	const char *name = spell(n, row, 0, buf, &len);
 
-	snprintf(to, TSI_NAMES_EXAMPLE, "%s", name);
+	spell(n, row, buf, is);
+	snprintf(to, TSI_NAMES_EXAMPLE, "%s", is[0].name);
 }
