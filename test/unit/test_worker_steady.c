@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_worker_steady.c - what a worker doesn't do for a sample once it has been
+ * through the data set: it allocates nothing.
+ *
+ * This program's own malloc() counts.  A sanitizer has one of its own, so
+ * there is nothing to count with it.
+ */
+#include "run/worker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "test/lib/image_gen.h"
+#include "test/lib/sanitized.h"
+#include "test/lib/worker_fixture.h"
+
+#define FILES 5
+#define WARM_EPOCHS 4
+
+static _Atomic uint64_t calls;
+
+#if !SANITIZED
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t n);
+
+void *malloc(size_t n)
+{
+	atomic_fetch_add(&calls, 1);
+	return __libc_malloc(n);
+}
+
+void *calloc(size_t n, size_t size)
+{
+	atomic_fetch_add(&calls, 1);
+	return __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t n)
+{
+	atomic_fetch_add(&calls, 1);
+	return __libc_realloc(p, n);
+}
+#endif
+
+/* Files of several sizes and samplings, baseline. */
+static void put_jpegs(void)
+{
+	static const char *const name[FILES] = { "a/0.jpg", "a/1.jpg",
+						 "b/0.jpg", "b/1.jpg",
+						 "c/0.jpg" };
+
+	for (unsigned i = 0; i < FILES; i++) {
+		struct image_gen_jpeg g = { .width = 64 + 24 * i,
+					    .height = 90 + 16 * i,
+					    .components = 3,
+					    .quality = 60 + (int)i * 8 };
+		struct image_gen_bytes b = image_gen_jpeg(&g);
+
+		put(name[i], b.data, b.len);
+		free(b.data);
+	}
+}
+
+static void make_epoch(struct tsi_worker *w, uint64_t epoch, struct sample *to)
+{
+	for (uint64_t i = 0; i < FILES; i++) {
+		struct tsi_made made;
+
+		assert_int_equal(tsi_worker_begin(w, epoch * FILES + i), 0);
+		if (tsi_worker_busy(w) == DEPTH)
+			assert_int_equal(tsi_worker_finish(w, into, to, &made),
+					 0);
+	}
+}
+
+/* Calls of malloc() and the like in an epoch after the first ones. */
+static uint64_t count_epoch(void)
+{
+	static struct sample to[64];
+	struct tsi_sampler *s = open_sampler();
+	struct tsi_worker *w;
+	uint64_t start = atomic_load(&calls), before, after;
+
+	assert_int_equal(tsi_worker_create(s, options.io, DEPTH, NULL, &w), 0);
+	/* Each of the reader's buffers has held each file. */
+	for (uint64_t e = 0; e < WARM_EPOCHS * DEPTH; e++)
+		make_epoch(w, e, to);
+	before = atomic_load(&calls);
+	/* The worker itself was counted. */
+	assert_true(before > start);
+	make_epoch(w, WARM_EPOCHS * DEPTH, to);
+	make_epoch(w, WARM_EPOCHS * DEPTH + 1, to);
+	after = atomic_load(&calls);
+	tsi_worker_destroy(w);
+	tsi_sampler_close(s);
+	return after - before;
+}
+
+static void nothing_is_allocated_for_a_jpeg(void **state)
+{
+	(void)state;
+	if (SANITIZED)
+		skip();
+	put_jpegs();
+	options.index_memory = 1 << 20;
+	assert_int_equal(count_epoch(), 0);
+}
+
+static void nothing_is_allocated_for_a_jpeg_without_an_index(void **state)
+{
+	(void)state;
+	if (SANITIZED)
+		skip();
+	put_jpegs();
+	assert_int_equal(count_epoch(), 0);
+}
+
+static void nothing_is_allocated_by_a_shuffled_order(void **state)
+{
+	(void)state;
+	if (SANITIZED)
+		skip();
+	put_jpegs();
+	options.order = TSI_PHILOX;
+	assert_int_equal(count_epoch(), 0);
+}
+
+static void nothing_is_allocated_with_io_uring(void **state)
+{
+	struct tsi_io_reader *r;
+
+	(void)state;
+	if (SANITIZED || tsi_io_reader_create(TSI_READER_URING, 1, &r))
+		skip();
+	tsi_io_reader_destroy(r);
+	put_jpegs();
+	options.io = TSI_READER_URING;
+	assert_int_equal(count_epoch(), 0);
+}
+
+static void nothing_is_allocated_for_a_png(void **state)
+{
+	(void)state;
+	if (SANITIZED)
+		skip();
+	put_five();
+	assert_int_equal(count_epoch(), 0);
+}
+
+#define in_a_tree(test) \
+	cmocka_unit_test_setup_teardown(test, make_root, remove_root)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		in_a_tree(nothing_is_allocated_for_a_jpeg),
+		in_a_tree(nothing_is_allocated_for_a_jpeg_without_an_index),
+		in_a_tree(nothing_is_allocated_by_a_shuffled_order),
+		in_a_tree(nothing_is_allocated_with_io_uring),
+		in_a_tree(nothing_is_allocated_for_a_png),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
