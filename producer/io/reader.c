@@ -161,6 +161,9 @@ int tsi_io_reader_next(struct tsi_io_reader *r, bool wait, struct tsi_read *out)
 		s = tsi_io_slots_done(r->slot, r->depth);
 		if (s) {
 			take(r, s, out);
+			/* No call may follow for long: close the last files. */
+			if (r->pending == 0)
+				(void)r->backend->pump(r->state, false);
 			return 0;
 		}
 		if (!wait)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_worker_steady.c - what a worker doesn't do for a sample once it has been
- * through the data set: it allocates nothing.
+ * through the data set: it allocates nothing, and enters the kernel by
+ * io_uring no more than once.
  *
  * This program's own malloc() counts.  A sanitizer has one of its own, so
  * there is nothing to count with it.
@@ -17,6 +18,9 @@
 
 #include <cmocka.h>
 
+#include <dlfcn.h>
+#include <string.h>
+
 #include "test/lib/image_gen.h"
 #include "test/lib/sanitized.h"
 #include "test/lib/worker_fixture.h"
@@ -25,6 +29,20 @@
 #define WARM_EPOCHS 4
 
 static _Atomic uint64_t calls;
+static unsigned submits;
+
+struct io_uring;
+int io_uring_submit(struct io_uring *ring);
+
+int io_uring_submit(struct io_uring *ring)
+{
+	void *fn = dlsym(RTLD_NEXT, "io_uring_submit");
+	int (*real)(struct io_uring *);
+
+	memcpy(&real, &fn, sizeof(real));
+	submits++;
+	return real(ring);
+}
 
 #if !SANITIZED
 void *__libc_malloc(size_t n);
@@ -133,17 +151,48 @@ static void nothing_is_allocated_by_a_shuffled_order(void **state)
 	assert_int_equal(count_epoch(), 0);
 }
 
-static void nothing_is_allocated_with_io_uring(void **state)
+static bool has_uring(void)
 {
 	struct tsi_io_reader *r;
 
-	(void)state;
-	if (SANITIZED || tsi_io_reader_create(TSI_READER_URING, 1, &r))
-		skip();
+	if (tsi_io_reader_create(TSI_READER_URING, 1, &r))
+		return false;
 	tsi_io_reader_destroy(r);
-	put_jpegs();
 	options.io = TSI_READER_URING;
+	return true;
+}
+
+static void nothing_is_allocated_with_io_uring(void **state)
+{
+	(void)state;
+	if (SANITIZED || !has_uring())
+		skip();
+	put_jpegs();
 	assert_int_equal(count_epoch(), 0);
+}
+
+/* Of open, read and close of several files at a time. */
+static void a_file_is_one_call_of_io_uring(void **state)
+{
+	static struct sample to[64];
+	struct tsi_sampler *s;
+	struct tsi_worker *w;
+
+	(void)state;
+	if (!has_uring())
+		skip();
+	put_jpegs();
+	s = open_sampler();
+	assert_int_equal(tsi_worker_create(s, options.io, DEPTH, NULL, &w), 0);
+	make_epoch(w, 0, to);
+	submits = 0;
+	for (uint64_t e = 1; e <= 20; e++)
+		make_epoch(w, e, to);
+	/* A file that isn't there yet when it is waited for costs a call more.
+	 */
+	assert_in_range(submits, 1, 20 * FILES * 3 / 2);
+	tsi_worker_destroy(w);
+	tsi_sampler_close(s);
 }
 
 static void nothing_is_allocated_for_a_png(void **state)
@@ -165,6 +214,7 @@ int main(void)
 		in_a_tree(nothing_is_allocated_for_a_jpeg_without_an_index),
 		in_a_tree(nothing_is_allocated_by_a_shuffled_order),
 		in_a_tree(nothing_is_allocated_with_io_uring),
+		in_a_tree(a_file_is_one_call_of_io_uring),
 		in_a_tree(nothing_is_allocated_for_a_png),
 	};
 
