@@ -109,6 +109,12 @@ static void then_those_that_save_more_take_their_places(void **state)
 	for (uint64_t i = 0; i < 10; i++)
 		assert_false(tsi_image_cache_has(c, i));
 	assert_true(tsi_image_cache_has(c, 23));
+	/* Also where two threads ask at a time, the worse one stays out. */
+	assert_false(tsi_image_cache_wants(c, 60, 1 * MS, LEN));
+	put_file(c, 60);
+	assert_false(tsi_image_cache_has(c, 60));
+	for (uint64_t i = 30; i < 39; i++)
+		assert_true(tsi_image_cache_has(c, i));
 	/* A large record would take the places of many. */
 	assert_false(tsi_image_cache_wants(c, 50, 20 * MS, 5 * LEN));
 	assert_false(tsi_image_cache_wants(c, 50, 20 * MS, 5 * LEN));
