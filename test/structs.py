@@ -34,6 +34,7 @@ VALUES = {
     "tsi_jpeg_comp": "sampling and quantisers of a component",
     "tsi_jpeg_frame": "how a JPEG is divided",
     "tsi_jpeg_area": "a rectangle of MCUs",
+    "tsi_jpeg_scan": "what a JPEG's markers say",
     "tsi_location": "where the bytes of a sample are",
     "tsi_options": "the command line",
     "tsi_pipeline_opts": "what the data path is told",
