@@ -5,7 +5,11 @@
  *
  * Each slot has at most one operation in the kernel: open, then reads.  All
  * operations that are prepared while completions are handled go to the kernel
- * in one call, closes and the opens of the next files included.  A slot's memory is touched only while the
+ * in one call, closes and the opens of the next files included.
+ *
+ * Open, read and close linked to each other, with direct descriptors, and
+ * registered buffers too, were tried: of 20 us of CPU for a file of 110 kB they
+ * save 0.5, and the file can't be looked at by fstat() before it is read.  A slot's memory is touched only while the
  * kernel has no operation on it.
  */
 #include "io/backend.h"
