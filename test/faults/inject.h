@@ -41,7 +41,7 @@ unsigned inject_reached(void);
 void inject_pause(void);
 void inject_resume(void);
 
-/* From now on the time of day jumps by a day at every look, to and fro. */
+/* From now on the time of day jumps by a day at every look, back and forth. */
 void inject_jumping_clock(void);
 unsigned inject_clock_looks(void); /* at the time of day, since then */
 
