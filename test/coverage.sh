@@ -19,13 +19,14 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/coverage-XXXXXX") || exit 1
 # The compiler leaves notes of what the Makefile tries out, too.
 trap 'rm -rf "$work" "$top"/a--.gcno' EXIT
 
-systems=$(printf '%s ' test/system/test_*.c)
+systems=()
+for source in test/system/test_*.c; do
+	systems+=("$B/${source%.c}")
+done
 find $B -name '*.gcda' -delete 2>/dev/null
-# shellcheck disable=SC2046 # words
 make --no-print-directory -k -j"$(nproc)" B=$B CUDA=0 HARDEN= \
 	CFLAGS='-O0 --coverage -fprofile-update=atomic' LDFLAGS=--coverage \
-	producer unit-tests $(sed "s,test/system/\([a-z_]*\)\.c,$B/test/system/\1,g" \
-	<<<"$systems") >"$work/build" 2>&1 || {
+	producer unit-tests "${systems[@]}" >"$work/build" 2>&1 || {
 	grep -E 'error|Error' "$work/build"
 	exit 1
 }
