@@ -93,7 +93,7 @@ targets()
 {
 	case $1 in
 	gpu/*) echo "build/test/$1 build/test/simcuda/libnccl_sim.so" ;;
-	*.sh) echo "producer build/bench/mkdata" ;;
+	*.sh) echo "producer build/bench/mkdata build/examples/seen" ;;
 	system/*) echo "build/test/$1 producer" ;;
 	*) echo "build/test/$1" ;;
 	esac
@@ -102,7 +102,8 @@ targets()
 # first_failure LOG: the test case.
 first_failure()
 {
-	sed -n 's/^\[  FAILED  \] \([a-z][a-z0-9_]*\)$/\1/p' "$1" | head -n 1
+	sed -n 's/^\[  FAILED  \] \([a-z][a-z0-9_]*\)$/\1/p
+		s/^not ok [0-9]* - //p' "$1" | head -n 1
 }
 
 # run TREE SCRATCH NUMBER: 0 if all pass that run for this fault; else says in
@@ -256,7 +257,7 @@ mkdir -p "$work/1"
 # Others may edit the sources meanwhile.
 rm -rf "$work/clean" "$work/logs"
 mkdir "$work/clean" "$work/logs"
-cp -a Makefile include lib producer test bench "$work/clean/"
+cp -a Makefile include lib producer examples test bench "$work/clean/"
 # Only what differs, with a new time: a fault may have been built there last.
 (cd "$work/clean" && find . -type f) | while IFS= read -r file; do
 	cmp -s "$work/clean/$file" "$work/1/$file" && continue
@@ -269,7 +270,8 @@ done
 	done
 programs=$(suites 0 | sed '/\.sh$/d; s/.* /build\/test\//' | sort -u |
 	tr '\n' ' ')
-programs+='build/test/simcuda/libnccl_sim.so build/bench/mkdata'
+programs+='build/test/simcuda/libnccl_sim.so build/bench/mkdata '
+programs+=build/examples/seen
 # shellcheck disable=SC2086 # a list
 build "$work/1" "$scratch/log" "$jobs" producer $programs || {
 	tail -n 20 "$scratch/log" >&2
