@@ -123,8 +123,12 @@ pid_t start_producer(const struct source *src)
 	pid_t pid = spawn();
 
 	if (pid == 0) {
-		tsock_server *s = serve(src);
+		tsock_server *s;
+		char byte;
 
+		if (src->go && read(src->go, &byte, 1) != 1)
+			die("nobody said when the producer is to begin");
+		s = serve(src);
 		if (src->served)
 			src->served(s, src);
 		produce(s, src);

@@ -24,6 +24,8 @@ struct source {
 	uint64_t memory, gpu_memory;
 	bool sequential;
 	const char *identity; /* resumable by it; NULL: it isn't */
+	/* The producer begins when a byte can be read here; 0: at once. */
+	int go;
 	/* Called by the producer before its first sample, and at its end. */
 	void (*served)(tsock_server *s, const struct source *src);
 	void (*closed)(void);

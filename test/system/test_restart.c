@@ -250,6 +250,34 @@ static void segments_and_a_stream_that_ends_go_on(void **state)
 
 /* ---- one at a time ---- */
 
+/*
+ * The next producer, which begins when this process says so: it is forked
+ * before this process has threads, since ThreadSanitizer lets no child of a
+ * process that has some start threads of its own.
+ */
+struct next_producer {
+	pid_t pid;
+	int go[2];
+};
+
+static struct next_producer prepare_next(struct source src)
+{
+	struct next_producer p;
+
+	assert_int_equal(pipe(p.go), 0);
+	src.go = p.go[0];
+	p.pid = start_producer(&src);
+	return p;
+}
+
+static pid_t begin_next(struct next_producer *p)
+{
+	assert_int_equal(write(p->go[1], "", 1), 1);
+	close(p->go[0]);
+	close(p->go[1]);
+	return p->pid;
+}
+
 static tsock *begin_with(const struct source *src, uint32_t rejoin_ms)
 {
 	struct tsock_opts o = TSOCK_OPTS_INIT;
@@ -315,14 +343,18 @@ static void who_does_not_want_to_wait_is_told_at_once(void **state)
 static void another_stream_is_refused_with_the_difference(void **state)
 {
 	struct source src = source_of("other"), other = source_of("other");
-	pid_t producer = start_producer(&src);
-	tsock *t = begin_with(&src, 60000);
+	struct next_producer another;
+	pid_t producer;
 	uint64_t next = 0;
+	tsock *t;
 
 	(void)state;
-	kill_and_reap(producer);
 	other.identity = "kind=test\nseed=2\n";
-	producer = start_producer(&other);
+	another = prepare_next(other);
+	producer = start_producer(&src);
+	t = begin_with(&src, 60000);
+	kill_and_reap(producer);
+	producer = begin_next(&another);
 	assert_int_equal(read_until_it_fails(t, &next), TSOCK_ELOST);
 	assert_non_null(strstr(tsock_errmsg(), "seed was 1 and is 2"));
 	tsock_close(t);
@@ -333,6 +365,7 @@ static void another_stream_is_refused_with_the_difference(void **state)
 static void a_call_waits_no_longer_than_it_may(void **state)
 {
 	struct source src = source_of("patient");
+	struct next_producer another = prepare_next(src);
 	pid_t producer = start_producer(&src);
 	tsock *t = begin_with(&src, 60000);
 	uint64_t next = 0, start, samples;
@@ -350,7 +383,7 @@ static void a_call_waits_no_longer_than_it_may(void **state)
 	assert_int_equal(tsock_position(t, &start, &samples), 0);
 	assert_int_equal(start + samples, next);
 	assert_int_equal(tsock_skip(t, 64), 0);
-	producer = start_producer(&src);
+	producer = begin_next(&another);
 	while ((err = tsock_next(t, 0, &b)) == TSOCK_EAGAIN)
 		;
 	assert_int_equal(err, 0);
@@ -367,6 +400,7 @@ static void batches_of_the_dead_one_are_kept_as_long_as_wanted(void **state)
 {
 	struct source src = source_of("kept");
 	struct reader me = { .src = &src, .batch = 16 };
+	struct next_producer another = prepare_next(src);
 	pid_t producer = start_producer(&src);
 	tsock *t = begin_with(&src, 60000);
 	tsock_batch *held[4], *b;
@@ -375,7 +409,7 @@ static void batches_of_the_dead_one_are_kept_as_long_as_wanted(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(tsock_next(t, 20000, &held[i]), 0);
 	kill_and_reap(producer);
-	producer = start_producer(&src);
+	producer = begin_next(&another);
 	for (uint64_t next = 64; next < 1600; next += 16) {
 		assert_int_equal(tsock_next(t, 20000, &b), 0);
 		assert_int_equal(tsock_batch_seq(b), next);

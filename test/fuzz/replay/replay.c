@@ -101,11 +101,14 @@ int main(int argc, char **argv)
 {
 	const char *runs = getenv("REPLAY_RUNS");
 	char folder[] = "/tmp/tsock-replay-XXXXXX", command[64];
-	char *args[] = { argv[0], folder, NULL }, **v = args;
+	char *args[] = { argv[0], folder, NULL };
+	/* Static, so that what a fuzzer puts there is not a leak. */
+	static char **v;
 	int n = 2;
 
 	if (!mkdtemp(folder))
 		return 1;
+	v = args;
 	if (LLVMFuzzerInitialize)
 		LLVMFuzzerInitialize(&n, &v);
 	add_folder(folder);
