@@ -3,6 +3,11 @@
 # share.sh - two producers share the CPUs while both have readers.
 . "$(dirname "$0")/producer.bash"
 
+[ -x "$seen" ] || {
+	echo "$seen is missing: make examples" >&2
+	exit 1
+}
+
 # The first two CPUs that this test may use.
 two=$(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
 	awk -F- '{ for (c = $1; c <= ($2 == "" ? $1 : $2); c++) print c }' |

@@ -395,6 +395,34 @@ static void a_call_waits_no_longer_than_it_may(void **state)
 	kill_and_reap(producer);
 }
 
+/* The next producer is asked for the part that the epoch was begun with. */
+static void a_rank_is_not_told_while_a_producer_is_awaited(void **state)
+{
+	const uint8_t job[TSOCK_JOB] = { 1 };
+	struct source src = source_of("ranked");
+	pid_t producer = start_producer(&src);
+	tsock *t = begin_with(&src, 60000);
+	tsock_batch *b;
+	int err;
+
+	(void)state;
+	kill_and_reap(producer);
+	while ((err = tsock_next(t, 20, &b)) == 0)
+		tsock_batch_release(b);
+	assert_int_equal(err, TSOCK_EAGAIN);
+	assert_int_equal(tsock_set_rank(t, 1, 2, job), TSOCK_EARG);
+	assert_non_null(strstr(tsock_errmsg(), "waits for the next producer"));
+	tsock_leave(t);
+	assert_int_equal(tsock_set_rank(t, 0, 2, job), 0);
+	/* An epoch that isn't begun yet, for the same reason. */
+	assert_int_equal(tsock_begin_timed(t, 20), TSOCK_EAGAIN);
+	assert_int_equal(tsock_lost(t), 1);
+	assert_int_equal(tsock_set_rank(t, 0, 1, NULL), TSOCK_EARG);
+	tsock_leave(t);
+	assert_int_equal(tsock_set_rank(t, 0, 1, NULL), 0);
+	tsock_close(t);
+}
+
 /* They hold nobody up: their ring is nobody's any more. */
 static void batches_of_the_dead_one_are_kept_as_long_as_wanted(void **state)
 {
@@ -456,6 +484,8 @@ int main(void)
 		cmocka_unit_test(who_does_not_want_to_wait_is_told_at_once),
 		cmocka_unit_test(another_stream_is_refused_with_the_difference),
 		cmocka_unit_test(a_call_waits_no_longer_than_it_may),
+		cmocka_unit_test(
+			a_rank_is_not_told_while_a_producer_is_awaited),
 		cmocka_unit_test(
 			batches_of_the_dead_one_are_kept_as_long_as_wanted),
 		cmocka_unit_test(nothing_is_left_when_nobody_reads),
