@@ -94,7 +94,7 @@ static void help_row(FILE *to, const struct tsi_opt *r)
 void tsi_help_print(FILE *to)
 {
 	fputs(help_top, to);
-	for (size_t i = 0; i < TSI_OPTS; i++) {
+	for (size_t i = 0; i < tsi_opts_count; i++) {
 		if (tsi_opts[i].kind == TSI_OPT_GROUP)
 			fprintf(to, "\n%s:\n", tsi_opts[i].name);
 		else

@@ -11,7 +11,7 @@
 #define AT(member) .at = offsetof(struct tsi_options, member)
 #define RANGE(low, high) .min = (low), .max = (high)
 
-const struct tsi_opt tsi_opts[TSI_OPTS] = {
+const struct tsi_opt tsi_opts[] = {
 	{ .kind = TSI_OPT_GROUP, .name = "Data set" },
 	{ TSI_OPT_CHOICE, "dataset", TSI_FORMAT_WORDS, TSI_FORMAT_HELP,
 	  AT(dataset), .letter = 'd' },
@@ -166,3 +166,8 @@ const struct tsi_opt tsi_opts[TSI_OPTS] = {
 	{ TSI_OPT_MODE, "help", NULL, "print this, and exit",
 	  .min = TSI_RUN_HELP, .letter = 'h' },
 };
+
+#define COUNT (sizeof(tsi_opts) / sizeof(tsi_opts[0]))
+
+const size_t tsi_opts_count = COUNT;
+_Static_assert(COUNT <= TSI_OPTS_MAX, "TSI_OPTS_MAX is too small");

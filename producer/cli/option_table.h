@@ -36,8 +36,10 @@ struct tsi_opt {
 	char letter;
 };
 
-#define TSI_OPTS 50
+/* At least as many as there are: for arrays. */
+#define TSI_OPTS_MAX 64
 
-extern const struct tsi_opt tsi_opts[TSI_OPTS];
+extern const struct tsi_opt tsi_opts[];
+extern const size_t tsi_opts_count;
 
 #endif

@@ -146,8 +146,8 @@ static int set_option(struct tsi_options *o, const struct tsi_opt *r,
  */
 
 struct words {
-	struct option longs[TSI_OPTS + 1];
-	char letters[2 * TSI_OPTS + 2];
+	struct option longs[TSI_OPTS_MAX + 1];
+	char letters[2 * TSI_OPTS_MAX + 2];
 };
 
 static void make_words(struct words *w)
@@ -157,7 +157,7 @@ static void make_words(struct words *w)
 
 	memset(w, 0, sizeof(*w));
 	*c++ = ':'; /* tell a missing value from an unknown option */
-	for (size_t i = 0; i < TSI_OPTS; i++) {
+	for (size_t i = 0; i < tsi_opts_count; i++) {
 		if (tsi_opts[i].kind == TSI_OPT_GROUP)
 			continue;
 		l->name = tsi_opts[i].name;
@@ -176,7 +176,7 @@ static const struct tsi_opt *row_of(int val)
 {
 	if (val >= 256)
 		return &tsi_opts[val - 256];
-	for (size_t i = 0; i < TSI_OPTS; i++)
+	for (size_t i = 0; i < tsi_opts_count; i++)
 		if (tsi_opts[i].letter && tsi_opts[i].letter == val)
 			return &tsi_opts[i];
 	return NULL;

@@ -372,7 +372,7 @@ static void help_names_every_option_in_80_columns(void **state)
 	assert_non_null(f);
 	tsi_help_print(f);
 	fclose(f);
-	for (size_t i = 0; i < TSI_OPTS; i++) {
+	for (size_t i = 0; i < tsi_opts_count; i++) {
 		char word[40];
 
 		if (tsi_opts[i].kind == TSI_OPT_GROUP)
