@@ -8,11 +8,14 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 
 /* What the rows of a file take, as long as no file was seen. */
 #define ROWS_GUESS 512
+/* MCUs of the longest edge: 65,535 pixels, 8 to an MCU. */
+#define MCUS_MAX 8192
 
 struct tsi_jpeg_known {
 	struct tsi_jpeg_known *older; /* of the same file, before a change */
@@ -83,10 +86,16 @@ uint64_t tsi_jpeg_index_memory(const struct tsi_jpeg_index *x)
  * Memory
  */
 
-static uint64_t bytes_of(const struct tsi_jpeg_frame *f, uint32_t stride)
+static uint64_t bytes_of(uint32_t down, uint32_t stride)
 {
 	return sizeof(struct tsi_jpeg_known) +
-	       ((uint64_t)f->mcus_down * stride + 1) * sizeof(uint64_t);
+	       ((uint64_t)down * stride + 1) * sizeof(uint64_t);
+}
+
+/* Entries of a row of so many MCUs. */
+static uint32_t stride_of(uint32_t across, uint32_t step)
+{
+	return step ? 1 + (across - 1) / step : 1;
 }
 
 /* Take n bytes of the budget, `spare` of which must be left. */
@@ -109,14 +118,15 @@ static uint64_t expected(const struct tsi_jpeg_index *x)
 	return seen < x->files ? (x->files - seen) * each : 0;
 }
 
-static struct tsi_jpeg_known *make(struct tsi_jpeg_index *x,
-				   const struct tsi_jpeg_frame *f)
+/* With columns, if they are wanted and there is memory for them. */
+static struct tsi_jpeg_known *make(struct tsi_jpeg_index *x, uint32_t across,
+				   uint32_t down, bool columns)
 {
-	uint32_t stride = 1 + (f->mcus_across - 1) / TSI_JPEG_INDEX_STEP;
-	uint64_t rows = bytes_of(f, 1), all = bytes_of(f, stride);
+	uint32_t stride = stride_of(across, TSI_JPEG_INDEX_STEP);
+	uint64_t rows = bytes_of(down, 1), all = bytes_of(down, stride);
 	struct tsi_jpeg_known *k;
 
-	if (!take(x, all, expected(x))) {
+	if (!columns || !take(x, all, expected(x))) {
 		stride = 1;
 		all = rows;
 		if (!take(x, all, 0))
@@ -127,13 +137,26 @@ static struct tsi_jpeg_known *make(struct tsi_jpeg_index *x,
 		atomic_fetch_sub(&x->used, all);
 		return NULL;
 	}
-	k->across = f->mcus_across;
-	k->down = f->mcus_down;
+	k->across = across;
+	k->down = down;
 	k->step = stride > 1 ? TSI_JPEG_INDEX_STEP : 0;
 	k->stride = stride;
 	atomic_fetch_add(&x->rows_used, rows);
 	atomic_fetch_add(&x->seen, 1);
 	return k;
+}
+
+/* False: another thread was quicker, and k is gone. */
+static bool put(struct tsi_jpeg_index *x, uint64_t file,
+		struct tsi_jpeg_known *old, struct tsi_jpeg_known *k)
+{
+	/* Another thread may read the old entries still: they stay. */
+	k->older = old;
+	if (atomic_compare_exchange_strong(&x->file[file], &old, k))
+		return true;
+	atomic_fetch_sub(&x->used, bytes_of(k->down, k->stride));
+	free(k);
+	return false;
 }
 
 /* ------------------------------------------------------------------------
@@ -152,18 +175,12 @@ struct tsi_jpeg_known *tsi_jpeg_index_find(struct tsi_jpeg_index *x,
 	if (old && old->check == check && old->across == f->mcus_across &&
 	    old->down == f->mcus_down)
 		return old;
-	k = make(x, f);
+	k = make(x, f->mcus_across, f->mcus_down, true);
 	if (!k)
 		return NULL;
 	k->check = check;
-	/* Another thread may read the old entries still: they stay. */
-	k->older = old;
-	if (atomic_compare_exchange_strong(&x->file[file], &old, k))
-		return k;
-	/* Another thread was quicker; next time these are its entries. */
-	atomic_fetch_sub(&x->used, bytes_of(f, k->stride));
-	free(k);
-	return NULL;
+	/* Next time the quicker thread's are the file's entries. */
+	return put(x, file, old, k) ? k : NULL;
 }
 
 static uint64_t pack(const struct tsi_jpeg_entry *e)
@@ -242,4 +259,96 @@ void tsi_jpeg_known_release(struct tsi_jpeg_known *k, bool ends)
 	if (ends)
 		atomic_store(&k->ends, true);
 	atomic_store(&k->claimed, false);
+}
+
+/* ------------------------------------------------------------------------
+ * Entries that are kept elsewhere
+ */
+
+uint64_t tsi_jpeg_index_files(const struct tsi_jpeg_index *x)
+{
+	return x->files;
+}
+
+uint64_t tsi_jpeg_index_rows(const struct tsi_jpeg_index *x)
+{
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < x->files; i++)
+		for (const struct tsi_jpeg_known *k = atomic_load(&x->file[i]);
+		     k; k = k->older)
+			n += tsi_jpeg_known_rows(k) + tsi_jpeg_known_ends(k);
+	return n;
+}
+
+bool tsi_jpeg_index_get(const struct tsi_jpeg_index *x, uint64_t file,
+			struct tsi_jpeg_kept *out)
+{
+	const struct tsi_jpeg_known *k = atomic_load(&x->file[file]);
+
+	if (!k)
+		return false;
+	/* Before the rows: behind the end nothing is appended. */
+	out->ends = tsi_jpeg_known_ends(k);
+	out->rows = tsi_jpeg_known_rows(k);
+	out->check = k->check;
+	out->across = k->across;
+	out->down = k->down;
+	out->step = k->step;
+	out->entry = k->entry + 1;
+	return out->rows > 0 || out->ends;
+}
+
+uint64_t tsi_jpeg_kept_entries(const struct tsi_jpeg_kept *e)
+{
+	return (uint64_t)e->rows * stride_of(e->across, e->step);
+}
+
+/* Every value is one that make() and append() could have left. */
+static bool is_sound(const struct tsi_jpeg_kept *e)
+{
+	uint64_t bit = 0, n;
+
+	if (e->across == 0 || e->across > MCUS_MAX || e->down == 0 ||
+	    e->down > MCUS_MAX || e->rows > e->down ||
+	    (e->step && e->step != TSI_JPEG_INDEX_STEP))
+		return false;
+	n = tsi_jpeg_kept_entries(e);
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t next = e->entry[i] & (TSI_JPEG_SCAN_BITS - 1);
+
+		/* No MCU is without bits. */
+		if (next <= bit)
+			return false;
+		bit = next;
+	}
+	return true;
+}
+
+int tsi_jpeg_index_put(struct tsi_jpeg_index *x, uint64_t file,
+		       const struct tsi_jpeg_kept *e)
+{
+	struct tsi_jpeg_known *k;
+	uint32_t stride;
+
+	if (file >= x->files || !is_sound(e))
+		return TSOCK_EDATA;
+	if (atomic_load(&x->file[file]))
+		return 0;
+	k = make(x, e->across, e->down, e->step != 0);
+	if (!k)
+		return TSOCK_ENOMEM;
+	stride = stride_of(e->across, e->step);
+	k->check = e->check;
+	/* All of a row's entries, or the next row's alone. */
+	if (k->stride == stride)
+		memcpy(k->entry + 1, e->entry,
+		       tsi_jpeg_kept_entries(e) * sizeof(*e->entry));
+	else
+		for (uint64_t row = 1; row <= e->rows; row++)
+			k->entry[row] = e->entry[row * stride - 1];
+	atomic_store(&k->ends, e->ends);
+	atomic_store(&k->rows, e->rows);
+	put(x, file, NULL, k);
+	return 0;
 }

@@ -83,4 +83,43 @@ void tsi_jpeg_known_append(struct tsi_jpeg_known *k,
 /* End appending.  ends: the next row can't be read. */
 void tsi_jpeg_known_release(struct tsi_jpeg_known *k, bool ends);
 
+/* A file's entries, to be kept elsewhere: see jpeg_index_file.h. */
+struct tsi_jpeg_kept {
+	uint64_t check;  /* of the file's bytes */
+	uint32_t across; /* MCUs */
+	uint32_t down;
+	uint32_t rows; /* that are known, at most down */
+	uint32_t step; /* columns between two entries, as above */
+	bool ends;
+	/* From the first row's second one to the row behind the last. */
+	const uint64_t *entry;
+};
+
+/* How many there are in e->entry. */
+uint64_t tsi_jpeg_kept_entries(const struct tsi_jpeg_kept *e);
+
+uint64_t tsi_jpeg_index_files(const struct tsi_jpeg_index *x);
+
+/*
+ * Rows that were recorded, of files that have changed since, too: a number that
+ * grows with the index and never shrinks.  Looks at every file.
+ */
+uint64_t tsi_jpeg_index_rows(const struct tsi_jpeg_index *x);
+
+/*
+ * A file's entries as they are just now; they stay until the index is
+ * destroyed.  False: it has none.
+ */
+bool tsi_jpeg_index_get(const struct tsi_jpeg_index *x, uint64_t file,
+			struct tsi_jpeg_kept *out);
+
+/*
+ * Take in entries that were kept, without those of columns if there is no
+ * memory for them.  A file's own entries stay if it has some.  TSOCK_ENOMEM:
+ * there is no memory for this file's; TSOCK_EDATA: no index can have had them.
+ * Sets no message.
+ */
+int tsi_jpeg_index_put(struct tsi_jpeg_index *x, uint64_t file,
+		       const struct tsi_jpeg_kept *e);
+
 #endif
