@@ -41,11 +41,11 @@ const struct tsi_opt tsi_opts[] = {
 	{ TSI_OPT_SWITCH, "rescan", NULL, "look at every file again",
 	  AT(rescan) },
 	{ TSI_OPT_TEXT, "cache-dir", "DIR",
-	  "keep the scan of the data set there "
+	  "keep the scan of the data set and the index of its JPEGs there "
 	  "($XDG_CACHE_HOME/tsock, else ~/.cache/tsock)",
 	  AT(cache) },
 	{ TSI_OPT_NO_CACHE, "no-cache", NULL,
-	  .help = "keep no scan, and use none" },
+	  .help = "keep no scan and no index on disk, and use none" },
 	{ TSI_OPT_CHOICE, "on-error", "substitute|raise",
 	  "a bad file: put the next good one in its place and count it "
 	  "(default), or stop the stream, naming it",

@@ -295,6 +295,7 @@ static int watch(struct command *c, int (*stop_signal)(int ms))
 		/* Takes the server's lock: nobody holds that for ever. */
 		take_snapshot(c, &now);
 		tsi_notify_alive(now.now_ns / 1000000);
+		tsi_service_tell(c->service, now.stats.produced);
 		why = ending(c, &now);
 		share_cpus(c, &now);
 		show_line(c, &now);

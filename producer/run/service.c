@@ -10,11 +10,13 @@
 
 #include "base/err.h"
 #include "run/identity.h"
+#include "run/index_keeper.h"
 
 struct tsi_service {
 	const struct tsi_pipeline_opts *o;
 	struct tsock_geometry geometry;
 	struct tsi_sampler *sampler;
+	struct tsi_index_keeper *keeper; /* NULL: nothing is kept */
 	struct tsi_pool *pool;
 	tsock_server *server;
 };
@@ -144,8 +146,12 @@ int tsi_service_start(struct tsi_service *s)
 		.cache = s->o->image_cache,
 		.capacity = s->geometry.capacity,
 	};
+	struct tsi_image_opts image = tsi_sampler_image_opts(s->sampler);
 	int err = open_server(s);
 
+	if (!err)
+		err = tsi_index_keeper_open(s->o, tsi_sampler_index(s->sampler),
+					    image.jpeg_index, &s->keeper);
 	if (!err)
 		err = tsi_pool_create(s->sampler, &opts, &s->pool);
 	if (!err)
@@ -163,12 +169,19 @@ tsock_server *tsi_service_server(const struct tsi_service *s)
 	return s->server;
 }
 
+void tsi_service_tell(struct tsi_service *s, uint64_t produced)
+{
+	tsi_index_keeper_tell(s->keeper,
+			      produced / tsi_sampler_epoch_len(s->sampler));
+}
+
 void tsi_service_close(struct tsi_service *s)
 {
 	if (!s)
 		return;
 	tsi_pool_destroy(s->pool);
 	tsock_serve_close(s->server);
+	tsi_index_keeper_close(s->keeper);
 	tsi_sampler_close(s->sampler);
 	free(s);
 }

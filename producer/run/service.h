@@ -41,6 +41,12 @@ int tsi_service_start(struct tsi_service *s);
 struct tsi_pool *tsi_service_pool(const struct tsi_service *s);
 tsock_server *tsi_service_server(const struct tsi_service *s);
 
+/*
+ * So many samples were produced so far: what is to be done after an epoch, is
+ * done by a thread of its own.  To be called now and then, by one thread.
+ */
+void tsi_service_tell(struct tsi_service *s, uint64_t produced);
+
 /* NULL is allowed, and so is a service that was not started. */
 void tsi_service_close(struct tsi_service *s);
 
