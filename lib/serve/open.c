@@ -32,7 +32,8 @@ static int copy_bounds(struct tsock_server *s, const struct tsock_serve_opts *o)
 
 	s->bounds = calloc(n + 1, sizeof(*s->bounds));
 	if (!s->bounds)
-		return tsi_err(TSOCK_ENOMEM, "no memory for the bounds of %u segments", n);
+		return tsi_err(TSOCK_ENOMEM,
+			       "no memory for the bounds of %u segments", n);
 	for (uint32_t i = 0; i <= n; i++)
 		s->bounds[i] =
 			o->segment_bounds && o->segments

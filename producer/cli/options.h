@@ -47,8 +47,8 @@ struct tsi_options {
 	struct tsi_dataset data;
 	char name[TSI_NAME_MAX + 1];
 	const char *select; /* NULL: all samples */
-	uint64_t preset; /* enum tsi_preset */
-	uint64_t order;  /* enum tsi_order_kind */
+	uint64_t preset;    /* enum tsi_preset */
+	uint64_t order;     /* enum tsi_order_kind */
 	uint64_t seed;
 	uint64_t threads; /* 0: as many as there are CPUs for us */
 	uint64_t ring, join_window, max_batch; /* 0: the library's default */

@@ -118,7 +118,8 @@ static size_t row_bytes(const struct tsi_jpeg_frame *f, uint32_t across)
 /* Rows of MCUs whose blocks are in memory together. */
 static uint32_t rows_at_once(const struct tsi_jpeg_frame *f, uint32_t across)
 {
-	size_t n = BLOCKS_MAX / row_bytes(f, across);
+	size_t bytes = row_bytes(f, across);
+	size_t n = bytes ? BLOCKS_MAX / bytes : ROWS_MAX;
 
 	if (n < ROWS_LEAST)
 		return ROWS_LEAST;

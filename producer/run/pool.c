@@ -35,7 +35,7 @@ struct tsi_pool {
 	struct tsi_image_cache *cache; /* NULL: there is none */
 	unsigned threads, depth;
 	_Atomic unsigned limit; /* threads that may claim; written under lock */
-	bool weighted; /* samples have the field weight */
+	bool weighted;          /* samples have the field weight */
 	pthread_mutex_t lock;
 	pthread_cond_t raised; /* the limit, or the pool is closing */
 	unsigned parked;       /* threads that wait for that */

@@ -25,7 +25,7 @@ struct tsi_slots {
 	uint8_t *image; /* size * size * 3 */
 	int64_t *label;
 	int64_t *index;
-	int32_t *box; /* 5 */
+	int32_t *box;  /* 5 */
 	float *weight; /* NULL: isn't wanted */
 };
 
