@@ -236,7 +236,9 @@ def test_ranks_take_a_stream_back_together(serve):
     state, first, whole = gone_past(loader)
     loader.close()
     parts = [
-        tsock.DataLoader("toy", 8, rank=rank, world_size=2, **INDEX)
+        tsock.DataLoader(
+            "toy", 8, rank=rank, world_size=2, job="back", **INDEX
+        )
         for rank in range(2)
     ]
     seen, failed = [[], []], []

@@ -200,7 +200,7 @@ class Stream:
 
 # Connections that this process has made for ranks, by stream, rank and world:
 # the n-th ones of all ranks belong together.
-made: dict[tuple[str, int, int], int] = {}
+made: dict[tuple[str, int, int, Optional[str]], int] = {}
 
 
 class Pool:
@@ -260,7 +260,7 @@ class Pool:
         rank, world, job = self._rank
         said, stream.seat = b"", None
         if world > 1:
-            key = str(self._name), rank, world
+            key = str(self._name), rank, world, job
             made[key] = made.get(key, 0) + 1
             said = ranks.job_of(job, key[0], world, made[key])
         code = stream.ask(_lib.tsock_set_rank, rank, world, said or None)
