@@ -213,17 +213,29 @@ group_lives()
 # and anything of ours in shared memory with a name.
 left_behind()
 {
-	local file
-	for file in /proc/[0-9]*/environ; do
-		[ "$file" = "/proc/$BASHPID/environ" ] && continue
-		! grep -qsaF "$1" "$file" || printf 'process %s: %s\n' \
-			"$(basename "$(dirname "$file")")" \
-			"$(tr '\0' ' ' <"${file%environ}cmdline")"
-	done
-	grep -F "$1" /proc/net/unix 2>/dev/null
+	local environ process
+	while IFS= read -r environ; do
+		process=${environ%/environ}
+		printf 'process %s: %s\n' "${process#/proc/}" \
+			"$(tr '\0' ' ' 2>/dev/null <"$process/cmdline")"
+	done < <(grep -lsaF "$1/" /proc/[0-9]*/environ)
+	grep -F "$1/" /proc/net/unix 2>/dev/null
 	find "$1/run" -mindepth 1 ! -name '*.bus' ! -name '*.door' \
 		! -name '*.lock' ! -name '*.log' ! -name '*.readers' 2>/dev/null
 	find /dev/shm -name '*tsock*' 2>/dev/null
+}
+
+# what_stays FOLDER [TENTHS]: what is still left behind after 5 s.  A process
+# that nobody waited for, as in a shell's <(...), may be just about to end.
+what_stays()
+{
+	local left i
+	for ((i = ${2:-50}; i > 0; i--)); do
+		left=$(left_behind "$1")
+		[ -n "$left" ] || return 0
+		sleep 0.1
+	done
+	printf '%s\n' "$left"
 }
 
 # note_cpu WHAT: the CPU seconds of all that this shell has waited for.
@@ -265,7 +277,7 @@ one_program()
 		kill -9 -- "-$group" 2>/dev/null
 		touch "$scratch/$number.left"
 	fi
-	left_behind "$temp" >"$scratch/$number.more"
+	what_stays "$temp" >"$scratch/$number.more"
 	[ -s "$scratch/$number.more" ] || rm "$scratch/$number.more"
 	rm -rf "$temp"
 	note_cpu "$name"
