@@ -37,6 +37,7 @@ VALUES = {
     "tsi_jpeg_scan": "what a JPEG's markers say",
     "tsi_location": "where the bytes of a sample are",
     "tsi_options": "the command line",
+    "tsi_order_opts": "what an order is made of",
     "tsi_pipeline_opts": "what the data path is told",
     "tsi_placement": "where the bytes of a batch are",
     "tsi_ranks": "a rank, and the size of its batches",

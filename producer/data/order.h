@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * order.h - which sample of the data set has which position in an epoch.
- *
- * A pure function of (options, epoch, position): nothing depends on what was
- * asked before, or by which thread.
+ * order.h - which sample of the data set has which position in an epoch:
+ * arithmetic alone, a pure function of (options, epoch, position).
  *
  *   philox      A fresh uniform shuffle per epoch, from a counter-based
  *               generator keyed by the seed.
@@ -26,6 +24,12 @@
  * dealt once, by the seed, and the segments are made within them: a rank meets
  * the same samples in every epoch, else a segment could not hold the same
  * samples in every epoch.
+ *
+ * So a shuffled epoch is made in three steps: where samples are dealt, they are
+ * dealt once (tsi_order_deal()); the epoch's items, which are indices of the
+ * data set, are shuffled (tsi_order_philox(), tsi_order_torch()); and a
+ * position has the item tsi_order_item().  In the sequential order the item's
+ * number is the index itself.
  */
 #ifndef TSI_DATA_ORDER_H
 #define TSI_DATA_ORDER_H
@@ -33,7 +37,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct tsi_order;
+#include "data/mt19937.h"
 
 enum tsi_order_kind {
 	TSI_PHILOX,
@@ -52,28 +56,52 @@ struct tsi_order_opts {
 };
 
 /*
+ * Look whether there is such an order; segments of 0 become 1.  The other
+ * functions take only options that passed here.
  * Fails with EARG (more segments than positions, segments with torch, a rank
  * outside its world, an empty data set), ENOTSUP (too many samples for the
- * kind), ENOMEM.
+ * kind).
  */
-int tsi_order_create(const struct tsi_order_opts *opts, struct tsi_order **out);
-
-/* NULL is allowed. */
-void tsi_order_destroy(struct tsi_order *o);
-
-/* Positions in an epoch: count, or ceil(count / world) when sharded. */
-uint64_t tsi_order_epoch_len(const struct tsi_order *o);
-
-/* First position of every segment, and the epoch's length: segments + 1. */
-int tsi_order_segment_bounds(const struct tsi_order *o, uint64_t *bounds);
+int tsi_order_check(struct tsi_order_opts *o);
 
 /*
- * The data set's index at a position.  Any thread.  The first call in an epoch
- * may shuffle it (milliseconds per million samples); a call in an epoch's
- * second half may prepare the next, so that its first call doesn't have to.
- * Fails with EARG for a position outside the epoch.
+ * Positions in an epoch: count, or ceil(count / world) when sharded.  For any
+ * options whose count and world are at least 1.
  */
-int tsi_order_at(struct tsi_order *o, uint64_t epoch, uint64_t position,
-		 uint64_t *index);
+uint64_t tsi_order_len(const struct tsi_order_opts *o);
+
+/* First position of a segment; the epoch's length for segment = segments. */
+uint64_t tsi_order_bound(const struct tsi_order_opts *o, uint32_t segment);
+
+/* Items of a shuffled epoch: those of its positions if dealt, else all. */
+uint64_t tsi_order_items(const struct tsi_order_opts *o);
+
+/* The number of a position's item. */
+uint64_t tsi_order_item(const struct tsi_order_opts *o, uint64_t position);
+
+/* Are samples dealt out to ranks and segments once, by the seed? */
+bool tsi_order_is_dealt(const struct tsi_order_opts *o);
+
+/* Write tsi_order_items() of them, by segment.  Fails with ENOMEM. */
+int tsi_order_deal(const struct tsi_order_opts *o, uint32_t *dealt);
+
+/* Write the items of an epoch; dealt is NULL where nothing is dealt. */
+void tsi_order_philox(const struct tsi_order_opts *o, const uint32_t *dealt,
+		      uint64_t epoch, uint32_t *item);
+
+/*
+ * torch's generator at the start of an epoch.  Where torch makes a new one for
+ * each epoch, when sharded, it is that epoch's; else it is epoch 0's, and
+ * tsi_order_torch_pass() takes it from the start of one epoch to that of the
+ * next.  Returns the epoch at whose start it is.
+ */
+uint64_t tsi_order_torch_start(const struct tsi_order_opts *o, uint64_t epoch,
+			       struct tsi_mt19937 *mt);
+void tsi_order_torch_pass(const struct tsi_order_opts *o,
+			  struct tsi_mt19937 *mt);
+
+/* Write the items of the epoch at whose start the generator is. */
+void tsi_order_torch(const struct tsi_order_opts *o, struct tsi_mt19937 *mt,
+		     uint32_t *item);
 
 #endif

@@ -9,13 +9,14 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "data/epochs.h"
 #include "image/jpeg_check.h"
 #include "image/jpeg_index.h"
 
 struct tsi_sampler {
 	const struct tsi_pipeline_opts *o;
 	struct tsi_index *index;
-	struct tsi_order *order;
+	struct tsi_epochs *epochs;
 	uint64_t count, epoch_len;
 	uint32_t segments;
 	uint64_t *bounds;
@@ -95,22 +96,21 @@ static int open_order(struct tsi_sampler *s)
 	};
 	int err;
 
-	s->epoch_len = s->count;
-	if (o->sharded)
-		s->epoch_len = (s->count + o->world - 1) / o->world;
+	s->epoch_len = tsi_order_len(&opts);
 	err = choose_segments(s);
 	if (err)
 		return err;
 	opts.segments = s->segments;
-	err = tsi_order_create(&opts, &s->order);
+	err = tsi_epochs_create(&opts, &s->epochs);
 	if (err)
 		return err;
-	s->epoch_len = tsi_order_epoch_len(s->order);
+	s->epoch_len = tsi_epochs_len(s->epochs);
 	s->bounds = calloc(s->segments + 1, sizeof(*s->bounds));
 	if (!s->bounds)
 		return tsi_err(TSOCK_ENOMEM, "no memory for %u segments",
 			       s->segments);
-	return tsi_order_segment_bounds(s->order, s->bounds);
+	tsi_epochs_bounds(s->epochs, s->bounds);
+	return 0;
 }
 
 /* A decoder that differs from libjpeg's is not used. */
@@ -163,7 +163,7 @@ void tsi_sampler_close(struct tsi_sampler *s)
 	tsi_jpeg_index_destroy(s->jpeg_index);
 	tsi_badfiles_destroy(s->bad);
 	free(s->bounds);
-	tsi_order_destroy(s->order);
+	tsi_epochs_destroy(s->epochs);
 	tsi_index_close(s->index);
 	free(s);
 }
@@ -210,8 +210,8 @@ int tsi_sampler_at(struct tsi_sampler *s, uint64_t seq,
 		   struct tsi_sample_id *out)
 {
 	out->epoch = seq / s->epoch_len;
-	return tsi_order_at(s->order, out->epoch, seq % s->epoch_len,
-			    &out->index);
+	return tsi_epochs_at(s->epochs, out->epoch, seq % s->epoch_len,
+			     &out->index);
 }
 
 struct tsi_badfiles *tsi_sampler_badfiles(const struct tsi_sampler *s)

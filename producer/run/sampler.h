@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #include "data/index.h"
-#include "data/order.h"
 #include "image/image.h"
 #include "run/badfiles.h"
 #include "run/pipeline.h"

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "data/epochs.h"
 #include "data/format.h"
 #include "data/index.h"
-#include "data/order.h"
 
 static int kind(const char *name)
 {
@@ -25,12 +25,12 @@ static int kind(const char *name)
 	return -1;
 }
 
-static int print_epoch(struct tsi_order *o, uint64_t epoch)
+static int print_epoch(struct tsi_epochs *o, uint64_t epoch)
 {
-	for (uint64_t p = 0; p < tsi_order_epoch_len(o); p++) {
+	for (uint64_t p = 0; p < tsi_epochs_len(o); p++) {
 		uint64_t index;
 
-		if (tsi_order_at(o, epoch, p, &index))
+		if (tsi_epochs_at(o, epoch, p, &index))
 			return 1;
 		printf("%s%llu", p ? " " : "", (unsigned long long)index);
 	}
@@ -59,7 +59,7 @@ static int print_index(const char *root)
 int main(int argc, char **argv)
 {
 	struct tsi_order_opts opts = { 0 };
-	struct tsi_order *o;
+	struct tsi_epochs *o;
 
 	if (argc == 3 && !strcmp(argv[1], "index"))
 		return print_index(argv[2]);
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
 		opts.rank = (uint32_t)strtoul(argv[5], NULL, 0);
 		opts.world = (uint32_t)strtoul(argv[6], NULL, 0);
 	}
-	if (tsi_order_create(&opts, &o)) {
+	if (tsi_epochs_create(&opts, &o)) {
 		fprintf(stderr, "orderdump: %s\n", tsock_errmsg());
 		return 1;
 	}
@@ -87,6 +87,6 @@ int main(int argc, char **argv)
 			return 1;
 		}
 	}
-	tsi_order_destroy(o);
+	tsi_epochs_destroy(o);
 	return 0;
 }

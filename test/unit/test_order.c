@@ -14,29 +14,29 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "data/epochs.h"
 #include "data/mt19937.h"
-#include "data/order.h"
 
-static struct tsi_order *make(struct tsi_order_opts opts)
+static struct tsi_epochs *make(struct tsi_order_opts opts)
 {
-	struct tsi_order *o = NULL;
+	struct tsi_epochs *o = NULL;
 
-	if (tsi_order_create(&opts, &o))
+	if (tsi_epochs_create(&opts, &o))
 		fail_msg("%s", tsock_errmsg());
 	return o;
 }
 
-static uint64_t at(struct tsi_order *o, uint64_t epoch, uint64_t position)
+static uint64_t at(struct tsi_epochs *o, uint64_t epoch, uint64_t position)
 {
 	uint64_t index = UINT64_MAX;
 
-	assert_int_equal(tsi_order_at(o, epoch, position, &index), 0);
+	assert_int_equal(tsi_epochs_at(o, epoch, position, &index), 0);
 	return index;
 }
 
-static uint64_t *epoch_of(struct tsi_order *o, uint64_t epoch)
+static uint64_t *epoch_of(struct tsi_epochs *o, uint64_t epoch)
 {
-	uint64_t n = tsi_order_epoch_len(o);
+	uint64_t n = tsi_epochs_len(o);
 	uint64_t *v = calloc(n, sizeof(*v));
 
 	for (uint64_t p = 0; p < n; p++)
@@ -70,19 +70,19 @@ static void every_epoch_has_every_sample_once(void **state)
 	(void)state;
 	for (int kind = TSI_PHILOX; kind <= TSI_SEQUENTIAL; kind++) {
 		for (unsigned c = 0; c < 6; c++) {
-			struct tsi_order *o = make((struct tsi_order_opts){
+			struct tsi_epochs *o = make((struct tsi_order_opts){
 				.kind = (enum tsi_order_kind)kind,
 				.seed = 3,
 				.count = count[c] });
 
-			assert_int_equal(tsi_order_epoch_len(o), count[c]);
+			assert_int_equal(tsi_epochs_len(o), count[c]);
 			for (uint64_t e = 0; e < 6; e++) {
 				uint64_t *v = epoch_of(o, e);
 
 				assert_permutation(v, count[c]);
 				free(v);
 			}
-			tsi_order_destroy(o);
+			tsi_epochs_destroy(o);
 		}
 	}
 }
@@ -94,12 +94,12 @@ static void philox_differs_by_seed_and_by_epoch(void **state)
 
 	(void)state;
 	for (unsigned s = 0; s < 4; s++) {
-		struct tsi_order *o = make((struct tsi_order_opts){
+		struct tsi_epochs *o = make((struct tsi_order_opts){
 			.kind = TSI_PHILOX, .seed = seed[s], .count = 100 });
 
 		v[2 * s] = epoch_of(o, 0);
 		v[2 * s + 1] = epoch_of(o, UINT64_C(1) << 32);
-		tsi_order_destroy(o);
+		tsi_epochs_destroy(o);
 	}
 	for (unsigned i = 0; i < 8; i++)
 		for (unsigned j = 0; j < i; j++)
@@ -115,14 +115,14 @@ static void philox_order_is_the_one_it_always_was(void **state)
 		{ 1, 2, 4, 6, 0, 7, 3, 5 },
 		{ 0, 5, 3, 7, 6, 2, 1, 4 },
 	};
-	struct tsi_order *o = make((struct tsi_order_opts){
+	struct tsi_epochs *o = make((struct tsi_order_opts){
 		.kind = TSI_PHILOX, .seed = 42, .count = 8 });
 
 	(void)state;
 	for (uint64_t e = 0; e < 2; e++)
 		for (uint64_t p = 0; p < 8; p++)
 			assert_int_equal(at(o, e, p), expected[e][p]);
-	tsi_order_destroy(o);
+	tsi_epochs_destroy(o);
 }
 
 static void torch_order_is_the_data_loaders(void **state)
@@ -139,7 +139,7 @@ static void torch_order_is_the_data_loaders(void **state)
 
 	(void)state;
 	for (unsigned s = 0; s < 2; s++) {
-		struct tsi_order *o = make((struct tsi_order_opts){
+		struct tsi_epochs *o = make((struct tsi_order_opts){
 			.kind = TSI_TORCH,
 			.seed = s ? (UINT64_C(1) << 32) + 5 : 0,
 			.count = 7 });
@@ -148,7 +148,7 @@ static void torch_order_is_the_data_loaders(void **state)
 			for (uint64_t p = 0; p < 7; p++)
 				assert_int_equal(at(o, e, p),
 						 expected[s][e][p]);
-		tsi_order_destroy(o);
+		tsi_epochs_destroy(o);
 	}
 }
 
@@ -157,7 +157,7 @@ static void philox_is_uniform(void **state)
 	enum { N = 4, EPOCHS = 24000 };
 	unsigned times[256] = { 0 };
 	double chi2 = 0;
-	struct tsi_order *o = make((struct tsi_order_opts){
+	struct tsi_epochs *o = make((struct tsi_order_opts){
 		.kind = TSI_PHILOX, .seed = 1, .count = N });
 
 	(void)state;
@@ -176,7 +176,7 @@ static void philox_is_uniform(void **state)
 	}
 	/* 23 degrees of freedom: beyond 60 once in 30,000 seeds. */
 	assert_true(chi2 > 5 && chi2 < 60);
-	tsi_order_destroy(o);
+	tsi_epochs_destroy(o);
 }
 
 static void asking_in_any_order_gives_the_same(void **state)
@@ -189,34 +189,34 @@ static void asking_in_any_order_gives_the_same(void **state)
 			.kind = (enum tsi_order_kind)kind,
 			.seed = 11,
 		};
-		struct tsi_order *wild;
+		struct tsi_epochs *wild;
 
 		opts.count = kind == TSI_TORCH ? 20000 : 400000;
 		wild = make(opts);
 		for (unsigned i = 0; i < 10; i++) {
-			struct tsi_order *tame = make(opts);
+			struct tsi_epochs *tame = make(opts);
 
 			for (uint64_t p = opts.count; p-- > 0;)
 				if (p % 997 == 0)
 					assert_int_equal(at(wild, epoch[i], p),
 							 at(tame, epoch[i], p));
-			tsi_order_destroy(tame);
+			tsi_epochs_destroy(tame);
 		}
-		tsi_order_destroy(wild);
+		tsi_epochs_destroy(wild);
 	}
 }
 
 static void segments_hold_the_same_samples_in_every_epoch(void **state)
 {
 	enum { N = 1003, S = 10 };
-	struct tsi_order *o = make((struct tsi_order_opts){
+	struct tsi_epochs *o = make((struct tsi_order_opts){
 		.kind = TSI_PHILOX, .seed = 5, .count = N, .segments = S });
 	uint64_t bounds[S + 1];
 	uint64_t *first = epoch_of(o, 0);
 	uint64_t *second = epoch_of(o, 1);
 
 	(void)state;
-	assert_int_equal(tsi_order_segment_bounds(o, bounds), 0);
+	tsi_epochs_bounds(o, bounds);
 	assert_int_equal(bounds[0], 0);
 	assert_int_equal(bounds[S], N);
 	assert_permutation(first, N);
@@ -235,22 +235,22 @@ static void segments_hold_the_same_samples_in_every_epoch(void **state)
 	assert_memory_equal(first, second, N * sizeof(*first));
 	free(first);
 	free(second);
-	tsi_order_destroy(o);
+	tsi_epochs_destroy(o);
 }
 
 static void sequential_segments_are_contiguous(void **state)
 {
-	struct tsi_order *o = make((struct tsi_order_opts){
+	struct tsi_epochs *o = make((struct tsi_order_opts){
 		.kind = TSI_SEQUENTIAL, .count = 130, .segments = 64 });
 	uint64_t bounds[65];
 
 	(void)state;
-	assert_int_equal(tsi_order_segment_bounds(o, bounds), 0);
+	tsi_epochs_bounds(o, bounds);
 	for (unsigned s = 0; s < 64; s++)
 		assert_int_equal(bounds[s + 1] - bounds[s], s < 2 ? 3 : 2);
 	for (uint64_t p = 0; p < 130; p++)
 		assert_int_equal(at(o, 7, p), p);
-	tsi_order_destroy(o);
+	tsi_epochs_destroy(o);
 }
 
 static void ranks_share_an_epoch_padded_by_its_head(void **state)
@@ -266,24 +266,24 @@ static void ranks_share_an_epoch_padded_by_its_head(void **state)
 							      : TSI_PHILOX,
 					       .seed = 2,
 					       .count = n };
-		struct tsi_order *whole = make(opts);
+		struct tsi_epochs *whole = make(opts);
 		uint64_t len = (n + world - 1) / world;
 
 		opts.sharded = true;
 		opts.world = world;
 		for (uint32_t rank = 0; rank < world; rank++) {
-			struct tsi_order *part;
+			struct tsi_epochs *part;
 
 			opts.rank = rank;
 			part = make(opts);
-			assert_int_equal(tsi_order_epoch_len(part), len);
+			assert_int_equal(tsi_epochs_len(part), len);
 			for (uint64_t p = 0; p < len; p++)
 				assert_int_equal(
 					at(part, 3, p),
 					at(whole, 3, (p * world + rank) % n));
-			tsi_order_destroy(part);
+			tsi_epochs_destroy(part);
 		}
-		tsi_order_destroy(whole);
+		tsi_epochs_destroy(whole);
 	}
 }
 
@@ -294,7 +294,7 @@ static void ranks_with_segments_cover_the_data_set(void **state)
 
 	(void)state;
 	for (uint32_t rank = 0; rank < WORLD; rank++) {
-		struct tsi_order *o =
+		struct tsi_epochs *o =
 			make((struct tsi_order_opts){ .kind = TSI_PHILOX,
 						      .seed = 8,
 						      .count = N,
@@ -305,7 +305,7 @@ static void ranks_with_segments_cover_the_data_set(void **state)
 		uint64_t *e0 = epoch_of(o, 0);
 		uint64_t *e1 = epoch_of(o, 1);
 
-		assert_int_equal(tsi_order_epoch_len(o), LEN);
+		assert_int_equal(tsi_epochs_len(o), LEN);
 		for (unsigned p = 0; p < LEN; p++)
 			seen[e0[p]]++;
 		qsort(e0, LEN, sizeof(*e0), ascending);
@@ -313,7 +313,7 @@ static void ranks_with_segments_cover_the_data_set(void **state)
 		assert_memory_equal(e0, e1, LEN * sizeof(*e0));
 		free(e0);
 		free(e1);
-		tsi_order_destroy(o);
+		tsi_epochs_destroy(o);
 	}
 	for (unsigned i = 0; i < N; i++)
 		assert_true(seen[i] == 1 || seen[i] == 2);
@@ -322,9 +322,9 @@ static void ranks_with_segments_cover_the_data_set(void **state)
 static void refuse(struct tsi_order_opts opts, int code, const char *a,
 		   const char *b)
 {
-	struct tsi_order *o = NULL;
+	struct tsi_epochs *o = NULL;
 
-	assert_int_equal(tsi_order_create(&opts, &o), code);
+	assert_int_equal(tsi_epochs_create(&opts, &o), code);
 	assert_null(o);
 	assert_non_null(strstr(tsock_errmsg(), a));
 	assert_non_null(strstr(tsock_errmsg(), b));
@@ -332,7 +332,7 @@ static void refuse(struct tsi_order_opts opts, int code, const char *a,
 
 static void impossible_options_are_refused_by_name(void **state)
 {
-	struct tsi_order *o;
+	struct tsi_epochs *o;
 	uint64_t index;
 
 	(void)state;
@@ -368,9 +368,9 @@ static void impossible_options_are_refused_by_name(void **state)
 					.sharded = true },
 	       TSOCK_EARG, "rank 0", "0");
 	o = make((struct tsi_order_opts){ .kind = TSI_PHILOX, .count = 7 });
-	assert_int_equal(tsi_order_at(o, 0, 7, &index), TSOCK_EARG);
-	tsi_order_destroy(o);
-	tsi_order_destroy(NULL);
+	assert_int_equal(tsi_epochs_at(o, 0, 7, &index), TSOCK_EARG);
+	tsi_epochs_destroy(o);
+	tsi_epochs_destroy(NULL);
 }
 
 static void mersenne_twister_is_the_published_one(void **state)
@@ -399,7 +399,7 @@ static void mersenne_twister_is_the_published_one(void **state)
 enum { RUN_COUNT = 30011, RUN_EPOCHS = 7 };
 
 struct run {
-	struct tsi_order *order;
+	struct tsi_epochs *order;
 	_Atomic uint64_t next;
 	uint32_t *got;
 };
@@ -412,8 +412,8 @@ static void *claim(void *arg)
 	while ((seq = r->next++) < (uint64_t)RUN_COUNT * RUN_EPOCHS) {
 		uint64_t index;
 
-		if (tsi_order_at(r->order, seq / RUN_COUNT, seq % RUN_COUNT,
-				 &index))
+		if (tsi_epochs_at(r->order, seq / RUN_COUNT, seq % RUN_COUNT,
+				  &index))
 			abort();
 		r->got[seq] = (uint32_t)index;
 	}
@@ -430,7 +430,7 @@ static void many_threads_get_what_one_gets(void **state)
 			.count = RUN_COUNT
 		};
 		struct run r = { .order = make(opts) };
-		struct tsi_order *alone = make(opts);
+		struct tsi_epochs *alone = make(opts);
 		pthread_t thread[8];
 
 		r.got = calloc((size_t)RUN_COUNT * RUN_EPOCHS, sizeof(*r.got));
@@ -442,8 +442,8 @@ static void many_threads_get_what_one_gets(void **state)
 			assert_int_equal(r.got[s], at(alone, s / RUN_COUNT,
 						      s % RUN_COUNT));
 		free(r.got);
-		tsi_order_destroy(r.order);
-		tsi_order_destroy(alone);
+		tsi_epochs_destroy(r.order);
+		tsi_epochs_destroy(alone);
 	}
 }
 

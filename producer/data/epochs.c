@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * epochs.c - the orders of the epochs that are being read.
+ *
+ * Shuffled epochs are kept whole, a few at a time, epoch e in slot e modulo
+ * their number.  A slot has its own lock, so making an epoch holds up only
+ * the threads that want that epoch; the others read theirs under a shared lock.
+ */
+#include "data/epochs.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+
+#define NONE UINT64_MAX /* no epoch has this number */
+#define MIN_SLOTS 3     /* one before, the current, the next */
+#define MAX_SLOTS 256   /* short epochs: workers spread over many */
+#define SLOTS_ITEMS (1u << 20)
+#define TORCH_MARKS 64
+
+struct slot {
+	pthread_rwlock_t lock;
+	_Atomic uint64_t epoch;
+	uint32_t *item;
+};
+
+/* torch's generator as it stands at the start of an epoch. */
+struct mark {
+	uint64_t epoch;
+	struct tsi_mt19937 mt;
+};
+
+struct tsi_epochs {
+	struct tsi_order_opts order;
+	uint32_t *dealt; /* philox with segments: items by segment */
+	struct slot slot[MAX_SLOTS];
+	unsigned nslots; /* 0: sequential */
+	pthread_mutex_t marks_lock;
+	struct mark *mark; /* torch, not sharded: epoch e in e % TORCH_MARKS */
+};
+
+/* The generator at the start of an epoch, from the nearest mark before it. */
+static void torch_at(struct tsi_epochs *e, uint64_t epoch,
+		     struct tsi_mt19937 *mt)
+{
+	uint64_t at = tsi_order_torch_start(&e->order, epoch, mt);
+	struct mark *m;
+
+	pthread_mutex_lock(&e->marks_lock);
+	for (unsigned i = 0; i < TORCH_MARKS; i++) {
+		m = &e->mark[i];
+		if (m->epoch != NONE && m->epoch <= epoch && m->epoch > at) {
+			at = m->epoch;
+			*mt = m->mt;
+		}
+	}
+	for (; at < epoch; at++)
+		tsi_order_torch_pass(&e->order, mt);
+	m = &e->mark[epoch % TORCH_MARKS];
+	m->epoch = epoch;
+	m->mt = *mt;
+	pthread_mutex_unlock(&e->marks_lock);
+}
+
+static void make_torch(struct tsi_epochs *e, uint64_t epoch, uint32_t *item)
+{
+	struct tsi_mt19937 mt;
+
+	if (e->mark)
+		torch_at(e, epoch, &mt);
+	else
+		tsi_order_torch_start(&e->order, epoch, &mt);
+	tsi_order_torch(&e->order, &mt, item);
+}
+
+/* The caller holds the slot's exclusive lock. */
+static void make(struct tsi_epochs *e, struct slot *s, uint64_t epoch)
+{
+	if (e->order.kind == TSI_TORCH)
+		make_torch(e, epoch, s->item);
+	else
+		tsi_order_philox(&e->order, e->dealt, epoch, s->item);
+	/* Outside the lock this is a hint; the lock publishes the items. */
+	atomic_store_explicit(&s->epoch, epoch, memory_order_relaxed);
+}
+
+static bool holds(const struct slot *s, uint64_t epoch)
+{
+	/* Relaxed: exact under the lock, a hint outside of it. */
+	return atomic_load_explicit(&s->epoch, memory_order_relaxed) == epoch;
+}
+
+/* Make the next epoch before all threads need it at once. */
+static void prepare(struct tsi_epochs *e, uint64_t epoch)
+{
+	struct slot *s = &e->slot[epoch % e->nslots];
+
+	if (holds(s, epoch) || pthread_rwlock_trywrlock(&s->lock))
+		return;
+	if (!holds(s, epoch))
+		make(e, s, epoch);
+	pthread_rwlock_unlock(&s->lock);
+}
+
+static uint64_t look_up(struct tsi_epochs *e, uint64_t epoch, uint64_t k)
+{
+	struct slot *s = &e->slot[epoch % e->nslots];
+	uint64_t item;
+
+	pthread_rwlock_rdlock(&s->lock);
+	if (!holds(s, epoch)) {
+		pthread_rwlock_unlock(&s->lock);
+		pthread_rwlock_wrlock(&s->lock);
+		if (!holds(s, epoch))
+			make(e, s, epoch);
+	}
+	item = s->item[k];
+	pthread_rwlock_unlock(&s->lock);
+	return item;
+}
+
+static int deal(struct tsi_epochs *e)
+{
+	uint64_t items = tsi_order_items(&e->order);
+
+	e->dealt = malloc(items * sizeof(*e->dealt));
+	if (!e->dealt)
+		return tsi_err(TSOCK_ENOMEM,
+			       "no memory to deal %llu samples into segments",
+			       (unsigned long long)items);
+	return tsi_order_deal(&e->order, e->dealt);
+}
+
+static int make_slots(struct tsi_epochs *e)
+{
+	uint64_t items = tsi_order_items(&e->order), n = SLOTS_ITEMS / items;
+
+	n = n < MIN_SLOTS ? MIN_SLOTS : n > MAX_SLOTS ? MAX_SLOTS : n;
+	for (; e->nslots < n; e->nslots++) {
+		struct slot *s = &e->slot[e->nslots];
+
+		s->item = malloc(items * sizeof(*s->item));
+		if (!s->item)
+			return tsi_err(TSOCK_ENOMEM,
+				       "no memory for the order of %llu "
+				       "samples: %llu bytes are needed",
+				       (unsigned long long)items,
+				       (unsigned long long)(items * n * 4));
+		atomic_init(&s->epoch, NONE);
+		pthread_rwlock_init(&s->lock, NULL);
+	}
+	return 0;
+}
+
+static int make_marks(struct tsi_epochs *e)
+{
+	e->mark = malloc(TORCH_MARKS * sizeof(*e->mark));
+	if (!e->mark)
+		return tsi_err(TSOCK_ENOMEM, "no memory for an order");
+	for (unsigned i = 0; i < TORCH_MARKS; i++)
+		e->mark[i].epoch = NONE;
+	return 0;
+}
+
+int tsi_epochs_create(const struct tsi_order_opts *opts,
+		      struct tsi_epochs **out)
+{
+	struct tsi_order_opts order = *opts;
+	struct tsi_epochs *e;
+	int err = tsi_order_check(&order);
+
+	if (err)
+		return err;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return tsi_err(TSOCK_ENOMEM, "no memory for an order");
+	e->order = order;
+	pthread_mutex_init(&e->marks_lock, NULL);
+	if (tsi_order_is_dealt(&order))
+		err = deal(e);
+	if (!err && order.kind != TSI_SEQUENTIAL)
+		err = make_slots(e);
+	if (!err && order.kind == TSI_TORCH && !order.sharded)
+		err = make_marks(e);
+	if (err) {
+		tsi_epochs_destroy(e);
+		return err;
+	}
+	*out = e;
+	return 0;
+}
+
+void tsi_epochs_destroy(struct tsi_epochs *e)
+{
+	if (!e)
+		return;
+	for (unsigned i = 0; i < e->nslots; i++) {
+		pthread_rwlock_destroy(&e->slot[i].lock);
+		free(e->slot[i].item);
+	}
+	pthread_mutex_destroy(&e->marks_lock);
+	free(e->mark);
+	free(e->dealt);
+	free(e);
+}
+
+uint64_t tsi_epochs_len(const struct tsi_epochs *e)
+{
+	return tsi_order_len(&e->order);
+}
+
+void tsi_epochs_bounds(const struct tsi_epochs *e, uint64_t *bounds)
+{
+	for (uint32_t s = 0; s <= e->order.segments; s++)
+		bounds[s] = tsi_order_bound(&e->order, s);
+}
+
+int tsi_epochs_at(struct tsi_epochs *e, uint64_t epoch, uint64_t position,
+		  uint64_t *index)
+{
+	uint64_t len = tsi_order_len(&e->order), k;
+
+	if (position >= len)
+		return tsi_err(TSOCK_EARG,
+			       "position %llu is outside an epoch of "
+			       "%llu samples",
+			       (unsigned long long)position,
+			       (unsigned long long)len);
+	k = tsi_order_item(&e->order, position);
+	if (e->nslots == 0) {
+		*index = k;
+		return 0;
+	}
+	if (position >= len / 2 && epoch + 1 != NONE)
+		prepare(e, epoch + 1);
+	*index = look_up(e, epoch, k);
+	return 0;
+}
