@@ -7,12 +7,11 @@
  */
 #include "consumer/mapping.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/err.h"
+#include "base/fully.h"
 
 void tsi_mapping_copy_small(const struct tsi_mapping *m,
 			    struct tsi_placement *s)
@@ -36,20 +35,13 @@ void tsi_mapping_copy_small(const struct tsi_mapping *m,
 
 static int read_all(int fd, uint8_t *to, size_t len, uint64_t from)
 {
-	while (len) {
-		ssize_t n = pread(fd, to, len, (off_t)from);
+	ssize_t n = tsi_fully_pread(fd, to, len, from);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return tsi_err_sys("copy samples from the ring");
-		if (!n)
-			return tsi_err(TSOCK_EPROTO, "the ring is shorter than "
-						     "the producer said");
-		to += n;
-		from += (uint64_t)n;
-		len -= (size_t)n;
-	}
+	if (n < 0)
+		return tsi_err_sys("copy samples from the ring");
+	if (n < (ssize_t)len)
+		return tsi_err(TSOCK_EPROTO,
+			       "the ring is shorter than the producer said");
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/fully.h"
 #include "base/regular.h"
 #include "data/names.h"
 #include "data/text.h"
@@ -50,20 +51,15 @@ static int unreadable(const char *path, const char *why)
 /* All bytes of a file that says that it has so many. */
 static int read_all(struct tsi_select *s, int fd, size_t size)
 {
+	ssize_t got;
+
 	s->text = malloc(size + 1);
 	if (!s->text)
 		return no_memory();
-	while (s->len < size) {
-		ssize_t got = read(fd, s->text + s->len, size - s->len);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return unreadable(s->path, strerror(errno));
-		if (got == 0)
-			break;
-		s->len += (size_t)got;
-	}
+	got = tsi_fully_read(fd, s->text, size);
+	if (got < 0)
+		return unreadable(s->path, strerror(errno));
+	s->len = (size_t)got;
 	s->text[s->len] = '\0';
 	return 0;
 }

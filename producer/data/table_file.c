@@ -8,12 +8,11 @@
  */
 #include "data/table_file.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/fully.h"
 #include "base/hash.h"
 
 #define ENDIAN 0x01020304
@@ -44,40 +43,6 @@ static uint64_t checksum(struct head h, const struct tsi_table *t,
 	sum = tsi_hash(&h, sizeof(h), 0);
 	sum = tsi_hash(t->block, tsi_table_block_len(&t->n), sum);
 	return tsi_hash(bad, h.nbad * sizeof(*bad), sum);
-}
-
-static bool read_all(int fd, void *to, size_t len)
-{
-	char *p = to;
-
-	while (len > 0) {
-		ssize_t n = read(fd, p, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		p += n;
-		len -= (size_t)n;
-	}
-	return true;
-}
-
-static bool write_all(int fd, const void *from, size_t len)
-{
-	const char *p = from;
-
-	while (len > 0) {
-		ssize_t n = write(fd, p, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return false;
-		p += n;
-		len -= (size_t)n;
-	}
-	return true;
 }
 
 static struct tsi_table_lengths lengths_of(const struct head *h)
@@ -172,8 +137,8 @@ static bool load_body(const char *root, const struct head *h, int fd,
 		return false;
 	}
 	tsi_table_set_block(t, &n, block);
-	return read_all(fd, block, block_len) &&
-	       read_all(fd, *bad, h->nbad * sizeof(**bad)) &&
+	return tsi_fully_read_all(fd, block, block_len) &&
+	       tsi_fully_read_all(fd, *bad, h->nbad * sizeof(**bad)) &&
 	       checksum(*h, t, *bad) == h->checksum &&
 	       check_columns(root, t, *bad, h->nbad);
 }
@@ -188,7 +153,7 @@ bool tsi_table_file_read(int fd, const struct tsi_table_kind *kind,
 	*bad = NULL;
 	*nbad = 0;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) ||
-	    !read_all(fd, &h, sizeof(h)) ||
+	    !tsi_fully_read_all(fd, &h, sizeof(h)) ||
 	    !check_head(kind, &h, (uint64_t)st.st_size))
 		return false;
 	if ((h.probed != 0) == kind->probed &&
@@ -224,9 +189,9 @@ bool tsi_table_file_write(int fd, const struct tsi_table_kind *kind,
 	h.columns = (t->n.ranged ? RANGED : 0) | (t->n.named ? NAMED : 0);
 	h.probed = kind->probed;
 	h.checksum = checksum(h, t, bad);
-	ok = write_all(fd, &h, sizeof(h)) &&
-	     write_all(fd, t->block, tsi_table_block_len(&t->n)) &&
-	     write_all(fd, bad, h.nbad * sizeof(*bad));
+	ok = tsi_fully_write(fd, &h, sizeof(h)) &&
+	     tsi_fully_write(fd, t->block, tsi_table_block_len(&t->n)) &&
+	     tsi_fully_write(fd, bad, h.nbad * sizeof(*bad));
 	free(bad);
 	return ok;
 }

@@ -12,13 +12,12 @@
  */
 #include "image/jpeg_index_file.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/err.h"
+#include "base/fully.h"
 #include "base/hash.h"
 
 #define MAGIC "tsockrow"
@@ -83,31 +82,14 @@ static uint64_t checksum(const struct stream *s, uint64_t len)
  * Writing
  */
 
-static bool write_all(int fd, const void *from, size_t len)
-{
-	const char *p = from;
-
-	while (len > 0) {
-		ssize_t n = write(fd, p, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return false;
-		p += n;
-		len -= (size_t)n;
-	}
-	return true;
-}
-
 static bool write_block(struct stream *s)
 {
 	struct block_head h = { s->len, checksum(s, s->len) };
 
 	s->chain = h.checksum;
 	s->len = 0;
-	return write_all(s->fd, &h, sizeof(h)) &&
-	       write_all(s->fd, s->block, h.len);
+	return tsi_fully_write(s->fd, &h, sizeof(h)) &&
+	       tsi_fully_write(s->fd, s->block, h.len);
 }
 
 static bool add_record(struct stream *s, uint64_t file,
@@ -140,7 +122,7 @@ bool tsi_jpeg_index_write(const struct tsi_jpeg_index *x, uint64_t key, int fd)
 	struct stream s = { .fd = fd,
 			    .chain = h.checksum,
 			    .block = malloc(BLOCK) };
-	bool ok = s.block && write_all(fd, &h, sizeof(h));
+	bool ok = s.block && tsi_fully_write(fd, &h, sizeof(h));
 	struct tsi_jpeg_kept e;
 
 	for (uint64_t i = 0; ok && i < h.files; i++)
@@ -158,30 +140,13 @@ bool tsi_jpeg_index_write(const struct tsi_jpeg_index *x, uint64_t key, int fd)
  * Reading
  */
 
-static bool read_all(int fd, void *to, size_t len)
-{
-	char *p = to;
-
-	while (len > 0) {
-		ssize_t n = read(fd, p, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		p += n;
-		len -= (size_t)n;
-	}
-	return true;
-}
-
 /* The next block; false: there is none, or it is damaged. */
 static bool read_block(struct stream *s)
 {
 	struct block_head h;
 
-	if (!read_all(s->fd, &h, sizeof(h)) || h.len == 0 || h.len > BLOCK ||
-	    !read_all(s->fd, s->block, h.len) ||
+	if (!tsi_fully_read_all(s->fd, &h, sizeof(h)) || h.len == 0 ||
+	    h.len > BLOCK || !tsi_fully_read_all(s->fd, s->block, h.len) ||
 	    checksum(s, h.len) != h.checksum)
 		return false;
 	s->chain = h.checksum;
@@ -241,7 +206,8 @@ uint64_t tsi_jpeg_index_read(struct tsi_jpeg_index *x, uint64_t key, int fd)
 	struct stream s = { .fd = fd, .chain = want.checksum };
 	uint64_t rows = 0;
 
-	if (!read_all(fd, &h, sizeof(h)) || memcmp(&h, &want, sizeof(h)) != 0)
+	if (!tsi_fully_read_all(fd, &h, sizeof(h)) ||
+	    memcmp(&h, &want, sizeof(h)) != 0)
 		return 0;
 	s.block = malloc(BLOCK);
 	while (s.block && read_block(&s) && take_block(x, &s, &rows))

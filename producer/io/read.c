@@ -8,23 +8,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/fully.h"
 #include "io/slot.h"
 
-/* Fill the block with bytes from offset on, or with all that there are. */
-static int read_on(int fd, uint8_t *block, size_t want, uint64_t offset,
-		   size_t *len)
+/* Fill the block from the range's begin on, or with all that there is. */
+static int read_block(int fd, const struct tsi_read_request *q, uint8_t *block,
+		      size_t want, size_t *len)
 {
-	for (*len = 0; *len < want;) {
-		ssize_t n = pread(fd, block + *len, want - *len,
-				  (off_t)(offset + *len));
+	ssize_t n = tsi_fully_pread(fd, block, want, q->offset);
 
-		if (n == 0)
-			return 0;
-		if (n > 0)
-			*len += (size_t)n;
-		else if (errno != EINTR)
-			return errno;
-	}
+	if (n < 0)
+		return errno;
+	*len = (size_t)n;
 	return 0;
 }
 
@@ -44,7 +39,7 @@ int tsi_io_read(const struct tsi_read_request *q, size_t max, uint8_t **data,
 		err = EFBIG;
 	if (!err) {
 		block = malloc(want);
-		err = block ? read_on(fd, block, want, q->offset, len) : ENOMEM;
+		err = block ? read_block(fd, q, block, want, len) : ENOMEM;
 	}
 	close(fd);
 	if (!err && *len > max)

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/fully.h"
 #include "base/hash.h"
 #include "data/packed/pack.h"
 
@@ -51,24 +52,6 @@ static uint64_t sum_of(const struct tsi_shards_entry *e)
 static int failed(const struct tsi_shards *s, const char *what)
 {
 	return tsi_err_sys("%s in %.300s", what, s->folder);
-}
-
-static bool write_at(int fd, const void *data, size_t len, uint64_t at)
-{
-	const char *p = data;
-
-	while (len > 0) {
-		ssize_t n = pwrite(fd, p, len, (off_t)at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return false;
-		p += n;
-		at += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return true;
 }
 
 static int grow(struct tsi_shards *s)
@@ -165,7 +148,7 @@ static int check_head(struct tsi_shards *s, uint64_t source)
 	memcpy(h.magic, MAGIC, sizeof(h.magic));
 	/* New, or broken off before anything was written. */
 	if (n >= 0 && n < (ssize_t)sizeof(old))
-		return write_at(s->journal, &h, sizeof(h), 0)
+		return tsi_fully_pwrite(s->journal, &h, sizeof(h), 0)
 			       ? 0
 			       : failed(s, "write the journal");
 	if (n < 0)
@@ -268,8 +251,9 @@ int tsi_shards_sync(struct tsi_shards *s)
 
 	if (s->fd >= 0 && fdatasync(s->fd))
 		return failed(s, "write a shard to disk");
-	if (!write_at(s->journal, s->entry + s->synced, n * sizeof(*s->entry),
-		      sizeof(struct head) + s->synced * sizeof(*s->entry)))
+	if (!tsi_fully_pwrite(
+		    s->journal, s->entry + s->synced, n * sizeof(*s->entry),
+		    sizeof(struct head) + s->synced * sizeof(*s->entry)))
 		return failed(s, "write the journal");
 	s->synced = s->count;
 	return 0;
@@ -293,8 +277,9 @@ static int next_shard(struct tsi_shards *s)
 	s->at = sizeof(head);
 	memcpy(head, TSI_PACK_MAGIC, 8);
 	memcpy(head + 8, &k, sizeof(k));
-	return write_at(fd, head, sizeof(head), 0) ? 0
-						   : failed(s, "write a shard");
+	return tsi_fully_pwrite(fd, head, sizeof(head), 0)
+		       ? 0
+		       : failed(s, "write a shard");
 }
 
 int tsi_shards_add(struct tsi_shards *s, const uint8_t *data, size_t len,
@@ -309,7 +294,7 @@ int tsi_shards_add(struct tsi_shards *s, const uint8_t *data, size_t len,
 		err = next_shard(s);
 	if (err)
 		return err;
-	if (!write_at(s->fd, data, len, s->at))
+	if (!tsi_fully_pwrite(s->fd, data, len, s->at))
 		return failed(s, "write a shard");
 	e = &s->entry[s->count++];
 	memset(e, 0, sizeof(*e));

@@ -12,9 +12,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/err.h"
+#include "base/fully.h"
 
 #define BLOCK 512u
 
@@ -62,21 +62,11 @@ static int damaged(const struct tsi_tar *t, uint64_t at, const char *what)
 /* Have the window begin at this offset, with as much as there is. */
 static int move_window(struct tsi_tar *t, uint64_t at)
 {
-	t->offset = at;
-	t->have = 0;
-	while (t->have < TSI_TAR_WINDOW) {
-		ssize_t n =
-			pread(t->fd, t->window + t->have,
-			      TSI_TAR_WINDOW - t->have, (off_t)(at + t->have));
+	ssize_t n = tsi_fully_pread(t->fd, t->window, TSI_TAR_WINDOW, at);
 
-		if (n == 0)
-			break;
-		if (n > 0)
-			t->have += (size_t)n;
-		else if (errno != EINTR)
-			return tsi_err_sys("read %.300s", t->path);
-	}
-	return 0;
+	t->offset = at;
+	t->have = n < 0 ? 0 : (size_t)n;
+	return n < 0 ? tsi_err_sys("read %.300s", t->path) : 0;
 }
 
 int tsi_tar_read(struct tsi_tar *t, uint64_t at, void *to, size_t len)
