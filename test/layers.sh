@@ -4,11 +4,12 @@
 # must not know.
 #
 #   lib/                        the public header and, of lib/, what stands
-#                               before it: base, view, mem, ring, convert,
-#                               stage, wire, then serve and consumer, which
-#                               don't know each other
+#                               before it: base, order, view, mem, ring,
+#                               convert, stage, wire, then serve and consumer,
+#                               which don't know each other
 #   lib/serve/membership*       lib/base and the public header
-#   producer/data, io, image    itself, lib/base and the public header
+#   producer/data, io, image    itself, lib/base and the public header; data
+#                               lib/order, too
 #   producer/run                these three too: it serves as any program does
 #   producer/cli                producer/run and lib/wire too
 #   producer/pack               as producer/run, which it doesn't know
@@ -33,7 +34,7 @@ export LC_ALL
 
 here=$(cd "$(dirname "$0")/.." && pwd)
 folders=(include lib producer examples bindings bench test)
-lib_order=(base view mem ring convert stage wire)
+lib_order=(base order view mem ring convert stage wire)
 bad=0
 
 complain()
@@ -84,7 +85,8 @@ allowed()
 	membership) echo include base membership ;;
 	serve) echo "include ${lib_order[*]} membership serve" ;;
 	consumer) echo "include ${lib_order[*]} consumer" ;;
-	data | io | image) echo "include base $1" ;;
+	data) echo include base order data ;;
+	io | image) echo "include base $1" ;;
 	run) echo include base data io image run ;;
 	cli) echo include base wire data io image run cli ;;
 	pack) echo include base data io image pack ;;
@@ -254,8 +256,8 @@ self_test()
 	copy=$temp/tree
 	mkdir "$copy" "$copy/include" "$copy/include/tsock"
 	touch "$copy/include/tsock/tsock.h"
-	for file in lib/base/err.h lib/ring/ring.h lib/wire/zmq.c \
-		lib/mem/gpu.h lib/mem/cuda/call.h lib/stage/stage.h \
+	for file in lib/base/err.h lib/order/order.h lib/ring/ring.h \
+		lib/wire/zmq.c lib/mem/gpu.h lib/mem/cuda/call.h lib/stage/stage.h \
 		lib/wire/msg.h lib/serve/server.h lib/consumer/reader.h \
 		lib/serve/membership.h \
 		producer/data/index.h producer/io/reader.h \
@@ -275,6 +277,8 @@ self_test()
 	plant lib/ring/x.c '# include "run/pool.h"' 'ring must not'
 	plant lib/base/x.h '#include "ring/ring.h"' 'base must not'
 	plant include/tsock/tsock.h '#include "base/err.h"' 'include must not'
+	plant lib/base/x.h '#include "order/order.h"' 'base must not'
+	plant lib/order/x.h '#include "mem/gpu.h"' 'order must not'
 	plant lib/view/x.h '#include "mem/gpu.h"' 'view must not'
 	plant lib/mem/x.c '#include "ring/ring.h"' 'mem must not'
 	plant lib/ring/x.c '#include "stage/stage.h"' 'ring must not'
@@ -289,6 +293,8 @@ self_test()
 	plant test/layers.exceptions 'include lib/ring/x.c lib/wire/x.h' 'any more'
 	plant producer/data/x.c '#include "io/reader.h"' 'data must not'
 	plant producer/io/x.c '#include "ring/ring.h"' 'io must not'
+	plant producer/image/x.c '#include "order/order.h"' 'image must not'
+	plant producer/run/x.c '#include "order/order.h"' 'run must not'
 	plant producer/image/x.c '#include "run/pool.h"' 'image must not'
 	plant producer/run/x.c '#include "cli/options.h"' 'run must not'
 	plant producer/run/x.c '#include "wire/msg.h"' 'run must not'

@@ -14,11 +14,11 @@
 
 #include "consumer/gpu/negotiate.h"
 #include "consumer/leave.h"
-#include "consumer/ranks.h"
 #include "consumer/reader.h"
 #include "consumer/request.h"
 #include "consumer/siblings.h"
 #include "consumer/wait.h"
+#include "order/ranks.h"
 #include "wire/msg.h"
 #include "wire/address.h"
 

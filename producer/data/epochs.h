@@ -3,7 +3,7 @@
  * epochs.h - the orders of the epochs that are being read, made once for all
  * threads.
  *
- * data/order.h says what the order of an epoch is.  Nothing here depends on
+ * order/order.h says what the order of an epoch is.  Nothing here depends on
  * what was asked before, or by which thread.
  */
 #ifndef TSI_DATA_EPOCHS_H
@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "data/order.h"
+#include "order/order.h"
 
 struct tsi_epochs;
 

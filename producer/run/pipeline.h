@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "data/format.h"
-#include "data/order.h"
+#include "data/epochs.h"
 #include "image/image.h"
 #include "io/reader.h"
 

@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "data/epochs.h"
-#include "data/mt19937.h"
+#include "order/mt19937.h"
 
 static struct tsi_epochs *make(struct tsi_order_opts opts)
 {

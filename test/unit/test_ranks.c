@@ -2,7 +2,7 @@
 /*
  * test_ranks.c - the parts of an epoch that the ranks of a job read.
  */
-#include "consumer/ranks.h"
+#include "order/ranks.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

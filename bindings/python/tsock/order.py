@@ -2,7 +2,7 @@
 """Which sample of the data set has which position in an epoch.
 
 The producer's orders once more, from what the stream says about itself, so
-that a loader's sampler can be iterated.  producer/data/order.h says what each
+that a loader's sampler can be iterated.  lib/order/order.h says what each
 order is; a test compares both.
 """
 

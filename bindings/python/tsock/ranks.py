@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The ranks of a job that trains one model: who this is, and its part.
 
-The arithmetic is that of lib/consumer/ranks.c: of each world * batch samples a
+The arithmetic is that of lib/order/ranks.c: of each world * batch samples a
 rank reads its own batch, and of the last ones, which are fewer, a part.
 """
 

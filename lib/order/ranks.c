@@ -2,7 +2,7 @@
 /*
  * ranks.c - which samples of an epoch a rank reads: arithmetic alone.
  */
-#include "consumer/ranks.h"
+#include "order/ranks.h"
 
 uint64_t tsi_ranks_block(const struct tsi_ranks *p, uint64_t left)
 {

@@ -2,7 +2,7 @@
 /*
  * mt19937.c - the 32-bit Mersenne Twister.
  */
-#include "data/mt19937.h"
+#include "order/mt19937.h"
 
 #define N TSI_MT_WORDS
 #define M 397

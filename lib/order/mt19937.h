@@ -6,8 +6,8 @@
  * equidistributed uniform pseudorandom number generator", ACM TOMACS 8, 1998.
  * Here for one purpose: to make the order that torch makes.
  */
-#ifndef TSI_DATA_MT19937_H
-#define TSI_DATA_MT19937_H
+#ifndef TSI_ORDER_MT19937_H
+#define TSI_ORDER_MT19937_H
 
 #include <stdint.h>
 

@@ -2,12 +2,12 @@
 /*
  * order.c - which sample of the data set has which position in an epoch.
  */
-#include "data/order.h"
+#include "order/order.h"
 
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "data/shuffle.h"
+#include "order/shuffle.h"
 
 int tsi_order_check(struct tsi_order_opts *o)
 {

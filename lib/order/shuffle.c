@@ -2,7 +2,7 @@
 /*
  * shuffle.c - the two shuffles: from philox words, and from torch's generator.
  */
-#include "data/shuffle.h"
+#include "order/shuffle.h"
 
 #include "base/philox.h"
 

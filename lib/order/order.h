@@ -31,13 +31,13 @@
  * position has the item tsi_order_item().  In the sequential order the item's
  * number is the index itself.
  */
-#ifndef TSI_DATA_ORDER_H
-#define TSI_DATA_ORDER_H
+#ifndef TSI_ORDER_ORDER_H
+#define TSI_ORDER_ORDER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "data/mt19937.h"
+#include "order/mt19937.h"
 
 enum tsi_order_kind {
 	TSI_PHILOX,

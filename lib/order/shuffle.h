@@ -4,12 +4,12 @@
  *
  * Pure arithmetic: no memory is allocated, no state is kept, no lock taken.
  */
-#ifndef TSI_DATA_SHUFFLE_H
-#define TSI_DATA_SHUFFLE_H
+#ifndef TSI_ORDER_SHUFFLE_H
+#define TSI_ORDER_SHUFFLE_H
 
 #include <stdint.h>
 
-#include "data/mt19937.h"
+#include "order/mt19937.h"
 
 /* What a philox shuffle is for: each is a family of streams of its own. */
 enum tsi_shuffle_use {

@@ -9,8 +9,8 @@
  * if each sample has to be read once, into parts of m / R samples, the first
  * m mod R of which have one more.  DistributedSampler gives each rank as many.
  */
-#ifndef TSI_CONSUMER_RANKS_H
-#define TSI_CONSUMER_RANKS_H
+#ifndef TSI_ORDER_RANKS_H
+#define TSI_ORDER_RANKS_H
 
 #include <stdbool.h>
 #include <stdint.h>
