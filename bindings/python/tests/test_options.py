@@ -4,7 +4,6 @@
 import inspect
 import re
 import subprocess
-from typing import Literal, get_args, get_origin
 
 import pytest
 
@@ -48,8 +47,10 @@ def test_the_table_has_their_values():
     for key, kind in options.TYPES.items():
         value = own[key.replace("_", "-")]
         assert (kind is bool) == (value is None), key
-        if get_origin(kind) is Literal:
-            assert "|".join(get_args(kind)) == value
+        words = options.words_of(key)
+        if words:
+            number = ["N"] if int in options.kinds_of(key) else []
+            assert "|".join(number + list(words)) == value
         else:
             assert "|" not in (value or "") or kind is str, key
 
@@ -64,6 +65,7 @@ def test_values_become_a_command_line(tmp_path):
             no_cache=True,
             rescan=False,
             memory="4G",
+            threads="auto",
             size=None,
         ),
     )
@@ -80,6 +82,8 @@ def test_values_become_a_command_line(tmp_path):
         "--no-cache",
         "--memory",
         "4G",
+        "--threads",
+        "auto",
     ]
 
 
@@ -90,6 +94,7 @@ def test_values_become_a_command_line(tmp_path):
         ({"preset": "evel"}, ValueError, "'train' or 'eval'; did you mean 'ev"),
         ({"size": "64"}, TypeError, "size '64': it is a whole number"),
         ({"seed": True}, TypeError, "seed True: it takes a value"),
+        ({"threads": "aut"}, TypeError, "'aut': it is a whole number or 'auto'"),
         ({"rescan": 1}, TypeError, "rescan 1: it is True or False"),
     ],
 )

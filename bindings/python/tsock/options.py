@@ -59,7 +59,7 @@ class ProducerOptions(TypedDict, total=False):
     min_consumers: int
     epochs: int
     exit_when_idle: float
-    threads: int
+    threads: Union[int, Literal["auto"]]
     io: Literal["auto", "uring", "pread"]
     gpu_memory: Size
     fanout: Literal["auto", "peer", "nccl", "host"]
@@ -71,29 +71,41 @@ class ProducerOptions(TypedDict, total=False):
 TYPES = get_type_hints(ProducerOptions)
 
 
+def kinds_of(key: str) -> tuple[Any, ...]:
+    """The types of the option's values: one, or those of its union."""
+    kind = TYPES[key]
+    return get_args(kind) if get_origin(kind) is Union else (kind,)
+
+
+def words_of(key: str) -> tuple[str, ...]:
+    """The words that the option may have for its value."""
+    literals = [k for k in kinds_of(key) if get_origin(k) is Literal]
+    return tuple(word for kind in literals for word in get_args(kind))
+
+
 def _text(key: str, value: Any) -> str:
     """The option's value as it is written on a command line."""
-    kind = TYPES[key]
-    if get_origin(kind) is Literal:
-        words = get_args(kind)
-        if value not in words:
-            raise ValueError(
-                "%s %r: it is %s%s"
-                % (
-                    key,
-                    value,
-                    " or ".join(repr(word) for word in words),
-                    did_you_mean(value, words),
-                )
+    kinds, words = kinds_of(key), words_of(key)
+    if isinstance(value, str) and value in words:
+        return value
+    if words and int not in kinds:
+        raise ValueError(
+            "%s %r: it is %s%s"
+            % (
+                key,
+                value,
+                " or ".join(repr(word) for word in words),
+                did_you_mean(value, words),
             )
-        return str(value)
+        )
     if isinstance(value, bool):
         raise TypeError(
             "%s %r: it takes a value, see tsock-producer --help" % (key, value)
         )
-    if kind is int:
+    if int in kinds and str not in kinds:
         if not hasattr(value, "__index__"):
-            raise TypeError("%s %r: it is a whole number" % (key, value))
+            kind = " or ".join(["a whole number", *map(repr, words)])
+            raise TypeError("%s %r: it is %s" % (key, value, kind))
         return str(value.__index__())
     if key == "shard" and isinstance(value, tuple):
         return "%d/%d" % value
