@@ -61,6 +61,20 @@ def images(tmp_path_factory):
     return root
 
 
+def end_all():
+    """End the producers in $TSOCK_DIR that loaders have started."""
+    import tsock
+
+    for stream in tsock.streams():
+        try:
+            pid = tsock.query(stream.name, 60)["pid"]
+            assert pid != os.getpid(), "%s is still served" % stream.name
+            os.kill(pid, signal.SIGTERM)
+        except (tsock.NoProducer, ProcessLookupError):
+            pass  # it ends already
+    until(lambda: not tsock.streams(), what="the producers' end")
+
+
 @pytest.fixture
 def place(monkeypatch):
     """A folder for sockets: short, since a socket's path is."""
@@ -68,6 +82,9 @@ def place(monkeypatch):
     os.chmod(folder, 0o700)
     monkeypatch.setenv("TSOCK_DIR", folder)
     yield folder
+    # The test may have set another one.
+    monkeypatch.setenv("TSOCK_DIR", folder)
+    end_all()
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -36,18 +36,9 @@ def runs(pid):
         return False
 
 
-def end_all():
-    for stream in tsock.streams():
-        try:
-            os.kill(pid_of(stream.name), signal.SIGTERM)
-        except (tsock.NoProducer, ProcessLookupError):
-            pass  # it ends already
-    until(lambda: not tsock.streams(), what="the producers' end")
-
-
 @pytest.fixture
 def start(place, images):
-    """start(**more) is a loader of "toy"; what it started is ended."""
+    """start(**more) is a loader of "toy"; place ends what it started."""
     loaders = []
 
     def make(name="toy", **more):
@@ -58,7 +49,6 @@ def start(place, images):
     yield make
     for loader in loaders:
         loader.close()
-    end_all()
 
 
 # ---- starting ----
