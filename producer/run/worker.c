@@ -17,37 +17,21 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "image/budget.h"
-#include "image/record.h"
 #include "io/reader.h"
-#include "run/image_cache.h"
+#include "run/jobs.h"
+#include "run/keep.h"
 #include "run/target.h"
 
 #define RETRIES 3
-/* Memory in which an image is decoded as a whole, to be kept: 5 megapixels. */
-#define KEPT_DECODE ((uint64_t)32 << 20)
-
-struct job {
-	bool used;
-	uint64_t seq;
-	struct tsi_target target; /* the file that is read for it */
-	bool searching;  /* its last target was bad, which was not known */
-	bool parked;     /* another sample's read of this target is awaited */
-	bool kept;       /* its target was in the cache, and isn't read */
-	int64_t read_ns; /* when this file's read was asked for */
-	uint64_t read_bytes;
-	uint32_t reads;
-};
 
 struct tsi_worker {
 	struct tsi_sampler *sampler;
 	struct tsi_io_reader *reader;
 	struct tsi_image *image;
 	struct tsi_budget_claim claim; /* of memory; ends with each sample */
-	struct tsi_image_cache *cache; /* NULL: there is none */
-	unsigned number;               /* of its readers */
-	struct tsi_record_maker *maker;
+	struct tsi_keep *keep;         /* NULL: there is no cache */
 	unsigned depth, busy;
-	struct job job[];
+	struct tsi_job job[];
 };
 
 int tsi_worker_create(struct tsi_sampler *s, enum tsi_io_reader_kind io,
@@ -82,16 +66,14 @@ void tsi_worker_destroy(struct tsi_worker *w)
 		return;
 	tsi_io_reader_destroy(w->reader);
 	tsi_image_destroy(w->image);
-	tsi_record_maker_destroy(w->maker);
+	tsi_keep_destroy(w->keep);
 	free(w);
 }
 
 int tsi_worker_use_cache(struct tsi_worker *w, struct tsi_image_cache *c,
 			 unsigned reader)
 {
-	w->cache = c;
-	w->number = reader;
-	return tsi_record_maker_create(KEPT_DECODE, &w->maker);
+	return tsi_keep_create(c, reader, &w->keep);
 }
 
 unsigned tsi_worker_busy(const struct tsi_worker *w)
@@ -124,13 +106,13 @@ static int file_error(const struct tsi_worker *w, int code, uint64_t file,
 		       tsi_index_sample(x, file, name, sizeof(name)), what);
 }
 
-static int choose(struct tsi_worker *w, struct job *j)
+static int choose(struct tsi_worker *w, struct tsi_job *j)
 {
 	return tsi_target_choose(&j->target, w->sampler, w->image);
 }
 
 /* Job j's file is bad: choose another one, or end the stream. */
-static int on_bad(struct tsi_worker *w, struct job *j, const char *reason)
+static int on_bad(struct tsi_worker *w, struct tsi_job *j, const char *reason)
 {
 	if (tsi_sampler_raises(w->sampler))
 		return file_error(w, TSOCK_EDATA, j->target.file, reason);
@@ -142,7 +124,7 @@ static int on_bad(struct tsi_worker *w, struct job *j, const char *reason)
 }
 
 /* Job j's file can't be read: it is bad for every sample. */
-static int on_unreadable(struct tsi_worker *w, struct job *j,
+static int on_unreadable(struct tsi_worker *w, struct tsi_job *j,
 			 const char *reason)
 {
 	tsi_badfiles_remember(tsi_sampler_badfiles(w->sampler), j->target.file,
@@ -154,7 +136,7 @@ static int on_unreadable(struct tsi_worker *w, struct job *j,
  * Job j's file can't be decoded as far as its crop needs.  How far it can be
  * decoded is found out once, for all samples.
  */
-static int on_undecodable(struct tsi_worker *w, struct job *j,
+static int on_undecodable(struct tsi_worker *w, struct tsi_job *j,
 			  const uint8_t *data, size_t len)
 {
 	struct tsi_badfiles *b = tsi_sampler_badfiles(w->sampler);
@@ -179,7 +161,7 @@ static int on_undecodable(struct tsi_worker *w, struct job *j,
 }
 
 /* A read failed: the file is bad, or it is read again, or the stream ends. */
-static int on_read_error(struct tsi_worker *w, struct job *j, int err)
+static int on_read_error(struct tsi_worker *w, struct tsi_job *j, int err)
 {
 	char reason[160];
 
@@ -206,7 +188,7 @@ static int on_read_error(struct tsi_worker *w, struct job *j, int err)
 
 /* Where the bytes of job j's target are. */
 static struct tsi_read_request bytes_of(const struct tsi_worker *w,
-					const struct job *j)
+					const struct tsi_job *j)
 {
 	const struct tsi_index *x = tsi_sampler_index(w->sampler);
 	struct tsi_location at;
@@ -222,7 +204,7 @@ static struct tsi_read_request bytes_of(const struct tsi_worker *w,
 	};
 }
 
-static int read_target(struct tsi_worker *w, struct job *j)
+static int read_target(struct tsi_worker *w, struct tsi_job *j)
 {
 	struct tsi_read_request q = bytes_of(w, j);
 
@@ -231,31 +213,17 @@ static int read_target(struct tsi_worker *w, struct job *j)
 	return tsi_io_reader_submit(w->reader, &q);
 }
 
-static int submit(struct tsi_worker *w, struct job *j)
+static int submit(struct tsi_worker *w, struct tsi_job *j)
 {
 	/* The search for a good file is one through those on disk. */
-	j->kept = w->cache && !j->searching &&
-		  tsi_image_cache_has(w->cache, j->target.file);
+	j->kept = !j->searching && tsi_keep_has(w->keep, j->target.file);
 	return j->kept ? 0 : read_target(w, j);
 }
 
-/* Another sample's read of job j's target is on its way. */
-static bool is_read_already(const struct tsi_worker *w, const struct job *j)
-{
-	for (unsigned i = 0; i < w->depth; i++) {
-		const struct job *o = &w->job[i];
-
-		if (o != j && o->used && !o->parked &&
-		    o->target.file == j->target.file)
-			return true;
-	}
-	return false;
-}
-
 /* Read job j's target, or wait for another sample's read of it. */
-static int go_on(struct tsi_worker *w, struct job *j)
+static int go_on(struct tsi_worker *w, struct tsi_job *j)
 {
-	if (j->searching && is_read_already(w, j)) {
+	if (j->searching && tsi_jobs_is_read(w->job, w->depth, j)) {
 		j->parked = true;
 		return 0;
 	}
@@ -271,7 +239,7 @@ static int wake(struct tsi_worker *w, uint64_t file, bool good)
 	int err = 0;
 
 	for (unsigned i = 0; i < w->depth && !err; i++) {
-		struct job *j = &w->job[i];
+		struct tsi_job *j = &w->job[i];
 
 		if (!j->used || !j->parked || j->target.file != file)
 			continue;
@@ -286,13 +254,10 @@ static int wake(struct tsi_worker *w, uint64_t file, bool good)
 
 int tsi_worker_begin(struct tsi_worker *w, uint64_t seq)
 {
-	struct job *j = w->job;
+	struct tsi_job *j = tsi_jobs_free(w->job);
 	const char *why = NULL;
 	int err;
 
-	while (j->used)
-		j++;
-	memset(j, 0, sizeof(*j));
 	j->seq = seq;
 	err = tsi_target_first(&j->target, w->sampler, seq);
 	if (err)
@@ -310,49 +275,7 @@ int tsi_worker_begin(struct tsi_worker *w, uint64_t seq)
 	return 0;
 }
 
-static struct job *job_of(struct tsi_worker *w, uint64_t seq)
-{
-	struct job *j = w->job;
-
-	while (!j->used || j->seq != seq)
-		j++;
-	return j;
-}
-
-/* Of the samples that need no read, the one with the lowest number. */
-static struct job *first_kept(struct tsi_worker *w)
-{
-	struct job *first = NULL;
-
-	for (unsigned i = 0; w->cache && i < w->depth; i++) {
-		struct job *j = &w->job[i];
-
-		if (j->used && j->kept && !j->parked &&
-		    (!first || j->seq < first->seq))
-			first = j;
-	}
-	return first;
-}
-
-/* A sample was made of these bytes: keep them in the packed form, perhaps. */
-static void offer(struct tsi_worker *w, const struct job *j,
-		  const uint8_t *data, size_t len, uint64_t ns)
-{
-	struct tsi_record r;
-
-	/* Packed images take about twice the bytes of a JPEG. */
-	if (!tsi_image_cache_wants(w->cache, j->target.file, ns, 2 * len))
-		return;
-	if (tsi_record_make(w->maker, data, len, &r))
-		return;
-	if (r.packed)
-		tsi_image_cache_put(w->cache, j->target.file, r.data, r.len);
-	else
-		tsi_image_cache_refuse(w->cache, j->target.file);
-	free(r.data);
-}
-
-static void set_fields(const struct tsi_index *x, const struct job *j,
+static void set_fields(const struct tsi_index *x, const struct tsi_job *j,
 		       const struct tsi_box *box, const struct tsi_slots *to)
 {
 	*to->label = tsi_index_label(x, j->target.file);
@@ -367,7 +290,7 @@ static void set_fields(const struct tsi_index *x, const struct job *j,
 }
 
 /* Decode; sets *done when the sample is there, else job j has a new target. */
-static int load(struct tsi_worker *w, struct job *j, const uint8_t *data,
+static int load(struct tsi_worker *w, struct tsi_job *j, const uint8_t *data,
 		size_t len, const struct tsi_slots *to, bool *done)
 {
 	const struct tsi_index *x = tsi_sampler_index(w->sampler);
@@ -389,14 +312,15 @@ static int load(struct tsi_worker *w, struct job *j, const uint8_t *data,
 	if (err)
 		return err;
 	set_fields(x, j, &box, to);
-	if (w->cache && !j->kept)
-		offer(w, j, data, len, (uint64_t)(tsi_now_ns() - start));
+	if (w->keep && !j->kept)
+		tsi_keep_offer(w->keep, j->target.file, data, len,
+			       (uint64_t)(tsi_now_ns() - start));
 	*done = true;
 	return 0;
 }
 
 /* The target is in the cache, or was when the sample was begun. */
-static int load_kept(struct tsi_worker *w, struct job *j,
+static int load_kept(struct tsi_worker *w, struct tsi_job *j,
 		     const struct tsi_slots *to, bool *done)
 {
 	uint64_t file = j->target.file;
@@ -405,14 +329,14 @@ static int load_kept(struct tsi_worker *w, struct job *j,
 	int err = 0;
 
 	*done = false;
-	data = tsi_image_cache_take(w->cache, w->number, file, &len);
+	data = tsi_keep_take(w->keep, file, &len);
 	if (data) {
 		tsi_image_trust(w->image, true);
 		err = load(w, j, data, len, to, done);
 		tsi_image_trust(w->image, false);
 		tsi_budget_claim_end(&w->claim);
 	}
-	tsi_image_cache_give(w->cache, w->number);
+	tsi_keep_give(w->keep);
 	j->kept = false;
 	/* What finds no memory here goes the way of other images. */
 	if (err && err != TSOCK_EAGAIN && err != TSOCK_ENOMEM)
@@ -426,7 +350,7 @@ static int load_kept(struct tsi_worker *w, struct job *j,
 }
 
 /* Read and decode in this thread; the claim covers the file's bytes. */
-static int load_here(struct tsi_worker *w, struct job *j, size_t size,
+static int load_here(struct tsi_worker *w, struct tsi_job *j, size_t size,
 		     const struct tsi_slots *to, bool *done)
 {
 	struct tsi_read_request q = bytes_of(w, j);
@@ -453,7 +377,7 @@ static int load_here(struct tsi_worker *w, struct job *j, size_t size,
  * is claimed together.  How much the decoder needs is known once the file was
  * read; if so much isn't free, all is given back before it is waited for.
  */
-static int load_large(struct tsi_worker *w, struct job *j, size_t size,
+static int load_large(struct tsi_worker *w, struct tsi_job *j, size_t size,
 		      const struct tsi_slots *to, bool *done)
 {
 	uint64_t total = size;
@@ -479,7 +403,7 @@ static int load_large(struct tsi_worker *w, struct job *j, size_t size,
  * is decoded.  A large image that finds no memory even then is too large for
  * this machine and a bad file; a small one that finds none ends the stream.
  */
-static int load_alone(struct tsi_worker *w, struct job *j, size_t size,
+static int load_alone(struct tsi_worker *w, struct tsi_job *j, size_t size,
 		      const struct tsi_slots *to, bool *done)
 {
 	char reason[256];
@@ -500,8 +424,8 @@ static int load_alone(struct tsi_worker *w, struct job *j, size_t size,
 }
 
 /* A read has come: decode it, and give its memory back to the reader. */
-static int use(struct tsi_worker *w, struct job *j, const struct tsi_read *r,
-	       const struct tsi_slots *to, bool *done)
+static int use(struct tsi_worker *w, struct tsi_job *j,
+	       const struct tsi_read *r, const struct tsi_slots *to, bool *done)
 {
 	uint64_t file = j->target.file;
 	size_t size = TSI_READER_AHEAD;
@@ -540,11 +464,11 @@ int tsi_worker_finish(struct tsi_worker *w,
 {
 	uint64_t io_ns = 0, decode_ns = 0;
 	bool done = false;
-	struct job *j = NULL;
+	struct tsi_job *j = NULL;
 
 	while (!done) {
 		int64_t start = tsi_now_ns(), read;
-		struct job *kept = first_kept(w);
+		struct tsi_job *kept = tsi_jobs_first_kept(w->job, w->depth);
 		struct tsi_slots to = { .image = NULL };
 		struct tsi_read r;
 		int err;
@@ -554,7 +478,7 @@ int tsi_worker_finish(struct tsi_worker *w,
 		if (err && (!kept || err != TSOCK_EAGAIN))
 			return err;
 		read = tsi_now_ns();
-		j = err ? kept : job_of(w, r.tag);
+		j = err ? kept : tsi_jobs_of(w->job, r.tag);
 		slots(arg, j->seq, &to);
 		err = err ? load_kept(w, j, &to, &done)
 			  : use(w, j, &r, &to, &done);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jobs.c - the samples that a worker has begun and not finished.
+ */
+#include "run/jobs.h"
+
+#include <string.h>
+
+struct tsi_job *tsi_jobs_free(struct tsi_job *job)
+{
+	while (job->used)
+		job++;
+	memset(job, 0, sizeof(*job));
+	return job;
+}
+
+struct tsi_job *tsi_jobs_of(struct tsi_job *job, uint64_t seq)
+{
+	while (!job->used || job->seq != seq)
+		job++;
+	return job;
+}
+
+struct tsi_job *tsi_jobs_first_kept(struct tsi_job *job, unsigned depth)
+{
+	struct tsi_job *first = NULL;
+
+	for (unsigned i = 0; i < depth; i++) {
+		struct tsi_job *j = &job[i];
+
+		if (j->used && j->kept && !j->parked &&
+		    (!first || j->seq < first->seq))
+			first = j;
+	}
+	return first;
+}
+
+bool tsi_jobs_is_read(const struct tsi_job *job, unsigned depth,
+		      const struct tsi_job *j)
+{
+	for (unsigned i = 0; i < depth; i++) {
+		const struct tsi_job *o = &job[i];
+
+		if (o != j && o->used && !o->parked &&
+		    o->target.file == j->target.file)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jobs.h - the samples that a worker has begun and not finished.
+ *
+ * Plain values, used by one thread.
+ */
+#ifndef TSI_RUN_JOBS_H
+#define TSI_RUN_JOBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "run/target.h"
+
+struct tsi_job {
+	bool used;
+	uint64_t seq;
+	struct tsi_target target; /* the file that is read for it */
+	bool searching;  /* its last target was bad, which was not known */
+	bool parked;     /* another sample's read of this target is awaited */
+	bool kept;       /* its target was in the cache, and isn't read */
+	int64_t read_ns; /* when this file's read was asked for */
+	uint64_t read_bytes;
+	uint32_t reads;
+};
+
+/* Of these depth jobs one that isn't used, which there is, made empty. */
+struct tsi_job *tsi_jobs_free(struct tsi_job *job);
+
+/* The job of this sample, which there is. */
+struct tsi_job *tsi_jobs_of(struct tsi_job *job, uint64_t seq);
+
+/* Of the samples that need no read the one with the lowest number, or NULL. */
+struct tsi_job *tsi_jobs_first_kept(struct tsi_job *job, unsigned depth);
+
+/* Another sample's read of j's target is on its way. */
+bool tsi_jobs_is_read(const struct tsi_job *job, unsigned depth,
+		      const struct tsi_job *j);
+
+#endif
