@@ -130,6 +130,7 @@ static void *control_main(void *arg)
 		control_step(s);
 		if (gone)
 			make_sockets_again(s);
+		tsi_readers_save_record(&s->readers);
 		stop = s->stop;
 		tsi_sync_unlock(&s->sync);
 		if (mail)

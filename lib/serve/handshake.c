@@ -29,13 +29,23 @@ static void refuse(int sock, int code)
 	tsi_fdpass_reply(sock, &a, NULL, 0);
 }
 
+/* The reply that makes a peer a reader, with what it has to map. */
+static void give_rings(struct tsi_handshake *h, const struct tsi_peer *peer,
+		       const struct tsi_reply *a)
+{
+	int fds[TSI_FDPASS_FDS];
+	unsigned n = tsi_readers_fds(h->readers, a->row, h->event, fds);
+
+	if (tsi_fdpass_reply(peer->sock, a, fds, n))
+		tsi_readers_drop(h->readers, a->row,
+				 "went before it got its rings");
+}
+
 /* A peer with a good token becomes a reader. */
 static int accept_reader(struct tsi_handshake *h, const struct tsi_peer *peer)
 {
 	struct tsi_reply a = { .incarnation = h->incarnation };
-	int fds[TSI_FDPASS_FDS];
 	struct tsi_offer o;
-	unsigned n;
 	int err;
 
 	if (!tsi_offers_take(h->offers, peer->token, &o))
@@ -43,10 +53,13 @@ static int accept_reader(struct tsi_handshake *h, const struct tsi_peer *peer)
 	err = tsi_readers_join(h->readers, &o, peer, &a);
 	if (err)
 		return err;
-	n = tsi_readers_fds(h->readers, a.row, h->event, fds);
-	if (tsi_fdpass_reply(peer->sock, &a, fds, n))
-		tsi_readers_drop(h->readers, a.row,
-				 "went before it got its rings");
+	/* A producer that dies from here on has it in its record. */
+	tsi_readers_save_record(h->readers);
+	if (tsi_readers_has(h->readers, o.join.nonce))
+		give_rings(h, peer, &a);
+	else if (!a.keep_sock)
+		refuse(peer->sock, tsi_err(TSOCK_EAGAIN,
+					   "the view failed that was joined"));
 	if (!a.keep_sock)
 		close(peer->sock);
 	tsi_readers_changed(h->readers);

@@ -43,7 +43,8 @@ void tsi_handshake_close(struct tsi_handshake *h);
 
 /*
  * Accept the listener's connections that wait, and read the tokens that came: a peer with
- * a good token becomes a reader.
+ * a good token becomes a reader.  The lock is given up while the record of a
+ * new reader is written.
  */
 void tsi_handshake_serve(struct tsi_handshake *h, int listener, int64_t now_ms);
 

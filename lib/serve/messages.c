@@ -286,6 +286,8 @@ void tsi_messages_answer(struct tsi_messages *t, struct tsi_channel *ch)
 			return;
 		tsi_sync_lock(t->sync);
 		due = answer(t, &m);
+		/* A reader that hears that it has left is not waited for. */
+		tsi_readers_save_record(t->readers);
 		tsi_sync_unlock(t->sync);
 		if (due)
 			tsi_zmq_send(ch, &id, &m);

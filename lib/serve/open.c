@@ -122,7 +122,8 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 	tsi_sockets_init(&s->sockets);
 	s->event = -1;
 	tsi_gate_init(&s->gate, &s->sync, &s->membership);
-	tsi_readers_init(&s->readers, &s->gate, &s->membership, &s->offers);
+	tsi_readers_init(&s->readers, &s->sync, &s->gate, &s->membership,
+			 &s->offers);
 	tsi_readers_set_slow(&s->readers, o->slow, o->slow_ms);
 	tsi_view_table_init(&s->views, o, &s->sync, &s->membership,
 			    &s->readers);

@@ -13,9 +13,11 @@
 
 #define MARK_MS 1000 /* between two records of the tails */
 
-void tsi_readers_init(struct tsi_readers *r, struct tsi_gate *gate,
-		      struct tsi_membership *m, struct tsi_offers *offers)
+void tsi_readers_init(struct tsi_readers *r, struct tsi_sync *sync,
+		      struct tsi_gate *gate, struct tsi_membership *m,
+		      struct tsi_offers *offers)
 {
+	r->sync = sync;
 	r->gate = gate;
 	r->membership = m;
 	r->offers = offers;
@@ -54,6 +56,15 @@ void tsi_readers_record_again(struct tsi_readers *r, const char *folder,
 			      const char *name)
 {
 	tsi_record_again(&r->record, folder, name);
+}
+
+void tsi_readers_save_record(struct tsi_readers *r)
+{
+	if (!tsi_record_collect(&r->record))
+		return;
+	tsi_sync_unlock(r->sync);
+	tsi_record_write(&r->record);
+	tsi_sync_lock(r->sync);
 }
 
 void tsi_readers_leave_record(struct tsi_readers *r, bool keep)

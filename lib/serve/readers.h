@@ -20,12 +20,14 @@
 #include "serve/offers.h"
 #include "serve/record.h"
 #include "serve/returners.h"
+#include "serve/sync.h"
 #include "wire/fdpass.h"
 
 /* A member and its row in the ring's header have the same number. */
 _Static_assert(TSI_MAX_MEMBERS == TSI_MAX_ROWS, "one row for each member");
 
 struct tsi_readers {
+	struct tsi_sync *sync;
 	struct tsi_gate *gate;
 	struct tsi_membership *membership;
 	struct tsi_offers *offers;
@@ -39,8 +41,9 @@ struct tsi_readers {
 	bool over;
 };
 
-void tsi_readers_init(struct tsi_readers *r, struct tsi_gate *gate,
-		      struct tsi_membership *m, struct tsi_offers *offers);
+void tsi_readers_init(struct tsi_readers *r, struct tsi_sync *sync,
+		      struct tsi_gate *gate, struct tsi_membership *m,
+		      struct tsi_offers *offers);
 
 /* What is done with readers that hold others up: enum tsock_slow. */
 void tsi_readers_set_slow(struct tsi_readers *r, uint32_t slow,
@@ -53,9 +56,14 @@ void tsi_readers_set_slow(struct tsi_readers *r, uint32_t slow,
  */
 void tsi_readers_keep_record(struct tsi_readers *r, const char *folder,
 			     const char *name, uint64_t stream);
-/* The files beside the sockets were removed: write it anew. */
+/* The files beside the sockets were removed: the next save makes it anew. */
 void tsi_readers_record_again(struct tsi_readers *r, const char *folder,
 			      const char *name);
+/*
+ * By the control thread: what has changed goes to the file.  The lock is given
+ * up meanwhile, so what was known before may not be so any more.
+ */
+void tsi_readers_save_record(struct tsi_readers *r);
 /* At the end: who reads now is waited for by the next producer, or not. */
 void tsi_readers_leave_record(struct tsi_readers *r, bool keep);
 

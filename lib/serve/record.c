@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fully.h"
 #include "base/log.h"
 
 #define MAGIC UINT64_C(0x6461657220636f74) /* "toc read" */
@@ -70,35 +71,29 @@ static void give_up(struct tsi_record *r)
 	r->fd = -1;
 }
 
-static void write_at(struct tsi_record *r, const void *p, size_t len, off_t at)
+/* False: there is no record any more. */
+static bool write_at(struct tsi_record *r, const void *p, size_t len,
+		     uint64_t at)
 {
-	ssize_t n;
-
-	if (r->fd < 0)
-		return;
-	do
-		n = pwrite(r->fd, p, len, at);
-	while (n < 0 && errno == EINTR);
-	if (n == (ssize_t)len)
-		return;
-	if (n >= 0)
-		errno = ENOSPC;
+	if (tsi_fully_pwrite(r->fd, p, len, at))
+		return true;
 	give_up(r);
+	return false;
 }
 
-static void write_row(struct tsi_record *r, unsigned i)
+static bool write_row(struct tsi_record *r, unsigned i)
 {
-	write_at(r, &r->row[i], sizeof(r->row[i]),
-		 (off_t)(sizeof(struct head) + i * sizeof(r->row[i])));
+	return write_at(r, &r->due[i], sizeof(r->due[i]),
+			sizeof(struct head) + i * sizeof(r->due[i]));
 }
 
-static void write_all(struct tsi_record *r)
+/* The head last: it says that the rows are there. */
+static bool write_all(struct tsi_record *r)
 {
 	struct head h = head_of(r);
 
-	write_at(r, r->row, sizeof(r->row), (off_t)sizeof(h));
-	/* Last: a head says that the rows are there. */
-	write_at(r, &h, sizeof(h), 0);
+	return write_at(r, r->due, sizeof(r->due), sizeof(h)) &&
+	       write_at(r, &h, sizeof(h), 0);
 }
 
 /* The rows of the producer before, if the file is of the same stream. */
@@ -126,16 +121,18 @@ static void read_rows(struct tsi_record *r)
 	}
 }
 
-static bool open_file(struct tsi_record *r, const char *folder,
-		      const char *name)
+/* No folder of sockets has a longer name; a path that is cut leads nowhere. */
+static void set_path(struct tsi_record *r, const char *folder, const char *name)
+{
+	if (snprintf(r->path, sizeof(r->path), "%s/%s.readers", folder, name) >=
+	    (int)sizeof(r->path))
+		r->path[0] = '\0';
+}
+
+static bool open_file(struct tsi_record *r)
 {
 	struct stat st;
 
-	if (snprintf(r->path, sizeof(r->path), "%s/%s.readers", folder, name) >=
-	    (int)sizeof(r->path)) {
-		errno = ENAMETOOLONG;
-		return false;
-	}
 	r->fd = open(r->path,
 		     O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
 		     0600);
@@ -151,24 +148,22 @@ void tsi_record_open(struct tsi_record *r, const char *folder, const char *name,
 		     uint64_t stream)
 {
 	r->stream = stream;
-	if (!open_file(r, folder, name)) {
+	set_path(r, folder, name);
+	if (!open_file(r)) {
 		give_up(r);
 		return;
 	}
+	r->kept = true;
 	read_rows(r);
+	memcpy(r->due, r->row, sizeof(r->due));
 	write_all(r);
 }
 
 void tsi_record_again(struct tsi_record *r, const char *folder,
 		      const char *name)
 {
-	if (r->fd < 0)
-		return;
-	close(r->fd);
-	if (!open_file(r, folder, name))
-		give_up(r);
-	else
-		write_all(r);
+	set_path(r, folder, name);
+	r->anew = r->any = true;
 }
 
 bool tsi_record_next(const struct tsi_record *r, unsigned *i,
@@ -193,20 +188,25 @@ static unsigned find(const struct tsi_record *r, const uint8_t *nonce)
 	return i;
 }
 
+static void note_change(struct tsi_record *r, unsigned i)
+{
+	r->changed[i] = r->any = true;
+}
+
 void tsi_record_put(struct tsi_record *r, const struct tsi_reader_row *row)
 {
-	unsigned i = r->fd < 0 ? TSI_RECORD_ROWS : find(r, nobody);
+	unsigned i = r->kept ? find(r, nobody) : TSI_RECORD_ROWS;
 
 	if (i >= TSI_RECORD_ROWS)
 		return;
 	r->row[i] = (struct tsi_record_row){ .used = 1, .reader = *row };
-	write_row(r, i);
+	note_change(r, i);
 }
 
 void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark,
 		     bool together)
 {
-	unsigned i = r->fd < 0 ? TSI_RECORD_ROWS : find(r, nonce);
+	unsigned i = r->kept ? find(r, nonce) : TSI_RECORD_ROWS;
 	struct tsi_reader_row *row;
 
 	if (i >= TSI_RECORD_ROWS)
@@ -216,17 +216,56 @@ void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark,
 		return;
 	row->mark = mark;
 	row->together = together;
-	write_row(r, i);
+	note_change(r, i);
 }
 
 void tsi_record_drop(struct tsi_record *r, const uint8_t *nonce)
 {
-	unsigned i = r->fd < 0 ? TSI_RECORD_ROWS : find(r, nonce);
+	unsigned i = r->kept ? find(r, nonce) : TSI_RECORD_ROWS;
 
 	if (i >= TSI_RECORD_ROWS)
 		return;
 	memset(&r->row[i], 0, sizeof(r->row[i]));
-	write_row(r, i);
+	note_change(r, i);
+}
+
+bool tsi_record_collect(struct tsi_record *r)
+{
+	if (!r->any)
+		return false;
+	r->any = false;
+	for (unsigned i = 0; i < TSI_RECORD_ROWS; i++) {
+		if (!r->changed[i])
+			continue;
+		r->due[i] = r->row[i];
+		r->is_due[i] = true;
+		r->changed[i] = false;
+	}
+	return true;
+}
+
+/* All of it, into a file that is there again. */
+static void write_anew(struct tsi_record *r)
+{
+	close(r->fd);
+	if (open_file(r))
+		write_all(r);
+	else
+		give_up(r);
+}
+
+void tsi_record_write(struct tsi_record *r)
+{
+	bool anew = r->anew;
+
+	r->anew = false;
+	if (anew && r->fd >= 0)
+		write_anew(r);
+	for (unsigned i = 0; i < TSI_RECORD_ROWS; i++) {
+		if (r->is_due[i] && r->fd >= 0 && !anew)
+			write_row(r, i);
+		r->is_due[i] = false;
+	}
 }
 
 void tsi_record_close(struct tsi_record *r, bool keep)
@@ -234,9 +273,12 @@ void tsi_record_close(struct tsi_record *r, bool keep)
 	struct tsi_reader_row row;
 	unsigned i = 0;
 
+	keep = keep && tsi_record_next(r, &i, &row);
+	if (keep && tsi_record_collect(r))
+		tsi_record_write(r);
 	if (r->fd < 0)
 		return;
-	if (!keep || !tsi_record_next(r, &i, &row))
+	if (!keep)
 		unlink(r->path);
 	close(r->fd);
 	r->fd = -1;

@@ -27,11 +27,25 @@ struct tsi_record_row {
 	uint64_t spare[2];
 };
 
+/*
+ * The rows are changed with the server's lock held, and what has changed is
+ * collected.  One thread writes that to the file, without the lock: a file
+ * system may be slow.
+ */
 struct tsi_record {
+	/* Under the lock. */
+	struct tsi_record_row row[TSI_RECORD_ROWS];
+	bool changed[TSI_RECORD_ROWS]; /* since tsi_record_collect() */
+	bool any;                      /* of them, or the file's place */
+	bool kept;                     /* there is, or was, a file */
+
+	/* Of the thread that writes. */
 	int fd; /* -1: none is kept */
 	char path[TSI_RECORD_PATH];
 	uint64_t stream;
-	struct tsi_record_row row[TSI_RECORD_ROWS];
+	bool anew; /* the file is to be made again */
+	struct tsi_record_row due[TSI_RECORD_ROWS];
+	bool is_due[TSI_RECORD_ROWS];
 };
 
 /* None is kept. */
@@ -46,7 +60,7 @@ void tsi_record_init(struct tsi_record *r);
 void tsi_record_open(struct tsi_record *r, const char *folder, const char *name,
 		     uint64_t stream);
 
-/* The file was removed: write it anew, in this folder. */
+/* The file was removed: the next write makes it anew, in this folder. */
 void tsi_record_again(struct tsi_record *r, const char *folder,
 		      const char *name);
 
@@ -54,13 +68,22 @@ void tsi_record_again(struct tsi_record *r, const char *folder,
 bool tsi_record_next(const struct tsi_record *r, unsigned *i,
 		     struct tsi_reader_row *out);
 
-/* A reader comes, is at another place, or is no more: by its nonce. */
+/* A reader comes, is at another place, or is no more: by its nonce.  In the file
+ * that is so after the next write. */
 void tsi_record_put(struct tsi_record *r, const struct tsi_reader_row *row);
 void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark,
 		     bool together);
 void tsi_record_drop(struct tsi_record *r, const uint8_t *nonce);
 
-/* What is there stays, for the next producer; if keep is false, nothing does. */
+/* With the lock held: take what has changed; false: nothing has. */
+bool tsi_record_collect(struct tsi_record *r);
+
+/* By one thread at a time, without the lock: write what was collected.  Where
+ * that fails there is no record from then on, and a warning says so. */
+void tsi_record_write(struct tsi_record *r);
+
+/* What is there stays, for the next producer; if keep is false, nothing does.
+ * Nobody writes any more. */
 void tsi_record_close(struct tsi_record *r, bool keep);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_returners.c - readers of the producer before: whom the next one waits
- * for, and in what file it finds them.
+ * for.
  */
 #include "serve/returners.h"
 
@@ -9,15 +9,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmocka.h>
-
-#include "serve/record.h"
 
 static struct tsi_returners t;
 static uint64_t from;
@@ -145,84 +139,6 @@ static void a_rank_whose_job_has_not_begun_stands_where_it_began(void **state)
 	assert_int_equal(tsi_returners_find(&t, row.nonce)->mark, 60);
 }
 
-/* ---- the record ---- */
-
-static char folder[] = "/tmp/tsock-record-XXXXXX";
-static struct tsi_record r;
-
-static unsigned recorded(uint64_t stream, uint64_t *marks)
-{
-	struct tsi_reader_row row;
-	unsigned n = 0;
-
-	tsi_record_init(&r);
-	tsi_record_open(&r, folder, "s", stream);
-	*marks = 0;
-	for (unsigned i = 0; tsi_record_next(&r, &i, &row); i++, n++)
-		*marks += row.mark;
-	return n;
-}
-
-/* As a death leaves it. */
-static void die(void)
-{
-	close(r.fd);
-}
-
-static void what_a_producer_recorded_outlives_it(void **state)
-{
-	struct tsi_reader_row a = row_of(1, 100), b = row_of(2, 20);
-	uint64_t marks;
-
-	(void)state;
-	assert_int_equal(recorded(5, &marks), 0);
-	tsi_record_put(&r, &a);
-	tsi_record_put(&r, &b);
-	tsi_record_mark(&r, b.nonce, 30, false);
-	die();
-	assert_int_equal(recorded(5, &marks), 2);
-	assert_int_equal(marks, 130);
-	tsi_record_drop(&r, a.nonce);
-	die();
-	assert_int_equal(recorded(5, &marks), 1);
-	assert_int_equal(marks, 30);
-	/* With readers an end in good order is like a death. */
-	tsi_record_close(&r, true);
-	assert_int_equal(recorded(5, &marks), 1);
-	die();
-	/* Of another stream nothing is known. */
-	assert_int_equal(recorded(6, &marks), 0);
-	tsi_record_close(&r, true);
-	assert_int_equal(access(r.path, F_OK), -1);
-}
-
-static void a_file_that_makes_no_sense_is_as_good_as_none(void **state)
-{
-	struct tsi_reader_row a = row_of(1, 100);
-	uint64_t marks;
-
-	(void)state;
-	assert_int_equal(recorded(5, &marks), 0);
-	tsi_record_put(&r, &a);
-	die();
-	assert_int_equal(truncate(r.path, 200), 0);
-	assert_int_equal(recorded(5, &marks), 0);
-	tsi_record_put(&r, &a);
-	/* It was removed: all of it is written again. */
-	assert_int_equal(unlink(r.path), 0);
-	tsi_record_again(&r, folder, "s");
-	die();
-	assert_int_equal(recorded(5, &marks), 1);
-	tsi_record_close(&r, false);
-	assert_int_equal(access(r.path, F_OK), -1);
-	/* Where there can't be a file, the stream does without. */
-	assert_int_equal(mkdir(r.path, 0700), 0);
-	assert_int_equal(recorded(5, &marks), 0);
-	tsi_record_put(&r, &a);
-	tsi_record_close(&r, true);
-	assert_int_equal(rmdir(r.path), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,14 +149,7 @@ int main(void)
 		cmocka_unit_test(
 			a_rank_whose_job_has_not_begun_stands_where_it_began),
 		cmocka_unit_test(the_dead_are_not_waited_for),
-		cmocka_unit_test(what_a_producer_recorded_outlives_it),
-		cmocka_unit_test(a_file_that_makes_no_sense_is_as_good_as_none),
 	};
-	int failed;
 
-	if (!mkdtemp(folder))
-		return 1;
-	failed = cmocka_run_group_tests_name("returners", tests, NULL, NULL);
-	rmdir(folder);
-	return failed;
+	return cmocka_run_group_tests_name("returners", tests, NULL, NULL);
 }

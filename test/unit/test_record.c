@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_record.c - who reads a stream, in the file that a producer's death leaves
+ * behind.
+ */
+#include "serve/record.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "test/lib/inproc.h"
+
+/* ---- a file system that is slow ---- */
+
+#define PATIENCE_S 20
+
+static _Atomic int slow; /* the next write waits until it may go on */
+static sem_t entered, may_go;
+static _Atomic int waited_in_vain;
+
+static bool wait_for(sem_t *s)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += PATIENCE_S;
+	while (sem_timedwait(s, &until))
+		if (errno != EINTR)
+			return false;
+	return true;
+}
+
+/* In place of libc's. */
+ssize_t pwrite(int fd, const void *from, size_t len, off_t at)
+{
+	if (atomic_exchange(&slow, 0)) {
+		sem_post(&entered);
+		if (!wait_for(&may_go))
+			atomic_store(&waited_in_vain, 1);
+	}
+	return syscall(SYS_pwrite64, fd, from, len, at);
+}
+
+/* ---- the file ---- */
+
+static char folder[] = "/tmp/tsock-record-XXXXXX";
+static struct tsi_record r;
+
+static struct tsi_reader_row row_of(uint8_t name, uint64_t mark)
+{
+	struct tsi_reader_row row = { .pid = name, .born = 7, .mark = mark };
+
+	memset(row.nonce, name, sizeof(row.nonce));
+	return row;
+}
+
+static unsigned recorded(uint64_t stream, uint64_t *marks)
+{
+	struct tsi_reader_row row;
+	unsigned n = 0;
+
+	tsi_record_init(&r);
+	tsi_record_open(&r, folder, "s", stream);
+	*marks = 0;
+	for (unsigned i = 0; tsi_record_next(&r, &i, &row); i++, n++)
+		*marks += row.mark;
+	return n;
+}
+
+/* As a death leaves it, when what had changed was written. */
+static void die(void)
+{
+	if (tsi_record_collect(&r))
+		tsi_record_write(&r);
+	assert_false(tsi_record_collect(&r));
+	close(r.fd);
+}
+
+static void what_a_producer_recorded_outlives_it(void **state)
+{
+	struct tsi_reader_row a = row_of(1, 100), b = row_of(2, 20);
+	uint64_t marks;
+
+	(void)state;
+	assert_int_equal(recorded(5, &marks), 0);
+	tsi_record_put(&r, &a);
+	tsi_record_put(&r, &b);
+	tsi_record_mark(&r, b.nonce, 30, false);
+	die();
+	assert_int_equal(recorded(5, &marks), 2);
+	assert_int_equal(marks, 130);
+	tsi_record_drop(&r, a.nonce);
+	die();
+	assert_int_equal(recorded(5, &marks), 1);
+	assert_int_equal(marks, 30);
+	/* With readers an end in good order is like a death. */
+	tsi_record_mark(&r, b.nonce, 31, false);
+	tsi_record_close(&r, true);
+	assert_int_equal(recorded(5, &marks), 1);
+	assert_int_equal(marks, 31);
+	die();
+	/* Of another stream nothing is known. */
+	assert_int_equal(recorded(6, &marks), 0);
+	tsi_record_close(&r, true);
+	assert_int_equal(access(r.path, F_OK), -1);
+}
+
+static void a_file_that_makes_no_sense_is_as_good_as_none(void **state)
+{
+	struct tsi_reader_row a = row_of(1, 100);
+	uint64_t marks;
+
+	(void)state;
+	assert_int_equal(recorded(5, &marks), 0);
+	tsi_record_put(&r, &a);
+	die();
+	assert_int_equal(truncate(r.path, 200), 0);
+	assert_int_equal(recorded(5, &marks), 0);
+	tsi_record_put(&r, &a);
+	/* It was removed: all of it is written again. */
+	assert_int_equal(unlink(r.path), 0);
+	tsi_record_again(&r, folder, "s");
+	die();
+	assert_int_equal(recorded(5, &marks), 1);
+	tsi_record_close(&r, false);
+	assert_int_equal(access(r.path, F_OK), -1);
+	/* Where there can't be a file, the stream does without. */
+	assert_int_equal(mkdir(r.path, 0700), 0);
+	assert_int_equal(recorded(5, &marks), 0);
+	tsi_record_put(&r, &a);
+	tsi_record_close(&r, true);
+	assert_int_equal(rmdir(r.path), 0);
+}
+
+/* ---- a server that keeps one ---- */
+
+/* A reader has its claim when the record has the reader, and not before. */
+static void a_slow_record_holds_up_no_worker(void **state)
+{
+	struct tsock_serve_opts o = inproc_opts(200);
+	struct tsock_opts as = TSOCK_OPTS_INIT;
+	tsock_server *s;
+	uint64_t first;
+	tsock *t;
+
+	(void)state;
+	o.resumable = 1;
+	o.identity = "made=up";
+	assert_int_equal(tsock_serve_open("unit", &o, &s), 0);
+	as.batch_size = 8;
+	assert_int_equal(tsock_open("unit", &as, &t), 0);
+	sem_init(&entered, 0, 0);
+	sem_init(&may_go, 0, 0);
+	atomic_store(&slow, 1);
+	while (sem_trywait(&entered))
+		assert_int_equal(tsock_begin_timed(t, 20), TSOCK_EAGAIN);
+	/* By now the reply would be there. */
+	assert_int_equal(tsock_begin_timed(t, 200), TSOCK_EAGAIN);
+	assert_int_equal(tsock_serve_claim(s, 1, 0, &first), 1);
+	tsock_serve_commit(s, first, 1);
+	sem_post(&may_go);
+	assert_int_equal(tsock_begin(t), 0);
+	assert_false(atomic_load(&waited_in_vain));
+	tsock_close(t);
+	tsock_serve_close(s);
+	sem_destroy(&entered);
+	sem_destroy(&may_go);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_producer_recorded_outlives_it),
+		cmocka_unit_test(a_file_that_makes_no_sense_is_as_good_as_none),
+		cmocka_unit_test(a_slow_record_holds_up_no_worker),
+	};
+	int failed;
+
+	if (!mkdtemp(folder))
+		return 1;
+	inproc_open_folder();
+	failed = cmocka_run_group_tests_name("record", tests, NULL, NULL);
+	inproc_close_folder();
+	rmdir(folder);
+	return failed;
+}
