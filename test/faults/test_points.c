@@ -76,14 +76,18 @@ static void read_epochs(const struct reader *r)
 	tsock_close(t);
 }
 
-static pid_t start_victim(uint32_t batch, uint32_t epochs)
+/* It reads until the point was reached for the first time, or two epochs: it
+ * waits for the producer, for example, only where that one is slower. */
+static pid_t start_victim(int n)
 {
-	struct reader r = { .src = &src, .batch = batch, .epochs = epochs };
+	struct reader r = { .src = &src, .batch = 7, .epochs = 2 };
 	pid_t pid = spawn();
 
 	if (pid == 0) {
 		points_obey(at, points_consumer);
-		read_epochs(&r);
+		do
+			read_epochs(&r);
+		while (n == 1 && atomic_load(&at->point) >= 0);
 		_exit(0);
 	}
 	return pid;
@@ -130,7 +134,7 @@ static void stop_consumer(int point, int n)
 	pid_t victim;
 
 	points_set(at, point, n, SIGSTOP);
-	victim = start_victim(7, 2);
+	victim = start_victim(n);
 	if (hit(victim, name) != CLD_STOPPED)
 		fail_msg("%s: the victim has not stopped", name);
 	/* Whoever asks is answered. */
@@ -146,7 +150,7 @@ static void kill_consumer(int point, int n)
 	pid_t victim;
 
 	points_set(at, point, n, SIGKILL);
-	victim = start_victim(7, 2);
+	victim = start_victim(n);
 	/* Some points are passed once in a consumer's life. */
 	if (hit(victim, name) != CLD_KILLED && n == 1)
 		fail_msg("%s: the victim was not killed", name);
