@@ -308,6 +308,12 @@ static void samples_that_cant_be_meant_are_errors(void **state)
 	add(&t, "0.jpg");
 	add(&t, "0.JPG");
 	refuse_one(&t, "0.JPG at offset 1024 is there twice");
+	/* Damage behind it is not what was wrong first. */
+	add(&t, "0.jpg");
+	add(&t, "0.JPG");
+	tar_gen_text(&t, "0.cls", "1");
+	t.data[2048] ^= 1;
+	refuse_one(&t, "0.JPG at offset 1024 is there twice");
 	tar_gen_text(&t, "0.cls", "1");
 	tar_gen_text(&t, "0.cls", "1");
 	refuse_one(&t, "is there twice");

@@ -135,6 +135,34 @@ static void a_damaged_header_ends_the_shard(void **state)
 	free(t.data);
 }
 
+static char warning[600];
+
+static void note_warning(void *arg, int level, const char *line)
+{
+	(void)arg;
+	if (level == TSOCK_LOG_WARN && strstr(line, "/s.tar: "))
+		snprintf(warning, sizeof(warning), "%s", line);
+}
+
+/* The last one has no image. */
+static void a_warning_counts_the_samples_that_are_kept(void **state)
+{
+	struct tar_gen t = { 0 };
+
+	(void)state;
+	three(&t);
+	tar_gen_text(&t, "3.cls", "3");
+	tar_gen_text(&t, "3.png", "damaged");
+	t.data[t.len - 1024] ^= 1;
+	tsock_set_logger(note_warning, NULL);
+	put_old(t.data, t.len);
+	tsi_index_close(try());
+	tsock_set_logger(NULL, NULL);
+	free(t.data);
+	if (!strstr(warning, "left out (3 before it are kept)"))
+		fail_msg("%s", warning);
+}
+
 /* Headers whose sums are right, and what they say isn't. */
 static void hostile_headers_do_no_harm(void **state)
 {
@@ -192,6 +220,7 @@ int main(void)
 		TEST(a_shard_that_was_cut_keeps_what_is_before),
 		TEST(a_sample_whose_label_was_cut_off_is_left_out),
 		TEST(a_damaged_header_ends_the_shard),
+		TEST(a_warning_counts_the_samples_that_are_kept),
 		TEST(hostile_headers_do_no_harm),
 	};
 

@@ -185,7 +185,7 @@ static int fill_table(const struct scan *s, struct tsi_table *t)
 	if (n.count == 0)
 		return tsi_err(TSOCK_EDATA,
 			       "no sample in %s: none of its shards has a file "
-			       ".jpg, .jpeg or .png",
+			       ".jpg, .jpeg, .png or .webp",
 			       tsi_root_name(s->root));
 	err = tsi_table_begin(&w, t, &n, tsi_root_name(s->root));
 	if (err)

@@ -264,7 +264,8 @@ static int end_shard(struct reading *r, int err)
 		tsi_log(TSOCK_LOG_WARN,
 			"%s; the samples behind it are left out (%" PRIu64
 			" before it are kept)",
-			tsock_errmsg(), r->shard->rows + r->g.any);
+			tsock_errmsg(),
+			r->shard->rows + (r->g.any && r->g.rank < IMAGES));
 	else if (cut)
 		tsi_log(TSOCK_LOG_WARN,
 			"%s: the end mark of a tar file is missing at offset "
@@ -275,9 +276,9 @@ static int end_shard(struct reading *r, int err)
 
 static int read_headers(struct reading *r)
 {
-	int got, err = 0;
+	int got = 0, err = 0;
 
-	while ((got = tsi_tar_next(&r->tar, &r->m)) > 0 && !err)
+	while (!err && (got = tsi_tar_next(&r->tar, &r->m)) > 0)
 		err = take_member(r);
 	return err ? err : end_shard(r, got);
 }
