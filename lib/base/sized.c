@@ -31,6 +31,9 @@ const struct tsi_sized tsi_sized_stats =
 const struct tsi_sized tsi_sized_geometry =
 	TYPE(struct tsock_geometry, "out",
 	     "set out.size to sizeof(struct tsock_geometry)", capacity);
+const struct tsi_sized tsi_sized_order_opts =
+	TYPE(struct tsock_order_opts, "opts",
+	     "start from TSOCK_ORDER_OPTS_INIT", count);
 
 static uint32_t size_of(const void *caller)
 {

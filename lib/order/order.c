@@ -20,7 +20,7 @@ int tsi_order_check(struct tsi_order_opts *o)
 			       o->rank, o->world);
 	if (o->segments == 0)
 		o->segments = 1;
-	if (o->kind == TSI_TORCH && o->segments > 1)
+	if (o->kind == TSOCK_ORDER_TORCH && o->segments > 1)
 		return tsi_err(TSOCK_EARG, "the torch order can't have "
 					   "segments: it shuffles whole "
 					   "epochs; use the philox order");
@@ -30,13 +30,13 @@ int tsi_order_check(struct tsi_order_opts *o)
 			       "samples; ask for fewer",
 			       o->segments,
 			       (unsigned long long)tsi_order_len(o));
-	if (o->kind == TSI_TORCH && o->count >= TSI_TORCH_MAX)
+	if (o->kind == TSOCK_ORDER_TORCH && o->count >= TSI_TORCH_MAX)
 		return tsi_err(TSOCK_ENOTSUP,
 			       "the torch order is known below %llu samples, "
 			       "not for %llu; use the philox order",
 			       (unsigned long long)TSI_TORCH_MAX,
 			       (unsigned long long)o->count);
-	if (o->kind == TSI_PHILOX && o->count > UINT32_MAX)
+	if (o->kind == TSOCK_ORDER_PHILOX && o->count > UINT32_MAX)
 		return tsi_err(TSOCK_ENOTSUP,
 			       "shuffling is made for up to %u samples, not "
 			       "%llu; use the sequential order",
@@ -78,7 +78,7 @@ uint64_t tsi_order_item(const struct tsi_order_opts *o, uint64_t position)
 
 bool tsi_order_is_dealt(const struct tsi_order_opts *o)
 {
-	return o->kind == TSI_PHILOX && o->segments > 1;
+	return o->kind == TSOCK_ORDER_PHILOX && o->segments > 1;
 }
 
 int tsi_order_deal(const struct tsi_order_opts *o, uint32_t *dealt)

@@ -38,15 +38,10 @@
 #include <stdint.h>
 
 #include "order/mt19937.h"
-
-enum tsi_order_kind {
-	TSI_PHILOX,
-	TSI_TORCH,
-	TSI_SEQUENTIAL,
-};
+#include "tsock/tsock.h"
 
 struct tsi_order_opts {
-	enum tsi_order_kind kind;
+	enum tsock_order_kind kind;
 	uint64_t seed;
 	uint64_t count;    /* samples in the data set, at least 1 */
 	uint32_t segments; /* 0 means 1 */

@@ -288,11 +288,12 @@ static int complete(struct tsi_options *o)
 		o->preset =
 			o->data.split == TSI_SPLIT_VAL ? TSI_EVAL : TSI_TRAIN;
 	if (o->order == UNSET)
-		o->order = o->preset == TSI_EVAL ? TSI_SEQUENTIAL : TSI_PHILOX;
+		o->order = o->preset == TSI_EVAL ? TSOCK_ORDER_SEQUENTIAL
+						 : TSOCK_ORDER_PHILOX;
 	if (o->no_index && o->index_memory)
 		return tsi_err(TSOCK_EARG,
 			       "--no-index contradicts --index-memory");
-	if (o->order == TSI_TORCH && o->segments > 1)
+	if (o->order == TSOCK_ORDER_TORCH && o->segments > 1)
 		return tsi_err(TSOCK_EARG,
 			       "--segments %" PRIu64
 			       " contradicts --order torch: its shuffle can't "
@@ -368,7 +369,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.folder = o->data.folder,
 		.select = o->select,
 		.on_error = (enum tsi_on_error)o->on_error,
-		.order = (enum tsi_order_kind)o->order,
+		.order = (enum tsock_order_kind)o->order,
 		.segments = (uint32_t)o->segments,
 		.sharded = o->sharded,
 		.rank = o->rank,
@@ -400,7 +401,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 	};
 }
 
-const char *tsi_options_order(enum tsi_order_kind order)
+const char *tsi_options_order(enum tsock_order_kind order)
 {
 	static const char *const words[] = { "philox", "torch", "sequential" };
 

@@ -48,7 +48,7 @@ struct tsi_options {
 	char name[TSI_NAME_MAX + 1];
 	const char *select; /* NULL: all samples */
 	uint64_t preset;    /* enum tsi_preset */
-	uint64_t order;     /* enum tsi_order_kind */
+	uint64_t order;     /* enum tsock_order_kind */
 	uint64_t seed;
 	uint64_t threads; /* 0: as many as there are CPUs for us */
 	uint64_t ring, join_window, max_batch; /* 0: the library's default */
@@ -94,7 +94,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 			  struct tsi_pipeline_opts *out);
 
 /* The words that the command line uses for values. */
-const char *tsi_options_order(enum tsi_order_kind order);
+const char *tsi_options_order(enum tsock_order_kind order);
 const char *tsi_options_preset(enum tsi_preset preset);
 
 #endif

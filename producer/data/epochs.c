@@ -79,7 +79,7 @@ static void make_torch(struct tsi_epochs *e, uint64_t epoch, uint32_t *item)
 /* The caller holds the slot's exclusive lock. */
 static void make(struct tsi_epochs *e, struct slot *s, uint64_t epoch)
 {
-	if (e->order.kind == TSI_TORCH)
+	if (e->order.kind == TSOCK_ORDER_TORCH)
 		make_torch(e, epoch, s->item);
 	else
 		tsi_order_philox(&e->order, e->dealt, epoch, s->item);
@@ -181,9 +181,9 @@ int tsi_epochs_create(const struct tsi_order_opts *opts,
 	pthread_mutex_init(&e->marks_lock, NULL);
 	if (tsi_order_is_dealt(&order))
 		err = deal(e);
-	if (!err && order.kind != TSI_SEQUENTIAL)
+	if (!err && order.kind != TSOCK_ORDER_SEQUENTIAL)
 		err = make_slots(e);
-	if (!err && order.kind == TSI_TORCH && !order.sharded)
+	if (!err && order.kind == TSOCK_ORDER_TORCH && !order.sharded)
 		err = make_marks(e);
 	if (err) {
 		tsi_epochs_destroy(e);

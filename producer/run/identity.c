@@ -11,9 +11,9 @@
 #include "base/err.h"
 
 static const char *const orders[] = {
-	[TSI_PHILOX] = "philox",
-	[TSI_TORCH] = "torch",
-	[TSI_SEQUENTIAL] = "sequential",
+	[TSOCK_ORDER_PHILOX] = "philox",
+	[TSOCK_ORDER_TORCH] = "torch",
+	[TSOCK_ORDER_SEQUENTIAL] = "sequential",
 };
 
 static void put_text(FILE *f, const char *key, const char *value)

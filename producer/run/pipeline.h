@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 #include "data/format.h"
-#include "data/epochs.h"
 #include "image/image.h"
 #include "io/reader.h"
+#include "tsock/tsock.h"
 
 /* What happens to a sample whose file is bad. */
 enum tsi_on_error {
@@ -33,7 +33,7 @@ struct tsi_pipeline_opts {
 	const char *folder; /* what the format reads */
 	const char *select; /* file of the samples to serve; NULL: all */
 	enum tsi_on_error on_error;
-	enum tsi_order_kind order;
+	enum tsock_order_kind order;
 	uint32_t segments; /* of an epoch; 0: by the order */
 	bool sharded;
 	uint32_t rank, world;

@@ -76,7 +76,7 @@ static int choose_segments(struct tsi_sampler *s)
 			       o->segments, s->epoch_len);
 	if (o->segments)
 		s->segments = o->segments;
-	else if (o->order != TSI_SEQUENTIAL)
+	else if (o->order != TSOCK_ORDER_SEQUENTIAL)
 		s->segments = 1;
 	else
 		s->segments = s->epoch_len < 64 ? (uint32_t)s->epoch_len : 64;

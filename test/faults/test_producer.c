@@ -105,7 +105,7 @@ static struct tsi_pipeline_opts options(void)
 		.format = &tsi_format_imagefolder,
 		.folder = root,
 		.preset = TSI_EVAL,
-		.order = TSI_SEQUENTIAL,
+		.order = TSOCK_ORDER_SEQUENTIAL,
 		.segments = 1,
 		.size = SIZE,
 		.resize = SIZE,

@@ -88,7 +88,7 @@ static inline int make_root(void **state)
 		.format = &tsi_format_imagefolder,
 		.folder = root,
 		.preset = TSI_TRAIN,
-		.order = TSI_SEQUENTIAL,
+		.order = TSOCK_ORDER_SEQUENTIAL,
 		.segments = 1,
 		.size = SIZE,
 		.resize = SIZE,

@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 				"       orderdump index ROOT\n");
 		return 2;
 	}
-	opts.kind = (enum tsi_order_kind)kind(argv[1]);
+	opts.kind = (enum tsock_order_kind)kind(argv[1]);
 	opts.seed = strtoull(argv[2], NULL, 0);
 	opts.count = strtoull(argv[3], NULL, 0);
 	if (argc == 7) {

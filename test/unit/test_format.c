@@ -121,7 +121,7 @@ static void ranges_of_one_file_give_the_samples_of_a_tree(void **state)
 
 	(void)state;
 	put_images();
-	options.order = TSI_PHILOX;
+	options.order = TSOCK_ORDER_PHILOX;
 	make_all(&tsi_format_imagefolder, tree, 3 * FILES, &n);
 	assert_int_equal(n, 0);
 	for (unsigned k = 0; k < 2; k++) {

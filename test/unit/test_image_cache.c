@@ -282,7 +282,7 @@ static void samples_are_the_same_as_without_a_cache(void **state)
 
 	(void)state;
 	put_jpegs();
-	options.order = TSI_PHILOX;
+	options.order = TSOCK_ORDER_PHILOX;
 	for (unsigned k = 0; k < 12; k++) {
 		struct tsi_image_cache_stats st;
 		struct tsi_image_cache *c = make_cache(FILES, bytes[k / 4], 1);

@@ -72,7 +72,7 @@ static void the_data_path_is_told_all_of_it(void **state)
 	assert_string_equal(p.folder, "/data/train");
 	assert_string_equal(p.name, "imagenet");
 	assert_int_equal(p.seed, 7);
-	assert_int_equal(p.order, TSI_SEQUENTIAL);
+	assert_int_equal(p.order, TSOCK_ORDER_SEQUENTIAL);
 	assert_int_equal(p.segments, 9);
 	assert_true(p.sharded);
 	assert_int_equal(p.rank, 2);
@@ -131,7 +131,7 @@ static void imagenet_trains_by_default(void **state)
 	assert_string_equal(o.data.folder, "/data/train");
 	assert_string_equal(o.name, "imagenet");
 	assert_int_equal(o.preset, TSI_TRAIN);
-	assert_int_equal(o.order, TSI_PHILOX);
+	assert_int_equal(o.order, TSOCK_ORDER_PHILOX);
 	assert_int_equal(o.seed, 0);
 	assert_int_equal(o.size, 224);
 	assert_int_equal(o.resize, 256);
@@ -156,13 +156,13 @@ static void the_val_split_evaluates(void **state)
 	assert_string_equal(o.data.folder, "/data/val");
 	assert_string_equal(o.name, "imagenet-val");
 	assert_int_equal(o.preset, TSI_EVAL);
-	assert_int_equal(o.order, TSI_SEQUENTIAL);
+	assert_int_equal(o.order, TSOCK_ORDER_SEQUENTIAL);
 	tsi_options_fini(&o);
 
 	o = good(BASE "--split val --preset train --name x --order torch");
 	assert_string_equal(o.name, "x");
 	assert_int_equal(o.preset, TSI_TRAIN);
-	assert_int_equal(o.order, TSI_TORCH);
+	assert_int_equal(o.order, TSOCK_ORDER_TORCH);
 	tsi_options_fini(&o);
 }
 

@@ -68,10 +68,11 @@ static void every_epoch_has_every_sample_once(void **state)
 	static const uint64_t count[] = { 1, 2, 3, 7, 300, 5000 };
 
 	(void)state;
-	for (int kind = TSI_PHILOX; kind <= TSI_SEQUENTIAL; kind++) {
+	for (int kind = TSOCK_ORDER_PHILOX; kind <= TSOCK_ORDER_SEQUENTIAL;
+	     kind++) {
 		for (unsigned c = 0; c < 6; c++) {
 			struct tsi_epochs *o = make((struct tsi_order_opts){
-				.kind = (enum tsi_order_kind)kind,
+				.kind = (enum tsock_order_kind)kind,
 				.seed = 3,
 				.count = count[c] });
 
@@ -94,8 +95,10 @@ static void philox_differs_by_seed_and_by_epoch(void **state)
 
 	(void)state;
 	for (unsigned s = 0; s < 4; s++) {
-		struct tsi_epochs *o = make((struct tsi_order_opts){
-			.kind = TSI_PHILOX, .seed = seed[s], .count = 100 });
+		struct tsi_epochs *o = make(
+			(struct tsi_order_opts){ .kind = TSOCK_ORDER_PHILOX,
+						 .seed = seed[s],
+						 .count = 100 });
 
 		v[2 * s] = epoch_of(o, 0);
 		v[2 * s + 1] = epoch_of(o, UINT64_C(1) << 32);
@@ -116,7 +119,7 @@ static void philox_order_is_the_one_it_always_was(void **state)
 		{ 0, 5, 3, 7, 6, 2, 1, 4 },
 	};
 	struct tsi_epochs *o = make((struct tsi_order_opts){
-		.kind = TSI_PHILOX, .seed = 42, .count = 8 });
+		.kind = TSOCK_ORDER_PHILOX, .seed = 42, .count = 8 });
 
 	(void)state;
 	for (uint64_t e = 0; e < 2; e++)
@@ -140,7 +143,7 @@ static void torch_order_is_the_data_loaders(void **state)
 	(void)state;
 	for (unsigned s = 0; s < 2; s++) {
 		struct tsi_epochs *o = make((struct tsi_order_opts){
-			.kind = TSI_TORCH,
+			.kind = TSOCK_ORDER_TORCH,
 			.seed = s ? (UINT64_C(1) << 32) + 5 : 0,
 			.count = 7 });
 
@@ -158,7 +161,7 @@ static void philox_is_uniform(void **state)
 	unsigned times[256] = { 0 };
 	double chi2 = 0;
 	struct tsi_epochs *o = make((struct tsi_order_opts){
-		.kind = TSI_PHILOX, .seed = 1, .count = N });
+		.kind = TSOCK_ORDER_PHILOX, .seed = 1, .count = N });
 
 	(void)state;
 	for (uint64_t e = 0; e < EPOCHS; e++) {
@@ -184,14 +187,14 @@ static void asking_in_any_order_gives_the_same(void **state)
 	static const uint64_t epoch[] = { 9, 0, 200, 3, 4, 0, 77, 200, 1, 9 };
 
 	(void)state;
-	for (int kind = TSI_PHILOX; kind <= TSI_TORCH; kind++) {
+	for (int kind = TSOCK_ORDER_PHILOX; kind <= TSOCK_ORDER_TORCH; kind++) {
 		struct tsi_order_opts opts = {
-			.kind = (enum tsi_order_kind)kind,
+			.kind = (enum tsock_order_kind)kind,
 			.seed = 11,
 		};
 		struct tsi_epochs *wild;
 
-		opts.count = kind == TSI_TORCH ? 20000 : 400000;
+		opts.count = kind == TSOCK_ORDER_TORCH ? 20000 : 400000;
 		wild = make(opts);
 		for (unsigned i = 0; i < 10; i++) {
 			struct tsi_epochs *tame = make(opts);
@@ -209,8 +212,11 @@ static void asking_in_any_order_gives_the_same(void **state)
 static void segments_hold_the_same_samples_in_every_epoch(void **state)
 {
 	enum { N = 1003, S = 10 };
-	struct tsi_epochs *o = make((struct tsi_order_opts){
-		.kind = TSI_PHILOX, .seed = 5, .count = N, .segments = S });
+	struct tsi_epochs *o =
+		make((struct tsi_order_opts){ .kind = TSOCK_ORDER_PHILOX,
+					      .seed = 5,
+					      .count = N,
+					      .segments = S });
 	uint64_t bounds[S + 1];
 	uint64_t *first = epoch_of(o, 0);
 	uint64_t *second = epoch_of(o, 1);
@@ -241,7 +247,7 @@ static void segments_hold_the_same_samples_in_every_epoch(void **state)
 static void sequential_segments_are_contiguous(void **state)
 {
 	struct tsi_epochs *o = make((struct tsi_order_opts){
-		.kind = TSI_SEQUENTIAL, .count = 130, .segments = 64 });
+		.kind = TSOCK_ORDER_SEQUENTIAL, .count = 130, .segments = 64 });
 	uint64_t bounds[65];
 
 	(void)state;
@@ -262,10 +268,12 @@ static void ranks_share_an_epoch_padded_by_its_head(void **state)
 	for (unsigned k = 0; k < 4 * 4 * 2; k++) {
 		uint64_t n = count[k % 4];
 		uint32_t world = worlds[k / 4 % 4];
-		struct tsi_order_opts opts = { .kind = k / 16 ? TSI_SEQUENTIAL
-							      : TSI_PHILOX,
-					       .seed = 2,
-					       .count = n };
+		struct tsi_order_opts opts = {
+			.kind = k / 16 ? TSOCK_ORDER_SEQUENTIAL
+				       : TSOCK_ORDER_PHILOX,
+			.seed = 2,
+			.count = n
+		};
 		struct tsi_epochs *whole = make(opts);
 		uint64_t len = (n + world - 1) / world;
 
@@ -294,14 +302,14 @@ static void ranks_with_segments_cover_the_data_set(void **state)
 
 	(void)state;
 	for (uint32_t rank = 0; rank < WORLD; rank++) {
-		struct tsi_epochs *o =
-			make((struct tsi_order_opts){ .kind = TSI_PHILOX,
-						      .seed = 8,
-						      .count = N,
-						      .segments = 5,
-						      .sharded = true,
-						      .rank = rank,
-						      .world = WORLD });
+		struct tsi_epochs *o = make(
+			(struct tsi_order_opts){ .kind = TSOCK_ORDER_PHILOX,
+						 .seed = 8,
+						 .count = N,
+						 .segments = 5,
+						 .sharded = true,
+						 .rank = rank,
+						 .world = WORLD });
 		uint64_t *e0 = epoch_of(o, 0);
 		uint64_t *e1 = epoch_of(o, 1);
 
@@ -336,38 +344,40 @@ static void impossible_options_are_refused_by_name(void **state)
 	uint64_t index;
 
 	(void)state;
-	refuse((struct tsi_order_opts){ .kind = TSI_PHILOX }, TSOCK_EARG,
-	       "empty", "");
-	refuse((struct tsi_order_opts){ .kind = TSI_PHILOX,
+	refuse((struct tsi_order_opts){ .kind = TSOCK_ORDER_PHILOX },
+	       TSOCK_EARG, "empty", "");
+	refuse((struct tsi_order_opts){ .kind = TSOCK_ORDER_PHILOX,
 					.count = 7,
 					.segments = 8 },
 	       TSOCK_EARG, "7", "8");
-	refuse((struct tsi_order_opts){ .kind = TSI_SEQUENTIAL,
+	refuse((struct tsi_order_opts){ .kind = TSOCK_ORDER_SEQUENTIAL,
 					.count = 100,
 					.segments = 26,
 					.sharded = true,
 					.world = 4 },
 	       TSOCK_EARG, "26", "25");
-	refuse((struct tsi_order_opts){ .kind = TSI_TORCH,
+	refuse((struct tsi_order_opts){ .kind = TSOCK_ORDER_TORCH,
 					.count = 7,
 					.segments = 2 },
 	       TSOCK_EARG, "torch", "segments");
-	refuse((struct tsi_order_opts){ .kind = TSI_TORCH, .count = 214748364 },
+	refuse((struct tsi_order_opts){ .kind = TSOCK_ORDER_TORCH,
+					.count = 214748364 },
 	       TSOCK_ENOTSUP, "torch", "214748364");
-	refuse((struct tsi_order_opts){ .kind = TSI_PHILOX,
+	refuse((struct tsi_order_opts){ .kind = TSOCK_ORDER_PHILOX,
 					.count = UINT64_C(1) << 32 },
 	       TSOCK_ENOTSUP, "4294967296", "sequential");
-	refuse((struct tsi_order_opts){ .kind = TSI_PHILOX,
+	refuse((struct tsi_order_opts){ .kind = TSOCK_ORDER_PHILOX,
 					.count = 7,
 					.sharded = true,
 					.rank = 4,
 					.world = 4 },
 	       TSOCK_EARG, "rank 4", "4");
-	refuse((struct tsi_order_opts){ .kind = TSI_PHILOX,
+	refuse((struct tsi_order_opts){ .kind = TSOCK_ORDER_PHILOX,
 					.count = 7,
 					.sharded = true },
 	       TSOCK_EARG, "rank 0", "0");
-	o = make((struct tsi_order_opts){ .kind = TSI_PHILOX, .count = 7 });
+	o = make((struct tsi_order_opts){ .kind = TSOCK_ORDER_PHILOX,
+					  .count = 7 });
 	assert_int_equal(tsi_epochs_at(o, 0, 7, &index), TSOCK_EARG);
 	tsi_epochs_destroy(o);
 	tsi_epochs_destroy(NULL);
@@ -423,9 +433,9 @@ static void *claim(void *arg)
 static void many_threads_get_what_one_gets(void **state)
 {
 	(void)state;
-	for (int kind = TSI_PHILOX; kind <= TSI_TORCH; kind++) {
+	for (int kind = TSOCK_ORDER_PHILOX; kind <= TSOCK_ORDER_TORCH; kind++) {
 		struct tsi_order_opts opts = {
-			.kind = (enum tsi_order_kind)kind,
+			.kind = (enum tsock_order_kind)kind,
 			.seed = 4,
 			.count = RUN_COUNT
 		};

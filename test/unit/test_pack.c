@@ -158,7 +158,7 @@ static void a_pack_gives_the_samples_of_its_source(void **state)
 
 	(void)state;
 	put_files();
-	options.order = TSI_PHILOX;
+	options.order = TSOCK_ORDER_PHILOX;
 	pack_all(dest);
 	assert_int_equal(progress.samples, FILES + 2);
 	assert_int_equal(progress.done, FILES + 2);

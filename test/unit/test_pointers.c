@@ -207,6 +207,20 @@ static void tsock_devices_case(void)
 	assert_true(tsock_devices(no_line, NULL) >= 0);
 }
 
+ONLY(tsock_order_len, wrong_is(tsock_order_len(NULL), 0))
+
+static void tsock_order_case(void)
+{
+	struct tsock_order_opts o = TSOCK_ORDER_OPTS_INIT;
+	uint64_t index[1];
+
+	o.count = 1;
+	wrong(tsock_order(NULL, 0, index, 1));
+	wrong(tsock_order(&o, 0, NULL, 1));
+	o.size = 0;
+	wrong(tsock_order(&o, 0, index, 1));
+}
+
 static void tsock_serve_geometry_case(void)
 {
 	struct tsock_serve_opts o = TSOCK_SERVE_OPTS_INIT;
@@ -357,6 +371,8 @@ static const struct {
 	CASE(tsock_query),
 	CASE(tsock_list),
 	CASE(tsock_devices),
+	CASE(tsock_order_len),
+	CASE(tsock_order),
 	CASE(tsock_serve_geometry),
 	CASE(tsock_serve_open),
 	CASE(tsock_serve_claim),

@@ -108,7 +108,7 @@ static void shards_give_the_samples_of_a_tree(void **state)
 	(void)state;
 	put_images();
 	snprintf(pattern, sizeof(pattern), "%s/shard-{00..02}.tar", root);
-	options.order = TSI_PHILOX;
+	options.order = TSOCK_ORDER_PHILOX;
 	make_all(&tsi_format_imagefolder, tree, 3 * FILES);
 	for (unsigned k = 0; k < 4; k++) {
 		options.io = io[k % 2];

@@ -191,7 +191,7 @@ static void segments_fit_the_epoch(void **state)
 	assert_int_equal(tsi_sampler_segments(s), 5);
 	assert_int_equal(tsi_sampler_bounds(s)[5], 5);
 	tsi_sampler_close(s);
-	options.order = TSI_PHILOX;
+	options.order = TSOCK_ORDER_PHILOX;
 	s = open_sampler();
 	assert_int_equal(tsi_sampler_segments(s), 1);
 	tsi_sampler_close(s);

@@ -147,7 +147,7 @@ static void nothing_is_allocated_by_a_shuffled_order(void **state)
 	if (SANITIZED)
 		skip();
 	put_jpegs();
-	options.order = TSI_PHILOX;
+	options.order = TSOCK_ORDER_PHILOX;
 	assert_int_equal(count_epoch(), 0);
 }
 

@@ -45,6 +45,7 @@ LAYOUTS = {"hwc": 0, "chw": 1}
 RAW, UNIT, MEAN_STD = 0, 1, 2
 JOINS = {"epoch": 0, "segment": 1, "now": 2}
 BETWEENS = {None: 0, "hold": 1, "leave": 2}
+ORDERS = {"philox": 0, "torch": 1, "sequential": 2}
 TRANSPORTS = {None: 0, "vmm": 1, "legacy": 2, "staged": 3}
 FIELD_IMAGE = 1
 WRITABLE = 1
@@ -192,6 +193,19 @@ class Geometry(Sized):
     ]
 
 
+class OrderOpts(Sized):
+    _fields_ = [
+        ("size", c_uint32),
+        ("kind", c_uint32),
+        ("seed", c_uint64),
+        ("count", c_uint64),
+        ("segments", c_uint32),
+        ("shard", c_uint32),
+        ("shards", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
 # By the C name, for the test that compares sizes.
 STRUCTS = {
     "tsock_field": Field,
@@ -201,6 +215,7 @@ STRUCTS = {
     "tsock_stats": Stats,
     "tsock_serve_opts": ServeOpts,
     "tsock_geometry": Geometry,
+    "tsock_order_opts": OrderOpts,
 }
 
 LOGGER = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
@@ -249,6 +264,11 @@ TABLE = {
     "tsock_query": (c_int, [c_char_p, c_int, POINTER(Stats)]),
     "tsock_list": (c_int, [LISTER, c_void_p]),
     "tsock_devices": (c_int, [TELLER, c_void_p]),
+    "tsock_order_len": (c_uint64, [POINTER(OrderOpts)]),
+    "tsock_order": (
+        c_int,
+        [POINTER(OrderOpts), c_uint64, POINTER(c_uint64), c_uint64],
+    ),
     "tsock_serve_geometry": (c_int, [POINTER(ServeOpts), POINTER(Geometry)]),
     "tsock_serve_open": (c_int, [c_char_p, POINTER(ServeOpts), POINTER(_s)]),
     "tsock_serve_claim": (c_int, [_s, c_uint, c_int, POINTER(c_uint64)]),
