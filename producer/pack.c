@@ -48,7 +48,7 @@ static const char usage[] =
 	"and\n"
 	"                          quota allow)\n"
 	"      --shard-size SIZE   most bytes of a file of DEST (2G)\n"
-	"      --rescan            look at every file of SOURCE again\n"
+	"      --rescan            scan SOURCE again\n"
 	"      --cache-dir DIR     keep the scan of SOURCE there\n"
 	"      --no-cache          keep no scan, and use none\n"
 	"  -q, --quiet             errors alone, and no progress\n"

@@ -38,7 +38,7 @@ const struct tsi_opt tsi_opts[] = {
 	{ TSI_OPT_SHARD, "shard", "R/WORLD",
 	  .help = "serve the part of rank R (from 0) of WORLD, as "
 		  "DistributedSampler cuts it" },
-	{ TSI_OPT_SWITCH, "rescan", NULL, "look at every file again",
+	{ TSI_OPT_SWITCH, "rescan", NULL, "scan the data set again",
 	  AT(rescan) },
 	{ TSI_OPT_TEXT, "cache-dir", "DIR",
 	  "keep the scan of the data set and the index of its JPEGs there "
@@ -152,8 +152,8 @@ const struct tsi_opt tsi_opts[] = {
 	{ TSI_OPT_MODE, "check-config", NULL,
 	  "check the options and the folder, and exit", .min = TSI_RUN_CHECK },
 	{ TSI_OPT_MODE, "dry-run", NULL,
-	  "scan the data set, say what would be served and the memory "
-	  "that it needs, and exit",
+	  "look at every file, say which are bad, what would be served and "
+	  "the memory that it needs, and exit",
 	  .min = TSI_RUN_DRY },
 	{ TSI_OPT_MODE, "list", NULL,
 	  "list the streams that run here, and exit", .min = TSI_RUN_LIST,

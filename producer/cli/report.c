@@ -162,8 +162,12 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 		tsi_index_cached(x) ? "scan kept from before" : "scanned",
 		p->scan_seconds);
 	if (bad)
-		tsi_log(TSOCK_LOG_WARN, "%s bad file%s: %s; --dry-run lists %s",
+		tsi_log(TSOCK_LOG_WARN,
+			"%s bad file%s%s: %s; --dry-run lists %s",
 			tsi_number_thousands(n, bad), bad == 1 ? "" : "s",
+			tsi_index_looked_at_all(x)
+				? ""
+				: " among those that were looked at",
 			o->on_error == TSI_RAISE
 				? "the stream will stop at the first"
 				: "others will take their places",

@@ -30,7 +30,7 @@
 #include "data/table_file.h"
 
 #define MAGIC "tsockidx"
-#define VERSION 1
+#define VERSION 2
 
 static bool file_path(const struct tsi_root *root,
 		      const struct tsi_cache_opts *opts, char *out, size_t len)

@@ -1,17 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * folder.h - which entries of a folder are folders.
+ * folder.h - what the entries of a folder are.
  */
 #ifndef TSI_DATA_FOLDER_H
 #define TSI_DATA_FOLDER_H
 
 #include <dirent.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /*
  * Entry e of d is a folder, or a symbolic link to one.  Asks the file system
  * only where the entry doesn't say it.
  */
 bool tsi_folder_entry(DIR *d, const struct dirent *e);
+
+enum tsi_folder_kind {
+	TSI_FOLDER_FILE, /* a regular file */
+	TSI_FOLDER_FOLDER,
+	/*
+	 * Neither, or a link that leads nowhere or to another file system:
+	 * not to be opened without a look at it.
+	 */
+	TSI_FOLDER_ODD,
+};
+
+/* The same, of a folder on the device dev, with what else entry e may be. */
+enum tsi_folder_kind tsi_folder_kind(DIR *d, const struct dirent *e,
+				     uint64_t dev);
 
 #endif

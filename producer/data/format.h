@@ -36,7 +36,7 @@ struct tsi_format {
 	bool has_class_folders;
 	/*
 	 * Its scan reads an index that was written once: the cache keeps no
-	 * copy, and no sample is looked at but those that scan calls bad.
+	 * copy, and no sample is looked at but those that scan marks bad.
 	 */
 	bool keeps_index;
 
@@ -50,8 +50,9 @@ struct tsi_format {
 	/*
 	 * Fill the empty table t with the rows of the data set, in an order
 	 * that depends on the data set alone, all sizes 0, and with a stamp of
-	 * every folder and file whose change may change the rows.  May use so
-	 * many threads.  Called once, without a lock; may log.
+	 * every folder and file whose change may change the rows.  Rows that
+	 * it marks bad are all looked at, and good unless that finds them bad.
+	 * May use so many threads.  Called once, without a lock; may log.
 	 * Fails with EDATA (no samples, or what isn't this format), ENOTSUP,
 	 * ESYS, ENOMEM; the caller clears t then.
 	 */

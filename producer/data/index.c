@@ -24,26 +24,71 @@ struct tsi_index {
 	bool cached;
 	struct tsi_select *select; /* NULL: all */
 	uint64_t all;
+	bool looked_at_all;
 	float *weight; /* NULL: without a selection */
 };
 
-/* Look at all samples or, where the format kept its index, at its bad ones. */
+/*
+ * Opening each of a million files would take minutes on a slow disk, for what
+ * their first read finds out anyway.  So many tell whether the data set is what
+ * it seems to be, and which one it is.
+ */
+#define LOOKED 1024
+
+/* How many samples of a scan are looked at, whatever they are. */
+static uint64_t some_of(const struct tsi_index *x)
+{
+	uint64_t n = tsi_index_count(x);
+
+	if (tsi_format_keeps_index(x->format))
+		return 0;
+	return n < LOOKED ? n : LOOKED;
+}
+
+static int look_at_all(struct tsi_index *x, const struct tsi_probe_opts *probe)
+{
+	x->looked_at_all = true;
+	tsi_table_forget_bad(&x->table);
+	return tsi_probe(&x->root, probe, &x->table, NULL, tsi_index_count(x));
+}
+
+/*
+ * The samples to look at, in their order: some of all, none of a format that
+ * kept its index, and those that the scan calls bad.
+ */
+static uint64_t choose(const struct tsi_index *x, uint64_t *which)
+{
+	uint64_t count = tsi_index_count(x), bad = tsi_index_bad_count(x);
+	uint64_t some = some_of(x), n = 0;
+
+	for (uint64_t k = 0, b = 0; k < some || b < bad;) {
+		/* No row has the number UINT64_MAX. */
+		uint64_t i = k < some ? k * count / some : UINT64_MAX;
+		uint64_t j = b < bad ? tsi_index_bad_at(x, b) : UINT64_MAX;
+
+		which[n++] = i < j ? i : j;
+		k += i <= j;
+		b += j <= i;
+	}
+	return n;
+}
+
 static int look(struct tsi_index *x, const struct tsi_probe_opts *probe)
 {
-	uint64_t *which, n = tsi_index_bad_count(x);
+	uint64_t n = some_of(x) + tsi_index_bad_count(x);
+	uint64_t *which = malloc(n * sizeof(*which) + 1);
 	int err;
 
-	if (!tsi_format_keeps_index(x->format))
-		return tsi_probe(&x->root, probe, &x->table, NULL,
-				 tsi_index_count(x));
-	which = malloc(n * sizeof(*which) + 1);
 	if (!which)
 		return tsi_err(TSOCK_ENOMEM, "no memory for an index");
-	for (uint64_t k = 0; k < n; k++)
-		which[k] = tsi_index_bad_at(x, k);
+	n = choose(x, which);
 	tsi_table_forget_bad(&x->table);
 	err = tsi_probe(&x->root, probe, &x->table, which, n);
 	free(which);
+	/* Is any good?  A kept index said so of the others. */
+	if (!err && some_of(x) && tsi_index_bad_count(x) == n &&
+	    n < tsi_index_count(x))
+		err = look_at_all(x, probe);
 	return err;
 }
 
@@ -96,6 +141,12 @@ static int fill(struct tsi_index *x, const struct tsi_index_opts *opts)
 	free(bad);
 	if (!err && (!x->cached || tsi_index_bad_count(x) != nbad))
 		tsi_cache_save(&x->root, &cache, &x->table);
+	if (some_of(x) == tsi_index_count(x) ||
+	    tsi_format_keeps_index(x->format))
+		x->looked_at_all = true;
+	/* What else is found so isn't kept: see tsi_index_fingerprint(). */
+	if (!err && opts->look_at_all && !x->looked_at_all)
+		err = look_at_all(x, &probe);
 	return err;
 }
 
@@ -153,6 +204,11 @@ void tsi_index_close(struct tsi_index *x)
 uint64_t tsi_index_count(const struct tsi_index *x)
 {
 	return tsi_table_count(&x->table);
+}
+
+bool tsi_index_looked_at_all(const struct tsi_index *x)
+{
+	return x->looked_at_all;
 }
 
 uint32_t tsi_index_classes(const struct tsi_index *x)

@@ -2,9 +2,12 @@
 /*
  * index.h - which samples a data set has, in the order of its format.
  *
- * A sample that can't be read, or that the caller's sniff() rejects, keeps its
- * number and is marked bad.  An index never changes after it was opened, and
- * never decodes anything.
+ * When a data set is scanned, up to 1,024 of its files or ranges, evenly spread
+ * over all samples, are opened; of the others the names alone are known, but for
+ * those that may not be regular files, each of which is looked at.  A sample
+ * that can't be read, or that the caller's sniff() rejects, keeps its number and
+ * is marked bad.  An index never changes after it was opened, and never decodes
+ * anything.
  */
 #ifndef TSI_DATA_INDEX_H
 #define TSI_DATA_INDEX_H
@@ -35,6 +38,7 @@ struct tsi_index_opts {
 	 */
 	int (*sniff)(void *arg, const void *data, size_t len, bool whole);
 	void *sniff_arg;
+	bool look_at_all; /* at every sample, also if the scan was kept */
 	/* A file that can't be read by EIO is bad, with a warning. */
 	bool survive_eio;
 };
@@ -54,6 +58,9 @@ void tsi_index_close(struct tsi_index *x);
 
 /* Samples, bad ones included. */
 uint64_t tsi_index_count(const struct tsi_index *x);
+
+/* Each sample was looked at, now or by the scan that was kept. */
+bool tsi_index_looked_at_all(const struct tsi_index *x);
 
 uint32_t tsi_index_classes(const struct tsi_index *x);
 const char *tsi_index_class(const struct tsi_index *x, uint32_t i);
@@ -106,8 +113,9 @@ uint64_t tsi_index_bad_count(const struct tsi_index *x);
 uint64_t tsi_index_bad_at(const struct tsi_index *x, uint64_t k);
 
 /*
- * A number for the samples' files, by their names, places and sizes, and for
- * which of them are bad: a data set that has changed has another one.
+ * A number for the samples' files: by the names and places of all, and by the
+ * sizes of those that the scan looked at and by which of these are bad.  The
+ * same whether or not the scan was kept.  With look_at_all it is another one.
  */
 uint64_t tsi_index_fingerprint(const struct tsi_index *x);
 

@@ -40,6 +40,9 @@ int tsi_name_cmp(const char *a, const char *b)
 	const unsigned char *p = (const unsigned char *)a;
 	const unsigned char *q = (const unsigned char *)b;
 
+	/* Nearly all names are ASCII, and begin alike. */
+	for (; *p == *q && *p && *p < 0x80; p++)
+		q++;
 	for (;;) {
 		uint32_t c = code_point(&p);
 		uint32_t d = code_point(&q);

@@ -47,6 +47,7 @@ struct tsi_pipeline_opts {
 	/* How the samples are made. */
 	uint64_t index_memory; /* of where rows of JPEGs begin; 0: no index */
 	bool rescan;
+	bool look_at_all; /* to find all bad files at once: serve nothing then */
 	const char *cache; /* of scans; NULL: the user's own; "": none */
 	uint64_t
 		image_cache; /* bytes of packed images kept in memory; 0: none */

@@ -3,7 +3,9 @@
  * scan.c - walk an ImageFolder tree, in the order in which torchvision does.
  *
  * Classes are walked by several threads, each class by one.  Only folders are
- * opened here; of files nothing but the name is looked at.
+ * opened here; of files nothing but the name is looked at, and what the folder
+ * says of their kind: a row that may not be a regular file is marked bad, for
+ * the caller to look at.
  *
  * There are two differences from torchvision, both where torchvision would go
  * on silently: a folder that can't be read is an error, and a symbolic link to
@@ -41,13 +43,18 @@ struct folder {
 	uint64_t files;
 };
 
+struct file {
+	uint64_t name : 63; /* in text */
+	uint64_t odd : 1;   /* perhaps no regular file */
+};
+
 struct class_scan {
 	const char *name;
 	struct tsi_text text; /* folders' paths and files' names */
 	struct folder *folder;
 	uint32_t folders;
 	uint32_t folder_cap;
-	uint64_t *file; /* names, in text */
+	struct file *file;
 	uint64_t files;
 	uint64_t file_cap;
 };
@@ -163,28 +170,35 @@ static int add_folder(struct class_scan *c, const char *above, const char *name,
 	return err;
 }
 
-static int add_file(struct class_scan *c, const char *name)
+static int add_file(struct class_scan *c, const char *name, bool odd)
 {
 	int err = tsi_text_grow(&c->file, c->files, &c->file_cap,
 				sizeof(*c->file));
+	uint64_t at;
 
 	if (!err)
-		err = tsi_text_add(&c->text, NULL, name, &c->file[c->files]);
-	c->files += !err;
-	return err;
+		err = tsi_text_add(&c->text, NULL, name, &at);
+	if (err)
+		return err;
+	c->file[c->files].name = at & (UINT64_MAX >> 1);
+	c->file[c->files++].odd = odd;
+	return 0;
 }
 
 static int read_folder(struct class_scan *c, uint32_t i, DIR *d)
 {
+	uint64_t dev = c->folder[i].dev;
 	struct dirent *e;
 	int err = 0;
 
 	while (!err && (e = entry(d))) {
-		if (tsi_folder_entry(d, e))
+		enum tsi_folder_kind kind = tsi_folder_kind(d, e, dev);
+
+		if (kind == TSI_FOLDER_FOLDER)
 			err = add_folder(c, c->text.base + c->folder[i].path,
 					 e->d_name, i);
 		else if (is_image(e->d_name))
-			err = add_file(c, e->d_name);
+			err = add_file(c, e->d_name, kind == TSI_FOLDER_ODD);
 	}
 	return err;
 }
@@ -220,6 +234,13 @@ static int by_name(const void *a, const void *b, void *base)
 			    (const char *)base + *(const uint64_t *)b);
 }
 
+static int by_file(const void *a, const void *b, void *base)
+{
+	return tsi_name_cmp((const char *)base + ((const struct file *)a)->name,
+			    (const char *)base +
+				    ((const struct file *)b)->name);
+}
+
 static int by_path(const void *a, const void *b, void *base)
 {
 	return by_name(&((const struct folder *)a)->path,
@@ -232,7 +253,7 @@ static void sort_class(struct class_scan *c)
 	for (uint32_t i = 0; i < c->folders; i++)
 		if (c->folder[i].files > 1)
 			qsort_r(c->file + c->folder[i].first,
-				c->folder[i].files, sizeof(*c->file), by_name,
+				c->folder[i].files, sizeof(*c->file), by_file,
 				c->text.base);
 	qsort_r(c->folder, c->folders, sizeof(*c->folder), by_path,
 		c->text.base);
@@ -345,27 +366,40 @@ static struct tsi_table_lengths measure(const struct scan *s)
 			n.paths_len += f->files * (strlen(path) + 1);
 		}
 		for (uint64_t j = 0; j < c->files; j++)
-			n.paths_len += strlen(c->text.base + c->file[j]) + 1;
+			n.paths_len +=
+				strlen(c->text.base + c->file[j].name) + 1;
 	}
 	return n;
 }
 
-static void put_class(struct tsi_table_writer *w, const struct class_scan *c,
-		      uint32_t label)
+static int put_file(struct tsi_table_writer *w, const char *folder,
+		    const struct class_scan *c, const struct file *f,
+		    uint32_t label)
 {
+	uint64_t path = tsi_table_put_path(w, folder, c->text.base + f->name);
+
+	tsi_table_put_row(w, path, label, 0, 0);
+	return f->odd ? tsi_table_add_bad(w->table, w->rows - 1,
+					  "may be no regular file")
+		      : 0;
+}
+
+static int put_class(struct tsi_table_writer *w, const struct class_scan *c,
+		     uint32_t label)
+{
+	int err = 0;
+
 	tsi_table_put_class(w, c->name);
 	for (uint32_t i = 0; i < c->folders; i++) {
 		const struct folder *d = &c->folder[i];
 		const char *folder = c->text.base + d->path;
 
 		tsi_table_put_stamp(w, folder, &d->stamp);
-		for (uint64_t j = d->first; j < d->first + d->files; j++)
-			tsi_table_put_row(
-				w,
-				tsi_table_put_path(w, folder,
-						   c->text.base + c->file[j]),
-				label, 0, 0);
+		for (uint64_t j = 0; j < d->files && !err; j++)
+			err = put_file(w, folder, c, &c->file[d->first + j],
+				       label);
 	}
+	return err;
 }
 
 static int fill_table(const struct scan *s, struct tsi_table *t)
@@ -377,9 +411,9 @@ static int fill_table(const struct scan *s, struct tsi_table *t)
 	if (err)
 		return err;
 	tsi_table_put_stamp(&w, "", &s->top.stamp);
-	for (uint64_t k = 0; k < s->classes; k++)
-		put_class(&w, &s->class_[k], (uint32_t)k);
-	return 0;
+	for (uint64_t k = 0; k < s->classes && !err; k++)
+		err = put_class(&w, &s->class_[k], (uint32_t)k);
+	return err;
 }
 
 static void free_scan(struct scan *s)

@@ -16,7 +16,8 @@
 #include "data/table.h"
 
 /*
- * Fill the empty table t from the tree, all sizes 0.  Fails with EDATA (no
+ * Fill the empty table t from the tree, all sizes 0; bad are rows that may not
+ * be regular files.  Fails with EDATA (no
  * classes, classes without files), ENOTSUP (too many), ESYS (a folder can't be
  * read), ENOMEM; tsi_table_clear() t then.
  */
