@@ -83,41 +83,61 @@ static int open_shard(struct tsi_shards *s, uint32_t k, int flags, int *fd)
 }
 
 /* The size of a shard, 0 if there is none. */
-static uint64_t size_of(const struct tsi_shards *s, uint32_t k)
+static int find_size(const struct tsi_shards *s, uint32_t k, uint64_t *out)
 {
-	struct stat st;
+	struct stat st = { .st_size = 0 };
 	char name[32];
 
 	snprintf(name, sizeof(name), TSI_PACK_SHARD, k);
-	return fstatat(s->dirfd, name, &st, 0) ? 0 : (uint64_t)st.st_size;
+	if (fstatat(s->dirfd, name, &st, 0) && errno != ENOENT)
+		return failed(s, "look at a shard");
+	*out = (uint64_t)st.st_size;
+	return 0;
 }
 
-/* An entry may follow those that there are. */
+/* An entry may follow those that there are; size is its shard's. */
 static bool follows(const struct tsi_shards *s,
-		    const struct tsi_shards_entry *e)
+		    const struct tsi_shards_entry *e, uint64_t size)
 {
 	uint32_t next = s->count ? s->entry[s->count - 1].shard + 1 : 0;
 
-	return e->sum == sum_of(e) && e->length > 0 &&
+	return e->length > 0 &&
 	       (e->shard == next || (s->count && e->shard + 1 == next)) &&
-	       e->offset <= size_of(s, e->shard) &&
-	       e->length <= size_of(s, e->shard) - e->offset;
+	       e->offset <= size && e->length <= size - e->offset;
+}
+
+/* The next entry of the journal; 1, or 0: none follows, or an error. */
+static int read_entry(struct tsi_shards *s, uint64_t at, uint64_t *size)
+{
+	struct tsi_shards_entry e;
+	ssize_t n = tsi_fully_pread(s->journal, &e, sizeof(e), at);
+	int err = 0;
+
+	if (n < 0)
+		return failed(s, "read the journal");
+	if (n < (ssize_t)sizeof(e) || e.sum != sum_of(&e))
+		return 0;
+	if (!s->count || e.shard != s->entry[s->count - 1].shard)
+		err = find_size(s, e.shard, size);
+	if (!err && !follows(s, &e, *size))
+		return 0;
+	if (!err)
+		err = grow(s);
+	if (err)
+		return err;
+	s->entry[s->count++] = e;
+	return 1;
 }
 
 static int read_entries(struct tsi_shards *s)
 {
-	struct tsi_shards_entry e;
-	uint64_t at = sizeof(struct head);
+	uint64_t at = sizeof(struct head), size = 0;
+	int got;
 
-	while (pread(s->journal, &e, sizeof(e), (off_t)at) == sizeof(e) &&
-	       follows(s, &e)) {
-		int err = grow(s);
-
-		if (err)
-			return err;
-		s->entry[s->count++] = e;
-		at += sizeof(e);
-	}
+	while ((got = read_entry(s, at, &size)) > 0)
+		at += sizeof(struct tsi_shards_entry);
+	if (got < 0)
+		return got;
 	s->synced = s->count;
 	return ftruncate(s->journal, (off_t)at) ? failed(s, "cut the journal")
 						: 0;
@@ -143,7 +163,7 @@ static int cut_shards(struct tsi_shards *s)
 static int check_head(struct tsi_shards *s, uint64_t source)
 {
 	struct head h = { .source = source, .size = s->size }, old;
-	ssize_t n = pread(s->journal, &old, sizeof(old), 0);
+	ssize_t n = tsi_fully_pread(s->journal, &old, sizeof(old), 0);
 
 	memcpy(h.magic, MAGIC, sizeof(h.magic));
 	/* New, or broken off before anything was written. */
