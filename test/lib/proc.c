@@ -57,6 +57,14 @@ void forget_child(pid_t pid)
 			children.pid[i] = children.pid[--children.n];
 }
 
+bool has_ended(pid_t pid)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	return !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) &&
+	       info.si_pid == pid;
+}
+
 int ended(pid_t pid)
 {
 	int status, rc;

@@ -50,6 +50,9 @@ pid_t spawn(void);
 /* A child that its parent has waited for on its own. */
 void forget_child(pid_t pid);
 
+/* Has a child ended that nobody has waited for yet? */
+bool has_ended(pid_t pid);
+
 /* Wait for a child: its exit status, 1000 + the signal, or -1. */
 int ended(pid_t pid);
 

@@ -96,14 +96,6 @@ static void read_an_epoch(int go, int done)
 	assert_int_equal(read(done, &c, 1), 1);
 }
 
-static bool has_ended(pid_t pid)
-{
-	siginfo_t info = { .si_pid = 0 };
-
-	return !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) &&
-	       info.si_pid == pid;
-}
-
 static void removed_sockets_are_made_again(void **state)
 {
 	struct reader r = { .src = &src, .batch = 8, .epochs = 2 };

@@ -145,9 +145,13 @@ static void run(const struct source *src, struct reader *r, unsigned n,
 		r[i].src = src;
 		pid[i] = start_steady(&r[i]);
 	}
-	/* Ranks begin together once, and from then on go on by themselves. */
-	if (r[0].world)
-		wait_readers(src->name, n);
+	/*
+	 * Ranks begin together once, and from then on go on by themselves; one
+	 * may have read all before this process looks.
+	 */
+	while (r[0].world && stats_of(src->name).consumers < n &&
+	       !has_ended(pid[0]))
+		pause_us(1000);
 	print_message("%u producers killed\n",
 		      disturb(src, producer, pid, n, seed, most));
 }
@@ -223,7 +227,8 @@ static void ranks_that_have_not_all_begun_begin_together(void **state)
 			r[i].src = &src;
 			pid[i] = start_steady(&r[i]);
 		}
-		while (!stats_of(src.name).consumers)
+		/* Both may have read all before this process looks. */
+		while (!stats_of(src.name).consumers && !has_ended(pid[0]))
 			;
 		kill_and_reap(producer);
 		producer = start_producer(&src);
