@@ -181,13 +181,13 @@ static long since(const struct timespec *a)
 	       (b.tv_nsec - a->tv_nsec) / 1000000;
 }
 
-static int first_batches(tsock *t)
+static int first_batches(tsock *t, int patience_ms)
 {
 	tsock_batch *b;
 	int err = 0;
 
 	for (unsigned i = 0; i < 12 && !err; i++) {
-		err = tsock_next(t, 500, &b);
+		err = tsock_next(t, patience_ms, &b);
 		if (err)
 			break;
 		/* It may be nonsense; but it can be read and written. */
@@ -212,25 +212,26 @@ static int meet_fake_producer(const struct fake_producer *r, uint32_t flags)
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 	struct tsock_stats st = { .size = sizeof(st) };
 	/* Where an answer is expected, it may come late. */
-	bool silent = r->expect == TSOCK_EAGAIN || r->expect == TSOCK_ENOPROD ||
-		      !r->expect;
+	bool any = !r->expect || r->expect == NO_MATTER;
+	bool nobody = any || r->expect == TSOCK_ENOPROD;
+	bool silent = nobody || r->expect == TSOCK_EAGAIN;
+	int patience_ms = silent ? 600 : LONG_MS;
 	struct timespec a;
 	tsock *t = NULL;
 	int err;
 
 	clock_gettime(CLOCK_MONOTONIC, &a);
 	o.batch_size = 7;
-	o.timeout_ms = silent ? 1000 : LONG_MS;
+	o.timeout_ms = nobody ? 1000 : LONG_MS;
 	o.flags = flags;
 	if (r->image)
 		o.dtype = TSOCK_F32;
 	err = tsock_open(NAME, &o, &t);
 	need(!err == (t != NULL));
 	if (!err)
-		err = tsock_begin_timed(t, r->expect == TSOCK_EPROTO ? LONG_MS
-								     : 600);
+		err = tsock_begin_timed(t, patience_ms);
 	if (!err)
-		err = first_batches(t);
+		err = first_batches(t, patience_ms);
 	if (err && err != TSOCK_EAGAIN)
 		need(*tsock_errmsg() && strlen(tsock_errmsg()) < TSI_ERR_BYTES);
 	if (getenv("TEST_VERBOSE"))
