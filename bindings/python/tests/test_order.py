@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """A loader's samplers give the order that the producer has."""
 
+import ast
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import tsock
-from conftest import N
+from conftest import N, finish
 from tsock import order
 
 pytest.importorskip("numpy")
@@ -46,13 +48,24 @@ def test_a_samplers_order_is_the_streams(serve, options):
     assert len(loader.sampler) == len(seen)
 
 
-def test_it_is_the_same_without_numpy(monkeypatch):
+def test_it_is_the_same_without_numpy(script):
+    """In a process that can't import it, and where it isn't the main thread."""
     identity = dict(order="philox", seed="8", samples="1000", segments="1")
-    with_it = order.Order("toy", identity).indices(5)
-    monkeypatch.setitem(__import__("sys").modules, "numpy", None)
-    without = order.Order("toy", identity).indices(5)
-    assert with_it == without
-    assert sorted(without) == list(range(1000))
+    out, _ = finish(
+        script(
+            """
+import sys
+sys.modules["numpy"] = None
+from tsock import order
+print(order.Order("toy", %r).indices(5).tolist())
+"""
+            % identity
+        )
+    )
+    with ThreadPoolExecutor(1) as other:
+        ours = other.submit(order.Order("toy", identity).indices, 5).result()
+    assert ast.literal_eval(out) == ours.tolist()
+    assert sorted(ours) == list(range(1000))
 
 
 def test_a_batch_sampler_goes_with_the_batches(serve):
@@ -93,10 +106,17 @@ def test_a_stream_that_does_not_say_its_order_says_so():
         order.Order("mine", {"order": "backwards"})
 
 
+def said(kind, seed, samples, **more):
+    """What a stream says about its order."""
+    return dict(
+        dict(order=kind, seed=str(seed), samples=str(samples), segments="1"),
+        **more,
+    )
+
+
 def test_large_shuffles_are_permutations():
     # So many that a draw is rejected now and then.
-    items = list(range(300000))
-    order._shuffle_philox(items, order._words(1, 1, 0, 0))
+    items = order.Order("toy", said("philox", 1, 300000)).indices(0)
     assert sorted(items) == list(range(300000))
 
 
@@ -105,7 +125,24 @@ def test_torchs_generator_is_torchs():
     for seed in (0, 1, 2**32 + 7):
         generator = torch.Generator().manual_seed(seed)
         wanted = torch.randperm(10000, generator=generator).tolist()
-        assert order._Torch(seed).permutation(10000).tolist() == wanted
+        # The order of a shard's epoch is drawn from a new generator.
+        ours = order.Order("toy", said("torch", seed, 10000, shard="0/1"))
+        assert ours.indices(0).tolist() == wanted
+        torch.as_tensor(ours.indices(0))
+
+
+def test_an_order_that_there_is_not_is_an_error():
+    toy = order.Order("toy", said("torch", 1, 100))
+    for epoch in (-1, 2**64):
+        with pytest.raises(ValueError, match="epoch %d" % epoch):
+            toy.indices(epoch)
+    with pytest.raises(tsock.Error, match="epoch %d" % (2**64 - 1)):
+        toy.indices(2**64 - 1)
+    assert sorted(toy.indices(5)) == list(range(100))
+    with pytest.raises(tsock.Error, match="4294967296"):
+        order.Order("toy", said("philox", 1, 2**32)).indices(0)
+    with pytest.raises(ValueError, match="empty"):
+        order.Order("toy", said("philox", 1, 0)).indices(0)
 
 
 @pytest.mark.parametrize("seed", range(3))

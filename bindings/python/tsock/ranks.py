@@ -167,7 +167,7 @@ class Ranks:
         """The rank's part of the order of an epoch."""
         if self.world == 1:
             return order
-        items = array("I")
+        items = array("q")
         for at in range(0, len(order), self.world * self.batch):
             first, count = self.next(len(order) - at)
             items.extend(order[at + first : at + first + count])
