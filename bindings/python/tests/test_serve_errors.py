@@ -10,8 +10,9 @@ import types
 import pytest
 
 import tsock
-from conftest import finish
+from conftest import finish, until
 from test_serve_loader import N, Squares, cut, labels, loader_of
+from tsock.serving import consumer
 
 numpy = pytest.importorskip("numpy")
 
@@ -99,6 +100,52 @@ def test_what_can_not_be_served_is_said_at_once(place, first, text):
     with pytest.raises((TypeError, ValueError), match=text):
         tsock.serve([first], "mine")
     assert not tsock.streams()
+
+
+@pytest.mark.parametrize("name", ["tsock-copy", "tsock-serve", "tsock-watch"])
+def test_a_stream_whose_threads_do_not_start_is_not_served(
+    place, monkeypatch, name
+):
+    start = threading.Thread.start
+
+    def refuse(thread):
+        if thread.name == name:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    before = set(threading.enumerate())
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            tsock.serve([labels(range(4))], "mine", timeout=60)
+    assert not tsock.streams()
+    until(lambda: not set(threading.enumerate()) - before)
+    tsock.serve([labels(range(4))], "mine").close()
+
+
+def test_a_stream_that_says_nonsense_is_left_again(monkeypatch):
+    class Pool:
+        about = types.SimpleNamespace(
+            name="mine", fields=(), identity={"structure": "{"}
+        )
+        open = True
+
+        def close(self):
+            self.open = False
+
+    pools = []
+
+    def connect():
+        if not pools:
+            pools.append(None)
+            raise tsock.Refused("batch size 8: the stream allows 1 to 1")
+        pools.append(Pool())
+        return pools[-1]
+
+    opts = types.SimpleNamespace(batch_size=0)
+    with pytest.raises(ValueError, match="can't be read"):
+        consumer.connected("mine", opts, 8, connect)
+    assert len(pools) == 2 and not pools[1].open
 
 
 def test_a_loader_that_ends_early_is_named(served):

@@ -295,7 +295,9 @@ def _refuse_ragged(
         pool = connect()
     except errors.Error:
         return
-    found = describe(pool.about)
-    pool.close()
+    try:
+        found = describe(pool.about)
+    finally:
+        pool.close()
     if found:
         found.batch_size(asked)

@@ -93,14 +93,17 @@ class Copiers:
         self._fail = fail
         # Bounded: what waits here are batches of the loader's, in memory.
         self._queue: queue.Queue[Optional[_Task]] = queue.Queue(2 * threads)
-        self._threads = [
-            threading.Thread(
-                target=self._work, name="tsock-copy", daemon=True
-            )
-            for _ in range(threads)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
+        try:
+            for _ in range(threads):
+                thread = threading.Thread(
+                    target=self._work, name="tsock-copy", daemon=True
+                )
+                thread.start()
+                self._threads.append(thread)
+        except BaseException:
+            self.close()
+            raise
 
     def touch(self) -> None:
         """Map the slots' pages before the first copy has to, one by one."""

@@ -158,18 +158,29 @@ class Server:
         self._stats = stats_dict(stats)
         sizes = [spec.row_bytes for spec in getattr(schema, "specs", [schema])]
         self._row_bytes = sum(sizes)
-        self._copiers = Copiers(
-            self._handle, sizes, stats.capacity, options.threads, self._fail
-        )
+        try:
+            self._copiers = Copiers(
+                self._handle, sizes, stats.capacity, options.threads, self._fail
+            )
+        except BaseException:
+            self._handle.close()
+            raise
         self._thread = threading.Thread(
             target=self._work, name="tsock-serve", daemon=True
         )
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        _running.add(self)
+
+    def _start(self) -> None:
         self._thread.start()
-        if timeout:
+        if self._timeout:
             threading.Thread(
                 target=self._watch, name="tsock-watch", daemon=True
             ).start()
-        _running.add(self)
 
     def _open(
         self, loader: Any, o: _Options, schema: Any, ragged: bool, unpack: Any
@@ -314,7 +325,7 @@ class Server:
         self._handle.close()
         _running.discard(self)
         # A loader that hangs isn't waited for; its thread dies with us.
-        if threading.current_thread() is not self._thread:
+        if self._thread.ident not in (None, threading.get_ident()):
             self._thread.join(1)
         self._copiers.close()
 
