@@ -135,6 +135,7 @@ def nested(at):
         "point": Point(labels(at) * 2, [i / 3 for i in at]),
         "ids": [i << 40 for i in at],
         "odd": tuple(bool(i % 2) for i in at),
+        "even": [numpy.bool_(i % 2 == 0) for i in at],
         "kind": "train",
         "scale": 0.5,
     }
@@ -158,6 +159,7 @@ def test_nests_strings_and_numbers_come_back(served, framework):
         assert type(batch["point"]).__name__ == "Point"
         assert batch["point"]._fields == ("x", "y")
         assert (numpy.asarray(batch["point"].x) == right["point"].x).all()
+        assert batch["even"] == right["even"]
         for key in ("ids", "odd", "kind", "scale"):
             assert batch[key] == right[key]
             assert type(batch[key]) is type(right[key])

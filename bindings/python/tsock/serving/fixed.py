@@ -39,6 +39,8 @@ def _kind_of(values: Union[list[Any], tuple[Any, ...]]) -> Optional[str]:
     kinds = {type(value) for value in values}
     if len(kinds) == 1:
         name = kinds.pop().__name__
+        if name == "bool_":  # numpy's before 2.0, which is "bool", too
+            return "bool"
         if name in ("str", "bytes", "bool", "int", "float"):
             return name
     return None
@@ -256,7 +258,7 @@ class FixedSchema:
         if (
             not isinstance(value, (list, tuple))
             or len(value) != rows
-            or {type(v).__name__ for v in value} != {spec.kind}
+            or _kind_of(value) != spec.kind
         ):
             raise BadBatch(
                 "%s was a list of one %s for each sample in the first batch, "
@@ -271,14 +273,15 @@ class FixedSchema:
                 shape,
             )
         if spec.kind == "bool":
-            return arrays.of_bytes(bytes(value), "bool", shape)
+            data = bytes([bool(v) for v in value])
+            return arrays.of_bytes(data, "bool", shape)
         try:
-            data = array("q" if spec.kind == "int" else "d", value)
+            numbers = array("q" if spec.kind == "int" else "d", value)
         except OverflowError:
             raise BadBatch(
                 "%s has a number that 64 bits can't hold" % name
             ) from None
-        return arrays.of_bytes(data.tobytes(), spec.dtype, shape)
+        return arrays.of_bytes(numbers.tobytes(), spec.dtype, shape)
 
     def _string(self, name: str, value: Union[str, bytes]) -> bytes:
         data = value
