@@ -308,6 +308,10 @@ def test_a_state_of_another_stream_is_refused_with_the_difference(serve):
     "change",
     [
         {"version": 2},
+        {"epoch": ""},
+        {"epoch": 1 << 64},
+        {"samples_yielded": 1 << 64},
+        {"order": {1: 2}},
         {"samples_yielded": -1},
         {"samples_yielded": "x"},
         {"epoch": 1.5},
@@ -324,6 +328,24 @@ def test_what_is_no_state_is_refused(serve, change):
         loader.load_state_dict(dict(loader.state_dict(), **change))
     with pytest.raises(ValueError, match="no state"):
         loader.load_state_dict({"sampler": 1})
+
+
+def test_a_state_of_another_version_says_so_whatever_is_in_it(serve):
+    serve()
+    loader = tsock.DataLoader("toy", 16, **INDEX)
+    with pytest.raises(ValueError, match="is of version 2, and this tsock"):
+        loader.load_state_dict({"version": 2, "position": 17})
+
+
+def test_an_epoch_that_no_stream_has_is_not_another_one(serve):
+    serve()
+    loader = tsock.DataLoader("toy", 16, **INDEX)
+    next(iter(loader))
+    # Times the length this is beyond 2 ** 64: in 64 bits, in the first epoch.
+    state = dict(loader.state_dict(), epoch=(1 << 64) // N + 1)
+    loader.load_state_dict(state)
+    with pytest.raises(tsock.CannotResume, match="so many epochs"):
+        next(iter(loader))
 
 
 def test_where_epochs_begin_anywhere_a_state_is_of_whole_epochs(serve):

@@ -14,6 +14,8 @@ from .about import About
 from .connection import Stream
 
 VERSION = 1
+# No stream has a sample of that number: C's numbers have 64 bits.
+_END = 1 << 62
 # Of what a stream says about itself: what decides which sample is where.
 _ORDER = ("samples", "files", "order", "seed", "segments", "shard")
 
@@ -59,39 +61,43 @@ class State:
         return made
 
 
+def _read(state: Mapping[str, Any]) -> State:
+    """A dict as a State, whatever its values are."""
+    try:
+        version = state["version"]
+        if version == VERSION:
+            order = dict(state["order"])
+            return State(
+                order,
+                state["epoch"],
+                state["number"],
+                state["samples_yielded"],
+                state["finished"],
+                state["samples_passed"] if "subset" in order else None,
+            )
+    except (KeyError, TypeError, ValueError) as e:
+        raise ValueError(
+            "this is no state of a tsock.DataLoader: %s" % e
+        ) from None
+    raise ValueError(
+        "the state is of version %r, and this tsock knows version %d"
+        % (version, VERSION)
+    )
+
+
 def from_dict(
     state: Mapping[str, Any], name: str, order: dict[str, str]
 ) -> Optional[State]:
     """The State of a dict; None of an empty one, which says nothing."""
     if not state:
         return None
-    try:
-        version = state["version"]
-        theirs = dict(state["order"])
-        made = State(
-            theirs,
-            state["epoch"],
-            state["number"],
-            state["samples_yielded"],
-            state["finished"],
-            state["samples_passed"] if "subset" in theirs else None,
-        )
-    except (KeyError, TypeError, ValueError) as e:
-        raise ValueError(
-            "this is no state of a tsock.DataLoader: %s" % e
-        ) from None
-    if version != VERSION:
-        raise ValueError(
-            "the state is of version %r, and this tsock knows version %d"
-            % (version, VERSION)
-        )
-    numbers = (
-        made.epoch or 0,
-        made.number or 0,
-        made.samples,
-        made.passed or 0,
-    )
-    if not all(isinstance(n, int) and n >= 0 for n in numbers):
+    made = _read(state)
+    theirs = made.order
+    numbers = [made.samples]
+    numbers += [
+        n for n in (made.epoch, made.number, made.passed) if n is not None
+    ]
+    if not all(isinstance(n, int) and 0 <= n < _END for n in numbers):
         raise ValueError(
             "the state has an epoch or a number of samples that can't be: %r"
             % (dict(state),)
@@ -100,7 +106,7 @@ def from_dict(
         different = [
             "%s is %s there and %s here"
             % (key, theirs.get(key, "not said"), order.get(key, "not said"))
-            for key in sorted(set(theirs) | set(order))
+            for key in sorted(set(theirs) | set(order), key=str)
             if theirs.get(key) != order.get(key)
         ]
         raise ValueError(
@@ -121,6 +127,8 @@ def resume(
     if not about.resumable:
         return _as_others_do(to, samples, stream, about, world, timeout)
     start = to.epoch * about.epoch_len
+    if start >= _END:
+        raise _gone_past(to, about, "no stream has so many epochs")
     how = _foreseen(about, start + samples)
     try:
         stream.resume(start, samples, timeout)
