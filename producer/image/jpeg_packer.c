@@ -10,9 +10,11 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "image/jpeg_expand.h"
+#include "image/jpeg_gather.h"
 #include "image/jpeg_packed_layout.h"
 
 struct tsi_jpeg_packer {
+	const struct tsi_jpeg_gather *gather;
 	struct tsi_jpeg_frame frame;
 	uint8_t *data;
 	size_t cap;
@@ -52,8 +54,13 @@ static int grow(struct tsi_jpeg_packer *p, size_t more)
 
 int tsi_jpeg_packer_create(struct tsi_jpeg_packer **out)
 {
-	*out = calloc(1, sizeof(**out));
-	return *out ? 0 : no_memory();
+	struct tsi_jpeg_packer *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return no_memory();
+	p->gather = tsi_jpeg_gather_choose(TSI_SIMD_BEST);
+	*out = p;
+	return 0;
 }
 
 void tsi_jpeg_packer_destroy(struct tsi_jpeg_packer *p)
@@ -124,55 +131,83 @@ static int add_exception(struct tsi_jpeg_packer *p, uint32_t block, int at,
 	return 0;
 }
 
-/* The values of one block, to `to`; how many, or an error. */
-static int put_values(struct tsi_jpeg_packer *p, const int16_t *coef,
-		      uint64_t mask, uint32_t block, uint8_t *to)
-{
-	int n = 0;
+/* The parts of a row that is being made, and its next block. */
+struct parts {
+	uint8_t *mask;
+	uint8_t *dc;
+	uint8_t *value;
+	uint32_t block;
+};
 
+/* A block with exceptions, in whose place there are zeros. */
+static int put_block(struct tsi_jpeg_packer *p, const int16_t *coef,
+		     struct parts *to)
+{
+	uint64_t mask = tsi_jpeg_mask_of(coef) & ~UINT64_C(1);
+
+	memcpy(to->mask + 8 * (size_t)to->block, &mask, sizeof(mask));
+	memcpy(to->dc + 2 * (size_t)to->block, coef, sizeof(*coef));
 	for (; mask; mask &= mask - 1) {
-		int at = __builtin_ctzll(mask);
+		int at = __builtin_ctzll(mask), err;
 		int16_t v = coef[at];
 
-		to[n] = (uint8_t)(int8_t)v;
-		if (v != (int8_t)v) {
-			int err = add_exception(p, block, at, v);
-
-			if (err)
-				return err;
-			to[n] = 0;
-		}
-		n++;
+		*to->value++ = (uint8_t)(v == (int8_t)v ? v : 0);
+		if (v == (int8_t)v)
+			continue;
+		err = add_exception(p, to->block, at, v);
+		if (err)
+			return err;
 	}
-	return n;
+	to->block++;
+	return 0;
+}
+
+/* n blocks side by side. */
+static int put_run(struct tsi_jpeg_packer *p, const int16_t (*coef)[64],
+		   uint32_t n, struct parts *to)
+{
+	uint32_t done = 0;
+
+	while (done < n) {
+		uint32_t more = p->gather->blocks(
+			coef + done, n - done, to->mask + 8 * (size_t)to->block,
+			to->dc + 2 * (size_t)to->block, &to->value);
+		int err;
+
+		to->block += more;
+		done += more;
+		if (done == n)
+			break;
+		err = put_block(p, coef[done++], to);
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 /* All blocks of the row; at is where its values go. */
 static int put_blocks(struct tsi_jpeg_packer *p,
 		      const struct tsi_jpeg_blocks *b, uint32_t row, size_t *at)
 {
-	size_t mask_at = p->len + 8, dc_at = mask_at + 8 * (size_t)p->in_row;
-	uint32_t block = 0;
+	struct parts to = {
+		.mask = p->data + p->len + 8,
+		.dc = p->data + p->len + 8 + 8 * (size_t)p->in_row,
+		.value = p->data + *at,
+	};
 
 	for (unsigned k = 0; k < p->frame.comps; k++) {
 		const struct tsi_jpeg_comp *c = &p->frame.comp[k];
-		uint32_t across = p->frame.mcus_across * c->h;
 
-		for (uint32_t i = 0; i < across * c->v; i++, block++) {
-			size_t y = (size_t)row * c->v + i / across;
-			const int16_t *coef =
-				b->coef[k][y * b->stride[k] + i % across];
-			uint64_t mask = tsi_jpeg_mask_of(coef) & ~UINT64_C(1);
-			int n;
+		for (uint32_t i = 0; i < c->v; i++) {
+			size_t y = (size_t)row * c->v + i;
+			int err = put_run(p, b->coef[k] + y * b->stride[k],
+					  p->frame.mcus_across * c->h, &to);
 
-			put(p, mask_at + 8 * (size_t)block, &mask, 8);
-			put(p, dc_at + 2 * (size_t)block, coef, 2);
-			n = put_values(p, coef, mask, block, p->data + *at);
-			if (n < 0)
-				return n;
-			*at += (size_t)n;
+			if (err)
+				return err;
 		}
 	}
+	*at = (size_t)(to.value - p->data);
 	return 0;
 }
 
@@ -184,7 +219,7 @@ int tsi_jpeg_packer_row(struct tsi_jpeg_packer *p,
 	int err;
 
 	p->exceptions = 0;
-	err = grow(p, 16 + 73 * (size_t)p->in_row);
+	err = grow(p, 16 + 73 * (size_t)p->in_row + TSI_JPEG_GATHER_SLACK);
 	if (!err)
 		err = put_blocks(p, b, row, &at);
 	if (err)

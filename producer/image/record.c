@@ -174,13 +174,15 @@ static int pack_rows(struct tsi_record_maker *m,
 	return err;
 }
 
-/* The packed form; ENOTSUP where there is none. */
-static int pack(struct tsi_record_maker *m, const uint8_t *data, size_t len,
-		const uint8_t **record, size_t *record_len)
+int tsi_record_pack(struct tsi_record_maker *m, const uint8_t *data, size_t len,
+		    const uint8_t **record, size_t *record_len)
 {
 	struct tsi_jpeg_frame frame;
-	int err = pack_direct(m, data, len);
+	int err;
 
+	if (!is_small_jpeg(m, data, len))
+		return TSOCK_ENOTSUP;
+	err = pack_direct(m, data, len);
 	if (err == TSOCK_ENOTSUP) {
 		err = tsi_jpeg_whole_open(m->whole, data, len, &frame);
 		if (!err)
@@ -204,7 +206,7 @@ int tsi_record_make(struct tsi_record_maker *m, const uint8_t *data, size_t len,
 	uint8_t head[TSI_WRAPPED_HEAD];
 	const uint8_t *record = NULL;
 	size_t record_len = 0;
-	int err = TSOCK_ENOTSUP;
+	int err;
 
 	out->packed = false;
 	if (!len)
@@ -213,8 +215,7 @@ int tsi_record_make(struct tsi_record_maker *m, const uint8_t *data, size_t len,
 		out->packed = tsi_jpeg_packed_claims(data, len);
 		return copy(NULL, 0, data, len, out);
 	}
-	if (is_small_jpeg(m, data, len))
-		err = pack(m, data, len, &record, &record_len);
+	err = tsi_record_pack(m, data, len, &record, &record_len);
 	if (!err) {
 		out->packed = true;
 		return copy(NULL, 0, record, record_len, out);

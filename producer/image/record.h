@@ -37,6 +37,13 @@ struct tsi_record {
 int tsi_record_make(struct tsi_record_maker *m, const uint8_t *data, size_t len,
 		    struct tsi_record *out);
 
+/*
+ * The packed image of a JPEG, valid until the maker is used again.  Fails with
+ * TSOCK_ENOTSUP (there is none of this file), ENOMEM.
+ */
+int tsi_record_pack(struct tsi_record_maker *m, const uint8_t *data, size_t len,
+		    const uint8_t **record, size_t *record_len);
+
 /* The record of a file that can't be read.  Fails with TSOCK_ENOMEM. */
 int tsi_record_bad(const char *reason, struct tsi_record *out);
 
