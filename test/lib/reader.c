@@ -62,7 +62,7 @@ tsock *connect_reader(const struct reader *r)
 		o.layout = TSOCK_CHW;
 		o.normalize = TSOCK_UNIT;
 	}
-	o.timeout_ms = 20000;
+	o.timeout_ms = 60000;
 	if (tsock_open(r->src->name, &o, &t))
 		die("open: %s", tsock_errmsg());
 	return t;

@@ -4,6 +4,8 @@
  */
 #include "test/lib/stream.h"
 
+#define LOOKS 6000 /* a hundredth of a second each */
+
 uint64_t mix(uint64_t x)
 {
 	x += UINT64_C(0x9e3779b97f4a7c15);
@@ -166,8 +168,8 @@ struct tsock_stats stats_of(const char *name)
 	int err = 0;
 
 	/* It may be about to begin. */
-	for (int i = 0; i < 1000; i++) {
-		err = tsock_query(name, 5000, &st);
+	for (int i = 0; i < LOOKS; i++) {
+		err = tsock_query(name, 60000, &st);
 		if (err != TSOCK_ENOPROD)
 			break;
 		pause_us(10000);
@@ -178,7 +180,7 @@ struct tsock_stats stats_of(const char *name)
 
 void wait_readers(const char *name, uint32_t n)
 {
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i < LOOKS; i++) {
 		if (stats_of(name).consumers == n)
 			return;
 		pause_us(10000);

@@ -90,7 +90,7 @@ static void join_or_be_refused(int ready, int go)
 	/* No member makes room before all have tried. */
 	need(write(ready, "j", 1) == 1);
 	need(read(go, &c, 1) == 0);
-	if (tsock_next(t, 20000, &b))
+	if (tsock_next(t, 60000, &b))
 		die("next: %s", tsock_errmsg());
 	tsock_batch_release(b);
 	tsock_close(t);

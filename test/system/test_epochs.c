@@ -30,7 +30,7 @@ static tsock *connect_floats(const struct source *src, uint32_t batch,
 	o.dtype = TSOCK_F32;
 	o.layout = TSOCK_CHW;
 	o.normalize = TSOCK_UNIT;
-	o.timeout_ms = 20000;
+	o.timeout_ms = 60000;
 	if (tsock_open(src->name, &o, &t))
 		die("open: %s", tsock_errmsg());
 	return t;

@@ -273,7 +273,7 @@ static void silence_on_fdpass(void)
 	}
 	/* All are held open while somebody wants to come in. */
 	t = connect_reader(&me);
-	if (tsock_begin_timed(t, 10000))
+	if (tsock_begin_timed(t, 60000))
 		die("no way in: %s", tsock_errmsg());
 	tsock_close(t);
 }

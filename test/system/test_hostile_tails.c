@@ -27,7 +27,7 @@ static void get_token(uint8_t *token)
 
 	assert_int_equal(tsi_zmq_connect(watched_address.channel, &channel), 0);
 	for (unsigned i = 0;; i++) {
-		assert_true(i < 50);
+		assert_true(i < 300);
 		assert_int_equal(tsi_zmq_send(channel, NULL, &m), 0);
 		assert_int_equal(tsi_zmq_poll(channel, NULL, 0, 200, &ready),
 				 0);
@@ -48,7 +48,7 @@ struct inside {
 
 static int go_in(const uint8_t *token, struct inside *in)
 {
-	int err = tsi_fdpass_connect(watched_address.fdpass, token, 2000,
+	int err = tsi_fdpass_connect(watched_address.fdpass, token, 20000,
 				     &in->passed);
 
 	if (err)

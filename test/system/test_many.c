@@ -10,7 +10,7 @@ static struct tsock_stats ask(const char *name)
 {
 	struct tsock_stats st = { .size = sizeof(st) };
 
-	assert_int_equal(tsock_query(name, 20000, &st), 0);
+	assert_int_equal(tsock_query(name, 60000, &st), 0);
 	return st;
 }
 
@@ -29,7 +29,7 @@ static void the_rows_are_those_who_are_behind(void **state)
 	uint64_t highest = 0;
 
 	(void)state;
-	o.timeout_ms = 20000;
+	o.timeout_ms = 60000;
 	o.batch_size = 1;
 	for (unsigned i = 0; i < MANY; i++) {
 		assert_int_equal(tsock_open("many", &o, &t[i]), 0);

@@ -289,7 +289,7 @@ static tsock *begin_with(const struct source *src, uint32_t rejoin_ms)
 	tsock *t;
 
 	o.batch_size = 16;
-	o.timeout_ms = 20000;
+	o.timeout_ms = 60000;
 	o.rejoin_ms = rejoin_ms;
 	assert_int_equal(tsock_open(src->name, &o, &t), 0);
 	assert_int_equal(tsock_begin(t), 0);
@@ -439,11 +439,11 @@ static void batches_of_the_dead_one_are_kept_as_long_as_wanted(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(tsock_next(t, 20000, &held[i]), 0);
+		assert_int_equal(tsock_next(t, 60000, &held[i]), 0);
 	kill_and_reap(producer);
 	producer = begin_next(&another);
 	for (uint64_t next = 64; next < 1600; next += 16) {
-		assert_int_equal(tsock_next(t, 20000, &b), 0);
+		assert_int_equal(tsock_next(t, 60000, &b), 0);
 		assert_int_equal(tsock_batch_seq(b), next);
 		check_batch(&me, b, 0);
 		tsock_batch_release(b);

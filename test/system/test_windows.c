@@ -203,7 +203,7 @@ static void views_are_made_once_and_shared(void **state)
 	tsock *t[3];
 
 	(void)state;
-	o.timeout_ms = 5000;
+	o.timeout_ms = 60000;
 	for (unsigned i = 0; i < 3; i++) {
 		o.batch_size = 4 + i;
 		o.dtype = TSOCK_F32;
@@ -211,7 +211,7 @@ static void views_are_made_once_and_shared(void **state)
 		o.normalize = i < 2 ? TSOCK_UNIT : TSOCK_RAW;
 		assert_int_equal(tsock_open("views", &o, &t[i]), 0);
 		assert_int_equal(tsock_begin(t[i]), 0);
-		assert_int_equal(tsock_next(t[i], 5000, &b[i]), 0);
+		assert_int_equal(tsock_next(t[i], 60000, &b[i]), 0);
 	}
 	st = stats_of("views");
 	assert_int_equal(st.views, 2);
