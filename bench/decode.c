@@ -14,18 +14,17 @@
  *
  * usage: decode DIR
  */
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <jpeglib.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "bench/bench.h"
+#include "bench/files.h"
 #include "image/image.h"
 #include "image/jpeg_index.h"
 
@@ -146,60 +145,14 @@ static bool usable(struct file *f)
 	return ok;
 }
 
-static bool slurp(const char *path, size_t len, struct file *f)
+static bool take(void *arg, size_t i, uint8_t *data, size_t len)
 {
-	FILE *in = fopen(path, "rb");
-	bool ok;
+	struct file *f = &files[i];
 
-	if (!in)
-		return false;
+	(void)arg;
+	f->data = data;
 	f->len = len;
-	f->data = malloc(len ? len : 1);
-	ok = f->data && fread(f->data, 1, len, in) == len;
-	fclose(in);
-	if (!ok)
-		free(f->data);
-	return ok;
-}
-
-static void add(const char *path, size_t len)
-{
-	struct file f;
-
-	if (nfiles == MAX_FILES)
-		return;
-	if (!slurp(path, len, &f))
-		bench_die("can't read %s", path);
-	if (usable(&f)) {
-		files[nfiles++] = f;
-	} else {
-		free(f.data);
-		nskipped++;
-	}
-}
-
-/* In the order of names, so that two runs see the same files. */
-static void walk(const char *folder)
-{
-	struct dirent **list;
-	int n = scandir(folder, &list, NULL, alphasort);
-
-	if (n < 0)
-		bench_die("can't list %s", folder);
-	for (int i = 0; i < n; i++) {
-		char path[4096];
-		struct stat st;
-
-		snprintf(path, sizeof(path), "%s/%s", folder, list[i]->d_name);
-		if (list[i]->d_name[0] != '.' && stat(path, &st) == 0) {
-			if (S_ISDIR(st.st_mode))
-				walk(path);
-			else if (S_ISREG(st.st_mode))
-				add(path, (size_t)st.st_size);
-		}
-		free(list[i]);
-	}
-	free(list);
+	return usable(f);
 }
 
 /* A file's bytes come from another page each time: let nobody pay for that. */
@@ -351,7 +304,7 @@ int main(int argc, char **argv)
 	errors.mgr.error_exit = on_error;
 	errors.mgr.emit_message = on_message;
 	jpeg_create_decompress(&jpeg);
-	walk(argv[1]);
+	nfiles = bench_files_read(argv[1], MAX_FILES, take, NULL, &nskipped);
 	if (!nfiles)
 		bench_die("no JPEG in %s", argv[1]);
 	set_up_libjpeg();

@@ -13,19 +13,18 @@
  *
  * usage: entropy DIR
  */
-#include <dirent.h>
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <jpeglib.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "bench/bench.h"
+#include "bench/files.h"
 #include "image/jpeg_entropy.h"
 
 #define MAX_FILES 240
@@ -151,61 +150,17 @@ static bool by_rows(const struct file *f)
 	return true;
 }
 
-static bool slurp(const char *path, size_t len, struct file *f)
+static bool take(void *arg, size_t i, uint8_t *data, size_t len)
 {
-	FILE *in = fopen(path, "rb");
-	bool ok;
+	struct file *f = &files[i];
 
-	if (!in)
+	(void)arg;
+	if (!tsi_jpeg_scan_read(data, len, &f->scan))
 		return false;
+	f->data = data;
 	f->len = len;
-	f->data = malloc(len ? len : 1);
-	ok = f->data && fread(f->data, 1, len, in) == len;
-	fclose(in);
-	if (!ok)
-		free(f->data);
-	return ok;
-}
-
-static void add(const char *path, size_t len)
-{
-	struct file *f = &files[nfiles];
-
-	if (nfiles == MAX_FILES)
-		return;
-	if (!slurp(path, len, f))
-		bench_die("can't read %s", path);
-	if (tsi_jpeg_scan_read(f->data, f->len, &f->scan)) {
-		f->row = calloc(f->scan.frame.mcus_down, sizeof(*f->row));
-		nfiles++;
-	} else {
-		free(f->data);
-		nskipped++;
-	}
-}
-
-/* In the order of names, so that two runs see the same files. */
-static void walk(const char *folder)
-{
-	struct dirent **list;
-	int n = scandir(folder, &list, NULL, alphasort);
-
-	if (n < 0)
-		bench_die("can't list %s", folder);
-	for (int i = 0; i < n; i++) {
-		char path[4096];
-		struct stat st;
-
-		snprintf(path, sizeof(path), "%s/%s", folder, list[i]->d_name);
-		if (list[i]->d_name[0] != '.' && stat(path, &st) == 0) {
-			if (S_ISDIR(st.st_mode))
-				walk(path);
-			else if (S_ISREG(st.st_mode))
-				add(path, (size_t)st.st_size);
-		}
-		free(list[i]);
-	}
-	free(list);
+	f->row = calloc(f->scan.frame.mcus_down, sizeof(*f->row));
+	return true;
 }
 
 static double cycle_ns(void)
@@ -295,7 +250,7 @@ int main(int argc, char **argv)
 	mallopt(M_TRIM_THRESHOLD, 1 << 30);
 	if (tsi_jpeg_entropy_create(TSI_SIMD_BEST, &entropy))
 		bench_die("%s", tsock_errmsg());
-	walk(argv[1]);
+	nfiles = bench_files_read(argv[1], MAX_FILES, take, NULL, &nskipped);
 	if (!nfiles)
 		bench_die("no baseline JPEG in %s", argv[1]);
 	make_blocks();

@@ -15,15 +15,14 @@
  *
  * usage: packed DIR
  */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "bench/bench.h"
+#include "bench/files.h"
 #include "image/image.h"
 #include "image/jpeg_packed.h"
 #include "image/jpeg_whole.h"
@@ -86,46 +85,13 @@ static bool pack(struct file *f)
 	return true;
 }
 
-static void add(const char *path, size_t len)
+static bool take(void *arg, size_t i, uint8_t *data, size_t len)
 {
-	struct file *f = &files[nfiles];
-	FILE *in;
+	struct file *f = &files[i];
 
-	if (nfiles == MAX_FILES)
-		return;
-	*f = (struct file){ .len = len, .data = malloc(len + 1) };
-	in = fopen(path, "rb");
-	if (!in || !f->data || fread(f->data, 1, len, in) != len)
-		bench_die("can't read %s", path);
-	fclose(in);
-	if (pack(f))
-		nfiles++;
-	else
-		free(f->data);
-}
-
-/* In the order of names, so that two runs see the same files. */
-static void walk(const char *folder)
-{
-	struct dirent **list;
-	int n = scandir(folder, &list, NULL, alphasort);
-
-	if (n < 0)
-		bench_die("can't list %s", folder);
-	for (int i = 0; i < n; i++) {
-		char path[4096];
-		struct stat st;
-
-		snprintf(path, sizeof(path), "%s/%s", folder, list[i]->d_name);
-		if (list[i]->d_name[0] != '.' && stat(path, &st) == 0) {
-			if (S_ISDIR(st.st_mode))
-				walk(path);
-			else if (S_ISREG(st.st_mode))
-				add(path, (size_t)st.st_size);
-		}
-		free(list[i]);
-	}
-	free(list);
+	(void)arg;
+	*f = (struct file){ .len = len, .data = data };
+	return pack(f);
 }
 
 static void load(const uint8_t *data, size_t len, size_t index)
@@ -274,7 +240,7 @@ int main(int argc, char **argv)
 	    tsi_record_maker_create((uint64_t)32 << 20, &maker) ||
 	    tsi_image_create(&opts, &image))
 		bench_die("no memory");
-	walk(argv[1]);
+	nfiles = bench_files_read(argv[1], MAX_FILES, take, NULL, NULL);
 	if (!nfiles)
 		bench_die("no JPEG in %s", argv[1]);
 	for (size_t i = 0; i < nfiles; i++) {

@@ -14,18 +14,17 @@
  *
  * usage: pixels DIR
  */
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <jpeglib.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "bench/bench.h"
+#include "bench/files.h"
 #include "image/crop.h"
 #include "image/jpeg_entropy.h"
 #include "image/jpeg_kernel.h"
@@ -176,18 +175,16 @@ static bool read_blocks(struct tsi_jpeg_entropy *e, struct file *f)
 	return true;
 }
 
-static void free_file(struct file *f)
+static void free_blocks(struct file *f)
 {
 	for (int c = 0; c < TSI_JPEG_COMPS; c++) {
 		free(f->blocks.coef[c]);
 		free(f->blocks.last[c]);
 	}
-	free(f->data);
-	*f = (struct file){ 0 };
 }
 
 /* The coefficients of f; false: not a file for our decoder. */
-static bool prepare(struct tsi_jpeg_entropy *e, struct file *f)
+static bool prepare(struct tsi_jpeg_entropy *e, struct file *f, size_t i)
 {
 	struct tsi_jpeg_scan scan;
 
@@ -209,53 +206,19 @@ static bool prepare(struct tsi_jpeg_entropy *e, struct file *f)
 			bench_die("no memory");
 	}
 	tsi_jpeg_entropy_open(e, &scan, f->data, f->len);
-	tsi_crop_train(1, 0, nfiles, f->frame.width, f->frame.height, &f->box);
+	tsi_crop_train(1, 0, i, f->frame.width, f->frame.height, &f->box);
 	return read_blocks(e, f);
 }
 
-static void add(struct tsi_jpeg_entropy *e, const char *path, size_t len)
+static bool take(void *arg, size_t i, uint8_t *data, size_t len)
 {
-	struct file *f = &files[nfiles];
-	FILE *in;
+	struct file *f = &files[i];
 
-	if (nfiles == MAX_FILES)
-		return;
-	in = fopen(path, "rb");
-	f->len = len;
-	f->data = malloc(len ? len : 1);
-	if (!in || !f->data || fread(f->data, 1, len, in) != len)
-		bench_die("can't read %s", path);
-	fclose(in);
-	if (prepare(e, f)) {
-		nfiles++;
-	} else {
-		free_file(f);
-		nskipped++;
-	}
-}
-
-/* In the order of names, so that two runs see the same files. */
-static void walk(struct tsi_jpeg_entropy *e, const char *folder)
-{
-	struct dirent **list;
-	int n = scandir(folder, &list, NULL, alphasort);
-
-	if (n < 0)
-		bench_die("can't list %s", folder);
-	for (int i = 0; i < n; i++) {
-		char path[4096];
-		struct stat st;
-
-		snprintf(path, sizeof(path), "%s/%s", folder, list[i]->d_name);
-		if (list[i]->d_name[0] != '.' && stat(path, &st) == 0) {
-			if (S_ISDIR(st.st_mode))
-				walk(e, path);
-			else if (S_ISREG(st.st_mode))
-				add(e, path, (size_t)st.st_size);
-		}
-		free(list[i]);
-	}
-	free(list);
+	*f = (struct file){ .data = data, .len = len };
+	if (prepare(arg, f, i))
+		return true;
+	free_blocks(f);
+	return false;
 }
 
 static void make_kinds(void)
@@ -370,7 +333,7 @@ static void set_up(const char *folder)
 
 	if (tsi_jpeg_entropy_create(TSI_SIMD_BEST, &e))
 		bench_die("%s", tsock_errmsg());
-	walk(e, folder);
+	nfiles = bench_files_read(folder, MAX_FILES, take, e, &nskipped);
 	tsi_jpeg_entropy_destroy(e);
 	if (!nfiles)
 		bench_die("no baseline JPEG in %s", folder);
@@ -397,8 +360,10 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < nfiles; i++)
 		measure(&files[i], passes);
 	report();
-	for (size_t i = 0; i < nfiles; i++)
-		free_file(&files[i]);
+	for (size_t i = 0; i < nfiles; i++) {
+		free_blocks(&files[i]);
+		free(files[i].data);
+	}
 	for (size_t i = 0; i < nkinds; i++) {
 		tsi_jpeg_pixels_destroy(kinds[i].pixels);
 		tsi_resample_destroy(kinds[i].resample);
