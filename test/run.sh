@@ -9,7 +9,8 @@
 #                       and system tests again and again for SOAK_SECONDS
 #   run.sh fuzz         every fuzzer for FUZZ_SECONDS
 #
-# Programs run $TEST_JOBS at a time (one per CPU), as programs.bash describes,
+# Programs run $TEST_JOBS at a time (one more than there are CPUs, since most
+# wait for something now and then), as programs.bash describes,
 # each within the seconds of its suite or TEST_TIMEOUT.  While the programs of
 # one suite run, the next one is built.
 set -u
@@ -79,7 +80,7 @@ declare -A builds=(
 
 top=$PWD
 jobs=$(nproc)
-at_once=${TEST_JOBS:-$jobs}
+at_once=${TEST_JOBS:-$((jobs + 1))}
 logs=build/check
 mkdir -p $logs
 : >$logs/cpu
