@@ -12,7 +12,7 @@ import time
 import pytest
 
 import tsock
-from conftest import BUILD, CHECKOUT, N, SIZE, finish, until
+from conftest import BUILD, CHECKOUT, N, SIZE, finish, runs, until
 from tsock import attach, errors, identity, launch
 
 numpy = pytest.importorskip("numpy")
@@ -26,14 +26,6 @@ def indices(loader):
 
 def pid_of(name="toy"):
     return tsock.query(name, 60)["pid"]
-
-
-def runs(pid):
-    try:
-        with open("/proc/%d/stat" % pid) as f:
-            return f.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 @pytest.fixture

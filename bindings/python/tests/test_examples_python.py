@@ -8,7 +8,6 @@ import shutil
 import pytest
 
 from conftest import CHECKOUT, finish
-from test_attach import end_all
 
 pytest.importorskip("torch")
 
@@ -19,15 +18,14 @@ EACH = 23  # images of each of the three classes
 
 @pytest.fixture
 def folder(place, images, tmp_path):
-    """A folder with train and val; the producers are ended after the test."""
+    """A folder with train and val; place ends the producers."""
     for split in ("train", "val"):
         for kind in sorted(images.iterdir()):
             to = tmp_path / "photos" / split / kind.name
             to.mkdir(parents=True)
             for file in sorted(kind.iterdir())[:EACH]:
                 shutil.copy(file, to)
-    yield tmp_path / "photos"
-    end_all()
+    return tmp_path / "photos"
 
 
 @pytest.fixture
