@@ -221,3 +221,30 @@ int tsi_jpeg_lib_failed(struct tsi_jpeg_lib *l)
 		return tsi_err(TSOCK_EDATA, "JPEG is truncated: %s", text);
 	return tsi_err(TSOCK_EDATA, "bad JPEG: %s", text);
 }
+
+void tsi_jpeg_lib_frame(const struct jpeg_decompress_struct *c,
+			struct tsi_jpeg_frame *f)
+{
+	bool one = c->num_components == 1;
+
+	*f = (struct tsi_jpeg_frame){
+		.width = c->image_width,
+		.height = c->image_height,
+		.comps = (uint8_t)c->num_components,
+		.h_max = one ? 1 : (uint8_t)c->max_h_samp_factor,
+		.v_max = one ? 1 : (uint8_t)c->max_v_samp_factor,
+		.color = one                              ? TSI_JPEG_GRAY
+			 : c->jpeg_color_space == JCS_RGB ? TSI_JPEG_RGB
+							  : TSI_JPEG_YCC,
+	};
+	f->mcus_across = (f->width + 8u * f->h_max - 1) / (8u * f->h_max);
+	f->mcus_down = (f->height + 8u * f->v_max - 1) / (8u * f->v_max);
+	for (int k = 0; k < c->num_components; k++) {
+		const jpeg_component_info *comp = &c->comp_info[k];
+
+		f->comp[k].h = one ? 1 : (uint8_t)comp->h_samp_factor;
+		f->comp[k].v = one ? 1 : (uint8_t)comp->v_samp_factor;
+		for (int i = 0; i < 64; i++)
+			f->comp[k].quant[i] = comp->quant_table->quantval[i];
+	}
+}

@@ -22,6 +22,7 @@
 #include <jpeglib.h>
 
 #include "image/arena.h"
+#include "image/jpeg_blocks.h"
 
 struct tsi_jpeg_lib {
 	struct jpeg_decompress_struct c; /* its client_data is this struct */
@@ -58,5 +59,12 @@ void tsi_jpeg_lib_truncated(struct tsi_jpeg_lib *l) __attribute__((noreturn));
 
 /* After a jump: the error, with its message. */
 int tsi_jpeg_lib_failed(struct tsi_jpeg_lib *l);
+
+/*
+ * How a file of one component or three is divided, when its coefficients were
+ * begun and all components have their quantisers.
+ */
+void tsi_jpeg_lib_frame(const struct jpeg_decompress_struct *c,
+			struct tsi_jpeg_frame *f);
 
 #endif

@@ -6,6 +6,9 @@
 
 #include <jerror.h>
 
+#include "image/jpeg_expand.h"
+#include "image/jpeg_lib.h"
+
 struct errors {
 	struct jpeg_error_mgr mgr; /* first: libjpeg knows no more */
 	jmp_buf out;
@@ -26,44 +29,12 @@ static void on_message(j_common_ptr c, int level)
 
 static uint8_t last_of(const int16_t *coef)
 {
-	static const uint8_t zigzag[64] = {
-		0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
-		12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
-		35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
-		58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
-	};
-	int last = 63;
+	uint8_t last = 0;
 
-	while (last && !coef[zigzag[last]])
-		last--;
-	return (uint8_t)last;
-}
-
-static void fill_frame(const struct jpeg_decompress_struct *c,
-		       struct tsi_jpeg_frame *f)
-{
-	bool one = c->num_components == 1;
-
-	*f = (struct tsi_jpeg_frame){
-		.width = c->image_width,
-		.height = c->image_height,
-		.comps = (uint8_t)c->num_components,
-		.h_max = one ? 1 : (uint8_t)c->max_h_samp_factor,
-		.v_max = one ? 1 : (uint8_t)c->max_v_samp_factor,
-		.color = one                              ? TSI_JPEG_GRAY
-			 : c->jpeg_color_space == JCS_RGB ? TSI_JPEG_RGB
-							  : TSI_JPEG_YCC,
-	};
-	f->mcus_across = (f->width + 8u * f->h_max - 1) / (8u * f->h_max);
-	f->mcus_down = (f->height + 8u * f->v_max - 1) / (8u * f->v_max);
-	for (int k = 0; k < c->num_components; k++) {
-		const jpeg_component_info *info = &c->comp_info[k];
-
-		f->comp[k].h = one ? 1 : (uint8_t)info->h_samp_factor;
-		f->comp[k].v = one ? 1 : (uint8_t)info->v_samp_factor;
-		for (int i = 0; i < 64; i++)
-			f->comp[k].quant[i] = info->quant_table->quantval[i];
-	}
+	for (int i = 0; i < 64; i++)
+		if (coef[i] && tsi_jpeg_zigzag_of[i] > last)
+			last = tsi_jpeg_zigzag_of[i];
+	return last;
 }
 
 static void take_blocks(const struct tsi_jpeg_frame *f,
@@ -124,7 +95,7 @@ bool jpeg_coefs_read(const struct image_gen_bytes *f, struct jpeg_coefs *out)
 	if (c.num_components != 1 && c.num_components != 3)
 		ERREXIT(&c, JERR_BAD_J_COLORSPACE);
 	arrays = jpeg_read_coefficients(&c);
-	fill_frame(&c, &out->frame);
+	tsi_jpeg_lib_frame(&c, &out->frame);
 	out->progressive = c.progressive_mode;
 	all.across = out->frame.mcus_across;
 	all.down = out->frame.mcus_down;
