@@ -21,7 +21,6 @@ struct rank {
 	uint32_t rank;
 	uint32_t flags;
 	bool late; /* it learns of its rank after it has connected */
-	uint32_t join;
 	uint64_t n; /* samples of an epoch */
 	uint64_t first_epoch;
 	uint64_t samples[EPOCHS];
@@ -39,7 +38,6 @@ static tsock *open_rank(const struct rank *k)
 	tsock *t;
 
 	o.batch_size = BATCH;
-	o.join = k->join;
 	o.flags = k->flags;
 	memset(job, k->job, sizeof(job));
 	if (!k->late) {
@@ -112,11 +110,6 @@ static void run_job_like(struct rank *k, struct rank like)
 	}
 }
 
-static void run_job(struct rank *k, uint64_t n, uint32_t join)
-{
-	run_job_like(k, (struct rank){ .n = n, .join = join });
-}
-
 /* 500 = 3 * 167 - 1 */
 static void check_equal_parts(const struct rank *k, uint64_t n)
 {
@@ -133,66 +126,59 @@ static void check_equal_parts(const struct rank *k, uint64_t n)
 	}
 }
 
-static void training_ranks_have_equal_parts(void **state)
+static void check_each_once(uint64_t n)
 {
-	const uint64_t n = 500;
-	struct rank k[RANKS];
+	for (unsigned e = 0; e < EPOCHS; e++)
+		for (uint64_t i = 0; i < n; i++)
+			assert_int_equal(seen[e][i], 1);
+}
+
+/* The ranks of a job, which are like this one, read a stream that is theirs. */
+static void run_alone(struct rank *k, bool sequential, struct rank like)
+{
+	struct tsock_serve_opts o = inproc_opts(like.n);
 	struct inproc st;
 
-	(void)state;
-	inproc_serve_n(&st, n);
-	run_job(k, n, TSOCK_JOIN_EPOCH);
-	check_equal_parts(k, n);
+	o.sequential = sequential;
+	inproc_serve(&st, &o);
+	run_job_like(k, like);
 	inproc_stop(&st);
+}
+
+static void training_ranks_have_equal_parts(void **state)
+{
+	struct rank k[RANKS];
+
+	(void)state;
+	run_alone(k, false, (struct rank){ .n = 500 });
+	check_equal_parts(k, 500);
 }
 
 static void evaluating_ranks_read_each_sample_once(void **state)
 {
-	const uint64_t n = 500;
-	struct tsock_serve_opts o = inproc_opts(n);
 	struct rank k[RANKS];
-	struct inproc st;
 
 	(void)state;
-	o.sequential = 1;
-	inproc_serve(&st, &o);
-	run_job(k, n, TSOCK_JOIN_EPOCH);
-	for (unsigned e = 0; e < EPOCHS; e++)
-		for (uint64_t i = 0; i < n; i++)
-			assert_int_equal(seen[e][i], 1);
-	inproc_stop(&st);
+	run_alone(k, true, (struct rank){ .n = 500 });
+	check_each_once(500);
 }
 
 static void evaluating_ranks_have_equal_parts_if_they_ask(void **state)
 {
-	const uint64_t n = 500;
-	struct tsock_serve_opts o = inproc_opts(n);
 	struct rank k[RANKS];
-	struct inproc st;
 
 	(void)state;
-	o.sequential = 1;
-	inproc_serve(&st, &o);
-	run_job_like(k, (struct rank){ .n = n, .flags = TSOCK_EVEN });
-	check_equal_parts(k, n);
-	inproc_stop(&st);
+	run_alone(k, true, (struct rank){ .n = 500, .flags = TSOCK_EVEN });
+	check_equal_parts(k, 500);
 }
 
 static void a_rank_may_be_told_after_it_has_connected(void **state)
 {
-	const uint64_t n = 500;
-	struct tsock_serve_opts o = inproc_opts(n);
 	struct rank k[RANKS];
-	struct inproc st;
 
 	(void)state;
-	o.sequential = 1;
-	inproc_serve(&st, &o);
-	run_job_like(k, (struct rank){ .n = n, .late = true });
-	for (unsigned e = 0; e < EPOCHS; e++)
-		for (uint64_t i = 0; i < n; i++)
-			assert_int_equal(seen[e][i], 1);
-	inproc_stop(&st);
+	run_alone(k, true, (struct rank){ .n = 500, .late = true });
+	check_each_once(500);
 }
 
 static void told_wrongly(tsock *t, int err, const char *text)
@@ -265,7 +251,7 @@ static void ranks_begin_together_beside_other_readers(void **state)
 	for (unsigned i = 0; i < 24; i++)
 		tsock_batch_release(inproc_next(other));
 	tsock_leave(other);
-	run_job(k, n, TSOCK_JOIN_EPOCH);
+	run_job_like(k, (struct rank){ .n = n });
 	tsock_close(other);
 	inproc_stop(&st);
 }
