@@ -35,7 +35,8 @@ header_compiles()
 	elif printf '%s\n' '#include <tsock/tsock.h>' \
 		'struct tsock_opts o = TSOCK_OPTS_INIT;' \
 		'struct tsock_serve_opts s = TSOCK_SERVE_OPTS_INIT;' \
-		'struct tsock_order_opts r = TSOCK_ORDER_OPTS_INIT;' |
+		'struct tsock_order_opts r = TSOCK_ORDER_OPTS_INIT;' \
+		'struct tsock_rank_opts n = TSOCK_RANK_OPTS_INIT;' |
 		"$@" -Iinclude -pedantic-errors -Wall -Wextra -Werror \
 			-fsyntax-only - >"$logs/header.log" 2>&1; then
 		pass 1 "$name"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * order.h - in which order an epoch visits the samples of a data set:
- * arithmetic, without a stream.  tsock.h includes this, and says what holds for
- * all.
+ * order.h - in which order an epoch visits the samples of a data set, and which
+ * of them a rank reads: arithmetic, without a stream.  tsock.h includes this,
+ * and says what holds for all.
  *
- * It is what tsock-producer does itself, for programs that want to know it.
+ * It is what tsock-producer and consumers do themselves, for programs that want
+ * to know it.
  * Everything here is a function of its arguments alone, and may be called by
  * any thread, and in a forked child.
  */
@@ -18,6 +19,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ------------------------------------------------------------------------
+ * The order of an epoch
+ */
 
 /*
  * PHILOX      For each epoch a uniform shuffle, Fisher and Yates's.  Its random
@@ -89,6 +94,46 @@ TSOCK_API uint64_t tsock_order_len(const struct tsock_order_opts *opts);
  */
 TSOCK_API int tsock_order(const struct tsock_order_opts *opts, uint64_t epoch,
 			  uint64_t *index, uint64_t len);
+
+/* ------------------------------------------------------------------------
+ * The part of a rank
+ */
+
+/*
+ * One rank of a job that trains one model, as tsock_opts and tsock_info
+ * describe it: members of the same name have the same meaning.  How ranks share
+ * an epoch is said above tsock_opts.
+ */
+struct tsock_rank_opts {
+	uint32_t size;       /* sizeof(struct tsock_rank_opts), by the macro */
+	uint32_t rank;       /* below world */
+	uint32_t world;      /* 0 means 1 */
+	uint32_t batch_size; /* samples per batch of one rank, at least 1 */
+	uint32_t flags;      /* TSOCK_DROP_LAST, TSOCK_EVEN */
+	uint32_t sequential; /* 1: an evaluation stream */
+};
+#define TSOCK_RANK_OPTS_INIT \
+	{ \
+		sizeof(struct tsock_rank_opts), 0, 0, 0, 0, 0 \
+	}
+
+/*
+ * A rank's next batch, where left samples of an epoch are left for all ranks
+ * together: *count samples, 0 at the end, of which the first is the *first-th
+ * of those that are left.  When all ranks have taken theirs, world * batch_size
+ * samples fewer are left, or none.
+ * Fails with EARG (a rank that isn't below world, batch_size 0, another flag);
+ * *first and *count are as they were then.
+ */
+TSOCK_API int tsock_rank_next(const struct tsock_rank_opts *opts, uint64_t left,
+			      uint64_t *first, uint64_t *count);
+
+/*
+ * Batches of a rank in an epoch of len samples.  0, and a message, where
+ * tsock_rank_next() fails.
+ */
+TSOCK_API uint64_t tsock_rank_batches(const struct tsock_rank_opts *opts,
+				      uint64_t len);
 
 #ifdef __cplusplus
 }

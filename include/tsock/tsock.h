@@ -100,6 +100,6 @@
 #include "consumer.h" /* reading a stream */
 #include "serve.h"    /* serving a stream */
 #include "stats.h"    /* what streams there are, and how they do */
-#include "order.h"    /* the order of an epoch, without a stream */
+#include "order.h"    /* orders and ranks' parts, without a stream */
 
 #endif

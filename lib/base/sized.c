@@ -34,6 +34,9 @@ const struct tsi_sized tsi_sized_geometry =
 const struct tsi_sized tsi_sized_order_opts =
 	TYPE(struct tsock_order_opts, "opts",
 	     "start from TSOCK_ORDER_OPTS_INIT", count);
+const struct tsi_sized tsi_sized_rank_opts =
+	TYPE(struct tsock_rank_opts, "opts", "start from TSOCK_RANK_OPTS_INIT",
+	     batch_size);
 
 static uint32_t size_of(const void *caller)
 {

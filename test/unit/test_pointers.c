@@ -221,6 +221,21 @@ static void tsock_order_case(void)
 	wrong(tsock_order(&o, 0, index, 1));
 }
 
+ONLY(tsock_rank_batches, wrong_is(tsock_rank_batches(NULL, 1), 0))
+
+static void tsock_rank_next_case(void)
+{
+	struct tsock_rank_opts o = TSOCK_RANK_OPTS_INIT;
+	uint64_t n;
+
+	o.batch_size = 1;
+	wrong(tsock_rank_next(NULL, 1, &n, &n));
+	wrong(tsock_rank_next(&o, 1, NULL, &n));
+	wrong(tsock_rank_next(&o, 1, &n, NULL));
+	o.size = 0;
+	wrong(tsock_rank_next(&o, 1, &n, &n));
+}
+
 static void tsock_serve_geometry_case(void)
 {
 	struct tsock_serve_opts o = TSOCK_SERVE_OPTS_INIT;
@@ -373,6 +388,8 @@ static const struct {
 	CASE(tsock_devices),
 	CASE(tsock_order_len),
 	CASE(tsock_order),
+	CASE(tsock_rank_next),
+	CASE(tsock_rank_batches),
 	CASE(tsock_serve_geometry),
 	CASE(tsock_serve_open),
 	CASE(tsock_serve_claim),

@@ -206,6 +206,17 @@ class OrderOpts(Sized):
     ]
 
 
+class RankOpts(Sized):
+    _fields_ = [
+        ("size", c_uint32),
+        ("rank", c_uint32),
+        ("world", c_uint32),
+        ("batch_size", c_uint32),
+        ("flags", c_uint32),
+        ("sequential", c_uint32),
+    ]
+
+
 # By the C name, for the test that compares sizes.
 STRUCTS = {
     "tsock_field": Field,
@@ -216,6 +227,7 @@ STRUCTS = {
     "tsock_serve_opts": ServeOpts,
     "tsock_geometry": Geometry,
     "tsock_order_opts": OrderOpts,
+    "tsock_rank_opts": RankOpts,
 }
 
 LOGGER = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
@@ -269,6 +281,11 @@ TABLE = {
         c_int,
         [POINTER(OrderOpts), c_uint64, POINTER(c_uint64), c_uint64],
     ),
+    "tsock_rank_next": (
+        c_int,
+        [POINTER(RankOpts), c_uint64, POINTER(c_uint64), POINTER(c_uint64)],
+    ),
+    "tsock_rank_batches": (c_uint64, [POINTER(RankOpts), c_uint64]),
     "tsock_serve_geometry": (c_int, [POINTER(ServeOpts), POINTER(Geometry)]),
     "tsock_serve_open": (c_int, [c_char_p, POINTER(ServeOpts), POINTER(_s)]),
     "tsock_serve_claim": (c_int, [_s, c_uint, c_int, POINTER(c_uint64)]),
