@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The ranks of a job that trains one model: who this is, and its part.
 
-The arithmetic is that of lib/order/ranks.c: of each world * batch samples a
-rank reads its own batch, and of the last ones, which are fewer, a part.
+Which samples are in the part is the library's arithmetic, tsock_rank_next() in
+include/tsock/order.h.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ import threading
 import time
 import weakref
 from array import array
+from ctypes import byref, c_uint64
 from typing import Any, Optional, Sequence
 
-from . import errors
+from . import _ffi, errors
+
+_lib = _ffi.lib
 
 
 def current(rank: Optional[int], world: Optional[int]) -> tuple[int, int]:
@@ -129,23 +132,26 @@ class Ranks:
         self, rank: int, world: int, batch: int, drop_last: bool, once: bool
     ) -> None:
         self.rank, self.world, self.batch = rank, world, batch
-        self._drop_last, self._once = drop_last, once
+        self._opts = _ffi.RankOpts(
+            rank=rank,
+            world=world,
+            batch_size=batch,
+            flags=_ffi.DROP_LAST if drop_last else 0,
+            sequential=once,
+        )
 
     def next(self, left: int) -> tuple[int, int]:
         """(where the next batch begins, its samples); 0 samples: none.
 
         left is how many samples the job has still to read.
         """
-        if left >= self.world * self.batch:
-            return self.rank * self.batch, self.batch
-        if self._drop_last:
-            return 0, 0
-        part, more = divmod(left, self.world)
-        if self._once:
-            first = self.rank * part + min(self.rank, more)
-            return first, part + (self.rank < more)
-        part += more != 0
-        return min(self.rank * part, left - part), part
+        first, count = c_uint64(), c_uint64()
+        code = _lib.tsock_rank_next(
+            byref(self._opts), left, byref(first), byref(count)
+        )
+        if code:
+            raise _ffi.failure(code)
+        return first.value, count.value
 
     def total(self, length: int) -> int:
         """The samples of all ranks in an epoch of this length."""
@@ -153,8 +159,8 @@ class Ranks:
 
     def batches(self, length: int) -> int:
         """The rank's batches in an epoch of this length."""
-        whole, rest = divmod(length, self.world * self.batch)
-        return whole + (self.next(rest)[1] > 0)
+        batches: int = _lib.tsock_rank_batches(byref(self._opts), length)
+        return batches
 
     def samples(self, length: int) -> int:
         """The rank's samples in an epoch of this length."""
@@ -167,8 +173,12 @@ class Ranks:
         """The rank's part of the order of an epoch."""
         if self.world == 1:
             return order
+        block = self.world * self.batch
+        end = len(order) - len(order) % block
         items = array("q")
-        for at in range(0, len(order), self.world * self.batch):
-            first, count = self.next(len(order) - at)
-            items.extend(order[at + first : at + first + count])
+        first, count = self.next(block)
+        for at in range(first, end, block):
+            items.extend(order[at : at + count])
+        first, count = self.next(len(order) - end)
+        items.extend(order[end + first : end + first + count])
         return items
