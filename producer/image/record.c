@@ -174,12 +174,28 @@ static int pack_rows(struct tsi_record_maker *m,
 	return err;
 }
 
+/* Every byte of a record is as it was written, or ENOTSUP. */
+static int check_all(const uint8_t *data, size_t len)
+{
+	struct tsi_jpeg_packed p;
+	int err = tsi_jpeg_packed_open(&p, data, len, false);
+
+	for (uint32_t y = 0; !err && y < p.frame.mcus_down; y++)
+		err = tsi_jpeg_packed_check(&p, y, false);
+	return err ? TSOCK_ENOTSUP : 0;
+}
+
 int tsi_record_pack(struct tsi_record_maker *m, const uint8_t *data, size_t len,
 		    const uint8_t **record, size_t *record_len)
 {
 	struct tsi_jpeg_frame frame;
 	int err;
 
+	if (tsi_jpeg_packed_claims(data, len)) {
+		*record = data;
+		*record_len = len;
+		return check_all(data, len);
+	}
 	if (!is_small_jpeg(m, data, len))
 		return TSOCK_ENOTSUP;
 	err = pack_direct(m, data, len);

@@ -38,8 +38,10 @@ int tsi_record_make(struct tsi_record_maker *m, const uint8_t *data, size_t len,
 		    struct tsi_record *out);
 
 /*
- * The packed image of a JPEG, valid until the maker is used again.  Fails with
- * TSOCK_ENOTSUP (there is none of this file), ENOMEM.
+ * The packed image of a JPEG, valid until the maker is used again; or the data
+ * themselves, if they are an undamaged one.  What comes back may be trusted
+ * (tsi_jpeg_packed_open()).  Fails with TSOCK_ENOTSUP (there is none of this
+ * file), ENOMEM.
  */
 int tsi_record_pack(struct tsi_record_maker *m, const uint8_t *data, size_t len,
 		    const uint8_t **record, size_t *record_len);

@@ -53,6 +53,7 @@ struct tsi_image_cache {
 	_Atomic uint32_t *cost;
 	_Atomic uint64_t used;
 	_Atomic double least; /* worth of the top of the heap */
+	atomic_bool full;     /* a record found no room */
 	pthread_mutex_t lock;
 	/* Under the lock. */
 	struct entry **heap;
@@ -236,6 +237,15 @@ static uint64_t bytes_of(size_t len)
 	return sizeof(struct entry) + len + 16 + sizeof(struct entry *);
 }
 
+bool tsi_image_cache_has_room(const struct tsi_image_cache *c, uint64_t file,
+			      size_t len)
+{
+	return !atomic_load(&c->full) && len <= LARGEST &&
+	       atomic_load(&c->cost[file]) != REFUSED &&
+	       !tsi_image_cache_has(c, file) &&
+	       atomic_load(&c->used) + bytes_of(len) <= c->budget;
+}
+
 bool tsi_image_cache_wants(struct tsi_image_cache *c, uint64_t file,
 			   uint64_t ns, size_t len)
 {
@@ -288,6 +298,7 @@ static bool make_room(struct tsi_image_cache *c, uint64_t bytes, double worth)
 	while (atomic_load(&c->used) + bytes > c->budget) {
 		struct entry *e;
 
+		atomic_store(&c->full, true);
 		if (!c->images || c->heap[0]->worth * BETTER >= worth)
 			return false;
 		e = pop(c);

@@ -52,6 +52,13 @@ const uint8_t *tsi_image_cache_take(struct tsi_image_cache *c, unsigned reader,
 void tsi_image_cache_give(struct tsi_image_cache *c, unsigned reader);
 
 /*
+ * Is there room for a record of about len bytes of this file, which isn't there
+ * and was never refused?  Once a record found none there is no room any more.
+ */
+bool tsi_image_cache_has_room(const struct tsi_image_cache *c, uint64_t file,
+			      size_t len);
+
+/*
  * A sample was made of this file in so many nanoseconds.  Is a record of about
  * len bytes to be made and put in?
  */

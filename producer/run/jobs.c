@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "run/worker.h"
+
 struct tsi_job *tsi_jobs_free(struct tsi_job *job)
 {
 	while (job->used)
@@ -46,4 +48,18 @@ bool tsi_jobs_is_read(const struct tsi_job *job, unsigned depth,
 			return true;
 	}
 	return false;
+}
+
+void tsi_jobs_describe(const struct tsi_job *j, const struct tsi_index *x,
+		       const struct tsi_box *box, const struct tsi_slots *to)
+{
+	*to->label = tsi_index_label(x, j->target.file);
+	*to->index = (int64_t)j->target.file;
+	if (to->weight)
+		*to->weight = tsi_index_weight(x, j->target.file);
+	to->box[0] = box->top;
+	to->box[1] = box->left;
+	to->box[2] = box->height;
+	to->box[3] = box->width;
+	to->box[4] = box->flip;
 }

@@ -10,7 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/index.h"
+#include "image/image.h"
 #include "run/target.h"
+
+struct tsi_slots;
 
 struct tsi_job {
 	bool used;
@@ -36,5 +40,9 @@ struct tsi_job *tsi_jobs_first_kept(struct tsi_job *job, unsigned depth);
 /* Another sample's read of j's target is on its way. */
 bool tsi_jobs_is_read(const struct tsi_job *job, unsigned depth,
 		      const struct tsi_job *j);
+
+/* The fields of j's sample but its image, which has this box. */
+void tsi_jobs_describe(const struct tsi_job *j, const struct tsi_index *x,
+		       const struct tsi_box *box, const struct tsi_slots *to);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "image/record.h"
 #include "run/image_cache.h"
@@ -61,19 +62,53 @@ void tsi_keep_give(struct tsi_keep *k)
 	tsi_image_cache_give(k->cache, k->reader);
 }
 
+/* The file's packed form; NULL: it has none, or there is no memory for it. */
+static const uint8_t *pack(struct tsi_keep *k, uint64_t file,
+			   const uint8_t *data, size_t len, size_t *record_len)
+{
+	const uint8_t *record;
+	int err = tsi_record_pack(k->maker, data, len, &record, record_len);
+	if (err == TSOCK_ENOTSUP)
+		tsi_image_cache_refuse(k->cache, file);
+	return err ? NULL : record;
+}
+
+/* Packed images take about twice the bytes of a JPEG. */
+static size_t expected(size_t len)
+{
+	return 2 * len;
+}
+
+const uint8_t *tsi_keep_pack(struct tsi_keep *k, uint64_t file,
+			     const uint8_t *data, size_t len,
+			     size_t *record_len)
+{
+	int64_t start = tsi_now_ns();
+	const uint8_t *record;
+	size_t n;
+
+	if (!tsi_image_cache_has_room(k->cache, file, expected(len)))
+		return NULL;
+	record = pack(k, file, data, len, &n);
+	if (!record)
+		return NULL;
+	/* Packing takes as long as a sample made of the file would. */
+	if (tsi_image_cache_wants(k->cache, file,
+				  (uint64_t)(tsi_now_ns() - start), n))
+		tsi_image_cache_put(k->cache, file, record, n);
+	*record_len = n;
+	return record;
+}
+
 void tsi_keep_offer(struct tsi_keep *k, uint64_t file, const uint8_t *data,
 		    size_t len, uint64_t ns)
 {
-	struct tsi_record r;
+	const uint8_t *record;
+	size_t n;
 
-	/* Packed images take about twice the bytes of a JPEG. */
-	if (!tsi_image_cache_wants(k->cache, file, ns, 2 * len))
+	if (!tsi_image_cache_wants(k->cache, file, ns, expected(len)))
 		return;
-	if (tsi_record_make(k->maker, data, len, &r))
-		return;
-	if (r.packed)
-		tsi_image_cache_put(k->cache, file, r.data, r.len);
-	else
-		tsi_image_cache_refuse(k->cache, file);
-	free(r.data);
+	record = pack(k, file, data, len, &n);
+	if (record)
+		tsi_image_cache_put(k->cache, file, record, n);
 }

@@ -275,25 +275,35 @@ int tsi_worker_begin(struct tsi_worker *w, uint64_t seq)
 	return 0;
 }
 
-static void set_fields(const struct tsi_index *x, const struct tsi_job *j,
-		       const struct tsi_box *box, const struct tsi_slots *to)
+/*
+ * Make job j's sample of its target's bytes: of the packed form if that is
+ * kept, now or before.
+ */
+static int decode(struct tsi_worker *w, const struct tsi_job *j,
+		  const uint8_t *data, size_t len, const struct tsi_slots *to,
+		  struct tsi_box *box)
 {
-	*to->label = tsi_index_label(x, j->target.file);
-	*to->index = (int64_t)j->target.file;
-	if (to->weight)
-		*to->weight = tsi_index_weight(x, j->target.file);
-	to->box[0] = box->top;
-	to->box[1] = box->left;
-	to->box[2] = box->height;
-	to->box[3] = box->width;
-	to->box[4] = box->flip;
+	const uint8_t *record = NULL;
+	uint64_t file = j->target.file;
+	int err;
+
+	if (w->keep && !j->kept)
+		record = tsi_keep_pack(w->keep, file, data, len, &len);
+	if (record)
+		data = record;
+	tsi_image_trust(w->image, record || j->kept);
+	/* The draws are the sample's, whichever file it is made from. */
+	err = tsi_image_load_file(w->image, file, data, len,
+				  (uint32_t)j->target.id.epoch,
+				  j->target.id.index, to->image, box);
+	tsi_image_trust(w->image, false);
+	return err;
 }
 
 /* Decode; sets *done when the sample is there, else job j has a new target. */
 static int load(struct tsi_worker *w, struct tsi_job *j, const uint8_t *data,
 		size_t len, const struct tsi_slots *to, bool *done)
 {
-	const struct tsi_index *x = tsi_sampler_index(w->sampler);
 	int64_t start = tsi_now_ns();
 	struct tsi_box box;
 	int err;
@@ -303,15 +313,12 @@ static int load(struct tsi_worker *w, struct tsi_job *j, const uint8_t *data,
 		j->searching = true;
 		return choose(w, j);
 	}
-	/* The draws are the sample's, whichever file it is made from. */
-	err = tsi_image_load_file(w->image, j->target.file, data, len,
-				  (uint32_t)j->target.id.epoch,
-				  j->target.id.index, to->image, &box);
+	err = decode(w, j, data, len, to, &box);
 	if (err == TSOCK_EDATA)
 		return on_undecodable(w, j, data, len);
 	if (err)
 		return err;
-	set_fields(x, j, &box, to);
+	tsi_jobs_describe(j, tsi_sampler_index(w->sampler), &box, to);
 	if (w->keep && !j->kept)
 		tsi_keep_offer(w->keep, j->target.file, data, len,
 			       (uint64_t)(tsi_now_ns() - start));
@@ -331,9 +338,7 @@ static int load_kept(struct tsi_worker *w, struct tsi_job *j,
 	*done = false;
 	data = tsi_keep_take(w->keep, file, &len);
 	if (data) {
-		tsi_image_trust(w->image, true);
 		err = load(w, j, data, len, to, done);
-		tsi_image_trust(w->image, false);
 		tsi_budget_claim_end(&w->claim);
 	}
 	tsi_keep_give(w->keep);

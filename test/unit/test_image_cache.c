@@ -15,8 +15,10 @@
 #include <cmocka.h>
 #include <pthread.h>
 
+#include "image/jpeg_index.h"
 #include "run/image_cache.h"
 #include "test/lib/image_gen.h"
+#include "test/lib/pack_image.h"
 #include "test/lib/worker_fixture.h"
 
 #define MS UINT64_C(1000000)
@@ -76,6 +78,12 @@ static void all_are_kept_while_there_is_room(void **state)
 	assert_int_equal(st.hits, 0);
 	/* What is there isn't wanted again. */
 	assert_false(tsi_image_cache_wants(c, 4, 50 * MS, LEN));
+	assert_false(tsi_image_cache_has_room(c, 4, 1));
+	/* There may be room for a small one, until one found none. */
+	assert_true(tsi_image_cache_has_room(c, 20, 100));
+	put_file(c, 20);
+	assert_false(tsi_image_cache_has(c, 20));
+	assert_false(tsi_image_cache_has_room(c, 20, 100));
 	data = tsi_image_cache_take(c, 1, 4, &len);
 	assert_int_equal(len, LEN);
 	assert_int_equal(data[0], 4);
@@ -313,6 +321,86 @@ static void samples_are_the_same_as_without_a_cache(void **state)
 	}
 }
 
+/*
+ * A record among the files is kept as it is only if every byte is right: what
+ * is in the cache isn't checked again.
+ */
+static void damaged_records_are_not_kept(void **state)
+{
+	static struct sample want[64], got[64];
+	unsigned reads[EPOCHS], with[EPOCHS];
+	struct tsi_image_cache_stats st;
+	struct tsi_image_cache *c;
+
+	(void)state;
+	put_jpegs();
+	for (unsigned i = 0; i < 4; i++) {
+		struct image_gen_jpeg g = { .width = 200,
+					    .height = 300,
+					    .components = 3,
+					    .seed = 100 + i };
+		struct image_gen_bytes b = image_gen_jpeg(&g);
+		struct image_gen_bytes r = pack_image(&b);
+		char name[40];
+
+		/* In its last row, behind the slack and the zeros there. */
+		if (i > 0)
+			r.data[r.len - 80 - 9 * i] ^= 0x55;
+		snprintf(name, sizeof(name), "%c/%02u.jpg", "abc"[i % 3], i);
+		put(name, r.data, r.len);
+		free(b.data);
+		free(r.data);
+	}
+	c = make_cache(FILES, 10 << 20, 1);
+	make_epochs(NULL, want, reads);
+	make_epochs(c, got, with);
+	for (unsigned i = 0; i < SAMPLES; i++)
+		assert_memory_equal(&got[i], &want[i], sizeof(got[i]));
+	tsi_image_cache_stats(c, &st);
+	/* Nor are CMYK and the cut one. */
+	assert_int_equal(st.images, FILES - 3 - 2);
+	tsi_image_cache_destroy(c);
+}
+
+/* While there is room a file is decoded once, and its sample is the record's. */
+static void the_first_epoch_decodes_each_file_once(void **state)
+{
+	struct tsi_image_cache *c = make_cache(FILES, 10 << 20, 1);
+	static struct sample got[64];
+	struct tsi_jpeg_index *x;
+	unsigned entered = 0;
+	struct tsi_sampler *s;
+	struct tsi_made made;
+	struct tsi_worker *w;
+
+	(void)state;
+	put_jpegs();
+	options.index_memory = 1 << 20;
+	s = open_sampler();
+	x = tsi_sampler_image_opts(s).jpeg_index;
+	assert_non_null(x);
+	assert_int_equal(tsi_worker_create(s, options.io, DEPTH, NULL, &w), 0);
+	assert_int_equal(tsi_worker_use_cache(w, c, 0), 0);
+	for (unsigned i = 0; i < FILES; i++) {
+		assert_int_equal(tsi_worker_begin(w, i), 0);
+		assert_int_equal(tsi_worker_finish(w, into, got, &made), 0);
+	}
+	/* The decoder of files notes the rows of each that it decodes. */
+	for (unsigned i = 0; i < FILES; i++) {
+		struct tsi_jpeg_kept kept;
+
+		if (!tsi_jpeg_index_get(x, i, &kept))
+			continue;
+		entered++;
+		assert_false(tsi_image_cache_has(c, i));
+	}
+	/* The cut one; CMYK and several scans are for libjpeg. */
+	assert_int_equal(entered, 1);
+	tsi_worker_destroy(w);
+	tsi_sampler_close(s);
+	tsi_image_cache_destroy(c);
+}
+
 /* Another took its place between the begin and the finish: it is read. */
 static void a_sample_whose_image_went_is_read(void **state)
 {
@@ -362,6 +450,8 @@ int main(void)
 		cmocka_unit_test(an_image_outlives_its_place_while_it_is_read),
 		cmocka_unit_test(threads_see_whole_records_alone),
 		TEST(samples_are_the_same_as_without_a_cache),
+		TEST(damaged_records_are_not_kept),
+		TEST(the_first_epoch_decodes_each_file_once),
 		TEST(a_sample_whose_image_went_is_read),
 	};
 
