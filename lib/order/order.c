@@ -4,6 +4,7 @@
  */
 #include "order/order.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -86,6 +87,7 @@ int tsi_order_deal(const struct tsi_order_opts *o, uint32_t *dealt)
 	uint64_t count = o->count, len = tsi_order_len(o);
 	uint32_t *all = malloc(count * sizeof(*all));
 
+	assert(count > 0); /* by tsi_order_check() */
 	if (!all)
 		return tsi_err(TSOCK_ENOMEM,
 			       "no memory to deal %llu samples into segments",
