@@ -30,15 +30,17 @@ static void refuse(int sock, int code)
 }
 
 /* The reply that makes a peer a reader, with what it has to map. */
-static void give_rings(struct tsi_handshake *h, const struct tsi_peer *peer,
-		       const struct tsi_reply *a)
+static void give_rings(struct tsi_handshake *h, const struct tsi_offer *o,
+		       const struct tsi_peer *peer, const struct tsi_reply *a)
 {
 	int fds[TSI_FDPASS_FDS];
 	unsigned n = tsi_readers_fds(h->readers, a->row, h->event, fds);
 
 	if (tsi_fdpass_reply(peer->sock, a, fds, n))
-		tsi_readers_drop(h->readers, a->row,
+		tsi_readers_undo(h->readers, a->row,
 				 "went before it got its rings");
+	else
+		tsi_readers_confirm(h->readers, o, a->row);
 }
 
 /* A peer with a good token becomes a reader. */
@@ -55,8 +57,8 @@ static int accept_reader(struct tsi_handshake *h, const struct tsi_peer *peer)
 		return err;
 	/* A producer that dies from here on has it in its record. */
 	tsi_readers_save_record(h->readers);
-	if (tsi_readers_has(h->readers, o.join.nonce))
-		give_rings(h, peer, &a);
+	if (tsi_readers_stands(h->readers, &o))
+		give_rings(h, &o, peer, &a);
 	else if (!a.keep_sock)
 		refuse(peer->sock, tsi_err(TSOCK_EAGAIN,
 					   "the view failed that was joined"));

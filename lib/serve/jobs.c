@@ -159,10 +159,49 @@ void tsi_jobs_joined(struct tsi_jobs *t, const struct tsi_msg_join *j,
 	k->started = true;
 	k->rank[j->rank].joined = true;
 	k->rank[j->rank].reader = (int)reader;
+}
+
+/* The job and the rank of a reader; NULL: it doesn't wait for others. */
+static struct tsi_job *find_reader(struct tsi_jobs *t, unsigned reader,
+				   struct tsi_job_rank **rank)
+{
+	for (unsigned i = 0; t->count && i < TSI_JOBS; i++)
+		for (unsigned r = 0; t->job[i].used && r < t->job[i].world; r++)
+			if (t->job[i].rank[r].reader == (int)reader) {
+				*rank = &t->job[i].rank[r];
+				return &t->job[i];
+			}
+	return NULL;
+}
+
+static unsigned count_joined(const struct tsi_job *k)
+{
+	unsigned n = 0;
+
 	for (unsigned i = 0; i < k->world; i++)
-		if (!k->rank[i].joined)
-			return;
-	forget(t, k);
+		n += k->rank[i].joined;
+	return n;
+}
+
+void tsi_jobs_settle(struct tsi_jobs *t, unsigned reader)
+{
+	struct tsi_job_rank *r;
+	struct tsi_job *k = find_reader(t, reader, &r);
+
+	if (k && count_joined(k) == k->world)
+		forget(t, k);
+}
+
+void tsi_jobs_undo(struct tsi_jobs *t, unsigned reader)
+{
+	struct tsi_job_rank *r;
+	struct tsi_job *k = find_reader(t, reader, &r);
+
+	if (!k)
+		return;
+	r->joined = false;
+	r->reader = -1;
+	k->started = count_joined(k) > 0;
 }
 
 void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,

@@ -60,9 +60,15 @@ void tsi_jobs_withdraw(struct tsi_jobs *t, const uint8_t *nonce);
 int tsi_jobs_begin(const struct tsi_jobs *t, const struct tsi_msg_join *j,
 		   bool *started, uint64_t *start);
 
-/* The rank has become a reader; its job is forgotten with the last rank. */
+/*
+ * The rank becomes a reader.  Once it has been told, its job is forgotten if it
+ * was the last rank; or it couldn't be told, and has still to join.
+ */
 void tsi_jobs_joined(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		     unsigned reader, uint64_t start);
+
+void tsi_jobs_settle(struct tsi_jobs *t, unsigned reader);
+void tsi_jobs_undo(struct tsi_jobs *t, unsigned reader);
 
 /*
  * A rank is a reader again, after a restart, and not all ranks of its job were

@@ -2,7 +2,7 @@
 /*
  * readers.c - the readers of a stream: who joins, who leaves, who is too slow.
  */
-#include "serve/readers.h"
+#include "serve/readers_record.h"
 
 #include <string.h>
 
@@ -10,8 +10,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "wire/peer.h"
-
-#define MARK_MS 1000 /* between two records of the tails */
 
 void tsi_readers_init(struct tsi_readers *r, struct tsi_sync *sync,
 		      struct tsi_gate *gate, struct tsi_membership *m,
@@ -30,124 +28,6 @@ void tsi_readers_set_slow(struct tsi_readers *r, uint32_t slow, int64_t slow_ms)
 {
 	r->slow = slow;
 	r->slow_ms = slow_ms;
-}
-
-/* ---- those of the producer before ---- */
-
-void tsi_readers_keep_record(struct tsi_readers *r, const char *folder,
-			     const char *name, uint64_t stream)
-{
-	struct tsi_reader_row row;
-	unsigned n = 0;
-
-	tsi_record_open(&r->record, folder, name, stream);
-	for (unsigned i = 0; tsi_record_next(&r->record, &i, &row); i++, n++)
-		tsi_returners_add(&r->returners, &row, tsi_now_ms());
-	if (!n)
-		return;
-	tsi_membership_hold(r->membership, 0);
-	tsi_log(TSOCK_LOG_INFO,
-		"%u consumer%s read this stream when its producer ended: it "
-		"goes on where they are",
-		n, n == 1 ? "" : "s");
-}
-
-void tsi_readers_record_again(struct tsi_readers *r, const char *folder,
-			      const char *name)
-{
-	tsi_record_again(&r->record, folder, name);
-}
-
-void tsi_readers_save_record(struct tsi_readers *r)
-{
-	if (!tsi_record_collect(&r->record))
-		return;
-	tsi_sync_unlock(r->sync);
-	tsi_record_write(&r->record);
-	tsi_sync_lock(r->sync);
-}
-
-void tsi_readers_leave_record(struct tsi_readers *r, bool keep)
-{
-	tsi_record_close(&r->record, keep);
-}
-
-void tsi_readers_note_return(struct tsi_readers *r,
-			     const struct tsi_msg_join *join)
-{
-	tsi_returners_ask(&r->returners, join, tsi_now_ms());
-}
-
-/* A reader's row in the record takes the place of the one that it had. */
-static void record_reader(struct tsi_readers *r, const struct tsi_offer *o,
-			  const struct tsi_conn *c, uint64_t start,
-			  bool together)
-{
-	struct tsi_reader_row row = tsi_conn_row(c, start);
-
-	row.together = together;
-	tsi_record_put(&r->record, &row);
-	if (tsi_returners_take(&r->returners, o->join.was))
-		tsi_record_drop(&r->record, o->join.was);
-}
-
-/* Those whose processes have ended; all: the time of grace is over. */
-static void give_up_returners(struct tsi_readers *r, bool all)
-{
-	const struct tsi_reader_row *row;
-
-	for (unsigned i = 0; (row = tsi_returners_next(&r->returners, &i));
-	     i++) {
-		bool dead = row->pid && row->born &&
-			    tsi_peer_born(row->pid) != row->born;
-
-		if (!dead && !all)
-			continue;
-		tsi_log(TSOCK_LOG_INFO, "consumer %u %s", row->pid,
-			dead ? "ended before it returned"
-			     : "has not returned, and isn't waited for any "
-			       "longer");
-		tsi_record_drop(&r->record, row->nonce);
-		tsi_returners_give_up(&r->returners, i);
-	}
-}
-
-static void await_returners(struct tsi_readers *r, int64_t now_ms)
-{
-	uint64_t from = 0;
-
-	give_up_returners(r, false);
-	switch (tsi_returners_step(&r->returners, now_ms, &from)) {
-	case TSI_RETURNERS_HOLD:
-		tsi_membership_hold(r->membership, from);
-		tsi_gate_publish_base(r->gate, from);
-		tsi_gate_changed(r->gate);
-		tsi_log(TSOCK_LOG_INFO, "the stream goes on from sample %llu",
-			(unsigned long long)from);
-		break;
-	case TSI_RETURNERS_RELEASE:
-		give_up_returners(r, true);
-		tsi_membership_give_up_hold(r->membership);
-		tsi_gate_changed(r->gate);
-		break;
-	case TSI_RETURNERS_WAIT:
-		break;
-	}
-}
-
-/* What the next producer may need: at most a second old. */
-static void record_marks(struct tsi_readers *r, int64_t now_ms)
-{
-	if (now_ms - r->marked_ms < MARK_MS)
-		return;
-	r->marked_ms = now_ms;
-	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++) {
-		struct tsock_stats_row row;
-
-		tsi_membership_stats_row(r->membership, i, &row);
-		tsi_record_mark(&r->record, tsi_conn_nonce(&r->conn[i]),
-				row.tail, tsi_jobs_wait(&r->jobs, i));
-	}
 }
 
 /* ---- joining and leaving ---- */
@@ -282,17 +162,25 @@ int tsi_readers_join(struct tsi_readers *r, const struct tsi_offer *o,
 	a->reader = tsi_conn_attach(&c, tsi_gate_ring(r->gate, o->view),
 				    joined.id, joined.start);
 	r->conn[joined.id] = c;
-	record_reader(r, o, &c, joined.start,
-		      tsi_jobs_wait(&r->jobs, joined.id));
-	/* By the last rank no reader waits for others any more. */
-	if (o->join.world > 1)
-		r->marked_ms = 0;
-	record_marks(r, tsi_now_ms());
+	tsi_readers_record(r, &o->join, &c, joined.start,
+			   tsi_jobs_wait(&r->jobs, joined.id));
 	a->keep_sock = tsi_conn_keeps_sock(&c);
 	a->row = joined.id;
 	a->start = joined.start;
 	a->epoch_end = joined.epoch_end;
 	return 0;
+}
+
+void tsi_readers_confirm(struct tsi_readers *r, const struct tsi_offer *o,
+			 unsigned id)
+{
+	tsi_readers_settle(r, &o->join, id);
+}
+
+void tsi_readers_undo(struct tsi_readers *r, unsigned id, const char *why)
+{
+	tsi_jobs_undo(&r->jobs, id);
+	tsi_readers_drop(r, id, why);
 }
 
 unsigned tsi_readers_fds(const struct tsi_readers *r, unsigned id, int event,
@@ -314,11 +202,18 @@ bool tsi_readers_has(const struct tsi_readers *r, const uint8_t *nonce)
 	return find(r, nonce) >= 0;
 }
 
+bool tsi_readers_stands(const struct tsi_readers *r, const struct tsi_offer *o)
+{
+	return tsi_readers_has(r, o->join.nonce);
+}
+
 void tsi_readers_leave(struct tsi_readers *r, const uint8_t *nonce)
 {
 	int id;
 
 	tsi_jobs_withdraw(&r->jobs, nonce);
+	/* It may have been a reader of the producer before. */
+	tsi_readers_withdraw(r, nonce);
 	tsi_readers_refresh(r); /* its last tail counts */
 	id = find(r, nonce);
 	if (id >= 0)
@@ -411,8 +306,8 @@ void tsi_readers_expire(struct tsi_readers *r, int64_t now_ms)
 {
 	tsi_offers_expire(r->offers, now_ms);
 	tsi_jobs_expire(&r->jobs, now_ms);
-	await_returners(r, now_ms);
-	record_marks(r, now_ms);
+	tsi_readers_await(r, now_ms);
+	tsi_readers_mark(r, now_ms);
 }
 
 unsigned tsi_readers_poll(const struct tsi_readers *r, struct pollfd *fds)

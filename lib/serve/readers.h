@@ -90,9 +90,21 @@ int tsi_readers_forecast(struct tsi_readers *r, const struct tsi_msg_join *join,
 int tsi_readers_join(struct tsi_readers *r, const struct tsi_offer *o,
 		     const struct tsi_peer *peer, struct tsi_reply *a);
 
+/*
+ * The reader has its reply: it is waited for no longer as one of the producer
+ * before, nor by the other ranks of its job.  Or it can't have it, and is no
+ * reader; then all is as if it had not come.
+ */
+void tsi_readers_confirm(struct tsi_readers *r, const struct tsi_offer *o,
+			 unsigned id);
+void tsi_readers_undo(struct tsi_readers *r, unsigned id, const char *why);
+
 /* What a new reader gets: fills at most TSI_FDPASS_FDS, returns how many. */
 unsigned tsi_readers_fds(const struct tsi_readers *r, unsigned id, int event,
 			 int *fds);
+
+/* Is the reader of this offer still one? */
+bool tsi_readers_stands(const struct tsi_readers *r, const struct tsi_offer *o);
 
 /* Has the connection of this nonce a reader? */
 bool tsi_readers_has(const struct tsi_readers *r, const uint8_t *nonce);

@@ -219,6 +219,17 @@ void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark,
 	note_change(r, i);
 }
 
+void tsi_record_settle(struct tsi_record *r, const uint8_t *nonce)
+{
+	unsigned i = r->kept ? find(r, nonce) : TSI_RECORD_ROWS;
+
+	if (i >= TSI_RECORD_ROWS ||
+	    !memcmp(r->row[i].reader.was, nobody, TSI_NONCE))
+		return;
+	memset(r->row[i].reader.was, 0, TSI_NONCE);
+	note_change(r, i);
+}
+
 void tsi_record_drop(struct tsi_record *r, const uint8_t *nonce)
 {
 	unsigned i = r->kept ? find(r, nonce) : TSI_RECORD_ROWS;

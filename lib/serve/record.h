@@ -24,7 +24,6 @@ struct tsi_record_row {
 	uint32_t used; /* 0 or 1 */
 	uint32_t reserved;
 	struct tsi_reader_row reader;
-	uint64_t spare[2];
 };
 
 /*
@@ -73,6 +72,8 @@ bool tsi_record_next(const struct tsi_record *r, unsigned *i,
 void tsi_record_put(struct tsi_record *r, const struct tsi_reader_row *row);
 void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark,
 		     bool together);
+/* It has its reply: what it was before no longer matters. */
+void tsi_record_settle(struct tsi_record *r, const uint8_t *nonce);
 void tsi_record_drop(struct tsi_record *r, const uint8_t *nonce);
 
 /* With the lock held: take what has changed; false: nothing has. */

@@ -8,6 +8,7 @@
 
 #define COLLECT_MS 1000 /* for those that wait for a producer already */
 #define ASKED_MS 10000  /* one that asked, and asks no longer, is gone */
+#define STOOD_MS 1000   /* between two looks: nobody could be heard */
 
 void tsi_returners_add(struct tsi_returners *t,
 		       const struct tsi_reader_row *row, int64_t now_ms)
@@ -19,16 +20,25 @@ void tsi_returners_add(struct tsi_returners *t,
 			(struct tsi_returner){ .used = true, .row = *row };
 		t->count++;
 		t->phase = TSI_RETURNING_COLLECTED;
-		t->since_ms = now_ms;
+		t->since_ms = t->looked_ms = now_ms;
 		return;
 	}
 }
 
+static bool goes_by(const struct tsi_reader_row *row, const uint8_t *was)
+{
+	return !memcmp(row->nonce, was, TSI_NONCE) ||
+	       !memcmp(row->was, was, TSI_NONCE);
+}
+
 static struct tsi_returner *find(struct tsi_returners *t, const uint8_t *was)
 {
+	static const uint8_t nobody[TSI_NONCE];
+
+	if (!memcmp(was, nobody, TSI_NONCE))
+		return NULL;
 	for (unsigned i = 0; t->count && i < TSI_RETURNERS; i++)
-		if (t->returner[i].used &&
-		    !memcmp(t->returner[i].row.nonce, was, TSI_NONCE))
+		if (t->returner[i].used && goes_by(&t->returner[i].row, was))
 			return &t->returner[i];
 	return NULL;
 }
@@ -90,15 +100,23 @@ void tsi_returners_give_up(struct tsi_returners *t, unsigned i)
 		forget(t, &t->returner[i]);
 }
 
-/* Those that asked, and do so no longer, have thought better of it. */
-static void expire(struct tsi_returners *t, int64_t now_ms)
+bool tsi_returners_silent(const struct tsi_returners *t, unsigned i,
+			  int64_t now_ms)
 {
-	for (unsigned i = 0; t->count && i < TSI_RETURNERS; i++) {
-		struct tsi_returner *r = &t->returner[i];
+	const struct tsi_returner *r = &t->returner[i];
 
-		if (r->used && r->asked && now_ms - r->asked_ms > ASKED_MS)
-			forget(t, r);
-	}
+	return r->used && r->asked && now_ms - r->asked_ms > ASKED_MS;
+}
+
+void tsi_returners_look(struct tsi_returners *t, int64_t now_ms)
+{
+	int64_t gap = now_ms - t->looked_ms;
+
+	t->looked_ms = now_ms;
+	if (!t->count || gap <= STOOD_MS)
+		return;
+	for (unsigned i = 0; i < TSI_RETURNERS; i++)
+		t->returner[i].asked_ms += gap;
 }
 
 /* Where all of them are or further on; how many haven't asked. */
@@ -130,7 +148,6 @@ enum tsi_returners_step tsi_returners_step(struct tsi_returners *t,
 
 	if (t->phase == TSI_RETURNING_NOBODY)
 		return TSI_RETURNERS_WAIT;
-	expire(t, now_ms);
 	if (!t->count || !grace) {
 		t->phase = TSI_RETURNING_NOBODY;
 		return TSI_RETURNERS_RELEASE;

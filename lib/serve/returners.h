@@ -32,6 +32,9 @@ struct tsi_reader_row {
 	uint64_t born;            /* when its process began; 0: not known */
 	uint64_t mark;            /* its tail, when it was last looked at */
 	uint8_t nonce[TSI_NONCE]; /* of its connection */
+	uint8_t was[TSI_NONCE];   /* of the one before, as its JOIN says, which
+				   * it names if the reply never came; or
+				   * zeros */
 };
 
 struct tsi_returner {
@@ -50,7 +53,8 @@ enum tsi_returning {
 struct tsi_returners {
 	enum tsi_returning phase;
 	int64_t since_ms;
-	unsigned count; /* that have still to return */
+	int64_t looked_ms; /* the last time */
+	unsigned count;    /* that have still to return */
 	struct tsi_returner returner[TSI_RETURNERS];
 };
 
@@ -72,7 +76,8 @@ bool tsi_returners_ask(struct tsi_returners *t, const struct tsi_msg_join *j,
 /* May nobody join, since the stream's place isn't known yet? */
 bool tsi_returners_collect(const struct tsi_returners *t);
 
-/* What is known of the one that had this nonce; NULL: it isn't awaited. */
+/* What is known of the one that had, or asked for a claim as the one that had
+ * had, this nonce; NULL: it isn't awaited. */
 const struct tsi_reader_row *tsi_returners_find(const struct tsi_returners *t,
 						const uint8_t *was);
 
@@ -85,6 +90,16 @@ bool tsi_returners_take(struct tsi_returners *t, const uint8_t *was);
  */
 const struct tsi_reader_row *tsi_returners_next(const struct tsi_returners *t,
 						unsigned *i);
+
+/* It asked, and hasn't for so long that it must have thought better of it. */
+bool tsi_returners_silent(const struct tsi_returners *t, unsigned i,
+			  int64_t now_ms);
+
+/*
+ * Before that is asked, and often: when the last time is long ago, this process
+ * was stopped, and the silence of the returners is its own.
+ */
+void tsi_returners_look(struct tsi_returners *t, int64_t now_ms);
 
 /* That one will not come. */
 void tsi_returners_give_up(struct tsi_returners *t, unsigned i);

@@ -52,6 +52,7 @@ static void joined(uint8_t name, uint32_t rank, unsigned reader, uint64_t start)
 	struct tsi_msg_join j = join_of(name, rank, 3, 10 + rank);
 
 	tsi_jobs_joined(&jobs, &j, reader, start);
+	tsi_jobs_settle(&jobs, reader);
 }
 
 static void make_complete(int64_t now)
@@ -137,6 +138,34 @@ static void a_rank_that_was_quick_waits_for_the_others(void **state)
 	assert_int_equal(ask('a', 2, 3, 12, 200), 0);
 }
 
+/* It went before it was told, and finds its place as it was. */
+static void a_rank_that_could_not_be_told_joins_again(void **state)
+{
+	struct tsi_msg_join j = join_of('a', 1, 3, 11);
+	bool started = true;
+	uint64_t start;
+
+	(void)state;
+	make_complete(100);
+	tsi_jobs_joined(&jobs, &j, 9, 4000);
+	tsi_jobs_undo(&jobs, 9);
+	assert_false(tsi_jobs_wait(&jobs, 9));
+	assert_int_equal(begin('a', 1, &started, &start), 0);
+	assert_false(started);
+	joined('a', 0, 7, 5000);
+	joined('a', 2, 8, 5000);
+	/* The last one, too: the others wait for it where they began. */
+	tsi_jobs_joined(&jobs, &j, 9, 5000);
+	tsi_jobs_undo(&jobs, 9);
+	assert_true(tsi_jobs_wait(&jobs, 7));
+	assert_int_equal(ask('a', 1, 3, 11, 200), 0);
+	assert_int_equal(begin('a', 1, &started, &start), 0);
+	assert_true(started);
+	assert_int_equal(start, 5000);
+	joined('a', 1, 9, 5000);
+	assert_false(tsi_jobs_wait(&jobs, 7));
+}
+
 static void ranks_that_do_not_fit_together_are_refused(void **state)
 {
 	(void)state;
@@ -179,6 +208,7 @@ int main(void)
 		on_a_clear_table(a_rank_that_asks_no_longer_is_missing),
 		on_a_clear_table(ranks_begin_where_the_first_one_does),
 		on_a_clear_table(a_rank_that_was_quick_waits_for_the_others),
+		on_a_clear_table(a_rank_that_could_not_be_told_joins_again),
 		on_a_clear_table(ranks_that_do_not_fit_together_are_refused),
 		on_a_clear_table(what_nobody_comes_for_is_forgotten),
 	};

@@ -119,9 +119,47 @@ static void the_dead_are_not_waited_for(void **state)
 	assert_true(asks(2, 25, 10));
 	assert_int_equal(tsi_returners_step(&t, 10, &from), TSI_RETURNERS_HOLD);
 	assert_int_equal(from, 25);
-	/* Nor those that asked, and do so no longer. */
-	assert_int_equal(tsi_returners_step(&t, 10011, &from),
+	i = 0;
+	tsi_returners_next(&t, &i);
+	tsi_returners_give_up(&t, i);
+	assert_int_equal(tsi_returners_step(&t, 20, &from),
 			 TSI_RETURNERS_RELEASE);
+}
+
+/* One that asked, and does so no longer, is gone; but not one that couldn't. */
+static void silence_counts_while_this_producer_listens(void **state)
+{
+	(void)state;
+	expect(2);
+	assert_true(asks(2, 25, 10));
+	for (int64_t now = 10; now <= 10000; now += 999)
+		tsi_returners_look(&t, now);
+	assert_false(tsi_returners_silent(&t, 1, 10010));
+	assert_true(tsi_returners_silent(&t, 1, 10011));
+	assert_false(tsi_returners_silent(&t, 0, 10011));
+	/* It was stopped for as long as a minute. */
+	tsi_returners_look(&t, 50000);
+	assert_false(tsi_returners_silent(&t, 1, 50000));
+	assert_true(asks(2, 25, 50010));
+	assert_true(tsi_returners_silent(&t, 1, 60011));
+}
+
+/* Its next claim was recorded, and the reply never came: whose is the row? */
+static void a_claim_that_was_never_heard_of_goes_by_the_one_before(void **state)
+{
+	struct tsi_reader_row row = row_of(9, 60);
+	uint8_t none[TSI_NONCE] = { 0 };
+
+	(void)state;
+	expect(1);
+	memset(row.was, 8, sizeof(row.was));
+	tsi_returners_add(&t, &row, 0);
+	assert_true(asks(8, 90, 10));
+	assert_int_equal(tsi_returners_find(&t, row.nonce)->mark, 60);
+	assert_true(takes(8));
+	assert_false(takes(9));
+	assert_null(tsi_returners_find(&t, none));
+	assert_int_equal(t.count, 1);
 }
 
 /* They will begin where it has, so that has to be there for them. */
@@ -149,6 +187,9 @@ int main(void)
 		cmocka_unit_test(
 			a_rank_whose_job_has_not_begun_stands_where_it_began),
 		cmocka_unit_test(the_dead_are_not_waited_for),
+		cmocka_unit_test(silence_counts_while_this_producer_listens),
+		cmocka_unit_test(
+			a_claim_that_was_never_heard_of_goes_by_the_one_before),
 	};
 
 	return cmocka_run_group_tests_name("returners", tests, NULL, NULL);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * readers_record.c - readers whose producer dies: what is recorded of them for
+ * the next producer, and how that one waits for them.
+ */
+#include "serve/readers_record.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "wire/peer.h"
+
+#define MARK_MS 1000 /* between two records of the tails */
+
+/* Has the reader of that row another one since, and may not know of it? */
+static bool is_superseded(const struct tsi_record *k, const uint8_t *nonce)
+{
+	struct tsi_reader_row row;
+
+	for (unsigned i = 0; tsi_record_next(k, &i, &row); i++)
+		if (!memcmp(row.was, nonce, TSI_NONCE))
+			return true;
+	return false;
+}
+
+void tsi_readers_keep_record(struct tsi_readers *r, const char *folder,
+			     const char *name, uint64_t stream)
+{
+	struct tsi_reader_row row;
+	unsigned n = 0;
+
+	tsi_record_open(&r->record, folder, name, stream);
+	for (unsigned i = 0; tsi_record_next(&r->record, &i, &row); i++) {
+		if (is_superseded(&r->record, row.nonce)) {
+			tsi_record_drop(&r->record, row.nonce);
+			continue;
+		}
+		tsi_returners_add(&r->returners, &row, tsi_now_ms());
+		n++;
+	}
+	if (!n)
+		return;
+	tsi_membership_hold(r->membership, 0);
+	tsi_log(TSOCK_LOG_INFO,
+		"%u consumer%s read this stream when its producer ended: it "
+		"goes on where they are",
+		n, n == 1 ? "" : "s");
+}
+
+void tsi_readers_record_again(struct tsi_readers *r, const char *folder,
+			      const char *name)
+{
+	tsi_record_again(&r->record, folder, name);
+}
+
+void tsi_readers_save_record(struct tsi_readers *r)
+{
+	if (!tsi_record_collect(&r->record))
+		return;
+	tsi_sync_unlock(r->sync);
+	tsi_record_write(&r->record);
+	tsi_sync_lock(r->sync);
+}
+
+void tsi_readers_leave_record(struct tsi_readers *r, bool keep)
+{
+	tsi_record_close(&r->record, keep);
+}
+
+void tsi_readers_note_return(struct tsi_readers *r,
+			     const struct tsi_msg_join *join)
+{
+	tsi_returners_ask(&r->returners, join, tsi_now_ms());
+}
+
+/*
+ * A reader's row in the record.  The one that it had stays until the reader has
+ * its reply: whichever claim it knows of when this producer dies, the next one
+ * finds it by.
+ */
+void tsi_readers_record(struct tsi_readers *r, const struct tsi_msg_join *join,
+			const struct tsi_conn *c, uint64_t start, bool together)
+{
+	struct tsi_reader_row row = tsi_conn_row(c, start);
+
+	row.together = together;
+	memcpy(row.was, join->was, TSI_NONCE);
+	tsi_record_put(&r->record, &row);
+}
+
+static void take(struct tsi_readers *r, const struct tsi_reader_row *row)
+{
+	uint8_t nonce[TSI_NONCE];
+
+	memcpy(nonce, row->nonce, TSI_NONCE);
+	tsi_record_drop(&r->record, nonce);
+	tsi_returners_take(&r->returners, nonce);
+}
+
+/*
+ * One that is awaited has returned.  Producers that died while it returned may
+ * each have left a row of a claim that it never heard of.
+ */
+static bool take_all(struct tsi_readers *r, const uint8_t *was)
+{
+	bool any = false;
+	const struct tsi_reader_row *row;
+	uint8_t before[TSI_NONCE];
+
+	while ((row = tsi_returners_find(&r->returners, was))) {
+		any = true;
+		memcpy(before, row->was, TSI_NONCE);
+		take(r, row);
+		while ((row = tsi_returners_find(&r->returners, before)))
+			take(r, row);
+	}
+	return any;
+}
+
+/* Those who have ended, or ask no longer; all: the time of grace is over. */
+static void give_up_returners(struct tsi_readers *r, int64_t now_ms, bool all)
+{
+	const struct tsi_reader_row *row;
+
+	tsi_returners_look(&r->returners, now_ms);
+	for (unsigned i = 0; (row = tsi_returners_next(&r->returners, &i));
+	     i++) {
+		bool dead = row->pid && row->born &&
+			    tsi_peer_born(row->pid) != row->born;
+
+		if (!dead && !all &&
+		    !tsi_returners_silent(&r->returners, i, now_ms))
+			continue;
+		tsi_log(TSOCK_LOG_INFO, "consumer %u %s", row->pid,
+			dead ? "ended before it returned"
+			     : "has not returned, and isn't waited for any "
+			       "longer");
+		tsi_record_drop(&r->record, row->nonce);
+		tsi_returners_give_up(&r->returners, i);
+	}
+}
+
+void tsi_readers_await(struct tsi_readers *r, int64_t now_ms)
+{
+	uint64_t from = 0;
+
+	give_up_returners(r, now_ms, false);
+	switch (tsi_returners_step(&r->returners, now_ms, &from)) {
+	case TSI_RETURNERS_HOLD:
+		tsi_membership_hold(r->membership, from);
+		tsi_gate_publish_base(r->gate, from);
+		tsi_gate_changed(r->gate);
+		tsi_log(TSOCK_LOG_INFO, "the stream goes on from sample %llu",
+			(unsigned long long)from);
+		break;
+	case TSI_RETURNERS_RELEASE:
+		give_up_returners(r, now_ms, true);
+		tsi_membership_give_up_hold(r->membership);
+		tsi_gate_changed(r->gate);
+		break;
+	case TSI_RETURNERS_WAIT:
+		break;
+	}
+}
+
+/* What the next producer may need: at most a second old. */
+void tsi_readers_mark(struct tsi_readers *r, int64_t now_ms)
+{
+	if (now_ms - r->marked_ms < MARK_MS)
+		return;
+	r->marked_ms = now_ms;
+	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++) {
+		struct tsock_stats_row row;
+
+		tsi_membership_stats_row(r->membership, i, &row);
+		tsi_record_mark(&r->record, tsi_conn_nonce(&r->conn[i]),
+				row.tail, tsi_jobs_wait(&r->jobs, i));
+	}
+}
+
+void tsi_readers_settle(struct tsi_readers *r, const struct tsi_msg_join *join,
+			unsigned id)
+{
+	tsi_jobs_settle(&r->jobs, id);
+	/* By the last rank no reader waits for others any more. */
+	if (join->world > 1)
+		r->marked_ms = 0;
+	tsi_readers_mark(r, tsi_now_ms());
+	/* Of the old row nothing is left in the file before the new one stands
+	 * for itself. */
+	if (take_all(r, join->was))
+		tsi_readers_save_record(r);
+	tsi_record_settle(&r->record, join->nonce);
+}
+
+void tsi_readers_withdraw(struct tsi_readers *r, const uint8_t *nonce)
+{
+	static const uint8_t nobody[TSI_NONCE];
+	const struct tsi_reader_row *row =
+		tsi_returners_find(&r->returners, nonce);
+
+	if (row && !memcmp(row->was, nobody, TSI_NONCE))
+		take(r, row);
+}
