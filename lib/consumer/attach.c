@@ -63,6 +63,10 @@ static unsigned data_fds(const struct tsi_attach *a)
 
 static int check_answer(const struct tsi_attach *a, const struct delivery *d)
 {
+	const struct tsi_reply *r = &d->passed.reply;
+	/* A rank's start may lie epochs before where it goes on. */
+	uint64_t first = r->start > a->position ? r->start : a->position;
+
 	if (d->passed.reply.incarnation != a->incarnation)
 		return tsi_address_err_restarted(a->address);
 	if (d->passed.nfds != 3 + data_fds(a))
@@ -71,10 +75,9 @@ static int check_answer(const struct tsi_attach *a, const struct delivery *d)
 			       "this process is near its limit of open files, "
 			       "raise it (ulimit -n)",
 			       d->passed.nfds, 3 + data_fds(a));
-	if (d->passed.reply.row >= TSI_MAX_ROWS ||
-	    d->passed.reply.epoch_end <= d->passed.reply.start ||
-	    d->passed.reply.epoch_end - d->passed.reply.start > a->epoch_len ||
-	    d->passed.reply.epoch_end > UINT64_MAX / 2)
+	if (r->row >= TSI_MAX_ROWS || r->epoch_end <= first ||
+	    r->epoch_end - first > a->epoch_len ||
+	    r->epoch_end > UINT64_MAX / 2)
 		return tsi_err(
 			TSOCK_EPROTO,
 			"the producer answered with an impossible start");

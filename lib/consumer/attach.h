@@ -21,6 +21,7 @@ struct tsi_attach {
 	const struct tsi_address *address;
 	const uint8_t *nonce, *token;
 	uint64_t incarnation, epoch_len; /* that were announced */
+	uint64_t position;               /* to go on there; or 0 */
 	const struct tsock_field *field; /* of the ring, as expected */
 	unsigned nfields;
 	uint64_t batch;

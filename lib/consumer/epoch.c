@@ -24,6 +24,9 @@ static void leave_reader(struct tsock *t)
 {
 	struct tsi_reader *r = t->reader;
 
+	/* Its producer can't be told any more; the next one will be. */
+	if (t->stream.resumable && tsi_claim_producer_gone(tsi_reader_claim(r)))
+		memcpy(t->lost.was, t->nonce, TSI_NONCE);
 	tsi_siblings_remove(&t->sibling);
 	t->reader = NULL;
 	t->phase = TSI_PHASE_IDLE;

@@ -113,6 +113,7 @@ static int attach(struct tsock *t, const struct tsi_msg_offer *offer,
 		.token = offer->token,
 		.incarnation = t->stream.incarnation,
 		.epoch_len = t->stream.epoch_len,
+		.position = t->goal.end ? t->goal.position : 0,
 		.field = tsi_negotiate_stored(&t->negotiation),
 		.nfields = t->stream.nfields,
 		.batch = t->opts.batch_size,
@@ -182,6 +183,19 @@ static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
 		by[t->transport]);
 }
 
+/*
+ * A join that has failed may have become a claim in the producer's record, and
+ * the producer may have died since.  The next join says so, unless it is known
+ * by the claim of before, or says where it goes on.
+ */
+static void note_claim(struct tsock *t)
+{
+	static const uint8_t nobody[TSI_NONCE];
+
+	if (!t->goal.end && !memcmp(t->lost.was, nobody, TSI_NONCE))
+		memcpy(t->lost.was, t->question.u.join.nonce, TSI_NONCE);
+}
+
 int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
 {
 	/* A join with another goal was under way. */
@@ -211,7 +225,13 @@ int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
 			tsi_log(TSOCK_LOG_DEBUG, "joining '%s': try %d: %s",
 				tsi_address_name(&t->address), tries,
 				tsock_errmsg());
+		/* It made an offer, and was gone before we could connect. */
+		if (err == TSOCK_ENOPROD)
+			err = tsi_err(TSOCK_ELOST,
+				      "the producer of '%s' is gone",
+				      tsi_address_name(&t->address));
 		/* Whatever came of it: the next try is another connection. */
+		note_claim(t);
 		tsi_join_cancel(t);
 		if (no_gpu &&
 		    tsi_negotiate_next(&t->negotiation, offer.transport))

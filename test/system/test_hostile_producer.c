@@ -116,6 +116,22 @@ static size_t cut_short(const struct tsi_msg *q, struct tsi_msg *m,
 	return tsi_msg_pack(m, out) - 3;
 }
 
+/* It dies between its offer and the consumer's call. */
+static size_t no_door(const struct tsi_msg *q, struct tsi_msg *m, uint8_t *out)
+{
+	struct tsi_address address;
+	char away[200];
+
+	need(tsi_address_find("fake_producer", &address, 1) == 1);
+	snprintf(away, sizeof(away), "%s/away.door",
+		 tsi_address_folder(&address));
+	if (q->type == TSI_JOIN)
+		need(!rename(address.fdpass, away));
+	if (q->type == TSI_LEAVE)
+		need(!rename(away, address.fdpass));
+	return tsi_msg_pack(m, out);
+}
+
 static void nonsense_on_the_channel_is_a_named_error(void **state)
 {
 	(void)state;
@@ -131,6 +147,7 @@ static void nonsense_on_the_channel_is_a_named_error(void **state)
 	SURVIVES("error EAGAIN", .reply = again_as_error,
 		 .expect = TSOCK_ENOPROD);
 	SURVIVES("error ELOST", .reply = lost_as_error);
+	SURVIVES("no door", .reply = no_door, .expect = TSOCK_ELOST);
 	SURVIVES("17 fields", .reply = seventeen_fields,
 		 .expect = TSOCK_EPROTO);
 	SURVIVES("cut short", .reply = cut_short, .expect = TSOCK_EPROTO);

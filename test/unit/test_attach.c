@@ -121,7 +121,7 @@ static int attach(struct liar *l, struct tsi_reader **r)
 	pthread_join(l->thread, NULL);
 	if (!err) {
 		assert_int_equal(start, 500);
-		assert_int_equal(end, 1000);
+		assert_int_equal(end, l->answer.epoch_end);
 	}
 	return err;
 }
@@ -358,6 +358,33 @@ static void the_truth_is_taken_and_given_back(void **state)
 	}
 }
 
+/* Where the other ranks of its job have still to begin. */
+static void a_rank_begins_epochs_before_where_it_goes_on(void **state)
+{
+	struct tsi_reader *r;
+	struct liar l;
+
+	(void)state;
+	make(&l);
+	l.ask.position = 2600;
+	l.answer.epoch_end = 3000;
+	assert_int_equal(attach(&l, &r), 0);
+	assert_int_equal(tsi_reader_pos(r), 500);
+	assert_true(tsi_reader_retire(r));
+	tsi_reader_unref(r);
+	unmake(&l);
+	make(&l);
+	l.ask.position = 2600;
+	l.answer.epoch_end = 2600;
+	assert_int_equal(attach(&l, &r), TSOCK_EPROTO);
+	unmake(&l);
+	make(&l);
+	l.ask.position = 2600;
+	l.answer.epoch_end = 3601;
+	assert_int_equal(attach(&l, &r), TSOCK_EPROTO);
+	unmake(&l);
+}
+
 static void a_silent_producer_is_left(void **state)
 {
 	struct tsi_reader *r;
@@ -394,6 +421,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lies_are_refused_and_leave_nothing),
 		cmocka_unit_test(the_truth_is_taken_and_given_back),
+		cmocka_unit_test(a_rank_begins_epochs_before_where_it_goes_on),
 		cmocka_unit_test(a_silent_producer_is_left),
 		cmocka_unit_test(a_refusal_keeps_its_text),
 	};
