@@ -22,7 +22,7 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SEEDS 500
 #else
-#define SEEDS 10000
+#define SEEDS 8000
 #endif
 
 /* ---- a source that is lost ---- */

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * protocol.h - a model of what lies between a producer and its consumers,
+ * for random schedules of lib/serve: messages that are lost, come twice or come
+ * late, connections, tail pages, rings, and a clock.
+ *
+ * The producer's side is the library's own: readers.c, membership*.c,
+ * returners.c, record.c (with its file), jobs.c, offers.c, messages.c,
+ * handshake.c, gate.c and production.c.  The program that is linked with this
+ * model (test_protocol_random.c) stands for what these files call: ZeroMQ, the
+ * descriptor socket, the rings, the kernel's knowledge of processes, the clock.
+ * A consumer (protocol_consumer.c) does what lib/consumer does, step by step.
+ */
+#ifndef TEST_LIB_PROTOCOL_H
+#define TEST_LIB_PROTOCOL_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "wire/fdpass.h"
+#include "wire/msg.h"
+
+#define PEOPLE 5
+#define MOST_C 40
+#define LETTERS 6 /* on their way to the producer, or back, of a consumer */
+#define CALLS 64  /* the last connections to the descriptor socket */
+#define NO_CALL UINT32_MAX
+#define PAGES 64
+#define RINGS 4 /* of this producer and of those before it */
+#define SPOILT UINT64_MAX
+#define NO_FD 0x40000000 /* from there on: descriptors that are never open */
+#define GRACE_MS 60000
+#define SILENCE_MS 10000 /* after which a returner counts as gone */
+
+/* A message, when it arrives; of a reply: its code and token. */
+struct letter {
+	int64_t due;
+	uint16_t type;
+	uint32_t serial;
+	struct tsi_msg_join join; /* of a LEAVE: its nonce alone */
+	int32_t code;
+	uint8_t token[TSI_TOKEN];
+};
+
+struct mail {
+	unsigned n;
+	struct letter letter[LETTERS];
+};
+
+/* A connection: its consumer hangs up, its producer replies, or dies. */
+struct call {
+	uint32_t number;
+	bool accepted, hung_up, cut, answered;
+	unsigned person;
+	uint32_t pid;
+	int64_t due; /* when the token arrives */
+	uint8_t token[TSI_TOKEN];
+	struct tsi_reply reply;
+	unsigned page;
+	uint32_t page_number;
+};
+
+struct page {
+	bool used;
+	uint32_t number; /* another one for each claim */
+	uint64_t tail;
+};
+
+struct ring {
+	uint64_t incarnation; /* of its producer */
+	uint64_t head;
+	uint64_t slot[MOST_C]; /* the sample that is there; or SPOILT */
+};
+
+enum phase {
+	ABSENT,
+	IDLE, /* a process that doesn't read */
+	ASKS, /* JOIN was sent */
+	CALLS_IN,
+	READS,
+	WAITS, /* for the next producer */
+	LEAVES,
+};
+
+struct consumer {
+	unsigned number;
+	enum phase phase;
+	uint32_t life, pid; /* 0: no process */
+	uint32_t batch, join, rank, world;
+	bool leaves; /* between two epochs */
+	uint8_t job[TSOCK_JOB];
+	int64_t stopped_until;
+	/* What it knows of the stream, and wants of it. */
+	uint64_t incarnation;
+	bool returns;
+	uint64_t position, end; /* first sample not taken; where its epoch ends,
+				 * 0: none was begun */
+	uint64_t goal, goal_end;
+	uint8_t nonce[TSI_NONCE], was[TSI_NONCE], claim[TSI_NONCE];
+	/* The join, or the leave, that is under way. */
+	uint32_t serial;
+	int64_t again_ms, since_ms;
+	uint32_t call;
+	/* Its claim. */
+	unsigned page, ring;
+	uint32_t page_number;
+	uint64_t tail, start;
+	/* What it may count on. */
+	bool owed;  /* it reads, by the record of a producer that died */
+	bool stale; /* the record may have a row of it that nobody takes up */
+	uint64_t asked_in; /* the producer that knows that it has asked, ... */
+	int64_t asked_ms;  /* ... when */
+	unsigned epochs;   /* that it has come through */
+	struct mail out, in;
+};
+
+struct machine {
+	uint64_t seed, rng;
+	int64_t now;
+	bool fair; /* nothing is lost any more, and nobody dies */
+	uint64_t n, c, w, loss;
+	int64_t idle_ms; /* when the hold was last of use */
+	unsigned made;   /* the last page */
+	uint32_t calls;
+	bool up; /* there is a producer ... */
+	uint64_t incarnation;
+	int64_t began_ms; /* ... since then */
+	unsigned nring;   /* the ring of now */
+	uint64_t names;   /* nonces, so far */
+	struct ring ring[RINGS];
+	struct page page[PAGES];
+	struct call call[CALLS];
+	struct consumer who[PEOPLE];
+	unsigned people;
+	/* The job of several ranks: the first of the people, if ranks > 1. */
+	unsigned ranks;
+	uint64_t jobs;
+	uint64_t job_start; /* of its first epoch; TSI_NEVER: not begun */
+	/* What happened, for a look at whether the schedules are any good. */
+	uint64_t deaths, returned, refused, joined, taken;
+};
+
+extern struct machine machine;
+
+#define check(what) \
+	do { \
+		if (!(what)) { \
+			print_error("%s (%s:%d, seed %llu)\n", #what, \
+				    __FILE__, __LINE__, \
+				    (unsigned long long)machine.seed); \
+			fail(); \
+		} \
+	} while (0)
+
+/* A number below this one, by the machine's own dice. */
+uint64_t machine_random(uint64_t below);
+
+/* A message sets out.  On the way it may get lost, come twice or come late. */
+void machine_post(struct mail *m, const struct letter *l);
+/* The next one that has arrived; in the order in which they were sent. */
+bool machine_fetch(struct mail *m, struct letter *l);
+
+/* A call to the producer, by its number; NO_CALL: nobody listens. */
+uint32_t machine_call(struct consumer *q, const uint8_t *token);
+
+/* ---- protocol_consumer.c ---- */
+
+/* A process begins, at random or as a rank of a new job; it ends. */
+void consumer_born(struct consumer *q);
+void consumer_die(struct consumer *q);
+
+/* The producer has died: what does its record have of this reader? */
+void consumer_loses_producer(struct consumer *q, bool recorded);
+
+/* One thing that it does. */
+void consumer_step(struct consumer *q);
+
+/* Has it a process that has begun to read, or wants to? */
+bool consumer_is_busy(const struct consumer *q);
+
+#endif

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * protocol_around.h - what lib/serve calls in a program that has no sockets, no
+ * rings, no other processes and no time but those of protocol.h.
+ *
+ * For one program: functions of the library's own names are defined here, so
+ * that the library's files with the real ones are not linked.
+ */
+#ifndef TEST_LIB_PROTOCOL_AROUND_H
+#define TEST_LIB_PROTOCOL_AROUND_H
+
+#include "test/lib/protocol.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/descriptors.h"
+#include "base/log.h"
+#include "serve/conn.h"
+#include "serve/messages.h"
+#include "wire/peer.h"
+#include "wire/zmq.h"
+
+/* The producer may die now; the program that includes this says how. */
+static void moment(void);
+
+/* ---- ZeroMQ ---- */
+
+int tsi_zmq_recv(struct tsi_channel *ch, struct tsi_routing_id *id,
+		 struct tsi_msg *m)
+{
+	struct letter l;
+
+	(void)ch;
+	for (unsigned i = 0; i < PEOPLE; i++) {
+		struct consumer *q = &machine.who[i];
+
+		if (!machine_fetch(&q->out, &l))
+			continue;
+		id->bytes[0] = (uint8_t)i;
+		m->type = l.type;
+		m->serial = l.serial;
+		m->u.join = l.join;
+		if (l.type == TSI_LEAVE)
+			memcpy(m->u.leave.nonce, l.join.nonce, TSI_NONCE);
+		else if (q->pid == l.join.pid &&
+			 l.join.incarnation == machine.incarnation) {
+			q->asked_in = machine.incarnation;
+			q->asked_ms = machine.now;
+		}
+		return 0;
+	}
+	return TSOCK_EAGAIN;
+}
+
+int tsi_zmq_send(struct tsi_channel *ch, const struct tsi_routing_id *id,
+		 const struct tsi_msg *m)
+{
+	struct letter l = { .type = m->type, .serial = m->serial };
+
+	(void)ch;
+	moment();
+	if (m->type == TSI_ERROR)
+		l.code = m->u.error.code;
+	if (m->type == TSI_OFFER)
+		memcpy(l.token, m->u.offer.token, TSI_TOKEN);
+	machine_post(&machine.who[id->bytes[0]].in, &l);
+	moment();
+	return 0;
+}
+
+/* ---- the descriptor socket ---- */
+
+int tsi_fdpass_accept(int fd, int *sock)
+{
+	(void)fd;
+	for (unsigned i = 0; i < CALLS; i++) {
+		struct call *c = &machine.call[(machine.calls + i) % CALLS];
+
+		if (!c->number || c->accepted)
+			continue;
+		c->accepted = true;
+		*sock = NO_FD + (int)c->number;
+		return 0;
+	}
+	return TSOCK_EAGAIN;
+}
+
+static struct call *call_of(int sock)
+{
+	uint32_t number = (uint32_t)(sock - NO_FD);
+	struct call *c = &machine.call[number % CALLS];
+
+	return c->number == number ? c : NULL;
+}
+
+int tsi_fdpass_receive(int sock, struct tsi_peer *peer)
+{
+	struct call *c = call_of(sock);
+
+	if (!c)
+		return TSOCK_EPROTO;
+	if (machine.now < c->due)
+		return TSOCK_EAGAIN;
+	*peer = (struct tsi_peer){ .pid = c->pid, .pidfd = NO_FD };
+	memcpy(peer->token, c->token, TSI_TOKEN);
+	return 0;
+}
+
+/* Who comes while others have still to say where they are? */
+static void check_nobody_is_passed(const struct consumer *q)
+{
+	for (unsigned i = 0; i < PEOPLE; i++) {
+		const struct consumer *o = &machine.who[i];
+
+		if (o != q && o->owed)
+			check(o->asked_in == machine.incarnation ||
+			      machine.now - machine.began_ms >= 1000);
+	}
+}
+
+int tsi_fdpass_reply(int sock, const struct tsi_reply *reply, const int *fds,
+		     unsigned nfds)
+{
+	struct call *c = call_of(sock);
+
+	(void)fds;
+	(void)nfds;
+	moment();
+	if (!c || c->hung_up)
+		return TSOCK_EPROTO;
+	c->reply = *reply;
+	if (!reply->code) {
+		c->page = machine.made;
+		c->page_number = machine.page[c->page].number;
+		check_nobody_is_passed(&machine.who[c->person]);
+	}
+	c->answered = true;
+	moment();
+	return 0;
+}
+
+/* ---- connections: conn.c ---- */
+
+void tsi_conn_init(struct tsi_conn *c)
+{
+	*c = (struct tsi_conn){ .pidfd = -1, .sock = -1 };
+}
+
+int tsi_conn_make(struct tsi_conn *c, const struct tsi_peer *peer,
+		  const struct tsi_msg_join *join)
+{
+	unsigned i = 0;
+
+	while (i < PAGES && machine.page[i].used)
+		i++;
+	check(i < PAGES);
+	machine.names++;
+	machine.page[i] = (struct page){ .used = true,
+					 .number = (uint32_t)machine.names };
+	machine.made = i;
+	*c = (struct tsi_conn){ .pid = peer->pid, .batch = i };
+	memcpy(c->nonce, join->nonce, TSI_NONCE);
+	return 0;
+}
+
+void tsi_conn_give_up(struct tsi_conn *c)
+{
+	machine.page[c->batch].used = false;
+}
+
+uint32_t tsi_conn_attach(struct tsi_conn *c, struct tsi_ring *r, unsigned row,
+			 uint64_t first)
+{
+	(void)c;
+	(void)r;
+	(void)row;
+	(void)first;
+	moment();
+	return 1;
+}
+
+void tsi_conn_detach(const struct tsi_conn *c, unsigned row, const char *why)
+{
+	(void)c;
+	(void)row;
+	(void)why;
+	moment();
+}
+
+bool tsi_conn_keeps_sock(const struct tsi_conn *c)
+{
+	(void)c;
+	return false;
+}
+
+unsigned tsi_conn_fds(const struct tsi_conn *c, int event, int *fds)
+{
+	(void)c;
+	(void)event;
+	(void)fds;
+	return 0;
+}
+
+bool tsi_conn_is(const struct tsi_conn *c, const uint8_t *nonce)
+{
+	return !memcmp(c->nonce, nonce, TSI_NONCE);
+}
+
+const uint8_t *tsi_conn_nonce(const struct tsi_conn *c)
+{
+	return c->nonce;
+}
+
+struct tsi_reader_row tsi_conn_row(const struct tsi_conn *c, uint64_t mark)
+{
+	struct tsi_reader_row row = { .pid = c->pid,
+				      .born = c->pid,
+				      .mark = mark };
+
+	memcpy(row.nonce, c->nonce, TSI_NONCE);
+	return row;
+}
+
+void tsi_conn_close(struct tsi_conn *c)
+{
+	machine.page[c->batch].used = false;
+}
+
+bool tsi_conn_gone(const struct tsi_conn *c)
+{
+	return !tsi_peer_born(c->pid);
+}
+
+const char *tsi_conn_why_gone(const struct tsi_conn *c)
+{
+	(void)c;
+	return "is gone";
+}
+
+struct pollfd tsi_conn_poll(const struct tsi_conn *c)
+{
+	(void)c;
+	return (struct pollfd){ .fd = -1 };
+}
+
+uint64_t tsi_conn_tail(const struct tsi_conn *c)
+{
+	return machine.page[c->batch].tail;
+}
+
+uint64_t tsi_conn_want(const struct tsi_conn *c)
+{
+	(void)c;
+	return 0;
+}
+
+void tsi_conn_kill(struct tsi_conn *c, const struct tsi_conn *waiter,
+		   int64_t held_ms)
+{
+	(void)c;
+	(void)waiter;
+	(void)held_ms;
+}
+
+void tsi_conn_stats(const struct tsi_conn *c, struct tsock_stats_row *row)
+{
+	(void)c;
+	(void)row;
+}
+
+/* ---- the rings, and who sleeps for them ---- */
+
+void tsi_ring_publish(struct tsi_ring *r, uint64_t head)
+{
+	(void)r;
+	moment();
+	machine.ring[machine.nring].head = head;
+	moment();
+}
+
+void tsi_ring_finish(struct tsi_ring *r, enum tsi_ring_state state,
+		     const char *error)
+{
+	(void)r;
+	(void)state;
+	(void)error;
+}
+
+void tsi_ring_want_gate(struct tsi_ring *r, uint64_t gate)
+{
+	(void)r;
+	(void)gate;
+}
+
+void tsi_ring_want_front(struct tsi_ring *r, uint64_t front)
+{
+	(void)r;
+	(void)front;
+}
+
+void tsi_ring_want_start(struct tsi_ring *r, uint64_t first)
+{
+	(void)r;
+	(void)first;
+}
+
+unsigned tsi_ring_handles(const struct tsi_ring *r,
+			  uint8_t (*handle)[TSI_GPU_HANDLE])
+{
+	(void)r;
+	(void)handle;
+	return 0;
+}
+
+void tsi_sync_wake_workers(struct tsi_sync *s)
+{
+	(void)s;
+}
+
+void tsi_sync_wake_stages(struct tsi_sync *s)
+{
+	(void)s;
+}
+
+void tsi_sync_wait_room(struct tsi_sync *s, int64_t until_ns)
+{
+	(void)s;
+	(void)until_ns;
+}
+
+void tsi_sync_wait_staged(struct tsi_sync *s, int64_t until_ns)
+{
+	(void)s;
+	(void)until_ns;
+}
+
+/* ---- the other parts of a server ---- */
+
+int tsi_view_table_find(struct tsi_view_table *t,
+			const struct tsi_view_spec *spec, unsigned *view)
+{
+	(void)t;
+	(void)spec;
+	*view = 0;
+	return 0;
+}
+
+int tsi_sockets_err_restarted(const struct tsi_sockets *k)
+{
+	(void)k;
+	return TSOCK_ELOST;
+}
+
+void tsi_stats_read(const struct tsi_stats *from, struct tsock_stats *out)
+{
+	(void)from;
+	(void)out;
+}
+
+/* ---- the kernel ---- */
+
+struct tsi_descriptors tsi_descriptors(void)
+{
+	return (struct tsi_descriptors){ .limit = 1 << 20 };
+}
+
+bool tsi_descriptors_room(const struct tsi_descriptors *d, uint64_t more,
+			  unsigned quarters)
+{
+	(void)d;
+	(void)more;
+	(void)quarters;
+	return true;
+}
+
+const char *tsi_descriptors_text(const struct tsi_descriptors *d,
+				 char text[TSI_DESCRIPTORS_TEXT])
+{
+	(void)d;
+	text[0] = '\0';
+	return text;
+}
+
+uint64_t tsi_peer_born(uint32_t pid)
+{
+	for (unsigned i = 0; i < PEOPLE; i++)
+		if (pid && machine.who[i].pid == pid)
+			return pid;
+	return 0;
+}
+
+int tsi_peer_check(int sock, uint32_t *pid)
+{
+	*pid = call_of(sock) ? call_of(sock)->pid : 0;
+	return 0;
+}
+
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+	(void)id;
+	ts->tv_sec = machine.now / 1000;
+	ts->tv_nsec = machine.now % 1000 * 1000000;
+	return 0;
+}
+
+/* The record is a file, and a write of it the last that a producer does. */
+ssize_t pwrite(int fd, const void *bytes, size_t len, off_t at)
+{
+	ssize_t n;
+
+	moment();
+	n = syscall(SYS_pwrite64, fd, bytes, len, at);
+	moment();
+	return n;
+}
+
+#endif
