@@ -121,6 +121,8 @@ bool tsi_membership_fall_back_to_base(struct tsi_membership *m, unsigned view);
  * hold the stream doesn't jump, and doesn't end.
  */
 void tsi_membership_hold(struct tsi_membership *m, uint64_t from);
+/* May a reader have been at this sample?  No hold is asked for elsewhere. */
+bool tsi_membership_can_hold(const struct tsi_membership *m, uint64_t from);
 void tsi_membership_give_up_hold(struct tsi_membership *m);
 
 /*

@@ -349,14 +349,24 @@ static int forecast_exact(const struct tsi_membership *m,
 	return err;
 }
 
-/* A start that no stream comes to must not overflow the arithmetic. */
+/* Beyond that the arithmetic might overflow. */
+static bool comes_to(const struct tsi_membership *m, uint64_t q)
+{
+	return q / m->c.epoch_len < MOST_EPOCHS && q < TSI_LAST / 2;
+}
+
+bool tsi_membership_can_hold(const struct tsi_membership *m, uint64_t from)
+{
+	return comes_to(m, from) && from <= m->c.end;
+}
+
+/* A start that no stream comes to. */
 static bool too_far(const struct tsi_membership *m, const struct tsi_join *j)
 {
 	uint64_t most = max64(m->given, m->view[0].claimed);
 
 	if (j->moves)
-		return j->after / m->c.epoch_len >= MOST_EPOCHS ||
-		       j->after >= TSI_LAST / 2;
+		return !comes_to(m, j->after);
 	return j->after > most + 2 * m->c.epoch_len;
 }
 

@@ -32,12 +32,13 @@ void tsi_readers_keep_record(struct tsi_readers *r, const char *folder,
 
 	tsi_record_open(&r->record, folder, name, stream);
 	for (unsigned i = 0; tsi_record_next(&r->record, &i, &row); i++) {
-		if (is_superseded(&r->record, row.nonce)) {
+		/* A damaged mark would take the stream to where none can be. */
+		if (!is_superseded(&r->record, row.nonce) &&
+		    tsi_membership_can_hold(r->membership, row.mark) &&
+		    tsi_returners_add(&r->returners, &row, tsi_now_ms()))
+			n++;
+		else
 			tsi_record_drop(&r->record, row.nonce);
-			continue;
-		}
-		tsi_returners_add(&r->returners, &row, tsi_now_ms());
-		n++;
 	}
 	if (!n)
 		return;
@@ -71,7 +72,8 @@ void tsi_readers_leave_record(struct tsi_readers *r, bool keep)
 void tsi_readers_note_return(struct tsi_readers *r,
 			     const struct tsi_msg_join *join)
 {
-	tsi_returners_ask(&r->returners, join, tsi_now_ms());
+	if (tsi_membership_can_hold(r->membership, join->position))
+		tsi_returners_ask(&r->returners, join, tsi_now_ms());
 }
 
 /*

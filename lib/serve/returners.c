@@ -10,7 +10,7 @@
 #define ASKED_MS 10000  /* one that asked, and asks no longer, is gone */
 #define STOOD_MS 1000   /* between two looks: nobody could be heard */
 
-void tsi_returners_add(struct tsi_returners *t,
+bool tsi_returners_add(struct tsi_returners *t,
 		       const struct tsi_reader_row *row, int64_t now_ms)
 {
 	for (unsigned i = 0; i < TSI_RETURNERS; i++) {
@@ -21,8 +21,9 @@ void tsi_returners_add(struct tsi_returners *t,
 		t->count++;
 		t->phase = TSI_RETURNING_COLLECTED;
 		t->since_ms = t->looked_ms = now_ms;
-		return;
+		return true;
 	}
+	return false;
 }
 
 static bool goes_by(const struct tsi_reader_row *row, const uint8_t *was)

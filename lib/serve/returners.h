@@ -65,8 +65,8 @@ enum tsi_returners_step {
 	TSI_RETURNERS_RELEASE, /* hold no longer */
 };
 
-/* Before the first step: one of the readers before. */
-void tsi_returners_add(struct tsi_returners *t,
+/* Before the first step: one of the readers before.  False: there are too many. */
+bool tsi_returners_add(struct tsi_returners *t,
 		       const struct tsi_reader_row *row, int64_t now_ms);
 
 /* A consumer asks to join: was it one of them?  Then that is noted. */

@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "base/hash.h"
 #include "test/lib/inproc.h"
 
 /* ---- a file system that is slow ---- */
@@ -180,12 +181,45 @@ static void a_slow_record_holds_up_no_worker(void **state)
 	sem_destroy(&may_go);
 }
 
+/* As if a bit of the file were wrong: no stream comes to such a sample. */
+static void a_mark_that_cannot_be_takes_the_stream_nowhere(void **state)
+{
+	static const uint64_t marks[] = { UINT64_MAX, UINT64_C(1) << 63, 401 };
+	struct tsock_serve_opts o = inproc_opts(200);
+	uint64_t n = tsi_hash("made=up", 7, o.epoch_len);
+
+	(void)state;
+	o.resumable = 1;
+	o.identity = "made=up";
+	o.epochs = 2;
+	for (unsigned i = 0; i < 3; i++) {
+		struct tsi_reader_row row = row_of(1, marks[i]);
+		struct inproc st;
+		tsock *t;
+
+		row.pid = 0;
+		tsi_record_init(&r);
+		tsi_record_open(&r, getenv("TSOCK_DIR"), "unit", n);
+		tsi_record_put(&r, &row);
+		die();
+		inproc_serve(&st, &o);
+		t = inproc_join(8, 0);
+		assert_int_equal(tsock_begin_timed(t, PATIENCE_S * 1000), 0);
+		assert_int_equal(tsock_epoch(t), 0);
+		tsock_batch_release(inproc_next(t));
+		tsock_close(t);
+		inproc_stop(&st);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_producer_recorded_outlives_it),
 		cmocka_unit_test(a_file_that_makes_no_sense_is_as_good_as_none),
 		cmocka_unit_test(a_slow_record_holds_up_no_worker),
+		cmocka_unit_test(
+			a_mark_that_cannot_be_takes_the_stream_nowhere),
 	};
 	int failed;
 

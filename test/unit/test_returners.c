@@ -177,6 +177,22 @@ static void a_rank_whose_job_has_not_begun_stands_where_it_began(void **state)
 	assert_int_equal(tsi_returners_find(&t, row.nonce)->mark, 60);
 }
 
+/* The server waits for no more than it can keep apart. */
+static void of_too_many_readers_the_first_are_waited_for(void **state)
+{
+	struct tsi_reader_row row = row_of(1, 60);
+
+	(void)state;
+	expect(0);
+	for (unsigned i = 0; i < TSI_RETURNERS; i++) {
+		row.nonce[1] = (uint8_t)i;
+		assert_true(tsi_returners_add(&t, &row, 0));
+	}
+	row.nonce[0]++;
+	assert_false(tsi_returners_add(&t, &row, 0));
+	assert_null(tsi_returners_find(&t, row.nonce));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +203,7 @@ int main(void)
 		cmocka_unit_test(
 			a_rank_whose_job_has_not_begun_stands_where_it_began),
 		cmocka_unit_test(the_dead_are_not_waited_for),
+		cmocka_unit_test(of_too_many_readers_the_first_are_waited_for),
 		cmocka_unit_test(silence_counts_while_this_producer_listens),
 		cmocka_unit_test(
 			a_claim_that_was_never_heard_of_goes_by_the_one_before),
