@@ -4,6 +4,29 @@
  */
 #include "test/lib/reader.h"
 
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+static _Atomic uint64_t *checked; /* shared with all children; or NULL */
+
+void count_checked(void)
+{
+	checked = mmap(NULL, sizeof(*checked), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(checked != MAP_FAILED);
+}
+
+void add_checked(uint64_t samples)
+{
+	if (checked)
+		atomic_fetch_add(checked, samples);
+}
+
+uint64_t samples_checked(void)
+{
+	return checked ? atomic_load(checked) : 0;
+}
+
 void tally_begin(struct tally *y, const struct source *src, uint32_t batch,
 		 uint32_t flags)
 {
@@ -92,6 +115,7 @@ void read_epoch(const struct reader *r, tsock *t)
 	while ((err = tsock_next(t, -1, &b)) == 0) {
 		tally_add(&y, b);
 		check_batch(r, b, 0);
+		add_checked(tsock_batch_count(b));
 		if (r->scribble)
 			memset(tsock_batch_data_mut(b, 0), 0xee,
 			       tsock_batch_count(b) * r->src->payload);

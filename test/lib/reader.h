@@ -24,6 +24,14 @@ void tally_add(struct tally *y, const tsock_batch *b);
 /* It is over, and was whole unless it began in the middle. */
 void tally_end(struct tally *y, bool whole);
 
+/*
+ * How many samples this process and its children have been handed, each of which
+ * came in its turn and had its own bytes; counted from count_checked() on.
+ */
+void count_checked(void);
+void add_checked(uint64_t samples);
+uint64_t samples_checked(void);
+
 struct reader {
 	const struct source *src;
 	uint32_t batch, join, between, flags;

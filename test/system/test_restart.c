@@ -63,6 +63,7 @@ static void read_part(const struct reader *r, tsock *t)
 			die("rank %u: %llu in the place of %llu", r->rank,
 			    (unsigned long long)seq, (unsigned long long)want);
 		check_batch(r, b, 0);
+		add_checked(tsock_batch_count(b));
 		if (r->floats)
 			check_floats(r, b);
 		tsock_batch_release(b);
@@ -136,6 +137,8 @@ static unsigned disturb(const struct source *src, pid_t producer,
 	return killed;
 }
 
+static unsigned deaths; /* of producers, in all cases */
+
 static void run(const struct source *src, struct reader *r, unsigned n,
 		unsigned seed, unsigned most)
 {
@@ -152,8 +155,7 @@ static void run(const struct source *src, struct reader *r, unsigned n,
 	while (r[0].world && stats_of(src->name).consumers < n &&
 	       !has_ended(pid[0]))
 		pause_us(1000);
-	print_message("%u producers killed\n",
-		      disturb(src, producer, pid, n, seed, most));
+	deaths += disturb(src, producer, pid, n, seed, most);
 }
 
 static void one_reader_goes_on_after_any_death(void **state)
@@ -495,7 +497,13 @@ int main(void)
 		cmocka_unit_test(nothing_is_left_when_nobody_reads),
 	};
 
+	int failed;
+
 	own_folder();
-	return cmocka_run_group_tests_name("restart", tests, NULL,
-					   end_children);
+	count_checked();
+	failed = cmocka_run_group_tests_name("restart", tests, NULL,
+					     end_children);
+	print_message("%u producers killed, %llu samples checked\n", deaths,
+		      (unsigned long long)samples_checked());
+	return failed;
 }
