@@ -4,7 +4,6 @@
  */
 #include "order/order.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -47,7 +46,9 @@ int tsi_order_check(struct tsi_order_opts *o)
 
 uint64_t tsi_order_len(const struct tsi_order_opts *o)
 {
-	return o->sharded ? (o->count - 1) / o->world + 1 : o->count;
+	if (!o->sharded)
+		return o->count;
+	return o->count / o->world + (o->count % o->world > 0);
 }
 
 uint64_t tsi_order_bound(const struct tsi_order_opts *o, uint32_t segment)
@@ -87,7 +88,6 @@ int tsi_order_deal(const struct tsi_order_opts *o, uint32_t *dealt)
 	uint64_t count = o->count, len = tsi_order_len(o);
 	uint32_t *all = malloc(count * sizeof(*all));
 
-	assert(count > 0); /* by tsi_order_check() */
 	if (!all)
 		return tsi_err(TSOCK_ENOMEM,
 			       "no memory to deal %llu samples into segments",
