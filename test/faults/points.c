@@ -49,6 +49,29 @@
 	X(tsi_readers_reap) \
 	X(tsi_membership_leave)
 
+/* Of a producer to which the readers of the one before return: these, and those
+ * of the others that it passes then. */
+#define RETURNING(X) \
+	X(tsi_membership_hold) \
+	X(tsi_returners_ask) \
+	X(tsi_record_put) \
+	X(tsi_record_write) \
+	X(tsi_readers_confirm) \
+	X(tsi_returners_take) \
+	X(tsi_record_settle)
+
+#define RETURNING_TOO(X) \
+	X(tsi_messages_answer) \
+	X(tsi_offers_add) \
+	X(tsi_fdpass_receive) \
+	X(tsi_offers_take) \
+	X(tsi_readers_join) \
+	X(tsi_membership_join) \
+	X(tsi_fdpass_reply) \
+	X(tsi_gate_publish_base) \
+	X(tsi_membership_claim) \
+	X(tsi_gate_changed)
+
 static struct points *mine;
 static const char *const *names;
 
@@ -115,5 +138,8 @@ points_reached(const char *name)
 
 CONSUMER(POINT)
 PRODUCER(POINT)
+RETURNING(POINT)
 const char *const points_consumer[] = { CONSUMER(NAME) NULL };
 const char *const points_producer[] = { PRODUCER(NAME) NULL };
+const char *const points_returning[] = { RETURNING(NAME) RETURNING_TOO(NAME)
+						 NULL };

@@ -18,9 +18,13 @@ struct points {
 	_Atomic int sig;
 };
 
-/* The names of the points of a consumer and of a producer; NULL ends them. */
+/*
+ * The names of the points of a consumer and of a producer; of a producer to
+ * which readers return there are some more.  NULL ends them.
+ */
 extern const char *const points_consumer[];
 extern const char *const points_producer[];
+extern const char *const points_returning[];
 
 /* From now on this process obeys p; its points are these. */
 void points_obey(struct points *p, const char *const *names);

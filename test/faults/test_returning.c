@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_returning.c - a producer to which the readers of a dead one return is
+ * killed at each named point on the way: with the next one they go on at their
+ * exact next samples.
+ */
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "test/faults/points.h"
+#include "test/lib/reader.h"
+
+#define READERS 2
+#define LOOKS 6000 /* of 5 ms each until something must have happened */
+
+static struct {
+	struct points at; /* of the producer that is killed */
+	_Atomic bool enough;
+} * shared;
+
+static struct source src = { .name = "returning",
+			     .n = 500,
+			     .ring = 128,
+			     .max_batch = 16,
+			     .payload = 400,
+			     .pace_us = 20,
+			     .identity = "kind=test\n" };
+
+static int set_up(void **state)
+{
+	(void)state;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return -1;
+	points_set(&shared->at, -1, 0, 0);
+	own_folder();
+	return 0;
+}
+
+/* Epoch after epoch, each whole and in order, until it is enough. */
+static pid_t start_endless(uint32_t batch)
+{
+	struct reader r = { .src = &src, .batch = batch };
+	uint64_t epoch = UINT64_MAX;
+	pid_t pid = spawn();
+	tsock *t;
+
+	if (pid)
+		return pid;
+	t = connect_reader(&r);
+	while (!atomic_load(&shared->enough)) {
+		if (tsock_begin(t))
+			die("begin: %s", tsock_errmsg());
+		need(epoch == UINT64_MAX || tsock_epoch(t) == epoch + 1);
+		epoch = tsock_epoch(t);
+		read_epoch(&r, t);
+	}
+	tsock_close(t);
+	_exit(0);
+}
+
+static void heed(tsock_server *s, const struct source *source)
+{
+	(void)s;
+	(void)source;
+	points_obey(&shared->at, points_returning);
+}
+
+/* All have come to samples that were made since. */
+static void await_progress(void)
+{
+	uint64_t head = stats_of(src.name).head;
+
+	for (unsigned i = 0;; i++) {
+		struct tsock_stats st = stats_of(src.name);
+		unsigned n = 0;
+
+		for (unsigned k = 0; k < st.nrows; k++)
+			n += st.row[k].tail > head + src.ring;
+		if (n == READERS)
+			return;
+		assert_true(i < LOOKS);
+		pause_us(5000);
+	}
+}
+
+static bool all_are_back(void)
+{
+	struct tsock_stats st = { .size = sizeof(st) };
+
+	return !tsock_query(src.name, 100, &st) && st.consumers == READERS;
+}
+
+/* Some points are passed once in a producer's life; then that is enough. */
+static bool dies(pid_t pid, bool or_not)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	for (unsigned i = 0; !info.si_pid && i < LOOKS; i++) {
+		assert_int_equal(waitid(P_PID, (id_t)pid, &info,
+					WEXITED | WNOHANG | WNOWAIT),
+				 0);
+		pause_us(5000);
+		if (!info.si_pid && or_not && all_are_back()) {
+			kill_and_reap(pid);
+			return true;
+		}
+	}
+	return info.si_pid && ended(pid) == 1000 + SIGKILL;
+}
+
+static void hit(pid_t *producer, int point, int n)
+{
+	struct source next = src;
+	pid_t victim;
+
+	next.served = heed;
+	kill_and_reap(*producer);
+	points_set(&shared->at, point, n, SIGKILL);
+	victim = start_producer(&next);
+	if (!dies(victim, n > 1))
+		fail_msg("%s is never reached", points_returning[point]);
+	*producer = start_producer(&src);
+	await_progress();
+}
+
+static void readers_return_whatever_kills_the_next_producer(void **state)
+{
+	pid_t producer = start_producer(&src);
+	pid_t reader[READERS] = { start_endless(16), start_endless(7) };
+
+	(void)state;
+	await_progress();
+	for (int p = 0; points_returning[p]; p++)
+		for (int n = 1; n < 3; n++)
+			hit(&producer, p, n);
+	atomic_store(&shared->enough, true);
+	for (unsigned i = 0; i < READERS; i++)
+		assert_int_equal(ended(reader[i]), 0);
+	kill_and_reap(producer);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(
+			readers_return_whatever_kills_the_next_producer,
+			end_children),
+	};
+
+	return cmocka_run_group_tests_name("returning", tests, set_up, NULL);
+}
