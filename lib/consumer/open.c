@@ -15,13 +15,12 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/sized.h"
 #include "consumer/difference.h"
+#include "consumer/find.h"
 #include "consumer/opts.h"
-#include "consumer/running.h"
-#include "base/fork.h"
-#include "wire/fdpass.h"
 
 #define MEET_MS 1000 /* for the answers of the next producer, at least */
 #define LOOK_MS 50   /* between two looks for a producer */
@@ -182,48 +181,6 @@ static int meet(struct tsock *t, int64_t deadline)
 
 /* ---- finding it ---- */
 
-/* The place at which a producer listens, or NULL; *err: why this process can't
- * look, or 0. */
-static const struct tsi_address *answering(const struct tsi_address *p, int n,
-					   int *err)
-{
-	*err = 0;
-	for (int i = 0; i < n; i++) {
-		int there = tsi_fdpass_listening(tsi_address_fdpass(&p[i]));
-
-		if (there > 0)
-			return &p[i];
-		if (there < 0)
-			*err = there;
-	}
-	return NULL;
-}
-
-static int err_noprod(const struct tsi_address *p, int n, int64_t waited_ms)
-{
-	char folders[TSI_ADDRESSES * (TSI_SOCKET_PATH + 5)], running[256];
-
-	tsi_address_folders(p, (unsigned)n, folders, sizeof(folders));
-	tsi_running(running, sizeof(running));
-	return tsi_err(TSOCK_ENOPROD,
-		       "no producer serves '%s' (looked in %s for %.1f s): "
-		       "start one with tsock-producer --name %s%s",
-		       tsi_address_name(&p[0]), folders,
-		       (double)waited_ms / 1e3, tsi_address_name(&p[0]),
-		       running);
-}
-
-/* Said at once: a misspelt name needn't be waited for. */
-static void log_waiting(const struct tsi_address *p, int n)
-{
-	char folders[TSI_ADDRESSES * (TSI_SOCKET_PATH + 5)], running[256];
-
-	tsi_address_folders(p, (unsigned)n, folders, sizeof(folders));
-	tsi_running(running, sizeof(running));
-	tsi_log(TSOCK_LOG_INFO, "waiting for producer %s at %s%s",
-		tsi_address_name(p), folders, running);
-}
-
 static void log_found(const struct tsock *t)
 {
 	const struct tsi_msg_stream *s = &t->stream;
@@ -244,7 +201,8 @@ static int find_and_meet(struct tsock *t, const struct tsi_address *p, int n)
 
 	for (;; now = tsi_now_ms()) {
 		int err;
-		const struct tsi_address *found = answering(p, n, &err);
+		const struct tsi_address *found =
+			tsi_find_listening(p, n, &err);
 
 		if (found) {
 			t->address = *found;
@@ -258,9 +216,9 @@ static int find_and_meet(struct tsock *t, const struct tsi_address *p, int n)
 			err = 0;
 		}
 		if (now >= deadline)
-			return err ? err : err_noprod(p, n, now - begin);
+			return err ? err : tsi_find_err(p, n, now - begin);
 		if (!said)
-			log_waiting(p, n);
+			tsi_find_log(p, n);
 		said = true;
 		poll(NULL, 0,
 		     deadline - now < LOOK_MS ? (int)(deadline - now)
@@ -300,9 +258,10 @@ static int take_over(struct tsock *t, struct tsock *fresh)
 int tsi_open_again(struct tsock *t, int64_t deadline)
 {
 	struct tsock fresh = { .opts = t->opts, .ranks = t->ranks };
+	const struct tsi_address *found;
 	int err;
-	const struct tsi_address *found = answering(t->place, t->places, &err);
 
+	found = tsi_find_listening(t->place, t->places, &err);
 	if (!found)
 		return TSOCK_EAGAIN;
 	/* Whoever only polls has to get an answer at some time, too. */
