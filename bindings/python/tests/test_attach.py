@@ -7,13 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 import tsock
-from conftest import BUILD, CHECKOUT, N, SIZE, finish, runs, until
-from tsock import attach, errors, identity, launch
+from conftest import CHECKOUT, N, SIZE, finish, runs, until
+from tsock import attach, errors, launch
 
 numpy = pytest.importorskip("numpy")
 INDEX = dict(fields=("index",), dtype="uint8", layout="hwc", timeout=60)
@@ -328,6 +327,14 @@ def test_ctrl_c_ends_the_wait_for_a_start_at_once(place, script):
     os.kill(pid, signal.SIGTERM)
 
 
+def test_a_pickled_loader_attaches_again(start):
+    loader = start()
+    pid = pid_of()
+    again = pickle.loads(pickle.dumps(loader))
+    assert sorted(indices(again)) == list(range(N)) and pid_of() == pid
+    again.close()
+
+
 # ---- failing ----
 
 
@@ -393,241 +400,7 @@ def test_a_loader_whose_producer_dies_names_its_log(start, place):
     assert str(caught.value).endswith("the producer's log is " + log)
 
 
-# ---- another one by that name ----
-
-
-def test_another_stream_of_that_name_is_refused_with_what_differs(
-    start, serve, images
-):
-    serve("--seed", 7, "--preset", "eval")
-    until(tsock.streams)
-    with pytest.raises(tsock.OtherStream) as caught:
-        start(seed=8)
-    lines = str(caught.value).split("\n")
-    assert lines[0] == (
-        "stream 'toy' runs (process %d) and is another one:" % pid_of()
-    )
-    assert [line.split() for line in lines[1:-1]] == [
-        "order is sequential, and philox is the default".split(),
-        "seed is 7, and 8 was asked for".split(),
-        ["segments"] + "is 64, and 1 is the default".split(),
-        "preset is eval, and train is the default".split(),
-        "resize is 256, and none is the default".split(),
-    ]
-    # It goes on, and can be read by its name alone.
-    with tsock.DataLoader("toy", batch_size=48, **INDEX) as loader:
-        assert sorted(indices(loader)) == list(range(N))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        dict(preset="eval", size=24),
-        dict(split="val"),
-        dict(split="train", seed=3, segments=5),
-        dict(order="torch", pillow=11, on_error="raise"),
-        dict(order="sequential", segments=7),
-        dict(preset="eval", resize=40, shard=(1, 2), pillow=14),
-    ],
-)
-def test_an_identity_is_foreseen(serve, images, tmp_path, options):
-    root = tmp_path / "tree"
-    root.mkdir()
-    for split in ("train", "val"):
-        (root / split).symlink_to(images)
-    given = dict(options, root=root if "split" in options else images)
-    given = dict(dict(size=SIZE), **given)
-    want = attach.wanted("toy", dict(given, dataset="imagefolder"))
-    more = want._options
-    words = []
-    for key, value in more.items():
-        if key not in ("root", "dataset"):
-            words += ["--" + key.replace("_", "-"), value]
-    serve(*words, root=given["root"])
-    loader = tsock.DataLoader("toy", batch_size=1, **INDEX)
-    text = tsock._ffi.lib.tsock_identity(handle_of(loader))
-    own = identity.parse(text.decode())
-    assert want.differences(own) == []
-    # And each line of it counts.
-    for key in want.identity:
-        if want.identity[key] is not None:
-            other = dict(own)
-            other[key] = "another"
-            assert len(want.differences(other)) == 1, key
-    loader.close()
-
-
-def handle_of(loader):
-    return loader._pool.first.handle
-
-
-def test_the_folder_tells_the_format(tmp_path, images):
-    assert attach._guess(str(tmp_path)) == "imagefolder"
-    for split in ("train", "val"):
-        (tmp_path / split).symlink_to(images)
-    want = attach.wanted("toy", dict(root=str(tmp_path)))
-    assert want.identity["dataset"] == "imagenet"
-    assert want.identity["root"] == os.path.realpath(images)
-    # One tree, whichever of the two it was called by.
-    own = dict(want.identity, dataset="imagefolder")
-    assert want.differences(own) == []
-    given = attach.wanted("toy", dict(root=tmp_path, dataset="imagenet"))
-    assert len(given.differences(own)) == 1
-
-
-def test_a_program_that_does_not_say_what_it_serves_is_refused(start):
-    program = os.path.join(BUILD, "examples", "serve")
-    with subprocess.Popen([program, "toy", "0"]) as process:
-        try:
-            until(lambda: tsock.streams())
-            with pytest.raises(tsock.OtherStream, match="doesn't say which"):
-                tsock.DataLoader(
-                    "toy", root="/", fields="index", dtype="uint8"
-                )
-        finally:
-            process.terminate()
-
-
-def test_so_is_a_loader_of_somebody_elses():
-    want = attach.wanted("toy", dict(root="/"))
-    with pytest.raises(tsock.OtherStream, match="process 3. that doesn't say"):
-        want.compare({"loader": "DataLoader", "batch": "8"}, 3)
-
-
 # ---- nothing is started ----
-
-
-def test_a_bare_name_starts_nothing(place):
-    with pytest.raises(tsock.NoProducer, match="serves .toy. "):
-        tsock.DataLoader("toy", wait=0.05)
-    assert tsock.streams() == [] and os.listdir(place) == []
-
-
-def test_a_wrong_name_fails_at_once_where_others_run(serve):
-    serve(name="tulips")
-    serve(name="roses")
-    until(lambda: len(tsock.streams()) == 2)
-    with pytest.raises(tsock.NoProducer) as caught:
-        tsock.DataLoader("tulip")
-    assert str(caught.value) == (
-        "no stream 'tulip' runs here, but 'roses', 'tulips'; did you mean "
-        "'tulips'? (wait=60 would wait for it, and root=DIR would start it)"
-    )
-
-
-def test_a_name_that_is_being_started_is_waited_for(place, serve):
-    serve(name="tulips")
-    until(tsock.streams)
-    start = launch.Launch(None, "toy", {})
-    seen = []
-
-    def serves():
-        if start._lock(os.open(start.log, os.O_RDWR)):
-            pytest.fail("the lock isn't held")
-        attach.refuse_wrong_name("toy")
-        seen.append(launch.is_starting("toy"))
-        return True
-
-    start.until(serves)
-    assert seen == [True]
-    with pytest.raises(tsock.NoProducer, match="no stream 'toy' runs here"):
-        attach.refuse_wrong_name("toy")
-
-
-HOLDER = """
-import fcntl, os, sys
-lock = open(os.path.join(os.environ["TSOCK_DIR"], "toy.lock"), "w")
-fcntl.lockf(lock, fcntl.LOCK_EX)
-print("held", flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.fixture
-def scanning(place):
-    """A producer of "toy" that was started by hand, and scans still."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout.readline() == "held\n"
-    yield process
-    process.stdin.close()
-    process.wait()
-    process.stdout.close()
-
-
-def test_a_name_whose_producer_scans_is_waited_for(serve, scanning, script):
-    serve(name="tulips")
-    until(tsock.streams)
-    job = script(
-        "import tsock, tsock.attach\n"
-        "print(len(tsock.DataLoader('toy', framework='numpy')))\n"
-    )
-    assert "waiting for producer toy" in job.stderr.readline()
-    scanning.stdin.close()
-    scanning.wait()
-    serve()
-    assert finish(job)[0] == "%d\n" % N
-
-
-def test_a_scan_may_take_longer_than_the_wait(scanning, monkeypatch):
-    """It is waited for on, and given up when it is gone."""
-    monkeypatch.setattr(attach, "WAIT", 0.05)
-    tries = []
-
-    def connect(seconds):
-        tries.append(seconds)
-        if len(tries) == 3:
-            scanning.stdin.close()
-            scanning.wait()
-        raise tsock.NoProducer("none")
-
-    with pytest.raises(tsock.NoProducer):
-        attach.attached(None, "toy", 1, attach.WAIT, connect)
-    assert tries == [0.05] * 3
-
-
-def test_root_starts_no_second_producer_while_one_scans(
-    scanning, start, monkeypatch, caplog
-):
-    """It waits for the first, and starts its own when that one is gone."""
-    monkeypatch.setattr(launch, "_FIRST_WORD", 0)
-    sleep = time.sleep
-
-    def let_it_go(seconds):
-        scanning.stdin.close()
-        scanning.wait()
-        sleep(seconds)
-
-    monkeypatch.setattr(launch.time, "sleep", let_it_go)
-    loader = start("toy")
-    assert len(loader.dataset) == N
-    assert "process %d starts it" % scanning.pid in caplog.text
-
-
-def test_a_process_never_unlocks_what_it_serves_itself(served, script):
-    """To look at a lock is to open its file, and closing that unlocks it."""
-    served([numpy.zeros((4, 3))])
-    assert launch.holder(None, "mine") == 0
-    look = "import tsock.launch as l; print(l.holder(None, 'mine'))"
-    assert finish(script(look))[0] == "%d\n" % os.getpid()
-
-
-def test_a_wait_that_was_asked_for_is_kept(serve, script):
-    serve(name="tulips")
-    until(tsock.streams)
-    process = script(
-        "import tsock\n"
-        "loader = tsock.DataLoader('toy', wait=60, framework='numpy')\n"
-        "print(len(loader))\n"
-    )
-    assert "waiting for producer" in process.stderr.readline()
-    serve()
-    assert process.stdout.readline() == "%d\n" % N
 
 
 @pytest.mark.parametrize(
@@ -650,14 +423,6 @@ def test_what_makes_no_sense_is_refused_before_anything_starts(
     with pytest.raises(kind, match=text):
         tsock.DataLoader(name, **given)
     assert os.listdir(place) == []
-
-
-def test_a_pickled_loader_attaches_again(start):
-    loader = start()
-    pid = pid_of()
-    again = pickle.loads(pickle.dumps(loader))
-    assert sorted(indices(again)) == list(range(N)) and pid_of() == pid
-    again.close()
 
 
 # ---- the program ----

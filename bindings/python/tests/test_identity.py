@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""A stream that is another one than a loader describes is refused."""
+
+import os
+import subprocess
+
+import pytest
+
+import tsock
+from conftest import BUILD, N, SIZE, until
+from test_attach import INDEX, indices, pid_of
+from test_attach import start  # noqa: F401 - a fixture
+from tsock import attach, identity
+
+pytest.importorskip("numpy")
+
+
+def test_another_stream_of_that_name_is_refused_with_what_differs(
+    start, serve, images
+):
+    serve("--seed", 7, "--preset", "eval")
+    until(tsock.streams)
+    with pytest.raises(tsock.OtherStream) as caught:
+        start(seed=8)
+    lines = str(caught.value).split("\n")
+    assert lines[0] == (
+        "stream 'toy' runs (process %d) and is another one:" % pid_of()
+    )
+    assert [line.split() for line in lines[1:-1]] == [
+        "order is sequential, and philox is the default".split(),
+        "seed is 7, and 8 was asked for".split(),
+        ["segments"] + "is 64, and 1 is the default".split(),
+        "preset is eval, and train is the default".split(),
+        "resize is 256, and none is the default".split(),
+    ]
+    # It goes on, and can be read by its name alone.
+    with tsock.DataLoader("toy", batch_size=48, **INDEX) as loader:
+        assert sorted(indices(loader)) == list(range(N))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        dict(preset="eval", size=24),
+        dict(split="val"),
+        dict(split="train", seed=3, segments=5),
+        dict(order="torch", pillow=11, on_error="raise"),
+        dict(order="sequential", segments=7),
+        dict(preset="eval", resize=40, shard=(1, 2), pillow=14),
+    ],
+)
+def test_an_identity_is_foreseen(serve, images, tmp_path, options):
+    root = tmp_path / "tree"
+    root.mkdir()
+    for split in ("train", "val"):
+        (root / split).symlink_to(images)
+    given = dict(options, root=root if "split" in options else images)
+    given = dict(dict(size=SIZE), **given)
+    want = attach.wanted("toy", dict(given, dataset="imagefolder"))
+    more = want._options
+    words = []
+    for key, value in more.items():
+        if key not in ("root", "dataset"):
+            words += ["--" + key.replace("_", "-"), value]
+    serve(*words, root=given["root"])
+    loader = tsock.DataLoader("toy", batch_size=1, **INDEX)
+    text = tsock._ffi.lib.tsock_identity(handle_of(loader))
+    own = identity.parse(text.decode())
+    assert want.differences(own) == []
+    # And each line of it counts.
+    for key in want.identity:
+        if want.identity[key] is not None:
+            other = dict(own)
+            other[key] = "another"
+            assert len(want.differences(other)) == 1, key
+    loader.close()
+
+
+def handle_of(loader):
+    return loader._pool.first.handle
+
+
+def test_the_folder_tells_the_format(tmp_path, images):
+    assert attach._guess(str(tmp_path)) == "imagefolder"
+    for split in ("train", "val"):
+        (tmp_path / split).symlink_to(images)
+    want = attach.wanted("toy", dict(root=str(tmp_path)))
+    assert want.identity["dataset"] == "imagenet"
+    assert want.identity["root"] == os.path.realpath(images)
+    # One tree, whichever of the two it was called by.
+    own = dict(want.identity, dataset="imagefolder")
+    assert want.differences(own) == []
+    given = attach.wanted("toy", dict(root=tmp_path, dataset="imagenet"))
+    assert len(given.differences(own)) == 1
+
+
+def test_a_program_that_does_not_say_what_it_serves_is_refused(start):
+    program = os.path.join(BUILD, "examples", "serve")
+    with subprocess.Popen([program, "toy", "0"]) as process:
+        try:
+            until(lambda: tsock.streams())
+            with pytest.raises(tsock.OtherStream, match="doesn't say which"):
+                tsock.DataLoader(
+                    "toy", root="/", fields="index", dtype="uint8"
+                )
+        finally:
+            process.terminate()
+
+
+def test_so_is_a_loader_of_somebody_elses():
+    want = attach.wanted("toy", dict(root="/"))
+    with pytest.raises(tsock.OtherStream, match="process 3. that doesn't say"):
+        want.compare({"loader": "DataLoader", "batch": "8"}, 3)
