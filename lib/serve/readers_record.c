@@ -13,8 +13,10 @@
 
 #define MARK_MS 1000 /* between two records of the tails */
 
-/* Has the reader of that row another one since, and may not know of it? */
-static bool is_superseded(const struct tsi_record *k, const uint8_t *nonce)
+static const uint8_t nobody[TSI_NONCE];
+
+/* Has the reader, which knew of that claim, asked for another one since? */
+static bool has_next(const struct tsi_record *k, const uint8_t *nonce)
 {
 	struct tsi_reader_row row;
 
@@ -24,16 +26,39 @@ static bool is_superseded(const struct tsi_record *k, const uint8_t *nonce)
 	return false;
 }
 
+/*
+ * Has the reader of that row another one since, which may not know of it?  Of
+ * the rows that were asked for as by the same claim it has heard of one at most.
+ */
+static bool is_superseded(const struct tsi_record *k,
+			  const struct tsi_reader_row *row)
+{
+	struct tsi_reader_row other;
+
+	if (has_next(k, row->nonce))
+		return true;
+	if (!memcmp(row->was, nobody, TSI_NONCE))
+		return false;
+	for (unsigned i = 0; tsi_record_next(k, &i, &other); i++)
+		if (!memcmp(other.was, row->was, TSI_NONCE) &&
+		    has_next(k, other.nonce))
+			return true;
+	return false;
+}
+
 void tsi_readers_keep_record(struct tsi_readers *r, const char *folder,
 			     const char *name, uint64_t stream)
 {
+	bool superseded[TSI_RECORD_ROWS] = { false };
 	struct tsi_reader_row row;
 	unsigned n = 0;
 
 	tsi_record_open(&r->record, folder, name, stream);
+	for (unsigned i = 0; tsi_record_next(&r->record, &i, &row); i++)
+		superseded[i] = is_superseded(&r->record, &row);
 	for (unsigned i = 0; tsi_record_next(&r->record, &i, &row); i++) {
 		/* A damaged mark would take the stream to where none can be. */
-		if (!is_superseded(&r->record, row.nonce) &&
+		if (!superseded[i] &&
 		    tsi_membership_can_hold(r->membership, row.mark) &&
 		    tsi_returners_add(&r->returners, &row, tsi_now_ms()))
 			n++;
@@ -198,7 +223,6 @@ void tsi_readers_settle(struct tsi_readers *r, const struct tsi_msg_join *join,
 
 void tsi_readers_withdraw(struct tsi_readers *r, const uint8_t *nonce)
 {
-	static const uint8_t nobody[TSI_NONCE];
 	const struct tsi_reader_row *row =
 		tsi_returners_find(&r->returners, nonce);
 

@@ -493,6 +493,8 @@ static void schedules_that_have_failed_keep_every_promise(void **state)
 	run(194);
 	/* Two rows of one reader, of which one only was taken up. */
 	run(200);
+	/* Three deaths in a row, each after another step of one return. */
+	run(61328);
 }
 
 int main(void)
