@@ -76,6 +76,28 @@ static void read_epochs(const struct reader *r)
 	tsock_close(t);
 }
 
+/* A rank's part of epoch 0, and nothing else: half of it. */
+static void read_part(const struct reader *r)
+{
+	tsock *t = connect_reader(r);
+	tsock_batch *b;
+	uint64_t got = 0;
+	int err = tsock_begin_timed(t, 30000);
+
+	if (err || tsock_epoch(t))
+		die("rank %u: epoch %llu: %s", r->rank,
+		    (unsigned long long)tsock_epoch(t), tsock_errmsg());
+	while (!(err = tsock_next(t, 30000, &b))) {
+		check_batch(r, b, 0);
+		got += tsock_batch_count(b);
+		tsock_batch_release(b);
+	}
+	if (err != TSOCK_EEPOCH || got != r->src->n / 2)
+		die("rank %u: %llu samples: %s", r->rank,
+		    (unsigned long long)got, tsock_errmsg());
+	tsock_close(t);
+}
+
 /* It reads until the point was reached for the first time, or two epochs: it
  * waits for the producer, for example, only where that one is slower. */
 static pid_t start_victim(int n)
@@ -277,6 +299,51 @@ static void a_producer_is_hit_anywhere(void **state)
 	assert_int_equal(entries(getenv("TSOCK_DIR")), 2);
 }
 
+static int point_of(const char *name)
+{
+	int p = 0;
+
+	while (strcmp(points_producer[p], name))
+		p++;
+	return p;
+}
+
+/*
+ * The second rank is a reader in the eyes of the producer, which dies before it
+ * tells that rank: both begin where they would have begun.
+ */
+static void ranks_begin_together_though_one_has_not_heard_of_it(void **state)
+{
+	struct source first = src, next;
+	struct reader r = { .src = &first,
+			    .batch = 10,
+			    .world = 2,
+			    .between = TSOCK_BETWEEN_LEAVE };
+	pid_t producer, rank[2];
+
+	(void)state;
+	first.identity = "kind=points\n";
+	first.served = heed;
+	next = first;
+	next.served = NULL;
+	points_set(at, point_of("tsi_fdpass_reply"), 2, SIGKILL);
+	producer = start_producer(&first);
+	for (r.rank = 0; r.rank < 2; r.rank++) {
+		rank[r.rank] = spawn();
+		if (rank[r.rank] == 0) {
+			read_part(&r);
+			_exit(0);
+		}
+	}
+	if (hit(producer, "tsi_fdpass_reply") != CLD_KILLED)
+		fail_msg("the producer was not killed");
+	ended(producer);
+	producer = start_producer(&next);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(ended(rank[i]), 0);
+	kill_and_reap(producer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -284,6 +351,9 @@ int main(void)
 					  end_children),
 		cmocka_unit_test_teardown(a_producer_is_hit_anywhere,
 					  end_children),
+		cmocka_unit_test_teardown(
+			ranks_begin_together_though_one_has_not_heard_of_it,
+			end_children),
 	};
 
 	return cmocka_run_group_tests_name("points", tests, set_up, NULL);
