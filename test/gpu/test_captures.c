@@ -23,7 +23,7 @@ static void read_capture(const struct reader_proc *r)
 
 	gpu_reader_open(&s, r);
 	need(gpu_reader_begin(&s));
-	need(tsock_next(s.t, 20000, &b) == 0);
+	need(tsock_next(s.t, 60000, &b) == 0);
 	l = &s.copy[0];
 	cu(cudaStreamBeginCapture(s.stream[1], cudaStreamCaptureModeGlobal));
 	if (as_stored(transport))
@@ -38,7 +38,7 @@ static void read_capture(const struct reader_proc *r)
 	gpu_reader_settle(&s);
 
 	/* Named before a capture, and released within it. */
-	need(tsock_next(s.t, 20000, &b) == 0);
+	need(tsock_next(s.t, 60000, &b) == 0);
 	need(tsock_batch_use(b, s.stream[1]) == 0);
 	cu(cudaStreamBeginCapture(s.stream[1], cudaStreamCaptureModeGlobal));
 	tsock_batch_release(b);
@@ -69,12 +69,12 @@ static void read_within_a_capture(const struct reader_proc *r)
 	gpu_reader_open(&s, r);
 	need(gpu_reader_begin(&s));
 	for (unsigned i = 0; i < 9; i++) {
-		need(tsock_next(s.t, 20000, &held) == 0);
+		need(tsock_next(s.t, 60000, &held) == 0);
 		queue_copy(&s, held, &s.copy[0], s.stream[0]);
 		need(tsock_batch_use(held, s.stream[0]) == 0);
 		cu(cudaStreamBeginCapture(s.stream[1], modes[i % 3]));
 		tsock_batch_release(held);
-		need(tsock_next(s.t, 20000, &b) == 0);
+		need(tsock_next(s.t, 60000, &b) == 0);
 		need(tsock_batch_use(b, s.stream[2]) == 0);
 		tsock_batch_release(b);
 		end_capture(s.stream[1]);
@@ -108,7 +108,7 @@ static void read_into_a_capture(const struct reader_proc *r)
 		uint64_t seq;
 
 		gpu_reader_settle(&s);
-		need(tsock_next(s.t, 20000, &b) == 0);
+		need(tsock_next(s.t, 60000, &b) == 0);
 		seq = tsock_batch_seq(b);
 		queue_copy(&s, b, &s.copy[0], s.stream[1]);
 		need(tsock_batch_use(b, s.stream[1]) == 0);
@@ -150,18 +150,18 @@ static void read_on_a_dead_stream(const struct reader_proc *r)
 	gpu_reader_settle(&s);
 	if (as_stored(r->transport)) {
 		/* One that only a conversion has named. */
-		need(tsock_next(s.t, 20000, &b) == 0);
+		need(tsock_next(s.t, 60000, &b) == 0);
 		queue_copy(&s, b, &s.copy[0], s.stream[2]);
 		cu(cudaStreamDestroy(s.stream[2]));
 		tsock_batch_release(b);
 		for (unsigned i = 0; i < 5; i++) {
-			need(tsock_next(s.t, 20000, &b) == 0);
+			need(tsock_next(s.t, 60000, &b) == 0);
 			tsock_batch_release(b);
 		}
 		cu(cudaDeviceSynchronize());
 		check_copy(&s, &s.copy[0]);
 	}
-	need(tsock_next(s.t, 20000, &b) == 0);
+	need(tsock_next(s.t, 60000, &b) == 0);
 	queue_copy(&s, b, &s.copy[0], s.stream[3]);
 	need(tsock_batch_use(b, s.stream[3]) == 0);
 	cu(cudaStreamDestroy(s.stream[3]));
@@ -169,7 +169,7 @@ static void read_on_a_dead_stream(const struct reader_proc *r)
 	need(strstr(tsock_errmsg(), "destroyed"));
 	tsock_batch_release(b);
 	/* Sooner or later it is said, and the samples are nobody else's. */
-	while ((err = tsock_next(s.t, 20000, &b)) == 0)
+	while ((err = tsock_next(s.t, 60000, &b)) == 0)
 		tsock_batch_release(b);
 	need(err == TSOCK_EARG && strstr(tsock_errmsg(), "destroyed"));
 	/* It has left, and holds nobody up. */

@@ -76,7 +76,7 @@ static void read_without_looking(const struct reader_proc *r)
 	gpu_reader_open(&s, r);
 	need(gpu_reader_begin(&s));
 	for (unsigned i = 0; i < 60; i++) {
-		need(tsock_next(s.t, 20000, &b) == 0);
+		need(tsock_next(s.t, 60000, &b) == 0);
 		leave_to_gpu(&s, b, i);
 	}
 	gpu_reader_settle(&s);
@@ -98,7 +98,7 @@ static void read_and_leave(const struct reader_proc *r)
 	for (unsigned round = 0; round < 4; round++) {
 		need(gpu_reader_begin(&s));
 		for (unsigned i = 0; i < 5; i++) {
-			need(tsock_next(s.t, 20000, &b) == 0);
+			need(tsock_next(s.t, 60000, &b) == 0);
 			leave_to_gpu(&s, b, i);
 		}
 		if (round % 2)
@@ -135,7 +135,7 @@ static void read_till_it_breaks(const struct reader_proc *r)
 	cu(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	cu(cudaMalloc(&dst, 1 << 20));
 	need(tsock_begin(t) == 0);
-	while ((err = tsock_next(t, 20000, &b)) == 0) {
+	while ((err = tsock_next(t, 60000, &b)) == 0) {
 		if (as_stored(r->transport))
 			tsock_batch_convert(b, 0, dst, stream);
 		else if (!tsock_batch_use(b, stream))
@@ -188,7 +188,7 @@ static void read_and_exit(const struct reader_proc *r)
 	gpu_reader_open(&s, r);
 	need(gpu_reader_begin(&s));
 	for (unsigned i = 0; i < 3; i++) {
-		need(tsock_next(s.t, 20000, &b) == 0);
+		need(tsock_next(s.t, 60000, &b) == 0);
 		leave_to_gpu(&s, b, i);
 	}
 	if (SIMULATED)
@@ -293,7 +293,7 @@ static void read_and_fork(const struct reader_proc *r)
 
 	gpu_reader_open(&s, r);
 	need(gpu_reader_begin(&s));
-	need(tsock_next(s.t, 20000, &held) == 0);
+	need(tsock_next(s.t, 60000, &held) == 0);
 	if (on_gpu(r->transport))
 		need(tsock_batch_use(held, s.stream[0]) == 0);
 	for (unsigned i = 0; i < 5; i++) {
@@ -368,7 +368,7 @@ static void calls_that_make_no_sense_are_named(void **state)
 	assert_int_equal(tsock_transport(NULL), TSOCK_EARG);
 	assert_int_equal(tsock_begin(s.t), 0);
 	assert_int_equal(tsock_transport(s.t), 0);
-	assert_int_equal(tsock_next(s.t, 20000, &b), 0);
+	assert_int_equal(tsock_next(s.t, 60000, &b), 0);
 	assert_int_equal(tsock_batch_use(b, NULL), TSOCK_EARG);
 	assert_non_null(strstr(tsock_errmsg(), "host memory"));
 	assert_int_equal(tsock_batch_convert(b, 0, &s, NULL), TSOCK_EARG);

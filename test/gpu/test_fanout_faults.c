@@ -24,7 +24,7 @@ static pid_t start_witness(const struct reader_proc *r)
 		for (unsigned e = 0; e < r->epochs && !err; e++) {
 			need(tsock_begin(s.t) == 0);
 			for (unsigned i = 0; !err; i++) {
-				err = tsock_next(s.t, 20000, &b);
+				err = tsock_next(s.t, 60000, &b);
 				if (!err)
 					gpu_reader_check(&s, b, i);
 			}

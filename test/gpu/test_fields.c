@@ -32,7 +32,7 @@ static void read_lent(const struct reader_proc *r)
 
 	gpu_reader_open(&s, r);
 	need(gpu_reader_begin(&s));
-	need(tsock_next(s.t, 20000, &b) == 0);
+	need(tsock_next(s.t, 60000, &b) == 0);
 	if (transport == STAGED_STORED) {
 		need(tsock_batch_data(b, 3) == NULL);
 		need(tsock_batch_dlpack(b, 3, 1, &out) == TSOCK_ENOTSUP);
@@ -141,7 +141,7 @@ static void read_image_first(const struct reader_proc *r)
 	for (uint64_t q = 0; q < ORDER_N;) {
 		uint32_t n;
 
-		need(tsock_next(s.t, 20000, &b) == 0);
+		need(tsock_next(s.t, 60000, &b) == 0);
 		n = (uint32_t)tsock_batch_count(b);
 		fetch(b, r->transport, n, host, device);
 		tsock_batch_release(b);

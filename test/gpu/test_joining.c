@@ -315,7 +315,7 @@ static void read_jumps(const struct reader_proc *r)
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		need(gpu_reader_begin(&s));
 		for (unsigned i = 0; i < 10; i++) {
-			need(tsock_next(s.t, 20000, &b) == 0);
+			need(tsock_next(s.t, 60000, &b) == 0);
 			need(tsock_batch_seq(b) == round * n + i * 16);
 			gpu_reader_check(&s, b, i);
 		}
@@ -357,7 +357,7 @@ static void read_again(const struct reader_proc *r)
 	gpu_reader_open(&s, r);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		need(gpu_reader_begin(&s));
-		need(tsock_next(s.t, 20000, &b) == 0);
+		need(tsock_next(s.t, 60000, &b) == 0);
 		need(tsock_batch_seq(b) >= after);
 		need(tsock_batch_seq(b) % n == 0);
 		after = tsock_batch_seq(b) + n;

@@ -61,12 +61,12 @@ static void read_and_spoil(const struct reader_proc *r)
 	gpu_reader_open(&s, r);
 	need(gpu_reader_begin(&s));
 	gpu_reader_some(&s, 3);
-	need(tsock_next(s.t, 20000, &b) == 0);
+	need(tsock_next(s.t, 60000, &b) == 0);
 	need(tsock_batch_use(b, s.stream[0]) == 0);
 	cu(cudaMemsetAsync((void *)(uintptr_t)tsock_batch_data(b, 0), 0xee, 100,
 			   s.stream[0]));
 	tsock_batch_release(b);
-	while ((err = tsock_next(s.t, 20000, &b)) == 0)
+	while ((err = tsock_next(s.t, 60000, &b)) == 0)
 		tsock_batch_release(b);
 	need(err == TSOCK_ESTREAM && strstr(tsock_errmsg(), "IllegalAddress"));
 }
@@ -183,7 +183,7 @@ static void read_and_keep(const struct reader_proc *r)
 	gpu_reader_open(&s, r);
 	for (unsigned e = 0; e < r->epochs; e++) {
 		need(gpu_reader_begin(&s));
-		while ((err = tsock_next(s.t, 20000, &b)) != TSOCK_EEPOCH) {
+		while ((err = tsock_next(s.t, 60000, &b)) != TSOCK_EEPOCH) {
 			if (!err && n < most) {
 				keep(&s, b, &kept[n++]);
 				continue;
@@ -351,7 +351,7 @@ static void read_beside_seven(const struct reader_proc *r)
 		q[i].floats = i % 2;
 		gpu_reader_open(&s[i], &q[i]);
 		need(gpu_reader_begin(&s[i]));
-		need(tsock_next(s[i].t, 20000, &b[i]) == 0);
+		need(tsock_next(s[i].t, 60000, &b[i]) == 0);
 		if (i == 0)
 			continue;
 		st = stats_of(r->src->name);

@@ -170,7 +170,7 @@ static void falls_back(const char *name, const char *value, bool producers,
 		}
 		/* From outside, too, it can be seen. */
 		need(tsock_begin(s.t) == 0);
-		need(tsock_query("back", 20000, &st) == 0);
+		need(tsock_query("back", 60000, &st) == 0);
 		need(st.nrows == 1 &&
 		     st.row[0].transport == (uint32_t)transport);
 		gpu_reader_close(&s);
@@ -239,7 +239,7 @@ static int without_kernels(const char *whose, enum transport transport,
 		gpu_reader_open(&s, &r);
 		need(gpu_reader_begin(&s));
 		for (unsigned i = 0; i < 20 && !err; i++) {
-			err = tsock_next(s.t, 20000, &b);
+			err = tsock_next(s.t, 60000, &b);
 			if (!err && as_stored(transport))
 				err = tsock_batch_convert(
 					b, 3, s.copy[0].device[3], s.stream[0]);

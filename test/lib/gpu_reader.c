@@ -297,7 +297,7 @@ void gpu_reader_some(struct gpu_reader *s, unsigned batches)
 	tsock_batch *b;
 
 	for (unsigned i = 0; i < batches; i++) {
-		if (tsock_next(s->t, 20000, &b))
+		if (tsock_next(s->t, 60000, &b))
 			die("next: %s", tsock_errmsg());
 		gpu_reader_check(s, b, i);
 	}
