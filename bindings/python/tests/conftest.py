@@ -152,7 +152,7 @@ class Served:
         if self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(20)
+                self.process.wait(60)
             except subprocess.TimeoutExpired:
                 self.kill()
                 raise
@@ -236,14 +236,14 @@ def script(tmp_path):
         process.communicate()
 
 
-def finish(process, timeout=60):
+def finish(process, timeout=150):
     """Its output, once it ended well."""
     out, err = process.communicate(timeout=timeout)
     assert process.returncode == 0, (process.returncode, out, err)
     return out, err
 
 
-def until(condition, timeout=60, what="it"):
+def until(condition, timeout=150, what="it"):
     """Poll until condition() holds."""
     deadline = time.monotonic() + timeout
     while not condition():

@@ -46,7 +46,7 @@ def test_a_timeout_is_pythons_too(serve):
     for kind in (TimeoutError, RuntimeError, tsock.TimedOut):
         with pytest.raises(kind, match="timed out after 0.1 seconds"):
             next(iterator)
-    assert tsock.query("toy")["consumers"] == 1
+    until(lambda: tsock.query("toy")["consumers"] == 1)
 
 
 def test_what_the_library_refuses_has_its_code(place):

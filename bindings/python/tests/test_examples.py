@@ -88,7 +88,7 @@ def test_the_readmes_program_says_what_is_wrong(
 ):
     monkeypatch.setenv("TSOCK_DIR", "/" + "long" * 100)
     process = run(readme_program)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=150)
     assert process.returncode == 1 and "longlong" in err
 
 
@@ -102,7 +102,7 @@ def test_the_readmes_program_says_when_the_producer_dies(
         what="the consumer's join",
     )
     served.kill()
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=150)
     assert process.returncode == 1 and "imagenet" in err
 
 
@@ -209,7 +209,7 @@ def test_tokens_says_what_is_wrong(place, build, run, tmp_path):
     short.write_bytes(b"12345678")
     for path, text in ((short, "less than 11"), ("/none", "No such file")):
         process = run(build("tokens.c"), path, 10, "text", 1)
-        assert text in process.communicate(timeout=60)[1]
+        assert text in process.communicate(timeout=150)[1]
         assert process.returncode == 1
 
 
@@ -243,7 +243,7 @@ def test_examples_pass_on_what_the_library_says(serve, build, run, source):
     program = build(source)
     serve("--max-batch", 16)
     process = run(program, "toy", 17, 1)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=150)
     assert process.returncode == 1
     assert "17" in err and "16" in err
 

@@ -191,7 +191,7 @@ def test_a_library_that_is_not_there_is_an_error_that_says_so(script):
     out, err = script(
         "try:\n    import tsock\nexcept ImportError as e:\n    print(e)\n",
         LIBTSOCK_PATH="/nowhere/libtsock.so.0.1",
-    ).communicate(timeout=60)
+    ).communicate(timeout=150)
     assert "/nowhere/libtsock.so.0.1: no such file" in out, err
     assert "LIBTSOCK_PATH" in out
 
@@ -228,7 +228,7 @@ def test_another_library_is_refused_by_name(script, tmp_path):
     out, err = script(
         "try:\n    import tsock\nexcept ImportError as e:\n    print(e)\n",
         LIBTSOCK_PATH=str(other),
-    ).communicate(timeout=60)
+    ).communicate(timeout=150)
     assert "libtsock 7.1.0" in out and "version 0.1" in out, err
 
 

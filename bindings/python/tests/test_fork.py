@@ -53,5 +53,5 @@ def test_a_process_keeps_its_batch(serve, script, tmp_path, framework):
     # So large that batches aren't copied.
     serve("--size", 96, "--ring", 64, "--max-batch", 16, "--join-window", 16)
     process = script(SCRIPT, str(tmp_path / "saved"), framework)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=150)
     assert (out, process.returncode) == ("good\n", 0), err

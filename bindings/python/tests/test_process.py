@@ -26,7 +26,7 @@ def interrupt(process):
     """Ctrl-C; how long it took to end, and what it said."""
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=150)
     return time.monotonic() - began, out, err
 
 

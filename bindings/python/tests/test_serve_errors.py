@@ -266,7 +266,7 @@ def test_ctrl_c_ends_a_server(place, script):
     mine = loader_of(batch_size=50)
     assert sum(len(b) for b in mine) == 100
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=150)
     assert "KeyboardInterrupt" in err and process.returncode
     with pytest.raises(tsock.ProducerLost):
         while True:

@@ -171,9 +171,13 @@ def test_a_stream_that_others_read_is_waited_for(serve):
     waiting = tsock.DataLoader("toy", 16, timeout=0.2, **INDEX)
     waiting.load_state_dict(state)
     iterator = iter(waiting)
-    with pytest.raises(tsock.TimedOut):
-        next(iterator)
-    assert waiting.resumed == "awaited"
+
+    def awaited():
+        with pytest.raises(tsock.TimedOut):
+            next(iterator)
+        return waiting.resumed == "awaited"
+
+    until(awaited)
     go_on.set()
     waiting.timeout = 100
     assert sorted(first + rest(iterator)) == list(range(N))
