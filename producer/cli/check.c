@@ -25,6 +25,8 @@
 /* Sockets, rings, epolls, and the first few consumers. */
 #define DESCRIPTORS_OURS 40
 #define DESCRIPTORS_THREAD 6
+/* More tar files than this are opened for each of their samples. */
+#define OPEN_FILES 4096
 
 #define QUERY_MS 500
 
@@ -88,18 +90,24 @@ int tsi_check_select(const char *path)
 	return err;
 }
 
-int tsi_check_descriptors(unsigned threads)
+int tsi_check_descriptors(unsigned threads, unsigned *open_files)
 {
 	rlim_t need = DESCRIPTORS_OURS + (rlim_t)threads * DESCRIPTORS_THREAD;
 	struct rlimit r;
+	rlim_t spare;
 
+	*open_files = 0;
 	if (getrlimit(RLIMIT_NOFILE, &r))
 		return 0;
 	r.rlim_cur = r.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &r);
 	getrlimit(RLIMIT_NOFILE, &r);
-	if (r.rlim_cur >= need)
+	if (r.rlim_cur >= need) {
+		/* The rest is for consumers. */
+		spare = (r.rlim_cur - need) / 4;
+		*open_files = spare < OPEN_FILES ? (unsigned)spare : OPEN_FILES;
 		return 0;
+	}
 	return tsi_err(TSOCK_ESYS,
 		       "this process may open %llu descriptors and needs %llu "
 		       "with %u threads: raise the limit (ulimit -n)",

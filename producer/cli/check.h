@@ -21,9 +21,10 @@ int tsi_check_select(const char *path);
 
 /*
  * Raise the limit of descriptors as far as allowed.  ESYS if it is too low
- * for so many threads.
+ * for so many threads.  *open_files is how many files of many samples may stay
+ * open then.
  */
-int tsi_check_descriptors(unsigned threads);
+int tsi_check_descriptors(unsigned threads, unsigned *open_files);
 
 /*
  * The ring fits into --memory (EARG), unless that is 0, and into what there is

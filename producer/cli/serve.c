@@ -98,7 +98,7 @@ static int check(struct command *c)
 		p->threads = tsi_limits_cpus("");
 	err = check_memory(c);
 	if (!err)
-		err = tsi_check_descriptors(p->threads);
+		err = tsi_check_descriptors(p->threads, &p->open_files);
 	if (!err)
 		err = tsi_check_root(&c->o->data);
 	if (!err && p->select)

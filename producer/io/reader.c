@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * reader.c - files, or parts of them, into memory: chooses the backend, and the
- * order in which finished reads are taken.  Makes no system call.
+ * order in which finished reads are taken.  Makes no system call itself.
  */
 #include "io/reader.h"
 
@@ -64,6 +64,12 @@ int tsi_io_reader_create(enum tsi_io_reader_kind kind, unsigned depth,
 	}
 	*out = r;
 	return 0;
+}
+
+void tsi_io_reader_use_files(struct tsi_io_reader *r,
+			     struct tsi_io_files *files)
+{
+	tsi_io_slots_use_files(r->slot, r->depth, files);
 }
 
 bool tsi_io_reader_has_uring(void)

@@ -30,6 +30,7 @@
 #define TSI_READER_MADE_UP 4097
 #define TSI_READER_TRUNCATED 4098
 
+struct tsi_io_files;
 struct tsi_io_reader;
 
 enum tsi_io_reader_kind {
@@ -71,6 +72,13 @@ struct tsi_read {
  */
 int tsi_io_reader_create(enum tsi_io_reader_kind kind, unsigned depth,
 			 struct tsi_io_reader **out);
+
+/*
+ * Keep files of which ranges are read open, among these, which must outlive the
+ * reader.  Before the first read.
+ */
+void tsi_io_reader_use_files(struct tsi_io_reader *r,
+			     struct tsi_io_files *files);
 
 /* Was this built with io_uring? */
 bool tsi_io_reader_has_uring(void);

@@ -50,9 +50,12 @@ static ssize_t read_some(const struct tsi_io_slot *s)
 
 static void read_file(struct pread_backend *p, struct tsi_io_slot *s)
 {
-	int fd = tsi_io_slot_open_file(tsi_io_slot_what(s));
-	int err = fd < 0 ? errno : tsi_io_slot_opened(s, fd);
+	int fd, err = tsi_io_slot_is_open(s);
 
+	if (err == TSI_IO_CLOSED) {
+		fd = tsi_io_slot_open_file(tsi_io_slot_what(s));
+		err = fd < 0 ? errno : tsi_io_slot_opened(s, fd);
+	}
 	while (err == TSI_IO_MORE) {
 		ssize_t n = read_some(s);
 

@@ -262,7 +262,13 @@ static int uring_pump(void *backend, bool block)
 
 static void uring_start(void *backend, unsigned i)
 {
-	prepare_open(backend, i);
+	struct uring_backend *u = backend;
+	int err = tsi_io_slot_is_open(&u->slot[i]);
+
+	if (err == TSI_IO_CLOSED)
+		prepare_open(u, i);
+	else
+		go_on(u, i, err);
 }
 
 /*

@@ -2,7 +2,8 @@
 /*
  * slot.c - one read of a file or a part of it, step by step, and its buffer.
  *
- * Makes no system call but openat, fstat, fstatfs and fcntl.
+ * Makes no system call but openat, fstat, fstatfs and fcntl, and those of
+ * files.c.
  */
 #include "io/slot.h"
 
@@ -100,20 +101,45 @@ int tsi_io_slot_check_file(int fd, const struct tsi_read_request *q,
 	return fcntl(fd, F_SETFL, 0) ? errno : 0;
 }
 
-int tsi_io_slot_opened(struct tsi_io_slot *s, int fd)
+/* The first read of an open file, of which so much is expected. */
+static int first_piece(struct tsi_io_slot *s)
 {
 	int err;
 
-	s->fd = fd;
 	s->len = 0;
-	err = tsi_io_slot_check_file(fd, &s->what, &s->seen, &s->expect);
-	if (err)
-		return err;
 	if (s->expect > TSI_READER_AHEAD)
 		return TSI_READ_LARGE;
 	/* For a whole file one byte more: one read sees its end, too. */
 	err = grow_buffer(s, s->expect + (s->what.length == 0));
 	return err ? err : ask_for_more(s);
+}
+
+int tsi_io_slot_is_open(struct tsi_io_slot *s)
+{
+	const struct tsi_read_request *q = &s->what;
+
+	if (s->files && q->length > 0 && q->length <= TSI_READER_MAX)
+		s->file = tsi_io_files_take(s->files, q->dirfd, q->path);
+	if (!s->file)
+		return TSI_IO_CLOSED;
+	s->fd = tsi_io_file_fd(s->file);
+	/* If the file is shorter by now, a read comes to its end. */
+	s->expect = q->length;
+	return first_piece(s);
+}
+
+int tsi_io_slot_opened(struct tsi_io_slot *s, int fd)
+{
+	const struct tsi_read_request *q = &s->what;
+	int err;
+
+	s->fd = fd;
+	err = tsi_io_slot_check_file(fd, q, &s->seen, &s->expect);
+	if (err)
+		return err;
+	if (s->files && q->length > 0)
+		s->file = tsi_io_files_keep(s->files, q->dirfd, q->path, fd);
+	return first_piece(s);
 }
 
 int tsi_io_slot_got(struct tsi_io_slot *s, size_t n)
@@ -151,7 +177,12 @@ int tsi_io_slot_ended(struct tsi_io_slot *s, int err)
 
 	s->err = err;
 	s->fd = -1;
-	return fd;
+	if (!s->file)
+		return fd;
+	/* What can't be read is perhaps another file by now. */
+	tsi_io_files_give(s->files, s->file, err && err != TSI_READ_LARGE);
+	s->file = NULL;
+	return -1;
 }
 
 void tsi_io_slot_hand_over(struct tsi_io_slot *s)
@@ -236,6 +267,13 @@ struct tsi_io_slot *tsi_io_slots_create(unsigned depth)
 	for (unsigned i = 0; slot && i < depth; i++)
 		slot[i].fd = -1;
 	return slot;
+}
+
+void tsi_io_slots_use_files(struct tsi_io_slot *slot, unsigned depth,
+			    struct tsi_io_files *files)
+{
+	for (unsigned i = 0; i < depth; i++)
+		slot[i].files = files;
 }
 
 void tsi_io_slots_destroy(struct tsi_io_slot *slot, unsigned depth)

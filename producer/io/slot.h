@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/regular.h"
+#include "io/files.h"
 #include "io/reader.h"
 
 enum tsi_io_state {
@@ -34,12 +35,17 @@ struct tsi_io_slot {
 	size_t expect; /* bytes of the range, or of the file by fstat */
 	size_t asked;  /* by the read in flight */
 	struct tsi_fs_seen seen;
+	struct tsi_io_files *files; /* NULL: none stay open */
+	struct tsi_io_file *file;   /* of these, whose descriptor fd is */
 };
 
 #define TSI_IO_OFLAGS (O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
 
 /* An array of free slots; NULL when there is no memory. */
 struct tsi_io_slot *tsi_io_slots_create(unsigned depth);
+/* Ranges are read from files that stay open, as many as there is place for. */
+void tsi_io_slots_use_files(struct tsi_io_slot *slot, unsigned depth,
+			    struct tsi_io_files *files);
 /* NULL is allowed. */
 void tsi_io_slots_destroy(struct tsi_io_slot *slot, unsigned depth);
 
@@ -67,11 +73,14 @@ const struct tsi_read_request *tsi_io_slot_what(const struct tsi_io_slot *s);
 int tsi_io_slot_fd(const struct tsi_io_slot *s);
 
 /*
- * The steps of one read, for a backend to string together: its file is open,
+ * The steps of one read, for a backend to string together: its file is open
+ * already (or else TSI_IO_CLOSED, and it is to be opened), its file was opened,
  * n bytes of it have come.  Each returns an errno, one of the reader's errors,
  * or TSI_IO_MORE, which asks for a read of tsi_io_slot_piece().
  */
 #define TSI_IO_MORE (-1)
+#define TSI_IO_CLOSED (-3)
+int tsi_io_slot_is_open(struct tsi_io_slot *s);
 int tsi_io_slot_opened(struct tsi_io_slot *s, int fd);
 int tsi_io_slot_got(struct tsi_io_slot *s, size_t n);
 

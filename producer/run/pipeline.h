@@ -52,6 +52,7 @@ struct tsi_pipeline_opts {
 	uint64_t
 		image_cache; /* bytes of packed images kept in memory; 0: none */
 	unsigned threads;
+	unsigned open_files; /* tar files and the like that may stay open */
 	enum tsi_io_reader_kind io;
 
 	/* How they are served; 0 is what it is in struct tsock_serve_opts. */

@@ -15,9 +15,11 @@
 
 #include "base/err.h"
 #include "image/budget.h"
+#include "io/files.h"
 #include "run/worker.h"
 
 #define DEPTH_MAX 8
+#define LOOK_MS 1000 /* after so long a path may lead to another file */
 
 struct thread {
 	struct tsi_pool *pool;
@@ -33,6 +35,7 @@ struct tsi_pool {
 	tsock_server *server;
 	struct tsi_budget *budget;
 	struct tsi_image_cache *cache; /* NULL: there is none */
+	struct tsi_io_files *files;
 	unsigned threads, depth;
 	_Atomic unsigned limit; /* threads that may claim; written under lock */
 	bool weighted;          /* samples have the field weight */
@@ -210,11 +213,15 @@ int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
 		err = tsi_image_cache_create(
 			tsi_index_count(tsi_sampler_index(s)), opts->cache,
 			threads, &p->cache);
+	if (!err && opts->open_files)
+		err = tsi_io_files_create(opts->open_files, LOOK_MS, &p->files);
 	for (unsigned i = 0; i < threads && !err; i++) {
 		p->thread[i].pool = p;
 		p->thread[i].number = i;
 		err = tsi_worker_create(s, opts->io, p->depth, p->budget,
 					&p->thread[i].worker);
+		if (!err)
+			tsi_worker_use_files(p->thread[i].worker, p->files);
 		if (!err && p->cache)
 			err = tsi_worker_use_cache(p->thread[i].worker,
 						   p->cache, i);
@@ -330,6 +337,7 @@ void tsi_pool_destroy(struct tsi_pool *p)
 			pthread_join(p->thread[i].id, NULL);
 		tsi_worker_destroy(p->thread[i].worker);
 	}
+	tsi_io_files_destroy(p->files);
 	tsi_image_cache_destroy(p->cache);
 	tsi_budget_destroy(p->budget);
 	pthread_cond_destroy(&p->raised);

@@ -37,6 +37,7 @@ struct tsi_pool_times {
 struct tsi_pool_opts {
 	unsigned threads;
 	enum tsi_io_reader_kind io;
+	unsigned open_files;   /* of many samples that may stay open */
 	uint64_t image_memory; /* bytes that large images share */
 	uint64_t cache;        /* bytes that packed images may take; 0: none */
 	/*

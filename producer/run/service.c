@@ -144,6 +144,7 @@ int tsi_service_start(struct tsi_service *s)
 		.io = s->o->io,
 		.image_memory = s->o->image_memory,
 		.cache = s->o->image_cache,
+		.open_files = s->o->open_files,
 		.capacity = s->geometry.capacity,
 	};
 	struct tsi_image_opts image = tsi_sampler_image_opts(s->sampler);

@@ -76,6 +76,11 @@ int tsi_worker_use_cache(struct tsi_worker *w, struct tsi_image_cache *c,
 	return tsi_keep_create(c, reader, &w->keep);
 }
 
+void tsi_worker_use_files(struct tsi_worker *w, struct tsi_io_files *files)
+{
+	tsi_io_reader_use_files(w->reader, files);
+}
+
 unsigned tsi_worker_busy(const struct tsi_worker *w)
 {
 	return w->busy;

@@ -54,6 +54,12 @@ int tsi_worker_create(struct tsi_sampler *s, enum tsi_io_reader_kind io,
 int tsi_worker_use_cache(struct tsi_worker *w, struct tsi_image_cache *c,
 			 unsigned reader);
 
+/*
+ * Read samples that lie in files with others from files that stay open.  Before
+ * the first sample.  The files must outlive the worker.
+ */
+void tsi_worker_use_files(struct tsi_worker *w, struct tsi_io_files *files);
+
 /* NULL is allowed.  Samples that were begun are dropped. */
 void tsi_worker_destroy(struct tsi_worker *w);
 
