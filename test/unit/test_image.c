@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_image.c - the way from a file's bytes to a sample, and the look at its
- * head before.  test/parity compares the pixels with Pillow's.
+ * test_image.c - the way from a file's bytes to a sample.  test/parity compares
+ * the pixels with Pillow's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,32 +15,11 @@
 #include "base/err.h"
 #include "image/budget.h"
 #include "image/image.h"
-#include "image/jpeg.h"
-#include "image/png.h"
 #include "test/lib/image_gen.h"
+#include "test/lib/plain_image.h"
 
 #define SIZE 32
 #define BYTES (SIZE * SIZE * 3)
-
-static struct image_gen_bytes jpeg(uint32_t width, uint32_t height)
-{
-	struct image_gen_jpeg g = { .width = width,
-				    .height = height,
-				    .components = 3,
-				    .factor = { { 2, 2 } } };
-
-	return image_gen_jpeg(&g);
-}
-
-static struct image_gen_bytes png(uint32_t width, uint32_t height)
-{
-	struct image_gen_png g = { .width = width,
-				   .height = height,
-				   .depth = 8,
-				   .type = PNG_COLOR_TYPE_RGB };
-
-	return image_gen_png(&g);
-}
 
 static struct tsi_image *open_image(enum tsi_preset preset)
 {
@@ -63,7 +42,8 @@ static void load(struct tsi_image *img, const struct image_gen_bytes *f,
 
 static void a_sample_depends_on_its_key_alone(void **state)
 {
-	struct image_gen_bytes f = jpeg(300, 200), other = png(70, 300);
+	struct image_gen_bytes f = plain_jpeg(300, 200),
+			       other = plain_png(70, 300);
 	struct tsi_image *a = open_image(TSI_TRAIN), *b = open_image(TSI_TRAIN);
 	uint8_t first[BYTES], again[BYTES];
 	struct tsi_box one, two;
@@ -85,7 +65,7 @@ static void a_sample_depends_on_its_key_alone(void **state)
 
 static void eval_does_not_depend_on_the_key(void **state)
 {
-	struct image_gen_bytes f = jpeg(123, 97);
+	struct image_gen_bytes f = plain_jpeg(123, 97);
 	struct tsi_image *img = open_image(TSI_EVAL);
 	uint8_t first[BYTES], again[BYTES];
 	struct tsi_box box;
@@ -105,7 +85,8 @@ static void eval_does_not_depend_on_the_key(void **state)
 static void nothing_is_written_beside_the_sample(void **state)
 {
 	static uint8_t guarded[BYTES + 256];
-	struct image_gen_bytes f[2] = { jpeg(90, 200), png(33, 20) };
+	struct image_gen_bytes f[2] = { plain_jpeg(90, 200),
+					plain_png(33, 20) };
 
 	(void)state;
 	for (int i = 0; i < 40; i++) {
@@ -130,7 +111,7 @@ static void a_crop_larger_than_the_image_is_black_around_it(void **state)
 	struct tsi_image_opts o = { .preset = TSI_EVAL,
 				    .size = SIZE,
 				    .resize = 20 };
-	struct image_gen_bytes f = png(20, 26);
+	struct image_gen_bytes f = plain_png(20, 26);
 	uint8_t dst[BYTES];
 	struct tsi_image *img;
 	struct tsi_box box;
@@ -152,7 +133,8 @@ static void a_crop_larger_than_the_image_is_black_around_it(void **state)
 
 static void a_bad_file_leaves_the_decoder_as_it_was(void **state)
 {
-	struct image_gen_bytes good[2] = { jpeg(80, 60), png(80, 60) };
+	struct image_gen_bytes good[2] = { plain_jpeg(80, 60),
+					   plain_png(80, 60) };
 	struct tsi_image *img = open_image(TSI_TRAIN);
 	uint8_t want[BYTES], got[BYTES];
 	struct tsi_box box;
@@ -175,200 +157,6 @@ static void a_bad_file_leaves_the_decoder_as_it_was(void **state)
 		free(good[i].data);
 	}
 	tsi_image_destroy(img);
-}
-
-/* More and more of a file: not yet, not yet, and then its size for good. */
-static void assert_sniff_settles(const struct image_gen_bytes *f,
-				 const struct tsi_decoder_ops *format,
-				 uint32_t width, uint32_t height)
-{
-	struct tsi_image_head head = { 0 };
-	bool settled = false;
-
-	for (size_t len = 0; len <= f->len && len < 70000; len++) {
-		struct image_gen_bytes cut;
-		int err;
-
-		if (settled && len % 97)
-			continue;
-		cut = image_gen_copy(f->data, len);
-		err = tsi_image_sniff(cut.data, len, false, &head);
-		if (settled || err != TSOCK_EAGAIN) {
-			assert_int_equal(err, 0);
-			settled = true;
-			assert_ptr_equal(tsi_decoders[head.format], format);
-			assert_int_equal(head.width, width);
-			assert_int_equal(head.height, height);
-		} else {
-			assert_int_equal(
-				tsi_image_sniff(cut.data, len, true, &head),
-				TSOCK_EDATA);
-		}
-		free(cut.data);
-	}
-	assert_true(settled);
-}
-
-static void every_format_has_all_operations(void **state)
-{
-	(void)state;
-	for (unsigned i = 0; tsi_decoders[i]; i++) {
-		const struct tsi_decoder_ops *f = tsi_decoders[i];
-		struct tsi_decoder *d;
-
-		assert_non_null(f->name);
-		assert_non_null(f->need);
-		assert_non_null(f->begin);
-		assert_non_null(f->read);
-		assert_non_null(f->rows);
-		/* Too few bytes to tell, and bytes of no format. */
-		assert_false(f->claims((const uint8_t *)"", 0));
-		assert_false(f->claims((const uint8_t *)"sixteen letters", 16));
-		for (unsigned k = 0; k < i; k++)
-			assert_string_not_equal(f->name, tsi_decoders[k]->name);
-		/* A decoder can be closed before it was ever opened. */
-		assert_int_equal(f->create(&d), 0);
-		assert_ptr_equal(d->ops, f);
-		f->close(d);
-		f->destroy(d);
-		f->destroy(NULL);
-	}
-}
-
-static void sniffing_asks_for_more_until_it_knows(void **state)
-{
-	struct image_gen_bytes j = jpeg(123, 45), p = png(67, 89);
-
-	(void)state;
-	assert_sniff_settles(&j, &tsi_jpeg_ops, 123, 45);
-	assert_sniff_settles(&p, &tsi_png_ops, 67, 89);
-	free(j.data);
-	free(p.data);
-}
-
-static void sniffing_walks_over_megabytes_of_metadata(void **state)
-{
-	struct image_gen_bytes f = jpeg(50, 60);
-	size_t extra = 40 * 65537u;
-	uint8_t *big = calloc(1, f.len + extra);
-	struct tsi_image *img = open_image(TSI_EVAL);
-	struct tsi_image_head head;
-	struct tsi_box box;
-	uint8_t dst[BYTES];
-
-	(void)state;
-	memcpy(big, f.data, 2);
-	for (size_t at = 2; at < 2 + extra; at += 65537)
-		memcpy(big + at, "\xff\xe1\xff\xff", 4);
-	memcpy(big + 2 + extra, f.data + 2, f.len - 2);
-	assert_int_equal(tsi_image_sniff(big, extra, false, &head),
-			 TSOCK_EAGAIN);
-	assert_int_equal(tsi_image_sniff(big, f.len + extra, true, &head), 0);
-	assert_int_equal(head.width, 50);
-	assert_int_equal(
-		tsi_image_load(img, big, f.len + extra, 0, 0, dst, &box), 0);
-	tsi_image_destroy(img);
-	free(big);
-	free(f.data);
-}
-
-static size_t frame_of(const struct image_gen_bytes *f)
-{
-	size_t at = 2;
-
-	while (f->data[at + 1] != 0xc0)
-		at += 2 + (size_t)(f->data[at + 2] << 8) + f->data[at + 3];
-	return at;
-}
-
-/* One byte changed at a place of the frame header; the message must say it. */
-static void assert_refused(size_t place, uint8_t value, const char *says)
-{
-	struct image_gen_bytes f = jpeg(50, 60);
-	struct tsi_image *img = open_image(TSI_EVAL);
-	struct tsi_image_head head;
-	struct tsi_box box;
-	uint8_t dst[BYTES];
-
-	f.data[frame_of(&f) + place] = value;
-	assert_int_equal(tsi_image_sniff(f.data, f.len, true, &head),
-			 TSOCK_EDATA);
-	if (!strstr(tsock_errmsg(), says))
-		fail_msg("'%s' does not say '%s'", tsock_errmsg(), says);
-	assert_int_equal(tsi_image_load(img, f.data, f.len, 0, 0, dst, &box),
-			 TSOCK_EDATA);
-	tsi_image_destroy(img);
-	free(f.data);
-}
-
-static void unsupported_jpegs_are_named(void **state)
-{
-	(void)state;
-	assert_refused(1, 0xc3, "lossless");
-	assert_refused(1, 0xc5, "0xc5");
-	assert_refused(4, 12, "12 bits");
-	assert_refused(9, 2, "frame header");
-}
-
-static void refuse_bytes(const void *data, size_t len, const char *says)
-{
-	struct tsi_image_head head;
-
-	assert_int_equal(tsi_image_sniff(data, len, true, &head), TSOCK_EDATA);
-	if (!strstr(tsock_errmsg(), says))
-		fail_msg("'%s' does not say '%s'", tsock_errmsg(), says);
-}
-
-static void other_files_are_named(void **state)
-{
-	(void)state;
-	refuse_bytes("", 0, "empty");
-	refuse_bytes("GIF89a..............", 20, "GIF");
-	refuse_bytes("RIFF....WEBPVP8 ....", 20, "WebP");
-	refuse_bytes("BM..................", 20, "BMP");
-	refuse_bytes("this is not an image", 20, "text");
-	refuse_bytes("\x7f"
-		     "ELF\1\2\3\0\0\0\0\0\0\0\0\0\0",
-		     18, "something else");
-	refuse_bytes("\xff\xd8\xff", 3, "truncated");
-	refuse_bytes("\xff\xd8\xff\xd9", 4, "no frame");
-	refuse_bytes("\xff\xd8\xff\xd8\xff", 5, "twice");
-}
-
-static void set_be32(uint8_t *p, uint32_t v)
-{
-	for (int i = 0; i < 4; i++)
-		p[i] = (uint8_t)(v >> (24 - 8 * i));
-}
-
-static void sizes_beyond_the_limit_are_refused(void **state)
-{
-	struct image_gen_bytes j = jpeg(50, 60), p = png(5, 5);
-	uint8_t *frame = j.data + frame_of(&j);
-
-	(void)state;
-	/* 13,377 squared is the first square beyond 178,956,970. */
-	set_be32(frame + 5, 13378u << 16 | 13378);
-	refuse_bytes(j.data, j.len, "too large");
-	set_be32(frame + 5, 0u << 16 | 50);
-	refuse_bytes(j.data, j.len, "empty");
-	set_be32(frame + 5, 50u << 16 | 0);
-	refuse_bytes(j.data, j.len, "empty");
-	set_be32(p.data + 16, 13378);
-	set_be32(p.data + 20, 13378);
-	refuse_bytes(p.data, p.len, "too large");
-	set_be32(p.data + 16, 1000001);
-	set_be32(p.data + 20, 1);
-	refuse_bytes(p.data, p.len, "too large");
-	set_be32(p.data + 16, 0);
-	refuse_bytes(p.data, p.len, "empty");
-	set_be32(p.data + 16, 5);
-	p.data[24] = 16;
-	refuse_bytes(p.data, p.len, "16 bits");
-	p.data[24] = 3;
-	refuse_bytes(p.data, p.len, "depth 3");
-	free(j.data);
-	free(p.data);
 }
 
 /* Loading fails for a place just when it needs rows that weren't measured. */
@@ -506,7 +294,7 @@ static void large_images_claim_their_memory(void **state)
 	struct tsi_image_opts o = { .preset = TSI_EVAL,
 				    .size = SIZE,
 				    .resize = 40 };
-	struct image_gen_bytes small = jpeg(300, 200);
+	struct image_gen_bytes small = plain_jpeg(300, 200);
 	uint8_t want[BYTES], got[BYTES];
 	struct tsi_budget_claim claim = { .budget = NULL };
 	struct tsi_image *img, *other = open_image(TSI_EVAL);
@@ -557,12 +345,6 @@ int main(void)
 		cmocka_unit_test(
 			a_crop_larger_than_the_image_is_black_around_it),
 		cmocka_unit_test(a_bad_file_leaves_the_decoder_as_it_was),
-		cmocka_unit_test(every_format_has_all_operations),
-		cmocka_unit_test(sniffing_asks_for_more_until_it_knows),
-		cmocka_unit_test(sniffing_walks_over_megabytes_of_metadata),
-		cmocka_unit_test(unsupported_jpegs_are_named),
-		cmocka_unit_test(other_files_are_named),
-		cmocka_unit_test(sizes_beyond_the_limit_are_refused),
 		cmocka_unit_test(damage_is_bad_for_the_places_that_reach_it),
 		cmocka_unit_test(wrong_options_are_named),
 		cmocka_unit_test(large_images_claim_their_memory),
