@@ -25,7 +25,9 @@
 
 #define LINES 128
 #define LINE_BYTES 1024
-#define STOP_NS INT64_C(1000000000)
+/* A stop waits for a call of the logger, and for all, so long. */
+#define CALL_NS INT64_C(1000000000)
+#define STOP_NS INT64_C(10000000000)
 
 struct line {
 	int level;
@@ -46,7 +48,7 @@ static struct {
 	pthread_cond_t more; /* a line came, or the last user stopped */
 	pthread_cond_t done; /* a call of the logger, or the thread, ended */
 	pthread_t thread;
-	unsigned users;
+	unsigned users, calls;
 	bool running, calling;
 	unsigned first, count;
 	unsigned dropped[2]; /* since the newest line */
@@ -102,6 +104,7 @@ static void hand_out(const struct line *l)
 	if (!l->show && !fn)
 		return;
 	q.calling = true;
+	q.calls++;
 	pthread_mutex_unlock(&q.lock);
 	if (l->show)
 		l->show(l->text);
@@ -197,16 +200,29 @@ int tsi_log_start(void)
 	return err;
 }
 
-void tsi_log_stop(void)
+/* Until the thread has ended, somebody starts again, or a call is stuck. */
+static void await_end(void)
 {
-	int64_t until = tsi_now_ns() + STOP_NS;
+	int64_t end = tsi_now_ns() + STOP_NS, until;
+	unsigned calls;
 
-	pthread_mutex_lock(&q.lock);
-	if (q.users && --q.users == 0) {
-		pthread_cond_signal(&q.more);
+	do {
+		calls = q.calls;
+		until = tsi_now_ns() + CALL_NS;
 		while (q.running && !q.users &&
 		       !tsi_thread_wait(&q.done, &q.lock, until))
 			;
+		/* A thread that is in no call just got no CPU. */
+	} while (q.running && !q.users && tsi_now_ns() < end &&
+		 (!q.calling || q.calls != calls));
+}
+
+void tsi_log_stop(void)
+{
+	pthread_mutex_lock(&q.lock);
+	if (q.users && --q.users == 0) {
+		pthread_cond_signal(&q.more);
+		await_end();
 	}
 	pthread_mutex_unlock(&q.lock);
 }

@@ -202,6 +202,28 @@ static void take_slowly(void *arg, int level, const char *line)
 	atomic_store((_Atomic unsigned *)arg, 2);
 }
 
+static void take_a_tenth(void *arg, int level, const char *line)
+{
+	(void)level;
+	(void)line;
+	usleep(100000);
+	++*(unsigned *)arg;
+}
+
+/* Fifteen lines take longer than a stop waits for one. */
+static void a_stop_waits_for_a_slow_logger(void **state)
+{
+	unsigned taken = 0;
+
+	(void)state;
+	tsock_set_logger(take_a_tenth, &taken);
+	assert_int_equal(tsi_log_start(), 0);
+	for (unsigned i = 0; i < 15; i++)
+		tsi_log(TSOCK_LOG_INFO, "line %u", i);
+	tsi_log_stop();
+	assert_int_equal(taken, 15);
+}
+
 static void an_old_logger_is_not_called_any_more(void **state)
 {
 	_Atomic unsigned in = 0;
@@ -343,6 +365,7 @@ int main(int argc, char **argv)
 		TEST(debug_lines_leave_room_for_the_others),
 		TEST(only_the_newest_is_shown),
 		TEST(a_stop_gives_up_on_a_stuck_logger),
+		TEST(a_stop_waits_for_a_slow_logger),
 		TEST(an_old_logger_is_not_called_any_more),
 		TEST(a_forked_child_logs_by_itself),
 		TEST(the_environment_shows_the_log_of_a_silent_program),
