@@ -53,7 +53,7 @@ check_scripts()
 check_spelling()
 {
 	need_tool codespell 2.2
-	files | grep -vE '^(\./)?(LICENSE|THIRD_PARTY|test/lint\.exceptions)$' |
+	files | grep -vE '^(\./)?(LICENSE|THIRD_PARTY|test/lint\.exceptions|test/fuzz/corpus/.*)$' |
 		xargs codespell -L "$(excepted codespell | paste -sd ,)"
 }
 

@@ -261,13 +261,15 @@ suite_wheel()
 # What libFuzzer is given, by a main() of ours: seeds and inputs made of them.
 suite_replay()
 {
-	local program
+	local program name
 	for program in "$B"/test/fuzz/replay_*; do
 		case $program in
 		*_session) export REPLAY_RUNS=200000 ;;
 		*) export REPLAY_RUNS=5000 ;;
 		esac
-		run_program "$build: fuzz/$(basename "$program")" "$program"
+		name=$(basename "$program")
+		run_program "$build: fuzz/$name" "$program" \
+			"$top/test/fuzz/corpus/${name/replay/fuzz}"
 	done
 	unset REPLAY_RUNS
 }
@@ -337,6 +339,7 @@ fuzz()
 		limit=$((${FUZZ_SECONDS:-60} + 60))
 		run_program "fuzz: $name" "$b/test/fuzz/$name" \
 			-max_total_time="${FUZZ_SECONDS:-60}" -timeout=30 -error_exitcode=1 \
-			-artifact_prefix="$b/$name-" "$corpus"
+			-artifact_prefix="$b/$name-" "$corpus" \
+			"test/fuzz/corpus/$name"
 	done
 }

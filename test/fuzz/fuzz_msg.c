@@ -3,14 +3,39 @@
  * fuzz_msg.c - whatever unpack lets through can be packed again, to as many
  * bytes, and means the same.
  */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "corpus.h"
 #include "wire/msg.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+/* A message of each type. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	const char *folder = corpus_folder(*argc, *argv);
+	static struct tsi_msg m;
+	uint8_t bytes[TSI_MSG_MAX];
+	char name[16];
+
+	for (uint16_t type = TSI_HELLO; folder && type <= TSI_ERROR; type++) {
+		memset(&m, 0, sizeof(m));
+		m.type = type;
+		m.serial = 7;
+		if (type == TSI_STREAM) {
+			m.u.stream.nfields = 1;
+			m.u.stream.field[0].ndim = 1;
+			m.u.stream.field[0].shape[0] = 3;
+		} else if (type == TSI_META_DATA) {
+			m.u.meta_data.len = 5;
+		} else if (type == TSI_OFFER) {
+			m.u.offer.nfields = 1;
+		} else if (type == TSI_STATS_DATA) {
+			m.u.stats.nrows = 1;
+		} else if (type == TSI_ERROR) {
+			m.u.error.code = TSOCK_ELOST;
+		}
+		snprintf(name, sizeof(name), "type-%u", type);
+		corpus_put(folder, name, bytes, tsi_msg_pack(&m, bytes));
+	}
+	return 0;
+}
 
 /* What stands behind a text's NUL is ignored, so compare messages. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -64,13 +64,16 @@ static void add_folder(const char *folder)
 	char path[4096];
 	struct dirent *e;
 
-	while (d && (e = readdir(d))) {
+	if (!d) {
+		perror(folder);
+		exit(1);
+	}
+	while ((e = readdir(d))) {
 		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
 		if (e->d_name[0] != '.')
 			add(path);
 	}
-	if (d)
-		closedir(d);
+	closedir(d);
 }
 
 static void run(void)
