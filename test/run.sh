@@ -78,8 +78,27 @@ declare -A builds=(
 		fuzzers'
 )
 
+# The CPUs that this process may use: fewer than it sees where a container has
+# a quota.
+count_cpus()
+{
+	local cgroup=/sys/fs/cgroup n quota='' period=''
+	n=$(nproc)
+	if [ -r $cgroup/cpu.max ]; then
+		read -r quota period <$cgroup/cpu.max
+	elif [ -r $cgroup/cpu/cpu.cfs_quota_us ]; then
+		read -r quota <$cgroup/cpu/cpu.cfs_quota_us
+		read -r period <$cgroup/cpu/cpu.cfs_period_us
+	fi
+	if [[ $quota =~ ^[1-9][0-9]*$ && $period =~ ^[1-9][0-9]*$ ]] &&
+		[ $((quota + period - 1)) -lt $((n * period)) ]; then
+		n=$(((quota + period - 1) / period))
+	fi
+	echo "$n"
+}
+
 top=$PWD
-jobs=$(nproc)
+jobs=$(count_cpus)
 at_once=${TEST_JOBS:-$((jobs + 1))}
 logs=build/check
 mkdir -p $logs
