@@ -244,8 +244,9 @@ pid=$start_first
 
 timeout 90 "$seen" imagenet 7 0 >"$work/out" 2>&1 &
 consumer=$!
-for _ in $(seq 100); do
+for _ in $(seq 1800); do
 	"$producer" --list | grep -Eq '^imagenet +[0-9]+ +36 +1 ' && break
+	sleep 0.05
 done
 stop
 rc=$?

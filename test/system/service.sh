@@ -10,7 +10,7 @@ serve=("$producer" "${set[@]}" "${small[@]}" --threads 1)
 # Wait until the command succeeds.
 until_it()
 {
-	for _ in $(seq 400); do
+	for _ in $(seq 1800); do
 		"$@" 2>/dev/null >&2 && return 0
 		sleep 0.05
 	done
@@ -75,8 +75,9 @@ another()
 }
 for pause in 0.1 0 0.05 0.3 0.02; do
 	sleep $pause
+	kill -0 $reader || break
 	child=$(serving) || continue
-	kill -0 $reader && kill -KILL "$child" && killed=$((killed + 1))
+	kill -KILL "$child" && killed=$((killed + 1))
 	until_it another
 done
 wait $reader
@@ -84,7 +85,9 @@ result $? 'a reader outlives the processes that serve' "$(cat "$work/err")"
 cmp -s "$work/want" "$work/got"
 result $? 'and reads the very bytes of a stream that nobody disturbed' \
 	"$(diff "$work/want" "$work/got" | head -n 4)"
-[ "$killed" = 5 ] && [ "$(grep -c 'was killed (Killed)' "$work/log")" = 5 ]
+# Five, unless the reader was through before this script came to the last ones.
+[ "$killed" -ge 1 ] &&
+	[ "$(grep -c 'was killed (Killed)' "$work/log")" = "$killed" ]
 result $? 'each death is said' "$(cat "$work/log")"
 child=$(serving)
 kill -TERM "$pid"
