@@ -254,6 +254,8 @@ part_devices()
 part_conformance()
 {
 	measure 'runtime: conformance' "$b/test/simcuda/conformance"
+	measure 'runtime: conformance_captures' \
+		"$b/test/simcuda/conformance_captures"
 	measure 'runtime: conformance_ipc' "$b/test/simcuda/conformance_ipc"
 }
 
