@@ -139,7 +139,8 @@ struct machine {
 	/* The job of several ranks: the first of the people, if ranks > 1. */
 	unsigned ranks;
 	uint64_t jobs;
-	uint64_t job_start; /* of its first epoch; TSI_NEVER: not begun */
+	uint64_t job_start;     /* of its first epoch; TSI_NEVER: not begun */
+	int64_t job_stopped_ms; /* how long its ranks have stood still */
 	/* What happened, for a look at whether the schedules are any good. */
 	uint64_t deaths, returned, refused, joined, taken;
 };

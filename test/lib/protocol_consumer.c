@@ -61,6 +61,7 @@ void consumer_born(struct consumer *q)
 	/* All ranks of a job begin, and end, together. */
 	machine.jobs++;
 	machine.job_start = TSI_NEVER;
+	machine.job_stopped_ms = 0;
 	for (unsigned i = 0; i < machine.ranks; i++)
 		begin_process(&machine.who[i], i, machine.ranks);
 }

@@ -349,6 +349,7 @@ static void let_time_pass(void)
 
 	if (machine_random(300) == 0)
 		by = (int64_t)machine_random(3000);
+	machine.job_stopped_ms += by > 100 ? by : 0;
 	machine.now += by;
 }
 
@@ -373,6 +374,9 @@ static void disturb(void)
 			(int64_t)machine_random(machine.ranks       ? 3000
 						: machine_random(4) ? 8000
 								    : 90000);
+		if (q->number < machine.ranks)
+			machine.job_stopped_ms +=
+				q->stopped_until - machine.now;
 		break;
 	default:
 		break;
@@ -411,6 +415,21 @@ static void step(void)
 	}
 }
 
+/*
+ * A rank that comes later than ten seconds after the first one waits for others
+ * that have begun: then the job ends, for they wait for it in their training.
+ */
+static void end_late_job(void)
+{
+	bool late = false;
+
+	for (unsigned i = 0; i < machine.ranks; i++)
+		late |= machine.who[i].pid && !machine.who[i].end;
+	if (late && machine.job_start != TSI_NEVER &&
+	    machine.job_stopped_ms > SILENCE_MS / 2)
+		consumer_die(&machine.who[0]);
+}
+
 static bool all_got_on(void)
 {
 	for (unsigned i = 0; i < machine.people; i++)
@@ -428,6 +447,7 @@ static void everybody_gets_on(void)
 
 	machine.fair = true;
 	fuse = 0;
+	end_late_job();
 	for (unsigned i = 0; i < PEOPLE; i++) {
 		machine.who[i].epochs = 0;
 		machine.who[i].stopped_until = 0;
