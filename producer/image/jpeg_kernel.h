@@ -14,15 +14,25 @@
 
 #define TSI_JPEG_SLACK 64
 
+/*
+ * n neighbouring blocks, n > 0, to rows of samples, `stride` bytes apart.  last:
+ * as jpeg_blocks.h has it.  May write TSI_JPEG_SLACK bytes behind the end of
+ * each row.
+ */
+typedef void tsi_jpeg_idct_fn(const int16_t (*coef)[64], const uint8_t *last,
+			      uint32_t n, const uint16_t *quant, uint8_t *out,
+			      size_t stride);
+
 struct tsi_jpeg_kernel {
 	const char *name;
-	/*
-	 * n neighbouring blocks, n > 0, to 8 rows of 8 * n samples, `stride`
-	 * bytes apart: libjpeg's jsimd_idct_islow.  last: as jpeg_blocks.h has
-	 * it.  May write TSI_JPEG_SLACK bytes behind the end of each row.
-	 */
-	void (*idct)(const int16_t (*coef)[64], const uint8_t *last, uint32_t n,
-		     const uint16_t *quant, uint8_t *out, size_t stride);
+	/* To 8 rows of 8 * n samples: libjpeg's jsimd_idct_islow. */
+	tsi_jpeg_idct_fn *idct;
+	/* To 4, 2 or 1 rows of as many samples a block: jpeg_small.h. */
+	tsi_jpeg_idct_fn *idct4;
+	tsi_jpeg_idct_fn *idct2;
+	tsi_jpeg_idct_fn *idct1;
+	/* n samples to 2 * n: each of them twice. */
+	void (*twice)(const uint8_t *in, uint8_t *out, size_t n);
 	/*
 	 * n samples to 2 * n: each beside a quarter of its neighbours.  in[-1]
 	 * and in[n] are there; beyond the image they repeat its edge.

@@ -9,6 +9,8 @@
 #include <immintrin.h>
 #include <stdbool.h>
 
+#include "image/jpeg_small.h"
+
 #define VEC __m256i
 #define OP(name) _mm256_##name
 #define TARGET __attribute__((target("avx2")))
@@ -126,6 +128,10 @@ static void avx2_idct(const int16_t (*coef)[64], const uint8_t *last,
 static const struct tsi_jpeg_kernel kernel_avx2 = {
 	.name = "avx2",
 	.idct = avx2_idct,
+	.idct4 = tsi_jpeg_small_4_avx2,
+	.idct2 = tsi_jpeg_small_2_avx2,
+	.idct1 = tsi_jpeg_small_1,
+	.twice = vec_twice,
 	.h2v1 = vec_h2v1,
 	.h2v2 = vec_h2v2,
 	.h1v2 = vec_h1v2,

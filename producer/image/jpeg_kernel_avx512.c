@@ -9,6 +9,8 @@
 #include <immintrin.h>
 #include <stdbool.h>
 
+#include "image/jpeg_small.h"
+
 #define VEC __m512i
 #define OP(name) _mm512_##name
 #define TARGET \
@@ -183,6 +185,10 @@ TARGET static void ycc_planes(const uint8_t *y, const uint8_t *cb,
 static const struct tsi_jpeg_kernel kernel_avx512 = {
 	.name = "avx512",
 	.idct = avx512_idct,
+	.idct4 = tsi_jpeg_small_4_avx2,
+	.idct2 = tsi_jpeg_small_2_avx2,
+	.idct1 = tsi_jpeg_small_1,
+	.twice = vec_twice,
 	.h2v1 = vec_h2v1,
 	.h2v2 = vec_h2v2,
 	.h1v2 = vec_h1v2,

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "image/jpeg_small.h"
+
 /* Cosines, as libjpeg's jidctint.c has them: 13 fractional bits. */
 #define F_0_298 2446
 #define F_0_390 3196
@@ -142,6 +144,12 @@ static void scalar_idct(const int16_t (*coef)[64], const uint8_t *last,
 	}
 }
 
+static void scalar_twice(const uint8_t *in, uint8_t *out, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		out[2 * i] = out[2 * i + 1] = in[i];
+}
+
 static void scalar_h2v1(const uint8_t *in, uint8_t *out, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -205,6 +213,10 @@ static void scalar_rgb(const uint8_t *r, const uint8_t *g, const uint8_t *b,
 const struct tsi_jpeg_kernel tsi_jpeg_kernel_scalar = {
 	.name = "scalar",
 	.idct = scalar_idct,
+	.idct4 = tsi_jpeg_small_4,
+	.idct2 = tsi_jpeg_small_2,
+	.idct1 = tsi_jpeg_small_1,
+	.twice = scalar_twice,
 	.h2v1 = scalar_h2v1,
 	.h2v2 = scalar_h2v2,
 	.h1v2 = scalar_h1v2,

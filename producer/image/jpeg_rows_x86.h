@@ -23,6 +23,15 @@ INLINE VEC woven(VEC even, VEC odd)
 	return OP(or_si)(even, OP(slli_epi16)(odd, 8));
 }
 
+TARGET static void vec_twice(const uint8_t *in, uint8_t *out, size_t n)
+{
+	for (size_t i = 0; i < n; i += WORDS) {
+		VEC v = WIDEN(in + i);
+
+		STORE(out + 2 * i, woven(v, v));
+	}
+}
+
 TARGET static void vec_h2v1(const uint8_t *in, uint8_t *out, size_t n)
 {
 	const VEC one = OP(set1_epi16)(1), two = OP(set1_epi16)(2);
