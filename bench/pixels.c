@@ -139,10 +139,10 @@ static void by_pixels(const struct kind *k, const struct file *f, enum arm arm)
 		r.left += (uint32_t)box->left;
 		r.top += (uint32_t)box->top;
 	}
-	tsi_jpeg_pixels_area(&f->frame, &r, &area);
+	tsi_jpeg_pixels_area(&f->frame, &r, 0, &area);
 	if (!err)
 		err = tsi_jpeg_pixels_begin(
-			k->pixels, &f->frame, &r,
+			k->pixels, &f->frame, &r, 0,
 			arm != IMAGE && tsi_resample_planes(k->resample));
 	if (err)
 		bench_die("%s", tsock_errmsg());

@@ -58,6 +58,12 @@ struct tsi_decoder {
 	bool has_planes;
 	/* Set by the caller, before begin, and only then: they must be. */
 	bool planes;
+	/*
+	 * Set by the caller, before begin.  0: the pixels of the format's own
+	 * library.  1, 2, 4 or 8, if the format shrinks: fast ones, of the image
+	 * at 1/1, 1/2, 1/4 or 1/8 of its size, rounded up.
+	 */
+	unsigned fast;
 };
 
 struct tsi_jpeg_index;
@@ -76,6 +82,7 @@ struct tsi_decoder_hint {
 struct tsi_decoder_ops {
 	const char *name; /* as messages call the format: "JPEG" */
 	bool internal;    /* nobody's own files: messages don't offer it */
+	bool shrinks;     /* can it decode to fewer pixels at less cost? */
 
 	/* ----------------------------------------------------------------
 	 * The head of a file: pure functions, called by any thread.
@@ -124,8 +131,8 @@ struct tsi_decoder_ops {
 	uint64_t (*need)(struct tsi_decoder *d);
 
 	/*
-	 * Choose the rectangle, inside the image and not empty, and decode up
-	 * to its first row.
+	 * Choose the rectangle, inside the image (shrunk, if it is to be) and
+	 * not empty, and decode up to its first row.
 	 */
 	int (*begin)(struct tsi_decoder *d, const struct tsi_rect *rect);
 

@@ -184,17 +184,23 @@ static void skip_rows(struct tsi_jpeg *j, uint32_t top, bool decode)
 static void begin(struct tsi_jpeg *j, const struct tsi_rect *rect)
 {
 	j_decompress_ptr c = &j->lib.c;
-	bool smooth;
+	bool all;
 
 	c->out_color_space = JCS_EXT_RGBX;
 	if (c->num_components == 4)
 		c->out_color_space = JCS_CMYK;
+	if (j->base.fast) {
+		c->scale_num = 1;
+		c->scale_denom = j->base.fast;
+		c->do_fancy_upsampling = FALSE;
+	}
 	j->lib.in_scan = true;
 	jpeg_start_decompress(c);
 	if (jpeg_has_multiple_scans(c) && j->lib.ended && !complete(j))
 		tsi_jpeg_lib_truncated(&j->lib);
-	smooth = smooths(c);
-	if (smooth)
+	/* Shrunk, what is beside the rectangle costs little. */
+	all = smooths(c) || j->base.fast > 1;
+	if (all)
 		j->skip_left = rect->left;
 	else
 		crop_columns(j, rect);
@@ -205,7 +211,7 @@ static void begin(struct tsi_jpeg *j, const struct tsi_rect *rect)
 		j->planes = tsi_jpeg_lib_alloc(
 			&j->lib,
 			TSI_STRIP_ROWS * 3 * (j->stride / 4 + TSI_PLANE_SLACK));
-	skip_rows(j, rect->top, smooth);
+	skip_rows(j, rect->top, all);
 	j->rows_left = rect->height;
 }
 
@@ -449,7 +455,8 @@ static int decoder_begin(struct tsi_decoder *d, const struct tsi_rect *rect)
 	j->rect = *rect;
 	if (j->by_lib)
 		return begin_lib(j, rect);
-	err = tsi_jpeg_direct_begin(j->direct, rect, j->base.planes);
+	err = tsi_jpeg_direct_begin(j->direct, rect, j->base.fast,
+				    j->base.planes);
 	return err == TSOCK_ENOTSUP ? go_over(j) : err;
 }
 
@@ -490,6 +497,7 @@ static void decoder_close(struct tsi_decoder *d)
 
 const struct tsi_decoder_ops tsi_jpeg_ops = {
 	.name = "JPEG",
+	.shrinks = true,
 	.claims = tsi_jpeg_claims,
 	.head = tsi_jpeg_head,
 	.create = decoder_create,

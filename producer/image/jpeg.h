@@ -6,6 +6,8 @@
  * (accurate inverse DCT, fancy upsampling, block smoothing of unfinished
  * progressive files), CMYK turned to RGB by Pillow's formula; but only what
  * the rectangle needs is transformed, and rows below it are not even read.
+ * Fast pixels (decoder.h) are those of a whole decode with scale_denom 1, 2, 4
+ * or 8 and do_fancy_upsampling FALSE.
  * Of the producer only jpeg.c and jpeg_lib.c know libjpeg.
  */
 #ifndef TSI_IMAGE_JPEG_H

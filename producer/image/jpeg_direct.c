@@ -37,6 +37,7 @@ struct tsi_jpeg_direct {
 	struct tsi_jpeg_known *known; /* NULL: the file has no index */
 	bool claimed;                 /* this thread appends to it */
 	struct tsi_rect rect;
+	unsigned fast; /* as decoder.h has it */
 	struct tsi_jpeg_area area;
 	uint32_t must;              /* rows of MCUs that must be undamaged */
 	uint32_t clean;             /* rows that are known to be */
@@ -173,16 +174,16 @@ static int make_blocks(struct tsi_jpeg_direct *d, uint32_t n)
 /*
  * The rows of MCUs that libjpeg reads for the rectangle.  Where chroma is
  * interpolated downwards it makes two rows of pixels at a time, and reads on
- * for the last two of a row of MCUs.
+ * for the last two of a row of MCUs; fast, it interpolates nothing.
  */
 static uint32_t rows_read(const struct tsi_jpeg_direct *d)
 {
 	const struct tsi_jpeg_frame *f = &d->scan.frame;
 	uint32_t last = d->rect.top + d->rect.height - 1;
-	uint32_t edge = 8u * f->v_max, together = d->scan.together;
-	uint32_t rows = last / edge + 1;
+	uint32_t edge = (d->fast ? 8u / d->fast : 8u) * f->v_max;
+	uint32_t rows = last / edge + 1, together = d->scan.together;
 
-	if (f->v_max > 1 && last % edge >= edge - f->v_max)
+	if (!d->fast && f->v_max > 1 && last % edge >= edge - f->v_max)
 		rows++;
 	if (rows < d->area.top + d->area.down)
 		rows = d->area.top + d->area.down;
@@ -233,20 +234,22 @@ static bool look_up(struct tsi_jpeg_direct *d)
 }
 
 int tsi_jpeg_direct_begin(struct tsi_jpeg_direct *d,
-			  const struct tsi_rect *rect, bool planes)
+			  const struct tsi_rect *rect, unsigned fast,
+			  bool planes)
 {
 	const struct tsi_jpeg_frame *f = &d->scan.frame;
 	int err;
 
 	d->rect = *rect;
+	d->fast = fast;
 	d->given = 0;
-	tsi_jpeg_pixels_area(f, rect, &d->area);
+	tsi_jpeg_pixels_area(f, rect, fast, &d->area);
 	d->must = rows_read(d);
 	if (!look_up(d))
 		return TSOCK_ENOTSUP;
 	err = make_blocks(d, rows_at_once(f, d->area.across));
 	if (!err)
-		err = tsi_jpeg_pixels_begin(d->pixels, f, rect, planes);
+		err = tsi_jpeg_pixels_begin(d->pixels, f, rect, fast, planes);
 	if (err)
 		return err;
 	d->pushed = d->area.top;

@@ -44,7 +44,8 @@ bool tsi_jpeg_direct_has_planes(const struct tsi_jpeg_direct *d);
 /* As in decoder.h; begin and read may also fail with TSOCK_ENOTSUP. */
 uint64_t tsi_jpeg_direct_need(const struct tsi_jpeg_direct *d);
 int tsi_jpeg_direct_begin(struct tsi_jpeg_direct *d,
-			  const struct tsi_rect *rect, bool planes);
+			  const struct tsi_rect *rect, unsigned fast,
+			  bool planes);
 int tsi_jpeg_direct_read(struct tsi_jpeg_direct *d, struct tsi_strip *strip);
 
 /* Rows of the rectangle that read has given. */

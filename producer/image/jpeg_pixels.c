@@ -23,13 +23,16 @@ enum way {
 	H2V1, /* twice as many in a row */
 	H1V2, /* twice as many rows */
 	H2V2,
-	H2V1_BOX, /* repeated: libjpeg does so where two or fewer are in a row */
+	/* Repeated: libjpeg does so, too, where two or fewer are in a row. */
+	H2V1_BOX,
+	H1V2_BOX,
 	H2V2_BOX,
 };
 
 /* The samples of a component; columns and rows are the component's. */
 struct window {
 	enum way way;
+	uint32_t edge;  /* samples of a block's: 8, 4, 2 or 1 */
 	uint32_t width; /* of the image */
 	uint32_t height;
 	uint32_t from; /* columns needed: [from, to) */
@@ -47,6 +50,7 @@ struct tsi_jpeg_pixels {
 	struct tsi_jpeg_frame frame;
 	struct tsi_rect rect;
 	struct tsi_jpeg_area area;
+	uint32_t edge; /* pixels of the smallest block's */
 	struct window window[TSI_JPEG_COMPS];
 	bool waits;     /* a row of pixels may need the next row of MCUs */
 	uint32_t next;  /* the next row of MCUs */
@@ -54,6 +58,7 @@ struct tsi_jpeg_pixels {
 	uint32_t done;
 	uint32_t first; /* column of the first pixel made, an even one */
 	uint8_t *up[TSI_JPEG_COMPS];
+	uint32_t repeated[TSI_JPEG_COMPS]; /* the row of samples in there */
 	uint8_t *strip;
 	size_t stride; /* of its rows */
 	size_t plane;  /* of its rows, or 0 */
@@ -70,25 +75,48 @@ static size_t round_up(size_t n)
 	return (n + 63) / 64 * 64;
 }
 
-static enum way way_of(const struct tsi_jpeg_frame *f, unsigned k)
+static bool is_wide(enum way way)
+{
+	return way == H2V1 || way == H2V1_BOX || way == H2V2 || way == H2V2_BOX;
+}
+
+static bool is_high(enum way way)
+{
+	return way == H1V2 || way == H1V2_BOX || way == H2V2 || way == H2V2_BOX;
+}
+
+static bool is_fancy(enum way way)
+{
+	return way == H2V1 || way == H1V2 || way == H2V2;
+}
+
+static enum way way_of(const struct tsi_jpeg_frame *f, unsigned k, bool fast)
 {
 	const struct tsi_jpeg_comp *c = &f->comp[k];
-	uint32_t width = divide_up(f->width * c->h, f->h_max);
+	bool box = fast || divide_up(f->width * c->h, f->h_max) <= 2;
 
+	if (c->h == f->h_max && c->v == f->v_max)
+		return FULL;
 	if (c->h == f->h_max)
-		return c->v == f->v_max ? FULL : H1V2;
+		return fast ? H1V2_BOX : H1V2;
 	if (c->v == f->v_max)
-		return width > 2 ? H2V1 : H2V1_BOX;
-	return width > 2 ? H2V2 : H2V2_BOX;
+		return box ? H2V1_BOX : H2V1;
+	return box ? H2V2_BOX : H2V2;
+}
+
+/* Samples on the edge of the smallest block. */
+static uint32_t edge_of(unsigned fast)
+{
+	return fast ? 8 / fast : 8;
 }
 
 /* Samples [*from, *to) of n, which the pixels [from, to) depend on. */
-static void reach(bool doubled, uint32_t n, uint32_t from, uint32_t to,
-		  uint32_t *first, uint32_t *end)
+static void reach(bool doubled, bool fancy, uint32_t n, uint32_t from,
+		  uint32_t to, uint32_t *first, uint32_t *end)
 {
-	if (!doubled) {
-		*first = from;
-		*end = to;
+	if (!doubled || !fancy) {
+		*first = doubled ? from / 2 : from;
+		*end = doubled ? (to + 1) / 2 : to;
 		return;
 	}
 	*first = from ? (from - 1) / 2 : 0;
@@ -96,18 +124,25 @@ static void reach(bool doubled, uint32_t n, uint32_t from, uint32_t to,
 }
 
 static void plan(const struct tsi_jpeg_frame *f, const struct tsi_rect *r,
-		 unsigned k, struct window *p)
+		 unsigned fast, unsigned k, struct window *p)
 {
 	const struct tsi_jpeg_comp *c = &f->comp[k];
+	const bool fancy = !fast;
 
-	p->way = way_of(f, k);
-	p->width = divide_up(f->width * c->h, f->h_max);
-	p->height = divide_up(f->height * c->v, f->v_max);
-	reach(c->h < f->h_max, p->width, r->left, r->left + r->width, &p->from,
-	      &p->to);
-	reach(c->v < f->v_max, p->height, r->top, r->top + r->height, &p->top,
-	      &p->bottom);
-	p->left = p->from / 8 * 8;
+	p->way = way_of(f, k, fast);
+	p->edge = edge_of(fast);
+	/* As libjpeg has it: rather a larger transform than upsampling. */
+	if (fast > 1 && p->way == H2V2_BOX) {
+		p->way = FULL;
+		p->edge *= 2;
+	}
+	p->width = divide_up(f->width * c->h * p->edge, 8 * f->h_max);
+	p->height = divide_up(f->height * c->v * p->edge, 8 * f->v_max);
+	reach(is_wide(p->way), fancy, p->width, r->left, r->left + r->width,
+	      &p->from, &p->to);
+	reach(is_high(p->way), fancy, p->height, r->top, r->top + r->height,
+	      &p->top, &p->bottom);
+	p->left = p->from / p->edge * p->edge;
 }
 
 bool tsi_jpeg_pixels_can(const struct tsi_jpeg_frame *f)
@@ -131,16 +166,18 @@ bool tsi_jpeg_pixels_can(const struct tsi_jpeg_frame *f)
 }
 
 void tsi_jpeg_pixels_area(const struct tsi_jpeg_frame *f,
-			  const struct tsi_rect *rect,
+			  const struct tsi_rect *rect, unsigned fast,
 			  struct tsi_jpeg_area *area)
 {
 	uint32_t left = UINT32_MAX, top = UINT32_MAX, right = 0, bottom = 0;
 
 	for (unsigned k = 0; k < f->comps; k++) {
-		uint32_t across = 8u * f->comp[k].h, down = 8u * f->comp[k].v;
+		uint32_t across, down;
 		struct window p;
 
-		plan(f, rect, k, &p);
+		plan(f, rect, fast, k, &p);
+		across = p.edge * f->comp[k].h;
+		down = p.edge * f->comp[k].v;
 		if (p.from / across < left)
 			left = p.from / across;
 		if (p.top / down < top)
@@ -207,6 +244,7 @@ static void lay_out(struct tsi_jpeg_pixels *p, bool planes)
 
 		w->stride = window_stride((w->to - w->left + 7) / 8 * 8);
 		w->row = at + w->stride + TSI_JPEG_SLACK;
+		p->repeated[k] = UINT32_MAX;
 		at += (8u * f->comp[k].v + 1) * w->stride;
 		p->up[k] = at;
 		at += window_stride(p->rect.width + 2);
@@ -216,7 +254,8 @@ static void lay_out(struct tsi_jpeg_pixels *p, bool planes)
 
 int tsi_jpeg_pixels_begin(struct tsi_jpeg_pixels *p,
 			  const struct tsi_jpeg_frame *f,
-			  const struct tsi_rect *rect, bool planes)
+			  const struct tsi_rect *rect, unsigned fast,
+			  bool planes)
 {
 	int err = tsi_scratch_grow(&p->memory, room(f, rect->width),
 				   "JPEG samples");
@@ -225,10 +264,11 @@ int tsi_jpeg_pixels_begin(struct tsi_jpeg_pixels *p,
 		return err;
 	p->frame = *f;
 	p->rect = *rect;
+	p->edge = edge_of(fast);
 	p->waits = false;
-	tsi_jpeg_pixels_area(f, rect, &p->area);
+	tsi_jpeg_pixels_area(f, rect, fast, &p->area);
 	for (unsigned k = 0; k < f->comps; k++) {
-		plan(f, rect, k, &p->window[k]);
+		plan(f, rect, fast, k, &p->window[k]);
 		p->waits = p->waits || p->window[k].way == H1V2 ||
 			   p->window[k].way == H2V2;
 	}
@@ -253,6 +293,14 @@ static void extend(struct window *w, uint8_t *row)
 		row[w->width - w->left] = row[w->width - w->left - 1];
 }
 
+static tsi_jpeg_idct_fn *idct_of(const struct tsi_jpeg_kernel *k, uint32_t edge)
+{
+	return edge == 8   ? k->idct
+	       : edge == 4 ? k->idct4
+	       : edge == 2 ? k->idct2
+			   : k->idct1;
+}
+
 /* Row y of blocks in b is row `down` of those of this row of MCUs. */
 static void transform(struct tsi_jpeg_pixels *p, unsigned k,
 		      const struct tsi_jpeg_blocks *b, uint32_t y,
@@ -260,13 +308,14 @@ static void transform(struct tsi_jpeg_pixels *p, unsigned k,
 {
 	const struct tsi_jpeg_comp *c = &p->frame.comp[k];
 	struct window *w = &p->window[k];
-	uint32_t blocks = (w->to - w->left + 7) / 8;
-	uint8_t *row = w->row + 8 * down * w->stride;
-	size_t at =
-		(size_t)y * b->stride[k] + w->left / 8 - b->area.left * c->h;
+	uint32_t blocks = divide_up(w->to - w->left, w->edge);
+	uint8_t *row = w->row + w->edge * down * w->stride;
+	size_t at = (size_t)y * b->stride[k] + w->left / w->edge -
+		    b->area.left * c->h;
 
-	p->kernel->idct((const int16_t(*)[64])b->coef[k] + at, b->last[k] + at,
-			blocks, c->quant, row, w->stride);
+	idct_of(p->kernel, w->edge)((const int16_t(*)[64])b->coef[k] + at,
+				    b->last[k] + at, blocks, c->quant, row,
+				    w->stride);
 	if (w->way == H2V1 || w->way == H2V2)
 		for (int i = 0; i < 8; i++)
 			extend(w, row + (size_t)i * w->stride);
@@ -284,18 +333,18 @@ void tsi_jpeg_pixels_push(struct tsi_jpeg_pixels *p,
 
 		/* The last row so far stays, above those that come. */
 		memcpy(w->row - TSI_JPEG_SLACK - w->stride,
-		       w->row - TSI_JPEG_SLACK + (8 * v - 1) * w->stride,
+		       w->row - TSI_JPEG_SLACK + (w->edge * v - 1) * w->stride,
 		       w->stride);
-		w->base = p->next * 8 * v;
+		w->base = p->next * w->edge * v;
 		for (uint32_t i = 0; i < v; i++) {
-			uint32_t at = w->base + 8 * i;
+			uint32_t at = w->base + w->edge * i;
 
-			if (at < w->bottom && at + 8 > w->top)
+			if (at < w->bottom && at + w->edge > w->top)
 				transform(p, k, b, row * v + i, i);
 		}
 	}
 	p->next++;
-	p->ready = p->next * 8 * p->frame.v_max - p->waits;
+	p->ready = p->next * p->edge * p->frame.v_max - p->waits;
 	if (p->ready > end || p->next == p->area.top + p->area.down)
 		p->ready = end;
 }
@@ -312,28 +361,22 @@ static const uint8_t *row_of(const struct window *w, uint32_t y)
 	       ((ptrdiff_t)y - (ptrdiff_t)w->base) * (ptrdiff_t)w->stride;
 }
 
-static void repeat(const uint8_t *in, uint8_t *out, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		out[2 * i] = out[2 * i + 1] = in[i];
-}
-
 /* Samples of component k for n pixels of row y, from column p->first on. */
 static const uint8_t *samples(struct tsi_jpeg_pixels *p, unsigned k, uint32_t y,
 			      size_t n)
 {
 	const struct tsi_jpeg_kernel *kernel = p->kernel;
 	struct window *w = &p->window[k];
-	bool wide = w->way != FULL && w->way != H1V2;
-	bool high = w->way == H1V2 || w->way == H2V2 || w->way == H2V2_BOX;
+	bool wide = is_wide(w->way), high = is_high(w->way);
 	ptrdiff_t x = (ptrdiff_t)(p->first >> wide) - (ptrdiff_t)w->left;
 	uint32_t c = y >> high, next = y % 2 ? c + 1 : c - !!c;
 	const uint8_t *near = row_of(w, c) + x;
-	const uint8_t *far = high ? row_of(w, next) + x : near;
+	const uint8_t *far = is_fancy(w->way) ? row_of(w, next) + x : near;
 	size_t half = (n + 1) / 2;
 
 	switch (w->way) {
 	case FULL:
+	case H1V2_BOX:
 		return near;
 	case H2V1:
 		kernel->h2v1(near, p->up[k], half);
@@ -346,7 +389,9 @@ static const uint8_t *samples(struct tsi_jpeg_pixels *p, unsigned k, uint32_t y,
 		break;
 	case H2V1_BOX:
 	case H2V2_BOX:
-		repeat(near, p->up[k], half);
+		if (p->repeated[k] != c)
+			kernel->twice(near, p->up[k], half);
+		p->repeated[k] = c;
 		break;
 	}
 	return p->up[k];

@@ -7,6 +7,12 @@
  * upsampling) as its whole decode gives them, whatever the rectangle.  Formulas:
  * libjpeg-turbo's jidctint.c, jdsample.c and jdcolor.c, restated.
  *
+ * Fast pixels are libjpeg-turbo's of scale_num 1, scale_denom 1, 2, 4 or 8 and
+ * do_fancy_upsampling FALSE: the image is so much smaller, components that have
+ * fewer samples are shrunk less, and what still has too few is repeated.
+ * `fast` is that denominator, or 0 for exact pixels, in which a rectangle and
+ * the sizes below are counted.
+ *
  * Any coefficients and quantisation tables are allowed.  Those of honest files
  * give the same bytes with every build of libjpeg-turbo.  Its vector code
  * computes with words of 16 bits, where its C code has 32: they begin to differ
@@ -22,8 +28,8 @@
  * to 12 MB for one of 65,535 pixels, and are used again; nothing is allocated
  * once they have grown.
  *
- *	tsi_jpeg_pixels_area(frame, &rect, &area);
- *	tsi_jpeg_pixels_begin(p, frame, &rect, false);
+ *	tsi_jpeg_pixels_area(frame, &rect, 0, &area);
+ *	tsi_jpeg_pixels_begin(p, frame, &rect, 0, false);
  *	for (row = 0; row < area.down; row++) {
  *		... fill blocks
  *		tsi_jpeg_pixels_push(p, &blocks, row of them);
@@ -64,7 +70,7 @@ bool tsi_jpeg_pixels_can(const struct tsi_jpeg_frame *f);
  * The rectangle lies inside the image and isn't empty.
  */
 void tsi_jpeg_pixels_area(const struct tsi_jpeg_frame *f,
-			  const struct tsi_rect *rect,
+			  const struct tsi_rect *rect, unsigned fast,
 			  struct tsi_jpeg_area *area);
 
 /* Bytes of memory that begin takes for a frame at most. */
@@ -80,7 +86,8 @@ bool tsi_jpeg_pixels_has_planes(const struct tsi_jpeg_pixels *p);
  */
 int tsi_jpeg_pixels_begin(struct tsi_jpeg_pixels *p,
 			  const struct tsi_jpeg_frame *f,
-			  const struct tsi_rect *rect, bool planes);
+			  const struct tsi_rect *rect, unsigned fast,
+			  bool planes);
 
 /*
  * The next row of MCUs of the area, from its first one on: row `row` of b, in

@@ -190,7 +190,7 @@ static int decoder_begin(struct tsi_decoder *d, const struct tsi_rect *rect)
 	const struct tsi_jpeg_frame *f = &p->record.frame;
 	int err;
 
-	tsi_jpeg_pixels_area(f, rect, &p->area);
+	tsi_jpeg_pixels_area(f, rect, d->fast, &p->area);
 	/* Rows above count too: then it is bad for a sample or it isn't. */
 	for (uint32_t y = 0; y < p->area.top; y++) {
 		err = tsi_jpeg_packed_check(&p->record, y, p->trusted);
@@ -199,7 +199,8 @@ static int decoder_begin(struct tsi_decoder *d, const struct tsi_rect *rect)
 	}
 	err = lay_out(p);
 	if (!err)
-		err = tsi_jpeg_pixels_begin(p->pixels, f, rect, d->planes);
+		err = tsi_jpeg_pixels_begin(p->pixels, f, rect, d->fast,
+					    d->planes);
 	p->next = 0;
 	p->rows_left = err ? 0 : rect->height;
 	return err;
@@ -245,6 +246,7 @@ static void decoder_close(struct tsi_decoder *d)
 const struct tsi_decoder_ops tsi_packed_ops = {
 	.name = "packed image",
 	.internal = true,
+	.shrinks = true,
 	.claims = claims,
 	.head = head,
 	.create = decoder_create,

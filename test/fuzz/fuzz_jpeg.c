@@ -2,7 +2,7 @@
 /*
  * fuzz_jpeg.c - of any bytes our JPEG decoder makes the pixels or the failure
  * that libjpeg makes of them, rectangle by rectangle, from the file's beginning
- * or from an index.
+ * or from an index, exact or fast, at any size.
  *
  * An input is a file with TRAILER bytes behind it that choose the rectangles.
  */
@@ -12,7 +12,7 @@
 #include "test/lib/image_gen.h"
 #include "tsock/tsock.h"
 
-#define TRAILER 24
+#define TRAILER 27
 #define PIXELS_MAX (1u << 16)
 
 static struct tsi_decoder *decoder;
@@ -103,6 +103,17 @@ static struct tsi_rect choose(struct bytes *b, uint32_t w, uint32_t h)
 	return r;
 }
 
+/* 0, 1, 2, 4 or 8, and the rectangle in an image that is so much smaller. */
+static struct tsi_rect choose_size(struct bytes *b, uint32_t w, uint32_t h)
+{
+	uint32_t n = (1u << take(b, 1) % 5) / 2;
+
+	decoder->fast = n;
+	if (!n)
+		n = 1;
+	return choose(b, (w + n - 1) / n, (h + n - 1) / n);
+}
+
 static void check(struct tsi_jpeg_index *x, const uint8_t *data, size_t len,
 		  const struct tsi_rect *r)
 {
@@ -145,7 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!err && w && h && (uint64_t)w * h <= PIXELS_MAX) {
 		never(tsi_jpeg_index_create(1, 1 << 20, &x));
 		for (int i = 0; i < 3; i++) {
-			struct tsi_rect r = choose(&b, w, h);
+			struct tsi_rect r = choose_size(&b, w, h);
 
 			check(x, copy, len, &r);
 		}

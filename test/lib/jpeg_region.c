@@ -48,7 +48,8 @@ static unsigned light(unsigned p, unsigned black)
 	return black > ink ? black - ink : 0;
 }
 
-struct jpeg_picture jpeg_reference(const struct image_gen_bytes *f)
+struct jpeg_picture jpeg_reference_fast(const struct image_gen_bytes *f,
+					unsigned fast)
 {
 	struct jpeg_decompress_struct c;
 	struct jpeg_error_mgr err;
@@ -60,6 +61,11 @@ struct jpeg_picture jpeg_reference(const struct image_gen_bytes *f)
 	jpeg_mem_src(&c, f->data, f->len);
 	jpeg_read_header(&c, TRUE);
 	c.out_color_space = c.num_components == 4 ? JCS_CMYK : JCS_RGB;
+	if (fast) {
+		c.scale_num = 1;
+		c.scale_denom = fast;
+		c.do_fancy_upsampling = FALSE;
+	}
 	jpeg_start_decompress(&c);
 	p.width = c.output_width;
 	p.height = c.output_height;
@@ -79,6 +85,11 @@ struct jpeg_picture jpeg_reference(const struct image_gen_bytes *f)
 	jpeg_destroy_decompress(&c);
 	free(row);
 	return p;
+}
+
+struct jpeg_picture jpeg_reference(const struct image_gen_bytes *f)
+{
+	return jpeg_reference_fast(f, 0);
 }
 
 /* A pixel of a strip. */

@@ -32,7 +32,14 @@ extern const struct jpeg_sampling {
 /* The whole file with libjpeg's defaults, as anybody would decode it. */
 struct jpeg_picture jpeg_reference(const struct image_gen_bytes *f);
 
-/* Decode a region; its rows go to a block of w * h * 3 bytes. */
+/*
+ * The same, if fast isn't 0, at 1/fast of its size and without interpolation
+ * of chroma.
+ */
+struct jpeg_picture jpeg_reference_fast(const struct image_gen_bytes *f,
+					unsigned fast);
+
+/* Decode a region as j->fast says; its rows go to a block of w * h * 3 bytes. */
 int jpeg_region(struct tsi_decoder *j, const struct image_gen_bytes *f,
 		const struct tsi_rect *rect, uint8_t *out);
 

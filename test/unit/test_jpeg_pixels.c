@@ -22,88 +22,7 @@
 
 static struct tsi_jpeg_pixels *pixels;
 static bool planes;
-
-static void compare(const struct jpeg_picture *want, const struct tsi_rect *r,
-		    uint32_t y, const struct tsi_strip *s)
-{
-	for (uint32_t i = 0; i < s->rows; i++) {
-		const uint8_t *a = s->pixels + i * s->stride;
-		const uint8_t *b =
-			want->rgb +
-			((size_t)(r->top + y + i) * want->width + r->left) * 3;
-
-		for (uint32_t x = 0; x < r->width; x++, b += 3) {
-			size_t next = s->plane ? s->plane : 1;
-			const uint8_t *p = a + (s->plane ? x : 4 * x);
-
-			if (p[0] != b[0] || p[next] != b[1] ||
-			    p[2 * next] != b[2])
-				fail_msg("%s, %u x %u: pixel %u, %u of the "
-					 "region %u x %u at %u, %u is "
-					 "%u %u %u, not %u %u %u",
-					 tsi_jpeg_pixels_name(pixels),
-					 want->width, want->height, x, y + i,
-					 r->width, r->height, r->left, r->top,
-					 p[0], p[next], p[2 * next], b[0], b[1],
-					 b[2]);
-		}
-	}
-}
-
-static void check_rect(const struct jpeg_coefs *c,
-		       const struct jpeg_picture *want,
-		       const struct tsi_rect *r)
-{
-	struct tsi_jpeg_area area;
-	uint32_t rows = 0;
-
-	tsi_jpeg_pixels_area(&c->frame, r, &area);
-	assert_true(area.left + area.across <= c->frame.mcus_across);
-	assert_true(area.top + area.down <= c->frame.mcus_down);
-	assert_int_equal(tsi_jpeg_pixels_begin(pixels, &c->frame, r, planes),
-			 0);
-	for (uint32_t y = 0; y < area.down; y++) {
-		struct tsi_jpeg_blocks b;
-		struct tsi_strip s;
-
-		jpeg_coefs_row(c, &area, y, &b);
-		tsi_jpeg_pixels_push(pixels, &b, 0);
-		jpeg_coefs_free_blocks(&b);
-		while (tsi_jpeg_pixels_read(pixels, &s)) {
-			assert_in_range(s.rows, 1, TSI_STRIP_ROWS);
-			assert_int_equal(s.plane > 0, planes);
-			compare(want, r, rows, &s);
-			rows += s.rows;
-		}
-	}
-	assert_int_equal(rows, r->height);
-}
-
-/* Of a file, n rectangles, or all if n is 0. */
-static void check_file(struct image_gen_bytes f, int n, uint64_t seed)
-{
-	struct jpeg_picture want = jpeg_reference(&f);
-	struct jpeg_coefs c;
-	struct tsi_rect r;
-
-	assert_true(jpeg_coefs_read(&f, &c));
-	assert_true(tsi_jpeg_pixels_can(&c.frame));
-	for (int i = 0; i < n; i++) {
-		r = jpeg_pick(&want, i, &seed);
-		check_rect(&c, &want, &r);
-	}
-	for (uint32_t i = 0; !n && i < want.width * want.height; i++) {
-		r.left = i % want.width;
-		r.top = i / want.width;
-		for (r.height = 1; r.top + r.height <= want.height; r.height++)
-			for (r.width = 1; r.left + r.width <= want.width;
-			     r.width++)
-				check_rect(&c, &want, &r);
-	}
-	jpeg_coefs_free(&c);
-	free(want.rgb);
-	free(f.data);
-}
+static unsigned fast;
 
 /* What tsi_jpeg_pixels_can() accepts of what test/lib has, and more. */
 static const struct sampling {
@@ -126,6 +45,103 @@ static const struct sampling {
 	{ 3, 0, { { 4, 1 }, { 2, 1 }, { 4, 1 } } },
 	{ 1, 0, { { 2, 2 } } },
 };
+
+static void compare(const struct jpeg_picture *want, const struct tsi_rect *r,
+		    uint32_t y, const struct tsi_strip *s)
+{
+	for (uint32_t i = 0; i < s->rows; i++) {
+		const uint8_t *a = s->pixels + i * s->stride;
+		const uint8_t *b =
+			want->rgb +
+			((size_t)(r->top + y + i) * want->width + r->left) * 3;
+
+		for (uint32_t x = 0; x < r->width; x++, b += 3) {
+			size_t next = s->plane ? s->plane : 1;
+			const uint8_t *p = a + (s->plane ? x : 4 * x);
+
+			if (p[0] != b[0] || p[next] != b[1] ||
+			    p[2 * next] != b[2])
+				fail_msg("%s, fast %u, %u x %u: pixel %u, %u "
+					 "of the "
+					 "region %u x %u at %u, %u is "
+					 "%u %u %u, not %u %u %u",
+					 tsi_jpeg_pixels_name(pixels), fast,
+					 want->width, want->height, x, y + i,
+					 r->width, r->height, r->left, r->top,
+					 p[0], p[next], p[2 * next], b[0], b[1],
+					 b[2]);
+		}
+	}
+}
+
+static void check_rect(const struct jpeg_coefs *c,
+		       const struct jpeg_picture *want,
+		       const struct tsi_rect *r)
+{
+	struct tsi_jpeg_area area;
+	uint32_t rows = 0;
+
+	tsi_jpeg_pixels_area(&c->frame, r, fast, &area);
+	assert_true(area.left + area.across <= c->frame.mcus_across);
+	assert_true(area.top + area.down <= c->frame.mcus_down);
+	assert_int_equal(
+		tsi_jpeg_pixels_begin(pixels, &c->frame, r, fast, planes), 0);
+	for (uint32_t y = 0; y < area.down; y++) {
+		struct tsi_jpeg_blocks b;
+		struct tsi_strip s;
+
+		jpeg_coefs_row(c, &area, y, &b);
+		tsi_jpeg_pixels_push(pixels, &b, 0);
+		jpeg_coefs_free_blocks(&b);
+		while (tsi_jpeg_pixels_read(pixels, &s)) {
+			assert_in_range(s.rows, 1, TSI_STRIP_ROWS);
+			assert_int_equal(s.plane > 0, planes);
+			compare(want, r, rows, &s);
+			rows += s.rows;
+		}
+	}
+	assert_int_equal(rows, r->height);
+}
+
+static void check_rects(const struct image_gen_bytes *f,
+			const struct jpeg_coefs *c, int n, uint64_t seed)
+{
+	struct jpeg_picture want = jpeg_reference_fast(f, fast);
+	struct tsi_rect r;
+
+	for (int i = 0; i < n; i++) {
+		r = jpeg_pick(&want, i, &seed);
+		check_rect(c, &want, &r);
+	}
+	for (uint32_t i = 0; !n && i < want.width * want.height; i++) {
+		r.left = i % want.width;
+		r.top = i / want.width;
+		for (r.height = 1; r.top + r.height <= want.height; r.height++)
+			for (r.width = 1; r.left + r.width <= want.width;
+			     r.width++)
+				check_rect(c, &want, &r);
+	}
+	free(want.rgb);
+}
+
+/*
+ * Of a file, n rectangles, or all if n is 0: exact ones, and fast ones, half as
+ * many and of one size, or of all sizes if n is 0.
+ */
+static void check_file(struct image_gen_bytes f, int n, uint64_t seed)
+{
+	struct jpeg_coefs c;
+
+	assert_true(jpeg_coefs_read(&f, &c));
+	assert_true(tsi_jpeg_pixels_can(&c.frame));
+	fast = 0;
+	check_rects(&f, &c, n, seed);
+	for (fast = 1; fast <= 8; fast *= 2)
+		if (!n || fast == 1u << (seed + seed / COUNT(samplings)) % 4)
+			check_rects(&f, &c, (n + 1) / 2, seed);
+	jpeg_coefs_free(&c);
+	free(f.data);
+}
 
 static struct image_gen_bytes make(const struct sampling *s, uint32_t width,
 				   uint32_t height, int quality, uint64_t seed)
@@ -263,7 +279,8 @@ static void nothing_is_allocated_once_buffers_have_grown(void **state)
 	for (int i = 0; i < 3; i++, r.width -= 100) {
 		again = s;
 		assert_int_equal(
-			tsi_jpeg_pixels_begin(pixels, &c.frame, &r, planes), 0);
+			tsi_jpeg_pixels_begin(pixels, &c.frame, &r, 0, planes),
+			0);
 		tsi_jpeg_pixels_push(pixels, &c.blocks, 0);
 		assert_true(tsi_jpeg_pixels_read(pixels, &s));
 		assert_true(i == 0 || s.pixels == again.pixels);

@@ -102,7 +102,8 @@ static void check_coefs(const struct image_gen_bytes *f,
 static void check_pixels(const struct image_gen_bytes *f,
 			 const struct image_gen_bytes *packed, uint64_t seed)
 {
-	struct jpeg_picture want = jpeg_reference(f);
+	unsigned fast = (1u << seed % 5) / 2;
+	struct jpeg_picture want = jpeg_reference_fast(f, fast);
 
 	for (unsigned i = 0; i < COUNT(kinds); i++) {
 		struct tsi_decoder *d;
@@ -114,8 +115,11 @@ static void check_pixels(const struct image_gen_bytes *f,
 			continue;
 		assert_int_equal(
 			d->ops->open(d, packed->data, packed->len, &w, &h), 0);
-		assert_int_equal(w, want.width);
-		assert_int_equal(h, want.height);
+		assert_int_equal(fast ? (w + fast - 1) / fast : w, want.width);
+		assert_int_equal(fast ? (h + fast - 1) / fast : h, want.height);
+		d->fast = fast;
+		w = want.width;
+		h = want.height;
 		r.left = image_gen_random(&seed) % w;
 		r.top = image_gen_random(&seed) % h;
 		r.width = 1 + image_gen_random(&seed) % (w - r.left);
