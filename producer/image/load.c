@@ -115,6 +115,43 @@ static void plan_edge(uint32_t in, uint32_t out, int32_t from, uint32_t size,
 	axis->count = out < size ? out : size;
 }
 
+/* Both edges are to shrink so many times at least: 1, 2, 4 or 8. */
+static unsigned shrink_of(const struct plan *p)
+{
+	unsigned n = 8;
+
+	while (n > 1 && (p->x.in / n < p->x.out || p->y.in / n < p->y.out))
+		n /= 2;
+	return n;
+}
+
+/* The same part of an edge, from *at on, of the image at 1/n of its size. */
+static void shrink_edge(struct tsi_axis *a, uint32_t *at, unsigned n)
+{
+	uint32_t end = (*at + a->in + n - 1) / n;
+
+	a->from = (double)(*at % n) / n;
+	a->span = (double)a->in / n;
+	*at /= n;
+	a->in = end - *at;
+}
+
+/* How this decoder is to decode for the plan, which becomes that of the rest. */
+static unsigned make_fast(const struct tsi_image *img,
+			  const struct tsi_decoder *d, struct plan *plan)
+{
+	unsigned n;
+
+	if (!img->opts.fast || !d->ops->shrinks)
+		return 0;
+	n = shrink_of(plan);
+	if (n > 1) {
+		shrink_edge(&plan->x, &plan->left, n);
+		shrink_edge(&plan->y, &plan->top, n);
+	}
+	return n;
+}
+
 static int make_plan(const struct tsi_image *img, uint32_t width,
 		     uint32_t height, uint32_t epoch, uint64_t index,
 		     struct tsi_box *box, struct plan *plan)
@@ -221,10 +258,11 @@ static int load(struct tsi_image *img, const struct tsi_image_head *head,
 			       "and %u x %u",
 			       head->width, head->height, width, height);
 	err = make_plan(img, width, height, epoch, index, box, &plan);
-	if (!err)
-		err = claim(img, d->ops->need(d) +
-					 tsi_resample_need(&plan.x, &plan.y,
-							   img->passes));
+	if (err)
+		return err;
+	d->fast = make_fast(img, d, &plan);
+	err = claim(img, d->ops->need(d) + tsi_resample_need(&plan.x, &plan.y,
+							     img->passes));
 	if (!err)
 		err = run_plan(img, d, &plan, dst);
 	return err;
@@ -281,6 +319,8 @@ static int measure(struct tsi_image *img, const struct tsi_image_head *head,
 	if (!err)
 		err = claim(img, d->ops->need(d));
 	d->planes = false;
+	/* Rows that interpolation needs of the next ones aren't lost, fast. */
+	d->fast = img->opts.fast && d->ops->shrinks;
 	if (!err)
 		err = d->ops->begin(d, &rect);
 	if (err)

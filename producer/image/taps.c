@@ -21,18 +21,25 @@ struct span {
 
 static struct span span_of(const struct tsi_axis *a)
 {
-	struct span s = { .scale = (double)a->in / a->out };
+	double in = a->span > 0 ? a->span : (double)a->in;
+	struct span s = { .scale = in / a->out };
 
 	s.support = s.scale < 1.0 ? 1.0 : s.scale;
 	s.steep = 1.0 / s.support;
 	return s;
 }
 
+static double centre_of(const struct tsi_axis *a, const struct span *s,
+			uint32_t i)
+{
+	return a->from + (i + 0.5) * s->scale;
+}
+
 /* Source pixels of output i: [*first, return value). */
 static uint32_t reach(const struct tsi_axis *a, const struct span *s,
 		      uint32_t i, uint32_t *first)
 {
-	double centre = (i + 0.5) * s->scale;
+	double centre = centre_of(a, s, i);
 	double low = centre - s->support + 0.5;
 	double high = centre + s->support + 0.5;
 
@@ -48,7 +55,7 @@ static void weigh(const struct tsi_axis *a, const struct span *s, uint32_t i,
 		  double *scratch, int32_t *weight, uint32_t *first,
 		  uint32_t *count)
 {
-	double centre = (i + 0.5) * s->scale, sum = 0.0;
+	double centre = centre_of(a, s, i), sum = 0.0;
 	uint32_t end = reach(a, s, i, first), n = end - *first, skip = 0;
 
 	for (uint32_t k = 0; k < n; k++) {

@@ -15,10 +15,17 @@
 
 #define TSI_WEIGHT_BITS 22
 
-/* Resize an axis of `in` pixels to `out`, and keep count of them at first. */
+/*
+ * Resize an axis of `in` pixels to `out`, and keep count of them at first.  If
+ * span isn't 0, `in` pixels are there, but what is resized is a part of them that
+ * begins `from` pixels behind the first one's edge and is span pixels long: it
+ * touches all of them.
+ */
 struct tsi_axis {
 	uint32_t in;
 	uint32_t out;
+	double from;
+	double span;
 	uint32_t first;
 	uint32_t count; /* at least 1, first + count <= out */
 	bool mirror;    /* in reverse order; x only */

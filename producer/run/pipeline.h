@@ -42,6 +42,7 @@ struct tsi_pipeline_opts {
 	uint32_t resize;       /* eval: the short edge before the crop */
 	uint64_t seed;         /* of the order and of the crops */
 	uint32_t pillow;       /* major version to equal; 0: the newest known */
+	bool fast;             /* JPEG: other pixels, sooner */
 	uint64_t image_memory; /* bytes; an image that needs more is bad */
 
 	/* How the samples are made. */

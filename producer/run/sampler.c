@@ -117,7 +117,7 @@ static int open_order(struct tsi_sampler *s)
 /* A decoder that differs from libjpeg's is not used. */
 static int open_jpeg(struct tsi_sampler *s)
 {
-	int err = tsi_jpeg_check();
+	int err = tsi_jpeg_check(s->o->fast);
 
 	if (err && err != TSOCK_EDATA)
 		return err;
@@ -182,6 +182,7 @@ struct tsi_image_opts tsi_sampler_image_opts(const struct tsi_sampler *s)
 		.resize = s->o->resize,
 		.seed = s->o->seed,
 		.pillow = s->o->pillow,
+		.fast = s->o->fast,
 		.stock_jpeg = s->stock_jpeg,
 		.jpeg_index = s->jpeg_index,
 	};

@@ -21,7 +21,7 @@
 #define LARGE_EVERY_S 10
 #define SIZE_MAX_HERE 224u
 /* Every option has a decoder of its own, which is never made anew. */
-static struct tsi_image *veteran[32];
+static struct tsi_image *veteran[64];
 
 static struct tsi_image_opts options(unsigned how)
 {
@@ -33,6 +33,7 @@ static struct tsi_image_opts options(unsigned how)
 		.resize = how & 8 ? 5 : 73,
 		.seed = 1,
 		.pillow = how & 16 ? 12 : 0,
+		.fast = how & 32,
 	};
 }
 
@@ -327,7 +328,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < TRAILER)
 		return 0;
 	len = size - TRAILER;
-	how = data[len] % 32;
+	how = data[len] % 64;
 	memcpy(&index, data + len, sizeof(index));
 	copy = malloc(len ? len : 1);
 	never(!copy);

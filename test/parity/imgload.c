@@ -2,7 +2,7 @@
 /*
  * imgload.c - loads image files for test_pixels.py.
  *
- *     imgload train|eval SIZE RESIZE SEED [PILLOW]
+ *     imgload train|eval SIZE RESIZE SEED [PILLOW [fast]]
  *
  * reads lines "EPOCH INDEX PATH" and answers each with seven 32-bit numbers
  * (error code, the five of the box, length of the rest) and the rest: pixels,
@@ -86,13 +86,15 @@ int main(int argc, char **argv)
 	uint8_t *pixels;
 	size_t size;
 
-	if (argc != 5 && argc != 6)
-		die("usage: imgload train|eval SIZE RESIZE SEED [PILLOW]");
+	if (argc < 5 || argc > 7)
+		die("usage: imgload train|eval SIZE RESIZE SEED "
+		    "[PILLOW [fast]]");
 	opts.preset = strcmp(argv[1], "eval") ? TSI_TRAIN : TSI_EVAL;
 	opts.size = (uint32_t)strtoul(argv[2], NULL, 0);
 	opts.resize = (uint32_t)strtoul(argv[3], NULL, 0);
 	opts.seed = strtoull(argv[4], NULL, 0);
 	opts.pillow = argc > 5 ? (uint32_t)strtoul(argv[5], NULL, 0) : 0;
+	opts.fast = argc > 6;
 	if (tsi_image_create(&opts, &img))
 		die(tsock_errmsg());
 	size = (size_t)opts.size * opts.size * 3;
