@@ -66,6 +66,11 @@ const struct tsi_opt tsi_opts[] = {
 	  "in another order than 12 and before, with differences of "
 	  "one level (13)",
 	  AT(pillow), RANGE(1, 99) },
+	{ TSI_OPT_SWITCH, "fast", NULL,
+	  "JPEG with fewer computations and other pixels than Pillow's: chroma "
+	  "is repeated instead of interpolated, and what is shrunk to half or "
+	  "less is decoded at 1/2, 1/4 or 1/8 of its size",
+	  AT(fast) },
 
 	{ .kind = TSI_OPT_GROUP, .name = "Stream" },
 	{ TSI_OPT_NAME, "name", "NAME",

@@ -293,6 +293,10 @@ static int complete(struct tsi_options *o)
 	if (o->no_index && o->index_memory)
 		return tsi_err(TSOCK_EARG,
 			       "--no-index contradicts --index-memory");
+	if (o->fast && o->pillow)
+		return tsi_err(TSOCK_EARG,
+			       "--fast contradicts --pillow: fast pixels are "
+			       "those of no Pillow; leave out one of them");
 	if (o->order == TSOCK_ORDER_TORCH && o->segments > 1)
 		return tsi_err(TSOCK_EARG,
 			       "--segments %" PRIu64
@@ -379,6 +383,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.resize = (uint32_t)o->resize,
 		.seed = o->seed,
 		.pillow = (uint32_t)o->pillow,
+		.fast = o->fast,
 		.image_memory = o->image_memory,
 		.index_memory = o->index_memory,
 		.image_cache = o->image_cache,

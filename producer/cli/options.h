@@ -56,7 +56,8 @@ struct tsi_options {
 	bool sharded;
 	uint32_t rank, world;
 	uint64_t size, resize;
-	uint64_t pillow;       /* major version; 0: the newest known */
+	uint64_t pillow; /* major version; 0: the newest known */
+	bool fast;
 	uint64_t memory;       /* bytes; 0: what there is */
 	uint64_t image_memory; /* bytes; 0: by memory and what there is */
 	uint64_t index_memory; /* bytes; 0: by what there is */

@@ -68,6 +68,8 @@ static void put_image(FILE *f, const struct tsi_pipeline_opts *o)
 		put_number(f, "resize", o->resize);
 	/* Pixels are those of up to 12, or those of 13 and later. */
 	put_number(f, "pillow", o->pillow && o->pillow < 13 ? 12 : 13);
+	if (o->fast)
+		put_number(f, "fast", 1);
 }
 
 int tsi_identity_text(const struct tsi_pipeline_opts *o,

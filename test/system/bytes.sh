@@ -139,6 +139,10 @@ reference cutpread 8 --threads 3 --io pread
 within "$work/cut8" "$work/cut" && within "$work/cutpread" "$work/cut" &&
 	! within "$work/cut" "$work/one"
 result $? 'the same bytes from truncated files, whatever the threads'
+reference fastcut 6 --threads 1 --fast --size 32 --no-index
+reference fastcut8 6 --threads 8 --fast --size 32
+within "$work/fastcut8" "$work/fastcut"
+result $? 'the same fast bytes from truncated files'
 rm -r "$work/set"
 mv "$work/intact" "$work/set"
 
@@ -148,5 +152,20 @@ reference old 3 --threads 2 --size 32 --pillow 12
 same=$(comm -12 <(sort "$work/new") <(sort "$work/old") | wc -l)
 [ "$same" -gt 0 ] && [ "$same" -lt "$(wc -l <"$work/new")" ]
 result $? 'an older Pillow has other pixels in some crops'
+
+# Fast pixels are others, and the same from files, by an index, with a cache and
+# from packed images.
+"$(dirname "$producer")/tsock-pack" --quiet --no-cache "$work/set/train" \
+	"$work/packed" || exit 1
+reference fast 4 --threads 1 --size 32 --fast --no-index
+reference fastindex 4 --threads 8 --size 32 --fast
+reference fastcache 4 --threads 2 --size 32 --fast --cache 64M
+reference fastpack 4 --threads 2 --size 32 --fast --root "$work/packed"
+for k in index cache pack; do
+	within "$work/fast$k" "$work/fast"
+	result $? "the same fast bytes by $k"
+done
+[ -s "$work/fast" ] && ! within "$work/fast" "$work/new"
+result $? 'fast bytes are not the exact ones'
 
 echo "1..$n"

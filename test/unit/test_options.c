@@ -93,6 +93,7 @@ static void the_data_path_is_told_all_of_it(void **state)
 	assert_string_equal(p.folder, "/d");
 	assert_int_equal(p.resize, 48);
 	assert_int_equal(p.pillow, 12);
+	assert_false(p.fast);
 	assert_int_equal(p.on_error, TSI_RAISE);
 	assert_int_equal(p.image_memory, 3 << 20);
 	assert_int_equal(p.index_memory, 2 << 20);
@@ -110,8 +111,9 @@ static void the_data_path_is_told_all_of_it(void **state)
 
 	o = good("--dataset=imagefolder --root=/d --ring=77 --join-window=33 "
 		 "--max-batch=11 --min-consumers=3 --epochs=4 "
-		 "--gpu-transport=staged");
+		 "--gpu-transport=staged --fast");
 	tsi_options_pipeline(&o, &p);
+	assert_true(p.fast);
 	assert_int_equal(p.ring, 77);
 	assert_int_equal(p.join_window, 33);
 	assert_int_equal(p.max_batch, 11);
@@ -333,6 +335,7 @@ static void contradictions_are_named(void **state)
 	refused(BASE "--no-cache --cache-dir /x", "--cache-dir", "--no-cache");
 	refused(BASE "--cache-dir /x --no-cache", "--cache-dir", "--no-cache");
 	refused(BASE "--list --dry-run", "--dry-run", "--list");
+	refused(BASE "--fast --pillow 13", "--fast", "--pillow");
 	o = good(BASE "--order torch --segments 1");
 	tsi_options_fini(&o);
 }

@@ -111,6 +111,12 @@ static void the_identity_tells_streams_apart(void **state)
 	assert_non_null(strstr(next, "\npreset=eval\n"));
 	assert_non_null(strstr(next, "\nresize=40\n"));
 	assert_null(strstr(first, "resize"));
+	assert_null(strstr(first, "fast"));
+	free(next);
+	options.fast = true;
+	assert_int_equal(
+		tsi_identity_text(&options, tsi_service_sampler(s), &next), 0);
+	assert_non_null(strstr(next, "\nfast=1\n"));
 	free(next);
 	free(first);
 	tsi_service_close(s);

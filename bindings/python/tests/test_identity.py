@@ -48,6 +48,7 @@ def test_another_stream_of_that_name_is_refused_with_what_differs(
         dict(order="torch", pillow=11, on_error="raise"),
         dict(order="sequential", segments=7),
         dict(preset="eval", resize=40, shard=(1, 2), pillow=14),
+        dict(fast=True),
     ],
 )
 def test_an_identity_is_foreseen(serve, images, tmp_path, options):
@@ -62,7 +63,8 @@ def test_an_identity_is_foreseen(serve, images, tmp_path, options):
     words = []
     for key, value in more.items():
         if key not in ("root", "dataset"):
-            words += ["--" + key.replace("_", "-"), value]
+            words.append("--" + key.replace("_", "-"))
+            words += [value] if value else []
     serve(*words, root=given["root"])
     loader = tsock.DataLoader("toy", batch_size=1, **INDEX)
     text = tsock._ffi.lib.tsock_identity(handle_of(loader))

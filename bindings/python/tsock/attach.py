@@ -119,6 +119,7 @@ class Wanted:
             "size": o.get("size", "224"),
             "resize": o.get("resize", "256") if evaluates else NONE,
             "pillow": "12" if pillow < 13 else "13",
+            "fast": "1" if "fast" in o else NONE,
         }
 
     def differences(self, runs: Mapping[str, str]) -> list[str]:

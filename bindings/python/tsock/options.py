@@ -47,6 +47,7 @@ class ProducerOptions(TypedDict, total=False):
     size: int
     resize: int
     pillow: int
+    fast: bool
     ring: int
     max_batch: int
     join_window: int
