@@ -290,6 +290,9 @@ CUDA_HEADERS := $(if $(filter-out 0,$(CUDA)),$(call \
 LIB_OBJ    := $(call obj,$(LIB)) $(KERNELS:%.cu=$(B)/obj/%.o)
 HELPER_BIN := $(patsubst %.c,$(B)/test/%,$(notdir $(HELPERS)))
 EXAMPLE_BIN := $(patsubst %,$(B)/%,$(basename $(EXAMPLES)))
+# Another engine than libFuzzer, and what links it: test/fuzz/oss-fuzz.sh.
+FUZZ_ENGINE ?= -fsanitize=fuzzer
+FUZZ_LINK   ?= $(LINK)
 FUZZ_BIN   := $(FUZZERS:%.c=$(B)/%)
 REPLAY_BIN := $(patsubst test/fuzz/fuzz_%.c,$(B)/test/fuzz/replay_%,$(FUZZERS))
 # What clang's static analyser says of each source.
@@ -545,7 +548,7 @@ $(REPLAY_BIN): $(B)/test/fuzz/replay_%: $(B)/obj/test/fuzz/fuzz_%.o \
 $(B)/test/fuzz/%: $(B)/obj/test/fuzz/%.o $(AR_PRODUCER) $(AR_LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(LINK) -fsanitize=fuzzer -o $@ $^ $(LDFLAGS) $(PRODLIBS)
+	$(Q)$(FUZZ_LINK) $(FUZZ_ENGINE) -o $@ $^ $(LDFLAGS) $(PRODLIBS)
 
 # Examples see what users see: the public header and the shared library.
 RUNPATH = -L$(B)/lib -Wl,-rpath,'$$ORIGIN/../lib' -ltsock
