@@ -336,6 +336,7 @@ static void check_hold(void)
 
 		/* Or it doesn't know whether it has become a reader. */
 		awaited |= q->owed || q->stale || q->phase == CALLS_IN ||
+			   q->phase == LEAVES ||
 			   memcmp(q->was, nobody, TSI_NONCE) != 0;
 	}
 	if (awaited || p.membership.hold == TSI_NEVER)
