@@ -26,7 +26,7 @@
 
 /* ---- a file system that is slow ---- */
 
-#define PATIENCE_S 20
+#define PATIENCE_S 40
 
 static _Atomic int slow; /* the next write waits until it may go on */
 static sem_t entered, may_go;
