@@ -201,7 +201,7 @@ void tsi_jobs_undo(struct tsi_jobs *t, unsigned reader)
 		return;
 	r->joined = false;
 	r->reader = -1;
-	k->started = count_joined(k) > 0;
+	k->started = k->returned || count_joined(k) > 0;
 }
 
 void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
@@ -221,6 +221,7 @@ void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		k->expires_ms = now_ms + JOIN_MS;
 	}
 	tsi_jobs_joined(t, j, reader, start);
+	k->returned = true;
 }
 
 bool tsi_jobs_wait(const struct tsi_jobs *t, unsigned reader)

@@ -30,6 +30,7 @@ struct tsi_job {
 	bool used;
 	bool complete; /* all have asked */
 	bool started;  /* one has joined, at start */
+	bool returned; /* one had, with the producer before */
 	uint8_t id[TSOCK_JOB];
 	uint32_t world;
 	uint64_t start;

@@ -166,6 +166,22 @@ static void a_rank_that_could_not_be_told_joins_again(void **state)
 	assert_false(tsi_jobs_wait(&jobs, 7));
 }
 
+/* It has begun, even if it can't be told that it is a reader again. */
+static void a_rank_that_returns_fixes_the_start_for_good(void **state)
+{
+	struct tsi_msg_join j = join_of('a', 2, 3, 12);
+	bool started = false;
+	uint64_t start = 0;
+
+	(void)state;
+	tsi_jobs_return(&jobs, &j, 9, 4000, 100);
+	tsi_jobs_undo(&jobs, 9);
+	make_complete(100);
+	assert_int_equal(begin('a', 1, &started, &start), 0);
+	assert_true(started);
+	assert_int_equal(start, 4000);
+}
+
 static void ranks_that_do_not_fit_together_are_refused(void **state)
 {
 	(void)state;
@@ -209,6 +225,7 @@ int main(void)
 		on_a_clear_table(ranks_begin_where_the_first_one_does),
 		on_a_clear_table(a_rank_that_was_quick_waits_for_the_others),
 		on_a_clear_table(a_rank_that_could_not_be_told_joins_again),
+		on_a_clear_table(a_rank_that_returns_fixes_the_start_for_good),
 		on_a_clear_table(ranks_that_do_not_fit_together_are_refused),
 		on_a_clear_table(what_nobody_comes_for_is_forgotten),
 	};

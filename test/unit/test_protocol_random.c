@@ -334,6 +334,9 @@ static void check_hold(void)
 	for (unsigned i = 0; i < PEOPLE; i++) {
 		const struct consumer *q = &machine.who[i];
 
+		/* It has still to see that its producer has died. */
+		awaited |= q->phase == READS &&
+			   q->incarnation != machine.incarnation;
 		/* Or it doesn't know whether it has become a reader. */
 		awaited |= q->owed || q->stale || q->phase == CALLS_IN ||
 			   q->phase == LEAVES ||
@@ -516,6 +519,8 @@ static void schedules_that_have_failed_keep_every_promise(void **state)
 	run(200);
 	/* Three deaths in a row, each after another step of one return. */
 	run(61328);
+	/* A rank returned, hung up, and no longer fixed its job's start. */
+	run(591057);
 }
 
 int main(void)
