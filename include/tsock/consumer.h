@@ -127,8 +127,9 @@ TSOCK_API int tsock_open(const char *name, const struct tsock_opts *opts,
  * What rank, world and job of tsock_opts say, for a program that learns of its
  * ranks, or that the stream is its rank's part already, after tsock_open().
  * job may be NULL where world is 0 or 1.  Not in an epoch, also while it waits
- * for the next producer: after tsock_open() or tsock_leave().  Fails with EARG, and EREFUSED (the ranks' batches are
- * larger than an epoch, with TSOCK_DROP_LAST); all stays as it was then.
+ * for the next producer: after tsock_open() or tsock_leave().  Fails with EARG,
+ * and EREFUSED (the ranks' batches are larger than an epoch, with
+ * TSOCK_DROP_LAST); all stays as it was then.
  */
 TSOCK_API int tsock_set_rank(tsock *t, uint32_t rank, uint32_t world,
 			     const uint8_t *job);

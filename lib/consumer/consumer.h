@@ -3,8 +3,9 @@
  * consumer.h - the handle.
  *
  * Its fields are for three files: open.c finds the producer, and learns what it
- * serves; join.c makes the handle a reader; epoch.c reads, leaves, and closes.  What they call knows a part of it, and not the handle: wait.h,
- * siblings.h, leave.h, request.h, and gpu/negotiate.h.
+ * serves; join.c makes the handle a reader; epoch.c reads, leaves, and closes.
+ * What they call knows a part of it, and not the handle: wait.h, siblings.h,
+ * leave.h, request.h, and gpu/negotiate.h.
  */
 #ifndef TSI_CONSUMER_CONSUMER_H
 #define TSI_CONSUMER_CONSUMER_H

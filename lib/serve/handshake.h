@@ -42,9 +42,9 @@ void tsi_handshake_begin(struct tsi_handshake *h, int event,
 void tsi_handshake_close(struct tsi_handshake *h);
 
 /*
- * Accept the listener's connections that wait, and read the tokens that came: a peer with
- * a good token becomes a reader.  The lock is given up while the record of a
- * new reader is written.
+ * Accept the listener's connections that wait, and read the tokens that came: a
+ * peer with a good token becomes a reader.  The lock is given up while the
+ * record of a new reader is written.
  */
 void tsi_handshake_serve(struct tsi_handshake *h, int listener, int64_t now_ms);
 

@@ -20,7 +20,7 @@ struct rank {
 	pthread_t thread;
 	uint32_t rank;
 	uint32_t flags;
-	bool late; /* it learns of its rank after it has connected */
+	bool late;  /* it learns of its rank after it has connected */
 	uint64_t n; /* samples of an epoch */
 	uint64_t first_epoch;
 	uint64_t samples[EPOCHS];
