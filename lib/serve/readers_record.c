@@ -125,22 +125,42 @@ static void take(struct tsi_readers *r, const struct tsi_reader_row *row)
 	tsi_returners_take(&r->returners, nonce);
 }
 
+/* Rows of claims that it asked for as by this one, and never heard of. */
+static bool take_untold(struct tsi_readers *r, const struct tsi_reader_row *own)
+{
+	const struct tsi_reader_row *row;
+	bool any = false;
+
+	if (!memcmp(own->was, nobody, TSI_NONCE))
+		return false;
+	for (unsigned i = 0; (row = tsi_returners_next(&r->returners, &i));
+	     i++) {
+		if (!memcmp(row->nonce, own->nonce, TSI_NONCE) ||
+		    memcmp(row->was, own->was, TSI_NONCE) != 0)
+			continue;
+		take(r, row);
+		any = true;
+	}
+	return any;
+}
+
 /*
  * One that is awaited has returned.  Producers that died while it returned may
- * each have left a row of a claim that it never heard of.
+ * each have left a row of a claim that it never heard of; these go first, for
+ * without its own row nobody would know whose they are.
  */
 static bool take_all(struct tsi_readers *r, const uint8_t *was)
 {
-	bool any = false;
 	const struct tsi_reader_row *row;
-	uint8_t before[TSI_NONCE];
+	struct tsi_reader_row own;
+	bool any = false;
 
 	while ((row = tsi_returners_find(&r->returners, was))) {
+		own = *row;
+		if (take_untold(r, &own))
+			tsi_readers_save_record(r);
+		take(r, &own);
 		any = true;
-		memcpy(before, row->was, TSI_NONCE);
-		take(r, row);
-		while ((row = tsi_returners_find(&r->returners, before)))
-			take(r, row);
 	}
 	return any;
 }

@@ -519,6 +519,8 @@ static void schedules_that_have_failed_keep_every_promise(void **state)
 	run(200);
 	/* Three deaths in a row, each after another step of one return. */
 	run(61328);
+	/* And a fourth, between two writes of the record. */
+	run(604567);
 	/* A rank returned, hung up, and no longer fixed its job's start. */
 	run(591057);
 }
