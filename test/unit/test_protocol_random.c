@@ -353,6 +353,9 @@ static void let_time_pass(void)
 
 	if (machine_random(300) == 0)
 		by = (int64_t)machine_random(3000);
+	/* A rank that is held up for ten seconds is not waited for. */
+	if (machine.fair && by > 100)
+		by = 100;
 	machine.job_stopped_ms += by > 100 ? by : 0;
 	machine.now += by;
 }
