@@ -194,6 +194,10 @@ static void begin(struct tsi_jpeg *j, const struct tsi_rect *rect)
 		c->scale_denom = j->base.fast;
 		c->do_fancy_upsampling = FALSE;
 	}
+	/* Where libjpeg upsamples and converts in one step, it makes no
+	 * converter; but jpeg_skip_scanlines() writes into one that is there,
+	 * and that of the last image is freed. */
+	c->cconvert = NULL;
 	j->lib.in_scan = true;
 	jpeg_start_decompress(c);
 	if (jpeg_has_multiple_scans(c) && j->lib.ended && !complete(j))
