@@ -14,26 +14,25 @@
  *
  * usage: fast DIR
  */
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "bench/bench.h"
+#include "bench/files.h"
 #include "image/image.h"
 #include "image/jpeg_index.h"
-#include "image/jpeg_packed.h"
-#include "image/jpeg_whole.h"
+#include "image/record.h"
 
 #define MAX_FILES 240
 #define MAX_PASSES 16
 #define EPOCHS 3
 #define MAX_SIZE 224
 #define INDEX_MEMORY (UINT64_C(64) << 20)
+#define DECODE_MEMORY (UINT64_C(256) << 20)
 
 enum arm { EXACT, FAST, PACKED_EXACT, PACKED_FAST, ARMS };
 
@@ -56,70 +55,20 @@ static uint64_t off[256];
 /* How many samples are made of 1/1, 1/2, 1/4 and 1/8 of the image. */
 static uint64_t scaled[4];
 
-/* False: the file has no record, or libjpeg has complaints. */
-static bool pack(struct tsi_jpeg_whole *whole, struct tsi_jpeg_packer *packer,
-		 struct file *f)
+/* A file without a packed form is left out. */
+static bool take(void *arg, size_t i, uint8_t *data, size_t len)
 {
-	struct tsi_jpeg_frame frame;
-	struct tsi_jpeg_blocks b;
+	struct file *f = &files[i];
 	const uint8_t *record;
 
-	if (tsi_jpeg_whole_open(whole, f->data, f->len, &frame))
+	*f = (struct file){ .data = data, .len = len };
+	if (tsi_record_pack(arg, data, len, &record, &f->record_len))
 		return false;
-	if (tsi_jpeg_packer_begin(packer, &frame))
-		bench_die("%s", tsock_errmsg());
-	for (uint32_t y = 0; y < frame.mcus_down; y++) {
-		tsi_jpeg_whole_row(whole, y, &b);
-		if (tsi_jpeg_packer_row(packer, &b, 0))
-			bench_die("%s", tsock_errmsg());
-	}
-	record = tsi_jpeg_packer_end(packer, &f->record_len);
-	tsi_jpeg_whole_close(whole);
 	f->record = malloc(f->record_len);
 	if (!f->record)
 		bench_die("no memory");
 	memcpy(f->record, record, f->record_len);
 	return true;
-}
-
-static void add(struct tsi_jpeg_whole *whole, struct tsi_jpeg_packer *packer,
-		const char *path, size_t len)
-{
-	struct file f = { .data = malloc(len ? len : 1), .len = len };
-	FILE *in = fopen(path, "rb");
-
-	if (!f.data || !in || fread(f.data, 1, len, in) != len)
-		bench_die("can't read %s", path);
-	fclose(in);
-	if (nfiles < MAX_FILES && pack(whole, packer, &f))
-		files[nfiles++] = f;
-	else
-		free(f.data);
-}
-
-/* In the order of names, so that two runs see the same files. */
-static void walk(struct tsi_jpeg_whole *whole, struct tsi_jpeg_packer *packer,
-		 const char *folder)
-{
-	struct dirent **list;
-	int n = scandir(folder, &list, NULL, alphasort);
-
-	if (n < 0)
-		bench_die("can't list %s", folder);
-	for (int i = 0; i < n; i++) {
-		char path[4096];
-		struct stat st;
-
-		snprintf(path, sizeof(path), "%s/%s", folder, list[i]->d_name);
-		if (list[i]->d_name[0] != '.' && stat(path, &st) == 0) {
-			if (S_ISDIR(st.st_mode))
-				walk(whole, packer, path);
-			else if (S_ISREG(st.st_mode) && nfiles < MAX_FILES)
-				add(whole, packer, path, (size_t)st.st_size);
-		}
-		free(list[i]);
-	}
-	free(list);
 }
 
 static double timed(enum arm arm, size_t i, uint32_t epoch, struct tsi_box *box)
@@ -248,15 +197,14 @@ int main(int argc, char **argv)
 {
 	static const uint32_t sizes[] = { 224, 112, 64 };
 	int passes = bench_quick(12, 3), epochs = bench_quick(EPOCHS, 1);
-	struct tsi_jpeg_packer *packer;
-	struct tsi_jpeg_whole *whole;
+	struct tsi_record_maker *maker;
 
 	if (argc != 2)
 		bench_die("usage: fast DIR");
 	bench_pin(0, 0);
-	if (tsi_jpeg_whole_create(&whole) || tsi_jpeg_packer_create(&packer))
+	if (tsi_record_maker_create(DECODE_MEMORY, &maker))
 		bench_die("%s", tsock_errmsg());
-	walk(whole, packer, argv[1]);
+	nfiles = bench_files_read(argv[1], MAX_FILES, take, maker, NULL);
 	if (!nfiles)
 		bench_die("no JPEG that can be packed in %s", argv[1]);
 	printf("%zu JPEG files of %s, %d boxes each, %d passes\n", nfiles,
@@ -268,7 +216,6 @@ int main(int argc, char **argv)
 		free(files[i].data);
 		free(files[i].record);
 	}
-	tsi_jpeg_packer_destroy(packer);
-	tsi_jpeg_whole_destroy(whole);
+	tsi_record_maker_destroy(maker);
 	return 0;
 }
