@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "image/jpeg_small.h"
+#include "image/jpeg_words.h"
 
 /* Cosines, as libjpeg's jidctint.c has them: 13 fractional bits. */
 #define F_0_298 2446
@@ -26,23 +27,6 @@
 #define F_2_053 16819
 #define F_2_562 20995
 #define F_3_072 25172
-
-/* A sum or product in a word, which wraps. */
-static int16_t word(int32_t v)
-{
-	return (int16_t)(uint16_t)v;
-}
-
-static int16_t saturated(int32_t v)
-{
-	return (int16_t)(v > 32767 ? 32767 : v < -32768 ? -32768 : v);
-}
-
-/* a * x + b * y in a double word, which wraps. */
-static uint32_t dot(int32_t a, int32_t x, int32_t b, int32_t y)
-{
-	return (uint32_t)(a * x) + (uint32_t)(b * y);
-}
 
 /* Eight sums of one column or row, before they are shifted. */
 static void transform(const int16_t in[8], uint32_t out[8])

@@ -7,22 +7,7 @@
 
 #include <stdbool.h>
 
-/* A sum or product in a word, which wraps. */
-static int16_t word(int32_t v)
-{
-	return (int16_t)(uint16_t)v;
-}
-
-static int16_t saturated(int32_t v)
-{
-	return (int16_t)(v > 32767 ? 32767 : v < -32768 ? -32768 : v);
-}
-
-/* a * x + b * y in a double word, which wraps. */
-static uint32_t dot(int32_t a, int32_t x, int32_t b, int32_t y)
-{
-	return (uint32_t)(a * x) + (uint32_t)(b * y);
-}
+#include "image/jpeg_words.h"
 
 /* Rounded; the sum wraps, and its sign stays. */
 static int32_t shifted(uint32_t v, int bits)
