@@ -21,37 +21,12 @@
 #include "image/jpeg_index.h"
 #include "image/jpeg_scan.h"
 #include "test/lib/jpeg_region.h"
+#include "test/lib/made_jpeg.h"
 #include "test/lib/pack_image.h"
 
 #define SIZE 40
 #define BYTES (SIZE * SIZE * 3)
 #define SEED 5
-
-static const int luma[][2] = { { 1, 1 }, { 2, 1 }, { 1, 2 }, { 2, 2 } };
-
-static struct image_gen_bytes make(unsigned i, uint32_t width, uint32_t height)
-{
-	struct image_gen_jpeg g = {
-		.width = width,
-		.height = height,
-		.components = i % 5 == 4 ? 1 : 3,
-		.optimize = i % 2,
-		.quality = 30 + (int)(i * 13 % 71),
-		.seed = i,
-	};
-
-	g.factor[0][0] = luma[i % 4][0];
-	g.factor[0][1] = luma[i % 4][1];
-	return image_gen_jpeg(&g);
-}
-
-static struct tsi_jpeg_index *create(uint64_t files, uint64_t memory)
-{
-	struct tsi_jpeg_index *x;
-
-	assert_int_equal(tsi_jpeg_index_create(files, memory, &x), 0);
-	return x;
-}
 
 /* ------------------------------------------------------------------------
  * Regions
@@ -105,14 +80,14 @@ static void regions_are_libjpegs_with_an_index(void **state)
 	(void)state;
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (unsigned m = 0; m < 3; m++) {
-		struct tsi_jpeg_index *x = create(FILES, memory[m]);
+		struct tsi_jpeg_index *x = made_jpeg_index(FILES, memory[m]);
 		uint64_t r = m;
 
 		for (unsigned i = 0; i < FILES * 20; i++) {
 			unsigned file = i % FILES, turn = i / FILES;
 			uint32_t w = 1 + file * 37 % 300;
 			uint32_t h = 1 + file * 53 % 300;
-			struct image_gen_bytes f = make(file, w, h);
+			struct image_gen_bytes f = made_jpeg(file, w, h);
 			struct jpeg_picture p;
 			struct tsi_rect rect;
 
@@ -136,8 +111,9 @@ static void damaged_files_are_libjpegs(void **state)
 	(void)state;
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (unsigned i = 0; i < 240; i++) {
-		struct image_gen_bytes f = make(i, 90, 110);
-		struct tsi_jpeg_index *x = create(1, i % 3 ? 1 << 20 : 700);
+		struct image_gen_bytes f = made_jpeg(i, 90, 110);
+		struct tsi_jpeg_index *x =
+			made_jpeg_index(1, i % 3 ? 1 << 20 : 700);
 		struct tsi_jpeg_scan s;
 
 		assert_true(tsi_jpeg_scan_read(f.data, f.len, &s));
@@ -166,8 +142,9 @@ static void damaged_files_are_libjpegs(void **state)
 /* Exact, a region at 50 to 63 takes the next row of MCUs too. */
 static void chroma_needs_no_rows_below(void **state)
 {
-	struct tsi_jpeg_index *x = create(1, 1 << 20);
-	struct image_gen_bytes f = make(3, 200, 320); /* 2x2: 13 x 20 MCUs */
+	struct tsi_jpeg_index *x = made_jpeg_index(1, 1 << 20);
+	struct image_gen_bytes f =
+		made_jpeg(3, 200, 320); /* 2x2: 13 x 20 MCUs */
 	struct tsi_rect r = { 0, 50, 200, 14 };
 	struct tsi_jpeg_known *k;
 	struct tsi_jpeg_scan s;
@@ -242,7 +219,7 @@ static void check_sample(struct tsi_image *const by[3], uint64_t file,
 /* Sizes that are shrunk by less than 2, by more, and by more than 16. */
 static void samples_are_the_same_by_every_way(void **state)
 {
-	struct tsi_jpeg_index *x = create(JPEG_SAMPLINGS * 4, 1 << 20);
+	struct tsi_jpeg_index *x = made_jpeg_index(JPEG_SAMPLINGS * 4, 1 << 20);
 	struct tsi_image *by[2][3];
 
 	(void)state;
@@ -332,7 +309,7 @@ static void the_box_lies_where_it_did(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 30; i++) {
 		uint32_t w = 60 + i * 25, h = 60 + i * 7 % 30 * 25;
-		struct image_gen_bytes f = make(i, w, h);
+		struct image_gen_bytes f = made_jpeg(i, w, h);
 		struct jpeg_picture p;
 		uint8_t got[BYTES];
 		struct tsi_box box;
@@ -379,7 +356,7 @@ static void a_cut_file_is_bad_for_the_samples_that_need_more(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 16; i++) {
 		uint32_t w = 100 + i * 30, h = 90 + i * 25;
-		struct image_gen_bytes f = make(i, w, h);
+		struct image_gen_bytes f = made_jpeg(i, w, h);
 		struct tsi_image_extent e;
 		uint8_t out[BYTES];
 
@@ -408,7 +385,7 @@ static void only_jpegs_have_fast_pixels(void **state)
 				   .depth = 8,
 				   .type = PNG_COLOR_TYPE_RGB };
 	struct image_gen_bytes png = image_gen_png(&g);
-	struct image_gen_bytes jpeg = make(3, 300, 200);
+	struct image_gen_bytes jpeg = made_jpeg(3, 300, 200);
 	struct tsi_image *fast = open_image(TSI_EVAL, true, false, NULL);
 	struct tsi_image *exact = open_image(TSI_EVAL, false, false, NULL);
 	uint8_t a[BYTES], b[BYTES];

@@ -20,32 +20,7 @@
 #include "image/jpeg_check.h"
 #include "image/jpeg_index.h"
 #include "test/lib/jpeg_region.h"
-
-static const int luma[][2] = { { 1, 1 }, { 2, 1 }, { 1, 2 }, { 2, 2 } };
-
-static struct image_gen_bytes make(unsigned i, uint32_t width, uint32_t height)
-{
-	struct image_gen_jpeg g = {
-		.width = width,
-		.height = height,
-		.components = i % 5 == 4 ? 1 : 3,
-		.optimize = i % 2,
-		.quality = 30 + (int)(i * 13 % 71),
-		.seed = i,
-	};
-
-	g.factor[0][0] = luma[i % 4][0];
-	g.factor[0][1] = luma[i % 4][1];
-	return image_gen_jpeg(&g);
-}
-
-static struct tsi_jpeg_index *create(uint64_t files, uint64_t memory)
-{
-	struct tsi_jpeg_index *x;
-
-	assert_int_equal(tsi_jpeg_index_create(files, memory, &x), 0);
-	return x;
-}
+#include "test/lib/made_jpeg.h"
 
 /* A region, as entries of the index give it: 0 or libjpeg's verdict. */
 static int region(struct tsi_decoder *j, struct tsi_jpeg_index *x,
@@ -117,13 +92,13 @@ static void sample(struct tsi_jpeg_index *x, bool stock, uint64_t file,
 
 static void samples_are_the_same_with_an_index(void **state)
 {
-	struct tsi_jpeg_index *x = create(10, 1 << 20);
+	struct tsi_jpeg_index *x = made_jpeg_index(10, 1 << 20);
 	uint8_t a[48 * 48 * 3], b[48 * 48 * 3];
 
 	(void)state;
 	for (uint32_t i = 0; i < 100; i++) {
 		uint64_t file = i % 10;
-		struct image_gen_bytes f = make(i % 10, 250, 200);
+		struct image_gen_bytes f = made_jpeg(i % 10, 250, 200);
 
 		sample(x, false, file, i / 10, &f, a);
 		sample(NULL, true, file, i / 10, &f, b);
@@ -152,14 +127,14 @@ static void regions_are_the_same_with_an_index(void **state)
 	(void)state;
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (unsigned m = 0; m < 3; m++) {
-		struct tsi_jpeg_index *x = create(FILES, memory[m]);
+		struct tsi_jpeg_index *x = made_jpeg_index(FILES, memory[m]);
 		uint64_t r = m;
 
 		for (unsigned i = 0; i < FILES * 12; i++) {
 			unsigned file = i % FILES;
 			uint32_t w = 1 + file * 37 % 300;
 			uint32_t h = 1 + file * 53 % 300;
-			struct image_gen_bytes f = make(file, w, h);
+			struct image_gen_bytes f = made_jpeg(file, w, h);
 			struct jpeg_picture p = { .width = w, .height = h };
 			struct tsi_rect rect =
 				jpeg_pick(&p, 1 + (int)(i / FILES), &r);
@@ -175,8 +150,9 @@ static void regions_are_the_same_with_an_index(void **state)
 
 static void entries_grow_with_what_is_decoded(void **state)
 {
-	struct tsi_jpeg_index *x = create(2, 1 << 20);
-	struct image_gen_bytes f = make(3, 200, 320); /* 2x2: 13 x 20 MCUs */
+	struct tsi_jpeg_index *x = made_jpeg_index(2, 1 << 20);
+	struct image_gen_bytes f =
+		made_jpeg(3, 200, 320); /* 2x2: 13 x 20 MCUs */
 	struct tsi_rect r = { 100, 40, 20, 20 };
 	struct tsi_jpeg_known *k = find(x, 1, &f);
 	struct tsi_decoder *j;
@@ -207,14 +183,14 @@ static void entries_grow_with_what_is_decoded(void **state)
 /* The same number and length, other bytes. */
 static void a_changed_file_is_recorded_anew(void **state)
 {
-	struct tsi_jpeg_index *x = create(1, 1 << 20);
+	struct tsi_jpeg_index *x = made_jpeg_index(1, 1 << 20);
 	struct tsi_rect r = { 60, 60, 20, 20 };
 	struct tsi_decoder *j;
 
 	(void)state;
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (unsigned i = 0; i < 10; i++) {
-		struct image_gen_bytes f = make(i % 2 * 8, 100, 100);
+		struct image_gen_bytes f = made_jpeg(i % 2 * 8, 100, 100);
 
 		check_region(j, x, 0, &f, &r);
 		if (i > 1) {
@@ -236,9 +212,10 @@ static void damaged_files_are_libjpegs(void **state)
 	(void)state;
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (unsigned i = 0; i < 300; i++) {
-		struct image_gen_bytes f = make(i, 90, 110);
+		struct image_gen_bytes f = made_jpeg(i, 90, 110);
 		struct jpeg_picture p = { .width = 90, .height = 110 };
-		struct tsi_jpeg_index *x = create(1, i % 3 ? 1 << 20 : 700);
+		struct tsi_jpeg_index *x =
+			made_jpeg_index(1, i % 3 ? 1 << 20 : 700);
 		struct tsi_jpeg_scan s;
 
 		assert_true(tsi_jpeg_scan_read(f.data, f.len, &s));
@@ -269,8 +246,8 @@ static void a_cut_file_ends_at_the_same_row(void **state)
 	(void)state;
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	for (unsigned i = 0; i < 20; i++) {
-		struct image_gen_bytes f = make(i, 40, 64);
-		struct tsi_jpeg_index *x = create(1, 1 << 20);
+		struct image_gen_bytes f = made_jpeg(i, 40, 64);
+		struct tsi_jpeg_index *x = made_jpeg_index(1, 1 << 20);
 		size_t len = f.len;
 
 		for (f.len = len - 7; f.len > len / 2; f.len -= len / 9)
@@ -318,9 +295,10 @@ static void threads_share_an_index(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < THREAD_FILES; i++)
-		files[i] = make(i, 200, 300);
+		files[i] = made_jpeg(i, 200, 300);
 	for (int round = 0; round < 3; round++) {
-		struct tsi_jpeg_index *x = create(THREAD_FILES, 1 << 20);
+		struct tsi_jpeg_index *x =
+			made_jpeg_index(THREAD_FILES, 1 << 20);
 
 		for (unsigned i = 0; i < 4; i++) {
 			w[i] = (struct worker){ .x = x,

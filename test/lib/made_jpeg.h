@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * made_jpeg.h - JPEG files of many kinds, and an index for them.
+ */
+#ifndef TEST_LIB_MADE_JPEG_H
+#define TEST_LIB_MADE_JPEG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "image/jpeg_index.h"
+#include "test/lib/image_gen.h"
+
+/* The i-th of a kind: each sampling, grey, optimized tables, any quality. */
+static inline struct image_gen_bytes made_jpeg(unsigned i, uint32_t width,
+					       uint32_t height)
+{
+	static const int luma[][2] = { { 1, 1 }, { 2, 1 }, { 1, 2 }, { 2, 2 } };
+	struct image_gen_jpeg g = {
+		.width = width,
+		.height = height,
+		.components = i % 5 == 4 ? 1 : 3,
+		.optimize = i % 2,
+		.quality = 30 + (int)(i * 13 % 71),
+		.seed = i,
+	};
+
+	g.factor[0][0] = luma[i % 4][0];
+	g.factor[0][1] = luma[i % 4][1];
+	return image_gen_jpeg(&g);
+}
+
+static inline struct tsi_jpeg_index *made_jpeg_index(uint64_t files,
+						     uint64_t memory)
+{
+	struct tsi_jpeg_index *x;
+
+	assert_int_equal(tsi_jpeg_index_create(files, memory, &x), 0);
+	return x;
+}
+
+#endif
