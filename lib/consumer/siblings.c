@@ -59,21 +59,33 @@ void tsi_siblings_remove(struct tsi_sibling *s)
 
 /* ---- how far the stream gets ---- */
 
+static bool mine(const struct tsi_sibling *o)
+{
+	return tsi_reader_is_used_here(o->reader);
+}
+
 /*
  * The first sample that a reader needs: what it holds, as long as nobody else
- * gives its batches back.
+ * gives its batches back.  A released batch that work on a GPU still reads
+ * comes back by itself, however long that work takes; only the reader's own
+ * thread may look for one.
  */
-static uint64_t needed_by(const struct tsi_reader *r)
+static uint64_t needed_by(const struct tsi_sibling *o)
 {
-	return tsi_reader_released_elsewhere(r) ? tsi_reader_pos(r)
-						: tsi_reader_tail(r);
+	const struct tsock_batch *b;
+
+	if (tsi_reader_released_elsewhere(o->reader))
+		return tsi_reader_pos(o->reader);
+	b = mine(o) ? tsi_reader_oldest(o->reader) : NULL;
+	return b && tsi_reader_batch_pending(b) ? tsi_reader_pos(o->reader)
+						: tsi_reader_tail(o->reader);
 }
 
 /* First sample that can't be published for s before o's reader goes on. */
 static uint64_t bound(const struct tsi_sibling *s, const struct tsi_sibling *o)
 {
 	const struct tsi_reader *r = o->reader;
-	uint64_t from = needed_by(r), n = o->epoch_len, far;
+	uint64_t from = needed_by(o), n = o->epoch_len, far;
 
 	if (o->base || tsi_claim_same_ring(tsi_reader_claim(o->reader),
 					   tsi_reader_claim(s->reader)))
@@ -91,11 +103,6 @@ static bool blocks(const struct tsi_sibling *s, const struct tsi_sibling *o,
 {
 	return o != s && o->incarnation == s->incarnation &&
 	       !tsi_reader_in_child(o->reader) && bound(s, o) < need;
-}
-
-static bool mine(const struct tsi_sibling *o)
-{
-	return tsi_reader_is_used_here(o->reader);
 }
 
 /* One of this thread's rather than another's. */

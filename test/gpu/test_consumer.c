@@ -117,6 +117,63 @@ static void readers_that_leave_with_work_queued(void **state)
 	run_small(read_and_leave, state);
 }
 
+static void next_of(struct gpu_reader *s, tsock_batch **b)
+{
+	int err = tsock_next(s->t, 60000, b);
+
+	if (err == TSOCK_EEPOCH) {
+		need(gpu_reader_begin(s));
+		err = tsock_next(s->t, 60000, b);
+	}
+	if (err)
+		die("%s: %s", transport_name[s->r->transport], tsock_errmsg());
+}
+
+/*
+ * A thread reads two loaders, and the one on the host gets ahead: what work on
+ * a slow GPU still uses comes back by itself, so that it is no reason to be
+ * told that the two wait for each other.  While the first batch of an epoch is
+ * in use, the stream gets no further than the ring from there.
+ */
+static void read_beside_the_host(const struct reader_proc *r)
+{
+	const unsigned first = 1000 / 16 + 1; /* batch of the second epoch */
+	struct reader_proc beside = { .src = r->src,
+				      .transport = HOST,
+				      .batch = r->batch };
+	struct gpu_reader host, gpu;
+	tsock_batch *b;
+
+	/* Each of a batch's four copies. */
+	set("SIMCUDA_FAULT", "slow=100");
+	gpu_reader_open(&gpu, r);
+	gpu_reader_open(&host, &beside);
+	need(gpu_reader_begin(&host) && gpu_reader_begin(&gpu));
+	for (unsigned i = 0; i < first + 6; i++) {
+		next_of(&host, &b);
+		tsock_batch_release(b);
+		if (i >= first + 2)
+			continue;
+		next_of(&gpu, &b);
+		if (i >= first) {
+			cudaStream_t at = gpu.stream[i - first];
+
+			if (!as_stored(r->transport))
+				need(tsock_batch_use(b, at) == 0);
+			queue_copy(&gpu, b, &gpu.copy[i - first], at);
+		}
+		tsock_batch_release(b);
+	}
+	gpu_reader_settle(&gpu);
+	gpu_reader_close(&gpu);
+	gpu_reader_close(&host);
+}
+
+static void a_slow_gpu_is_no_deadlock_of_two_loaders(void **state)
+{
+	run_small(read_beside_the_host, state);
+}
+
 /* ---- errors ---- */
 
 #ifdef SIMCUDA
@@ -386,6 +443,8 @@ int main(void)
 		FOR_EACH_GPU_TRANSPORT(several_streams_may_use_a_batch),
 		FOR_EACH_GPU_TRANSPORT(the_same_with_nobody_looking_in_between),
 		FOR_EACH_GPU_TRANSPORT(readers_that_leave_with_work_queued),
+		FOR_EACH_GPU_TRANSPORT(
+			a_slow_gpu_is_no_deadlock_of_two_loaders),
 #ifdef SIMCUDA
 		FOR_EACH_GPU_TRANSPORT(
 			an_error_in_one_context_is_its_owners_alone),
