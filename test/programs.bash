@@ -134,8 +134,12 @@ passed = 0
 for case in tree.parse(sys.argv[1]).iter("testcase"):
     name = "%s %s" % (case.get("classname"), case.get("name"))
     skipped = case.find("skipped")
-    if case.find("failure") is not None or case.find("error") is not None:
-        print("fail", name, "", sep="\t")
+    broken = case.find("failure")
+    broken = case.find("error") if broken is None else broken
+    if broken is not None:
+        # The message's end: of another program's output that says why.
+        why = " ".join(broken.get("message", "").split())
+        print("fail", name, why[-400:] or "no reason given", sep="\t")
     elif skipped is not None:
         why = " ".join(skipped.get("message", "").split())
         print("skip", name, why or "no reason given", sep="\t")
@@ -151,7 +155,7 @@ tell_junit()
 	local what case why before=$failed
 	while IFS=$'\t' read -r what case why; do
 		case $what in
-		fail) tell_fail "$1: $case" ;;
+		fail) tell_fail "$1: $case: $why" ;;
 		skip) tell_skip "$1: $case" "$why" ;;
 		pass) tell_pass "$case" "$1" ;;
 		esac
