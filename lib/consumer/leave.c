@@ -70,7 +70,7 @@ static int check_one(struct tsi_reader *r, uint64_t need)
 
 	if (*tsi_reader_gone(r) || tsi_reader_lets_pass(r, need))
 		return 0;
-	b = tsi_reader_oldest(r);
+	b = tsi_reader_blocker(r, need);
 	if (!b || tsi_reader_batch_pending(b) ||
 	    tsi_reader_released_elsewhere(r))
 		return TSOCK_EAGAIN;

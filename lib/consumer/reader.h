@@ -212,6 +212,14 @@ bool tsi_reader_batch_pending(const struct tsock_batch *b);
 /* Can the stream get to sample need - 1 in spite of what is held? */
 bool tsi_reader_lets_pass(const struct tsi_reader *r, uint64_t need);
 
+/*
+ * If it can't: the oldest batch that is in its way by itself.  NULL: what was
+ * in the way is being given back by another thread, which may not have moved
+ * the tail yet; the batches after it leave room.
+ */
+const struct tsock_batch *tsi_reader_blocker(struct tsi_reader *r,
+					     uint64_t need);
+
 /* To sleep until a batch is released; see tail.h. */
 void tsi_reader_expect_release(struct tsi_reader *r, bool expect);
 uint32_t tsi_reader_releases(struct tsi_reader *r);

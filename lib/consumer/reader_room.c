@@ -25,6 +25,22 @@ const struct tsock_batch *tsi_reader_oldest(struct tsi_reader *r)
 	return tsi_tail_oldest(&r->tail, &at);
 }
 
+/* Is the stream kept from sample need - 1 by this batch itself? */
+static bool in_the_way(const struct tsi_reader *r, const struct tsock_batch *b,
+		       uint64_t need)
+{
+	return need > b->first &&
+	       need - b->first > r->capacity - r->join_window;
+}
+
+const struct tsock_batch *tsi_reader_blocker(struct tsi_reader *r,
+					     uint64_t need)
+{
+	const struct tsock_batch *b = tsi_reader_oldest(r);
+
+	return b && in_the_way(r, b, need) ? b : NULL;
+}
+
 int tsi_reader_err_held(struct tsi_reader *r)
 {
 	uint64_t n = tsi_reader_held(r), tail = tsi_reader_tail(r);
@@ -73,14 +89,14 @@ bool tsi_reader_has_room(const struct tsi_reader *r, uint64_t n)
 
 int tsi_reader_make_room(struct tsi_reader *r, uint64_t n)
 {
-	uint64_t at = 0;
+	uint64_t at = 0, need = tsi_reader_pos(r) + n;
 
 	while (!tsi_reader_has_room(r, n)) {
 		struct tsock_batch *b = tsi_tail_oldest(&r->tail, &at);
 		int err;
 
 		/* The others are being given back at this moment. */
-		if (!b)
+		if (!b || !in_the_way(r, b, need))
 			return 0;
 		if (!tsi_backend_is_writable(r->backend))
 			return tsi_reader_err_held(r);

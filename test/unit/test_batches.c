@@ -161,6 +161,36 @@ static void read_only_holder_is_told_what_it_holds(void **state)
 	fixture_close(&g);
 }
 
+/* Its tail may be about to move: that is no reason to name what comes after. */
+static void what_is_being_given_back_is_not_held(void **state)
+{
+	struct tsock_batch *b[4];
+	struct fixture g;
+	uint64_t pos;
+
+	(void)state;
+	fixture_make(&g, big, TSI_MAP_SHARED);
+	for (unsigned i = 0; i < 4; i++)
+		b[i] = take(&g, 8);
+	pos = tsi_reader_pos(g.r);
+	assert_int_equal(tsi_reader_blocker(g.r, pos + 8)->first, 0);
+	/* Another thread moves the tail, and hasn't come to it yet. */
+	atomic_fetch_add(&g.r->tail.advancing, 1);
+	tsock_batch_release(b[0]);
+	assert_int_equal(tail_of(&g), 0);
+	assert_false(tsi_reader_has_room(g.r, 8));
+	assert_null(tsi_reader_blocker(g.r, pos + 8));
+	assert_int_equal(tsi_reader_make_room(g.r, 8), 0);
+	assert_int_equal(tsi_reader_blocker(g.r, pos + 9)->first, 8);
+	assert_int_equal(tsi_reader_make_room(g.r, 9), TSOCK_EHELD);
+	atomic_store(&g.r->tail.advancing, 0);
+	tsi_tail_advance(&g.r->tail);
+	assert_int_equal(tail_of(&g), 8);
+	for (unsigned i = 1; i < 4; i++)
+		tsock_batch_release(b[i]);
+	fixture_close(&g);
+}
+
 static void a_head_that_lies_is_an_error(void **state)
 {
 	struct tsock_batch *b[200];
@@ -442,6 +472,7 @@ int main(void)
 		cmocka_unit_test(
 			the_oldest_are_made_private_when_room_is_needed),
 		cmocka_unit_test(read_only_holder_is_told_what_it_holds),
+		cmocka_unit_test(what_is_being_given_back_is_not_held),
 		cmocka_unit_test(a_head_that_lies_is_an_error),
 		cmocka_unit_test(
 			the_claim_is_over_with_the_last_batch_that_shows_the_ring),

@@ -115,7 +115,7 @@ static int blocked(struct tsi_gpu_backend *g, struct tsi_reader *r, uint64_t n)
 			       : TSOCK_EAGAIN;
 	if (tsi_reader_has_room(r, n))
 		return 0;
-	b = tsi_reader_oldest(r);
+	b = tsi_reader_blocker(r, tsi_reader_pos(r) + n);
 	/* It is being given back at this moment. */
 	if (!b)
 		return 0;
