@@ -159,7 +159,7 @@ static int check_ring(const struct tsi_attach *a, const struct delivery *d)
 	    d->ident.epoch_len != a->epoch_len || r->nfields != a->nfields ||
 	    r->max_batch < a->batch ||
 	    r->capacity - r->join_window < a->batch ||
-	    (!on_gpu(a) && r->granularity != PAGE))
+	    (on_gpu(a) ? r->two_halves : r->granularity != PAGE))
 		return tsi_err(TSOCK_EPROTO,
 			       "the producer sent another ring than announced");
 	for (unsigned i = 0; i < a->nfields; i++) {
@@ -172,9 +172,10 @@ static int check_ring(const struct tsi_attach *a, const struct delivery *d)
 				       i, a->field[i].name);
 		if (on_gpu(a))
 			continue; /* the driver knows its own */
-		err = tsi_memfd_check(d->passed.fd[3 + i],
-				      tsi_geometry_map_bytes(r, i), 0,
-				      a->field[i].name);
+		err = tsi_memfd_check(
+			d->passed.fd[3 + i],
+			tsi_geometry_map_bytes(r, i) * (r->two_halves ? 2 : 1),
+			r->two_halves ? TSI_MEM_HALF : 0, a->field[i].name);
 		if (err)
 			return err;
 	}

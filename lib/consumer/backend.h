@@ -47,6 +47,12 @@ struct tsi_backend_ops {
 		     struct tsi_placement *p);
 
 	/*
+	 * Handle.  The ring goes on in that half, from sample since on; what is
+	 * before it is in the other half.  NULL: the ring has no halves.
+	 */
+	void (*turn)(struct tsi_backend *k, unsigned half, uint64_t since);
+
+	/*
 	 * Any.  Nobody looks at the batch any more: the last call before the
 	 * next place().  Doesn't block and can't fail.
 	 */
@@ -135,6 +141,13 @@ static inline int tsi_backend_place(struct tsi_backend *k, uint64_t first,
 				    uint64_t count, struct tsi_placement *p)
 {
 	return k->ops->place(k, first, count, p);
+}
+
+static inline void tsi_backend_turn(struct tsi_backend *k, unsigned half,
+				    uint64_t since)
+{
+	if (k->ops->turn)
+		k->ops->turn(k, half, since);
 }
 
 static inline void tsi_backend_clear(struct tsi_backend *k,

@@ -28,6 +28,24 @@ bool tsi_claim_producer_gone(const struct tsi_claim *c)
 	return tsi_peer_gone(c->producer, c->sock);
 }
 
+/* As long as it needs none of the newest one it stays in the one before. */
+bool tsi_claim_enter(struct tsi_claim *c, uint64_t need, unsigned *half,
+		     uint64_t *since)
+{
+	uint32_t g = tsi_header_read_generation(c->ring, since);
+
+	if (g > 1 && need <= *since) {
+		g--;
+		*since = 0;
+	}
+	if (g == c->generation)
+		return false;
+	tsi_tail_page_enter(c->page, g);
+	c->generation = g;
+	*half = tsi_generation_half(g);
+	return true;
+}
+
 int tsi_claim_err_stopped(const struct tsi_claim *c, const char *stream)
 {
 	return tsi_err(TSOCK_ESTREAM, "the producer of '%s' stopped: %.*s",

@@ -27,6 +27,8 @@ struct tsi_claim {
 	unsigned row;
 	uint32_t reader;           /* what the row says while it is ours */
 	int event, producer, sock; /* -1: none */
+	/* The generation of the ring that was entered last; 0: none yet. */
+	uint32_t generation;
 };
 
 /* One that has nothing to close. */
@@ -54,6 +56,25 @@ static inline bool tsi_claim_stands(const struct tsi_claim *c)
 {
 	return tsi_header_stands(c->ring, c->row, c->reader);
 }
+
+/* Was this one detached, since others had to wait for it? */
+static inline bool tsi_claim_detached(const struct tsi_claim *c)
+{
+	return tsi_header_detached(c->ring, c->row, c->reader);
+}
+
+/*
+ * Is the ring in another generation than the one that was entered?  Then enter()
+ * has to be called before samples below need, which are published, are looked
+ * at; by the thread of the handle.  True: they are in half *half from *since on,
+ * and in the other half before it.  False: nothing has changed for these.
+ */
+static inline bool tsi_claim_turned(const struct tsi_claim *c)
+{
+	return tsi_header_generation(c->ring) != c->generation;
+}
+bool tsi_claim_enter(struct tsi_claim *c, uint64_t need, unsigned *half,
+		     uint64_t *since);
 
 /* TSI_RING_OPEN, ... */
 static inline uint32_t tsi_claim_ring_state(const struct tsi_claim *c)

@@ -30,6 +30,11 @@ static int place(struct tsi_backend *k, uint64_t first, uint64_t count,
 	return tsi_mapping_place(mapping_of(k), first, count, p);
 }
 
+static void turn(struct tsi_backend *k, unsigned half, uint64_t since)
+{
+	tsi_mapping_turn(mapping_of(k), half, since);
+}
+
 static void clear(struct tsi_backend *k, struct tsi_placement *p)
 {
 	tsi_mapping_clear(mapping_of(k), p);
@@ -61,6 +66,7 @@ static const struct tsi_backend_ops ops = {
 	.prepare = prepare,
 	.discard = discard,
 	.place = place,
+	.turn = turn,
 	.clear = clear,
 	.make_private = make_private,
 	.pages = pages,

@@ -58,20 +58,21 @@ static void lay_out(struct tsi_mapping *m, const struct tsi_geometry *ring,
 	}
 }
 
-static int map_plain(struct tsi_mapping *m)
+/* What isn't mapped yet of a half; the second one may never be needed. */
+static int map_plain(struct tsi_mapping *m, unsigned half)
 {
 	for (unsigned i = 0; i < m->nfields; i++) {
 		struct tsi_mapping_field *f = &m->field[i];
 
-		if (m->mode != TSI_MAP_SHARED && !f->small)
+		if ((m->mode != TSI_MAP_SHARED && !f->small) || f->plain[half])
 			continue;
 		/* A copy goes round the ring's end by itself. */
 		if (f->small) {
 			f->twice = false;
 			f->span = f->map_bytes;
 		}
-		if (tsi_window_map_field(f, PROT_READ, MAP_SHARED, -1, 0,
-					 &f->plain))
+		if (tsi_window_map_field(f, half, PROT_READ, MAP_SHARED, -1, 0,
+					 &f->plain[half]))
 			return tsi_err_sys("map %zu bytes of the ring's field "
 					   "%u (address space is limited by "
 					   "ulimit -v)",
@@ -93,6 +94,7 @@ int tsi_mapping_init(struct tsi_mapping *m, enum tsi_mapping_mode mode,
 
 	*m = (struct tsi_mapping){
 		.mode = mode,
+		.two_halves = ring->two_halves,
 		.nfields = ring->nfields,
 		.capacity = ring->capacity,
 		.batch = batch,
@@ -100,7 +102,7 @@ int tsi_mapping_init(struct tsi_mapping *m, enum tsi_mapping_mode mode,
 		.pagemap = -1,
 	};
 	lay_out(m, ring, fd);
-	err = map_plain(m);
+	err = map_plain(m, 0);
 	if (err) {
 		tsi_mapping_fini(m);
 		return err;
@@ -110,6 +112,14 @@ int tsi_mapping_init(struct tsi_mapping *m, enum tsi_mapping_mode mode,
 		m->mode = TSI_MAP_COPY;
 	}
 	return 0;
+}
+
+void tsi_mapping_turn(struct tsi_mapping *m, unsigned half, uint64_t since)
+{
+	if (!m->two_halves)
+		return;
+	m->half = half;
+	m->since = since;
 }
 
 void tsi_mapping_close_fds(const struct tsi_geometry *ring, const int *fd)
@@ -133,8 +143,10 @@ void tsi_mapping_fini(struct tsi_mapping *m)
 {
 	tsi_window_fini(m);
 	for (unsigned i = 0; i < m->nfields; i++)
-		if (m->field[i].plain)
-			munmap(m->field[i].plain, m->field[i].span);
+		for (unsigned half = 0; half < 2; half++)
+			if (m->field[i].plain[half])
+				munmap(m->field[i].plain[half],
+				       m->field[i].span);
 	tsi_mapping_seal(m);
 	if (m->pagemap >= 0)
 		close(m->pagemap);
@@ -144,8 +156,8 @@ void tsi_mapping_fini(struct tsi_mapping *m)
 static void place_shared(const struct tsi_mapping *m, struct tsi_placement *s)
 {
 	for (unsigned i = 0; i < m->nfields; i++)
-		s->data[i] =
-			m->field[i].plain + s->slot * m->field[i].sample_bytes;
+		s->data[i] = m->field[i].plain[s->half] +
+			     s->slot * m->field[i].sample_bytes;
 }
 
 int tsi_mapping_prepare(const struct tsi_mapping *m, struct tsi_placement *s)
@@ -180,19 +192,47 @@ static int place_writable(struct tsi_mapping *m, uint64_t first, uint64_t count,
 {
 	struct tsi_window *win;
 
-	tsi_mapping_copy_small(m, s);
+	tsi_mapping_copy_small(m, first, s);
 	if (!m->copy_bytes) {
 		s->own = true;
 		return 0;
 	}
 	if (m->mode == TSI_MAP_COPY)
-		return tsi_mapping_copy_big(m, s);
+		return tsi_mapping_copy_big(m, first, s);
 	win = tsi_window_find(m, first, count);
 	if (!win) {
 		say_copying(errno);
-		return tsi_mapping_copy_big(m, s);
+		return tsi_mapping_copy_big(m, first, s);
 	}
 	return tsi_window_place(m, win, first, s);
+}
+
+/* Samples of both halves of the ring don't lie in a row. */
+static int place_across(struct tsi_mapping *m, uint64_t first,
+			struct tsi_placement *s)
+{
+	int err = map_plain(m, !s->half);
+
+	if (err)
+		return err;
+	tsi_mapping_copy_small(m, first, s);
+	s->own = !m->copy_bytes;
+	return s->own ? 0 : tsi_mapping_copy_big(m, first, s);
+}
+
+static int place(struct tsi_mapping *m, uint64_t first, uint64_t count,
+		 struct tsi_placement *s)
+{
+	int err = s->half ? map_plain(m, s->half) : 0;
+
+	if (err)
+		return err;
+	if (first < m->since && first + count > m->since)
+		return place_across(m, first, s);
+	if (m->mode != TSI_MAP_SHARED)
+		return place_writable(m, first, count, s);
+	place_shared(m, s);
+	return 0;
 }
 
 int tsi_mapping_place(struct tsi_mapping *m, uint64_t first, uint64_t count,
@@ -202,16 +242,13 @@ int tsi_mapping_place(struct tsi_mapping *m, uint64_t first, uint64_t count,
 
 	s->window = NULL;
 	s->slot = first % m->capacity;
+	s->half = tsi_mapping_half(m, first);
 	s->count = count;
 	s->own = false;
-	if (m->mode == TSI_MAP_SHARED) {
-		place_shared(m, s);
-		return 0;
-	}
 	/* As in keep_spare(). */
 	if (s->copy)
 		atomic_fetch_sub_explicit(&m->spares, 1, memory_order_relaxed);
-	err = place_writable(m, first, count, s);
+	err = place(m, first, count, s);
 	if (err)
 		keep_spare(m, s);
 	return err;
@@ -222,7 +259,8 @@ bool tsi_mapping_pages(const struct tsi_mapping *m,
 		       size_t *len, bool *writable)
 {
 	const struct tsi_mapping_field *f = &m->field[i];
-	uint8_t *base = s->window ? tsi_window_base(s->window, i) : f->plain;
+	uint8_t *base =
+		s->window ? tsi_window_base(s->window, i) : f->plain[s->half];
 	size_t lo, hi;
 
 	if (s->own || f->small)

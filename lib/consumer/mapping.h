@@ -13,7 +13,8 @@
  *   COPY     where private mappings are refused, and where one more window
  *            is: each batch is copied.
  *
- * A field whose batch is small is copied in PRIVATE and COPY.  Knows nothing of
+ * A field whose batch is small is copied in PRIVATE and COPY, and so is a whole
+ * batch that lies in both halves of a ring, in any of the three ways.  Knows nothing of
  * heads, tails, claims and forks, and nothing of GPUs.  place, make_private,
  * seal and fini belong to the thread of the handle; clear may be called by any
  * thread at the same time.
@@ -45,13 +46,17 @@ struct tsi_mapping_field {
 	size_t at;   /* of its bytes in a copy; in small, if small */
 	bool twice, small;
 	int fd;
-	uint8_t *plain; /* read-only, shared; NULL where not needed */
+	uint8_t *plain[2]; /* of each half: read-only, shared; or NULL */
 };
 
 struct tsi_mapping {
 	enum tsi_mapping_mode mode;
+	bool two_halves; /* else all samples are in the first */
 	unsigned nfields;
 	uint64_t capacity, batch;
+	/* Samples from since on are in this half, those before in the other. */
+	unsigned half;
+	uint64_t since;
 	size_t page;
 	size_t small_bytes; /* of a batch's small fields */
 	size_t copy_bytes;  /* of a batch's other fields */
@@ -70,6 +75,7 @@ struct tsi_gpu_batch;
 struct tsi_placement {
 	struct tsi_window *window; /* NULL: in none */
 	uint64_t slot, count;
+	unsigned half;  /* of the ring, in which they all are unless own */
 	uint8_t *small; /* memory for the small fields */
 	uint8_t *copy;  /* for the others, or NULL; kept for the next batch */
 	bool own;       /* no byte of it is the ring's */
@@ -85,6 +91,12 @@ struct tsi_placement {
 int tsi_mapping_init(struct tsi_mapping *m, enum tsi_mapping_mode mode,
 		     const struct tsi_geometry *ring, uint64_t batch,
 		     const int *fd);
+
+/*
+ * For a ring of two halves: from now on batches are placed with samples from
+ * since on in this half, and those before it in the other half.
+ */
+void tsi_mapping_turn(struct tsi_mapping *m, unsigned half, uint64_t since);
 
 /* Nothing is mapped: seal and fini do nothing. */
 void tsi_mapping_init_none(struct tsi_mapping *m);
@@ -126,9 +138,16 @@ int tsi_mapping_make_private(struct tsi_mapping *m, struct tsi_placement *s);
 /* Nobody looks at it any more.  Any thread. */
 void tsi_mapping_clear(struct tsi_mapping *m, struct tsi_placement *s);
 
-/* Place by copying: the small fields; the others (mapping_copy.c). */
-void tsi_mapping_copy_small(const struct tsi_mapping *m,
+/*
+ * Place the samples from first on by copying: the small fields; the others
+ * (mapping_copy.c).
+ */
+void tsi_mapping_copy_small(const struct tsi_mapping *m, uint64_t first,
 			    struct tsi_placement *s);
-int tsi_mapping_copy_big(const struct tsi_mapping *m, struct tsi_placement *s);
+int tsi_mapping_copy_big(const struct tsi_mapping *m, uint64_t first,
+			 struct tsi_placement *s);
+
+/* The half in which a sample is. */
+unsigned tsi_mapping_half(const struct tsi_mapping *m, uint64_t s);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * mapping_copy.c - batches that are copied from the ring.
  *
- * The small fields of all that may be written into, and whole batches where no
- * window is to be had.
+ * The small fields of all that may be written into, whole batches where no
+ * window is to be had, and those that lie in both halves of the ring.
  */
 #include "consumer/mapping.h"
 
@@ -13,23 +13,45 @@
 #include "base/err.h"
 #include "base/fully.h"
 
-void tsi_mapping_copy_small(const struct tsi_mapping *m,
+unsigned tsi_mapping_half(const struct tsi_mapping *m, uint64_t s)
+{
+	return s >= m->since ? m->half : !m->half;
+}
+
+/* How many samples from at on, and before end, lie in a row: where. */
+static uint64_t piece(const struct tsi_mapping *m, uint64_t at, uint64_t end,
+		      uint64_t *slot)
+{
+	uint64_t n = end - at;
+
+	*slot = at % m->capacity;
+	if (n > m->capacity - *slot)
+		n = m->capacity - *slot;
+	if (at < m->since && n > m->since - at)
+		n = m->since - at;
+	return n;
+}
+
+void tsi_mapping_copy_small(const struct tsi_mapping *m, uint64_t first,
 			    struct tsi_placement *s)
 {
-	uint64_t n = m->capacity - s->slot;
+	uint64_t slot, n;
 
-	if (n > s->count)
-		n = s->count;
 	for (unsigned i = 0; i < m->nfields; i++) {
 		const struct tsi_mapping_field *f = &m->field[i];
-		size_t bytes = n * f->sample_bytes;
+		uint8_t *to = s->small + f->at;
 
 		if (!f->small)
 			continue;
-		s->data[i] = s->small + f->at;
-		memcpy(s->data[i], f->plain + s->slot * f->sample_bytes, bytes);
-		memcpy((uint8_t *)s->data[i] + bytes, f->plain,
-		       (s->count - n) * f->sample_bytes);
+		s->data[i] = to;
+		for (uint64_t at = first; at < first + s->count; at += n) {
+			n = piece(m, at, first + s->count, &slot);
+			memcpy(to,
+			       f->plain[tsi_mapping_half(m, at)] +
+				       slot * f->sample_bytes,
+			       n * f->sample_bytes);
+			to += n * f->sample_bytes;
+		}
 	}
 }
 
@@ -45,14 +67,30 @@ static int read_all(int fd, uint8_t *to, size_t len, uint64_t from)
 	return 0;
 }
 
-/* By descriptor: address space may be what there is too little of. */
-int tsi_mapping_copy_big(const struct tsi_mapping *m, struct tsi_placement *s)
+static int copy_field(const struct tsi_mapping *m, unsigned i, uint64_t first,
+		      uint64_t count, uint8_t *to)
 {
-	uint64_t n = m->capacity - s->slot;
+	const struct tsi_mapping_field *f = &m->field[i];
+	uint64_t slot, n;
 	int err = 0;
 
-	if (n > s->count)
-		n = s->count;
+	for (uint64_t at = first; at < first + count && !err; at += n) {
+		uint64_t base = tsi_mapping_half(m, at) * f->map_bytes;
+
+		n = piece(m, at, first + count, &slot);
+		err = read_all(f->fd, to, n * f->sample_bytes,
+			       base + slot * f->sample_bytes);
+		to += n * f->sample_bytes;
+	}
+	return err;
+}
+
+/* By descriptor: address space may be what there is too little of. */
+int tsi_mapping_copy_big(const struct tsi_mapping *m, uint64_t first,
+			 struct tsi_placement *s)
+{
+	int err = 0;
+
 	if (!s->copy)
 		s->copy = aligned_alloc(4096,
 					(m->copy_bytes + 4095) & ~(size_t)4095);
@@ -62,17 +100,10 @@ int tsi_mapping_copy_big(const struct tsi_mapping *m, struct tsi_placement *s)
 			       "release batches, or use a smaller batch_size",
 			       m->copy_bytes);
 	for (unsigned i = 0; i < m->nfields && !err; i++) {
-		const struct tsi_mapping_field *f = &m->field[i];
-		size_t bytes = n * f->sample_bytes;
-		uint8_t *to = s->copy + f->at;
-
-		if (f->small)
+		if (m->field[i].small)
 			continue;
-		s->data[i] = to;
-		err = read_all(f->fd, to, bytes, s->slot * f->sample_bytes);
-		if (!err)
-			err = read_all(f->fd, to + bytes,
-				       (s->count - n) * f->sample_bytes, 0);
+		s->data[i] = s->copy + m->field[i].at;
+		err = copy_field(m, i, first, s->count, s->data[i]);
 	}
 	s->own = true;
 	return err;

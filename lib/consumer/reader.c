@@ -336,6 +336,15 @@ int tsi_reader_acquire(struct tsi_reader *r, uint64_t n, tsock_batch **out)
 	return 0;
 }
 
+void tsi_reader_enter(struct tsi_reader *r, uint64_t need)
+{
+	unsigned half;
+	uint64_t since;
+
+	if (tsi_claim_enter(&r->claim, need, &half, &since))
+		tsi_backend_turn(r->backend, half, since);
+}
+
 void tsi_reader_skip(struct tsi_reader *r, uint64_t to)
 {
 	tsi_tail_move_position(&r->tail, to);

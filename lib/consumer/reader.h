@@ -68,7 +68,7 @@ struct tsock_batch {
 struct tsi_reader {
 	unsigned generation;     /* of forks */
 	struct tsi_reader *next; /* the handle's, when it has left it */
-	bool gone;               /* likewise: its producer is gone */
+	bool gone;               /* likewise: no batch holds anybody up */
 	struct tsi_fork_client forks;
 	/* From the header, when it was checked. */
 	uint64_t capacity, join_window, epoch_len, end;
@@ -253,6 +253,9 @@ int tsi_reader_acquire(struct tsi_reader *r, uint64_t n, tsock_batch **out);
 
 /* The batch that a caller names; NULL, with a message, if there is none. */
 struct tsock_batch *tsi_batch_of(const tsock_batch *name, const char *call);
+
+/* The ring is in a new generation: samples below need are read from there. */
+void tsi_reader_enter(struct tsi_reader *r, uint64_t need);
 
 /* Move the position without reading. */
 void tsi_reader_skip(struct tsi_reader *r, uint64_t to);

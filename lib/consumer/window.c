@@ -21,6 +21,7 @@
 
 struct tsi_window {
 	struct tsi_window *next;
+	unsigned half; /* of the ring: which it shows */
 	uint64_t used; /* first sample of the batch placed last */
 	_Atomic unsigned live;
 	uint8_t *base[TSOCK_MAX_FIELDS];          /* behind the field's mark */
@@ -29,9 +30,11 @@ struct tsi_window {
 
 /* ---- mapping ---- */
 
-int tsi_window_map_field(const struct tsi_mapping_field *f, int prot, int flags,
-			 int mark, size_t lead, uint8_t **out)
+int tsi_window_map_field(const struct tsi_mapping_field *f, unsigned half,
+			 int prot, int flags, int mark, size_t lead,
+			 uint8_t **out)
 {
+	off_t at = (off_t)(half * f->map_bytes);
 	uint8_t *p = mmap(NULL, lead + f->span, PROT_NONE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	bool bad;
@@ -42,7 +45,7 @@ int tsi_window_map_field(const struct tsi_mapping_field *f, int prot, int flags,
 	bad = lead && mmap(p, lead, prot, flags, mark, 0) == MAP_FAILED;
 	for (unsigned i = 0; i < (f->twice ? 2u : 1u) && !bad; i++)
 		bad = mmap(p + lead + i * f->map_bytes, f->map_bytes, prot,
-			   flags, f->fd, 0) == MAP_FAILED;
+			   flags, f->fd, at) == MAP_FAILED;
 	if (bad) {
 		int saved = errno;
 
@@ -73,8 +76,8 @@ static int window_map(const struct tsi_mapping *m, struct tsi_window *win,
 
 	win->busy[i] = calloc(pages / 64 + 1, sizeof(*win->busy[i]));
 	if (!win->busy[i] ||
-	    tsi_window_map_field(f, PROT_READ | PROT_WRITE, MAP_PRIVATE,
-				 tsi_memfd_fd(&m->mark), m->page,
+	    tsi_window_map_field(f, win->half, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE, tsi_memfd_fd(&m->mark), m->page,
 				 &win->base[i]))
 		return -1;
 	/*
@@ -86,13 +89,14 @@ static int window_map(const struct tsi_mapping *m, struct tsi_window *win,
 		       MADV_DONTNEED);
 }
 
-static struct tsi_window *window_new(struct tsi_mapping *m)
+static struct tsi_window *window_new(struct tsi_mapping *m, unsigned half)
 {
 	struct tsi_window **last = &m->first, *win;
 
 	win = calloc(1, sizeof(*win));
 	if (!win)
 		return NULL;
+	win->half = half;
 	for (unsigned i = 0; i < m->nfields; i++) {
 		if (!m->field[i].small && window_map(m, win, i)) {
 			window_free(m, win);
@@ -110,7 +114,7 @@ int tsi_window_init(struct tsi_mapping *m)
 {
 	m->pagemap = tsi_pages_open();
 	return tsi_memfd_create("tsock-mark", m->page, 0, &m->mark) ||
-			       !window_new(m)
+			       !window_new(m, 0)
 		       ? -1
 		       : 0;
 }
@@ -255,14 +259,15 @@ static void window_prune(struct tsi_mapping *m, uint64_t first)
 struct tsi_window *tsi_window_find(struct tsi_mapping *m, uint64_t first,
 				   uint64_t count)
 {
+	unsigned half = tsi_mapping_half(m, first);
 	uint64_t slot = first % m->capacity;
 
 	if (m->count > LASTING)
 		window_prune(m, first);
 	for (struct tsi_window *win = m->first; win; win = win->next)
-		if (window_fits(m, win, slot, count))
+		if (win->half == half && window_fits(m, win, slot, count))
 			return win;
-	return window_new(m);
+	return window_new(m, half);
 }
 
 static void place_in(struct tsi_mapping *m, struct tsi_window *win,

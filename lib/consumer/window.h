@@ -14,11 +14,12 @@
 #include "consumer/mapping.h"
 
 /*
- * One mapping of a field, twice in a row where it has no margin; before it one
- * of the lead bytes of the file mark.
+ * One mapping of a half of a field, twice in a row where it has no margin; before
+ * it one of the lead bytes of the file mark.
  */
-int tsi_window_map_field(const struct tsi_mapping_field *f, int prot, int flags,
-			 int mark, size_t lead, uint8_t **out);
+int tsi_window_map_field(const struct tsi_mapping_field *f, unsigned half,
+			 int prot, int flags, int mark, size_t lead,
+			 uint8_t **out);
 
 /* Make the first one; -1 with errno where that is refused. */
 int tsi_window_init(struct tsi_mapping *m);

@@ -116,7 +116,7 @@ static int open_memfd(const char *label, int *out)
  * Reserve every page.  A call that a signal interrupts gives back all that it
  * had reserved, so a process under a fast timer needs smaller steps.
  */
-static int reserve(int fd, const char *label, size_t len)
+static int reserve(int fd, const char *label, size_t at, size_t len)
 {
 	size_t done = 0, step = 64 * MIB;
 	int tries = 0;
@@ -124,7 +124,7 @@ static int reserve(int fd, const char *label, size_t len)
 	while (done < len) {
 		size_t n = len - done < step ? len - done : step;
 
-		if (!fallocate(fd, 0, (off_t)done, (off_t)n)) {
+		if (!fallocate(fd, 0, (off_t)(at + done), (off_t)n)) {
 			done += n;
 			continue;
 		}
@@ -142,6 +142,16 @@ static int reserve(int fd, const char *label, size_t len)
 			       in_mb(len), label, strerror(errno));
 	}
 	return 0;
+}
+
+/* A hole has its length before it is sealed, and its pages later. */
+static int reserve_first(int fd, const char *label, size_t len, int flags)
+{
+	if (!(flags & TSI_MEM_HALF))
+		return reserve(fd, label, 0, len);
+	if (ftruncate(fd, (off_t)len))
+		return tsi_err_sys("make %.1f MB for %s", in_mb(len), label);
+	return reserve(fd, label, 0, len / 2);
 }
 
 static int seal(int fd, const char *label, int flags)
@@ -168,12 +178,13 @@ int tsi_memfd_create(const char *label, size_t len, int flags,
 			       label, len);
 	err = within_file_size(label, len);
 	if (!err)
-		err = enough_memory(label, len);
+		err = enough_memory(label,
+				    flags & TSI_MEM_HALF ? len / 2 : len);
 	if (!err)
 		err = open_memfd(label, &m.fd);
 	if (err)
 		return err;
-	err = reserve(m.fd, label, len);
+	err = reserve_first(m.fd, label, len, flags);
 	if (err)
 		goto err_close;
 	/* Before the seal: later no new writable mapping can be made. */
@@ -200,6 +211,14 @@ err_close:
 	return err;
 }
 
+int tsi_memfd_reserve(const struct tsi_memfd *m, const char *label, size_t at,
+		      size_t n)
+{
+	int err = enough_memory(label, n);
+
+	return err ? err : reserve(m->fd, label, at, n);
+}
+
 void tsi_memfd_close(struct tsi_memfd *m)
 {
 	if (!m || !m->base)
@@ -213,6 +232,7 @@ int tsi_memfd_check(int fd, size_t len, int flags, const char *what)
 {
 	int need = seals_for(flags);
 	int seals = fcntl(fd, F_GET_SEALS);
+	size_t there = flags & TSI_MEM_HALF ? len / 2 : len;
 	struct statfs fs;
 	struct stat st;
 
@@ -231,7 +251,7 @@ int tsi_memfd_check(int fd, size_t len, int flags, const char *what)
 	/* A page that isn't there can be a SIGBUS: huge ones always. */
 	if (fstatfs(fd, &fs))
 		return tsi_err_sys("fstatfs %s", what);
-	if (fs.f_type != TMPFS_MAGIC || (uint64_t)st.st_blocks * 512 < len)
+	if (fs.f_type != TMPFS_MAGIC || (uint64_t)st.st_blocks * 512 < there)
 		return tsi_err(TSOCK_EPROTO,
 			       "the memory received for %s isn't all there",
 			       what);

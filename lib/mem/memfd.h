@@ -13,8 +13,12 @@
 
 #include <stddef.h>
 
-/* A page that its consumer writes and its maker only reads. */
-enum { TSI_MEM_PEER_WRITES = 1 };
+enum {
+	/* A page that its consumer writes and its maker only reads. */
+	TSI_MEM_PEER_WRITES = 1,
+	/* Only the first half is reserved; the rest is when it is needed. */
+	TSI_MEM_HALF = 2,
+};
 
 struct tsi_memfd {
 	void *base; /* not in a forked child */
@@ -30,6 +34,13 @@ struct tsi_memfd {
  */
 int tsi_memfd_create(const char *label, size_t len, int flags,
 		     struct tsi_memfd *out);
+
+/*
+ * Reserve n bytes from at on, within the half that TSI_MEM_HALF left out, and
+ * for good.  Fails as tsi_memfd_create() does.
+ */
+int tsi_memfd_reserve(const struct tsi_memfd *m, const char *label, size_t at,
+		      size_t n);
 
 /* Where it is mapped, NULL: nowhere; and the descriptor. */
 static inline void *tsi_memfd_base(const struct tsi_memfd *m)

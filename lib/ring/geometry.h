@@ -17,6 +17,9 @@ struct tsi_geometry {
 	uint64_t capacity, join_window, max_batch, bytes;
 	uint64_t granularity;
 	unsigned nfields;
+	/* There is memory for two rings of these sizes, so that readers can be
+	 * detached; bytes and map_bytes are those of one. */
+	bool two_halves;
 	struct tsi_ring_field field[TSOCK_MAX_FIELDS];
 };
 

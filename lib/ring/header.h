@@ -35,6 +35,47 @@ static inline bool tsi_header_stands(const struct tsi_ring_shared *s,
 					      memory_order_acquire) == reader;
 }
 
+/* Was that reader detached?  Its row is kept for it until it knows. */
+static inline bool tsi_header_detached(const struct tsi_ring_shared *s,
+				       unsigned row, uint32_t reader)
+{
+	return reader &&
+	       atomic_load(&s->row[row].reader) == (reader | TSI_ROW_DETACHED);
+}
+
+/*
+ * The generation of the ring.  Call this after tsi_header_head(): a reader that
+ * sees a head sees the generation in which the samples below it were made.
+ */
+static inline uint32_t tsi_header_generation(const struct tsi_ring_shared *s)
+{
+	/* Ordered by the head's acquire. */
+	return atomic_load_explicit(&s->generation, memory_order_relaxed);
+}
+
+/* The half of the ring in which the samples of a generation are. */
+static inline unsigned tsi_generation_half(uint32_t generation)
+{
+	return (generation - 1) & 1;
+}
+
+/* The same, and the first sample of that generation. */
+static inline uint32_t
+tsi_header_read_generation(const struct tsi_ring_shared *s, uint64_t *since)
+{
+	uint32_t g, again = atomic_load(&s->generation);
+	unsigned tries = 0;
+
+	/* since[g & 1] changes only when generation g is over.  A producer
+	 * that changes it all the time lies. */
+	do {
+		g = again;
+		*since = atomic_load(&s->since[g & 1]);
+		again = atomic_load(&s->generation);
+	} while (again != g && tries++ < 1000);
+	return g;
+}
+
 /* TSI_RING_OPEN, ... */
 static inline uint32_t tsi_header_state(const struct tsi_ring_shared *s)
 {

@@ -17,10 +17,11 @@
 #include "tsock/tsock.h"
 
 #define TSI_RING_MAGIC UINT64_C(0x676e72206b636f74) /* "tock rng" */
-#define TSI_RING_ABI 4
+#define TSI_RING_ABI 5
 #define TSI_MAX_ROWS 256
 #define TSI_CACHE_LINE 64
-#define TSI_RING_ERROR 4092 /* bytes of error[] */
+#define TSI_RING_ERROR 4092                   /* bytes of error[] */
+#define TSI_ROW_DETACHED UINT32_C(0x80000000) /* beside a reader's number */
 
 enum tsi_ring_state {
 	TSI_RING_OPEN = 1,
@@ -31,8 +32,10 @@ enum tsi_ring_state {
 
 /* One for each reader, written by the producer; a cache line each. */
 struct tsi_row {
-	_Atomic uint32_t wake;   /* futex: bumped when head reaches want */
-	_Atomic uint32_t reader; /* number of the reader that has it; 0: none */
+	_Atomic uint32_t wake; /* futex: bumped when head reaches want */
+	/* Number of the reader that has it, beside TSI_ROW_DETACHED if it was
+	 * detached; 0: none. */
+	_Atomic uint32_t reader;
 	uint64_t reserved[7];
 };
 
@@ -57,7 +60,7 @@ struct tsi_ring_shared {
 	uint32_t abi;
 	uint32_t header_bytes; /* of this struct */
 	uint64_t incarnation;  /* differs at each start of a producer */
-	uint64_t reserved;     /* 0 */
+	uint64_t halves;       /* 2 if readers may be detached, else 1 */
 	uint64_t capacity;     /* samples */
 	uint64_t epoch_len;
 	uint64_t join_window;
@@ -70,6 +73,15 @@ struct tsi_ring_shared {
 
 	/* First sequence number not yet published. */
 	_Alignas(TSI_CACHE_LINE) _Atomic uint64_t head;
+
+	/*
+	 * Samples of generation g, from since[g & 1] on, are in half
+	 * (g - 1) & 1; those before it are in the other half.  Generations
+	 * are counted from 1; since[] is written before generation.
+	 */
+	_Atomic uint32_t generation;
+	uint32_t reserved; /* 0 */
+	_Atomic uint64_t since[2];
 
 	/*
 	 * The tails that writers sleep for; TSI_NEVER while none does.  A
@@ -97,6 +109,7 @@ struct tsi_tail_page {
 	_Atomic uint64_t spin; /* head that it spins for: needs no wake-up */
 	_Alignas(TSI_CACHE_LINE) _Atomic uint64_t samples; /* for statistics */
 	_Atomic uint64_t wait_ns;
+	_Atomic uint32_t generation; /* whose half it may have samples in */
 };
 
 #define TSI_LAYOUT_AT(type, member, offset) \
@@ -104,6 +117,8 @@ struct tsi_tail_page {
 		       "TSI_RING_ABI: " #type "." #member)
 TSI_LAYOUT_AT(tsi_ring_shared, field, 88);
 TSI_LAYOUT_AT(tsi_ring_shared, head, 1792);
+TSI_LAYOUT_AT(tsi_ring_shared, generation, 1800);
+TSI_LAYOUT_AT(tsi_ring_shared, since, 1808);
 TSI_LAYOUT_AT(tsi_ring_shared, gate_want, 1856);
 TSI_LAYOUT_AT(tsi_ring_shared, front_want, 1864);
 TSI_LAYOUT_AT(tsi_ring_shared, start_want, 1872);
@@ -111,6 +126,7 @@ TSI_LAYOUT_AT(tsi_ring_shared, state, 1920);
 TSI_LAYOUT_AT(tsi_ring_shared, row, 6016);
 TSI_LAYOUT_AT(tsi_ring_field, sample_bytes, 80);
 TSI_LAYOUT_AT(tsi_tail_page, samples, 64);
+TSI_LAYOUT_AT(tsi_tail_page, generation, 80);
 _Static_assert(sizeof(struct tsi_ring_shared) == 22400, "TSI_RING_ABI");
 _Static_assert(sizeof(struct tsi_ring_field) == 104, "TSI_RING_ABI");
 _Static_assert(sizeof(struct tsi_row) == TSI_CACHE_LINE, "TSI_RING_ABI");

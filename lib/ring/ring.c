@@ -13,7 +13,12 @@
 
 #include "base/err.h"
 #include "base/futex.h"
+#include "ring/header.h"
 #include "ring/tail_page.h"
+
+/* Of a slot: it is in the second half. */
+#define OTHER (UINT64_C(1) << 63)
+#define RESERVED_AT_ONCE (UINT64_C(16) << 20) /* bytes */
 
 static void fill_header(struct tsi_ring *r, const struct tsi_geometry *g,
 			const struct tsi_ring_ident *id)
@@ -27,6 +32,7 @@ static void fill_header(struct tsi_ring *r, const struct tsi_geometry *g,
 	s->incarnation = id->incarnation;
 	s->capacity = g->capacity;
 	s->epoch_len = id->epoch_len;
+	s->halves = g->two_halves ? 2 : 1;
 	s->join_window = g->join_window;
 	s->max_batch = g->max_batch;
 	s->end = id->end;
@@ -35,6 +41,7 @@ static void fill_header(struct tsi_ring *r, const struct tsi_geometry *g,
 	s->nrows = TSI_MAX_ROWS;
 	memcpy(s->field, g->field, sizeof(s->field));
 	atomic_init(&s->head, 0);
+	atomic_init(&s->generation, 1);
 	atomic_init(&s->gate_want, TSI_NEVER);
 	atomic_init(&s->front_want, TSI_NEVER);
 	atomic_init(&s->start_want, TSI_NEVER);
@@ -46,6 +53,8 @@ static int create_field(struct tsi_ring *r, const struct tsi_geometry *g,
 			unsigned i, unsigned device,
 			enum tsock_transport transport)
 {
+	size_t len = tsi_geometry_map_bytes(g, i);
+	bool two = g->two_halves;
 	char label[48];
 
 	if (r->on_gpu)
@@ -54,8 +63,8 @@ static int create_field(struct tsi_ring *r, const struct tsi_geometry *g,
 					  &r->gpu[i]);
 	snprintf(label, sizeof(label), "tsock-%s",
 		 tsi_geometry_field(g, i)->name);
-	return tsi_memfd_create(label, tsi_geometry_map_bytes(g, i), 0,
-				&r->data[i]);
+	return tsi_memfd_create(label, two ? 2 * len : len,
+				two ? TSI_MEM_HALF : 0, &r->data[i]);
 }
 
 static void close_field(struct tsi_ring *r, unsigned i)
@@ -145,14 +154,40 @@ unsigned tsi_ring_handles(const struct tsi_ring *r,
 
 void *tsi_ring_at(const struct tsi_ring *r, unsigned f, uint64_t slot)
 {
-	return (uint8_t *)(r->on_gpu ? tsi_gpu_mem_base(&r->gpu[f])
-				     : tsi_memfd_base(&r->data[f])) +
-	       tsi_ring_bytes(r, f, slot);
+	uint8_t *base = r->on_gpu ? tsi_gpu_mem_base(&r->gpu[f])
+				  : tsi_memfd_base(&r->data[f]);
+
+	if (slot & OTHER)
+		base += tsi_ring_map_bytes(r, f);
+	return base + tsi_ring_bytes(r, f, slot & ~OTHER);
+}
+
+static uint64_t place_of(const struct tsi_ring *r)
+{
+	/* Who may look at a sample knows of its generation by the lock under
+	 * which it was claimed. */
+	return atomic_load_explicit(&((struct tsi_ring *)(uintptr_t)r)->place,
+				    memory_order_relaxed);
+}
+
+uint64_t tsi_ring_place(const struct tsi_ring *r, uint64_t s)
+{
+	uint64_t place = place_of(r);
+	bool other = (place & 1) ^ (s < place >> 1);
+
+	return s % r->geometry.capacity + (other ? OTHER : 0);
+}
+
+uint64_t tsi_ring_in_half(const struct tsi_ring *r, uint64_t s, uint64_t n)
+{
+	uint64_t since = place_of(r) >> 1;
+
+	return s < since && since - s < n ? since - s : n;
 }
 
 void *tsi_ring_slot(const struct tsi_ring *r, unsigned f, uint64_t s)
 {
-	return tsi_ring_at(r, f, s % r->geometry.capacity);
+	return tsi_ring_at(r, f, tsi_ring_place(r, s));
 }
 
 void tsi_ring_mirror(struct tsi_ring *r, uint64_t first, unsigned count)
@@ -165,9 +200,9 @@ void tsi_ring_mirror(struct tsi_ring *r, uint64_t first, unsigned count)
 		if (!margin)
 			continue;
 		for (uint64_t s = first; s < first + count; s++) {
-			uint64_t slot = s % capacity;
+			uint64_t slot = tsi_ring_place(r, s);
 
-			if (slot < margin)
+			if ((slot & ~OTHER) < margin)
 				memcpy(tsi_ring_at(r, i, capacity + slot),
 				       tsi_ring_at(r, i, slot),
 				       tsi_ring_bytes(r, i, 1));
@@ -237,7 +272,8 @@ uint32_t tsi_ring_attach(struct tsi_ring *r, unsigned row,
 			 const struct tsi_tail_page *tail)
 {
 	/* Not 0, and not the number of the reader that had this row before. */
-	if (!++r->readers)
+	r->readers = (r->readers + 1) & ~TSI_ROW_DETACHED;
+	if (!r->readers)
 		r->readers = 1;
 	atomic_store(&r->shared->row[row].reader, r->readers);
 	r->woken[row] = 0;
@@ -249,11 +285,83 @@ uint32_t tsi_ring_attach(struct tsi_ring *r, unsigned row,
 
 void tsi_ring_detach(struct tsi_ring *r, unsigned row)
 {
-	atomic_store(&r->shared->row[row].reader, 0);
+	_Atomic uint32_t *reader = &r->shared->row[row].reader;
+
+	/* One that was detached may still have to hear of it. */
+	if (!(atomic_load(reader) & TSI_ROW_DETACHED))
+		atomic_store(reader, 0);
 	wake(&r->shared->row[row]);
 	r->tail[row] = NULL;
 	while (r->rows_used && !r->tail[r->rows_used - 1])
 		r->rows_used--;
+}
+
+void tsi_ring_set_aside(struct tsi_ring *r, unsigned row)
+{
+	struct tsi_row *s = &r->shared->row[row];
+
+	atomic_fetch_or(&s->reader, TSI_ROW_DETACHED);
+	/* Pairs with tsi_tail_page_enter(). */
+	atomic_thread_fence(memory_order_seq_cst);
+	wake(s);
+	r->tail[row] = NULL;
+	while (r->rows_used && !r->tail[r->rows_used - 1])
+		r->rows_used--;
+}
+
+void tsi_ring_undo_set_aside(struct tsi_ring *r, unsigned row,
+			     const struct tsi_tail_page *tail)
+{
+	atomic_fetch_and(&r->shared->row[row].reader, ~TSI_ROW_DETACHED);
+	r->woken[row] = 0;
+	r->tail[row] = tail;
+	if (r->rows_used <= row)
+		r->rows_used = row + 1;
+}
+
+void tsi_ring_set_generation(struct tsi_ring *r, uint32_t generation,
+			     uint64_t since)
+{
+	struct tsi_ring_shared *s = r->shared;
+
+	if (atomic_load(&s->generation) == generation)
+		return;
+	/* Ordered by the lock, for those who ask tsi_ring_place(). */
+	atomic_store_explicit(&r->place,
+			      since << 1 | tsi_generation_half(generation),
+			      memory_order_relaxed);
+	/* Before the number, and both before any head beyond it. */
+	atomic_store(&s->since[generation & 1], since);
+	atomic_store(&s->generation, generation);
+}
+
+/* The fields' second halves one after the other, each a bit at a time. */
+int tsi_ring_reserve(struct tsi_ring *r)
+{
+	uint64_t done = r->spare;
+
+	for (unsigned i = 0; i < r->geometry.nfields; i++) {
+		uint64_t len = tsi_ring_map_bytes(r, i), n = len - done;
+		int err;
+
+		if (done >= len) {
+			done -= len;
+			continue;
+		}
+		if (n > RESERVED_AT_ONCE)
+			n = RESERVED_AT_ONCE;
+		err = tsi_memfd_reserve(&r->data[i], "a detached reader's ring",
+					len + done, n);
+		if (!err)
+			r->spare += n;
+		return err ? err : TSOCK_EAGAIN;
+	}
+	return 0;
+}
+
+bool tsi_ring_has_spare(const struct tsi_ring *r)
+{
+	return r->geometry.two_halves && r->spare == r->geometry.bytes;
 }
 
 /* What is checked and used is a copy, which can't change in between. */
@@ -268,6 +376,7 @@ static void copy_header(const struct tsi_ring_shared *s, struct tsi_geometry *g,
 	g->max_batch = s->max_batch;
 	g->granularity = s->granularity;
 	g->nfields = s->nfields;
+	g->two_halves = s->halves == 2;
 	memcpy(g->field, s->field, sizeof(g->field));
 }
 
@@ -290,7 +399,8 @@ int tsi_ring_read(const struct tsi_ring_shared *s, size_t len,
 			       s->abi, TSI_RING_ABI);
 	copy_header(s, g, id);
 	if (s->header_bytes != sizeof(*s) || s->nrows != TSI_MAX_ROWS ||
-	    !id->epoch_len || !tsi_geometry_is_sound(g))
+	    s->halves < 1 || s->halves > 2 || !id->epoch_len ||
+	    !tsi_geometry_is_sound(g))
 		return tsi_err(TSOCK_EPROTO,
 			       "the sizes in the ring's header contradict each "
 			       "other");

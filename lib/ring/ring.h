@@ -35,6 +35,9 @@ struct tsi_ring {
 	uint64_t woken[TSI_MAX_ROWS]; /* the want of its last wake-up */
 	unsigned rows_used;           /* no row at or above has a reader */
 	uint32_t readers;             /* number of the last one that came */
+	/* Twice the first sample of the generation, plus its half. */
+	_Atomic uint64_t place;
+	uint64_t spare; /* bytes of the second half that are reserved */
 };
 
 int tsi_ring_create(const struct tsi_geometry *g,
@@ -99,6 +102,15 @@ static inline enum tsock_transport tsi_ring_transport(const struct tsi_ring *r)
 			 : TSOCK_TRANSPORT_AUTO;
 }
 
+/*
+ * The slot of sample s, for tsi_ring_at().  Where the ring has two halves it
+ * says which one, and samples of one generation alone lie in a row.
+ */
+uint64_t tsi_ring_place(const struct tsi_ring *r, uint64_t s);
+
+/* How many samples from s on, up to n, lie in the same half. */
+uint64_t tsi_ring_in_half(const struct tsi_ring *r, uint64_t s, uint64_t n);
+
 /* Address of field f of sample s. */
 void *tsi_ring_slot(const struct tsi_ring *r, unsigned f, uint64_t s);
 
@@ -135,6 +147,37 @@ void tsi_ring_want_start(struct tsi_ring *r, uint64_t start);
 uint32_t tsi_ring_attach(struct tsi_ring *r, unsigned row,
 			 const struct tsi_tail_page *tail);
 void tsi_ring_detach(struct tsi_ring *r, unsigned row);
+
+/*
+ * The reader is told that it was detached; what it reads by then stays as it
+ * is, and the row is its own until tsi_ring_detach().  After the call it enters
+ * no other generation than the one that tsi_tail_page_generation() gives.
+ * undo: it had entered the newest one before, and is a reader as it was.
+ */
+void tsi_ring_set_aside(struct tsi_ring *r, unsigned row);
+void tsi_ring_undo_set_aside(struct tsi_ring *r, unsigned row,
+			     const struct tsi_tail_page *tail);
+
+/*
+ * Samples from since on are of this generation.  Call this before a head beyond
+ * since is published, and after the readers that may not enter it were set
+ * aside.
+ */
+void tsi_ring_set_generation(struct tsi_ring *r, uint32_t generation,
+			     uint64_t since);
+
+/*
+ * Reserve some more of the second half, a few milliseconds' worth.
+ * TSOCK_EAGAIN: there is more to do; 0: all of it is there.  TSOCK_ENOMEM.
+ */
+int tsi_ring_reserve(struct tsi_ring *r);
+
+/* Is all of the second half there; what it takes by now. */
+bool tsi_ring_has_spare(const struct tsi_ring *r);
+static inline uint64_t tsi_ring_spare(const struct tsi_ring *r)
+{
+	return r->spare;
+}
 
 /*
  * Set the final state, with its text, and wake every reader.  A second call

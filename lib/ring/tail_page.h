@@ -61,7 +61,24 @@ static inline void tsi_tail_page_waited(struct tsi_tail_page *p, uint64_t ns)
 	atomic_store_explicit(&p->wait_ns, ns, memory_order_relaxed);
 }
 
+/* From now on samples of that generation may be looked at. */
+static inline void tsi_tail_page_enter(struct tsi_tail_page *p,
+				       uint32_t generation)
+{
+	atomic_store(&p->generation, generation);
+	/* Pairs with the producer's fence between detaching a reader and
+	 * reading its generation: either the producer sees this one, or the
+	 * reader sees that it was detached. */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
 /* ---- the producer's side ---- */
+
+/* The generation whose samples the reader may be looking at; 0: none yet. */
+static inline uint32_t tsi_tail_page_generation(const struct tsi_tail_page *p)
+{
+	return atomic_load(&p->generation);
+}
 
 /* The first sample that the reader still needs, as it says. */
 static inline uint64_t tsi_tail_page_tail(const struct tsi_tail_page *p)

@@ -18,17 +18,21 @@ int tsi_stage_pieces(const struct tsi_ring *from, const struct tsi_ring *to,
 	int err = 0;
 
 	for (uint64_t q = first; q < first + count && !err; q += n) {
-		uint64_t src = q % from_slots, dst = q % to_slots;
+		uint64_t src = tsi_ring_place(from, q);
+		uint64_t dst = tsi_ring_place(to, q), at = q % to_slots;
 
 		n = min64(first + count - q,
-			  min64(from_slots - src, to_slots - dst));
+			  min64(from_slots - q % from_slots, to_slots - at));
+		/* What is claimed at once is of one generation; what it is
+		 * made of needs not be. */
+		n = tsi_ring_in_half(from, q, n);
 		for (unsigned f = 0; f < tsi_ring_nfields(to) && !err; f++) {
 			uint64_t margin = tsi_ring_margin(to, f);
 
 			err = fn(arg, f, dst, src, n);
-			if (!err && dst < margin)
+			if (!err && at < margin)
 				err = fn(arg, f, to_slots + dst, src,
-					 min64(n, margin - dst));
+					 min64(n, margin - at));
 		}
 	}
 	return err;

@@ -38,6 +38,22 @@ void fixture_ring_make(struct fixture_ring *f, const uint64_t *bytes,
 	check(!tsi_ring_create(&f->geometry, &f->ident, &f->ring), "ring");
 }
 
+void fixture_ring_make_two(struct fixture_ring *f, const uint64_t *bytes,
+			   unsigned nfields, uint64_t capacity,
+			   uint64_t max_batch)
+{
+	int err = TSOCK_EAGAIN;
+
+	fixture_ring_make(f, bytes, nfields, capacity, max_batch);
+	tsi_ring_destroy(&f->ring);
+	f->geometry.two_halves = true;
+	check(!tsi_ring_create(&f->geometry, &f->ident, &f->ring), "ring");
+	check(!tsi_ring_has_spare(&f->ring), "spare");
+	while (err == TSOCK_EAGAIN)
+		err = tsi_ring_reserve(&f->ring);
+	check(!err && tsi_ring_has_spare(&f->ring), "no spare");
+}
+
 void fixture_ring_free(struct fixture_ring *f)
 {
 	tsi_ring_destroy(&f->ring);

@@ -274,7 +274,89 @@ static void read_only_batches_cannot_be_kept_or_written(void **state)
 	place(&w, 0, 8, &s);
 	assert_int_equal(tsi_mapping_make_private(&w, &s), TSOCK_EHELD);
 	assert_int_equal(
-		mprotect(w.field[0].plain, 4096, PROT_READ | PROT_WRITE), -1);
+		mprotect(w.field[0].plain[0], 4096, PROT_READ | PROT_WRITE),
+		-1);
+	tsi_mapping_clear(&w, &s);
+	spot_free(&s);
+	tsi_mapping_fini(&w);
+	fixture_ring_free(&f);
+}
+
+/* A ring that goes on in its other half, and then in the first one again. */
+static void turn(const uint64_t *bytes, unsigned n, enum tsi_mapping_mode mode)
+{
+	struct tsi_placement s, kept, across;
+	struct fixture_ring f;
+	struct tsi_mapping w;
+	uint64_t c, since;
+
+	fixture_ring_make_two(&f, bytes, n, 32, 8);
+	c = tsi_ring_capacity(&f.ring);
+	since = c + 20;
+	open_windows(&w, &f, mode);
+	spot_init(&w, &s);
+	spot_init(&w, &kept);
+	spot_init(&w, &across);
+	fixture_ring_publish(&f, 0, c);
+	fixture_ring_publish(&f, c, 20);
+	place(&w, since - 12, 8, &kept);
+	tsi_ring_set_generation(&f.ring, 2, since);
+	fixture_ring_publish(&f, since, c - 4);
+	tsi_mapping_turn(&w, 1, since);
+	/* What was written since is in no slot of what was there before. */
+	assert_true(shows(&f, &kept, since - 12));
+	place(&w, since - 4, 8, &across);
+	assert_true(shows(&f, &across, since - 4));
+	assert_true(across.own);
+	for (uint64_t q = since; q + 8 <= since + c - 4; q += 8) {
+		place(&w, q, 8, &s);
+		assert_true(shows(&f, &s, q));
+		assert_true(mode == TSI_MAP_COPY || !s.own);
+		tsi_mapping_clear(&w, &s);
+	}
+	assert_true(shows(&f, &kept, since - 12));
+	tsi_mapping_clear(&w, &kept);
+	/* Across the ring's end and both halves at once. */
+	since += c - 4;
+	tsi_ring_set_generation(&f.ring, 3, since);
+	fixture_ring_publish(&f, since, 8);
+	tsi_mapping_turn(&w, 0, since);
+	place(&w, since - 3, 8, &s);
+	assert_true(shows(&f, &s, since - 3));
+	tsi_mapping_clear(&w, &s);
+	tsi_mapping_clear(&w, &across);
+	spot_free(&s);
+	spot_free(&kept);
+	spot_free(&across);
+	tsi_mapping_fini(&w);
+	fixture_ring_free(&f);
+}
+
+static void batches_are_found_in_both_halves_of_a_ring(void **state)
+{
+	(void)state;
+	for (unsigned mode = TSI_MAP_SHARED; mode <= TSI_MAP_COPY; mode++) {
+		turn(even, 2, mode);
+		turn(odd, 2, mode);
+		turn(both, 4, mode);
+	}
+}
+
+/* Whatever a header says: there is no memory behind it. */
+static void a_ring_of_one_half_never_turns(void **state)
+{
+	struct tsi_placement s;
+	struct fixture_ring f;
+	struct tsi_mapping w;
+
+	(void)state;
+	fixture_ring_make(&f, both, 4, 32, 8);
+	open_windows(&w, &f, TSI_MAP_SHARED);
+	spot_init(&w, &s);
+	fixture_ring_publish(&f, 0, 16);
+	tsi_mapping_turn(&w, 1, 4);
+	place(&w, 0, 8, &s);
+	assert_true(shows(&f, &s, 0));
 	tsi_mapping_clear(&w, &s);
 	spot_free(&s);
 	tsi_mapping_fini(&w);
@@ -294,6 +376,8 @@ int main(void)
 		cmocka_unit_test(kept_bytes_stay_while_the_ring_goes_round),
 		cmocka_unit_test(all_batches_of_three_rings_can_be_kept),
 		cmocka_unit_test(read_only_batches_cannot_be_kept_or_written),
+		cmocka_unit_test(batches_are_found_in_both_halves_of_a_ring),
+		cmocka_unit_test(a_ring_of_one_half_never_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

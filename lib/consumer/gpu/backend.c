@@ -83,6 +83,12 @@ static int place(struct tsi_backend *k, uint64_t first, uint64_t count,
 	return err;
 }
 
+/* Batches are copied from a ring on the host, if that has halves. */
+static void turn(struct tsi_backend *k, unsigned half, uint64_t since)
+{
+	tsi_mapping_turn(&gpu_of(k)->mapping, half, since);
+}
+
 static void clear(struct tsi_backend *k, struct tsi_placement *p)
 {
 	(void)k;
@@ -190,6 +196,7 @@ static const struct tsi_backend_ops ops = {
 	.prepare = prepare,
 	.discard = discard,
 	.place = place,
+	.turn = turn,
 	.clear = clear,
 	.make_room = make_room,
 	.in_use = in_use,
