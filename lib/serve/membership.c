@@ -52,8 +52,10 @@ void tsi_membership_init(struct tsi_membership *m,
 {
 	memset(m, 0, sizeof(*m));
 	m->c = *c;
-	for (unsigned i = 0; i < TSI_VIEWS; i++)
+	for (unsigned i = 0; i < TSI_VIEWS; i++) {
 		m->view[i].reading = TSI_NEVER;
+		m->view[i].generation = 1;
+	}
 	m->view[0].active = true;
 	m->view[0].capacity = c->capacity;
 	m->hold = TSI_NEVER;
@@ -63,8 +65,7 @@ void tsi_membership_hold(struct tsi_membership *m, uint64_t from)
 {
 	struct tsi_view_state *base = &m->view[0];
 
-	base->base = base->head = base->claimed = from;
-	base->opening++;
+	tsi_membership_begin_at(base, from);
 	m->hold = m->greatest = m->last = from;
 	m->given = max64(m->given, from);
 	m->jumping = false;
@@ -82,9 +83,16 @@ void tsi_membership_give_up_hold(struct tsi_membership *m)
 void tsi_membership_source(struct tsi_membership *m, unsigned view,
 			   unsigned source, uint64_t capacity, bool needs_base)
 {
-	m->view[view].source = source;
-	m->view[view].capacity = capacity;
-	m->view[view].needs_base = needs_base;
+	struct tsi_view_state *v = &m->view[view];
+
+	v->source = source;
+	v->capacity = capacity;
+	v->needs_base = needs_base;
+	if (v->active)
+		return;
+	/* The ring is a new one. */
+	v->generation = 1;
+	v->since = 0;
 }
 
 /*
@@ -106,8 +114,7 @@ static void open_views(struct tsi_membership *m, unsigned view, uint64_t start,
 		return;
 	open_views(m, v->source, start, opened);
 	v->active = true;
-	v->base = v->head = v->claimed = from;
-	v->opening++;
+	tsi_membership_begin_at(v, from);
 	*opened |= 1u << view;
 }
 
@@ -119,7 +126,8 @@ int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
 
 	if (err)
 		return err;
-	while (c.id < TSI_MAX_MEMBERS && m->member[c.id].used)
+	while (c.id < TSI_MAX_MEMBERS &&
+	       (m->member[c.id].used || m->member[c.id].detached))
 		c.id++;
 	if (c.id == TSI_MAX_MEMBERS)
 		return tsi_err(TSOCK_EREFUSED,
@@ -137,6 +145,7 @@ int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
 		.tail = c.start,
 		.moved_ms = now_ms,
 		.blocks_ms = -1,
+		.waiter = -1,
 	};
 	m->count++;
 	if (m->rows <= c.id)
@@ -147,6 +156,8 @@ int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
 	c.epoch_end = c.start + m->c.epoch_len;
 	if (j->exact && j->end)
 		c.epoch_end = j->end;
+	else if (j->detached && j->end)
+		c.epoch_end = tsi_membership_end_of(m, j->end, c.start);
 	else if (j->join == TSOCK_JOIN_NOW && !j->after)
 		c.epoch_end = tsi_membership_boundary(m, TSOCK_JOIN_EPOCH,
 						      c.start + 1);
@@ -337,8 +348,7 @@ bool tsi_membership_apply_jump(struct tsi_membership *m)
 		/* The base alone can have to go back. */
 		if (!v->active || (i && v->head >= m->target))
 			continue;
-		v->base = v->head = v->claimed = m->target;
-		v->opening++;
+		tsi_membership_begin_at(v, m->target);
 	}
 	return true;
 }

@@ -37,6 +37,11 @@ struct tsi_view_state {
 	uint64_t claimed; /* first not yet handed out to be filled */
 	uint64_t reading; /* first that its stage is reading; or TSI_NEVER */
 	uint32_t opening; /* changes when it begins anew: see done() */
+	/* Samples from since on are in half (generation - 1) & 1 of the ring,
+	 * those before it in the other half, or, in the first, nowhere. */
+	uint32_t generation;
+	uint64_t since;
+	unsigned abandoned[2]; /* detached readers that have that half */
 };
 
 struct tsi_member {
@@ -49,6 +54,10 @@ struct tsi_member {
 	int64_t moved_ms;  /* when the tail last moved */
 	int64_t blocks_ms; /* since when other members wait for it; or -1 */
 	unsigned freed;    /* looks in a row at which no member waited for it */
+	int waiter;        /* at the last look, a member that waits; or -1 */
+	uint32_t generation; /* whose samples it may look at; 0: of none yet */
+	bool detached;       /* no member, but the number is still its own */
+	int half;            /* if detached: what it has of the ring; or -1 */
 };
 
 struct tsi_membership_config {
@@ -86,7 +95,10 @@ struct tsi_join {
 	bool exact;     /* the start is after, and nowhere else */
 	bool moves;     /* it was a reader before: a sole one takes the
 			 * stream there, however far */
-	uint64_t end;   /* exact: where the epoch ends; 0: an epoch later */
+	bool detached;  /* it was detached, at after: it goes on there or at
+			 * the newest sample, whichever is later */
+	uint64_t end;   /* exact, detached: where the epoch ends; 0: an epoch
+			 * later */
 };
 
 /* What a reader got when it joined. */
@@ -266,11 +278,70 @@ struct tsi_slow {
 };
 
 /*
- * A member that other members have had to wait for during at least slow_ms;
- * false when there is none.  Call this often: what happened between two calls
- * is taken to be what both calls saw.
+ * Look who waits for whom; false when the last look was a moment ago.  Call
+ * this often: what happened between two looks is taken to be what both saw.
  */
+bool tsi_membership_look(struct tsi_membership *m, int64_t now_ms);
+
+/*
+ * The first member from number *id on that others, at the last look, had waited
+ * for during at least slow_ms; false when there is none.
+ */
+bool tsi_membership_slow(const struct tsi_membership *m, unsigned *id,
+			 int64_t slow_ms, struct tsi_slow *out);
+
+/* Look, and the first of all of them. */
 bool tsi_membership_slowest(struct tsi_membership *m, int64_t now_ms,
 			    int64_t slow_ms, struct tsi_slow *out);
+
+/* ---- detached readers: membership_slow.c ---- */
+
+/*
+ * A ring that has memory for two, its halves, can leave one of them to readers
+ * that are detached, and go on in the other one.  So it has generations: the
+ * samples of each are in one half, and the next generation is in the other.
+ */
+
+/* The generation of a view's ring, and the first sample of it. */
+uint32_t tsi_membership_generation(const struct tsi_membership *m,
+				   unsigned view, uint64_t *since);
+
+/* As a member says, it may look at samples of that generation. */
+void tsi_membership_entered(struct tsi_membership *m, unsigned id,
+			    uint32_t generation);
+
+enum tsi_detach {
+	/* What it may look at is abandoned already, or it is nothing. */
+	TSI_DETACH_FREE,
+	/* The ring has to go on in its other half, which is free. */
+	TSI_DETACH_TURN,
+	/* It may look at samples in both halves, or the other half is still
+	 * needed: detached readers have it, or members, or stages. */
+	TSI_DETACH_NEVER,
+};
+
+/* Can that member be detached now? */
+enum tsi_detach tsi_membership_may_detach(const struct tsi_membership *m,
+					  unsigned id);
+
+/*
+ * The member, which may be detached, is no member any more; nothing of what it
+ * may look at is written over until it has let go, and until then its number is
+ * its own.  The ring has another generation then, if it had to.
+ */
+void tsi_membership_detach(struct tsi_membership *m, unsigned id);
+void tsi_membership_let_go(struct tsi_membership *m, unsigned id);
+
+/* Is it detached?  Is there one that had this view? */
+bool tsi_membership_is_detached(const struct tsi_membership *m, unsigned id);
+bool tsi_membership_has_detached(const struct tsi_membership *m, unsigned view);
+
+/* As tsi_membership_next(), over members and those that are detached. */
+bool tsi_membership_next_row(const struct tsi_membership *m, unsigned *id);
+
+/* The view of a member, or of one that is detached; has it this one? */
+unsigned tsi_membership_view(const struct tsi_membership *m, unsigned id);
+bool tsi_membership_has(const struct tsi_membership *m, unsigned id,
+			unsigned view);
 
 #endif

@@ -30,6 +30,13 @@ bool tsi_membership_may_start(const struct tsi_membership *m,
 /* Does the ring still hold all samples from q on that were made? */
 bool tsi_membership_held(const struct tsi_view_state *v, uint64_t q);
 
+/*
+ * Of epochs in a row, one of which ends there, the end of that which has sample
+ * s, or of the stream.
+ */
+uint64_t tsi_membership_end_of(const struct tsi_membership *m, uint64_t end,
+			       uint64_t s);
+
 /* How far a member has come in its view: min(tail, head). */
 uint64_t tsi_membership_reach(const struct tsi_membership *m,
 			      const struct tsi_member *r);
@@ -61,6 +68,9 @@ tsi_membership_origin(const struct tsi_membership *m, unsigned view);
 /* Does the stream have to jump to the start that this join gets? */
 bool tsi_membership_must_jump(const struct tsi_membership *m,
 			      const struct tsi_join *j, uint64_t start);
+
+/* A view, which no reader has, begins anew at from. */
+void tsi_membership_begin_at(struct tsi_view_state *v, uint64_t from);
 
 /* ---- membership.c ---- */
 

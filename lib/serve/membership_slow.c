@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * membership_slow.c - which reader do other readers wait for?
+ * membership_slow.c - which reader do other readers wait for?  And how does the
+ * stream go on without it?
  *
  * A reader is slow when another reader waits for a sample that can't be made
  * because of a sample that the first one still needs.  So the search begins
@@ -117,11 +118,9 @@ static void find_slow(const struct tsi_membership *m, int slow[TSI_MAX_MEMBERS])
 	}
 }
 
-bool tsi_membership_slowest(struct tsi_membership *m, int64_t now_ms,
-			    int64_t slow_ms, struct tsi_slow *out)
+bool tsi_membership_look(struct tsi_membership *m, int64_t now_ms)
 {
 	int slow[TSI_MAX_MEMBERS];
-	bool found = false;
 
 	if (now_ms - m->looked_ms < LOOK_MS)
 		return false;
@@ -131,17 +130,176 @@ bool tsi_membership_slowest(struct tsi_membership *m, int64_t now_ms,
 		struct tsi_member *r = &m->member[i];
 		bool holds = slow[i] != NOBODY;
 
+		r->waiter = slow[i];
 		r->freed = holds ? 0 : r->freed + 1;
 		if (!r->used || r->freed >= FREED)
 			r->blocks_ms = -1;
 		else if (holds && r->blocks_ms < r->moved_ms)
 			r->blocks_ms = now_ms;
-		if (!holds || found || now_ms - r->blocks_ms < slow_ms)
-			continue;
-		found = true;
-		*out = (struct tsi_slow){ .id = i,
-					  .waiter = (unsigned)slow[i],
-					  .held_ms = now_ms - r->blocks_ms };
 	}
-	return found;
+	return true;
+}
+
+bool tsi_membership_slow(const struct tsi_membership *m, unsigned *id,
+			 int64_t slow_ms, struct tsi_slow *out)
+{
+	for (; *id < m->rows; ++*id) {
+		const struct tsi_member *r = &m->member[*id];
+		int64_t held = m->looked_ms - r->blocks_ms;
+
+		if (!r->used || r->waiter == NOBODY || held < slow_ms)
+			continue;
+		*out = (struct tsi_slow){ .id = *id,
+					  .waiter = (unsigned)r->waiter,
+					  .held_ms = held };
+		return true;
+	}
+	return false;
+}
+
+bool tsi_membership_slowest(struct tsi_membership *m, int64_t now_ms,
+			    int64_t slow_ms, struct tsi_slow *out)
+{
+	unsigned first = 0;
+
+	return tsi_membership_look(m, now_ms) &&
+	       tsi_membership_slow(m, &first, slow_ms, out);
+}
+
+/* ---- detaching ---- */
+
+/*
+ * A reader that was detached may look at any sample that was there for it, for
+ * as long as its process is stopped.  So the half of the ring in which these
+ * samples are is abandoned: nothing is written there.  What is claimed next
+ * goes to the other half, as the next generation; the other readers read the
+ * samples that were claimed before where they are, so none of them is made
+ * twice, and none is copied.
+ *
+ * A reader enters a generation, by a word in its tail page, before it looks at
+ * a sample of it.  Until then all that it may look at is in the other half: it
+ * can be detached with those that have that half already.
+ *
+ * The next generation may begin when nobody needs the half that it will be in.
+ */
+
+static int half_of(uint32_t generation)
+{
+	return (int)((generation - 1) & 1);
+}
+
+/* The half that a reader may look into if it can be detached; -1: none. */
+static int half_seen(const struct tsi_member *r, const struct tsi_view_state *v)
+{
+	return r->generation && r->generation + 1 == v->generation
+		       ? half_of(r->generation)
+		       : -1;
+}
+
+uint32_t tsi_membership_generation(const struct tsi_membership *m,
+				   unsigned view, uint64_t *since)
+{
+	*since = m->view[view].since;
+	return m->view[view].generation;
+}
+
+void tsi_membership_entered(struct tsi_membership *m, unsigned id,
+			    uint32_t generation)
+{
+	struct tsi_member *r = &m->member[id];
+	uint32_t newest = m->view[r->view].generation;
+
+	/* Only forward, and one that says what can't be may be anywhere. */
+	if (generation > newest)
+		generation = newest;
+	if (generation > r->generation)
+		r->generation = generation;
+}
+
+/* Has nobody any use for the half that isn't written into? */
+static bool other_half_is_free(const struct tsi_membership *m, unsigned view)
+{
+	const struct tsi_view_state *v = &m->view[view];
+
+	return !v->abandoned[half_of(v->generation + 1)] &&
+	       v->head >= v->since && v->active &&
+	       tsi_membership_gate(m, view) >= v->since &&
+	       tsi_membership_kept_start(m, view) >= v->since &&
+	       m->hold >= v->since && !(view == 0 && m->jumping);
+}
+
+enum tsi_detach tsi_membership_may_detach(const struct tsi_membership *m,
+					  unsigned id)
+{
+	const struct tsi_member *r = &m->member[id];
+
+	if (r->generation < m->view[r->view].generation)
+		return TSI_DETACH_FREE;
+	return other_half_is_free(m, r->view) ? TSI_DETACH_TURN
+					      : TSI_DETACH_NEVER;
+}
+
+static void turn(struct tsi_view_state *v)
+{
+	/* What is left in the other half can't be begun with any more. */
+	v->base = max64(v->base, v->since);
+	v->generation++;
+	v->since = v->claimed;
+}
+
+void tsi_membership_detach(struct tsi_membership *m, unsigned id)
+{
+	struct tsi_member *r = &m->member[id];
+	struct tsi_view_state *v = &m->view[r->view];
+
+	if (tsi_membership_may_detach(m, id) == TSI_DETACH_TURN)
+		turn(v);
+	r->half = half_seen(r, v);
+	r->detached = true;
+	if (r->half >= 0)
+		v->abandoned[r->half]++;
+	tsi_membership_leave(m, id);
+}
+
+void tsi_membership_let_go(struct tsi_membership *m, unsigned id)
+{
+	struct tsi_member *r = &m->member[id];
+
+	if (r->half >= 0)
+		m->view[r->view].abandoned[r->half]--;
+	r->detached = false;
+}
+
+bool tsi_membership_is_detached(const struct tsi_membership *m, unsigned id)
+{
+	return m->member[id].detached;
+}
+
+bool tsi_membership_has_detached(const struct tsi_membership *m, unsigned view)
+{
+	for (unsigned i = 0; i < TSI_MAX_MEMBERS; i++)
+		if (m->member[i].detached && m->member[i].view == view)
+			return true;
+	return false;
+}
+
+bool tsi_membership_next_row(const struct tsi_membership *m, unsigned *id)
+{
+	while (*id < TSI_MAX_MEMBERS && !m->member[*id].used &&
+	       !m->member[*id].detached)
+		++*id;
+	return *id < TSI_MAX_MEMBERS;
+}
+
+unsigned tsi_membership_view(const struct tsi_membership *m, unsigned id)
+{
+	return m->member[id].view;
+}
+
+bool tsi_membership_has(const struct tsi_membership *m, unsigned id,
+			unsigned view)
+{
+	const struct tsi_member *r = &m->member[id];
+
+	return (r->used || r->detached) && r->view == view;
 }

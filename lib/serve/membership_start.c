@@ -349,6 +349,41 @@ static int forecast_exact(const struct tsi_membership *m,
 	return err;
 }
 
+/* ---- going on after being detached ---- */
+
+/* The newest sample of the generation that the view is, or will be, in. */
+static uint64_t live_edge(const struct tsi_membership *m,
+			  const struct tsi_join *j)
+{
+	const struct tsi_view_state *v = tsi_membership_origin(m, j->view);
+	uint64_t edge = max64(v->head, v->since);
+
+	return max64(edge, m->jumping ? m->target : 0);
+}
+
+uint64_t tsi_membership_end_of(const struct tsi_membership *m, uint64_t end,
+			       uint64_t s)
+{
+	uint64_t n = m->c.epoch_len;
+
+	if (s >= end)
+		end += ((s - end) / n + 1) * n;
+	return min64(end, m->c.end);
+}
+
+static int forecast_detached(const struct tsi_membership *m,
+			     const struct tsi_join *j, uint64_t *start)
+{
+	uint64_t q = max64(live_edge(m, j), j->after);
+
+	if (q >= m->c.end)
+		return tsi_err(TSOCK_EENDED,
+			       "the stream has ended: sample %llu was its last",
+			       (unsigned long long)m->c.end - 1);
+	*start = q;
+	return 0;
+}
+
 /* Beyond that the arithmetic might overflow. */
 static bool comes_to(const struct tsi_membership *m, uint64_t q)
 {
@@ -383,6 +418,8 @@ int tsi_membership_forecast(const struct tsi_membership *m,
 			       (unsigned long long)j.after);
 	if (j.exact)
 		return forecast_exact(m, &j, start);
+	if (j.detached)
+		return forecast_detached(m, &j, start);
 	/* Only the first epoch may be a short one. */
 	if (j.join == TSOCK_JOIN_NOW && j.after)
 		j.join = TSOCK_JOIN_EPOCH;
@@ -394,4 +431,15 @@ int tsi_membership_forecast(const struct tsi_membership *m,
 				       1);
 	*start = q;
 	return 0;
+}
+
+void tsi_membership_begin_at(struct tsi_view_state *v, uint64_t from)
+{
+	v->base = v->head = v->claimed = from;
+	v->opening++;
+	if (from >= v->since)
+		return;
+	/* It goes back: what is abandoned stays so, and all is in this half. */
+	v->generation += 2;
+	v->since = from;
 }

@@ -164,6 +164,9 @@ static void come_in(struct person *q, const struct tsi_joined *c)
 	q->id = c->id;
 	q->p = q->tail = q->seen = c->start;
 	q->end = q->after = c->epoch_end;
+	q->held = q->p;
+	q->generation = 0;
+	q->n = 0;
 }
 
 static void check_claim(const struct person *q, const struct tsi_joined *c)
@@ -220,7 +223,7 @@ void person_join(struct person *q)
 	if (err) {
 		/* Where it is now there may be nothing more. */
 		check(err == TSOCK_EENDED && world.end != TSI_NEVER);
-		check(latest > world.end - world.n ||
+		check(latest > world.end - world.n || world.detaches ||
 		      (q->join == TSOCK_JOIN_NOW && !q->after));
 		q->again = false;
 		q->after = 0;
@@ -228,7 +231,7 @@ void person_join(struct person *q)
 	}
 	tsi_membership_apply_jump(&world.m);
 	if (q->join != TSOCK_JOIN_NOW || q->after)
-		check(c.start <= latest);
+		check(c.start <= latest || world.detaches);
 	check_claim(q, &c);
 	come_in(q, &c);
 }
@@ -265,6 +268,9 @@ static bool join_exactly(struct person *q)
 	q->id = c.id;
 	q->tail = q->seen = q->p;
 	q->after = q->end;
+	q->held = q->p;
+	q->generation = 0;
+	q->n = 0;
 	return true;
 }
 
@@ -287,7 +293,7 @@ void person_lose(struct person *q)
 	if (q->p >= world.end || q->end > world.end)
 		q->lost = false;
 	/* Who only broke off knows nothing of the new producer. */
-	q->again = false;
+	q->again = q->detached = false;
 	if (!q->lost)
 		q->after = 0;
 }
@@ -316,6 +322,34 @@ static void end_of_epoch(struct person *q)
 	q->after = q->end;
 }
 
+/* What it looks at is what it takes it for. */
+static void look_at(const struct person *q, uint64_t from, uint64_t to)
+{
+	for (uint64_t s = from; s < to; s++)
+		check(*world_slot_of(q, s) == s);
+}
+
+/* As a consumer's claim.c does, if its row says that it is a reader. */
+static void enter(struct person *q, uint64_t n)
+{
+	const struct tsi_view_state *v = &world.m.view[q->view];
+	uint32_t g = v->generation;
+	uint64_t since = v->since;
+
+	if (v->head < q->p + n)
+		return;
+	if (g > 1 && q->p + n <= since) {
+		g--;
+		since = 0;
+	}
+	if (g != q->generation) {
+		q->generation = g;
+		q->since = since;
+	}
+	q->n = n;
+	q->held = q->p + n;
+}
+
 void person_read(struct person *q)
 {
 	uint64_t n = min64(q->end - q->p, q->b);
@@ -328,19 +362,92 @@ void person_read(struct person *q)
 		q->p = q->end;
 		return;
 	}
-	if (world.m.view[q->view].head < q->p + n)
+	if (!q->n)
+		enter(q, n);
+	/* It may be stopped here. */
+	if (world.detaches && world_random(2))
 		return;
-	for (uint64_t s = q->p; s < q->p + n; s++)
-		check(*world_slot(q->view, s) == s);
-	q->p += n;
+	look_at(q, q->p, q->p + q->n);
+	q->p += q->n;
+	q->n = 0;
 }
 
 void person_release(struct person *q)
 {
-	for (uint64_t s = q->tail; s < q->p && s < world.m.view[q->view].head;
-	     s++)
-		check(*world_slot(q->view, s) == s);
+	look_at(q, q->tail, min64(q->p, q->held));
 	q->tail = q->p;
+}
+
+/* ---- being detached ---- */
+
+void person_detach(struct person *q)
+{
+	if (q->liar)
+		return;
+	tsi_membership_entered(&world.m, q->id, q->generation);
+	if (tsi_membership_may_detach(&world.m, q->id) == TSI_DETACH_NEVER)
+		return;
+	for (unsigned i = 0; i < PEOPLE; i++)
+		if (world.who[i].in)
+			tsi_membership_entered(&world.m, world.who[i].id,
+					       world.who[i].generation);
+	if (tsi_membership_may_detach(&world.m, q->id) == TSI_DETACH_NEVER)
+		return;
+	tsi_membership_detach(&world.m, q->id);
+	tsi_membership_apply_jump(&world.m);
+	world.alone = NULL;
+	q->in = false;
+	q->detached = true;
+}
+
+static uint64_t live_edge(unsigned view)
+{
+	uint64_t jump = world.m.jumping ? world.m.target : 0;
+
+	while (!world.m.view[view].active)
+		view = world.m.view[view].source;
+	return max64(jump,
+		     max64(world.m.view[view].head, world.m.view[view].since));
+}
+
+void person_go_on(struct person *q)
+{
+	struct tsi_join j = { .view = q->view,
+			      .join = q->join,
+			      .leaves = q->leaves,
+			      .after = q->p,
+			      .detached = true,
+			      .moves = true,
+			      .end = q->end };
+	uint64_t edge = live_edge(q->view), end = q->end;
+	struct tsi_joined c;
+
+	/* To the end, whatever the others have done. */
+	look_at(q, q->tail, q->held);
+	q->detached = false;
+	tsi_membership_let_go(&world.m, q->id);
+	if (world_random(4) == 0) {
+		person_give_up(q);
+		return;
+	}
+	if (tsi_membership_join(&world.m, &j, 0, &c)) {
+		check(max64(edge, q->p) >= world.end);
+		person_give_up(q);
+		return;
+	}
+	tsi_membership_apply_jump(&world.m);
+	check(c.start == max64(edge, q->p));
+	check(c.epoch_end > c.start && c.epoch_end - c.start <= world.n);
+	check(c.epoch_end == world.end || (c.epoch_end - end) % world.n == 0);
+	for (uint64_t s = c.start; s < world.m.view[q->view].head; s++)
+		check(*world_slot(q->view, s) == s);
+	come_in(q, &c);
+	/* Its epoch is over, and the next one has begun without it. */
+	if (c.start >= end && (q->leaves || q->end - end < world.n)) {
+		person_leave(q);
+		q->after = end;
+		world.alone = NULL;
+	}
 }
 
 void person_lie(struct person *q)

@@ -36,6 +36,13 @@ void person_leave(struct person *q);
 void person_die(struct person *q);
 void person_die_all(unsigned view);
 
+/*
+ * Others have waited for it: it is detached, if it can be.  It sees that when it
+ * is about to look at more samples: then it goes on where the stream is.
+ */
+void person_detach(struct person *q);
+void person_go_on(struct person *q);
+
 /* A tail that nothing was read for: that the stream goes on is all. */
 void person_lie(struct person *q);
 

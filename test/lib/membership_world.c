@@ -38,10 +38,11 @@ static void make_membership(void)
 	tsi_membership_source(&world.m, 5, 4, world.cap[5], false);
 }
 
-void world_make(uint64_t seed)
+void world_make(uint64_t seed, bool detaches)
 {
 	memset(&world, 0, sizeof(world));
 	world.seed = seed;
+	world.detaches = detaches;
 	world.rng = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	world.c = 8 + world_random(MOST_C - 8);
 	world.w = 1 + world_random(world.c / 2);
@@ -71,9 +72,38 @@ void world_restart(uint64_t from)
 	tsi_membership_hold(&world.m, from);
 }
 
+static uint64_t *slot(unsigned view, uint32_t generation, uint64_t since,
+		      uint64_t s)
+{
+	unsigned half = (generation - 1) & 1;
+
+	return &world.slot[view][s >= since ? half : !half]
+			  [s % world.cap[view]];
+}
+
 uint64_t *world_slot(unsigned view, uint64_t s)
 {
-	return &world.slot[view][s % world.cap[view]];
+	const struct tsi_view_state *v = &world.m.view[view];
+
+	return slot(view, v->generation, v->since, s);
+}
+
+uint64_t *world_slot_of(const struct person *q, uint64_t s)
+{
+	return slot(q->view, q->generation, q->since, s);
+}
+
+/* Nor what a detached reader may be looking at. */
+static void check_abandoned(unsigned view, uint64_t s)
+{
+	for (unsigned i = 0; i < PEOPLE; i++) {
+		const struct person *q = &world.who[i];
+
+		if (!q->detached || q->view != view)
+			continue;
+		for (uint64_t k = q->tail; k < q->held; k++)
+			check(world_slot_of(q, k) != world_slot(view, s));
+	}
 }
 
 /* Writing s must not hit what a reader of that view still needs. */
@@ -85,6 +115,7 @@ static void check_overwrite(unsigned view, uint64_t s)
 		if (q->in && q->view == view && q->tail <= s)
 			check(s < q->tail + world.cap[view]);
 	}
+	check_abandoned(view, s);
 	for (unsigned v = 1; v < RINGS; v++)
 		if (world.m.view[v].source == view && world.m.view[v].active &&
 		    world.m.view[v].head <= s)

@@ -5,7 +5,8 @@
  *
  * A base ring, views, and views made of views; stages with one lane or two;
  * readers that join in every way, leave between epochs or hold, break off, skip
- * short batches, and die; tails that the producer sees late; streams that end.
+ * short batches, and die; tails that the producer sees late; streams that end;
+ * readers that are stopped between any two steps, detached, and go on.
  */
 #ifndef TEST_LIB_MEMBERSHIP_WORLD_H
 #define TEST_LIB_MEMBERSHIP_WORLD_H
@@ -38,6 +39,12 @@ struct person {
 	uint64_t seen; /* as the producer has last seen it */
 	uint64_t end, after, b;
 	unsigned epochs_done;
+	bool detached; /* no member any more, and hasn't seen it yet */
+	uint64_t n;    /* samples from p on that it is about to look at */
+	uint64_t held; /* it may look at samples from tail on and below this */
+	/* What it knows of its ring: the generation that it has entered. */
+	uint32_t generation;
+	uint64_t since;
 };
 
 struct run {
@@ -52,8 +59,8 @@ struct world {
 	uint64_t rng;
 	uint64_t n, w, c, end;
 	uint64_t cap[RINGS];
-	uint64_t slot[RINGS][MOST_CAP];
-	uint64_t pending[MOST_C * 2]; /* claimed, unpublished, by order */
+	uint64_t slot[RINGS][2][MOST_CAP]; /* of either half of a ring */
+	uint64_t pending[MOST_C * 2];      /* claimed, unpublished, by order */
 	bool written[MOST_C * 2];
 	unsigned npending;
 	struct run run[RINGS][2]; /* under way in a stage, the oldest first */
@@ -63,7 +70,8 @@ struct world {
 	struct person *alone; /* who was the only one, and nobody came since */
 	uint64_t bounds[5];
 	unsigned segments;
-	bool spare; /* the base ring holds what view 4 needs next */
+	bool detaches; /* readers may be detached: the front may go back */
+	bool spare;    /* the base ring holds what view 4 needs next */
 };
 
 extern struct world world;
@@ -87,8 +95,8 @@ static inline uint64_t max64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Another world, of this seed alone. */
-void world_make(uint64_t seed);
+/* Another world, of this seed alone; in some, readers may be detached. */
+void world_make(uint64_t seed, bool detaches);
 
 /*
  * The producer dies, and is started again: nothing is in the rings, and all
@@ -101,6 +109,9 @@ uint64_t world_random(uint64_t below);
 
 /* Which sample is in the slot of sample s; SPOILT: none. */
 uint64_t *world_slot(unsigned view, uint64_t s);
+
+/* The same, where a reader that may be detached looks for it. */
+uint64_t *world_slot_of(const struct person *q, uint64_t s);
 
 /* ---- what workers and stages do, each a step ---- */
 

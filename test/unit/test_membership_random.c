@@ -13,6 +13,8 @@
  *   - a tail that lets a sleeping writer go on is one that it asked for
  *   - readers of a producer that died go on at their next samples
  *   - a reader that is alone may go on wherever it had come to
+ *   - what a detached reader may be looking at stays until it lets go, and then
+ *     it goes on at the newest sample, or where it was if that is further on
  */
 #include "test/lib/membership_person.h"
 
@@ -107,10 +109,52 @@ static void step_lost(struct person *q, bool fair)
 	tsi_membership_apply_jump(&world.m);
 }
 
+/* ---- readers that are slow ---- */
+
+static unsigned detached, turned;
+
+/* Is somebody else in, and nobody further behind in a ring that is full? */
+static bool holds_others_up(const struct person *q)
+{
+	const struct tsi_view_state *v = &world.m.view[q->view];
+	bool others = false;
+
+	if (!q->in || v->claimed < q->seen + v->capacity)
+		return false;
+	for (unsigned i = 0; i < PEOPLE; i++) {
+		const struct person *o = &world.who[i];
+
+		if (o == q || !o->in)
+			continue;
+		others = true;
+		if (o->seen < q->seen)
+			return false;
+	}
+	return others;
+}
+
+/* Somebody whose ring has two halves: in host memory. */
+static void do_detach(void)
+{
+	struct person *q = &world.who[world_random(world.people)];
+	uint32_t before = world.m.view[q->view].generation;
+
+	if (q->view > 3 || !holds_others_up(q))
+		return;
+	person_detach(q);
+	detached += q->detached;
+	turned += world.m.view[q->view].generation != before;
+}
+
 /* ---- schedules ---- */
 
 static void reader_step(struct person *q, bool fair)
 {
+	if (q->detached) {
+		if (fair || world_random(8) == 0)
+			person_go_on(q);
+		return;
+	}
 	if (q->lost) {
 		step_lost(q, fair);
 		return;
@@ -155,6 +199,8 @@ static void step(bool fair)
 		do_lose();
 	if (!fair && world_random(1000) == 0)
 		do_restart();
+	if (!fair && world.detaches && world_random(4) == 0)
+		do_detach();
 	switch (world_random(10)) {
 	case 0:
 	case 1:
@@ -179,7 +225,8 @@ static void step(bool fair)
 static bool all_got_on(void)
 {
 	for (unsigned i = 0; i < PEOPLE; i++)
-		if ((world.who[i].in || world.who[i].again) &&
+		if ((world.who[i].in || world.who[i].again ||
+		     world.who[i].lost || world.who[i].detached) &&
 		    world.who[i].epochs_done < 3)
 			return false;
 	return true;
@@ -231,14 +278,10 @@ static unsigned number(const char *name, unsigned otherwise)
 	return getenv(name) ? (unsigned)atoi(getenv(name)) : otherwise;
 }
 
-static void random_schedules_keep_every_promise(void **state)
+static void run(unsigned first, unsigned seeds, bool detaches)
 {
-	unsigned first = number("TSOCK_SEED", 1);
-	unsigned seeds = number("TSOCK_SEEDS", SEEDS);
-
-	(void)state;
 	for (unsigned seed = first; seed < first + seeds; seed++) {
-		world_make(seed);
+		world_make(seed, detaches);
 		for (unsigned i = 0; i < 5000; i++)
 			step(false);
 		everybody_gets_on();
@@ -246,10 +289,27 @@ static void random_schedules_keep_every_promise(void **state)
 	}
 }
 
+static void random_schedules_keep_every_promise(void **state)
+{
+	(void)state;
+	run(number("TSOCK_SEED", 1), number("TSOCK_SEEDS", SEEDS), false);
+}
+
+static void who_is_detached_keeps_what_it_looks_at(void **state)
+{
+	unsigned seeds = number("TSOCK_SEEDS", SEEDS) / 2;
+
+	(void)state;
+	run(number("TSOCK_SEED", 1), seeds, true);
+	if (seeds > 100)
+		assert_true(turned > seeds / 4 && detached > turned);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_schedules_keep_every_promise),
+		cmocka_unit_test(who_is_detached_keeps_what_it_looks_at),
 	};
 
 	return cmocka_run_group_tests_name("membership_random", tests, NULL,

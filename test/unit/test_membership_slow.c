@@ -217,6 +217,110 @@ static void slow_is_who_keeps_an_epochs_start(void **state)
 	assert_int_equal(look_for(1100), view.id);
 }
 
+/* ---- being detached ---- */
+
+static void the_others_go_on_in_the_other_half(void **state)
+{
+	uint64_t since;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	for (unsigned i = 0; i < 3; i++)
+		join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	for (unsigned i = 0; i < 3; i++)
+		tsi_membership_entered(&m, i, 1);
+	tsi_membership_tail(&m, 0, 128, 0);
+	tsi_membership_tail(&m, 2, 100, 0);
+	assert_int_equal(fill(), 128);
+	assert_int_equal(tsi_membership_may_detach(&m, 1), TSI_DETACH_TURN);
+	tsi_membership_detach(&m, 1);
+	assert_int_equal(tsi_membership_generation(&m, 0, &since), 2);
+	assert_int_equal(since, 128);
+	assert_int_equal(fill(), 228);
+	/* One that has entered the new one may have samples in both. */
+	tsi_membership_entered(&m, 2, 2);
+	assert_int_equal(tsi_membership_may_detach(&m, 2), TSI_DETACH_NEVER);
+	tsi_membership_tail(&m, 2, 128, 0);
+	assert_int_equal(tsi_membership_may_detach(&m, 2), TSI_DETACH_NEVER);
+	/* One that hasn't costs nothing. */
+	assert_int_equal(tsi_membership_may_detach(&m, 0), TSI_DETACH_FREE);
+	tsi_membership_detach(&m, 0);
+	assert_int_equal(tsi_membership_generation(&m, 0, &since), 2);
+	/* Their numbers, and their half, are theirs till they let go. */
+	assert_int_equal(join(TSOCK_JOIN_NOW, 0).id, 3);
+	tsi_membership_let_go(&m, 1);
+	assert_int_equal(tsi_membership_may_detach(&m, 2), TSI_DETACH_NEVER);
+	tsi_membership_let_go(&m, 0);
+	assert_int_equal(tsi_membership_may_detach(&m, 2), TSI_DETACH_TURN);
+	assert_int_equal(join(TSOCK_JOIN_NOW, 0).id, 0);
+}
+
+/* By their numbers they might be there, but their half is written into. */
+static void what_a_generation_left_behind_is_not_held(void **state)
+{
+	struct tsi_join j = {
+		.exact = true, .moves = true, .after = 64, .end = 128
+	};
+	struct tsi_joined c;
+	uint64_t first, since;
+
+	(void)state;
+	make(64, 8, 128, TSI_NEVER);
+	join(TSOCK_JOIN_EPOCH, 0);
+	join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	for (unsigned i = 0; i < 2; i++)
+		tsi_membership_entered(&m, i, 1);
+	tsi_membership_tail(&m, 0, 128, 0);
+	tsi_membership_detach(&m, 1);
+	tsi_membership_let_go(&m, 1);
+	assert_int_equal(tsi_membership_claim(&m, 0, 40, &first), 40);
+	tsi_membership_published(&m, 0, first + 40);
+	join(TSOCK_JOIN_NOW, 0);
+	tsi_membership_entered(&m, 0, 2);
+	tsi_membership_detach(&m, 0);
+	assert_int_equal(tsi_membership_generation(&m, 0, &since), 3);
+	assert_int_equal(since, 168);
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), TSOCK_EREFUSED);
+	j.after = 128;
+	j.end = 192;
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
+}
+
+static void who_was_detached_goes_on_at_the_live_edge(void **state)
+{
+	struct tsi_join j = {
+		.detached = true, .moves = true, .after = 10, .end = 100
+	};
+	struct tsi_joined c;
+
+	(void)state;
+	make(100, 16, 128, 1000);
+	join(TSOCK_JOIN_EPOCH, 0);
+	join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	for (unsigned i = 0; i < 2; i++)
+		tsi_membership_entered(&m, i, 1);
+	tsi_membership_tail(&m, 1, 128, 0);
+	fill();
+	tsi_membership_detach(&m, 0);
+	tsi_membership_tail(&m, 1, 128, 0);
+	assert_int_equal(fill(), 256);
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
+	assert_int_equal(c.start, 256);
+	assert_int_equal(c.epoch_end, 300);
+	tsi_membership_leave(&m, c.id);
+	/* Where it was, if that is further on. */
+	j.after = 270;
+	j.end = 350;
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
+	assert_int_equal(c.start, 270);
+	assert_int_equal(c.epoch_end, 350);
+	j.after = 1000;
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), TSOCK_EENDED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +333,9 @@ int main(void)
 		cmocka_unit_test(slow_is_found_through_views),
 		cmocka_unit_test(slow_is_found_from_a_view_on),
 		cmocka_unit_test(slow_is_who_keeps_an_epochs_start),
+		cmocka_unit_test(the_others_go_on_in_the_other_half),
+		cmocka_unit_test(what_a_generation_left_behind_is_not_held),
+		cmocka_unit_test(who_was_detached_goes_on_at_the_live_edge),
 	};
 
 	return cmocka_run_group_tests_name("membership_slow", tests, NULL,
