@@ -32,6 +32,12 @@ enum tsock_fanout {
 enum tsock_slow {
 	TSOCK_SLOW_BLOCK = 0, /* all go at the pace of the slowest */
 	TSOCK_SLOW_KILL = 1,  /* SIGKILL a reader that others wait for */
+	/* Go on without a reader that others wait for.  What it has in hand
+	 * stays as it is; it goes on by itself, where the stream is by then,
+	 * and is told what it missed (tsock_missed()).  Not for ranks, and not
+	 * for rings on GPUs.  Takes memory for a second ring when it comes to
+	 * that; as long as there is none, the reader is waited for. */
+	TSOCK_SLOW_DETACH = 2,
 };
 
 struct tsock_serve_opts {
@@ -49,7 +55,7 @@ struct tsock_serve_opts {
 	uint32_t min_consumers;     /* nothing is made before; 0 means 1 */
 	uint32_t sequential;        /* 1: consumers leave between epochs */
 	uint32_t slow;              /* enum tsock_slow */
-	uint32_t slow_ms;           /* so long, for TSOCK_SLOW_KILL */
+	uint32_t slow_ms;           /* so long, unless TSOCK_SLOW_BLOCK */
 	uint64_t memory;            /* bytes for all rings; 0: what there is */
 	const char *const *classes; /* nclasses names, or NULL */
 	uint32_t nclasses;

@@ -27,7 +27,8 @@ enum tsi_phase {
 	TSI_PHASE_IDLE,    /* no epoch begun */
 	TSI_PHASE_READING, /* in one: there is a reader */
 	TSI_PHASE_DONE,    /* at its end: with one (hold), or without */
-	TSI_PHASE_LOST,    /* in one: the reader's producer is gone */
+	TSI_PHASE_LOST,    /* in one: the reader's producer is gone, or the
+			    * reader was detached */
 };
 
 /* Where a join has to go on, in the epoch that ends there; end 0: anywhere. */
@@ -35,10 +36,13 @@ struct tsi_goal {
 	uint64_t position, end;
 };
 
-/* A producer that is gone, and what is known of the next one. */
+/* A producer that is gone, and what is known of the next one; or a reader that
+ * was detached. */
 struct tsi_lost {
 	int64_t since_ms;       /* when that was seen; 0: it isn't gone */
 	bool met;               /* the next one is there */
+	bool detached;          /* the reader was, by a producer that lives or
+				 * not: it goes on where the stream is */
 	uint64_t position;      /* first sample that isn't taken */
 	uint8_t was[TSI_NONCE]; /* of the reader there; zeros: none */
 	char why[128];
@@ -76,6 +80,7 @@ struct tsock {
 	struct tsi_ranks ranks;
 	uint64_t epoch; /* its number; UINT64_MAX: none yet */
 	uint64_t samples;
+	uint64_t missed; /* while it was detached, since it was opened */
 };
 
 /*

@@ -44,14 +44,28 @@ static int leave_for(struct tsock *t, int err)
 
 /* ---- a producer that is gone ---- */
 
-/* The reader's producer is gone; does it make sense to wait for another? */
-static bool may_rejoin(const struct tsock *t, int err)
+/* Has the reader's producer died, or shut down? */
+static bool producer_gone(const struct tsock *t)
 {
 	const struct tsi_claim *c = tsi_reader_claim(t->reader);
 
-	return err == TSOCK_ELOST && t->stream.resumable && t->opts.rejoin_ms &&
-	       (tsi_claim_ring_state(c) == TSI_RING_CLOSED ||
-		tsi_claim_producer_gone(c));
+	return tsi_claim_ring_state(c) == TSI_RING_CLOSED ||
+	       tsi_claim_producer_gone(c);
+}
+
+static bool is_detached(const struct tsock *t)
+{
+	return tsi_claim_detached(tsi_reader_claim(t->reader));
+}
+
+/* Does it make sense to join again, with this producer or another? */
+static bool may_rejoin(const struct tsock *t, int err)
+{
+	if (err != TSOCK_ELOST)
+		return false;
+	if (producer_gone(t))
+		return t->stream.resumable && t->opts.rejoin_ms;
+	return is_detached(t);
 }
 
 static void note_lost(struct tsock *t, const char *why)
@@ -66,14 +80,24 @@ static void note_lost(struct tsock *t, const char *why)
 		t->lost.why, t->opts.rejoin_ms / 1e3);
 }
 
-/* In the middle of an epoch: the next producer makes this one a reader again. */
+/*
+ * In the middle of an epoch: the next producer makes this one a reader again, or
+ * the same one if the reader was detached.
+ */
 static void lose_reader(struct tsock *t)
 {
-	note_lost(t, tsock_errmsg());
+	bool gone = producer_gone(t);
+
+	t->lost.detached |= is_detached(t);
+	if (gone)
+		note_lost(t, tsock_errmsg());
 	t->lost.position = tsi_reader_pos(t->reader);
 	memcpy(t->lost.was, t->nonce, TSI_NONCE);
 	tsi_siblings_remove(&t->sibling);
-	tsi_leave_lost(&t->left, t->reader);
+	if (gone)
+		tsi_leave_lost(&t->left, t->reader);
+	else
+		tsi_leave_detached(&t->left, t->reader, &t->requests, t->nonce);
 	t->reader = NULL;
 	t->phase = TSI_PHASE_LOST;
 }
@@ -82,6 +106,7 @@ static void lose_reader(struct tsock *t)
 static void wait_no_more(struct tsock *t)
 {
 	t->lost.since_ms = 0;
+	t->lost.detached = false;
 	memset(t->lost.was, 0, sizeof(t->lost.was));
 }
 
@@ -136,6 +161,34 @@ static bool waited_enough(const struct tsock *t)
 }
 
 /*
+ * Before lost is forgotten: where the stream is by now, for a reader that was
+ * detached.  Its epoch may be over: then it has nothing more of that.
+ */
+static void go_on_behind(struct tsock *t, uint64_t start)
+{
+	uint64_t from = t->lost.position, end = t->end;
+
+	if (start <= from)
+		return;
+	t->missed += start - from;
+	t->block = start < end ? start : end;
+	tsi_log(TSOCK_LOG_WARN,
+		"'%s': this consumer was detached, since others had to wait "
+		"for it: it missed %llu samples, %llu to %llu%s",
+		tsi_address_name(&t->address),
+		(unsigned long long)(start - from), (unsigned long long)from,
+		(unsigned long long)start - 1,
+		start < end ? "" : ", and with them the rest of its epoch");
+}
+
+/* What a join that succeeded, or found the stream at its end, means for it. */
+static void learn_what_was_missed(struct tsock *t, int err, uint64_t start)
+{
+	if (t->lost.detached && (!err || err == TSOCK_EENDED))
+		go_on_behind(t, err ? t->last : start);
+}
+
+/*
  * Join as t->goal says, if need be with a producer that comes later.  Joins have
  * a deadline of their own, since the next producer may have to prepare a lot.
  */
@@ -158,6 +211,7 @@ static int join_again(struct tsock *t, int64_t deadline, uint64_t *start,
 			return err;
 		if (!err)
 			log_rejoined(t, *start);
+		learn_what_was_missed(t, err, *start);
 		if (err != TSOCK_ELOST || !may || waited_enough(t)) {
 			wait_no_more(t);
 			return err;
@@ -269,10 +323,13 @@ static int end_epoch(struct tsock *t)
 static int go_on(struct tsock *t)
 {
 	struct tsi_reader *r = t->reader;
-	uint64_t n = t->stream.epoch_len;
+	uint64_t n = t->stream.epoch_len, begin = t->end;
 	int err;
 
-	if (tsi_reader_end(r) - t->end < n || t->end > UINT64_MAX / 2) {
+	/* Whole epochs may have passed while it was detached. */
+	if (tsi_reader_pos(r) > begin)
+		begin += (tsi_reader_pos(r) - begin) / n * n;
+	if (tsi_reader_end(r) - begin < n || begin > UINT64_MAX / 2) {
 		leave_reader(t);
 		return err_ended(t);
 	}
@@ -282,7 +339,9 @@ static int go_on(struct tsock *t)
 	if (err && tsi_claim_head(tsi_reader_claim(r)) <= t->end &&
 	    !may_rejoin(t, err))
 		return leave_for(t, err);
-	begin_epoch(t, t->end, t->end + n);
+	begin_epoch(t, begin, begin + n);
+	if (tsi_reader_pos(r) > begin && t->ranks.world == 1)
+		move_to(t, tsi_reader_pos(r));
 	return 0;
 }
 
@@ -298,6 +357,7 @@ static int begin_anew(struct tsock *t, struct tsi_goal goal, int timeout_ms)
 		leave_reader(t);
 	if (t->phase == TSI_PHASE_LOST)
 		t->phase = TSI_PHASE_IDLE;
+	t->lost.detached = false;
 	t->goal = goal;
 	err = join_again(t, deadline, &start, &end);
 	if (err)
@@ -424,6 +484,8 @@ static bool at_hand(struct tsi_reader *r, uint64_t need)
 	/* Pairs with the producer's release: the samples below are there. */
 	if (tsi_claim_head(tsi_reader_claim(r)) < need)
 		return false;
+	if (tsi_claim_turned(tsi_reader_claim(r)))
+		tsi_reader_enter(r, need);
 	/* A reader that was given up may see its slots reused. */
 	return tsi_claim_stands(tsi_reader_claim(r));
 }
@@ -432,8 +494,9 @@ static int err_given_up(struct tsock *t)
 {
 	uint32_t state = tsi_claim_ring_state(tsi_reader_claim(t->reader));
 
-	/* Then nothing is written any more. */
-	if (state != TSI_RING_OPEN)
+	/* Then nothing is written any more; but where it was detached, the
+	 * slots had been reused before. */
+	if (state != TSI_RING_OPEN && !is_detached(t))
 		return 0;
 	return tsi_wait_trouble(&t->waiter, tsi_now_ms());
 }
@@ -534,6 +597,11 @@ int tsock_lost(tsock *t)
 	if (tsi_fork_since(t->generation))
 		return tsi_fork_err();
 	return t->lost.since_ms && !t->lost.met;
+}
+
+uint64_t tsock_missed(const tsock *t)
+{
+	return t ? t->missed : 0;
 }
 
 int tsock_transport(tsock *t)

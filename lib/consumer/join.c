@@ -47,6 +47,7 @@ static int new_question(struct tsock *t)
 	j->epoch_end = t->goal.end;
 	j->returns = t->returns;
 	memcpy(j->was, t->lost.was, TSI_NONCE);
+	j->detached = t->lost.detached && t->goal.end;
 	t->joining = true;
 	return 0;
 }

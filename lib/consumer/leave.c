@@ -52,6 +52,13 @@ void tsi_leave_reader(struct tsi_left *l, struct tsi_reader *r,
 	tsi_reader_unref(r);
 }
 
+void tsi_leave_detached(struct tsi_left *l, struct tsi_reader *r,
+			struct tsi_requester *q, const uint8_t *nonce)
+{
+	*tsi_reader_gone(r) = true;
+	tsi_leave_reader(l, r, q, nonce);
+}
+
 void tsi_leave_lost(struct tsi_left *l, struct tsi_reader *r)
 {
 	*tsi_reader_gone(r) = true;

@@ -26,6 +26,10 @@ struct tsi_left {
 void tsi_leave_reader(struct tsi_left *l, struct tsi_reader *r,
 		      struct tsi_requester *q, const uint8_t *nonce);
 
+/* The same, for one that was detached: its batches hold nobody up. */
+void tsi_leave_detached(struct tsi_left *l, struct tsi_reader *r,
+			struct tsi_requester *q, const uint8_t *nonce);
+
 /*
  * Its producer is gone: batches stay as they are until they are given back, and
  * hold nobody up.

@@ -26,6 +26,11 @@ int tsi_wait_trouble(struct tsi_waiter *w, int64_t now_ms)
 		return tsi_err(TSOCK_ELOST,
 			       "the producer of '%s' (pid %u) has shut down",
 			       w->stream, w->pid);
+	if (tsi_claim_detached(c))
+		return tsi_err(TSOCK_ELOST,
+			       "this consumer was detached from '%s': others "
+			       "had to wait for it",
+			       w->stream);
 	if (!tsi_claim_stands(c))
 		return tsi_err(TSOCK_ELOST,
 			       "the producer of '%s' gave this consumer up; "

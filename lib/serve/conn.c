@@ -60,6 +60,21 @@ void tsi_conn_detach(const struct tsi_conn *c, unsigned row, const char *why)
 	tsi_ring_detach(c->ring, row);
 }
 
+void tsi_conn_set_aside(const struct tsi_conn *c, unsigned row)
+{
+	tsi_ring_set_aside(c->ring, row);
+}
+
+void tsi_conn_undo_set_aside(const struct tsi_conn *c, unsigned row)
+{
+	tsi_ring_undo_set_aside(c->ring, row, tsi_memfd_base(&c->tail));
+}
+
+uint32_t tsi_conn_generation(const struct tsi_conn *c)
+{
+	return tsi_tail_page_generation(tsi_memfd_base(&c->tail));
+}
+
 bool tsi_conn_keeps_sock(const struct tsi_conn *c)
 {
 	return c->sock >= 0;
@@ -163,6 +178,31 @@ void tsi_conn_kill(struct tsi_conn *c, const struct tsi_conn *waiter,
 		who(waiter, other), (double)held_ms / 1000);
 	if (c->may_kill)
 		syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
+}
+
+void tsi_conn_tell_detached(const struct tsi_conn *c,
+			    const struct tsi_conn *waiter, int64_t held_ms)
+{
+	char slow[64], other[64];
+
+	tsi_log(TSOCK_LOG_WARN,
+		"consumer %s is detached: it has held up consumer %s for "
+		"%.1f s; it goes on where the stream is by then",
+		who(c, slow), who(waiter, other), (double)held_ms / 1000);
+}
+
+void tsi_conn_tell_stays(struct tsi_conn *c, const struct tsi_conn *waiter,
+			 int64_t held_ms, const char *why)
+{
+	char slow[64], other[64];
+
+	if (c->stays)
+		return;
+	c->stays = true;
+	tsi_log(TSOCK_LOG_WARN,
+		"consumer %s has held up consumer %s for %.1f s, and is waited "
+		"for: it can't be detached, since %s",
+		who(c, slow), who(waiter, other), (double)held_ms / 1000, why);
 }
 
 void tsi_conn_stats(const struct tsi_conn *c, struct tsock_stats_row *row)

@@ -22,6 +22,7 @@ struct tsi_conn {
 	int pidfd, sock; /* -1: none; there is one at least */
 	bool may_kill;   /* pidfd is certainly the consumer's */
 	bool killed;     /* we did that */
+	bool stays;      /* it was said that it can't be detached */
 	bool staged;     /* it copies to its GPU by itself */
 	uint32_t pid, batch;
 	uint32_t sure_pid; /* in our pid namespace; 0: not known */
@@ -48,6 +49,14 @@ void tsi_conn_give_up(struct tsi_conn *c);
 uint32_t tsi_conn_attach(struct tsi_conn *c, struct tsi_ring *r, unsigned row,
 			 uint64_t start);
 void tsi_conn_detach(const struct tsi_conn *c, unsigned row, const char *why);
+
+/*
+ * The consumer is told that it is detached; then it enters no other generation
+ * of its ring than tsi_conn_generation() says.  Undone, it is a reader still.
+ */
+void tsi_conn_set_aside(const struct tsi_conn *c, unsigned row);
+void tsi_conn_undo_set_aside(const struct tsi_conn *c, unsigned row);
+uint32_t tsi_conn_generation(const struct tsi_conn *c);
 
 /* Is the socket kept open? */
 bool tsi_conn_keeps_sock(const struct tsi_conn *c);
@@ -88,6 +97,15 @@ uint64_t tsi_conn_want(const struct tsi_conn *c);
  */
 void tsi_conn_kill(struct tsi_conn *c, const struct tsi_conn *waiter,
 		   int64_t held_ms);
+
+/*
+ * The consumer is detached: the other one has had to wait for it so long.  Or it
+ * can't be, for the reason why, which is said once.
+ */
+void tsi_conn_tell_detached(const struct tsi_conn *c,
+			    const struct tsi_conn *waiter, int64_t held_ms);
+void tsi_conn_tell_stays(struct tsi_conn *c, const struct tsi_conn *waiter,
+			 int64_t held_ms, const char *why);
 
 /* What the connection knows of a row of the statistics. */
 void tsi_conn_stats(const struct tsi_conn *c, struct tsock_stats_row *row);

@@ -27,10 +27,19 @@
 #define TICK_MS 100 /* for what has time limits, and for lost wake-ups */
 #define PAUSE_MS 10 /* between two looks, where the kernel can't wait */
 
+static void mind_slow(struct tsock_server *s, int64_t now)
+{
+	int view = tsi_readers_mind_slow(&s->readers, now);
+
+	/* The reader is detached at the next look, if it is slow by then. */
+	if (view >= 0 && tsi_view_table_reserve(&s->views, (unsigned)view))
+		tsi_readers_no_memory(&s->readers, now);
+}
+
 static void tick(struct tsock_server *s, int64_t now)
 {
 	tsi_readers_expire(&s->readers, now);
-	tsi_readers_kill_slow(&s->readers, now);
+	mind_slow(s, now);
 	tsi_view_table_sweep(&s->views, now);
 }
 

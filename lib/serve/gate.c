@@ -40,13 +40,28 @@ unsigned tsi_gate_views_read(const struct tsi_gate *g)
 	return n;
 }
 
+/* The generation before the head, which may be beyond its first sample. */
+static void publish(struct tsi_gate *g, unsigned view)
+{
+	tsi_gate_turned(g, view);
+	tsi_ring_publish(g->ring[view],
+			 tsi_membership_head(g->membership, view));
+}
+
+void tsi_gate_turned(struct tsi_gate *g, unsigned view)
+{
+	uint64_t since;
+	uint32_t n = tsi_membership_generation(g->membership, view, &since);
+
+	tsi_ring_set_generation(g->ring[view], n, since);
+}
+
 void tsi_gate_views_began(struct tsi_gate *g, unsigned views)
 {
 	/* A source that is lost opens too, until its view falls back. */
 	for (unsigned i = 1; i < TSI_VIEWS; i++)
 		if (views & 1u << i && g->ring[i])
-			tsi_ring_publish(g->ring[i],
-					 tsi_membership_head(g->membership, i));
+			publish(g, i);
 }
 
 void tsi_gate_publish_base(struct tsi_gate *g, uint64_t head)
@@ -67,7 +82,7 @@ void tsi_gate_changed(struct tsi_gate *g)
 
 	for (unsigned i = 0; i < TSI_VIEWS && jumped; i++)
 		if (tsi_membership_active(m, i) && g->ring[i])
-			tsi_ring_publish(g->ring[i], tsi_membership_head(m, i));
+			publish(g, i);
 	if (tsi_membership_complete(m, 0))
 		tsi_ring_finish(g->ring[0], TSI_RING_ENDED, NULL);
 	tsi_sync_wake_workers(g->sync);

@@ -41,6 +41,9 @@ unsigned tsi_gate_views_read(const struct tsi_gate *g);
 /* Views began, a bit for each: their heads are published. */
 void tsi_gate_views_began(struct tsi_gate *g, unsigned views);
 
+/* A view, whose ring consumers can join, may have a new generation. */
+void tsi_gate_turned(struct tsi_gate *g, unsigned view);
+
 /* The base ring holds all samples below head. */
 void tsi_gate_publish_base(struct tsi_gate *g, uint64_t head);
 

@@ -161,9 +161,14 @@ static int check_join(struct tsi_messages *t, const struct tsi_msg_join *j)
 	if (j->join > TSOCK_JOIN_NOW)
 		return tsi_err(TSOCK_EREFUSED, "join mode %u is unknown",
 			       j->join);
-	if (j->epoch_end &&
-	    (!t->stream.resumable || j->epoch_end <= j->position ||
-	     j->epoch_end - j->position > t->stream.epoch_len))
+	if (j->world > 1 && tsi_readers_detaches(t->readers))
+		return tsi_err(TSOCK_EREFUSED,
+			       "ranks go on together, and this stream detaches "
+			       "slow consumers one by one: start its producer "
+			       "with another --slow");
+	if (j->epoch_end && ((!t->stream.resumable && !j->detached) ||
+			     j->epoch_end <= j->position ||
+			     j->epoch_end - j->position > t->stream.epoch_len))
 		return tsi_err(TSOCK_EREFUSED,
 			       "a consumer can't go on at sample %llu of an "
 			       "epoch that ends at %llu",

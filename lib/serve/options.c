@@ -64,10 +64,16 @@ static int check_opts(const struct tsock_serve_opts *o)
 		return tsi_err(TSOCK_EARG,
 			       "a stream is resumable by its identity, and "
 			       "this one says none");
-	if (o->slow > TSOCK_SLOW_KILL ||
-	    (o->slow == TSOCK_SLOW_KILL && !o->slow_ms))
+	if (o->slow > TSOCK_SLOW_DETACH ||
+	    (o->slow != TSOCK_SLOW_BLOCK && !o->slow_ms))
 		return tsi_err(TSOCK_EARG, "the policy for slow consumers is "
 					   "unknown or has no time");
+	if (o->slow == TSOCK_SLOW_DETACH && o->gpu_transport &&
+	    o->gpu_transport != TSOCK_TRANSPORT_STAGED)
+		return tsi_err(TSOCK_EARG,
+			       "slow consumers can be detached from rings in "
+			       "host memory alone: choose the staged transport "
+			       "to GPUs, or another policy");
 	for (uint32_t i = 0; o->segment_bounds && i < o->segments; i++)
 		if (o->segment_bounds[i] > o->segment_bounds[i + 1] ||
 		    o->segment_bounds[0] ||
@@ -87,9 +93,14 @@ int tsi_options_read(const char *call, const struct tsock_serve_opts *from,
 	err = tsi_sized_read(call, &tsi_sized_serve_opts, from, o);
 	if (!err)
 		err = check_opts(o);
-	return err ? err
-		   : tsi_geometry_make(o->fields, o->nfields, o->ring,
-				       o->join_window, o->max_batch, g);
+	if (!err)
+		err = tsi_geometry_make(o->fields, o->nfields, o->ring,
+					o->join_window, o->max_batch, g);
+	if (err || o->slow != TSOCK_SLOW_DETACH)
+		return err;
+	g->two_halves = true;
+	o->gpu_transport = TSOCK_TRANSPORT_STAGED;
+	return 0;
 }
 
 /* What the ring of a view of this dtype takes. */

@@ -24,12 +24,6 @@ void tsi_readers_init(struct tsi_readers *r, struct tsi_sync *sync,
 	tsi_record_init(&r->record);
 }
 
-void tsi_readers_set_slow(struct tsi_readers *r, uint32_t slow, int64_t slow_ms)
-{
-	r->slow = slow;
-	r->slow_ms = slow_ms;
-}
-
 /* ---- joining and leaving ---- */
 
 /* The rules of a join, as membership knows them. */
@@ -41,7 +35,11 @@ static struct tsi_join rules_of(const struct tsi_msg_join *join, unsigned view)
 			      .after = join->after,
 			      .moves = join->returns };
 
-	if (join->epoch_end) {
+	if (join->detached) {
+		j.detached = j.moves = true;
+		j.after = join->position;
+		j.end = join->epoch_end;
+	} else if (join->epoch_end) {
 		j.exact = j.moves = true;
 		j.after = join->position;
 		j.end = join->epoch_end;
@@ -191,7 +189,7 @@ unsigned tsi_readers_fds(const struct tsi_readers *r, unsigned id, int event,
 
 static int find(const struct tsi_readers *r, const uint8_t *nonce)
 {
-	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++)
+	for (unsigned i = 0; tsi_membership_next_row(r->membership, &i); i++)
 		if (tsi_conn_is(&r->conn[i], nonce))
 			return (int)i;
 	return -1;
@@ -223,6 +221,11 @@ void tsi_readers_leave(struct tsi_readers *r, const uint8_t *nonce)
 void tsi_readers_drop(struct tsi_readers *r, unsigned id, const char *why)
 {
 	tsi_conn_detach(&r->conn[id], id, why);
+	if (tsi_membership_is_detached(r->membership, id)) {
+		tsi_membership_let_go(r->membership, id);
+		tsi_conn_close(&r->conn[id]);
+		return;
+	}
 	tsi_membership_leave(r->membership, id);
 	tsi_jobs_left(&r->jobs, id);
 	tsi_record_drop(&r->record, tsi_conn_nonce(&r->conn[id]));
@@ -237,15 +240,15 @@ void tsi_readers_changed(struct tsi_readers *r)
 
 void tsi_readers_drop_all(struct tsi_readers *r, const char *why)
 {
-	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++)
+	for (unsigned i = 0; tsi_membership_next_row(r->membership, &i); i++)
 		tsi_readers_drop(r, i, why);
 }
 
 void tsi_readers_drop_view(struct tsi_readers *r, unsigned view)
 {
 	tsi_offers_withdraw_view(r->offers, view);
-	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++)
-		if (tsi_membership_reads(r->membership, i, view))
+	for (unsigned i = 0; tsi_membership_next_row(r->membership, &i); i++)
+		if (tsi_membership_has(r->membership, i, view))
 			tsi_readers_drop(r, i, "lost its view");
 }
 
@@ -263,6 +266,7 @@ void tsi_readers_remove_ring(struct tsi_readers *r, unsigned view)
 bool tsi_readers_need(const struct tsi_readers *r, unsigned view)
 {
 	return tsi_membership_active(r->membership, view) ||
+	       tsi_membership_has_detached(r->membership, view) ||
 	       tsi_offers_for_view(r->offers, view);
 }
 
@@ -314,36 +318,16 @@ unsigned tsi_readers_poll(const struct tsi_readers *r, struct pollfd *fds)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++)
+	for (unsigned i = 0; tsi_membership_next_row(r->membership, &i); i++)
 		fds[n++] = tsi_conn_poll(&r->conn[i]);
 	return n;
 }
 
 void tsi_readers_reap(struct tsi_readers *r)
 {
-	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++)
+	for (unsigned i = 0; tsi_membership_next_row(r->membership, &i); i++)
 		if (tsi_conn_gone(&r->conn[i]))
 			tsi_readers_drop(r, i, tsi_conn_why_gone(&r->conn[i]));
-}
-
-/* The heads that consumers wait for, asleep or spinning. */
-static void read_wants(struct tsi_readers *r)
-{
-	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++)
-		tsi_membership_want(r->membership, i,
-				    tsi_conn_want(&r->conn[i]));
-}
-
-void tsi_readers_kill_slow(struct tsi_readers *r, int64_t now_ms)
-{
-	struct tsi_slow slow;
-
-	if (r->slow != TSOCK_SLOW_KILL)
-		return;
-	read_wants(r);
-	if (tsi_membership_slowest(r->membership, now_ms, r->slow_ms, &slow))
-		tsi_conn_kill(&r->conn[slow.id], &r->conn[slow.waiter],
-			      slow.held_ms);
 }
 
 /* ---- the statistics ---- */
@@ -368,6 +352,7 @@ static struct tsock_stats_row *furthest(struct tsock_stats *st)
 
 void tsi_readers_stats(const struct tsi_readers *r, struct tsock_stats *st)
 {
+	st->detached = r->detached;
 	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++) {
 		struct tsock_stats_row row = { .pid = 0 }, *far;
 

@@ -38,16 +38,14 @@ struct tsi_readers {
 	struct tsi_conn conn[TSI_MAX_MEMBERS];
 	uint32_t slow; /* enum tsock_slow: the policy */
 	int64_t slow_ms;
+	int64_t retry_ms;  /* no memory for a half is asked for before */
+	uint32_t detached; /* consumers, so far */
 	bool over;
 };
 
 void tsi_readers_init(struct tsi_readers *r, struct tsi_sync *sync,
 		      struct tsi_gate *gate, struct tsi_membership *m,
 		      struct tsi_offers *offers);
-
-/* What is done with readers that hold others up: enum tsock_slow. */
-void tsi_readers_set_slow(struct tsi_readers *r, uint32_t slow,
-			  int64_t slow_ms);
 
 /*
  * Before anybody can join: keep a record of the readers of the stream that this
@@ -156,8 +154,24 @@ unsigned tsi_readers_poll(const struct tsi_readers *r, struct pollfd *fds);
 /* Drop the readers whose processes are gone. */
 void tsi_readers_reap(struct tsi_readers *r);
 
-/* Kill a reader that has held others up for too long, if that was asked for. */
-void tsi_readers_kill_slow(struct tsi_readers *r, int64_t now_ms);
+/* ---- slow readers: readers_slow.c ---- */
+
+/* What is done with readers that hold others up: enum tsock_slow. */
+void tsi_readers_set_slow(struct tsi_readers *r, uint32_t slow,
+			  int64_t slow_ms);
+
+/* Can readers be detached? */
+bool tsi_readers_detaches(const struct tsi_readers *r);
+
+/*
+ * For the control thread: kill or detach the readers that have held others up
+ * for too long, if that was asked for.  Returns the view whose second half has
+ * to be reserved before (tsi_view_table_reserve()), or -1.
+ */
+int tsi_readers_mind_slow(struct tsi_readers *r, int64_t now_ms);
+
+/* That can't be done; tsock_errmsg() says why. */
+void tsi_readers_no_memory(struct tsi_readers *r, int64_t now_ms);
 
 /* ---- for the statistics ---- */
 

@@ -61,13 +61,20 @@ void tsi_view_table_destroy_base(struct tsi_view_table *t)
 	tsi_ring_destroy(&t->view[0].ring);
 }
 
+/* A ring that is being made, or destroyed, is its thread's. */
+static uint64_t bytes_of(const struct tsi_view *v)
+{
+	return v->geometry.bytes +
+	       (v->phase == TSI_VIEW_READY ? tsi_ring_spare(&v->ring) : 0);
+}
+
 uint64_t tsi_view_table_bytes(const struct tsi_view_table *t)
 {
 	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i < TSI_VIEWS; i++)
 		if (t->view[i].phase == TSI_VIEW_READY)
-			bytes += t->view[i].geometry.bytes;
+			bytes += bytes_of(&t->view[i]);
 	return bytes;
 }
 
@@ -156,9 +163,32 @@ static uint64_t memory_used(const struct tsi_view_table *t, bool gpu,
 
 		if (v->phase != TSI_VIEW_EMPTY && (v->spec.gpu != 0) == gpu &&
 		    (!gpu || v->device == device))
-			bytes += v->geometry.bytes;
+			bytes += bytes_of(v);
 	}
 	return bytes;
+}
+
+int tsi_view_table_reserve(struct tsi_view_table *t, unsigned view)
+{
+	struct tsi_view *v = &t->view[view];
+	uint64_t used =
+		memory_used(t, false, 0) - bytes_of(v) + v->geometry.bytes;
+	int err = TSOCK_EAGAIN;
+
+	if (t->memory && used + v->geometry.bytes > t->memory)
+		return tsi_err(TSOCK_EREFUSED,
+			       "its ring needs %llu MiB more for that, and "
+			       "%llu MiB of the %llu MiB that the producer may "
+			       "use (--memory) are taken",
+			       (unsigned long long)(v->geometry.bytes >> 20),
+			       (unsigned long long)(used >> 20),
+			       (unsigned long long)(t->memory >> 20));
+	while (err == TSOCK_EAGAIN && v->phase == TSI_VIEW_READY) {
+		err = tsi_ring_reserve(&v->ring);
+		tsi_sync_unlock(t->sync);
+		tsi_sync_lock(t->sync);
+	}
+	return err == TSOCK_EAGAIN ? 0 : err;
 }
 
 static int budget(const struct tsi_view_table *t,

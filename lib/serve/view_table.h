@@ -54,6 +54,13 @@ uint64_t tsi_view_table_bytes(const struct tsi_view_table *t);
 int tsi_view_table_find(struct tsi_view_table *t,
 			const struct tsi_view_spec *spec, unsigned *view);
 
+/*
+ * Reserve the second half of a view's ring, so that a reader can be detached.
+ * Gives up the lock now and then; whether it is all there, the ring knows.
+ * TSOCK_EREFUSED, TSOCK_ENOMEM.
+ */
+int tsi_view_table_reserve(struct tsi_view_table *t, unsigned view);
+
 /* Free the views that have had no reader for a while. */
 void tsi_view_table_sweep(struct tsi_view_table *t, int64_t now_ms);
 

@@ -102,6 +102,7 @@ static void visit_join(struct tsi_pack *k, struct tsi_msg_join *j)
 	tsi_pack_u64(k, &j->epoch_end);
 	tsi_pack_u32(k, &j->returns);
 	tsi_pack_bytes(k, j->was, TSI_NONCE);
+	tsi_pack_u32(k, &j->detached);
 }
 
 static void visit_offer(struct tsi_pack *k, struct tsi_msg_offer *o)
@@ -142,6 +143,7 @@ static void visit_stats(struct tsi_pack *k, struct tsock_stats *s)
 	tsi_pack_u64(k, &s->memory);
 	tsi_pack_u32(k, &s->views);
 	tsi_pack_u32(k, &s->consumers);
+	tsi_pack_u32(k, &s->detached);
 	tsi_pack_count(k, &s->nrows, TSOCK_STATS_ROWS);
 	for (unsigned i = 0; i < s->nrows; i++)
 		visit_row(k, &s->row[i]);

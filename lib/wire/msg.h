@@ -19,7 +19,7 @@
 #include "view/spec.h"
 
 #define TSI_MSG_MAX 4096
-#define TSI_MSG_VERSION 4
+#define TSI_MSG_VERSION 5
 #define TSI_NONCE 16
 #define TSI_TOKEN 16
 #define TSI_CHUNK 3072
@@ -80,6 +80,7 @@ struct tsi_msg_join {
 	uint64_t epoch_end; /* ... this; 0: begin by the rules */
 	uint32_t returns;   /* it knows the stream from an earlier producer */
 	uint8_t was[TSI_NONCE]; /* of its claim there, or zeros */
+	uint32_t detached; /* 1: at position; it goes on where the stream is */
 };
 
 struct tsi_msg_offer {

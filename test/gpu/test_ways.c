@@ -34,6 +34,63 @@ static void jobs_number_their_gpus_as_they_like(void **state)
 	run_reader_procs(&src, r, 8);
 }
 
+/* Stopped in mid-epoch; then it has missed samples, and reads on. */
+static void stop_and_go_on(const struct reader_proc *r)
+{
+	struct gpu_reader s;
+	tsock_batch *b;
+
+	gpu_reader_open(&s, r);
+	need(gpu_reader_begin(&s));
+	gpu_reader_some(&s, 2);
+	raise(SIGSTOP);
+	for (unsigned i = 0; i < 30; i++) {
+		int err = tsock_next(s.t, -1, &b);
+
+		if (err == TSOCK_EEPOCH)
+			need(gpu_reader_begin(&s));
+		else if (err)
+			die("next: %s", tsock_errmsg());
+		else
+			gpu_reader_check(&s, b, i);
+	}
+	need(tsock_missed(s.t) > 0);
+	gpu_reader_settle(&s);
+	gpu_reader_close(&s);
+}
+
+/* Its samples come by way of the host ring, which has two halves. */
+static void who_copies_to_its_gpu_can_be_detached(void **state)
+{
+	struct source src = small_source;
+	struct reader_proc gpu = {
+		.src = &src, .transport = STAGED, .batch = 8, .floats = true
+	};
+	struct reader_proc host = {
+		.src = &src, .transport = HOST, .batch = 16, .epochs = 1000000
+	};
+	pid_t producer, other, pid;
+	int status;
+
+	(void)state;
+	need_gpus(1);
+	src.name = "leaves";
+	src.slow_ms = 300;
+	src.detach = true;
+	producer = start_producer(&src);
+	pid = start_as(stop_and_go_on, &gpu);
+	need(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+	other = start_reader_proc(&host);
+	for (unsigned i = 0; !stats_of("leaves").detached; i++) {
+		assert_true(i < 2000);
+		pause_us(10000);
+	}
+	kill(pid, SIGCONT);
+	assert_int_equal(ended(pid), 0);
+	kill_and_reap(other);
+	kill_and_reap(producer);
+}
+
 /* In a child: open must fail like this. */
 static void refused(const char *name, const char *value, int device,
 		    uint32_t flags, int code, const char *text)
@@ -376,6 +433,7 @@ int main(void)
 	};
 	const struct CMUnitTest once[] = {
 		cmocka_unit_test(jobs_number_their_gpus_as_they_like),
+		cmocka_unit_test(who_copies_to_its_gpu_can_be_detached),
 		cmocka_unit_test(a_gpu_that_is_not_there_is_named_at_open),
 #ifdef SIMCUDA
 		cmocka_unit_test(what_cant_be_opened_is_come_by_in_another_way),

@@ -265,6 +265,42 @@ void tsi_conn_kill(struct tsi_conn *c, const struct tsi_conn *waiter,
 	(void)held_ms;
 }
 
+/* Nobody is detached here: membership_world.h has that. */
+void tsi_conn_set_aside(const struct tsi_conn *c, unsigned row)
+{
+	(void)c;
+	(void)row;
+}
+
+void tsi_conn_undo_set_aside(const struct tsi_conn *c, unsigned row)
+{
+	(void)c;
+	(void)row;
+}
+
+uint32_t tsi_conn_generation(const struct tsi_conn *c)
+{
+	(void)c;
+	return 0;
+}
+
+void tsi_conn_tell_detached(const struct tsi_conn *c,
+			    const struct tsi_conn *waiter, int64_t held_ms)
+{
+	(void)c;
+	(void)waiter;
+	(void)held_ms;
+}
+
+void tsi_conn_tell_stays(struct tsi_conn *c, const struct tsi_conn *waiter,
+			 int64_t held_ms, const char *why)
+{
+	(void)c;
+	(void)waiter;
+	(void)held_ms;
+	(void)why;
+}
+
 void tsi_conn_stats(const struct tsi_conn *c, struct tsock_stats_row *row)
 {
 	(void)c;
@@ -287,6 +323,20 @@ void tsi_ring_finish(struct tsi_ring *r, enum tsi_ring_state state,
 	(void)r;
 	(void)state;
 	(void)error;
+}
+
+void tsi_ring_set_generation(struct tsi_ring *r, uint32_t generation,
+			     uint64_t since)
+{
+	(void)r;
+	(void)generation;
+	(void)since;
+}
+
+bool tsi_ring_has_spare(const struct tsi_ring *r)
+{
+	(void)r;
+	return false;
 }
 
 void tsi_ring_want_gate(struct tsi_ring *r, uint64_t gate)

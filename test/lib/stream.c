@@ -79,6 +79,8 @@ tsock_server *serve(const struct source *src)
 	o.min_consumers = src->min_consumers;
 	o.sequential = src->sequential;
 	o.slow = src->slow_ms ? TSOCK_SLOW_KILL : TSOCK_SLOW_BLOCK;
+	if (src->detach)
+		o.slow = TSOCK_SLOW_DETACH;
 	o.slow_ms = src->slow_ms;
 	o.memory = src->memory;
 	o.fanout = src->fanout;

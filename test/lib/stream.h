@@ -17,6 +17,7 @@ struct source {
 	uint32_t ring, max_batch, window, segments, min_consumers;
 	uint32_t payload; /* bytes of the payload field */
 	uint32_t slow_ms; /* kill the slow; 0: block */
+	bool detach;      /* ... or detach them */
 	uint32_t pace_us; /* a pause for each sample */
 	uint32_t image;   /* side of an image field; 0: none */
 	uint32_t workers; /* 0 means 1 */

@@ -41,7 +41,7 @@ usage '1 to' "${set[@]}" --ring 0
 usage 'whole number' "${set[@]}" --threads many
 usage '4G' "${set[@]}" --memory 4X
 usage 'below' "${set[@]}" --shard 2/2
-usage 'block.kill' "${set[@]}" --slow detach:3
+usage 'block.detach:SEC.kill' "${set[@]}" --slow drop:3
 usage 'substitute.raise' "${set[@]}" --on-error ignore
 usage 'torch' "${set[@]}" --order torch --segments 3
 usage 'name' "${set[@]}" --name ../x

@@ -103,6 +103,7 @@ static void the_data_path_is_told_all_of_it(void **state)
 	assert_int_equal(p.threads, 4);
 	assert_int_equal(p.io, TSI_READER_PREAD);
 	/* Longer than the ring can count is as long as it can. */
+	assert_int_equal(p.slow, TSOCK_SLOW_KILL);
 	assert_int_equal(p.slow_ms, UINT32_MAX);
 	assert_int_equal(p.memory, 5 << 20);
 	assert_int_equal(p.gpu_memory, 6 << 20);
@@ -119,6 +120,7 @@ static void the_data_path_is_told_all_of_it(void **state)
 	assert_int_equal(p.max_batch, 11);
 	assert_int_equal(p.min_consumers, 3);
 	assert_int_equal(p.epochs, 4);
+	assert_int_equal(p.slow, TSOCK_SLOW_BLOCK);
 	assert_int_equal(p.slow_ms, 0);
 	assert_int_equal(p.gpu_transport, TSOCK_TRANSPORT_STAGED);
 	tsi_options_fini(&o);
@@ -246,7 +248,12 @@ static void units_are_understood(void **state)
 	assert_true(o.exit_idle);
 	assert_int_equal(o.exit_idle_ms, 250);
 	tsi_options_fini(&o);
+	o = good(BASE "--slow detach:1.5");
+	assert_int_equal(o.slow, TSOCK_SLOW_DETACH);
+	assert_int_equal(o.slow_ms, 1500);
+	tsi_options_fini(&o);
 	o = good(BASE "--slow kill:2 --slow block --shard 3/4");
+	assert_int_equal(o.slow, TSOCK_SLOW_BLOCK);
 	assert_int_equal(o.slow_ms, 0);
 	assert_int_equal(o.rank, 3);
 	assert_int_equal(o.world, 4);
@@ -288,7 +295,9 @@ static void wrong_values_are_named(void **state)
 	refused("--memory nan", "--memory nan", "512M");
 	refused("--memory 4GG", "--memory 4GG", "512M");
 	refused("--memory 9999T", "--memory", "1M");
-	refused("--slow detach:3", "detach:3", "block|kill:SEC");
+	refused("--slow drop:3", "drop:3", "block|detach:SEC|kill:SEC");
+	refused("--slow detach", "detach", "block|detach:SEC|kill:SEC");
+	refused("--slow detach:0", "detach:0", "above 0");
 	refused("--slow kill:0", "kill:0", "above 0");
 	refused("--slow kill:", "kill:", "kill:30");
 	refused("--exit-when-idle soon", "soon", "seconds");

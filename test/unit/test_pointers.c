@@ -173,6 +173,7 @@ static void tsock_position_case(void)
 }
 
 ONLY(tsock_lost, wrong(tsock_lost(NULL)))
+ONLY(tsock_missed, assert_int_equal(tsock_missed(NULL), 0))
 ONLY(tsock_resume, wrong(tsock_resume(NULL, 0, 0, 0)))
 
 static void tsock_set_rank_case(void)
@@ -380,6 +381,7 @@ static const struct {
 	CASE(tsock_skip),
 	CASE(tsock_position),
 	CASE(tsock_lost),
+	CASE(tsock_missed),
 	CASE(tsock_resume),
 	CASE(tsock_set_rank),
 	CASE(tsock_close),
@@ -400,7 +402,8 @@ static const struct {
 	CASE(tsock_serve_connected),
 	CASE(tsock_serve_drained),
 	CASE(tsock_serve_stop),
-	CASE(tsock_serve_fail), /* the stream's end */
+	/* the stream's end */
+	CASE(tsock_serve_fail),
 	CASE(tsock_serve_close),
 };
 

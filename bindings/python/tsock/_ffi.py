@@ -145,7 +145,7 @@ class Stats(Sized):
         ("views", c_uint32),
         ("consumers", c_uint32),
         ("nrows", c_uint32),
-        ("reserved", c_uint32),
+        ("detached", c_uint32),
         ("row", StatsRow * STATS_ROWS),
     ]
 
@@ -257,6 +257,7 @@ TABLE = {
     "tsock_skip": (c_int, [_t, c_uint64]),
     "tsock_position": (c_int, [_t, POINTER(c_uint64), POINTER(c_uint64)]),
     "tsock_lost": (c_int, [_t]),
+    "tsock_missed": (c_uint64, [_t]),
     "tsock_resume": (c_int, [_t, c_uint64, c_uint64, c_int]),
     "tsock_next": (c_int, [_t, c_int, POINTER(_b)]),
     "tsock_batch_count": (c_uint64, [_b]),

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_detach.c - TSOCK_SLOW_DETACH: the others go on without a reader that they
+ * wait for; what it has in hand stays whole, and it is told what it missed.
+ */
+#include "test/lib/reader.h"
+
+#include <poll.h>
+
+#define LIMIT_MS 300
+
+static struct source source(const char *name)
+{
+	return (struct source){ .name = name,
+				.n = 1000,
+				.ring = 64,
+				.max_batch = 16,
+				.payload = 3000,
+				.image = 8,
+				.slow_ms = LIMIT_MS,
+				.detach = true };
+}
+
+static double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+/* ---- readers that may miss samples ---- */
+
+/* Where the next batch should begin, and what was missed so far. */
+struct trail {
+	uint64_t next, missed;
+	bool begun;
+};
+
+static void step_trail(struct trail *w, const tsock *t, const tsock_batch *b)
+{
+	uint64_t seq = tsock_batch_seq(b);
+
+	if (w->begun) {
+		need(seq >= w->next);
+		w->missed += seq - w->next;
+	}
+	need(tsock_missed(t) == w->missed);
+	w->begun = true;
+	w->next = seq + tsock_batch_count(b);
+}
+
+/* The next batch, in this epoch or the next one; it is checked. */
+static tsock_batch *take(const struct reader *r, tsock *t, struct trail *w)
+{
+	tsock_batch *b;
+	int err = tsock_next(t, -1, &b);
+
+	while (err == TSOCK_EEPOCH) {
+		need(tsock_begin(t) == 0);
+		err = tsock_next(t, -1, &b);
+	}
+	if (err)
+		die("next: %s", tsock_errmsg());
+	step_trail(w, t, b);
+	if (!r->floats)
+		check_batch(r, b, 0);
+	return b;
+}
+
+/* Read so many batches, each kept so long; then it has missed samples, or not.
+ */
+static void follow(const struct reader *r, unsigned batches, bool misses)
+{
+	tsock *t = connect_reader(r);
+	struct trail w = { 0 };
+
+	need(tsock_begin(t) == 0);
+	for (unsigned i = 0; i < batches; i++) {
+		tsock_batch *b = take(r, t, &w);
+
+		if (r->hold_us)
+			pause_us(r->hold_us);
+		check_batch(r, b, 0);
+		tsock_batch_release(b);
+	}
+	need(misses == (w.missed > 0));
+	tsock_close(t);
+}
+
+static pid_t start_following(const struct reader *r, unsigned batches,
+			     bool misses)
+{
+	pid_t pid = spawn();
+
+	if (pid == 0) {
+		follow(r, batches, misses);
+		_exit(0);
+	}
+	return pid;
+}
+
+/* Stop with held batches in hand; go on when somebody wants it; then read on. */
+static pid_t start_stopping(const struct reader *r, unsigned held, bool misses)
+{
+	pid_t pid = spawn();
+	tsock_batch *b[8];
+	struct trail w = { 0 };
+	int status;
+	tsock *t;
+
+	if (pid) {
+		need(waitpid(pid, &status, WUNTRACED) == pid);
+		assert_true(WIFSTOPPED(status));
+		return pid;
+	}
+	t = connect_reader(r);
+	need(tsock_begin(t) == 0);
+	for (unsigned i = 0; i < held; i++)
+		b[i] = take(r, t, &w);
+	raise(SIGSTOP);
+	for (unsigned i = 0; i < held; i++) {
+		if (!r->floats)
+			check_batch(r, b[i], 0);
+		tsock_batch_release(b[i]);
+	}
+	for (unsigned i = 0; i < 100; i++)
+		tsock_batch_release(take(r, t, &w));
+	need(misses == (w.missed > 0));
+	tsock_close(t);
+	_exit(0);
+}
+
+/* ---- the others ---- */
+
+/*
+ * A reader in this process: the longest time that it waited for a batch.  On a
+ * busy machine it may itself be waited for, and detached, while others read.
+ */
+static double read_ahead(tsock *t, const struct reader *r, struct trail *w,
+			 uint64_t samples)
+{
+	uint64_t until = w->next + samples;
+	double longest = 0;
+
+	while (w->next < until) {
+		double t0 = now_s(), waited;
+		tsock_batch *b = take(r, t, w);
+
+		waited = now_s() - t0;
+		longest = waited > longest ? waited : longest;
+		tsock_batch_release(b);
+	}
+	return longest;
+}
+
+static void the_others_go_on(struct source *src, struct reader *stuck,
+			     unsigned held)
+{
+	struct reader me = { .src = src, .batch = 16 };
+	struct trail w = { 0 };
+	pid_t producer = start_producer(src), pid;
+	double longest;
+	tsock *t;
+
+	pid = start_stopping(stuck, held, true);
+	t = connect_reader(&me);
+	need(tsock_begin(t) == 0);
+	longest = read_ahead(t, &me, &w, 64 * 20);
+	assert_int_equal(w.missed, 0);
+	/* They wait for as long as was asked for, and not much longer. */
+	assert_true(longest > LIMIT_MS / 1e3 * 0.9);
+	assert_true(longest < 20);
+	assert_int_equal(stats_of(src->name).detached, 1);
+	assert_int_equal(stats_of(src->name).consumers, 1);
+	kill(pid, SIGCONT);
+	/* It reads along again. */
+	for (unsigned i = 0; stats_of(src->name).consumers < 2; i++) {
+		assert_true(i < 2000);
+		read_ahead(t, &me, &w, 16);
+	}
+	tsock_close(t);
+	assert_int_equal(ended(pid), 0);
+	kill_and_reap(producer);
+}
+
+static void the_others_go_on_without_a_stopped_reader(void **state)
+{
+	struct source src = source("stop");
+	struct reader r = { .src = &src, .batch = 16 };
+
+	(void)state;
+	the_others_go_on(&src, &r, 1);
+	/* One that holds all that it may. */
+	r.batch = 7;
+	the_others_go_on(&src, &r, 4);
+	r.flags = TSOCK_WRITABLE;
+	the_others_go_on(&src, &r, 4);
+}
+
+static void so_they_do_without_the_reader_of_a_view(void **state)
+{
+	struct source src = source("view");
+	struct reader r = { .src = &src, .batch = 16, .floats = true };
+
+	(void)state;
+	the_others_go_on(&src, &r, 1);
+}
+
+static void who_dawdles_is_detached_again_and_again(void **state)
+{
+	struct source src = source("dawdles");
+	struct reader me = { .src = &src, .batch = 16 };
+	struct reader slow = { .src = &src,
+			       .batch = 9,
+			       .hold_us = 4 * LIMIT_MS * 1000 };
+	pid_t producer = start_producer(&src), pid;
+	struct trail w = { 0 };
+	tsock *t;
+
+	(void)state;
+	pid = start_following(&slow, UINT32_MAX, true);
+	wait_readers("dawdles", 1);
+	t = connect_reader(&me);
+	need(tsock_begin(t) == 0);
+	while (stats_of("dawdles").detached < 3)
+		read_ahead(t, &me, &w, 64);
+	kill_and_reap(pid);
+	/* What it had is free. */
+	read_ahead(t, &me, &w, 64 * 5);
+	tsock_close(t);
+	kill_and_reap(producer);
+}
+
+/* The second one is stopped before the first one is detached, and lies further
+ * on: both have the same half of the ring. */
+static void two_are_detached_one_after_the_other(void **state)
+{
+	struct source src = source("two");
+	struct reader a = { .src = &src, .batch = 8 };
+	struct reader b = { .src = &src, .batch = 16 };
+	struct reader me = { .src = &src, .batch = 16 };
+	pid_t producer = start_producer(&src), pid[2];
+	struct trail w = { 0 };
+	tsock *t;
+
+	(void)state;
+	pid[0] = start_stopping(&a, 1, true);
+	pid[1] = start_stopping(&b, 2, true);
+	t = connect_reader(&me);
+	need(tsock_begin(t) == 0);
+	read_ahead(t, &me, &w, 64 * 10);
+	assert_int_equal(w.missed, 0);
+	assert_int_equal(stats_of("two").detached, 2);
+	for (unsigned i = 0; i < 2; i++)
+		kill(pid[i], SIGCONT);
+	for (unsigned i = 0; stats_of("two").consumers < 3; i++) {
+		assert_true(i < 2000);
+		read_ahead(t, &me, &w, 16);
+	}
+	tsock_close(t);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(ended(pid[i]), 0);
+	kill_and_reap(producer);
+}
+
+/* ---- where it can't be done ---- */
+
+static int warnings[2]; /* a pipe: what the producer warns of */
+
+static void pass_warnings(void *arg, int level, const char *line)
+{
+	(void)arg;
+	if (level == TSOCK_LOG_WARN)
+		dprintf(warnings[1], "%s\n", line);
+}
+
+static void log_warnings(tsock_server *s, const struct source *src)
+{
+	(void)s;
+	(void)src;
+	tsock_set_logger(pass_warnings, NULL);
+}
+
+static void is_warned_of(const char *want)
+{
+	struct pollfd p = { .fd = warnings[0], .events = POLLIN };
+	FILE *f = fdopen(warnings[0], "r");
+	char line[512] = "";
+
+	assert_non_null(f);
+	setvbuf(f, NULL, _IONBF, 0);
+	while (!strstr(line, want))
+		if (poll(&p, 1, 20000) != 1 || !fgets(line, sizeof(line), f))
+			fail_msg("no warning says: %s", want);
+	fclose(f);
+}
+
+static void without_memory_all_wait_and_the_log_says_why(void **state)
+{
+	struct source src = source("poor");
+	struct reader r = { .src = &src, .batch = 16 };
+	struct reader me = { .src = &src, .batch = 16 };
+	struct trail w = { 0 };
+	pid_t producer, pid;
+	tsock_batch *b;
+	tsock *t;
+	int err;
+
+	(void)state;
+	/* For one ring, and half of another. */
+	src.memory = (uint64_t)64 * (3000 + 8 + 8 + 192) * 3 / 2 + 16384;
+	src.served = log_warnings;
+	assert_int_equal(pipe(warnings), 0);
+	producer = start_producer(&src);
+	close(warnings[1]);
+	pid = start_stopping(&r, 1, false);
+	t = connect_reader(&me);
+	need(tsock_begin(t) == 0);
+	while ((err = tsock_next(t, 3 * LIMIT_MS, &b)) == 0) {
+		step_trail(&w, t, b);
+		tsock_batch_release(b);
+	}
+	assert_int_equal(err, TSOCK_EAGAIN);
+	/* As long as this one waits. */
+	kill(pid, SIGSTOP);
+	need(tsock_next(t, 3 * LIMIT_MS, &b) == TSOCK_EAGAIN);
+	assert_int_equal(stats_of("poor").detached, 0);
+	is_warned_of("and is waited for: it can't be detached, since its ring "
+		     "needs");
+	kill(pid, SIGCONT);
+	while (stats_of("poor").consumers == 2)
+		read_ahead(t, &me, &w, 16);
+	tsock_close(t);
+	assert_int_equal(ended(pid), 0);
+	kill_and_reap(producer);
+}
+
+static void ranks_and_rings_on_gpus_are_refused(void **state)
+{
+	struct source src = source("ranks");
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	struct tsock_serve_opts s = TSOCK_SERVE_OPTS_INIT;
+	struct tsock_field f = { .name = "x", .dtype = TSOCK_U8 };
+	pid_t producer = start_producer(&src);
+	tsock_server *server;
+	tsock *t;
+
+	(void)state;
+	stats_of("ranks");
+	o.batch_size = 8;
+	o.world = 2;
+	assert_int_equal(tsock_open("ranks", &o, &t), 0);
+	assert_int_equal(tsock_begin(t), TSOCK_EREFUSED);
+	assert_non_null(strstr(tsock_errmsg(), "ranks go on together"));
+	tsock_close(t);
+	kill_and_reap(producer);
+	s.fields = &f;
+	s.nfields = 1;
+	s.epoch_len = 100;
+	s.slow = TSOCK_SLOW_DETACH;
+	s.slow_ms = 1000;
+	s.gpu_transport = TSOCK_TRANSPORT_VMM;
+	assert_int_equal(tsock_serve_open("gpu", &s, &server), TSOCK_EARG);
+	assert_non_null(strstr(tsock_errmsg(), "host memory alone"));
+}
+
+/* ---- anything ---- */
+
+/* Readers that are stopped and go on at any moment, with all habits. */
+static void
+whoever_is_stopped_sees_whole_samples_and_knows_what_it_missed(void **state)
+{
+	struct source src = source("any");
+	struct reader me = { .src = &src, .batch = 16 };
+	pid_t producer = start_producer(&src), pid[4];
+	struct trail w = { 0 };
+	unsigned seed = 7;
+	tsock *t;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		struct reader r = { .src = &src,
+				    .batch = 1 + (uint32_t)i * 5,
+				    .join = i == 3 ? TSOCK_JOIN_NOW
+						   : TSOCK_JOIN_EPOCH,
+				    .flags = i % 2 ? TSOCK_WRITABLE : 0,
+				    .hold_us = 100 };
+
+		pid[i] = start_following(&r, UINT32_MAX, false);
+	}
+	wait_readers("any", 4);
+	t = connect_reader(&me);
+	need(tsock_begin(t) == 0);
+	for (unsigned round = 0; round < 8; round++) {
+		unsigned which = (unsigned)rand_r(&seed) % 15 + 1;
+		uint32_t before = stats_of("any").detached;
+
+		for (unsigned i = 0; i < 4; i++)
+			if (which >> i & 1)
+				kill(pid[i], SIGSTOP);
+		/* Two that stand in different halves are waited for. */
+		for (unsigned i = 0;
+		     i < 15 && stats_of("any").detached == before; i++) {
+			tsock_batch *b;
+			int err = tsock_next(t, LIMIT_MS, &b);
+
+			if (err == TSOCK_EEPOCH)
+				need(tsock_begin(t) == 0);
+			if (err)
+				continue;
+			step_trail(&w, t, b);
+			check_batch(&me, b, 0);
+			tsock_batch_release(b);
+		}
+		for (unsigned i = 0; i < 4; i++)
+			kill(pid[i], SIGCONT);
+		read_ahead(t, &me, &w, 64 * 3);
+	}
+	assert_true(stats_of("any").detached > 2);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(waitpid(pid[i], NULL, WNOHANG), 0);
+		kill_and_reap(pid[i]);
+	}
+	read_ahead(t, &me, &w, 64 * 3);
+	tsock_close(t);
+	kill_and_reap(producer);
+}
+
+#define TEST(f) cmocka_unit_test_teardown(f, end_children)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_others_go_on_without_a_stopped_reader),
+		TEST(so_they_do_without_the_reader_of_a_view),
+		TEST(who_dawdles_is_detached_again_and_again),
+		TEST(two_are_detached_one_after_the_other),
+		TEST(without_memory_all_wait_and_the_log_says_why),
+		TEST(ranks_and_rings_on_gpus_are_refused),
+		TEST(whoever_is_stopped_sees_whole_samples_and_knows_what_it_missed),
+	};
+
+	own_folder();
+	tsock_set_logger(log_line, NULL);
+	return cmocka_run_group_tests_name("detach", tests, NULL, NULL);
+}
