@@ -106,10 +106,10 @@ const struct tsi_opt tsi_opts[] = {
 	  "keep so much of JPEG images in memory, packed, about twice as large "
 	  "as the files: later epochs take a fraction of the time (none)",
 	  AT(image_cache), RANGE(1 << 20, UINT64_C(1) << 50) },
-	{ TSI_OPT_SLOW, "slow", "block|kill:SEC",
-	  .help = "a consumer that holds all others up: wait for it "
-		  "(default), "
-		  "or kill it after SEC seconds" },
+	{ TSI_OPT_SLOW, "slow", "block|detach:SEC|kill:SEC",
+	  .help = "a consumer that holds others up: wait for it (default), "
+		  "or, after SEC seconds, go on without it, so that it misses "
+		  "samples, or kill it" },
 	{ TSI_OPT_COUNT, "min-consumers", "N",
 	  "decode nothing before so many have joined (1)", AT(min_consumers),
 	  RANGE(1, 256) },

@@ -19,16 +19,22 @@
 
 static int set_slow(struct tsi_options *o, const char *value)
 {
+	const char *colon = strchr(value, ':');
+	size_t len = colon ? (size_t)(colon - value) : 0;
+
 	if (strcmp(value, "block") == 0) {
+		o->slow = TSOCK_SLOW_BLOCK;
 		o->slow_ms = 0;
 		return 0;
 	}
-	if (strncmp(value, "kill:", 5) == 0 &&
-	    tsi_value_seconds("slow", value + 5, false, &o->slow_ms) == 0)
+	o->slow = len == 4 ? TSOCK_SLOW_KILL : TSOCK_SLOW_DETACH;
+	if (colon &&
+	    (!strncmp(value, "kill:", 5) || !strncmp(value, "detach:", 7)) &&
+	    tsi_value_seconds("slow", colon + 1, false, &o->slow_ms) == 0)
 		return 0;
 	return tsi_err(TSOCK_EARG,
-		       "--slow %s: choose one of block|kill:SEC, with seconds "
-		       "above 0, e.g. kill:30",
+		       "--slow %s: choose one of block|detach:SEC|kill:SEC, "
+		       "with seconds above 0, e.g. kill:30",
 		       value);
 }
 
@@ -398,6 +404,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.join_window = (uint32_t)o->join_window,
 		.max_batch = (uint32_t)o->max_batch,
 		.min_consumers = (uint32_t)o->min_consumers,
+		.slow = o->slow,
 		.slow_ms = (uint32_t)(o->slow_ms < UINT32_MAX ? o->slow_ms
 							      : UINT32_MAX),
 		.memory = o->memory,

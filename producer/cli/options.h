@@ -62,7 +62,8 @@ struct tsi_options {
 	uint64_t image_memory; /* bytes; 0: by memory and what there is */
 	uint64_t index_memory; /* bytes; 0: by what there is */
 	uint64_t image_cache;  /* bytes; 0: none */
-	uint64_t slow_ms;      /* 0: wait for slow consumers */
+	uint32_t slow;         /* enum tsock_slow */
+	uint64_t slow_ms;      /* for KILL and DETACH */
 	uint64_t on_error;     /* enum tsi_on_error */
 	uint64_t min_consumers;
 	bool supervise;

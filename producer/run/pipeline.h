@@ -60,7 +60,7 @@ struct tsi_pipeline_opts {
 	const char *name;
 	uint64_t epochs;
 	uint32_t ring, join_window, max_batch, min_consumers;
-	uint32_t slow_ms; /* 0: wait for slow consumers */
+	uint32_t slow, slow_ms; /* enum tsock_slow */
 	uint64_t memory;
 	uint64_t gpu_memory;
 	uint32_t fanout, gpu_transport; /* enum tsock_fanout, tsock_transport */

@@ -54,7 +54,7 @@ static void serve_opts(const struct tsi_pipeline_opts *o,
 	out->max_batch = o->max_batch;
 	out->min_consumers = o->min_consumers;
 	out->sequential = o->order == TSOCK_ORDER_SEQUENTIAL;
-	out->slow = o->slow_ms ? TSOCK_SLOW_KILL : TSOCK_SLOW_BLOCK;
+	out->slow = o->slow;
 	out->slow_ms = o->slow_ms;
 	out->memory = o->memory;
 	out->gpu_memory = o->gpu_memory;

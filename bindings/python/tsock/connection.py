@@ -274,6 +274,10 @@ class Pool:
         stream = self._all[0] if self._all else self.first
         return stream.ask(function, *rest)
 
+    def missed(self) -> int:
+        """The samples that all connections have missed together."""
+        return sum(int(s.ask(_lib.tsock_missed)) for s in self._all)
+
     def check(self) -> None:
         """Raise what taking a connection would raise."""
         if self.closed or os.getpid() != self.first.pid:

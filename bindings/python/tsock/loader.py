@@ -431,6 +431,12 @@ class DataLoader:
         far as it could see beforehand; None where it didn't."""
         return self._progress.resumed
 
+    @property
+    def missed(self) -> int:
+        """How many samples this loader has missed since it was made, because
+        the producer had detached it (--slow=detach): others waited for it."""
+        return self._pool.missed()
+
     # ---- on a GPU ----
 
     @property

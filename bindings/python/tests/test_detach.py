@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""A loader that others wait for is detached, and told what it missed."""
+
+import threading
+
+import pytest
+
+tsock = pytest.importorskip("tsock")
+
+from conftest import until  # noqa: E402
+
+RING = ("--ring", 64, "--max-batch", 16, "--join-window", 32)
+FIELDS = {"fields": ("image", "label", "index"), "framework": "numpy"}
+
+
+def read_on(done, failures):
+    """Another job: it reads one epoch after the other."""
+    try:
+        with tsock.DataLoader("toy", 16, **FIELDS) as loader:
+            while not done.is_set():
+                for _ in loader:
+                    if done.is_set():
+                        break
+            assert loader.missed == 0
+    except BaseException as e:
+        failures.append(e)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_a_loader_that_others_wait_for_misses_samples(serve, dtype):
+    serve(*RING, "--slow", "detach:0.3")
+    done, failures = threading.Event(), []
+    with tsock.DataLoader("toy", 8, dtype=dtype, **FIELDS) as loader:
+        iterator = iter(loader)
+        batch = next(iterator)
+        before = [part.tobytes() for part in batch]
+        other = threading.Thread(target=read_on, args=(done, failures))
+        other.start()
+        try:
+            until(lambda: tsock.query("toy")["detached"] or failures)
+            until(lambda: tsock.query("toy")["consumers"] == 1 or failures)
+            # What it had in hand is as it was.
+            assert [part.tobytes() for part in batch] == before
+            assert loader.missed == 0  # as far as it knows
+            rest = list(iterator)
+            assert loader.missed > 0
+            # It reads on: the rest of its epoch, and whole batches then.
+            more = list(loader)
+            assert rest or more
+        finally:
+            done.set()
+            other.join()
+    assert not failures
+
+
+def test_the_policy_is_an_option_of_the_producer(serve, images):
+    serve(*RING, "--slow", "detach:5")
+    with tsock.DataLoader("toy", 8, **FIELDS) as loader:
+        assert len(list(loader)) == len(loader)
+        assert loader.missed == 0
+    with pytest.raises(tsock.NoProducer, match=r"block\|detach:SEC"):
+        tsock.DataLoader("other", 8, root=images, slow="drop:3")
