@@ -5,7 +5,7 @@
  * Its fields are for three files: open.c finds the producer, and learns what it
  * serves; join.c makes the handle a reader; epoch.c reads, leaves, and closes.
  * What they call knows a part of it, and not the handle: wait.h, siblings.h,
- * leave.h, request.h, and gpu/negotiate.h.
+ * leave.h, lost.h, request.h, and gpu/negotiate.h.
  */
 #ifndef TSI_CONSUMER_CONSUMER_H
 #define TSI_CONSUMER_CONSUMER_H
@@ -15,6 +15,7 @@
 
 #include "consumer/gpu/negotiate.h"
 #include "consumer/leave.h"
+#include "consumer/lost.h"
 #include "consumer/reader.h"
 #include "consumer/request.h"
 #include "consumer/siblings.h"
@@ -34,18 +35,6 @@ enum tsi_phase {
 /* Where a join has to go on, in the epoch that ends there; end 0: anywhere. */
 struct tsi_goal {
 	uint64_t position, end;
-};
-
-/* A producer that is gone, and what is known of the next one; or a reader that
- * was detached. */
-struct tsi_lost {
-	int64_t since_ms;       /* when that was seen; 0: it isn't gone */
-	bool met;               /* the next one is there */
-	bool detached;          /* the reader was, by a producer that lives or
-				 * not: it goes on where the stream is */
-	uint64_t position;      /* first sample that isn't taken */
-	uint8_t was[TSI_NONCE]; /* of the reader there; zeros: none */
-	char why[128];
 };
 
 struct tsock {

@@ -68,18 +68,6 @@ static bool may_rejoin(const struct tsock *t, int err)
 	return is_detached(t);
 }
 
-static void note_lost(struct tsock *t, const char *why)
-{
-	t->lost.met = false;
-	if (t->lost.since_ms)
-		return;
-	t->lost.since_ms = tsi_now_ms();
-	snprintf(t->lost.why, sizeof(t->lost.why), "%s", why);
-	tsi_log(TSOCK_LOG_WARN,
-		"%s; waiting up to %g s for a producer of the same stream",
-		t->lost.why, t->opts.rejoin_ms / 1e3);
-}
-
 /*
  * In the middle of an epoch: the next producer makes this one a reader again, or
  * the same one if the reader was detached.
@@ -90,7 +78,7 @@ static void lose_reader(struct tsock *t)
 
 	t->lost.detached |= is_detached(t);
 	if (gone)
-		note_lost(t, tsock_errmsg());
+		tsi_lost_note(&t->lost, tsock_errmsg(), t->opts.rejoin_ms);
 	t->lost.position = tsi_reader_pos(t->reader);
 	memcpy(t->lost.was, t->nonce, TSI_NONCE);
 	tsi_siblings_remove(&t->sibling);
@@ -102,27 +90,10 @@ static void lose_reader(struct tsock *t)
 	t->phase = TSI_PHASE_LOST;
 }
 
-/* Whatever came of it, nobody is waited for any longer. */
-static void wait_no_more(struct tsock *t)
-{
-	t->lost.since_ms = 0;
-	t->lost.detached = false;
-	memset(t->lost.was, 0, sizeof(t->lost.was));
-}
-
-static int err_none_came(struct tsock *t)
-{
-	return tsi_err(TSOCK_ELOST,
-		       "%s, and no producer of the same stream came within "
-		       "%g s: start it again, then open the stream anew (and "
-		       "go on with tsock_resume(), in Python load_state_dict)",
-		       t->lost.why, t->opts.rejoin_ms / 1e3);
-}
-
 /* Until there is a producer of the same stream.  EAGAIN: not yet. */
 static int await_producer(struct tsock *t, int64_t deadline)
 {
-	int64_t last = t->lost.since_ms + t->opts.rejoin_ms;
+	int64_t last = tsi_lost_last_ms(&t->lost, t->opts.rejoin_ms);
 
 	while (!t->lost.met) {
 		int64_t now = tsi_now_ms();
@@ -135,29 +106,12 @@ static int await_producer(struct tsock *t, int64_t deadline)
 			return 0;
 		}
 		if (now >= last)
-			return err_none_came(t);
+			return tsi_lost_err(&t->lost, t->opts.rejoin_ms);
 		if (now >= deadline)
 			return TSOCK_EAGAIN;
 		poll(NULL, 0, AGAIN_MS);
 	}
 	return 0;
-}
-
-static void log_rejoined(const struct tsock *t, uint64_t start)
-{
-	if (t->lost.since_ms)
-		tsi_log(TSOCK_LOG_WARN,
-			"'%s' goes on at sample %llu, after %.1f s",
-			tsi_address_name(&t->address),
-			(unsigned long long)start,
-			(double)(tsi_now_ms() - t->lost.since_ms) / 1e3);
-}
-
-/* A producer that lives, and loses joins for ever, is no better than none. */
-static bool waited_enough(const struct tsock *t)
-{
-	return t->lost.since_ms &&
-	       tsi_now_ms() - t->lost.since_ms > t->opts.rejoin_ms;
 }
 
 /*
@@ -199,26 +153,32 @@ static int join_again(struct tsock *t, int64_t deadline, uint64_t *start,
 	char why[128];
 
 	for (;;) {
-		int err = t->lost.since_ms ? await_producer(t, deadline) : 0;
+		int err = tsi_lost_waits(&t->lost) ? await_producer(t, deadline)
+						   : 0;
 
 		if (err) {
 			if (err != TSOCK_EAGAIN)
-				wait_no_more(t);
+				tsi_lost_forget(&t->lost);
 			return err;
 		}
 		err = tsi_join(t, deadline, start, end);
 		if (err == TSOCK_EAGAIN)
 			return err;
 		if (!err)
-			log_rejoined(t, *start);
+			tsi_lost_log_rejoined(&t->lost,
+					      tsi_address_name(&t->address),
+					      *start);
 		learn_what_was_missed(t, err, *start);
-		if (err != TSOCK_ELOST || !may || waited_enough(t)) {
-			wait_no_more(t);
+		/* A producer that lives, and loses joins for ever, is no better
+		 * than none. */
+		if (err != TSOCK_ELOST || !may ||
+		    tsi_lost_waited_enough(&t->lost, t->opts.rejoin_ms)) {
+			tsi_lost_forget(&t->lost);
 			return err;
 		}
 		snprintf(why, sizeof(why), "the producer of '%s' is gone",
 			 tsi_address_name(&t->address));
-		note_lost(t, why);
+		tsi_lost_note(&t->lost, why, t->opts.rejoin_ms);
 	}
 }
 
@@ -573,7 +533,7 @@ void tsock_leave(tsock *t)
 	if (t->reader)
 		leave_reader(t);
 	t->phase = TSI_PHASE_IDLE;
-	wait_no_more(t);
+	tsi_lost_forget(&t->lost);
 	tsi_leave_sweep(&t->left);
 }
 
@@ -596,7 +556,7 @@ int tsock_lost(tsock *t)
 		return tsi_err(TSOCK_EARG, "tsock_lost: t is NULL");
 	if (tsi_fork_since(t->generation))
 		return tsi_fork_err();
-	return t->lost.since_ms && !t->lost.met;
+	return tsi_lost_waits(&t->lost) && !t->lost.met;
 }
 
 uint64_t tsock_missed(const tsock *t)

@@ -346,7 +346,7 @@ int tsock_set_rank(tsock *t, uint32_t rank, uint32_t world, const uint8_t *job)
 		return tsi_err(TSOCK_EARG,
 			       "tsock_set_rank: an epoch was begun: "
 			       "call tsock_leave() first");
-	if (t->phase == TSI_PHASE_LOST || t->lost.since_ms)
+	if (t->phase == TSI_PHASE_LOST || tsi_lost_waits(&t->lost))
 		return tsi_err(TSOCK_EARG,
 			       "tsock_set_rank: an epoch was begun, and waits "
 			       "for the next producer: call tsock_leave() "
