@@ -29,6 +29,7 @@ struct tsi_claim {
 	int event, producer, sock; /* -1: none */
 	/* The generation of the ring that was entered last; 0: none yet. */
 	uint32_t generation;
+	bool detached; /* that was seen once: it stays so */
 };
 
 /* One that has nothing to close. */
@@ -57,10 +58,16 @@ static inline bool tsi_claim_stands(const struct tsi_claim *c)
 	return tsi_header_stands(c->ring, c->row, c->reader);
 }
 
-/* Was this one detached, since others had to wait for it? */
-static inline bool tsi_claim_detached(const struct tsi_claim *c)
+/*
+ * Was this one detached, since others had to wait for it?  By the thread of the
+ * handle.  A producer that finds the reader in a newer generation undoes that in
+ * the next moment; where it was seen it counts all the same, so that all who ask
+ * get one answer.
+ */
+static inline bool tsi_claim_detached(struct tsi_claim *c)
 {
-	return tsi_header_detached(c->ring, c->row, c->reader);
+	c->detached |= tsi_header_detached(c->ring, c->row, c->reader);
+	return c->detached;
 }
 
 /*

@@ -58,34 +58,36 @@ static bool is_detached(const struct tsock *t)
 	return tsi_claim_detached(tsi_reader_claim(t->reader));
 }
 
-/* Does it make sense to join again, with this producer or another? */
-static bool may_rejoin(const struct tsock *t, int err)
+/* A reader that was lost, and may be one again. */
+enum loss {
+	NOT_LOST, /* or for good */
+	DETACHED, /* its producer makes it a reader again */
+	ORPHANED, /* the next producer does */
+};
+
+static enum loss loss_by(const struct tsock *t, int err)
 {
 	if (err != TSOCK_ELOST)
-		return false;
+		return NOT_LOST;
 	if (producer_gone(t))
-		return t->stream.resumable && t->opts.rejoin_ms;
-	return is_detached(t);
+		return t->stream.resumable && t->opts.rejoin_ms ? ORPHANED
+								: NOT_LOST;
+	return is_detached(t) ? DETACHED : NOT_LOST;
 }
 
-/*
- * In the middle of an epoch: the next producer makes this one a reader again, or
- * the same one if the reader was detached.
- */
-static void lose_reader(struct tsock *t)
+/* In the middle of an epoch, or at its beginning. */
+static void lose_reader(struct tsock *t, enum loss loss)
 {
-	bool gone = producer_gone(t);
-
 	t->lost.detached |= is_detached(t);
-	if (gone)
-		tsi_lost_note(&t->lost, tsock_errmsg(), t->opts.rejoin_ms);
 	t->lost.position = tsi_reader_pos(t->reader);
 	memcpy(t->lost.was, t->nonce, TSI_NONCE);
 	tsi_siblings_remove(&t->sibling);
-	if (gone)
+	if (loss == ORPHANED) {
+		tsi_lost_note(&t->lost, tsock_errmsg(), t->opts.rejoin_ms);
 		tsi_leave_lost(&t->left, t->reader);
-	else
+	} else {
 		tsi_leave_detached(&t->left, t->reader, &t->requests, t->nonce);
+	}
 	t->reader = NULL;
 	t->phase = TSI_PHASE_LOST;
 }
@@ -297,7 +299,7 @@ static int go_on(struct tsock *t)
 	/* What was published before can still be read.  Pairs with the
 	 * producer's release. */
 	if (err && tsi_claim_head(tsi_reader_claim(r)) <= t->end &&
-	    !may_rejoin(t, err))
+	    !loss_by(t, err))
 		return leave_for(t, err);
 	begin_epoch(t, begin, begin + n);
 	if (tsi_reader_pos(r) > begin && t->ranks.world == 1)
@@ -472,6 +474,7 @@ static int await_samples(struct tsock *t, uint64_t need, int timeout_ms)
 
 static int take_next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 {
+	enum loss loss;
 	uint64_t n, need;
 	int err;
 
@@ -499,8 +502,9 @@ static int take_next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 		err = await_samples(t, need, timeout_ms);
 	if (!err)
 		err = tsi_reader_acquire(t->reader, n, out);
-	if (err && may_rejoin(t, err)) {
-		lose_reader(t);
+	loss = loss_by(t, err);
+	if (loss) {
+		lose_reader(t, loss);
 		return take_next(t, timeout_ms, out);
 	}
 	if (err)

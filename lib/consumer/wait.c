@@ -17,7 +17,7 @@
 
 int tsi_wait_trouble(struct tsi_waiter *w, int64_t now_ms)
 {
-	const struct tsi_claim *c = tsi_reader_claim(w->reader);
+	struct tsi_claim *c = tsi_reader_claim(w->reader);
 	uint32_t state = tsi_claim_ring_state(c);
 
 	if (state == TSI_RING_FAILED)

@@ -70,12 +70,36 @@ static void who_was_given_up_stays_so_when_its_row_is_given_on(void **state)
 	inproc_stop(&st);
 }
 
+/* The producer undoes that where the reader has just got on. */
+static void who_saw_that_it_was_detached_doesnt_forget_it(void **state)
+{
+	static struct tsi_ring_shared ring;
+	struct tsi_claim c = tsi_claim_none();
+
+	(void)state;
+	c.ring = &ring;
+	c.row = 3;
+	c.reader = 7;
+	atomic_store(&ring.row[3].reader, 7);
+	assert_false(tsi_claim_detached(&c));
+	atomic_store(&ring.row[3].reader, 7 | TSI_ROW_DETACHED);
+	assert_true(tsi_claim_detached(&c));
+	assert_false(tsi_claim_stands(&c));
+	atomic_store(&ring.row[3].reader, 7);
+	assert_true(tsi_claim_detached(&c));
+	/* Nor is another reader meant. */
+	c.detached = false;
+	atomic_store(&ring.row[3].reader, 8 | TSI_ROW_DETACHED);
+	assert_false(tsi_claim_detached(&c));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_was_given_up_gets_no_batch),
 		cmocka_unit_test(
 			who_was_given_up_stays_so_when_its_row_is_given_on),
+		cmocka_unit_test(who_saw_that_it_was_detached_doesnt_forget_it),
 	};
 	int failed;
 
