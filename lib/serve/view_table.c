@@ -17,7 +17,8 @@
 #include "serve/view_plan.h"
 #include "serve/view_thread.h"
 
-#define IDLE_MS 5000 /* a view is kept so long after its last reader */
+#define IDLE_MS 5000  /* a view is kept so long after its last reader */
+#define RESERVE_MS 50 /* then the rest is for the next look */
 /* Threads have this time to end when the server is closed. */
 #define CLOSE_NS INT64_C(8000000000)
 
@@ -173,6 +174,7 @@ int tsi_view_table_reserve(struct tsi_view_table *t, unsigned view)
 	struct tsi_view *v = &t->view[view];
 	uint64_t used =
 		memory_used(t, false, 0) - bytes_of(v) + v->geometry.bytes;
+	int64_t until = tsi_now_ms() + RESERVE_MS;
 	int err = TSOCK_EAGAIN;
 
 	if (t->memory && used + v->geometry.bytes > t->memory)
@@ -183,7 +185,9 @@ int tsi_view_table_reserve(struct tsi_view_table *t, unsigned view)
 			       (unsigned long long)(v->geometry.bytes >> 20),
 			       (unsigned long long)(used >> 20),
 			       (unsigned long long)(t->memory >> 20));
-	while (err == TSOCK_EAGAIN && v->phase == TSI_VIEW_READY) {
+	/* Others have messages to be answered, and deaths to be noticed. */
+	while (err == TSOCK_EAGAIN && v->phase == TSI_VIEW_READY &&
+	       tsi_now_ms() < until) {
 		err = tsi_ring_reserve(&v->ring);
 		tsi_sync_unlock(t->sync);
 		tsi_sync_lock(t->sync);
