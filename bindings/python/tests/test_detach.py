@@ -53,6 +53,49 @@ def test_a_loader_that_others_wait_for_misses_samples(serve, dtype):
     assert not failures
 
 
+def read_some(batches, read, done, failures):
+    """A job that reads so much, which is more than a ring, and then stays."""
+    try:
+        with tsock.DataLoader("toy", 16, **FIELDS) as loader:
+            iterator = iter(loader)
+            for _ in range(batches):
+                next(iterator)
+            read.set()
+            done.wait()
+    except BaseException as e:
+        failures.append(e)
+        read.set()
+
+
+def test_a_state_counts_what_was_missed(serve):
+    serve(*RING, "--slow", "detach:0.3")
+    read, done, failures = threading.Event(), threading.Event(), []
+    with tsock.DataLoader("toy", 8, **FIELDS) as loader:
+        iterator = iter(loader)
+        next(iterator)
+        other = threading.Thread(
+            target=read_some, args=(7, read, done, failures)
+        )
+        other.start()
+        try:
+            assert read.wait(150)
+            assert not failures
+            next(iterator)
+            missed = loader.missed
+            assert 0 < missed < 203
+            state = loader.state_dict()
+            coming = list(next(iterator)[2])
+        finally:
+            done.set()
+            other.join()
+        assert state["samples_yielded"] == 16 + missed
+    assert loader.missed == missed  # also when it is closed
+    with tsock.DataLoader("toy", 8, **FIELDS) as loader:
+        loader.load_state_dict(state)
+        assert list(next(iter(loader))[2]) == coming
+    assert not failures
+
+
 def test_the_policy_is_an_option_of_the_producer(serve, images):
     serve(*RING, "--slow", "detach:5")
     with tsock.DataLoader("toy", 8, **FIELDS) as loader:

@@ -40,6 +40,7 @@ class Stream:
         self.thread = 0  # that joined
         self.begun = True  # was a batch of the epoch joined last taken?
         self.epoch = -1  # which that was
+        self.missed = 0  # samples, as of the last call of wait()
         self.turn = 0  # when it was last asked for a batch, by Pool.turns
         self.gone = "this tsock.DataLoader is closed"
         self.seat: Optional[ranks.Seat] = None  # among a job's ranks
@@ -88,7 +89,9 @@ class Stream:
         """
         code: int
         with self.lock:
-            code = function(self.check(), SLICE_MS if not timeout else 0, *rest)
+            handle = self.check()
+            code = function(handle, SLICE_MS if not timeout else 0, *rest)
+            self.missed = _lib.tsock_missed(handle)
             if code == 0 and not _ffi.interrupted:
                 return 0
             failure = self._failure(code)
@@ -110,7 +113,9 @@ class Stream:
                     raise self._late(timeout)
                 ms = max(0, min(SLICE_MS, math.ceil(left * 1000)))
             with self.lock:
-                code = function(self.check(), ms, *rest)
+                handle = self.check()
+                code = function(handle, ms, *rest)
+                self.missed = _lib.tsock_missed(handle)
                 failure = self._failure(code)
 
     def _failure(self, code: int) -> Optional[errors.Error]:
@@ -233,6 +238,7 @@ class Pool:
         self._reading: set[Stream] = set()
         self.closed = False
         self.turns = 0
+        self._missed = 0  # by connections that make_room() closed
 
     def _connect(self) -> Stream:
         stream = Stream(self._name, self._opts, self._wait)
@@ -276,7 +282,7 @@ class Pool:
 
     def missed(self) -> int:
         """The samples that all connections have missed together."""
-        return sum(int(s.ask(_lib.tsock_missed)) for s in self._all)
+        return self._missed + sum(s.missed for s in self._all)
 
     def check(self) -> None:
         """Raise what taking a connection would raise."""
@@ -345,6 +351,7 @@ class Pool:
             return False
         self._reading.discard(last)
         self._all.remove(last)
+        self._missed += last.missed
         return True
 
     def close(self) -> None:

@@ -111,6 +111,8 @@ class Iterator:
     def _end(self, finished: bool) -> None:
         self._done = True
         stream, self._stream = self._stream, None
+        if stream and self._position:
+            self._position.left()
         if finished and self._position:
             self._loader._progress.finished(self._position)
         elif finished:

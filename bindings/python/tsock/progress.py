@@ -22,17 +22,33 @@ _lib = _ffi.lib
 class Position:
     """How far an iterator has come in an epoch of the stream."""
 
-    def __init__(self, epoch: int, first: int, block: int) -> None:
+    def __init__(
+        self, epoch: int, first: int, block: int, stream: Stream
+    ) -> None:
         self.epoch = epoch
         self.first = first  # sample of the epoch that it began with
         self.batches = 0
         self._block = block  # samples that all ranks read in a batch each
+        self._stream: Optional[Stream] = stream
+        self._missed = stream.missed  # before it; then in it
         self.passed: Optional[int] = None  # of the stream's, with a subset
         self.finished = False
 
     def samples(self, length: int) -> int:
-        """Samples that all ranks handed out of so many of the epoch."""
-        return min(self.first + self.batches * self._block, length)
+        """Samples that all ranks handed out, or missed, of so many."""
+        handed_out = self.batches * self._block
+        return min(self.first + handed_out + self._skipped(), length)
+
+    def _skipped(self) -> int:
+        """Samples that were missed while the reader was detached."""
+        if self._stream is None:
+            return self._missed
+        return self._stream.missed - self._missed
+
+    def left(self) -> None:
+        """Its stream may be used for another epoch."""
+        if self._stream is not None:
+            self._missed, self._stream = self._skipped(), None
 
 
 class Progress:
@@ -100,8 +116,11 @@ class Progress:
             first -= part.next(left)[0]
         if part.gathers:
             first = to.samples if to is not None else 0
-        position = Position(stream.epoch, first, part.world * part.batch)
+        position = Position(
+            stream.epoch, first, part.world * part.batch, stream
+        )
         if part.gathers:
+            position.left()  # what it counts is what was handed out
             position.passed = to.passed if to is not None else 0
         self._position = position
         return position
