@@ -63,16 +63,19 @@ enum loss {
 	NOT_LOST, /* or for good */
 	DETACHED, /* its producer makes it a reader again */
 	ORPHANED, /* the next producer does */
+	OUTLIVED, /* there is nothing more: the stream ended without it */
 };
 
 static enum loss loss_by(const struct tsock *t, int err)
 {
 	if (err != TSOCK_ELOST)
 		return NOT_LOST;
-	if (producer_gone(t))
-		return t->stream.resumable && t->opts.rejoin_ms ? ORPHANED
-								: NOT_LOST;
-	return is_detached(t) ? DETACHED : NOT_LOST;
+	if (!producer_gone(t))
+		return is_detached(t) ? DETACHED : NOT_LOST;
+	if (is_detached(t) &&
+	    tsi_claim_head(tsi_reader_claim(t->reader)) >= t->last)
+		return OUTLIVED;
+	return t->stream.resumable && t->opts.rejoin_ms ? ORPHANED : NOT_LOST;
 }
 
 /* In the middle of an epoch, or at its beginning. */
@@ -218,6 +221,14 @@ static int err_ended(const struct tsock *t)
 		       "epochs",
 		       tsi_address_name(&t->address),
 		       (unsigned long long)t->stream.epochs);
+}
+
+static int miss_the_rest(struct tsock *t)
+{
+	t->lost.position = tsi_reader_pos(t->reader);
+	go_on_behind(t, t->last);
+	leave_reader(t);
+	return err_ended(t);
 }
 
 /* Samples of the epoch that the job has still to read, to the stream's end. */
@@ -503,6 +514,8 @@ static int take_next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 	if (!err)
 		err = tsi_reader_acquire(t->reader, n, out);
 	loss = loss_by(t, err);
+	if (loss == OUTLIVED)
+		return miss_the_rest(t);
 	if (loss) {
 		lose_reader(t, loss);
 		return take_next(t, timeout_ms, out);

@@ -100,20 +100,26 @@ static pid_t start_following(const struct reader *r, unsigned batches,
 	return pid;
 }
 
+/* A child that stops itself has done so. */
+static pid_t await_stop(pid_t pid)
+{
+	int status;
+
+	need(waitpid(pid, &status, WUNTRACED) == pid);
+	assert_true(WIFSTOPPED(status));
+	return pid;
+}
+
 /* Stop with held batches in hand; go on when somebody wants it; then read on. */
 static pid_t start_stopping(const struct reader *r, unsigned held, bool misses)
 {
 	pid_t pid = spawn();
 	tsock_batch *b[8];
 	struct trail w = { 0 };
-	int status;
 	tsock *t;
 
-	if (pid) {
-		need(waitpid(pid, &status, WUNTRACED) == pid);
-		assert_true(WIFSTOPPED(status));
-		return pid;
-	}
+	if (pid)
+		return await_stop(pid);
 	t = connect_reader(r);
 	need(tsock_begin(t) == 0);
 	for (unsigned i = 0; i < held; i++)
@@ -262,6 +268,107 @@ static void two_are_detached_one_after_the_other(void **state)
 		read_until_ended(t, &me, &w, pid[i]);
 	tsock_close(t);
 	kill_and_reap(producer);
+}
+
+/* The half that it had is free: another reader can be detached. */
+static void who_dies_detached_has_let_go(void **state)
+{
+	struct source src = source("dies");
+	struct reader a = { .src = &src, .batch = 8 };
+	struct reader b = { .src = &src, .batch = 16 };
+	struct reader me = { .src = &src, .batch = 16 };
+	pid_t producer = start_producer(&src), dead, pid;
+	struct trail w = { 0 };
+	tsock *t;
+
+	(void)state;
+	dead = start_stopping(&a, 1, true);
+	pid = start_following(&b, UINT32_MAX, false);
+	wait_readers("dies", 2);
+	t = connect_reader(&me);
+	need(tsock_begin(t) == 0);
+	read_ahead(t, &me, &w, 64 * 4);
+	kill_and_reap(dead);
+	kill(pid, SIGSTOP);
+	read_ahead(t, &me, &w, 64 * 4);
+	assert_true(stats_of("dies").detached >= 2);
+	tsock_close(t);
+	kill_and_reap(producer);
+}
+
+/* ---- a producer that ends meanwhile ---- */
+
+static void who_is_detached_goes_on_with_the_next_producer(void **state)
+{
+	struct source src = source("restart");
+	struct reader r = { .src = &src, .batch = 16 };
+	struct reader me = { .src = &src, .batch = 16 };
+	struct trail w = { 0 };
+	pid_t producer, pid;
+	tsock *t;
+
+	(void)state;
+	src.identity = "source=detached";
+	producer = start_producer(&src);
+	pid = start_stopping(&r, 1, true);
+	t = connect_reader(&me);
+	need(tsock_begin(t) == 0);
+	read_ahead(t, &me, &w, 64 * 6);
+	assert_int_equal(stats_of("restart").detached, 1);
+	kill_and_reap(producer);
+	producer = start_producer(&src);
+	/* It isn't waited for. */
+	read_ahead(t, &me, &w, 64 * 3);
+	assert_int_equal(w.missed, 0);
+	kill(pid, SIGCONT);
+	read_until_ended(t, &me, &w, pid);
+	tsock_close(t);
+	kill_and_reap(producer);
+}
+
+static pid_t start_outlived(const struct reader *r)
+{
+	pid_t pid = spawn();
+	struct trail w = { 0 };
+	tsock_batch *b;
+	tsock *t;
+
+	if (pid)
+		return await_stop(pid);
+	t = connect_reader(r);
+	need(tsock_begin(t) == 0);
+	b = take(r, t, &w);
+	raise(SIGSTOP);
+	check_batch(r, b, 0);
+	tsock_batch_release(b);
+	need(tsock_next(t, -1, &b) == TSOCK_EENDED);
+	need(tsock_missed(t) == r->src->n - r->batch);
+	need(tsock_begin(t) == TSOCK_EENDED);
+	tsock_close(t);
+	_exit(0);
+}
+
+/* It doesn't wait for another producer, though one could go on with it. */
+static void a_stream_that_ended_without_a_reader_has_ended(void **state)
+{
+	struct source src = source("over");
+	struct reader r = { .src = &src, .batch = 16 };
+	struct trail w = { 0 };
+	pid_t producer, pid;
+	tsock *t;
+
+	(void)state;
+	src.epochs = 1;
+	src.identity = "source=over";
+	producer = start_producer(&src);
+	pid = start_outlived(&r);
+	t = connect_reader(&r);
+	need(tsock_begin(t) == 0);
+	read_ahead(t, &r, &w, src.n);
+	tsock_close(t);
+	assert_int_equal(ended(producer), 0);
+	kill(pid, SIGCONT);
+	assert_int_equal(ended(pid), 0);
 }
 
 /* ---- where it can't be done ---- */
@@ -448,6 +555,9 @@ int main(void)
 		TEST(so_they_do_without_the_reader_of_a_view),
 		TEST(who_dawdles_is_detached_again_and_again),
 		TEST(two_are_detached_one_after_the_other),
+		TEST(who_dies_detached_has_let_go),
+		TEST(who_is_detached_goes_on_with_the_next_producer),
+		TEST(a_stream_that_ended_without_a_reader_has_ended),
 		TEST(without_memory_all_wait_and_the_log_says_why),
 		TEST(ranks_and_rings_on_gpus_are_refused),
 		TEST(whoever_is_stopped_sees_whole_samples_and_knows_what_it_missed),
