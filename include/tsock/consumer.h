@@ -236,9 +236,9 @@ TSOCK_API int tsock_lost(tsock *t);
 /*
  * How many samples this handle has missed since it was opened, because its
  * producer had detached it (TSOCK_SLOW_DETACH): others had to wait for it.  Then
- * the next batch comes from further on in the epoch, or tsock_next() says
- * EEPOCH if that is over, and a warning in the log names the samples.  What was
- * in hand at the time stays as it is until it is given back.
+ * the next batch comes from further on in the epoch; or tsock_next() says EEPOCH
+ * if that is over, EENDED if the stream is.  A warning in the log names the
+ * samples.  What was in hand at the time stays as it is until it is given back.
  */
 TSOCK_API uint64_t tsock_missed(const tsock *t);
 

@@ -165,8 +165,9 @@ class Part(Ranks):
             self._warned = True
             _log.warning(
                 "stream %r had not all samples of subset in epoch %s, since "
-                "some files can't be decoded: the first ones of the epoch "
-                "stand in for them (said once)",
+                "some files can't be decoded, or others had to wait for this "
+                "loader: the first ones of the epoch stand in for them (said "
+                "once)",
                 name,
                 epoch,
             )
