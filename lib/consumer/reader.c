@@ -424,6 +424,11 @@ bool tsi_reader_batch_pending(const struct tsock_batch *b)
 		memory_order_relaxed);
 }
 
+uint64_t tsi_reader_batch_first(const struct tsock_batch *b)
+{
+	return b->first;
+}
+
 /* ---- making private ---- */
 
 int tsi_reader_make_private(struct tsi_reader *r, struct tsock_batch *b)

@@ -209,6 +209,9 @@ uint64_t tsi_reader_held(const struct tsi_reader *r);
 const struct tsock_batch *tsi_reader_oldest(struct tsi_reader *r);
 bool tsi_reader_batch_pending(const struct tsock_batch *b);
 
+/* The number of its first sample. */
+uint64_t tsi_reader_batch_first(const struct tsock_batch *b);
+
 /* Can the stream get to sample need - 1 in spite of what is held? */
 bool tsi_reader_lets_pass(const struct tsi_reader *r, uint64_t need);
 

@@ -29,8 +29,9 @@ const struct tsock_batch *tsi_reader_oldest(struct tsi_reader *r)
 static bool in_the_way(const struct tsi_reader *r, const struct tsock_batch *b,
 		       uint64_t need)
 {
-	return need > b->first &&
-	       need - b->first > r->capacity - r->join_window;
+	uint64_t first = tsi_reader_batch_first(b);
+
+	return need > first && need - first > r->capacity - r->join_window;
 }
 
 const struct tsock_batch *tsi_reader_blocker(struct tsi_reader *r,
