@@ -131,10 +131,18 @@ def no_test_hangs(request):
     signal.signal(signal.SIGALRM, old)
 
 
+def running():
+    """The names of the streams in this test's folder."""
+    import tsock
+
+    return {stream.name for stream in tsock.streams()}
+
+
 class Served:
     """A producer that runs."""
 
-    def __init__(self, command, log):
+    def __init__(self, name, command, log):
+        self.name = name
         self.log = log
         with open(log, "wb") as out:
             self.process = subprocess.Popen(
@@ -143,6 +151,10 @@ class Served:
                 stdout=out,
                 stderr=subprocess.STDOUT,
             )
+
+    def begun(self):
+        """Is its stream there, or has it ended already?"""
+        return self.process.poll() is not None or self.name in running()
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
@@ -165,6 +177,7 @@ def serve(images, place, tmp_path):
 
     def start(*options, name="toy", root=images):
         served = Served(
+            name,
             [
                 PRODUCER,
                 "--dataset",
@@ -183,6 +196,10 @@ def serve(images, place, tmp_path):
             tmp_path / ("producer%d.log" % len(started)),
         )
         started.append(served)
+        # Where other streams run, a name that isn't there is an error at once.
+        if len({other.name for other in started} | running()) > 1:
+            for other in started:
+                until(other.begun, what="stream %r" % other.name)
         return served
 
     yield start
