@@ -26,7 +26,7 @@
 #define OTHERS 0
 #endif
 
-#define LOOKS 5000 /* a millisecond each, for threads that are about to end */
+#define LOOKS 60000 /* a millisecond each, for threads that are about to end */
 
 static struct {
 	pid_t pid;
