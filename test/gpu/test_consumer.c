@@ -107,7 +107,7 @@ static void read_and_leave(const struct reader_proc *r)
 	tsock_close(s.t);
 	gpu_reader_settle(&s);
 	for (unsigned i = 0; stats_of("small").consumers; i++) {
-		need(i < 1000);
+		need(i < 12000);
 		pause_us(5000);
 	}
 }
@@ -271,7 +271,7 @@ static void read_and_clean_up(const struct reader_proc *r)
 	read_to_the_end(r);
 	/* The last batch may be given back by our thread. */
 	for (unsigned i = 0; !nothing_is_left(); i++) {
-		need(i < 200);
+		need(i < 12000);
 		pause_us(5000);
 	}
 }

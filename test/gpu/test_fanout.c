@@ -55,7 +55,7 @@ static void coming_and_going(uint32_t fanout)
 		pid[i] = start_reader_proc(&r[i]);
 	}
 	for (unsigned i = 0; stats_of("fan").head < 100; i++) {
-		assert_true(i < 2000);
+		assert_true(i < 12000);
 		pause_us(5000);
 	}
 	kill_and_reap(dies);

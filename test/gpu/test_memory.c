@@ -98,7 +98,7 @@ static void still_reads(const char *name, pid_t pid)
 	uint64_t head = stats_of(name).head;
 
 	for (unsigned i = 0; stats_of(name).head < head + 100; i++) {
-		assert_true(i < 2000);
+		assert_true(i < 12000);
 		pause_us(5000);
 	}
 	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);

@@ -82,7 +82,7 @@ static void who_copies_to_its_gpu_can_be_detached(void **state)
 	need(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
 	other = start_reader_proc(&host);
 	for (unsigned i = 0; !stats_of("leaves").detached; i++) {
-		assert_true(i < 2000);
+		assert_true(i < 6000);
 		pause_us(10000);
 	}
 	kill(pid, SIGCONT);

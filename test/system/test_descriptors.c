@@ -293,7 +293,7 @@ static double cpu_seconds(pid_t pid)
 /* ZeroMQ may have taken all for a moment, but it is made to give some back. */
 static void await_spare_descriptors(pid_t producer)
 {
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i < 6000; i++) {
 		if (descriptors_of(producer) < LIMIT_RUSH)
 			return;
 		pause_us(10000);
