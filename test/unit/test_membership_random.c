@@ -244,6 +244,14 @@ static void everybody_gets_on(void)
 	}
 }
 
+/* How far the stream has come, or will when a jump that is due is done. */
+static uint64_t stream_at(void)
+{
+	uint64_t claimed = world.m.view[0].claimed;
+
+	return world.m.jumping ? max64(claimed, world.m.target) : claimed;
+}
+
 /* Nobody is left: an end is one for all who might come. */
 static void check_end(void)
 {
@@ -253,8 +261,7 @@ static void check_end(void)
 		if (world.who[i].in)
 			person_leave(&world.who[i]);
 	ended = tsi_membership_ended(&world.m);
-	if (world.end != TSI_NEVER &&
-	    world.m.view[0].claimed <= world.end - world.n)
+	if (world.end != TSI_NEVER && stream_at() <= world.end - world.n)
 		check(!ended);
 	for (uint32_t how = 0; how < 3; how++) {
 		struct tsi_join j = { .join = how };
