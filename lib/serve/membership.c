@@ -18,6 +18,7 @@ static void jump_to(struct tsi_membership *m, uint64_t target)
 {
 	m->jumping = true;
 	m->target = target;
+	m->furthest = max64(m->furthest, m->view[0].claimed);
 	m->greatest = min64(m->greatest, target);
 }
 
@@ -65,9 +66,9 @@ void tsi_membership_hold(struct tsi_membership *m, uint64_t from)
 {
 	struct tsi_view_state *base = &m->view[0];
 
+	m->furthest = max64(m->furthest, max64(base->claimed, from));
 	tsi_membership_begin_at(base, from);
 	m->hold = m->greatest = m->last = from;
-	m->given = max64(m->given, from);
 	m->jumping = false;
 	m->started = true;
 }
@@ -150,7 +151,7 @@ int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
 	m->count++;
 	if (m->rows <= c.id)
 		m->rows = c.id + 1;
-	m->given = max64(m->given, c.start);
+	m->furthest = max64(m->furthest, c.start);
 	if (m->count >= m->c.min_members)
 		m->started = true;
 	c.epoch_end = c.start + m->c.epoch_len;

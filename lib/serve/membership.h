@@ -81,7 +81,7 @@ struct tsi_membership {
 	bool jumping;      /* until the head reaches the last claim */
 	uint64_t target;   /* of the jump */
 	uint64_t greatest; /* greatest min(tail, head) ever seen */
-	uint64_t given;    /* greatest start ever given */
+	uint64_t furthest; /* greatest start given, or claim before a jump */
 	uint64_t last;     /* min(tail, head) of the last member that left, or
 			    * that needs no more samples */
 	int64_t looked_ms; /* by tsi_membership_slowest() */

@@ -398,7 +398,7 @@ bool tsi_membership_can_hold(const struct tsi_membership *m, uint64_t from)
 /* A start that no stream comes to. */
 static bool too_far(const struct tsi_membership *m, const struct tsi_join *j)
 {
-	uint64_t most = max64(m->given, m->view[0].claimed);
+	uint64_t most = max64(m->furthest, m->view[0].claimed);
 
 	if (j->moves)
 		return !comes_to(m, j->after);

@@ -168,6 +168,34 @@ static void with_others_it_gets_what_is_held_and_else_a_reason(void **state)
 	assert_int_equal(resumed(0, 2500, 3000), 2500);
 }
 
+/* Its only reader reads to sample 450, and leaves. */
+static void read_to_450(void)
+{
+	struct tsi_joined a;
+
+	make(100, 50, 128, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	for (uint64_t tail = 0; tail <= 450; tail += 50) {
+		tsi_membership_tail(&m, a.id, tail, 0);
+		fill();
+	}
+	tsi_membership_leave(&m, a.id);
+}
+
+/* Where a stream has been is no place that it hasn't come near. */
+static void who_was_ahead_of_a_stream_that_went_back_waits(void **state)
+{
+	(void)state;
+	read_to_450();
+	assert_int_equal(resumed(0, 4, 100), 4);
+	assert_true(tsi_membership_apply_jump(&m));
+	assert_int_equal(fill(), 132);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 500).start, 500);
+	read_to_450();
+	tsi_membership_hold(&m, 4);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 500).start, 500);
+}
+
 static void an_ended_stream_does_not_go_back(void **state)
 {
 	struct tsi_joined a, c;
@@ -198,6 +226,8 @@ int main(void)
 		cmocka_unit_test(it_goes_ahead_however_far),
 		cmocka_unit_test(
 			with_others_it_gets_what_is_held_and_else_a_reason),
+		cmocka_unit_test(
+			who_was_ahead_of_a_stream_that_went_back_waits),
 		cmocka_unit_test(an_ended_stream_does_not_go_back),
 	};
 
