@@ -142,7 +142,8 @@ void tsi_membership_give_up_hold(struct tsi_membership *m);
  * from there does.  Only the first epoch of TSOCK_JOIN_NOW is a short one.
  * TSOCK_EAGAIN: the stream has to go back for it, and will when the samples
  * that are being made are published.  TSOCK_EREFUSED for an exact start that
- * isn't held, and that the stream can't be moved to.
+ * isn't held, and that the stream can't be moved to; also where the view holds
+ * that start, but the rings that it is made of no longer hold the next one.
  */
 int tsi_membership_forecast(const struct tsi_membership *m,
 			    const struct tsi_join *j, uint64_t *start);

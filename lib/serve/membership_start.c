@@ -13,7 +13,9 @@
  * the samples that the reader's own view holds, and the samples that the stage
  * of this view has not read yet.  The start of the next epoch would then be
  * overwritten before the reader comes to it.  So the next start of the last of
- * these readers is kept, until that reader is beyond it.
+ * these readers is kept, until that reader is beyond it.  And where it is
+ * overwritten already, no reader goes on behind it, although a view may still
+ * hold the samples there.
  */
 #include "serve/membership_parts.h"
 
@@ -270,10 +272,29 @@ bool tsi_membership_ended(const struct tsi_membership *m)
 
 /* ---- exact starts ---- */
 
+/* Do the rings that a ring is made of hold what will be the next start? */
+static bool sources_hold_next(const struct tsi_membership *m,
+			      const struct tsi_view_state *ring,
+			      const struct tsi_join *j)
+{
+	uint32_t how = j->leaves ? j->join : TSOCK_JOIN_EPOCH;
+	uint64_t next = tsi_membership_boundary(m, how, j->after + 1);
+
+	while (ring != m->view) {
+		ring = &m->view[ring->source];
+		if (!tsi_membership_held(ring, next))
+			return false;
+	}
+	return true;
+}
+
+/* A view may reach so far back that its source has passed the next start. */
 static bool is_held(const struct tsi_membership *m, const struct tsi_join *j)
 {
-	return tsi_membership_held(tsi_membership_origin(m, j->view),
-				   j->after) &&
+	const struct tsi_view_state *origin = tsi_membership_origin(m, j->view);
+
+	return tsi_membership_held(origin, j->after) &&
+	       sources_hold_next(m, origin, j) &&
 	       !(m->jumping && j->after < m->target);
 }
 

@@ -168,6 +168,56 @@ static void with_others_it_gets_what_is_held_and_else_a_reason(void **state)
 	assert_int_equal(resumed(0, 2500, 3000), 2500);
 }
 
+/*
+ * The view holds sample 90 until its slot is claimed for sample 218.  A reader
+ * that goes on there begins its next epoch at sample 100, perhaps alone, when
+ * the view has ended: so the base ring has to hold sample 100.
+ */
+static void
+nobody_goes_on_where_the_base_has_passed_its_next_epoch(void **state)
+{
+	struct tsi_joined a, b;
+
+	(void)state;
+	make_chain(100, 1, 128, false);
+	b = join_view(1, 0);
+	fill();
+	stage(1, 128);
+	tsi_membership_tail(&m, b.id, 90, 0);
+	assert_int_equal(fill(), 228);
+	stage(1, 90);
+	tsi_membership_tail(&m, b.id, 110, 0);
+	assert_int_equal(resume(1, 90, 100, &a), 0);
+	assert_int_equal(fill(), 228);
+	tsi_membership_leave(&m, a.id);
+	stage(0, 1);
+	assert_true(m.view[1].claimed <= 90 + 128);
+	assert_int_equal(resume(1, 90, 100, &a), TSOCK_EREFUSED);
+	/* The next epoch after this place is still to come. */
+	assert_int_equal(resumed(1, 101, 200), 101);
+}
+
+static void who_went_on_in_a_view_finds_its_next_epoch_alone(void **state)
+{
+	struct tsi_joined a, b;
+
+	(void)state;
+	make_chain(100, 1, 128, false);
+	b = join_view(1, 0);
+	fill();
+	stage(1, 128);
+	tsi_membership_tail(&m, b.id, 90, 0);
+	fill();
+	stage(1, 90);
+	tsi_membership_tail(&m, b.id, 110, 0);
+	assert_int_equal(resume(1, 90, 100, &a), 0);
+	fill();
+	tsi_membership_leave(&m, b.id);
+	tsi_membership_tail(&m, a.id, 100, 0);
+	tsi_membership_leave(&m, a.id);
+	assert_int_equal(join_view(1, 100).start, 100);
+}
+
 /* Its only reader reads to sample 450, and leaves. */
 static void read_to_450(void)
 {
@@ -226,6 +276,10 @@ int main(void)
 		cmocka_unit_test(it_goes_ahead_however_far),
 		cmocka_unit_test(
 			with_others_it_gets_what_is_held_and_else_a_reason),
+		cmocka_unit_test(
+			nobody_goes_on_where_the_base_has_passed_its_next_epoch),
+		cmocka_unit_test(
+			who_went_on_in_a_view_finds_its_next_epoch_alone),
 		cmocka_unit_test(
 			who_was_ahead_of_a_stream_that_went_back_waits),
 		cmocka_unit_test(an_ended_stream_does_not_go_back),
