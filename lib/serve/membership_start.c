@@ -77,6 +77,14 @@ bool tsi_membership_held(const struct tsi_view_state *v, uint64_t q)
 	return v->base <= q && v->claimed <= q + v->capacity;
 }
 
+/* The first sample that a ring still holds. */
+static uint64_t first_held(const struct tsi_view_state *v)
+{
+	return v->claimed > v->capacity
+		       ? max64(v->base, v->claimed - v->capacity)
+		       : v->base;
+}
+
 uint64_t tsi_membership_reach(const struct tsi_membership *m,
 			      const struct tsi_member *r)
 {
@@ -248,8 +256,10 @@ static uint64_t start_alone(const struct tsi_membership *m,
 					    max64(from, base->claimed));
 	if (fits(m, j, q))
 		return q;
-	/* At the stream's end: what the last member to leave would get. */
-	from = tsi_membership_boundary(m, j->join, max64(m->last, j->after));
+	/* At the stream's end: what the last member to leave would get.  Its
+	 * view may have held what the base ring no longer holds. */
+	from = max64(max64(m->last, j->after), first_held(base));
+	from = tsi_membership_boundary(m, j->join, from);
 	return at_hand(m, from) ? from : q;
 }
 
@@ -310,11 +320,6 @@ bool tsi_membership_must_jump(const struct tsi_membership *m,
 /* No reader can move the stream: why it can't have this start. */
 static int err_passed(const struct tsi_membership *m, const struct tsi_join *j)
 {
-	const struct tsi_view_state *base = &m->view[0];
-	uint64_t first = base->base;
-
-	if (base->claimed > base->capacity)
-		first = max64(first, base->claimed - base->capacity);
 	return tsi_err(
 		TSOCK_EREFUSED,
 		"sample %llu (of epoch %llu) can't be read again: the stream "
@@ -324,7 +329,8 @@ static int err_passed(const struct tsi_membership *m, const struct tsi_join *j)
 		"(--name)",
 		(unsigned long long)j->after,
 		(unsigned long long)(j->after / m->c.epoch_len), m->count,
-		m->count == 1 ? "" : "s", (unsigned long long)first);
+		m->count == 1 ? "" : "s",
+		(unsigned long long)first_held(&m->view[0]));
 }
 
 /* A sole reader takes the stream to where it wants to go on. */

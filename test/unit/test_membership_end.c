@@ -93,6 +93,32 @@ static void a_tail_at_the_end_does_not_end_the_stream(void **state)
 	assert_int_equal(fill(), 1128);
 }
 
+/*
+ * The first epoch's start was in the view alone when the last reader left, which
+ * had read none of it.  This reader's next epoch is the second one.
+ */
+static void who_left_at_a_start_that_is_gone_gets_the_next_one(void **state)
+{
+	struct tsi_joined a, b;
+
+	(void)state;
+	make(17, 1, 33, 34);
+	tsi_membership_source(&m, 1, 0, 37, false);
+	a = hold_view(1, 0);
+	fill();
+	stage(1, 6);
+	tsi_membership_tail(&m, a.id, 1, 0);
+	assert_int_equal(fill(), 34);
+	b = join_view(1, 0);
+	assert_int_equal(b.start, 0);
+	stage(1, 28);
+	tsi_membership_tail(&m, a.id, 34, 0);
+	tsi_membership_leave(&m, a.id);
+	tsi_membership_leave(&m, b.id);
+	assert_false(tsi_membership_ended(&m));
+	assert_int_equal(join_view(1, 17).start, 17);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -100,6 +126,8 @@ int main(void)
 		cmocka_unit_test(who_stops_in_the_last_epoch_ends_the_stream),
 		cmocka_unit_test(the_last_epoch_is_kept_for_who_left_before_it),
 		cmocka_unit_test(a_tail_at_the_end_does_not_end_the_stream),
+		cmocka_unit_test(
+			who_left_at_a_start_that_is_gone_gets_the_next_one),
 	};
 
 	return cmocka_run_group_tests_name("membership_end", tests, NULL, NULL);
