@@ -107,12 +107,23 @@ def test_a_bad_file_is_named_with_its_stream_failed(serve, tmp_path, images):
 
 
 def test_the_end_of_a_stream_is_the_same_for_every_iterator(serve):
-    serve("--epochs", 1)
+    served = serve("--epochs", 1)
+    other = tsock.DataLoader("toy", 16, **INDEX)
+    stays = iter(other)
+    next(stays)  # the stream runs until this one has left
     loader = tsock.DataLoader("toy", 16, **INDEX)
     for _ in loader:
         pass
-    for _ in range(3):
-        with pytest.raises(tsock.StreamEnded) as e:
-            next(iter(loader))
-        assert e.value.code == "TSOCK_EENDED"
-    until(lambda: tsock.query("toy")["consumers"] == 0)
+
+    def meets_the_end():
+        for _ in range(3):
+            with pytest.raises(tsock.StreamEnded) as e:
+                next(iter(loader))
+            assert e.value.code == "TSOCK_EENDED"
+
+    meets_the_end()
+    until(lambda: tsock.query("toy")["consumers"] == 1)
+    for _ in stays:
+        pass
+    assert served.process.wait(150) == 0
+    meets_the_end()
