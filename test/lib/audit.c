@@ -26,12 +26,11 @@
 #define OTHERS 0
 #endif
 
-#define LOOKS 60000 /* a millisecond each, for threads that are about to end */
-
 static struct {
 	pid_t pid;
 	unsigned descriptors, threads;
 } before;
+static unsigned patience_ms = 60000; /* for threads that are about to end */
 
 static unsigned entries(const char *path)
 {
@@ -51,7 +50,7 @@ static unsigned wait_for_threads(void)
 	struct timespec ms = { 0, 1000000 };
 	unsigned n = entries("/proc/self/task");
 
-	for (unsigned i = 0; n > before.threads && i < LOOKS; i++) {
+	for (unsigned i = 0; n > before.threads && i < patience_ms; i++) {
 		nanosleep(&ms, NULL);
 		n = entries("/proc/self/task");
 	}
@@ -133,4 +132,9 @@ __attribute__((constructor)) static void begin(void)
 
 void audit_this_program(void)
 {
+}
+
+void audit_threads_within(unsigned ms)
+{
+	patience_ms = ms;
 }

@@ -13,4 +13,7 @@
 /* A program that calls this anywhere is audited; it does nothing. */
 void audit_this_program(void);
 
+/* How long a thread may take to end, in about milliseconds; a minute without. */
+void audit_threads_within(unsigned ms);
+
 #endif

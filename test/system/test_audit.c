@@ -30,8 +30,10 @@ static int leave_something(const char *what)
 	if (strcmp(what, "descriptor") == 0)
 		return 0;
 	close(fd);
-	if (strcmp(what, "thread") == 0)
+	if (strcmp(what, "thread") == 0) {
+		audit_threads_within(100);
 		pthread_create(&t, NULL, stay, NULL);
+	}
 	if (strcmp(what, "child") == 0 && fork() == 0)
 		_exit(0);
 	return 0;
