@@ -115,6 +115,7 @@ scratch=$(mktemp -d /tmp/tsock-XXXXXX) || exit 1
 cleanup()
 {
 	stop_builds
+	stop_venv
 	stop_programs
 	rm -rf "$scratch"
 }
@@ -125,6 +126,8 @@ trap 'exit 130' INT TERM HUP
 . test/programs.bash
 # shellcheck source=test/builds.bash
 . test/builds.bash
+# shellcheck source=test/venv.bash
+. test/venv.bash
 # shellcheck source=test/suites.bash
 . test/suites.bash
 
@@ -258,6 +261,7 @@ for suite in "$@"; do
 		say "run.sh: no suite $suite" >&2
 		exit 2
 	fi
+	case $suite in python | frameworks) start_venv ;; esac
 done
 while [ $# -gt 0 ]; do
 	run_suite "$@"

@@ -131,38 +131,6 @@ suite_clang()
 	finish_build clang && pass 1 'builds by clang'
 }
 
-# pip_install SECONDS VENV PACKAGE...
-pip_install()
-{
-	timeout "$1" "$2/bin/python" -m pip install --quiet --retries 2 \
-		--disable-pip-version-check "${@:3}"
-}
-
-# Installed once; what the network didn't give is tried again the next time,
-# and so is what the list has got since.
-fill_venv()
-{
-	local venv=build/venv log=$logs/venv.log all
-	local small='numpy pillow pytest mypy libclang'
-	all="$small torch torchvision"
-	[ "$(cat $venv/filled 2>/dev/null)" != "$all" ] || return 0
-	command -v python3 >/dev/null || return 1
-	say "      filling $venv ($all)"
-	: >"$log"
-	if [ ! -e $venv/filled ]; then
-		python3 -m venv --clear $venv >"$log" 2>&1 || return 1
-	fi
-	# shellcheck disable=SC2086 # lists
-	if pip_install 1200 $venv $all >>"$log" 2>&1; then
-		echo "$all" >$venv/filled
-		return 0
-	fi
-	# shellcheck disable=SC2086 # a list
-	pip_install 600 $venv $small >>"$log" 2>&1 || return 1
-	skip 'tests against torch and torchvision' \
-		"pip can't install them: $(tail -n 1 "$log")"
-}
-
 # run_pytest NAME VENV FOLDER: as several programs, each of which has every
 # third file, so that what one waits for doesn't hold up the others.
 run_pytest()

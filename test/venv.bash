@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+# venv.bash - build/venv, with the Python packages that tests need.
+
+installer= # the process group that fills it
+
+# pip_install SECONDS VENV PACKAGE...
+pip_install()
+{
+	timeout --foreground "$1" "$2/bin/python" -m pip install --quiet \
+		--retries 2 --disable-pip-version-check "${@:3}" </dev/null
+}
+
+# Installed once; what the network didn't give is tried again the next time,
+# and so is what the list has got since.  2: without torch.
+install_venv()
+{
+	local venv=build/venv log=$logs/venv.log
+	local small='numpy pillow pytest mypy libclang'
+	local all="$small torch torchvision"
+	[ "$(cat $venv/filled 2>/dev/null)" != "$all" ] || return 0
+	command -v python3 >/dev/null || return 1
+	: >"$log"
+	if [ ! -e $venv/filled ]; then
+		python3 -m venv --clear $venv >"$log" 2>&1 || return 1
+	fi
+	# shellcheck disable=SC2086 # lists
+	if pip_install 1200 $venv $all >>"$log" 2>&1; then
+		echo "$all" >$venv/filled
+		return 0
+	fi
+	# shellcheck disable=SC2086 # a list
+	pip_install 600 $venv $small >>"$log" 2>&1 || return 1
+	return 2
+}
+
+# While other suites run: most of it is waiting for the network.
+start_venv()
+{
+	[ -z "$installer" ] || return 0
+	set -m # a process group of its own, which can be killed
+	(
+		trap - EXIT
+		install_venv
+		rc=$?
+		note_cpu 'filling of build/venv'
+		echo $rc >"$scratch/venv"
+	) &
+	installer=$!
+	set +m
+}
+
+fill_venv()
+{
+	start_venv
+	while [ ! -s "$scratch/venv" ] && kill -0 "$installer" 2>/dev/null; do
+		sleep 0.1
+		reap
+	done
+	case $(cat "$scratch/venv" 2>/dev/null) in
+	0) ;;
+	2)
+		skip 'tests against torch and torchvision' \
+			"pip can't install them: $(tail -n 1 $logs/venv.log)"
+		;;
+	*) return 1 ;;
+	esac
+}
+
+stop_venv()
+{
+	[ -z "$installer" ] || kill -- "-$installer" 2>/dev/null
+}
