@@ -177,6 +177,35 @@ static void the_start_that_is_kept_is_stated_in_the_views_ring(void **state)
 	tsock_serve_close(s);
 }
 
+/* Reads so many batches and says so; then, when it is told to, for ever. */
+static pid_t start_leader(const struct reader *r, unsigned batches, int said,
+			  int go)
+{
+	pid_t pid = spawn();
+	tsock_batch *b;
+	char byte;
+	tsock *t;
+	int err;
+
+	if (pid)
+		return pid;
+	t = connect_reader(r);
+	need(!tsock_begin(t));
+	for (unsigned i = 0;; i++) {
+		if (i == batches)
+			need(write(said, "s", 1) == 1 &&
+			     read(go, &byte, 1) == 1);
+		err = tsock_next(t, -1, &b);
+		if (err == TSOCK_EEPOCH)
+			err = tsock_begin(t) ? TSOCK_EARG
+					     : tsock_next(t, -1, &b);
+		if (err)
+			die("the leader: %s", tsock_errmsg());
+		tsock_batch_release(b);
+	}
+}
+
+/* The leader stands in the middle of an epoch when the other one joins. */
 static void only_the_first_epoch_of_joining_now_is_short(void **state)
 {
 	struct source src = { .name = "short",
@@ -184,24 +213,32 @@ static void only_the_first_epoch_of_joining_now_is_short(void **state)
 			      .ring = 64,
 			      .max_batch = 16,
 			      .payload = 40 };
-	struct reader lead = {
-		.src = &src, .batch = 16, .epochs = 1000, .hold_us = 500
-	};
+	struct reader lead = { .src = &src, .batch = 16 };
 	struct reader late = { .src = &src,
 			       .batch = 10,
 			       .join = TSOCK_JOIN_NOW,
 			       .between = TSOCK_BETWEEN_LEAVE };
-	pid_t producer = start_producer(&src), pid = start_reader(&lead);
-	tsock *t = connect_reader(&late);
+	int said[2], go[2];
+	pid_t producer, pid;
+	char byte;
+	tsock *t;
 
 	(void)state;
-	wait_head("short", 300);
+	assert_int_equal(pipe(said), 0);
+	assert_int_equal(pipe(go), 0);
+	producer = start_producer(&src);
+	pid = start_leader(&lead, 20, said[1], go[0]);
+	close(said[1]);
+	assert_int_equal(read(said[0], &byte, 1), 1);
+	t = connect_reader(&late);
 	for (unsigned e = 0; e < 4; e++) {
 		uint64_t got = 0;
 		tsock_batch *b;
 		int err;
 
 		assert_int_equal(tsock_begin(t), 0);
+		if (!e)
+			assert_int_equal(write(go[1], "g", 1), 1);
 		while ((err = tsock_next(t, 60000, &b)) == 0) {
 			check_batch(&late, b, 0);
 			got += tsock_batch_count(b);
@@ -213,6 +250,9 @@ static void only_the_first_epoch_of_joining_now_is_short(void **state)
 	tsock_close(t);
 	kill_and_reap(pid);
 	kill_and_reap(producer);
+	close(said[0]);
+	close(go[0]);
+	close(go[1]);
 }
 
 /* ---- the end ---- */
