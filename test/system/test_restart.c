@@ -137,6 +137,21 @@ static unsigned disturb(const struct source *src, pid_t producer,
 	return killed;
 }
 
+/*
+ * Until all have begun.  Or until the first one is through: it may have read
+ * all before this process looks, and a stream that ends may have ended then.
+ */
+static void await_readers(const char *name, unsigned n, pid_t first)
+{
+	struct tsock_stats st = { .size = sizeof(st) };
+
+	while (!has_ended(first)) {
+		if (!tsock_query(name, 1000, &st) && st.consumers >= n)
+			return;
+		pause_us(1000);
+	}
+}
+
 static unsigned deaths; /* of producers, in all cases */
 
 static void run(const struct source *src, struct reader *r, unsigned n,
@@ -149,13 +164,12 @@ static void run(const struct source *src, struct reader *r, unsigned n,
 		pid[i] = start_steady(&r[i]);
 	}
 	/*
-	 * Ranks begin together once, and from then on go on by themselves; one
-	 * may have read all before this process looks.  And a stream that
-	 * waits for readers waits no longer once its producer has died.
+	 * Ranks begin together once, and from then on go on by themselves.  And
+	 * a stream that waits for readers waits no longer once its producer has
+	 * died.
 	 */
-	while ((r[0].world || src->min_consumers) &&
-	       stats_of(src->name).consumers < n && !has_ended(pid[0]))
-		pause_us(1000);
+	if (r[0].world || src->min_consumers)
+		await_readers(src->name, n, pid[0]);
 	deaths += disturb(src, producer, pid, n, seed, most);
 }
 
