@@ -20,18 +20,22 @@ static const struct source model = { .name = "hang",
 				     .image = SIDE };
 
 static int told[2]; /* a pipe: the producer is in the call */
+static int go[2];   /* a pipe: a call that waits to be told may go on */
 
 static pid_t start_faulty(const struct source *src, const char *fault)
 {
 	char fd[16];
 	pid_t pid;
 
-	need(pipe(told) == 0);
+	need(pipe(told) == 0 && pipe(go) == 0);
 	snprintf(fd, sizeof(fd), "%d", told[1]);
 	set("SIMCUDA_TELL", fd);
+	snprintf(fd, sizeof(fd), "%d", go[0]);
+	set("SIMCUDA_GO", fd);
 	set("SIMCUDA_FAULT", fault);
 	pid = start_producer(src);
 	unsetenv("SIMCUDA_FAULT");
+	unsetenv("SIMCUDA_GO");
 	unsetenv("SIMCUDA_TELL");
 	return pid;
 }
@@ -44,11 +48,18 @@ static void wait_for_the_call(const char *fault)
 		fail_msg("%s was never called", fault);
 }
 
+static void close_pipes(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		close(told[i]);
+		close(go[i]);
+	}
+}
+
 static void stop_faulty(pid_t producer)
 {
 	kill_and_reap(producer);
-	close(told[0]);
-	close(told[1]);
+	close_pipes();
 }
 
 /* ---- for ever ---- */
@@ -66,7 +77,6 @@ static void host_jobs_go_on(const char *fault)
 				   .epochs = 1 };
 	pid_t producer = start_faulty(&model, fault);
 	pid_t there = start_reader_proc(&stays), hangs, next;
-	struct tsock_stats st;
 
 	wait_readers("hang", 1);
 	hangs = start_reader_proc(&gpu);
@@ -81,8 +91,7 @@ static void host_jobs_go_on(const char *fault)
 	pause_us(50000);
 	kill_and_reap(next);
 	kill_and_reap(hangs);
-	st = stats_of("hang");
-	assert_int_equal(st.consumers, 1);
+	wait_readers("hang", 1);
 	assert_int_equal(waitpid(there, NULL, WNOHANG), 0);
 	kill_and_reap(there);
 	stop_faulty(producer);
@@ -140,30 +149,45 @@ static void a_producer_ends_although_a_gpu_hangs(void **state)
 	src.epochs = 1;
 	src.n = 2000;
 	producer = start_faulty(&src, "cuMemCreate=hang");
-	there = start_reader_proc(&stays);
-	wait_readers("hang", 1);
 	hangs = start_reader_proc(&gpu);
 	wait_for_the_call("cuMemCreate");
+	/* Now, for it ends the stream. */
+	there = start_reader_proc(&stays);
 	assert_int_equal(ended(there), 0);
 	assert_int_equal(ended(producer), 0);
 	kill_and_reap(hangs);
-	close(told[0]);
-	close(told[1]);
+	close_pipes();
 }
 
 /* ---- for a while ---- */
 
-/* It gives up before the ring is made, and comes again later. */
-static void give_up(const struct reader_proc *r)
+static int asked[2]; /* a pipe: a reader has asked for the ring in vain */
+
+/* It asks before the ring is made; one gives up then, and comes again. */
+static void ask_early(const struct reader_proc *r)
 {
 	struct gpu_reader s;
 
 	gpu_reader_open(&s, r);
 	need(tsock_begin_timed(s.t, 50) == TSOCK_EAGAIN);
-	tsock_leave(s.t);
+	if (r->batch < 16)
+		tsock_leave(s.t);
+	need(write(asked[1], "a", 1) == 1);
 	need(gpu_reader_begin(&s));
 	gpu_reader_epoch(&s);
 	gpu_reader_close(&s);
+}
+
+static void await_asked(unsigned n)
+{
+	struct pollfd p = { .fd = asked[0], .events = POLLIN };
+	char byte;
+
+	while (n--) {
+		/* One that died never will. */
+		assert_int_equal(poll(&p, 1, 60000), 1);
+		assert_int_equal(read(asked[0], &byte, 1), 1);
+	}
 }
 
 static void who_waits_for_a_ring(const char *fault)
@@ -174,30 +198,39 @@ static void who_waits_for_a_ring(const char *fault)
 				 .floats = true,
 				 .batch = 16,
 				 .epochs = 1 };
-	pid_t producer, pid[4];
+	pid_t producer, pid[5];
 
-	src.min_consumers = 4;
+	/* None begins before they were counted. */
+	src.min_consumers = 5;
+	need(pipe(asked) == 0);
 	producer = start_faulty(&src, fault);
-	pid[0] = start_reader_proc(&r);
+	pid[0] = start_as(ask_early, &r);
 	wait_for_the_call(fault);
-	pid[1] = start_as(give_up, &r);
-	pid[2] = start_reader_proc(&r);
+	pid[1] = start_as(ask_early, &r);
+	r.batch = 9;
+	pid[2] = start_as(ask_early, &r);
 	r.transport = STORED;
 	pid[3] = start_reader_proc(&r);
+	await_asked(3);
+	assert_int_equal(write(go[1], "g", 1), 1);
 	wait_readers("hang", 4);
 	/* As stored, and as floats. */
 	assert_int_equal(stats_of("hang").views, 2);
-	for (unsigned i = 0; i < 4; i++)
+	r.transport = HOST;
+	pid[4] = start_reader_proc(&r);
+	for (unsigned i = 0; i < 5; i++)
 		assert_int_equal(ended(pid[i]), 0);
 	stop_faulty(producer);
+	close(asked[0]);
+	close(asked[1]);
 }
 
 static void those_who_want_the_same_get_one_ring(void **state)
 {
 	(void)state;
-	who_waits_for_a_ring("cuInit=1500ms");
-	who_waits_for_a_ring("cuMemCreate:1=1500ms");
-	who_waits_for_a_ring("cuMemHostRegister:1=1500ms");
+	who_waits_for_a_ring("cuInit=told");
+	who_waits_for_a_ring("cuMemCreate:1=told");
+	who_waits_for_a_ring("cuMemHostRegister:1=told");
 }
 
 /* The first two are told, or copy for themselves; the third gets its ring. */

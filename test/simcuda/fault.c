@@ -7,14 +7,17 @@
  * call) and slow=MS (each piece of work takes that much longer).  The name
  * `work` is the execution of work, not a call.  NAME@D counts device D alone.
  * The code `lost` is a device that has gone: every later call fails.  The code
- * `hang` is a call that never returns, and `1500ms` one that takes that much
- * longer; of cuInit they hold for the first call of any function, which all
- * others wait for.  Each of both writes a byte to the descriptor SIMCUDA_TELL
- * when it begins.
+ * `hang` is a call that never returns, `300ms` one that takes that much longer,
+ * and `told` one that goes on when a byte can be read from the descriptor
+ * SIMCUDA_GO, where it stays for other such calls; of cuInit they hold for the
+ * first call of any function, which all others wait for.  Each of the three
+ * writes a byte to the descriptor SIMCUDA_TELL when it begins.
  */
 #include "sim.h"
 
+#include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,12 +65,25 @@ static void rest(int64_t ns)
 	nanosleep(&ts, NULL);
 }
 
+static void await_word(void)
+{
+	const char *go = getenv("SIMCUDA_GO");
+	struct pollfd p = { .fd = go ? atoi(go) : -1, .events = POLLIN };
+	int n;
+
+	do
+		n = poll(&p, 1, -1);
+	while (n < 0 && errno == EINTR);
+	if (n != 1 || !(p.revents & POLLIN))
+		sim_die("SIMCUDA_GO=%s can't be read", go ? go : "");
+}
+
 /* With the lock or without it: a call that others needn't wait for. */
 static void linger(const struct sim_fault *f, bool unlocked)
 {
 	const char *tell = getenv("SIMCUDA_TELL");
 	int64_t ns = f->late_ns;
-	bool hang = f->hang;
+	bool hang = f->hang, told = f->told;
 
 	if (tell && write(atoi(tell), "x", 1) != 1)
 		sim_die("SIMCUDA_TELL=%s can't be written to", tell);
@@ -75,6 +91,8 @@ static void linger(const struct sim_fault *f, bool unlocked)
 		pthread_mutex_unlock(&sim.lock);
 	while (hang)
 		pause();
+	if (told)
+		await_word();
 	rest(ns);
 	if (unlocked)
 		pthread_mutex_lock(&sim.lock);
@@ -82,7 +100,7 @@ static void linger(const struct sim_fault *f, bool unlocked)
 
 static cudaError_t happens(const struct sim_fault *f, unsigned device)
 {
-	if (f->hang || f->late_ns) {
+	if (f->hang || f->told || f->late_ns) {
 		linger(f, true);
 		return cudaSuccess;
 	}
@@ -149,6 +167,7 @@ static bool parse(char *item, struct sim_fault *f)
 	f->device = (int)device;
 	f->lost = strcmp(eq, "lost") == 0;
 	f->hang = strcmp(eq, "hang") == 0;
+	f->told = strcmp(eq, "told") == 0;
 	f->code = (cudaError_t)strtol(eq, &end, 10);
 	if (f->lost) {
 		f->code = cudaErrorUnknown;
@@ -157,7 +176,7 @@ static bool parse(char *item, struct sim_fault *f)
 		/* The work may be dropped meanwhile: `slow` is for that. */
 		if (strcmp(item, "work") == 0)
 			return false;
-	} else if (!f->hang && (end == eq || *end)) {
+	} else if (!f->hang && !f->told && (end == eq || *end)) {
 		return false;
 	}
 	if (strlen(item) >= sizeof(f->name))

@@ -206,7 +206,7 @@ struct sim_fault {
 	unsigned nth; /* 0: all */
 	bool onwards;
 	cudaError_t code;
-	bool lost, hang;
+	bool lost, hang, told;
 	int64_t late_ns;
 	unsigned calls;
 };
