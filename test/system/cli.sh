@@ -232,6 +232,10 @@ result $? '--list shows that one was stopped' "$(cat "$work/out")"
 start_first=$pid
 "$producer" "${set[@]}" "${small[@]}" --split val --quiet 2>"$work/err" &
 second=$!
+for _ in $(seq 1800); do
+	"$producer" --list | grep -q '^imagenet-val ' && break
+	sleep 0.05
+done
 timeout 90 "$seen" imagenet-val 5 1 >"$work/out" 2>&1
 result $? 'the val split is another stream' "$(cat "$work/out" "$work/err")"
 kill "$second"
@@ -275,6 +279,15 @@ stop
 
 # --- standard error has gone ---
 
+# What says nothing serves as soon as it is listed.
+listed()
+{
+	local _
+	for _ in $(seq 1800); do
+		"$producer" --list | grep -q "^$1 " && return
+		sleep 0.05
+	done
+}
 "$producer" "${set[@]}" "${small[@]}" --epochs 1 --name dumb \
 	0<&- 1>&- 2>&- &
 pid=$!
