@@ -161,7 +161,7 @@ static void run_fake_producer(const struct fake_producer *r)
 		if (item[1].revents && !tsi_fdpass_accept(fdpass, &sock)) {
 			struct pollfd p = { .fd = sock, .events = POLLIN };
 
-			poll(&p, 1, 1000);
+			poll(&p, 1, LONG_MS);
 			serve_fdpass(r, sock);
 			/* The silent keep it open. */
 			if (!r->fdpass)
