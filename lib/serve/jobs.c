@@ -29,29 +29,42 @@ static bool begins_anew(const struct tsi_job *k, const struct tsi_msg_join *j)
 	return k->complete && k->rank[j->rank].joined;
 }
 
-static struct tsi_job *add(struct tsi_jobs *t, const struct tsi_msg_join *j)
-{
-	for (unsigned i = 0; i < TSI_JOBS; i++) {
-		struct tsi_job *k = &t->job[i];
-
-		if (k->used)
-			continue;
-		memset(k, 0, sizeof(*k));
-		k->used = true;
-		t->count++;
-		memcpy(k->id, j->job, TSOCK_JOB);
-		k->world = j->world;
-		for (unsigned r = 0; r < TSOCK_MAX_RANKS; r++)
-			k->rank[r].reader = -1;
-		return k;
-	}
-	return NULL;
-}
-
 static void forget(struct tsi_jobs *t, struct tsi_job *k)
 {
 	k->used = false;
 	t->count--;
+}
+
+/* A place in the table; if need be that of a job which nobody waits for. */
+static struct tsi_job *make_place(struct tsi_jobs *t)
+{
+	struct tsi_job *begun = NULL;
+
+	for (unsigned i = 0; i < TSI_JOBS; i++) {
+		if (!t->job[i].used)
+			return &t->job[i];
+		if (t->job[i].let_go)
+			begun = &t->job[i];
+	}
+	if (begun)
+		forget(t, begun);
+	return begun;
+}
+
+static struct tsi_job *add(struct tsi_jobs *t, const struct tsi_msg_join *j)
+{
+	struct tsi_job *k = make_place(t);
+
+	if (!k)
+		return NULL;
+	memset(k, 0, sizeof(*k));
+	k->used = true;
+	t->count++;
+	memcpy(k->id, j->job, TSOCK_JOB);
+	k->world = j->world;
+	for (unsigned r = 0; r < TSOCK_MAX_RANKS; r++)
+		k->rank[r].reader = -1;
+	return k;
 }
 
 static int check(const struct tsi_msg_join *j)
@@ -230,16 +243,28 @@ bool tsi_jobs_wait(const struct tsi_jobs *t, unsigned reader)
 	for (unsigned i = 0; t->count && i < TSI_JOBS; i++)
 		for (unsigned r = 0; t->job[i].used && r < t->job[i].world; r++)
 			if (t->job[i].rank[r].reader == (int)reader)
-				return true;
+				return !t->job[i].let_go;
+	return false;
+}
+
+static bool has_reader(const struct tsi_job *k)
+{
+	for (unsigned i = 0; i < k->world; i++)
+		if (k->rank[i].reader >= 0)
+			return true;
 	return false;
 }
 
 void tsi_jobs_left(struct tsi_jobs *t, unsigned reader)
 {
-	for (unsigned i = 0; i < TSI_JOBS; i++)
-		for (unsigned r = 0; t->job[i].used && r < t->job[i].world; r++)
-			if (t->job[i].rank[r].reader == (int)reader)
-				t->job[i].rank[r].reader = -1;
+	struct tsi_job_rank *r;
+	struct tsi_job *k = find_reader(t, reader, &r);
+
+	if (!k)
+		return;
+	r->reader = -1;
+	if (k->let_go && !has_reader(k))
+		forget(t, k);
 }
 
 void tsi_jobs_expire(struct tsi_jobs *t, int64_t now_ms)
@@ -247,8 +272,12 @@ void tsi_jobs_expire(struct tsi_jobs *t, int64_t now_ms)
 	for (unsigned i = 0; i < TSI_JOBS; i++) {
 		struct tsi_job *k = &t->job[i];
 
-		if (k->used && (k->complete ? now_ms > k->expires_ms
-					    : now_ms - k->asked_ms > JOIN_MS))
+		if (!k->used || k->let_go ||
+		    (k->complete ? now_ms <= k->expires_ms
+				 : now_ms - k->asked_ms <= JOIN_MS))
+			continue;
+		k->let_go = k->complete && has_reader(k);
+		if (!k->let_go)
 			forget(t, k);
 	}
 }

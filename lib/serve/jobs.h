@@ -6,7 +6,9 @@
  * each gets its offer.  The first one that becomes a reader fixes the start;
  * the others begin there as well, and until the last of them is a reader, or
  * for ten seconds, the tails of those that are count as if they stood there
- * still, so that the start is held.
+ * still, so that the start is held.  A rank that comes after that begins there
+ * if the ring happens to hold it, else it is refused: it would wait for ranks
+ * that have begun.
  */
 #ifndef TSI_SERVE_JOBS_H
 #define TSI_SERVE_JOBS_H
@@ -31,6 +33,7 @@ struct tsi_job {
 	bool complete; /* all have asked */
 	bool started;  /* one has joined, at start */
 	bool returned; /* one had, with the producer before */
+	bool let_go;   /* ranks that haven't joined are waited for no longer */
 	uint8_t id[TSOCK_JOB];
 	uint32_t world;
 	uint64_t start;
@@ -84,7 +87,7 @@ bool tsi_jobs_wait(const struct tsi_jobs *t, unsigned reader);
 /* The reader is no more. */
 void tsi_jobs_left(struct tsi_jobs *t, unsigned reader);
 
-/* Forget the jobs whose ranks don't come. */
+/* Forget the jobs whose ranks don't come, and hold no start for them. */
 void tsi_jobs_expire(struct tsi_jobs *t, int64_t now_ms);
 
 #endif

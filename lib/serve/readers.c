@@ -70,6 +70,22 @@ int tsi_readers_forecast(struct tsi_readers *r, const struct tsi_msg_join *join,
 	return tsi_jobs_ask(&r->jobs, join, tsi_now_ms());
 }
 
+/* Where the ranks before it began. */
+static int join_late(struct tsi_readers *r, const struct tsi_msg_join *join,
+		     const struct tsi_join *exact, struct tsi_joined *out)
+{
+	int err = tsi_membership_join(r->membership, exact, tsi_now_ms(), out);
+	char why[512];
+
+	if (err != TSOCK_EREFUSED)
+		return err;
+	tsi_err_copy(why, sizeof(why));
+	return tsi_err(err,
+		       "rank %u can't begin at sample %llu, where other ranks "
+		       "of its job have begun; start all of them again: %s",
+		       join->rank, (unsigned long long)exact->after, why);
+}
+
 /* A rank begins where those before it began, as long as that is held. */
 static int join_rank(struct tsi_readers *r, const struct tsi_msg_join *join,
 		     struct tsi_join *rules, struct tsi_joined *out)
@@ -88,8 +104,7 @@ static int join_rank(struct tsi_readers *r, const struct tsi_msg_join *join,
 			       (unsigned long long)exact.after);
 	exact.exact = true;
 	if (started && exact.after >= rules->after)
-		err = tsi_membership_join(r->membership, &exact, tsi_now_ms(),
-					  out);
+		err = join_late(r, join, &exact, out);
 	/* Who leaves between epochs may be through before others begin. */
 	if (!started || exact.after < rules->after || (err && rules->leaves))
 		err = tsi_membership_join(r->membership, rules, tsi_now_ms(),

@@ -207,12 +207,70 @@ static void what_nobody_comes_for_is_forgotten(void **state)
 	assert_true(tsi_jobs_wait(&jobs, 7));
 	tsi_jobs_expire(&jobs, 10101);
 	assert_false(tsi_jobs_wait(&jobs, 7));
+	tsi_jobs_left(&jobs, 7);
 	assert_int_equal(begin('a', 1, &started, &start), TSOCK_EAGAIN);
 	for (uint8_t i = 0; i < TSI_JOBS; i++)
 		assert_int_equal(ask(i, 0, 2, i, 20000), TSOCK_EAGAIN);
 	assert_int_equal(ask('z', 0, 2, 50, 20000), TSOCK_EREFUSED);
 	tsi_jobs_expire(&jobs, 30001);
 	assert_int_equal(ask('z', 0, 2, 50, 30001), TSOCK_EAGAIN);
+}
+
+/* Its job has begun: there is nobody whom it could wait for. */
+static void a_rank_that_is_held_up_begins_where_its_job_began(void **state)
+{
+	bool started = false;
+	uint64_t start = 0;
+
+	(void)state;
+	make_complete(100);
+	joined('a', 0, 7, 5000);
+	joined('a', 1, 8, 5000);
+	tsi_jobs_expire(&jobs, 10101);
+	assert_false(tsi_jobs_wait(&jobs, 7));
+	assert_int_equal(ask('a', 2, 3, 12, 20000), 0);
+	assert_int_equal(begin('a', 2, &started, &start), 0);
+	assert_true(started);
+	assert_int_equal(start, 5000);
+	joined('a', 2, 9, 5000);
+	/* All have begun: what comes next is another epoch. */
+	assert_int_equal(ask('a', 0, 3, 10, 20000), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 1, 3, 11, 20000), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 2, 3, 12, 20000), 0);
+}
+
+static void a_job_is_forgotten_with_the_last_reader_that_had_begun(void **state)
+{
+	bool started;
+	uint64_t start;
+
+	(void)state;
+	make_complete(100);
+	joined('a', 0, 7, 5000);
+	joined('a', 1, 8, 5000);
+	tsi_jobs_expire(&jobs, 10101);
+	tsi_jobs_left(&jobs, 7);
+	assert_int_equal(begin('a', 2, &started, &start), 0);
+	tsi_jobs_left(&jobs, 8);
+	assert_int_equal(begin('a', 2, &started, &start), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 2, 3, 12, 20000), TSOCK_EAGAIN);
+}
+
+/* Their places are had by jobs that wait. */
+static void jobs_that_have_begun_fill_no_table(void **state)
+{
+	(void)state;
+	for (uint8_t i = 0; i < TSI_JOBS; i++) {
+		struct tsi_msg_join j = join_of(i, 0, 2, 10 + i);
+
+		assert_int_equal(ask(i, 1, 2, 100 + i, 100), TSOCK_EAGAIN);
+		assert_int_equal(ask(i, 0, 2, 10 + i, 100), 0);
+		tsi_jobs_joined(&jobs, &j, i, 5000);
+	}
+	assert_int_equal(ask('z', 0, 2, 50, 100), TSOCK_EREFUSED);
+	tsi_jobs_expire(&jobs, 10101);
+	assert_int_equal(ask('z', 0, 2, 50, 20000), TSOCK_EAGAIN);
+	assert_int_equal(jobs.count, TSI_JOBS);
 }
 
 #define on_a_clear_table(test) cmocka_unit_test_setup(test, clear)
@@ -228,6 +286,11 @@ int main(void)
 		on_a_clear_table(a_rank_that_returns_fixes_the_start_for_good),
 		on_a_clear_table(ranks_that_do_not_fit_together_are_refused),
 		on_a_clear_table(what_nobody_comes_for_is_forgotten),
+		on_a_clear_table(
+			a_rank_that_is_held_up_begins_where_its_job_began),
+		on_a_clear_table(
+			a_job_is_forgotten_with_the_last_reader_that_had_begun),
+		on_a_clear_table(jobs_that_have_begun_fill_no_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
