@@ -7,54 +7,15 @@ import pytest
 
 tsock = pytest.importorskip("tsock")
 
-from conftest import until  # noqa: E402
-
 RING = ("--ring", 64, "--max-batch", 16, "--join-window", 32)
 FIELDS = {"fields": ("image", "label", "index"), "framework": "numpy"}
 
 
-def read_on(done, failures):
-    """Another job: it reads one epoch after the other."""
-    try:
-        with tsock.DataLoader("toy", 16, **FIELDS) as loader:
-            while not done.is_set():
-                for _ in loader:
-                    if done.is_set():
-                        break
-            assert loader.missed == 0
-    except BaseException as e:
-        failures.append(e)
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "float32"])
-def test_a_loader_that_others_wait_for_misses_samples(serve, dtype):
-    serve(*RING, "--slow", "detach:0.3")
-    done, failures = threading.Event(), []
-    with tsock.DataLoader("toy", 8, dtype=dtype, **FIELDS) as loader:
-        iterator = iter(loader)
-        batch = next(iterator)
-        before = [part.tobytes() for part in batch]
-        other = threading.Thread(target=read_on, args=(done, failures))
-        other.start()
-        try:
-            until(lambda: tsock.query("toy")["detached"] or failures)
-            until(lambda: tsock.query("toy")["consumers"] == 1 or failures)
-            # What it had in hand is as it was.
-            assert [part.tobytes() for part in batch] == before
-            assert loader.missed == 0  # as far as it knows
-            rest = list(iterator)
-            assert loader.missed > 0
-            # It reads on: the rest of its epoch, and whole batches then.
-            more = list(loader)
-            assert rest or more
-        finally:
-            done.set()
-            other.join()
-    assert not failures
-
-
 def read_some(batches, read, done, failures):
-    """A job that reads so much, which is more than a ring, and then stays."""
+    """A job that reads so much, which is more than the rings hold, and stays.
+
+    Nobody waits for it, so that it misses nothing itself.
+    """
     try:
         with tsock.DataLoader("toy", 16, **FIELDS) as loader:
             iterator = iter(loader)
@@ -62,9 +23,44 @@ def read_some(batches, read, done, failures):
                 next(iterator)
             read.set()
             done.wait()
+            assert loader.missed == 0
     except BaseException as e:
         failures.append(e)
         read.set()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_a_loader_that_others_wait_for_misses_samples(serve, dtype):
+    serve(*RING, "--slow", "detach:0.3")
+    read, done, failures = threading.Event(), threading.Event(), []
+    with tsock.DataLoader("toy", 8, dtype=dtype, **FIELDS) as loader:
+        iterator = iter(loader)
+        batch = next(iterator)
+        before = [part.tobytes() for part in batch]
+        other = threading.Thread(
+            target=read_some, args=(9, read, done, failures)
+        )
+        other.start()
+        try:
+            assert read.wait(150)
+            assert not failures
+            stats = tsock.query("toy")
+            assert stats["detached"] == 1 and stats["consumers"] == 1
+            # What it had in hand is as it was.
+            assert [part.tobytes() for part in batch] == before
+            assert loader.missed == 0  # as far as it knows
+        finally:
+            done.set()
+            other.join()
+        # It reads on, at once or with the next epoch, and whole ones then.
+        rest = list(iterator)
+        assert loader.missed > 0
+        more = list(loader)
+        assert rest or more
+        missed = loader.missed
+        assert len(list(loader)) == len(loader)
+        assert loader.missed == missed
+    assert not failures
 
 
 def test_a_state_counts_what_was_missed(serve):
