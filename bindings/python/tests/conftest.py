@@ -110,6 +110,10 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "minutes(n): how long the test may take, instead of three"
     )
+    # Shells have what runs in the background ignore Ctrl-C, which the programs
+    # that tests start would inherit.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
@@ -155,6 +159,10 @@ class Served:
     def begun(self):
         """Is its stream there, or has it ended already?"""
         return self.process.poll() is not None or self.name in running()
+
+    def ended(self):
+        """Its exit status, when it has ended by itself."""
+        return self.process.wait(150)
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)

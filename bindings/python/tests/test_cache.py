@@ -26,7 +26,7 @@ def _bytes(name):
 
 def _end(served):
     """What the producer says at its end."""
-    served.process.wait(60)
+    served.ended()
     return served.log.read_text()
 
 

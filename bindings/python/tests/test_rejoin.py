@@ -4,13 +4,12 @@
 import os
 import re
 import signal
-import time
 
 import pytest
 
 tsock = pytest.importorskip("tsock")
 
-from conftest import N  # noqa: E402
+from conftest import N, until  # noqa: E402
 
 RING = ("--ring", 64, "--max-batch", 16, "--join-window", 32)
 FIELDS = {"fields": ("image", "label", "index"), "framework": "numpy"}
@@ -46,7 +45,7 @@ def test_a_loader_goes_on_with_the_next_producer(serve, signum, dtype):
                 batches.append(batch)
                 if i == 1:
                     served.process.send_signal(signum)
-                    served.process.wait(30)
+                    served.ended()
                     served = serve(*RING)
             got.append(said(batches))
         assert got == want
@@ -70,8 +69,7 @@ def test_a_loader_with_root_starts_its_producer_again(place, images):
     pid = tsock.query("toy")["pid"]
     loader.close()
     os.kill(pid, signal.SIGTERM)
-    while tsock.streams():
-        time.sleep(0.01)
+    until(lambda: not tsock.streams())
 
 
 def test_the_error_says_how_long_was_waited(serve):

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The stream behind a loader: its end, its producer, its order."""
 
-import time
-
 import pytest
 
 import tsock
-from conftest import INDEX, N, everything, indices, until
+from conftest import INDEX, N, everything, indices, runs, until
 
 pytest.importorskip("numpy")
 
@@ -19,7 +17,7 @@ def test_the_stream_ends_after_its_epochs(serve):
         with pytest.raises(tsock.StreamEnded):
             next(iter(loader))
     loader.close()
-    assert served.process.wait(20) == 0
+    assert served.ended() == 0
 
 
 def test_an_epoch_that_was_only_begun_is_not_counted_as_read(serve):
@@ -31,7 +29,7 @@ def test_an_epoch_that_was_only_begun_is_not_counted_as_read(serve):
     assert served.process.poll() is None
     with tsock.DataLoader("toy", batch_size=48, **INDEX) as loader:
         assert sorted(indices(loader)) == everything()
-    assert served.process.wait(20) == 0
+    assert served.ended() == 0
 
 
 def test_a_killed_producer_is_a_named_error_when_one_asks(serve):
@@ -43,11 +41,10 @@ def test_a_killed_producer_is_a_named_error_when_one_asks(serve):
     kept = next(iterator)
     before = kept[0].tolist()
     served.kill()
-    began = time.monotonic()
-    with pytest.raises(tsock.ProducerLost):
+    with pytest.raises(tsock.ProducerLost) as e:
         for _ in iterator:  # what was made before may still come
             pass
-    assert time.monotonic() - began < 30
+    assert "came within" not in str(e.value)  # none was waited for
     for _ in range(2):
         with pytest.raises(tsock.ProducerLost) as e:
             next(iterator)
@@ -75,16 +72,19 @@ def test_query_and_streams_tell_from_outside(serve, place):
 def test_a_thousand_joins_leave_no_descriptor_behind(serve):
     import os
 
+    def are_closed():
+        return len(os.listdir("/proc/self/fd")) <= before + 2
+
     serve()
     loader = tsock.DataLoader("toy", batch_size=16, **INDEX)
     next(iter(loader))
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(200):
         next(iter(loader))
-    assert len(os.listdir("/proc/self/fd")) <= before + 2
+    until(are_closed)
     for _ in range(20):
         tsock.DataLoader("toy", batch_size=16, **INDEX).close()
-    assert len(os.listdir("/proc/self/fd")) <= before + 2
+    until(are_closed)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 4711])
@@ -129,7 +129,7 @@ def test_a_validation_loader_gets_every_epoch_and_nothing_is_made_in_vain(serve)
         assert sorted(seen) == everything()
     with pytest.raises(tsock.StreamEnded):
         next(iter(loader))
-    assert served.process.wait(30) == 0
+    assert served.ended() == 0
 
 
 def test_between_leave_leaves_and_hold_holds(serve):
@@ -182,15 +182,7 @@ def test_a_producer_dies_with_the_process_that_started_it(
     pid = int(process.stdout.readline())
     process.kill()
     process.wait()
-
-    def gone():
-        try:
-            with open("/proc/%d/stat" % pid) as f:
-                return f.read().rpartition(")")[2].split()[0] == "Z"
-        except FileNotFoundError:
-            return True
-
-    until(gone, what="the producer's end")
+    until(lambda: not runs(pid), what="the producer's end")
 
 
 def test_an_old_loader_of_a_restarted_producer_is_told_to_open_again(serve):
@@ -219,10 +211,14 @@ def test_an_old_loader_of_a_restarted_producer_is_told_to_open_again(serve):
 def test_exit_when_idle_counts_loaders_that_only_connected(serve):
     served = serve("--exit-when-idle", 8)
     loader = tsock.DataLoader("toy", 16)
-    while b"1 loader is connected" not in open(served.log, "rb").read():
-        assert served.process.poll() is None, open(served.log).read()
-        time.sleep(0.05)
+
+    def is_counted():
+        log = open(served.log, "rb").read()
+        assert served.process.poll() is None, log
+        return b"1 loader is connected" in log
+
+    until(is_counted)
     assert sum(len(labels) for _, labels in loader) == len(loader.sampler)
     loader.close()
-    assert served.process.wait(50) == 0
+    assert served.ended() == 0
     assert b"no loader connected" in open(served.log, "rb").read()
