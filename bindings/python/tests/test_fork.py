@@ -20,7 +20,7 @@ def own(array):
 
 fork = multiprocessing.get_context("fork")
 go = fork.Event()
-loader = tsock.DataLoader("toy", batch_size=16, dtype="uint8", timeout=30,
+loader = tsock.DataLoader("toy", batch_size=16, dtype="uint8", timeout=100,
                           framework=sys.argv[2])
 batches = iter(loader)
 held, children = [], []

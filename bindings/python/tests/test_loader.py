@@ -165,7 +165,7 @@ def test_join_now_gives_a_short_first_epoch_and_then_whole_ones(serve):
     rest.start()
     for (batch,) in iterator:
         first += batch.tolist()
-    rest.join(20)
+    rest.join()
     assert 0 < len(first) < N and len(set(first)) == len(first)
     a.close()
     assert sorted(indices(b)) == everything()
@@ -312,21 +312,21 @@ def test_a_timeout_is_torchs_error_and_the_iterator_goes_on(serve):
         RuntimeError, match="DataLoader timed out after 0.3 seconds"
     ):
         next(iter(loader))
-    assert 0.25 < time.monotonic() - began < 30
+    assert 0.25 < time.monotonic() - began
 
     # Both have to be readers before anything comes.
     second = tsock.DataLoader("toy", batch_size=16, timeout=60, **INDEX)
     result = []
     thread = threading.Thread(target=lambda: result.append(indices(second)))
     thread.start()
-    seen, deadline = [], time.monotonic() + 100
-    while not seen and time.monotonic() < deadline:
+    seen = []
+    while not seen:
         try:
             seen = indices(loader)
         except tsock.TimedOut:
             pass
     loader.close()
-    thread.join(100)
+    thread.join()
     assert sorted(seen) == sorted(result[0]) == everything()
 
 

@@ -3,7 +3,6 @@
 
 import os
 import signal
-import time
 
 import pytest
 
@@ -23,11 +22,9 @@ OPEN = (
 
 
 def interrupt(process):
-    """Ctrl-C; how long it took to end, and what it said."""
-    began = time.monotonic()
+    """Ctrl-C; what it said, long before it would have waited enough."""
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=150)
-    return time.monotonic() - began, out, err
+    return process.communicate(timeout=150)
 
 
 def joined():
@@ -37,7 +34,8 @@ def joined():
 def test_ctrl_c_ends_a_wait_for_a_batch_at_once(serve, script):
     serve("--min-consumers", 2)
     process = script(
-        OPEN + "print('ready', flush=True)\n"
+        OPEN.replace("timeout=60", "timeout=1000")
+        + "print('ready', flush=True)\n"
         "try:\n"
         "    for batch in loader: pass\n"
         "except KeyboardInterrupt:\n"
@@ -45,23 +43,21 @@ def test_ctrl_c_ends_a_wait_for_a_batch_at_once(serve, script):
     )
     assert process.stdout.readline() == "ready\n"
     until(joined)
-    took, out, err = interrupt(process)
+    out, err = interrupt(process)
     assert out == "interrupted\n", err
-    assert took < 30
 
 
 def test_ctrl_c_ends_a_wait_for_a_producer_at_once(place, script):
     process = script(
         "import tsock\n"
         "try:\n"
-        "    tsock.DataLoader('toy', framework='numpy', wait=60)\n"
+        "    tsock.DataLoader('toy', framework='numpy', wait=1000)\n"
         "except KeyboardInterrupt:\n"
         "    print('interrupted', flush=True)\n"
     )
     assert "waiting for producer" in process.stderr.readline()
-    took, out, err = interrupt(process)
-    assert (out, err) == ("interrupted\n", "")
-    assert took < 30 and process.returncode == 0
+    assert interrupt(process) == ("interrupted\n", "")
+    assert process.returncode == 0
 
 
 def test_after_ctrl_c_the_loader_can_be_used_again(serve, script):
@@ -198,14 +194,15 @@ def test_old_numpys_arrays_outlive_the_interpreter(serve, script):
 def test_a_thread_that_reads_does_not_keep_the_interpreter(serve, script):
     serve("--min-consumers", 2)
     process = script(
-        "import threading, time\n"
+        "import threading\n"
         + OPEN
         + "threading.Thread(target=lambda: next(iter(loader)),\n"
         "                 daemon=True).start()\n"
-        "time.sleep(0.3)\n"
+        "while tsock.query('toy', 60)['consumers'] < 1:\n"
+        "    time.sleep(0.01)\n"
         "print('fine')\n"
     )
-    assert finish(process, timeout=60)[0] == "fine\n"
+    assert finish(process)[0] == "fine\n"
 
 
 def test_torch_works_where_numpy_is_missing(serve, script):
@@ -220,7 +217,7 @@ def test_torch_works_where_numpy_is_missing(serve, script):
         "assert loader.framework == 'torch'\n"
         "print(sum(len(labels) for images, labels in loader))\n"
     )
-    assert finish(process, timeout=120)[0] == "%d\n" % N
+    assert finish(process)[0] == "%d\n" % N
 
 
 def test_numpy_works_where_torch_is_missing(serve, script):

@@ -21,7 +21,8 @@ how, rank, world = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 ranks = {}
 if how == "gloo":
     import torch.distributed as dist
-    dist.init_process_group("gloo", rank=rank, world_size=world)
+    dist.init_process_group("gloo", init_method=sys.argv[6], rank=rank,
+                            world_size=world)
 else:
     ranks = dict(rank=rank, world_size=world, even=how == "even")
 loader = tsock.DataLoader("toy", int(sys.argv[4]), fields=("index",),
@@ -41,12 +42,12 @@ def run(how, world, batch, epochs=2):
     """What each rank printed."""
     env = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
     env["PYTHONPATH"] = os.path.join(CHECKOUT, "bindings", "python")
-    if how == "gloo":
-        env["MASTER_PORT"] = free_port()
+    # A file, since a port that is free now may be taken by then.
+    meet = "file://" + os.path.join(env["TSOCK_DIR"], "ranks")
     jobs = [
         subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(SCRIPT), how]
-            + [str(n) for n in (rank, world, batch, epochs)],
+            + [str(n) for n in (rank, world, batch, epochs, meet)],
             env=env,
             stdout=subprocess.PIPE,
             text=True,
@@ -60,14 +61,6 @@ def run(how, world, batch, epochs=2):
             job.kill()
     assert [job.returncode for job in jobs] == [0] * world
     return [[json.loads(line) for line in text.splitlines()] for text in said]
-
-
-def free_port():
-    import socket
-
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return str(s.getsockname()[1])
 
 
 def check_epochs(said, epochs):

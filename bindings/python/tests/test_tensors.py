@@ -193,9 +193,9 @@ def test_a_view_keeps_its_batch_alive(serve, framework):
 def raw_batch(loader):
     """A tsock_batch * of the loader's, by the C call."""
     stream = loader._pool.first
-    stream.begin(20)
+    stream.begin(100)
     out = ctypes.c_void_p()
-    code = _ffi.lib.tsock_next(stream.handle, 20000, ctypes.byref(out))
+    code = _ffi.lib.tsock_next(stream.handle, 100000, ctypes.byref(out))
     assert code == 0
     return out
 

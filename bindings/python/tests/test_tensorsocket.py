@@ -186,7 +186,7 @@ def produce(place):
     yield start
     for producer, thread in running:
         producer.close()
-        thread.join(30)
+        thread.join(150)
         assert not thread.is_alive()
 
 
