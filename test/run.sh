@@ -9,7 +9,7 @@
 #                       and system tests again and again for SOAK_SECONDS
 #   run.sh fuzz         every fuzzer for FUZZ_SECONDS
 #
-# Programs run $TEST_JOBS at a time (one more than there are CPUs, since most
+# Programs run $TEST_JOBS at a time (two more than there are CPUs, since most
 # wait for something now and then), as programs.bash describes,
 # each within the seconds of its suite or TEST_TIMEOUT.  While the programs of
 # one suite run, the next one is built.
@@ -99,7 +99,7 @@ count_cpus()
 
 top=$PWD
 jobs=$(count_cpus)
-at_once=${TEST_JOBS:-$((jobs + 1))}
+at_once=${TEST_JOBS:-$((jobs + 2))}
 logs=build/check
 mkdir -p $logs
 : >$logs/cpu
