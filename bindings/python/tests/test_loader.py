@@ -149,23 +149,25 @@ def test_two_loaders_of_one_process_see_the_same_epoch(serve):
 def test_join_now_gives_a_short_first_epoch_and_then_whole_ones(serve):
     serve("--ring", 64, "--max-batch", 16, "--join-window", 16)
     a = tsock.DataLoader("toy", batch_size=16, **INDEX)
-    running = iter(a)
-    for _ in range(8):
-        next(running)
-    b = tsock.DataLoader("toy", batch_size=16, join="now", **INDEX)
-    iterator = iter(b)
-    first = []
+    begun = threading.Event()
 
-    def go_on():
+    # A thread of its own from the start: one that reads two loaders is told
+    # that they wait for each other.
+    def lead():
+        running = iter(a)
+        for _ in range(8):
+            next(running)
+        begun.set()
         until(lambda: tsock.query("toy")["consumers"] == 2)
         for _ in running:
             pass
 
-    rest = threading.Thread(target=go_on)
-    rest.start()
-    for (batch,) in iterator:
-        first += batch.tolist()
-    rest.join()
+    leading = threading.Thread(target=lead)
+    leading.start()
+    assert begun.wait(150)
+    b = tsock.DataLoader("toy", batch_size=16, join="now", **INDEX)
+    first = [i for (batch,) in b for i in batch.tolist()]
+    leading.join()
     assert 0 < len(first) < N and len(set(first)) == len(first)
     a.close()
     assert sorted(indices(b)) == everything()
