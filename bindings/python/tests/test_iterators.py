@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import tsock
-from conftest import INDEX, everything, indices
+from conftest import INDEX, everything, indices, until
 
 pytest.importorskip("numpy")
 
@@ -57,7 +57,7 @@ def test_a_loader_zipped_with_itself(serve):
     # Nothing that was left of that stands in the way.
     for _ in range(3):
         assert sorted(indices(loader)) == everything()
-    assert tsock.query("toy")["consumers"] == 1
+    until(lambda: tsock.query("toy")["consumers"] == 1)
 
 
 def test_an_iterator_that_was_forgotten_is_left_behind(serve):

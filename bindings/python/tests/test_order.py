@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import tsock
-from conftest import N, finish
+from conftest import N, finish, until
 from tsock import order
 
 pytest.importorskip("numpy")
@@ -186,4 +186,4 @@ def test_whatever_iterators_come_and_go_each_has_an_epoch_in_order(serve, seed):
     living.clear()
     assert sorted(visited(loader)) == list(range(N))
     assert len(loader._pool._all) <= 4
-    assert tsock.query("toy")["consumers"] == 1
+    until(lambda: tsock.query("toy")["consumers"] == 1)
