@@ -444,17 +444,34 @@ static void a_rank_is_not_told_while_a_producer_is_awaited(void **state)
 	tsock_close(t);
 }
 
+#define FEW 96 /* samples; a reader may hold the first of them, and read all */
+
+static void make_few(tsock_server *s, const struct source *src)
+{
+	uint64_t first;
+
+	while (tsock_serve_claim(s, 1, -1, &first) == 1 && first < FEW) {
+		write_sample(s, src, first);
+		tsock_serve_commit(s, first, 1);
+	}
+	for (;;)
+		pause();
+}
+
 /* They hold nobody up: their ring is nobody's any more. */
 static void batches_of_the_dead_one_are_kept_as_long_as_wanted(void **state)
 {
 	struct source src = source_of("kept");
 	struct reader me = { .src = &src, .batch = 16 };
 	struct next_producer another = prepare_next(src);
-	pid_t producer = start_producer(&src);
-	tsock *t = begin_with(&src, 60000);
 	tsock_batch *held[4], *b;
+	pid_t producer;
+	tsock *t;
 
 	(void)state;
+	src.served = make_few;
+	producer = start_producer(&src);
+	t = begin_with(&src, 60000);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(tsock_next(t, 60000, &held[i]), 0);
 	kill_and_reap(producer);
