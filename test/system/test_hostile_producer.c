@@ -125,10 +125,11 @@ static size_t no_door(const struct tsi_msg *q, struct tsi_msg *m, uint8_t *out)
 	need(tsi_address_find("fake_producer", &address, 1) == 1);
 	snprintf(away, sizeof(away), "%s/away.door",
 		 tsi_address_folder(&address));
+	/* A question that isn't answered soon comes again. */
 	if (q->type == TSI_JOIN)
-		need(!rename(address.fdpass, away));
+		need(!rename(address.fdpass, away) || errno == ENOENT);
 	if (q->type == TSI_LEAVE)
-		need(!rename(away, address.fdpass));
+		need(!rename(away, address.fdpass) || errno == ENOENT);
 	return tsi_msg_pack(m, out);
 }
 
