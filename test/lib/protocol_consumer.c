@@ -158,6 +158,12 @@ static void await_producer(struct consumer *q)
 	q->phase = WAITS;
 }
 
+/* All but the rank that stood still may have begun ten seconds ago. */
+static bool was_held_up(const struct consumer *q)
+{
+	return q->world > 1 && machine.job_stopped_ms > SILENCE_MS / 2;
+}
+
 /* The answer is an error: is that what it had to count with? */
 static void is_refused(struct consumer *q, int32_t code)
 {
@@ -167,8 +173,9 @@ static void is_refused(struct consumer *q, int32_t code)
 	}
 	check(code == TSOCK_EREFUSED);
 	check(!q->owed || machine.now - machine.began_ms >= GRACE_MS);
-	/* Only where it said itself where it wants to begin. */
-	check(q->goal_end);
+	/* Only where it said itself where it wants to begin, or was held up
+	 * while the other ranks of its job began. */
+	check(q->goal_end || was_held_up(q));
 	machine.refused++;
 	consumer_die(q);
 }

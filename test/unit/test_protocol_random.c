@@ -513,6 +513,8 @@ static void schedules_that_have_failed_keep_every_promise(void **state)
 	/* A rank that was held up for ten seconds while its job began waited
 	 * for ranks that had begun. */
 	run(81469);
+	/* And one that came when the stream had gone past that start. */
+	run(516234);
 }
 
 int main(void)
