@@ -67,8 +67,12 @@ def test_what_was_started_is_nobodys_child_and_inherits_nothing(
     assert parent != os.getpid() and session != os.getsid(0)
     assert os.readlink("/proc/%d/cwd" % pid) == "/"
     folder = "/proc/%d/fd" % pid
-    targets = {int(fd): os.readlink(os.path.join(folder, fd))
-               for fd in os.listdir(folder)}
+    targets = {}
+    for fd in os.listdir(folder):
+        try:
+            targets[int(fd)] = os.readlink(os.path.join(folder, fd))
+        except FileNotFoundError:
+            pass  # it was closed just then
     assert targets[0] == "/dev/null"
     assert targets[1] == targets[2] == os.path.join(place, "toy.log")
     pipe = os.readlink("/proc/self/fd/%d" % writer)
@@ -107,7 +111,9 @@ def test_a_name_may_be_a_path(place, start, monkeypatch):
     assert tsock.streams() == []
     again = start(os.path.join(other, "toy"))
     assert again.name == loader.name
-    os.kill(pid_of(loader.name), signal.SIGTERM)
+    pid = pid_of(loader.name)
+    os.kill(pid, signal.SIGTERM)
+    until(lambda: not runs(pid), what="the producer's end")
 
 
 def test_several_processes_at_once_start_one(start, place, images, script):
