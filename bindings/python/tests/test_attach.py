@@ -169,7 +169,7 @@ def test_it_waits_while_another_process_starts_it(place, monkeypatch):
 
 
 def test_it_ends_when_nobody_reads_any_more(start, place):
-    loader = start(exit_when_idle=2)
+    loader = start(exit_when_idle=5)  # in which it has to be found
     first = pid_of()
     indices(loader)
     loader.close()
@@ -177,7 +177,7 @@ def test_it_ends_when_nobody_reads_any_more(start, place):
     assert tsock.streams() == []
     line = launch.last_line(os.path.join(place, "toy.log"))
     assert line.startswith("made "), line
-    again = start(exit_when_idle=2)
+    again = start()
     assert sorted(indices(again)) == list(range(N))
     assert pid_of() != first
 
@@ -192,16 +192,16 @@ def test_what_was_added_to_the_folder_is_read_by_the_next_producer(
     keywords = dict(
         root=root, size=SIZE, threads=1, cache_dir=tmp_path / "scans", **INDEX
     )
-    first = tsock.DataLoader("toy", 48, exit_when_idle=0.1, **keywords)
+    first = tsock.DataLoader("toy", 48, **keywords)
     shutil.copy(root / "class0" / "000.jpg", root / "class2" / "more.jpg")
     beside = tsock.DataLoader("toy", 48, **keywords)
     for loader in first, beside:
         assert len(indices(loader)) == N
         loader.close()
+    os.kill(pid_of(), signal.SIGTERM)
     until(lambda: not tsock.streams())
-    with tsock.DataLoader("toy", 48, exit_when_idle=0.1, **keywords) as again:
+    with tsock.DataLoader("toy", 48, **keywords) as again:
         assert sorted(indices(again)) == list(range(N + 1))
-    until(lambda: not tsock.streams())
 
 
 def test_it_ends_after_a_minute_if_nothing_else_was_said(start):

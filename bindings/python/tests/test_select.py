@@ -90,7 +90,6 @@ def test_a_loader_starts_a_selection(place, chosen, images, monkeypatch):
         select=chosen.name,
         size=32,
         no_cache=True,
-        exit_when_idle=1,
         fields=FIELDS,
     )
     with loader:
