@@ -143,7 +143,7 @@ def test_several_processes_at_once_start_one(start, place, images, script):
     for job in jobs:
         job.stdin.write("\n")
         job.stdin.flush()
-    said = [finish(job, 120)[0].split() for job in jobs]
+    said = [finish(job)[0].split() for job in jobs]
     assert len({pid for pid, _ in said}) == 1
     assert [count for _, count in said] == [str(N)] * 3
     with open(os.path.join(place, "toy.log")) as f:

@@ -218,9 +218,9 @@ def test_a_dataset_of_ones_own_is_served(script, place):
     with open(os.path.join(EXAMPLES, "serve_dataset.py")) as f:
         text = f.read()
     server = script(text, "serve", "tones", 2)
-    out, _ = finish(script(text, "train", "tones", 100), timeout=120)
+    out, _ = finish(script(text, "train", "tones", 100))
     assert out == "epoch 0: 600 tones\nepoch 1: 600 tones\n"
-    out, _ = finish(server, timeout=120)
+    out, _ = finish(server)
     assert "served 1200 samples" in out
 
 
@@ -260,7 +260,7 @@ def test_train_py_trains(serve, script, place):
     pytest.importorskip("torch")
     serve("--max-batch", 256)
     with open(os.path.join(EXAMPLES, "train.py")) as f:
-        out, _ = finish(script(f.read(), "toy", "2"), timeout=60)
+        out, _ = finish(script(f.read(), "toy", "2"))
     assert "epoch 0: last loss" in out and "epoch 1: last loss" in out
 
 
