@@ -89,6 +89,13 @@ int tsi_address_lock(const char *name, struct tsi_address *out, int *lock_fd);
  */
 int tsi_address_reserve(const char *name);
 void tsi_address_unreserve(const char *name);
+/*
+ * Has a process locked the name, this one included?  *pid is that process, or 0
+ * where it isn't seen from here.  Locks nothing, makes nothing and asks nobody,
+ * so a process that is stopped or busy is found, too.
+ */
+bool tsi_address_is_locked(const struct tsi_address *a, long *pid);
+
 /* Is the file at the lock's path still the one that lock_fd locks? */
 bool tsi_address_holds_lock(const struct tsi_address *a, int lock_fd);
 /*

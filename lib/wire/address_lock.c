@@ -67,6 +67,25 @@ static int err_locked(const struct tsi_address *a, int fd)
 	return who.l_type == F_UNLCK ? 0 : err_served(a->name, who.l_pid);
 }
 
+/* Does another process lock the file at that path?  See address.h for pid. */
+static bool is_locked_elsewhere(const char *path, long *pid)
+{
+	struct flock who = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int fd;
+	bool locked;
+
+	do
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	while (fd < 0 && errno == EINTR);
+	if (fd < 0)
+		return false;
+	locked = !fcntl(fd, F_GETLK, &who) && who.l_type != F_UNLCK;
+	close(fd);
+	if (locked)
+		*pid = who.l_pid;
+	return locked;
+}
+
 /* For people to read; no program of ours does.  A short write is a full disk. */
 static int write_pid(int fd)
 {
@@ -252,6 +271,23 @@ void tsi_address_unreserve(const char *name)
 	pthread_mutex_unlock(&entries_mutex);
 	if (e)
 		tsi_address_unlock(&a, fd);
+}
+
+bool tsi_address_is_locked(const struct tsi_address *a, long *pid)
+{
+	struct stat folder;
+	bool locked;
+
+	if (stat(a->folder, &folder))
+		return false;
+	pthread_mutex_lock(&entries_mutex);
+	locked = is_locked(&folder, a->name, NULL);
+	if (locked)
+		*pid = (long)getpid();
+	else
+		locked = is_locked_elsewhere(a->lock, pid);
+	pthread_mutex_unlock(&entries_mutex);
+	return locked;
 }
 
 bool tsi_address_holds_lock(const struct tsi_address *a, int lock_fd)

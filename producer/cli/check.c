@@ -28,8 +28,6 @@
 /* More tar files than this are opened for each of their samples. */
 #define OPEN_FILES 4096
 
-#define QUERY_MS 500
-
 void tsi_check_stdio(void)
 {
 	/* Else a ring or a socket gets number 2, and log lines go into it. */
@@ -223,21 +221,16 @@ int tsi_check_folder(const char *name)
 
 int tsi_check_name(const char *name)
 {
-	struct tsock_stats st = { .size = sizeof(st) };
-	char path[2 * TSI_SOCKET_PATH];
 	struct tsi_address address;
 	int err = tsi_address_choose(name, &address);
+	long pid = 0;
 
-	if (err)
+	if (err || !tsi_address_is_locked(&address, &pid))
 		return err;
-	snprintf(path, sizeof(path), "%s/%s", tsi_address_folder(&address),
-		 name);
-	if (tsock_query(path, QUERY_MS, &st))
-		return 0;
 	return tsi_err(TSOCK_EEXIST,
-		       "stream %s is already served by process %u: choose "
+		       "stream %s is already served by process %ld: choose "
 		       "another --name",
-		       name, st.pid);
+		       name, pid);
 }
 
 static bool is_class(const struct tsi_index *x, const char *name)

@@ -61,8 +61,8 @@ void tsi_check_index_memory(uint64_t *bytes);
 int tsi_check_cache(uint64_t bytes, uint64_t others);
 
 /*
- * EEXIST if a producer answers to the stream's name.  Asked so that a long scan
- * is not in vain; the lock on the name, which follows the scan, decides.
+ * EEXIST if another producer has locked the stream's name, whether it answers
+ * or not: then a start would fail.  Locks nothing.
  */
 int tsi_check_name(const char *name);
 

@@ -217,10 +217,18 @@ for mode in --quiet --check-config --dry-run; do
 	fails 69 "$pid" "$mode: a second one under its name is refused" \
 		"$producer" "$mode" --no-cache "${set[@]}" "${small[@]}"
 done
-"$producer" --list >"$work/out"
+# It doesn't answer at once where the machine is busy.
+for _ in $(seq 90); do
+	"$producer" --list >"$work/out"
+	grep -q 'does not answer' "$work/out" || break
+done
 grep -Eq "^imagenet +$pid +36 +0 " "$work/out"
 result $? '--list shows it' "$(cat "$work/out")"
 kill -STOP "$pid"
+for mode in --check-config --dry-run; do
+	fails 69 "$pid" "$mode: it is refused if the first one is stopped" \
+		"$producer" "$mode" --no-cache "${set[@]}" "${small[@]}"
+done
 # Not after the scan, which may take long, and which fails here.
 mkdir -p "$work/unfilled/a"
 fails 69 "$pid" 'a name is locked before the scan' "$producer" --quiet \

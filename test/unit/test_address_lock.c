@@ -95,6 +95,52 @@ static int lock_in_child(void)
 	return -exit_status(pid);
 }
 
+/* In a child: who has locked the name; 99: nobody. */
+static int owner_in_child(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		struct tsi_address p;
+		long owner = -1;
+
+		if (tsi_address_choose("abc", &p))
+			_exit(98);
+		if (!tsi_address_is_locked(&p, &owner))
+			_exit(owner == -1 ? 99 : 97);
+		_exit(owner == (long)getppid() ? 0 : 1);
+	}
+	return exit_status(pid);
+}
+
+static void who_has_locked_a_name_can_be_seen(void **s)
+{
+	struct tsi_address p;
+	long owner = -1;
+	int fd;
+
+	(void)s;
+	assert_int_equal(owner_in_child(), 99);
+	assert_int_equal(tsi_address_choose("abc", &p), 0);
+	assert_false(tsi_address_is_locked(&p, &owner));
+	assert_false(there(dir));
+	assert_int_equal(tsi_address_lock("abc", &p, &fd), 0);
+	assert_int_equal(owner_in_child(), 0);
+	assert_true(tsi_address_is_locked(&p, &owner));
+	assert_int_equal(owner, getpid());
+	/* To look at a lock of its own doesn't lose it. */
+	assert_int_equal(owner_in_child(), 0);
+	tsi_address_unlock(&p, fd);
+	assert_int_equal(owner_in_child(), 99);
+	assert_int_equal(tsi_address_reserve("abc"), 0);
+	assert_int_equal(owner_in_child(), 0);
+	tsi_address_unreserve("abc");
+	/* A file that a killed producer left is locked by nobody. */
+	touch(p.lock);
+	assert_int_equal(owner_in_child(), 99);
+	assert_int_equal(unlink(p.lock), 0);
+}
+
 static void a_name_is_locked_once_on_the_machine(void **s)
 {
 	struct tsi_address p;
@@ -270,6 +316,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_check_fails_where_locking_does),
 		TEST(a_name_is_locked_once_in_a_process),
+		TEST(who_has_locked_a_name_can_be_seen),
 		TEST(a_name_is_locked_once_on_the_machine),
 		TEST(a_killed_producer_leaves_nothing_that_matters),
 		TEST(a_reserved_name_is_taken_over_by_who_reserved_it),
