@@ -131,7 +131,7 @@ def run():
 def test_the_environment_shows_how_a_c_program_joins(
     monkeypatch, serve, build, run
 ):
-    serve(name="toy")
+    until(serve(name="toy").begun)
     program = build("train.c")
     _, err = finish(run(program, "toy", 16, 1))
     assert err == ""

@@ -166,7 +166,8 @@ def test_the_interpreter_ends_cleanly_with_everything_in_hand(
     serve, script, framework
 ):
     pytest.importorskip(framework)
-    serve(*SMALL)
+    # Who waits for a producer says so, where nothing is to be said.
+    until(serve(*SMALL).begun)
     process = script(
         "import tsock\n"
         "loader = tsock.DataLoader('toy', batch_size=16, framework='%s')\n"
@@ -181,7 +182,7 @@ def test_the_interpreter_ends_cleanly_with_everything_in_hand(
 
 
 def test_old_numpys_arrays_outlive_the_interpreter(serve, script):
-    serve(*SMALL)
+    until(serve(*SMALL).begun)
     process = script(
         OPEN + "loader._tensors._dlpack = False\n"
         "held = next(iter(loader))\n"
