@@ -298,12 +298,13 @@ static void a_pack_that_was_killed_goes_on(void **state)
 			kill(pid, SIGCONT);
 		kill(pid, SIGKILL);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
-		if (WIFEXITED(status))
+		/* It may be killed between the pack's last step and its end. */
+		if (WIFEXITED(status) || access(other, F_OK) == 0)
 			break;
 		kills++;
 	}
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_true(!WIFEXITED(status) || WEXITSTATUS(status) == 0);
+	assert_int_equal(access(other, F_OK), 0);
 	assert_true(kills > 2);
 	check_same();
 }
