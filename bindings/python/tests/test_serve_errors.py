@@ -50,6 +50,23 @@ def test_what_a_loader_raises_reaches_every_consumer_and_run(served):
         server.run()
 
 
+def test_who_closes_because_of_an_error_does_so_after_consumers_heard(served):
+    """They were told that the producer had shut down."""
+
+    class Closes(Exception):
+        def __str__(self):
+            if server.error:
+                server.close()
+            return "no more"
+
+    def broken():
+        yield numpy.zeros((4, 3))
+        raise Closes
+
+    server = served(broken, length=100)
+    assert "Closes: no more" in failing()
+
+
 class Bad(Squares):
     def __getitem__(self, i):
         if i == 50:

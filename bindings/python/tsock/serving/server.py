@@ -137,6 +137,7 @@ class Server:
         timeout: float,
     ) -> None:
         self.name = os.fspath(name)
+        self._failing = threading.Lock()
         self.error: Optional[BaseException] = None
         self._timeout = timeout
         self._pid = os.getpid()
@@ -258,9 +259,12 @@ class Server:
                 count -= n
 
     def _fail(self, error: BaseException) -> None:
-        if self.error is None:
-            self.error = error
-        self.fail(describe(error))
+        why = describe(error)
+        with self._failing:
+            if self.error is None:
+                # Consumers first: who sees the error here may close.
+                self.fail(why)
+                self.error = error
         self._over.set()
 
     def _watch(self) -> None:
