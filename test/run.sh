@@ -251,6 +251,7 @@ list)
 	exit
 	;;
 soak | fuzz)
+	suite=$1
 	"$1"
 	report
 	exit
