@@ -31,8 +31,9 @@ static bool begins_anew(const struct tsi_job *k, const struct tsi_msg_join *j)
 
 static void forget(struct tsi_jobs *t, struct tsi_job *k)
 {
+	if (!k->let_go)
+		t->waiting--;
 	k->used = false;
-	t->count--;
 }
 
 /* A place in the table; if need be that of a job which nobody waits for. */
@@ -59,7 +60,7 @@ static struct tsi_job *add(struct tsi_jobs *t, const struct tsi_msg_join *j)
 		return NULL;
 	memset(k, 0, sizeof(*k));
 	k->used = true;
-	t->count++;
+	t->waiting++;
 	memcpy(k->id, j->job, TSOCK_JOB);
 	k->world = j->world;
 	for (unsigned r = 0; r < TSOCK_MAX_RANKS; r++)
@@ -174,16 +175,19 @@ void tsi_jobs_joined(struct tsi_jobs *t, const struct tsi_msg_join *j,
 	k->rank[j->rank].reader = (int)reader;
 }
 
-/* The job and the rank of a reader; NULL: it doesn't wait for others. */
-static struct tsi_job *find_reader(struct tsi_jobs *t, unsigned reader,
+/* The job that a reader began with, and its rank; NULL: all have joined. */
+static struct tsi_job *find_reader(const struct tsi_jobs *t, unsigned reader,
 				   struct tsi_job_rank **rank)
 {
-	for (unsigned i = 0; t->count && i < TSI_JOBS; i++)
-		for (unsigned r = 0; t->job[i].used && r < t->job[i].world; r++)
-			if (t->job[i].rank[r].reader == (int)reader) {
-				*rank = &t->job[i].rank[r];
-				return &t->job[i];
+	for (unsigned i = 0; i < TSI_JOBS; i++) {
+		struct tsi_job *k = (struct tsi_job *)(uintptr_t)&t->job[i];
+
+		for (unsigned r = 0; k->used && r < k->world; r++)
+			if (k->rank[r].reader == (int)reader) {
+				*rank = &k->rank[r];
+				return k;
 			}
+	}
 	return NULL;
 }
 
@@ -239,12 +243,14 @@ void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
 
 bool tsi_jobs_wait(const struct tsi_jobs *t, unsigned reader)
 {
+	struct tsi_job_rank *r;
+	const struct tsi_job *k;
+
 	/* Asked for each reader whenever tails are read. */
-	for (unsigned i = 0; t->count && i < TSI_JOBS; i++)
-		for (unsigned r = 0; t->job[i].used && r < t->job[i].world; r++)
-			if (t->job[i].rank[r].reader == (int)reader)
-				return !t->job[i].let_go;
-	return false;
+	if (!t->waiting)
+		return false;
+	k = find_reader(t, reader, &r);
+	return k && !k->let_go;
 }
 
 static bool has_reader(const struct tsi_job *k)
@@ -276,8 +282,11 @@ void tsi_jobs_expire(struct tsi_jobs *t, int64_t now_ms)
 		    (k->complete ? now_ms <= k->expires_ms
 				 : now_ms - k->asked_ms <= JOIN_MS))
 			continue;
-		k->let_go = k->complete && has_reader(k);
-		if (!k->let_go)
+		if (!k->complete || !has_reader(k)) {
 			forget(t, k);
+			continue;
+		}
+		k->let_go = true;
+		t->waiting--;
 	}
 }

@@ -43,7 +43,8 @@ struct tsi_job {
 };
 
 struct tsi_jobs {
-	unsigned count; /* in use: mostly 0, and then nobody looks further */
+	/* In use, and not let go: mostly 0, and then nobody looks further. */
+	unsigned waiting;
 	struct tsi_job job[TSI_JOBS];
 };
 
