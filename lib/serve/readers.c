@@ -71,8 +71,10 @@ int tsi_readers_forecast(struct tsi_readers *r, const struct tsi_msg_join *join,
 }
 
 /* Where the ranks before it began. */
-static int join_late(struct tsi_readers *r, const struct tsi_msg_join *join,
-		     const struct tsi_join *exact, struct tsi_joined *out)
+static int join_where_others_did(struct tsi_readers *r,
+				 const struct tsi_msg_join *join,
+				 const struct tsi_join *exact,
+				 struct tsi_joined *out)
 {
 	int err = tsi_membership_join(r->membership, exact, tsi_now_ms(), out);
 	char why[512];
@@ -104,7 +106,7 @@ static int join_rank(struct tsi_readers *r, const struct tsi_msg_join *join,
 			       (unsigned long long)exact.after);
 	exact.exact = true;
 	if (started && exact.after >= rules->after)
-		err = join_late(r, join, &exact, out);
+		err = join_where_others_did(r, join, &exact, out);
 	/* Who leaves between epochs may be through before others begin. */
 	if (!started || exact.after < rules->after || (err && rules->leaves))
 		err = tsi_membership_join(r->membership, rules, tsi_now_ms(),
