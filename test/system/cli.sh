@@ -217,11 +217,7 @@ for mode in --quiet --check-config --dry-run; do
 	fails 69 "$pid" "$mode: a second one under its name is refused" \
 		"$producer" "$mode" --no-cache "${set[@]}" "${small[@]}"
 done
-# It doesn't answer at once where the machine is busy.
-for _ in $(seq 90); do
-	"$producer" --list >"$work/out"
-	grep -q 'does not answer' "$work/out" || break
-done
+await_listed imagenet
 grep -Eq "^imagenet +$pid +36 +0 " "$work/out"
 result $? '--list shows it' "$(cat "$work/out")"
 kill -STOP "$pid"
@@ -240,10 +236,7 @@ result $? '--list shows that one was stopped' "$(cat "$work/out")"
 start_first=$pid
 "$producer" "${set[@]}" "${small[@]}" --split val --quiet 2>"$work/err" &
 second=$!
-for _ in $(seq 1800); do
-	"$producer" --list | grep -q '^imagenet-val ' && break
-	sleep 0.05
-done
+await_listed imagenet-val
 timeout 90 "$seen" imagenet-val 5 1 >"$work/out" 2>&1
 result $? 'the val split is another stream' "$(cat "$work/out" "$work/err")"
 kill "$second"
@@ -287,18 +280,10 @@ stop
 
 # --- standard error has gone ---
 
-# What says nothing serves as soon as it is listed.
-listed()
-{
-	local _
-	for _ in $(seq 1800); do
-		"$producer" --list | grep -q "^$1 " && return
-		sleep 0.05
-	done
-}
 "$producer" "${set[@]}" "${small[@]}" --epochs 1 --name dumb \
 	0<&- 1>&- 2>&- &
 pid=$!
+await_listed dumb
 timeout 90 "$seen" dumb 7 1 >"$work/out" 2>&1
 result $? 'it serves with its three descriptors closed' "$(cat "$work/out")"
 ended
@@ -307,6 +292,7 @@ stop
 "$producer" "${set[@]}" "${small[@]}" --epochs 1 --name dumb \
 	2> >(exec 0<&-; exit 0) &
 pid=$!
+await_listed dumb
 timeout 90 "$seen" dumb 7 1 >"$work/out" 2>&1
 result $? 'it serves with nobody to listen' "$(cat "$work/out")"
 ended

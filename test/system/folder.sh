@@ -17,11 +17,7 @@ serves_in()
 	grep -qF "serving \"$name\" at $1" "$work/log" && [ -S "$1/$name.bus" ] &&
 		[ -S "$1/$name.door" ]
 	result $? "$2: it logs what it binds" "$(cat "$work/log")"
-	# It doesn't answer at once where the machine is busy.
-	for _ in $(seq 90); do
-		"$producer" --list >"$work/out"
-		grep -q "/$name .*does not answer" "$work/out" || break
-	done
+	await_listed "$name"
 	grep -q "^$name " "$work/out"
 	result $? "$2: --list shows it" "$(cat "$work/out")"
 	for mode in --quiet --check-config --dry-run; do

@@ -55,6 +55,18 @@ finished()
 	[ "$failed" = 0 ]
 }
 
+# await_listed NAME: until a producer of that name answers; what --list says then
+# is in $work/out.  One that is quiet serves from then on.
+await_listed()
+{
+	local _
+	for _ in $(seq 900); do
+		"$producer" --list >"$work/out"
+		grep -q "^$1 " "$work/out" && return
+		sleep 0.05
+	done
+}
+
 # fails CODE PATTERN WHAT COMMAND...: one sentence on standard error, which
 # fits the pattern, nothing on standard output, and that exit code.
 fails()
