@@ -52,6 +52,7 @@ start_venv()
 fill_venv()
 {
 	start_venv
+	[ -s "$scratch/venv" ] || say '      build/venv is being filled'
 	while [ ! -s "$scratch/venv" ] && kill -0 "$installer" 2>/dev/null; do
 		sleep 0.1
 		reap
