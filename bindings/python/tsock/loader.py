@@ -374,6 +374,8 @@ class DataLoader:
 
     def _join(self, stream: Stream) -> None:
         self._check_rank()
+        if self._said == (None, None) and not self._about.shard[1]:
+            ranks.warn_without_group(self.name)
         self._progress.join(stream, self.timeout)
 
     # ---- epochs ----
