@@ -29,6 +29,7 @@ VALUES = {
     "tsi_decoder": "a decoder's operations",
     "tsi_geometry": "the sizes of a ring",
     "tsi_gpu_info": "what is known of a GPU",
+    "tsi_image_opts": "how samples are made",
     "tsi_jpeg_area": "a rectangle of MCUs",
     "tsi_jpeg_blocks": "coefficients of a JPEG",
     "tsi_jpeg_comp": "sampling and quantisers of a component",

@@ -4,9 +4,9 @@
  * in strips of rows.
  *
  * An image format is a struct tsi_decoder_ops.  To add one, write its file with
- * these operations (png.c is an example) and put a line into the
- * table in decoder.c: sniffing, loading and measuring go through the table and
- * know no format by name.
+ * these operations (png.c is an example; test/unit/decoder_ppm.c is a small
+ * one) and put a line into the table in decoder.c: sniffing, loading and
+ * measuring go through the table and know no format by name.
  */
 #ifndef TSI_IMAGE_DECODER_H
 #define TSI_IMAGE_DECODER_H
@@ -66,17 +66,18 @@ struct tsi_decoder {
 	unsigned fast;
 };
 
-struct tsi_jpeg_index;
+struct tsi_image_opts;
 
 /* What a caller may know of a file. */
 struct tsi_decoder_hint {
 	bool stock; /* decode it as the format's own library does, no other way */
+	bool trusted; /* this process wrote it: checksums can't be wrong */
 	/*
-	 * Where parts of the data set's files begin, until close; NULL: that
-	 * isn't kept.
+	 * How samples are made, with what is meant for one format alone, until
+	 * close; NULL: as if nothing of that was given.
 	 */
-	struct tsi_jpeg_index *index;
-	uint64_t file; /* its number in there */
+	const struct tsi_image_opts *opts;
+	uint64_t file; /* its number in the data set */
 };
 
 struct tsi_decoder_ops {

@@ -132,8 +132,8 @@ int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,
 			uint8_t *dst, struct tsi_box *box);
 
 /*
- * What is loaded from now on are packed images that this process made, or not
- * (at first): their checksums are not looked at.
+ * What is loaded from now on is what this process wrote itself, or not (at
+ * first): checksums that a format has for its parts are not looked at.
  */
 void tsi_image_trust(struct tsi_image *img, bool trusted);
 

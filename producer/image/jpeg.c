@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "image/image.h"
 #include "image/jpeg_direct.h"
 #include "image/jpeg_lib.h"
 #include "image/scans.h"
@@ -425,7 +426,8 @@ static int decoder_open(struct tsi_decoder *d, const void *data, size_t len,
 	j->data = data;
 	j->len = len;
 	j->base.has_planes = false;
-	j->by_lib = hint.stock || !direct_pays() ||
+	j->by_lib = hint.stock || (hint.opts && hint.opts->stock_jpeg) ||
+		    !direct_pays() ||
 		    !tsi_jpeg_direct_open(j->direct, data, len, &hint, width,
 					  height);
 	if (!j->by_lib) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "image/image.h"
 #include "image/jpeg.h"
 #include "image/jpeg_index.h"
 #include "image/jpeg_lib.h"
@@ -124,7 +125,9 @@ static int compare(struct tsi_decoder *d, struct tsi_jpeg_index *x, int image,
 		{ 90 / n, 60 / n, 77 / n, 101 / n },
 	};
 	struct tsi_decoder_hint stock = { .stock = true };
-	struct tsi_decoder_hint own = { .index = x, .file = (uint64_t)image };
+	const struct tsi_image_opts opts = { .jpeg_index = x };
+	struct tsi_decoder_hint own = { .opts = &opts,
+					.file = (uint64_t)image };
 	int err = 0;
 
 	for (int i = 0; i < 2 && !err; i++) {

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/hash.h"
+#include "image/image.h"
 #include "image/jpeg_entropy.h"
 #include "image/jpeg_index.h"
 #include "image/jpeg_pixels.h"
@@ -92,10 +93,10 @@ bool tsi_jpeg_direct_open(struct tsi_jpeg_direct *d, const uint8_t *data,
 	d->data = data;
 	d->len = len;
 	d->given = 0;
-	if (hint->index)
-		d->known = tsi_jpeg_index_find(hint->index, hint->file,
-					       tsi_hash(data, len, len),
-					       &d->scan.frame);
+	if (hint->opts && hint->opts->jpeg_index)
+		d->known = tsi_jpeg_index_find(
+			hint->opts->jpeg_index, hint->file,
+			tsi_hash(data, len, len), &d->scan.frame);
 	*width = d->scan.frame.width;
 	*height = d->scan.frame.height;
 	return true;

@@ -15,12 +15,12 @@
 #include "image/budget.h"
 #include "image/crop.h"
 #include "image/decoder.h"
-#include "image/packed.h"
 #include "image/resample.h"
 #include "image/wrapped.h"
 
 struct tsi_image {
 	struct tsi_image_opts opts;
+	bool trusted;
 	enum tsi_passes passes;
 	struct tsi_resample *resample;
 	struct tsi_decoder *decoder[]; /* one of each format */
@@ -242,8 +242,8 @@ static int load(struct tsi_image *img, const struct tsi_image_head *head,
 {
 	struct tsi_decoder *d = img->decoder[head->format];
 	struct tsi_decoder_hint hint = {
-		.stock = img->opts.stock_jpeg,
-		.index = img->opts.jpeg_index,
+		.trusted = img->trusted,
+		.opts = &img->opts,
 		.file = file,
 	};
 	uint32_t width, height;
@@ -299,9 +299,7 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 
 void tsi_image_trust(struct tsi_image *img, bool trusted)
 {
-	for (unsigned i = 0; tsi_decoders[i]; i++)
-		if (tsi_decoders[i] == &tsi_packed_ops)
-			tsi_packed_trust(img->decoder[i], trusted);
+	img->trusted = trusted;
 }
 
 /* From the first row to the last one that can be decoded. */

@@ -147,14 +147,15 @@ int tsi_packed_create(enum tsi_simd simd, struct tsi_decoder **out)
 	return 0;
 }
 
-void tsi_packed_trust(struct tsi_decoder *d, bool trusted)
-{
-	packed_of(d)->trusted = trusted;
-}
-
 static int decoder_create(struct tsi_decoder **out)
 {
 	return tsi_packed_create(TSI_SIMD_BEST, out);
+}
+
+static void decoder_hint(struct tsi_decoder *d,
+			 const struct tsi_decoder_hint *hint)
+{
+	packed_of(d)->trusted = hint->trusted;
 }
 
 static int decoder_open(struct tsi_decoder *d, const void *data, size_t len,
@@ -251,6 +252,7 @@ const struct tsi_decoder_ops tsi_packed_ops = {
 	.head = head,
 	.create = decoder_create,
 	.destroy = decoder_destroy,
+	.hint = decoder_hint,
 	.open = decoder_open,
 	.need = decoder_need,
 	.begin = decoder_begin,

@@ -8,7 +8,8 @@
  * it was to be packed: it is bad, and says why.
  *
  * Bad is a record whose head is damaged, or one of whose rows of MCUs is, from
- * the first one to the last that the rectangle needs.
+ * the first one to the last that the rectangle needs.  Of a record that is
+ * trusted (decoder.h) the sums are not looked at.
  */
 #ifndef TSI_IMAGE_PACKED_H
 #define TSI_IMAGE_PACKED_H
@@ -22,11 +23,9 @@
 extern const struct tsi_decoder_ops tsi_packed_ops;
 
 /*
- * The decoder with these instructions at most, and for records that this
- * process made itself: their sums are not looked at.  Fails with TSOCK_ENOTSUP,
+ * The decoder with these instructions at most.  Fails with TSOCK_ENOTSUP,
  * ENOMEM.
  */
 int tsi_packed_create(enum tsi_simd simd, struct tsi_decoder **out);
-void tsi_packed_trust(struct tsi_decoder *d, bool trusted);
 
 #endif

@@ -7,6 +7,7 @@
  * An input is a file with TRAILER bytes behind it that choose the rectangles.
  */
 #include "corpus.h"
+#include "image/image.h"
 #include "image/jpeg.h"
 #include "image/jpeg_index.h"
 #include "test/lib/image_gen.h"
@@ -118,7 +119,8 @@ static void check(struct tsi_jpeg_index *x, const uint8_t *data, size_t len,
 		  const struct tsi_rect *r)
 {
 	struct tsi_decoder_hint stock = { .stock = true };
-	struct tsi_decoder_hint own = { .index = x };
+	const struct tsi_image_opts opts = { .jpeg_index = x };
+	struct tsi_decoder_hint own = { .opts = &opts };
 	size_t n = (size_t)r->width * r->height * 3;
 	uint8_t *a = calloc(1, n), *b = calloc(1, n);
 	int err;

@@ -38,7 +38,8 @@ static void check_region(struct tsi_decoder *j, struct tsi_jpeg_index *x,
 			 const struct tsi_rect *r)
 {
 	struct tsi_decoder_hint stock = { .stock = true };
-	struct tsi_decoder_hint own = { .index = x, .file = file };
+	const struct tsi_image_opts opts = { .jpeg_index = x };
+	struct tsi_decoder_hint own = { .opts = &opts, .file = file };
 	size_t len = (size_t)r->width * r->height * 3;
 	uint8_t *a = malloc(len), *b = malloc(len);
 	int err;

@@ -27,7 +27,8 @@ static int region(struct tsi_decoder *j, struct tsi_jpeg_index *x,
 		  uint64_t file, const struct image_gen_bytes *f,
 		  const struct tsi_rect *r, uint8_t *out)
 {
-	struct tsi_decoder_hint hint = { .index = x, .file = file };
+	const struct tsi_image_opts opts = { .jpeg_index = x };
+	struct tsi_decoder_hint hint = { .opts = &opts, .file = file };
 
 	tsi_jpeg_ops.hint(j, &hint);
 	if (r->top % 2)

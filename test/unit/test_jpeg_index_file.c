@@ -333,7 +333,8 @@ static void made_up_entries_do_no_harm(void **state)
 		unsigned file = i % FILES;
 		struct image_gen_bytes f = image_of(file);
 		struct tsi_jpeg_index *x = create(1, MEMORY);
-		struct tsi_decoder_hint hint = { .index = x };
+		const struct tsi_image_opts opts = { .jpeg_index = x };
+		struct tsi_decoder_hint hint = { .opts = &opts };
 		struct tsi_rect r = { 3, 50, 15, 40 };
 		uint8_t out[15 * 40 * 3];
 		struct tsi_jpeg_kept e;

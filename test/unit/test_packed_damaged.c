@@ -94,6 +94,23 @@ static void a_changed_byte_is_noticed_or_doesnt_matter(void **state)
 	assert_true(noticed > record.len / 2);
 }
 
+/* Of what this process wrote, and of that alone. */
+static void a_trusted_records_sums_are_not_looked_at(void **state)
+{
+	uint8_t *sum = record.data + TSI_PACKED_SUM;
+	uint8_t got[BYTES];
+
+	(void)state;
+	*sum ^= 0x21;
+	assert_int_equal(load(record.data, record.len, 0, got), TSOCK_EDATA);
+	tsi_image_trust(img, true);
+	assert_int_equal(load(record.data, record.len, 0, got), 0);
+	assert_memory_equal(got, want, BYTES);
+	tsi_image_trust(img, false);
+	assert_int_equal(load(record.data, record.len, 0, got), TSOCK_EDATA);
+	*sum ^= 0x21;
+}
+
 /* The sums as they should be of what there is now. */
 static void mend(struct image_gen_bytes *f)
 {
@@ -268,6 +285,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_cut_record_is_bad),
 		cmocka_unit_test(a_changed_byte_is_noticed_or_doesnt_matter),
+		cmocka_unit_test(a_trusted_records_sums_are_not_looked_at),
 		cmocka_unit_test(damage_is_bad_for_those_that_reach_it),
 		cmocka_unit_test(hostile_records_read_nothing_else),
 		cmocka_unit_test(counts_that_dont_fit_are_bad),
