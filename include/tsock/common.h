@@ -44,7 +44,10 @@ enum tsock_err {
 	TSOCK_EEXIST = -16,  /* another producer serves that name already */
 };
 
-/* Version of the library at run time; the major part is the soname's. */
+/*
+ * Version of the library at run time: major << 16 | minor << 8 | patch.  The
+ * soname has the major number, and before 1.0 the minor one too.
+ */
 TSOCK_API uint32_t tsock_abi_version(void);
 TSOCK_API const char *tsock_version_string(void);
 

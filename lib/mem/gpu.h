@@ -148,7 +148,6 @@ int tsi_gpu_event_record(struct tsi_gpu_event *e, tsi_gpu_stream s);
 int tsi_gpu_event_query(struct tsi_gpu_event *e);
 /* Sleeps (blocking sync); for the producer alone. */
 int tsi_gpu_event_wait(struct tsi_gpu_event *e);
-int tsi_gpu_stream_wait(tsi_gpu_stream s, struct tsi_gpu_event *e);
 
 /* ---- work, in stream order ---- */
 

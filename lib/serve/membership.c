@@ -374,12 +374,6 @@ bool tsi_membership_next(const struct tsi_membership *m, unsigned *id)
 	return *id < m->rows;
 }
 
-bool tsi_membership_reads(const struct tsi_membership *m, unsigned id,
-			  unsigned view)
-{
-	return m->member[id].used && m->member[id].view == view;
-}
-
 bool tsi_membership_active(const struct tsi_membership *m, unsigned view)
 {
 	return m->view[view].active;

@@ -84,7 +84,7 @@ struct tsi_membership {
 	uint64_t furthest; /* greatest start given, or claim before a jump */
 	uint64_t last;     /* min(tail, head) of the last member that left, or
 			    * that needs no more samples */
-	int64_t looked_ms; /* by tsi_membership_slowest() */
+	int64_t looked_ms; /* by tsi_membership_look() */
 };
 
 struct tsi_join {
@@ -229,10 +229,6 @@ uint64_t tsi_membership_next_start(const struct tsi_membership *m,
  */
 bool tsi_membership_next(const struct tsi_membership *m, unsigned *id);
 
-/* Does that member read this view? */
-bool tsi_membership_reads(const struct tsi_membership *m, unsigned id,
-			  unsigned view);
-
 /* Has the view a reader, or a view made of it one? */
 bool tsi_membership_active(const struct tsi_membership *m, unsigned view);
 
@@ -290,10 +286,6 @@ bool tsi_membership_look(struct tsi_membership *m, int64_t now_ms);
  */
 bool tsi_membership_slow(const struct tsi_membership *m, unsigned *id,
 			 int64_t slow_ms, struct tsi_slow *out);
-
-/* Look, and the first of all of them. */
-bool tsi_membership_slowest(struct tsi_membership *m, int64_t now_ms,
-			    int64_t slow_ms, struct tsi_slow *out);
 
 /* ---- detached readers: membership_slow.c ---- */
 

@@ -157,15 +157,6 @@ bool tsi_membership_slow(const struct tsi_membership *m, unsigned *id,
 	return false;
 }
 
-bool tsi_membership_slowest(struct tsi_membership *m, int64_t now_ms,
-			    int64_t slow_ms, struct tsi_slow *out)
-{
-	unsigned first = 0;
-
-	return tsi_membership_look(m, now_ms) &&
-	       tsi_membership_slow(m, &first, slow_ms, out);
-}
-
 /* ---- detaching ---- */
 
 /*

@@ -182,8 +182,6 @@ static int do_work(void)
 		err = tsi_convert_gpu(0, s, &spec, a, 1, 10, 10, b);
 	if (!err)
 		err = tsi_gpu_event_record(e, s);
-	if (!err)
-		err = tsi_gpu_stream_wait(s, e);
 	while (!err && (err = tsi_gpu_event_query(e)) == TSOCK_EAGAIN)
 		err = 0, usleep(100);
 	if (!err)
@@ -366,7 +364,6 @@ static const struct {
 	  "the stream was destroyed" },
 	{ "work", "cudaEventRecord=709,cudaFree:1=700", "-13 cudaEventRecord",
 	  "start it again" },
-	{ "work", "cudaStreamWaitEvent=400", "-5 cudaStreamWaitEvent on", "" },
 	{ "work", "cudaEventQuery=999", "-13 cudaEventQuery on GPU 0",
 	  "start it again" },
 	{ "work", "cudaEventSynchronize=1", "-7 cudaEventSynchronize", "" },

@@ -13,8 +13,12 @@ static int look_for(int64_t ms)
 {
 	bool found = false;
 
-	for (int64_t until = now + ms; now < until && !found; now += 100)
-		found = tsi_membership_slowest(&m, now, 1000, &slow);
+	for (int64_t until = now + ms; now < until && !found; now += 100) {
+		unsigned first = 0;
+
+		found = tsi_membership_look(&m, now) &&
+			tsi_membership_slow(&m, &first, 1000, &slow);
+	}
 	return found ? (int)slow.id : -1;
 }
 

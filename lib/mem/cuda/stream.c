@@ -155,14 +155,6 @@ int tsi_gpu_event_wait(struct tsi_gpu_event *e)
 					       "cudaEventSynchronize"));
 }
 
-/* If s is a default stream, the event's device is meant. */
-int tsi_gpu_stream_wait(tsi_gpu_stream s, struct tsi_gpu_event *e)
-{
-	return TSI_CUDA_IN_STREAM(e->device, s,
-				  cudaStreamWaitEvent(s, e->event, 0),
-				  "cudaStreamWaitEvent");
-}
-
 /* ---- work ---- */
 
 /* One copy for each chunk of page-locked memory that the bytes lie in. */
