@@ -73,10 +73,17 @@ struct tsock {
 };
 
 /*
- * Become a reader: t->reader, whose first epoch is from start to end.
+ * Become a reader: t->reader, whose first epoch is from start to end.  The goal
+ * says where; a producer that comes later is waited for if t->lost says so.
  * TSOCK_EAGAIN at the deadline: call it again, and the same join goes on.
  */
 int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end);
+
+/*
+ * For a reader that was detached, before t->lost is forgotten: the stream goes
+ * on for it at start; what lies between is counted and logged as missed.
+ */
+void tsi_join_missed(struct tsock *t, uint64_t start);
 
 /*
  * Look once for a producer that serves what t knows, and ask it; one that is

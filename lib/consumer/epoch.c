@@ -6,8 +6,6 @@
  * tsock_next() with data at hand makes no system call, takes no lock,
  * allocates nothing and logs nothing; tsock.h says where it has to.
  */
-#include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +15,6 @@
 #include "base/log.h"
 #include "consumer/await_release.h"
 #include "consumer/consumer.h"
-
-#define AGAIN_MS 50 /* between two looks for a producer */
 
 static void leave_reader(struct tsock *t)
 {
@@ -95,98 +91,6 @@ static void lose_reader(struct tsock *t, enum loss loss)
 	t->phase = TSI_PHASE_LOST;
 }
 
-/* Until there is a producer of the same stream.  EAGAIN: not yet. */
-static int await_producer(struct tsock *t, int64_t deadline)
-{
-	int64_t last = tsi_lost_last_ms(&t->lost, t->opts.rejoin_ms);
-
-	while (!t->lost.met) {
-		int64_t now = tsi_now_ms();
-		int err = tsi_open_again(t, last < deadline ? last : deadline);
-
-		if (err && err != TSOCK_EAGAIN)
-			return err;
-		if (!err) {
-			t->lost.met = t->returns = true;
-			return 0;
-		}
-		if (now >= last)
-			return tsi_lost_err(&t->lost, t->opts.rejoin_ms);
-		if (now >= deadline)
-			return TSOCK_EAGAIN;
-		poll(NULL, 0, AGAIN_MS);
-	}
-	return 0;
-}
-
-/*
- * Before lost is forgotten: where the stream is by now, for a reader that was
- * detached.  Its epoch may be over: then it has nothing more of that.
- */
-static void go_on_behind(struct tsock *t, uint64_t start)
-{
-	uint64_t from = t->lost.position, end = t->end;
-
-	if (start <= from)
-		return;
-	t->missed += start - from;
-	t->block = start < end ? start : end;
-	tsi_log(TSOCK_LOG_WARN,
-		"'%s': this consumer was detached, since others had to wait "
-		"for it: it missed %llu samples, %llu to %llu%s",
-		tsi_address_name(&t->address),
-		(unsigned long long)(start - from), (unsigned long long)from,
-		(unsigned long long)start - 1,
-		start < end ? "" : ", and with them the rest of its epoch");
-}
-
-/* What a join that succeeded, or found the stream at its end, means for it. */
-static void learn_what_was_missed(struct tsock *t, int err, uint64_t start)
-{
-	if (t->lost.detached && (!err || err == TSOCK_EENDED))
-		go_on_behind(t, err ? t->last : start);
-}
-
-/*
- * Join as t->goal says, if need be with a producer that comes later.  Joins have
- * a deadline of their own, since the next producer may have to prepare a lot.
- */
-static int join_again(struct tsock *t, int64_t deadline, uint64_t *start,
-		      uint64_t *end)
-{
-	bool may = t->stream.resumable && t->opts.rejoin_ms;
-	char why[128];
-
-	for (;;) {
-		int err = tsi_lost_waits(&t->lost) ? await_producer(t, deadline)
-						   : 0;
-
-		if (err) {
-			if (err != TSOCK_EAGAIN)
-				tsi_lost_forget(&t->lost);
-			return err;
-		}
-		err = tsi_join(t, deadline, start, end);
-		if (err == TSOCK_EAGAIN)
-			return err;
-		if (!err)
-			tsi_lost_log_rejoined(&t->lost,
-					      tsi_address_name(&t->address),
-					      *start);
-		learn_what_was_missed(t, err, *start);
-		/* A producer that lives, and loses joins for ever, is no better
-		 * than none. */
-		if (err != TSOCK_ELOST || !may ||
-		    tsi_lost_waited_enough(&t->lost, t->opts.rejoin_ms)) {
-			tsi_lost_forget(&t->lost);
-			return err;
-		}
-		snprintf(why, sizeof(why), "the producer of '%s' is gone",
-			 tsi_address_name(&t->address));
-		tsi_lost_note(&t->lost, why, t->opts.rejoin_ms);
-	}
-}
-
 /* In phase LOST: on where it was. */
 static int rejoin(struct tsock *t, int *timeout_ms)
 {
@@ -197,7 +101,7 @@ static int rejoin(struct tsock *t, int *timeout_ms)
 
 	t->goal = (struct tsi_goal){ .position = t->lost.position,
 				     .end = t->end };
-	err = join_again(t, deadline, &start, &end);
+	err = tsi_join(t, deadline, &start, &end);
 	if (!err) {
 		t->phase = TSI_PHASE_READING;
 		/* Other ranks may have to begin where this one did. */
@@ -226,7 +130,7 @@ static int err_ended(const struct tsock *t)
 static int miss_the_rest(struct tsock *t)
 {
 	t->lost.position = tsi_reader_pos(t->reader);
-	go_on_behind(t, t->last);
+	tsi_join_missed(t, t->last);
 	leave_reader(t);
 	return err_ended(t);
 }
@@ -332,7 +236,7 @@ static int begin_anew(struct tsock *t, struct tsi_goal goal, int timeout_ms)
 		t->phase = TSI_PHASE_IDLE;
 	t->lost.detached = false;
 	t->goal = goal;
-	err = join_again(t, deadline, &start, &end);
+	err = tsi_join(t, deadline, &start, &end);
 	if (err)
 		return err;
 	begin_epoch(t, goal.end ? end - t->stream.epoch_len : start, end);

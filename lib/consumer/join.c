@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * join.c - becoming a reader: JOIN is sent until the producer makes an offer,
- * and the ring that it offers is mapped (attach.h).
+ * and the ring that it offers is mapped (attach.h).  After a producer's death
+ * the next producer is waited for first.
  */
 #include "consumer/consumer.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -17,6 +19,7 @@
 #include "consumer/gpu/negotiate.h"
 
 #define AGAIN_MS 20    /* while the producer prepares */
+#define LOOK_MS 50     /* between two looks for a producer */
 #define RANKS_MS 10000 /* before it is said that other ranks don't come */
 #define ATTACH_MIN_MS 250
 #define ATTACH_MAX_MS 1000
@@ -197,7 +200,8 @@ static void note_claim(struct tsock *t)
 		memcpy(t->lost.was, t->question.u.join.nonce, TSI_NONCE);
 }
 
-int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
+static int join_this(struct tsock *t, int64_t deadline, uint64_t *start,
+		     uint64_t *end)
 {
 	/* A join with another goal was under way. */
 	if (t->joining && (t->question.u.join.position != t->goal.position ||
@@ -255,4 +259,92 @@ void tsi_join_cancel(struct tsock *t)
 	t->joining = false;
 	memcpy(m.u.leave.nonce, t->question.u.join.nonce, TSI_NONCE);
 	tsi_request_tell(&t->requests, &m);
+}
+
+/* ---- with this producer, or one that comes later ---- */
+
+/* Until there is a producer of the same stream.  EAGAIN: not yet. */
+static int await_producer(struct tsock *t, int64_t deadline)
+{
+	int64_t last = tsi_lost_last_ms(&t->lost, t->opts.rejoin_ms);
+
+	while (!t->lost.met) {
+		int64_t now = tsi_now_ms();
+		int err = tsi_open_again(t, last < deadline ? last : deadline);
+
+		if (err && err != TSOCK_EAGAIN)
+			return err;
+		if (!err) {
+			t->lost.met = t->returns = true;
+			return 0;
+		}
+		if (now >= last)
+			return tsi_lost_err(&t->lost, t->opts.rejoin_ms);
+		if (now >= deadline)
+			return TSOCK_EAGAIN;
+		poll(NULL, 0, LOOK_MS);
+	}
+	return 0;
+}
+
+/* Its epoch may be over: then the job has nothing more of that. */
+void tsi_join_missed(struct tsock *t, uint64_t start)
+{
+	uint64_t from = t->lost.position, end = t->end;
+
+	if (start <= from)
+		return;
+	t->missed += start - from;
+	t->block = start < end ? start : end;
+	tsi_log(TSOCK_LOG_WARN,
+		"'%s': this consumer was detached, since others had to wait "
+		"for it: it missed %llu samples, %llu to %llu%s",
+		tsi_address_name(&t->address),
+		(unsigned long long)(start - from), (unsigned long long)from,
+		(unsigned long long)start - 1,
+		start < end ? "" : ", and with them the rest of its epoch");
+}
+
+/* What a join that succeeded, or found the stream at its end, means for it. */
+static void learn_what_was_missed(struct tsock *t, int err, uint64_t start)
+{
+	if (t->lost.detached && (!err || err == TSOCK_EENDED))
+		tsi_join_missed(t, err ? t->last : start);
+}
+
+/* Joins have a deadline of their own, since the next producer may have to
+ * prepare a lot. */
+int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
+{
+	bool may = t->stream.resumable && t->opts.rejoin_ms;
+	char why[128];
+
+	for (;;) {
+		int err = tsi_lost_waits(&t->lost) ? await_producer(t, deadline)
+						   : 0;
+
+		if (err) {
+			if (err != TSOCK_EAGAIN)
+				tsi_lost_forget(&t->lost);
+			return err;
+		}
+		err = join_this(t, deadline, start, end);
+		if (err == TSOCK_EAGAIN)
+			return err;
+		if (!err)
+			tsi_lost_log_rejoined(&t->lost,
+					      tsi_address_name(&t->address),
+					      *start);
+		learn_what_was_missed(t, err, *start);
+		/* A producer that lives, and loses joins for ever, is no better
+		 * than none. */
+		if (err != TSOCK_ELOST || !may ||
+		    tsi_lost_waited_enough(&t->lost, t->opts.rejoin_ms)) {
+			tsi_lost_forget(&t->lost);
+			return err;
+		}
+		snprintf(why, sizeof(why), "the producer of '%s' is gone",
+			 tsi_address_name(&t->address));
+		tsi_lost_note(&t->lost, why, t->opts.rejoin_ms);
+	}
 }
