@@ -15,25 +15,48 @@ from conftest import CHECKOUT, N, finish
 from tsock.ranks import Ranks, job_of
 
 # What every rank runs: reads EPOCHS epochs, prints a line of JSON for each.
+# Of a process group it trains a model, too.
 SCRIPT = """
 import json, os, sys
 import tsock
 how, rank, world = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-ranks = {}
+ranks, fields, weights = {}, ("index",), []
 if how == "gloo":
+    import torch
     import torch.distributed as dist
     dist.init_process_group("gloo", init_method=sys.argv[6], rank=rank,
                             world_size=world)
+    fields = ("index", "image", "label")
+    torch.manual_seed(rank)
+    model = torch.nn.Linear(3, 3)
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 else:
     ranks = dict(rank=rank, world_size=world, even=how == "even")
-loader = tsock.DataLoader("toy", int(sys.argv[4]), fields=("index",),
+loader = tsock.DataLoader("toy", int(sys.argv[4]), fields=fields,
                           timeout=120, **ranks)
+
+
+def train(images, labels):
+    optimizer.zero_grad()
+    said = model(images.mean((2, 3)))
+    torch.nn.functional.cross_entropy(said, labels).backward()
+    optimizer.step()
+
+
 for epoch in range(int(sys.argv[5])):
     loader.set_epoch(epoch)
-    batches = [batch[0].tolist() for batch in loader]
+    batches = []
+    for index, *rest in loader:
+        batches.append(index.tolist())
+        if rest:
+            train(*rest)
     assert len(batches) == len(loader), (len(batches), len(loader))
+    if how == "gloo":
+        weights = model.module.weight.flatten().tolist()
     print(json.dumps([loader.stream_epoch, sum(batches, []),
-                      list(loader.sampler.indices(loader.stream_epoch))]))
+                      list(loader.sampler.indices(loader.stream_epoch)),
+                      weights]))
 if how == "gloo":
     dist.destroy_process_group()
 """
@@ -76,9 +99,14 @@ def check_epochs(said, epochs):
 def test_ranks_of_a_process_group_train_on_equal_parts(serve):
     pytest.importorskip("torch.distributed")
     serve()
-    for parts in check_epochs(run("gloo", 2, 16), 2):
+    said = run("gloo", 2, 16)
+    for parts in check_epochs(said, 2):
         assert [len(part) for part in parts] == [102, 102]
         assert set(parts[0] + parts[1]) == set(range(N))
+    # DistributedDataParallel's weights, after each epoch.
+    one, other = ([epoch[3] for epoch in rank] for rank in said)
+    assert one == other
+    assert len(one[0]) == 9 and one[0] != one[1]
 
 
 def test_ranks_evaluate_each_sample_once(serve):
