@@ -45,6 +45,19 @@ void inject_resume(void);
 void inject_jumping_clock(void);
 unsigned inject_clock_looks(void); /* at the time of day, since then */
 
+/*
+ * Between stop and start no wait of the library that begins ends because a time
+ * has passed (but a consumer's after a minute, so that a test can fail): only
+ * what is waited for ends it.  That holds in this process and in those that it
+ * has forked since inject_share_timers().
+ */
+bool inject_share_timers(void);
+void inject_stop_timers(void);
+void inject_start_timers(void);
+
+/* How many waits for messages and descriptors have begun since the stop. */
+unsigned inject_untimed_polls(void);
+
 /* Allocations of our own objects that weren't freed. */
 size_t inject_live(void);
 

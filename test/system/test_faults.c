@@ -120,46 +120,6 @@ static void kills_at_random_moments_harm_nobody(void **state)
 	kill_and_reap(producer);
 }
 
-static double seconds_until_a_claim_is_free(void)
-{
-	struct source src = { .name = "claim",
-			      .n = 100000,
-			      .ring = 64,
-			      .max_batch = 16,
-			      .payload = 16 };
-	struct reader stuck = {
-		.src = &src, .batch = 16, .epochs = 1, .hold_us = 100000000
-	};
-	struct reader me = { .src = &src, .batch = 16 };
-	pid_t producer = start_producer(&src), pid = start_reader(&stuck);
-	tsock_batch *b;
-	tsock *t;
-	double t0;
-
-	wait_readers("claim", 1);
-	t = connect_reader(&me);
-	assert_int_equal(tsock_begin(t), 0);
-	for (unsigned i = 0; i < 4; i++) {
-		assert_int_equal(tsock_next(t, LONG_MS, &b), 0);
-		tsock_batch_release(b);
-	}
-	assert_int_equal(tsock_next(t, 50, &b), TSOCK_EAGAIN);
-	kill_and_reap(pid);
-	t0 = now_s();
-	assert_int_equal(tsock_next(t, LONG_MS, &b), 0);
-	t0 = now_s() - t0;
-	tsock_batch_release(b);
-	tsock_close(t);
-	kill_and_reap(producer);
-	return t0;
-}
-
-static void a_killed_reader_frees_its_claim_at_once(void **state)
-{
-	(void)state;
-	within(1.0, seconds_until_a_claim_is_free);
-}
-
 static void a_stopped_reader_is_slow_and_not_dead(void **state)
 {
 	struct source src = { .name = "stopped",
@@ -457,7 +417,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kills_at_random_moments_harm_nobody),
-		cmocka_unit_test(a_killed_reader_frees_its_claim_at_once),
 		cmocka_unit_test(a_stopped_reader_is_slow_and_not_dead),
 		cmocka_unit_test(the_slow_are_killed_when_that_is_asked_for),
 		cmocka_unit_test(
