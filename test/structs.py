@@ -26,15 +26,15 @@ from clang import cindex
 MOST = 3
 VALUES = {
     "tsi_dataset": "what --dataset, --root and --split mean",
-    "tsi_decoder": "a decoder's operations",
+    "tsi_decoder": "a decoder's operations, and what it is told of a file",
     "tsi_geometry": "the sizes of a ring",
     "tsi_gpu_info": "what is known of a GPU",
     "tsi_image_opts": "how samples are made",
+    "tsi_io_backend": "a table of operations",
     "tsi_jpeg_area": "a rectangle of MCUs",
     "tsi_jpeg_blocks": "coefficients of a JPEG",
     "tsi_jpeg_comp": "sampling and quantisers of a component",
     "tsi_jpeg_frame": "how a JPEG is divided",
-    "tsi_jpeg_area": "a rectangle of MCUs",
     "tsi_jpeg_scan": "what a JPEG's markers say",
     "tsi_location": "where the bytes of a sample are",
     "tsi_options": "the command line",
@@ -47,14 +47,13 @@ VALUES = {
     "tsi_rect": "a rectangle",
     "tsi_reply": "a message of the descriptor socket",
     "tsi_ring_ident": "whose ring that is",
+    "tsi_scratch": "memory that grows: its address and size",
     "tsi_stamp": "size and time of a file",
-    "tsi_scratch": "memory that grows",
     "tsi_strip": "rows of an image",
-    "tsi_taps": "the weights of an axis",
     "tsi_table_lengths": "how long a table's columns are",
+    "tsi_taps": "the weights of an axis",
     "tsi_text": "strings that are being collected",
     "tsi_view_spec": "dtype, layout and device of a view",
-    "tsi_io_backend": "a table of operations",
 }
 
 

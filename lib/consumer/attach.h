@@ -33,7 +33,7 @@ struct tsi_attach {
 };
 
 /*
- * Knock, check, map.  start and end are where the first epoch lies.  Errors of
+ * Connect, check, map.  start and end are where the first epoch lies.  Errors of
  * tsi_fdpass_connect(), EPROTO, ENOMEM, and ELOST for another incarnation.  If
  * it fails, the claim may have been made: LEAVE with the nonce ends it.  The
  * reader sends LEAVE by itself if its claim ends after it was retired.

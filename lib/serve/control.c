@@ -107,21 +107,21 @@ static bool wait_for_work(struct tsock_server *s, bool *failed)
 {
 	struct pollfd fds[2 + TSI_PENDING_CONNS + TSI_MAX_MEMBERS];
 	struct timespec pause = { 0, PAUSE_MS * 1000000 };
-	bool mail = false;
+	bool asked = false;
 	unsigned n;
 	int err;
 
 	tsi_sync_lock(&s->sync);
 	n = gather(s, fds);
 	tsi_sync_unlock(&s->sync);
-	err = tsi_zmq_poll(s->sockets.channel, fds, n, TICK_MS, &mail);
+	err = tsi_zmq_poll(s->sockets.channel, fds, n, TICK_MS, &asked);
 	if (err && !*failed)
 		tsi_log(TSOCK_LOG_ERROR,
 			"the server can't wait, and looks every %d ms: %s",
 			PAUSE_MS, tsock_errmsg());
 	*failed = err;
 	if (!err)
-		return mail;
+		return asked;
 	nanosleep(&pause, NULL);
 	return true;
 }
@@ -129,10 +129,10 @@ static bool wait_for_work(struct tsock_server *s, bool *failed)
 static void *control_main(void *arg)
 {
 	struct tsock_server *s = arg;
-	bool mail, gone, stop = false, failed = false;
+	bool asked, gone, stop = false, failed = false;
 
 	while (!stop) {
-		mail = wait_for_work(s, &failed);
+		asked = wait_for_work(s, &failed);
 		drain_eventfd(s->event);
 		gone = tsi_sockets_gone(&s->sockets, tsi_now_ms());
 		tsi_sync_lock(&s->sync);
@@ -142,7 +142,7 @@ static void *control_main(void *arg)
 		tsi_readers_save_record(&s->readers);
 		stop = s->stop;
 		tsi_sync_unlock(&s->sync);
-		if (mail)
+		if (asked)
 			tsi_messages_answer(&s->messages, s->sockets.channel);
 	}
 	return NULL;

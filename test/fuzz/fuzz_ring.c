@@ -138,14 +138,14 @@ static void check_reach(const struct tsi_geometry *s)
 
 /* Every byte is what the ring holds there: its slot's number. */
 static void read_placement(const struct tsi_geometry *s,
-			   const struct tsi_placement *spot)
+			   const struct tsi_placement *placed)
 {
 	for (unsigned i = 0; i < s->nfields; i++) {
-		const uint8_t *p = spot->data[i];
+		const uint8_t *p = placed->data[i];
 		uint64_t bytes = s->field[i].sample_bytes;
 
-		for (uint64_t k = 0; k < spot->count; k++) {
-			uint64_t slot = (spot->slot + k) % s->capacity;
+		for (uint64_t k = 0; k < placed->count; k++) {
+			uint64_t slot = (placed->slot + k) % s->capacity;
 
 			for (uint64_t j = 0; j < bytes; j++)
 				never(p[k * bytes + j] != (uint8_t)(slot + i));
@@ -169,22 +169,22 @@ static void fill_data(const struct tsi_geometry *s, unsigned i, int fd)
 static void read_batches(struct tsi_mapping *w, const struct tsi_geometry *s,
 			 uint64_t batch, uint64_t first)
 {
-	struct tsi_placement spot[3] = { { .slot = 0 } };
+	struct tsi_placement placed[3] = { { .slot = 0 } };
 
 	for (unsigned k = 0; k < 3; k++) {
-		spot[k].small = malloc(w->small_bytes + 1);
-		never(!spot[k].small);
-		if (tsi_mapping_place(w, first + k * batch, batch, &spot[k]))
+		placed[k].small = malloc(w->small_bytes + 1);
+		never(!placed[k].small);
+		if (tsi_mapping_place(w, first + k * batch, batch, &placed[k]))
 			abort();
-		read_placement(s, &spot[k]);
+		read_placement(s, &placed[k]);
 		if (w->mode != TSI_MAP_SHARED && k == 1)
-			never(tsi_mapping_make_private(w, &spot[k]));
-		read_placement(s, &spot[k]);
+			never(tsi_mapping_make_private(w, &placed[k]));
+		read_placement(s, &placed[k]);
 	}
 	for (unsigned k = 0; k < 3; k++) {
-		tsi_mapping_clear(w, &spot[k]);
-		free(spot[k].small);
-		free(spot[k].copy);
+		tsi_mapping_clear(w, &placed[k]);
+		free(placed[k].small);
+		free(placed[k].copy);
 	}
 }
 

@@ -100,7 +100,7 @@ static void rings_end_while_others_are_broadcast_to(void **state)
 	struct reader_proc comes[2] = { { .transport = SHARED, .device = 1 },
 					{ .transport = STORED, .device = 2 } };
 	struct source src = model;
-	pid_t producer, pid[2], guest[2];
+	pid_t producer, pid[2], joiner[2];
 
 	(void)state;
 	src.pace_us = 1000;
@@ -111,12 +111,12 @@ static void rings_end_while_others_are_broadcast_to(void **state)
 			comes[i].batch = stays[i].batch = 16 - i;
 			comes[i].epochs = 1;
 			stays[i].epochs = 100000;
-			guest[i] = start_reader_proc(&comes[i]);
+			joiner[i] = start_reader_proc(&comes[i]);
 			if (!round)
 				pid[i] = start_reader_proc(&stays[i]);
 		}
 		for (unsigned i = 0; i < 2; i++)
-			assert_int_equal(ended(guest[i]), 0);
+			assert_int_equal(ended(joiner[i]), 0);
 		/* What nobody reads is kept for five seconds. */
 		for (unsigned i = 0; !round && i < 70; i++) {
 			pause_us(100000);

@@ -102,7 +102,7 @@ static void readers_of_all_kinds_share_a_stream(void **state)
 
 /* ---- several handles in one process ---- */
 
-struct guest {
+struct joiner {
 	struct reader_proc r;
 	struct gpu_reader s;
 	struct tally y;
@@ -111,21 +111,21 @@ struct guest {
 	unsigned turn;
 };
 
-static void open_guest(struct guest *g, const struct reader_proc *r)
+static void open_joiner(struct joiner *g, const struct reader_proc *r)
 {
 	memset(g, 0, sizeof(*g));
 	g->r = *r;
 	gpu_reader_open(&g->s, &g->r);
 }
 
-static void begin_guest(struct guest *g)
+static void begin_joiner(struct joiner *g)
 {
 	need(gpu_reader_begin(&g->s));
 	tally_begin(&g->y, g->r.src, g->r.batch, g->r.flags);
 	g->reading = true;
 }
 
-static void take_guest(struct guest *g, tsock_batch *b)
+static void take_joiner(struct joiner *g, tsock_batch *b)
 {
 	if (!g->turn)
 		g->start = tsock_batch_seq(b);
@@ -134,7 +134,7 @@ static void take_guest(struct guest *g, tsock_batch *b)
 }
 
 /* A step towards so many epochs, if one is possible now. */
-static bool step_guest(struct guest *g, unsigned epochs)
+static bool step_joiner(struct joiner *g, unsigned epochs)
 {
 	tsock_batch *b;
 	int err;
@@ -142,12 +142,12 @@ static bool step_guest(struct guest *g, unsigned epochs)
 	if (!g->reading && g->s.begun == epochs)
 		return false;
 	if (!g->reading)
-		begin_guest(g);
+		begin_joiner(g);
 	err = tsock_next(g->s.t, 0, &b);
 	if (err == TSOCK_EAGAIN)
 		return false;
 	if (!err) {
-		take_guest(g, b);
+		take_joiner(g, b);
 		return true;
 	}
 	if (err != TSOCK_EEPOCH)
@@ -161,12 +161,12 @@ static bool step_guest(struct guest *g, unsigned epochs)
 }
 
 /* Is it through with so many epochs? */
-static bool through(const struct guest *g, unsigned epochs)
+static bool through(const struct joiner *g, unsigned epochs)
 {
 	return !g->reading && g->s.begun == epochs;
 }
 
-static void leave_guest(struct guest *g)
+static void leave_joiner(struct joiner *g)
 {
 	if (g->reading)
 		free(g->y.seen);
@@ -185,7 +185,7 @@ static uint64_t bound(const struct source *src, unsigned segment)
 }
 
 /* It began where a segment does, near the leader; which one. */
-static unsigned segment_of(const struct guest *g, uint64_t lead)
+static unsigned segment_of(const struct joiner *g, uint64_t lead)
 {
 	uint64_t part = g->r.src->n / SEGMENTS + 1;
 	unsigned i = 0;
@@ -203,13 +203,13 @@ static unsigned segment_of(const struct guest *g, uint64_t lead)
 /* One leads, and of the others each comes while it reads another segment. */
 static void read_segments(const struct reader_proc *r)
 {
-	static struct guest lead, g[SEGMENTS];
+	static struct joiner lead, g[SEGMENTS];
 	uint64_t came[SEGMENTS], part = r->src->n / SEGMENTS;
 	unsigned n = 0, over = 0, seen = 0;
 
-	open_guest(&lead, r);
+	open_joiner(&lead, r);
 	while (over < SEGMENTS) {
-		bool did = step_guest(&lead, UINT32_MAX);
+		bool did = step_joiner(&lead, UINT32_MAX);
 
 		if (n < SEGMENTS && lead.y.want != UINT64_MAX &&
 		    lead.y.want >= bound(r->src, n) + part / 2) {
@@ -219,12 +219,12 @@ static void read_segments(const struct reader_proc *r)
 			joins.batch = 1 + n * 5 % 16;
 			joins.floats = n % 2;
 			came[n] = lead.y.want;
-			open_guest(&g[n], &joins);
-			begin_guest(&g[n++]);
+			open_joiner(&g[n], &joins);
+			begin_joiner(&g[n++]);
 		}
 		over = 0;
 		for (unsigned i = 0; i < n; i++) {
-			did |= step_guest(&g[i], 2);
+			did |= step_joiner(&g[i], 2);
 			over += through(&g[i], 2);
 		}
 		if (!did)
@@ -232,11 +232,11 @@ static void read_segments(const struct reader_proc *r)
 	}
 	for (unsigned i = 0; i < SEGMENTS; i++) {
 		seen |= 1u << segment_of(&g[i], came[i]) % SEGMENTS;
-		leave_guest(&g[i]);
+		leave_joiner(&g[i]);
 	}
 	/* On a busy machine some are too late for theirs. */
 	need(__builtin_popcount(seen) >= SEGMENTS / 2);
-	leave_guest(&lead);
+	leave_joiner(&lead);
 }
 
 static void every_segment_boundary_is_a_way_in(void **state)
@@ -258,26 +258,26 @@ static void every_segment_boundary_is_a_way_in(void **state)
 /* Beside a leader of its own transport, or on the host. */
 static void read_now(const struct reader_proc *r)
 {
-	static struct guest lead, late;
+	static struct joiner lead, late;
 	struct reader_proc first = *r;
 
 	first.join = TSOCK_JOIN_EPOCH;
 	first.transport = r->streams == 2 ? HOST : r->transport;
-	open_guest(&lead, &first);
+	open_joiner(&lead, &first);
 	while (lead.turn < 19)
-		if (!step_guest(&lead, 1))
+		if (!step_joiner(&lead, 1))
 			pause_us(200);
-	open_guest(&late, r);
-	begin_guest(&late);
+	open_joiner(&late, r);
+	begin_joiner(&late);
 	while (!through(&late, 2))
-		if (!step_guest(&lead, 100) + !step_guest(&late, 2) == 2)
+		if (!step_joiner(&lead, 100) + !step_joiner(&late, 2) == 2)
 			pause_us(200);
 	/* Not before the leader, and no more than two rings beyond. */
 	need(late.start >= 19 * 16 && late.start <= 19 * 16 + 4 * 64);
 	/* Its first epoch was the rest of one, the second was whole. */
 	need(late.y.first == 1000 && late.y.want == 2000);
-	leave_guest(&late);
-	leave_guest(&lead);
+	leave_joiner(&late);
+	leave_joiner(&lead);
 }
 
 static void joining_now_gives_a_short_first_epoch(void **state)

@@ -101,7 +101,7 @@ static void a_claim_lasts_as_long_as_its_read_only_batches(void **state)
 	assert_int_equal(err, TSOCK_EHELD);
 	assert_non_null(strstr(tsock_errmsg(), "still held"));
 	assert_true(inproc_good(b, 500));
-	/* The thread that releases it says farewell. */
+	/* The thread that releases it sends LEAVE. */
 	assert_int_equal(pthread_create(&thread, NULL, release_it, b), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(inproc_consumers(&st), 1);
