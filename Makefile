@@ -35,6 +35,10 @@ HAVE_URING := $(shell pkg-config --exists liburing 2>/dev/null && \
 		$(CPPFLAGS) $(CFLAGS) -fsyntax-only -x c - 2>/dev/null && \
 	echo 1 || echo 0)
 URING   ?= $(HAVE_URING)
+# AVX2 and AVX-512 where the processor turns out to have them.
+HAVE_SIMD := $(if $(filter 1,$(shell echo __x86_64__ | \
+	$(CC) $(CPPFLAGS) $(CFLAGS) -E -P -x c - 2>/dev/null)),1,0)
+SIMD    ?= $(HAVE_SIMD)
 
 # As NVIDIA installs it, else as Debian and Ubuntu package it.
 CUDA_HOME ?= $(patsubst %/include/cuda.h,%,$(firstword $(wildcard \
@@ -68,8 +72,9 @@ WERROR  ?=
 # Objects built with different flags never meet.
 B       ?= build$(if $(filter sim,$(CUDA)),-sim)$(if \
 	$(SAN),-$(subst $(comma),-,$(SAN)))
-# Where objects lie on which CUDA and URING have no influence.  Builds may name
-# one folder, which takes one make at a time: each such file is compiled once.
+# Where objects lie on which CUDA, SIMD and URING have no influence.  Builds may
+# name one folder, which takes one make at a time: each such file is compiled
+# once.
 O       ?= $(B)/obj
 
 prefix      ?= /usr/local
@@ -121,6 +126,9 @@ endif
 endif
 ifneq ($(filter-out 0 1,$(URING)),)
 $(error URING is 0 or 1)
+endif
+ifeq ($(filter 00 01 11,$(SIMD)$(HAVE_SIMD)),)
+$(error SIMD is 0 or, on x86-64, 1)
 endif
 ifneq ($(filter-out 0 1 sim,$(CUDA)),)
 $(error CUDA is 0, 1 or sim)
@@ -205,11 +213,17 @@ NEEDS_CUDA := lib/mem/cuda/%.c $(addprefix lib/stage/,gpu.c broadcast.c \
 	import.c staging.c stream_events.c) \
 	test/unit/test_gpu%.c bench/gpu%.c test/lib/gpu_reader.c \
 	test/lib/for_each_transport.c
-LIB      := $(filter-out $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA), \
-	lib/%_none.c),$(wildcard lib/*/*.c lib/*/*/*.c))
+# What has vector instructions.  Without them simd_none.c stands for it.
+NEEDS_SIMD := $(addprefix lib/convert/,avx2.c avx512.c) \
+	$(addprefix producer/image/%_,avx2.c avx512.c x86.c)
+NO_SIMD  := %/simd_none.c
+SIMD_OUT := $(if $(filter 0,$(SIMD)),$(NEEDS_SIMD),$(NO_SIMD))
+LIB      := $(wildcard lib/*/*.c lib/*/*/*.c)
+LIB      := $(filter-out $(SIMD_OUT) $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA), \
+	$(filter-out $(NO_SIMD),$(filter %_none.c,$(LIB)))),$(LIB))
 LIB      += $(if $(filter sim,$(CUDA)),test/simcuda/kernels_sim.c)
 KERNELS  := $(if $(filter 1,$(CUDA)),lib/convert/kernels.cu)
-PRODUCER := $(filter-out $(if $(filter 1,$(URING)),%/reader_none.c, \
+PRODUCER := $(filter-out $(SIMD_OUT) $(if $(filter 1,$(URING)),%/reader_none.c, \
 	%/reader_uring.c),$(wildcard producer/*.c producer/*/*.c producer/*/*/*.c))
 
 # What is installed, and the file of each that has main().
@@ -266,7 +280,7 @@ lone = $(call obj,$(filter-out $(call with_main,$(1)),$(1)))
 
 C_FILES := $(LIB) $(SIM) $(PRODUCER) $(BENCH) $(TESTLIB) $(UNIT) $(SYSTEM) \
 	$(FAULT) $(GPU) $(CONFORM) $(HELPER) $(FUZZERS) $(REPLAY)
-# What has the same object with every CUDA and URING.
+# What has the same object with every CUDA, SIMD and URING.
 SHARED := $(filter-out $(sees_cuda),$(C_FILES))
 
 SO    := $(B)/lib/libtsock.so
@@ -688,6 +702,8 @@ config:			## what was found and chosen
 	@$(foreach p,$(PACKAGES) liburing,echo '$(p): '$$(pkg-config \
 		--modversion $(p) 2>/dev/null || echo not found);)
 	@echo 'io_uring    $(if $(filter 1,$(URING)),yes,no: reads by pread)'
+	@echo 'vectors     $(if $(filter 1,$(SIMD)),AVX2 and AVX-512$(comma) as the \
+		processor has them,no)'
 	@echo 'CUDA        $(if $(filter sim,$(CUDA)),simulated by \
 		test/simcuda,$(if $(filter 1,$(CUDA)),$(shell $(NVCC) \
 		--version 2>/dev/null | sed -n \
@@ -700,6 +716,6 @@ help:			## this list
 	@sed -n 's/^\([a-z_.%-]*\):.*$(hash)$(hash) \(.*\)/  make \1|\2/p' \
 		Makefile | awk -F'|' '{ printf "%-30s%s\n", $$1, $$2 }'
 	@echo
-	@echo 'Variables: B=build V=1 URING=0|1 CUDA=0|1|sim SAN=address,undefined|thread'
+	@echo 'Variables: B=build V=1 URING=0|1 SIMD=0|1 CUDA=0|1|sim SAN=address,undefined|thread'
 	@echo '  WERROR=1 CUDA_HOME NVCC NVCCFLAGS CC CFLAGS LDFLAGS DESTDIR'
 	@echo '  prefix bindir libdir includedir mandir docdir PYTHON3 PYTHONDIR HARDEN'

@@ -38,6 +38,7 @@ sim          sim      400  once:unit/*,@simulation simulated GPUs
 sim-asan+    sim-asan 1200 @simulation             simulated GPU, ASan and UBSan
 sim-tsan+    sim-tsan 1200 @simulation             simulated GPU, TSan
 circles      plain    400  @circles                circles
+scalar       plain    400  @scalar                 without AVX
 cuda         -        400  @cuda                   the CUDA toolkit
 clang        -        400  @clang                  clang, warnings are errors
 system       plain    400  system/*,system/*.sh    system tests
@@ -65,6 +66,7 @@ declare -A builds=(
 		build-thread/bench/mkdata'
 	[minimal]='B=build-minimal O=build/obj CUDA=0 URING=0 WERROR=1
 		producer unit-tests'
+	[scalar]='B=build-scalar O=build/obj CUDA=0 SIMD=0 WERROR=1 producer'
 	[sim]='B=build-sim O=build/obj CUDA=sim WERROR=1 all tests'
 	[sim-asan]='B=build-sim-address-undefined CUDA=sim
 		SAN=address,undefined producer unit-tests gpu-tests'

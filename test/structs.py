@@ -53,6 +53,7 @@ VALUES = {
     "tsi_table_lengths": "how long a table's columns are",
     "tsi_taps": "the weights of an axis",
     "tsi_text": "strings that are being collected",
+    "tsi_unstuffed": "how far a copy of a scan has come",
     "tsi_view_spec": "dtype, layout and device of a view",
 }
 

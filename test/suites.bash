@@ -18,6 +18,14 @@ suite_circles()
 	run_program 'circles finds what is planted' test/circles.sh --self-test
 }
 
+# What the plain build gives, from one without vector instructions.
+suite_scalar()
+{
+	finish_build scalar &&
+		run_program 'the same bytes without AVX' test/simd.sh \
+			build-scalar
+}
+
 # A program that includes tsock.h, and each of its parts alone.
 header_compiles()
 {

@@ -9,8 +9,6 @@
  */
 #include "convert/impl.h"
 
-#if defined(__x86_64__)
-
 #include <cpuid.h>
 #include <immintrin.h>
 #include <string.h>
@@ -283,22 +281,6 @@ static bool fits(const struct tsi_view_spec *spec)
 	       __builtin_cpu_supports("fma") &&
 	       __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1);
 }
-
-#else /* another processor: never chosen */
-
-static bool fits(const struct tsi_view_spec *spec)
-{
-	(void)spec;
-	return false;
-}
-
-static void convert_avx2(const struct tsi_convert *c, const uint8_t *src,
-			 size_t npixels, void *dst)
-{
-	tsi_convert_tail(c, src, 0, npixels, dst);
-}
-
-#endif
 
 const struct tsi_convert_kernel tsi_convert_avx2 = { "avx2", fits,
 						     convert_avx2 };

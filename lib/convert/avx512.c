@@ -10,8 +10,6 @@
  */
 #include "convert/impl.h"
 
-#if defined(__x86_64__)
-
 #include <immintrin.h>
 
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vbmi")))
@@ -190,22 +188,6 @@ static bool fits(const struct tsi_view_spec *spec)
 	       __builtin_cpu_supports("avx512bw") &&
 	       __builtin_cpu_supports("avx512vbmi");
 }
-
-#else /* another processor: never chosen */
-
-static bool fits(const struct tsi_view_spec *spec)
-{
-	(void)spec;
-	return false;
-}
-
-static void convert_avx512(const struct tsi_convert *c, const uint8_t *src,
-			   size_t npixels, void *dst)
-{
-	tsi_convert_tail(c, src, 0, npixels, dst);
-}
-
-#endif
 
 const struct tsi_convert_kernel tsi_convert_avx512 = { "avx512", fits,
 						       convert_avx512 };

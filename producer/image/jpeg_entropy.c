@@ -341,7 +341,7 @@ int tsi_jpeg_entropy_create(enum tsi_simd simd, struct tsi_jpeg_entropy **out)
 	memset(e, 0, sizeof(*e));
 	can = can && simd != TSI_SIMD_SCALAR;
 	e->unstuff = can ? tsi_unstuff_avx2() : tsi_unstuff_scalar;
-	e->run = can ? tsi_lane_run_avx2 : tsi_lane_run_scalar;
+	e->run = can ? tsi_lane_run_avx2() : tsi_lane_run_scalar;
 	*out = e;
 	return 0;
 }

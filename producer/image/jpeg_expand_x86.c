@@ -4,8 +4,6 @@
  */
 #include "image/jpeg_expand.h"
 
-#ifdef __x86_64__
-
 #include <immintrin.h>
 #include <pthread.h>
 #include <string.h>
@@ -138,19 +136,3 @@ static const struct tsi_jpeg_expand avx512 = {
 
 const struct tsi_jpeg_expand *const tsi_jpeg_expand_avx2 = &avx2;
 const struct tsi_jpeg_expand *const tsi_jpeg_expand_avx512 = &avx512;
-
-#else
-
-uint64_t tsi_jpeg_mask_of(const int16_t *coef)
-{
-	uint64_t mask = 0;
-
-	for (int i = 0; i < 64; i++)
-		mask |= (uint64_t)(coef[i] != 0) << i;
-	return mask;
-}
-
-const struct tsi_jpeg_expand *const tsi_jpeg_expand_avx2;
-const struct tsi_jpeg_expand *const tsi_jpeg_expand_avx512;
-
-#endif

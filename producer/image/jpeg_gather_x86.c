@@ -4,8 +4,6 @@
  */
 #include "image/jpeg_gather.h"
 
-#ifdef __x86_64__
-
 #include <immintrin.h>
 #include <pthread.h>
 #include <string.h>
@@ -132,10 +130,3 @@ static const struct tsi_jpeg_gather avx512 = {
 
 const struct tsi_jpeg_gather *const tsi_jpeg_gather_avx2 = &avx2;
 const struct tsi_jpeg_gather *const tsi_jpeg_gather_avx512 = &avx512;
-
-#else
-
-const struct tsi_jpeg_gather *const tsi_jpeg_gather_avx2;
-const struct tsi_jpeg_gather *const tsi_jpeg_gather_avx512;
-
-#endif

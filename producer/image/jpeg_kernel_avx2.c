@@ -4,8 +4,6 @@
  */
 #include "image/jpeg_kernel.h"
 
-#ifdef __x86_64__
-
 #include <immintrin.h>
 #include <stdbool.h>
 
@@ -143,12 +141,3 @@ const struct tsi_jpeg_kernel *tsi_jpeg_kernel_avx2(void)
 {
 	return &kernel_avx2;
 }
-
-#else
-
-const struct tsi_jpeg_kernel *tsi_jpeg_kernel_avx2(void)
-{
-	return NULL;
-}
-
-#endif

@@ -4,8 +4,6 @@
  */
 #include "image/jpeg_kernel.h"
 
-#ifdef __x86_64__
-
 #include <immintrin.h>
 #include <stdbool.h>
 
@@ -201,12 +199,3 @@ const struct tsi_jpeg_kernel *tsi_jpeg_kernel_avx512(void)
 {
 	return &kernel_avx512;
 }
-
-#else
-
-const struct tsi_jpeg_kernel *tsi_jpeg_kernel_avx512(void)
-{
-	return NULL;
-}
-
-#endif

@@ -69,6 +69,11 @@ typedef int tsi_lane_run_fn(const struct tsi_lanes *c, struct tsi_lane **lane,
 			    int n);
 
 tsi_lane_run_fn tsi_lane_run_scalar;
-tsi_lane_run_fn tsi_lane_run_avx2; /* AVX2, BMI1, BMI2 and MOVBE */
+
+/*
+ * The same for a processor with AVX2, BMI1, BMI2 and MOVBE; NULL in a build for
+ * others.
+ */
+tsi_lane_run_fn *tsi_lane_run_avx2(void);
 
 #endif

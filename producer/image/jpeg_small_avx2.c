@@ -6,8 +6,6 @@
  */
 #include "image/jpeg_small.h"
 
-#ifdef __x86_64__
-
 #include <immintrin.h>
 #include <stdbool.h>
 #include <string.h>
@@ -257,5 +255,3 @@ void tsi_jpeg_small_2_avx2(const int16_t (*coef)[64], const uint8_t *last,
 		four2(block, quant, out, stride);
 	}
 }
-
-#endif

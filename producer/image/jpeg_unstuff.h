@@ -28,7 +28,24 @@ typedef struct tsi_unstuffed tsi_unstuff_fn(const uint8_t *src, size_t len,
  */
 tsi_unstuff_fn tsi_unstuff_scalar;
 
-/* The same with AVX2; NULL where this processor lacks it. */
+/* The same with AVX2; NULL where the processor, or this build, lacks it. */
 tsi_unstuff_fn *tsi_unstuff_avx2(void);
+
+/* Of the files that unstuff: go on behind what *r says. */
+void tsi_unstuff_on(const uint8_t *src, size_t len, uint8_t *dst, size_t cap,
+		    struct tsi_unstuffed *r);
+
+/* A 0xff at src[r->read]; false: it is the end. */
+static inline bool tsi_unstuff_ff(const uint8_t *src, size_t len, uint8_t *dst,
+				  struct tsi_unstuffed *r)
+{
+	if (len - r->read < 2 || src[r->read + 1]) {
+		r->ended = true;
+		return false;
+	}
+	dst[r->written++] = 0xff;
+	r->read += 2;
+	return true;
+}
 
 #endif

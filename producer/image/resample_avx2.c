@@ -10,8 +10,6 @@
  */
 #include "image/resample_kernel.h"
 
-#ifdef __x86_64__
-
 #include <immintrin.h>
 #include <string.h>
 
@@ -213,12 +211,3 @@ const struct tsi_resample_kernel *tsi_resample_avx2(void)
 {
 	return &kernel_avx2;
 }
-
-#else
-
-const struct tsi_resample_kernel *tsi_resample_avx2(void)
-{
-	return NULL;
-}
-
-#endif

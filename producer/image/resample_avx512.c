@@ -14,8 +14,6 @@
  */
 #include "image/resample_kernel.h"
 
-#ifdef __x86_64__
-
 #include <immintrin.h>
 #include <string.h>
 
@@ -422,12 +420,3 @@ const struct tsi_resample_kernel *tsi_resample_avx512(void)
 {
 	return &kernel_avx512;
 }
-
-#else
-
-const struct tsi_resample_kernel *tsi_resample_avx512(void)
-{
-	return NULL;
-}
-
-#endif

@@ -7,11 +7,13 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
 #include "image/jpeg_index.h"
+#include "image/simd.h"
 #include "test/lib/image_gen.h"
 
 /* The i-th of a kind: each sampling, grey, optimized tables, any quality. */
@@ -31,6 +33,12 @@ static inline struct image_gen_bytes made_jpeg(unsigned i, uint32_t width,
 	g.factor[0][0] = luma[i % 4][0];
 	g.factor[0][1] = luma[i % 4][1];
 	return image_gen_jpeg(&g);
+}
+
+/* Without vector instructions files are left to libjpeg, and none is indexed. */
+static inline bool made_jpeg_is_indexed(void)
+{
+	return tsi_simd_best() != TSI_SIMD_SCALAR;
 }
 
 static inline struct tsi_jpeg_index *made_jpeg_index(uint64_t files,
