@@ -209,6 +209,70 @@ static void generated_files_give_libjpegs_coefficients(void **state)
 	generated(TSI_SIMD_AVX2);
 }
 
+/* Columns 0 to 18: with a step of 8, three entries in each of five rows. */
+static struct image_gen_bytes wide_jpeg(int components, const int *factor)
+{
+	struct image_gen_jpeg g = {
+		.width = (uint32_t)(19 * 8 * factor[0] - 3),
+		.height = (uint32_t)(5 * 8 * factor[1] - 3),
+		.components = components,
+		.quality = 90,
+		.seed = 5,
+	};
+
+	g.factor[0][0] = factor[0];
+	g.factor[0][1] = factor[1];
+	return image_gen_jpeg(&g);
+}
+
+/* What is right of and below each MCU: in its row alone, and in all rows. */
+static void enter_everywhere(struct tsi_jpeg_entropy *e,
+			     const struct subject *s)
+{
+	const struct tsi_jpeg_frame *f = &s->scan.frame;
+
+	for (uint32_t y = 0; y < f->mcus_down; y++)
+		for (uint32_t x = 0; x < f->mcus_across; x++) {
+			struct tsi_jpeg_area a = { x, y, f->mcus_across - x,
+						   1 };
+
+			assert_true(read_area(e, s, &a));
+			a.down = f->mcus_down - y;
+			assert_true(read_area(e, s, &a));
+		}
+}
+
+static void every_entry(enum tsi_simd simd, int components, const int *factor)
+{
+	struct tsi_jpeg_entropy *e = create(simd);
+	struct image_gen_bytes f = wide_jpeg(components, factor);
+
+	for (uint32_t step = 1; e && step <= 8; step += 7) {
+		struct subject s;
+
+		assert_true(subject_open(&s, f.data, f.len));
+		assert_int_equal(s.scan.frame.mcus_across, 19);
+		assert_int_equal(s.scan.frame.mcus_down, 5);
+		s.step = step;
+		assert_true(record(e, &s, 0, 19));
+		enter_everywhere(e, &s);
+		subject_close(&s);
+	}
+	free(f.data);
+	tsi_jpeg_entropy_destroy(e);
+}
+
+static void every_row_and_column_is_an_entry(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(luma); i++) {
+		every_entry(TSI_SIMD_SCALAR, 3, luma[i]);
+		every_entry(TSI_SIMD_AVX2, 3, luma[i]);
+	}
+	every_entry(TSI_SIMD_SCALAR, 1, luma[0]);
+	every_entry(TSI_SIMD_AVX2, 1, luma[0]);
+}
+
 /* Of a file that may be damaged: what is read is what libjpeg reads. */
 static void check_any(struct tsi_jpeg_entropy *e, const uint8_t *data,
 		      size_t len, uint64_t seed, unsigned *taken)
@@ -351,6 +415,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(generated_files_give_libjpegs_coefficients),
+		cmocka_unit_test(every_row_and_column_is_an_entry),
 		cmocka_unit_test(
 			a_file_cut_anywhere_is_read_as_libjpeg_reads_it),
 		cmocka_unit_test(flipped_bytes_are_read_as_libjpeg_reads_them),

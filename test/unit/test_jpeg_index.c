@@ -150,6 +150,76 @@ static void regions_are_the_same_with_an_index(void **state)
 	tsi_jpeg_ops.destroy(j);
 }
 
+#define ACROSS 19
+#define DOWN 5
+
+/* From each MCU on: within it, and as far as the next ones. */
+static void enter_everywhere(struct tsi_decoder *j, struct tsi_jpeg_index *x,
+			     const struct image_gen_bytes *f, const int *luma)
+{
+	const uint32_t mw = 8 * (uint32_t)luma[0], mh = 8 * (uint32_t)luma[1];
+	const uint32_t width = ACROSS * mw, height = DOWN * mh;
+
+	for (uint32_t i = 0; i < ACROSS * DOWN; i++) {
+		/* Behind the first columns, whose chroma reaches further. */
+		struct tsi_rect r = { .left = i % ACROSS * mw + 2,
+				      .top = i / ACROSS * mh + i % 4,
+				      .width = 4,
+				      .height = 3 };
+
+		check_region(j, x, 0, f, &r);
+		r.left -= 2;
+		r.width = width - r.left < 25 ? width - r.left : 25;
+		r.height = height - r.top < 19 ? height - r.top : 19;
+		check_region(j, x, 0, f, &r);
+	}
+}
+
+/* Entries of columns where there is memory for them, and of rows alone. */
+static void every_entry(int components, const int *luma, uint64_t memory,
+			uint32_t step)
+{
+	struct image_gen_jpeg g = {
+		.width = ACROSS * 8 * (uint32_t)luma[0],
+		.height = DOWN * 8 * (uint32_t)luma[1],
+		.components = components,
+		.quality = 90,
+		.seed = 6,
+	};
+	const struct tsi_rect bottom = { 0, g.height - 1, 1, 1 };
+	struct tsi_jpeg_index *x = made_jpeg_index(1, memory);
+	struct tsi_jpeg_known *k;
+	struct image_gen_bytes f;
+	struct tsi_decoder *j;
+
+	g.factor[0][0] = luma[0];
+	g.factor[0][1] = luma[1];
+	f = image_gen_jpeg(&g);
+	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
+	check_region(j, x, 0, &f, &bottom);
+	k = find(x, 0, &f);
+	assert_int_equal(tsi_jpeg_known_rows(k), DOWN);
+	assert_int_equal(tsi_jpeg_known_step(k), step);
+	enter_everywhere(j, x, &f, luma);
+	tsi_jpeg_ops.destroy(j);
+	tsi_jpeg_index_destroy(x);
+	free(f.data);
+}
+
+static void pixels_are_the_same_from_every_row_and_column(void **state)
+{
+	static const int luma[][2] = { { 1, 1 }, { 2, 1 }, { 1, 2 }, { 2, 2 } };
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		const int *factor = luma[i % 4];
+		int components = i < 4 ? 3 : 1;
+
+		every_entry(components, factor, 1 << 20, TSI_JPEG_INDEX_STEP);
+		every_entry(components, factor, 200, 0);
+	}
+}
+
 static void entries_grow_with_what_is_decoded(void **state)
 {
 	struct tsi_jpeg_index *x = made_jpeg_index(2, 1 << 20);
@@ -324,6 +394,7 @@ int main(void)
 		cmocka_unit_test(the_decoder_of_this_machine_is_libjpegs_equal),
 		cmocka_unit_test(samples_are_the_same_with_an_index),
 		cmocka_unit_test(regions_are_the_same_with_an_index),
+		cmocka_unit_test(pixels_are_the_same_from_every_row_and_column),
 		cmocka_unit_test(entries_grow_with_what_is_decoded),
 		cmocka_unit_test(a_changed_file_is_recorded_anew),
 		cmocka_unit_test(damaged_files_are_libjpegs),
