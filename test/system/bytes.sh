@@ -153,10 +153,19 @@ same=$(comm -12 <(sort "$work/new") <(sort "$work/old") | wc -l)
 [ "$same" -gt 0 ] && [ "$same" -lt "$(wc -l <"$work/new")" ]
 result $? 'an older Pillow has other pixels in some crops'
 
-# Fast pixels are others, and the same from files, by an index, with a cache and
+# However a file is decoded: from its bytes alone, by an index, with a cache and
 # from packed images.
 "$(dirname "$producer")/tsock-pack" --quiet --no-cache "$work/set/train" \
 	"$work/packed" || exit 1
+reference exactnoindex 4 --threads 2 --no-index
+reference exactcache 4 --threads 2 --cache 64M
+reference exactpack 4 --threads 2 --root "$work/packed"
+for k in noindex cache pack; do
+	within "$work/exact$k" "$work/one"
+	result $? "the same bytes by $k"
+done
+
+# Fast pixels are others, and the same in each of these ways.
 reference fast 4 --threads 1 --size 32 --fast --no-index
 reference fastindex 4 --threads 8 --size 32 --fast
 reference fastcache 4 --threads 2 --size 32 --fast --cache 64M
