@@ -9,13 +9,17 @@ out.
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Any, Callable, Iterator, Optional
 
 from . import fixed
 from .arrays import Memory
 
+_log = logging.getLogger("tsock")
+
 _END: Any = object()
+COUNTING = 10.0  # seconds of counting an epoch that are long enough to be told
 
 
 class LoaderLength(RuntimeError):
@@ -82,7 +86,7 @@ def length_of(loader: Any, rows_of_first: int, ragged: bool) -> int:
         % (
             what,
             type(loader).__qualname__,
-            "it has no length"
+            "it has no length, and can be iterated only once"
             if not batches
             else "it has %d batches, and neither a sampler nor a data set "
             "says of how many samples" % batches,
@@ -101,12 +105,16 @@ class Feed:
         self,
         loader: Any,
         prepare: Callable[[Any], Any],
+        name: str,
     ) -> None:
         self._loader = loader
+        self._name = name  # of the stream
         self._prepare = prepare  # transform and pack
         self._iterator: Optional[Iterator[Any]] = None
         self._schema: Any = None  # of fixed.py, or ragged.py
+        self._is_once = False  # the loader is its own iterator
         self.length = 0
+        self._counted = False  # by a pass over the loader
         self._measure: Callable[[], Optional[int]] = lambda: None
         self.epoch = -1
         self._position = 0  # in the epoch, of the next batch
@@ -127,15 +135,61 @@ class Feed:
         return item
 
     def ready(self, schema: Any, length: Optional[int], ragged: bool) -> None:
-        """What batches are, and how long an epoch is: None is what the loader
-        says, before each epoch."""
+        """What batches are, and how long an epoch is.
+
+        None is what the loader says, before each epoch.  One that says nothing,
+        and can be iterated again, is counted here, and its first batch is had
+        again after that.
+        """
         self._schema = schema
         if length is not None:
             self.length = length
             return
+        if _sized(self._loader) is None and not self._is_once:
+            self._count()
+            return
         first = schema.batch_size
         self.length = length_of(self._loader, first, ragged)
         self._measure = lambda: length_of(self._loader, first, ragged)
+
+    def _count(self) -> None:
+        """How long an epoch is, by the rest of the one that has begun."""
+        began, told = time.monotonic(), False
+        item, total = self._ahead, 0
+        while item is not _END:
+            total += self._rows(item)
+            if not told and time.monotonic() - began > COUNTING:
+                told = True
+                _log.warning(
+                    "stream %s: the loader has no length, and is iterated "
+                    "once to count it: %d %s so far; length= saves that pass, "
+                    "and a loader without an end needs it",
+                    self._name,
+                    total,
+                    self._what(),
+                )
+            item = self._next()
+        seconds = time.monotonic() - began
+        self.length, self._counted = total, True
+        self.wait_ns = 0  # what was waited for until now wasn't served
+        _log.warning(
+            "stream %s: the loader has no length, so it was iterated once, in "
+            "%.1f s, to count the %d %s of an epoch; length=%d saves that pass",
+            self._name,
+            seconds,
+            total,
+            self._what(),
+            total,
+        )
+        self._begin(0)
+        self._ahead = self._next()
+        if self._ahead is _END:
+            raise ValueError(
+                "the loader gave %d %s when they were counted, and nothing "
+                "when it was iterated again: give length=%d, or serve a "
+                "function that makes what is iterated"
+                % (total, self._what(), total)
+            )
 
     def at(self, seq: int) -> Batch:
         """The batch that holds sample seq, which is never before the last."""
@@ -166,6 +220,7 @@ class Feed:
         if not hasattr(source, "__iter__") and callable(source):
             source = source()
         self._iterator = iter(source)
+        self._is_once = self._iterator is self._loader
         self.epoch = epoch
         self._position = 0
 
@@ -182,6 +237,12 @@ class Feed:
             self._iterator = None
             return _END
         return self._prepare(item)
+
+    def _rows(self, item: Any) -> int:
+        """How much of an epoch a batch is."""
+        if isinstance(self._schema, fixed.FixedSchema):
+            return fixed.count(item)
+        return 1
 
     def _advance(self) -> Batch:
         item, self._ahead = self._ahead, _END
@@ -217,16 +278,27 @@ class Feed:
             )
         return LoaderLength(
             "the loader ended early: epoch %d had %d %s, and its length is "
-            "%d; length= says what it is%s"
-            % (self.epoch, self._position, self._what(), self.length, hint)
+            "%d%s; length= says what it is%s"
+            % (
+                self.epoch,
+                self._position,
+                self._what(),
+                self.length,
+                self._by_count(),
+                hint,
+            )
         )
 
     def _late(self) -> LoaderLength:
         return LoaderLength(
             "the loader goes on after the end of epoch %d: its length is %d "
-            "%s; length= says what it is, and itertools.islice() cuts one "
-            "without an end" % (self.epoch, self.length, self._what())
+            "%s%s; length= says what it is, and itertools.islice() cuts one "
+            "without an end"
+            % (self.epoch, self.length, self._what(), self._by_count())
         )
+
+    def _by_count(self) -> str:
+        return ", as counted when it was served" if self._counted else ""
 
     def _what(self) -> str:
         return "samples" if isinstance(self._schema, fixed.FixedSchema) else "batches"

@@ -141,7 +141,7 @@ class Server:
         self.error: Optional[BaseException] = None
         self._timeout = timeout
         self._pid = os.getpid()
-        self._feed = Feed(loader, prepare)
+        self._feed = Feed(loader, prepare, self.name)
         first = self._feed.first()
         schema: Any = (
             RaggedSchema(first, options.batch_bytes)
@@ -408,8 +408,11 @@ def serve(
                 and constants that are the same in all batches.  Consumers get
                 the same nest back; nothing is pickled
     name        of the stream
-    length      samples (ragged: batches) of an epoch, where the loader can't
-                tell; one that ends early or goes on is an error everywhere
+    length      samples (ragged: batches) of an epoch; None is what the loader
+                tells.  One without len(), or a function, is iterated once
+                more, before anything is served, to count them: an epoch ends
+                at StopIteration.  One that ends early or goes on is an error
+                everywhere
     ring        samples (ragged: batches) that the ring holds
     max_batch   the largest batch that a job can ask for
     join_window samples (ragged: batches) of an epoch, within which the jobs
