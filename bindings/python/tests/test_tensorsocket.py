@@ -215,6 +215,26 @@ def test_every_sample_comes_once_for_any_batch_size(produce, size):
         next(consumer)
 
 
+class Numbers(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return iter(range(N))
+
+
+def test_a_loader_without_a_length_is_given_one(produce):
+    loader = torch.utils.data.DataLoader(Numbers(), batch_size=8)
+    producer = produce(loader, epochs=2, length=N)
+    consumer = consume(batch_size=20)
+    for epoch in range(2):
+        got = [int(i) for (batch,) in consumer for i in batch]
+        assert got == list(range(N))
+    with pytest.raises(tsock.StreamEnded):
+        next(consumer)
+    assert len(producer) == producer.data_loader_len == 13
+    assert consumer.data_loader_len == 13 and len(consumer) == 6
+    producer.thread.join(150)
+    assert producer.epoch == 2 and not producer.errors
+
+
 def test_consumers_of_different_sizes_see_the_same(produce):
     producer = produce(loader_of(shuffle=True), epochs=3, rubber_band_pct=1)
     seen = {}

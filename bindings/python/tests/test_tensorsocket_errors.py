@@ -10,7 +10,8 @@ from conftest import finish, until
 
 torch = pytest.importorskip("torch")
 
-from test_tensorsocket import EXAMPLE_PRODUCER, N, Samples  # noqa: E402
+from test_tensorsocket import EXAMPLE_PRODUCER, N  # noqa: E402
+from test_tensorsocket import Numbers, Samples  # noqa: E402
 from test_tensorsocket import consume, here, loader_of  # noqa: E402
 from test_tensorsocket import produce  # noqa: E402,F401 - a fixture
 from tsock.tensorsocket import TensorConsumer, TensorProducer  # noqa: E402
@@ -94,6 +95,24 @@ def test_what_is_not_needed_any_more_is_said(place):
         warnings.simplefilter("error")
         with TensorProducer(loader_of(), 1, 5556, (4444, 4445)):
             TensorConsumer(1, 5556).close()
+
+
+@pytest.mark.parametrize("length", [N - 8, N + 8])
+def test_a_length_that_is_wrong_is_heard_on_both_sides(produce, length):
+    loader = torch.utils.data.DataLoader(Numbers(), batch_size=8)
+    producer = produce(loader, length=length)
+    with pytest.raises(tsock.StreamFailed, match="LoaderLength.*length="):
+        list(consume(batch_size=8))
+    until(lambda: producer.errors)
+    assert "its length is %d" % length in str(producer.errors[0])
+
+
+def test_a_loader_without_a_length_needs_one(place):
+    loader = torch.utils.data.DataLoader(Numbers(), batch_size=8)
+    with pytest.raises(TypeError, match="has no len.*give length=, the number"):
+        TensorProducer(loader)
+    with pytest.raises(ValueError, match="length 0: it is 1 or more"):
+        TensorProducer(loader, length=0)
 
 
 @pytest.mark.parametrize("size", [160, 200, 320])

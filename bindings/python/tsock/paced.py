@@ -11,6 +11,7 @@ import threading
 from itertools import islice
 from typing import Any, Callable, Iterator, Optional
 
+from .serving import feed
 from .serving.copiers import Gone
 
 
@@ -62,7 +63,7 @@ class Paced:
 
     def _iterate(self) -> Iterator[Any]:
         # A loader that never stops has as many batches as it says.
-        for item in islice(iter(self._loader), len(self._loader)):
+        for item in islice(iter(self._loader), feed.sized(self._loader)):
             yield self._prepare(item)
 
     def __iter__(self) -> Iterator[Any]:

@@ -154,12 +154,12 @@ def _padded(longest: int) -> Callable[[Any], Any]:
 
 
 def _sizes(
-    loader: Any, batch: int, band: float, buffered: int, per_producer: int
+    batches: int, batch: int, band: float, buffered: int, per_producer: int
 ) -> tuple[int, int, int]:
     """The ring's size, the window and the largest batch, in samples."""
     # So many loader's batches were one of the producer's, which held the
     # largest one of a consumer; consumers may take 64, the usual one, always.
-    window = max(math.ceil(band * len(loader)), per_producer) * batch
+    window = max(math.ceil(band * batches), per_producer) * batch
     largest = max(per_producer * batch, 64)
     # The fastest consumer's lead over the slowest one.
     lead = (buffered + per_producer) * batch
@@ -175,8 +175,8 @@ class TensorProducer:
                 pass
         producer.join()
 
-    data_loader  anything with len() and iter() that gives batches of tensors,
-                 in tuples, lists or dicts
+    data_loader  anything with iter(), and len() or length=, that gives batches
+                 of tensors, in tuples, lists or dicts
     port         a number that consumers give, too; another producer on this
                  machine has another one.  No port is opened
     ack_port, heart_ports
@@ -230,6 +230,7 @@ class TensorProducer:
         for what, value in (
             ("consumer_max_buffer_size", consumer_max_buffer_size),
             ("producer_batch_size", producer_batch_size),
+            ("length", 1 if length is None else length),
         ):
             if value < 1:
                 raise ValueError("%s %r: it is 1 or more" % (what, value))
@@ -251,14 +252,22 @@ class TensorProducer:
                 batch = step(batch)
             return batch
 
+        batches = feed.sized(data_loader)
+        if batches is None and length is None:
+            raise TypeError(
+                "the data loader, a %s, has no len(): give length=, the "
+                "number of samples of an epoch" % type(data_loader).__qualname__
+            )
         self.data_loader = data_loader
-        self.data_loader_len = len(data_loader)
         self.epoch = 0
         self._paced = Paced(data_loader, prepare)
         rows_of_first = fixed.count(self._paced.first)
         self.loader_batch_size = rows_of_first
+        if batches is None:
+            batches = -(-(length or 0) // rows_of_first)  # all are as the first
+        self.data_loader_len = batches
         ring, window, largest = _sizes(
-            data_loader,
+            batches,
             rows_of_first,
             rubber_band_pct,
             consumer_max_buffer_size,

@@ -37,7 +37,8 @@ class Batch:
         self.leaves = leaves
 
 
-def _sized(value: Any) -> Optional[int]:
+def sized(value: Any) -> Optional[int]:
+    """Its len(), if it has one."""
     try:
         return len(value)
     except Exception:  # noqa: BLE001 - torch's raise TypeError and others
@@ -64,7 +65,7 @@ def set_epoch(loader: Any, epoch: int) -> None:
 
 def length_of(loader: Any, rows_of_first: int, ragged: bool) -> int:
     """Samples of an epoch (ragged: batches), as the loader tells."""
-    batches = _sized(loader)
+    batches = sized(loader)
     if ragged and batches:
         return batches
     if batches and isinstance(loader, (list, tuple)):
@@ -74,7 +75,7 @@ def length_of(loader: Any, rows_of_first: int, ragged: bool) -> int:
     if not isinstance(size, int) or size < rows_of_first:
         size = rows_of_first
     for name in ("sampler", "dataset"):
-        samples = _sized(getattr(loader, name, None))
+        samples = sized(getattr(loader, name, None))
         if batches and samples and -(-samples // size) == batches:
             return samples
         if batches and samples and samples // size == batches:
@@ -145,7 +146,7 @@ class Feed:
         if length is not None:
             self.length = length
             return
-        if _sized(self._loader) is None and not self._is_once:
+        if sized(self._loader) is None and not self._is_once:
             self._count()
             return
         first = schema.batch_size
