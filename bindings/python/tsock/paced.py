@@ -31,6 +31,7 @@ class Paced:
         self._steps = 0  # of the one that he is in: asked for
         self._taken = 0  # ... and had
         self._closed = False
+        self._held = False  # the server waits for the producer's loop
         self._number = 0  # the stream's number of the epoch begun last
         self.epoch = 0  # ... of the last one that was asked for
         self._first: list[Any] = []
@@ -92,9 +93,21 @@ class Paced:
 
     def _wait(self, condition: Callable[[], bool]) -> None:
         with self._changed:
+            self._held = True
             self._changed.wait_for(lambda: self._closed or condition())
+            self._held = False
             if self._closed:
                 raise Gone
+
+    @property
+    def tsock_stalled(self) -> Optional[tuple[str, str]]:
+        """As Feed.stalled, where it isn't the loader that hangs."""
+        if not self._held:
+            return None
+        return (
+            "the loop over the TensorProducer has asked for no batch",
+            "it has to go on, or to end, and join() after it",
+        )
 
     def close(self) -> None:
         with self._changed:

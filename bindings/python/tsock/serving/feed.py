@@ -201,6 +201,18 @@ class Feed:
             batch = self._batch = self._advance()
         return batch
 
+    @property
+    def stalled(self) -> tuple[str, str]:
+        """What to say, and to advise, where the next batch doesn't come."""
+        said = getattr(self._loader, "tsock_stalled", None)
+        if isinstance(said, tuple):  # tensorsocket.py's, whose user decides
+            return str(said[0]), str(said[1])
+        return (
+            "the loader has given no batch",
+            "if it hangs, timeout=SECONDS in serve() ends the stream, with an "
+            "error for every job",
+        )
+
     def close(self) -> None:
         """Have done with the loader's iterator, and its workers."""
         self._iterator = self._batch = None

@@ -24,6 +24,7 @@ from .copiers import Copiers, Gone, Handle
 from .feed import Feed
 from .fixed import FixedSchema
 from .ragged import RaggedSchema
+from .watch import Watch
 
 _lib = _ffi.lib
 
@@ -139,7 +140,6 @@ class Server:
         self.name = os.fspath(name)
         self._failing = threading.Lock()
         self.error: Optional[BaseException] = None
-        self._timeout = timeout
         self._pid = os.getpid()
         self._feed = Feed(loader, prepare, self.name)
         first = self._feed.first()
@@ -152,6 +152,7 @@ class Server:
         self._feed.ready(schema, options.length, ragged)
         self._end = options.epochs * self._feed.length
         self._over = threading.Event()
+        self._watch = Watch(self, self._feed, timeout, self._fail)
         opened = self._open(loader, options, schema, ragged, unpack)
         self._handle = Handle(opened)
         stats = _ffi.Stats()
@@ -178,10 +179,7 @@ class Server:
 
     def _start(self) -> None:
         self._thread.start()
-        if self._timeout:
-            threading.Thread(
-                target=self._watch, name="tsock-watch", daemon=True
-            ).start()
+        self._watch.start()
 
     def _open(
         self, loader: Any, o: _Options, schema: Any, ragged: bool, unpack: Any
@@ -266,18 +264,7 @@ class Server:
                 self.fail(why)
                 self.error = error
         self._over.set()
-
-    def _watch(self) -> None:
-        while not self._handle.closed and self.error is None:
-            asked = self._feed.asked
-            if asked and time.monotonic() - asked > self._timeout:
-                self._fail(
-                    errors.TimedOut(
-                        "the loader gave no batch for %g seconds"
-                        % self._timeout
-                    )
-                )
-            self._over.wait(min(1.0, self._timeout / 4))
+        self._watch.end()
 
     # ---- what users call ----
 
@@ -325,6 +312,7 @@ class Server:
         if os.getpid() != self._pid:
             return
         self._over.set()
+        self._watch.end()
         self.stats()
         self._handle.close()
         _running.discard(self)
@@ -433,7 +421,9 @@ def serve(
                 that have to be there before anything is made
     threads     that copy; None is half of the CPUs, 1 to 4
     timeout     seconds without a batch after which the loader counts as
-                hanging, and every job is told; 0 is never
+                hanging, and every job is told; 0 is never.  A line in this
+                process's log tells of a loader that keeps a job waiting for
+                a minute
 
     The loader's first batch is had at once, and decides shapes and dtypes.
     Then a thread iterates the loader, whose workers run ahead while jobs
