@@ -145,6 +145,7 @@ def test_a_producers_loop_that_stops_is_told_of(place, caplog, monkeypatch):
             for _ in producer:
                 pass
             job.join(150)
-    assert "the loop over the TensorProducer has asked for no" in said(caplog)[0]
-    assert "join()" in said(caplog)[0]
+    (line,) = said(caplog)
+    assert "the loop over the TensorProducer has asked for no batch" in line
+    assert "join()" in line
     assert len(got) == 4

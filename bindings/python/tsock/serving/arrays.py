@@ -53,24 +53,25 @@ class Memory:
         self._array = array
         self._keep = keep  # whose memory it is
 
-    def copy(self, to: int, first: int, count: int, row_bytes: int) -> None:
-        """Copy rows first .. first+count-1 to an address."""
+    def copy(self, to: int, first: int, count: int, row_bytes: int) -> int:
+        """Copy rows first .. first+count-1 to an address; how many bytes."""
+        size = count * row_bytes
         if self.address is not None:
-            ctypes.memmove(
-                to, self.address + first * row_bytes, count * row_bytes
-            )
-            return
+            ctypes.memmove(to, self.address + first * row_bytes, size)
+            return size
         numpy = sys.modules["numpy"]
         part = self._array[first : first + count]
-        room = (ctypes.c_char * (count * row_bytes)).from_address(to)
+        room = (ctypes.c_char * size).from_address(to)
         numpy.copyto(numpy.ndarray(part.shape, part.dtype, room), part)
+        return size
 
-    def copy_all(self, to: int) -> None:
+    def copy_all(self, to: int) -> int:
         if self.address is not None:
             ctypes.memmove(to, self.address, self.bytes)
         elif self.bytes:
             rows = self.shape[0]
             self.copy(to, 0, rows, self.bytes // rows)
+        return self.bytes
 
 
 def of_bytes(data: bytes, dtype: str, shape: tuple[int, ...]) -> Memory:

@@ -91,6 +91,8 @@ class Copiers:
         self._row_bytes = sum(sizes)
         self._capacity = capacity
         self._fail = fail
+        self._count = threading.Lock()
+        self.copied = 0  # bytes
         # Bounded: what waits here are batches of the loader's, in memory.
         self._queue: queue.Queue[Optional[_Task]] = queue.Queue(2 * threads)
         self._threads: list[threading.Thread] = []
@@ -173,6 +175,7 @@ class Copiers:
         runs = [(0, min(task.count, before_end))]
         if task.count > before_end:
             runs.append((before_end, task.count - before_end))
+        copied = 0
         for field, (leaf, size) in enumerate(zip(task.leaves, self._sizes)):
             for offset, count in runs:
                 to = _lib.tsock_serve_slot(
@@ -180,4 +183,6 @@ class Copiers:
                 )
                 if not to:
                     raise _ffi.failure(-5)
-                leaf.copy(to, task.row + offset, count, size)
+                copied += leaf.copy(to, task.row + offset, count, size)
+        with self._count:  # before anybody can have read it
+            self.copied += copied

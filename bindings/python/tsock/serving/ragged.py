@@ -87,10 +87,12 @@ class Packed(Memory):
         self._leaves = leaves
         super().__init__("uint8", (1, at), None, batch)
 
-    def copy(self, to: int, first: int, count: int, row_bytes: int) -> None:
-        ctypes.memmove(to, self._head, len(self._head))
+    def copy(self, to: int, first: int, count: int, row_bytes: int) -> int:
+        size = len(self._head)
+        ctypes.memmove(to, self._head, size)
         for leaf, offset in zip(self._leaves, self._offsets):
-            leaf.copy_all(to + offset)
+            size += leaf.copy_all(to + offset)
+        return size
 
 
 class RaggedSchema:

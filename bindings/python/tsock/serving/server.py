@@ -159,7 +159,6 @@ class Server:
         _lib.tsock_serve_stats(opened, byref(stats))
         self._stats = stats_dict(stats)
         sizes = [spec.row_bytes for spec in getattr(schema, "specs", [schema])]
-        self._row_bytes = sum(sizes)
         try:
             self._copiers = Copiers(
                 self._handle, sizes, stats.capacity, options.threads, self._fail
@@ -343,7 +342,7 @@ class Server:
             epoch=self._feed.epoch,
             batches=self._feed.batches,
             loader_wait=self._feed.wait_ns / 1e9,
-            copied_bytes=self._stats["produced"] * self._row_bytes,
+            copied_bytes=self._copiers.copied,
         )
 
     def __enter__(self) -> Server:
