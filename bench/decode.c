@@ -25,8 +25,8 @@
 #include "base/err.h"
 #include "bench/bench.h"
 #include "bench/files.h"
-#include "image/image.h"
 #include "image/jpeg_index.h"
+#include "image/preset.h"
 
 #define SIZE 224
 #define RESIZE 256
@@ -288,9 +288,10 @@ static void set_up_libjpeg(void)
 
 int main(int argc, char **argv)
 {
-	struct tsi_image_opts opts = {
-		.preset = TSI_TRAIN, .size = SIZE, .resize = RESIZE, .seed = 1
-	};
+	struct tsi_image_opts opts = { .preset = &tsi_preset_train,
+				       .size = SIZE,
+				       .resize = RESIZE,
+				       .seed = 1 };
 	uint8_t *sample = malloc((size_t)SIZE * SIZE * 3);
 	int passes = bench_quick(12, 3);
 	struct tsi_image *im[2];

@@ -23,8 +23,8 @@
 #include "base/err.h"
 #include "bench/bench.h"
 #include "bench/files.h"
-#include "image/image.h"
 #include "image/jpeg_index.h"
+#include "image/preset.h"
 #include "image/record.h"
 
 #define MAX_FILES 240
@@ -159,7 +159,7 @@ static void report(uint32_t size, uint32_t epochs, int passes)
 
 static void run(uint32_t size, uint32_t epochs, int passes)
 {
-	struct tsi_image_opts o = { .preset = TSI_TRAIN,
+	struct tsi_image_opts o = { .preset = &tsi_preset_train,
 				    .size = size,
 				    .seed = 1 };
 	struct tsi_box box;

@@ -23,9 +23,9 @@
 #include "base/err.h"
 #include "bench/bench.h"
 #include "bench/files.h"
-#include "image/image.h"
 #include "image/jpeg_packed.h"
 #include "image/jpeg_whole.h"
+#include "image/preset.h"
 #include "image/record.h"
 
 #define MAX_FILES 240
@@ -226,7 +226,10 @@ static void report(int passes)
 
 int main(int argc, char **argv)
 {
-	struct tsi_image_opts opts = { .size = 224, .resize = 256, .seed = 1 };
+	struct tsi_image_opts opts = { .preset = &tsi_preset_train,
+				       .size = 224,
+				       .resize = 256,
+				       .seed = 1 };
 	int passes = bench_quick(9, 3);
 	double bytes = 0, packed = 0;
 

@@ -25,6 +25,8 @@ from clang import cindex
 
 MOST = 3
 VALUES = {
+    "tsi_axis": "what to make of the pixels of an edge",
+    "tsi_box": "what was cut out",
     "tsi_dataset": "what --dataset, --root and --split mean",
     "tsi_decoder": "a decoder's operations, and what it is told of a file",
     "tsi_geometry": "the sizes of a ring",
@@ -39,6 +41,9 @@ VALUES = {
     "tsi_location": "where the bytes of a sample are",
     "tsi_options": "the command line",
     "tsi_order_opts": "what an order is made of",
+    "tsi_preset": "a table of operations",
+    "tsi_preset_plan": "what to compute of an image",
+    "tsi_preset_sample": "which sample it is",
     "tsi_pipeline_opts": "what the data path is told",
     "tsi_placement": "where the bytes of a batch are",
     "tsi_ranks": "a rank, and the size of its batches",

@@ -52,10 +52,8 @@ const struct tsi_opt tsi_opts[] = {
 	  AT(on_error) },
 
 	{ .kind = TSI_OPT_GROUP, .name = "Images" },
-	{ TSI_OPT_CHOICE, "preset", "train|eval",
-	  "train: random resized crop and flip (default);\n"
-	  "eval: resize and centre crop (default of --split val)",
-	  AT(preset) },
+	{ TSI_OPT_CHOICE, "preset", TSI_PRESET_WORDS, TSI_PRESET_HELP,
+	  AT(preset_given) },
 	{ TSI_OPT_COUNT, "size", "PIXELS", "side of the finished image (224)",
 	  AT(size), RANGE(1, TSI_IMAGE_SIZE_MAX) },
 	{ TSI_OPT_COUNT, "resize", "PIXELS",

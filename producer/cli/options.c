@@ -223,13 +223,14 @@ static int bad_option(int got, char **argv, const struct words *w)
 
 static void warn_if_odd(struct tsi_options *o, bool resize_given)
 {
+	const struct tsi_preset *preset = o->preset;
 	unsigned n = 0;
 
-	if (resize_given && o->preset == TSI_TRAIN)
+	if (resize_given && preset->no_resize)
 		snprintf(o->warning[n++], sizeof(o->warning[0]),
-			 "--resize has no effect with the train preset, which "
-			 "crops from the whole image");
-	if (o->preset == TSI_EVAL && o->size > o->resize)
+			 "--resize has no effect with the %s preset, %s",
+			 preset->name, preset->no_resize);
+	if (!preset->no_resize && o->size > o->resize)
 		snprintf(o->warning[n++], sizeof(o->warning[0]),
 			 "--size %" PRIu64 " is above --resize %" PRIu64
 			 ": images get black margins, as torchvision makes "
@@ -290,12 +291,14 @@ static int complete(struct tsi_options *o)
 					: TSI_SPLIT_NONE;
 	if (!o->name[0])
 		default_name(o);
-	if (o->preset == UNSET)
-		o->preset =
-			o->data.split == TSI_SPLIT_VAL ? TSI_EVAL : TSI_TRAIN;
+	if (o->preset_given != UNSET)
+		o->preset = tsi_preset_at((unsigned)o->preset_given);
+	else
+		o->preset = o->data.split == TSI_SPLIT_VAL ? &tsi_preset_eval
+							   : &tsi_preset_train;
 	if (o->order == UNSET)
-		o->order = o->preset == TSI_EVAL ? TSOCK_ORDER_SEQUENTIAL
-						 : TSOCK_ORDER_PHILOX;
+		o->order = o->preset->in_order ? TSOCK_ORDER_SEQUENTIAL
+					       : TSOCK_ORDER_PHILOX;
 	if (o->no_index && o->index_memory)
 		return tsi_err(TSOCK_EARG,
 			       "--no-index contradicts --index-memory");
@@ -327,7 +330,7 @@ int tsi_options_parse(struct tsi_options *out, int argc, char **argv)
 	struct tsi_options o = {
 		.dataset = UNSET,
 		.data.split = UNSET,
-		.preset = UNSET,
+		.preset_given = UNSET,
 		.order = UNSET,
 		.log_level = TSOCK_LOG_INFO,
 		.min_consumers = 1,
@@ -384,7 +387,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.sharded = o->sharded,
 		.rank = o->rank,
 		.world = o->world,
-		.preset = (enum tsi_preset)o->preset,
+		.preset = o->preset,
 		.size = (uint32_t)o->size,
 		.resize = (uint32_t)o->resize,
 		.seed = o->seed,
@@ -419,9 +422,4 @@ const char *tsi_options_order(enum tsock_order_kind order)
 	static const char *const words[] = { "philox", "torch", "sequential" };
 
 	return words[order];
-}
-
-const char *tsi_options_preset(enum tsi_preset preset)
-{
-	return preset == TSI_EVAL ? "eval" : "train";
 }

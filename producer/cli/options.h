@@ -46,9 +46,10 @@ struct tsi_options {
 	uint64_t dataset; /* as given: which of TSI_FORMATS */
 	struct tsi_dataset data;
 	char name[TSI_NAME_MAX + 1];
-	const char *select; /* NULL: all samples */
-	uint64_t preset;    /* enum tsi_preset */
-	uint64_t order;     /* enum tsock_order_kind */
+	const char *select;    /* NULL: all samples */
+	uint64_t preset_given; /* which of TSI_PRESETS */
+	const struct tsi_preset *preset;
+	uint64_t order; /* enum tsock_order_kind */
 	uint64_t seed;
 	uint64_t threads; /* 0: as many as there are CPUs for us */
 	uint64_t ring, join_window, max_batch; /* 0: the library's default */
@@ -95,8 +96,7 @@ void tsi_options_fini(struct tsi_options *o);
 void tsi_options_pipeline(const struct tsi_options *o,
 			  struct tsi_pipeline_opts *out);
 
-/* The words that the command line uses for values. */
+/* The word that the command line uses for an order. */
 const char *tsi_options_order(enum tsock_order_kind order);
-const char *tsi_options_preset(enum tsi_preset preset);
 
 #endif

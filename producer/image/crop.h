@@ -16,6 +16,10 @@
 
 #include "image/image.h"
 
+/* Numbers of draws (draw.h). */
+#define TSI_OP_CROP 0xa001
+#define TSI_OP_FLIP 0xa002
+
 /* The box of one sample of the train preset, in a width x height image. */
 void tsi_crop_train(uint64_t seed, uint32_t epoch, uint64_t index,
 		    uint32_t width, uint32_t height, struct tsi_box *box);

@@ -7,7 +7,7 @@
 #include <math.h>
 
 struct tsi_philox_ctr tsi_draw(uint64_t seed, uint32_t epoch, uint64_t index,
-			       enum tsi_draw_op op, uint32_t attempt)
+			       uint16_t op, uint32_t attempt)
 {
 	struct tsi_philox_ctr ctr = { { (uint32_t)index,
 					(uint32_t)(index >> 32), epoch,

@@ -12,12 +12,11 @@
  *   counter word 2  epoch
  *   counter word 3  operation << 16 | attempt
  *
- * To add an augmentation: give it a number below, and a file that draws with
- * that number alone.  So no number that another operation draws changes, and no
- * sample of a preset without it.  What chooses pixels of the source image (a
- * box, a flip) belongs into crop.c, and through struct plan in load.c into the
- * resampler's axes; what changes finished pixels is called at the end of load()
- * in load.c, on dst.
+ * An augmentation is a preset of its own (preset.h): one file and one line in a
+ * table.  It draws with a number of its own, which it lists; so no number that
+ * another operation draws changes, and no sample of a preset without it.  What
+ * chooses pixels of the source image (a box, a flip) is its plan; what changes
+ * finished pixels is its apply.
  */
 #ifndef TSI_IMAGE_DRAW_H
 #define TSI_IMAGE_DRAW_H
@@ -27,17 +26,18 @@
 #include "base/philox.h"
 
 /*
- * Operations: their own half of counter word 3, apart from all other users of
- * philox.  A number is never used again for another operation.
+ * An operation: its own half of counter word 3, 0xa001 to 0xafff, apart from all
+ * other users of philox.  A number is never used again for another operation.
+ * test/unit/test_preset.c compares those that presets list.
  */
-enum tsi_draw_op {
-	TSI_OP_CROP = 0xa001,
-	TSI_OP_FLIP = 0xa002,
+struct tsi_draw_op {
+	const char *name;
+	uint16_t number;
 };
 
-/* Four words for one attempt of an operation on one sample. */
+/* Four words for one attempt (below 2^16) of operation op on one sample. */
 struct tsi_philox_ctr tsi_draw(uint64_t seed, uint32_t epoch, uint64_t index,
-			       enum tsi_draw_op op, uint32_t attempt);
+			       uint16_t op, uint32_t attempt);
 
 /*
  * torch's uniform_(low, high) on float32 from one word: (word & 0xffffff) *

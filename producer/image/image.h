@@ -6,10 +6,10 @@
  * that the caller owns.  Pixels are u8, RGB, row by row, and equal bit for bit
  * what Pillow and torchvision give for the same crop box and flip:
  *
- *   TSI_TRAIN  RandomResizedCrop(size), RandomHorizontalFlip()
- *   TSI_EVAL   Resize(resize), CenterCrop(size)
+ *   train  RandomResizedCrop(size), RandomHorizontalFlip()
+ *   eval   Resize(resize), CenterCrop(size)
  *
- * both bilinear, on Image.open(file).convert("RGB"): orientation tags, colour
+ * which are presets (preset.h), both bilinear, on Image.open(file).convert("RGB"): orientation tags, colour
  * profiles and transparency are ignored.  Pillow 13 changed the order of the
  * resize's two passes for crops that shrink more in height than in width: up
  * to one level of difference from Pillow 12, which opts.pillow chooses.
@@ -57,16 +57,13 @@
 /* Largest size and resize that can be asked for. */
 #define TSI_IMAGE_SIZE_MAX 4096u
 
-enum tsi_preset {
-	TSI_TRAIN = 0,
-	TSI_EVAL = 1,
-};
+struct tsi_preset;
 
 struct tsi_image_opts {
-	enum tsi_preset preset;
+	const struct tsi_preset *preset; /* preset.h */
 	uint32_t size;   /* edge of the sample, 1 to TSI_IMAGE_SIZE_MAX */
 	uint32_t resize; /* eval: the short edge before the centre crop */
-	uint64_t seed;   /* train: key of the random draws */
+	uint64_t seed;   /* key of the random draws */
 	uint32_t pillow; /* major version to equal; 0 is the newest, 13 */
 	bool fast;       /* JPEG: fewer computations, other pixels */
 	/* For large images; NULL: no limit.  Outlives the decoder. */
@@ -155,18 +152,17 @@ struct tsi_image_extent {
 int tsi_image_measure(struct tsi_image *img, const void *data, size_t len,
 		      struct tsi_image_extent *out);
 
+/* Each sample needs the same rows of an image, whatever its draws. */
+bool tsi_image_same_rows(const struct tsi_image *img);
+
 /*
- * TSI_TRAIN: rows from the first one on that the draws of (seed, epoch, index)
- * need of an image of this size.
+ * Where they don't: rows from the first one on that the draws of (seed, epoch,
+ * index) need of an image of this size; and no draws need fewer.
  */
 uint32_t tsi_image_bottom(const struct tsi_image *img, uint32_t width,
 			  uint32_t height, uint32_t epoch, uint64_t index);
-
-/* Each sample needs the same rows of an image: TSI_EVAL. */
-bool tsi_image_same_rows(const struct tsi_image *img);
-
-/* TSI_TRAIN: no draws need fewer. */
-uint32_t tsi_image_least_bottom(uint32_t width, uint32_t height);
+uint32_t tsi_image_least_bottom(const struct tsi_image *img, uint32_t width,
+				uint32_t height);
 
 /*
  * Look at the head of a file.  data[0..len) is its beginning, or, if whole is

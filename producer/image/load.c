@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * load.c - sniff, decode, crop, resize, flip: the composition.
+ * load.c - sniff, decode, crop, resize, flip: the composition, as a preset
+ * plans it.
  *
  * Rows flow in strips from a decoder to the resampler and from there to the
  * sample; no whole image is ever held.
  */
 #include "image/image.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "image/budget.h"
-#include "image/crop.h"
 #include "image/decoder.h"
+#include "image/preset.h"
 #include "image/resample.h"
 #include "image/wrapped.h"
 
@@ -26,29 +26,14 @@ struct tsi_image {
 	struct tsi_decoder *decoder[]; /* one of each format */
 };
 
-/* What to compute: the window of the resized area, and where it goes. */
-struct plan {
-	struct tsi_axis x;
-	struct tsi_axis y;
-	uint32_t left; /* of the resized area in the source image */
-	uint32_t top;
-	uint32_t to_x; /* of the window in the sample */
-	uint32_t to_y;
-};
-
 static int check_opts(const struct tsi_image_opts *o)
 {
-	if (o->preset != TSI_TRAIN && o->preset != TSI_EVAL)
-		return tsi_err(TSOCK_EARG, "no such preset: %d",
-			       (int)o->preset);
+	if (!o->preset)
+		return tsi_err(TSOCK_EARG, "a preset is missing");
 	if (!o->size || o->size > TSI_IMAGE_SIZE_MAX)
 		return tsi_err(TSOCK_EARG, "size is %u, must be 1 to %u",
 			       o->size, TSI_IMAGE_SIZE_MAX);
-	if (o->preset == TSI_EVAL &&
-	    (!o->resize || o->resize > TSI_IMAGE_SIZE_MAX))
-		return tsi_err(TSOCK_EARG, "resize is %u, must be 1 to %u",
-			       o->resize, TSI_IMAGE_SIZE_MAX);
-	return 0;
+	return o->preset->check ? o->preset->check(o) : 0;
 }
 
 int tsi_image_create(const struct tsi_image_opts *opts, struct tsi_image **out)
@@ -89,34 +74,8 @@ void tsi_image_destroy(struct tsi_image *img)
 	free(img);
 }
 
-static void plan_train(const struct tsi_box *box, uint32_t size,
-		       struct plan *plan)
-{
-	*plan = (struct plan){
-		.x = { .in = (uint32_t)box->width,
-		       .out = size,
-		       .count = size,
-		       .mirror = box->flip },
-		.y = { .in = (uint32_t)box->height,
-		       .out = size,
-		       .count = size },
-		.left = (uint32_t)box->left,
-		.top = (uint32_t)box->top,
-	};
-}
-
-/* The part of a resized edge that lies inside the crop. */
-static void plan_edge(uint32_t in, uint32_t out, int32_t from, uint32_t size,
-		      struct tsi_axis *axis, uint32_t *to)
-{
-	*axis = (struct tsi_axis){ .in = in, .out = out };
-	*to = from < 0 ? (uint32_t)-from : 0;
-	axis->first = from < 0 ? 0 : (uint32_t)from;
-	axis->count = out < size ? out : size;
-}
-
 /* Both edges are to shrink so many times at least: 1, 2, 4 or 8. */
-static unsigned shrink_of(const struct plan *p)
+static unsigned shrink_of(const struct tsi_preset_plan *p)
 {
 	unsigned n = 8;
 
@@ -138,7 +97,8 @@ static void shrink_edge(struct tsi_axis *a, uint32_t *at, unsigned n)
 
 /* How this decoder is to decode for the plan, which becomes that of the rest. */
 static unsigned make_fast(const struct tsi_image *img,
-			  const struct tsi_decoder *d, struct plan *plan)
+			  const struct tsi_decoder *d,
+			  struct tsi_preset_plan *plan)
 {
 	unsigned n;
 
@@ -150,28 +110,6 @@ static unsigned make_fast(const struct tsi_image *img,
 		shrink_edge(&plan->y, &plan->top, n);
 	}
 	return n;
-}
-
-static int make_plan(const struct tsi_image *img, uint32_t width,
-		     uint32_t height, uint32_t epoch, uint64_t index,
-		     struct tsi_box *box, struct plan *plan)
-{
-	const struct tsi_image_opts *o = &img->opts;
-	uint32_t w, h;
-	int err;
-
-	if (o->preset == TSI_TRAIN) {
-		tsi_crop_train(o->seed, epoch, index, width, height, box);
-		plan_train(box, o->size, plan);
-		return 0;
-	}
-	err = tsi_crop_eval(width, height, o->resize, o->size, &w, &h, box);
-	if (err)
-		return err;
-	*plan = (struct plan){ 0 };
-	plan_edge(width, w, box->left, o->size, &plan->x, &plan->to_x);
-	plan_edge(height, h, box->top, o->size, &plan->y, &plan->to_y);
-	return 0;
 }
 
 /* A large image's memory comes out of the budget, and only a large one's. */
@@ -187,7 +125,7 @@ static int claim(struct tsi_image *img, uint64_t need)
 }
 
 static int run_plan(struct tsi_image *img, struct tsi_decoder *d,
-		    const struct plan *plan, uint8_t *dst)
+		    const struct tsi_preset_plan *plan, uint8_t *dst)
 {
 	size_t stride = (size_t)img->opts.size * 3;
 	struct tsi_rect rect;
@@ -237,9 +175,11 @@ static int open_image(struct tsi_decoder *d,
 
 /* The file is one of this head. */
 static int load(struct tsi_image *img, const struct tsi_image_head *head,
-		uint64_t file, const void *data, size_t len, uint32_t epoch,
-		uint64_t index, uint8_t *dst, struct tsi_box *box)
+		uint64_t file, const void *data, size_t len,
+		const struct tsi_preset_sample *sample, uint8_t *dst,
+		struct tsi_box *box)
 {
+	const struct tsi_preset *preset = img->opts.preset;
 	struct tsi_decoder *d = img->decoder[head->format];
 	struct tsi_decoder_hint hint = {
 		.trusted = img->trusted,
@@ -247,7 +187,7 @@ static int load(struct tsi_image *img, const struct tsi_image_head *head,
 		.file = file,
 	};
 	uint32_t width, height;
-	struct plan plan;
+	struct tsi_preset_plan plan;
 	int err = open_image(d, &hint, data, len, &width, &height);
 
 	if (err)
@@ -257,7 +197,7 @@ static int load(struct tsi_image *img, const struct tsi_image_head *head,
 			       "bad image: its size is %u x %u "
 			       "and %u x %u",
 			       head->width, head->height, width, height);
-	err = make_plan(img, width, height, epoch, index, box, &plan);
+	err = preset->plan(sample, width, height, box, &plan);
 	if (err)
 		return err;
 	d->fast = make_fast(img, d, &plan);
@@ -265,6 +205,8 @@ static int load(struct tsi_image *img, const struct tsi_image_head *head,
 							     img->passes));
 	if (!err)
 		err = run_plan(img, d, &plan, dst);
+	if (!err && preset->apply)
+		preset->apply(sample, dst);
 	return err;
 }
 
@@ -272,6 +214,7 @@ int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,
 			size_t len, uint32_t epoch, uint64_t index,
 			uint8_t *dst, struct tsi_box *box)
 {
+	struct tsi_preset_sample sample = { &img->opts, epoch, index };
 	struct tsi_image_head head;
 	struct tsi_box b;
 	int err = tsi_wrapped_open(&data, &len, true);
@@ -280,7 +223,7 @@ int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,
 		err = tsi_image_sniff(data, len, true, &head);
 	if (err)
 		return err;
-	err = load(img, &head, file, data, len, epoch, index, dst, &b);
+	err = load(img, &head, file, data, len, &sample, dst, &b);
 	close_image(img, &head);
 	tsi_resample_trim(img->resample);
 	if (!err)
@@ -353,30 +296,27 @@ int tsi_image_measure(struct tsi_image *img, const void *data, size_t len,
 	return err;
 }
 
+bool tsi_image_same_rows(const struct tsi_image *img)
+{
+	return img->opts.preset->same_rows;
+}
+
 uint32_t tsi_image_bottom(const struct tsi_image *img, uint32_t width,
 			  uint32_t height, uint32_t epoch, uint64_t index)
 {
+	struct tsi_preset_sample sample = { &img->opts, epoch, index };
+	struct tsi_preset_plan plan;
 	struct tsi_box box;
 
-	tsi_crop_train(img->opts.seed, epoch, index, width, height, &box);
-	return (uint32_t)(box.top + box.height);
+	if (img->opts.preset->plan(&sample, width, height, &box, &plan))
+		return height;
+	return plan.top + plan.y.in;
 }
 
-bool tsi_image_same_rows(const struct tsi_image *img)
+uint32_t tsi_image_least_bottom(const struct tsi_image *img, uint32_t width,
+				uint32_t height)
 {
-	return img->opts.preset == TSI_EVAL;
-}
+	const struct tsi_preset *p = img->opts.preset;
 
-uint32_t tsi_image_least_bottom(uint32_t width, uint32_t height)
-{
-	/*
-	 * The least area is 0.08 of the image's, the flattest box 4 to 3: the
-	 * height's square is at least 0.06 of the area.  A fallback's box is
-	 * higher, or reaches the last row.
-	 */
-	double least = sqrt(0.06 * width * height) - 1;
-
-	if (least < 1)
-		return 1;
-	return least < height ? (uint32_t)least : height;
+	return p->least_bottom ? p->least_bottom(width, height) : 1;
 }

@@ -62,9 +62,9 @@ static void put_samples(FILE *f, const struct tsi_pipeline_opts *o,
 
 static void put_image(FILE *f, const struct tsi_pipeline_opts *o)
 {
-	put_text(f, "preset", o->preset == TSI_EVAL ? "eval" : "train");
+	put_text(f, "preset", o->preset->name);
 	put_number(f, "size", o->size);
-	if (o->preset == TSI_EVAL)
+	if (!o->preset->no_resize)
 		put_number(f, "resize", o->resize);
 	/* Pixels are those of up to 12, or those of 13 and later. */
 	put_number(f, "pillow", o->pillow && o->pillow < 13 ? 12 : 13);

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "data/format.h"
-#include "image/image.h"
+#include "image/preset.h"
 #include "io/reader.h"
 #include "tsock/tsock.h"
 
@@ -37,7 +37,7 @@ struct tsi_pipeline_opts {
 	uint32_t segments; /* of an epoch; 0: by the order */
 	bool sharded;
 	uint32_t rank, world;
-	enum tsi_preset preset;
+	const struct tsi_preset *preset;
 	uint32_t size;         /* edge of a sample */
 	uint32_t resize;       /* eval: the short edge before the crop */
 	uint64_t seed;         /* of the order and of the crops */

@@ -157,7 +157,8 @@ static int on_undecodable(struct tsi_worker *w, struct tsi_job *j,
 		return on_unreadable(w, j, reason);
 	err = tsi_image_measure(w->image, data, len, &e);
 	if (err == TSOCK_EDATA ||
-	    (!err && e.rows < tsi_image_least_bottom(e.width, e.height)))
+	    (!err &&
+	     e.rows < tsi_image_least_bottom(w->image, e.width, e.height)))
 		return on_unreadable(w, j, reason);
 	/* A failure that isn't about its rows may not come again. */
 	if (!err && e.rows < e.height)

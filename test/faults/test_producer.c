@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "image/image.h"
+#include "image/preset.h"
 #include "test/faults/inject.h"
 #include "test/faults/walk.h"
 #include "test/lib/image_gen.h"
@@ -104,7 +104,7 @@ static struct tsi_pipeline_opts options(void)
 	return (struct tsi_pipeline_opts){
 		.format = &tsi_format_imagefolder,
 		.folder = root,
-		.preset = TSI_EVAL,
+		.preset = &tsi_preset_eval,
 		.order = TSOCK_ORDER_SEQUENTIAL,
 		.segments = 1,
 		.size = SIZE,

@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "corpus.h"
-#include "image/image.h"
+#include "image/preset.h"
 #include "test/lib/made_image.h"
 #include "tsock/tsock.h"
 
@@ -28,7 +28,7 @@ static struct tsi_image_opts options(unsigned how)
 	static const uint32_t size[4] = { 1, 17, 64, SIZE_MAX_HERE };
 
 	return (struct tsi_image_opts){
-		.preset = how & 1 ? TSI_EVAL : TSI_TRAIN,
+		.preset = how & 1 ? &tsi_preset_eval : &tsi_preset_train,
 		.size = size[how >> 1 & 3],
 		.resize = how & 8 ? 5 : 73,
 		.seed = 1,
@@ -297,7 +297,7 @@ static void check_load(const uint8_t *data, size_t len, unsigned how,
 		       uint64_t index, const struct tsi_image_head *head)
 {
 	struct tsi_image_opts o = options(how);
-	bool eval = o.preset == TSI_EVAL;
+	bool eval = o.preset == &tsi_preset_eval;
 	size_t bytes = (size_t)o.size * o.size * 3;
 	uint8_t *a = malloc(bytes), *b = malloc(bytes);
 	struct tsi_image *fresh;

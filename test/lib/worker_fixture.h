@@ -87,7 +87,7 @@ static inline int make_root(void **state)
 	options = (struct tsi_pipeline_opts){
 		.format = &tsi_format_imagefolder,
 		.folder = root,
-		.preset = TSI_TRAIN,
+		.preset = &tsi_preset_train,
 		.order = TSOCK_ORDER_SEQUENTIAL,
 		.segments = 1,
 		.size = SIZE,

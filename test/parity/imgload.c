@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "image/image.h"
+#include "image/preset.h"
 
 static _Noreturn void die(const char *what)
 {
@@ -89,7 +89,8 @@ int main(int argc, char **argv)
 	if (argc < 5 || argc > 7)
 		die("usage: imgload train|eval SIZE RESIZE SEED "
 		    "[PILLOW [fast]]");
-	opts.preset = strcmp(argv[1], "eval") ? TSI_TRAIN : TSI_EVAL;
+	opts.preset =
+		strcmp(argv[1], "eval") ? &tsi_preset_train : &tsi_preset_eval;
 	opts.size = (uint32_t)strtoul(argv[2], NULL, 0);
 	opts.resize = (uint32_t)strtoul(argv[3], NULL, 0);
 	opts.seed = strtoull(argv[4], NULL, 0);

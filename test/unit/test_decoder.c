@@ -125,7 +125,8 @@ static void make_all(struct sample *to, uint64_t n, unsigned *substituted)
 
 static void samples_are_those_of_another_format(void **state)
 {
-	static const enum tsi_preset preset[] = { TSI_TRAIN, TSI_EVAL };
+	static const struct tsi_preset *const preset[] = { &tsi_preset_train,
+							   &tsi_preset_eval };
 	struct sample want[64], got[64];
 	unsigned n;
 
@@ -200,7 +201,9 @@ static void messages_name_it(void **state)
 /* What is known of a file, and of all, comes to the decoder. */
 static void a_decoder_is_told_what_is_known(void **state)
 {
-	struct tsi_image_opts o = { .size = SIZE, .seed = 3 };
+	struct tsi_image_opts o = { .preset = &tsi_preset_train,
+				    .size = SIZE,
+				    .seed = 3 };
 	struct image_gen_bytes f = png_number(1), p = ppm_of(&f);
 	struct tsi_image_extent e;
 	uint8_t dst[SIZE * SIZE * 3];

@@ -14,14 +14,14 @@
 
 #include "base/err.h"
 #include "image/budget.h"
-#include "image/image.h"
+#include "image/preset.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/plain_image.h"
 
 #define SIZE 32
 #define BYTES (SIZE * SIZE * 3)
 
-static struct tsi_image *open_image(enum tsi_preset preset)
+static struct tsi_image *open_image(const struct tsi_preset *preset)
 {
 	struct tsi_image_opts o = {
 		.preset = preset, .size = SIZE, .resize = 40, .seed = 77
@@ -44,7 +44,8 @@ static void a_sample_depends_on_its_key_alone(void **state)
 {
 	struct image_gen_bytes f = plain_jpeg(300, 200),
 			       other = plain_png(70, 300);
-	struct tsi_image *a = open_image(TSI_TRAIN), *b = open_image(TSI_TRAIN);
+	struct tsi_image *a = open_image(&tsi_preset_train),
+			 *b = open_image(&tsi_preset_train);
 	uint8_t first[BYTES], again[BYTES];
 	struct tsi_box one, two;
 
@@ -66,7 +67,7 @@ static void a_sample_depends_on_its_key_alone(void **state)
 static void eval_does_not_depend_on_the_key(void **state)
 {
 	struct image_gen_bytes f = plain_jpeg(123, 97);
-	struct tsi_image *img = open_image(TSI_EVAL);
+	struct tsi_image *img = open_image(&tsi_preset_eval);
 	uint8_t first[BYTES], again[BYTES];
 	struct tsi_box box;
 
@@ -90,8 +91,8 @@ static void nothing_is_written_beside_the_sample(void **state)
 
 	(void)state;
 	for (int i = 0; i < 40; i++) {
-		struct tsi_image *img =
-			open_image(i % 2 ? TSI_TRAIN : TSI_EVAL);
+		struct tsi_image *img = open_image(i % 2 ? &tsi_preset_train
+							 : &tsi_preset_eval);
 		struct tsi_box box;
 
 		memset(guarded, 0xa5, sizeof(guarded));
@@ -108,7 +109,7 @@ static void nothing_is_written_beside_the_sample(void **state)
 
 static void a_crop_larger_than_the_image_is_black_around_it(void **state)
 {
-	struct tsi_image_opts o = { .preset = TSI_EVAL,
+	struct tsi_image_opts o = { .preset = &tsi_preset_eval,
 				    .size = SIZE,
 				    .resize = 20 };
 	struct image_gen_bytes f = plain_png(20, 26);
@@ -135,7 +136,7 @@ static void a_bad_file_leaves_the_decoder_as_it_was(void **state)
 {
 	struct image_gen_bytes good[2] = { plain_jpeg(80, 60),
 					   plain_png(80, 60) };
-	struct tsi_image *img = open_image(TSI_TRAIN);
+	struct tsi_image *img = open_image(&tsi_preset_train);
 	uint8_t want[BYTES], got[BYTES];
 	struct tsi_box box;
 
@@ -186,8 +187,8 @@ static void check_extent(struct tsi_image *img, const struct image_gen_bytes *f,
 		assert_int_equal(got, bottom <= e.rows ? 0 : TSOCK_EDATA);
 		if (!got)
 			assert_int_equal(bottom, box.top + box.height);
-		assert_true(tsi_image_least_bottom(head.width, head.height) <=
-			    bottom);
+		assert_true(tsi_image_least_bottom(img, head.width,
+						   head.height) <= bottom);
 	}
 }
 
@@ -217,7 +218,7 @@ static void damage_is_bad_for_the_places_that_reach_it(void **state)
 	static const int factor[][2] = { { 1, 1 }, { 2, 1 }, { 1, 2 },
 					 { 2, 2 }, { 4, 1 }, { 4, 2 } };
 	static const int components[] = { 1, 3, 4 };
-	struct tsi_image *img = open_image(TSI_TRAIN);
+	struct tsi_image *img = open_image(&tsi_preset_train);
 	uint64_t r = 11;
 
 	(void)state;
@@ -260,11 +261,14 @@ static void wrong_options_are_named(void **state)
 
 	(void)state;
 	assert_int_equal(tsi_image_create(&o, &img), TSOCK_EARG);
+	assert_non_null(strstr(tsock_errmsg(), "preset is missing"));
+	o.preset = &tsi_preset_train;
+	assert_int_equal(tsi_image_create(&o, &img), TSOCK_EARG);
 	assert_non_null(strstr(tsock_errmsg(), "size is 0"));
 	o.size = TSI_IMAGE_SIZE_MAX + 1;
 	assert_int_equal(tsi_image_create(&o, &img), TSOCK_EARG);
 	o.size = 224;
-	o.preset = TSI_EVAL;
+	o.preset = &tsi_preset_eval;
 	o.resize = 0;
 	assert_int_equal(tsi_image_create(&o, &img), TSOCK_EARG);
 	assert_non_null(strstr(tsock_errmsg(), "resize is 0"));
@@ -291,13 +295,13 @@ static struct image_gen_bytes large_file(bool jpeg)
 
 static void large_images_claim_their_memory(void **state)
 {
-	struct tsi_image_opts o = { .preset = TSI_EVAL,
+	struct tsi_image_opts o = { .preset = &tsi_preset_eval,
 				    .size = SIZE,
 				    .resize = 40 };
 	struct image_gen_bytes small = plain_jpeg(300, 200);
 	uint8_t want[BYTES], got[BYTES];
 	struct tsi_budget_claim claim = { .budget = NULL };
-	struct tsi_image *img, *other = open_image(TSI_EVAL);
+	struct tsi_image *img, *other = open_image(&tsi_preset_eval);
 	struct tsi_box box;
 
 	(void)state;

@@ -295,7 +295,7 @@ static void samples_are_the_same_as_without_a_cache(void **state)
 		struct tsi_image_cache_stats st;
 		struct tsi_image_cache *c = make_cache(FILES, bytes[k / 4], 1);
 
-		options.preset = k & 1 ? TSI_EVAL : TSI_TRAIN;
+		options.preset = k & 1 ? &tsi_preset_eval : &tsi_preset_train;
 		options.io = k & 2 ? TSI_READER_AUTO : TSI_READER_PREAD;
 		make_epochs(NULL, want, reads);
 		make_epochs(c, got, with);

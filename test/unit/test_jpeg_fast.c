@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "image/crop.h"
-#include "image/image.h"
+#include "image/preset.h"
 #include "image/jpeg_check.h"
 #include "image/jpeg_index.h"
 #include "image/jpeg_scan.h"
@@ -173,7 +173,7 @@ static void chroma_needs_no_rows_below(void **state)
  * Samples
  */
 
-static struct tsi_image *open_image(enum tsi_preset preset, bool fast,
+static struct tsi_image *open_image(const struct tsi_preset *preset, bool fast,
 				    bool stock, struct tsi_jpeg_index *x)
 {
 	struct tsi_image_opts o = {
@@ -228,7 +228,8 @@ static void samples_are_the_same_by_every_way(void **state)
 
 	(void)state;
 	for (int e = 0; e < 2; e++) {
-		enum tsi_preset preset = e ? TSI_EVAL : TSI_TRAIN;
+		const struct tsi_preset *preset =
+			e ? &tsi_preset_eval : &tsi_preset_train;
 
 		by[e][0] = open_image(preset, true, false, NULL);
 		by[e][1] = open_image(preset, true, false, x);
@@ -307,7 +308,8 @@ static double resized(const struct jpeg_picture *p, const double rect[4],
  */
 static void the_box_lies_where_it_did(void **state)
 {
-	struct tsi_image *img = open_image(TSI_TRAIN, true, false, NULL);
+	struct tsi_image *img =
+		open_image(&tsi_preset_train, true, false, NULL);
 	unsigned seen[9] = { 0 };
 
 	(void)state;
@@ -354,7 +356,8 @@ static void the_box_lies_where_it_did(void **state)
 /* What a truncated file is measured to have is what its samples get. */
 static void a_cut_file_is_bad_for_the_samples_that_need_more(void **state)
 {
-	struct tsi_image *img = open_image(TSI_TRAIN, true, false, NULL);
+	struct tsi_image *img =
+		open_image(&tsi_preset_train, true, false, NULL);
 	unsigned good = 0, bad = 0;
 
 	(void)state;
@@ -390,8 +393,10 @@ static void only_jpegs_have_fast_pixels(void **state)
 				   .type = PNG_COLOR_TYPE_RGB };
 	struct image_gen_bytes png = image_gen_png(&g);
 	struct image_gen_bytes jpeg = made_jpeg(3, 300, 200);
-	struct tsi_image *fast = open_image(TSI_EVAL, true, false, NULL);
-	struct tsi_image *exact = open_image(TSI_EVAL, false, false, NULL);
+	struct tsi_image *fast =
+		open_image(&tsi_preset_eval, true, false, NULL);
+	struct tsi_image *exact =
+		open_image(&tsi_preset_eval, false, false, NULL);
 	uint8_t a[BYTES], b[BYTES];
 
 	(void)state;

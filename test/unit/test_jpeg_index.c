@@ -17,9 +17,9 @@
 
 #include "base/err.h"
 #include "base/hash.h"
-#include "image/image.h"
 #include "image/jpeg_check.h"
 #include "image/jpeg_index.h"
+#include "image/preset.h"
 #include "test/lib/jpeg_region.h"
 #include "test/lib/made_jpeg.h"
 
@@ -79,9 +79,11 @@ static void sample(struct tsi_jpeg_index *x, bool stock, uint64_t file,
 		   uint32_t epoch, const struct image_gen_bytes *f,
 		   uint8_t *out)
 {
-	struct tsi_image_opts o = {
-		.size = 48, .seed = 3, .stock_jpeg = stock, .jpeg_index = x
-	};
+	struct tsi_image_opts o = { .preset = &tsi_preset_train,
+				    .size = 48,
+				    .seed = 3,
+				    .stock_jpeg = stock,
+				    .jpeg_index = x };
 	struct tsi_image *img;
 	struct tsi_box box;
 

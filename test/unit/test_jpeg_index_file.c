@@ -19,7 +19,7 @@
 
 #include "base/err.h"
 #include "base/hash.h"
-#include "image/image.h"
+#include "image/preset.h"
 #include "test/lib/jpeg_region.h"
 #include "test/lib/made_jpeg.h"
 
@@ -55,9 +55,11 @@ static struct image_gen_bytes image_of(unsigned i)
 static void sample(struct tsi_jpeg_index *x, unsigned file, uint32_t epoch,
 		   uint8_t *out)
 {
-	struct tsi_image_opts o = {
-		.size = 32, .seed = 3, .stock_jpeg = !x, .jpeg_index = x
-	};
+	struct tsi_image_opts o = { .preset = &tsi_preset_train,
+				    .size = 32,
+				    .seed = 3,
+				    .stock_jpeg = !x,
+				    .jpeg_index = x };
 	struct image_gen_bytes f = image_of(file);
 	struct tsi_image *img;
 	struct tsi_box box;

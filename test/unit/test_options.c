@@ -77,7 +77,7 @@ static void the_data_path_is_told_all_of_it(void **state)
 	assert_true(p.sharded);
 	assert_int_equal(p.rank, 2);
 	assert_int_equal(p.world, 5);
-	assert_int_equal(p.preset, TSI_EVAL);
+	assert_ptr_equal(p.preset, &tsi_preset_eval);
 	assert_int_equal(p.size, 32);
 	assert_int_equal(p.resize, 256);
 	assert_int_equal(p.threads, 0);
@@ -134,7 +134,7 @@ static void imagenet_trains_by_default(void **state)
 	assert_int_equal(o.mode, TSI_RUN_SERVE);
 	assert_string_equal(o.data.folder, "/data/train");
 	assert_string_equal(o.name, "imagenet");
-	assert_int_equal(o.preset, TSI_TRAIN);
+	assert_ptr_equal(o.preset, &tsi_preset_train);
 	assert_int_equal(o.order, TSOCK_ORDER_PHILOX);
 	assert_int_equal(o.seed, 0);
 	assert_int_equal(o.size, 224);
@@ -159,13 +159,13 @@ static void the_val_split_evaluates(void **state)
 	(void)state;
 	assert_string_equal(o.data.folder, "/data/val");
 	assert_string_equal(o.name, "imagenet-val");
-	assert_int_equal(o.preset, TSI_EVAL);
+	assert_ptr_equal(o.preset, &tsi_preset_eval);
 	assert_int_equal(o.order, TSOCK_ORDER_SEQUENTIAL);
 	tsi_options_fini(&o);
 
 	o = good(BASE "--split val --preset train --name x --order torch");
 	assert_string_equal(o.name, "x");
-	assert_int_equal(o.preset, TSI_TRAIN);
+	assert_ptr_equal(o.preset, &tsi_preset_train);
 	assert_int_equal(o.order, TSOCK_ORDER_TORCH);
 	tsi_options_fini(&o);
 }
@@ -177,7 +177,7 @@ static void an_imagefolder_is_its_own_root(void **state)
 	(void)state;
 	assert_string_equal(o.data.folder, "/data");
 	assert_string_equal(o.name, "data");
-	assert_int_equal(o.preset, TSI_TRAIN);
+	assert_ptr_equal(o.preset, &tsi_preset_train);
 	tsi_options_fini(&o);
 
 	o = good("-d imagefolder -r /data --split val");

@@ -134,7 +134,7 @@ static void list_bad(void *arg, const char *name, const char *reason)
 }
 
 static void make_all(const char *folder, const struct tsi_format *f,
-		     enum tsi_preset preset, struct made_all *m)
+		     const struct tsi_preset *preset, struct made_all *m)
 {
 	struct tsi_sampler *s;
 
@@ -167,11 +167,12 @@ static void a_pack_gives_the_samples_of_its_source(void **state)
 	assert_int_equal(progress.kept, 3);
 	assert_int_equal(progress.bad, 2);
 	assert_true(progress.shards > 1);
-	for (int preset = 0; preset < 2; preset++) {
-		make_all(root, &tsi_format_imagefolder, preset, &want);
+	for (unsigned preset = 0; preset < 2; preset++) {
+		make_all(root, &tsi_format_imagefolder, tsi_preset_at(preset),
+			 &want);
 		assert_true(want.substituted >= 6);
 		for (unsigned k = 0; k < 3; k++) {
-			make_all(dest, as[k], preset, &got);
+			make_all(dest, as[k], tsi_preset_at(preset), &got);
 			for (unsigned i = 0; i < 48; i++)
 				assert_memory_equal(&got.sample[i],
 						    &want.sample[i],
@@ -225,13 +226,13 @@ static void shards_of_tar_files_are_packed(void **state)
 	write_tar(&t, "s.tar");
 	options.format = &tsi_format_webdataset;
 	pack_all(dest);
-	make_all(root, &tsi_format_webdataset, TSI_TRAIN, &want);
-	make_all(dest, &tsi_format_webdataset, TSI_TRAIN, &got);
+	make_all(root, &tsi_format_webdataset, &tsi_preset_train, &want);
+	make_all(dest, &tsi_format_webdataset, &tsi_preset_train, &got);
 	assert_memory_equal(want.sample, got.sample, sizeof(want.sample));
 	/* And a pack of the pack is the same. */
 	options.folder = dest;
 	pack_all(other);
-	make_all(other, &tsi_format_packed, TSI_TRAIN, &got);
+	make_all(other, &tsi_format_packed, &tsi_preset_train, &got);
 	assert_memory_equal(want.sample, got.sample, sizeof(want.sample));
 }
 
@@ -419,7 +420,7 @@ static void a_damaged_record_is_named_and_replaced(void **state)
 	(void)state;
 	put_files();
 	pack_all(dest);
-	make_all(dest, &tsi_format_packed, TSI_EVAL, &got);
+	make_all(dest, &tsi_format_packed, &tsi_preset_eval, &got);
 	assert_int_equal(got.bad, 3);
 	o.root = dest;
 	assert_int_equal(tsi_index_open(&o, &x), 0);
@@ -433,7 +434,7 @@ static void a_damaged_record_is_named_and_replaced(void **state)
 		const char *line;
 
 		change(at[k].path, at[k].offset + at[k].length / 2);
-		make_all(dest, &tsi_format_packed, TSI_EVAL, &got);
+		make_all(dest, &tsi_format_packed, &tsi_preset_eval, &got);
 		change(at[k].path, at[k].offset + at[k].length / 2);
 		assert_int_equal(got.bad, 4);
 		snprintf(want, sizeof(want), "%s=%s", at[k].member, reason[k]);

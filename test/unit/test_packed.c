@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "image/image.h"
 #include "image/packed.h"
+#include "image/preset.h"
 #include "test/lib/jpeg_coefs.h"
 #include "test/lib/jpeg_region.h"
 #include "test/lib/pack_image.h"
@@ -228,10 +228,11 @@ static void records_are_files_like_others(void **state)
 	assert_int_equal(head.height, 101);
 	assert_int_equal(tsi_image_sniff(packed.data, 15, false, &head),
 			 TSOCK_EAGAIN);
-	for (int preset = 0; preset < 2; preset++) {
-		struct tsi_image_opts o = {
-			.preset = preset, .size = 48, .resize = 60, .seed = 3
-		};
+	for (unsigned preset = 0; preset < 2; preset++) {
+		struct tsi_image_opts o = { .preset = tsi_preset_at(preset),
+					    .size = 48,
+					    .resize = 60,
+					    .seed = 3 };
 		struct tsi_image *img;
 		struct tsi_box a, b;
 

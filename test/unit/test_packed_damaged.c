@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 #include "base/hash.h"
-#include "image/image.h"
 #include "image/jpeg_packed_layout.h"
 #include "image/packed.h"
+#include "image/preset.h"
 #include "test/lib/pack_image.h"
 
 #define SIZE 24
@@ -27,7 +27,9 @@ static uint8_t want[BYTES];
 
 static int setup(void **state)
 {
-	struct tsi_image_opts o = { .size = SIZE, .seed = 1 };
+	struct tsi_image_opts o = { .preset = &tsi_preset_train,
+				    .size = SIZE,
+				    .seed = 1 };
 	struct image_gen_jpeg g = {
 		.width = 70, .height = 93, .components = 3, .seed = 4
 	};

@@ -100,7 +100,7 @@ static void the_identity_tells_streams_apart(void **state)
 		tsi_identity_text(&options, tsi_service_sampler(s), &next), 0);
 	assert_string_equal(first, next);
 	free(next);
-	options.preset = TSI_EVAL;
+	options.preset = &tsi_preset_eval;
 	options.resize = 40;
 	options.sharded = true;
 	options.rank = 1;

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "image/image.h"
+#include "image/preset.h"
 #include "image/jpeg.h"
 #include "image/png.h"
 #include "test/lib/image_gen.h"
@@ -24,7 +24,7 @@
 
 static struct tsi_image *open_image(void)
 {
-	struct tsi_image_opts o = { .preset = TSI_EVAL,
+	struct tsi_image_opts o = { .preset = &tsi_preset_eval,
 				    .size = SIZE,
 				    .resize = 40 };
 	struct tsi_image *img = NULL;

@@ -321,7 +321,7 @@ static void a_run_of_truncated_files_is_walked_once(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		struct tsi_sampler *s;
 
-		options.preset = i ? TSI_EVAL : TSI_TRAIN;
+		options.preset = i ? &tsi_preset_eval : &tsi_preset_train;
 		put_run(cut[i]);
 		let_files_settle();
 		s = open_sampler();
