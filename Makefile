@@ -510,6 +510,10 @@ $(B)/bench/%: $(B)/obj/bench/%.o $(call lone,$(BENCH)) $(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
 $(UNIT_BIN) $(SYSTEM_BIN) $(FAULT_BIN) $(GPU_BIN): private PRODLIBS += -lcmocka
+# What each program leaves behind is looked for at its end (test/lib/audit.h).
+# CUDA leaves threads and descriptors: test/gpu has it in child processes alone.
+$(filter-out $(NEEDS_CUDA:%.c=$(B)/%),$(UNIT_BIN)) $(SYSTEM_BIN) $(FAULT_BIN) \
+	$(GPUS:%.c=$(B)/%): private PRODLIBS += -Wl,-u,audit_this_program
 # In every build: of the same objects the same program is made.
 $(UNIT_BIN): private RPATH = -Wl,-rpath,'$$ORIGIN/../../lib'
 $(UNIT_BIN): $(B)/%: $(B)/obj/%.o $(call lone,$(UNIT)) $(AR_TEST) \
@@ -520,7 +524,7 @@ $(SYSTEM_BIN): $(B)/%: $(B)/obj/%.o $(call lone,$(SYSTEM)) $(AR_TEST) \
 		$(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
-$(FAULT_BIN): private LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
+$(FAULT_BIN): private PRODLIBS += $(WRAPPED:%=-Wl,--wrap=%)
 $(FAULT_BIN): $(B)/%: $(B)/obj/%.o $(call lone,$(FAULT)) $(AR_TEST) \
 		$(AR_PRODUCER) $(AR_LIB)
 	$(inside)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * audit.h - at the end of a test program that uses proc.h, its process is as it
- * was at the beginning: as many descriptors and threads, no child that wasn't
- * waited for, and nothing of a ring mapped.  Else the program fails.
+ * audit.h - at the end of a test program its process is as it was at the
+ * beginning: as many descriptors and threads, no child that wasn't waited for,
+ * and nothing of a ring mapped.  Else the program fails.
  *
- * It begins before main() and is made by exit(), in the program's own process
- * and not in its children.
+ * The Makefile links it into every program of test/unit, test/system,
+ * test/faults and test/gpu but those in whose own process CUDA is used.  It
+ * begins before main() and is made by exit(), in the program's own process and
+ * not in its children.
  */
 #ifndef TEST_LIB_AUDIT_H
 #define TEST_LIB_AUDIT_H
 
-/* A program that calls this anywhere is audited; it does nothing. */
+/* It does nothing; a program into which it is linked is audited. */
 void audit_this_program(void);
 
 /* How long a thread may take to end, in about milliseconds; a minute without. */

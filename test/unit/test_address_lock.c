@@ -197,7 +197,7 @@ static void a_reservation_outlives_the_file(void **s)
 static void a_killed_producer_leaves_nothing_that_matters(void **s)
 {
 	struct tsi_address p;
-	int fd, ready[2];
+	int fd, sock, ready[2];
 	char c;
 	pid_t pid;
 
@@ -225,11 +225,12 @@ static void a_killed_producer_leaves_nothing_that_matters(void **s)
 	/* Its sockets are there, and stale. */
 	assert_true(there(p.channel) && there(p.fdpass));
 	assert_false(tsi_fdpass_listening(p.fdpass));
-	assert_int_equal(tsi_address_lock("abc", &p, &fd), 0);
-	assert_int_equal(tsi_fdpass_listen(p.fdpass, &ready[0]), 0);
-	assert_true(tsi_fdpass_listening(p.fdpass));
 	close(ready[0]);
 	close(ready[1]);
+	assert_int_equal(tsi_address_lock("abc", &p, &fd), 0);
+	assert_int_equal(tsi_fdpass_listen(p.fdpass, &sock), 0);
+	assert_true(tsi_fdpass_listening(p.fdpass));
+	close(sock);
 	tsi_address_unlock(&p, fd);
 	assert_false(there(p.channel) || there(p.fdpass) || there(p.lock));
 }

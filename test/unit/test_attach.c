@@ -34,6 +34,7 @@ struct liar {
 	struct tsi_reply answer;
 	int fd[TSI_FDPASS_FDS];
 	unsigned nfds;
+	int made;  /* in place of one of them; -1: none was */
 	bool mute; /* never answers */
 	_Atomic bool stop;
 	pthread_t thread;
@@ -68,6 +69,7 @@ static void *answer(void *arg)
 static void make(struct liar *l)
 {
 	memset(l, 0, sizeof(*l));
+	l->made = -1;
 	fixture_ring_make(&l->f, bytes, 2, 64, 16);
 	assert_int_equal(tsi_memfd_create("tail", sizeof(struct tsi_tail_page),
 					  TSI_MEM_PEER_WRITES, &l->tail),
@@ -105,6 +107,8 @@ static void unmake(struct liar *l)
 {
 	close(l->fdpass);
 	close(l->event);
+	if (l->made >= 0)
+		close(l->made);
 	unlink(l->address.fdpass);
 	tsi_memfd_close(&l->tail);
 	fixture_ring_free(&l->f);
@@ -174,7 +178,7 @@ static void lie_swapped(struct liar *l)
 
 static void lie_header_is_a_file(struct liar *l)
 {
-	l->fd[0] = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	l->fd[0] = l->made = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 }
 
 static void lie_header_is_data(struct liar *l)
@@ -193,7 +197,7 @@ static int unsealed(size_t len)
 
 static void lie_unsealed_header(struct liar *l)
 {
-	l->fd[0] = unsealed(sizeof(struct tsi_ring_shared));
+	l->fd[0] = l->made = unsealed(sizeof(struct tsi_ring_shared));
 	assert_int_equal(pwrite(l->fd[0], l->f.ring.shared,
 				sizeof(struct tsi_ring_shared), 0),
 			 sizeof(struct tsi_ring_shared));
@@ -201,12 +205,12 @@ static void lie_unsealed_header(struct liar *l)
 
 static void lie_unsealed_data(struct liar *l)
 {
-	l->fd[4] = unsealed(l->f.geometry.field[1].map_bytes);
+	l->fd[4] = l->made = unsealed(l->f.geometry.field[1].map_bytes);
 }
 
 static void lie_unsealed_tail(struct liar *l)
 {
-	l->fd[1] = unsealed(sizeof(struct tsi_tail_page));
+	l->fd[1] = l->made = unsealed(sizeof(struct tsi_tail_page));
 }
 
 static void lie_read_only_tail(struct liar *l)
@@ -220,7 +224,7 @@ static void lie_event_is_a_pipe(struct liar *l)
 
 	assert_int_equal(pipe(fd), 0);
 	close(fd[0]);
-	l->fd[2] = fd[1];
+	l->fd[2] = l->made = fd[1];
 }
 
 static void lie_header_incarnation(struct liar *l)
