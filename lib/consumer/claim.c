@@ -28,6 +28,12 @@ bool tsi_claim_producer_gone(const struct tsi_claim *c)
 	return tsi_peer_gone(c->producer, c->sock);
 }
 
+bool tsi_claim_abandoned(const struct tsi_claim *c)
+{
+	return tsi_claim_ring_state(c) == TSI_RING_CLOSED ||
+	       tsi_claim_producer_gone(c);
+}
+
 /* As long as it needs none of the newest one it stays in the one before. */
 bool tsi_claim_enter(struct tsi_claim *c, uint64_t need, unsigned *half,
 		     uint64_t *since)

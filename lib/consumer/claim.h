@@ -44,6 +44,9 @@ void tsi_claim_close(struct tsi_claim *c);
 /* Is the producer's process gone? */
 bool tsi_claim_producer_gone(const struct tsi_claim *c);
 
+/* Has the producer died, or shut down?  Nobody answers its consumers then. */
+bool tsi_claim_abandoned(const struct tsi_claim *c);
+
 static inline uint64_t tsi_claim_head(const struct tsi_claim *c)
 {
 	return tsi_header_head(c->ring);

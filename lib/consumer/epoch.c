@@ -21,7 +21,7 @@ static void leave_reader(struct tsock *t)
 	struct tsi_reader *r = t->reader;
 
 	/* Its producer can't be told any more; the next one will be. */
-	if (t->stream.resumable && tsi_claim_producer_gone(tsi_reader_claim(r)))
+	if (t->stream.resumable && tsi_claim_abandoned(tsi_reader_claim(r)))
 		memcpy(t->lost.was, t->nonce, TSI_NONCE);
 	tsi_siblings_remove(&t->sibling);
 	t->reader = NULL;
@@ -40,15 +40,6 @@ static int leave_for(struct tsock *t, int err)
 
 /* ---- a producer that is gone ---- */
 
-/* Has the reader's producer died, or shut down? */
-static bool producer_gone(const struct tsock *t)
-{
-	const struct tsi_claim *c = tsi_reader_claim(t->reader);
-
-	return tsi_claim_ring_state(c) == TSI_RING_CLOSED ||
-	       tsi_claim_producer_gone(c);
-}
-
 static bool is_detached(const struct tsock *t)
 {
 	return tsi_claim_detached(tsi_reader_claim(t->reader));
@@ -66,7 +57,7 @@ static enum loss loss_by(const struct tsock *t, int err)
 {
 	if (err != TSOCK_ELOST)
 		return NOT_LOST;
-	if (!producer_gone(t))
+	if (!tsi_claim_abandoned(tsi_reader_claim(t->reader)))
 		return is_detached(t) ? DETACHED : NOT_LOST;
 	if (is_detached(t) &&
 	    tsi_claim_head(tsi_reader_claim(t->reader)) >= t->last)

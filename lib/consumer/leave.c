@@ -47,7 +47,7 @@ void tsi_leave_reader(struct tsi_left *l, struct tsi_reader *r,
 		l->first = r;
 		return;
 	}
-	if (!tsi_claim_producer_gone(tsi_reader_claim(r)))
+	if (!tsi_claim_abandoned(tsi_reader_claim(r)))
 		tsi_request_leave(q, nonce);
 	tsi_reader_unref(r);
 }

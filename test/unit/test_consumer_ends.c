@@ -82,12 +82,30 @@ static void a_long_reason_arrives_whole(void **state)
 	inproc_stop(&st);
 }
 
+/* Its answer would be waited for in vain. */
+static void a_producer_that_has_closed_is_told_nothing(void **state)
+{
+	struct inproc st;
+	tsock *t;
+
+	(void)state;
+	inproc_serve_n(&st, 500);
+	t = inproc_join(10, 0);
+	assert_int_equal(tsock_begin(t), 0);
+	tsock_batch_release(inproc_next(t));
+	inproc_stop(&st);
+	assert_int_equal(tsock_next(NULL, 0, NULL), TSOCK_EARG);
+	tsock_close(t);
+	assert_non_null(strstr(tsock_errmsg(), "tsock_next"));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_end_of_the_stream_has_its_code),
 		cmocka_unit_test(a_failed_stream_says_why),
 		cmocka_unit_test(a_long_reason_arrives_whole),
+		cmocka_unit_test(a_producer_that_has_closed_is_told_nothing),
 	};
 	int failed;
 
