@@ -64,10 +64,9 @@ static void give_up(struct tsi_record *r)
 		"%s can't be written (%s): if this producer dies, the next one "
 		"won't know who read it",
 		r->path, strerror(errno));
-	if (r->fd >= 0) {
-		unlink(r->path);
+	unlink(r->path);
+	if (r->fd >= 0)
 		close(r->fd);
-	}
 	r->fd = -1;
 }
 

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -119,6 +120,27 @@ static void what_a_producer_recorded_outlives_it(void **state)
 	assert_int_equal(access(r.path, F_OK), -1);
 }
 
+/* Readers that came or went since would be missed or waited for. */
+static void what_cannot_be_kept_up_to_date_does_not_stay(void **state)
+{
+	struct rlimit limit, none = { 0, 0 };
+	struct tsi_reader_row a = row_of(1, 100);
+	uint64_t marks;
+
+	(void)state;
+	assert_int_equal(recorded(5, &marks), 0);
+	tsi_record_put(&r, &a);
+	die();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none.rlim_max = limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(recorded(5, &marks), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	tsi_record_close(&r, true);
+	assert_int_equal(recorded(5, &marks), 0);
+	tsi_record_close(&r, false);
+}
+
 static void a_file_that_makes_no_sense_is_as_good_as_none(void **state)
 {
 	struct tsi_reader_row a = row_of(1, 100);
@@ -216,6 +238,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_producer_recorded_outlives_it),
+		cmocka_unit_test(what_cannot_be_kept_up_to_date_does_not_stay),
 		cmocka_unit_test(a_file_that_makes_no_sense_is_as_good_as_none),
 		cmocka_unit_test(a_slow_record_holds_up_no_worker),
 		cmocka_unit_test(
