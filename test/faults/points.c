@@ -72,6 +72,41 @@
 	X(tsi_membership_claim) \
 	X(tsi_gate_changed)
 
+/* Of a consumer whose producer has died: on its way to the next one. */
+#define REJOINING(X) \
+	X(tsi_leave_lost) \
+	X(tsi_open_again)
+
+#define REJOINING_TOO(X) \
+	X(tsi_join) \
+	X(tsi_request_ask) \
+	X(tsi_attach) \
+	X(tsi_fdpass_connect) \
+	X(tsi_ring_read) \
+	X(tsi_host_backend_create) \
+	X(tsi_reader_create) \
+	X(tsi_reader_acquire)
+
+/* Of a consumer that was detached; then those of REJOINING_TOO.  And of one
+ * that goes on into the other half of the ring. */
+/* The Makefile finds names that begin a line. */
+/* clang-format off */
+#define DETACHED(X) \
+	X(tsi_leave_detached)
+
+#define ENTERING(X) \
+	X(tsi_claim_enter)
+/* clang-format on */
+
+/* Of a producer that detaches a consumer. */
+#define DETACHING(X) \
+	X(tsi_readers_mind_slow) \
+	X(tsi_view_table_reserve) \
+	X(tsi_conn_set_aside) \
+	X(tsi_conn_tell_detached) \
+	X(tsi_membership_detach) \
+	X(tsi_gate_turned)
+
 static struct points *mine;
 static const char *const *names;
 
@@ -139,7 +174,17 @@ points_reached(const char *name)
 CONSUMER(POINT)
 PRODUCER(POINT)
 RETURNING(POINT)
+REJOINING(POINT)
+DETACHED(POINT)
+ENTERING(POINT)
+DETACHING(POINT)
 const char *const points_consumer[] = { CONSUMER(NAME) NULL };
 const char *const points_producer[] = { PRODUCER(NAME) NULL };
 const char *const points_returning[] = { RETURNING(NAME) RETURNING_TOO(NAME)
 						 NULL };
+const char *const points_rejoining[] = { REJOINING(NAME) REJOINING_TOO(NAME)
+						 NULL };
+const char *const points_detached[] = { DETACHED(NAME) REJOINING_TOO(NAME)
+						NULL };
+const char *const points_entering[] = { ENTERING(NAME) NULL };
+const char *const points_detaching[] = { DETACHING(NAME) NULL };

@@ -20,11 +20,16 @@ struct points {
 
 /*
  * The names of the points of a consumer and of a producer; of a producer to
- * which readers return there are some more.  NULL ends them.
+ * which readers return, or that detaches some, and of these readers, there are
+ * some more.  NULL ends them.
  */
 extern const char *const points_consumer[];
 extern const char *const points_producer[];
 extern const char *const points_returning[];
+extern const char *const points_rejoining[];
+extern const char *const points_detached[];
+extern const char *const points_entering[];
+extern const char *const points_detaching[];
 
 /* From now on this process obeys p; its points are these. */
 void points_obey(struct points *p, const char *const *names);

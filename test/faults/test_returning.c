@@ -2,7 +2,8 @@
 /*
  * test_returning.c - a producer to which the readers of a dead one return is
  * killed at each named point on the way: with the next one they go on at their
- * exact next samples.
+ * exact next samples.  And so do the others when one of them is killed, or
+ * stopped for a while, on its way.
  */
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -14,7 +15,8 @@
 #define LOOKS 6000 /* of 5 ms each until something must have happened */
 
 static struct {
-	struct points at; /* of the producer that is killed */
+	struct points at;   /* of the producer that is killed */
+	struct points back; /* of the reader that is killed or stopped */
 	_Atomic bool enough;
 } * shared;
 
@@ -34,12 +36,13 @@ static int set_up(void **state)
 	if (shared == MAP_FAILED)
 		return -1;
 	points_set(&shared->at, -1, 0, 0);
+	points_set(&shared->back, -1, 0, 0);
 	own_folder();
 	return 0;
 }
 
 /* Epoch after epoch, each whole and in order, until it is enough. */
-static pid_t start_endless(uint32_t batch)
+static pid_t start_endless(uint32_t batch, bool obeys)
 {
 	struct reader r = { .src = &src, .batch = batch };
 	uint64_t epoch = UINT64_MAX;
@@ -48,6 +51,8 @@ static pid_t start_endless(uint32_t batch)
 
 	if (pid)
 		return pid;
+	if (obeys)
+		points_obey(&shared->back, points_rejoining);
 	t = connect_reader(&r);
 	while (!atomic_load(&shared->enough)) {
 		if (tsock_begin(t))
@@ -67,8 +72,8 @@ static void heed(tsock_server *s, const struct source *source)
 	points_obey(&shared->at, points_returning);
 }
 
-/* All have come to samples that were made since. */
-static void await_progress(void)
+/* So many readers there are, and all have come to samples made since. */
+static void await_progress_of(unsigned readers)
 {
 	uint64_t head = stats_of(src.name).head;
 
@@ -78,7 +83,7 @@ static void await_progress(void)
 
 		for (unsigned k = 0; k < st.nrows; k++)
 			n += st.row[k].tail > head + src.ring;
-		if (n == READERS)
+		if (n == readers && st.nrows == readers)
 			return;
 		assert_true(i < LOOKS);
 		pause_us(5000);
@@ -122,16 +127,17 @@ static void hit(pid_t *producer, int point, int n)
 	if (!dies(victim, n > 1))
 		fail_msg("%s is never reached", points_returning[point]);
 	*producer = start_producer(&src);
-	await_progress();
+	await_progress_of(READERS);
 }
 
 static void readers_return_whatever_kills_the_next_producer(void **state)
 {
 	pid_t producer = start_producer(&src);
-	pid_t reader[READERS] = { start_endless(16), start_endless(7) };
+	pid_t reader[READERS] = { start_endless(16, false),
+				  start_endless(7, false) };
 
 	(void)state;
-	await_progress();
+	await_progress_of(READERS);
 	for (int p = 0; points_returning[p]; p++)
 		for (int n = 1; n < 3; n++)
 			hit(&producer, p, n);
@@ -141,11 +147,66 @@ static void readers_return_whatever_kills_the_next_producer(void **state)
 	kill_and_reap(producer);
 }
 
+/* ---- a reader on its way back ---- */
+
+static void await_hit(pid_t victim, int point)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	for (unsigned i = 0; !info.si_pid; i++) {
+		if (i == LOOKS)
+			fail_msg("%s is never reached",
+				 points_rejoining[point]);
+		assert_int_equal(waitid(P_PID, (id_t)victim, &info,
+					WEXITED | WSTOPPED | WNOHANG | WNOWAIT),
+				 0);
+		pause_us(5000);
+	}
+}
+
+static void hit_on_its_way_back(pid_t *producer, int point, int sig)
+{
+	pid_t victim = start_endless(7, true);
+
+	await_progress_of(READERS);
+	points_set(&shared->back, point, 1, sig);
+	kill_and_reap(*producer);
+	*producer = start_producer(&src);
+	await_hit(victim, point);
+	if (sig == SIGKILL) {
+		assert_int_equal(ended(victim), 1000 + SIGKILL);
+		await_progress_of(READERS - 1);
+		return;
+	}
+	kill(victim, SIGCONT);
+	await_progress_of(READERS);
+	kill_and_reap(victim);
+}
+
+static void whoever_is_hit_on_its_way_back_harms_nobody(void **state)
+{
+	pid_t producer = start_producer(&src), reader;
+
+	(void)state;
+	atomic_store(&shared->enough, false);
+	reader = start_endless(16, false);
+	for (int p = 0; points_rejoining[p]; p++) {
+		hit_on_its_way_back(&producer, p, SIGKILL);
+		hit_on_its_way_back(&producer, p, SIGSTOP);
+	}
+	atomic_store(&shared->enough, true);
+	assert_int_equal(ended(reader), 0);
+	kill_and_reap(producer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(
 			readers_return_whatever_kills_the_next_producer,
+			end_children),
+		cmocka_unit_test_teardown(
+			whoever_is_hit_on_its_way_back_harms_nobody,
 			end_children),
 	};
 
