@@ -4,9 +4,9 @@
 # must not know.
 #
 #   lib/                        the public header and, of lib/, what stands
-#                               before it: base, order, view, mem, ring,
-#                               convert, stage, wire, then serve and consumer,
-#                               which don't know each other
+#                               before it: base, order, ragged, view, mem,
+#                               ring, convert, stage, wire, then serve and
+#                               consumer, which don't know each other
 #   lib/serve/membership*       lib/base and the public header
 #   producer/data, io, image    itself, lib/base and the public header; data
 #                               lib/order, too
@@ -34,7 +34,7 @@ export LC_ALL
 
 here=$(cd "$(dirname "$0")/.." && pwd)
 folders=(include lib producer examples bindings bench test)
-lib_order=(base order view mem ring convert stage wire)
+lib_order=(base order ragged view mem ring convert stage wire)
 bad=0
 
 complain()

@@ -101,5 +101,6 @@
 #include "serve.h"    /* serving a stream */
 #include "stats.h"    /* what streams there are, and how they do */
 #include "order.h"    /* orders and ranks' parts, without a stream */
+#include "ragged.h"   /* batches with shapes of their own */
 
 #endif

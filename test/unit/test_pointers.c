@@ -224,6 +224,46 @@ static void tsock_order_case(void)
 
 ONLY(tsock_rank_batches, wrong_is(tsock_rank_batches(NULL, 1), 0))
 
+ONLY(tsock_ragged_bytes, wrong_is(tsock_ragged_bytes(NULL, NULL, 0), 0))
+
+static void tsock_ragged_write_case(void)
+{
+	_Alignas(TSOCK_RAGGED_ALIGN) uint8_t slot[256];
+	struct tsock_ragged_array a = { TSOCK_RAGGED_U8, 0, { 0 }, 0, NULL };
+
+	wrong(tsock_ragged_write(NULL, 256, "[\"f\",0]", &a, 1));
+	wrong(tsock_ragged_write(slot, 256, NULL, &a, 1));
+	wrong(tsock_ragged_write(slot, 256, "[\"f\",0]", NULL, 1));
+}
+
+/* A batch without arrays. */
+static const uint8_t *ragged_slot(void)
+{
+	_Alignas(TSOCK_RAGGED_ALIGN) static uint8_t slot[64];
+
+	assert_int_equal(tsock_ragged_write(slot, 64, "[\"c\",3]", NULL, 0), 0);
+	return slot;
+}
+
+static void tsock_ragged_read_case(void)
+{
+	struct tsock_ragged_array a;
+
+	wrong(tsock_ragged_read(NULL, 64, NULL, &a, 0));
+	wrong(tsock_ragged_read(ragged_slot(), 64, NULL, NULL, 1));
+}
+
+static void tsock_ragged_nest_case(void)
+{
+	const char *nest;
+	uint32_t n;
+
+	wrong(tsock_ragged_nest(NULL, 64, &nest, &n, &n));
+	wrong(tsock_ragged_nest(ragged_slot(), 64, NULL, &n, &n));
+	wrong(tsock_ragged_nest(ragged_slot(), 64, &nest, NULL, &n));
+	wrong(tsock_ragged_nest(ragged_slot(), 64, &nest, &n, NULL));
+}
+
 static void tsock_rank_next_case(void)
 {
 	struct tsock_rank_opts o = TSOCK_RANK_OPTS_INIT;
@@ -392,6 +432,10 @@ static const struct {
 	CASE(tsock_order),
 	CASE(tsock_rank_next),
 	CASE(tsock_rank_batches),
+	CASE(tsock_ragged_bytes),
+	CASE(tsock_ragged_write),
+	CASE(tsock_ragged_read),
+	CASE(tsock_ragged_nest),
 	CASE(tsock_serve_geometry),
 	CASE(tsock_serve_open),
 	CASE(tsock_serve_claim),

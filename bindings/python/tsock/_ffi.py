@@ -52,6 +52,7 @@ WRITABLE = 1
 DROP_LAST = 2
 GPU_STORED = 8
 EVEN = 16
+RAGGED_DIMS = 8
 
 
 class Field(Structure):
@@ -217,6 +218,16 @@ class RankOpts(Sized):
     ]
 
 
+class RaggedArray(Structure):
+    _fields_ = [
+        ("dtype", c_uint32),
+        ("ndim", c_uint32),
+        ("shape", c_uint64 * RAGGED_DIMS),
+        ("bytes", c_uint64),
+        ("data", c_void_p),
+    ]
+
+
 # By the C name, for the test that compares sizes.
 STRUCTS = {
     "tsock_field": Field,
@@ -228,6 +239,7 @@ STRUCTS = {
     "tsock_geometry": Geometry,
     "tsock_order_opts": OrderOpts,
     "tsock_rank_opts": RankOpts,
+    "tsock_ragged_array": RaggedArray,
 }
 
 LOGGER = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
@@ -287,6 +299,28 @@ TABLE = {
         [POINTER(RankOpts), c_uint64, POINTER(c_uint64), POINTER(c_uint64)],
     ),
     "tsock_rank_batches": (c_uint64, [POINTER(RankOpts), c_uint64]),
+    "tsock_ragged_bytes": (
+        c_uint64,
+        [c_char_p, POINTER(RaggedArray), c_uint32],
+    ),
+    "tsock_ragged_write": (
+        c_int,
+        [c_void_p, c_uint64, c_char_p, POINTER(RaggedArray), c_uint32],
+    ),
+    "tsock_ragged_read": (
+        c_int,
+        [c_void_p, c_uint64, c_char_p, POINTER(RaggedArray), c_uint32],
+    ),
+    "tsock_ragged_nest": (
+        c_int,
+        [
+            c_void_p,
+            c_uint64,
+            POINTER(c_void_p),
+            POINTER(c_uint32),
+            POINTER(c_uint32),
+        ],
+    ),
     "tsock_serve_geometry": (c_int, [POINTER(ServeOpts), POINTER(Geometry)]),
     "tsock_serve_open": (c_int, [c_char_p, POINTER(ServeOpts), POINTER(_s)]),
     "tsock_serve_claim": (c_int, [_s, c_uint, c_int, POINTER(c_uint64)]),
