@@ -157,3 +157,23 @@ def test_a_slot_that_holds_nonsense_is_refused():
         assert at >= 24  # an offset inside may be another one
     with pytest.raises(ValueError):
         read(numpy.zeros(4096, "uint8"))
+
+
+@pytest.mark.parametrize("number", [1, -2])
+def test_a_nest_with_more_arrays_than_the_batch_is_refused(number):
+    slot = packed_bytes([numpy.arange(3.0)])
+    text, other = b'["f",0]', b'["f",%d]' % number
+    slot = numpy.frombuffer(slot.tobytes().replace(text, other), "uint8")
+    slot = slot[: len(slot) // 64 * 64].copy()
+    slot[12] += len(other) - len(text)
+    with pytest.raises(ValueError, match="has 1 arrays.*has number 1"):
+        reader().read(slot)
+
+
+@pytest.mark.parametrize("offset", [0, 64, 129, 8])
+def test_an_array_at_an_odd_place_is_refused(offset):
+    slot = packed_bytes([numpy.arange(3.0)])
+    assert reader().read(slot)[0].tolist() == [0, 1, 2]
+    slot[32:40].view("uint64")[0] = offset
+    with pytest.raises(ValueError, match="at an odd place"):
+        reader().read(slot)

@@ -1,16 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Batches of any shapes, each packed into one slot of a ring of batches.
 
-A slot is a field "batch" of bytes, little-endian:
-
-    0   8 bytes   "tsockpk1"
-    8   u32       leaves; 12: u32, bytes of the nest
-    16  u64       bytes of all of it
-    24  leaves, 88 bytes each: u32 dtype (place in DTYPES), u32 dimensions,
-        u64 offset, u64 bytes, u64 shape[8]
-        the nest, JSON as nest.py has it
-
-and the leaves' elements, each at a multiple of 64.
+A slot is a field "batch" of bytes, whose layout include/tsock/ragged.h
+describes.
 """
 
 from __future__ import annotations
@@ -29,7 +21,7 @@ from .nest import Path, name_of
 
 FIELD = "batch"
 MAGIC = b"tsockpk1"
-DTYPES = tuple(arrays.SIZES)  # append, never renumber
+DTYPES = tuple(arrays.SIZES)  # enum tsock_ragged_dtype
 _HEAD = struct.Struct("<8sIIQ")
 _LEAF = struct.Struct("<IIQQ8Q")
 _ALIGN = 64
@@ -159,9 +151,12 @@ class Reader:
         start = _HEAD.size + count * _LEAF.size
         if magic != MAGIC or total > room or start + text_bytes > total:
             raise ValueError("a slot holds no packed batch, or a newer one")
-        head = self._data(slot, _HEAD.size, start + text_bytes)
+        begin = start + text_bytes
+        head = self._data(slot, _HEAD.size, begin)
         leaves = [
-            self._leaf(slot, total, _LEAF.unpack_from(head, i * _LEAF.size))
+            self._leaf(
+                slot, begin, total, _LEAF.unpack_from(head, i * _LEAF.size)
+            )
             for i in range(count)
         ]
         text = head[start - _HEAD.size :]
@@ -170,16 +165,17 @@ class Reader:
             self._text = text
         return self._make(_Leaves(leaves, self._data))
 
-    def _leaf(self, slot: Any, total: int, entry: Sequence[int]) -> Any:
+    def _leaf(
+        self, slot: Any, begin: int, total: int, entry: Sequence[int]
+    ) -> Any:
         code, ndim, offset, size = entry[:4]
         if code >= len(DTYPES) or ndim > 8:
             raise ValueError("a packed batch has an odd dtype or shape")
         dtype, shape = DTYPES[code], tuple(entry[4 : 4 + ndim])
-        if (
-            math.prod(shape) * arrays.SIZES[dtype] != size
-            or offset + size > total
-        ):
+        if math.prod(shape) * arrays.SIZES[dtype] != size:
             raise ValueError("a packed batch has an odd dtype or shape")
+        if offset < begin or offset % _ALIGN or offset + size > total:
+            raise ValueError("a packed batch has an array at an odd place")
         return self._view(slot[offset : offset + size], dtype, shape)
 
 
@@ -194,6 +190,11 @@ class _Leaves(Sequence[Any]):
         return len(self._leaves)
 
     def __getitem__(self, number: Any) -> Any:
-        if number < 0:
-            return self._data(self._leaves[-1 - number])
-        return self._leaves[number]
+        place = -1 - number if number < 0 else number
+        if place >= len(self._leaves):
+            raise ValueError(
+                "a packed batch has %d arrays, and its nest has number %d"
+                % (len(self._leaves), place)
+            )
+        leaf = self._leaves[place]
+        return self._data(leaf) if number < 0 else leaf
