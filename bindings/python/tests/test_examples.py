@@ -213,6 +213,152 @@ def test_tokens_says_what_is_wrong(place, build, run, tmp_path):
         assert process.returncode == 1
 
 
+LONGEST, DOCUMENTS = 30, 101
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """(file, documents): tokens in documents that end with 0, of 1 to 40."""
+    numpy = pytest.importorskip("numpy")
+    documents = [
+        numpy.append(numpy.arange(i * 7, i * 7 + i * 17 % 40) + 1, 0)
+        for i in range(DOCUMENTS)
+    ]
+    path = tmp_path / "documents.bin"
+    numpy.concatenate(documents).astype("uint16").tofile(path)
+    return path, documents
+
+
+def checksum(documents):
+    """As read_batches.c has it, of documents by their number."""
+    total = 0
+    for number, tokens in documents:
+        value = number
+        for token in tokens.tolist():
+            value = (value ^ token) * 0x100000001B3 % 2**64
+        total += value
+    return "%016x" % (total % 2**64)
+
+
+def said(process):
+    """What read_batches says of each epoch, by name."""
+    out, _ = finish(process)
+    pattern = (
+        r"epoch (\d+): (\d+) batches, (\d+) documents, (\d+) tokens of "
+        r"(\d+) places, checksum (\w+)\n"
+    )
+    assert re.fullmatch("(%s)*" % pattern, out), out
+    return re.findall(pattern, out)
+
+
+def test_token_batches_are_padded_and_have_every_document_once(
+    place, build, run, corpus
+):
+    numpy = pytest.importorskip("numpy")
+    path, documents = corpus
+    process = run(build("token_batches.c"), path, 0, LONGEST, 8, "text", 2)
+    loader = tsock.DataLoader("text", None, framework="numpy")
+    orders, shapes = [], set()
+    for _ in range(2):
+        orders.append([])
+        for batch in loader:
+            ids, mask = batch["input_ids"], batch["attention_mask"]
+            assert (ids.dtype, mask.dtype) == ("int32", "bool")
+            assert ids.shape == mask.shape
+            shapes.add(ids.shape)
+            right = [documents[i][:LONGEST] for i in batch["document"]]
+            assert ids.shape == (len(right), max(map(len, right)))
+            for row, used, tokens in zip(ids, mask, right):
+                assert (row[used] == tokens).all()
+                assert used.tolist() == sorted(used.tolist(), reverse=True)
+                assert not row[~used].any()
+            orders[-1] += batch["document"].tolist()
+        assert sorted(orders[-1]) == list(range(DOCUMENTS))
+    assert orders[0] != orders[1] and len(shapes) > 2
+    loader.close()
+    finish(process)
+
+
+def test_token_batches_are_read_in_c(place, build, run, corpus):
+    path, documents = corpus
+    reader = build("read_batches.c")
+    process = run(build("token_batches.c"), path, 0, LONGEST, 8, "text", 2)
+    epochs = said(run(reader, "text"))
+    finish(process)
+    cut = [tokens[:LONGEST] for tokens in documents]
+    wanted = ("13", str(DOCUMENTS), str(sum(map(len, cut))))
+    assert [epoch[0] for epoch in epochs] == ["0", "1"]
+    for epoch in epochs:
+        assert epoch[1:4] == wanted
+        assert epoch[5] == checksum(enumerate(cut))
+    assert int(epochs[0][4]) > int(wanted[2])
+
+
+def test_batches_that_python_serves_are_read_in_c(place, build, run):
+    numpy = pytest.importorskip("numpy")
+    reader = build("read_batches.c")
+    batches, rows = [], []
+    for rank, width in ((3, 7), (1, 1), (5, 0), (2, 300)):
+        mask = numpy.zeros((rank, width), "bool")
+        ids = numpy.arange(rank * width, dtype="int32").reshape(mask.shape)
+        for i in range(rank):
+            mask[i, : width - i] = True
+            rows.append((len(rows), ids[i][mask[i]]))
+        batches.append(
+            {
+                "input_ids": ids,
+                "attention_mask": mask,
+                "document": numpy.arange(len(rows) - rank, len(rows)),
+            }
+        )
+    server = tsock.serve(
+        batches, "text", ragged=True, batch_bytes=8192, epochs=2
+    )
+    with server:
+        epochs = said(run(reader, "text"))
+        server.run()
+    tokens = sum(len(row) for _, row in rows)
+    wanted = ("4", "11", str(tokens), str(21 + 1 + 600), checksum(rows))
+    assert epochs == [("0",) + wanted, ("1",) + wanted]
+
+
+@pytest.mark.parametrize(
+    "change, ragged, word",
+    [
+        ({"more": 3}, True, "nested as"),
+        ({"input_ids": "int16"}, True, "other dtypes or shapes"),
+        ({"document": "int32"}, True, "other dtypes or shapes"),
+        ({}, False, "no ragged batches"),
+    ],
+)
+def test_batches_of_another_kind_are_refused_in_c(
+    place, build, run, change, ragged, word
+):
+    numpy = pytest.importorskip("numpy")
+    reader = build("read_batches.c")
+    batch = {
+        "input_ids": numpy.ones((3, 7), "int32"),
+        "attention_mask": numpy.ones((3, 7), "bool"),
+        "document": numpy.arange(3),
+    }
+    for name, value in change.items():
+        batch[name] = batch[name].astype(value) if name in batch else value
+    with tsock.serve([batch], "text", ragged=ragged, length=1 if ragged else 3):
+        process = run(reader, "text")
+        _, err = process.communicate(timeout=150)
+    assert process.returncode == 1 and word in err
+
+
+def test_token_batches_say_what_is_wrong(place, build, run, tmp_path):
+    program = build("token_batches.c")
+    empty = tmp_path / "empty.bin"
+    empty.write_bytes(b"1")
+    for path, text in ((empty, "no tokens"), ("/none", "No such file")):
+        process = run(program, path, 0, LONGEST, 8, "text", 1)
+        assert text in process.communicate(timeout=150)[1]
+        assert process.returncode == 1
+
+
 def test_a_dataset_of_ones_own_is_served(script, place):
     pytest.importorskip("torch")
     with open(os.path.join(EXAMPLES, "serve_dataset.py")) as f:
