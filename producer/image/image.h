@@ -9,10 +9,11 @@
  *   train  RandomResizedCrop(size), RandomHorizontalFlip()
  *   eval   Resize(resize), CenterCrop(size)
  *
- * which are presets (preset.h), both bilinear, on Image.open(file).convert("RGB"): orientation tags, colour
- * profiles and transparency are ignored.  Pillow 13 changed the order of the
- * resize's two passes for crops that shrink more in height than in width: up
- * to one level of difference from Pillow 12, which opts.pillow chooses.
+ * which are presets (preset.h), both bilinear, on
+ * Image.open(file).convert("RGB"): orientation tags, colour profiles and
+ * transparency are ignored.  Pillow 13 changed the order of the resize's two
+ * passes for crops that shrink more in height than in width: up to one level of
+ * difference from Pillow 12, which opts.pillow chooses.
  *
  * A file is also delivered where torchvision would refuse it: damage below the
  * crop's last row or behind the pixels, a missing end, and PNG metadata that
