@@ -10,7 +10,7 @@ import tsock
 from conftest import BUILD, N, SIZE, until
 from test_attach import INDEX, indices, pid_of
 from test_attach import start  # noqa: F401 - a fixture
-from tsock import attach, identity
+from tsock import attach, identity, options
 
 pytest.importorskip("numpy")
 
@@ -39,7 +39,7 @@ def test_another_stream_of_that_name_is_refused_with_what_differs(
 
 
 @pytest.mark.parametrize(
-    "options",
+    "chosen",
     [
         {},
         dict(preset="eval", size=24),
@@ -49,14 +49,20 @@ def test_another_stream_of_that_name_is_refused_with_what_differs(
         dict(order="sequential", segments=7),
         dict(preset="eval", resize=40, shard=(1, 2), pillow=14),
         dict(fast=True),
+    ]
+    # A further preset: attach.py foresees its order and whether it resizes.
+    + [
+        dict(preset=word)
+        for word in options.words_of("preset")
+        if word not in ("train", "eval")
     ],
 )
-def test_an_identity_is_foreseen(serve, images, tmp_path, options):
+def test_an_identity_is_foreseen(serve, images, tmp_path, chosen):
     root = tmp_path / "tree"
     root.mkdir()
     for split in ("train", "val"):
         (root / split).symlink_to(images)
-    given = dict(options, root=root if "split" in options else images)
+    given = dict(chosen, root=root if "split" in chosen else images)
     given = dict(dict(size=SIZE), **given)
     want = attach.wanted("toy", dict(given, dataset="imagefolder"))
     more = want._options
@@ -95,6 +101,24 @@ def test_the_folder_tells_the_format(tmp_path, images):
     assert want.differences(own) == []
     given = attach.wanted("toy", dict(root=tmp_path, dataset="imagenet"))
     assert len(given.differences(own)) == 1
+
+
+def test_every_format_is_told_by_some_folder(tmp_path):
+    for name in (
+        "imagefolder/a",
+        "imagenet/train",
+        "imagenet/val",
+        "packed",
+        "webdataset",
+    ):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "packed" / "pack.index").touch()
+    (tmp_path / "webdataset" / "0.tar").touch()
+    formats = sorted(os.listdir(tmp_path))
+    assert formats == sorted(options.words_of("dataset"))
+    for name in formats:
+        assert attach._guess(str(tmp_path / name)) == name
+    assert set(options.IMAGE_FOLDERS) < set(formats)
 
 
 def test_a_program_that_does_not_say_what_it_serves_is_refused(start):

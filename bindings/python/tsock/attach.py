@@ -32,7 +32,6 @@ _STARTS = 3  # of a producer that ends before it was found
 _LOOK = 0.2  # seconds between two looks for a producer that is gone
 _TRY = 10.0  # seconds for one attempt at a connection
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
-_IMAGE_FOLDERS = ("imagenet", "imagefolder")  # read one tree alike
 
 
 def is_running(name: str) -> bool:
@@ -133,7 +132,7 @@ class Wanted:
                 continue
             given = key.replace("-", "_") in self._given
             if key == "dataset" and not given:
-                if mine in _IMAGE_FOLDERS and its in _IMAGE_FOLDERS:
+                if {mine, its} <= set(options.IMAGE_FOLDERS):
                     continue
             lines.append(
                 "  %-9s is %s, and %s %s"

@@ -12,6 +12,8 @@ import importlib
 import os
 from typing import Any, Callable, Iterator, Mapping, Optional
 
+from .options import IMAGE_FOLDERS
+
 _EXTENSIONS = (
     ".jpg",
     ".jpeg",
@@ -120,7 +122,7 @@ class Dataset:
     @property
     def root(self) -> str:
         """The folder with the classes' folders."""
-        if self._kind not in ("imagefolder", "imagenet") or not self._root:
+        if self._kind not in IMAGE_FOLDERS or not self._root:
             raise AttributeError(
                 "stream %r doesn't serve a folder of images that could be "
                 "looked at here (its producer says %s)"

@@ -70,6 +70,7 @@ class ProducerOptions(TypedDict, total=False):
 
 
 TYPES = get_type_hints(ProducerOptions)
+IMAGE_FOLDERS = ("imagenet", "imagefolder")  # datasets that read trees alike
 
 
 def kinds_of(key: str) -> tuple[Any, ...]:
