@@ -32,6 +32,7 @@
 #define PAGES 64
 #define RINGS 4 /* of this producer and of those before it */
 #define SPOILT UINT64_MAX
+#define MOST_SEGMENTS 5
 #define NO_FD 0x40000000 /* from there on: descriptors that are never open */
 #define GRACE_MS 60000
 #define SILENCE_MS 10000 /* after which a returner counts as gone */
@@ -43,6 +44,7 @@ struct letter {
 	uint32_t serial;
 	struct tsi_msg_join join; /* of a LEAVE: its nonce alone */
 	int32_t code;
+	bool alone; /* of a reply: nobody else needed the stream */
 	uint8_t token[TSI_TOKEN];
 };
 
@@ -55,6 +57,7 @@ struct mail {
 struct call {
 	uint32_t number;
 	bool accepted, hung_up, cut, answered;
+	bool alone; /* when it was answered: nobody else needed the stream */
 	unsigned person;
 	uint32_t pid;
 	int64_t due; /* when the token arrives */
@@ -100,6 +103,10 @@ struct consumer {
 	uint64_t position, end; /* first sample not taken; where its epoch ends,
 				 * 0: none was begun */
 	uint64_t goal, goal_end;
+	/* What its job has saved for a process to come; saved_end 0: nothing.
+	 * Of a job of several ranks: in the first one. */
+	uint64_t saved, saved_end;
+	bool resumes; /* goal is what was saved */
 	uint8_t nonce[TSI_NONCE], was[TSI_NONCE], claim[TSI_NONCE];
 	/* The join, or the leave, that is under way. */
 	uint32_t serial;
@@ -123,6 +130,11 @@ struct machine {
 	int64_t now;
 	bool fair; /* nothing is lost any more, and nobody dies */
 	uint64_t n, c, w, loss;
+	/* Jobs save where they are, and the epochs have segments; without that
+	 * a seed's schedule is the one that it was before there were these. */
+	bool saves;
+	unsigned segments;
+	uint64_t bounds[MOST_SEGMENTS + 1];
 	int64_t idle_ms; /* when the hold was last of use */
 	unsigned made;   /* the last page */
 	uint32_t calls;
@@ -139,10 +151,14 @@ struct machine {
 	/* The job of several ranks: the first of the people, if ranks > 1. */
 	unsigned ranks;
 	uint64_t jobs;
-	uint64_t job_start;     /* of its first epoch; TSI_NEVER: not begun */
+	uint64_t job_start; /* of its first epoch; TSI_NEVER: not begun */
+	uint32_t job_join;
+	uint64_t job_goal, job_goal_end; /* as saved; end 0: by the rules */
 	int64_t job_stopped_ms; /* how long its ranks have stood still */
 	/* What happened, for a look at whether the schedules are any good. */
 	uint64_t deaths, returned, refused, joined, taken;
+	uint64_t resumed;   /* joins where an earlier process had come to */
+	uint64_t segmented; /* joins in the middle of an epoch, at a segment */
 };
 
 extern struct machine machine;
@@ -167,6 +183,9 @@ bool machine_fetch(struct mail *m, struct letter *l);
 
 /* A call to the producer, by its number; NO_CALL: nobody listens. */
 uint32_t machine_call(struct consumer *q, const uint8_t *token);
+
+/* Does the stream hold samples for readers that have still to return? */
+bool machine_is_held(void);
 
 /* ---- protocol_consumer.c ---- */
 

@@ -55,6 +55,21 @@ int tsi_zmq_recv(struct tsi_channel *ch, struct tsi_routing_id *id,
 	return TSOCK_EAGAIN;
 }
 
+/*
+ * Does nobody else need the stream?  A claim that it had itself, and that the
+ * producer hasn't heard the end of, is somebody else's.
+ */
+static bool is_alone(const struct consumer *q)
+{
+	bool others = machine_is_held() || q->stale || q->world > 1;
+
+	for (unsigned i = 0; i < PEOPLE; i++)
+		others |= &machine.who[i] != q &&
+			  (consumer_is_busy(&machine.who[i]) ||
+			   machine.who[i].stale);
+	return !others;
+}
+
 int tsi_zmq_send(struct tsi_channel *ch, const struct tsi_routing_id *id,
 		 const struct tsi_msg *m)
 {
@@ -64,6 +79,7 @@ int tsi_zmq_send(struct tsi_channel *ch, const struct tsi_routing_id *id,
 	moment();
 	if (m->type == TSI_ERROR)
 		l.code = m->u.error.code;
+	l.alone = is_alone(&machine.who[id->bytes[0]]);
 	if (m->type == TSI_OFFER)
 		memcpy(l.token, m->u.offer.token, TSI_TOKEN);
 	machine_post(&machine.who[id->bytes[0]].in, &l);
@@ -132,6 +148,7 @@ int tsi_fdpass_reply(int sock, const struct tsi_reply *reply, const int *fds,
 	if (!c || c->hung_up)
 		return TSOCK_EPROTO;
 	c->reply = *reply;
+	c->alone = is_alone(&machine.who[c->person]);
 	if (!reply->code) {
 		c->page = machine.made;
 		c->page_number = machine.page[c->page].number;

@@ -43,6 +43,10 @@ static void begin_process(struct consumer *q, uint32_t rank, uint32_t ranks)
 	q->leaves = ranks == 1 && machine_random(2);
 	q->join = ranks == 1 && machine_random(4) == 0 ? TSOCK_JOIN_NOW
 						       : TSOCK_JOIN_EPOCH;
+	if (ranks > 1)
+		q->join = machine.job_join;
+	else if (machine.saves && machine_random(2))
+		q->join = TSOCK_JOIN_SEGMENT;
 	q->batch = 1 + (uint32_t)machine_random((machine.c - machine.w) / 2);
 	memset(q->job, 0, sizeof(q->job));
 	memcpy(q->job, &machine.jobs, sizeof(machine.jobs));
@@ -52,6 +56,24 @@ static void begin_process(struct consumer *q, uint32_t rank, uint32_t ranks)
 	forget_stream(q);
 }
 
+/* How its ranks join, and where: all alike. */
+static void begin_job(void)
+{
+	const struct consumer *first = &machine.who[0];
+
+	machine.jobs++;
+	machine.job_start = TSI_NEVER;
+	machine.job_stopped_ms = 0;
+	machine.job_join = TSOCK_JOIN_EPOCH;
+	machine.job_goal_end = 0;
+	if (machine.saves && machine_random(2))
+		machine.job_join = TSOCK_JOIN_SEGMENT;
+	if (first->saved_end && machine_random(2)) {
+		machine.job_goal = first->saved;
+		machine.job_goal_end = first->saved_end;
+	}
+}
+
 void consumer_born(struct consumer *q)
 {
 	if (q->number >= machine.ranks) {
@@ -59,9 +81,7 @@ void consumer_born(struct consumer *q)
 		return;
 	}
 	/* All ranks of a job begin, and end, together. */
-	machine.jobs++;
-	machine.job_start = TSI_NEVER;
-	machine.job_stopped_ms = 0;
+	begin_job();
 	for (unsigned i = 0; i < machine.ranks; i++)
 		begin_process(&machine.who[i], i, machine.ranks);
 }
@@ -165,7 +185,7 @@ static bool was_held_up(const struct consumer *q)
 }
 
 /* The answer is an error: is that what it had to count with? */
-static void is_refused(struct consumer *q, int32_t code)
+static void is_refused(struct consumer *q, int32_t code, bool alone)
 {
 	if (code == TSOCK_ELOST) {
 		await_producer(q);
@@ -176,6 +196,8 @@ static void is_refused(struct consumer *q, int32_t code)
 	/* Only where it said itself where it wants to begin, or was held up
 	 * while the other ranks of its job began. */
 	check(q->goal_end || was_held_up(q));
+	/* A job that reads alone goes on wherever it was. */
+	check(!q->resumes || !alone);
 	machine.refused++;
 	consumer_die(q);
 }
@@ -189,18 +211,39 @@ static bool job_has_begun(const struct consumer *q)
 	return false;
 }
 
+static void resume(struct consumer *q, uint64_t position, uint64_t end)
+{
+	q->goal = position;
+	q->goal_end = end;
+	q->resumes = true;
+}
+
+/* By the rules, or where an earlier run of the job has been. */
+static void choose_goal(struct consumer *q)
+{
+	bool first = !q->end;
+
+	q->goal_end = 0;
+	q->resumes = false;
+	if (q->world > 1 && first && machine.job_goal_end) {
+		resume(q, machine.job_goal, machine.job_goal_end);
+	} else if (q->world > 1) {
+		return;
+	} else if (q->saved_end && machine_random(first ? 3 : 20) == 0) {
+		resume(q, q->saved, q->saved_end);
+	} else if (first && machine_random(8) == 0) {
+		q->goal = machine_random(6 * machine.n);
+		q->goal_end = q->goal - q->goal % machine.n + machine.n;
+	}
+}
+
 static void begin(struct consumer *q)
 {
 	if (!q->incarnation)
 		q->incarnation = machine.up ? machine.incarnation : 0;
 	if (!q->incarnation)
 		return;
-	q->goal_end = 0;
-	/* Where an earlier run of the job has saved that it was. */
-	if (!q->end && q->world == 1 && machine_random(8) == 0) {
-		q->goal = machine_random(6 * machine.n);
-		q->goal_end = q->goal - q->goal % machine.n + machine.n;
-	}
+	choose_goal(q);
 	ask_anew(q);
 }
 
@@ -223,7 +266,7 @@ static void step_asks(struct consumer *q)
 			}
 		} else {
 			check(l.type == TSI_ERROR);
-			is_refused(q, l.code);
+			is_refused(q, l.code, l.alone);
 		}
 		return;
 	}
@@ -237,6 +280,17 @@ static void step_asks(struct consumer *q)
 
 /* ---- becoming a reader ---- */
 
+/* May an epoch begin there, by the rules? */
+static bool may_begin(const struct consumer *q, uint64_t start)
+{
+	unsigned n = q->join == TSOCK_JOIN_SEGMENT ? machine.segments : 1;
+
+	for (unsigned i = 0; i < n; i++)
+		if (start % machine.n == machine.bounds[i])
+			return true;
+	return q->join == TSOCK_JOIN_NOW && !q->end;
+}
+
 static void check_start(struct consumer *q, uint64_t start, uint64_t end)
 {
 	uint64_t n = machine.n;
@@ -249,8 +303,9 @@ static void check_start(struct consumer *q, uint64_t start, uint64_t end)
 		return;
 	}
 	check(start >= q->end && end <= start + n);
-	if (q->join == TSOCK_JOIN_EPOCH || q->end)
-		check(start % n == 0 && end == start + n);
+	check(may_begin(q, start));
+	if (q->join != TSOCK_JOIN_NOW || q->end)
+		check(end == start + n);
 	if (q->world == 1)
 		return;
 	if (machine.job_start == TSI_NEVER)
@@ -273,6 +328,10 @@ static void become_reader(struct consumer *q, const struct call *c)
 	memcpy(q->claim, q->nonce, TSI_NONCE);
 	memset(q->was, 0, sizeof(q->was));
 	machine.returned += q->owed;
+	machine.resumed += q->goal_end && q->resumes;
+	machine.segmented += !q->goal_end && q->join == TSOCK_JOIN_SEGMENT &&
+			     a->start % machine.n != 0;
+	q->resumes = false;
 	machine.joined++;
 	q->owed = false;
 	q->goal_end = 0;
@@ -288,7 +347,7 @@ static void step_calls(struct consumer *q)
 			ask_anew(q);
 		} else if (c->reply.code) {
 			cancel(q);
-			is_refused(q, c->reply.code);
+			is_refused(q, c->reply.code, c->alone);
 		} else {
 			/* Its producer may have died since. */
 			become_reader(q, c);
@@ -343,6 +402,17 @@ static void lose_reader(struct consumer *q)
 	await_producer(q);
 }
 
+/* As a job's state: with all of an epoch, at the next one's start. */
+static void save(struct consumer *q)
+{
+	if (!machine.saves || (q->world > 1 && q->rank) || machine_random(8))
+		return;
+	q->saved = q->position;
+	q->saved_end = q->end;
+	if (q->position == q->end)
+		q->saved_end += machine.n;
+}
+
 static void take(struct consumer *q)
 {
 	const struct ring *r = &machine.ring[q->ring];
@@ -364,6 +434,7 @@ static void take(struct consumer *q)
 			check(r->slot[s % machine.c] == s);
 		q->position += n;
 		machine.taken += n;
+		save(q);
 	} else if (!producer_lives(q)) {
 		lose_reader(q);
 	}

@@ -17,6 +17,9 @@
  *   - nobody joins before all who return have asked, or a second has passed
  *   - no stream is held for readers that are all back, or dead
  *   - the ranks of a job begin at one sample
+ *   - epochs begin at epochs' starts, or at those of segments if asked to
+ *   - where a job had saved that it was, its next process goes on; nobody but
+ *     other readers is a reason against that
  *   - nobody waits for ever
  */
 #include "test/lib/protocol.h"
@@ -36,7 +39,7 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SEEDS 200
 #else
-#define SEEDS 2000
+#define SEEDS 10000
 #endif
 
 #define STEPS 2500
@@ -126,13 +129,12 @@ static void step_of_producer(void (*step)(void))
 
 static void start(void)
 {
-	static const uint64_t bounds[] = { 0, 0 };
 	struct tsi_membership_config config = { .epoch_len = machine.n,
 						.join_window = machine.w,
 						.capacity = machine.c,
 						.end = TSI_NEVER,
-						.segments = 1,
-						.bounds = bounds,
+						.segments = machine.segments,
+						.bounds = machine.bounds,
 						.min_members = 1 };
 
 	tsi_membership_init(&p.membership, &config);
@@ -294,9 +296,25 @@ uint32_t machine_call(struct consumer *q, const uint8_t *token)
 	return number;
 }
 
+bool machine_is_held(void)
+{
+	return p.membership.hold != TSI_NEVER;
+}
+
 /* ---- schedules ---- */
 
-static void make_machine(uint64_t seed)
+static void make_segments(void)
+{
+	uint64_t most = machine.n < MOST_SEGMENTS ? machine.n : MOST_SEGMENTS;
+
+	machine.segments = 1;
+	if (machine.saves && machine_random(2))
+		machine.segments = 1 + (unsigned)machine_random(most);
+	for (unsigned i = 0; i <= machine.segments; i++)
+		machine.bounds[i] = machine.n * i / machine.segments;
+}
+
+static void make_machine(uint64_t seed, bool saves)
 {
 	memset(&machine, 0, sizeof(machine));
 	machine.seed = seed;
@@ -306,6 +324,8 @@ static void make_machine(uint64_t seed)
 	machine.w = 1 + machine_random(machine.c / 2);
 	machine.n = 1 + machine_random(60);
 	machine.loss = 3 + machine_random(60);
+	machine.saves = saves;
+	make_segments();
 	machine.people = 1 + (unsigned)machine_random(PEOPLE);
 	if (machine.people > 2 && machine_random(3) == 0)
 		machine.ranks =
@@ -454,9 +474,9 @@ static unsigned number(const char *name, unsigned otherwise)
 	return getenv(name) ? (unsigned)atoi(getenv(name)) : otherwise;
 }
 
-static void run(uint64_t seed)
+static void run(uint64_t seed, bool saves)
 {
-	make_machine(seed);
+	make_machine(seed, saves);
 	for (unsigned i = 0; i < STEPS; i++)
 		step();
 	everybody_gets_on();
@@ -469,24 +489,30 @@ static void random_schedules_keep_every_promise(void **state)
 	unsigned first = number("TSOCK_SEED", 1);
 	unsigned seeds = number("TSOCK_SEEDS", SEEDS);
 	uint64_t deaths = 0, returned = 0, refused = 0, taken = 0, joined = 0;
+	uint64_t resumed = 0, segmented = 0;
 
 	(void)state;
 	for (unsigned seed = first; seed < first + seeds; seed++) {
-		run(seed);
+		run(seed, true);
 		deaths += machine.deaths;
 		returned += machine.returned;
 		refused += machine.refused;
 		joined += machine.joined;
 		taken += machine.taken;
+		resumed += machine.resumed;
+		segmented += machine.segmented;
 	}
 	print_message("%llu producers died, %llu readers returned; %llu joins, "
-		      "%llu refused, %llu samples\n",
+		      "%llu where a job had been, %llu at a segment, %llu "
+		      "refused, %llu samples\n",
 		      (unsigned long long)deaths, (unsigned long long)returned,
-		      (unsigned long long)joined, (unsigned long long)refused,
-		      (unsigned long long)taken);
+		      (unsigned long long)joined, (unsigned long long)resumed,
+		      (unsigned long long)segmented,
+		      (unsigned long long)refused, (unsigned long long)taken);
 	/* A model in which nothing happens would keep every promise, too. */
 	if (seeds >= 100)
 		assert_true(deaths > seeds && returned > seeds / 2 && refused &&
+			    resumed > seeds / 8 && segmented > seeds / 8 &&
 			    taken > 100 * seeds);
 }
 
@@ -495,26 +521,26 @@ static void schedules_that_have_failed_keep_every_promise(void **state)
 	(void)state;
 	/* A reader came back, hung up while the producer stood still, and was
 	 * waited for no longer: the stream went past it. */
-	run(44);
+	run(44, false);
 	/* A producer died between recording a claim and replying, and the next
 	 * one waited a minute for a reader that knew nothing of that claim. */
-	run(17);
+	run(17, false);
 	/* The same with the last rank of a job, which then waited for ever for
 	 * ranks that had begun. */
-	run(194);
+	run(194, false);
 	/* Two rows of one reader, of which one only was taken up. */
-	run(200);
+	run(200, false);
 	/* Three deaths in a row, each after another step of one return. */
-	run(61328);
+	run(61328, false);
 	/* And a fourth, between two writes of the record. */
-	run(604567);
+	run(604567, false);
 	/* A rank returned, hung up, and no longer fixed its job's start. */
-	run(591057);
+	run(591057, false);
 	/* A rank that was held up for ten seconds while its job began waited
 	 * for ranks that had begun. */
-	run(81469);
+	run(81469, false);
 	/* And one that came when the stream had gone past that start. */
-	run(516234);
+	run(516234, false);
 }
 
 int main(void)
