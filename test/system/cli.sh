@@ -220,6 +220,28 @@ done
 await_listed imagenet
 grep -Eq "^imagenet +$pid +36 +0 " "$work/out"
 result $? '--list shows it' "$(cat "$work/out")"
+
+# sockets_of PID, and those of them that other machines could reach: which of
+# them the kernel lists is no other program's doing.
+sockets_of()
+{
+	find "/proc/$1/fd" -lname 'socket:*' -printf '%l\n' | tr -dc '0-9\n'
+}
+ports_of()
+{
+	local tables=(/proc/"$1"/net/{tcp,udp,udplite,raw}{,6})
+	awk 'NR == FNR { own[$1]; next } $10 in own' <(sockets_of "$1") \
+		<(cat "${tables[@]}" 2>/dev/null)
+}
+[ "$(sockets_of "$pid" | wc -l)" -ge 2 ] && [ -z "$(ports_of "$pid")" ]
+result $? 'it opens no port' "$(ports_of "$pid")"
+if { exec 9<>/dev/udp/127.0.0.1/9; } 2>/dev/null; then
+	[ "$(ports_of $BASHPID | wc -l)" = 1 ]
+	result $? 'a port would have been found'
+	exec 9>&-
+else
+	skip 'a port would have been found' 'no network to open one in'
+fi
 kill -STOP "$pid"
 for mode in --check-config --dry-run; do
 	fails 69 "$pid" "$mode: it is refused if the first one is stopped" \

@@ -130,6 +130,22 @@ static void a_silent_peer_goes_when_descriptors_are_short(void **state)
 	close(other);
 }
 
+/* No more, and no less: until then it may be about to send its token. */
+static void a_silent_peer_has_two_seconds(void **state)
+{
+	int silent = connects();
+	char byte;
+
+	(void)state;
+	tsi_handshake_serve(&handshake, listener, BEGIN_MS);
+	tsi_handshake_serve(&handshake, listener, BEGIN_MS + 2000);
+	assert_int_equal(count_pending(), 1);
+	tsi_handshake_serve(&handshake, listener, BEGIN_MS + 2001);
+	assert_int_equal(count_pending(), 0);
+	assert_int_equal(recv(silent, &byte, 1, 0), 0);
+	close(silent);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +155,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_silent_peer_goes_when_descriptors_are_short, listens,
 			is_closed),
+		cmocka_unit_test_setup_teardown(a_silent_peer_has_two_seconds,
+						listens, is_closed),
 	};
 
 	own_folder();

@@ -150,6 +150,19 @@ static void it_goes_ahead_however_far(void **state)
 	assert_int_equal(resume(0, UINT64_C(1) << 61, 0, &c), TSOCK_EREFUSED);
 }
 
+static void beyond_two_to_the_32_epochs_nobody_takes_it(void **state)
+{
+	uint64_t most = 1000 * (UINT64_C(1) << 32);
+	struct tsi_joined c;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	assert_int_equal(resume(0, most, most + 1000, &c), TSOCK_EREFUSED);
+	assert_int_equal(resumed(0, most - 1, most), most - 1);
+	assert_true(tsi_membership_apply_jump(&m));
+	assert_int_equal(fill(), most - 1 + 128);
+}
+
 static void with_others_it_gets_what_is_held_and_else_a_reason(void **state)
 {
 	struct tsi_joined a, c;
@@ -274,6 +287,7 @@ int main(void)
 		cmocka_unit_test(a_sole_reader_takes_the_stream_back),
 		cmocka_unit_test(it_goes_back_when_no_sample_is_being_made),
 		cmocka_unit_test(it_goes_ahead_however_far),
+		cmocka_unit_test(beyond_two_to_the_32_epochs_nobody_takes_it),
 		cmocka_unit_test(
 			with_others_it_gets_what_is_held_and_else_a_reason),
 		cmocka_unit_test(

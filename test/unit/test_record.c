@@ -168,6 +168,27 @@ static void a_file_that_makes_no_sense_is_as_good_as_none(void **state)
 	assert_int_equal(rmdir(r.path), 0);
 }
 
+/* Those who come when it is full are not waited for. */
+static void it_has_one_size_however_many_read(void **state)
+{
+	struct stat st;
+	uint64_t marks;
+
+	(void)state;
+	assert_int_equal(recorded(5, &marks), 0);
+	for (unsigned i = 1; i <= 2 * TSI_RECORD_ROWS; i++) {
+		struct tsi_reader_row row = row_of(1, 1);
+
+		memcpy(row.nonce, &i, sizeof(i));
+		tsi_record_put(&r, &row);
+	}
+	die();
+	assert_int_equal(stat(r.path, &st), 0);
+	assert_int_equal(st.st_size, 64 + TSI_RECORD_ROWS * 64);
+	assert_int_equal(recorded(5, &marks), TSI_RECORD_ROWS);
+	tsi_record_close(&r, false);
+}
+
 /* ---- a server that keeps one ---- */
 
 /* A reader has its claim when the record has the reader, and not before. */
@@ -240,6 +261,7 @@ int main(void)
 		cmocka_unit_test(what_a_producer_recorded_outlives_it),
 		cmocka_unit_test(what_cannot_be_kept_up_to_date_does_not_stay),
 		cmocka_unit_test(a_file_that_makes_no_sense_is_as_good_as_none),
+		cmocka_unit_test(it_has_one_size_however_many_read),
 		cmocka_unit_test(a_slow_record_holds_up_no_worker),
 		cmocka_unit_test(
 			a_mark_that_cannot_be_takes_the_stream_nowhere),

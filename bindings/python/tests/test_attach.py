@@ -116,6 +116,34 @@ def test_a_name_may_be_a_path(place, start, monkeypatch):
     until(lambda: not runs(pid), what="the producer's end")
 
 
+def test_it_starts_the_producer_and_nothing_else(start, images, script):
+    out, _ = finish(
+        script(
+            "import sys, tsock\n"
+            "def hook(event, arguments):\n"
+            "    if event in ('subprocess.Popen', 'os.system', 'os.exec',\n"
+            "        'os.fork', 'os.forkpty', 'os.posix_spawn'):\n"
+            "        print(event, list(arguments[1])[:5], flush=True)\n"
+            "sys.addaudithook(hook)\n"
+            "for _ in range(2):\n"
+            "    loader = tsock.DataLoader('toy', root=sys.argv[1], size=%d,\n"
+            "        threads=1, no_cache=True, batch_size=48, timeout=60,\n"
+            "        fields='index', dtype='uint8', framework='numpy')\n"
+            "    print(sum(len(i) for (i,) in loader), flush=True)\n" % SIZE,
+            images,
+        )
+    )
+    log = os.path.join(os.environ["TSOCK_DIR"], "toy.log")
+    command = ["/bin/sh", "-c", launch._DETACH, log]
+    command.append(os.environ["TSOCK_PRODUCER"])
+    # The second loader attaches.
+    assert out.splitlines() == [
+        "subprocess.Popen %r" % command,
+        str(N),
+        str(N),
+    ]
+
+
 def test_several_processes_at_once_start_one(start, place, images, script):
     text = (
         "import sys, tsock\n"
