@@ -2,11 +2,12 @@
 /*
  * imgload.c - loads image files for test_pixels.py.
  *
- *     imgload train|eval SIZE RESIZE SEED [PILLOW [fast]]
+ *     imgload train|eval SIZE RESIZE SEED [PILLOW [fast|index]]
  *
  * reads lines "EPOCH INDEX PATH" and answers each with seven 32-bit numbers
  * (error code, the five of the box, length of the rest) and the rest: pixels,
- * or the message of the error.
+ * or the message of the error.  With an index of JPEG files INDEX is the number
+ * of the file in there, too: a later epoch enters the file in its middle.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +15,11 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "image/image.h"
+#include "image/jpeg_index.h"
 #include "image/preset.h"
+
+#define FILES 65536 /* in the index */
 
 static _Noreturn void die(const char *what)
 {
@@ -69,8 +74,8 @@ static void load(struct tsi_image *img, const char *line, uint8_t *pixels,
 		die("no memory");
 	memcpy(exact, data, len);
 	free(data);
-	err = tsi_image_load(img, exact, len, (uint32_t)epoch, index, pixels,
-			     &box);
+	err = tsi_image_load_file(img, index % FILES, exact, len,
+				  (uint32_t)epoch, index, pixels, &box);
 	free(exact);
 	if (err)
 		answer(err, &box, tsock_errmsg(), strlen(tsock_errmsg()));
@@ -85,17 +90,21 @@ int main(int argc, char **argv)
 	char line[8192];
 	uint8_t *pixels;
 	size_t size;
+	bool indexed;
 
 	if (argc < 5 || argc > 7)
 		die("usage: imgload train|eval SIZE RESIZE SEED "
-		    "[PILLOW [fast]]");
+		    "[PILLOW [fast|index]]");
 	opts.preset =
 		strcmp(argv[1], "eval") ? &tsi_preset_train : &tsi_preset_eval;
 	opts.size = (uint32_t)strtoul(argv[2], NULL, 0);
 	opts.resize = (uint32_t)strtoul(argv[3], NULL, 0);
 	opts.seed = strtoull(argv[4], NULL, 0);
 	opts.pillow = argc > 5 ? (uint32_t)strtoul(argv[5], NULL, 0) : 0;
-	opts.fast = argc > 6;
+	opts.fast = argc > 6 && !strcmp(argv[6], "fast");
+	indexed = argc > 6 && !strcmp(argv[6], "index");
+	if (indexed && tsi_jpeg_index_create(FILES, 64 << 20, &opts.jpeg_index))
+		die(tsock_errmsg());
 	if (tsi_image_create(&opts, &img))
 		die(tsock_errmsg());
 	size = (size_t)opts.size * opts.size * 3;
@@ -106,5 +115,7 @@ int main(int argc, char **argv)
 		load(img, line, pixels, size);
 	free(pixels);
 	tsi_image_destroy(img);
+	if (indexed)
+		tsi_jpeg_index_destroy(opts.jpeg_index);
 	return 0;
 }
