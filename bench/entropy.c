@@ -8,8 +8,10 @@
  *   rows       our decoder, four rows at a time, entered at the records
  *
  * Tables and unstuffing are in all three.  One pinned thread; the three take
- * turns on each image; of an image's passes the least counts.  A cycle is what
- * one addition takes in a chain of additions.
+ * turns on each image; of an image's passes the least counts.  The spread is
+ * that of the passes, each of which has the median of its images: of the ratio,
+ * and for libjpeg of its time.  A cycle is what one addition takes in a chain
+ * of additions.
  *
  * usage: entropy DIR
  */
@@ -46,6 +48,7 @@ struct errors {
 
 static struct file files[MAX_FILES];
 static size_t nfiles, nskipped;
+static double pass_ns[MAX_PASSES][ARMS][MAX_FILES];
 static struct tsi_jpeg_entropy *entropy;
 static struct errors errors;
 
@@ -202,13 +205,34 @@ static void measure(int passes)
 			for (int a = 0; a < ARMS; a++) {
 				double ns = timed(a, f);
 
+				pass_ns[p][a][i] = ns;
 				if (!p || ns < f->ns[a])
 					f->ns[a] = ns;
 			}
 	}
 }
 
-static void report(void)
+/* Of the passes' medians: libjpeg's time, divided by that of an arm but 0. */
+static double spread(int arm, int passes)
+{
+	double v[MAX_PASSES], of_file[MAX_FILES];
+
+	for (int p = 0; p < passes; p++) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < nfiles; i++) {
+			double by_libjpeg = pass_ns[p][0][i];
+			double ns = arm ? pass_ns[p][arm][i] : 1;
+
+			if (by_libjpeg > 0 && ns > 0)
+				of_file[n++] = by_libjpeg / ns;
+		}
+		v[p] = n ? bench_median(of_file, n) : 0;
+	}
+	return bench_spread(v, (size_t)passes);
+}
+
+static void report(int passes)
 {
 	static const char *const names[ARMS] = { "libjpeg", "record",
 						 "four rows" };
@@ -232,6 +256,7 @@ static void report(void)
 			.unit = "cycles/byte",
 			.against = a ? "libjpeg" : NULL,
 			.ratio = a ? sum[0] / sum[a] : 0,
+			.spread = spread(a, passes),
 		};
 
 		bench_print(&r);
@@ -257,7 +282,7 @@ int main(int argc, char **argv)
 	printf("%zu JPEG files of %s (%zu others left out), %d passes\n",
 	       nfiles, argv[1], nskipped, passes);
 	measure(passes);
-	report();
+	report(passes);
 	for (size_t i = 0; i < nfiles; i++) {
 		free(files[i].data);
 		free(files[i].row);

@@ -10,7 +10,9 @@
  *   sample      the same and the resampler, to 224 x 224
  *
  * One pinned thread; all take turns on each image, and of an image's passes the
- * least counts.  What resampling costs behind decoding is "sample" less "crop".
+ * least counts.  The spread is that of the passes' ratios, of which each is the
+ * median of all images.  What resampling costs behind decoding is "sample" less
+ * "crop".
  *
  * usage: pixels DIR
  */
@@ -34,6 +36,8 @@
 #define SIZE 224
 #define MAX_FILES 120
 #define KINDS 3
+#define MAX_PASSES 9
+#define SCALAR_PASSES 2
 
 enum arm { TRANSFORM, IMAGE, CROP, SAMPLE, ARMS };
 
@@ -43,6 +47,12 @@ struct file {
 	struct tsi_jpeg_frame frame;
 	struct tsi_jpeg_blocks blocks;
 	struct tsi_box box;
+	double libjpeg_ns;
+	double ns[KINDS][ARMS];
+};
+
+/* What each pass over a file took. */
+struct pass {
 	double libjpeg_ns;
 	double ns[KINDS][ARMS];
 };
@@ -63,6 +73,7 @@ static struct file files[MAX_FILES];
 static size_t nfiles, nskipped;
 static struct kind kinds[KINDS];
 static size_t nkinds;
+static struct pass pass_of[MAX_FILES][MAX_PASSES];
 static uint8_t *room; /* for a row of blocks, or 16 rows of pixels */
 static uint8_t sample[SIZE * SIZE * 3];
 
@@ -245,10 +256,11 @@ static void make_kinds(void)
 	}
 }
 
-static void keep_least(double *least, int64_t from, int pass)
+static void keep_least(double *least, double *of_pass, int64_t from, int pass)
 {
 	double ns = (double)(tsi_now_ns() - from);
 
+	*of_pass = ns;
 	if (!pass || ns < *least)
 		*least = ns;
 }
@@ -256,13 +268,14 @@ static void keep_least(double *least, int64_t from, int pass)
 static void measure(struct file *f, int passes)
 {
 	for (int p = 0; p < passes; p++) {
+		struct pass *pass = &pass_of[f - files][p];
 		int64_t from = tsi_now_ns();
 
 		by_libjpeg(f);
-		keep_least(&f->libjpeg_ns, from, p);
+		keep_least(&f->libjpeg_ns, &pass->libjpeg_ns, from, p);
 		for (size_t i = 0; i < nkinds; i++) {
 			/* The scalar code is slow, and its time is even. */
-			if (i == 0 && p > 1)
+			if (i == 0 && p >= SCALAR_PASSES)
 				continue;
 			for (enum arm a = 0; a < ARMS; a++) {
 				from = tsi_now_ns();
@@ -270,14 +283,35 @@ static void measure(struct file *f, int passes)
 					by_transform(&kinds[i], f);
 				else
 					by_pixels(&kinds[i], f, a);
-				keep_least(&f->ns[i][a], from, p);
+				keep_least(&f->ns[i][a], &pass->ns[i][a], from,
+					   p);
 			}
 		}
 	}
 }
 
+/* Of libjpeg's time to that of an arm, less that of another one if not ARMS. */
+static double spread(size_t kind, enum arm arm, enum arm less, int passes)
+{
+	int n = kind == 0 && passes > SCALAR_PASSES ? SCALAR_PASSES : passes;
+	double v[MAX_PASSES], of_file[MAX_FILES];
+
+	for (int p = 0; p < n; p++) {
+		for (size_t i = 0; i < nfiles; i++) {
+			const struct pass *pass = &pass_of[i][p];
+			double ns = pass->ns[kind][arm];
+
+			if (less != ARMS)
+				ns -= pass->ns[kind][less];
+			of_file[i] = pass->libjpeg_ns / ns;
+		}
+		v[p] = bench_median(of_file, nfiles);
+	}
+	return bench_spread(v, (size_t)n);
+}
+
 static void print(const char *kind, const char *what, double ns, double count,
-		  const char *unit, double libjpeg_ns)
+		  const char *unit, double libjpeg_ns, double spread_of_ratio)
 {
 	char name[64];
 	struct bench_result r = {
@@ -287,13 +321,14 @@ static void print(const char *kind, const char *what, double ns, double count,
 		.unit = unit,
 		.against = "libjpeg, the file",
 		.ratio = libjpeg_ns / ns,
+		.spread = spread_of_ratio,
 	};
 
 	snprintf(name, sizeof(name), "%s, %s", what, kind);
 	bench_print(&r);
 }
 
-static void report(void)
+static void report(int passes)
 {
 	double blocks = 0, image = 0, n = (double)nfiles * 1e3, libjpeg_ns = 0;
 
@@ -314,15 +349,17 @@ static void report(void)
 			for (int a = 0; a < ARMS; a++)
 				sum[a] += files[k].ns[i][a];
 		print(kinds[i].name, "transform", sum[TRANSFORM], blocks,
-		      "ns/block", libjpeg_ns);
+		      "ns/block", libjpeg_ns,
+		      spread(i, TRANSFORM, ARMS, passes));
 		print(kinds[i].name, "image", sum[IMAGE], image, "ns/pixel",
-		      libjpeg_ns);
+		      libjpeg_ns, spread(i, IMAGE, ARMS, passes));
 		print(kinds[i].name, "crop", sum[CROP], n, "us/image",
-		      libjpeg_ns);
+		      libjpeg_ns, spread(i, CROP, ARMS, passes));
 		print(kinds[i].name, "resampling behind it",
-		      sum[SAMPLE] - sum[CROP], n, "us/image", libjpeg_ns);
+		      sum[SAMPLE] - sum[CROP], n, "us/image", libjpeg_ns,
+		      spread(i, SAMPLE, CROP, passes));
 		print(kinds[i].name, "sample", sum[SAMPLE], n, "us/image",
-		      libjpeg_ns);
+		      libjpeg_ns, spread(i, SAMPLE, ARMS, passes));
 	}
 }
 
@@ -349,7 +386,7 @@ static void set_up(const char *folder)
 
 int main(int argc, char **argv)
 {
-	int passes = bench_quick(9, 2);
+	int passes = bench_quick(MAX_PASSES, 2);
 
 	if (argc != 2)
 		bench_die("usage: pixels DIR");
@@ -359,7 +396,7 @@ int main(int argc, char **argv)
 	       nfiles, argv[1], nskipped, passes);
 	for (size_t i = 0; i < nfiles; i++)
 		measure(&files[i], passes);
-	report();
+	report(passes);
 	for (size_t i = 0; i < nfiles; i++) {
 		free_blocks(&files[i]);
 		free(files[i].data);
