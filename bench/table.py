@@ -9,7 +9,7 @@ import json
 import re
 import sys
 
-COMPARE = re.compile(r"(.*), (u8|f32)$")
+COMPARE = re.compile(r"(.*?)(, beside packed)?, (u8|f32)$")
 JOBS = re.compile(r"k=(\d+), (first|later), (.*)")
 
 
@@ -33,15 +33,21 @@ def table(header, lines):
 def compare(rows):
     cells, order = {}, []
     for row in rows:
-        name, form = COMPARE.match(row["case"]).groups()
+        name, packed, form = COMPARE.match(row["case"]).groups()
         if row["unit"] != "per CPU s":
             continue
         if name not in order:
             order.append(name)
-        cells[name, form] = (number(row["value"]), ratio(row))
-    header = ["one core", "u8, images per CPU s", "tsock to this"]
-    header += ["f32, images per CPU s", "tsock to this"]
-    none = ("", "")
+        cell = cells.setdefault((name, form), ["", "", ""])
+        if packed:
+            cell[2] = ratio(row)
+        else:
+            cell[:2] = number(row["value"]), ratio(row)
+    header = ["one core"]
+    for form in ("u8", "f32"):
+        header += [form + ", images per CPU s"]
+        header += ["tsock to this", "packed to this"]
+    none = ("", "", "")
     table(
         header,
         [

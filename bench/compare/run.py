@@ -11,7 +11,8 @@ where the last one ended, the first epoch before them isn't counted.
 images/s is by the clock.  "per CPU s" divides by the CPU seconds of the loader
 and all its processes instead, which a busy machine disturbs less.  The ratio is
 tsock's figure divided by this loader's, in the same round: its median, and the
-distance between its quartiles.
+distance between its quartiles.  Where "tsock, packed" has run, a second row has
+that one's ratio to this loader.
 
 usage: run.py PRODUCER DIR [PEER...]     DIR has a folder of images per class
 """
@@ -112,6 +113,25 @@ def begin(peers, scratch, wanted, form, cpu):
         print("  %-26s %s" % (variant, said), flush=True)
 
 
+PACKED = "tsock, packed"
+
+
+def show_packed(form, peers, peer, column, unit):
+    """Beside what reads a packed set, as some of the others do."""
+    base = [p for p in peers if p.variant == PACKED and p is not peer]
+    if base and peer is not peers[0]:
+        packed = [turn[column] for turn in base[0].turns]
+        theirs = [turn[column] for turn in peer.turns]
+        rows.show(
+            "compare",
+            "%s, beside packed, %s" % (peer.variant, form),
+            theirs,
+            unit,
+            PACKED + " to this",
+            pairs=[a / b for a, b in zip(packed, theirs)],
+        )
+
+
 def report(form, peers):
     rows.head("compare: %s, one core, later epochs" % form)
     for column, unit in ((0, "images/s"), (1, "per CPU s")):
@@ -131,6 +151,7 @@ def report(form, peers):
                 "tsock to this",
                 pairs=[a / b for a, b in zip(ours, theirs)],
             )
+            show_packed(form, peers, peer, column, unit)
 
 
 def one_form(scratch, wanted, form, cpu):
