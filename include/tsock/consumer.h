@@ -318,9 +318,19 @@ TSOCK_API uint64_t tsock_epoch_batches(tsock *t);
 /*
  * Stop reading, in the middle of an epoch or between two.  Batches that are
  * still held stay valid; without TSOCK_WRITABLE they go on holding the stream
- * until they are released.
+ * until they are released.  Waits until the producer has confirmed it, at most
+ * a second: one that is stopped, or very busy, hears of it later.
  */
 TSOCK_API void tsock_leave(tsock *t);
+
+/*
+ * The same for a program that may not wait so long: at most timeout_ms (0
+ * polls, -1 waits).  The handle reads no more, whatever this gives: 0 where the
+ * producer has confirmed it, or there was nothing to leave; EAGAIN where it
+ * hasn't yet.  Call it again to wait on, or go on without: a tsock_begin() comes
+ * after it.
+ */
+TSOCK_API int tsock_leave_timed(tsock *t, int timeout_ms);
 
 /* Leave, and close.  NULL is allowed.  Held batches stay valid as above. */
 TSOCK_API void tsock_close(tsock *t);

@@ -16,7 +16,7 @@
 #include "consumer/await_release.h"
 #include "consumer/consumer.h"
 
-static void leave_reader(struct tsock *t)
+static void leave_within(struct tsock *t, int timeout_ms)
 {
 	struct tsi_reader *r = t->reader;
 
@@ -26,7 +26,12 @@ static void leave_reader(struct tsock *t)
 	tsi_siblings_remove(&t->sibling);
 	t->reader = NULL;
 	t->phase = TSI_PHASE_IDLE;
-	tsi_leave_reader(&t->left, r, &t->requests, t->nonce);
+	tsi_leave_reader(&t->left, r, &t->requests, t->nonce, timeout_ms);
+}
+
+static void leave_reader(struct tsock *t)
+{
+	leave_within(t, TSI_LEAVE_MS);
 }
 
 /* Leave, and the error that is the reason stays this thread's. */
@@ -437,16 +442,30 @@ int tsock_next(tsock *t, int timeout_ms, tsock_batch **out)
 	return err;
 }
 
-void tsock_leave(tsock *t)
+static void leave(struct tsock *t, int timeout_ms)
 {
-	if (!t || tsi_fork_since(t->generation))
-		return;
 	tsi_join_cancel(t);
 	if (t->reader)
-		leave_reader(t);
+		leave_within(t, timeout_ms);
 	t->phase = TSI_PHASE_IDLE;
 	tsi_lost_forget(&t->lost);
 	tsi_leave_sweep(&t->left);
+}
+
+int tsock_leave_timed(tsock *t, int timeout_ms)
+{
+	if (!t)
+		return tsi_err(TSOCK_EARG, "tsock_leave_timed: t is NULL");
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
+	leave(t, 0);
+	return tsi_request_await_left(&t->requests, timeout_ms);
+}
+
+void tsock_leave(tsock *t)
+{
+	if (t && !tsi_fork_since(t->generation))
+		leave(t, TSI_LEAVE_MS);
 }
 
 void tsock_close(tsock *t)

@@ -37,7 +37,8 @@ void tsi_leave_drop_all(struct tsi_left *l)
 }
 
 void tsi_leave_reader(struct tsi_left *l, struct tsi_reader *r,
-		      struct tsi_requester *q, const uint8_t *nonce)
+		      struct tsi_requester *q, const uint8_t *nonce,
+		      int timeout_ms)
 {
 	if (tsi_reader_make_all_private(r))
 		tsi_log(TSOCK_LOG_WARN, "%s; the stream waits for held batches",
@@ -48,7 +49,7 @@ void tsi_leave_reader(struct tsi_left *l, struct tsi_reader *r,
 		return;
 	}
 	if (!tsi_claim_abandoned(tsi_reader_claim(r)))
-		tsi_request_leave(q, nonce);
+		tsi_request_leave(q, nonce, timeout_ms);
 	tsi_reader_unref(r);
 }
 
@@ -56,7 +57,7 @@ void tsi_leave_detached(struct tsi_left *l, struct tsi_reader *r,
 			struct tsi_requester *q, const uint8_t *nonce)
 {
 	*tsi_reader_gone(r) = true;
-	tsi_leave_reader(l, r, q, nonce);
+	tsi_leave_reader(l, r, q, nonce, TSI_LEAVE_MS);
 }
 
 void tsi_leave_lost(struct tsi_left *l, struct tsi_reader *r)

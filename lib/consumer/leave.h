@@ -21,12 +21,15 @@ struct tsi_left {
 
 /*
  * Stop being a reader, the one of that nonce: now, or when the last batch that
- * holds the claim is given back.  r belongs to l from now on.
+ * holds the claim is given back.  r belongs to l from now on.  The producer's
+ * confirmation is waited for, at most timeout_ms (-1 waits).
  */
 void tsi_leave_reader(struct tsi_left *l, struct tsi_reader *r,
-		      struct tsi_requester *q, const uint8_t *nonce);
+		      struct tsi_requester *q, const uint8_t *nonce,
+		      int timeout_ms);
 
-/* The same, for one that was detached: its batches hold nobody up. */
+/* The same, for one that was detached: its batches hold nobody up.  Waits for
+ * TSI_LEAVE_MS. */
 void tsi_leave_detached(struct tsi_left *l, struct tsi_reader *r,
 			struct tsi_requester *q, const uint8_t *nonce);
 

@@ -14,10 +14,9 @@
 #include "base/err.h"
 #include "wire/fdpass.h"
 
-#define AGAIN_MS 200  /* without an answer: ask again */
-#define LEAVE_MS 1000 /* at most, to have LEAVE confirmed */
-#define GARBAGE 3     /* messages that make no sense, before we give up */
-#define OTHERS 64     /* read in a row before we look at the clock again */
+#define AGAIN_MS 200 /* without an answer: ask again */
+#define GARBAGE 3    /* messages that make no sense, before we give up */
+#define OTHERS 64    /* read in a row before we look at the clock again */
 
 int tsi_request_open(struct tsi_requester *r, const struct tsi_address *p)
 {
@@ -119,14 +118,27 @@ void tsi_request_tell(struct tsi_requester *r, struct tsi_msg *m)
 	tsi_zmq_send(r->channel, NULL, m);
 }
 
-void tsi_request_leave(struct tsi_requester *r, const uint8_t *nonce)
+int tsi_request_leave(struct tsi_requester *r, const uint8_t *nonce,
+		      int timeout_ms)
 {
-	struct tsi_msg m = { .type = TSI_LEAVE,
-			     .serial = tsi_request_serial(r) };
-	struct tsi_msg reply;
+	r->leaving = tsi_request_serial(r);
+	memcpy(r->left, nonce, TSI_NONCE);
+	return tsi_request_await_left(r, timeout_ms);
+}
 
-	memcpy(m.u.leave.nonce, nonce, TSI_NONCE);
-	tsi_request_ask(r, &m, tsi_now_ms() + LEAVE_MS, &reply);
+int tsi_request_await_left(struct tsi_requester *r, int timeout_ms)
+{
+	struct tsi_msg m = { .type = TSI_LEAVE, .serial = r->leaving }, reply;
+	int64_t deadline =
+		timeout_ms < 0 ? INT64_MAX : tsi_now_ms() + timeout_ms;
+
+	if (!r->leaving)
+		return 0;
+	memcpy(m.u.leave.nonce, r->left, TSI_NONCE);
+	if (tsi_request_ask(r, &m, deadline, &reply) == TSOCK_EAGAIN)
+		return TSOCK_EAGAIN;
+	r->leaving = 0;
+	return 0;
 }
 
 void tsi_request_leave_detached(const struct tsi_address *p,
@@ -136,6 +148,6 @@ void tsi_request_leave_detached(const struct tsi_address *p,
 
 	if (tsi_request_open(&r, p))
 		return;
-	tsi_request_leave(&r, nonce);
+	tsi_request_leave(&r, nonce, TSI_LEAVE_MS);
 	tsi_request_close(&r);
 }

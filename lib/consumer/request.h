@@ -21,6 +21,8 @@ struct tsi_requester {
 	uint32_t pending; /* sent, not answered; 0: none */
 	int64_t sent_ms;
 	unsigned garbage;
+	uint32_t leaving;        /* of a LEAVE that isn't confirmed; 0: none */
+	uint8_t left[TSI_NONCE]; /* the claim that it ends */
 };
 
 int tsi_request_open(struct tsi_requester *r, const struct tsi_address *p);
@@ -41,8 +43,18 @@ int tsi_request_ask(struct tsi_requester *r, const struct tsi_msg *question,
 /* Say something to which no answer is awaited. */
 void tsi_request_tell(struct tsi_requester *r, struct tsi_msg *m);
 
-/* End the claim of that nonce; waits a moment for the confirmation. */
-void tsi_request_leave(struct tsi_requester *r, const uint8_t *nonce);
+#define TSI_LEAVE_MS 1000 /* for a confirmation, where nobody says how long */
+
+/*
+ * End the claim of that nonce.  Waits at most timeout_ms (-1 waits) for the
+ * confirmation: TSOCK_EAGAIN when it hasn't come, and 0 when it has, or nobody
+ * is there who could confirm it.
+ */
+int tsi_request_leave(struct tsi_requester *r, const uint8_t *nonce,
+		      int timeout_ms);
+
+/* Wait on for the confirmation of the last one, where it hasn't come. */
+int tsi_request_await_left(struct tsi_requester *r, int timeout_ms);
 
 /* The same by a requester of its own.  Any thread. */
 void tsi_request_leave_detached(const struct tsi_address *p,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "consumer/request.h"
 #include "test/lib/inproc.h"
 
 #define LONG_MS 60000 /* no test waits for so long */
@@ -245,6 +246,49 @@ static void a_stopped_producer_is_not_dead(void **state)
 	kill_it(pid);
 }
 
+/* Stopped when this returns. */
+static void stop_it(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+}
+
+static void a_stopped_producer_is_left_as_soon_as_was_asked(void **state)
+{
+	struct tsock_stats s = { .size = sizeof(s) };
+	int64_t least = LONG_MS;
+	pid_t pid;
+	tsock *t;
+
+	(void)state;
+	pid = fork_producer(UINT64_MAX);
+	t = inproc_join(32, 0);
+	assert_int_equal(tsock_leave_timed(t, 0), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		int64_t begin;
+
+		assert_int_equal(tsock_begin(t), 0);
+		tsock_batch_release(inproc_next(t));
+		stop_it(pid);
+		begin = tsi_now_ms();
+		assert_int_equal(tsock_leave_timed(t, 0), TSOCK_EAGAIN);
+		assert_int_equal(tsock_leave_timed(t, 1), TSOCK_EAGAIN);
+		if (tsi_now_ms() - begin < least)
+			least = tsi_now_ms() - begin;
+		assert_int_equal(kill(pid, SIGCONT), 0);
+		assert_int_equal(tsock_leave_timed(t, -1), 0);
+		assert_int_equal(tsock_leave_timed(t, 0), 0);
+		assert_int_equal(tsock_query("unit", 20000, &s), 0);
+		assert_int_equal(s.nrows, 0);
+	}
+	assert_in_range(least, 0, TSI_LEAVE_MS - 1);
+	tsock_close(t);
+	kill_it(pid);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -252,6 +296,8 @@ int main(void)
 		cmocka_unit_test(a_dead_producer_is_noticed_within_a_second),
 		cmocka_unit_test(another_producer_is_not_the_same_stream),
 		cmocka_unit_test(a_stopped_producer_is_not_dead),
+		cmocka_unit_test(
+			a_stopped_producer_is_left_as_soon_as_was_asked),
 	};
 
 	int failed;

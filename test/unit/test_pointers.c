@@ -160,6 +160,8 @@ ONLY(tsock_batch_release, tsock_batch_release(NULL))
 ONLY(tsock_epoch, wrong_is(tsock_epoch(NULL), UINT64_MAX))
 ONLY(tsock_epoch_batches, wrong_is(tsock_epoch_batches(NULL), 0))
 ONLY(tsock_leave, tsock_leave(NULL))
+ONLY(tsock_leave_timed,
+     assert_int_equal(tsock_leave_timed(NULL, 0), TSOCK_EARG))
 ONLY(tsock_rewind, tsock_rewind(NULL))
 ONLY(tsock_skip, wrong(tsock_skip(NULL, 1)))
 
@@ -417,6 +419,7 @@ static const struct {
 	CASE(tsock_epoch),
 	CASE(tsock_epoch_batches),
 	CASE(tsock_leave),
+	CASE(tsock_leave_timed),
 	CASE(tsock_rewind),
 	CASE(tsock_skip),
 	CASE(tsock_position),
