@@ -114,6 +114,78 @@ def test_no_call_of_the_library_waits_longer_than_a_tenth_of_a_second(
     assert len(waits) == 4 and max(waits) <= 100
 
 
+# A job whose producer is stopped when argv[1] is there, in one of its phases.
+# Leaving is waited for nearly for ever.
+STOPPED = (
+    OPEN.replace("timeout=60", "timeout=1000")
+    + """
+go, phase, said = sys.argv[1], sys.argv[2], []
+tsock.connection.LEAVE_MS = 1000000
+
+
+def tell_waiting(name):
+    plain = getattr(tsock._ffi.lib, name)
+
+    def told(handle, ms, *rest):
+        code = plain(handle, ms, *rest)
+        if ms and code == tsock.errors.EAGAIN and not said:
+            said.append(print("waits", flush=True))
+        return code
+
+    setattr(tsock._ffi.lib, name, told)
+
+
+some = [iter(loader) for _ in range(2 if phase == "leave_timed" else 1)]
+if phase != "begin":
+    held = [next(iterator) for iterator in some]
+print("ready", flush=True)
+while not os.path.exists(go):
+    time.sleep(0.01)
+tell_waiting("tsock_begin_timed" if phase == "begin" else "tsock_" + phase)
+try:
+    if phase == "leave_timed":
+        loader.close()
+    while True:
+        next(some[0])
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    del some
+    loader.close()
+    print("closed", flush=True)
+time.sleep(1000)
+"""
+)
+
+
+def stop(served):
+    """A producer, that stands still when this returns."""
+    os.kill(served.process.pid, signal.SIGSTOP)
+    _, status = os.waitpid(served.process.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+
+
+@pytest.mark.parametrize("phase", ["begin", "next", "leave_timed"])
+def test_ctrl_c_ends_a_wait_for_a_stopped_producer_at_once(
+    serve, script, phase, tmp_path
+):
+    served = serve(*SMALL)
+    go = tmp_path / "go"
+    job = script(STOPPED, go, phase)
+    assert job.stdout.readline() == "ready\n"
+    stop(served)
+    try:
+        go.touch()
+        assert job.stdout.readline() == "waits\n"
+        job.send_signal(signal.SIGINT)
+        assert job.stdout.readline() == "interrupted\n"
+        assert job.stdout.readline() == "closed\n"
+    finally:
+        served.process.send_signal(signal.SIGCONT)
+    # It lives, and is a reader no more.
+    until(lambda: tsock.query("toy", 60)["consumers"] == 0)
+    assert job.poll() is None
+
+
 @pytest.mark.parametrize("end", ["os._exit(0)", "sys.exit(0)"])
 def test_a_forked_child_with_batches_in_hand_harms_nobody(
     serve, script, end

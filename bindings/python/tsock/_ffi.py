@@ -285,6 +285,7 @@ TABLE = {
     "tsock_epoch": (c_uint64, [_t]),
     "tsock_epoch_batches": (c_uint64, [_t]),
     "tsock_leave": (None, [_t]),
+    "tsock_leave_timed": (c_int, [_t, c_int]),
     "tsock_close": (None, [_t]),
     "tsock_query": (c_int, [c_char_p, c_int, POINTER(Stats)]),
     "tsock_list": (c_int, [LISTER, c_void_p]),

@@ -21,6 +21,7 @@ from .about import About
 _lib = _ffi.lib
 
 SLICE_MS = 50  # Ctrl-C is seen between two slices of a wait
+LEAVE_MS = 1000  # at most, until the producer has confirmed that one left
 
 LEFT_BEHIND = (
     "this iterator was left behind: another iterator of its tsock.DataLoader, "
@@ -42,6 +43,7 @@ class Stream:
         self.epoch = -1  # which that was
         self.missed = 0  # samples, as of the last call of wait()
         self.turn = 0  # when it was last asked for a batch, by Pool.turns
+        self.hurried = False  # did Ctrl-C end the last wait?
         self.gone = "this tsock.DataLoader is closed"
         self.seat: Optional[ranks.Seat] = None  # among a job's ranks
         # Has a producer started again that is gone.
@@ -160,6 +162,7 @@ class Stream:
 
     def _join(self, timeout: float, function: Callable[..., int]) -> None:
         self.thread = threading.get_ident()
+        self.hurried = False
         look = None
         if self.seat:
             self.seat.use()
@@ -168,9 +171,17 @@ class Stream:
             self.wait(timeout, function, look=look)
             self.epoch = self.ask(_lib.tsock_epoch)
             self.begun = False
-        except BaseException:
+        except BaseException as e:
+            self.hurried = isinstance(e, KeyboardInterrupt)
             self.leave()  # nobody will ask for its samples
             raise
+
+    def _leave(self, handle: int) -> None:
+        """Leave, and wait until that is confirmed, but not after a Ctrl-C."""
+        for _ in range(1 if self.hurried else LEAVE_MS // SLICE_MS):
+            code = _lib.tsock_leave_timed(handle, SLICE_MS)
+            if code != errors.EAGAIN:
+                break
 
     def leave(self) -> None:
         """Read no more, and be ready to join again."""
@@ -182,7 +193,7 @@ class Stream:
             return
         try:
             if self.handle is not None:
-                _lib.tsock_leave(self.handle)
+                self._leave(self.handle)
         finally:
             self.lock.release()
 
@@ -197,7 +208,10 @@ class Stream:
             self.gone = why or self.gone
             handle, self.handle = self.handle, None
             if handle is not None:
-                _lib.tsock_close(handle)
+                try:
+                    self._leave(handle)
+                finally:
+                    _lib.tsock_close(handle)
         finally:
             self.lock.release()
         return True
@@ -332,10 +346,12 @@ class Pool:
     def give(self, stream: Stream, finished: bool) -> None:
         """Its iterator has heard the epoch's end (finished), or is no more."""
         self._reading.discard(stream)
-        if not finished or self._reading:
-            stream.leave()
-        if stream.handle is not None:
-            self._idle.append(stream)
+        try:
+            if not finished or self._reading:
+                stream.leave()
+        finally:
+            if stream.handle is not None:
+                self._idle.append(stream)
 
     def make_room(self, stream: Stream) -> bool:
         """Close the connection that this thread has used the longest ago."""
@@ -356,5 +372,13 @@ class Pool:
 
     def close(self) -> None:
         self.closed = True
+        interrupt = None
         for stream in self._all:
-            stream.close()
+            try:
+                stream.close()
+            except KeyboardInterrupt as e:
+                interrupt = e
+                for other in self._all:
+                    other.hurried = True
+        if interrupt:
+            raise interrupt

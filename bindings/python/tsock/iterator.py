@@ -75,6 +75,9 @@ class Iterator:
                     self._loader.timeout, _lib.tsock_next, self._ref
                 )
                 break
+            except KeyboardInterrupt:
+                stream.hurried = True
+                raise
             except errors.TimedOut:
                 raise
             except errors.Error as e:
@@ -147,6 +150,8 @@ class Iterator:
     def __del__(self) -> None:
         try:
             self.close()
+        except KeyboardInterrupt:
+            _ffi.interrupted = True  # nothing that is raised here is seen
         except Exception:  # noqa: BLE001 - the interpreter may be going
             pass
 
