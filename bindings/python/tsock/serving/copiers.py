@@ -91,7 +91,8 @@ class Copiers:
         self._row_bytes = sum(sizes)
         self._capacity = capacity
         self._fail = fail
-        self._count = threading.Lock()
+        self._lock = threading.Lock()
+        self._ending = False
         self.copied = 0  # bytes
         # Bounded: what waits here are batches of the loader's, in memory.
         self._queue: queue.Queue[Optional[_Task]] = queue.Queue(2 * threads)
@@ -140,8 +141,11 @@ class Copiers:
 
     def close(self) -> None:
         """End the threads, when all that was put is copied."""
-        for _ in self._threads:
-            self._queue.put(None)
+        with self._lock:
+            first, self._ending = not self._ending, True
+        if first:  # nobody takes what a second call would put
+            for _ in self._threads:
+                self._queue.put(None)
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join()
@@ -184,5 +188,5 @@ class Copiers:
                 if not to:
                     raise _ffi.failure(-5)
                 copied += leaf.copy(to, task.row + offset, count, size)
-        with self._count:  # before anybody can have read it
+        with self._lock:  # before anybody can have read it
             self.copied += copied
