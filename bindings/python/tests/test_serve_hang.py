@@ -3,7 +3,6 @@
 
 import logging
 import threading
-import types
 
 import pytest
 
@@ -145,7 +144,32 @@ def test_a_producers_loop_that_stops_is_told_of(place, caplog, monkeypatch):
             for _ in producer:
                 pass
             job.join(150)
-    (line,) = said(caplog)
+    line = said(caplog)[0]
     assert "the loop over the TensorProducer has asked for no batch" in line
     assert "join()" in line
     assert len(got) == 4
+
+
+def test_a_producers_loop_that_has_ended_is_told_of_as_such(place, caplog):
+    """One consumer wants more, while join() waits for another one."""
+    torch = pytest.importorskip("torch")
+    from tsock.tensorsocket import TensorConsumer, TensorProducer
+
+    with TensorProducer([torch.full((8,), i) for i in range(4)]) as producer:
+        slow = TensorConsumer(batch_size=8, device="cpu")
+        next(slow)
+        for _ in producer:
+            pass
+        joining = threading.Thread(target=producer.join)
+        joining.start()
+        feed = producer.server._feed
+        until(lambda: producer._paced.is_joined and producer._paced.is_whole)
+        until(lambda: producer._paced.tsock_stalled)
+        # Another consumer would be seen as this stream's is.
+        watcher = watch.Watch(Stream(), feed, 0.0, lambda error: None)
+        watcher.look(feed.asked + 61)
+        assert len(list(slow)) == 3
+        joining.join(150)
+    (line,) = said(caplog)
+    assert "has ended, with no batch for 61 s" in line
+    assert "join() waits for the other" in line

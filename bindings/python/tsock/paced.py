@@ -32,6 +32,7 @@ class Paced:
         self._taken = 0  # ... and had
         self._closed = False
         self._held = False  # the server waits for the producer's loop
+        self.is_joined = False  # which has ended, says who drives it
         self._number = 0  # the stream's number of the epoch begun last
         self.epoch = 0  # ... of the last one that was asked for
         self._first: list[Any] = []
@@ -104,6 +105,11 @@ class Paced:
         """As Feed.stalled, where it isn't the loader that hangs."""
         if not self._held:
             return None
+        if self.is_joined:
+            return (
+                "the loop over the TensorProducer has ended, with no batch",
+                "join() waits for the other consumers to read what there is",
+            )
         return (
             "the loop over the TensorProducer has asked for no batch",
             "it has to go on, or to end, and join() after it",

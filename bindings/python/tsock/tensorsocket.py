@@ -328,6 +328,7 @@ class TensorProducer:
 
         Who asks for another epoch then gets tsock.StreamEnded.
         """
+        self._paced.is_joined = True
         while not self._server.error and not self._is_read():
             time.sleep(0.02)
         if not self._server.error:
