@@ -125,7 +125,9 @@ class Dataset:
         if self._kind not in IMAGE_FOLDERS or not self._root:
             raise AttributeError(
                 "stream %r doesn't serve a folder of images that could be "
-                "looked at here (its producer says %s)"
+                "looked at here (its producer says %s); labels, where the "
+                "stream has them, can be counted in an epoch of a loader "
+                "with fields=('label',)"
                 % (
                     self._name,
                     "dataset=%s" % self._kind if self._kind else "nothing",
