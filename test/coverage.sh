@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# coverage.sh - which lines and branches of lib/ the unit and system tests run.
+# coverage.sh - which lines and branches of lib/ the tests run.
 #
-# A build of its own (build-coverage/), all programs of test/unit and
-# test/system, and gcov: a line for each file, the sum, and that of the core of
-# the protocol.  A branch counts when it was taken at least once.  Processes
+# A build of its own (build-coverage/), all programs of test/unit, test/system
+# and test/faults, and gcov: a line for each file, the sum, and that of the core
+# of the protocol.  A branch counts when it was taken at least once.  Processes
 # that end by _exit(), or that another one of the tests kills, write down what
 # they ran before; those that are killed while they are stopped don't.
 #
@@ -14,14 +14,16 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 top=$PWD
 B=build-coverage
-CORE='lib/(ring/ring|ring/geometry|serve/membership.*|serve/offers|wire/msg|consumer/tail|serve/gate|serve/production)\.c'
+CORE='lib/(ring/(ring|geometry)|wire/msg|consumer/tail|serve/(membership.*'
+CORE+='|offers|gate|production|handshake|readers.*|returners|record|messages'
+CORE+='|jobs))\.c'
 work=$(mktemp -d "${TMPDIR:-/tmp}/coverage-XXXXXX") || exit 1
 # The compiler leaves notes of what the Makefile tries out, too.
 trap 'rm -rf "$work" "$top"/a--.gcno' EXIT
 
-systems=()
-for source in test/system/test_*.c; do
-	systems+=("$B/${source%.c}")
+programs=()
+for source in test/system/test_*.c test/faults/test_*.c; do
+	programs+=("$B/${source%.c}")
 done
 # Processes of the tests are forked, and end in ways that gcov knows nothing of.
 cat >"$work/ends.c" <<'EOT'
@@ -70,15 +72,15 @@ find $B -name '*.gcda' -delete 2>/dev/null
 make --no-print-directory -k -j"$(nproc)" B=$B CUDA=0 HARDEN= \
 	CFLAGS='-O0 --coverage -fprofile-update=atomic' \
 	LDFLAGS="--coverage -Wl,--wrap=_exit,--wrap=kill $work/ends.o" \
-	producer unit-tests "${systems[@]}" >"$work/build" 2>&1 || {
+	producer unit-tests "${programs[@]}" >"$work/build" 2>&1 || {
 	grep -E 'error|Error' "$work/build"
 	exit 1
 }
 export B TSOCK_PRODUCER=$top/$B/bin/tsock-producer
-for program in "$B"/test/unit/test_* "$B"/test/system/test_*; do
+for program in "$B"/test/unit/test_* "${programs[@]}"; do
 	mkdir -m 700 "$work/run"
 	TSOCK_DIR=$work/run TMPDIR=$work TSOCK_SEEDS=200 TSOCK_KILLS=20 \
-		timeout 300 "$program" >"$work/log" 2>&1 </dev/null
+		timeout 900 "$program" >"$work/log" 2>&1 </dev/null
 	rc=$?
 	[ $rc = 0 ] || [ $rc = 77 ] || echo "$program ended with $rc"
 	rm -rf "$work/run"
