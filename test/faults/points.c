@@ -49,6 +49,13 @@
 	X(tsi_readers_reap) \
 	X(tsi_membership_leave)
 
+/* Of a producer that makes a view. */
+#define VIEWING(X) \
+	X(tsi_view_thread_main) \
+	X(tsi_stage_create) \
+	X(tsi_view_ready) \
+	X(tsi_view_publish)
+
 /* Of a producer to which the readers of the one before return: these, and those
  * of the others that it passes then. */
 #define RETURNING(X) \
@@ -173,6 +180,7 @@ points_reached(const char *name)
 
 CONSUMER(POINT)
 PRODUCER(POINT)
+VIEWING(POINT)
 RETURNING(POINT)
 REJOINING(POINT)
 DETACHED(POINT)
@@ -188,3 +196,4 @@ const char *const points_detached[] = { DETACHED(NAME) REJOINING_TOO(NAME)
 						NULL };
 const char *const points_entering[] = { ENTERING(NAME) NULL };
 const char *const points_detaching[] = { DETACHING(NAME) NULL };
+const char *const points_viewing[] = { VIEWING(NAME) NULL };

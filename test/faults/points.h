@@ -20,13 +20,14 @@ struct points {
 
 /*
  * The names of the points of a consumer and of a producer; of a producer to
- * which readers return, or that detaches some, and of these readers, there are
- * some more.  NULL ends them.
+ * which readers return, that detaches some, or that makes a view, and of these
+ * readers, there are some more.  NULL ends them.
  */
 extern const char *const points_consumer[];
 extern const char *const points_producer[];
 extern const char *const points_returning[];
 extern const char *const points_rejoining[];
+extern const char *const points_viewing[];
 extern const char *const points_detached[];
 extern const char *const points_entering[];
 extern const char *const points_detaching[];

@@ -15,6 +15,9 @@
 
 static struct points *at; /* shared: of the victim */
 
+/* The points of a producer that are tried. */
+static const char *const *names;
+
 static struct source src = { .name = "points",
 			     .n = 200,
 			     .ring = 128,
@@ -119,7 +122,7 @@ static void heed(tsock_server *s, const struct source *source)
 {
 	(void)s;
 	(void)source;
-	points_obey(at, points_producer);
+	points_obey(at, names);
 }
 
 /* Samples go on being taken. */
@@ -217,6 +220,7 @@ static void start_readers(pid_t *pid)
 	struct reader r = { .src = &src, .batch = 16, .epochs = 3 };
 
 	for (unsigned i = 0; i < 2; i++) {
+		r.floats = i && src.image;
 		pid[i] = spawn();
 		if (pid[i] == 0) {
 			read_epochs(&r);
@@ -237,7 +241,7 @@ static void end_readers(const pid_t *pid, const char *name, bool lost)
 
 static void stop_producer(int point, int n)
 {
-	const char *name = points_producer[point];
+	const char *name = names[point];
 	pid_t producer, reader[2];
 
 	points_set(at, -1, 0, 0);
@@ -255,7 +259,7 @@ static void stop_producer(int point, int n)
 /* Another one takes its place; those that had lost theirs may end. */
 static void kill_producer(int point, int n)
 {
-	const char *name = points_producer[point];
+	const char *name = names[point];
 	struct source next = src;
 	pid_t producer, reader[2];
 
@@ -279,6 +283,7 @@ static void a_producer_is_hit_anywhere(void **state)
 
 	(void)state;
 	src.served = heed;
+	names = points_producer;
 	for (int p = 0; points_producer[p]; p++) {
 		stop_producer(p, 2);
 		kill_producer(p, 1);
@@ -297,6 +302,20 @@ static void a_producer_is_hit_anywhere(void **state)
 		assert_int_equal(ended(producer), 0);
 	}
 	assert_int_equal(entries(getenv("TSOCK_DIR")), 2);
+}
+
+static void a_producer_is_hit_as_it_makes_a_view(void **state)
+{
+	(void)state;
+	src.served = heed;
+	src.image = 8;
+	names = points_viewing;
+	for (int p = 0; names[p]; p++) {
+		stop_producer(p, 1);
+		kill_producer(p, 1);
+	}
+	src.served = NULL;
+	src.image = 0;
 }
 
 static int point_of(const char *name)
@@ -324,6 +343,7 @@ static void ranks_begin_together_though_one_has_not_heard_of_it(void **state)
 	(void)state;
 	first.identity = "kind=points\n";
 	first.served = heed;
+	names = points_producer;
 	next = first;
 	next.served = NULL;
 	points_set(at, point_of("tsi_fdpass_reply"), 2, SIGKILL);
@@ -350,6 +370,8 @@ int main(void)
 		cmocka_unit_test_teardown(a_consumer_is_hit_anywhere,
 					  end_children),
 		cmocka_unit_test_teardown(a_producer_is_hit_anywhere,
+					  end_children),
+		cmocka_unit_test_teardown(a_producer_is_hit_as_it_makes_a_view,
 					  end_children),
 		cmocka_unit_test_teardown(
 			ranks_begin_together_though_one_has_not_heard_of_it,
