@@ -39,6 +39,7 @@ static struct {
 } armed = { .kind = -1 };
 
 static _Thread_local unsigned paused;
+static _Atomic bool all_paused;
 
 const struct inject_call *inject_calls(void)
 {
@@ -77,12 +78,23 @@ void inject_resume(void)
 	paused--;
 }
 
+void inject_pause_all(void)
+{
+	atomic_store(&all_paused, true);
+}
+
+void inject_resume_all(void)
+{
+	atomic_store(&all_paused, false);
+}
+
 /* The errno that this call fails with; 0: it doesn't. */
 int inject_hit(enum inject_kind kind)
 {
 	unsigned n;
 
-	if (paused || atomic_load(&armed.kind) != (int)kind)
+	if (paused || atomic_load(&all_paused) ||
+	    atomic_load(&armed.kind) != (int)kind)
 		return 0;
 	n = atomic_fetch_add(&armed.calls, 1) + 1;
 	if (n < atomic_load(&armed.first) || n > atomic_load(&armed.last))

@@ -41,6 +41,10 @@ unsigned inject_reached(void);
 void inject_pause(void);
 void inject_resume(void);
 
+/* Likewise, of all threads; nor are they counted. */
+void inject_pause_all(void);
+void inject_resume_all(void);
+
 /* From now on the time of day jumps by a day at every look, back and forth. */
 void inject_jumping_clock(void);
 unsigned inject_clock_looks(void); /* at the time of day, since then */

@@ -3,83 +3,12 @@
  * test_stream.c - a server and its consumers in one process: each of their
  * system calls and allocations fails in turn.
  */
-#include <pthread.h>
-
 #include "test/faults/inject.h"
+#include "test/faults/made.h"
 #include "test/faults/walk.h"
 #include "test/lib/proc.h"
 
-#define NAME "stream"
-#define SIDE 40
-#define BYTES (SIDE * SIDE * 3)
-#define EPOCH 60
 #define BATCH 7
-
-static uint8_t pixel(uint64_t seq)
-{
-	return (uint8_t)(seq * 7 + 3);
-}
-
-static void *fill(void *arg)
-{
-	tsock_server *s = arg;
-	uint64_t first;
-	int n;
-
-	while ((n = tsock_serve_claim(s, 3, -1, &first)) > 0) {
-		for (uint64_t q = first; q < first + (unsigned)n; q++) {
-			int64_t label = (int64_t)q;
-
-			memset(tsock_serve_slot(s, 0, q), pixel(q), BYTES);
-			memcpy(tsock_serve_slot(s, 1, q), &label,
-			       sizeof(label));
-		}
-		tsock_serve_commit(s, first, (unsigned)n);
-	}
-	return NULL;
-}
-
-static int open_server(tsock_server **out)
-{
-	static const char *const classes[] = { "cat", "dog" };
-	static const struct tsock_field field[] = {
-		{ .name = "image",
-		  .dtype = TSOCK_U8,
-		  .flags = TSOCK_FIELD_IMAGE,
-		  .ndim = 3,
-		  .shape = { SIDE, SIDE, 3 } },
-		{ .name = "label", .dtype = TSOCK_I64 },
-	};
-	struct tsock_serve_opts o = TSOCK_SERVE_OPTS_INIT;
-
-	o.fields = field;
-	o.nfields = 2;
-	o.epoch_len = EPOCH;
-	o.ring = 128;
-	o.max_batch = 16;
-	o.classes = (const char **)classes;
-	o.nclasses = 2;
-	o.identity = "made=up";
-	return tsock_serve_open(NAME, &o, out);
-}
-
-static void check(const tsock_batch *b, bool stored)
-{
-	const int64_t *label = tsock_batch_data(b, 1);
-
-	for (uint64_t i = 0; i < tsock_batch_count(b); i++) {
-		uint64_t q = tsock_batch_seq(b) + i;
-		const uint8_t *p = tsock_batch_data(b, 0);
-		const float *f = tsock_batch_data(b, 0);
-
-		need(label[i] == (int64_t)q);
-		for (unsigned k = 0; k < BYTES; k++)
-			if (stored ? p[i * BYTES + k] != pixel(q)
-				   : f[i * BYTES + k] != pixel(q) / 255.0f)
-				die("sample %llu is wrong",
-				    (unsigned long long)q);
-	}
-}
 
 /* Two of the batches are kept while others are read. */
 static int read_epoch(tsock *t, bool stored, int patience_ms)
@@ -92,7 +21,7 @@ static int read_epoch(tsock *t, bool stored, int patience_ms)
 		need(!got || tsock_batch_seq(b) == want);
 		want = tsock_batch_seq(b) + tsock_batch_count(b);
 		got += tsock_batch_count(b);
-		check(b, stored);
+		made_check(b, stored);
 		for (unsigned i = 0; i < 2 && b; i++) {
 			if (!kept[i]) {
 				kept[i] = b;
@@ -101,13 +30,13 @@ static int read_epoch(tsock *t, bool stored, int patience_ms)
 		}
 		if (b && stored)
 			memset(tsock_batch_data_mut(b, 0), 0xee,
-			       tsock_batch_count(b) * BYTES);
+			       tsock_batch_count(b) * MADE_BYTES);
 		tsock_batch_release(b);
 	}
-	need(err != TSOCK_EEPOCH || got == EPOCH);
+	need(err != TSOCK_EEPOCH || got == MADE_EPOCH);
 	for (unsigned i = 0; i < 2; i++) {
 		if (kept[i])
-			check(kept[i], stored);
+			made_check(kept[i], stored);
 		tsock_batch_release(kept[i]);
 	}
 	return err == TSOCK_EEPOCH ? 0 : err;
@@ -124,7 +53,7 @@ static int consume(bool stored, int patience_ms)
 	o.dtype = stored ? 0 : TSOCK_F32;
 	o.normalize = stored ? TSOCK_RAW : TSOCK_UNIT;
 	o.timeout_ms = (uint32_t)patience_ms;
-	err = tsock_open(NAME, &o, &t);
+	err = tsock_open(MADE_NAME, &o, &t);
 	if (err)
 		return err;
 	err = tsock_begin_timed(t, patience_ms);
@@ -142,30 +71,23 @@ static int ask(int patience_ms)
 {
 	struct tsock_stats st = { .size = sizeof(st) };
 
-	return tsock_query(NAME, patience_ms, &st);
+	return tsock_query(MADE_NAME, patience_ms, &st);
 }
 
 static int serve_and_read(int patience_ms)
 {
-	tsock_server *s;
-	pthread_t thread;
-	int err = open_server(&s);
+	struct made_opts ordinary = { .resumable = false };
+	struct made m;
+	int err = made_open(ordinary, &m);
 
 	if (err)
 		return err;
-	inject_pause();
-	need(!pthread_create(&thread, NULL, fill, s));
-	inject_resume();
 	err = consume(true, patience_ms);
 	if (!err)
 		err = consume(false, patience_ms);
 	if (!err)
 		err = ask(patience_ms);
-	tsock_serve_stop(s);
-	inject_pause();
-	pthread_join(thread, NULL);
-	inject_resume();
-	tsock_serve_close(s);
+	made_close(&m);
 	return err;
 }
 

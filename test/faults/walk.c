@@ -200,10 +200,23 @@ static unsigned next_call(unsigned n, unsigned times)
 	return n < EACH || getenv("FAULT_ALL") ? n + 1 : n + n / 4;
 }
 
+static int shortage_of(const struct inject_call *c)
+{
+	int found = 0;
+
+	for (unsigned i = 0; i < 8 && c->error[i]; i++)
+		if (c->error[i] == EMFILE || (c->error[i] == ENOMEM && !found))
+			found = c->error[i];
+	return found;
+}
+
 static bool chosen(const struct walk *w, const struct fault *f)
 {
 	const struct inject_call *c = &inject_calls()[f->kind];
 	char kind[48];
+
+	if (w->shortage && f->err != shortage_of(c))
+		return false;
 
 	if (strncmp(c->name, "io_uring_o", 10) == 0 ||
 	    strncmp(c->name, "io_uring_r", 10) == 0)

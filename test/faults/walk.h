@@ -24,6 +24,9 @@ struct walk {
 	int (*work)(int patience_ms);
 	/* Names of kinds, with a space behind each; NULL: all. */
 	const char *kinds;
+	/* Of each kind's errors the one that says that there are no more
+	 * descriptors, or that there is no memory, and no other. */
+	bool shortage;
 };
 
 /* Of every kind the 1st call, the 2nd, ...; fails as cmocka does.  Waiting in
