@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,6 +97,8 @@ static struct forked fork_waiting_producer(uint64_t upto)
 	if (f.pid == 0) {
 		close(go[1]);
 		close(ready[0]);
+		/* Also where a test fails before it ends this process. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		serve_in_child(upto, go[0], ready[1]);
 	}
 	close(go[0]);
