@@ -3,7 +3,8 @@
 
   copy      a loader that has its batches ready, to 1 to 8 jobs: bytes per
             second that each job gets, beside memcpy's of the same tensors
-            into as much memory as the ring has
+            into as much memory as the ring has, and beside what one job gets
+            of TensorSocket on the CPU, where that is installed
   loader    PyTorch's DataLoader, two workers that stack samples: batches per
             second of each of 1 to 8 jobs, beside the loader's own
 
@@ -14,6 +15,7 @@ usage: serve.py
 
 import ctypes
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -30,7 +32,12 @@ BATCHES = 40 if QUICK else 160
 SKIPPED = 12  # that were buffered before a job's clock starts
 TURNS = 1 if QUICK else 5
 JOBS = (1, 2) if QUICK else (1, 2, 4, 8)
+PEER_BATCHES = 8 if QUICK else 24  # that TensorSocket's job is timed for
+PEER_SKIPPED = 2  # its job is faster than its producer: none wait for it
 MB = SIZE * 3 * 224 * 224 * 4 / 1e6
+HERE = os.path.dirname(os.path.abspath(__file__))
+PEER = os.path.join(HERE, "serve_peer.py")
+PEERS = os.path.join(HERE, "..", "build", "venv-compare", "bin", "python")
 
 JOB = """
 import time, tsock
@@ -57,14 +64,15 @@ def pool():
 class Ready:
     """A loader whose batches are there already."""
 
-    def __init__(self):
+    def __init__(self, batches=BATCHES):
         self._pool = pool()
+        self._batches = batches
 
     def __len__(self):
-        return BATCHES
+        return self._batches
 
     def __iter__(self):
-        for i in range(BATCHES):
+        for i in range(self._batches):
             yield self._pool[i % POOL]
 
 
@@ -137,12 +145,76 @@ def shared(loader, k):
     return rates
 
 
+class TensorSocket:
+    """TensorSocket's producer and one job, by serve_peer.py."""
+
+    def __init__(self):
+        self._python = PEERS if os.path.exists(PEERS) else sys.executable
+        self.missing = None
+        out = self._start().communicate()[0].decode().strip()
+        # None of what comes then is known to run: say why, and go on.
+        if not out[:1].isdigit():
+            self.missing = "%s; bench/compare/setup.sh installs it" % out
+        self.name = "TensorSocket %s on the CPU" % out
+
+    def _start(self, *more):
+        return subprocess.Popen(
+            [self._python, PEER] + [str(word) for word in more],
+            stdout=subprocess.PIPE,
+            env=dict(os.environ, CUDA_VISIBLE_DEVICES=""),
+        )
+
+    def rate(self):
+        """Batches per second; None, and missing says why, where it fails."""
+        port = free_ports()
+        both = [
+            self._start("produce", port),
+            self._start("consume", port, PEER_SKIPPED, PEER_BATCHES),
+        ]
+        try:
+            # A consumer waits without an end for a producer that is gone.
+            while all(process.poll() is None for process in both):
+                time.sleep(0.1)
+            ended = [process.poll() for process in both]
+        finally:
+            for process in both:
+                process.kill()
+        out = [process.communicate()[0] for process in both][1]
+        if ended[1] == 0:
+            return float(out.split()[-1])
+        self.missing = "its producer and its job ended with %s and %s" % tuple(
+            ended
+        )
+        return None
+
+
+def free_ports():
+    """The first of four ports that nobody listens on."""
+    while True:
+        taken = []
+        try:
+            for i in range(4):
+                taken.append(socket.socket())
+                first = taken[0].getsockname()[1] if i else 0
+                taken[i].bind(("127.0.0.1", first + i if i else 0))
+            return taken[0].getsockname()[1]
+        except (OSError, OverflowError):
+            continue
+        finally:
+            for each in taken:
+                each.close()
+
+
 def copies():
-    plain, ours = [], {k: [] for k in JOBS}
+    plain, ours, theirs = [], {k: [] for k in JOBS}, []
+    peer = TensorSocket()
     for _ in range(TURNS):
         plain.append(memcpy())
         for k in JOBS:
             ours[k].append(min(shared(Ready(), k)) * MB)
+        rate = None if peer.missing else peer.rate()
+        if rate:
+            theirs.append(rate * MB)
     head("batches of %.1f MB that are ready (medians of turns)" % MB)
     show("serve", "memcpy", plain, "MB/s")
     for k in JOBS:
@@ -154,6 +226,17 @@ def copies():
             "memcpy",
             plain,
         )
+    if peer.missing:
+        print("TensorSocket not run: %s" % peer.missing)
+    show("serve", "%s, 1 job" % peer.name, theirs, "MB/s", "memcpy", plain)
+    show(
+        "serve",
+        "1 job",
+        ours[1],
+        "MB/s",
+        peer.name,
+        pairs=[a / b for a, b in zip(ours[1], theirs)],
+    )
 
 
 def loaders():
