@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-#define COLLECT_MS 1000 /* for those that wait for a producer already */
-#define ASKED_MS 10000  /* one that asked, and asks no longer, is gone */
-#define STOOD_MS 1000   /* between two looks: nobody could be heard */
+#define COLLECT_MS 500 /* for those that wait for a producer already */
+#define ASKED_MS 10000 /* one that asked, and asks no longer, is gone */
+#define STOOD_MS 1000  /* between two looks: nobody could be heard */
 
 bool tsi_returners_add(struct tsi_returners *t,
 		       const struct tsi_reader_row *row, int64_t now_ms)

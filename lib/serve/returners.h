@@ -7,7 +7,7 @@
  * each with a mark: a tail that the producer before had seen, so that the reader
  * is there or further on.
  *
- * First the returners are collected, until all have asked to join or for a
+ * First the returners are collected, until all have asked to join or for half a
  * second, and nobody else joins.  Then the stream goes on at the least of their
  * positions, or of the marks of those that haven't asked yet.  Samples from
  * there on are held, until all have become readers again or are no more, or

@@ -133,7 +133,7 @@ static void check_nobody_is_passed(const struct consumer *q)
 
 		if (o != q && o->owed)
 			check(o->asked_in == machine.incarnation ||
-			      machine.now - machine.began_ms >= 1000);
+			      machine.now - machine.began_ms >= 500);
 	}
 }
 

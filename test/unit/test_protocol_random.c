@@ -14,7 +14,8 @@
  *     unless it lets more than the time of grace pass
  *   - samples come in order, each with its own bytes, and none is written over
  *     that a reader needs
- *   - nobody joins before all who return have asked, or a second has passed
+ *   - nobody joins before all who return have asked, or half a second has
+ *     passed
  *   - no stream is held for readers that are all back, or dead
  *   - the ranks of a job begin at one sample
  *   - epochs begin at epochs' starts, or at those of segments if asked to

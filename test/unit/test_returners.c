@@ -87,7 +87,9 @@ static void the_mark_stands_for_a_reader_that_is_busy(void **state)
 	(void)state;
 	expect(2);
 	assert_true(asks(2, 90, 10));
-	assert_int_equal(tsi_returners_step(&t, 1500, &from),
+	assert_int_equal(tsi_returners_step(&t, 499, &from),
+			 TSI_RETURNERS_WAIT);
+	assert_int_equal(tsi_returners_step(&t, 500, &from),
 			 TSI_RETURNERS_HOLD);
 	assert_int_equal(from, 10);
 	assert_true(takes(2));
