@@ -70,17 +70,36 @@ for epoch in range(2):
 """
 
 
+# What a script needs is imported, and it begins when argv[1] is there: however
+# long that takes, a consumer waits for a minute alone.
+WAITING = """
+import os, sys, time
+import tsock.tensorsocket, torch
+
+print("ready", flush=True)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+"""
+
+
 def test_its_readmes_scripts(place, script):
     producer = script(here(README_PRODUCER), CUDA_VISIBLE_DEVICES="")
+    until(tsock.streams)
     consumer = script(here(README_CONSUMER), CUDA_VISIBLE_DEVICES="")
     assert finish(consumer)[0] == "0 1 2 2\n1 2 2 2\n"
     assert finish(producer)[0] == "joined\n"
 
 
-def test_a_consumer_may_be_there_before_the_producer(place, script):
+def test_a_consumer_may_be_there_before_the_producer(
+    place, script, tmp_path
+):
+    go = tmp_path / "go"
+    text = WAITING + here(README_PRODUCER)
+    producer = script(text, go, CUDA_VISIBLE_DEVICES="")
+    assert producer.stdout.readline() == "ready\n"
     consumer = script(here(README_CONSUMER), CUDA_VISIBLE_DEVICES="")
     assert "waiting for producer" in consumer.stderr.readline()
-    producer = script(here(README_PRODUCER), CUDA_VISIBLE_DEVICES="")
+    go.touch()
     assert finish(consumer)[0] == "0 1 2 2\n1 2 2 2\n"
     finish(producer)
 
@@ -133,6 +152,7 @@ for epoch in range(3):
 
 def test_its_examples(place, script):
     producer = script(here(EXAMPLE_PRODUCER), CUDA_VISIBLE_DEVICES="")
+    until(tsock.streams)
     consumer = script(here(EXAMPLE_CONSUMER), CUDA_VISIBLE_DEVICES="")
     out, err = finish(consumer)
     assert out == "1\n2\n3\n" and "ack_port='5557': no port is opened" in err
