@@ -111,6 +111,9 @@ void tsi_readers_record(struct tsi_readers *r, const struct tsi_msg_join *join,
 {
 	struct tsi_reader_row row = tsi_conn_row(c, start);
 
+	/* It died while it joined, which the next producer could not see. */
+	if (!row.born && tsi_conn_gone(c))
+		return;
 	row.together = together;
 	memcpy(row.was, join->was, TSI_NONCE);
 	tsi_record_put(&r->record, &row);

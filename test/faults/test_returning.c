@@ -65,11 +65,15 @@ static pid_t start_endless(uint32_t batch, bool obeys)
 	_exit(0);
 }
 
-static void heed(tsock_server *s, const struct source *source)
+/* A producer that is hit at its point from its first step on. */
+static pid_t start_heeding(const struct source *source)
 {
-	(void)s;
-	(void)source;
+	pid_t pid;
+
 	points_obey(&shared->at, points_returning);
+	pid = start_producer(source);
+	points_obey(NULL, NULL);
+	return pid;
 }
 
 /* So many readers there are, and all have come to samples made since. */
@@ -117,13 +121,11 @@ static bool dies(pid_t pid, bool or_not)
 
 static void hit(pid_t *producer, int point, int n)
 {
-	struct source next = src;
 	pid_t victim;
 
-	next.served = heed;
 	kill_and_reap(*producer);
 	points_set(&shared->at, point, n, SIGKILL);
-	victim = start_producer(&next);
+	victim = start_heeding(&src);
 	if (!dies(victim, n > 1))
 		fail_msg("%s is never reached", points_returning[point]);
 	*producer = start_producer(&src);

@@ -17,12 +17,15 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/hash.h"
+#include "serve/conn.h"
+#include "serve/readers_record.h"
 #include "test/lib/inproc.h"
 
 /* ---- a file system that is slow ---- */
@@ -139,6 +142,52 @@ static void what_cannot_be_kept_up_to_date_does_not_stay(void **state)
 	tsi_record_close(&r, true);
 	assert_int_equal(recorded(5, &marks), 0);
 	tsi_record_close(&r, false);
+}
+
+static struct tsi_conn conn_to(pid_t pid)
+{
+	struct tsi_conn c;
+
+	tsi_conn_init(&c);
+	c.pid = c.sure_pid = (uint32_t)pid;
+	c.pidfd = (int)syscall(SYS_pidfd_open, pid, 0u);
+	memset(c.nonce, (int)(pid & 127) | 1, sizeof(c.nonce));
+	return c;
+}
+
+/* The next producer would wait for it until the time of grace is over. */
+static void who_died_while_it_joined_is_not_recorded(void **state)
+{
+	static const struct tsi_msg_join join;
+	static struct tsi_readers readers;
+	struct tsi_conn dead, alive = conn_to(getpid());
+	struct tsi_reader_row row;
+	siginfo_t info;
+	pid_t pid = fork();
+	unsigned i = 0;
+
+	(void)state;
+	if (pid == 0)
+		_exit(0);
+	assert_true(pid > 0);
+	dead = conn_to(pid);
+	if (dead.pidfd < 0) {
+		waitpid(pid, NULL, 0);
+		skip();
+	}
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	tsi_record_init(&readers.record);
+	tsi_record_open(&readers.record, folder, "s", 5);
+	tsi_readers_record(&readers, &join, &dead, 100, false);
+	assert_false(tsi_record_next(&readers.record, &i, &row));
+	tsi_readers_record(&readers, &join, &alive, 100, false);
+	i = 0;
+	assert_true(tsi_record_next(&readers.record, &i, &row));
+	assert_int_equal(row.pid, getpid());
+	tsi_record_close(&readers.record, false);
+	close(dead.pidfd);
+	close(alive.pidfd);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 static void a_file_that_makes_no_sense_is_as_good_as_none(void **state)
@@ -260,6 +309,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_producer_recorded_outlives_it),
 		cmocka_unit_test(what_cannot_be_kept_up_to_date_does_not_stay),
+		cmocka_unit_test(who_died_while_it_joined_is_not_recorded),
 		cmocka_unit_test(a_file_that_makes_no_sense_is_as_good_as_none),
 		cmocka_unit_test(it_has_one_size_however_many_read),
 		cmocka_unit_test(a_slow_record_holds_up_no_worker),
