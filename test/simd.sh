@@ -5,25 +5,10 @@
 #
 #   simd.sh OTHER     OTHER was built with SIMD=0, $B without
 set -u
-B=${B:-build}
+cd "$(dirname "$0")/.." || exit 1
+. test/system/producer.bash
 other=$1
 sum=$B/test/streamsum
-work=$(mktemp -d "${TMPDIR:-/tmp}/simd-XXXXXX") || exit 1
-export TSOCK_DIR=${TSOCK_DIR:-$work/run}
-(umask 077 && mkdir -p "$TSOCK_DIR")
-pid=
-n=0
-trap '[ -z "$pid" ] || kill "$pid" 2>/dev/null; rm -rf "$work"' EXIT
-
-result()
-{
-	n=$((n + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $n - $2"
-	else
-		echo "not ok $n - $2"
-	fi
-}
 
 # Has a program instructions of AVX, or of what came after it?
 has_avx()
@@ -44,9 +29,7 @@ stream()
 		"$@" 2>"$work/log" &
 	pid=$!
 	"$sum" simd 16 130 epoch "$dtype" || cat "$work/log"
-	kill "$pid"
-	wait "$pid" 2>/dev/null
-	pid=
+	stop
 }
 
 # both WHAT DTYPE OPTIONS...
@@ -86,4 +69,4 @@ diff -r "$work/packed-$(basename "$B")" "$work/packed-$(basename "$other")"
 result $? 'the same packs with and without AVX'
 both 'bytes from a pack' u8 --threads 2 --root "$work/packed-$(basename "$B")"
 
-echo "1..$n"
+finished
