@@ -3,7 +3,8 @@
  * ragged.c - a batch of arrays of any shapes in the bytes of one slot.
  *
  * A slot that is read was written by another process, which may still write to
- * it: every number is copied before it is looked at, and is never read again.
+ * it: every number is copied before it is looked at, and what is handed out is
+ * what was looked at.
  */
 #include <stdbool.h>
 #include <string.h>

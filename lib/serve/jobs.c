@@ -176,11 +176,11 @@ void tsi_jobs_joined(struct tsi_jobs *t, const struct tsi_msg_join *j,
 }
 
 /* The job that a reader began with, and its rank; NULL: all have joined. */
-static struct tsi_job *find_reader(const struct tsi_jobs *t, unsigned reader,
+static struct tsi_job *find_reader(struct tsi_jobs *t, unsigned reader,
 				   struct tsi_job_rank **rank)
 {
 	for (unsigned i = 0; i < TSI_JOBS; i++) {
-		struct tsi_job *k = (struct tsi_job *)(uintptr_t)&t->job[i];
+		struct tsi_job *k = &t->job[i];
 
 		for (unsigned r = 0; k->used && r < k->world; r++)
 			if (k->rank[r].reader == (int)reader) {
@@ -241,7 +241,7 @@ void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
 	k->returned = true;
 }
 
-bool tsi_jobs_wait(const struct tsi_jobs *t, unsigned reader)
+bool tsi_jobs_wait(struct tsi_jobs *t, unsigned reader)
 {
 	struct tsi_job_rank *r;
 	const struct tsi_job *k;

@@ -83,7 +83,7 @@ void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		     unsigned reader, uint64_t start, int64_t now_ms);
 
 /* Does this reader wait for other ranks, so that its tail doesn't count? */
-bool tsi_jobs_wait(const struct tsi_jobs *t, unsigned reader);
+bool tsi_jobs_wait(struct tsi_jobs *t, unsigned reader);
 
 /* The reader is no more. */
 void tsi_jobs_left(struct tsi_jobs *t, unsigned reader);
