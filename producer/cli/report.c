@@ -18,7 +18,7 @@
 #include "cli/neighbours.h"
 #include "cli/number.h"
 #include "cli/options.h"
-#include "image/jpeg.h"
+#include "image/jpeg_turbo.h"
 #include "image/png.h"
 #include "image/png_file.h"
 #include "wire/address.h"
@@ -102,8 +102,8 @@ void tsi_report_version(void)
 	tsi_zmq_version(zmq, sizeof(zmq));
 	printf("tsock-producer %s\n", tsock_version_string());
 	printf("libjpeg-turbo %s, libpng %s, zlib %s, libzmq %s, %s liburing\n",
-	       tsi_jpeg_version(), tsi_png_version(), tsi_png_file_zlib(), zmq,
-	       tsi_io_reader_has_uring() ? "with" : "without");
+	       tsi_jpeg_turbo_version(), tsi_png_version(), tsi_png_file_zlib(),
+	       zmq, tsi_io_reader_has_uring() ? "with" : "without");
 }
 
 void tsi_report_plan(const struct tsi_plan *p)

@@ -8,7 +8,8 @@
  * the rectangle needs is transformed, and rows below it are not even read.
  * Fast pixels (decoder.h) are those of a whole decode with scale_denom 1, 2, 4
  * or 8 and do_fancy_upsampling FALSE.
- * Of the producer only jpeg.c and jpeg_lib.c know libjpeg.
+ * Most files are decoded by jpeg_direct.h, all others by libjpeg-turbo in
+ * jpeg_turbo.h.
  */
 #ifndef TSI_IMAGE_JPEG_H
 #define TSI_IMAGE_JPEG_H
@@ -21,8 +22,5 @@ extern const struct tsi_decoder_ops tsi_jpeg_ops;
 bool tsi_jpeg_claims(const uint8_t *data, size_t len);
 int tsi_jpeg_head(const uint8_t *data, size_t len, uint32_t *width,
 		  uint32_t *height);
-
-/* The version of libjpeg-turbo that this was compiled with, as "2.1.5". */
-const char *tsi_jpeg_version(void);
 
 #endif

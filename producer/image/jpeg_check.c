@@ -12,6 +12,7 @@
 #include "image/jpeg.h"
 #include "image/jpeg_index.h"
 #include "image/jpeg_lib.h"
+#include "image/jpeg_turbo.h"
 
 #define WIDTH 200u
 #define HEIGHT 170u
@@ -140,7 +141,7 @@ static int compare(struct tsi_decoder *d, struct tsi_jpeg_index *x, int image,
 			err = tsi_err(TSOCK_EDATA,
 				      "libjpeg-turbo %s gives other pixels "
 				      "here than our JPEG decoder",
-				      tsi_jpeg_version());
+				      tsi_jpeg_turbo_version());
 	}
 	return err;
 }
