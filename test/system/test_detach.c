@@ -3,70 +3,9 @@
  * test_detach.c - TSOCK_SLOW_DETACH: the others go on without a reader that they
  * wait for; what it has in hand stays whole, and it is told what it missed.
  */
-#include "test/lib/reader.h"
+#include "test/lib/detached_reader.h"
 
 #include <poll.h>
-
-#define LIMIT_MS 300
-
-static struct source source(const char *name)
-{
-	return (struct source){ .name = name,
-				.n = 1000,
-				.ring = 64,
-				.max_batch = 16,
-				.payload = 3000,
-				.image = 8,
-				.slow_ms = LIMIT_MS,
-				.detach = true };
-}
-
-static double now_s(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
-/* ---- readers that may miss samples ---- */
-
-/* Where the next batch should begin, and what was missed so far. */
-struct trail {
-	uint64_t next, missed;
-	bool begun;
-};
-
-static void step_trail(struct trail *w, const tsock *t, const tsock_batch *b)
-{
-	uint64_t seq = tsock_batch_seq(b);
-
-	if (w->begun) {
-		need(seq >= w->next);
-		w->missed += seq - w->next;
-	}
-	need(tsock_missed(t) == w->missed);
-	w->begun = true;
-	w->next = seq + tsock_batch_count(b);
-}
-
-/* The next batch, in this epoch or the next one; it is checked. */
-static tsock_batch *take(const struct reader *r, tsock *t, struct trail *w)
-{
-	tsock_batch *b;
-	int err = tsock_next(t, -1, &b);
-
-	while (err == TSOCK_EEPOCH) {
-		need(tsock_begin(t) == 0);
-		err = tsock_next(t, -1, &b);
-	}
-	if (err)
-		die("next: %s", tsock_errmsg());
-	step_trail(w, t, b);
-	if (!r->floats)
-		check_batch(r, b, 0);
-	return b;
-}
 
 /* Read so many batches, each kept so long; then it has missed samples, or not.
  */
@@ -77,7 +16,7 @@ static void follow(const struct reader *r, unsigned batches, bool misses)
 
 	need(tsock_begin(t) == 0);
 	for (unsigned i = 0; i < batches; i++) {
-		tsock_batch *b = take(r, t, &w);
+		tsock_batch *b = trail_take(r, t, &w);
 
 		if (r->hold_us)
 			pause_us(r->hold_us);
@@ -100,74 +39,7 @@ static pid_t start_following(const struct reader *r, unsigned batches,
 	return pid;
 }
 
-/* A child that stops itself has done so. */
-static pid_t await_stop(pid_t pid)
-{
-	int status;
-
-	need(waitpid(pid, &status, WUNTRACED) == pid);
-	assert_true(WIFSTOPPED(status));
-	return pid;
-}
-
-/* Stop with held batches in hand; go on when somebody wants it; then read on. */
-static pid_t start_stopping(const struct reader *r, unsigned held, bool misses)
-{
-	pid_t pid = spawn();
-	tsock_batch *b[8];
-	struct trail w = { 0 };
-	tsock *t;
-
-	if (pid)
-		return await_stop(pid);
-	t = connect_reader(r);
-	need(tsock_begin(t) == 0);
-	for (unsigned i = 0; i < held; i++)
-		b[i] = take(r, t, &w);
-	raise(SIGSTOP);
-	for (unsigned i = 0; i < held; i++) {
-		if (!r->floats)
-			check_batch(r, b[i], 0);
-		tsock_batch_release(b[i]);
-	}
-	for (unsigned i = 0; i < 100; i++)
-		tsock_batch_release(take(r, t, &w));
-	need(misses == (w.missed > 0));
-	tsock_close(t);
-	_exit(0);
-}
-
 /* ---- the others ---- */
-
-/*
- * A reader in this process: the longest time that it waited for a batch.  On a
- * busy machine it may itself be waited for, and detached, while others read.
- */
-static double read_ahead(tsock *t, const struct reader *r, struct trail *w,
-			 uint64_t samples)
-{
-	uint64_t until = w->next + samples;
-	double longest = 0;
-
-	while (w->next < until) {
-		double t0 = now_s(), waited;
-		tsock_batch *b = take(r, t, w);
-
-		waited = now_s() - t0;
-		longest = waited > longest ? waited : longest;
-		tsock_batch_release(b);
-	}
-	return longest;
-}
-
-/* Others read along, each at its end: until that process has ended, well. */
-static void read_until_ended(tsock *t, const struct reader *r, struct trail *w,
-			     pid_t pid)
-{
-	while (!has_ended(pid))
-		read_ahead(t, r, w, 16);
-	assert_int_equal(ended(pid), 0);
-}
 
 static void the_others_go_on(struct source *src, struct reader *stuck,
 			     unsigned held)
@@ -184,7 +56,7 @@ static void the_others_go_on(struct source *src, struct reader *stuck,
 	longest = read_ahead(t, &me, &w, 64 * 20);
 	assert_int_equal(w.missed, 0);
 	/* They wait for as long as was asked for. */
-	assert_true(longest > LIMIT_MS / 1e3 * 0.9);
+	assert_true(longest > DETACH_MS / 1e3 * 0.9);
 	assert_int_equal(stats_of(src->name).detached, 1);
 	assert_int_equal(stats_of(src->name).consumers, 1);
 	kill(pid, SIGCONT);
@@ -196,7 +68,7 @@ static void the_others_go_on(struct source *src, struct reader *stuck,
 
 static void the_others_go_on_without_a_stopped_reader(void **state)
 {
-	struct source src = source("stop");
+	struct source src = detach_source("stop");
 	struct reader r = { .src = &src, .batch = 16 };
 
 	(void)state;
@@ -210,7 +82,7 @@ static void the_others_go_on_without_a_stopped_reader(void **state)
 
 static void so_they_do_without_the_reader_of_a_view(void **state)
 {
-	struct source src = source("view");
+	struct source src = detach_source("view");
 	struct reader r = { .src = &src, .batch = 16, .floats = true };
 
 	(void)state;
@@ -219,11 +91,11 @@ static void so_they_do_without_the_reader_of_a_view(void **state)
 
 static void who_dawdles_is_detached_again_and_again(void **state)
 {
-	struct source src = source("dawdles");
+	struct source src = detach_source("dawdles");
 	struct reader me = { .src = &src, .batch = 16 };
 	struct reader slow = { .src = &src,
 			       .batch = 9,
-			       .hold_us = 4 * LIMIT_MS * 1000 };
+			       .hold_us = 4 * DETACH_MS * 1000 };
 	pid_t producer = start_producer(&src), pid;
 	struct trail w = { 0 };
 	tsock *t;
@@ -246,7 +118,7 @@ static void who_dawdles_is_detached_again_and_again(void **state)
  * on: both have the same half of the ring. */
 static void two_are_detached_one_after_the_other(void **state)
 {
-	struct source src = source("two");
+	struct source src = detach_source("two");
 	struct reader a = { .src = &src, .batch = 8 };
 	struct reader b = { .src = &src, .batch = 16 };
 	struct reader me = { .src = &src, .batch = 16 };
@@ -273,7 +145,7 @@ static void two_are_detached_one_after_the_other(void **state)
 /* The half that it had is free: another reader can be detached. */
 static void who_dies_detached_has_let_go(void **state)
 {
-	struct source src = source("dies");
+	struct source src = detach_source("dies");
 	struct reader a = { .src = &src, .batch = 8 };
 	struct reader b = { .src = &src, .batch = 16 };
 	struct reader me = { .src = &src, .batch = 16 };
@@ -300,7 +172,7 @@ static void who_dies_detached_has_let_go(void **state)
 
 static void who_is_detached_goes_on_with_the_next_producer(void **state)
 {
-	struct source src = source("restart");
+	struct source src = detach_source("restart");
 	struct reader r = { .src = &src, .batch = 16 };
 	struct reader me = { .src = &src, .batch = 16 };
 	struct trail w = { 0 };
@@ -346,7 +218,7 @@ static pid_t start_outlived(const struct reader *r)
 		return await_stop(pid);
 	t = connect_reader(r);
 	need(tsock_begin(t) == 0);
-	b = take(r, t, &w);
+	b = trail_take(r, t, &w);
 	raise(SIGSTOP);
 	check_batch(r, b, 0);
 	tsock_batch_release(b);
@@ -360,7 +232,7 @@ static pid_t start_outlived(const struct reader *r)
 /* It doesn't wait for another producer, though one could go on with it. */
 static void a_stream_that_ended_without_a_reader_has_ended(void **state)
 {
-	struct source src = source("over");
+	struct source src = detach_source("over");
 	struct reader r = { .src = &src, .batch = 16 };
 	struct trail w = { 0 };
 	pid_t producer, pid;
@@ -412,7 +284,7 @@ static bool is_warned_of(FILE *f, const char *want)
 
 static void without_memory_all_wait_and_the_log_says_why(void **state)
 {
-	struct source src = source("poor");
+	struct source src = detach_source("poor");
 	struct reader r = { .src = &src, .batch = 16 };
 	struct reader me = { .src = &src, .batch = 16 };
 	struct trail w = { 0 };
@@ -438,21 +310,21 @@ static void without_memory_all_wait_and_the_log_says_why(void **state)
 	while (!is_warned_of(log,
 			     "and is waited for: it can't be detached, since "
 			     "its ring needs")) {
-		err = tsock_next(t, LIMIT_MS, &b);
+		err = tsock_next(t, DETACH_MS, &b);
 		if (err) {
 			assert_int_equal(err, TSOCK_EAGAIN);
 			continue;
 		}
-		step_trail(&w, t, b);
+		trail_step(&w, t, b);
 		tsock_batch_release(b);
 	}
 	assert_int_equal(stats_of("poor").detached, 0);
 	/* Still, some time later; what is ready now is less than a ring. */
 	for (unsigned i = 0; i < 3 + 64 / 16; i++) {
-		err = tsock_next(t, LIMIT_MS, &b);
+		err = tsock_next(t, DETACH_MS, &b);
 		if (err)
 			continue;
-		step_trail(&w, t, b);
+		trail_step(&w, t, b);
 		tsock_batch_release(b);
 	}
 	assert_true(w.next <= 64);
@@ -466,7 +338,7 @@ static void without_memory_all_wait_and_the_log_says_why(void **state)
 
 static void ranks_and_rings_on_gpus_are_refused(void **state)
 {
-	struct source src = source("ranks");
+	struct source src = detach_source("ranks");
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 	struct tsock_serve_opts s = TSOCK_SERVE_OPTS_INIT;
 	struct tsock_field f = { .name = "x", .dtype = TSOCK_U8 };
@@ -499,7 +371,7 @@ static void ranks_and_rings_on_gpus_are_refused(void **state)
 static void
 whoever_is_stopped_sees_whole_samples_and_knows_what_it_missed(void **state)
 {
-	struct source src = source("any");
+	struct source src = detach_source("any");
 	struct reader me = { .src = &src, .batch = 16 };
 	pid_t producer = start_producer(&src), pid[4];
 	struct trail w = { 0 };
@@ -531,13 +403,13 @@ whoever_is_stopped_sees_whole_samples_and_knows_what_it_missed(void **state)
 		for (unsigned i = 0;
 		     i < 15 && stats_of("any").detached == before; i++) {
 			tsock_batch *b;
-			int err = tsock_next(t, LIMIT_MS, &b);
+			int err = tsock_next(t, DETACH_MS, &b);
 
 			if (err == TSOCK_EEPOCH)
 				need(tsock_begin(t) == 0);
 			if (err)
 				continue;
-			step_trail(&w, t, b);
+			trail_step(&w, t, b);
 			check_batch(&me, b, 0);
 			tsock_batch_release(b);
 		}
