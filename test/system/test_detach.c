@@ -168,90 +168,6 @@ static void who_dies_detached_has_let_go(void **state)
 	kill_and_reap(producer);
 }
 
-/* ---- a producer that ends meanwhile ---- */
-
-static void who_is_detached_goes_on_with_the_next_producer(void **state)
-{
-	struct source src = detach_source("restart");
-	struct reader r = { .src = &src, .batch = 16 };
-	struct reader me = { .src = &src, .batch = 16 };
-	struct trail w = { 0 };
-	struct source again;
-	pid_t producer, next, pid;
-	int go[2];
-	tsock *t;
-
-	(void)state;
-	src.identity = "source=detached";
-	again = src;
-	/* Forked before this process has threads. */
-	assert_int_equal(pipe(go), 0);
-	again.go = go[0];
-	next = start_producer(&again);
-	producer = start_producer(&src);
-	pid = start_stopping(&r, 1, true);
-	t = connect_reader(&me);
-	need(tsock_begin(t) == 0);
-	read_ahead(t, &me, &w, 64 * 6);
-	assert_int_equal(stats_of("restart").detached, 1);
-	kill_and_reap(producer);
-	assert_int_equal(write(go[1], "", 1), 1);
-	close(go[0]);
-	close(go[1]);
-	/* It isn't waited for. */
-	read_ahead(t, &me, &w, 64 * 3);
-	assert_int_equal(w.missed, 0);
-	kill(pid, SIGCONT);
-	read_until_ended(t, &me, &w, pid);
-	tsock_close(t);
-	kill_and_reap(next);
-}
-
-static pid_t start_outlived(const struct reader *r)
-{
-	pid_t pid = spawn();
-	struct trail w = { 0 };
-	tsock_batch *b;
-	tsock *t;
-
-	if (pid)
-		return await_stop(pid);
-	t = connect_reader(r);
-	need(tsock_begin(t) == 0);
-	b = trail_take(r, t, &w);
-	raise(SIGSTOP);
-	check_batch(r, b, 0);
-	tsock_batch_release(b);
-	need(tsock_next(t, -1, &b) == TSOCK_EENDED);
-	need(tsock_missed(t) == r->src->n - r->batch);
-	need(tsock_begin(t) == TSOCK_EENDED);
-	tsock_close(t);
-	_exit(0);
-}
-
-/* It doesn't wait for another producer, though one could go on with it. */
-static void a_stream_that_ended_without_a_reader_has_ended(void **state)
-{
-	struct source src = detach_source("over");
-	struct reader r = { .src = &src, .batch = 16 };
-	struct trail w = { 0 };
-	pid_t producer, pid;
-	tsock *t;
-
-	(void)state;
-	src.epochs = 1;
-	src.identity = "source=over";
-	producer = start_producer(&src);
-	pid = start_outlived(&r);
-	t = connect_reader(&r);
-	need(tsock_begin(t) == 0);
-	read_ahead(t, &r, &w, src.n);
-	tsock_close(t);
-	assert_int_equal(ended(producer), 0);
-	kill(pid, SIGCONT);
-	assert_int_equal(ended(pid), 0);
-}
-
 /* ---- where it can't be done ---- */
 
 static int warnings[2]; /* a pipe: what the producer warns of */
@@ -437,8 +353,6 @@ int main(void)
 		TEST(who_dawdles_is_detached_again_and_again),
 		TEST(two_are_detached_one_after_the_other),
 		TEST(who_dies_detached_has_let_go),
-		TEST(who_is_detached_goes_on_with_the_next_producer),
-		TEST(a_stream_that_ended_without_a_reader_has_ended),
 		TEST(without_memory_all_wait_and_the_log_says_why),
 		TEST(ranks_and_rings_on_gpus_are_refused),
 		TEST(whoever_is_stopped_sees_whole_samples_and_knows_what_it_missed),
