@@ -270,7 +270,7 @@ part_probe()
 part_unit()
 {
 	local name
-	for name in test_gpu test_gpu_work test_gpu_errors; do
+	for name in test_gpu test_gpu_work test_gpu_errors test_gpu_nccl; do
 		measure "unit: $name" "$b/test/unit/$name"
 	done
 }

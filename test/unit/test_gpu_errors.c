@@ -17,19 +17,9 @@
 
 #include "base/err.h"
 #include "convert/gpu.h"
-#include "test/lib/gpu_child.h"
-#include "stage/nccl.h"
+#include "test/lib/gpu_refusal.h"
 
 /* ---- what a child does, by name; each prints "CODE MESSAGE" ---- */
-
-/* What a lost context left behind, CUDA itself can't clear. */
-static void say(int err)
-{
-	bool left = err != TSOCK_ESTREAM && cudaGetLastError() != 0;
-
-	printf("%d %s%s", err, err ? tsock_errmsg() : "",
-	       left ? " (and CUDA's last error is set)" : "");
-}
 
 static void child_count(int argc, char **argv)
 {
@@ -210,17 +200,6 @@ static int do_peer(void)
 	return 0;
 }
 
-static int do_nccl(void)
-{
-	unsigned devices[] = { 0, 1, 2 };
-	struct tsi_nccl *c;
-	int err = tsi_nccl_open(devices, 3, &c);
-
-	if (!err)
-		tsi_nccl_close(c);
-	return err;
-}
-
 static const struct {
 	const char *name;
 	int (*run)(void);
@@ -228,7 +207,7 @@ static const struct {
 	{ "info", do_info }, { "vmm", do_vmm },     { "legacy", do_legacy },
 	{ "auto", do_auto }, { "open", do_open },   { "pin", do_pin },
 	{ "host", do_host }, { "alloc", do_alloc }, { "work", do_work },
-	{ "lost", do_lost }, { "peer", do_peer },   { "nccl", do_nccl },
+	{ "lost", do_lost }, { "peer", do_peer },
 };
 
 static void child_do(int argc, char **argv)
@@ -244,26 +223,6 @@ static void child_do(int argc, char **argv)
 }
 
 /* ---- drivers ---- */
-
-static void expect(const char *env, const char *what, const char *first,
-		   const char *then)
-{
-	const char *envs[] = { env, NULL };
-	char *argv[] = { (char *)"do", (char *)what, NULL };
-	char out[900];
-	int rc;
-
-	if (strcmp(what, "count") == 0 || strcmp(what, "devices") == 0) {
-		argv[0] = (char *)what;
-		argv[1] = NULL;
-	}
-	rc = child_run(argv, envs, out, sizeof(out));
-	if (rc != 0 || strncmp(out, first, strlen(first)) != 0 ||
-	    !strstr(out, then) || strstr(out, "last error is set"))
-		fail_msg("%s with %s: exit code %d and \"%s\"; expected "
-			 "\"%s...%s\"",
-			 what, env, rc, out, first, then);
-}
 
 static void a_missing_driver_is_said(void **state)
 {
@@ -416,84 +375,6 @@ static void pinning_is_refused_where_there_is_none(void **state)
 	expect("SIMCUDA_REGISTER_MAX=1073741825", "pin", "0 ", "");
 }
 
-/* ---- NCCL ---- */
-
-static void nccl_that_is_missing_is_said(void **state)
-{
-	(void)state;
-	expect("TSOCK_NCCL=/nowhere/libnccl.so", "nccl",
-	       "-15 no NCCL: ", "TSOCK_NCCL");
-	expect("TSOCK_NCCL=libm.so.6", "nccl",
-	       "-15 no NCCL: libm.so.6 has no nccl", "");
-}
-
-static void need_nccl(void)
-{
-	int version;
-
-	if (!getenv("TSOCK_NCCL")) {
-		print_message("TSOCK_NCCL must name the simulated NCCL\n");
-		skip();
-	}
-	assert_int_equal(tsi_nccl_version(&version), 0);
-}
-
-static void nccl_takes_each_gpu_once_and_no_mig(void **state)
-{
-	unsigned twice[] = { 0, 1, 0 }, one = 0;
-	struct tsi_nccl *c;
-
-	(void)state;
-	need_nccl();
-	assert_int_equal(tsi_nccl_open(twice, 3, &c), TSOCK_ENOTSUP);
-	assert_non_null(strstr(tsock_errmsg(), "GPU 0 once"));
-	assert_int_equal(tsi_nccl_open(&one, 1, &c), TSOCK_ENOTSUP);
-	expect("SIMCUDA_MIG=1", "nccl", "-15 GPU 0 is a MIG instance", "");
-	expect("SIMCUDA_FAULT=ncclCommInitAll=2", "nccl",
-	       "-7 ncclCommInitAll: NCCL error 2", "");
-}
-
-static void nccl_gives_every_gpu_the_root_s_bytes(void **state)
-{
-	enum { n = 3, bytes = 1 << 20 };
-	unsigned devices[n] = { 2, 0, 1 };
-	uint8_t *want = malloc(bytes), *got = malloc(bytes);
-	tsi_gpu_stream s[n];
-	struct tsi_nccl *c;
-	void *buf[n];
-
-	(void)state;
-	need_nccl();
-	need_gpus(n);
-	for (unsigned i = 0; i < n; i++) {
-		assert_int_equal(tsi_gpu_alloc(devices[i], bytes, &buf[i]), 0);
-		assert_int_equal(tsi_gpu_stream_create(devices[i], &s[i]), 0);
-	}
-	assert_int_equal(tsi_nccl_open(devices, n, &c), 0);
-	for (unsigned root = 0; root < n; root++) {
-		pattern(want, bytes, root);
-		assert_int_equal(tsi_gpu_upload(devices[root], s[root],
-						buf[root], want, bytes),
-				 0);
-		assert_int_equal(tsi_nccl_broadcast(c, root, buf, bytes, s), 0);
-		for (unsigned i = 0; i < n; i++) {
-			fetch(devices[i], s[i], got, buf[i], bytes);
-			assert_memory_equal(want, got, bytes);
-		}
-		assert_int_equal(tsi_nccl_healthy(c), 0);
-	}
-	assert_int_equal(tsi_nccl_broadcast(c, n, buf, bytes, s), TSOCK_EARG);
-	assert_int_equal(tsi_nccl_broadcast(c, 0, buf, 0, s), 0);
-	tsi_nccl_close(c);
-	tsi_nccl_close(NULL);
-	for (unsigned i = 0; i < n; i++) {
-		tsi_gpu_free(devices[i], buf[i]);
-		tsi_gpu_stream_destroy(devices[i], s[i]);
-	}
-	free(want);
-	free(got);
-}
-
 int main(int argc, char **argv)
 {
 	static const struct child children[] = { { "do", child_do },
@@ -509,9 +390,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_context_without_room_is_named),
 		cmocka_unit_test(a_gpu_without_kernels_is_named),
 		cmocka_unit_test(pinning_is_refused_where_there_is_none),
-		cmocka_unit_test(nccl_that_is_missing_is_said),
-		cmocka_unit_test(nccl_takes_each_gpu_once_and_no_mig),
-		cmocka_unit_test(nccl_gives_every_gpu_the_root_s_bytes),
 	};
 
 	child_main(argc, argv, children);
