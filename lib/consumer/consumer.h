@@ -40,10 +40,10 @@ struct tsi_goal {
 struct tsock {
 	unsigned generation; /* of forks */
 	struct tsock_opts opts;
-	bool leaves; /* between two epochs */
-	struct tsi_address address,
-		place[TSI_ADDRESSES]; /* here; where to look */
-	int places;
+	bool leaves;                /* between two epochs */
+	struct tsi_address address; /* of the producer that was found */
+	struct tsi_address addresses[TSI_ADDRESSES]; /* where it may be */
+	int naddresses;
 	struct tsi_requester requests;
 	struct tsi_msg_stream stream;
 	struct tsi_negotiation negotiation;

@@ -52,10 +52,10 @@ static bool is_detached(const struct tsock *t)
 
 /* A reader that was lost, and may be one again. */
 enum loss {
-	NOT_LOST, /* or for good */
-	DETACHED, /* its producer makes it a reader again */
-	ORPHANED, /* the next producer does */
-	OUTLIVED, /* there is nothing more: the stream ended without it */
+	NOT_LOST,      /* or for good */
+	DETACHED,      /* its producer makes it a reader again */
+	PRODUCER_LOST, /* the next producer does */
+	OUTLIVED,      /* there is nothing more: the stream ended without it */
 };
 
 static enum loss loss_by(const struct tsock *t, int err)
@@ -67,7 +67,8 @@ static enum loss loss_by(const struct tsock *t, int err)
 	if (is_detached(t) &&
 	    tsi_claim_head(tsi_reader_claim(t->reader)) >= t->last)
 		return OUTLIVED;
-	return t->stream.resumable && t->opts.rejoin_ms ? ORPHANED : NOT_LOST;
+	return t->stream.resumable && t->opts.rejoin_ms ? PRODUCER_LOST
+							: NOT_LOST;
 }
 
 /* In the middle of an epoch, or at its beginning. */
@@ -77,7 +78,7 @@ static void lose_reader(struct tsock *t, enum loss loss)
 	t->lost.position = tsi_reader_pos(t->reader);
 	memcpy(t->lost.was, t->nonce, TSI_NONCE);
 	tsi_siblings_remove(&t->sibling);
-	if (loss == ORPHANED) {
+	if (loss == PRODUCER_LOST) {
 		tsi_lost_note(&t->lost, tsock_errmsg(), t->opts.rejoin_ms);
 		tsi_leave_lost(&t->left, t->reader);
 	} else {

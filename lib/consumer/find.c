@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * find.c - at which of the places of a stream's name a producer listens.
+ * find.c - at which of the addresses of a stream's name a producer listens.
  */
 #include "consumer/find.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * find.h - at which of the places of a stream's name a producer listens, and
- * what is said where none does.
+ * find.h - at which of the addresses of a stream's name a producer listens,
+ * and what is said where none does.
  */
 #ifndef TSI_CONSUMER_FIND_H
 #define TSI_CONSUMER_FIND_H
@@ -11,8 +11,8 @@
 #include "wire/address.h"
 
 /*
- * The first of n places at which a producer listens, or NULL.  *err: why this
- * process can't look, or 0.
+ * The first of n addresses at which a producer listens, or NULL.  *err: why
+ * this process can't look, or 0.
  */
 const struct tsi_address *tsi_find_listening(const struct tsi_address *p, int n,
 					     int *err);

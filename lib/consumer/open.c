@@ -261,7 +261,7 @@ int tsi_open_again(struct tsock *t, int64_t deadline)
 	const struct tsi_address *found;
 	int err;
 
-	found = tsi_find_listening(t->place, t->places, &err);
+	found = tsi_find_listening(t->addresses, t->naddresses, &err);
 	if (!found)
 		return TSOCK_EAGAIN;
 	/* Whoever only polls has to get an answer at some time, too. */
@@ -311,9 +311,9 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 	if (!t->opts.timeout_ms)
 		t->opts.timeout_ms = DEFAULT_TIMEOUT_MS;
 	t->ranks = ranks_of(&t->opts);
-	n = tsi_address_find(name, t->place, TSI_ADDRESSES);
-	t->places = n > 0 ? n : 0;
-	err = n > 0 ? find_and_meet(t, t->place, n) : n;
+	n = tsi_address_find(name, t->addresses, TSI_ADDRESSES);
+	t->naddresses = n > 0 ? n : 0;
+	err = n > 0 ? find_and_meet(t, t->addresses, n) : n;
 	if (!n)
 		err = tsi_err(TSOCK_EARG, "there is no folder to look for '%s'",
 			      name);

@@ -291,7 +291,7 @@ static void the_slow_are_killed_when_that_is_asked_for(void **state)
 
 /* ---- producers that die ---- */
 
-static void read_orphaned(const struct reader_proc *r)
+static void read_after_a_loss(const struct reader_proc *r)
 {
 	tsock_batch *held, *b;
 	unsigned turn = 0;
@@ -337,7 +337,7 @@ static void a_dead_producer_is_a_named_error(void **state)
 		for (unsigned i = 0; i < numbers[n]; i++) {
 			r.batch = 16 - 2 * i;
 			r.floats = i % 2;
-			pid[k++] = start_as(read_orphaned, &r);
+			pid[k++] = start_as(read_after_a_loss, &r);
 		}
 	}
 	await(k);

@@ -260,7 +260,7 @@ static void a_dead_producer_is_a_named_error_within_two_seconds(void **state)
 
 static void a_new_producer_takes_a_dead_ones_name(void **state)
 {
-	struct source src = { .name = "heir",
+	struct source src = { .name = "successor",
 			      .n = 100,
 			      .ring = 64,
 			      .max_batch = 16,

@@ -124,14 +124,14 @@ static double seconds_to_resume(enum other kind)
 	struct source first = src;
 	static unsigned tries;
 	uint64_t next = 0;
-	pid_t producer, heir, other;
+	pid_t producer, successor, other;
 	tsock_batch *b;
 	tsock *t;
 	double took;
 	int go;
 
 	snprintf(name, sizeof(name), "time%u", tries++);
-	heir = prepare_next(&go);
+	successor = prepare_next(&go);
 	first.served = make_few;
 	producer = start_producer(&first);
 	other = start_other(kind);
@@ -147,7 +147,7 @@ static double seconds_to_resume(enum other kind)
 	close(go);
 	if (kind == WAITS || kind == BUSY)
 		kill_and_reap(other);
-	kill_and_reap(heir);
+	kill_and_reap(successor);
 	return took;
 }
 

@@ -45,7 +45,7 @@ class Stream:
         self.turn = 0  # when it was last asked for a batch, by Pool.turns
         self.hurried = False  # did Ctrl-C end the last wait?
         self.gone = "this tsock.DataLoader is closed"
-        self.seat: Optional[ranks.Seat] = None  # among a job's ranks
+        self.rank_reader: Optional[ranks.RankReader] = None
         # Has a producer started again that is gone.
         self.revive: Optional[Callable[[], None]] = None
         opts.timeout_ms = min(max(int(wait * 1000), 1), 2**32 - 1)
@@ -164,9 +164,9 @@ class Stream:
         self.thread = threading.get_ident()
         self.hurried = False
         look = None
-        if self.seat:
-            self.seat.use()
-            look = self.seat.check_others
+        if self.rank_reader:
+            self.rank_reader.use()
+            look = self.rank_reader.check_others
         try:
             self.wait(timeout, function, look=look)
             self.epoch = self.ask(_lib.tsock_epoch)
@@ -258,7 +258,7 @@ class Pool:
         stream = Stream(self._name, self._opts, self._wait)
         stream.revive = self._revive
         try:
-            self._seat(stream)
+            self._set_rank(stream)
         except BaseException:
             stream.close()
             raise
@@ -271,14 +271,14 @@ class Pool:
         before, self._rank = self._rank, (rank, world, job)
         try:
             for stream in self._all:
-                self._seat(stream)
+                self._set_rank(stream)
         except BaseException:
             self._rank = before
             raise
 
-    def _seat(self, stream: Stream) -> None:
+    def _set_rank(self, stream: Stream) -> None:
         rank, world, job = self._rank
-        said, stream.seat = b"", None
+        said, stream.rank_reader = b"", None
         if world > 1:
             key = str(self._name), rank, world, job
             made[key] = made.get(key, 0) + 1
@@ -287,7 +287,7 @@ class Pool:
         if code:
             raise _ffi.failure(code)
         if world > 1:
-            stream.seat = ranks.Seat(rank, world, said)
+            stream.rank_reader = ranks.RankReader(rank, world, said)
 
     def ask(self, function: Callable[..., Any], *rest: Any) -> Any:
         """function(handle, ...) of some connection."""
@@ -303,8 +303,8 @@ class Pool:
         if self.closed or os.getpid() != self.first.pid:
             self.first.check()
         for stream in list(self._idle):
-            if stream.seat:
-                stream.seat.use()
+            if stream.rank_reader:
+                stream.rank_reader.use()
 
     def take(self) -> Stream:
         """A connection for an iterator, which has to give() it back."""

@@ -110,14 +110,14 @@ def job_of(job: Optional[str], name: str, world: int, number: int) -> bytes:
 SLOW = 10.0  # seconds in which another thread would have gone on
 
 
-class Seat:
-    """A rank's connection, among those that this process has for its job.
+class RankReader:
+    """The reader of a rank, among those that this process has for its job.
 
     Ranks begin together.  One whose loader is this thread's own can't begin
     while this thread waits for it.
     """
 
-    _taken: weakref.WeakValueDictionary[tuple[bytes, int], Seat] = (
+    _readers: weakref.WeakValueDictionary[tuple[bytes, int], RankReader] = (
         weakref.WeakValueDictionary()
     )
 
@@ -126,7 +126,7 @@ class Seat:
         self._thread = os.getpid(), threading.get_ident()
         self._used = False
         self._since: Optional[float] = None
-        Seat._taken[job, rank] = self
+        RankReader._readers[job, rank] = self
 
     def use(self) -> None:
         """This thread iterates that rank's loader."""
@@ -140,12 +140,14 @@ class Seat:
         if self._since is None:
             self._since = now
         for other in range(self._world):
-            seat = Seat._taken.get((self._job, other))
-            if seat is None or seat is self or seat._thread != self._thread:
+            reader = RankReader._readers.get((self._job, other))
+            if reader is None or reader is self:
                 continue
-            # Other threads may be about to take it.
+            if reader._thread != self._thread:
+                continue
+            # Other threads may be about to use it.
             if threading.active_count() > 1 and (
-                not seat._used or now - self._since < SLOW
+                not reader._used or now - self._since < SLOW
             ):
                 continue
             raise errors.from_code(
