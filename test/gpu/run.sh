@@ -381,6 +381,12 @@ part_kills()
 	edge kills
 }
 
+#: whole epochs, with batches of all sizes, and streams that end
+part_epochs()
+{
+	for_each_transport epochs once
+}
+
 #: a reader that joins, leaves, comes back, in every order
 part_joining()
 {
@@ -390,23 +396,24 @@ part_joining()
 #: batches that are kept
 part_keeping()
 {
-	for_each_transport keeping
+	for_each_transport keeping once
 }
 
 #: processes that die: several hundred contexts
 part_deaths()
 {
-	for_each_transport deaths
+	for_each_transport deaths once
 }
 
-# A long suite by the transport of its readers, so that none takes too long.
+# for_each_transport NAME [once]: a long program by the transport of its
+# readers, so that none takes too long; then what it has once.
 for_each_transport()
 {
 	local transport
 	for transport in host pinned staged staged_stored shared stored legacy \
-		legacy_stored once; do
-		measure "gpu: test_$1 $transport" env TEST_TRANSPORT=$transport \
-			"$b/test/gpu/test_$1"
+		legacy_stored "${@:2}"; do
+		measure "gpu: test_$1 $transport" env \
+			TEST_TRANSPORT="$transport" "$b/test/gpu/test_$1"
 	done
 }
 
@@ -446,7 +453,7 @@ part_soak()
 }
 
 parts='machine devices conformance probe unit consumer ways fanout torch exits
-speed trainers large kills joining keeping deaths sanitizer mps soak'
+speed trainers large kills epochs joining keeping deaths sanitizer mps soak'
 
 list_parts()
 {
