@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu.c - what GPUs cost: copying there, converting there, handing over, and
- * what the 2nd to the 8th consumer on a GPU adds.
+ * gpu.c - what GPUs cost: what the 2nd to the 8th consumer on a GPU adds, and a
+ * consumer that waits.  Copying and converting are in gpuspeed.c, handing over in
+ * gpuhandoff.c, copying beside decoding in gpuoverlap.c.
  *
  * Speeds of the hardware are measured on a real GPU only; on the simulated
  * runtime what is counted is counted all the same, and the title says so.
@@ -11,14 +12,10 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -39,10 +36,6 @@
 #define RING 512
 #define BATCH 64
 #define MAX_CONSUMERS 8
-#define MAX_ROUNDS 15
-#define STEPS (BENCH_GPU_SIMULATED ? 100 : MOST_STEPS)
-#define MOST_STEPS 1000
-#define PAUSE_NS 200000
 #define STUCK_NS (INT64_C(60) * 1000000000)
 
 static const int counts[] = { 1, 2, 4, 8 };
@@ -55,11 +48,7 @@ struct shared {
 	_Atomic uint64_t batches[MAX_CONSUMERS];
 	_Atomic uint64_t tensors; /* bytes that consumers took by themselves */
 	_Atomic int devices;
-	_Atomic uint64_t seen;
-	_Atomic int64_t stamp;
 	char name[64], why[256];
-	double copy[MAX_ROUNDS];
-	double hand[MOST_STEPS];
 };
 
 static struct shared *sh;
@@ -97,14 +86,14 @@ static void look(void)
  * A producer of nothing in particular, and consumers
  */
 
-static tsock_server *serve(uint64_t bytes, uint32_t ring, uint32_t batch)
+static tsock_server *serve(void)
 {
 	const struct tsock_field fields[] = {
 		{ .name = "image",
 		  .dtype = TSOCK_U8,
-		  .flags = bytes == IMAGE ? TSOCK_FIELD_IMAGE : 0,
-		  .ndim = bytes == IMAGE ? 3 : 1,
-		  .shape = { bytes == IMAGE ? SIDE : bytes, SIDE, 3 } },
+		  .flags = TSOCK_FIELD_IMAGE,
+		  .ndim = 3,
+		  .shape = { SIDE, SIDE, 3 } },
 		{ .name = "label", .dtype = TSOCK_I64 },
 	};
 	struct tsock_serve_opts o = TSOCK_SERVE_OPTS_INIT;
@@ -113,9 +102,9 @@ static tsock_server *serve(uint64_t bytes, uint32_t ring, uint32_t batch)
 	o.nfields = 2;
 	o.fields = fields;
 	o.epoch_len = UINT64_C(1) << 40;
-	o.ring = ring;
-	o.max_batch = batch;
-	o.join_window = ring / 4;
+	o.ring = RING;
+	o.max_batch = BATCH;
+	o.join_window = RING / 4;
 	bench_gpu_must(tsock_serve_open(stream_name, &o, &s), "serve");
 	return s;
 }
@@ -123,7 +112,7 @@ static tsock_server *serve(uint64_t bytes, uint32_t ring, uint32_t batch)
 /* Slots stay as they are: making samples is not what is measured. */
 static void produce(void)
 {
-	tsock_server *s = serve(IMAGE, RING, BATCH);
+	tsock_server *s = serve();
 	uint64_t first, made = 0;
 
 	while (!atomic_load(&sh->end)) {
@@ -359,124 +348,8 @@ static void crowds(void)
 }
 
 /* ------------------------------------------------------------------------
- * Handing over, and doing nothing
+ * Doing nothing
  */
-
-#define SMALL 1024
-
-static void receive(void)
-{
-	struct tsock_opts o = TSOCK_OPTS_INIT;
-	tsock_batch *b;
-	tsock *t;
-
-	bench_pin(0, 1);
-	o.batch_size = 1;
-	o.device = 0;
-	bench_gpu_must(tsock_open(stream_name, &o, &t), "consumer");
-	bench_gpu_must(tsock_begin(t), "begin");
-	for (int i = 0; i < STEPS + 10; i++) {
-		bench_gpu_must(tsock_next(t, -1, &b), "next");
-		if (i >= 10)
-			sh->hand[i - 10] = (double)(tsi_now_ns() -
-						    atomic_load(&sh->stamp));
-		tsock_batch_release(b);
-		atomic_fetch_add(&sh->seen, 1);
-	}
-	tsock_close(t);
-}
-
-static void give(void)
-{
-	tsock_server *s = serve(SMALL, 64, 4);
-	struct tsi_gpu_event *e;
-	tsi_gpu_stream stream;
-	void *host, *gpu;
-	uint64_t seq;
-
-	for (uint64_t i = 0; i < STEPS + 10; i++) {
-		int64_t t = tsi_now_ns();
-
-		if (tsock_serve_claim(s, 1, 20000, &seq) != 1)
-			bench_die("claim: %s", tsock_errmsg());
-		while (atomic_load(&sh->seen) < i)
-			if (tsi_now_ns() - t > STUCK_NS)
-				bench_die("the consumer got nothing");
-		for (t = tsi_now_ns(); tsi_now_ns() - t < PAUSE_NS;)
-			;
-		atomic_store(&sh->stamp, tsi_now_ns());
-		tsock_serve_commit(s, seq, 1);
-	}
-	while (atomic_load(&sh->seen) < STEPS + 10)
-		usleep(1000);
-	/* The same bytes to the GPU, and seeing that they are there. */
-	bench_gpu_must(tsi_gpu_stream_create(0, &stream), "stream");
-	bench_gpu_must(tsi_gpu_event_create(0, &e), "event");
-	bench_gpu_must(tsi_gpu_host_alloc(SMALL, &host), "memory");
-	bench_gpu_must(tsi_gpu_alloc(0, SMALL, &gpu), "memory");
-	for (int r = -1; r < MAX_ROUNDS; r++) {
-		int64_t t;
-
-		usleep(1000);
-		t = tsi_now_ns();
-		bench_gpu_must(tsi_gpu_upload(0, stream, gpu, host, SMALL),
-			       "copy");
-		bench_gpu_wait(e, stream);
-		if (r >= 0)
-			sh->copy[r] = (double)(tsi_now_ns() - t);
-	}
-	tsock_serve_close(s);
-}
-
-/* where: what else the GPU does, in the rows' names. */
-static void handoff(const char *where)
-{
-	pid_t consumer, producer;
-	double copy, all;
-	char name[64];
-
-	atomic_store(&sh->seen, 0);
-	consumer = bench_gpu_child();
-	if (consumer == 0) {
-		receive();
-		_exit(0);
-	}
-	producer = bench_gpu_child();
-	if (producer == 0) {
-		give();
-		_exit(0);
-	}
-	bench_gpu_reap(consumer, "the consumer");
-	bench_gpu_reap(producer, "the producer");
-	copy = bench_median(sh->copy, MAX_ROUNDS) / 1000;
-	all = bench_median(sh->hand, STEPS) / 1000;
-	snprintf(name, sizeof(name), "1 KiB to the GPU, seen there%s", where);
-	bench_gpu_print(name, copy, "us", NULL, 0,
-			bench_spread(sh->copy, MAX_ROUNDS));
-	snprintf(name, sizeof(name), "commit to batch in hand, p50%s", where);
-	bench_gpu_print(name, all, "us", "that copy", all / copy,
-			bench_spread(sh->hand, STEPS));
-	snprintf(name, sizeof(name), "hand-off after the copy, p50%s", where);
-	bench_gpu_print(name, all - copy, "us", NULL, 0, 0);
-	snprintf(name, sizeof(name), "commit to batch in hand, p99%s", where);
-	bench_gpu_print(name, bench_percentile(sh->hand, STEPS, 99) / 1000,
-			"us", NULL, 0, 0);
-}
-
-/* Beside a process that gives the GPU no rest. */
-static void handoff_when_busy(void)
-{
-	pid_t busy = bench_gpu_child();
-
-	if (busy == 0) {
-		bench_gpu_busy();
-		_exit(1);
-	}
-	usleep(3000000);
-	handoff(", busy");
-	kill(busy, SIGKILL);
-	waitpid(busy, NULL, 0);
-}
 
 static void idle(void)
 {
@@ -522,8 +395,7 @@ int main(void)
 	bench_head(title);
 	if (!BENCH_GPU_SIMULATED) {
 		bench_gpu_speeds();
-		handoff("");
-		handoff_when_busy();
+		bench_gpu_handoff(stream_name);
 	}
 	bench_gpu_overlap(stream_name);
 	crowds();

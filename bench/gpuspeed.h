@@ -38,6 +38,9 @@ void bench_gpu_speeds(void);
 /* Keep the GPU busy until this process is killed. */
 void bench_gpu_busy(void);
 
+/* Measure and print how long handing over takes (gpuhandoff.c). */
+void bench_gpu_handoff(const char *stream);
+
 /* Measure and print whether copies and decoding overlap (gpuoverlap.c). */
 void bench_gpu_overlap(const char *stream);
 
