@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * gpu.c - what GPUs cost: what the 2nd to the 8th consumer on a GPU adds, and a
- * consumer that waits.  Copying and converting are in gpuspeed.c, handing over in
- * gpuhandoff.c, copying beside decoding in gpuoverlap.c.
+ * consumer that waits.  Copying and converting are in gpuspeed.c, handing over
+ * is in gpuhandoff.c, copying beside decoding in gpuoverlap.c.
  *
  * Speeds of the hardware are measured on a real GPU only; on the simulated
  * runtime what is counted is counted all the same, and the title says so.

@@ -2,8 +2,8 @@
 /*
  * jpeg.c - the operations of a JPEG decoder: which of two decoders has a file.
  *
- * Files that jpeg_direct.h takes are decoded without libjpeg, as far as they are
- * undamaged; all else is libjpeg's (jpeg_turbo.h).
+ * Files that jpeg_direct.h takes are decoded without libjpeg, as far as they
+ * are undamaged; all else is libjpeg's (jpeg_turbo.h).
  */
 #include "image/jpeg.h"
 
