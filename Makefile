@@ -358,7 +358,7 @@ check-wheel:		## the wheel by pip, and in a root that has only Python
 
 lint:			## shellcheck, codespell and clang's static analyser
 	@test/setup.sh check
-	@+test/run.sh lint
+	@+ANALYZER_NODES=225000 test/run.sh lint
 
 bench: bench-all	## every benchmark; JSON=FILE for machines
 
@@ -435,11 +435,19 @@ $(O)/%.o: %.c $(O)/flags
 	$(compile)
 endif
 
+# The states that the analyser looks at in a function before it gives up.
+ANALYZER_NODES ?= 225000
+
+$(B)/analyzed/flags: FORCE
+	@$(call note,$(ANALYZER_NODES))
+
 # Anew when the object is new: that knows which headers it was made of.
-$(B)/analyzed/%.log: %.c $(B)/obj/%.o test/analyzer.h
+$(B)/analyzed/%.log: %.c $(B)/obj/%.o test/analyzer.h $(B)/analyzed/flags
 	@mkdir -p $(@D)
 	$(call say,ANALYZE,$<)
 	$(Q)clang --analyze -Xanalyzer -analyzer-output=text \
+		-Xanalyzer -analyzer-config \
+		-Xanalyzer max-nodes=$(ANALYZER_NODES) \
 		$(call includes,$<) \
 		$(PKGFLAGS) $(OURS) $(CPPFLAGS) $(CFLAGS) \
 		$(if $(filter %/err.c,$<),,-include test/analyzer.h) \
