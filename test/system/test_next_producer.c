@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_next_producer.c - a reader whose producer died, step by step: what it is
+ * given and told until there is a next one, and which one it goes on with.
+ */
+#include "test/lib/next_producer.h"
+
+static tsock *begin_with(const struct source *src, uint32_t rejoin_ms)
+{
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	tsock *t;
+
+	o.batch_size = 16;
+	o.timeout_ms = 60000;
+	o.rejoin_ms = rejoin_ms;
+	assert_int_equal(tsock_open(src->name, &o, &t), 0);
+	assert_int_equal(tsock_begin(t), 0);
+	return t;
+}
+
+/* All that is there is given; then what? */
+static int read_until_it_fails(tsock *t, uint64_t *next)
+{
+	tsock_batch *b;
+	int err;
+
+	while ((err = tsock_next(t, -1, &b)) == 0) {
+		assert_int_equal(tsock_batch_seq(b), *next);
+		*next += tsock_batch_count(b);
+		tsock_batch_release(b);
+	}
+	return err;
+}
+
+static void
+what_is_published_is_given_and_then_an_error_with_the_time(void **state)
+{
+	struct source src = restart_source("alone");
+	pid_t producer = start_producer(&src);
+	tsock *t = begin_with(&src, 400);
+	uint64_t next = 0;
+
+	(void)state;
+	while (stats_of("alone").head < 256)
+		pause_us(5000);
+	kill_and_reap(producer);
+	assert_int_equal(read_until_it_fails(t, &next), TSOCK_ELOST);
+	assert_int_equal(next, 256);
+	assert_non_null(strstr(tsock_errmsg(), "within 0.4 s"));
+	/* The handle is as good as after tsock_leave(). */
+	assert_int_equal(tsock_next(t, 0, &(tsock_batch *){ NULL }),
+			 TSOCK_EARG);
+	tsock_close(t);
+}
+
+static void who_does_not_want_to_wait_is_told_at_once(void **state)
+{
+	struct source src = restart_source("hasty");
+	pid_t producer = start_producer(&src);
+	tsock *t = begin_with(&src, 0);
+	uint64_t next = 0;
+
+	(void)state;
+	kill_and_reap(producer);
+	assert_int_equal(read_until_it_fails(t, &next), TSOCK_ELOST);
+	assert_non_null(strstr(tsock_errmsg(), "died"));
+	tsock_close(t);
+}
+
+static void another_stream_is_refused_with_the_difference(void **state)
+{
+	struct source src = restart_source("other");
+	struct source other = restart_source("other");
+	struct next_producer another;
+	pid_t producer;
+	uint64_t next = 0;
+	tsock *t;
+
+	(void)state;
+	other.identity = "kind=test\nseed=2\n";
+	another = prepare_next(other);
+	producer = start_producer(&src);
+	t = begin_with(&src, 60000);
+	kill_and_reap(producer);
+	producer = begin_next(&another);
+	assert_int_equal(read_until_it_fails(t, &next), TSOCK_ELOST);
+	assert_non_null(strstr(tsock_errmsg(), "seed was 1 and is 2"));
+	tsock_close(t);
+	kill_and_reap(producer);
+}
+
+/* A call ends at its own time, and the next one waits on. */
+static void a_call_waits_no_longer_than_it_may(void **state)
+{
+	struct source src = restart_source("patient");
+	struct next_producer another = prepare_next(src);
+	pid_t producer = start_producer(&src);
+	tsock *t = begin_with(&src, 60000);
+	uint64_t next = 0, start, samples;
+	tsock_batch *b;
+	int err;
+
+	(void)state;
+	kill_and_reap(producer);
+	while ((err = tsock_next(t, 20, &b)) == 0) {
+		next += tsock_batch_count(b);
+		tsock_batch_release(b);
+	}
+	assert_int_equal(err, TSOCK_EAGAIN);
+	assert_int_equal(tsock_lost(t), 1);
+	assert_int_equal(tsock_position(t, &start, &samples), 0);
+	assert_int_equal(start + samples, next);
+	assert_int_equal(tsock_skip(t, 64), 0);
+	producer = begin_next(&another);
+	while ((err = tsock_next(t, 0, &b)) == TSOCK_EAGAIN)
+		;
+	assert_int_equal(err, 0);
+	assert_int_equal(tsock_lost(t), 0);
+	assert_int_equal(tsock_batch_seq(b), next + 64);
+	check_batch(&(struct reader){ .src = &src, .batch = 16 }, b, 0);
+	tsock_batch_release(b);
+	tsock_close(t);
+	kill_and_reap(producer);
+}
+
+/* The next producer is asked for the part that the epoch was begun with. */
+static void a_rank_is_not_told_while_a_producer_is_awaited(void **state)
+{
+	const uint8_t job[TSOCK_JOB] = { 1 };
+	struct source src = restart_source("ranked");
+	pid_t producer = start_producer(&src);
+	tsock *t = begin_with(&src, 60000);
+	tsock_batch *b;
+	int err;
+
+	(void)state;
+	kill_and_reap(producer);
+	while ((err = tsock_next(t, 20, &b)) == 0)
+		tsock_batch_release(b);
+	assert_int_equal(err, TSOCK_EAGAIN);
+	assert_int_equal(tsock_set_rank(t, 1, 2, job), TSOCK_EARG);
+	assert_non_null(strstr(tsock_errmsg(), "waits for the next producer"));
+	tsock_leave(t);
+	assert_int_equal(tsock_set_rank(t, 0, 2, job), 0);
+	/* An epoch that isn't begun yet, for the same reason. */
+	assert_int_equal(tsock_begin_timed(t, 20), TSOCK_EAGAIN);
+	assert_int_equal(tsock_set_rank(t, 0, 1, NULL), TSOCK_EARG);
+	tsock_leave(t);
+	assert_int_equal(tsock_set_rank(t, 0, 1, NULL), 0);
+	tsock_close(t);
+}
+
+#define FEW 96 /* samples; a reader may hold the first of them, and read all */
+
+static void make_few(tsock_server *s, const struct source *src)
+{
+	uint64_t first;
+
+	while (tsock_serve_claim(s, 1, -1, &first) == 1 && first < FEW) {
+		write_sample(s, src, first);
+		tsock_serve_commit(s, first, 1);
+	}
+	for (;;)
+		pause();
+}
+
+/* They hold nobody up: their ring is nobody's any more. */
+static void batches_of_the_dead_one_are_kept_as_long_as_wanted(void **state)
+{
+	struct source src = restart_source("kept");
+	struct reader me = { .src = &src, .batch = 16 };
+	struct next_producer another = prepare_next(src);
+	tsock_batch *held[4], *b;
+	pid_t producer;
+	tsock *t;
+
+	(void)state;
+	src.served = make_few;
+	producer = start_producer(&src);
+	t = begin_with(&src, 60000);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(tsock_next(t, 60000, &held[i]), 0);
+	kill_and_reap(producer);
+	producer = begin_next(&another);
+	for (uint64_t next = 64; next < 1600; next += 16) {
+		assert_int_equal(tsock_next(t, 60000, &b), 0);
+		assert_int_equal(tsock_batch_seq(b), next);
+		check_batch(&me, b, 0);
+		tsock_batch_release(b);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(tsock_batch_seq(held[i]), 16 * i);
+		check_batch(&me, held[i], 0);
+		tsock_batch_release(held[i]);
+	}
+	tsock_close(t);
+	kill_and_reap(producer);
+}
+
+static void nothing_is_left_when_nobody_reads(void **state)
+{
+	struct source src = restart_source("tidy");
+	struct reader r = { .src = &src, .batch = 16, .epochs = 2 };
+	char path[256];
+	pid_t producer, pid;
+
+	(void)state;
+	src.epochs = 1;
+	snprintf(path, sizeof(path), "%s/tidy.readers", getenv("TSOCK_DIR"));
+	producer = start_producer(&src);
+	pid = start_reader(&r);
+	assert_int_equal(ended(pid), 0);
+	assert_int_equal(ended(producer), 0);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			what_is_published_is_given_and_then_an_error_with_the_time),
+		cmocka_unit_test(who_does_not_want_to_wait_is_told_at_once),
+		cmocka_unit_test(another_stream_is_refused_with_the_difference),
+		cmocka_unit_test(a_call_waits_no_longer_than_it_may),
+		cmocka_unit_test(
+			a_rank_is_not_told_while_a_producer_is_awaited),
+		cmocka_unit_test(
+			batches_of_the_dead_one_are_kept_as_long_as_wanted),
+		cmocka_unit_test(nothing_is_left_when_nobody_reads),
+	};
+
+	own_folder();
+	return cmocka_run_group_tests_name("next producer", tests, NULL,
+					   end_children);
+}
