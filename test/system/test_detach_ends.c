@@ -4,6 +4,7 @@
  * ends, while one of its readers is detached.
  */
 #include "test/lib/detached_reader.h"
+#include "test/lib/next_producer.h"
 
 static void who_is_detached_goes_on_with_the_next_producer(void **state)
 {
@@ -11,18 +12,13 @@ static void who_is_detached_goes_on_with_the_next_producer(void **state)
 	struct reader r = { .src = &src, .batch = 16 };
 	struct reader me = { .src = &src, .batch = 16 };
 	struct trail w = { 0 };
-	struct source again;
-	pid_t producer, next, pid;
-	int go[2];
+	struct next_producer next;
+	pid_t producer, pid;
 	tsock *t;
 
 	(void)state;
 	src.identity = "source=detached";
-	again = src;
-	/* Forked before this process has threads. */
-	assert_int_equal(pipe(go), 0);
-	again.go = go[0];
-	next = start_producer(&again);
+	next = prepare_next(src);
 	producer = start_producer(&src);
 	pid = start_stopping(&r, 1, true);
 	t = connect_reader(&me);
@@ -30,16 +26,14 @@ static void who_is_detached_goes_on_with_the_next_producer(void **state)
 	read_ahead(t, &me, &w, 64 * 6);
 	assert_int_equal(stats_of("restart").detached, 1);
 	kill_and_reap(producer);
-	assert_int_equal(write(go[1], "", 1), 1);
-	close(go[0]);
-	close(go[1]);
+	producer = begin_next(&next);
 	/* It isn't waited for. */
 	read_ahead(t, &me, &w, 64 * 3);
 	assert_int_equal(w.missed, 0);
 	kill(pid, SIGCONT);
 	read_until_ended(t, &me, &w, pid);
 	tsock_close(t);
-	kill_and_reap(next);
+	kill_and_reap(producer);
 }
 
 static pid_t start_outlived(const struct reader *r)
