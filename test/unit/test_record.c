@@ -6,12 +6,14 @@
 #include "serve/record.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -273,6 +275,50 @@ static void a_slow_record_holds_up_no_worker(void **state)
 	sem_destroy(&may_go);
 }
 
+/* How many rows a record's file has; each is written in one piece. */
+static unsigned rows_in_file(const char *path)
+{
+	static struct tsi_record_row row[TSI_RECORD_ROWS];
+	unsigned n = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, row, sizeof(row), 64), sizeof(row));
+	close(fd);
+	for (unsigned i = 0; i < TSI_RECORD_ROWS; i++)
+		n += row[i].used;
+	return n;
+}
+
+/* The next producer would wait for a reader that left. */
+static void who_leaves_is_not_in_the_record_any_more(void **state)
+{
+	struct tsock_serve_opts o = inproc_opts(200);
+	struct inproc st;
+	char path[TSI_RECORD_PATH];
+	unsigned looks = 0;
+	tsock *t;
+
+	(void)state;
+	o.resumable = 1;
+	o.identity = "made=up";
+	snprintf(path, sizeof(path), "%s/unit.readers", getenv("TSOCK_DIR"));
+	/* Nobody else is in it. */
+	unlink(path);
+	inproc_serve(&st, &o);
+	t = inproc_join(8, 0);
+	assert_int_equal(tsock_begin(t), 0);
+	assert_true(rows_in_file(path) > 0);
+	tsock_leave(t);
+	/* What has changed is written by the server's thread. */
+	while (rows_in_file(path) > 0) {
+		assert_true(looks++ < PATIENCE_S * 500);
+		usleep(1000);
+	}
+	tsock_close(t);
+	inproc_stop(&st);
+}
+
 /* As if a bit of the file were wrong: no stream comes to such a sample. */
 static void a_mark_that_cannot_be_takes_the_stream_nowhere(void **state)
 {
@@ -313,6 +359,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_makes_no_sense_is_as_good_as_none),
 		cmocka_unit_test(it_has_one_size_however_many_read),
 		cmocka_unit_test(a_slow_record_holds_up_no_worker),
+		cmocka_unit_test(who_leaves_is_not_in_the_record_any_more),
 		cmocka_unit_test(
 			a_mark_that_cannot_be_takes_the_stream_nowhere),
 	};
