@@ -54,7 +54,7 @@ struct tsi_backend_ops {
 
 	/*
 	 * Any.  Nobody looks at the batch any more: the last call before the
-	 * next place().  Doesn't block and can't fail.
+	 * next place().  Doesn't block and can't fail.  NULL: nothing to do.
 	 */
 	void (*clear)(struct tsi_backend *k, struct tsi_placement *p);
 
@@ -153,7 +153,8 @@ static inline void tsi_backend_turn(struct tsi_backend *k, unsigned half,
 static inline void tsi_backend_clear(struct tsi_backend *k,
 				     struct tsi_placement *p)
 {
-	k->ops->clear(k, p);
+	if (k->ops->clear)
+		k->ops->clear(k, p);
 }
 
 static inline int tsi_backend_make_private(struct tsi_backend *k,

@@ -69,6 +69,8 @@ static int place(struct tsi_backend *k, uint64_t first, uint64_t count,
 	struct tsi_gpu_backend *g = gpu_of(k);
 	int err;
 
+	/* Those that read the batch that it was before. */
+	tsi_stream_events_reset(&p->gpu->events);
 	if (g->import) {
 		p->count = count;
 		p->own = false;
@@ -87,12 +89,6 @@ static int place(struct tsi_backend *k, uint64_t first, uint64_t count,
 static void turn(struct tsi_backend *k, unsigned half, uint64_t since)
 {
 	tsi_mapping_turn(&gpu_of(k)->mapping, half, since);
-}
-
-static void clear(struct tsi_backend *k, struct tsi_placement *p)
-{
-	(void)k;
-	tsi_stream_events_reset(&p->gpu->events);
 }
 
 static bool in_use(struct tsi_backend *k, struct tsi_placement *p)
@@ -197,7 +193,6 @@ static const struct tsi_backend_ops ops = {
 	.discard = discard,
 	.place = place,
 	.turn = turn,
-	.clear = clear,
 	.make_room = make_room,
 	.in_use = in_use,
 	.defer = defer,
