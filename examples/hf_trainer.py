@@ -10,6 +10,7 @@ job starts the two producers; others on the same DIR read along.
 
 import os
 import sys
+from typing import Any, Literal
 
 import transformers
 
@@ -18,7 +19,7 @@ import tsock
 root = os.path.abspath(sys.argv[1])
 
 
-def loader(split, **ranks):
+def loader(split: Literal["train", "val"], **ranks: Any) -> tsock.DataLoader:
     return tsock.DataLoader(
         "%s-%s" % (os.path.basename(root), split),
         batch_size=32,
@@ -31,15 +32,15 @@ def loader(split, **ranks):
 
 
 class Trainer(transformers.Trainer):
-    def get_train_dataloader(self):
+    def get_train_dataloader(self) -> Any:
         return train
 
     # All of it on every rank: the Trainer gathers tensors of equal sizes.
-    def get_eval_dataloader(self, eval_dataset=None):
+    def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
         return val
 
 
-def accuracy(predictions):
+def accuracy(predictions: transformers.EvalPrediction) -> dict[str, float]:
     found = predictions.predictions.argmax(1) == predictions.label_ids
     return {"accuracy": float(found.mean())}
 

@@ -15,6 +15,7 @@ import struct
 import sys
 import tempfile
 import zlib
+from typing import Any, Callable, Iterable
 
 import torch
 
@@ -23,10 +24,12 @@ import tsock
 SIZE = 32
 
 
-def png(width, height, pixel):
+def png(
+    width: int, height: int, pixel: Callable[[int, int], Iterable[int]]
+) -> bytes:
     """A PNG file of RGB pixels; pixel(x, y) gives three bytes."""
 
-    def chunk(kind, data):
+    def chunk(kind: bytes, data: bytes) -> bytes:
         body = kind + data
         return struct.pack(">I", len(data)) + body + struct.pack(
             ">I", zlib.crc32(body)
@@ -45,14 +48,14 @@ def png(width, height, pixel):
     )
 
 
-def make_images(root, each=60):
+def make_images(root: str, each: int = 60) -> None:
     """Noise in three classes, each of which has more of one colour."""
     draw = random.Random(1)
     for label, name in enumerate(("red", "green", "blue")):
         os.mkdir(os.path.join(root, name))
         for i in range(each):
 
-            def pixel(x, y):
+            def pixel(x: int, y: int) -> list[int]:
                 found = [draw.randrange(150) for _ in range(3)]
                 found[label] += draw.randrange(100)
                 return found
@@ -61,14 +64,14 @@ def make_images(root, each=60):
                 f.write(png(40, 40, pixel))
 
 
-def folds_of(length, folds):
+def folds_of(length: int, folds: int) -> list[list[int]]:
     """Each sample in one of so many folds, by chance."""
     order = list(range(length))
     random.Random(1).shuffle(order)
     return [sorted(order[k::folds]) for k in range(folds)]
 
 
-def job(k, folds, epochs):
+def job(k: int, folds: int, epochs: int) -> None:
     """Train on all folds but one, and validate on that."""
     torch.manual_seed(k)
     torch.set_num_threads(1)
@@ -105,12 +108,15 @@ def job(k, folds, epochs):
     )
 
 
-def main(root, folds, epochs):
-    common = dict(dataset="imagefolder", root=root, size=SIZE)
-    with tsock.Producer(
-        name="kfold", min_consumers=folds, **common
-    ), tsock.Producer(
-        name="kfold-eval", preset="eval", resize=SIZE, **common
+def producer(root: str, name: str, **options: Any) -> tsock.Producer:
+    return tsock.Producer(
+        name=name, dataset="imagefolder", root=root, size=SIZE, **options
+    )
+
+
+def main(root: str, folds: int, epochs: int) -> bool:
+    with producer(root, "kfold", min_consumers=folds), producer(
+        root, "kfold-eval", preset="eval", resize=SIZE
     ):
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["torch"])  # imported once

@@ -10,6 +10,7 @@ and more are as many processes that share every epoch.
 
 import os
 import sys
+from typing import Literal
 
 import lightning
 import torch
@@ -20,11 +21,11 @@ import tsock
 class Images(lightning.LightningDataModule):
     """Loaders are made when Lightning asks: then ranks know each other."""
 
-    def __init__(self, root):
+    def __init__(self, root: str) -> None:
         super().__init__()
         self.root = os.path.abspath(root)
 
-    def loader(self, split):
+    def loader(self, split: Literal["train", "val"]) -> tsock.DataLoader:
         return tsock.DataLoader(
             "%s-%s" % (os.path.basename(self.root), split),
             batch_size=32,
@@ -33,15 +34,15 @@ class Images(lightning.LightningDataModule):
             split=split,
         )
 
-    def train_dataloader(self):
+    def train_dataloader(self) -> tsock.DataLoader:
         return self.loader("train")
 
-    def val_dataloader(self):
+    def val_dataloader(self) -> tsock.DataLoader:
         return self.loader("val")
 
 
 class Classifier(lightning.LightningModule):
-    def __init__(self, classes):
+    def __init__(self, classes: int) -> None:
         super().__init__()
         self.layers = torch.nn.Sequential(
             torch.nn.Conv2d(3, 32, 7, stride=4),
@@ -53,16 +54,16 @@ class Classifier(lightning.LightningModule):
             torch.nn.Linear(64, classes),
         )
 
-    def training_step(self, batch, _):
+    def training_step(self, batch: list[torch.Tensor], _: int) -> torch.Tensor:
         images, labels = batch
         return torch.nn.functional.cross_entropy(self.layers(images), labels)
 
-    def validation_step(self, batch, _):
+    def validation_step(self, batch: list[torch.Tensor], _: int) -> None:
         images, labels = batch
         right = (self.layers(images).argmax(1) == labels).float().mean()
         self.log("accuracy", right, batch_size=len(labels), sync_dist=True)
 
-    def configure_optimizers(self):
+    def configure_optimizers(self) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.parameters(), 1e-3)
 
 

@@ -11,19 +11,20 @@ the number of jobs; each job takes batches of its own size.
 
 import math
 import sys
+from typing import Any
 
 import torch
 
 import tsock
 
 
-class Tones(torch.utils.data.Dataset):
+class Tones(torch.utils.data.Dataset[dict[str, Any]]):
     rate, samples = 8000, 4000
 
-    def __len__(self):
+    def __len__(self) -> int:
         return 600
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> dict[str, Any]:
         pitch = 220.0 * 2 ** (index % 24 / 12)
         time = torch.arange(self.samples) / self.rate
         wave = torch.sin(2 * math.pi * pitch * time)
@@ -35,7 +36,7 @@ class Tones(torch.utils.data.Dataset):
         }
 
 
-def serve(name, epochs):
+def serve(name: str, epochs: int) -> None:
     loader = torch.utils.data.DataLoader(
         Tones(), batch_size=32, shuffle=True, num_workers=2
     )
@@ -48,7 +49,7 @@ def serve(name, epochs):
     )
 
 
-def train(name, batch_size):
+def train(name: str, batch_size: int) -> None:
     loader = tsock.DataLoader(name, batch_size)
     while True:
         seen = set()
@@ -58,7 +59,7 @@ def train(name, batch_size):
                 assert batch["name"][0] == "tone %d" % batch["index"][0]
         except tsock.StreamEnded:
             return
-        print("epoch %d: %d tones" % (loader.epoch, len(seen)))
+        print("epoch %s: %d tones" % (loader.epoch, len(seen)))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ jobs could be started by hand, at different times, or by a scheduler.
 
 import multiprocessing
 import sys
+from multiprocessing.queues import SimpleQueue
 
 import torch
 
@@ -19,7 +20,12 @@ import tsock
 RATES = (0.001, 0.01, 0.1, 1.0)
 
 
-def job(root, rate, epochs, results):
+def job(
+    root: str,
+    rate: float,
+    epochs: int,
+    results: SimpleQueue[tuple[float, float]],
+) -> None:
     torch.manual_seed(0)  # all begin with the same model
     torch.set_num_threads(1)
     loader = tsock.DataLoader(
@@ -43,10 +49,10 @@ def job(root, rate, epochs, results):
     results.put((rate, total / len(loader)))
 
 
-def main(root, epochs):
+def main(root: str, epochs: int) -> bool:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torch"])  # imported once
-    results = context.SimpleQueue()
+    results: SimpleQueue[tuple[float, float]] = context.SimpleQueue()
     jobs = [
         context.Process(target=job, args=(root, rate, epochs, results))
         for rate in RATES
@@ -55,14 +61,14 @@ def main(root, epochs):
         process.start()
     for process in jobs:
         process.join()
-    found = {}
+    found: dict[float, float] = {}
     while not results.empty():
         rate, loss = results.get()
         found[rate] = loss
     for rate in RATES:
         print("lr %g: loss %s" % (rate, found.get(rate, "unknown")))
     if found:
-        print("best: lr %g" % min(found, key=found.get))
+        print("best: lr %g" % min(found, key=lambda rate: found[rate]))
     return len(found) < len(RATES)
 
 

@@ -23,4 +23,4 @@ for _ in range(int(sys.argv[2]) if len(sys.argv) > 2 else 1):
         sgd.zero_grad()
         loss.backward()
         sgd.step()
-    print("epoch %d: last loss %.4f" % (loader.epoch, loss.item()))
+    print("epoch %s: last loss %.4f" % (loader.epoch, loss.item()))

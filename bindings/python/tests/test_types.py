@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Annotations: mypy --strict on the package, and on what users write."""
 
+import glob
 import importlib.util
 import os
 import shutil
@@ -96,6 +97,23 @@ def test_what_users_write_is_clean_and_what_is_wrong_is_found(tmp_path):
         if ": error: " in line
     }
     assert lines == {4, 5, 6, 7, 8}, done.stdout
+
+
+def test_examples_are_clean(tmp_path):
+    """What users copy; frameworks are not read, which would take a minute.
+
+    (Where torch is read, its own backward() is the one untyped call.)
+    """
+    (tmp_path / "mypy.ini").write_text(
+        "[mypy]\n"
+        "[mypy-torch.*,lightning.*,transformers.*]\n"
+        "follow_imports = skip\n"
+        "ignore_missing_imports = true\n"
+    )
+    examples = sorted(glob.glob(os.path.join(CHECKOUT, "examples", "*.py")))
+    assert examples
+    done = mypy("--allow-subclassing-any", *examples, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_package_says_that_it_is_annotated():
