@@ -19,10 +19,10 @@ from .. import _ffi, arguments, errors, identity
 from ..keywords import helpful
 from ..launch import served_here
 from ..streams import stats_dict
-from . import feed
 from .copiers import Copiers, Gone, Handle
 from .feed import Feed
 from .fixed import FixedSchema
+from .options import Options, ring_of
 from .ragged import RaggedSchema
 from .watch import Watch
 
@@ -30,7 +30,6 @@ _lib = _ffi.lib
 
 MOST_TEXT = 4000  # bytes of what consumers are told of a failure
 _LINGER = 5.0  # seconds for those who are connected to hear of it
-_MIB = 1 << 20
 
 _running: weakref.WeakSet[Server] = weakref.WeakSet()
 
@@ -41,33 +40,6 @@ def _close_all() -> None:
 
 
 atexit.register(_close_all)
-
-
-class _Options:
-    """What serve() was given, checked."""
-
-    def __init__(self, **given: Any) -> None:
-        for what, value in given.items():
-            least = 0 if what == "epochs" else 1
-            if value is not None and (
-                isinstance(value, bool)
-                or not hasattr(value, "__index__")
-                or value.__index__() < least
-            ):
-                raise ValueError(
-                    "%s %r: it is a whole number, %d or more"
-                    % (what, value, least)
-                )
-        self.length: Optional[int] = given["length"]
-        self.ring: Optional[int] = given["ring"]
-        self.join_window: Optional[int] = given["join_window"]
-        self.max_batch: Optional[int] = given["max_batch"]
-        self.epochs: int = given["epochs"] or 0
-        self.string_bytes: int = given["string_bytes"]
-        self.batch_bytes: Optional[int] = given["batch_bytes"]
-        self.min_consumers: int = given["min_consumers"]
-        cpus = len(os.sched_getaffinity(0))
-        self.threads: int = given["threads"] or max(1, min(4, cpus // 2))
 
 
 def _function(what: str, value: Any) -> Any:
@@ -101,21 +73,6 @@ def describe(error: BaseException) -> str:
     return head + "\n" + whole
 
 
-def _ring(o: _Options, schema: Any, ragged: bool) -> tuple[int, int]:
-    """(samples in the ring, the largest batch), where nothing was said."""
-    each = max(1, schema.row_bytes)
-    if ragged:
-        return o.ring or max(4, min(64, 256 * _MIB // each)), 1
-    own = schema.batch_size
-    largest = o.max_batch
-    if not largest:
-        largest = max(2 * own, min(512, 64 * _MIB // each))
-        if o.ring:
-            largest = min(largest, max(own, o.ring // 4))
-    usual = max(8 * own, min(2048, 256 * _MIB // each))
-    return o.ring or max(usual, 4 * largest), largest
-
-
 def _classes(loader: Any) -> list[bytes]:
     found = getattr(getattr(loader, "dataset", None), "classes", None)
     if isinstance(found, (list, tuple)):
@@ -131,7 +88,7 @@ class Server:
         self,
         loader: Any,
         name: Union[str, os.PathLike[str]],
-        options: _Options,
+        options: Options,
         prepare: Callable[[Any], Any],
         ragged: bool,
         unpack: Any,
@@ -181,7 +138,7 @@ class Server:
         self._watch.start()
 
     def _open(
-        self, loader: Any, o: _Options, schema: Any, ragged: bool, unpack: Any
+        self, loader: Any, o: Options, schema: Any, ragged: bool, unpack: Any
     ) -> int:
         fields = schema.fields()
         opts = _ffi.ServeOpts()
@@ -189,7 +146,7 @@ class Server:
         opts.fields = (_ffi.Field * len(fields))(*fields)
         opts.epoch_len = self._feed.length
         opts.epochs = o.epochs
-        opts.ring, opts.max_batch = _ring(o, schema, ragged)
+        opts.ring, opts.max_batch = ring_of(o, schema, ragged)
         opts.join_window = o.join_window or 0
         opts.min_consumers = o.min_consumers
         sampler = getattr(loader, "sampler", None)
@@ -454,7 +411,7 @@ def serve(
             "it is a data set, give torch.utils.data.DataLoader(it, ...)"
             % type(loader).__qualname__
         )
-    options = _Options(
+    options = Options(
         length=length,
         ring=ring,
         max_batch=max_batch,

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""The numbers that tsock.serve() is given, and the ring that they make."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Optional
+
+_MIB = 1 << 20
+
+
+class Options:
+    """What serve() was given, checked."""
+
+    def __init__(self, **given: Any) -> None:
+        for what, value in given.items():
+            least = 0 if what == "epochs" else 1
+            if value is not None and (
+                isinstance(value, bool)
+                or not hasattr(value, "__index__")
+                or value.__index__() < least
+            ):
+                raise ValueError(
+                    "%s %r: it is a whole number, %d or more"
+                    % (what, value, least)
+                )
+        self.length: Optional[int] = given["length"]
+        self.ring: Optional[int] = given["ring"]
+        self.join_window: Optional[int] = given["join_window"]
+        self.max_batch: Optional[int] = given["max_batch"]
+        self.epochs: int = given["epochs"] or 0
+        self.string_bytes: int = given["string_bytes"]
+        self.batch_bytes: Optional[int] = given["batch_bytes"]
+        self.min_consumers: int = given["min_consumers"]
+        cpus = len(os.sched_getaffinity(0))
+        self.threads: int = given["threads"] or max(1, min(4, cpus // 2))
+
+
+def ring_of(o: Options, schema: Any, ragged: bool) -> tuple[int, int]:
+    """(samples in the ring, the largest batch), where nothing was said."""
+    each = max(1, schema.row_bytes)
+    if ragged:
+        return o.ring or max(4, min(64, 256 * _MIB // each)), 1
+    own = schema.batch_size
+    largest = o.max_batch
+    if not largest:
+        largest = max(2 * own, min(512, 64 * _MIB // each))
+        if o.ring:
+            largest = min(largest, max(own, o.ring // 4))
+    usual = max(8 * own, min(2048, 256 * _MIB // each))
+    return o.ring or max(usual, 4 * largest), largest
