@@ -422,8 +422,8 @@ class DataLoader:
         nobody else reads, the stream is moved there, ahead or back ("moved").
         Beside others it is waited for ("awaited"), or, where the stream has
         gone past it, next() raises CannotResume, and iterating again begins a
-        new epoch.  A stream of tsock.serve() goes on in the epochs that it
-        still holds from the start, and is never moved back.
+        new epoch.  A stream of tsock.serve() without identity= goes on in the
+        epochs that it still holds from the start, and is never moved back.
         """
         self._progress.load_state_dict(state_dict)
 

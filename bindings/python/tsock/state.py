@@ -17,7 +17,16 @@ VERSION = 1
 # No stream has a sample of that number: C's numbers have 64 bits.
 _END = 1 << 62
 # Of what a stream says about itself: what decides which sample is where.
-_ORDER = ("samples", "files", "order", "seed", "segments", "shard")
+_ORDER = (
+    "samples",
+    "files",
+    "order",
+    "seed",
+    "segments",
+    "shard",
+    "identity",  # of tsock.serve(), as the next one
+    "its first batch's checksum",
+)
 
 
 def order_of(about: About) -> dict[str, str]:

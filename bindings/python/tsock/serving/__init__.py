@@ -6,6 +6,7 @@ copied once, straight into the ring that every consumer of the stream reads.
 
     server      serve() and its Server: the thread that iterates the loader
     options     the numbers that it is given, and the ring that they make
+    promise     what identity= promises, and says to consumers
     feed        the loader's batches, by their place in the stream
     watch       the thread that notices when the loader hangs
     fixed       batches of fixed shapes: each row is a sample of the ring

@@ -4,7 +4,9 @@
 The loader is iterated once for each epoch, and what is served of it goes by
 sequence number: sample number s is in epoch s // length.  Where a stream leaps
 ahead (nobody reads the rest of an epoch any more) what lies between is left
-out.
+out.  A stream that keeps its identity may also begin in the middle of an epoch,
+and go back: that epoch is iterated from its first batch, and what comes before
+is dropped.
 """
 
 from __future__ import annotations
@@ -45,10 +47,10 @@ def sized(value: Any) -> Optional[int]:
         return None
 
 
-def set_epoch(loader: Any, epoch: int) -> None:
-    """Tell everything that shuffles which epoch begins."""
+def listeners(loader: Any) -> list[Any]:
+    """What of a loader has a set_epoch(), each once."""
     batches = getattr(loader, "batch_sampler", None)
-    told: list[Any] = []
+    looked_at: list[Any] = []
     for each in (
         getattr(loader, "dataset", None),
         getattr(loader, "sampler", None),
@@ -56,11 +58,20 @@ def set_epoch(loader: Any, epoch: int) -> None:
         getattr(batches, "sampler", None),
         loader,
     ):
-        if each is None or any(each is other for other in told):
+        if each is None or any(each is other for other in looked_at):
             continue
-        told.append(each)
-        if callable(getattr(each, "set_epoch", None)):
-            each.set_epoch(epoch)
+        looked_at.append(each)
+    return [
+        each
+        for each in looked_at
+        if callable(getattr(each, "set_epoch", None))
+    ]
+
+
+def set_epoch(loader: Any, epoch: int) -> None:
+    """Tell everything that shuffles which epoch begins."""
+    for each in listeners(loader):
+        each.set_epoch(epoch)
 
 
 def length_of(loader: Any, rows_of_first: int, ragged: bool) -> int:
@@ -113,7 +124,7 @@ class Feed:
         self._prepare = prepare  # transform and pack
         self._iterator: Optional[Iterator[Any]] = None
         self._schema: Any = None  # of fixed.py, or ragged.py
-        self._is_once = False  # the loader is its own iterator
+        self.is_once = False  # the loader is its own iterator
         self.length = 0
         self._counted = False  # by a pass over the loader
         self._measure: Callable[[], Optional[int]] = lambda: None
@@ -146,7 +157,7 @@ class Feed:
         if length is not None:
             self.length = length
             return
-        if sized(self._loader) is None and not self._is_once:
+        if sized(self._loader) is None and not self.is_once:
             self._count()
             return
         first = schema.batch_size
@@ -193,8 +204,11 @@ class Feed:
             )
 
     def at(self, seq: int) -> Batch:
-        """The batch that holds sample seq, which is never before the last."""
+        """The batch that holds sample seq."""
         batch = self._batch
+        if batch is not None and seq < batch.first:
+            self._begin(seq // self.length)
+            batch = None
         while batch is None or not batch.first <= seq < batch.end:
             if seq // self.length != self.epoch:
                 self._begin(seq // self.length)
@@ -233,7 +247,7 @@ class Feed:
         if not hasattr(source, "__iter__") and callable(source):
             source = source()
         self._iterator = iter(source)
-        self._is_once = self._iterator is self._loader
+        self.is_once = self._iterator is self._loader
         self.epoch = epoch
         self._position = 0
 

@@ -10,7 +10,6 @@ import os
 import threading
 import time
 import traceback
-import uuid
 import weakref
 from ctypes import byref, c_uint64, c_void_p
 from typing import Any, Callable, Optional, Union
@@ -19,6 +18,7 @@ from .. import _ffi, arguments, errors, identity
 from ..keywords import helpful
 from ..launch import served_here
 from ..streams import stats_dict
+from . import promise
 from .copiers import Copiers, Gone, Handle
 from .feed import Feed
 from .fixed import FixedSchema
@@ -93,6 +93,7 @@ class Server:
         ragged: bool,
         unpack: Any,
         timeout: float,
+        same: Optional[str],
     ) -> None:
         self.name = os.fspath(name)
         self._failing = threading.Lock()
@@ -105,12 +106,19 @@ class Server:
             if ragged
             else FixedSchema(first, options.string_bytes)
         )
-        schema.read(first)  # what can't be served is said here already
+        # What can't be served is said here already.
+        _, leaves = schema.read(first)
+        whose = promise.lines(same, loader, self._feed.is_once, leaves)
         self._feed.ready(schema, options.length, ragged)
         self._end = options.epochs * self._feed.length
         self._over = threading.Event()
         self._watch = Watch(self, self._feed, timeout, self._fail)
-        opened = self._open(loader, options, schema, ragged, unpack)
+        said = identity.line("loader", type(loader).__qualname__) + whose
+        said += identity.line("batch", str(schema.batch_size))
+        said += identity.line("structure", json.dumps(schema.as_json()))
+        if unpack is not None:
+            said += identity.line("unpack", _name_of(unpack))
+        opened = self._open(loader, options, schema, ragged, said, bool(same))
         self._handle = Handle(opened)
         stats = _ffi.Stats()
         _lib.tsock_serve_stats(opened, byref(stats))
@@ -138,7 +146,13 @@ class Server:
         self._watch.start()
 
     def _open(
-        self, loader: Any, o: Options, schema: Any, ragged: bool, unpack: Any
+        self,
+        loader: Any,
+        o: Options,
+        schema: Any,
+        ragged: bool,
+        said: str,
+        resumable: bool,
     ) -> int:
         fields = schema.fields()
         opts = _ffi.ServeOpts()
@@ -157,13 +171,7 @@ class Server:
         classes = _classes(loader)
         opts.nclasses = len(classes)
         opts.classes = (ctypes.c_char_p * len(classes))(*classes)
-        said = identity.line("loader", type(loader).__qualname__)
-        # The samples of a loader are nobody else's, not even its own again.
-        said += identity.line("run", uuid.uuid4().hex)
-        said += identity.line("batch", str(schema.batch_size))
-        said += identity.line("structure", json.dumps(schema.as_json()))
-        if unpack is not None:
-            said += identity.line("unpack", _name_of(unpack))
+        opts.resumable = resumable
         opts.identity = said.encode()
         served_here.add(os.path.basename(self.name))
         out = c_void_p()
@@ -264,7 +272,10 @@ class Server:
             raise self.error
 
     def close(self) -> None:
-        """End the stream: its consumers get tsock.ProducerLost."""
+        """End the stream: its consumers get tsock.ProducerLost.
+
+        With identity= they wait for the next server first.
+        """
         if os.getpid() != self._pid:
             return
         self._over.set()
@@ -326,6 +337,7 @@ def serve(
     max_batch: Optional[int] = None,
     join_window: Optional[int] = None,
     epochs: Optional[int] = None,
+    identity: Optional[str] = None,
     ragged: bool = False,
     transform: Optional[Callable[[Any], Any]] = None,
     pack: Optional[Callable[[Any], Any]] = None,
@@ -363,6 +375,12 @@ def serve(
                 that read have to be for a new one to get it from its start;
                 None is half of the ring
     epochs      after which the stream ends; None is never
+    identity    a text by which you promise: whenever the loader is served under
+                it, the epoch of a number (which set_epoch() is told) has the
+                same samples in the same order, byte for byte.  Jobs of a server
+                that ends, or is killed, then wait for the next one of that
+                identity (rejoin_timeout=) and go on at the exact next sample.
+                None: each server's stream is another one.  See below
     ragged      batches of any shapes: padded text, audio.  Jobs get them as
                 the loader made them, with tsock.DataLoader(batch_size=None)
     transform   a function that each batch goes through first, once for all
@@ -391,6 +409,17 @@ def serve(
     A data set may change as long as its length stays; one that grew or shrank
     ends the stream when its next epoch would begin, and is served again by
     another serve().
+
+    With identity= the next server begins in the epoch where its jobs are: it
+    iterates the loader from that epoch's first batch and drops what they have
+    read, which takes the loader's time for these batches, at most an epoch's.
+    It does the same where a job that reads alone goes back, by
+    load_state_dict().  The loader's own state_dict() isn't used.  A loader that
+    can be iterated only once is refused, as is one whose sampler draws from a
+    generator and where nothing has a set_epoch().  Random augmentations have to
+    be functions of the epoch and the sample.  A loader of another length, batch
+    size or shape, or whose first batch has other bytes, is another stream: jobs
+    get tsock.ProducerLost, which says what differs.
 
     The ring is in host memory.  Tensors on a GPU, also those that transform
     computes there, are copied to it, once, by the thread that iterates the
@@ -427,6 +456,7 @@ def serve(
             "max_batch with ragged=True: jobs get the loader's own batches"
         )
     arguments.seconds("timeout", timeout, 0)
+    same = promise.text(identity)
     steps = [
         step
         for step in (
@@ -442,4 +472,6 @@ def serve(
             batch = step(batch)
         return batch
 
-    return Server(loader, name, options, prepare, ragged, unpack, timeout)
+    return Server(
+        loader, name, options, prepare, ragged, unpack, timeout, same
+    )
