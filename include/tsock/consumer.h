@@ -219,8 +219,9 @@ TSOCK_API int tsock_resume(tsock *t, uint64_t start, uint64_t samples,
  * batches of read-only memory, and must release some (those that other threads
  * hold are waited for; before another thread has ever released one of this
  * handle's batches, for 10 s at most).  Or it reads another handle of the same
- * stream, which must go on first; the message names both.  The handle stays as
- * it is, and can be used again.
+ * stream, which must go on first, or, where the producer was started again, has
+ * still to return by its own tsock_next(); the message names both.  The handle
+ * stays as it is, and can be used again.
  * Fails with EAGAIN, EEPOCH (tsock_begin() for the next epoch), EHELD, ELOST,
  * ESTREAM, EARG (no epoch begun).
  */

@@ -96,6 +96,7 @@ static int rejoin(struct tsock *t, int *timeout_ms)
 	uint64_t start, end;
 	int err;
 
+	tsi_siblings_remove(&t->sibling);
 	t->goal = (struct tsi_goal){ .position = t->lost.position,
 				     .end = t->end };
 	err = tsi_join(t, deadline, &start, &end);
@@ -104,8 +105,11 @@ static int rejoin(struct tsock *t, int *timeout_ms)
 		/* Other ranks may have to begin where this one did. */
 		if (start < t->lost.position)
 			tsi_reader_skip(t->reader, t->lost.position);
-	} else if (err != TSOCK_EAGAIN)
+	} else if (err != TSOCK_EAGAIN) {
 		t->phase = TSI_PHASE_IDLE;
+	} else if (!t->lost.detached) {
+		tsi_siblings_add_lost(&t->sibling, t->lost.position);
+	}
 	if (*timeout_ms > 0)
 		*timeout_ms = tsi_now_ms() < deadline
 				      ? (int)(deadline - tsi_now_ms())
@@ -229,8 +233,10 @@ static int begin_anew(struct tsock *t, struct tsi_goal goal, int timeout_ms)
 
 	if (t->reader)
 		leave_reader(t);
-	if (t->phase == TSI_PHASE_LOST)
+	if (t->phase == TSI_PHASE_LOST) {
+		tsi_siblings_remove(&t->sibling);
 		t->phase = TSI_PHASE_IDLE;
+	}
 	t->lost.detached = false;
 	t->goal = goal;
 	err = tsi_join(t, deadline, &start, &end);
@@ -448,6 +454,8 @@ static void leave(struct tsock *t, int timeout_ms)
 	tsi_join_cancel(t);
 	if (t->reader)
 		leave_within(t, timeout_ms);
+	else
+		tsi_siblings_remove(&t->sibling);
 	t->phase = TSI_PHASE_IDLE;
 	tsi_lost_forget(&t->lost);
 	tsi_leave_sweep(&t->left);

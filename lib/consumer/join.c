@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "consumer/attach.h"
 #include "consumer/gpu/negotiate.h"
@@ -138,10 +139,20 @@ static int attach(struct tsock *t, const struct tsi_msg_offer *offer,
 	return tsi_attach(&a, &t->reader, start, end);
 }
 
+/* A number that the stream of the next producer has as well; 0: there is none. */
+static uint64_t number_of(const struct tsock *t)
+{
+	const char *name = tsi_address_name(&t->address);
+	uint64_t n = tsi_hash(t->identity, strlen(t->identity), 0);
+
+	return t->stream.resumable ? tsi_hash(name, strlen(name), n) | 1 : 0;
+}
+
 /* The reader's part in what is known of all readers of this process. */
 static void add_sibling(struct tsock *t)
 {
 	const struct tsi_view_spec *v = tsi_negotiate_view(&t->negotiation);
+	uint64_t number = number_of(t);
 
 	t->sibling = (struct tsi_sibling){
 		.reader = t->reader,
@@ -152,6 +163,9 @@ static void add_sibling(struct tsock *t)
 		.base_capacity = t->stream.capacity,
 		.base = !v->dtype && !v->gpu,
 		.gpu = v->gpu,
+		.resumable = number,
+		.returns = number && t->opts.rejoin_ms,
+		.tries = t->sibling.tries + 1,
 	};
 	tsi_siblings_add(&t->sibling);
 }

@@ -6,6 +6,10 @@
  * From a reader's tail follows how far the stream can get before that tail
  * moves, whatever everybody else does: its ring holds so many samples, and the
  * rings that it is made from so many more.
+ *
+ * A producer that was started again keeps samples for the readers of the one
+ * before until all have returned, and says so in its rings' headers.  Of those of
+ * this process it is known which have not.
  */
 #include "consumer/siblings.h"
 
@@ -57,11 +61,26 @@ void tsi_siblings_remove(struct tsi_sibling *s)
 	pthread_mutex_unlock(&lock);
 }
 
+void tsi_siblings_add_lost(struct tsi_sibling *s, uint64_t pos)
+{
+	s->reader = NULL;
+	s->pos = pos;
+	s->thread = tsi_reader_this_thread();
+	s->tries++;
+	tsi_siblings_add(s);
+}
+
 /* ---- how far the stream gets ---- */
 
 static bool mine(const struct tsi_sibling *o)
 {
-	return tsi_reader_is_used_here(o->reader);
+	return o->reader ? tsi_reader_is_used_here(o->reader)
+			 : o->thread == tsi_reader_this_thread();
+}
+
+static uint64_t pos_of(const struct tsi_sibling *o)
+{
+	return o->reader ? tsi_reader_pos(o->reader) : o->pos;
 }
 
 /*
@@ -98,11 +117,33 @@ static uint64_t bound(const struct tsi_sibling *s, const struct tsi_sibling *o)
 	return far + o->base_capacity;
 }
 
+/* Has o still to return to the producer of s?  It may not have noticed. */
+static bool is_awaited(const struct tsi_sibling *s, const struct tsi_sibling *o)
+{
+	return o->returns && o->resumable == s->resumable &&
+	       o->incarnation != s->incarnation &&
+	       (!o->reader || tsi_claim_abandoned(tsi_reader_claim(o->reader)));
+}
+
+/* Is sample need - 1 beyond what is made until all have returned? */
+static bool is_beyond_held(const struct tsi_sibling *s, uint64_t need)
+{
+	uint64_t held = tsi_claim_held(tsi_reader_claim(s->reader));
+	uint64_t room = tsi_reader_capacity(s->reader);
+
+	if (room > s->base_capacity)
+		room = s->base_capacity;
+	return held < need && need - held > room;
+}
+
 static bool blocks(const struct tsi_sibling *s, const struct tsi_sibling *o,
 		   uint64_t need)
 {
-	return o != s && o->incarnation == s->incarnation &&
-	       !tsi_reader_in_child(o->reader) && bound(s, o) < need;
+	if (o == s || (o->reader && tsi_reader_in_child(o->reader)))
+		return false;
+	if (o->reader && o->incarnation == s->incarnation)
+		return bound(s, o) < need;
+	return is_beyond_held(s, need) && is_awaited(s, o);
 }
 
 /* One of this thread's rather than another's. */
@@ -136,7 +177,7 @@ static int err_self(const struct tsi_sibling *s, const struct tsi_sibling *o,
 		s->stream, s->batch_size,
 		(unsigned long long)tsi_reader_pos(s->reader),
 		(unsigned long long)need - 1, o->batch_size,
-		(unsigned long long)tsi_reader_pos(o->reader));
+		(unsigned long long)pos_of(o));
 }
 
 static void tell_other(const struct tsi_sibling *s, const struct tsi_sibling *o,
@@ -149,7 +190,7 @@ static void tell_other(const struct tsi_sibling *s, const struct tsi_sibling *o,
 		 s->stream, s->batch_size,
 		 (unsigned long long)tsi_reader_pos(s->reader),
 		 (long long)waited_ms / 1000, o->batch_size,
-		 (unsigned long long)tsi_reader_pos(o->reader));
+		 (unsigned long long)pos_of(o));
 }
 
 /* With the lock held. */
@@ -164,9 +205,14 @@ static int look_for_block(struct tsi_sibling *s, uint64_t need, int64_t now_ms,
 		k->on = NULL;
 		return 0;
 	}
-	pos = tsi_reader_pos(o->reader);
-	if (k->on != o->reader || k->pos != pos || k->need != need) {
-		*k = (struct tsi_stuck){ o->reader, pos, need, now_ms, false };
+	pos = pos_of(o);
+	if (k->on != o || k->pos != pos || k->need != need ||
+	    k->tries != o->tries) {
+		*k = (struct tsi_stuck){ .on = o,
+					 .pos = pos,
+					 .need = need,
+					 .tries = o->tries,
+					 .since_ms = now_ms };
 		return 0;
 	}
 	if (now_ms - k->since_ms >= STUCK_MS && mine(o)) {

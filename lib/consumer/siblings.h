@@ -4,7 +4,10 @@
  * for another one.
  *
  * A thread that reads two handles of one stream in turn can wait for itself:
- * for samples that can't be made before it goes on with the other handle.
+ * for samples that can't be made before it goes on with the other handle.  After
+ * a restart of the producer these are also samples for which the next producer
+ * has no room, since it keeps those before them until the other handle has
+ * returned, which it does when it is used.
  * Looked at only by who waits already for a while.  Any thread.
  */
 #ifndef TSI_CONSUMER_SIBLINGS_H
@@ -17,21 +20,32 @@ struct tsi_reader;
 
 /* What a wait has found so far. */
 struct tsi_stuck {
-	const struct tsi_reader *on; /* who blocks it; NULL: nobody known */
-	uint64_t pos, need;          /* of that one; of this one */
+	const struct tsi_sibling *on; /* who blocks it; NULL: nobody known */
+	uint64_t pos, need;           /* of that one; of this one */
+	unsigned tries;               /* of that one */
 	int64_t since_ms;
 	bool said;
 };
 
-/* One of them, from its join to its leave.  stuck is its own thread's. */
+/*
+ * One of them, from its join to its leave; one whose producer is gone until it
+ * has another one, or leaves.  stuck is its own thread's.
+ */
 struct tsi_sibling {
-	struct tsi_reader *reader;
-	const char *stream; /* its name */
+	struct tsi_reader *reader; /* NULL: it waits for the next producer */
+	const char *stream;        /* its name */
 	unsigned batch_size;
 	uint64_t incarnation, epoch_len;
 	uint64_t base_capacity; /* of the ring of the base view */
 	bool base;              /* it reads that ring */
 	bool gpu;               /* its ring is on a GPU */
+	uint64_t resumable;     /* the stream's number, the next producer's too;
+			     * 0: it has no next producer */
+	bool returns;           /* to the next producer */
+	unsigned tries;         /* how often it has asked for one, or joined */
+	/* While it has no reader: */
+	uint64_t pos;     /* where it goes on */
+	uintptr_t thread; /* that asked last */
 	struct tsi_stuck stuck;
 	struct tsi_sibling *next;
 };
@@ -39,6 +53,10 @@ struct tsi_sibling {
 /* It is one of them from now on, and is none any more. */
 void tsi_siblings_add(struct tsi_sibling *s);
 void tsi_siblings_remove(struct tsi_sibling *s);
+
+/* It was one, lost its producer, and goes on at pos with the next one, for which
+ * this thread has asked without success: it is one of them without a reader. */
+void tsi_siblings_add_lost(struct tsi_sibling *s, uint64_t pos);
 
 /*
  * s, which this thread reads, waits for sample need - 1.  TSOCK_EHELD, which

@@ -76,6 +76,16 @@ tsi_header_read_generation(const struct tsi_ring_shared *s, uint64_t *since)
 	return g;
 }
 
+/*
+ * From which sample on all are kept for readers of the producer before that have
+ * still to return: none is made that is a ring's length or more beyond it.
+ * TSI_NEVER: none are.
+ */
+static inline uint64_t tsi_header_held(const struct tsi_ring_shared *s)
+{
+	return atomic_load(&s->held);
+}
+
 /* TSI_RING_OPEN, ... */
 static inline uint32_t tsi_header_state(const struct tsi_ring_shared *s)
 {

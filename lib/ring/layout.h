@@ -17,7 +17,7 @@
 #include "tsock/tsock.h"
 
 #define TSI_RING_MAGIC UINT64_C(0x676e72206b636f74) /* "tock rng" */
-#define TSI_RING_ABI 5
+#define TSI_RING_ABI 6
 #define TSI_MAX_ROWS 256
 #define TSI_CACHE_LINE 64
 #define TSI_RING_ERROR 4092                   /* bytes of error[] */
@@ -94,6 +94,9 @@ struct tsi_ring_shared {
 	_Alignas(TSI_CACHE_LINE) _Atomic uint64_t gate_want;
 	_Atomic uint64_t front_want;
 	_Atomic uint64_t start_want;
+	/* All samples from there on are kept for readers of the producer before
+	 * that have still to return; or TSI_NEVER. */
+	_Atomic uint64_t held;
 
 	/* error[] is written before state, and never again. */
 	_Alignas(TSI_CACHE_LINE) _Atomic uint32_t state;
@@ -122,6 +125,7 @@ TSI_LAYOUT_AT(tsi_ring_shared, since, 1808);
 TSI_LAYOUT_AT(tsi_ring_shared, gate_want, 1856);
 TSI_LAYOUT_AT(tsi_ring_shared, front_want, 1864);
 TSI_LAYOUT_AT(tsi_ring_shared, start_want, 1872);
+TSI_LAYOUT_AT(tsi_ring_shared, held, 1880);
 TSI_LAYOUT_AT(tsi_ring_shared, state, 1920);
 TSI_LAYOUT_AT(tsi_ring_shared, row, 6016);
 TSI_LAYOUT_AT(tsi_ring_field, sample_bytes, 80);

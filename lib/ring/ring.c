@@ -45,6 +45,7 @@ static void fill_header(struct tsi_ring *r, const struct tsi_geometry *g,
 	atomic_init(&s->gate_want, TSI_NEVER);
 	atomic_init(&s->front_want, TSI_NEVER);
 	atomic_init(&s->start_want, TSI_NEVER);
+	atomic_init(&s->held, TSI_NEVER);
 	atomic_init(&s->state, TSI_RING_OPEN);
 	s->magic = TSI_RING_MAGIC;
 }
@@ -252,6 +253,11 @@ void tsi_ring_want_front(struct tsi_ring *r, uint64_t front)
 void tsi_ring_want_start(struct tsi_ring *r, uint64_t start)
 {
 	atomic_store(&r->shared->start_want, start);
+}
+
+void tsi_ring_set_held(struct tsi_ring *r, uint64_t from)
+{
+	atomic_store(&r->shared->held, from);
 }
 
 void tsi_ring_finish(struct tsi_ring *r, enum tsi_ring_state state,

@@ -140,6 +140,12 @@ void tsi_ring_want_front(struct tsi_ring *r, uint64_t front);
 void tsi_ring_want_start(struct tsi_ring *r, uint64_t start);
 
 /*
+ * All samples from there on are kept for readers that have still to return;
+ * TSI_NEVER: none are.
+ */
+void tsi_ring_set_held(struct tsi_ring *r, uint64_t from);
+
+/*
  * A reader, whose tail page is mapped at tail, takes a row, and leaves it.  What
  * is returned is the reader's number: the row has it until the reader leaves,
  * and no other reader of the ring gets the same.

@@ -16,6 +16,7 @@ void tsi_gate_init(struct tsi_gate *g, struct tsi_sync *sync,
 void tsi_gate_add_ring(struct tsi_gate *g, unsigned view, struct tsi_ring *r)
 {
 	g->ring[view] = r;
+	tsi_ring_set_held(r, tsi_membership_held_from(g->membership));
 	if (g->failed)
 		tsi_ring_finish(r, TSI_RING_FAILED, g->error);
 }
@@ -87,6 +88,15 @@ void tsi_gate_changed(struct tsi_gate *g)
 		tsi_ring_finish(g->ring[0], TSI_RING_ENDED, NULL);
 	tsi_sync_wake_workers(g->sync);
 	tsi_sync_wake_stages(g->sync);
+}
+
+void tsi_gate_state_held(struct tsi_gate *g)
+{
+	uint64_t from = tsi_membership_held_from(g->membership);
+
+	for (unsigned i = 0; i < TSI_VIEWS; i++)
+		if (g->ring[i])
+			tsi_ring_set_held(g->ring[i], from);
 }
 
 void tsi_gate_state_wants(struct tsi_gate *g, unsigned view)

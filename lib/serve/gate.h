@@ -50,6 +50,10 @@ void tsi_gate_publish_base(struct tsi_gate *g, uint64_t head);
 /* A view's head, a limit or the membership changed: wake the writers. */
 void tsi_gate_changed(struct tsi_gate *g);
 
+/* Samples are kept for readers that have still to return, or are no more: the
+ * headers say so. */
+void tsi_gate_state_held(struct tsi_gate *g);
+
 /*
  * A view's writer is at its limit.  First the headers say which tails it waits
  * for; the caller reads all tails once more; then it sleeps, unless the limit

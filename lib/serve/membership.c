@@ -81,6 +81,11 @@ void tsi_membership_give_up_hold(struct tsi_membership *m)
 	skip_to_waiting(m);
 }
 
+uint64_t tsi_membership_held_from(const struct tsi_membership *m)
+{
+	return m->hold;
+}
+
 void tsi_membership_source(struct tsi_membership *m, unsigned view,
 			   unsigned source, uint64_t capacity, bool needs_base)
 {

@@ -136,6 +136,8 @@ void tsi_membership_hold(struct tsi_membership *m, uint64_t from);
 /* May a reader have been at this sample?  No hold is asked for elsewhere. */
 bool tsi_membership_can_hold(const struct tsi_membership *m, uint64_t from);
 void tsi_membership_give_up_hold(struct tsi_membership *m);
+/* The first sample that is kept so; TSI_NEVER: there is no hold. */
+uint64_t tsi_membership_held_from(const struct tsi_membership *m);
 
 /*
  * Where a join would start; TSOCK_EENDED when the stream ends before the epoch

@@ -199,6 +199,7 @@ void tsi_readers_await(struct tsi_readers *r, int64_t now_ms)
 	switch (tsi_returners_step(&r->returners, now_ms, &from)) {
 	case TSI_RETURNERS_HOLD:
 		tsi_membership_hold(r->membership, from);
+		tsi_gate_state_held(r->gate);
 		tsi_gate_publish_base(r->gate, from);
 		tsi_gate_changed(r->gate);
 		tsi_log(TSOCK_LOG_INFO, "the stream goes on from sample %llu",
@@ -207,6 +208,7 @@ void tsi_readers_await(struct tsi_readers *r, int64_t now_ms)
 	case TSI_RETURNERS_RELEASE:
 		give_up_returners(r, now_ms, true);
 		tsi_membership_give_up_hold(r->membership);
+		tsi_gate_state_held(r->gate);
 		tsi_gate_changed(r->gate);
 		break;
 	case TSI_RETURNERS_WAIT:

@@ -374,6 +374,12 @@ void tsi_ring_want_start(struct tsi_ring *r, uint64_t first)
 	(void)first;
 }
 
+void tsi_ring_set_held(struct tsi_ring *r, uint64_t from)
+{
+	(void)r;
+	(void)from;
+}
+
 unsigned tsi_ring_handles(const struct tsi_ring *r,
 			  uint8_t (*handle)[TSI_GPU_HANDLE])
 {

@@ -45,10 +45,10 @@ static inline void *served_work(void *arg)
 	return NULL;
 }
 
-/* With an identity the stream is resumable; NULL: it isn't. */
-static inline void served_start_as(struct served *v, const char *name,
-				   uint64_t n, uint32_t ring,
-				   uint32_t max_batch, const char *identity)
+/* With an identity the stream is resumable; NULL: it isn't.  Nothing is made. */
+static inline void served_open_as(struct served *v, const char *name,
+				  uint64_t n, uint32_t ring, uint32_t max_batch,
+				  const char *identity)
 {
 	static const struct tsock_field field = {
 		.name = "image",
@@ -67,11 +67,20 @@ static inline void served_start_as(struct served *v, const char *name,
 	o.max_batch = max_batch;
 	o.identity = identity;
 	o.resumable = identity != NULL;
-	if (tsock_serve_open(name, &o, &v->s) ||
-	    pthread_create(&v->worker, NULL, served_work, v)) {
+	if (tsock_serve_open(name, &o, &v->s)) {
 		fprintf(stderr, "serve: %s\n", tsock_errmsg());
 		abort();
 	}
+}
+
+/* The same, and samples are made. */
+static inline void served_start_as(struct served *v, const char *name,
+				   uint64_t n, uint32_t ring,
+				   uint32_t max_batch, const char *identity)
+{
+	served_open_as(v, name, n, ring, max_batch, identity);
+	if (pthread_create(&v->worker, NULL, served_work, v))
+		abort();
 }
 
 static inline void served_start(struct served *v, const char *name, uint64_t n,

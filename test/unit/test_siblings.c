@@ -292,6 +292,102 @@ static void batches_in_other_hands_are_no_deadlock(void **state)
 	served_stop(&v);
 }
 
+/* ---- a producer that is started again ---- */
+
+#define FURTHER 200 /* more than a ring beyond the start */
+
+static void resume_further_on(const struct served *v, tsock **a, uint32_t dtype)
+{
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+
+	o.batch_size = 16;
+	o.dtype = dtype;
+	assert_int_equal(tsock_open(v->name, &o, a), 0);
+	assert_int_equal(tsock_resume(*a, 0, FURTHER, PATIENCE_MS), 0);
+}
+
+/* The next producer keeps what b needs until b, at sample 0, has returned. */
+static void expect_return_awaited(tsock *b, uint32_t dtype)
+{
+	struct served v;
+	tsock_batch *x;
+	tsock *a;
+
+	served_start_as(&v, "again", N, RING, MAX_BATCH, "kind=test\n");
+	resume_further_on(&v, &a, dtype);
+	assert_int_equal(tsock_next(a, PATIENCE_MS, &x), TSOCK_EHELD);
+	says_both(&v);
+	assert_non_null(strstr(tsock_errmsg(), "which is at sample 0;"));
+	/* Both still work, and nothing is lost. */
+	for (uint64_t at = 0; at < FURTHER; at += 4) {
+		assert_int_equal(tsock_next(b, PATIENCE_MS, &x), 0);
+		assert_int_equal(tsock_batch_seq(x), at);
+		assert_true(served_good(x));
+		tsock_batch_release(x);
+	}
+	assert_int_equal(tsock_next(a, PATIENCE_MS, &x), 0);
+	assert_int_equal(tsock_batch_seq(x), FURTHER);
+	tsock_batch_release(x);
+	assert_true(tsi_claim_held(&a->reader->claim) == TSI_NEVER);
+	tsock_close(a);
+	tsock_close(b);
+	served_stop(&v);
+}
+
+static void one_that_has_not_noticed_the_restart_is_named(void **state)
+{
+	struct served v;
+	tsock *b;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		served_open_as(&v, "again", N, RING, MAX_BATCH, "kind=test\n");
+		b = served_begin(&v, 4, 0, 0);
+		tsock_serve_close(v.s);
+		expect_return_awaited(b, i ? TSOCK_F32 : 0);
+	}
+}
+
+static void one_that_found_no_producer_is_named(void **state)
+{
+	struct served v;
+	tsock_batch *x;
+	tsock *b;
+
+	(void)state;
+	served_open_as(&v, "again", N, RING, MAX_BATCH, "kind=test\n");
+	b = served_begin(&v, 4, 0, 0);
+	tsock_serve_close(v.s);
+	assert_int_equal(tsock_next(b, 0, &x), TSOCK_EAGAIN);
+	assert_int_equal(tsock_next(b, 0, &x), TSOCK_EAGAIN);
+	expect_return_awaited(b, 0);
+}
+
+/* It returns without this thread. */
+static void one_that_another_thread_reads_is_waited_for(void **state)
+{
+	struct served v;
+	pthread_t thread;
+	tsock_batch *x;
+	tsock *a;
+	void *b;
+
+	(void)state;
+	served_open_as(&v, "again", N, RING, MAX_BATCH, "kind=test\n");
+	assert_int_equal(pthread_create(&thread, NULL, begin_elsewhere, &v), 0);
+	pthread_join(thread, &b);
+	tsock_serve_close(v.s);
+	served_start_as(&v, "again", N, RING, MAX_BATCH, "kind=test\n");
+	resume_further_on(&v, &a, 0);
+	assert_int_equal(tsock_next(a, 500, &x), TSOCK_EAGAIN);
+	assert_int_equal(tsock_next(b, PATIENCE_MS, &x), 0);
+	assert_int_equal(tsock_batch_seq(x), 0);
+	tsock_batch_release(x);
+	tsock_close(a);
+	tsock_close(b);
+	served_stop(&v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +400,9 @@ int main(void)
 		cmocka_unit_test(
 			another_threads_reader_is_waited_for_and_named_once),
 		cmocka_unit_test(batches_in_other_hands_are_no_deadlock),
+		cmocka_unit_test(one_that_has_not_noticed_the_restart_is_named),
+		cmocka_unit_test(one_that_found_no_producer_is_named),
+		cmocka_unit_test(one_that_another_thread_reads_is_waited_for),
 	};
 
 	tsock_set_logger(log_line, NULL);
