@@ -52,7 +52,9 @@ struct tsock_serve_opts {
 	uint32_t ring;              /* samples; 0 means 2048; grows as needed */
 	uint32_t join_window;       /* samples; 0 means ring / 2 */
 	uint32_t max_batch;         /* samples; 0 means 512 */
-	uint32_t min_consumers;     /* nothing is made before; 0 means 1 */
+	uint32_t min_consumers;     /* nothing is made before; 0 means 1; none
+				     * counts where readers of the producer
+				     * before go on: their stream has begun */
 	uint32_t sequential;        /* 1: consumers leave between epochs */
 	uint32_t slow;              /* enum tsock_slow */
 	uint32_t slow_ms;           /* so long, unless TSOCK_SLOW_BLOCK */

@@ -70,7 +70,6 @@ void tsi_membership_hold(struct tsi_membership *m, uint64_t from)
 	tsi_membership_begin_at(base, from);
 	m->hold = m->greatest = m->last = from;
 	m->jumping = false;
-	m->started = true;
 }
 
 void tsi_membership_give_up_hold(struct tsi_membership *m)
@@ -157,7 +156,8 @@ int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
 	if (m->rows <= c.id)
 		m->rows = c.id + 1;
 	m->furthest = max64(m->furthest, c.start);
-	if (m->count >= m->c.min_members)
+	/* A stream that is held for its readers had begun before. */
+	if (m->count >= m->c.min_members || m->hold != TSI_NEVER)
 		m->started = true;
 	c.epoch_end = c.start + m->c.epoch_len;
 	if (j->exact && j->end)

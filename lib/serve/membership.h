@@ -76,7 +76,8 @@ struct tsi_membership {
 	struct tsi_member member[TSI_MAX_MEMBERS];
 	unsigned count;
 	unsigned rows;     /* no member has this number or a higher one */
-	bool started;      /* there were min_members at some time */
+	bool started;      /* there were min_members at some time, or one that
+			    * joined while there was a hold */
 	uint64_t hold;     /* all from there on are kept; or TSI_NEVER */
 	bool jumping;      /* until the head reaches the last claim */
 	uint64_t target;   /* of the jump */

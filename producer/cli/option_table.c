@@ -109,8 +109,10 @@ const struct tsi_opt tsi_opts[] = {
 		  "or, after SEC seconds, go on without it, so that it misses "
 		  "samples, or kill it" },
 	{ TSI_OPT_COUNT, "min-consumers", "N",
-	  "decode nothing before so many have joined (1)", AT(min_consumers),
-	  RANGE(1, 256) },
+	  "decode nothing before so many have joined (1), unless readers of "
+	  "the "
+	  "producer before go on with this one",
+	  AT(min_consumers), RANGE(1, 256) },
 	{ TSI_OPT_COUNT, "epochs", "N",
 	  "end the stream after N epochs (0: never)", AT(epochs),
 	  RANGE(0, UINT32_MAX) },

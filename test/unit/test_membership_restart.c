@@ -52,6 +52,36 @@ static void samples_are_kept_for_those_who_come_later(void **state)
 	assert_int_equal(fill(), 5448);
 }
 
+/* The number of readers was there when the stream began. */
+static void a_stream_that_goes_on_waits_for_no_number_of_readers(void **state)
+{
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	m.c.min_members = 2;
+	tsi_membership_hold(&m, 5300);
+	assert_int_equal(resumed(0, 5310, 6000), 5310);
+	assert_int_equal(fill(), 5428);
+	tsi_membership_give_up_hold(&m);
+	tsi_membership_tail(&m, 0, 5320, 0);
+	assert_int_equal(fill(), 5448);
+}
+
+static void one_to_which_nobody_returned_begins_as_a_new_one_does(void **state)
+{
+	struct tsi_joined a;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	m.c.min_members = 2;
+	tsi_membership_hold(&m, 5300);
+	tsi_membership_give_up_hold(&m);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(a.start, 6000);
+	assert_int_equal(fill(), 6000);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 6000);
+	assert_int_equal(fill(), 6128);
+}
+
 static void a_view_begins_where_those_who_come_later_need_it(void **state)
 {
 	(void)state;
@@ -279,6 +309,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_stream_goes_on_from_the_hold),
 		cmocka_unit_test(samples_are_kept_for_those_who_come_later),
+		cmocka_unit_test(
+			a_stream_that_goes_on_waits_for_no_number_of_readers),
+		cmocka_unit_test(
+			one_to_which_nobody_returned_begins_as_a_new_one_does),
 		cmocka_unit_test(
 			a_view_begins_where_those_who_come_later_need_it),
 		cmocka_unit_test(while_there_is_a_hold_nobody_moves_the_stream),
