@@ -390,10 +390,25 @@ static int await_samples(struct tsock *t, uint64_t need, int timeout_ms)
 	return err;
 }
 
+/* Wait for the next n samples, and take them. */
+static int take_samples(struct tsock *t, uint64_t n, int *timeout_ms,
+			struct tsock_batch **out)
+{
+	uint64_t need = tsi_reader_pos(t->reader) + n;
+	int err = tsi_await_release(&t->waiter, t->reader, n, timeout_ms);
+
+	/* Batches of an earlier claim hold the stream, too. */
+	if (!err && tsi_leave_any(&t->left))
+		err = tsi_leave_await(&t->left, need, timeout_ms);
+	if (!err && !at_hand(t->reader, need))
+		err = await_samples(t, need, *timeout_ms);
+	return err ? err : tsi_reader_acquire(t->reader, n, out);
+}
+
 static int take_next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 {
 	enum loss loss;
-	uint64_t n, need;
+	uint64_t n;
 	int err;
 
 	if (tsi_fork_since(t->generation))
@@ -403,29 +418,23 @@ static int take_next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 	if (t->phase == TSI_PHASE_IDLE)
 		return tsi_err(TSOCK_EARG, "no epoch was begun: call "
 					   "tsock_begin() first");
-	if (t->phase == TSI_PHASE_LOST) {
-		err = rejoin(t, &timeout_ms);
-		if (err)
-			return err;
-	}
-	n = next_count(t);
-	if (!n)
-		return end_epoch(t);
-	need = tsi_reader_pos(t->reader) + n;
-	err = tsi_await_release(&t->waiter, t->reader, n, &timeout_ms);
-	/* Batches of an earlier claim hold the stream, too. */
-	if (!err && tsi_leave_any(&t->left))
-		err = tsi_leave_await(&t->left, need, &timeout_ms);
-	if (!err && !at_hand(t->reader, need))
-		err = await_samples(t, need, timeout_ms);
-	if (!err)
-		err = tsi_reader_acquire(t->reader, n, out);
-	loss = loss_by(t, err);
-	if (loss == OUTLIVED)
-		return miss_the_rest(t);
-	if (loss) {
+	/* Once for each producer that is lost meanwhile. */
+	for (;;) {
+		if (t->phase == TSI_PHASE_LOST) {
+			err = rejoin(t, &timeout_ms);
+			if (err)
+				return err;
+		}
+		n = next_count(t);
+		if (!n)
+			return end_epoch(t);
+		err = take_samples(t, n, &timeout_ms, out);
+		loss = loss_by(t, err);
+		if (loss == NOT_LOST)
+			break;
+		if (loss == OUTLIVED)
+			return miss_the_rest(t);
 		lose_reader(t, loss);
-		return take_next(t, timeout_ms, out);
 	}
 	if (err)
 		return leave_if_lost(t, err);
