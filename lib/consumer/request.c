@@ -118,12 +118,12 @@ void tsi_request_tell(struct tsi_requester *r, struct tsi_msg *m)
 	tsi_zmq_send(r->channel, NULL, m);
 }
 
-int tsi_request_leave(struct tsi_requester *r, const uint8_t *nonce,
-		      int timeout_ms)
+void tsi_request_leave(struct tsi_requester *r, const uint8_t *nonce,
+		       int timeout_ms)
 {
 	r->leaving = tsi_request_serial(r);
 	memcpy(r->left, nonce, TSI_NONCE);
-	return tsi_request_await_left(r, timeout_ms);
+	tsi_request_await_left(r, timeout_ms);
 }
 
 int tsi_request_await_left(struct tsi_requester *r, int timeout_ms)

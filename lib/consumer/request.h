@@ -47,13 +47,15 @@ void tsi_request_tell(struct tsi_requester *r, struct tsi_msg *m);
 
 /*
  * End the claim of that nonce.  Waits at most timeout_ms (-1 waits) for the
- * confirmation: TSOCK_EAGAIN when it hasn't come, and 0 when it has, or nobody
- * is there who could confirm it.
+ * confirmation.
  */
-int tsi_request_leave(struct tsi_requester *r, const uint8_t *nonce,
-		      int timeout_ms);
+void tsi_request_leave(struct tsi_requester *r, const uint8_t *nonce,
+		       int timeout_ms);
 
-/* Wait on for the confirmation of the last one, where it hasn't come. */
+/*
+ * Wait on for the confirmation of the last one: TSOCK_EAGAIN when it hasn't
+ * come, and 0 when it has, or nobody is there who could confirm it.
+ */
 int tsi_request_await_left(struct tsi_requester *r, int timeout_ms);
 
 /* The same by a requester of its own.  Any thread. */
