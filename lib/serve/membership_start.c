@@ -368,8 +368,8 @@ static int forecast_exact(const struct tsi_membership *m,
 		err = err_passed(m, j);
 	else if (!is_held(m, j))
 		err = tsi_err(TSOCK_EREFUSED,
-			      "the other ranks began at sample %llu, which is "
-			      "not in this rank's ring: start the job again",
+			      "the stream no longer holds sample %llu for this "
+			      "rank",
 			      (unsigned long long)j->after);
 	if (!err)
 		*start = j->after;

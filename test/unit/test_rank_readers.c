@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "serve/server.h"
 #include "test/lib/inproc.h"
 
 #define RANKS 3
@@ -293,6 +295,61 @@ static void late_ranks_begin_where_the_first_one_did(void **state)
 	inproc_stop(&st);
 }
 
+/* The time in which all ranks have to begin is over. */
+static void let_jobs_go(struct inproc *st)
+{
+	tsi_sync_lock(&st->s->sync);
+	tsi_jobs_expire(&st->s->readers.jobs, tsi_now_ms() + 60000);
+	tsi_sync_unlock(&st->s->sync);
+}
+
+static void read_beyond(tsock *t, uint64_t seq)
+{
+	uint64_t at = 0;
+	tsock_batch *b;
+
+	while (at <= seq) {
+		int err = tsock_next(t, 60000, &b);
+
+		if (err) {
+			assert_int_equal(err, TSOCK_EEPOCH);
+			assert_int_equal(tsock_begin(t), 0);
+			continue;
+		}
+		at = tsock_batch_seq(b);
+		tsock_batch_release(b);
+	}
+}
+
+static void a_rank_that_comes_too_late_for_its_start_is_refused(void **state)
+{
+	struct inproc st;
+	tsock *t[RANKS];
+
+	(void)state;
+	inproc_serve_n(&st, 400);
+	for (uint32_t r = 0; r < RANKS; r++) {
+		struct rank k = { .rank = r, .job = 4 };
+
+		t[r] = open_rank(&k);
+	}
+	for (unsigned r = 1; r < RANKS; r++)
+		assert_int_equal(tsock_begin_timed(t[r], 50), TSOCK_EAGAIN);
+	assert_int_equal(tsock_begin_timed(t[0], 60000), 0);
+	let_jobs_go(&st);
+	/* The ring has 512: sample 0 is written over. */
+	read_beyond(t[0], 512);
+	assert_int_equal(tsock_begin_timed(t[1], 60000), TSOCK_EREFUSED);
+	assert_non_null(strstr(
+		tsock_errmsg(),
+		"rank 1 can't begin at sample 0, where other ranks of its job "
+		"have begun; start all of them again: the stream no longer "
+		"holds sample 0 for this rank"));
+	for (unsigned r = 0; r < RANKS; r++)
+		tsock_close(t[r]);
+	inproc_stop(&st);
+}
+
 static void a_rank_alone_waits_and_can_give_up(void **state)
 {
 	struct rank k = { .rank = 1, .job = 2 };
@@ -353,6 +410,8 @@ int main(void)
 		cmocka_unit_test(ranks_whose_batches_no_epoch_has_are_refused),
 		cmocka_unit_test(ranks_begin_together_beside_other_readers),
 		cmocka_unit_test(late_ranks_begin_where_the_first_one_did),
+		cmocka_unit_test(
+			a_rank_that_comes_too_late_for_its_start_is_refused),
 		cmocka_unit_test(a_rank_alone_waits_and_can_give_up),
 		cmocka_unit_test(ranks_that_make_no_sense_are_refused),
 	};
