@@ -83,19 +83,31 @@ static void control_step(struct tsock_server *s)
 	tsi_gate_changed(&s->gate);
 }
 
+/*
+ * A file system may be slow, so that is done without the lock; other threads
+ * read the sockets, and this one alone changes them.
+ */
 static void make_sockets_again(struct tsock_server *s)
 {
+	struct tsi_sockets made = s->sockets;
+	bool over;
 	int err;
 
-	if (s->stop || tsi_gate_failure(&s->gate))
+	tsi_sync_lock(&s->sync);
+	over = s->stop || tsi_gate_failure(&s->gate);
+	tsi_sync_unlock(&s->sync);
+	if (over)
 		return;
-	err = tsi_sockets_again(&s->sockets);
+	err = tsi_sockets_again(&made);
+	tsi_sync_lock(&s->sync);
+	s->sockets = made;
 	if (!err)
-		tsi_readers_record_again(
-			&s->readers, tsi_address_folder(&s->sockets.address),
-			tsi_address_name(&s->sockets.address));
+		tsi_readers_record_again(&s->readers,
+					 tsi_address_folder(&made.address),
+					 tsi_address_name(&made.address));
 	else if (err != TSOCK_EAGAIN)
 		tsi_gate_fail(&s->gate, tsock_errmsg());
+	tsi_sync_unlock(&s->sync);
 }
 
 /*
@@ -129,16 +141,15 @@ static bool wait_for_work(struct tsock_server *s, bool *failed)
 static void *control_main(void *arg)
 {
 	struct tsock_server *s = arg;
-	bool asked, gone, stop = false, failed = false;
+	bool asked, stop = false, failed = false;
 
 	while (!stop) {
 		asked = wait_for_work(s, &failed);
 		drain_eventfd(s->event);
-		gone = tsi_sockets_gone(&s->sockets, tsi_now_ms());
+		if (tsi_sockets_gone(&s->sockets, tsi_now_ms()))
+			make_sockets_again(s);
 		tsi_sync_lock(&s->sync);
 		control_step(s);
-		if (gone)
-			make_sockets_again(s);
 		tsi_readers_save_record(&s->readers);
 		stop = s->stop;
 		tsi_sync_unlock(&s->sync);

@@ -275,6 +275,36 @@ static void a_slow_record_holds_up_no_worker(void **state)
 	sem_destroy(&may_go);
 }
 
+/* Somebody removed the lock's file; it is made again, with a process's number. */
+static void sockets_that_are_slowly_made_again_hold_up_no_worker(void **state)
+{
+	struct tsock_serve_opts o = inproc_opts(200);
+	char path[TSI_RECORD_PATH];
+	tsock_server *s;
+	uint64_t first;
+	tsock *t;
+
+	(void)state;
+	assert_int_equal(tsock_serve_open("unit", &o, &s), 0);
+	t = inproc_join(8, 0);
+	assert_int_equal(tsock_begin(t), 0);
+	sem_init(&entered, 0, 0);
+	sem_init(&may_go, 0, 0);
+	atomic_store(&slow, 1);
+	snprintf(path, sizeof(path), "%s/unit.lock", getenv("TSOCK_DIR"));
+	assert_int_equal(unlink(path), 0);
+	assert_true(wait_for(&entered));
+	assert_int_equal(tsock_serve_claim(s, 8, 0, &first), 8);
+	tsock_serve_commit(s, first, 8);
+	tsock_batch_release(inproc_next(t));
+	sem_post(&may_go);
+	tsock_close(t);
+	tsock_serve_close(s);
+	assert_false(atomic_load(&waited_in_vain));
+	sem_destroy(&entered);
+	sem_destroy(&may_go);
+}
+
 /* How many rows a record's file has; each is written in one piece. */
 static unsigned rows_in_file(const char *path)
 {
@@ -359,6 +389,8 @@ int main(void)
 		cmocka_unit_test(a_file_that_makes_no_sense_is_as_good_as_none),
 		cmocka_unit_test(it_has_one_size_however_many_read),
 		cmocka_unit_test(a_slow_record_holds_up_no_worker),
+		cmocka_unit_test(
+			sockets_that_are_slowly_made_again_hold_up_no_worker),
 		cmocka_unit_test(who_leaves_is_not_in_the_record_any_more),
 		cmocka_unit_test(
 			a_mark_that_cannot_be_takes_the_stream_nowhere),
