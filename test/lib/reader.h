@@ -41,6 +41,8 @@ struct reader {
 	bool scribble;     /* write over every batch */
 	bool floats;       /* images as float32, [3, side, side] */
 	uint32_t rank, world;
+	/* Once it is true no epoch is begun; NULL: all are read. */
+	const _Atomic bool *enough;
 };
 
 tsock *connect_reader(const struct reader *r);
