@@ -8,14 +8,26 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <stdio.h>
+#include <string.h>
 
-unsigned descriptors_of(pid_t pid)
+static FILE *open_proc(pid_t pid, const char *what)
+{
+	char path[40];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, what);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	return f;
+}
+
+static unsigned entries_of(pid_t pid, const char *what)
 {
 	char path[40];
 	unsigned n = 0;
 	DIR *d;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, what);
 	d = opendir(path);
 	assert_non_null(d);
 	while (readdir(d))
@@ -24,18 +36,62 @@ unsigned descriptors_of(pid_t pid)
 	return n - 2; /* "." and ".." */
 }
 
+unsigned descriptors_of(pid_t pid)
+{
+	return entries_of(pid, "fd");
+}
+
+static void count_mappings(pid_t pid, struct usage *u)
+{
+	FILE *f = open_proc(pid, "maps");
+	char line[4352];
+
+	while (fgets(line, sizeof(line), f)) {
+		if (strstr(line, "/memfd:tsock"))
+			u->rings++;
+		else if (strchr(line, '/'))
+			u->files++;
+		else
+			u->others++;
+	}
+	fclose(f);
+}
+
 unsigned mappings_of(pid_t pid)
 {
-	char path[40];
-	unsigned lines = 0;
-	FILE *f;
-	int c;
+	struct usage u = { 0 };
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	f = fopen(path, "r");
-	assert_non_null(f);
-	while ((c = getc(f)) != EOF)
-		lines += c == '\n';
+	count_mappings(pid, &u);
+	return u.rings + u.files + u.others;
+}
+
+static void read_memory(pid_t pid, struct usage *u)
+{
+	FILE *f = open_proc(pid, "status");
+	char line[256];
+
+	u->memory_kib = u->shared_kib = -1;
+	while (fgets(line, sizeof(line), f)) {
+		sscanf(line, "RssAnon: %ld", &u->memory_kib);
+		sscanf(line, "RssShmem: %ld", &u->shared_kib);
+	}
 	fclose(f);
-	return lines;
+}
+
+long memory_of(pid_t pid)
+{
+	struct usage u;
+
+	read_memory(pid, &u);
+	return u.memory_kib;
+}
+
+struct usage usage_of(pid_t pid)
+{
+	struct usage u = { .descriptors = descriptors_of(pid),
+			   .threads = entries_of(pid, "task") };
+
+	count_mappings(pid, &u);
+	read_memory(pid, &u);
+	return u;
 }

@@ -13,4 +13,18 @@ unsigned descriptors_of(pid_t pid);
 /* Its memory mappings. */
 unsigned mappings_of(pid_t pid);
 
+/* Its memory that is no file's and no memfd's, in KiB. */
+long memory_of(pid_t pid);
+
+struct usage {
+	unsigned descriptors, threads;
+	unsigned rings;  /* mappings of memfds of ours */
+	unsigned files;  /* mappings of files */
+	unsigned others; /* heaps, stacks and the like */
+	long memory_kib; /* as memory_of() */
+	long shared_kib; /* of the rings, what was touched */
+};
+
+struct usage usage_of(pid_t pid);
+
 #endif

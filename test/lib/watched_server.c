@@ -75,21 +75,6 @@ static pid_t start_server(void)
 	_exit(0);
 }
 
-static long memory_of(pid_t pid)
-{
-	char path[64], line[256];
-	long kib = -1;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	f = fopen(path, "r");
-	assert_non_null(f);
-	while (kib < 0 && fgets(line, sizeof(line), f))
-		sscanf(line, "RssAnon: %ld", &kib);
-	fclose(f);
-	return kib;
-}
-
 /* It answers, however busy the machine, and samples go on being made. */
 void answers_and_goes_on(void)
 {
