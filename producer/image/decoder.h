@@ -70,7 +70,6 @@ struct tsi_image_opts;
 
 /* What a caller may know of a file. */
 struct tsi_decoder_hint {
-	bool stock; /* decode it as the format's own library does, no other way */
 	bool trusted; /* this process wrote it: checksums can't be wrong */
 	/*
 	 * How samples are made, with what is meant for one format alone, until

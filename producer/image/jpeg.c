@@ -115,8 +115,7 @@ static int decoder_open(struct tsi_decoder *d, const void *data, size_t len,
 	j->data = data;
 	j->len = len;
 	j->base.has_planes = false;
-	j->by_lib = hint.stock || (hint.opts && hint.opts->stock_jpeg) ||
-		    !direct_pays() ||
+	j->by_lib = (hint.opts && hint.opts->stock_jpeg) || !direct_pays() ||
 		    !tsi_jpeg_direct_open(j->direct, data, len, &hint, width,
 					  height);
 	if (j->by_lib)

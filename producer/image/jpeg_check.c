@@ -125,7 +125,8 @@ static int compare(struct tsi_decoder *d, struct tsi_jpeg_index *x, int image,
 		{ 0, 0, (WIDTH + n - 1) / n, (HEIGHT + n - 1) / n },
 		{ 90 / n, 60 / n, 77 / n, 101 / n },
 	};
-	struct tsi_decoder_hint stock = { .stock = true };
+	const struct tsi_image_opts by_lib = { .stock_jpeg = true };
+	struct tsi_decoder_hint stock = { .opts = &by_lib };
 	const struct tsi_image_opts opts = { .jpeg_index = x };
 	struct tsi_decoder_hint own = { .opts = &opts,
 					.file = (uint64_t)image };

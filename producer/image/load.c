@@ -251,7 +251,8 @@ static int measure(struct tsi_image *img, const struct tsi_image_head *head,
 {
 	struct tsi_decoder *d = img->decoder[head->format];
 	/* What damage means is the format's library's to say. */
-	struct tsi_decoder_hint hint = { .stock = true };
+	static const struct tsi_image_opts by_lib = { .stock_jpeg = true };
+	struct tsi_decoder_hint hint = { .opts = &by_lib };
 	struct tsi_rect rect = { 0 };
 	struct tsi_strip strip;
 	uint32_t rows = 0;

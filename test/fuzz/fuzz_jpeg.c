@@ -118,7 +118,8 @@ static struct tsi_rect choose_size(struct bytes *b, uint32_t w, uint32_t h)
 static void check(struct tsi_jpeg_index *x, const uint8_t *data, size_t len,
 		  const struct tsi_rect *r)
 {
-	struct tsi_decoder_hint stock = { .stock = true };
+	static const struct tsi_image_opts by_lib = { .stock_jpeg = true };
+	struct tsi_decoder_hint stock = { .opts = &by_lib };
 	const struct tsi_image_opts opts = { .jpeg_index = x };
 	struct tsi_decoder_hint own = { .opts = &opts };
 	size_t n = (size_t)r->width * r->height * 3;
@@ -135,7 +136,8 @@ static void check(struct tsi_jpeg_index *x, const uint8_t *data, size_t len,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct tsi_decoder_hint stock = { .stock = true };
+	static const struct tsi_image_opts by_lib = { .stock_jpeg = true };
+	struct tsi_decoder_hint stock = { .opts = &by_lib };
 	struct tsi_jpeg_index *x;
 	struct bytes b;
 	uint32_t w = 0, h = 0;

@@ -220,11 +220,11 @@ static void a_decoder_is_told_what_is_known(void **state)
 		assert_int_equal(hinted.trusted, trust);
 		assert_int_equal(hinted.file, 7 + trust);
 		assert_int_equal(hinted.opts->seed, 3);
-		assert_false(hinted.stock);
+		assert_false(hinted.opts->stock_jpeg);
 	}
 	assert_int_equal(tsi_image_measure(img, p.data, p.len, &e), 0);
 	assert_int_equal(e.rows, 67);
-	assert_true(hinted.stock);
+	assert_true(hinted.opts->stock_jpeg);
 	assert_false(hinted.trusted);
 	tsi_image_destroy(img);
 	free(f.data);

@@ -37,7 +37,8 @@ static void check_region(struct tsi_decoder *j, struct tsi_jpeg_index *x,
 			 uint64_t file, const struct image_gen_bytes *f,
 			 const struct tsi_rect *r)
 {
-	struct tsi_decoder_hint stock = { .stock = true };
+	const struct tsi_image_opts by_lib = { .stock_jpeg = true };
+	struct tsi_decoder_hint stock = { .opts = &by_lib };
 	const struct tsi_image_opts opts = { .jpeg_index = x };
 	struct tsi_decoder_hint own = { .opts = &opts, .file = file };
 	size_t len = (size_t)r->width * r->height * 3;

@@ -40,7 +40,8 @@ static int region(struct tsi_decoder *j, struct tsi_jpeg_index *x,
 static int stock_region(struct tsi_decoder *j, const struct image_gen_bytes *f,
 			const struct tsi_rect *r, uint8_t *out)
 {
-	struct tsi_decoder_hint hint = { .stock = true };
+	static const struct tsi_image_opts by_lib = { .stock_jpeg = true };
+	struct tsi_decoder_hint hint = { .opts = &by_lib };
 
 	tsi_jpeg_ops.hint(j, &hint);
 	return jpeg_region(j, f, r, out);
