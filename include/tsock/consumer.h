@@ -60,10 +60,11 @@ enum tsock_between {
  * When the producer is gone, killed or shut down, tsock_next() and tsock_begin()
  * of a resumable stream (tsock_info) wait for another one of the same name and
  * identity, at most rejoin_ms from when that was noticed (60 s by
- * TSOCK_OPTS_INIT), and log that once.  What was published is read to its end
- * first.  Then the handle becomes a reader there by itself and goes on at the
- * exact next sample; batches that are held stay what they are.  ELOST: none came
- * in time, or it serves another stream (the message says in what they differ).
+ * TSOCK_OPTS_INIT; UINT32_MAX is without limit), and log that once.  What was
+ * published is read to its end first.  Then the handle becomes a reader there by
+ * itself and goes on at the exact next sample; batches that are held stay what
+ * they are.  ELOST: none came in time, or it serves another stream (the message
+ * says in what they differ).
  */
 
 struct tsock_opts {

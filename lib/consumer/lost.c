@@ -11,6 +11,17 @@
 #include "base/err.h"
 #include "base/log.h"
 
+/* Says how long is waited, or that it is without limit. */
+static void log_waiting(const char *why, uint32_t rejoin_ms)
+{
+	char most[32] = ", without limit,";
+
+	if (rejoin_ms != TSI_LOST_NO_LIMIT)
+		snprintf(most, sizeof(most), " up to %g s", rejoin_ms / 1e3);
+	tsi_log(TSOCK_LOG_WARN,
+		"%s; waiting%s for a producer of the same stream", why, most);
+}
+
 void tsi_lost_note(struct tsi_lost *l, const char *why, uint32_t rejoin_ms)
 {
 	l->met = false;
@@ -18,9 +29,7 @@ void tsi_lost_note(struct tsi_lost *l, const char *why, uint32_t rejoin_ms)
 		return;
 	l->since_ms = tsi_now_ms();
 	snprintf(l->why, sizeof(l->why), "%s", why);
-	tsi_log(TSOCK_LOG_WARN,
-		"%s; waiting up to %g s for a producer of the same stream",
-		l->why, rejoin_ms / 1e3);
+	log_waiting(l->why, rejoin_ms);
 }
 
 bool tsi_lost_waits(const struct tsi_lost *l)
@@ -30,12 +39,13 @@ bool tsi_lost_waits(const struct tsi_lost *l)
 
 int64_t tsi_lost_last_ms(const struct tsi_lost *l, uint32_t rejoin_ms)
 {
-	return l->since_ms + rejoin_ms;
+	return rejoin_ms == TSI_LOST_NO_LIMIT ? INT64_MAX
+					      : l->since_ms + rejoin_ms;
 }
 
 bool tsi_lost_waited_enough(const struct tsi_lost *l, uint32_t rejoin_ms)
 {
-	return l->since_ms && tsi_now_ms() - l->since_ms > rejoin_ms;
+	return l->since_ms && tsi_now_ms() > tsi_lost_last_ms(l, rejoin_ms);
 }
 
 int tsi_lost_err(const struct tsi_lost *l, uint32_t rejoin_ms)

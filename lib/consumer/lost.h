@@ -3,8 +3,9 @@
  * lost.h - a reader that was lost in the middle of an epoch: since when, why,
  * and how long the next producer is waited for.
  *
- * Times are of tsi_now_ms(); rejoin_ms is the option of tsock_open().  No
- * function here talks to a producer.  One thread at a time, as for the handle.
+ * Times are of tsi_now_ms(); rejoin_ms is the option of tsock_open(), and has
+ * no limit where it is TSI_LOST_NO_LIMIT.  No function here talks to a producer.
+ * One thread at a time, as for the handle.
  */
 #ifndef TSI_CONSUMER_LOST_H
 #define TSI_CONSUMER_LOST_H
@@ -13,6 +14,8 @@
 #include <stdint.h>
 
 #include "wire/msg.h"
+
+#define TSI_LOST_NO_LIMIT UINT32_MAX
 
 /* A producer that is gone, and what is known of the next one; or a reader that
  * was detached.  All zeros: nothing is lost. */
@@ -32,7 +35,8 @@ void tsi_lost_note(struct tsi_lost *l, const char *why, uint32_t rejoin_ms);
 /* Was the producer seen to be gone, and was no other one joined since? */
 bool tsi_lost_waits(const struct tsi_lost *l);
 
-/* Until when the next producer is waited for; has that time passed? */
+/* Until when the next producer is waited for (INT64_MAX: without limit); has
+ * that time passed? */
 int64_t tsi_lost_last_ms(const struct tsi_lost *l, uint32_t rejoin_ms);
 bool tsi_lost_waited_enough(const struct tsi_lost *l, uint32_t rejoin_ms);
 

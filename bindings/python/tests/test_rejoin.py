@@ -83,6 +83,25 @@ def test_the_error_says_how_long_was_waited(serve):
             pass
 
 
+def test_a_wait_without_limit_says_so(serve, caplog):
+    served = serve(*RING)
+    loader = tsock.DataLoader("toy", 16, rejoin_timeout=None, **FIELDS)
+    iterator = iter(loader)
+    seen = [next(iterator)]
+    served.kill()
+    loader.timeout = 0.05
+    while "for a producer of the same stream" not in caplog.text:
+        try:
+            seen.append(next(iterator))
+        except tsock.TimedOut:
+            pass
+    assert "; waiting, without limit, for a producer of" in caplog.text
+    loader.timeout = 0
+    serve(*RING)
+    seen += iterator
+    assert len(said(seen)) == N
+
+
 def test_rejoin_timeout_is_checked():
     for wrong in (-1, "a", True, float("nan")):
         with pytest.raises(ValueError, match="rejoin_timeout"):
