@@ -48,6 +48,7 @@ struct tsock {
 	struct tsi_msg_stream stream;
 	struct tsi_negotiation negotiation;
 	char *meta;
+	uint32_t meta_at; /* bytes of it that have come */
 	const char **classes;
 	const char *identity;
 
@@ -62,6 +63,8 @@ struct tsock {
 	enum tsock_transport transport; /* in use */
 	struct tsi_goal goal;           /* of the join under way */
 	struct tsi_lost lost;
+	struct tsock *fresh; /* the next producer, while it is asked what it
+			      * serves; or NULL */
 	bool returns;        /* there was a producer before this one */
 	uint64_t last;       /* first sample that the stream will never have */
 	uint64_t start, end; /* of the epoch begun */
@@ -86,11 +89,14 @@ int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end);
 void tsi_join_missed(struct tsock *t, uint64_t start);
 
 /*
- * Look once for a producer that serves what t knows, and ask it; one that is
- * there has a second to answer, whatever the deadline.  EAGAIN: there is none
- * yet.  ELOST, with the difference, if it serves another stream.
+ * Look once for a producer that serves what t knows, and ask it until the
+ * deadline.  EAGAIN: there is none, or it hasn't answered yet; the next call
+ * goes on.  ELOST, with the difference, if it serves another stream.
  */
 int tsi_open_again(struct tsock *t, int64_t deadline);
+
+/* Ask no next producer any longer. */
+void tsi_open_forget(struct tsock *t);
 
 /* Give up a join that is under way, if any. */
 void tsi_join_cancel(struct tsock *t);

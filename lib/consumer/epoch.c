@@ -466,6 +466,7 @@ static void leave(struct tsock *t, int timeout_ms)
 	else
 		tsi_siblings_remove(&t->sibling);
 	t->phase = TSI_PHASE_IDLE;
+	tsi_open_forget(t);
 	tsi_lost_forget(&t->lost);
 	tsi_leave_sweep(&t->left);
 }

@@ -26,6 +26,15 @@
 #define ATTACH_MAX_MS 1000
 #define TRIES 5 /* to connect to a producer that doesn't know the token */
 
+/* So long at most, and no longer than until then. */
+static void pause_until(int64_t until_ms, int ms)
+{
+	int64_t left = until_ms - tsi_now_ms();
+
+	if (left > 0)
+		poll(NULL, 0, left < ms ? (int)left : ms);
+}
+
 static int new_question(struct tsock *t)
 {
 	struct tsi_msg *m = &t->question;
@@ -78,7 +87,6 @@ static int get_offer(struct tsock *t, int64_t deadline,
 
 	while (!err) {
 		struct tsi_msg r;
-		int64_t left;
 
 		err = tsi_request_ask(&t->requests, &t->question, deadline, &r);
 		if (err == TSOCK_EAGAIN)
@@ -97,10 +105,9 @@ static int get_offer(struct tsock *t, int64_t deadline,
 			break;
 		}
 		tell_waiting(t, since, &told);
-		left = deadline - tsi_now_ms();
-		if (left <= 0)
+		if (tsi_now_ms() >= deadline)
 			return TSOCK_EAGAIN;
-		poll(NULL, 0, left < AGAIN_MS ? (int)left : AGAIN_MS);
+		pause_until(deadline, AGAIN_MS);
 	}
 	t->joining = false;
 	return err;
@@ -260,7 +267,7 @@ static int join_this(struct tsock *t, int64_t deadline, uint64_t *start,
 			return err;
 		if (tsi_now_ms() >= deadline)
 			return TSOCK_EAGAIN;
-		poll(NULL, 0, AGAIN_MS);
+		pause_until(deadline, AGAIN_MS);
 	}
 }
 
@@ -281,10 +288,11 @@ void tsi_join_cancel(struct tsock *t)
 static int await_producer(struct tsock *t, int64_t deadline)
 {
 	int64_t last = tsi_lost_last_ms(&t->lost, t->opts.rejoin_ms);
+	int64_t until = last < deadline ? last : deadline;
 
 	while (!t->lost.met) {
 		int64_t now = tsi_now_ms();
-		int err = tsi_open_again(t, last < deadline ? last : deadline);
+		int err = tsi_open_again(t, until);
 
 		if (err && err != TSOCK_EAGAIN)
 			return err;
@@ -296,7 +304,7 @@ static int await_producer(struct tsock *t, int64_t deadline)
 			return tsi_lost_err(&t->lost, t->opts.rejoin_ms);
 		if (now >= deadline)
 			return TSOCK_EAGAIN;
-		poll(NULL, 0, LOOK_MS);
+		pause_until(until, LOOK_MS);
 	}
 	return 0;
 }
@@ -338,8 +346,10 @@ int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
 						   : 0;
 
 		if (err) {
-			if (err != TSOCK_EAGAIN)
+			if (err != TSOCK_EAGAIN) {
+				tsi_open_forget(t);
 				tsi_lost_forget(&t->lost);
+			}
 			return err;
 		}
 		err = join_this(t, deadline, start, end);

@@ -22,8 +22,7 @@
 #include "consumer/find.h"
 #include "consumer/opts.h"
 
-#define MEET_MS 1000 /* for the answers of the next producer, at least */
-#define LOOK_MS 50   /* between two looks for a producer */
+#define LOOK_MS 50 /* between two looks for a producer */
 #define DEFAULT_TIMEOUT_MS 10000
 #define META_MAX (UINT32_C(1) << 28) /* bytes of class names */
 
@@ -74,22 +73,29 @@ static int check_stream(const struct tsock *t)
 	return check_epoch(t, t->ranks.world);
 }
 
-static int fetch_meta(struct tsock *t, int64_t deadline)
+static int make_room_for_meta(struct tsock *t)
 {
-	uint32_t total = t->stream.meta_bytes, at = 0;
-
-	t->meta = malloc((size_t)total + 1);
+	t->meta = malloc((size_t)t->stream.meta_bytes + 1);
 	t->classes =
 		calloc((size_t)t->stream.nclasses + 1, sizeof(*t->classes));
 	if (!t->meta || !t->classes)
 		return tsi_err(TSOCK_ENOMEM, "no memory for class names");
-	while (at < total) {
+	t->meta_at = 0;
+	return 0;
+}
+
+static int fetch_meta(struct tsock *t, int64_t deadline)
+{
+	uint32_t total = t->stream.meta_bytes;
+
+	while (t->meta_at < total) {
+		uint32_t at = t->meta_at;
 		struct tsi_msg m = { .type = TSI_META, .u.meta.offset = at };
 		const struct tsi_msg_meta_data *d;
 		struct tsi_msg r;
 		int err;
 
-		m.serial = tsi_request_serial(&t->requests);
+		m.serial = tsi_request_under_way(&t->requests);
 		err = tsi_request_ask(&t->requests, &m, deadline, &r);
 		if (err)
 			return err;
@@ -101,7 +107,7 @@ static int fetch_meta(struct tsock *t, int64_t deadline)
 				       "class names nobody asked for",
 				       tsi_address_name(&t->address));
 		memcpy(t->meta + at, d->bytes, d->len);
-		at += d->len;
+		t->meta_at += d->len;
 	}
 	t->meta[total] = 0;
 	return 0;
@@ -124,12 +130,12 @@ static int index_texts(struct tsock *t)
 	return 0;
 }
 
-static int greet(struct tsock *t, int64_t deadline)
+static int say_hello(struct tsock *t, int64_t deadline)
 {
 	struct tsi_msg m = { .type = TSI_HELLO }, r;
 	int err;
 
-	m.serial = tsi_request_serial(&t->requests);
+	m.serial = tsi_request_under_way(&t->requests);
 	m.u.hello.pid = (uint32_t)getpid();
 	err = tsi_request_ask(&t->requests, &m, deadline, &r);
 	if (err)
@@ -141,6 +147,14 @@ static int greet(struct tsock *t, int64_t deadline)
 			       tsi_address_name(&t->address), r.type);
 	t->stream = r.u.stream;
 	err = check_stream(t);
+	return err ? err : make_room_for_meta(t);
+}
+
+/* Learn what is served.  EAGAIN: call it again, and it goes on. */
+static int greet(struct tsock *t, int64_t deadline)
+{
+	int err = t->meta ? 0 : say_hello(t, deadline);
+
 	if (!err)
 		err = fetch_meta(t, deadline);
 	if (!err)
@@ -159,6 +173,13 @@ static void forget_meta(struct tsock *t)
 	t->identity = NULL;
 }
 
+/* The producer is not met after all. */
+static void part(struct tsock *t)
+{
+	forget_meta(t);
+	tsi_request_close(&t->requests);
+}
+
 static int meet(struct tsock *t, int64_t deadline)
 {
 	int err = tsi_request_open(&t->requests, &t->address);
@@ -168,8 +189,7 @@ static int meet(struct tsock *t, int64_t deadline)
 	err = greet(t, deadline);
 	if (!err)
 		return 0;
-	forget_meta(t);
-	tsi_request_close(&t->requests);
+	part(t);
 	if (err == TSOCK_EAGAIN)
 		return tsi_err(TSOCK_ENOPROD,
 			       "the producer of '%s' at %s is there but "
@@ -240,14 +260,11 @@ static int take_over(struct tsock *t, struct tsock *fresh)
 			      "another stream: %s; close this handle, and open "
 			      "another (in Python: make a new DataLoader)",
 			      tsi_address_name(&t->address), why);
-	/* The texts are equal, and callers have pointers to those there are. */
-	forget_meta(fresh);
-	if (err) {
-		tsi_request_close(&fresh->requests);
+	if (err)
 		return err;
-	}
 	tsi_request_close(&t->requests);
 	t->requests = fresh->requests;
+	fresh->requests.channel = NULL;
 	t->joining = false;
 	t->stream = fresh->stream;
 	t->address = fresh->address;
@@ -255,24 +272,55 @@ static int take_over(struct tsock *t, struct tsock *fresh)
 	return 0;
 }
 
-int tsi_open_again(struct tsock *t, int64_t deadline)
+/* Begin to talk to the next producer, if one is there; else EAGAIN. */
+static int approach(struct tsock *t)
 {
-	struct tsock fresh = { .opts = t->opts, .ranks = t->ranks };
 	const struct tsi_address *found;
+	struct tsock *fresh;
 	int err;
 
 	found = tsi_find_listening(t->addresses, t->naddresses, &err);
 	if (!found)
 		return TSOCK_EAGAIN;
-	/* Whoever only polls has to get an answer at some time, too. */
-	if (deadline - tsi_now_ms() < MEET_MS)
-		deadline = tsi_now_ms() + MEET_MS;
-	fresh.address = *found;
-	err = meet(&fresh, deadline);
+	fresh = calloc(1, sizeof(*fresh));
+	if (!fresh)
+		return tsi_err(TSOCK_ENOMEM, "no memory for a consumer");
+	fresh->opts = t->opts;
+	fresh->ranks = t->ranks;
+	fresh->address = *found;
+	err = tsi_request_open(&fresh->requests, &fresh->address);
+	if (err) {
+		free(fresh);
+		return err;
+	}
+	t->fresh = fresh;
+	return 0;
+}
+
+int tsi_open_again(struct tsock *t, int64_t deadline)
+{
+	int err = t->fresh ? 0 : approach(t);
+
 	if (!err)
-		return take_over(t, &fresh);
-	/* It went away in between, or is stopped: perhaps the next one. */
-	return err == TSOCK_ELOST || err == TSOCK_ENOPROD ? TSOCK_EAGAIN : err;
+		err = greet(t->fresh, deadline);
+	/* Whoever only polls gets the answer at a later call. */
+	if (err == TSOCK_EAGAIN)
+		return err;
+	if (!err)
+		err = take_over(t, t->fresh);
+	else if (err == TSOCK_ELOST)
+		err = TSOCK_EAGAIN; /* it went away: perhaps the next one */
+	tsi_open_forget(t);
+	return err;
+}
+
+void tsi_open_forget(struct tsock *t)
+{
+	/* The texts are equal, and callers have pointers to those there are. */
+	if (t->fresh)
+		part(t->fresh);
+	free(t->fresh);
+	t->fresh = NULL;
 }
 
 static struct tsi_ranks ranks_of(const struct tsock_opts *o)

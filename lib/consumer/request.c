@@ -38,6 +38,11 @@ uint32_t tsi_request_serial(struct tsi_requester *r)
 	return r->serial;
 }
 
+uint32_t tsi_request_under_way(struct tsi_requester *r)
+{
+	return r->pending ? r->pending : tsi_request_serial(r);
+}
+
 /* The answer to serial, if it is there. */
 static int take(struct tsi_requester *r, uint32_t serial, struct tsi_msg *reply)
 {

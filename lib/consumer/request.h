@@ -31,6 +31,10 @@ void tsi_request_close(struct tsi_requester *r);
 /* A number for a new question; asking again keeps it. */
 uint32_t tsi_request_serial(struct tsi_requester *r);
 
+/* The number of the question that was asked last and isn't answered, or a new
+ * one: for a requester that asks one thing after the other. */
+uint32_t tsi_request_under_way(struct tsi_requester *r);
+
 /*
  * Ask, and wait for the answer until deadline_ms.  0 with any reply but
  * ERROR, which becomes the error that it carries; TSOCK_EAGAIN when it is not

@@ -5,6 +5,9 @@
  */
 #include "test/lib/next_producer.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 static tsock *begin_with(const struct source *src, uint32_t rejoin_ms)
 {
 	struct tsock_opts o = TSOCK_OPTS_INIT;
@@ -123,6 +126,73 @@ static void a_call_waits_no_longer_than_it_may(void **state)
 	kill_and_reap(producer);
 }
 
+#define REJOIN_MS 900
+
+/* It listens, and answers nothing: whoever polls doesn't wait for it, but for
+ * the time that the job gives the next producer. */
+static void no_call_waits_for_a_next_producer_that_is_stopped(void **state)
+{
+	struct source src = restart_source("mute");
+	struct next_producer another = prepare_next(src);
+	pid_t producer = start_producer(&src);
+	tsock *t = begin_with(&src, REJOIN_MS);
+	unsigned calls = 0;
+	tsock_batch *b;
+	int err;
+
+	(void)state;
+	kill_and_reap(producer);
+	producer = begin_next(&another);
+	stats_of("mute");
+	assert_int_equal(kill(producer, SIGSTOP), 0);
+	assert_int_equal(waitpid(producer, NULL, WUNTRACED), producer);
+	while ((err = tsock_next(t, 0, &b)) == 0)
+		tsock_batch_release(b);
+	while (err == TSOCK_EAGAIN) {
+		calls++;
+		err = tsock_next(t, 0, &b);
+	}
+	assert_int_equal(err, TSOCK_ELOST);
+	assert_non_null(strstr(tsock_errmsg(), "within 0.9 s"));
+	/* There are thousands, and there were two. */
+	assert_true(calls > 5);
+	tsock_close(t);
+	kill_and_reap(producer);
+}
+
+/* What was asked of it stays asked, and one that goes on is gone on with. */
+static void a_next_producer_that_was_stopped_is_gone_on_with(void **state)
+{
+	struct source src = restart_source("slow");
+	struct next_producer another = prepare_next(src);
+	pid_t producer = start_producer(&src);
+	tsock *t = begin_with(&src, UINT32_MAX);
+	uint64_t next = 0;
+	tsock_batch *b;
+	int err;
+
+	(void)state;
+	kill_and_reap(producer);
+	producer = begin_next(&another);
+	stats_of("slow");
+	assert_int_equal(kill(producer, SIGSTOP), 0);
+	assert_int_equal(waitpid(producer, NULL, WUNTRACED), producer);
+	while ((err = tsock_next(t, 20, &b)) == 0) {
+		next += tsock_batch_count(b);
+		tsock_batch_release(b);
+	}
+	assert_int_equal(err, TSOCK_EAGAIN);
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(tsock_next(t, 0, &b), TSOCK_EAGAIN);
+	assert_int_equal(kill(producer, SIGCONT), 0);
+	assert_int_equal(tsock_next(t, -1, &b), 0);
+	assert_int_equal(tsock_batch_seq(b), next);
+	check_batch(&(struct reader){ .src = &src, .batch = 16 }, b, 0);
+	tsock_batch_release(b);
+	tsock_close(t);
+	kill_and_reap(producer);
+}
+
 /* The next producer is asked for the part that the epoch was begun with. */
 static void a_rank_is_not_told_while_a_producer_is_awaited(void **state)
 {
@@ -222,6 +292,10 @@ int main(void)
 		cmocka_unit_test(who_does_not_want_to_wait_is_told_at_once),
 		cmocka_unit_test(another_stream_is_refused_with_the_difference),
 		cmocka_unit_test(a_call_waits_no_longer_than_it_may),
+		cmocka_unit_test(
+			no_call_waits_for_a_next_producer_that_is_stopped),
+		cmocka_unit_test(
+			a_next_producer_that_was_stopped_is_gone_on_with),
 		cmocka_unit_test(
 			a_rank_is_not_told_while_a_producer_is_awaited),
 		cmocka_unit_test(
