@@ -24,6 +24,7 @@ from .errors import (
     StreamEnded,
     StreamFailed,
     TimedOut,
+    Unreadable,
 )
 from .loader import DataLoader
 from .options import ProducerOptions
@@ -50,6 +51,7 @@ __all__ = [
     "StreamEnded",
     "StreamFailed",
     "TimedOut",
+    "Unreadable",
     "devices",
     "library_version",
     "query",

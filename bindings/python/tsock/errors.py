@@ -57,6 +57,10 @@ class CannotResume(Error):
     """The stream has gone past the sample that a saved state goes on at."""
 
 
+class Unreadable(Error, ValueError):
+    """What a stream says of its batches, or a batch itself, makes no sense."""
+
+
 # enum tsock_err in tsock.h: values are ABI.
 EAGAIN = -1
 EEPOCH = -2

@@ -17,7 +17,7 @@ from .. import _ffi, errors
 from ..about import About
 from ..connection import Pool
 from . import nest
-from .fixed import LENGTH, Spec
+from .fixed import LENGTH, Spec, spec_of
 from .ragged import Reader
 
 Decoder = Callable[[list[Any]], Any]
@@ -86,21 +86,27 @@ class Description:
     def __init__(self, about: About) -> None:
         said = about.identity
         self._name = about.name
+        self._fields = about.fields
         try:
             structure = json.loads(said["structure"])
+            if not isinstance(structure, dict):
+                raise ValueError("it is a %s" % type(structure).__name__)
             self.ragged = "ragged" in structure
-            self.own_batch = int(said["batch"])
-            self._nest = structure.get("nest")
-            self._specs = [Spec(*s) for s in structure.get("fields", ())]
-        except (KeyError, TypeError, ValueError) as e:
-            raise ValueError(
-                "what stream %r says of its batches can't be read; is it of "
-                "another version? %s" % (about.name, e)
-            ) from e
+            self.own_batch = _batch_size(said["batch"])
+            self._nest: Any = structure.get("nest")
+            self._specs = [spec_of(s) for s in structure.get("fields", ())]
+        except (KeyError, RecursionError, TypeError, ValueError) as e:
+            raise self._unreadable(e) from e
         self.names = tuple(
             f.name.decode("utf-8", "replace") for f in about.fields
         )
         self._packs = said.get("unpack")
+
+    def _unreadable(self, why: object) -> errors.Unreadable:
+        return errors.Unreadable(
+            "what stream %r says of its batches can't be read; is it of "
+            "another version? %s" % (self._name, why)
+        )
 
     def batch_size(self, asked: Optional[int]) -> int:
         if not self.ragged:
@@ -163,12 +169,16 @@ class Description:
                 "stream %r has batches of any shapes (ragged=True), and no "
                 "fields: leave out fields and as_dict" % self._name
             )
+        if not _has_batches(self._fields):
+            raise self._unreadable("its samples are no packed batches")
         reader = Reader(views.view, views.data)
         return lambda tensors: reader.read(tensors[0][0])
 
     def _rows(
         self, views: Any, fields: Optional[Sequence[str]], flat: bool
     ) -> Decoder:
+        if not _are_fields(self._specs, self._fields):
+            raise self._unreadable("its samples have other fields")
         by_name = {spec.name: spec for spec in self._specs}
         wanted = [by_name[name] for name in fields or self.names]
         for spec in wanted:
@@ -189,8 +199,36 @@ class Description:
 
         if fields is not None or flat:
             return decode
-        make = nest.maker(self._nest)
+        make = nest.maker(self._nest, len(wanted))
         return lambda tensors: make(decode(tensors))
+
+
+def _batch_size(said: str) -> int:
+    size = int(said)
+    if not 1 <= size < 1 << 32:
+        raise ValueError("batches of %d samples" % size)
+    return size
+
+
+def _kind_of(field: _ffi.Field) -> tuple[Any, ...]:
+    """What a field's samples are in memory."""
+    return (field.dtype, *field.shape[: field.ndim])
+
+
+def _has_batches(fields: Sequence[_ffi.Field]) -> bool:
+    """Is that the one field of a ring of batches?"""
+    return len(fields) == 1 and (
+        fields[0].dtype == _ffi.DTYPES["uint8"] and fields[0].ndim == 1
+    )
+
+
+def _are_fields(specs: list[Spec], fields: Sequence[_ffi.Field]) -> bool:
+    """Are the stream's fields those that it says it has?"""
+    return len(specs) == len(fields) and all(
+        spec.name.encode() == field.name
+        and _kind_of(spec.field()) == _kind_of(field)
+        for spec, field in zip(specs, fields)
+    )
 
 
 def _leaf(spec: Spec, views: Any) -> Optional[Callable[[Any], Any]]:
@@ -222,12 +260,19 @@ def _strings(spec: Spec) -> Callable[[bytes], list[Any]]:
             end = at + width - LENGTH
             n = int.from_bytes(data[end : at + width], "little")
             text = data[at : at + min(n, width - LENGTH)]
-            found.append(
-                text.decode("utf-8", "surrogatepass") if is_text else text
-            )
+            found.append(_text(spec, text) if is_text else text)
         return found
 
     return made
+
+
+def _text(spec: Spec, data: bytes) -> str:
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as e:
+        raise errors.Unreadable(
+            "field %r has a string that is no text: %s" % (spec.name, e)
+        ) from e
 
 
 def _bools(data: bytes) -> list[bool]:

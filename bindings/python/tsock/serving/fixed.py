@@ -8,6 +8,7 @@ is a field of bytes, too: UTF-8, zeros, and its length in the last four.
 
 from __future__ import annotations
 
+import math
 from array import array
 from typing import Any, Optional, Sequence, Union
 
@@ -25,6 +26,7 @@ _NATIVE = {
     "float32": 6,
 }
 MOST_FIELDS = 16
+MOST_NAME = 31  # bytes
 LENGTH = 4  # bytes of a string's length
 
 ADVICE = "serve it with ragged=True, which allows any shapes"
@@ -119,16 +121,51 @@ class Spec:
         return made
 
 
+# What a list holds, and how one of them is stored; strings are bytes.
+_LISTS = {"int": "int64", "float": "float64", "bool": "bool"}
+_STRINGS = ("str", "bytes")
+_MOST_DIMS = 64  # of an array: torch's, and numpy's
+_MOST_ELEMENTS = 1 << 58  # of a sample: their bytes fit C's integers
+
+
+def spec_of(said: Any) -> Spec:
+    """The field that another process says it has; ValueError if it is none."""
+    name, kind, dtype, shape, is_tuple = said
+    if (
+        type(name) is str
+        and type(kind) is str
+        and type(dtype) is str
+        and type(shape) is list
+        and type(is_tuple) is bool
+        and 1 <= len(name.encode()) <= MOST_NAME
+        and len(shape) < _MOST_DIMS
+        and all(type(n) is int and n >= 1 for n in shape)
+        and dtype in arrays.SIZES
+        and math.prod(shape) < _MOST_ELEMENTS
+        and _can_be(kind, dtype, shape)
+    ):
+        return Spec(name, kind, dtype, shape, is_tuple)
+    raise ValueError("it has the odd field %.200r" % (said,))
+
+
+def _can_be(kind: str, dtype: str, shape: list[int]) -> bool:
+    if kind in _LISTS:
+        return dtype == _LISTS[kind] and not shape
+    if kind in _STRINGS:
+        return dtype == "uint8" and len(shape) == 1 and shape[0] >= LENGTH
+    return kind == "array"
+
+
 def _short_names(names: list[str]) -> list[str]:
     """Names that C can hold, each another one."""
     made: list[str] = []
     for name in names:
         name = name.replace("\0", "")
         short, n = name, 1
-        while len(short.encode()) > 31 or not short or short in made:
+        while len(short.encode()) > MOST_NAME or not short or short in made:
             n += 1
             tail = "~%d" % n
-            cut = name.encode()[: 31 - len(tail)]
+            cut = name.encode()[: MOST_NAME - len(tail)]
             short = cut.decode("utf-8", "ignore") + tail
         made.append(short)
     return made
@@ -191,11 +228,10 @@ class FixedSchema:
             return None
         kind = _kind_of(value) or ""
         made = isinstance(value, tuple)
-        if kind in ("str", "bytes"):
+        if kind in _STRINGS:
             shape = (self._string_bytes + LENGTH,)
             return Spec(name, kind, "uint8", shape, made)
-        dtype = {"int": "int64", "float": "float64", "bool": "bool"}[kind]
-        return Spec(name, kind, dtype, (), made)
+        return Spec(name, kind, _LISTS[kind], (), made)
 
     # ---- every batch ----
 
@@ -266,7 +302,7 @@ class FixedSchema:
                 % (name, spec.kind, rows, ADVICE)
             )
         shape = (rows,) + spec.shape
-        if spec.kind in ("str", "bytes"):
+        if spec.kind in _STRINGS:
             return arrays.of_bytes(
                 b"".join([self._string(name, v) for v in value]),
                 "uint8",

@@ -12,6 +12,8 @@ from __future__ import annotations
 import collections
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
+from .. import errors
+
 Nest = list[Any]
 Path = tuple[str, ...]
 
@@ -90,42 +92,73 @@ def _constant(value: Any, path: Path) -> Any:
 Maker = Callable[[Sequence[Any]], Any]
 
 
-def maker(nest: Nest) -> Maker:
-    """The function that makes a batch of its leaves.
+def maker(nest: Nest, leaves: Optional[int] = None) -> Maker:
+    """The function that makes a batch of its leaves, of so many if given.
 
-    The nest comes from another process: what isn't one is a ValueError.
+    The nest comes from another process: what isn't one is Unreadable.
     """
     try:
-        return _maker(nest, 0)
-    except (IndexError, KeyError, TypeError) as e:
-        raise ValueError("a batch's nest can't be read: %s" % e) from e
+        return _maker(nest, leaves, 0)
+    except errors.Unreadable:
+        raise
+    except (IndexError, KeyError, TypeError, ValueError) as e:
+        raise errors.Unreadable("a batch's nest can't be read: %s" % e) from e
 
 
-def _maker(nest: Nest, depth: int) -> Maker:
-    kind = nest[0]
+def _maker(nest: Nest, leaves: Optional[int], depth: int) -> Maker:
     if depth > 100:
-        raise ValueError("a batch's nest is more than 100 levels deep")
+        raise errors.Unreadable("a batch's nest is more than 100 levels deep")
+    if type(nest) is not list:
+        raise errors.Unreadable("a batch's nest has the odd part %.80r" % nest)
+    kind = nest[0]
+
+    def made_of(parts: list[Nest]) -> list[Maker]:
+        return [_maker(part, leaves, depth + 1) for part in parts]
+
     if kind == "f":
-        number = int(nest[1])
-        return lambda leaves: leaves[number]
+        return _leaf(nest[1], leaves)
     if kind == "c":
         constant = nest[1]
         if type(constant) not in _PLAIN:
-            raise ValueError("a batch's nest has an odd constant")
+            raise errors.Unreadable("a batch's nest has an odd constant")
         return lambda leaves: constant
     if kind == "d":
-        items = [(key, _maker(part, depth + 1)) for key, part in nest[1]]
+        keys = [key for key, _ in nest[1]]
+        if not all(type(key) in _PLAIN for key in keys):
+            raise errors.Unreadable("a batch's nest has an odd key")
+        items = list(zip(keys, made_of([part for _, part in nest[1]])))
         return lambda leaves: {key: make(leaves) for key, make in items}
-    if kind in ("l", "t"):
-        makers = [_maker(part, depth + 1) for part in nest[1]]
-        if kind == "l":
-            return lambda leaves: [make(leaves) for make in makers]
+    if kind == "l":
+        makers = made_of(nest[1])
+        return lambda leaves: [make(leaves) for make in makers]
+    if kind == "t":
+        makers = made_of(nest[1])
         return lambda leaves: tuple([make(leaves) for make in makers])
     if kind == "n":
-        made = collections.namedtuple(nest[1], nest[2])  # type: ignore[misc]
-        makers = [_maker(part, depth + 1) for part in nest[3]]
-        return lambda leaves: made(*[make(leaves) for make in makers])
-    raise ValueError("a batch's nest has the odd part %r" % (kind,))
+        return _named(nest[1], nest[2], made_of(nest[3]))
+    raise errors.Unreadable("a batch's nest has the odd part %.80r" % (kind,))
+
+
+def _leaf(number: Any, leaves: Optional[int]) -> Maker:
+    if type(number) is not int:
+        raise errors.Unreadable(
+            "a batch's nest has an array of number %.80r" % (number,)
+        )
+    if leaves is not None and not 0 <= number < leaves:
+        raise errors.Unreadable(
+            "a batch has %d arrays, and its nest has number %d"
+            % (leaves, number)
+        )
+    return lambda leaves: leaves[number]
+
+
+def _named(name: Any, fields: Any, makers: list[Maker]) -> Maker:
+    if type(fields) is not list or len(fields) != len(makers):
+        raise errors.Unreadable(
+            "a batch's nest has a named tuple without a name for each part"
+        )
+    made: Any = collections.namedtuple(name, fields)  # type: ignore[misc]
+    return lambda leaves: made(*[make(leaves) for make in makers])
 
 
 def shown(nest: Nest) -> str:

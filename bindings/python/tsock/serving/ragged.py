@@ -13,7 +13,7 @@ import math
 import struct
 from typing import Any, Callable, Optional, Sequence
 
-from .. import _ffi
+from .. import _ffi, errors
 from . import arrays, nest
 from .arrays import Memory
 from .fixed import BadBatch
@@ -150,7 +150,9 @@ class Reader:
         )
         start = _HEAD.size + count * _LEAF.size
         if magic != MAGIC or total > room or start + text_bytes > total:
-            raise ValueError("a slot holds no packed batch, or a newer one")
+            raise errors.Unreadable(
+                "a slot holds no packed batch, or a newer one"
+            )
         begin = start + text_bytes
         head = self._data(slot, _HEAD.size, begin)
         leaves = [
@@ -161,7 +163,7 @@ class Reader:
         ]
         text = head[start - _HEAD.size :]
         if text != self._text:
-            self._make = nest.maker(json.loads(text))
+            self._make = _maker(text)
             self._text = text
         return self._make(_Leaves(leaves, self._data))
 
@@ -170,13 +172,29 @@ class Reader:
     ) -> Any:
         code, ndim, offset, size = entry[:4]
         if code >= len(DTYPES) or ndim > 8:
-            raise ValueError("a packed batch has an odd dtype or shape")
+            raise errors.Unreadable("a packed batch has an odd dtype or shape")
         dtype, shape = DTYPES[code], tuple(entry[4 : 4 + ndim])
         if math.prod(shape) * arrays.SIZES[dtype] != size:
-            raise ValueError("a packed batch has an odd dtype or shape")
+            raise errors.Unreadable("a packed batch has an odd dtype or shape")
         if offset < begin or offset % _ALIGN or offset + size > total:
-            raise ValueError("a packed batch has an array at an odd place")
-        return self._view(slot[offset : offset + size], dtype, shape)
+            raise errors.Unreadable(
+                "a packed batch has an array at an odd place"
+            )
+        try:
+            return self._view(slot[offset : offset + size], dtype, shape)
+        except (OverflowError, RuntimeError, TypeError, ValueError) as e:
+            raise errors.Unreadable(
+                "a packed batch has an array of dtype %s and shape %s, which "
+                "can't be made here: %s" % (dtype, shape, e)
+            ) from e
+
+
+def _maker(text: bytes) -> nest.Maker:
+    try:
+        read = json.loads(text)
+    except (RecursionError, ValueError) as e:
+        raise errors.Unreadable("a batch's nest can't be read: %s" % e) from e
+    return nest.maker(read)
 
 
 class _Leaves(Sequence[Any]):
@@ -185,6 +203,7 @@ class _Leaves(Sequence[Any]):
     def __init__(self, leaves: list[Any], data: Callable[[Any], bytes]) -> None:
         self._leaves = leaves
         self._data = data
+        self._bytes: dict[int, bytes] = {}
 
     def __len__(self) -> int:
         return len(self._leaves)
@@ -192,9 +211,14 @@ class _Leaves(Sequence[Any]):
     def __getitem__(self, number: Any) -> Any:
         place = -1 - number if number < 0 else number
         if place >= len(self._leaves):
-            raise ValueError(
+            raise errors.Unreadable(
                 "a packed batch has %d arrays, and its nest has number %d"
                 % (len(self._leaves), place)
             )
         leaf = self._leaves[place]
-        return self._data(leaf) if number < 0 else leaf
+        if number >= 0:
+            return leaf
+        # Copied once, however often the nest names it.
+        if place not in self._bytes:
+            self._bytes[place] = self._data(leaf)
+        return self._bytes[place]
