@@ -11,6 +11,8 @@ import time
 
 import pytest
 
+import audit
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHECKOUT = os.path.normpath(os.path.join(HERE, "..", "..", ".."))
 BUILD = os.path.abspath(
@@ -23,6 +25,8 @@ os.environ.setdefault(
     "LIBTSOCK_PATH", os.path.join(BUILD, "lib", "libtsock.so.0.1")
 )
 os.environ.setdefault("TSOCK_PRODUCER", PRODUCER)
+
+AUDITED = bool(os.environ.get("TSOCK_TEST_AUDIT"))  # see audit.py
 
 N = 203  # images: no batch size here divides it
 SIZE = 32
@@ -96,19 +100,25 @@ def runs(pid):
 
 
 @pytest.fixture
-def place(monkeypatch):
+def place(monkeypatch, request):
     """A folder for sockets: short, since a socket's path is."""
+    killed = request.node.get_closest_marker("kills")
     folder = tempfile.mkdtemp(prefix="tsock-")
     os.chmod(folder, 0o700)
     monkeypatch.setenv("TSOCK_DIR", folder)
     yield folder
     end_all(folder)
+    left = audit.sockets(folder) if AUDITED and not killed else []
     shutil.rmtree(folder, ignore_errors=True)
+    assert not left, "producers left " + ", ".join(left)
 
 
 def pytest_configure(config):
     config.addinivalue_line(
         "markers", "minutes(n): how long the test may take, instead of three"
+    )
+    config.addinivalue_line(
+        "markers", "kills: the last producer is killed, and leaves its sockets"
     )
     # Shells have what runs in the background ignore Ctrl-C, which the programs
     # that tests start would inherit.
@@ -116,8 +126,28 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    report = (yield).get_result()
+    if report.when == "call":
+        item.passed = report.passed
+
+
 @pytest.fixture(autouse=True)
-def no_test_hangs(request):
+def nothing_is_left(request):
+    """With TSOCK_TEST_AUDIT, what a test opens and starts is gone after it.
+
+    A test that fails is not looked at, since its locals are still held.
+    """
+    before = audit.Audit() if AUDITED else None
+    yield
+    if before and getattr(request.node, "passed", False):
+        left = before.left()
+        assert not left, "the test left:\n" + "\n".join(left)
+
+
+@pytest.fixture(autouse=True)
+def no_test_hangs(request, nothing_is_left):
     """Three minutes are too long for any of them, on whatever machine.
 
     But for those which load a large framework in several processes.
@@ -229,6 +259,7 @@ def served(place):
     yield start
     for server in running:
         server.close()
+    running.clear()  # closed ones hold their loaders, and those workers
 
 
 @pytest.fixture

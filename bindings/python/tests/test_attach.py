@@ -426,6 +426,7 @@ def test_a_folder_of_somebody_elses_is_refused(place, monkeypatch, images):
         tsock.DataLoader("toy", root=images)
 
 
+@pytest.mark.kills
 def test_a_loader_whose_producer_dies_names_its_log(start, place):
     loader = start(min_consumers=2, rejoin_timeout=0)
     os.kill(pid_of(), signal.SIGKILL)

@@ -55,6 +55,7 @@ def test_what_the_library_refuses_has_its_code(place):
     assert e.value.code == "TSOCK_EARG"
 
 
+@pytest.mark.kills
 def test_an_iterator_repeats_why_it_has_ended(serve):
     served = serve("--ring", 64, "--max-batch", 16, "--join-window", 32)
     loader = tsock.DataLoader("toy", 16, rejoin_timeout=0, **INDEX)

@@ -92,6 +92,7 @@ def test_the_readmes_program_says_what_is_wrong(
     assert process.returncode == 1 and "longlong" in err
 
 
+@pytest.mark.kills
 def test_the_readmes_program_says_when_the_producer_dies(
     serve, readme_program, run
 ):

@@ -72,6 +72,7 @@ def test_a_loader_with_root_starts_its_producer_again(place, images):
     until(lambda: not tsock.streams())
 
 
+@pytest.mark.kills
 def test_the_error_says_how_long_was_waited(serve):
     served = serve(*RING)
     loader = tsock.DataLoader("toy", 16, rejoin_timeout=0.3, **FIELDS)

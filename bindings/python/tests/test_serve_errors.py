@@ -339,6 +339,7 @@ def test_a_process_serves_to_the_streams_end(place, script):
     assert finish(process)[0] == "done\n"
 
 
+@pytest.mark.kills
 def test_the_serving_process_is_killed(place, script):
     process = script(SERVE, "{'ring': 40, 'max_batch': 10}")
     assert process.stdout.readline() == "serving\n"

@@ -41,8 +41,10 @@ def test_a_name_that_is_being_started_is_waited_for(place, serve):
     seen = []
 
     def serves():
-        if start._lock(os.open(start.log, os.O_RDWR)):
-            pytest.fail("the lock isn't held")
+        other = os.open(start.log, os.O_RDWR)
+        locked = start._lock(other)
+        os.close(other)
+        assert not locked, "the lock isn't held"
         attach.refuse_wrong_name("toy")
         seen.append(launch.is_starting("toy"))
         return True
@@ -59,6 +61,7 @@ lock = open(os.path.join(os.environ["TSOCK_DIR"], "toy.lock"), "w")
 fcntl.lockf(lock, fcntl.LOCK_EX)
 print("held", flush=True)
 sys.stdin.read()
+os.unlink(lock.name)
 """
 
 
