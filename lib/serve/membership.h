@@ -77,7 +77,7 @@ struct tsi_membership {
 	unsigned count;
 	unsigned rows;     /* no member has this number or a higher one */
 	bool started;      /* there were min_members at some time, or one that
-			    * joined while there was a hold */
+			    * returned, or that joined during a hold */
 	uint64_t hold;     /* all from there on are kept; or TSI_NEVER */
 	bool jumping;      /* until the head reaches the last claim */
 	uint64_t target;   /* of the jump */
@@ -96,6 +96,7 @@ struct tsi_join {
 	bool exact;     /* the start is after, and nowhere else */
 	bool moves;     /* it was a reader before: a sole one takes the
 			 * stream there, however far */
+	bool returns;   /* it has begun an epoch with a producer before this */
 	bool detached;  /* it was detached, at after: it goes on there or at
 			 * the newest sample, whichever is later */
 	uint64_t end;   /* exact, detached: where the epoch ends; 0: an epoch

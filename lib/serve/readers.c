@@ -33,7 +33,9 @@ static struct tsi_join rules_of(const struct tsi_msg_join *join, unsigned view)
 			      .join = join->join,
 			      .leaves = join->between == TSOCK_BETWEEN_LEAVE,
 			      .after = join->after,
-			      .moves = join->returns };
+			      .moves = join->returns,
+			      .returns = join->returns &&
+					 (join->after || join->epoch_end) };
 
 	if (join->detached) {
 		j.detached = j.moves = true;

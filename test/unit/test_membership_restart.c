@@ -12,6 +12,7 @@ static int resume(unsigned view, uint64_t at, uint64_t end,
 			      .after = at,
 			      .exact = true,
 			      .moves = true,
+			      .returns = true,
 			      .end = end };
 
 	return tsi_membership_join(&m, &j, 0, out);
@@ -64,6 +65,25 @@ static void a_stream_that_goes_on_waits_for_no_number_of_readers(void **state)
 	tsi_membership_give_up_hold(&m);
 	tsi_membership_tail(&m, 0, 5320, 0);
 	assert_int_equal(fill(), 5448);
+	/* Nor for one that doesn't know that it was a reader. */
+	make(1000, 64, 128, TSI_NEVER);
+	m.c.min_members = 2;
+	tsi_membership_hold(&m, 6000);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 6000);
+	assert_int_equal(fill(), 6128);
+}
+
+/* It was busy for so long that it wasn't waited for any longer. */
+static void a_stream_goes_on_with_who_was_given_up_too(void **state)
+{
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	m.c.min_members = 2;
+	tsi_membership_hold(&m, 5300);
+	tsi_membership_give_up_hold(&m);
+	assert_int_equal(resumed(0, 5310, 6000), 5310);
+	fill();
+	assert_int_equal(fill(), 5438);
 }
 
 static void one_to_which_nobody_returned_begins_as_a_new_one_does(void **state)
@@ -77,6 +97,8 @@ static void one_to_which_nobody_returned_begins_as_a_new_one_does(void **state)
 	tsi_membership_give_up_hold(&m);
 	a = join(TSOCK_JOIN_EPOCH, 0);
 	assert_int_equal(a.start, 6000);
+	/* It jumps there, and makes nothing. */
+	assert_int_equal(fill(), 6000);
 	assert_int_equal(fill(), 6000);
 	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 6000);
 	assert_int_equal(fill(), 6128);
@@ -311,6 +333,7 @@ int main(void)
 		cmocka_unit_test(samples_are_kept_for_those_who_come_later),
 		cmocka_unit_test(
 			a_stream_that_goes_on_waits_for_no_number_of_readers),
+		cmocka_unit_test(a_stream_goes_on_with_who_was_given_up_too),
 		cmocka_unit_test(
 			one_to_which_nobody_returned_begins_as_a_new_one_does),
 		cmocka_unit_test(
