@@ -5,6 +5,8 @@
 #ifndef TSI_BASE_CLOCK_H
 #define TSI_BASE_CLOCK_H
 
+#include <poll.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -19,6 +21,15 @@ static inline int64_t tsi_now_ns(void)
 static inline int64_t tsi_now_ms(void)
 {
 	return tsi_now_ns() / 1000000;
+}
+
+/* Sleep for ms, or until until_ms if that comes first; a signal ends it. */
+static inline void tsi_pause_until(int64_t until_ms, int ms)
+{
+	int64_t left = until_ms - tsi_now_ms();
+
+	if (left > 0)
+		poll(NULL, 0, left < ms ? (int)left : ms);
 }
 
 #endif

@@ -6,7 +6,6 @@
  */
 #include "consumer/consumer.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -25,15 +24,6 @@
 #define ATTACH_MIN_MS 250
 #define ATTACH_MAX_MS 1000
 #define TRIES 5 /* to connect to a producer that doesn't know the token */
-
-/* So long at most, and no longer than until then. */
-static void pause_until(int64_t until_ms, int ms)
-{
-	int64_t left = until_ms - tsi_now_ms();
-
-	if (left > 0)
-		poll(NULL, 0, left < ms ? (int)left : ms);
-}
 
 static int new_question(struct tsock *t)
 {
@@ -107,7 +97,7 @@ static int get_offer(struct tsock *t, int64_t deadline,
 		tell_waiting(t, since, &told);
 		if (tsi_now_ms() >= deadline)
 			return TSOCK_EAGAIN;
-		pause_until(deadline, AGAIN_MS);
+		tsi_pause_until(deadline, AGAIN_MS);
 	}
 	t->joining = false;
 	return err;
@@ -146,20 +136,19 @@ static int attach(struct tsock *t, const struct tsi_msg_offer *offer,
 	return tsi_attach(&a, &t->reader, start, end);
 }
 
-/* A number that the stream of the next producer has as well; 0: there is none. */
-static uint64_t number_of(const struct tsock *t)
+/* Of name and identity, which the next producer's stream has as well. */
+static uint64_t stream_hash(const struct tsock *t)
 {
 	const char *name = tsi_address_name(&t->address);
 	uint64_t n = tsi_hash(t->identity, strlen(t->identity), 0);
 
-	return t->stream.resumable ? tsi_hash(name, strlen(name), n) | 1 : 0;
+	return tsi_hash(name, strlen(name), n);
 }
 
 /* The reader's part in what is known of all readers of this process. */
 static void add_sibling(struct tsock *t)
 {
 	const struct tsi_view_spec *v = tsi_negotiate_view(&t->negotiation);
-	uint64_t number = number_of(t);
 
 	t->sibling = (struct tsi_sibling){
 		.reader = t->reader,
@@ -170,8 +159,8 @@ static void add_sibling(struct tsock *t)
 		.base_capacity = t->stream.capacity,
 		.base = !v->dtype && !v->gpu,
 		.gpu = v->gpu,
-		.resumable = number,
-		.returns = number && t->opts.rejoin_ms,
+		.stream_hash = stream_hash(t),
+		.returns = t->stream.resumable && t->opts.rejoin_ms,
 		.tries = t->sibling.tries + 1,
 	};
 	tsi_siblings_add(&t->sibling);
@@ -267,7 +256,7 @@ static int join_this(struct tsock *t, int64_t deadline, uint64_t *start,
 			return err;
 		if (tsi_now_ms() >= deadline)
 			return TSOCK_EAGAIN;
-		pause_until(deadline, AGAIN_MS);
+		tsi_pause_until(deadline, AGAIN_MS);
 	}
 }
 
@@ -304,7 +293,7 @@ static int await_producer(struct tsock *t, int64_t deadline)
 			return tsi_lost_err(&t->lost, t->opts.rejoin_ms);
 		if (now >= deadline)
 			return TSOCK_EAGAIN;
-		pause_until(until, LOOK_MS);
+		tsi_pause_until(until, LOOK_MS);
 	}
 	return 0;
 }

@@ -7,7 +7,6 @@
  */
 #include "consumer/consumer.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -240,9 +239,7 @@ static int find_and_meet(struct tsock *t, const struct tsi_address *p, int n)
 		if (!said)
 			tsi_find_log(p, n);
 		said = true;
-		poll(NULL, 0,
-		     deadline - now < LOOK_MS ? (int)(deadline - now)
-					      : LOOK_MS);
+		tsi_pause_until(deadline, LOOK_MS);
 	}
 }
 

@@ -120,7 +120,7 @@ static uint64_t bound(const struct tsi_sibling *s, const struct tsi_sibling *o)
 /* Has o still to return to the producer of s?  It may not have noticed. */
 static bool is_awaited(const struct tsi_sibling *s, const struct tsi_sibling *o)
 {
-	return o->returns && o->resumable == s->resumable &&
+	return o->returns && o->stream_hash == s->stream_hash &&
 	       o->incarnation != s->incarnation &&
 	       (!o->reader || tsi_claim_abandoned(tsi_reader_claim(o->reader)));
 }

@@ -39,8 +39,7 @@ struct tsi_sibling {
 	uint64_t base_capacity; /* of the ring of the base view */
 	bool base;              /* it reads that ring */
 	bool gpu;               /* its ring is on a GPU */
-	uint64_t resumable;     /* the stream's number, the next producer's too;
-			     * 0: it has no next producer */
+	uint64_t stream_hash;   /* of what the next producer's has as well */
 	bool returns;           /* to the next producer */
 	unsigned tries;         /* how often it has asked for one, or joined */
 	/* While it has no reader: */
