@@ -358,7 +358,7 @@ check-wheel:		## the wheel by pip, and in a root that has only Python
 
 lint:			## shellcheck, codespell and clang's static analyser
 	@test/setup.sh check
-	@+ANALYZER_NODES=225000 test/run.sh lint
+	@+ANALYZER_NODES=$(ANALYZER_NODES) test/run.sh lint
 
 bench: bench-all	## every benchmark; JSON=FILE for machines
 

@@ -110,8 +110,7 @@ const struct tsi_opt tsi_opts[] = {
 		  "samples, or kill it" },
 	{ TSI_OPT_COUNT, "min-consumers", "N",
 	  "decode nothing before so many have joined (1), unless readers of "
-	  "the "
-	  "producer before go on with this one",
+	  "the producer before go on with this one",
 	  AT(min_consumers), RANGE(1, 256) },
 	{ TSI_OPT_COUNT, "epochs", "N",
 	  "end the stream after N epochs (0: never)", AT(epochs),
