@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import re
 
+# A key of what tsock.serve(identity=) says.  Errors show it: "its first batch's
+# checksum was A and is B".
+FIRST_BATCH = "its first batch's checksum"
+
 
 def parse(text: str) -> dict[str, str]:
     """The values by key; lines that aren't of that form are left out."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional
 
-from . import _ffi, errors, streams
+from . import _ffi, errors, identity, streams
 from .about import About
 from .connection import Stream
 
@@ -25,7 +25,7 @@ _ORDER = (
     "segments",
     "shard",
     "identity",  # of tsock.serve(), as the next one
-    "its first batch's checksum",
+    identity.FIRST_BATCH,
 )
 
 

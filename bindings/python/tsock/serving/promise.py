@@ -17,8 +17,6 @@ from .. import identity
 from .arrays import Memory
 from .feed import listeners
 
-# Consumers show it: "its first batch's checksum was A and is B".
-FIRST = "its first batch's checksum"
 # torch's and torchdata's: each epoch's order is drawn from a generator.
 _DRAWN = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
 
@@ -82,4 +80,4 @@ def lines(
     if isinstance(ranks, int) and ranks > 1:
         rank = getattr(sampler, "rank", None)
         said += identity.line("shard", "%s/%s" % (rank, ranks))
-    return said + identity.line(FIRST, digest(first))
+    return said + identity.line(identity.FIRST_BATCH, digest(first))
