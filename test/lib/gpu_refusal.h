@@ -12,6 +12,16 @@
 #include "base/err.h"
 #include "test/lib/gpu_child.h"
 
+/* In main(), after child_main(): prints why the tests are skipped. */
+static inline bool lacks_simulation(void)
+{
+	if (simcuda_live && !tsi_gpu_count(&ngpus))
+		return false;
+	puts("needs the simulation, on which a GPU fails on demand: make "
+	     "CUDA=sim");
+	return true;
+}
+
 /* What a lost context left behind, CUDA itself can't clear. */
 static inline void say(int err)
 {

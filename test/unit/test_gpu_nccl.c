@@ -119,10 +119,7 @@ int main(int argc, char **argv)
 	};
 
 	child_main(argc, argv, children);
-	if (!simcuda_live || tsi_gpu_count(&ngpus)) {
-		puts("needs the simulation, on which a GPU fails on demand: "
-		     "make CUDA=sim");
+	if (lacks_simulation())
 		return 77;
-	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
