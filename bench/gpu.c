@@ -86,33 +86,16 @@ static void look(void)
  * A producer of nothing in particular, and consumers
  */
 
-static tsock_server *serve(void)
-{
-	const struct tsock_field fields[] = {
-		{ .name = "image",
-		  .dtype = TSOCK_U8,
-		  .flags = TSOCK_FIELD_IMAGE,
-		  .ndim = 3,
-		  .shape = { SIDE, SIDE, 3 } },
-		{ .name = "label", .dtype = TSOCK_I64 },
-	};
-	struct tsock_serve_opts o = TSOCK_SERVE_OPTS_INIT;
-	tsock_server *s;
-
-	o.nfields = 2;
-	o.fields = fields;
-	o.epoch_len = UINT64_C(1) << 40;
-	o.ring = RING;
-	o.max_batch = BATCH;
-	o.join_window = RING / 4;
-	bench_gpu_must(tsock_serve_open(stream_name, &o, &s), "serve");
-	return s;
-}
+static const struct tsock_field image = { .name = "image",
+					  .dtype = TSOCK_U8,
+					  .flags = TSOCK_FIELD_IMAGE,
+					  .ndim = 3,
+					  .shape = { SIDE, SIDE, 3 } };
 
 /* Slots stay as they are: making samples is not what is measured. */
 static void produce(void)
 {
-	tsock_server *s = serve();
+	tsock_server *s = bench_gpu_serve(stream_name, &image, RING, BATCH);
 	uint64_t first, made = 0;
 
 	while (!atomic_load(&sh->end)) {

@@ -20,8 +20,6 @@
 #include "tsock/tsock.h"
 
 #define SMALL 1024
-#define RING 64
-#define BATCH 4
 #define MAX_ROUNDS 15
 #define STEPS (BENCH_GPU_SIMULATED ? 100 : MOST_STEPS)
 #define MOST_STEPS 1000
@@ -37,28 +35,6 @@ struct shared {
 
 static struct shared *sh;
 static const char *name; /* of the stream */
-
-static tsock_server *serve(void)
-{
-	const struct tsock_field fields[] = {
-		{ .name = "image",
-		  .dtype = TSOCK_U8,
-		  .ndim = 1,
-		  .shape = { SMALL } },
-		{ .name = "label", .dtype = TSOCK_I64 },
-	};
-	struct tsock_serve_opts o = TSOCK_SERVE_OPTS_INIT;
-	tsock_server *s;
-
-	o.nfields = 2;
-	o.fields = fields;
-	o.epoch_len = UINT64_C(1) << 40;
-	o.ring = RING;
-	o.max_batch = BATCH;
-	o.join_window = RING / 4;
-	bench_gpu_must(tsock_serve_open(name, &o, &s), "serve");
-	return s;
-}
 
 static void receive(void)
 {
@@ -84,7 +60,11 @@ static void receive(void)
 
 static void give(void)
 {
-	tsock_server *s = serve();
+	const struct tsock_field bytes = { .name = "image",
+					   .dtype = TSOCK_U8,
+					   .ndim = 1,
+					   .shape = { SMALL } };
+	tsock_server *s = bench_gpu_serve(name, &bytes, 64, 4);
 	struct tsi_gpu_event *e;
 	tsi_gpu_stream stream;
 	void *host, *gpu;

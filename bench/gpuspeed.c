@@ -35,6 +35,27 @@ void bench_gpu_must(int err, const char *what)
 		bench_die("%s: %s", what, tsock_errmsg());
 }
 
+tsock_server *bench_gpu_serve(const char *stream,
+			      const struct tsock_field *image, uint32_t ring,
+			      uint32_t batch)
+{
+	const struct tsock_field fields[] = {
+		*image,
+		{ .name = "label", .dtype = TSOCK_I64 },
+	};
+	struct tsock_serve_opts o = TSOCK_SERVE_OPTS_INIT;
+	tsock_server *s;
+
+	o.nfields = 2;
+	o.fields = fields;
+	o.epoch_len = UINT64_C(1) << 40;
+	o.ring = ring;
+	o.max_batch = batch;
+	o.join_window = ring / 4;
+	bench_gpu_must(tsock_serve_open(stream, &o, &s), "serve");
+	return s;
+}
+
 pid_t bench_gpu_child(void)
 {
 	pid_t pid = fork();

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "mem/gpu.h"
+#include "tsock/tsock.h"
 
 /* Built on the simulated runtime?  Only that build sees this header. */
 #if __has_include("simcuda.h")
@@ -31,6 +32,11 @@ void bench_gpu_print(const char *name, double value, const char *unit,
 
 /* Until all that is in the stream is done. */
 void bench_gpu_wait(struct tsi_gpu_event *e, tsi_gpu_stream s);
+
+/* A stream of that image and a label, of one epoch that never ends. */
+tsock_server *bench_gpu_serve(const char *stream,
+			      const struct tsock_field *image, uint32_t ring,
+			      uint32_t batch);
 
 /* Measure and print copies to the GPU, and conversions. */
 void bench_gpu_speeds(void);
