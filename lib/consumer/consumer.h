@@ -5,7 +5,7 @@
  * Its fields are for three files: open.c finds the producer, and learns what it
  * serves; join.c makes the handle a reader; epoch.c reads, leaves, and closes.
  * What they call knows a part of it, and not the handle: wait.h, siblings.h,
- * leave.h, lost.h, request.h, and gpu/negotiate.h.
+ * leave.h, lost.h, meta.h, request.h, and gpu/negotiate.h.
  */
 #ifndef TSI_CONSUMER_CONSUMER_H
 #define TSI_CONSUMER_CONSUMER_H
@@ -16,6 +16,7 @@
 #include "consumer/gpu/negotiate.h"
 #include "consumer/leave.h"
 #include "consumer/lost.h"
+#include "consumer/meta.h"
 #include "consumer/reader.h"
 #include "consumer/request.h"
 #include "consumer/siblings.h"
@@ -47,10 +48,7 @@ struct tsock {
 	struct tsi_requester requests;
 	struct tsi_msg_stream stream;
 	struct tsi_negotiation negotiation;
-	char *meta;
-	uint32_t meta_at; /* bytes of it that have come */
-	const char **classes;
-	const char *identity;
+	struct tsi_meta meta;
 
 	enum tsi_phase phase;
 	struct tsi_reader *reader;

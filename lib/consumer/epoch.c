@@ -495,8 +495,7 @@ void tsock_close(tsock *t)
 	tsock_leave(t);
 	tsi_leave_drop_all(&t->left);
 	tsi_request_close(&t->requests);
-	free(t->meta);
-	free(t->classes);
+	tsi_meta_end(&t->meta);
 	free(t);
 }
 

@@ -140,7 +140,8 @@ static int attach(struct tsock *t, const struct tsi_msg_offer *offer,
 static uint64_t stream_hash(const struct tsock *t)
 {
 	const char *name = tsi_address_name(&t->address);
-	uint64_t n = tsi_hash(t->identity, strlen(t->identity), 0);
+	const char *identity = tsi_meta_identity(&t->meta);
+	uint64_t n = tsi_hash(identity, strlen(identity), 0);
 
 	return tsi_hash(name, strlen(name), n);
 }

@@ -17,78 +17,34 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/sized.h"
+#include "consumer/description.h"
 #include "consumer/difference.h"
 #include "consumer/find.h"
 #include "consumer/opts.h"
 
 #define LOOK_MS 50 /* between two looks for a producer */
 #define DEFAULT_TIMEOUT_MS 10000
-#define META_MAX (UINT32_C(1) << 28) /* bytes of class names */
 
 /* ---- what is served ---- */
 
-/* Has an epoch a batch for each of so many ranks? */
-static int check_epoch(const struct tsock *t, uint32_t world)
-{
-	uint64_t n = t->stream.epoch_len;
-
-	if (!(t->opts.flags & TSOCK_DROP_LAST) ||
-	    (uint64_t)t->opts.batch_size * world <= n)
-		return 0;
-	return tsi_err(TSOCK_EREFUSED,
-		       "batch_size %u%s is larger than an epoch of the stream "
-		       "'%s', which has %llu samples: with drop_last "
-		       "(TSOCK_DROP_LAST) no epoch would have a batch",
-		       t->opts.batch_size, world > 1 ? " for each rank" : "",
-		       tsi_address_name(&t->address), (unsigned long long)n);
-}
-
+/* What is served makes sense, and has the batches that are asked for. */
 static int check_stream(const struct tsock *t)
 {
-	const struct tsi_msg_stream *s = &t->stream;
+	const char *name = tsi_address_name(&t->address);
+	int err = tsi_description_check(&t->stream, name);
 
-	for (unsigned i = 0; i < s->nfields; i++)
-		if (!tsi_geometry_field_is_good(&s->field[i]))
-			return tsi_err(TSOCK_EPROTO,
-				       "the producer of '%s' describes field "
-				       "%u in a way that makes no sense",
-				       tsi_address_name(&t->address), i);
-	if (!s->nfields || s->nfields > TSOCK_MAX_FIELDS || !s->epoch_len ||
-	    s->epoch_len > UINT64_MAX / 4 || s->meta_bytes > META_MAX ||
-	    s->nclasses > s->meta_bytes ||
-	    (s->epochs && s->epochs > UINT64_MAX / 4 / s->epoch_len))
-		return tsi_err(TSOCK_EPROTO,
-			       "the producer of '%s' describes its stream in a "
-			       "way that makes no sense",
-			       tsi_address_name(&t->address));
-	if (t->opts.batch_size > s->max_batch)
-		return tsi_err(TSOCK_EREFUSED,
-			       "batch_size %u is larger than the %u that the "
-			       "stream '%s' allows: use a smaller one, or "
-			       "start the producer with --max-batch %u",
-			       t->opts.batch_size, s->max_batch,
-			       tsi_address_name(&t->address),
-			       t->opts.batch_size);
-	return check_epoch(t, t->ranks.world);
-}
-
-static int make_room_for_meta(struct tsock *t)
-{
-	t->meta = malloc((size_t)t->stream.meta_bytes + 1);
-	t->classes =
-		calloc((size_t)t->stream.nclasses + 1, sizeof(*t->classes));
-	if (!t->meta || !t->classes)
-		return tsi_err(TSOCK_ENOMEM, "no memory for class names");
-	t->meta_at = 0;
-	return 0;
+	if (!err)
+		err = tsi_description_allows(&t->stream, &t->opts, name);
+	if (!err)
+		err = tsi_description_fills_batch(&t->stream, &t->opts, name);
+	return err;
 }
 
 static int fetch_meta(struct tsock *t, int64_t deadline)
 {
-	uint32_t total = t->stream.meta_bytes;
+	uint32_t at;
 
-	while (t->meta_at < total) {
-		uint32_t at = t->meta_at;
+	while (tsi_meta_lacks(&t->meta, &at)) {
 		struct tsi_msg m = { .type = TSI_META, .u.meta.offset = at };
 		const struct tsi_msg_meta_data *d;
 		struct tsi_msg r;
@@ -99,33 +55,18 @@ static int fetch_meta(struct tsock *t, int64_t deadline)
 		if (err)
 			return err;
 		d = &r.u.meta_data;
-		if (r.type != TSI_META_DATA || d->offset != at || !d->len ||
-		    d->len > TSI_CHUNK || d->len > total - at)
+		if (r.type != TSI_META_DATA || d->len > TSI_CHUNK ||
+		    !tsi_meta_add(&t->meta, d->offset, d->bytes, d->len))
 			return tsi_err(TSOCK_EPROTO,
 				       "the producer of '%s' answered with "
 				       "class names nobody asked for",
 				       tsi_address_name(&t->address));
-		memcpy(t->meta + at, d->bytes, d->len);
-		t->meta_at += d->len;
 	}
-	t->meta[total] = 0;
-	return 0;
-}
-
-static int index_texts(struct tsock *t)
-{
-	const char *p = t->meta, *end = p + t->stream.meta_bytes;
-
-	for (uint32_t i = 0; i < t->stream.nclasses; i++) {
-		if (p >= end)
-			return tsi_err(TSOCK_EPROTO,
-				       "the producer of '%s' sent fewer class "
-				       "names than it has",
-				       tsi_address_name(&t->address));
-		t->classes[i] = p;
-		p += strlen(p) + 1;
-	}
-	t->identity = p < end ? p : "";
+	if (!tsi_meta_divide(&t->meta))
+		return tsi_err(TSOCK_EPROTO,
+			       "the producer of '%s' sent fewer class names "
+			       "than it has",
+			       tsi_address_name(&t->address));
 	return 0;
 }
 
@@ -146,36 +87,27 @@ static int say_hello(struct tsock *t, int64_t deadline)
 			       tsi_address_name(&t->address), r.type);
 	t->stream = r.u.stream;
 	err = check_stream(t);
-	return err ? err : make_room_for_meta(t);
+	return err ? err
+		   : tsi_meta_begin(&t->meta, t->stream.meta_bytes,
+				    t->stream.nclasses);
 }
 
 /* Learn what is served.  EAGAIN: call it again, and it goes on. */
 static int greet(struct tsock *t, int64_t deadline)
 {
-	int err = t->meta ? 0 : say_hello(t, deadline);
+	int err = tsi_meta_begun(&t->meta) ? 0 : say_hello(t, deadline);
 
 	if (!err)
 		err = fetch_meta(t, deadline);
-	if (!err)
-		err = index_texts(t);
 	if (!err)
 		tsi_negotiate_fields(&t->negotiation, &t->stream);
 	return err;
 }
 
-static void forget_meta(struct tsock *t)
-{
-	free(t->meta);
-	free(t->classes);
-	t->meta = NULL;
-	t->classes = NULL;
-	t->identity = NULL;
-}
-
 /* The producer is not met after all. */
 static void part(struct tsock *t)
 {
-	forget_meta(t);
+	tsi_meta_end(&t->meta);
 	tsi_request_close(&t->requests);
 }
 
@@ -246,8 +178,9 @@ static int find_and_meet(struct tsock *t, const struct tsi_address *p, int n)
 /* What a new producer serves takes the place of what was, if it is the same. */
 static int take_over(struct tsock *t, struct tsock *fresh)
 {
-	struct tsi_said was = { &t->stream, t->identity },
-			is = { &fresh->stream, fresh->identity };
+	struct tsi_said was = { &t->stream, tsi_meta_identity(&t->meta) },
+			is = { &fresh->stream,
+			       tsi_meta_identity(&fresh->meta) };
 	char why[512];
 	int err = 0;
 
@@ -283,7 +216,6 @@ static int approach(struct tsock *t)
 	if (!fresh)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a consumer");
 	fresh->opts = t->opts;
-	fresh->ranks = t->ranks;
 	fresh->address = *found;
 	err = tsi_request_open(&fresh->requests, &fresh->address);
 	if (err) {
@@ -403,7 +335,8 @@ int tsock_set_rank(tsock *t, uint32_t rank, uint32_t world, const uint8_t *job)
 		memcpy(o.job, job, sizeof(o.job));
 	err = tsi_opts_check(&o);
 	if (!err)
-		err = check_epoch(t, world ? world : 1);
+		err = tsi_description_fills_batch(
+			&t->stream, &o, tsi_address_name(&t->address));
 	if (err)
 		return err;
 	once = t->ranks.once;
@@ -417,7 +350,6 @@ int tsock_set_rank(tsock *t, uint32_t rank, uint32_t world, const uint8_t *job)
 
 int tsock_get_info(tsock *t, struct tsock_info *info)
 {
-	const struct tsi_msg_stream *s;
 	struct tsock_info full;
 	int err;
 
@@ -428,22 +360,7 @@ int tsock_get_info(tsock *t, struct tsock_info *info)
 		return err;
 	if (tsi_fork_since(t->generation))
 		return tsi_fork_err();
-	s = &t->stream;
-	memset(&full, 0, sizeof(full));
-	full.nfields = s->nfields;
-	full.epoch_len = s->epoch_len;
-	full.dataset_len = s->dataset_len;
-	full.epochs = s->epochs;
-	full.segments = s->segments;
-	full.max_batch = s->max_batch;
-	full.capacity = s->capacity;
-	full.join_window = s->join_window;
-	full.nclasses = s->nclasses;
-	full.sequential = s->sequential;
-	full.producer_pid = s->pid;
-	full.shard = s->shard;
-	full.shards = s->shards;
-	full.resumable = s->resumable;
+	tsi_description_info(&t->stream, &full);
 	tsi_sized_write(&tsi_sized_info, &full, info);
 	return 0;
 }
@@ -467,14 +384,14 @@ const char *tsock_class_name(tsock *t, uint32_t i)
 {
 	if (!t)
 		tsi_err(TSOCK_EARG, "tsock_class_name: t is NULL");
-	return t && i < t->stream.nclasses ? t->classes[i] : NULL;
+	return t ? tsi_meta_class(&t->meta, i) : NULL;
 }
 
 const char *tsock_identity(tsock *t)
 {
 	if (!t)
 		tsi_err(TSOCK_EARG, "tsock_identity: t is NULL");
-	return t ? t->identity : NULL;
+	return t ? tsi_meta_identity(&t->meta) : NULL;
 }
 
 uint64_t tsock_epoch(tsock *t)
