@@ -20,10 +20,8 @@ struct tsi_job {
 	bool used;
 	uint64_t seq;
 	struct tsi_target target; /* the file that is read for it */
-	bool searching;  /* its last target was bad, which was not known */
-	bool parked;     /* another sample's read of this target is awaited */
-	bool kept;       /* its target was in the cache, and isn't read */
-	int64_t read_ns; /* when this file's read was asked for */
+	bool parked; /* another sample's read of this target is awaited */
+	bool kept;   /* its target was in the cache, and isn't read */
 	uint64_t read_bytes;
 	uint32_t reads;
 };

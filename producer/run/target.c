@@ -5,7 +5,14 @@
  */
 #include "run/target.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "base/err.h"
+#include "io/reader.h"
+
+#define RETRIES 3
 
 static uint64_t files(const struct tsi_sampler *s)
 {
@@ -49,11 +56,6 @@ static bool pass(struct tsi_target *t, const struct tsi_sampler *s, uint64_t n)
 	return t->passed < files(s);
 }
 
-void tsi_target_pass(struct tsi_target *t, const struct tsi_sampler *s)
-{
-	pass(t, s, 1);
-}
-
 /* Whole runs of files that are bad for every sample are passed in one step. */
 static bool find(struct tsi_target *t, const struct tsi_sampler *s,
 		 const struct tsi_image *img)
@@ -88,4 +90,83 @@ int tsi_target_choose(struct tsi_target *t, struct tsi_sampler *s,
 		       "tried for sample %llu",
 		       tsi_index_root(tsi_sampler_index(s)),
 		       (unsigned long long)t->id.index);
+}
+
+/* ---- failures ---- */
+
+int tsi_target_err(const struct tsi_target *t, const struct tsi_sampler *s,
+		   int code, const char *what)
+{
+	const struct tsi_index *x = tsi_sampler_index(s);
+	char name[TSI_INDEX_SAMPLE];
+
+	return tsi_err(code, "%s/%s: %s", tsi_index_root(x),
+		       tsi_index_sample(x, t->file, name, sizeof(name)), what);
+}
+
+int tsi_target_replace(struct tsi_target *t, struct tsi_sampler *s,
+		       const struct tsi_image *img, const char *reason)
+{
+	if (tsi_sampler_raises(s))
+		return tsi_target_err(t, s, TSOCK_EDATA, reason);
+	tsi_badfiles_report(tsi_sampler_badfiles(s), t->file, reason);
+	t->searching = true;
+	pass(t, s, 1);
+	return tsi_target_choose(t, s, img);
+}
+
+int tsi_target_unreadable(struct tsi_target *t, struct tsi_sampler *s,
+			  const struct tsi_image *img, const char *reason)
+{
+	tsi_badfiles_remember(tsi_sampler_badfiles(s), t->file, NULL,
+			      t->read_ns);
+	return tsi_target_replace(t, s, img, reason);
+}
+
+int tsi_target_undecodable(struct tsi_target *t, struct tsi_sampler *s,
+			   struct tsi_image *img, const uint8_t *data,
+			   size_t len)
+{
+	struct tsi_badfiles *b = tsi_sampler_badfiles(s);
+	struct tsi_image_extent e;
+	char reason[256];
+	int err;
+
+	tsi_err_copy(reason, sizeof(reason));
+	if (tsi_sampler_raises(s))
+		return tsi_target_replace(t, s, img, reason);
+	/* Every sample's centre crop needs the same rows. */
+	if (tsi_image_same_rows(img))
+		return tsi_target_unreadable(t, s, img, reason);
+	err = tsi_image_measure(img, data, len, &e);
+	if (err == TSOCK_EDATA ||
+	    (!err && e.rows < tsi_image_least_bottom(img, e.width, e.height)))
+		return tsi_target_unreadable(t, s, img, reason);
+	/* A failure that isn't about its rows may not come again. */
+	if (!err && e.rows < e.height)
+		tsi_badfiles_remember(b, t->file, &e, t->read_ns);
+	return tsi_target_replace(t, s, img, reason);
+}
+
+int tsi_target_read_failed(struct tsi_target *t, struct tsi_sampler *s,
+			   const struct tsi_image *img, int err)
+{
+	char reason[160];
+
+	if (err == ESTALE) /* replaced while it was read */
+		return tsi_target_replace(t, s, img, strerror(err));
+	if (tsi_io_reader_blames_file(err))
+		return tsi_target_unreadable(t, s, img,
+					     tsi_io_reader_strerror(err));
+	if (err == EMFILE || err == ENFILE) {
+		snprintf(reason, sizeof(reason),
+			 "%s; raise the limit (ulimit -n) or lower --threads",
+			 strerror(err));
+		return tsi_target_err(t, s, TSOCK_ESYS, reason);
+	}
+	if (t->failures++ < RETRIES)
+		return 0;
+	snprintf(reason, sizeof(reason), "%s, %d times in a row", strerror(err),
+		 RETRIES + 1);
+	return tsi_target_err(t, s, TSOCK_ESYS, reason);
 }

@@ -10,9 +10,7 @@
 #include "run/worker.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -21,8 +19,6 @@
 #include "run/jobs.h"
 #include "run/keep.h"
 #include "run/target.h"
-
-#define RETRIES 3
 
 struct tsi_worker {
 	struct tsi_sampler *sampler;
@@ -97,100 +93,19 @@ const char *tsi_worker_reader_why(const struct tsi_worker *w)
 }
 
 /* ------------------------------------------------------------------------
- * Bad files
+ * Samples
  */
-
-/* The tree's own path of a file, for a sentence. */
-static int file_error(const struct tsi_worker *w, int code, uint64_t file,
-		      const char *what)
-{
-	const struct tsi_index *x = tsi_sampler_index(w->sampler);
-	char name[TSI_INDEX_SAMPLE];
-
-	return tsi_err(code, "%s/%s: %s", tsi_index_root(x),
-		       tsi_index_sample(x, file, name, sizeof(name)), what);
-}
 
 static int choose(struct tsi_worker *w, struct tsi_job *j)
 {
 	return tsi_target_choose(&j->target, w->sampler, w->image);
 }
 
-/* Job j's file is bad: choose another one, or end the stream. */
-static int on_bad(struct tsi_worker *w, struct tsi_job *j, const char *reason)
+/* Job j's file is bad for its sample: choose another one, or end the stream. */
+static int replace(struct tsi_worker *w, struct tsi_job *j, const char *reason)
 {
-	if (tsi_sampler_raises(w->sampler))
-		return file_error(w, TSOCK_EDATA, j->target.file, reason);
-	tsi_badfiles_report(tsi_sampler_badfiles(w->sampler), j->target.file,
-			    reason);
-	j->searching = true;
-	tsi_target_pass(&j->target, w->sampler);
-	return choose(w, j);
+	return tsi_target_replace(&j->target, w->sampler, w->image, reason);
 }
-
-/* Job j's file can't be read: it is bad for every sample. */
-static int on_unreadable(struct tsi_worker *w, struct tsi_job *j,
-			 const char *reason)
-{
-	tsi_badfiles_remember(tsi_sampler_badfiles(w->sampler), j->target.file,
-			      NULL, j->read_ns);
-	return on_bad(w, j, reason);
-}
-
-/*
- * Job j's file can't be decoded as far as its crop needs.  How far it can be
- * decoded is found out once, for all samples.
- */
-static int on_undecodable(struct tsi_worker *w, struct tsi_job *j,
-			  const uint8_t *data, size_t len)
-{
-	struct tsi_badfiles *b = tsi_sampler_badfiles(w->sampler);
-	struct tsi_image_extent e;
-	char reason[256];
-	int err;
-
-	tsi_err_copy(reason, sizeof(reason));
-	if (tsi_sampler_raises(w->sampler))
-		return on_bad(w, j, reason);
-	/* Every sample's centre crop needs the same rows. */
-	if (tsi_image_same_rows(w->image))
-		return on_unreadable(w, j, reason);
-	err = tsi_image_measure(w->image, data, len, &e);
-	if (err == TSOCK_EDATA ||
-	    (!err &&
-	     e.rows < tsi_image_least_bottom(w->image, e.width, e.height)))
-		return on_unreadable(w, j, reason);
-	/* A failure that isn't about its rows may not come again. */
-	if (!err && e.rows < e.height)
-		tsi_badfiles_remember(b, j->target.file, &e, j->read_ns);
-	return on_bad(w, j, reason);
-}
-
-/* A read failed: the file is bad, or it is read again, or the stream ends. */
-static int on_read_error(struct tsi_worker *w, struct tsi_job *j, int err)
-{
-	char reason[160];
-
-	if (err == ESTALE) /* replaced while it was read */
-		return on_bad(w, j, strerror(err));
-	if (tsi_io_reader_blames_file(err))
-		return on_unreadable(w, j, tsi_io_reader_strerror(err));
-	if (err == EMFILE || err == ENFILE) {
-		snprintf(reason, sizeof(reason),
-			 "%s; raise the limit (ulimit -n) or lower --threads",
-			 strerror(err));
-		return file_error(w, TSOCK_ESYS, j->target.file, reason);
-	}
-	if (j->target.failures++ < RETRIES)
-		return 0;
-	snprintf(reason, sizeof(reason), "%s, %d times in a row", strerror(err),
-		 RETRIES + 1);
-	return file_error(w, TSOCK_ESYS, j->target.file, reason);
-}
-
-/* ------------------------------------------------------------------------
- * Samples
- */
 
 /* Where the bytes of job j's target are. */
 static struct tsi_read_request bytes_of(const struct tsi_worker *w,
@@ -214,7 +129,7 @@ static int read_target(struct tsi_worker *w, struct tsi_job *j)
 {
 	struct tsi_read_request q = bytes_of(w, j);
 
-	j->read_ns = tsi_badfiles_now();
+	j->target.read_ns = tsi_badfiles_now();
 	j->reads++;
 	return tsi_io_reader_submit(w->reader, &q);
 }
@@ -222,14 +137,14 @@ static int read_target(struct tsi_worker *w, struct tsi_job *j)
 static int submit(struct tsi_worker *w, struct tsi_job *j)
 {
 	/* The search for a good file is one through those on disk. */
-	j->kept = !j->searching && tsi_keep_has(w->keep, j->target.file);
+	j->kept = !j->target.searching && tsi_keep_has(w->keep, j->target.file);
 	return j->kept ? 0 : read_target(w, j);
 }
 
 /* Read job j's target, or wait for another sample's read of it. */
 static int go_on(struct tsi_worker *w, struct tsi_job *j)
 {
-	if (j->searching && tsi_jobs_is_read(w->job, w->depth, j)) {
+	if (j->target.searching && tsi_jobs_is_read(w->job, w->depth, j)) {
 		j->parked = true;
 		return 0;
 	}
@@ -250,7 +165,7 @@ static int wake(struct tsi_worker *w, uint64_t file, bool good)
 		if (!j->used || !j->parked || j->target.file != file)
 			continue;
 		j->parked = false;
-		j->searching = !good;
+		j->target.searching = !good;
 		err = choose(w, j);
 		if (!err)
 			err = go_on(w, j);
@@ -271,7 +186,7 @@ int tsi_worker_begin(struct tsi_worker *w, uint64_t seq)
 	if (tsi_sampler_raises(w->sampler))
 		why = tsi_index_bad_reason(tsi_sampler_index(w->sampler),
 					   j->target.file);
-	err = why ? on_bad(w, j, why) : choose(w, j);
+	err = why ? replace(w, j, why) : choose(w, j);
 	if (!err)
 		err = submit(w, j);
 	if (err)
@@ -316,12 +231,13 @@ static int load(struct tsi_worker *w, struct tsi_job *j, const uint8_t *data,
 
 	/* Another worker may have been here meanwhile. */
 	if (tsi_target_is_bad(&j->target, w->sampler, w->image)) {
-		j->searching = true;
+		j->target.searching = true;
 		return choose(w, j);
 	}
 	err = decode(w, j, data, len, to, &box);
 	if (err == TSOCK_EDATA)
-		return on_undecodable(w, j, data, len);
+		return tsi_target_undecodable(&j->target, w->sampler, w->image,
+					      data, len);
 	if (err)
 		return err;
 	tsi_jobs_describe(j, tsi_sampler_index(w->sampler), &box, to);
@@ -374,9 +290,10 @@ static int load_here(struct tsi_worker *w, struct tsi_job *j, size_t size,
 	if (err == ENOMEM)
 		return tsi_err(TSOCK_ENOMEM, "no memory to read it");
 	if (err == EFBIG)
-		return on_bad(w, j, "it grows while it is read");
+		return replace(w, j, "it grows while it is read");
 	if (err)
-		return on_read_error(w, j, err);
+		return tsi_target_read_failed(&j->target, w->sampler, w->image,
+					      err);
 	j->read_bytes += len;
 	err = load(w, j, data, len, to, done);
 	free(data);
@@ -399,7 +316,8 @@ static int load_large(struct tsi_worker *w, struct tsi_job *j, size_t size,
 		err = tsi_budget_claim_grow(&w->claim, total);
 		if (err == TSOCK_EDATA) {
 			tsi_err_copy(reason, sizeof(reason));
-			return on_unreadable(w, j, reason);
+			return tsi_target_unreadable(&j->target, w->sampler,
+						     w->image, reason);
 		}
 		if (!err)
 			err = load_here(w, j, size, to, done);
@@ -430,8 +348,9 @@ static int load_alone(struct tsi_worker *w, struct tsi_job *j, size_t size,
 	if (err != TSOCK_ENOMEM)
 		return err;
 	tsi_err_copy(reason, sizeof(reason));
-	return large ? on_bad(w, j, reason)
-		     : file_error(w, TSOCK_ENOMEM, j->target.file, reason);
+	return large ? replace(w, j, reason)
+		     : tsi_target_err(&j->target, w->sampler, TSOCK_ENOMEM,
+				      reason);
 }
 
 /* A read has come: decode it, and give its memory back to the reader. */
@@ -449,7 +368,8 @@ static int use(struct tsi_worker *w, struct tsi_job *j,
 	} else if (r->err == ENOMEM) {
 		err = TSOCK_ENOMEM;
 	} else if (r->err) {
-		err = on_read_error(w, j, r->err);
+		err = tsi_target_read_failed(&j->target, w->sampler, w->image,
+					     r->err);
 	} else {
 		j->read_bytes += r->len;
 		err = load(w, j, r->data, r->len, to, done);

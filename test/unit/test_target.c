@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_target.c - what becomes of a sample whose file can't be read or decoded.
+ */
+#include "run/target.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "test/lib/worker_fixture.h"
+
+/* The five files' sampler and decoder, and the target of sample seq. */
+struct searched {
+	struct tsi_sampler *s;
+	struct tsi_image *img;
+	struct tsi_target t;
+};
+
+static void begin(struct searched *x, uint64_t seq)
+{
+	struct tsi_image_opts opts;
+
+	put_five();
+	x->s = open_sampler();
+	opts = tsi_sampler_image_opts(x->s);
+	assert_int_equal(tsi_image_create(&opts, &x->img), 0);
+	assert_int_equal(tsi_target_first(&x->t, x->s, seq), 0);
+	x->t.read_ns = tsi_badfiles_now();
+}
+
+static void finish(struct searched *x)
+{
+	tsi_image_destroy(x->img);
+	tsi_sampler_close(x->s);
+}
+
+static bool is_remembered(const struct searched *x, uint64_t file)
+{
+	return tsi_badfiles_run(tsi_sampler_badfiles(x->s), file, 1);
+}
+
+static uint64_t listed(const struct searched *x)
+{
+	return tsi_badfiles_count(tsi_sampler_badfiles(x->s));
+}
+
+static int read_failed(struct searched *x, int err)
+{
+	return tsi_target_read_failed(&x->t, x->s, x->img, err);
+}
+
+static void a_file_that_cannot_be_opened_is_bad_for_all(void **state)
+{
+	static const int blamed[] = { ENOENT, EACCES, EISDIR, ELOOP };
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		struct searched x;
+
+		begin(&x, 2);
+		assert_false(x.t.searching);
+		assert_int_equal(read_failed(&x, blamed[i]), 0);
+		assert_int_equal(x.t.file, 3);
+		assert_int_equal(x.t.id.index, 2);
+		assert_true(x.t.searching);
+		assert_true(is_remembered(&x, 2));
+		assert_int_equal(listed(&x), 1);
+		finish(&x);
+	}
+}
+
+/* Its next bytes may be good. */
+static void a_file_that_was_replaced_is_bad_for_one_sample(void **state)
+{
+	struct searched x;
+
+	(void)state;
+	begin(&x, 4);
+	assert_int_equal(read_failed(&x, ESTALE), 0);
+	assert_int_equal(x.t.file, 0);
+	assert_true(x.t.searching);
+	assert_false(is_remembered(&x, 4));
+	assert_int_equal(listed(&x), 1);
+	finish(&x);
+}
+
+static void too_few_descriptors_end_the_stream(void **state)
+{
+	struct searched x;
+
+	(void)state;
+	begin(&x, 0);
+	assert_int_equal(read_failed(&x, EMFILE), TSOCK_ESYS);
+	assert_non_null(strstr(tsock_errmsg(), "a/0.png: "));
+	assert_non_null(strstr(tsock_errmsg(), "ulimit -n"));
+	assert_int_equal(read_failed(&x, ENFILE), TSOCK_ESYS);
+	assert_int_equal(x.t.file, 0);
+	assert_int_equal(listed(&x), 0);
+	finish(&x);
+}
+
+static void a_disk_that_fails_is_tried_four_times(void **state)
+{
+	struct searched x;
+
+	(void)state;
+	begin(&x, 1);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(read_failed(&x, EIO), 0);
+		assert_int_equal(x.t.file, 1);
+		assert_false(x.t.searching);
+	}
+	assert_int_equal(read_failed(&x, EIO), TSOCK_ESYS);
+	assert_non_null(strstr(tsock_errmsg(), "a/1.png: "));
+	assert_non_null(strstr(tsock_errmsg(), "4 times in a row"));
+	assert_int_equal(listed(&x), 0);
+	finish(&x);
+}
+
+/* The next file is tried as often again. */
+static void each_file_has_its_own_tries(void **state)
+{
+	struct searched x;
+
+	(void)state;
+	begin(&x, 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(read_failed(&x, EIO), 0);
+	assert_int_equal(read_failed(&x, ENOENT), 0);
+	assert_int_equal(x.t.file, 2);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(read_failed(&x, EIO), 0);
+	assert_int_equal(read_failed(&x, EIO), TSOCK_ESYS);
+	finish(&x);
+}
+
+static void a_file_without_pixels_is_bad_for_all(void **state)
+{
+	struct searched x;
+
+	(void)state;
+	begin(&x, 3);
+	tsi_err(TSOCK_EDATA, "ends too early");
+	assert_int_equal(
+		tsi_target_undecodable(&x.t, x.s, x.img, png, sizeof(png) / 2),
+		0);
+	assert_int_equal(x.t.file, 4);
+	assert_true(is_remembered(&x, 3));
+	finish(&x);
+}
+
+/* Whatever was wrong is an error that names the file, and nothing is listed. */
+static void with_raise_the_file_is_the_error(void **state)
+{
+	struct searched x;
+
+	(void)state;
+	options.on_error = TSI_RAISE;
+	begin(&x, 2);
+	assert_int_equal(read_failed(&x, ESTALE), TSOCK_EDATA);
+	assert_non_null(strstr(tsock_errmsg(), "b/0.png: "));
+	assert_int_equal(read_failed(&x, EACCES), TSOCK_EDATA);
+	assert_non_null(strstr(tsock_errmsg(), "b/0.png: "));
+	tsi_err(TSOCK_EDATA, "ends too early");
+	assert_int_equal(
+		tsi_target_undecodable(&x.t, x.s, x.img, png, sizeof(png) / 2),
+		TSOCK_EDATA);
+	assert_non_null(strstr(tsock_errmsg(), "b/0.png: ends too early"));
+	assert_int_equal(x.t.file, 2);
+	assert_int_equal(listed(&x), 0);
+	finish(&x);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(a_file_that_cannot_be_opened_is_bad_for_all),
+		CASE(a_file_that_was_replaced_is_bad_for_one_sample),
+		CASE(too_few_descriptors_end_the_stream),
+		CASE(a_disk_that_fails_is_tried_four_times),
+		CASE(each_file_has_its_own_tries),
+		CASE(a_file_without_pixels_is_bad_for_all),
+		CASE(with_raise_the_file_is_the_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
