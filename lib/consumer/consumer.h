@@ -5,7 +5,7 @@
  * Its fields are for three files: open.c finds the producer, and learns what it
  * serves; join.c makes the handle a reader; epoch.c reads, leaves, and closes.
  * What they call knows a part of it, and not the handle: wait.h, siblings.h,
- * leave.h, lost.h, meta.h, request.h, and gpu/negotiate.h.
+ * leave.h, lost.h, meta.h, progress.h, request.h, and gpu/negotiate.h.
  */
 #ifndef TSI_CONSUMER_CONSUMER_H
 #define TSI_CONSUMER_CONSUMER_H
@@ -17,11 +17,11 @@
 #include "consumer/leave.h"
 #include "consumer/lost.h"
 #include "consumer/meta.h"
+#include "consumer/progress.h"
 #include "consumer/reader.h"
 #include "consumer/request.h"
 #include "consumer/siblings.h"
 #include "consumer/wait.h"
-#include "order/ranks.h"
 #include "wire/msg.h"
 #include "wire/address.h"
 
@@ -64,13 +64,9 @@ struct tsock {
 	struct tsock *fresh; /* the next producer, while it is asked what it
 			      * serves; or NULL */
 	bool returns;        /* there was a producer before this one */
-	uint64_t last;       /* first sample that the stream will never have */
-	uint64_t start, end; /* of the epoch begun */
-	uint64_t block;      /* where the job's next batches begin */
-	struct tsi_ranks ranks;
-	uint64_t epoch; /* its number; UINT64_MAX: none yet */
-	uint64_t samples;
-	uint64_t missed; /* while it was detached, since it was opened */
+	struct tsi_progress progress;
+	uint64_t samples; /* taken since the join */
+	uint64_t missed;  /* while it was detached, since it was opened */
 };
 
 /*

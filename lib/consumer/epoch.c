@@ -64,8 +64,8 @@ static enum loss loss_by(const struct tsock *t, int err)
 		return NOT_LOST;
 	if (!tsi_claim_abandoned(tsi_reader_claim(t->reader)))
 		return is_detached(t) ? DETACHED : NOT_LOST;
-	if (is_detached(t) &&
-	    tsi_claim_head(tsi_reader_claim(t->reader)) >= t->last)
+	if (is_detached(t) && tsi_claim_head(tsi_reader_claim(t->reader)) >=
+				      tsi_progress_last(&t->progress))
 		return OUTLIVED;
 	return t->stream.resumable && t->opts.rejoin_ms ? PRODUCER_LOST
 							: NOT_LOST;
@@ -98,7 +98,7 @@ static int rejoin(struct tsock *t, int *timeout_ms)
 
 	tsi_siblings_remove(&t->sibling);
 	t->goal = (struct tsi_goal){ .position = t->lost.position,
-				     .end = t->end };
+				     .end = tsi_progress_end(&t->progress) };
 	err = tsi_join(t, deadline, &start, &end);
 	if (!err) {
 		t->phase = TSI_PHASE_READING;
@@ -131,62 +131,42 @@ static int err_ended(const struct tsock *t)
 static int miss_the_rest(struct tsock *t)
 {
 	t->lost.position = tsi_reader_pos(t->reader);
-	tsi_join_missed(t, t->last);
+	tsi_join_missed(t, tsi_progress_last(&t->progress));
 	leave_reader(t);
 	return err_ended(t);
-}
-
-/* Samples of the epoch that the job has still to read, to the stream's end. */
-static uint64_t left_for_job(const struct tsock *t)
-{
-	uint64_t last = t->last, end = t->end;
-
-	if (last < end)
-		end = last;
-	return end > t->block ? end - t->block : 0;
-}
-
-/* How many samples the next batch has; 0 at the end. */
-static uint64_t next_count(const struct tsock *t)
-{
-	uint64_t first;
-
-	return tsi_ranks_next(&t->ranks, left_for_job(t), &first);
 }
 
 /* On to the job's sample at block: other ranks' samples are skipped. */
 static void move_to(struct tsock *t, uint64_t block)
 {
-	uint64_t first;
+	uint64_t pos;
 
-	t->block = block;
-	if (!tsi_ranks_next(&t->ranks, left_for_job(t), &first))
+	if (!tsi_progress_move(&t->progress, block, &pos))
 		return;
 	if (!t->reader)
-		t->lost.position = block + first;
-	else if (tsi_reader_pos(t->reader) < block + first)
-		tsi_reader_skip(t->reader, block + first);
+		t->lost.position = pos;
+	else if (tsi_reader_pos(t->reader) < pos)
+		tsi_reader_skip(t->reader, pos);
 }
 
 static void begin_epoch(struct tsock *t, uint64_t start, uint64_t end)
 {
-	t->start = start;
-	t->end = end;
-	t->epoch = start / t->stream.epoch_len;
+	tsi_progress_begin(&t->progress, start, end);
 	t->phase = TSI_PHASE_READING;
 	move_to(t, start);
 }
 
 static int end_epoch(struct tsock *t)
 {
+	uint64_t end = tsi_progress_end(&t->progress);
 	struct tsi_reader *r = t->reader;
 
-	if (tsi_reader_end(r) < t->end) {
+	if (tsi_reader_end(r) < end) {
 		leave_reader(t);
 		return err_ended(t);
 	}
-	if (tsi_reader_pos(r) < t->end)
-		tsi_reader_skip(r, t->end);
+	if (tsi_reader_pos(r) < end)
+		tsi_reader_skip(r, end);
 	if (t->leaves) {
 		leave_reader(t);
 	} else if (tsi_reader_make_all_private(r)) {
@@ -201,12 +181,10 @@ static int end_epoch(struct tsock *t)
 static int go_on(struct tsock *t)
 {
 	struct tsi_reader *r = t->reader;
-	uint64_t n = t->stream.epoch_len, begin = t->end;
+	uint64_t n = t->stream.epoch_len, begin;
 	int err;
 
-	/* Whole epochs may have passed while it was detached. */
-	if (tsi_reader_pos(r) > begin)
-		begin += (tsi_reader_pos(r) - begin) / n * n;
+	begin = tsi_progress_next_epoch(&t->progress, tsi_reader_pos(r));
 	if (tsi_reader_end(r) - begin < n || begin > UINT64_MAX / 2) {
 		leave_reader(t);
 		return err_ended(t);
@@ -214,11 +192,14 @@ static int go_on(struct tsock *t)
 	err = tsi_wait_trouble(&t->waiter, tsi_now_ms());
 	/* What was published before can still be read.  Pairs with the
 	 * producer's release. */
-	if (err && tsi_claim_head(tsi_reader_claim(r)) <= t->end &&
+	if (err &&
+	    tsi_claim_head(tsi_reader_claim(r)) <=
+		    tsi_progress_end(&t->progress) &&
 	    !loss_by(t, err))
 		return leave_for(t, err);
 	begin_epoch(t, begin, begin + n);
-	if (tsi_reader_pos(r) > begin && t->ranks.world == 1)
+	if (tsi_reader_pos(r) > begin &&
+	    tsi_progress_ranks(&t->progress)->world == 1)
 		move_to(t, tsi_reader_pos(r));
 	return 0;
 }
@@ -258,14 +239,13 @@ int tsock_begin_timed(tsock *t, int timeout_ms)
 		return tsi_fork_err();
 	tsi_leave_sweep(&t->left);
 	/* All was taken, and only EEPOCH not yet heard. */
-	if (t->phase == TSI_PHASE_READING && !next_count(t))
+	if (t->phase == TSI_PHASE_READING && !tsi_progress_next(&t->progress))
 		end_epoch(t);
 	if (t->phase == TSI_PHASE_DONE && t->reader)
 		return go_on(t);
 	if (t->reader)
 		leave_reader(t);
-	if (t->stream.epochs &&
-	    t->end >= t->stream.epochs * t->stream.epoch_len)
+	if (tsi_progress_was_last(&t->progress, t->stream.epochs))
 		return err_ended(t);
 	return begin_anew(t, any, timeout_ms);
 }
@@ -277,19 +257,12 @@ int tsock_begin(tsock *t)
 
 void tsock_rewind(tsock *t)
 {
-	uint64_t first;
-
-	if (!t || tsi_fork_since(t->generation) || t->phase != TSI_PHASE_IDLE)
-		return;
-	if (t->epoch != UINT64_MAX &&
-	    tsi_ranks_next(&t->ranks, t->end - t->block, &first))
-		t->end = t->start;
+	if (t && !tsi_fork_since(t->generation) && t->phase == TSI_PHASE_IDLE)
+		tsi_progress_rewind(&t->progress);
 }
 
 int tsock_skip(tsock *t, uint64_t samples)
 {
-	uint64_t left;
-
 	if (!t)
 		return tsi_err(TSOCK_EARG, "tsock_skip: t is NULL");
 	if (tsi_fork_since(t->generation))
@@ -297,13 +270,7 @@ int tsock_skip(tsock *t, uint64_t samples)
 	if (t->phase != TSI_PHASE_READING && t->phase != TSI_PHASE_LOST)
 		return tsi_err(TSOCK_EARG, "no epoch was begun: call "
 					   "tsock_begin() before tsock_skip()");
-	/* The other ranks go on as much. */
-	left = t->end - t->block;
-	if (samples > left / t->ranks.world)
-		samples = left;
-	else
-		samples *= t->ranks.world;
-	move_to(t, t->block + samples);
+	move_to(t, tsi_progress_ahead(&t->progress, samples));
 	return 0;
 }
 
@@ -425,7 +392,7 @@ static int take_next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 			if (err)
 				return err;
 		}
-		n = next_count(t);
+		n = tsi_progress_next(&t->progress);
 		if (!n)
 			return end_epoch(t);
 		err = take_samples(t, n, &timeout_ms, out);
@@ -438,7 +405,7 @@ static int take_next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 	}
 	if (err)
 		return leave_if_lost(t, err);
-	move_to(t, t->block + tsi_ranks_block(&t->ranks, left_for_job(t)));
+	move_to(t, tsi_progress_next_block(&t->progress));
 	t->samples += n;
 	tsi_claim_count(tsi_reader_claim(t->reader), t->samples);
 	return 0;

@@ -29,6 +29,7 @@ static int new_question(struct tsock *t)
 {
 	struct tsi_msg *m = &t->question;
 	struct tsi_msg_join *j = &m->u.join;
+	const struct tsi_ranks *ranks = tsi_progress_ranks(&t->progress);
 
 	memset(m, 0, sizeof(*m));
 	if (getrandom(j->nonce, sizeof(j->nonce), 0) != sizeof(j->nonce))
@@ -41,10 +42,10 @@ static int new_question(struct tsock *t)
 	j->between = t->leaves ? TSOCK_BETWEEN_LEAVE : TSOCK_BETWEEN_HOLD;
 	j->staged = tsi_negotiate_staged(&t->negotiation);
 	j->incarnation = t->stream.incarnation;
-	j->after = t->end;
+	j->after = tsi_progress_end(&t->progress);
 	j->view = *tsi_negotiate_view(&t->negotiation);
-	j->rank = t->ranks.rank;
-	j->world = t->ranks.world;
+	j->rank = ranks->rank;
+	j->world = ranks->world;
 	memcpy(j->job, t->opts.job, TSOCK_JOB);
 	j->position = t->goal.position;
 	j->epoch_end = t->goal.end;
@@ -58,13 +59,15 @@ static int new_question(struct tsock *t)
 /* Ranks begin together, so one that doesn't come stops all. */
 static void tell_waiting(const struct tsock *t, int64_t since_ms, bool *told)
 {
-	if (*told || t->ranks.world < 2 || tsi_now_ms() - since_ms < RANKS_MS)
+	const struct tsi_ranks *ranks = tsi_progress_ranks(&t->progress);
+
+	if (*told || ranks->world < 2 || tsi_now_ms() - since_ms < RANKS_MS)
 		return;
 	*told = true;
 	tsi_log(TSOCK_LOG_WARN,
 		"'%s': rank %u of %u waits for other ranks of its job to begin "
 		"an epoch",
-		tsi_address_name(&t->address), t->ranks.rank, t->ranks.world);
+		tsi_address_name(&t->address), ranks->rank, ranks->world);
 }
 
 /* Ask until there is an offer.  EAGAIN: the same question goes on later. */
@@ -190,7 +193,7 @@ static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
 	add_sibling(t);
 	prepare_wait(t);
 	t->samples = 0;
-	t->last = tsi_reader_end(t->reader);
+	tsi_progress_set_last(&t->progress, tsi_reader_end(t->reader));
 	t->transport = tsi_negotiate_transport(&t->negotiation, offer);
 	memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
 	tsi_log(TSOCK_LOG_DEBUG, "joined '%s': batches of %u from %s",
@@ -302,18 +305,17 @@ static int await_producer(struct tsock *t, int64_t deadline)
 /* Its epoch may be over: then the job has nothing more of that. */
 void tsi_join_missed(struct tsock *t, uint64_t start)
 {
-	uint64_t from = t->lost.position, end = t->end;
+	uint64_t from = t->lost.position, end = tsi_progress_end(&t->progress);
+	uint64_t missed = tsi_progress_miss(&t->progress, from, start);
 
-	if (start <= from)
+	if (!missed)
 		return;
-	t->missed += start - from;
-	t->block = start < end ? start : end;
+	t->missed += missed;
 	tsi_log(TSOCK_LOG_WARN,
 		"'%s': this consumer was detached, since others had to wait "
 		"for it: it missed %llu samples, %llu to %llu%s",
-		tsi_address_name(&t->address),
-		(unsigned long long)(start - from), (unsigned long long)from,
-		(unsigned long long)start - 1,
+		tsi_address_name(&t->address), (unsigned long long)missed,
+		(unsigned long long)from, (unsigned long long)start - 1,
 		start < end ? "" : ", and with them the rest of its epoch");
 }
 
@@ -321,7 +323,8 @@ void tsi_join_missed(struct tsock *t, uint64_t start)
 static void learn_what_was_missed(struct tsock *t, int err, uint64_t start)
 {
 	if (t->lost.detached && (!err || err == TSOCK_EENDED))
-		tsi_join_missed(t, err ? t->last : start);
+		tsi_join_missed(t,
+				err ? tsi_progress_last(&t->progress) : start);
 }
 
 /* Joins have a deadline of their own, since the next producer may have to

@@ -252,16 +252,6 @@ void tsi_open_forget(struct tsock *t)
 	t->fresh = NULL;
 }
 
-static struct tsi_ranks ranks_of(const struct tsock_opts *o)
-{
-	return (struct tsi_ranks){
-		.rank = o->rank,
-		.world = o->world ? o->world : 1,
-		.drop_last = o->flags & TSOCK_DROP_LAST,
-		.batch = o->batch_size,
-	};
-}
-
 int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 {
 	struct tsock *t;
@@ -276,7 +266,6 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 	if (!t)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a consumer");
 	t->generation = tsi_fork_generation();
-	t->epoch = UINT64_MAX;
 	t->opts = (struct tsock_opts)TSOCK_OPTS_INIT;
 	err = tsi_sized_read("tsock_open", &tsi_sized_opts, opts, &t->opts);
 	if (!err)
@@ -287,7 +276,6 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 		goto err_free;
 	if (!t->opts.timeout_ms)
 		t->opts.timeout_ms = DEFAULT_TIMEOUT_MS;
-	t->ranks = ranks_of(&t->opts);
 	n = tsi_address_find(name, t->addresses, TSI_ADDRESSES);
 	t->naddresses = n > 0 ? n : 0;
 	err = n > 0 ? find_and_meet(t, t->addresses, n) : n;
@@ -299,7 +287,8 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 	t->leaves =
 		t->opts.between == TSOCK_BETWEEN_LEAVE ||
 		(t->opts.between == TSOCK_BETWEEN_AUTO && t->stream.sequential);
-	t->ranks.once = t->stream.sequential && !(t->opts.flags & TSOCK_EVEN);
+	tsi_progress_init(&t->progress, t->stream.epoch_len,
+			  tsi_opts_ranks(&t->opts, t->stream.sequential));
 	*out = t;
 	return 0;
 
@@ -311,7 +300,6 @@ err_free:
 int tsock_set_rank(tsock *t, uint32_t rank, uint32_t world, const uint8_t *job)
 {
 	struct tsock_opts o;
-	bool once;
 	int err;
 
 	if (!t || (!job && world > 1))
@@ -339,10 +327,9 @@ int tsock_set_rank(tsock *t, uint32_t rank, uint32_t world, const uint8_t *job)
 			&t->stream, &o, tsi_address_name(&t->address));
 	if (err)
 		return err;
-	once = t->ranks.once;
 	t->opts = o;
-	t->ranks = ranks_of(&o);
-	t->ranks.once = once;
+	tsi_progress_set_ranks(&t->progress,
+			       tsi_opts_ranks(&o, t->stream.sequential));
 	return 0;
 }
 
@@ -398,7 +385,7 @@ uint64_t tsock_epoch(tsock *t)
 {
 	if (!t)
 		tsi_err(TSOCK_EARG, "tsock_epoch: t is NULL");
-	return t ? t->epoch : UINT64_MAX;
+	return t ? tsi_progress_epoch(&t->progress) : TSI_PROGRESS_NONE;
 }
 
 uint64_t tsock_epoch_batches(tsock *t)
@@ -407,13 +394,12 @@ uint64_t tsock_epoch_batches(tsock *t)
 		tsi_err(TSOCK_EARG, "tsock_epoch_batches: t is NULL");
 		return 0;
 	}
-	return tsi_ranks_batches(&t->ranks, t->stream.epoch_len);
+	return tsi_ranks_batches(tsi_progress_ranks(&t->progress),
+				 t->stream.epoch_len);
 }
 
 int tsock_position(tsock *t, uint64_t *start, uint64_t *samples)
 {
-	uint64_t n, first;
-
 	if (!t || !start || !samples)
 		return tsi_err(TSOCK_EARG, "tsock_position: %s is NULL",
 			       !t      ? "t"
@@ -421,21 +407,11 @@ int tsock_position(tsock *t, uint64_t *start, uint64_t *samples)
 				       : "start");
 	if (tsi_fork_since(t->generation))
 		return tsi_fork_err();
-	if (t->epoch == UINT64_MAX)
+	if (tsi_progress_epoch(&t->progress) == TSI_PROGRESS_NONE)
 		return tsi_err(TSOCK_EARG,
 			       "no epoch was begun: call tsock_begin() before "
 			       "tsock_position()");
-	n = t->stream.epoch_len;
-	/* It was rewound: its epoch is still to be read. */
-	if (t->end == t->start) {
-		*start = t->start;
-		*samples = 0;
-		return 0;
-	}
-	*start = t->end - n;
-	*samples = t->block - *start;
-	if (t->phase == TSI_PHASE_DONE ||
-	    !tsi_ranks_next(&t->ranks, t->end - t->block, &first))
-		*samples = n;
+	tsi_progress_position(&t->progress, t->phase == TSI_PHASE_DONE, start,
+			      samples);
 	return 0;
 }

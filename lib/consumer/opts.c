@@ -38,3 +38,14 @@ int tsi_opts_check(const struct tsock_opts *o)
 			       o->flags);
 	return 0;
 }
+
+struct tsi_ranks tsi_opts_ranks(const struct tsock_opts *o, bool sequential)
+{
+	return (struct tsi_ranks){
+		.rank = o->rank,
+		.world = o->world ? o->world : 1,
+		.once = sequential && !(o->flags & TSOCK_EVEN),
+		.drop_last = o->flags & TSOCK_DROP_LAST,
+		.batch = o->batch_size,
+	};
+}
