@@ -21,17 +21,16 @@ import time
 import warnings
 from typing import Any, Callable, Iterator, Optional, Union
 
-from . import errors
+from . import errors, payload
 from .keywords import helpful
 from .loader import DataLoader
 from .paced import Paced
+from .payload import TensorPayload, pack, unpack
 from .serving import Server, feed, fixed, serve
 
 __all__ = ["TensorConsumer", "TensorPayload", "TensorProducer"]
 
 _OVER = "tsock.tensorsocket: the producer's loop over the epochs has ended"
-_PACKED = "tensorsocket.packed"  # around what a pack_fn made
-_PAYLOAD = "tensorsocket.payload"  # around a tensor that it wrapped
 
 _PORTS = (5555, 5556, (4444, 4445))  # what nobody has to say
 
@@ -57,97 +56,6 @@ def _stream(port: Union[int, str], ack_port: Any, heart_ports: Any) -> str:
 
 def _instead(text: str, level: int = 4) -> None:
     warnings.warn("tsock.tensorsocket: " + text, stacklevel=level)
-
-
-def _is_tensor(value: Any) -> bool:
-    return hasattr(value, "data_ptr") and hasattr(value, "shape")
-
-
-def _each(value: Any, function: Callable[[Any], Any]) -> Any:
-    """The same nest, of function(leaf)."""
-    if isinstance(value, dict):
-        return {k: _each(v, function) for k, v in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*[_each(v, function) for v in value])
-    if isinstance(value, (list, tuple)):
-        return type(value)([_each(v, function) for v in value])
-    return function(value)
-
-
-# ---- what pack_fn and unpack_fn know -------------------------------------
-
-
-class TensorPayload:
-    """A tensor on its way; ``tensor`` is it."""
-
-    def __init__(self, tensor: Any) -> None:
-        self.tensor = tensor
-
-
-def pack(data: Any) -> Any:
-    """The usual pack_fn: each tensor as a TensorPayload."""
-    wrapped = [TensorPayload(t) if _is_tensor(t) else t for t in _items(data)]
-    return dict(zip(data, wrapped)) if isinstance(data, dict) else tuple(wrapped)
-
-
-def unpack(data: Any) -> Any:
-    """The usual unpack_fn: the tensors of TensorPayloads."""
-    plain = [
-        t.tensor if isinstance(t, TensorPayload) else t for t in _items(data)
-    ]
-    return dict(zip(data, plain)) if isinstance(data, dict) else tuple(plain)
-
-
-def _items(data: Any) -> list[Any]:
-    return list(data.values() if isinstance(data, dict) else data)
-
-
-def _to_serve(made: Any) -> Any:
-    """What a pack_fn made, as tsock.serve() can carry it."""
-    return {
-        _PACKED: _each(
-            made,
-            lambda v: {_PAYLOAD: v.tensor}
-            if isinstance(v, TensorPayload)
-            else v,
-        )
-    }
-
-
-def _as_packed(value: Any) -> Any:
-    """What a pack_fn made, again."""
-    if isinstance(value, dict):
-        if set(value) == {_PAYLOAD}:
-            return TensorPayload(value[_PAYLOAD])
-        return {k: _as_packed(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        return type(value)([_as_packed(v) for v in value])
-    return value
-
-
-def _padded(longest: int) -> Callable[[Any], Any]:
-    """Dicts' tensors padded to longest in their last dimension."""
-    pad = importlib.import_module("torch.nn.functional").pad
-
-    def one(key: Any, tensor: Any) -> Any:
-        if not _is_tensor(tensor) or len(tensor.shape) < 2:
-            return tensor
-        length = int(tensor.shape[-1])
-        if length > longest:
-            raise ValueError(
-                "%r is %d long, and max_tensor_length is %d"
-                % (key, length, longest)
-            )
-        # What loss functions leave out, where it's what they are given.
-        value = -100 if key == "labels" else 0
-        return pad(tensor, (0, longest - length), value=value)
-
-    def padded(batch: Any) -> Any:
-        if not isinstance(batch, dict):
-            return batch
-        return {key: one(key, value) for key, value in batch.items()}
-
-    return padded
 
 
 # ---- the producer --------------------------------------------------------
@@ -242,10 +150,14 @@ class TensorProducer:
             )
         steps = [transform] if transform else []
         if max_tensor_length is not None:
-            steps.append(_padded(max_tensor_length))
+            steps.append(payload.padded(max_tensor_length))
         if pack_fn is not pack:
             # It was given tuples.
-            steps.append(lambda batch: _to_serve(pack_fn(_tuple(batch))))
+            steps.append(
+                lambda batch: payload.to_serve(
+                    pack_fn(payload.as_tuple(batch))
+                )
+            )
 
         def prepare(batch: Any) -> Any:
             for step in steps:
@@ -369,12 +281,6 @@ class TensorProducer:
 # ---- the consumer --------------------------------------------------------
 
 
-def _tuple(batch: Any) -> Any:
-    if isinstance(batch, dict):
-        return batch
-    return tuple(batch) if isinstance(batch, (list, tuple)) else (batch,)
-
-
 class TensorConsumer:
     """Batches of a TensorProducer, in place of a data loader.
 
@@ -479,15 +385,15 @@ class TensorConsumer:
     def _unpacked(self, batch: Any) -> Any:
         """What the usual pack_fn, or the producer's own, made of a batch."""
         if self._device.type != "cpu":
-            batch = _each(
+            batch = payload.each(
                 batch,
                 lambda v: v.to(self._device, non_blocking=True)
-                if _is_tensor(v)
+                if payload.is_tensor(v)
                 else v,
             )
-        if isinstance(batch, dict) and set(batch) == {_PACKED}:
-            return _as_packed(batch[_PACKED])
-        batch = _tuple(batch)
+        if payload.is_packed(batch):
+            return payload.as_packed(batch)
+        batch = payload.as_tuple(batch)
         return batch if self.unpack_fn is unpack else pack(batch)
 
     def _end(self) -> None:
