@@ -127,6 +127,27 @@ def test_options_reach_c_as_they_were_meant():
     assert opts.normalize == _ffi.RAW
 
 
+def test_all_choices_of_a_batch_are_in_one_struct():
+    opts, dtype, told = arguments.options(
+        "float16", "hwc", None, "now", "hold", True, False
+    )
+    assert (dtype, told) == ("float16", None)
+    assert opts.device == -1 and opts.size and not opts.batch_size
+    assert opts.dtype == _ffi.DTYPES["float16"]
+    assert opts.layout == _ffi.LAYOUTS["hwc"]
+    assert opts.normalize == _ffi.UNIT
+    assert opts.join == _ffi.JOINS["now"]
+    assert opts.between == _ffi.BETWEENS["hold"]
+    assert opts.flags == _ffi.DROP_LAST
+    opts = arguments.options(
+        "uint8", "chw", arguments.DEFAULT, "epoch", None, False, True
+    )[0]
+    assert opts.dtype == _ffi.DTYPES["uint8"]
+    assert opts.normalize == _ffi.RAW
+    assert opts.between == _ffi.BETWEENS[None]
+    assert opts.flags == _ffi.EVEN
+
+
 def test_dtypes_of_torch_and_numpy_are_understood():
     numpy = pytest.importorskip("numpy")
     assert arguments.dtype_name(numpy.float16) == "float16"

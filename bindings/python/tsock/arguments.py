@@ -63,6 +63,15 @@ def dtype_name(dtype: Any) -> str:
     return str(dtype).rpartition(".")[2]
 
 
+def check_name(name: Any) -> None:
+    """Refuse what is passed to torch's loader first, a data set."""
+    if name is not None and not isinstance(name, (str, os.PathLike)):
+        raise TypeError(
+            "tsock.DataLoader's name is %r: it takes the name of a "
+            "stream, such as 'imagenet', not a data set" % (name,)
+        )
+
+
 def stream_name(value: Union[str, os.PathLike[str]]) -> bytes:
     """A stream's name, or its path, as C takes it."""
     name = os.fsencode(value)
@@ -153,6 +162,31 @@ def set_normalize(opts: _ffi.Opts, dtype: str, normalize: Any) -> Any:
     return result
 
 
+def options(
+    dtype: Any,
+    layout: str,
+    normalize: Any,
+    join: str,
+    between: Optional[str],
+    drop_last: bool,
+    even: bool,
+) -> tuple[_ffi.Opts, str, Any]:
+    """tsock_open()'s options, for batches in host memory whose size isn't set
+    yet; the name of dtype, and normalize as a loader tells it."""
+    opts = _ffi.Opts(device=-1)
+    name = dtype_name(dtype)
+    opts.dtype = choice("dtype", name, _ffi.DTYPES)
+    opts.layout = choice("layout", layout, _ffi.LAYOUTS)
+    told = set_normalize(opts, name, normalize)
+    opts.join = choice("join", join, _ffi.JOINS)
+    opts.between = choice("between", between, _ffi.BETWEENS)
+    if drop_last:
+        opts.flags |= _ffi.DROP_LAST
+    if even:
+        opts.flags |= _ffi.EVEN
+    return opts, name, told
+
+
 def batch_size(value: Any) -> int:
     if (
         isinstance(value, bool)
@@ -208,6 +242,15 @@ def dict_keys(as_dict: Any, fields: tuple[str, ...]) -> Optional[list[str]]:
             "its own" % (as_dict, ", ".join(fields), ", ".join(map(str, keys)))
         )
     return keys
+
+
+def check_framework(dtype: str, framework: str) -> None:
+    """Refuse a dtype that the framework doesn't have."""
+    if dtype == "bfloat16" and framework == "numpy":
+        raise ValueError(
+            "dtype 'bfloat16' with framework 'numpy': numpy has no "
+            "bfloat16; use torch, or 'float16' or 'float32'"
+        )
 
 
 def channels_last(memory_format: Any, layout: str, framework: str) -> bool:

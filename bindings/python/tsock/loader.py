@@ -174,32 +174,17 @@ class DataLoader:
         again = dict(locals())
         del again["self"], again["name"], again["producer"]
         again.update(producer)
-        if name is not None and not isinstance(name, (str, os.PathLike)):
-            raise TypeError(
-                "tsock.DataLoader's name is %r: it takes the name of a "
-                "stream, such as 'imagenet', not a data set" % (name,)
-            )
+        arguments.check_name(name)
         self._want = attach.wanted(name, producer)
         self.name = self._want.name if self._want else os.fspath(name or "")
         arguments.stream_name(self.name)
-        opts = _ffi.Opts(device=-1)
         if batch_size is not None:
             batch_size = arguments.batch_size(batch_size)
-        self.dtype = arguments.dtype_name(dtype)
-        opts.dtype = arguments.choice("dtype", self.dtype, _ffi.DTYPES)
-        self.layout = layout
-        opts.layout = arguments.choice("layout", layout, _ffi.LAYOUTS)
-        self.normalize = arguments.set_normalize(opts, self.dtype, normalize)
-        self.join = join
-        opts.join = arguments.choice("join", join, _ffi.JOINS)
-        self.between = between
-        opts.between = arguments.choice("between", between, _ffi.BETWEENS)
-        self.drop_last = bool(drop_last)
-        if self.drop_last:
-            opts.flags |= _ffi.DROP_LAST
-        self.even = bool(even)
-        if self.even:
-            opts.flags |= _ffi.EVEN
+        self.layout, self.join, self.between = layout, join, between
+        self.drop_last, self.even = bool(drop_last), bool(even)
+        opts, self.dtype, self.normalize = arguments.options(
+            dtype, layout, normalize, join, between, self.drop_last, self.even
+        )
         self._all_fields = fields is None
         self.fields = arguments.field_names(
             _USUAL if fields is None else fields
@@ -212,11 +197,7 @@ class DataLoader:
         at = ranks.current(rank, world_size)
         self._tensors = tensors.framework(framework)
         self.framework = self._tensors.name
-        if self.dtype == "bfloat16" and self.framework == "numpy":
-            raise ValueError(
-                "dtype 'bfloat16' with framework 'numpy': numpy has no "
-                "bfloat16; use torch, or 'float16' or 'float32'"
-            )
+        arguments.check_framework(self.dtype, self.framework)
         self.memory_format = memory_format
         self._channels_last = arguments.channels_last(
             memory_format, layout, self.framework
