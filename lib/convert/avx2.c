@@ -184,7 +184,7 @@ INLINE_AVX2 void chw(const struct tsi_convert *c, const uint8_t *src, size_t n,
 		put_any(dst, n + i, pick(a, b, d, 1), &s, &k1, &k1, dtype);
 		put_any(dst, 2 * n + i, pick(a, b, d, 2), &s, &k2, &k2, dtype);
 	}
-	tsi_convert_tail(c, src, i, n, dst);
+	tsi_scalar_rest(c, src, i, n, dst);
 }
 
 /*
@@ -218,7 +218,7 @@ INLINE_AVX2 void hwc(const struct tsi_convert *c, const uint8_t *src, size_t n,
 			put(dst, at + 32, d, &s, &k2, &k1, dtype);
 		}
 	}
-	tsi_convert_tail(c, src, i, n, dst);
+	tsi_scalar_rest(c, src, i, n, dst);
 }
 
 AVX2 static void chw_u8(const struct tsi_convert *c, const uint8_t *src,
@@ -235,7 +235,7 @@ AVX2 static void chw_u8(const struct tsi_convert *c, const uint8_t *src,
 		store(dst + n + i, pick(a, b, d, 1));
 		store(dst + 2 * n + i, pick(a, b, d, 2));
 	}
-	tsi_convert_tail(c, src, i, n, dst);
+	tsi_scalar_rest(c, src, i, n, dst);
 }
 
 AVX2 static void convert_avx2(const struct tsi_convert *c, const uint8_t *src,

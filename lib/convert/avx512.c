@@ -165,7 +165,7 @@ INLINE_AVX512 void planes(const struct tsi_convert *c, const uint8_t *src,
 				bytes4(c, from, n, ch, &r[ch], to, stream);
 		}
 	}
-	tsi_convert_tail(c, src, whole, npixels, dst);
+	tsi_scalar_rest(c, src, whole, npixels, dst);
 }
 
 AVX512 static void convert_avx512(const struct tsi_convert *c,

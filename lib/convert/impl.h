@@ -88,7 +88,7 @@ extern const struct tsi_convert_kernel tsi_convert_avx512;
 extern const struct tsi_convert_kernel *const tsi_convert_kernels[];
 
 /* Pixels first .. npixels-1 by table: those that fill no vector. */
-void tsi_convert_tail(const struct tsi_convert *c, const uint8_t *src,
+void tsi_scalar_rest(const struct tsi_convert *c, const uint8_t *src,
 		      size_t first, size_t npixels, void *dst);
 
 #endif

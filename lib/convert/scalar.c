@@ -37,7 +37,7 @@ LOOPS(uint8_t, u8)
 LOOPS(uint16_t, u16)
 LOOPS(float, f32)
 
-void tsi_convert_tail(const struct tsi_convert *c, const uint8_t *src,
+void tsi_scalar_rest(const struct tsi_convert *c, const uint8_t *src,
 		      size_t first, size_t npixels, void *dst)
 {
 	bool chw = c->spec.layout == TSOCK_CHW;
@@ -63,7 +63,7 @@ static bool any(const struct tsi_view_spec *spec)
 static void convert_scalar(const struct tsi_convert *c, const uint8_t *src,
 			   size_t npixels, void *dst)
 {
-	tsi_convert_tail(c, src, 0, npixels, dst);
+	tsi_scalar_rest(c, src, 0, npixels, dst);
 }
 
 const struct tsi_convert_kernel tsi_convert_scalar = { "scalar", any,
