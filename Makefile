@@ -209,7 +209,7 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
 NEEDS_CUDA := lib/mem/cuda/%.c $(addprefix lib/stage/,gpu.c broadcast.c \
 	measure.c verify.c nccl.c) lib/serve/view_broadcast.c \
 	lib/serve/view_neighbour.c lib/convert/gpu.c \
-	$(addprefix lib/consumer/gpu/,backend.c batch_gpu.c completion.c \
+	$(addprefix lib/consumer/gpu/,backend.c batch.c completion.c \
 	import.c staging.c stream_events.c) \
 	test/unit/test_gpu%.c bench/gpu%.c test/lib/gpu_reader.c \
 	test/lib/for_each_transport.c

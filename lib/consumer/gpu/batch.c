@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * batch_gpu.c - what is done with a batch on a GPU: naming a stream whose work
+ * batch.c - what is done with a batch on a GPU: naming a stream whose work
  * reads it, and writing a field into the caller's own memory.
  *
  * Never waits for a stream, and never synchronises one.
