@@ -89,6 +89,6 @@ extern const struct tsi_convert_kernel *const tsi_convert_kernels[];
 
 /* Pixels first .. npixels-1 by table: those that fill no vector. */
 void tsi_scalar_rest(const struct tsi_convert *c, const uint8_t *src,
-		      size_t first, size_t npixels, void *dst);
+		     size_t first, size_t npixels, void *dst);
 
 #endif

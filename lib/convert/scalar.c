@@ -38,7 +38,7 @@ LOOPS(uint16_t, u16)
 LOOPS(float, f32)
 
 void tsi_scalar_rest(const struct tsi_convert *c, const uint8_t *src,
-		      size_t first, size_t npixels, void *dst)
+		     size_t first, size_t npixels, void *dst)
 {
 	bool chw = c->spec.layout == TSOCK_CHW;
 
