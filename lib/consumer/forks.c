@@ -107,7 +107,7 @@ static void before(void)
 
 /* ---- after ---- */
 
-static void end(void)
+static void fork_is_over(void)
 {
 	pinned = NULL;
 	copies = NULL;
@@ -146,7 +146,7 @@ static void in_parent(void)
 	struct tsi_fork_pin *released = unpin();
 
 	drop_copies();
-	end();
+	fork_is_over();
 	for (struct tsi_fork_pin *p = released, *next; p; p = next) {
 		next = p->next;
 		p->finish(p);
@@ -174,7 +174,7 @@ static void in_child(void)
 	}
 	/* The clients, and all that they pinned, are the parent's. */
 	clients = NULL;
-	end();
+	fork_is_over();
 }
 
 /* ---- public ---- */

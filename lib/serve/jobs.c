@@ -68,7 +68,7 @@ static struct tsi_job *add(struct tsi_jobs *t, const struct tsi_msg_join *j)
 	return k;
 }
 
-static int check(const struct tsi_msg_join *j)
+static int check_rank(const struct tsi_msg_join *j)
 {
 	if (j->world <= TSOCK_MAX_RANKS && j->rank < j->world)
 		return 0;
@@ -113,7 +113,7 @@ int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 {
 	struct tsi_job *k = find(t, j->job);
 	struct tsi_job_rank *r;
-	int err = check(j);
+	int err = check_rank(j);
 
 	if (err)
 		return err;
@@ -226,7 +226,7 @@ void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
 {
 	struct tsi_job *k = find(t, j->job);
 
-	if (check(j))
+	if (check_rank(j))
 		return;
 	if (!k)
 		k = add(t, j);
