@@ -147,8 +147,8 @@ static int compare(struct tsi_decoder *d, struct tsi_jpeg_index *x, int image,
 	return err;
 }
 
-static int check(struct tsi_decoder *d, struct tsi_jpeg_index *x, bool fast,
-		 uint8_t *a, uint8_t *b)
+static int compare_images(struct tsi_decoder *d, struct tsi_jpeg_index *x,
+			  bool fast, uint8_t *a, uint8_t *b)
 {
 	int err = 0;
 
@@ -182,7 +182,7 @@ int tsi_jpeg_check(bool fast)
 	if (!err)
 		err = tsi_jpeg_ops.create(&d);
 	if (!err)
-		err = check(d, x, fast, a, a + n);
+		err = compare_images(d, x, fast, a, a + n);
 	tsi_jpeg_ops.destroy(d);
 	tsi_jpeg_index_destroy(x);
 	free(a);

@@ -137,7 +137,8 @@ static bool look_after(struct tsi_jpeg_entropy *e, struct tsi_lane *l)
  * Rows
  */
 
-static int run(const struct tsi_jpeg_entropy *e, struct tsi_lane **lane, int n)
+static int run_lanes(const struct tsi_jpeg_entropy *e, struct tsi_lane **lane,
+		     int n)
 {
 	return e->run(&e->shared, lane, n);
 }
@@ -203,7 +204,7 @@ bool tsi_jpeg_entropy_read(struct tsi_jpeg_entropy *e,
 			return false;
 	}
 	while (n) {
-		int r = run(e, lane, n);
+		int r = run_lanes(e, lane, n);
 		bool done = false;
 
 		if (r < 0 || !go_on(e, lane[r], start, b, &next, &done))
@@ -249,7 +250,7 @@ static bool record_piece(struct tsi_jpeg_entropy *e,
 		to_spare(e, l);
 	}
 	do {
-		if (!begin_block(e, l) || run(e, &l, 1) < 0 ||
+		if (!begin_block(e, l) || run_lanes(e, &l, 1) < 0 ||
 		    !look_after(e, l))
 			return false;
 	} while (l->mcus);

@@ -6,7 +6,7 @@
 #include "image/crop.h"
 #include "image/preset.h"
 
-static int check(const struct tsi_image_opts *o)
+static int check_resize(const struct tsi_image_opts *o)
 {
 	if (!o->resize || o->resize > TSI_IMAGE_SIZE_MAX)
 		return tsi_err(TSOCK_EARG, "resize is %u, must be 1 to %u",
@@ -44,6 +44,6 @@ const struct tsi_preset tsi_preset_eval = {
 	.name = "eval",
 	.in_order = true,
 	.same_rows = true,
-	.check = check,
+	.check = check_resize,
 	.plan = plan,
 };
