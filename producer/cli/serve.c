@@ -88,7 +88,7 @@ static int check_memory(struct command *c)
  * All checks that need no scan: a start, --dry-run and --check-config make the
  * same ones.
  */
-static int check(struct command *c)
+static int check_start(struct command *c)
 {
 	struct tsi_pipeline_opts *p = &c->plan.pipeline;
 	int err;
@@ -353,7 +353,7 @@ int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
 	struct command c = { .o = o };
 	int err, code = TSI_EXIT_OK;
 
-	err = check(&c);
+	err = check_start(&c);
 	if (!err && o->mode == TSI_RUN_CHECK) {
 		printf("%s: the options and %s are fine\n",
 		       c.plan.pipeline.name, c.plan.pipeline.folder);

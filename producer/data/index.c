@@ -73,7 +73,7 @@ static uint64_t choose(const struct tsi_index *x, uint64_t *which)
 	return n;
 }
 
-static int look(struct tsi_index *x, const struct tsi_probe_opts *probe)
+static int probe_some(struct tsi_index *x, const struct tsi_probe_opts *probe)
 {
 	uint64_t n = some_of(x) + tsi_index_bad_count(x);
 	uint64_t *which = malloc(n * sizeof(*which) + 1);
@@ -101,7 +101,7 @@ static int scan(struct tsi_index *x, unsigned threads,
 	tsi_log(TSOCK_LOG_INFO, "scanning %s", tsi_root_path(&x->root));
 	err = tsi_format_scan(x->format, &x->root, threads, &x->table);
 	if (!err)
-		err = look(x, probe);
+		err = probe_some(x, probe);
 	if (err)
 		return err;
 	tsi_log(TSOCK_LOG_INFO, "scanned: %llu files, classes: %u, in %.1f s",

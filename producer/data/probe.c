@@ -153,7 +153,8 @@ static int probe_open(struct probing *p, struct head *h, int fd, uint64_t size)
  * Ask what the file is before it is opened: opening a device or a FIFO may
  * have an effect already.  Returns an errno.
  */
-static int look(const struct probing *p, const struct head *h, struct stat *st)
+static int stat_file(const struct probing *p, const struct head *h,
+		     struct stat *st)
 {
 	int tries = TRIES;
 	int err;
@@ -234,7 +235,7 @@ static int probe_one(struct probing *p, uint64_t i, struct head *h)
 	h->i = i;
 	tsi_format_locate(p->opts->format, p->t, i, &h->at);
 	tsi_table_set_size(p->t, i, 0);
-	errno = look(p, h, &st);
+	errno = stat_file(p, h, &st);
 	if (errno)
 		return failed(p, h, "open");
 	size = h->at.length ? h->at.length : (uint64_t)st.st_size;
