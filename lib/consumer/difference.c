@@ -49,25 +49,34 @@ static const char *line_of(const char *text, const char *key, size_t len)
 	return NULL;
 }
 
-/* The lines that a text has, and that the other one has in another way. */
+/* The line KEY=VALUE at p, if the texts differ in it; missing: if was lacks it,
+ * else if was has it. */
+static void add_line(struct text *t, const char *p, const char *was,
+		     const char *is, bool missing)
+{
+	size_t key = strcspn(p, "=\n");
+	const char *a = line_of(was, p, key), *b = line_of(is, p, key);
+	char name[32];
+
+	/* Another text may have no keys. */
+	if (p[key] != '=' || missing == (a != NULL))
+		return;
+	a = a ? a : "not said";
+	b = b ? b : "not said";
+	if (strcspn(a, "\n") == strcspn(b, "\n") &&
+	    !strncmp(a, b, strcspn(a, "\n")))
+		return;
+	snprintf(name, sizeof(name), "%.*s", (int)key, p);
+	add(t, name, a, strcspn(a, "\n"), b, strcspn(b, "\n"));
+}
+
 static void add_lines(struct text *t, const char *of, const char *was,
 		      const char *is, bool missing)
 {
 	for (const char *p = of; *p;) {
-		size_t line = strcspn(p, "\n"), key = strcspn(p, "=\n");
-		const char *a = line_of(was, p, key), *b = line_of(is, p, key);
-		char name[32];
-
-		snprintf(name, sizeof(name), "%.*s", (int)key, p);
-		if (missing ? !a : a && !b)
-			add(t, name, a ? a : "not said",
-			    a ? strcspn(a, "\n") : 8, b ? b : "not said",
-			    b ? strcspn(b, "\n") : 8);
-		else if (!missing && a && b &&
-			 (strcspn(a, "\n") != strcspn(b, "\n") ||
-			  strncmp(a, b, strcspn(a, "\n")) != 0))
-			add(t, name, a, strcspn(a, "\n"), b, strcspn(b, "\n"));
-		p += line + (p[line] == '\n');
+		add_line(t, p, was, is, missing);
+		p += strcspn(p, "\n");
+		p += *p == '\n';
 	}
 }
 
@@ -93,10 +102,30 @@ static void add_fields(struct text *t, const struct tsi_msg_stream *was,
 			    27);
 }
 
+/* The first class that has another name: labels mean something else then. */
+static void add_class(struct text *t, const struct tsi_meta *was,
+		      const struct tsi_meta *is)
+{
+	const char *a, *b;
+
+	for (uint32_t i = 0; (a = tsi_meta_class(was, i)); i++) {
+		char what[24];
+
+		b = tsi_meta_class(is, i);
+		if (!b || !strcmp(a, b))
+			continue;
+		snprintf(what, sizeof(what), "class %u", i);
+		add(t, what, a, strlen(a), b, strlen(b));
+		return;
+	}
+}
+
 bool tsi_difference(const struct tsi_said *was, const struct tsi_said *is,
 		    char *why, size_t size)
 {
 	const struct tsi_msg_stream *a = was->stream, *b = is->stream;
+	const char *said = tsi_meta_identity(was->meta);
+	const char *says = tsi_meta_identity(is->meta);
 	struct text t = { .at = why, .size = size };
 
 	why[0] = '\0';
@@ -106,12 +135,17 @@ bool tsi_difference(const struct tsi_said *was, const struct tsi_said *is,
 	add_number(&t, "resumable", a->resumable, b->resumable);
 	add_number(&t, "sequential", a->sequential, b->sequential);
 	add_fields(&t, a, b);
-	if (strcmp(was->identity, is->identity) != 0) {
-		add_lines(&t, was->identity, was->identity, is->identity,
-			  false);
-		add_lines(&t, is->identity, was->identity, is->identity, true);
+	if (strcmp(said, says) != 0) {
+		add_lines(&t, said, said, says, false);
+		add_lines(&t, says, said, says, true);
 		if (!t.len)
 			add(&t, "its identity", "one", 3, "another", 7);
 	}
+	/* A data set's identity has said so of its classes already. */
+	if (!t.len)
+		add_number(&t, "its number of classes", a->nclasses,
+			   b->nclasses);
+	if (!t.len)
+		add_class(&t, was->meta, is->meta);
 	return t.len > 0;
 }

@@ -9,12 +9,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "consumer/meta.h"
 #include "wire/msg.h"
 
 /* What a producer says of its stream. */
 struct tsi_said {
 	const struct tsi_msg_stream *stream;
-	const char *identity;
+	const struct tsi_meta *meta;
 };
 
 /*

@@ -178,9 +178,8 @@ static int find_and_meet(struct tsock *t, const struct tsi_address *p, int n)
 /* What a new producer serves takes the place of what was, if it is the same. */
 static int take_over(struct tsock *t, struct tsock *fresh)
 {
-	struct tsi_said was = { &t->stream, tsi_meta_identity(&t->meta) },
-			is = { &fresh->stream,
-			       tsi_meta_identity(&fresh->meta) };
+	struct tsi_said was = { &t->stream, &t->meta },
+			is = { &fresh->stream, &fresh->meta };
 	char why[512];
 	int err = 0;
 

@@ -87,6 +87,8 @@ tsock_server *serve(const struct source *src)
 	o.gpu_transport = src->gpu_transport;
 	o.gpu_memory = src->gpu_memory;
 	o.identity = src->identity;
+	o.classes = src->classes;
+	o.nclasses = src->nclasses;
 	o.resumable = src->identity != NULL;
 	if (tsock_serve_open(src->name, &o, &s))
 		die("serve: %s", tsock_errmsg());

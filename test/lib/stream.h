@@ -25,6 +25,8 @@ struct source {
 	uint64_t memory, gpu_memory;
 	bool sequential;
 	const char *identity; /* resumable by it; NULL: it isn't */
+	const char *const *classes;
+	uint32_t nclasses;
 	/* The producer begins when a byte can be read here; 0: at once. */
 	int go;
 	/* Called by the producer before its first sample, and at its end. */

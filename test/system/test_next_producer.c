@@ -92,6 +92,36 @@ static void another_stream_is_refused_with_the_difference(void **state)
 	kill_and_reap(producer);
 }
 
+/* What the labels mean, which is no part of this identity. */
+static void other_classes_are_another_stream(void **state)
+{
+	static const char *const two[] = { "daisy", "rose" };
+	static const char *const three[] = { "daisy", "rose", "tulip" };
+	struct source src = restart_source("classes");
+	struct source other = restart_source("classes");
+	struct next_producer another;
+	pid_t producer;
+	uint64_t next = 0;
+	tsock *t;
+
+	(void)state;
+	src.classes = two;
+	src.nclasses = 2;
+	other.classes = three;
+	other.nclasses = 3;
+	another = prepare_next(other);
+	producer = start_producer(&src);
+	t = begin_with(&src, 60000);
+	kill_and_reap(producer);
+	producer = begin_next(&another);
+	assert_int_equal(read_until_it_fails(t, &next), TSOCK_ELOST);
+	assert_non_null(
+		strstr(tsock_errmsg(), "its number of classes was 2 and is 3"));
+	assert_null(tsock_class_name(t, 2));
+	tsock_close(t);
+	kill_and_reap(producer);
+}
+
 /* A call ends at its own time, and the next one waits on. */
 static void a_call_waits_no_longer_than_it_may(void **state)
 {
@@ -291,6 +321,7 @@ int main(void)
 			what_is_published_is_given_and_then_an_error_with_the_time),
 		cmocka_unit_test(who_does_not_want_to_wait_is_told_at_once),
 		cmocka_unit_test(another_stream_is_refused_with_the_difference),
+		cmocka_unit_test(other_classes_are_another_stream),
 		cmocka_unit_test(a_call_waits_no_longer_than_it_may),
 		cmocka_unit_test(
 			no_call_waits_for_a_next_producer_that_is_stopped),
