@@ -55,7 +55,7 @@ static uint64_t slot_bytes(tsock *t, const char *name)
 }
 
 /* The library has seen to it that the arrays lie in the slot; these have to be
- * the ones that look() reads. */
+ * the ones that add_up() reads. */
 static int is_expected(const struct tsock_ragged_array *a)
 {
 	return a[IDS].dtype == TSOCK_RAGGED_I32 && a[IDS].ndim == 2 &&
@@ -66,7 +66,7 @@ static int is_expected(const struct tsock_ragged_array *a)
 	       a[DOCUMENT].shape[0] == a[IDS].shape[0];
 }
 
-static void look(struct seen *s, const struct tsock_ragged_array *a)
+static void add_up(struct seen *s, const struct tsock_ragged_array *a)
 {
 	uint64_t rows = a[IDS].shape[0], width = a[IDS].shape[1];
 
@@ -105,7 +105,7 @@ static void read_epoch(tsock *t, uint64_t room)
 					"dtypes or shapes\n");
 			exit(1);
 		}
-		look(&s, a);
+		add_up(&s, a);
 		tsock_batch_release(b);
 	}
 	if (err != TSOCK_EEPOCH)

@@ -93,7 +93,7 @@ static void describe(struct seen *s)
 	}
 }
 
-static void look(struct seen *s, const tsock_batch *b)
+static void take_in(struct seen *s, const tsock_batch *b)
 {
 	const int64_t *index = tsock_batch_data(b, s->index);
 	uint64_t count = tsock_batch_count(b);
@@ -164,7 +164,7 @@ static int read_epoch(struct seen *s)
 	s->checksum = s->said_samples = 0;
 	s->began = s->said = now();
 	while ((err = tsock_next(s->t, -1, &b)) == 0) {
-		look(s, b);
+		take_in(s, b);
 		tsock_batch_release(b);
 		say_rate(s);
 	}
