@@ -157,7 +157,7 @@ static void report(uint32_t size, uint32_t epochs, int passes)
 	report_errors(size);
 }
 
-static void run(uint32_t size, uint32_t epochs, int passes)
+static void measure_size(uint32_t size, uint32_t epochs, int passes)
 {
 	struct tsi_image_opts o = { .preset = &tsi_preset_train,
 				    .size = size,
@@ -211,7 +211,7 @@ int main(int argc, char **argv)
 	       argv[1], epochs, passes);
 	bench_head("fast: one thread, from bytes in memory");
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		run(sizes[i], (uint32_t)epochs, passes);
+		measure_size(sizes[i], (uint32_t)epochs, passes);
 	for (size_t i = 0; i < nfiles; i++) {
 		free(files[i].data);
 		free(files[i].record);

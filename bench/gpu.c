@@ -69,7 +69,7 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n,
 }
 #endif
 
-static void look(void)
+static void find_gpus(void)
 {
 	struct tsi_gpu_info info;
 	unsigned n;
@@ -370,7 +370,7 @@ int main(void)
 		bench_die("mmap: %s", strerror(errno));
 	snprintf(stream_name, sizeof(stream_name), "bench-gpu-%d",
 		 (int)getpid());
-	bench_gpu_in_child(look, "looking for GPUs");
+	bench_gpu_in_child(find_gpus, "looking for GPUs");
 	if (!atomic_load(&sh->devices))
 		bench_skip("%s", sh->why);
 	bench_cpus();

@@ -125,7 +125,8 @@ static void consume(const struct plan *p)
 {
 	struct tsock_opts opts = TSOCK_OPTS_INIT;
 	uint64_t taken = 0, seq = 0;
-	uint32_t word = 0; /* as run() left it; by now it may have moved */
+	/* As measure_size() left it; by now it may have moved. */
+	uint32_t word = 0;
 	tsock *t;
 
 	bench_pin(0, 1);
@@ -299,7 +300,7 @@ static void report(const struct plan *p, const char *size)
 	free(b);
 }
 
-static void run(const char *name, uint64_t bytes, bool spin)
+static void measure_size(const char *name, uint64_t bytes, bool spin)
 {
 	char stream[64];
 	struct plan p = { stream, bytes, spin, bench_quick(MAX_ROUNDS, 5),
@@ -334,6 +335,6 @@ int main(void)
 	bench_head("handoff: publish to batch in hand, one way");
 	for (int spin = 0; spin < 2; spin++)
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-			run(sizes[i].name, sizes[i].bytes, spin);
+			measure_size(sizes[i].name, sizes[i].bytes, spin);
 	return 0;
 }
