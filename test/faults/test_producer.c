@@ -120,7 +120,7 @@ static struct tsi_pipeline_opts options(void)
 	};
 }
 
-static void check(const tsock_batch *b, uint8_t *seen)
+static void check_samples(const tsock_batch *b, uint8_t *seen)
 {
 	const uint8_t *image = tsock_batch_data(b, TSI_FIELD_IMAGE);
 	const int64_t *label = tsock_batch_data(b, TSI_FIELD_LABEL);
@@ -146,7 +146,7 @@ static int read_epoch(tsock *t, int patience_ms)
 	int err;
 
 	while (!(err = tsock_next(t, patience_ms, &b))) {
-		check(b, seen);
+		check_samples(b, seen);
 		tsock_batch_release(b);
 	}
 	if (err != TSOCK_EEPOCH)

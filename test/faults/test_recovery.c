@@ -81,7 +81,7 @@ static void begin(struct reader *r, bool stored)
 	need(!read_on(r, -1));
 }
 
-static void end(struct reader *r)
+static void close_reader(struct reader *r)
 {
 	give_back(r);
 	tsock_close(r->t);
@@ -116,7 +116,7 @@ static int return_to_the_next(int patience_ms, bool stored)
 	while (!err && r.next < 2 * MADE_RING)
 		err = read_on(&r, patience_ms);
 	need(!r.missed);
-	end(&r);
+	close_reader(&r);
 	if (!opened)
 		made_close(&m);
 	if (err)
@@ -186,7 +186,7 @@ static void *overtake(void *arg)
 		o->err = read_on(&o->r, o->patience_ms);
 	snprintf(o->said, sizeof(o->said), "%s", tsock_errmsg());
 	/* Nobody waits for it from now on. */
-	end(&o->r);
+	close_reader(&o->r);
 	return NULL;
 }
 
@@ -229,7 +229,7 @@ static int rejoin_after_detaching(int patience_ms, bool stored)
 	err = be_overtaken(&o);
 	if (!err)
 		err = read_behind(&slow, patience_ms);
-	end(&slow);
+	close_reader(&slow);
 	made_close(&m);
 	return err;
 }

@@ -119,7 +119,8 @@ static void remove_folder(const char *path)
 }
 
 /* Returns whether the child has told what came of it. */
-static bool run(const struct walk *w, const struct fault *f, struct outcome *o)
+static bool run_child(const struct walk *w, const struct fault *f,
+		      struct outcome *o)
 {
 	static const char *folder;
 	struct pollfd p = { .events = POLLIN };
@@ -174,7 +175,7 @@ static bool try_fault(const struct walk *w, const struct fault *f,
 	const char *text = fault_text(w, f);
 	struct outcome o;
 
-	if (!run(w, f, &o))
+	if (!run_child(w, f, &o))
 		return true;
 	if (getenv("FAULT_VERBOSE") && o.reached)
 		fprintf(stderr, "%-60s %s\n", text, o.code ? o.said : "fine");
@@ -246,7 +247,7 @@ static void walk_only(const struct walk *w, unsigned times)
 	if (sscanf(getenv("FAULT_ONLY"), "%47s %23s %u %u", kind, err, &f.n,
 		   &f.times) != 4)
 		fail_msg("FAULT_ONLY is KIND ERRNO N TIMES");
-	if (f.times != times || !run(w, NULL, &clean))
+	if (f.times != times || !run_child(w, NULL, &clean))
 		return;
 	for (f.kind = 0; inject_calls()[f.kind].name; f.kind++)
 		for (unsigned i = 0; i < 8; i++) {
@@ -276,7 +277,7 @@ static void walk(const struct walk *w, unsigned times)
 		walk_only(w, times);
 		return;
 	}
-	if (!run(w, NULL, &clean) || clean.code || clean.again)
+	if (!run_child(w, NULL, &clean) || clean.code || clean.again)
 		fail_msg("%s: without any fault: %s", w->name, clean.said);
 	for (unsigned k = 0; inject_calls()[k].name; k++) {
 		const int *err = inject_calls()[k].error;

@@ -115,8 +115,8 @@ static struct tsi_rect choose_size(struct bytes *b, uint32_t w, uint32_t h)
 	return choose(b, (w + n - 1) / n, (h + n - 1) / n);
 }
 
-static void check(struct tsi_jpeg_index *x, const uint8_t *data, size_t len,
-		  const struct tsi_rect *r)
+static void compare_decoders(struct tsi_jpeg_index *x, const uint8_t *data,
+			     size_t len, const struct tsi_rect *r)
 {
 	static const struct tsi_image_opts by_lib = { .stock_jpeg = true };
 	struct tsi_decoder_hint stock = { .opts = &by_lib };
@@ -162,7 +162,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		for (int i = 0; i < 3; i++) {
 			struct tsi_rect r = choose_size(&b, w, h);
 
-			check(x, copy, len, &r);
+			compare_decoders(x, copy, len, &r);
 		}
 		tsi_jpeg_index_destroy(x);
 	}

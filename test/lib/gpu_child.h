@@ -122,8 +122,8 @@ static inline void fetch(unsigned device, tsi_gpu_stream s, void *dst,
 	tsi_gpu_event_destroy(e);
 }
 
-static inline void send(unsigned device, tsi_gpu_stream s, void *dst,
-			const void *src, size_t bytes)
+static inline void upload(unsigned device, tsi_gpu_stream s, void *dst,
+			  const void *src, size_t bytes)
 {
 	struct tsi_gpu_event *e;
 

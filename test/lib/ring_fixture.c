@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void check(bool good, const char *what)
+static void must(bool good, const char *what)
 {
 	if (good)
 		return;
@@ -32,10 +32,10 @@ void fixture_ring_make(struct fixture_ring *f, const uint64_t *bytes,
 	f->ident = (struct tsi_ring_ident){ .incarnation = 7,
 					    .epoch_len = 1000,
 					    .end = TSI_NEVER };
-	check(!tsi_geometry_make(field, nfields, capacity, 0, max_batch,
-				 &f->geometry),
-	      "geometry");
-	check(!tsi_ring_create(&f->geometry, &f->ident, &f->ring), "ring");
+	must(!tsi_geometry_make(field, nfields, capacity, 0, max_batch,
+				&f->geometry),
+	     "geometry");
+	must(!tsi_ring_create(&f->geometry, &f->ident, &f->ring), "ring");
 }
 
 void fixture_ring_make_two(struct fixture_ring *f, const uint64_t *bytes,
@@ -47,11 +47,11 @@ void fixture_ring_make_two(struct fixture_ring *f, const uint64_t *bytes,
 	fixture_ring_make(f, bytes, nfields, capacity, max_batch);
 	tsi_ring_destroy(&f->ring);
 	f->geometry.two_halves = true;
-	check(!tsi_ring_create(&f->geometry, &f->ident, &f->ring), "ring");
-	check(!tsi_ring_has_spare(&f->ring), "spare");
+	must(!tsi_ring_create(&f->geometry, &f->ident, &f->ring), "ring");
+	must(!tsi_ring_has_spare(&f->ring), "spare");
 	while (err == TSOCK_EAGAIN)
 		err = tsi_ring_reserve(&f->ring);
-	check(!err && tsi_ring_has_spare(&f->ring), "no spare");
+	must(!err && tsi_ring_has_spare(&f->ring), "no spare");
 }
 
 void fixture_ring_free(struct fixture_ring *f)
@@ -93,6 +93,6 @@ void fixture_ring_fds(const struct fixture_ring *f, int *fd)
 {
 	for (unsigned i = 0; i < f->geometry.nfields; i++) {
 		fd[i] = fcntl(f->ring.data[i].fd, F_DUPFD_CLOEXEC, 3);
-		check(fd[i] >= 0, "dup");
+		must(fd[i] >= 0, "dup");
 	}
 }

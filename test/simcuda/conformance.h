@@ -28,10 +28,10 @@
 
 #include "mem/cuda/entry.h"
 
-#define OK(call) check(call, cudaSuccess, #call, __FILE__, __LINE__)
+#define OK(call) gives(call, cudaSuccess, #call, __FILE__, __LINE__)
 #define FAILS(call, code) fails(call, code, #call, __FILE__, __LINE__)
 
-static inline void check(cudaError_t got, cudaError_t want, const char *call,
+static inline void gives(cudaError_t got, cudaError_t want, const char *call,
 			 const char *file, int line)
 {
 	if (got == want)
@@ -45,8 +45,8 @@ static inline void check(cudaError_t got, cudaError_t want, const char *call,
 static inline void fails(cudaError_t got, cudaError_t want, const char *call,
 			 const char *file, int line)
 {
-	check(got, want, call, file, line);
-	check(cudaGetLastError(), want, call, file, line);
+	gives(got, want, call, file, line);
+	gives(cudaGetLastError(), want, call, file, line);
 }
 
 static inline int devices(void)
@@ -79,10 +79,10 @@ static inline void *driver(const char *name)
 
 /* Calls a function of the driver. */
 #define CU(name, ...) \
-	check((cudaError_t)((__typeof__(&name))driver(#name))(__VA_ARGS__), \
+	gives((cudaError_t)((__typeof__(&name))driver(#name))(__VA_ARGS__), \
 	      cudaSuccess, #name, __FILE__, __LINE__)
 #define CUFAILS(name, code, ...) \
-	check((cudaError_t)((__typeof__(&name))driver(#name))(__VA_ARGS__), \
+	gives((cudaError_t)((__typeof__(&name))driver(#name))(__VA_ARGS__), \
 	      (cudaError_t)code, #name, __FILE__, __LINE__)
 
 static inline uint8_t byte_of(size_t i, unsigned seed)

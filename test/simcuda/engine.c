@@ -183,7 +183,7 @@ static void pop(struct sim_stream *s)
 }
 
 /* The lock is left while memory is touched. */
-static void run(struct sim_stream *s, struct sim_op *op)
+static void run_op(struct sim_stream *s, struct sim_op *op)
 {
 	char *at[SIMCUDA_RANGES] = { NULL };
 
@@ -209,7 +209,7 @@ static void run(struct sim_stream *s, struct sim_op *op)
 static void advance(struct sim_stream *s)
 {
 	if (s->head->kind < SIM_OP_RECORD)
-		run(s, s->head);
+		run_op(s, s->head);
 	else
 		pop(s);
 	sim_reap();

@@ -18,7 +18,7 @@ struct launch {
 	size_t in, out; /* bytes of an image */
 };
 
-static void run(void *arg, char *const *range, unsigned step)
+static void convert_one(void *arg, char *const *range, unsigned step)
 {
 	const struct launch *l = arg;
 
@@ -69,7 +69,7 @@ int tsi_kernel_convert(const struct tsi_kernel_convert *k, void *stream)
 {
 	struct simcuda_kernel kernel = { .nranges = 2,
 					 .steps = (unsigned)k->count,
-					 .run = run,
+					 .run = convert_one,
 					 .fini = fini };
 	struct launch *l;
 	int err;

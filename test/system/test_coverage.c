@@ -5,7 +5,8 @@
  */
 #include "test/lib/reader.h"
 
-static void run(const struct source *src, struct reader *r, unsigned n)
+static void serve_readers(const struct source *src, struct reader *r,
+			  unsigned n)
 {
 	pid_t producer = start_producer(src), pid[32];
 
@@ -39,7 +40,7 @@ static void batch_sizes_that_divide_nothing(void **state)
 					  : 0;
 		r[i].between = i % 2 ? TSOCK_BETWEEN_LEAVE : TSOCK_BETWEEN_HOLD;
 	}
-	run(&src, r, 7);
+	serve_readers(&src, r, 7);
 }
 
 static void data_sets_smaller_than_a_batch_or_a_ring(void **state)
@@ -66,7 +67,7 @@ static void data_sets_smaller_than_a_batch_or_a_ring(void **state)
 			  .delay_us = 30000 }
 		};
 
-		run(&src, r, 4);
+		serve_readers(&src, r, 4);
 	}
 }
 
@@ -90,7 +91,7 @@ static void every_segment_boundary_is_a_way_in(void **state)
 		r[i].join = TSOCK_JOIN_SEGMENT;
 		r[i].delay_us = i * 12000;
 	}
-	run(&src, r, 20);
+	serve_readers(&src, r, 20);
 }
 
 static void joining_now_gives_a_short_first_epoch(void **state)

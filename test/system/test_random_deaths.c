@@ -160,7 +160,7 @@ static void something_happens(void)
 	}
 }
 
-static void run(unsigned seed, unsigned kills)
+static void run_seed(unsigned seed, unsigned kills)
 {
 	begin(seed);
 	while (w.killed < kills) {
@@ -189,7 +189,7 @@ static void whoever_is_left_misses_nothing(void **state)
 
 	(void)state;
 	for (unsigned seed = first; seed < first + seeds; seed++)
-		run(seed, kills);
+		run_seed(seed, kills);
 	checked = samples_checked() - checked;
 	print_message("%u producers and %u consumers killed, %llu samples "
 		      "checked\n",

@@ -66,8 +66,8 @@ static void await_readers(const char *name, unsigned n, pid_t first)
 
 static unsigned deaths; /* of producers, in all cases */
 
-static void run(const struct source *src, struct reader *r, unsigned n,
-		unsigned seed, unsigned most)
+static void read_through_deaths(const struct source *src, struct reader *r,
+				unsigned n, unsigned seed, unsigned most)
 {
 	pid_t producer = start_producer(src), pid[8];
 
@@ -91,7 +91,7 @@ static void one_reader_goes_on_after_any_death(void **state)
 	struct reader r[] = { { .batch = 7, .epochs = 6 } };
 
 	(void)state;
-	run(&src, r, 1, 1, kills(15));
+	read_through_deaths(&src, r, 1, 1, kills(15));
 }
 
 static void two_readers_at_different_paces_go_on(void **state)
@@ -107,7 +107,7 @@ static void two_readers_at_different_paces_go_on(void **state)
 	};
 
 	(void)state;
-	run(&src, r, 2, 2, kills(12));
+	read_through_deaths(&src, r, 2, 2, kills(12));
 }
 
 static void three_readers_of_different_views_go_on(void **state)
@@ -123,7 +123,7 @@ static void three_readers_of_different_views_go_on(void **state)
 	};
 
 	(void)state;
-	run(&src, r, 3, 3, kills(12));
+	read_through_deaths(&src, r, 3, 3, kills(12));
 }
 
 static void the_ranks_of_a_job_go_on(void **state)
@@ -135,7 +135,7 @@ static void the_ranks_of_a_job_go_on(void **state)
 	};
 
 	(void)state;
-	run(&src, r, 2, 4, kills(10));
+	read_through_deaths(&src, r, 2, 4, kills(10));
 }
 
 /* One is a reader, or has taken batches even, and the other one isn't yet. */
@@ -179,7 +179,7 @@ static void segments_and_a_stream_that_ends_go_on(void **state)
 	src.segments = 8;
 	src.epochs = 3;
 	src.min_consumers = 2;
-	run(&src, r, 2, 5, kills(8));
+	read_through_deaths(&src, r, 2, 5, kills(8));
 }
 
 int main(void)

@@ -67,7 +67,7 @@ static int create(struct tsi_decoder **out)
 	return 0;
 }
 
-static void end(struct tsi_decoder *d)
+static void drop_strip(struct tsi_decoder *d)
 {
 	free(ppm_of(d)->strip);
 	ppm_of(d)->strip = NULL;
@@ -76,7 +76,7 @@ static void end(struct tsi_decoder *d)
 static void destroy(struct tsi_decoder *d)
 {
 	if (d)
-		end(d);
+		drop_strip(d);
 	free(d);
 }
 
@@ -155,5 +155,5 @@ const struct tsi_decoder_ops tsi_ppm_ops = {
 	.begin = begin,
 	.read = read_strip,
 	.rows = rows,
-	.close = end,
+	.close = drop_strip,
 };

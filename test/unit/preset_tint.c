@@ -20,7 +20,7 @@ static const struct tsi_draw_op draws[] = {
 	{ 0 },
 };
 
-static int check(const struct tsi_image_opts *o)
+static int check_size(const struct tsi_image_opts *o)
 {
 	if (o->size % 2)
 		return tsi_err(TSOCK_EARG, "tint: size is %u, must be even",
@@ -71,7 +71,7 @@ const struct tsi_preset tsi_preset_tint = {
 	.name = "tint",
 	.no_resize = "which takes a square of the whole image",
 	.draws = draws,
-	.check = check,
+	.check = check_size,
 	.plan = plan,
 	.least_bottom = square,
 	.apply = apply,

@@ -108,7 +108,7 @@ static void begin(enum tsi_io_reader_kind kind, unsigned most, int64_t check_ms)
 	opened();
 }
 
-static void end(void)
+static void destroy_all(void)
 {
 	tsi_io_reader_destroy(reader);
 	tsi_io_files_destroy(files);
@@ -169,7 +169,7 @@ static void each_is_opened_once(void **state)
 		begin(kinds[k], 100, NEVER);
 		assert_int_equal(read_epoch(1), SHARDS);
 		assert_int_equal(read_epoch(2), 0);
-		end();
+		destroy_all();
 	}
 }
 
@@ -208,7 +208,7 @@ static void reads_ahead_share_them(void **state)
 			else
 				assert_int_equal(opened(), 0);
 		}
-		end();
+		destroy_all();
 	}
 }
 
@@ -236,10 +236,10 @@ static void no_more_stay_open_than_may(void **state)
 		assert_int_equal(read_epoch(1), 2 + 3 * SAMPLES);
 		/* A sample's file may still be on its way to be closed. */
 		assert_in_range(descriptors(), before + 2, before + 4);
-		end();
+		destroy_all();
 		begin(kinds[k], 0, NEVER);
 		assert_int_equal(read_epoch(1), SHARDS * SAMPLES);
-		end();
+		destroy_all();
 	}
 }
 
@@ -257,7 +257,7 @@ static void whole_files_do_not_stay_open(void **state)
 		tsi_io_reader_recycle(reader, &r);
 		assert_int_equal(opened(), 1);
 	}
-	end();
+	destroy_all();
 }
 
 static void a_file_that_took_its_place_is_opened(void **state)
@@ -283,7 +283,7 @@ static void a_file_that_took_its_place_is_opened(void **state)
 		assert_int_equal(opened(), 1);
 		assert_int_equal(unlink(to), 0);
 		assert_int_equal(read_one("3.tar", 3, LEN, &byte), ENOENT);
-		end();
+		destroy_all();
 	}
 }
 
@@ -306,7 +306,7 @@ static void a_file_that_was_cut_is_truncated(void **state)
 				 TSI_READER_TRUNCATED);
 		assert_int_equal(read_one("4.tar", 8, LEN, &byte), 0);
 		assert_int_equal(byte, 12);
-		end();
+		destroy_all();
 	}
 }
 
@@ -332,7 +332,7 @@ static void a_range_too_large_to_read_ahead_is_told(void **state)
 			tsi_io_reader_recycle(reader, &r);
 			assert_int_equal(opened(), i == 0);
 		}
-		end();
+		destroy_all();
 	}
 }
 

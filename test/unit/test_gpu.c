@@ -188,8 +188,8 @@ static void put_pattern(const struct tsi_gpu_mem *m, uint64_t at)
 
 	pattern(p, OPENED, 7);
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
-	send(0, s, (char *)m->base + at, p, first);
-	send(0, s, m->base, p + first, OPENED - first);
+	upload(0, s, (char *)m->base + at, p, first);
+	upload(0, s, m->base, p + first, OPENED - first);
 	tsi_gpu_stream_destroy(0, s);
 	free(p);
 }
@@ -369,7 +369,7 @@ static void host_memory_is_pinned_and_read(void **state)
 		pattern(host, n, 3);
 		assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 		assert_int_equal(tsi_gpu_alloc(0, n, &dev), 0);
-		send(0, s, dev, host, n);
+		upload(0, s, dev, host, n);
 		fetch(0, s, got, dev, n);
 		assert_memory_equal(got, host, n);
 		tsi_gpu_free(0, dev);
@@ -407,19 +407,19 @@ static void copies_cross_the_borders_of_what_is_page_locked(void **state)
 	pattern(host, n, 5);
 	memcpy(want, host, n);
 	/* All of it, and parts that begin and end anywhere. */
-	send(0, s, dev, host, n);
+	upload(0, s, dev, host, n);
 	memset(host, 0, n);
 	fetch(0, s, host, dev, n);
 	assert_memory_equal(host, want, n);
 	for (size_t at = 1; at < n / 2; at = at * 3 + 1000) {
-		send(0, s, dev, host + at, n / 2 - 7);
+		upload(0, s, dev, host + at, n / 2 - 7);
 		fetch(0, s, got, dev, n / 2 - 7);
 		assert_memory_equal(got, want + at, n / 2 - 7);
 	}
 	/* The same address without chunks. */
 	tsi_gpu_unpin(host);
 	assert_int_equal(tsi_gpu_pin(host, n), 0);
-	send(0, s, dev, host, n);
+	upload(0, s, dev, host, n);
 	fetch(0, s, got, dev, n);
 	assert_memory_equal(got, want, n);
 	tsi_gpu_unpin(host);

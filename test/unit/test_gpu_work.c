@@ -302,7 +302,7 @@ static void devices_copy_to_each_other(void **state)
 	assert_int_equal(tsi_gpu_alloc(0, n, &one), 0);
 	assert_int_equal(tsi_gpu_alloc(1, n, &two), 0);
 	pattern(host, n, 11);
-	send(0, a, one, host, n);
+	upload(0, a, one, host, n);
 	assert_int_equal(tsi_gpu_copy_peer(b, 1, two, 0, one, n), 0);
 	fetch(1, b, got, two, n);
 	assert_memory_equal(got, host, n);
@@ -340,8 +340,8 @@ static void convert_one(tsi_gpu_stream s, const struct tsi_view_spec *spec,
 				  want + k * one * size);
 	tsi_convert_destroy(c);
 	memset(got, 0xa5, all * size + 64);
-	send(0, s, dev_src + odd, src, all);
-	send(0, s, dev_dst + at - 32, got, all * size + 64);
+	upload(0, s, dev_src + odd, src, all);
+	upload(0, s, dev_dst + at - 32, got, all * size + 64);
 	assert_int_equal(tsi_convert_gpu(0, s, spec, dev_src + odd, sizes[i].n,
 					 sizes[i].h, sizes[i].w, dev_dst + at),
 			 0);

@@ -59,7 +59,7 @@ static void on_output(j_common_ptr c)
 }
 
 /* libjpeg's own account of the file. */
-static void check(const struct image_gen_bytes *f)
+static void libjpeg_says_the_same(const struct image_gen_bytes *f)
 {
 	enum tsi_jpeg_color color[] = { [JCS_GRAYSCALE] = TSI_JPEG_GRAY,
 					[JCS_YCbCr] = TSI_JPEG_YCC,
@@ -117,7 +117,7 @@ static void headers_mean_what_libjpeg_reads(void **state)
 		g.space = i % 7 == 6 && i % 5 ? JCS_RGB : 0;
 		g.optimize = i % 2;
 		f = image_gen_jpeg(&g);
-		check(&f);
+		libjpeg_says_the_same(&f);
 		free(f.data);
 	}
 }
@@ -149,8 +149,8 @@ static void colours_are_told_apart_as_libjpeg_does(void **state)
 		memcpy(c.data + 2, adobe, 16);
 		c.data[2 + 15] = (uint8_t)(i / 3 % 3);
 		memcpy(c.data + 18, f.data + 2, f.len - 2);
-		check(&f);
-		check(&c);
+		libjpeg_says_the_same(&f);
+		libjpeg_says_the_same(&c);
 		free(c.data);
 		free(f.data);
 	}

@@ -285,7 +285,7 @@ static unsigned number(const char *name, unsigned otherwise)
 	return getenv(name) ? (unsigned)atoi(getenv(name)) : otherwise;
 }
 
-static void run(uint64_t seed, bool detaches)
+static void run_seed(uint64_t seed, bool detaches)
 {
 	world_make(seed, detaches);
 	for (unsigned i = 0; i < 5000; i++)
@@ -297,7 +297,7 @@ static void run(uint64_t seed, bool detaches)
 static void run_all(unsigned first, unsigned seeds, bool detaches)
 {
 	for (unsigned seed = first; seed < first + seeds; seed++)
-		run(seed, detaches);
+		run_seed(seed, detaches);
 }
 
 static void random_schedules_keep_every_promise(void **state)
@@ -322,22 +322,22 @@ static void schedules_that_have_failed_keep_every_promise(void **state)
 	(void)state;
 	/* A view held an epoch longer than the base ring, and the stream was
 	 * taken to be over, although the base ring held the next one. */
-	run(578282, false);
+	run_seed(578282, false);
 	/* A reader went on behind the next start that the base ring kept, and
 	 * who came after it got a later epoch than the next. */
-	run(102089, false);
-	run(238083, false);
-	run(2420624, false);
-	run(2421695, false);
-	run(2434181, false);
+	run_seed(102089, false);
+	run_seed(238083, false);
+	run_seed(2420624, false);
+	run_seed(2421695, false);
+	run_seed(2434181, false);
 	/* The stream was taken back, and a reader of before was refused its
 	 * next epoch: the stream hadn't come near, by its newer claims. */
-	run(2415750, false);
+	run_seed(2415750, false);
 	/* The model took a stream that was about to jump into its last epoch to
 	 * be where it was still. */
-	run(828796, false);
+	run_seed(828796, false);
 	/* A schedule was over while a reader had still to return. */
-	run(22779, false);
+	run_seed(22779, false);
 }
 
 int main(void)

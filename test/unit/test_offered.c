@@ -48,7 +48,7 @@ static int begin(void **state)
 	return 0;
 }
 
-static int end(void **state)
+static int stop_serving(void **state)
 {
 	(void)state;
 	tsi_zmq_close(channel);
@@ -200,7 +200,7 @@ static void who_waits_for_a_view_outlives_its_ring(void **state)
 	assert_int_equal(st.s->gate.waiters[FIRST_VIEW], 0);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, stop_serving)
 
 int main(void)
 {

@@ -147,7 +147,7 @@ static void check_pixels(const struct image_gen_bytes *f,
 	free(want.rgb);
 }
 
-static void check(struct image_gen_bytes f, uint64_t seed)
+static void packs_without_loss(struct image_gen_bytes f, uint64_t seed)
 {
 	struct image_gen_bytes packed = pack_image(&f);
 
@@ -185,7 +185,7 @@ static void every_file_comes_back(void **state)
 
 		memcpy(g.factor, factors[i % COUNT(factors)],
 		       sizeof(factors[0]));
-		check(image_gen_jpeg(&g), seed);
+		packs_without_loss(image_gen_jpeg(&g), seed);
 	}
 }
 
@@ -206,7 +206,7 @@ static void coefficients_of_any_size_come_back(void **state)
 
 		memcpy(g.factor, factors[i % COUNT(factors)],
 		       sizeof(factors[0]));
-		check(jpeg_coefs_random(&g), seed);
+		packs_without_loss(jpeg_coefs_random(&g), seed);
 	}
 }
 
@@ -314,7 +314,7 @@ static void what_isnt_coefficients_alone_is_left_out(void **state)
 	/* A marker in the middle of the data. */
 	memcpy(cut.data + cut.len / 2, "\xff\xd3", 2);
 	left_out(cut);
-	check(f, 1);
+	packs_without_loss(f, 1);
 }
 
 /* Files that a pattern finds below the data's folder, and back; how many. */

@@ -104,8 +104,9 @@ static struct tsi_rect pick(uint32_t w, uint32_t h, int n, uint64_t *state)
 	return r;
 }
 
-static void check(struct tsi_decoder *p, const struct image_gen_bytes *f,
-		  uint32_t w, uint32_t h, uint64_t *state)
+static void compare_areas(struct tsi_decoder *p,
+			  const struct image_gen_bytes *f, uint32_t w,
+			  uint32_t h, uint64_t *state)
 {
 	uint8_t *want = reference(f);
 	uint8_t *got = malloc((size_t)w * h * 4);
@@ -143,7 +144,7 @@ static void regions_of_every_kind_equal_the_whole(void **state)
 			make(&kinds[i % COUNT(kinds)], wh[0], wh[1],
 			     i >= COUNT(kinds) * COUNT(size), i);
 
-		check(p, &f, wh[0], wh[1], &r);
+		compare_areas(p, &f, wh[0], wh[1], &r);
 		free(f.data);
 	}
 	tsi_png_ops.destroy(p);

@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "base/log.h"
 
-static void check(const char *from, const char *want)
+static void is_printed_as(const char *from, const char *want)
 {
 	char got[256], again[256];
 
@@ -28,36 +28,37 @@ static void check(const char *from, const char *want)
 static void what_prints_is_left_alone(void **state)
 {
 	(void)state;
-	check("", "");
-	check("a/b c.jpg: 100%, \\n \"x\" ~", "a/b c.jpg: 100%, \\n \"x\" ~");
-	check("\xc3\xa9 \xe6\xbc\xa2 \xf0\x9f\x90\x88",
-	      "\xc3\xa9 \xe6\xbc\xa2 \xf0\x9f\x90\x88");
+	is_printed_as("", "");
+	is_printed_as("a/b c.jpg: 100%, \\n \"x\" ~",
+		      "a/b c.jpg: 100%, \\n \"x\" ~");
+	is_printed_as("\xc3\xa9 \xe6\xbc\xa2 \xf0\x9f\x90\x88",
+		      "\xc3\xa9 \xe6\xbc\xa2 \xf0\x9f\x90\x88");
 }
 
 static void what_a_terminal_obeys_is_spelt_out(void **state)
 {
 	(void)state;
-	check("a\nb\tc\rd", "a\\nb\\tc\\rd");
-	check("\033[2J\033]0;x\007", "\\x1b[2J\\x1b]0;x\\x07");
-	check("\x01\x7f", "\\x01\\x7f");
+	is_printed_as("a\nb\tc\rd", "a\\nb\\tc\\rd");
+	is_printed_as("\033[2J\033]0;x\007", "\\x1b[2J\\x1b]0;x\\x07");
+	is_printed_as("\x01\x7f", "\\x01\\x7f");
 	/* CSI as one character, a line separator, right to left. */
-	check("\xc2\x9b", "\\xc2\\x9b");
-	check("\xe2\x80\xa8", "\\xe2\\x80\\xa8");
-	check("\xe2\x80\xaegpj", "\\xe2\\x80\\xaegpj");
-	check("\xe2\x81\xa6", "\\xe2\\x81\\xa6");
+	is_printed_as("\xc2\x9b", "\\xc2\\x9b");
+	is_printed_as("\xe2\x80\xa8", "\\xe2\\x80\\xa8");
+	is_printed_as("\xe2\x80\xaegpj", "\\xe2\\x80\\xaegpj");
+	is_printed_as("\xe2\x81\xa6", "\\xe2\\x81\\xa6");
 }
 
 static void what_is_no_utf8_is_spelt_out(void **state)
 {
 	(void)state;
-	check("\xff\xfe", "\\xff\\xfe");
-	check("caf\xe9.jpg", "caf\\xe9.jpg");
-	check("\xc3", "\\xc3");
-	check("\xc0\xaf", "\\xc0\\xaf");
-	check("\xe0\x80\xaf", "\\xe0\\x80\\xaf");
-	check("\xed\xa0\x80", "\\xed\\xa0\\x80");
-	check("\xf5\x80\x80\x80", "\\xf5\\x80\\x80\\x80");
-	check("\xf0\x9f\x90", "\\xf0\\x9f\\x90");
+	is_printed_as("\xff\xfe", "\\xff\\xfe");
+	is_printed_as("caf\xe9.jpg", "caf\\xe9.jpg");
+	is_printed_as("\xc3", "\\xc3");
+	is_printed_as("\xc0\xaf", "\\xc0\\xaf");
+	is_printed_as("\xe0\x80\xaf", "\\xe0\\x80\\xaf");
+	is_printed_as("\xed\xa0\x80", "\\xed\\xa0\\x80");
+	is_printed_as("\xf5\x80\x80\x80", "\\xf5\\x80\\x80\\x80");
+	is_printed_as("\xf0\x9f\x90", "\\xf0\\x9f\\x90");
 }
 
 static void it_is_cut_between_characters(void **state)

@@ -475,7 +475,7 @@ static unsigned number(const char *name, unsigned otherwise)
 	return getenv(name) ? (unsigned)atoi(getenv(name)) : otherwise;
 }
 
-static void run(uint64_t seed, bool saves)
+static void run_seed(uint64_t seed, bool saves)
 {
 	make_machine(seed, saves);
 	for (unsigned i = 0; i < STEPS; i++)
@@ -494,7 +494,7 @@ static void random_schedules_keep_every_promise(void **state)
 
 	(void)state;
 	for (unsigned seed = first; seed < first + seeds; seed++) {
-		run(seed, true);
+		run_seed(seed, true);
 		deaths += machine.deaths;
 		returned += machine.returned;
 		refused += machine.refused;
@@ -522,26 +522,26 @@ static void schedules_that_have_failed_keep_every_promise(void **state)
 	(void)state;
 	/* A reader came back, hung up while the producer stood still, and was
 	 * waited for no longer: the stream went past it. */
-	run(44, false);
+	run_seed(44, false);
 	/* A producer died between recording a claim and replying, and the next
 	 * one waited a minute for a reader that knew nothing of that claim. */
-	run(17, false);
+	run_seed(17, false);
 	/* The same with the last rank of a job, which then waited for ever for
 	 * ranks that had begun. */
-	run(194, false);
+	run_seed(194, false);
 	/* Two rows of one reader, of which one only was taken up. */
-	run(200, false);
+	run_seed(200, false);
 	/* Three deaths in a row, each after another step of one return. */
-	run(61328, false);
+	run_seed(61328, false);
 	/* And a fourth, between two writes of the record. */
-	run(604567, false);
+	run_seed(604567, false);
 	/* A rank returned, hung up, and no longer fixed its job's start. */
-	run(591057, false);
+	run_seed(591057, false);
 	/* A rank that was held up for ten seconds while its job began waited
 	 * for ranks that had begun. */
-	run(81469, false);
+	run_seed(81469, false);
 	/* And one that came when the stream had gone past that start. */
-	run(516234, false);
+	run_seed(516234, false);
 }
 
 int main(void)

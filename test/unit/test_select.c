@@ -34,7 +34,7 @@ static void list(const char *text)
 	put_list(text, strlen(text));
 }
 
-static int end(void **state)
+static int remove_list(void **state)
 {
 	char command[96];
 
@@ -304,7 +304,7 @@ static void samples_of_tar_files_are_named_by_key_or_shard(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_root, end)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_root, remove_list)
 	const struct CMUnitTest tests[] = {
 		TEST(lines_are_the_samples),
 		TEST(a_name_may_have_blanks),

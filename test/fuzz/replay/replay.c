@@ -76,7 +76,7 @@ static void add_folder(const char *folder)
 	closedir(d);
 }
 
-static void run(void)
+static void run_input(void)
 {
 	LLVMFuzzerTestOneInput(input, input_len);
 }
@@ -122,11 +122,11 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < nseeds; i++) {
 		input_len = seed[i].len;
 		memcpy(input, seed[i].data, input_len);
-		run();
+		run_input();
 	}
 	for (unsigned i = runs ? (unsigned)atoi(runs) : 2000; i > 0; i--) {
 		make_another();
-		run();
+		run_input();
 	}
 	for (unsigned i = 0; i < nseeds; i++)
 		free(seed[i].data);
