@@ -4,8 +4,8 @@
  * samples' numbers, which knows no reader and no producer.
  *
  * All numbers are of samples in the stream.  The ranks of a job are at the same
- * block, which has one batch for each of them.  One thread at a time, as for the
- * handle.
+ * block, which has one batch for each of them.  One thread at a time, as for
+ * the handle.
  */
 #ifndef TSI_CONSUMER_PROGRESS_H
 #define TSI_CONSUMER_PROGRESS_H

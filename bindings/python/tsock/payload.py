@@ -50,20 +50,30 @@ def as_tuple(batch: Any) -> Any:
 
 def pack(data: Any) -> Any:
     """The usual pack_fn: each tensor as a TensorPayload."""
-    wrapped = [TensorPayload(t) if is_tensor(t) else t for t in _items(data)]
-    return dict(zip(data, wrapped)) if isinstance(data, dict) else tuple(wrapped)
+    return _like(
+        data,
+        [TensorPayload(t) if is_tensor(t) else t for t in _items(data)],
+    )
 
 
 def unpack(data: Any) -> Any:
     """The usual unpack_fn: the tensors of TensorPayloads."""
-    plain = [
-        t.tensor if isinstance(t, TensorPayload) else t for t in _items(data)
-    ]
-    return dict(zip(data, plain)) if isinstance(data, dict) else tuple(plain)
+    return _like(
+        data,
+        [
+            t.tensor if isinstance(t, TensorPayload) else t
+            for t in _items(data)
+        ],
+    )
 
 
 def _items(data: Any) -> list[Any]:
     return list(data.values() if isinstance(data, dict) else data)
+
+
+def _like(data: Any, items: list[Any]) -> Any:
+    """A dict with data's keys if that is one, else a tuple."""
+    return dict(zip(data, items)) if isinstance(data, dict) else tuple(items)
 
 
 def padded(longest: int) -> Callable[[Any], Any]:
