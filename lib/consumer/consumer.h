@@ -92,6 +92,13 @@ int tsi_open_again(struct tsock *t, int64_t deadline);
 /* Ask no next producer any longer. */
 void tsi_open_forget(struct tsock *t);
 
+/*
+ * Nobody is waited for any longer, and no producer is to wait for a claim of
+ * the handle's that one may have recorded.  The confirmation is waited for, at
+ * most timeout_ms.  The error of the thread stays as it is.
+ */
+void tsi_join_forgo(struct tsock *t, int timeout_ms);
+
 /* Give up a join that is under way, if any. */
 void tsi_join_cancel(struct tsock *t);
 

@@ -434,7 +434,7 @@ static void leave(struct tsock *t, int timeout_ms)
 		tsi_siblings_remove(&t->sibling);
 	t->phase = TSI_PHASE_IDLE;
 	tsi_open_forget(t);
-	tsi_lost_forget(&t->lost);
+	tsi_join_forgo(t, timeout_ms);
 	tsi_leave_sweep(&t->left);
 }
 

@@ -275,6 +275,18 @@ void tsi_join_cancel(struct tsock *t)
 	tsi_request_tell(&t->requests, &m);
 }
 
+void tsi_join_forgo(struct tsock *t, int timeout_ms)
+{
+	static const uint8_t nobody[TSI_NONCE];
+	struct tsi_err_saved saved = tsi_err_save(0);
+
+	if (memcmp(t->lost.was, nobody, TSI_NONCE) != 0)
+		tsi_leave_record(&t->address, &t->requests, t->lost.was,
+				 timeout_ms);
+	tsi_lost_forget(&t->lost);
+	tsi_err_restore(&saved);
+}
+
 /* ---- with this producer, or one that comes later ---- */
 
 /* Until there is a producer of the same stream.  EAGAIN: not yet. */
@@ -341,7 +353,7 @@ int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
 		if (err) {
 			if (err != TSOCK_EAGAIN) {
 				tsi_open_forget(t);
-				tsi_lost_forget(&t->lost);
+				tsi_join_forgo(t, 0);
 			}
 			return err;
 		}
@@ -357,6 +369,8 @@ int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
 		 * than none. */
 		if (err != TSOCK_ELOST || !may ||
 		    tsi_lost_waited_enough(&t->lost, t->opts.rejoin_ms)) {
+			if (err)
+				tsi_join_forgo(t, 0);
 			tsi_lost_forget(&t->lost);
 			return err;
 		}

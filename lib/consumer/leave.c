@@ -9,6 +9,8 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "wire/fdpass.h"
+#include "wire/record_file.h"
 
 void tsi_leave_sweep(struct tsi_left *l)
 {
@@ -69,6 +71,22 @@ void tsi_leave_lost(struct tsi_left *l, struct tsi_reader *r)
 	}
 	*tsi_reader_next(r) = l->first;
 	l->first = r;
+}
+
+void tsi_leave_record(const struct tsi_address *a, struct tsi_requester *q,
+		      const uint8_t *nonce, int timeout_ms)
+{
+	struct tsi_requester fresh;
+
+	/* A producer listens before it reads the file: what is written before
+	 * that look is read, and else the producer is told. */
+	if (!tsi_record_file_leave(a, nonce) ||
+	    tsi_fdpass_listening(tsi_address_fdpass(a)) != 1 ||
+	    tsi_request_open(&fresh, a))
+		return;
+	tsi_request_close(q);
+	*q = fresh;
+	tsi_request_leave(q, nonce, timeout_ms);
 }
 
 /* Does r, which was left, hold the stream up?  EAGAIN: not for ever. */

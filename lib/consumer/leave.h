@@ -39,6 +39,15 @@ void tsi_leave_detached(struct tsi_left *l, struct tsi_reader *r,
  */
 void tsi_leave_lost(struct tsi_left *l, struct tsi_reader *r);
 
+/*
+ * Whoever had that claim does not return to a producer that comes, or came, at
+ * that address after its own: it waits for nobody then.  If it is there q
+ * becomes a connection to it, and its confirmation is waited for, at most
+ * timeout_ms.
+ */
+void tsi_leave_record(const struct tsi_address *a, struct tsi_requester *q,
+		      const uint8_t *nonce, int timeout_ms);
+
 /* Let go of those that no batch holds any more; of all. */
 void tsi_leave_sweep(struct tsi_left *l);
 void tsi_leave_drop_all(struct tsi_left *l);

@@ -203,11 +203,12 @@ void tsock_serve_close(tsock_server *s)
 		pthread_join(s->thread, NULL);
 	}
 	tsi_sync_lock(&s->sync);
-	tsi_gate_close(&s->gate);
-	/* A stream that has failed, or ended, has nothing to go on with. */
+	/* A stream that has failed, or ended, has nothing to go on with.  Who
+	 * sees that it is closed may write into the record. */
 	tsi_readers_leave_record(&s->readers,
 				 !tsi_gate_failure(&s->gate) &&
 					 !tsi_readers_over(&s->readers));
+	tsi_gate_close(&s->gate);
 	tsi_readers_drop_all(&s->readers, "is left behind");
 	tsi_handshake_close(&s->handshake);
 	all = tsi_view_table_close(&s->views);

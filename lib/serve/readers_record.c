@@ -148,9 +148,9 @@ static bool take_untold(struct tsi_readers *r, const struct tsi_reader_row *own)
 }
 
 /*
- * One that is awaited has returned.  Producers that died while it returned may
- * each have left a row of a claim that it never heard of; these go first, for
- * without its own row nobody would know whose they are.
+ * One that is awaited has returned, or never will.  Producers that died while
+ * it returned may each have left a row of a claim that it never heard of; these
+ * go first, for without its own row nobody would know whose they are.
  */
 static bool take_all(struct tsi_readers *r, const uint8_t *was)
 {
@@ -251,6 +251,7 @@ void tsi_readers_withdraw(struct tsi_readers *r, const uint8_t *nonce)
 	const struct tsi_reader_row *row =
 		tsi_returners_find(&r->returners, nonce);
 
-	if (row && !memcmp(row->was, nobody, TSI_NONCE))
-		take(r, row);
+	if (row && (!memcmp(row->was, nobody, TSI_NONCE) ||
+		    memcmp(row->nonce, nonce, TSI_NONCE) != 0))
+		take_all(r, nonce);
 }

@@ -19,19 +19,6 @@
 #include "base/fully.h"
 #include "base/log.h"
 
-#define MAGIC UINT64_C(0x6461657220636f74) /* "toc read" */
-#define VERSION 2
-
-struct head {
-	uint64_t magic;
-	uint32_t version, rows;
-	uint64_t stream;
-	uint64_t processes; /* the pid namespace: what pids mean */
-	uint64_t reserved[4];
-};
-_Static_assert(sizeof(struct head) == 64, "the record's version");
-_Static_assert(sizeof(struct tsi_record_row) == 64, "the record's version");
-
 static const uint8_t nobody[TSI_NONCE];
 
 void tsi_record_init(struct tsi_record *r)
@@ -47,13 +34,13 @@ static uint64_t processes(void)
 	return stat("/proc/self/ns/pid", &st) ? 0 : (uint64_t)st.st_ino;
 }
 
-static struct head head_of(const struct tsi_record *r)
+static struct tsi_record_head head_of(const struct tsi_record *r)
 {
-	return (struct head){ .magic = MAGIC,
-			      .version = VERSION,
-			      .rows = TSI_RECORD_ROWS,
-			      .stream = r->stream,
-			      .processes = processes() };
+	return (struct tsi_record_head){ .magic = TSI_RECORD_FILE_MAGIC,
+					 .version = TSI_RECORD_FILE_VERSION,
+					 .rows = TSI_RECORD_ROWS,
+					 .stream = r->stream,
+					 .processes = processes() };
 }
 
 /* Why it can't be kept; nothing is written any more, and what was written will
@@ -83,13 +70,13 @@ static bool write_at(struct tsi_record *r, const void *p, size_t len,
 static bool write_row(struct tsi_record *r, unsigned i)
 {
 	return write_at(r, &r->due[i], sizeof(r->due[i]),
-			sizeof(struct head) + i * sizeof(r->due[i]));
+			sizeof(struct tsi_record_head) + i * sizeof(r->due[i]));
 }
 
 /* The head last: it says that the rows are there. */
 static bool write_all(struct tsi_record *r)
 {
-	struct head h = head_of(r);
+	struct tsi_record_head h = head_of(r);
 
 	return write_at(r, r->due, sizeof(r->due), sizeof(h)) &&
 	       write_at(r, &h, sizeof(h), 0);
@@ -98,7 +85,7 @@ static bool write_all(struct tsi_record *r)
 /* The rows of the producer before, if the file is of the same stream. */
 static void read_rows(struct tsi_record *r)
 {
-	struct head h, want = head_of(r);
+	struct tsi_record_head h, want = head_of(r);
 
 	if (pread(r->fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h) ||
 	    h.magic != want.magic || h.version != want.version ||
@@ -111,21 +98,13 @@ static void read_rows(struct tsi_record *r)
 	for (unsigned i = 0; i < TSI_RECORD_ROWS; i++) {
 		struct tsi_record_row *row = &r->row[i];
 
-		if (row->used != 1 ||
+		if (row->used != 1 || tsi_record_file_has_left(row) ||
 		    !memcmp(row->reader.nonce, nobody, TSI_NONCE))
 			memset(row, 0, sizeof(*row));
 		/* In another namespace the number is somebody else's. */
 		if (h.processes != want.processes)
 			row->reader.pid = 0;
 	}
-}
-
-/* No folder of sockets has a longer name; a path that is cut leads nowhere. */
-static void set_path(struct tsi_record *r, const char *folder, const char *name)
-{
-	if (snprintf(r->path, sizeof(r->path), "%s/%s.readers", folder, name) >=
-	    (int)sizeof(r->path))
-		r->path[0] = '\0';
 }
 
 static bool open_file(struct tsi_record *r)
@@ -147,7 +126,7 @@ void tsi_record_open(struct tsi_record *r, const char *folder, const char *name,
 		     uint64_t stream)
 {
 	r->stream = stream;
-	set_path(r, folder, name);
+	tsi_record_file_path(folder, name, r->path);
 	if (!open_file(r)) {
 		give_up(r);
 		return;
@@ -161,7 +140,7 @@ void tsi_record_open(struct tsi_record *r, const char *folder, const char *name,
 void tsi_record_again(struct tsi_record *r, const char *folder,
 		      const char *name)
 {
-	set_path(r, folder, name);
+	tsi_record_file_path(folder, name, r->path);
 	r->anew = r->any = true;
 }
 

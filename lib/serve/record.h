@@ -5,9 +5,10 @@
  *
  * NAME.readers lies beside the sockets and is written while the name is locked.
  * It has a row for each reader, so the next producer of the same stream knows
- * whom to wait for.  A producer that ends without readers removes the file.  What
- * is in it is checked, and a file that makes no sense, or is of another stream,
- * is as good as none.  Specified in wire/README.md.
+ * whom to wait for; a reader that has taken itself off (wire/record_file.h) is
+ * none.  A producer that ends without readers removes the file.  What is in it
+ * is checked, and a file that makes no sense, or is of another stream, is as
+ * good as none.  Specified in wire/README.md.
  */
 #ifndef TSI_SERVE_RECORD_H
 #define TSI_SERVE_RECORD_H
@@ -16,15 +17,7 @@
 #include <stdint.h>
 
 #include "serve/returners.h"
-
-#define TSI_RECORD_ROWS 512 /* readers, and those that have still to return */
-#define TSI_RECORD_PATH 128
-
-struct tsi_record_row {
-	uint32_t used; /* 0 or 1 */
-	uint32_t reserved;
-	struct tsi_reader_row reader;
-};
+#include "wire/record_file.h"
 
 /*
  * The rows are changed with the server's lock held, and what has changed is

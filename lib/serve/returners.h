@@ -20,22 +20,10 @@
 #include <stdint.h>
 
 #include "wire/msg.h"
+#include "wire/record_file.h"
 
 #define TSI_RETURNERS 256
 #define TSI_RETURNERS_GRACE_MS 60000
-
-/* A reader, as the record has it. */
-struct tsi_reader_row {
-	uint32_t pid;             /* 0: not known */
-	uint32_t together;        /* 1: ranks of its job were still to begin,
-				   * at the mark */
-	uint64_t born;            /* when its process began; 0: not known */
-	uint64_t mark;            /* its tail, when it was last looked at */
-	uint8_t nonce[TSI_NONCE]; /* of its connection */
-	uint8_t was[TSI_NONCE];   /* of the one before, as its JOIN says, which
-				   * it names if the reply never came; or
-				   * zeros */
-};
 
 struct tsi_returner {
 	bool used, asked;

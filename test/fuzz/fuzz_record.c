@@ -22,15 +22,8 @@
 #define N 24 /* samples in an epoch */
 #define GRACE_MS 60000
 
-/* As record.c lays it out. */
-struct head {
-	uint64_t magic;
-	uint32_t version, rows;
-	uint64_t stream, processes, reserved[4];
-};
-
 typedef struct tsi_record_row rows_t[TSI_RECORD_ROWS];
-#define FILE_LEN (sizeof(struct head) + sizeof(rows_t))
+#define FILE_LEN (sizeof(struct tsi_record_head) + sizeof(rows_t))
 
 static char folder[256], path[300];
 
@@ -42,12 +35,12 @@ static void remove_folder(void)
 
 static void write_file(const uint8_t *bytes, size_t len, bool mended)
 {
-	struct head h = { UINT64_C(0x6461657220636f74),
-			  2,
-			  TSI_RECORD_ROWS,
-			  STREAM,
-			  0,
-			  { 0 } };
+	struct tsi_record_head h = { TSI_RECORD_FILE_MAGIC,
+				     TSI_RECORD_FILE_VERSION,
+				     TSI_RECORD_ROWS,
+				     STREAM,
+				     0,
+				     { 0 } };
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	struct stat st;
 
@@ -67,7 +60,8 @@ static void write_file(const uint8_t *bytes, size_t len, bool mended)
 static void seed(const char *in, const char *name, unsigned flags, unsigned n,
 		 uint64_t mark)
 {
-	static uint8_t bytes[1 + EVENTS + sizeof(struct head) + 1024];
+	static uint8_t
+		bytes[1 + EVENTS + sizeof(struct tsi_record_head) + 1024];
 	struct tsi_record_row row = { .used = 1 };
 
 	never(n * sizeof(row) > 1024);
@@ -86,12 +80,13 @@ static void seed(const char *in, const char *name, unsigned flags, unsigned n,
 		/* The fourth one had asked as by the first one's claim. */
 		if (i == 3)
 			memset(row.reader.was, 1, TSI_NONCE);
-		memcpy(bytes + 1 + EVENTS + sizeof(struct head) +
+		memcpy(bytes + 1 + EVENTS + sizeof(struct tsi_record_head) +
 			       i * sizeof(row),
 		       &row, sizeof(row));
 	}
 	corpus_put(in, name, bytes,
-		   1 + EVENTS + sizeof(struct head) + n * sizeof(row) + n % 2);
+		   1 + EVENTS + sizeof(struct tsi_record_head) +
+			   n * sizeof(row) + n % 2);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -297,6 +297,34 @@ static void batches_of_the_dead_one_are_kept_as_long_as_wanted(void **state)
 	kill_and_reap(producer);
 }
 
+/* It was behind, and its process lives: nobody waits for it all the same. */
+static void one_that_closes_meanwhile_holds_nobody_up(void **state)
+{
+	struct source src = restart_source("fewer");
+	struct reader me = { .src = &src, .batch = 16 };
+	struct next_producer another = prepare_next(src);
+	pid_t producer = start_producer(&src);
+	tsock *t = begin_with(&src, 60000), *behind = begin_with(&src, 60000);
+	uint64_t next = 0;
+	tsock_batch *b;
+
+	(void)state;
+	for (; next < src.ring; next += 16) {
+		assert_int_equal(tsock_next(t, 60000, &b), 0);
+		tsock_batch_release(b);
+	}
+	kill_and_reap(producer);
+	tsock_close(behind);
+	producer = begin_next(&another);
+	/* Less than the time of grace, after which anybody goes on. */
+	assert_int_equal(tsock_next(t, 50000, &b), 0);
+	assert_int_equal(tsock_batch_seq(b), next);
+	check_batch(&me, b, 0);
+	tsock_batch_release(b);
+	tsock_close(t);
+	kill_and_reap(producer);
+}
+
 static void nothing_is_left_when_nobody_reads(void **state)
 {
 	struct source src = restart_source("tidy");
@@ -331,6 +359,7 @@ int main(void)
 			a_rank_is_not_told_while_a_producer_is_awaited),
 		cmocka_unit_test(
 			batches_of_the_dead_one_are_kept_as_long_as_wanted),
+		cmocka_unit_test(one_that_closes_meanwhile_holds_nobody_up),
 		cmocka_unit_test(nothing_is_left_when_nobody_reads),
 	};
 

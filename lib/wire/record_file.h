@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record_file.h - the layout of NAME.readers (serve/record.h), the file beside
+ * the sockets that says who reads the stream, and how a reader whose producer
+ * is gone takes itself off it.
+ *
+ * The producer writes whole rows.  A reader writes one word alone, which names
+ * the reader that the row is of: in a row that was given to another reader
+ * meanwhile that word says nothing.
+ */
+#ifndef TSI_WIRE_RECORD_FILE_H
+#define TSI_WIRE_RECORD_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/address.h"
+#include "wire/msg.h"
+
+#define TSI_RECORD_FILE_MAGIC UINT64_C(0x6461657220636f74) /* "toc read" */
+#define TSI_RECORD_FILE_VERSION 2
+#define TSI_RECORD_ROWS 512 /* readers, and those that have still to return */
+#define TSI_RECORD_PATH 128
+
+struct tsi_record_head {
+	uint64_t magic;
+	uint32_t version, rows;
+	uint64_t stream;
+	uint64_t processes; /* the pid namespace: what pids mean */
+	uint64_t reserved[4];
+};
+
+/* A reader, as the record has it. */
+struct tsi_reader_row {
+	uint32_t pid;             /* 0: not known */
+	uint32_t together;        /* 1: ranks of its job were still to begin,
+				   * at the mark */
+	uint64_t born;            /* when its process began; 0: not known */
+	uint64_t mark;            /* its tail, when it was last looked at */
+	uint8_t nonce[TSI_NONCE]; /* of its connection */
+	uint8_t was[TSI_NONCE];   /* of the one before, as its JOIN says, which
+				   * it names if the reply never came; or
+				   * zeros */
+};
+
+struct tsi_record_row {
+	uint32_t used; /* 0 or 1 */
+	uint32_t left; /* the reader writes the first bytes of the nonce */
+	struct tsi_reader_row reader;
+};
+
+_Static_assert(sizeof(struct tsi_record_head) == 64, "the record's version");
+_Static_assert(sizeof(struct tsi_record_row) == 64, "the record's version");
+
+/* False: no folder of sockets has so long a path, and *path leads nowhere. */
+bool tsi_record_file_path(const char *folder, const char *name,
+			  char path[TSI_RECORD_PATH]);
+
+/* Has the row's reader taken itself off? */
+bool tsi_record_file_has_left(const struct tsi_record_row *row);
+
+/*
+ * By a reader whose producer is gone: nobody is to wait for the claim of that
+ * nonce, nor for one that was asked for as by it.  True: the record had some.
+ * A producer that has begun meanwhile may have read the file before.
+ */
+bool tsi_record_file_leave(const struct tsi_address *a, const uint8_t *nonce);
+
+#endif
