@@ -3,7 +3,7 @@
  * fast.c - what fast pixels save, and how far they are from the exact ones, for
  * samples of several sizes of the train preset.
  *
- *   exact         a file's bytes to a finished sample, with an index of the file
+ *   exact         a file's bytes to a finished sample, with an index of it
  *   fast          the same, fast
  *   packed exact  the bytes of the file's record to the sample
  *   packed fast   the same, fast

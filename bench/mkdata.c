@@ -5,11 +5,12 @@
  *     mkdata DIR [--classes N] [--images N] [--val N] [--seed N]
  *                [--quality Q] [--min PX] [--max PX] [--jobs N]
  *
- * writes the JPEG files DIR/train/CLASS/NAME and DIR/val/CLASS/NAME.  Octaves of
- * smooth noise, shapes with hard edges and a little grain cost a decoder about
- * what photos cost: sizes, chroma samplings and bits per pixel are spread
- * roughly as in ImageNet, with some progressive files added.  The same arguments
- * give the same bytes with the same libjpeg, whatever the number of jobs.
+ * writes the JPEG files DIR/train/CLASS/NAME and DIR/val/CLASS/NAME.  Octaves
+ * of smooth noise, shapes with hard edges and a little grain cost a decoder
+ * about what photos cost: sizes, chroma samplings and bits per pixel are spread
+ * roughly as in ImageNet, with some progressive files added.  The same
+ * arguments give the same bytes with the same libjpeg, whatever the number of
+ * jobs.
  *
  * A tool of the benches and the demo: no part of the loader, and so it may
  * include jpeglib.h for itself.

@@ -5,7 +5,8 @@
  *     cc -std=c99 -O2 token_batches.c -o token_batches -ltsock
  *     ./token_batches corpus.bin 0 1024 16 text 3 &
  *     ./read_batches text
- *     python -c "import tsock; print(next(iter(tsock.DataLoader('text', None))))"
+ *     python -c "import tsock
+ *     print(next(iter(tsock.DataLoader('text', None))))"
  *
  * FILE has tokens of 16 bits, in documents that each end with the token END.  A
  * batch is BATCH whole documents, cut at LONGEST tokens and padded to the

@@ -56,8 +56,8 @@ static uint64_t mix(uint64_t x)
 
 /*
  * Which sample is at a place of an epoch: a permutation that needs no memory.
- * Four rounds of a Feistel network permute the numbers below a power of 4; those
- * beyond the last sample are sent on until one of them is a sample.
+ * Four rounds of a Feistel network permute the numbers below a power of 4;
+ * those beyond the last sample are sent on until one of them is a sample.
  */
 static uint64_t shuffled(uint64_t epoch, uint64_t place, uint64_t samples)
 {

@@ -57,14 +57,14 @@ enum tsock_between {
 #define TSOCK_MAX_RANKS 64 /* of a job */
 
 /*
- * When the producer is gone, killed or shut down, tsock_next() and tsock_begin()
- * of a resumable stream (tsock_info) wait for another one of the same name and
- * identity, at most rejoin_ms from when that was noticed (60 s by
+ * When the producer is gone, killed or shut down, tsock_next() and
+ * tsock_begin() of a resumable stream (tsock_info) wait for another one of the
+ * same name and identity, at most rejoin_ms from when that was noticed (60 s by
  * TSOCK_OPTS_INIT; UINT32_MAX is without limit), and log that once.  What was
- * published is read to its end first.  Then the handle becomes a reader there by
- * itself and goes on at the exact next sample; batches that are held stay what
- * they are.  ELOST: none came in time, or it serves another stream (the message
- * says in what they differ).
+ * published is read to its end first.  Then the handle becomes a reader there
+ * by itself and goes on at the exact next sample; batches that are held stay
+ * what they are.  ELOST: none came in time, or it serves another stream (the
+ * message says in what they differ).
  */
 
 struct tsock_opts {
@@ -183,18 +183,18 @@ TSOCK_API int tsock_skip(tsock *t, uint64_t samples);
 /*
  * Where the handle has come to, to be saved: the number of the first sample of
  * its epoch, and how many samples from there its job (all ranks together) has
- * taken.  At an epoch's end these are all N.  Fails with EARG where no epoch was
- * begun.
+ * taken.  At an epoch's end these are all N.  Fails with EARG where no epoch
+ * was begun.
  */
 TSOCK_API int tsock_position(tsock *t, uint64_t *start, uint64_t *samples);
 
 /*
  * Begin an epoch where another handle, perhaps in another process, had come to:
- * as tsock_position() said; with N samples, at the next epoch's start.  An epoch
- * that was begun here is left first.  Where the ring holds that sample, or will
- * come to it, it is as tsock_begin_timed() otherwise; and if there is no other
- * reader, the stream goes there, back or ahead, also in a producer that was
- * started since.  All ranks of a job have to go on at the same sample.
+ * as tsock_position() said; with N samples, at the next epoch's start.  An
+ * epoch that was begun here is left first.  Where the ring holds that sample,
+ * or will come to it, it is as tsock_begin_timed() otherwise; and if there is
+ * no other reader, the stream goes there, back or ahead, also in a producer
+ * that was started since.  All ranks of a job have to go on at the same sample.
  * Fails with EREFUSED where others read the stream and it has gone past the
  * sample (the message says what can be done), ENOTSUP (the stream isn't
  * resumable), EENDED, and as tsock_begin_timed().
@@ -237,10 +237,11 @@ TSOCK_API int tsock_lost(tsock *t);
 
 /*
  * How many samples this handle has missed since it was opened, because its
- * producer had detached it (TSOCK_SLOW_DETACH): others had to wait for it.  Then
- * the next batch comes from further on in the epoch; or tsock_next() says EEPOCH
- * if that is over, EENDED if the stream is.  A warning in the log names the
- * samples.  What was in hand at the time stays as it is until it is given back.
+ * producer had detached it (TSOCK_SLOW_DETACH): others had to wait for it.
+ * Then the next batch comes from further on in the epoch; or tsock_next() says
+ * EEPOCH if that is over, EENDED if the stream is.  A warning in the log names
+ * the samples.  What was in hand at the time stays as it is until it is given
+ * back.
  */
 TSOCK_API uint64_t tsock_missed(const tsock *t);
 
@@ -291,9 +292,9 @@ TSOCK_API int tsock_batch_use(tsock_batch *b, void *stream);
  * named by this.  With TSOCK_GPU_STORED a batch holds the samples as stored,
  * shared by all consumers of that GPU, and this converts images to this
  * consumer's dtype, layout and normalisation; the memory at dst is the caller's
- * own to write into and to keep.  Without it, and for other fields, a plain copy.
- * Once it has returned, the batch may be released; a stream that only this has
- * named may then be destroyed, too.
+ * own to write into and to keep.  Without it, and for other fields, a plain
+ * copy.  Once it has returned, the batch may be released; a stream that only
+ * this has named may then be destroyed, too.
  */
 TSOCK_API int tsock_batch_convert(tsock_batch *b, unsigned i, void *dst,
 				  void *stream);
@@ -329,8 +330,8 @@ TSOCK_API void tsock_leave(tsock *t);
  * The same for a program that may not wait so long: at most timeout_ms (0
  * polls, -1 waits).  The handle reads no more, whatever this gives: 0 where the
  * producer has confirmed it, or there was nothing to leave; EAGAIN where it
- * hasn't yet.  Call it again to wait on, or go on without: a tsock_begin() comes
- * after it.
+ * hasn't yet.  Call it again to wait on, or go on without: a tsock_begin()
+ * comes after it.
  */
 TSOCK_API int tsock_leave_timed(tsock *t, int timeout_ms);
 

@@ -3,11 +3,12 @@
  * ragged.h - batches with shapes of their own, such as padded text.  tsock.h
  * includes this, and says what holds for all.
  *
- * A ragged stream is a ring of batches: a sample of the stream is a whole batch,
- * packed into bytes.  It is served and read with what serve.h and consumer.h
- * have; the functions here write a packed batch into a slot and read it in
- * place.  tsock.serve(ragged=True) of the Python package serves such streams,
- * and tsock.DataLoader(name, batch_size=None) reads them, whoever serves them.
+ * A ragged stream is a ring of batches: a sample of the stream is a whole
+ * batch, packed into bytes.  It is served and read with what serve.h and
+ * consumer.h have; the functions here write a packed batch into a slot and read
+ * it in place.  tsock.serve(ragged=True) of the Python package serves such
+ * streams, and tsock.DataLoader(name, batch_size=None) reads them, whoever
+ * serves them.
  *
  * Serving    One field, "batch", TSOCK_U8, of one dimension: the bytes of the
  *            largest batch (tsock_ragged_bytes()), rounded up to a multiple of

@@ -78,8 +78,8 @@ struct tsock_serve_opts {
 /*
  * Resumable: the sample of each sequence number is the same, byte for byte, in
  * every run of a producer of this identity, which must not be "".  The program
- * has to make whatever is claimed, whose numbers may begin anywhere and go back:
- * a consumer that is alone takes the stream to where it had come to
+ * has to make whatever is claimed, whose numbers may begin anywhere and go
+ * back: a consumer that is alone takes the stream to where it had come to
  * (tsock_resume()).
  */
 

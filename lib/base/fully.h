@@ -28,8 +28,8 @@ static inline bool tsi_fully_read_all(int fd, void *to, size_t len)
 }
 
 /*
- * All len bytes.  False: errno says why, ENOSPC where a write took nothing; some
- * may have been written.
+ * All len bytes.  False: errno says why, ENOSPC where a write took nothing;
+ * some may have been written.
  */
 bool tsi_fully_write(int fd, const void *from, size_t len);
 bool tsi_fully_pwrite(int fd, const void *from, size_t len, uint64_t at);

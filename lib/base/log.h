@@ -15,8 +15,8 @@ void tsi_log(int level, const char *fmt, ...)
  * Between the first start and the last stop a thread of its own calls the
  * logger, so tsi_log() never waits.  While the queue is full, lines are dropped
  * and counted; the count is logged when there is room again.  The last stop
- * waits for queued lines, ten seconds at most, and for one call of the logger no
- * longer than two.
+ * waits for queued lines, ten seconds at most, and for one call of the logger
+ * no longer than two.
  */
 int tsi_log_start(void);
 void tsi_log_stop(void);

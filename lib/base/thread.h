@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* Start a thread with every signal blocked: no handler of a user's runs in it. */
+/* Start a thread with every signal blocked: no user's handler runs in it. */
 int tsi_thread_start(pthread_t *t, void *(*fn)(void *), void *arg);
 
 /* A condition variable for tsi_thread_wait(): its clock never steps. */

@@ -33,9 +33,9 @@ struct tsi_attach {
 };
 
 /*
- * Connect, check, map.  start and end are where the first epoch lies.  Errors of
- * tsi_fdpass_connect(), EPROTO, ENOMEM, and ELOST for another incarnation.  If
- * it fails, the claim may have been made: LEAVE with the nonce ends it.  The
+ * Connect, check, map.  start and end are where the first epoch lies.  Errors
+ * of tsi_fdpass_connect(), EPROTO, ENOMEM, and ELOST for another incarnation.
+ * If it fails, the claim may have been made: LEAVE with the nonce ends it.  The
  * reader sends LEAVE by itself if its claim ends after it was retired.
  */
 int tsi_attach(const struct tsi_attach *a, struct tsi_reader **out,

@@ -63,9 +63,9 @@ static inline bool tsi_claim_stands(const struct tsi_claim *c)
 
 /*
  * Was this one detached, since others had to wait for it?  By the thread of the
- * handle.  A producer that finds the reader in a newer generation undoes that in
- * the next moment; where it was seen it counts all the same, so that all who ask
- * get one answer.
+ * handle.  A producer that finds the reader in a newer generation undoes that
+ * in the next moment; where it was seen it counts all the same, so that all who
+ * ask get one answer.
  */
 static inline bool tsi_claim_detached(struct tsi_claim *c)
 {
@@ -74,10 +74,11 @@ static inline bool tsi_claim_detached(struct tsi_claim *c)
 }
 
 /*
- * Is the ring in another generation than the one that was entered?  Then enter()
- * has to be called before samples below need, which are published, are looked
- * at; by the thread of the handle.  True: they are in half *half from *since on,
- * and in the other half before it.  False: nothing has changed for these.
+ * Is the ring in another generation than the one that was entered?  Then
+ * enter() has to be called before samples below need, which are published, are
+ * looked at; by the thread of the handle.  True: they are in half *half from
+ * *since on, and in the other half before it.  False: nothing has changed for
+ * these.
  */
 static inline bool tsi_claim_turned(const struct tsi_claim *c)
 {
@@ -95,8 +96,8 @@ static inline uint32_t tsi_claim_ring_state(const struct tsi_claim *c)
 /* TSOCK_ESTREAM: what the producer of that stream wrote when it stopped. */
 int tsi_claim_err_stopped(const struct tsi_claim *c, const char *stream);
 
-/* From which sample on all are kept for readers of the producer before that have
- * still to return; TSI_NEVER: none are. */
+/* From which sample on all are kept for readers of the producer before that
+ * have still to return; TSI_NEVER: none are. */
 static inline uint64_t tsi_claim_held(const struct tsi_claim *c)
 {
 	return tsi_header_held(c->ring);

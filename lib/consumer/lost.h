@@ -4,8 +4,8 @@
  * and how long the next producer is waited for.
  *
  * Times are of tsi_now_ms(); rejoin_ms is the option of tsock_open(), and has
- * no limit where it is TSI_LOST_NO_LIMIT.  No function here talks to a producer.
- * One thread at a time, as for the handle.
+ * no limit where it is TSI_LOST_NO_LIMIT.  No function here talks to a
+ * producer.  One thread at a time, as for the handle.
  */
 #ifndef TSI_CONSUMER_LOST_H
 #define TSI_CONSUMER_LOST_H

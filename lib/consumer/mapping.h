@@ -14,10 +14,10 @@
  *            is: each batch is copied.
  *
  * A field whose batch is small is copied in PRIVATE and COPY, and so is a whole
- * batch that lies in both halves of a ring, in any of the three ways.  Knows nothing of
- * heads, tails, claims and forks, and nothing of GPUs.  place, make_private,
- * seal and fini belong to the thread of the handle; clear may be called by any
- * thread at the same time.
+ * batch that lies in both halves of a ring, in any of the three ways.  Knows
+ * nothing of heads, tails, claims and forks, and nothing of GPUs.  place,
+ * make_private, seal and fini belong to the thread of the handle; clear may be
+ * called by any thread at the same time.
  */
 #ifndef TSI_CONSUMER_MAPPING_H
 #define TSI_CONSUMER_MAPPING_H

@@ -8,8 +8,8 @@
  * rings that it is made from so many more.
  *
  * A producer that was started again keeps samples for the readers of the one
- * before until all have returned, and says so in its rings' headers.  Of those of
- * this process it is known which have not.
+ * before until all have returned, and says so in its rings' headers.  Of those
+ * of this process it is known which have not.
  */
 #include "consumer/siblings.h"
 

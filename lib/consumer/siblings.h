@@ -4,11 +4,11 @@
  * for another one.
  *
  * A thread that reads two handles of one stream in turn can wait for itself:
- * for samples that can't be made before it goes on with the other handle.  After
- * a restart of the producer these are also samples for which the next producer
- * has no room, since it keeps those before them until the other handle has
- * returned, which it does when it is used.
- * Looked at only by who waits already for a while.  Any thread.
+ * for samples that can't be made before it goes on with the other handle.
+ * After a restart of the producer these are also samples for which the next
+ * producer has no room, since it keeps those before them until the other handle
+ * has returned, which it does when it is used.  Looked at only by who waits
+ * already for a while.  Any thread.
  */
 #ifndef TSI_CONSUMER_SIBLINGS_H
 #define TSI_CONSUMER_SIBLINGS_H
@@ -53,8 +53,9 @@ struct tsi_sibling {
 void tsi_siblings_add(struct tsi_sibling *s);
 void tsi_siblings_remove(struct tsi_sibling *s);
 
-/* It was one, lost its producer, and goes on at pos with the next one, for which
- * this thread has asked without success: it is one of them without a reader. */
+/* It was one, lost its producer, and goes on at pos with the next one, for
+ * which this thread has asked without success: it is one of them without a
+ * reader. */
 void tsi_siblings_add_lost(struct tsi_sibling *s, uint64_t pos);
 
 /*

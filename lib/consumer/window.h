@@ -14,8 +14,8 @@
 #include "consumer/mapping.h"
 
 /*
- * One mapping of a half of a field, twice in a row where it has no margin; before
- * it one of the lead bytes of the file mark.
+ * One mapping of a half of a field, twice in a row where it has no margin;
+ * before it one of the lead bytes of the file mark.
  */
 int tsi_window_map_field(const struct tsi_mapping_field *f, unsigned half,
 			 int prot, int flags, int mark, size_t lead,

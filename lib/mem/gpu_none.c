@@ -2,8 +2,8 @@
 /*
  * gpu_none.c - what stands for GPUs in a build without CUDA.
  *
- * Looking for a GPU says that there is no CUDA.  So nothing is ever asked of one:
- * the rest of gpu.h is left out, but for what rings name.
+ * Looking for a GPU says that there is no CUDA.  So nothing is ever asked of
+ * one: the rest of gpu.h is left out, but for what rings name.
  */
 #include "mem/gpu.h"
 

@@ -77,8 +77,8 @@ tsi_header_read_generation(const struct tsi_ring_shared *s, uint64_t *since)
 }
 
 /*
- * From which sample on all are kept for readers of the producer before that have
- * still to return: none is made that is a ring's length or more beyond it.
+ * From which sample on all are kept for readers of the producer before that
+ * have still to return: none is made that is a ring's length or more beyond it.
  * TSI_NEVER: none are.
  */
 static inline uint64_t tsi_header_held(const struct tsi_ring_shared *s)

@@ -146,9 +146,9 @@ void tsi_ring_want_start(struct tsi_ring *r, uint64_t start);
 void tsi_ring_set_held(struct tsi_ring *r, uint64_t from);
 
 /*
- * A reader, whose tail page is mapped at tail, takes a row, and leaves it.  What
- * is returned is the reader's number: the row has it until the reader leaves,
- * and no other reader of the ring gets the same.
+ * A reader, whose tail page is mapped at tail, takes a row, and leaves it.
+ * What is returned is the reader's number: the row has it until the reader
+ * leaves, and no other reader of the ring gets the same.
  */
 uint32_t tsi_ring_attach(struct tsi_ring *r, unsigned row,
 			 const struct tsi_tail_page *tail);
@@ -196,8 +196,9 @@ void tsi_ring_finish(struct tsi_ring *r, enum tsi_ring_state state,
 
 /*
  * Copy what never changes of a header that a producer sent, and check the copy
- * before anything in it is used: sizes, counts and lengths agree with each other
- * and stay in bounds.  shared points to len bytes that are mapped read-only.
+ * before anything in it is used: sizes, counts and lengths agree with each
+ * other and stay in bounds.  shared points to len bytes that are mapped
+ * read-only.
  */
 int tsi_ring_read(const struct tsi_ring_shared *shared, size_t len,
 		  struct tsi_geometry *g, struct tsi_ring_ident *id);

@@ -99,8 +99,8 @@ void tsi_conn_kill(struct tsi_conn *c, const struct tsi_conn *waiter,
 		   int64_t held_ms);
 
 /*
- * The consumer is detached: the other one has had to wait for it so long.  Or it
- * can't be, for the reason why, which is said once.
+ * The consumer is detached: the other one has had to wait for it so long.  Or
+ * it can't be, for the reason why, which is said once.
  */
 void tsi_conn_tell_detached(const struct tsi_conn *c,
 			    const struct tsi_conn *waiter, int64_t held_ms);

@@ -2,8 +2,8 @@
 /*
  * gpu_table.h - the GPUs that consumers asked for, and what is known of each.
  *
- * The table's lock, the server's, is held when these functions are called.  None
- * of them waits for a GPU.
+ * The table's lock, the server's, is held when these functions are called.
+ * None of them waits for a GPU.
  */
 #ifndef TSI_SERVE_GPU_TABLE_H
 #define TSI_SERVE_GPU_TABLE_H

@@ -117,8 +117,8 @@ static void answer_meta(struct tsi_messages *t, struct tsi_msg *m)
 }
 
 /*
- * ZeroMQ ends a process that runs out of descriptors.  Long before that, joining
- * is refused.
+ * ZeroMQ ends a process that runs out of descriptors.  Long before that,
+ * joining is refused.
  */
 static int check_descriptors(struct tsi_messages *t,
 			     const struct tsi_msg_join *join)

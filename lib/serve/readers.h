@@ -66,8 +66,8 @@ void tsi_readers_save_record(struct tsi_readers *r);
 void tsi_readers_leave_record(struct tsi_readers *r, bool keep);
 
 /*
- * A consumer asks to join that was a reader of the producer before: its position
- * is noted.
+ * A consumer asks to join that was a reader of the producer before: its
+ * position is noted.
  */
 void tsi_readers_note_return(struct tsi_readers *r,
 			     const struct tsi_msg_join *join);

@@ -28,7 +28,8 @@ static bool has_next(const struct tsi_record *k, const uint8_t *nonce)
 
 /*
  * Has the reader of that row another one since, which may not know of it?  Of
- * the rows that were asked for as by the same claim it has heard of one at most.
+ * the rows that were asked for as by the same claim it has heard of one at
+ * most.
  */
 static bool is_superseded(const struct tsi_record *k,
 			  const struct tsi_reader_row *row)

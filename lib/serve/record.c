@@ -3,9 +3,9 @@
  * record.c - who reads the stream, in a file that a producer's death leaves
  * behind.
  *
- * What was written before a SIGKILL is in the page cache, and there for the next
- * process to read.  A row is written in one piece; a machine that loses power
- * loses the readers, too.
+ * What was written before a SIGKILL is in the page cache, and there for the
+ * next process to read.  A row is written in one piece; a machine that loses
+ * power loses the readers, too.
  */
 #include "serve/record.h"
 

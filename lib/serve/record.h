@@ -60,8 +60,8 @@ void tsi_record_again(struct tsi_record *r, const char *folder,
 bool tsi_record_next(const struct tsi_record *r, unsigned *i,
 		     struct tsi_reader_row *out);
 
-/* A reader comes, is at another place, or is no more: by its nonce.  In the file
- * that is so after the next write. */
+/* A reader comes, is at another place, or is no more: by its nonce.  In the
+ * file that is so after the next write. */
 void tsi_record_put(struct tsi_record *r, const struct tsi_reader_row *row);
 void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark,
 		     bool together);

@@ -4,8 +4,8 @@
  * who has still to return, and where the stream goes on.
  *
  * A pure table: no clock, no I/O.  The readers come from the record (record.h),
- * each with a mark: a tail that the producer before had seen, so that the reader
- * is there or further on.
+ * each with a mark: a tail that the producer before had seen, so that the
+ * reader is there or further on.
  *
  * First the returners are collected, until all have asked to join or for half a
  * second, and nobody else joins.  Then the stream goes on at the least of their
@@ -53,7 +53,7 @@ enum tsi_returners_step {
 	TSI_RETURNERS_RELEASE, /* hold no longer */
 };
 
-/* Before the first step: one of the readers before.  False: there are too many. */
+/* Before the first step: one of the readers before.  False: too many. */
 bool tsi_returners_add(struct tsi_returners *t,
 		       const struct tsi_reader_row *row, int64_t now_ms);
 
@@ -93,8 +93,8 @@ void tsi_returners_look(struct tsi_returners *t, int64_t now_ms);
 void tsi_returners_give_up(struct tsi_returners *t, unsigned i);
 
 /*
- * What is due; each but WAIT comes once.  After the RELEASE by which the time of
- * grace ends there may be some left, which are to be given up.
+ * What is due; each but WAIT comes once.  After the RELEASE by which the time
+ * of grace ends there may be some left, which are to be given up.
  */
 enum tsi_returners_step tsi_returners_step(struct tsi_returners *t,
 					   int64_t now_ms, uint64_t *from);

@@ -55,10 +55,9 @@ int tsi_view_table_find(struct tsi_view_table *t,
 			const struct tsi_view_spec *spec, unsigned *view);
 
 /*
- * Reserve the second half of a view's ring, so that a reader can be detached, or
- * a part of it: this takes 50 ms or so.  Gives up the lock now and then; whether
- * all of it is there, the ring knows.
- * TSOCK_EREFUSED, TSOCK_ENOMEM.
+ * Reserve the second half of a view's ring, so that a reader can be detached,
+ * or a part of it: this takes 50 ms or so.  Gives up the lock now and then;
+ * whether all of it is there, the ring knows.  TSOCK_EREFUSED, TSOCK_ENOMEM.
  */
 int tsi_view_table_reserve(struct tsi_view_table *t, unsigned view);
 

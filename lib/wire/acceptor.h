@@ -43,8 +43,8 @@ int tsi_acceptor_copy(const struct tsi_acceptor *a);
 
 /*
  * What ZeroMQ has to do now, by the descriptors that are left.  The other two
- * tell that it is about to stop, and that it has started.  To stop is urgent: it
- * comes before all else.
+ * tell that it is about to stop, and that it has started.  To stop is urgent:
+ * it comes before all else.
  */
 enum tsi_acceptor_turn tsi_acceptor_turn(struct tsi_acceptor *a);
 void tsi_acceptor_stopping(struct tsi_acceptor *a);

@@ -257,7 +257,7 @@ int tsi_address_move(const struct tsi_address *a, struct tsi_address *out)
 	return err ? err : fill_address(&f, 0, a->name, out);
 }
 
-/* May this process make files there?  Root may, but not on a read-only medium. */
+/* May this process make files there?  Root may, but not on read-only media. */
 static bool may_write(const char *folder)
 {
 	return !faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS);

@@ -86,7 +86,7 @@ static bool is_locked_elsewhere(const char *path, long *pid)
 	return locked;
 }
 
-/* For people to read; no program of ours does.  A short write is a full disk. */
+/* People read it; no program of ours does.  A short write is a full disk. */
 static int write_pid(int fd)
 {
 	char pid[16];

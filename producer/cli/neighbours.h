@@ -17,7 +17,7 @@
 
 struct tsi_neighbours;
 
-/* Make the file of the stream called name, whose folder exists: ENOMEM, ESYS. */
+/* Make the file of the stream called name; its folder exists: ENOMEM, ESYS. */
 int tsi_neighbours_open(const char *name, struct tsi_neighbours **out);
 /* Remove it.  NULL is allowed. */
 void tsi_neighbours_close(struct tsi_neighbours *n);

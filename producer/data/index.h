@@ -3,11 +3,11 @@
  * index.h - which samples a data set has, in the order of its format.
  *
  * When a data set is scanned, up to 1,024 of its files or ranges, evenly spread
- * over all samples, are opened; of the others the names alone are known, but for
- * those that may not be regular files, each of which is looked at.  A sample
- * that can't be read, or that the caller's sniff() rejects, keeps its number and
- * is marked bad.  An index never changes after it was opened, and never decodes
- * anything.
+ * over all samples, are opened; of the others the names alone are known, but
+ * for those that may not be regular files, each of which is looked at.  A
+ * sample that can't be read, or that the caller's sniff() rejects, keeps its
+ * number and is marked bad.  An index never changes after it was opened, and
+ * never decodes anything.
  */
 #ifndef TSI_DATA_INDEX_H
 #define TSI_DATA_INDEX_H
@@ -48,8 +48,8 @@ struct tsi_index_opts {
  * scan read has changed since.  The cache ($XDG_CACHE_HOME/tsock, else
  * ~/.cache/tsock) is a convenience: that it can't be read or written is no
  * error.
- * Fails as the format's open() and scan() and a selection do, and with ESYS (EIO of a file
- * unless it is survived, too few descriptors), ENOMEM.
+ * Fails as the format's open() and scan() and a selection do, and with ESYS
+ * (EIO of a file unless it is survived, too few descriptors), ENOMEM.
  */
 int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out);
 

@@ -111,8 +111,8 @@ int64_t tsi_table_label(const struct tsi_table *t, uint64_t i);
 
 /*
  * A number for which rows there are, where their bytes lie, how many they are,
- * and which of them are bad: equal tables have equal ones.  The list of bad rows
- * is sorted.
+ * and which of them are bad: equal tables have equal ones.  The list of bad
+ * rows is sorted.
  */
 uint64_t tsi_table_fingerprint(const struct tsi_table *t);
 

@@ -26,9 +26,9 @@
 #include "base/philox.h"
 
 /*
- * An operation: its own half of counter word 3, 0xa001 to 0xafff, apart from all
- * other users of philox.  A number is never used again for another operation.
- * test/unit/test_preset.c compares those that presets list.
+ * An operation: its own half of counter word 3, 0xa001 to 0xafff, apart from
+ * all other users of philox.  A number is never used again for another
+ * operation.  test/unit/test_preset.c compares those that presets list.
  */
 struct tsi_draw_op {
 	const char *name;

@@ -28,10 +28,10 @@
  * files (7 of 40 that were tried).
  *
  * opts.fast gives other pixels of JPEG files, and sooner: chroma that has fewer
- * samples is repeated, not interpolated, and of a crop that is shrunk to half or
- * less in both directions a half, a quarter or an eighth of the size is decoded,
- * and resized from there, with the crop's edges where they were.  It is the same
- * for every way to decode a file.
+ * samples is repeated, not interpolated, and of a crop that is shrunk to half
+ * or less in both directions a half, a quarter or an eighth of the size is
+ * decoded, and resized from there, with the crop's edges where they were.  It
+ * is the same for every way to decode a file.
  *
  * It never opens a file, never logs, and never keeps a pointer to the caller's
  * bytes after it has returned.

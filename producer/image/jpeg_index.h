@@ -8,8 +8,8 @@
  * needs, and further down when a later crop needs more.  A row's entry says,
  * too, that all rows above it are undamaged.  An entry takes 8 bytes: one for
  * each row of MCUs, and one for every TSI_JPEG_INDEX_STEP MCUs of a row if
- * there is memory for that.  Rows go first: columns get what the rows of files that
- * weren't seen yet will leave, by what those seen took.
+ * there is memory for that.  Rows go first: columns get what the rows of files
+ * that weren't seen yet will leave, by what those seen took.
  *
  * A file is known by its number, and by a check value of its bytes: one that
  * was changed since is recorded anew.

@@ -15,9 +15,9 @@
 #define TSI_JPEG_SLACK 64
 
 /*
- * n neighbouring blocks, n > 0, to rows of samples, `stride` bytes apart.  last:
- * as jpeg_blocks.h has it.  May write TSI_JPEG_SLACK bytes behind the end of
- * each row.
+ * n neighbouring blocks, n > 0, to rows of samples, `stride` bytes apart.
+ * last: as jpeg_blocks.h has it.  May write TSI_JPEG_SLACK bytes behind the end
+ * of each row.
  */
 typedef void tsi_jpeg_idct_fn(const int16_t (*coef)[64], const uint8_t *last,
 			      uint32_t n, const uint16_t *quant, uint8_t *out,

@@ -4,8 +4,8 @@
  * around it.
  *
  * Bytes are those of libjpeg-turbo with its defaults (JDCT_ISLOW, fancy
- * upsampling) as its whole decode gives them, whatever the rectangle.  Formulas:
- * libjpeg-turbo's jidctint.c, jdsample.c and jdcolor.c, restated.
+ * upsampling) as its whole decode gives them, whatever the rectangle.
+ * Formulas: libjpeg-turbo's jidctint.c, jdsample.c and jdcolor.c, restated.
  *
  * Fast pixels are libjpeg-turbo's of scale_num 1, scale_denom 1, 2, 4 or 8 and
  * do_fancy_upsampling FALSE: the image is so much smaller, components that have
@@ -19,8 +19,8 @@
  * when a coefficient times its quantiser, the sum of two of them that the
  * transform adds (0 and 4, 1 and 5, 3 and 7 of a column), or such a sum of what
  * the first pass made of them (4 times the column's transform) leaves [-32768,
- * 32767], or when a pixel lies beyond [-512, 511].  There the bytes are those of
- * the vector code for x86, SSE2 and AVX2 alike, to the last wrapped sum;
+ * 32767], or when a pixel lies beyond [-512, 511].  There the bytes are those
+ * of the vector code for x86, SSE2 and AVX2 alike, to the last wrapped sum;
  * versions 2.1 and 3.x have the same.  For other processors libjpeg-turbo has
  * other code: tsi_jpeg_pixels_can() declines there.
  *
@@ -92,9 +92,9 @@ int tsi_jpeg_pixels_begin(struct tsi_jpeg_pixels *p,
 /*
  * The next row of MCUs of the area, from its first one on: row `row` of b, in
  * which MCU row b->area.top + row of the image lies.  b may have more columns
- * and rows than the area.  last[] may be too great, never too small.  The blocks
- * are done with when this returns.  To be called when read has nothing more to
- * give: a second push without reading loses rows.
+ * and rows than the area.  last[] may be too great, never too small.  The
+ * blocks are done with when this returns.  To be called when read has nothing
+ * more to give: a second push without reading loses rows.
  */
 void tsi_jpeg_pixels_push(struct tsi_jpeg_pixels *p,
 			  const struct tsi_jpeg_blocks *b, uint32_t row);

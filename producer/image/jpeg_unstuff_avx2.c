@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * jpeg_unstuff_avx2.c - the bytes of a JPEG scan without the stuffed zeros, with
- * AVX2.
+ * jpeg_unstuff_avx2.c - the bytes of a JPEG scan without the stuffed zeros,
+ * with AVX2.
  */
 #include "image/jpeg_unstuff.h"
 

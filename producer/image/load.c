@@ -95,7 +95,9 @@ static void shrink_edge(struct tsi_axis *a, uint32_t *at, unsigned n)
 	a->in = end - *at;
 }
 
-/* How this decoder is to decode for the plan, which becomes that of the rest. */
+/*
+ * How this decoder is to decode for the plan, which becomes that of the rest.
+ */
 static unsigned make_fast(const struct tsi_image *img,
 			  const struct tsi_decoder *d,
 			  struct tsi_preset_plan *plan)

@@ -70,7 +70,7 @@ static size_t row_stride(size_t bytes)
 	return (bytes + TSI_ROW_SLACK + 63) / 64 * 64;
 }
 
-/* Rows of n pixels, of this many bytes each, or in planes of slack bytes more. */
+/* Rows of n pixels, this many bytes each, or in planes of slack bytes more. */
 static struct layout lay_out(bool planes, size_t n, size_t pixel, size_t slack)
 {
 	struct layout l = { 1, n * pixel, 0, row_stride(n * pixel) };

@@ -65,8 +65,8 @@ void tsi_resample_trim(struct tsi_resample *r);
 
 /*
  * The next rows of the needed rectangle, at most TSI_STRIP_ROWS of them, with
- * readable bytes behind each as decoder.h says.  Output rows are written as soon
- * as their last source row is there; with the last one pushed all are.
+ * readable bytes behind each as decoder.h says.  Output rows are written as
+ * soon as their last source row is there; with the last one pushed all are.
  */
 void tsi_resample_push(struct tsi_resample *r, const struct tsi_strip *strip);
 

@@ -2,10 +2,10 @@
 /*
  * resample_avx512.c - the resampler in AVX-512 with VNNI.
  *
- * A weight of 23 bits is split into three signed bytes, w = c * 2^16 + b * 2^8 +
- * a, and VNNI adds four products of bytes at once.  Three sums apart don't
- * overflow: the greatest is a sum of weights times 255 before the shift, below
- * 2^31.
+ * A weight of 23 bits is split into three signed bytes,
+ * w = c * 2^16 + b * 2^8 + a, and VNNI adds four products of bytes at once.
+ * Three sums apart don't overflow: the greatest is a sum of weights times 255
+ * before the shift, below 2^31.
  *
  * Rows in planes need no more than one load and one permutation of bytes for
  * four source pixels of 16 output pixels each.

@@ -49,7 +49,8 @@ static uint32_t reach(const struct tsi_axis *a, const struct span *s,
 
 /*
  * The weights of output i, without the zeros at both ends, at most `pad` of
- * them, to zeros.  Multiplication by 2^22 is exact, so the rounding is Pillow's.
+ * them, to zeros.  Multiplication by 2^22 is exact, so the rounding is
+ * Pillow's.
  */
 static void weigh(const struct tsi_axis *a, const struct span *s, uint32_t i,
 		  double *scratch, int32_t *weight, uint32_t *first,

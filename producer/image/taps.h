@@ -17,9 +17,9 @@
 
 /*
  * Resize an axis of `in` pixels to `out`, and keep count of them at first.  If
- * span isn't 0, `in` pixels are there, but what is resized is a part of them that
- * begins `from` pixels behind the first one's edge and is span pixels long: it
- * touches all of them.
+ * span isn't 0, `in` pixels are there, but what is resized is a part of them
+ * that begins `from` pixels behind the first one's edge and is span pixels
+ * long: it touches all of them.
  */
 struct tsi_axis {
 	uint32_t in;
@@ -35,8 +35,8 @@ struct tsi_axis {
  * Output i is the sum of weight[i * pad + k] times source pixel first[i] + k,
  * for k < count[i]; behind count[i] weights are 0.  packed is room for a
  * kernel's own form of the same: 16 bytes for each four weights, of a multiple
- * of 16 outputs.  origin[g] is the first source pixel of outputs 16 * g to 16 * g
- * + 15.
+ * of 16 outputs.  origin[g] is the first source pixel of the 16 outputs from
+ * 16 * g on.
  */
 struct tsi_taps {
 	uint32_t n;

@@ -4,8 +4,8 @@
  *
  * A backend serves one array of slots for one reader, whose thread makes all
  * calls.  It knows slots and never the reader: while a slot is QUEUED the
- * backend alone touches it, and it turns the slot DONE in start() and pump() and
- * nowhere else.
+ * backend alone touches it, and it turns the slot DONE in start() and pump()
+ * and nowhere else.
  */
 #ifndef TSI_IO_BACKEND_H
 #define TSI_IO_BACKEND_H

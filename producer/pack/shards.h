@@ -4,8 +4,8 @@
  * have so far.
  *
  * Everything lies in a folder of its own, DST.part, until the pack is complete.
- * A journal there names the records whose bytes are on disk, so that a pack that
- * was broken off, at any moment, can be gone on with: what no entry of the
+ * A journal there names the records whose bytes are on disk, so that a pack
+ * that was broken off, at any moment, can be gone on with: what no entry of the
  * journal names is cut off and written again.
  */
 #ifndef TSI_PACK_SHARDS_H

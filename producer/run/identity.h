@@ -13,7 +13,8 @@
  * the stream has and what is in them: streams with equal texts are equal, as
  * long as the files are.  A value has "\\" for a backslash and "\n" for a
  * newline.  What only decides how the stream is made or served (threads, ring)
- * isn't in it.  s was opened with o.  *out is from malloc().  Fails with ENOMEM.
+ * isn't in it.  s was opened with o.  *out is from malloc().  Fails with
+ * ENOMEM.
  */
 int tsi_identity_text(const struct tsi_pipeline_opts *o,
 		      const struct tsi_sampler *s, char **out);

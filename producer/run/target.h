@@ -5,10 +5,10 @@
  *
  * The search knows what the sampler remembers of bad files and where a sample's
  * crop ends; it reads no file.  What it arrives at doesn't depend on what is
- * remembered, only how many bad files are read on the way does.  Here it is also
- * decided what a failure to read or to decode the file means: that the file is
- * bad, for this sample or for all, that it is read again, or that the stream
- * ends.
+ * remembered, only how many bad files are read on the way does.  Here it is
+ * also decided what a failure to read or to decode the file means: that the
+ * file is bad, for this sample or for all, that it is read again, or that the
+ * stream ends.
  */
 #ifndef TSI_RUN_TARGET_H
 #define TSI_RUN_TARGET_H

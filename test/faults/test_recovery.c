@@ -14,7 +14,7 @@
 
 #define BATCH 7
 
-/* One that has the bytes as they are stored, and writes into them; or floats. */
+/* One with the bytes as they are stored, which it writes into; or floats. */
 struct reader {
 	tsock *t;
 	bool stored;

@@ -3,8 +3,8 @@
  * corpus.h - what every fuzzer needs around its inputs: seeds, limits, order.
  *
  * Seeds are made when a fuzzer starts, into the first corpus folder of its
- * command line.  Without a folder (an input to be run again, say) none are made.
- * What fuzzing has found beyond them, and what had failed, is kept in
+ * command line.  Without a folder (an input to be run again, say) none are
+ * made.  What fuzzing has found beyond them, and what had failed, is kept in
  * test/fuzz/corpus/NAME: small files, none of a data set.
  */
 #ifndef TEST_FUZZ_CORPUS_H

@@ -2,8 +2,8 @@
 /*
  * fuzz_record.c - any bytes are the record of a stream's readers that a
  * producer's death left behind (NAME.readers): rows that make sense are waited
- * for, for a minute at most, and what is recorded from then on outlives the next
- * death.
+ * for, for a minute at most, and what is recorded from then on outlives the
+ * next death.
  *
  * An input is a byte of flags, EVENTS bytes of what happens then, and the file.
  * The file's head is put right unless a flag says otherwise, and so is its

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_fanout_faults.c - one stream on several GPUs, some of which fail: their own
- * readers are told, and nobody else notices.
+ * test_fanout_faults.c - one stream on several GPUs, some of which fail: their
+ * own readers are told, and nobody else notices.
  *
  * Runs on the simulation alone.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_fanout_uploads.c - one stream on several GPUs: each sample is uploaded as
- * often as the way that is chosen needs it, and a way that fails, or that
+ * test_fanout_uploads.c - one stream on several GPUs: each sample is uploaded
+ * as often as the way that is chosen needs it, and a way that fails, or that
  * arrives with other bytes, is done without.
  *
  * Runs on the simulation alone.

@@ -212,7 +212,7 @@ static void joining_now_gives_a_short_first_epoch(void **state)
 
 #define ROUNDS 5
 
-/* With work still queued it has joined again before it is known to have left. */
+/* With work still queued it joins again before it is known to have left. */
 static void read_jumps(const struct reader_proc *r)
 {
 	const uint64_t n = r->src->n;

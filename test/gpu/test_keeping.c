@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_keeping.c - what may be written into and kept, for readers of every
- * transport: nobody else sees it, nobody waits for it, and no byte in hand changes.
- * Where a batch can't be kept, who holds it is told so.
+ * transport: nobody else sees it, nobody waits for it, and no byte in hand
+ * changes.  Where a batch can't be kept, who holds it is told so.
  */
 #include "test/lib/for_each_transport.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_restarts.c - producers that are killed and started again under readers of
- * every transport: these go on at the exact next sample.
+ * test_restarts.c - producers that are killed and started again under readers
+ * of every transport: these go on at the exact next sample.
  */
 #include "test/lib/for_each_transport.h"
 

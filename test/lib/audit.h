@@ -15,7 +15,7 @@
 /* It does nothing; a program into which it is linked is audited. */
 void audit_this_program(void);
 
-/* How long a thread may take to end, in about milliseconds; a minute without. */
+/* How many milliseconds or so a thread may take to end; else a minute. */
 void audit_threads_within(unsigned ms);
 
 #endif

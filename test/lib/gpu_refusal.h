@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu_refusal.h - tests of a GPU that refuses: a child makes some calls while its
- * environment tells the simulation which of them fails, and prints
+ * gpu_refusal.h - tests of a GPU that refuses: a child makes some calls while
+ * its environment tells the simulation which of them fails, and prints
  * "CODE MESSAGE".
  *
  * Included by test programs, after cmocka.

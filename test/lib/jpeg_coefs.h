@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * jpeg_coefs.h - the coefficients of JPEG files as libjpeg reads them, and files
- * of any coefficients.
+ * jpeg_coefs.h - the coefficients of JPEG files as libjpeg reads them, and
+ * files of any coefficients.
  */
 #ifndef TEST_LIB_JPEG_COEFS_H
 #define TEST_LIB_JPEG_COEFS_H

@@ -39,7 +39,7 @@ struct jpeg_picture jpeg_reference(const struct image_gen_bytes *f);
 struct jpeg_picture jpeg_reference_fast(const struct image_gen_bytes *f,
 					unsigned fast);
 
-/* Decode a region as j->fast says; its rows go to a block of w * h * 3 bytes. */
+/* Decode a region as j->fast says; rows go to a block of w * h * 3 bytes. */
 int jpeg_region(struct tsi_decoder *j, const struct image_gen_bytes *f,
 		const struct tsi_rect *rect, uint8_t *out);
 

@@ -35,7 +35,7 @@ static inline struct image_gen_bytes made_jpeg(unsigned i, uint32_t width,
 	return image_gen_jpeg(&g);
 }
 
-/* Without vector instructions files are left to libjpeg, and none is indexed. */
+/* Without vector instructions files are left to libjpeg; none is indexed. */
 static inline bool made_jpeg_is_indexed(void)
 {
 	return tsi_simd_best() != TSI_SIMD_SCALAR;

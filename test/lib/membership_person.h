@@ -37,8 +37,8 @@ void person_die(struct person *q);
 void person_die_all(unsigned view);
 
 /*
- * Others have waited for it: it is detached, if it can be.  It sees that when it
- * is about to look at more samples: then it goes on where the stream is.
+ * Others have waited for it: it is detached, if it can be.  It sees that when
+ * it is about to look at more samples: then it goes on where the stream is.
  */
 void person_detach(struct person *q);
 void person_go_on(struct person *q);

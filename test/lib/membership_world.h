@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * membership_world.h - a model of a stream, for random schedules: the producer's
- * side.  It knows what is in every slot of every ring.
+ * membership_world.h - a model of a stream, for random schedules: the
+ * producer's side.  It knows what is in every slot of every ring.
  *
  * A base ring, views, and views made of views; stages with one lane or two;
  * readers that join in every way, leave between epochs or hold, break off, skip

@@ -25,8 +25,9 @@ void tally_add(struct tally *y, const tsock_batch *b);
 void tally_end(struct tally *y, bool whole);
 
 /*
- * How many samples this process and its children have been handed, each of which
- * came in its turn and had its own bytes; counted from count_checked() on.
+ * How many samples this process and its children have been handed, each of
+ * which came in its turn and had its own bytes; counted from count_checked()
+ * on.
  */
 void count_checked(void);
 void add_checked(uint64_t samples);

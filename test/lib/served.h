@@ -45,7 +45,7 @@ static inline void *served_work(void *arg)
 	return NULL;
 }
 
-/* With an identity the stream is resumable; NULL: it isn't.  Nothing is made. */
+/* With an identity the stream is resumable, with NULL not.  Nothing is made. */
 static inline void served_open_as(struct served *v, const char *name,
 				  uint64_t n, uint32_t ring, uint32_t max_batch,
 				  const char *identity)

@@ -12,8 +12,8 @@
 void check_floats(const struct reader *r, const tsock_batch *b);
 
 /*
- * A process that reads r->epochs epochs, each whole, by parts or by all samples,
- * or fewer if it is enough (r->enough), and ends with exit status 0.
+ * A process that reads r->epochs epochs, each whole, by parts or by all
+ * samples, or fewer if it is enough (r->enough), and ends with exit status 0.
  */
 pid_t start_steady(const struct reader *r);
 

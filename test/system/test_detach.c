@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_detach.c - TSOCK_SLOW_DETACH: the others go on without a reader that they
- * wait for; what it has in hand stays whole, and it is told what it missed.
+ * test_detach.c - TSOCK_SLOW_DETACH: the others go on without a reader that
+ * they wait for; what it has in hand stays whole, and it is told what it
+ * missed.
  */
 #include "test/lib/detached_reader.h"
 

@@ -40,7 +40,7 @@ static unsigned kills(void)
 	return n ? (unsigned)atoi(n) : 200;
 }
 
-/* So many samples at least are checked meanwhile; fewer where that takes long. */
+/* So many samples at least are checked; fewer where that takes long. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SAMPLES 1
 #else

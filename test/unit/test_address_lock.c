@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_address_lock.c - a stream's name has one owner, however it came and went.
+ * test_address_lock.c - a stream's name has one owner, however it came and
+ * went.
  */
 #include <signal.h>
 #include <sys/stat.h>

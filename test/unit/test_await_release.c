@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_await_release.c - a reader of read-only memory whose batches are held: by other
- * threads, which is waited for, or by itself, which is an error.
+ * test_await_release.c - a reader of read-only memory whose batches are held:
+ * by other threads, which is waited for, or by itself, which is an error.
  */
 #include <setjmp.h>
 #include <stdarg.h>

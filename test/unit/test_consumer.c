@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_consumer.c - a consumer reads batches of any size, converted as it asked,
- * and is told when there is none yet.
+ * test_consumer.c - a consumer reads batches of any size, converted as it
+ * asked, and is told when there is none yet.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_consumer_ends.c - what a consumer is told when its stream ends, by its last
- * epoch or by an error.
+ * test_consumer_ends.c - what a consumer is told when its stream ends, by its
+ * last epoch or by an error.
  */
 #include <string.h>
 

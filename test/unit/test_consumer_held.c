@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_consumer_held.c - batches that a consumer keeps: in writable memory as many
- * as it likes, in read-only memory until the stream needs their room.
+ * test_consumer_held.c - batches that a consumer keeps: in writable memory as
+ * many as it likes, in read-only memory until the stream needs their room.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_files.c - files of many samples stay open: how often they are opened, how
- * many, and what happens when they change.
+ * test_files.c - files of many samples stay open: how often they are opened,
+ * how many, and what happens when they change.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_gpu_nccl.c - NCCL: broadcasts among GPUs, and the errors of one that is
- * missing, fails, or is given GPUs that it can't take.  On the simulation alone:
- * test/gpu has the real one.
+ * missing, fails, or is given GPUs that it can't take.  On the simulation
+ * alone: test/gpu has the real one.
  */
 #include <setjmp.h>
 #include <stdarg.h>

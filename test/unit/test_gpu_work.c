@@ -123,7 +123,7 @@ static void nothing_goes_into_a_capturing_stream(void **state)
 	tsi_gpu_stream_destroy(0, other);
 }
 
-/* What a batch that dies there does, and what a reader of another stream may. */
+/* What a batch that dies there does, and a reader of another stream may. */
 static void work_elsewhere(struct tsi_gpu_event *e, tsi_gpu_stream s)
 {
 	struct tsi_gpu_event *fresh;

@@ -365,7 +365,7 @@ static void damaged_records_are_not_kept(void **state)
 	tsi_image_cache_destroy(c);
 }
 
-/* While there is room a file is decoded once, and its sample is the record's. */
+/* While there is room a file is decoded once; its sample is the record's. */
 static void the_first_epoch_decodes_each_file_once(void **state)
 {
 	struct tsi_image_cache *c = make_cache(FILES, 10 << 20, 1);

@@ -30,7 +30,7 @@ struct packed {
 
 static int16_t coef[BLOCKS][64];
 
-/* One in so many (wide) of the coefficients that aren't zero needs two bytes. */
+/* One in so many (wide) of the coefficients that aren't 0 needs two bytes. */
 static void make_blocks(uint64_t *seed, unsigned wide)
 {
 	unsigned dense = (unsigned)(image_gen_random(seed) % 70);

@@ -94,8 +94,8 @@ static void a_tail_at_the_end_does_not_end_the_stream(void **state)
 }
 
 /*
- * The first epoch's start was in the view alone when the last reader left, which
- * had read none of it.  This reader's next epoch is the second one.
+ * The first epoch's start was in the view alone when the last reader left,
+ * which had read none of it.  This reader's next epoch is the second one.
  */
 static void who_left_at_a_start_that_is_gone_gets_the_next_one(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_record.c - who reads a stream, in the file that a producer's death leaves
- * behind.
+ * test_record.c - who reads a stream, in the file that a producer's death
+ * leaves behind.
  */
 #include "serve/record.h"
 
@@ -316,7 +316,7 @@ static void a_slow_record_holds_up_no_worker(void **state)
 	sem_destroy(&may_go);
 }
 
-/* Somebody removed the lock's file; it is made again, with a process's number. */
+/* Somebody removed the lock's file; it is made again, with a pid in it. */
 static void sockets_that_are_slowly_made_again_hold_up_no_worker(void **state)
 {
 	struct tsock_serve_opts o = inproc_opts(200);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_shards.c - the files of a pack while it is written: what is there is gone
- * on with, and never cut off because it can't be read just now.
+ * test_shards.c - the files of a pack while it is written: what is there is
+ * gone on with, and never cut off because it can't be read just now.
  */
 #include "pack/shards.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_sniff.c - the look at a file's head: its format and size, or why it can't
- * be decoded.
+ * test_sniff.c - the look at a file's head: its format and size, or why it
+ * can't be decoded.
  */
 #include <setjmp.h>
 #include <stdarg.h>

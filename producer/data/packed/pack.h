@@ -5,10 +5,11 @@
  * A pack is a folder:
  *
  *   pack.index      the table of samples (data/table_file.h): shard, range,
- *                   label, the name that the sample had in the source, and which
- *                   are bad; the source's path, its classes' names
- *   00000.pack ...  shards: TSI_PACK_ALIGN bytes that begin with TSI_PACK_MAGIC,
- *                   then records, each at a multiple of TSI_PACK_ALIGN
+ *                   label, the name that the sample had in the source, and
+ *                   which are bad; the source's path, its classes' names
+ *   00000.pack ...  shards: TSI_PACK_ALIGN bytes that begin with
+ *                   TSI_PACK_MAGIC, then records, each at a multiple of
+ *                   TSI_PACK_ALIGN
  *
  * A record is a packed image, with checksums of its own, or a file as it was.
  * Samples have the order, the numbers and the labels of the source.

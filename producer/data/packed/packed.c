@@ -2,8 +2,8 @@
 /*
  * packed.c - the format packed: what tsock-pack wrote.
  *
- * A pack's index says what a scan would find, so no sample is looked at, but for
- * those that were bad when they were packed: they tell why.
+ * A pack's index says what a scan would find, so no sample is looked at, but
+ * for those that were bad when they were packed: they tell why.
  */
 #include "data/packed/pack.h"
 

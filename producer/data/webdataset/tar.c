@@ -151,7 +151,7 @@ static bool is_empty(const uint8_t *h)
 	return true;
 }
 
-/* Types whose size says how many bytes follow; others that we know have none. */
+/* Types whose size says how many bytes follow; others we know have none. */
 static bool has_bytes(char type)
 {
 	return !strchr("123456", type) || type == '\0';
