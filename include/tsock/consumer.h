@@ -222,7 +222,9 @@ TSOCK_API int tsock_resume(tsock *t, uint64_t start, uint64_t samples,
  * handle's batches, for 10 s at most).  Or it reads another handle of the same
  * stream, which must go on first, or, where the producer was started again, has
  * still to return by its own tsock_next(); the message names both.  The handle
- * stays as it is, and can be used again.
+ * stays as it is, and can be used again.  Batches in host memory that are held
+ * when the producer is gone are in nobody's way: what it has published is taken
+ * all the same, and then it is lost (ELOST), or the next one is gone on with.
  * Fails with EAGAIN, EEPOCH (tsock_begin() for the next epoch), EHELD, ELOST,
  * ESTREAM, EARG (no epoch begun).
  */

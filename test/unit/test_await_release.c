@@ -106,11 +106,73 @@ static void one_thread_that_holds_all_is_told_so(void **state)
 	served_stop(&v);
 }
 
+/* Nobody writes there any more. */
+static void held_batches_are_in_nobodys_way_without_a_producer(void **state)
+{
+	tsock_batch *more[HELD], *b;
+	struct hands h = { .n = 0 };
+	struct served v;
+
+	(void)state;
+	served_start(&v, "room", N, RING, 32);
+	h.t = served_begin(&v, BATCH, 0, 0);
+	hoard(&h);
+	while (tsi_claim_head(tsi_reader_claim(h.t->reader)) < RING)
+		pause_ms(1);
+	assert_int_equal(tsock_next(h.t, 0, &b), TSOCK_EHELD);
+	served_stop(&v);
+	for (unsigned i = 0; i < HELD; i++) {
+		assert_int_equal(tsock_next(h.t, 0, &more[i]), 0);
+		assert_int_equal(tsock_batch_seq(more[i]), (HELD + i) * BATCH);
+	}
+	assert_int_equal(tsock_next(h.t, -1, &b), TSOCK_ELOST);
+	assert_non_null(strstr(tsock_errmsg(), "has shut down"));
+	for (unsigned i = 0; i < HELD; i++) {
+		assert_true(served_good(h.b[i]) && served_good(more[i]));
+		tsock_batch_release(h.b[i]);
+		tsock_batch_release(more[i]);
+	}
+	tsock_close(h.t);
+}
+
+static void the_next_producer_is_gone_on_with_whatever_is_held(void **state)
+{
+	tsock_batch *more[HELD + 1];
+	struct hands h = { .n = 0 };
+	struct served v;
+
+	(void)state;
+	served_start_as(&v, "room", N, RING, 32, "made=up");
+	h.t = served_begin(&v, BATCH, 0, 0);
+	hoard(&h);
+	while (tsi_claim_head(tsi_reader_claim(h.t->reader)) < RING)
+		pause_ms(1);
+	served_stop(&v);
+	served_start_as(&v, "room", N, RING, 32, "made=up");
+	for (unsigned i = 0; i <= HELD; i++) {
+		assert_int_equal(tsock_next(h.t, PATIENCE_MS, &more[i]), 0);
+		assert_int_equal(tsock_batch_seq(more[i]), (HELD + i) * BATCH);
+		assert_true(served_good(more[i]));
+	}
+	for (unsigned i = 0; i <= HELD; i++)
+		tsock_batch_release(more[i]);
+	while (h.n) {
+		assert_true(served_good(h.b[--h.n]));
+		tsock_batch_release(h.b[h.n]);
+	}
+	tsock_close(h.t);
+	served_stop(&v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(batches_in_other_threads_are_waited_for),
 		cmocka_unit_test(one_thread_that_holds_all_is_told_so),
+		cmocka_unit_test(
+			held_batches_are_in_nobodys_way_without_a_producer),
+		cmocka_unit_test(
+			the_next_producer_is_gone_on_with_whatever_is_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
