@@ -24,6 +24,11 @@ const struct tsi_opt tsi_opts[] = {
 	  "file below the root, or the name in a tar file; behind it, if "
 	  "wanted, a tab and a weight, for the field weight",
 	  AT(select) },
+	{ TSI_OPT_SWITCH, "keys", NULL,
+	  "say of each sample what it is called, in the field key: the path of "
+	  "its file below the root, or its key in a tar file, 1023 bytes at "
+	  "most",
+	  AT(keys) },
 	{ TSI_OPT_COUNT, "seed", "N", "of the order and the augmentation (0)",
 	  AT(seed), RANGE(0, UINT64_MAX) },
 	{ TSI_OPT_CHOICE, "order", "philox|torch|sequential",

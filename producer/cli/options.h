@@ -47,6 +47,7 @@ struct tsi_options {
 	struct tsi_dataset data;
 	char name[TSI_NAME_MAX + 1];
 	const char *select;    /* NULL: all samples */
+	bool keys;             /* samples have the field key */
 	uint64_t preset_given; /* which of TSI_PRESETS */
 	const struct tsi_preset *preset;
 	uint64_t order; /* enum tsock_order_kind */

@@ -119,6 +119,7 @@ static int scan(struct command *c)
 	if (err)
 		return err;
 	c->plan.scan_seconds = (double)(tsi_now_ns() - start) / 1e9;
+	tsi_service_sizes(c->service, &c->plan.geometry);
 	c->plan.sampler = tsi_service_sampler(c->service);
 	x = tsi_sampler_index(c->plan.sampler);
 	tsi_check_splits(&c->o->data, x);

@@ -15,6 +15,7 @@
 #include "data/format.h"
 #include "data/packed/pack.h"
 #include "data/probe.h"
+#include "data/names.h"
 #include "data/select.h"
 
 struct tsi_index {
@@ -279,6 +280,11 @@ uint64_t tsi_index_all(const struct tsi_index *x)
 float tsi_index_weight(const struct tsi_index *x, uint64_t i)
 {
 	return x->weight ? x->weight[i] : 1;
+}
+
+const char *tsi_index_key(const struct tsi_index *x, uint64_t i, size_t *len)
+{
+	return tsi_names_key(x->format, &x->table, i, len);
 }
 
 uint64_t tsi_index_weights_fingerprint(const struct tsi_index *x)

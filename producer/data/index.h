@@ -95,6 +95,12 @@ uint64_t tsi_index_all(const struct tsi_index *x);
 /* What the selection says of sample i; 1 where it says nothing. */
 float tsi_index_weight(const struct tsi_index *x, uint64_t i);
 
+/*
+ * What sample i is called, see tsi_names_key(): *len bytes, not ended by a NUL,
+ * which live as long as x.
+ */
+const char *tsi_index_key(const struct tsi_index *x, uint64_t i, size_t *len);
+
 /* A number for all weights, as tsi_index_fingerprint() is for the rest. */
 uint64_t tsi_index_weights_fingerprint(const struct tsi_index *x);
 

@@ -39,6 +39,15 @@ struct spelling {
 	size_t len;
 };
 
+/* How long what stands behind the first dot of the last part is, with it. */
+static size_t extension(const char *name)
+{
+	const char *last = strrchr(name, '/');
+
+	last = last ? last + 1 : name;
+	return strlen(last) - strcspn(last, ".");
+}
+
 /*
  * The spellings of a row, the first of which is ended by a NUL; how many they
  * are.  They lie in the table, or in buf.
@@ -47,7 +56,7 @@ static unsigned spell(const struct tsi_names *n, uint64_t row,
 		      char buf[NAME_MAX_LEN], struct spelling to[SPELLINGS])
 {
 	struct tsi_location at;
-	const char *full, *name, *last;
+	const char *full, *name;
 	size_t len, shard, ext;
 
 	tsi_format_locate(n->format, n->table, row, &at);
@@ -64,9 +73,7 @@ static unsigned spell(const struct tsi_names *n, uint64_t row,
 		return 1;
 	name += strlen(TAR);
 	shard = (size_t)(name - full);
-	last = strrchr(name, '/');
-	last = last ? last + 1 : name;
-	ext = strlen(last) - strcspn(last, ".");
+	ext = extension(name);
 	to[1] = (struct spelling){ name, len - shard };
 	to[2] = (struct spelling){ full, len - ext };
 	to[3] = (struct spelling){ name, len - shard - ext };
@@ -146,6 +153,27 @@ enum tsi_names_found tsi_names_find(const struct tsi_names *n, const char *name,
 		return s->row & SEVERAL ? TSI_NAMES_SEVERAL : TSI_NAMES_ONE;
 	}
 	return TSI_NAMES_NONE;
+}
+
+const char *tsi_names_key(const struct tsi_format *f, const struct tsi_table *t,
+			  uint64_t row, size_t *len)
+{
+	struct tsi_location at;
+	const char *name, *tar;
+
+	tsi_format_locate(f, t, row, &at);
+	name = at.member ? at.member : at.path;
+	*len = strlen(name);
+	if (!at.member)
+		return name;
+	if (tsi_format_keeps_index(f)) {
+		tar = strstr(name, TAR);
+		if (!tar) /* a folder was packed */
+			return name;
+		name = tar + strlen(TAR);
+	}
+	*len = strlen(name) - extension(name);
+	return name;
 }
 
 void tsi_names_example(const struct tsi_names *n, uint64_t row,

@@ -32,6 +32,15 @@ enum tsi_names_found tsi_names_find(const struct tsi_names *n, const char *name,
 
 #define TSI_NAMES_EXAMPLE 200 /* bytes that show most names */
 
+/*
+ * A row's key, which a selection may name it by: the path of its file, or in
+ * tar files its name there without what stands behind the first dot of the
+ * last part; in a pack that of its source.  It has *len bytes, none of them
+ * NUL, and lies in t.
+ */
+const char *tsi_names_key(const struct tsi_format *f, const struct tsi_table *t,
+			  uint64_t row, size_t *len);
+
 /* How a row is named in full. */
 void tsi_names_example(const struct tsi_names *n, uint64_t row,
 		       char to[TSI_NAMES_EXAMPLE]);

@@ -58,6 +58,8 @@ static void put_samples(FILE *f, const struct tsi_pipeline_opts *o,
 			o->world);
 	put_text(f, "on-error",
 		 o->on_error == TSI_RAISE ? "raise" : "substitute");
+	if (o->keys)
+		put_number(f, "keys", 1);
 }
 
 static void put_image(FILE *f, const struct tsi_pipeline_opts *o)

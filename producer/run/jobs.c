@@ -50,6 +50,17 @@ bool tsi_jobs_is_read(const struct tsi_job *job, unsigned depth,
 	return false;
 }
 
+/* Zeros behind it, at least one. */
+static void put_key(const struct tsi_index *x, uint64_t file,
+		    const struct tsi_slots *to)
+{
+	size_t len;
+	const char *key = tsi_index_key(x, file, &len);
+
+	memcpy(to->key, key, len);
+	memset(to->key + len, 0, to->key_width - len);
+}
+
 void tsi_jobs_describe(const struct tsi_job *j, const struct tsi_index *x,
 		       const struct tsi_box *box, const struct tsi_slots *to)
 {
@@ -57,6 +68,8 @@ void tsi_jobs_describe(const struct tsi_job *j, const struct tsi_index *x,
 	*to->index = (int64_t)j->target.file;
 	if (to->weight)
 		*to->weight = tsi_index_weight(x, j->target.file);
+	if (to->key)
+		put_key(x, j->target.file, to);
 	to->box[0] = box->top;
 	to->box[1] = box->left;
 	to->box[2] = box->height;

@@ -32,6 +32,7 @@ struct tsi_pipeline_opts {
 	const struct tsi_format *format;
 	const char *folder; /* what the format reads */
 	const char *select; /* file of the samples to serve; NULL: all */
+	bool keys;          /* samples have the field key */
 	enum tsi_on_error on_error;
 	enum tsock_order_kind order;
 	uint32_t segments; /* of an epoch; 0: by the order */

@@ -39,6 +39,7 @@ struct tsi_pool {
 	unsigned threads, depth;
 	_Atomic unsigned limit; /* threads that may claim; written under lock */
 	bool weighted;          /* samples have the field weight */
+	uint32_t key_width;     /* bytes of the field key; 0: there is none */
 	pthread_mutex_t lock;
 	pthread_cond_t raised; /* the limit, or the pool is closing */
 	unsigned parked;       /* threads that wait for that */
@@ -70,13 +71,17 @@ static void slots_of(void *arg, uint64_t seq, struct tsi_slots *out)
 {
 	const struct tsi_pool *p = arg;
 	tsock_server *s = p->server;
+	unsigned next = TSI_FIELD_WEIGHT;
 
 	out->image = tsock_serve_slot(s, TSI_FIELD_IMAGE, seq);
 	out->label = tsock_serve_slot(s, TSI_FIELD_LABEL, seq);
 	out->index = tsock_serve_slot(s, TSI_FIELD_INDEX, seq);
 	out->box = tsock_serve_slot(s, TSI_FIELD_BOX, seq);
 	if (p->weighted)
-		out->weight = tsock_serve_slot(s, TSI_FIELD_WEIGHT, seq);
+		out->weight = tsock_serve_slot(s, next++, seq);
+	if (p->key_width)
+		out->key = tsock_serve_slot(s, next, seq);
+	out->key_width = p->key_width;
 }
 
 static bool is_over_limit(const struct thread *t)
@@ -202,6 +207,7 @@ int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
 			       threads);
 	p->threads = threads;
 	p->weighted = tsi_index_select(tsi_sampler_index(s)) != NULL;
+	p->key_width = opts->key_width;
 	p->depth = depth < 1           ? 1
 		   : depth > DEPTH_MAX ? DEPTH_MAX
 				       : (unsigned)depth;

@@ -15,6 +15,7 @@
 struct tsi_service {
 	const struct tsi_pipeline_opts *o;
 	struct tsock_geometry geometry;
+	uint32_t key_width; /* of the field key; 0: there is none */
 	struct tsi_sampler *sampler;
 	struct tsi_index_keeper *keeper; /* NULL: nothing is kept */
 	struct tsi_pool *pool;
@@ -29,10 +30,11 @@ static const struct tsock_field fields[TSI_FIELDS] = {
 			    .ndim = 1,
 			    .shape = { 5 } },
 	[TSI_FIELD_WEIGHT] = { .name = "weight", .dtype = TSOCK_F32 },
+	[TSI_FIELD_KEY] = { .name = "key", .dtype = TSOCK_U8, .ndim = 1 },
 };
 
 /* Of a data set of one sample, until there is one; schema: TSI_FIELDS. */
-static void serve_opts(const struct tsi_pipeline_opts *o,
+static void serve_opts(const struct tsi_pipeline_opts *o, uint32_t key_width,
 		       struct tsock_field *schema, struct tsock_serve_opts *out)
 {
 	unsigned n;
@@ -45,7 +47,11 @@ static void serve_opts(const struct tsi_pipeline_opts *o,
 	schema[TSI_FIELD_IMAGE].shape[0] = o->size;
 	schema[TSI_FIELD_IMAGE].shape[1] = o->size;
 	*out = (struct tsock_serve_opts)TSOCK_SERVE_OPTS_INIT;
-	out->nfields = o->select ? TSI_FIELDS : TSI_FIELD_WEIGHT;
+	out->nfields = o->select ? TSI_FIELD_KEY : TSI_FIELD_WEIGHT;
+	if (key_width) {
+		schema[out->nfields] = fields[TSI_FIELD_KEY];
+		schema[out->nfields++].shape[0] = key_width;
+	}
 	out->fields = schema;
 	out->epoch_len = 1;
 	out->epochs = o->epochs;
@@ -66,15 +72,46 @@ static void serve_opts(const struct tsi_pipeline_opts *o,
 	}
 }
 
-int tsi_service_geometry(const struct tsi_pipeline_opts *o,
-			 struct tsock_geometry *out)
+static int geometry_of(const struct tsi_pipeline_opts *o, uint32_t key_width,
+		       struct tsock_geometry *out)
 {
 	struct tsock_field schema[TSI_FIELDS];
 	struct tsock_serve_opts opts;
 
-	serve_opts(o, schema, &opts);
+	serve_opts(o, key_width, schema, &opts);
 	out->size = sizeof(*out);
 	return tsock_serve_geometry(&opts, out);
+}
+
+int tsi_service_geometry(const struct tsi_pipeline_opts *o,
+			 struct tsock_geometry *out)
+{
+	return geometry_of(o, o->keys ? TSI_KEY_MAX + 1 : 0, out);
+}
+
+/* The longest key's bytes and a zero, rounded up to a multiple of 8. */
+static int find_key_width(struct tsi_service *s)
+{
+	const struct tsi_index *x = tsi_sampler_index(s->sampler);
+	uint64_t n = tsi_index_count(x);
+	size_t longest = 0, len;
+
+	for (uint64_t i = 0; i < n; i++) {
+		const char *key = tsi_index_key(x, i, &len);
+
+		if (len > TSI_KEY_MAX)
+			return tsi_err(TSOCK_EARG,
+				       "--keys: the key of sample %llu, "
+				       "%.60s..., has %zu bytes, and %d are "
+				       "the most: rename its file, or leave "
+				       "out --keys",
+				       (unsigned long long)i, key, len,
+				       TSI_KEY_MAX);
+		if (len > longest)
+			longest = len;
+	}
+	s->key_width = (uint32_t)(longest + 8) / 8 * 8;
+	return 0;
 }
 
 int tsi_service_open(const struct tsi_pipeline_opts *o,
@@ -89,12 +126,21 @@ int tsi_service_open(const struct tsi_pipeline_opts *o,
 	err = tsi_service_geometry(o, &s->geometry);
 	if (!err)
 		err = tsi_sampler_open(o, &s->sampler);
+	if (!err && o->keys)
+		err = find_key_width(s);
+	if (!err)
+		err = geometry_of(o, s->key_width, &s->geometry);
 	if (err) {
 		tsi_service_close(s);
 		return err;
 	}
 	*out = s;
 	return 0;
+}
+
+void tsi_service_sizes(const struct tsi_service *s, struct tsock_geometry *out)
+{
+	*out = s->geometry;
 }
 
 struct tsi_sampler *tsi_service_sampler(const struct tsi_service *s)
@@ -122,7 +168,7 @@ static int open_server(struct tsi_service *s)
 	}
 	for (uint32_t i = 0; i < n; i++)
 		classes[i] = tsi_index_class(x, i);
-	serve_opts(s->o, schema, &opts);
+	serve_opts(s->o, s->key_width, schema, &opts);
 	opts.classes = classes;
 	opts.nclasses = n;
 	opts.identity = identity;
@@ -144,6 +190,7 @@ int tsi_service_start(struct tsi_service *s)
 		.io = s->o->io,
 		.image_memory = s->o->image_memory,
 		.cache = s->o->image_cache,
+		.key_width = s->key_width,
 		.open_files = s->o->open_files,
 		.capacity = s->geometry.capacity,
 	};

@@ -15,19 +15,27 @@
 
 struct tsi_service;
 
+/* Bytes of a key, without the zero behind it. */
+#define TSI_KEY_MAX 1023
+
 /*
- * The sizes of the ring, which depend on the options alone and not on the data
- * set.  Opens nothing.  Fails as tsock_serve_geometry() does.
+ * The sizes of the ring as far as the options say them: with keys, as if the
+ * longest had TSI_KEY_MAX bytes.  Opens nothing.  Fails as
+ * tsock_serve_geometry() does.
  */
 int tsi_service_geometry(const struct tsi_pipeline_opts *o,
 			 struct tsock_geometry *out);
 
 /*
  * Index the data set and prepare its order.  Fails as tsi_sampler_open() and
- * tsi_service_geometry() do.  o must outlive the service.
+ * tsi_service_geometry() do, and with EARG where a key has more bytes than
+ * TSI_KEY_MAX.  o must outlive the service.
  */
 int tsi_service_open(const struct tsi_pipeline_opts *o,
 		     struct tsi_service **out);
+
+/* The sizes of the ring, with those of this data set's keys. */
+void tsi_service_sizes(const struct tsi_service *s, struct tsock_geometry *out);
 
 struct tsi_sampler *tsi_service_sampler(const struct tsi_service *s);
 

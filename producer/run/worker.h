@@ -25,8 +25,10 @@ struct tsi_slots {
 	uint8_t *image; /* size * size * 3 */
 	int64_t *label;
 	int64_t *index;
-	int32_t *box;  /* 5 */
-	float *weight; /* NULL: isn't wanted */
+	int32_t *box;     /* 5 */
+	float *weight;    /* NULL: isn't wanted */
+	char *key;        /* NULL: isn't wanted */
+	size_t key_width; /* of key; any sample's has less bytes */
 };
 
 struct tsi_made {

@@ -46,13 +46,14 @@ struct sample {
 	int64_t label, index;
 	int32_t box[5];
 	float weight;
+	char key[32]; /* if the options have keys; of short names */
 };
 
 /* Write a file as fopen()'s mode says. */
 static inline void write_file(const char *name, const char *mode,
 			      const void *data, size_t len)
 {
-	char path[128];
+	char path[1400];
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/%s", root, name);
@@ -136,6 +137,8 @@ static inline void into(void *arg, uint64_t seq, struct tsi_slots *out)
 	out->index = &sample->index;
 	out->box = sample->box;
 	out->weight = &sample->weight;
+	out->key = options.keys ? sample->key : NULL;
+	out->key_width = sizeof(sample->key);
 }
 
 /* Make samples 0 .. n-1, several ahead; how many were substituted. */

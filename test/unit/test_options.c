@@ -94,6 +94,7 @@ static void the_data_path_is_told_all_of_it(void **state)
 	assert_int_equal(p.resize, 48);
 	assert_int_equal(p.pillow, 12);
 	assert_false(p.fast);
+	assert_false(p.keys);
 	assert_int_equal(p.on_error, TSI_RAISE);
 	assert_int_equal(p.image_memory, 3 << 20);
 	assert_int_equal(p.index_memory, 2 << 20);
@@ -112,9 +113,10 @@ static void the_data_path_is_told_all_of_it(void **state)
 
 	o = good("--dataset=imagefolder --root=/d --ring=77 --join-window=33 "
 		 "--max-batch=11 --min-consumers=3 --epochs=4 "
-		 "--gpu-transport=staged --fast");
+		 "--gpu-transport=staged --fast --keys");
 	tsi_options_pipeline(&o, &p);
 	assert_true(p.fast);
+	assert_true(p.keys);
 	assert_int_equal(p.ring, 77);
 	assert_int_equal(p.join_window, 33);
 	assert_int_equal(p.max_batch, 11);

@@ -219,6 +219,39 @@ static void samples_have_their_weights(void **state)
 	tsi_sampler_close(s);
 }
 
+/* A file's path; a substitute comes with its own. */
+static void samples_have_their_keys(void **state)
+{
+	struct sample made[64];
+	unsigned substituted;
+	struct tsi_sampler *s;
+
+	(void)state;
+	put_five();
+	put("b/0.png", "no image", 8);
+	list("c/0.png\nb/0.png\na/1.png\n");
+	options.keys = true;
+	memset(made, 'x', sizeof(made));
+	s = open_sampler();
+	assert_int_equal(make(s, DEPTH, made, 3, &substituted), 0);
+	assert_int_equal(substituted, 1);
+	assert_string_equal(made[0].key, "c/0.png");
+	assert_string_equal(made[1].key, "a/1.png");
+	assert_string_equal(made[2].key, "a/1.png");
+	for (size_t i = 7; i < sizeof(made[0].key); i++)
+		assert_int_equal(made[0].key[i], 0);
+	tsi_sampler_close(s);
+}
+
+static void expect_key(const struct tsi_index *x, uint64_t i, const char *key)
+{
+	size_t len;
+	const char *is = tsi_index_key(x, i, &len);
+
+	assert_int_equal(len, strlen(key));
+	assert_memory_equal(is, key, len);
+}
+
 static char *identity_of(const char *text)
 {
 	struct tsi_sampler *s;
@@ -293,6 +326,8 @@ static void samples_of_tar_files_are_named_by_key_or_shard(void **state)
 	expect(x, 2, "x/0.png", 0);
 	assert_true(tsi_index_weight(x, 2) == 2);
 	expect_sample(x, 3, "s0.tar", 1, 1);
+	expect_key(x, 0, "x/1");
+	expect_key(x, 1, "x/2");
 	tsi_index_close(x);
 	refuse("x/0\nx/1.png\n", "line 2: several samples are called "
 				 "'x/1.png'; a name is written as "
@@ -312,6 +347,7 @@ int main(void)
 		TEST(bad_files_keep_their_reasons),
 		TEST(a_kept_scan_serves_any_selection),
 		TEST(samples_have_their_weights),
+		TEST(samples_have_their_keys),
 		TEST(the_identity_has_names_order_and_weights),
 		TEST(samples_of_tar_files_are_named_by_key_or_shard),
 	};

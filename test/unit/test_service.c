@@ -187,6 +187,79 @@ static void a_consumer_reads_what_a_worker_makes(void **state)
 	tsi_service_close(s);
 }
 
+/* With a weight before it, and without. */
+static void keys_are_the_last_field(void **state)
+{
+	static const char *const keys[] = { "a/0.png", "a/1.png", "b/0.png",
+					    "b/1.png", "c/0.png" };
+	char list[96];
+
+	(void)state;
+	options.keys = true;
+	snprintf(list, sizeof(list), "%s/list", root);
+	put("list", "a/0.png 2\na/1.png 2\nb/0.png 2\nb/1.png 2\nc/0.png 2",
+	    49);
+	for (unsigned k = 0; k < 2; k++) {
+		struct tsi_service *s;
+		struct tsock_opts o = TSOCK_OPTS_INIT;
+		struct tsock_field f;
+		const char *key;
+		tsock_batch *b;
+		tsock *t;
+
+		options.select = k ? list : NULL;
+		s = open_service();
+		assert_int_equal(tsi_service_start(s), 0);
+		o.batch_size = 5;
+		assert_int_equal(tsock_open("service", &o, &t), 0);
+		assert_non_null(strstr(tsock_identity(t), "\nkeys=1\n"));
+		assert_int_equal(tsock_get_field(t, 4 + k, &f), 0);
+		assert_string_equal(f.name, "key");
+		assert_int_equal(f.dtype, TSOCK_U8);
+		assert_int_equal(f.ndim, 1);
+		assert_int_equal(f.shape[0], 8);
+		assert_int_equal(tsock_begin(t), 0);
+		assert_int_equal(tsock_next(t, 20000, &b), 0);
+		assert_int_equal(tsock_batch_count(b), 5);
+		key = tsock_batch_data(b, 4 + k);
+		for (unsigned i = 0; i < 5; i++)
+			assert_string_equal(key + 8 * (size_t)i, keys[i]);
+		if (k)
+			assert_true(*(const float *)tsock_batch_data(b, 4) ==
+				    2);
+		tsock_batch_release(b);
+		tsock_close(t);
+		tsi_service_close(s);
+	}
+}
+
+/* Of folders in folders, so that each name is one that a disk takes. */
+static void a_key_that_is_too_long_is_refused(void **state)
+{
+	char name[1300] = "a";
+	struct tsi_service *s;
+
+	(void)state;
+	options.keys = true;
+	for (unsigned i = 0; i < 5; i++) {
+		char path[1400];
+		size_t at = strlen(name);
+
+		name[at] = '/';
+		memset(name + at + 1, '0' + (int)i, 240);
+		name[at + 241] = '\0';
+		snprintf(path, sizeof(path), "%s/%s", root, name);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	memcpy(name + strlen(name), "/0.png", 7);
+	put_image(name);
+	assert_int_equal(tsi_service_open(&options, &s), TSOCK_EARG);
+	assert_non_null(strstr(tsock_errmsg(), "has 1212 bytes, and 1023"));
+	options.keys = false;
+	s = open_service();
+	tsi_service_close(s);
+}
+
 static void a_name_is_served_once(void **state)
 {
 	struct tsi_service *s = open_service(), *second = open_service();
@@ -209,6 +282,8 @@ int main(void)
 		in_a_tree(the_identity_tells_streams_apart),
 		in_a_tree(another_file_is_another_identity),
 		in_a_tree(a_consumer_reads_what_a_worker_makes),
+		in_a_tree(keys_are_the_last_field),
+		in_a_tree(a_key_that_is_too_long_is_refused),
 		in_a_tree(a_name_is_served_once),
 	};
 

@@ -49,6 +49,7 @@ def test_another_stream_of_that_name_is_refused_with_what_differs(
         dict(order="sequential", segments=7),
         dict(preset="eval", resize=40, shard=(1, 2), pillow=14),
         dict(fast=True),
+        dict(keys=True),
     ]
     # A further preset: attach.py foresees its order and whether it resizes.
     + [

@@ -119,6 +119,8 @@ class Wanted:
             "resize": o.get("resize", "256") if evaluates else NONE,
             "pillow": "12" if pillow < 13 else "13",
             "fast": "1" if "fast" in o else NONE,
+            # A field more is in nobody's way.
+            "keys": "1" if "keys" in o else None,
         }
 
     def differences(self, runs: Mapping[str, str]) -> list[str]:

@@ -35,6 +35,7 @@ class ProducerOptions(TypedDict, total=False):
     root: Path
     split: Literal["train", "val"]
     select: Path
+    keys: bool
     seed: int
     order: Literal["philox", "torch", "sequential"]
     segments: int
