@@ -61,6 +61,49 @@ def test_weights_need_a_selection(serve):
         iter(tsock.DataLoader("toy", 16, fields=("weight",)))
 
 
+def test_keys_are_strings(serve, chosen, files, images):
+    """Of a batch, of a subset's, and in a dict; with a weight before them."""
+    serve("--select", str(chosen), "--keys", "--order", "sequential")
+    want = [str(f.relative_to(images)) for f in files[100:60:-1]]
+    fields = ("key", "index", "weight")
+    with tsock.DataLoader("toy", 16, fields=fields, **RAW) as loader:
+        found = []
+        for key, index, _ in loader:
+            assert [want[i] for i in index.tolist()] == key
+            found += key
+    assert found == want
+    more = dict(fields=fields, as_dict={"key": "__key__"}, **RAW)
+    odd = range(1, 40, 2)
+    with tsock.DataLoader("toy", 7, subset=odd, **more) as loader:
+        found = [key for batch in loader for key in batch["__key__"]]
+    assert found == [want[i] for i in odd]
+
+
+def test_keys_have_to_be_asked_for(serve, images):
+    serve()
+    with pytest.raises(ValueError, match="--keys gives it"):
+        tsock.DataLoader("toy", 16, fields=("image", "key"))
+    same = dict(dataset="imagefolder", root=images, size=32)
+    with pytest.raises(tsock.OtherStream, match="keys"):
+        tsock.DataLoader("toy", 16, keys=True, **same)
+
+
+def test_keys_beside_channels_last(serve, images):
+    """Whoever doesn't ask for keys reads the stream all the same."""
+    serve("--keys", "--order", "sequential")
+    fields = ("image", "key")
+    with tsock.DataLoader(
+        "toy", 16, fields=fields, memory_format="channels_last"
+    ) as loader:
+        image, key = next(iter(loader))
+    assert tuple(image.shape) == (16, 3, 32, 32)
+    assert key == sorted(
+        str(f.relative_to(images)) for f in images.glob("*/*.jpg")
+    )[:16]
+    same = dict(dataset="imagefolder", root=images, size=32)
+    tsock.DataLoader("toy", 16, order="sequential", **same).close()
+
+
 def test_the_sampler_knows_the_order(serve, chosen):
     serve("--select", str(chosen))
     loader = tsock.DataLoader("toy", 16, fields=("index",), **RAW)
@@ -112,16 +155,17 @@ def test_a_pack_has_its_sources_names(serve, chosen, images, tmp_path):
         check=True,
         capture_output=True,
     )
-    options = ("--select", str(chosen), "--order", "sequential")
+    options = ("--select", str(chosen), "--order", "sequential", "--keys")
     serve(*options)
     serve(*options, name="packed", root=packed)
     loaders = [
-        tsock.DataLoader(name, 16, fields=FIELDS, **RAW)
+        tsock.DataLoader(name, 16, fields=FIELDS + ("key",), **RAW)
         for name in ("toy", "packed")
     ]
     batches = 0
     for a, b in zip(*loaders):
         batches += 1
+        assert a.pop() == b.pop()
         for x, y in zip(a, b):
             assert x.numpy().tobytes() == y.numpy().tobytes()
     assert batches == 3

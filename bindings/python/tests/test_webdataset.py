@@ -66,6 +66,18 @@ def test_shards_give_the_folders_bytes(serve, shards, images):
     assert tars.dataset.classes == ["0", "1", "2"]
 
 
+def test_keys_are_those_of_webdataset(serve, shards):
+    serve("--keys", "--dataset", "webdataset", root=shards)
+    with tsock.DataLoader("toy", 48, fields=("key", "index"), **RAW) as loader:
+        seen = 0
+        for keys, index in loader:
+            seen += len(keys)
+            for key, i in zip(keys, index.tolist()):
+                folder, _, name = key.rpartition("/")
+                assert folder and name.endswith("%06d" % i)
+    assert seen == N
+
+
 def test_a_loader_finds_shards_by_a_pattern(shards, place):
     root = str(shards / "images-{000..001}.tar")
     loader = tsock.DataLoader(

@@ -12,6 +12,9 @@ from .launch import log_of
 
 _lib = _ffi.lib
 
+# What has to be asked for, and by which of the producer's options.
+_ASKED = {"weight": "--select gives it", "key": "--keys gives it"}
+
 
 def _call(code: int) -> None:
     if code:
@@ -54,6 +57,8 @@ class About:
         ]
         said = _lib.tsock_identity(handle)
         self.identity = identity.parse(os.fsdecode(said))
+        # Fields of text: each sample's is ended by a zero.
+        self.texts = ("key",) if "keys" in self.identity else ()
         # Of a producer that was restarted something in run is different.
         self.stream = info.epoch_len, info.nfields, said
         self.run = info.producer_pid, self.stream
@@ -66,8 +71,11 @@ class About:
         }
         for name in names:
             if name not in places:
+                how = ""
+                if name in _ASKED and "root" in self.identity:
+                    how = "; the producer's " + _ASKED[name]
                 raise ValueError(
-                    "field %r: stream %r has %s"
-                    % (name, self.name, ", ".join(places))
+                    "field %r: stream %r has %s%s"
+                    % (name, self.name, ", ".join(places), how)
                 )
         return [places[name] for name in names]

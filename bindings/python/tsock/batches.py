@@ -11,8 +11,22 @@ from typing import Any, Callable, Optional, Sequence
 
 from . import _ffi, errors, gpu
 from .about import is_image
+from .serving import consumer
 
 Fields = Sequence[tuple[int, _ffi.Field]]
+
+
+def _strings(data: bytes, width: int) -> list[str]:
+    """The texts of so many bytes each, in which zeros are behind them.
+
+    They are file names, so bytes that are no UTF-8 are kept as Python does.
+    """
+    return [
+        data[at : at + width]
+        .partition(b"\0")[0]
+        .decode("utf-8", "surrogateescape")
+        for at in range(0, len(data), width)
+    ]
 
 
 class Batches:
@@ -26,6 +40,7 @@ class Batches:
     keys        of the dict that a batch is; None: it is a list
     decode      what makes a loader's nest of tensors, of what tsock.serve()
                 serves; None for others
+    texts       names of fields that become lists of str
     """
 
     def __init__(
@@ -36,6 +51,7 @@ class Batches:
         channels_last: bool,
         keys: Optional[Sequence[str]],
         decode: Optional[Callable[[list[Any]], Any]],
+        texts: Sequence[str] = (),
     ) -> None:
         self.places = [i for i, _ in fields]
         self._importer = importer
@@ -45,6 +61,12 @@ class Batches:
             for k, (_, field) in enumerate(fields)
             if channels_last and not decode and is_image(field, dtype)
         ]
+        self._texts = [
+            (k, field.shape[0])
+            for k, (_, field) in enumerate(fields)
+            if field.name.decode() in texts
+        ]
+        self._bytes_of = consumer.bytes_of(importer)
         self._keys = keys
         self._decode = decode
         self._gpu: Any = None
@@ -72,6 +94,8 @@ class Batches:
         """A batch of its fields' tensors, as the user wants it."""
         for k in self._images:
             made[k] = made[k].permute(0, 3, 1, 2)
+        for k, width in self._texts:
+            made[k] = _strings(self._bytes_of(made[k]), width)
         if self._decode:
             made = self._decode(made)
         return dict(zip(self._keys, made)) if self._keys else made

@@ -56,7 +56,8 @@ class DataLoader:
                 of images, "channels_last": layout "chw" stored as torch's
                 channels_last
     normalize   "imagenet" (floats' default), None for [0, 1], (mean, std)
-    fields      what a batch holds: "image", "label", "index", "box", "weight";
+    fields      what a batch holds: "image", "label", "index", "box", with
+                select= "weight", with keys=True "key", which is a list of str;
                 by default image and label, or of a loader that tsock.serve()
                 serves all, nested as there
     subset      the indices of the data set that this job wants, a list, array,
@@ -268,6 +269,7 @@ class DataLoader:
             self._channels_last,
             self._keys,
             decode,
+            about.texts,
         )
         if self._cuda:
             self._batches.put_on(self._cuda, self.zero_copy)

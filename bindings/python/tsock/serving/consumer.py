@@ -77,6 +77,12 @@ def _views(importer: Any) -> Union[_Torch, _Numpy]:
     return _Numpy(importlib.import_module("numpy"))
 
 
+def bytes_of(importer: Any) -> Callable[[Any], bytes]:
+    """What gives the bytes of a contiguous tensor of bytes."""
+    data: Callable[[Any], bytes] = _views(importer).data
+    return data
+
+
 # ---- what the stream says ------------------------------------------------
 
 
