@@ -10,7 +10,8 @@
 #   run.sh fuzz         every fuzzer for FUZZ_SECONDS
 #
 # clang's analyser looks at ANALYZER_NODES states of a function: `make lint` at
-# as many as clang does by itself, `make check` at fewer, in a third of the time.
+# as many as clang does by itself, `make check` at fewer, in a third of that
+# time.
 #
 # Programs run $TEST_JOBS at a time (two more than there are CPUs, since most
 # wait for something now and then), as programs.bash describes,

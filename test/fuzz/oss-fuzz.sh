@@ -11,8 +11,8 @@
 #
 #     OUT=/tmp/fuzzers WORK=/tmp/fuzzing test/fuzz/oss-fuzz.sh
 #
-# OUT gets each fuzzer, its seeds as NAME_seed_corpus.zip, and in lib/ the shared
-# libraries that are loaded, since fuzzers run on machines without them.
+# OUT gets each fuzzer, its seeds as NAME_seed_corpus.zip, and in lib/ the
+# shared libraries that are loaded, since fuzzers run on machines without them.
 set -eu
 cd "$(dirname "$0")/../.."
 : "${OUT:?where the fuzzers go}" "${WORK:?where they are built}"

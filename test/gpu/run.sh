@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: MIT
 # run.sh - everything that needs a real GPU, unattended, in one table.
 #
-#   test/gpu/run.sh            build with CUDA (or take what is built), every part
+#   test/gpu/run.sh            build with CUDA (or take what is built), all parts
 #   test/gpu/run.sh PART...    some parts, by name; each ends within 8 minutes
 #   test/gpu/run.sh parts      their names, and what each is for
 #   test/gpu/run.sh build      only build: works without a GPU
 #   test/gpu/run.sh pack       build, and pack what another machine needs to run
-#                              the parts without a toolkit: build-cuda/gpu.tar.gz
+#                              the parts without a toolkit, into
+#                              build-cuda/gpu.tar.gz
 #
 # Where there is no nvcc the binaries in build-cuda are run as they are.
 # Exits with 0 if all passed, 77 (saying why) where there is no GPU, else 1.

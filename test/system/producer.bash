@@ -55,8 +55,8 @@ finished()
 	[ "$failed" = 0 ]
 }
 
-# await_listed NAME: until a producer of that name answers; what --list says then
-# is in $work/out.  One that is quiet serves from then on.
+# await_listed NAME: until a producer of that name answers; what --list says
+# then is in $work/out.  One that is quiet serves from then on.
 await_listed()
 {
 	local _

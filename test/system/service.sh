@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# service.sh - tsock-producer as a service: what it tells a service manager, what
-# --supervise does, and that readers go on with the next process.
+# service.sh - tsock-producer as a service: what it tells a service manager,
+# what --supervise does, and that readers go on with the next process.
 . "$(dirname "$0")/producer.bash"
 
 helper=$B/test
