@@ -408,8 +408,9 @@ note = mkdir -p $(@D) && echo '$(subst ','\'',$(strip $(1)))' | \
 $(sort $(B)/obj/flags $(O)/flags): FORCE
 	@$(call note,$(CC) $(OURS) $(SANFLAGS) $(CPPFLAGS) $(CFLAGS))
 
+# By the sources' names: a folder may be named in more than one way.
 $(B)/obj/files: FORCE
-	@$(call note,$(LIB_OBJ) $(PRODUCER) $(TESTLIB) $(LDFLAGS))
+	@$(call note,$(LIB) $(KERNELS) $(PRODUCER) $(TESTLIB) $(LDFLAGS))
 
 # What a program with the static library is linked to besides; for install.
 $(B)/obj/private: FORCE

@@ -48,11 +48,29 @@ finish_build()
 		reap
 	done
 	builder=
-	[ "$(cat "$scratch/built-$1")" != 0 ] || return 0
+	if [ "$(cat "$scratch/built-$1")" = 0 ]; then
+		[ -s "$scratch/linked" ] || linked >"$scratch/linked"
+		return 0
+	fi
 	grep -E 'error|Error|warning:|undefined reference' "$log" |
 		head -n 30 >"$log.short"
 	fail "build: $1" "$log.short"
 	return 1
+}
+
+# What tests run or load from build, and when that was linked.
+linked()
+{
+	stat -c '%n, %y' build/bin/* build/lib/* 2>/dev/null
+}
+
+# Programs of several suites are under way at once: what one of them links anew
+# is missing for a moment, and others that start it then fail.
+check_linked_once()
+{
+	[ -s "$scratch/linked" ] || return 0
+	linked | diff "$scratch/linked" - >"$logs/linked.log" || fail \
+		'a test has linked what other tests run' "$logs/linked.log"
 }
 
 # build_ahead SUITE: what it needs, if it can be used here.

@@ -232,6 +232,7 @@ run_scripts()
 report()
 {
 	finish_programs
+	check_linked_once
 	list_of skipped "${skips[@]}"
 	list_of failed "${failures[@]}"
 	say "$passed passed, $failed failed, $skipped skipped"

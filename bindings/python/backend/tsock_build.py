@@ -123,7 +123,10 @@ def _check_tools():
 
 
 def _make(build):
-    """Build the library and the producer; what was said goes to stdout."""
+    """Build the library and the producer; what was said goes to stdout.
+
+    build is make's B: a folder's name, from TOP on where it is not absolute.
+    """
     command = [
         "make",
         "--no-print-directory",
@@ -253,10 +256,10 @@ def build_wheel(
     out = os.path.abspath(wheel_directory)
     kept = (config_settings or {}).get("build-dir")
     with tempfile.TemporaryDirectory(prefix="tsock-build-") as temp:
-        build = os.path.join(TOP, kept) if kept else temp + "/build"
+        build = kept or temp + "/build"
         _make(build)
         os.mkdir(temp + "/stage")
-        _stage(temp + "/stage", build)
+        _stage(temp + "/stage", os.path.join(TOP, build))
         name = _setuptools("build_wheel", temp + "/stage", temp)
         return _repair(os.path.join(temp, name), out, temp + "/repair")
 
