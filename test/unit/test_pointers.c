@@ -11,17 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <glob.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "test/lib/public_functions.h"
 #include "tsock/tsock.h"
-
-#define HEADERS "include/tsock/*.h"
 
 /* A server, a consumer of it, and a batch. */
 static tsock_server *server;
@@ -495,17 +492,6 @@ static void null_pointers_never_crash(void **state)
 	tsock_serve_close(server);
 }
 
-/* The name before a '(' at the beginning of a declaration; its length. */
-static size_t declared(const char *line, const char **name)
-{
-	const char *end = strchr(line, '('), *p = end;
-
-	while (p && p > line && strchr(" *", p[-1]) == NULL)
-		p--;
-	*name = p;
-	return p && !strncmp(p, "tsock_", 6) ? (size_t)(end - p) : 0;
-}
-
 static bool has_case(const char *name, size_t len)
 {
 	for (size_t i = 0; i < CASES; i++)
@@ -515,46 +501,16 @@ static bool has_case(const char *name, size_t len)
 	return false;
 }
 
-/* How many functions a header declares: each must have a case. */
-static size_t functions_of(const char *header)
+static void must_have_a_case(const char *name, size_t len)
 {
-	FILE *f = fopen(header, "r");
-	bool due = false;
-	size_t found = 0;
-	char line[256];
-
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f)) {
-		const char *name;
-		size_t len;
-
-		/* One declared over two lines has its name on the second. */
-		due = due || !strncmp(line, "TSOCK_API", 9);
-		if (!due)
-			continue;
-		len = declared(line, &name);
-		if (!len)
-			continue;
-		due = false;
-		found++;
-		if (!has_case(name, len))
-			fail_msg("no case for %.*s", (int)len, name);
-	}
-	fclose(f);
-	return found;
+	if (!has_case(name, len))
+		fail_msg("no case for %.*s", (int)len, name);
 }
 
 static void every_function_of_the_header_has_a_case(void **state)
 {
-	size_t found = 0;
-	glob_t headers;
-
 	(void)state;
-	assert_int_equal(glob(HEADERS, 0, NULL, &headers), 0);
-	for (size_t i = 0; i < headers.gl_pathc; i++)
-		found += functions_of(headers.gl_pathv[i]);
-	globfree(&headers);
-	assert_int_equal(found, CASES);
+	assert_int_equal(public_functions(must_have_a_case), CASES);
 }
 
 int main(void)
