@@ -9,7 +9,7 @@
  * handshake.c, gate.c and production.c.  The program that is linked with this
  * model (test_protocol_random.c) stands for what these files call: ZeroMQ, the
  * descriptor socket, the rings, the kernel's knowledge of processes, the clock.
- * A consumer (protocol_consumer.c) does what lib/consumer does, step by step.
+ * A consumer (protocol_process.c, protocol_consumer.c) does what lib/consumer does, step by step.
  */
 #ifndef TEST_LIB_PROTOCOL_H
 #define TEST_LIB_PROTOCOL_H
@@ -173,6 +173,8 @@ extern struct machine machine;
 		} \
 	} while (0)
 
+/* ---- protocol.c ---- */
+
 /* A number below this one, by the machine's own dice. */
 uint64_t machine_random(uint64_t below);
 
@@ -184,22 +186,26 @@ bool machine_fetch(struct mail *m, struct letter *l);
 /* A call to the producer, by its number; NO_CALL: nobody listens. */
 uint32_t machine_call(struct consumer *q, const uint8_t *token);
 
+/* ---- the program ---- */
+
 /* Does the stream hold samples for readers that have still to return? */
 bool machine_is_held(void);
 
-/* ---- protocol_consumer.c ---- */
+/* ---- protocol_process.c ---- */
 
 /* A process begins, at random or as a rank of a new job; it ends. */
 void consumer_born(struct consumer *q);
 void consumer_die(struct consumer *q);
+
+/* Has it a process that has begun to read, or wants to? */
+bool consumer_is_busy(const struct consumer *q);
+
+/* ---- protocol_consumer.c ---- */
 
 /* The producer has died: what does its record have of this reader? */
 void consumer_loses_producer(struct consumer *q, bool recorded);
 
 /* One thing that it does. */
 void consumer_step(struct consumer *q);
-
-/* Has it a process that has begun to read, or wants to? */
-bool consumer_is_busy(const struct consumer *q);
 
 #endif

@@ -62,7 +62,7 @@ void check_samples(const struct source *src, const char *who, uint64_t seq,
 /* The state of a stream, or fail. */
 struct tsock_stats stats_of(const char *name);
 
-/* Wait until the stream has so many readers; fails after 10 s. */
+/* Wait until the stream has so many readers; fails after a minute. */
 void wait_readers(const char *name, uint32_t n);
 
 #endif
