@@ -138,6 +138,7 @@ static void *log_main(void *arg)
 	struct line l;
 
 	(void)arg;
+	tsi_thread_name("tsock-log");
 	pthread_mutex_lock(&q.lock);
 	while (q.users || q.count || q.dropped[0] || q.dropped[1]) {
 		if (q.count) {

@@ -6,6 +6,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "base/err.h"
@@ -22,6 +23,11 @@ int tsi_thread_start(pthread_t *t, void *(*fn)(void *), void *arg)
 	return rc ? tsi_err(TSOCK_ESYS, "can't start a thread: %s",
 			    strerror(rc))
 		  : 0;
+}
+
+void tsi_thread_name(const char *name)
+{
+	prctl(PR_SET_NAME, name, 0, 0, 0);
 }
 
 void tsi_thread_cond_init(pthread_cond_t *c)

@@ -11,6 +11,12 @@
 /* Start a thread with every signal blocked: no user's handler runs in it. */
 int tsi_thread_start(pthread_t *t, void *(*fn)(void *), void *arg);
 
+/*
+ * Name the calling thread, for `top -H`, ps and debuggers: at most 15 bytes, of
+ * which the kernel keeps a copy.
+ */
+void tsi_thread_name(const char *name);
+
 /* A condition variable for tsi_thread_wait(): its clock never steps. */
 void tsi_thread_cond_init(pthread_cond_t *c);
 

@@ -143,6 +143,7 @@ static void *control_main(void *arg)
 	struct tsock_server *s = arg;
 	bool asked, stop = false, failed = false;
 
+	tsi_thread_name("tsock-control");
 	while (!stop) {
 		asked = wait_for_work(s, &failed);
 		drain_eventfd(s->event);

@@ -52,8 +52,10 @@ static void *ask_gpu(void *arg)
 	struct inquiry *q = arg;
 	struct tsi_gpu_table *t = q->table;
 	struct tsi_gpu_entry *e = &t->entry[q->entry];
-	int err = inquire(q);
+	int err;
 
+	tsi_thread_name("tsock-gpu-look");
+	err = inquire(q);
 	tsi_sync_lock(t->sync);
 	e->phase = err ? TSI_GPU_UNUSABLE : TSI_GPU_KNOWN;
 	e->device = q->device;

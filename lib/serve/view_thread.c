@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "serve/view_broadcast.h"
 #include "serve/view_neighbour.h"
 #include "serve/view_table.h"
@@ -234,8 +235,10 @@ void *tsi_view_thread_main(void *arg)
 {
 	struct tsi_view *v = arg;
 	struct tsi_view_table *t = v->table;
-	int err = make(v);
+	int err;
 
+	tsi_thread_name("tsock-view");
+	err = make(v);
 	tsi_sync_lock(t->sync);
 	if (!err && v->phase == TSI_VIEW_MAKING &&
 	    t->view[v->source].phase != TSI_VIEW_READY) {

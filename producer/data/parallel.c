@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "base/err.h"
+#include "base/thread.h"
 
 #define MAX_THREADS 64
 
@@ -54,6 +55,12 @@ static void *work(void *arg)
 	return NULL;
 }
 
+static void *thread_main(void *arg)
+{
+	tsi_thread_name("tsock-parallel");
+	return work(arg);
+}
+
 int tsi_parallel(unsigned threads, uint64_t n, uint64_t chunk,
 		 int (*fn)(void *arg, uint64_t first, uint64_t last), void *arg)
 {
@@ -73,7 +80,7 @@ int tsi_parallel(unsigned threads, uint64_t n, uint64_t chunk,
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	/* With fewer threads than asked for the loop only takes longer. */
 	while (started + 1 < threads &&
-	       !pthread_create(&thread[started], NULL, work, &l))
+	       !pthread_create(&thread[started], NULL, thread_main, &l))
 		started++;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	work(&l);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/thread.h"
 
 #define THREADS 4
 #define CHUNK ((size_t)16 << 20) /* between two looks at stop */
@@ -75,6 +76,7 @@ static void *serve(void *arg)
 {
 	struct pread_backend *p = arg;
 
+	tsi_thread_name("tsock-read");
 	pthread_mutex_lock(&p->lock);
 	for (;;) {
 		unsigned i;

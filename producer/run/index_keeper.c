@@ -87,6 +87,7 @@ static void *keep(void *arg)
 	uint64_t seen = 0;
 	bool closing = false;
 
+	tsi_thread_name("tsock-index");
 	/* Of this thread alone, on Linux; how the index is kept is no hurry. */
 	setpriority(PRIO_PROCESS, 0, 19);
 	k->key = tsi_index_fingerprint(k->index);

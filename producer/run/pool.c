@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/thread.h"
 #include "image/budget.h"
 #include "io/files.h"
 #include "run/worker.h"
@@ -167,6 +168,7 @@ static void *work(void *arg)
 	bool ended = false;
 	int err = 0;
 
+	tsi_thread_name("tsock-worker");
 	for (;;) {
 		if (!ended && tsi_worker_busy(t->worker) == 0 &&
 		    is_over_limit(t) && !park(t))

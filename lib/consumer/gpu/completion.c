@@ -225,6 +225,7 @@ static void *completion_thread(void *arg)
 	unsigned us = LEAST_US;
 	bool detached;
 
+	tsi_thread_name("tsock-gpu-done");
 	pthread_mutex_lock(&p->lock);
 	for (;;) {
 		unsigned n;
