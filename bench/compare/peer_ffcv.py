@@ -73,13 +73,14 @@ def stream(options, raw):
     steps = [
         RandomResizedCropRGBImageDecoder((loop.SIZE, loop.SIZE)),
         RandomHorizontalFlip(),
-        ToTensor(),
-        ToTorchImage(),
     ]
+    # Before ToTensor: FFCV's grouping of compiled and other steps never ends
+    # where compiled ones stand on both sides of the others.
     if options.form == "f32":
         mean = 255 * numpy.array(loop.MEAN)
         std = 255 * numpy.array(loop.STD)
         steps.append(NormalizeImage(mean, std, numpy.float32))
+    steps += [ToTensor(), ToTorchImage()]
     loader = Loader(
         packed(options, raw),
         batch_size=options.batch,
