@@ -10,7 +10,8 @@ def spread(values):
     if len(values) < 2:
         return 0.0
     q = statistics.quantiles(values, n=4, method="inclusive")
-    return (q[2] - q[0]) / statistics.median(values)
+    median = statistics.median(values)
+    return (q[2] - q[0]) / median if median else 0.0
 
 
 def show(bench, case, values, unit, against=None, others=None, pairs=None):

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh - run one benchmark, or all:
-# run.sh decode|entropy|pixels|packed|fast|read|handoff|share|gpu|against|start|serve|batch|all
+# run.sh decode|entropy|pixels|packed|fast|read|handoff|share|gpu|against|cores|start|serve|batch|all
 # run.sh compare|jobs [PEER...], which all leaves out
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
@@ -115,7 +115,7 @@ bench()
 		fi
 		streams "$B/bench/gpu"
 		;;
-	against | start)
+	against | start | cores)
 		need "$B/bin/tsock-producer"
 		python=${PYTHON:-build/venv/bin/python}
 		if ! "$python" -c 'import torchvision' 2>/dev/null; then
@@ -157,7 +157,7 @@ bench()
 		;;
 	*)
 		echo "usage: bench/run.sh" \
-			"decode|entropy|pixels|packed|fast|read|handoff|share|gpu|against|start|serve|batch|all" \
+			"decode|entropy|pixels|packed|fast|read|handoff|share|gpu|against|cores|start|serve|batch|all" \
 			"or compare|jobs [PEER...]" >&2
 		return 2
 		;;
@@ -194,7 +194,7 @@ awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
 case ${1:-all} in
 all)
 	for name in decode entropy pixels packed fast read handoff share gpu \
-		against start serve batch; do
+		against cores start serve batch; do
 		one $name
 	done
 	;;
