@@ -97,7 +97,8 @@ struct tsock_info {
 	uint32_t nfields;      /* fields of a batch */
 	uint64_t epoch_len;    /* N, samples per epoch of the stream */
 	uint64_t dataset_len;  /* samples in the data set */
-	uint64_t epochs;       /* after which the stream ends; 0 is never */
+	uint64_t epochs;       /* after which the stream ends; 0 is never, or
+				* the producer may say so later */
 	uint32_t segments;     /* an epoch's segments */
 	uint32_t max_batch;    /* largest batch_size */
 	uint32_t capacity;     /* C, samples in a ring */
@@ -225,8 +226,11 @@ TSOCK_API int tsock_resume(tsock *t, uint64_t start, uint64_t samples,
  * stays as it is, and can be used again.  Batches in host memory that are held
  * when the producer is gone are in nobody's way: what it has published is taken
  * all the same, and then it is lost (ELOST), or the next one is gone on with.
- * Fails with EAGAIN, EEPOCH (tsock_begin() for the next epoch), EHELD, ELOST,
- * ESTREAM, EARG (no epoch begun).
+ * EENDED: the stream has ended before this epoch.  Its producer may decide
+ * while it serves where it ends (tsock_serve_end_after()), and an epoch of which
+ * it has made nothing by then is none.
+ * Fails with EAGAIN, EEPOCH (tsock_begin() for the next epoch), EENDED, EHELD,
+ * ELOST, ESTREAM, EARG (no epoch begun).
  */
 TSOCK_API int tsock_next(tsock *t, int timeout_ms, tsock_batch **out);
 

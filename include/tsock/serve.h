@@ -46,7 +46,8 @@ struct tsock_serve_opts {
 	const struct tsock_field *fields;
 	uint64_t epoch_len;   /* N, at least 1 */
 	uint64_t dataset_len; /* 0 means N */
-	uint64_t epochs;      /* after which the stream ends; 0 is never */
+	uint64_t epochs;      /* after which the stream ends, with those before
+			       * first_epoch; 0 is never */
 	const uint64_t *segment_bounds; /* segments + 1 of them, or NULL */
 	uint32_t segments;              /* 0 means 1 */
 	uint32_t ring;              /* samples; 0 means 2048; grows as needed */
@@ -68,11 +69,13 @@ struct tsock_serve_opts {
 	uint32_t shard;         /* consumers are told that the stream is ... */
 	uint32_t shards;        /* ... this part of so many; 0: all of it */
 	const char *identity;   /* for tsock_identity(), UTF-8; NULL is "" */
+	uint64_t first_epoch;   /* the first sample is first_epoch * N */
 };
 #define TSOCK_SERVE_OPTS_INIT \
 	{ \
 		sizeof(struct tsock_serve_opts), 0, NULL, 0, 0, 0, NULL, 0, 0, \
-			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0, NULL \
+			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, \
+			0 \
 	}
 
 /*
@@ -144,6 +147,17 @@ TSOCK_API int tsock_serve_stats(tsock_server *s, struct tsock_stats *out);
  * doesn't tell.
  */
 TSOCK_API int tsock_serve_connected(tsock_server *s);
+
+/*
+ * From now on the stream ends after that epoch, counted from 0, as if epochs
+ * had said so when it was opened: consumers hear TSOCK_EENDED, also those that
+ * opened the stream before, and claims return it when all is made.  It ends
+ * later where a sample of a later epoch was claimed, or a reader has begun one
+ * or was promised one; and never later than was said before.  Returns the epoch
+ * after which it ends; or EARG, EAGAIN (readers of the producer before are
+ * awaited: ask again).  Any thread.
+ */
+TSOCK_API int64_t tsock_serve_end_after(tsock_server *s, uint64_t epoch);
 
 /*
  * 1 when the stream is over: no reader needs a sample any more, no consumer has

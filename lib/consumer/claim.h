@@ -87,6 +87,12 @@ static inline bool tsi_claim_turned(const struct tsi_claim *c)
 bool tsi_claim_enter(struct tsi_claim *c, uint64_t need, unsigned *half,
 		     uint64_t *since);
 
+/* The first sample that the stream will never have; it may become less. */
+static inline uint64_t tsi_claim_end(const struct tsi_claim *c)
+{
+	return tsi_header_end(c->ring);
+}
+
 /* TSI_RING_OPEN, ... */
 static inline uint32_t tsi_claim_ring_state(const struct tsi_claim *c)
 {

@@ -65,7 +65,7 @@ static enum loss loss_by(const struct tsock *t, int err)
 	if (!tsi_claim_abandoned(tsi_reader_claim(t->reader)))
 		return is_detached(t) ? DETACHED : NOT_LOST;
 	if (is_detached(t) && tsi_claim_head(tsi_reader_claim(t->reader)) >=
-				      tsi_progress_last(&t->progress))
+				      tsi_reader_end(t->reader))
 		return OUTLIVED;
 	return t->stream.resumable && t->opts.rejoin_ms ? PRODUCER_LOST
 							: NOT_LOST;
@@ -76,6 +76,7 @@ static void lose_reader(struct tsock *t, enum loss loss)
 {
 	t->lost.detached |= is_detached(t);
 	t->lost.position = tsi_reader_pos(t->reader);
+	tsi_progress_set_last(&t->progress, tsi_reader_end(t->reader));
 	memcpy(t->lost.was, t->nonce, TSI_NONCE);
 	tsi_siblings_remove(&t->sibling);
 	if (loss == PRODUCER_LOST) {
@@ -128,12 +129,19 @@ static int err_ended(const struct tsock *t)
 		       (unsigned long long)t->stream.epochs);
 }
 
+/* Its producer may have decided where after the stream was opened. */
+static int end_stream(struct tsock *t)
+{
+	t->stream.epochs = tsi_reader_end(t->reader) / t->stream.epoch_len;
+	leave_reader(t);
+	return err_ended(t);
+}
+
 static int miss_the_rest(struct tsock *t)
 {
 	t->lost.position = tsi_reader_pos(t->reader);
-	tsi_join_missed(t, tsi_progress_last(&t->progress));
-	leave_reader(t);
-	return err_ended(t);
+	tsi_join_missed(t, tsi_reader_end(t->reader));
+	return end_stream(t);
 }
 
 /* On to the job's sample at block: other ranks' samples are skipped. */
@@ -161,10 +169,8 @@ static int end_epoch(struct tsock *t)
 	uint64_t end = tsi_progress_end(&t->progress);
 	struct tsi_reader *r = t->reader;
 
-	if (tsi_reader_end(r) < end) {
-		leave_reader(t);
-		return err_ended(t);
-	}
+	if (tsi_reader_end(r) < end)
+		return end_stream(t);
 	if (tsi_reader_pos(r) < end)
 		tsi_reader_skip(r, end);
 	if (t->leaves) {
@@ -185,10 +191,8 @@ static int go_on(struct tsock *t)
 	int err;
 
 	begin = tsi_progress_next_epoch(&t->progress, tsi_reader_pos(r));
-	if (tsi_reader_end(r) - begin < n || begin > UINT64_MAX / 2) {
-		leave_reader(t);
-		return err_ended(t);
-	}
+	if (begin > UINT64_MAX / 2 || tsi_reader_end(r) < begin + n)
+		return end_stream(t);
 	err = tsi_wait_trouble(&t->waiter, tsi_now_ms());
 	/* What was published before can still be read.  Pairs with the
 	 * producer's release. */
@@ -409,6 +413,8 @@ static int take_next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 		if (!n)
 			return end_epoch(t);
 		err = take_samples(t, n, &timeout_ms, out);
+		if (err == TSOCK_EENDED)
+			return end_stream(t);
 		loss = loss_by(t, err);
 		if (loss == NOT_LOST)
 			break;

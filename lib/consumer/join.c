@@ -334,9 +334,13 @@ void tsi_join_missed(struct tsock *t, uint64_t start)
 /* What a join that succeeded, or found the stream at its end, means for it. */
 static void learn_what_was_missed(struct tsock *t, int err, uint64_t start)
 {
+	uint64_t last = tsi_progress_last(&t->progress);
+
+	/* The end was decided since: the rest of the epoch at least. */
+	if (last == TSI_NEVER)
+		last = tsi_progress_end(&t->progress);
 	if (t->lost.detached && (!err || err == TSOCK_EENDED))
-		tsi_join_missed(t,
-				err ? tsi_progress_last(&t->progress) : start);
+		tsi_join_missed(t, err ? last : start);
 }
 
 /* Joins have a deadline of their own, since the next producer may have to

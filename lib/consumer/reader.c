@@ -197,7 +197,6 @@ static void take_parts(struct tsi_reader *r, const struct tsi_reader_parts *p)
 	r->capacity = p->ring->capacity;
 	r->join_window = p->ring->join_window;
 	r->epoch_len = p->ident.epoch_len;
-	r->end = p->ident.end;
 	r->nfields = p->ring->nfields;
 	for (unsigned i = 0; i < r->nfields; i++)
 		r->field[i] = *tsi_backend_field(

@@ -71,7 +71,7 @@ struct tsi_reader {
 	bool gone;               /* likewise: no batch holds anybody up */
 	struct tsi_fork_client forks;
 	/* From the header, when it was checked. */
-	uint64_t capacity, join_window, epoch_len, end;
+	uint64_t capacity, join_window, epoch_len;
 	unsigned nfields;
 	struct tsock_field field[TSOCK_MAX_FIELDS];
 
@@ -154,10 +154,11 @@ static inline uint64_t tsi_reader_epoch_len(const struct tsi_reader *r)
 	return r->epoch_len;
 }
 
-/* Of the stream: the first sample that will never be there. */
+/* Of the stream: the first sample that will never be there.  It may become
+ * less. */
 static inline uint64_t tsi_reader_end(const struct tsi_reader *r)
 {
-	return r->end;
+	return tsi_claim_end(&r->claim);
 }
 
 static inline uint64_t tsi_reader_capacity(const struct tsi_reader *r)

@@ -57,6 +57,10 @@ static int look_for_head(struct tsi_waiter *w, uint64_t need, int64_t now_ms)
 	/* It may have published before whatever happened to it. */
 	if (err && tsi_claim_head(tsi_reader_claim(w->reader)) >= need)
 		return 0;
+	/* Its producer may have decided meanwhile to end the stream sooner. */
+	if (err != TSOCK_ESTREAM && tsi_reader_end(w->reader) < need)
+		return tsi_err(TSOCK_EENDED, "the stream '%s' has ended",
+			       w->stream);
 	return err ? err : TSOCK_EAGAIN;
 }
 

@@ -23,7 +23,7 @@ struct tsi_waiter {
 	int64_t looked_ms; /* when the producer was last seen to live */
 };
 
-/* Wait until the head is need or more.  EAGAIN, ELOST, ESTREAM. */
+/* Wait until the head is need or more.  EAGAIN, ELOST, ESTREAM, EENDED. */
 int tsi_wait_head(struct tsi_waiter *w, uint64_t need, int timeout_ms);
 
 /* Why no more samples will come; 0 if they may. */

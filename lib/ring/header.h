@@ -86,6 +86,15 @@ static inline uint64_t tsi_header_held(const struct tsi_ring_shared *s)
 	return atomic_load(&s->held);
 }
 
+/*
+ * The first number that no sample will have; TSI_NEVER: the stream goes on.
+ * It may become less, and is never below the head.
+ */
+static inline uint64_t tsi_header_end(const struct tsi_ring_shared *s)
+{
+	return atomic_load(&s->end);
+}
+
 /* TSI_RING_OPEN, ... */
 static inline uint32_t tsi_header_state(const struct tsi_ring_shared *s)
 {

@@ -17,7 +17,7 @@
 #include "tsock/tsock.h"
 
 #define TSI_RING_MAGIC UINT64_C(0x676e72206b636f74) /* "tock rng" */
-#define TSI_RING_ABI 6
+#define TSI_RING_ABI 7
 #define TSI_MAX_ROWS 256
 #define TSI_CACHE_LINE 64
 #define TSI_RING_ERROR 4092                   /* bytes of error[] */
@@ -65,7 +65,10 @@ struct tsi_ring_shared {
 	uint64_t epoch_len;
 	uint64_t join_window;
 	uint64_t max_batch;
-	uint64_t end; /* first number that no sample will have; or TSI_NEVER */
+	/* First number that no sample will have; or TSI_NEVER.  Written again
+	 * when the stream is to end sooner: it never grows, and no sample at or
+	 * beyond it was made. */
+	_Atomic uint64_t end;
 	uint64_t granularity; /* of map_bytes: a page, or a GPU's; 0: any */
 	uint32_t nfields;
 	uint32_t nrows;

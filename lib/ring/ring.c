@@ -35,7 +35,7 @@ static void fill_header(struct tsi_ring *r, const struct tsi_geometry *g,
 	s->halves = g->two_halves ? 2 : 1;
 	s->join_window = g->join_window;
 	s->max_batch = g->max_batch;
-	s->end = id->end;
+	atomic_init(&s->end, id->end);
 	s->granularity = g->granularity;
 	s->nfields = g->nfields;
 	s->nrows = TSI_MAX_ROWS;
@@ -217,6 +217,11 @@ static void wake(struct tsi_row *row)
 	tsi_futex_wake(&row->wake);
 }
 
+void tsi_ring_set_end(struct tsi_ring *r, uint64_t end)
+{
+	atomic_store(&r->shared->end, end);
+}
+
 void tsi_ring_publish(struct tsi_ring *r, uint64_t head)
 {
 	/* Pairs with the reader's acquire of head: a reader that sees the
@@ -376,7 +381,7 @@ static void copy_header(const struct tsi_ring_shared *s, struct tsi_geometry *g,
 {
 	id->incarnation = s->incarnation;
 	id->epoch_len = s->epoch_len;
-	id->end = s->end;
+	id->end = atomic_load(&s->end);
 	g->capacity = s->capacity;
 	g->join_window = s->join_window;
 	g->max_batch = s->max_batch;

@@ -127,6 +127,12 @@ static inline uint64_t tsi_ring_bytes(const struct tsi_ring *r, unsigned f,
 /* Copy into the margins what samples first..first+count-1 have there. */
 void tsi_ring_mirror(struct tsi_ring *r, uint64_t first, unsigned count);
 
+/*
+ * The stream ends there, sooner than the ring has said so far.  No sample at or
+ * beyond it was published.
+ */
+void tsi_ring_set_end(struct tsi_ring *r, uint64_t end);
+
 /* Move the head, and wake the readers that sleep for it. */
 void tsi_ring_publish(struct tsi_ring *r, uint64_t head);
 

@@ -16,6 +16,8 @@ void tsi_gate_init(struct tsi_gate *g, struct tsi_sync *sync,
 void tsi_gate_add_ring(struct tsi_gate *g, unsigned view, struct tsi_ring *r)
 {
 	g->ring[view] = r;
+	/* Both may have changed while the ring was made. */
+	tsi_ring_set_end(r, tsi_membership_end(g->membership));
 	tsi_ring_set_held(r, tsi_membership_held_from(g->membership));
 	if (g->failed)
 		tsi_ring_finish(r, TSI_RING_FAILED, g->error);
@@ -88,6 +90,20 @@ void tsi_gate_changed(struct tsi_gate *g)
 		tsi_ring_finish(g->ring[0], TSI_RING_ENDED, NULL);
 	tsi_sync_wake_workers(g->sync);
 	tsi_sync_wake_stages(g->sync);
+}
+
+void tsi_gate_end_changed(struct tsi_gate *g)
+{
+	uint64_t end = tsi_membership_end(g->membership);
+
+	for (unsigned i = 0; i < TSI_VIEWS; i++) {
+		if (!g->ring[i])
+			continue;
+		tsi_ring_set_end(g->ring[i], end);
+		if (i && tsi_membership_complete(g->membership, i))
+			tsi_ring_finish(g->ring[i], TSI_RING_ENDED, NULL);
+	}
+	tsi_gate_changed(g);
 }
 
 void tsi_gate_state_held(struct tsi_gate *g)

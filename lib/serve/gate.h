@@ -47,6 +47,9 @@ void tsi_gate_turned(struct tsi_gate *g, unsigned view);
 /* The base ring holds all samples below head. */
 void tsi_gate_publish_base(struct tsi_gate *g, uint64_t head);
 
+/* The stream ends sooner: every ring says where. */
+void tsi_gate_end_changed(struct tsi_gate *g);
+
 /* A view's head, a limit or the membership changed: wake the writers. */
 void tsi_gate_changed(struct tsi_gate *g);
 

@@ -60,6 +60,9 @@ void tsi_membership_init(struct tsi_membership *m,
 	m->view[0].active = true;
 	m->view[0].capacity = c->capacity;
 	m->hold = TSI_NEVER;
+	m->first_end = c->end;
+	tsi_membership_begin_at(&m->view[0], c->first);
+	m->greatest = m->last = m->furthest = c->first;
 }
 
 void tsi_membership_hold(struct tsi_membership *m, uint64_t from)
@@ -180,7 +183,7 @@ static uint64_t tail_bound(const struct tsi_membership *m,
 			      m->jumping ? m->target : 0);
 	uint64_t ahead = AHEAD * m->c.epoch_len;
 
-	return min64(m->c.end, min64(from + ahead, TSI_LAST));
+	return min64(m->first_end, min64(from + ahead, TSI_LAST));
 }
 
 /* A sample that isn't made can't have been read, whatever a tail says. */
@@ -259,6 +262,47 @@ void tsi_membership_leave(struct tsi_membership *m, unsigned id)
 		m->rows--;
 	close_views(m, view);
 	skip_to_waiting(m);
+}
+
+/* ---- the end ---- */
+
+/* Where the epoch ends that the reader is in, or will begin with. */
+static uint64_t epoch_end_of(const struct tsi_membership *m,
+			     const struct tsi_member *r)
+{
+	uint64_t at = min64(r->tail, m->view[0].claimed);
+
+	return multiple64(r->start, m->c.epoch_len, max64(at, r->start + 1));
+}
+
+int tsi_membership_end_after(struct tsi_membership *m, uint64_t epoch)
+{
+	uint64_t least = max64(m->view[0].claimed, m->c.first + 1);
+	uint64_t n = m->c.epoch_len;
+
+	if (epoch >= TSI_LAST / n)
+		return tsi_err(TSOCK_EARG, "no stream comes to epoch %llu",
+			       (unsigned long long)epoch);
+	if (m->hold != TSI_NEVER)
+		return TSOCK_EAGAIN;
+	if (m->jumping)
+		least = max64(least, m->target + 1);
+	for (unsigned i = 0; i < m->rows; i++)
+		if (m->member[i].used)
+			least = max64(least, epoch_end_of(m, &m->member[i]));
+	least = multiple64(0, n, least);
+	m->c.end = min64(m->c.end, max64(least, (epoch + 1) * n));
+	return 0;
+}
+
+uint64_t tsi_membership_end(const struct tsi_membership *m)
+{
+	return m->c.end;
+}
+
+uint64_t tsi_membership_epochs(const struct tsi_membership *m)
+{
+	return m->c.end == TSI_NEVER ? 0 : m->c.end / m->c.epoch_len;
 }
 
 /* ---- filling ---- */

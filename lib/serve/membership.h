@@ -64,6 +64,7 @@ struct tsi_membership_config {
 	uint64_t epoch_len;   /* N */
 	uint64_t join_window; /* W */
 	uint64_t capacity;    /* of the base ring */
+	uint64_t first;       /* that it begins with: an epoch's first one */
 	uint64_t end;         /* TSI_NEVER: endless */
 	unsigned segments;
 	const uint64_t *bounds; /* segments + 1 offsets within an epoch */
@@ -72,6 +73,7 @@ struct tsi_membership_config {
 
 struct tsi_membership {
 	struct tsi_membership_config c;
+	uint64_t first_end; /* what c.end was: no reader knows of more */
 	struct tsi_view_state view[TSI_VIEWS];
 	struct tsi_member member[TSI_MAX_MEMBERS];
 	unsigned count;
@@ -113,6 +115,19 @@ struct tsi_joined {
 
 void tsi_membership_init(struct tsi_membership *m,
 			 const struct tsi_membership_config *c);
+
+/*
+ * The stream ends after that epoch, or after a later one, which a reader has
+ * begun or was promised, or of which a sample was handed out; never later than
+ * was said before.  EAGAIN: during a hold nobody knows where readers are.  EARG: no
+ * stream comes that far.
+ */
+int tsi_membership_end_after(struct tsi_membership *m, uint64_t epoch);
+
+/* The first sample that the stream will never have, and the number of the epoch
+ * that has it; TSI_NEVER and 0: it goes on. */
+uint64_t tsi_membership_end(const struct tsi_membership *m);
+uint64_t tsi_membership_epochs(const struct tsi_membership *m);
 
 /*
  * Before the first join of a view: the view is made of source, which exists.

@@ -17,6 +17,12 @@ static inline uint64_t max64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* The first multiple of n at or beyond s, counted from start on. */
+static inline uint64_t multiple64(uint64_t start, uint64_t n, uint64_t s)
+{
+	return start + (s - start + n - 1) / n * n;
+}
+
 /* ---- membership_start.c ---- */
 
 /* The first start of an epoch, or of a segment by join, at or beyond s. */

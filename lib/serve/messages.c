@@ -93,6 +93,11 @@ void tsi_messages_begin(struct tsi_messages *t, uint64_t incarnation)
 	t->stream.incarnation = incarnation;
 }
 
+void tsi_messages_set_epochs(struct tsi_messages *t, uint64_t epochs)
+{
+	t->stream.epochs = epochs;
+}
+
 /* ---- replies ---- */
 
 static void answer_error(struct tsi_msg *m, int code)

@@ -35,6 +35,9 @@ int tsi_messages_init(struct tsi_messages *t, const struct tsock_serve_opts *o,
 		      const struct tsi_geometry *g);
 void tsi_messages_fini(struct tsi_messages *t);
 
+/* The stream ends after so many epochs, counted from 0. */
+void tsi_messages_set_epochs(struct tsi_messages *t, uint64_t epochs);
+
 /* Before the first message: the stream's incarnation is known. */
 void tsi_messages_begin(struct tsi_messages *t, uint64_t incarnation);
 

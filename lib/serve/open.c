@@ -43,6 +43,11 @@ static int copy_bounds(struct tsock_server *s, const struct tsock_serve_opts *o)
 	return 0;
 }
 
+static uint64_t first_of(const struct tsock_serve_opts *o)
+{
+	return o->first_epoch * o->epoch_len;
+}
+
 /* The first number that no sample of the stream will have. */
 static uint64_t end_of(const struct tsock_serve_opts *o)
 {
@@ -57,6 +62,7 @@ static void init_members(struct tsock_server *s,
 		.epoch_len = o->epoch_len,
 		.join_window = g->join_window,
 		.capacity = g->capacity,
+		.first = first_of(o),
 		.end = end_of(o),
 		.segments = segments_of(o),
 		.bounds = s->bounds,

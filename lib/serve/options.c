@@ -40,9 +40,18 @@ static int check_opts(const struct tsock_serve_opts *o)
 			       "an epoch has 1 to 2^40 samples, "
 			       "not %llu",
 			       (unsigned long long)o->epoch_len);
-	if (o->epochs > (UINT64_C(1) << 62) / o->epoch_len)
+	if (o->epochs > TSI_LAST / o->epoch_len)
 		return tsi_err(TSOCK_EARG, "%llu epochs are too many",
 			       (unsigned long long)o->epochs);
+	if (o->first_epoch > TSI_LAST / 2 / o->epoch_len)
+		return tsi_err(TSOCK_EARG, "no stream comes to epoch %llu",
+			       (unsigned long long)o->first_epoch);
+	if (o->epochs && o->first_epoch >= o->epochs)
+		return tsi_err(TSOCK_EARG,
+			       "a stream that ends after %llu epochs can't "
+			       "begin with epoch %llu, counted from 0",
+			       (unsigned long long)o->epochs,
+			       (unsigned long long)o->first_epoch);
 	if (o->segments > o->epoch_len)
 		return tsi_err(TSOCK_EARG,
 			       "%u segments don't fit an epoch of %llu samples",

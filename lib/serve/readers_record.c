@@ -68,7 +68,8 @@ void tsi_readers_keep_record(struct tsi_readers *r, const char *folder,
 	}
 	if (!n)
 		return;
-	tsi_membership_hold(r->membership, 0);
+	tsi_membership_hold(r->membership,
+			    tsi_membership_head(r->membership, 0));
 	tsi_log(TSOCK_LOG_INFO,
 		"%u consumer%s read this stream when its producer ended: it "
 		"goes on where they are",

@@ -146,6 +146,22 @@ int tsock_serve_connected(tsock_server *s)
 
 /* ---- the end ---- */
 
+int64_t tsock_serve_end_after(tsock_server *s, uint64_t epoch)
+{
+	uint64_t epochs;
+	int err;
+
+	if (!s)
+		return tsi_err(TSOCK_EARG, "tsock_serve_end_after: s is NULL");
+	tsi_sync_lock(&s->sync);
+	err = tsi_membership_end_after(&s->membership, epoch);
+	epochs = tsi_membership_epochs(&s->membership);
+	tsi_messages_set_epochs(&s->messages, epochs);
+	tsi_gate_end_changed(&s->gate);
+	tsi_sync_unlock(&s->sync);
+	return err ? err : (int64_t)epochs - 1;
+}
+
 int tsock_serve_drained(tsock_server *s)
 {
 	bool over;

@@ -380,6 +380,12 @@ void tsi_ring_set_held(struct tsi_ring *r, uint64_t from)
 	(void)from;
 }
 
+void tsi_ring_set_end(struct tsi_ring *r, uint64_t end)
+{
+	(void)r;
+	(void)end;
+}
+
 unsigned tsi_ring_handles(const struct tsi_ring *r,
 			  uint8_t (*handle)[TSI_GPU_HANDLE])
 {

@@ -35,6 +35,141 @@ static void the_end_of_the_stream_has_its_code(void **state)
 	inproc_stop(&st);
 }
 
+/* Samples that this thread makes. */
+static void make_samples(tsock_server *s, unsigned n)
+{
+	uint64_t first;
+
+	assert_int_equal(tsock_serve_claim(s, n, 20000, &first), n);
+	tsock_serve_commit(s, first, n);
+}
+
+static void read_samples(tsock *t, uint64_t n)
+{
+	while (n) {
+		tsock_batch *b = inproc_next(t);
+
+		n -= tsock_batch_count(b);
+		tsock_batch_release(b);
+	}
+}
+
+static void the_end_may_be_decided_while_it_is_read(void **state)
+{
+	struct epoch_job j = { .n = 1000, .batch = 30 };
+	struct tsock_info info = { .size = sizeof(info) };
+	uint64_t at = 1000;
+	struct inproc st;
+	tsock *t, *u;
+
+	(void)state;
+	inproc_serve_n(&st, 1000);
+	t = inproc_join(30, 0);
+	u = inproc_join(7, 0);
+	assert_int_equal(tsock_begin(t), 0);
+	read_samples(t, 90);
+	assert_int_equal(tsock_serve_end_after(st.s, 1), 1);
+	assert_int_equal(tsock_serve_end_after(st.s, 2), 1);
+	read_samples(t, 910);
+	assert_int_equal(tsock_serve_drained(st.s), 0);
+	epoch_job_read(&j, t, &at);
+	assert_string_equal(j.failed, "");
+	assert_int_equal(at, 2000);
+	assert_int_equal(tsock_begin(t), TSOCK_EENDED);
+	assert_non_null(strstr(tsock_errmsg(), "after 2 epochs"));
+	assert_int_equal(tsock_serve_drained(st.s), 1);
+	/* It was opened before the end was decided, and begins after it. */
+	assert_int_equal(tsock_begin(u), TSOCK_EENDED);
+	tsock_close(t);
+	tsock_close(u);
+	t = inproc_join(30, 0);
+	assert_int_equal(tsock_get_info(t, &info), 0);
+	assert_int_equal(info.epochs, 2);
+	tsock_close(t);
+	inproc_stop(&st);
+}
+
+/* It has begun the epoch, of which no sample was handed out. */
+static void who_waits_for_an_epoch_that_is_no_more_is_told(void **state)
+{
+	struct tsock_serve_opts so = inproc_opts(100);
+	tsock_server *s;
+	tsock_batch *b;
+	tsock *t;
+
+	(void)state;
+	assert_int_equal(tsock_serve_open("unit", &so, &s), 0);
+	t = inproc_join(30, 0);
+	assert_int_equal(tsock_begin(t), 0);
+	make_samples(s, 100);
+	read_samples(t, 100);
+	assert_int_equal(tsock_next(t, 0, &b), TSOCK_EEPOCH);
+	assert_int_equal(tsock_begin(t), 0);
+	assert_int_equal(tsock_next(t, 0, &b), TSOCK_EAGAIN);
+	assert_int_equal(tsock_serve_end_after(s, 0), 0);
+	assert_int_equal(tsock_next(t, 20000, &b), TSOCK_EENDED);
+	assert_non_null(strstr(tsock_errmsg(), "after 1 epochs"));
+	assert_int_equal(tsock_serve_drained(s), 1);
+	assert_int_equal(tsock_begin(t), TSOCK_EENDED);
+	tsock_close(t);
+	tsock_serve_stop(s);
+	tsock_serve_close(s);
+}
+
+/* Threads that make samples are told, too. */
+static void whoever_claims_hears_of_the_end(void **state)
+{
+	struct tsock_serve_opts so = inproc_opts(100);
+	tsock_server *s;
+	uint64_t first;
+	tsock *t;
+
+	(void)state;
+	assert_int_equal(tsock_serve_open("unit", &so, &s), 0);
+	t = inproc_join(30, 0);
+	assert_int_equal(tsock_begin(t), 0);
+	make_samples(s, 50);
+	assert_int_equal(tsock_serve_end_after(s, 0), 0);
+	make_samples(s, 50);
+	assert_int_equal(tsock_serve_claim(s, 1, -1, &first), TSOCK_EENDED);
+	read_samples(t, 100);
+	assert_int_equal(tsock_begin(t), TSOCK_EENDED);
+	tsock_close(t);
+	tsock_serve_stop(s);
+	tsock_serve_close(s);
+}
+
+static void a_stream_begins_with_the_epoch_that_is_asked_for(void **state)
+{
+	struct epoch_job j = { .n = 700, .batch = 30 };
+	struct tsock_serve_opts so = inproc_opts(700);
+	uint64_t at = UINT64_MAX;
+	struct inproc st;
+	tsock *t;
+
+	(void)state;
+	so.first_epoch = 5;
+	so.epochs = 7;
+	inproc_serve(&st, &so);
+	t = inproc_join(30, 0);
+	epoch_job_read(&j, t, &at);
+	assert_string_equal(j.failed, "");
+	assert_int_equal(at, 6 * 700);
+	assert_int_equal(tsock_epoch(t), 5);
+	epoch_job_read(&j, t, &at);
+	assert_string_equal(j.failed, "");
+	assert_int_equal(at, 7 * 700);
+	assert_int_equal(tsock_begin(t), TSOCK_EENDED);
+	tsock_close(t);
+	inproc_stop(&st);
+	so.epochs = 5;
+	assert_int_equal(tsock_serve_open("unit", &so, &st.s), TSOCK_EARG);
+	assert_non_null(strstr(tsock_errmsg(), "epoch 5"));
+	so.epochs = 0;
+	so.first_epoch = UINT64_MAX;
+	assert_int_equal(tsock_serve_open("unit", &so, &st.s), TSOCK_EARG);
+}
+
 static void a_failed_stream_says_why(void **state)
 {
 	struct inproc st;
@@ -103,6 +238,12 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_end_of_the_stream_has_its_code),
+		cmocka_unit_test(the_end_may_be_decided_while_it_is_read),
+		cmocka_unit_test(
+			who_waits_for_an_epoch_that_is_no_more_is_told),
+		cmocka_unit_test(whoever_claims_hears_of_the_end),
+		cmocka_unit_test(
+			a_stream_begins_with_the_epoch_that_is_asked_for),
 		cmocka_unit_test(a_failed_stream_says_why),
 		cmocka_unit_test(a_long_reason_arrives_whole),
 		cmocka_unit_test(a_producer_that_has_closed_is_told_nothing),

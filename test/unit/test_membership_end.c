@@ -119,6 +119,158 @@ static void who_left_at_a_start_that_is_gone_gets_the_next_one(void **state)
 	assert_int_equal(join_view(1, 17).start, 17);
 }
 
+/* ---- an end that is decided while the stream is served ---- */
+
+static void the_end_is_behind_all_that_was_handed_out(void **state)
+{
+	struct tsi_joined a;
+
+	(void)state;
+	make(100, 50, 256, TSI_NEVER);
+	assert_int_equal(tsi_membership_epochs(&m), 0);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(fill(), 256);
+	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
+	assert_int_equal(tsi_membership_end(&m), 300);
+	assert_int_equal(tsi_membership_epochs(&m), 3);
+	/* Never later than was said. */
+	assert_int_equal(tsi_membership_end_after(&m, 7), 0);
+	assert_int_equal(tsi_membership_end(&m), 300);
+	tsi_membership_tail(&m, a.id, 200, 0);
+	assert_int_equal(fill(), 300);
+	assert_true(tsi_membership_all_claimed(&m));
+	assert_false(tsi_membership_ended(&m));
+	tsi_membership_tail(&m, a.id, 300, 0);
+	assert_true(tsi_membership_ended(&m));
+}
+
+static void a_stream_that_nobody_read_has_an_epoch_still(void **state)
+{
+	(void)state;
+	make(100, 50, 256, TSI_NEVER);
+	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
+	assert_int_equal(tsi_membership_end(&m), 100);
+	assert_false(tsi_membership_ended(&m));
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 0);
+}
+
+static void an_end_may_be_chosen_that_is_later_than_it_has_to_be(void **state)
+{
+	(void)state;
+	make(100, 50, 256, TSI_NEVER);
+	join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	assert_int_equal(tsi_membership_end_after(&m, 6), 0);
+	assert_int_equal(tsi_membership_end(&m), 700);
+	assert_int_equal(tsi_membership_end_after(&m, TSI_LAST), TSOCK_EARG);
+	assert_int_equal(tsi_membership_end(&m), 700);
+}
+
+static void a_reader_gets_the_epoch_that_it_was_promised(void **state)
+{
+	struct tsi_joined a, b;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_membership_tail(&m, a.id, 100, 0);
+	fill();
+	b = join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(b.start, 1000);
+	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
+	assert_int_equal(tsi_membership_end(&m), 2000);
+	/* The stream jumps to it, once the other one has left. */
+	tsi_membership_leave(&m, b.id);
+	tsi_membership_leave(&m, a.id);
+	b = join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(b.start, 1000);
+	assert_true(tsi_membership_jumping(&m));
+	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
+	assert_int_equal(tsi_membership_end(&m), 2000);
+	for (uint64_t at = 1100; at <= 2000; at += 100) {
+		fill();
+		assert_false(tsi_membership_ended(&m));
+		tsi_membership_tail(&m, b.id, at, 0);
+	}
+	assert_true(tsi_membership_ended(&m));
+}
+
+/* From a segment's start to the same one of the next epoch. */
+static void an_epoch_that_began_at_a_segment_is_whole(void **state)
+{
+	static const uint64_t bounds[] = { 0, 40, 100 };
+	struct tsi_join j = { .join = TSOCK_JOIN_SEGMENT, .leaves = true };
+	struct tsi_joined a, b;
+
+	(void)state;
+	make(100, 10, 64, TSI_NEVER);
+	m.c.segments = 2;
+	m.c.bounds = bounds;
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_membership_tail(&m, a.id, 38, 0);
+	fill();
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &b), 0);
+	assert_int_equal(b.start, 40);
+	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
+	assert_int_equal(tsi_membership_end(&m), 200);
+}
+
+/* It skips there, and hears only then that the stream ends. */
+static void a_tail_may_be_where_the_end_was_before(void **state)
+{
+	struct tsi_joined a;
+
+	(void)state;
+	make(100, 50, 256, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
+	assert_int_equal(tsi_membership_tail(&m, a.id, 350, 0), 0);
+	assert_true(tsi_membership_ended(&m));
+	/* One that is ahead keeps no stream from ending. */
+	make(100, 50, 256, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	assert_int_equal(tsi_membership_tail(&m, a.id, 350, 0), 0);
+	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
+	assert_int_equal(tsi_membership_end(&m), 300);
+}
+
+static void no_end_is_decided_while_readers_are_awaited(void **state)
+{
+	(void)state;
+	make(100, 50, 256, TSI_NEVER);
+	tsi_membership_hold(&m, 130);
+	assert_int_equal(tsi_membership_end_after(&m, 0), TSOCK_EAGAIN);
+	assert_int_equal(tsi_membership_end(&m), TSI_NEVER);
+	tsi_membership_give_up_hold(&m);
+	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
+	assert_int_equal(tsi_membership_end(&m), 200);
+}
+
+static void a_stream_may_begin_with_a_later_epoch(void **state)
+{
+	struct tsi_membership_config c;
+	struct tsi_joined a;
+
+	(void)state;
+	make(100, 50, 256, TSI_NEVER);
+	c = m.c;
+	c.first = 500;
+	tsi_membership_init(&m, &c);
+	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
+	assert_int_equal(tsi_membership_end(&m), 600);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(a.start, 500);
+	assert_int_equal(a.epoch_end, 600);
+	assert_false(tsi_membership_jumping(&m));
+	assert_int_equal(fill(), 600);
+	tsi_membership_tail(&m, a.id, 600, 0);
+	assert_true(tsi_membership_ended(&m));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +280,15 @@ int main(void)
 		cmocka_unit_test(a_tail_at_the_end_does_not_end_the_stream),
 		cmocka_unit_test(
 			who_left_at_a_start_that_is_gone_gets_the_next_one),
+		cmocka_unit_test(the_end_is_behind_all_that_was_handed_out),
+		cmocka_unit_test(a_stream_that_nobody_read_has_an_epoch_still),
+		cmocka_unit_test(
+			an_end_may_be_chosen_that_is_later_than_it_has_to_be),
+		cmocka_unit_test(a_reader_gets_the_epoch_that_it_was_promised),
+		cmocka_unit_test(an_epoch_that_began_at_a_segment_is_whole),
+		cmocka_unit_test(a_tail_may_be_where_the_end_was_before),
+		cmocka_unit_test(no_end_is_decided_while_readers_are_awaited),
+		cmocka_unit_test(a_stream_may_begin_with_a_later_epoch),
 	};
 
 	return cmocka_run_group_tests_name("membership_end", tests, NULL, NULL);

@@ -368,6 +368,12 @@ static void tsock_serve_connected_case(void)
 	assert_int_equal(tsock_serve_connected(server), 1);
 }
 
+static void tsock_serve_end_after_case(void)
+{
+	wrong(tsock_serve_end_after(NULL, 0));
+	wrong(tsock_serve_end_after(server, UINT64_MAX));
+}
+
 ONLY(tsock_serve_drained, wrong(tsock_serve_drained(NULL)))
 ONLY(tsock_serve_stop, tsock_serve_stop(NULL))
 ONLY(tsock_serve_close, tsock_serve_close(NULL))
@@ -444,6 +450,7 @@ static const struct {
 	CASE(tsock_serve_count),
 	CASE(tsock_serve_stats),
 	CASE(tsock_serve_connected),
+	CASE(tsock_serve_end_after),
 	CASE(tsock_serve_drained),
 	CASE(tsock_serve_stop),
 	/* the stream's end */

@@ -47,6 +47,7 @@ SCALARS = {
     "unsigned": ctypes.c_uint,
     "uint32_t": ctypes.c_uint32,
     "uint64_t": ctypes.c_uint64,
+    "int64_t": ctypes.c_int64,
     "size_t": ctypes.c_size_t,
     "const char *": ctypes.c_char_p,
     "void": None,

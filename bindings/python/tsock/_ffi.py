@@ -23,6 +23,7 @@ from ctypes import (
     c_float,
     c_int,
     c_int32,
+    c_int64,
     c_size_t,
     c_uint,
     c_uint8,
@@ -178,6 +179,7 @@ class ServeOpts(Sized):
         ("shard", c_uint32),
         ("shards", c_uint32),
         ("identity", c_char_p),
+        ("first_epoch", c_uint64),
     ]
 
 
@@ -331,6 +333,7 @@ TABLE = {
     "tsock_serve_count": (None, [_s, c_uint64, c_uint64]),
     "tsock_serve_stats": (c_int, [_s, POINTER(Stats)]),
     "tsock_serve_connected": (c_int, [_s]),
+    "tsock_serve_end_after": (c_int64, [_s, c_uint64]),
     "tsock_serve_drained": (c_int, [_s]),
     "tsock_serve_stop": (None, [_s]),
     "tsock_serve_close": (None, [_s]),
