@@ -45,7 +45,8 @@ static void leave_late(void *context, const struct tsi_claim *c)
 {
 	const struct leaving *f = context;
 
-	if (!tsi_claim_producer_gone(c))
+	/* A next producer would take it for one that doesn't return. */
+	if (!tsi_claim_abandoned(c))
 		tsi_request_leave_detached(&f->address, f->nonce);
 }
 

@@ -19,14 +19,18 @@
 static void leave_within(struct tsock *t, int timeout_ms)
 {
 	struct tsi_reader *r = t->reader;
+	bool recorded = t->stream.resumable;
 
 	/* Its producer can't be told any more; the next one will be. */
-	if (t->stream.resumable && tsi_claim_abandoned(tsi_reader_claim(r)))
+	if (recorded && tsi_claim_abandoned(tsi_reader_claim(r))) {
 		memcpy(t->lost.was, t->nonce, TSI_NONCE);
+		recorded = false;
+	}
 	tsi_siblings_remove(&t->sibling);
 	t->reader = NULL;
 	t->phase = TSI_PHASE_IDLE;
-	tsi_leave_reader(&t->left, r, &t->requests, t->nonce, timeout_ms);
+	tsi_leave_reader(&t->left, r, recorded ? &t->address : NULL,
+			 &t->requests, t->nonce, timeout_ms);
 }
 
 static void leave_reader(struct tsock *t)

@@ -39,9 +39,13 @@ void tsi_leave_drop_all(struct tsi_left *l)
 }
 
 void tsi_leave_reader(struct tsi_left *l, struct tsi_reader *r,
+		      const struct tsi_address *recorded,
 		      struct tsi_requester *q, const uint8_t *nonce,
 		      int timeout_ms)
 {
+	/* Before LEAVE, which the producer may not live to read. */
+	if (recorded)
+		tsi_record_file_leave(recorded, nonce);
 	if (tsi_reader_make_all_private(r))
 		tsi_log(TSOCK_LOG_WARN, "%s; the stream waits for held batches",
 			tsock_errmsg());
@@ -59,7 +63,7 @@ void tsi_leave_detached(struct tsi_left *l, struct tsi_reader *r,
 			struct tsi_requester *q, const uint8_t *nonce)
 {
 	*tsi_reader_gone(r) = true;
-	tsi_leave_reader(l, r, q, nonce, TSI_LEAVE_MS);
+	tsi_leave_reader(l, r, NULL, q, nonce, TSI_LEAVE_MS);
 }
 
 void tsi_leave_lost(struct tsi_left *l, struct tsi_reader *r)

@@ -22,14 +22,17 @@ struct tsi_left {
 /*
  * Stop being a reader, the one of that nonce: now, or when the last batch that
  * holds the claim is given back.  r belongs to l from now on.  The producer's
- * confirmation is waited for, at most timeout_ms (-1 waits).
+ * confirmation is waited for, at most timeout_ms (-1 waits).  Where readers are
+ * recorded, at an address that isn't NULL, a next producer doesn't wait for it,
+ * however much later its own one dies.
  */
 void tsi_leave_reader(struct tsi_left *l, struct tsi_reader *r,
+		      const struct tsi_address *recorded,
 		      struct tsi_requester *q, const uint8_t *nonce,
 		      int timeout_ms);
 
-/* The same, for one that was detached: its batches hold nobody up.  Waits for
- * TSI_LEAVE_MS. */
+/* The same, for one that was detached, and returns: its batches hold nobody up,
+ * and the record keeps it.  Waits for TSI_LEAVE_MS. */
 void tsi_leave_detached(struct tsi_left *l, struct tsi_reader *r,
 			struct tsi_requester *q, const uint8_t *nonce);
 

@@ -4,8 +4,8 @@
  * behind.
  *
  * What was written before a SIGKILL is in the page cache, and there for the
- * next process to read.  A row is written in one piece; a machine that loses
- * power loses the readers, too.
+ * next process to read.  What a row says of its reader is written in one piece;
+ * a machine that loses power loses the readers, too.
  */
 #include "serve/record.h"
 
@@ -67,10 +67,25 @@ static bool write_at(struct tsi_record *r, const void *p, size_t len,
 	return false;
 }
 
+static bool write_used(struct tsi_record *r, unsigned i, uint64_t at)
+{
+	return write_at(r, &r->due[i].used, sizeof(r->due[i].used),
+			at + offsetof(struct tsi_record_row, used));
+}
+
+/*
+ * All but the word that is the reader's to write: it may have left, and keep
+ * its claim for a while.  A row is in use only while it has a reader.
+ */
 static bool write_row(struct tsi_record *r, unsigned i)
 {
-	return write_at(r, &r->due[i], sizeof(r->due[i]),
-			sizeof(struct tsi_record_head) + i * sizeof(r->due[i]));
+	const struct tsi_record_row *row = &r->due[i];
+	uint64_t at = sizeof(struct tsi_record_head) + i * sizeof(*row);
+
+	return (row->used || write_used(r, i, at)) &&
+	       write_at(r, &row->reader, sizeof(row->reader),
+			at + offsetof(struct tsi_record_row, reader)) &&
+	       (!row->used || write_used(r, i, at));
 }
 
 /* The head last: it says that the rows are there. */

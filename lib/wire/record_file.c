@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record_file.c - a reader takes itself off the record that its producer left
- * behind.
+ * record_file.c - a reader takes itself off the record of its producer.
  */
 #include "wire/record_file.h"
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +15,8 @@
 
 #define ROW_AT(i) \
 	(sizeof(struct tsi_record_head) + (i) * sizeof(struct tsi_record_row))
+
+static const uint8_t nobody[TSI_NONCE];
 
 bool tsi_record_file_path(const char *folder, const char *name,
 			  char path[TSI_RECORD_PATH])
@@ -39,51 +41,57 @@ bool tsi_record_file_has_left(const struct tsi_record_row *row)
 	return row->left && row->left == mark_of(row);
 }
 
-static bool read_row(int fd, unsigned i, struct tsi_record_row *row)
-{
-	return tsi_fully_pread(fd, row, sizeof(*row), ROW_AT(i)) ==
-		       (ssize_t)sizeof(*row) &&
-	       row->used == 1;
-}
-
 static bool is_same(const uint8_t *a, const uint8_t *b)
 {
 	return !memcmp(a, b, TSI_NONCE);
 }
 
 /* By what name the claim of that nonce was asked for; zeros: by none. */
-static void find_was(int fd, const uint8_t *nonce, uint8_t *was)
+static const uint8_t *find_was(const struct tsi_record_row *row,
+			       const uint8_t *nonce)
 {
-	struct tsi_record_row row;
-
-	memset(was, 0, TSI_NONCE);
 	for (unsigned i = 0; i < TSI_RECORD_ROWS; i++)
-		if (read_row(fd, i, &row) && is_same(row.reader.nonce, nonce))
-			memcpy(was, row.reader.was, TSI_NONCE);
+		if (row[i].used == 1 && is_same(row[i].reader.nonce, nonce))
+			return row[i].reader.was;
+	return nobody;
 }
 
-/* Claims that were asked for by the same name were never heard of. */
+/* The reader's own claim, one that was asked for as by it, or, where it was
+ * asked for as by another: that one, and those that were, too.  Of the last
+ * ones it never heard. */
+static bool is_leavers(const struct tsi_reader_row *r, const uint8_t *nonce,
+		       const uint8_t *was)
+{
+	return is_same(r->nonce, nonce) || is_same(r->was, nonce) ||
+	       (!is_same(was, nobody) &&
+		(is_same(r->nonce, was) || is_same(r->was, was)));
+}
+
+static bool write_left(int fd, const struct tsi_record_row *row, unsigned i)
+{
+	uint32_t mark = mark_of(row);
+
+	return tsi_fully_pwrite(fd, &mark, sizeof(mark),
+				ROW_AT(i) +
+					offsetof(struct tsi_record_row, left));
+}
+
 static bool leave_rows(int fd, const uint8_t *nonce)
 {
-	static const uint8_t nobody[TSI_NONCE];
-	struct tsi_record_row row;
-	uint8_t was[TSI_NONCE];
+	size_t len = TSI_RECORD_ROWS * sizeof(struct tsi_record_row);
+	struct tsi_record_row *row = malloc(len);
+	const uint8_t *was;
 	bool any = false;
 
-	find_was(fd, nonce, was);
-	for (unsigned i = 0; i < TSI_RECORD_ROWS; i++) {
-		uint32_t mark;
-
-		if (!read_row(fd, i, &row) ||
-		    (!is_same(row.reader.nonce, nonce) &&
-		     !is_same(row.reader.was, nonce) &&
-		     (is_same(was, nobody) || !is_same(row.reader.was, was))))
-			continue;
-		mark = mark_of(&row);
-		any |= tsi_fully_pwrite(
-			fd, &mark, sizeof(mark),
-			ROW_AT(i) + offsetof(struct tsi_record_row, left));
+	if (!row || tsi_fully_pread(fd, row, len, ROW_AT(0)) != (ssize_t)len) {
+		free(row);
+		return false;
 	}
+	was = find_was(row, nonce);
+	for (unsigned i = 0; i < TSI_RECORD_ROWS; i++)
+		if (row[i].used == 1 && is_leavers(&row[i].reader, nonce, was))
+			any |= write_left(fd, &row[i], i);
+	free(row);
 	return any;
 }
 

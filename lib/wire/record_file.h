@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * record_file.h - the layout of NAME.readers (serve/record.h), the file beside
- * the sockets that says who reads the stream, and how a reader whose producer
- * is gone takes itself off it.
+ * the sockets that says who reads the stream, and how a reader that leaves takes
+ * itself off it.
  *
- * The producer writes whole rows.  A reader writes one word alone, which names
- * the reader that the row is of: in a row that was given to another reader
- * meanwhile that word says nothing.
+ * A reader writes one word of its row, and the producer writes all others.  That
+ * word names the reader that the row is of: in a row that was given to another
+ * reader meanwhile it says nothing.
  */
 #ifndef TSI_WIRE_RECORD_FILE_H
 #define TSI_WIRE_RECORD_FILE_H
@@ -46,7 +46,8 @@ struct tsi_reader_row {
 
 struct tsi_record_row {
 	uint32_t used; /* 0 or 1 */
-	uint32_t left; /* the reader writes the first bytes of the nonce */
+	uint32_t left; /* the reader writes the first bytes of the nonce; no
+			* producer writes it once the file is there */
 	struct tsi_reader_row reader;
 };
 
@@ -61,9 +62,11 @@ bool tsi_record_file_path(const char *folder, const char *name,
 bool tsi_record_file_has_left(const struct tsi_record_row *row);
 
 /*
- * By a reader whose producer is gone: nobody is to wait for the claim of that
- * nonce, nor for one that was asked for as by it.  True: the record had some.
- * A producer that has begun meanwhile may have read the file before.
+ * By a reader that leaves: a producer that comes after the one it reads, or
+ * read, is to wait neither for the claim of that nonce nor for one that was
+ * asked for as by it.  True: the record had some.  The producer that made the
+ * claim doesn't look, and one that has begun meanwhile may have read the file
+ * before.
  */
 bool tsi_record_file_leave(const struct tsi_address *a, const uint8_t *nonce);
 

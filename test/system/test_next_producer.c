@@ -297,32 +297,86 @@ static void batches_of_the_dead_one_are_kept_as_long_as_wanted(void **state)
 	kill_and_reap(producer);
 }
 
-/* It was behind, and its process lives: nobody waits for it all the same. */
-static void one_that_closes_meanwhile_holds_nobody_up(void **state)
+/*
+ * A reader that is behind parts, and its process lives; all the same nobody
+ * waits for it.  part() ends the producer; a batch that it returns is given
+ * back when that is seen.
+ */
+static void nobody_waits_after(const char *name,
+			       tsock_batch *(*part)(tsock *behind,
+						    pid_t producer))
 {
-	struct source src = restart_source("fewer");
+	struct source src = restart_source(name);
 	struct reader me = { .src = &src, .batch = 16 };
 	struct next_producer another = prepare_next(src);
 	pid_t producer = start_producer(&src);
 	tsock *t = begin_with(&src, 60000), *behind = begin_with(&src, 60000);
+	tsock_batch *b, *held;
 	uint64_t next = 0;
-	tsock_batch *b;
 
-	(void)state;
 	for (; next < src.ring; next += 16) {
 		assert_int_equal(tsock_next(t, 60000, &b), 0);
 		tsock_batch_release(b);
 	}
-	kill_and_reap(producer);
-	tsock_close(behind);
+	held = part(behind, producer);
 	producer = begin_next(&another);
 	/* Less than the time of grace, after which anybody goes on. */
 	assert_int_equal(tsock_next(t, 50000, &b), 0);
 	assert_int_equal(tsock_batch_seq(b), next);
 	check_batch(&me, b, 0);
 	tsock_batch_release(b);
+	if (held)
+		check_batch(&me, held, 0);
+	tsock_batch_release(held);
 	tsock_close(t);
 	kill_and_reap(producer);
+}
+
+static tsock_batch *close_meanwhile(tsock *behind, pid_t producer)
+{
+	kill_and_reap(producer);
+	tsock_close(behind);
+	return NULL;
+}
+
+static void one_that_closes_meanwhile_holds_nobody_up(void **state)
+{
+	(void)state;
+	nobody_waits_after("fewer", close_meanwhile);
+}
+
+/* LEAVE is sent, and never read. */
+static tsock_batch *leave_at_the_end(tsock *behind, pid_t producer)
+{
+	assert_int_equal(kill(producer, SIGSTOP), 0);
+	assert_int_equal(waitpid(producer, NULL, WUNTRACED), producer);
+	assert_int_equal(tsock_leave_timed(behind, 0), TSOCK_EAGAIN);
+	kill_and_reap(producer);
+	tsock_close(behind);
+	return NULL;
+}
+
+static void one_that_leaves_as_its_producer_dies_holds_nobody_up(void **state)
+{
+	(void)state;
+	nobody_waits_after("leaving", leave_at_the_end);
+}
+
+/* LEAVE would be sent when the batch is given back. */
+static tsock_batch *close_with_a_batch(tsock *behind, pid_t producer)
+{
+	tsock_batch *b;
+
+	assert_int_equal(tsock_next(behind, 60000, &b), 0);
+	tsock_close(behind);
+	kill_and_reap(producer);
+	return b;
+}
+
+static void one_that_closes_with_a_batch_in_hand_holds_nobody_up(void **state)
+{
+	(void)state;
+	nobody_waits_after("holding", close_with_a_batch);
 }
 
 static void nothing_is_left_when_nobody_reads(void **state)
@@ -360,6 +414,10 @@ int main(void)
 		cmocka_unit_test(
 			batches_of_the_dead_one_are_kept_as_long_as_wanted),
 		cmocka_unit_test(one_that_closes_meanwhile_holds_nobody_up),
+		cmocka_unit_test(
+			one_that_leaves_as_its_producer_dies_holds_nobody_up),
+		cmocka_unit_test(
+			one_that_closes_with_a_batch_in_hand_holds_nobody_up),
 		cmocka_unit_test(nothing_is_left_when_nobody_reads),
 	};
 

@@ -241,18 +241,25 @@ static void it_has_one_size_however_many_read(void **state)
 	tsi_record_close(&r, false);
 }
 
+static struct tsi_address address_of_record(void)
+{
+	struct tsi_address a;
+	char name[sizeof(folder) + 2];
+
+	snprintf(name, sizeof(name), "%s/s", folder);
+	assert_int_equal(tsi_address_choose(name, &a), 0);
+	return a;
+}
+
 /* The claim that it knows, and those that were asked for by that one. */
 static void who_takes_itself_off_takes_nobody_else(void **state)
 {
 	struct tsi_reader_row own = row_of(1, 10), untold = row_of(2, 20),
 			      other = row_of(3, 30);
-	struct tsi_address a;
-	char name[sizeof(folder) + 2];
+	struct tsi_address a = address_of_record();
 	uint64_t marks;
 
 	(void)state;
-	snprintf(name, sizeof(name), "%s/s", folder);
-	assert_int_equal(tsi_address_choose(name, &a), 0);
 	assert_false(tsi_record_file_leave(&a, own.nonce));
 	assert_int_equal(recorded(5, &marks), 0);
 	memset(untold.was, 1, sizeof(untold.was));
@@ -265,19 +272,64 @@ static void who_takes_itself_off_takes_nobody_else(void **state)
 	assert_int_equal(marks, 30);
 	die();
 	assert_false(tsi_record_file_leave(&a, own.nonce));
-	/* A row that was given to another reader isn't that reader's word. */
-	tsi_record_drop(&r, other.nonce);
-	r.row[0].left = 0x03030303;
-	own.mark = 40;
-	r.row[0].used = 1;
-	r.row[0].reader = own;
-	r.changed[0] = r.any = true;
-	assert_true(tsi_record_collect(&r));
-	r.fd = open(r.path, O_RDWR | O_CLOEXEC);
-	tsi_record_write(&r);
-	close(r.fd);
+	assert_int_equal(recorded(5, &marks), 1);
+	tsi_record_close(&r, false);
+}
+
+/* As it returned with the claim of before, so it leaves with that. */
+static void who_takes_itself_off_takes_the_claim_of_before_with_it(void **state)
+{
+	struct tsi_reader_row before = row_of(1, 10), untold = row_of(2, 20),
+			      own = row_of(3, 30), other = row_of(4, 40);
+	struct tsi_address a = address_of_record();
+	uint64_t marks;
+
+	(void)state;
+	assert_int_equal(recorded(5, &marks), 0);
+	memset(untold.was, 1, sizeof(untold.was));
+	memset(own.was, 1, sizeof(own.was));
+	tsi_record_put(&r, &before);
+	tsi_record_put(&r, &untold);
+	tsi_record_put(&r, &own);
+	tsi_record_put(&r, &other);
+	die();
+	assert_true(tsi_record_file_leave(&a, own.nonce));
 	assert_int_equal(recorded(5, &marks), 1);
 	assert_int_equal(marks, 40);
+	tsi_record_close(&r, false);
+}
+
+/* The word is the reader's: its producer doesn't write over it. */
+static void who_has_left_stays_off_as_its_producer_goes_on(void **state)
+{
+	struct tsi_reader_row left = row_of(1, 10), stays = row_of(2, 20),
+			      next = row_of(3, 30);
+	struct tsi_address a = address_of_record();
+	uint64_t marks;
+
+	(void)state;
+	assert_int_equal(recorded(5, &marks), 0);
+	tsi_record_put(&r, &left);
+	tsi_record_put(&r, &stays);
+	assert_true(tsi_record_collect(&r));
+	tsi_record_write(&r);
+	assert_true(tsi_record_file_leave(&a, left.nonce));
+	/* Its batches come back one by one. */
+	tsi_record_mark(&r, left.nonce, 15, false);
+	tsi_record_mark(&r, stays.nonce, 25, false);
+	die();
+	assert_int_equal(recorded(5, &marks), 1);
+	assert_int_equal(marks, 25);
+	/* Nor is it the word of one that has the row after it. */
+	assert_true(tsi_record_file_leave(&a, stays.nonce));
+	tsi_record_put(&r, &left);
+	tsi_record_drop(&r, stays.nonce);
+	tsi_record_put(&r, &next);
+	assert_int_equal(memcmp(r.row[1].reader.nonce, next.nonce, TSI_NONCE),
+			 0);
+	die();
+	assert_int_equal(recorded(5, &marks), 2);
+	assert_int_equal(marks, 10 + 30);
 	tsi_record_close(&r, false);
 }
 
@@ -346,92 +398,6 @@ static void sockets_that_are_slowly_made_again_hold_up_no_worker(void **state)
 	sem_destroy(&may_go);
 }
 
-/* How many rows a record's file has; each is written in one piece. */
-static unsigned rows_in_file(const char *path)
-{
-	static struct tsi_record_row row[TSI_RECORD_ROWS];
-	unsigned n = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(pread(fd, row, sizeof(row), 64), sizeof(row));
-	close(fd);
-	for (unsigned i = 0; i < TSI_RECORD_ROWS; i++)
-		n += row[i].used;
-	return n;
-}
-
-/* The next producer would wait for a reader that left. */
-static void who_leaves_is_not_in_the_record_any_more(void **state)
-{
-	struct tsock_serve_opts o = inproc_opts(200);
-	struct inproc st;
-	char path[TSI_RECORD_PATH];
-	unsigned looks = 0;
-	tsock *t;
-
-	(void)state;
-	o.resumable = 1;
-	o.identity = "made=up";
-	snprintf(path, sizeof(path), "%s/unit.readers", getenv("TSOCK_DIR"));
-	/* Nobody else is in it. */
-	unlink(path);
-	inproc_serve(&st, &o);
-	t = inproc_join(8, 0);
-	assert_int_equal(tsock_begin(t), 0);
-	assert_true(rows_in_file(path) > 0);
-	tsock_leave(t);
-	/* What has changed is written by the server's thread. */
-	while (rows_in_file(path) > 0) {
-		assert_true(looks++ < PATIENCE_S * 500);
-		usleep(1000);
-	}
-	tsock_close(t);
-	inproc_stop(&st);
-}
-
-/* How a producer ends that another one follows: its readers stay recorded. */
-static void end_with_readers(tsock_server *s, const char *path, unsigned n)
-{
-	tsock_serve_close(s);
-	assert_int_equal(rows_in_file(path), n);
-}
-
-/* They live, and so nobody could tell by their process that they don't come. */
-static void who_leaves_without_a_producer_is_not_waited_for(void **state)
-{
-	struct tsock_serve_opts o = inproc_opts(200);
-	char path[TSI_RECORD_PATH];
-	tsock *before, *after, *stays;
-	tsock_server *s;
-
-	(void)state;
-	o.resumable = 1;
-	o.identity = "made=up";
-	snprintf(path, sizeof(path), "%s/unit.readers", getenv("TSOCK_DIR"));
-	assert_int_equal(tsock_serve_open("unit", &o, &s), 0);
-	before = inproc_join(8, 0);
-	after = inproc_join(8, 0);
-	stays = inproc_join(8, 0);
-	assert_int_equal(tsock_begin(before), 0);
-	assert_int_equal(tsock_begin(after), 0);
-	assert_int_equal(tsock_begin(stays), 0);
-	end_with_readers(s, path, 3);
-	tsock_close(before);
-	assert_int_equal(tsock_serve_open("unit", &o, &s), 0);
-	/* The next producer has read the file, and asks it no more. */
-	assert_int_equal(rows_in_file(path), 2);
-	tsock_close(after);
-	assert_int_equal(rows_in_file(path), 1);
-	/* The record is that of a producer that follows, too. */
-	end_with_readers(s, path, 1);
-	tsock_leave(stays);
-	assert_int_equal(tsock_serve_open("unit", &o, &s), 0);
-	assert_int_equal(rows_in_file(path), 0);
-	tsock_close(stays);
-	tsock_serve_close(s);
-}
-
 /* As if a bit of the file were wrong: no stream comes to such a sample. */
 static void a_mark_that_cannot_be_takes_the_stream_nowhere(void **state)
 {
@@ -474,10 +440,11 @@ int main(void)
 		cmocka_unit_test(a_slow_record_holds_up_no_worker),
 		cmocka_unit_test(
 			sockets_that_are_slowly_made_again_hold_up_no_worker),
-		cmocka_unit_test(who_leaves_is_not_in_the_record_any_more),
-		cmocka_unit_test(
-			who_leaves_without_a_producer_is_not_waited_for),
 		cmocka_unit_test(who_takes_itself_off_takes_nobody_else),
+		cmocka_unit_test(
+			who_takes_itself_off_takes_the_claim_of_before_with_it),
+		cmocka_unit_test(
+			who_has_left_stays_off_as_its_producer_goes_on),
 		cmocka_unit_test(
 			a_mark_that_cannot_be_takes_the_stream_nowhere),
 	};
