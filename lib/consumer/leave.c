@@ -100,6 +100,11 @@ static int check_one(struct tsi_reader *r, uint64_t need)
 
 	if (*tsi_reader_gone(r) || tsi_reader_lets_pass(r, need))
 		return 0;
+	/* Nobody writes into that ring any more. */
+	if (tsi_claim_abandoned(tsi_reader_claim(r))) {
+		*tsi_reader_gone(r) = true;
+		return 0;
+	}
 	b = tsi_reader_blocker(r, need);
 	if (!b || tsi_reader_batch_pending(b) ||
 	    tsi_reader_released_elsewhere(r))

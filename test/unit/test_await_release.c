@@ -164,6 +164,42 @@ static void the_next_producer_is_gone_on_with_whatever_is_held(void **state)
 	served_stop(&v);
 }
 
+/* The handle is used again, and that ring is nobody's. */
+static void batches_of_a_claim_that_was_left_stop_no_next_producer(void **state)
+{
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	struct hands h = { .n = 0 };
+	struct served v;
+	tsock_batch *b;
+
+	(void)state;
+	served_start_as(&v, "room", N, RING, 32, "made=up");
+	o.batch_size = BATCH;
+	o.between = TSOCK_BETWEEN_LEAVE;
+	assert_int_equal(tsock_open(v.name, &o, &h.t), 0);
+	assert_int_equal(tsock_begin(h.t), 0);
+	hoard(&h);
+	tsock_leave(h.t);
+	/* As long as there is a producer, it waits for these. */
+	assert_int_equal(tsock_begin(h.t), 0);
+	assert_int_equal(tsock_next(h.t, PATIENCE_MS, &b), TSOCK_EHELD);
+	tsock_leave(h.t);
+	served_stop(&v);
+	served_start_as(&v, "room", N, RING, 32, "made=up");
+	assert_int_equal(tsock_begin(h.t), 0);
+	for (unsigned i = 0; i < 2 * RING / BATCH; i++) {
+		assert_int_equal(tsock_next(h.t, PATIENCE_MS, &b), 0);
+		assert_true(served_good(b));
+		tsock_batch_release(b);
+	}
+	while (h.n) {
+		assert_true(served_good(h.b[--h.n]));
+		tsock_batch_release(h.b[h.n]);
+	}
+	tsock_close(h.t);
+	served_stop(&v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +209,8 @@ int main(void)
 			held_batches_are_in_nobodys_way_without_a_producer),
 		cmocka_unit_test(
 			the_next_producer_is_gone_on_with_whatever_is_held),
+		cmocka_unit_test(
+			batches_of_a_claim_that_was_left_stop_no_next_producer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
