@@ -162,7 +162,8 @@ TSOCK_API const char *tsock_identity(tsock *t);
  * name, unless the stream is resumable: that is ELOST, and a new handle is
  * needed.
  * Fails with EENDED, ELOST, EREFUSED, ENOMEM, ESTREAM, EAGAIN when timeout_ms
- * (-1 waits for ever) passed while the producer was preparing: call again.
+ * (-1 waits for ever) passed while the producer was preparing: call again, or
+ * tsock_leave(), since others may come to wait for a join that is under way.
  */
 TSOCK_API int tsock_begin_timed(tsock *t, int timeout_ms);
 TSOCK_API int tsock_begin(tsock *t);
@@ -337,7 +338,9 @@ TSOCK_API void tsock_leave(tsock *t);
  * polls, -1 waits).  The handle reads no more, whatever this gives: 0 where the
  * producer has confirmed it, or there was nothing to leave; EAGAIN where it
  * hasn't yet.  Call it again to wait on, or go on without: a tsock_begin()
- * comes after it.
+ * comes after it.  tsock_next(), where it leaves at an epoch's end, and
+ * tsock_begin_timed(), where it leaves an epoch first, wait for that no longer
+ * than their own timeout: call this after them to wait on.
  */
 TSOCK_API int tsock_leave_timed(tsock *t, int timeout_ms);
 

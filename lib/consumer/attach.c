@@ -279,7 +279,7 @@ int tsi_attach(const struct tsi_attach *a, struct tsi_reader **out,
 {
 	struct delivery d = { .shared = NULL };
 	int err = tsi_fdpass_connect(tsi_address_fdpass(a->address), a->token,
-				     a->timeout_ms, &d.passed);
+				     a->timeout_ms, a->connecting, &d.passed);
 
 	if (err)
 		return err;

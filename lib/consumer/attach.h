@@ -15,6 +15,7 @@
 #include "wire/msg.h"
 #include "wire/address.h"
 
+struct tsi_connecting;
 struct tsi_gpu_backend_parts;
 
 struct tsi_attach {
@@ -29,12 +30,14 @@ struct tsi_attach {
 	const struct tsi_gpu_backend_parts
 		*gpu; /* NULL: batches in host memory */
 	bool *no_gpu; /* true: the memory on the GPU couldn't be opened */
+	struct tsi_connecting *connecting; /* to the producer */
 	int timeout_ms;
 };
 
 /*
  * Connect, check, map.  start and end are where the first epoch lies.  Errors
  * of tsi_fdpass_connect(), EPROTO, ENOMEM, and ELOST for another incarnation.
+ * EAGAIN with a connection under way: called again, it goes on with that.
  * If it fails, the claim may have been made: LEAVE with the nonce ends it.  The
  * reader sends LEAVE by itself if its claim ends after it was retired.
  */

@@ -22,8 +22,9 @@
 #include "consumer/request.h"
 #include "consumer/siblings.h"
 #include "consumer/wait.h"
-#include "wire/msg.h"
 #include "wire/address.h"
+#include "wire/fdpass.h"
+#include "wire/msg.h"
 
 enum tsi_phase {
 	TSI_PHASE_IDLE,    /* no epoch begun */
@@ -57,6 +58,9 @@ struct tsock {
 	struct tsi_left left;
 	struct tsi_msg question; /* a JOIN under way, if joining */
 	bool joining;
+	struct tsi_msg_offer offer; /* the answer to it, if connecting.open */
+	struct tsi_connecting connecting;
+	int64_t connect_by_ms;          /* or it is given up */
 	uint8_t nonce[TSI_NONCE];       /* of the reader */
 	enum tsock_transport transport; /* in use */
 	struct tsi_goal goal;           /* of the join under way */

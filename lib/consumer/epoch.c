@@ -33,17 +33,33 @@ static void leave_within(struct tsock *t, int timeout_ms)
 			 &t->requests, t->nonce, timeout_ms);
 }
 
-static void leave_reader(struct tsock *t)
+static int64_t deadline_of(int timeout_ms)
 {
-	leave_within(t, TSI_LEAVE_MS);
+	return timeout_ms < 0 ? INT64_MAX : tsi_now_ms() + timeout_ms;
+}
+
+/* The deadline of what follows a wait that may have taken all the time. */
+static int64_t when_waited(int timeout_ms)
+{
+	return timeout_ms < 0 ? INT64_MAX : 0;
+}
+
+/* Leave; that is confirmed later where the deadline comes before. */
+static void leave_reader(struct tsock *t, int64_t deadline)
+{
+	int64_t left = deadline - tsi_now_ms();
+
+	if (left > TSI_LEAVE_MS)
+		left = TSI_LEAVE_MS;
+	leave_within(t, left > 0 ? (int)left : 0);
 }
 
 /* Leave, and the error that is the reason stays this thread's. */
-static int leave_for(struct tsock *t, int err)
+static int leave_for(struct tsock *t, int err, int64_t deadline)
 {
 	struct tsi_err_saved saved = tsi_err_save(err);
 
-	leave_reader(t);
+	leave_reader(t, deadline);
 	return tsi_err_restore(&saved);
 }
 
@@ -96,8 +112,7 @@ static void lose_reader(struct tsock *t, enum loss loss)
 /* In phase LOST: on where it was. */
 static int rejoin(struct tsock *t, int *timeout_ms)
 {
-	int64_t begin = tsi_now_ms();
-	int64_t deadline = *timeout_ms < 0 ? INT64_MAX : begin + *timeout_ms;
+	int64_t deadline = deadline_of(*timeout_ms);
 	uint64_t start, end;
 	int err;
 
@@ -134,18 +149,18 @@ static int err_ended(const struct tsock *t)
 }
 
 /* Its producer may have decided where after the stream was opened. */
-static int end_stream(struct tsock *t)
+static int end_stream(struct tsock *t, int64_t deadline)
 {
 	t->stream.epochs = tsi_reader_end(t->reader) / t->stream.epoch_len;
-	leave_reader(t);
+	leave_reader(t, deadline);
 	return err_ended(t);
 }
 
-static int miss_the_rest(struct tsock *t)
+static int miss_the_rest(struct tsock *t, int64_t deadline)
 {
 	t->lost.position = tsi_reader_pos(t->reader);
 	tsi_join_missed(t, tsi_reader_end(t->reader));
-	return end_stream(t);
+	return end_stream(t, deadline);
 }
 
 /* On to the job's sample at block: other ranks' samples are skipped. */
@@ -168,17 +183,17 @@ static void begin_epoch(struct tsock *t, uint64_t start, uint64_t end)
 	move_to(t, start);
 }
 
-static int end_epoch(struct tsock *t)
+static int end_epoch(struct tsock *t, int64_t deadline)
 {
 	uint64_t end = tsi_progress_end(&t->progress);
 	struct tsi_reader *r = t->reader;
 
 	if (tsi_reader_end(r) < end)
-		return end_stream(t);
+		return end_stream(t, deadline);
 	if (tsi_reader_pos(r) < end)
 		tsi_reader_skip(r, end);
 	if (t->leaves) {
-		leave_reader(t);
+		leave_reader(t, deadline);
 	} else if (tsi_reader_make_all_private(r)) {
 		tsi_log(TSOCK_LOG_WARN, "%s; the stream waits for held batches",
 			tsock_errmsg());
@@ -188,7 +203,7 @@ static int end_epoch(struct tsock *t)
 }
 
 /* We are a reader still: the next epoch starts where the last one ended. */
-static int go_on(struct tsock *t)
+static int go_on(struct tsock *t, int64_t deadline)
 {
 	struct tsi_reader *r = t->reader;
 	uint64_t n = t->stream.epoch_len, begin;
@@ -196,7 +211,7 @@ static int go_on(struct tsock *t)
 
 	begin = tsi_progress_next_epoch(&t->progress, tsi_reader_pos(r));
 	if (begin > UINT64_MAX / 2 || tsi_reader_end(r) < begin + n)
-		return end_stream(t);
+		return end_stream(t, deadline);
 	err = tsi_wait_trouble(&t->waiter, tsi_now_ms());
 	/* What was published before can still be read.  Pairs with the
 	 * producer's release. */
@@ -204,7 +219,7 @@ static int go_on(struct tsock *t)
 	    tsi_claim_head(tsi_reader_claim(r)) <=
 		    tsi_progress_end(&t->progress) &&
 	    !loss_by(t, err))
-		return leave_for(t, err);
+		return leave_for(t, err, deadline);
 	begin_epoch(t, begin, begin + n);
 	if (tsi_reader_pos(r) > begin &&
 	    tsi_progress_ranks(&t->progress)->world == 1)
@@ -213,15 +228,13 @@ static int go_on(struct tsock *t)
 }
 
 /* Become a reader anew: of any epoch, or where the goal says. */
-static int begin_anew(struct tsock *t, struct tsi_goal goal, int timeout_ms)
+static int begin_anew(struct tsock *t, struct tsi_goal goal, int64_t deadline)
 {
-	int64_t deadline =
-		timeout_ms < 0 ? INT64_MAX : tsi_now_ms() + timeout_ms;
 	uint64_t start, end;
 	int err;
 
 	if (t->reader)
-		leave_reader(t);
+		leave_reader(t, deadline);
 	if (t->phase == TSI_PHASE_LOST) {
 		tsi_siblings_remove(&t->sibling);
 		t->phase = TSI_PHASE_IDLE;
@@ -240,6 +253,7 @@ static int begin_anew(struct tsock *t, struct tsi_goal goal, int timeout_ms)
 int tsock_begin_timed(tsock *t, int timeout_ms)
 {
 	struct tsi_goal any = { .end = 0 };
+	int64_t deadline = deadline_of(timeout_ms);
 
 	if (!t)
 		return tsi_err(TSOCK_EARG, "tsock_begin: t is NULL");
@@ -248,14 +262,14 @@ int tsock_begin_timed(tsock *t, int timeout_ms)
 	tsi_leave_sweep(&t->left);
 	/* All was taken, and only EEPOCH not yet heard. */
 	if (t->phase == TSI_PHASE_READING && !tsi_progress_next(&t->progress))
-		end_epoch(t);
+		end_epoch(t, deadline);
 	if (t->phase == TSI_PHASE_DONE && t->reader)
-		return go_on(t);
+		return go_on(t, deadline);
 	if (t->reader)
-		leave_reader(t);
+		leave_reader(t, deadline);
 	if (tsi_progress_was_last(&t->progress, t->stream.epochs))
 		return err_ended(t);
-	return begin_anew(t, any, timeout_ms);
+	return begin_anew(t, any, deadline);
 }
 
 int tsock_begin(tsock *t)
@@ -314,7 +328,7 @@ int tsock_resume(tsock *t, uint64_t start, uint64_t samples, int timeout_ms)
 	}
 	goal = (struct tsi_goal){ .position = start + samples,
 				  .end = start + n };
-	return begin_anew(t, goal, timeout_ms);
+	return begin_anew(t, goal, deadline_of(timeout_ms));
 }
 
 /* ---- reading ---- */
@@ -329,7 +343,7 @@ static int leave_if_lost(struct tsock *t, int err)
 		return err;
 	saved = tsi_err_save(err);
 	if (tsi_reader_trouble(t->reader))
-		leave_reader(t);
+		leave_reader(t, 0);
 	return tsi_err_restore(&saved);
 }
 
@@ -415,15 +429,15 @@ static int take_next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 		}
 		n = tsi_progress_next(&t->progress);
 		if (!n)
-			return end_epoch(t);
+			return end_epoch(t, deadline_of(timeout_ms));
 		err = take_samples(t, n, &timeout_ms, out);
 		if (err == TSOCK_EENDED)
-			return end_stream(t);
+			return end_stream(t, when_waited(timeout_ms));
 		loss = loss_by(t, err);
 		if (loss == NOT_LOST)
 			break;
 		if (loss == OUTLIVED)
-			return miss_the_rest(t);
+			return miss_the_rest(t, when_waited(timeout_ms));
 		lose_reader(t, loss);
 	}
 	if (err)
@@ -473,8 +487,8 @@ int tsock_leave_timed(tsock *t, int timeout_ms)
 
 void tsock_leave(tsock *t)
 {
-	if (t && !tsi_fork_since(t->generation))
-		leave(t, TSI_LEAVE_MS);
+	if (t)
+		(void)tsock_leave_timed(t, TSI_LEAVE_MS);
 }
 
 void tsock_close(tsock *t)
@@ -482,7 +496,7 @@ void tsock_close(tsock *t)
 	/* In a forked child all of it is the parent's. */
 	if (!t || tsi_fork_since(t->generation))
 		return;
-	tsock_leave(t);
+	leave(t, TSI_LEAVE_MS);
 	tsi_leave_drop_all(&t->left);
 	tsi_request_close(&t->requests);
 	tsi_meta_end(&t->meta);

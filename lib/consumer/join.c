@@ -21,8 +21,7 @@
 #define AGAIN_MS 20    /* while the producer prepares */
 #define LOOK_MS 50     /* between two looks for a producer */
 #define RANKS_MS 10000 /* before it is said that other ranks don't come */
-#define ATTACH_MIN_MS 250
-#define ATTACH_MAX_MS 1000
+#define ATTACH_MS 1000 /* for a connection, from the offer on */
 #define TRIES 5 /* to connect to a producer that doesn't know the token */
 
 static int new_question(struct tsock *t)
@@ -71,8 +70,7 @@ static void tell_waiting(const struct tsock *t, int64_t since_ms, bool *told)
 }
 
 /* Ask until there is an offer.  EAGAIN: the same question goes on later. */
-static int get_offer(struct tsock *t, int64_t deadline,
-		     struct tsi_msg_offer *out)
+static int get_offer(struct tsock *t, int64_t deadline)
 {
 	int err = t->joining ? 0 : new_question(t);
 	int64_t since = tsi_now_ms();
@@ -87,7 +85,8 @@ static int get_offer(struct tsock *t, int64_t deadline,
 		if (err)
 			break;
 		if (r.type == TSI_OFFER) {
-			*out = r.u.offer;
+			t->offer = r.u.offer;
+			t->connect_by_ms = tsi_now_ms() + ATTACH_MS;
 			return 0;
 		}
 		if (r.type != TSI_WAIT) {
@@ -106,11 +105,14 @@ static int get_offer(struct tsock *t, int64_t deadline,
 	return err;
 }
 
-static int attach(struct tsock *t, const struct tsi_msg_offer *offer,
-		  int64_t deadline, uint64_t *start, uint64_t *end,
-		  bool *no_gpu)
+/* EAGAIN with t->connecting.open: it goes on later. */
+static int attach(struct tsock *t, int64_t deadline, uint64_t *start,
+		  uint64_t *end, bool *no_gpu)
 {
-	int64_t left = deadline - tsi_now_ms();
+	const struct tsi_msg_offer *offer = &t->offer;
+	int64_t until =
+		deadline < t->connect_by_ms ? deadline : t->connect_by_ms;
+	int64_t left = until - tsi_now_ms();
 	struct tsi_gpu_backend_parts gpu;
 	struct tsi_attach a = {
 		.address = &t->address,
@@ -126,7 +128,8 @@ static int attach(struct tsock *t, const struct tsi_msg_offer *offer,
 						       : TSI_MAP_SHARED,
 		.gpu = tsi_negotiate_parts(&t->negotiation, offer, &gpu),
 		.no_gpu = no_gpu,
-		.timeout_ms = ATTACH_MAX_MS,
+		.connecting = &t->connecting,
+		.timeout_ms = left > 0 ? (int)left : 0,
 	};
 
 	int err = tsi_negotiate_check(&t->negotiation, offer,
@@ -134,8 +137,6 @@ static int attach(struct tsock *t, const struct tsi_msg_offer *offer,
 
 	if (err)
 		return err;
-	if (left < ATTACH_MAX_MS)
-		a.timeout_ms = left > ATTACH_MIN_MS ? (int)left : ATTACH_MIN_MS;
 	return tsi_attach(&a, &t->reader, start, end);
 }
 
@@ -182,7 +183,7 @@ static void prepare_wait(struct tsock *t)
 	w->wait_ns = 0;
 }
 
-static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
+static void entered(struct tsock *t)
 {
 	static const char *const by[] = { "host memory", "GPU memory (vmm)",
 					  "GPU memory (legacy)",
@@ -194,7 +195,7 @@ static void entered(struct tsock *t, const struct tsi_msg_offer *offer)
 	prepare_wait(t);
 	t->samples = 0;
 	tsi_progress_set_last(&t->progress, tsi_reader_end(t->reader));
-	t->transport = tsi_negotiate_transport(&t->negotiation, offer);
+	t->transport = tsi_negotiate_transport(&t->negotiation, &t->offer);
 	memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
 	tsi_log(TSOCK_LOG_DEBUG, "joined '%s': batches of %u from %s",
 		tsi_address_name(&t->address), t->opts.batch_size,
@@ -222,9 +223,8 @@ static int join_this(struct tsock *t, int64_t deadline, uint64_t *start,
 			   t->question.u.join.epoch_end != t->goal.end))
 		tsi_join_cancel(t);
 	for (int tries = 1;; tries++) {
-		struct tsi_msg_offer offer;
 		bool no_gpu = false;
-		int err = get_offer(t, deadline, &offer);
+		int err = t->connecting.open ? 0 : get_offer(t, deadline);
 
 		if (err && err != TSOCK_EAGAIN)
 			tsi_log(TSOCK_LOG_DEBUG, "joining '%s': %s",
@@ -235,11 +235,13 @@ static int join_this(struct tsock *t, int64_t deadline, uint64_t *start,
 			continue;
 		if (err)
 			return err;
-		err = attach(t, &offer, deadline, start, end, &no_gpu);
+		err = attach(t, deadline, start, end, &no_gpu);
 		if (!err) {
-			entered(t, &offer);
+			entered(t);
 			return 0;
 		}
+		if (t->connecting.open && tsi_now_ms() < t->connect_by_ms)
+			return err;
 		if (err != TSOCK_EAGAIN)
 			tsi_log(TSOCK_LOG_DEBUG, "joining '%s': try %d: %s",
 				tsi_address_name(&t->address), tries,
@@ -253,7 +255,7 @@ static int join_this(struct tsock *t, int64_t deadline, uint64_t *start,
 		note_claim(t);
 		tsi_join_cancel(t);
 		if (no_gpu &&
-		    tsi_negotiate_next(&t->negotiation, offer.transport))
+		    tsi_negotiate_next(&t->negotiation, t->offer.transport))
 			continue;
 		if (err != TSOCK_EAGAIN &&
 		    (err != TSOCK_ELOST || tries > TRIES))
@@ -271,6 +273,7 @@ void tsi_join_cancel(struct tsock *t)
 	if (!t->joining)
 		return;
 	t->joining = false;
+	tsi_fdpass_abandon(&t->connecting);
 	memcpy(m.u.leave.nonce, t->question.u.join.nonce, TSI_NONCE);
 	tsi_request_tell(&t->requests, &m);
 }

@@ -63,7 +63,7 @@ void tsi_leave_detached(struct tsi_left *l, struct tsi_reader *r,
 			struct tsi_requester *q, const uint8_t *nonce)
 {
 	*tsi_reader_gone(r) = true;
-	tsi_leave_reader(l, r, NULL, q, nonce, TSI_LEAVE_MS);
+	tsi_leave_reader(l, r, NULL, q, nonce, 0);
 }
 
 void tsi_leave_lost(struct tsi_left *l, struct tsi_reader *r)

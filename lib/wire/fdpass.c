@@ -424,50 +424,81 @@ static int read_reply(struct packet *p, struct tsi_reply *reply)
 	return err;
 }
 
-int tsi_fdpass_connect(const char *path, const uint8_t *token, int timeout_ms,
-		       struct tsi_passed *out)
+/* Send the token, on a connection that may have to be made first. */
+static int ask(const char *path, const uint8_t *token, int64_t deadline,
+	       struct tsi_connecting *c)
 {
-	int64_t deadline = tsi_now_ms() + (timeout_ms > 0 ? timeout_ms : 0);
-	int s, pidfd = -1, err;
-	struct tsi_reply reply;
-	struct packet p;
 	uint32_t pid;
 	bool certain;
+	int err;
 
-	s = open_socket();
-	if (s < 0)
-		return s;
-	err = connect_by(s, path, deadline, &pid);
+	if (c->asked)
+		return 0;
+	err = connect_by(c->sock, path, deadline, &pid);
 	if (err)
-		goto err_close;
+		return err;
 	/* Before the request: without a pidfd the connection has to stay. */
-	pidfd = tsi_peer_pidfd(s, pid, -1, &certain);
-	err = send_token(s, token, pidfd < 0);
+	c->producer = tsi_peer_pidfd(c->sock, pid, -1, &certain);
+	err = send_token(c->sock, token, c->producer < 0);
+	c->asked = !err;
+	return err;
+}
+
+/* What came is the caller's now; the connection too, if it has to stay. */
+static void pass(struct tsi_connecting *c, const struct packet *p,
+		 const struct tsi_reply *reply, struct tsi_passed *out)
+{
+	*out = (struct tsi_passed){ .reply = *reply,
+				    .nfds = p->nfds,
+				    .producer = c->producer,
+				    .sock = reply->keep_sock ? c->sock : -1 };
+	memcpy(out->fd, p->fd, p->nfds * sizeof(int));
+	if (!reply->keep_sock)
+		close(c->sock);
+	*c = (struct tsi_connecting){ .open = false };
+}
+
+int tsi_fdpass_connect(const char *path, const uint8_t *token, int timeout_ms,
+		       struct tsi_connecting *c, struct tsi_passed *out)
+{
+	int64_t deadline = tsi_now_ms() + (timeout_ms > 0 ? timeout_ms : 0);
+	struct tsi_reply reply;
+	struct packet p;
+	int err;
+
+	if (!c->open) {
+		int s = open_socket();
+
+		if (s < 0)
+			return s;
+		*c = (struct tsi_connecting){ true, s, -1, false };
+	}
+	err = ask(path, token, deadline, c);
 	if (!err)
-		err = wait_packet(s, deadline, &p);
+		err = wait_packet(c->sock, deadline, &p);
+	if (err == TSOCK_EAGAIN)
+		return err;
 	if (!err)
 		err = read_reply(&p, &reply);
-	if (!err && pidfd < 0 && !reply.keep_sock) {
+	if (!err && c->producer < 0 && !reply.keep_sock) {
 		close_all(p.fd, p.nfds);
 		err = tsi_err(TSOCK_ELOST, "the producer has gone, or doesn't "
 					   "let its consumers notice it");
 	}
 	if (err)
-		goto err_close;
-	*out = (struct tsi_passed){ .reply = reply,
-				    .nfds = p.nfds,
-				    .producer = pidfd,
-				    .sock = reply.keep_sock ? s : -1 };
-	memcpy(out->fd, p.fd, p.nfds * sizeof(int));
-	if (!reply.keep_sock)
-		close(s);
-	return 0;
-
-err_close:
-	if (pidfd >= 0)
-		close(pidfd);
-	close(s);
+		tsi_fdpass_abandon(c);
+	else
+		pass(c, &p, &reply, out);
 	return err;
+}
+
+void tsi_fdpass_abandon(struct tsi_connecting *c)
+{
+	if (c->open && c->producer >= 0)
+		close(c->producer);
+	if (c->open)
+		close(c->sock);
+	*c = (struct tsi_connecting){ .open = false };
 }
 
 int tsi_fdpass_listening(const char *path)

@@ -69,14 +69,27 @@ struct tsi_passed {
 	int sock;     /* the connection, if both ends keep it open; else -1 */
 };
 
+/* A connection on which no reply has come yet; all zero: there is none. */
+struct tsi_connecting {
+	bool open; /* the next two are descriptors */
+	int sock;
+	int producer; /* the producer's pidfd, or -1 */
+	bool asked;   /* the token was sent */
+};
+
 /*
  * Connect with a token, and receive the reply.  Waits at most timeout_ms, then
- * TSOCK_EAGAIN; TSOCK_ENOPROD when nobody listens, TSOCK_ELOST when the
- * producer hung up (it doesn't know the token, or died).  A reply with a code
- * becomes that error.  On an error *out stays as it is.
+ * TSOCK_EAGAIN, and c->open: the next call, with the same path and token, goes
+ * on with this connection.  TSOCK_ENOPROD when nobody listens, TSOCK_ELOST when
+ * the producer hung up (it doesn't know the token, or died).  A reply with a
+ * code, which may be TSOCK_EAGAIN, becomes that error.  On an error *out stays
+ * as it is, and but for c->open nothing is left open.
  */
 int tsi_fdpass_connect(const char *path, const uint8_t *token, int timeout_ms,
-		       struct tsi_passed *out);
+		       struct tsi_connecting *c, struct tsi_passed *out);
+
+/* Close a connection that is under way, if any. */
+void tsi_fdpass_abandon(struct tsi_connecting *c);
 
 /*
  * Does a producer listen at path?  Connects, and closes that at once.  1: yes,

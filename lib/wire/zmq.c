@@ -4,9 +4,9 @@
  *
  * A message is one frame.  Samples travel through shared memory, descriptors
  * through fdpass.c.  Only tsi_zmq_poll() blocks, and for a moment
- * tsi_zmq_connect().  Nothing is queued for a peer that isn't connected,
- * closing doesn't linger, and no signal handler runs in ZeroMQ's threads: they
- * have every signal blocked.
+ * tsi_zmq_connect(), and tsi_zmq_close() until the kernel has what a consumer
+ * sent last.  Nothing is queued for a peer that isn't connected, and no signal
+ * handler runs in ZeroMQ's threads: they have every signal blocked.
  */
 #include "wire/zmq.h"
 
@@ -26,7 +26,8 @@
 
 /* Messages kept for a peer that doesn't read; requests are repeated anyway. */
 #define QUEUE 256
-#define CONNECT_MS 100
+#define CONNECT_MS 50
+#define LINGER_MS 50 /* for what a consumer said last */
 #define PATH_BYTES 256
 #define OWN 2 /* descriptors that a channel polls itself */
 
@@ -63,7 +64,8 @@ static int set_options(void *socket, bool router)
 	static const struct {
 		int option, value, who; /* who: 1 router, 2 dealer, 3 both */
 	} option[] = {
-		{ ZMQ_LINGER, 0, 3 },
+		{ ZMQ_LINGER, 0, 1 },
+		{ ZMQ_LINGER, LINGER_MS, 2 },
 		{ ZMQ_SNDTIMEO, 0, 3 },
 		{ ZMQ_SNDHWM, QUEUE, 3 },
 		{ ZMQ_RCVHWM, QUEUE, 3 },

@@ -179,8 +179,10 @@ static void connect_as_consumer(void)
 	struct tsi_passed p = { .producer = -2, .sock = -2 };
 	uint8_t token[TSI_TOKEN] = { 1 };
 	int64_t begun = tsi_now_ms();
-	int err = tsi_fdpass_connect(path, token, 5000, &p);
+	struct tsi_connecting c = { .open = false };
+	int err = tsi_fdpass_connect(path, token, 5000, &c, &p);
 
+	never(c.open);
 	while (sem_wait(&replied))
 		never(errno != EINTR);
 	/* Some replies say so; the time was not used up. */

@@ -116,7 +116,11 @@ size_t fdpass_request(uint8_t *out)
 
 int fdpass_to_producer(struct tsi_passed *k)
 {
-	return tsi_fdpass_connect(fdpass_path, fdpass_token, LONG_MS, k);
+	struct tsi_connecting c = { .open = false };
+	int err = tsi_fdpass_connect(fdpass_path, fdpass_token, LONG_MS, &c, k);
+
+	tsi_fdpass_abandon(&c);
+	return err;
 }
 
 int fdpass_be_refused(void)

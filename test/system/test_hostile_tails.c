@@ -48,9 +48,11 @@ struct inside {
 
 static int go_in(const uint8_t *token, struct inside *in)
 {
-	int err = tsi_fdpass_connect(watched_address.fdpass, token, 20000,
+	struct tsi_connecting c = { .open = false };
+	int err = tsi_fdpass_connect(watched_address.fdpass, token, 20000, &c,
 				     &in->passed);
 
+	tsi_fdpass_abandon(&c);
 	if (err)
 		return err;
 	if (in->passed.producer >= 0)

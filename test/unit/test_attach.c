@@ -41,6 +41,7 @@ struct liar {
 	/* What the consumer expects. */
 	uint8_t token[TSI_TOKEN], nonce[TSI_NONCE];
 	struct tsi_attach ask;
+	struct tsi_connecting connecting;
 	struct tsock_field field[2];
 };
 
@@ -99,6 +100,7 @@ static void make(struct liar *l)
 		.nfields = 2,
 		.batch = 16,
 		.mode = TSI_MAP_PRIVATE,
+		.connecting = &l->connecting,
 		.timeout_ms = 10000,
 	};
 }
@@ -401,6 +403,7 @@ static void a_silent_producer_is_left(void **state)
 	l.ask.timeout_ms = 50;
 	before = descriptors_of(getpid());
 	assert_int_equal(attach(&l, &r), TSOCK_EAGAIN);
+	tsi_fdpass_abandon(&l.connecting);
 	assert_int_equal(descriptors_of(getpid()), before);
 	unmake(&l);
 }

@@ -199,6 +199,7 @@ static void a_killed_producer_is_gone(void **s)
 {
 	(void)s;
 	for (int keep = 0; keep < 2; keep++) {
+		struct tsi_connecting c = { .open = false };
 		struct tsi_passed k;
 		pid_t pid;
 
@@ -210,7 +211,7 @@ static void a_killed_producer_is_gone(void **s)
 						&fdpass_listener) ||
 			      serve_one(keep));
 		while (tsi_fdpass_connect(fdpass_path, fdpass_token, LONG_MS,
-					  &k))
+					  &c, &k))
 			poll(NULL, 0, 1);
 		assert_true(k.producer >= 0);
 		assert_int_equal(k.sock >= 0, keep);
@@ -284,24 +285,69 @@ static void connecting_ends_at_its_deadline_in_spite_of_signals(void **s)
 	struct itimerval it = { { 0, 3000 }, { 0, 3000 } }, off = { 0 };
 	unsigned before = descriptors_of(getpid());
 	int64_t start = tsi_now_ms();
+	struct tsi_connecting c = { .open = false };
 	struct tsi_passed k;
 
 	(void)s;
 	sigaction(SIGALRM, &sa, &old);
 	setitimer(ITIMER_REAL, &it, NULL);
 	/* The backlog accepts it; nobody reads. */
-	assert_int_equal(tsi_fdpass_connect(fdpass_path, fdpass_token, 150, &k),
-			 TSOCK_EAGAIN);
+	assert_int_equal(
+		tsi_fdpass_connect(fdpass_path, fdpass_token, 150, &c, &k),
+		TSOCK_EAGAIN);
 	setitimer(ITIMER_REAL, &off, NULL);
 	sigaction(SIGALRM, &old, NULL);
 	assert_true(tsi_now_ms() - start >= 149);
+	assert_true(c.open);
+	tsi_fdpass_abandon(&c);
+	tsi_fdpass_abandon(&c);
 	assert_int_equal(descriptors_of(getpid()), before);
+}
+
+static void a_connection_goes_on_at_the_next_call(void **s)
+{
+	static const int32_t codes[] = { 0, TSOCK_EAGAIN };
+
+	(void)s;
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned before = descriptors_of(getpid());
+		struct tsi_connecting c = { .open = false };
+		struct tsi_reply a = { .code = codes[i], .row = 7 };
+		struct tsi_passed k;
+		struct tsi_peer v;
+		int sock;
+
+		for (unsigned n = 0; n < 3; n++) {
+			assert_int_equal(tsi_fdpass_connect(fdpass_path,
+							    fdpass_token, 0, &c,
+							    &k),
+					 TSOCK_EAGAIN);
+			assert_true(c.open);
+		}
+		assert_int_equal(fdpass_receive(&v), 0);
+		assert_int_equal(tsi_fdpass_reply(v.sock, &a, NULL, 0), 0);
+		/* One connection, and one request on it. */
+		assert_int_equal(tsi_fdpass_accept(fdpass_listener, &sock),
+				 TSOCK_EAGAIN);
+		assert_int_equal(tsi_fdpass_connect(fdpass_path, fdpass_token,
+						    LONG_MS, &c, &k),
+				 codes[i]);
+		assert_false(c.open);
+		if (!codes[i]) {
+			assert_int_equal(k.reply.row, 7);
+			if (k.producer >= 0)
+				close(k.producer);
+		}
+		fdpass_forget(&v);
+		assert_int_equal(descriptors_of(getpid()), before);
+	}
 }
 
 static void a_full_backlog_is_waited_for(void **s)
 {
 	int sock[200], n = 0, err;
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	struct tsi_connecting c = { .open = false };
 	struct tsi_reply a = { 0 };
 	struct tsi_peer v;
 	struct tsi_passed k;
@@ -317,13 +363,19 @@ static void a_full_backlog_is_waited_for(void **s)
 	assert_in_range(n, 1, 199);
 	assert_int_equal(errno, EAGAIN);
 	assert_true(tsi_fdpass_listening(fdpass_path));
-	assert_int_equal(tsi_fdpass_connect(fdpass_path, fdpass_token, 20, &k),
-			 TSOCK_EAGAIN);
+	assert_int_equal(
+		tsi_fdpass_connect(fdpass_path, fdpass_token, 20, &c, &k),
+		TSOCK_EAGAIN);
+	assert_true(c.open);
 	pid = fork();
 	for (int i = 0; i <= n; i++)
 		close(sock[i]);
 	if (!pid)
-		_exit(fdpass_to_producer(&k) ? 1 : 0);
+		_exit(tsi_fdpass_connect(fdpass_path, fdpass_token, LONG_MS, &c,
+					 &k)
+			      ? 1
+			      : 0);
+	tsi_fdpass_abandon(&c);
 	do
 		err = fdpass_receive(&v);
 	while (err == TSOCK_EPROTO);
@@ -444,6 +496,7 @@ int main(void)
 		TEST(a_hung_up_socket_is_gone),
 		TEST(a_process_is_named_by_its_pidfd),
 		TEST(connecting_ends_at_its_deadline_in_spite_of_signals),
+		TEST(a_connection_goes_on_at_the_next_call),
 		TEST(a_full_backlog_is_waited_for),
 		TEST(nobody_there_is_said),
 		TEST(a_consumers_descriptor_limit_is_named),

@@ -96,10 +96,12 @@ static void get_token(const struct tsi_msg *join, uint8_t *token)
 static int opens(const uint8_t *token)
 {
 	struct tsi_ring_shared *ring;
+	struct tsi_connecting c = { .open = false };
 	struct tsi_passed p;
 	int dtype, err;
 
-	err = tsi_fdpass_connect(address.fdpass, token, 10000, &p);
+	err = tsi_fdpass_connect(address.fdpass, token, 10000, &c, &p);
+	tsi_fdpass_abandon(&c);
 	if (err)
 		return err;
 	ring = mmap(NULL, sizeof(*ring), PROT_READ, MAP_SHARED, p.fd[0], 0);
