@@ -178,10 +178,14 @@ class Stream:
 
     def _leave(self, handle: int) -> None:
         """Leave, and wait until that is confirmed, but not after a Ctrl-C."""
-        for _ in range(1 if self.hurried else LEAVE_MS // SLICE_MS):
-            code = _lib.tsock_leave_timed(handle, SLICE_MS)
-            if code != errors.EAGAIN:
-                break
+        try:
+            for _ in range(1 if self.hurried else LEAVE_MS // SLICE_MS):
+                code = _lib.tsock_leave_timed(handle, SLICE_MS)
+                if code != errors.EAGAIN:
+                    break
+        except KeyboardInterrupt:
+            self.hurried = True
+            raise
 
     def leave(self) -> None:
         """Read no more, and be ready to join again."""
@@ -249,6 +253,12 @@ class Pool:
             raise
         self._all = [self.first]
         self._idle = deque(self._all)
+        # Does the library leave the stream at an epoch's end?
+        self._leaves = (
+            self.about.sequential
+            if opts.between == _ffi.BETWEENS[None]
+            else opts.between == _ffi.BETWEENS["leave"]
+        )
         self._reading: set[Stream] = set()
         self.closed = False
         self.turns = 0
@@ -347,7 +357,9 @@ class Pool:
         """Its iterator has heard the epoch's end (finished), or is no more."""
         self._reading.discard(stream)
         try:
-            if not finished or self._reading:
+            # At an epoch's end the library has left, perhaps, and not waited
+            # until that was confirmed.
+            if not finished or self._reading or self._leaves:
                 stream.leave()
         finally:
             if stream.handle is not None:

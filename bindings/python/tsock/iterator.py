@@ -149,6 +149,9 @@ class Iterator:
 
     def __del__(self) -> None:
         try:
+            if self._stream:
+                # Perhaps a Ctrl-C has ended the loop, and is under way.
+                self._stream.hurried = True
             self.close()
         except KeyboardInterrupt:
             _ffi.interrupted = True  # nothing that is raised here is seen

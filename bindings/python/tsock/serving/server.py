@@ -30,6 +30,7 @@ _lib = _ffi.lib
 
 MOST_TEXT = 4000  # bytes of what consumers are told of a failure
 _LINGER = 5.0  # seconds for those who are connected to hear of it
+PATIENCE, HURRY = 1.0, 0.05  # seconds for the thread that iterates the loader
 
 _running: weakref.WeakSet[Server] = weakref.WeakSet()
 
@@ -99,6 +100,7 @@ class Server:
         self._failing = threading.Lock()
         self.error: Optional[BaseException] = None
         self._pid = os.getpid()
+        self._hurried = False  # did Ctrl-C end it?
         self._feed = Feed(loader, prepare, self.name)
         first = self._feed.first()
         schema: Any = (
@@ -266,6 +268,9 @@ class Server:
                 time.sleep(0.02)
         except Gone:
             pass
+        except KeyboardInterrupt:
+            self._hurried = True
+            raise
         finally:
             self.close()
         if self.error:
@@ -285,7 +290,7 @@ class Server:
         _running.discard(self)
         # A loader that hangs isn't waited for; its thread dies with us.
         if self._thread.ident not in (None, threading.get_ident()):
-            self._thread.join(1)
+            self._thread.join(HURRY if self._hurried else PATIENCE)
         self._copiers.close()
 
     @property
@@ -316,7 +321,8 @@ class Server:
     def __enter__(self) -> Server:
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        self._hurried = self._hurried or kind is KeyboardInterrupt
         self.close()
 
     def __repr__(self) -> str:
