@@ -160,8 +160,8 @@ class Wanted:
         if lines:
             raise errors.OtherStream(
                 "stream %r runs (process %d) and is another one:\n%s\nAsk for "
-                "what it has, or use another name; without root= and the other "
-                "options of tsock-producer it is read as it is"
+                "what it has, or use another name; without root= and the "
+                "other options of tsock-producer it is read as it is"
                 % (self.name, pid, "\n".join(lines))
             )
 

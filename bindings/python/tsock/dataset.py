@@ -60,7 +60,7 @@ def scan(root: str, classes: list[str]) -> list[tuple[str, int]]:
 def select(
     path: str, root: str, samples: list[tuple[str, int]]
 ) -> list[tuple[str, int]]:
-    """The samples that a file of the producer's --select names, in its order."""
+    """The samples that a file of --select names, in its order."""
     by_name = {os.path.relpath(s[0], root): s for s in samples}
     chosen = []
     with open(

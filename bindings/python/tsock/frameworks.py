@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What frameworks look for in a loader: torch's attributes, samplers, epochs."""
+"""What frameworks look for: torch's attributes, samplers, epochs."""
 
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ class Epochs:
             return
         self._told_again = True
         warnings.warn(
-            "epoch %d of stream %r was begun %d times, each time with the same "
-            "batches, since it was broken off: to go on to the next one, call "
-            "set_epoch() before each, with another number; to go on in this "
-            "one, keep its iterator (said once)"
+            "epoch %d of stream %r was begun %d times, each time with the "
+            "same batches, since it was broken off: to go on to the next one, "
+            "call set_epoch() before each, with another number; to go on in "
+            "this one, keep its iterator (said once)"
             % (stream_epoch, self._name, self._begun),
             stacklevel=6,
         )

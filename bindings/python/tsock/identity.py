@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What a stream says about itself: lines of key=value, see tsock_identity()."""
+"""What a stream says about itself: lines of key=value, by tsock_identity()."""
 
 from __future__ import annotations
 
 import re
 
-# A key of what tsock.serve(identity=) says.  Errors show it: "its first batch's
-# checksum was A and is B".
+# A key of what tsock.serve(identity=) says.  Errors show it: "its first
+# batch's checksum was A and is B".
 FIRST_BATCH = "its first batch's checksum"
 
 

@@ -258,9 +258,9 @@ class Launch:
             start_new_session=True,
         )
         if done.returncode or not done.stdout.strip().isdigit():
+            said = done.stderr.decode("utf-8", "replace").strip()
             raise errors.NoProducer(
-                "tsock-producer can't be started: %s"
-                % (done.stderr.decode("utf-8", "replace").strip() or "no shell")
+                "tsock-producer can't be started: %s" % (said or "no shell")
             )
         return int(done.stdout)
 

@@ -3,7 +3,8 @@
 
 The constructor connects, the first next() of an iterator joins and takes a
 batch of the bytes that every other consumer sees, and the iterator that is
-dropped leaves.  Nothing here reads a file, decodes an image or copies a tensor.
+dropped leaves.  Nothing here reads a file, decodes an image or copies a
+tensor.
 
 It is no subclass of torch's DataLoader on purpose: frameworks take those
 apart and make them anew around another sampler.
@@ -412,8 +413,8 @@ class DataLoader:
 
     @property
     def resumed(self) -> Optional[str]:
-        """How the loader went on from a state: "held", "awaited" or "moved", as
-        far as it could see beforehand; None where it didn't."""
+        """How the loader went on from a state: "held", "awaited" or "moved",
+        as far as it could see beforehand; None where it didn't."""
         return self._progress.resumed
 
     @property

@@ -14,8 +14,8 @@ draws of random numbers, from torch's own generator or from one that is given.
 The draws are made on the CPU, so a GPU is never waited for.
 
 A batch is (images, labels) in two arguments, or a tuple, list or dict that
-has the images first; in a dict labels are found by their name.  What else is in
-it is passed on.  Nothing is written into the batch, unless inplace=True.
+has the images first; in a dict labels are found by their name.  What else is
+in it is passed on.  Nothing is written into the batch, unless inplace=True.
 """
 
 from __future__ import annotations

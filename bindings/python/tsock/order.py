@@ -2,7 +2,8 @@
 """Which sample of the data set has which position in an epoch.
 
 The library's tsock_order(), from what the stream says about itself, so that a
-loader's sampler can be iterated; include/tsock/order.h says what each order is.
+loader's sampler can be iterated; include/tsock/order.h says what each order
+is.
 """
 
 from __future__ import annotations

@@ -153,8 +153,9 @@ class RankReader:
             raise errors.from_code(
                 errors.EHELD,
                 "rank %d of %d waits for rank %d to begin the epoch, too, and "
-                "that is a loader of the same thread: give each rank a process "
-                "or a thread of its own (rank=0, world_size=1 reads alone)"
+                "that is a loader of the same thread: give each rank a "
+                "process or a thread of its own (rank=0, world_size=1 reads "
+                "alone)"
                 % (self._rank, self._world, other),
             )
 

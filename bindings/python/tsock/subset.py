@@ -185,7 +185,12 @@ class Gather:
     """
 
     def __init__(
-        self, maker: BufferMaker, part: Part, given: int, first: int, start: int
+        self,
+        maker: BufferMaker,
+        part: Part,
+        given: int,
+        first: int,
+        start: int,
     ) -> None:
         self._maker = maker
         self._part = part

@@ -128,7 +128,8 @@ class TensorProducer:
         length: Optional[int] = None,
         transform: Optional[Callable[[Any], Any]] = None,
     ) -> None:
-        self.port, self.ack_port, self.heart_ports = port, ack_port, heart_ports
+        self.port, self.ack_port = port, ack_port
+        self.heart_ports = heart_ports
         name = _stream(port, ack_port, heart_ports)
         if not 0 <= rubber_band_pct <= 1:
             raise ValueError(
@@ -168,7 +169,8 @@ class TensorProducer:
         if batches is None and length is None:
             raise TypeError(
                 "the data loader, a %s, has no len(): give length=, the "
-                "number of samples of an epoch" % type(data_loader).__qualname__
+                "number of samples of an epoch"
+                % type(data_loader).__qualname__
             )
         self.data_loader = data_loader
         self.epoch = 0
@@ -176,7 +178,8 @@ class TensorProducer:
         rows_of_first = fixed.count(self._paced.first)
         self.loader_batch_size = rows_of_first
         if batches is None:
-            batches = -(-(length or 0) // rows_of_first)  # all are as the first
+            # All are as the first.
+            batches = -(-(length or 0) // rows_of_first)
         self.data_loader_len = batches
         ring, window, largest = _sizes(
             batches,
@@ -291,8 +294,8 @@ class TensorConsumer:
                  not needed; a warning says so
     unpack_fn    makes of what the producer's pack_fn made (usually tuples or
                  dicts of TensorPayload) what is given out
-    batch_size   any, up to the producer's largest; -1 is the loader's own.  The
-                 last one of an epoch is short where it doesn't divide it
+    batch_size   any, up to the producer's largest; -1 is the loader's own.
+                 The last one of an epoch is short where it doesn't divide it
     max_buffer_size
                  of 0.0.2: not needed; a warning says so
     device       where tensors are put; None is the current GPU, if torch has
@@ -301,8 +304,8 @@ class TensorConsumer:
     timeout      seconds to wait for a batch, 0 for ever
 
     It is its own iterator: each for loop is the rest of an epoch, which ends
-    with StopIteration.  ``epoch`` counts those that have ended, ``batch_count``
-    the batches of the one that is read.
+    with StopIteration.  ``epoch`` counts those that have ended,
+    ``batch_count`` the batches of the one that is read.
     """
 
     @helpful("TensorConsumer")
@@ -319,7 +322,8 @@ class TensorConsumer:
         wait: Optional[float] = 60,
         timeout: float = 0,
     ) -> None:
-        self.port, self.ack_port, self.heart_ports = port, ack_port, heart_ports
+        self.port, self.ack_port = port, ack_port
+        self.heart_ports = heart_ports
         name = _stream(port, ack_port, heart_ports)
         if isinstance(unpack_fn, int):  # 0.0.2 had the buffer's size there
             max_buffer_size, unpack_fn = unpack_fn, unpack

@@ -14,7 +14,7 @@ copied once, straight into the ring that every consumer of the stream reads.
     nest        the tuples, lists and dicts that a batch's arrays lie in
     arrays      the memory of a tensor or an array
     copiers     the threads that copy that memory into the ring
-    consumer    at a consumer: the batches of such a stream, nested as they were
+    consumer    at a consumer: the batches of such a stream, nested as before
 """
 
 from .server import Server, serve

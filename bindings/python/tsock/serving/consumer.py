@@ -136,8 +136,9 @@ class Description:
             or channels_last
         ):
             raise ValueError(
-                "stream %r has what its loader makes: dtype, layout, normalize "
-                "and memory_format are for images that tsock-producer decodes"
+                "stream %r has what its loader makes: dtype, layout, "
+                "normalize and memory_format are for images that "
+                "tsock-producer decodes"
                 % self._name
             )
 

@@ -4,9 +4,9 @@
 The loader is iterated once for each epoch, and what is served of it goes by
 sequence number: sample number s is in epoch s // length.  Where a stream leaps
 ahead (nobody reads the rest of an epoch any more) what lies between is left
-out.  A stream that keeps its identity may also begin in the middle of an epoch,
-and go back: that epoch is iterated from its first batch, and what comes before
-is dropped.
+out.  A stream that keeps its identity may also begin in the middle of an
+epoch, and go back: that epoch is iterated from its first batch, and what comes
+before is dropped.
 """
 
 from __future__ import annotations
@@ -149,9 +149,9 @@ class Feed:
     def ready(self, schema: Any, length: Optional[int], ragged: bool) -> None:
         """What batches are, and how long an epoch is.
 
-        None is what the loader says, before each epoch.  One that says nothing,
-        and can be iterated again, is counted here, and its first batch is had
-        again after that.
+        None is what the loader says, before each epoch.  One that says
+        nothing, and can be iterated again, is counted here, and its first
+        batch is had again after that.
         """
         self._schema = schema
         if length is not None:
@@ -186,7 +186,8 @@ class Feed:
         self.wait_ns = 0  # what was waited for until now wasn't served
         _log.warning(
             "stream %s: the loader has no length, so it was iterated once, in "
-            "%.1f s, to count the %d %s of an epoch; length=%d saves that pass",
+            "%.1f s, to count the %d %s of an epoch; length=%d saves that "
+            "pass",
             self._name,
             seconds,
             total,
@@ -328,4 +329,5 @@ class Feed:
         return ", as counted when it was served" if self._counted else ""
 
     def _what(self) -> str:
-        return "samples" if isinstance(self._schema, fixed.FixedSchema) else "batches"
+        is_fixed = isinstance(self._schema, fixed.FixedSchema)
+        return "samples" if is_fixed else "batches"

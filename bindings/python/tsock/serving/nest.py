@@ -109,7 +109,9 @@ def _maker(nest: Nest, leaves: Optional[int], depth: int) -> Maker:
     if depth > 100:
         raise errors.Unreadable("a batch's nest is more than 100 levels deep")
     if type(nest) is not list:
-        raise errors.Unreadable("a batch's nest has the odd part %.80r" % (nest,))
+        raise errors.Unreadable(
+            "a batch's nest has the odd part %.80r" % (nest,)
+        )
     kind = nest[0]
 
     def made_of(parts: list[Nest]) -> list[Maker]:

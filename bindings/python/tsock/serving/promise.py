@@ -45,8 +45,8 @@ def check(promise: str, loader: Any, is_once: bool) -> None:
     if kind in _DRAWN and not listeners(loader):
         raise ValueError(
             "identity=%r: the loader's %s draws another order in each epoch, "
-            "which the next server can't draw again: give the loader a sampler "
-            "whose order is a function of set_epoch(), such as "
+            "which the next server can't draw again: give the loader a "
+            "sampler whose order is a function of set_epoch(), such as "
             "DistributedSampler(dataset, num_replicas=1, rank=0)"
             % (promise, kind)
         )

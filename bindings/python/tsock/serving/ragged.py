@@ -200,7 +200,9 @@ def _maker(text: bytes) -> nest.Maker:
 class _Leaves(Sequence[Any]):
     """Leaves by number; from -1 downwards they are bytes objects."""
 
-    def __init__(self, leaves: list[Any], data: Callable[[Any], bytes]) -> None:
+    def __init__(
+        self, leaves: list[Any], data: Callable[[Any], bytes]
+    ) -> None:
         self._leaves = leaves
         self._data = data
         self._bytes: dict[int, bytes] = {}

@@ -128,7 +128,11 @@ class Server:
         sizes = [spec.row_bytes for spec in getattr(schema, "specs", [schema])]
         try:
             self._copiers = Copiers(
-                self._handle, sizes, stats.capacity, options.threads, self._fail
+                self._handle,
+                sizes,
+                stats.capacity,
+                options.threads,
+                self._fail,
             )
         except BaseException:
             self._handle.close()
@@ -381,12 +385,12 @@ def serve(
                 that read have to be for a new one to get it from its start;
                 None is half of the ring
     epochs      after which the stream ends; None is never
-    identity    a text by which you promise: whenever the loader is served under
-                it, the epoch of a number (which set_epoch() is told) has the
-                same samples in the same order, byte for byte.  Jobs of a server
-                that ends, or is killed, then wait for the next one of that
-                identity (rejoin_timeout=) and go on at the exact next sample.
-                None: each server's stream is another one.  See below
+    identity    a text by which you promise: whenever the loader is served
+                under it, the epoch of a number (which set_epoch() is told) has
+                the same samples in the same order, byte for byte.  Jobs of a
+                server that ends, or is killed, then wait for the next one of
+                that identity (rejoin_timeout=) and go on at the exact next
+                sample.  None: each server's stream is another one.  See below
     ragged      batches of any shapes: padded text, audio.  Jobs get them as
                 the loader made them, with tsock.DataLoader(batch_size=None)
     transform   a function that each batch goes through first, once for all
@@ -420,12 +424,12 @@ def serve(
     iterates the loader from that epoch's first batch and drops what they have
     read, which takes the loader's time for these batches, at most an epoch's.
     It does the same where a job that reads alone goes back, by
-    load_state_dict().  The loader's own state_dict() isn't used.  A loader that
-    can be iterated only once is refused, as is one whose sampler draws from a
-    generator and where nothing has a set_epoch().  Random augmentations have to
-    be functions of the epoch and the sample.  A loader of another length, batch
-    size or shape, or whose first batch has other bytes, is another stream: jobs
-    get tsock.ProducerLost, which says what differs.
+    load_state_dict().  The loader's own state_dict() isn't used.  A loader
+    that can be iterated only once is refused, as is one whose sampler draws
+    from a generator and where nothing has a set_epoch().  Random augmentations
+    have to be functions of the epoch and the sample.  A loader of another
+    length, batch size or shape, or whose first batch has other bytes, is
+    another stream: jobs get tsock.ProducerLost, which says what differs.
 
     The ring is in host memory.  Tensors on a GPU, also those that transform
     computes there, are copied to it, once, by the thread that iterates the

@@ -23,8 +23,8 @@ class Watch:
     """Looks whether the loader has given a batch, until end().
 
     A batch that takes longer than timeout seconds (0: it may) is an error, for
-    fail(); one that takes longer than PATIENCE while a consumer waits is a line
-    in the log.
+    fail(); one that takes longer than PATIENCE while a consumer waits is a
+    line in the log.
     """
 
     def __init__(
