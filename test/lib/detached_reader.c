@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/lib/detached_reader.h"
+#include "test/lib/steady_reader.h"
 
 struct source detach_source(const char *name)
 {
@@ -19,6 +20,13 @@ static double now_s(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static void check_all(const struct reader *r, const tsock_batch *b)
+{
+	check_batch(r, b, 0);
+	if (r->floats)
+		check_floats(r, b);
 }
 
 void trail_step(struct trail *w, const tsock *t, const tsock_batch *b)
@@ -46,8 +54,7 @@ tsock_batch *trail_take(const struct reader *r, tsock *t, struct trail *w)
 	if (err)
 		die("next: %s", tsock_errmsg());
 	trail_step(w, t, b);
-	if (!r->floats)
-		check_batch(r, b, 0);
+	check_all(r, b);
 	return b;
 }
 
@@ -75,8 +82,7 @@ pid_t start_stopping(const struct reader *r, unsigned held, bool misses)
 		b[i] = trail_take(r, t, &w);
 	raise(SIGSTOP);
 	for (unsigned i = 0; i < held; i++) {
-		if (!r->floats)
-			check_batch(r, b[i], 0);
+		check_all(r, b[i]);
 		tsock_batch_release(b[i]);
 	}
 	for (unsigned i = 0; i < 100; i++)
