@@ -158,6 +158,55 @@ static void an_epoch_that_would_have_no_batch_is_refused(void **state)
 	inproc_stop(&st);
 }
 
+#define MIB (1 << 20)
+
+static tsock *open_floats(uint32_t dtype)
+{
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	tsock *t;
+
+	o.batch_size = 8;
+	o.dtype = dtype;
+	o.normalize = TSOCK_UNIT;
+	assert_int_equal(tsock_open("unit", &o, &t), 0);
+	return t;
+}
+
+/* A ring of 512 samples: 7 MiB as stored, twice that as float16. */
+static void a_view_beyond_the_memory_is_refused_with_the_sizes(void **state)
+{
+	struct tsock_serve_opts so = inproc_opts(500);
+	tsock *stored, *half, *full;
+	char text[128];
+	struct inproc st;
+
+	(void)state;
+	so.memory = 24 * MIB;
+	inproc_serve(&st, &so);
+	stored = inproc_join(8, 0);
+	half = open_floats(TSOCK_F16);
+	full = open_floats(TSOCK_F32);
+	assert_int_equal(tsock_begin(stored), 0);
+	assert_int_equal(tsock_begin(half), 0);
+	assert_int_equal(tsock_begin(full), TSOCK_EREFUSED);
+	snprintf(text, sizeof(text),
+		 "need a ring of %d MiB; %d MiB of the 24 MiB that the "
+		 "producer may use (--memory) are taken",
+		 512 * (4 * INPROC_BYTES + 8) / MIB,
+		 512 * (3 * INPROC_BYTES + 2 * 8) / MIB);
+	if (!strstr(tsock_errmsg(), text))
+		fail_msg("'%s' lacks '%s'", tsock_errmsg(), text);
+	/* Nobody else has noticed. */
+	for (unsigned i = 0; i < 500 / 8; i++) {
+		tsock_batch_release(inproc_next(stored));
+		tsock_batch_release(inproc_next(half));
+	}
+	tsock_close(full);
+	tsock_close(half);
+	tsock_close(stored);
+	inproc_stop(&st);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -166,6 +215,8 @@ int main(void)
 		cmocka_unit_test(no_producer_is_an_error_that_helps),
 		cmocka_unit_test(a_wrong_name_lists_what_runs),
 		cmocka_unit_test(an_epoch_that_would_have_no_batch_is_refused),
+		cmocka_unit_test(
+			a_view_beyond_the_memory_is_refused_with_the_sizes),
 	};
 
 	int failed;
