@@ -2,7 +2,7 @@
 /*
  * deny.c - run a command under a kernel that lacks something.
  *
- *     deny EPERM|ENOSYS|EINVAL WHAT[,WHAT...] COMMAND...
+ *     deny EPERM|ENOSYS|EINVAL|ENOMEM WHAT[,WHAT...] COMMAND...
  *
  * WHAT is a system call below, or "seals": fcntl(F_ADD_SEALS).  A seccomp
  * filter answers those with that error, for the command and all its children,
@@ -95,6 +95,8 @@ static int errno_of(const char *name)
 		return ENOSYS;
 	if (strcmp(name, "EINVAL") == 0)
 		return EINVAL;
+	if (strcmp(name, "ENOMEM") == 0)
+		return ENOMEM;
 	fprintf(stderr, "deny: no error %s here\n", name);
 	exit(2);
 }

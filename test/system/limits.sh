@@ -26,7 +26,8 @@ served()
 
 if [ $can_deny = 1 ]; then
 	loud=("$producer" --no-cache "${set[@]}" "${small[@]}")
-	for error in EPERM ENOSYS; do
+	# ENOMEM: too little memory may be locked, before Linux 5.12.
+	for error in EPERM ENOSYS ENOMEM; do
 		served "it serves where io_uring is $error" \
 			"$deny" $error io_uring_setup "${loud[@]}"
 		grep -q 'files by pread (' "$work/log"
@@ -34,6 +35,8 @@ if [ $can_deny = 1 ]; then
 	done
 	fails 71 'io_uring' 'io_uring that was asked for and is not there' \
 		"$deny" EPERM io_uring_setup "${q[@]}" --io uring
+	fails 71 'io_uring.*ulimit -l' 'io_uring that may lock too little memory' \
+		"$deny" ENOMEM io_uring_setup "${q[@]}" --io uring
 	fails 71 'memfd' 'no memfds' "$deny" ENOSYS memfd_create "${q[@]}"
 	fails 71 'seal' 'no seals' "$deny" EINVAL seals "${q[@]}"
 	served 'it serves where there are no pidfds' \
@@ -47,8 +50,10 @@ fi
 
 # "${limited[@]}" -n 16 COMMAND...
 limited=(bash -c 'ulimit "$1" "$2" && shift 2 && exec "$@"' -)
-fails 71 'descriptors' 'too few descriptors' "${limited[@]}" -n 16 "${q[@]}"
-fails 71 'descriptors' 'too few descriptors for so many threads' \
+fails 71 '16 descriptors and needs [0-9]{2}' 'too few descriptors' \
+	"${limited[@]}" -n 16 "${q[@]}"
+fails 71 '128 descriptors and needs [0-9]{3}' \
+	'too few descriptors for so many threads' \
 	"${limited[@]}" -n 128 "${q[@]}" --threads 64
 start bash -c 'ulimit -S -n 20 && exec "$@"' - "$producer" --no-cache \
 	"${set[@]}" "${small[@]}" --threads 2
