@@ -21,10 +21,11 @@
 
 static sigset_t stopping;
 
-/* Before the stream is there, nothing has to be cleaned up. */
+/* Before the stream is there, only its name has to be cleaned up. */
 static void exit_now(int sig)
 {
 	(void)sig;
+	tsi_serve_abandon();
 	_exit(TSI_EXIT_OK);
 }
 

@@ -90,6 +90,11 @@ int tsi_address_lock(const char *name, struct tsi_address *out, int *lock_fd);
 int tsi_address_reserve(const char *name);
 void tsi_address_unreserve(const char *name);
 /*
+ * For a signal handler that ends the process: remove the files of the name that
+ * this process has reserved, whether it was taken over or not.
+ */
+void tsi_address_abandon(void);
+/*
  * Has a process locked the name, this one included?  *pid is that process, or 0
  * where it isn't seen from here.  Locks nothing, makes nothing and asks nobody,
  * so a process that is stopped or busy is found, too.

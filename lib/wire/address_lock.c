@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,14 @@ struct entry {
 };
 static struct entry *entries;
 static pthread_mutex_t entries_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* What was reserved last, for a signal handler; of is 0 where that was given
+ * up. */
+static struct {
+	_Atomic pid_t of;
+	struct tsi_address address;
+	int fd;
+} reserved;
 
 /* With the mutex held: has this process locked name in that folder, in an entry
  * other than but? */
@@ -251,9 +260,15 @@ int tsi_address_lock(const char *name, struct tsi_address *out, int *lock_fd)
 int tsi_address_reserve(const char *name)
 {
 	struct tsi_address a;
-	int fd;
+	int fd, err = lock_name(name, true, &a, &fd);
 
-	return lock_name(name, true, &a, &fd);
+	if (err)
+		return err;
+	atomic_store(&reserved.of, 0);
+	reserved.address = a;
+	reserved.fd = fd;
+	atomic_store(&reserved.of, getpid());
+	return 0;
 }
 
 void tsi_address_unreserve(const char *name)
@@ -322,6 +337,24 @@ int tsi_address_relock(struct tsi_address *a, int *lock_fd)
 	return err;
 }
 
+/* No other process can have them while this one holds the lock. */
+static void remove_files(const struct tsi_address *a, int lock_fd)
+{
+	if (!tsi_address_holds_lock(a, lock_fd))
+		return;
+	/* The lock last: a process that finds it unlinked may make the
+	 * others. */
+	unlink(a->channel);
+	unlink(a->fdpass);
+	unlink(a->lock);
+}
+
+void tsi_address_abandon(void)
+{
+	if (atomic_load(&reserved.of) == getpid())
+		remove_files(&reserved.address, reserved.fd);
+}
+
 void tsi_address_unlock(const struct tsi_address *a, int lock_fd)
 {
 	struct entry **at, *e;
@@ -330,13 +363,9 @@ void tsi_address_unlock(const struct tsi_address *a, int lock_fd)
 	at = entry_of(lock_fd);
 	e = *at;
 	if (e) {
-		if (tsi_address_holds_lock(a, lock_fd)) {
-			/* The lock last: a process that finds it unlinked may
-			 * make the others. */
-			unlink(a->channel);
-			unlink(a->fdpass);
-			unlink(a->lock);
-		}
+		remove_files(a, lock_fd);
+		if (e->fd == reserved.fd)
+			atomic_store(&reserved.of, 0);
 		*at = e->next;
 		close(e->fd);
 		free(e);

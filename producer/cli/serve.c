@@ -6,6 +6,8 @@
 #include "cli/serve.h"
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -349,6 +351,19 @@ static int serve(struct command *c, int (*stop_signal)(int ms))
 	return code;
 }
 
+/* A signal comes before or after, and tsi_serve_abandon() knows of the name. */
+static int reserve_name(const char *name)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = tsi_address_reserve(name);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return err;
+}
+
 int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
 {
 	struct command c = { .o = o };
@@ -362,7 +377,7 @@ int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
 	}
 	/* Before the scan, which may take long: see tsi_address_reserve(). */
 	if (!err && o->mode != TSI_RUN_DRY)
-		err = tsi_address_reserve(c.plan.pipeline.name);
+		err = reserve_name(c.plan.pipeline.name);
 	if (!err)
 		err = scan(&c);
 	if (err)
@@ -375,4 +390,9 @@ int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
 	tsi_service_close(c.service);
 	tsi_address_unreserve(c.plan.pipeline.name);
 	return code;
+}
+
+void tsi_serve_abandon(void)
+{
+	tsi_address_abandon();
 }

@@ -28,4 +28,8 @@ int tsi_serve_exit(int err);
  */
 int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms));
 
+/* For a signal handler that ends the process before stop_signal() was called:
+ * the stream's name, if it is taken already, is given back. */
+void tsi_serve_abandon(void);
+
 #endif

@@ -5,6 +5,7 @@
  */
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "test/lib/address_fixture.h"
 #include "tsock/tsock.h"
@@ -154,6 +155,43 @@ static void a_name_is_locked_once_on_the_machine(void **s)
 	assert_int_equal(lock_in_child(), TSOCK_EEXIST);
 	tsi_address_unlock(&p, fd);
 	assert_int_equal(lock_in_child(), 0);
+}
+
+/* In children: what they reserve is of no matter to this process. */
+static void a_process_that_ends_at_once_gives_up_what_it_reserved(void **s)
+{
+	struct tsi_address p;
+	int fd, status;
+
+	(void)s;
+	assert_int_equal(tsi_address_choose("abc", &p), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			if (tsi_address_reserve("abc"))
+				_exit(1);
+			if (i == 1 && tsi_address_lock("abc", &p, &fd))
+				_exit(2);
+			if (i == 2)
+				tsi_address_unreserve("abc");
+			touch(p.channel);
+			tsi_address_abandon();
+			_exit(there(p.lock) || there(p.channel) != (i == 2));
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	unlink(p.channel);
+	assert_int_equal(tsi_address_reserve("abc"), 0);
+	/* A child has reserved nothing. */
+	if (!fork()) {
+		tsi_address_abandon();
+		_exit(0);
+	}
+	assert_true(wait(&status) > 0);
+	assert_true(there(p.lock));
+	tsi_address_unreserve("abc");
 }
 
 /* Nobody else can have it meanwhile, and the one who reserved it serves it. */
@@ -321,6 +359,7 @@ int main(void)
 		TEST(who_has_locked_a_name_can_be_seen),
 		TEST(a_name_is_locked_once_on_the_machine),
 		TEST(a_killed_producer_leaves_nothing_that_matters),
+		TEST(a_process_that_ends_at_once_gives_up_what_it_reserved),
 		TEST(a_reserved_name_is_taken_over_by_who_reserved_it),
 		TEST(a_reservation_outlives_the_file),
 		TEST(a_forked_child_neither_keeps_nor_gives_back_the_lock),

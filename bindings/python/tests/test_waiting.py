@@ -112,6 +112,16 @@ def test_a_scan_may_take_longer_than_the_wait(scanning, monkeypatch):
     assert tries == [0.05] * 3
 
 
+def test_one_that_is_ended_while_it_starts_leaves_nothing(serve, place):
+    for _ in range(5):
+        served = serve()
+        while "toy.lock" not in os.listdir(place):
+            assert served.process.poll() is None
+        served.stop()
+        assert served.process.returncode == 0
+        assert os.listdir(place) == []
+
+
 def test_root_starts_no_second_producer_while_one_scans(
     scanning, start, monkeypatch, caplog
 ):
