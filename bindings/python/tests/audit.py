@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""What a test leaves behind in this process.
+"""What a test leaves behind.
 
-With TSOCK_TEST_AUDIT=1 conftest.py asks after each test, and fails it.
+conftest.py asks after each test, and fails it, unless TSOCK_TEST_AUDIT is 0.
 
-Descriptors, threads, child processes, mapped memory of streams, and files in
-the folder of sockets.  Kept on purpose, by the standard library: the two
-processes that multiprocessing starts once, and its ends of their pipes.
+Descriptors (those of memory without a name among them), threads, child
+processes, mapped memory of streams, files in the folder of sockets, and
+processes that have that folder as their TSOCK_DIR, whoever started them.  Kept
+on purpose, by the standard library: the two processes that multiprocessing
+starts once, and its ends of their pipes.
 """
 
 import gc
@@ -18,7 +20,6 @@ LIMIT = 60  # seconds for what ends by itself, only where something is wrong
 
 # Native threads by these names are libtsock's and ZeroMQ's.
 THREADS = ("tsock", "ZMQbg")
-HELPERS = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver")
 
 
 def _text(path):
@@ -27,6 +28,12 @@ def _text(path):
             return f.read()
     except OSError:
         return b""  # gone since
+
+
+def _helpers():
+    """The two processes of multiprocessing."""
+    tracker, server = resource_tracker._resource_tracker, forkserver._forkserver
+    return tracker._pid, server._forkserver_pid
 
 
 def _descriptors():
@@ -43,7 +50,9 @@ def _descriptors():
 
 def _threads():
     for thread in threading.enumerate():
-        yield "thread %r" % thread
+        # Python never forgets a thread of the library's that once called it.
+        if not isinstance(thread, threading._DummyThread):
+            yield "thread %r" % thread
     for task in os.listdir("/proc/self/task"):
         name = _text("/proc/self/task/%s/comm" % task).decode().strip()
         if name.startswith(THREADS):
@@ -60,7 +69,7 @@ def _children():
         name, _, rest = _text("/proc/%s/stat" % pid).rpartition(b")")
         if rest and int(rest.split()[1]) == os.getpid():
             command = _text("/proc/%s/cmdline" % pid)
-            if not any(helper in command for helper in HELPERS):
+            if int(pid) not in _helpers():
                 text = command.replace(b"\0", b" ") or name
                 yield "child %s, %s" % (pid, text.decode(errors="replace"))
 
@@ -87,6 +96,30 @@ def _until_nothing(look):
             return left
         gc.collect()
         time.sleep(0.01)
+
+
+def of_folder(folder):
+    """The processes that have it as TSOCK_DIR: a dict, commands by pid."""
+    mine = b"\0TSOCK_DIR=%s\0" % os.fsencode(folder)
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        if mine in b"\0" + _text("/proc/%s/environ" % pid):
+            command = _text("/proc/%s/cmdline" % pid)
+            if command and int(pid) not in _helpers():
+                found[int(pid)] = command
+    found.pop(os.getpid(), None)
+    return found
+
+
+def processes(folder):
+    """What still runs with this folder when all that ends by itself has."""
+    return _until_nothing(
+        lambda: [
+            "process %d, %s"
+            % (pid, command.replace(b"\0", b" ").decode(errors="replace"))
+            for pid, command in sorted(of_folder(folder).items())
+        ]
+    )
 
 
 def sockets(folder):

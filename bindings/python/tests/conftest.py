@@ -26,7 +26,7 @@ os.environ.setdefault(
 )
 os.environ.setdefault("TSOCK_PRODUCER", PRODUCER)
 
-AUDITED = bool(os.environ.get("TSOCK_TEST_AUDIT"))  # see audit.py
+AUDITED = os.environ.get("TSOCK_TEST_AUDIT") != "0"  # see audit.py
 
 N = 203  # images: no batch size here divides it
 SIZE = 32
@@ -70,18 +70,11 @@ def end_all(folder):
 
     Also one that is just starting, and serves only when another has ended.
     """
-    mine = b"\0TSOCK_DIR=%s\0" % os.fsencode(folder)
-    pids = []
-    for process in os.listdir("/proc"):
-        try:
-            with open("/proc/%s/environ" % process, "rb") as f:
-                environment = b"\0" + f.read()
-            with open("/proc/%s/cmdline" % process, "rb") as f:
-                program = os.path.basename(f.read().split(b"\0")[0])
-        except OSError:
-            continue  # no process, none of ours, or no more
-        if mine in environment and program == b"tsock-producer":
-            pids.append(int(process))
+    pids = [
+        pid
+        for pid, command in audit.of_folder(folder).items()
+        if os.path.basename(command.split(b"\0")[0]) == b"tsock-producer"
+    ]
     for pid in pids:
         try:
             os.kill(pid, signal.SIGTERM)
@@ -109,8 +102,10 @@ def place(monkeypatch, request):
     yield folder
     end_all(folder)
     left = audit.sockets(folder) if AUDITED and not killed else []
+    if AUDITED and getattr(request.node, "passed", False):
+        left += audit.processes(folder)
     shutil.rmtree(folder, ignore_errors=True)
-    assert not left, "producers left " + ", ".join(left)
+    assert not left, "the test left " + ", ".join(left)
 
 
 def pytest_configure(config):
@@ -135,7 +130,7 @@ def pytest_runtest_makereport(item):
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(request):
-    """With TSOCK_TEST_AUDIT, what a test opens and starts is gone after it.
+    """What a test opens and starts is gone after it.
 
     A test that fails is not looked at, since its locals are still held.
     """
@@ -263,7 +258,7 @@ def served(place):
 
 
 @pytest.fixture
-def script(tmp_path):
+def script(tmp_path, place):
     """script(text) runs Python in a process of its own."""
     running = []
 

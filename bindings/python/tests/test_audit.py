@@ -2,6 +2,7 @@
 """What a test leaves behind is found, whatever it is."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -10,7 +11,7 @@ import pytest
 
 import audit
 import tsock
-from conftest import RAW
+from conftest import RAW, until
 
 pytest.importorskip("numpy")
 
@@ -62,6 +63,21 @@ def test_a_batch_that_is_kept_is_found(serve, left):
         break
     del loader
     assert any("memory " in one for one in left()), kept
+
+
+def test_a_process_of_the_folder_is_found(place, monkeypatch):
+    """It is nobody's child here, as a producer that a loader has started."""
+    monkeypatch.setattr(audit, "LIMIT", 0)
+    start = (
+        "from subprocess import DEVNULL, Popen\n"
+        "print(Popen(['sleep', '1000'], stdout=DEVNULL).pid)"
+    )
+    pid = int(subprocess.check_output([sys.executable, "-c", start]))
+    try:
+        assert audit.processes(place) == ["process %d, sleep 1000 " % pid]
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: audit.processes(place) == [])
 
 
 def test_sockets_are_found(place, monkeypatch):

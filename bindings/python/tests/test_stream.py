@@ -32,6 +32,7 @@ def test_an_epoch_that_was_only_begun_is_not_counted_as_read(serve):
     assert served.ended() == 0
 
 
+@pytest.mark.kills
 def test_a_killed_producer_is_a_named_error_when_one_asks(serve):
     served = serve("--ring", 64, "--max-batch", 16, "--join-window", 16)
     loader = tsock.DataLoader(

@@ -32,6 +32,7 @@ def test_a_loader_that_raises_is_heard_on_both_sides(produce):
     assert type(producer.errors[0]) is KeyError
 
 
+@pytest.mark.kills
 def test_a_producer_that_dies_is_an_error_of_its_consumers(place, script):
     process = script(here(EXAMPLE_PRODUCER), CUDA_VISIBLE_DEVICES="")
     consumer = consume(port=5556)
