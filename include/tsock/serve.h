@@ -70,12 +70,15 @@ struct tsock_serve_opts {
 	uint32_t shards;        /* ... this part of so many; 0: all of it */
 	const char *identity;   /* for tsock_identity(), UTF-8; NULL is "" */
 	uint64_t first_epoch;   /* the first sample is first_epoch * N */
+	uint32_t min_wait_ms;   /* min_consumers are waited for so long at most,
+				 * from the first one on; 0: any time */
+	uint32_t reserved;      /* 0 */
 };
 #define TSOCK_SERVE_OPTS_INIT \
 	{ \
 		sizeof(struct tsock_serve_opts), 0, NULL, 0, 0, 0, NULL, 0, 0, \
 			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, \
-			0 \
+			0, 0, 0 \
 	}
 
 /*
@@ -152,10 +155,10 @@ TSOCK_API int tsock_serve_connected(tsock_server *s);
  * From now on the stream ends after that epoch, counted from 0, as if epochs
  * had said so when it was opened: consumers hear TSOCK_EENDED, also those that
  * opened the stream before, and claims return it when all is made.  It ends
- * later where a sample of a later epoch was claimed, or a reader has begun one
- * or was promised one; and never later than was said before.  Returns the epoch
- * after which it ends; or EARG, EAGAIN (readers of the producer before are
- * awaited: ask again).  Any thread.
+ * later where a reader has begun a later epoch or was promised one, or a sample
+ * of one was claimed while there are readers; and never later than was said
+ * before.  Returns the epoch after which it ends; or EARG, EAGAIN (readers of
+ * the producer before are awaited: ask again).  Any thread.
  */
 TSOCK_API int64_t tsock_serve_end_after(tsock_server *s, uint64_t epoch);
 

@@ -88,7 +88,7 @@ static inline uint64_t tsi_header_held(const struct tsi_ring_shared *s)
 
 /*
  * The first number that no sample will have; TSI_NEVER: the stream goes on.
- * It may become less, and is never below the head.
+ * It may become less, but not below what this reader has taken.
  */
 static inline uint64_t tsi_header_end(const struct tsi_ring_shared *s)
 {

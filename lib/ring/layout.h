@@ -66,8 +66,8 @@ struct tsi_ring_shared {
 	uint64_t join_window;
 	uint64_t max_batch;
 	/* First number that no sample will have; or TSI_NEVER.  Written again
-	 * when the stream is to end sooner: it never grows, and no sample at or
-	 * beyond it was made. */
+	 * when the stream is to end sooner: it never grows, and no reader has a
+	 * sample at or beyond it. */
 	_Atomic uint64_t end;
 	uint64_t granularity; /* of map_bytes: a page, or a GPU's; 0: any */
 	uint32_t nfields;

@@ -128,8 +128,8 @@ static inline uint64_t tsi_ring_bytes(const struct tsi_ring *r, unsigned f,
 void tsi_ring_mirror(struct tsi_ring *r, uint64_t first, unsigned count);
 
 /*
- * The stream ends there, sooner than the ring has said so far.  No sample at or
- * beyond it was published.
+ * The stream ends there, sooner than the ring has said so far.  No reader has
+ * taken a sample at or beyond it.
  */
 void tsi_ring_set_end(struct tsi_ring *r, uint64_t end);
 

@@ -264,6 +264,16 @@ void tsi_membership_leave(struct tsi_membership *m, unsigned id)
 	skip_to_waiting(m);
 }
 
+bool tsi_membership_lacks_members(const struct tsi_membership *m)
+{
+	return m->count && !m->started;
+}
+
+void tsi_membership_start(struct tsi_membership *m)
+{
+	m->started = true;
+}
+
 /* ---- the end ---- */
 
 /* Where the epoch ends that the reader is in, or will begin with. */
@@ -277,7 +287,9 @@ static uint64_t epoch_end_of(const struct tsi_membership *m,
 
 int tsi_membership_end_after(struct tsi_membership *m, uint64_t epoch)
 {
-	uint64_t least = max64(m->view[0].claimed, m->c.first + 1);
+	/* Without members nobody has seen what was made ahead. */
+	uint64_t seen = m->count ? m->view[0].claimed : m->greatest;
+	uint64_t least = max64(seen, m->c.first + 1);
 	uint64_t n = m->c.epoch_len;
 
 	if (epoch >= TSI_LAST / n)
@@ -463,7 +475,7 @@ bool tsi_membership_all_claimed(const struct tsi_membership *m)
 
 bool tsi_membership_complete(const struct tsi_membership *m, unsigned view)
 {
-	return m->view[view].head == m->c.end;
+	return m->view[view].head >= m->c.end;
 }
 
 bool tsi_membership_jumping(const struct tsi_membership *m)

@@ -79,7 +79,8 @@ struct tsi_membership {
 	unsigned count;
 	unsigned rows;     /* no member has this number or a higher one */
 	bool started;      /* there were min_members at some time, or one that
-			    * returned, or that joined during a hold */
+			    * returned, or that joined during a hold, or
+			    * tsi_membership_start() */
 	uint64_t hold;     /* all from there on are kept; or TSI_NEVER */
 	bool jumping;      /* until the head reaches the last claim */
 	uint64_t target;   /* of the jump */
@@ -117,10 +118,17 @@ void tsi_membership_init(struct tsi_membership *m,
 			 const struct tsi_membership_config *c);
 
 /*
+ * Are there members, too few for the first sample to be made?  start: those who
+ * are there are enough.
+ */
+bool tsi_membership_lacks_members(const struct tsi_membership *m);
+void tsi_membership_start(struct tsi_membership *m);
+
+/*
  * The stream ends after that epoch, or after a later one, which a reader has
- * begun or was promised, or of which a sample was handed out; never later than
- * was said before.  EAGAIN: during a hold nobody knows where readers are.  EARG: no
- * stream comes that far.
+ * begun or was promised, or of which a sample was handed out while there are
+ * readers; never later than was said before.  EAGAIN: during a hold nobody
+ * knows where readers are.  EARG: no stream comes that far.
  */
 int tsi_membership_end_after(struct tsi_membership *m, uint64_t epoch);
 

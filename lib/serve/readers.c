@@ -325,8 +325,25 @@ bool tsi_readers_over(struct tsi_readers *r)
 
 /* ---- the control thread ---- */
 
+/* Those that the first sample waits for may never come. */
+static void start_at_last(struct tsi_readers *r, int64_t now_ms)
+{
+	if (!r->min_wait_ms || !tsi_membership_lacks_members(r->membership)) {
+		r->lacks_since_ms = now_ms;
+		return;
+	}
+	if (now_ms - r->lacks_since_ms >= r->min_wait_ms)
+		tsi_membership_start(r->membership);
+}
+
+void tsi_readers_set_min_wait(struct tsi_readers *r, uint32_t min_wait_ms)
+{
+	r->min_wait_ms = min_wait_ms;
+}
+
 void tsi_readers_expire(struct tsi_readers *r, int64_t now_ms)
 {
+	start_at_last(r, now_ms);
 	tsi_offers_expire(r->offers, now_ms);
 	tsi_jobs_expire(&r->jobs, now_ms);
 	tsi_readers_await(r, now_ms);

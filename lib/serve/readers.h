@@ -38,8 +38,10 @@ struct tsi_readers {
 	struct tsi_conn conn[TSI_MAX_MEMBERS];
 	uint32_t slow; /* enum tsock_slow: the policy */
 	int64_t slow_ms;
-	int64_t retry_ms;  /* no memory for a half is asked for before */
-	uint32_t detached; /* consumers, so far */
+	int64_t min_wait_ms; /* for the consumers that begin a stream; or 0 */
+	int64_t lacks_since_ms; /* since when some of them are there */
+	int64_t retry_ms;       /* no memory for a half is asked for before */
+	uint32_t detached;      /* consumers, so far */
 	bool over;
 };
 
@@ -113,6 +115,10 @@ void tsi_readers_leave(struct tsi_readers *r, const uint8_t *nonce);
 /* A reader is no more: its row, its connection and its membership end. */
 void tsi_readers_drop(struct tsi_readers *r, unsigned id, const char *why);
 void tsi_readers_drop_all(struct tsi_readers *r, const char *why);
+
+/* The stream begins without some of min_consumers, that long after the first
+ * one has come; 0: never. */
+void tsi_readers_set_min_wait(struct tsi_readers *r, uint32_t min_wait_ms);
 
 /* A reader has joined: the writers look at their limits anew. */
 void tsi_readers_changed(struct tsi_readers *r);

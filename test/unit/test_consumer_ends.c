@@ -170,6 +170,31 @@ static void a_stream_begins_with_the_epoch_that_is_asked_for(void **state)
 	assert_int_equal(tsock_serve_open("unit", &so, &st.s), TSOCK_EARG);
 }
 
+static void who_comes_first_waits_for_others_for_a_time(void **state)
+{
+	struct tsock_serve_opts so = inproc_opts(100);
+	struct inproc st;
+	tsock_batch *b;
+	tsock *t;
+
+	(void)state;
+	so.min_consumers = 2;
+	so.min_wait_ms = 1;
+	inproc_serve(&st, &so);
+	t = inproc_join(30, 0);
+	assert_int_equal(tsock_begin(t), 0);
+	tsock_batch_release(inproc_next(t));
+	tsock_close(t);
+	inproc_stop(&st);
+	so.min_wait_ms = 60000;
+	inproc_serve(&st, &so);
+	t = inproc_join(30, 0);
+	assert_int_equal(tsock_begin(t), 0);
+	assert_int_equal(tsock_next(t, 300, &b), TSOCK_EAGAIN);
+	tsock_close(t);
+	inproc_stop(&st);
+}
+
 static void a_failed_stream_says_why(void **state)
 {
 	struct inproc st;
@@ -244,6 +269,7 @@ int main(void)
 		cmocka_unit_test(whoever_claims_hears_of_the_end),
 		cmocka_unit_test(
 			a_stream_begins_with_the_epoch_that_is_asked_for),
+		cmocka_unit_test(who_comes_first_waits_for_others_for_a_time),
 		cmocka_unit_test(a_failed_stream_says_why),
 		cmocka_unit_test(a_long_reason_arrives_whole),
 		cmocka_unit_test(a_producer_that_has_closed_is_told_nothing),

@@ -154,6 +154,24 @@ static void a_stream_that_nobody_read_has_an_epoch_still(void **state)
 	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 0);
 }
 
+static void what_nobody_has_seen_is_not_read(void **state)
+{
+	struct tsi_join j = { .join = TSOCK_JOIN_EPOCH };
+	struct tsi_joined a;
+
+	(void)state;
+	make(100, 50, 256, TSI_NEVER);
+	a = join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(fill(), 256);
+	tsi_membership_tail(&m, a.id, 100, 0);
+	tsi_membership_leave(&m, a.id);
+	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
+	assert_int_equal(tsi_membership_end(&m), 100);
+	assert_true(tsi_membership_complete(&m, 0));
+	assert_true(tsi_membership_ended(&m));
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &a), TSOCK_EENDED);
+}
+
 static void an_end_may_be_chosen_that_is_later_than_it_has_to_be(void **state)
 {
 	(void)state;
@@ -282,6 +300,7 @@ int main(void)
 			who_left_at_a_start_that_is_gone_gets_the_next_one),
 		cmocka_unit_test(the_end_is_behind_all_that_was_handed_out),
 		cmocka_unit_test(a_stream_that_nobody_read_has_an_epoch_still),
+		cmocka_unit_test(what_nobody_has_seen_is_not_read),
 		cmocka_unit_test(
 			an_end_may_be_chosen_that_is_later_than_it_has_to_be),
 		cmocka_unit_test(a_reader_gets_the_epoch_that_it_was_promised),

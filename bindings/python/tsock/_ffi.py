@@ -180,6 +180,8 @@ class ServeOpts(Sized):
         ("shards", c_uint32),
         ("identity", c_char_p),
         ("first_epoch", c_uint64),
+        ("min_wait_ms", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
