@@ -155,6 +155,16 @@ TSOCK_API const char *tsock_class_name(tsock *t, uint32_t i);
 TSOCK_API const char *tsock_identity(tsock *t);
 
 /*
+ * Where the identity has the line "grows=1" the data set's files may change
+ * (tsock-producer --grows).  Then the stream ends after some epoch, and its
+ * producer begins another one of the same name, in which epochs are numbered
+ * on.  At EENDED, or at ELOST from tsock_begin(), close the handle and open the
+ * name again, until tsock_identity() is another one, or tsock_get_info() says
+ * that the stream goes on (epochs 0); where tsock_open() fails with ENOPROD,
+ * the producer has ended instead.
+ */
+
+/*
  * Begin an epoch: join the stream, or go on as a reader of the next epoch.
  * An epoch that was begun and not finished is left first.  Returns once the
  * start is fixed; its first sample may lie in the future.
@@ -228,8 +238,8 @@ TSOCK_API int tsock_resume(tsock *t, uint64_t start, uint64_t samples,
  * when the producer is gone are in nobody's way: what it has published is taken
  * all the same, and then it is lost (ELOST), or the next one is gone on with.
  * EENDED: the stream has ended before this epoch.  Its producer may decide
- * while it serves where it ends (tsock_serve_end_after()), and an epoch of which
- * it has made nothing by then is none.
+ * while it serves where it ends (tsock_serve_end_after()), and an epoch of
+ * which it has made nothing by then is none.
  * Fails with EAGAIN, EEPOCH (tsock_begin() for the next epoch), EENDED, EHELD,
  * ELOST, ESTREAM, EARG (no epoch begun).
  */

@@ -95,6 +95,12 @@ void tsi_address_unreserve(const char *name);
  */
 void tsi_address_abandon(void);
 /*
+ * When the stream of that name, which this process serves, is closed, the name
+ * stays reserved for the next one; tsi_address_unlock() gives up the sockets
+ * alone.
+ */
+void tsi_address_keep(const char *name);
+/*
  * Has a process locked the name, this one included?  *pid is that process, or 0
  * where it isn't seen from here.  Locks nothing, makes nothing and asks nobody,
  * so a process that is stopped or busy is found, too.

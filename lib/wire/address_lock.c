@@ -31,6 +31,7 @@ struct entry {
 	ino_t ino;
 	int fd;
 	bool reserved; /* it is to be taken over */
+	bool kept;     /* it will be reserved again: tsi_address_keep() */
 	char name[64];
 };
 static struct entry *entries;
@@ -288,6 +289,15 @@ void tsi_address_unreserve(const char *name)
 		tsi_address_unlock(&a, fd);
 }
 
+void tsi_address_keep(const char *name)
+{
+	pthread_mutex_lock(&entries_mutex);
+	for (struct entry *e = entries; e; e = e->next)
+		if (e->pid == getpid() && !strcmp(e->name, name))
+			e->kept = true;
+	pthread_mutex_unlock(&entries_mutex);
+}
+
 bool tsi_address_is_locked(const struct tsi_address *a, long *pid)
 {
 	struct stat folder;
@@ -362,7 +372,12 @@ void tsi_address_unlock(const struct tsi_address *a, int lock_fd)
 	pthread_mutex_lock(&entries_mutex);
 	at = entry_of(lock_fd);
 	e = *at;
-	if (e) {
+	if (e && e->kept && tsi_address_holds_lock(a, lock_fd)) {
+		unlink(a->channel);
+		unlink(a->fdpass);
+		e->kept = false;
+		e->reserved = true;
+	} else if (e) {
 		remove_files(a, lock_fd);
 		if (e->fd == reserved.fd)
 			atomic_store(&reserved.of, 0);

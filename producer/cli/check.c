@@ -88,6 +88,17 @@ int tsi_check_select(const char *path)
 	return err;
 }
 
+int tsi_check_grows(const struct tsi_dataset *data)
+{
+	if (!tsi_format_keeps_index(data->format) &&
+	    !tsi_pack_is_at(data->folder))
+		return 0;
+	return tsi_err(TSOCK_EARG,
+		       "--grows: %s is what tsock-pack wrote, which never "
+		       "grows; leave out --grows, or serve the files",
+		       data->folder);
+}
+
 int tsi_check_descriptors(unsigned threads, unsigned *open_files)
 {
 	rlim_t need = DESCRIPTORS_OURS + (rlim_t)threads * DESCRIPTORS_THREAD;

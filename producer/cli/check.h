@@ -19,6 +19,9 @@ int tsi_check_root(const struct tsi_dataset *data);
 /* The file of --select can be read, and its weights are numbers. */
 int tsi_check_select(const char *path);
 
+/* May it grow (--grows)?  What tsock-pack wrote doesn't. */
+int tsi_check_grows(const struct tsi_dataset *data);
+
 /*
  * Raise the limit of descriptors as far as allowed.  ESYS if it is too low
  * for so many threads.  *open_files is how many files of many samples may stay

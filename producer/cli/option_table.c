@@ -29,6 +29,10 @@ const struct tsi_opt tsi_opts[] = {
 	  "its file below the root, or its key in a tar file, 1023 bytes at "
 	  "most",
 	  AT(keys) },
+	{ TSI_OPT_SWITCH, "grows", NULL,
+	  "look all the time whether files are added or removed, and serve the "
+	  "data set as it is then from the next epoch on that isn't begun",
+	  AT(grows) },
 	{ TSI_OPT_COUNT, "seed", "N", "of the order and the augmentation (0)",
 	  AT(seed), RANGE(0, UINT64_MAX) },
 	{ TSI_OPT_CHOICE, "order", "philox|torch|sequential",

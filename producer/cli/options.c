@@ -299,6 +299,12 @@ static int complete(struct tsi_options *o)
 	if (o->order == UNSET)
 		o->order = o->preset->in_order ? TSOCK_ORDER_SEQUENTIAL
 					       : TSOCK_ORDER_PHILOX;
+	if (o->grows && o->select)
+		return tsi_err(
+			TSOCK_EARG,
+			"--grows contradicts --select: the samples are "
+			"those that its file names; change the file, and "
+			"start another stream");
 	if (o->no_index && o->index_memory)
 		return tsi_err(TSOCK_EARG,
 			       "--no-index contradicts --index-memory");
@@ -382,6 +388,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.folder = o->data.folder,
 		.select = o->select,
 		.keys = o->keys,
+		.grows = o->grows,
 		.on_error = (enum tsi_on_error)o->on_error,
 		.order = (enum tsock_order_kind)o->order,
 		.segments = (uint32_t)o->segments,

@@ -48,6 +48,7 @@ struct tsi_options {
 	char name[TSI_NAME_MAX + 1];
 	const char *select;    /* NULL: all samples */
 	bool keys;             /* samples have the field key */
+	bool grows;            /* its files may change while it is served */
 	uint64_t preset_given; /* which of TSI_PRESETS */
 	const struct tsi_preset *preset;
 	uint64_t order; /* enum tsock_order_kind */

@@ -21,8 +21,10 @@
 #include "cli/liveline.h"
 #include "cli/neighbours.h"
 #include "cli/notify.h"
+#include "cli/number.h"
 #include "cli/process.h"
 #include "cli/report.h"
+#include "run/growth.h"
 #include "run/service.h"
 #include "wire/address.h"
 
@@ -32,6 +34,7 @@
 #define PLAIN_MS 10000
 #define SHARE_MS 1000 /* between two looks at other producers */
 #define FAREWELL_MS 2000
+#define GROWTH_MS 1000 /* between two looks at a data set that grows */
 
 int tsi_serve_exit(int err)
 {
@@ -55,11 +58,16 @@ struct command {
 	int64_t busy_ms;          /* when there was a consumer, or the start */
 	int64_t looked_ms;        /* when connections were counted last ... */
 	int connected;            /* ... and how many there were */
+	bool deserted;            /* no reader, and twice no connection */
 	bool said;                /* that an idle stream stays for them */
 	int64_t start_ns;
 	struct tsi_neighbours *neighbours; /* NULL: CPUs aren't shared */
 	int64_t shared_ms;                 /* when they were shared last ... */
 	bool had_readers;                  /* ... and were there readers? */
+	struct tsi_growth *growth;         /* NULL: the files stay */
+	bool ends;           /* the stream, since the files have changed; ... */
+	uint64_t next_epoch; /* ... and this is the first one with them */
+	uint32_t readers;    /* the most at once, since it was said to end */
 };
 
 /* ------------------------------------------------------------------------
@@ -101,6 +109,8 @@ static int check_start(struct command *c)
 	err = check_memory(c);
 	if (!err)
 		err = tsi_check_descriptors(p->threads, &p->open_files);
+	if (!err && p->grows)
+		err = tsi_check_grows(&c->o->data);
 	if (!err)
 		err = tsi_check_root(&c->o->data);
 	if (!err && p->select)
@@ -112,17 +122,23 @@ static int check_start(struct command *c)
 	return err ? err : tsi_check_name(p->name);
 }
 
+static void plan_service(struct command *c, struct tsi_service *s)
+{
+	c->service = s;
+	c->plan.scan_seconds = tsi_service_seconds(s);
+	tsi_service_sizes(s, &c->plan.geometry);
+	c->plan.sampler = tsi_service_sampler(s);
+}
+
 static int scan(struct command *c)
 {
 	const struct tsi_index *x;
-	int64_t start = tsi_now_ns();
-	int err = tsi_service_open(&c->plan.pipeline, &c->service);
+	struct tsi_service *s;
+	int err = tsi_service_open(&c->plan.pipeline, &s);
 
 	if (err)
 		return err;
-	c->plan.scan_seconds = (double)(tsi_now_ns() - start) / 1e9;
-	tsi_service_sizes(c->service, &c->plan.geometry);
-	c->plan.sampler = tsi_service_sampler(c->service);
+	plan_service(c, s);
 	x = tsi_sampler_index(c->plan.sampler);
 	tsi_check_splits(&c->o->data, x);
 	tsi_advice_classes(&c->o->data, x);
@@ -190,17 +206,19 @@ static void note_busy(struct command *c, const struct tsi_snapshot *now)
 
 	if (now->stats.consumers) {
 		c->busy_ms = now_ms;
-		c->said = false;
+		c->said = c->deserted = false;
+		c->connected = 1;
 		return;
 	}
-	if (!c->o->exit_idle || now_ms - c->looked_ms < LOOK_MS)
+	if (!(c->o->exit_idle || c->ends) || now_ms - c->looked_ms < LOOK_MS)
 		return;
 	c->looked_ms = now_ms;
 	c->connected = tsock_serve_connected(tsi_service_server(c->service));
+	c->deserted = !before && !c->connected;
 	if (!before || !c->connected)
 		return;
 	c->busy_ms = now_ms;
-	if (!c->said)
+	if (!c->said && c->o->exit_idle)
 		tsi_log(TSOCK_LOG_INFO,
 			"nobody reads, and %d loader%s connected: "
 			"--exit-when-idle counts from when they are closed",
@@ -248,6 +266,60 @@ static void share_cpus(struct command *c, const struct tsi_snapshot *now)
 		all, rivals, rivals == 1 ? "" : "s");
 }
 
+/* ------------------------------------------------------------------------
+ * A data set that grows
+ */
+
+static void start_growth(struct command *c)
+{
+	c->ends = false;
+	if (c->o->grows && tsi_growth_open(&c->plan.pipeline, c->service,
+					   GROWTH_MS, &c->growth))
+		tsi_log(TSOCK_LOG_WARN,
+			"files that are added or removed are not noticed: %s",
+			tsock_errmsg());
+}
+
+/* The files have changed: the stream ends as soon as it can. */
+static void mind_growth(struct command *c, const struct tsi_snapshot *now)
+{
+	const struct tsi_index *x = tsi_sampler_index(c->plan.sampler);
+	char was[28], is[28];
+	uint32_t classes;
+	uint64_t samples;
+	int64_t last;
+
+	if (c->ends && now->stats.consumers > c->readers)
+		c->readers = now->stats.consumers;
+	if (!c->growth || c->ends ||
+	    !tsi_growth_found(c->growth, &samples, &classes))
+		return;
+	last = tsock_serve_end_after(tsi_service_server(c->service), 0);
+	/* Readers of a producer before are awaited; or there is no next one. */
+	if (last < 0 || (c->o->epochs && (uint64_t)last + 1 >= c->o->epochs))
+		return;
+	c->ends = true;
+	c->next_epoch = (uint64_t)last + 1;
+	c->connected = 1;
+	c->readers = now->stats.consumers;
+	tsi_log(TSOCK_LOG_INFO,
+		"the data set has changed: it had %s samples in %u classes, "
+		"and has %s in %u; epoch %" PRIu64 " is the first of these",
+		tsi_number_thousands(was, tsi_index_count(x)),
+		tsi_index_classes(x), tsi_number_thousands(is, samples),
+		classes, c->next_epoch);
+}
+
+/* Everybody has read the last epoch of before, or nobody is there. */
+static bool is_over(struct command *c, const struct tsi_snapshot *now)
+{
+	if (!c->ends)
+		return false;
+	note_busy(c, now);
+	return c->deserted ||
+	       tsock_serve_drained(tsi_service_server(c->service));
+}
+
 /* Why the stream ends now; NULL: it goes on. */
 static const char *ending(struct command *c, const struct tsi_snapshot *now)
 {
@@ -277,7 +349,8 @@ static void let_consumers_leave(struct command *c)
 	} while (tsi_now_ms() < until);
 }
 
-static int watch(struct command *c, int (*stop_signal)(int ms))
+/* Until the stream ends; *grown: for the sake of the next one. */
+static int watch(struct command *c, int (*stop_signal)(int ms), bool *grown)
 {
 	const char *why = NULL;
 	int signal = 0;
@@ -285,6 +358,7 @@ static int watch(struct command *c, int (*stop_signal)(int ms))
 	take_snapshot(c, &c->last);
 	c->start_ns = c->last.now_ns;
 	c->busy_ms = c->start_ns / 1000000;
+	*grown = false;
 	while (!why && !signal) {
 		struct tsi_snapshot now;
 
@@ -299,6 +373,10 @@ static int watch(struct command *c, int (*stop_signal)(int ms))
 		take_snapshot(c, &now);
 		tsi_notify_alive(now.now_ns / 1000000);
 		tsi_service_tell(c->service, now.stats.produced);
+		mind_growth(c, &now);
+		*grown = !signal && is_over(c, &now);
+		if (*grown)
+			return TSI_EXIT_OK;
 		why = ending(c, &now);
 		share_cpus(c, &now);
 		show_line(c, &now);
@@ -332,8 +410,35 @@ static int fail(int err)
 	return tsi_serve_exit(err);
 }
 
+/*
+ * The stream is over, and the next one of the same name begins, with the files
+ * that are there now.  The name stays this process's all the time.
+ */
+static int start_next(struct command *c)
+{
+	struct tsi_service *next = tsi_growth_close(c->growth);
+	struct tsi_snapshot now;
+
+	c->growth = NULL;
+	take_snapshot(c, &now);
+	/* Nobody has read: then it is still the first epoch that comes. */
+	if (!now.stats.produced)
+		c->next_epoch--;
+	finish(c);
+	tsi_address_keep(c->plan.pipeline.name);
+	tsi_service_close(c->service);
+	plan_service(c, next);
+	/* Evaluation reads an epoch now and then, and leaves in between. */
+	if (c->plan.pipeline.order == TSOCK_ORDER_SEQUENTIAL)
+		c->readers = 0;
+	tsi_service_go_on(next, c->next_epoch, c->readers);
+	c->had_readers = false;
+	return tsi_service_start(next);
+}
+
 static int serve(struct command *c, int (*stop_signal)(int ms))
 {
+	bool grown;
 	int err, code;
 
 	/* From here on signals wait until they are asked for. */
@@ -345,7 +450,14 @@ static int serve(struct command *c, int (*stop_signal)(int ms))
 	start_sharing(c);
 	tsi_report_start(&c->plan, tsi_service_pool(c->service));
 	tsi_notify("READY=1\nSTATUS=serving");
-	code = watch(c, stop_signal);
+	start_growth(c);
+	while ((code = watch(c, stop_signal, &grown)) == TSI_EXIT_OK && grown) {
+		err = start_next(c);
+		if (err)
+			return fail(err);
+		tsi_report_start(&c->plan, tsi_service_pool(c->service));
+		start_growth(c);
+	}
 	tsi_notify("STOPPING=1");
 	finish(c);
 	return code;
@@ -387,6 +499,7 @@ int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
 	else
 		code = serve(&c, stop_signal);
 	tsi_neighbours_close(c.neighbours);
+	tsi_service_close(tsi_growth_close(c.growth));
 	tsi_service_close(c.service);
 	tsi_address_unreserve(c.plan.pipeline.name);
 	return code;

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "data/cache_file.h"
 #include "data/parallel.h"
@@ -64,6 +65,31 @@ static int check_stamps(void *arg, uint64_t first, uint64_t last)
 			return tsi_err(TSOCK_EAGAIN, "%s changed", path);
 	}
 	return 0;
+}
+
+bool tsi_cache_look(const struct tsi_root *root, const struct tsi_table *t,
+		    uint64_t *now)
+{
+	bool same = true;
+
+	*now = 0;
+	for (uint64_t i = 0; i < t->n.stamps; i++) {
+		const struct tsi_stamp *s = &t->stamp[i];
+		int64_t seen[3] = { 0 };
+		struct stat st;
+
+		if (tsi_root_stat(root, t->names + s->path, &st)) {
+			seen[0] = errno;
+			same = false;
+		} else {
+			seen[0] = (int64_t)st.st_ino;
+			seen[1] = (int64_t)st.st_mtim.tv_sec;
+			seen[2] = (int64_t)st.st_mtim.tv_nsec;
+			same = same && tsi_stamp_holds(s, &st);
+		}
+		*now = tsi_hash(seen, sizeof(seen), *now);
+	}
+	return same;
 }
 
 static struct tsi_table_kind kind_of(const struct tsi_cache_opts *opts)

@@ -28,6 +28,13 @@ bool tsi_cache_load(const struct tsi_root *root,
 		    const struct tsi_cache_opts *opts, struct tsi_table *t,
 		    uint64_t **bad, uint64_t *nbad);
 
+/*
+ * Has nothing that the scan of this table read changed since?  If it has, *now
+ * is a number for what is there now.
+ */
+bool tsi_cache_look(const struct tsi_root *root, const struct tsi_table *t,
+		    uint64_t *now);
+
 /* Write the cache; what goes wrong is logged and is no error. */
 void tsi_cache_save(const struct tsi_root *root,
 		    const struct tsi_cache_opts *opts,

@@ -325,6 +325,11 @@ uint64_t tsi_index_fingerprint(const struct tsi_index *x)
 	return tsi_table_fingerprint(&x->table);
 }
 
+bool tsi_index_look(const struct tsi_index *x, uint64_t *now)
+{
+	return tsi_cache_look(&x->root, &x->table, now);
+}
+
 bool tsi_index_cached(const struct tsi_index *x)
 {
 	return x->cached;

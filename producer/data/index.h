@@ -7,7 +7,8 @@
  * for those that may not be regular files, each of which is looked at.  A
  * sample that can't be read, or that the caller's sniff() rejects, keeps its
  * number and is marked bad.  An index never changes after it was opened, and
- * never decodes anything.
+ * never decodes anything.  Whether the data set has changed since can be asked
+ * at the price of a look at each folder.
  */
 #ifndef TSI_DATA_INDEX_H
 #define TSI_DATA_INDEX_H
@@ -124,6 +125,13 @@ uint64_t tsi_index_bad_at(const struct tsi_index *x, uint64_t k);
  * same whether or not the scan was kept.  With look_at_all it is another one.
  */
 uint64_t tsi_index_fingerprint(const struct tsi_index *x);
+
+/*
+ * Are the folders and files that the scan read as they were then?  If not, *now
+ * is a number for what they are now: two looks that give the same one have seen
+ * the same.  Any thread.
+ */
+bool tsi_index_look(const struct tsi_index *x, uint64_t *now);
 
 /* It came from the cache. */
 bool tsi_index_cached(const struct tsi_index *x);

@@ -60,6 +60,8 @@ static void put_samples(FILE *f, const struct tsi_pipeline_opts *o,
 		 o->on_error == TSI_RAISE ? "raise" : "substitute");
 	if (o->keys)
 		put_number(f, "keys", 1);
+	if (o->grows)
+		put_number(f, "grows", 1);
 }
 
 static void put_image(FILE *f, const struct tsi_pipeline_opts *o)

@@ -33,6 +33,7 @@ struct tsi_pipeline_opts {
 	const char *folder; /* what the format reads */
 	const char *select; /* file of the samples to serve; NULL: all */
 	bool keys;          /* samples have the field key */
+	bool grows;         /* the files may change while it is served */
 	enum tsi_on_error on_error;
 	enum tsock_order_kind order;
 	uint32_t segments; /* of an epoch; 0: by the order */

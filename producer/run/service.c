@@ -8,14 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "run/identity.h"
 #include "run/index_keeper.h"
+
+#define GRACE_MS 10000 /* for the readers of the stream before */
 
 struct tsi_service {
 	const struct tsi_pipeline_opts *o;
 	struct tsock_geometry geometry;
 	uint32_t key_width; /* of the field key; 0: there is none */
+	double seconds;     /* that it took to open */
+	bool goes_on;       /* after another stream */
+	uint64_t first_epoch;
+	uint32_t consumers; /* of that one */
 	struct tsi_sampler *sampler;
 	struct tsi_index_keeper *keeper; /* NULL: nothing is kept */
 	struct tsi_pool *pool;
@@ -118,6 +125,7 @@ int tsi_service_open(const struct tsi_pipeline_opts *o,
 		     struct tsi_service **out)
 {
 	struct tsi_service *s = calloc(1, sizeof(*s));
+	int64_t begin = tsi_now_ns();
 	int err;
 
 	if (!s)
@@ -134,6 +142,7 @@ int tsi_service_open(const struct tsi_pipeline_opts *o,
 		tsi_service_close(s);
 		return err;
 	}
+	s->seconds = (double)(tsi_now_ns() - begin) / 1e9;
 	*out = s;
 	return 0;
 }
@@ -146,6 +155,30 @@ void tsi_service_sizes(const struct tsi_service *s, struct tsock_geometry *out)
 struct tsi_sampler *tsi_service_sampler(const struct tsi_service *s)
 {
 	return s->sampler;
+}
+
+void tsi_service_go_on(struct tsi_service *s, uint64_t epoch,
+		       uint32_t consumers)
+{
+	s->goes_on = true;
+	s->first_epoch = epoch;
+	s->consumers = consumers;
+}
+
+bool tsi_service_equal(const struct tsi_service *a, const struct tsi_service *b)
+{
+	const struct tsi_index *x = tsi_sampler_index(a->sampler);
+	const struct tsi_index *y = tsi_sampler_index(b->sampler);
+
+	/* What a class is called is in the names of its files. */
+	return tsi_index_count(x) == tsi_index_count(y) &&
+	       tsi_index_classes(x) == tsi_index_classes(y) &&
+	       tsi_index_fingerprint(x) == tsi_index_fingerprint(y);
+}
+
+double tsi_service_seconds(const struct tsi_service *s)
+{
+	return s->seconds;
 }
 
 /* The server copies the classes and all else that is pointed to. */
@@ -175,6 +208,11 @@ static int open_server(struct tsi_service *s)
 	opts.resumable = 1;
 	opts.epoch_len = tsi_sampler_epoch_len(s->sampler);
 	opts.dataset_len = tsi_index_count(x);
+	opts.first_epoch = s->first_epoch;
+	if (s->goes_on) {
+		opts.min_consumers = s->consumers;
+		opts.min_wait_ms = GRACE_MS;
+	}
 	opts.segments = tsi_sampler_segments(s->sampler);
 	opts.segment_bounds = tsi_sampler_bounds(s->sampler);
 	err = tsock_serve_open(s->o->name, &opts, &s->server);

@@ -39,6 +39,21 @@ void tsi_service_sizes(const struct tsi_service *s, struct tsock_geometry *out);
 
 struct tsi_sampler *tsi_service_sampler(const struct tsi_service *s);
 
+/* How long it took to open. */
+double tsi_service_seconds(const struct tsi_service *s);
+
+/*
+ * Before it is started: it goes on after another stream, with this epoch.  So
+ * many consumers read that one, and are waited for, ten seconds at most: they
+ * begin the epoch together.
+ */
+void tsi_service_go_on(struct tsi_service *s, uint64_t epoch,
+		       uint32_t consumers);
+
+/* Do both serve the same samples, in the same order? */
+bool tsi_service_equal(const struct tsi_service *a,
+		       const struct tsi_service *b);
+
 /*
  * Make the ring and the workers, and let consumers in.  Fails as
  * tsock_serve_open() and tsi_pool_create() do.

@@ -46,6 +46,7 @@ usage 'substitute.raise' "${set[@]}" --on-error ignore
 usage 'torch' "${set[@]}" --order torch --segments 3
 usage 'name' "${set[@]}" --name ../x
 usage 'no-cache' "${set[@]}" --cache-dir x --no-cache
+usage 'select' "${set[@]}" --grows --select x
 usage 'needs a value' "${set[@]}" --seed
 
 # --- data sets ---
@@ -90,6 +91,10 @@ fails 78 'memory' 'a ring above --memory' \
 result $? '--check-config is content' "$(cat "$work/err")"
 fails 66 'nowhere' '--check-config looks for the root' \
 	"$producer" --check-config -d imagenet -r /nowhere
+mkdir "$work/pack"
+: >"$work/pack/pack.index"
+fails 78 'never grows' 'a pack does not grow' \
+	"$producer" --check-config -d imagefolder -r "$work/pack" --grows
 "$producer" --dry-run "${set[@]}" >"$work/out" 2>"$work/err"
 [ $? = 0 ] && grep -Eq '^samples +36 in 3 classes' "$work/out" &&
 	grep -q '308.4 MB' "$work/out" && grep -q float32 "$work/out"

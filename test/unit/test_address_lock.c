@@ -218,6 +218,28 @@ static void a_reserved_name_is_taken_over_by_who_reserved_it(void **s)
 	assert_int_equal(lock_in_child(), 0);
 }
 
+/* From one stream of a name to the next nobody else gets the name. */
+static void a_name_that_is_kept_is_reserved_again(void **s)
+{
+	struct tsi_address p;
+	int fd;
+
+	(void)s;
+	assert_int_equal(tsi_address_lock("abc", &p, &fd), 0);
+	touch(p.channel);
+	tsi_address_keep("other");
+	tsi_address_keep("abc");
+	tsi_address_unlock(&p, fd);
+	assert_false(there(p.channel));
+	assert_true(there(p.lock));
+	assert_int_equal(lock_in_child(), TSOCK_EEXIST);
+	assert_int_equal(tsi_address_lock("abc", &p, &fd), 0);
+	/* It was kept for one stream. */
+	tsi_address_unlock(&p, fd);
+	assert_false(there(p.lock));
+	assert_int_equal(lock_in_child(), 0);
+}
+
 static void a_reservation_outlives_the_file(void **s)
 {
 	struct tsi_address p;
@@ -361,6 +383,7 @@ int main(void)
 		TEST(a_killed_producer_leaves_nothing_that_matters),
 		TEST(a_process_that_ends_at_once_gives_up_what_it_reserved),
 		TEST(a_reserved_name_is_taken_over_by_who_reserved_it),
+		TEST(a_name_that_is_kept_is_reserved_again),
 		TEST(a_reservation_outlives_the_file),
 		TEST(a_forked_child_neither_keeps_nor_gives_back_the_lock),
 		TEST(unlocking_and_locking_at_once_never_gives_two_owners),

@@ -375,6 +375,29 @@ static void a_cache_leads_nowhere_but_into_the_tree(void **state)
 	free(data);
 }
 
+/* What a change is, is the same for who looks and for the cache. */
+static void a_look_tells_whether_something_has_changed(void **state)
+{
+	struct tsi_index *x;
+	uint64_t now, then;
+
+	(void)state;
+	make_tree();
+	x = tree_open(tree_options());
+	assert_true(tsi_index_look(x, &then));
+	assert_true(tsi_index_look(x, &now));
+	assert_int_equal(now, then);
+	tree_put("c1/new.jpg", "ok, this one");
+	assert_false(tsi_index_look(x, &now));
+	assert_int_not_equal(now, then);
+	assert_false(tsi_index_look(x, &then));
+	assert_int_equal(now, then);
+	tree_put("c9/new.jpg", "ok, this one");
+	assert_false(tsi_index_look(x, &now));
+	assert_int_not_equal(now, then);
+	tsi_index_close(x);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, tree_setup, tree_teardown)
 
 int main(void)
@@ -390,6 +413,7 @@ int main(void)
 		TEST(a_damaged_cache_is_as_none),
 		TEST(a_forged_cache_does_no_harm),
 		TEST(a_cache_leads_nowhere_but_into_the_tree),
+		TEST(a_look_tells_whether_something_has_changed),
 	};
 
 	return cmocka_run_group_tests_name("index", tests, NULL, NULL) != 0;

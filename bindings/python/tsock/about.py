@@ -42,6 +42,7 @@ class About:
         _call(_lib.tsock_get_info(handle, byref(info)))
         self.epoch_len: int = info.epoch_len
         self.dataset_len: int = info.dataset_len
+        self.epochs: int = info.epochs  # 0: it goes on
         self.pid: int = info.producer_pid
         self.log = log_of(self.pid)  # while it lives
         self.window = min(info.join_window, info.epoch_len)

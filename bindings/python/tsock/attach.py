@@ -121,6 +121,7 @@ class Wanted:
             "fast": "1" if "fast" in o else NONE,
             # A field more is in nobody's way.
             "keys": "1" if "keys" in o else None,
+            "grows": "1" if "grows" in o else NONE,
         }
 
     def differences(self, runs: Mapping[str, str]) -> list[str]:

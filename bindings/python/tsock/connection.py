@@ -308,6 +308,10 @@ class Pool:
         """The samples that all connections have missed together."""
         return self._missed + sum(s.missed for s in self._all)
 
+    def go_on_after(self, before: Pool) -> None:
+        """The loader read by the connections of that one until now."""
+        self._missed = before.missed()
+
     def check(self) -> None:
         """Raise what taking a connection would raise."""
         if self.closed or os.getpid() != self.first.pid:

@@ -61,6 +61,18 @@ class Iterator:
         return made
 
     def _take(self) -> None:
+        while True:
+            try:
+                self._take_here()
+                return
+            except errors.Error as e:
+                # Before its first batch an epoch may be the next stream's.
+                if self._position or not self._loader._go_on(self._pool, e):
+                    raise
+            self._pool = self._loader._pool
+            self._done, self._failure = False, None
+
+    def _take_here(self) -> None:
         if self._done:
             if self._failure:
                 raise errors.again(self._failure)

@@ -13,11 +13,13 @@ apart and make them anew around another sampler.
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional
 from typing import Sequence, Union
 
-from . import _ffi, arguments, attach, gpu, options, ranks, tensors
+from . import _ffi, arguments, attach, errors, gpu, growing, options
+from . import ranks, tensors
 from .batches import Batches
 from .connection import Pool, Stream
 from .dataset import Dataset
@@ -232,21 +234,26 @@ class DataLoader:
         revival = None
         if self._want:
             revival = attach.Revival(self._want, batch_size or 1)
-        self._pool = pool = attach.attached(
-            self._want,
-            self.name,
-            batch_size or 1,
-            wait,
-            lambda seconds: consumer.connected(
-                self.name,
+        stream_name = self.name  # since self would keep itself alive
+
+        def connect(seconds: float) -> Pool:
+            return consumer.connected(
+                stream_name,
                 opts,
                 batch_size,
-                lambda: Pool(self.name, opts, seconds, revival),
-            ),
+                lambda: Pool(stream_name, opts, seconds, revival),
+            )
+
+        self._connect = connect
+        self._pool = pool = attach.attached(
+            self._want, self.name, batch_size or 1, wait, connect
         )
         self.batch_size = opts.batch_size
-        # Runs when the loader is dropped, and before the interpreter goes.
-        self._finalizer = weakref.finalize(self, pool.close)
+        # Run when the loader is dropped, and before the interpreter goes.
+        self._finalizers = [weakref.finalize(self, pool.close)]
+        self._going_on = threading.Lock()
+        for key, value in LIKE_TORCH.items():
+            setattr(self, key, value)
         try:
             self._learn(at)
         except BaseException:
@@ -260,6 +267,7 @@ class DataLoader:
             self._want.compare(about.identity, about.pid)
         decode = self._decoder(consumer.describe(about))
         if self._subset:
+            growing.refuse_subset(about)
             self._subset.check(about)
         self._progress = Progress(self._pool, self.join == "epoch")
         self._be_rank(at)
@@ -282,9 +290,41 @@ class DataLoader:
         self.batch_sampler = BatchSampler(
             self.sampler, self._progress, self.batch_size, self.drop_last
         )
-        for key, value in LIKE_TORCH.items():
-            setattr(self, key, value)
         self._made = True
+
+    def _go_on(self, pool: Pool, why: errors.Error) -> bool:
+        """The connections of that pool have failed: are there others now?
+
+        Those of the next stream, where files were added to a data set that
+        grows, or removed.
+        """
+        with self._going_on:
+            if pool is not self._pool:
+                return True  # another iterator has found them
+            if not growing.has_ended(self._about, why):
+                return False
+            self._read_next(
+                growing.next_pool(
+                    self._about, self._connect, self.timeout, why
+                )
+            )
+            return True
+
+    def _read_next(self, pool: Pool) -> None:
+        """Learn anew what the stream is, and go on counting."""
+        ended, before = self._pool, self._progress
+        pool.go_on_after(ended)
+        self._pool = pool
+        if not ended.readers:
+            self._finalizers.pop()()
+        self._finalizers.append(weakref.finalize(self, pool.close))
+        del self._made
+        try:
+            self._learn(self._at)
+        except BaseException:
+            self.close()
+            raise
+        self._progress.go_on_after(before)
 
     def _decoder(
         self, stream: Optional[consumer.Description]
@@ -450,7 +490,8 @@ class DataLoader:
 
     def close(self) -> None:
         """Leave the stream.  Batches that are kept stay valid."""
-        self._finalizer()
+        for finalizer in self._finalizers:
+            finalizer()
 
     @property
     def closed(self) -> bool:

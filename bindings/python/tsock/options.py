@@ -36,6 +36,7 @@ class ProducerOptions(TypedDict, total=False):
     split: Literal["train", "val"]
     select: Path
     keys: bool
+    grows: bool
     seed: int
     order: Literal["philox", "torch", "sequential"]
     segments: int

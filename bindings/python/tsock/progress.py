@@ -69,6 +69,15 @@ class Progress:
         self._state: Optional[state.State] = None  # to go on from
         self._order: Optional[Order] = None
 
+    def go_on_after(self, before: Progress) -> None:
+        """Count on where that one was, in the stream before this one.
+
+        A state that was to be gone on from there is refused here.
+        """
+        self.epochs = before.epochs
+        if before._state is not None:
+            self.load_state_dict(before._state.as_dict())
+
     def join(self, stream: Stream, timeout: float) -> None:
         """Make it a reader at the start of an epoch, or where a state says."""
         if self._state is None:

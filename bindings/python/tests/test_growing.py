@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""Files that are added to a data set, or removed, while it is served."""
+
+import json
+import os
+import shutil
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import tsock
+from conftest import INDEX, N, SIZE, finish, indices, runs, until
+from tsock import errors
+
+pytest.importorskip("numpy")
+
+# A ring that is shorter than an epoch, so that the running one is the last.
+GROWS = ("--grows", "--ring", 64, "--max-batch", 16)
+
+
+@pytest.fixture
+def tree(images, tmp_path):
+    """The images, in a folder of the test's own."""
+    root = tmp_path / "tree"
+    shutil.copytree(images, root)
+    return root
+
+
+def add(tree, count, to="class0"):
+    """Add so many images, by renaming."""
+    source = sorted((tree / "class1").glob("*.jpg"))[0]
+    hidden = tree.parent / "hidden"
+    hidden.mkdir(exist_ok=True)
+    (tree / to).mkdir(exist_ok=True)
+    for i in range(count):
+        shutil.copy(source, hidden / "new.jpg")
+        at = len(list((tree / to).iterdir()))
+        os.rename(hidden / "new.jpg", tree / to / ("new%04d.jpg" % at))
+
+
+def said(log, text):
+    return log.read_text(errors="replace").count(text)
+
+
+def changes(served):
+    return said(served.log, "the data set has changed: ")
+
+
+class Epoch:
+    """An epoch of a loader that is read in two parts."""
+
+    def __init__(self, loader):
+        self._batches = iter(loader)
+        self.seen = [int(i) for i in next(self._batches)[0]]
+
+    def more(self, batches):
+        for _ in range(batches):
+            self.seen += [int(i) for i in next(self._batches)[0]]
+
+    def rest(self):
+        for (index,) in self._batches:
+            self.seen += [int(i) for i in index]
+        return sorted(self.seen)
+
+
+def each(function, things):
+    """function() of each, at the same time."""
+    with ThreadPoolExecutor(len(things)) as pool:
+        return list(pool.map(function, things))
+
+
+def read_over_change(served, loaders, change):
+    """An epoch in whose middle the files change."""
+    before = changes(served)
+    epochs = each(Epoch, loaders)
+    change()
+    until(lambda: changes(served) > before, what="the change")
+    return each(Epoch.rest, epochs)
+
+
+def test_each_epoch_has_the_files_of_before_or_those_of_now(serve, tree):
+    served = serve(*GROWS, root=tree)
+    loaders = [
+        tsock.DataLoader("toy", batch, timeout=60, **INDEX)
+        for batch in (7, 16)
+    ]
+    # Nobody misses an epoch, and no epoch comes twice.
+    sizes = N, N + 20, N + 30, N + 29
+    adding = [
+        lambda: add(tree, 20),
+        lambda: add(tree, 10, to="class9"),
+        lambda: os.unlink(tree / "class0" / "new0070.jpg"),
+    ]
+    for epoch, change in enumerate(adding):
+        size = sizes[epoch]
+        for seen in read_over_change(served, loaders, change):
+            assert seen == list(range(size))
+        for loader in loaders:
+            assert (loader.epoch, loader.stream_epoch) == (epoch, epoch)
+            assert len(loader.dataset) == size
+    assert each(lambda loader: sorted(indices(loader)), loaders) == [
+        list(range(sizes[-1]))
+    ] * 2
+    for loader in loaders:
+        assert loader.stream_epoch == len(adding)
+        assert loader.classes == ["class0", "class1", "class2", "class9"]
+        assert len(loader) == -(-sizes[-1] // loader.batch_size)
+        assert len(loader.dataset.samples) == sizes[-1]
+        assert loader.dataset.targets.count(3) == 10
+        # Every epoch has an order of its own.
+        assert list(loader.sampler.indices(3)) != list(
+            loader.sampler.indices(0)
+        )
+    assert changes(served) == len(adding)
+
+
+def test_a_job_that_has_left_in_between_reads_the_new_files(serve, tree):
+    served = serve("--grows", "--preset", "eval", root=tree)
+    idle = tsock.DataLoader("toy", 48, timeout=60, **INDEX)
+    loader = tsock.DataLoader("toy", 48, timeout=60, **INDEX)
+    assert indices(loader) == list(range(N))
+    add(tree, 5)
+    # Nobody reads: the stream ends at once, and the next one begins.
+    until(lambda: said(served.log, 'serving "toy"') == 2, what="a new stream")
+    assert indices(loader) == list(range(N + 5))
+    assert loader.epoch == 1 and len(loader) == -(-(N + 5) // 48)
+    assert indices(idle) == list(range(N + 5))
+    assert loader.missed == 0
+
+
+def test_who_is_through_waits_until_it_is_interrupted(serve, tree):
+    served = serve(*GROWS, root=tree)
+    fast = tsock.DataLoader("toy", 16, timeout=60, **INDEX)
+    slow = tsock.DataLoader("toy", 16, timeout=60, **INDEX)
+    first, held = each(Epoch, (fast, slow))
+    state = fast.state_dict()
+    add(tree, 1)
+    until(lambda: changes(served) == 1, what="the change")
+    # All but the last batch.
+    first, _ = each(lambda f: f(), (first.rest, lambda: held.more(11)))
+    assert first == list(range(N))
+    fast.timeout = 0.5
+    with pytest.raises(errors.TimedOut, match="data set has changed"):
+        next(iter(fast))
+    fast.timeout = 0
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        next(iter(fast))
+    timer.join()
+    assert held.rest() == list(range(N))
+    # Interrupted or not, it begins the new files with the other one.
+    for epoch in each(indices, (fast, slow)):
+        assert sorted(epoch) == list(range(N + 1))
+    assert fast.stream_epoch == slow.stream_epoch == 1
+    differs = "samples is %d there and %d here" % (N, N + 1)
+    with pytest.raises(ValueError, match=differs):
+        fast.load_state_dict(state)
+
+
+def test_a_loader_starts_such_a_producer_and_others_attach(place, tree):
+    options = dict(
+        root=tree, size=SIZE, threads=1, no_cache=True, timeout=60, **INDEX
+    )
+    loader = tsock.DataLoader("toy", 48, grows=True, **options)
+    assert sorted(indices(loader)) == list(range(N))
+    pid = tsock.query("toy", 60)["pid"]
+    add(tree, 3)
+    seen = N
+    while seen == N:
+        seen = len(indices(loader))
+    assert seen == len(loader.sampler) == N + 3
+    assert loader.dataset.classes == loader.classes
+    other = tsock.DataLoader("toy", 16, grows=True, **options)
+    assert len(other.sampler) == N + 3
+    assert tsock.query("toy", 60)["pid"] == pid and runs(pid)
+    with pytest.raises(tsock.OtherStream, match="grows"):
+        tsock.DataLoader("toy", 16, **options)
+    with pytest.raises(ValueError, match="subset: the data set"):
+        tsock.DataLoader("toy", 16, grows=True, subset=[1, 2], **options)
+    loader.close()
+    other.close()
+
+
+def test_the_end_of_such_a_stream_is_its_end(serve, tree):
+    serve("--grows", "--epochs", 1, root=tree)
+    loader = tsock.DataLoader("toy", 48, timeout=60, **INDEX)
+    assert sorted(indices(loader)) == list(range(N))
+    with pytest.raises(tsock.StreamEnded):
+        next(iter(loader))
+
+
+def test_a_signal_ends_a_stream_that_is_ending(serve, tree):
+    served = serve(*GROWS, root=tree)
+    loader = tsock.DataLoader("toy", 16, timeout=60, rejoin_timeout=0, **INDEX)
+    epoch = Epoch(loader)
+    add(tree, 1)
+    until(lambda: changes(served) == 1, what="the change")
+    served.process.terminate()
+    assert served.ended() == 0
+    with pytest.raises(tsock.ProducerLost):
+        epoch.rest()
+
+
+RANK = """
+import json, os, sys, time
+import tsock
+rank, go = int(sys.argv[1]), sys.argv[2]
+loader = tsock.DataLoader("toy", 8, fields=("index",), dtype="uint8",
+                          layout="hwc", rank=rank, world_size=2, timeout=120)
+for epoch in range(2):
+    seen = []
+    for (index,) in loader:
+        if not seen and not epoch:
+            open(go + str(rank), "w").close()
+            while not os.path.exists(go):
+                time.sleep(0.01)
+        seen += index.tolist()
+    print(json.dumps([loader.stream_epoch, seen, len(loader)]))
+"""
+
+
+def test_ranks_begin_the_new_files_together(serve, tree, script, tmp_path):
+    served = serve(*GROWS, root=tree)
+    go = tmp_path / "go"
+    ranks = [script(RANK, rank, go) for rank in range(2)]
+    until(
+        lambda: all(os.path.exists("%s%d" % (go, r)) for r in range(2)),
+        what="both ranks' first batch",
+    )
+    add(tree, 21)
+    until(lambda: changes(served) == 1, what="the change")
+    go.touch()
+    lines = [
+        [json.loads(line) for line in finish(rank)[0].splitlines()]
+        for rank in ranks
+    ]
+    for epoch, size in enumerate((N, N + 21)):
+        assert [line[epoch][0] for line in lines] == [epoch, epoch]
+        assert lines[0][epoch][2] == lines[1][epoch][2] == -(-size // 16)
+        seen = lines[0][epoch][1] + lines[1][epoch][1]
+        assert set(seen) == set(range(size))
+        assert len(lines[0][epoch][1]) == len(lines[1][epoch][1])

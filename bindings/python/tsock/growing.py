@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""A data set that grows: how a loader goes on with the next stream of a name.
+
+A producer with --grows ends its stream when files were added or removed,
+after an epoch, and begins another one of the same name with the files that
+there are.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Callable, Optional
+
+from . import attach, errors, launch
+from .about import About
+
+if TYPE_CHECKING:
+    from .connection import Pool
+
+_PAUSE = 0.1  # seconds between two looks for the next stream
+_TRY = 5.0  # seconds for one attempt at a connection
+# Lines of the identity that are others when files were added or removed.
+_FILES = frozenset(("samples", "files", "classes", "segments"))
+
+
+def grows(about: About) -> bool:
+    return about.identity.get("grows") == "1"
+
+
+def refuse_subset(about: About) -> None:
+    if grows(about):
+        raise ValueError(
+            "subset: the data set of stream %r grows (--grows), so that an "
+            "index means another sample later; read a stream without --grows"
+            % about.name
+        )
+
+
+def has_ended(about: About, why: errors.Error) -> bool:
+    """May that error be because the data set has changed?"""
+    return grows(about) and why.code in ("TSOCK_EENDED", "TSOCK_ELOST")
+
+
+def _is_there(name: str) -> bool:
+    """Has any process the name, whether it serves it already or not?"""
+    folder, _, base = name.rpartition("/")
+    return launch.holder(folder or None, base) > 0 or attach.is_running(name)
+
+
+def _is_next(before: About, now: About) -> bool:
+    """Is that another stream than the one that has ended?
+
+    A producer that serves the same files again, because the change was undone,
+    says that its stream goes on without end; one that ends, where.
+    """
+    return now.run != before.run or not now.epochs
+
+
+def _is_of_same(before: About, now: About) -> bool:
+    """Do the two differ by their files alone?"""
+    keys = before.identity.keys() | now.identity.keys()
+    return all(
+        before.identity.get(key) == now.identity.get(key)
+        for key in keys - _FILES
+    )
+
+
+def next_pool(
+    before: About,
+    connect: Callable[[float], Pool],
+    timeout: float,
+    why: errors.Error,
+) -> Pool:
+    """Connections to the next stream, once it is there.
+
+    It is there when the slowest job has finished its epoch.  Raises why where
+    nobody serves the name any more, or something else is served.
+    """
+    until = time.monotonic() + timeout if timeout else None
+    while True:
+        pool: Optional[Pool] = None
+        # Between the two streams the producer keeps the name.
+        if not _is_there(before.name):
+            raise why
+        try:
+            pool = connect(_TRY)
+        except (errors.NoProducer, errors.ProducerLost):
+            pass  # it is between them, or it has ended since
+        if pool is not None:
+            if _is_next(before, pool.about):
+                if _is_of_same(before, pool.about):
+                    return pool
+                pool.close()
+                raise why
+            pool.close()
+        if until is not None and time.monotonic() > until:
+            raise errors.TimedOut(
+                "tsock.DataLoader timed out after %g seconds: it waited for "
+                "the next stream of %r, whose data set has changed"
+                % (timeout, before.name)
+            )
+        time.sleep(_PAUSE)

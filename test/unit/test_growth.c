@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_growth.c - files that are added to a data set, or removed, while it is
+ * served.
+ */
+#include "run/growth.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "test/lib/worker_fixture.h"
+
+#define WITHIN 3000 /* looks of 10 ms: half a minute */
+
+static _Atomic unsigned scans, warnings;
+
+static void count_lines(void *arg, int level, const char *line)
+{
+	(void)arg;
+	if (strstr(line, "scanning"))
+		atomic_fetch_add(&scans, 1);
+	if (level == TSOCK_LOG_WARN)
+		atomic_fetch_add(&warnings, 1);
+}
+
+static int make_stream(void **state)
+{
+	atomic_store(&scans, 0);
+	atomic_store(&warnings, 0);
+	if (make_root(state))
+		return -1;
+	put_five();
+	options.name = "growth";
+	options.threads = 2;
+	options.image_memory = 1 << 20;
+	options.ring = 64;
+	options.max_batch = 8;
+	options.grows = true;
+	return setenv("TSOCK_DIR", root, 1);
+}
+
+static struct tsi_service *open_service(void)
+{
+	struct tsi_service *s;
+
+	if (tsi_service_open(&options, &s))
+		fail_msg("%s", tsock_errmsg());
+	return s;
+}
+
+static struct tsi_growth *watch(const struct tsi_service *s)
+{
+	struct tsi_growth *g;
+
+	assert_int_equal(tsi_growth_open(&options, s, 1, &g), 0);
+	return g;
+}
+
+static void drop(const char *name)
+{
+	char path[1400];
+
+	snprintf(path, sizeof(path), "%s/%s", root, name);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void pause_a_bit(void)
+{
+	struct timespec ts = { 0, 10000000 };
+
+	nanosleep(&ts, NULL);
+}
+
+/* Until that many samples are found. */
+static void await_found(struct tsi_growth *g, uint64_t want, uint32_t classes)
+{
+	uint64_t samples = 0;
+	uint32_t n = 0;
+
+	for (unsigned i = 0; i < WITHIN; i++) {
+		if (tsi_growth_found(g, &samples, &n) && samples == want)
+			break;
+		pause_a_bit();
+	}
+	assert_int_equal(samples, want);
+	assert_int_equal(n, classes);
+}
+
+static void await(const _Atomic unsigned *counter, unsigned least)
+{
+	for (unsigned i = 0; i < WITHIN && atomic_load(counter) < least; i++)
+		pause_a_bit();
+	assert_true(atomic_load(counter) >= least);
+}
+
+static uint64_t count_of(const struct tsi_service *s)
+{
+	return tsi_index_count(tsi_sampler_index(tsi_service_sampler(s)));
+}
+
+static void a_file_that_is_added_is_found(void **state)
+{
+	struct tsi_service *s = open_service(), *next;
+	struct tsi_growth *g = watch(s);
+	uint64_t samples;
+	uint32_t classes;
+
+	(void)state;
+	assert_false(tsi_growth_found(g, &samples, &classes));
+	put_image("b/2.png");
+	await_found(g, 6, 3);
+	/* And what is added later. */
+	drop("a/0.png");
+	drop("b/0.png");
+	drop("b/1.png");
+	await_found(g, 3, 3);
+	next = tsi_growth_close(g);
+	assert_int_equal(count_of(next), 3);
+	assert_int_equal(count_of(s), 5);
+	assert_false(tsi_service_equal(s, next));
+	tsi_service_close(next);
+	tsi_service_close(s);
+	assert_null(tsi_growth_close(NULL));
+}
+
+static void what_is_no_sample_is_no_change(void **state)
+{
+	struct tsi_service *s = open_service(), *next;
+	struct tsi_growth *g = watch(s);
+	uint64_t samples;
+	uint32_t classes;
+
+	(void)state;
+	await(&scans, 1);
+	put("a/notes.txt", "no image", 8);
+	await(&scans, 2);
+	next = tsi_growth_close(g);
+	assert_non_null(next);
+	assert_true(tsi_service_equal(s, next));
+	tsi_service_close(next);
+	/* Nor is what was undone. */
+	g = watch(s);
+	put_image("c/1.png");
+	await_found(g, 6, 3);
+	drop("c/1.png");
+	for (unsigned i = 0;
+	     i < WITHIN && tsi_growth_found(g, &samples, &classes); i++)
+		pause_a_bit();
+	assert_false(tsi_growth_found(g, &samples, &classes));
+	tsi_service_close(tsi_growth_close(g));
+	tsi_service_close(s);
+}
+
+static void a_folder_that_is_empty_for_the_moment_is_said_once(void **state)
+{
+	static const char *const files[] = { "a/0.png", "a/1.png", "b/0.png",
+					     "b/1.png", "c/0.png" };
+	struct tsi_service *s = open_service();
+	struct tsi_growth *g = watch(s);
+	unsigned n;
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++)
+		drop(files[i]);
+	await(&warnings, 1);
+	n = atomic_load(&scans);
+	put("a/notes.txt", "no image", 8);
+	await(&scans, n + 1);
+	put_image("a/7.png");
+	put_image("b/7.png");
+	put_image("c/7.png");
+	await_found(g, 3, 3);
+	assert_int_equal(atomic_load(&warnings), 1);
+	tsi_service_close(tsi_growth_close(g));
+	tsi_service_close(s);
+}
+
+static void the_next_stream_goes_on_under_the_name(void **state)
+{
+	struct tsi_service *s = open_service(), *next;
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	struct tsi_growth *g;
+	tsock_batch *b;
+	tsock *t;
+
+	(void)state;
+	assert_int_equal(tsi_service_start(s), 0);
+	o.batch_size = 6;
+	assert_int_equal(tsock_open("growth", &o, &t), 0);
+	assert_non_null(strstr(tsock_identity(t), "\ngrows=1\n"));
+	tsock_close(t);
+	g = watch(s);
+	put_image("b/2.png");
+	await_found(g, 6, 3);
+	next = tsi_growth_close(g);
+	tsi_service_close(s);
+	tsi_service_go_on(next, 4, 0);
+	assert_int_equal(tsi_service_start(next), 0);
+	assert_int_equal(tsock_open("growth", &o, &t), 0);
+	assert_int_equal(tsock_begin(t), 0);
+	assert_int_equal(tsock_epoch(t), 4);
+	assert_int_equal(tsock_next(t, 20000, &b), 0);
+	assert_int_equal(tsock_batch_count(b), 6);
+	assert_int_equal(tsock_batch_seq(b), 24);
+	tsock_batch_release(b);
+	tsock_close(t);
+	tsi_service_close(next);
+}
+
+#define in_a_tree(test) \
+	cmocka_unit_test_setup_teardown(test, make_stream, remove_root)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		in_a_tree(a_file_that_is_added_is_found),
+		in_a_tree(what_is_no_sample_is_no_change),
+		in_a_tree(a_folder_that_is_empty_for_the_moment_is_said_once),
+		in_a_tree(the_next_stream_goes_on_under_the_name),
+	};
+
+	tsock_set_logger(count_lines, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
