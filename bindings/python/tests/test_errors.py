@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 import tsock
-from conftest import N, until
+from conftest import N, everything, indices, until
 from tsock import _ffi, errors
 
 pytest.importorskip("numpy")
@@ -128,3 +128,54 @@ def test_the_end_of_a_stream_is_the_same_for_every_iterator(serve):
         pass
     assert served.ended() == 0
     meets_the_end()
+
+
+@pytest.mark.kills
+@pytest.mark.parametrize(
+    "seconds, why", [(0, ""), (0.05, ", and no other one came within 0.05 s")]
+)
+def test_one_more_iterator_waits_no_longer_than_one_that_reads(
+    serve, seconds, why
+):
+    """It makes a connection, for which a first loader would wait on."""
+    served = serve()
+    loader = tsock.DataLoader(
+        "toy", 16, rejoin_timeout=seconds, wait=1000, **INDEX
+    )
+    first = iter(loader)
+    next(first)
+    served.kill()
+    with pytest.raises(tsock.ProducerLost) as caught:
+        next(iter(loader))
+    text = "the producer of 'toy' is gone%s: make a new tsock.DataLoader" % why
+    assert str(caught.value).startswith(text)
+    assert caught.value.code == "TSOCK_ELOST"
+    assert str(served.log) in str(caught.value)
+    loader.close()
+
+
+def test_one_more_iterator_goes_on_with_the_next_producer(serve, monkeypatch):
+    served = serve()
+    loader = tsock.DataLoader("toy", 16, **INDEX)
+    first = iter(loader)
+    next(first)
+    served.kill()
+    slept = []
+
+    def sleep(seconds):
+        if not slept:
+            serve()
+        slept.append(seconds)
+
+    monkeypatch.setattr(tsock.connection.time, "sleep", sleep)
+    assert sorted(indices(loader)) == everything()
+    assert slept
+    loader.close()
+
+
+def test_a_closed_loader_says_what_to_do(serve):
+    serve()
+    loader = tsock.DataLoader("toy", 16, **INDEX)
+    loader.close()
+    with pytest.raises(tsock.Error, match="is closed: make another one"):
+        iter(loader)

@@ -18,7 +18,7 @@ from typing import Any, Callable, Mapping, Optional, TypeVar, Union
 from . import errors, options
 from .keywords import did_you_mean
 from .launch import Launch, is_starting
-from .streams import query, streams
+from .streams import is_running, streams
 from .producer import default_name
 
 _log = logging.getLogger("tsock")
@@ -32,17 +32,6 @@ _STARTS = 3  # of a producer that ends before it was found
 _LOOK = 0.2  # seconds between two looks for a producer that is gone
 _TRY = 10.0  # seconds for one attempt at a connection
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
-
-
-def is_running(name: str) -> bool:
-    """Does any producer, busy or not, have the name?"""
-    if "/" in name:
-        try:
-            query(name, 0.5)
-        except errors.NoProducer as e:
-            return "didn't answer" in str(e)
-        return True
-    return any(stream.name == name for stream in streams())
 
 
 def refuse_wrong_name(name: str) -> None:

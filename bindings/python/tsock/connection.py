@@ -17,10 +17,12 @@ from typing import Any, Callable, Optional
 
 from . import _ffi, arguments, errors, ranks
 from .about import About
+from .streams import is_running
 
 _lib = _ffi.lib
 
 SLICE_MS = 50  # Ctrl-C is seen between two slices of a wait
+LOOK = 0.05  # seconds between two looks for the next producer
 LEAVE_MS = 1000  # at most, until the producer has confirmed that one left
 
 LEFT_BEHIND = (
@@ -44,7 +46,7 @@ class Stream:
         self.missed = 0  # samples, as of the last call of wait()
         self.turn = 0  # when it was last asked for a batch, by Pool.turns
         self.hurried = False  # did Ctrl-C end the last wait?
-        self.gone = "this tsock.DataLoader is closed"
+        self.gone = "this tsock.DataLoader is closed: make another one"
         self.rank_reader: Optional[ranks.RankReader] = None
         # Has a producer started again that is gone.
         self.revive: Optional[Callable[[], None]] = None
@@ -274,6 +276,33 @@ class Pool:
             raise
         return stream
 
+    def _connect_once_more(self) -> Stream:
+        """Another connection; a producer that is gone isn't waited for longer
+        than by those who read."""
+        wait = float(self._opts.rejoin_ms) / 1000
+        if not self.about.resumable:
+            wait = 0
+        end = time.monotonic() + wait
+        while not is_running(self._name):
+            if wait and self._revive:
+                self._revive()
+                if is_running(self._name):
+                    break
+            left = end - time.monotonic()
+            if left <= 0:
+                raise self._err_gone(wait)
+            time.sleep(min(left, LOOK))
+        return self._connect()
+
+    def _err_gone(self, wait: float) -> errors.Error:
+        why = ", and no other one came within %g s" % wait if wait else ""
+        error = errors.from_code(
+            errors.ELOST,
+            "the producer of %r is gone%s: make a new tsock.DataLoader"
+            % (self._name, why),
+        )
+        return errors.naming_log(error, self.about.log)
+
     def set_rank(self, rank: int, world: int, job: Optional[str]) -> None:
         """Read that rank's part, while no iterator reads."""
         if self._rank == (rank, world, job):
@@ -327,7 +356,7 @@ class Pool:
             return self._idle.pop()  # the one that is a reader still, if any
         except IndexError:
             pass
-        stream = self._connect()
+        stream = self._connect_once_more()
         if self._is_another(About(stream.check(), self._name)):
             stream.close()
             raise errors.from_code(

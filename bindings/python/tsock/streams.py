@@ -62,6 +62,17 @@ def query(
     return stats_dict(stats)
 
 
+def is_running(name: str) -> bool:
+    """Does any producer, busy or not, have the name?"""
+    if "/" in name:
+        try:
+            query(name, 0.5)
+        except errors.NoProducer as e:
+            return "didn't answer" in str(e)
+        return True
+    return any(stream.name == name for stream in streams())
+
+
 def stats_dict(stats: _ffi.Stats) -> dict[str, Any]:
     """The members of the struct, and rows, a dict for each reader."""
     result = _members(stats, ("size", "reserved", "row", "nrows"))
