@@ -45,8 +45,10 @@ int tsi_description_allows(const struct tsi_msg_stream *s,
 	return tsi_err(TSOCK_EREFUSED,
 		       "batch_size %u is larger than the %u that the "
 		       "stream '%s' allows: use a smaller one, or "
-		       "start the producer with --max-batch %u",
-		       o->batch_size, s->max_batch, name, o->batch_size);
+		       "start the producer with --max-batch %u (in Python's "
+		       "tsock.serve() max_batch=%u)",
+		       o->batch_size, s->max_batch, name, o->batch_size,
+		       o->batch_size);
 }
 
 int tsi_description_fills_batch(const struct tsi_msg_stream *s,

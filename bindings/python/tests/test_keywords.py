@@ -51,3 +51,41 @@ def test_what_is_missing_or_too_much_is_pythons_own_error(place):
         tsock.DataLoader("toy", 1, 2)
     with pytest.raises(TypeError, match="multiple values"):
         tsock.DataLoader("toy", 1, batch_size=2)
+
+
+@pytest.mark.parametrize(
+    "key, text",
+    [
+        ("num_worker", "'num_workers'? (the producer's --threads decides it)"),
+        ("prefetch", "'prefetch_factor'? (the producer's --ring decides it)"),
+    ],
+)
+def test_what_torch_has_may_be_misspelt_too(place, key, text):
+    with pytest.raises(TypeError) as caught:
+        tsock.DataLoader("toy", **{key: 1})
+    assert str(caught.value).endswith(text)
+
+
+@pytest.mark.parametrize(
+    "keywords, text",
+    [
+        ({"join": "epohc"}, "it is 'epoch', 'segment' or 'now'; did you mean"),
+        ({"layout": "cwh"}, "it is 'hwc' or 'chw'; did you mean 'chw'?"),
+        (
+            {"root": "/", "dataset": "imagefodler"},
+            "'webdataset' or 'packed'; did you mean 'imagefolder'?",
+        ),
+    ],
+)
+def test_a_misspelt_value_is_answered_with_the_right_one(
+    place, keywords, text
+):
+    with pytest.raises(ValueError) as caught:
+        tsock.DataLoader("toy", **keywords)
+    assert text in str(caught.value)
+
+
+def test_a_misspelt_field_is_answered_with_the_right_one(serve):
+    serve()
+    with pytest.raises(ValueError, match="did you mean 'label'"):
+        tsock.DataLoader("toy", fields=("image", "labels"))

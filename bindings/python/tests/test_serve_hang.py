@@ -90,7 +90,7 @@ def test_a_timeout_below_a_minute_comes_instead(watched, caplog):
     watcher.look(1030)
     assert stream.error is None
     watcher.look(1031)
-    assert "no batch for 30 seconds" in str(stream.error)
+    assert "no batch for 30 s" in str(stream.error)
     assert not said(caplog)
 
 

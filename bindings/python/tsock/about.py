@@ -8,6 +8,7 @@ from ctypes import byref
 from typing import Sequence
 
 from . import _ffi, identity
+from .keywords import did_you_mean
 from .launch import log_of
 
 _lib = _ffi.lib
@@ -72,7 +73,7 @@ class About:
         }
         for name in names:
             if name not in places:
-                how = ""
+                how = did_you_mean(name, places)
                 if name in _ASKED and "root" in self.identity:
                     how = "; the producer's " + _ASKED[name]
                 raise ValueError(

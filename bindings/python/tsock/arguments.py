@@ -13,7 +13,7 @@ from ctypes import c_float
 from typing import Any, Mapping, Optional, Union
 
 from . import _ffi
-from .keywords import did_you_mean
+from .keywords import did_you_mean, one_of
 
 
 class _Default:
@@ -34,10 +34,9 @@ def choice(what: str, value: Any, choices: Mapping[Any, int]) -> int:
     try:
         return choices[value]
     except (KeyError, TypeError):
-        names = [repr(c) for c in choices]
+        meant = did_you_mean(value, filter(None, choices))
         raise ValueError(
-            "%s %r: it is %s or %s"
-            % (what, value, ", ".join(names[:-1]), names[-1])
+            "%s %r: it is %s%s" % (what, value, one_of(choices), meant)
         ) from None
 
 

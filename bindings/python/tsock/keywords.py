@@ -33,6 +33,26 @@ def did_you_mean(word: object, words: Iterable[str]) -> str:
     return "; did you mean %r?" % close[0] if close else ""
 
 
+def one_of(words: Iterable[object]) -> str:
+    """'a', 'b' or 'c'."""
+    *others, last = map(repr, words)
+    return "%s or %s" % (", ".join(others), last) if others else last
+
+
+def _what_is_meant(key: str, known: Iterable[str]) -> str:
+    """What to say of a keyword that isn't known."""
+    if key in ELSEWHERE:
+        return ": " + ELSEWHERE[key]
+    words = [*known, *ELSEWHERE]
+    # One that only goes on is nearer than any that is as long.
+    meant = [word for word in words if word.startswith(key)]
+    if len(meant) != 1:
+        meant = difflib.get_close_matches(key, words, 1, 0.6)
+    if meant and meant[0] in ELSEWHERE:
+        return "; did you mean %r? (%s)" % (meant[0], ELSEWHERE[meant[0]])
+    return did_you_mean(key, known)
+
+
 def helpful(
     who: str, others: Mapping[str, Any] = {}
 ) -> Callable[[_Function], _Function]:
@@ -63,14 +83,9 @@ def helpful(
         def wrapper(*args: Any, **keywords: Any) -> Any:
             for key in keywords:
                 if key not in known:
-                    why = ELSEWHERE.get(key)
                     raise TypeError(
                         "%s has no argument %r%s"
-                        % (
-                            who,
-                            key,
-                            ": " + why if why else did_you_mean(key, known),
-                        )
+                        % (who, key, _what_is_meant(key, known))
                     )
             return function(*args, **keywords)
 

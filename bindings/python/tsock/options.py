@@ -19,7 +19,7 @@ from typing import (
     get_type_hints,
 )
 
-from .keywords import did_you_mean
+from .keywords import did_you_mean, one_of
 
 Path = Union[str, os.PathLike[str]]
 Size = Union[int, str]  # bytes, or "4G"
@@ -95,12 +95,7 @@ def _text(key: str, value: Any) -> str:
     if words and int not in kinds:
         raise ValueError(
             "%s %r: it is %s%s"
-            % (
-                key,
-                value,
-                " or ".join(repr(word) for word in words),
-                did_you_mean(value, words),
-            )
+            % (key, value, one_of(words), did_you_mean(value, words))
         )
     if isinstance(value, bool):
         raise TypeError(

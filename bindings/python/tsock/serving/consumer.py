@@ -96,7 +96,7 @@ class Description:
         try:
             structure = json.loads(said["structure"])
             if not isinstance(structure, dict):
-                raise ValueError("it is a %s" % type(structure).__name__)
+                raise ValueError("it is of type %s" % type(structure).__name__)
             self.ragged = "ragged" in structure
             self.own_batch = _batch_size(said["batch"])
             self._nest: Any = structure.get("nest")

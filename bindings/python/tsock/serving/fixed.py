@@ -71,7 +71,7 @@ def count(batch: Any) -> int:
     if columns is None:
         raise BadBatch(
             "a batch has neither tensors nor lists of strings or numbers: "
-            "it is a %s" % type(batch).__qualname__
+            "it is of type %s" % type(batch).__qualname__
         )
     return columns
 

@@ -66,6 +66,8 @@ def describe(error: BaseException) -> str:
     lines = traceback.format_exception(type(error), error, error.__traceback__)
     whole = "".join(lines).strip().replace("\0", "\\0")
     head = head.replace("\0", "\\0")[:500]
+    if error.__traceback__ is None:
+        return head  # it was raised nowhere
     room = MOST_TEXT - len(head.encode("utf-8", "replace")) - 8
     data = whole.encode("utf-8", "replace")
     if len(data) > room:
@@ -448,6 +450,12 @@ def serve(
         raise TypeError(
             "tsock.serve was given a %s, which is no iterable of batches; if "
             "it is a data set, give torch.utils.data.DataLoader(it, ...)"
+            % type(loader).__qualname__
+        )
+    if not hasattr(loader, "__iter__") and not callable(loader):
+        raise TypeError(
+            "tsock.serve was given an object of type %s: it takes an iterable "
+            "of batches, or a function that makes one"
             % type(loader).__qualname__
         )
     options = Options(

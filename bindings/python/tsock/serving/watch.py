@@ -61,7 +61,7 @@ class Watch:
         if self._timeout and now - asked > self._timeout:
             self._fail(
                 errors.TimedOut(
-                    "the loader gave no batch for %g seconds" % self._timeout
+                    "the loader gave no batch for %g s" % self._timeout
                 )
             )
         elif now - asked > PATIENCE and self._told != asked:
