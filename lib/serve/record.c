@@ -67,25 +67,19 @@ static bool write_at(struct tsi_record *r, const void *p, size_t len,
 	return false;
 }
 
-static bool write_used(struct tsi_record *r, unsigned i, uint64_t at)
-{
-	return write_at(r, &r->due[i].used, sizeof(r->due[i].used),
-			at + offsetof(struct tsi_record_row, used));
-}
-
 /*
- * All but the word that is the reader's to write: it may have left, and keep
- * its claim for a while.  A row is in use only while it has a reader.
+ * Where the row has the reader that it had, all but the word that is the
+ * reader's to write: it may have left, and keep its claim for a while.
  */
 static bool write_row(struct tsi_record *r, unsigned i)
 {
 	const struct tsi_record_row *row = &r->due[i];
 	uint64_t at = sizeof(struct tsi_record_head) + i * sizeof(*row);
 
-	return (row->used || write_used(r, i, at)) &&
-	       write_at(r, &row->reader, sizeof(row->reader),
-			at + offsetof(struct tsi_record_row, reader)) &&
-	       (!row->used || write_used(r, i, at));
+	if (r->is_due[i] == TSI_RECORD_ROW)
+		return write_at(r, row, sizeof(*row), at);
+	return write_at(r, &row->reader, sizeof(row->reader),
+			at + offsetof(struct tsi_record_row, reader));
 }
 
 /* The head last: it says that the rows are there. */
@@ -181,9 +175,12 @@ static unsigned find(const struct tsi_record *r, const uint8_t *nonce)
 	return i;
 }
 
-static void note_change(struct tsi_record *r, unsigned i)
+static void note_change(struct tsi_record *r, unsigned i,
+			enum tsi_record_change change)
 {
-	r->changed[i] = r->any = true;
+	if (r->changed[i] < change)
+		r->changed[i] = change;
+	r->any = true;
 }
 
 void tsi_record_put(struct tsi_record *r, const struct tsi_reader_row *row)
@@ -193,7 +190,7 @@ void tsi_record_put(struct tsi_record *r, const struct tsi_reader_row *row)
 	if (i >= TSI_RECORD_ROWS)
 		return;
 	r->row[i] = (struct tsi_record_row){ .used = 1, .reader = *row };
-	note_change(r, i);
+	note_change(r, i, TSI_RECORD_ROW);
 }
 
 void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark,
@@ -209,7 +206,7 @@ void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark,
 		return;
 	row->mark = mark;
 	row->together = together;
-	note_change(r, i);
+	note_change(r, i, TSI_RECORD_READER);
 }
 
 void tsi_record_settle(struct tsi_record *r, const uint8_t *nonce)
@@ -220,7 +217,7 @@ void tsi_record_settle(struct tsi_record *r, const uint8_t *nonce)
 	    !memcmp(r->row[i].reader.was, nobody, TSI_NONCE))
 		return;
 	memset(r->row[i].reader.was, 0, TSI_NONCE);
-	note_change(r, i);
+	note_change(r, i, TSI_RECORD_READER);
 }
 
 void tsi_record_drop(struct tsi_record *r, const uint8_t *nonce)
@@ -230,7 +227,7 @@ void tsi_record_drop(struct tsi_record *r, const uint8_t *nonce)
 	if (i >= TSI_RECORD_ROWS)
 		return;
 	memset(&r->row[i], 0, sizeof(r->row[i]));
-	note_change(r, i);
+	note_change(r, i, TSI_RECORD_ROW);
 }
 
 bool tsi_record_collect(struct tsi_record *r)
@@ -242,8 +239,9 @@ bool tsi_record_collect(struct tsi_record *r)
 		if (!r->changed[i])
 			continue;
 		r->due[i] = r->row[i];
-		r->is_due[i] = true;
-		r->changed[i] = false;
+		if (r->is_due[i] < r->changed[i])
+			r->is_due[i] = r->changed[i];
+		r->changed[i] = TSI_RECORD_SAME;
 	}
 	return true;
 }
@@ -268,7 +266,7 @@ void tsi_record_write(struct tsi_record *r)
 	for (unsigned i = 0; i < TSI_RECORD_ROWS; i++) {
 		if (r->is_due[i] && r->fd >= 0 && !anew)
 			write_row(r, i);
-		r->is_due[i] = false;
+		r->is_due[i] = TSI_RECORD_SAME;
 	}
 }
 

@@ -19,6 +19,13 @@
 #include "serve/returners.h"
 #include "wire/record_file.h"
 
+/* What of a row has changed: what it says of its reader, or also whose it is. */
+enum tsi_record_change {
+	TSI_RECORD_SAME,
+	TSI_RECORD_READER,
+	TSI_RECORD_ROW,
+};
+
 /*
  * The rows are changed with the server's lock held, and what has changed is
  * collected.  One thread writes that to the file, without the lock: a file
@@ -27,9 +34,10 @@
 struct tsi_record {
 	/* Under the lock. */
 	struct tsi_record_row row[TSI_RECORD_ROWS];
-	bool changed[TSI_RECORD_ROWS]; /* since tsi_record_collect() */
-	bool any;                      /* of them, or the file's place */
-	bool kept;                     /* there is, or was, a file */
+	enum tsi_record_change
+		changed[TSI_RECORD_ROWS]; /* since tsi_record_collect() */
+	bool any;                         /* of them, or the file's place */
+	bool kept;                        /* there is, or was, a file */
 
 	/* Of the thread that writes. */
 	int fd; /* -1: none is kept */
@@ -37,7 +45,7 @@ struct tsi_record {
 	uint64_t stream;
 	bool anew; /* the file is to be made again */
 	struct tsi_record_row due[TSI_RECORD_ROWS];
-	bool is_due[TSI_RECORD_ROWS];
+	enum tsi_record_change is_due[TSI_RECORD_ROWS];
 };
 
 /* None is kept. */

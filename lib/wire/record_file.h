@@ -4,9 +4,9 @@
  * the sockets that says who reads the stream, and how a reader that leaves takes
  * itself off it.
  *
- * A reader writes one word of its row, and the producer writes all others.  That
- * word names the reader that the row is of: in a row that was given to another
- * reader meanwhile it says nothing.
+ * A reader writes one word of its row, and the producer that has given it the row
+ * writes all others.  That word names the reader that the row is of: in a row
+ * that was given to another reader meanwhile it says nothing.
  */
 #ifndef TSI_WIRE_RECORD_FILE_H
 #define TSI_WIRE_RECORD_FILE_H
@@ -46,8 +46,8 @@ struct tsi_reader_row {
 
 struct tsi_record_row {
 	uint32_t used; /* 0 or 1 */
-	uint32_t left; /* the reader writes the first bytes of the nonce; no
-			* producer writes it once the file is there */
+	uint32_t left; /* the reader writes the first bytes of the nonce; the
+			* producer writes 0 when it gives the row away */
 	struct tsi_reader_row reader;
 };
 
