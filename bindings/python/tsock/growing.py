@@ -11,8 +11,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Callable, Optional
 
-from . import attach, errors, launch
+from . import errors, launch
 from .about import About
+from .streams import is_running
 
 if TYPE_CHECKING:
     from .connection import Pool
@@ -44,7 +45,7 @@ def has_ended(about: About, why: errors.Error) -> bool:
 def _is_there(name: str) -> bool:
     """Has any process the name, whether it serves it already or not?"""
     folder, _, base = name.rpartition("/")
-    return launch.holder(folder or None, base) > 0 or attach.is_running(name)
+    return launch.holder(folder or None, base) > 0 or is_running(name)
 
 
 def _is_next(before: About, now: About) -> bool:
