@@ -304,10 +304,10 @@ static void mind_growth(struct command *c, const struct tsi_snapshot *now)
 	c->readers = now->stats.consumers;
 	tsi_log(TSOCK_LOG_INFO,
 		"the data set has changed: it had %s samples in %u classes, "
-		"and has %s in %u; epoch %" PRIu64 " is the first of these",
+		"and has %s in %u",
 		tsi_number_thousands(was, tsi_index_count(x)),
 		tsi_index_classes(x), tsi_number_thousands(is, samples),
-		classes, c->next_epoch);
+		classes);
 }
 
 /* Everybody has read the last epoch of before, or nobody is there. */
@@ -456,6 +456,9 @@ static int serve(struct command *c, int (*stop_signal)(int ms))
 		if (err)
 			return fail(err);
 		tsi_report_start(&c->plan, tsi_service_pool(c->service));
+		tsi_log(TSOCK_LOG_INFO,
+			"the stream goes on with epoch %" PRIu64,
+			c->next_epoch);
 		start_growth(c);
 	}
 	tsi_notify("STOPPING=1");

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Files that are added to a data set, or removed, while it is served."""
 
+import io
 import json
 import os
 import shutil
 import signal
+import tarfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -243,3 +245,27 @@ def test_ranks_begin_the_new_files_together(serve, tree, script, tmp_path):
         seen = lines[0][epoch][1] + lines[1][epoch][1]
         assert set(seen) == set(range(size))
         assert len(lines[0][epoch][1]) == len(lines[1][epoch][1])
+
+
+def test_tar_files_are_added_too(serve, images, tmp_path):
+    root = tmp_path / "tars"
+    root.mkdir()
+    files = sorted(images.glob("*/*.jpg"))
+
+    def shard(first, count):
+        hidden = tmp_path / "hidden.tar"
+        with tarfile.open(hidden, "w") as tar:
+            for i, file in enumerate(files[first : first + count], first):
+                tar.add(file, "%06d.jpg" % i)
+                label = tarfile.TarInfo("%06d.cls" % i)
+                label.size = 1
+                tar.addfile(label, io.BytesIO(b"1"))
+        os.rename(hidden, root / ("images-%03d.tar" % first))
+
+    shard(0, 100)
+    served = serve(*GROWS, "--dataset", "webdataset", root=root)
+    loader = tsock.DataLoader("toy", 16, timeout=60, **INDEX)
+    seen = read_over_change(served, [loader], lambda: shard(100, 50))
+    assert seen == [list(range(100))]
+    assert sorted(indices(loader)) == list(range(150))
+    assert len(loader) == -(-150 // 16)
