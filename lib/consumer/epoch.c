@@ -502,26 +502,3 @@ void tsock_close(tsock *t)
 	tsi_meta_end(&t->meta);
 	free(t);
 }
-
-int tsock_lost(tsock *t)
-{
-	if (!t)
-		return tsi_err(TSOCK_EARG, "tsock_lost: t is NULL");
-	if (tsi_fork_since(t->generation))
-		return tsi_fork_err();
-	return tsi_lost_waits(&t->lost) && !t->lost.met;
-}
-
-uint64_t tsock_missed(const tsock *t)
-{
-	return t ? t->missed : 0;
-}
-
-int tsock_transport(tsock *t)
-{
-	if (!t)
-		return tsi_err(TSOCK_EARG, "tsock_transport: t is NULL");
-	if (tsi_fork_since(t->generation))
-		return tsi_fork_err();
-	return (int)t->transport;
-}

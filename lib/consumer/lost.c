@@ -37,6 +37,11 @@ bool tsi_lost_waits(const struct tsi_lost *l)
 	return l->since_ms;
 }
 
+bool tsi_lost_lacks_producer(const struct tsi_lost *l)
+{
+	return l->since_ms && !l->met;
+}
+
 int64_t tsi_lost_last_ms(const struct tsi_lost *l, uint32_t rejoin_ms)
 {
 	return rejoin_ms == TSI_LOST_NO_LIMIT ? INT64_MAX

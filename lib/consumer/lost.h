@@ -35,6 +35,9 @@ void tsi_lost_note(struct tsi_lost *l, const char *why, uint32_t rejoin_ms);
 /* Was the producer seen to be gone, and was no other one joined since? */
 bool tsi_lost_waits(const struct tsi_lost *l);
 
+/* The same, and has no other one been met either? */
+bool tsi_lost_lacks_producer(const struct tsi_lost *l);
+
 /* Until when the next producer is waited for (INT64_MAX: without limit); has
  * that time passed? */
 int64_t tsi_lost_last_ms(const struct tsi_lost *l, uint32_t rejoin_ms);

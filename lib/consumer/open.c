@@ -414,3 +414,26 @@ int tsock_position(tsock *t, uint64_t *start, uint64_t *samples)
 			      samples);
 	return 0;
 }
+
+int tsock_lost(tsock *t)
+{
+	if (!t)
+		return tsi_err(TSOCK_EARG, "tsock_lost: t is NULL");
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
+	return tsi_lost_lacks_producer(&t->lost);
+}
+
+uint64_t tsock_missed(const tsock *t)
+{
+	return t ? t->missed : 0;
+}
+
+int tsock_transport(tsock *t)
+{
+	if (!t)
+		return tsi_err(TSOCK_EARG, "tsock_transport: t is NULL");
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
+	return (int)t->transport;
+}
