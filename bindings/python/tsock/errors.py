@@ -8,7 +8,13 @@ This file knows nothing of the C library but its error codes.
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
+from types import FrameType
 from typing import Optional
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Error(RuntimeError):
@@ -111,6 +117,16 @@ def from_code(code: int, text: str) -> Error:
     error = kind(text or name or "tsock error %d" % code)
     error.code = name
     return error
+
+
+def warn(text: str) -> None:
+    """Warn of the line that called this package, however deep that is."""
+    frame: Optional[FrameType] = sys._getframe(1)
+    level = 2
+    while frame and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(text, stacklevel=level)
 
 
 def again(error: Error) -> Error:

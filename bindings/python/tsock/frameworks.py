@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Iterator, Optional, Sequence
+
+from . import errors
 
 if TYPE_CHECKING:
     from .progress import Progress
@@ -92,11 +93,10 @@ class Epochs:
         if self.wanted is None or self.wanted == self.number:
             return
         self._warned = True
-        warnings.warn(
+        errors.warn(
             "set_epoch(%d): stream %r is shared and isn't moved; this is "
             "epoch %s of this job, and epoch %d of the stream (said once)"
             % (self.wanted, self._name, self.number, stream_epoch),
-            stacklevel=6,
         )
 
     def _look_for_repeats(self, stream_epoch: int) -> None:
@@ -104,13 +104,12 @@ class Epochs:
         if self._told_again or self._sequential or self._begun < _MOST_LOOKS:
             return
         self._told_again = True
-        warnings.warn(
+        errors.warn(
             "epoch %d of stream %r was begun %d times, each time with the "
             "same batches, since it was broken off: to go on to the next one, "
             "call set_epoch() before each, with another number; to go on in "
             "this one, keep its iterator (said once)"
             % (stream_epoch, self._name, self._begun),
-            stacklevel=6,
         )
 
     def restore(self, number: int) -> None:

@@ -7,10 +7,9 @@ place of Cuda.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Optional, Sequence
 
-from . import _ffi, arguments
+from . import _ffi, arguments, errors
 
 # The names of torch.dtypes by enum tsock_dtype.
 DTYPES = {
@@ -111,9 +110,8 @@ def choose(
 def may_pin(importer: Any, device: Any) -> bool:
     """Can batches be copied to pinned memory, as somebody wants?"""
     if device is not None:
-        warnings.warn(
+        errors.warn(
             "pin_memory=True is for host memory: batches go to %s" % device,
-            stacklevel=5,
         )
         return False
     if importer.name != "torch":
@@ -122,9 +120,8 @@ def may_pin(importer: Any, device: Any) -> bool:
             "pinned"
         )
     if not importer.torch.cuda.is_available():
-        warnings.warn(
+        errors.warn(
             "pin_memory=True, but no GPU is there: batches aren't pinned",
-            stacklevel=5,
         )
         return False
     return True

@@ -12,7 +12,6 @@ import os
 import sys
 import threading
 import time
-import warnings
 import weakref
 from array import array
 from ctypes import byref, c_uint64
@@ -71,7 +70,7 @@ def warn_without_group(name: str) -> None:
     if _warned or not launched or _group() is not None:
         return
     _warned = True
-    warnings.warn(
+    errors.warn(
         "a launcher such as torchrun has made this process rank %s of %s "
         "(RANK, WORLD_SIZE), but torch.distributed has no process group: each "
         "of these processes reads all samples of %r, so that all train on "
@@ -79,7 +78,6 @@ def warn_without_group(name: str) -> None:
         "the first batch, or give tsock.DataLoader rank= and world_size= "
         "(rank=0, world_size=1 if each is to read everything)"
         % (rank, world, name),
-        stacklevel=6,
     )
 
 
