@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Files that are added to a data set, or removed, while it is served."""
 
+import contextlib
 import io
 import json
 import os
@@ -42,6 +43,16 @@ def add(tree, count, to="class0"):
         os.rename(hidden / "new.jpg", tree / to / ("new%04d.jpg" % at))
 
 
+@contextlib.contextmanager
+def at_once(producer):
+    """The producer sees all that is done meanwhile as one change."""
+    os.kill(producer, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(producer, signal.SIGCONT)
+
+
 def said(log, text):
     return log.read_text(errors="replace").count(text)
 
@@ -77,7 +88,8 @@ def read_over_change(served, loaders, change):
     """An epoch in whose middle the files change."""
     before = changes(served)
     epochs = each(Epoch, loaders)
-    change()
+    with at_once(served.process.pid):
+        change()
     until(lambda: changes(served) > before, what="the change")
     return each(Epoch.rest, epochs)
 
@@ -123,7 +135,8 @@ def test_a_job_that_has_left_in_between_reads_the_new_files(serve, tree):
     idle = tsock.DataLoader("toy", 48, timeout=60, **INDEX)
     loader = tsock.DataLoader("toy", 48, timeout=60, **INDEX)
     assert indices(loader) == list(range(N))
-    add(tree, 5)
+    with at_once(served.process.pid):
+        add(tree, 5)
     # Nobody reads: the stream ends at once, and the next one begins.
     until(lambda: said(served.log, 'serving "toy"') == 2, what="a new stream")
     assert indices(loader) == list(range(N + 5))
@@ -143,13 +156,13 @@ def test_who_is_through_waits_until_it_is_interrupted(serve, tree):
     # All but the last batch.
     first, _ = each(lambda f: f(), (first.rest, lambda: held.more(11)))
     assert first == list(range(N))
-    fast.timeout = 0.5
+    fast.timeout = 2
     with pytest.raises(errors.TimedOut, match="data set has changed"):
         next(iter(fast))
     fast.timeout = 0
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
+        timer.start()
         next(iter(fast))
     timer.join()
     assert held.rest() == list(range(N))
@@ -169,7 +182,8 @@ def test_a_loader_starts_such_a_producer_and_others_attach(place, tree):
     loader = tsock.DataLoader("toy", 48, grows=True, **options)
     assert sorted(indices(loader)) == list(range(N))
     pid = tsock.query("toy", 60)["pid"]
-    add(tree, 3)
+    with at_once(pid):
+        add(tree, 3)
     seen = N
     while seen == N:
         seen = len(indices(loader))
@@ -232,7 +246,8 @@ def test_ranks_begin_the_new_files_together(serve, tree, script, tmp_path):
         lambda: all(os.path.exists("%s%d" % (go, r)) for r in range(2)),
         what="both ranks' first batch",
     )
-    add(tree, 21)
+    with at_once(served.process.pid):
+        add(tree, 21)
     until(lambda: changes(served) == 1, what="the change")
     go.touch()
     lines = [
