@@ -4,8 +4,8 @@
  * for the same files.
  *
  *   libjpeg    jpeg_read_coefficients()
- *   record     our decoder from the top, recording where rows begin
- *   rows       our decoder, four rows at a time, entered at the records
+ *   record     our decoder from the top, recording where rows and columns begin
+ *   rows       our decoder, entered at each row, four of them at a time
  *
  * Tables and unstuffing are in all three.  One pinned thread; the three take
  * turns on each image; of an image's passes the least counts.  The spread is
@@ -28,6 +28,7 @@
 #include "bench/bench.h"
 #include "bench/files.h"
 #include "image/jpeg_entropy.h"
+#include "image/jpeg_index.h"
 
 #define MAX_FILES 240
 #define MAX_PASSES 16
@@ -37,7 +38,8 @@ struct file {
 	unsigned char *data;
 	size_t len;
 	struct tsi_jpeg_scan scan;
-	struct tsi_jpeg_start *row;
+	struct tsi_jpeg_piece *row;
+	struct tsi_jpeg_entry *column; /* room for those of a row */
 	double ns[ARMS];
 };
 
@@ -91,7 +93,7 @@ static double by_libjpeg(const struct file *f)
 
 static struct tsi_jpeg_blocks blocks;
 
-/* Memory for the blocks of four rows of any of the files. */
+/* Memory for the blocks of any of the files. */
 static void make_blocks(void)
 {
 	size_t most = 0;
@@ -99,7 +101,7 @@ static void make_blocks(void)
 	for (size_t i = 0; i < nfiles; i++) {
 		const struct tsi_jpeg_frame *f = &files[i].scan.frame;
 		size_t n = (size_t)f->mcus_across * f->h_max * f->v_max *
-			   TSI_JPEG_LANES;
+			   f->mcus_down;
 
 		most = n > most ? n : most;
 	}
@@ -128,12 +130,17 @@ static bool by_record(struct file *f)
 
 	tsi_jpeg_entropy_open(entropy, &f->scan, f->data, f->len);
 	for (uint32_t y = 0; y < fr->mcus_down; y++) {
-		f->row[y].entry = next;
+		struct tsi_jpeg_piece *p = &f->row[y];
+
+		*p = (struct tsi_jpeg_piece){ .entry = next,
+					      .row = y,
+					      .right = fr->mcus_across };
 		set_area(fr, y, 1);
-		if (!tsi_jpeg_entropy_record(entropy, &f->row[y].entry, &blocks,
-					     0, NULL, &next))
+		if (!tsi_jpeg_entropy_record(entropy, &p->entry, &blocks,
+					     TSI_JPEG_INDEX_STEP, f->column,
+					     &next))
 			return false;
-		f->row[y].end = next.bit / 8 + 1;
+		p->end = next.bit / 8 + 1;
 	}
 	return true;
 }
@@ -143,14 +150,8 @@ static bool by_rows(const struct file *f)
 	const struct tsi_jpeg_frame *fr = &f->scan.frame;
 
 	tsi_jpeg_entropy_open(entropy, &f->scan, f->data, f->len);
-	for (uint32_t y = 0; y < fr->mcus_down; y += TSI_JPEG_LANES) {
-		uint32_t left = fr->mcus_down - y;
-
-		set_area(fr, y, left < TSI_JPEG_LANES ? left : TSI_JPEG_LANES);
-		if (!tsi_jpeg_entropy_read(entropy, f->row + y, &blocks))
-			return false;
-	}
-	return true;
+	set_area(fr, 0, fr->mcus_down);
+	return tsi_jpeg_entropy_read(entropy, f->row, fr->mcus_down, &blocks);
 }
 
 static bool take(void *arg, size_t i, uint8_t *data, size_t len)
@@ -163,6 +164,7 @@ static bool take(void *arg, size_t i, uint8_t *data, size_t len)
 	f->data = data;
 	f->len = len;
 	f->row = calloc(f->scan.frame.mcus_down, sizeof(*f->row));
+	f->column = calloc(f->scan.frame.mcus_across, sizeof(*f->column));
 	return true;
 }
 
@@ -286,6 +288,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < nfiles; i++) {
 		free(files[i].data);
 		free(files[i].row);
+		free(files[i].column);
 	}
 	for (int c = 0; c < TSI_JPEG_COMPS; c++) {
 		free(blocks.coef[c]);

@@ -216,7 +216,7 @@ static bool record_row(struct tsi_jpeg_direct *d,
 /* What is known of the file; begin to append to it if that isn't enough. */
 static bool look_up(struct tsi_jpeg_direct *d)
 {
-	struct tsi_jpeg_start start;
+	struct tsi_jpeg_piece start;
 
 	d->clean = 0;
 	d->next = (struct tsi_jpeg_entry){ 0 };
@@ -266,12 +266,14 @@ int tsi_jpeg_direct_begin(struct tsi_jpeg_direct *d,
 /* Read rows whose entries are known. */
 static bool read_known(struct tsi_jpeg_direct *d, uint32_t n)
 {
-	struct tsi_jpeg_start start[ROWS_MAX];
+	struct tsi_jpeg_piece piece[ROWS_MAX];
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
+		piece[i].row = i;
 		tsi_jpeg_known_start(d->known, d->pushed + i, d->area.left,
-				     d->area.left + d->area.across, &start[i]);
-	return tsi_jpeg_entropy_read(d->entropy, start, &d->blocks);
+				     d->area.left + d->area.across, &piece[i]);
+	}
+	return tsi_jpeg_entropy_read(d->entropy, piece, n, &d->blocks);
 }
 
 /* The next rows of MCUs, into the blocks. */

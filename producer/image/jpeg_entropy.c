@@ -2,7 +2,7 @@
 /*
  * jpeg_entropy.c - Huffman-coded data of a JPEG file to coefficients.
  *
- * Each row of MCUs is read by a lane (jpeg_lane.h), several rows in turns.
+ * Each piece of a row is read by a lane (jpeg_lane.h), several in turns.
  * Lanes read from windows into which the file's bytes are copied without the
  * stuffed zeros.
  */
@@ -98,15 +98,15 @@ static void to_spare(struct tsi_jpeg_entropy *e, struct tsi_lane *l)
 	}
 }
 
-/* The next blocks are those of row y of the area, from its first column on. */
+/* The next blocks are those of row y of the area, from column x of it on. */
 static void to_blocks(struct tsi_jpeg_entropy *e, struct tsi_lane *l,
-		      const struct tsi_jpeg_blocks *b, uint32_t y)
+		      const struct tsi_jpeg_blocks *b, uint32_t x, uint32_t y)
 {
 	for (unsigned u = 0; u < e->shared.units; u++) {
 		unsigned c = e->shared.comp[u];
 		const struct tsi_jpeg_comp *comp = &e->frame.comp[c];
 		size_t at = ((size_t)y * comp->v + e->y[u]) * b->stride[c] +
-			    e->x[u];
+			    (size_t)x * comp->h + e->x[u];
 
 		l->to[u] = b->coef[c][at];
 		l->last[u] = b->last[c] + at;
@@ -134,7 +134,7 @@ static bool look_after(struct tsi_jpeg_entropy *e, struct tsi_lane *l)
 }
 
 /* ------------------------------------------------------------------------
- * Rows
+ * Pieces
  */
 
 static int run_lanes(const struct tsi_jpeg_entropy *e, struct tsi_lane **lane,
@@ -148,69 +148,74 @@ static bool begin_block(const struct tsi_jpeg_entropy *e, struct tsi_lane *l)
 	return tsi_lane_begin_block(&e->shared, l);
 }
 
-/* Begin with row y of b. */
-static bool begin_row(struct tsi_jpeg_entropy *e, struct tsi_lane *l,
-		      const struct tsi_jpeg_start *start,
-		      const struct tsi_jpeg_blocks *b, uint32_t y)
+/* The blocks that lane l is to read of its piece. */
+static void to_piece(struct tsi_jpeg_entropy *e, struct tsi_lane *l,
+		     const struct tsi_jpeg_blocks *b)
 {
-	enter(e, l, &start->entry, start->end);
-	l->row = y;
-	l->mcus = b->area.left - start->column;
+	const struct tsi_jpeg_piece *p = l->piece;
+
+	l->skipping = false;
+	l->mcus = p->right - p->left;
+	to_blocks(e, l, b, p->left - b->area.left, p->row);
+}
+
+static bool begin_piece(struct tsi_jpeg_entropy *e, struct tsi_lane *l,
+			const struct tsi_jpeg_piece *p,
+			const struct tsi_jpeg_blocks *b)
+{
+	enter(e, l, &p->entry, p->end);
+	l->piece = p;
+	l->mcus = p->left - p->column;
 	l->skipping = l->mcus > 0;
-	if (l->skipping) {
+	if (l->skipping)
 		to_spare(e, l);
-	} else {
-		to_blocks(e, l, b, y);
-		l->mcus = b->area.across;
-	}
+	else
+		to_piece(e, l, b);
 	return look_after(e, l) && begin_block(e, l);
 }
 
-/* Lane l has come to the end of a piece; sets *done behind its last row. */
+/*
+ * Lane l has read what it was to, or its window.  *next is the piece that no
+ * lane has begun yet; sets *done if there is none left for this one.
+ */
 static bool go_on(struct tsi_jpeg_entropy *e, struct tsi_lane *l,
-		  const struct tsi_jpeg_start *start,
-		  const struct tsi_jpeg_blocks *b, uint32_t *next, bool *done)
+		  const struct tsi_jpeg_piece **next,
+		  const struct tsi_jpeg_piece *end,
+		  const struct tsi_jpeg_blocks *b, bool *done)
 {
-	uint32_t y;
-
 	if (!look_after(e, l))
 		return false;
 	if (!l->mcus && l->skipping) {
-		l->skipping = false;
-		to_blocks(e, l, b, l->row);
-		l->mcus = b->area.across;
+		to_piece(e, l, b);
 	} else if (!l->mcus) {
-		*done = *next == b->area.down;
-		if (*done)
-			return true;
-		y = (*next)++;
-		return begin_row(e, l, &start[y], b, y);
+		*done = *next == end;
+		return *done || begin_piece(e, l, (*next)++, b);
 	}
 	return begin_block(e, l);
 }
 
 bool tsi_jpeg_entropy_read(struct tsi_jpeg_entropy *e,
-			   const struct tsi_jpeg_start *start,
+			   const struct tsi_jpeg_piece *piece, uint32_t n,
 			   const struct tsi_jpeg_blocks *b)
 {
+	const struct tsi_jpeg_piece *end = piece + n;
 	struct tsi_lane *lane[LANES];
-	uint32_t next = 0;
-	int n = 0;
+	int lanes = 0;
 
 	e->recording = false;
-	for (; n < LANES && next < b->area.down; n++, next++) {
-		lane[n] = &e->lane[n];
-		if (!begin_row(e, lane[n], &start[next], b, next))
+	for (; lanes < LANES && piece < end; lanes++) {
+		lane[lanes] = &e->lane[lanes];
+		if (!begin_piece(e, lane[lanes], piece++, b))
 			return false;
 	}
-	while (n) {
-		int r = run_lanes(e, lane, n);
+	while (lanes) {
+		int r = run_lanes(e, lane, lanes);
 		bool done = false;
 
-		if (r < 0 || !go_on(e, lane[r], start, b, &next, &done))
+		if (r < 0 || !go_on(e, lane[r], &piece, end, b, &done))
 			return false;
 		if (done)
-			lane[r] = lane[--n];
+			lane[r] = lane[--lanes];
 	}
 	return true;
 }
@@ -245,7 +250,7 @@ static bool record_piece(struct tsi_jpeg_entropy *e,
 	l->mcus = to - x;
 	if (b && x >= b->area.left && x < b->area.left + b->area.across) {
 		if (x == b->area.left)
-			to_blocks(e, l, b, 0);
+			to_blocks(e, l, b, 0, 0);
 	} else {
 		to_spare(e, l);
 	}

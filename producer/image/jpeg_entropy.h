@@ -42,10 +42,13 @@ struct tsi_jpeg_entry {
 	int16_t dc[TSI_JPEG_COMPS]; /* -2048 to 2047 */
 };
 
-/* Where the reading of a row begins. */
-struct tsi_jpeg_start {
+/* A piece of a row of MCUs, and where the reading of it begins. */
+struct tsi_jpeg_piece {
 	struct tsi_jpeg_entry entry;
-	uint32_t column; /* the entry's MCU; not right of the area */
+	uint32_t column; /* the entry's MCU; not right of `left` */
+	uint32_t row;    /* counted from the top of the area */
+	uint32_t left;   /* MCUs [left, right) of the image's row */
+	uint32_t right;
 	/*
 	 * Bytes behind the markers that are needed at most, if that is known;
 	 * else 0.  Only the time depends on it.
@@ -67,11 +70,11 @@ void tsi_jpeg_entropy_open(struct tsi_jpeg_entropy *e,
 			   const uint8_t *data, size_t len);
 
 /*
- * Read the MCUs of b->area into b; start[i] is for its i-th row.  The blocks
- * are filled with zeros first.  After false their content is undefined.
+ * Read n pieces, of b->area, into b: blocks of other MCUs stay as they are.
+ * After false the content of all is undefined.
  */
 bool tsi_jpeg_entropy_read(struct tsi_jpeg_entropy *e,
-			   const struct tsi_jpeg_start *start,
+			   const struct tsi_jpeg_piece *piece, uint32_t n,
 			   const struct tsi_jpeg_blocks *b);
 
 /*

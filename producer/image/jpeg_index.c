@@ -218,7 +218,7 @@ uint32_t tsi_jpeg_known_step(const struct tsi_jpeg_known *k)
 
 void tsi_jpeg_known_start(const struct tsi_jpeg_known *k, uint32_t row,
 			  uint32_t left, uint32_t right,
-			  struct tsi_jpeg_start *out)
+			  struct tsi_jpeg_piece *out)
 {
 	const uint64_t *e = k->entry + (uint64_t)row * k->stride;
 	uint32_t at = k->step ? left / k->step : 0;
@@ -227,6 +227,8 @@ void tsi_jpeg_known_start(const struct tsi_jpeg_known *k, uint32_t row,
 
 	unpack(e[at], &out->entry);
 	out->column = at * k->step;
+	out->left = left;
+	out->right = right;
 	out->end = 0;
 	if (row < tsi_jpeg_known_rows(k)) {
 		/* The next row's entry follows the last column's. */

@@ -63,11 +63,11 @@ uint32_t tsi_jpeg_known_step(const struct tsi_jpeg_known *k);
 
 /*
  * Where to begin to read MCUs [left, right) of a row, which may be the first
- * one that isn't known; then left is 0.
+ * one that isn't known; then left is 0.  Sets all of *out but its row.
  */
 void tsi_jpeg_known_start(const struct tsi_jpeg_known *k, uint32_t row,
 			  uint32_t left, uint32_t right,
-			  struct tsi_jpeg_start *out);
+			  struct tsi_jpeg_piece *out);
 
 /* Begin to append rows; false: another thread does. */
 bool tsi_jpeg_known_claim(struct tsi_jpeg_known *k);

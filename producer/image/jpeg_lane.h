@@ -37,6 +37,8 @@ struct tsi_lanes {
 	uint8_t dc_of[TSI_JPEG_COMPS];
 };
 
+struct tsi_jpeg_piece;
+
 struct tsi_lane {
 	uint64_t at; /* the next code's first bit, counted from the first
 		      window's */
@@ -53,7 +55,7 @@ struct tsi_lane {
 	uint8_t *last[TSI_LANE_UNITS];
 	uint32_t step[TSI_LANE_UNITS];
 	/* The caller's own. */
-	uint32_t row;
+	const struct tsi_jpeg_piece *piece;
 	bool skipping;
 };
 

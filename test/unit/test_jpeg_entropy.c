@@ -73,31 +73,54 @@ static bool record(struct tsi_jpeg_entropy *e, struct subject *s, uint32_t left,
 	return true;
 }
 
-/* Read an area, each row from the entry nearest to its left. */
-static bool read_area(struct tsi_jpeg_entropy *e, const struct subject *s,
-		      const struct tsi_jpeg_area *a)
+/* MCUs [left, right) of row y of an area, from the entry nearest to the left. */
+static void cut(const struct subject *s, const struct tsi_jpeg_area *a,
+		uint32_t y, uint32_t left, uint32_t right,
+		struct tsi_jpeg_piece *p)
+{
+	uint32_t n = s->step ? left / s->step : 0, row = a->top + y;
+
+	p->entry =
+		n ? s->column[(size_t)row * s->columns + n - 1] : s->row[row];
+	p->column = n * s->step;
+	p->row = y;
+	p->left = left;
+	p->right = right;
+	p->end = y % 2 ? s->row[row + 1].bit / 8 + 1 : 0;
+}
+
+/* Read an area, of each row the same number of pieces at most. */
+static bool read_pieces(struct tsi_jpeg_entropy *e, const struct subject *s,
+			const struct tsi_jpeg_area *a, uint32_t most)
 {
 	const struct tsi_jpeg_frame *f = &s->scan.frame;
-	struct tsi_jpeg_start *start = calloc(a->down, sizeof(*start));
-	uint32_t n = s->step ? a->left / s->step : 0;
+	struct tsi_jpeg_piece *piece =
+		calloc((size_t)a->down * most, sizeof(*piece));
+	uint32_t across = (a->across + most - 1) / most, n = 0;
 	struct tsi_jpeg_blocks b;
 	bool ok;
 
-	for (uint32_t y = 0; y < a->down; y++) {
-		uint32_t row = a->top + y;
-
-		start[y].entry = n ? s->column[(size_t)row * s->columns + n - 1]
-				   : s->row[row];
-		start[y].column = n * s->step;
-		if (y % 2)
-			start[y].end = s->row[row + 1].bit / 8 + 1;
-	}
+	for (uint32_t y = 0; y < a->down; y++)
+		for (uint32_t x = 0; x < a->across; x += across, n++)
+			cut(s, a, y, a->left + x,
+			    a->left + (a->across - x < across ? a->across
+							      : x + across),
+			    &piece[n]);
 	jpeg_stock_alloc(f, a, &b);
-	ok = tsi_jpeg_entropy_read(e, start, &b);
+	ok = tsi_jpeg_entropy_read(e, piece, n, &b);
 	if (ok)
 		jpeg_stock_check(f, &s->want, &b);
 	jpeg_stock_drop(&b);
-	free(start);
+	free(piece);
+	return ok;
+}
+
+static bool read_area(struct tsi_jpeg_entropy *e, const struct subject *s,
+		      const struct tsi_jpeg_area *a)
+{
+	bool ok = read_pieces(e, s, a, 1);
+
+	assert_int_equal(read_pieces(e, s, a, 3), ok);
 	return ok;
 }
 
