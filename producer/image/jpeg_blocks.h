@@ -39,6 +39,31 @@ struct tsi_jpeg_frame {
 	struct tsi_jpeg_comp comp[TSI_JPEG_COMPS];
 };
 
+/* Blocks in an MCU at most, of the files that our decoder takes. */
+#define TSI_JPEG_UNITS_MAX 6
+
+/* A block of an MCU: whose it is, and where in the MCU it lies. */
+struct tsi_jpeg_unit {
+	uint8_t comp;
+	uint8_t x; /* blocks */
+	uint8_t y;
+};
+
+/* The blocks of an MCU in the order of their codes; returns how many. */
+static inline unsigned tsi_jpeg_units(const struct tsi_jpeg_frame *f,
+				      struct tsi_jpeg_unit *unit)
+{
+	unsigned n = 0;
+
+	for (uint8_t c = 0; c < f->comps; c++)
+		for (unsigned i = 0; i < f->comp[c].h * f->comp[c].v; i++)
+			unit[n++] = (struct tsi_jpeg_unit){
+				c, (uint8_t)(i % f->comp[c].h),
+				(uint8_t)(i / f->comp[c].h)
+			};
+	return n;
+}
+
 /* A rectangle of MCUs. */
 struct tsi_jpeg_area {
 	uint32_t left;

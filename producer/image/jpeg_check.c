@@ -116,7 +116,7 @@ static int decode(struct tsi_decoder *d, const struct tsi_decoder_hint *hint,
 	return err;
 }
 
-/* Of a file: all of it, then a part that is entered by the index. */
+/* Of a file: all of it, then a part and all of it by the index. */
 static int compare(struct tsi_decoder *d, struct tsi_jpeg_index *x, int image,
 		   const struct file *f, uint8_t *a, uint8_t *b)
 {
@@ -124,6 +124,7 @@ static int compare(struct tsi_decoder *d, struct tsi_jpeg_index *x, int image,
 	const struct tsi_rect rect[] = {
 		{ 0, 0, (WIDTH + n - 1) / n, (HEIGHT + n - 1) / n },
 		{ 90 / n, 60 / n, 77 / n, 101 / n },
+		{ 0, 0, (WIDTH + n - 1) / n, (HEIGHT + n - 1) / n },
 	};
 	const struct tsi_image_opts by_lib = { .stock_jpeg = true };
 	struct tsi_decoder_hint stock = { .opts = &by_lib };
@@ -132,7 +133,7 @@ static int compare(struct tsi_decoder *d, struct tsi_jpeg_index *x, int image,
 					.file = (uint64_t)image };
 	int err = 0;
 
-	for (int i = 0; i < 2 && !err; i++) {
+	for (int i = 0; i < 3 && !err; i++) {
 		size_t len = (size_t)rect[i].width * rect[i].height * 3;
 
 		err = decode(d, &stock, f, &rect[i], a);

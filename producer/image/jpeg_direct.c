@@ -19,13 +19,16 @@
 #include "image/jpeg_scan.h"
 
 /*
- * Rows of MCUs that are read before they become pixels: one for each lane, and
- * more of narrow areas: a lane that ends early then has another row to read.
+ * Rows of MCUs that are read before they become pixels: one for each of four
+ * lanes, and more of narrow areas: a lane that ends early then has another
+ * piece to read.
  */
-#define ROWS_LEAST TSI_JPEG_LANES
-#define ROWS_MAX 8
+#define ROWS_LEAST 4
+#define ROWS_MAX 32
 /* Bytes of blocks beyond which there are no more rows than necessary. */
 #define BLOCKS_MAX ((size_t)1 << 18)
+/* Pieces into which a row is cut at most. */
+#define PIECES_MAX 16
 /* Entries of columns in a row of the widest image. */
 #define COLUMNS_MAX (65536 / 8 / TSI_JPEG_INDEX_STEP)
 
@@ -49,13 +52,14 @@ struct tsi_jpeg_direct {
 	void *memory;
 	size_t memory_len;
 	struct tsi_jpeg_entry column[COLUMNS_MAX];
+	struct tsi_jpeg_piece piece[ROWS_MAX * PIECES_MAX];
 };
 
 int tsi_jpeg_direct_create(enum tsi_simd simd, struct tsi_jpeg_direct **out)
 {
 	struct tsi_jpeg_direct *d = calloc(1, sizeof(*d));
-	/* Its decoder has code for AVX2, and none beyond that. */
-	enum tsi_simd entropy = simd == TSI_SIMD_AVX512 ? TSI_SIMD_AVX2 : simd;
+	/* Its decoder needs more of AVX-512 than the others. */
+	enum tsi_simd entropy = simd == TSI_SIMD_AVX512 ? TSI_SIMD_BEST : simd;
 	int err;
 
 	if (!d)
@@ -263,17 +267,44 @@ int tsi_jpeg_direct_begin(struct tsi_jpeg_direct *d,
 	return 0;
 }
 
+/*
+ * Cut row i of the blocks' area at the entries of columns, into pieces of about
+ * the same width; returns the piece behind the last.
+ */
+static struct tsi_jpeg_piece *cut_row(const struct tsi_jpeg_direct *d,
+				      uint32_t i, uint32_t most,
+				      struct tsi_jpeg_piece *piece)
+{
+	uint32_t step = tsi_jpeg_known_step(d->known);
+	uint32_t x = d->area.left, end = x + d->area.across, to;
+
+	if (!step)
+		most = 1;
+	else
+		step *= (d->area.across + step * most - 1) / (step * most);
+	for (; x < end; x = to, piece++) {
+		to = most > 1 ? x - x % step + step : end;
+		if (to > end)
+			to = end;
+		tsi_jpeg_known_start(d->known, d->pushed + i, x, to, piece);
+		piece->row = i;
+	}
+	return piece;
+}
+
 /* Read rows whose entries are known. */
 static bool read_known(struct tsi_jpeg_direct *d, uint32_t n)
 {
-	struct tsi_jpeg_piece piece[ROWS_MAX];
+	/* Four lanes have enough to do with the rows. */
+	uint32_t most = tsi_jpeg_entropy_pieces(d->entropy) > ROWS_LEAST
+				? PIECES_MAX - 1
+				: 1;
+	struct tsi_jpeg_piece *end = d->piece;
 
-	for (uint32_t i = 0; i < n; i++) {
-		piece[i].row = i;
-		tsi_jpeg_known_start(d->known, d->pushed + i, d->area.left,
-				     d->area.left + d->area.across, &piece[i]);
-	}
-	return tsi_jpeg_entropy_read(d->entropy, piece, n, &d->blocks);
+	for (uint32_t i = 0; i < n; i++)
+		end = cut_row(d, i, most, end);
+	return tsi_jpeg_entropy_read(d->entropy, d->piece,
+				     (uint32_t)(end - d->piece), &d->blocks);
 }
 
 /* The next rows of MCUs, into the blocks. */

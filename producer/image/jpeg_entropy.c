@@ -14,10 +14,16 @@
 #include "base/err.h"
 #include "image/jpeg_lane.h"
 #include "image/jpeg_lookup.h"
+#include "image/jpeg_wide.h"
 #include "image/jpeg_window.h"
 
 #define UNITS TSI_LANE_UNITS
-#define LANES TSI_JPEG_LANES
+#define LANES TSI_LANES
+/*
+ * Pieces from which on sixteen lanes are faster than four: a step takes the
+ * same time whether all of the sixteen are busy or one is.
+ */
+#define WIDE_FROM 7
 
 _Static_assert(TSI_LANE_MCU_MAX <= TSI_WINDOW_SLACK,
 	       "a window's slack holds an MCU");
@@ -29,15 +35,55 @@ struct tsi_jpeg_entropy {
 	struct tsi_lane lane[LANES];
 	bool recording; /* lane 0 stands at this entry */
 	struct tsi_jpeg_entry recorded;
+	struct tsi_jpeg_scan scan;
 	struct tsi_jpeg_frame frame;
 	const uint8_t *data;
 	size_t len;
-	/* Where the blocks of an MCU lie in it. */
-	uint8_t x[UNITS];
-	uint8_t y[UNITS];
+	bool ready;            /* the lanes' tables are this file's */
+	struct tsi_wide *wide; /* NULL: this processor can't */
+	bool wide_ready;
+	uint32_t wide_from; /* pieces */
+	struct tsi_jpeg_unit unit[UNITS];
 	tsi_unstuff_fn *unstuff;
 	tsi_lane_run_fn *run;
 };
+
+/* ------------------------------------------------------------------------
+ * Tables
+ */
+
+static bool same_codes(const struct tsi_jpeg_codes *a,
+		       const struct tsi_jpeg_codes *b)
+{
+	return a->count == b->count;
+}
+
+/* The lanes' tables, of the file that is open. */
+static void make_ready(struct tsi_jpeg_entropy *e)
+{
+	const struct tsi_jpeg_scan *scan = &e->scan;
+
+	if (e->ready)
+		return;
+	e->ready = true;
+	e->shared.units = tsi_jpeg_units(&e->frame, e->unit);
+	for (uint8_t c = 0; c < e->frame.comps; c++) {
+		uint8_t ac = 0, dc = 0;
+
+		while (!same_codes(&scan->ac[ac], &scan->ac[c]))
+			ac++;
+		while (!same_codes(&scan->dc[dc], &scan->dc[c]))
+			dc++;
+		e->shared.ac_of[c] = ac;
+		e->shared.dc_of[c] = dc;
+		if (ac == c)
+			tsi_lookup_ac(&scan->ac[c], &e->shared.ac[c]);
+		if (dc == c)
+			tsi_lookup_dc(&scan->dc[c], &e->shared.dc[c]);
+	}
+	for (unsigned u = 0; u < e->shared.units; u++)
+		e->shared.comp[u] = e->unit[u].comp;
+}
 
 /* ------------------------------------------------------------------------
  * Windows
@@ -105,8 +151,9 @@ static void to_blocks(struct tsi_jpeg_entropy *e, struct tsi_lane *l,
 	for (unsigned u = 0; u < e->shared.units; u++) {
 		unsigned c = e->shared.comp[u];
 		const struct tsi_jpeg_comp *comp = &e->frame.comp[c];
-		size_t at = ((size_t)y * comp->v + e->y[u]) * b->stride[c] +
-			    (size_t)x * comp->h + e->x[u];
+		size_t at =
+			((size_t)y * comp->v + e->unit[u].y) * b->stride[c] +
+			(size_t)x * comp->h + e->unit[u].x;
 
 		l->to[u] = b->coef[c][at];
 		l->last[u] = b->last[c] + at;
@@ -194,6 +241,16 @@ static bool go_on(struct tsi_jpeg_entropy *e, struct tsi_lane *l,
 	return begin_block(e, l);
 }
 
+static bool read_wide(struct tsi_jpeg_entropy *e,
+		      const struct tsi_jpeg_piece *piece, uint32_t n,
+		      const struct tsi_jpeg_blocks *b)
+{
+	if (!e->wide_ready)
+		tsi_wide_open(e->wide, &e->scan, e->data, e->len);
+	e->wide_ready = true;
+	return tsi_wide_read(e->wide, piece, n, b);
+}
+
 bool tsi_jpeg_entropy_read(struct tsi_jpeg_entropy *e,
 			   const struct tsi_jpeg_piece *piece, uint32_t n,
 			   const struct tsi_jpeg_blocks *b)
@@ -203,6 +260,9 @@ bool tsi_jpeg_entropy_read(struct tsi_jpeg_entropy *e,
 	int lanes = 0;
 
 	e->recording = false;
+	if (e->wide && n >= e->wide_from)
+		return read_wide(e, piece, n, b);
+	make_ready(e);
 	for (; lanes < LANES && piece < end; lanes++) {
 		lane[lanes] = &e->lane[lanes];
 		if (!begin_piece(e, lane[lanes], piece++, b))
@@ -271,6 +331,7 @@ bool tsi_jpeg_entropy_record(struct tsi_jpeg_entropy *e,
 	struct tsi_lane *l = &e->lane[0];
 	uint32_t x = 0, to;
 
+	make_ready(e);
 	/* Where the last row ended nothing has to be read again. */
 	if (!e->recording || memcmp(row, &e->recorded, sizeof(*row)))
 		enter(e, l, row, 0);
@@ -294,42 +355,35 @@ bool tsi_jpeg_entropy_record(struct tsi_jpeg_entropy *e,
  * Files
  */
 
-static bool same_codes(const struct tsi_jpeg_codes *a,
-		       const struct tsi_jpeg_codes *b)
-{
-	return a->count == b->count;
-}
-
 void tsi_jpeg_entropy_open(struct tsi_jpeg_entropy *e,
 			   const struct tsi_jpeg_scan *scan,
 			   const uint8_t *data, size_t len)
 {
-	const struct tsi_jpeg_frame *f = &scan->frame;
-
-	e->frame = *f;
+	e->scan = *scan;
+	e->frame = scan->frame;
 	e->data = data + scan->data;
 	e->len = len - scan->data;
 	e->recording = false;
-	e->shared.units = 0;
-	for (uint8_t c = 0; c < f->comps; c++) {
-		uint8_t ac = 0, dc = 0;
+	e->ready = false;
+	e->wide_ready = false;
+}
 
-		while (!same_codes(&scan->ac[ac], &scan->ac[c]))
-			ac++;
-		while (!same_codes(&scan->dc[dc], &scan->dc[c]))
-			dc++;
-		e->shared.ac_of[c] = ac;
-		e->shared.dc_of[c] = dc;
-		if (ac == c)
-			tsi_lookup_ac(&scan->ac[c], &e->shared.ac[c]);
-		if (dc == c)
-			tsi_lookup_dc(&scan->dc[c], &e->shared.dc[c]);
-		for (unsigned i = 0; i < f->comp[c].h * f->comp[c].v; i++) {
-			e->shared.comp[e->shared.units] = c;
-			e->x[e->shared.units] = (uint8_t)(i % f->comp[c].h);
-			e->y[e->shared.units++] = (uint8_t)(i / f->comp[c].h);
-		}
-	}
+uint32_t tsi_jpeg_entropy_pieces(const struct tsi_jpeg_entropy *e)
+{
+	return e->wide ? TSI_WIDE_LANES : LANES;
+}
+
+static int make_wide(struct tsi_jpeg_entropy *e, enum tsi_simd simd)
+{
+	const struct tsi_wide_kernel *k = tsi_wide_avx512();
+	bool wanted = simd == TSI_SIMD_AVX512 || simd == TSI_SIMD_BEST;
+
+	if (!k || !wanted)
+		return 0;
+	e->wide_from = simd == TSI_SIMD_BEST ? WIDE_FROM : 1;
+	e->wide = tsi_wide_create(k, e->unstuff);
+	return e->wide ? 0
+		       : tsi_err(TSOCK_ENOMEM, "no memory for a JPEG decoder");
 }
 
 int tsi_jpeg_entropy_create(enum tsi_simd simd, struct tsi_jpeg_entropy **out)
@@ -337,7 +391,8 @@ int tsi_jpeg_entropy_create(enum tsi_simd simd, struct tsi_jpeg_entropy **out)
 	bool can = tsi_unstuff_avx2() && tsi_simd_has_bits();
 	struct tsi_jpeg_entropy *e;
 
-	if (simd == TSI_SIMD_AVX2 && !can)
+	if ((simd == TSI_SIMD_AVX2 && !can) ||
+	    (simd == TSI_SIMD_AVX512 && !(can && tsi_wide_avx512())))
 		return tsi_err(TSOCK_ENOTSUP,
 			       "this processor lacks the vector instructions "
 			       "that were asked for");
@@ -348,11 +403,18 @@ int tsi_jpeg_entropy_create(enum tsi_simd simd, struct tsi_jpeg_entropy **out)
 	can = can && simd != TSI_SIMD_SCALAR;
 	e->unstuff = can ? tsi_unstuff_avx2() : tsi_unstuff_scalar;
 	e->run = can ? tsi_lane_run_avx2() : tsi_lane_run_scalar;
+	if (make_wide(e, simd)) {
+		free(e);
+		return TSOCK_ENOMEM;
+	}
 	*out = e;
 	return 0;
 }
 
 void tsi_jpeg_entropy_destroy(struct tsi_jpeg_entropy *e)
 {
+	if (!e)
+		return;
+	tsi_wide_destroy(e->wide);
 	free(e);
 }

@@ -3,16 +3,17 @@
  * jpeg_entropy.h - Huffman-coded data of a JPEG file to coefficients.
  *
  * It reads any rows and columns of MCUs whose entries are known, up to four
- * rows at once, and so fast because of that: the next code's place depends on
+ * pieces at once, and so fast because of that: the next code's place depends on
  * the last one's length, and four such chains fill the time that one spends
- * waiting.
+ * waiting.  With AVX-512 it reads sixteen at once (jpeg_wide.h).
  *
  * Where anything in the data is not as a decoder of undamaged files expects it
  * the answer is false, and libjpeg decides what the file means.  That is so for
  * a code that no table has, a coefficient beyond the 64th, a marker or the end
  * of the data before the last MCU, an AC coefficient of more than 10 bits or a
  * DC coefficient of more than 12 (sign included), which no image of 8 bits has,
- * and zeros that end a block without need.  True means: libjpeg reads the same
+ * and zeros that end a block without need (when sixteen pieces are read at once
+ * those are read, as libjpeg does).  True means: libjpeg reads the same
  * coefficients from these MCUs, without a warning.
  *
  * Codes and magnitudes: ITU-T T.81, F.2.2; the end of one block is where the
@@ -28,9 +29,6 @@
 #include "image/jpeg_blocks.h"
 #include "image/jpeg_scan.h"
 #include "image/simd.h"
-
-/* Rows that are read at once. */
-#define TSI_JPEG_LANES 4
 
 /*
  * Where an MCU begins: a bit of the data as they lie in the file, stuffed zeros
@@ -59,10 +57,17 @@ struct tsi_jpeg_piece {
 /* Tables and buffers of one thread. */
 struct tsi_jpeg_entropy;
 
-/* Fails with TSOCK_ENOTSUP if this processor lacks simd, TSOCK_ENOMEM. */
+/*
+ * TSI_SIMD_AVX512 reads sixteen pieces at once, and TSI_SIMD_BEST does where
+ * that is faster.  Fails with TSOCK_ENOTSUP if this processor lacks simd,
+ * TSOCK_ENOMEM.
+ */
 int tsi_jpeg_entropy_create(enum tsi_simd simd, struct tsi_jpeg_entropy **out);
 /* NULL is allowed. */
 void tsi_jpeg_entropy_destroy(struct tsi_jpeg_entropy *e);
+
+/* Pieces that are best read together. */
+uint32_t tsi_jpeg_entropy_pieces(const struct tsi_jpeg_entropy *e);
 
 /* Prepare for the file data[0..len), which is kept until the next file. */
 void tsi_jpeg_entropy_open(struct tsi_jpeg_entropy *e,

@@ -16,8 +16,8 @@
 #include "image/jpeg_lookup.h"
 #include "image/jpeg_window.h"
 
-#define TSI_LANES 4      /* that take turns at most */
-#define TSI_LANE_UNITS 6 /* blocks in an MCU at most */
+#define TSI_LANES 4 /* that take turns at most */
+#define TSI_LANE_UNITS TSI_JPEG_UNITS_MAX
 
 /* Bytes that an MCU takes at most, and what may be loaded behind it. */
 #define TSI_LANE_MCU_MAX (TSI_LANE_UNITS * (27 + 63 * 26) / 8 + 16)

@@ -10,7 +10,8 @@
 
 /* Of code and magnitude, so that one load does for three codes. */
 #define SHORT_MAX 19
-static void make_codes(const struct tsi_jpeg_codes *t, struct tsi_codes *c)
+
+void tsi_lookup_codes(const struct tsi_jpeg_codes *t, struct tsi_codes *c)
 {
 	uint32_t code = 0;
 	int32_t n = 0;
@@ -41,7 +42,7 @@ void tsi_lookup_dc(const struct tsi_jpeg_codes *t, struct tsi_dc_table *d)
 	const uint8_t *symbol = t->symbol;
 	uint32_t at = 0;
 
-	make_codes(t, &d->codes);
+	tsi_lookup_codes(t, &d->codes);
 	for (unsigned bits = 1; bits <= TSI_DC_LOOK; bits++)
 		for (unsigned i = t->count[bits - 1]; i; i--) {
 			unsigned size = *symbol++;
@@ -79,7 +80,7 @@ void tsi_lookup_ac(const struct tsi_jpeg_codes *t, struct tsi_ac_table *a)
 	const uint8_t *symbol = t->symbol;
 	uint32_t at = 0;
 
-	make_codes(t, &a->codes);
+	tsi_lookup_codes(t, &a->codes);
 	for (unsigned bits = 1; bits <= TSI_AC_LOOK; bits++)
 		for (unsigned i = t->count[bits - 1]; i; i--) {
 			make_ac_code(a->look + at, bits, *symbol++);

@@ -50,6 +50,9 @@ struct tsi_ac_table {
 void tsi_lookup_dc(const struct tsi_jpeg_codes *t, struct tsi_dc_table *d);
 void tsi_lookup_ac(const struct tsi_jpeg_codes *t, struct tsi_ac_table *a);
 
+/* The codes of a table by their lengths; the two above make them, too. */
+void tsi_lookup_codes(const struct tsi_jpeg_codes *t, struct tsi_codes *c);
+
 /* The symbol of the code at the top of v and its length; -1: there is none. */
 int tsi_lookup_code(const struct tsi_codes *c, uint64_t v, unsigned *bits);
 

@@ -24,6 +24,12 @@ bool tsi_simd_has(enum tsi_simd simd);
 /* ... and BMI, BMI2 and MOVBE, for the reading of bits? */
 bool tsi_simd_has_bits(void);
 
+/*
+ * ... and VBMI2, for reading sixteen codes at once?  False also where gathers
+ * are slowed down by a mitigation of gather data sampling.
+ */
+bool tsi_simd_has_wide(void);
+
 /* The best that this processor has: one of the others, not TSI_SIMD_BEST. */
 enum tsi_simd tsi_simd_best(void);
 

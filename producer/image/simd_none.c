@@ -12,6 +12,7 @@
 #include "image/jpeg_kernel.h"
 #include "image/jpeg_lane.h"
 #include "image/jpeg_unstuff.h"
+#include "image/jpeg_wide.h"
 #include "image/resample_kernel.h"
 
 const struct tsi_jpeg_expand *const tsi_jpeg_expand_avx2;
@@ -27,6 +28,16 @@ bool tsi_simd_has(enum tsi_simd simd)
 bool tsi_simd_has_bits(void)
 {
 	return false;
+}
+
+bool tsi_simd_has_wide(void)
+{
+	return false;
+}
+
+const struct tsi_wide_kernel *tsi_wide_avx512(void)
+{
+	return NULL;
 }
 
 const struct tsi_jpeg_kernel *tsi_jpeg_kernel_avx2(void)

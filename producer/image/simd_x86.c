@@ -5,6 +5,9 @@
 #include "image/simd.h"
 
 #include <cpuid.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
 
 static bool has_avx512(void)
 {
@@ -35,4 +38,26 @@ bool tsi_simd_has_bits(void)
 
 	return __get_cpuid(1, &a, &b, &c, &d) && c & bit_MOVBE &&
 	       __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+}
+
+/* What the kernel says of gather data sampling: "Mitigation: Microcode". */
+static bool gathers_are_slow(void)
+{
+	char text[64] = "";
+	ssize_t n;
+	int fd = open("/sys/devices/system/cpu/vulnerabilities/"
+		      "gather_data_sampling",
+		      O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	return n > 0 && strstr(text, "Mitigation");
+}
+
+bool tsi_simd_has_wide(void)
+{
+	return has_avx512() && __builtin_cpu_supports("avx512vbmi2") &&
+	       !gathers_are_slow();
 }
