@@ -5,10 +5,11 @@
  *
  *   libjpeg    jpeg_read_coefficients()
  *   record     our decoder from the top, recording where rows and columns begin
- *   rows       our decoder, entered at each row, four of them at a time
+ *   four       our decoder, entered at each row, four of them at a time
+ *   sixteen    with AVX-512, entered at columns too, sixteen pieces at a time
  *
- * Tables and unstuffing are in all three.  One pinned thread; the three take
- * turns on each image; of an image's passes the least counts.  The spread is
+ * Tables and unstuffing are in all of them.  One pinned thread; they take turns
+ * on each image; of an image's passes the least counts.  The spread is
  * that of the passes, each of which has the median of its images: of the ratio,
  * and for libjpeg of its time.  A cycle is what one addition takes in a chain
  * of additions.
@@ -32,13 +33,15 @@
 
 #define MAX_FILES 240
 #define MAX_PASSES 16
-#define ARMS 3
+#define ARMS 4
 
 struct file {
 	unsigned char *data;
 	size_t len;
 	struct tsi_jpeg_scan scan;
 	struct tsi_jpeg_piece *row;
+	struct tsi_jpeg_piece *piece; /* of all rows */
+	uint32_t pieces;
 	struct tsi_jpeg_entry *column; /* room for those of a row */
 	double ns[ARMS];
 };
@@ -51,7 +54,7 @@ struct errors {
 static struct file files[MAX_FILES];
 static size_t nfiles, nskipped;
 static double pass_ns[MAX_PASSES][ARMS][MAX_FILES];
-static struct tsi_jpeg_entropy *entropy;
+static struct tsi_jpeg_entropy *entropy, *wide; /* wide: or NULL */
 static struct errors errors;
 
 static void on_error(j_common_ptr cinfo)
@@ -123,11 +126,30 @@ static void set_area(const struct tsi_jpeg_frame *f, uint32_t top,
 		blocks.stride[c] = f->mcus_across * f->comp[c].h;
 }
 
+/* Cut a row that was recorded at its columns. */
+static void cut(struct file *f, const struct tsi_jpeg_piece *row)
+{
+	const uint32_t step = TSI_JPEG_INDEX_STEP;
+
+	for (uint32_t x = 0; x < row->right; x += step) {
+		struct tsi_jpeg_piece *p = &f->piece[f->pieces++];
+		bool last = row->right - x <= step;
+
+		*p = *row;
+		if (x)
+			p->entry = f->column[x / step - 1];
+		p->column = p->left = x;
+		p->right = last ? row->right : x + step;
+		p->end = last ? row->end : f->column[x / step].bit / 8 + 1;
+	}
+}
+
 static bool by_record(struct file *f)
 {
 	const struct tsi_jpeg_frame *fr = &f->scan.frame;
 	struct tsi_jpeg_entry next = { 0 };
 
+	f->pieces = 0;
 	tsi_jpeg_entropy_open(entropy, &f->scan, f->data, f->len);
 	for (uint32_t y = 0; y < fr->mcus_down; y++) {
 		struct tsi_jpeg_piece *p = &f->row[y];
@@ -141,30 +163,34 @@ static bool by_record(struct file *f)
 					     &next))
 			return false;
 		p->end = next.bit / 8 + 1;
+		cut(f, p);
 	}
 	return true;
 }
 
-static bool by_rows(const struct file *f)
+static bool by_pieces(const struct file *f, struct tsi_jpeg_entropy *e,
+		      const struct tsi_jpeg_piece *piece, uint32_t n)
 {
-	const struct tsi_jpeg_frame *fr = &f->scan.frame;
-
-	tsi_jpeg_entropy_open(entropy, &f->scan, f->data, f->len);
-	set_area(fr, 0, fr->mcus_down);
-	return tsi_jpeg_entropy_read(entropy, f->row, fr->mcus_down, &blocks);
+	tsi_jpeg_entropy_open(e, &f->scan, f->data, f->len);
+	set_area(&f->scan.frame, 0, f->scan.frame.mcus_down);
+	return tsi_jpeg_entropy_read(e, piece, n, &blocks);
 }
 
 static bool take(void *arg, size_t i, uint8_t *data, size_t len)
 {
 	struct file *f = &files[i];
+	const struct tsi_jpeg_frame *fr = &f->scan.frame;
 
 	(void)arg;
 	if (!tsi_jpeg_scan_read(data, len, &f->scan))
 		return false;
 	f->data = data;
 	f->len = len;
-	f->row = calloc(f->scan.frame.mcus_down, sizeof(*f->row));
-	f->column = calloc(f->scan.frame.mcus_across, sizeof(*f->column));
+	f->row = calloc(fr->mcus_down, sizeof(*f->row));
+	f->piece = calloc((size_t)fr->mcus_down *
+				  (fr->mcus_across / TSI_JPEG_INDEX_STEP + 1),
+			  sizeof(*f->piece));
+	f->column = calloc(fr->mcus_across, sizeof(*f->column));
 	return true;
 }
 
@@ -191,11 +217,17 @@ static double timed(int arm, struct file *f)
 {
 	int64_t from = tsi_now_ns();
 
+	bool ok;
+
 	if (arm == 0)
 		return by_libjpeg(f);
-	if (!(arm == 1 ? by_record(f) : by_rows(f)))
-		return 0;
-	return (double)(tsi_now_ns() - from);
+	if (arm == 1)
+		ok = by_record(f);
+	else if (arm == 2)
+		ok = by_pieces(f, entropy, f->row, f->scan.frame.mcus_down);
+	else
+		ok = wide && by_pieces(f, wide, f->piece, f->pieces);
+	return ok ? (double)(tsi_now_ns() - from) : 0;
 }
 
 static void measure(int passes)
@@ -236,8 +268,8 @@ static double spread(int arm, int passes)
 
 static void report(int passes)
 {
-	static const char *const names[ARMS] = { "libjpeg", "record",
-						 "four rows" };
+	static const char *const names[ARMS] = { "libjpeg", "record", "four",
+						 "sixteen" };
 	double sum[ARMS] = { 0 }, bytes = 0, cycle = cycle_ns();
 
 	for (size_t i = 0; i < nfiles; i++) {
@@ -250,7 +282,7 @@ static void report(int passes)
 			sum[a] += f->ns[a];
 	}
 	bench_head("entropy: one thread, Huffman-coded data in memory");
-	for (int a = 0; a < ARMS; a++) {
+	for (int a = 0; a < ARMS && sum[a] > 0; a++) {
 		struct bench_result r = {
 			.bench = "entropy",
 			.name = names[a],
@@ -275,8 +307,11 @@ int main(int argc, char **argv)
 	/* libjpeg's coefficients: pages that are there already. */
 	mallopt(M_MMAP_THRESHOLD, 1 << 30);
 	mallopt(M_TRIM_THRESHOLD, 1 << 30);
-	if (tsi_jpeg_entropy_create(TSI_SIMD_BEST, &entropy))
+	if (tsi_jpeg_entropy_create(TSI_SIMD_AVX2, &entropy) &&
+	    tsi_jpeg_entropy_create(TSI_SIMD_SCALAR, &entropy))
 		bench_die("%s", tsock_errmsg());
+	if (tsi_jpeg_entropy_create(TSI_SIMD_AVX512, &wide))
+		printf("sixteen pieces at once: not on this processor\n");
 	nfiles = bench_files_read(argv[1], MAX_FILES, take, NULL, &nskipped);
 	if (!nfiles)
 		bench_die("no baseline JPEG in %s", argv[1]);
@@ -288,12 +323,14 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < nfiles; i++) {
 		free(files[i].data);
 		free(files[i].row);
+		free(files[i].piece);
 		free(files[i].column);
 	}
 	for (int c = 0; c < TSI_JPEG_COMPS; c++) {
 		free(blocks.coef[c]);
 		free(blocks.last[c]);
 	}
+	tsi_jpeg_entropy_destroy(wide);
 	tsi_jpeg_entropy_destroy(entropy);
 	return 0;
 }
