@@ -18,137 +18,17 @@
 #include "base/err.h"
 #include "image/jpeg_entropy.h"
 #include "test/lib/image_gen.h"
-#include "test/lib/jpeg_stock.h"
+#include "test/lib/jpeg_subject.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* A file, and where its rows and columns begin. */
-struct subject {
-	struct image_gen_bytes file;
-	struct tsi_jpeg_scan scan;
-	struct jpeg_stock want;
-	uint32_t step;
-	uint32_t columns;           /* entries of a row, without the first */
-	struct tsi_jpeg_entry *row; /* one more than there are rows */
-	struct tsi_jpeg_entry *column;
-};
-
-static struct tsi_jpeg_entropy *create(enum tsi_simd simd)
-{
-	struct tsi_jpeg_entropy *e = NULL;
-	int err = tsi_jpeg_entropy_create(simd, &e);
-
-	if (err == TSOCK_ENOTSUP && simd != TSI_SIMD_SCALAR)
-		return NULL;
-	assert_int_equal(err, 0);
-	return e;
-}
-
-/* Read all from the top, with part of each row's blocks; false: declined. */
-static bool record(struct tsi_jpeg_entropy *e, struct subject *s, uint32_t left,
-		   uint32_t across)
-{
-	const struct tsi_jpeg_frame *f = &s->scan.frame;
-
-	s->columns = s->step ? (f->mcus_across - 1) / s->step : 0;
-	s->row = calloc(f->mcus_down + 1, sizeof(*s->row));
-	s->column = calloc((size_t)f->mcus_down * s->columns + 1,
-			   sizeof(*s->column));
-	tsi_jpeg_entropy_open(e, &s->scan, s->file.data, s->file.len);
-	for (uint32_t y = 0; y < f->mcus_down; y++) {
-		struct tsi_jpeg_area a = { left, y, across, 1 };
-		struct tsi_jpeg_blocks b;
-		bool ok;
-
-		jpeg_stock_alloc(f, &a, &b);
-		ok = tsi_jpeg_entropy_record(
-			e, &s->row[y], across ? &b : NULL, s->step,
-			s->column + (size_t)y * s->columns, &s->row[y + 1]);
-		if (ok && across)
-			jpeg_stock_check(f, &s->want, &b);
-		jpeg_stock_drop(&b);
-		if (!ok)
-			return false;
-	}
-	return true;
-}
-
-/* MCUs [left, right) of row y of an area, from the entry nearest to the left. */
-static void cut(const struct subject *s, const struct tsi_jpeg_area *a,
-		uint32_t y, uint32_t left, uint32_t right,
-		struct tsi_jpeg_piece *p)
-{
-	uint32_t n = s->step ? left / s->step : 0, row = a->top + y;
-
-	p->entry =
-		n ? s->column[(size_t)row * s->columns + n - 1] : s->row[row];
-	p->column = n * s->step;
-	p->row = y;
-	p->left = left;
-	p->right = right;
-	p->end = y % 2 ? s->row[row + 1].bit / 8 + 1 : 0;
-}
-
-/* Read an area, of each row the same number of pieces at most. */
-static bool read_pieces(struct tsi_jpeg_entropy *e, const struct subject *s,
-			const struct tsi_jpeg_area *a, uint32_t most)
-{
-	const struct tsi_jpeg_frame *f = &s->scan.frame;
-	struct tsi_jpeg_piece *piece =
-		calloc((size_t)a->down * most, sizeof(*piece));
-	uint32_t across = (a->across + most - 1) / most, n = 0;
-	struct tsi_jpeg_blocks b;
-	bool ok;
-
-	for (uint32_t y = 0; y < a->down; y++)
-		for (uint32_t x = 0; x < a->across; x += across, n++)
-			cut(s, a, y, a->left + x,
-			    a->left + (a->across - x < across ? a->across
-							      : x + across),
-			    &piece[n]);
-	jpeg_stock_alloc(f, a, &b);
-	ok = tsi_jpeg_entropy_read(e, piece, n, &b);
-	if (ok)
-		jpeg_stock_check(f, &s->want, &b);
-	jpeg_stock_drop(&b);
-	free(piece);
-	return ok;
-}
-
-static bool read_area(struct tsi_jpeg_entropy *e, const struct subject *s,
+static bool read_area(struct tsi_jpeg_entropy *e, const struct jpeg_subject *s,
 		      const struct tsi_jpeg_area *a)
 {
-	bool ok = read_pieces(e, s, a, 1);
+	bool ok = jpeg_subject_read(e, s, a, 1);
 
-	assert_int_equal(read_pieces(e, s, a, 3), ok);
+	assert_int_equal(jpeg_subject_read(e, s, a, 3), ok);
 	return ok;
-}
-
-static bool subject_open(struct subject *s, const uint8_t *data, size_t len)
-{
-	memset(s, 0, sizeof(*s));
-	if (!tsi_jpeg_scan_read(data, len, &s->scan))
-		return false;
-	/* Exactly the bytes, so that a sanitizer sees overreading. */
-	s->file = image_gen_copy(data, len);
-	assert_true(tsi_jpeg_scan_read(s->file.data, len, &s->scan));
-	jpeg_stock_read(data, len, &s->want);
-	return true;
-}
-
-static void forget_entries(struct subject *s)
-{
-	free(s->row);
-	free(s->column);
-	s->row = NULL;
-	s->column = NULL;
-}
-
-static void subject_close(struct subject *s)
-{
-	jpeg_stock_free(&s->want);
-	forget_entries(s);
-	free(s->file.data);
 }
 
 #define STEPS 4
@@ -169,7 +49,7 @@ static struct tsi_jpeg_area pick(const struct tsi_jpeg_frame *f, int n,
 }
 
 /* An undamaged file: all of it, and areas of it, with these steps. */
-static void check_good(struct tsi_jpeg_entropy *e, struct subject *s,
+static void check_good(struct tsi_jpeg_entropy *e, struct jpeg_subject *s,
 		       size_t steps, int areas, uint64_t seed)
 {
 	static const uint32_t step[STEPS] = { 8, 1, 0, 3 };
@@ -181,47 +61,30 @@ static void check_good(struct tsi_jpeg_entropy *e, struct subject *s,
 		struct tsi_jpeg_area a = pick(f, (int)i, &state);
 
 		s->step = step[i];
-		assert_true(record(e, s, a.left, i == 2 ? 0 : a.across));
+		assert_true(jpeg_subject_record(e, s, a.left,
+						i == 2 ? 0 : a.across));
 		for (int n = 0; n < areas; n++) {
 			a = pick(f, n, &state);
 			assert_true(read_area(e, s, &a));
 		}
-		forget_entries(s);
+		jpeg_subject_forget(s);
 	}
 }
 
 static const int luma[][2] = { { 1, 1 }, { 2, 1 }, { 1, 2 }, { 2, 2 } };
 
-static struct image_gen_jpeg any_jpeg(unsigned i)
-{
-	struct image_gen_jpeg g = {
-		.width = 1 + i * 7 % 67,
-		.height = 1 + i * 13 % 67,
-		.components = i % 5 == 4 ? 1 : 3,
-		.optimize = i / 3 % 2,
-		.quality = 1 + (int)(i * 11 % 100),
-		.seed = i,
-	};
-
-	g.factor[0][0] = luma[i % 4][0];
-	g.factor[0][1] = luma[i % 4][1];
-	if (i % 17 == 16 && g.components == 3)
-		g.space = JCS_RGB;
-	return g;
-}
-
 static void generated(enum tsi_simd simd)
 {
-	struct tsi_jpeg_entropy *e = create(simd);
+	struct tsi_jpeg_entropy *e = jpeg_subject_create(simd);
 
 	for (unsigned i = 0; e && i < 700; i++) {
-		struct image_gen_jpeg g = any_jpeg(i);
+		struct image_gen_jpeg g = jpeg_subject_any(i);
 		struct image_gen_bytes f = image_gen_jpeg(&g);
-		struct subject s;
+		struct jpeg_subject s;
 
-		assert_true(subject_open(&s, f.data, f.len));
+		assert_true(jpeg_subject_open(&s, f.data, f.len));
 		check_good(e, &s, STEPS, 6, i);
-		subject_close(&s);
+		jpeg_subject_close(&s);
 		free(f.data);
 	}
 	tsi_jpeg_entropy_destroy(e);
@@ -253,7 +116,7 @@ static struct image_gen_bytes wide_jpeg(int components, const int *factor)
 
 /* What is right of and below each MCU: in its row alone, and in all rows. */
 static void enter_everywhere(struct tsi_jpeg_entropy *e,
-			     const struct subject *s)
+			     const struct jpeg_subject *s)
 {
 	const struct tsi_jpeg_frame *f = &s->scan.frame;
 
@@ -270,19 +133,19 @@ static void enter_everywhere(struct tsi_jpeg_entropy *e,
 
 static void every_entry(enum tsi_simd simd, int components, const int *factor)
 {
-	struct tsi_jpeg_entropy *e = create(simd);
+	struct tsi_jpeg_entropy *e = jpeg_subject_create(simd);
 	struct image_gen_bytes f = wide_jpeg(components, factor);
 
 	for (uint32_t step = 1; e && step <= 8; step += 7) {
-		struct subject s;
+		struct jpeg_subject s;
 
-		assert_true(subject_open(&s, f.data, f.len));
+		assert_true(jpeg_subject_open(&s, f.data, f.len));
 		assert_int_equal(s.scan.frame.mcus_across, 19);
 		assert_int_equal(s.scan.frame.mcus_down, 5);
 		s.step = step;
-		assert_true(record(e, &s, 0, 19));
+		assert_true(jpeg_subject_record(e, &s, 0, 19));
 		enter_everywhere(e, &s);
-		subject_close(&s);
+		jpeg_subject_close(&s);
 	}
 	free(f.data);
 	tsi_jpeg_entropy_destroy(e);
@@ -306,13 +169,14 @@ static void check_any(struct tsi_jpeg_entropy *e, const uint8_t *data,
 		      size_t len, uint64_t seed, unsigned *taken)
 {
 	uint64_t state = seed;
-	struct subject s;
+	struct jpeg_subject s;
 
-	if (!subject_open(&s, data, len))
+	if (!jpeg_subject_open(&s, data, len))
 		return;
 	s.step = 1 + (uint32_t)(seed % 5);
 	/* Where libjpeg refuses a file for what is behind, nothing is known. */
-	if (!s.want.refused && record(e, &s, 0, s.scan.frame.mcus_across)) {
+	if (!s.want.refused &&
+	    jpeg_subject_record(e, &s, 0, s.scan.frame.mcus_across)) {
 		for (int n = 0; n < 3; n++) {
 			struct tsi_jpeg_area a = pick(&s.scan.frame, n, &state);
 
@@ -320,36 +184,17 @@ static void check_any(struct tsi_jpeg_entropy *e, const uint8_t *data,
 		}
 		++*taken;
 	}
-	subject_close(&s);
-}
-
-/* Quality 100 and noise: long codes, full blocks, many stuffed bytes. */
-static struct image_gen_bytes noisy(unsigned i)
-{
-	struct image_gen_jpeg g = any_jpeg(i);
-
-	g.width = 20 + i % 30;
-	g.height = 50 - i % 30;
-	g.quality = 40 + (int)(i * 7 % 61);
-	return image_gen_jpeg(&g);
-}
-
-/* The decoder that reads the most pieces at once, of as few as there are. */
-static struct tsi_jpeg_entropy *create_widest(void)
-{
-	struct tsi_jpeg_entropy *e = create(TSI_SIMD_AVX512);
-
-	return e ? e : create(TSI_SIMD_BEST);
+	jpeg_subject_close(&s);
 }
 
 static void a_file_cut_anywhere_is_read_as_libjpeg_reads_it(void **state)
 {
-	struct tsi_jpeg_entropy *e = create_widest();
+	struct tsi_jpeg_entropy *e = jpeg_subject_widest();
 	unsigned taken = 0;
 
 	(void)state;
 	for (unsigned i = 0; i < 6; i++) {
-		struct image_gen_bytes f = noisy(i);
+		struct image_gen_bytes f = jpeg_subject_noisy(i);
 
 		for (size_t len = 0; len <= f.len; len++)
 			check_any(e, f.data, len, len, &taken);
@@ -362,14 +207,14 @@ static void a_file_cut_anywhere_is_read_as_libjpeg_reads_it(void **state)
 
 static void flipped_bytes_are_read_as_libjpeg_reads_them(void **state)
 {
-	struct tsi_jpeg_entropy *e = create_widest();
-	struct tsi_jpeg_entropy *plain = create(TSI_SIMD_SCALAR);
+	struct tsi_jpeg_entropy *e = jpeg_subject_widest();
+	struct tsi_jpeg_entropy *plain = jpeg_subject_create(TSI_SIMD_SCALAR);
 	unsigned taken = 0, tries = 0;
 	uint64_t r = 7;
 
 	(void)state;
 	for (unsigned i = 0; i < 40; i++) {
-		struct image_gen_bytes f = noisy(i);
+		struct image_gen_bytes f = jpeg_subject_noisy(i);
 
 		for (unsigned n = 0; n < 250; n++, tries++) {
 			struct image_gen_bytes c =
@@ -392,93 +237,6 @@ static void flipped_bytes_are_read_as_libjpeg_reads_them(void **state)
 	tsi_jpeg_entropy_destroy(e);
 }
 
-/* All of a file's rows, as two pieces each. */
-static bool read_all(struct tsi_jpeg_entropy *e, const struct subject *s,
-		     struct tsi_jpeg_blocks *b)
-{
-	const struct tsi_jpeg_frame *f = &s->scan.frame;
-	struct tsi_jpeg_area a = { 0, 0, f->mcus_across, f->mcus_down };
-	struct tsi_jpeg_piece *piece = calloc(2 * a.down, sizeof(*piece));
-	uint32_t n = 0;
-	bool ok;
-
-	for (uint32_t y = 0; y < a.down; y++)
-		for (uint32_t x = 0; x < a.across; n++) {
-			uint32_t to = x ? a.across : (a.across + 1) / 2;
-
-			cut(s, &a, y, x, to, &piece[n]);
-			x = to;
-		}
-	jpeg_stock_alloc(f, &a, b);
-	tsi_jpeg_entropy_open(e, &s->scan, s->file.data, s->file.len);
-	ok = tsi_jpeg_entropy_read(e, piece, n, b);
-	free(piece);
-	return ok;
-}
-
-/* What plain reads e reads, too; returns whether plain does. */
-static bool read_alike(struct tsi_jpeg_entropy *e,
-		       struct tsi_jpeg_entropy *plain, const struct subject *s,
-		       unsigned *more)
-{
-	const struct tsi_jpeg_frame *f = &s->scan.frame;
-	struct tsi_jpeg_blocks b, want;
-	bool ok = read_all(plain, s, &want), too = read_all(e, s, &b);
-
-	assert_true(too || !ok);
-	*more += too && !ok;
-	for (int c = 0; c < f->comps && ok; c++) {
-		size_t n = (size_t)b.stride[c] * f->mcus_down * f->comp[c].v;
-
-		assert_memory_equal(b.coef[c], want.coef[c], n * 128);
-		assert_memory_equal(b.last[c], want.last[c], n);
-	}
-	jpeg_stock_drop(&b);
-	jpeg_stock_drop(&want);
-	return ok;
-}
-
-/*
- * Entries of an undamaged file, and damage behind them, as with an index that
- * somebody forged: neither decoder crashes, and they agree, but for a block that
- * ends with zeros without need: what reads many at once doesn't see that.
- */
-static void damage_behind_entries_is_found_by_every_decoder(void **state)
-{
-	struct tsi_jpeg_entropy *e = create_widest();
-	struct tsi_jpeg_entropy *plain = create(TSI_SIMD_SCALAR);
-	unsigned taken = 0, more = 0, tries = 0;
-	uint64_t r = 3;
-
-	(void)state;
-	for (unsigned i = 0; i < 40; i++) {
-		struct image_gen_bytes f = noisy(i);
-		struct subject s;
-
-		assert_true(subject_open(&s, f.data, f.len));
-		s.step = 1 + i % 3;
-		assert_true(record(e, &s, 0, s.scan.frame.mcus_across));
-		assert_true(read_alike(e, plain, &s, &more));
-		for (unsigned n = 0; n < 250; n++, tries++) {
-			size_t at = s.scan.data + image_gen_random(&r) %
-							  (f.len - s.scan.data);
-
-			s.file.data[at] ^=
-				(uint8_t)(1 << image_gen_random(&r) % 8);
-			taken += read_alike(e, plain, &s, &more);
-			s.file.data[at] = f.data[at];
-		}
-		subject_close(&s);
-		free(f.data);
-	}
-	print_message("%u of %u are read, %u by one alone\n", taken, tries,
-		      more);
-	assert_in_range(taken, tries / 50, tries * 49 / 50);
-	assert_in_range(more, 0, tries / 50);
-	tsi_jpeg_entropy_destroy(plain);
-	tsi_jpeg_entropy_destroy(e);
-}
-
 static const char *data_folder(void)
 {
 	const char *data = getenv("TSOCK_TEST_DATA");
@@ -491,7 +249,7 @@ static void check_path(struct tsi_jpeg_entropy *e, const char *path,
 {
 	struct image_gen_bytes f = { 0 };
 	FILE *in = fopen(path, "rb");
-	struct subject s;
+	struct jpeg_subject s;
 	long len;
 
 	if (!in)
@@ -501,9 +259,9 @@ static void check_path(struct tsi_jpeg_entropy *e, const char *path,
 		f.data = malloc(f.len);
 		rewind(in);
 		assert_int_equal(fread(f.data, 1, f.len, in), f.len);
-		if (subject_open(&s, f.data, f.len)) {
+		if (jpeg_subject_open(&s, f.data, f.len)) {
 			check_good(e, &s, steps, 2, f.len);
-			subject_close(&s);
+			jpeg_subject_close(&s);
 			++*seen;
 		}
 	}
@@ -535,7 +293,7 @@ static size_t check_pattern(struct tsi_jpeg_entropy *e, const char *pattern,
 /* With every step some, and with the one that the index has all of them. */
 static void photographs_give_libjpegs_coefficients(void **state)
 {
-	struct tsi_jpeg_entropy *e = create(TSI_SIMD_BEST);
+	struct tsi_jpeg_entropy *e = jpeg_subject_create(TSI_SIMD_BEST);
 	size_t n = check_pattern(e, "imagenet-sample/val/*/*", STEPS);
 
 	(void)state;
@@ -555,8 +313,6 @@ int main(void)
 		cmocka_unit_test(
 			a_file_cut_anywhere_is_read_as_libjpeg_reads_it),
 		cmocka_unit_test(flipped_bytes_are_read_as_libjpeg_reads_them),
-		cmocka_unit_test(
-			damage_behind_entries_is_found_by_every_decoder),
 		cmocka_unit_test(photographs_give_libjpegs_coefficients),
 	};
 
