@@ -54,7 +54,6 @@ bool jpeg_subject_record(struct tsi_jpeg_entropy *e, struct jpeg_subject *s,
 	return true;
 }
 
-/* MCUs [left, right) of row y of an area, from the entry nearest to the left. */
 void jpeg_subject_cut(const struct jpeg_subject *s,
 		      const struct tsi_jpeg_area *a, uint32_t y, uint32_t left,
 		      uint32_t right, struct tsi_jpeg_piece *p)

@@ -41,7 +41,7 @@ bool jpeg_subject_record(struct tsi_jpeg_entropy *e, struct jpeg_subject *s,
 			 uint32_t left, uint32_t across);
 void jpeg_subject_forget(struct jpeg_subject *s);
 
-/* MCUs [left, right) of row y of an area, from the entry nearest to the left. */
+/* MCUs [left, right) of row y of an area, from the nearest entry on. */
 void jpeg_subject_cut(const struct jpeg_subject *s,
 		      const struct tsi_jpeg_area *a, uint32_t y, uint32_t left,
 		      uint32_t right, struct tsi_jpeg_piece *p);

@@ -61,8 +61,8 @@ static bool read_alike(struct tsi_jpeg_entropy *e,
 
 /*
  * Entries of an undamaged file, and damage behind them, as with an index that
- * somebody forged: neither decoder crashes, and they agree, but for a block that
- * ends with zeros without need: what reads many at once doesn't see that.
+ * somebody forged: neither decoder crashes, and they agree, but for a block
+ * that ends with zeros without need: what reads many at once doesn't see that.
  */
 static void damage_behind_entries_is_found_by_every_decoder(void **state)
 {
