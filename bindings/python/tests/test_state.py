@@ -121,6 +121,106 @@ def test_a_finished_epoch_is_followed_by_a_new_one(serve, drop_last, heard):
     assert other.epoch == 5
 
 
+def finished(size=10):
+    """A state of epoch 2 that was read to its end, and what comes next."""
+    loader = tsock.DataLoader("toy", size, **INDEX)
+    for _ in range(3):
+        rest(loader)
+    state = through_json(loader)
+    assert state["finished"] and state["epoch"] == 2
+    following = rest(loader)
+    loader.close()
+    return state, following
+
+
+def going_on(state, size=16, **keywords):
+    loader = tsock.DataLoader("toy", size, **INDEX, **keywords)
+    loader.load_state_dict(state)
+    assert loader.epoch == 3
+    return loader
+
+
+@pytest.mark.parametrize("subset", [None, range(0, N, 2)])
+def test_the_epoch_after_a_finished_one_is_the_next_producers_too(
+    serve, subset
+):
+    served = serve(*SMALL)
+    if subset is not None:
+        whole = tsock.DataLoader("toy", 10, subset=subset, **INDEX)
+        for _ in range(3):
+            rest(whole)
+        state, following = through_json(whole), rest(whole)
+        whole.close()
+    else:
+        state, following = finished()
+    served.stop()
+    # Started again it would begin with epoch 0.
+    serve(*SMALL)
+    loader = going_on(state, subset=subset)
+    assert list(loader.sampler) == following
+    assert rest(loader) == following
+    assert loader.resumed == "moved"
+    assert loader.epoch == loader.stream_epoch == 3
+    assert rest(loader) != following and loader.epoch == 4
+
+
+def test_an_epoch_that_was_finished_is_not_begun_again_beside_others(serve):
+    serve()
+    behind = tsock.DataLoader("toy", 10, **INDEX)
+    running = iter(behind)
+    first = take(running, 1)  # who comes now gets all of this epoch
+    ahead = tsock.DataLoader("toy", 7, **INDEX)
+    assert sorted(rest(ahead)) == list(range(N))
+    state = through_json(ahead)
+    ahead.close()
+    loader = tsock.DataLoader("toy", 16, **INDEX)
+    loader.load_state_dict(state)
+    following = rest(loader)
+    assert loader.epoch == loader.stream_epoch == 1
+    loader.close()
+    assert sorted(first + rest(running)) == list(range(N))
+    assert rest(behind) == following
+
+
+def test_where_others_have_gone_past_a_finished_epoch_a_later_one_comes(serve):
+    served = serve(*SMALL)
+    state, following = finished()
+    served.stop()
+    serve(*SMALL)
+    ahead = tsock.DataLoader("toy", 10, **INDEX)
+    ahead.load_state_dict(state)
+    assert rest(ahead) == following
+    running = iter(ahead)
+    take(running, 15)
+    loader = going_on(state)
+    done = []
+    reads = threading.Thread(target=lambda: done.append(rest(loader)))
+    reads.start()
+    until(lambda: tsock.query("toy")["consumers"] == 2)
+    rest(running)
+    rest(ahead)
+    ahead.close()
+    reads.join()
+    assert sorted(done[0]) == list(range(N))
+    assert loader.resumed is None
+    assert (loader.epoch, loader.stream_epoch) == (3, 5)
+
+
+def test_others_who_are_epochs_behind_are_not_waited_for(serve):
+    served = serve(*SMALL)
+    state, _ = finished()
+    served.stop()
+    serve(*SMALL)
+    behind = tsock.DataLoader("toy", 10, **INDEX)
+    running = iter(behind)
+    take(running, 1)
+    loader = going_on(state)
+    iterator = iter(loader)
+    take(iterator, 1)
+    assert (loader.epoch, loader.stream_epoch) == (3, 0)
+    assert loader.resumed is None
+
+
 def test_a_stream_that_is_not_there_yet_is_moved_by_who_is_alone(serve):
     served = serve(*SMALL)
     loader = tsock.DataLoader("toy", 10, **INDEX)

@@ -441,12 +441,12 @@ class DataLoader:
         """Go on, at the next iter(), after the samples of state_dict().
 
         The state may be another job's, with another batch size; {} changes
-        nothing, and after a finished epoch comes a new one.  Where the stream
-        holds the next sample it follows (``resumed`` is "held" then).  If
-        nobody else reads, the stream is moved there, ahead or back ("moved").
-        Beside others it is waited for ("awaited"), or, where the stream has
-        gone past it, next() raises CannotResume, and iterating again begins a
-        new epoch.  A stream of tsock.serve() without identity= goes on in the
+        nothing.  Where the stream holds the next sample it follows (``resumed``
+        is "held" then).  If nobody else reads, the stream is moved there, ahead
+        or back ("moved").  Beside others it is waited for ("awaited"), or,
+        where the stream has gone past it, next() raises CannotResume, and
+        iterating again begins a new epoch.  After a finished epoch comes the
+        next one, or another that can be had at once.  A stream of tsock.serve() without identity= goes on in the
         epochs that it still holds from the start, and is never moved back.
         """
         self._progress.load_state_dict(state_dict)

@@ -75,7 +75,7 @@ class Progress:
         A state that was to be gone on from there is refused here.
         """
         self.epochs = before.epochs
-        if before._state is not None:
+        if before._state is not None and not before._state.finished:
             self.load_state_dict(before._state.as_dict())
 
     def join(self, stream: Stream, timeout: float) -> None:
@@ -86,6 +86,11 @@ class Progress:
                 and stream.epoch > self.epochs.finished
             )
             stream.begin(timeout, again)
+            return
+        if self._state.finished:
+            self.resumed = state.resume_after(
+                self._state, stream, self._about, timeout
+            )
             return
         try:
             self.resumed = state.resume(
@@ -113,6 +118,8 @@ class Progress:
     def begun(self, stream: Stream, batch: c_void_p) -> Position:
         """The first batch of an epoch was taken."""
         to, self._state = self._state, None
+        if to is not None and to.finished:
+            to = None  # what it says of samples is of the epoch before
         if to is not None:
             self.epochs.restore(to.number or 0)
         stream.begun = True
@@ -168,7 +175,7 @@ class Progress:
         """The stream's epoch that is read, or the one that comes next."""
         epochs, position = self.epochs, self._position
         if self._state is not None and self._state.epoch is not None:
-            return self._state.epoch
+            return self._state.epoch + self._state.finished
         if epochs.stream is None or position is None:
             return streams.next_epoch(self._about.name, self._about.window)
         if self._pool.readers:
@@ -206,5 +213,5 @@ class Progress:
         self._state = self._position = self.resumed = None
         if to.finished and to.number is not None:
             self.epochs.restore(to.number + 1)
-        elif to.epoch is not None:
+        if to.epoch is not None and (self._whole or not to.finished):
             self._state = to

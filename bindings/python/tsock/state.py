@@ -146,6 +146,43 @@ def resume(
     return how
 
 
+def resume_after(
+    to: State, stream: Stream, about: About, timeout: float
+) -> Optional[str]:
+    """Join at the epoch after the one that the state finished, and say how as
+    resume() does; or, where others have gone past it, at a later one.
+
+    Who is alone has the stream there.  Others who are epochs behind, in a
+    stream that was begun anew, are not waited for.
+    """
+    assert to.epoch is not None
+    if _may_come_to(to, about):
+        start = (to.epoch + 1) * about.epoch_len
+        how = _foreseen(about, start)
+        try:
+            stream.resume(start, 0, timeout)
+            return how
+        except errors.Refused:
+            pass
+    stream.begin(timeout)
+    return None
+
+
+def _may_come_to(to: State, about: About) -> bool:
+    """Is the next epoch that of the state, or before long?"""
+    assert to.epoch is not None
+    if not about.resumable or (to.epoch + 1) * about.epoch_len >= _END:
+        return False
+    try:
+        if not streams.query(about.name)["consumers"]:
+            return True
+        behind = streams.next_epoch(about.name, about.window) < to.epoch
+    except errors.Error:
+        return True
+    # Epochs that are all alike are not worth a wait.
+    return not behind and not about.sequential
+
+
 def _foreseen(about: About, seq: int) -> str:
     """How the stream will come to that sample, as far as one can see."""
     try:
