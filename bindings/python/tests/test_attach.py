@@ -257,6 +257,68 @@ def test_one_that_ends_in_between_is_started_again(monkeypatch):
     assert told == ["connected", "started", "connected"]
 
 
+@pytest.fixture
+def killed_while_it_starts(place, monkeypatch):
+    """Of the next producers so many are killed, before or after they log."""
+    made = [os.path.join(place, n) for n in ("dies", "starts", "mute")]
+    program, starts, mute = made
+    with open(program, "w") as f:
+        f.write(
+            "#!/bin/sh\n"
+            "if grep -qs x %s; then\n"
+            "  sed -i 1d %s\n"
+            "  [ -e %s ] || echo 'tsock-producer: 2026-01-01 00:00:00 info: "
+            "scanning' >&2\n"
+            "  kill -9 $$\n"
+            "fi\n"
+            'exec %s "$@"\n'
+            % (starts, starts, mute, os.environ["TSOCK_PRODUCER"])
+        )
+    os.chmod(program, 0o700)
+    monkeypatch.setenv("TSOCK_PRODUCER", program)
+
+    def kill(times, silent=False):
+        with open(starts, "w") as f:
+            f.write("x\n" * times)
+        if silent:
+            open(mute, "w").close()
+
+    yield kill
+    for path in filter(os.path.exists, made):
+        os.unlink(path)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_one_that_is_killed_while_it_starts_is_started_again(
+    start, killed_while_it_starts, silent
+):
+    killed_while_it_starts(2, silent)
+    assert sorted(indices(start())) == list(range(N))
+
+
+def test_one_that_is_killed_each_time_is_given_up(
+    start, place, killed_while_it_starts
+):
+    killed_while_it_starts(4)
+    with pytest.raises(tsock.NoProducer, match="perhaps killed; .*: scanning;"):
+        start()
+    with open(os.path.join(place, "starts")) as f:
+        assert f.read() == "x\n"
+
+
+def test_a_job_goes_on_though_its_next_producer_is_killed_too(
+    start, killed_while_it_starts
+):
+    killed_while_it_starts(0)
+    loader = start(batch_size=10, ring=64, max_batch=16)
+    whole = indices(loader)
+    iterator = iter(loader)
+    seen = [int(i) for i in next(iterator)[0]]
+    killed_while_it_starts(2)
+    os.kill(pid_of(), signal.SIGKILL)
+    assert sorted(seen + indices(iterator)) == sorted(whole)
+
+
 def test_a_large_batch_is_what_the_producer_is_started_for(start):
     loader = start(batch_size=700)
     assert [len(b) for (b,) in loader] == [N]
@@ -412,7 +474,8 @@ def test_one_that_another_was_quicker_than_is_no_failure(
 ):
     """Somebody else locked the name meanwhile: that one is waited for."""
     monkeypatch.setenv("TSOCK_PRODUCER", "/bin/false")
-    held, slept = [0, 7, 7, 7, 0], []
+    # It says nothing, so that it is started three times in all.
+    held, slept = [0, 7, 7, 7, 0] + [0, 0] * 2, []
     monkeypatch.setattr(launch, "holder", lambda *_: held.pop(0))
     monkeypatch.setattr(launch.time, "sleep", slept.append)
     with pytest.raises(tsock.NoProducer, match="was started .* and ended"):

@@ -156,15 +156,24 @@ class Wanted:
             )
 
     def start(self, batch_size: int) -> None:
-        """Have somebody serve it; returns when somebody does."""
+        """Have somebody serve it; returns when somebody does.
+
+        One that is killed while it starts is started again.
+        """
         checked = dict(self._options)
         checked.setdefault("exit_when_idle", IDLE)
         if batch_size > USUAL_BATCH:
             checked.setdefault("max_batch", str(batch_size))
         folder, _, name = self.name.rpartition("/")
-        Launch(folder or None, name, checked).until(
-            lambda: is_running(self.name)
-        )
+        for left in reversed(range(_STARTS)):
+            launch = Launch(folder or None, name, checked)
+            try:
+                launch.until(lambda: is_running(self.name))
+                return
+            except errors.NoProducer as e:
+                if not launch.killed or not left:
+                    raise
+                _log.info("trying again: %s", e)
 
 
 class Revival:

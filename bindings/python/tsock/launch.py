@@ -69,22 +69,35 @@ def log_path(folder: Optional[str], name: str) -> str:
     return os.path.join(folder or folder_of_sockets(), name + ".log")
 
 
-def last_line(path: str, start: int = 0) -> str:
-    """The last line of a log from there on, without program and time."""
+# How the program begins its lines: those with a level are its log's.
+_LINE = re.compile(
+    r"^tsock-producer: ([0-9-]{10} [0-9:]{8} (?P<level>\w+): )?"
+)
+
+
+def _last_line(path: str, start: int) -> tuple[str, Optional[str]]:
+    """The last line of a log from there on, without program and time, and its
+    level, which is "error" where it has none; None of a log without lines."""
     try:
         with open(path, "rb") as log:
             size = log.seek(0, os.SEEK_END)
             log.seek(max(start, size - 65536))
             text = log.read().decode("utf-8", "replace")
     except OSError as e:
-        return "its log can't be read: %s" % e
+        return "its log can't be read: %s" % e, "error"
     lines = text.split("\n")
     lines = [line.strip() for line in lines if line.strip()]
     if not lines:
-        return "it said nothing"
-    return re.sub(
-        r"^tsock-producer: ([0-9-]{10} [0-9:]{8} \w+: )?", "", lines[-1]
-    )
+        return "it said nothing", None
+    found = _LINE.match(lines[-1])
+    if not found:
+        return lines[-1], "error"
+    return lines[-1][found.end() :], found["level"] or "error"
+
+
+def last_line(path: str, start: int = 0) -> str:
+    """The last line of a log from there on, without program and time."""
+    return _last_line(path, start)[0]
 
 
 def log_of(pid: int) -> Optional[str]:
@@ -175,6 +188,8 @@ class Launch:
         _make_folder(self._folder or folder_of_sockets(), given)
         self.log = log_path(self._folder, name)
         self._told = time.monotonic() + _FIRST_WORD
+        # It ended without a word of why: something has killed it.
+        self.killed = False
 
     def until(self, serves: Callable[[], bool]) -> None:
         """Start it, unless another process does; returns once it serves."""
@@ -228,20 +243,22 @@ class Launch:
                 if alive.ended(pause):
                     # Perhaps because another one had the name by then.
                     if not self._others(serves):
-                        raise errors.NoProducer(
-                            "tsock-producer was started for stream %r and "
-                            "ended: %s; its log is %s"
-                            % (
-                                self._name,
-                                last_line(self.log, begin),
-                                self.log,
-                            )
-                        )
+                        raise self._err_ended(begin)
                     time.sleep(pause)
                 pause = min(pause * 1.5, 0.25)
                 self._tell(last_line(self.log, begin))
         finally:
             alive.close()
+
+    def _err_ended(self, begin: int) -> errors.Error:
+        said, level = _last_line(self.log, begin)
+        self.killed = level != "error"
+        if self.killed and level:
+            said = "perhaps killed; its last words: " + said
+        return errors.NoProducer(
+            "tsock-producer was started for stream %r and ended: %s; its log "
+            "is %s" % (self._name, said, self.log)
+        )
 
     def _others(self, serves: Callable[[], bool]) -> bool:
         """Does another process serve it, or begin to?"""

@@ -446,8 +446,9 @@ class DataLoader:
         or back ("moved").  Beside others it is waited for ("awaited"), or,
         where the stream has gone past it, next() raises CannotResume, and
         iterating again begins a new epoch.  After a finished epoch comes the
-        next one, or another that can be had at once.  A stream of tsock.serve() without identity= goes on in the
-        epochs that it still holds from the start, and is never moved back.
+        next one, or another that can be had at once.  A stream of
+        tsock.serve() without identity= goes on in the epochs that it still
+        holds from the start, and is never moved back.
         """
         self._progress.load_state_dict(state_dict)
 
