@@ -81,7 +81,10 @@ void tsi_gate_publish_base(struct tsi_gate *g, uint64_t head)
 void tsi_gate_changed(struct tsi_gate *g)
 {
 	struct tsi_membership *m = g->membership;
-	bool jumped = tsi_membership_apply_jump(m);
+	/* Consumers take all samples below the head of a closed ring, and all
+	 * are dropped from it one by one: a jump to where the last ones waited
+	 * would offer samples that were never made. */
+	bool jumped = !g->closed && tsi_membership_apply_jump(m);
 
 	for (unsigned i = 0; i < TSI_VIEWS && jumped; i++)
 		if (tsi_membership_active(m, i) && g->ring[i])
@@ -173,5 +176,6 @@ const char *tsi_gate_failure(const struct tsi_gate *g)
 
 void tsi_gate_close(struct tsi_gate *g)
 {
+	g->closed = true;
 	finish_rings(g, TSI_RING_CLOSED, NULL);
 }

@@ -21,7 +21,7 @@ struct tsi_gate {
 	struct tsi_membership *membership;
 	struct tsi_ring *ring[TSI_VIEWS]; /* that consumers can join; or NULL */
 	unsigned waiters[TSI_VIEWS];      /* threads that wait for its tails */
-	bool failed;
+	bool failed, closed;
 	char error[TSI_RING_ERROR]; /* why the stream failed */
 };
 
@@ -71,7 +71,7 @@ void tsi_gate_fail(struct tsi_gate *g, const char *why);
 /* Why the stream failed; NULL: it has not. */
 const char *tsi_gate_failure(const struct tsi_gate *g);
 
-/* Every ring says that the producer has closed the stream. */
+/* Every ring says that the producer has closed the stream; heads stay. */
 void tsi_gate_close(struct tsi_gate *g);
 
 #endif

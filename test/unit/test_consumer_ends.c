@@ -116,6 +116,41 @@ static void who_waits_for_an_epoch_that_is_no_more_is_told(void **state)
 	tsock_serve_close(s);
 }
 
+/* One is in an epoch, and another one waits for the next. */
+static void close_with_one_who_waits(bool fails, int told)
+{
+	struct tsock_serve_opts so = inproc_opts(1000);
+	tsock_server *s;
+	tsock *t, *waits;
+	tsock_batch *b;
+
+	assert_int_equal(tsock_serve_open("unit", &so, &s), 0);
+	t = inproc_join(20, 0);
+	assert_int_equal(tsock_begin(t), 0);
+	make_samples(s, 512);
+	read_samples(t, 500);
+	make_samples(s, 48); /* over the epoch's first ones */
+	waits = inproc_join(20, 0);
+	assert_int_equal(tsock_begin(waits), 0);
+	if (fails)
+		tsock_serve_fail(s, "as the test wants it");
+	tsock_serve_stop(s);
+	tsock_serve_close(s);
+	assert_int_equal(tsock_next(waits, 20000, &b), told);
+	read_samples(t, 60);
+	/* No sample was made beyond these. */
+	assert_int_equal(tsock_next(t, 20000, &b), told);
+	tsock_close(waits);
+	tsock_close(t);
+}
+
+static void a_closed_stream_has_what_was_made_and_no_more(void **state)
+{
+	(void)state;
+	close_with_one_who_waits(false, TSOCK_ELOST);
+	close_with_one_who_waits(true, TSOCK_ESTREAM);
+}
+
 /* Threads that make samples are told, too. */
 static void whoever_claims_hears_of_the_end(void **state)
 {
@@ -266,6 +301,7 @@ int main(void)
 		cmocka_unit_test(the_end_may_be_decided_while_it_is_read),
 		cmocka_unit_test(
 			who_waits_for_an_epoch_that_is_no_more_is_told),
+		cmocka_unit_test(a_closed_stream_has_what_was_made_and_no_more),
 		cmocka_unit_test(whoever_claims_hears_of_the_end),
 		cmocka_unit_test(
 			a_stream_begins_with_the_epoch_that_is_asked_for),
