@@ -141,3 +141,17 @@ def test_ctrl_c_ends_a_process_whose_loader_hangs(place, script, when, how):
     if is_there:
         lost(job)
     assert not tsock.streams() and os.listdir(place) == []
+
+
+def test_a_call_that_a_signal_has_broken_off_is_not_waited_for(served):
+    """What a handler raises may come after the call has begun to count."""
+    server = served(cut(labels))
+
+    def raise_in_call():
+        server._handle.__enter__()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        raise_in_call()
+    server.close()
+    assert server.closed

@@ -28,7 +28,7 @@ class Handle:
     def __init__(self, server: int) -> None:
         self._server = server
         self._lock = threading.Condition()
-        self._users = 0
+        self._users: list[int] = []  # the threads that are in a call
         self._closing = False
         self._pid = os.getpid()
 
@@ -36,12 +36,12 @@ class Handle:
         with self._lock:
             if self._closing:
                 raise Gone
-            self._users += 1
+            self._users.append(threading.get_ident())
         return self._server
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._users -= 1
+            self._users.remove(threading.get_ident())
             self._lock.notify_all()
 
     def close(self) -> None:
@@ -52,8 +52,11 @@ class Handle:
                 return
             self._closing = True
         _lib.tsock_serve_stop(self._server)  # whoever claims wakes up
+        # This thread is in no call, though a Ctrl-C, or what a signal handler
+        # raised, may have kept it from saying so.
+        me = threading.get_ident()
         with self._lock:
-            self._lock.wait_for(lambda: not self._users)
+            self._lock.wait_for(lambda: all(u == me for u in self._users))
         _lib.tsock_serve_close(self._server)
 
     @property
