@@ -161,6 +161,7 @@ static void come_in(struct person *q, const struct tsi_joined *c)
 	world.alone = NULL;
 	q->in = true;
 	q->again = false;
+	q->producer = world.producer;
 	q->id = c->id;
 	q->p = q->tail = q->seen = c->start;
 	q->end = q->after = c->epoch_end;
@@ -265,6 +266,7 @@ static bool join_exactly(struct person *q)
 	world.alone = NULL;
 	q->in = true;
 	q->again = q->lost = false;
+	q->producer = world.producer;
 	q->id = c.id;
 	q->tail = q->seen = q->p;
 	q->after = q->end;
@@ -292,8 +294,12 @@ void person_lose(struct person *q)
 		q->end = q->after = q->p + world.n;
 	if (q->p >= world.end || q->end > world.end)
 		q->lost = false;
-	/* Who only broke off knows nothing of the new producer. */
-	q->again = q->detached = false;
+	/* Who only broke off knows nothing of the new producer; who was
+	 * detached is awaited by nobody, and may come all the same. */
+	q->again = false;
+	if (q->detached && !world_forgets(q))
+		return;
+	q->detached = false;
 	if (!q->lost)
 		q->after = 0;
 }
@@ -425,7 +431,9 @@ void person_go_on(struct person *q)
 	/* To the end, whatever the others have done. */
 	look_at(q, q->tail, q->held);
 	q->detached = false;
-	tsi_membership_let_go(&world.m, q->id);
+	/* The next producer knows nothing of what it holds. */
+	if (!world_outlives(q))
+		tsi_membership_let_go(&world.m, q->id);
 	if (world_random(4) == 0) {
 		person_give_up(q);
 		return;

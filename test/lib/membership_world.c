@@ -20,7 +20,8 @@ static void make_membership(void)
 {
 	struct tsi_membership_config config;
 
-	memset(world.slot, 0xff, sizeof(world.slot));
+	memset(world.slot[world.producer % PRODUCERS], 0xff,
+	       sizeof(world.slot[0]));
 	config = (struct tsi_membership_config){ .epoch_len = world.n,
 						 .join_window = world.w,
 						 .capacity = world.c,
@@ -64,6 +65,7 @@ void world_make(uint64_t seed, bool detaches)
 
 void world_restart(uint64_t from)
 {
+	world.producer++;
 	make_membership();
 	world.npending = 0;
 	memset(world.nruns, 0, sizeof(world.nruns));
@@ -72,25 +74,35 @@ void world_restart(uint64_t from)
 	tsi_membership_hold(&world.m, from);
 }
 
-static uint64_t *slot(unsigned view, uint32_t generation, uint64_t since,
-		      uint64_t s)
+static uint64_t *slot(uint64_t producer, unsigned view, uint32_t generation,
+		      uint64_t since, uint64_t s)
 {
 	unsigned half = (generation - 1) & 1;
 
-	return &world.slot[view][s >= since ? half : !half]
-			  [s % world.cap[view]];
+	return &world.slot[producer % PRODUCERS][view]
+			  [s >= since ? half : !half][s % world.cap[view]];
 }
 
 uint64_t *world_slot(unsigned view, uint64_t s)
 {
 	const struct tsi_view_state *v = &world.m.view[view];
 
-	return slot(view, v->generation, v->since, s);
+	return slot(world.producer, view, v->generation, v->since, s);
 }
 
 uint64_t *world_slot_of(const struct person *q, uint64_t s)
 {
-	return slot(q->view, q->generation, q->since, s);
+	return slot(q->producer, q->view, q->generation, q->since, s);
+}
+
+bool world_outlives(const struct person *q)
+{
+	return q->producer != world.producer;
+}
+
+bool world_forgets(const struct person *q)
+{
+	return world.producer - q->producer + 1 >= PRODUCERS;
 }
 
 /* Nor what a detached reader may be looking at. */

@@ -6,7 +6,8 @@
  * A base ring, views, and views made of views; stages with one lane or two;
  * readers that join in every way, leave between epochs or hold, break off, skip
  * short batches, and die; tails that the producer sees late; streams that end;
- * readers that are stopped between any two steps, detached, and go on.
+ * readers that are stopped between any two steps, detached, and go on, also when
+ * their producer has died meanwhile, in the ring that it has left them.
  */
 #ifndef TEST_LIB_MEMBERSHIP_WORLD_H
 #define TEST_LIB_MEMBERSHIP_WORLD_H
@@ -25,6 +26,7 @@
 #define MOST_C 64
 #define MOST_CAP (MOST_C + 8)
 #define SPOILT UINT64_MAX
+#define PRODUCERS 4 /* the last ones: their rings outlive them */
 
 struct person {
 	bool in;    /* a member */
@@ -39,8 +41,9 @@ struct person {
 	uint64_t seen; /* as the producer has last seen it */
 	uint64_t end, after, b;
 	unsigned epochs_done;
-	bool detached; /* no member any more, and hasn't seen it yet */
-	uint64_t n;    /* samples from p on that it is about to look at */
+	bool detached;     /* no member any more, and hasn't seen it yet */
+	uint64_t producer; /* whose ring it has */
+	uint64_t n;        /* samples from p on that it is about to look at */
 	uint64_t held; /* it may look at samples from tail on and below this */
 	/* What it knows of its ring: the generation that it has entered. */
 	uint32_t generation;
@@ -59,8 +62,10 @@ struct world {
 	uint64_t rng;
 	uint64_t n, w, c, end;
 	uint64_t cap[RINGS];
-	uint64_t slot[RINGS][2][MOST_CAP]; /* of either half of a ring */
-	uint64_t pending[MOST_C * 2];      /* claimed, unpublished, by order */
+	uint64_t producer; /* how many there were before it */
+	/* Of either half of a ring. */
+	uint64_t slot[PRODUCERS][RINGS][2][MOST_CAP];
+	uint64_t pending[MOST_C * 2]; /* claimed, unpublished, by order */
 	bool written[MOST_C * 2];
 	unsigned npending;
 	struct run run[RINGS][2]; /* under way in a stage, the oldest first */
@@ -110,8 +115,13 @@ uint64_t world_random(uint64_t below);
 /* Which sample is in the slot of sample s; SPOILT: none. */
 uint64_t *world_slot(unsigned view, uint64_t s);
 
-/* The same, where a reader that may be detached looks for it. */
+/* The same, where a reader that may be detached looks for it; in the ring of
+ * its own producer, which may have died. */
 uint64_t *world_slot_of(const struct person *q, uint64_t s);
+
+/* Is its producer dead?  And will the next death end what is kept of its ring? */
+bool world_outlives(const struct person *q);
+bool world_forgets(const struct person *q);
 
 /* ---- what workers and stages do, each a step ---- */
 
