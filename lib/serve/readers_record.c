@@ -253,7 +253,10 @@ void tsi_readers_withdraw(struct tsi_readers *r, const uint8_t *nonce)
 	const struct tsi_reader_row *row =
 		tsi_returners_find(&r->returners, nonce);
 
+	/* Of a claim that it has heard of it took itself off, and else it only
+	 * withdraws what it asked for. */
 	if (row && (!memcmp(row->was, nobody, TSI_NONCE) ||
-		    memcmp(row->nonce, nonce, TSI_NONCE) != 0))
+		    memcmp(row->nonce, nonce, TSI_NONCE) != 0 ||
+		    tsi_record_has_left(&r->record, nonce)))
 		take_all(r, nonce);
 }

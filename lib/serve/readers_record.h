@@ -23,7 +23,8 @@ void tsi_readers_settle(struct tsi_readers *r, const struct tsi_msg_join *join,
 
 /*
  * The one that had this nonce will not return.  A claim that was never heard of
- * is merely withdrawn: who asked for it is waited for as before.
+ * is merely withdrawn: who asked for it is waited for as before, unless the
+ * record's file says that it has taken itself off.
  */
 void tsi_readers_withdraw(struct tsi_readers *r, const uint8_t *nonce);
 

@@ -193,6 +193,18 @@ void tsi_record_put(struct tsi_record *r, const struct tsi_reader_row *row)
 	note_change(r, i, TSI_RECORD_ROW);
 }
 
+bool tsi_record_has_left(const struct tsi_record *r, const uint8_t *nonce)
+{
+	unsigned i = r->fd >= 0 ? find(r, nonce) : TSI_RECORD_ROWS;
+	struct tsi_record_row row;
+	off_t at = (off_t)(sizeof(struct tsi_record_head) + i * sizeof(row));
+
+	return i < TSI_RECORD_ROWS &&
+	       pread(r->fd, &row, sizeof(row), at) == (ssize_t)sizeof(row) &&
+	       !memcmp(row.reader.nonce, nonce, TSI_NONCE) &&
+	       tsi_record_file_has_left(&row);
+}
+
 void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark,
 		     bool together)
 {

@@ -77,6 +77,10 @@ void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark,
 void tsi_record_settle(struct tsi_record *r, const uint8_t *nonce);
 void tsi_record_drop(struct tsi_record *r, const uint8_t *nonce);
 
+/* By the thread that writes: does the file say that the row's reader has taken
+ * itself off? */
+bool tsi_record_has_left(const struct tsi_record *r, const uint8_t *nonce);
+
 /* With the lock held: take what has changed; false: nothing has. */
 bool tsi_record_collect(struct tsi_record *r);
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "test/lib/inproc.h"
@@ -108,6 +109,40 @@ static void who_leaves_without_a_producer_is_not_waited_for(void **state)
 	tsock_serve_close(s);
 }
 
+/* As a producer leaves the only row that dies between its reply to a reader
+ * that returns and the next write. */
+static void note_no_return(void)
+{
+	struct tsi_record_row row;
+	int fd = open(record_path(), O_RDWR | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &row, sizeof(row), 64), sizeof(row));
+	assert_int_equal(row.used, 1);
+	memset(row.reader.was, 'w', sizeof(row.reader.was));
+	assert_int_equal(pwrite(fd, &row, sizeof(row), 64), sizeof(row));
+	close(fd);
+}
+
+static void who_returned_and_leaves_is_not_waited_for(void **state)
+{
+	struct tsock_serve_opts o = recorded_opts(200);
+	tsock_server *s;
+	tsock *t;
+
+	(void)state;
+	assert_int_equal(tsock_serve_open("unit", &o, &s), 0);
+	t = inproc_join(8, 0);
+	assert_int_equal(tsock_begin(t), 0);
+	end_with_readers(s, 1);
+	note_no_return();
+	assert_int_equal(tsock_serve_open("unit", &o, &s), 0);
+	assert_int_equal(rows_in_file(), 1);
+	tsock_close(t);
+	assert_int_equal(rows_in_file(), 0);
+	tsock_serve_close(s);
+}
+
 /* Its batches hold its claim, and nobody is to wait for it to return. */
 static void who_leaves_with_batches_in_hand_is_not_waited_for(void **state)
 {
@@ -164,6 +199,7 @@ int main(void)
 		cmocka_unit_test(who_leaves_is_not_in_the_record_any_more),
 		cmocka_unit_test(
 			who_leaves_without_a_producer_is_not_waited_for),
+		cmocka_unit_test(who_returned_and_leaves_is_not_waited_for),
 		cmocka_unit_test(
 			who_leaves_with_batches_in_hand_is_not_waited_for),
 		cmocka_unit_test(
