@@ -46,6 +46,14 @@ bool machine_fetch(struct mail *m, struct letter *l)
 	return true;
 }
 
+uint64_t *machine_slot(struct ring *r, uint32_t generation, uint64_t since,
+		       uint64_t s)
+{
+	unsigned half = (generation - 1) & 1;
+
+	return &r->slot[s >= since ? half : !half][s % machine.c];
+}
+
 uint32_t machine_call(struct consumer *q, const uint8_t *token)
 {
 	uint32_t number = machine.calls + 1;

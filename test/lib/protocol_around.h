@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * protocol_around.h - what lib/serve calls in a program that has no sockets, no
- * rings, no other processes and no time but those of protocol.h.
+ * other processes and no time but those of protocol.h.
  *
  * For one program: functions of the library's own names are defined here, so
  * that the library's files with the real ones are not linked.
@@ -18,7 +18,7 @@
 
 #include "base/descriptors.h"
 #include "base/log.h"
-#include "serve/conn.h"
+#include "ring/ring.h"
 #include "serve/messages.h"
 #include "wire/peer.h"
 #include "wire/zmq.h"
@@ -63,10 +63,13 @@ static bool is_alone(const struct consumer *q)
 {
 	bool others = machine_is_held() || q->stale || q->world > 1;
 
-	for (unsigned i = 0; i < PEOPLE; i++)
-		others |= &machine.who[i] != q &&
-			  (consumer_is_busy(&machine.who[i]) ||
-			   machine.who[i].stale);
+	for (unsigned i = 0; i < PEOPLE; i++) {
+		const struct consumer *o = &machine.who[i];
+
+		others |= o != q && (consumer_is_busy(o) || o->stale);
+		/* Its LEAVE has still to be sent, or to arrive. */
+		others |= machine.detaches && (o->before.kept || o->out.n);
+	}
 	return !others;
 }
 
@@ -76,10 +79,10 @@ int tsi_zmq_send(struct tsi_channel *ch, const struct tsi_routing_id *id,
 	struct letter l = { .type = m->type, .serial = m->serial };
 
 	(void)ch;
+	l.alone = is_alone(&machine.who[id->bytes[0]]);
 	moment();
 	if (m->type == TSI_ERROR)
 		l.code = m->u.error.code;
-	l.alone = is_alone(&machine.who[id->bytes[0]]);
 	if (m->type == TSI_OFFER)
 		memcpy(l.token, m->u.offer.token, TSI_TOKEN);
 	machine_post(&machine.who[id->bytes[0]].in, &l);
@@ -141,14 +144,18 @@ int tsi_fdpass_reply(int sock, const struct tsi_reply *reply, const int *fds,
 		     unsigned nfds)
 {
 	struct call *c = call_of(sock);
+	bool alone = c && is_alone(&machine.who[c->person]);
 
 	(void)fds;
 	(void)nfds;
 	moment();
-	if (!c || c->hung_up)
+	if (!c || c->hung_up) {
+		if (c)
+			c->cut = true;
 		return TSOCK_EPROTO;
+	}
 	c->reply = *reply;
-	c->alone = is_alone(&machine.who[c->person]);
+	c->alone = alone;
 	if (!reply->code) {
 		c->page = machine.made;
 		c->page_number = machine.page[c->page].number;
@@ -159,240 +166,7 @@ int tsi_fdpass_reply(int sock, const struct tsi_reply *reply, const int *fds,
 	return 0;
 }
 
-/* ---- connections: conn.c ---- */
-
-void tsi_conn_init(struct tsi_conn *c)
-{
-	*c = (struct tsi_conn){ .pidfd = -1, .sock = -1 };
-}
-
-int tsi_conn_make(struct tsi_conn *c, const struct tsi_peer *peer,
-		  const struct tsi_msg_join *join)
-{
-	unsigned i = 0;
-
-	while (i < PAGES && machine.page[i].used)
-		i++;
-	check(i < PAGES);
-	machine.names++;
-	machine.page[i] = (struct page){ .used = true,
-					 .number = (uint32_t)machine.names };
-	machine.made = i;
-	*c = (struct tsi_conn){ .pid = peer->pid, .batch = i };
-	memcpy(c->nonce, join->nonce, TSI_NONCE);
-	return 0;
-}
-
-void tsi_conn_give_up(struct tsi_conn *c)
-{
-	machine.page[c->batch].used = false;
-}
-
-uint32_t tsi_conn_attach(struct tsi_conn *c, struct tsi_ring *r, unsigned row,
-			 uint64_t first)
-{
-	(void)c;
-	(void)r;
-	(void)row;
-	(void)first;
-	moment();
-	return 1;
-}
-
-void tsi_conn_detach(const struct tsi_conn *c, unsigned row, const char *why)
-{
-	(void)c;
-	(void)row;
-	(void)why;
-	moment();
-}
-
-bool tsi_conn_keeps_sock(const struct tsi_conn *c)
-{
-	(void)c;
-	return false;
-}
-
-unsigned tsi_conn_fds(const struct tsi_conn *c, int event, int *fds)
-{
-	(void)c;
-	(void)event;
-	(void)fds;
-	return 0;
-}
-
-bool tsi_conn_is(const struct tsi_conn *c, const uint8_t *nonce)
-{
-	return !memcmp(c->nonce, nonce, TSI_NONCE);
-}
-
-const uint8_t *tsi_conn_nonce(const struct tsi_conn *c)
-{
-	return c->nonce;
-}
-
-struct tsi_reader_row tsi_conn_row(const struct tsi_conn *c, uint64_t mark)
-{
-	struct tsi_reader_row row = { .pid = c->pid,
-				      .born = c->pid,
-				      .mark = mark };
-
-	memcpy(row.nonce, c->nonce, TSI_NONCE);
-	return row;
-}
-
-void tsi_conn_close(struct tsi_conn *c)
-{
-	machine.page[c->batch].used = false;
-}
-
-bool tsi_conn_gone(const struct tsi_conn *c)
-{
-	return !tsi_peer_born(c->pid);
-}
-
-const char *tsi_conn_why_gone(const struct tsi_conn *c)
-{
-	(void)c;
-	return "is gone";
-}
-
-struct pollfd tsi_conn_poll(const struct tsi_conn *c)
-{
-	(void)c;
-	return (struct pollfd){ .fd = -1 };
-}
-
-uint64_t tsi_conn_tail(const struct tsi_conn *c)
-{
-	return machine.page[c->batch].tail;
-}
-
-uint64_t tsi_conn_want(const struct tsi_conn *c)
-{
-	(void)c;
-	return 0;
-}
-
-void tsi_conn_kill(struct tsi_conn *c, const struct tsi_conn *waiter,
-		   int64_t held_ms)
-{
-	(void)c;
-	(void)waiter;
-	(void)held_ms;
-}
-
-/* Nobody is detached here: membership_world.h has that. */
-void tsi_conn_set_aside(const struct tsi_conn *c, unsigned row)
-{
-	(void)c;
-	(void)row;
-}
-
-void tsi_conn_undo_set_aside(const struct tsi_conn *c, unsigned row)
-{
-	(void)c;
-	(void)row;
-}
-
-uint32_t tsi_conn_generation(const struct tsi_conn *c)
-{
-	(void)c;
-	return 0;
-}
-
-void tsi_conn_tell_detached(const struct tsi_conn *c,
-			    const struct tsi_conn *waiter, int64_t held_ms)
-{
-	(void)c;
-	(void)waiter;
-	(void)held_ms;
-}
-
-void tsi_conn_tell_stays(struct tsi_conn *c, const struct tsi_conn *waiter,
-			 int64_t held_ms, const char *why)
-{
-	(void)c;
-	(void)waiter;
-	(void)held_ms;
-	(void)why;
-}
-
-void tsi_conn_stats(const struct tsi_conn *c, struct tsock_stats_row *row)
-{
-	(void)c;
-	(void)row;
-}
-
-/* ---- the rings, and who sleeps for them ---- */
-
-void tsi_ring_publish(struct tsi_ring *r, uint64_t head)
-{
-	(void)r;
-	moment();
-	machine.ring[machine.nring].head = head;
-	moment();
-}
-
-void tsi_ring_finish(struct tsi_ring *r, enum tsi_ring_state state,
-		     const char *error)
-{
-	(void)r;
-	(void)state;
-	(void)error;
-}
-
-void tsi_ring_set_generation(struct tsi_ring *r, uint32_t generation,
-			     uint64_t since)
-{
-	(void)r;
-	(void)generation;
-	(void)since;
-}
-
-bool tsi_ring_has_spare(const struct tsi_ring *r)
-{
-	(void)r;
-	return false;
-}
-
-void tsi_ring_want_gate(struct tsi_ring *r, uint64_t gate)
-{
-	(void)r;
-	(void)gate;
-}
-
-void tsi_ring_want_front(struct tsi_ring *r, uint64_t front)
-{
-	(void)r;
-	(void)front;
-}
-
-void tsi_ring_want_start(struct tsi_ring *r, uint64_t first)
-{
-	(void)r;
-	(void)first;
-}
-
-void tsi_ring_set_held(struct tsi_ring *r, uint64_t from)
-{
-	(void)r;
-	(void)from;
-}
-
-void tsi_ring_set_end(struct tsi_ring *r, uint64_t end)
-{
-	(void)r;
-	(void)end;
-}
-
-unsigned tsi_ring_handles(const struct tsi_ring *r,
-			  uint8_t (*handle)[TSI_GPU_HANDLE])
-{
-	(void)r;
-	(void)handle;
-	return 0;
-}
+/* ---- who sleeps for the rings ---- */
 
 void tsi_sync_wake_workers(struct tsi_sync *s)
 {
@@ -422,8 +196,7 @@ int tsi_view_table_find(struct tsi_view_table *t,
 			const struct tsi_view_spec *spec, unsigned *view)
 {
 	(void)t;
-	(void)spec;
-	*view = 0;
+	*view = spec->dtype;
 	return 0;
 }
 

@@ -24,7 +24,7 @@ static bool same(const uint8_t *a, const uint8_t *b)
 
 /* ---- asking ---- */
 
-static void post(struct consumer *q, uint16_t type, const uint8_t *nonce)
+void consumer_post(struct consumer *q, uint16_t type, const uint8_t *nonce)
 {
 	struct letter l = { .type = type, .serial = q->serial };
 
@@ -39,9 +39,11 @@ static void post(struct consumer *q, uint16_t type, const uint8_t *nonce)
 			.after = q->end,
 			.rank = q->rank,
 			.world = q->world,
+			.view = { .dtype = q->view },
 			.position = q->goal,
 			.epoch_end = q->goal_end,
-			.returns = q->returns
+			.returns = q->returns,
+			.detached = q->detached && q->goal_end
 		};
 	memcpy(l.join.nonce, nonce, TSI_NONCE);
 	memcpy(l.join.job, q->job, TSOCK_JOB);
@@ -51,11 +53,11 @@ static void post(struct consumer *q, uint16_t type, const uint8_t *nonce)
 
 static void ask(struct consumer *q, int64_t again_ms)
 {
-	post(q, TSI_JOIN, q->nonce);
+	consumer_post(q, TSI_JOIN, q->nonce);
 	q->again_ms = machine.now + again_ms;
 }
 
-static void ask_anew(struct consumer *q)
+void consumer_ask(struct consumer *q)
 {
 	q->phase = ASKS;
 	q->serial++;
@@ -69,7 +71,7 @@ static void ask_anew(struct consumer *q)
 static void cancel(struct consumer *q)
 {
 	q->serial++;
-	post(q, TSI_LEAVE, q->nonce);
+	consumer_post(q, TSI_LEAVE, q->nonce);
 }
 
 /* A claim that the producer may have recorded, and that never arrived. */
@@ -83,7 +85,7 @@ static void lose_call(struct consumer *q)
 	cancel(q);
 }
 
-static void await_producer(struct consumer *q)
+void consumer_await_producer(struct consumer *q)
 {
 	if (q->phase != WAITS)
 		q->since_ms = machine.now;
@@ -96,14 +98,23 @@ static bool was_held_up(const struct consumer *q)
 	return q->world > 1 && machine.job_stopped_ms > SILENCE_MS / 2;
 }
 
+/*
+ * Then it is refused by the producer with which they began; the next one doesn't
+ * know that they have, and lets it ask on.
+ */
+bool consumer_came_too_late(const struct consumer *q)
+{
+	return q->phase == ASKS && !q->end && q->returns && was_held_up(q);
+}
+
 /* The answer is an error: is that what it had to count with? */
 static void is_refused(struct consumer *q, int32_t code, bool alone)
 {
 	if (code == TSOCK_ELOST) {
-		await_producer(q);
+		consumer_await_producer(q);
 		return;
 	}
-	check(code == TSOCK_EREFUSED);
+	check(code == TSOCK_EREFUSED && !q->detached);
 	check(!q->owed || machine.now - machine.began_ms >= GRACE_MS);
 	/* Only where it said itself where it wants to begin, or was held up
 	 * while the other ranks of its job began. */
@@ -156,7 +167,7 @@ static void begin(struct consumer *q)
 	if (!q->incarnation)
 		return;
 	choose_goal(q);
-	ask_anew(q);
+	consumer_ask(q);
 }
 
 static void step_asks(struct consumer *q)
@@ -174,7 +185,7 @@ static void step_asks(struct consumer *q)
 			q->phase = CALLS_IN;
 			if (q->call == NO_CALL) {
 				cancel(q);
-				await_producer(q);
+				consumer_await_producer(q);
 			}
 		} else {
 			check(l.type == TSI_ERROR);
@@ -187,7 +198,7 @@ static void step_asks(struct consumer *q)
 	if (machine.up)
 		ask(q, REPEAT_MS);
 	else
-		await_producer(q);
+		consumer_await_producer(q);
 }
 
 /* ---- becoming a reader ---- */
@@ -208,6 +219,12 @@ static void check_start(struct consumer *q, uint64_t start, uint64_t end)
 	uint64_t n = machine.n;
 
 	check(end > start);
+	if (q->detached) {
+		/* Where the stream is, or where it was: in order. */
+		check(start >= q->goal && end <= start + n);
+		check(end >= q->goal_end && (end - q->goal_end) % n == 0);
+		return;
+	}
 	if (q->goal_end) {
 		check(end == q->goal_end);
 		/* Where the other ranks have still to begin. */
@@ -225,19 +242,40 @@ static void check_start(struct consumer *q, uint64_t start, uint64_t end)
 	check(start == machine.job_start);
 }
 
+/* It has missed what lies between, and with it perhaps the rest of its epoch. */
+static void go_on_behind(struct consumer *q, uint64_t start)
+{
+	q->position = start;
+	if (start < q->goal_end)
+		return;
+	q->epochs++;
+	if (q->leaves) {
+		q->end = q->goal_end;
+		consumer_leave(q);
+	}
+}
+
 static void become_reader(struct consumer *q, const struct call *c)
 {
 	const struct tsi_reply *a = &c->reply;
 
 	check_start(q, a->start, a->epoch_end);
 	q->phase = READS;
-	q->page = c->page;
-	q->page_number = c->page_number;
-	q->ring = (unsigned)(q->incarnation % RINGS);
-	q->tail = q->start = a->start;
+	q->claim = (struct claim){ .incarnation = q->incarnation,
+				   .page = c->page,
+				   .page_number = c->page_number,
+				   .ring = (unsigned)(q->incarnation % RINGS),
+				   .view = q->view,
+				   .row = a->row,
+				   .reader = a->reader,
+				   .generation = !machine.detaches,
+				   .taken_in = 1,
+				   .tail = a->start,
+				   .start = a->start };
+	memcpy(q->claim.nonce, q->nonce, TSI_NONCE);
 	q->position = q->goal_end ? q->goal : a->start;
 	q->end = a->epoch_end;
-	memcpy(q->claim, q->nonce, TSI_NONCE);
+	q->step = 0;
 	memset(q->was, 0, sizeof(q->was));
 	machine.returned += q->owed;
 	machine.resumed += q->goal_end && q->resumes;
@@ -246,6 +284,9 @@ static void become_reader(struct consumer *q, const struct call *c)
 	q->resumes = false;
 	machine.joined++;
 	q->owed = false;
+	if (q->detached)
+		go_on_behind(q, a->start);
+	q->detached = false;
 	q->goal_end = 0;
 }
 
@@ -256,7 +297,7 @@ static void step_calls(struct consumer *q)
 	if (c->answered) {
 		if (c->reply.code == TSOCK_EAGAIN) {
 			cancel(q);
-			ask_anew(q);
+			consumer_ask(q);
 		} else if (c->reply.code) {
 			cancel(q);
 			is_refused(q, c->reply.code, c->alone);
@@ -267,116 +308,11 @@ static void step_calls(struct consumer *q)
 	} else if (c->cut || machine.now - q->since_ms > CALL_MS) {
 		c->hung_up = true;
 		lose_call(q);
-		ask_anew(q);
+		consumer_ask(q);
 	}
 }
 
-/* ---- reading ---- */
-
-static bool ring_is_there(const struct consumer *q)
-{
-	return machine.ring[q->ring].incarnation == q->incarnation;
-}
-
-static bool producer_lives(const struct consumer *q)
-{
-	return machine.up && machine.incarnation == q->incarnation;
-}
-
-static void leave(struct consumer *q)
-{
-	struct page *p = &machine.page[q->page];
-
-	if (p->used && p->number == q->page_number)
-		p->tail = q->position;
-	q->serial++;
-	q->since_ms = machine.now;
-	q->again_ms = machine.now + REPEAT_MS;
-	q->phase = LEAVES;
-	post(q, TSI_LEAVE, q->claim);
-}
-
-/* In the middle of an epoch, or between two: the next producer is wanted. */
-static void lose_reader(struct consumer *q)
-{
-	if (q->position == q->end && q->leaves) {
-		/* It has all of the epoch, and says so when it comes again. */
-		memcpy(q->was, q->claim, TSI_NONCE);
-		q->phase = IDLE;
-		q->owed = false;
-		return;
-	}
-	if (q->position == q->end)
-		q->end += machine.n;
-	q->goal = q->position;
-	q->goal_end = q->end;
-	memcpy(q->was, q->claim, TSI_NONCE);
-	await_producer(q);
-}
-
-/* As a job's state: with all of an epoch, at the next one's start. */
-static void save(struct consumer *q)
-{
-	if (!machine.saves || (q->world > 1 && q->rank) || machine_random(8))
-		return;
-	q->saved = q->position;
-	q->saved_end = q->end;
-	if (q->position == q->end)
-		q->saved_end += machine.n;
-}
-
-static void take(struct consumer *q)
-{
-	const struct ring *r = &machine.ring[q->ring];
-	uint64_t n = q->end - q->position;
-
-	if (!n) {
-		q->epochs++;
-		if (q->leaves && producer_lives(q))
-			leave(q);
-		else if (q->leaves)
-			lose_reader(q);
-		else
-			q->end += machine.n;
-		return;
-	}
-	n = n < q->batch ? n : q->batch;
-	if (ring_is_there(q) && r->head >= q->position + n) {
-		for (uint64_t s = q->position; s < q->position + n; s++)
-			check(r->slot[s % machine.c] == s);
-		q->position += n;
-		machine.taken += n;
-		save(q);
-	} else if (!producer_lives(q)) {
-		lose_reader(q);
-	}
-}
-
-static void release(struct consumer *q)
-{
-	const struct ring *r = &machine.ring[q->ring];
-	struct page *p = &machine.page[q->page];
-
-	/* What is held was never written over. */
-	for (uint64_t s = q->tail; s < q->position && ring_is_there(q); s++)
-		check(s >= r->head || r->slot[s % machine.c] == s ||
-		      s < q->start);
-	q->tail = q->position;
-	if (p->used && p->number == q->page_number)
-		p->tail = q->tail;
-}
-
-static void step_reads(struct consumer *q)
-{
-	uint64_t what = machine_random(200);
-
-	if (what == 0 && !machine.fair && q->world == 1 && producer_lives(q))
-		leave(q);
-	else if (what & 1)
-		take(q);
-	else
-		release(q);
-}
+/* ---- leaving, and going on ---- */
 
 static void step_leaves(struct consumer *q)
 {
@@ -388,11 +324,17 @@ static void step_leaves(struct consumer *q)
 			q->phase = IDLE;
 			return;
 		}
-	if (!producer_lives(q) || machine.now - q->since_ms > LEAVE_MS) {
-		q->stale = true;
+	/* Its first LEAVE, which is never lost, is still to be sent. */
+	if (!q->since_ms && q->out.n == LETTERS && consumer_has_producer(q))
+		return;
+	if (!q->since_ms)
+		q->since_ms = q->again_ms = machine.now;
+	if (!consumer_has_producer(q) || machine.now - q->since_ms > LEAVE_MS) {
+		/* The word in the record is there all the same. */
+		q->stale |= !machine.detaches;
 		q->phase = IDLE;
 	} else if (machine.now >= q->again_ms) {
-		post(q, TSI_LEAVE, q->claim);
+		consumer_post(q, TSI_LEAVE, q->claim.nonce);
 		q->again_ms = machine.now + REPEAT_MS;
 	}
 }
@@ -406,7 +348,76 @@ static void step_waits(struct consumer *q)
 		return;
 	q->incarnation = machine.incarnation;
 	q->returns = true;
-	ask_anew(q);
+	consumer_ask(q);
+}
+
+bool consumer_take_off(struct consumer *q, const uint8_t *nonce)
+{
+	if (!machine_take_off(nonce))
+		return false;
+	memcpy(q->off, nonce, TSI_NONCE);
+	q->off_in = machine.incarnation;
+	machine.took_off++;
+	return true;
+}
+
+/* Has it a connection that its producer has still to answer? */
+static bool is_calling(const struct consumer *q)
+{
+	for (unsigned i = 0; i < CALLS; i++) {
+		const struct call *c = &machine.call[i];
+
+		if (c->number && c->person == q->number && !c->answered &&
+		    !c->cut)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Its job wants no more of the stream: nobody is to wait for what it had, or
+ * may have without knowing.
+ */
+static void forgo(struct consumer *q)
+{
+	bool calls = q->phase == CALLS_IN || is_calling(q);
+
+	/* A producer may put that into the record now, and die. */
+	q->stale |= calls;
+	if (q->phase == CALLS_IN)
+		machine.call[q->call % CALLS].hung_up = true;
+	if (q->phase == ASKS || q->phase == CALLS_IN)
+		cancel(q);
+	if (!same(q->was, nobody) && consumer_take_off(q, q->was)) {
+		if (calls)
+			memset(q->off, 0, TSI_NONCE);
+		q->serial++;
+		if (machine.listens)
+			consumer_post(q, TSI_LEAVE, q->was);
+	}
+	memset(q->was, 0, TSI_NONCE);
+	q->owed = q->detached = false;
+	q->phase = IDLE;
+}
+
+/* What can be done at any time, besides. */
+static bool step_aside(struct consumer *q)
+{
+	bool wants = q->phase == ASKS || q->phase == CALLS_IN ||
+		     q->phase == WAITS ||
+		     (q->phase == IDLE && !same(q->was, nobody));
+
+	if (q->before.kept && machine_random(8) == 0) {
+		consumer_let_go(q);
+		return true;
+	}
+	/* Few letters at once: none of these gets lost. */
+	if (wants && !machine.fair && q->out.n < LETTERS / 2 &&
+	    machine_random(300) == 0) {
+		forgo(q);
+		return true;
+	}
+	return false;
 }
 
 void consumer_loses_producer(struct consumer *q, bool recorded)
@@ -417,6 +428,8 @@ void consumer_loses_producer(struct consumer *q, bool recorded)
 
 void consumer_step(struct consumer *q)
 {
+	if (machine.detaches && step_aside(q))
+		return;
 	switch (q->phase) {
 	case ABSENT:
 		if (!machine.fair && machine_random(8) == 0)
@@ -433,7 +446,7 @@ void consumer_step(struct consumer *q)
 		step_calls(q);
 		break;
 	case READS:
-		step_reads(q);
+		consumer_read(q);
 		break;
 	case WAITS:
 		step_waits(q);

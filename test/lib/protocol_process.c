@@ -15,8 +15,10 @@ static void forget_stream(struct consumer *q)
 	q->incarnation = 0;
 	q->end = q->goal_end = 0;
 	memset(q->was, 0, sizeof(q->was));
-	memset(q->claim, 0, sizeof(q->claim));
-	q->owed = q->stale = false;
+	memset(&q->claim, 0, sizeof(q->claim));
+	q->owed = q->stale = q->detached = false;
+	q->before.kept = false;
+	q->step = 0;
 }
 
 static void begin_process(struct consumer *q, uint32_t rank, uint32_t ranks)
@@ -33,6 +35,7 @@ static void begin_process(struct consumer *q, uint32_t rank, uint32_t ranks)
 	else if (machine.saves && machine_random(2))
 		q->join = TSOCK_JOIN_SEGMENT;
 	q->batch = 1 + (uint32_t)machine_random((machine.c - machine.w) / 2);
+	q->view = machine.detaches ? (uint32_t)machine_random(VIEWS) : 0;
 	memset(q->job, 0, sizeof(q->job));
 	memcpy(q->job, &machine.jobs, sizeof(machine.jobs));
 	q->epochs = 0;
@@ -77,7 +80,8 @@ static void end_process(struct consumer *q)
 		machine.call[q->call % CALLS].hung_up = true;
 	q->phase = ABSENT;
 	q->pid = 0;
-	q->owed = q->stale = false;
+	q->owed = q->stale = q->detached = false;
+	q->before.kept = false;
 }
 
 void consumer_die(struct consumer *q)

@@ -17,10 +17,14 @@
  *   - nobody joins before all who return have asked, or half a second has
  *     passed
  *   - no stream is held for readers that are all back, or dead
- *   - the ranks of a job begin at one sample
+ *   - the ranks of a job begin at one sample; one that was held up for ten
+ *     seconds is refused, or asks in vain where the producer has died since
  *   - epochs begin at epochs' starts, or at those of segments if asked to
  *   - where a job had saved that it was, its next process goes on; nobody but
  *     other readers is a reason against that
+ *   - what a detached reader has in hand stays as it is, and then it goes on
+ *     where the stream is, with its producer or the next one
+ *   - who has taken itself off the record is waited for by no next producer
  *   - nobody waits for ever
  */
 #include "test/lib/protocol.h"
@@ -31,10 +35,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/sequence.h"
-#include "serve/handshake.h"
-#include "serve/production.h"
-#include "test/lib/protocol_around.h"
+#include "test/lib/protocol_producer.h"
 
 /* Schedules, each of its own seed; fewer where each takes ten times as long. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -45,31 +46,33 @@
 
 #define STEPS 2500
 
-static struct {
-	struct tsi_sync sync;
-	struct tsi_gate gate;
-	struct tsi_membership membership;
-	struct tsi_offers offers;
-	struct tsi_readers readers;
-	struct tsi_handshake handshake;
-	struct tsi_messages messages;
-	struct tsi_production production;
-	struct tsi_ring ring; /* only its name is used */
-	uint8_t done[MOST_C];
-	uint64_t pending[MOST_C]; /* claimed, and not yet written */
-	unsigned npending;
-} p;
-static char folder[] = "/tmp/tsock-protocol-XXXXXX";
-
 /* ---- deaths ---- */
 
 static jmp_buf death;
 static bool runs;     /* a step of the producer */
 static unsigned fuse; /* it dies at that many moments from now; 0: never */
 
+/* What readers do while the producer is at work, and what one may do that
+ * waits for it to begin. */
+static void read_meanwhile(void)
+{
+	struct consumer *q = &machine.who[machine_random(machine.people)];
+
+	if (q->stopped_until > machine.now ||
+	    q->phase != (machine.up ? READS : WAITS))
+		return;
+	runs = false;
+	consumer_step(q);
+	runs = true;
+}
+
 static void moment(void)
 {
-	if (runs && fuse && !--fuse)
+	if (!runs)
+		return;
+	if (machine.detaches && machine_random(4) == 0)
+		read_meanwhile();
+	if (fuse && !--fuse)
 		longjmp(death, 1);
 }
 
@@ -87,7 +90,7 @@ static bool recorded(const struct consumer *q)
 	close(fd);
 	for (unsigned i = 0; i < TSI_RECORD_ROWS; i++)
 		if (row[i].used &&
-		    !memcmp(row[i].reader.nonce, q->claim, TSI_NONCE))
+		    !memcmp(row[i].reader.nonce, q->claim.nonce, TSI_NONCE))
 			return true;
 	return false;
 }
@@ -96,7 +99,7 @@ static void producer_dies(void)
 {
 	runs = false;
 	fuse = 0;
-	machine.up = false;
+	machine.up = machine.listens = false;
 	machine.deaths++;
 	for (unsigned i = 0; i < PEOPLE; i++) {
 		struct consumer *q = &machine.who[i];
@@ -126,43 +129,24 @@ static void step_of_producer(void (*step)(void))
 
 /* ---- the producer ---- */
 
-static void start(void)
+/* Who has taken itself off the record isn't waited for. */
+static void check_returners(void)
 {
-	struct tsi_membership_config config = { .epoch_len = machine.n,
-						.join_window = machine.w,
-						.capacity = machine.c,
-						.end = TSI_NEVER,
-						.segments = machine.segments,
-						.bounds = machine.bounds,
-						.min_members = 1 };
+	static const uint8_t nobody[TSI_NONCE];
 
-	tsi_membership_init(&p.membership, &config);
-	tsi_gate_init(&p.gate, &p.sync, &p.membership);
-	tsi_readers_init(&p.readers, &p.sync, &p.gate, &p.membership,
-			 &p.offers);
-	tsi_gate_add_ring(&p.gate, 0, &p.ring);
-	p.production = (struct tsi_production){ .membership = &p.membership,
-						.gate = &p.gate,
-						.done = p.done,
-						.capacity = machine.c };
-	p.messages = (struct tsi_messages){ .sync = &p.sync,
-					    .gate = &p.gate,
-					    .readers = &p.readers,
-					    .offers = &p.offers };
-	p.messages.stream.epoch_len = machine.n;
-	p.messages.stream.max_batch = MOST_C;
-	p.messages.stream.resumable = 1;
-	tsi_messages_begin(&p.messages, machine.incarnation);
-	tsi_readers_keep_record(&p.readers, folder, "model", machine.seed);
-	tsi_handshake_init(&p.handshake, &p.readers, &p.offers);
-	tsi_handshake_begin(&p.handshake, 0, machine.incarnation);
-	machine.up = true;
+	for (unsigned i = 0; i < PEOPLE && machine.up; i++) {
+		const struct consumer *q = &machine.who[i];
+
+		/* One that begins meanwhile was told. */
+		if (q->off_in == machine.incarnation ||
+		    !memcmp(q->off, nobody, TSI_NONCE))
+			continue;
+		check(!tsi_returners_find(&p.readers.returners, q->off));
+	}
 }
 
 static void begin_producer(void)
 {
-	struct ring *r;
-
 	memset(&p, 0, sizeof(p));
 	p.readers.record.fd = -1;
 	pthread_mutex_init(&p.sync.lock, NULL);
@@ -172,77 +156,24 @@ static void begin_producer(void)
 	for (unsigned i = 0; i < CALLS; i++)
 		machine.call[i].accepted = true;
 	machine.nring = (unsigned)(machine.incarnation % RINGS);
-	r = &machine.ring[machine.nring];
-	memset(r->slot, 0xff, sizeof(r->slot));
-	r->head = 0;
-	r->incarnation = machine.incarnation;
+	for (unsigned i = 0; i < VIEWS; i++)
+		make_ring(&machine.ring[machine.nring][i]);
+	machine.listens = true;
 	step_of_producer(start);
-}
-
-/* As the control thread does: control.c. */
-static void control(void)
-{
-	int64_t now = machine.now;
-
-	tsi_sync_lock(&p.sync);
-	tsi_readers_reap(&p.readers);
-	tsi_readers_refresh(&p.readers);
-	tsi_handshake_serve(&p.handshake, 0, now);
-	tsi_readers_expire(&p.readers, now);
-	tsi_gate_changed(&p.gate);
-	tsi_readers_save_record(&p.readers);
-	tsi_sync_unlock(&p.sync);
-	tsi_messages_answer(&p.messages, NULL);
-}
-
-static void check_overwrite(uint64_t s)
-{
-	for (unsigned i = 0; i < PEOPLE; i++) {
-		const struct consumer *q = &machine.who[i];
-
-		if (q->phase == READS &&
-		    q->incarnation == machine.incarnation && q->tail <= s)
-			check(s < q->tail + machine.c);
-	}
-}
-
-static void claim(void)
-{
-	struct ring *r = &machine.ring[machine.nring];
-	unsigned want = 1 + (unsigned)machine_random(6);
-	uint64_t first;
-	unsigned n = tsi_membership_claim(&p.membership, 0, want, &first);
-
-	if (!n) {
-		tsi_readers_refresh(&p.readers);
-		n = tsi_membership_claim(&p.membership, 0, want, &first);
-	}
-	for (unsigned i = 0; i < n; i++) {
-		check_overwrite(first + i);
-		r->slot[(first + i) % machine.c] = SPOILT;
-		check(p.npending < MOST_C);
-		p.pending[p.npending++] = first + i;
-	}
-}
-
-static void commit(void)
-{
-	struct ring *r = &machine.ring[machine.nring];
-	unsigned i;
-	uint64_t s;
-
-	if (!p.npending)
-		return;
-	i = (unsigned)machine_random(p.npending);
-	s = p.pending[i];
-	p.pending[i] = p.pending[--p.npending];
-	r->slot[s % machine.c] = s;
-	tsi_production_commit(&p.production, s, 1);
+	check_returners();
 }
 
 bool machine_is_held(void)
 {
 	return p.membership.hold != TSI_NEVER;
+}
+
+bool machine_take_off(const uint8_t *nonce)
+{
+	struct tsi_address a = { .name = "model" };
+
+	snprintf(a.folder, sizeof(a.folder), "%s", folder);
+	return tsi_record_file_leave(&a, nonce);
 }
 
 /* ---- schedules ---- */
@@ -258,7 +189,10 @@ static void make_segments(void)
 		machine.bounds[i] = machine.n * i / machine.segments;
 }
 
-static void make_machine(uint64_t seed, bool saves)
+/* What of the model there is: of a seed that has failed, what there was. */
+enum kind { BARE, SAVES, DETACHES };
+
+static void make_machine(uint64_t seed, enum kind kind)
 {
 	memset(&machine, 0, sizeof(machine));
 	machine.seed = seed;
@@ -268,10 +202,14 @@ static void make_machine(uint64_t seed, bool saves)
 	machine.w = 1 + machine_random(machine.c / 2);
 	machine.n = 1 + machine_random(60);
 	machine.loss = 3 + machine_random(60);
-	machine.saves = saves;
+	machine.saves = kind >= SAVES;
+	machine.detaches = kind >= DETACHES;
 	make_segments();
 	machine.people = 1 + (unsigned)machine_random(PEOPLE);
-	if (machine.people > 2 && machine_random(3) == 0)
+	if (machine.detaches && machine.people == 1)
+		machine.people = 2;
+	/* Ranks can't join where readers are detached. */
+	if (!machine.detaches && machine.people > 2 && machine_random(3) == 0)
 		machine.ranks =
 			2 + (unsigned)machine_random(machine.people - 2);
 	for (unsigned i = 0; i < PEOPLE; i++)
@@ -331,7 +269,8 @@ static void disturb(void)
 	switch (machine_random(8)) {
 	case 0:
 	case 1:
-		if (machine.up)
+		/* Who stands still is to be waited for, and not to return. */
+		if (machine.up && (!machine.detaches || !machine_random(4)))
 			fuse = 1 + (unsigned)machine_random(40);
 		break;
 	case 2:
@@ -350,7 +289,9 @@ static void disturb(void)
 				q->stopped_until - machine.now;
 		break;
 	default:
-		break;
+		if (machine.detaches)
+			q->stopped_until =
+				machine.now + (int64_t)machine_random(4000);
 	}
 }
 
@@ -361,7 +302,7 @@ static void step(void)
 	let_time_pass();
 	if (!machine.fair && machine_random(60) == 0)
 		disturb();
-	switch (machine.up ? machine_random(8) : 7) {
+	switch (machine.up ? machine_random(machine.detaches ? 11 : 8) : 7) {
 	case 0:
 	case 1:
 		step_of_producer(control);
@@ -377,6 +318,10 @@ static void step(void)
 	case 3:
 		step_of_producer(commit);
 		break;
+	case 8:
+	case 9:
+		step_of_producer(stage);
+		break;
 	default:
 		q = &machine.who[machine_random(machine.people)];
 		if (q->stopped_until <= machine.now)
@@ -386,11 +331,14 @@ static void step(void)
 	}
 }
 
-static bool all_got_on(void)
+static bool all_got_on(int64_t begun)
 {
+	bool late = machine.now > begun + GRACE_MS;
+
 	for (unsigned i = 0; i < machine.people; i++)
 		if (consumer_is_busy(&machine.who[i]) &&
-		    machine.who[i].epochs < 2)
+		    machine.who[i].epochs < 2 &&
+		    !(late && consumer_came_too_late(&machine.who[i])))
 			return false;
 	return true;
 }
@@ -407,7 +355,7 @@ static void everybody_gets_on(void)
 		machine.who[i].epochs = 0;
 		machine.who[i].stopped_until = 0;
 	}
-	for (uint64_t i = 0; !all_got_on(); i++) {
+	for (uint64_t i = 0; !all_got_on(begun); i++) {
 		check(i < most || machine.now < begun + 2 * GRACE_MS);
 		step();
 	}
@@ -418,9 +366,9 @@ static unsigned number(const char *name, unsigned otherwise)
 	return getenv(name) ? (unsigned)atoi(getenv(name)) : otherwise;
 }
 
-static void run_seed(uint64_t seed, bool saves)
+static void run_seed(uint64_t seed, enum kind kind)
 {
-	make_machine(seed, saves);
+	make_machine(seed, kind);
 	for (unsigned i = 0; i < STEPS; i++)
 		step();
 	everybody_gets_on();
@@ -437,7 +385,7 @@ static void random_schedules_keep_every_promise(void **state)
 
 	(void)state;
 	for (unsigned seed = first; seed < first + seeds; seed++) {
-		run_seed(seed, true);
+		run_seed(seed, SAVES);
 		deaths += machine.deaths;
 		returned += machine.returned;
 		refused += machine.refused;
@@ -460,31 +408,58 @@ static void random_schedules_keep_every_promise(void **state)
 			    taken > 100 * seeds);
 }
 
+static void who_is_slow_keeps_what_it_looks_at(void **state)
+{
+	unsigned first = number("TSOCK_SEED", 1);
+	unsigned seeds = number("TSOCK_SEEDS", SEEDS / 5);
+	uint64_t detached = 0, turns = 0, outlived = 0, off = 0, taken = 0;
+
+	(void)state;
+	for (unsigned seed = first; seed < first + seeds; seed++) {
+		run_seed(seed, DETACHES);
+		detached += machine.detachments;
+		turns += machine.turns;
+		outlived += machine.outlived;
+		off += machine.took_off;
+		taken += machine.taken;
+	}
+	print_message("%llu readers were detached, %llu halves begun; the "
+		      "producers of %llu died before they saw that; %llu took "
+		      "themselves off the record, %llu samples\n",
+		      (unsigned long long)detached, (unsigned long long)turns,
+		      (unsigned long long)outlived, (unsigned long long)off,
+		      (unsigned long long)taken);
+	if (seeds >= 100)
+		assert_true(detached > seeds / 4 && turns > seeds / 4 &&
+			    outlived > seeds / 100 && off > seeds / 2 &&
+			    taken > 50 * seeds);
+}
+
 static void schedules_that_have_failed_keep_every_promise(void **state)
 {
 	(void)state;
 	/* A reader came back, hung up while the producer stood still, and was
 	 * waited for no longer: the stream went past it. */
-	run_seed(44, false);
+	run_seed(44, BARE);
 	/* A producer died between recording a claim and replying, and the next
 	 * one waited a minute for a reader that knew nothing of that claim. */
-	run_seed(17, false);
+	run_seed(17, BARE);
 	/* The same with the last rank of a job, which then waited for ever for
 	 * ranks that had begun. */
-	run_seed(194, false);
+	run_seed(194, BARE);
 	/* Two rows of one reader, of which one only was taken up. */
-	run_seed(200, false);
+	run_seed(200, BARE);
 	/* Three deaths in a row, each after another step of one return. */
-	run_seed(61328, false);
+	run_seed(61328, BARE);
 	/* And a fourth, between two writes of the record. */
-	run_seed(604567, false);
+	run_seed(604567, BARE);
 	/* A rank returned, hung up, and no longer fixed its job's start. */
-	run_seed(591057, false);
+	run_seed(591057, BARE);
 	/* A rank that was held up for ten seconds while its job began waited
 	 * for ranks that had begun. */
-	run_seed(81469, false);
+	run_seed(81469, BARE);
 	/* And one that came when the stream had gone past that start. */
-	run_seed(516234, false);
+	run_seed(516234, BARE);
 }
 
 int main(void)
@@ -492,6 +467,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(schedules_that_have_failed_keep_every_promise),
 		cmocka_unit_test(random_schedules_keep_every_promise),
+		cmocka_unit_test(who_is_slow_keeps_what_it_looks_at),
 	};
 	int failed;
 
