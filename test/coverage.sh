@@ -87,6 +87,8 @@ for program in "$B"/test/unit/test_* "${programs[@]}"; do
 done
 
 cd "$work" || exit 1
+# gcov looks for the sources from here.
+ln -s "$top/lib" lib
 find "$top/$B/obj/lib" -name '*.gcda' | while read -r data; do
 	gcov -b -p -s "$top" -o "$(dirname "$data")" "$data" 2>/dev/null
 done >summary
