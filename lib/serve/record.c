@@ -91,9 +91,11 @@ static bool write_all(struct tsi_record *r)
 	       write_at(r, &h, sizeof(h), 0);
 }
 
-/* The rows of the producer before, if the file is of the same stream. */
-static void read_rows(struct tsi_record *r)
+/* The rows of the producer before; false: the file is of no such stream.  Those
+ * that are to be different then are due. */
+static bool read_rows(struct tsi_record *r)
 {
+	static const struct tsi_record_row none;
 	struct tsi_record_head h, want = head_of(r);
 
 	if (pread(r->fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h) ||
@@ -102,18 +104,24 @@ static void read_rows(struct tsi_record *r)
 	    pread(r->fd, r->row, sizeof(r->row), (off_t)sizeof(h)) !=
 		    (ssize_t)sizeof(r->row)) {
 		memset(r->row, 0, sizeof(r->row));
-		return;
+		return false;
 	}
 	for (unsigned i = 0; i < TSI_RECORD_ROWS; i++) {
 		struct tsi_record_row *row = &r->row[i];
 
+		if (!memcmp(row, &none, sizeof(none)))
+			continue;
 		if (row->used != 1 || tsi_record_file_has_left(row) ||
-		    !memcmp(row->reader.nonce, nobody, TSI_NONCE))
-			memset(row, 0, sizeof(*row));
-		/* In another namespace the number is somebody else's. */
-		if (h.processes != want.processes)
+		    !memcmp(row->reader.nonce, nobody, TSI_NONCE)) {
+			*row = none;
+			r->is_due[i] = TSI_RECORD_ROW;
+		} else if (h.processes != want.processes) {
+			/* The number is somebody else's. */
 			row->reader.pid = 0;
+			r->is_due[i] = TSI_RECORD_READER;
+		}
 	}
+	return true;
 }
 
 static bool open_file(struct tsi_record *r)
@@ -134,6 +142,9 @@ static bool open_file(struct tsi_record *r)
 void tsi_record_open(struct tsi_record *r, const char *folder, const char *name,
 		     uint64_t stream)
 {
+	struct tsi_record_head head;
+	bool ours;
+
 	r->stream = stream;
 	tsi_record_file_path(folder, name, r->path);
 	if (!open_file(r)) {
@@ -141,9 +152,17 @@ void tsi_record_open(struct tsi_record *r, const char *folder, const char *name,
 		return;
 	}
 	r->kept = true;
-	read_rows(r);
+	ours = read_rows(r);
 	memcpy(r->due, r->row, sizeof(r->due));
-	write_all(r);
+	if (!ours) {
+		write_all(r);
+		return;
+	}
+	/* A reader may take itself off at this moment: its word stays. */
+	tsi_record_write(r);
+	head = head_of(r);
+	if (r->fd >= 0)
+		write_at(r, &head, sizeof(head), 0);
 }
 
 void tsi_record_again(struct tsi_record *r, const char *folder,

@@ -413,7 +413,7 @@ static bool step_aside(struct consumer *q)
 	}
 	/* Few letters at once: none of these gets lost. */
 	if (wants && !machine.fair && q->out.n < LETTERS / 2 &&
-	    machine_random(300) == 0) {
+	    machine_random(machine.listens && !machine.up ? 4 : 300) == 0) {
 		forgo(q);
 		return true;
 	}

@@ -460,6 +460,11 @@ static void schedules_that_have_failed_keep_every_promise(void **state)
 	run_seed(81469, BARE);
 	/* And one that came when the stream had gone past that start. */
 	run_seed(516234, BARE);
+	/* A reader took itself off the record while the next producer read it,
+	 * and that one wrote over the word. */
+	run_seed(4200, DETACHES);
+	/* One did whose return its producer hadn't noted when it died. */
+	run_seed(3110, DETACHES);
 }
 
 int main(void)
