@@ -179,6 +179,8 @@ suite_python()
 		done < <(find "${folders[@]}" -name 'test_*.py')
 		return 0
 	fi
+	# That of the tests of loaders on a GPU.
+	finish_build sim
 	for folder in "${folders[@]}"; do
 		run_pytest python build/venv "$folder"
 	done

@@ -2,6 +2,8 @@
 """Loaders on a GPU.  Without one: on the simulated runtime, with a stand-in
 for torch's tensors and streams, in processes of their own."""
 
+import functools
+import glob
 import itertools
 import os
 
@@ -84,11 +86,77 @@ gpu.Cuda = Cuda
 """
 
 
+@functools.lru_cache
+def newer_source(checkout, build):
+    """A source that one of the build's objects is older than; "": none is.
+
+    Which sources an object has is in a file beside it, or, where builds share
+    objects, beside the same one in build/obj.
+    """
+    for made in glob.iglob(build + "/obj/**/*.o", recursive=True):
+        name = os.path.relpath(made, build)
+        for folder in (build, os.path.join(checkout, "build")):
+            said = os.path.join(folder, name[:-1] + "d")
+            if os.path.exists(said):
+                break
+        else:
+            continue
+        with open(said) as f:
+            rule = f.read().replace("\\\n", " ").partition("\n")[0]
+        for source in rule.partition(":")[2].split():
+            path = os.path.join(checkout, source)
+            try:
+                if os.path.getmtime(path) > os.path.getmtime(made):
+                    return source
+            except FileNotFoundError:
+                return source  # it has another name now
+    return ""
+
+
+def need_sim():
+    """Skip where the simulated build isn't there, or isn't of these sources."""
+    make = "make CUDA=sim"
+    if not os.path.exists(LIBRARY) or not os.path.exists(PRODUCER):
+        pytest.skip("no simulated build: " + make)
+    newer = newer_source(CHECKOUT, SIM)
+    if newer:
+        pytest.skip("the simulated build is older than %s: %s" % (newer, make))
+
+
+def test_a_simulated_build_older_than_its_sources_is_noticed(tmp_path):
+    def write(name, text, when):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        os.utime(path, (when, when))
+
+    def newer():
+        newer_source.cache_clear()
+        return newer_source(str(tmp_path), str(tmp_path / "build-sim"))
+
+    write("lib/a.c", "", 10)
+    write("lib/a.h", "", 20)
+    write("build-sim/obj/lib/a.o", "", 30)
+    write("build-sim/obj/lib/a.d", "a.o: lib/a.c \\\n lib/a.h\nlib/a.h:\n", 30)
+    # One that builds share, whose sources stand in the other's folder.
+    write("lib/b.c", "", 10)
+    write("build-sim/obj/lib/b.o", "", 30)
+    write("build/obj/lib/b.d", "b.o: lib/b.c\n", 30)
+    assert newer() == ""
+    write("lib/a.h", "", 40)
+    assert newer() == "lib/a.h"
+    write("lib/a.h", "", 20)
+    write("lib/b.c", "", 40)
+    assert newer() == "lib/b.c"
+    os.remove(tmp_path / "lib/b.c")
+    assert newer() == "lib/b.c"
+    newer_source.cache_clear()
+
+
 @pytest.fixture
 def sim(serve, monkeypatch):
     """serve() with the simulated runtime in the producer."""
-    if not os.path.exists(LIBRARY) or not os.path.exists(PRODUCER):
-        pytest.skip("no simulated build: make CUDA=sim")
+    need_sim()
     pytest.importorskip("numpy")
     monkeypatch.setattr("conftest.PRODUCER", PRODUCER)
     return serve
