@@ -130,40 +130,39 @@ static bool in_margin(const struct tsi_ring *to, uint64_t dst)
 	return dst >= tsi_ring_capacity(to);
 }
 
-static int send_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
-		      uint64_t count)
+static int send_piece(void *arg, const struct tsi_piece *p)
 {
 	const struct tsi_broadcast *b = arg;
 	tsi_gpu_stream stream[TSI_BROADCAST_MAX];
 	void *buf[TSI_BROADCAST_MAX];
 
-	if (in_margin(b->to[0].ring, dst))
+	if (in_margin(b->to[0].ring, p->dst))
 		return 0;
-	buf[0] = tsi_ring_at(b->from, field, src);
+	buf[0] = tsi_ring_at(b->from, p->field, p->src);
 	stream[0] = b->stream;
 	for (unsigned i = 1; i < b->n; i++) {
 		const struct tsi_stage_target *to = &b->to[i - 1];
 
-		buf[i] = tsi_ring_at(to->ring, field, dst);
+		buf[i] = tsi_ring_at(to->ring, p->field, p->dst);
 		stream[i] = to->stream;
 	}
-	return tsi_nccl_broadcast(
-		b->comm, 0, buf, tsi_ring_bytes(b->from, field, count), stream);
+	return tsi_nccl_broadcast(b->comm, 0, buf,
+				  tsi_ring_bytes(b->from, p->field, p->count),
+				  stream);
 }
 
-static int margin_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
-			uint64_t count)
+static int margin_piece(void *arg, const struct tsi_piece *p)
 {
 	const struct tsi_stage_target *t = arg;
 	const struct tsi_ring *to = t->ring;
 	uint64_t capacity = tsi_ring_capacity(to);
 
-	(void)src;
-	if (!in_margin(to, dst))
+	if (!in_margin(to, p->dst))
 		return 0;
-	return tsi_gpu_copy(t->device, t->stream, tsi_ring_at(to, field, dst),
-			    tsi_ring_at(to, field, dst - capacity),
-			    tsi_ring_bytes(to, field, count));
+	return tsi_gpu_copy(t->device, t->stream,
+			    tsi_ring_at(to, p->field, p->dst),
+			    tsi_ring_at(to, p->field, p->dst - capacity),
+			    tsi_ring_bytes(to, p->field, p->count));
 }
 
 static int queue(struct tsi_broadcast *b, uint64_t first, unsigned count)
@@ -259,15 +258,14 @@ struct delivery {
 };
 
 /* The source's slots are not reused while the view reads them. */
-static int verify_piece(void *arg, unsigned field, uint64_t dst, uint64_t src,
-			uint64_t count)
+static int verify_piece(void *arg, const struct tsi_piece *p)
 {
 	const struct delivery *d = arg;
 	const struct tsi_ring *from = d->b->from;
 
-	return compare(d->b, d->to, tsi_ring_at(d->to->ring, field, dst),
-		       tsi_ring_at(from, field, src),
-		       tsi_ring_bytes(from, field, count));
+	return compare(d->b, d->to, tsi_ring_at(d->to->ring, p->field, p->dst),
+		       tsi_ring_at(from, p->field, p->src),
+		       tsi_ring_bytes(from, p->field, p->count));
 }
 
 static int verify_delivery(struct tsi_broadcast *b, uint64_t first,

@@ -92,45 +92,42 @@ struct span {
 	uint64_t bytes; /* that they have in the source */
 };
 
-static struct span span_of(const struct gpu_stage *g, unsigned f, uint64_t dst,
-			   uint64_t src, uint64_t count)
+static struct span span_of(const struct gpu_stage *g, const struct tsi_piece *p)
 {
-	return (struct span){ .from = tsi_ring_at(g->p.from, f, src),
-			      .to = tsi_ring_at(g->p.to, f, dst),
-			      .bytes = tsi_ring_bytes(g->p.from, f, count) };
+	return (struct span){ .from = tsi_ring_at(g->p.from, p->field, p->src),
+			      .to = tsi_ring_at(g->p.to, p->field, p->dst),
+			      .bytes = tsi_ring_bytes(g->p.from, p->field,
+						      p->count) };
 }
 
-static int upload_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
-			uint64_t count)
+static int upload_piece(void *arg, const struct tsi_piece *p)
 {
 	const struct gpu_stage *g = arg;
-	struct span s = span_of(g, f, dst, src, count);
+	struct span s = span_of(g, p);
 
 	return tsi_gpu_upload(g->p.to_device, g->stream, s.to, s.from, s.bytes);
 }
 
-static int peer_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
-		      uint64_t count)
+static int peer_piece(void *arg, const struct tsi_piece *p)
 {
 	const struct gpu_stage *g = arg;
-	struct span s = span_of(g, f, dst, src, count);
+	struct span s = span_of(g, p);
 
 	return tsi_gpu_copy_peer(g->stream, g->p.to_device, s.to,
 				 g->p.from_device, s.from, s.bytes);
 }
 
-static int convert_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
-			 uint64_t count)
+static int convert_piece(void *arg, const struct tsi_piece *p)
 {
 	const struct gpu_stage *g = arg;
-	const struct tsock_field *in = tsi_ring_field(g->p.from, f);
-	struct span s = span_of(g, f, dst, src, count);
+	const struct tsock_field *in = tsi_ring_field(g->p.from, p->field);
+	struct span s = span_of(g, p);
 
 	if (!(in->flags & TSOCK_FIELD_IMAGE))
 		return tsi_gpu_copy(g->p.to_device, g->stream, s.to, s.from,
 				    s.bytes);
 	return tsi_convert_gpu(g->p.to_device, g->stream, &g->p.spec, s.from,
-			       count, in->shape[0], in->shape[1], s.to);
+			       p->count, in->shape[0], in->shape[1], s.to);
 }
 
 /* ---- runs ---- */

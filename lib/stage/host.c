@@ -48,22 +48,23 @@ static void host_destroy(struct tsi_stage *st)
 	free(st);
 }
 
-static int host_piece(void *arg, unsigned f, uint64_t dst, uint64_t src,
-		      uint64_t count)
+static int host_piece(void *arg, const struct tsi_piece *p)
 {
 	const struct host_stage *h = arg;
 	const struct tsi_ring *from = h->from, *to = h->to;
-	const struct tsock_field *in = tsi_ring_field(from, f);
+	const struct tsock_field *in = tsi_ring_field(from, p->field);
 
 	if (!(in->flags & TSOCK_FIELD_IMAGE)) {
-		memcpy(tsi_ring_at(to, f, dst), tsi_ring_at(from, f, src),
-		       tsi_ring_bytes(from, f, count));
+		memcpy(tsi_ring_at(to, p->field, p->dst),
+		       tsi_ring_at(from, p->field, p->src),
+		       tsi_ring_bytes(from, p->field, p->count));
 		return 0;
 	}
-	for (uint64_t i = 0; i < count; i++)
-		tsi_convert_image(h->convert, tsi_ring_at(from, f, src + i),
+	for (uint64_t i = 0; i < p->count; i++)
+		tsi_convert_image(h->convert,
+				  tsi_ring_at(from, p->field, p->src + i),
 				  in->shape[0], in->shape[1],
-				  tsi_ring_at(to, f, dst + i));
+				  tsi_ring_at(to, p->field, p->dst + i));
 	return 0;
 }
 

@@ -28,11 +28,14 @@ int tsi_stage_pieces(const struct tsi_ring *from, const struct tsi_ring *to,
 		n = tsi_ring_in_half(from, q, n);
 		for (unsigned f = 0; f < tsi_ring_nfields(to) && !err; f++) {
 			uint64_t margin = tsi_ring_margin(to, f);
+			struct tsi_piece p = { f, q, dst, src, n };
 
-			err = fn(arg, f, dst, src, n);
-			if (!err && at < margin)
-				err = fn(arg, f, to_slots + dst, src,
-					 min64(n, margin - at));
+			err = fn(arg, &p);
+			if (err || at >= margin)
+				continue;
+			p.dst += to_slots;
+			p.count = min64(n, margin - at);
+			err = fn(arg, &p);
 		}
 	}
 	return err;

@@ -9,9 +9,16 @@
 
 #include "ring/ring.h"
 
-/* count samples of a field, from slot src of a ring to slot dst of another. */
-typedef int tsi_piece_fn(void *arg, unsigned field, uint64_t dst, uint64_t src,
-			 uint64_t count);
+/*
+ * count samples of a field, from slot src of a ring to slot dst of another.
+ * sample is the number of the first.
+ */
+struct tsi_piece {
+	unsigned field;
+	uint64_t sample, dst, src, count;
+};
+
+typedef int tsi_piece_fn(void *arg, const struct tsi_piece *p);
 
 /*
  * Call fn for every piece of the samples first .. first+count-1 that is one
