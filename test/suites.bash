@@ -44,7 +44,8 @@ header_compiles()
 		'struct tsock_opts o = TSOCK_OPTS_INIT;' \
 		'struct tsock_serve_opts s = TSOCK_SERVE_OPTS_INIT;' \
 		'struct tsock_order_opts r = TSOCK_ORDER_OPTS_INIT;' \
-		'struct tsock_rank_opts n = TSOCK_RANK_OPTS_INIT;' |
+		'struct tsock_rank_opts n = TSOCK_RANK_OPTS_INIT;' \
+		'struct tsock_gpu_samples g = TSOCK_GPU_SAMPLES_INIT;' |
 		"$@" -Iinclude -pedantic-errors -Wall -Wextra -Werror \
 			-fsyntax-only - >"$logs/header.log" 2>&1; then
 		pass 1 "$name"

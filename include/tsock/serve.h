@@ -131,6 +131,45 @@ TSOCK_API void *tsock_serve_slot(tsock_server *s, unsigned f, uint64_t seq);
 TSOCK_API void tsock_serve_commit(tsock_server *s, uint64_t first,
 				  unsigned count);
 
+/* Samples that a GPU has made, and that lie in its memory. */
+struct tsock_gpu_samples {
+	uint32_t size;   /* sizeof(struct tsock_gpu_samples), by the macro */
+	uint32_t device; /* as CUDA numbers it in this process */
+	/* The stream in which they are being made: a cudaStream_t of that GPU;
+	 * NULL, 1 and 2 are CUDA's default streams, as in DLPack. */
+	void *stream;
+	/* For each field the address of the first sample there, with the others
+	 * behind it; NULL: that field was written into the slots. */
+	const void *const *data;
+	/* Called once, by any thread: the memory is not needed any more. */
+	void (*release)(void *arg);
+	void *arg;
+};
+#define TSOCK_GPU_SAMPLES_INIT \
+	{ \
+		sizeof(struct tsock_gpu_samples), 0, NULL, NULL, NULL, NULL \
+	}
+
+/*
+ * The same for samples in a GPU's memory.  They are copied into their slots in
+ * host memory, once, when the work queued in the stream is done, and this waits
+ * for the end of that; it pays to have several threads.  Consumers on that GPU
+ * get them without another way over the bus: where such a consumer reads, the
+ * memory is kept until each sample was copied on the GPU into the ring there,
+ * at most until as many samples as the ring has are made after it; else it is
+ * given back at once.  Whatever becomes of that, release(arg) is called, in
+ * this call or later, in tsock_serve_close() at the latest; it may neither wait
+ * nor call anything here.  (Where a GPU's driver never returns from a call, it
+ * is not.)
+ *
+ * After an error nothing is committed, release is not called, and the samples
+ * may be written into their slots in another way: ENOTSUP (no CUDA, or the
+ * stream is being captured), EARG, and those of the GPU.  Any thread.
+ */
+TSOCK_API int tsock_serve_commit_gpu(tsock_server *s, uint64_t first,
+				     unsigned count,
+				     const struct tsock_gpu_samples *from);
+
 /*
  * Stop the stream: every consumer gets TSOCK_ESTREAM and why, of which 4 KB are
  * passed on, with line ends and other control characters escaped (and 256

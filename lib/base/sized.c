@@ -38,6 +38,10 @@ const struct tsi_sized tsi_sized_rank_opts =
 	TYPE(struct tsock_rank_opts, "opts", "start from TSOCK_RANK_OPTS_INIT",
 	     batch_size);
 
+const struct tsi_sized tsi_sized_gpu_samples =
+	TYPE(struct tsock_gpu_samples, "from",
+	     "start from TSOCK_GPU_SAMPLES_INIT", arg);
+
 static uint32_t size_of(const void *caller)
 {
 	uint32_t size;

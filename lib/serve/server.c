@@ -84,16 +84,61 @@ void *tsock_serve_slot(tsock_server *s, unsigned f, uint64_t seq)
 	return tsi_ring_slot(base, f, seq);
 }
 
-void tsock_serve_commit(tsock_server *s, uint64_t first, unsigned count)
+/* All that they are is in the ring's slots. */
+static void publish(struct tsock_server *s, uint64_t first, unsigned count)
 {
-	if (!s)
-		return;
 	tsi_ring_mirror(tsi_gate_ring(&s->gate, 0), first, count);
 	/* Non-temporal stores aren't ordered by the lock alone. */
 	atomic_thread_fence(memory_order_seq_cst);
 	tsi_sync_lock(&s->sync);
 	tsi_production_commit(&s->production, first, count);
 	tsi_sync_unlock(&s->sync);
+}
+
+void tsock_serve_commit(tsock_server *s, uint64_t first, unsigned count)
+{
+	if (!s)
+		return;
+	tsi_view_table_written(&s->views, first, count);
+	publish(s, first, count);
+}
+
+static int check_samples(const struct tsock_gpu_samples *from, unsigned count)
+{
+	unsigned n;
+	int err;
+
+	if (!from->data || !from->release || !count)
+		return tsi_err(TSOCK_EARG, "tsock_serve_commit_gpu: %s",
+			       !count       ? "count is 0"
+			       : from->data ? "from.release is NULL"
+					    : "from.data is NULL");
+	err = tsi_gpu_count(&n);
+	if (!err && from->device >= n)
+		err = tsi_err(TSOCK_EARG,
+			      "tsock_serve_commit_gpu: from.device is %u, and "
+			      "this process sees %u",
+			      from->device, n);
+	return err;
+}
+
+int tsock_serve_commit_gpu(tsock_server *s, uint64_t first, unsigned count,
+			   const struct tsock_gpu_samples *from)
+{
+	struct tsock_gpu_samples g = TSOCK_GPU_SAMPLES_INIT;
+	int err;
+
+	if (!s)
+		return tsi_err(TSOCK_EARG, "tsock_serve_commit_gpu: s is NULL");
+	err = tsi_sized_read("tsock_serve_commit_gpu", &tsi_sized_gpu_samples,
+			     from, &g);
+	if (!err)
+		err = check_samples(&g, count);
+	if (!err)
+		err = tsi_view_table_commit(&s->views, &g, first, count);
+	if (!err)
+		publish(s, first, count);
+	return err;
 }
 
 void tsock_serve_fail(tsock_server *s, const char *why)

@@ -47,8 +47,10 @@ int tsi_view_table_make_base(struct tsi_view_table *t,
 			     const struct tsi_ring_ident *id)
 {
 	struct tsi_view *v = &t->view[0];
-	int err = tsi_ring_create(g, id, &v->ring);
+	int err = tsi_residents_create(g->capacity, &t->residents);
 
+	if (!err)
+		err = tsi_ring_create(g, id, &v->ring);
 	if (err)
 		return err;
 	v->geometry = *g;
@@ -58,8 +60,38 @@ int tsi_view_table_make_base(struct tsi_view_table *t,
 
 void tsi_view_table_destroy_base(struct tsi_view_table *t)
 {
+	tsi_residents_destroy(t->residents);
 	tsi_ring_pin_fini(&t->pin, &t->view[0].ring);
 	tsi_ring_destroy(&t->view[0].ring);
+}
+
+int tsi_view_table_commit(struct tsi_view_table *t,
+			  const struct tsock_gpu_samples *from, uint64_t first,
+			  unsigned count)
+{
+	struct tsi_ring *base = &t->view[0].ring;
+	struct tsi_resident r = { .device = from->device,
+				  .first = first,
+				  .count = count,
+				  .release = from->release,
+				  .arg = from->arg };
+	int err;
+
+	for (unsigned f = 0; f < tsi_ring_nfields(base); f++) {
+		r.data[f] = from->data[f];
+		r.bytes[f] = tsi_ring_bytes(base, f, 1);
+	}
+	tsi_ring_pin(&t->pin, base);
+	err = tsi_resident_download(&r, from->stream, base);
+	if (!err)
+		tsi_residents_keep(t->residents, &r);
+	return err;
+}
+
+void tsi_view_table_written(struct tsi_view_table *t, uint64_t first,
+			    unsigned count)
+{
+	tsi_residents_forget(t->residents, first, count);
 }
 
 /* A ring that is being made, or destroyed, is its thread's. */

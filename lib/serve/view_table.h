@@ -18,6 +18,7 @@
 #include "serve/view_neighbour.h"
 
 struct tsi_readers;
+struct tsock_gpu_samples;
 struct tsock_serve_opts;
 
 struct tsi_view_table {
@@ -30,7 +31,9 @@ struct tsi_view_table {
 	uint64_t made;                   /* views, so far */
 	struct tsi_gpu_table gpus;
 	struct tsi_gpu_copies copies;
-	struct tsi_ring_pin pin; /* of the base ring */
+	struct tsi_ring_pin
+		pin; /* of the base ring, and what of it is on ... */
+	struct tsi_residents *residents; /* ... GPUs already */
 };
 
 void tsi_view_table_init(struct tsi_view_table *t,
@@ -43,6 +46,18 @@ int tsi_view_table_make_base(struct tsi_view_table *t,
 			     const struct tsi_geometry *g,
 			     const struct tsi_ring_ident *id);
 void tsi_view_table_destroy_base(struct tsi_view_table *t);
+
+/*
+ * Samples that lie in a GPU's memory: copied into the base ring, and noted for
+ * the view there.  Without the lock.  After an error nothing was noted.
+ */
+int tsi_view_table_commit(struct tsi_view_table *t,
+			  const struct tsock_gpu_samples *from, uint64_t first,
+			  unsigned count);
+
+/* These were written into the base ring.  Without the lock. */
+void tsi_view_table_written(struct tsi_view_table *t, uint64_t first,
+			    unsigned count);
 
 /* What all rings take together. */
 uint64_t tsi_view_table_bytes(const struct tsi_view_table *t);

@@ -133,7 +133,8 @@ static int make_stage(struct tsi_view *v)
 				     .to = &v->ring,
 				     .spec = v->spec,
 				     .from_device = from->device,
-				     .to_device = v->device };
+				     .to_device = v->device,
+				     .residents = v->table->residents };
 
 	if (v->kind == TSI_STAGE_UPLOAD)
 		tsi_view_pin_base(v);

@@ -5,7 +5,7 @@
  * Each stage has a stream and two events of its own.  start queues work without
  * waiting.  finish sleeps until the event behind the work is done, so that a
  * sample is published after its bytes have arrived.  Copies from page-locked
- * memory overlap with decoding.
+ * memory overlap with decoding.  An upload copies on the GPU what is there already.
  */
 #include "stage/kind.h"
 
@@ -14,12 +14,23 @@
 #include "base/err.h"
 #include "convert/gpu.h"
 #include "mem/gpu.h"
+#include "stage/resident.h"
+
+#define CHUNK 64
+
+/* Samples under way, and which of them lie in this GPU's memory. */
+struct lane {
+	uint64_t first;
+	struct tsi_resident_held *held[CHUNK];
+	struct tsi_gpu_event *event; /* behind their copies */
+};
 
 struct gpu_stage {
 	struct tsi_stage base;
 	struct tsi_stage_parts p;
 	tsi_gpu_stream stream;
-	struct tsi_gpu_event *event[TSI_STAGE_LANES];
+	struct lane lane[TSI_STAGE_LANES];
+	const struct lane *begins; /* whose copies are being queued */
 };
 
 static struct gpu_stage *gpu_of(struct tsi_stage *st)
@@ -33,14 +44,18 @@ static void gpu_destroy(struct tsi_stage *st)
 
 	/* No queued work may read or write the rings any more. */
 	for (unsigned i = 0; i < TSI_STAGE_LANES; i++) {
-		if (!g->event[i])
+		struct tsi_gpu_event *e = g->lane[i].event;
+
+		if (!e)
 			continue;
-		if (g->stream && !tsi_gpu_event_record(g->event[i], g->stream))
-			tsi_gpu_event_wait(g->event[i]);
-		tsi_gpu_event_destroy(g->event[i]);
+		if (g->stream && !tsi_gpu_event_record(e, g->stream))
+			tsi_gpu_event_wait(e);
+		tsi_gpu_event_destroy(e);
 	}
 	if (g->stream)
 		tsi_gpu_stream_destroy(g->p.to_device, g->stream);
+	for (unsigned i = 0; i < TSI_STAGE_LANES; i++)
+		tsi_residents_drop(g->p.residents, g->lane[i].held, CHUNK);
 	free(g);
 }
 
@@ -56,11 +71,30 @@ static int gpu_create(const struct tsi_stage_ops *ops,
 	g->p = *p;
 	err = tsi_gpu_stream_create(p->to_device, &g->stream);
 	for (unsigned i = 0; i < TSI_STAGE_LANES && !err; i++)
-		err = tsi_gpu_event_create(p->to_device, &g->event[i]);
+		err = tsi_gpu_event_create(p->to_device, &g->lane[i].event);
 	if (err)
 		gpu_destroy(&g->base);
 	else
 		*out = &g->base;
+	return err;
+}
+
+static void upload_destroy(struct tsi_stage *st)
+{
+	struct gpu_stage *g = gpu_of(st);
+
+	tsi_residents_detach(g->p.residents, g->p.to_device);
+	gpu_destroy(st);
+}
+
+static int upload_create(const struct tsi_stage_ops *ops,
+			 const struct tsi_stage_parts *p,
+			 struct tsi_stage **out)
+{
+	int err = gpu_create(ops, p, out);
+
+	if (!err)
+		tsi_residents_attach(p->residents, p->to_device);
 	return err;
 }
 
@@ -80,7 +114,7 @@ struct tsi_stage_target tsi_stage_gpu_target(const struct tsi_stage *st)
 	return (struct tsi_stage_target){ .device = g->p.to_device,
 					  .ring = g->p.to,
 					  .stream = g->stream,
-					  .event = g->event[0] };
+					  .event = g->lane[0].event };
 }
 
 /* ---- pieces ---- */
@@ -100,12 +134,39 @@ static struct span span_of(const struct gpu_stage *g, const struct tsi_piece *p)
 						      p->count) };
 }
 
+/* Where sample i of a piece is on this GPU; NULL: in the ring alone. */
+static const uint8_t *resident(const struct gpu_stage *g,
+			       const struct tsi_piece *p, uint64_t i)
+{
+	uint64_t sample = p->sample + i;
+
+	return tsi_resident_at(g->begins->held[sample - g->begins->first],
+			       p->field, sample);
+}
+
 static int upload_piece(void *arg, const struct tsi_piece *p)
 {
 	const struct gpu_stage *g = arg;
 	struct span s = span_of(g, p);
+	uint64_t sample = s.bytes / p->count, n;
+	int err = 0;
 
-	return tsi_gpu_upload(g->p.to_device, g->stream, s.to, s.from, s.bytes);
+	/* Runs of samples that come from one piece of memory. */
+	for (uint64_t i = 0; i < p->count && !err; i += n) {
+		const uint8_t *from = resident(g, p, i);
+		uint8_t *to = s.to + i * sample;
+
+		n = 1;
+		while (i + n < p->count &&
+		       resident(g, p, i + n) ==
+			       (from ? from + n * sample : NULL))
+			n++;
+		err = from ? tsi_gpu_copy(g->p.to_device, g->stream, to, from,
+					  n * sample)
+			   : tsi_gpu_upload(g->p.to_device, g->stream, to,
+					    s.from + i * sample, n * sample);
+	}
+	return err;
 }
 
 static int peer_piece(void *arg, const struct tsi_piece *p)
@@ -139,27 +200,53 @@ static int gpu_start(struct tsi_stage *st, unsigned lane, uint64_t first,
 	int err = tsi_stage_pieces(g->p.from, g->p.to, first, count,
 				   st->ops->piece, g);
 
-	return err ? err : tsi_gpu_event_record(g->event[lane], g->stream);
+	return err ? err : tsi_gpu_event_record(g->lane[lane].event, g->stream);
 }
 
 static int gpu_finish(struct tsi_stage *st, unsigned lane)
 {
-	return tsi_gpu_event_wait(gpu_of(st)->event[lane]);
+	return tsi_gpu_event_wait(gpu_of(st)->lane[lane].event);
+}
+
+static int upload_start(struct tsi_stage *st, unsigned lane, uint64_t first,
+			unsigned count)
+{
+	struct gpu_stage *g = gpu_of(st);
+	struct lane *l = &g->lane[lane];
+
+	if (count > CHUNK)
+		return tsi_err(TSOCK_EARG, "%u samples at once", count);
+	l->first = first;
+	g->begins = l;
+	tsi_residents_take(g->p.residents, g->p.to_device, first, count,
+			   l->held);
+	return gpu_start(st, lane, first, count);
+}
+
+static int upload_finish(struct tsi_stage *st, unsigned lane)
+{
+	struct gpu_stage *g = gpu_of(st);
+	int err = gpu_finish(st, lane);
+
+	/* After a failure they may be read until the stage is destroyed. */
+	if (!err)
+		tsi_residents_drop(g->p.residents, g->lane[lane].held, CHUNK);
+	return err;
 }
 
 const struct tsi_stage_ops tsi_stage_upload = {
 	.lanes = TSI_STAGE_LANES,
-	.chunk = 64,
-	.create = gpu_create,
-	.destroy = gpu_destroy,
-	.start = gpu_start,
-	.finish = gpu_finish,
+	.chunk = CHUNK,
+	.create = upload_create,
+	.destroy = upload_destroy,
+	.start = upload_start,
+	.finish = upload_finish,
 	.piece = upload_piece,
 };
 
 const struct tsi_stage_ops tsi_stage_peer = {
 	.lanes = TSI_STAGE_LANES,
-	.chunk = 64,
+	.chunk = CHUNK,
 	.create = gpu_create,
 	.destroy = gpu_destroy,
 	.start = gpu_start,
@@ -169,7 +256,7 @@ const struct tsi_stage_ops tsi_stage_peer = {
 
 const struct tsi_stage_ops tsi_stage_gpu_convert = {
 	.lanes = TSI_STAGE_LANES,
-	.chunk = 64,
+	.chunk = CHUNK,
 	.create = convert_create,
 	.destroy = gpu_destroy,
 	.start = gpu_start,

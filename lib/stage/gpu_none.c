@@ -5,6 +5,12 @@
 #include "stage/kind.h"
 
 #include "base/err.h"
+#include "stage/resident.h"
+
+static int no_cuda(void)
+{
+	return tsi_err(TSOCK_ENOTSUP, "this build has no CUDA");
+}
 
 static int none(const struct tsi_stage_ops *ops,
 		const struct tsi_stage_parts *p, struct tsi_stage **out)
@@ -12,7 +18,16 @@ static int none(const struct tsi_stage_ops *ops,
 	(void)ops;
 	(void)p;
 	(void)out;
-	return tsi_err(TSOCK_ENOTSUP, "this build has no CUDA");
+	return no_cuda();
+}
+
+int tsi_resident_download(const struct tsi_resident *r, void *stream,
+			  const struct tsi_ring *to)
+{
+	(void)r;
+	(void)stream;
+	(void)to;
+	return no_cuda();
 }
 
 const struct tsi_stage_ops tsi_stage_upload = { .create = none };

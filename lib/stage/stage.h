@@ -12,6 +12,7 @@
 #define TSI_STAGE_STAGE_H
 
 #include "ring/ring.h"
+#include "stage/resident.h"
 #include "view/spec.h"
 
 enum tsi_stage_kind {
@@ -32,6 +33,8 @@ struct tsi_stage_parts {
 	struct tsi_ring *to;
 	struct tsi_view_spec spec; /* for the two that convert */
 	unsigned from_device, to_device;
+	/* For an upload: what of the source is on GPUs already; or NULL. */
+	struct tsi_residents *residents;
 };
 
 int tsi_stage_create(enum tsi_stage_kind kind, const struct tsi_stage_parts *p,

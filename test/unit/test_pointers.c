@@ -340,6 +340,30 @@ static void tsock_serve_slot_case(void)
 
 ONLY(tsock_serve_commit, tsock_serve_commit(NULL, 0, 1))
 
+static void never(void *arg)
+{
+	(void)arg;
+	fail();
+}
+
+static void tsock_serve_commit_gpu_case(void)
+{
+	struct tsock_gpu_samples g = TSOCK_GPU_SAMPLES_INIT;
+	const void *data[TSOCK_MAX_FIELDS] = { NULL };
+
+	g.release = never;
+	wrong(tsock_serve_commit_gpu(server, 0, 1, &g)); /* no data */
+	g.data = data;
+	wrong(tsock_serve_commit_gpu(NULL, 0, 1, &g));
+	wrong(tsock_serve_commit_gpu(server, 0, 1, NULL));
+	wrong(tsock_serve_commit_gpu(server, 0, 0, &g));
+	g.release = NULL;
+	wrong(tsock_serve_commit_gpu(server, 0, 1, &g));
+	g.release = never;
+	g.size = 0;
+	wrong(tsock_serve_commit_gpu(server, 0, 1, &g));
+}
+
 static void tsock_serve_fail_case(void)
 {
 	tsock_batch *b = JUNK;
@@ -447,6 +471,7 @@ static const struct {
 	CASE(tsock_serve_claim),
 	CASE(tsock_serve_slot),
 	CASE(tsock_serve_commit),
+	CASE(tsock_serve_commit_gpu),
 	CASE(tsock_serve_count),
 	CASE(tsock_serve_stats),
 	CASE(tsock_serve_connected),
