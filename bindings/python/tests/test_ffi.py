@@ -168,6 +168,7 @@ def test_constants_are_those_of_the_header(tmp_path):
         "TSOCK_EAGAIN": errors.EAGAIN,
         "TSOCK_EEPOCH": errors.EEPOCH,
         "TSOCK_EARG": errors.EARG,
+        "TSOCK_ENOTSUP": errors.ENOTSUP,
         "TSOCK_EFORK": errors.EFORK,
     }
     ours.update((name, code) for code, (name, _) in errors._CLASSES.items())

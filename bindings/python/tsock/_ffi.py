@@ -222,6 +222,21 @@ class RankOpts(Sized):
     ]
 
 
+# release(arg); "any thread" takes the interpreter's lock for it.
+RELEASE = CFUNCTYPE(None, c_void_p)
+
+
+class GpuSamples(Sized):
+    _fields_ = [
+        ("size", c_uint32),
+        ("device", c_uint32),
+        ("stream", c_void_p),
+        ("data", POINTER(c_void_p)),
+        ("release", RELEASE),
+        ("arg", c_void_p),
+    ]
+
+
 class RaggedArray(Structure):
     _fields_ = [
         ("dtype", c_uint32),
@@ -240,6 +255,7 @@ STRUCTS = {
     "tsock_stats_row": StatsRow,
     "tsock_stats": Stats,
     "tsock_serve_opts": ServeOpts,
+    "tsock_gpu_samples": GpuSamples,
     "tsock_geometry": Geometry,
     "tsock_order_opts": OrderOpts,
     "tsock_rank_opts": RankOpts,
@@ -331,6 +347,10 @@ TABLE = {
     "tsock_serve_claim": (c_int, [_s, c_uint, c_int, POINTER(c_uint64)]),
     "tsock_serve_slot": (c_void_p, [_s, c_uint, c_uint64]),
     "tsock_serve_commit": (None, [_s, c_uint64, c_uint]),
+    "tsock_serve_commit_gpu": (
+        c_int,
+        [_s, c_uint64, c_uint, POINTER(GpuSamples)],
+    ),
     "tsock_serve_fail": (None, [_s, c_char_p]),
     "tsock_serve_count": (None, [_s, c_uint64, c_uint64]),
     "tsock_serve_stats": (c_int, [_s, POINTER(Stats)]),

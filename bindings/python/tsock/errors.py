@@ -76,6 +76,7 @@ EARG = -5
 EFORK = -11
 EHELD = -12
 ESTREAM = -13
+ENOTSUP = -15
 
 _CLASSES: dict[int, tuple[str, type[Error]]] = {
     EENDED: ("TSOCK_EENDED", StreamEnded),

@@ -2,7 +2,8 @@
 """The memory of a tensor or an array, to be copied from once.
 
 Copies run without the interpreter's lock.  Where an array isn't contiguous
-numpy copies it, straight to its place, too.
+numpy copies it, straight to its place, too.  What is in a GPU's memory may be
+left there for those who can take it from there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import ctypes
 import importlib
 import math
 import sys
-from typing import Any, Optional
+import threading
+from typing import Any, Callable, Optional
 
 # By the names that numpy and torch share: bytes of one element.
 SIZES = {
@@ -74,23 +76,82 @@ class Memory:
         return self.bytes
 
 
+class OnGpu(Memory):
+    """Bytes in a GPU's memory, at address; copies come by way of the host."""
+
+    __slots__ = ("device", "stream", "_fetch", "_fetched", "_lock")
+
+    def __init__(
+        self,
+        dtype: str,
+        shape: tuple[int, ...],
+        address: int,
+        keep: Any,
+        device: int,
+        stream: int,
+        fetch: Callable[[], Memory],
+    ) -> None:
+        super().__init__(dtype, shape, address, keep)
+        self.device = device  # as CUDA numbers it
+        self.stream = stream  # in which they are being made
+        self._fetch = fetch
+        self._fetched: Optional[Memory] = None
+        self._lock = threading.Lock()
+
+    def on_host(self) -> Memory:
+        with self._lock:
+            if self._fetched is None:
+                self._fetched = self._fetch()
+            return self._fetched
+
+    def copy(self, to: int, first: int, count: int, row_bytes: int) -> int:
+        return self.on_host().copy(to, first, count, row_bytes)
+
+    def copy_all(self, to: int) -> int:
+        return self.on_host().copy_all(to)
+
+
 def of_bytes(data: bytes, dtype: str, shape: tuple[int, ...]) -> Memory:
     address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value
     return Memory(dtype, shape, address, data)
 
 
-def _of_torch(tensor: Any, torch: Any, name: str) -> Memory:
+def _on_gpu_of_torch(tensor: Any, torch: Any, dtype: str) -> Memory:
+    # The current stream is this thread's, and may be fetched by another.
+    stream = torch.cuda.current_stream(tensor.device)
+    tensor = tensor.resolve_conj().resolve_neg().contiguous()
+
+    def fetch() -> Memory:
+        with torch.cuda.stream(stream):
+            there = tensor.cpu()
+        return Memory(dtype, shape, there.data_ptr(), there)
+
+    shape = tuple(tensor.shape)
+    return OnGpu(
+        dtype,
+        shape,
+        tensor.data_ptr(),
+        tensor,
+        tensor.device.index,
+        stream.cuda_stream,
+        fetch,
+    )
+
+
+def _of_torch(tensor: Any, torch: Any, name: str, stays: bool) -> Memory:
     tensor = tensor.detach()
     if tensor.layout is not torch.strided or tensor.is_quantized:
         raise TypeError(
             "%s is a tensor that is sparse or quantized, which can't be "
             "served: make it dense" % name
         )
-    if tensor.device.type != "cpu":
-        tensor = tensor.cpu()
     dtype = str(tensor.dtype).rpartition(".")[2]
     if dtype not in SIZES:
         raise TypeError("%s: dtype %s can't be served" % (name, dtype))
+    if stays and tensor.device.type == "cuda" and tensor.numel():
+        return _on_gpu_of_torch(tensor, torch, dtype)
+    if tensor.device.type != "cpu":
+        tensor = tensor.cpu()
     tensor = tensor.resolve_conj().resolve_neg()
     shape = tuple(tensor.shape)
     if tensor.is_contiguous():
@@ -119,20 +180,72 @@ def _of_numpy(array: Any, name: str) -> Memory:
     return Memory(dtype, shape, None, array, array)
 
 
+# By the letter and the size of __cuda_array_interface__'s typestr.
+_LETTERS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}
+
+
+def _host_array(value: Any) -> Any:
+    """An array of another library's, in host memory."""
+    for name in ("get", "copy_to_host"):  # CuPy's, numba's
+        if hasattr(value, name):
+            return getattr(value, name)()
+    return importlib.import_module("numpy").asarray(value)
+
+
+def _of_cuda(value: Any, name: str, stays: bool) -> Memory:
+    """An array on a GPU that isn't torch's: CuPy's, numba's, JAX's."""
+    said = value.__cuda_array_interface__
+    letter, size = said["typestr"][1], int(said["typestr"][2:])
+    dtype = _LETTERS.get(letter, "") + ("" if letter == "b" else str(8 * size))
+    shape = tuple(said["shape"])
+    if dtype not in SIZES or said["typestr"][0] == ">" or said.get("mask"):
+        raise TypeError(
+            "%s is an array of type %s on a GPU, which can't be served: "
+            "numbers can" % (name, said["typestr"])
+        )
+    whole, strides = SIZES[dtype], said.get("strides")
+    for n, stride in zip(reversed(shape), reversed(strides or ())):
+        if n > 1 and stride != whole:
+            raise TypeError(
+                "%s is an array on a GPU that isn't contiguous: make it so"
+                % name
+            )
+        whole *= n
+    if not stays or 0 in shape:
+        return _of_numpy(_host_array(value), name)
+    kind, device = value.__dlpack_device__()
+    if kind != 2:  # kDLCUDA
+        raise TypeError("%s is in memory of an odd kind, %d" % (name, kind))
+    return OnGpu(
+        dtype,
+        shape,
+        said["data"][0],
+        value,
+        device,
+        said.get("stream") or 1,  # CUDA's default stream
+        lambda: _of_numpy(_host_array(value), name),
+    )
+
+
 def _is_a(value: Any, module: str, kind: str) -> bool:
     """Is it of a class of a module that is imported, or being imported?"""
     found = getattr(sys.modules.get(module), kind, None)
     return found is not None and isinstance(value, found)
 
 
-def of(value: Any, name: str) -> Optional[Memory]:
-    """The memory of a tensor or an array; None for anything else."""
+def of(value: Any, name: str, stays: bool = False) -> Optional[Memory]:
+    """The memory of a tensor or an array; None for anything else.
+
+    stays: what is on a GPU is OnGpu, and else copied to host memory here.
+    """
     if not is_array(value):
         return None
     if _is_a(value, "torch", "Tensor"):
-        return _of_torch(value, sys.modules["torch"], name)
+        return _of_torch(value, sys.modules["torch"], name, stays)
     if _is_a(value, "numpy", "ndarray"):
         return _of_numpy(value, name)
+    if hasattr(value, "__cuda_array_interface__"):
+        return _of_cuda(value, name, stays)
     return _of_numpy(importlib.import_module("numpy").asarray(value), name)
 
 
@@ -142,6 +255,11 @@ def is_array(value: Any) -> bool:
         return True
     if isinstance(value, type) or _is_a(value, "numpy", "generic"):
         return False
-    return hasattr(value, "__array_interface__") or hasattr(
-        value, "__dlpack__"
+    return any(
+        hasattr(value, name)
+        for name in (
+            "__array_interface__",
+            "__cuda_array_interface__",
+            "__dlpack__",
+        )
     )

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""Threads that copy batches into a server's slots, and publish them."""
+"""Threads that copy batches into a server's slots, and publish them.
+
+What is in a GPU's memory is copied by the library, which may go on reading it
+after that: the batch is held until it says that it doesn't any more.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import queue
 import threading
 from typing import Callable, Optional
 
-from .. import _ffi
-from .arrays import Memory
+from .. import _ffi, errors
+from .arrays import Memory, OnGpu
 
 _lib = _ffi.lib
 
@@ -78,6 +83,16 @@ class _Task:
         self.leaves = leaves
 
 
+def _on_one_gpu(leaves: list[Memory]) -> list[int]:
+    """Which are on the GPU of the first that is on one, in its stream."""
+    where = [
+        (leaf.device, leaf.stream) if isinstance(leaf, OnGpu) else None
+        for leaf in leaves
+    ]
+    first = next(filter(None, where), None)
+    return [i for i, at in enumerate(where) if at and at == first]
+
+
 class Copiers:
     """So many threads; fail() is told what goes wrong in one."""
 
@@ -97,6 +112,15 @@ class Copiers:
         self._lock = threading.Lock()
         self._ending = False
         self.copied = 0  # bytes
+        # What the library still reads on a GPU, by a number.
+        lent: dict[int, list[Memory]] = {}
+        self._lent = lent
+        self._numbers = itertools.count(1)
+
+        def give_back(number: int) -> None:
+            lent.pop(number, None)
+
+        self._release = _ffi.RELEASE(give_back)
         # Bounded: what waits here are batches of the loader's, in memory.
         self._queue: queue.Queue[Optional[_Task]] = queue.Queue(2 * threads)
         self._threads: list[threading.Thread] = []
@@ -127,16 +151,21 @@ class Copiers:
         self, first: int, count: int, row: int, leaves: list[Memory]
     ) -> None:
         """Copy rows row.. of leaves to samples first..first+count-1."""
-        pieces = min(
-            len(self._threads),
-            count,
-            max(1, count * self._row_bytes // PIECE),
-        )
+        pieces = 1  # on a GPU, where they cost more than they save
+        if not any(isinstance(leaf, OnGpu) for leaf in leaves):
+            pieces = self._pieces(count)
         for i in range(pieces):
             begin, end = count * i // pieces, count * (i + 1) // pieces
             self._queue.put(
                 _Task(first + begin, end - begin, row + begin, leaves)
             )
+
+    def _pieces(self, count: int) -> int:
+        return min(
+            len(self._threads),
+            count,
+            max(1, count * self._row_bytes // PIECE),
+        )
 
     def wait(self) -> None:
         """Until all that was put is published, or nothing more can be."""
@@ -167,8 +196,12 @@ class Copiers:
     def _publish(self, task: _Task) -> bool:
         try:
             with self._handle as server:
-                self._copy(server, task)
-                _lib.tsock_serve_commit(server, task.first, task.count)
+                there = _on_one_gpu(task.leaves)
+                fields = range(len(task.leaves))
+                self._copy(server, task, [f for f in fields if f not in there])
+                if not there or not self._commit_gpu(server, task, there):
+                    self._copy(server, task, there)
+                    _lib.tsock_serve_commit(server, task.first, task.count)
         except Gone:
             return False
         except BaseException as e:  # noqa: BLE001 - told to everybody
@@ -176,14 +209,46 @@ class Copiers:
             return False
         return True
 
-    def _copy(self, server: int, task: _Task) -> None:
+    def _commit_gpu(self, server: int, task: _Task, there: list[int]) -> bool:
+        """Publish it, with these fields on a GPU; False: it can't be."""
+        data = (ctypes.c_void_p * len(task.leaves))()
+        copied = 0
+        for field in there:
+            size = self._sizes[field]
+            data[field] = (task.leaves[field].address or 0) + task.row * size
+            copied += task.count * size
+        leaf, number = task.leaves[there[0]], next(self._numbers)
+        assert isinstance(leaf, OnGpu)
+        samples = _ffi.GpuSamples(
+            device=leaf.device,
+            stream=leaf.stream,
+            data=data,
+            release=self._release,
+            arg=number,
+        )
+        self._lent[number] = task.leaves
+        with self._lock:  # before anybody can have read it
+            self.copied += copied
+        code = _lib.tsock_serve_commit_gpu(
+            server, task.first, task.count, ctypes.byref(samples)
+        )
+        if code:
+            del self._lent[number]
+            with self._lock:
+                self.copied -= copied
+            if code != errors.ENOTSUP:  # a library without CUDA
+                raise _ffi.failure(code)
+        return not code
+
+    def _copy(self, server: int, task: _Task, fields: list[int]) -> None:
         # A run of samples is one piece of memory, up to the ring's end.
         before_end = self._capacity - task.first % self._capacity
         runs = [(0, min(task.count, before_end))]
         if task.count > before_end:
             runs.append((before_end, task.count - before_end))
         copied = 0
-        for field, (leaf, size) in enumerate(zip(task.leaves, self._sizes)):
+        for field in fields:
+            leaf, size = task.leaves[field], self._sizes[field]
             for offset, count in runs:
                 to = _lib.tsock_serve_slot(
                     server, field, task.first + offset

@@ -215,7 +215,7 @@ class FixedSchema:
 
     def _spec(self, path: Path, value: Any, rows: int) -> Optional[Spec]:
         name = name_of(path)
-        found = arrays.of(value, name)
+        found = arrays.of(value, name, stays=True)
         if found is not None:
             _check_rows(name, found.shape, rows)
             if not found.bytes:
@@ -270,7 +270,7 @@ class FixedSchema:
         name = name_of(path)
         if spec.kind != "array":
             return self._column(spec, name, value, rows)
-        found = arrays.of(value, name)
+        found = arrays.of(value, name, stays=True)
         if found is None:
             raise BadBatch(
                 "%s is a %s, and was a tensor or an array in the first batch"

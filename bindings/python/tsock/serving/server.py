@@ -433,10 +433,14 @@ def serve(
     length, batch size or shape, or whose first batch has other bytes, is
     another stream: jobs get tsock.ProducerLost, which says what differs.
 
-    The ring is in host memory.  Tensors on a GPU, also those that transform
-    computes there, are copied to it, once, by the thread that iterates the
-    loader, when the work queued for them is done.  A job with device= gets
-    tensors on its own GPU, whatever that is, uploaded once for all jobs there.
+    The ring is in host memory.  Tensors on a GPU (torch's, or arrays with
+    __cuda_array_interface__ and __dlpack_device__), also those that transform
+    computes there, are copied into it once, when the work queued for them in
+    the current stream is done.  A job with device= gets tensors on its own
+    GPU, whatever that is, uploaded once for all jobs there; where the loader's
+    are on that GPU, they stay there, and are copied on it alone.  Until then
+    they are kept: at most as many samples as the ring holds.  Not with ragged,
+    which goes by way of the host.
 
     A batch's memory must stay as it is after the loader gave it: one that
     fills the same array again and again needs transform=copy.deepcopy.
