@@ -325,9 +325,16 @@ uint64_t tsi_index_fingerprint(const struct tsi_index *x)
 	return tsi_table_fingerprint(&x->table);
 }
 
+bool tsi_index_same_folder(const struct tsi_index *x, const struct tsi_index *y)
+{
+	return tsi_root_equal(&x->root, &y->root);
+}
+
 bool tsi_index_look(const struct tsi_index *x, uint64_t *now)
 {
-	return tsi_cache_look(&x->root, &x->table, now);
+	/* What is read is the folder that was opened, wherever it is now. */
+	return !tsi_root_replaced(&x->root, now) &&
+	       tsi_cache_look(&x->root, &x->table, now);
 }
 
 bool tsi_index_cached(const struct tsi_index *x)

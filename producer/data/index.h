@@ -126,10 +126,15 @@ uint64_t tsi_index_bad_at(const struct tsi_index *x, uint64_t k);
  */
 uint64_t tsi_index_fingerprint(const struct tsi_index *x);
 
+/* Are both read from the same folder, whatever it was called then? */
+bool tsi_index_same_folder(const struct tsi_index *x,
+			   const struct tsi_index *y);
+
 /*
- * Are the folders and files that the scan read as they were then?  If not, *now
- * is a number for what they are now: two looks that give the same one have seen
- * the same.  Any thread.
+ * Are the folders and files that the scan read as they were then, and is the
+ * data set's folder still the one of its path?  If not, *now is a number for
+ * what they are now: two looks that give the same one have seen the same.  Any
+ * thread.
  */
 bool tsi_index_look(const struct tsi_index *x, uint64_t *now);
 

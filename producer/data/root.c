@@ -10,8 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+
 void tsi_root_init(struct tsi_root *r)
 {
+	r->given = NULL;
 	r->path = NULL;
 	r->name = NULL;
 	r->fd = -1;
@@ -19,6 +22,9 @@ void tsi_root_init(struct tsi_root *r)
 
 int tsi_root_open(struct tsi_root *r, const char *path)
 {
+	r->given = strdup(path);
+	if (!r->given)
+		return -1;
 	r->path = realpath(path, NULL);
 	if (!r->path)
 		return -1;
@@ -62,6 +68,7 @@ void tsi_root_close(struct tsi_root *r)
 {
 	if (r->fd >= 0)
 		close(r->fd);
+	free(r->given);
 	free(r->path);
 	free(r->name);
 	tsi_root_init(r);
@@ -84,6 +91,37 @@ const char *tsi_root_pattern(const struct tsi_root *r)
 const char *tsi_root_name(const struct tsi_root *r)
 {
 	return r->name;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+bool tsi_root_equal(const struct tsi_root *a, const struct tsi_root *b)
+{
+	struct stat x, y;
+
+	return !fstat(a->fd, &x) && !fstat(b->fd, &y) && is_same(&x, &y);
+}
+
+bool tsi_root_replaced(const struct tsi_root *r, uint64_t *now)
+{
+	struct stat opened, there;
+	uint64_t seen[2] = { 0 };
+
+	if (fstat(r->fd, &opened))
+		return false;
+	if (stat(r->given, &there)) {
+		seen[0] = (uint64_t)errno;
+	} else {
+		if (is_same(&opened, &there))
+			return false;
+		seen[0] = there.st_ino;
+		seen[1] = there.st_dev;
+	}
+	*now = tsi_hash(seen, sizeof(seen), 0);
+	return true;
 }
 
 int tsi_root_fd(const struct tsi_root *r)

@@ -9,11 +9,14 @@
 #ifndef TSI_DATA_ROOT_H
 #define TSI_DATA_ROOT_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 struct tsi_root {
-	char *path; /* absolute */
-	char *name; /* path, or path/pattern */
+	char *given; /* by which it was opened */
+	char *path;  /* absolute */
+	char *name;  /* path, or path/pattern */
 	int fd;
 };
 
@@ -37,6 +40,15 @@ const char *tsi_root_pattern(const struct tsi_root *r);
 
 /* What tells this data set from others: the path, or path/pattern. */
 const char *tsi_root_name(const struct tsi_root *r);
+
+/* Are the two the same folder, by whatever path? */
+bool tsi_root_equal(const struct tsi_root *a, const struct tsi_root *b);
+
+/*
+ * Is there, by the path that it was opened by, another folder by now, or none?
+ * Then *now is a number for what is there.
+ */
+bool tsi_root_replaced(const struct tsi_root *r, uint64_t *now);
 
 /* For openat(). */
 int tsi_root_fd(const struct tsi_root *r);

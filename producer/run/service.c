@@ -173,7 +173,8 @@ bool tsi_service_equal(const struct tsi_service *a, const struct tsi_service *b)
 	/* What a class is called is in the names of its files. */
 	return tsi_index_count(x) == tsi_index_count(y) &&
 	       tsi_index_classes(x) == tsi_index_classes(y) &&
-	       tsi_index_fingerprint(x) == tsi_index_fingerprint(y);
+	       tsi_index_fingerprint(x) == tsi_index_fingerprint(y) &&
+	       tsi_index_same_folder(x, y);
 }
 
 double tsi_service_seconds(const struct tsi_service *s)

@@ -50,7 +50,7 @@ double tsi_service_seconds(const struct tsi_service *s);
 void tsi_service_go_on(struct tsi_service *s, uint64_t epoch,
 		       uint32_t consumers);
 
-/* Do both serve the same samples, in the same order? */
+/* Do both serve the same samples of the same folder, in the same order? */
 bool tsi_service_equal(const struct tsi_service *a,
 		       const struct tsi_service *b);
 

@@ -153,6 +153,116 @@ static void what_is_no_sample_is_no_change(void **state)
 	tsi_service_close(s);
 }
 
+/* Below the tree: put_image() goes by the tree's own path. */
+static void put_five_in(const char *folder)
+{
+	static const char *const files[] = { "a/0.png", "a/1.png", "b/0.png",
+					     "b/1.png", "c/0.png" };
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", root, folder);
+	assert_int_equal(mkdir(path, 0700), 0);
+	for (char c = 'a'; c <= 'c'; c++) {
+		snprintf(path, sizeof(path), "%s/%s/%c", root, folder, c);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
+		put_image(path);
+	}
+}
+
+static void move(const char *from, const char *to)
+{
+	char a[128], b[128];
+
+	snprintf(a, sizeof(a), "%s/%s", root, from);
+	snprintf(b, sizeof(b), "%s/%s", root, to);
+	assert_int_equal(rename(a, b), 0);
+}
+
+static void link_to(const char *target, const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", root, name);
+	assert_int_equal(symlink(target, path), 0);
+}
+
+/* Is the data set that was found the one at path now? */
+static void await_replaced(const struct tsi_service *s, uint64_t samples)
+{
+	struct tsi_growth *g = watch(s);
+	struct tsi_service *next;
+
+	await_found(g, samples, 3);
+	next = tsi_growth_close(g);
+	assert_false(tsi_service_equal(s, next));
+	tsi_service_close(next);
+}
+
+static void the_data_set_s_folder_may_be_replaced(void **state)
+{
+	char path[128];
+	struct tsi_service *s, *again;
+	struct tsi_growth *g;
+	uint64_t samples;
+	uint32_t classes;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/data", root);
+	options.folder = path;
+	put_five_in("data");
+	s = open_service();
+	again = open_service();
+	assert_true(tsi_service_equal(s, again));
+	tsi_service_close(again);
+	/* By one whose files are called the same: the old ones may be removed
+	 * any time. */
+	put_five_in("new");
+	move("data", "old");
+	move("new", "data");
+	await_replaced(s, 5);
+	put_image("data/b/7.png");
+	await_replaced(s, 6);
+	/* Nothing is there for the moment; and the old one again. */
+	move("data", "new");
+	g = watch(s);
+	await(&warnings, 1);
+	assert_false(tsi_growth_found(g, &samples, &classes));
+	move("old", "data");
+	tsi_service_close(tsi_growth_close(g));
+	g = watch(s);
+	put_image("data/c/7.png");
+	await_found(g, 6, 3);
+	drop("data/c/7.png");
+	for (unsigned i = 0;
+	     i < WITHIN && tsi_growth_found(g, &samples, &classes); i++)
+		pause_a_bit();
+	assert_false(tsi_growth_found(g, &samples, &classes));
+	tsi_service_close(tsi_growth_close(g));
+	tsi_service_close(s);
+}
+
+static void a_link_to_the_folder_may_name_another_one(void **state)
+{
+	char path[128];
+	struct tsi_service *s;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/data", root);
+	options.folder = path;
+	put_five_in("first");
+	put_five_in("second");
+	put_image("second/c/7.png");
+	link_to("first", "data");
+	s = open_service();
+	link_to("second", "other");
+	move("other", "data");
+	await_replaced(s, 6);
+	tsi_service_close(s);
+}
+
 static void a_folder_that_is_empty_for_the_moment_is_said_once(void **state)
 {
 	static const char *const files[] = { "a/0.png", "a/1.png", "b/0.png",
@@ -217,6 +327,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		in_a_tree(a_file_that_is_added_is_found),
 		in_a_tree(what_is_no_sample_is_no_change),
+		in_a_tree(the_data_set_s_folder_may_be_replaced),
+		in_a_tree(a_link_to_the_folder_may_name_another_one),
 		in_a_tree(a_folder_that_is_empty_for_the_moment_is_said_once),
 		in_a_tree(the_next_stream_goes_on_under_the_name),
 	};

@@ -130,6 +130,42 @@ def test_each_epoch_has_the_files_of_before_or_those_of_now(serve, tree):
     assert changes(served) == len(adding)
 
 
+def test_the_folder_itself_is_replaced(serve, tree, tmp_path):
+    """By renaming, or by a link that leads elsewhere."""
+    link = tmp_path / "link"
+    link.symlink_to(tree)
+
+    def another(name, count):
+        shutil.copytree(tree, tmp_path / name)
+        add(tmp_path / name, count)
+        return tmp_path / name
+
+    def replace_link(to):
+        (tmp_path / "link2").symlink_to(to)
+        os.rename(tmp_path / "link2", link)
+
+    def replace_folder():
+        os.rename(second, tmp_path / "old")
+        os.rename(third, second)
+
+    second, third = another("second", 6), another("third", 9)
+    served = serve(*GROWS, root=link)
+    loaders = [tsock.DataLoader("toy", 16, timeout=60, **INDEX)]
+    for change, size in (
+        (lambda: replace_link(second), N),
+        (replace_folder, N + 6),
+    ):
+        seen = read_over_change(served, loaders, change)
+        assert seen == [list(range(size))]
+        # None of its files is needed any more, once the next stream runs.
+        first = iter(loaders[0])
+        next(first)
+        shutil.rmtree(tree if size == N else tmp_path / "old")
+        first.close()
+    assert sorted(indices(loaders[0])) == list(range(N + 9))
+    assert changes(served) == 2 and not said(served.log, "bad")
+
+
 def test_a_job_that_has_left_in_between_reads_the_new_files(serve, tree):
     served = serve("--grows", "--preset", "eval", root=tree)
     idle = tsock.DataLoader("toy", 48, timeout=60, **INDEX)

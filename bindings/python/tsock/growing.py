@@ -59,10 +59,12 @@ def _is_next(before: About, now: About) -> bool:
 
 def _is_of_same(before: About, now: About) -> bool:
     """Do the two differ by their files alone?"""
-    keys = before.identity.keys() | now.identity.keys()
+    keys = (before.identity.keys() | now.identity.keys()) - _FILES
+    if now.pid == before.pid:
+        # A link that it was given may lead to another folder by now.
+        keys -= {"root"}
     return all(
-        before.identity.get(key) == now.identity.get(key)
-        for key in keys - _FILES
+        before.identity.get(key) == now.identity.get(key) for key in keys
     )
 
 
