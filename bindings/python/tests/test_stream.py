@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The stream behind a loader: its end, its producer, its order."""
 
+import os
+import signal
+
 import pytest
 
 import tsock
@@ -143,6 +146,12 @@ def test_between_leave_leaves_and_hold_holds(serve):
     assert tsock.query("toy")["consumers"] == 1
 
 
+def state(pid):
+    """A letter: T is stopped."""
+    with open("/proc/%d/stat" % pid) as f:
+        return f.read().rpartition(")")[2].split()[0]
+
+
 def test_the_producer_class_serves_and_ends(images, place):
     with tsock.Producer(
         dataset="imagefolder",
@@ -156,6 +165,17 @@ def test_the_producer_class_serves_and_ends(images, place):
         loader = tsock.DataLoader(producer.name, batch_size=48, **INDEX)
         assert sorted(indices(loader)) == everything()
         loader.close()
+    assert producer.returncode == 0
+    assert tsock.streams() == []
+
+
+def test_the_producer_class_ends_one_that_is_stopped(images, place):
+    with tsock.Producer(
+        dataset="imagefolder", root=images, name="mine", no_cache=True
+    ) as producer:
+        os.kill(producer.pid, signal.SIGSTOP)
+        until(lambda: state(producer.pid) == "T", what="the stop")
+    # In good order: it wasn't waited for in vain, and killed.
     assert producer.returncode == 0
     assert tsock.streams() == []
 

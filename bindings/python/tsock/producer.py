@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -197,6 +198,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is not None:
         return
     process.terminate()
+    # One that is stopped gets no other signal until it goes on.
+    process.send_signal(signal.SIGCONT)
     try:
         process.wait(10)
     except subprocess.TimeoutExpired:
