@@ -49,6 +49,44 @@ ended
 ! grep -qx WATCHDOG=1 "$work/said"
 result $? "the watchdog of another process isn't ours"
 
+# --- a data set that grows, under a service manager ---
+
+# Nobody reads: the stream ends as soon as a change is seen.
+cp -r "$work/set" "$work/growing"
+"$helper/notified" "$work/notify-growing" env WATCHDOG_USEC=200000 \
+	"$producer" --dataset imagenet --root "$work/growing" "${small[@]}" \
+	--threads 1 --grows >"$work/said" 2>"$work/log" </dev/null &
+pid=$!
+until_it grep -qx READY=1 "$work/said"
+file=$(find "$work/growing/train" -type f | head -n 1)
+for i in 1 2; do
+	cp "$file" "$work/new.JPEG"
+	mv "$work/new.JPEG" "${file%/*}/new$i.JPEG"
+	switched()
+	{
+		[ "$(grep -c 'the stream goes on with epoch' "$work/log")" = "$i" ]
+	}
+	until_it switched
+	result $? "the files are others, $i" "$(cat "$work/log")"
+done
+before=$(grep -cx WATCHDOG=1 "$work/said")
+still_alive()
+{
+	[ "$(grep -cx WATCHDOG=1 "$work/said")" -ge $((before + 5)) ]
+}
+until_it still_alive
+result $? 'the watchdog gets signs of life from the next streams, too'
+[ "$(grep -cx READY=1 "$work/said")" = 1 ] &&
+	! grep -qx STOPPING=1 "$work/said" &&
+	[ "$(grep -x 'STATUS=.*' "$work/said")" = STATUS=serving ]
+result $? 'a service that was ready stays ready' \
+	"$(sort "$work/said" | uniq -c)"
+kill -TERM "$pid"
+ended
+result $? 'SIGTERM ends the last of the streams' "exit code $rc"
+[ "$(grep -cx STOPPING=1 "$work/said")" = 1 ]
+result $? 'and the service manager is told'
+
 # --- supervised ---
 
 # So many that a reader is busy for seconds.
