@@ -2,6 +2,7 @@
 """A small folder of images, and producers that serve it, for every test."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -281,6 +282,62 @@ def script(tmp_path, place):
         return process
 
     yield run
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory):
+    """build("seen.c") is the program, compiled as its first lines say."""
+    lib = os.path.join(BUILD, "lib")
+    folder = tmp_path_factory.mktemp("examples")
+    made = {}
+
+    def compile_it(source):
+        if source in made:
+            return made[source]
+        path = os.path.join(CHECKOUT, "examples", source)
+        with open(path) as f:
+            line = re.search(r"^ \*\s+((cc|c\+\+) .*)$", f.read(), re.M)
+        words = line.group(1).split()
+        compiler = os.environ.get({"cc": "CC", "c++": "CXX"}[words[0]])
+        words[0] = shutil.which(compiler or words[0])
+        if not words[0]:
+            pytest.skip("no compiler for %s" % source)
+        out = str(folder / source.replace(".", "-"))
+        words[words.index(source)] = path
+        words[words.index("-o") + 1] = out
+        include = os.path.join(CHECKOUT, "include")
+        subprocess.run(
+            words
+            + ["-I" + include, "-Wall", "-Wextra", "-Werror"]
+            + ["-L" + lib, "-Wl,-rpath," + lib],
+            check=True,
+        )
+        made[source] = out
+        return out
+
+    return compile_it
+
+
+@pytest.fixture
+def run():
+    """run(program, arguments) in the background."""
+    running = []
+
+    def start(*command):
+        process = subprocess.Popen(
+            [str(c) for c in command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        running.append(process)
+        return process
+
+    yield start
     for process in running:
         if process.poll() is None:
             process.kill()

@@ -18,39 +18,6 @@ LIB = os.path.join(BUILD, "lib")
 
 
 @pytest.fixture(scope="session")
-def build(tmp_path_factory):
-    """build("seen.c") is the program, compiled as its first lines say."""
-    folder = tmp_path_factory.mktemp("examples")
-    made = {}
-
-    def compile_it(source):
-        if source in made:
-            return made[source]
-        path = os.path.join(EXAMPLES, source)
-        with open(path) as f:
-            line = re.search(r"^ \*\s+((cc|c\+\+) .*)$", f.read(), re.M)
-        words = line.group(1).split()
-        compiler = os.environ.get({"cc": "CC", "c++": "CXX"}[words[0]])
-        words[0] = shutil.which(compiler or words[0])
-        if not words[0]:
-            pytest.skip("no compiler for %s" % source)
-        out = str(folder / source.replace(".", "-"))
-        words[words.index(source)] = path
-        words[words.index("-o") + 1] = out
-        include = os.path.join(CHECKOUT, "include")
-        subprocess.run(
-            words
-            + ["-I" + include, "-Wall", "-Wextra", "-Werror"]
-            + ["-L" + LIB, "-Wl,-rpath," + LIB],
-            check=True,
-        )
-        made[source] = out
-        return out
-
-    return compile_it
-
-
-@pytest.fixture(scope="session")
 def readme_program(tmp_path_factory):
     """The C program of the README, with an empty train().
 
@@ -105,28 +72,6 @@ def test_the_readmes_program_says_when_the_producer_dies(
     served.kill()
     _, err = process.communicate(timeout=150)
     assert process.returncode == 1 and "imagenet" in err
-
-
-@pytest.fixture
-def run():
-    """run(program, arguments) in the background."""
-    running = []
-
-    def start(*command):
-        process = subprocess.Popen(
-            [str(c) for c in command],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        running.append(process)
-        return process
-
-    yield start
-    for process in running:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
 
 
 def test_the_environment_shows_how_a_c_program_joins(

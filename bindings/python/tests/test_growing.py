@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import tarfile
@@ -234,6 +235,46 @@ def test_a_loader_starts_such_a_producer_and_others_attach(place, tree):
         tsock.DataLoader("toy", 16, grows=True, subset=[1, 2], **options)
     loader.close()
     other.close()
+
+
+def lines_of(process, count):
+    """So many lines of growing.c: epoch, samples, of how many, classes."""
+    found = []
+    for _ in range(count):
+        line = process.stdout.readline()
+        numbers = [int(n) for n in re.findall(r"\d+", line)]
+        epoch, samples, data_set, classes, total = numbers
+        assert samples == data_set and total == samples * (samples - 1) // 2
+        found.append((epoch, samples, classes))
+    return found
+
+
+def test_a_c_program_goes_on_with_the_new_files(serve, tree, build, run):
+    served = serve(*GROWS, root=tree)
+    mine = tsock.DataLoader("toy", 16, timeout=60, **INDEX)
+    epoch = Epoch(mine)
+    process = run(build("growing.c"), "toy", 7, 3)
+    until(lambda: tsock.query("toy", 60)["consumers"] == 2)
+    with at_once(served.process.pid):
+        add(tree, 12, to="class9")
+    until(lambda: changes(served) == 1, what="the change")
+    # It waits for this one, by opening the name again and again.
+    epoch.more(11)
+    assert lines_of(process, 1) == [(0, N, 3)]
+    epoch.rest()
+    assert sorted(indices(mine)) == list(range(N + 12))
+    mine.close()
+    assert lines_of(process, 2) == [(1, N + 12, 4), (2, N + 12, 4)]
+    finish(process)
+
+
+def test_a_c_program_ends_with_a_stream_that_has_no_next(
+    serve, tree, build, run
+):
+    serve("--grows", "--epochs", 1, root=tree)
+    process = run(build("growing.c"), "toy", 16, 5)
+    assert lines_of(process, 1) == [(0, N, 3)]
+    assert finish(process)[0] == ""
 
 
 def test_the_end_of_such_a_stream_is_its_end(serve, tree):
