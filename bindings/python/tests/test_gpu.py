@@ -6,11 +6,12 @@ import functools
 import glob
 import itertools
 import os
+import shutil
 
 import pytest
 
 import tsock
-from conftest import CHECKOUT, N, SIZE, finish
+from conftest import CHECKOUT, N, SIZE, finish, until
 
 SIM = os.environ.get("TSOCK_BUILD_SIM", os.path.join(CHECKOUT, "build-sim"))
 LIBRARY = os.path.join(SIM, "lib", "libtsock.so.0.1")
@@ -274,6 +275,65 @@ assert {loader.transport for loader in loaders} == {"vmm"}
 """
     )
     finish(server)
+
+
+OVER_A_SWITCH = """
+import time
+way, said, go = sys.argv[1:]
+asked = dict(dtype="uint8", layout="hwc", fields=("image", "index"),
+             framework="numpy", batch_size=16, timeout=120)
+if way != "host":
+    asked.update(device="cuda:1", zero_copy=way[-1] == "1", transport=way[:-1])
+mine = tsock.DataLoader("toy", **asked)
+for epoch in range(2):
+    seen = {}
+    for images, index in mine:
+        if way != "host":
+            images, index = (t.copy(mine._cuda.current)
+                             for t in (images, index))
+            mine._cuda.wait()
+        for image, i in zip(images, index.tolist()):
+            seen[i] = int((image.astype("int64").ravel()
+                           * (numpy.arange(image.size) % 251 + 1)).sum())
+        if not epoch and not os.path.exists(go):
+            open(said + way, "w").close()
+            while not os.path.exists(go):
+                time.sleep(0.01)
+    print(mine.stream_epoch, sorted(seen.items()), flush=True)
+    assert way == "host" or mine.transport == way[:-1]
+"""
+
+
+def test_loaders_on_a_gpu_go_on_with_the_files_that_were_added(
+    sim, script, images, tmp_path
+):
+    tree = tmp_path / "tree"
+    shutil.copytree(images, tree)
+    served = sim("--grows", "--ring", 64, "--max-batch", 16, root=tree)
+    go = tmp_path / "go"
+    ways = ("host", "vmm1", "vmm0", "legacy1", "staged0")
+    readers = [
+        script(STAND_IN + OVER_A_SWITCH, way, "%s-" % go, go,
+               LIBTSOCK_PATH=LIBRARY)
+        for way in ways
+    ]
+    until(
+        lambda: all(os.path.exists("%s-%s" % (go, way)) for way in ways),
+        what="everybody's first batch",
+    )
+    shutil.copy(tree / "class1" / "001.jpg", tmp_path / "new.jpg")
+    os.rename(tmp_path / "new.jpg", tree / "class1" / "new.jpg")
+    until(
+        lambda: "the data set has changed: " in served.log.read_text(),
+        what="the change",
+    )
+    go.touch()
+    host, *others = [finish(reader)[0] for reader in readers]
+    epochs = [line.partition(" ") for line in host.splitlines()]
+    assert [int(epoch) for epoch, _, _ in epochs] == [0, 1]
+    assert [line.count("(") for _, _, line in epochs] == [N, N + 1]
+    for other in others:
+        assert other == host
 
 
 # Arrays as CuPy's are, in memory that is filled late and, once nobody has the

@@ -104,7 +104,12 @@ class Stream:
         while True:
             _ffi.check_interrupt()
             if failure:
-                raise failure
+                try:
+                    raise failure
+                finally:
+                    # Else this frame and its traceback hold each other, and
+                    # what callers' frames have later: a batch on a GPU.
+                    failure = None
             if code != errors.EAGAIN:
                 return code
             if look:
