@@ -99,13 +99,8 @@ static uint64_t first_bit(const struct tsi_jpeg_entropy *e,
 /* What the lane may read before it is looked at again. */
 static void set_stop(const struct tsi_jpeg_entropy *e, struct tsi_lane *l)
 {
-	const struct tsi_jpeg_window *w = &e->shared.window[l - e->lane];
-
-	l->stop = first_bit(e, l) + (uint64_t)w->filled * 8;
-	if (w->ended)
-		l->stop++;
-	else
-		l->stop -= TSI_WINDOW_SLACK * 8;
+	l->stop = first_bit(e, l) +
+		  tsi_jpeg_window_stop(&e->shared.window[l - e->lane]);
 }
 
 /* The bytes behind `end` aren't needed, or it is 0. */
@@ -172,7 +167,7 @@ static bool look_after(struct tsi_jpeg_entropy *e, struct tsi_lane *l)
 
 	if (l->at < l->stop)
 		return true;
-	if (w->ended)
+	if (tsi_jpeg_window_ended(w))
 		return false;
 	tsi_jpeg_window_fill(w, e->unstuff, used);
 	l->at -= (uint64_t)used * 8;

@@ -26,13 +26,8 @@ static uint32_t first_bit(unsigned i)
 /* What the lane may read before it is looked at again. */
 static void set_stop(struct tsi_wide *w, unsigned i)
 {
-	const struct tsi_jpeg_window *win = &w->window[i];
-
-	w->stop[i] = first_bit(i) + (uint32_t)win->filled * 8;
-	if (win->ended)
-		w->stop[i]++;
-	else
-		w->stop[i] -= TSI_WINDOW_SLACK * 8;
+	w->stop[i] =
+		first_bit(i) + (uint32_t)tsi_jpeg_window_stop(&w->window[i]);
 }
 
 /* Fill the window if need be.  False: lane i is beyond the data's end. */
@@ -43,7 +38,7 @@ static bool look_after(struct tsi_wide *w, unsigned i)
 
 	if (w->at[i] < w->stop[i])
 		return true;
-	if (win->ended)
+	if (tsi_jpeg_window_ended(win))
 		return false;
 	tsi_jpeg_window_fill(win, w->unstuff, used);
 	w->at[i] -= used * 8;

@@ -227,7 +227,7 @@ TARGET static struct tsi_wide_found run(struct tsi_wide *w)
 		.next_dc = load8(w->next_dc),
 		.units = _mm256_set1_epi32((int)w->units),
 	};
-	const uint8_t *bytes = w->window[0].bytes;
+	const uint8_t *bytes = tsi_jpeg_window_bytes(w->window);
 	struct group g, h;
 	bool found = false;
 

@@ -40,6 +40,29 @@ void tsi_jpeg_window_open(struct tsi_jpeg_window *w, tsi_unstuff_fn *unstuff,
 void tsi_jpeg_window_fill(struct tsi_jpeg_window *w, tsi_unstuff_fn *unstuff,
 			  size_t used);
 
+static inline const uint8_t *
+tsi_jpeg_window_bytes(const struct tsi_jpeg_window *w)
+{
+	return w->bytes;
+}
+
+/* Nothing comes behind the bytes that are in the window. */
+static inline bool tsi_jpeg_window_ended(const struct tsi_jpeg_window *w)
+{
+	return w->ended;
+}
+
+/*
+ * The bit from which on the window has to be filled up; or, if it has ended,
+ * the first one beyond the data.
+ */
+static inline uint64_t tsi_jpeg_window_stop(const struct tsi_jpeg_window *w)
+{
+	if (w->ended)
+		return (uint64_t)w->filled * 8 + 1;
+	return (uint64_t)w->filled * 8 - TSI_WINDOW_SLACK * 8;
+}
+
 /* The offset in the data of byte `at` of the window; at never decreases. */
 size_t tsi_jpeg_window_offset(struct tsi_jpeg_window *w, size_t at);
 
