@@ -3,7 +3,7 @@
  * jpeg_wide_avx512.c - the codes of sixteen pieces at once, with AVX-512: two
  * groups of eight lanes, so that one goes on while the other waits for its
  * tables.  Gathers of eight numbers are several times as fast as those of
- * sixteen where this was measured (Zen 5).
+ * sixteen where this was measured (Zen 4).
  */
 #include "image/jpeg_wide.h"
 

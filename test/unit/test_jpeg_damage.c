@@ -32,7 +32,7 @@ static void see(const struct jpeg_subject *s, const struct tsi_jpeg_piece *p,
 	const uint8_t *data = s->file.data + s->scan.data;
 	size_t end = s->file.len - s->scan.data;
 
-	if (p->end && end - p->end >= 2)
+	if (p->end && end > p->end && end - p->end >= 2)
 		end = p->end + 2;
 	memset(b, 0, sizeof(*b));
 	b->at = p->entry.bit % 8;
@@ -198,33 +198,79 @@ static bool read_alike(const struct jpeg_subject *s)
 	return ok;
 }
 
-/* Flip a bit of a file's data, n times; how often it is read all the same. */
-static unsigned flip(struct jpeg_subject *s, unsigned n, uint64_t *r)
+/* Flip a bit of the data. */
+static bool flip(struct jpeg_subject *s, uint64_t *r)
 {
-	unsigned taken = 0;
+	size_t len = s->file.len - s->scan.data;
+	size_t at = s->scan.data + image_gen_random(r) % len;
+	uint8_t was = s->file.data[at];
+	bool ok;
 
-	for (; n; n--) {
-		size_t len = s->file.len - s->scan.data;
-		size_t at = s->scan.data + image_gen_random(r) % len;
-		uint8_t was = s->file.data[at];
+	s->file.data[at] ^= (uint8_t)(1 << image_gen_random(r) % 8);
+	ok = read_alike(s);
+	s->file.data[at] = was;
+	return ok;
+}
 
-		s->file.data[at] ^= (uint8_t)(1 << image_gen_random(r) % 8);
-		taken += read_alike(s);
-		s->file.data[at] = was;
-	}
-	return taken;
+/* Leave out the end of the data, or as little as a byte. */
+static bool shorten(struct jpeg_subject *s, uint64_t *r)
+{
+	size_t len = s->file.len, n = len - s->scan.data;
+	bool ok;
+
+	s->file.len -=
+		1 + image_gen_random(r) % (image_gen_random(r) % 2 ? n : 16);
+	ok = read_alike(s);
+	s->file.len = len;
+	return ok;
+}
+
+/* Another symbol for an AC code. */
+static bool change_symbol(struct jpeg_subject *s, uint64_t *r)
+{
+	const struct tsi_jpeg_codes *t =
+		&s->scan.ac[image_gen_random(r) % s->scan.frame.comps];
+	unsigned n = 0;
+	uint8_t *symbol, was;
+	bool ok;
+
+	for (int i = 0; i < 16; i++)
+		n += t->count[i];
+	symbol = s->file.data + (t->symbol - s->file.data) +
+		 image_gen_random(r) % n;
+	was = *symbol;
+	*symbol = (uint8_t)image_gen_random(r);
+	ok = read_alike(s);
+	*symbol = was;
+	return ok;
+}
+
+/* Other DC coefficients before a row. */
+static bool change_dc(struct jpeg_subject *s, uint64_t *r)
+{
+	struct tsi_jpeg_entry *e =
+		&s->row[image_gen_random(r) % s->scan.frame.mcus_down];
+	struct tsi_jpeg_entry was = *e;
+	int edge = image_gen_random(r) % 2 ? 2047 : -2048;
+	bool ok;
+
+	for (int c = 0; c < TSI_JPEG_COMPS; c++)
+		e->dc[c] = (int16_t)(edge -
+				     edge / 2 * (int)(image_gen_random(r) % 2));
+	ok = read_alike(s);
+	*e = was;
+	return ok;
 }
 
 /*
- * Entries of an undamaged file, and damage behind them, as with an index that
- * somebody forged.
+ * Entries of an undamaged file, and damage behind them or of themselves, as
+ * with an index that somebody forged.
  */
-static void damage_behind_entries_is_found_by_every_decoder(void **state)
+static void by(bool (*damage)(struct jpeg_subject *s, uint64_t *r))
 {
 	unsigned taken = 0, tries = 0;
 	uint64_t r = 3;
 
-	(void)state;
 	for (unsigned i = 0; i < 40; i++) {
 		struct image_gen_bytes f = jpeg_subject_noisy(i);
 		struct jpeg_subject s;
@@ -234,13 +280,38 @@ static void damage_behind_entries_is_found_by_every_decoder(void **state)
 		assert_true(jpeg_subject_record(plain, &s, 0,
 						s.scan.frame.mcus_across));
 		assert_true(read_alike(&s));
-		taken += flip(&s, 250, &r);
-		tries += 250;
+		for (int n = 0; n < 100; n++, tries++)
+			taken += damage(&s, &r);
 		jpeg_subject_close(&s);
 		free(f.data);
 	}
 	print_message("%u of %u are read\n", taken, tries);
 	assert_in_range(taken, tries / 50, tries * 49 / 50);
+}
+
+static void flipped_bits_are_found_by_every_decoder(void **state)
+{
+	(void)state;
+	by(flip);
+}
+
+static void a_missing_end_is_found_by_every_decoder(void **state)
+{
+	(void)state;
+	by(shorten);
+}
+
+static void symbols_without_a_meaning_are_found_by_every_decoder(void **state)
+{
+	(void)state;
+	by(change_symbol);
+}
+
+static void
+dc_coefficients_beyond_12_bits_are_found_by_every_decoder(void **state)
+{
+	(void)state;
+	by(change_dc);
 }
 
 static int set_up(void **state)
@@ -265,8 +336,12 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flipped_bits_are_found_by_every_decoder),
+		cmocka_unit_test(a_missing_end_is_found_by_every_decoder),
 		cmocka_unit_test(
-			damage_behind_entries_is_found_by_every_decoder),
+			symbols_without_a_meaning_are_found_by_every_decoder),
+		cmocka_unit_test(
+			dc_coefficients_beyond_12_bits_are_found_by_every_decoder),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
