@@ -275,6 +275,102 @@ static void jobs_that_have_begun_fill_no_table(void **state)
 	assert_int_equal(jobs.waiting, 1);
 }
 
+/* A job's ranks ask by their connections, whichever process has them. */
+static void a_connection_may_go_on_in_another_process(void **state)
+{
+	struct tsi_msg_join j = join_of('a', 0, 3, 10);
+
+	(void)state;
+	assert_int_equal(tsi_jobs_ask(&jobs, &j, 100), TSOCK_EAGAIN);
+	j.pid = 99;
+	assert_int_equal(tsi_jobs_ask(&jobs, &j, 200), TSOCK_EAGAIN);
+	assert_int_equal(jobs.job[0].rank[0].pid, 99);
+	/* Nor is one process with two connections two ranks. */
+	j.nonce[0]++;
+	assert_int_equal(tsi_jobs_ask(&jobs, &j, 300), TSOCK_EAGAIN);
+	assert_int_equal(jobs.job[0].rank[0].asked_ms, 300);
+}
+
+static void who_joins_no_job_makes_none(void **state)
+{
+	struct tsi_msg_join j = join_of('a', 0, 3, 10);
+
+	(void)state;
+	assert_int_equal(ask('b', 0, 3, 20, 100), TSOCK_EAGAIN);
+	tsi_jobs_joined(&jobs, &j, 7, 5000);
+	assert_false(tsi_jobs_wait(&jobs, 7));
+	assert_int_equal(jobs.waiting, 1);
+}
+
+/* As many as there are ranks of it: the last one completes the job. */
+static void all_ranks_of_a_job_may_return(void **state)
+{
+	bool started = false;
+	uint64_t start = 0;
+
+	(void)state;
+	for (uint32_t rank = 0; rank < 3; rank++) {
+		struct tsi_msg_join j = join_of('a', rank, 3, 10 + rank);
+
+		tsi_jobs_return(&jobs, &j, rank, 4000 + rank, 100);
+		assert_true(tsi_jobs_wait(&jobs, rank));
+	}
+	assert_int_equal(jobs.waiting, 1);
+	assert_int_equal(begin('a', 2, &started, &start), 0);
+	assert_true(started);
+	assert_int_equal(start, 4000);
+	tsi_jobs_settle(&jobs, 1);
+	assert_int_equal(jobs.waiting, 0);
+}
+
+/* The job's time to join is what it was when all had asked. */
+static void who_returns_to_a_job_that_is_complete_leaves_it_so(void **state)
+{
+	struct tsi_msg_join j = join_of('a', 0, 3, 10);
+
+	(void)state;
+	make_complete(100);
+	tsi_jobs_return(&jobs, &j, 7, 4000, 9000);
+	tsi_jobs_expire(&jobs, 10101);
+	assert_false(tsi_jobs_wait(&jobs, 7));
+}
+
+static void an_impossible_rank_returns_to_no_job(void **state)
+{
+	struct tsi_msg_join j = join_of('a', 3, 3, 10);
+
+	(void)state;
+	tsi_jobs_return(&jobs, &j, 7, 4000, 100);
+	assert_int_equal(jobs.waiting, 0);
+	assert_false(jobs.job[0].used);
+}
+
+/* It reads on by itself: there is nowhere to write down who its others are. */
+static void who_returns_to_a_full_table_waits_for_nobody(void **state)
+{
+	struct tsi_msg_join j = join_of('z', 0, 3, 10);
+
+	(void)state;
+	for (uint8_t i = 0; i < TSI_JOBS; i++)
+		assert_int_equal(ask(i, 0, 2, i, 100), TSOCK_EAGAIN);
+	tsi_jobs_return(&jobs, &j, 7, 4000, 100);
+	assert_int_equal(jobs.waiting, TSI_JOBS);
+	assert_false(tsi_jobs_wait(&jobs, 7));
+}
+
+static void
+a_job_that_was_let_go_holds_nobody_beside_one_that_waits(void **state)
+{
+	(void)state;
+	make_complete(100);
+	joined('a', 0, 7, 5000);
+	assert_int_equal(ask('b', 0, 3, 20, 10000), TSOCK_EAGAIN);
+	assert_true(tsi_jobs_wait(&jobs, 7));
+	tsi_jobs_expire(&jobs, 10101);
+	assert_int_equal(jobs.waiting, 1);
+	assert_false(tsi_jobs_wait(&jobs, 7));
+}
+
 #define on_a_clear_table(test) cmocka_unit_test_setup(test, clear)
 
 int main(void)
@@ -293,6 +389,15 @@ int main(void)
 		on_a_clear_table(
 			a_job_is_forgotten_with_the_last_reader_that_had_begun),
 		on_a_clear_table(jobs_that_have_begun_fill_no_table),
+		on_a_clear_table(a_connection_may_go_on_in_another_process),
+		on_a_clear_table(who_joins_no_job_makes_none),
+		on_a_clear_table(all_ranks_of_a_job_may_return),
+		on_a_clear_table(
+			who_returns_to_a_job_that_is_complete_leaves_it_so),
+		on_a_clear_table(an_impossible_rank_returns_to_no_job),
+		on_a_clear_table(who_returns_to_a_full_table_waits_for_nobody),
+		on_a_clear_table(
+			a_job_that_was_let_go_holds_nobody_beside_one_that_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
