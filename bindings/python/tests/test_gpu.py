@@ -2,8 +2,6 @@
 """Loaders on a GPU.  Without one: on the simulated runtime, with a stand-in
 for torch's tensors and streams, in processes of their own."""
 
-import functools
-import glob
 import itertools
 import os
 import shutil
@@ -11,120 +9,10 @@ import shutil
 import pytest
 
 import tsock
-from conftest import CHECKOUT, N, SIZE, finish, until
+from conftest import N, SIZE, finish, until
+from simulated import LIBRARY, STAND_IN, newer_source, ride, sim, torch
 
-SIM = os.environ.get("TSOCK_BUILD_SIM", os.path.join(CHECKOUT, "build-sim"))
-LIBRARY = os.path.join(SIM, "lib", "libtsock.so.0.1")
-PRODUCER = os.path.join(SIM, "bin", "tsock-producer")
-
-STAND_IN = """
-import ctypes, itertools, os, sys
-import numpy
-import tsock
-from tsock import _ffi, gpu, tensors
-
-lib = _ffi.lib
-rt = ctypes.CDLL(os.path.join(os.path.dirname(_ffi.path), "libcudart_sim.so"))
-for name in ("cudaMalloc", "cudaFree", "cudaMemcpyAsync", "cudaSetDevice",
-             "cudaStreamSynchronize", "cudaStreamCreateWithFlags",
-             "cudaStreamBeginCapture", "cudaStreamEndCapture"):
-    getattr(rt, name).restype = ctypes.c_int
-KINDS = {0: "i", 1: "u", 2: "f"}
-P = ctypes.c_void_p
-
-
-def cu(name, *arguments):
-    code = getattr(rt, name)(*arguments)
-    assert code == 0, (name, code)
-
-
-class Tensor:
-    def __init__(self, address, shape, dtype, free):
-        self.address, self.shape = address, tuple(shape)
-        self.dtype, self.free = numpy.dtype(dtype), free
-
-    def copy(self, stream):
-        out = numpy.empty(self.shape, self.dtype)
-        cu("cudaMemcpyAsync", P(out.ctypes.data), P(self.address),
-           ctypes.c_size_t(out.nbytes), 2, P(stream))
-        return out
-
-    def __del__(self):
-        self.free()
-
-
-class Cuda:
-    def __init__(self, device, importer):
-        self.device = str(device)
-        self.ordinal = int(self.device.rpartition(":")[2])
-        cu("cudaSetDevice", self.ordinal)
-        s = P()
-        cu("cudaStreamCreateWithFlags", ctypes.byref(s), 1)
-        self.current = s.value
-
-    def stream(self, which=None):
-        return self.current if which is None else which
-
-    def empty(self, shape, dtype):
-        size = int(numpy.prod(shape)) * numpy.dtype(dtype).itemsize
-        p = P()
-        cu("cudaMalloc", ctypes.byref(p), ctypes.c_size_t(size))
-        return Tensor(p.value, shape, dtype, lambda: rt.cudaFree(p)), p.value
-
-    def lend(self, batch, i):
-        address = tensors.lend(batch, i, 1)
-        t = tensors._Versioned.from_address(address).tensor
-        assert (t.device_type, t.device_id) == (2, self.ordinal)
-        return Tensor(t.data, t.shape[: t.ndim],
-                      KINDS[t.code] + str(t.bits // 8),
-                      lambda: tensors.give_back(address, 1))
-
-    def wait(self):
-        cu("cudaStreamSynchronize", P(self.current))
-
-
-gpu.Cuda = Cuda
-"""
-
-
-@functools.lru_cache
-def newer_source(checkout, build):
-    """A source that one of a build's objects is older than; "": none is.
-
-    Which sources an object has is in a file beside it, or, where builds share
-    objects, beside the same one in build/obj.
-    """
-    for made in itertools.chain.from_iterable(
-        glob.iglob("%s/obj/%s/**/*.o" % (build, part), recursive=True)
-        for part in ("lib", "producer", "test/simcuda")
-    ):
-        name = os.path.relpath(made, build)
-        for folder in (build, os.path.join(checkout, "build")):
-            said = os.path.join(folder, name[:-1] + "d")
-            if os.path.exists(said):
-                break
-        else:
-            continue
-        with open(said) as f:
-            rule = f.read().replace("\\\n", " ").partition("\n")[0]
-        for source in rule.partition(":")[2].split():
-            path = os.path.join(checkout, source)
-            try:
-                if os.path.getmtime(path) > os.path.getmtime(made):
-                    return source
-            except FileNotFoundError:
-                return source  # it has another name now
-    return ""
-
-
-def need_sim():
-    """Skip where the simulated build isn't there, or isn't of these sources."""
-    make = "make CUDA=sim"
-    if not os.path.exists(LIBRARY) or not os.path.exists(PRODUCER):
-        pytest.skip("no simulated build: " + make)
-    newer = newer_source(CHECKOUT, SIM)
-    if newer:
-        pytest.skip("the simulated build is older than %s: %s" % (newer, make))
+FIXTURES = (ride, sim, torch)
 
 
 def test_a_simulated_build_older_than_its_sources_is_noticed(tmp_path):
@@ -155,30 +43,6 @@ def test_a_simulated_build_older_than_its_sources_is_noticed(tmp_path):
     os.remove(tmp_path / "lib/b.c")
     assert newer() == "lib/b.c"
     newer_source.cache_clear()
-
-
-@pytest.fixture
-def sim(serve, monkeypatch):
-    """serve() with the simulated runtime in the producer."""
-    need_sim()
-    pytest.importorskip("numpy")
-    monkeypatch.setattr("conftest.PRODUCER", PRODUCER)
-    return serve
-
-
-@pytest.fixture
-def ride(script):
-    def run(text, *arguments, **environment):
-        return finish(
-            script(
-                STAND_IN + text,
-                *arguments,
-                LIBTSOCK_PATH=LIBRARY,
-                **environment
-            )
-        )[0]
-
-    return run
 
 
 SAME = """
@@ -232,49 +96,6 @@ def test_a_loader_on_a_gpu_gives_what_one_on_the_host_gives(sim, ride, way):
     sim("--ring", 64, "--max-batch", 16, "--join-window", 32)
     mode = "late" if way[0] == "legacy" else "random"
     ride(SAME, *way, mode, N=str(N), SIMCUDA_MODE=mode, SIMCUDA_LATE_MS="20")
-
-
-SERVER = """
-import numpy, tsock
-batches = [
-    {"x": numpy.arange(at, at + 40, dtype="float32").reshape(10, 4),
-     "y": numpy.arange(at, at + 10), "name": [str(at + i) for i in range(10)]}
-    for at in range(0, 1000, 10)
-]
-with tsock.serve(batches, "mine", epochs=1) as server:
-    server.run()
-"""
-
-
-def test_a_served_loader_is_uploaded_once_for_those_on_a_gpu(
-    sim, script, ride
-):
-    server = script(SERVER, LIBTSOCK_PATH=LIBRARY)
-    ride(
-        """
-loaders = [tsock.DataLoader("mine", size, device="cuda:1", framework="numpy",
-                            fields=("x", "y"), wait=60)
-           for size in (16, 16)]
-at = 0
-for batches in zip(*loaders):
-    for loader, (x, y) in zip(loaders, batches):
-        x, y = (t.copy(loader._cuda.current) for t in (x, y))
-        loader._cuda.wait()
-        assert x.dtype == "float32" and y.dtype == "int64"
-        for i in range(len(y)):
-            assert y[i] == at + i
-            first = (at + i) // 10 * 10 + (at + i) % 10 * 4
-            assert x[i].tolist() == [first + k for k in range(4)]
-    # At its end the stream may be gone, with all that it had handed out.
-    if not at:
-        rows = tsock.query("mine")["rows"]
-        assert len(rows) == 2 and len({row["view"] for row in rows}) == 1
-    at += len(y)
-assert at == 1000, at
-assert {loader.transport for loader in loaders} == {"vmm"}
-"""
-    )
-    finish(server)
 
 
 OVER_A_SWITCH = """
@@ -338,179 +159,6 @@ def test_loaders_on_a_gpu_go_on_with_the_files_that_were_added(
 
 # Arrays as CuPy's are, in memory that is filled late and, once nobody has the
 # array any more, with other bytes.
-ON_GPU = STAND_IN + """
-import threading, time
-
-lent, given_back, fetched = [0], [0], [0]
-threads = set()
-stream = P()
-cu("cudaSetDevice", int(os.environ["DEVICE"]))
-cu("cudaStreamCreateWithFlags", ctypes.byref(stream), 1)
-kept = []  # what copies still read
-
-
-def copy(to, at, size, kind):
-    cu("cudaMemcpyAsync", P(to), P(at), ctypes.c_size_t(size), kind, stream)
-
-
-class Array:
-    def __init__(self, values):
-        lent[0] += 1
-        kept.append(values)
-        self.shape, self.values = values.shape, values
-        p = P()
-        cu("cudaSetDevice", int(os.environ["DEVICE"]))
-        cu("cudaMalloc", ctypes.byref(p), ctypes.c_size_t(values.nbytes))
-        self.address = p.value
-        copy(p.value, values.ctypes.data, values.nbytes, 1)
-        self.__cuda_array_interface__ = dict(
-            shape=values.shape, typestr=values.dtype.str, strides=None,
-            data=(p.value, False), version=3, stream=stream.value)
-
-    def __dlpack_device__(self):
-        return 2, int(os.environ["DEVICE"])
-
-    def get(self):
-        fetched[0] += 1
-        return self.values.copy()
-
-    def __del__(self):
-        given_back[0] += 1
-        threads.add(threading.current_thread().name)
-        garbage = numpy.full(self.shape, 77, self.values.dtype)
-        kept.append(garbage)
-        copy(self.address, garbage.ctypes.data, garbage.nbytes, 1)
-
-
-N = int(os.environ["N"])
-
-
-class Loader:
-    batch_size = 10
-
-    def __len__(self):
-        return N // 10
-
-    def __iter__(self):
-        for at in range(0, N, 10):
-            y = numpy.arange(at, at + 10)
-            x = y[:, None] * numpy.ones(4, "float32") + numpy.arange(4)
-            yield {"x": Array(x.astype("float32")), "y": y,
-                   "z": Array(y.astype("int16")), "name": list(map(str, y))}
-"""
-
-SERVE_ON_GPU = (
-    ON_GPU
-    + """
-with tsock.serve(Loader(), "mine", epochs=2, min_consumers=2, length=N,
-                 ring=64, max_batch=16, identity="on a gpu") as server:
-    server.run()
-    copied = server.stats()["copied_bytes"]
-assert copied == 2 * N * (16 + 8 + 2 + 260), copied
-cu("cudaStreamSynchronize", stream)
-assert given_back == lent, (given_back, lent)
-# The digest of the first batch alone comes by way of the host.
-print(fetched[0], len(threads - {"tsock-copy", "tsock-serve", "MainThread"}))
-"""
-)
-
-READ_BOTH = """
-N = int(os.environ["N"])
-host = tsock.DataLoader("mine", 16, framework="numpy", wait=60)
-mine = tsock.DataLoader("mine", 9, device="cuda:" + sys.argv[1], zero_copy=True,
-                        framework="numpy", fields=("x", "y"), wait=60)
-seen = []
-
-
-def read():
-    for epoch in range(2):
-        for batch in host:
-            y = batch["y"]
-            assert (batch["x"][:, 3] == y + 3).all()
-            assert (batch["z"] == y).all() and batch["z"].dtype == "int16"
-            assert batch["name"] == list(map(str, y))
-            seen.extend(y.tolist())
-
-
-import threading
-thread = threading.Thread(target=read)
-thread.start()
-at = 0
-for epoch in range(2):
-    for x, y in mine:
-        x, y = x.copy(mine._cuda.current), y.copy(mine._cuda.current)
-        mine._cuda.wait()
-        assert (y == numpy.arange(at, at + len(y)) % N).all(), y
-        assert (x == y[:, None] + numpy.arange(4)).all(), x
-        at += len(y)
-thread.join()
-assert at == 2 * N and seen == 2 * list(range(N))
-"""
-
-
-@pytest.mark.parametrize("mode", ["late", "random"])
-@pytest.mark.parametrize("device", "01")
-def test_a_served_loader_on_a_gpu_stays_there(
-    sim, script, ride, device, mode
-):
-    sim_mode = dict(SIMCUDA_MODE=mode, SIMCUDA_LATE_MS="20")
-    server = script(
-        SERVE_ON_GPU, LIBTSOCK_PATH=LIBRARY, DEVICE="1", N="200", **sim_mode
-    )
-    ride(READ_BOTH, device, N="200", **sim_mode)
-    fetched, elsewhere = map(int, finish(server)[0].split())
-    assert fetched == 2
-    # On the loader's GPU a view's thread has given back what it has copied.
-    assert elsewhere or device == "0"
-
-
-def test_a_served_loader_on_a_gpu_without_cuda_goes_by_the_host(
-    sim, script, place
-):
-    server = script(SERVE_ON_GPU.replace(
-        "os.path.dirname(_ffi.path)", repr(os.path.join(SIM, "lib"))
-    ).replace("min_consumers=2", "min_consumers=1"), DEVICE="0", N="200")
-    seen = []
-    loader = tsock.DataLoader("mine", 16, framework="numpy", wait=60)
-    for _ in range(2):
-        for batch in loader:
-            assert (batch["x"][:, 3] == batch["y"] + 3).all()
-            assert (batch["z"] == batch["y"]).all()
-            seen += batch["y"].tolist()
-    assert seen == 2 * list(range(200))
-    loader.close()
-    fetched, _ = map(int, finish(server)[0].split())
-    assert fetched == 2 + 2 * 2 * 20
-
-
-def test_arrays_on_a_gpu_that_can_t_be_served_are_told(sim, ride):
-    ride(
-        ON_GPU
-        + """
-def refused(text, **said):
-    array = Array(numpy.zeros((10, 4), "float32"))
-    array.__cuda_array_interface__.update(said)
-    try:
-        tsock.serve([{"x": array}], "mine")
-    except TypeError as e:
-        assert text in str(e), e
-    else:
-        raise SystemExit(text)
-
-
-refused("isn't contiguous", strides=(4, 40))
-refused("type <V2", typestr="<V2")
-refused("numbers can", mask=1)
-# As a C program would say it, and as some libraries do.
-array = Array(numpy.zeros((10, 4), "float32"))
-array.__cuda_array_interface__["strides"] = (16, 4)
-with tsock.serve([{"x": array}], "mine"):
-    pass
-cu("cudaStreamSynchronize", stream)
-""",
-        DEVICE="0",
-        N="10",
-    )
 
 
 def test_use_names_more_streams_for_the_batch_given_last(sim, ride):
@@ -687,32 +335,6 @@ def test_cpu_is_host_memory(serve):
 
 
 # ---- with a GPU -----------------------------------------------------------
-
-
-@pytest.fixture
-def torch():
-    found = pytest.importorskip("torch")
-    if not found.cuda.is_available():
-        pytest.skip("no GPU")
-    return found
-
-
-def test_a_served_loader_of_torch_tensors_stays_on_a_real_gpu(torch, served):
-    at = torch.arange(200, device="cuda")
-    batches = [
-        (at[i : i + 10, None] + torch.zeros(3, device="cuda"), at[i : i + 10])
-        for i in range(0, 200, 10)
-    ]
-    served(batches, epochs=1, min_consumers=2)
-    host = tsock.DataLoader("mine", 16)
-    mine = tsock.DataLoader("mine", 16, device="cuda")
-    n = 0
-    for a, b in itertools.zip_longest(mine, host):
-        assert all(x.is_cuda and torch.equal(x.cpu(), y) for x, y in zip(a, b))
-        assert torch.equal(b[1], torch.arange(n, n + len(b[1])))
-        assert torch.equal(b[0][:, 2], b[1].float())
-        n += len(b[1])
-    assert n == 200
 
 
 @pytest.mark.parametrize("zero_copy", [False, True])
