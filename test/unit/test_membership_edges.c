@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_membership_edges.c - members at the limits: the most that there can be,
+ * numbers that can't be, and what is asked when nothing is to be done.
+ */
+#include "test/lib/membership_fixture.h"
+
+static void without_a_hold_there_is_none_to_give_up(void **state)
+{
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	join(TSOCK_JOIN_EPOCH, 1000);
+	assert_true(m.jumping);
+	tsi_membership_give_up_hold(&m);
+	assert_true(tsi_membership_held_from(&m) == TSI_NEVER);
+	assert_int_equal(m.target, 1000);
+}
+
+/* Only a view that has ended gets a new ring. */
+static void a_view_that_has_readers_keeps_its_generation(void **state)
+{
+	struct tsi_joined c;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	tsi_membership_source(&m, 1, 0, 128, false);
+	c = join_view(1, 0);
+	m.view[1].generation = 3;
+	m.view[1].since = 5;
+	tsi_membership_source(&m, 1, 0, 256, true);
+	assert_int_equal(m.view[1].capacity, 256);
+	assert_int_equal(m.view[1].generation, 3);
+	assert_int_equal(m.view[1].since, 5);
+	tsi_membership_leave(&m, c.id);
+	tsi_membership_source(&m, 1, 0, 256, true);
+	assert_int_equal(m.view[1].generation, 1);
+	assert_int_equal(m.view[1].since, 0);
+}
+
+static void one_more_than_there_can_be_is_refused(void **state)
+{
+	struct tsi_join j = { .join = TSOCK_JOIN_EPOCH };
+	struct tsi_joined c;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	for (unsigned i = 0; i < TSI_MAX_MEMBERS; i++)
+		assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).id, i);
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), TSOCK_EREFUSED);
+	assert_int_equal(m.count, TSI_MAX_MEMBERS);
+	tsi_membership_leave(&m, 7);
+	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).id, 7);
+}
+
+/* The epoch that it was in may be unknown. */
+static void who_was_detached_and_names_no_end_has_a_whole_epoch(void **state)
+{
+	struct tsi_join j = { .detached = true, .moves = true, .after = 20 };
+	struct tsi_joined c;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
+	assert_int_equal(c.start, 128);
+	assert_int_equal(c.epoch_end, 1128);
+	j.end = 1000;
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
+	assert_int_equal(c.epoch_end, 1000);
+}
+
+static void who_has_left_puts_off_no_end(void **state)
+{
+	struct tsi_joined late;
+
+	(void)state;
+	make(100, 64, 128, TSI_NEVER);
+	join(TSOCK_JOIN_EPOCH, 0);
+	late = join(TSOCK_JOIN_EPOCH, 200);
+	join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(late.start, 200);
+	tsi_membership_leave(&m, late.id);
+	assert_int_equal(tsi_membership_end_after(&m, 0), 0);
+	assert_int_equal(tsi_membership_end(&m), 100);
+}
+
+/* It was begun before the view ended, or began anew, or fell back. */
+static void what_a_stage_of_before_has_made_doesnt_count(void **state)
+{
+	struct tsi_joined c;
+	uint64_t first;
+	uint32_t opening;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	tsi_membership_source(&m, 1, 0, 128, false);
+	c = join_view(1, 0);
+	fill();
+	opening = tsi_membership_opening(&m, 1);
+	assert_int_equal(tsi_membership_claim(&m, 1, 8, &first), 8);
+	assert_false(tsi_membership_done(&m, 1, opening, 4, 8));
+	assert_false(tsi_membership_done(&m, 1, opening + 1, 0, 8));
+	assert_int_equal(tsi_membership_head(&m, 1), 0);
+	assert_true(tsi_membership_done(&m, 1, opening, 0, 8));
+	assert_int_equal(tsi_membership_head(&m, 1), 8);
+	tsi_membership_leave(&m, c.id);
+	assert_false(tsi_membership_done(&m, 1, opening, 8, 16));
+	assert_int_equal(tsi_membership_head(&m, 1), 8);
+}
+
+static void no_stream_is_held_where_sums_overflow(void **state)
+{
+	(void)state;
+	make(UINT64_C(1) << 40, 64, 128, TSI_NEVER);
+	assert_true(tsi_membership_can_hold(&m, TSI_LAST / 2 - 1));
+	assert_false(tsi_membership_can_hold(&m, TSI_LAST / 2));
+	make(1, 64, 128, TSI_NEVER);
+	assert_false(tsi_membership_can_hold(&m, UINT64_C(1) << 32));
+}
+
+/* Whom the jump was for has gone. */
+static void a_sole_reader_turns_a_jump_round(void **state)
+{
+	struct tsi_join j = { .exact = true, .moves = true, .end = 1000 };
+	struct tsi_joined c;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	c = join(TSOCK_JOIN_EPOCH, 1000);
+	tsi_membership_leave(&m, c.id);
+	assert_true(m.jumping);
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
+	assert_int_equal(c.start, 0);
+	assert_true(tsi_membership_apply_jump(&m));
+	assert_int_equal(tsi_membership_head(&m, 0), 0);
+}
+
+/* ---- detaching ---- */
+
+/* Two readers, of which the second is a ring behind. */
+static void make_slow(void)
+{
+	make(1000, 64, 128, TSI_NEVER);
+	tsi_membership_source(&m, 1, 0, 128, false);
+	join(TSOCK_JOIN_EPOCH, 0);
+	join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_membership_tail(&m, 0, 128, 0);
+}
+
+static void no_reader_is_in_a_generation_to_come(void **state)
+{
+	(void)state;
+	make_slow();
+	tsi_membership_entered(&m, 1, 9);
+	assert_int_equal(m.member[1].generation, 1);
+	assert_int_equal(tsi_membership_may_detach(&m, 1), TSI_DETACH_TURN);
+}
+
+/* It has not looked at a sample. */
+static void who_has_entered_no_generation_keeps_no_half(void **state)
+{
+	(void)state;
+	make_slow();
+	tsi_membership_detach(&m, 1);
+	assert_true(tsi_membership_is_detached(&m, 1));
+	assert_int_equal(m.member[1].half, -1);
+	assert_int_equal(m.view[0].generation, 1);
+	assert_int_equal(m.view[0].abandoned[0] + m.view[0].abandoned[1], 0);
+	tsi_membership_let_go(&m, 1);
+	assert_false(tsi_membership_is_detached(&m, 1));
+}
+
+static void a_detached_reader_has_its_view_still(void **state)
+{
+	(void)state;
+	make_slow();
+	assert_true(tsi_membership_has(&m, 1, 0));
+	assert_false(tsi_membership_has(&m, 1, 1));
+	tsi_membership_entered(&m, 1, 1);
+	tsi_membership_detach(&m, 1);
+	assert_true(tsi_membership_has(&m, 1, 0));
+	assert_true(tsi_membership_has_detached(&m, 0));
+	assert_false(tsi_membership_has_detached(&m, 1));
+	tsi_membership_let_go(&m, 1);
+	assert_false(tsi_membership_has(&m, 1, 0));
+}
+
+/* Who still needs the other half forbids that the ring goes on there. */
+static void a_half_that_is_needed_is_not_turned_to(void **state)
+{
+	struct tsi_join j = { .view = 1, .join = TSOCK_JOIN_EPOCH };
+	struct tsi_joined c;
+	uint64_t since;
+
+	(void)state;
+	make_slow();
+	tsi_membership_entered(&m, 0, 1);
+	tsi_membership_entered(&m, 1, 1);
+	tsi_membership_detach(&m, 1);
+	assert_int_equal(tsi_membership_generation(&m, 0, &since), 2);
+	assert_int_equal(since, 128);
+	tsi_membership_let_go(&m, 1);
+	fill();
+	tsi_membership_tail(&m, 0, 200, 0);
+	tsi_membership_entered(&m, 0, 2);
+	assert_int_equal(tsi_membership_may_detach(&m, 0), TSI_DETACH_TURN);
+	/* Samples of before are kept for who has to return, ... */
+	m.hold = 100;
+	assert_int_equal(tsi_membership_may_detach(&m, 0), TSI_DETACH_NEVER);
+	m.hold = TSI_NEVER;
+	/* ... or have still to be published, ... */
+	m.view[0].head = 127;
+	assert_int_equal(tsi_membership_may_detach(&m, 0), TSI_DETACH_NEVER);
+	m.view[0].head = 256;
+	/* ... or the ring is about to go elsewhere, ... */
+	m.jumping = true;
+	assert_int_equal(tsi_membership_may_detach(&m, 0), TSI_DETACH_NEVER);
+	m.jumping = false;
+	/* ... or a reader of a view has its next start there. */
+	assert_int_equal(tsi_membership_join(&m, &j, 0, &c), 0);
+	m.view[1].head = m.view[1].claimed = m.view[0].head;
+	m.member[c.id].start = m.member[c.id].tail = 0;
+	assert_int_equal(tsi_membership_may_detach(&m, 0), TSI_DETACH_NEVER);
+	m.member[c.id].tail = 1;
+	assert_int_equal(tsi_membership_may_detach(&m, 0), TSI_DETACH_TURN);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_a_hold_there_is_none_to_give_up),
+		cmocka_unit_test(a_view_that_has_readers_keeps_its_generation),
+		cmocka_unit_test(one_more_than_there_can_be_is_refused),
+		cmocka_unit_test(
+			who_was_detached_and_names_no_end_has_a_whole_epoch),
+		cmocka_unit_test(who_has_left_puts_off_no_end),
+		cmocka_unit_test(what_a_stage_of_before_has_made_doesnt_count),
+		cmocka_unit_test(no_stream_is_held_where_sums_overflow),
+		cmocka_unit_test(a_sole_reader_turns_a_jump_round),
+		cmocka_unit_test(no_reader_is_in_a_generation_to_come),
+		cmocka_unit_test(who_has_entered_no_generation_keeps_no_half),
+		cmocka_unit_test(a_detached_reader_has_its_view_still),
+		cmocka_unit_test(a_half_that_is_needed_is_not_turned_to),
+	};
+
+	return cmocka_run_group_tests_name("membership_edges", tests, NULL,
+					   NULL);
+}
