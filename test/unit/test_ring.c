@@ -12,6 +12,7 @@
 
 #include "ring/header.h"
 #include "ring/ring.h"
+#include "test/lib/ring_fixture.h"
 
 static struct tsock_field image(uint64_t size)
 {
@@ -200,6 +201,80 @@ static void only_tails_that_pass_what_is_waited_for_ring(void **state)
 	tsi_ring_destroy(&r);
 }
 
+/* Between the two no head wakes it, and it is told once that it was. */
+static void
+a_reader_that_was_not_detached_after_all_is_one_as_before(void **state)
+{
+	struct tsi_tail_page a = { .want = 5 }, b = { .want = 0 };
+	struct tsi_ring r;
+	uint32_t reader;
+
+	(void)state;
+	make(&r, 7, 40, 8);
+	for (unsigned more = 0; more < 2; more++) {
+		struct tsi_row *row = &r.shared->row[2];
+		uint32_t wakes = atomic_load(&row->wake);
+
+		reader = tsi_ring_attach(&r, 2, &a);
+		/* It may be the last row, or not. */
+		if (more)
+			tsi_ring_attach(&r, 3, &b);
+		tsi_ring_set_aside(&r, 2);
+		assert_int_equal(atomic_load(&row->reader),
+				 reader | TSI_ROW_DETACHED);
+		assert_int_equal(atomic_load(&row->wake), ++wakes);
+		tsi_ring_publish(&r, 5);
+		assert_int_equal(atomic_load(&row->wake), wakes);
+		tsi_ring_undo_set_aside(&r, 2, &a);
+		assert_int_equal(atomic_load(&row->reader), reader);
+		tsi_ring_publish(&r, 6);
+		assert_int_equal(atomic_load(&row->wake), ++wakes);
+		tsi_ring_detach(&r, 2);
+	}
+	tsi_ring_destroy(&r);
+}
+
+static void samples_in_a_row_end_where_the_generation_does(void **state)
+{
+	static const uint64_t bytes[] = { 64 };
+	struct fixture_ring f;
+
+	(void)state;
+	fixture_ring_make_two(&f, bytes, 1, 64, 8);
+	assert_int_equal(tsi_ring_in_half(&f.ring, 5, 9), 9);
+	tsi_ring_set_generation(&f.ring, 2, 10);
+	assert_int_equal(tsi_ring_in_half(&f.ring, 5, 3), 3);
+	assert_int_equal(tsi_ring_in_half(&f.ring, 5, 9), 5);
+	assert_int_equal(tsi_ring_in_half(&f.ring, 10, 9), 9);
+	fixture_ring_free(&f);
+}
+
+/* It takes a while, and the control thread has other work. */
+static void a_large_half_is_reserved_bit_by_bit(void **state)
+{
+	static const uint64_t bytes[] = { 512 << 10 };
+	const uint64_t bit = 16 << 20;
+	struct fixture_ring f;
+	uint64_t all;
+
+	(void)state;
+	fixture_ring_make(&f, bytes, 1, 40, 8);
+	assert_false(tsi_ring_has_spare(&f.ring));
+	fixture_ring_free(&f);
+	f.geometry.two_halves = true;
+	assert_int_equal(tsi_ring_create(&f.geometry, &f.ident, &f.ring), 0);
+	all = f.geometry.bytes;
+	assert_in_range(all, bit + 1, 2 * bit - 1);
+	assert_int_equal(tsi_ring_reserve(&f.ring), TSOCK_EAGAIN);
+	assert_int_equal(tsi_ring_spare(&f.ring), bit);
+	assert_false(tsi_ring_has_spare(&f.ring));
+	assert_int_equal(tsi_ring_reserve(&f.ring), TSOCK_EAGAIN);
+	assert_int_equal(tsi_ring_spare(&f.ring), all);
+	assert_int_equal(tsi_ring_reserve(&f.ring), 0);
+	assert_true(tsi_ring_has_spare(&f.ring));
+	fixture_ring_free(&f);
+}
+
 static void finishing_happens_once_and_tells_why(void **state)
 {
 	struct tsi_ring r;
@@ -263,6 +338,11 @@ int main(void)
 			publish_wakes_the_rows_that_want_it_and_no_other),
 		cmocka_unit_test(the_next_reader_of_a_row_has_another_number),
 		cmocka_unit_test(only_tails_that_pass_what_is_waited_for_ring),
+		cmocka_unit_test(
+			a_reader_that_was_not_detached_after_all_is_one_as_before),
+		cmocka_unit_test(
+			samples_in_a_row_end_where_the_generation_does),
+		cmocka_unit_test(a_large_half_is_reserved_bit_by_bit),
 		cmocka_unit_test(finishing_happens_once_and_tells_why),
 		cmocka_unit_test(headers_that_lie_are_refused_or_harmless),
 	};
