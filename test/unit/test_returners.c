@@ -195,6 +195,21 @@ static void of_too_many_readers_the_first_are_waited_for(void **state)
 	assert_null(tsi_returners_find(&t, row.nonce));
 }
 
+static void
+a_place_without_a_reader_is_neither_silent_nor_given_up(void **state)
+{
+	(void)state;
+	expect(1);
+	assert_true(asks(1, 25, 10));
+	assert_true(tsi_returners_silent(&t, 0, 20000));
+	assert_false(tsi_returners_silent(&t, 1, 20000));
+	tsi_returners_give_up(&t, 1);
+	assert_int_equal(t.count, 1);
+	tsi_returners_give_up(&t, 0);
+	assert_false(tsi_returners_silent(&t, 0, 20000));
+	assert_int_equal(t.count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,6 +221,8 @@ int main(void)
 			a_rank_whose_job_has_not_begun_stands_where_it_began),
 		cmocka_unit_test(the_dead_are_not_waited_for),
 		cmocka_unit_test(of_too_many_readers_the_first_are_waited_for),
+		cmocka_unit_test(
+			a_place_without_a_reader_is_neither_silent_nor_given_up),
 		cmocka_unit_test(silence_counts_while_this_producer_listens),
 		cmocka_unit_test(
 			a_claim_that_was_never_heard_of_goes_by_the_one_before),
