@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_handshake.c - connections on the descriptor socket of a producer that
- * has no descriptor left.
+ * has no descriptor left, or peers that say nothing.
  */
 #include "serve/handshake.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -146,6 +148,104 @@ static void a_silent_peer_has_two_seconds(void **state)
 	close(silent);
 }
 
+/* As a socket that the kernel has no memory to accept from. */
+static void
+a_socket_that_accepts_nothing_is_left_alone_for_a_while(void **state)
+{
+	int none = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	(void)state;
+	tsi_handshake_serve(&handshake, none, BEGIN_MS);
+	close(none);
+	assert_int_equal(waits_for(BEGIN_MS), 0);
+	assert_int_equal(waits_for(BEGIN_MS + LONG_MS), POLLIN);
+	assert_int_equal(count_pending(), 0);
+}
+
+static void count_warning(void *arg, int level, const char *line)
+{
+	unsigned *warnings = arg;
+
+	*warnings += level == TSOCK_LOG_WARN &&
+		     strstr(line, "descriptors are in use");
+}
+
+static void it_is_said_once_a_minute_that_descriptors_are_short(void **state)
+{
+	unsigned warnings = 0;
+	int sock = connects();
+
+	(void)state;
+	leave_no_descriptor();
+	tsock_set_logger(count_warning, &warnings);
+	tsi_handshake_serve(&handshake, listener, BEGIN_MS);
+	assert_int_equal(warnings, 1);
+	tsi_handshake_serve(&handshake, listener, BEGIN_MS + LONG_MS - 1);
+	assert_int_equal(waits_for(BEGIN_MS + LONG_MS), 0);
+	assert_int_equal(warnings, 1);
+	tsi_handshake_serve(&handshake, listener, BEGIN_MS + 2 * LONG_MS);
+	assert_int_equal(warnings, 2);
+	tsock_set_logger(NULL, NULL);
+	close(sock);
+}
+
+static void silent_peers_are_hung_up_on_at_the_end(void **state)
+{
+	int silent = connects();
+	char byte;
+
+	(void)state;
+	tsi_handshake_serve(&handshake, listener, BEGIN_MS);
+	assert_int_equal(count_pending(), 1);
+	tsi_handshake_close(&handshake);
+	assert_int_equal(count_pending(), 0);
+	assert_int_equal(recv(silent, &byte, 1, 0), 0);
+	close(silent);
+}
+
+/* Connects as often as there are places, says so, and stays. */
+static pid_t flood(int says)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	for (unsigned i = 0; i < TSI_PENDING_CONNS; i++)
+		if (connects() < 0)
+			_exit(1);
+	if (write(says, "", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+/* It makes room at its own cost, also for a silent peer that came before. */
+static void a_flood_of_silent_peers_drives_out_no_other_process(void **state)
+{
+	int own = connects(), pipes[2];
+	struct pollfd said;
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	tsi_handshake_serve(&handshake, listener, BEGIN_MS - 1);
+	assert_int_equal(count_pending(), 1);
+	assert_int_equal(pipe(pipes), 0);
+	pid = flood(pipes[1]);
+	assert_true(pid > 0);
+	said = (struct pollfd){ .fd = pipes[0], .events = POLLIN };
+	while (!poll(&said, 1, 0))
+		tsi_handshake_serve(&handshake, listener, BEGIN_MS);
+	tsi_handshake_serve(&handshake, listener, BEGIN_MS);
+	assert_int_equal(count_pending(), TSI_PENDING_CONNS);
+	assert_int_equal(recv(own, &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	close(pipes[0]);
+	close(pipes[1]);
+	close(own);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -157,6 +257,18 @@ int main(void)
 			is_closed),
 		cmocka_unit_test_setup_teardown(a_silent_peer_has_two_seconds,
 						listens, is_closed),
+		cmocka_unit_test_setup_teardown(
+			a_socket_that_accepts_nothing_is_left_alone_for_a_while,
+			listens, is_closed),
+		cmocka_unit_test_setup_teardown(
+			it_is_said_once_a_minute_that_descriptors_are_short,
+			listens, is_closed),
+		cmocka_unit_test_setup_teardown(
+			silent_peers_are_hung_up_on_at_the_end, listens,
+			is_closed),
+		cmocka_unit_test_setup_teardown(
+			a_flood_of_silent_peers_drives_out_no_other_process,
+			listens, is_closed),
 	};
 
 	own_folder();
