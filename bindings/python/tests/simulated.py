@@ -116,7 +116,7 @@ def newer_source(checkout, build):
 
 
 def need_sim():
-    """Skip where the simulated build isn't there, or isn't of these sources."""
+    """Skip where the simulated build is missing, or of other sources."""
     make = "make CUDA=sim"
     if not os.path.exists(LIBRARY) or not os.path.exists(PRODUCER):
         pytest.skip("no simulated build: " + make)

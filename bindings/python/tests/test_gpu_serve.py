@@ -136,8 +136,9 @@ print(fetched[0], len(threads - {"tsock-copy", "tsock-serve", "MainThread"}))
 READ_BOTH = """
 N = int(os.environ["N"])
 host = tsock.DataLoader("mine", 16, framework="numpy", wait=60)
-mine = tsock.DataLoader("mine", 9, device="cuda:" + sys.argv[1], zero_copy=True,
-                        framework="numpy", fields=("x", "y"), wait=60)
+mine = tsock.DataLoader("mine", 9, device="cuda:" + sys.argv[1],
+                        zero_copy=True, framework="numpy", fields=("x", "y"),
+                        wait=60)
 seen = []
 
 
