@@ -43,11 +43,15 @@ finish_build()
 {
 	local log=$logs/build-$1.log
 	start_build "$1"
-	while [ ! -s "$scratch/built-$1" ] && kill -0 "$builder" 2>/dev/null; do
-		sleep 0.1
-		reap
-	done
-	builder=
+	# What was built before leaves the build that is under way alone.
+	if [ ! -s "$scratch/built-$1" ]; then
+		while [ ! -s "$scratch/built-$1" ] &&
+			kill -0 "$builder" 2>/dev/null; do
+			sleep 0.1
+			reap
+		done
+		builder=
+	fi
 	if [ "$(cat "$scratch/built-$1")" = 0 ]; then
 		[ -s "$scratch/linked" ] || linked >"$scratch/linked"
 		return 0
