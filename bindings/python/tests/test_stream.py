@@ -185,6 +185,9 @@ def test_the_producer_class_passes_on_why_it_could_not_start(place):
         tsock.Producer(dataset="imagefolder", root="/no/such/folder")
 
 
+# The kernel sends a SIGTERM for each thread of the parent, and the second one
+# may end the producer at once, so that its sockets stay.
+@pytest.mark.kills
 def test_a_producer_dies_with_the_process_that_started_it(
     script, images, place
 ):
