@@ -31,9 +31,9 @@ struct tsi_view_table {
 	uint64_t made;                   /* views, so far */
 	struct tsi_gpu_table gpus;
 	struct tsi_gpu_copies copies;
-	struct tsi_ring_pin
-		pin; /* of the base ring, and what of it is on ... */
-	struct tsi_residents *residents; /* ... GPUs already */
+	struct tsi_ring_pin pin; /* of the base ring */
+	/* The samples of the base ring that lie in a GPU's memory, too. */
+	struct tsi_residents *residents;
 };
 
 void tsi_view_table_init(struct tsi_view_table *t,

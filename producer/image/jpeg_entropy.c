@@ -36,7 +36,6 @@ struct tsi_jpeg_entropy {
 	bool recording; /* lane 0 stands at this entry */
 	struct tsi_jpeg_entry recorded;
 	struct tsi_jpeg_scan scan;
-	struct tsi_jpeg_frame frame;
 	const uint8_t *data;
 	size_t len;
 	bool ready;            /* the lanes' tables are this file's */
@@ -52,12 +51,6 @@ struct tsi_jpeg_entropy {
  * Tables
  */
 
-static bool same_codes(const struct tsi_jpeg_codes *a,
-		       const struct tsi_jpeg_codes *b)
-{
-	return a->count == b->count;
-}
-
 /* The lanes' tables, of the file that is open. */
 static void make_ready(struct tsi_jpeg_entropy *e)
 {
@@ -66,14 +59,11 @@ static void make_ready(struct tsi_jpeg_entropy *e)
 	if (e->ready)
 		return;
 	e->ready = true;
-	e->shared.units = tsi_jpeg_units(&e->frame, e->unit);
-	for (uint8_t c = 0; c < e->frame.comps; c++) {
-		uint8_t ac = 0, dc = 0;
+	e->shared.units = tsi_jpeg_units(&e->scan.frame, e->unit);
+	for (uint8_t c = 0; c < e->scan.frame.comps; c++) {
+		uint8_t ac = tsi_jpeg_same_codes(scan->ac, c);
+		uint8_t dc = tsi_jpeg_same_codes(scan->dc, c);
 
-		while (!same_codes(&scan->ac[ac], &scan->ac[c]))
-			ac++;
-		while (!same_codes(&scan->dc[dc], &scan->dc[c]))
-			dc++;
 		e->shared.ac_of[c] = ac;
 		e->shared.dc_of[c] = dc;
 		if (ac == c)
@@ -145,7 +135,7 @@ static void to_blocks(struct tsi_jpeg_entropy *e, struct tsi_lane *l,
 {
 	for (unsigned u = 0; u < e->shared.units; u++) {
 		unsigned c = e->shared.comp[u];
-		const struct tsi_jpeg_comp *comp = &e->frame.comp[c];
+		const struct tsi_jpeg_comp *comp = &e->scan.frame.comp[c];
 		size_t at =
 			((size_t)y * comp->v + e->unit[u].y) * b->stride[c] +
 			(size_t)x * comp->h + e->unit[u].x;
@@ -280,7 +270,7 @@ static uint32_t next_stop(const struct tsi_jpeg_entropy *e,
 			  const struct tsi_jpeg_blocks *b, uint32_t step,
 			  uint32_t x)
 {
-	uint32_t to = e->frame.mcus_across;
+	uint32_t to = e->scan.frame.mcus_across;
 	uint32_t at[3] = { to, to, to };
 
 	if (step)
@@ -333,7 +323,7 @@ bool tsi_jpeg_entropy_record(struct tsi_jpeg_entropy *e,
 	e->recording = false;
 	if (!look_after(e, l))
 		return false;
-	for (; x < e->frame.mcus_across; x = to) {
+	for (; x < e->scan.frame.mcus_across; x = to) {
 		if (x && step && x % step == 0)
 			leave(e, l, column++);
 		to = next_stop(e, b, step, x);
@@ -355,7 +345,6 @@ void tsi_jpeg_entropy_open(struct tsi_jpeg_entropy *e,
 			   const uint8_t *data, size_t len)
 {
 	e->scan = *scan;
-	e->frame = scan->frame;
 	e->data = data + scan->data;
 	e->len = len - scan->data;
 	e->recording = false;

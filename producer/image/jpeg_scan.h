@@ -47,6 +47,17 @@ struct tsi_jpeg_scan {
 	size_t data; /* offset of the first byte behind the markers */
 };
 
+/* The first component that has the same table as c; c itself if none has. */
+static inline uint8_t tsi_jpeg_same_codes(const struct tsi_jpeg_codes *of,
+					  unsigned c)
+{
+	uint8_t i = 0;
+
+	while (of[i].count != of[c].count)
+		i++;
+	return i;
+}
+
 /*
  * Read the markers of the file data[0..len).  False: the file is not for this
  * decoder, and *out is undefined.  *out points into data.  Takes time linear in

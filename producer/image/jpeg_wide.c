@@ -270,16 +270,6 @@ bool tsi_wide_read(struct tsi_wide *w, const struct tsi_jpeg_piece *piece,
 	return true;
 }
 
-/* The first component with the same codes as c. */
-static unsigned same_as(const struct tsi_jpeg_codes *of, unsigned c)
-{
-	unsigned i = 0;
-
-	while (of[i].count != of[c].count)
-		i++;
-	return i;
-}
-
 void tsi_wide_open(struct tsi_wide *w, const struct tsi_jpeg_scan *scan,
 		   const uint8_t *data, size_t len)
 {
@@ -290,7 +280,8 @@ void tsi_wide_open(struct tsi_wide *w, const struct tsi_jpeg_scan *scan,
 	w->len = len;
 	w->units = tsi_jpeg_units(&w->frame, w->units_of);
 	for (unsigned c = 0; c < w->frame.comps; c++) {
-		unsigned a = same_as(scan->ac, c), d = same_as(scan->dc, c);
+		unsigned a = tsi_jpeg_same_codes(scan->ac, c);
+		unsigned d = tsi_jpeg_same_codes(scan->dc, c);
 
 		ac[c] = TSI_WIDE_TABLE(a);
 		dc[c] = TSI_WIDE_TABLE(TSI_JPEG_COMPS + d);
