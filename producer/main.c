@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/check.h"
 #include "cli/console.h"
@@ -20,6 +21,7 @@
 #include "tsock/tsock.h"
 
 static sigset_t stopping;
+static int64_t stopped_at; /* when the first signal was taken */
 
 /* Before the stream is there, only its name has to be cleaned up. */
 static void exit_now(int sig)
@@ -29,15 +31,34 @@ static void exit_now(int sig)
 	_exit(TSI_EXIT_OK);
 }
 
+/*
+ * SIGTERM within a second is the same one: for its parent's death
+ * (PR_SET_PDEATHSIG) a process gets one signal for each thread of the parent.
+ */
+static void end_if_again(int sig)
+{
+	if (tsi_now_ns() - stopped_at < 1000000000)
+		return;
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
 /* From the first signal on, a second one ends the process at once. */
-static void restore_defaults(void)
+static void let_second_end(void)
 {
 	static const int all[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction act = { .sa_handler = SIG_DFL };
 
-	for (unsigned i = 0; i < 3; i++)
+	stopped_at = tsi_now_ns();
+	for (unsigned i = 0; i < 3; i++) {
+		struct sigaction act = { .sa_handler = SIG_DFL };
+
+		if (all[i] == SIGTERM) {
+			act.sa_handler = end_if_again;
+			act.sa_flags = SA_RESTART;
+		}
 		if (sigismember(&stopping, all[i]))
 			sigaction(all[i], &act, NULL);
+	}
 	pthread_sigmask(SIG_UNBLOCK, &stopping, NULL);
 }
 
@@ -51,7 +72,7 @@ static int stop_signal(int ms)
 	sig = sigtimedwait(&stopping, NULL, &ts);
 	if (sig <= 0)
 		return 0;
-	restore_defaults();
+	let_second_end();
 	return sig;
 }
 

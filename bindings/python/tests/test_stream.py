@@ -3,6 +3,7 @@
 
 import os
 import signal
+import time
 
 import pytest
 
@@ -185,9 +186,6 @@ def test_the_producer_class_passes_on_why_it_could_not_start(place):
         tsock.Producer(dataset="imagefolder", root="/no/such/folder")
 
 
-# The kernel sends a SIGTERM for each thread of the parent, and the second one
-# may end the producer at once, so that its sockets stay.
-@pytest.mark.kills
 def test_a_producer_dies_with_the_process_that_started_it(
     script, images, place
 ):
@@ -207,6 +205,17 @@ def test_a_producer_dies_with_the_process_that_started_it(
     process.kill()
     process.wait()
     until(lambda: not runs(pid), what="the producer's end")
+
+
+def test_sigterms_soon_after_the_first_are_the_same_one(serve, place):
+    # As when a parent dies that has several threads.
+    process = serve().process
+    tsock.DataLoader("toy", 16).close()  # it is up
+    for _ in range(5):
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.002)
+    assert process.wait(60) == 0
+    assert not os.path.exists(os.path.join(place, "toy.lock"))
 
 
 def test_an_old_loader_of_a_restarted_producer_is_told_to_open_again(serve):
