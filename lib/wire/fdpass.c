@@ -15,13 +15,13 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "wire/fdpass_packet.h"
 #include "wire/listen.h"
 #include "wire/pack.h"
 #include "wire/peer.h"
@@ -31,23 +31,6 @@
 #define SLICE_MS 100
 #define REQUEST_BYTES 24
 #define REPLY_BYTES 304
-
-/* One packet, and the descriptors that came with it. */
-struct packet {
-	uint8_t bytes[512];
-	size_t len;
-	int fd[TSI_FDPASS_FDS];
-	unsigned nfds;
-};
-
-static void close_all(int *fd, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++) {
-		if (fd[i] >= 0)
-			close(fd[i]);
-		fd[i] = -1;
-	}
-}
 
 static int set_address(struct sockaddr_un *sa, const char *path)
 {
@@ -120,107 +103,6 @@ static int check_end(struct tsi_pack *k)
 		      : 0;
 }
 
-/* Keep the descriptors of one packet; those beyond our array are closed. */
-static void keep_fds(struct msghdr *h, struct packet *p)
-{
-	struct cmsghdr *c;
-
-	for (c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
-		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (p->nfds < TSI_FDPASS_FDS)
-				p->fd[p->nfds++] = fd;
-			else
-				close(fd);
-		}
-	}
-}
-
-/*
- * At most max descriptors are received; the kernel closes the others.  On
- * success those in p are the caller's to close.
- */
-static int recv_packet(int sock, unsigned max, struct packet *p)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(TSI_FDPASS_FDS * sizeof(int))];
-	} control;
-	struct iovec iov = { p->bytes, sizeof(p->bytes) };
-	struct msghdr h = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = CMSG_LEN(max * sizeof(int)),
-	};
-	struct rlimit limit = { 0 };
-	ssize_t n;
-
-	p->nfds = 0;
-	do
-		n = recvmsg(sock, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-		return TSOCK_EAGAIN;
-	if (n < 0)
-		return tsi_err(TSOCK_ELOST,
-			       "read from the descriptor socket: %s",
-			       strerror(errno));
-	keep_fds(&h, p);
-	if (n == 0 || (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
-		close_all(p->fd, p->nfds);
-	if (n == 0)
-		return tsi_err(TSOCK_ELOST,
-			       "the peer closed the descriptor socket");
-	if ((h.msg_flags & MSG_CTRUNC) && p->nfds < max) {
-		getrlimit(RLIMIT_NOFILE, &limit);
-		return tsi_err(TSOCK_ESYS,
-			       "not all descriptors could be received: the "
-			       "descriptor limit (%llu) is too low, raise it: "
-			       "ulimit -n",
-			       (unsigned long long)limit.rlim_cur);
-	}
-	if (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-		return tsi_err(TSOCK_EPROTO, "a packet on the descriptor "
-					     "socket is too long");
-	p->len = (size_t)n;
-	return 0;
-}
-
-static ssize_t send_packet(int sock, const uint8_t *bytes, size_t len,
-			   const int *fds, unsigned nfds)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(TSI_FDPASS_FDS * sizeof(int))];
-	} control = { .bytes = { 0 } };
-	struct iovec iov = { (void *)(uintptr_t)bytes, len };
-	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
-	ssize_t n;
-
-	if (nfds) {
-		struct cmsghdr *c;
-
-		h.msg_control = control.bytes;
-		h.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-		c = CMSG_FIRSTHDR(&h);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
-	}
-	do
-		n = sendmsg(sock, &h, MSG_DONTWAIT | MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n;
-}
-
 /* ------------------------------------------------------------------------
  * Producer
  */
@@ -264,13 +146,13 @@ int tsi_fdpass_receive(int sock, struct tsi_peer *peer)
 	struct tsi_peer t = { .sock = sock, .pidfd = -1 };
 	struct tsi_pack k;
 	uint16_t keep_sock = 0;
-	struct packet p;
+	struct tsi_fdpass_packet p;
 	int err;
 
 	err = tsi_peer_check(sock, &t.pid);
 	if (err)
 		return err;
-	err = recv_packet(sock, 1, &p);
+	err = tsi_fdpass_packet_receive(sock, 1, &p);
 	if (err)
 		return err == TSOCK_EAGAIN ? err : TSOCK_EPROTO;
 	k = tsi_unpack_from(p.bytes, p.len);
@@ -302,7 +184,7 @@ int tsi_fdpass_reply(int sock, const struct tsi_reply *reply, const int *fds,
 			       "%u descriptors are more than a reply can have",
 			       nfds);
 	pack_reply(&k, &count, &copy);
-	if (send_packet(sock, bytes, k.at, fds, count) >= 0)
+	if (tsi_fdpass_packet_send(sock, bytes, k.at, fds, count) >= 0)
 		return 0;
 	if (errno == EPIPE || errno == ECONNRESET)
 		return tsi_err(TSOCK_EPROTO, "the consumer closed the "
@@ -371,10 +253,10 @@ static int send_token(int sock, const uint8_t *token, bool keep_sock)
 
 	memcpy(copy, token, TSI_TOKEN);
 	pack_request(&k, &keep, copy);
-	n = send_packet(sock, bytes, k.at, &self, self >= 0);
+	n = tsi_fdpass_packet_send(sock, bytes, k.at, &self, self >= 0);
 	/* There may be too many descriptors in flight: send none. */
 	if (n < 0 && self >= 0)
-		n = send_packet(sock, bytes, k.at, NULL, 0);
+		n = tsi_fdpass_packet_send(sock, bytes, k.at, NULL, 0);
 	if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
 		err = tsi_err(TSOCK_ELOST, "the producer closed the descriptor "
 					   "socket");
@@ -385,7 +267,7 @@ static int send_token(int sock, const uint8_t *token, bool keep_sock)
 	return err;
 }
 
-static int wait_packet(int sock, int64_t deadline, struct packet *p)
+static int wait_packet(int sock, int64_t deadline, struct tsi_fdpass_packet *p)
 {
 	for (;;) {
 		struct pollfd pf = { .fd = sock, .events = POLLIN };
@@ -394,13 +276,13 @@ static int wait_packet(int sock, int64_t deadline, struct packet *p)
 
 		if (poll(&pf, 1, left) < 0 && errno != EINTR)
 			return tsi_err_sys("wait for the producer's reply");
-		err = recv_packet(sock, TSI_FDPASS_FDS, p);
+		err = tsi_fdpass_packet_receive(sock, TSI_FDPASS_FDS, p);
 		if (err != TSOCK_EAGAIN || !left)
 			return err;
 	}
 }
 
-static int read_reply(struct packet *p, struct tsi_reply *reply)
+static int read_reply(struct tsi_fdpass_packet *p, struct tsi_reply *reply)
 {
 	struct tsi_pack k = tsi_unpack_from(p->bytes, p->len);
 	struct tsi_reply t = { 0 };
@@ -418,7 +300,7 @@ static int read_reply(struct packet *p, struct tsi_reply *reply)
 			      "announced",
 			      p->nfds, nfds);
 	if (err)
-		close_all(p->fd, p->nfds);
+		tsi_fdpass_packet_close(p);
 	else
 		*reply = t;
 	return err;
@@ -445,7 +327,7 @@ static int ask(const char *path, const uint8_t *token, int64_t deadline,
 }
 
 /* What came is the caller's now; the connection too, if it has to stay. */
-static void pass(struct tsi_connecting *c, const struct packet *p,
+static void pass(struct tsi_connecting *c, const struct tsi_fdpass_packet *p,
 		 const struct tsi_reply *reply, struct tsi_passed *out)
 {
 	*out = (struct tsi_passed){ .reply = *reply,
@@ -463,7 +345,7 @@ int tsi_fdpass_connect(const char *path, const uint8_t *token, int timeout_ms,
 {
 	int64_t deadline = tsi_now_ms() + (timeout_ms > 0 ? timeout_ms : 0);
 	struct tsi_reply reply;
-	struct packet p;
+	struct tsi_fdpass_packet p;
 	int err;
 
 	if (!c->open) {
@@ -481,7 +363,7 @@ int tsi_fdpass_connect(const char *path, const uint8_t *token, int timeout_ms,
 	if (!err)
 		err = read_reply(&p, &reply);
 	if (!err && c->producer < 0 && !reply.keep_sock) {
-		close_all(p.fd, p.nfds);
+		tsi_fdpass_packet_close(&p);
 		err = tsi_err(TSOCK_ELOST, "the producer has gone, or doesn't "
 					   "let its consumers notice it");
 	}
