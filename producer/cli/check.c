@@ -20,6 +20,7 @@
 #include "data/folder.h"
 #include "data/packed/pack.h"
 #include "data/select.h"
+#include "run/service.h"
 #include "wire/address.h"
 
 /* Sockets, rings, epolls, and the first few consumers. */
@@ -78,7 +79,8 @@ int tsi_check_root(const struct tsi_dataset *data)
 	return 0;
 }
 
-int tsi_check_select(const char *path)
+/* The file of --select can be read, and its weights are numbers. */
+static int check_select(const char *path)
 {
 	struct tsi_select *s;
 	int err = tsi_select_open(path, &s);
@@ -88,7 +90,8 @@ int tsi_check_select(const char *path)
 	return err;
 }
 
-int tsi_check_grows(const struct tsi_dataset *data)
+/* May it grow (--grows)?  What tsock-pack wrote doesn't. */
+static int check_grows(const struct tsi_dataset *data)
 {
 	if (!tsi_format_keeps_index(data->format) &&
 	    !tsi_pack_is_at(data->folder))
@@ -99,7 +102,12 @@ int tsi_check_grows(const struct tsi_dataset *data)
 		       data->folder);
 }
 
-int tsi_check_descriptors(unsigned threads, unsigned *open_files)
+/*
+ * Raise the limit of descriptors as far as allowed.  ESYS if it is too low
+ * for so many threads.  *open_files is how many files of many samples may stay
+ * open then.
+ */
+static int check_descriptors(unsigned threads, unsigned *open_files)
 {
 	rlim_t need = DESCRIPTORS_OURS + (rlim_t)threads * DESCRIPTORS_THREAD;
 	struct rlimit r;
@@ -124,7 +132,11 @@ int tsi_check_descriptors(unsigned threads, unsigned *open_files)
 		       threads);
 }
 
-int tsi_check_memory(uint64_t memory, const struct tsock_geometry *g)
+/*
+ * The ring fits into --memory (EARG), unless that is 0, and into what there is
+ * (ENOMEM).
+ */
+static int check_memory(uint64_t memory, const struct tsock_geometry *g)
 {
 	char limiter[256], samples[28], need[16], may[16];
 	uint64_t there;
@@ -149,7 +161,8 @@ int tsi_check_memory(uint64_t memory, const struct tsock_geometry *g)
 		       limiter);
 }
 
-int tsi_check_reader(enum tsi_io_reader_kind kind)
+/* io_uring is there, where nothing else was asked for: ENOTSUP otherwise. */
+static int check_reader(enum tsi_io_reader_kind kind)
 {
 	struct tsi_io_reader *r;
 	int err;
@@ -167,8 +180,14 @@ int tsi_check_reader(enum tsi_io_reader_kind kind)
 		       tsock_errmsg());
 }
 
-int tsi_check_image_memory(uint64_t memory, uint64_t ring_bytes,
-			   uint64_t *bytes)
+/*
+ * The memory that large images may use together, beside rings that use
+ * ring_bytes at first: *bytes, which is --image-memory.  Where that is 0 it
+ * becomes 2 GiB but at most --memory and half of what there is.  ENOMEM if
+ * there is less than was asked for.
+ */
+static int check_image_memory(uint64_t memory, uint64_t ring_bytes,
+			      uint64_t *bytes)
 {
 	uint64_t there = UINT64_MAX, most = TSI_IMAGE_MEMORY;
 	char limiter[256], need[16], may[16];
@@ -191,7 +210,12 @@ int tsi_check_image_memory(uint64_t memory, uint64_t ring_bytes,
 	return 0;
 }
 
-void tsi_check_index_memory(uint64_t *bytes)
+/*
+ * The memory that the index of JPEG files may use: *bytes, which is
+ * --index-memory.  Where that is 0 it becomes 4 GiB but at most a sixteenth of
+ * what there is.
+ */
+static void check_index_memory(uint64_t *bytes)
 {
 	uint64_t there, most = UINT64_C(4) << 30;
 	char limiter[256];
@@ -204,7 +228,11 @@ void tsi_check_index_memory(uint64_t *bytes)
 	*bytes = most;
 }
 
-int tsi_check_cache(uint64_t bytes, uint64_t others)
+/*
+ * There is so much memory for --cache beside rings and large images: ENOMEM
+ * otherwise.
+ */
+static int check_cache(uint64_t bytes, uint64_t others)
 {
 	char limiter[256], need[16], may[16];
 	uint64_t there;
@@ -222,7 +250,8 @@ int tsi_check_cache(uint64_t bytes, uint64_t others)
 		       tsi_number_megabytes(may, there), limiter);
 }
 
-int tsi_check_folder(const char *name)
+/* The folder of the stream's socket can be made and is ours. */
+static int check_folder(const char *name)
 {
 	struct tsi_address address;
 	int err = tsi_address_choose(name, &address);
@@ -230,7 +259,11 @@ int tsi_check_folder(const char *name)
 	return err ? err : tsi_address_check(&address);
 }
 
-int tsi_check_name(const char *name)
+/*
+ * EEXIST if another producer has locked the stream's name, whether it answers
+ * or not: then a start would fail.  Locks nothing.
+ */
+static int check_name(const char *name)
 {
 	struct tsi_address address;
 	int err = tsi_address_choose(name, &address);
@@ -242,6 +275,48 @@ int tsi_check_name(const char *name)
 		       "stream %s is already served by process %ld: choose "
 		       "another --name",
 		       name, pid);
+}
+
+static int check_memories(const struct tsi_options *o,
+			  struct tsi_pipeline_opts *p, struct tsock_geometry *g)
+{
+	int err = tsi_service_geometry(p, g);
+
+	if (!err)
+		err = check_memory(p->memory, g);
+	if (!err)
+		err = check_image_memory(p->memory, g->ring_bytes,
+					 &p->image_memory);
+	if (!o->no_index)
+		check_index_memory(&p->index_memory);
+	if (!err)
+		err = check_cache(p->image_cache,
+				  g->ring_bytes + p->image_memory);
+	return err;
+}
+
+int tsi_check_start(const struct tsi_options *o, struct tsi_pipeline_opts *p,
+		    struct tsock_geometry *g)
+{
+	int err;
+
+	tsi_options_pipeline(o, p);
+	if (!p->threads)
+		p->threads = tsi_limits_cpus("");
+	err = check_memories(o, p, g);
+	if (!err)
+		err = check_descriptors(p->threads, &p->open_files);
+	if (!err && p->grows)
+		err = check_grows(&o->data);
+	if (!err)
+		err = tsi_check_root(&o->data);
+	if (!err && p->select)
+		err = check_select(p->select);
+	if (!err)
+		err = check_reader(p->io);
+	if (!err)
+		err = check_folder(p->name);
+	return err ? err : check_name(p->name);
 }
 
 static bool is_class(const struct tsi_index *x, const char *name)

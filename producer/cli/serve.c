@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "cli/advice.h"
 #include "cli/check.h"
@@ -73,54 +72,6 @@ struct command {
 /* ------------------------------------------------------------------------
  * Before the stream
  */
-
-static int check_memory(struct command *c)
-{
-	struct tsi_pipeline_opts *p = &c->plan.pipeline;
-	int err = tsi_service_geometry(p, &c->plan.geometry);
-
-	if (!err)
-		err = tsi_check_memory(p->memory, &c->plan.geometry);
-	if (!err)
-		err = tsi_check_image_memory(p->memory,
-					     c->plan.geometry.ring_bytes,
-					     &p->image_memory);
-	if (!c->o->no_index)
-		tsi_check_index_memory(&p->index_memory);
-	if (!err)
-		err = tsi_check_cache(p->image_cache,
-				      c->plan.geometry.ring_bytes +
-					      p->image_memory);
-	return err;
-}
-
-/*
- * All checks that need no scan: a start, --dry-run and --check-config make the
- * same ones.
- */
-static int check_start(struct command *c)
-{
-	struct tsi_pipeline_opts *p = &c->plan.pipeline;
-	int err;
-
-	tsi_options_pipeline(c->o, p);
-	if (!p->threads)
-		p->threads = tsi_limits_cpus("");
-	err = check_memory(c);
-	if (!err)
-		err = tsi_check_descriptors(p->threads, &p->open_files);
-	if (!err && p->grows)
-		err = tsi_check_grows(&c->o->data);
-	if (!err)
-		err = tsi_check_root(&c->o->data);
-	if (!err && p->select)
-		err = tsi_check_select(p->select);
-	if (!err)
-		err = tsi_check_reader(p->io);
-	if (!err)
-		err = tsi_check_folder(p->name);
-	return err ? err : tsi_check_name(p->name);
-}
 
 static void plan_service(struct command *c, struct tsi_service *s)
 {
@@ -484,7 +435,7 @@ int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
 	struct command c = { .o = o };
 	int err, code = TSI_EXIT_OK;
 
-	err = check_start(&c);
+	err = tsi_check_start(o, &c.plan.pipeline, &c.plan.geometry);
 	if (!err && o->mode == TSI_RUN_CHECK) {
 		printf("%s: the options and %s are fine\n",
 		       c.plan.pipeline.name, c.plan.pipeline.folder);
