@@ -6,19 +6,13 @@
  * The functions are those that its parts declare: one that no case here calls
  * is a failure.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
+#include "test/lib/pointer_cases.h"
 #include "test/lib/public_functions.h"
-#include "tsock/tsock.h"
 
 /* A server, a consumer of it, and a batch. */
 static tsock_server *server;
@@ -28,41 +22,7 @@ static char junk; /* what a call that fails must not leave there */
 
 #define JUNK ((void *)&junk)
 
-/* The call failed so, and says why. */
-#define wrong(call) \
-	do { \
-		tsi_err(0, "nothing"); \
-		assert_int_equal(call, TSOCK_EARG); \
-		assert_string_not_equal(tsock_errmsg(), "nothing"); \
-	} while (0)
-#define wrong_is(call, value) \
-	do { \
-		tsi_err(0, "nothing"); \
-		assert_true((call) == (value)); \
-		assert_string_not_equal(tsock_errmsg(), "nothing"); \
-	} while (0)
-
-static void no_line(void *arg, const char *line)
-{
-	(void)arg;
-	(void)line;
-}
-
-static void no_stream(void *arg, const char *name, const char *folder)
-{
-	(void)arg;
-	(void)name;
-	(void)folder;
-}
-
 /* ---- one case per function ---- */
-
-/* Where one call is the case. */
-#define ONLY(name, call) \
-	static void name##_case(void) \
-	{ \
-		call; \
-	}
 
 static void tsock_open_case(void)
 {
@@ -195,87 +155,6 @@ static void tsock_query_case(void)
 	wrong(tsock_query("pointers", 0, &st));
 }
 
-static void tsock_list_case(void)
-{
-	wrong(tsock_list(NULL, NULL));
-	assert_true(tsock_list(no_stream, NULL) >= 0);
-}
-
-static void tsock_devices_case(void)
-{
-	wrong(tsock_devices(NULL, NULL));
-	assert_true(tsock_devices(no_line, NULL) >= 0);
-}
-
-ONLY(tsock_order_len, wrong_is(tsock_order_len(NULL), 0))
-
-static void tsock_order_case(void)
-{
-	struct tsock_order_opts o = TSOCK_ORDER_OPTS_INIT;
-	uint64_t index[1];
-
-	o.count = 1;
-	wrong(tsock_order(NULL, 0, index, 1));
-	wrong(tsock_order(&o, 0, NULL, 1));
-	o.size = 0;
-	wrong(tsock_order(&o, 0, index, 1));
-}
-
-ONLY(tsock_rank_batches, wrong_is(tsock_rank_batches(NULL, 1), 0))
-
-ONLY(tsock_ragged_bytes, wrong_is(tsock_ragged_bytes(NULL, NULL, 0), 0))
-
-static void tsock_ragged_write_case(void)
-{
-	_Alignas(TSOCK_RAGGED_ALIGN) uint8_t slot[256];
-	struct tsock_ragged_array a = { TSOCK_RAGGED_U8, 0, { 0 }, 0, NULL };
-
-	wrong(tsock_ragged_write(NULL, 256, "[\"f\",0]", &a, 1));
-	wrong(tsock_ragged_write(slot, 256, NULL, &a, 1));
-	wrong(tsock_ragged_write(slot, 256, "[\"f\",0]", NULL, 1));
-}
-
-/* A batch without arrays. */
-static const uint8_t *ragged_slot(void)
-{
-	_Alignas(TSOCK_RAGGED_ALIGN) static uint8_t slot[64];
-
-	assert_int_equal(tsock_ragged_write(slot, 64, "[\"c\",3]", NULL, 0), 0);
-	return slot;
-}
-
-static void tsock_ragged_read_case(void)
-{
-	struct tsock_ragged_array a;
-
-	wrong(tsock_ragged_read(NULL, 64, NULL, &a, 0));
-	wrong(tsock_ragged_read(ragged_slot(), 64, NULL, NULL, 1));
-}
-
-static void tsock_ragged_nest_case(void)
-{
-	const char *nest;
-	uint32_t n;
-
-	wrong(tsock_ragged_nest(NULL, 64, &nest, &n, &n));
-	wrong(tsock_ragged_nest(ragged_slot(), 64, NULL, &n, &n));
-	wrong(tsock_ragged_nest(ragged_slot(), 64, &nest, NULL, &n));
-	wrong(tsock_ragged_nest(ragged_slot(), 64, &nest, &n, NULL));
-}
-
-static void tsock_rank_next_case(void)
-{
-	struct tsock_rank_opts o = TSOCK_RANK_OPTS_INIT;
-	uint64_t n;
-
-	o.batch_size = 1;
-	wrong(tsock_rank_next(NULL, 1, &n, &n));
-	wrong(tsock_rank_next(&o, 1, NULL, &n));
-	wrong(tsock_rank_next(&o, 1, &n, NULL));
-	o.size = 0;
-	wrong(tsock_rank_next(&o, 1, &n, &n));
-}
-
 static void tsock_serve_geometry_case(void)
 {
 	struct tsock_serve_opts o = TSOCK_SERVE_OPTS_INIT;
@@ -401,30 +280,10 @@ static void tsock_serve_end_after_case(void)
 ONLY(tsock_serve_drained, wrong(tsock_serve_drained(NULL)))
 ONLY(tsock_serve_stop, tsock_serve_stop(NULL))
 ONLY(tsock_serve_close, tsock_serve_close(NULL))
-ONLY(tsock_set_logger, tsock_set_logger(NULL, NULL))
-ONLY(tsock_errmsg, assert_non_null(tsock_errmsg()))
-ONLY(tsock_strerror, assert_non_null(tsock_strerror(4711)))
-ONLY(tsock_dtype_size, assert_int_equal(tsock_dtype_size(4711), 0))
-ONLY(tsock_abi_version, tsock_abi_version())
-ONLY(tsock_version_string, assert_non_null(tsock_version_string()))
 
 /* ---- all of them ---- */
 
-#define CASE(name) \
-	{ \
-#name, name##_case \
-	}
-
-static const struct {
-	const char *name;
-	void (*run)(void);
-} cases[] = {
-	CASE(tsock_abi_version),
-	CASE(tsock_version_string),
-	CASE(tsock_errmsg),
-	CASE(tsock_strerror),
-	CASE(tsock_set_logger),
-	CASE(tsock_dtype_size),
+static const struct pointer_case cases[] = {
 	CASE(tsock_open),
 	CASE(tsock_get_info),
 	CASE(tsock_get_field),
@@ -456,16 +315,6 @@ static const struct {
 	CASE(tsock_set_rank),
 	CASE(tsock_close),
 	CASE(tsock_query),
-	CASE(tsock_list),
-	CASE(tsock_devices),
-	CASE(tsock_order_len),
-	CASE(tsock_order),
-	CASE(tsock_rank_next),
-	CASE(tsock_rank_batches),
-	CASE(tsock_ragged_bytes),
-	CASE(tsock_ragged_write),
-	CASE(tsock_ragged_read),
-	CASE(tsock_ragged_nest),
 	CASE(tsock_serve_geometry),
 	CASE(tsock_serve_open),
 	CASE(tsock_serve_claim),
@@ -481,9 +330,14 @@ static const struct {
 	/* the stream's end */
 	CASE(tsock_serve_fail),
 	CASE(tsock_serve_close),
+	{ NULL, NULL },
 };
 
-#define CASES (sizeof(cases) / sizeof(cases[0]))
+static void run_all(const struct pointer_case *of)
+{
+	for (; of->name; of++)
+		of->run();
+}
 
 static void *fill_one(void *arg)
 {
@@ -516,33 +370,44 @@ static void null_pointers_never_crash(void **state)
 	assert_int_equal(pthread_create(&worker, NULL, fill_one, NULL), 0);
 	assert_int_equal(tsock_next(handle, -1, &batch), 0);
 	pthread_join(worker, NULL);
-	for (size_t i = 0; i < CASES; i++)
-		cases[i].run();
+	run_all(pointer_cases_alone);
+	run_all(cases);
 	assert_int_equal(*(const uint8_t *)tsock_batch_data(batch, 0), 7);
 	tsock_batch_release(batch);
 	tsock_close(handle);
 	tsock_serve_close(server);
 }
 
-static bool has_case(const char *name, size_t len)
+static bool has_case(const struct pointer_case *of, const char *name,
+		     size_t len)
 {
-	for (size_t i = 0; i < CASES; i++)
-		if (strlen(cases[i].name) == len &&
-		    !strncmp(cases[i].name, name, len))
+	for (; of->name; of++)
+		if (strlen(of->name) == len && !strncmp(of->name, name, len))
 			return true;
 	return false;
 }
 
 static void must_have_a_case(const char *name, size_t len)
 {
-	if (!has_case(name, len))
+	if (!has_case(cases, name, len) &&
+	    !has_case(pointer_cases_alone, name, len))
 		fail_msg("no case for %.*s", (int)len, name);
+}
+
+static unsigned count(const struct pointer_case *of)
+{
+	unsigned n = 0;
+
+	while (of[n].name)
+		n++;
+	return n;
 }
 
 static void every_function_of_the_header_has_a_case(void **state)
 {
 	(void)state;
-	assert_int_equal(public_functions(must_have_a_case), CASES);
+	assert_int_equal(public_functions(must_have_a_case),
+			 count(cases) + count(pointer_cases_alone));
 }
 
 int main(void)
