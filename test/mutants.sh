@@ -65,7 +65,8 @@ suites()
 gpu_suites()
 {
 	local t
-	for t in test_gpu_work test_gpu test_gpu_errors test_gpu_nccl; do
+	for t in test_gpu_work test_gpu test_gpu_pin test_gpu_errors \
+		test_gpu_nccl; do
 		echo "- unit/$t"
 	done
 	for t in "$work"/clean/test/gpu/test_*.c; do

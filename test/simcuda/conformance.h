@@ -323,4 +323,34 @@ static inline int conformance_start(void)
 	return 77;
 }
 
+/* What a child does that has a socket, by its role; a list ends with NULL. */
+struct conformance_child {
+	const char *name;
+	void (*run)(int sock);
+};
+
+static inline void conformance_play(void **state)
+{
+	struct conformance_child *c = *state;
+
+	c->run(3);
+}
+
+/* The same as conformance_start(), of a program that may be its own child. */
+static inline int conformance_start_or_play(int argc, char **argv,
+					    struct conformance_child *children)
+{
+	for (struct conformance_child *c = children; argc > 1 && c->name; c++) {
+		const struct CMUnitTest one[] = {
+			cmocka_unit_test_prestate(conformance_play, c),
+		};
+
+		if (strcmp(c->name, argv[1]))
+			continue;
+		cmocka_set_message_output(CM_OUTPUT_SUBUNIT);
+		return cmocka_run_group_tests(one, NULL, NULL);
+	}
+	return conformance_start();
+}
+
 #endif

@@ -343,94 +343,6 @@ static void memory_goes_back(void **state)
 		    before.free_bytes);
 }
 
-/* ---- page-locked memory ---- */
-
-static void host_memory_is_pinned_and_read(void **state)
-{
-	size_t n = 3 << 20;
-	uint8_t *host, *got = malloc(n);
-	tsi_gpu_stream s;
-	void *dev;
-	int fd, err;
-
-	(void)state;
-	need_gpus(1);
-	fd = memfd_create("ring", MFD_CLOEXEC);
-	assert_int_equal(posix_fallocate(fd, 0, (off_t)n), 0);
-	host = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	assert_true(host != MAP_FAILED);
-	for (int twice = 0; twice < 2; twice++) {
-		err = tsi_gpu_pin(host, n);
-		if (err == TSOCK_ENOTSUP || err == TSOCK_ENOMEM) {
-			print_message("%s\n", tsock_errmsg());
-			skip();
-		}
-		assert_int_equal(err, 0);
-		pattern(host, n, 3);
-		assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
-		assert_int_equal(tsi_gpu_alloc(0, n, &dev), 0);
-		upload(0, s, dev, host, n);
-		fetch(0, s, got, dev, n);
-		assert_memory_equal(got, host, n);
-		tsi_gpu_free(0, dev);
-		tsi_gpu_stream_destroy(0, s);
-		tsi_gpu_unpin(host);
-	}
-	munmap(host, n);
-	close(fd);
-	free(got);
-}
-
-static void copies_cross_the_borders_of_what_is_page_locked(void **state)
-{
-	size_t n = 1 << 20;
-	uint8_t *host, *want = malloc(n), *got = malloc(n);
-	tsi_gpu_stream s;
-	void *dev;
-	int err;
-
-	(void)state;
-	need_gpus(1);
-	host = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		    -1, 0);
-	assert_true(host != MAP_FAILED);
-	tsi_gpu_pin_chunk(3 * 4096 - 5); /* whole pages all the same */
-	err = tsi_gpu_pin(host, n);
-	tsi_gpu_pin_chunk(0);
-	if (err == TSOCK_ENOTSUP || err == TSOCK_ENOMEM) {
-		print_message("%s\n", tsock_errmsg());
-		skip();
-	}
-	assert_int_equal(err, 0);
-	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
-	assert_int_equal(tsi_gpu_alloc(0, n, &dev), 0);
-	pattern(host, n, 5);
-	memcpy(want, host, n);
-	/* All of it, and parts that begin and end anywhere. */
-	upload(0, s, dev, host, n);
-	memset(host, 0, n);
-	fetch(0, s, host, dev, n);
-	assert_memory_equal(host, want, n);
-	for (size_t at = 1; at < n / 2; at = at * 3 + 1000) {
-		upload(0, s, dev, host + at, n / 2 - 7);
-		fetch(0, s, got, dev, n / 2 - 7);
-		assert_memory_equal(got, want + at, n / 2 - 7);
-	}
-	/* The same address without chunks. */
-	tsi_gpu_unpin(host);
-	assert_int_equal(tsi_gpu_pin(host, n), 0);
-	upload(0, s, dev, host, n);
-	fetch(0, s, got, dev, n);
-	assert_memory_equal(got, want, n);
-	tsi_gpu_unpin(host);
-	tsi_gpu_unpin(host); /* is none any more */
-	tsi_gpu_free(0, dev);
-	tsi_gpu_stream_destroy(0, s);
-	munmap(host, n);
-	free(want);
-	free(got);
-}
-
 /* ---- forking ---- */
 
 static void a_forked_child_is_told(void **state)
@@ -488,9 +400,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_is_no_memory_is_not_opened),
 		cmocka_unit_test(too_much_memory_is_said_with_the_sizes),
 		cmocka_unit_test(memory_goes_back),
-		cmocka_unit_test(host_memory_is_pinned_and_read),
-		cmocka_unit_test(
-			copies_cross_the_borders_of_what_is_page_locked),
 		cmocka_unit_test(a_forked_child_is_told),
 	};
 
