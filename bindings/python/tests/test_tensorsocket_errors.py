@@ -10,10 +10,10 @@ from conftest import finish, until
 
 torch = pytest.importorskip("torch")
 
-from test_tensorsocket import EXAMPLE_PRODUCER, N  # noqa: E402
-from test_tensorsocket import Numbers, Samples  # noqa: E402
-from test_tensorsocket import consume, here, loader_of  # noqa: E402
+from test_tensorsocket import N, Numbers, Samples  # noqa: E402
+from test_tensorsocket import consume, loader_of  # noqa: E402
 from test_tensorsocket import produce  # noqa: E402,F401 - a fixture
+from test_tensorsocket_scripts import EXAMPLE_PRODUCER, here  # noqa: E402
 from tsock.tensorsocket import TensorConsumer, TensorProducer  # noqa: E402
 
 
