@@ -2,9 +2,9 @@
 """The C library, loaded once, with every function's types in one table.
 
 tsock.h is the manual of what is declared here; tests/test_ffi.py compares the
-two.  This file finds and checks the library, passes its log lines to Python's
-``logging``, and waits so that Ctrl-C works.  It never decides what a call
-means: that is for those who call.
+two.  This file finds and checks the library, and passes its log lines to
+Python's ``logging``.  It never decides what a call means: that is for those
+who call.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import atexit
 import ctypes
 import logging
 import os
-import threading
 from ctypes import (
     CFUNCTYPE,
     POINTER,
@@ -31,7 +30,7 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any
 
 from . import errors
 
@@ -475,49 +474,3 @@ def failure(code: int) -> errors.Error:
     return errors.from_code(
         code, lib.tsock_errmsg().decode("utf-8", "replace")
     )
-
-
-_Result = TypeVar("_Result")
-
-
-def patiently(
-    call: Callable[[], _Result],
-    undo: Optional[Callable[[_Result], object]] = None,
-) -> _Result:
-    """call(), which may block in C for long, so that Ctrl-C ends it at once.
-
-    Python handles signals between two bytecodes of the main thread, so the
-    call runs on a helper thread.  After a Ctrl-C nobody waits for its result
-    any more: undo(result) takes it back.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return call()
-    lock = threading.Lock()
-    done = threading.Event()
-    state: dict[str, Any] = {"abandoned": False}
-
-    def work() -> None:
-        try:
-            state["result"] = call()
-        except BaseException as e:  # noqa: BLE001 - raised by the waiter
-            state["error"] = e
-        with lock:
-            late = state["abandoned"]
-            done.set()
-        if late and undo and "result" in state:
-            undo(state["result"])
-
-    threading.Thread(target=work, name="tsock-wait", daemon=True).start()
-    try:
-        done.wait()
-    except BaseException:
-        with lock:
-            state["abandoned"] = True
-            late = done.is_set()
-        if late and undo and "result" in state:
-            undo(state["result"])
-        raise
-    if "error" in state:
-        raise state["error"]
-    result: _Result = state["result"]
-    return result

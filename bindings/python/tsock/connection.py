@@ -17,6 +17,7 @@ from typing import Any, Callable, Optional
 
 from . import _ffi, arguments, errors, ranks
 from .about import About
+from .interrupts import patiently
 from .streams import is_running
 
 _lib = _ffi.lib
@@ -63,7 +64,7 @@ class Stream:
             if result[0]:
                 _lib.tsock_close(result[0])
 
-        self.handle, failure = _ffi.patiently(connect, undo)
+        self.handle, failure = patiently(connect, undo)
         if failure:
             raise failure
 

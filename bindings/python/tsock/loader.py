@@ -26,7 +26,7 @@ from .dataset import Dataset
 from .frameworks import FIXED, LIKE_TORCH, BatchSampler, Sampler
 from .iterator import Iterator
 from .keywords import helpful
-from .progress import Progress
+from .progress import HasProgress, Progress
 from .serving import consumer
 from .subset import Gatherer, Part, Subset
 
@@ -40,7 +40,7 @@ _lib = _ffi.lib
 _USUAL = ("image", "label")  # fields, if nothing is said
 
 
-class DataLoader:
+class DataLoader(HasProgress):
     """Batches of a stream that a tsock-producer serves on this machine.
 
     for images, labels in tsock.DataLoader("imagenet", batch_size=256): ...
@@ -394,6 +394,12 @@ class DataLoader:
     def __iter__(self) -> Iterator:
         return Gatherer(self) if self._subset else Iterator(self)
 
+    @property
+    def missed(self) -> int:
+        """How many samples this loader has missed since it was made, because
+        the producer had detached it (--slow=detach): others waited for it."""
+        return self._pool.missed()
+
     # ---- what iterators ask for ----
 
     def _join(self, stream: Stream) -> None:
@@ -401,68 +407,6 @@ class DataLoader:
         if self._said == (None, None) and not self._about.shard[1]:
             ranks.warn_without_group(self.name)
         self._progress.join(stream, self.timeout)
-
-    # ---- epochs ----
-
-    @property
-    def epoch(self) -> Optional[int]:
-        """The number of the epoch begun last; None before the first batch.
-
-        A job counts its own epochs, from 0, or from what set_epoch() said
-        before the first.
-        """
-        return self._progress.epochs.number
-
-    @property
-    def stream_epoch(self) -> Optional[int]:
-        """The same epoch's number in the stream."""
-        return self._progress.epochs.stream
-
-    def set_epoch(self, epoch: int) -> None:
-        """Say which epoch of this job comes next: else it is the next one.
-
-        A shared stream is never moved by this; one warning says so when
-        another epoch begins.
-        """
-        self._progress.epochs.set_epoch(epoch)
-
-    # ---- where it has come to ----
-
-    def state_dict(self) -> dict[str, Any]:
-        """Where the loader has come to: after the batch that it gave last.
-
-        A dict for load_state_dict(), of numbers and strings.  Where batches
-        begin at segments or at the newest sample (join), a state says which
-        epoch it was, and nothing of the samples.
-        """
-        return self._progress.state_dict()
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on, at the next iter(), after the samples of state_dict().
-
-        The state may be another job's, with another batch size; {} changes
-        nothing.  Where the stream holds the next sample it follows (``resumed``
-        is "held" then).  If nobody else reads, the stream is moved there, ahead
-        or back ("moved").  Beside others it is waited for ("awaited"), or,
-        where the stream has gone past it, next() raises CannotResume, and
-        iterating again begins a new epoch.  After a finished epoch comes the
-        next one, or another that can be had at once.  A stream of
-        tsock.serve() without identity= goes on in the epochs that it still
-        holds from the start, and is never moved back.
-        """
-        self._progress.load_state_dict(state_dict)
-
-    @property
-    def resumed(self) -> Optional[str]:
-        """How the loader went on from a state: "held", "awaited" or "moved",
-        as far as it could see beforehand; None where it didn't."""
-        return self._progress.resumed
-
-    @property
-    def missed(self) -> int:
-        """How many samples this loader has missed since it was made, because
-        the producer had detached it (--slow=detach): others waited for it."""
-        return self._pool.missed()
 
     # ---- on a GPU ----
 

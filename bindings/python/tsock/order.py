@@ -13,6 +13,7 @@ from ctypes import POINTER, byref, c_uint64, cast
 from typing import Mapping, Optional
 
 from . import _ffi, errors
+from .interrupts import patiently
 
 _lib = _ffi.lib
 
@@ -56,7 +57,7 @@ class Order:
             code = _lib.tsock_order(opts, epoch, index, len(items))
             return _ffi.failure(code) if code else None
 
-        failure = _ffi.patiently(write)
+        failure = patiently(write)
         if failure:
             raise failure
         return items

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Where a loader is in its stream: which epoch, how far, and what comes next.
 
-It knows no loader, so that a loader's samplers can ask it and the loader still
-ends when it is dropped.
+Progress knows no loader, so that a loader's samplers can ask it and the loader
+still ends when it is dropped.
 """
 
 from __future__ import annotations
@@ -215,3 +215,61 @@ class Progress:
             self.epochs.restore(to.number + 1)
         if to.epoch is not None and (self._whole or not to.finished):
             self._state = to
+
+
+class HasProgress:
+    """What a loader says of its epochs, and of where it has come to."""
+
+    _progress: Progress
+
+    @property
+    def epoch(self) -> Optional[int]:
+        """The number of the epoch begun last; None before the first batch.
+
+        A job counts its own epochs, from 0, or from what set_epoch() said
+        before the first.
+        """
+        return self._progress.epochs.number
+
+    @property
+    def stream_epoch(self) -> Optional[int]:
+        """The same epoch's number in the stream."""
+        return self._progress.epochs.stream
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch of this job comes next: else it is the next one.
+
+        A shared stream is never moved by this; one warning says so when
+        another epoch begins.
+        """
+        self._progress.epochs.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the loader has come to: after the batch that it gave last.
+
+        A dict for load_state_dict(), of numbers and strings.  Where batches
+        begin at segments or at the newest sample (join), a state says which
+        epoch it was, and nothing of the samples.
+        """
+        return self._progress.state_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on, at the next iter(), after the samples of state_dict().
+
+        The state may be another job's, with another batch size; {} changes
+        nothing.  Where the stream holds the next sample it follows (``resumed``
+        is "held" then).  If nobody else reads, the stream is moved there, ahead
+        or back ("moved").  Beside others it is waited for ("awaited"), or,
+        where the stream has gone past it, next() raises CannotResume, and
+        iterating again begins a new epoch.  After a finished epoch comes the
+        next one, or another that can be had at once.  A stream of
+        tsock.serve() without identity= goes on in the epochs that it still
+        holds from the start, and is never moved back.
+        """
+        self._progress.load_state_dict(state_dict)
+
+    @property
+    def resumed(self) -> Optional[str]:
+        """How the loader went on from a state: "held", "awaited" or "moved",
+        as far as it could see beforehand; None where it didn't."""
+        return self._progress.resumed

@@ -8,6 +8,7 @@ from ctypes import byref
 from typing import Any, NamedTuple, Optional, Union
 
 from . import _ffi, arguments, errors
+from .interrupts import patiently
 
 
 class Stream(NamedTuple):
@@ -26,7 +27,7 @@ def streams() -> list[Stream]:
         code = _ffi.lib.tsock_list(_ffi.LISTER(add), None)
         return _ffi.failure(code) if code < 0 else None
 
-    failure = _ffi.patiently(ask)
+    failure = patiently(ask)
     if failure:
         raise failure
     return found
@@ -56,7 +57,7 @@ def query(
         )
         return _ffi.failure(code) if code else None
 
-    failure = _ffi.patiently(ask)
+    failure = patiently(ask)
     if failure:
         raise failure
     return stats_dict(stats)
@@ -108,5 +109,5 @@ def devices() -> list[str]:
     def add(_arg: Any, line: bytes) -> None:
         lines.append(line.decode("utf-8", "replace"))
 
-    _ffi.patiently(lambda: _ffi.lib.tsock_devices(_ffi.TELLER(add), None))
+    patiently(lambda: _ffi.lib.tsock_devices(_ffi.TELLER(add), None))
     return lines
