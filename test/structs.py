@@ -40,6 +40,7 @@ VALUES = {
     "tsi_jpeg_frame": "how a JPEG is divided",
     "tsi_jpeg_piece": "MCUs of a row, and where reading them begins",
     "tsi_jpeg_scan": "what a JPEG's markers say",
+    "tsi_jpeg_unit": "a block of an MCU, and whose it is",
     "tsi_location": "where the bytes of a sample are",
     "tsi_options": "the command line",
     "tsi_order_opts": "what an order is made of",

@@ -11,6 +11,7 @@
 #ifndef TSI_IMAGE_JPEG_BLOCKS_H
 #define TSI_IMAGE_JPEG_BLOCKS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define TSI_JPEG_COMPS 3
@@ -84,5 +85,46 @@ struct tsi_jpeg_blocks {
 	uint8_t *last[TSI_JPEG_COMPS];
 	uint32_t stride[TSI_JPEG_COMPS]; /* blocks */
 };
+
+/*
+ * Where the blocks of an MCU go: those of each unit, with the place of its
+ * last[], and by how many blocks both grow from one MCU to the next.
+ */
+struct tsi_jpeg_cursor {
+	int16_t *to[TSI_JPEG_UNITS_MAX];
+	uint8_t *last[TSI_JPEG_UNITS_MAX];
+	uint32_t step[TSI_JPEG_UNITS_MAX];
+};
+
+/* To the MCUs of row y of the area, from column x of it on; n units. */
+static inline void tsi_jpeg_cursor_set(struct tsi_jpeg_cursor *to,
+				       const struct tsi_jpeg_blocks *b,
+				       const struct tsi_jpeg_frame *f,
+				       const struct tsi_jpeg_unit *unit,
+				       unsigned n, uint32_t x, uint32_t y)
+{
+	for (unsigned u = 0; u < n; u++) {
+		unsigned k = unit[u].comp;
+		const struct tsi_jpeg_comp *c = &f->comp[k];
+		size_t row = (size_t)y * c->v + unit[u].y;
+		size_t at = row * b->stride[k] + (size_t)x * c->h + unit[u].x;
+
+		to->to[u] = b->coef[k][at];
+		to->last[u] = b->last[k] + at;
+		to->step[u] = c->h;
+	}
+}
+
+/* All of them to one block, whose content nobody wants. */
+static inline void tsi_jpeg_cursor_set_spare(struct tsi_jpeg_cursor *to,
+					     int16_t *block, uint8_t *last,
+					     unsigned n)
+{
+	for (unsigned u = 0; u < n; u++) {
+		to->to[u] = block;
+		to->last[u] = last;
+		to->step[u] = 0;
+	}
+}
 
 #endif

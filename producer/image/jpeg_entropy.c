@@ -122,28 +122,16 @@ static void leave(struct tsi_jpeg_entropy *e, struct tsi_lane *l,
 /* The next blocks are not wanted. */
 static void to_spare(struct tsi_jpeg_entropy *e, struct tsi_lane *l)
 {
-	for (unsigned u = 0; u < e->shared.units; u++) {
-		l->to[u] = e->spare[l - e->lane];
-		l->last[u] = &e->spare_last;
-		l->step[u] = 0;
-	}
+	tsi_jpeg_cursor_set_spare(&l->blocks, e->spare[l - e->lane],
+				  &e->spare_last, e->shared.units);
 }
 
 /* The next blocks are those of row y of the area, from column x of it on. */
 static void to_blocks(struct tsi_jpeg_entropy *e, struct tsi_lane *l,
 		      const struct tsi_jpeg_blocks *b, uint32_t x, uint32_t y)
 {
-	for (unsigned u = 0; u < e->shared.units; u++) {
-		unsigned c = e->shared.comp[u];
-		const struct tsi_jpeg_comp *comp = &e->scan.frame.comp[c];
-		size_t at =
-			((size_t)y * comp->v + e->unit[u].y) * b->stride[c] +
-			(size_t)x * comp->h + e->unit[u].x;
-
-		l->to[u] = b->coef[c][at];
-		l->last[u] = b->last[c] + at;
-		l->step[u] = comp->h;
-	}
+	tsi_jpeg_cursor_set(&l->blocks, b, &e->scan.frame, e->unit,
+			    e->shared.units, x, y);
 }
 
 /*

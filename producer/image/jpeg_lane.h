@@ -50,10 +50,7 @@ struct tsi_lane {
 	const struct tsi_ac_table *ac;
 	uint64_t stop; /* look at the lane when this bit is reached */
 	int32_t pred[TSI_JPEG_COMPS];
-	/* Where blocks go, and by how many of them that grows with an MCU. */
-	int16_t *to[TSI_LANE_UNITS];
-	uint8_t *last[TSI_LANE_UNITS];
-	uint32_t step[TSI_LANE_UNITS];
+	struct tsi_jpeg_cursor blocks; /* that come next */
 	/* The caller's own. */
 	const struct tsi_jpeg_piece *piece;
 	bool skipping;

@@ -132,8 +132,8 @@ INLINE bool begin_block(const struct tsi_lanes *c, struct tsi_lane *l)
 {
 	unsigned u = l->unit, comp = c->comp[u];
 
-	l->coef = l->to[u];
-	l->to[u] += (size_t)64 * l->step[u];
+	l->coef = l->blocks.to[u];
+	l->blocks.to[u] += (size_t)64 * l->blocks.step[u];
 	clear(l->coef);
 	l->ac = &c->ac[c->ac_of[comp]];
 	l->k = 0;
@@ -165,8 +165,8 @@ INLINE int end_block(const struct tsi_lanes *c, struct tsi_lane *l, uint32_t k)
 	if (k > 63)
 		return -1;
 	l->coef[0] = (int16_t)l->dc;
-	*l->last[u] = (uint8_t)k;
-	l->last[u] += l->step[u];
+	*l->blocks.last[u] = (uint8_t)k;
+	l->blocks.last[u] += l->blocks.step[u];
 	if (++u == c->units) {
 		u = 0;
 		l->mcus--;

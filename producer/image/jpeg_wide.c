@@ -69,34 +69,16 @@ static void begin_mcus(struct tsi_wide *w, unsigned i)
 	w->table[i] = w->next_dc[w->units - 1];
 }
 
-static void to_spare(struct tsi_wide *w, struct tsi_wide_lane *l)
-{
-	for (unsigned u = 0; u < w->units; u++) {
-		l->to[u] = w->spare;
-		l->last[u] = &w->spare_last;
-		l->step[u] = 0;
-	}
-}
-
 /* The blocks that the lane is to read of its piece. */
 static void to_piece(struct tsi_wide *w, struct tsi_wide_lane *l,
 		     const struct tsi_jpeg_blocks *b)
 {
 	const struct tsi_jpeg_piece *p = l->piece;
-	size_t x = p->left - b->area.left;
 
 	l->skipping = false;
 	l->mcus = p->right - p->left;
-	for (unsigned u = 0; u < w->units; u++) {
-		const struct tsi_jpeg_unit *unit = &w->units_of[u];
-		const struct tsi_jpeg_comp *c = &w->frame.comp[unit->comp];
-		size_t row = (size_t)p->row * c->v + unit->y;
-		size_t at = row * b->stride[unit->comp] + x * c->h + unit->x;
-
-		l->to[u] = b->coef[unit->comp][at];
-		l->last[u] = b->last[unit->comp] + at;
-		l->step[u] = c->h;
-	}
+	tsi_jpeg_cursor_set(&l->blocks, b, &w->frame, w->units_of, w->units,
+			    p->left - b->area.left, p->row);
 }
 
 static bool begin_piece(struct tsi_wide *w, unsigned i,
@@ -114,7 +96,8 @@ static bool begin_piece(struct tsi_wide *w, unsigned i,
 	l->mcus = p->left - p->column;
 	l->skipping = l->mcus > 0;
 	if (l->skipping)
-		to_spare(w, l);
+		tsi_jpeg_cursor_set_spare(&l->blocks, w->spare, &w->spare_last,
+					  w->units);
 	else
 		to_piece(w, l, b);
 	set_stop(w, i);

@@ -35,10 +35,7 @@ struct tsi_wide_lane {
 	uint32_t mcus;                      /* left to read */
 	bool skipping;                      /* those left of the piece */
 	int32_t pred[TSI_JPEG_COMPS];
-	/* Where blocks go, and by how many of them that grows with an MCU. */
-	int16_t *to[TSI_JPEG_UNITS_MAX];
-	uint8_t *last[TSI_JPEG_UNITS_MAX];
-	uint32_t step[TSI_JPEG_UNITS_MAX];
+	struct tsi_jpeg_cursor blocks; /* that come next */
 };
 
 struct tsi_wide {

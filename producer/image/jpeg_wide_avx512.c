@@ -291,10 +291,11 @@ TARGET static bool settle(const struct tsi_wide *w, struct tsi_wide_lane *l,
 
 			*dc += zigzag[0];
 			beyond |= (uint32_t)(*dc + 2048) >> 12;
-			*l->last[u] = settle_block(zigzag, l->to[u], order);
-			l->to[u][0] = (int16_t)*dc;
-			l->to[u] += (size_t)64 * l->step[u];
-			l->last[u] += l->step[u];
+			*l->blocks.last[u] =
+				settle_block(zigzag, l->blocks.to[u], order);
+			l->blocks.to[u][0] = (int16_t)*dc;
+			l->blocks.to[u] += (size_t)64 * l->blocks.step[u];
+			l->blocks.last[u] += l->blocks.step[u];
 		}
 	return !beyond;
 }
