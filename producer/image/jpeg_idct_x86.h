@@ -16,21 +16,9 @@
  */
 #include <immintrin.h>
 
-#define INLINE TARGET static inline __attribute__((always_inline))
+#include "image/jpeg_cosines.h"
 
-/* Cosines, as libjpeg's jidctint.c has them: 13 fractional bits. */
-#define F_0_298 2446
-#define F_0_390 3196
-#define F_0_541 4433
-#define F_0_765 6270
-#define F_0_899 7373
-#define F_1_175 9633
-#define F_1_501 12299
-#define F_1_847 15137
-#define F_1_961 16069
-#define F_2_053 16819
-#define F_2_562 20995
-#define F_3_072 25172
+#define INLINE TARGET static inline __attribute__((always_inline))
 
 /* Eight double words of a pass: half of the columns or rows. */
 struct half {

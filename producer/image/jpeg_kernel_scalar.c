@@ -11,22 +11,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "image/jpeg_cosines.h"
 #include "image/jpeg_small.h"
 #include "image/jpeg_words.h"
-
-/* Cosines, as libjpeg's jidctint.c has them: 13 fractional bits. */
-#define F_0_298 2446
-#define F_0_390 3196
-#define F_0_541 4433
-#define F_0_765 6270
-#define F_0_899 7373
-#define F_1_175 9633
-#define F_1_501 12299
-#define F_1_847 15137
-#define F_1_961 16069
-#define F_2_053 16819
-#define F_2_562 20995
-#define F_3_072 25172
 
 /* Eight sums of one column or row, before they are shifted. */
 static void transform(const int16_t in[8], uint32_t out[8])
