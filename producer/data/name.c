@@ -6,32 +6,17 @@
 
 #include <stdint.h>
 
+#include "base/utf8.h"
+
 /* One code point of valid UTF-8 at *p, else U+DC00 plus one byte. */
 static uint32_t code_point(const unsigned char **p)
 {
-	static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
-	const unsigned char *s = *p;
-	unsigned more = s[0] < 0x80   ? 0
-			: s[0] < 0xc2 ? 4
-			: s[0] < 0xe0 ? 1
-			: s[0] < 0xf0 ? 2
-			: s[0] < 0xf5 ? 3
-				      : 4;
-	uint32_t c = more ? s[0] & (0x3fu >> more) : s[0];
+	uint32_t c;
+	unsigned n = tsi_utf8_read(*p, &c);
 
-	(*p)++;
-	if (more == 0)
-		return c;
-	for (unsigned i = 1; more < 4 && i <= more; i++) {
-		/* The NUL at the end is no continuation byte and stops this. */
-		if ((s[i] & 0xc0) != 0x80)
-			return 0xdc00 + s[0];
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	if (more == 4 || c < least[more] || c > 0x10ffff ||
-	    (c >= 0xd800 && c < 0xe000))
-		return 0xdc00 + s[0];
-	*p += more;
+	if (!n)
+		c = 0xdc00 + **p;
+	*p += n ? n : 1;
 	return c;
 }
 
