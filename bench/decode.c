@@ -14,17 +14,15 @@
  *
  * usage: decode DIR
  */
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <jpeglib.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "bench/bench.h"
 #include "bench/files.h"
+#include "bench/libjpeg.h"
 #include "image/jpeg_index.h"
 #include "image/preset.h"
 
@@ -50,29 +48,11 @@ struct item {
 	double ns[ARMS][MAX_PASSES];
 };
 
-struct errors {
-	struct jpeg_error_mgr mgr; /* first: libjpeg knows no more */
-	jmp_buf out;
-};
-
 static struct file files[MAX_FILES];
 static size_t nfiles, nskipped;
 static unsigned char *pixels; /* of the largest file */
 static struct jpeg_decompress_struct jpeg;
-static struct errors errors;
-
-static void on_error(j_common_ptr cinfo)
-{
-	struct errors *e = (struct errors *)(void *)cinfo->err;
-
-	longjmp(e->out, 1);
-}
-
-static void on_message(j_common_ptr cinfo, int level)
-{
-	(void)cinfo;
-	(void)level;
-}
+static struct bench_libjpeg errors;
 
 static void begin(const struct file *f)
 {
@@ -301,9 +281,7 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		bench_die("usage: decode DIR");
 	bench_pin(0, 0);
-	jpeg.err = jpeg_std_error(&errors.mgr);
-	errors.mgr.error_exit = on_error;
-	errors.mgr.emit_message = on_message;
+	jpeg.err = bench_libjpeg_errors(&errors);
 	jpeg_create_decompress(&jpeg);
 	nfiles = bench_files_read(argv[1], MAX_FILES, take, NULL, &nskipped);
 	if (!nfiles)

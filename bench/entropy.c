@@ -17,17 +17,15 @@
  * usage: entropy DIR
  */
 #include <malloc.h>
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <jpeglib.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "bench/bench.h"
 #include "bench/files.h"
+#include "bench/libjpeg.h"
 #include "image/jpeg_entropy.h"
 #include "image/jpeg_index.h"
 
@@ -46,29 +44,11 @@ struct file {
 	double ns[ARMS];
 };
 
-struct errors {
-	struct jpeg_error_mgr mgr; /* first: libjpeg knows no more */
-	jmp_buf out;
-};
-
 static struct file files[MAX_FILES];
 static size_t nfiles, nskipped;
 static double pass_ns[MAX_PASSES][ARMS][MAX_FILES];
 static struct tsi_jpeg_entropy *entropy, *wide; /* wide: or NULL */
-static struct errors errors;
-
-static void on_error(j_common_ptr cinfo)
-{
-	struct errors *e = (struct errors *)(void *)cinfo->err;
-
-	longjmp(e->out, 1);
-}
-
-static void on_message(j_common_ptr cinfo, int level)
-{
-	(void)cinfo;
-	(void)level;
-}
+static struct bench_libjpeg errors;
 
 /* The time of one decode by libjpeg; 0: it can't. */
 static double by_libjpeg(const struct file *f)
@@ -77,9 +57,7 @@ static double by_libjpeg(const struct file *f)
 	int64_t from;
 	double ns;
 
-	c.err = jpeg_std_error(&errors.mgr);
-	errors.mgr.error_exit = on_error;
-	errors.mgr.emit_message = on_message;
+	c.err = bench_libjpeg_errors(&errors);
 	jpeg_create_decompress(&c);
 	if (setjmp(errors.out)) {
 		jpeg_destroy_decompress(&c);

@@ -16,17 +16,15 @@
  *
  * usage: pixels DIR
  */
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <jpeglib.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "bench/bench.h"
 #include "bench/files.h"
+#include "bench/libjpeg.h"
 #include "image/crop.h"
 #include "image/jpeg_entropy.h"
 #include "image/jpeg_kernel.h"
@@ -64,11 +62,6 @@ struct kind {
 	struct tsi_resample *resample;
 };
 
-struct errors {
-	struct jpeg_error_mgr mgr; /* first: libjpeg knows no more */
-	jmp_buf out;
-};
-
 static struct file files[MAX_FILES];
 static size_t nfiles, nskipped;
 static struct kind kinds[KINDS];
@@ -77,20 +70,12 @@ static struct pass pass_of[MAX_FILES][MAX_PASSES];
 static uint8_t *room; /* for a row of blocks, or 16 rows of pixels */
 static uint8_t sample[SIZE * SIZE * 3];
 
-static void on_error(j_common_ptr cinfo)
-{
-	struct errors *e = (struct errors *)(void *)cinfo->err;
-
-	longjmp(e->out, 1);
-}
-
 static void by_libjpeg(const struct file *f)
 {
 	struct jpeg_decompress_struct c;
-	struct errors e;
+	struct bench_libjpeg e;
 
-	c.err = jpeg_std_error(&e.mgr);
-	e.mgr.error_exit = on_error;
+	c.err = bench_libjpeg_errors(&e);
 	jpeg_create_decompress(&c);
 	if (setjmp(e.out))
 		bench_die("libjpeg can't decode a file that was read before");
