@@ -3,11 +3,11 @@
  * test_points.c - a consumer, and a producer, is killed or stopped at each
  * named point; nobody else hangs or sees a wrong byte, and nothing is left.
  */
-#include <dirent.h>
 #include <sys/mman.h>
 
 #include "test/faults/points.h"
 #include "test/lib/reader.h"
+#include "test/lib/usage.h"
 
 #define ENDLESS 1000000
 #define POLITE 5   /* exit status: an error with a sentence */
@@ -23,26 +23,6 @@ static struct source src = { .name = "points",
 			     .ring = 128,
 			     .max_batch = 16,
 			     .payload = 4000 };
-
-static unsigned entries(const char *path)
-{
-	DIR *d = opendir(path);
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
-static unsigned open_files(pid_t pid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	return entries(path);
-}
 
 static int set_up(void **state)
 {
@@ -193,7 +173,7 @@ static void a_consumer_is_hit_anywhere(void **state)
 	wait_readers("points", 1);
 	stop_consumer(0, 1); /* what is made once is there after it */
 	wait_readers("points", 1);
-	files = open_files(producer);
+	files = descriptors_of(producer);
 	for (int p = 0; points_consumer[p]; p++) {
 		for (int n = 1; n < 3; n++) {
 			kill_consumer(p, n);
@@ -202,7 +182,7 @@ static void a_consumer_is_hit_anywhere(void **state)
 		stop_consumer(p, 1);
 		goes_on();
 		wait_readers("points", 1);
-		for (unsigned i = 0; open_files(producer) > files; i++) {
+		for (unsigned i = 0; descriptors_of(producer) > files; i++) {
 			if (i == LOOKS)
 				fail_msg("%s: descriptors are left",
 					 points_consumer[p]);
@@ -301,7 +281,7 @@ static void a_producer_is_hit_anywhere(void **state)
 		assert_int_equal(ended(reader), 0);
 		assert_int_equal(ended(producer), 0);
 	}
-	assert_int_equal(entries(getenv("TSOCK_DIR")), 2);
+	assert_int_equal(entries_of(getenv("TSOCK_DIR")), 0);
 }
 
 static void a_producer_is_hit_as_it_makes_a_view(void **state)

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "corpus.h"
+#include "test/lib/send_fds.h"
 #include "wire/fdpass.h"
 #include "wire/peer.h"
 
@@ -50,30 +51,13 @@ static int some_fd(unsigned kind)
 static void send_it(int sock, const uint8_t *bytes, size_t len, unsigned nfds,
 		    unsigned kind)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
-	} control = { .bytes = { 0 } };
-	struct iovec iov = { (void *)(uintptr_t)bytes, len };
-	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
 	int fd[FDS_MAX];
 
 	for (unsigned i = 0; i < nfds; i++) {
 		fd[i] = some_fd(kind + i);
 		never(fd[i] < 0);
 	}
-	if (nfds) {
-		struct cmsghdr *c;
-
-		h.msg_control = control.bytes;
-		h.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-		c = CMSG_FIRSTHDR(&h);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
-		memcpy(CMSG_DATA(c), fd, nfds * sizeof(int));
-	}
-	sendmsg(sock, &h, MSG_NOSIGNAL);
+	send_fds(sock, bytes, len, fd, nfds);
 	for (unsigned i = 0; i < nfds; i++)
 		close(fd[i]);
 }

@@ -3,6 +3,7 @@
  * probe_ipc.c - probe.c's questions about memory of another process.
  */
 #include "test/gpu/probe.h"
+#include "test/lib/send_fds.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -14,26 +15,9 @@
 
 static void send_fd(int sock, int fd)
 {
-	union {
-		char room[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} u;
 	char byte = 'x';
-	struct iovec io = { &byte, 1 };
-	struct msghdr m = { .msg_iov = &io, .msg_iovlen = 1 };
-	struct cmsghdr *c;
 
-	if (fd >= 0) {
-		memset(&u, 0, sizeof(u));
-		m.msg_control = u.room;
-		m.msg_controllen = sizeof(u.room);
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	}
-	if (sendmsg(sock, &m, 0) != 1)
+	if (send_fds(sock, &byte, 1, &fd, fd >= 0) != 1)
 		exit(3);
 }
 

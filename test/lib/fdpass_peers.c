@@ -84,27 +84,6 @@ int fdpass_raw_connect(void)
 	return s;
 }
 
-ssize_t fdpass_raw_send(int sock, const void *bytes, size_t len, const int *fds,
-			unsigned n)
-{
-	static _Alignas(struct cmsghdr) char control[CMSG_SPACE(64 * 4)];
-	struct iovec iov = { (void *)(uintptr_t)bytes, len };
-	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (n) {
-		struct cmsghdr *c;
-
-		h.msg_control = control;
-		h.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		c = CMSG_FIRSTHDR(&h);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
-	}
-	return sendmsg(sock, &h, MSG_NOSIGNAL);
-}
-
 size_t fdpass_request(uint8_t *out)
 {
 	static const uint8_t head[8] = { 'D', 'O', 'O', 'R', TSI_MSG_VERSION };

@@ -43,10 +43,6 @@ void fdpass_forget(struct tsi_peer *v);
 /* A connection that knows nothing of our packets. */
 int fdpass_raw_connect(void);
 
-/* One packet with n descriptors. */
-ssize_t fdpass_raw_send(int sock, const void *bytes, size_t len, const int *fds,
-			unsigned n);
-
 /* A request as it is on the wire. */
 size_t fdpass_request(uint8_t *out);
 

@@ -200,6 +200,21 @@ static inline void image_gen_damage(struct image_gen_bytes *b, uint64_t *state)
 	}
 }
 
+/* A small image, of each size once: two of three are JPEGs. */
+static inline struct image_gen_bytes image_gen_either(unsigned i)
+{
+	struct image_gen_jpeg j = {
+		.width = 40 + i, .height = 64 - i, .components = 3, .seed = i
+	};
+	struct image_gen_png p = { .width = 50 + i,
+				   .height = 40,
+				   .depth = 8,
+				   .type = PNG_COLOR_TYPE_RGB,
+				   .seed = i };
+
+	return i % 3 ? image_gen_jpeg(&j) : image_gen_png(&p);
+}
+
 /* A block of exactly the given bytes, so that a sanitizer sees overreading. */
 static inline struct image_gen_bytes image_gen_copy(const void *data,
 						    size_t len)

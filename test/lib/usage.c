@@ -21,14 +21,11 @@ static FILE *open_proc(pid_t pid, const char *what)
 	return f;
 }
 
-static unsigned entries_of(pid_t pid, const char *what)
+unsigned entries_of(const char *folder)
 {
-	char path[40];
+	DIR *d = opendir(folder);
 	unsigned n = 0;
-	DIR *d;
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, what);
-	d = opendir(path);
 	assert_non_null(d);
 	while (readdir(d))
 		n++;
@@ -36,9 +33,17 @@ static unsigned entries_of(pid_t pid, const char *what)
 	return n - 2; /* "." and ".." */
 }
 
+static unsigned entries_of_process(pid_t pid, const char *what)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, what);
+	return entries_of(path);
+}
+
 unsigned descriptors_of(pid_t pid)
 {
-	return entries_of(pid, "fd");
+	return entries_of_process(pid, "fd");
 }
 
 static void count_mappings(pid_t pid, struct usage *u)
@@ -89,7 +94,7 @@ long memory_of(pid_t pid)
 struct usage usage_of(pid_t pid)
 {
 	struct usage u = { .descriptors = descriptors_of(pid),
-			   .threads = entries_of(pid, "task") };
+			   .threads = entries_of_process(pid, "task") };
 
 	count_mappings(pid, &u);
 	read_memory(pid, &u);

@@ -7,6 +7,9 @@
 
 #include <sys/types.h>
 
+/* The files of a folder. */
+unsigned entries_of(const char *folder);
+
 /* Its open descriptors; of the caller's own, one more that counts them. */
 unsigned descriptors_of(pid_t pid);
 

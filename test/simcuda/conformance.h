@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "mem/cuda/entry.h"
+#include "test/lib/send_fds.h"
 
 #define OK(call) gives(call, cudaSuccess, #call, __FILE__, __LINE__)
 #define FAILS(call, code) fails(call, code, #call, __FILE__, __LINE__)
@@ -244,19 +245,9 @@ static inline void await(int sock)
 
 static inline void send_fd(int sock, int fd)
 {
-	char byte = 0, room[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec iov = { &byte, 1 };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = room,
-			    .msg_controllen = sizeof(room) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	char byte = 0;
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	assert_int_equal(sendmsg(sock, &m, MSG_NOSIGNAL), 1);
+	assert_int_equal(send_fds(sock, &byte, 1, &fd, 1), 1);
 }
 
 static inline int receive_fd(int sock)

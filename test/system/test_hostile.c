@@ -3,6 +3,7 @@
  * test_hostile.c - whatever comes in on the channel and on the descriptor
  * socket harms nobody.
  */
+#include "test/lib/send_fds.h"
 #include "test/lib/watched_server.h"
 #include "test/lib/zmtp_peer.h"
 
@@ -203,29 +204,13 @@ static int fdpass_open(void)
 
 static void send_with(int s, const void *bytes, size_t len, unsigned nfds)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(253 * sizeof(int))];
-	} control = { .bytes = { 0 } };
-	struct iovec iov = { (void *)(uintptr_t)bytes, len };
-	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
 	int some = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int fds[SEND_FDS_MAX];
 
 	need(some >= 0);
-	if (nfds) {
-		struct cmsghdr *c;
-
-		h.msg_control = control.bytes;
-		h.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-		c = CMSG_FIRSTHDR(&h);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
-		for (unsigned i = 0; i < nfds; i++)
-			memcpy(CMSG_DATA(c) + i * sizeof(int), &some,
-			       sizeof(some));
-	}
-	sendmsg(s, &h, MSG_NOSIGNAL);
+	for (unsigned i = 0; i < nfds; i++)
+		fds[i] = some;
+	send_fds(s, bytes, len, fds, nfds);
 	close(some);
 }
 

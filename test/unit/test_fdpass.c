@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "test/lib/fdpass_peers.h"
+#include "test/lib/send_fds.h"
 #include "test/lib/usage.h"
 
 static int connect_once(void)
@@ -331,7 +332,7 @@ static int serve_without_descriptors(void)
 	uint8_t bytes[64];
 	size_t len = fdpass_request(bytes);
 
-	if (fdpass_raw_send(first, bytes, len, &first, 1) < 0)
+	if (send_fds(first, bytes, len, &first, 1) < 0)
 		return 1;
 	leave_descriptors(0);
 	if (tsi_fdpass_accept(fdpass_listener, &sock) != TSOCK_ESYS ||

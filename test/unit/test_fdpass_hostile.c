@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "test/lib/fdpass_peers.h"
+#include "test/lib/send_fds.h"
 #include "test/lib/usage.h"
 
 #define NO_PEERPIDFD 1
@@ -140,7 +141,7 @@ static int take_for_pidfd(int filter, int fd, struct tsi_peer *v)
 
 	forbid(filter);
 	sock = fdpass_raw_connect();
-	if (fdpass_raw_send(sock, bytes, len, &fd, 1) != (ssize_t)len)
+	if (send_fds(sock, bytes, len, &fd, 1) != (ssize_t)len)
 		return -1;
 	return fdpass_receive(v);
 }
@@ -233,7 +234,7 @@ static int send_bytes(const void *bytes, size_t len, const int *fds, unsigned n)
 	int sock = fdpass_raw_connect(), err;
 	struct tsi_peer v;
 
-	assert_int_equal(fdpass_raw_send(sock, bytes, len, fds, n), len);
+	assert_int_equal(send_fds(sock, bytes, len, fds, n), len);
 	err = fdpass_receive(&v);
 	if (!err)
 		fdpass_forget(&v);
@@ -314,7 +315,7 @@ static int replied_with(const void *bytes, size_t len, const int *fds,
 	wait_for(fdpass_listener);
 	assert_int_equal(tsi_fdpass_accept(fdpass_listener, &sock), 0);
 	wait_for(sock);
-	assert_int_equal(fdpass_raw_send(sock, bytes, len, fds, n), len);
+	assert_int_equal(send_fds(sock, bytes, len, fds, n), len);
 	code = exit_status(pid);
 	close(sock);
 	return -code;

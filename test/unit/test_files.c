@@ -3,7 +3,6 @@
  * test_files.c - files of many samples stay open: how often they are opened,
  * how many, and what happens when they change.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,6 +21,7 @@
 #include "io/files.h"
 #include "io/reader.h"
 #include "test/lib/image_gen.h"
+#include "test/lib/usage.h"
 #include "tsock/tsock.h"
 
 #define SHARDS 5
@@ -212,18 +212,6 @@ static void reads_ahead_share_them(void **state)
 	}
 }
 
-static unsigned descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static void no_more_stay_open_than_may(void **state)
 {
 	(void)state;
@@ -231,11 +219,12 @@ static void no_more_stay_open_than_may(void **state)
 		unsigned before;
 
 		begin(kinds[k], 2, NEVER);
-		before = descriptors();
+		before = descriptors_of(getpid());
 		/* Two of five once, the others for each sample. */
 		assert_int_equal(read_epoch(1), 2 + 3 * SAMPLES);
 		/* A sample's file may still be on its way to be closed. */
-		assert_in_range(descriptors(), before + 2, before + 4);
+		assert_in_range(descriptors_of(getpid()), before + 2,
+				before + 4);
 		destroy_all();
 		begin(kinds[k], 0, NEVER);
 		assert_int_equal(read_epoch(1), SHARDS * SAMPLES);

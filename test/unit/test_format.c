@@ -50,20 +50,6 @@ static void every_format_of_the_table_is_whole(void **state)
 		assert_non_null(strstr(TSI_FORMAT_HELP, words[k]));
 }
 
-static struct image_gen_bytes image(unsigned i)
-{
-	struct image_gen_jpeg j = {
-		.width = 40 + i, .height = 64 - i, .components = 3, .seed = i
-	};
-	struct image_gen_png p = { .width = 50 + i,
-				   .height = 40,
-				   .depth = 8,
-				   .type = PNG_COLOR_TYPE_RGB,
-				   .seed = i };
-
-	return i % 3 ? image_gen_jpeg(&j) : image_gen_png(&p);
-}
-
 static void append(const char *name, const void *data, size_t len)
 {
 	write_file(name, "ab", data, len);
@@ -84,7 +70,7 @@ static uint64_t put_images(void)
 
 	append("pack", "bytes", 5);
 	for (unsigned i = 0; i < FILES; i++) {
-		struct image_gen_bytes b = image(i);
+		struct image_gen_bytes b = image_gen_either(i);
 		char text[60];
 
 		snprintf(text, sizeof(text), "%s/%02u.%s", folder[i / 4], i,

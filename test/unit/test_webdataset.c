@@ -43,27 +43,13 @@ static void refuse_one(struct tar_gen *t, const char *what)
 	assert_non_null(strstr(tsock_errmsg(), "s.tar"));
 }
 
-static struct image_gen_bytes image(unsigned i)
-{
-	struct image_gen_jpeg j = {
-		.width = 40 + i, .height = 64 - i, .components = 3, .seed = i
-	};
-	struct image_gen_png p = { .width = 50 + i,
-				   .height = 40,
-				   .depth = 8,
-				   .type = PNG_COLOR_TYPE_RGB,
-				   .seed = i };
-
-	return i % 3 ? image_gen_jpeg(&j) : image_gen_png(&p);
-}
-
 /* The same images as a tree and as three shards. */
 static void put_images(void)
 {
 	struct tar_gen t = { 0 };
 
 	for (unsigned i = 0; i < FILES; i++) {
-		struct image_gen_bytes b = image(i);
+		struct image_gen_bytes b = image_gen_either(i);
 		const char *ext = i % 3 ? "jpg" : "png";
 		char name[60], text[20];
 
