@@ -353,9 +353,8 @@ uint64_t tsi_membership_limit(const struct tsi_membership *m, unsigned view)
 	gate = min64(tsi_membership_gate(m, view), tsi_membership_pin(m, view));
 	gate = min64(gate, tsi_membership_kept_start(m, view));
 	gate = min64(gate, m->hold);
-	/* This view has no reader itself: all readers have other views. */
-	if (gate == TSI_NEVER)
-		gate = v->head;
+	/* There is a gate: an active view has a reader, or another active view
+	 * that is made of it, and of the base ring all are made. */
 	limit = gate + v->capacity;
 	if (view)
 		limit = min64(limit, m->view[v->source].head);

@@ -29,13 +29,16 @@ static bool waits(const struct tsi_membership *m, const struct tsi_member *r)
 	return r->want > v->head && r->want - r->tail <= v->capacity;
 }
 
-/* The first sample that readers of a view, or of its dependents, forbid. */
+/*
+ * The first sample that readers of an active view, or of its dependents,
+ * forbid.  There is one: without any the view would not be active.
+ */
 static uint64_t full_at(const struct tsi_membership *m, unsigned view)
 {
 	uint64_t gate = min64(tsi_membership_gate(m, view),
 			      tsi_membership_kept_start(m, view));
 
-	return gate == TSI_NEVER ? gate : gate + m->view[view].capacity;
+	return gate + m->view[view].capacity;
 }
 
 /* Mark the readers that keep a ring full, for which the waiter waits. */
@@ -207,13 +210,14 @@ void tsi_membership_entered(struct tsi_membership *m, unsigned id,
 		r->generation = generation;
 }
 
-/* Has nobody any use for the half that isn't written into? */
+/* Has nobody any use for the half that isn't written into?  The view has a
+ * reader. */
 static bool other_half_is_free(const struct tsi_membership *m, unsigned view)
 {
 	const struct tsi_view_state *v = &m->view[view];
 
 	return !v->abandoned[half_of(v->generation + 1)] &&
-	       v->head >= v->since && v->active &&
+	       v->head >= v->since &&
 	       tsi_membership_gate(m, view) >= v->since &&
 	       tsi_membership_kept_start(m, view) >= v->since &&
 	       m->hold >= v->since && !(view == 0 && m->jumping);

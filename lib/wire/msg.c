@@ -187,8 +187,7 @@ static void visit_body(struct tsi_pack *k, struct tsi_msg *m)
 	case TSI_CONFIGURE:
 		break;
 	default:
-		if (!k->why)
-			k->why = "its type is unknown";
+		k->why = "its type is unknown";
 	}
 }
 
