@@ -63,23 +63,19 @@ static int detach_one(struct tsi_readers *r, const struct tsi_slow *slow,
 {
 	unsigned view = tsi_membership_view(r->membership, slow->id);
 	const struct tsi_ring *ring = tsi_gate_ring(r->gate, view);
+	enum tsi_detach how =
+		tsi_membership_may_detach(r->membership, slow->id);
 
-	switch (tsi_membership_may_detach(r->membership, slow->id)) {
-	case TSI_DETACH_TURN:
-		if (!tsi_ring_has_spare(ring))
-			return now_ms < r->retry_ms ? -1 : (int)view;
-		/* fallthrough */
-	case TSI_DETACH_FREE:
-		detach(r, slow, view);
-		break;
-	case TSI_DETACH_NEVER:
+	if (how == TSI_DETACH_NEVER)
 		tsi_conn_tell_stays(
 			&r->conn[slow->id], &r->conn[slow->waiter],
 			slow->held_ms,
 			"the ring's other half is still in use, by "
 			"consumers that were detached or by others");
-		break;
-	}
+	else if (how == TSI_DETACH_FREE || tsi_ring_has_spare(ring))
+		detach(r, slow, view);
+	else if (now_ms >= r->retry_ms)
+		return (int)view;
 	return -1;
 }
 

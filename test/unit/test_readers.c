@@ -3,73 +3,11 @@
  * test_readers.c - peers that become readers or can't, and readers that lose
  * their view, of a producer that has nothing but its tables and rings.
  */
-#include "serve/readers.h"
-
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include "test/lib/readers_fixture.h"
 
 #include "base/clock.h"
-#include "ring/tail_page.h"
-#include "test/lib/membership_fixture.h"
-#include "test/lib/ring_fixture.h"
 
-#define N 32
-#define C 64
-
-static struct tsi_sync sync_;
-static struct tsi_gate gate;
-static struct tsi_offers offers;
-static struct tsi_readers readers;
-static struct fixture_ring ring[2];
 static struct tsi_reply reply; /* to who joined last */
-
-static void begin_with(uint64_t end)
-{
-	static const uint64_t bytes[] = { 64 };
-
-	tsi_sync_init(&sync_);
-	make(N, 16, C, end);
-	tsi_membership_source(&m, 1, 0, C, false);
-	memset(&gate, 0, sizeof(gate));
-	memset(&offers, 0, sizeof(offers));
-	memset(&readers, 0, sizeof(readers));
-	tsi_gate_init(&gate, &sync_, &m);
-	tsi_readers_init(&readers, &sync_, &gate, &m, &offers);
-	for (unsigned i = 0; i < 2; i++) {
-		fixture_ring_make(&ring[i], bytes, 1, C, 4);
-		tsi_gate_add_ring(&gate, i, &ring[i].ring);
-	}
-}
-
-static int begin(void **state)
-{
-	(void)state;
-	begin_with(TSI_NEVER);
-	return 0;
-}
-
-static int stop(void **state)
-{
-	(void)state;
-	tsi_readers_drop_all(&readers, "leaves");
-	for (unsigned i = 0; i < 2; i++)
-		fixture_ring_free(&ring[i]);
-	tsi_sync_fini(&sync_);
-	return 0;
-}
-
-/* What a consumer, whose nonce is its name, was offered. */
-static struct tsi_offer offer_of(uint8_t name)
-{
-	struct tsi_offer o = { .used = true };
-
-	memset(o.join.nonce, name, TSI_NONCE);
-	o.join.batch_size = 4;
-	o.join.join = TSOCK_JOIN_EPOCH;
-	o.join.between = TSOCK_BETWEEN_LEAVE;
-	return o;
-}
 
 /* A rank of a job of two, which have both asked. */
 static struct tsi_offer offer_of_rank(uint32_t rank)
@@ -88,29 +26,14 @@ static struct tsi_offer offer_of_rank(uint32_t rank)
 
 static int joins(const struct tsi_offer *o)
 {
-	struct tsi_peer peer = { .pid = (uint32_t)getpid(), .pidfd = -1 };
-	int s[2], err;
-
-	assert_int_equal(
-		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s), 0);
-	close(s[1]);
-	peer.sock = s[0];
-	reply = (struct tsi_reply){ .code = 0 };
-	err = tsi_readers_join(&readers, o, &peer, &reply);
-	/* It is the reader's from then on. */
-	if (err)
-		close(s[0]);
-	return err;
+	return join_by(o, &reply);
 }
 
 /* A reader that has come so far that the ring no longer holds sample 0. */
 static void pass_the_first_samples(unsigned id)
 {
-	struct tsi_tail_page *page =
-		mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED,
-		     tsi_memfd_fd(&readers.conn[id].tail), 0);
+	struct tsi_tail_page *page = page_of(id);
 
-	assert_true(page != MAP_FAILED);
 	tsi_tail_page_move(page, C);
 	munmap(page, sizeof(*page));
 	fill_all();
@@ -246,7 +169,7 @@ static void a_stream_with_an_offer_is_not_over(void **state)
 
 	(void)state;
 	stop(NULL);
-	begin_with(N);
+	begin_with(N, fixture_ring_make);
 	assert_false(tsi_readers_over(&readers));
 	assert_int_equal(joins(&o), 0);
 	fill_all();
@@ -263,6 +186,31 @@ static void a_stream_with_an_offer_is_not_over(void **state)
 	assert_true(tsi_readers_over(&readers));
 }
 
+/* There is space for 32, and the furthest tells least. */
+static void of_many_readers_the_last_are_shown(void **state)
+{
+	struct tsock_stats st = { .nrows = 0 };
+	bool shown[64] = { false };
+
+	(void)state;
+	for (unsigned i = 0; i < TSOCK_STATS_ROWS + 2; i++) {
+		struct tsi_offer o = offer_of((uint8_t)(1 + i));
+
+		/* By that the rows are told apart. */
+		o.join.batch_size = i;
+		assert_int_equal(joins(&o), 0);
+	}
+	fill_all();
+	tsi_membership_tail(&m, 5, 10, 0);
+	tsi_membership_tail(&m, TSOCK_STATS_ROWS + 1, 20, 0);
+	tsi_readers_stats(&readers, &st);
+	assert_int_equal(st.nrows, TSOCK_STATS_ROWS);
+	for (unsigned i = 0; i < TSOCK_STATS_ROWS; i++)
+		shown[st.row[i].batch_size] = true;
+	for (unsigned i = 0; i < TSOCK_STATS_ROWS + 2; i++)
+		assert_int_equal(shown[i], i != 5 && i != TSOCK_STATS_ROWS + 1);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, stop)
 
 int main(void)
@@ -276,6 +224,7 @@ int main(void)
 		TEST(who_cannot_return_to_its_job_makes_none),
 		TEST(a_view_that_is_lost_takes_its_readers_and_no_others),
 		TEST(a_stream_with_an_offer_is_not_over),
+		TEST(of_many_readers_the_last_are_shown),
 	};
 
 	return cmocka_run_group_tests_name("readers", tests, NULL, NULL);
