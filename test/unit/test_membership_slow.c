@@ -178,6 +178,27 @@ static void slow_is_found_through_views(void **state)
 	assert_int_equal(look_for(1200), view.id);
 }
 
+/* The base ring is full for a view that is made of another one. */
+static void slow_is_found_through_a_view_that_needs_the_base(void **state)
+{
+	struct tsi_joined base, chain;
+
+	(void)state;
+	now = 100;
+	make_chain(1000, 64, 128, true);
+	base = join(TSOCK_JOIN_EPOCH, 0);
+	chain = join_view(2, 0);
+	go(&chain, 1);
+	for (unsigned i = 0; i < 3; i++)
+		go(&base, 900);
+	/* View 1, of which that view is made, could go on. */
+	assert_int_equal(m.view[2].head, 1 + 128);
+	assert_int_equal(m.view[0].head, 1 + 2 * 128);
+	tsi_membership_want(&m, base.id, 1 + 2 * 128 + 16);
+	assert_int_equal(look_for(1200), chain.id);
+	assert_int_equal(slow.waiter, base.id);
+}
+
 /* Who waits is in a view, who sleeps reads the base. */
 static void slow_is_found_from_a_view_on(void **state)
 {
@@ -335,6 +356,8 @@ int main(void)
 		cmocka_unit_test(a_wait_in_slices_is_a_wait),
 		cmocka_unit_test(the_one_that_waits_is_named_with_its_time),
 		cmocka_unit_test(slow_is_found_through_views),
+		cmocka_unit_test(
+			slow_is_found_through_a_view_that_needs_the_base),
 		cmocka_unit_test(slow_is_found_from_a_view_on),
 		cmocka_unit_test(slow_is_who_keeps_an_epochs_start),
 		cmocka_unit_test(the_others_go_on_in_the_other_half),

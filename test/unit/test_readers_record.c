@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_readers_record.c - readers of a producer that died: who of its record is
+ * waited for by the next one, and until when.
+ */
+#include "test/lib/readers_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "serve/readers_record.h"
+#include "wire/peer.h"
+
+#define STREAM 5
+#define T0 1000 /* when the next producer began */
+
+static char folder[] = "/tmp/tsock-record-XXXXXX";
+
+/* It is given up while the record is written. */
+static int begin_locked(void **state)
+{
+	begin(state);
+	tsi_sync_lock(&sync_);
+	return 0;
+}
+
+static int end(void **state)
+{
+	tsi_sync_unlock(&sync_);
+	tsi_readers_leave_record(&readers, false);
+	return stop(state);
+}
+
+static struct tsi_reader_row row_of(uint8_t name, uint8_t was)
+{
+	struct tsi_reader_row row = { .pid = 0 };
+
+	memset(row.nonce, name, TSI_NONCE);
+	memset(row.was, was, TSI_NONCE);
+	return row;
+}
+
+/* The next producer reads what the one before has left. */
+static void goes_on_after(const struct tsi_reader_row *row, unsigned n)
+{
+	static struct tsi_record r;
+
+	tsi_record_init(&r);
+	tsi_record_open(&r, folder, "s", STREAM);
+	for (unsigned i = 0; i < n; i++)
+		tsi_record_put(&r, &row[i]);
+	assert_true(tsi_record_collect(&r));
+	tsi_record_write(&r);
+	close(r.fd);
+	tsi_readers_keep_record(&readers, folder, "s", STREAM);
+}
+
+static bool awaited(uint8_t name)
+{
+	const struct tsi_reader_row *row;
+	uint8_t nonce[TSI_NONCE];
+
+	memset(nonce, name, TSI_NONCE);
+	for (unsigned i = 0; (row = tsi_returners_next(&readers.returners, &i));
+	     i++)
+		if (!memcmp(row->nonce, nonce, TSI_NONCE))
+			return true;
+	return false;
+}
+
+static unsigned count_recorded(void)
+{
+	struct tsi_reader_row row;
+	unsigned n = 0;
+
+	for (unsigned i = 0; tsi_record_next(&readers.record, &i, &row); i++)
+		n++;
+	return n;
+}
+
+/* Two producers died while it returned.  By its last claim it names the one of
+ * the two before that it has heard of: the other one is nobody's. */
+static void who_has_another_claim_since_is_awaited_by_that_alone(void **state)
+{
+	const struct tsi_reader_row row[] = {
+		row_of(1, 0),  row_of(2, 1), /* the first was heard of */
+		row_of(3, 9),  row_of(4, 9), /* one of them was, ... */
+		row_of(5, 4), /* ... since this one was asked for */
+		row_of(6, 10), row_of(7, 10), /* which was isn't known */
+		row_of(8, 0),                 /* had none before */
+	};
+
+	(void)state;
+	goes_on_after(row, sizeof(row) / sizeof(row[0]));
+	for (uint8_t i = 1; i <= 8; i++)
+		assert_int_equal(awaited(i), i == 2 || i >= 5);
+	assert_int_equal(readers.returners.count, 5);
+	assert_int_equal(count_recorded(), 5);
+	assert_int_equal(tsi_membership_held_from(&m), 0);
+}
+
+/* The file has more rows than there can be readers. */
+static void no_more_are_awaited_than_can_read(void **state)
+{
+	static struct tsi_reader_row row[TSI_RETURNERS + 10];
+
+	(void)state;
+	for (unsigned i = 0; i < TSI_RETURNERS + 10; i++)
+		row[i].nonce[i / 255] = (uint8_t)(1 + i % 255);
+	/* And one cannot be. */
+	row[7].mark = UINT64_MAX;
+	goes_on_after(row, TSI_RETURNERS + 10);
+	assert_int_equal(readers.returners.count, TSI_RETURNERS);
+	assert_int_equal(count_recorded(), TSI_RETURNERS);
+	assert_null(tsi_returners_find(&readers.returners, row[7].nonce));
+}
+
+static void when_none_can_return_nobody_is_waited_for(void **state)
+{
+	struct tsi_reader_row row = row_of(1, 0);
+
+	(void)state;
+	row.mark = UINT64_MAX;
+	goes_on_after(&row, 1);
+	assert_int_equal(readers.returners.count, 0);
+	assert_int_equal(count_recorded(), 0);
+	assert_int_equal(tsi_membership_held_from(&m), TSI_NEVER);
+}
+
+static void adds(uint8_t name, uint32_t pid, uint64_t born)
+{
+	struct tsi_reader_row row = row_of(name, 0);
+
+	row.pid = pid;
+	row.born = born;
+	assert_true(tsi_returners_add(&readers.returners, &row, T0));
+}
+
+/* Another process has its number by now; of some nobody can tell. */
+static void who_has_ended_is_not_waited_for(void **state)
+{
+	uint32_t pid = (uint32_t)getpid();
+	uint64_t born = tsi_peer_born(pid);
+
+	(void)state;
+	assert_true(born > 0);
+	adds(1, pid, born);
+	adds(2, pid, born + 1);
+	adds(3, pid, 0);
+	adds(4, 0, born);
+	tsi_readers_await(&readers, T0 + 100);
+	assert_true(awaited(1) && awaited(3) && awaited(4));
+	assert_false(awaited(2));
+	assert_true(tsi_returners_collect(&readers.returners));
+}
+
+static void asks(uint8_t name, int64_t now_ms)
+{
+	struct tsi_msg_join join = { .epoch_end = N };
+
+	memset(join.was, name, TSI_NONCE);
+	assert_true(tsi_returners_ask(&readers.returners, &join, now_ms));
+}
+
+/* Ten seconds of silence are an answer; one that never asked has a minute. */
+static void who_asks_no_longer_is_not_waited_for(void **state)
+{
+	int64_t now;
+
+	(void)state;
+	adds(1, 0, 0);
+	adds(2, 0, 0);
+	asks(1, T0);
+	for (now = T0; now <= T0 + 10000; now += 1000) {
+		tsi_readers_await(&readers, now);
+		assert_true(awaited(1) && awaited(2));
+	}
+	assert_int_equal(tsi_membership_held_from(&m), 0);
+	tsi_readers_await(&readers, T0 + 10001);
+	assert_false(awaited(1));
+	assert_true(awaited(2));
+	tsi_readers_await(&readers, T0 + TSI_RETURNERS_GRACE_MS - 1);
+	assert_true(awaited(2));
+	tsi_readers_await(&readers, T0 + TSI_RETURNERS_GRACE_MS);
+	assert_false(awaited(2));
+	assert_int_equal(tsi_membership_held_from(&m), TSI_NEVER);
+}
+
+static void withdraws(uint8_t name)
+{
+	uint8_t nonce[TSI_NONCE];
+
+	memset(nonce, name, TSI_NONCE);
+	tsi_readers_withdraw(&readers, nonce);
+}
+
+static void takes_itself_off(uint8_t name)
+{
+	char path[sizeof(folder) + 2];
+	uint8_t nonce[TSI_NONCE];
+	struct tsi_address a;
+
+	memset(nonce, name, TSI_NONCE);
+	snprintf(path, sizeof(path), "%s/s", folder);
+	assert_int_equal(tsi_address_choose(path, &a), 0);
+	assert_true(tsi_record_file_leave(&a, nonce));
+}
+
+/* Of a claim that came of another one a LEAVE may only withdraw a JOIN that
+ * wasn't answered; the file tells. */
+static void who_leaves_is_not_waited_for_if_it_means_that_claim(void **state)
+{
+	const struct tsi_reader_row row[] = { row_of(1, 11), row_of(2, 0),
+					      row_of(3, 13), row_of(4, 14) };
+
+	(void)state;
+	goes_on_after(row, 4);
+	withdraws(55);
+	assert_int_equal(readers.returners.count, 4);
+	withdraws(1);
+	assert_true(awaited(1));
+	takes_itself_off(1);
+	withdraws(1);
+	assert_false(awaited(1));
+	withdraws(2);
+	assert_false(awaited(2));
+	/* It knows of the claim before alone. */
+	withdraws(13);
+	assert_false(awaited(3));
+	assert_true(awaited(4));
+	assert_int_equal(count_recorded(), 1);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin_locked, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(who_has_another_claim_since_is_awaited_by_that_alone),
+		TEST(no_more_are_awaited_than_can_read),
+		TEST(when_none_can_return_nobody_is_waited_for),
+		TEST(who_has_ended_is_not_waited_for),
+		TEST(who_asks_no_longer_is_not_waited_for),
+		TEST(who_leaves_is_not_waited_for_if_it_means_that_claim),
+	};
+	int failed;
+
+	if (!mkdtemp(folder))
+		return 1;
+	failed = cmocka_run_group_tests_name("readers, recorded", tests, NULL,
+					     NULL);
+	rmdir(folder);
+	return failed;
+}
