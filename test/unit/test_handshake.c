@@ -22,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "base/descriptors.h"
 #include "test/lib/proc.h"
 #include "wire/fdpass.h"
 
@@ -131,6 +132,34 @@ static void a_silent_peer_goes_when_descriptors_are_short(void **state)
 	assert_int_equal(recv(silent, &byte, 1, 0), 0);
 	close(silent);
 	close(other);
+}
+
+/* It has had the least time, also where a later one has an earlier place. */
+static void the_oldest_of_silent_peers_goes_first(void **state)
+{
+	int first = connects(), older, newer;
+	struct rlimit few = usual;
+	char byte;
+
+	(void)state;
+	tsi_handshake_serve(&handshake, listener, BEGIN_MS);
+	older = connects();
+	tsi_handshake_serve(&handshake, listener, BEGIN_MS + 1);
+	close(first);
+	newer = connects();
+	tsi_handshake_serve(&handshake, listener, BEGIN_MS + 2);
+	assert_int_equal(count_pending(), 2);
+	assert_true(handshake.pending[0].expires_ms >
+		    handshake.pending[1].expires_ms);
+	/* Room for one consumer more, and half of the reserve, less one. */
+	few.rlim_cur = tsi_descriptors().open + 3 + 8 - 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	tsi_handshake_serve(&handshake, listener, BEGIN_MS + 3);
+	assert_int_equal(recv(older, &byte, 1, MSG_DONTWAIT), 0);
+	assert_int_equal(recv(newer, &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(count_pending(), 1);
+	close(older);
+	close(newer);
 }
 
 /* No more, and no less: until then it may be about to send its token. */
@@ -257,6 +286,9 @@ int main(void)
 			is_closed),
 		cmocka_unit_test_setup_teardown(
 			a_silent_peer_goes_when_descriptors_are_short, listens,
+			is_closed),
+		cmocka_unit_test_setup_teardown(
+			the_oldest_of_silent_peers_goes_first, listens,
 			is_closed),
 		cmocka_unit_test_setup_teardown(a_silent_peer_has_two_seconds,
 						listens, is_closed),
