@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_messages.c - texts of a stream that are longer than a message can say.
+ * test_messages.c - texts of a stream that are longer than a message can say,
+ * and what is asked for in a JOIN that can't be had.
  */
 #include "serve/messages.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include <sys/resource.h>
 
-#include <cmocka.h>
+#include "base/descriptors.h"
+#include "test/lib/channel_fixture.h"
+#include "test/lib/readers_fixture.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define MOST 256 /* MiB */
@@ -46,10 +44,165 @@ static void texts_of_more_than_256_mib_are_refused(void **state)
 	free(name);
 }
 
+/* ---- joins that are refused ---- */
+
+#define MAX_BATCH 16
+
+static struct tsi_messages messages;
+
+static int answers(void **state)
+{
+	struct tsi_routing_id peer;
+
+	if (open_both(state))
+		return -1;
+	begin(state);
+	messages = (struct tsi_messages){ .sync = &sync_,
+					  .gate = &gate,
+					  .readers = &readers,
+					  .offers = &offers };
+	messages.stream.max_batch = MAX_BATCH;
+	messages.stream.epoch_len = N;
+	return exchange(dealer, 1, &peer);
+}
+
+static int ends(void **state)
+{
+	stop(state);
+	return close_both(state);
+}
+
+static struct tsi_msg_join join_of_a_consumer(void)
+{
+	return (struct tsi_msg_join){ .nonce = { 1 },
+				      .batch_size = MAX_BATCH,
+				      .join = TSOCK_JOIN_EPOCH };
+}
+
+/* It is answered that this is an error, with that in its text. */
+static void is_refused(const struct tsi_msg_join *join, const char *text)
+{
+	struct tsi_msg asked = { .type = TSI_JOIN, .serial = 2 }, got;
+	int64_t end = tsi_now_ms() + LONG_MS;
+	struct tsi_routing_id peer;
+	bool ready;
+
+	asked.u.join = *join;
+	assert_int_equal(tsi_zmq_send(dealer, NULL, &asked), 0);
+	do {
+		assert_true(tsi_now_ms() < end);
+		assert_int_equal(tsi_zmq_poll(router, NULL, 0, 20, &ready), 0);
+		tsi_messages_answer(&messages, router);
+		assert_int_equal(tsi_zmq_poll(dealer, NULL, 0, 20, &ready), 0);
+	} while (tsi_zmq_recv(dealer, &peer, &got) || got.serial != 2);
+	assert_int_equal(got.type, TSI_ERROR);
+	assert_int_equal(got.u.error.code, TSOCK_EREFUSED);
+	if (!strstr(got.u.error.text, text))
+		fail_msg("'%s' lacks '%s'", got.u.error.text, text);
+	assert_int_equal(tsi_offers_count(&offers), 0);
+}
+
+static void a_batch_has_a_sample_and_no_more_than_the_largest(void **state)
+{
+	struct tsi_msg_join j = join_of_a_consumer();
+
+	(void)state;
+	j.batch_size = 0;
+	is_refused(&j, "batch size 0: the stream allows 1 to 16");
+	j.batch_size = MAX_BATCH + 1;
+	is_refused(&j, "batch size 17: the stream allows 1 to 16");
+}
+
+static void a_way_to_join_is_one_that_is_known(void **state)
+{
+	struct tsi_msg_join j = join_of_a_consumer();
+
+	(void)state;
+	j.join = TSOCK_JOIN_NOW + 1;
+	is_refused(&j, "is unknown");
+}
+
+static void ranks_are_not_detached_one_by_one(void **state)
+{
+	struct tsi_msg_join j = join_of_a_consumer();
+
+	(void)state;
+	tsi_readers_set_slow(&readers, TSOCK_SLOW_DETACH, 1000);
+	j.world = 2;
+	is_refused(&j, "this stream detaches slow consumers one by one");
+}
+
+/* Whether it says that it was detached or not, and whatever the stream. */
+static void a_consumer_goes_on_within_an_epoch(void **state)
+{
+	static const struct {
+		bool resumable;
+		uint32_t detached;
+		uint64_t position, end;
+		const char *said;
+	} ways[] = {
+		{ false, 0, 4, N, "at sample 4 of an epoch that ends at 32" },
+		{ true, 0, N, N, "at sample 32 of an epoch that ends at 32" },
+		{ true, 0, 0, N + 1,
+		  "at sample 0 of an epoch that ends at 33" },
+		{ false, 1, N, N, "at sample 32 of an epoch that ends at 32" },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		struct tsi_msg_join j = join_of_a_consumer();
+
+		messages.stream.resumable = ways[i].resumable;
+		j.detached = ways[i].detached;
+		j.position = ways[i].position;
+		j.epoch_end = ways[i].end;
+		is_refused(&j, ways[i].said);
+	}
+}
+
+/* One that was detached does in any stream: so it is for another reason that
+ * this one is refused. */
+static void who_was_detached_goes_on_in_any_stream(void **state)
+{
+	struct tsi_offer o = offer_of(1);
+	struct tsi_reply reply;
+
+	(void)state;
+	assert_int_equal(join_by(&o, &reply), 0);
+	o.join.epoch_end = N;
+	is_refused(&o.join, "can't go on at sample 0");
+	o.join.detached = 1;
+	is_refused(&o.join, "that connection has joined");
+}
+
+/* Three for the consumer, and all of the reserve. */
+static void without_descriptors_there_is_no_offer(void **state)
+{
+	struct tsi_msg_join j = join_of_a_consumer();
+	struct rlimit usual, few;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+	few = usual;
+	few.rlim_cur = tsi_descriptors().open + 3 + 16 - 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	is_refused(&j, "too few descriptors for one more consumer");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+}
+
+#undef TEST
+#define TEST(f) cmocka_unit_test_setup_teardown(f, answers, ends)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(texts_of_more_than_256_mib_are_refused),
+		TEST(a_batch_has_a_sample_and_no_more_than_the_largest),
+		TEST(a_way_to_join_is_one_that_is_known),
+		TEST(ranks_are_not_detached_one_by_one),
+		TEST(a_consumer_goes_on_within_an_epoch),
+		TEST(who_was_detached_goes_on_in_any_stream),
+		TEST(without_descriptors_there_is_no_offer),
 	};
 
 	return cmocka_run_group_tests_name("messages", tests, NULL, NULL);
