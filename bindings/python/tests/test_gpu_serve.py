@@ -101,6 +101,46 @@ class Array:
         copy(self.address, garbage.ctypes.data, garbage.nbytes, 1)
 
 
+alive = {}  # the arrays of capsules, by their addresses
+
+
+@ctypes.PYFUNCTYPE(None, P)
+def give_back_lent(capsule):
+    del alive[capsule]
+
+
+class Lender:  # what only its __dlpack__() shows to be an array
+    def __init__(self, values):
+        self._values = values
+
+    def __dlpack__(self, stream=None, dl_device=(2, 0)):
+        # What is lent is the capsule's alone.
+        array, values, device = Array(self._values), self._values, (1, 0)
+        if dl_device == (2, 0):
+            done, device = P(), array.__dlpack_device__()
+            cu("cudaSetDevice", device[1])
+            cu("cudaEventCreateWithFlags", ctypes.byref(done), 2)
+            cu("cudaEventRecord", done, stream_of_arrays)
+            cu("cudaStreamWaitEvent", P(stream or 1), done, 0)
+        else:
+            values = array.get()
+        at = values.ctypes.data if device[0] == 1 else array.address
+        shape = (ctypes.c_int64 * values.ndim)(*values.shape)
+        made = tensors._Managed()
+        made.tensor = tensors._Tensor(
+            data=at - 16, device_type=device[0], device_id=device[1],
+            ndim=values.ndim, code="iuf".index(values.dtype.kind),
+            bits=8 * values.itemsize, lanes=1, shape=shape, byte_offset=16)
+        made.deleter = 1  # is never called: nobody takes the tensor
+        capsule = tensors._new(
+            ctypes.addressof(made), tensors._NAMES[0], give_back_address)
+        alive[id(capsule)] = made, shape, values, array
+        return capsule
+
+
+stream_of_arrays = stream
+give_back_address = ctypes.cast(give_back_lent, P)
+on_gpu = Lender if os.environ.get("LENT") else Array
 N = int(os.environ["N"])
 
 
@@ -114,8 +154,8 @@ class Loader:
         for at in range(0, N, 10):
             y = numpy.arange(at, at + 10)
             x = y[:, None] * numpy.ones(4, "float32") + numpy.arange(4)
-            yield {"x": Array(x.astype("float32")), "y": y,
-                   "z": Array(y.astype("int16")), "name": list(map(str, y))}
+            yield {"x": on_gpu(x.astype("float32")), "y": y,
+                   "z": on_gpu(y.astype("int16")), "name": list(map(str, y))}
 """
 
 SERVE_ON_GPU = (
@@ -182,6 +222,24 @@ def test_a_served_loader_on_a_gpu_stays_there(
     assert fetched == 2
     # On the loader's GPU a view's thread has given back what it has copied.
     assert elsewhere or device == "0"
+
+
+@pytest.mark.parametrize("mode", ["late", "random"])
+def test_arrays_that_only_lend_themselves_stay_on_the_gpu(
+    sim, script, ride, mode
+):
+    sim_mode = dict(SIMCUDA_MODE=mode, SIMCUDA_LATE_MS="20")
+    server = script(
+        SERVE_ON_GPU + "assert not alive",
+        LIBTSOCK_PATH=LIBRARY,
+        DEVICE="1",
+        N="200",
+        LENT="1",
+        **sim_mode
+    )
+    ride(READ_BOTH, "1", N="200", **sim_mode)
+    fetched, _ = map(int, finish(server)[0].split())
+    assert fetched == 2
 
 
 def test_a_served_loader_on_a_gpu_without_cuda_goes_by_the_host(

@@ -3,11 +3,13 @@
 
 import json
 import os
+import sys
 
 import pytest
 
 from conftest import finish
 from test_serve_loader import cut, images, labels, loader_of, nested, words
+from tsock import tensors
 from tsock.serving import arrays
 
 numpy = pytest.importorskip("numpy")
@@ -209,3 +211,103 @@ def test_ragged_batches_are_copied_once(served, copies):
     copied = server.stats()["copied_bytes"]
     assert copied == sum(n for _, _, n in copies)
     assert leaves < copied < leaves + 2048 * len(batches)
+
+
+# ---- what only __dlpack__() shows to be an array ----
+
+
+class Lender:
+    def __init__(self, array, device=None):
+        self.array, self.device = array, device
+
+    def __dlpack__(self, stream=None, **how):
+        capsule = self.array.__dlpack__(**how)
+        if self.device is not None:
+            lent = tensors.lent_by(capsule)
+            lent.device_type, lent.device_id = self.device
+        return capsule
+
+
+class Named(Lender):
+    """And it says where it is."""
+
+    def __dlpack_device__(self):
+        return self.device or (1, 0)
+
+
+@pytest.mark.parametrize("kind", [Lender, Named])
+@pytest.mark.parametrize("ragged", [False, True])
+def test_arrays_that_only_lend_themselves(served, copies, kind, ragged):
+    batches = cut(lambda at: [images(at), labels(at)])
+    dtypes = "uint8 int16 uint64 float16 float64 complex64 bool".split()
+    for dtype in dtypes:
+        for batch in batches:
+            batch.append(batch[1].astype(dtype))
+    server = served(
+        [[kind(leaf) for leaf in batch] for batch in batches],
+        epochs=1,
+        ragged=ragged,
+    )
+    seen = list(loader_of(batch_size=None))
+    assert len(seen) == len(batches)
+    for got, batch in zip(seen, batches):
+        for a, b in zip(got, batch):
+            assert a.dtype == b.dtype and (a == b).all()
+    theirs = sum(leaf.nbytes for batch in batches for leaf in batch)
+    assert theirs <= server.stats()["copied_bytes"] < theirs + (1 << 14)
+
+
+def test_bfloat16_needs_no_numpy(served):
+    torch = pytest.importorskip("torch")
+    rows = torch.arange(40, dtype=torch.bfloat16).view(8, 5)
+    served([Lender(rows)], epochs=1)
+    (batch,) = loader_of(batch_size=8, framework="torch")
+    assert torch.equal(batch, rows)
+
+
+@pytest.mark.parametrize(
+    "lender, text",
+    [
+        (Lender(numpy.ones((8, 6))[:, ::2]), "isn't contiguous: make it so"),
+        (Lender(numpy.ones((8, 6)).T[:, :2]), "isn't contiguous: make it so"),
+        (Lender(numpy.ones(8), device=(10, 0)), "of an odd kind, 10"),
+        (Lender(numpy.ones(8), device=(2, 0)), "^x .* to come to host memory"),
+        (Named(numpy.ones(8), device=(2, 0)), "Named has neither get"),
+    ],
+)
+def test_what_lends_itself_and_can_t_be_served(lender, text):
+    with pytest.raises(TypeError, match=text):
+        arrays.of(lender, "x")
+
+
+def test_what_a_stream_of_a_gpu_is_told_when_a_lender_says_so():
+    asked = []
+
+    class Asked(Named):
+        def __dlpack__(self, **how):
+            asked.append(how)
+            return self.array.__dlpack__()
+
+    arrays.of(Asked(numpy.ones(8), device=(2, 1)), "x")
+    arrays.of(Asked(numpy.ones(8)), "x")
+    assert asked == [{"stream": 1}, {}]
+
+
+@pytest.mark.parametrize("shape", [(8, 1, 3), (1, 8), (8,), ()])
+def test_the_shapes_of_lenders(shape):
+    array = numpy.ones(shape, "float32").T  # strides of 1s may be odd
+    if not array.flags.c_contiguous:
+        array = numpy.ascontiguousarray(array)
+    memory = arrays.of(Lender(array), "x")
+    assert memory.shape == array.shape
+    assert memory.address == array.ctypes.data
+    assert memory.bytes == array.nbytes
+
+
+def test_a_lender_has_its_memory_back_when_it_is_not_needed():
+    array = numpy.ones(8)
+    before = sys.getrefcount(array)
+    memory = arrays.of(Lender(array), "x")
+    assert sys.getrefcount(array) > before
+    del memory
+    assert sys.getrefcount(array) == before

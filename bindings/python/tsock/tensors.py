@@ -26,6 +26,9 @@ _new.argtypes = [c_void_p, c_char_p, c_void_p]
 _unused = ctypes.pythonapi.PyCapsule_IsValid
 _unused.restype = c_int
 _unused.argtypes = [py_object, c_char_p]
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype = c_void_p
+_pointer.argtypes = [py_object, c_char_p]
 
 # A capsule keeps the pointer to its name: these two live for ever.
 _NAMES = {0: c_char_p(b"dltensor"), 1: c_char_p(b"dltensor_versioned")}
@@ -85,6 +88,16 @@ def give_back(address: int, versioned: int) -> None:
     deleter = managed.deleter
     if deleter:
         _DELETER(deleter)(address)
+
+
+def lent_by(capsule: Any) -> Any:
+    """The tensor of a capsule, whose owner keeps it while that lives."""
+    for versioned, name in _NAMES.items():
+        if _unused(capsule, name):
+            return _STRUCTS[versioned].from_address(
+                _pointer(capsule, name)
+            ).tensor
+    raise TypeError("%r is no DLPack capsule, or one that was used" % capsule)
 
 
 class _Lent:

@@ -13,7 +13,9 @@ import importlib
 import math
 import sys
 import threading
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Sequence
+
+from . import dlpack
 
 # By the names that numpy and torch share: bytes of one element.
 SIZES = {
@@ -184,9 +186,13 @@ def _of_numpy(array: Any, name: str) -> Memory:
 _LETTERS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}
 
 
+_TO_HOST = ("get", "copy_to_host")  # CuPy's, numba's
+_NUMPYS = ("__array__", "__array_interface__")  # what numpy takes
+
+
 def _host_array(value: Any) -> Any:
     """An array of another library's, in host memory."""
-    for name in ("get", "copy_to_host"):  # CuPy's, numba's
+    for name in _TO_HOST:
         if hasattr(value, name):
             return getattr(value, name)()
     return importlib.import_module("numpy").asarray(value)
@@ -227,6 +233,61 @@ def _of_cuda(value: Any, name: str, stays: bool) -> Memory:
     )
 
 
+def _fetched(value: Any, name: str) -> Memory:
+    """A copy in host memory of an array on a GPU, as its library makes it."""
+    if any(hasattr(value, way) for way in (*_TO_HOST, *_NUMPYS)):
+        return _of_numpy(_host_array(value), name)
+    why: Optional[Exception] = None
+    try:
+        lent = dlpack.Lent(value, dl_device=(dlpack.HOST, 0))
+        if lent.kind == dlpack.HOST:
+            return Memory(lent.dtype, lent.shape, lent.address, lent)
+    except (TypeError, BufferError) as e:
+        why = e
+    raise TypeError(
+        "%s has to come to host memory, and %s has neither get() nor "
+        "__array__(), nor does its __dlpack__() take dl_device=(1, 0): serve "
+        "torch.from_dlpack() of it, or a copy in host memory"
+        % (name, type(value).__qualname__)
+    ) from why
+
+
+def _of_dlpack(value: Any, name: str, stays: bool) -> Memory:
+    """An array that is known by what its __dlpack__() lends alone."""
+    there = dlpack.is_on_gpu(value)
+    lent = dlpack.Lent(value, **dlpack.STREAM if there else {})
+    if lent.dtype not in SIZES:
+        raise TypeError(
+            "%s is an array of type %s, which can't be served: numbers can"
+            % (name, lent.dtype)
+        )
+    if not lent.is_contiguous:
+        raise TypeError(
+            "%s is an array that isn't contiguous: make it so" % name
+        )
+    if lent.kind in (dlpack.HOST, dlpack.PINNED):
+        return Memory(lent.dtype, lent.shape, lent.address, lent)
+    if lent.kind != dlpack.CUDA:
+        raise TypeError(
+            "%s is in memory of an odd kind, %d" % (name, lent.kind)
+        )
+
+    def fetch() -> Memory:
+        return _fetched(value, name)
+
+    if not stays or 0 in lent.shape:
+        return fetch()
+    return OnGpu(
+        lent.dtype,
+        lent.shape,
+        lent.address,
+        lent,
+        lent.device,
+        dlpack.DEFAULT_STREAM,
+        fetch,
+    )
+
+
 def _is_a(value: Any, module: str, kind: str) -> bool:
     """Is it of a class of a module that is imported, or being imported?"""
     found = getattr(sys.modules.get(module), kind, None)
@@ -246,6 +307,11 @@ def of(value: Any, name: str, stays: bool = False) -> Optional[Memory]:
         return _of_numpy(value, name)
     if hasattr(value, "__cuda_array_interface__"):
         return _of_cuda(value, name, stays)
+    if hasattr(value, "__dlpack__") and (
+        dlpack.is_on_gpu(value)
+        or not any(hasattr(value, way) for way in _NUMPYS)
+    ):
+        return _of_dlpack(value, name, stays)
     return _of_numpy(importlib.import_module("numpy").asarray(value), name)
 
 
@@ -263,3 +329,9 @@ def is_array(value: Any) -> bool:
             "__dlpack__",
         )
     )
+
+
+def shape_of(value: Any) -> Sequence[int]:
+    """The shape of a tensor or an array; those that only lend say it then."""
+    shape: Optional[Sequence[int]] = getattr(value, "shape", None)
+    return dlpack.Lent(value).shape if shape is None else shape

@@ -63,8 +63,9 @@ def count(batch: Any) -> int:
     columns = None
     for path, value in nest.walk(batch):
         if arrays.is_array(value):
-            if len(value.shape):
-                return int(value.shape[0])
+            shape = arrays.shape_of(value)
+            if shape:
+                return int(shape[0])
         elif columns is None and isinstance(value, (list, tuple)):
             if value and _kind_of(value) and not hasattr(value, "_fields"):
                 columns = len(value)
