@@ -140,6 +140,11 @@ const struct tsi_opt tsi_opts[] = {
 	{ TSI_OPT_CHOICE, "io", "auto|uring|pread",
 	  "how files are read (auto: io_uring where the kernel lets us)",
 	  AT(io) },
+	{ TSI_OPT_SWITCH, "direct", NULL,
+	  "read files past the page cache (O_DIRECT), so that they push "
+	  "nothing "
+	  "else out of it; every epoch reads them from the disk",
+	  AT(direct) },
 
 	{ .kind = TSI_OPT_GROUP, .name = "GPUs" },
 	{ TSI_OPT_BYTES, "gpu-memory", "SIZE",

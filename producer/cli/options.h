@@ -76,6 +76,7 @@ struct tsi_options {
 	uint64_t gpu_memory;            /* bytes on each GPU; 0: any */
 	uint64_t fanout, gpu_transport; /* enum tsock_fanout, tsock_transport */
 	uint64_t io;                    /* enum tsi_io_reader_kind */
+	bool direct;                    /* past the page cache */
 	bool rescan;
 	bool no_index;
 	const char *cache; /* NULL: the user's own; "": none */

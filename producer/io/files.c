@@ -20,6 +20,7 @@ struct tsi_io_file {
 	struct tsi_io_file *next; /* of its bucket */
 	int dirfd;
 	int fd;
+	size_t align;
 	dev_t dev;
 	ino_t ino;
 	/* Under the lock. */
@@ -117,7 +118,7 @@ struct tsi_io_file *tsi_io_files_take(struct tsi_io_files *f, int dirfd,
 }
 
 struct tsi_io_file *tsi_io_files_keep(struct tsi_io_files *f, int dirfd,
-				      const char *path, int fd)
+				      const char *path, int fd, size_t align)
 {
 	size_t len = strlen(path) + 1;
 	struct tsi_io_file *file, **at;
@@ -130,6 +131,7 @@ struct tsi_io_file *tsi_io_files_keep(struct tsi_io_files *f, int dirfd,
 		return NULL;
 	*file = (struct tsi_io_file){ .dirfd = dirfd,
 				      .fd = fd,
+				      .align = align,
 				      .dev = st.st_dev,
 				      .ino = st.st_ino,
 				      .users = 1,
@@ -168,4 +170,9 @@ void tsi_io_files_give(struct tsi_io_files *f, struct tsi_io_file *file,
 int tsi_io_file_fd(const struct tsi_io_file *file)
 {
 	return file->fd;
+}
+
+size_t tsi_io_file_align(const struct tsi_io_file *file)
+{
+	return file->align;
 }

@@ -11,6 +11,7 @@
 #define TSI_IO_FILES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct tsi_io_files;
@@ -32,10 +33,10 @@ struct tsi_io_file *tsi_io_files_take(struct tsi_io_files *f, int dirfd,
 
 /*
  * Keep this file, just opened as fd, and take it.  NULL: it isn't kept, and the
- * descriptor stays the caller's.
+ * descriptor stays the caller's.  align: see direct.h.
  */
 struct tsi_io_file *tsi_io_files_keep(struct tsi_io_files *f, int dirfd,
-				      const char *path, int fd);
+				      const char *path, int fd, size_t align);
 
 /* Give a file back; forget: it is opened anew for whoever takes it next. */
 void tsi_io_files_give(struct tsi_io_files *f, struct tsi_io_file *file,
@@ -43,5 +44,8 @@ void tsi_io_files_give(struct tsi_io_files *f, struct tsi_io_file *file,
 
 /* Its descriptor, as long as it is taken. */
 int tsi_io_file_fd(const struct tsi_io_file *file);
+
+/* How its reads are aligned, as it was kept. */
+size_t tsi_io_file_align(const struct tsi_io_file *file);
 
 #endif

@@ -49,6 +49,7 @@ struct tsi_read_request {
 	/* The range; length 0: the whole file, and offset is 0 then. */
 	uint64_t offset;
 	uint64_t length;
+	bool direct; /* past the page cache, if the file system can */
 	/*
 	 * How much memory is worth keeping; what is read may be smaller or
 	 * larger.

@@ -61,11 +61,11 @@ static void read_file(struct pread_backend *p, struct tsi_io_slot *s)
 		ssize_t n = read_some(s);
 
 		if (n < 0)
-			err = errno;
-		else if (atomic_load(&p->stop))
-			err = ECANCELED;
+			err = tsi_io_slot_failed(s, errno);
 		else
 			err = tsi_io_slot_got(s, (size_t)n);
+		if (err == TSI_IO_MORE && atomic_load(&p->stop))
+			err = ECANCELED;
 	}
 	fd = tsi_io_slot_ended(s, err);
 	if (fd >= 0)

@@ -148,7 +148,7 @@ static void was_read(struct uring_backend *u, unsigned i, int res)
 	if (res == -EINTR)
 		go_on(u, i, TSI_IO_MORE);
 	else if (res < 0)
-		go_on(u, i, -res);
+		go_on(u, i, tsi_io_slot_failed(s, -res));
 	else
 		go_on(u, i, tsi_io_slot_got(s, (size_t)res));
 }

@@ -3,40 +3,72 @@
  * slot.c - one read of a file or a part of it, step by step, and its buffer.
  *
  * Makes no system call but openat, fstat, fstatfs and fcntl, and those of
- * files.c.
+ * files.c and direct.c.
  */
 #include "io/slot.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/regular.h"
+#include "io/direct.h"
 
 #define LARGE \
 	((size_t)1 << 20) /* a larger buffer is freed when a small file comes */
 #define GRAIN ((size_t)64 << 10)
+
+_Static_assert(GRAIN % TSI_DIRECT_ALIGN_MAX == 0, "buffers end in a block");
+
+uint8_t *tsi_io_slot_memory(size_t size, size_t align)
+{
+	/* Larger blocks than these concern offsets and lengths alone. */
+	return align > 1 ? aligned_alloc(TSI_DIRECT_ALIGN, size) : malloc(size);
+}
+
+/* Can the buffer take reads of the slot's alignment? */
+static bool is_aligned(const struct tsi_io_slot *s)
+{
+	return s->align == 1 || (uintptr_t)s->buf % TSI_DIRECT_ALIGN == 0;
+}
 
 static int grow_buffer(struct tsi_io_slot *s, size_t need)
 {
 	size_t cap = (need + GRAIN - 1) / GRAIN * GRAIN;
 	uint8_t *buf;
 
-	if (cap <= s->cap)
+	if (cap <= s->cap && is_aligned(s))
 		return 0;
 	if (s->len == 0) {
-		/* The buffer holds nothing, so realloc() needn't copy it. */
+		/* The buffer holds nothing to be copied. */
 		free(s->buf);
 		s->buf = NULL;
 		s->cap = 0;
 	}
-	buf = realloc(s->buf, cap);
+	buf = tsi_io_slot_memory(cap, s->align);
 	if (!buf)
 		return ENOMEM;
+	if (s->len > 0)
+		memcpy(buf, s->buf, s->len);
+	free(s->buf);
 	s->buf = buf;
 	s->cap = cap;
 	return 0;
+}
+
+/* Where in the buffer the next read is to end. */
+static size_t end_of_read(const struct tsi_io_slot *s)
+{
+	size_t end = s->cap;
+
+	if (s->what.length > 0)
+		end = tsi_io_direct_up(s->skew + s->what.length, s->align);
+	else if (s->align > 1 && s->len + s->again <= s->expect)
+		/* Bytes behind a file's end take time here. */
+		end = tsi_io_direct_up(s->expect + 1, s->align);
+	return end < s->cap ? end : s->cap;
 }
 
 static int ask_for_more(struct tsi_io_slot *s)
@@ -47,9 +79,10 @@ static int ask_for_more(struct tsi_io_slot *s)
 		if (err)
 			return err;
 	}
-	s->asked = s->cap - s->len;
-	if (s->what.length > 0 && s->asked > s->what.length - s->len)
-		s->asked = s->what.length - s->len;
+	/* What ended within a block: the file grows, say. */
+	s->again = s->len & (s->align - 1);
+	s->len -= s->again;
+	s->asked = end_of_read(s) - s->len;
 	return TSI_IO_MORE;
 }
 
@@ -78,7 +111,8 @@ int tsi_io_slot_open_file(const struct tsi_read_request *q)
 }
 
 int tsi_io_slot_check_file(int fd, const struct tsi_read_request *q,
-			   struct tsi_fs_seen *seen, size_t *expect)
+			   struct tsi_fs_seen *seen, size_t *expect,
+			   size_t *align)
 {
 	struct stat st;
 	int err;
@@ -94,6 +128,9 @@ int tsi_io_slot_check_file(int fd, const struct tsi_read_request *q,
 	err = check_size((uint64_t)st.st_size, q->offset, q->length, expect);
 	if (err)
 		return err;
+	*align = q->direct ? tsi_io_direct_begin(fd, q->path) : 1;
+	if (*align > 1)
+		return 0;
 	/*
 	 * O_NONBLOCK only kept the open from blocking; some file systems answer
 	 * reads with EAGAIN while it is set.
@@ -104,13 +141,16 @@ int tsi_io_slot_check_file(int fd, const struct tsi_read_request *q,
 /* The first read of an open file, of which so much is expected. */
 static int first_piece(struct tsi_io_slot *s)
 {
+	size_t need;
 	int err;
 
 	s->len = 0;
 	if (s->expect > TSI_READER_AHEAD)
 		return TSI_READ_LARGE;
+	s->skew = s->what.offset & (s->align - 1);
 	/* For a whole file one byte more: one read sees its end, too. */
-	err = grow_buffer(s, s->expect + (s->what.length == 0));
+	need = s->skew + s->expect + (s->what.length == 0);
+	err = grow_buffer(s, tsi_io_direct_up(need, s->align));
 	return err ? err : ask_for_more(s);
 }
 
@@ -123,6 +163,7 @@ int tsi_io_slot_is_open(struct tsi_io_slot *s)
 	if (!s->file)
 		return TSI_IO_CLOSED;
 	s->fd = tsi_io_file_fd(s->file);
+	s->align = tsi_io_file_align(s->file);
 	/* If the file is shorter by now, a read comes to its end. */
 	s->expect = q->length;
 	return first_piece(s);
@@ -134,21 +175,33 @@ int tsi_io_slot_opened(struct tsi_io_slot *s, int fd)
 	int err;
 
 	s->fd = fd;
-	err = tsi_io_slot_check_file(fd, q, &s->seen, &s->expect);
+	err = tsi_io_slot_check_file(fd, q, &s->seen, &s->expect, &s->align);
 	if (err)
 		return err;
 	if (s->files && q->length > 0)
-		s->file = tsi_io_files_keep(s->files, q->dirfd, q->path, fd);
+		s->file = tsi_io_files_keep(s->files, q->dirfd, q->path, fd,
+					    s->align);
 	return first_piece(s);
+}
+
+/* A read gave n bytes; false: there are no more than had come before. */
+static bool take_bytes(struct tsi_io_slot *s, size_t n)
+{
+	size_t again = s->again;
+
+	s->len += n ? n : again;
+	s->again = 0;
+	return n && n != again;
 }
 
 int tsi_io_slot_got(struct tsi_io_slot *s, size_t n)
 {
-	s->len += n;
+	bool more = take_bytes(s, n);
+
 	if (s->what.length > 0) {
-		if (s->len == s->what.length)
+		if (s->len >= s->skew + s->what.length)
 			return 0;
-		return n == 0 ? TSI_READER_TRUNCATED : ask_for_more(s);
+		return more ? ask_for_more(s) : TSI_READER_TRUNCATED;
 	}
 	if (s->len > TSI_READER_AHEAD) {
 		/* The file has grown. */
@@ -156,8 +209,18 @@ int tsi_io_slot_got(struct tsi_io_slot *s, size_t n)
 		return TSI_READ_LARGE;
 	}
 	/* Any other short read may have been cut off by a signal. */
-	if (n == 0 || (n < s->asked && s->len == s->expect))
+	if (!more || (n < s->asked && s->len == s->expect))
 		return 0;
+	return ask_for_more(s);
+}
+
+int tsi_io_slot_failed(struct tsi_io_slot *s, int err)
+{
+	if (s->align == 1 || !tsi_io_direct_refused(s->fd, s->what.path, err))
+		return err;
+	/* What was to be read again is read again. */
+	s->again = 0;
+	s->align = 1;
 	return ask_for_more(s);
 }
 
@@ -167,7 +230,7 @@ struct tsi_io_piece tsi_io_slot_piece(const struct tsi_io_slot *s)
 		.fd = s->fd,
 		.to = s->buf + s->len,
 		.len = s->asked,
-		.at = s->what.offset + s->len,
+		.at = s->what.offset - s->skew + s->len,
 	};
 }
 
@@ -213,6 +276,9 @@ void tsi_io_slot_begin(struct tsi_io_slot *s, const struct tsi_read_request *q)
 {
 	s->what = *q;
 	s->len = 0;
+	s->skew = 0;
+	s->again = 0;
+	s->align = 1;
 	s->fd = -1;
 	s->err = 0;
 	if (s->cap > LARGE && q->size_hint < s->cap / 4) {
@@ -228,8 +294,8 @@ void tsi_io_slot_take(struct tsi_io_slot *s, struct tsi_read *out)
 	s->state = TSI_IO_TAKEN;
 	out->tag = s->what.tag;
 	out->err = s->err;
-	out->data = s->err ? NULL : s->buf;
-	out->len = s->err ? 0 : s->len;
+	out->data = s->err ? NULL : s->buf + s->skew;
+	out->len = s->err ? 0 : s->what.length ? s->what.length : s->len;
 	out->size = s->err == TSI_READ_LARGE ? s->expect : 0;
 }
 

@@ -28,10 +28,13 @@ struct tsi_io_slot {
 	enum tsi_io_state state;
 	struct tsi_read_request what;
 	int fd;
+	size_t align; /* of reads; 1: any */
 	int err;
 	uint8_t *buf;
 	size_t cap;
-	size_t len;
+	size_t skew;   /* bytes of the buffer before those of the range */
+	size_t len;    /* bytes of the buffer that have come */
+	size_t again;  /* bytes behind len that had come, and are read again */
 	size_t expect; /* bytes of the range, or of the file by fstat */
 	size_t asked;  /* by the read in flight */
 	struct tsi_fs_seen seen;
@@ -75,14 +78,16 @@ int tsi_io_slot_fd(const struct tsi_io_slot *s);
 /*
  * The steps of one read, for a backend to string together: its file is open
  * already (or else TSI_IO_CLOSED, and it is to be opened), its file was opened,
- * n bytes of it have come.  Each returns an errno, one of the reader's errors,
- * or TSI_IO_MORE, which asks for a read of tsi_io_slot_piece().
+ * n bytes of it have come, a read has failed.  Each returns an errno, one of
+ * the reader's errors, or TSI_IO_MORE, which asks for a read of
+ * tsi_io_slot_piece().
  */
 #define TSI_IO_MORE (-1)
 #define TSI_IO_CLOSED (-3)
 int tsi_io_slot_is_open(struct tsi_io_slot *s);
 int tsi_io_slot_opened(struct tsi_io_slot *s, int fd);
 int tsi_io_slot_got(struct tsi_io_slot *s, size_t n);
+int tsi_io_slot_failed(struct tsi_io_slot *s, int err);
 
 /* The next read of an open file. */
 struct tsi_io_piece {
@@ -111,9 +116,14 @@ int tsi_io_slot_open_file(const struct tsi_read_request *q);
 
 /*
  * The error of a file that isn't one to be read, or is shorter than the range;
- * else *expect is how many bytes there are to read.
+ * else *expect is how many bytes there are to read, and *align how its reads
+ * are aligned (direct.h).
  */
 int tsi_io_slot_check_file(int fd, const struct tsi_read_request *q,
-			   struct tsi_fs_seen *seen, size_t *expect);
+			   struct tsi_fs_seen *seen, size_t *expect,
+			   size_t *align);
+
+/* Memory that reads of this alignment can go to, for free(); NULL: none. */
+uint8_t *tsi_io_slot_memory(size_t size, size_t align);
 
 #endif

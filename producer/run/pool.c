@@ -230,6 +230,8 @@ int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
 					&p->thread[i].worker);
 		if (!err)
 			tsi_worker_use_files(p->thread[i].worker, p->files);
+		if (!err && opts->direct)
+			tsi_worker_use_direct(p->thread[i].worker);
 		if (!err && p->cache)
 			err = tsi_worker_use_cache(p->thread[i].worker,
 						   p->cache, i);

@@ -38,6 +38,7 @@ struct tsi_pool_times {
 struct tsi_pool_opts {
 	unsigned threads;
 	enum tsi_io_reader_kind io;
+	bool direct;           /* files are read past the page cache */
 	unsigned open_files;   /* of many samples that may stay open */
 	uint64_t image_memory; /* bytes that large images share */
 	uint64_t cache;        /* bytes that packed images may take; 0: none */

@@ -227,6 +227,7 @@ int tsi_service_start(struct tsi_service *s)
 	struct tsi_pool_opts opts = {
 		.threads = s->o->threads,
 		.io = s->o->io,
+		.direct = s->o->direct,
 		.image_memory = s->o->image_memory,
 		.cache = s->o->image_cache,
 		.key_width = s->key_width,

@@ -27,6 +27,7 @@ struct tsi_worker {
 	struct tsi_budget_claim claim; /* of memory; ends with each sample */
 	struct tsi_keep *keep;         /* NULL: there is no cache */
 	unsigned depth, busy;
+	bool direct;
 	struct tsi_job job[];
 };
 
@@ -77,6 +78,11 @@ void tsi_worker_use_files(struct tsi_worker *w, struct tsi_io_files *files)
 	tsi_io_reader_use_files(w->reader, files);
 }
 
+void tsi_worker_use_direct(struct tsi_worker *w)
+{
+	w->direct = true;
+}
+
 unsigned tsi_worker_busy(const struct tsi_worker *w)
 {
 	return w->busy;
@@ -120,6 +126,7 @@ static struct tsi_read_request bytes_of(const struct tsi_worker *w,
 		.path = at.path,
 		.offset = at.offset,
 		.length = at.length,
+		.direct = w->direct,
 		.size_hint = at.size,
 		.tag = j->seq,
 	};

@@ -62,6 +62,9 @@ int tsi_worker_use_cache(struct tsi_worker *w, struct tsi_image_cache *c,
  */
 void tsi_worker_use_files(struct tsi_worker *w, struct tsi_io_files *files);
 
+/* Read all files past the page cache.  Before the first sample. */
+void tsi_worker_use_direct(struct tsi_worker *w);
+
 /* NULL is allowed.  Samples that were begun are dropped. */
 void tsi_worker_destroy(struct tsi_worker *w);
 

@@ -14,6 +14,7 @@
 
 int files_dirfd;
 enum tsi_io_reader_kind files_kind;
+bool files_direct;
 
 void files_put(const char *name, size_t len, unsigned seed)
 {

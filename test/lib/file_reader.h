@@ -8,6 +8,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
@@ -16,6 +17,7 @@
 
 extern int files_dirfd;                    /* the folder */
 extern enum tsi_io_reader_kind files_kind; /* of the readers that are made */
+extern bool files_direct;                  /* how reads are asked for */
 
 /* A file of len bytes that the seed decides. */
 void files_put(const char *name, size_t len, unsigned seed);
@@ -37,5 +39,19 @@ int files_teardown(void **state);
 /* Run a suite by the chosen backend in a folder of its own. */
 #define files_run(name, suite) \
 	cmocka_run_group_tests_name(name, suite, files_setup, files_teardown)
+
+/* The same by both backends, through the page cache and past it. */
+#define files_run_all(failed, suite) \
+	do { \
+		files_kind = TSI_READER_PREAD; \
+		(failed) += files_run("pread", suite); \
+		files_kind = TSI_READER_URING; \
+		(failed) += files_run("io_uring", suite); \
+		files_direct = true; \
+		(failed) += files_run("io_uring, direct", suite); \
+		files_kind = TSI_READER_PREAD; \
+		(failed) += files_run("pread, direct", suite); \
+		files_direct = false; \
+	} while (0)
 
 #endif

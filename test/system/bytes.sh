@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # bytes.sh - a stream's bytes are a function of the data set, the seed and the
 # pipeline alone: the same for 1 and for 8 worker threads, for io_uring and for
-# pread, for any consumers, and for a stream begun anew from any position.
+# pread, through the page cache and past it, for any consumers, and for a stream
+# begun anew from any position.
 set -u
 B=${B:-build}
 producer=${TSOCK_PRODUCER:-$B/bin/tsock-producer}
@@ -72,6 +73,11 @@ reference pread 3 --threads 2 --io pread
 within "$work/pread" "$work/one"
 result $? 'the same bytes by pread'
 
+reference direct 3 --threads 2 --direct
+reference directpread 3 --threads 2 --direct --io pread
+within "$work/direct" "$work/one" && within "$work/directpread" "$work/one"
+result $? 'the same bytes past the page cache'
+
 # Readers of several habits at once: whatever each sees is in the reference.
 start --threads 4
 "$sum" bytes 7 $((2 * N)) >"$work/a" &
@@ -137,7 +143,9 @@ find "$work/set/train" -type f | sort | awk 'NR % 3 != 0' |
 reference cut 8 --threads 1
 reference cut8 8 --threads 8
 reference cutpread 8 --threads 3 --io pread
+reference cutdirect 8 --threads 3 --direct
 within "$work/cut8" "$work/cut" && within "$work/cutpread" "$work/cut" &&
+	within "$work/cutdirect" "$work/cut" &&
 	! within "$work/cut" "$work/one"
 result $? 'the same bytes from truncated files, whatever the threads'
 reference fastcut 6 --threads 1 --fast --size 32 --no-index
@@ -161,7 +169,8 @@ result $? 'an older Pillow has other pixels in some crops'
 reference exactnoindex 4 --threads 2 --no-index
 reference exactcache 4 --threads 2 --cache 64M
 reference exactpack 4 --threads 2 --root "$work/packed"
-for k in noindex cache pack; do
+reference exactpackdirect 4 --threads 2 --root "$work/packed" --direct
+for k in noindex cache pack packdirect; do
 	within "$work/exact$k" "$work/one"
 	result $? "the same bytes by $k"
 done

@@ -87,7 +87,8 @@ static void the_data_path_is_told_what_to_make(void **state)
 		 "--on-error=raise --image-memory=3M --no-cache --rescan "
 		 "--index-memory=2M "
 		 "--cache=9M "
-		 "--threads=4 --io=pread --slow=kill:5000000 --memory=5M "
+		 "--threads=4 --io=pread --direct --slow=kill:5000000 "
+		 "--memory=5M "
 		 "--gpu-memory=6M --fanout=host");
 	tsi_options_pipeline(&o, &p);
 	assert_string_equal(p.folder, "/d");
@@ -103,6 +104,7 @@ static void the_data_path_is_told_what_to_make(void **state)
 	assert_true(p.rescan);
 	assert_int_equal(p.threads, 4);
 	assert_int_equal(p.io, TSI_READER_PREAD);
+	assert_true(p.direct);
 	/* Longer than the ring can count is as long as it can. */
 	assert_int_equal(p.slow, TSOCK_SLOW_KILL);
 	assert_int_equal(p.slow_ms, UINT32_MAX);
@@ -124,6 +126,7 @@ static void the_data_path_is_told_how_to_serve(void **state)
 	tsi_options_pipeline(&o, &p);
 	assert_true(p.fast);
 	assert_true(p.keys);
+	assert_false(p.direct);
 	assert_int_equal(p.ring, 77);
 	assert_int_equal(p.join_window, 33);
 	assert_int_equal(p.max_batch, 11);

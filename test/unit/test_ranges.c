@@ -26,6 +26,7 @@ static int read_range(struct tsi_io_reader *r, const char *path,
 		      uint64_t offset, uint64_t length, struct tsi_read *out)
 {
 	struct tsi_read_request q = { .dirfd = files_dirfd,
+				      .direct = files_direct,
 				      .path = path,
 				      .offset = offset,
 				      .length = length,
@@ -42,6 +43,7 @@ static void check_range(struct tsi_io_reader *r, uint64_t offset,
 			uint64_t length, unsigned seed)
 {
 	struct tsi_read_request q = { .dirfd = files_dirfd,
+				      .direct = files_direct,
 				      .path = "ranges",
 				      .offset = offset,
 				      .length = length };
@@ -93,6 +95,7 @@ static void many_ranges_of_one_file_come_at_once(void **state)
 	files_put("ranges", DEPTH * 5000, 4);
 	for (unsigned i = 0; i < DEPTH; i++) {
 		struct tsi_read_request q = { .dirfd = files_dirfd,
+					      .direct = files_direct,
 					      .path = "ranges",
 					      .offset = i * 5000u,
 					      .length = 5000,
@@ -112,6 +115,7 @@ static void expect_range_err(struct tsi_io_reader *r, const char *path,
 			     uint64_t offset, uint64_t length, int err)
 {
 	struct tsi_read_request q = { .dirfd = files_dirfd,
+				      .direct = files_direct,
 				      .path = path,
 				      .offset = offset,
 				      .length = length };
@@ -130,6 +134,7 @@ static void a_file_shorter_than_its_range_is_truncated(void **state)
 {
 	struct tsi_io_reader *r = files_reader(2);
 	struct tsi_read_request q = { .dirfd = files_dirfd,
+				      .direct = files_direct,
 				      .path = "a",
 				      .offset = 1 };
 	struct tsi_read none;
@@ -249,9 +254,6 @@ int main(void)
 {
 	int failed = 0;
 
-	files_kind = TSI_READER_PREAD;
-	failed += files_run("pread", suite);
-	files_kind = TSI_READER_URING;
-	failed += files_run("io_uring", suite);
+	files_run_all(failed, suite);
 	return failed != 0;
 }

@@ -32,6 +32,7 @@ static int submit(struct tsi_io_reader *r, const char *path, uint64_t hint,
 		  uint64_t tag)
 {
 	struct tsi_read_request q = { .dirfd = files_dirfd,
+				      .direct = files_direct,
 				      .path = path,
 				      .size_hint = hint,
 				      .tag = tag };
@@ -231,7 +232,9 @@ static void a_large_file_is_left_to_a_caller_that_has_the_memory(void **state)
 {
 	struct tsi_io_reader *r = files_reader(2);
 	size_t size = TSI_READER_AHEAD + 1, len = 0;
-	struct tsi_read_request q = { .dirfd = files_dirfd, .path = "large" };
+	struct tsi_read_request q = { .dirfd = files_dirfd,
+				      .path = "large",
+				      .direct = files_direct };
 	struct tsi_read out = { 0 };
 	uint8_t *data = NULL;
 
@@ -461,10 +464,7 @@ int main(void)
 {
 	int failed = 0;
 
-	files_kind = TSI_READER_PREAD;
-	failed += files_run("pread", suite);
-	files_kind = TSI_READER_URING;
-	failed += files_run("io_uring", suite);
+	files_run_all(failed, suite);
 	files_kind = TSI_READER_AUTO;
 	failed += files_run("fallback", fallback);
 	return failed != 0;

@@ -64,6 +64,7 @@ class ProducerOptions(TypedDict, total=False):
     exit_when_idle: float
     threads: Union[int, Literal["auto"]]
     io: Literal["auto", "uring", "pread"]
+    direct: bool
     gpu_memory: Size
     fanout: Literal["auto", "peer", "nccl", "host"]
     gpu_transport: Literal["auto", "vmm", "legacy", "staged"]
