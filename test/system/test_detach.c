@@ -5,6 +5,7 @@
  * missed.
  */
 #include "test/lib/detached_reader.h"
+#include "test/lib/warnings.h"
 
 #include <poll.h>
 
@@ -182,22 +183,6 @@ static void who_dies_detached_has_let_go(void **state)
 
 /* ---- where it can't be done ---- */
 
-static int warnings[2]; /* a pipe: what the producer warns of */
-
-static void pass_warnings(void *arg, int level, const char *line)
-{
-	(void)arg;
-	if (level == TSOCK_LOG_WARN)
-		dprintf(warnings[1], "%s\n", line);
-}
-
-static void log_warnings(tsock_server *s, const struct source *src)
-{
-	(void)s;
-	(void)src;
-	tsock_set_logger(pass_warnings, NULL);
-}
-
 /* Has such a warning come by now?  Each is written at once. */
 static bool is_warned_of(FILE *f, const char *want)
 {
@@ -225,13 +210,10 @@ static void without_memory_all_wait_and_the_log_says_why(void **state)
 	(void)state;
 	/* For one ring, and half of another. */
 	src.memory = (uint64_t)64 * (3000 + 8 + 8 + 192) * 3 / 2 + 16384;
-	src.served = log_warnings;
-	assert_int_equal(pipe(warnings), 0);
+	src.served = warnings_pass;
+	warnings_begin();
 	producer = start_producer(&src);
-	close(warnings[1]);
-	log = fdopen(warnings[0], "r");
-	assert_non_null(log);
-	setvbuf(log, NULL, _IONBF, 0);
+	log = warnings_file();
 	pid = start_stopping(&r, 1, false);
 	t = connect_reader(&me);
 	need(tsock_begin(t) == 0);

@@ -8,6 +8,7 @@
 #include <poll.h>
 
 #include "test/lib/usage.h"
+#include "test/lib/warnings.h"
 
 #define LONG_MS 60000
 
@@ -147,31 +148,12 @@ static void a_stopped_reader_is_slow_and_not_dead(void **state)
 	kill_and_reap(producer);
 }
 
-static int warnings[2]; /* a pipe: what the producer warns of */
-
-static void pass_warnings(void *arg, int level, const char *line)
-{
-	(void)arg;
-	if (level == TSOCK_LOG_WARN)
-		dprintf(warnings[1], "%s\n", line);
-}
-
-static void log_warnings(tsock_server *s, const struct source *src)
-{
-	(void)s;
-	(void)src;
-	tsock_set_logger(pass_warnings, NULL);
-}
-
 /* The producer's log says which one was killed, for whom, and why. */
-static void is_warned_of(pid_t slow, pid_t waiter)
+static void is_warned_of(FILE *f, pid_t slow, pid_t waiter)
 {
-	struct pollfd p = { .fd = warnings[0], .events = POLLIN };
-	FILE *f = fdopen(warnings[0], "r");
+	struct pollfd p = { .fd = fileno(f), .events = POLLIN };
 	char line[512] = "", want[256];
 
-	assert_non_null(f);
-	setvbuf(f, NULL, _IONBF, 0);
 	snprintf(want, sizeof(want),
 		 "consumer %d (test_faults) is killed: it has held up "
 		 "consumer %d (test_faults) for ",
@@ -193,18 +175,19 @@ static void the_slow_are_killed_when_that_is_asked_for(void **state)
 			      .max_batch = 16,
 			      .payload = 64,
 			      .slow_ms = 500,
-			      .served = log_warnings };
+			      .served = warnings_pass };
 	struct reader quick = { .src = &src, .batch = 16, .epochs = 2 };
 	struct reader stuck = {
 		.src = &src, .batch = 16, .epochs = 2, .hold_us = 100000000
 	};
 	pid_t producer, bad, good;
+	FILE *log;
 	int status;
 
 	(void)state;
-	assert_int_equal(pipe(warnings), 0);
+	warnings_begin();
 	producer = start_producer(&src);
-	close(warnings[1]);
+	log = warnings_file();
 	bad = start_reader(&stuck);
 	wait_readers("slow", 1);
 	good = start_reader(&quick);
@@ -213,7 +196,7 @@ static void the_slow_are_killed_when_that_is_asked_for(void **state)
 		print_message("a kernel without SO_PEERPIDFD doesn't kill\n");
 	assert_int_equal(status, 1000 + SIGKILL);
 	assert_int_equal(ended(good), 0);
-	is_warned_of(bad, good);
+	is_warned_of(log, bad, good);
 	kill_and_reap(producer);
 }
 
