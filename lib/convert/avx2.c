@@ -104,28 +104,38 @@ INLINE_AVX2 void store(char *p, __m128i v)
  * the 48; a mask is for the vector that begins at byte base, and -1 makes 0.
  */
 #define AT(i, ch, base) \
-	((char)((3 * (i) + (ch) - (base)) / 16 == 0 && \
-				3 * (i) + (ch) >= (base) \
-			? 3 * (i) + (ch) - (base) \
-			: -1))
+	((uint8_t)((3 * (i) + (ch) - (base)) / 16 == 0 && \
+				   3 * (i) + (ch) >= (base) \
+			   ? 3 * (i) + (ch) - (base) \
+			   : -1))
 #define MASK(ch, base) \
-	_mm_setr_epi8(AT(0, ch, base), AT(1, ch, base), AT(2, ch, base), \
-		      AT(3, ch, base), AT(4, ch, base), AT(5, ch, base), \
-		      AT(6, ch, base), AT(7, ch, base), AT(8, ch, base), \
-		      AT(9, ch, base), AT(10, ch, base), AT(11, ch, base), \
-		      AT(12, ch, base), AT(13, ch, base), AT(14, ch, base), \
-		      AT(15, ch, base))
+	{ \
+		AT(0, ch, base), AT(1, ch, base), AT(2, ch, base), \
+			AT(3, ch, base), AT(4, ch, base), AT(5, ch, base), \
+			AT(6, ch, base), AT(7, ch, base), AT(8, ch, base), \
+			AT(9, ch, base), AT(10, ch, base), AT(11, ch, base), \
+			AT(12, ch, base), AT(13, ch, base), AT(14, ch, base), \
+			AT(15, ch, base) \
+	}
+#define MASKS(ch) \
+	{ \
+		MASK(ch, 0), MASK(ch, 16), MASK(ch, 32) \
+	}
+
+/* Of each channel, for each of the three vectors. */
+static const uint8_t mask[3][3][16] = { MASKS(0), MASKS(1), MASKS(2) };
+#undef MASKS
+#undef MASK
+#undef AT
 
 /* One channel of the 16 pixels in a, b, d. */
 INLINE_AVX2 __m128i pick(__m128i a, __m128i b, __m128i d, int ch)
 {
-	a = _mm_shuffle_epi8(a, MASK(ch, 0));
-	b = _mm_shuffle_epi8(b, MASK(ch, 16));
-	d = _mm_shuffle_epi8(d, MASK(ch, 32));
+	a = _mm_shuffle_epi8(a, load(mask[ch][0]));
+	b = _mm_shuffle_epi8(b, load(mask[ch][1]));
+	d = _mm_shuffle_epi8(d, load(mask[ch][2]));
 	return _mm_or_si128(_mm_or_si128(a, b), d);
 }
-#undef MASK
-#undef AT
 
 INLINE_AVX2 struct scale scale_of(const struct tsi_convert *c)
 {
