@@ -193,29 +193,32 @@ static void give_up_returners(struct tsi_readers *r, int64_t now_ms, bool all)
 	}
 }
 
+/* From that sample on, which is kept for those that have still to come. */
+static void go_on_from(struct tsi_readers *r, uint64_t from)
+{
+	tsi_membership_hold(r->membership, from);
+	tsi_gate_state_held(r->gate);
+	tsi_gate_publish_base(r->gate, from);
+	tsi_gate_changed(r->gate);
+	tsi_log(TSOCK_LOG_INFO, "the stream goes on from sample %llu",
+		(unsigned long long)from);
+}
+
 void tsi_readers_await(struct tsi_readers *r, int64_t now_ms)
 {
+	enum tsi_returners_step step;
 	uint64_t from = 0;
 
 	give_up_returners(r, now_ms, false);
-	switch (tsi_returners_step(&r->returners, now_ms, &from)) {
-	case TSI_RETURNERS_HOLD:
-		tsi_membership_hold(r->membership, from);
-		tsi_gate_state_held(r->gate);
-		tsi_gate_publish_base(r->gate, from);
-		tsi_gate_changed(r->gate);
-		tsi_log(TSOCK_LOG_INFO, "the stream goes on from sample %llu",
-			(unsigned long long)from);
-		break;
-	case TSI_RETURNERS_RELEASE:
-		give_up_returners(r, now_ms, true);
-		tsi_membership_give_up_hold(r->membership);
-		tsi_gate_state_held(r->gate);
-		tsi_gate_changed(r->gate);
-		break;
-	case TSI_RETURNERS_WAIT:
-		break;
-	}
+	step = tsi_returners_step(&r->returners, now_ms, &from);
+	if (step == TSI_RETURNERS_HOLD)
+		go_on_from(r, from);
+	if (step != TSI_RETURNERS_RELEASE)
+		return;
+	give_up_returners(r, now_ms, true);
+	tsi_membership_give_up_hold(r->membership);
+	tsi_gate_state_held(r->gate);
+	tsi_gate_changed(r->gate);
 }
 
 /* What the next producer may need: at most a second old. */
