@@ -162,6 +162,31 @@ static void the_oldest_of_silent_peers_goes_first(void **state)
 	close(newer);
 }
 
+/* Whoever has fewer stays, however long it has said nothing. */
+static void a_process_with_few_silent_peers_keeps_them(void **state)
+{
+	int sock[3];
+	struct rlimit few = usual;
+	char byte;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		sock[i] = connects();
+		tsi_handshake_serve(&handshake, listener, BEGIN_MS + i);
+	}
+	/* As if another process had connected it, before the others. */
+	handshake.pending[2].pid++;
+	handshake.pending[2].expires_ms = BEGIN_MS + 10;
+	few.rlim_cur = tsi_descriptors().open + 3 + 8 - 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	tsi_handshake_serve(&handshake, listener, BEGIN_MS + 10);
+	assert_int_equal(recv(sock[0], &byte, 1, MSG_DONTWAIT), 0);
+	assert_int_equal(count_pending(), 2);
+	assert_true(handshake.pending[2].sock >= 0);
+	for (int i = 0; i < 3; i++)
+		close(sock[i]);
+}
+
 /* No more, and no less: until then it may be about to send its token. */
 static void a_silent_peer_has_two_seconds(void **state)
 {
@@ -289,6 +314,9 @@ int main(void)
 			is_closed),
 		cmocka_unit_test_setup_teardown(
 			the_oldest_of_silent_peers_goes_first, listens,
+			is_closed),
+		cmocka_unit_test_setup_teardown(
+			a_process_with_few_silent_peers_keeps_them, listens,
 			is_closed),
 		cmocka_unit_test_setup_teardown(a_silent_peer_has_two_seconds,
 						listens, is_closed),

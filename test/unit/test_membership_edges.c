@@ -172,6 +172,34 @@ static void who_has_entered_no_generation_keeps_no_half(void **state)
 	assert_false(tsi_membership_is_detached(&m, 1));
 }
 
+/* It has read all of the generation that it has entered, and another one came
+ * and went since: that one's half is not the reader's. */
+static void who_is_two_generations_behind_keeps_no_half(void **state)
+{
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	for (unsigned i = 0; i < 3; i++)
+		join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	for (unsigned i = 0; i < 3; i++)
+		tsi_membership_entered(&m, i, 1);
+	tsi_membership_tail(&m, 0, 128, 0);
+	tsi_membership_tail(&m, 1, 128, 0);
+	tsi_membership_detach(&m, 2);
+	tsi_membership_let_go(&m, 2);
+	tsi_membership_entered(&m, 0, 2);
+	assert_int_equal(fill(), 256);
+	tsi_membership_tail(&m, 0, 200, 0);
+	tsi_membership_detach(&m, 0);
+	assert_int_equal(m.view[0].generation, 3);
+	assert_int_equal(m.member[0].half, 1);
+	assert_int_equal(tsi_membership_may_detach(&m, 1), TSI_DETACH_FREE);
+	tsi_membership_detach(&m, 1);
+	assert_int_equal(m.member[1].half, -1);
+	assert_int_equal(m.view[0].abandoned[0], 0);
+	assert_int_equal(m.view[0].abandoned[1], 1);
+}
+
 static void a_detached_reader_has_its_view_still(void **state)
 {
 	(void)state;
@@ -241,6 +269,7 @@ int main(void)
 		cmocka_unit_test(a_sole_reader_turns_a_jump_round),
 		cmocka_unit_test(no_reader_is_in_a_generation_to_come),
 		cmocka_unit_test(who_has_entered_no_generation_keeps_no_half),
+		cmocka_unit_test(who_is_two_generations_behind_keeps_no_half),
 		cmocka_unit_test(a_detached_reader_has_its_view_still),
 		cmocka_unit_test(a_half_that_is_needed_is_not_turned_to),
 	};

@@ -199,6 +199,36 @@ static void slow_is_found_through_a_view_that_needs_the_base(void **state)
 	assert_int_equal(slow.waiter, base.id);
 }
 
+/* It is full as well, and behind the other one, but there is room in the base
+ * ring, which is larger. */
+static void a_view_beside_the_full_one_is_not_to_blame(void **state)
+{
+	struct tsi_joined beside, sleeps, waits;
+	unsigned first = 0;
+
+	(void)state;
+	now = 100;
+	make(1000, 64, 128, TSI_NEVER);
+	tsi_membership_source(&m, 1, 0, 64, true);
+	tsi_membership_source(&m, 2, 0, 64, false);
+	tsi_membership_source(&m, 3, 2, 64, false);
+	beside = hold_view(1, 0);
+	sleeps = hold_view(2, 0);
+	waits = hold_view(3, 0);
+	tsi_membership_tail(&m, beside.id, 1, now);
+	tsi_membership_tail(&m, sleeps.id, 66, now);
+	tsi_membership_tail(&m, waits.id, 130, now);
+	fill_all();
+	assert_int_equal(m.view[1].head, 1 + 64);
+	assert_int_equal(m.view[2].head, 66 + 64);
+	assert_int_equal(m.view[0].head, 1 + 64 + 128);
+	tsi_membership_want(&m, waits.id, 131);
+	assert_int_equal(look_for(1200), sleeps.id);
+	while (tsi_membership_slow(&m, &first, 0, &slow))
+		assert_int_equal(first++, sleeps.id);
+	assert_int_not_equal(beside.id, sleeps.id);
+}
+
 /* Who waits is in a view, who sleeps reads the base. */
 static void slow_is_found_from_a_view_on(void **state)
 {
@@ -358,6 +388,7 @@ int main(void)
 		cmocka_unit_test(slow_is_found_through_views),
 		cmocka_unit_test(
 			slow_is_found_through_a_view_that_needs_the_base),
+		cmocka_unit_test(a_view_beside_the_full_one_is_not_to_blame),
 		cmocka_unit_test(slow_is_found_from_a_view_on),
 		cmocka_unit_test(slow_is_who_keeps_an_epochs_start),
 		cmocka_unit_test(the_others_go_on_in_the_other_half),

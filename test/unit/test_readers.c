@@ -147,6 +147,24 @@ static void who_cannot_return_to_its_job_makes_none(void **state)
 	assert_int_equal(readers.jobs.waiting, 0);
 }
 
+/* It begins as any rank does, when all have asked. */
+static void who_begins_anew_does_not_return_to_its_job(void **state)
+{
+	struct tsi_reader_row row = { .nonce = { 9 }, .together = 1 };
+	struct tsi_offer o = offer_of(2);
+	uint64_t from;
+
+	(void)state;
+	assert_true(tsi_returners_add(&readers.returners, &row, 0));
+	assert_int_equal(tsi_returners_step(&readers.returners, 600, &from),
+			 TSI_RETURNERS_HOLD);
+	o.join.world = 2;
+	memcpy(o.join.was, row.nonce, TSI_NONCE);
+	assert_int_equal(joins(&o), TSOCK_EAGAIN);
+	said("the job's ranks came too late");
+	assert_int_equal(m.count, 0);
+}
+
 static void a_view_that_is_lost_takes_its_readers_and_no_others(void **state)
 {
 	struct tsi_offer o = offer_of(1), other = offer_of(2);
@@ -222,6 +240,7 @@ int main(void)
 		TEST(a_rank_that_is_ahead_begins_later),
 		TEST(a_start_that_is_gone_is_missed_by_ranks_that_stay),
 		TEST(who_cannot_return_to_its_job_makes_none),
+		TEST(who_begins_anew_does_not_return_to_its_job),
 		TEST(a_view_that_is_lost_takes_its_readers_and_no_others),
 		TEST(a_stream_with_an_offer_is_not_over),
 		TEST(of_many_readers_the_last_are_shown),
