@@ -90,6 +90,19 @@ INLINE struct half sums4(VEC p02, VEC p13, const int shift)
 			 times(p13, F_1_175 - F_0_899, odd3), shift);
 }
 
+/* Double words to words. */
+INLINE void pack(VEC r[8], const struct half *lo, const struct half *hi)
+{
+	r[0] = OP(packs_epi32)(lo->v[0], hi->v[0]);
+	r[1] = OP(packs_epi32)(lo->v[1], hi->v[1]);
+	r[2] = OP(packs_epi32)(lo->v[2], hi->v[2]);
+	r[3] = OP(packs_epi32)(lo->v[3], hi->v[3]);
+	r[4] = OP(packs_epi32)(lo->v[4], hi->v[4]);
+	r[5] = OP(packs_epi32)(lo->v[5], hi->v[5]);
+	r[6] = OP(packs_epi32)(lo->v[6], hi->v[6]);
+	r[7] = OP(packs_epi32)(lo->v[7], hi->v[7]);
+}
+
 /* One pass over eight rows, or columns, of words. */
 INLINE void pass(VEC r[8], const int shift)
 {
@@ -107,14 +120,7 @@ INLINE void pass(VEC r[8], const int shift)
 		OP(unpackhi_epi16)(r[7], r[1]), OP(unpackhi_epi16)(r[5], r[3]),
 		shift);
 
-	r[0] = OP(packs_epi32)(lo.v[0], hi.v[0]);
-	r[1] = OP(packs_epi32)(lo.v[1], hi.v[1]);
-	r[2] = OP(packs_epi32)(lo.v[2], hi.v[2]);
-	r[3] = OP(packs_epi32)(lo.v[3], hi.v[3]);
-	r[4] = OP(packs_epi32)(lo.v[4], hi.v[4]);
-	r[5] = OP(packs_epi32)(lo.v[5], hi.v[5]);
-	r[6] = OP(packs_epi32)(lo.v[6], hi.v[6]);
-	r[7] = OP(packs_epi32)(lo.v[7], hi.v[7]);
+	pack(r, &lo, &hi);
 }
 
 /* Rows of words to columns. */
@@ -199,13 +205,6 @@ INLINE void transform4(VEC r[8])
 	d = OP(packs_epi32)(lo.v[6], lo.v[7]);
 	lo = sums4(SHUFFLE2(a, b, 0x88), SHUFFLE2(a, b, 0xdd), 18);
 	hi = sums4(SHUFFLE2(c, d, 0x88), SHUFFLE2(c, d, 0xdd), 18);
-	r[0] = OP(packs_epi32)(lo.v[0], hi.v[0]);
-	r[1] = OP(packs_epi32)(lo.v[1], hi.v[1]);
-	r[2] = OP(packs_epi32)(lo.v[2], hi.v[2]);
-	r[3] = OP(packs_epi32)(lo.v[3], hi.v[3]);
-	r[4] = OP(packs_epi32)(lo.v[4], hi.v[4]);
-	r[5] = OP(packs_epi32)(lo.v[5], hi.v[5]);
-	r[6] = OP(packs_epi32)(lo.v[6], hi.v[6]);
-	r[7] = OP(packs_epi32)(lo.v[7], hi.v[7]);
+	pack(r, &lo, &hi);
 	bytes(r);
 }
