@@ -47,7 +47,8 @@ pid_t spawn(void)
 	return pid;
 }
 
-void forget_child(pid_t pid)
+/* It was waited for. */
+static void forget(pid_t pid)
 {
 	for (unsigned i = 0; i < children.n; i++)
 		if (children.pid[i] == pid)
@@ -69,7 +70,7 @@ int ended(pid_t pid)
 	do
 		rc = waitpid(pid, &status, 0);
 	while (rc < 0 && errno == EINTR);
-	forget_child(pid);
+	forget(pid);
 	if (rc < 0)
 		return -1;
 	return WIFEXITED(status) ? WEXITSTATUS(status)

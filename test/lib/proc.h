@@ -47,9 +47,6 @@ void log_line(void *arg, int level, const char *line);
 /* A child; it dies with its parent. */
 pid_t spawn(void);
 
-/* A child that its parent has waited for on its own. */
-void forget_child(pid_t pid);
-
 /* Has a child ended that nobody has waited for yet? */
 bool has_ended(pid_t pid);
 

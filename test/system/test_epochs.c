@@ -49,13 +49,9 @@ static void take_and_release(tsock *t, unsigned batches)
 /* The exit code of a process, which ends within a minute. */
 static int ends(pid_t pid)
 {
-	int status;
-
 	for (unsigned i = 0; i < 6000; i++) {
-		if (waitpid(pid, &status, WNOHANG) == pid) {
-			forget_child(pid);
-			return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-		}
+		if (has_ended(pid))
+			return ended(pid);
 		pause_us(10000);
 	}
 	fail_msg("the producer stays for ever");

@@ -34,13 +34,9 @@ static unsigned disturb(const struct source *src, pid_t producer,
 			producer = start_producer(src);
 		}
 		for (unsigned i = 0; i < n; i++) {
-			int status;
-
-			if (over[i] || waitpid(pid[i], &status, WNOHANG) == 0)
+			if (over[i] || !has_ended(pid[i]))
 				continue;
-			forget_child(pid[i]);
-			assert_true(WIFEXITED(status));
-			assert_int_equal(WEXITSTATUS(status), 0);
+			assert_int_equal(ended(pid[i]), 0);
 			over[i] = true;
 			left--;
 		}
