@@ -2,7 +2,11 @@
 """Iterators of loaders, side by side and one after the other."""
 
 import itertools
+import os
+import signal
+import sys
 import threading
+import time
 
 import pytest
 
@@ -162,3 +166,71 @@ def test_two_loaders_in_one_thread_are_told_that_they_block(
     second.close()
     other.join()
     assert sum(seen) == len(job.sampler)
+
+
+@pytest.mark.parametrize("subset", [None, range(0, 200, 2)])
+def test_threads_share_an_iterator(serve, subset):
+    serve("--max-batch", 8)
+    loader = tsock.DataLoader("toy", batch_size=1, subset=subset, **INDEX)
+    seen, failed = [], []
+
+    def read(iterator):
+        try:
+            for (index,) in iterator:
+                seen.append(int(index[0]))
+        except BaseException as e:
+            failed.append(e)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(5):
+            iterator = iter(loader)
+            threads = [
+                threading.Thread(target=read, args=(iterator,))
+                for _ in range(4)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert not failed
+            assert sorted(seen) == list(subset or everything())
+            seen.clear()
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_a_child_that_is_forked_while_a_thread_waits(serve):
+    producer = serve("--ring", 16, "--max-batch", 8, "--join-window", 8)
+    loader = tsock.DataLoader("toy", batch_size=8, **INDEX)
+    iterator = iter(loader)
+    seen = [next(iterator)[0].tolist()]
+    os.kill(producer.process.pid, signal.SIGSTOP)
+
+    def read():
+        seen.extend(index.tolist() for (index,) in iterator)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+
+    def waits():
+        """Is the thread in next(), and has it got nothing for a while?"""
+        before = len(seen)
+        time.sleep(0.3)
+        return iterator._asked and len(seen) == before
+
+    until(waits, what="the thread to wait")
+    child = os.fork()
+    if not child:
+        signal.alarm(60)  # which ends a child that hangs
+        try:
+            next(iterator)
+        except tsock.Error as e:
+            os._exit(0 if e.code == "TSOCK_EFORK" else 3)
+        finally:
+            os._exit(4)
+    os.kill(producer.process.pid, signal.SIGCONT)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    thread.join()
+    assert sorted(sum(seen, [])) == everything()

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from ctypes import byref, c_void_p
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -29,6 +31,8 @@ class Iterator:
         self._pool = loader._pool
         self._position: Optional[Position] = None
         self._failure: Optional[errors.Error] = None
+        self._lock = threading.RLock()  # threads may share an iterator
+        self._asked = False  # is one of them in next()?
         self._pool.check()
         loader._check_rank()
 
@@ -39,6 +43,17 @@ class Iterator:
         return len(self._loader)
 
     def __next__(self) -> Any:
+        if self._asked and os.getpid() != self._pool.first.pid:
+            # The thread that has the lock is the parent's.
+            raise errors.from_code(errors.EFORK, "")
+        with self._lock:
+            self._asked = True
+            try:
+                return self._next()
+            finally:
+                self._asked = False
+
+    def _next(self) -> Any:
         if self._kept.value:
             self._let_go()
         out = self._out

@@ -336,7 +336,7 @@ class Gatherer(Iterator):
         self._gather: Optional[Gather] = None
         self._start = 0  # sequence number of the epoch's first sample
 
-    def __next__(self) -> Any:
+    def _next(self) -> Any:
         gather = self._gather
         if gather is None or not gather.is_ready:
             gather = self._fill()
