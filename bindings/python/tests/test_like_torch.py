@@ -37,13 +37,17 @@ class Samples(torch.utils.data.Dataset):
 
 @pytest.fixture(params=["torch", "tsock"])
 def make(request, serve):
-    """make(batch_size, ...) gives a loader of the same samples."""
+    """make(batch_size, ...) gives a loader of the same samples.
+
+    kinds: what to make, in place of torch's DataLoader and of ours.
+    """
+    usual = torch.utils.data.DataLoader, tsock.DataLoader
     if request.param == "torch":
-        return lambda *a, **k: torch.utils.data.DataLoader(Samples(), *a, **k)
+        return lambda *a, kinds=usual, **k: kinds[0](Samples(), *a, **k)
     serve("--order", "sequential")
 
-    def ours(*arguments, **keywords):
-        return tsock.DataLoader(
+    def ours(*arguments, kinds=usual, **keywords):
+        return kinds[1](
             "toy",
             *arguments,
             fields=("image", "label", "index"),
@@ -343,6 +347,39 @@ def test_loaders_can_be_pickled_and_copied(make):
         assert type(again) is type(loader) and again is not loader
         assert again.batch_size == 48 and again.drop_last is True
         assert flat(again) == in_order()[: 48 * 4]
+
+
+class Doubling:
+    """What somebody makes of either loader."""
+
+    def __iter__(self):
+        for images, labels, indices in super().__iter__():
+            yield images, labels, indices * self.factor
+
+
+class DoublingTorch(Doubling, torch.utils.data.DataLoader):
+    pass
+
+
+class DoublingOurs(Doubling, tsock.DataLoader):
+    pass
+
+
+def test_what_is_derived_stays_so_and_keeps_what_was_set(make):
+    loader = make(48, kinds=(DoublingTorch, DoublingOurs))
+    loader.factor, loader.timeout, loader.worker_init_fn = 2, 100, len
+    doubled = [2 * i for i in in_order()]
+    for again in (
+        loader,
+        pickle.loads(pickle.dumps(loader)),
+        copy.copy(loader),
+        copy.deepcopy(loader),
+    ):
+        assert type(again) is type(loader)
+        assert again.timeout == 100 and again.worker_init_fn is len
+        again.timeout = 0  # torch's needs workers for that
+        assert flat(again) == doubled
+        again.timeout = 100
 
 
 def test_iterators_can_not_be_pickled(make):

@@ -259,6 +259,7 @@ class DataLoader(HasProgress):
         except BaseException:
             self.close()
             raise
+        self._own = frozenset((*self.__dict__, "_own"))
 
     def _learn(self, at: tuple[int, int]) -> None:
         """What the stream is, from its first connection."""
@@ -449,8 +450,13 @@ class DataLoader(HasProgress):
         self.close()
 
     def __reduce__(self) -> Any:
-        # Another process, or a copy: it connects anew.
-        return _open_again, (self.name, self._again)
+        # Another process, or a copy: it connects anew, and has what was set.
+        kept = {
+            key: value
+            for key, value in self.__dict__.items()
+            if key in LIKE_TORCH or key == "timeout" or key not in self._own
+        }
+        return _open_again, (type(self), self.name, self._again), kept
 
     def __repr__(self) -> str:
         return (
@@ -469,5 +475,10 @@ class DataLoader(HasProgress):
         )
 
 
-def _open_again(name: str, keywords: dict[str, Any]) -> DataLoader:
-    return DataLoader(name, **keywords)
+def _open_again(
+    kind: type[DataLoader], name: str, keywords: dict[str, Any]
+) -> DataLoader:
+    # As pickle makes objects: a class derived from this one isn't asked.
+    made = kind.__new__(kind)
+    DataLoader.__init__(made, name, **keywords)
+    return made
