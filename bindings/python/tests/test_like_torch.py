@@ -12,6 +12,7 @@ import gc
 import itertools
 import pickle
 import threading
+import typing
 import warnings
 
 import pytest
@@ -380,6 +381,21 @@ def test_what_is_derived_stays_so_and_keeps_what_was_set(make):
         again.timeout = 0  # torch's needs workers for that
         assert flat(again) == doubled
         again.timeout = 100
+
+
+def test_a_loader_class_can_be_subscripted_in_annotations(make):
+    kind = type(make(48))
+
+    def train(loader: kind[torch.Tensor], each: kind[list[int]]) -> None:
+        pass
+
+    hints = typing.get_type_hints(train, None, {"kind": kind})
+    assert typing.get_origin(hints["loader"]) is kind
+
+    class Mine(kind[torch.Tensor]):
+        pass
+
+    assert issubclass(Mine, kind)
 
 
 def test_iterators_can_not_be_pickled(make):

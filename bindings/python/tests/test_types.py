@@ -39,7 +39,17 @@ def save(loader: tsock.DataLoader) -> dict[str, object]:
     return {"state": state, "count": batch["labels"].shape[0]}
 
 
+def count(loader: tsock.DataLoader[list[int]]) -> int:
+    return sum(len(batch) for batch in loader)
+
+
+class Doubled(tsock.DataLoader):
+    factor = 2
+
+
 def run() -> None:
+    count(tsock.DataLoader[list[int]]("toy"))
+    count(Doubled("toy", 8))
     try:
         with tsock.DataLoader("toy", as_dict={"label": "labels"}) as loader:
             save(loader)

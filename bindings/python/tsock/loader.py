@@ -15,8 +15,8 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional
-from typing import Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Generic, Iterable, Mapping
+from typing import Optional, Sequence, Union
 
 from . import _ffi, arguments, attach, errors, gpu, growing, options
 from . import ranks, tensors
@@ -31,16 +31,22 @@ from .serving import consumer
 from .subset import Gatherer, Part, Subset
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import TypeVar, Unpack
 
     from .options import ProducerOptions
+
+    _Batch = TypeVar("_Batch", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    _Batch = TypeVar("_Batch", covariant=True)
 
 _lib = _ffi.lib
 
 _USUAL = ("image", "label")  # fields, if nothing is said
 
 
-class DataLoader(HasProgress):
+class DataLoader(HasProgress, Generic[_Batch]):
     """Batches of a stream that a tsock-producer serves on this machine.
 
     for images, labels in tsock.DataLoader("imagenet", batch_size=256): ...
