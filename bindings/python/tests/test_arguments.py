@@ -10,7 +10,7 @@ import pytest
 
 import tsock
 from conftest import PRODUCER
-from tsock import _ffi, arguments, producer, tensors
+from tsock import _ffi, arguments, gpu, producer, tensors
 
 
 def refused(kind, *arguments, **keywords):
@@ -229,3 +229,12 @@ def test_a_folder_gives_the_program_and_python_the_same_name(
         ).stdout.decode()
     name = producer.default_name("imagefolder", str(root) + "/", None)
     assert "stream        %s\n" % name in plan
+
+
+@pytest.mark.parametrize(
+    "device, shown", [("gpu", "'gpu'"), ("mps", "'mps'"), ([1], r"'\[1\]'")]
+)
+def test_what_is_no_gpu_is_named_as_it_was_given(device, shown):
+    pytest.importorskip("torch")
+    with pytest.raises(ValueError, match="^device %s: it is None" % shown):
+        gpu.Cuda(device, tensors.framework("torch"))

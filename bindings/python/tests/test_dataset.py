@@ -122,3 +122,18 @@ def test_without_pillow_the_images_say_so(serve, monkeypatch):
     assert len(dataset.targets) == N
     with pytest.raises(ImportError, match="Pillow"):
         dataset[0]
+
+
+def test_a_file_can_be_decoded_as_by_image_folder(serve):
+    pytest.importorskip("PIL")
+    serve()
+    dataset = tsock.DataLoader("toy", 48).dataset
+    path, label = dataset.samples[7]
+    assert dataset.loader(path).tobytes() == dataset[7][0].tobytes()
+
+
+@pytest.mark.parametrize("index", [slice(2), "7", 7.0, None])
+def test_only_an_index_is_an_index(serve, index):
+    serve()
+    with pytest.raises(TypeError, match="as an integer"):
+        tsock.DataLoader("toy", 48).dataset[index]

@@ -89,3 +89,19 @@ def test_a_misspelt_field_is_answered_with_the_right_one(serve):
     serve()
     with pytest.raises(ValueError, match="did you mean 'label'"):
         tsock.DataLoader("toy", fields=("image", "labels"))
+
+
+def test_all_that_torch_takes_is_answered_at_once(place):
+    with pytest.raises(TypeError) as e:
+        tsock.DataLoader("toy", 32, shuffle=True, num_workers=4, sise=3)
+    assert str(e.value) == (
+        "tsock.DataLoader has no argument 'shuffle': the producer's --order "
+        "decides it; nor 'num_workers': the producer's --threads decides it; "
+        "nor 'sise'; did you mean 'size'?"
+    )
+
+
+@pytest.mark.parametrize("given", [dict(name=[1]), dict(dataset=[1])])
+def test_a_data_set_of_ones_own_is_told_of_serve(place, given):
+    with pytest.raises(TypeError, match=r"\[1\]: it .*tsock\.serve"):
+        tsock.DataLoader(batch_size=8, **given)

@@ -109,3 +109,13 @@ def test_every_option_is_an_argument_of_the_loader_and_of_the_producer():
     for key in options.TYPES:
         with pytest.raises(TypeError, match="tsock.Producer needs"):
             tsock.Producer(**{key: None})
+
+
+def test_paths_may_begin_with_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = options.check("here", dict(root="~/x", select="~/y", slow="~"))
+    assert found == dict(
+        root=str(tmp_path / "x"), select=str(tmp_path / "y"), slow="~"
+    )
+    with pytest.raises(TypeError, match="^root 3: it is a path$"):
+        options.check("here", dict(root=3))

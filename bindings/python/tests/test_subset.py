@@ -447,3 +447,25 @@ def test_others_read_what_they_would_without_it(serve):
 
     assert all(in_threads([plain, chosen, chosen]))
     until(lambda: tsock.query("toy")["consumers"] == 0)
+
+
+def test_samples_are_not_taken_for_indices():
+    """Of a torch Subset only the first is looked at, which may be decoded."""
+    looked_at = []
+
+    class Part:
+        indices = [3, 5]
+
+        def __getitem__(self, i):
+            looked_at.append(i)
+            return "image"
+
+        def __len__(self):
+            return len(self.indices)
+
+    with pytest.raises(ValueError, match="its attribute indices"):
+        subset.Subset(Part())
+    assert looked_at == [0]
+    # And where they are indices, they are taken.
+    Part.__getitem__ = lambda self, i: [10, 12][i]
+    assert list(subset.Subset(Part()).indices) == [10, 12]

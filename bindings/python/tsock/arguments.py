@@ -62,12 +62,24 @@ def dtype_name(dtype: Any) -> str:
     return str(dtype).rpartition(".")[2]
 
 
-def check_name(name: Any) -> None:
+_YOUR_OWN = (
+    "a folder of images is read by root=DIR, and a data set of your own is "
+    "shared by tsock.serve(torch.utils.data.DataLoader(...), name)"
+)
+
+
+def check_name(name: Any, dataset: Any) -> None:
     """Refuse what is passed to torch's loader first, a data set."""
     if name is not None and not isinstance(name, (str, os.PathLike)):
         raise TypeError(
             "tsock.DataLoader's name is %r: it takes the name of a "
-            "stream, such as 'imagenet', not a data set" % (name,)
+            "stream, such as 'imagenet', not a data set; %s"
+            % (name, _YOUR_OWN)
+        )
+    if dataset is not None and not isinstance(dataset, str):
+        raise TypeError(
+            "dataset %r: it is the kind of a data set, such as "
+            "'imagefolder'; %s" % (dataset, _YOUR_OWN)
         )
 
 

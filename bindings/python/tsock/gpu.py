@@ -36,14 +36,16 @@ class Cuda:
                 % (device, importer.name)
             )
         torch = importer.torch
+        said = device
         try:
-            device = torch.device(device)
+            device = torch.device(said)
         except (RuntimeError, TypeError):
             device = None
         if device is None or device.type != "cuda":
             raise ValueError(
                 "device %r: it is None for host memory, or a GPU such as "
-                "'cuda' or 'cuda:0'" % (device,)
+                "'cuda' or 'cuda:0'"
+                % (said if isinstance(said, (str, int)) else str(said),)
             )
         if not torch.cuda.is_available():
             raise ValueError(

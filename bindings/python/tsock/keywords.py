@@ -81,12 +81,15 @@ def helpful(
 
         @functools.wraps(function)
         def wrapper(*args: Any, **keywords: Any) -> Any:
-            for key in keywords:
-                if key not in known:
-                    raise TypeError(
-                        "%s has no argument %r%s"
-                        % (who, key, _what_is_meant(key, known))
-                    )
+            unknown = [
+                "%r%s" % (key, _what_is_meant(key, known))
+                for key in keywords
+                if key not in known
+            ]
+            if unknown:
+                raise TypeError(
+                    "%s has no argument %s" % (who, "; nor ".join(unknown))
+                )
             return function(*args, **keywords)
 
         setattr(wrapper, "__signature__", own.replace(parameters=shown))

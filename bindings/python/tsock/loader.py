@@ -184,7 +184,7 @@ class DataLoader(HasProgress, Generic[_Batch]):
         again = dict(locals())
         del again["self"], again["name"], again["producer"]
         again.update(producer)
-        arguments.check_name(name)
+        arguments.check_name(name, producer.get("dataset"))
         self._want = attach.wanted(name, producer)
         self.name = self._want.name if self._want else os.fspath(name or "")
         arguments.stream_name(self.name)

@@ -109,7 +109,12 @@ def _text(key: str, value: Any) -> str:
         return str(value.__index__())
     if key == "shard" and isinstance(value, tuple):
         return "%d/%d" % value
-    if isinstance(value, (bytes, os.PathLike)):
+    if os.PathLike[str] in kinds:
+        if not isinstance(value, (str, bytes, os.PathLike)):
+            raise TypeError("%s %r: it is a path" % (key, value))
+        # As torchvision's data sets do, and a shell for tsock-producer.
+        return os.path.expanduser(os.fsdecode(value))
+    if isinstance(value, bytes):
         return os.fsdecode(value)
     return str(value)
 

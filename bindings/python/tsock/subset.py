@@ -35,19 +35,27 @@ _log = logging.getLogger("tsock")
 RESERVE = 16  # samples that are kept to be given again
 
 
+def _number(item: Any) -> int:
+    if isinstance(item, bool):
+        raise ValueError(
+            "subset is a mask, or has a bool: it takes the indices of "
+            "samples, such as mask.nonzero()[0] in numpy"
+        )
+    return operator.index(item)
+
+
 def _numbers(subset: Any) -> array[int]:
+    items = subset.tolist() if hasattr(subset, "tolist") else subset
     try:
-        items = subset.tolist() if hasattr(subset, "tolist") else list(subset)
-        if bool in set(map(type, items)):
-            raise ValueError(
-                "subset is a mask, or has a bool: it takes the indices of "
-                "samples, such as mask.nonzero()[0] in numpy"
-            )
-        return array("q", map(operator.index, items))
+        # One by one: what isn't a number may be an image, to be decoded.
+        return array("q", map(_number, items))
     except (TypeError, OverflowError):
+        named = ""
+        if hasattr(subset, "indices"):  # torch.utils.data.Subset
+            named = "; it has samples, whose indices are its attribute indices"
         raise ValueError(
             "subset %.60r: it is a list, array, range or tensor of indices "
-            "of the data set" % (subset,)
+            "of the data set%s" % (subset, named)
         ) from None
 
 
