@@ -190,8 +190,9 @@ plant()
 			[ "$file" = "$rest" ] || after=${rest#* after }
 			;;
 		'- '*) old=${line#- } ;;
-		'+ '*)
-			edit "$2/$file" "$after" "$old" "${line#+ }" || {
+		+ | '+ '*)
+			line=${line#+}
+			edit "$2/$file" "$after" "$old" "${line# }" || {
 				echo "$file has no longer: $old" >&2
 				return 1
 			}
