@@ -106,7 +106,9 @@ run_one()
 	TSOCK_DIR=$folder/run TMPDIR=$folder/tmp TSOCK_SEEDS=200 TSOCK_KILLS=20 \
 		timeout 900 "$1" >"$folder/log" 2>&1 </dev/null
 	rc=$?
-	[ $rc = 0 ] || [ $rc = 77 ] || echo "$1 ended with $rc"
+	[ $rc = 0 ] || [ $rc = 77 ] ||
+		printf '%s ended with %s:\n%s\n' "$1" $rc \
+			"$(grep -v '^profiling:' "$folder/log" | tail -n 9)"
 	rm -rf "$folder"
 }
 
