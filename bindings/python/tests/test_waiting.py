@@ -55,6 +55,39 @@ def test_a_name_that_is_being_started_is_waited_for(place, serve):
         attach.refuse_wrong_name("toy")
 
 
+def test_a_name_whose_producer_was_killed_is_waited_for(serve, script):
+    serve(name="tulips")
+    killed = serve()
+    until(lambda: len(tsock.streams()) == 2)
+    killed.process.kill()
+    killed.process.wait()
+    job = script(
+        "import tsock\n"
+        "print(len(tsock.DataLoader('toy', framework='numpy')))\n"
+    )
+    assert "waiting for producer toy" in job.stderr.readline()
+    serve()
+    assert finish(job)[0] == "%d\n" % N
+
+
+def test_a_name_whose_producer_ended_is_a_wrong_one(serve):
+    """Unless it left readers, who wait for the next one."""
+    serve(name="tulips")
+    served = serve()
+    until(lambda: len(tsock.streams()) == 2)
+    reader = iter(tsock.DataLoader("toy", 8, framework="numpy"))
+    next(reader)
+    served.stop()
+    assert served.process.returncode == 0
+    attach.refuse_wrong_name("toy")
+    reader.close()
+    served = serve()
+    until(lambda: len(tsock.streams()) == 2)
+    served.stop()
+    with pytest.raises(tsock.NoProducer, match="no stream 'toy' runs here"):
+        attach.refuse_wrong_name("toy")
+
+
 HOLDER = """
 import fcntl, os, sys
 lock = open(os.path.join(os.environ["TSOCK_DIR"], "toy.lock"), "w")

@@ -17,7 +17,7 @@ from typing import Any, Callable, Mapping, Optional, TypeVar, Union
 
 from . import errors, options
 from .keywords import did_you_mean
-from .launch import Launch, is_starting
+from .launch import Launch, is_starting, was_cut_off
 from .streams import is_running, streams
 from .producer import default_name
 
@@ -37,7 +37,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 def refuse_wrong_name(name: str) -> None:
     """Nobody comes by that name, as far as one can tell: others run here."""
     running = sorted(stream.name for stream in streams())
-    if "/" in name or not running or name in running or is_starting(name):
+    if "/" in name or not running or name in running:
+        return
+    if is_starting(name) or was_cut_off(name):
         return
     shown = ", ".join(repr(other) for other in running[:8])
     if len(running) > 8:

@@ -158,6 +158,25 @@ def is_starting(name: str) -> bool:
     return False
 
 
+def _folders() -> list[str]:
+    """Where a stream may have its sockets, if its name says no folder."""
+    folders = [folder_of_sockets()]
+    if not os.environ.get("TSOCK_DIR"):
+        user = os.geteuid()
+        folders += ["/run/user/%d/tsock" % user, "/tmp/tsock-%d" % user]
+    return folders
+
+
+def was_cut_off(name: str) -> bool:
+    """Did a producer of that name end with readers, or without taking its
+    files away?  Then another one may be about to come."""
+    return any(
+        os.path.lexists(os.path.join(folder, name + end))
+        for folder in _folders()
+        for end in (".door", ".bus", ".lock", ".readers")
+    )
+
+
 def _environment(folder: Optional[str]) -> dict[str, str]:
     """This job's, less what is its own affair.
 
