@@ -359,23 +359,13 @@ static bool at_hand(struct tsi_reader *r, uint64_t need)
 	return tsi_claim_stands(tsi_reader_claim(r));
 }
 
-static int err_given_up(struct tsock *t)
-{
-	uint32_t state = tsi_claim_ring_state(tsi_reader_claim(t->reader));
-
-	/* Then nothing is written any more; but where it was detached, the
-	 * slots had been reused before. */
-	if (state != TSI_RING_OPEN && !is_detached(t))
-		return 0;
-	return tsi_wait_trouble(&t->waiter, tsi_now_ms());
-}
-
 static int await_samples(struct tsock *t, uint64_t need, int timeout_ms)
 {
 	int err = tsi_wait_head(&t->waiter, need, timeout_ms);
 
+	/* The samples are there, so it was given up. */
 	if (!err && !at_hand(t->reader, need))
-		err = err_given_up(t);
+		err = tsi_wait_trouble(&t->waiter, tsi_now_ms());
 	return err;
 }
 

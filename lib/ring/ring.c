@@ -298,8 +298,10 @@ void tsi_ring_detach(struct tsi_ring *r, unsigned row)
 {
 	_Atomic uint32_t *reader = &r->shared->row[row].reader;
 
-	/* One that was detached may still have to hear of it. */
-	if (!(atomic_load(reader) & TSI_ROW_DETACHED))
+	/* One that was detached may still have to hear of it, and who was a
+	 * reader when the last slot was written may read on. */
+	if (!(atomic_load(reader) & TSI_ROW_DETACHED) &&
+	    atomic_load(&r->shared->state) == TSI_RING_OPEN)
 		atomic_store(reader, 0);
 	wake(&r->shared->row[row]);
 	r->tail[row] = NULL;

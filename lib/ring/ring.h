@@ -154,7 +154,9 @@ void tsi_ring_set_held(struct tsi_ring *r, uint64_t from);
 /*
  * A reader, whose tail page is mapped at tail, takes a row, and leaves it.
  * What is returned is the reader's number: the row has it until the reader
- * leaves, and no other reader of the ring gets the same.
+ * leaves, and no other reader of the ring gets the same.  In a ring that isn't
+ * open any more it stays there until another reader takes the row: nothing is
+ * written over, so whoever was a reader by then may read on.
  */
 uint32_t tsi_ring_attach(struct tsi_ring *r, unsigned row,
 			 const struct tsi_tail_page *tail);

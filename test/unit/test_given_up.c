@@ -4,16 +4,19 @@
  * taken for the reader that has its row afterwards.
  */
 #include "consumer/consumer.h"
+
+#include <poll.h>
+
 #include "test/lib/inproc.h"
 
 /* The reader writes a tail that it can't have: the producer drops it. */
-static void break_a_rule(struct inproc *st, tsock *t)
+static void break_a_rule(struct inproc *st, tsock *t, uint64_t others)
 {
 	struct tsi_tail_page *page = tsi_reader_claim(t->reader)->page;
 
 	atomic_store(&page->tail, UINT64_MAX);
 	/* This reads the tails. */
-	assert_int_equal(inproc_consumers(st), 0);
+	assert_int_equal(inproc_consumers(st), others);
 }
 
 static tsock *begin(void)
@@ -34,7 +37,7 @@ static void who_was_given_up_gets_no_batch(void **state)
 	inproc_serve_n(&st, 300);
 	t = begin();
 	tsock_batch_release(inproc_next(t));
-	break_a_rule(&st, t);
+	break_a_rule(&st, t, 0);
 	assert_int_equal(tsock_next(t, 20000, &b), TSOCK_ELOST);
 	tsock_close(t);
 	inproc_stop(&st);
@@ -50,7 +53,7 @@ static void who_was_given_up_stays_so_when_its_row_is_given_on(void **state)
 	inproc_serve_n(&st, 300);
 	t = begin();
 	tsock_batch_release(inproc_next(t));
-	break_a_rule(&st, t);
+	break_a_rule(&st, t, 0);
 	next = begin();
 	assert_int_equal(tsi_reader_claim(next->reader)->row,
 			 tsi_reader_claim(t->reader)->row);
@@ -68,6 +71,30 @@ static void who_was_given_up_stays_so_when_its_row_is_given_on(void **state)
 	}
 	tsock_close(next);
 	inproc_stop(&st);
+}
+
+/* Its slots may have been written anew before the ring was closed. */
+static void who_was_given_up_gets_no_batch_of_a_closed_ring(void **state)
+{
+	struct inproc st;
+	tsock_batch *b;
+	tsock *t, *stays;
+
+	(void)state;
+	inproc_serve_n(&st, 300);
+	t = begin();
+	stays = begin();
+	tsock_batch_release(inproc_next(t));
+	while (tsi_claim_head(tsi_reader_claim(t->reader)) < 16)
+		poll(NULL, 0, 1);
+	break_a_rule(&st, t, 1);
+	inproc_stop(&st);
+	assert_int_equal(tsock_next(t, 20000, &b), TSOCK_ELOST);
+	tsock_close(t);
+	b = inproc_next(stays);
+	assert_true(inproc_good(b, 300));
+	tsock_batch_release(b);
+	tsock_close(stays);
 }
 
 /* The producer undoes that where the reader has just got on. */
@@ -99,6 +126,8 @@ int main(void)
 		cmocka_unit_test(who_was_given_up_gets_no_batch),
 		cmocka_unit_test(
 			who_was_given_up_stays_so_when_its_row_is_given_on),
+		cmocka_unit_test(
+			who_was_given_up_gets_no_batch_of_a_closed_ring),
 		cmocka_unit_test(who_saw_that_it_was_detached_doesnt_forget_it),
 	};
 	int failed;
