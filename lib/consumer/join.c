@@ -24,6 +24,14 @@
 #define ATTACH_MS 1000 /* for a connection, from the offer on */
 #define TRIES 5 /* to connect to a producer that doesn't know the token */
 
+static enum tsi_returns returns(const struct tsock *t)
+{
+	if (!t->returns)
+		return TSI_RETURNS_NOT;
+	return tsi_progress_rewound(&t->progress) ? TSI_RETURNS
+						  : TSI_RETURNS_UNBEGUN;
+}
+
 static int new_question(struct tsock *t)
 {
 	struct tsi_msg *m = &t->question;
@@ -48,7 +56,7 @@ static int new_question(struct tsock *t)
 	memcpy(j->job, t->opts.job, TSOCK_JOB);
 	j->position = t->goal.position;
 	j->epoch_end = t->goal.end;
-	j->returns = t->returns;
+	j->returns = returns(t);
 	memcpy(j->was, t->lost.was, TSI_NONCE);
 	j->detached = t->lost.detached && t->goal.end;
 	t->joining = true;

@@ -83,6 +83,12 @@ static inline uint64_t tsi_progress_end(const struct tsi_progress *p)
 	return p->end;
 }
 
+/* Was an epoch begun that is to be begun again? */
+static inline bool tsi_progress_rewound(const struct tsi_progress *p)
+{
+	return p->epoch != TSI_PROGRESS_NONE && p->end == p->start;
+}
+
 static inline uint64_t tsi_progress_last(const struct tsi_progress *p)
 {
 	return p->last;

@@ -108,6 +108,28 @@ static bool all_but(const struct tsi_job *k, uint32_t rank, int64_t now_ms)
 	return true;
 }
 
+/* Ranks go on in an epoch that this one has not begun: it came too late, and the
+ * producer that knew that has died. */
+static int check_begun(const struct tsi_jobs *t, const struct tsi_msg_join *j)
+{
+	if (j->returns != TSI_RETURNS_UNBEGUN)
+		return 0;
+	for (unsigned i = 0; i < TSI_JOB_READERS; i++) {
+		const struct tsi_job_returner *r = &t->returner[i];
+
+		if (r->used && !memcmp(r->id, j->job, TSOCK_JOB) &&
+		    r->epoch_end > j->after)
+			return tsi_err(
+				TSOCK_EREFUSED,
+				"rank %u of %u came too late: other ranks of "
+				"its job have begun an epoch without it, "
+				"before the producer was started again; start "
+				"all of them again",
+				j->rank, j->world);
+	}
+	return 0;
+}
+
 int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		 int64_t now_ms)
 {
@@ -115,6 +137,8 @@ int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 	struct tsi_job_rank *r;
 	int err = check_rank(j);
 
+	if (!err)
+		err = check_begun(t, j);
 	if (err)
 		return err;
 	/* The ranks that have not joined yet do so without this one's help. */
@@ -241,6 +265,16 @@ void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
 	k->returned = true;
 }
 
+void tsi_jobs_returned(struct tsi_jobs *t, const struct tsi_msg_join *j,
+		       unsigned reader)
+{
+	struct tsi_job_returner *r = &t->returner[reader];
+
+	*r = (struct tsi_job_returner){ .used = true,
+					.epoch_end = j->epoch_end };
+	memcpy(r->id, j->job, TSOCK_JOB);
+}
+
 bool tsi_jobs_wait(struct tsi_jobs *t, unsigned reader)
 {
 	struct tsi_job_rank *r;
@@ -266,6 +300,7 @@ void tsi_jobs_left(struct tsi_jobs *t, unsigned reader)
 	struct tsi_job_rank *r;
 	struct tsi_job *k = find_reader(t, reader, &r);
 
+	t->returner[reader].used = false;
 	if (!k)
 		return;
 	r->reader = -1;

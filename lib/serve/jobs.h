@@ -19,6 +19,7 @@
 #include "wire/msg.h"
 
 #define TSI_JOBS 32
+#define TSI_JOB_READERS 256 /* numbers that a reader may have */
 
 struct tsi_job_rank {
 	bool joined;
@@ -42,10 +43,18 @@ struct tsi_job {
 	struct tsi_job_rank rank[TSOCK_MAX_RANKS];
 };
 
+/* A rank that was in an epoch when the producer before died. */
+struct tsi_job_returner {
+	bool used;
+	uint8_t id[TSOCK_JOB];
+	uint64_t epoch_end;
+};
+
 struct tsi_jobs {
 	/* In use, and not let go: mostly 0, and then nobody looks further. */
 	unsigned waiting;
 	struct tsi_job job[TSI_JOBS];
+	struct tsi_job_returner returner[TSI_JOB_READERS]; /* by reader */
 };
 
 /*
@@ -81,6 +90,13 @@ void tsi_jobs_undo(struct tsi_jobs *t, unsigned reader);
  */
 void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		     unsigned reader, uint64_t start, int64_t now_ms);
+
+/*
+ * A rank is a reader again, after a restart, and none waits for others.  One
+ * that has not begun that epoch was waited for no longer: it is refused.
+ */
+void tsi_jobs_returned(struct tsi_jobs *t, const struct tsi_msg_join *j,
+		       unsigned reader);
 
 /* Does this reader wait for other ranks, so that its tail doesn't count? */
 bool tsi_jobs_wait(struct tsi_jobs *t, unsigned reader);

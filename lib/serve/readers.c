@@ -148,6 +148,7 @@ static int join_membership(struct tsi_readers *r, const struct tsi_offer *o,
 			   struct tsi_joined *out)
 {
 	struct tsi_join rules = rules_of(&o->join, o->view);
+	int err;
 
 	if (tsi_returners_collect(&r->returners))
 		return tsi_err(TSOCK_EAGAIN, "readers are returning");
@@ -155,7 +156,10 @@ static int join_membership(struct tsi_readers *r, const struct tsi_offer *o,
 		return rejoin_job(r, &o->join, &rules, out);
 	if (begins_with_others(&o->join))
 		return join_rank(r, &o->join, &rules, out);
-	return tsi_membership_join(r->membership, &rules, tsi_now_ms(), out);
+	err = tsi_membership_join(r->membership, &rules, tsi_now_ms(), out);
+	if (!err && o->join.world > 1)
+		tsi_jobs_returned(&r->jobs, &o->join, out->id);
+	return err;
 }
 
 int tsi_readers_join(struct tsi_readers *r, const struct tsi_offer *o,

@@ -66,6 +66,12 @@ struct tsi_msg_meta_data {
 	uint8_t bytes[TSI_CHUNK];
 };
 
+enum tsi_returns {
+	TSI_RETURNS_NOT,
+	TSI_RETURNS,
+	TSI_RETURNS_UNBEGUN, /* and has begun no epoch from after on */
+};
+
 struct tsi_msg_join {
 	uint8_t nonce[TSI_NONCE]; /* of this join, in its retries too */
 	uint32_t pid, batch_size, join, between;
@@ -78,7 +84,8 @@ struct tsi_msg_join {
 	uint8_t job[TSOCK_JOB]; /* of several: the same for all ranks */
 	uint64_t position;  /* to go on there, in the epoch that ends at ... */
 	uint64_t epoch_end; /* ... this; 0: begin by the rules */
-	uint32_t returns;   /* it knows the stream from an earlier producer */
+	uint32_t returns;   /* it knows the stream from an earlier producer:
+			     * enum tsi_returns */
 	uint8_t was[TSI_NONCE]; /* of its claim there, or zeros */
 	uint32_t detached; /* 1: at position; it goes on where the stream is */
 };

@@ -280,9 +280,6 @@ void consumer_await_producer(struct consumer *q);
 /* The producer has died: what does its record have of this reader? */
 void consumer_loses_producer(struct consumer *q, bool recorded);
 
-/* Is it a rank that other ranks of its job have begun without? */
-bool consumer_came_too_late(const struct consumer *q);
-
 /* One thing that it does. */
 void consumer_step(struct consumer *q);
 

@@ -42,7 +42,8 @@ void consumer_post(struct consumer *q, uint16_t type, const uint8_t *nonce)
 			.view = { .dtype = q->view },
 			.position = q->goal,
 			.epoch_end = q->goal_end,
-			.returns = q->returns,
+			.returns = q->returns ? TSI_RETURNS_UNBEGUN
+					      : TSI_RETURNS_NOT,
 			.detached = q->detached && q->goal_end
 		};
 	memcpy(l.join.nonce, nonce, TSI_NONCE);
@@ -96,15 +97,6 @@ void consumer_await_producer(struct consumer *q)
 static bool was_held_up(const struct consumer *q)
 {
 	return q->world > 1 && machine.job_stopped_ms > SILENCE_MS / 2;
-}
-
-/*
- * Then it is refused by the producer with which they began; the next one doesn't
- * know that they have, and lets it ask on.
- */
-bool consumer_came_too_late(const struct consumer *q)
-{
-	return q->phase == ASKS && !q->end && q->returns && was_held_up(q);
 }
 
 /* The answer is an error: is that what it had to count with? */

@@ -373,6 +373,36 @@ a_job_that_was_let_go_holds_nobody_beside_one_that_waits(void **state)
 
 #define on_a_clear_table(test) cmocka_unit_test_setup(test, clear)
 
+/* The producer with which the others began has died, and they went on. */
+static void who_has_not_begun_with_the_others_is_refused(void **state)
+{
+	struct tsi_msg_join other = join_of('a', 0, 3, 10);
+	struct tsi_msg_join late = join_of('a', 1, 3, 11);
+
+	(void)state;
+	other.epoch_end = 2000;
+	late.returns = TSI_RETURNS_UNBEGUN;
+	late.after = 1000;
+	/* They may still come. */
+	assert_int_equal(tsi_jobs_ask(&jobs, &late, 1), TSOCK_EAGAIN);
+	tsi_jobs_returned(&jobs, &other, 5);
+	assert_int_equal(tsi_jobs_ask(&jobs, &late, 1), TSOCK_EREFUSED);
+	/* It has left that epoch, and waits for them to do so. */
+	late.returns = TSI_RETURNS;
+	assert_int_equal(tsi_jobs_ask(&jobs, &late, 1), TSOCK_EAGAIN);
+	/* Or it is through with it. */
+	late.returns = TSI_RETURNS_UNBEGUN;
+	late.after = 2000;
+	assert_int_equal(tsi_jobs_ask(&jobs, &late, 1), TSOCK_EAGAIN);
+	/* Another job, or the same one when that rank has left. */
+	late.after = 1000;
+	memset(late.job, 'b', TSOCK_JOB);
+	assert_int_equal(tsi_jobs_ask(&jobs, &late, 1), TSOCK_EAGAIN);
+	memset(late.job, 'a', TSOCK_JOB);
+	tsi_jobs_left(&jobs, 5);
+	assert_int_equal(tsi_jobs_ask(&jobs, &late, 1), TSOCK_EAGAIN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -398,6 +428,7 @@ int main(void)
 		on_a_clear_table(who_returns_to_a_full_table_waits_for_nobody),
 		on_a_clear_table(
 			a_job_that_was_let_go_holds_nobody_beside_one_that_waits),
+		on_a_clear_table(who_has_not_begun_with_the_others_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

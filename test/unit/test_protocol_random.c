@@ -18,7 +18,7 @@
  *     passed
  *   - no stream is held for readers that are all back, or dead
  *   - the ranks of a job begin at one sample; one that was held up for ten
- *     seconds is refused, or asks in vain where the producer has died since
+ *     seconds is refused
  *   - epochs begin at epochs' starts, or at those of segments if asked to
  *   - where a job had saved that it was, its next process goes on; nobody but
  *     other readers is a reason against that
@@ -331,14 +331,11 @@ static void step(void)
 	}
 }
 
-static bool all_got_on(int64_t begun)
+static bool all_got_on(void)
 {
-	bool late = machine.now > begun + GRACE_MS;
-
 	for (unsigned i = 0; i < machine.people; i++)
 		if (consumer_is_busy(&machine.who[i]) &&
-		    machine.who[i].epochs < 2 &&
-		    !(late && consumer_came_too_late(&machine.who[i])))
+		    machine.who[i].epochs < 2)
 			return false;
 	return true;
 }
@@ -355,7 +352,7 @@ static void everybody_gets_on(void)
 		machine.who[i].epochs = 0;
 		machine.who[i].stopped_until = 0;
 	}
-	for (uint64_t i = 0; !all_got_on(begun); i++) {
+	for (uint64_t i = 0; !all_got_on(); i++) {
 		check(i < most || machine.now < begun + 2 * GRACE_MS);
 		step();
 	}
