@@ -41,14 +41,14 @@ struct delivery {
 	struct tsi_tail_page *tail;
 };
 
+/* The handle is gone, or has begun anew: nobody is there to send LEAVE. */
 static void leave_late(void *context, const struct tsi_claim *c)
 {
-	const struct leaving *f = context;
-
-	/* A next producer would take it for one that doesn't return. */
-	if (!tsi_claim_abandoned(c))
-		tsi_request_leave_detached(&f->address, f->nonce);
+	(void)context;
+	tsi_claim_leave(c);
 }
+
+_Static_assert(TSI_NONCE == TSI_PAGE_OWNER, "a page is named by the nonce");
 
 /* Is the ring's data on a GPU? */
 static bool on_gpu(const struct tsi_attach *a)
@@ -201,7 +201,6 @@ static int make_backend(const struct tsi_attach *a, struct delivery *d,
 static int make_reader(const struct tsi_attach *a, struct delivery *d,
 		       struct tsi_reader **out)
 {
-	struct leaving *f = malloc(sizeof(*f));
 	struct tsi_reader_parts p = {
 		.claim = { .ring = d->shared,
 			   .ring_len = d->shared_len,
@@ -210,6 +209,7 @@ static int make_reader(const struct tsi_attach *a, struct delivery *d,
 			   .ring_id = d->ring_id,
 			   .row = d->passed.reply.row,
 			   .reader = d->passed.reply.reader,
+			   .page_fd = d->passed.fd[1],
 			   .event = d->passed.fd[2],
 			   .producer = d->passed.producer,
 			   .sock = d->passed.sock },
@@ -218,25 +218,19 @@ static int make_reader(const struct tsi_attach *a, struct delivery *d,
 		.start = d->passed.reply.start,
 		.batch = a->batch,
 		.claim_ended = leave_late,
-		.free_context = free,
-		.context = f,
 	};
 	int err;
 
-	if (!f)
-		return tsi_err(TSOCK_ENOMEM, "no memory to read a stream");
-	f->address = *a->address;
-	memcpy(f->nonce, a->nonce, TSI_NONCE);
+	tsi_tail_page_name(d->tail, a->nonce);
 	err = make_backend(a, d, &p.backend);
 	if (!err)
 		err = tsi_reader_create(&p, out);
-	if (err) {
-		free(f);
+	if (err)
 		return err;
-	}
 	d->shared = NULL;
 	d->tail = NULL;
-	d->passed.fd[2] = d->passed.producer = d->passed.sock = -1;
+	d->passed.fd[1] = d->passed.fd[2] = -1;
+	d->passed.producer = d->passed.sock = -1;
 	return 0;
 }
 

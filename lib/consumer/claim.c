@@ -4,6 +4,7 @@
  */
 #include "consumer/claim.h"
 
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,15 +13,21 @@
 
 void tsi_claim_close(struct tsi_claim *c)
 {
-	int fd[] = { c->event, c->producer, c->sock };
+	int fd[] = { c->event, c->producer, c->sock, c->page_fd };
 
 	if (c->page)
 		munmap(c->page, c->page_len);
 	if (c->ring)
 		munmap(c->ring, c->ring_len);
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < 4; i++)
 		if (fd[i] >= 0)
 			close(fd[i]);
+}
+
+void tsi_claim_leave(const struct tsi_claim *c)
+{
+	tsi_tail_page_leave(c->page);
+	eventfd_write(c->event, 1);
 }
 
 bool tsi_claim_producer_gone(const struct tsi_claim *c)

@@ -27,6 +27,9 @@ struct tsi_claim {
 	unsigned row;
 	uint32_t reader;           /* what the row says while it is ours */
 	int event, producer, sock; /* -1: none */
+	/* Of the page; not used here.  By it a producer that comes after ours
+	 * sees how far we are; -1: none. */
+	int page_fd;
 	/* The generation of the ring that was entered last; 0: none yet. */
 	uint32_t generation;
 	bool detached; /* that was seen once: it stays so */
@@ -35,11 +38,17 @@ struct tsi_claim {
 /* One that has nothing to close. */
 static inline struct tsi_claim tsi_claim_none(void)
 {
-	return (struct tsi_claim){ .event = -1, .producer = -1, .sock = -1 };
+	return (struct tsi_claim){
+		.event = -1, .producer = -1, .sock = -1, .page_fd = -1
+	};
 }
 
 /* Unmap and close all of it. */
 void tsi_claim_close(struct tsi_claim *c);
+
+/* This was the last: the producer sees it as soon as it runs, without LEAVE.
+ * Any thread; never waits. */
+void tsi_claim_leave(const struct tsi_claim *c);
 
 /* Is the producer's process gone? */
 bool tsi_claim_producer_gone(const struct tsi_claim *c);

@@ -54,6 +54,8 @@ void tsi_leave_reader(struct tsi_left *l, struct tsi_reader *r,
 		l->first = r;
 		return;
 	}
+	/* The message may be lost, where the producer is stopped say. */
+	tsi_claim_leave(tsi_reader_claim(r));
 	if (!tsi_claim_abandoned(tsi_reader_claim(r)))
 		tsi_request_leave(q, nonce, timeout_ms);
 	tsi_reader_unref(r);

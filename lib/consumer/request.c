@@ -145,14 +145,3 @@ int tsi_request_await_left(struct tsi_requester *r, int timeout_ms)
 	r->leaving = 0;
 	return 0;
 }
-
-void tsi_request_leave_detached(const struct tsi_address *p,
-				const uint8_t *nonce)
-{
-	struct tsi_requester r;
-
-	if (tsi_request_open(&r, p))
-		return;
-	tsi_request_leave(&r, nonce, TSI_LEAVE_MS);
-	tsi_request_close(&r);
-}

@@ -62,8 +62,4 @@ void tsi_request_leave(struct tsi_requester *r, const uint8_t *nonce,
  */
 int tsi_request_await_left(struct tsi_requester *r, int timeout_ms);
 
-/* The same by a requester of its own.  Any thread. */
-void tsi_request_leave_detached(const struct tsi_address *p,
-				const uint8_t *nonce);
-
 #endif

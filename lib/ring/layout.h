@@ -17,10 +17,11 @@
 #include "tsock/tsock.h"
 
 #define TSI_RING_MAGIC UINT64_C(0x676e72206b636f74) /* "tock rng" */
-#define TSI_RING_ABI 7
+#define TSI_RING_ABI 8
 #define TSI_MAX_ROWS 256
 #define TSI_CACHE_LINE 64
 #define TSI_RING_ERROR 4092                   /* bytes of error[] */
+#define TSI_PAGE_OWNER 16                     /* bytes of owner[] */
 #define TSI_ROW_DETACHED UINT32_C(0x80000000) /* beside a reader's number */
 
 enum tsi_ring_state {
@@ -116,6 +117,9 @@ struct tsi_tail_page {
 	_Alignas(TSI_CACHE_LINE) _Atomic uint64_t samples; /* for statistics */
 	_Atomic uint64_t wait_ns;
 	_Atomic uint32_t generation; /* whose half it may have samples in */
+	_Atomic uint32_t left;       /* 1: it is a reader no more */
+	/* The claim that the page is of.  Written before any tail. */
+	uint8_t owner[TSI_PAGE_OWNER];
 };
 
 #define TSI_LAYOUT_AT(type, member, offset) \
@@ -134,6 +138,8 @@ TSI_LAYOUT_AT(tsi_ring_shared, row, 6016);
 TSI_LAYOUT_AT(tsi_ring_field, sample_bytes, 80);
 TSI_LAYOUT_AT(tsi_tail_page, samples, 64);
 TSI_LAYOUT_AT(tsi_tail_page, generation, 80);
+TSI_LAYOUT_AT(tsi_tail_page, left, 84);
+TSI_LAYOUT_AT(tsi_tail_page, owner, 88);
 _Static_assert(sizeof(struct tsi_ring_shared) == 22400, "TSI_RING_ABI");
 _Static_assert(sizeof(struct tsi_ring_field) == 104, "TSI_RING_ABI");
 _Static_assert(sizeof(struct tsi_row) == TSI_CACHE_LINE, "TSI_RING_ABI");

@@ -8,7 +8,9 @@
 #define TSI_RING_TAIL_PAGE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "ring/layout.h"
 
@@ -72,7 +74,34 @@ static inline void tsi_tail_page_enter(struct tsi_tail_page *p,
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
+/* Whose page it is, for a producer after this one; before any tail. */
+static inline void tsi_tail_page_name(struct tsi_tail_page *p,
+				      const uint8_t owner[TSI_PAGE_OWNER])
+{
+	memcpy(p->owner, owner, TSI_PAGE_OWNER);
+}
+
+/* The reader is none any more: it looks at no sample, and moves no tail.  The
+ * eventfd has to be written after it. */
+static inline void tsi_tail_page_leave(struct tsi_tail_page *p)
+{
+	atomic_store(&p->left, 1);
+}
+
 /* ---- the producer's side ---- */
+
+/* Has the reader left?  Its last tail is there then. */
+static inline bool tsi_tail_page_left(const struct tsi_tail_page *p)
+{
+	return atomic_load(&p->left);
+}
+
+/* Is it the page of that claim?  For a producer that comes after its own. */
+static inline bool tsi_tail_page_is(const struct tsi_tail_page *p,
+				    const uint8_t owner[TSI_PAGE_OWNER])
+{
+	return !memcmp(p->owner, owner, TSI_PAGE_OWNER);
+}
 
 /* The generation whose samples the reader may be looking at; 0: none yet. */
 static inline uint32_t tsi_tail_page_generation(const struct tsi_tail_page *p)

@@ -131,6 +131,11 @@ const char *tsi_conn_why_gone(const struct tsi_conn *c)
 	return c->killed ? "was killed: too slow" : "is gone";
 }
 
+bool tsi_conn_left(const struct tsi_conn *c)
+{
+	return tsi_tail_page_left(tsi_memfd_base(&c->tail));
+}
+
 struct pollfd tsi_conn_poll(const struct tsi_conn *c)
 {
 	bool process = c->pidfd >= 0;

@@ -82,6 +82,9 @@ bool tsi_conn_gone(const struct tsi_conn *c);
 /* What is to be said of that. */
 const char *tsi_conn_why_gone(const struct tsi_conn *c);
 
+/* Does the consumer say that it is a reader no more? */
+bool tsi_conn_left(const struct tsi_conn *c);
+
 /* What a poll() has to wait for to see that. */
 struct pollfd tsi_conn_poll(const struct tsi_conn *c);
 

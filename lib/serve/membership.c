@@ -75,6 +75,14 @@ void tsi_membership_hold(struct tsi_membership *m, uint64_t from)
 	m->jumping = false;
 }
 
+void tsi_membership_follow_hold(struct tsi_membership *m, uint64_t from)
+{
+	if (m->hold == TSI_NEVER)
+		return;
+	/* A sample that isn't made need not be kept. */
+	m->hold = max64(m->hold, min64(from, m->view[0].head));
+}
+
 void tsi_membership_give_up_hold(struct tsi_membership *m)
 {
 	if (m->hold == TSI_NEVER)

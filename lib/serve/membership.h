@@ -160,6 +160,8 @@ bool tsi_membership_fall_back_to_base(struct tsi_membership *m, unsigned view);
 void tsi_membership_hold(struct tsi_membership *m, uint64_t from);
 /* May a reader have been at this sample?  No hold is asked for elsewhere. */
 bool tsi_membership_can_hold(const struct tsi_membership *m, uint64_t from);
+/* No more is kept than from there on, where that is further than before. */
+void tsi_membership_follow_hold(struct tsi_membership *m, uint64_t from);
 void tsi_membership_give_up_hold(struct tsi_membership *m);
 /* The first sample that is kept so; TSI_NEVER: there is no hold. */
 uint64_t tsi_membership_held_from(const struct tsi_membership *m);

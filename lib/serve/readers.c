@@ -363,11 +363,23 @@ unsigned tsi_readers_poll(const struct tsi_readers *r, struct pollfd *fds)
 	return n;
 }
 
+/* By its page: LEAVE may still be on its way, or never come. */
+static void let_leave(struct tsi_readers *r, unsigned id)
+{
+	uint8_t nonce[TSI_NONCE];
+
+	memcpy(nonce, tsi_conn_nonce(&r->conn[id]), TSI_NONCE);
+	tsi_readers_leave(r, nonce);
+}
+
 void tsi_readers_reap(struct tsi_readers *r)
 {
-	for (unsigned i = 0; tsi_membership_next_row(r->membership, &i); i++)
-		if (tsi_conn_gone(&r->conn[i]))
+	for (unsigned i = 0; tsi_membership_next_row(r->membership, &i); i++) {
+		if (tsi_conn_left(&r->conn[i]))
+			let_leave(r, i);
+		else if (tsi_conn_gone(&r->conn[i]))
 			tsi_readers_drop(r, i, tsi_conn_why_gone(&r->conn[i]));
+	}
 }
 
 /* ---- the statistics ---- */

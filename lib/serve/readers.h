@@ -16,6 +16,7 @@
 #include "serve/conn.h"
 #include "serve/gate.h"
 #include "serve/jobs.h"
+#include "serve/last_tail.h"
 #include "serve/membership.h"
 #include "serve/offers.h"
 #include "serve/record.h"
@@ -33,6 +34,7 @@ struct tsi_readers {
 	struct tsi_offers *offers;
 	struct tsi_jobs jobs;
 	struct tsi_returners returners;
+	struct tsi_last_tail last_tail[TSI_RETURNERS]; /* of each of these */
 	struct tsi_record record;
 	int64_t marked_ms; /* when tails were last recorded */
 	struct tsi_conn conn[TSI_MAX_MEMBERS];
@@ -157,7 +159,7 @@ void tsi_readers_expire(struct tsi_readers *r, int64_t now_ms);
 /* What tells of the readers' deaths: fills a row for each, returns how many. */
 unsigned tsi_readers_poll(const struct tsi_readers *r, struct pollfd *fds);
 
-/* Drop the readers whose processes are gone. */
+/* Drop the readers that have left, and those whose processes are gone. */
 void tsi_readers_reap(struct tsi_readers *r);
 
 /* ---- slow readers: readers_slow.c ---- */

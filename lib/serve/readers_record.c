@@ -47,6 +47,34 @@ static bool is_superseded(const struct tsi_record *k,
 	return false;
 }
 
+/* Where those who have still to return are. */
+static void find_tails(struct tsi_readers *r)
+{
+	const struct tsi_reader_row *row;
+
+	for (unsigned i = 0; (row = tsi_returners_next(&r->returners, &i)); i++)
+		tsi_last_tail_find(&r->last_tail[i], row);
+}
+
+static void close_tails(struct tsi_readers *r)
+{
+	for (unsigned i = 0; i < TSI_RETURNERS; i++)
+		tsi_last_tail_close(&r->last_tail[i]);
+}
+
+static void look_at_tails(struct tsi_readers *r, int64_t now_ms)
+{
+	for (unsigned i = 0; tsi_returners_next(&r->returners, &i); i++) {
+		uint64_t tail;
+
+		if (!tsi_last_tail_known(&r->last_tail[i]))
+			continue;
+		tail = tsi_last_tail_read(&r->last_tail[i]);
+		if (tsi_membership_can_hold(r->membership, tail))
+			tsi_returners_see(&r->returners, i, tail, now_ms);
+	}
+}
+
 void tsi_readers_keep_record(struct tsi_readers *r, const char *folder,
 			     const char *name, uint64_t stream)
 {
@@ -68,6 +96,7 @@ void tsi_readers_keep_record(struct tsi_readers *r, const char *folder,
 	}
 	if (!n)
 		return;
+	find_tails(r);
 	tsi_membership_hold(r->membership,
 			    tsi_membership_head(r->membership, 0));
 	tsi_log(TSOCK_LOG_INFO,
@@ -93,6 +122,7 @@ void tsi_readers_save_record(struct tsi_readers *r)
 
 void tsi_readers_leave_record(struct tsi_readers *r, bool keep)
 {
+	close_tails(r);
 	tsi_record_close(&r->record, keep);
 }
 
@@ -170,8 +200,8 @@ static bool take_all(struct tsi_readers *r, const uint8_t *was)
 	return any;
 }
 
-/* Those who have ended, or ask no longer; all: the time of grace is over. */
-static void give_up_returners(struct tsi_readers *r, int64_t now_ms, bool all)
+/* Those who have ended, or ask no longer, or don't ask for too long. */
+static void give_up_returners(struct tsi_readers *r, int64_t now_ms)
 {
 	const struct tsi_reader_row *row;
 
@@ -181,7 +211,7 @@ static void give_up_returners(struct tsi_readers *r, int64_t now_ms, bool all)
 		bool dead = row->pid && row->born &&
 			    tsi_peer_born(row->pid) != row->born;
 
-		if (!dead && !all &&
+		if (!dead && !tsi_returners_late(&r->returners, i, now_ms) &&
 		    !tsi_returners_silent(&r->returners, i, now_ms))
 			continue;
 		tsi_log(TSOCK_LOG_INFO, "consumer %u %s", row->pid,
@@ -204,21 +234,36 @@ static void go_on_from(struct tsi_readers *r, uint64_t from)
 		(unsigned long long)from);
 }
 
+/* Those who have still to come need none below it. */
+static void keep_from(struct tsi_readers *r, uint64_t from)
+{
+	tsi_membership_follow_hold(r->membership, from);
+	tsi_gate_state_held(r->gate);
+	tsi_gate_changed(r->gate);
+}
+
+static void keep_no_longer(struct tsi_readers *r)
+{
+	close_tails(r);
+	tsi_membership_give_up_hold(r->membership);
+	tsi_gate_state_held(r->gate);
+	tsi_gate_changed(r->gate);
+}
+
 void tsi_readers_await(struct tsi_readers *r, int64_t now_ms)
 {
 	enum tsi_returners_step step;
 	uint64_t from = 0;
 
-	give_up_returners(r, now_ms, false);
+	look_at_tails(r, now_ms);
+	give_up_returners(r, now_ms);
 	step = tsi_returners_step(&r->returners, now_ms, &from);
 	if (step == TSI_RETURNERS_HOLD)
 		go_on_from(r, from);
-	if (step != TSI_RETURNERS_RELEASE)
-		return;
-	give_up_returners(r, now_ms, true);
-	tsi_membership_give_up_hold(r->membership);
-	tsi_gate_state_held(r->gate);
-	tsi_gate_changed(r->gate);
+	else if (step == TSI_RETURNERS_FOLLOW)
+		keep_from(r, from);
+	else if (step == TSI_RETURNERS_RELEASE)
+		keep_no_longer(r);
 }
 
 /* What the next producer may need: at most a second old. */

@@ -16,8 +16,9 @@ bool tsi_returners_add(struct tsi_returners *t,
 	for (unsigned i = 0; i < TSI_RETURNERS; i++) {
 		if (t->returner[i].used)
 			continue;
-		t->returner[i] =
-			(struct tsi_returner){ .used = true, .row = *row };
+		t->returner[i] = (struct tsi_returner){ .used = true,
+							.row = *row,
+							.moved_ms = now_ms };
 		t->count++;
 		t->phase = TSI_RETURNING_COLLECTED;
 		t->since_ms = t->looked_ms = now_ms;
@@ -116,8 +117,41 @@ void tsi_returners_look(struct tsi_returners *t, int64_t now_ms)
 	t->looked_ms = now_ms;
 	if (!t->count || gap <= STOOD_MS)
 		return;
-	for (unsigned i = 0; i < TSI_RETURNERS; i++)
+	t->since_ms += gap;
+	for (unsigned i = 0; i < TSI_RETURNERS; i++) {
 		t->returner[i].asked_ms += gap;
+		t->returner[i].moved_ms += gap;
+	}
+}
+
+void tsi_returners_see(struct tsi_returners *t, unsigned i, uint64_t tail,
+		       int64_t now_ms)
+{
+	struct tsi_returner *r = &t->returner[i];
+
+	if (!r->used || tail <= r->tail)
+		return;
+	r->tail = tail;
+	r->moved_ms = now_ms;
+}
+
+bool tsi_returners_late(const struct tsi_returners *t, unsigned i,
+			int64_t now_ms)
+{
+	const struct tsi_returner *r = &t->returner[i];
+
+	return r->used && now_ms - r->moved_ms >= TSI_RETURNERS_GRACE_MS;
+}
+
+/* The reader is there or further on. */
+static uint64_t place_of(const struct tsi_returner *r)
+{
+	/* Ranks of its job will begin there. */
+	if (r->row.together)
+		return r->row.mark;
+	if (r->asked)
+		return r->position;
+	return r->tail > r->row.mark ? r->tail : r->row.mark;
 }
 
 /* Where all of them are or further on; how many haven't asked. */
@@ -128,14 +162,12 @@ static uint64_t least(const struct tsi_returners *t, unsigned *silent)
 	*silent = 0;
 	for (unsigned i = 0; i < TSI_RETURNERS; i++) {
 		const struct tsi_returner *r = &t->returner[i];
-		uint64_t at = r->asked && !r->row.together ? r->position
-							   : r->row.mark;
 
 		if (!r->used)
 			continue;
 		*silent += !r->asked;
-		if (at < from)
-			from = at;
+		if (place_of(r) < from)
+			from = place_of(r);
 	}
 	return from;
 }
@@ -143,21 +175,25 @@ static uint64_t least(const struct tsi_returners *t, unsigned *silent)
 enum tsi_returners_step tsi_returners_step(struct tsi_returners *t,
 					   int64_t now_ms, uint64_t *from)
 {
-	bool grace = now_ms - t->since_ms < TSI_RETURNERS_GRACE_MS;
+	enum tsi_returners_step step;
 	unsigned silent;
 	uint64_t at;
 
 	if (t->phase == TSI_RETURNING_NOBODY)
 		return TSI_RETURNERS_WAIT;
-	if (!t->count || !grace) {
+	if (!t->count) {
 		t->phase = TSI_RETURNING_NOBODY;
 		return TSI_RETURNERS_RELEASE;
 	}
 	at = least(t, &silent);
-	if (t->phase == TSI_RETURNING_HELD ||
-	    (silent && now_ms - t->since_ms < COLLECT_MS))
+	if (t->phase == TSI_RETURNING_HELD && at <= t->held)
 		return TSI_RETURNERS_WAIT;
+	if (t->phase == TSI_RETURNING_COLLECTED && silent &&
+	    now_ms - t->since_ms < COLLECT_MS)
+		return TSI_RETURNERS_WAIT;
+	step = t->phase == TSI_RETURNING_HELD ? TSI_RETURNERS_FOLLOW
+					      : TSI_RETURNERS_HOLD;
 	t->phase = TSI_RETURNING_HELD;
-	*from = at;
-	return TSI_RETURNERS_HOLD;
+	*from = t->held = at;
+	return step;
 }

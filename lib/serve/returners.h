@@ -10,8 +10,11 @@
  * First the returners are collected, until all have asked to join or for half a
  * second, and nobody else joins.  Then the stream goes on at the least of their
  * positions, or of the marks of those that haven't asked yet.  Samples from
- * there on are held, until all have become readers again or are no more, or
- * until the time of grace is over.
+ * there on are held, until all have become readers again or are no more.  A
+ * reader that still reads what the producer before has made doesn't ask: where
+ * its tail can be seen it counts in the mark's place, and what is held follows
+ * it.  Each is waited for a time of grace, from the start or from the last time
+ * that its tail moved.
  */
 #ifndef TSI_SERVE_RETURNERS_H
 #define TSI_SERVE_RETURNERS_H
@@ -30,6 +33,8 @@ struct tsi_returner {
 	struct tsi_reader_row row;
 	uint64_t position; /* if it has asked */
 	int64_t asked_ms;  /* the last time */
+	uint64_t tail;     /* as it was seen last; 0: it wasn't */
+	int64_t moved_ms;  /* when that was seen to move, or it was added */
 };
 
 enum tsi_returning {
@@ -42,6 +47,7 @@ struct tsi_returners {
 	enum tsi_returning phase;
 	int64_t since_ms;
 	int64_t looked_ms; /* the last time */
+	uint64_t held;     /* if so: from there on */
 	unsigned count;    /* that have still to return */
 	struct tsi_returner returner[TSI_RETURNERS];
 };
@@ -50,6 +56,7 @@ struct tsi_returners {
 enum tsi_returners_step {
 	TSI_RETURNERS_WAIT,
 	TSI_RETURNERS_HOLD,    /* go on at *from, and hold */
+	TSI_RETURNERS_FOLLOW,  /* hold no more than from *from on */
 	TSI_RETURNERS_RELEASE, /* hold no longer */
 };
 
@@ -89,13 +96,18 @@ bool tsi_returners_silent(const struct tsi_returners *t, unsigned i,
  */
 void tsi_returners_look(struct tsi_returners *t, int64_t now_ms);
 
+/* Its tail, in the ring of the producer before, as it is now. */
+void tsi_returners_see(struct tsi_returners *t, unsigned i, uint64_t tail,
+		       int64_t now_ms);
+
+/* Its time of grace is over. */
+bool tsi_returners_late(const struct tsi_returners *t, unsigned i,
+			int64_t now_ms);
+
 /* That one will not come. */
 void tsi_returners_give_up(struct tsi_returners *t, unsigned i);
 
-/*
- * What is due; each but WAIT comes once.  After the RELEASE by which the time
- * of grace ends there may be some left, which are to be given up.
- */
+/* What is due.  HOLD comes once, and RELEASE once all are back or given up. */
 enum tsi_returners_step tsi_returners_step(struct tsi_returners *t,
 					   int64_t now_ms, uint64_t *from);
 

@@ -281,6 +281,13 @@ static void return_one(struct bytes *b)
 		tsi_readers_note_return(&p.readers, &j);
 }
 
+/* It looks all the time; else it would take it that it was stopped. */
+static void await_at(int64_t now_ms)
+{
+	p.readers.returners.looked_ms = now_ms;
+	tsi_readers_await(&p.readers, now_ms);
+}
+
 static void use_readers(struct bytes b)
 {
 	struct tsi_returners *t = &p.readers.returners;
@@ -297,11 +304,11 @@ static void use_readers(struct bytes b)
 	/* Those are no more whose processes have ended. */
 	tsi_readers_await(&p.readers, tsi_now_ms());
 	from = least();
-	tsi_readers_await(&p.readers, tsi_now_ms() + 1001);
+	await_at(tsi_now_ms() + 1001);
 	never(tsi_returners_collect(t));
 	never(p.membership.hold != (t->count ? from : TSI_NEVER));
 	never(t->count && !tsi_membership_can_hold(&p.membership, from));
-	tsi_readers_await(&p.readers, began + GRACE_MS + 60000);
+	await_at(began + GRACE_MS + 60000);
 	never(t->count || p.membership.hold != TSI_NEVER);
 	never(tsi_membership_forecast(&p.membership, &j, &at) || at % N);
 	tsi_readers_save_record(&p.readers);

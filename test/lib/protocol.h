@@ -41,7 +41,8 @@
 #define NO_FD 0x40000000 /* from there on: descriptors that are never open */
 #define GRACE_MS 60000
 #define SILENCE_MS 10000 /* after which a returner counts as gone */
-#define SLOW_MS 400      /* that others wait for who is then detached */
+#define STOOD_MS 1000 /* a producer that does nothing for longer was stopped */
+#define SLOW_MS 400   /* that others wait for who is then detached */
 
 /* A message, when it arrives; of a reply: its code and token. */
 struct letter {
@@ -79,6 +80,7 @@ struct page {
 	uint64_t tail;
 	uint64_t want;       /* the head that its reader waits for; or 0 */
 	uint32_t generation; /* whose samples its reader may look at */
+	bool left;           /* it says that it is a reader no more */
 };
 
 struct ring {
@@ -173,6 +175,9 @@ struct machine {
 	 * off the record, and read on while the producer is at work.  Again
 	 * without that schedules are what they were. */
 	bool detaches;
+	/* A producer sees the tails of those who read what the one before has
+	 * made, and the page says who has left. */
+	bool sees;
 	unsigned segments;
 	uint64_t bounds[MOST_SEGMENTS + 1];
 	int64_t idle_ms; /* when the hold was last of use */
@@ -181,9 +186,10 @@ struct machine {
 	bool listens; /* there is a producer, or one that begins; ... */
 	bool up;
 	uint64_t incarnation;
-	int64_t began_ms; /* ... since then */
-	unsigned nring;   /* the rings of now */
-	uint64_t names;   /* nonces, so far */
+	int64_t began_ms;  /* ... since then, less the time that it stood */
+	int64_t looked_ms; /* when it last did anything */
+	unsigned nring;    /* the rings of now */
+	uint64_t names;    /* nonces, so far */
 	struct ring ring[RINGS][VIEWS];
 	struct page page[PAGES];
 	struct call call[CALLS];

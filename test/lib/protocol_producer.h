@@ -96,9 +96,19 @@ static void mind_slow(void)
 		tsi_readers_no_memory(&p.readers, machine.now);
 }
 
+/* While it stood still nobody could be heard. */
+static void note_pause(int64_t now)
+{
+	if (now - machine.looked_ms > STOOD_MS)
+		machine.began_ms += now - machine.looked_ms;
+	machine.looked_ms = now;
+}
+
 static void control(void)
 {
 	int64_t now = machine.now;
+
+	note_pause(now);
 
 	tsi_sync_lock(&p.sync);
 	tsi_readers_reap(&p.readers);

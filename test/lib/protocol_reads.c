@@ -83,6 +83,7 @@ void consumer_leave(struct consumer *q)
 	}
 	/* First that, and LEAVE at the next step. */
 	consumer_take_off(q, q->claim.nonce);
+	page_of(&q->claim)->left = machine.sees;
 	q->since_ms = 0;
 }
 
@@ -113,6 +114,7 @@ void consumer_let_go(struct consumer *q)
 		return;
 	look_at(c, c->upto);
 	c->kept = false;
+	page_of(c)->left = machine.sees;
 	if (!machine.up || machine.incarnation != c->incarnation)
 		return;
 	/* Nobody waits for an answer to that. */

@@ -14,6 +14,7 @@
 
 #include "ring/ring.h"
 #include "serve/conn.h"
+#include "serve/last_tail.h"
 #include "wire/peer.h"
 
 /* The producer may die now; the program that includes this says how. */
@@ -164,6 +165,11 @@ bool tsi_conn_gone(const struct tsi_conn *c)
 	return !tsi_peer_born(c->pid);
 }
 
+bool tsi_conn_left(const struct tsi_conn *c)
+{
+	return machine.page[c->batch].left;
+}
+
 const char *tsi_conn_why_gone(const struct tsi_conn *c)
 {
 	(void)c;
@@ -210,6 +216,36 @@ void tsi_conn_stats(const struct tsi_conn *c, struct tsock_stats_row *row)
 {
 	(void)c;
 	(void)row;
+}
+
+/* ---- readers of the producer before: last_tail.c ---- */
+
+void tsi_last_tail_find(struct tsi_last_tail *l,
+			const struct tsi_reader_row *row)
+{
+	l->page = NULL;
+	for (unsigned i = 0; machine.sees && i < PEOPLE; i++) {
+		struct consumer *q = &machine.who[i];
+
+		if (q->phase == READS &&
+		    !memcmp(q->claim.nonce, row->nonce, TSI_NONCE))
+			l->page = q;
+	}
+}
+
+/* Of its next claim nothing is seen by that page. */
+uint64_t tsi_last_tail_read(const struct tsi_last_tail *l)
+{
+	const struct consumer *q = l->page;
+
+	return q->phase == READS && q->claim.incarnation != machine.incarnation
+		       ? q->claim.tail
+		       : 0;
+}
+
+void tsi_last_tail_close(struct tsi_last_tail *l)
+{
+	l->page = NULL;
 }
 
 /* ---- the rings: ring.c ---- */

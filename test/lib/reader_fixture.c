@@ -34,7 +34,7 @@ static void *map(const struct tsi_memfd *m, int prot)
 void fixture_make(struct fixture *g, const uint64_t *bytes,
 		  enum tsi_mapping_mode mode)
 {
-	struct tsi_reader_parts p = { .claim = { .producer = -1, .sock = -1 } };
+	struct tsi_reader_parts p = { .claim = tsi_claim_none() };
 	int fd[TSOCK_MAX_FIELDS];
 
 	memset(g, 0, sizeof(*g));

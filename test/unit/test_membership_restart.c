@@ -53,6 +53,26 @@ static void samples_are_kept_for_those_who_come_later(void **state)
 	assert_int_equal(fill(), 5448);
 }
 
+/* Those who have still to come are further on by then. */
+static void no_more_is_kept_than_those_who_come_later_need(void **state)
+{
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	tsi_membership_follow_hold(&m, 5000); /* there is none */
+	assert_int_equal(tsi_membership_held_from(&m), TSI_NEVER);
+	tsi_membership_hold(&m, 5300);
+	assert_int_equal(resumed(0, 5428, 6000), 5428);
+	assert_int_equal(fill(), 5428);
+	tsi_membership_follow_hold(&m, 5310);
+	assert_int_equal(fill(), 5438);
+	tsi_membership_follow_hold(&m, 5305);
+	assert_int_equal(tsi_membership_held_from(&m), 5310);
+	/* What isn't made need not be kept. */
+	tsi_membership_follow_hold(&m, 9000);
+	assert_int_equal(tsi_membership_held_from(&m), 5438);
+	assert_int_equal(resumed(0, 5438, 6000), 5438);
+}
+
 /* The number of readers was there when the stream began. */
 static void a_stream_that_goes_on_waits_for_no_number_of_readers(void **state)
 {
@@ -330,6 +350,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_stream_goes_on_from_the_hold),
+		cmocka_unit_test(
+			no_more_is_kept_than_those_who_come_later_need),
 		cmocka_unit_test(samples_are_kept_for_those_who_come_later),
 		cmocka_unit_test(
 			a_stream_that_goes_on_waits_for_no_number_of_readers),

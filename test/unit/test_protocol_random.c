@@ -152,7 +152,7 @@ static void begin_producer(void)
 	pthread_mutex_init(&p.sync.lock, NULL);
 	memset(machine.page, 0, sizeof(machine.page));
 	machine.incarnation++;
-	machine.began_ms = machine.now;
+	machine.began_ms = machine.looked_ms = machine.now;
 	for (unsigned i = 0; i < CALLS; i++)
 		machine.call[i].accepted = true;
 	machine.nring = (unsigned)(machine.incarnation % RINGS);
@@ -190,9 +190,9 @@ static void make_segments(void)
 }
 
 /* What of the model there is: of a seed that has failed, what there was. */
-enum kind { BARE, SAVES, DETACHES };
+enum kind { BARE, SAVES, DETACHES, KINDS = 3, SEES };
 
-static void make_machine(uint64_t seed, enum kind kind)
+static void make_machine(uint64_t seed, unsigned kind)
 {
 	memset(&machine, 0, sizeof(machine));
 	machine.seed = seed;
@@ -202,8 +202,9 @@ static void make_machine(uint64_t seed, enum kind kind)
 	machine.w = 1 + machine_random(machine.c / 2);
 	machine.n = 1 + machine_random(60);
 	machine.loss = 3 + machine_random(60);
-	machine.saves = kind >= SAVES;
-	machine.detaches = kind >= DETACHES;
+	machine.saves = (kind & KINDS) >= SAVES;
+	machine.detaches = (kind & KINDS) >= DETACHES;
+	machine.sees = kind & SEES;
 	make_segments();
 	machine.people = 1 + (unsigned)machine_random(PEOPLE);
 	if (machine.detaches && machine.people == 1)
@@ -363,7 +364,7 @@ static unsigned number(const char *name, unsigned otherwise)
 	return getenv(name) ? (unsigned)atoi(getenv(name)) : otherwise;
 }
 
-static void run_seed(uint64_t seed, enum kind kind)
+static void run_seed(uint64_t seed, unsigned kind)
 {
 	make_machine(seed, kind);
 	for (unsigned i = 0; i < STEPS; i++)
@@ -382,7 +383,7 @@ static void random_schedules_keep_every_promise(void **state)
 
 	(void)state;
 	for (unsigned seed = first; seed < first + seeds; seed++) {
-		run_seed(seed, SAVES);
+		run_seed(seed, SAVES | SEES);
 		deaths += machine.deaths;
 		returned += machine.returned;
 		refused += machine.refused;
@@ -413,7 +414,7 @@ static void who_is_slow_keeps_what_it_looks_at(void **state)
 
 	(void)state;
 	for (unsigned seed = first; seed < first + seeds; seed++) {
-		run_seed(seed, DETACHES);
+		run_seed(seed, DETACHES | SEES);
 		detached += machine.detachments;
 		turns += machine.turns;
 		outlived += machine.outlived;

@@ -93,10 +93,61 @@ static void the_mark_stands_for_a_reader_that_is_busy(void **state)
 			 TSI_RETURNERS_HOLD);
 	assert_int_equal(from, 10);
 	assert_true(takes(2));
-	assert_int_equal(tsi_returners_step(&t, 59999, &from),
+	assert_int_equal(tsi_returners_step(&t, 60000, &from),
 			 TSI_RETURNERS_WAIT);
+	assert_false(tsi_returners_late(&t, 0, 59999));
+	assert_true(tsi_returners_late(&t, 0, 60000));
+	/* Nor is one late that is back. */
+	assert_false(tsi_returners_late(&t, 1, 60000));
+	tsi_returners_give_up(&t, 0);
 	assert_int_equal(tsi_returners_step(&t, 60000, &from),
 			 TSI_RETURNERS_RELEASE);
+}
+
+/* It reads what the producer before has made, and will ask when it is through. */
+static void what_is_held_follows_a_tail_that_is_seen(void **state)
+{
+	(void)state;
+	expect(2);
+	assert_true(asks(2, 90, 10));
+	tsi_returners_see(&t, 0, 4, 20); /* the mark is newer */
+	assert_int_equal(tsi_returners_step(&t, 500, &from),
+			 TSI_RETURNERS_HOLD);
+	assert_int_equal(from, 10);
+	tsi_returners_see(&t, 0, 10, 600);
+	assert_int_equal(tsi_returners_step(&t, 600, &from),
+			 TSI_RETURNERS_WAIT);
+	tsi_returners_see(&t, 0, 40, 700);
+	assert_int_equal(tsi_returners_step(&t, 700, &from),
+			 TSI_RETURNERS_FOLLOW);
+	assert_int_equal(from, 40);
+	tsi_returners_see(&t, 0, 30, 800); /* no tail goes back */
+	assert_int_equal(tsi_returners_step(&t, 800, &from),
+			 TSI_RETURNERS_WAIT);
+	/* Its time begins anew when it moves, and that of others doesn't. */
+	assert_false(tsi_returners_late(&t, 0, 60699));
+	assert_true(tsi_returners_late(&t, 0, 60700));
+	assert_true(tsi_returners_late(&t, 1, 60000));
+	/* It is further than the other one, which has still to return. */
+	tsi_returners_see(&t, 0, 200, 900);
+	assert_int_equal(tsi_returners_step(&t, 900, &from),
+			 TSI_RETURNERS_FOLLOW);
+	assert_int_equal(from, 90);
+	assert_true(takes(2));
+	assert_int_equal(tsi_returners_step(&t, 900, &from),
+			 TSI_RETURNERS_FOLLOW);
+	assert_int_equal(from, 200);
+	/* What it says is newer than what was seen. */
+	assert_true(asks(1, 210, 910));
+	assert_int_equal(tsi_returners_step(&t, 910, &from),
+			 TSI_RETURNERS_FOLLOW);
+	assert_int_equal(from, 210);
+	assert_true(takes(1));
+	assert_int_equal(tsi_returners_step(&t, 920, &from),
+			 TSI_RETURNERS_RELEASE);
+	tsi_returners_see(&t, 1, 300, 930); /* it isn't awaited */
+	assert_int_equal(tsi_returners_step(&t, 930, &from),
+			 TSI_RETURNERS_WAIT);
 }
 
 static void a_reader_of_an_older_producer_sets_no_start(void **state)
@@ -144,6 +195,8 @@ static void silence_counts_while_this_producer_listens(void **state)
 	assert_false(tsi_returners_silent(&t, 1, 50000));
 	assert_true(asks(2, 25, 50010));
 	assert_true(tsi_returners_silent(&t, 1, 60011));
+	/* Nor is that time one in which it could have been waited for. */
+	assert_false(tsi_returners_late(&t, 0, 60011));
 }
 
 /* Its next claim was recorded, and the reply never came: whose is the row? */
@@ -173,6 +226,7 @@ static void a_rank_whose_job_has_not_begun_stands_where_it_began(void **state)
 	expect(0);
 	row.together = 1;
 	tsi_returners_add(&t, &row, 0);
+	tsi_returners_see(&t, 0, 80, 5);
 	assert_true(asks(1, 90, 10));
 	assert_int_equal(tsi_returners_step(&t, 10, &from), TSI_RETURNERS_HOLD);
 	assert_int_equal(from, 60);
@@ -216,6 +270,7 @@ int main(void)
 		cmocka_unit_test(without_a_record_nobody_is_waited_for),
 		cmocka_unit_test(the_stream_goes_on_at_the_least_position),
 		cmocka_unit_test(the_mark_stands_for_a_reader_that_is_busy),
+		cmocka_unit_test(what_is_held_follows_a_tail_that_is_seen),
 		cmocka_unit_test(a_reader_of_an_older_producer_sets_no_start),
 		cmocka_unit_test(
 			a_rank_whose_job_has_not_begun_stands_where_it_began),
