@@ -6,8 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -16,19 +14,10 @@
 #include "base/err.h"
 #include "consumer/gpu/backend.h"
 #include "consumer/host.h"
-#include "consumer/request.h"
 #include "mem/memfd.h"
 #include "wire/fdpass.h"
-#include "wire/peer.h"
 
-#define PAGE 4096    /* the granularity of rings on the host */
-#define DEATH_MS 100 /* from the end of its memory to a process's own */
-
-/* What a reader needs to leave when its handle is gone. */
-struct leaving {
-	struct tsi_address address;
-	uint8_t nonce[TSI_NONCE];
-};
+#define PAGE 4096 /* the granularity of rings on the host */
 
 /* Everything that the producer's reply brought. */
 struct delivery {
@@ -234,24 +223,6 @@ static int make_reader(const struct tsi_attach *a, struct delivery *d,
 	return 0;
 }
 
-/*
- * The GPU's memory couldn't be opened: either it can't be here, or its producer
- * has died.  The memory goes a moment before the kernel says that.
- */
-static int why_no_gpu(const struct tsi_attach *a, const struct delivery *d,
-		      int err)
-{
-	for (int ms = 0; ms < DEATH_MS; ms++) {
-		if (tsi_peer_gone(d->passed.producer, d->passed.sock))
-			return tsi_err(TSOCK_ELOST,
-				       "the producer of '%s' is gone",
-				       tsi_address_name(a->address));
-		poll(NULL, 0, 1);
-	}
-	*a->no_gpu = true;
-	return err;
-}
-
 /* What nobody took over. */
 static void clear(struct delivery *d)
 {
@@ -289,7 +260,7 @@ int tsi_attach(const struct tsi_attach *a, struct tsi_reader **out,
 	if (!err) {
 		err = make_reader(a, &d, out);
 		if (err && on_gpu(a))
-			err = why_no_gpu(a, &d, err);
+			*a->no_gpu = true;
 	}
 	clear(&d);
 	if (err)

@@ -64,6 +64,7 @@ struct tsock {
 	uint8_t nonce[TSI_NONCE];       /* of the reader */
 	enum tsock_transport transport; /* in use */
 	struct tsi_goal goal;           /* of the join under way */
+	bool unopened; /* the GPU's memory couldn't be opened, once */
 	struct tsi_lost lost;
 	struct tsock *fresh; /* the next producer, while it is asked what it
 			      * serves; or NULL */

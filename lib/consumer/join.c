@@ -197,7 +197,7 @@ static void entered(struct tsock *t)
 					  "GPU memory (legacy)",
 					  "host memory, copied to the GPU" };
 
-	t->joining = false;
+	t->joining = t->unopened = false;
 	tsi_reader_used_here(t->reader);
 	add_sibling(t);
 	prepare_wait(t);
@@ -221,6 +221,18 @@ static void note_claim(struct tsock *t)
 
 	if (!t->goal.end && !memcmp(t->lost.was, nobody, TSI_NONCE))
 		memcpy(t->lost.was, t->question.u.join.nonce, TSI_NONCE);
+}
+
+/*
+ * The GPU's memory couldn't be opened: because it can't be here, or because its
+ * producer has died, whose memory goes a moment before the kernel says so.  One
+ * that is asked once more, and answers, hasn't.
+ */
+static bool try_gpu_again(struct tsock *t)
+{
+	t->unopened = !t->unopened;
+	return t->unopened ||
+	       tsi_negotiate_next(&t->negotiation, t->offer.transport);
 }
 
 static int join_this(struct tsock *t, int64_t deadline, uint64_t *start,
@@ -262,8 +274,7 @@ static int join_this(struct tsock *t, int64_t deadline, uint64_t *start,
 		/* Whatever came of it: the next try is another connection. */
 		note_claim(t);
 		tsi_join_cancel(t);
-		if (no_gpu &&
-		    tsi_negotiate_next(&t->negotiation, t->offer.transport))
+		if (no_gpu && try_gpu_again(t))
 			continue;
 		if (err != TSOCK_EAGAIN &&
 		    (err != TSOCK_ELOST || tries > TRIES))

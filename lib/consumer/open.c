@@ -194,7 +194,7 @@ static int take_over(struct tsock *t, struct tsock *fresh)
 	tsi_request_close(&t->requests);
 	t->requests = fresh->requests;
 	fresh->requests.channel = NULL;
-	t->joining = false;
+	t->joining = t->unopened = false;
 	t->stream = fresh->stream;
 	t->address = fresh->address;
 	tsi_negotiate_fields(&t->negotiation, &t->stream);
