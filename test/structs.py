@@ -57,6 +57,7 @@ VALUES = {
     "tsi_reply": "a message of the descriptor socket",
     "tsi_resident": "where samples are on a GPU",
     "tsi_ring_ident": "whose ring that is",
+    "tsi_sample_id": "which sample of which epoch",
     "tsi_scratch": "memory that grows: its address and size",
     "tsi_stamp": "size and time of a file",
     "tsi_strip": "rows of an image",

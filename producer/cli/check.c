@@ -23,8 +23,8 @@
 #include "run/service.h"
 #include "wire/address.h"
 
-/* Sockets, rings, epolls, and the first few consumers. */
-#define DESCRIPTORS_OURS 40
+/* Sockets, rings, epolls, read-ahead, and the first few consumers. */
+#define DESCRIPTORS_OURS 48
 #define DESCRIPTORS_THREAD 6
 /* More tar files than this are opened for each of their samples. */
 #define OPEN_FILES 4096
@@ -229,6 +229,23 @@ static void check_index_memory(uint64_t *bytes)
 }
 
 /*
+ * How much is read ahead: *bytes, which is --read-ahead.  Where that is auto it
+ * becomes 256 MiB but at most a sixteenth of what there is.
+ */
+static void check_read_ahead(uint64_t *bytes)
+{
+	uint64_t there, most = UINT64_C(256) << 20;
+	char limiter[256];
+
+	if (*bytes != TSI_READ_AHEAD_AUTO)
+		return;
+	if (tsi_limits_memory("", &there, limiter, sizeof(limiter)) == 0 &&
+	    there / 16 < most)
+		most = there / 16;
+	*bytes = most;
+}
+
+/*
  * There is so much memory for --cache beside rings and large images: ENOMEM
  * otherwise.
  */
@@ -289,6 +306,7 @@ static int check_memories(const struct tsi_options *o,
 					 &p->image_memory);
 	if (!o->no_index)
 		check_index_memory(&p->index_memory);
+	check_read_ahead(&p->read_ahead);
 	if (!err)
 		err = check_cache(p->image_cache,
 				  g->ring_bytes + p->image_memory);

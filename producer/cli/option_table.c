@@ -145,6 +145,13 @@ const struct tsi_opt tsi_opts[] = {
 	  "nothing "
 	  "else out of it; every epoch reads them from the disk",
 	  AT(direct) },
+	{ TSI_OPT_AHEAD, "read-ahead", "SIZE|auto|off",
+	  "bring so much of the files that come next into the page cache: from "
+	  "a rotating disk in the order in which they lie there, from a "
+	  "network "
+	  "several at once (auto: 256M, but at most a sixteenth of what there "
+	  "is, and from no other disk)",
+	  AT(read_ahead), RANGE(1 << 20, UINT64_C(1) << 50) },
 
 	{ .kind = TSI_OPT_GROUP, .name = "GPUs" },
 	{ TSI_OPT_BYTES, "gpu-memory", "SIZE",

@@ -20,6 +20,7 @@ enum tsi_opt_kind {
 	TSI_OPT_MODE,   /* min is the enum tsi_run_mode */
 	TSI_OPT_SHARD,  /* and these mean just one option each */
 	TSI_OPT_SLOW,
+	TSI_OPT_AHEAD,
 	TSI_OPT_IDLE,
 	TSI_OPT_NAME,
 	TSI_OPT_NO_CACHE,

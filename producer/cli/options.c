@@ -38,6 +38,19 @@ static int set_slow(struct tsi_options *o, const char *value)
 		       value);
 }
 
+static int set_read_ahead(struct tsi_options *o, const struct tsi_opt *r,
+			  const char *value)
+{
+	if (!strcmp(value, "auto"))
+		o->read_ahead = TSI_READ_AHEAD_AUTO;
+	else if (!strcmp(value, "off"))
+		o->read_ahead = 0;
+	else
+		return tsi_value_bytes(r->name, value, r->min, r->max,
+				       &o->read_ahead);
+	return 0;
+}
+
 static bool is_name_char(char c)
 {
 	return c && strchr(TSI_NAME_CHARS, c);
@@ -130,6 +143,8 @@ static int set_option(struct tsi_options *o, const struct tsi_opt *r,
 		return tsi_value_shard(r->name, value, &o->rank, &o->world);
 	case TSI_OPT_SLOW:
 		return set_slow(o, value);
+	case TSI_OPT_AHEAD:
+		return set_read_ahead(o, r, value);
 	case TSI_OPT_IDLE:
 		o->exit_idle = true;
 		return tsi_value_seconds(r->name, value, true,
@@ -308,6 +323,10 @@ static int complete(struct tsi_options *o)
 	if (o->no_index && o->index_memory)
 		return tsi_err(TSOCK_EARG,
 			       "--no-index contradicts --index-memory");
+	if (o->direct && o->read_ahead && o->read_ahead != TSI_READ_AHEAD_AUTO)
+		return tsi_err(TSOCK_EARG,
+			       "--direct contradicts --read-ahead: files are "
+			       "read ahead into the page cache");
 	if (o->fast && o->pillow)
 		return tsi_err(TSOCK_EARG,
 			       "--fast contradicts --pillow: fast pixels are "
@@ -339,6 +358,7 @@ int tsi_options_parse(struct tsi_options *out, int argc, char **argv)
 		.preset_given = UNSET,
 		.order = UNSET,
 		.log_level = TSOCK_LOG_INFO,
+		.read_ahead = TSI_READ_AHEAD_AUTO,
 		.min_consumers = 1,
 		.live = true,
 	};
@@ -410,6 +430,8 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.threads = (unsigned)o->threads,
 		.io = (enum tsi_io_reader_kind)o->io,
 		.direct = o->direct,
+		.read_ahead = o->direct ? 0 : o->read_ahead,
+		.read_ahead_always = o->read_ahead != TSI_READ_AHEAD_AUTO,
 		.name = o->name,
 		.epochs = o->epochs,
 		.ring = (uint32_t)o->ring,

@@ -27,6 +27,8 @@ enum tsi_run_mode {
 	TSI_RUN_DEVICES,
 };
 
+#define TSI_READ_AHEAD_AUTO UINT64_MAX
+
 enum tsi_split {
 	TSI_SPLIT_TRAIN,
 	TSI_SPLIT_VAL,
@@ -77,6 +79,7 @@ struct tsi_options {
 	uint64_t fanout, gpu_transport; /* enum tsock_fanout, tsock_transport */
 	uint64_t io;                    /* enum tsi_io_reader_kind */
 	bool direct;                    /* past the page cache */
+	uint64_t read_ahead; /* bytes; 0: none; or TSI_READ_AHEAD_AUTO */
 	bool rescan;
 	bool no_index;
 	const char *cache; /* NULL: the user's own; "": none */

@@ -184,6 +184,10 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 		tsi_pool_reader(pool), why ? " (" : "", why ? why : "",
 		why ? ")" : "", tsi_number_thousands(n, p->geometry.capacity),
 		tsi_number_megabytes(mb, p->geometry.ring_bytes));
+	if (tsi_pool_ahead(pool))
+		tsi_log(TSOCK_LOG_INFO, "files are read ahead, up to %s, %s",
+			tsi_number_megabytes(mb, o->read_ahead),
+			tsi_pool_ahead(pool));
 	if (!tsi_address_choose(o->name, &address))
 		tsi_log(TSOCK_LOG_INFO, "serving \"%s\" at %s", o->name,
 			tsi_address_folder(&address));

@@ -439,6 +439,10 @@ int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
 	if (!err && o->mode == TSI_RUN_CHECK) {
 		printf("%s: the options and %s are fine\n",
 		       c.plan.pipeline.name, c.plan.pipeline.folder);
+		if (o->direct)
+			printf("%s: files are read past the page cache "
+			       "(--direct), so nothing is read ahead into it\n",
+			       c.plan.pipeline.name);
 		return TSI_EXIT_OK;
 	}
 	/* Before the scan, which may take long: see tsi_address_reserve(). */

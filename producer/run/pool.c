@@ -37,6 +37,7 @@ struct tsi_pool {
 	struct tsi_budget *budget;
 	struct tsi_image_cache *cache; /* NULL: there is none */
 	struct tsi_io_files *files;
+	struct tsi_ahead *ahead; /* NULL: nothing is read ahead */
 	unsigned threads, depth;
 	_Atomic unsigned limit; /* threads that may claim; written under lock */
 	bool weighted;          /* samples have the field weight */
@@ -139,6 +140,7 @@ static int fill(struct thread *t)
 			fail(p, tsock_errmsg());
 		if (n < 0)
 			return n;
+		tsi_ahead_tell(p->ahead, seq);
 		n = tsi_worker_begin(t->worker, seq);
 		if (n)
 			return n;
@@ -223,6 +225,8 @@ int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
 			threads, &p->cache);
 	if (!err && opts->open_files)
 		err = tsi_io_files_create(opts->open_files, LOOK_MS, &p->files);
+	if (!err)
+		err = tsi_ahead_open(s, p->cache, &opts->ahead, &p->ahead);
 	for (unsigned i = 0; i < threads && !err; i++) {
 		p->thread[i].pool = p;
 		p->thread[i].number = i;
@@ -252,6 +256,11 @@ const char *tsi_pool_reader(const struct tsi_pool *p)
 const char *tsi_pool_reader_why(const struct tsi_pool *p)
 {
 	return tsi_worker_reader_why(p->thread[0].worker);
+}
+
+const char *tsi_pool_ahead(const struct tsi_pool *p)
+{
+	return tsi_ahead_how(p->ahead);
 }
 
 int tsi_pool_start(struct tsi_pool *p, tsock_server *server)
@@ -336,6 +345,7 @@ void tsi_pool_destroy(struct tsi_pool *p)
 		return;
 	if (p->server)
 		tsock_serve_stop(p->server);
+	tsi_ahead_stop(p->ahead);
 	if (p->budget)
 		tsi_budget_close(p->budget);
 	pthread_mutex_lock(&p->lock);
@@ -347,6 +357,7 @@ void tsi_pool_destroy(struct tsi_pool *p)
 			pthread_join(p->thread[i].id, NULL);
 		tsi_worker_destroy(p->thread[i].worker);
 	}
+	tsi_ahead_close(p->ahead);
 	tsi_io_files_destroy(p->files);
 	tsi_image_cache_destroy(p->cache);
 	tsi_budget_destroy(p->budget);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "io/reader.h"
+#include "run/ahead.h"
 #include "run/image_cache.h"
 #include "run/sampler.h"
 #include "tsock/tsock.h"
@@ -38,11 +39,12 @@ struct tsi_pool_times {
 struct tsi_pool_opts {
 	unsigned threads;
 	enum tsi_io_reader_kind io;
-	bool direct;           /* files are read past the page cache */
-	unsigned open_files;   /* of many samples that may stay open */
-	uint64_t image_memory; /* bytes that large images share */
-	uint64_t cache;        /* bytes that packed images may take; 0: none */
-	uint32_t key_width;    /* bytes of the field key; 0: there is none */
+	bool direct;                 /* files are read past the page cache */
+	struct tsi_ahead_opts ahead; /* what is read into it */
+	unsigned open_files;         /* of many samples that may stay open */
+	uint64_t image_memory;       /* bytes that large images share */
+	uint64_t cache;     /* bytes that packed images may take; 0: none */
+	uint32_t key_width; /* bytes of the field key; 0: there is none */
 	/*
 	 * Samples in the ring: what the workers read ahead stays small against
 	 * it, else their unfinished samples would hold the head up.
@@ -57,6 +59,9 @@ int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
 /* How files are read, and why not by io_uring (or NULL). */
 const char *tsi_pool_reader(const struct tsi_pool *p);
 const char *tsi_pool_reader_why(const struct tsi_pool *p);
+
+/* How files are read ahead of the workers; NULL: they aren't. */
+const char *tsi_pool_ahead(const struct tsi_pool *p);
 
 /* Start working for a server. */
 int tsi_pool_start(struct tsi_pool *p, tsock_server *server);

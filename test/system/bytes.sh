@@ -78,6 +78,12 @@ reference directpread 3 --threads 2 --direct --io pread
 within "$work/direct" "$work/one" && within "$work/directpread" "$work/one"
 result $? 'the same bytes past the page cache'
 
+find "$work/set" -type f -exec "$B/test/pagecache" drop {} +
+reference ahead 12 --threads 2 --read-ahead 1M
+cmp -s <(sort "$work/ahead") <(sort "$work/one") &&
+	[ "$(head -n $most "$work/ahead" | wc -l)" = $most ]
+result $? 'the same bytes when files are read ahead'
+
 # Readers of several habits at once: whatever each sees is in the reference.
 start --threads 4
 "$sum" bytes 7 $((2 * N)) >"$work/a" &
@@ -170,7 +176,9 @@ reference exactnoindex 4 --threads 2 --no-index
 reference exactcache 4 --threads 2 --cache 64M
 reference exactpack 4 --threads 2 --root "$work/packed"
 reference exactpackdirect 4 --threads 2 --root "$work/packed" --direct
-for k in noindex cache pack packdirect; do
+reference exactpackahead 4 --threads 2 --root "$work/packed" --read-ahead 1M
+reference exactcacheahead 4 --threads 2 --cache 64M --read-ahead 1M
+for k in noindex cache pack packdirect packahead cacheahead; do
 	within "$work/exact$k" "$work/one"
 	result $? "the same bytes by $k"
 done

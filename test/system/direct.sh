@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# direct.sh - with --direct an epoch leaves nothing of the files in the page
-# cache, without it everything.
+# direct.sh - the page cache: with --direct an epoch leaves nothing of the files
+# in it, without it everything, and with --read-ahead what comes next is there
+# before it is read.
 . "$(dirname "$0")/producer.bash"
 cache=$B/test/pagecache
 
@@ -64,5 +65,26 @@ check()
 check 'images' "$work/set/train" "${images[@]}"
 mapfile -t shards < <(find "$work/pack" -type f -size +200k)
 check 'the samples of a pack' "$work/pack" "${shards[@]}"
+
+# A job reads two samples, and the ring is full long before the epoch's end.
+"$cache" drop "${images[@]}"
+"$producer" --dataset imagefolder --root "$work/set/train" --name direct \
+	--ring 8 --max-batch 2 --threads 1 --read-ahead 64M 2>"$work/log" &
+pid=$!
+"$B/test/streamsum" direct 2 2 >/dev/null
+for ((i = 0; i < 600; i++)); do
+	read -r held all < <("$cache" count "${images[@]}")
+	[ "$held" != "$all" ] || break
+	sleep 0.1
+done
+stop
+[ "$held" = "$all" ] && grep -q 'files are read ahead, up to' "$work/log" &&
+	made=$(sed -n 's/.*made \([0-9]*\) samples.*/\1/p' "$work/log") &&
+	[ "$made" -lt 20 ]
+result $? 'with --read-ahead all that comes next is in the page cache' \
+	"$held of $all pages" "$(cat "$work/log")"
+"$producer" --check-config -d imagefolder -r "$work/set/train" --direct \
+	>"$work/out" 2>&1 && grep -q 'nothing is read ahead' "$work/out"
+result $? '--check-config says that --direct reads nothing ahead'
 
 finished

@@ -87,7 +87,8 @@ static void the_data_path_is_told_what_to_make(void **state)
 		 "--on-error=raise --image-memory=3M --no-cache --rescan "
 		 "--index-memory=2M "
 		 "--cache=9M "
-		 "--threads=4 --io=pread --direct --slow=kill:5000000 "
+		 "--threads=4 --io=pread --direct --read-ahead=auto "
+		 "--slow=kill:5000000 "
 		 "--memory=5M "
 		 "--gpu-memory=6M --fanout=host");
 	tsi_options_pipeline(&o, &p);
@@ -105,6 +106,7 @@ static void the_data_path_is_told_what_to_make(void **state)
 	assert_int_equal(p.threads, 4);
 	assert_int_equal(p.io, TSI_READER_PREAD);
 	assert_true(p.direct);
+	assert_int_equal(p.read_ahead, 0);
 	/* Longer than the ring can count is as long as it can. */
 	assert_int_equal(p.slow, TSOCK_SLOW_KILL);
 	assert_int_equal(p.slow_ms, UINT32_MAX);
@@ -127,6 +129,8 @@ static void the_data_path_is_told_how_to_serve(void **state)
 	assert_true(p.fast);
 	assert_true(p.keys);
 	assert_false(p.direct);
+	assert_int_equal(p.read_ahead, TSI_READ_AHEAD_AUTO);
+	assert_false(p.read_ahead_always);
 	assert_int_equal(p.ring, 77);
 	assert_int_equal(p.join_window, 33);
 	assert_int_equal(p.max_batch, 11);
@@ -135,6 +139,16 @@ static void the_data_path_is_told_how_to_serve(void **state)
 	assert_int_equal(p.slow, TSOCK_SLOW_BLOCK);
 	assert_int_equal(p.slow_ms, 0);
 	assert_int_equal(p.gpu_transport, TSOCK_TRANSPORT_STAGED);
+	tsi_options_fini(&o);
+
+	o = good(BASE "--read-ahead 5M");
+	tsi_options_pipeline(&o, &p);
+	assert_int_equal(p.read_ahead, 5 << 20);
+	assert_true(p.read_ahead_always);
+	tsi_options_fini(&o);
+	o = good(BASE "--read-ahead off --direct");
+	tsi_options_pipeline(&o, &p);
+	assert_int_equal(p.read_ahead, 0);
 	tsi_options_fini(&o);
 }
 
@@ -291,6 +305,9 @@ static void wrong_values_are_named(void **state)
 	refused("--preset fast", "fast", "train|eval");
 	refused("--order random", "random", "philox|torch|sequential");
 	refused("--io aio", "aio", "auto|uring|pread");
+	refused("--read-ahead on", "read-ahead", "on");
+	refused("--read-ahead 1K", "read-ahead", "1K");
+	refused(BASE "--direct --read-ahead 5M", "--direct", "--read-ahead");
 	refused("--on-error stop", "stop", "substitute|raise");
 	refused("--log-level all", "all", "error|warn|info|debug");
 	refused("--ring 0", "--ring 0", "1 to 16777216");

@@ -49,7 +49,8 @@ def test_the_table_has_their_values():
         assert (kind is bool) == (value is None), key
         words = options.words_of(key)
         if words:
-            number = ["N"] if int in options.kinds_of(key) else []
+            kinds = options.kinds_of(key)
+            number = ["SIZE" if str in kinds else "N"] if int in kinds else []
             assert "|".join(number + list(words)) == value
         else:
             assert "|" not in (value or "") or kind is str, key
@@ -66,6 +67,7 @@ def test_values_become_a_command_line(tmp_path):
             rescan=False,
             memory="4G",
             threads="auto",
+            read_ahead="64M",
             size=None,
         ),
     )
@@ -84,6 +86,8 @@ def test_values_become_a_command_line(tmp_path):
         "4G",
         "--threads",
         "auto",
+        "--read-ahead",
+        "64M",
     ]
 
 

@@ -65,6 +65,7 @@ class ProducerOptions(TypedDict, total=False):
     threads: Union[int, Literal["auto"]]
     io: Literal["auto", "uring", "pread"]
     direct: bool
+    read_ahead: Union[Size, Literal["auto", "off"]]
     gpu_memory: Size
     fanout: Literal["auto", "peer", "nccl", "host"]
     gpu_transport: Literal["auto", "vmm", "legacy", "staged"]
