@@ -93,11 +93,11 @@ def test_a_misspelt_field_is_answered_with_the_right_one(serve):
 
 def test_all_that_torch_takes_is_answered_at_once(place):
     with pytest.raises(TypeError) as e:
-        tsock.DataLoader("toy", 32, shuffle=True, num_workers=4, siz=3)
+        tsock.DataLoader("toy", 32, shuffle=True, num_workers=4, sizes=3)
     assert str(e.value) == (
         "tsock.DataLoader has no argument 'shuffle': the producer's --order "
         "decides it; nor 'num_workers': the producer's --threads decides it; "
-        "nor 'siz'; did you mean 'size'?"
+        "nor 'sizes'; did you mean 'size'?"
     )
 
 
