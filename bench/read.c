@@ -6,10 +6,13 @@
  *   pread, warm        the reader with threads that call pread()
  *   io_uring, warm     the reader by io_uring, 8 files ahead
  *   ..., cold          the same after the files were dropped from the page
- *                      cache, as far as the kernel does so when it is asked
+ *                      cache; how much of them stayed there is printed
+ *   ..., direct        past the page cache (O_DIRECT), which the files are in
+ *                      or not
  *
- * Warm figures are CPU time of all threads, cold ones are time by the clock.
- * The three take turns; of the passes the least counts.
+ * Warm figures are CPU time of all threads, cold ones are time by the clock,
+ * and those past the cache stand among both.  All take turns; of the passes the
+ * least counts.
  *
  * usage: read DIR
  */
@@ -18,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,21 +29,25 @@
 #include "base/clock.h"
 #include "bench/bench.h"
 #include "io/reader.h"
+#include "tsock/tsock.h"
 
 #define MAX_FILES 2000
 #define MAX_PASSES 16
 #define DEPTH 8
 
-enum arm { HERE, PREAD, URING, ARMS };
+enum arm { HERE, PREAD, URING, PREAD_DIRECT, URING_DIRECT, ARMS };
 
 static const char *const names[2][ARMS] = {
-	{ "here, warm", "pread, warm", "io_uring, warm" },
-	{ "here, cold", "pread, cold", "io_uring, cold" },
+	{ "here, warm", "pread, warm", "io_uring, warm", "pread, direct, CPU",
+	  "io_uring, direct, CPU" },
+	{ "here, cold", "pread, cold", "io_uring, cold", "pread, direct, clock",
+	  "io_uring, direct, clock" },
 };
 
 static char *files[MAX_FILES];
 static size_t nfiles;
 static double bytes;
+static double held, pages;                 /* of files that were dropped */
 static struct tsi_io_reader *reader[ARMS]; /* NULL: not on this machine */
 
 static void walk(const char *dir)
@@ -67,17 +75,17 @@ static void walk(const char *dir)
 		closedir(d);
 }
 
-static struct tsi_read_request request(size_t i)
+static struct tsi_read_request request(size_t i, bool direct)
 {
-	return (struct tsi_read_request){ .dirfd = AT_FDCWD,
-					  .path = files[i],
-					  .tag = i };
+	return (struct tsi_read_request){
+		.dirfd = AT_FDCWD, .path = files[i], .direct = direct, .tag = i
+	};
 }
 
 static void read_here(void)
 {
 	for (size_t i = 0; i < nfiles; i++) {
-		struct tsi_read_request q = request(i);
+		struct tsi_read_request q = request(i, false);
 		uint8_t *data;
 		size_t len;
 
@@ -87,7 +95,7 @@ static void read_here(void)
 	}
 }
 
-static void read_ahead(struct tsi_io_reader *r)
+static void read_ahead(struct tsi_io_reader *r, bool direct)
 {
 	size_t begun = 0;
 
@@ -95,7 +103,7 @@ static void read_ahead(struct tsi_io_reader *r)
 		struct tsi_read got;
 
 		for (; begun < nfiles && begun < i + DEPTH; begun++) {
-			struct tsi_read_request q = request(begun);
+			struct tsi_read_request q = request(begun, direct);
 
 			if (tsi_io_reader_submit(r, &q))
 				bench_die("can't read %s", files[begun]);
@@ -115,6 +123,28 @@ static double cpu_ns(void)
 	       1e3 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
+/* Count the pages of a file, and those that are in the page cache. */
+static void count_pages(int fd)
+{
+	static unsigned char in[TSI_READER_AHEAD / 4096 + 1];
+	struct stat st;
+	size_t n;
+	void *at;
+
+	if (fstat(fd, &st) || st.st_size == 0)
+		return;
+	n = ((size_t)st.st_size + 4095) / 4096;
+	at = mmap(NULL, n * 4096, PROT_READ, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED || n > sizeof(in))
+		bench_die("can't map a file");
+	if (mincore(at, n * 4096, in))
+		bench_die("can't ask what the page cache holds");
+	for (size_t i = 0; i < n; i++)
+		held += in[i] & 1;
+	pages += (double)n;
+	munmap(at, n * 4096);
+}
+
 static void drop_files(void)
 {
 	for (size_t i = 0; i < nfiles; i++) {
@@ -122,7 +152,9 @@ static void drop_files(void)
 
 		if (fd < 0)
 			continue;
+		fsync(fd); /* what isn't written yet can't be dropped */
 		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		count_pages(fd);
 		close(fd);
 	}
 }
@@ -137,7 +169,7 @@ static double timed(int arm, bool cold)
 	if (arm == HERE)
 		read_here();
 	else
-		read_ahead(reader[arm]);
+		read_ahead(reader[arm], arm >= PREAD_DIRECT);
 	return (cold ? (double)tsi_now_ns() : cpu_ns()) - start;
 }
 
@@ -170,6 +202,14 @@ static void report(bool cold, double ns[ARMS][MAX_PASSES], size_t passes)
 	}
 }
 
+/* Where the cache is used although it isn't to be. */
+static void warn(void *arg, int level, const char *line)
+{
+	(void)arg;
+	if (level <= TSOCK_LOG_WARN)
+		fprintf(stderr, "read: %s\n", line);
+}
+
 int main(int argc, char **argv)
 {
 	static double ns[2][ARMS][MAX_PASSES];
@@ -177,6 +217,7 @@ int main(int argc, char **argv)
 
 	if (argc != 2)
 		bench_die("usage: read DIR");
+	tsock_set_logger(warn, NULL);
 	walk(argv[1]);
 	if (!nfiles)
 		bench_die("no files in %s", argv[1]);
@@ -184,6 +225,9 @@ int main(int argc, char **argv)
 		bench_die("no memory");
 	if (tsi_io_reader_create(TSI_READER_URING, DEPTH, &reader[URING]))
 		reader[URING] = NULL;
+	/* A reader reads both ways. */
+	reader[PREAD_DIRECT] = reader[PREAD];
+	reader[URING_DIRECT] = reader[URING];
 	printf("%zu files of %s, %.1f kB each, %d passes\n", nfiles, argv[1],
 	       bytes / (double)nfiles / 1e3, passes);
 	for (int cold = 0; cold < 2; cold++) {
@@ -199,8 +243,11 @@ int main(int argc, char **argv)
 	bench_head("read: files into memory, one thread asks");
 	report(false, ns[0], (size_t)passes);
 	report(true, ns[1], (size_t)passes);
-	for (int arm = 0; arm < ARMS; arm++)
-		tsi_io_reader_destroy(reader[arm]);
+	printf("%.1f %% of the pages were in the page cache after the files "
+	       "were dropped from it\n",
+	       pages > 0 ? 100 * held / pages : 0);
+	tsi_io_reader_destroy(reader[PREAD]);
+	tsi_io_reader_destroy(reader[URING]);
 	for (size_t i = 0; i < nfiles; i++)
 		free(files[i]);
 	return 0;
