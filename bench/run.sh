@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh - run one benchmark, or all:
-# run.sh decode|entropy|pixels|packed|fast|read|handoff|share|gpu|against|cores|start|serve|batch|all
+# run.sh decode|entropy|pixels|packed|fast|read|claims|handoff|share|gpu|against|cores|start|serve|batch|all
 # run.sh compare|jobs [PEER...], which all leaves out
 #
 # Builds nothing: `make bench` and `make bench-NAME` do, and call this.
@@ -98,6 +98,10 @@ bench()
 		real
 		"$B/bench/read" "$data"
 		;;
+	claims)
+		need "$B/bench/claims"
+		streams "$B/bench/claims"
+		;;
 	handoff)
 		need "$B/bench/handoff"
 		streams "$B/bench/handoff"
@@ -157,7 +161,7 @@ bench()
 		;;
 	*)
 		echo "usage: bench/run.sh" \
-			"decode|entropy|pixels|packed|fast|read|handoff|share|gpu|against|cores|start|serve|batch|all" \
+			"decode|entropy|pixels|packed|fast|read|claims|handoff|share|gpu|against|cores|start|serve|batch|all" \
 			"or compare|jobs [PEER...]" >&2
 		return 2
 		;;
@@ -193,7 +197,7 @@ awk -v cpus="$(nproc)" '$1 > 0.5 * cpus { print "note: load average " $1 \
 	": others use this machine, expect noise" }' /proc/loadavg
 case ${1:-all} in
 all)
-	for name in decode entropy pixels packed fast read handoff share gpu \
+	for name in decode entropy pixels packed fast read claims handoff share gpu \
 		against cores start serve batch; do
 		one $name
 	done
