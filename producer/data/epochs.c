@@ -3,8 +3,10 @@
  * epochs.c - the orders of the epochs that are being read.
  *
  * Shuffled epochs are kept whole, a few at a time, epoch e in slot e modulo
- * their number.  A slot has its own lock, so making an epoch holds up only
- * the threads that want that epoch; the others read theirs under a shared lock.
+ * their number.  One thread at a time makes an epoch, which holds up only those
+ * that want it, or one that has to be made after it.  The others look theirs up
+ * with no lock: a slot has a version, and what was read counts if the version
+ * was the same before and after.
  */
 #include "data/epochs.h"
 
@@ -22,9 +24,10 @@
 #define TORCH_MARKS 64
 
 struct slot {
-	pthread_rwlock_t lock;
+	_Atomic uint64_t version; /* odd while an epoch is being written */
 	_Atomic uint64_t epoch;
-	uint32_t *item;
+	_Atomic bool prepared; /* a thread is about to make its next one */
+	_Atomic uint32_t *item;
 };
 
 /* torch's generator as it stands at the start of an epoch. */
@@ -37,9 +40,11 @@ struct tsi_epochs {
 	struct tsi_order_opts order;
 	uint32_t *dealt; /* philox with segments: items by segment */
 	struct slot slot[MAX_SLOTS];
-	unsigned nslots; /* 0: sequential */
-	pthread_mutex_t marks_lock;
-	struct mark *mark; /* torch, not sharded: epoch e in e % TORCH_MARKS */
+	unsigned nslots;      /* 0: sequential */
+	pthread_mutex_t lock; /* of who makes an epoch */
+	uint32_t *made;       /* under the lock: an epoch, to be copied */
+	struct mark *
+		mark; /* likewise; torch, not sharded: epoch e in e % TORCH_MARKS */
 };
 
 /* The generator at the start of an epoch, from the nearest mark before it. */
@@ -49,7 +54,6 @@ static void torch_at(struct tsi_epochs *e, uint64_t epoch,
 	uint64_t at = tsi_order_torch_start(&e->order, epoch, mt);
 	struct mark *m;
 
-	pthread_mutex_lock(&e->marks_lock);
 	for (unsigned i = 0; i < TORCH_MARKS; i++) {
 		m = &e->mark[i];
 		if (m->epoch != NONE && m->epoch <= epoch && m->epoch > at) {
@@ -62,7 +66,6 @@ static void torch_at(struct tsi_epochs *e, uint64_t epoch,
 	m = &e->mark[epoch % TORCH_MARKS];
 	m->epoch = epoch;
 	m->mt = *mt;
-	pthread_mutex_unlock(&e->marks_lock);
 }
 
 static void make_torch(struct tsi_epochs *e, uint64_t epoch, uint32_t *item)
@@ -76,15 +79,48 @@ static void make_torch(struct tsi_epochs *e, uint64_t epoch, uint32_t *item)
 	tsi_order_torch(&e->order, &mt, item);
 }
 
-/* The caller holds the slot's exclusive lock. */
+/* With the lock. */
+static void write_slot(struct tsi_epochs *e, struct slot *s, uint64_t epoch)
+{
+	uint64_t items = tsi_order_items(&e->order);
+
+	/* Relaxed: who reads an item or the epoch that follows sees it. */
+	atomic_fetch_add_explicit(&s->version, 1, memory_order_relaxed);
+	/* Release pairs with read_slot(): the version is odd by then. */
+	atomic_store_explicit(&s->epoch, epoch, memory_order_release);
+	for (uint64_t k = 0; k < items; k++)
+		atomic_store_explicit(&s->item[k], e->made[k],
+				      memory_order_release);
+	/* Release pairs with read_slot(): all of it is there. */
+	atomic_fetch_add_explicit(&s->version, 1, memory_order_release);
+}
+
 static void make(struct tsi_epochs *e, struct slot *s, uint64_t epoch)
 {
 	if (e->order.kind == TSOCK_ORDER_TORCH)
-		make_torch(e, epoch, s->item);
+		make_torch(e, epoch, e->made);
 	else
-		tsi_order_philox(&e->order, e->dealt, epoch, s->item);
-	/* Outside the lock this is a hint; the lock publishes the items. */
-	atomic_store_explicit(&s->epoch, epoch, memory_order_relaxed);
+		tsi_order_philox(&e->order, e->dealt, epoch, e->made);
+	write_slot(e, s, epoch);
+}
+
+/* Without the lock; false: the slot has another epoch, or gets one. */
+static bool read_slot(const struct slot *s, uint64_t epoch, uint64_t k,
+		      uint64_t *item)
+{
+	/* Acquire pairs with the end of write_slot(). */
+	uint64_t version =
+		atomic_load_explicit(&s->version, memory_order_acquire);
+
+	/* Acquire pairs with the stores of write_slot(): if one of these two
+	 * is newer than the version, the version is another one below. */
+	if (version & 1 ||
+	    atomic_load_explicit(&s->epoch, memory_order_acquire) != epoch)
+		return false;
+	*item = atomic_load_explicit(&s->item[k], memory_order_acquire);
+	/* Relaxed: the loads before it order it. */
+	return atomic_load_explicit(&s->version, memory_order_relaxed) ==
+	       version;
 }
 
 static bool holds(const struct slot *s, uint64_t epoch)
@@ -98,11 +134,15 @@ static void prepare(struct tsi_epochs *e, uint64_t epoch)
 {
 	struct slot *s = &e->slot[epoch % e->nslots];
 
-	if (holds(s, epoch) || pthread_rwlock_trywrlock(&s->lock))
+	/* Relaxed: no memory hangs on it. */
+	if (holds(s, epoch) ||
+	    atomic_exchange_explicit(&s->prepared, true, memory_order_relaxed))
 		return;
+	pthread_mutex_lock(&e->lock);
 	if (!holds(s, epoch))
 		make(e, s, epoch);
-	pthread_rwlock_unlock(&s->lock);
+	pthread_mutex_unlock(&e->lock);
+	atomic_store_explicit(&s->prepared, false, memory_order_relaxed);
 }
 
 static uint64_t look_up(struct tsi_epochs *e, uint64_t epoch, uint64_t k)
@@ -110,15 +150,14 @@ static uint64_t look_up(struct tsi_epochs *e, uint64_t epoch, uint64_t k)
 	struct slot *s = &e->slot[epoch % e->nslots];
 	uint64_t item;
 
-	pthread_rwlock_rdlock(&s->lock);
-	if (!holds(s, epoch)) {
-		pthread_rwlock_unlock(&s->lock);
-		pthread_rwlock_wrlock(&s->lock);
-		if (!holds(s, epoch))
-			make(e, s, epoch);
-	}
-	item = s->item[k];
-	pthread_rwlock_unlock(&s->lock);
+	if (read_slot(s, epoch, k, &item))
+		return item;
+	pthread_mutex_lock(&e->lock);
+	if (!holds(s, epoch))
+		make(e, s, epoch);
+	/* Relaxed: nobody writes it without the lock. */
+	item = atomic_load_explicit(&s->item[k], memory_order_relaxed);
+	pthread_mutex_unlock(&e->lock);
 	return item;
 }
 
@@ -138,21 +177,24 @@ static int make_slots(struct tsi_epochs *e)
 {
 	uint64_t items = tsi_order_items(&e->order), n = SLOTS_ITEMS / items;
 
+	bool all;
+
 	n = n < MIN_SLOTS ? MIN_SLOTS : n > MAX_SLOTS ? MAX_SLOTS : n;
-	for (; e->nslots < n; e->nslots++) {
+	e->made = malloc(items * sizeof(*e->made));
+	all = e->made != NULL;
+	for (; all && e->nslots < n; e->nslots++) {
 		struct slot *s = &e->slot[e->nslots];
 
 		s->item = malloc(items * sizeof(*s->item));
-		if (!s->item)
-			return tsi_err(TSOCK_ENOMEM,
-				       "no memory for the order of %llu "
-				       "samples: %llu bytes are needed",
-				       (unsigned long long)items,
-				       (unsigned long long)(items * n * 4));
+		all = s->item != NULL;
 		atomic_init(&s->epoch, NONE);
-		pthread_rwlock_init(&s->lock, NULL);
 	}
-	return 0;
+	return all ? 0
+		   : tsi_err(TSOCK_ENOMEM,
+			     "no memory for the order of %llu samples: %llu "
+			     "bytes are needed",
+			     (unsigned long long)items,
+			     (unsigned long long)(items * (n + 1) * 4));
 }
 
 static int make_marks(struct tsi_epochs *e)
@@ -178,7 +220,7 @@ int tsi_epochs_create(const struct tsi_order_opts *opts,
 	if (!e)
 		return tsi_err(TSOCK_ENOMEM, "no memory for an order");
 	e->order = order;
-	pthread_mutex_init(&e->marks_lock, NULL);
+	pthread_mutex_init(&e->lock, NULL);
 	if (tsi_order_is_dealt(&order))
 		err = deal(e);
 	if (!err && order.kind != TSOCK_ORDER_SEQUENTIAL)
@@ -197,11 +239,10 @@ void tsi_epochs_destroy(struct tsi_epochs *e)
 {
 	if (!e)
 		return;
-	for (unsigned i = 0; i < e->nslots; i++) {
-		pthread_rwlock_destroy(&e->slot[i].lock);
-		free(e->slot[i].item);
-	}
-	pthread_mutex_destroy(&e->marks_lock);
+	for (unsigned i = 0; i < e->nslots; i++)
+		free((void *)e->slot[i].item);
+	free(e->made);
+	pthread_mutex_destroy(&e->lock);
 	free(e->mark);
 	free(e->dealt);
 	free(e);
