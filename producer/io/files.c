@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * files.c - files of many samples, which stay open.
+ *
+ * A file that is there is taken and given back with no lock: its users are
+ * counted in a word that also says whether the file was forgotten, and the
+ * lists are changed so that others can go through them meanwhile.  A file that
+ * was forgotten stays in memory, without its descriptor, since somebody may be
+ * looking at it.
  */
 #include "io/files.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,26 +23,32 @@
 
 #define BUCKETS 1024
 
+/* Of users: in no bucket any more; the last user closes it. */
+#define FORGOTTEN 1u
+#define USER 2u
+
+typedef _Atomic(struct tsi_io_file *) list;
+
 struct tsi_io_file {
-	struct tsi_io_file *next; /* of its bucket */
+	list next;                /* of its bucket */
+	struct tsi_io_file *dead; /* the next one that was forgotten */
 	int dirfd;
 	int fd;
 	size_t align;
 	dev_t dev;
 	ino_t ino;
-	/* Under the lock. */
-	unsigned users;
-	bool forgotten; /* in no bucket any more; the last user closes it */
-	int64_t looked_ms;
+	_Atomic unsigned users;
+	_Atomic int64_t looked_ms;
 	char path[];
 };
 
 struct tsi_io_files {
 	unsigned most;
 	int64_t check_ms;
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* of who changes the lists */
 	unsigned count;
-	struct tsi_io_file *bucket[BUCKETS];
+	struct tsi_io_file *dead;
+	list bucket[BUCKETS];
 };
 
 int tsi_io_files_create(unsigned most, int64_t check_ms,
@@ -52,37 +65,88 @@ int tsi_io_files_create(unsigned most, int64_t check_ms,
 	return 0;
 }
 
-static void close_file(struct tsi_io_file *file)
-{
-	close(file->fd);
-	free(file);
-}
-
 void tsi_io_files_destroy(struct tsi_io_files *f)
 {
+	struct tsi_io_file *file;
+
 	if (!f)
 		return;
 	for (unsigned i = 0; i < BUCKETS; i++)
-		while (f->bucket[i]) {
-			struct tsi_io_file *file = f->bucket[i];
-
-			f->bucket[i] = file->next;
-			close_file(file);
+		while ((file = atomic_load(&f->bucket[i]))) {
+			atomic_store(&f->bucket[i], atomic_load(&file->next));
+			close(file->fd);
+			free(file);
 		}
+	while ((file = f->dead)) {
+		f->dead = file->dead;
+		free(file);
+	}
 	pthread_mutex_destroy(&f->lock);
 	free(f);
 }
 
-/* Where a file of this path is, or would be. */
-static struct tsi_io_file **find(struct tsi_io_files *f, int dirfd,
-				 const char *path)
-{
-	uint64_t key = tsi_hash(path, strlen(path), 0);
-	struct tsi_io_file **at = &f->bucket[key % BUCKETS];
+/* ---- lists ---- */
 
-	while (*at && ((*at)->dirfd != dirfd || strcmp((*at)->path, path)))
-		at = &(*at)->next;
+static list *bucket_of(struct tsi_io_files *f, const char *path)
+{
+	return &f->bucket[tsi_hash(path, strlen(path), 0) % BUCKETS];
+}
+
+static struct tsi_io_file *first_of(list *at)
+{
+	/* Acquire pairs with tsi_io_files_keep(): what the file is. */
+	return atomic_load_explicit(at, memory_order_acquire);
+}
+
+static bool is_of(const struct tsi_io_file *file, int dirfd, const char *path)
+{
+	return file->dirfd == dirfd && !strcmp(file->path, path);
+}
+
+/* With the lock: where a file of this path is, or would be. */
+static list *find(struct tsi_io_files *f, int dirfd, const char *path)
+{
+	list *at = bucket_of(f, path);
+
+	while (first_of(at) && !is_of(first_of(at), dirfd, path))
+		at = &first_of(at)->next;
 	return at;
+}
+
+/* ---- users ---- */
+
+/* False: it was forgotten. */
+static bool use(struct tsi_io_file *file)
+{
+	/* Relaxed: what the file is was seen when it was found. */
+	unsigned old = atomic_load_explicit(&file->users, memory_order_relaxed);
+
+	do {
+		if (old & FORGOTTEN)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&file->users, &old, old + USER, memory_order_relaxed,
+		memory_order_relaxed));
+	return true;
+}
+
+static void forget_file(struct tsi_io_files *f, struct tsi_io_file *file)
+{
+	pthread_mutex_lock(&f->lock);
+	/* Relaxed: the lists are the lock's, and its user still has it. */
+	if (!(atomic_fetch_or_explicit(&file->users, FORGOTTEN,
+				       memory_order_relaxed) &
+	      FORGOTTEN)) {
+		/* Who looks at the file still finds those behind it.  Release
+		 * pairs with first_of(). */
+		atomic_store_explicit(find(f, file->dirfd, file->path),
+				      first_of(&file->next),
+				      memory_order_release);
+		file->dead = f->dead;
+		f->dead = file;
+		f->count--;
+	}
+	pthread_mutex_unlock(&f->lock);
 }
 
 /* Does the path still lead to this file? */
@@ -94,24 +158,26 @@ static bool is_there(const struct tsi_io_file *file)
 	       st.st_dev == file->dev && st.st_ino == file->ino;
 }
 
+/* Is it time to look?  For one thread it is. */
+static bool is_due(const struct tsi_io_files *f, struct tsi_io_file *file)
+{
+	int64_t now = tsi_now_ms();
+	/* Relaxed: orders nothing. */
+	int64_t looked =
+		atomic_load_explicit(&file->looked_ms, memory_order_relaxed);
+
+	return now - looked >= f->check_ms &&
+	       atomic_compare_exchange_strong(&file->looked_ms, &looked, now);
+}
+
 struct tsi_io_file *tsi_io_files_take(struct tsi_io_files *f, int dirfd,
 				      const char *path)
 {
-	int64_t now = tsi_now_ms();
-	struct tsi_io_file *file;
-	bool old = false;
+	struct tsi_io_file *file = first_of(bucket_of(f, path));
 
-	pthread_mutex_lock(&f->lock);
-	file = *find(f, dirfd, path);
-	if (file) {
-		file->users++;
-		old = now - file->looked_ms >= f->check_ms;
-		if (old)
-			file->looked_ms = now;
-	}
-	pthread_mutex_unlock(&f->lock);
-	/* Without the lock: on a network this may take a while. */
-	if (!old || is_there(file))
+	while (file && !(is_of(file, dirfd, path) && use(file)))
+		file = first_of(&file->next);
+	if (!file || !is_due(f, file) || is_there(file))
 		return file;
 	tsi_io_files_give(f, file, true);
 	return NULL;
@@ -121,8 +187,9 @@ struct tsi_io_file *tsi_io_files_keep(struct tsi_io_files *f, int dirfd,
 				      const char *path, int fd, size_t align)
 {
 	size_t len = strlen(path) + 1;
-	struct tsi_io_file *file, **at;
+	struct tsi_io_file *file;
 	struct stat st;
+	list *at;
 
 	if (fstat(fd, &st))
 		return NULL;
@@ -134,16 +201,17 @@ struct tsi_io_file *tsi_io_files_keep(struct tsi_io_files *f, int dirfd,
 				      .align = align,
 				      .dev = st.st_dev,
 				      .ino = st.st_ino,
-				      .users = 1,
+				      .users = USER,
 				      .looked_ms = tsi_now_ms() };
 	memcpy(file->path, path, len);
 	pthread_mutex_lock(&f->lock);
 	at = find(f, dirfd, path);
-	if (*at || f->count == f->most) {
+	if (first_of(at) || f->count == f->most) {
 		free(file);
 		file = NULL;
 	} else {
-		*at = file;
+		/* Release pairs with first_of(). */
+		atomic_store_explicit(at, file, memory_order_release);
 		f->count++;
 	}
 	pthread_mutex_unlock(&f->lock);
@@ -153,18 +221,14 @@ struct tsi_io_file *tsi_io_files_keep(struct tsi_io_files *f, int dirfd,
 void tsi_io_files_give(struct tsi_io_files *f, struct tsi_io_file *file,
 		       bool forget)
 {
-	bool last;
-
-	pthread_mutex_lock(&f->lock);
-	if (forget && !file->forgotten) {
-		*find(f, file->dirfd, file->path) = file->next;
-		file->forgotten = true;
-		f->count--;
-	}
-	last = --file->users == 0 && file->forgotten;
-	pthread_mutex_unlock(&f->lock);
-	if (last)
-		close_file(file);
+	if (forget)
+		forget_file(f, file);
+	/* Release, and acquire for the last one: all have read what they read
+	 * before the file is closed. */
+	if (atomic_fetch_sub_explicit(&file->users, USER,
+				      memory_order_acq_rel) ==
+	    (USER | FORGOTTEN))
+		close(file->fd);
 }
 
 int tsi_io_file_fd(const struct tsi_io_file *file)
