@@ -166,7 +166,7 @@ void *tsi_ring_at(const struct tsi_ring *r, unsigned f, uint64_t slot)
 static uint64_t place_of(const struct tsi_ring *r)
 {
 	/* Who may look at a sample knows of its generation by the lock under
-	 * which it was claimed. */
+	 * which it was claimed, or the grant that the lock's holder opened. */
 	return atomic_load_explicit(&((struct tsi_ring *)(uintptr_t)r)->place,
 				    memory_order_relaxed);
 }

@@ -71,6 +71,10 @@ void tsi_gate_publish_base(struct tsi_gate *g, uint64_t head)
 {
 	tsi_membership_published(g->membership, 0, head);
 	tsi_ring_publish(g->ring[0], head);
+}
+
+void tsi_gate_base_moved(struct tsi_gate *g)
+{
 	if (tsi_membership_jumping(g->membership) ||
 	    tsi_membership_complete(g->membership, 0))
 		tsi_gate_changed(g);
@@ -144,7 +148,7 @@ void tsi_gate_sleep(struct tsi_gate *g, unsigned view, int64_t until_ns)
 		return;
 	g->waiters[view]++;
 	if (view)
-		tsi_sync_wait_staged(g->sync, until_ns);
+		tsi_sync_wait_tails(g->sync, until_ns);
 	else
 		tsi_sync_wait_room(g->sync, until_ns);
 	if (--g->waiters[view] == 0 && g->ring[view])

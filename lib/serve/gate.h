@@ -44,8 +44,13 @@ void tsi_gate_views_began(struct tsi_gate *g, unsigned views);
 /* A view, whose ring consumers can join, may have a new generation. */
 void tsi_gate_turned(struct tsi_gate *g, unsigned view);
 
-/* The base ring holds all samples below head. */
+/*
+ * The base ring holds all samples below head.  Then somebody may have to be
+ * told: stages that wait, a jump that has waited for it.  The first is also
+ * called without the lock, by the worker whose turn it is (production.h).
+ */
 void tsi_gate_publish_base(struct tsi_gate *g, uint64_t head);
+void tsi_gate_base_moved(struct tsi_gate *g);
 
 /* The stream ends sooner: every ring says where. */
 void tsi_gate_end_changed(struct tsi_gate *g);

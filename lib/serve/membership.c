@@ -381,6 +381,11 @@ unsigned tsi_membership_claim(struct tsi_membership *m, unsigned view,
 	return n;
 }
 
+void tsi_membership_claimed_to(struct tsi_membership *m, uint64_t claimed)
+{
+	m->view[0].claimed = claimed;
+}
+
 void tsi_membership_reading(struct tsi_membership *m, unsigned view,
 			    uint64_t first)
 {

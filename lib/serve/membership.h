@@ -204,6 +204,10 @@ uint64_t tsi_membership_limit(const struct tsi_membership *m, unsigned view);
 unsigned tsi_membership_claim(struct tsi_membership *m, unsigned view,
 			      unsigned want, uint64_t *first);
 
+/* Samples of the base ring below this one, which is no limit's, were handed out
+ * without asking. */
+void tsi_membership_claimed_to(struct tsi_membership *m, uint64_t claimed);
+
 /*
  * A view's stage reads samples of its source from first on, or (TSI_NEVER) has
  * finished.

@@ -89,8 +89,8 @@ static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 	if (getrandom(&id.incarnation, sizeof(id.incarnation), 0) !=
 	    (ssize_t)sizeof(id.incarnation))
 		return tsi_err_sys("getrandom");
-	err = tsi_production_init(&s->production, g->capacity, &s->membership,
-				  &s->gate);
+	err = tsi_production_init(&s->production, g->capacity, &s->sync,
+				  &s->membership, &s->gate);
 	if (err)
 		return err;
 	tsi_messages_begin(&s->messages, id.incarnation);

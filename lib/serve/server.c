@@ -54,6 +54,9 @@ int tsock_serve_claim(tsock_server *s, unsigned want, int timeout_ms,
 			       s ? "first" : "s");
 	if (want > INT32_MAX)
 		want = INT32_MAX;
+	n = (int)tsi_production_claim(&s->production, want, first);
+	if (n)
+		return n;
 	tsi_sync_lock(&s->sync);
 	for (;;) {
 		n = closed_or_over(s);
@@ -88,11 +91,9 @@ void *tsock_serve_slot(tsock_server *s, unsigned f, uint64_t seq)
 static void publish(struct tsock_server *s, uint64_t first, unsigned count)
 {
 	tsi_ring_mirror(tsi_gate_ring(&s->gate, 0), first, count);
-	/* Non-temporal stores aren't ordered by the lock alone. */
+	/* Non-temporal stores aren't ordered by a release alone. */
 	atomic_thread_fence(memory_order_seq_cst);
-	tsi_sync_lock(&s->sync);
 	tsi_production_commit(&s->production, first, count);
-	tsi_sync_unlock(&s->sync);
 }
 
 void tsock_serve_commit(tsock_server *s, uint64_t first, unsigned count)
@@ -226,6 +227,7 @@ void tsock_serve_stop(tsock_server *s)
 		return;
 	tsi_sync_lock(&s->sync);
 	s->stop = true;
+	tsi_production_stop(&s->production);
 	tsi_gate_changed(&s->gate);
 	tsi_sync_unlock(&s->sync);
 	eventfd_write(s->event, 1);

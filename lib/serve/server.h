@@ -16,6 +16,7 @@
  *   view         one view; view_plan what it will be, view_thread its thread,
  *                view_neighbour and view_broadcast its ways from other GPUs,
  *                view_table all views
+ *   grant        samples that are claimed without the lock
  *   production   what workers have written into the base ring
  *   stats        what a server says of itself
  *   handshake    connections become readers

@@ -20,6 +20,33 @@ void tsi_sync_fini(struct tsi_sync *s)
 	pthread_mutex_destroy(&s->lock);
 }
 
+void tsi_sync_set_ops(struct tsi_sync *s, const struct tsi_sync_ops *ops,
+		      void *arg)
+{
+	s->ops = ops;
+	s->arg = arg;
+}
+
+void tsi_sync_lock(struct tsi_sync *s)
+{
+	pthread_mutex_lock(&s->lock);
+	if (s->ops)
+		s->ops->stop(s->arg);
+}
+
+void tsi_sync_unlock(struct tsi_sync *s)
+{
+	if (s->ops)
+		(void)s->ops->go_on(s->arg);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void tsi_sync_pass(struct tsi_sync *s)
+{
+	pthread_mutex_lock(&s->lock);
+	pthread_mutex_unlock(&s->lock);
+}
+
 void tsi_sync_wake_workers(struct tsi_sync *s)
 {
 	pthread_cond_broadcast(&s->room);
@@ -30,12 +57,37 @@ void tsi_sync_wake_stages(struct tsi_sync *s)
 	pthread_cond_broadcast(&s->staged);
 }
 
-void tsi_sync_wait_room(struct tsi_sync *s, int64_t until_ns)
+/* What the caller waits for may be what has changed at last. */
+static void wait(struct tsi_sync *s, pthread_cond_t *c, int64_t until_ns)
 {
-	tsi_thread_wait(&s->room, &s->lock, until_ns);
+	if (!s->ops) {
+		tsi_thread_wait(c, &s->lock, until_ns);
+		return;
+	}
+	if (s->ops->go_on(s->arg))
+		tsi_thread_wait(c, &s->lock, until_ns);
+	s->ops->stop(s->arg);
 }
 
+void tsi_sync_wait_room(struct tsi_sync *s, int64_t until_ns)
+{
+	wait(s, &s->room, until_ns);
+}
+
+/* Who publishes looks at the number before it moves anything once more. */
 void tsi_sync_wait_staged(struct tsi_sync *s, int64_t until_ns)
 {
-	tsi_thread_wait(&s->staged, &s->lock, until_ns);
+	s->stages++;
+	wait(s, &s->staged, until_ns);
+	s->stages--;
+}
+
+void tsi_sync_wait_tails(struct tsi_sync *s, int64_t until_ns)
+{
+	wait(s, &s->staged, until_ns);
+}
+
+bool tsi_sync_has_stages(const struct tsi_sync *s)
+{
+	return s->stages;
 }

@@ -32,6 +32,7 @@
 
 #define PRODUCER(X) \
 	X(tsi_membership_claim) \
+	X(tsi_grant_take) \
 	X(tsi_production_commit) \
 	X(tsi_gate_publish_base) \
 	X(tsi_membership_published) \

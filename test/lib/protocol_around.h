@@ -166,7 +166,29 @@ int tsi_fdpass_reply(int sock, const struct tsi_reply *reply, const int *fds,
 	return 0;
 }
 
-/* ---- who sleeps for the rings ---- */
+/* ---- the lock, and who sleeps for the rings ---- */
+
+void tsi_sync_set_ops(struct tsi_sync *s, const struct tsi_sync_ops *ops,
+		      void *arg)
+{
+	s->ops = ops;
+	s->arg = arg;
+}
+
+void tsi_sync_lock(struct tsi_sync *s)
+{
+	s->ops->stop(s->arg);
+}
+
+void tsi_sync_unlock(struct tsi_sync *s)
+{
+	(void)s->ops->go_on(s->arg);
+}
+
+void tsi_sync_pass(struct tsi_sync *s)
+{
+	(void)s;
+}
 
 void tsi_sync_wake_workers(struct tsi_sync *s)
 {
@@ -188,6 +210,18 @@ void tsi_sync_wait_staged(struct tsi_sync *s, int64_t until_ns)
 {
 	(void)s;
 	(void)until_ns;
+}
+
+void tsi_sync_wait_tails(struct tsi_sync *s, int64_t until_ns)
+{
+	(void)s;
+	(void)until_ns;
+}
+
+bool tsi_sync_has_stages(const struct tsi_sync *s)
+{
+	(void)s;
+	return false;
 }
 
 /* ---- the other parts of a server ---- */

@@ -30,7 +30,6 @@ static struct {
 	struct tsi_handshake handshake;
 	struct tsi_messages messages;
 	struct tsi_production production;
-	uint8_t done[MOST_C];
 	uint64_t pending[MOST_C]; /* claimed, and not yet written */
 	unsigned npending;
 	struct run run[VIEWS];
@@ -64,10 +63,8 @@ static void start(void)
 		tsi_readers_set_slow(&p.readers, TSOCK_SLOW_DETACH, SLOW_MS);
 	for (unsigned i = 0; i < (machine.detaches ? VIEWS : 1); i++)
 		tsi_gate_add_ring(&p.gate, i, &server_ring[i]);
-	p.production = (struct tsi_production){ .membership = &p.membership,
-						.gate = &p.gate,
-						.done = p.done,
-						.capacity = machine.c };
+	check(!tsi_production_init(&p.production, machine.c, &p.sync,
+				   &p.membership, &p.gate));
 	p.messages = (struct tsi_messages){ .sync = &p.sync,
 					    .gate = &p.gate,
 					    .readers = &p.readers,
@@ -149,11 +146,17 @@ static void claim(void)
 {
 	unsigned want = 1 + (unsigned)machine_random(6);
 	uint64_t first;
-	unsigned n = tsi_membership_claim(&p.membership, 0, want, &first);
+	unsigned n = tsi_production_claim(&p.production, want, &first);
 
 	if (!n) {
-		tsi_readers_refresh(&p.readers);
+		tsi_sync_lock(&p.sync);
 		n = tsi_membership_claim(&p.membership, 0, want, &first);
+		if (!n) {
+			tsi_readers_refresh(&p.readers);
+			n = tsi_membership_claim(&p.membership, 0, want,
+						 &first);
+		}
+		tsi_sync_unlock(&p.sync);
 	}
 	for (unsigned i = 0; i < n; i++) {
 		spoil(0, first + i);
@@ -224,10 +227,12 @@ static void stage(void)
 	unsigned view = 1 + (unsigned)machine_random(VIEWS - 1);
 	struct run *run = &p.run[view];
 
+	tsi_sync_lock(&p.sync);
 	if (run->n)
 		end_run(view, run);
 	else
 		begin_run(view, run);
+	tsi_sync_unlock(&p.sync);
 }
 
 #endif

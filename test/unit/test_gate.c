@@ -108,9 +108,11 @@ static void only_what_is_written_is_published(void **state)
 	uint64_t first;
 
 	(void)state;
-	assert_int_equal(tsi_production_init(&p, C, &m, &gate), 0);
+	assert_int_equal(tsi_production_init(&p, C, &sync_, &m, &gate), 0);
+	tsi_sync_lock(&sync_);
 	join(TSOCK_JOIN_EPOCH, 0);
 	assert_int_equal(tsi_membership_claim(&m, 0, 4, &first), 4);
+	tsi_sync_unlock(&sync_);
 	tsi_production_commit(&p, 0, 0);
 	tsi_production_commit(&p, 1, 2);
 	assert_int_equal(p.produced, 0);

@@ -147,9 +147,9 @@ static void check_returners(void)
 
 static void begin_producer(void)
 {
+	tsi_production_fini(&p.production);
 	memset(&p, 0, sizeof(p));
 	p.readers.record.fd = -1;
-	pthread_mutex_init(&p.sync.lock, NULL);
 	memset(machine.page, 0, sizeof(machine.page));
 	machine.incarnation++;
 	machine.began_ms = machine.looked_ms = machine.now;
