@@ -26,6 +26,7 @@ struct thread {
 	struct tsi_pool *pool;
 	unsigned number; /* works while it is below the pool's limit */
 	struct tsi_worker *worker;
+	unsigned enough; /* in progress: so many are asked for no more */
 	pthread_t id;
 	bool started;
 	/* Statistics: relaxed, they order nothing. */
@@ -115,14 +116,16 @@ static bool park(struct thread *t)
 /*
  * Claim and begin samples until the worker has as many in progress as it may or
  * none can be claimed now; waits only for a worker that has none in progress.
- * A thread above the limit claims nothing.
+ * A thread above the limit claims nothing.  To be told that there is none takes
+ * the server's lock, so a worker that was told asks again when half of its
+ * samples are finished.
  * EENDED and ESTREAM: none will ever be claimed; other errors are the worker's.
  */
 static int fill(struct thread *t)
 {
 	struct tsi_pool *p = t->pool;
 
-	while (tsi_worker_busy(t->worker) < p->depth) {
+	while (tsi_worker_busy(t->worker) < t->enough) {
 		bool idle = tsi_worker_busy(t->worker) == 0;
 		uint64_t seq;
 		int n;
@@ -133,8 +136,10 @@ static int fill(struct thread *t)
 		if (n == TSOCK_EAGAIN) {
 			if (idle)
 				continue;
+			t->enough = (tsi_worker_busy(t->worker) + 1) / 2;
 			return 0;
 		}
+		t->enough = p->depth;
 		/* The server failed by itself: stop all workers. */
 		if (n == TSOCK_ESTREAM)
 			fail(p, tsock_errmsg());
@@ -230,6 +235,7 @@ int tsi_pool_create(struct tsi_sampler *s, const struct tsi_pool_opts *opts,
 	for (unsigned i = 0; i < threads && !err; i++) {
 		p->thread[i].pool = p;
 		p->thread[i].number = i;
+		p->thread[i].enough = p->depth;
 		err = tsi_worker_create(s, opts->io, p->depth, p->budget,
 					&p->thread[i].worker);
 		if (!err)
