@@ -10,6 +10,7 @@ import pytest
 import tsock
 from conftest import until
 from test_serve_loader import N, cut, labels, loader_of
+from tsock.serving import copiers
 
 numpy = pytest.importorskip("numpy")
 
@@ -155,3 +156,38 @@ def test_a_call_that_a_signal_has_broken_off_is_not_waited_for(served):
         raise_in_call()
     server.close()
     assert server.closed
+
+
+def test_who_closes_second_waits_for_the_first(place, monkeypatch):
+    """As `with` does, where run() ends in a thread: then the name is free."""
+    closes, go = threading.Event(), threading.Event()
+    close = copiers._lib.tsock_serve_close
+
+    def slow(server):
+        closes.set()
+        go.wait(60)
+        close(server)
+
+    class Library:
+        tsock_serve_close = staticmethod(slow)
+
+        def __getattr__(self, name):
+            return getattr(tsock._ffi.lib, name)
+
+    server = tsock.serve([numpy.ones((4, 2))], "mine")
+    monkeypatch.setattr(copiers, "_lib", Library())
+    first = threading.Thread(target=server.close)
+    first.start()
+    assert closes.wait(60)
+    done = []
+    second = threading.Thread(target=lambda: done.append(server.close()))
+    second.start()
+    second.join(0.5)
+    assert not done and second.is_alive()
+    go.set()
+    first.join()
+    second.join()
+    assert done == [None] and server.closed
+    server.close()
+    with tsock.serve([numpy.ones((4, 2))], "mine"):
+        pass

@@ -35,6 +35,7 @@ class Handle:
         self._lock = threading.Condition()
         self._users: list[int] = []  # the threads that are in a call
         self._closing = False
+        self._closer = 0  # the thread that closes it, until it has
         self._pid = os.getpid()
 
     def __enter__(self) -> int:
@@ -52,17 +53,25 @@ class Handle:
     def close(self) -> None:
         if os.getpid() != self._pid:
             return  # a forked child, where it isn't served
-        with self._lock:
-            if self._closing:
-                return
-            self._closing = True
-        _lib.tsock_serve_stop(self._server)  # whoever claims wakes up
-        # This thread is in no call, though a Ctrl-C, or what a signal handler
-        # raised, may have kept it from saying so.
         me = threading.get_ident()
         with self._lock:
-            self._lock.wait_for(lambda: all(u == me for u in self._users))
-        _lib.tsock_serve_close(self._server)
+            if self._closing:
+                # Another thread may be at it: then the name isn't free yet.
+                if me not in (self._closer, *self._users):
+                    self._lock.wait_for(lambda: not self._closer)
+                return
+            self._closing, self._closer = True, me
+        try:
+            _lib.tsock_serve_stop(self._server)  # whoever claims wakes up
+            # This thread is in no call, though a Ctrl-C, or what a signal
+            # handler raised, may have kept it from saying so.
+            with self._lock:
+                self._lock.wait_for(lambda: all(u == me for u in self._users))
+            _lib.tsock_serve_close(self._server)
+        finally:
+            with self._lock:
+                self._closer = 0
+                self._lock.notify_all()
 
     @property
     def closed(self) -> bool:
