@@ -162,16 +162,24 @@ static void asks(uint8_t name, int64_t now_ms)
 	assert_true(tsi_returners_ask(&readers.returners, &join, now_ms));
 }
 
+/* A producer looks once a second; time between two looks that are further apart
+ * doesn't count. */
+static void looks_until(int64_t from, int64_t until)
+{
+	for (int64_t now = from; now <= until; now += 1000)
+		tsi_readers_await(&readers, now);
+}
+
 /* Ten seconds of silence are an answer; one that never asked has a minute. */
 static void who_asks_no_longer_is_not_waited_for(void **state)
 {
-	int64_t now;
+	const int64_t grace = TSI_RETURNERS_GRACE_MS;
 
 	(void)state;
 	adds(1, 0, 0);
 	adds(2, 0, 0);
 	asks(1, T0);
-	for (now = T0; now <= T0 + 10000; now += 1000) {
+	for (int64_t now = T0; now <= T0 + 10000; now += 1000) {
 		tsi_readers_await(&readers, now);
 		assert_true(awaited(1) && awaited(2));
 	}
@@ -179,11 +187,28 @@ static void who_asks_no_longer_is_not_waited_for(void **state)
 	tsi_readers_await(&readers, T0 + 10001);
 	assert_false(awaited(1));
 	assert_true(awaited(2));
-	tsi_readers_await(&readers, T0 + TSI_RETURNERS_GRACE_MS - 1);
+	looks_until(T0 + 11000, T0 + grace - 1000);
+	tsi_readers_await(&readers, T0 + grace - 1);
 	assert_true(awaited(2));
-	tsi_readers_await(&readers, T0 + TSI_RETURNERS_GRACE_MS);
+	tsi_readers_await(&readers, T0 + grace);
 	assert_false(awaited(2));
 	assert_int_equal(tsi_membership_held_from(&m), TSI_NEVER);
+}
+
+/* Nobody could be heard by a producer that was stopped. */
+static void time_in_which_nobody_looked_does_not_count(void **state)
+{
+	const int64_t grace = TSI_RETURNERS_GRACE_MS, stopped = 100000;
+
+	(void)state;
+	adds(1, 0, 0);
+	looks_until(T0, T0 + 30000);
+	tsi_readers_await(&readers, T0 + 30000 + stopped);
+	assert_true(awaited(1));
+	looks_until(T0 + 31000 + stopped, T0 + grace - 1000 + stopped);
+	assert_true(awaited(1));
+	looks_until(T0 + grace + stopped, T0 + grace + stopped + 1000);
+	assert_false(awaited(1));
 }
 
 static void withdraws(uint8_t name)
@@ -241,6 +266,7 @@ int main(void)
 		TEST(when_none_can_return_nobody_is_waited_for),
 		TEST(who_has_ended_is_not_waited_for),
 		TEST(who_asks_no_longer_is_not_waited_for),
+		TEST(time_in_which_nobody_looked_does_not_count),
 		TEST(who_leaves_is_not_waited_for_if_it_means_that_claim),
 	};
 	int failed;
