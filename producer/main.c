@@ -3,6 +3,7 @@
  * main.c - tsock-producer: options, signals, main, and nothing else.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "cli/check.h"
 #include "cli/console.h"
 #include "cli/help.h"
+#include "cli/node.h"
 #include "cli/options.h"
 #include "cli/report.h"
 #include "cli/serve.h"
@@ -132,6 +134,10 @@ static int serve(const struct tsi_options *o)
 	}
 	for (unsigned i = 0; i < 2 && o->warning[i][0]; i++)
 		tsi_log(TSOCK_LOG_WARN, "%s", o->warning[i]);
+	if (o->numa_node != TSI_NODE_ANY)
+		tsi_log(TSOCK_LOG_INFO,
+			"threads and memory are on NUMA node %" PRIu64,
+			o->numa_node);
 	code = tsi_serve(o, stop_signal);
 	tsi_log_stop();
 	return code;
@@ -155,6 +161,10 @@ static int run_mode(const struct tsi_options *o)
 		return TSI_EXIT_OK;
 	default:
 		break;
+	}
+	if (o->numa_node != TSI_NODE_ANY && tsi_node_use("", o->numa_node)) {
+		fprintf(stderr, "tsock-producer: %s\n", tsock_errmsg());
+		return TSI_EXIT_MISFIT;
 	}
 	/* A stream goes on when its log has no reader any more. */
 	if (o->mode == TSI_RUN_SERVE)

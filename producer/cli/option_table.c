@@ -137,6 +137,11 @@ const struct tsi_opt tsi_opts[] = {
 	  "that decode (auto: as many as affinity and quota allow CPUs, "
 	  "shared\nwith your other streams here while they have readers)",
 	  AT(threads), RANGE(1, 1024), .letter = 'j' },
+	{ TSI_OPT_COUNT, "numa-node", "N",
+	  "have threads and memory on this NUMA node (any): on that of the "
+	  "GPUs "
+	  "or the disks, for example",
+	  AT(numa_node), RANGE(0, 1023) },
 	{ TSI_OPT_CHOICE, "io", "auto|uring|pread",
 	  "how files are read (auto: io_uring where the kernel lets us)",
 	  AT(io) },

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "cli/advice.h"
+#include "cli/node.h"
 #include "cli/option_table.h"
 #include "cli/value.h"
 
@@ -358,6 +359,7 @@ int tsi_options_parse(struct tsi_options *out, int argc, char **argv)
 		.preset_given = UNSET,
 		.order = UNSET,
 		.log_level = TSOCK_LOG_INFO,
+		.numa_node = TSI_NODE_ANY,
 		.read_ahead = TSI_READ_AHEAD_AUTO,
 		.min_consumers = 1,
 		.live = true,

@@ -77,6 +77,7 @@ struct tsi_options {
 	uint64_t epochs;
 	uint64_t gpu_memory;            /* bytes on each GPU; 0: any */
 	uint64_t fanout, gpu_transport; /* enum tsock_fanout, tsock_transport */
+	uint64_t numa_node;             /* or TSI_NODE_ANY */
 	uint64_t io;                    /* enum tsi_io_reader_kind */
 	bool direct;                    /* past the page cache */
 	uint64_t read_ahead; /* bytes; 0: none; or TSI_READ_AHEAD_AUTO */

@@ -84,6 +84,9 @@ fails 78 'segments' 'more segments than samples' \
 fails 78 'memory' 'a ring above --memory' \
 	"${q[@]}" "${set[@]}" --memory 100M
 
+fails 78 'numa-node 1023: th' 'a NUMA node that is not there' \
+	"${q[@]}" "${set[@]}" --numa-node 1023
+
 # --- instead of serving ---
 
 "$producer" --check-config "${set[@]}" >"$work/out" 2>"$work/err"
@@ -91,6 +94,16 @@ fails 78 'memory' 'a ring above --memory' \
 result $? '--check-config is content' "$(cat "$work/err")"
 fails 66 'nowhere' '--check-config looks for the root' \
 	"$producer" --check-config -d imagenet -r /nowhere
+if [ -e /sys/devices/system/node/node0/cpulist ]; then
+	# Fine where this process may use a CPU of it, else a sentence says so.
+	want='NUMA node 0'
+	"$producer" --check-config "${set[@]}" --numa-node 0 >"$work/out" \
+		2>"$work/err" || want='may use none'
+	grep -q "$want" "$work/err"
+	result $? '--numa-node of a node that is there' "$(cat "$work/err")"
+else
+	skip '--numa-node of a node that is there' 'no NUMA in this kernel'
+fi
 mkdir "$work/pack"
 : >"$work/pack/pack.index"
 fails 78 'never grows' 'a pack does not grow' \

@@ -305,6 +305,8 @@ static void wrong_values_are_named(void **state)
 	refused("--preset fast", "fast", "train|eval");
 	refused("--order random", "random", "philox|torch|sequential");
 	refused("--io aio", "aio", "auto|uring|pread");
+	refused("--numa-node 1024", "--numa-node 1024", "0 to 1023");
+	refused("--numa-node x", "--numa-node x", "whole number");
 	refused("--read-ahead on", "read-ahead", "on");
 	refused("--read-ahead 1K", "read-ahead", "1K");
 	refused(BASE "--direct --read-ahead 5M", "--direct", "--read-ahead");

@@ -63,6 +63,7 @@ class ProducerOptions(TypedDict, total=False):
     epochs: int
     exit_when_idle: float
     threads: Union[int, Literal["auto"]]
+    numa_node: int
     io: Literal["auto", "uring", "pread"]
     direct: bool
     read_ahead: Union[Size, Literal["auto", "off"]]
