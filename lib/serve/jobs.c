@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "wire/peer.h"
 
 #define STALE_MS 10000 /* a rank that has not asked for so long is gone */
 #define TWIN_MS 2000   /* another process may have its rank before that */
@@ -78,6 +79,12 @@ static int check_rank(const struct tsi_msg_join *j)
 		       j->rank, j->world, TSOCK_MAX_RANKS);
 }
 
+/* Of another pid namespace nothing is known. */
+static bool has_ended(const struct tsi_job_rank *r)
+{
+	return r->born && tsi_peer_born(r->pid) != r->born;
+}
+
 static int check_twin(const struct tsi_job *k, const struct tsi_msg_join *j,
 		      int64_t now_ms)
 {
@@ -89,7 +96,8 @@ static int check_twin(const struct tsi_job *k, const struct tsi_msg_join *j,
 			       "say %u",
 			       j->rank, j->world, k->world);
 	if (!r->asked_ms || now_ms - r->asked_ms > TWIN_MS ||
-	    r->pid == j->pid || !memcmp(r->nonce, j->nonce, TSI_NONCE))
+	    r->pid == j->pid || !memcmp(r->nonce, j->nonce, TSI_NONCE) ||
+	    has_ended(r))
 		return 0;
 	return tsi_err(TSOCK_EREFUSED,
 		       "two processes, %u and %u, say that they are rank %u of "
@@ -155,6 +163,8 @@ int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		return err;
 	r = &k->rank[j->rank];
 	r->asked_ms = k->asked_ms = now_ms;
+	if (r->pid != j->pid)
+		r->born = tsi_peer_born(j->pid);
 	r->pid = j->pid;
 	memcpy(r->nonce, j->nonce, TSI_NONCE);
 	if (!k->complete && all_but(k, j->rank, now_ms)) {

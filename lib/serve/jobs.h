@@ -26,6 +26,7 @@ struct tsi_job_rank {
 	int reader;       /* its number while it is one; else -1 */
 	int64_t asked_ms; /* when it last asked; 0: it hasn't */
 	uint32_t pid;
+	uint64_t born; /* that process; 0: it can't be told */
 	uint8_t nonce[TSI_NONCE];
 };
 

@@ -5,10 +5,14 @@
 #include "serve/jobs.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -78,6 +82,35 @@ static void all_ranks_have_to_ask(void **state)
 	assert_int_equal(begin('a', 0, &started, &start), 0);
 	assert_false(started);
 	assert_int_equal(ask('b', 1, 3, 21, 100), TSOCK_EAGAIN);
+}
+
+/* A process that waits to be killed. */
+static pid_t process(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (!pid)
+		pause();
+	return pid;
+}
+
+/* A launcher starts a rank again whose process was killed. */
+static void a_rank_takes_the_place_of_a_dead_process(void **state)
+{
+	pid_t first = process(), second = process();
+
+	(void)state;
+	assert_int_equal(ask('a', 1, 3, (uint32_t)first, 100), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 1, 3, (uint32_t)second, 200), TSOCK_EREFUSED);
+	kill(first, SIGKILL);
+	assert_int_equal(waitpid(first, NULL, 0), first);
+	assert_int_equal(ask('a', 1, 3, (uint32_t)second, 300), TSOCK_EAGAIN);
+	assert_int_equal(jobs.job[0].rank[1].pid, second);
+	kill(second, SIGKILL);
+	assert_int_equal(waitpid(second, NULL, 0), second);
 }
 
 static void a_rank_that_asks_no_longer_is_missing(void **state)
@@ -407,6 +440,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		on_a_clear_table(all_ranks_have_to_ask),
+		on_a_clear_table(a_rank_takes_the_place_of_a_dead_process),
 		on_a_clear_table(a_rank_that_asks_no_longer_is_missing),
 		on_a_clear_table(ranks_begin_where_the_first_one_does),
 		on_a_clear_table(a_rank_that_was_quick_waits_for_the_others),
