@@ -8,6 +8,7 @@
 #include "base/limits.h"
 
 #include "base/err.h"
+#include "base/first_line.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -53,22 +54,12 @@ static bool parse_number(const char *text, const char **end, uint64_t *out)
 	return true;
 }
 
-static bool read_line(const char *root, const char *dir, const char *name,
-		      char *line, int n)
-{
-	FILE *f = open_file(root, dir, name);
-	bool ok = f && fgets(line, n, f);
-
-	if (f)
-		fclose(f);
-	return ok;
-}
-
 static bool read_number(const struct group *g, const char *name, uint64_t *out)
 {
 	char line[64];
 
-	return read_line(g->root, g->dir, name, line, sizeof(line)) &&
+	return tsi_first_line(line, sizeof(line), "%s%s/%s", g->root, g->dir,
+			      name) &&
 	       parse_number(line, NULL, out);
 }
 
@@ -334,7 +325,8 @@ static void quota_v2(const struct group *g, uint64_t *quota, uint64_t *period)
 	char line[64];
 	const char *rest;
 
-	if (!read_line(g->root, g->dir, "cpu.max", line, sizeof(line)) ||
+	if (!tsi_first_line(line, sizeof(line), "%s%s/cpu.max", g->root,
+			    g->dir) ||
 	    !parse_number(line, &rest, quota) ||
 	    !parse_number(rest, NULL, period))
 		*period = 0;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/first_line.h"
 
 /* Linux 6.5; not in the headers of older systems. */
 #ifndef SO_PEERPIDFD
@@ -125,38 +126,24 @@ bool tsi_peer_gone(int pidfd, int sock)
 
 bool tsi_peer_name(int pidfd, char name[TSI_PEER_NAME])
 {
-	char path[48];
 	long pid = 0;
-	FILE *f;
 
 	if (pidfd < 0 || !pid_behind(pidfd, &pid) || pid <= 0)
 		return false;
-	snprintf(path, sizeof(path), "/proc/%ld/comm", pid);
-	f = fopen(path, "re");
-	if (!f)
+	if (!tsi_first_line(name, TSI_PEER_NAME, "/proc/%ld/comm", pid))
 		return false;
-	if (!fgets(name, TSI_PEER_NAME, f))
-		name[0] = '\0';
-	name[strcspn(name, "\n")] = '\0';
-	fclose(f);
 	/* Otherwise another process may have the pid by now. */
 	return name[0] && !tsi_peer_gone(pidfd, -1);
 }
 
 uint64_t tsi_peer_born(uint32_t pid)
 {
-	char path[48], line[1024] = "";
 	unsigned long long born = 0;
+	char line[1024];
 	const char *at;
-	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	f = pid ? fopen(path, "re") : NULL;
-	if (!f)
+	if (!pid || !tsi_first_line(line, sizeof(line), "/proc/%u/stat", pid))
 		return 0;
-	if (!fgets(line, sizeof(line), f))
-		line[0] = '\0';
-	fclose(f);
 	/* "PID (NAME) STATE ...", and a name may have parentheses.  The start
 	 * is the 22nd value, the 20th behind the name; a zombie is dead. */
 	at = strrchr(line, ')');

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/first_line.h"
 #include "base/limits.h"
 
 #define NODES "/sys/devices/system/node"
@@ -61,23 +62,9 @@ int tsi_node_parse(const char *list, uint64_t *bits, unsigned words)
 }
 
 /* A line of a file under NODES; false: there is none. */
-static bool read_list(const char *root, const char *name, char *line)
+static bool read_list(const char *root, const char *name, char line[LIST])
 {
-	char path[PATH_MAX];
-	FILE *f;
-	bool ok;
-
-	if (snprintf(path, sizeof(path), "%s" NODES "/%s", root, name) >=
-	    (int)sizeof(path))
-		return false;
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	ok = fgets(line, LIST, f) != NULL;
-	fclose(f);
-	if (ok)
-		line[strcspn(line, "\n")] = '\0';
-	return ok;
+	return tsi_first_line(line, LIST, "%s" NODES "/%s", root, name);
 }
 
 static int no_such_node(const char *root, uint64_t node)

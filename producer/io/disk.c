@@ -4,6 +4,8 @@
  */
 #include "io/disk.h"
 
+#include "base/first_line.h"
+
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,18 +19,11 @@
 /* The first character of a file below the device's folder, or 0. */
 static char first_of(const char *sys, dev_t dev, const char *name)
 {
-	char path[PATH_MAX], c = 0;
-	FILE *f;
+	char line[16];
 
-	snprintf(path, sizeof(path), "%s/dev/block/%u:%u/%s", sys, major(dev),
-		 minor(dev), name);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	if (fread(&c, 1, 1, f) != 1)
-		c = 0;
-	fclose(f);
-	return c;
+	tsi_first_line(line, sizeof(line), "%s/dev/block/%u:%u/%s", sys,
+		       major(dev), minor(dev), name);
+	return line[0];
 }
 
 static bool is_virtio(const char *sys, dev_t dev, const char *driver)
