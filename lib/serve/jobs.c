@@ -79,12 +79,6 @@ static int check_rank(const struct tsi_msg_join *j)
 		       j->rank, j->world, TSOCK_MAX_RANKS);
 }
 
-/* Of another pid namespace nothing is known. */
-static bool has_ended(const struct tsi_job_rank *r)
-{
-	return r->born && tsi_peer_born(r->pid) != r->born;
-}
-
 static int check_twin(const struct tsi_job *k, const struct tsi_msg_join *j,
 		      int64_t now_ms)
 {
@@ -97,7 +91,7 @@ static int check_twin(const struct tsi_job *k, const struct tsi_msg_join *j,
 			       j->rank, j->world, k->world);
 	if (!r->asked_ms || now_ms - r->asked_ms > TWIN_MS ||
 	    r->pid == j->pid || !memcmp(r->nonce, j->nonce, TSI_NONCE) ||
-	    has_ended(r))
+	    tsi_peer_ended(r->pid, r->born))
 		return 0;
 	return tsi_err(TSOCK_EREFUSED,
 		       "two processes, %u and %u, say that they are rank %u of "
@@ -163,7 +157,7 @@ int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		return err;
 	r = &k->rank[j->rank];
 	r->asked_ms = k->asked_ms = now_ms;
-	if (r->pid != j->pid)
+	if (memcmp(r->nonce, j->nonce, TSI_NONCE))
 		r->born = tsi_peer_born(j->pid);
 	r->pid = j->pid;
 	memcpy(r->nonce, j->nonce, TSI_NONCE);

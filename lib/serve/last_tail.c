@@ -56,7 +56,7 @@ void tsi_last_tail_find(struct tsi_last_tail *l,
 	DIR *dir;
 
 	l->page = NULL;
-	if (!row->pid || !row->born || tsi_peer_born(row->pid) != row->born)
+	if (!row->pid || !row->born || tsi_peer_ended(row->pid, row->born))
 		return;
 	snprintf(path, sizeof(path), "/proc/%u/fd", row->pid);
 	dir = opendir(path);

@@ -208,8 +208,7 @@ static void give_up_returners(struct tsi_readers *r, int64_t now_ms)
 	tsi_returners_look(&r->returners, now_ms);
 	for (unsigned i = 0; (row = tsi_returners_next(&r->returners, &i));
 	     i++) {
-		bool dead = row->pid && row->born &&
-			    tsi_peer_born(row->pid) != row->born;
+		bool dead = tsi_peer_ended(row->pid, row->born);
 
 		if (!dead && !tsi_returners_late(&r->returners, i, now_ms) &&
 		    !tsi_returners_silent(&r->returners, i, now_ms))

@@ -37,6 +37,15 @@ bool tsi_peer_name(int pidfd, char name[TSI_PEER_NAME]);
  */
 uint64_t tsi_peer_born(uint32_t pid);
 
+/*
+ * Is the process of that number no more that began then?  False if either is 0:
+ * nothing was known of it, as in another pid namespace.
+ */
+static inline bool tsi_peer_ended(uint32_t pid, uint64_t born)
+{
+	return pid && born && tsi_peer_born(pid) != born;
+}
+
 /* CLOEXEC; -1 where the kernel or a filter has none, or pid isn't there. */
 int tsi_peer_open_pidfd(uint32_t pid);
 
