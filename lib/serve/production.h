@@ -30,11 +30,11 @@ struct tsi_production {
 	uint64_t lock_at; /* a head from there on needs the lock */
 	bool stopped;
 	/* What claims, and what commits, write has a cache line of its own. */
-	uint8_t apart[3][64];
+	uint8_t line[64];
 	struct tsi_grant grant;
-	uint8_t apart_too[64];
+	uint8_t line_2[64];
 	_Atomic uint32_t turn;
-	uint8_t apart_again[64];
+	uint8_t line_3[64];
 	_Atomic uint64_t read_bytes, bad_samples;
 };
 
