@@ -71,6 +71,14 @@ static void begin(void)
 	atomic_store(&over, false);
 }
 
+static void begin_with_reader(void)
+{
+	begin();
+	tsi_sync_lock(&sync_);
+	join(TSOCK_JOIN_EPOCH, 0);
+	tsi_sync_unlock(&sync_);
+}
+
 static void end(void)
 {
 	tsi_production_fini(&p);
@@ -362,10 +370,7 @@ static void what_is_committed_meanwhile_is_published_at_the_end(void **state)
 	uint64_t first;
 
 	(void)state;
-	begin();
-	tsi_sync_lock(&sync_);
-	join(TSOCK_JOIN_EPOCH, 0);
-	tsi_sync_unlock(&sync_);
+	begin_with_reader();
 	assert_int_equal(tsi_production_claim(&p, 2, &first), 2);
 	tsi_sync_lock(&sync_);
 	tsi_production_commit(&p, 0, 1);
@@ -381,7 +386,7 @@ static void what_is_committed_meanwhile_is_published_at_the_end(void **state)
 	end();
 }
 
-/* ---- one thread: slots, and what a grant is ---- */
+/* ---- one thread ---- */
 
 static void a_slot_is_not_done_in_the_next_round(void **state)
 {
@@ -407,44 +412,13 @@ static void a_slot_is_not_done_in_the_next_round(void **state)
 	end();
 }
 
-static void a_grant_is_taken_whole_or_not(void **state)
-{
-	struct tsi_grant g;
-	uint64_t first = 77;
-
-	(void)state;
-	tsi_grant_init(&g, 100);
-	assert_int_equal(tsi_grant_take(&g, 1, &first), 0);
-	tsi_grant_open(&g, 5);
-	assert_int_equal(tsi_grant_take(&g, 6, &first), 0);
-	assert_int_equal(tsi_grant_take(&g, 0, &first), 0);
-	assert_int_equal(first, 77);
-	assert_int_equal(tsi_grant_take(&g, 3, &first), 3);
-	assert_int_equal(first, 100);
-	assert_int_equal(tsi_grant_take(&g, 3, &first), 0);
-	assert_int_equal(tsi_grant_take(&g, 2, &first), 2);
-	assert_int_equal(first, 103);
-	assert_int_equal(tsi_grant_claimed(&g), 105);
-	assert_int_equal(tsi_grant_close(&g), 105);
-	tsi_grant_move(&g, 1000);
-	tsi_grant_open(&g, UINT64_C(1) << 40);
-	assert_int_equal(tsi_grant_take(&g, TSI_GRANT_MOST, &first),
-			 TSI_GRANT_MOST);
-	assert_int_equal(first, 1000);
-	assert_int_equal(tsi_grant_take(&g, 1, &first), 0);
-	assert_int_equal(tsi_grant_close(&g), 1000 + TSI_GRANT_MOST);
-}
-
 /* Samples that nobody has claimed are not published. */
 static void a_commit_without_a_claim_moves_nothing(void **state)
 {
 	uint64_t first;
 
 	(void)state;
-	begin();
-	tsi_sync_lock(&sync_);
-	join(TSOCK_JOIN_EPOCH, 0);
-	tsi_sync_unlock(&sync_);
+	begin_with_reader();
 	tsi_production_commit(&p, 0, 2);
 	assert_int_equal(head(), 0);
 	assert_int_equal(tsi_production_claim(&p, 1, &first), 1);
@@ -458,10 +432,7 @@ static void a_server_that_stops_grants_nothing(void **state)
 	uint64_t first;
 
 	(void)state;
-	begin();
-	tsi_sync_lock(&sync_);
-	join(TSOCK_JOIN_EPOCH, 0);
-	tsi_sync_unlock(&sync_);
+	begin_with_reader();
 	assert_int_equal(tsi_production_claim(&p, 1, &first), 1);
 	tsi_sync_lock(&sync_);
 	tsi_production_stop(&p);
@@ -543,7 +514,6 @@ int main(void)
 		cmocka_unit_test(
 			what_is_committed_meanwhile_is_published_at_the_end),
 		cmocka_unit_test(a_slot_is_not_done_in_the_next_round),
-		cmocka_unit_test(a_grant_is_taken_whole_or_not),
 		cmocka_unit_test(a_commit_without_a_claim_moves_nothing),
 		cmocka_unit_test(a_server_that_stops_grants_nothing),
 		cmocka_unit_test(a_stream_that_failed_grants_nothing),
