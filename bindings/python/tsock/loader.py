@@ -235,6 +235,24 @@ class DataLoader(HasProgress, Generic[_Batch]):
         self.rejoin_timeout = rejoin_timeout
         opts.rejoin_ms = arguments.rejoin(rejoin_timeout)
         self._unpack = unpack
+        self._pool = pool = self._attached(opts, batch_size, wait)
+        self.batch_size = opts.batch_size
+        # Run when the loader is dropped, and before the interpreter goes.
+        self._finalizers = [weakref.finalize(self, pool.close)]
+        self._going_on = threading.Lock()
+        for key, value in LIKE_TORCH.items():
+            setattr(self, key, value)
+        try:
+            self._learn(at)
+        except BaseException:
+            self.close()
+            raise
+        self._own = frozenset((*self.__dict__, "_own"))
+
+    def _attached(
+        self, opts: _ffi.Opts, batch_size: Optional[int], wait: Optional[float]
+    ) -> Pool:
+        """The connections to the producer, which is started if need be."""
         if wait is not None:
             arguments.seconds("wait", wait, 0)
         revival = None
@@ -251,21 +269,9 @@ class DataLoader(HasProgress, Generic[_Batch]):
             )
 
         self._connect = connect
-        self._pool = pool = attach.attached(
+        return attach.attached(
             self._want, self.name, batch_size or 1, wait, connect
         )
-        self.batch_size = opts.batch_size
-        # Run when the loader is dropped, and before the interpreter goes.
-        self._finalizers = [weakref.finalize(self, pool.close)]
-        self._going_on = threading.Lock()
-        for key, value in LIKE_TORCH.items():
-            setattr(self, key, value)
-        try:
-            self._learn(at)
-        except BaseException:
-            self.close()
-            raise
-        self._own = frozenset((*self.__dict__, "_own"))
 
     def _learn(self, at: tuple[int, int]) -> None:
         """What the stream is, from its first connection."""
