@@ -229,6 +229,37 @@ static void a_view_beside_the_full_one_is_not_to_blame(void **state)
 	assert_int_not_equal(beside.id, sleeps.id);
 }
 
+/* View 2 is full, and further behind than the base ring's reader that sleeps,
+ * but view 1, of which alone it is made, has room. */
+static void a_view_made_of_one_with_room_is_not_to_blame(void **state)
+{
+	struct tsi_joined chain, sleeps, waits;
+	unsigned first = 0;
+
+	(void)state;
+	now = 100;
+	make(1000, 64, 128, TSI_NEVER);
+	tsi_membership_source(&m, 1, 0, 128, false);
+	tsi_membership_source(&m, 2, 1, 16, false);
+	chain = hold_view(2, 0);
+	sleeps = join(TSOCK_JOIN_EPOCH, 0);
+	waits = join(TSOCK_JOIN_EPOCH, 0);
+	tsi_membership_tail(&m, chain.id, 1, now);
+	fill_all();
+	tsi_membership_tail(&m, sleeps.id, 30, now);
+	tsi_membership_tail(&m, waits.id, 128, now);
+	fill_all();
+	tsi_membership_tail(&m, waits.id, 30 + 128, now);
+	assert_int_equal(m.view[2].head, 1 + 16);
+	assert_int_equal(m.view[1].head, 1 + 16 + 128);
+	assert_int_equal(m.view[0].head, 30 + 128);
+	tsi_membership_want(&m, waits.id, 30 + 128 + 1);
+	assert_int_equal(look_for(1200), sleeps.id);
+	while (tsi_membership_slow(&m, &first, 0, &slow))
+		assert_int_equal(first++, sleeps.id);
+	assert_int_not_equal(chain.id, sleeps.id);
+}
+
 /* Who waits is in a view, who sleeps reads the base. */
 static void slow_is_found_from_a_view_on(void **state)
 {
@@ -389,6 +420,7 @@ int main(void)
 		cmocka_unit_test(
 			slow_is_found_through_a_view_that_needs_the_base),
 		cmocka_unit_test(a_view_beside_the_full_one_is_not_to_blame),
+		cmocka_unit_test(a_view_made_of_one_with_room_is_not_to_blame),
 		cmocka_unit_test(slow_is_found_from_a_view_on),
 		cmocka_unit_test(slow_is_who_keeps_an_epochs_start),
 		cmocka_unit_test(the_others_go_on_in_the_other_half),
