@@ -155,6 +155,52 @@ static void two_are_detached_one_after_the_other(void **state)
 	kill_and_reap(producer);
 }
 
+/* A child that stops itself with a batch in its hands, and keeps that while it
+ * reads as much as the ring holds, many times over. */
+static pid_t start_keeping(const struct reader *r)
+{
+	pid_t pid = spawn();
+	struct trail w = { 0 };
+	tsock_batch *held;
+	tsock *t;
+
+	if (pid)
+		return await_stop(pid);
+	t = connect_reader(r);
+	need(tsock_begin(t) == 0);
+	held = trail_take(r, t, &w);
+	raise(SIGSTOP);
+	for (unsigned i = 0; i < 50; i++)
+		tsock_batch_release(trail_take(r, t, &w));
+	need(w.missed > 0);
+	check_batch(r, held, 0);
+	tsock_batch_release(held);
+	tsock_batch_release(trail_take(r, t, &w));
+	tsock_close(t);
+	_exit(0);
+}
+
+/* That is in a half of the ring that it has to itself. */
+static void who_was_detached_may_keep_what_it_has(void **state)
+{
+	struct source src = detach_source("keeps");
+	struct reader r = { .src = &src, .batch = 16 };
+	pid_t producer = start_producer(&src), pid;
+	struct trail w = { 0 };
+	tsock *t;
+
+	(void)state;
+	pid = start_keeping(&r);
+	t = connect_reader(&r);
+	need(tsock_begin(t) == 0);
+	read_ahead(t, &r, &w, 64 * 4);
+	assert_int_equal(stats_of("keeps").detached, 1);
+	kill(pid, SIGCONT);
+	read_until_ended(t, &r, &w, pid);
+	tsock_close(t);
+	kill_and_reap(producer);
+}
+
 /* The half that it had is free: another reader can be detached. */
 static void who_dies_detached_has_let_go(void **state)
 {
@@ -346,6 +392,7 @@ int main(void)
 		TEST(so_they_do_without_the_reader_of_a_view),
 		TEST(who_dawdles_is_detached_again_and_again),
 		TEST(two_are_detached_one_after_the_other),
+		TEST(who_was_detached_may_keep_what_it_has),
 		TEST(who_dies_detached_has_let_go),
 		TEST(without_memory_all_wait_and_the_log_says_why),
 		TEST(ranks_and_rings_on_gpus_are_refused),
