@@ -219,7 +219,7 @@ NEEDS_CUDA := lib/mem/cuda/%.c $(addprefix lib/stage/,gpu.c broadcast.c \
 	test/unit/test_gpu%.c bench/gpu%.c test/lib/gpu_reader.c \
 	test/lib/for_each_transport.c
 # What has vector instructions.  Without them simd_none.c stands for it.
-NEEDS_SIMD := $(addprefix lib/convert/,avx2.c avx512.c) \
+NEEDS_SIMD := $(addprefix lib/convert/,avx2.c avx512.c) lib/base/hash_avx2.c \
 	$(addprefix producer/image/%_,avx2.c avx512.c x86.c)
 NO_SIMD  := %/simd_none.c
 SIMD_OUT := $(if $(filter 0,$(SIMD)),$(NEEDS_SIMD),$(NO_SIMD))
