@@ -247,8 +247,7 @@ static int detach_reader_of_view(int patience_ms)
 static const struct walk detaching = {
 	.name = "detaching",
 	.work = detach_reader,
-	.kinds = "malloc calloc memfd_create mmap fallocate fcntl socket "
-		 "connect ",
+	.kinds = "calloc memfd_create mmap fallocate fcntl socket connect ",
 	.shortage = true,
 };
 static const struct walk detaching_view = {

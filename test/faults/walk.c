@@ -211,10 +211,20 @@ static int shortage_of(const struct inject_call *c)
 	return found;
 }
 
+/* Is it one of the names, each of which has a space behind it? */
+static bool is_named(const char *names, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (; *names; names += strcspn(names, " ") + 1)
+		if (!strncmp(names, name, len) && names[len] == ' ')
+			return true;
+	return false;
+}
+
 static bool chosen(const struct walk *w, const struct fault *f)
 {
 	const struct inject_call *c = &inject_calls()[f->kind];
-	char kind[48];
 
 	if (w->shortage && f->err != shortage_of(c))
 		return false;
@@ -223,11 +233,11 @@ static bool chosen(const struct walk *w, const struct fault *f)
 	    strncmp(c->name, "io_uring_r", 10) == 0)
 		if (!inject_uring_works())
 			return false;
-	snprintf(kind, sizeof(kind), "%s ", c->name);
-	return !w->kinds || strstr(w->kinds, kind);
+	return !w->kinds || is_named(w->kinds, c->name);
 }
 
-/* From the first call on to the first that isn't made. */
+/* From the first call on to the first that isn't made.  A kind that is named
+ * has one: else the call has another name in this build. */
 static void walk_error(const struct walk *w, unsigned kind, int err,
 		       unsigned times, const struct outcome *clean)
 {
@@ -235,6 +245,8 @@ static void walk_error(const struct walk *w, unsigned kind, int err,
 
 	while (chosen(w, &f) && try_fault(w, &f, clean))
 		f.n = next_call(f.n, times);
+	if (w->kinds && chosen(w, &f) && f.n == 1)
+		complain("%s: no such call is made", fault_text(w, &f));
 }
 
 /* The one that $FAULT_ONLY names. */
