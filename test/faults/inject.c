@@ -235,6 +235,13 @@ char *__wrap_strdup(const char *s)
 	return keep(__real_strdup(s));
 }
 
+DECLARE(char *, strndup, const char *s, size_t n);
+char *__wrap_strndup(const char *s, size_t n)
+{
+	FAIL_WITH(strndup, NULL);
+	return keep(__real_strndup(s, n));
+}
+
 DECLARE(void, free, void *p);
 void __wrap_free(void *p)
 {
@@ -242,6 +249,18 @@ void __wrap_free(void *p)
 	__real_free(p);
 }
 
+static int print_new(char **out, const char *fmt, va_list args)
+{
+	int n;
+
+	FAIL_WITH(asprintf, -1);
+	n = vasprintf(out, fmt, args);
+	if (n >= 0)
+		keep(*out);
+	return n;
+}
+
+/* It has this name where the build is hardened, and its own elsewhere. */
 int __wrap___asprintf_chk(char **out, int flag, const char *fmt, ...);
 int __wrap___asprintf_chk(char **out, int flag, const char *fmt, ...)
 {
@@ -249,12 +268,21 @@ int __wrap___asprintf_chk(char **out, int flag, const char *fmt, ...)
 	int n;
 
 	(void)flag;
-	FAIL_WITH(asprintf, -1);
 	va_start(args, fmt);
-	n = vasprintf(out, fmt, args);
+	n = print_new(out, fmt, args);
 	va_end(args);
-	if (n >= 0)
-		keep(*out);
+	return n;
+}
+
+int __wrap_asprintf(char **out, const char *fmt, ...);
+int __wrap_asprintf(char **out, const char *fmt, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = print_new(out, fmt, args);
+	va_end(args);
 	return n;
 }
 

@@ -40,6 +40,7 @@
 	X(realloc, MEMORY) \
 	X(aligned_alloc, MEMORY) \
 	X(strdup, MEMORY) \
+	X(strndup, MEMORY) \
 	X(asprintf, MEMORY) \
 	X(open_memstream, MEMORY) \
 	X(realpath, LOOKS) \
