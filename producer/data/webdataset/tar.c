@@ -59,6 +59,11 @@ static int damaged(const struct tsi_tar *t, uint64_t at, const char *what)
 		       what, at);
 }
 
+static int no_memory(const struct tsi_tar *t)
+{
+	return tsi_err(TSOCK_ENOMEM, "no memory to read %.300s", t->path);
+}
+
 /* Have the window begin at this offset, with as much as there is. */
 static int move_window(struct tsi_tar *t, uint64_t at)
 {
@@ -182,8 +187,7 @@ static int read_text(struct tsi_tar *t, uint64_t header, uint64_t size,
 		return damaged(t, header, "a tar header of more than 1 MiB");
 	text = malloc(size + 1);
 	if (!text)
-		return tsi_err(TSOCK_ENOMEM, "no memory to read %.300s",
-			       t->path);
+		return no_memory(t);
 	got = tsi_tar_read(t, header + BLOCK, text, size);
 	if (got <= 0) {
 		free(text);
@@ -194,55 +198,60 @@ static int read_text(struct tsi_tar *t, uint64_t header, uint64_t size,
 	return 0;
 }
 
-/* One "key=value" of a pax header. */
-static bool take_pax(struct extra *x, const char *key, size_t key_len,
-		     const char *value, size_t value_len)
+/* One "key=value" of a pax header: 0, EDATA if it is damaged, ENOMEM; without a
+ * message. */
+static int take_pax(struct extra *x, const char *key, size_t key_len,
+		    const char *value, size_t value_len)
 {
 	if (key_len == 4 && !memcmp(key, "path", 4)) {
 		free(x->name);
 		x->name = strndup(value, value_len);
-		return x->name != NULL;
+		return x->name ? 0 : TSOCK_ENOMEM;
 	}
 	if (key_len == 4 && !memcmp(key, "size", 4)) {
 		char text[24] = "", *end;
 
 		if (value_len == 0 || value_len >= sizeof(text) ||
 		    *value < '0' || *value > '9')
-			return false;
+			return TSOCK_EDATA;
 		memcpy(text, value, value_len);
 		errno = 0;
 		x->size = strtoull(text, &end, 10);
 		x->sized = true;
-		return !errno && !*end;
+		return errno || *end ? TSOCK_EDATA : 0;
 	}
 	if (key_len > 11 && !memcmp(key, "GNU.sparse.", 11))
 		x->sparse = true;
-	return true;
+	return 0;
 }
 
-/* Records "LENGTH key=value\n", where LENGTH counts all of the record. */
-static bool parse_pax(struct extra *x, const char *text, size_t len)
+/* Records "LENGTH key=value\n", where LENGTH counts all of the record.  Fails as
+ * take_pax() does. */
+static int parse_pax(struct extra *x, const char *text, size_t len)
 {
 	while (len > 0) {
 		const char *space, *equals;
 		size_t n = 0, i = 0;
+		int err;
 
 		for (; i < len && text[i] >= '0' && text[i] <= '9'; i++)
 			if ((n = n * 10 + (size_t)(text[i] - '0')) > len)
-				return false;
+				return TSOCK_EDATA;
 		space = text + i;
 		if (i == 0 || i >= len || *space != ' ' || n < i + 3 ||
 		    text[n - 1] != '\n')
-			return false;
+			return TSOCK_EDATA;
 		equals = memchr(space + 1, '=', n - i - 2);
-		if (!equals ||
-		    !take_pax(x, space + 1, (size_t)(equals - space - 1),
-			      equals + 1, (size_t)(text + n - 1 - equals - 1)))
-			return false;
+		if (!equals)
+			return TSOCK_EDATA;
+		err = take_pax(x, space + 1, (size_t)(equals - space - 1),
+			       equals + 1, (size_t)(text + n - 1 - equals - 1));
+		if (err)
+			return err;
 		text += n;
 		len -= n;
 	}
-	return true;
+	return 0;
 }
 
 /* A header that says something of the next member. */
@@ -259,8 +268,12 @@ static int take_extra(struct tsi_tar *t, char type, uint64_t at, uint64_t size,
 		x->name = text;
 		return 0;
 	}
-	if (type != 'K' && !parse_pax(x, text, (size_t)size))
-		err = damaged(t, at, "a damaged pax header");
+	if (type != 'K')
+		err = parse_pax(x, text, (size_t)size);
+	if (err)
+		err = err == TSOCK_ENOMEM
+			      ? no_memory(t)
+			      : damaged(t, at, "a damaged pax header");
 	free(text);
 	return err;
 }
