@@ -245,6 +245,20 @@ void tsi_ring_publish(struct tsi_ring *r, uint64_t head)
 	}
 }
 
+uint64_t tsi_ring_waited_for(const struct tsi_ring *r, uint64_t head)
+{
+	uint64_t least = TSI_NEVER;
+
+	for (unsigned i = 0; i < r->rows_used; i++) {
+		uint64_t want =
+			r->tail[i] ? tsi_tail_page_waits_for(r->tail[i]) : 0;
+
+		if (want > head && want < least)
+			least = want;
+	}
+	return least;
+}
+
 void tsi_ring_want_gate(struct tsi_ring *r, uint64_t gate)
 {
 	atomic_store(&r->shared->gate_want, gate);

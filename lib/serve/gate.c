@@ -75,10 +75,12 @@ void tsi_gate_publish_base(struct tsi_gate *g, uint64_t head)
 
 void tsi_gate_base_moved(struct tsi_gate *g)
 {
+	uint64_t head = tsi_membership_head(g->membership, 0);
+
 	if (tsi_membership_jumping(g->membership) ||
 	    tsi_membership_complete(g->membership, 0))
 		tsi_gate_changed(g);
-	else
+	else if (tsi_sync_stage_wants(g->sync, head))
 		tsi_sync_wake_stages(g->sync);
 }
 
@@ -148,7 +150,7 @@ void tsi_gate_sleep(struct tsi_gate *g, unsigned view, int64_t until_ns)
 		return;
 	g->waiters[view]++;
 	if (view)
-		tsi_sync_wait_tails(g->sync, until_ns);
+		tsi_sync_wait_head(g->sync, TSI_NEVER, until_ns);
 	else
 		tsi_sync_wait_room(g->sync, until_ns);
 	if (--g->waiters[view] == 0 && g->ring[view])

@@ -101,8 +101,9 @@ static bool advance(struct tsi_production *p)
 /* With a worker's turn: does somebody have to be told? */
 static bool needs_lock(const struct tsi_production *p)
 {
-	return tsi_membership_head(p->membership, 0) >= p->lock_at ||
-	       tsi_sync_has_stages(p->sync);
+	uint64_t head = tsi_membership_head(p->membership, 0);
+
+	return head >= p->lock_at || tsi_sync_stage_wants(p->sync, head);
 }
 
 /* ---- around the lock ---- */

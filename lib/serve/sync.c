@@ -11,6 +11,7 @@ void tsi_sync_init(struct tsi_sync *s)
 	pthread_mutex_init(&s->lock, NULL);
 	tsi_thread_cond_init(&s->room);
 	tsi_thread_cond_init(&s->staged);
+	s->staged_at = TSI_NEVER;
 }
 
 void tsi_sync_fini(struct tsi_sync *s)
@@ -54,6 +55,8 @@ void tsi_sync_wake_workers(struct tsi_sync *s)
 
 void tsi_sync_wake_stages(struct tsi_sync *s)
 {
+	/* Each of them looks, and says anew what it sleeps for. */
+	s->staged_at = TSI_NEVER;
 	pthread_cond_broadcast(&s->staged);
 }
 
@@ -74,20 +77,24 @@ void tsi_sync_wait_room(struct tsi_sync *s, int64_t until_ns)
 	wait(s, &s->room, until_ns);
 }
 
-/* Who publishes looks at the number before it moves anything once more. */
 void tsi_sync_wait_staged(struct tsi_sync *s, int64_t until_ns)
 {
-	s->stages++;
-	wait(s, &s->staged, until_ns);
-	s->stages--;
+	tsi_sync_wait_head(s, 0, until_ns);
 }
 
-void tsi_sync_wait_tails(struct tsi_sync *s, int64_t until_ns)
+/*
+ * Who publishes looks at the number before it moves anything once more.  If the
+ * wait ends in another way than by tsi_sync_wake_stages(), the number stays:
+ * the others may sleep for it, and at worst they are woken once too often.
+ */
+void tsi_sync_wait_head(struct tsi_sync *s, uint64_t head, int64_t until_ns)
 {
+	if (head < s->staged_at)
+		s->staged_at = head;
 	wait(s, &s->staged, until_ns);
 }
 
-bool tsi_sync_has_stages(const struct tsi_sync *s)
+bool tsi_sync_stage_wants(const struct tsi_sync *s, uint64_t head)
 {
-	return s->stages;
+	return head >= s->staged_at && s->staged_at != TSI_NEVER;
 }

@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/sequence.h"
+
 /* What goes on without the lock. */
 struct tsi_sync_ops {
 	/* The lock was taken: nothing goes on from here ... */
@@ -29,7 +31,9 @@ struct tsi_sync {
 	pthread_mutex_t lock;
 	pthread_cond_t room;   /* workers: there may be samples to claim */
 	pthread_cond_t staged; /* stages: a head, a tail or a view changed */
-	unsigned stages;       /* threads that wait for that */
+	/* The least head of the base ring that a stage sleeps for; TSI_NEVER:
+	 * none does. */
+	uint64_t staged_at;
 	const struct tsi_sync_ops *ops; /* NULL: there is nothing */
 	void *arg;
 };
@@ -62,12 +66,12 @@ void tsi_sync_wake_stages(struct tsi_sync *s);
 void tsi_sync_wait_room(struct tsi_sync *s, int64_t until_ns);
 void tsi_sync_wait_staged(struct tsi_sync *s, int64_t until_ns);
 
-/* As tsi_sync_wait_staged(), of a stage that the base ring's head doesn't
- * help. */
-void tsi_sync_wait_tails(struct tsi_sync *s, int64_t until_ns);
+/* As tsi_sync_wait_staged(), of a stage that only a head of the base ring helps
+ * that is at `head` or beyond; TSI_NEVER: none does. */
+void tsi_sync_wait_head(struct tsi_sync *s, uint64_t head, int64_t until_ns);
 
-/* Does a thread wait that the base ring's head may help?  For what goes on
- * without the lock, too. */
-bool tsi_sync_has_stages(const struct tsi_sync *s);
+/* Does a stage wait for this head of the base ring?  For what goes on without
+ * the lock, too. */
+bool tsi_sync_stage_wants(const struct tsi_sync *s, uint64_t head);
 
 #endif

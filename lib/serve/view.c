@@ -11,6 +11,9 @@
 #include "serve/readers.h"
 #include "serve/view_table.h"
 
+#define SEVERAL 16u
+#define PATIENCE_NS 2000000
+
 void tsi_view_ready(struct tsi_view *v)
 {
 	v->phase = TSI_VIEW_READY;
@@ -181,6 +184,45 @@ void tsi_view_wait(const struct tsi_view *v)
 		tsi_readers_wait(t->readers, v->id, INT64_MAX);
 	else
 		tsi_sync_wait_staged(t->sync, INT64_MAX);
+}
+
+/* Samples that are worth waking for, of a ring that has room for them. */
+static uint64_t several(const struct tsi_view *base)
+{
+	uint64_t quarter = base->geometry.capacity / 4;
+
+	return quarter < SEVERAL ? quarter + !quarter : SEVERAL;
+}
+
+/* The first head of the base ring that a view's reader waits for. */
+static uint64_t waited_for(const struct tsi_view_table *t, uint64_t head)
+{
+	uint64_t least = TSI_NEVER;
+
+	for (unsigned i = 1; i < TSI_VIEWS; i++) {
+		const struct tsi_view *v = &t->view[i];
+		uint64_t want = TSI_NEVER;
+
+		if (v->phase == TSI_VIEW_READY)
+			want = tsi_ring_waited_for(&v->ring, head);
+		if (want < least)
+			least = want;
+	}
+	return least;
+}
+
+void tsi_view_wait_for_several(const struct tsi_view *v)
+{
+	struct tsi_view_table *t = v->table;
+	uint64_t head = tsi_membership_head(t->membership, 0);
+	uint64_t enough = head + several(&t->view[0]);
+	uint64_t want = waited_for(t, head);
+
+	if (v->source || tsi_membership_has_input(t->membership, v->id))
+		tsi_view_wait(v);
+	else
+		tsi_sync_wait_head(t->sync, want < enough ? want : enough,
+				   tsi_now_ns() + PATIENCE_NS);
 }
 
 bool tsi_view_pin_base(const struct tsi_view *v)

@@ -123,6 +123,15 @@ bool tsi_view_await(const struct tsi_view *v, const struct tsi_view *o,
 /* Wait until more samples can go to the view, or something has changed. */
 void tsi_view_wait(const struct tsi_view *v);
 
+/*
+ * The same for a view that had samples just now.  To wake this thread costs the
+ * worker that publishes a sample more than the sample's conversion costs, so
+ * the thread sleeps until there are several, or the one that a reader waits
+ * for; but for two milliseconds at the most, since a reader that begins to wait
+ * meanwhile is not noticed.
+ */
+void tsi_view_wait_for_several(const struct tsi_view *v);
+
 /* Page-lock the base ring, without the lock; true if it is page-locked. */
 bool tsi_view_pin_base(const struct tsi_view *v);
 

@@ -22,6 +22,7 @@
 /* Runs of samples under way, oldest first. */
 struct runs {
 	unsigned count, next; /* next: the lane of the next one */
+	bool flowing;         /* there were samples after the last wait */
 	struct {
 		uint64_t first;
 		unsigned count;
@@ -33,16 +34,24 @@ struct runs {
  * With the lock held: samples to begin with.  Waits for some unless others are
  * under way; 0: none, or the view is ending.
  */
-static unsigned stage_take(struct tsi_view *v, uint64_t *first, bool wait)
+static unsigned stage_take(struct tsi_view *v, struct runs *r, uint64_t *first)
 {
 	while (tsi_view_is_filled(v)) {
 		unsigned n =
 			tsi_membership_claim(v->table->membership, v->id,
 					     tsi_stage_chunk(v->stage), first);
 
-		if (n || !wait)
+		if (n) {
+			r->flowing = true;
 			return n;
-		tsi_view_wait(v);
+		}
+		if (r->count)
+			break;
+		if (r->flowing)
+			tsi_view_wait_for_several(v);
+		else
+			tsi_view_wait(v);
+		r->flowing = false;
 	}
 	return 0;
 }
@@ -112,7 +121,7 @@ static int stage_run(struct tsi_view *v)
 	while (!err) {
 		n = 0;
 		if (r.count < tsi_stage_lanes(v->stage))
-			n = stage_take(v, &first, !r.count);
+			n = stage_take(v, &r, &first);
 		if (n)
 			err = stage_begin(v, &r, first, n);
 		else if (r.count)

@@ -212,15 +212,17 @@ void tsi_sync_wait_staged(struct tsi_sync *s, int64_t until_ns)
 	(void)until_ns;
 }
 
-void tsi_sync_wait_tails(struct tsi_sync *s, int64_t until_ns)
+void tsi_sync_wait_head(struct tsi_sync *s, uint64_t head, int64_t until_ns)
 {
 	(void)s;
+	(void)head;
 	(void)until_ns;
 }
 
-bool tsi_sync_has_stages(const struct tsi_sync *s)
+bool tsi_sync_stage_wants(const struct tsi_sync *s, uint64_t head)
 {
 	(void)s;
+	(void)head;
 	return false;
 }
 

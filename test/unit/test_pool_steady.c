@@ -34,7 +34,8 @@
 #define WARM (4 * EPOCH) /* each buffer has held a file by then */
 #define BATCH 64
 #define BATCHES 40
-#define FEW 64 /* samples for which one lock may be taken */
+#define FEW 64    /* samples for which one lock may be taken */
+#define SEVERAL 8 /* ... with a view, which is told of 16 at once */
 
 static _Atomic uint64_t locks, calls;
 
@@ -159,7 +160,8 @@ static void wait_produced(struct tsi_service *s, uint64_t n)
 }
 
 /* A stream with a consumer. */
-static struct tsi_service *start(unsigned threads, uint32_t ring, tsock **t)
+static struct tsi_service *start(unsigned threads, uint32_t ring,
+				 enum tsock_dtype dtype, tsock **t)
 {
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 	struct tsi_service *s;
@@ -173,6 +175,7 @@ static struct tsi_service *start(unsigned threads, uint32_t ring, tsock **t)
 	options.join_window = 1;
 	options.io = TSI_READER_URING;
 	o.batch_size = BATCH;
+	o.dtype = dtype;
 	assert_int_equal(setenv("TSOCK_DIR", root, 1), 0);
 	if (tsi_service_open(&options, &s) || tsi_service_start(s) ||
 	    tsock_open("steady", &o, t) || tsock_begin(*t))
@@ -180,12 +183,13 @@ static struct tsi_service *start(unsigned threads, uint32_t ring, tsock **t)
 	return s;
 }
 
-/* Workers fill a ring; counts what they do after the first samples. */
-static void fill_ring(void)
+/* Workers fill a ring; counts what they do after the first samples, and allows
+ * a lock for so many of them. */
+static void fill_ring(enum tsock_dtype dtype, unsigned samples)
 {
 	uint64_t locked, called;
 	tsock *t = NULL;
-	struct tsi_service *s = start(2, RING, &t);
+	struct tsi_service *s = start(2, RING, dtype, &t);
 
 	wait_produced(s, WARM);
 	locked = atomic_load(&locks);
@@ -198,7 +202,7 @@ static void fill_ring(void)
 	tsock_close(t);
 	tsi_service_close(s);
 	assert_int_equal(called, 0);
-	assert_in_range(locked, 0, (RING - WARM) / FEW);
+	assert_in_range(locked, 0, (RING - WARM) / samples);
 }
 
 /*
@@ -218,7 +222,7 @@ static void a_full_ring_is_asked_for_room_a_few_times(void **state)
 	if (SANITIZED || !has_uring())
 		skip();
 	put_folder();
-	s = start(1, 4 * BATCH, &t);
+	s = start(1, 4 * BATCH, TSOCK_U8, &t);
 	had = 4 * BATCH;
 	wait_produced(s, had);
 	locked = atomic_load(&locks);
@@ -242,7 +246,7 @@ static void no_lock_is_taken_for_a_file(void **state)
 	if (SANITIZED || !has_uring())
 		skip();
 	put_folder();
-	fill_ring();
+	fill_ring(TSOCK_U8, FEW);
 }
 
 static void no_lock_is_taken_in_a_shuffled_order(void **state)
@@ -252,7 +256,7 @@ static void no_lock_is_taken_in_a_shuffled_order(void **state)
 		skip();
 	put_folder();
 	options.order = TSOCK_ORDER_PHILOX;
-	fill_ring();
+	fill_ring(TSOCK_U8, FEW);
 }
 
 static void no_lock_is_taken_for_a_part_of_a_file(void **state)
@@ -262,7 +266,17 @@ static void no_lock_is_taken_for_a_part_of_a_file(void **state)
 		skip();
 	put_shards();
 	options.order = TSOCK_ORDER_TORCH;
-	fill_ring();
+	fill_ring(TSOCK_U8, FEW);
+}
+
+/* Its view's thread, which converts samples, sleeps until there are several. */
+static void few_locks_are_taken_for_a_reader_of_float32(void **state)
+{
+	(void)state;
+	if (SANITIZED || !has_uring())
+		skip();
+	put_folder();
+	fill_ring(TSOCK_F32, SEVERAL);
 }
 
 #define in_a_tree(test) \
@@ -275,6 +289,7 @@ int main(void)
 		in_a_tree(no_lock_is_taken_for_a_file),
 		in_a_tree(no_lock_is_taken_in_a_shuffled_order),
 		in_a_tree(no_lock_is_taken_for_a_part_of_a_file),
+		in_a_tree(few_locks_are_taken_for_a_reader_of_float32),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

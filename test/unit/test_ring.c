@@ -156,6 +156,27 @@ static void publish_wakes_the_rows_that_want_it_and_no_other(void **state)
 	tsi_ring_destroy(&r);
 }
 
+static void the_nearest_head_that_a_reader_waits_for_is_known(void **state)
+{
+	struct tsi_tail_page a = { .want = 0 }, b = { .want = 0 };
+	struct tsi_ring r;
+
+	(void)state;
+	make(&r, 7, 40, 8);
+	tsi_ring_attach(&r, 0, &a);
+	tsi_ring_attach(&r, 3, &b);
+	assert_int_equal(tsi_ring_waited_for(&r, 4), TSI_NEVER);
+	atomic_store(&a.want, 9);
+	assert_int_equal(tsi_ring_waited_for(&r, 4), 9);
+	atomic_store(&b.spin, 7);
+	assert_int_equal(tsi_ring_waited_for(&r, 4), 7);
+	/* That one is there. */
+	assert_int_equal(tsi_ring_waited_for(&r, 7), 9);
+	tsi_ring_detach(&r, 0);
+	assert_int_equal(tsi_ring_waited_for(&r, 7), TSI_NEVER);
+	tsi_ring_destroy(&r);
+}
+
 static void the_next_reader_of_a_row_has_another_number(void **state)
 {
 	struct tsi_tail_page a = { .want = 0 };
@@ -336,6 +357,8 @@ int main(void)
 		cmocka_unit_test(the_margin_repeats_the_rings_first_samples),
 		cmocka_unit_test(
 			publish_wakes_the_rows_that_want_it_and_no_other),
+		cmocka_unit_test(
+			the_nearest_head_that_a_reader_waits_for_is_known),
 		cmocka_unit_test(the_next_reader_of_a_row_has_another_number),
 		cmocka_unit_test(only_tails_that_pass_what_is_waited_for_ring),
 		cmocka_unit_test(

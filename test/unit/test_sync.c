@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_sync.c - a stage that sleeps for a head of the base ring is told of that
+ * one, and of none before it.
+ */
+#include "serve/sync.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "serve/production.h"
+#include "test/lib/membership_fixture.h"
+#include "test/lib/ring_fixture.h"
+
+#define N 40
+#define C 256
+
+static struct tsi_sync sync_;
+static struct tsi_gate gate;
+static struct tsi_production p;
+static struct fixture_ring base;
+static unsigned sleeps; /* that stages began; of the lock */
+
+static void begin(void)
+{
+	static const uint64_t bytes[] = { 64 };
+
+	memset(&p, 0, sizeof(p));
+	memset(&gate, 0, sizeof(gate));
+	tsi_sync_init(&sync_);
+	make(N, 16, C, TSI_NEVER);
+	tsi_gate_init(&gate, &sync_, &m);
+	fixture_ring_make(&base, bytes, 1, C, 4);
+	tsi_gate_add_ring(&gate, 0, &base.ring);
+	assert_int_equal(tsi_production_init(&p, C, &sync_, &m, &gate), 0);
+	tsi_sync_lock(&sync_);
+	join(TSOCK_JOIN_EPOCH, 0);
+	tsi_sync_unlock(&sync_);
+}
+
+static void end(void)
+{
+	tsi_production_fini(&p);
+	fixture_ring_free(&base);
+	tsi_sync_fini(&sync_);
+}
+
+static void write_samples(unsigned n)
+{
+	uint64_t first;
+
+	assert_int_equal(tsi_production_claim(&p, n, &first), n);
+	tsi_production_commit(&p, first, n);
+}
+
+/* A stage that sleeps until a head is there. */
+static void *sleep_for(void *arg)
+{
+	uint64_t at = *(const uint64_t *)arg;
+
+	tsi_sync_lock(&sync_);
+	while (tsi_membership_head(&m, 0) < at) {
+		sleeps++;
+		tsi_sync_wait_head(&sync_, at, INT64_MAX);
+	}
+	tsi_sync_unlock(&sync_);
+	return NULL;
+}
+
+static unsigned slept(void)
+{
+	unsigned n;
+
+	tsi_sync_lock(&sync_);
+	n = sleeps;
+	tsi_sync_unlock(&sync_);
+	return n;
+}
+
+/* The least head that a stage sleeps for. */
+static uint64_t slept_for(void)
+{
+	uint64_t at;
+
+	tsi_sync_lock(&sync_);
+	at = sync_.staged_at;
+	tsi_sync_unlock(&sync_);
+	return at;
+}
+
+static pthread_t start(const uint64_t *at)
+{
+	unsigned before = slept();
+	pthread_t t;
+
+	assert_int_equal(
+		pthread_create(&t, NULL, sleep_for, (void *)(uintptr_t)at), 0);
+	while (slept() == before)
+		sched_yield();
+	return t;
+}
+
+static void a_stage_is_told_of_the_head_that_it_sleeps_for(void **state)
+{
+	static const uint64_t five = 5;
+	pthread_t t;
+
+	(void)state;
+	begin();
+	t = start(&five);
+	write_samples(3);
+	write_samples(1);
+	/* Who wakes stages forgets what they slept for. */
+	assert_int_equal(slept_for(), five);
+	write_samples(1);
+	pthread_join(t, NULL);
+	assert_int_equal(slept_for(), TSI_NEVER);
+	end();
+}
+
+static void the_stage_that_wants_the_least_is_told_first(void **state)
+{
+	static const uint64_t five = 5, nine = 9;
+	pthread_t late, early;
+
+	(void)state;
+	begin();
+	early = start(&five);
+	late = start(&nine);
+	assert_int_equal(slept_for(), five);
+	write_samples(5);
+	pthread_join(early, NULL);
+	/* The other one was woken, too, and sleeps on. */
+	while (slept_for() != nine)
+		sched_yield();
+	write_samples(3);
+	assert_int_equal(slept_for(), nine);
+	write_samples(1);
+	pthread_join(late, NULL);
+	end();
+}
+
+static void what_is_committed_with_the_lock_held_counts_too(void **state)
+{
+	static const uint64_t five = 5;
+	uint64_t first;
+	pthread_t t;
+
+	(void)state;
+	begin();
+	assert_int_equal(tsi_production_claim(&p, 5, &first), 5);
+	t = start(&five);
+	tsi_sync_lock(&sync_);
+	tsi_production_commit(&p, 0, 4);
+	tsi_sync_unlock(&sync_);
+	assert_int_equal(slept_for(), five);
+	tsi_sync_lock(&sync_);
+	tsi_production_commit(&p, 4, 1);
+	tsi_sync_unlock(&sync_);
+	pthread_join(t, NULL);
+	end();
+}
+
+/* Its samples are there before anybody could tell it. */
+static void who_would_sleep_for_what_is_published_at_once_does_not(void **state)
+{
+	uint64_t first;
+
+	(void)state;
+	begin();
+	assert_int_equal(tsi_production_claim(&p, 2, &first), 2);
+	tsi_sync_lock(&sync_);
+	tsi_production_commit(&p, 0, 2);
+	tsi_sync_wait_head(&sync_, 2, INT64_MAX);
+	assert_int_equal(tsi_membership_head(&m, 0), 2);
+	tsi_sync_unlock(&sync_);
+	end();
+}
+
+static void a_stage_that_no_head_helps_is_not_told(void **state)
+{
+	(void)state;
+	begin();
+	tsi_sync_lock(&sync_);
+	tsi_sync_wait_head(&sync_, TSI_NEVER, 1);
+	assert_false(tsi_sync_stage_wants(&sync_, TSI_NEVER - 1));
+	assert_false(tsi_sync_stage_wants(&sync_, TSI_NEVER));
+	/* One that any head helps is. */
+	tsi_sync_wait_staged(&sync_, 1);
+	assert_true(tsi_sync_stage_wants(&sync_, 0));
+	tsi_sync_unlock(&sync_);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_stage_is_told_of_the_head_that_it_sleeps_for),
+		cmocka_unit_test(the_stage_that_wants_the_least_is_told_first),
+		cmocka_unit_test(
+			what_is_committed_with_the_lock_held_counts_too),
+		cmocka_unit_test(
+			who_would_sleep_for_what_is_published_at_once_does_not),
+		cmocka_unit_test(a_stage_that_no_head_helps_is_not_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
