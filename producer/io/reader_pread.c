@@ -2,16 +2,23 @@
 /*
  * reader_pread.c - files by open, pread and close in a few threads.
  *
- * The threads serve slots in the order of submission and touch only slots
- * that are QUEUED; everything else belongs to the reader's own thread.
+ * What is in the page cache is read by the reader's own thread at once: to hand
+ * it to another thread and back takes two locks and two task switches.  The
+ * kernel is asked to say no where it would have to wait, and then a thread goes
+ * on with the slot.  The threads serve slots in the order of submission and
+ * touch only slots that they were handed; everything else belongs to the
+ * reader's own thread.
  */
 #include "io/backend.h"
 
 #include <errno.h>
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -33,6 +40,10 @@ struct pread_backend {
 	unsigned *finished;
 	unsigned nfinished;
 	_Atomic bool stop;
+	/* The reader's own thread's: slots that threads have, and whether the
+	 * kernel tells what is in the page cache. */
+	unsigned handed;
+	bool tells;
 	pthread_t thread[THREADS];
 	unsigned nthreads;
 };
@@ -49,9 +60,19 @@ static ssize_t read_some(const struct tsi_io_slot *s)
 	return n;
 }
 
+static void end_read(struct tsi_io_slot *s, int err)
+{
+	int fd = tsi_io_slot_ended(s, err);
+
+	if (fd >= 0)
+		close(fd);
+}
+
+/* From the open on or, of a file that is open, from the next piece on. */
 static void read_file(struct pread_backend *p, struct tsi_io_slot *s)
 {
-	int fd, err = tsi_io_slot_is_open(s);
+	bool begun = tsi_io_slot_fd(s) >= 0;
+	int fd, err = begun ? TSI_IO_MORE : tsi_io_slot_is_open(s);
 
 	if (err == TSI_IO_CLOSED) {
 		fd = tsi_io_slot_open_file(tsi_io_slot_what(s));
@@ -67,10 +88,75 @@ static void read_file(struct pread_backend *p, struct tsi_io_slot *s)
 		if (err == TSI_IO_MORE && atomic_load(&p->stop))
 			err = ECANCELED;
 	}
-	fd = tsi_io_slot_ended(s, err);
-	if (fd >= 0)
-		close(fd);
+	end_read(s, err);
 }
+
+/* ---- by the reader's own thread ---- */
+
+/* This kernel, file system or container doesn't tell what is in the cache. */
+static void note_refusal(struct pread_backend *p, int err)
+{
+	p->tells = err != ENOSYS && err != EOPNOTSUPP && err != EINVAL &&
+		   err != EPERM;
+}
+
+/* A descriptor, if opening the file takes no disk; else -1. */
+static int open_cached(struct pread_backend *p,
+		       const struct tsi_read_request *q)
+{
+	struct open_how how = { .flags = TSI_IO_OFLAGS,
+				.resolve = RESOLVE_CACHED };
+	int fd =
+		(int)syscall(SYS_openat2, q->dirfd, q->path, &how, sizeof(how));
+
+	if (fd < 0)
+		note_refusal(p, errno);
+	return fd;
+}
+
+/* The next piece, or as much of it as is in the page cache; -1: nothing is. */
+static ssize_t read_cached_piece(struct pread_backend *p,
+				 const struct tsi_io_slot *s)
+{
+	struct tsi_io_piece piece = tsi_io_slot_piece(s);
+	struct iovec to = { .iov_base = piece.to, .iov_len = piece.len };
+	ssize_t n = preadv2(piece.fd, &to, 1, (off_t)piece.at, RWF_NOWAIT);
+
+	if (n < 0)
+		note_refusal(p, errno);
+	return n;
+}
+
+/*
+ * Read what is in the page cache.  True: the slot is done.  Errors are the
+ * threads' to find: they wait, and try again.
+ */
+static bool read_cached(struct pread_backend *p, struct tsi_io_slot *s)
+{
+	const struct tsi_read_request *q = tsi_io_slot_what(s);
+	int fd, err;
+
+	if (!p->tells || q->direct)
+		return false;
+	err = tsi_io_slot_is_open(s);
+	if (err == TSI_IO_CLOSED) {
+		fd = open_cached(p, q);
+		if (fd < 0)
+			return false;
+		err = tsi_io_slot_opened(s, fd);
+	}
+	while (err == TSI_IO_MORE) {
+		ssize_t n = read_cached_piece(p, s);
+
+		if (n < 0)
+			return false;
+		err = tsi_io_slot_got(s, (size_t)n);
+	}
+	end_read(s, err);
+	return true;
+}
+
+/* ---- threads ---- */
 
 static void *serve(void *arg)
 {
@@ -102,6 +188,11 @@ static void pread_start(void *backend, unsigned i)
 {
 	struct pread_backend *p = backend;
 
+	if (read_cached(p, &p->slot[i])) {
+		tsi_io_slot_hand_over(&p->slot[i]);
+		return;
+	}
+	p->handed++;
 	pthread_mutex_lock(&p->lock);
 	p->queue[(p->first + p->queued) % p->depth] = i;
 	p->queued++;
@@ -113,9 +204,12 @@ static int pread_pump(void *backend, bool block)
 {
 	struct pread_backend *p = backend;
 
+	if (p->handed == 0)
+		return 0;
 	pthread_mutex_lock(&p->lock);
 	while (block && p->nfinished == 0)
 		pthread_cond_wait(&p->done, &p->lock);
+	p->handed -= p->nfinished;
 	while (p->nfinished > 0)
 		tsi_io_slot_hand_over(&p->slot[p->finished[--p->nfinished]]);
 	pthread_mutex_unlock(&p->lock);
@@ -132,6 +226,11 @@ static bool pread_destroy(void *backend)
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->nthreads; i++)
 		pthread_join(p->thread[i], NULL);
+	/* Files that were opened here, and that no thread has come to. */
+	for (; p->queued > 0; p->queued--) {
+		end_read(&p->slot[p->queue[p->first]], ECANCELED);
+		p->first = (p->first + 1) % p->depth;
+	}
 	pthread_cond_destroy(&p->work);
 	pthread_cond_destroy(&p->done);
 	pthread_mutex_destroy(&p->lock);
@@ -171,6 +270,7 @@ static int pread_create(struct tsi_io_slot *slot, unsigned depth, void **out)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a file reader");
 	p->slot = slot;
 	p->depth = depth;
+	p->tells = true;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->work, NULL);
 	pthread_cond_init(&p->done, NULL);

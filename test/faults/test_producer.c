@@ -26,6 +26,7 @@
 
 static char root[64], cache[96];
 static enum tsi_io_reader_kind io;
+static bool direct; /* past the page cache */
 
 /* The bytes of each sample, as they come without any fault; shared, since a
  * child is the first to see them. */
@@ -110,6 +111,7 @@ static struct tsi_pipeline_opts options(void)
 		.size = SIZE,
 		.resize = SIZE,
 		.io = io,
+		.direct = direct,
 		.image_memory = 1 << 20,
 		.cache = cache,
 		.threads = 2,
@@ -236,9 +238,23 @@ static void faults_of_the_pread_reader(void **state)
 
 	(void)state;
 	can_use(TSI_READER_PREAD);
-	w = of("malloc calloc realloc open openat pread read close fstat fcntl "
-	       "pthread_create ");
+	w = of("malloc calloc realloc open openat preadv2 syscall read close "
+	       "fstat fcntl pthread_create ");
 	walk_one_by_one(&w);
+}
+
+/* Past the page cache all is read by threads. */
+static void faults_of_the_threads_that_read(void **state)
+{
+	struct walk w;
+
+	(void)state;
+	can_use(TSI_READER_PREAD);
+	direct = true;
+	w = of("malloc calloc realloc aligned_alloc openat pread close fstat "
+	       "fcntl ");
+	walk_one_by_one(&w);
+	direct = false;
 }
 
 static void faults_that_last(void **state)
@@ -281,6 +297,8 @@ int main(void)
 		cmocka_unit_test_teardown(faults_of_the_io_uring_reader,
 					  end_children),
 		cmocka_unit_test_teardown(faults_of_the_pread_reader,
+					  end_children),
+		cmocka_unit_test_teardown(faults_of_the_threads_that_read,
 					  end_children),
 		cmocka_unit_test_teardown(faults_that_last, end_children),
 	};

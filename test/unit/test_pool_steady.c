@@ -20,9 +20,12 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/uio.h>
+#include <unistd.h>
 #include <time.h>
 
 #include "test/lib/sanitized.h"
@@ -38,6 +41,7 @@
 #define SEVERAL 8 /* ... with a view, which is told of 16 at once */
 
 static _Atomic uint64_t locks, calls;
+static enum tsi_io_reader_kind io = TSI_READER_URING;
 
 #if !SANITIZED
 void *__libc_malloc(size_t n);
@@ -96,6 +100,24 @@ COUNTED(pthread_mutex_trylock, pthread_mutex_t)
 COUNTED(pthread_rwlock_rdlock, pthread_rwlock_t)
 COUNTED(pthread_rwlock_wrlock, pthread_rwlock_t)
 #endif
+
+/* Does the file system of the test's tree tell what is in the page cache? */
+static bool tells_what_is_cached(void)
+{
+	struct iovec to = { .iov_base = (char[1]){ 0 }, .iov_len = 1 };
+	char path[4200];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/told", root);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "", 1), 1);
+	n = preadv2(fd, &to, 1, 0, RWF_NOWAIT);
+	close(fd);
+	unlink(path);
+	return n == 1;
+}
 
 static bool has_uring(void)
 {
@@ -173,7 +195,7 @@ static struct tsi_service *start(unsigned threads, uint32_t ring,
 	options.ring = ring;
 	options.max_batch = BATCH;
 	options.join_window = 1;
-	options.io = TSI_READER_URING;
+	options.io = io;
 	o.batch_size = BATCH;
 	o.dtype = dtype;
 	assert_int_equal(setenv("TSOCK_DIR", root, 1), 0);
@@ -249,6 +271,17 @@ static void no_lock_is_taken_for_a_file(void **state)
 	fill_ring(TSOCK_U8, FEW);
 }
 
+static void no_lock_is_taken_for_a_file_that_pread_finds_cached(void **state)
+{
+	(void)state;
+	if (SANITIZED || !tells_what_is_cached())
+		skip();
+	put_folder();
+	io = TSI_READER_PREAD;
+	fill_ring(TSOCK_U8, FEW);
+	io = TSI_READER_URING;
+}
+
 static void no_lock_is_taken_in_a_shuffled_order(void **state)
 {
 	(void)state;
@@ -287,6 +320,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		in_a_tree(a_full_ring_is_asked_for_room_a_few_times),
 		in_a_tree(no_lock_is_taken_for_a_file),
+		in_a_tree(no_lock_is_taken_for_a_file_that_pread_finds_cached),
 		in_a_tree(no_lock_is_taken_in_a_shuffled_order),
 		in_a_tree(no_lock_is_taken_for_a_part_of_a_file),
 		in_a_tree(few_locks_are_taken_for_a_reader_of_float32),

@@ -355,6 +355,52 @@ static void may_be_destroyed_with_reads_in_flight(void **state)
 	assert_int_equal(files_open_fds(), before);
 }
 
+/* Bytes from..to-1 of a file are on disk alone, if its file system lets go. */
+static void drop(const char *path, off_t from, off_t to)
+{
+	int fd = openat(files_dirfd, path, O_RDONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fsync(fd), 0);
+	posix_fadvise(fd, from, to - from, POSIX_FADV_DONTNEED);
+	close(fd);
+}
+
+static void a_file_that_is_partly_in_the_cache_is_read_whole(void **state)
+{
+	static const size_t len = 1 << 20, page = 1 << 16;
+	struct tsi_io_reader *r = files_reader(DEPTH);
+	struct tsi_read out;
+
+	(void)state;
+	files_put("partly", len, 3);
+	for (size_t from = 0; from < len; from += 5 * page) {
+		drop("partly", (off_t)from, (off_t)(from + 3 * page));
+		assert_int_equal(read_one(r, "partly", len, &out), 0);
+		files_check(&out, 0, len, 3);
+		tsi_io_reader_recycle(r, &out);
+	}
+	tsi_io_reader_destroy(r);
+}
+
+/* Their files may be open, and what is to be read of them on disk alone. */
+static void may_be_destroyed_before_files_were_read(void **state)
+{
+	int before = files_open_fds();
+
+	(void)state;
+	files_put("cold", 1 << 20, 1);
+	for (int round = 0; round < 10; round++) {
+		struct tsi_io_reader *r = files_reader(4 * DEPTH);
+
+		drop("cold", 0, 1 << 20);
+		for (unsigned i = 0; i < 4 * DEPTH; i++)
+			assert_int_equal(submit(r, "cold", 1 << 20, i), 0);
+		tsi_io_reader_destroy(r);
+	}
+	assert_int_equal(files_open_fds(), before);
+}
+
 static void refuses_a_silly_depth(void **state)
 {
 	struct tsi_io_reader *r;
@@ -369,7 +415,8 @@ static void refuses_a_silly_depth(void **state)
 	tsi_io_reader_destroy(NULL);
 }
 
-static void forbid(long nr, int err)
+/* False: this machine forbids to forbid. */
+static bool forbid(long nr, int err)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
@@ -380,9 +427,8 @@ static void forbid(long nr, int err)
 	};
 	struct sock_fprog prog = { sizeof(code) / sizeof(code[0]), code };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
-		_exit(77);
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
 }
 
 /* In a child where a system call is forbidden; returns its exit status. */
@@ -398,7 +444,8 @@ static int without(long nr, int err)
 		struct tsi_read out;
 		bool ok;
 
-		forbid(nr, err);
+		if (!forbid(nr, err))
+			_exit(77);
 		if (!tsi_io_reader_create(TSI_READER_URING, 2, &r))
 			_exit(1);
 		if (tsi_io_reader_create(TSI_READER_AUTO, 2, &r))
@@ -453,6 +500,8 @@ static const struct CMUnitTest suite[] = {
 	cmocka_unit_test(a_file_that_changes_size_gives_some_prefix),
 	cmocka_unit_test(too_few_descriptors_is_an_error_that_passes),
 	cmocka_unit_test(may_be_destroyed_with_reads_in_flight),
+	cmocka_unit_test(a_file_that_is_partly_in_the_cache_is_read_whole),
+	cmocka_unit_test(may_be_destroyed_before_files_were_read),
 	cmocka_unit_test(refuses_a_silly_depth),
 };
 
@@ -467,5 +516,11 @@ int main(void)
 	files_run_all(failed, suite);
 	files_kind = TSI_READER_AUTO;
 	failed += files_run("fallback", fallback);
+	/* From here on the kernel doesn't tell what is in the page cache. */
+	files_kind = TSI_READER_PREAD;
+	if (forbid(SYS_preadv2, EOPNOTSUPP))
+		failed += files_run("pread, by threads", suite);
+	if (forbid(SYS_openat2, ENOSYS))
+		failed += files_run("pread, opened by threads", suite);
 	return failed != 0;
 }
