@@ -83,9 +83,9 @@ void tsi_sync_wait_staged(struct tsi_sync *s, int64_t until_ns)
 }
 
 /*
- * Who publishes looks at the number before it moves anything once more.  If the
- * wait ends in another way than by tsi_sync_wake_stages(), the number stays:
- * the others may sleep for it, and at worst they are woken once too often.
+ * A worker looks at staged_at whenever it has published.  If this wait ends
+ * otherwise than by tsi_sync_wake_stages(), staged_at stays, since another stage
+ * may sleep for that head; at worst the stages are woken once too often.
  */
 void tsi_sync_wait_head(struct tsi_sync *s, uint64_t head, int64_t until_ns)
 {
