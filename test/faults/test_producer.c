@@ -251,8 +251,7 @@ static void faults_of_the_threads_that_read(void **state)
 	(void)state;
 	can_use(TSI_READER_PREAD);
 	direct = true;
-	w = of("malloc calloc realloc aligned_alloc openat pread close fstat "
-	       "fcntl ");
+	w = of("aligned_alloc pread fcntl ");
 	walk_one_by_one(&w);
 	direct = false;
 }

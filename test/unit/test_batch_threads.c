@@ -16,7 +16,7 @@
 #include "test/lib/reader_fixture.h"
 
 #define THREADS 3
-#define ROUNDS 1500
+#define ROUNDS 500
 
 /* One mailbox per thread, so that releases overtake each other. */
 struct courier {
