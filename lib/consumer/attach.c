@@ -17,8 +17,6 @@
 #include "mem/memfd.h"
 #include "wire/fdpass.h"
 
-#define PAGE 4096 /* the granularity of rings on the host */
-
 /* Everything that the producer's reply brought. */
 struct delivery {
 	struct tsi_passed passed;
@@ -149,7 +147,7 @@ static int check_ring(const struct tsi_attach *a, const struct delivery *d)
 	    d->ident.epoch_len != a->epoch_len || r->nfields != a->nfields ||
 	    r->max_batch < a->batch ||
 	    r->capacity - r->join_window < a->batch ||
-	    (on_gpu(a) ? r->two_halves : r->granularity != PAGE))
+	    (on_gpu(a) ? r->two_halves : r->granularity != tsi_geometry_page()))
 		return tsi_err(TSOCK_EPROTO,
 			       "the producer sent another ring than announced");
 	for (unsigned i = 0; i < a->nfields; i++) {

@@ -5,10 +5,11 @@
 #include "ring/geometry.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 
-#define PAGE UINT64_C(4096)
+#define PAGE_LEAST UINT64_C(4096)
 #define LEAST UINT64_C(512) /* where nothing is mapped twice */
 #define MAX_SAMPLES (UINT64_C(1) << 31)
 
@@ -111,12 +112,17 @@ static int take_fields(struct tsi_geometry *g, const struct tsock_field *field)
 	return 0;
 }
 
+uint64_t tsi_geometry_page(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 int tsi_geometry_make(const struct tsock_field *field, unsigned nfields,
 		      uint64_t ring, uint64_t join_window, uint64_t max_batch,
 		      struct tsi_geometry *out)
 {
 	return tsi_geometry_for(field, nfields, ring, join_window, max_batch,
-				PAGE, out);
+				tsi_geometry_page(), out);
 }
 
 int tsi_geometry_for(const struct tsock_field *field, unsigned nfields,
@@ -181,7 +187,7 @@ bool tsi_geometry_is_sound(const struct tsi_geometry *g)
 		  g->max_batch <= g->capacity / 4 &&
 		  g->join_window <= g->capacity &&
 		  !(g->granularity & (g->granularity - 1)) &&
-		  (!g->granularity || g->granularity >= PAGE) &&
+		  (!g->granularity || g->granularity >= PAGE_LEAST) &&
 		  g->granularity <= (UINT64_C(1) << 30);
 
 	for (unsigned i = 0; ok && i < g->nfields; i++)

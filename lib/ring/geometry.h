@@ -30,6 +30,12 @@ size_t tsi_geometry_field_bytes(const struct tsock_field *f);
 bool tsi_geometry_field_is_good(const struct tsock_field *f);
 
 /*
+ * Bytes of a page of this machine, as its kernel has them, and so the
+ * granularity of rings on the host: 4,096 on x86-64, up to 65,536 on aarch64.
+ */
+uint64_t tsi_geometry_page(void);
+
+/*
  * Capacity and mapping of a ring of these fields: at least ring samples, at
  * least join_window + 2 * max_batch and 4 * max_batch, and up to 25 % more
  * where that lets fields be mapped twice instead of having a margin.
@@ -39,8 +45,8 @@ int tsi_geometry_make(const struct tsock_field *field, unsigned nfields,
 		      struct tsi_geometry *out);
 
 /*
- * A ring whose memory has another granularity than the page: 2 MiB for VMM on
- * a GPU; 0 where nothing can be mapped twice, so that every field has a margin.
+ * A ring whose memory has this granularity: the page, 2 MiB for VMM on a GPU, 0
+ * where nothing can be mapped twice, so that every field has a margin.
  */
 int tsi_geometry_for(const struct tsock_field *field, unsigned nfields,
 		     uint64_t ring, uint64_t join_window, uint64_t max_batch,

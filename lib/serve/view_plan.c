@@ -13,8 +13,6 @@
 
 #include "base/err.h"
 
-#define PAGE 4096
-
 /* The first transport that may work. */
 static int first_transport(const struct tsi_gpu_entry *gpu, uint32_t *transport)
 {
@@ -83,7 +81,7 @@ int tsi_view_plan_make(const struct tsi_view_spec *asked,
 		       struct tsi_view_plan *out)
 {
 	*out = (struct tsi_view_plan){ .spec = *asked,
-				       .granularity = PAGE,
+				       .granularity = tsi_geometry_page(),
 				       .kind = TSI_STAGE_CONVERT };
 	return gpu ? plan_on_gpu(gpu, transport, out) : 0;
 }

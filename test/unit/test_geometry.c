@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -125,6 +126,22 @@ static void where_nothing_is_mapped_twice_each_field_has_a_margin(void **state)
 	assert_true(tsi_geometry_is_sound(&g));
 }
 
+/* They are mapped by page, which another kernel may have of another size. */
+static void a_ring_on_the_host_has_pages_of_this_machine(void **state)
+{
+	struct tsock_field f[] = { bytes_of(512), bytes_of(3) };
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct tsi_geometry g;
+
+	(void)state;
+	assert_int_equal(tsi_geometry_make(f, 2, 1000, 0, 16, &g), 0);
+	assert_int_equal(g.granularity, page);
+	assert_int_equal(tsi_geometry_margin(&g, 0), 0);
+	assert_int_equal(tsi_geometry_map_bytes(&g, 0) % page, 0);
+	assert_int_equal(tsi_geometry_map_bytes(&g, 1) % page, 0);
+	assert_true(tsi_geometry_is_sound(&g));
+}
+
 /* ---- what another process states ---- */
 
 static struct tsi_geometry stated(void)
@@ -208,6 +225,7 @@ int main(void)
 		cmocka_unit_test(
 			where_nothing_is_mapped_twice_each_field_has_a_margin),
 		cmocka_unit_test(counts_out_of_bounds_are_refused),
+		cmocka_unit_test(a_ring_on_the_host_has_pages_of_this_machine),
 		cmocka_unit_test(a_granularity_that_no_memory_has_is_refused),
 		cmocka_unit_test(a_field_that_contradicts_itself_is_refused),
 		cmocka_unit_test(a_field_whose_bytes_overflow_is_refused),

@@ -59,7 +59,7 @@ static void a_view_in_host_memory_is_made_of_the_base(void **state)
 	assert_int_equal(tsi_view_plan_make(&floats, NULL, 0, &p), 0);
 	assert_true(tsi_view_spec_equal(&p.spec, &floats));
 	assert_int_equal(p.kind, TSI_STAGE_CONVERT);
-	assert_int_equal(p.granularity, 4096);
+	assert_int_equal(p.granularity, tsi_geometry_page());
 	assert_false(p.has_source);
 }
 
