@@ -20,7 +20,6 @@
 #include "io/slot.h"
 
 #define PIECE 131072 /* of an advice: the kernel cuts longer ones off */
-#define PAGE 4096
 
 /* cachestat(), since Linux 6.5, for headers that are older. */
 #define CACHESTAT 451
@@ -38,7 +37,8 @@ static bool is_cached(int fd, uint64_t offset, uint64_t bytes)
 {
 	struct range range = { offset, bytes };
 	struct pages pages = { 0 };
-	uint64_t all = (offset + bytes + PAGE - 1) / PAGE - offset / PAGE;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t all = (offset + bytes + page - 1) / page - offset / page;
 
 	return !syscall(CACHESTAT, fd, &range, &pages, 0) &&
 	       pages.cached >= all;
