@@ -217,24 +217,45 @@ static bool record_row(struct tsi_jpeg_direct *d,
 	return true;
 }
 
-/* What is known of the file; begin to append to it if that isn't enough. */
-static bool look_up(struct tsi_jpeg_direct *d)
+/* What is read next that isn't known is the first row behind what is. */
+static void go_behind_known(struct tsi_jpeg_direct *d)
 {
 	struct tsi_jpeg_piece start;
 
 	d->clean = 0;
 	d->next = (struct tsi_jpeg_entry){ 0 };
 	if (!d->known)
-		return true;
+		return;
 	d->clean = tsi_jpeg_known_rows(d->known);
-	if (d->clean >= d->must)
-		return true;
-	d->claimed = tsi_jpeg_known_claim(d->known);
-	d->clean = tsi_jpeg_known_rows(d->known);
-	if (d->clean < d->must && tsi_jpeg_known_ends(d->known))
-		return false;
 	tsi_jpeg_known_start(d->known, d->clean, 0, 1, &start);
 	d->next = start.entry;
+}
+
+/* What is known of the file; begin to append to it if that isn't enough. */
+static bool look_up(struct tsi_jpeg_direct *d)
+{
+	go_behind_known(d);
+	if (!d->known || d->clean >= d->must)
+		return true;
+	d->claimed = tsi_jpeg_known_claim(d->known);
+	go_behind_known(d);
+	return d->clean >= d->must || !tsi_jpeg_known_ends(d->known);
+}
+
+/*
+ * Where libjpeg gives other pixels of damaged files than this code, all pixels
+ * of a rectangle have to come from one of them, and from the same one however
+ * much of the file is known: its rows are looked at before pixels are given.
+ */
+static bool look_ahead(struct tsi_jpeg_direct *d)
+{
+	bool all = d->clean >= d->must;
+
+	while (d->clean < d->must)
+		if (!record_row(d, NULL))
+			return false;
+	if (!all)
+		go_behind_known(d);
 	return true;
 }
 
@@ -261,6 +282,8 @@ int tsi_jpeg_direct_begin(struct tsi_jpeg_direct *d,
 	d->blocks.area = d->area;
 	d->blocks.area.down = 0;
 	tsi_jpeg_entropy_open(d->entropy, &d->scan, d->data, d->len);
+	if (!TSI_JPEG_PIXELS_ALWAYS_ALIKE && !look_ahead(d))
+		return TSOCK_ENOTSUP;
 	while (d->clean < d->area.top)
 		if (!record_row(d, NULL))
 			return TSOCK_ENOTSUP;

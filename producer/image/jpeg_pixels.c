@@ -147,9 +147,6 @@ static void plan(const struct tsi_jpeg_frame *f, const struct tsi_rect *r,
 
 bool tsi_jpeg_pixels_can(const struct tsi_jpeg_frame *f)
 {
-#ifndef __x86_64__
-	return false;
-#endif
 	if (f->comps == 1)
 		return f->color == TSI_JPEG_GRAY;
 	if (f->comps != 3 || f->color == TSI_JPEG_GRAY)

@@ -21,8 +21,8 @@
  * the first pass made of them (4 times the column's transform) leaves [-32768,
  * 32767], or when a pixel lies beyond [-512, 511].  There the bytes are those
  * of the vector code for x86, SSE2 and AVX2 alike, to the last wrapped sum;
- * versions 2.1 and 3.x have the same.  For other processors libjpeg-turbo has
- * other code: tsi_jpeg_pixels_can() declines there.
+ * versions 2.1 and 3.x have the same.  On other processors, for which
+ * libjpeg-turbo has other vector code, bytes are those of x86 all the same.
  *
  * Used by one thread.  A struct's buffers grow with the widest image so far, up
  * to 12 MB for one of 65,535 pixels, and are used again; nothing is allocated
@@ -46,6 +46,13 @@
 #include "image/decoder.h"
 #include "image/jpeg_blocks.h"
 #include "image/simd.h"
+
+/* Does libjpeg-turbo give these bytes whatever the coefficients? */
+#ifdef __x86_64__
+#define TSI_JPEG_PIXELS_ALWAYS_ALIKE true
+#else
+#define TSI_JPEG_PIXELS_ALWAYS_ALIKE false
+#endif
 
 struct tsi_jpeg_pixels;
 

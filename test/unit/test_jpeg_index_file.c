@@ -412,7 +412,7 @@ int main(void)
 	};
 
 	if (!made_jpeg_is_indexed()) {
-		puts("no AVX2, so no index");
+		puts("no vector instructions, so no index");
 		return 77;
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);

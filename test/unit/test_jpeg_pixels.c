@@ -199,6 +199,10 @@ static void any_coefficients_give_what_libjpeg_makes_of_them(void **state)
 	static const unsigned quant[] = { 1, 20, 255, 3000, 32767 };
 
 	(void)state;
+	if (!TSI_JPEG_PIXELS_ALWAYS_ALIKE) {
+		print_message("libjpeg wraps elsewhere on this processor\n");
+		skip();
+	}
 	for (uint32_t i = 0; i < 25 * 20; i++) {
 		const struct sampling *s = &samplings[i % 7];
 		struct jpeg_coefs_random g = {

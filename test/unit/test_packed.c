@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "image/jpeg_pixels.h"
 #include "image/packed.h"
 #include "image/preset.h"
 #include "test/lib/jpeg_coefs.h"
@@ -147,13 +148,16 @@ static void check_pixels(const struct image_gen_bytes *f,
 	free(want.rgb);
 }
 
-static void packs_without_loss(struct image_gen_bytes f, uint64_t seed)
+/* pixels: libjpeg gives the same. */
+static void packs_without_loss(struct image_gen_bytes f, bool pixels,
+			       uint64_t seed)
 {
 	struct image_gen_bytes packed = pack_image(&f);
 
 	assert_true(packed.len > 0);
 	check_coefs(&f, &packed, seed);
-	check_pixels(&f, &packed, seed);
+	if (pixels)
+		check_pixels(&f, &packed, seed);
 	free(packed.data);
 	free(f.data);
 }
@@ -185,7 +189,7 @@ static void every_file_comes_back(void **state)
 
 		memcpy(g.factor, factors[i % COUNT(factors)],
 		       sizeof(factors[0]));
-		packs_without_loss(image_gen_jpeg(&g), seed);
+		packs_without_loss(image_gen_jpeg(&g), true, seed);
 	}
 }
 
@@ -206,7 +210,8 @@ static void coefficients_of_any_size_come_back(void **state)
 
 		memcpy(g.factor, factors[i % COUNT(factors)],
 		       sizeof(factors[0]));
-		packs_without_loss(jpeg_coefs_random(&g), seed);
+		packs_without_loss(jpeg_coefs_random(&g),
+				   TSI_JPEG_PIXELS_ALWAYS_ALIKE, seed);
 	}
 }
 
@@ -314,7 +319,7 @@ static void what_isnt_coefficients_alone_is_left_out(void **state)
 	/* A marker in the middle of the data. */
 	memcpy(cut.data + cut.len / 2, "\xff\xd3", 2);
 	left_out(cut);
-	packs_without_loss(f, 1);
+	packs_without_loss(f, true, 1);
 }
 
 /* Files that a pattern finds below the data's folder, and back; how many. */
