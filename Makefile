@@ -35,9 +35,12 @@ HAVE_URING := $(shell pkg-config --exists liburing 2>/dev/null && \
 		$(CPPFLAGS) $(CFLAGS) -fsyntax-only -x c - 2>/dev/null && \
 	echo 1 || echo 0)
 URING   ?= $(HAVE_URING)
-# AVX2 and AVX-512 where the processor turns out to have them.
-HAVE_SIMD := $(if $(filter 1,$(shell echo __x86_64__ | \
-	$(CC) $(CPPFLAGS) $(CFLAGS) -E -P -x c - 2>/dev/null)),1,0)
+# On x86-64 AVX2 and AVX-512 where the processor turns out to have them; on
+# aarch64 NEON, which all have.
+SIMD_OF := $(shell printf '%s\n' '$(hash)if defined __x86_64__' avx \
+	'$(hash)elif defined __AARCH64EL__' neon '$(hash)endif' | \
+	$(CC) $(CPPFLAGS) $(CFLAGS) -E -P -x c - 2>/dev/null)
+HAVE_SIMD := $(if $(filter avx neon,$(SIMD_OF)),1,0)
 SIMD    ?= $(HAVE_SIMD)
 
 # As NVIDIA installs it, else as Debian and Ubuntu package it.
@@ -128,7 +131,7 @@ ifneq ($(filter-out 0 1,$(URING)),)
 $(error URING is 0 or 1)
 endif
 ifeq ($(filter 00 01 11,$(SIMD)$(HAVE_SIMD)),)
-$(error SIMD is 0 or, on x86-64, 1)
+$(error SIMD is 0 or, on x86-64 and aarch64, 1)
 endif
 ifneq ($(filter-out 0 1 sim,$(CUDA)),)
 $(error CUDA is 0, 1 or sim)
@@ -218,11 +221,17 @@ NEEDS_CUDA := lib/mem/cuda/%.c $(addprefix lib/stage/,gpu.c broadcast.c \
 	import.c staging.c stream_events.c) \
 	test/unit/test_gpu%.c bench/gpu%.c test/lib/gpu_reader.c \
 	test/lib/for_each_transport.c
-# What has vector instructions.  Without them simd_none.c stands for it.
-NEEDS_SIMD := $(addprefix lib/convert/,avx2.c avx512.c) lib/base/hash_avx2.c \
+# What has vector instructions, of two kinds of processors.  Without those of one
+# avx_none.c and neon_none.c stand for it, and simd_none.c without any.
+NEEDS_AVX := $(addprefix lib/convert/,avx2.c avx512.c) lib/base/hash_avx2.c \
 	$(addprefix producer/image/%_,avx2.c avx512.c x86.c)
-NO_SIMD  := %/simd_none.c
-SIMD_OUT := $(if $(filter 0,$(SIMD)),$(NEEDS_SIMD),$(NO_SIMD))
+NEEDS_NEON := lib/convert/neon.c $(addprefix producer/image/%_,neon.c arm.c)
+NO_SIMD  := $(addprefix %/,avx_none.c neon_none.c simd_none.c)
+SIMD_CHOSEN := $(if $(filter 1,$(SIMD)),$(SIMD_OF),none)
+SIMD_OUT_avx := $(NEEDS_NEON) %/avx_none.c %/simd_none.c
+SIMD_OUT_neon := $(NEEDS_AVX) %/neon_none.c %/simd_none.c
+SIMD_OUT_none := $(NEEDS_AVX) $(NEEDS_NEON)
+SIMD_OUT := $(SIMD_OUT_$(SIMD_CHOSEN))
 LIB      := $(wildcard lib/*/*.c lib/*/*/*.c)
 LIB      := $(filter-out $(SIMD_OUT) $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA), \
 	$(filter-out $(NO_SIMD),$(filter %_none.c,$(LIB)))),$(LIB))
@@ -720,8 +729,9 @@ config:			## what was found and chosen
 	@$(foreach p,$(PACKAGES) liburing,echo '$(p): '$$(pkg-config \
 		--modversion $(p) 2>/dev/null || echo not found);)
 	@echo 'io_uring    $(if $(filter 1,$(URING)),yes,no: reads by pread)'
-	@echo 'vectors     $(if $(filter 1,$(SIMD)),AVX2 and AVX-512$(comma) as the \
-		processor has them,no)'
+	@echo 'vectors     $(if $(filter 0,$(SIMD)),no,$(if $(filter \
+		neon,$(SIMD_OF)),NEON,AVX2 and AVX-512$(comma) as the processor \
+		has them))'
 	@echo 'CUDA        $(if $(filter sim,$(CUDA)),simulated by \
 		test/simcuda,$(if $(filter 1,$(CUDA)),$(shell $(NVCC) \
 		--version 2>/dev/null | sed -n \

@@ -59,6 +59,8 @@ const struct tsi_jpeg_expand *tsi_jpeg_expand_choose(enum tsi_simd simd)
 			       : NULL;
 	case TSI_SIMD_AVX2:
 		return tsi_simd_has(simd) ? tsi_jpeg_expand_avx2 : NULL;
+	case TSI_SIMD_NEON:
+		return tsi_simd_has(simd) ? tsi_jpeg_expand_neon : NULL;
 	case TSI_SIMD_SCALAR:
 		return &tsi_jpeg_expand_scalar;
 	default:
@@ -66,6 +68,8 @@ const struct tsi_jpeg_expand *tsi_jpeg_expand_choose(enum tsi_simd simd)
 	}
 	if (tsi_simd_has(TSI_SIMD_AVX512) && has_vbmi2())
 		return tsi_jpeg_expand_avx512;
-	return tsi_simd_has(TSI_SIMD_AVX2) ? tsi_jpeg_expand_avx2
+	if (tsi_simd_has(TSI_SIMD_AVX2))
+		return tsi_jpeg_expand_avx2;
+	return tsi_simd_has(TSI_SIMD_NEON) ? tsi_jpeg_expand_neon
 					   : &tsi_jpeg_expand_scalar;
 }

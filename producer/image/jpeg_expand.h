@@ -14,10 +14,11 @@ extern const uint8_t tsi_jpeg_zigzag_of[64];
 /* Bit i is set where coef[i] isn't zero. */
 uint64_t tsi_jpeg_mask_of(const int16_t *coef);
 
-/* The rest are NULL in builds for other processors than x86-64. */
+/* The rest are NULL in builds for other processors. */
 extern const struct tsi_jpeg_expand tsi_jpeg_expand_scalar;
 extern const struct tsi_jpeg_expand *const tsi_jpeg_expand_avx2;
 /* Needs VBMI2 beside what TSI_SIMD_AVX512 stands for. */
 extern const struct tsi_jpeg_expand *const tsi_jpeg_expand_avx512;
+extern const struct tsi_jpeg_expand *const tsi_jpeg_expand_neon;
 
 #endif

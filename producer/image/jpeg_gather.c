@@ -51,12 +51,15 @@ const struct tsi_jpeg_gather *tsi_jpeg_gather_choose(enum tsi_simd simd)
 	/* They need what those that expand need. */
 	bool avx2 = tsi_jpeg_expand_choose(TSI_SIMD_AVX2) != NULL;
 	bool avx512 = tsi_jpeg_expand_choose(TSI_SIMD_AVX512) != NULL;
+	bool neon = tsi_jpeg_expand_choose(TSI_SIMD_NEON) != NULL;
 
 	switch (simd) {
 	case TSI_SIMD_AVX512:
 		return avx512 ? tsi_jpeg_gather_avx512 : NULL;
 	case TSI_SIMD_AVX2:
 		return avx2 ? tsi_jpeg_gather_avx2 : NULL;
+	case TSI_SIMD_NEON:
+		return neon ? tsi_jpeg_gather_neon : NULL;
 	case TSI_SIMD_SCALAR:
 		return &scalar;
 	default:
@@ -64,5 +67,7 @@ const struct tsi_jpeg_gather *tsi_jpeg_gather_choose(enum tsi_simd simd)
 	}
 	if (avx512)
 		return tsi_jpeg_gather_avx512;
-	return avx2 ? tsi_jpeg_gather_avx2 : &scalar;
+	if (avx2)
+		return tsi_jpeg_gather_avx2;
+	return neon ? tsi_jpeg_gather_neon : &scalar;
 }

@@ -29,9 +29,10 @@ struct tsi_jpeg_gather {
 /* NULL if this processor lacks simd.  BEST: the best that it has. */
 const struct tsi_jpeg_gather *tsi_jpeg_gather_choose(enum tsi_simd simd);
 
-/* Those of x86-64; NULL in builds for other processors. */
+/* NULL in builds for other processors. */
 extern const struct tsi_jpeg_gather *const tsi_jpeg_gather_avx2;
 /* Needs VBMI2 beside what TSI_SIMD_AVX512 stands for. */
 extern const struct tsi_jpeg_gather *const tsi_jpeg_gather_avx512;
+extern const struct tsi_jpeg_gather *const tsi_jpeg_gather_neon;
 
 #endif

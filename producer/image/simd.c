@@ -8,5 +8,7 @@ enum tsi_simd tsi_simd_best(void)
 {
 	if (tsi_simd_has(TSI_SIMD_AVX512))
 		return TSI_SIMD_AVX512;
-	return tsi_simd_has(TSI_SIMD_AVX2) ? TSI_SIMD_AVX2 : TSI_SIMD_SCALAR;
+	if (tsi_simd_has(TSI_SIMD_AVX2))
+		return TSI_SIMD_AVX2;
+	return tsi_simd_has(TSI_SIMD_NEON) ? TSI_SIMD_NEON : TSI_SIMD_SCALAR;
 }

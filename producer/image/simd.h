@@ -16,6 +16,7 @@ enum tsi_simd {
 	TSI_SIMD_BEST = 2, /* the best of the others that there is */
 	/* F, BW, DQ, VL, VBMI and VNNI: from Ice Lake and Zen 4 on. */
 	TSI_SIMD_AVX512 = 3,
+	TSI_SIMD_NEON = 4, /* AdvSIMD, which every 64-bit Arm has */
 };
 
 /* Has this processor got these instructions? */

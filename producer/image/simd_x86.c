@@ -26,6 +26,8 @@ bool tsi_simd_has(enum tsi_simd simd)
 		return __builtin_cpu_supports("avx2");
 	case TSI_SIMD_AVX512:
 		return has_avx512();
+	case TSI_SIMD_NEON:
+		return false;
 	default:
 		return true;
 	}

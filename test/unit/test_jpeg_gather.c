@@ -122,6 +122,12 @@ static void avx512_packs_what_expands_again(void **state)
 	check_kind(TSI_SIMD_AVX512);
 }
 
+static void neon_packs_what_expands_again(void **state)
+{
+	(void)state;
+	check_kind(TSI_SIMD_NEON);
+}
+
 static void the_best_is_one_of_them(void **state)
 {
 	const struct tsi_jpeg_gather *g = tsi_jpeg_gather_choose(TSI_SIMD_BEST);
@@ -129,7 +135,8 @@ static void the_best_is_one_of_them(void **state)
 	(void)state;
 	assert_true(g == tsi_jpeg_gather_choose(TSI_SIMD_SCALAR) ||
 		    g == tsi_jpeg_gather_choose(TSI_SIMD_AVX2) ||
-		    g == tsi_jpeg_gather_choose(TSI_SIMD_AVX512));
+		    g == tsi_jpeg_gather_choose(TSI_SIMD_AVX512) ||
+		    g == tsi_jpeg_gather_choose(TSI_SIMD_NEON));
 	check_kind(TSI_SIMD_BEST);
 }
 
@@ -140,7 +147,7 @@ static void the_edges_of_a_byte_are_seen(void **state)
 	static struct packed p;
 
 	(void)state;
-	for (unsigned s = 0; s < 4; s++) {
+	for (unsigned s = 0; s <= TSI_SIMD_NEON; s++) {
 		const struct tsi_jpeg_gather *g =
 			tsi_jpeg_gather_choose((enum tsi_simd)s);
 
@@ -160,6 +167,7 @@ int main(void)
 		cmocka_unit_test(scalar_code_packs_what_expands_again),
 		cmocka_unit_test(avx2_packs_what_expands_again),
 		cmocka_unit_test(avx512_packs_what_expands_again),
+		cmocka_unit_test(neon_packs_what_expands_again),
 		cmocka_unit_test(the_best_is_one_of_them),
 		cmocka_unit_test(the_edges_of_a_byte_are_seen),
 	};

@@ -24,7 +24,8 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static const enum tsi_simd kinds[] = { TSI_SIMD_SCALAR, TSI_SIMD_AVX2,
-				       TSI_SIMD_AVX512, TSI_SIMD_BEST };
+				       TSI_SIMD_AVX512, TSI_SIMD_NEON,
+				       TSI_SIMD_BEST };
 
 /* Blocks of an area, in memory of exactly so many bytes. */
 static void take_blocks(const struct tsi_jpeg_frame *f,

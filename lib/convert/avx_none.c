@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * simd_none.c - stands for the conversions by vector code in a build without
+ * avx_none.c - stands for the conversions by AVX2 and AVX-512 in a build without
  * them: they are never chosen.
  */
 #include "convert/impl.h"

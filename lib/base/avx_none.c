@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * simd_none.c - stands for the hash by vector code in a build without it: it is
- * never chosen.
+ * avx_none.c - stands for the hash by AVX2 in a build without it: it is never
+ * chosen.  xxhash.h has code for SSE2 and NEON, where the compiler may use them.
  */
 #include "base/hash_impl.h"
 

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * neon_none.c - stands for the files with NEON in a build without them: they
+ * are never chosen.
+ */
+#include <stddef.h>
+
+#include "image/jpeg_expand.h"
+#include "image/jpeg_gather.h"
+
+const struct tsi_jpeg_expand *const tsi_jpeg_expand_neon;
+const struct tsi_jpeg_gather *const tsi_jpeg_gather_neon;
