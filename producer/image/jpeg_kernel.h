@@ -4,7 +4,8 @@
  * blocks, and rows of samples to rows of pixels.
  *
  * Samples are bytes.  A kernel may read TSI_JPEG_SLACK bytes before and behind
- * a row of samples and write as many behind the end of its output.
+ * a row of samples and write as many behind the end of its output, or twice as
+ * many behind pixels of four bytes.
  */
 #ifndef TSI_IMAGE_JPEG_KERNEL_H
 #define TSI_IMAGE_JPEG_KERNEL_H
