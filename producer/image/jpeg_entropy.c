@@ -358,13 +358,38 @@ static int make_wide(struct tsi_jpeg_entropy *e, enum tsi_simd simd)
 		       : tsi_err(TSOCK_ENOMEM, "no memory for a JPEG decoder");
 }
 
+/*
+ * How codes are read; false: this processor lacks simd.  In the builds for Arm
+ * processors the compiler has all instructions for bits that there are.
+ */
+static bool choose(enum tsi_simd simd, tsi_unstuff_fn **unstuff,
+		   tsi_lane_run_fn **run)
+{
+	bool avx2 = tsi_unstuff_avx2() && tsi_simd_has_bits();
+	bool neon = tsi_simd_has(TSI_SIMD_NEON);
+
+	*unstuff = tsi_unstuff_scalar;
+	*run = tsi_lane_run_scalar;
+	if ((simd == TSI_SIMD_AVX2 && !avx2) ||
+	    (simd == TSI_SIMD_AVX512 && !(avx2 && tsi_wide_avx512())) ||
+	    (simd == TSI_SIMD_NEON && !neon))
+		return false;
+	if (avx2 && simd != TSI_SIMD_SCALAR) {
+		*unstuff = tsi_unstuff_avx2();
+		*run = tsi_lane_run_avx2();
+	} else if (neon && simd != TSI_SIMD_SCALAR) {
+		*unstuff = tsi_unstuff_neon();
+	}
+	return true;
+}
+
 int tsi_jpeg_entropy_create(enum tsi_simd simd, struct tsi_jpeg_entropy **out)
 {
-	bool can = tsi_unstuff_avx2() && tsi_simd_has_bits();
+	tsi_unstuff_fn *unstuff;
+	tsi_lane_run_fn *run;
 	struct tsi_jpeg_entropy *e;
 
-	if ((simd == TSI_SIMD_AVX2 && !can) ||
-	    (simd == TSI_SIMD_AVX512 && !(can && tsi_wide_avx512())))
+	if (!choose(simd, &unstuff, &run))
 		return tsi_err(TSOCK_ENOTSUP,
 			       "this processor lacks the vector instructions "
 			       "that were asked for");
@@ -372,9 +397,8 @@ int tsi_jpeg_entropy_create(enum tsi_simd simd, struct tsi_jpeg_entropy **out)
 	if (!e)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a JPEG decoder");
 	memset(e, 0, sizeof(*e));
-	can = can && simd != TSI_SIMD_SCALAR;
-	e->unstuff = can ? tsi_unstuff_avx2() : tsi_unstuff_scalar;
-	e->run = can ? tsi_lane_run_avx2() : tsi_lane_run_scalar;
+	e->unstuff = unstuff;
+	e->run = run;
 	if (make_wide(e, simd)) {
 		free(e);
 		return TSOCK_ENOMEM;

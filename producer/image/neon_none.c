@@ -7,6 +7,12 @@
 
 #include "image/jpeg_expand.h"
 #include "image/jpeg_gather.h"
+#include "image/jpeg_unstuff.h"
 
 const struct tsi_jpeg_expand *const tsi_jpeg_expand_neon;
 const struct tsi_jpeg_gather *const tsi_jpeg_gather_neon;
+
+tsi_unstuff_fn *tsi_unstuff_neon(void)
+{
+	return NULL;
+}

@@ -96,6 +96,7 @@ static void generated_files_give_libjpegs_coefficients(void **state)
 	generated(TSI_SIMD_SCALAR);
 	generated(TSI_SIMD_AVX2);
 	generated(TSI_SIMD_AVX512);
+	generated(TSI_SIMD_NEON);
 }
 
 /* Columns 0 to 18: with a step of 8, three entries in each of five rows. */
@@ -158,10 +159,12 @@ static void every_row_and_column_is_an_entry(void **state)
 		every_entry(TSI_SIMD_SCALAR, 3, luma[i]);
 		every_entry(TSI_SIMD_AVX2, 3, luma[i]);
 		every_entry(TSI_SIMD_AVX512, 3, luma[i]);
+		every_entry(TSI_SIMD_NEON, 3, luma[i]);
 	}
 	every_entry(TSI_SIMD_SCALAR, 1, luma[0]);
 	every_entry(TSI_SIMD_AVX2, 1, luma[0]);
 	every_entry(TSI_SIMD_AVX512, 1, luma[0]);
+	every_entry(TSI_SIMD_NEON, 1, luma[0]);
 }
 
 /* Of a file that may be damaged: what is read is what libjpeg reads. */
