@@ -38,6 +38,7 @@ VALUES = {
     "tsi_jpeg_codes": "a Huffman table, as it lies in the file",
     "tsi_jpeg_comp": "sampling and quantisers of a component",
     "tsi_jpeg_frame": "how a JPEG is divided",
+    "tsi_jpeg_kernel": "a table of operations",
     "tsi_jpeg_piece": "MCUs of a row, and where reading them begins",
     "tsi_jpeg_scan": "what a JPEG's markers say",
     "tsi_jpeg_unit": "a block of an MCU, and whose it is",

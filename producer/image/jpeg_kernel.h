@@ -64,5 +64,6 @@ extern const struct tsi_jpeg_kernel tsi_jpeg_kernel_scalar;
 /* For a processor that has the instructions; NULL in a build for others. */
 const struct tsi_jpeg_kernel *tsi_jpeg_kernel_avx2(void);
 const struct tsi_jpeg_kernel *tsi_jpeg_kernel_avx512(void);
+const struct tsi_jpeg_kernel *tsi_jpeg_kernel_neon(void);
 
 #endif

@@ -453,6 +453,8 @@ static const struct tsi_jpeg_kernel *choose(enum tsi_simd simd)
 		return tsi_jpeg_kernel_avx512();
 	if (simd == TSI_SIMD_AVX2)
 		return tsi_jpeg_kernel_avx2();
+	if (simd == TSI_SIMD_NEON)
+		return tsi_jpeg_kernel_neon();
 	return &tsi_jpeg_kernel_scalar;
 }
 

@@ -62,7 +62,7 @@ int tsi_jpeg_pixels_create(enum tsi_simd simd, struct tsi_jpeg_pixels **out);
 /* NULL is allowed. */
 void tsi_jpeg_pixels_destroy(struct tsi_jpeg_pixels *p);
 
-/* "scalar", "avx2", "avx512". */
+/* "scalar", "avx2", "avx512", "neon". */
 const char *tsi_jpeg_pixels_name(const struct tsi_jpeg_pixels *p);
 
 /*

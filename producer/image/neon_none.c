@@ -7,10 +7,16 @@
 
 #include "image/jpeg_expand.h"
 #include "image/jpeg_gather.h"
+#include "image/jpeg_kernel.h"
 #include "image/jpeg_unstuff.h"
 
 const struct tsi_jpeg_expand *const tsi_jpeg_expand_neon;
 const struct tsi_jpeg_gather *const tsi_jpeg_gather_neon;
+
+const struct tsi_jpeg_kernel *tsi_jpeg_kernel_neon(void)
+{
+	return NULL;
+}
 
 tsi_unstuff_fn *tsi_unstuff_neon(void)
 {

@@ -266,5 +266,6 @@ int main(void)
 {
 	return with(TSI_SIMD_AVX2, tsi_jpeg_kernel_avx2()) +
 	       with(TSI_SIMD_AVX512, tsi_jpeg_kernel_avx512()) +
+	       with(TSI_SIMD_NEON, tsi_jpeg_kernel_neon()) +
 	       with(TSI_SIMD_SCALAR, &tsi_jpeg_kernel_scalar);
 }

@@ -358,5 +358,5 @@ static int with(enum tsi_simd simd)
 int main(void)
 {
 	return with(TSI_SIMD_SCALAR) + with(TSI_SIMD_AVX2) +
-	       with(TSI_SIMD_AVX512);
+	       with(TSI_SIMD_AVX512) + with(TSI_SIMD_NEON);
 }
