@@ -9,11 +9,17 @@
 #include "image/jpeg_gather.h"
 #include "image/jpeg_kernel.h"
 #include "image/jpeg_unstuff.h"
+#include "image/resample_kernel.h"
 
 const struct tsi_jpeg_expand *const tsi_jpeg_expand_neon;
 const struct tsi_jpeg_gather *const tsi_jpeg_gather_neon;
 
 const struct tsi_jpeg_kernel *tsi_jpeg_kernel_neon(void)
+{
+	return NULL;
+}
+
+const struct tsi_resample_kernel *tsi_resample_neon(void)
 {
 	return NULL;
 }

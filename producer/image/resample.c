@@ -321,6 +321,8 @@ static const struct tsi_resample_kernel *choose(enum tsi_simd simd)
 		return tsi_resample_avx512();
 	if (simd == TSI_SIMD_AVX2)
 		return tsi_resample_avx2();
+	if (simd == TSI_SIMD_NEON)
+		return tsi_resample_neon();
 	return &tsi_resample_scalar;
 }
 

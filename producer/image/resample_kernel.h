@@ -55,5 +55,6 @@ extern const struct tsi_resample_kernel tsi_resample_scalar;
 /* For a processor that has the instructions; NULL in a build for others. */
 const struct tsi_resample_kernel *tsi_resample_avx2(void);
 const struct tsi_resample_kernel *tsi_resample_avx512(void);
+const struct tsi_resample_kernel *tsi_resample_neon(void);
 
 #endif

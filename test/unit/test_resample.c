@@ -189,6 +189,12 @@ static void avx512_gives_the_bits_of_scalar(void **state)
 	kernel_equals_scalar(TSI_SIMD_AVX512, false);
 }
 
+static void neon_gives_the_bits_of_scalar(void **state)
+{
+	(void)state;
+	kernel_equals_scalar(TSI_SIMD_NEON, false);
+}
+
 static void planes_give_the_bits_of_pixels(void **state)
 {
 	(void)state;
@@ -320,6 +326,7 @@ int main(void)
 			a_resized_pixel_is_the_weighted_mean_of_its_surroundings),
 		cmocka_unit_test(avx2_gives_the_bits_of_scalar),
 		cmocka_unit_test(avx512_gives_the_bits_of_scalar),
+		cmocka_unit_test(neon_gives_the_bits_of_scalar),
 		cmocka_unit_test(planes_give_the_bits_of_pixels),
 		cmocka_unit_test(
 			planes_are_left_where_an_image_shrinks_too_far),
