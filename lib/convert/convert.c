@@ -22,6 +22,7 @@
 const struct tsi_convert_kernel *const tsi_convert_kernels[] = {
 	&tsi_convert_avx512,
 	&tsi_convert_avx2,
+	&tsi_convert_neon,
 	&tsi_convert_scalar,
 	NULL,
 };

@@ -83,6 +83,7 @@ tsi_convert_arithmetic(const struct tsi_convert *c)
 extern const struct tsi_convert_kernel tsi_convert_scalar;
 extern const struct tsi_convert_kernel tsi_convert_avx2;
 extern const struct tsi_convert_kernel tsi_convert_avx512;
+extern const struct tsi_convert_kernel tsi_convert_neon;
 
 /* The fastest kernel first, the scalar one last; NULL ends the list. */
 extern const struct tsi_convert_kernel *const tsi_convert_kernels[];
