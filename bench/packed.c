@@ -31,12 +31,23 @@
 #define MAX_FILES 240
 #define MAX_PASSES 16
 
-enum arm { JPEG, PACKED, KEPT, PACK, LIBJPEG, SCALAR, AVX2, AVX512, ARMS };
+enum arm {
+	JPEG,
+	PACKED,
+	KEPT,
+	PACK,
+	LIBJPEG,
+	SCALAR,
+	AVX2,
+	AVX512,
+	NEON,
+	ARMS
+};
 
 static const char *const names[ARMS] = {
 	"JPEG, chain",  "packed, chain",         "kept, chain",
 	"JPEG, packed", "libjpeg, coefficients", "expand scalar",
-	"expand avx2",  "expand avx512",
+	"expand avx2",  "expand avx512",         "expand neon",
 };
 
 struct file {
@@ -149,7 +160,7 @@ static void warm(const uint8_t *data, size_t len)
 static double timed(int arm, size_t i)
 {
 	static const enum tsi_simd kind[] = { TSI_SIMD_SCALAR, TSI_SIMD_AVX2,
-					      TSI_SIMD_AVX512 };
+					      TSI_SIMD_AVX512, TSI_SIMD_NEON };
 	struct file *f = &files[i];
 	struct tsi_jpeg_frame frame;
 	int64_t from;
@@ -176,7 +187,8 @@ static double timed(int arm, size_t i)
 static bool is_there(int arm)
 {
 	return (arm != AVX2 || tsi_jpeg_expand_choose(TSI_SIMD_AVX2)) &&
-	       (arm != AVX512 || tsi_jpeg_expand_choose(TSI_SIMD_AVX512));
+	       (arm != AVX512 || tsi_jpeg_expand_choose(TSI_SIMD_AVX512)) &&
+	       (arm != NEON || tsi_jpeg_expand_choose(TSI_SIMD_NEON));
 }
 
 static void report(int passes)

@@ -33,7 +33,7 @@
 
 #define SIZE 224
 #define MAX_FILES 120
-#define KINDS 3
+#define KINDS 4
 #define MAX_PASSES 9
 #define SCALAR_PASSES 2
 
@@ -219,13 +219,14 @@ static bool take(void *arg, size_t i, uint8_t *data, size_t len)
 
 static void make_kinds(void)
 {
-	static const enum tsi_simd simd[KINDS] = { TSI_SIMD_SCALAR,
-						   TSI_SIMD_AVX2,
-						   TSI_SIMD_AVX512 };
+	static const enum tsi_simd simd[KINDS] = {
+		TSI_SIMD_SCALAR, TSI_SIMD_AVX2, TSI_SIMD_AVX512, TSI_SIMD_NEON
+	};
 	const struct tsi_jpeg_kernel *kernel[KINDS] = {
 		&tsi_jpeg_kernel_scalar,
 		tsi_jpeg_kernel_avx2(),
 		tsi_jpeg_kernel_avx512(),
+		tsi_jpeg_kernel_neon(),
 	};
 
 	for (int i = 0; i < KINDS; i++) {
