@@ -4,7 +4,7 @@
  *
  * __wrap_X, which is called in place of X, keeps all arguments that are in
  * registers, asks whether this process ends or stops here, and goes on with X
- * itself.  So it needs to know nothing of X; for x86-64, as the library is.
+ * itself.  So it needs to know nothing of X; for x86-64 and aarch64.
  */
 #include "test/faults/points.h"
 
@@ -148,14 +148,29 @@ points_reached(const char *name)
 	kill(getpid(), atomic_load(&mine->sig));
 }
 
+/* Keep arguments, call points_reached() and go on with X. */
 /* clang-format off */
-#define POINT(name) \
-	__asm__(".section .rodata\n" \
-		"point_name_" #name ": .string \"" #name "\"\n" \
-		".text\n" \
-		".globl __wrap_" #name "\n" \
-		".type __wrap_" #name ", @function\n" \
-		"__wrap_" #name ":\n" \
+#ifdef __aarch64__
+#define INSTEAD(name) \
+		"	stp x29, x30, [sp, #-96]!\n" \
+		"	mov x29, sp\n" \
+		"	stp x0, x1, [sp, #16]\n" \
+		"	stp x2, x3, [sp, #32]\n" \
+		"	stp x4, x5, [sp, #48]\n" \
+		"	stp x6, x7, [sp, #64]\n" \
+		"	str x8, [sp, #80]\n" \
+		"	adrp x0, point_name_" #name "\n" \
+		"	add x0, x0, :lo12:point_name_" #name "\n" \
+		"	bl points_reached\n" \
+		"	ldp x0, x1, [sp, #16]\n" \
+		"	ldp x2, x3, [sp, #32]\n" \
+		"	ldp x4, x5, [sp, #48]\n" \
+		"	ldp x6, x7, [sp, #64]\n" \
+		"	ldr x8, [sp, #80]\n" \
+		"	ldp x29, x30, [sp], #96\n" \
+		"	b __real_" #name "\n"
+#else
+#define INSTEAD(name) \
 		"	endbr64\n" \
 		"	push %rdi\n" \
 		"	push %rsi\n" \
@@ -173,7 +188,17 @@ points_reached(const char *name)
 		"	pop %rdx\n" \
 		"	pop %rsi\n" \
 		"	pop %rdi\n" \
-		"	jmp __real_" #name "\n" \
+		"	jmp __real_" #name "\n"
+#endif
+
+#define POINT(name) \
+	__asm__(".section .rodata\n" \
+		"point_name_" #name ": .string \"" #name "\"\n" \
+		".text\n" \
+		".globl __wrap_" #name "\n" \
+		".type __wrap_" #name ", @function\n" \
+		"__wrap_" #name ":\n" \
+		INSTEAD(name) \
 		".size __wrap_" #name ", . - __wrap_" #name "\n");
 /* clang-format on */
 
