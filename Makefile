@@ -103,8 +103,8 @@ CLANG_FORMAT ?= $(or $(shell command -v clang-format-14),clang-format)
 # --------------------------------------------------------------------------
 # What is asked for must be there
 
-NOTHING_BUILT := check check-frameworks check-setup check-wheel clean config coverage demo \
-	format fuzz help lint model soak uninstall
+NOTHING_BUILT := check check-arm check-frameworks check-setup check-wheel \
+	clean config coverage demo format fuzz help lint model soak uninstall
 ifneq ($(filter-out $(NOTHING_BUILT),$(or $(MAKECMDGOALS),all)),)
 MISSING := $(foreach p,$(PACKAGES),$(if $(filter 0,$(call has,$(p))),$(p)))
 MISSING += $(shell echo '$(hash)include <Random123/philox.h>' | \
@@ -334,9 +334,9 @@ ANALYZED   := $(if $(shell command -v clang),$(patsubst \
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib producer examples benches tests unit-tests gpu-tests fuzzers \
-	left-out model coverage demo check check-frameworks check-wheel lint analyze bench \
-	bench-compare bench-jobs soak fuzz mutants install uninstall clean \
-	help config format FORCE
+	left-out model coverage demo check check-arm check-frameworks check-wheel \
+	lint analyze bench bench-compare bench-jobs soak fuzz mutants install \
+	uninstall clean help config format FORCE
 
 all: lib producer examples benches	## the library, the producer, examples
 lib: $(SO) $(AR_LIB) $(B)/obj/private
@@ -365,6 +365,10 @@ check:			## install what is missing, build, run every test
 check-frameworks:	## Python tests inside Lightning, Hugging Face, timm, JAX
 	@test/setup.sh check
 	@+test/run.sh frameworks
+
+check-arm:		## cross-compiled, the tests that an emulator can run
+	@test/setup.sh check
+	@+test/run.sh aarch64
 
 check-wheel:		## the wheel by pip, and in a root that has only Python
 	@test/setup.sh check

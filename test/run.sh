@@ -43,6 +43,7 @@ sim-asan+    sim-asan 1200 @simulation             simulated GPU, ASan and UBSan
 sim-tsan+    sim-tsan 1200 @simulation             simulated GPU, TSan
 circles      plain    400  @circles                circles
 scalar       plain    400  @scalar                 without AVX
+aarch64+     plain    900  @aarch64                aarch64, emulated
 cuda         -        400  @cuda                   the CUDA toolkit
 clang        -        400  @clang                  clang, warnings are errors
 system       plain    400  system/*,system/*.sh    system tests
@@ -71,6 +72,12 @@ declare -A builds=(
 	[minimal]='B=build-minimal O=build/obj CUDA=0 URING=0 WERROR=1
 		producer unit-tests'
 	[scalar]='B=build-scalar O=build/obj CUDA=0 SIMD=0 WERROR=1 producer'
+	[aarch64]='B=build-aarch64 CUDA=0 WERROR=1 CC=build/aarch64/gcc
+		AR=aarch64-linux-gnu-ar producer lib unit-tests
+		build-aarch64/test/streamsum'
+	[aarch64-scalar]='B=build-aarch64-scalar O=build-aarch64/obj CUDA=0
+		SIMD=0 WERROR=1 CC=build/aarch64/gcc AR=aarch64-linux-gnu-ar
+		producer build-aarch64-scalar/test/streamsum'
 	[sim]='B=build-sim O=build/obj CUDA=sim WERROR=1 all tests'
 	[sim-asan]='B=build-sim-address-undefined CUDA=sim
 		SAN=address,undefined producer unit-tests gpu-tests'

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# setup.sh - install what a build (build), the tests (check), the fuzzers (fuzz)
-# or the models (model) need and this machine lacks.
+# setup.sh - install what a build (build), the tests (check), the fuzzers (fuzz),
+# the models (model) or the tests for aarch64 (aarch64) need and this machine
+# lacks.
 #
 # Debian and Ubuntu: by apt-get, as root or with a sudo that asks nothing;
 # else it prints the line to type.  Elsewhere it only says what is missing.
@@ -21,8 +22,9 @@ build) want=$build ;;
 check) want="$build $check" ;;
 fuzz) want="$build clang" ;;
 model) want='gcc libc6-dev spin' ;;
+aarch64) want="$build gcc-aarch64-linux-gnu qemu-user-static" ;;
 *)
-	echo "usage: test/setup.sh build|check|fuzz|model" >&2
+	echo "usage: test/setup.sh build|check|fuzz|model|aarch64" >&2
 	exit 2
 	;;
 esac
@@ -50,6 +52,13 @@ probe()
 			echo 'Random123 (headers)'
 	fi
 	[ "$what" = build ] && return
+	if [ "$what" = aarch64 ]; then
+		command -v aarch64-linux-gnu-gcc >/dev/null ||
+			echo 'gcc for aarch64-linux-gnu'
+		command -v qemu-aarch64-static >/dev/null ||
+			command -v qemu-aarch64 >/dev/null || echo qemu-aarch64
+		return
+	fi
 	command -v clang >/dev/null || echo clang
 	[ "$what" = fuzz ] && return
 	command -v c++ >/dev/null || echo 'a C++ compiler'

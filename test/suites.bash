@@ -26,6 +26,38 @@ suite_scalar()
 			build-scalar
 }
 
+# Cross-compiled and emulated; what qemu-user can't run is skipped.  The
+# libraries that make asks for are those of another root.
+suite_aarch64()
+{
+	local rc
+	test/aarch64.sh >"$logs/aarch64.log" 2>&1
+	rc=$?
+	case $rc in
+	0) ;;
+	77)
+		skip 'aarch64' "$(tail -n 1 "$logs/aarch64.log")"
+		return
+		;;
+	*)
+		fail 'aarch64: nothing to build with' "$logs/aarch64.log"
+		return
+		;;
+	esac
+	export PKG_CONFIG_SYSROOT_DIR=$top/build/aarch64/root
+	export PKG_CONFIG_LIBDIR=$PKG_CONFIG_SYSROOT_DIR/usr/lib/aarch64-linux-gnu
+	PKG_CONFIG_LIBDIR+=/pkgconfig:$PKG_CONFIG_SYSROOT_DIR/usr/share/pkgconfig
+	if use_build aarch64; then
+		prefix=("$top/test/aarch64.sh" run)
+		run_tests aarch64 'unit/*'
+		leave_build
+		finish_build aarch64-scalar && B=build run_program \
+			'aarch64: the same bytes' test/aarch64_bytes.sh \
+			build-aarch64 build-aarch64-scalar
+	fi
+	unset PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_LIBDIR
+}
+
 # A program that includes tsock.h, and each of its parts alone.
 header_compiles()
 {
