@@ -85,8 +85,10 @@ static void check_kind(enum tsi_simd simd)
 	static struct packed p;
 	uint64_t seed = 7;
 
-	if (!g)
+	if (!g) {
+		print_message("not on this processor\n");
 		skip();
+	}
 	for (unsigned k = 0; k < ROUNDS; k++) {
 		uint32_t n = (uint32_t)(image_gen_random(&seed) % (BLOCKS + 1));
 
