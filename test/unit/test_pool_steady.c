@@ -123,8 +123,10 @@ static bool has_uring(void)
 {
 	struct tsi_io_reader *r;
 
-	if (tsi_io_reader_create(TSI_READER_URING, 1, &r))
+	if (tsi_io_reader_create(TSI_READER_URING, 1, &r)) {
+		print_message("there is no io_uring here\n");
 		return false;
+	}
 	tsi_io_reader_destroy(r);
 	return true;
 }
