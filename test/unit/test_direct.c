@@ -10,8 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -21,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,6 +28,7 @@
 #include "base/err.h"
 #include "io/slot.h"
 #include "test/lib/file_reader.h"
+#include "test/lib/seccomp.h"
 #include "tsock/tsock.h"
 
 #define NELEMS(a) (sizeof(a) / sizeof((a)[0]))
@@ -352,10 +350,8 @@ static void forbid_direct(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog prog = { NELEMS(code), code };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
+	if (!seccomp_install(code, sizeof(code) / sizeof(code[0])))
 		_exit(77);
 }
 

@@ -5,12 +5,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -19,6 +16,7 @@
 #include "test/lib/fdpass_peers.h"
 #include "test/lib/send_fds.h"
 #include "test/lib/usage.h"
+#include "test/lib/seccomp.h"
 
 #define NO_PEERPIDFD 1
 #define NO_PIDFD_OPEN 2
@@ -40,10 +38,8 @@ static void forbid(int what)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOPROTOOPT),
 	};
-	struct sock_fprog prog = { sizeof(code) / sizeof(code[0]), code };
 
-	if (what && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-		     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog)))
+	if (what && !seccomp_install(code, sizeof(code) / sizeof(code[0])))
 		_exit(99);
 }
 

@@ -6,13 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -20,6 +17,7 @@
 #include <unistd.h>
 
 #include "test/lib/index_tree.h"
+#include "test/lib/seccomp.h"
 
 static void refuse(int code, const char *what)
 {
@@ -269,10 +267,8 @@ static void make_reads_fail(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EIO),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog prog = { sizeof(code) / sizeof(code[0]), code };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
+	if (!seccomp_install(code, sizeof(code) / sizeof(code[0])))
 		_exit(77);
 }
 

@@ -4,9 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -25,6 +21,7 @@
 
 #include "base/err.h"
 #include "test/lib/file_reader.h"
+#include "test/lib/seccomp.h"
 
 #define DEPTH 8
 
@@ -415,22 +412,6 @@ static void refuses_a_silly_depth(void **state)
 	tsi_io_reader_destroy(NULL);
 }
 
-/* False: this machine forbids to forbid. */
-static bool forbid(long nr, int err)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)nr, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)err),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = { sizeof(code) / sizeof(code[0]), code };
-
-	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
-	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
-}
-
 /* In a child where a system call is forbidden; returns its exit status. */
 static int without(long nr, int err)
 {
@@ -444,7 +425,7 @@ static int without(long nr, int err)
 		struct tsi_read out;
 		bool ok;
 
-		if (!forbid(nr, err))
+		if (!seccomp_forbid(nr, err))
 			_exit(77);
 		if (!tsi_io_reader_create(TSI_READER_URING, 2, &r))
 			_exit(1);
@@ -520,9 +501,9 @@ int main(void)
 	failed += files_run("fallback", fallback);
 	/* From here on the kernel doesn't tell what is in the page cache. */
 	files_kind = TSI_READER_PREAD;
-	if (forbid(SYS_preadv2, EOPNOTSUPP))
+	if (seccomp_forbid(SYS_preadv2, EOPNOTSUPP))
 		failed += files_run("pread, by threads", suite);
-	if (forbid(SYS_openat2, ENOSYS))
+	if (seccomp_forbid(SYS_openat2, ENOSYS))
 		failed += files_run("pread, opened by threads", suite);
 	return failed != 0;
 }
