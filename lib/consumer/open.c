@@ -45,7 +45,8 @@ static int fetch_meta(struct tsock *t, int64_t deadline)
 	uint32_t at;
 
 	while (tsi_meta_lacks(&t->meta, &at)) {
-		struct tsi_msg m = { .type = TSI_META, .u.meta.offset = at };
+		struct tsi_msg m = { .type = TSI_META,
+				     .u.meta = { t->stream.incarnation, at } };
 		const struct tsi_msg_meta_data *d;
 		struct tsi_msg r;
 		int err;

@@ -159,6 +159,7 @@ static void visit_body(struct tsi_pack *k, struct tsi_msg *m)
 		visit_stream(k, &m->u.stream);
 		break;
 	case TSI_META:
+		tsi_pack_u64(k, &m->u.meta.incarnation);
 		tsi_pack_u32(k, &m->u.meta.offset);
 		break;
 	case TSI_META_DATA:

@@ -19,7 +19,7 @@
 #include "view/spec.h"
 
 #define TSI_MSG_MAX 4096
-#define TSI_MSG_VERSION 5
+#define TSI_MSG_VERSION 6
 #define TSI_NONCE 16
 #define TSI_TOKEN 16
 #define TSI_CHUNK 3072
@@ -58,6 +58,7 @@ struct tsi_msg_stream {
 };
 
 struct tsi_msg_meta {
+	uint64_t incarnation; /* of the stream that it is asked of */
 	uint32_t offset;
 };
 

@@ -15,7 +15,6 @@
 #include "base/err.h"
 
 #define NAME "fake_producer"
-#define INCARNATION 4711
 #define N 1000 /* samples an epoch */
 #define LONG_MS 60000
 
@@ -32,7 +31,7 @@ const struct tsock_field fake_field[2] = {
 
 static void make_ring(const struct fake_producer *r)
 {
-	struct tsi_ring_ident id = { INCARNATION, N, TSI_NEVER };
+	struct tsi_ring_ident id = { FAKE_INCARNATION, N, TSI_NEVER };
 	struct tsi_geometry g;
 
 	need(!tsi_geometry_make(fake_field, 2, 64, 32, 16, &g));
@@ -47,7 +46,7 @@ static void make_ring(const struct fake_producer *r)
 
 static struct tsi_msg_stream true_stream(void)
 {
-	struct tsi_msg_stream s = { .incarnation = INCARNATION,
+	struct tsi_msg_stream s = { .incarnation = FAKE_INCARNATION,
 				    .epoch_len = N,
 				    .dataset_len = N,
 				    .segments = 1,
@@ -116,7 +115,7 @@ static void serve_fdpass(const struct fake_producer *r, int sock)
 			       .reader = 1,
 			       .start = 0,
 			       .epoch_end = N,
-			       .incarnation = INCARNATION };
+			       .incarnation = FAKE_INCARNATION };
 	int fd[64] = { fake_ring.header.fd, fake_tail.fd, fake_event };
 	unsigned n = 5;
 	uint8_t request[64];

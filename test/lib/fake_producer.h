@@ -42,6 +42,9 @@ extern const struct tsock_field fake_field[2];
 /* Two consumers meet it, one of them writes, and end as expected. */
 void survives(const struct fake_producer *r);
 
+/* The run that it says it is. */
+#define FAKE_INCARNATION 4711
+
 #define SURVIVES(name, ...) \
 	survives(&(struct fake_producer){ .what = name, __VA_ARGS__ })
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_hostile_producer.c - a producer whose messages are wrong: every consumer
- * gets a named error.
+ * test_hostile_producer.c - a producer whose messages are wrong, or another
+ * run's: every consumer gets a named error, or asks anew.
  */
 #include <sys/socket.h>
 
@@ -256,6 +256,39 @@ static void image_of_one_channel(struct tsi_msg_stream *s)
 	s->field[0].shape[2] = 1;
 }
 
+/* ---- two runs ---- */
+
+/*
+ * Of every two that ask what is served, the first is told by the run before,
+ * which had other texts, and has gone by the time that these are asked for.
+ */
+static size_t run_before_says_hello(const struct tsi_msg *q, struct tsi_msg *m,
+				    uint8_t *out)
+{
+	static bool gone = true;
+
+	if (q->type == TSI_HELLO) {
+		gone = !gone;
+		if (!gone) {
+			m->u.stream.incarnation++;
+			m->u.stream.nclasses = 1;
+			m->u.stream.meta_bytes = 1;
+		}
+	} else if (q->type == TSI_META &&
+		   q->u.meta.incarnation != FAKE_INCARNATION) {
+		return lost_as_error(q, m, out);
+	}
+	return meta_of_another(q, m, out);
+}
+
+static void a_run_that_begins_meanwhile_is_asked_anew(void **state)
+{
+	(void)state;
+	/* It joins; there are no samples. */
+	SURVIVES("two runs", .reply = run_before_says_hello,
+		 .expect = TSOCK_EAGAIN);
+}
+
 static void absurd_streams_are_refused(void **state)
 {
 	(void)state;
@@ -283,6 +316,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nonsense_on_the_channel_is_a_named_error),
 		cmocka_unit_test(absurd_streams_are_refused),
+		cmocka_unit_test(a_run_that_begins_meanwhile_is_asked_anew),
 	};
 
 	own_folder();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_messages.c - texts of a stream that are longer than a message can say,
- * and what is asked for in a JOIN that can't be had.
+ * or another run's, and what is asked for in a JOIN that can't be had.
  */
 #include "serve/messages.h"
 
@@ -79,22 +79,30 @@ static struct tsi_msg_join join_of_a_consumer(void)
 				      .join = TSOCK_JOIN_EPOCH };
 }
 
-/* It is answered that this is an error, with that in its text. */
-static void is_refused(const struct tsi_msg_join *join, const char *text)
+/* What is answered to that. */
+static void ask(struct tsi_msg *asked, struct tsi_msg *got)
 {
-	struct tsi_msg asked = { .type = TSI_JOIN, .serial = 2 }, got;
 	int64_t end = tsi_now_ms() + LONG_MS;
 	struct tsi_routing_id peer;
 	bool ready;
 
-	asked.u.join = *join;
-	assert_int_equal(tsi_zmq_send(dealer, NULL, &asked), 0);
+	asked->serial = 2;
+	assert_int_equal(tsi_zmq_send(dealer, NULL, asked), 0);
 	do {
 		assert_true(tsi_now_ms() < end);
 		assert_int_equal(tsi_zmq_poll(router, NULL, 0, 20, &ready), 0);
 		tsi_messages_answer(&messages, router);
 		assert_int_equal(tsi_zmq_poll(dealer, NULL, 0, 20, &ready), 0);
-	} while (tsi_zmq_recv(dealer, &peer, &got) || got.serial != 2);
+	} while (tsi_zmq_recv(dealer, &peer, got) || got->serial != 2);
+}
+
+/* It is answered that this is an error, with that in its text. */
+static void is_refused(const struct tsi_msg_join *join, const char *text)
+{
+	struct tsi_msg asked = { .type = TSI_JOIN }, got;
+
+	asked.u.join = *join;
+	ask(&asked, &got);
 	assert_int_equal(got.type, TSI_ERROR);
 	assert_int_equal(got.u.error.code, TSOCK_EREFUSED);
 	if (!strstr(got.u.error.text, text))
@@ -190,6 +198,32 @@ static void without_descriptors_there_is_no_offer(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
 }
 
+/* Who asks for texts was told of a stream; the name may have passed to another
+ * run since, whose texts are others. */
+static void texts_are_those_of_the_run_that_they_are_asked_of(void **state)
+{
+	struct tsi_msg asked = { .type = TSI_META }, got;
+	struct tsi_sockets sockets = { .lock_fd = -1 };
+	uint8_t texts[] = "rose\0tulip";
+
+	(void)state;
+	messages.sockets = &sockets;
+	messages.meta = texts;
+	messages.stream.meta_bytes = sizeof(texts);
+	tsi_messages_begin(&messages, 4711);
+	asked.u.meta = (struct tsi_msg_meta){ 4711, 5 };
+	ask(&asked, &got);
+	assert_int_equal(got.type, TSI_META_DATA);
+	assert_int_equal(got.u.meta_data.offset, 5);
+	assert_int_equal(got.u.meta_data.len, 6);
+	assert_memory_equal(got.u.meta_data.bytes, "tulip", 6);
+	asked.u.meta.incarnation = 4712;
+	ask(&asked, &got);
+	assert_int_equal(got.type, TSI_ERROR);
+	assert_int_equal(got.u.error.code, TSOCK_ELOST);
+	assert_non_null(strstr(got.u.error.text, "was restarted"));
+}
+
 #undef TEST
 #define TEST(f) cmocka_unit_test_setup_teardown(f, answers, ends)
 
@@ -203,6 +237,7 @@ int main(void)
 		TEST(a_consumer_goes_on_within_an_epoch),
 		TEST(who_was_detached_goes_on_in_any_stream),
 		TEST(without_descriptors_there_is_no_offer),
+		TEST(texts_are_those_of_the_run_that_they_are_asked_of),
 	};
 
 	return cmocka_run_group_tests_name("messages", tests, NULL, NULL);
