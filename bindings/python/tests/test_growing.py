@@ -297,6 +297,52 @@ def test_a_signal_ends_a_stream_that_is_ending(serve, tree):
         epoch.rest()
 
 
+def through_before_the_first(tree, changed, loaders):
+    """The files change, and all but the first loader read their epoch's end,
+    for which that one has a batch to read still."""
+    first, *others = each(Epoch, loaders)
+    add(tree, 1)
+    until(changed, what="the change")
+    each(lambda f: f(), [lambda: first.more(11)] + [e.rest for e in others])
+
+
+@pytest.mark.kills
+def test_who_is_through_waits_for_the_next_producer(serve, tree):
+    """One that was killed before the slowest job had read the old files."""
+    served = serve(*GROWS, root=tree)
+    options = dict(timeout=60, **INDEX)
+    slow = tsock.DataLoader("toy", 16, **options)
+    fast = tsock.DataLoader("toy", 16, **options)
+    short = tsock.DataLoader("toy", 16, rejoin_timeout=0.3, **options)
+    through_before_the_first(
+        tree, lambda: changes(served) == 1, (slow, fast, short)
+    )
+    served.kill()
+    with pytest.raises(tsock.ProducerLost, match="came within 0.3 s"):
+        next(iter(short))
+    with ThreadPoolExecutor(1) as pool:
+        reads = pool.submit(indices, fast)
+        serve(*GROWS, root=tree)
+        assert sorted(reads.result()) == list(range(N + 1))
+    assert fast.epoch == 1
+
+
+def test_who_is_through_has_the_next_producer_started(place, tree):
+    options = dict(
+        root=tree, size=SIZE, threads=1, no_cache=True, grows=True, ring=64
+    )
+    options.update(max_batch=16, timeout=60, **INDEX)
+    slow, fast = (tsock.DataLoader("toy", 16, **options) for _ in range(2))
+    pid = tsock.query("toy", 60)["pid"]
+    with open(os.path.join(place, "toy.log"), errors="replace") as log:
+        through_before_the_first(
+            tree, lambda: "data set has changed" in log.read(), (slow, fast)
+        )
+    os.kill(pid, signal.SIGKILL)
+    assert sorted(indices(fast)) == list(range(N + 1))
+    assert tsock.query("toy", 60)["pid"] != pid
+
+
 RANK = """
 import json, os, sys, time
 import tsock

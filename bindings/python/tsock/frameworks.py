@@ -52,6 +52,7 @@ class Epochs:
         self.number: Optional[int] = None  # of the epoch begun last
         self.stream: Optional[int] = None  # that epoch's number in the stream
         self.finished = -1  # the latest epoch of the stream that was finished
+        self._another = False  # is the stream one whose numbers mean others?
         self._told = False  # has set_epoch() said which epoch that was?
         self._wanted_then: Optional[int] = None
         self._warned = False
@@ -71,14 +72,17 @@ class Epochs:
     def begin(self, stream_epoch: int, alone: bool) -> None:
         """The first batch of an epoch was taken, while no other iterator of
         the loader reads (alone)."""
-        if self.stream != stream_epoch:
+        if self._another or self.stream != stream_epoch:
             self._begun = 0
         self._begun += alone
         if self.number is None:
             self.number = 0
-        elif self.stream is not None and stream_epoch > self.stream:
+        elif self.stream is not None and (
+            self._another or stream_epoch > self.stream
+        ):
             self.number += 1
         self.stream = stream_epoch
+        self._another = False
         self._wanted_then = self.wanted
         if self.wanted is not None and not self._told:
             self._told = True
@@ -111,6 +115,15 @@ class Epochs:
             "this one, keep its iterator (said once)"
             % (stream_epoch, self._name, self._begun),
         )
+
+    def go_on_in_another(self) -> None:
+        """The loader reads another stream from now on.
+
+        Its numbers go on as a rule, and begin with 0 where its producer was
+        killed; either way its first epoch is none that was begun before.
+        """
+        self._another = True
+        self.finished = -1
 
     def restore(self, number: int) -> None:
         """The next epoch to begin has this number."""

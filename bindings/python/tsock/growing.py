@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .connection import Pool
 
 _PAUSE = 0.1  # seconds between two looks for the next stream
+_NEVER = float("inf")
 _TRY = 5.0  # seconds for one attempt at a connection
 # Lines of the identity that are others when files were added or removed.
 _FILES = frozenset(("samples", "files", "classes", "segments"))
@@ -68,27 +69,66 @@ def _is_of_same(before: About, now: About) -> bool:
     )
 
 
+class Absence:
+    """What is done while nobody serves the name between two streams.
+
+    Between them the producer keeps the name.  Where it is gone it was killed,
+    or shut down, before it served the new files: the next producer is waited
+    for as long as in the middle of an epoch.
+    """
+
+    def __init__(
+        self, seconds: Optional[float], revive: Optional[Callable[[], None]]
+    ) -> None:
+        self._seconds, self._revive = seconds, revive
+        self._until: Optional[float] = None
+
+    def over(self) -> None:
+        self._until = None
+
+    def bear(self, before: About, why: errors.Error) -> None:
+        """Raise what there is to be said when that takes too long, or at once
+        where no other stream was to come, or was waited for already."""
+        if before.epochs or why.code != "TSOCK_EENDED":
+            raise why
+        now, most = time.monotonic(), self._seconds
+        if self._until is None:
+            self._until = now + (_NEVER if most is None else most)
+        if now >= self._until:
+            error = errors.from_code(
+                errors.ELOST,
+                "the data set of stream %r has changed, its producer is gone "
+                "before it served the new files, and no other one came within "
+                "%g s: make a new tsock.DataLoader" % (before.name, most or 0),
+            )
+            raise errors.naming_log(error, before.log)
+        if self._revive:
+            self._revive()
+
+
 def next_pool(
     before: About,
     connect: Callable[[float], Pool],
     timeout: float,
     why: errors.Error,
+    absence: Absence,
 ) -> Pool:
     """Connections to the next stream, once it is there.
 
     It is there when the slowest job has finished its epoch.  Raises why where
-    nobody serves the name any more, or something else is served.
+    something else is served.
     """
     until = time.monotonic() + timeout if timeout else None
     while True:
         pool: Optional[Pool] = None
-        # Between the two streams the producer keeps the name.
-        if not _is_there(before.name):
-            raise why
-        try:
-            pool = connect(_TRY)
-        except (errors.NoProducer, errors.ProducerLost):
-            pass  # it is between them, or it has ended since
+        if _is_there(before.name):
+            absence.over()
+            try:
+                pool = connect(_TRY)
+            except (errors.NoProducer, errors.ProducerLost):
+                pass  # it is between them, or it has ended since
+        else:
+            absence.bear(before, why)
         if pool is not None:
             if _is_next(before, pool.about):
                 if _is_of_same(before, pool.about):

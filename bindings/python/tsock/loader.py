@@ -258,6 +258,7 @@ class DataLoader(HasProgress, Generic[_Batch]):
         revival = None
         if self._want:
             revival = attach.Revival(self._want, batch_size or 1)
+        self._revival = revival
         stream_name = self.name  # since self would keep itself alive
 
         def connect(seconds: float) -> Pool:
@@ -318,7 +319,11 @@ class DataLoader(HasProgress, Generic[_Batch]):
                 return False
             self._read_next(
                 growing.next_pool(
-                    self._about, self._connect, self.timeout, why
+                    self._about,
+                    self._connect,
+                    self.timeout,
+                    why,
+                    growing.Absence(self.rejoin_timeout, self._revival),
                 )
             )
             return True

@@ -75,6 +75,7 @@ class Progress:
         A state that was to be gone on from there is refused here.
         """
         self.epochs = before.epochs
+        self.epochs.go_on_in_another()
         if before._state is not None and not before._state.finished:
             self.load_state_dict(before._state.as_dict())
 
