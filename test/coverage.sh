@@ -28,7 +28,7 @@ top=$PWD
 host=build-coverage sim=build-coverage-sim
 CORE='lib/(ring/(ring|geometry)|wire/msg|consumer/tail|serve/(membership.*'
 CORE+='|offers|gate|production|handshake|readers.*|returners|record|messages'
-CORE+='|jobs))\.c'
+CORE+='|jobs|grant))\.c'
 work=$(mktemp -d "${TMPDIR:-/tmp}/coverage-XXXXXX") || exit 1
 # The compiler leaves notes of what the Makefile tries out, too.
 trap 'rm -rf "$work" "$top"/a--.gcno' EXIT

@@ -242,6 +242,10 @@ static void a_half_that_is_needed_is_not_turned_to(void **state)
 	m.view[0].head = 127;
 	assert_int_equal(tsi_membership_may_detach(&m, 0), TSI_DETACH_NEVER);
 	m.view[0].head = 256;
+	/* ... or have still to be read, ... */
+	m.member[0].tail = 127;
+	assert_int_equal(tsi_membership_may_detach(&m, 0), TSI_DETACH_NEVER);
+	m.member[0].tail = 200;
 	/* ... or the ring is about to go elsewhere, ... */
 	m.jumping = true;
 	assert_int_equal(tsi_membership_may_detach(&m, 0), TSI_DETACH_NEVER);

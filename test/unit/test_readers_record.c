@@ -211,6 +211,30 @@ static void time_in_which_nobody_looked_does_not_count(void **state)
 	assert_false(awaited(1));
 }
 
+/* What a busy reader's page says moves what is kept for it, unless no stream
+ * comes that far. */
+static void a_tail_that_cannot_be_is_not_seen(void **state)
+{
+	struct tsi_tail_page *page =
+		mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(page, MAP_FAILED);
+	adds(1, 0, 0);
+	readers.last_tail[0].page = page;
+	tsi_tail_page_move(page, 20);
+	tsi_readers_await(&readers, T0 + 500);
+	assert_int_equal(tsi_membership_held_from(&m), 20);
+	tsi_tail_page_move(page, UINT64_MAX);
+	tsi_readers_await(&readers, T0 + 1000);
+	assert_int_equal(tsi_membership_held_from(&m), 20);
+	assert_true(awaited(1));
+	/* Nor does it count as a reader that moves. */
+	looks_until(T0 + 1500, T0 + TSI_RETURNERS_GRACE_MS + 500);
+	assert_false(awaited(1));
+}
+
 static void withdraws(uint8_t name)
 {
 	uint8_t nonce[TSI_NONCE];
@@ -267,6 +291,7 @@ int main(void)
 		TEST(who_has_ended_is_not_waited_for),
 		TEST(who_asks_no_longer_is_not_waited_for),
 		TEST(time_in_which_nobody_looked_does_not_count),
+		TEST(a_tail_that_cannot_be_is_not_seen),
 		TEST(who_leaves_is_not_waited_for_if_it_means_that_claim),
 	};
 	int failed;
