@@ -47,6 +47,39 @@ print("good")
 """
 
 
+GATHERS = """
+import os, sys
+import tsock
+
+loader = tsock.DataLoader("toy", 48, subset=range(97), fields=("index",),
+                          dtype="uint8", framework="numpy", timeout=100)
+batches = iter(loader)
+for _ in range(int(sys.argv[1])):
+    next(batches)
+child = os.fork()
+if child == 0:
+    try:
+        next(batches)
+    except tsock.Error as e:
+        os._exit(0 if "before a fork" in str(e) else 2)
+    except StopIteration:
+        os._exit(3)
+    os._exit(1)
+print(os.waitpid(child, 0)[1] >> 8, len(list(batches)))
+"""
+
+
+@pytest.mark.parametrize("taken", range(4))
+def test_a_child_takes_nothing_that_its_parent_has_gathered(
+    serve, script, taken
+):
+    """After the second of three batches the last one, which is short, may be
+    there already."""
+    serve()
+    out, err = script(GATHERS, taken).communicate(timeout=150)
+    assert out == "0 %d\n" % (3 - taken), err
+
+
 @pytest.mark.parametrize("framework", ["numpy", "torch"])
 def test_a_process_keeps_its_batch(serve, script, tmp_path, framework):
     pytest.importorskip(framework)

@@ -218,7 +218,10 @@ def test_a_child_that_is_forked_while_a_thread_waits(serve):
         """Is the thread in next(), and has it got nothing for a while?"""
         before = len(seen)
         time.sleep(0.3)
-        return iterator._asked and len(seen) == before
+        if iterator._lock.acquire(blocking=False):
+            iterator._lock.release()
+            return False
+        return len(seen) == before
 
     until(waits, what="the thread to wait")
     child = os.fork()

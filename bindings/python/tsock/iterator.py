@@ -32,7 +32,6 @@ class Iterator:
         self._position: Optional[Position] = None
         self._failure: Optional[errors.Error] = None
         self._lock = threading.RLock()  # threads may share an iterator
-        self._asked = False  # is one of them in next()?
         self._pool.check()
         loader._check_rank()
 
@@ -43,15 +42,12 @@ class Iterator:
         return len(self._loader)
 
     def __next__(self) -> Any:
-        if self._asked and os.getpid() != self._pool.first.pid:
-            # The thread that has the lock is the parent's.
+        if os.getpid() != self._pool.first.pid:
+            # What is at hand is the parent's, and so may be a thread that has
+            # the lock.
             raise errors.from_code(errors.EFORK, "")
         with self._lock:
-            self._asked = True
-            try:
-                return self._next()
-            finally:
-                self._asked = False
+            return self._next()
 
     def _next(self) -> Any:
         if self._kept.value:
