@@ -16,7 +16,7 @@ import pytest
 
 import tsock
 from conftest import INDEX, N, SIZE, finish, indices, runs, until
-from tsock import errors
+from tsock import errors, growing
 
 pytest.importorskip("numpy")
 
@@ -299,11 +299,18 @@ def test_a_signal_ends_a_stream_that_is_ending(serve, tree):
 
 def through_before_the_first(tree, changed, loaders):
     """The files change, and all but the first loader read their epoch's end,
-    for which that one has a batch to read still."""
+    for which that one has a batch to read still.  Its epoch, to be kept: it
+    leaves when that is dropped."""
     first, *others = each(Epoch, loaders)
     add(tree, 1)
     until(changed, what="the change")
     each(lambda f: f(), [lambda: first.more(11)] + [e.rest for e in others])
+    return first
+
+
+def last_epoch(loader):
+    with loader:
+        return indices(loader)
 
 
 @pytest.mark.kills
@@ -314,17 +321,48 @@ def test_who_is_through_waits_for_the_next_producer(serve, tree):
     slow = tsock.DataLoader("toy", 16, **options)
     fast = tsock.DataLoader("toy", 16, **options)
     short = tsock.DataLoader("toy", 16, rejoin_timeout=0.3, **options)
-    through_before_the_first(
+    held = through_before_the_first(
         tree, lambda: changes(served) == 1, (slow, fast, short)
     )
     served.kill()
     with pytest.raises(tsock.ProducerLost, match="came within 0.3 s"):
         next(iter(short))
     with ThreadPoolExecutor(1) as pool:
-        reads = pool.submit(indices, fast)
+        reads = pool.submit(last_epoch, fast)
         serve(*GROWS, root=tree)
         assert sorted(reads.result()) == list(range(N + 1))
     assert fast.epoch == 1
+    assert held.rest() == list(range(N))
+
+
+@pytest.mark.kills
+def test_so_does_who_came_when_the_stream_was_ending(serve, tree, monkeypatch):
+    served = serve(*GROWS, root=tree)
+    options = dict(timeout=60, **INDEX)
+    slow = tsock.DataLoader("toy", 16, **options)
+    fast = tsock.DataLoader("toy", 16, **options)
+    held = through_before_the_first(
+        tree, lambda: changes(served) == 1, (slow, fast)
+    )
+    fast.close()
+    late = tsock.DataLoader("toy", 16, **options)
+    waits, misses = threading.Event(), threading.Event()
+    is_there = growing._is_there
+
+    def look(name):
+        found = is_there(name)
+        (waits if found else misses).set()
+        return found
+
+    monkeypatch.setattr(growing, "_is_there", look)
+    with ThreadPoolExecutor(1) as pool:
+        reads = pool.submit(last_epoch, late)
+        assert waits.wait(60)
+        served.kill()
+        assert misses.wait(60)
+        serve(*GROWS, root=tree)
+        assert sorted(reads.result()) == list(range(N + 1))
+    assert held.rest() == list(range(N))
 
 
 def test_who_is_through_has_the_next_producer_started(place, tree):
@@ -335,12 +373,13 @@ def test_who_is_through_has_the_next_producer_started(place, tree):
     slow, fast = (tsock.DataLoader("toy", 16, **options) for _ in range(2))
     pid = tsock.query("toy", 60)["pid"]
     with open(os.path.join(place, "toy.log"), errors="replace") as log:
-        through_before_the_first(
+        held = through_before_the_first(
             tree, lambda: "data set has changed" in log.read(), (slow, fast)
         )
     os.kill(pid, signal.SIGKILL)
     assert sorted(indices(fast)) == list(range(N + 1))
     assert tsock.query("toy", 60)["pid"] != pid
+    assert held.rest() == list(range(N))
 
 
 RANK = """

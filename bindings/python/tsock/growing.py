@@ -89,7 +89,10 @@ class Absence:
     def bear(self, before: About, why: errors.Error) -> None:
         """Raise what there is to be said when that takes too long, or at once
         where no other stream was to come, or was waited for already."""
-        if before.epochs or why.code != "TSOCK_EENDED":
+        if why.code != "TSOCK_EENDED":
+            raise why
+        # An end that was known from the beginning may be that of --epochs.
+        if before.epochs and not launch.was_cut_off(before.name):
             raise why
         now, most = time.monotonic(), self._seconds
         if self._until is None:
