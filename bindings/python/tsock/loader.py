@@ -255,9 +255,8 @@ class DataLoader(HasProgress, Generic[_Batch]):
         """The connections to the producer, which is started if need be."""
         if wait is not None:
             arguments.seconds("wait", wait, 0)
-        revival = None
-        if self._want:
-            revival = attach.Revival(self._want, batch_size or 1)
+        want = self._want
+        revival = attach.Revival(want, batch_size or 1) if want else None
         self._revival = revival
         stream_name = self.name  # since self would keep itself alive
 
@@ -317,13 +316,10 @@ class DataLoader(HasProgress, Generic[_Batch]):
                 return True  # another iterator has found them
             if not growing.has_ended(self._about, why):
                 return False
+            absence = growing.Absence(self.rejoin_timeout, self._revival)
             self._read_next(
                 growing.next_pool(
-                    self._about,
-                    self._connect,
-                    self.timeout,
-                    why,
-                    growing.Absence(self.rejoin_timeout, self._revival),
+                    self._about, self._connect, self.timeout, why, absence
                 )
             )
             return True
