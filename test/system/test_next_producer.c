@@ -56,6 +56,51 @@ what_is_published_is_given_and_then_an_error_with_the_time(void **state)
 	tsock_close(t);
 }
 
+static char waiting[256]; /* what a job is told of that */
+
+static void note_waiting(void *arg, int level, const char *line)
+{
+	(void)arg;
+	(void)level;
+	if (strstr(line, "waiting"))
+		snprintf(waiting, sizeof(waiting), "%s", line);
+}
+
+static void who_says_nothing_waits_for_a_minute(void **state)
+{
+	struct source src = restart_source("usual");
+	pid_t producer = start_producer(&src);
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	tsock_batch *b;
+	uint64_t next;
+	tsock *t;
+	int err;
+
+	(void)state;
+	o.batch_size = 16;
+	assert_int_equal(tsock_open("usual", &o, &t), 0);
+	assert_int_equal(tsock_begin(t), 0);
+	assert_int_equal(tsock_next(t, -1, &b), 0);
+	next = tsock_batch_count(b);
+	tsock_batch_release(b);
+	kill_and_reap(producer);
+	tsock_set_logger(note_waiting, NULL);
+	while (!*waiting) {
+		err = tsock_next(t, 10, &b);
+		if (err) {
+			assert_int_equal(err, TSOCK_EAGAIN);
+			continue;
+		}
+		assert_int_equal(tsock_batch_seq(b), next);
+		next += tsock_batch_count(b);
+		tsock_batch_release(b);
+	}
+	tsock_close(t);
+	tsock_set_logger(NULL, NULL);
+	assert_non_null(strstr(waiting, "died; waiting up to 60 s for a "
+					"producer of the same stream"));
+}
+
 static void who_does_not_want_to_wait_is_told_at_once(void **state)
 {
 	struct source src = restart_source("hasty");
@@ -401,6 +446,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			what_is_published_is_given_and_then_an_error_with_the_time),
+		cmocka_unit_test(who_says_nothing_waits_for_a_minute),
 		cmocka_unit_test(who_does_not_want_to_wait_is_told_at_once),
 		cmocka_unit_test(another_stream_is_refused_with_the_difference),
 		cmocka_unit_test(other_classes_are_another_stream),

@@ -84,6 +84,24 @@ def test_the_error_says_how_long_was_waited(serve):
             pass
 
 
+def still_waits(iterator, caplog):
+    with pytest.raises(tsock.TimedOut):
+        next(iterator)
+    return "waiting up to 60 s for a producer" in caplog.text
+
+
+@pytest.mark.kills
+def test_who_says_nothing_waits_for_a_minute(serve, caplog):
+    served = serve(*RING)
+    loader = tsock.DataLoader("toy", 16, timeout=0.05, **FIELDS)
+    next(iterator := iter(loader))
+    served.kill()
+    with pytest.raises(tsock.TimedOut):
+        for _ in iterator:
+            pass
+    until(lambda: still_waits(iterator, caplog), what="the warning")
+
+
 def test_a_wait_without_limit_says_so(serve, caplog):
     served = serve(*RING)
     loader = tsock.DataLoader("toy", 16, rejoin_timeout=None, **FIELDS)
