@@ -217,6 +217,11 @@ static void texts_are_those_of_the_run_that_they_are_asked_of(void **state)
 	assert_int_equal(got.u.meta_data.offset, 5);
 	assert_int_equal(got.u.meta_data.len, 6);
 	assert_memory_equal(got.u.meta_data.bytes, "tulip", 6);
+	/* Beyond their end there is nothing. */
+	asked.u.meta.offset = UINT32_MAX;
+	ask(&asked, &got);
+	assert_int_equal(got.type, TSI_META_DATA);
+	assert_int_equal(got.u.meta_data.len, 0);
 	asked.u.meta.incarnation = 4712;
 	ask(&asked, &got);
 	assert_int_equal(got.type, TSI_ERROR);
