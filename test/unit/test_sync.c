@@ -8,42 +8,9 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "serve/production.h"
-#include "test/lib/membership_fixture.h"
-#include "test/lib/ring_fixture.h"
+#include "test/lib/production_fixture.h"
 
-#define N 40
-#define C 256
-
-static struct tsi_sync sync_;
-static struct tsi_gate gate;
-static struct tsi_production p;
-static struct fixture_ring base;
 static unsigned sleeps; /* that stages began; of the lock */
-
-static void begin(void)
-{
-	static const uint64_t bytes[] = { 64 };
-
-	memset(&p, 0, sizeof(p));
-	memset(&gate, 0, sizeof(gate));
-	tsi_sync_init(&sync_);
-	make(N, 16, C, TSI_NEVER);
-	tsi_gate_init(&gate, &sync_, &m);
-	fixture_ring_make(&base, bytes, 1, C, 4);
-	tsi_gate_add_ring(&gate, 0, &base.ring);
-	assert_int_equal(tsi_production_init(&p, C, &sync_, &m, &gate), 0);
-	tsi_sync_lock(&sync_);
-	join(TSOCK_JOIN_EPOCH, 0);
-	tsi_sync_unlock(&sync_);
-}
-
-static void end(void)
-{
-	tsi_production_fini(&p);
-	fixture_ring_free(&base);
-	tsi_sync_fini(&sync_);
-}
 
 static void write_samples(unsigned n)
 {
@@ -106,7 +73,7 @@ static void a_stage_is_told_of_the_head_that_it_sleeps_for(void **state)
 	pthread_t t;
 
 	(void)state;
-	begin();
+	begin_with_reader();
 	t = start(&five);
 	write_samples(3);
 	write_samples(1);
@@ -124,7 +91,7 @@ static void the_stage_that_wants_the_least_is_told_first(void **state)
 	pthread_t late, early;
 
 	(void)state;
-	begin();
+	begin_with_reader();
 	early = start(&five);
 	late = start(&nine);
 	assert_int_equal(slept_for(), five);
@@ -147,7 +114,7 @@ static void what_is_committed_with_the_lock_held_counts_too(void **state)
 	pthread_t t;
 
 	(void)state;
-	begin();
+	begin_with_reader();
 	assert_int_equal(tsi_production_claim(&p, 5, &first), 5);
 	t = start(&five);
 	tsi_sync_lock(&sync_);
@@ -167,7 +134,7 @@ static void who_would_sleep_for_what_is_published_at_once_does_not(void **state)
 	uint64_t first;
 
 	(void)state;
-	begin();
+	begin_with_reader();
 	assert_int_equal(tsi_production_claim(&p, 2, &first), 2);
 	tsi_sync_lock(&sync_);
 	tsi_production_commit(&p, 0, 2);
@@ -180,7 +147,7 @@ static void who_would_sleep_for_what_is_published_at_once_does_not(void **state)
 static void a_stage_that_no_head_helps_is_not_told(void **state)
 {
 	(void)state;
-	begin();
+	begin_with_reader();
 	tsi_sync_lock(&sync_);
 	tsi_sync_wait_head(&sync_, TSI_NEVER, 1);
 	assert_false(tsi_sync_stage_wants(&sync_, TSI_NEVER - 1));
