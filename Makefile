@@ -37,9 +37,10 @@ HAVE_URING := $(shell pkg-config --exists liburing 2>/dev/null && \
 URING   ?= $(HAVE_URING)
 # On x86-64 AVX2 and AVX-512 where the processor turns out to have them; on
 # aarch64 NEON, which all have.
-SIMD_OF := $(shell printf '%s\n' '$(hash)if defined __x86_64__' avx \
+# strip: clang begins with an empty line.
+SIMD_OF := $(strip $(shell printf '%s\n' '$(hash)if defined __x86_64__' avx \
 	'$(hash)elif defined __AARCH64EL__' neon '$(hash)endif' | \
-	$(CC) $(CPPFLAGS) $(CFLAGS) -E -P -x c - 2>/dev/null)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -E -P -x c - 2>/dev/null))
 HAVE_SIMD := $(if $(filter avx neon,$(SIMD_OF)),1,0)
 SIMD    ?= $(HAVE_SIMD)
 
