@@ -13,8 +13,8 @@
 # as many as clang does by itself, `make check` at fewer, in a third of that
 # time.
 #
-# Programs run $TEST_JOBS at a time (two more than there are CPUs, since most
-# wait for something now and then), as programs.bash describes,
+# Programs run $TEST_JOBS at a time (twice as many as there are CPUs and two
+# more, since most wait for something now and then), as programs.bash describes,
 # each within the seconds of its suite or TEST_TIMEOUT.  While the programs of
 # one suite run, the next one is built.
 set -u
@@ -113,7 +113,7 @@ count_cpus()
 
 top=$PWD
 jobs=$(count_cpus)
-at_once=${TEST_JOBS:-$((jobs + 2))}
+at_once=${TEST_JOBS:-$((2 * jobs + 2))}
 logs=build/check
 mkdir -p $logs
 : >$logs/cpu
