@@ -11,6 +11,7 @@
 #include "serve/readers.h"
 #include "serve/view_table.h"
 
+/* What a view's thread sleeps for while samples keep coming, and how long. */
 #define SEVERAL 16u
 #define PATIENCE_NS 2000000
 
@@ -186,12 +187,13 @@ void tsi_view_wait(const struct tsi_view *v)
 		tsi_sync_wait_staged(t->sync, INT64_MAX);
 }
 
-/* Samples that are worth waking for, of a ring that has room for them. */
+/* Samples that are worth waking for.  A quarter of a ring is a batch at least,
+ * and leaves room for what comes meanwhile. */
 static uint64_t several(const struct tsi_view *base)
 {
 	uint64_t quarter = base->geometry.capacity / 4;
 
-	return quarter < SEVERAL ? quarter + !quarter : SEVERAL;
+	return quarter < SEVERAL ? quarter : SEVERAL;
 }
 
 /* The first head of the base ring that a view's reader waits for. */
@@ -214,15 +216,18 @@ static uint64_t waited_for(const struct tsi_view_table *t, uint64_t head)
 void tsi_view_wait_for_several(const struct tsi_view *v)
 {
 	struct tsi_view_table *t = v->table;
-	uint64_t head = tsi_membership_head(t->membership, 0);
-	uint64_t enough = head + several(&t->view[0]);
-	uint64_t want = waited_for(t, head);
+	uint64_t head, enough, want;
 
-	if (v->source || tsi_membership_has_input(t->membership, v->id))
+	/* What isn't made of the base ring has its samples several at once. */
+	if (v->source || tsi_membership_has_input(t->membership, v->id)) {
 		tsi_view_wait(v);
-	else
-		tsi_sync_wait_head(t->sync, want < enough ? want : enough,
-				   tsi_now_ns() + PATIENCE_NS);
+		return;
+	}
+	head = tsi_membership_head(t->membership, 0);
+	enough = head + several(&t->view[0]);
+	want = waited_for(t, head);
+	tsi_sync_wait_head(t->sync, want < enough ? want : enough,
+			   tsi_now_ns() + PATIENCE_NS);
 }
 
 bool tsi_view_pin_base(const struct tsi_view *v)
