@@ -56,7 +56,7 @@ const struct tsi_opt tsi_opts[] = {
 	{ TSI_OPT_NO_CACHE, "no-cache", NULL,
 	  .help = "keep no scan and no index on disk, and use none" },
 	{ TSI_OPT_CHOICE, "on-error", "substitute|raise",
-	  "a bad file: put the next good one in its place and count it "
+	  "a bad file: put a good one of its class in its place and count it "
 	  "(default), or stop the stream, naming it",
 	  AT(on_error) },
 

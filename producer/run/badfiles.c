@@ -36,7 +36,8 @@ struct bad_file {
 
 struct class_count {
 	uint64_t files;
-	uint64_t bad;
+	uint64_t bad;           /* on the list; under the lock */
+	_Atomic uint64_t whole; /* bad for every sample */
 };
 
 struct tsi_badfiles {
@@ -99,31 +100,34 @@ static bool scanned_bad(const struct tsi_badfiles *b, uint64_t i)
 	return tsi_index_bad(b->index, i);
 }
 
-static bool is_whole(const struct tsi_badfiles *b, uint64_t i)
+bool tsi_badfiles_whole(const struct tsi_badfiles *b, uint64_t i)
 {
 	return atomic_load(&b->whole[i / 64]) >> i % 64 & 1;
 }
 
-uint64_t tsi_badfiles_run(const struct tsi_badfiles *b, uint64_t from,
-			  uint64_t most)
+bool tsi_badfiles_class_lost(const struct tsi_badfiles *b, uint64_t i)
 {
-	uint64_t n = 0;
-	uint64_t i = from;
+	const struct class_count *c = &b->class_[tsi_index_label(b->index, i)];
 
-	while (n < most) {
-		uint64_t left = b->count - i;
-		uint64_t good = ~atomic_load(&b->whole[i / 64]) >> i % 64;
-		uint64_t step =
-			good ? (uint64_t)__builtin_ctzll(good) : 64 - i % 64;
+	return atomic_load(&c->whole) == c->files;
+}
 
-		if (step < 64 - i % 64 && step < left)
-			return n + step < most ? n + step : most;
-		if (step > left)
-			step = left;
-		n += step;
-		i = (i + step) % b->count;
-	}
-	return most;
+static void set_whole(struct tsi_badfiles *b, uint64_t i)
+{
+	uint64_t bit = UINT64_C(1) << i % 64;
+
+	if (!(atomic_fetch_or(&b->whole[i / 64], bit) & bit))
+		atomic_fetch_add(&b->class_[tsi_index_label(b->index, i)].whole,
+				 1);
+}
+
+static void clear_whole(struct tsi_badfiles *b, uint64_t i)
+{
+	uint64_t bit = UINT64_C(1) << i % 64;
+
+	if (atomic_fetch_and(&b->whole[i / 64], ~bit) & bit)
+		atomic_fetch_sub(&b->class_[tsi_index_label(b->index, i)].whole,
+				 1);
 }
 
 bool tsi_badfiles_extent(const struct tsi_badfiles *b, uint64_t i,
@@ -144,7 +148,7 @@ bool tsi_badfiles_changed(const struct tsi_badfiles *b, uint64_t i)
 	uint64_t before;
 	int64_t when;
 
-	if (!is_whole(b, i) && !atomic_load(&b->part[i]))
+	if (!tsi_badfiles_whole(b, i) && !atomic_load(&b->part[i]))
 		return false;
 	if (scanned_bad(b, i))
 		return false;
@@ -171,7 +175,7 @@ void tsi_badfiles_remember(struct tsi_badfiles *b, uint64_t i,
 				     (uint64_t)extent->height << BITS |
 				     extent->width);
 	else
-		atomic_fetch_or(&b->whole[i / 64], UINT64_C(1) << i % 64);
+		set_whole(b, i);
 }
 
 void tsi_badfiles_forget(struct tsi_badfiles *b, uint64_t i)
@@ -179,13 +183,13 @@ void tsi_badfiles_forget(struct tsi_badfiles *b, uint64_t i)
 	if (scanned_bad(b, i))
 		return;
 	atomic_store(&b->part[i], 0);
-	atomic_fetch_and(&b->whole[i / 64], ~(UINT64_C(1) << i % 64));
+	clear_whole(b, i);
 }
 
 void tsi_badfiles_forget_all(struct tsi_badfiles *b)
 {
 	for (uint64_t i = 0; i < b->count; i++)
-		if (is_whole(b, i) || atomic_load(&b->part[i]))
+		if (tsi_badfiles_whole(b, i) || atomic_load(&b->part[i]))
 			tsi_badfiles_forget(b, i);
 }
 
@@ -215,8 +219,7 @@ static void log_worst(const struct tsi_badfiles *b, uint64_t n, uint32_t label,
 {
 	tsi_log(TSOCK_LOG_WARN,
 		"%" PRIu64 " bad files so far, most of them in class %s "
-		"(%" PRIu64 " of its %" PRIu64 "); the next good file stands "
-		"in for each, so some are read many times over",
+		"(%" PRIu64 " of its %" PRIu64 "); others take their places",
 		n, tsi_index_class(b->index, label), c->bad, c->files);
 }
 
@@ -304,7 +307,7 @@ static void take_scan(struct tsi_badfiles *b)
 	for (uint64_t k = 0; k < tsi_index_bad_count(x); k++) {
 		uint64_t i = tsi_index_bad_at(x, k);
 
-		atomic_fetch_or(&b->whole[i / 64], UINT64_C(1) << i % 64);
+		set_whole(b, i);
 		count_bad(b, i, tsi_index_bad_reason(x, i));
 	}
 }

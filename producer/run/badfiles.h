@@ -3,12 +3,13 @@
  * badfiles.h - which files of a data set are bad, and for which samples.
  *
  * What the scan and the workers have found out, so that no worker has to find
- * it out again.  A sample whose file is bad is made from the next file that is
- * good for it; without this memory every sample in a run of bad files would
- * read and decode the whole run.  Remembered is, per file, that it is bad for
- * every sample (missing, unreadable, no image, nothing decodable), or how many
- * of its rows can be decoded: whether a sample's crop needs more is arithmetic.
- * Both are functions of the file's bytes, so remembering changes no sample.
+ * it out again.  A sample whose file is bad is made from the first of its
+ * substitutes (substitute.h) that is good for it; without this memory every
+ * sample would read and decode those before it, too.  Remembered is, per file,
+ * that it is bad for every sample (missing, unreadable, no image, nothing
+ * decodable), or how many of its rows can be decoded: whether a sample's crop
+ * needs more is arithmetic.  Both are functions of the file's bytes, so
+ * remembering changes no sample.
  *
  * A file is looked at again (one stat) whenever the sample comes that is made
  * from it by the order: if the file has changed since, it is forgotten and
@@ -38,12 +39,9 @@ int tsi_badfiles_create(const struct tsi_index *x, struct tsi_badfiles **out);
 /* NULL is allowed. */
 void tsi_badfiles_destroy(struct tsi_badfiles *b);
 
-/*
- * Files from index "from" on, wrapping round, that are bad for every sample,
- * until the first that isn't; at most "most".
- */
-uint64_t tsi_badfiles_run(const struct tsi_badfiles *b, uint64_t from,
-			  uint64_t most);
+/* File i is bad for every sample; and so are all files of its class. */
+bool tsi_badfiles_whole(const struct tsi_badfiles *b, uint64_t i);
+bool tsi_badfiles_class_lost(const struct tsi_badfiles *b, uint64_t i);
 
 /* True, and how far it can be decoded, if file i is partly bad. */
 bool tsi_badfiles_extent(const struct tsi_badfiles *b, uint64_t i,

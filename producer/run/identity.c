@@ -58,6 +58,9 @@ static void put_samples(FILE *f, const struct tsi_pipeline_opts *o,
 			o->world);
 	put_text(f, "on-error",
 		 o->on_error == TSI_RAISE ? "raise" : "substitute");
+	/* How the file that stands in is found: 1 was the next good one. */
+	if (o->on_error != TSI_RAISE)
+		put_number(f, "substitutes", 2);
 	if (o->keys)
 		put_number(f, "keys", 1);
 	if (o->grows)

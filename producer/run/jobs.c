@@ -30,24 +30,10 @@ struct tsi_job *tsi_jobs_first_kept(struct tsi_job *job, unsigned depth)
 	for (unsigned i = 0; i < depth; i++) {
 		struct tsi_job *j = &job[i];
 
-		if (j->used && j->kept && !j->parked &&
-		    (!first || j->seq < first->seq))
+		if (j->used && j->kept && (!first || j->seq < first->seq))
 			first = j;
 	}
 	return first;
-}
-
-bool tsi_jobs_is_read(const struct tsi_job *job, unsigned depth,
-		      const struct tsi_job *j)
-{
-	for (unsigned i = 0; i < depth; i++) {
-		const struct tsi_job *o = &job[i];
-
-		if (o != j && o->used && !o->parked &&
-		    o->target.file == j->target.file)
-			return true;
-	}
-	return false;
 }
 
 /* Zeros behind it, at least one. */

@@ -20,8 +20,7 @@ struct tsi_job {
 	bool used;
 	uint64_t seq;
 	struct tsi_target target; /* the file that is read for it */
-	bool parked; /* another sample's read of this target is awaited */
-	bool kept;   /* its target was in the cache, and isn't read */
+	bool kept; /* its target was in the cache, and isn't read */
 	uint64_t read_bytes;
 	uint32_t reads;
 };
@@ -34,10 +33,6 @@ struct tsi_job *tsi_jobs_of(struct tsi_job *job, uint64_t seq);
 
 /* Of the samples that need no read the one with the lowest number, or NULL. */
 struct tsi_job *tsi_jobs_first_kept(struct tsi_job *job, unsigned depth);
-
-/* Another sample's read of j's target is on its way. */
-bool tsi_jobs_is_read(const struct tsi_job *job, unsigned depth,
-		      const struct tsi_job *j);
 
 /* The fields of j's sample but its image, which has this box. */
 void tsi_jobs_describe(const struct tsi_job *j, const struct tsi_index *x,

@@ -20,7 +20,7 @@
 
 /* What happens to a sample whose file is bad. */
 enum tsi_on_error {
-	TSI_SUBSTITUTE, /* the next good file stands in for it */
+	TSI_SUBSTITUTE, /* a good file of its class stands in for it */
 	TSI_RAISE,      /* the stream stops and names the file */
 };
 

@@ -21,6 +21,7 @@ struct tsi_sampler {
 	uint32_t segments;
 	uint64_t *bounds;
 	struct tsi_badfiles *bad;
+	struct tsi_substitutes *substitutes;
 	struct tsi_jpeg_index *jpeg_index; /* NULL: none is kept */
 	bool stock_jpeg;
 };
@@ -148,6 +149,9 @@ int tsi_sampler_open(const struct tsi_pipeline_opts *o,
 	if (!err)
 		err = tsi_badfiles_create(s->index, &s->bad);
 	if (!err)
+		err = tsi_substitutes_create(s->index, o->seed,
+					     &s->substitutes);
+	if (!err)
 		err = open_jpeg(s);
 	if (err) {
 		tsi_sampler_close(s);
@@ -162,6 +166,7 @@ void tsi_sampler_close(struct tsi_sampler *s)
 	if (!s)
 		return;
 	tsi_jpeg_index_destroy(s->jpeg_index);
+	tsi_substitutes_destroy(s->substitutes);
 	tsi_badfiles_destroy(s->bad);
 	free(s->bounds);
 	tsi_epochs_destroy(s->epochs);
@@ -219,4 +224,10 @@ int tsi_sampler_at(struct tsi_sampler *s, uint64_t seq,
 struct tsi_badfiles *tsi_sampler_badfiles(const struct tsi_sampler *s)
 {
 	return s->bad;
+}
+
+const struct tsi_substitutes *
+tsi_sampler_substitutes(const struct tsi_sampler *s)
+{
+	return s->substitutes;
 }

@@ -18,6 +18,7 @@
 #include "image/image.h"
 #include "run/badfiles.h"
 #include "run/pipeline.h"
+#include "run/substitute.h"
 
 struct tsi_sampler;
 
@@ -57,7 +58,9 @@ const uint64_t *tsi_sampler_bounds(const struct tsi_sampler *s);
 int tsi_sampler_at(struct tsi_sampler *s, uint64_t seq,
 		   struct tsi_sample_id *out);
 
-/* What is known of bad files. */
+/* What is known of bad files, and what stands in for them. */
 struct tsi_badfiles *tsi_sampler_badfiles(const struct tsi_sampler *s);
+const struct tsi_substitutes *
+tsi_sampler_substitutes(const struct tsi_sampler *s);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * target.c - which file a sample is made from: its own, or the next one that is
- * good for this sample.
+ * target.c - which file a sample is made from: its own, or the first of its
+ * substitutes that is good for this sample.
  */
 #include "run/target.h"
 
@@ -13,11 +13,6 @@
 #include "io/reader.h"
 
 #define RETRIES 3
-
-static uint64_t files(const struct tsi_sampler *s)
-{
-	return tsi_index_count(tsi_sampler_index(s));
-}
 
 int tsi_target_first(struct tsi_target *t, struct tsi_sampler *s, uint64_t seq)
 {
@@ -40,47 +35,49 @@ bool tsi_target_is_bad(const struct tsi_target *t, const struct tsi_sampler *s,
 	const struct tsi_badfiles *b = tsi_sampler_badfiles(s);
 	struct tsi_image_extent e;
 
-	if (tsi_badfiles_run(b, t->file, 1))
+	if (tsi_badfiles_whole(b, t->file))
 		return true;
 	return tsi_badfiles_extent(b, t->file, &e) &&
 	       tsi_image_bottom(img, e.width, e.height, (uint32_t)t->id.epoch,
 				t->id.index) > e.rows;
 }
 
-/* Pass n files by; false when none is left. */
-static bool pass(struct tsi_target *t, const struct tsi_sampler *s, uint64_t n)
+/* On to the next substitute; false when there is none. */
+static bool pass(struct tsi_target *t, const struct tsi_sampler *s)
 {
+	const struct tsi_substitutes *from = tsi_sampler_substitutes(s);
+	uint64_t beyond = tsi_substitutes_beyond_class(from, t->id.index);
+
 	t->failures = 0;
-	t->passed += n;
-	t->file = (t->id.index + t->passed) % files(s);
-	return t->passed < files(s);
+	/* What all tries of the class would come to. */
+	if (t->tries < beyond &&
+	    tsi_badfiles_class_lost(tsi_sampler_badfiles(s), t->id.index))
+		t->tries = beyond;
+	do
+		if (!tsi_substitutes_at(from, t->id.epoch, t->id.index,
+					t->tries++, &t->file))
+			return false;
+	while (t->file == t->id.index);
+	return true;
 }
 
-/* Whole runs of files that are bad for every sample are passed in one step. */
 static bool find(struct tsi_target *t, const struct tsi_sampler *s,
 		 const struct tsi_image *img)
 {
-	const struct tsi_badfiles *b = tsi_sampler_badfiles(s);
-
-	for (;;) {
-		uint64_t n = tsi_badfiles_run(b, t->file, files(s) - t->passed);
-
-		if (n == 0 && !tsi_target_is_bad(t, s, img))
-			return true;
-		if (!pass(t, s, n ? n : 1))
+	while (tsi_target_is_bad(t, s, img))
+		if (!pass(t, s))
 			return false;
-	}
+	return true;
 }
 
-int tsi_target_choose(struct tsi_target *t, struct tsi_sampler *s,
-		      const struct tsi_image *img)
+/* There is none left: try all of them once more, from its own on. */
+static int try_again(struct tsi_target *t, struct tsi_sampler *s,
+		     const struct tsi_image *img)
 {
-	if (t->passed < files(s) && find(t, s, img))
-		return 0;
 	if (!t->again) {
 		tsi_badfiles_forget_all(tsi_sampler_badfiles(s));
 		t->again = true;
-		t->passed = 0;
+		t->tries = 0;
 		t->file = t->id.index;
 		if (find(t, s, img))
 			return 0;
@@ -90,6 +87,12 @@ int tsi_target_choose(struct tsi_target *t, struct tsi_sampler *s,
 		       "tried for sample %llu",
 		       tsi_index_root(tsi_sampler_index(s)),
 		       (unsigned long long)t->id.index);
+}
+
+int tsi_target_choose(struct tsi_target *t, struct tsi_sampler *s,
+		      const struct tsi_image *img)
+{
+	return find(t, s, img) ? 0 : try_again(t, s, img);
 }
 
 /* ---- failures ---- */
@@ -110,9 +113,7 @@ int tsi_target_replace(struct tsi_target *t, struct tsi_sampler *s,
 	if (tsi_sampler_raises(s))
 		return tsi_target_err(t, s, TSOCK_EDATA, reason);
 	tsi_badfiles_report(tsi_sampler_badfiles(s), t->file, reason);
-	t->searching = true;
-	pass(t, s, 1);
-	return tsi_target_choose(t, s, img);
+	return pass(t, s) ? tsi_target_choose(t, s, img) : try_again(t, s, img);
 }
 
 int tsi_target_unreadable(struct tsi_target *t, struct tsi_sampler *s,

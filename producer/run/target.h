@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * target.h - which file a sample is made from: its own, or the next one that is
- * good for this sample.
+ * target.h - which file a sample is made from: its own, or the first of its
+ * substitutes that is good for this sample.
  *
  * The search knows what the sampler remembers of bad files and where a sample's
  * crop ends; it reads no file.  What it arrives at doesn't depend on what is
@@ -23,11 +23,10 @@
 struct tsi_target {
 	struct tsi_sample_id id; /* the sample: its draws decide its crop */
 	uint64_t file;           /* index of the file that is to be read */
-	uint64_t passed;         /* files from the sample's own to this one */
+	uint64_t tries;          /* 0: its own; else that of the substitute */
 	unsigned failures;       /* reads of this file that failed */
 	bool again;              /* all files are being tried once more */
-	bool searching;  /* the file before was bad, which was not known */
-	int64_t read_ns; /* when this file's read was asked for, by
+	int64_t read_ns;         /* when this file's read was asked for, by
 			  * tsi_badfiles_now() */
 };
 
@@ -42,7 +41,7 @@ bool tsi_target_is_bad(const struct tsi_target *t, const struct tsi_sampler *s,
 		       const struct tsi_image *img);
 
 /*
- * Move on to the first file from the target on that isn't known to be bad for
+ * Move on to the first try from the target on that isn't known to be bad for
  * the sample.  Where none is left, what is known of all files is forgotten and
  * all are tried once more, since a disk may have been away for a while; when
  * none is left after that, EDATA.

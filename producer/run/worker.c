@@ -2,10 +2,8 @@
 /*
  * worker.c - from a sequence number to a finished sample.
  *
- * A sample is made from its own file or, where that is bad, from the next file
- * that is good for this sample (target.h).  In a new run of bad files all
- * samples in progress want the same next file: one of them reads it, the others
- * wait for the outcome.
+ * A sample is made from its own file or, where that is bad, from the first of
+ * its substitutes that is good for this sample (target.h).
  */
 #include "run/worker.h"
 
@@ -143,41 +141,8 @@ static int read_target(struct tsi_worker *w, struct tsi_job *j)
 
 static int submit(struct tsi_worker *w, struct tsi_job *j)
 {
-	/* The search for a good file is one through those on disk. */
-	j->kept = !j->target.searching && tsi_keep_has(w->keep, j->target.file);
+	j->kept = tsi_keep_has(w->keep, j->target.file);
 	return j->kept ? 0 : read_target(w, j);
-}
-
-/* Read job j's target, or wait for another sample's read of it. */
-static int go_on(struct tsi_worker *w, struct tsi_job *j)
-{
-	if (j->target.searching && tsi_jobs_is_read(w->job, w->depth, j)) {
-		j->parked = true;
-		return 0;
-	}
-	return submit(w, j);
-}
-
-/*
- * Whether this file is good is known now: go on with the jobs that waited for
- * it.  Once a file is good, there is nothing more to wait for.
- */
-static int wake(struct tsi_worker *w, uint64_t file, bool good)
-{
-	int err = 0;
-
-	for (unsigned i = 0; i < w->depth && !err; i++) {
-		struct tsi_job *j = &w->job[i];
-
-		if (!j->used || !j->parked || j->target.file != file)
-			continue;
-		j->parked = false;
-		j->target.searching = !good;
-		err = choose(w, j);
-		if (!err)
-			err = go_on(w, j);
-	}
-	return err;
 }
 
 int tsi_worker_begin(struct tsi_worker *w, uint64_t seq)
@@ -237,10 +202,8 @@ static int load(struct tsi_worker *w, struct tsi_job *j, const uint8_t *data,
 	int err;
 
 	/* Another worker may have been here meanwhile. */
-	if (tsi_target_is_bad(&j->target, w->sampler, w->image)) {
-		j->target.searching = true;
+	if (tsi_target_is_bad(&j->target, w->sampler, w->image))
 		return choose(w, j);
-	}
 	err = decode(w, j, data, len, to, &box);
 	if (err == TSOCK_EDATA)
 		return tsi_target_undecodable(&j->target, w->sampler, w->image,
@@ -277,9 +240,7 @@ static int load_kept(struct tsi_worker *w, struct tsi_job *j,
 		return err;
 	err = 0;
 	if (!*done)
-		err = j->target.file == file ? read_target(w, j) : go_on(w, j);
-	if (!err && (*done || j->target.file != file))
-		err = wake(w, file, *done);
+		err = j->target.file == file ? read_target(w, j) : submit(w, j);
 	return err;
 }
 
@@ -364,7 +325,6 @@ static int load_alone(struct tsi_worker *w, struct tsi_job *j, size_t size,
 static int use(struct tsi_worker *w, struct tsi_job *j,
 	       const struct tsi_read *r, const struct tsi_slots *to, bool *done)
 {
-	uint64_t file = j->target.file;
 	size_t size = TSI_READER_AHEAD;
 	int err;
 
@@ -385,14 +345,10 @@ static int use(struct tsi_worker *w, struct tsi_job *j,
 	if (err == TSOCK_ENOMEM)
 		err = load_alone(w, j, size, to, done);
 	tsi_io_reader_recycle(w->reader, r);
-	if (err)
+	if (err || *done)
 		return err;
 	/* After an I/O error its target may still be the same file. */
-	if (!*done)
-		err = j->target.file == file ? submit(w, j) : go_on(w, j);
-	if (!err && (*done || j->target.file != file))
-		err = wake(w, file, *done);
-	return err;
+	return submit(w, j);
 }
 
 int tsi_worker_finish(struct tsi_worker *w,

@@ -134,9 +134,9 @@ result $? '--dry-run lists the bad file' "$(cat "$work/out")"
 bad=(-d imagenet -r "$work/bad" "${small[@]}" --preset eval)
 start "$producer" "${bad[@]}" --epochs 1 --name bad &&
 	"$seen" bad 7 1 >"$work/out" 2>&1
-# The next good one comes twice: seen has to say so.
+# What stands in for it comes twice: seen has to say so.
 [ $? = 1 ] && grep -q '36 samples, 35 different' "$work/out"
-result $? 'a bad file is replaced by the next' "$(cat "$work/log" "$work/out")"
+result $? 'a bad file is replaced by another one' "$(cat "$work/log" "$work/out")"
 ended
 [ $? = 0 ] && grep -q 'bad file' "$work/log" &&
 	grep -q "$(basename "$victim")" "$work/log"

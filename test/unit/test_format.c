@@ -224,7 +224,7 @@ static void ranges_that_hold_no_image_are_bad(void **state)
 	assert_int_equal(make(s, DEPTH, got, FILES + 5, &n), 0);
 	assert_int_equal(n, 5);
 	for (unsigned i = FILES; i < FILES + 5; i++)
-		assert_int_equal(got[i].index, 0);
+		assert_in_range(got[i].index, 0, FILES - 1);
 	tsi_sampler_close(s);
 }
 
@@ -244,7 +244,7 @@ static void a_file_cut_off_after_the_scan_loses_its_last_samples(void **state)
 	assert_int_equal(make(s, DEPTH, got, FILES, &n), 0);
 	assert_int_equal(n, 1);
 	assert_int_equal(got[FILES - 2].index, FILES - 2);
-	assert_int_equal(got[FILES - 1].index, 0);
+	assert_in_range(got[FILES - 1].index, 0, FILES - 2);
 	assert_int_equal(tsi_badfiles_count(tsi_sampler_badfiles(s)), 1);
 	tsi_sampler_close(s);
 }

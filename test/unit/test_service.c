@@ -80,7 +80,7 @@ static void assert_identity(const char *text)
 		want, sizeof(want),
 		"dataset=imagefolder\nroot=%s\nsamples=5\nfiles=%s\nclasses=3\n"
 		"order=sequential\nseed=9\nsegments=1\non-error=substitute\n"
-		"preset=train\nsize=%u\npillow=13\n",
+		"substitutes=2\npreset=train\nsize=%u\npillow=13\n",
 		root, files, options.size);
 	assert_string_equal(text, want);
 }
