@@ -16,10 +16,12 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "cli/advice.h"
 #include "cli/check.h"
 #include "cli/number.h"
 #include "cli/options.h"
 #include "cli/serve.h"
+#include "cli/split.h"
 #include "cli/value.h"
 #include "pack/pack.h"
 #include "tsock/tsock.h"
@@ -48,6 +50,7 @@ static const char usage[] =
 	"and\n"
 	"                          quota allow)\n"
 	"      --shard-size SIZE   most bytes of a file of DEST (2G)\n"
+	"      --allow-empty       a class without images is no error\n"
 	"      --rescan            scan SOURCE again\n"
 	"      --cache-dir DIR     keep the scan of SOURCE there\n"
 	"      --no-cache          keep no scan, and use none\n"
@@ -58,6 +61,7 @@ static const char usage[] =
 enum {
 	OPT_SPLIT = 256,
 	OPT_SHARD_SIZE,
+	OPT_ALLOW_EMPTY,
 	OPT_RESCAN,
 	OPT_CACHE_DIR,
 	OPT_NO_CACHE,
@@ -68,6 +72,7 @@ static const struct option longs[] = {
 	{ "split", required_argument, NULL, OPT_SPLIT },
 	{ "threads", required_argument, NULL, 'j' },
 	{ "shard-size", required_argument, NULL, OPT_SHARD_SIZE },
+	{ "allow-empty", no_argument, NULL, OPT_ALLOW_EMPTY },
 	{ "rescan", no_argument, NULL, OPT_RESCAN },
 	{ "cache-dir", required_argument, NULL, OPT_CACHE_DIR },
 	{ "no-cache", no_argument, NULL, OPT_NO_CACHE },
@@ -115,6 +120,9 @@ static int set(struct command *c, char **argv, int option)
 	case OPT_SHARD_SIZE:
 		return tsi_value_bytes("shard-size", optarg, 1 << 20,
 				       UINT64_C(1) << 50, &c->pack.shard_size);
+	case OPT_ALLOW_EMPTY:
+		c->pack.allow_empty = true;
+		return 0;
 	case OPT_RESCAN:
 		c->pack.rescan = true;
 		return 0;
@@ -147,8 +155,6 @@ static int set(struct command *c, char **argv, int option)
 
 static int complete(struct command *c, int argc, char **argv)
 {
-	static const char *const folders[] = { "/train", "/val", "" };
-
 	if (argc - optind != 2)
 		return tsi_err(TSOCK_EARG,
 			       "two folders are wanted: the data set's, and "
@@ -160,11 +166,11 @@ static int complete(struct command *c, int argc, char **argv)
 		c->data.split = tsi_format_has_splits(c->data.format)
 					? TSI_SPLIT_TRAIN
 					: TSI_SPLIT_NONE;
-	if (asprintf(&c->data.folder, "%s%s", c->data.root,
-		     folders[c->data.split]) < 0) {
-		c->data.folder = NULL;
+	if (tsi_advice_url(c->data.root))
+		return TSOCK_EARG;
+	c->data.folder = tsi_split_folder(c->data.root, c->data.split);
+	if (!c->data.folder)
 		return tsi_err(TSOCK_ENOMEM, "no memory for the options");
-	}
 	c->pack.format = c->data.format;
 	c->pack.source = c->data.folder;
 	c->pack.threads =

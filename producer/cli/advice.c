@@ -4,20 +4,19 @@
  */
 #include "cli/advice.h"
 
-#include <dirent.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/log.h"
-#include "data/folder.h"
+#include "cli/split.h"
+#include "data/contents.h"
 
 #define WORD_MAX 32
-#define LOOKED_AT 100000 /* entries of a folder */
 
 /* ------------------------------------------------------------------------
  * Words
@@ -81,65 +80,11 @@ const char *tsi_advice_word(const char *word, const char *list, size_t *len)
  * What lies in a folder that is no data set
  */
 
-struct contents {
-	unsigned folders;
-	unsigned images;
-	char tar[64];   /* the first's name */
-	char cifar[64]; /* and of these */
-};
-
-static bool ends_with(const char *name, const char *const *ext)
-{
-	size_t len = strlen(name);
-
-	for (; *ext; ext++) {
-		size_t n = strlen(*ext);
-
-		if (len > n && !strcasecmp(name + len - n, *ext))
-			return true;
-	}
-	return false;
-}
-
 static bool is_folder(const char *path)
 {
 	struct stat st;
 
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-static void note(struct contents *c, DIR *d, const struct dirent *e)
-{
-	static const char *const image[] = { ".jpg", ".jpeg", ".png", NULL };
-	static const char *const tar[] = { ".tar", ".tar.gz", ".tgz", NULL };
-	const char *name = e->d_name;
-
-	if (tsi_folder_entry(d, e))
-		c->folders++;
-	else if (ends_with(name, image))
-		c->images++;
-	else if (ends_with(name, tar) && !c->tar[0])
-		snprintf(c->tar, sizeof(c->tar), "%.60s", name);
-	else if (!strncmp(name, "data_batch_", 11) ||
-		 !strcmp(name, "batches.meta") ||
-		 !strcmp(name, "batches.meta.txt") ||
-		 !strcmp(name, "fine_label_names.txt"))
-		snprintf(c->cifar, sizeof(c->cifar), "%.60s", name);
-}
-
-static bool look_into(const char *folder, struct contents *c)
-{
-	struct dirent *e;
-	DIR *d = opendir(folder);
-
-	memset(c, 0, sizeof(*c));
-	if (!d)
-		return false;
-	for (unsigned i = 0; i < LOOKED_AT && (e = readdir(d)); i++)
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			note(c, d, e);
-	closedir(d);
-	return true;
 }
 
 /* The folder below the root in which Kaggle keeps ImageNet's images. */
@@ -161,8 +106,20 @@ static int advise_kaggle(const struct tsi_dataset *d)
 	return 0;
 }
 
-static int advise_flat(const struct tsi_dataset *d, const struct contents *c)
+/* Images without folders; a table beside them may know their classes. */
+static int advise_flat(const struct tsi_dataset *d,
+		       const struct tsi_contents *c)
 {
+	int kind = tsi_contents_most(c);
+	char what[160];
+
+	if (kind >= 0 && !tsi_contents_is_native(kind))
+		return tsi_err(TSOCK_EDATA,
+			       "%s holds %u images and no folders, beside "
+			       "%s: %s",
+			       d->folder, c->images,
+			       tsi_contents_say(c, what, sizeof(what)),
+			       tsi_contents_way(kind));
 	if (tsi_format_has_splits(d->format) && d->split == TSI_SPLIT_VAL)
 		return tsi_err(TSOCK_EDATA,
 			       "%s holds images side by side, as ImageNet's "
@@ -173,7 +130,9 @@ static int advise_flat(const struct tsi_dataset *d, const struct contents *c)
 			       d->folder);
 	return tsi_err(TSOCK_EDATA,
 		       "%s holds images (%u) and no folders: move them into "
-		       "one folder per class%s",
+		       "one folder per class%s, or serve a Dataset that knows "
+		       "their labels: tsock.serve(DataLoader(data, 256), "
+		       "\"NAME\")",
 		       d->folder, c->images,
 		       !tsi_format_has_splits(d->format)
 			       ? ", or give the folder above as --root if this "
@@ -181,54 +140,62 @@ static int advise_flat(const struct tsi_dataset *d, const struct contents *c)
 			       : "");
 }
 
+static int advise_kind(const char *folder, const struct tsi_contents *c)
+{
+	int kind = tsi_contents_most(c);
+	char what[160];
+
+	if (kind < 0)
+		return 0;
+	return tsi_err(TSOCK_EDATA, "%s holds no folders of images but %s: %s",
+		       folder, tsi_contents_say(c, what, sizeof(what)),
+		       tsi_contents_is_native(kind)
+			       ? "give --dataset webdataset if labels are in "
+				 "them too, else unpack them first, so that "
+				 "there is one folder of images per class"
+			       : tsi_contents_way(kind));
+}
+
 int tsi_advice_layout(const struct tsi_dataset *d)
 {
-	struct contents c, above;
+	struct tsi_contents c, above;
+	int err;
 
-	if (!look_into(d->folder, &c))
-		return look_into(d->root, &c) ? advise_kaggle(d) : 0;
+	if (!tsi_contents_look(AT_FDCWD, d->folder, 0, &c))
+		return is_folder(d->root) ? advise_kaggle(d) : 0;
 	if (c.folders && !(d->split == TSI_SPLIT_NONE && c.folders < 4))
 		return 0;
-	/* Next to a split as well: train/ and val/ may be empty still. */
-	look_into(d->root, &above);
 	if (d->split == TSI_SPLIT_NONE && advise_kaggle(d))
 		return TSOCK_EDATA;
 	if (c.folders)
 		return 0;
 	if (c.images)
 		return advise_flat(d, &c);
-	if (c.tar[0] || above.tar[0])
-		return tsi_err(TSOCK_EDATA,
-			       "%s holds tar files (%s): give --dataset "
-			       "webdataset if labels are in them too, else "
-			       "unpack them first, so that there is one folder "
-			       "of images per class",
-			       c.tar[0] ? d->folder : d->root,
-			       c.tar[0] ? c.tar : above.tar);
-	if (c.cifar[0])
-		return tsi_err(TSOCK_EDATA,
-			       "%s holds CIFAR in batches (%s), not image "
-			       "files: write each image as a PNG into a folder "
-			       "of its class first",
-			       d->folder, c.cifar);
-	return 0;
+	err = advise_kind(d->folder, &c);
+	/* Next to a split as well: train/ and val/ may be empty still. */
+	if (!err && tsi_contents_look(AT_FDCWD, d->root, 0, &above))
+		err = advise_kind(d->root, &above);
+	return err;
+}
+
+int tsi_advice_url(const char *root)
+{
+	const char *colon = strchr(root, ':');
+	const char *slash = strchr(root, '/');
+
+	if (!colon || (slash && slash < colon) ||
+	    (strncmp(colon, "://", 3) != 0 && strncmp(root, "pipe:", 5) != 0))
+		return 0;
+	return tsi_err(TSOCK_EARG,
+		       "--root %s: files of this machine alone are read; copy "
+		       "the data set here, or mount it (mount-s3, gcsfuse, "
+		       "rclone mount) and give that folder",
+		       root);
 }
 
 /* ------------------------------------------------------------------------
  * Classes
  */
-
-static bool is_split(const char *name)
-{
-	static const char *const split[] = { "train", "training",   "val",
-					     "valid", "validation", "test",
-					     "eval",  NULL };
-
-	for (unsigned i = 0; split[i]; i++)
-		if (!strcasecmp(name, split[i]))
-			return true;
-	return false;
-}
 
 void tsi_advice_classes(const struct tsi_dataset *d, const struct tsi_index *x)
 {
@@ -238,7 +205,7 @@ void tsi_advice_classes(const struct tsi_dataset *d, const struct tsi_index *x)
 	if (!tsi_format_has_class_folders(tsi_index_format(x)))
 		return;
 	for (uint32_t i = 0; i < n && i < 8; i++)
-		splits += is_split(tsi_index_class(x, i));
+		splits += tsi_split_is(tsi_index_class(x, i));
 	if (splits == n)
 		tsi_log(TSOCK_LOG_WARN,
 			"the %s called %s%s%s: --root seems to be one folder "

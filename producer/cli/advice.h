@@ -23,9 +23,15 @@ bool tsi_advice_near(const char *a, size_t alen, const char *b, size_t blen);
 /*
  * The folder d->folder is there and holds no class folders, or isn't there:
  * EDATA with a sentence when it is known what lies there instead (images
- * side by side, tar files, CIFAR's batches, Kaggle's tree).  0 otherwise.
+ * side by side, Kaggle's tree, what tsi_contents_look() knows).  0 otherwise.
  */
 int tsi_advice_layout(const struct tsi_dataset *d);
+
+/*
+ * EARG with a sentence if root is an address (s3://..., https://..., a pipe:)
+ * and no path of this machine.
+ */
+int tsi_advice_url(const char *root);
 
 /* Warn when the classes look like splits, or when there is but one. */
 void tsi_advice_classes(const struct tsi_dataset *d, const struct tsi_index *x);

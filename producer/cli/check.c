@@ -7,6 +7,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -17,6 +19,7 @@
 #include "base/log.h"
 #include "cli/advice.h"
 #include "cli/number.h"
+#include "cli/split.h"
 #include "data/folder.h"
 #include "data/packed/pack.h"
 #include "data/select.h"
@@ -48,6 +51,27 @@ static int check_by_format(const struct tsi_dataset *data)
 	return err;
 }
 
+/* The folder of the split isn't there, nor another one that must be it. */
+static int no_split(const struct tsi_dataset *data)
+{
+	char found[64], first[16];
+	unsigned n =
+		tsi_split_found(data->root, data->split, found, sizeof(found));
+
+	if (!n)
+		return tsi_err(TSOCK_EDATA,
+			       "no folder %s: --root is the folder that holds "
+			       "train and val; a tree without them is an "
+			       "imagefolder",
+			       data->folder);
+	snprintf(first, sizeof(first), "%.*s", (int)strcspn(found, " "), found);
+	return tsi_err(TSOCK_EDATA,
+		       "no folder %s, but %s: choose one by --dataset "
+		       "imagefolder --root %s/%s%s",
+		       data->folder, found, data->root, first,
+		       data->split == TSI_SPLIT_VAL ? " --preset eval" : "");
+}
+
 int tsi_check_root(const struct tsi_dataset *data)
 {
 	bool split = data->split != TSI_SPLIT_NONE;
@@ -66,11 +90,7 @@ int tsi_check_root(const struct tsi_dataset *data)
 	if (tsi_advice_layout(data))
 		return TSOCK_EDATA;
 	if (split && stat(data->folder, &st) && errno == ENOENT)
-		return tsi_err(TSOCK_EDATA,
-			       "no folder %s: --root is the folder that holds "
-			       "train and val; a tree without them is an "
-			       "imagefolder",
-			       data->folder);
+		return no_split(data);
 	d = opendir(data->folder);
 	if (!d)
 		return tsi_err(TSOCK_EDATA, "can't read %s: %s", data->folder,
@@ -357,20 +377,22 @@ static bool is_class(const struct tsi_index *x, const char *name)
 
 void tsi_check_splits(const struct tsi_dataset *data, const struct tsi_index *x)
 {
-	const char *other = data->split == TSI_SPLIT_VAL ? "train" : "val";
 	uint32_t common = 0, extra = 0;
-	char path[4096];
+	char *path;
 	struct dirent *e;
 	DIR *d;
 
 	if (data->split == TSI_SPLIT_NONE ||
-	    !tsi_format_has_class_folders(tsi_index_format(x)) ||
-	    snprintf(path, sizeof(path), "%s/%s", data->root, other) >=
-		    (int)sizeof(path))
+	    !tsi_format_has_class_folders(tsi_index_format(x)))
 		return;
-	d = tsi_pack_is_at(path) ? NULL : opendir(path);
-	if (!d)
+	path = tsi_split_folder(data->root, data->split == TSI_SPLIT_VAL
+						    ? TSI_SPLIT_TRAIN
+						    : TSI_SPLIT_VAL);
+	d = !path || tsi_pack_is_at(path) ? NULL : opendir(path);
+	if (!d) {
+		free(path);
 		return;
+	}
 	while ((e = readdir(d))) {
 		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
 		    !tsi_folder_entry(d, e))
@@ -388,4 +410,5 @@ void tsi_check_splits(const struct tsi_dataset *data, const struct tsi_index *x)
 			"different classes",
 			path, tsi_index_root(x), common, extra,
 			tsi_index_classes(x) - common);
+	free(path);
 }

@@ -17,7 +17,9 @@ const struct tsi_opt tsi_opts[] = {
 	  AT(dataset), .letter = 'd' },
 	{ TSI_OPT_TEXT, "root", "DIR", "where it is", AT(data.root),
 	  .letter = 'r' },
-	{ TSI_OPT_CHOICE, "split", "train|val", "which part (imagenet: train)",
+	{ TSI_OPT_CHOICE, "split", "train|val",
+	  "which part: the folder of that name (imagenet: train), or the one "
+	  "called training, or valid, validation or test",
 	  AT(data.split) },
 	{ TSI_OPT_TEXT, "select", "FILE",
 	  "serve the samples alone that it names, one a line: the path of a "
@@ -47,6 +49,9 @@ const struct tsi_opt tsi_opts[] = {
 	{ TSI_OPT_SHARD, "shard", "R/WORLD",
 	  .help = "serve the part of rank R (from 0) of WORLD, as "
 		  "DistributedSampler cuts it" },
+	{ TSI_OPT_SWITCH, "allow-empty", NULL,
+	  "a class without images is no error: it keeps its label",
+	  AT(allow_empty) },
 	{ TSI_OPT_SWITCH, "rescan", NULL, "scan the data set again",
 	  AT(rescan) },
 	{ TSI_OPT_TEXT, "cache-dir", "DIR",

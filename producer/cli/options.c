@@ -14,6 +14,7 @@
 #include "cli/advice.h"
 #include "cli/node.h"
 #include "cli/option_table.h"
+#include "cli/split.h"
 #include "cli/value.h"
 
 #define UNSET UINT64_MAX
@@ -289,7 +290,6 @@ static void default_name(struct tsi_options *o)
 /* What depends on other options. */
 static int complete(struct tsi_options *o)
 {
-	static const char *const folders[] = { "/train", "/val", "" };
 	bool resize_given = o->resize != 0;
 
 	if (o->dataset == UNSET)
@@ -301,6 +301,8 @@ static int complete(struct tsi_options *o)
 	if (!o->data.root)
 		return tsi_err(TSOCK_EARG,
 			       "--root is missing: the folder of the data set");
+	if (tsi_advice_url(o->data.root))
+		return TSOCK_EARG;
 	if (o->data.split == UNSET)
 		o->data.split = tsi_format_has_splits(o->data.format)
 					? TSI_SPLIT_TRAIN
@@ -343,12 +345,10 @@ static int complete(struct tsi_options *o)
 	if (!o->resize)
 		o->resize = 256;
 	warn_if_odd(o, resize_given);
-	if (asprintf(&o->data.folder, "%s%s", o->data.root,
-		     folders[o->data.split]) < 0) {
-		o->data.folder = NULL;
-		return tsi_err(TSOCK_ENOMEM, "no memory for the options");
-	}
-	return 0;
+	o->data.folder = tsi_split_folder(o->data.root, o->data.split);
+	return o->data.folder
+		       ? 0
+		       : tsi_err(TSOCK_ENOMEM, "no memory for the options");
 }
 
 int tsi_options_parse(struct tsi_options *out, int argc, char **argv)
@@ -427,6 +427,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.index_memory = o->index_memory,
 		.image_cache = o->image_cache,
 		.rescan = o->rescan,
+		.allow_empty = o->allow_empty,
 		.look_at_all = o->mode == TSI_RUN_DRY,
 		.cache = o->cache,
 		.threads = (unsigned)o->threads,

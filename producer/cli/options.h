@@ -3,8 +3,8 @@
  * options.h - the command line of tsock-producer, checked before anything
  * starts.
  *
- * Parsing touches no file and starts nothing; every mistake that can be seen
- * without the data set is one sentence.
+ * Parsing starts nothing, and looks at no file but for the folder that a split
+ * is; every mistake that can be seen without the data set is one sentence.
  */
 #ifndef TSI_CLI_OPTIONS_H
 #define TSI_CLI_OPTIONS_H
@@ -40,7 +40,7 @@ struct tsi_dataset {
 	const struct tsi_format *format;
 	uint64_t split;   /* enum tsi_split */
 	const char *root; /* as given */
-	char *folder;     /* the tree: root, or root/split */
+	char *folder;     /* the tree: root, or root/split, see split.h */
 };
 
 struct tsi_options {
@@ -82,6 +82,7 @@ struct tsi_options {
 	bool direct;                    /* past the page cache */
 	uint64_t read_ahead; /* bytes; 0: none; or TSI_READ_AHEAD_AUTO */
 	bool rescan;
+	bool allow_empty;
 	bool no_index;
 	const char *cache; /* NULL: the user's own; "": none */
 	uint64_t log_level;

@@ -430,28 +430,33 @@ static int reserve_name(const char *name)
 	return err;
 }
 
+static void report_check(const struct command *c)
+{
+	const struct tsi_pipeline_opts *p = &c->plan.pipeline;
+
+	printf("%s: the options and %s are fine\n", p->name, p->folder);
+	if (c->o->direct)
+		printf("%s: files are read past the page cache (--direct), so "
+		       "nothing is read ahead into it\n",
+		       p->name);
+}
+
 int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
 {
 	struct command c = { .o = o };
 	int err, code = TSI_EXIT_OK;
 
 	err = tsi_check_start(o, &c.plan.pipeline, &c.plan.geometry);
-	if (!err && o->mode == TSI_RUN_CHECK) {
-		printf("%s: the options and %s are fine\n",
-		       c.plan.pipeline.name, c.plan.pipeline.folder);
-		if (o->direct)
-			printf("%s: files are read past the page cache "
-			       "(--direct), so nothing is read ahead into it\n",
-			       c.plan.pipeline.name);
-		return TSI_EXIT_OK;
-	}
 	/* Before the scan, which may take long: see tsi_address_reserve(). */
-	if (!err && o->mode != TSI_RUN_DRY)
+	if (!err && o->mode == TSI_RUN_SERVE)
 		err = reserve_name(c.plan.pipeline.name);
-	if (!err)
+	/* That all selected names are there is known by a scan alone. */
+	if (!err && (o->mode != TSI_RUN_CHECK || o->select))
 		err = scan(&c);
 	if (err)
 		code = fail(err);
+	else if (o->mode == TSI_RUN_CHECK)
+		report_check(&c);
 	else if (o->mode == TSI_RUN_DRY)
 		tsi_report_plan(&c.plan);
 	else

@@ -4,7 +4,25 @@
  */
 #include "data/folder.h"
 
+#include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
+
+bool tsi_folder_is_image(const char *name)
+{
+	static const char *const ext[] = { ".jpg", ".jpeg", ".png",
+					   ".ppm", ".bmp",  ".pgm",
+					   ".tif", ".tiff", ".webp" };
+	size_t len = strlen(name);
+
+	for (unsigned i = 0; i < sizeof(ext) / sizeof(ext[0]); i++) {
+		size_t n = strlen(ext[i]);
+
+		if (len >= n && !strcasecmp(name + len - n, ext[i]))
+			return true;
+	}
+	return false;
+}
 
 bool tsi_folder_entry(DIR *d, const struct dirent *e)
 {

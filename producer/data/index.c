@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "data/cache.h"
+#include "data/empty.h"
 #include "data/format.h"
 #include "data/packed/pack.h"
 #include "data/probe.h"
@@ -93,14 +94,40 @@ static int probe_some(struct tsi_index *x, const struct tsi_probe_opts *probe)
 	return err;
 }
 
-static int scan(struct tsi_index *x, unsigned threads,
-		const struct tsi_probe_opts *probe)
+/* Is a class without a sample an error? */
+static bool checks_classes(const struct tsi_index *x,
+			   const struct tsi_index_opts *opts)
+{
+	return !opts->allow_empty && tsi_format_has_class_folders(x->format);
+}
+
+/* A kept scan may be of a run to which such a class was no error. */
+static bool load(struct tsi_index *x, const struct tsi_index_opts *opts,
+		 const struct tsi_cache_opts *cache, uint64_t **bad,
+		 uint64_t *nbad)
+{
+	if (!tsi_cache_load(&x->root, cache, &x->table, bad, nbad))
+		return false;
+	if (!checks_classes(x, opts) ||
+	    !tsi_empty_check(x->format, &x->root, &x->table))
+		return true;
+	free(*bad);
+	*bad = NULL;
+	*nbad = 0;
+	tsi_table_clear(&x->table);
+	return false;
+}
+
+static int scan(struct tsi_index *x, const struct tsi_index_opts *opts,
+		unsigned threads, const struct tsi_probe_opts *probe)
 {
 	int64_t begun = tsi_now_ms();
 	int err;
 
 	tsi_log(TSOCK_LOG_INFO, "scanning %s", tsi_root_path(&x->root));
 	err = tsi_format_scan(x->format, &x->root, threads, &x->table);
+	if (!err && checks_classes(x, opts))
+		err = tsi_empty_check(x->format, &x->root, &x->table);
 	if (!err)
 		err = probe_some(x, probe);
 	if (err)
@@ -132,13 +159,12 @@ static int fill(struct tsi_index *x, const struct tsi_index_opts *opts)
 	uint64_t nbad = 0;
 	int err;
 
-	x->cached = !opts->rescan &&
-		    tsi_cache_load(&x->root, &cache, &x->table, &bad, &nbad);
+	x->cached = !opts->rescan && load(x, opts, &cache, &bad, &nbad);
 	/* What was bad may have been mended since. */
 	if (x->cached)
 		err = tsi_probe(&x->root, &probe, &x->table, bad, nbad);
 	else
-		err = scan(x, threads, &probe);
+		err = scan(x, opts, threads, &probe);
 	free(bad);
 	if (!err && (!x->cached || tsi_index_bad_count(x) != nbad))
 		tsi_cache_save(&x->root, &cache, &x->table);

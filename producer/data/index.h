@@ -40,6 +40,7 @@ struct tsi_index_opts {
 	int (*sniff)(void *arg, const void *data, size_t len, bool whole);
 	void *sniff_arg;
 	bool look_at_all; /* at every sample, also if the scan was kept */
+	bool allow_empty; /* classes without a sample are no error */
 	/* A file that can't be read by EIO is bad, with a warning. */
 	bool survive_eio;
 };

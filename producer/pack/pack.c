@@ -247,6 +247,7 @@ static int open_index(struct packing *k)
 		.format = k->o->format,
 		.root = k->o->source,
 		.rescan = k->o->rescan,
+		.allow_empty = k->o->allow_empty,
 		.look_at_all = true,
 		.cache_dir = k->o->cache_dir,
 		.threads = k->o->threads,

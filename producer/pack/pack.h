@@ -35,6 +35,7 @@ struct tsi_pack_opts {
 	unsigned threads;
 	unsigned batch; /* samples between two calls of progress; 0: 1,024 */
 	bool rescan;
+	bool allow_empty;      /* classes without a sample are no error */
 	const char *cache_dir; /* as in struct tsi_index_opts */
 	/*
 	 * Called from the caller's thread now and then, and at the end.  False:

@@ -50,6 +50,7 @@ struct tsi_pipeline_opts {
 	/* How the samples are made. */
 	uint64_t index_memory; /* of where rows of JPEGs begin; 0: no index */
 	bool rescan;
+	bool allow_empty; /* classes without a sample are no error */
 	bool look_at_all; /* to find all bad files at once: serve nothing then */
 	const char *cache; /* of scans; NULL: the user's own; "": none */
 	uint64_t

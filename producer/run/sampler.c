@@ -41,6 +41,7 @@ static int open_index(struct tsi_sampler *s)
 		.root = s->o->folder,
 		.select = s->o->select,
 		.rescan = s->o->rescan,
+		.allow_empty = s->o->allow_empty,
 		.look_at_all = s->o->look_at_all,
 		.cache_dir = s->o->cache,
 		.sniff = sniff,

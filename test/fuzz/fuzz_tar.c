@@ -82,7 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			never(tsi_tar_read(&t, m.offset, bytes, m.size) < 0);
 	}
 	never(got != 0 && got != TSOCK_EDATA);
-	if (tsi_label_json((const char *)data, size, &label) ||
+	if (tsi_label_json((const char *)data, size, &label) ==
+		    TSI_LABEL_NUMBER ||
 	    tsi_label_text((const char *)data, size, &label))
 		never(label >= TSI_LABEL_END);
 	return 0;

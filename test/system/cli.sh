@@ -171,6 +171,14 @@ mkdir -p "$work/flat/val" "$work/tars/train" "$work/cifar" \
 	"$work/kaggle/ILSVRC/Data/CLS-LOC/train/n01" "$work/one/only" \
 	"$work/kaggle/ILSVRC/Annotations"
 cp "$image" "$work/flat/val/ILSVRC2012_val_00000001.JPEG"
+mkdir -p "$work/table" "$work/parquet" "$work/unfilled/dog" "$work/unfilled/cat" \
+	"$work/several/valid" "$work/several/test" "$work/split/train/a" \
+	"$work/split/valid/a"
+cp "$image" "$work/table/1.JPEG"
+cp "$image" "$work/unfilled/cat/1.JPEG"
+cp "$image" "$work/split/train/a/1.JPEG"
+cp "$image" "$work/split/valid/a/2.JPEG"
+touch "$work/table/labels.csv" "$work/parquet/train.parquet"
 touch "$work/tars/ILSVRC2012_img_train.tar" "$work/tars/train/n01440764.tar" \
 	"$work/cifar/data_batch_1" "$work/cifar/batches.meta"
 cp "$image" "$work/kaggle/ILSVRC/Data/CLS-LOC/train/n01/1.JPEG"
@@ -183,10 +191,20 @@ for mode in --quiet --check-config --dry-run; do
 	fails 66 'images .1. and no folders.*one folder per class' \
 		"$mode: images without classes" \
 		"${layout[@]}" -d imagefolder -r "$work/flat/val"
-	fails 66 'tar files .n01440764.tar.: give.*webdataset.*unpack' "$mode: tar files" \
+	fails 66 '1 tar file .n01440764.tar.: give.*webdataset.*unpack' "$mode: tar files" \
 		"${layout[@]}" -d imagenet -r "$work/tars"
-	fails 66 'CIFAR in batches .*write each image' "$mode: CIFAR" \
+	fails 66 'CIFAR batch files .*write each image' "$mode: CIFAR" \
 		"${layout[@]}" -d imagefolder -r "$work/cifar"
+	fails 66 'images and no folders, beside 1 CSV file .labels.csv.: ' \
+		"$mode: images beside a table of labels" \
+		"${layout[@]}" -d imagefolder -r "$work/table"
+	fails 66 'no folders of images but 1 Parquet file.*tsock.serve' \
+		"$mode: Parquet" "${layout[@]}" -d imagefolder -r "$work/parquet"
+	fails 66 'no folder .*/val, but valid and test: .*/valid --preset eval' \
+		"$mode: two folders that may be the split" \
+		"${layout[@]}" -d imagenet -r "$work/several" --split val
+	fails 2 's3://b/d: files of this machine alone' "$mode: an address" \
+		"${layout[@]}" -d webdataset -r s3://b/d
 	fails 66 "Kaggle.*--root $work/kaggle/ILSVRC/Data/CLS-LOC" \
 		"$mode: Kaggle's ImageNet" \
 		"${layout[@]}" -d imagenet -r "$work/kaggle"
@@ -205,6 +223,19 @@ grep -q "classes are called train and val: --root seems.*$work/set/train" \
 	"$work/err"
 result $? 'a root that is one folder too high gets a warning' \
 	"$(cat "$work/err")"
+"$producer" --dry-run --no-cache -d imagenet -r "$work/split" --split val \
+	>"$work/out" 2>"$work/err"
+grep -q "$work/split/valid" "$work/out" &&
+	grep -Eq '^stream +imagenet-val$' "$work/out"
+result $? 'a split is found by its usual other names' \
+	"$(cat "$work/out" "$work/err")"
+fails 66 'dog holds no files; --allow-empty keeps' 'an empty class' \
+	"$producer" --quiet --dry-run --no-cache -d imagefolder \
+	-r "$work/unfilled"
+"$producer" --dry-run --no-cache -d imagefolder -r "$work/unfilled" \
+	--allow-empty >"$work/out" 2>"$work/err"
+grep -Eq '^samples +1 in 2 classes' "$work/out"
+result $? '--allow-empty keeps an empty class' "$(cat "$work/out" "$work/err")"
 "$producer" --dry-run --no-cache -d imagefolder -r "$work/one" \
 	>"$work/out" 2>"$work/err"
 grep -q 'there is one class, only' "$work/err" &&
@@ -363,6 +394,8 @@ result $? '--dry-run shows the selection' "$(cat "$work/out")"
 echo 'nothing.JPEG' >>"$work/seven"
 fails 66 'seven, line 8: .*no sample .nothing.JPEG' 'a name of no sample' \
 	"${q[@]}" "${set[@]}" --select "$work/seven"
+fails 66 'seven, line 8: .*no sample .nothing.JPEG' 'and to --check-config' \
+	"${q[@]}" "${set[@]}" --check-config --select "$work/seven"
 printf 'x\t-3\n' >"$work/heavy"
 fails 66 'heavy, line 1: .*no weight' '--check-config reads the weights' \
 	"${q[@]}" "${set[@]}" --check-config --select "$work/heavy"

@@ -227,6 +227,32 @@ static void a_label_may_come_from_json(void **state)
 	tsi_index_close(x);
 }
 
+static void a_label_that_is_elsewhere_or_no_number_is_said_so(void **state)
+{
+	struct tar_gen t = { 0 };
+
+	(void)state;
+	/* Images first, then labels, as an unsorted folder gives them. */
+	add(&t, "0.jpg");
+	add(&t, "1.jpg");
+	tar_gen_text(&t, "0.cls", "0");
+	tar_gen_text(&t, "1.cls", "1");
+	refuse_one(&t, "the label of sample 0, at offset 2048, is not beside "
+		       "its image");
+	tar_gen_text(&t, "0.cls", "0");
+	tar_gen_text(&t, "1.cls", "1");
+	add(&t, "0.jpg");
+	add(&t, "1.jpg");
+	refuse_one(&t, "tar --sort=name");
+	add(&t, "0.jpg");
+	tar_gen_text(&t, "0.json", "{\"label\": \"3\"}");
+	refuse_one(&t, "the \"label\" in 0.json is no number of a class");
+	/* A key ends at the first dot. */
+	add(&t, "a/x.jpg");
+	tar_gen_text(&t, "a/x.v1.cls", "1");
+	refuse_one(&t, "a/x.v1.cls has another one than meant");
+}
+
 static void samples_that_cant_be_meant_are_errors(void **state)
 {
 	struct tar_gen t = { 0 };
@@ -266,6 +292,14 @@ static void samples_that_cant_be_meant_are_errors(void **state)
 	refuse_one(&t, "--sparse");
 }
 
+static void drop(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", root, name);
+	assert_int_equal(unlink(path), 0);
+}
+
 static void what_is_no_data_set_says_so(void **state)
 {
 	struct tar_gen t = { 0 };
@@ -277,6 +311,11 @@ static void what_is_no_data_set_says_so(void **state)
 	tar_gen_end(&t);
 	write_tar(&t, "s.tar");
 	refuse(TSOCK_EDATA, "no sample");
+	add(&t, "x.v1.jpg");
+	tar_gen_text(&t, "x.v1.cls", "1");
+	tar_gen_end(&t);
+	write_tar(&t, "s.tar");
+	refuse(TSOCK_EDATA, "x.v1.jpg has another one than meant");
 	put("t.tar", "this is no tar file, whatever its name is", 41);
 	refuse(TSOCK_EDATA, "t.tar: no tar file");
 	put("t.tar", "", 0);
@@ -285,6 +324,21 @@ static void what_is_no_data_set_says_so(void **state)
 	memcpy(t.data, "\x1f\x8b", 2);
 	write_tar(&t, "t.tar");
 	refuse(TSOCK_EDATA, "gzip");
+	memset(t.data = malloc(600), 1, t.len = 600);
+	memcpy(t.data, "\x28\xb5\x2f\xfd", 4);
+	write_tar(&t, "t.tar");
+	refuse(TSOCK_EDATA, "compressed by zstd");
+	drop("t.tar");
+	drop("s.tar");
+	put("a.tar.xz", "", 0);
+	refuse(TSOCK_EDATA, "1 compressed tar file (a.tar.xz)");
+	put("data.mdb", "", 0);
+	put("data2.mdb", "", 0);
+	refuse(TSOCK_EDATA, "2 LMDB files (data.mdb, ...)");
+	snprintf(pattern, sizeof(pattern), "%s/val", root);
+	assert_int_equal(mkdir(pattern, 0700), 0);
+	put("val/1.tar", "", 0);
+	refuse(TSOCK_EDATA, "/val: give that folder as --root");
 	options.folder = pattern;
 	snprintf(pattern, sizeof(pattern), "%s/u-{0..1}.tar", root);
 	/* Either may be found missing first. */
@@ -406,6 +460,7 @@ int main(void)
 		TEST(a_sample_is_a_run_of_files_of_one_key),
 		TEST(names_and_sizes_of_every_tar_format_are_read),
 		TEST(a_label_may_come_from_json),
+		TEST(a_label_that_is_elsewhere_or_no_number_is_said_so),
 		TEST(samples_that_cant_be_meant_are_errors),
 		TEST(what_is_no_data_set_says_so),
 		TEST(a_kept_scan_sees_new_and_changed_shards),

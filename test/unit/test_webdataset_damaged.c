@@ -135,13 +135,67 @@ static void a_damaged_header_ends_the_shard(void **state)
 	free(t.data);
 }
 
-static char warning[600];
+static char warning[2000]; /* all of them, a line each */
 
 static void note_warning(void *arg, int level, const char *line)
 {
+	size_t at = strlen(warning);
+
 	(void)arg;
-	if (level == TSOCK_LOG_WARN && strstr(line, "/s.tar: "))
-		snprintf(warning, sizeof(warning), "%s", line);
+	if (level == TSOCK_LOG_WARN)
+		snprintf(warning + at, sizeof(warning) - at, "%s\n", line);
+}
+
+/* What is warned of while the data set of s.tar and others is opened. */
+static void assert_warns(uint64_t samples, const char *text)
+{
+	struct tsi_index *x;
+
+	*warning = '\0';
+	tsock_set_logger(note_warning, NULL);
+	x = try();
+	tsock_set_logger(NULL, NULL);
+	assert_non_null(x);
+	assert_int_equal(tsi_index_count(x), samples);
+	tsi_index_close(x);
+	if (text ? !strstr(warning, text) : *warning)
+		fail_msg("%s", warning);
+}
+
+static void what_is_left_out_is_warned_of(void **state)
+{
+	struct tar_gen t = { 0 };
+	size_t len;
+
+	(void)state;
+	/* GNU tar ends its files with zeros up to 10,240 bytes. */
+	three(&t);
+	tar_gen_end(&t);
+	len = t.len;
+	t.data = realloc(t.data, 10240);
+	memset(t.data + len, 0, 10240 - len);
+	t.len = 10240;
+	write_tar(&t, "s.tar");
+	assert_warns(3, NULL);
+	/* Two that cat has joined. */
+	three(&t);
+	tar_gen_end(&t);
+	three(&t);
+	tar_gen_end(&t);
+	write_tar(&t, "s.tar");
+	assert_warns(3, "tar --concatenate");
+	three(&t);
+	tar_gen_end(&t);
+	write_tar(&t, "s.tar");
+	put("t.tar.gz", "", 0);
+	put("u.tar.gz", "", 0);
+	assert_warns(3, "2 compressed tar files (t.tar.gz ...) are left out");
+	/* An image whose name has a dot too many has no key of its own. */
+	three(&t);
+	add(&t, "v.1.png");
+	tar_gen_end(&t);
+	write_tar(&t, "s.tar");
+	assert_warns(3, "v.1.png has another one than meant");
 }
 
 /* The last one has no image. */
@@ -154,6 +208,7 @@ static void a_warning_counts_the_samples_that_are_kept(void **state)
 	tar_gen_text(&t, "3.cls", "3");
 	tar_gen_text(&t, "3.png", "damaged");
 	t.data[t.len - 1024] ^= 1;
+	*warning = '\0';
 	tsock_set_logger(note_warning, NULL);
 	put_old(t.data, t.len);
 	tsi_index_close(try());
@@ -220,6 +275,7 @@ int main(void)
 		TEST(a_shard_that_was_cut_keeps_what_is_before),
 		TEST(a_sample_whose_label_was_cut_off_is_left_out),
 		TEST(a_damaged_header_ends_the_shard),
+		TEST(what_is_left_out_is_warned_of),
 		TEST(a_warning_counts_the_samples_that_are_kept),
 		TEST(hostile_headers_do_no_harm),
 	};

@@ -21,7 +21,8 @@ static void check_json(const char *text, int64_t label)
 {
 	uint32_t got = 77;
 
-	if (tsi_label_json(text, strlen(text), &got) != (label >= 0))
+	if ((tsi_label_json(text, strlen(text), &got) == TSI_LABEL_NUMBER) !=
+	    (label >= 0))
 		fail_msg("%s", text);
 	assert_int_equal(got, label >= 0 ? label : 77);
 	/* Cut anywhere, there is no label or the same. */
@@ -29,7 +30,7 @@ static void check_json(const char *text, int64_t label)
 		char *cut = malloc(n + 1);
 
 		memcpy(cut, text, n);
-		if (tsi_label_json(cut, n, &got))
+		if (tsi_label_json(cut, n, &got) == TSI_LABEL_NUMBER)
 			assert_int_equal(got, label);
 		free(cut);
 	}
@@ -50,6 +51,10 @@ static void labels_are_whole_numbers(void **state)
 	assert_false(tsi_label_text("1.5", 3, &v));
 	assert_false(tsi_label_text("1 2", 3, &v));
 	check_json("{\"label\": 3}", 3);
+	/* As to every reader of JSON, the last one counts. */
+	check_json("{\"label\": 3, \"label\": 4}", 4);
+	check_json("{\"label\": 3, \"a\": {}, \"label\": \"4\"}", -1);
+	check_json("{\"label\": \"4\", \"label\": 3}", 3);
 	check_json("{\"a\":[1,{\"label\":9},\"}\\\"\"],\"label\":4,\"b\":0}",
 		   4);
 	check_json("{\"xlabel\":1,\"label\" : 0 }", 0);

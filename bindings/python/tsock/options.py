@@ -41,6 +41,7 @@ class ProducerOptions(TypedDict, total=False):
     order: Literal["philox", "torch", "sequential"]
     segments: int
     shard: Union[str, tuple[int, int]]
+    allow_empty: bool
     rescan: bool
     cache_dir: Path
     no_cache: bool

@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,7 +31,6 @@
 #include "data/text.h"
 
 #define NONE UINT32_MAX
-#define SHOWN 5 /* names in a message */
 
 struct folder {
 	uint64_t path; /* in text */
@@ -72,22 +70,6 @@ struct scan {
 static int no_memory(void)
 {
 	return tsi_err(TSOCK_ENOMEM, "no memory to index the data set");
-}
-
-static bool is_image(const char *name)
-{
-	static const char *const ext[] = { ".jpg", ".jpeg", ".png",
-					   ".ppm", ".bmp",  ".pgm",
-					   ".tif", ".tiff", ".webp" };
-	size_t len = strlen(name);
-
-	for (unsigned i = 0; i < sizeof(ext) / sizeof(ext[0]); i++) {
-		size_t n = strlen(ext[i]);
-
-		if (len >= n && !strcasecmp(name + len - n, ext[i]))
-			return true;
-	}
-	return false;
 }
 
 /* The next entry but "." and ".."; NULL at the end or, with errno, an error. */
@@ -197,7 +179,7 @@ static int read_folder(struct class_scan *c, uint32_t i, DIR *d)
 		if (kind == TSI_FOLDER_FOLDER)
 			err = add_folder(c, c->text.base + c->folder[i].path,
 					 e->d_name, i);
-		else if (is_image(e->d_name))
+		else if (tsi_folder_is_image(e->d_name))
 			err = add_file(c, e->d_name, kind == TSI_FOLDER_ODD);
 	}
 	return err;
@@ -315,34 +297,6 @@ static int find_classes(struct scan *s)
 	return s->class_ ? 0 : no_memory();
 }
 
-/* A class without files is an error, as it is to torchvision. */
-static int check_classes(const struct scan *s)
-{
-	char names[256] = "";
-	uint64_t empty = 0;
-	size_t len = 0;
-
-	for (uint64_t k = 0; k < s->classes; k++) {
-		if (s->class_[k].files > 0)
-			continue;
-		if (empty++ < SHOWN && len < sizeof(names))
-			len += (size_t)snprintf(
-				names + len, sizeof(names) - len, "%s%.40s",
-				len ? ", " : "", s->class_[k].name);
-	}
-	if (empty == 0)
-		return 0;
-	for (char *p = names; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 127)
-			*p = '?';
-	return tsi_err(TSOCK_EDATA,
-		       "%llu of %llu classes in %s have no image files (%s%s): "
-		       "remove these folders or fill them",
-		       (unsigned long long)empty,
-		       (unsigned long long)s->classes, tsi_root_path(s->root),
-		       names, empty > SHOWN ? ", ..." : "");
-}
-
 /* How long the columns become. */
 static struct tsi_table_lengths measure(const struct scan *s)
 {
@@ -436,8 +390,6 @@ int tsi_imagefolder_scan(const struct tsi_root *root, unsigned threads,
 
 	if (!err)
 		err = tsi_parallel(threads, s.classes, 1, scan_classes, &s);
-	if (!err)
-		err = check_classes(&s);
 	if (!err)
 		err = fill_table(&s, t);
 	free_scan(&s);

@@ -2,6 +2,7 @@
 /*
  * label.c - the label of a sample: a number as text, or in a JSON object
  * (RFC 8259), of which no more is understood than it takes to find the number.
+ * Of a name that comes twice the last counts, as to Python's json.
  */
 #include "data/webdataset/label.h"
 
@@ -90,38 +91,61 @@ static bool skip_value(const char **p, const char *end)
 	return false;
 }
 
-bool tsi_label_json(const char *text, size_t len, uint32_t *out)
+/* At the value of "label": its number, which a comma or brace must follow. */
+static bool take_label(const char **p, const char *end, uint32_t *out)
 {
+	const char *at = *p;
+
+	skip_space(&at, end);
+	if (!take_number(&at, end, out))
+		return false;
+	skip_space(&at, end);
+	if (at == end || (*at != ',' && *at != '}'))
+		return false;
+	*p = at;
+	return true;
+}
+
+/* Behind the object there is nothing. */
+static bool ends_there(const char *text, const char *end)
+{
+	skip_space(&text, end);
+	return text == end;
+}
+
+enum tsi_label_kind tsi_label_json(const char *text, size_t len, uint32_t *out)
+{
+	enum tsi_label_kind kind = TSI_LABEL_ABSENT;
 	const char *end = text + len;
+	uint32_t v = 0;
 
 	skip_space(&text, end);
 	if (text == end || *text++ != '{')
-		return false;
+		return TSI_LABEL_ABSENT;
 	for (;;) {
 		const char *key;
 		bool found;
-		uint32_t v;
 
 		skip_space(&text, end);
 		key = text;
 		if (text == end || *text != '"' || !skip_string(&text, end))
-			return false;
+			return TSI_LABEL_ABSENT;
 		found = text - key == 7 && !memcmp(key, "\"label\"", 7);
 		skip_space(&text, end);
 		if (text == end || *text++ != ':')
-			return false;
-		skip_space(&text, end);
-		if (found && !take_number(&text, end, &v))
-			return false;
-		if (found)
-			skip_space(&text, end);
-		if (found && (text == end || (*text != ',' && *text != '}')))
-			return false;
-		if (found) {
-			*out = v;
-			return true;
-		}
-		if (!skip_value(&text, end) || *text++ != ',')
-			return false;
+			return TSI_LABEL_ABSENT;
+		if (found && take_label(&text, end, &v))
+			kind = TSI_LABEL_NUMBER;
+		else if (found)
+			kind = TSI_LABEL_OTHER;
+		if (!skip_value(&text, end))
+			return TSI_LABEL_ABSENT;
+		if (*text++ == '}')
+			break;
 	}
+	if (!ends_there(text, end))
+		return TSI_LABEL_ABSENT;
+	if (kind == TSI_LABEL_NUMBER)
+		*out = v;
+	return kind;
 }

@@ -19,10 +19,17 @@
 /* The number that a .cls file is, white space around it aside. */
 bool tsi_label_text(const char *text, size_t len, uint32_t *out);
 
+enum tsi_label_kind {
+	TSI_LABEL_ABSENT, /* or no JSON object */
+	TSI_LABEL_NUMBER,
+	TSI_LABEL_OTHER, /* a text, say, or a number above the highest label */
+};
+
 /*
- * The number "label" of the object that a .json file is; not one of an object
- * within it.  False: no such, or not JSON up to there.
+ * The value "label" of the object that a .json file is, not one of an object
+ * within it; the last one if there are several.  *out is set if it is a whole
+ * number below TSI_LABEL_END.
  */
-bool tsi_label_json(const char *text, size_t len, uint32_t *out);
+enum tsi_label_kind tsi_label_json(const char *text, size_t len, uint32_t *out);
 
 #endif

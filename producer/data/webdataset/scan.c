@@ -20,6 +20,8 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/printable.h"
+#include "data/contents.h"
 #include "data/folder.h"
 #include "data/name.h"
 #include "data/parallel.h"
@@ -27,6 +29,8 @@
 #include "data/webdataset/label.h"
 #include "data/webdataset/pattern.h"
 #include "data/webdataset/shard.h"
+
+#define FOLDERS 1000 /* that are looked into for a message */
 
 struct scan {
 	const struct tsi_root *root;
@@ -72,6 +76,70 @@ static int read_folder(struct scan *s, DIR *d)
 	return err;
 }
 
+/* A folder in the root that holds shards; false: none was seen. */
+static bool shards_below(const struct scan *s, char *to, size_t len)
+{
+	int fd = tsi_root_openat(s->root, "",
+				 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct tsi_contents c;
+	struct dirent *e;
+	bool found = false;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	for (unsigned i = 0; i < FOLDERS && !found && (e = readdir(d)); i++) {
+		if (*e->d_name == '.' || !tsi_folder_entry(d, e))
+			continue;
+		found = tsi_contents_look(dirfd(d), e->d_name, 0, &c) &&
+			c.of[tsi_contents_kind("tar")].count;
+		if (found)
+			tsi_printable(to, len, e->d_name);
+	}
+	closedir(d);
+	return found;
+}
+
+static int no_shards(const struct scan *s)
+{
+	const char *root = tsi_root_path(s->root);
+	char what[160], below[256];
+	struct tsi_contents c;
+	int kind;
+
+	if (shards_below(s, below, sizeof(below)))
+		return tsi_err(TSOCK_EDATA,
+			       "no file *.tar in %s, but in %s/%s: give that "
+			       "folder as --root",
+			       root, root, below);
+	tsi_contents_look(tsi_root_fd(s->root), ".", 0, &c);
+	kind = tsi_contents_most(&c);
+	return tsi_err(TSOCK_EDATA,
+		       "no file *.tar in %.300s, which holds %s: %s", root,
+		       tsi_contents_say(&c, what, sizeof(what)),
+		       kind >= 0 ? tsi_contents_way(kind)
+				 : "the root of a WebDataset is a folder of "
+				   "shards, or a pattern such as "
+				   "DIR/shard-{0000..0146}.tar");
+}
+
+/* Compressed shards beside others aren't samples of the data set. */
+static void warn_compressed(const struct scan *s)
+{
+	int kind = tsi_contents_kind("compressed tar");
+	struct tsi_contents c;
+
+	if (tsi_contents_look(tsi_root_fd(s->root), ".", 0, &c) &&
+	    c.of[kind].count)
+		tsi_log(TSOCK_LOG_WARN,
+			"%s: %u compressed tar files (%s ...) are left out: %s",
+			tsi_root_path(s->root), c.of[kind].count,
+			c.of[kind].first, tsi_contents_way(kind));
+}
+
 static int find_in_folder(struct scan *s)
 {
 	int fd = tsi_root_openat(s->root, "",
@@ -90,11 +158,9 @@ static int find_in_folder(struct scan *s)
 	err = read_folder(s, d);
 	closedir(d);
 	if (!err && s->shards == 0)
-		return tsi_err(TSOCK_EDATA,
-			       "no file *.tar in %s: the root of a WebDataset "
-			       "is a folder of shards, or a pattern such as "
-			       "%s/shard-{0000..0146}.tar",
-			       tsi_root_path(s->root), tsi_root_path(s->root));
+		return no_shards(s);
+	if (!err)
+		warn_compressed(s);
 	if (!err)
 		qsort_r(s->name, s->shards, sizeof(*s->name), by_name,
 			s->names.base);
@@ -176,6 +242,29 @@ static void put_shard(struct tsi_table_writer *w, const struct tsi_shard *d)
 	}
 }
 
+/* The first file whose key ends elsewhere than meant; NULL: none. */
+static const char *dotted(const struct scan *s)
+{
+	for (uint64_t k = 0; k < s->shards; k++)
+		if (s->shard[k].dotted)
+			return s->shard[k].text.base + s->shard[k].dotted_name;
+	return NULL;
+}
+
+static int no_sample(const struct scan *s)
+{
+	const char *name = dotted(s);
+
+	if (name)
+		return tsi_err(TSOCK_EDATA,
+			       "no sample in %.300s: " TSI_SHARD_DOTTED,
+			       tsi_root_name(s->root), name);
+	return tsi_err(TSOCK_EDATA,
+		       "no sample in %s: none of its shards has a "
+		       "file " TSI_SHARD_IMAGES,
+		       tsi_root_name(s->root));
+}
+
 static int fill_table(const struct scan *s, struct tsi_table *t)
 {
 	struct tsi_table_lengths n = measure(s);
@@ -183,10 +272,7 @@ static int fill_table(const struct scan *s, struct tsi_table *t)
 	int err;
 
 	if (n.count == 0)
-		return tsi_err(TSOCK_EDATA,
-			       "no sample in %s: none of its shards has a file "
-			       ".jpg, .jpeg, .png or .webp",
-			       tsi_root_name(s->root));
+		return no_sample(s);
 	err = tsi_table_begin(&w, t, &n, tsi_root_name(s->root));
 	if (err)
 		return err;
@@ -205,14 +291,20 @@ static int fill_table(const struct scan *s, struct tsi_table *t)
 
 static void warn_without(const struct scan *s)
 {
+	const char *name = dotted(s);
 	uint64_t without = 0;
 
 	for (uint64_t k = 0; k < s->shards; k++)
 		without += s->shard[k].without;
-	if (without)
+	if (without && name)
 		tsi_log(TSOCK_LOG_WARN,
-			"%s: %" PRIu64 " samples have no image (.jpg, .jpeg, "
-			".png or .webp) and are left out",
+			"%.300s: %" PRIu64 " samples have no image and are "
+			"left out; " TSI_SHARD_DOTTED,
+			tsi_root_name(s->root), without, name);
+	else if (without)
+		tsi_log(TSOCK_LOG_WARN,
+			"%s: %" PRIu64 " samples have no image "
+			"(" TSI_SHARD_IMAGES ") and are left out",
 			tsi_root_name(s->root), without);
 }
 

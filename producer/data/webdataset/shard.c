@@ -4,13 +4,13 @@
  */
 #include "data/webdataset/shard.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,11 +20,11 @@
 #include "data/webdataset/label.h"
 #include "data/webdataset/tar.h"
 
-#define SUFFIX 8 /* bytes of the longest suffix that means something */
-
 /* Images by rank: where a sample has several, the first of them counts. */
 static const char *const image[] = { "jpg", "png", "jpeg", "webp" };
 #define IMAGES (sizeof(image) / sizeof(image[0]))
+
+enum { CLS = IMAGES, JSON }; /* other files that mean something */
 
 /* Where a label may come from, by rank. */
 enum source { FROM_CLS, FROM_JSON, FROM_NOTHING };
@@ -33,12 +33,14 @@ enum source { FROM_CLS, FROM_JSON, FROM_NOTHING };
 struct group {
 	char key[TSI_TAR_NAME];
 	bool any;
-	unsigned rank; /* of its image; IMAGES: there is none yet */
+	uint64_t first, last; /* offsets of its files' headers */
+	unsigned rank;        /* of its image; IMAGES: there is none yet */
 	char name[TSI_TAR_NAME];
 	uint64_t offset;
 	uint64_t length;
 	enum source source;
 	uint32_t label;
+	bool odd; /* its .json has a "label" that is no number of a class */
 };
 
 struct reading {
@@ -95,9 +97,74 @@ static int begin_group(struct reading *r, size_t len)
 	memcpy(g->key, r->m.name, len);
 	g->key[len] = '\0';
 	g->any = true;
+	g->first = r->m.header;
 	g->rank = IMAGES;
 	g->source = FROM_NOTHING;
+	g->odd = false;
 	return 0;
+}
+
+/* Is it KEY.cls or KEY.json? */
+static bool is_label_of(const char *key, const char *name)
+{
+	size_t len = strlen(key);
+
+	return !strncmp(name, key, len) && (!strcasecmp(name + len, ".cls") ||
+					    !strcasecmp(name + len, ".json"));
+}
+
+/*
+ * Is the group's label in the shard, but not beside the image?  Reads all
+ * headers again: for the message of an error alone.
+ */
+static bool find_label(const struct reading *r, uint64_t *at)
+{
+	struct tsi_tar *t = malloc(sizeof(*t));
+	struct tsi_tar_member *m = malloc(sizeof(*m));
+	bool found = false;
+
+	if (t && m) {
+		tsi_tar_init(t, r->tar.path, r->tar.fd, r->tar.len);
+		while (!found && tsi_tar_next(t, m) > 0)
+			found = (m->header < r->g.first ||
+				 m->header > r->g.last) &&
+				m->regular && is_label_of(r->g.key, m->name);
+		*at = found ? m->header : 0;
+	}
+	free(t);
+	free(m);
+	return found;
+}
+
+static int no_label(const struct reading *r)
+{
+	const struct tsi_shard *s = r->shard;
+	const char *key = r->g.key;
+	uint64_t at;
+
+	if (r->g.odd)
+		return tsi_err(TSOCK_EDATA,
+			       "%.300s: the \"label\" in %.300s.json is no "
+			       "number of a class: a whole number from 0 to "
+			       "%u is wanted, not in quotes",
+			       r->tar.path, key, TSI_LABEL_END - 1);
+	if (find_label(r, &at))
+		return tsi_err(TSOCK_EDATA,
+			       "%.300s: the label of sample %.300s, at offset "
+			       "%" PRIu64 ", is not beside its image: the "
+			       "files of a sample follow one another; make "
+			       "the tar file by tar --sort=name",
+			       r->tar.path, key, at);
+	if (s->dotted)
+		return tsi_err(
+			TSOCK_EDATA,
+			"%.300s: sample %.300s has no label; " TSI_SHARD_DOTTED,
+			r->tar.path, key, s->text.base + s->dotted_name);
+	return tsi_err(TSOCK_EDATA,
+		       "%.300s: sample %.300s has no label: a file .cls with "
+		       "its number, or .json with an object that has a number "
+		       "\"label\", is wanted beside the image",
+		       r->tar.path, key);
 }
 
 /* The sample is complete: it becomes a row. */
@@ -116,13 +183,7 @@ static int end_group(struct reading *r)
 		return 0;
 	}
 	if (g->source == FROM_NOTHING)
-		return tsi_err(
-			TSOCK_EDATA,
-			"%.300s: sample %.300s has no label: a file .cls "
-			"with its number, or .json with an object that "
-			"has a number \"label\", is wanted beside the "
-			"image",
-			r->tar.path, g->key);
+		return no_label(r);
 	err = tsi_text_grow(&s->row, s->rows, &s->row_cap, sizeof(*s->row));
 	if (err)
 		return err;
@@ -204,6 +265,7 @@ static int take_cls(struct reading *r)
 static int take_json(struct reading *r)
 {
 	struct group *g = &r->g;
+	enum tsi_label_kind kind;
 	char *text = NULL;
 	int err;
 
@@ -212,18 +274,42 @@ static int take_json(struct reading *r)
 	err = read_member(r, &text);
 	if (err)
 		return err;
-	if (text && tsi_label_json(text, (size_t)r->m.size, &g->label))
+	kind = text ? tsi_label_json(text, (size_t)r->m.size, &g->label)
+		    : TSI_LABEL_ABSENT;
+	if (kind == TSI_LABEL_NUMBER)
 		g->source = FROM_JSON;
+	g->odd = g->odd || kind == TSI_LABEL_OTHER;
 	free(text);
 	return 0;
+}
+
+/* What the suffix means: a rank of an image, CLS or JSON; -1: nothing. */
+static int meaning(const char *suffix)
+{
+	for (unsigned i = 0; i < IMAGES; i++)
+		if (!strcasecmp(suffix, image[i]))
+			return (int)i;
+	if (!strcasecmp(suffix, "cls"))
+		return CLS;
+	return strcasecmp(suffix, "json") ? -1 : JSON;
+}
+
+/* A file that would mean something if its key ended at the last dot. */
+static int note_dotted(struct tsi_shard *s, const char *name,
+		       const char *suffix)
+{
+	const char *dot = strrchr(suffix, '.');
+
+	if (!dot || meaning(dot + 1) < 0 || s->dotted++)
+		return 0;
+	return tsi_text_add(&s->text, NULL, name, &s->dotted_name);
 }
 
 static int take_member(struct reading *r)
 {
 	size_t len = key_len(r->m.name);
-	char suffix[SUFFIX] = "";
-	const char *from;
-	int err = 0;
+	const char *suffix;
+	int what, err = 0;
 
 	if (!r->m.regular || !len || is_meta(r->m.name))
 		return 0;
@@ -234,18 +320,30 @@ static int take_member(struct reading *r)
 	}
 	if (err)
 		return err;
-	from = r->m.name + len + 1;
-	for (size_t i = 0; from[i]; i++) {
-		if (i + 1 == SUFFIX)
-			return 0;
-		suffix[i] = (char)tolower((unsigned char)from[i]);
-	}
-	for (unsigned i = 0; i < IMAGES; i++)
-		if (!strcmp(suffix, image[i]))
-			return take_image(r, i);
-	if (!strcmp(suffix, "cls"))
+	r->g.last = r->m.header;
+	suffix = r->m.name + len + 1;
+	what = meaning(suffix);
+	if (what < 0)
+		return note_dotted(r->shard, r->m.name, suffix);
+	if (what == CLS)
 		return take_cls(r);
-	return strcmp(suffix, "json") ? 0 : take_json(r);
+	return what == JSON ? take_json(r) : take_image(r, (unsigned)what);
+}
+
+/* A tar file ends at its mark: what cat put behind it is never read. */
+static int look_behind(struct reading *r)
+{
+	uint64_t at;
+	int got = tsi_tar_behind(&r->tar, &at);
+
+	if (got > 0)
+		tsi_log(TSOCK_LOG_WARN,
+			"%s: what lies behind the end mark at offset %" PRIu64
+			" is not read: tar files that cat has joined end "
+			"there; join them by tar --concatenate, or give them "
+			"as shards of their own",
+			r->tar.path, at);
+	return got < 0 ? got : 0;
 }
 
 /*
@@ -271,7 +369,9 @@ static int end_shard(struct reading *r, int err)
 			"%s: the end mark of a tar file is missing at offset "
 			"%" PRIu64 ": was the file cut off?",
 			r->tar.path, r->tar.len);
-	return end_group(r);
+	else
+		err = look_behind(r);
+	return err && err != TSOCK_EDATA ? err : end_group(r);
 }
 
 static int read_headers(struct reading *r)

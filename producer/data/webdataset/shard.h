@@ -27,6 +27,12 @@ struct tsi_shard {
 	uint64_t rows;
 	uint64_t row_cap;
 	uint64_t without; /* samples that have no image */
+	/*
+	 * Files such as a.b.jpg, whose key ends at another dot than the one
+	 * before the kind of the file; the first of them is in text.
+	 */
+	uint64_t dotted;
+	uint64_t dotted_name;
 };
 
 /*
@@ -34,6 +40,15 @@ struct tsi_shard {
  * shard is damaged.  Fails with EDATA, ESYS, ENOMEM.
  */
 int tsi_shard_read(const struct tsi_root *root, struct tsi_shard *s);
+
+/* What a file's name ends in for that it is an image, for messages. */
+#define TSI_SHARD_IMAGES ".jpg, .jpeg, .png or .webp"
+
+/* Why a file's kind wasn't seen: "%s" is the name of such a file. */
+#define TSI_SHARD_DOTTED \
+	"a key ends at the first dot of a name, as in the webdataset " \
+	"package, so %.200s has another one than meant: write other " \
+	"characters for the dots within keys"
 
 void tsi_shard_free(struct tsi_shard *s);
 

@@ -338,6 +338,29 @@ static int fill_member(struct tsi_tar *t, const uint8_t *h, uint64_t at,
 	return 0;
 }
 
+/* What begins like this? */
+static int no_tar(const struct tsi_tar *t, const uint8_t *h)
+{
+	static const struct {
+		const char *head, *by, *undo;
+		size_t len;
+	} packed[] = {
+		{ "\x1f\x8b", "gzip", "gunzip", 2 },
+		{ "\x28\xb5\x2f\xfd", "zstd", "unzstd", 4 },
+		{ "\xfd\x37zXZ", "xz", "unxz", 5 },
+		{ "BZh", "bzip2", "bunzip2", 3 },
+	};
+
+	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++)
+		if (!memcmp(h, packed[i].head, packed[i].len))
+			return tsi_err(TSOCK_EDATA,
+				       "%.300s is compressed by %s, so its "
+				       "samples can't be read at random: "
+				       "unpack it by %s",
+				       t->path, packed[i].by, packed[i].undo);
+	return damaged(t, t->next, "no tar file: no header");
+}
+
 /* The next header; 1, 0 at the end, or an error. */
 static int next_header(struct tsi_tar *t, uint8_t *h)
 {
@@ -358,13 +381,7 @@ static int next_header(struct tsi_tar *t, uint8_t *h)
 	if (!sum_is_right(h)) {
 		if (t->any)
 			return damaged(t, t->next, "a damaged tar header");
-		if (h[0] == 0x1f && h[1] == 0x8b)
-			return tsi_err(TSOCK_EDATA,
-				       "%.300s is compressed by gzip, so its "
-				       "samples can't be read at random: "
-				       "unpack it by gunzip",
-				       t->path);
-		return damaged(t, t->next, "no tar file: no header");
+		return no_tar(t, h);
 	}
 	t->any = true;
 	return 1;
@@ -407,4 +424,20 @@ int tsi_tar_next(struct tsi_tar *t, struct tsi_tar_member *m)
 bool tsi_tar_unended(const struct tsi_tar *t)
 {
 	return t->next >= t->len;
+}
+
+int tsi_tar_behind(struct tsi_tar *t, uint64_t *at)
+{
+	uint8_t block[BLOCK];
+
+	*at = t->next;
+	for (uint64_t next = t->next; next + BLOCK <= t->len; next += BLOCK) {
+		int got = tsi_tar_read(t, next, block, BLOCK);
+
+		if (got <= 0)
+			return got;
+		if (!is_empty(block))
+			return 1;
+	}
+	return 0;
 }

@@ -54,6 +54,12 @@ int tsi_tar_next(struct tsi_tar *t, struct tsi_tar_member *m);
 bool tsi_tar_unended(const struct tsi_tar *t);
 
 /*
+ * After the end mark: does the file hold anything but zeros behind it?  1 or 0,
+ * and *at is where the mark is; ESYS.
+ */
+int tsi_tar_behind(struct tsi_tar *t, uint64_t *at);
+
+/*
  * Read len bytes from offset at.  1; 0: the file ends before; ESYS.
  */
 int tsi_tar_read(struct tsi_tar *t, uint64_t at, void *to, size_t len);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * split.h - which folder below the root a split is.
+ */
+#ifndef TSI_CLI_SPLIT_H
+#define TSI_CLI_SPLIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/options.h"
+
+/*
+ * The folder of the split, as malloc()ed "ROOT/NAME"; NULL: no memory.  NAME is
+ * train or val or, if root has no folder of that name and exactly one of the
+ * other usual ones (training; valid, validation or test), that one.  Of
+ * TSI_SPLIT_NONE it is the root itself.
+ */
+char *tsi_split_folder(const char *root, uint64_t split);
+
+/*
+ * The folders that root has by the split's usual names, as "valid and test", in
+ * to[0..len); how many there are.
+ */
+unsigned tsi_split_found(const char *root, uint64_t split, char *to,
+			 size_t len);
+
+/* Is it a usual name of a split, in any case? */
+bool tsi_split_is(const char *name);
+
+#endif
