@@ -38,8 +38,11 @@ def test_its_transforms_are_applied(serve):
     serve()
     dataset = tsock.DataLoader("toy", 48).dataset
     assert dataset.transform is None and dataset.target_transform is None
-    dataset.transform = lambda image: image.size
-    dataset.target_transform = lambda label: -label
+    # A loader's batches aren't made of dataset[i]: that is said.
+    with pytest.warns(UserWarning, match="dataset.transform .* no batch"):
+        dataset.transform = lambda image: image.size
+    with pytest.warns(UserWarning, match="dataset.target_transform"):
+        dataset.target_transform = lambda label: -label
     assert dataset[202] == ((40 + 202 % 13, 40 + 202 % 7), -dataset.targets[-1]) or (
         dataset[202][1] == -2
     )
@@ -60,7 +63,8 @@ def test_subsets_and_torchs_own_loader_read_it(serve):
     dataset = tsock.DataLoader("toy", 48).dataset
     subset = torch.utils.data.Subset(dataset, [5, 7])
     assert len(subset) == 2 and subset[1][1] == dataset.targets[7]
-    dataset.transform = lambda image: torch.tensor(image.size)
+    with pytest.warns(UserWarning):
+        dataset.transform = lambda image: torch.tensor(image.size)
     theirs = torch.utils.data.DataLoader(dataset, batch_size=100)
     assert sum(len(labels) for _, labels in theirs) == N
 

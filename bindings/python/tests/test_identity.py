@@ -119,7 +119,33 @@ def test_every_format_is_told_by_some_folder(tmp_path):
     assert formats == sorted(options.words_of("dataset"))
     for name in formats:
         assert attach._guess(str(tmp_path / name)) == name
+    # One tar file among images makes no WebDataset.
+    (tmp_path / "webdataset" / "0.jpg").touch()
+    assert attach._guess(str(tmp_path / "webdataset")) == "imagefolder"
     assert set(options.IMAGE_FOLDERS) < set(formats)
+
+
+def test_splits_are_found_by_their_usual_names(tmp_path, images, start):
+    for name in ("training", "valid"):
+        (tmp_path / name).symlink_to(images)
+    assert attach._guess(str(tmp_path)) == "imagenet"
+    for split in ("train", "val"):
+        given = dict(root=tmp_path, split=split, no_cache=True)
+        with tsock.DataLoader(
+            None, 8, size=32, exit_when_idle=0.1, **given
+        ) as loader:
+            # It has compared what runs with what is wanted.
+            assert len(loader.dataset.samples) == len(loader.dataset)
+    # Of two that may be meant neither is taken.
+    (tmp_path / "test").symlink_to(images)
+    with pytest.raises(tsock.NoProducer, match="val, but valid and test"):
+        tsock.DataLoader("two", 8, root=tmp_path, split="val", no_cache=True)
+
+
+def test_an_address_is_no_folder_of_this_machine():
+    for root in ("s3://bucket/data", "https://host/x.tar", "pipe:cat x"):
+        with pytest.raises(ValueError, match="files of this machine alone"):
+            tsock.DataLoader("far", 8, root=root)
 
 
 def test_a_program_that_does_not_say_what_it_serves_is_refused(start):

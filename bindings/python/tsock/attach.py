@@ -16,6 +16,7 @@ import time
 from typing import Any, Callable, Mapping, Optional, TypeVar, Union
 
 from . import errors, options
+from .dataset import EXTENSIONS
 from .keywords import did_you_mean
 from .launch import Launch, is_starting, was_cut_off
 from .streams import is_running, streams
@@ -61,6 +62,7 @@ class Wanted:
         self._given = frozenset(checked)
         if not checked["root"]:
             raise ValueError("root '': it is the folder of a data set")
+        _refuse_address(checked["root"])
         root = os.path.abspath(checked["root"])
         checked["root"] = root
         if "dataset" not in checked:
@@ -93,7 +95,7 @@ class Wanted:
         # Of sequential streams the default depends on how long they are.
         segments = None if order == "sequential" else "1"
         pillow = int(o.get("pillow", "13"))
-        root = os.path.realpath(os.path.join(o["root"], split or ""))
+        root = os.path.realpath(_split_folder(o["root"], split))
         return {
             "dataset": "packed" if _is_pack(root) else o["dataset"],
             "root": root,
@@ -194,10 +196,37 @@ class Revival:
             self._want.start(self._batch_size)
 
 
+# A split's own name and the other usual ones, as the program has them.
+_SPLITS = {
+    "train": ("train", "training"),
+    "val": ("val", "valid", "validation", "test"),
+}
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|pipe:")
+
+
+def _refuse_address(root: str) -> None:
+    if _ADDRESS.match(root):
+        raise ValueError(
+            "root %r: files of this machine alone are read; copy the data "
+            "set here, or mount it (mount-s3, gcsfuse, rclone mount) and "
+            "give that folder" % root
+        )
+
+
+def _split_folder(root: str, split: Optional[str]) -> str:
+    """The folder below the root that the program takes for the split."""
+    if split is None:
+        return root
+    own, *others = [os.path.join(root, name) for name in _SPLITS[split]]
+    found = [path for path in others if os.path.isdir(path)]
+    if os.path.isdir(own) or len(found) != 1:
+        return own
+    return found[0]
+
+
 def _guess(root: str) -> str:
     """The format of a folder, by what is in it."""
-    splits = ("train", "val")
-    if all(os.path.isdir(os.path.join(root, split)) for split in splits):
+    if all(os.path.isdir(_split_folder(root, split)) for split in _SPLITS):
         return "imagenet"
     if _is_pack(root):
         return "packed"
@@ -212,15 +241,18 @@ def _is_pack(root: str) -> bool:
 
 
 def _has_shards(root: str) -> bool:
-    """Tar files in a folder, and no folders of classes."""
+    """Tar files in a folder, and neither folders of classes nor images."""
+    shards = False
     try:
         with os.scandir(root) as entries:
-            found = [
-                (e.name.lower().endswith(".tar"), e.is_dir()) for e in entries
-            ]
+            for entry in entries:
+                name = entry.name.lower()
+                if name.endswith(EXTENSIONS) or entry.is_dir():
+                    return False
+                shards = shards or name.endswith(".tar")
     except OSError:
         return False
-    return any(tar for tar, _ in found) and not any(d for _, d in found)
+    return shards
 
 
 def _same_folder(a: str, b: str) -> bool:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import importlib
 import operator
 import os
+import warnings
 from typing import Any, Callable, Iterator, Mapping, Optional
 
 from .options import IMAGE_FOLDERS
 
-_EXTENSIONS = (
+EXTENSIONS = (
     ".jpg",
     ".jpeg",
     ".png",
@@ -42,7 +43,7 @@ def _files(folder: str, above: tuple[tuple[int, int], ...]) -> Iterator[str]:
         for entry in entries:
             if entry.is_dir():
                 yield from _files(entry.path, above + (here,))
-            elif entry.name.lower().endswith(_EXTENSIONS):
+            elif entry.name.lower().endswith(EXTENSIONS):
                 yield entry.path
 
 
@@ -99,7 +100,8 @@ class Dataset:
     up in ``root``, the folder that the producer reads, when they are asked for
     first; there they are torchvision.datasets.ImageFolder's.  dataset[i] is
     the whole image: the producer's crops and the loader's dtype aren't
-    applied, but ``transform`` and ``target_transform`` are, if set.
+    applied, but ``transform`` and ``target_transform`` are, if set.  They
+    change no batch of a loader, and a warning says so.
     """
 
     loader = staticmethod(load)  # a file as an image, as there
@@ -119,8 +121,38 @@ class Dataset:
         self._samples: Optional[list[tuple[str, int]]] = None
         self.classes = classes
         self.class_to_idx = {name: i for i, name in enumerate(classes)}
-        self.transform: Optional[Callable[[Any], Any]] = None
-        self.target_transform: Optional[Callable[[int], Any]] = None
+        self._transform: Optional[Callable[[Any], Any]] = None
+        self._target_transform: Optional[Callable[[int], Any]] = None
+
+    @property
+    def transform(self) -> Optional[Callable[[Any], Any]]:
+        """What dataset[i] makes of its image; None: nothing."""
+        return self._transform
+
+    @transform.setter
+    def transform(self, value: Optional[Callable[[Any], Any]]) -> None:
+        self._warn_of("transform", value)
+        self._transform = value
+
+    @property
+    def target_transform(self) -> Optional[Callable[[int], Any]]:
+        """What dataset[i] makes of its label; None: nothing."""
+        return self._target_transform
+
+    @target_transform.setter
+    def target_transform(self, value: Optional[Callable[[int], Any]]) -> None:
+        self._warn_of("target_transform", value)
+        self._target_transform = value
+
+    def _warn_of(self, what: str, value: Any) -> None:
+        if value is not None:
+            warnings.warn(
+                "dataset.%s changes what dataset[i] gives, and no batch of "
+                "stream %r, whose samples its producer makes: call it on the "
+                "batches, or serve a loader that has it (tsock.serve)"
+                % (what, self._name),
+                stacklevel=3,
+            )
 
     @property
     def root(self) -> str:
