@@ -74,14 +74,21 @@ __device__ unsigned value_of(const spec &s, int ch, int v)
 	return (u + 0x7fff + (u >> 16 & 1)) >> 16; /* nearest, ties to even */
 }
 
+/*
+ * A value's copies by stores of 16 bytes: eight lanes at a time write 256 bytes
+ * in a row's banks twice.  Single words, 32 bytes apart, would meet eightfold.
+ */
 __device__ void fill(unsigned *table, const spec &s)
 {
+	static_assert(TABLE == 8, "two stores of four copies");
+
 	for (unsigned i = threadIdx.x; i < 3 * 256; i += THREADS) {
 		unsigned u = value_of(s, static_cast<int>(i / 256),
 				      static_cast<int>(i % 256));
 
-		for (unsigned k = 0; k < TABLE; k++)
-			table[i * TABLE + k] = u;
+		uint4 *at = reinterpret_cast<uint4 *>(table + i * TABLE);
+
+		at[0] = at[1] = make_uint4(u, u, u, u);
 	}
 	__syncthreads();
 }
@@ -152,7 +159,7 @@ __device__ void hwc_unit(const work &w, unsigned long long u, unsigned x,
 template <int size, bool shifted>
 __global__ void __launch_bounds__(THREADS, 2) hwc(work w, spec s)
 {
-	extern __shared__ unsigned table[];
+	extern __shared__ __align__(16) unsigned table[];
 	const unsigned long long stride =
 		static_cast<unsigned long long>(gridDim.x) * THREADS;
 	unsigned long long u =
@@ -277,7 +284,7 @@ __device__ void put_pixel(const work &w, const unsigned *table,
 template <int size, bool shifted>
 __global__ void __launch_bounds__(THREADS, 2) chw(work w, spec s)
 {
-	extern __shared__ unsigned table[];
+	extern __shared__ __align__(16) unsigned table[];
 	const unsigned long long stride =
 		static_cast<unsigned long long>(gridDim.x) * THREADS;
 	unsigned long long u =
@@ -324,7 +331,7 @@ __global__ void __launch_bounds__(THREADS, 2) chw(work w, spec s)
 template <int size>
 __global__ void __launch_bounds__(THREADS, 2) chw_any(work w, spec s)
 {
-	extern __shared__ unsigned table[];
+	extern __shared__ __align__(16) unsigned table[];
 	const unsigned long long stride =
 		static_cast<unsigned long long>(gridDim.x) * THREADS;
 	unsigned long long u =
@@ -365,23 +372,31 @@ int launch(const void *kernel, const work &w, const spec &s, bool with_table,
 	spec b = s;
 	void *args[] = { &a, &b };
 	unsigned long long blocks = (w.units + THREADS - 1) / THREADS;
-	int device, count;
+	const size_t shared = with_table ? 3 * CHANNEL : 0;
+	unsigned long long most;
+	int device, count, each;
 	cudaError_t e = cudaGetDevice(&device);
 
 	if (e == cudaSuccess)
 		e = cudaDeviceGetAttribute(
 			&count, cudaDevAttrMultiProcessorCount, device);
+	if (e == cudaSuccess)
+		e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+			&each, kernel, THREADS, shared);
 	if (e != cudaSuccess)
 		return e;
-	if (blocks > static_cast<unsigned long long>(count) * 4)
-		blocks = static_cast<unsigned long long>(count) * 4;
-	/* A lane's channels stay the same when three divides the stride. */
-	blocks = (blocks + 2) / 3 * 3;
+	/*
+	 * All blocks run at once: one that waits for another's end would make
+	 * the table once more.  A lane's channels stay the same when three
+	 * divides the stride.
+	 */
+	most = static_cast<unsigned long long>(count) *
+	       static_cast<unsigned>(each);
+	blocks = blocks < most ? (blocks + 2) / 3 * 3 : most / 3 * 3;
 	if (!blocks)
 		blocks = 3;
 	return cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)),
-				dim3(THREADS), args,
-				with_table ? 3 * CHANNEL : 0, stream);
+				dim3(THREADS), args, shared, stream);
 }
 
 template <int size>

@@ -14,6 +14,7 @@
 #define __global__
 #define __shared__
 #define __launch_bounds__(threads, blocks)
+#define __align__(n) __attribute__((aligned(n)))
 #define __syncthreads() ((void)0)
 
 struct dim3 {
@@ -101,6 +102,9 @@ enum {
 
 int cudaGetDevice(int *device);
 int cudaDeviceGetAttribute(int *value, int attribute, int device);
+int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
+						  const void *kernel,
+						  int threads, size_t shared);
 int cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **args,
 		     size_t shared, cudaStream_t stream);
 int cudaMemcpyAsync(void *dst, const void *src, size_t bytes, int kind,
