@@ -392,7 +392,9 @@ int launch(const void *kernel, const work &w, const spec &s, bool with_table,
 	 */
 	most = static_cast<unsigned long long>(count) *
 	       static_cast<unsigned>(each);
-	blocks = blocks < most ? (blocks + 2) / 3 * 3 : most / 3 * 3;
+	blocks = (blocks + 2) / 3 * 3;
+	if (blocks > most)
+		blocks = most / 3 * 3;
 	if (!blocks)
 		blocks = 3;
 	return cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)),
