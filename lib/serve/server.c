@@ -98,10 +98,13 @@ static void publish(struct tsock_server *s, uint64_t first, unsigned count)
 
 void tsock_serve_commit(tsock_server *s, uint64_t first, unsigned count)
 {
+	struct tsi_resident_held *unneeded;
+
 	if (!s)
 		return;
-	tsi_view_table_written(&s->views, first, count);
+	unneeded = tsi_view_table_written(&s->views, first, count);
 	publish(s, first, count);
+	tsi_residents_give_back(unneeded);
 }
 
 static int check_samples(const struct tsock_gpu_samples *from, unsigned count)
@@ -127,6 +130,7 @@ int tsock_serve_commit_gpu(tsock_server *s, uint64_t first, unsigned count,
 			   const struct tsock_gpu_samples *from)
 {
 	struct tsock_gpu_samples g = TSOCK_GPU_SAMPLES_INIT;
+	struct tsi_resident_held *unneeded = NULL;
 	int err;
 
 	if (!s)
@@ -136,9 +140,11 @@ int tsock_serve_commit_gpu(tsock_server *s, uint64_t first, unsigned count,
 	if (!err)
 		err = check_samples(&g, count);
 	if (!err)
-		err = tsi_view_table_commit(&s->views, &g, first, count);
+		err = tsi_view_table_commit(&s->views, &g, first, count,
+					    &unneeded);
 	if (!err)
 		publish(s, first, count);
+	tsi_residents_give_back(unneeded);
 	return err;
 }
 

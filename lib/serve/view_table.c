@@ -67,7 +67,7 @@ void tsi_view_table_destroy_base(struct tsi_view_table *t)
 
 int tsi_view_table_commit(struct tsi_view_table *t,
 			  const struct tsock_gpu_samples *from, uint64_t first,
-			  unsigned count)
+			  unsigned count, struct tsi_resident_held **unneeded)
 {
 	struct tsi_ring *base = &t->view[0].ring;
 	struct tsi_resident r = { .device = from->device,
@@ -84,14 +84,14 @@ int tsi_view_table_commit(struct tsi_view_table *t,
 	tsi_ring_pin(&t->pin, base);
 	err = tsi_resident_download(&r, from->stream, base);
 	if (!err)
-		tsi_residents_keep(t->residents, &r);
+		*unneeded = tsi_residents_keep(t->residents, &r);
 	return err;
 }
 
-void tsi_view_table_written(struct tsi_view_table *t, uint64_t first,
-			    unsigned count)
+struct tsi_resident_held *tsi_view_table_written(struct tsi_view_table *t,
+						 uint64_t first, unsigned count)
 {
-	tsi_residents_forget(t->residents, first, count);
+	return tsi_residents_forget(t->residents, first, count);
 }
 
 /* A ring that is being made, or destroyed, is its thread's. */

@@ -49,15 +49,17 @@ void tsi_view_table_destroy_base(struct tsi_view_table *t);
 
 /*
  * Samples that lie in a GPU's memory: copied into the base ring, and noted for
- * the view there.  Without the lock.  After an error nothing was noted.
+ * the view there.  Without the lock.  After an error nothing was noted.  When
+ * they are published, *unneeded is for tsi_residents_give_back().
  */
 int tsi_view_table_commit(struct tsi_view_table *t,
 			  const struct tsock_gpu_samples *from, uint64_t first,
-			  unsigned count);
+			  unsigned count, struct tsi_resident_held **unneeded);
 
 /* These were written into the base ring.  Without the lock. */
-void tsi_view_table_written(struct tsi_view_table *t, uint64_t first,
-			    unsigned count);
+struct tsi_resident_held *tsi_view_table_written(struct tsi_view_table *t,
+						 uint64_t first,
+						 unsigned count);
 
 /* What all rings take together. */
 uint64_t tsi_view_table_bytes(const struct tsi_view_table *t);

@@ -108,6 +108,11 @@ static int stage_end(struct tsi_view *v, struct runs *r)
 	if (!err)
 		tsi_view_publish(v, r->run[lane].opening, r->run[lane].first,
 				 r->run[lane].first + r->run[lane].count);
+	if (!err && tsi_stage_settles(v->stage)) {
+		tsi_sync_unlock(t->sync);
+		tsi_stage_settle(v->stage, lane);
+		tsi_sync_lock(t->sync);
+	}
 	return err;
 }
 

@@ -223,15 +223,11 @@ static int upload_start(struct tsi_stage *st, unsigned lane, uint64_t first,
 	return gpu_start(st, lane, first, count);
 }
 
-static int upload_finish(struct tsi_stage *st, unsigned lane)
+static void upload_settle(struct tsi_stage *st, unsigned lane)
 {
 	struct gpu_stage *g = gpu_of(st);
-	int err = gpu_finish(st, lane);
 
-	/* After a failure they may be read until the stage is destroyed. */
-	if (!err)
-		tsi_residents_drop(g->p.residents, g->lane[lane].held, CHUNK);
-	return err;
+	tsi_residents_drop(g->p.residents, g->lane[lane].held, CHUNK);
 }
 
 const struct tsi_stage_ops tsi_stage_upload = {
@@ -240,7 +236,8 @@ const struct tsi_stage_ops tsi_stage_upload = {
 	.create = upload_create,
 	.destroy = upload_destroy,
 	.start = upload_start,
-	.finish = upload_finish,
+	.finish = gpu_finish,
+	.settle = upload_settle,
 	.piece = upload_piece,
 };
 

@@ -29,6 +29,10 @@ struct tsi_stage_ops {
 	/* Wait, asleep, until the samples begun on that lane are there. */
 	int (*finish)(struct tsi_stage *st, unsigned lane);
 
+	/* Those samples are published: give back what their copies read.  NULL:
+	 * nothing. */
+	void (*settle)(struct tsi_stage *st, unsigned lane);
+
 	/* On a GPU, for start: copy or convert a piece.  arg is the stage. */
 	tsi_piece_fn *piece;
 };

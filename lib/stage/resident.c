@@ -76,7 +76,7 @@ static bool has(const struct tsi_resident_held *h, uint64_t sample)
 
 /* ---- giving back; without the lock ---- */
 
-static void give_back(struct tsi_resident_held *done)
+void tsi_residents_give_back(struct tsi_resident_held *done)
 {
 	while (done) {
 		struct tsi_resident_held *h = done;
@@ -95,7 +95,7 @@ void tsi_residents_destroy(struct tsi_residents *t)
 		return;
 	for (uint64_t i = 0; i < t->capacity; i++)
 		clear(t, i, &done);
-	give_back(done);
+	tsi_residents_give_back(done);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 }
@@ -107,15 +107,15 @@ static bool wanted(const struct tsi_residents *t, unsigned device)
 	return device < DEVICES && t->stages[device];
 }
 
-void tsi_residents_keep(struct tsi_residents *t, const struct tsi_resident *r)
+struct tsi_resident_held *tsi_residents_keep(struct tsi_residents *t,
+					     const struct tsi_resident *r)
 {
 	struct tsi_resident_held *h = malloc(sizeof(*h)), *done = NULL;
 
 	/* Without memory to note it by, the ring has to do. */
 	if (!h) {
-		tsi_residents_forget(t, r->first, r->count);
 		r->release(r->arg);
-		return;
+		return tsi_residents_forget(t, r->first, r->count);
 	}
 	/* One more owner, until each sample has its own. */
 	*h = (struct tsi_resident_held){ .r = *r, .owned = 1 };
@@ -130,22 +130,22 @@ void tsi_residents_keep(struct tsi_residents *t, const struct tsi_resident *r)
 	}
 	disown(h, &done);
 	pthread_mutex_unlock(&t->lock);
-	give_back(done);
+	return done;
 }
 
-void tsi_residents_forget(struct tsi_residents *t, uint64_t first,
-			  unsigned count)
+struct tsi_resident_held *tsi_residents_forget(struct tsi_residents *t,
+					       uint64_t first, unsigned count)
 {
 	struct tsi_resident_held *done = NULL;
 
 	/* What could be stale was kept before these samples were claimed. */
 	if (!t->kept)
-		return;
+		return NULL;
 	pthread_mutex_lock(&t->lock);
 	for (uint64_t q = first; q < first + count; q++)
 		clear(t, q % t->capacity, &done);
 	pthread_mutex_unlock(&t->lock);
-	give_back(done);
+	return done;
 }
 
 /* ---- for stages ---- */
@@ -171,7 +171,7 @@ void tsi_residents_detach(struct tsi_residents *t, unsigned device)
 		if (t->at[i] && t->at[i]->r.device == device)
 			clear(t, i, &done);
 	pthread_mutex_unlock(&t->lock);
-	give_back(done);
+	tsi_residents_give_back(done);
 }
 
 void tsi_residents_take(struct tsi_residents *t, unsigned device,
@@ -217,5 +217,5 @@ void tsi_residents_drop(struct tsi_residents *t,
 		held[i] = NULL;
 	}
 	pthread_mutex_unlock(&t->lock);
-	give_back(done);
+	tsi_residents_give_back(done);
 }

@@ -44,14 +44,23 @@ int tsi_resident_download(const struct tsi_resident *r, void *stream,
 			  const struct tsi_ring *to);
 
 /*
- * These samples are in the ring, and not published yet.  The memory is kept, or
- * given back at once where no stage would take them.
+ * These samples are in the ring, and not published yet.  The memory is kept.
+ * Returns what nobody needs: older memory, and this one where no stage would
+ * take it.  Publish first, then give that back: its owner may be slow to take
+ * it (Python's waits for the interpreter's lock).
  */
-void tsi_residents_keep(struct tsi_residents *t, const struct tsi_resident *r);
+struct tsi_resident_held *tsi_residents_keep(struct tsi_residents *t,
+					     const struct tsi_resident *r);
 
-/* These have come from elsewhere: what was kept of such numbers is stale. */
-void tsi_residents_forget(struct tsi_residents *t, uint64_t first,
-			  unsigned count);
+/*
+ * These have come from elsewhere: what was kept of such numbers is stale, and
+ * returned as above.
+ */
+struct tsi_resident_held *tsi_residents_forget(struct tsi_residents *t,
+					       uint64_t first, unsigned count);
+
+/* Give back what these returned, or NULL.  With no lock. */
+void tsi_residents_give_back(struct tsi_resident_held *unneeded);
 
 /* ---- for a stage that uploads to a GPU; t may be NULL ---- */
 

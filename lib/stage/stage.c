@@ -46,3 +46,13 @@ int tsi_stage_finish(struct tsi_stage *st, unsigned lane)
 {
 	return st->ops->finish(st, lane);
 }
+
+bool tsi_stage_settles(const struct tsi_stage *st)
+{
+	return st->ops->settle != NULL;
+}
+
+void tsi_stage_settle(struct tsi_stage *st, unsigned lane)
+{
+	st->ops->settle(st, lane);
+}

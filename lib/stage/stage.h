@@ -52,4 +52,12 @@ int tsi_stage_start(struct tsi_stage *st, unsigned lane, uint64_t first,
 /* Wait, asleep, until the samples begun on that lane are there. */
 int tsi_stage_finish(struct tsi_stage *st, unsigned lane);
 
+/*
+ * For the stages that settle: once samples that were finished without an error
+ * are published, and before their lane begins others, give back what was held
+ * for them.  That may wait for the owner of what is given back.
+ */
+bool tsi_stage_settles(const struct tsi_stage *st);
+void tsi_stage_settle(struct tsi_stage *st, unsigned lane);
+
 #endif

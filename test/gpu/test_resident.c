@@ -61,6 +61,7 @@ static const struct source model = { .name = "resident",
 struct block {
 	struct worker *w;
 	uint8_t *payload, *image; /* on the GPU */
+	uint64_t end;             /* behind its samples */
 	_Atomic bool busy;
 };
 
@@ -68,7 +69,8 @@ struct worker {
 	const struct source *src;
 	tsock_server *s;
 	unsigned device;
-	bool alone; /* nobody reads on that GPU */
+	bool alone;   /* nobody reads on that GPU */
+	bool watched; /* one reader does, one sample at a time */
 	cudaStream_t stream;
 	uint8_t *host, *garbage;
 	struct block block[BLOCKS];
@@ -83,10 +85,30 @@ static void send(const struct worker *w, void *to, const void *from,
 	cu(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, w->stream));
 }
 
+/*
+ * Samples are published before their memory is given back, since its owner may
+ * be slow: the reader gets all of them although this doesn't return.
+ */
+static void await_readers(const struct block *b)
+{
+	for (unsigned i = 0; i < 20000; i++) {
+		struct tsock_stats st = { .size = sizeof(st) };
+
+		need(tsock_serve_stats(b->w->s, &st) == 0);
+		need(st.head >= b->end);
+		if (!b->w->watched || !st.consumers || st.row[0].tail >= b->end)
+			return;
+		pause_us(1000);
+	}
+	die("memory is given back before its samples are published");
+}
+
 static void give_back(void *arg)
 {
 	struct block *b = arg;
 
+	if (b->w->alone || b->w->watched)
+		await_readers(b);
 	send(b->w, b->payload, b->w->garbage, MOST * PAYLOAD);
 	send(b->w, b->image, b->w->garbage, MOST * PIXELS);
 	atomic_fetch_add(&count->given_back, 1);
@@ -132,6 +154,7 @@ static void commit_on_gpu(struct worker *w, uint64_t first, unsigned n)
 	g.data = data;
 	g.release = give_back;
 	g.arg = b;
+	b->end = first + n;
 	atomic_fetch_add(&count->lent, 1);
 	need(tsock_serve_commit_gpu(w->s, first, n, &g) == 0);
 	need(!w->alone || count->given_back == count->lent);
@@ -197,12 +220,14 @@ static void close_worker(struct worker *w)
 /* Where samples are, and whether some are in host memory. */
 struct place {
 	unsigned device;
-	bool alone, mixed;
+	bool alone, mixed, watched;
 };
 
 static pid_t start_on_gpu(const struct source *src, const struct place *p)
 {
 	static struct worker worker[WORKERS];
+	/* In order, where one looks what is published. */
+	unsigned workers = p->alone || p->watched ? 1 : WORKERS;
 	pid_t pid;
 
 	count->lent = count->given_back = 0;
@@ -214,16 +239,17 @@ static pid_t start_on_gpu(const struct source *src, const struct place *p)
 		worker[i] = (struct worker){ .src = src,
 					     .device = p->device,
 					     .alone = p->alone,
+					     .watched = p->watched,
 					     .seed = p->mixed ? i + 1 : 0 };
 		open_worker(&worker[i]);
 	}
 	worker[0].s = serve(src);
-	for (unsigned i = 0; i < (p->alone ? 1 : WORKERS); i++) {
+	for (unsigned i = 0; i < workers; i++) {
 		worker[i].s = worker[0].s;
 		need(pthread_create(&worker[i].thread, NULL, work,
 				    &worker[i]) == 0);
 	}
-	for (unsigned i = 0; i < (p->alone ? 1 : WORKERS); i++)
+	for (unsigned i = 0; i < workers; i++)
 		pthread_join(worker[i].thread, NULL);
 	while (!tsock_serve_drained(worker[0].s))
 		pause_us(10000);
@@ -315,6 +341,18 @@ without_a_reader_there_the_memory_is_given_back_at_once(void **state)
 	run_readers(&model, &p, r, 2);
 }
 
+static void
+samples_are_published_before_their_memory_is_given_back(void **state)
+{
+	struct reader_proc r = { .transport = STORED, .batch = 1 };
+	struct place p = { .watched = true };
+	struct source few = model;
+
+	(void)state;
+	few.n = 100;
+	run_readers(&few, &p, &r, 1);
+}
+
 /* Those that are kept for a view that has ended are given back. */
 static void a_reader_s_death_holds_no_memory(void **state)
 {
@@ -399,6 +437,7 @@ int main(void)
 		TEST(readers_on_another_gpu_get_it_from_the_host),
 		TEST(samples_that_a_gpu_has_are_not_uploaded_to_it),
 		TEST(without_a_reader_there_the_memory_is_given_back_at_once),
+		TEST(samples_are_published_before_their_memory_is_given_back),
 		TEST(a_reader_s_death_holds_no_memory),
 		TEST(what_can_t_be_copied_is_refused_and_stays_the_caller_s),
 	};

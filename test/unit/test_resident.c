@@ -52,7 +52,7 @@ static void keep(unsigned device, uint64_t first, unsigned count,
 				  .arg = released };
 
 	*released = 0;
-	tsi_residents_keep(table, &r);
+	tsi_residents_give_back(tsi_residents_keep(table, &r));
 }
 
 static unsigned take(unsigned device, uint64_t first, unsigned count)
@@ -139,7 +139,7 @@ static void what_is_written_anew_is_not_taken_from_the_old_memory(void **state)
 	(void)state;
 	tsi_residents_attach(table, DEVICE);
 	keep(DEVICE, 0, 8, &a);
-	tsi_residents_forget(table, 2, 3);
+	tsi_residents_give_back(tsi_residents_forget(table, 2, 3));
 	assert_int_equal(take(DEVICE, 0, 5), 2);
 	assert_null(held[2]);
 	drop();
@@ -149,7 +149,7 @@ static void what_is_written_anew_is_not_taken_from_the_old_memory(void **state)
 	keep(DEVICE, 5 + CAPACITY, 2, &c);
 	assert_int_equal(take(DEVICE, 5, 2), 0);
 	assert_int_equal(b, 0);
-	tsi_residents_forget(table, 7 + CAPACITY, 1);
+	tsi_residents_give_back(tsi_residents_forget(table, 7 + CAPACITY, 1));
 	assert_int_equal(b, 1);
 	assert_int_equal(c, 0);
 	assert_int_equal(take(DEVICE, 5 + CAPACITY, 3), 2);
