@@ -253,6 +253,17 @@ TSOCK_API int tsock_next(tsock *t, int timeout_ms, tsock_batch **out);
 TSOCK_API int tsock_lost(tsock *t);
 
 /*
+ * For whom the handle waits, after tsock_next(), tsock_begin_timed() or
+ * tsock_resume() gave EAGAIN: words that go on "waiting for ", such as "process
+ * 4242 (train.py), which holds 1 batch (16 samples) and has given none back for
+ * 31 s"; "" where nothing is waited for.  The producer is asked, for timeout_ms
+ * at most; a longer text is cut.  After ten seconds of a wait a warning in the
+ * log says the same, and again each minute: nobody has to ask.
+ */
+#define TSOCK_WAITS_FOR 256 /* bytes that are enough for any */
+TSOCK_API int tsock_waits_for(tsock *t, int timeout_ms, char *buf, size_t size);
+
+/*
  * How many samples this handle has missed since it was opened, because its
  * producer had detached it (TSOCK_SLOW_DETACH): others had to wait for it.
  * Then the next batch comes from further on in the epoch; or tsock_next() says

@@ -181,6 +181,13 @@ TSOCK_API void tsock_serve_fail(tsock_server *s, const char *why);
 TSOCK_API void tsock_serve_count(tsock_server *s, uint64_t read_bytes,
 				 uint64_t bad_samples);
 
+/*
+ * What keeps the program from making samples, for consumers that wait: words
+ * that go on "which has been ", such as "reading /data/a.jpg"; NULL: nothing
+ * does.  The server counts for how long it has been the same.  Any thread.
+ */
+TSOCK_API void tsock_serve_doing(tsock_server *s, const char *what);
+
 TSOCK_API int tsock_serve_stats(tsock_server *s, struct tsock_stats *out);
 
 /*

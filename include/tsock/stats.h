@@ -16,6 +16,32 @@ extern "C" {
 #endif
 
 #define TSOCK_STATS_ROWS 32
+#define TSOCK_STATS_WAITS 8
+
+/* What a consumer waits for. */
+enum tsock_wait_for {
+	TSOCK_FOR_NOTHING,
+	TSOCK_FOR_READER,    /* another consumer, which holds the ring up */
+	TSOCK_FOR_RANK,      /* another rank of its job */
+	TSOCK_FOR_CONSUMERS, /* min_consumers */
+	TSOCK_FOR_RETURN,    /* a consumer of the producer before this one */
+	TSOCK_FOR_PRODUCER,  /* which makes the samples */
+};
+
+/* A wait of more than ten seconds, as the consumer has told its producer. */
+struct tsock_wait {
+	uint32_t kind;      /* enum tsock_wait_for */
+	uint32_t pid;       /* of the consumer that waits */
+	uint32_t for_pid;   /* process that it waits for; 0: none, or unknown */
+	uint32_t waited_ms; /* so far */
+	uint32_t held_batches; /* READER: how many that one holds ... */
+	uint32_t reserved;
+	uint64_t held_samples; /* ... and of how many samples */
+	/* For people: "process 4242 (train.py)", and ", which holds ...", with
+	 * what can be done; or "". */
+	char who[64];
+	char why[192];
+};
 
 struct tsock_stats_row {
 	uint32_t pid;
@@ -47,6 +73,9 @@ struct tsock_stats {
 	uint32_t detached; /* consumers, since the start: TSOCK_SLOW_DETACH */
 	/* Of the consumers with the lowest tails, if there are more of them. */
 	struct tsock_stats_row row[TSOCK_STATS_ROWS];
+	uint32_t nwaits;
+	uint32_t reserved;
+	struct tsock_wait wait[TSOCK_STATS_WAITS]; /* the longest first */
 };
 
 /* Statistics of the stream called name; waits timeout_ms.  Any thread. */

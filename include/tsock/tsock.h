@@ -84,6 +84,9 @@
  *              log lines of that level and of more important ones go to
  *              stderr.  For a program that can't find or join a stream:
  *              TSOCK_LOG=debug says where it looks and what it is told.
+ *   TSOCK_PATIENCE_MS
+ *              how long a consumer waits for samples before it asks its
+ *              producer for whom, and warns: 10000.
  *   TSOCK_DIR  folder of the streams' sockets.  Without it a producer uses
  *              $XDG_RUNTIME_DIR/tsock if $XDG_RUNTIME_DIR is the user's own,
  *              else /tmp/tsock-UID, and a consumer looks in both and, as it

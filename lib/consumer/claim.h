@@ -132,10 +132,12 @@ static inline void tsi_claim_share_tail(const struct tsi_claim *c,
 	tsi_tail_share(t, c->page, c->ring, c->event);
 }
 
-/* For people: how many samples were taken; how long they were waited for. */
-static inline void tsi_claim_count(struct tsi_claim *c, uint64_t samples)
+/* For people: how many samples were taken, and up to where; how long they were
+ * waited for. */
+static inline void tsi_claim_count(struct tsi_claim *c, uint64_t samples,
+				   uint64_t position)
 {
-	tsi_tail_page_count(c->page, samples);
+	tsi_tail_page_count(c->page, samples, position);
 }
 void tsi_claim_count_wait(struct tsi_claim *c, uint64_t wait_ns);
 

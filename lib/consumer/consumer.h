@@ -54,6 +54,7 @@ struct tsock {
 	enum tsi_phase phase;
 	struct tsi_reader *reader;
 	struct tsi_waiter waiter;   /* of the reader */
+	struct tsi_whom whom;       /* what is waited for now */
 	struct tsi_sibling sibling; /* the reader, for others */
 	struct tsi_left left;
 	struct tsi_msg question; /* a JOIN under way, if joining */
@@ -80,6 +81,9 @@ struct tsock {
  * TSOCK_EAGAIN at the deadline: call it again, and the same join goes on.
  */
 int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end);
+
+/* What is asked about a wait: the reader's, or that of a join under way. */
+struct tsi_whom_asks tsi_join_whom(struct tsock *t);
 
 /*
  * For a reader that was detached, before t->lost is forgotten: the stream goes

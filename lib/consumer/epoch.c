@@ -432,9 +432,10 @@ static int take_next(struct tsock *t, int timeout_ms, struct tsock_batch **out)
 	}
 	if (err)
 		return leave_if_lost(t, err);
-	move_to(t, tsi_progress_next_block(&t->progress));
 	t->samples += n;
-	tsi_claim_count(tsi_reader_claim(t->reader), t->samples);
+	tsi_claim_count(tsi_reader_claim(t->reader), t->samples,
+			tsi_reader_pos(t->reader));
+	move_to(t, tsi_progress_next_block(&t->progress));
 	return 0;
 }
 

@@ -20,7 +20,8 @@
 
 #define AGAIN_MS 20    /* while the producer prepares */
 #define LOOK_MS 50     /* between two looks for a producer */
-#define RANKS_MS 10000 /* before it is said that other ranks don't come */
+#define SLICE_MS 1000  /* between two looks at how long that takes */
+#define WHOM_MS 100    /* for the answer to whom is waited for */
 #define ATTACH_MS 1000 /* for a connection, from the offer on */
 #define TRIES 5 /* to connect to a producer that doesn't know the token */
 
@@ -63,31 +64,53 @@ static int new_question(struct tsock *t)
 	return 0;
 }
 
-/* Ranks begin together, so one that doesn't come stops all. */
-static void tell_waiting(const struct tsock *t, int64_t since_ms, bool *told)
+/* What the question whom it waits for is asked about. */
+struct tsi_whom_asks tsi_join_whom(struct tsock *t)
 {
-	const struct tsi_ranks *ranks = tsi_progress_ranks(&t->progress);
+	return (struct tsi_whom_asks){
+		.requests = &t->requests,
+		.nonce = t->joining ? t->question.u.join.nonce : t->nonce,
+		.stream = tsi_address_name(&t->address),
+		.pid = t->stream.pid,
+	};
+}
 
-	if (*told || ranks->world < 2 || tsi_now_ms() - since_ms < RANKS_MS)
-		return;
-	*told = true;
-	tsi_log(TSOCK_LOG_WARN,
-		"'%s': rank %u of %u waits for other ranks of its job to begin "
-		"an epoch",
-		tsi_address_name(&t->address), ranks->rank, ranks->world);
+/* An answer to JOIN hasn't come yet, or was WAIT. */
+static void name_wait(struct tsock *t, int64_t deadline)
+{
+	struct tsi_whom_asks whom = tsi_join_whom(t);
+	int64_t now = tsi_now_ms(), left = deadline - now;
+
+	whom.wait_ms = left > WHOM_MS ? WHOM_MS : left > 0 ? (int)left : 0;
+	tsi_whom_look(&t->whom, &whom, TSI_WHOM_JOIN, now);
+}
+
+/* The answer to JOIN, until the deadline, which may be far. */
+static int ask_to_join(struct tsock *t, int64_t deadline, struct tsi_msg *r)
+{
+	for (;;) {
+		int64_t slice = tsi_now_ms() + SLICE_MS;
+		int err =
+			tsi_request_ask(&t->requests, &t->question,
+					slice < deadline ? slice : deadline, r);
+
+		if (err != TSOCK_EAGAIN)
+			return err;
+		name_wait(t, deadline);
+		if (tsi_now_ms() >= deadline)
+			return err;
+	}
 }
 
 /* Ask until there is an offer.  EAGAIN: the same question goes on later. */
 static int get_offer(struct tsock *t, int64_t deadline)
 {
 	int err = t->joining ? 0 : new_question(t);
-	int64_t since = tsi_now_ms();
-	bool told = false;
 
 	while (!err) {
 		struct tsi_msg r;
 
-		err = tsi_request_ask(&t->requests, &t->question, deadline, &r);
+		err = ask_to_join(t, deadline, &r);
 		if (err == TSOCK_EAGAIN)
 			return err;
 		if (err)
@@ -104,7 +127,7 @@ static int get_offer(struct tsock *t, int64_t deadline)
 				      tsi_address_name(&t->address), r.type);
 			break;
 		}
-		tell_waiting(t, since, &told);
+		name_wait(t, deadline);
 		if (tsi_now_ms() >= deadline)
 			return TSOCK_EAGAIN;
 		tsi_pause_until(deadline, AGAIN_MS);
@@ -189,6 +212,9 @@ static void prepare_wait(struct tsock *t)
 	w->pid = t->stream.pid;
 	w->spins = t->opts.flags & TSOCK_SPIN;
 	w->wait_ns = 0;
+	w->asks = tsi_join_whom(t);
+	w->whom = &t->whom;
+	tsi_whom_end(w->whom);
 }
 
 static void entered(struct tsock *t)
@@ -198,13 +224,13 @@ static void entered(struct tsock *t)
 					  "host memory, copied to the GPU" };
 
 	t->joining = t->unopened = false;
+	memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
 	tsi_reader_used_here(t->reader);
 	add_sibling(t);
 	prepare_wait(t);
 	t->samples = 0;
 	tsi_progress_set_last(&t->progress, tsi_reader_end(t->reader));
 	t->transport = tsi_negotiate_transport(&t->negotiation, &t->offer);
-	memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
 	tsi_log(TSOCK_LOG_DEBUG, "joined '%s': batches of %u from %s",
 		tsi_address_name(&t->address), t->opts.batch_size,
 		by[t->transport]);

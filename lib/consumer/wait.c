@@ -64,6 +64,14 @@ static int look_for_head(struct tsi_waiter *w, uint64_t need, int64_t now_ms)
 	return err ? err : TSOCK_EAGAIN;
 }
 
+/* Others may hold this one up: after some time it is said who. */
+static void name_wait(struct tsi_waiter *w, uint64_t need, int64_t now_ms)
+{
+	/* What another thread of this process does was said already. */
+	if (w->whom && !(w->sibling && w->sibling->stuck.said))
+		tsi_whom_look(w->whom, &w->asks, need, now_ms);
+}
+
 /* After a slice, and at the end: does this thread wait for itself? */
 static int check_siblings(struct tsi_waiter *w, uint64_t need, int64_t now_ms,
 			  int64_t deadline_ms, int64_t *looked_ms)
@@ -92,6 +100,7 @@ static int sleep_until(struct tsi_waiter *w, uint64_t need, int64_t begin_ms,
 		err = check_siblings(w, need, now, deadline_ms, &looked);
 		if (err)
 			return err;
+		name_wait(w, need, now);
 		left = deadline_ms - now;
 		if (left <= 0)
 			return TSOCK_EAGAIN;
@@ -121,6 +130,8 @@ static int spin_until(struct tsi_waiter *w, uint64_t need, int64_t begin_ms,
 		if (err == TSOCK_EAGAIN &&
 		    check_siblings(w, need, now, deadline_ms, &looked))
 			return TSOCK_EHELD;
+		if (err == TSOCK_EAGAIN)
+			name_wait(w, need, now);
 		if (err != TSOCK_EAGAIN || now >= deadline_ms)
 			return err;
 		for (unsigned i = 0; i < SPINS; i++) {
@@ -139,8 +150,12 @@ int tsi_wait_head(struct tsi_waiter *w, uint64_t need, int timeout_ms)
 	int64_t deadline = timeout_ms < 0 ? INT64_MAX : begin_ms + timeout_ms;
 	int err;
 
-	if (!timeout_ms)
-		return look_for_head(w, need, begin_ms);
+	if (!timeout_ms) {
+		err = look_for_head(w, need, begin_ms);
+		if (err == TSOCK_EAGAIN)
+			name_wait(w, need, begin_ms);
+		return err;
+	}
 	tsi_reader_used_here(w->reader);
 	if (w->spins) {
 		tsi_claim_spin(c, need);
@@ -152,5 +167,7 @@ int tsi_wait_head(struct tsi_waiter *w, uint64_t need, int timeout_ms)
 	}
 	w->wait_ns += (uint64_t)(tsi_now_ns() - begin);
 	tsi_claim_count_wait(c, w->wait_ns);
+	if (!err && w->whom)
+		tsi_whom_end(w->whom);
 	return err;
 }

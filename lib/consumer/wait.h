@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "consumer/whom.h"
+
 struct tsi_reader;
 struct tsi_sibling;
 
@@ -21,6 +23,9 @@ struct tsi_waiter {
 	bool spins;                  /* TSOCK_SPIN */
 	uint64_t wait_ns;            /* in total, since the join */
 	int64_t looked_ms; /* when the producer was last seen to live */
+	/* The question whom a wait is for; without requests it isn't asked. */
+	struct tsi_whom_asks asks;
+	struct tsi_whom *whom;
 };
 
 /* Wait until the head is need or more.  EAGAIN, ELOST, ESTREAM, EENDED. */

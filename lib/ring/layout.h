@@ -17,7 +17,7 @@
 #include "tsock/tsock.h"
 
 #define TSI_RING_MAGIC UINT64_C(0x676e72206b636f74) /* "tock rng" */
-#define TSI_RING_ABI 8
+#define TSI_RING_ABI 9
 #define TSI_MAX_ROWS 256
 #define TSI_CACHE_LINE 64
 #define TSI_RING_ERROR 4092                   /* bytes of error[] */
@@ -120,6 +120,8 @@ struct tsi_tail_page {
 	_Atomic uint32_t left;       /* 1: it is a reader no more */
 	/* The claim that the page is of.  Written before any tail. */
 	uint8_t owner[TSI_PAGE_OWNER];
+	/* First sample not taken: from tail to there it may hold some. */
+	_Atomic uint64_t position;
 };
 
 #define TSI_LAYOUT_AT(type, member, offset) \
@@ -140,6 +142,7 @@ TSI_LAYOUT_AT(tsi_tail_page, samples, 64);
 TSI_LAYOUT_AT(tsi_tail_page, generation, 80);
 TSI_LAYOUT_AT(tsi_tail_page, left, 84);
 TSI_LAYOUT_AT(tsi_tail_page, owner, 88);
+TSI_LAYOUT_AT(tsi_tail_page, position, 104);
 _Static_assert(sizeof(struct tsi_ring_shared) == 22400, "TSI_RING_ABI");
 _Static_assert(sizeof(struct tsi_ring_field) == 104, "TSI_RING_ABI");
 _Static_assert(sizeof(struct tsi_row) == TSI_CACHE_LINE, "TSI_RING_ABI");

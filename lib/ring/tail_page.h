@@ -49,12 +49,14 @@ static inline void tsi_tail_page_spin(struct tsi_tail_page *p, uint64_t want)
 	atomic_store_explicit(&p->spin, want, memory_order_relaxed);
 }
 
-/* For people: how many samples the reader took, how long it waited. */
+/* For people: how many samples the reader took, and up to where; how long it
+ * waited. */
 static inline void tsi_tail_page_count(struct tsi_tail_page *p,
-				       uint64_t samples)
+				       uint64_t samples, uint64_t position)
 {
-	/* A counter: nothing hangs on it. */
+	/* Counters: nothing hangs on them. */
 	atomic_store_explicit(&p->samples, samples, memory_order_relaxed);
+	atomic_store_explicit(&p->position, position, memory_order_relaxed);
 }
 
 static inline void tsi_tail_page_waited(struct tsi_tail_page *p, uint64_t ns)
@@ -139,6 +141,11 @@ static inline uint64_t tsi_tail_page_waits_for(const struct tsi_tail_page *p)
 static inline uint64_t tsi_tail_page_samples(const struct tsi_tail_page *p)
 {
 	return atomic_load(&p->samples);
+}
+
+static inline uint64_t tsi_tail_page_position(const struct tsi_tail_page *p)
+{
+	return atomic_load(&p->position);
 }
 
 static inline uint64_t tsi_tail_page_wait_ns(const struct tsi_tail_page *p)

@@ -32,6 +32,7 @@ int tsi_conn_make(struct tsi_conn *c, const struct tsi_peer *peer,
 				.pid = peer->pid ? peer->pid : join->pid,
 				.sure_pid = peer->pid,
 				.batch = join->batch_size,
+				.world = join->world ? join->world : 1,
 				.staged = join->staged };
 	memcpy(c->nonce, join->nonce, TSI_NONCE);
 	return tsi_memfd_create("tsock-tail", sizeof(struct tsi_tail_page),
@@ -154,33 +155,60 @@ uint64_t tsi_conn_want(const struct tsi_conn *c)
 	return tsi_tail_page_waits_for(tsi_memfd_base(&c->tail));
 }
 
-/* The consumer, for people: its pid, and its process's name if known. */
-static const char *who(const struct tsi_conn *c, char text[64])
+const char *tsi_conn_who(const struct tsi_conn *c, char text[TSI_CONN_WHO])
 {
 	char name[TSI_PEER_NAME];
 
 	if (tsi_peer_name(c->pidfd, name))
-		snprintf(text, 64, "%u (%s)", c->pid, name);
+		snprintf(text, TSI_CONN_WHO, "%u (%s)", c->pid, name);
 	else
-		snprintf(text, 64, "%u", c->pid);
+		snprintf(text, TSI_CONN_WHO, "%u", c->pid);
 	return text;
+}
+
+uint32_t tsi_conn_pid(const struct tsi_conn *c)
+{
+	return c->pid;
+}
+
+bool tsi_conn_stopped(const struct tsi_conn *c)
+{
+	return tsi_peer_stopped(c->sure_pid);
+}
+
+uint32_t tsi_conn_world(const struct tsi_conn *c)
+{
+	return c->world;
+}
+
+uint64_t tsi_conn_held(const struct tsi_conn *c, uint64_t tail,
+		       uint32_t *batches)
+{
+	uint64_t to = tsi_tail_page_position(tsi_memfd_base(&c->tail));
+	/* Between two batches of a rank lie those of the others. */
+	uint64_t n = to > tail ? to - tail : 0,
+		 step = (uint64_t)c->batch * c->world;
+	uint64_t full = step ? n / step : 0, rest = step ? n % step : 0;
+
+	*batches = (uint32_t)(full + (rest > 0));
+	return full * c->batch + (rest < c->batch ? rest : c->batch);
 }
 
 void tsi_conn_kill(struct tsi_conn *c, const struct tsi_conn *waiter,
 		   int64_t held_ms)
 {
-	char slow[64], other[64];
+	char slow[TSI_CONN_WHO], other[TSI_CONN_WHO];
 
 	if (c->killed)
 		return;
 	c->killed = true;
 	tsi_log(TSOCK_LOG_WARN,
 		"consumer %s %s: it has held up consumer %s for %.1f s",
-		who(c, slow),
+		tsi_conn_who(c, slow),
 		c->may_kill ? "is killed"
 			    : "is too slow, but not killed, since this kernel "
 			      "can't tell for certain who it is",
-		who(waiter, other), (double)held_ms / 1000);
+		tsi_conn_who(waiter, other), (double)held_ms / 1000);
 	if (c->may_kill)
 		syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
 }
@@ -188,18 +216,19 @@ void tsi_conn_kill(struct tsi_conn *c, const struct tsi_conn *waiter,
 void tsi_conn_tell_detached(const struct tsi_conn *c,
 			    const struct tsi_conn *waiter, int64_t held_ms)
 {
-	char slow[64], other[64];
+	char slow[TSI_CONN_WHO], other[TSI_CONN_WHO];
 
 	tsi_log(TSOCK_LOG_WARN,
 		"consumer %s is detached: it has held up consumer %s for "
 		"%.1f s; it goes on where the stream is by then",
-		who(c, slow), who(waiter, other), (double)held_ms / 1000);
+		tsi_conn_who(c, slow), tsi_conn_who(waiter, other),
+		(double)held_ms / 1000);
 }
 
 void tsi_conn_tell_stays(struct tsi_conn *c, const struct tsi_conn *waiter,
 			 int64_t held_ms, const char *why)
 {
-	char slow[64], other[64];
+	char slow[TSI_CONN_WHO], other[TSI_CONN_WHO];
 
 	if (c->stays)
 		return;
@@ -207,7 +236,8 @@ void tsi_conn_tell_stays(struct tsi_conn *c, const struct tsi_conn *waiter,
 	tsi_log(TSOCK_LOG_WARN,
 		"consumer %s has held up consumer %s for %.1f s, and is waited "
 		"for: it can't be detached, since %s",
-		who(c, slow), who(waiter, other), (double)held_ms / 1000, why);
+		tsi_conn_who(c, slow), tsi_conn_who(waiter, other),
+		(double)held_ms / 1000, why);
 }
 
 void tsi_conn_stats(const struct tsi_conn *c, struct tsock_stats_row *row)

@@ -24,7 +24,7 @@ struct tsi_conn {
 	bool killed;     /* we did that */
 	bool stays;      /* it was said that it can't be detached */
 	bool staged;     /* it copies to its GPU by itself */
-	uint32_t pid, batch;
+	uint32_t pid, batch, world;
 	uint32_t sure_pid; /* in our pid namespace; 0: not known */
 	uint8_t nonce[TSI_NONCE];
 };
@@ -109,6 +109,21 @@ void tsi_conn_tell_detached(const struct tsi_conn *c,
 			    const struct tsi_conn *waiter, int64_t held_ms);
 void tsi_conn_tell_stays(struct tsi_conn *c, const struct tsi_conn *waiter,
 			 int64_t held_ms, const char *why);
+
+/* The consumer, for people: its pid, and its process's name if known. */
+#define TSI_CONN_WHO 80
+const char *tsi_conn_who(const struct tsi_conn *c, char text[TSI_CONN_WHO]);
+
+/* Its process; is that stopped, as far as can be seen? */
+uint32_t tsi_conn_pid(const struct tsi_conn *c);
+bool tsi_conn_stopped(const struct tsi_conn *c);
+
+/* How many ranks its job has. */
+uint32_t tsi_conn_world(const struct tsi_conn *c);
+
+/* Its tail is there: how many samples does it hold, in how many batches? */
+uint64_t tsi_conn_held(const struct tsi_conn *c, uint64_t tail,
+		       uint32_t *batches);
 
 /* What the connection knows of a row of the statistics. */
 void tsi_conn_stats(const struct tsi_conn *c, struct tsock_stats_row *row);

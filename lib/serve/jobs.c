@@ -168,6 +168,19 @@ int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 	return k->complete ? 0 : TSOCK_EAGAIN;
 }
 
+bool tsi_jobs_asks(const struct tsi_jobs *t, const uint8_t *nonce)
+{
+	for (unsigned i = 0; i < TSI_JOBS; i++) {
+		const struct tsi_job *k = &t->job[i];
+
+		for (unsigned r = 0; k->used && r < k->world; r++)
+			if (k->rank[r].asked_ms && !k->rank[r].joined &&
+			    !memcmp(k->rank[r].nonce, nonce, TSI_NONCE))
+				return true;
+	}
+	return false;
+}
+
 void tsi_jobs_withdraw(struct tsi_jobs *t, const uint8_t *nonce)
 {
 	for (unsigned i = 0; i < TSI_JOBS; i++)

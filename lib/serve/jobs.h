@@ -65,6 +65,9 @@ struct tsi_jobs {
 int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		 int64_t now_ms);
 
+/* Does a rank ask by this nonce, and has still to join? */
+bool tsi_jobs_asks(const struct tsi_jobs *t, const uint8_t *nonce);
+
 /* The connection asks no longer. */
 void tsi_jobs_withdraw(struct tsi_jobs *t, const uint8_t *nonce);
 

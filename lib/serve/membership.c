@@ -277,6 +277,13 @@ bool tsi_membership_lacks_members(const struct tsi_membership *m)
 	return m->count && !m->started;
 }
 
+unsigned tsi_membership_lacks(const struct tsi_membership *m)
+{
+	return m->started || m->count >= m->c.min_members
+		       ? 0
+		       : m->c.min_members - m->count;
+}
+
 void tsi_membership_start(struct tsi_membership *m)
 {
 	m->started = true;

@@ -122,6 +122,7 @@ void tsi_membership_init(struct tsi_membership *m,
  * are there are enough.
  */
 bool tsi_membership_lacks_members(const struct tsi_membership *m);
+unsigned tsi_membership_lacks(const struct tsi_membership *m); /* how many */
 void tsi_membership_start(struct tsi_membership *m);
 
 /*
@@ -319,6 +320,24 @@ bool tsi_membership_look(struct tsi_membership *m, int64_t now_ms);
  */
 bool tsi_membership_slow(const struct tsi_membership *m, unsigned *id,
 			 int64_t slow_ms, struct tsi_slow *out);
+
+/* What a member that waits, waits for. */
+enum tsi_awaits {
+	TSI_AWAITS_NOTHING, /* it doesn't wait */
+	TSI_AWAITS_MEMBER,  /* another member, which has samples to read */
+	TSI_AWAITS_START,   /* members that the first sample waits for */
+	TSI_AWAITS_HOLD,    /* members that have still to come */
+	TSI_AWAITS_VIEW,    /* its view, which lacks what its source has */
+	TSI_AWAITS_SAMPLES, /* samples that are being made */
+};
+
+/* *member: if so, which.  What members want has to be known. */
+enum tsi_awaits tsi_membership_awaits(const struct tsi_membership *m,
+				      unsigned id, unsigned *member);
+
+/* Its tail; and when that was last seen to move, or it joined. */
+uint64_t tsi_membership_tail_of(const struct tsi_membership *m, unsigned id);
+int64_t tsi_membership_moved_ms(const struct tsi_membership *m, unsigned id);
 
 /* ---- detached readers: membership_slow.c ---- */
 

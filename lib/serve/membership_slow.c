@@ -160,6 +160,84 @@ bool tsi_membership_slow(const struct tsi_membership *m, unsigned *id,
 	return false;
 }
 
+/* ---- what is said of a wait ---- */
+
+static bool has_work(const struct tsi_membership *m, const struct tsi_member *r)
+{
+	return !waits(m, r) && r->tail < m->view[r->view].head;
+}
+
+/* Of the members marked as slow for this one, the one that is furthest behind:
+ * of those that have something to read, or of the others. */
+static int worst(const struct tsi_membership *m, unsigned id,
+		 const int slow[TSI_MAX_MEMBERS], bool working)
+{
+	int found = NOBODY;
+
+	for (unsigned i = 0; i < m->rows; i++) {
+		const struct tsi_member *r = &m->member[i];
+
+		if (i == id || slow[i] == NOBODY || has_work(m, r) != working)
+			continue;
+		if (found == NOBODY || r->tail < m->member[found].tail)
+			found = (int)i;
+	}
+	return found;
+}
+
+/* No member holds it up. */
+static enum tsi_awaits awaits_writer(const struct tsi_membership *m,
+				     const struct tsi_member *r)
+{
+	const struct tsi_view_state *base = &m->view[0];
+
+	if (m->hold != TSI_NEVER && base->claimed >= m->hold + base->capacity)
+		return TSI_AWAITS_HOLD;
+	if (r->view && r->want <= m->view[m->view[r->view].source].head)
+		return TSI_AWAITS_VIEW;
+	return TSI_AWAITS_SAMPLES;
+}
+
+enum tsi_awaits tsi_membership_awaits(const struct tsi_membership *m,
+				      unsigned id, unsigned *member)
+{
+	int slow[TSI_MAX_MEMBERS];
+	int found = (int)id;
+
+	if (!waits(m, &m->member[id]))
+		return TSI_AWAITS_NOTHING;
+	if (!m->started)
+		return TSI_AWAITS_START;
+	/* Who holds it up may itself wait, for a third member. */
+	for (unsigned i = 0; i < TSI_VIEWS && found != NOBODY; i++) {
+		unsigned at = (unsigned)found;
+
+		for (unsigned k = 0; k < m->rows; k++)
+			slow[k] = NOBODY;
+		if (!m->jumping)
+			blame(m, (int)at, slow);
+		found = worst(m, at, slow, true);
+		if (found != NOBODY && found != (int)id) {
+			*member = (unsigned)found;
+			return TSI_AWAITS_MEMBER;
+		}
+		found = worst(m, at, slow, false);
+		if (found == (int)id)
+			break;
+	}
+	return awaits_writer(m, &m->member[id]);
+}
+
+uint64_t tsi_membership_tail_of(const struct tsi_membership *m, unsigned id)
+{
+	return m->member[id].tail;
+}
+
+int64_t tsi_membership_moved_ms(const struct tsi_membership *m, unsigned id)
+{
+	return m->member[id].moved_ms;
+}
+
 /* ---- detaching ---- */
 
 /*

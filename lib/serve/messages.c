@@ -249,6 +249,7 @@ static void answer_leave(struct tsi_messages *t, struct tsi_msg *m)
 
 	tsi_offers_withdraw(t->offers, l.nonce);
 	tsi_readers_leave(t->readers, l.nonce);
+	tsi_waits_forget(t->waits, l.nonce);
 	m->type = TSI_LEFT;
 }
 
@@ -256,6 +257,14 @@ static void answer_stats(struct tsi_messages *t, struct tsi_msg *m)
 {
 	m->type = TSI_STATS_DATA;
 	tsi_stats_read(t->stats, &m->u.stats);
+}
+
+static void answer_whom(struct tsi_messages *t, struct tsi_msg *m)
+{
+	struct tsi_msg_whom q = m->u.whom;
+
+	m->type = TSI_WAITS;
+	tsi_waits_answer(t->waits, &q, tsi_now_ms(), &m->u.wait);
 }
 
 /* Turn a request into its reply; false when none is due. */
@@ -277,6 +286,9 @@ static bool answer(struct tsi_messages *t, struct tsi_msg *m)
 		return true;
 	case TSI_STATS:
 		answer_stats(t, m);
+		return true;
+	case TSI_WHOM:
+		answer_whom(t, m);
 		return true;
 	default:
 		return false;

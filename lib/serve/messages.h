@@ -13,6 +13,7 @@
 #include "serve/sockets.h"
 #include "serve/stats.h"
 #include "serve/view_table.h"
+#include "serve/waits.h"
 #include "wire/msg.h"
 
 struct tsi_channel;
@@ -26,6 +27,7 @@ struct tsi_messages {
 	struct tsi_view_table *views;
 	const struct tsi_sockets *sockets;
 	const struct tsi_stats *stats;
+	struct tsi_waits *waits;
 	struct tsi_msg_stream stream; /* the reply to HELLO */
 	uint8_t *meta;                /* class names */
 };

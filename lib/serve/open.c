@@ -134,19 +134,22 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 	tsi_readers_set_min_wait(&s->readers, o->min_wait_ms);
 	tsi_view_table_init(&s->views, o, &s->sync, &s->membership,
 			    &s->readers);
+	tsi_waits_init(&s->waits, &s->readers, &s->membership);
 	tsi_handshake_init(&s->handshake, &s->readers, &s->offers);
 	s->stats = (struct tsi_stats){ .membership = &s->membership,
 				       .gate = &s->gate,
 				       .readers = &s->readers,
 				       .production = &s->production,
-				       .views = &s->views };
+				       .views = &s->views,
+				       .waits = &s->waits };
 	s->messages = (struct tsi_messages){ .sync = &s->sync,
 					     .gate = &s->gate,
 					     .readers = &s->readers,
 					     .offers = &s->offers,
 					     .views = &s->views,
 					     .sockets = &s->sockets,
-					     .stats = &s->stats };
+					     .stats = &s->stats,
+					     .waits = &s->waits };
 	return s;
 }
 

@@ -210,7 +210,7 @@ unsigned tsi_readers_fds(const struct tsi_readers *r, unsigned id, int event,
 	return tsi_conn_fds(&r->conn[id], event, fds);
 }
 
-static int find(const struct tsi_readers *r, const uint8_t *nonce)
+int tsi_readers_find(const struct tsi_readers *r, const uint8_t *nonce)
 {
 	for (unsigned i = 0; tsi_membership_next_row(r->membership, &i); i++)
 		if (tsi_conn_is(&r->conn[i], nonce))
@@ -220,7 +220,7 @@ static int find(const struct tsi_readers *r, const uint8_t *nonce)
 
 bool tsi_readers_has(const struct tsi_readers *r, const uint8_t *nonce)
 {
-	return find(r, nonce) >= 0;
+	return tsi_readers_find(r, nonce) >= 0;
 }
 
 bool tsi_readers_stands(const struct tsi_readers *r, const struct tsi_offer *o)
@@ -236,7 +236,7 @@ void tsi_readers_leave(struct tsi_readers *r, const uint8_t *nonce)
 	/* It may have been a reader of the producer before. */
 	tsi_readers_withdraw(r, nonce);
 	tsi_readers_refresh(r); /* its last tail counts */
-	id = find(r, nonce);
+	id = tsi_readers_find(r, nonce);
 	if (id >= 0)
 		tsi_readers_drop(r, (unsigned)id, "leaves");
 }
@@ -380,6 +380,38 @@ void tsi_readers_reap(struct tsi_readers *r)
 		else if (tsi_conn_gone(&r->conn[i]))
 			tsi_readers_drop(r, i, tsi_conn_why_gone(&r->conn[i]));
 	}
+}
+
+/* ---- for whom readers wait ---- */
+
+const struct tsi_conn *tsi_readers_conn(const struct tsi_readers *r,
+					unsigned id)
+{
+	return &r->conn[id];
+}
+
+bool tsi_readers_waits_for_ranks(struct tsi_readers *r, unsigned id)
+{
+	return tsi_jobs_wait(&r->jobs, id);
+}
+
+bool tsi_readers_asks_as_rank(const struct tsi_readers *r, const uint8_t *nonce)
+{
+	return tsi_jobs_asks(&r->jobs, nonce);
+}
+
+bool tsi_readers_collects(const struct tsi_readers *r)
+{
+	return tsi_returners_collect(&r->returners);
+}
+
+uint32_t tsi_readers_awaited(const struct tsi_readers *r)
+{
+	unsigned i = 0;
+	const struct tsi_reader_row *row =
+		tsi_returners_next(&r->returners, &i);
+
+	return row ? row->pid : 0;
 }
 
 /* ---- the statistics ---- */

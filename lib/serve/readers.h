@@ -108,7 +108,8 @@ unsigned tsi_readers_fds(const struct tsi_readers *r, unsigned id, int event,
 /* Is the reader of this offer still one? */
 bool tsi_readers_stands(const struct tsi_readers *r, const struct tsi_offer *o);
 
-/* Has the connection of this nonce a reader? */
+/* The reader that the connection of this nonce has; -1: none. */
+int tsi_readers_find(const struct tsi_readers *r, const uint8_t *nonce);
 bool tsi_readers_has(const struct tsi_readers *r, const uint8_t *nonce);
 
 /* What this nonce asked for ends: a reader's last tail counts. */
@@ -168,6 +169,9 @@ void tsi_readers_reap(struct tsi_readers *r);
 void tsi_readers_set_slow(struct tsi_readers *r, uint32_t slow,
 			  int64_t slow_ms);
 
+/* What consumers say: the heads that they wait for, and their generations. */
+void tsi_readers_read_pages(struct tsi_readers *r);
+
 /* Can readers be detached? */
 bool tsi_readers_detaches(const struct tsi_readers *r);
 
@@ -180,6 +184,25 @@ int tsi_readers_mind_slow(struct tsi_readers *r, int64_t now_ms);
 
 /* That can't be done; tsock_errmsg() says why. */
 void tsi_readers_no_memory(struct tsi_readers *r, int64_t now_ms);
+
+/* ---- for whom readers wait: waits.h ---- */
+
+/* The connection of a reader. */
+const struct tsi_conn *tsi_readers_conn(const struct tsi_readers *r,
+					unsigned id);
+
+/* Does a reader, or one that asks to join, wait for other ranks? */
+bool tsi_readers_waits_for_ranks(struct tsi_readers *r, unsigned id);
+bool tsi_readers_asks_as_rank(const struct tsi_readers *r,
+			      const uint8_t *nonce);
+
+/* Are readers of the producer before waited for before anybody joins?  The
+ * process of the first that has still to return; 0: none, or not known. */
+bool tsi_readers_collects(const struct tsi_readers *r);
+uint32_t tsi_readers_awaited(const struct tsi_readers *r);
+
+/* Are slow readers waited for without end? */
+bool tsi_readers_blocks(const struct tsi_readers *r);
 
 /* ---- for the statistics ---- */
 

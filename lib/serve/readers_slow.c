@@ -25,8 +25,12 @@ bool tsi_readers_detaches(const struct tsi_readers *r)
 	return r->slow == TSOCK_SLOW_DETACH;
 }
 
-/* What consumers say: the heads that they wait for, and their generations. */
-static void read_pages(struct tsi_readers *r)
+bool tsi_readers_blocks(const struct tsi_readers *r)
+{
+	return r->slow == TSOCK_SLOW_BLOCK;
+}
+
+void tsi_readers_read_pages(struct tsi_readers *r)
 {
 	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++) {
 		tsi_membership_want(r->membership, i,
@@ -101,7 +105,7 @@ int tsi_readers_mind_slow(struct tsi_readers *r, int64_t now_ms)
 
 	if (r->slow == TSOCK_SLOW_BLOCK)
 		return -1;
-	read_pages(r);
+	tsi_readers_read_pages(r);
 	if (!tsi_membership_look(r->membership, now_ms))
 		return -1;
 	if (r->slow == TSOCK_SLOW_DETACH)

@@ -167,6 +167,15 @@ void tsock_serve_count(tsock_server *s, uint64_t read_bytes,
 
 /* ---- what is said of it ---- */
 
+void tsock_serve_doing(tsock_server *s, const char *what)
+{
+	if (!s)
+		return;
+	tsi_sync_lock(&s->sync);
+	tsi_waits_doing(&s->waits, what, tsi_now_ms());
+	tsi_sync_unlock(&s->sync);
+}
+
 int tsock_serve_stats(tsock_server *s, struct tsock_stats *out)
 {
 	struct tsock_stats st;

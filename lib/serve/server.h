@@ -18,6 +18,7 @@
  *                view_table all views
  *   grant        samples that are claimed without the lock
  *   production   what workers have written into the base ring
+ *   waits        for whom consumers wait that have waited long
  *   stats        what a server says of itself
  *   handshake    connections become readers
  *   messages     requests and replies
@@ -45,6 +46,7 @@
 #include "serve/stats.h"
 #include "serve/sync.h"
 #include "serve/view_table.h"
+#include "serve/waits.h"
 
 struct tsock_server {
 	struct tsi_sync sync;
@@ -65,6 +67,7 @@ struct tsock_server {
 
 	struct tsi_production production;
 	struct tsi_view_table views;
+	struct tsi_waits waits;
 	struct tsi_stats stats;
 };
 

@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include "base/clock.h"
+
 void tsi_stats_read(const struct tsi_stats *from, struct tsock_stats *st)
 {
 	*st = (struct tsock_stats){ .size = sizeof(*st) };
@@ -16,4 +18,5 @@ void tsi_stats_read(const struct tsi_stats *from, struct tsock_stats *st)
 	st->memory = tsi_view_table_bytes(from->views);
 	st->views = tsi_gate_views_read(from->gate);
 	tsi_readers_stats(from->readers, st);
+	tsi_waits_stats(from->waits, tsi_now_ms(), st);
 }

@@ -8,6 +8,7 @@
 #include "serve/production.h"
 #include "serve/readers.h"
 #include "serve/view_table.h"
+#include "serve/waits.h"
 
 /* Whom it asks. */
 struct tsi_stats {
@@ -16,6 +17,7 @@ struct tsi_stats {
 	struct tsi_readers *readers;
 	const struct tsi_production *production;
 	const struct tsi_view_table *views;
+	struct tsi_waits *waits;
 };
 
 /* With the server's lock held. */

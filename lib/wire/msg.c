@@ -128,6 +128,19 @@ static void visit_row(struct tsi_pack *k, struct tsock_stats_row *r)
 	tsi_pack_u32(k, &r->reserved);
 }
 
+static void visit_wait(struct tsi_pack *k, struct tsock_wait *w)
+{
+	tsi_pack_u32(k, &w->kind);
+	tsi_pack_u32(k, &w->pid);
+	tsi_pack_u32(k, &w->for_pid);
+	tsi_pack_u32(k, &w->waited_ms);
+	tsi_pack_u32(k, &w->held_batches);
+	tsi_pack_u32(k, &w->reserved);
+	tsi_pack_u64(k, &w->held_samples);
+	tsi_pack_text(k, w->who, sizeof(w->who));
+	tsi_pack_text(k, w->why, sizeof(w->why));
+}
+
 static void visit_stats(struct tsi_pack *k, struct tsock_stats *s)
 {
 	s->size = sizeof(*s);
@@ -147,6 +160,9 @@ static void visit_stats(struct tsi_pack *k, struct tsock_stats *s)
 	tsi_pack_count(k, &s->nrows, TSOCK_STATS_ROWS);
 	for (unsigned i = 0; i < s->nrows; i++)
 		visit_row(k, &s->row[i]);
+	tsi_pack_count(k, &s->nwaits, TSOCK_STATS_WAITS);
+	for (unsigned i = 0; i < s->nwaits; i++)
+		visit_wait(k, &s->wait[i]);
 }
 
 static void visit_body(struct tsi_pack *k, struct tsi_msg *m)
@@ -178,6 +194,15 @@ static void visit_body(struct tsi_pack *k, struct tsi_msg *m)
 		break;
 	case TSI_STATS_DATA:
 		visit_stats(k, &m->u.stats);
+		break;
+	case TSI_WHOM:
+		tsi_pack_bytes(k, m->u.whom.nonce, TSI_NONCE);
+		tsi_pack_u32(k, &m->u.whom.pid);
+		tsi_pack_u32(k, &m->u.whom.waited_ms);
+		tsi_pack_u64(k, &m->u.whom.want);
+		break;
+	case TSI_WAITS:
+		visit_wait(k, &m->u.wait);
 		break;
 	case TSI_ERROR:
 		tsi_pack_code(k, &m->u.error.code, -1);

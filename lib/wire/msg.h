@@ -19,7 +19,7 @@
 #include "view/spec.h"
 
 #define TSI_MSG_MAX 4096
-#define TSI_MSG_VERSION 6
+#define TSI_MSG_VERSION 7
 #define TSI_NONCE 16
 #define TSI_TOKEN 16
 #define TSI_CHUNK 3072
@@ -39,6 +39,8 @@ enum tsi_msg_type {
 	TSI_STATS_DATA = 12, /* p->c */
 	TSI_CONFIGURE = 13,  /* not used, and ignored; kept reserved */
 	TSI_ERROR = 14,      /* p->c: code and text */
+	TSI_WHOM = 15,       /* c->p: whom have I been waiting for? */
+	TSI_WAITS = 16,      /* p->c: for whom */
 };
 
 struct tsi_msg_hello {
@@ -103,6 +105,12 @@ struct tsi_msg_leave {
 	uint8_t nonce[TSI_NONCE];
 };
 
+struct tsi_msg_whom {
+	uint8_t nonce[TSI_NONCE]; /* of a reader, or of a JOIN under way */
+	uint32_t pid, waited_ms;
+	uint64_t want; /* of a reader: the head that it waits for */
+};
+
 struct tsi_msg_error {
 	int32_t code;
 	char text[256];
@@ -120,6 +128,8 @@ struct tsi_msg {
 		struct tsi_msg_offer offer;
 		struct tsi_msg_leave leave; /* READY and LEFT too */
 		struct tsock_stats stats;
+		struct tsi_msg_whom whom;
+		struct tsock_wait wait;
 		struct tsi_msg_error error;
 	} u;
 };

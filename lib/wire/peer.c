@@ -124,6 +124,50 @@ bool tsi_peer_gone(int pidfd, int sock)
 	return sock >= 0 && hung_up(sock);
 }
 
+/*
+ * What Python runs, of its command line in size bytes with a NUL behind each
+ * word: the first that is no option, or the module of -m; NULL for -c.
+ */
+static const char *script_in(const char *words, size_t size)
+{
+	const char *end = words + size, *w = words;
+	bool module = false;
+
+	while (w < end && (w += strlen(w) + 1) < end) {
+		const char *base = strrchr(w, '/');
+
+		if (module || w[0] != '-')
+			return base && !module ? base + 1 : w;
+		module = !strcmp(w, "-m");
+		if (!strcmp(w, "-c") || !w[1])
+			return NULL;
+		/* Options with a value of their own. */
+		if ((!strcmp(w, "-W") || !strcmp(w, "-X")) && w + 3 < end)
+			w += 3;
+	}
+	return NULL;
+}
+
+/* Behind the name of a Python process, which alone says little. */
+static void append_script(long pid, char name[TSI_PEER_NAME])
+{
+	char words[4096], path[48];
+	size_t n, len = strlen(name);
+	const char *script;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%ld/cmdline", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	n = fread(words, 1, sizeof(words) - 1, f);
+	fclose(f);
+	words[n] = '\0';
+	script = script_in(words, n);
+	if (script && *script && !strchr(script, '\n'))
+		snprintf(name + len, TSI_PEER_NAME - len, " %s", script);
+}
+
 bool tsi_peer_name(int pidfd, char name[TSI_PEER_NAME])
 {
 	long pid = 0;
@@ -132,8 +176,22 @@ bool tsi_peer_name(int pidfd, char name[TSI_PEER_NAME])
 		return false;
 	if (!tsi_first_line(name, TSI_PEER_NAME, "/proc/%ld/comm", pid))
 		return false;
+	if (!strncmp(name, "python", 6))
+		append_script(pid, name);
 	/* Otherwise another process may have the pid by now. */
 	return name[0] && !tsi_peer_gone(pidfd, -1);
+}
+
+bool tsi_peer_stopped(uint32_t pid)
+{
+	char line[512];
+	const char *at;
+
+	if (!pid || !tsi_first_line(line, sizeof(line), "/proc/%u/stat", pid))
+		return false;
+	/* "PID (NAME) STATE ...", and a name may have parentheses. */
+	at = strrchr(line, ')');
+	return at && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
 }
 
 uint64_t tsi_peer_born(uint32_t pid)

@@ -24,12 +24,16 @@ int tsi_peer_pidfd(int sock, uint32_t pid, int sent, bool *certain);
 bool tsi_peer_gone(int pidfd, int sock);
 
 /*
- * The name of a pidfd's process, as ps has it: any bytes but a newline, of the
- * process's own choice.  False: there is no pidfd, or its process has ended, or
- * is in another pid namespace.
+ * The name of a pidfd's process, as ps has it, and of a Python process its
+ * script or module, too: any bytes but a newline, of the process's own choice.
+ * False: there is no pidfd, or its process has ended, or is in another pid
+ * namespace.
  */
-#define TSI_PEER_NAME 32
+#define TSI_PEER_NAME 64
 bool tsi_peer_name(int pidfd, char name[TSI_PEER_NAME]);
+
+/* Is the process of that number stopped, by a signal or a debugger? */
+bool tsi_peer_stopped(uint32_t pid);
 
 /*
  * When the process of that number began, in the kernel's ticks: with it the

@@ -297,6 +297,23 @@ static bool ask(struct listed *r, struct tsock_stats *st)
 	return tsock_query(r->path, QUERY_MS, st) == 0;
 }
 
+/* Of all waits there the longest; nothing: "-". */
+static void print_wait(const struct tsock_stats *st)
+{
+	const struct tsock_wait *w = &st->wait[0];
+
+	if (!st->nwaits) {
+		printf("  -\n");
+		return;
+	}
+	printf("  ");
+	print_name(w->who);
+	printf(", %u s: consumer %u", w->waited_ms / 1000, w->pid);
+	if (st->nwaits > 1)
+		printf(" and %u more", st->nwaits - 1);
+	printf("\n");
+}
+
 static void print_row(struct listed *r)
 {
 	double dt = (double)(tsi_now_ns() - r->before_ns) / 1e9;
@@ -312,7 +329,7 @@ static void print_row(struct listed *r)
 		 r->path);
 	if (tsi_neighbours_ask(folder, r->name, &working, &all))
 		snprintf(threads, sizeof(threads), "%u/%u", working, all);
-	printf("%-20s %8u %12s %9u %10s %10s %8s\n", r->name, r->now.pid,
+	printf("%-20s %8u %12s %9u %10s %10s %8s", r->name, r->now.pid,
 	       tsi_number_thousands(len, r->now.epoch_len), r->now.consumers,
 	       tsi_number_thousands(rate,
 				    (uint64_t)((double)(r->now.produced -
@@ -320,6 +337,7 @@ static void print_row(struct listed *r)
 						       dt +
 					       0.5)),
 	       tsi_number_megabytes(mb, r->now.memory), threads);
+	print_wait(&r->now);
 }
 
 int tsi_report_list(void)
@@ -346,8 +364,9 @@ int tsi_report_list(void)
 		l->row[i].answers = ask(&l->row[i], &l->row[i].before);
 	}
 	nanosleep(&wait, NULL);
-	printf("%-20s %8s %12s %9s %10s %10s %8s\n", "STREAM", "PID", "SAMPLES",
-	       "CONSUMERS", "IMAGES/S", "MEMORY", "THREADS");
+	printf("%-20s %8s %12s %9s %10s %10s %8s  %s\n", "STREAM", "PID",
+	       "SAMPLES", "CONSUMERS", "IMAGES/S", "MEMORY", "THREADS",
+	       "WAITS FOR");
 	for (unsigned i = 0; i < l->n; i++)
 		print_row(&l->row[i]);
 	free(l);

@@ -21,11 +21,11 @@
 #include "cli/neighbours.h"
 #include "cli/notify.h"
 #include "cli/number.h"
-#include "cli/process.h"
 #include "cli/report.h"
 #include "run/growth.h"
 #include "run/service.h"
 #include "wire/address.h"
+#include "wire/peer.h"
 
 #define TICK_MS 50
 #define LOOK_MS 250 /* between two counts of connections */
@@ -116,7 +116,7 @@ static void take_snapshot(const struct command *c, struct tsi_snapshot *l)
 static void find_stopped(struct tsi_snapshot *l)
 {
 	for (uint32_t i = 0; i < l->stats.nrows; i++)
-		l->stopped[i] = tsi_process_stopped(l->stats.row[i].pid);
+		l->stopped[i] = tsi_peer_stopped(l->stats.row[i].pid);
 }
 
 /* A line on a terminal every half second, in a log every ten. */

@@ -16,7 +16,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	uint8_t bytes[TSI_MSG_MAX];
 	char name[16];
 
-	for (uint16_t type = TSI_HELLO; folder && type <= TSI_ERROR; type++) {
+	for (uint16_t type = TSI_HELLO; folder && type <= TSI_WAITS; type++) {
 		memset(&m, 0, sizeof(m));
 		m.type = type;
 		m.serial = 7;
@@ -29,7 +29,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		} else if (type == TSI_OFFER) {
 			m.u.offer.nfields = 1;
 		} else if (type == TSI_STATS_DATA) {
-			m.u.stats.nrows = 1;
+			m.u.stats.nrows = m.u.stats.nwaits = 1;
 		} else if (type == TSI_ERROR) {
 			m.u.error.code = TSOCK_ELOST;
 		}

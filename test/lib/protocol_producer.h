@@ -29,6 +29,7 @@ static struct {
 	struct tsi_readers readers;
 	struct tsi_handshake handshake;
 	struct tsi_messages messages;
+	struct tsi_waits waits;
 	struct tsi_production production;
 	uint64_t pending[MOST_C]; /* claimed, and not yet written */
 	unsigned npending;
@@ -65,10 +66,12 @@ static void start(void)
 		tsi_gate_add_ring(&p.gate, i, &server_ring[i]);
 	check(!tsi_production_init(&p.production, machine.c, &p.sync,
 				   &p.membership, &p.gate));
+	tsi_waits_init(&p.waits, &p.readers, &p.membership);
 	p.messages = (struct tsi_messages){ .sync = &p.sync,
 					    .gate = &p.gate,
 					    .readers = &p.readers,
-					    .offers = &p.offers };
+					    .offers = &p.offers,
+					    .waits = &p.waits };
 	p.messages.stream.epoch_len = machine.n;
 	p.messages.stream.max_batch = MOST_C;
 	p.messages.stream.resumable = 1;

@@ -5,7 +5,6 @@
  */
 #include "cli/liveline.h"
 #include "cli/logline.h"
-#include "cli/process.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -320,26 +319,6 @@ static void a_stopped_consumer_is_named(void **state)
 			 TSI_BY_CONSUMER);
 }
 
-static void the_system_says_who_is_stopped(void **state)
-{
-	pid_t pid = fork();
-	int status;
-
-	(void)state;
-	assert_true(pid >= 0);
-	if (pid == 0)
-		for (;;)
-			pause();
-	assert_false(tsi_process_stopped((uint32_t)pid));
-	assert_false(tsi_process_stopped(0));
-	assert_int_equal(kill(pid, SIGSTOP), 0);
-	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-	assert_true(tsi_process_stopped((uint32_t)pid));
-	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_false(tsi_process_stopped((uint32_t)pid));
-}
-
 static void log_lines_have_time_and_level(void **state)
 {
 	struct tm when = { .tm_year = 126,
@@ -445,7 +424,6 @@ int main(void)
 		cmocka_unit_test(
 			a_conversion_needs_room_and_work_to_be_waited_for),
 		cmocka_unit_test(a_stopped_consumer_is_named),
-		cmocka_unit_test(the_system_says_who_is_stopped),
 		cmocka_unit_test(log_lines_have_time_and_level),
 		cmocka_unit_test(the_journal_is_known_by_device_and_inode),
 		cmocka_unit_test(colour_adds_nothing_to_the_width),

@@ -133,6 +133,78 @@ static void the_one_that_waits_is_named_with_its_time(void **state)
 	assert_int_equal(slow.held_ms, 1000);
 }
 
+static void who_waits_is_told_what_for(void **state)
+{
+	unsigned other = 99;
+
+	(void)state;
+	now = 100;
+	make(1000, 64, 128, TSI_NEVER);
+	m.c.min_members = 3;
+	for (unsigned i = 0; i < 2; i++)
+		join(TSOCK_JOIN_EPOCH, 0);
+	tsi_membership_want(&m, 0, 10);
+	assert_int_equal(tsi_membership_lacks(&m), 1);
+	assert_int_equal(tsi_membership_awaits(&m, 0, &other),
+			 TSI_AWAITS_START);
+	join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(tsi_membership_awaits(&m, 0, &other),
+			 TSI_AWAITS_SAMPLES);
+	fill();
+	assert_int_equal(tsi_membership_awaits(&m, 0, &other),
+			 TSI_AWAITS_NOTHING);
+	/* Of two that keep the ring full the one behind. */
+	tsi_membership_tail(&m, 0, 128, now);
+	tsi_membership_tail(&m, 1, 64, now);
+	fill();
+	tsi_membership_want(&m, 0, 138);
+	assert_int_equal(tsi_membership_awaits(&m, 0, &other),
+			 TSI_AWAITS_MEMBER);
+	assert_int_equal(other, 2);
+	/* That one has nothing left, and waits as well: for workers. */
+	tsi_membership_tail(&m, 1, 128, now);
+	tsi_membership_tail(&m, 2, 128, now);
+	tsi_membership_want(&m, 2, 138);
+	assert_int_equal(tsi_membership_awaits(&m, 0, &other),
+			 TSI_AWAITS_SAMPLES);
+}
+
+static void who_waits_for_those_that_return_is_told_so(void **state)
+{
+	unsigned other = 99;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	tsi_membership_hold(&m, 0);
+	join(TSOCK_JOIN_EPOCH, 0);
+	fill();
+	tsi_membership_tail(&m, 0, 128, 100);
+	tsi_membership_want(&m, 0, 138);
+	assert_int_equal(tsi_membership_awaits(&m, 0, &other), TSI_AWAITS_HOLD);
+}
+
+/* A reader of the view waits for the base ring's reader, or for the stage. */
+static void who_waits_for_its_view_is_told_so(void **state)
+{
+	unsigned other = 99;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	tsi_membership_source(&m, 1, 0, 128, false);
+	join_view(1, 0);
+	fill();
+	tsi_membership_want(&m, 0, 10);
+	assert_int_equal(tsi_membership_awaits(&m, 0, &other), TSI_AWAITS_VIEW);
+	join(TSOCK_JOIN_EPOCH, 0);
+	fill_all();
+	tsi_membership_tail(&m, 0, 128, 100);
+	fill_all();
+	tsi_membership_want(&m, 0, 138);
+	assert_int_equal(tsi_membership_awaits(&m, 0, &other),
+			 TSI_AWAITS_MEMBER);
+	assert_int_equal(other, 1);
+}
+
 /* A reader goes on to a sample, as fast as it is let. */
 static void go(const struct tsi_joined *c, uint64_t tail)
 {
@@ -416,6 +488,9 @@ int main(void)
 			who_says_that_it_waits_for_more_than_it_allows_is_slow),
 		cmocka_unit_test(a_wait_in_slices_is_a_wait),
 		cmocka_unit_test(the_one_that_waits_is_named_with_its_time),
+		cmocka_unit_test(who_waits_is_told_what_for),
+		cmocka_unit_test(who_waits_for_those_that_return_is_told_so),
+		cmocka_unit_test(who_waits_for_its_view_is_told_so),
 		cmocka_unit_test(slow_is_found_through_views),
 		cmocka_unit_test(
 			slow_is_found_through_a_view_that_needs_the_base),

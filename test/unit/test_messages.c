@@ -49,6 +49,7 @@ static void texts_of_more_than_256_mib_are_refused(void **state)
 #define MAX_BATCH 16
 
 static struct tsi_messages messages;
+static struct tsi_waits waits;
 
 static int answers(void **state)
 {
@@ -57,10 +58,12 @@ static int answers(void **state)
 	if (open_both(state))
 		return -1;
 	begin(state);
+	tsi_waits_init(&waits, &readers, &m);
 	messages = (struct tsi_messages){ .sync = &sync_,
 					  .gate = &gate,
 					  .readers = &readers,
-					  .offers = &offers };
+					  .offers = &offers,
+					  .waits = &waits };
 	messages.stream.max_batch = MAX_BATCH;
 	messages.stream.epoch_len = N;
 	return exchange(dealer, 1, &peer);

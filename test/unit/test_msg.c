@@ -106,6 +106,13 @@ static void draw_join(struct tsi_msg_join *j)
 	j->detached = (uint32_t)draw();
 }
 
+static void draw_wait(struct tsock_wait *w)
+{
+	draw_bytes(w, offsetof(struct tsock_wait, who));
+	draw_text(w->who, sizeof(w->who));
+	draw_text(w->why, sizeof(w->why));
+}
+
 static void draw_stats(struct tsock_stats *s)
 {
 	uint32_t nrows = (uint32_t)(draw() % (TSOCK_STATS_ROWS + 1));
@@ -114,6 +121,9 @@ static void draw_stats(struct tsock_stats *s)
 	s->size = sizeof(*s);
 	s->nrows = nrows;
 	draw_bytes(s->row, nrows * sizeof(s->row[0]));
+	s->nwaits = (uint32_t)(draw() % (TSOCK_STATS_WAITS + 1));
+	for (unsigned i = 0; i < s->nwaits; i++)
+		draw_wait(&s->wait[i]);
 }
 
 /* A valid message; every byte that isn't set is zero, so memcmp can judge. */
@@ -158,6 +168,15 @@ static void draw_message(struct tsi_msg *m, uint16_t type)
 	case TSI_STATS_DATA:
 		draw_stats(&m->u.stats);
 		break;
+	case TSI_WHOM:
+		draw_bytes(m->u.whom.nonce, TSI_NONCE);
+		m->u.whom.pid = (uint32_t)draw();
+		m->u.whom.waited_ms = (uint32_t)draw();
+		m->u.whom.want = draw();
+		break;
+	case TSI_WAITS:
+		draw_wait(&m->u.wait);
+		break;
 	case TSI_ERROR:
 		m->u.error.code = -1 - (int32_t)(draw() % 100);
 		draw_text(m->u.error.text, sizeof(m->u.error.text));
@@ -200,6 +219,7 @@ static void check_sane(const struct tsi_msg *m)
 		break;
 	case TSI_STATS_DATA:
 		assert_in_range(m->u.stats.nrows, 0, TSOCK_STATS_ROWS);
+		assert_in_range(m->u.stats.nwaits, 0, TSOCK_STATS_WAITS);
 		break;
 	case TSI_ERROR:
 		assert_true(m->u.error.code < 0);
@@ -219,7 +239,7 @@ static void every_message_comes_out_as_it_went_in(void **s)
 	for (int i = 0; i < 4000; i++) {
 		size_t len;
 
-		draw_message(&m, (uint16_t)(1 + i % TSI_ERROR));
+		draw_message(&m, (uint16_t)(1 + i % TSI_WAITS));
 		len = tsi_msg_pack(&m, bytes);
 		assert_in_range(len, 16, TSI_MSG_MAX);
 		memset(&out, 0xff, sizeof(out));
@@ -251,6 +271,7 @@ static void the_largest_messages_fit(void **s)
 	assert_memory_equal(&out, &m, sizeof(m));
 	draw_message(&m, TSI_STATS_DATA);
 	m.u.stats.nrows = TSOCK_STATS_ROWS;
+	m.u.stats.nwaits = TSOCK_STATS_WAITS;
 	assert_in_range(tsi_msg_pack(&m, bytes), 1000, TSI_MSG_MAX);
 }
 
@@ -260,7 +281,7 @@ static void a_cut_or_lengthened_message_is_refused(void **s)
 	struct tsi_msg m, out;
 
 	(void)s;
-	for (int type = 1; type <= TSI_ERROR; type++) {
+	for (int type = 1; type <= TSI_WAITS; type++) {
 		size_t len;
 
 		draw_message(&m, (uint16_t)type);
@@ -295,7 +316,7 @@ static void a_flipped_bit_is_refused_or_harmless(void **s)
 	int refused = 0;
 
 	(void)s;
-	for (int type = 1; type <= TSI_ERROR; type++) {
+	for (int type = 1; type <= TSI_WAITS; type++) {
 		size_t len;
 
 		draw_message(&m, (uint16_t)type);
@@ -324,7 +345,7 @@ static void random_bytes_are_refused_or_harmless(void **s)
 
 		draw_bytes(bytes, len);
 		/* Mostly with a good header, to get further. */
-		draw_message(&m, (uint16_t)(1 + i % TSI_ERROR));
+		draw_message(&m, (uint16_t)(1 + i % TSI_WAITS));
 		tsi_msg_pack(&m, good);
 		if (i % 4 && len >= 16) {
 			memcpy(bytes, good, 16);
@@ -346,7 +367,7 @@ static void another_version_is_named(void **s)
 	bytes[4] = 77;
 	assert_int_equal(unpack_tight(bytes, len, &out), TSOCK_EPROTO);
 	assert_non_null(strstr(tsock_errmsg(), "version 77"));
-	assert_non_null(strstr(tsock_errmsg(), "version 6"));
+	assert_non_null(strstr(tsock_errmsg(), "version 7"));
 }
 
 static void a_refused_message_leaves_the_output_alone(void **s)
@@ -457,7 +478,7 @@ static void text_behind_its_end_doesnt_travel(void **s)
 static void the_layout_on_the_wire_is_fixed(void **s)
 {
 	static const uint8_t want[] = {
-		'T', 'S', 'O', 'K', 6, 0, 6, 0, 48, 0, 0, 0, 4, 3, 2, 1,
+		'T', 'S', 'O', 'K', 7, 0, 6, 0, 48, 0, 0, 0, 4, 3, 2, 1,
 		9,   9,   9,   9,   9, 9, 9, 9, 9,  9, 9, 9, 9, 9, 9, 9,
 		8,   7,   6,   5,   4, 3, 2, 1, 2,  0, 0, 0, 0, 0, 0, 0,
 	};

@@ -132,6 +132,16 @@ static void tsock_position_case(void)
 }
 
 ONLY(tsock_lost, wrong(tsock_lost(NULL)))
+
+static void tsock_waits_for_case(void)
+{
+	char buf[TSOCK_WAITS_FOR];
+
+	wrong(tsock_waits_for(NULL, 0, buf, sizeof(buf)));
+	wrong(tsock_waits_for(handle, 0, NULL, sizeof(buf)));
+	wrong(tsock_waits_for(handle, 0, buf, 0));
+}
+
 ONLY(tsock_missed, assert_int_equal(tsock_missed(NULL), 0))
 ONLY(tsock_resume, wrong(tsock_resume(NULL, 0, 0, 0)))
 
@@ -255,6 +265,12 @@ static void tsock_serve_fail_case(void)
 
 ONLY(tsock_serve_count, tsock_serve_count(NULL, 1, 1))
 
+static void tsock_serve_doing_case(void)
+{
+	tsock_serve_doing(NULL, "reading");
+	tsock_serve_doing(server, NULL);
+}
+
 static void tsock_serve_stats_case(void)
 {
 	struct tsock_stats st = { .size = sizeof(st) };
@@ -310,6 +326,7 @@ static const struct pointer_case cases[] = {
 	CASE(tsock_skip),
 	CASE(tsock_position),
 	CASE(tsock_lost),
+	CASE(tsock_waits_for),
 	CASE(tsock_missed),
 	CASE(tsock_resume),
 	CASE(tsock_set_rank),
@@ -322,6 +339,7 @@ static const struct pointer_case cases[] = {
 	CASE(tsock_serve_commit),
 	CASE(tsock_serve_commit_gpu),
 	CASE(tsock_serve_count),
+	CASE(tsock_serve_doing),
 	CASE(tsock_serve_stats),
 	CASE(tsock_serve_connected),
 	CASE(tsock_serve_end_after),

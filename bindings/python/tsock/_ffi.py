@@ -39,6 +39,8 @@ VERSION_MAJOR, VERSION_MINOR = 0, 1
 SOVERSION = "%d.%d" % (VERSION_MAJOR, VERSION_MINOR)
 MAX_DIMS = 4
 STATS_ROWS = 32
+STATS_WAITS = 8
+WAITS_FOR = 256
 
 DTYPES = {"uint8": 1, "float16": 4, "bfloat16": 5, "float32": 6}
 LAYOUTS = {"hwc": 0, "chw": 1}
@@ -130,6 +132,20 @@ class StatsRow(Structure):
     ]
 
 
+class Wait(Structure):
+    _fields_ = [
+        ("kind", c_uint32),
+        ("pid", c_uint32),
+        ("for_pid", c_uint32),
+        ("waited_ms", c_uint32),
+        ("held_batches", c_uint32),
+        ("reserved", c_uint32),
+        ("held_samples", c_uint64),
+        ("who", c_char * 64),
+        ("why", c_char * 192),
+    ]
+
+
 class Stats(Sized):
     _fields_ = [
         ("size", c_uint32),
@@ -148,6 +164,9 @@ class Stats(Sized):
         ("nrows", c_uint32),
         ("detached", c_uint32),
         ("row", StatsRow * STATS_ROWS),
+        ("nwaits", c_uint32),
+        ("reserved", c_uint32),
+        ("wait", Wait * STATS_WAITS),
     ]
 
 
@@ -252,6 +271,7 @@ STRUCTS = {
     "tsock_opts": Opts,
     "tsock_info": Info,
     "tsock_stats_row": StatsRow,
+    "tsock_wait": Wait,
     "tsock_stats": Stats,
     "tsock_serve_opts": ServeOpts,
     "tsock_gpu_samples": GpuSamples,
@@ -288,6 +308,7 @@ TABLE = {
     "tsock_skip": (c_int, [_t, c_uint64]),
     "tsock_position": (c_int, [_t, POINTER(c_uint64), POINTER(c_uint64)]),
     "tsock_lost": (c_int, [_t]),
+    "tsock_waits_for": (c_int, [_t, c_int, c_void_p, c_size_t]),
     "tsock_missed": (c_uint64, [_t]),
     "tsock_resume": (c_int, [_t, c_uint64, c_uint64, c_int]),
     "tsock_next": (c_int, [_t, c_int, POINTER(_b)]),
@@ -352,6 +373,7 @@ TABLE = {
     ),
     "tsock_serve_fail": (None, [_s, c_char_p]),
     "tsock_serve_count": (None, [_s, c_uint64, c_uint64]),
+    "tsock_serve_doing": (None, [_s, c_char_p]),
     "tsock_serve_stats": (c_int, [_s, POINTER(Stats)]),
     "tsock_serve_connected": (c_int, [_s]),
     "tsock_serve_end_after": (c_int64, [_s, c_uint64]),

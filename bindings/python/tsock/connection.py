@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import deque
-from ctypes import byref, c_void_p
+from ctypes import byref, c_void_p, create_string_buffer
 from typing import Any, Callable, Optional
 
 from . import _ffi, arguments, errors, ranks
@@ -24,6 +24,7 @@ _lib = _ffi.lib
 
 SLICE_MS = 50  # Ctrl-C is seen between two slices of a wait
 LOOK = 0.05  # seconds between two looks for the next producer
+ANSWER_MS = 200  # for the producer to say for whom a wait was
 LEAVE_MS = 1000  # at most, until the producer has confirmed that one left
 
 LEFT_BEHIND = (
@@ -133,11 +134,13 @@ class Stream:
             return None
         return errors.naming_log(_ffi.failure(code), self.log)
 
-    @staticmethod
-    def _late(timeout: float) -> errors.Error:
-        return errors.TimedOut(
-            "tsock.DataLoader timed out after %g seconds" % timeout
-        )
+    def _late(self, timeout: float) -> errors.Error:
+        whom = create_string_buffer(_ffi.WAITS_FOR)
+        self.ask(_lib.tsock_waits_for, ANSWER_MS, whom, len(whom))
+        text = "tsock.DataLoader timed out after %g seconds" % timeout
+        if whom.value:
+            text += ": it waited for " + whom.value.decode("utf-8", "replace")
+        return errors.TimedOut(text)
 
     def try_wait(self, function: Callable[..., int], *rest: Any) -> int:
         """function(handle, 0, ...), or EAGAIN where it can't be called now.

@@ -46,7 +46,11 @@ def query(
 ) -> dict[str, Any]:
     """Statistics of a stream: a dict named as tsock.h's struct tsock_stats.
 
-    ``rows`` has a dict for each of its first readers.  Raises NoProducer when
+    ``rows`` has a dict for each of its first readers, and ``waits`` one for
+    each consumer that has waited for more than ten seconds, the longest first:
+    ``pid`` waits for ``who`` (``kind`` is "reader", "rank", "consumers",
+    "return" or "producer", ``for_pid`` its process, if it is one), and ``why``
+    says what that one holds, and what can be done.  Raises NoProducer when
     nobody answers within timeout seconds.
     """
     stats = _ffi.Stats()
@@ -75,12 +79,31 @@ def is_running(name: str) -> bool:
 
 
 def stats_dict(stats: _ffi.Stats) -> dict[str, Any]:
-    """The members of the struct, and rows, a dict for each reader."""
-    result = _members(stats, ("size", "reserved", "row", "nrows"))
+    """The members of the struct; rows, a dict for each reader; and waits, a
+    dict for each long wait."""
+    skip = ("size", "reserved", "row", "nrows", "wait", "nwaits")
+    result = _members(stats, skip)
     result["rows"] = [
         _members(stats.row[i], ())
         for i in range(min(stats.nrows, _ffi.STATS_ROWS))
     ]
+    result["waits"] = [
+        _wait(stats.wait[i])
+        for i in range(min(stats.nwaits, _ffi.STATS_WAITS))
+    ]
+    return result
+
+
+# enum tsock_wait_for in tsock.h.
+_KINDS = "nothing", "reader", "rank", "consumers", "return", "producer"
+
+
+def _wait(wait: _ffi.Wait) -> dict[str, Any]:
+    result = _members(wait, ("reserved",))
+    kind = result["kind"]
+    result["kind"] = _KINDS[kind] if kind < len(_KINDS) else "other"
+    for name in "who", "why":
+        result[name] = result[name].decode("utf-8", "replace")
     return result
 
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * whom.h - whom a long wait is for: the producer is asked, and a warning says
+ * it.
+ *
+ * Belongs to the thread of its handle.  Calls to look() that follow each other
+ * within a second or two are one wait, however short each of them is.
+ */
+#ifndef TSI_CONSUMER_WHOM_H
+#define TSI_CONSUMER_WHOM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "consumer/request.h"
+
+#define TSI_WHOM_JOIN UINT64_MAX /* in the place of a head */
+
+struct tsi_whom {
+	uint64_t want;    /* the head that is waited for, or WHOM_JOIN */
+	int64_t since_ms; /* 0: nothing is waited for */
+	int64_t seen_ms;  /* of the last look */
+	int64_t asked_ms; /* when the question was first sent; 0: not yet */
+	int64_t said_ms;  /* when the last warning came; 0: never */
+	uint32_t serial;  /* of a question without an answer; 0: none */
+	char who[64];     /* that the last warning named */
+};
+
+/* What the question says. */
+struct tsi_whom_asks {
+	struct tsi_requester *requests;
+	const uint8_t *nonce; /* of the reader, or of the JOIN */
+	const char *stream;   /* its name */
+	uint32_t pid;         /* of its producer */
+	int wait_ms; /* that a look takes at most, where other questions would
+		      * come between this one and its answer */
+};
+
+/*
+ * This is waited for.  After ten seconds the producer is asked, as often as
+ * that again, and the answer is logged, if it is news, or each minute.
+ * Doesn't wait for the answer: a later look has it.
+ */
+void tsi_whom_look(struct tsi_whom *w, const struct tsi_whom_asks *a,
+		   uint64_t want, int64_t now_ms);
+
+/* Nothing is waited for any more. */
+static inline void tsi_whom_end(struct tsi_whom *w)
+{
+	w->since_ms = 0;
+}
+
+/*
+ * Whom is it, now?  Fills buf with words that go on "waiting for ", or with "",
+ * where nothing is waited for.
+ */
+void tsi_whom_tell(struct tsi_whom *w, const struct tsi_whom_asks *a,
+		   int64_t deadline_ms, char *buf, size_t size);
+
+#endif
