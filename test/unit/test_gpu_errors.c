@@ -300,7 +300,7 @@ static const struct {
 	{ "legacy", "cudaMalloc=2", "-6 cudaMalloc on GPU 0: ", "are needed" },
 	{ "legacy", "cudaIpcGetMemHandle=1", "-7 cudaIpcGetMemHandle on GPU",
 	  "" },
-	{ "host", "cudaHostAlloc=2", "-6 cudaHostAlloc: no ", "ulimit -l" },
+	{ "host", "cudaHostAlloc=2", "-6 cudaHostAlloc: no ", "free some" },
 	{ "pin", "cuMemHostRegister:1=2", "then 0: -6 page-locking 2048.0 MiB",
 	  "after 0.0 MiB" },
 	{ "pin", "cuMemHostRegister:3=2", "then 0: -6 page-locking 2048.0 MiB",

@@ -180,7 +180,7 @@ static int host_err(cudaError_t e, uint64_t bytes)
 	(void)cudaGetLastError();
 	return tsi_err(TSOCK_ENOMEM,
 		       "cudaHostAlloc: no %.1f MiB of page-locked host "
-		       "memory; ask for less, or look at ulimit -l",
+		       "memory; free some, or ask for less (a smaller batch)",
 		       (double)bytes / 1048576);
 }
 
