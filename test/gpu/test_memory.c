@@ -3,6 +3,7 @@
  * test_memory.c - rings on a GPU within what there is, and what was allowed:
  * who asks for more is refused with the sizes, and nobody else notices.
  */
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 
@@ -196,6 +197,64 @@ static void a_ring_of_many_page_locked_chunks_is_copied(void **state)
 
 #ifdef SIMCUDA
 
+/* Of two functions by one name the program's own goes first. */
+static _Atomic unsigned allocated;
+
+cudaError_t cudaMalloc(void **to, size_t bytes)
+{
+	cudaError_t (*real)(void **, size_t);
+	void *fn = dlsym(RTLD_NEXT, "cudaMalloc");
+
+	memcpy(&real, &fn, sizeof(real));
+	atomic_fetch_add(&allocated, 1);
+	return real(to, bytes);
+}
+
+cudaError_t cudaHostAlloc(void **to, size_t bytes, unsigned flags)
+{
+	cudaError_t (*real)(void **, size_t, unsigned);
+	void *fn = dlsym(RTLD_NEXT, "cudaHostAlloc");
+
+	memcpy(&real, &fn, sizeof(real));
+	atomic_fetch_add(&allocated, 1);
+	return real(to, bytes, flags);
+}
+
+/* What a batch in hand and those given back take is there from the start. */
+static void read_and_allocate_nothing(const struct reader_proc *r)
+{
+	tsock_batch *b;
+	struct gpu_reader s;
+	unsigned had;
+
+	gpu_reader_open(&s, r);
+	need(gpu_reader_begin(&s));
+	had = allocated;
+	for (unsigned i = 0; i < 10; i++) {
+		need(tsock_next(s.t, -1, &b) == 0);
+		tsock_batch_release(b);
+	}
+	if (allocated != had)
+		die("%u allocations, %u at the begin", allocated, had);
+	gpu_reader_close(&s);
+}
+
+static void a_job_that_copies_by_itself_allocates_when_it_begins(void **state)
+{
+	struct reader_proc r[] = { { .transport = STAGED, .floats = true },
+				   { .transport = STAGED_STORED } };
+	pid_t producer = start_producer(&model);
+
+	(void)state;
+	for (unsigned k = 0; k < 2; k++) {
+		r[k].src = &model;
+		r[k].batch = 16;
+		assert_int_equal(
+			ended(start_as(read_and_allocate_nothing, &r[k])), 0);
+	}
+	kill_and_reap(producer);
+}
+
 static void a_full_gpu_is_named_at_join(void **state)
 {
 	static const char *const fault[] = { "cuMemCreate:6+=2",
@@ -328,6 +387,8 @@ int main(void)
 		cmocka_unit_test(a_full_gpu_is_named_at_join),
 		cmocka_unit_test(a_full_gpu_is_freed_of_what_nobody_reads),
 		cmocka_unit_test(a_ring_that_cant_be_page_locked_is_said_once),
+		cmocka_unit_test(
+			a_job_that_copies_by_itself_allocates_when_it_begins),
 #endif
 	};
 

@@ -14,8 +14,6 @@
 #include "base/err.h"
 #include "consumer/reader.h"
 
-#define STAGED_MAX 4 /* copies of batches that are given back and in use */
-
 static struct tsi_gpu_backend *gpu_of(struct tsi_backend *k)
 {
 	return (struct tsi_gpu_backend *)k;
@@ -112,7 +110,7 @@ static int blocked(struct tsi_gpu_backend *g, struct tsi_reader *r, uint64_t n)
 	const struct tsock_batch *b;
 
 	if (g->staging)
-		return tsi_completion_count(g->completion) < STAGED_MAX
+		return tsi_completion_count(g->completion) < TSI_STAGING_IN_USE
 			       ? 0
 			       : TSOCK_EAGAIN;
 	if (tsi_reader_has_room(r, n))

@@ -39,6 +39,9 @@ struct tsi_staging {
 	tsi_gpu_stream stream;
 	struct tsi_gpu_event *event;
 	void *pinned, *scratch;
+	/* Nobody's yet. */
+	struct tsi_staging_memory spare[TSI_STAGING_AHEAD];
+	unsigned spares;
 };
 
 static uint64_t add(uint64_t *total, uint64_t bytes)
@@ -81,6 +84,19 @@ static int make_common(struct tsi_staging *u)
 	return err;
 }
 
+static int make_memory(const struct tsi_staging *u,
+		       struct tsi_staging_memory *own)
+{
+	uint64_t bytes = u->as_stored ? u->scratch_bytes : u->field_bytes;
+	int err = 0;
+
+	if (u->as_stored && !own->pinned)
+		err = tsi_gpu_host_alloc(u->raw_bytes, &own->pinned);
+	if (!err && bytes && !own->device)
+		err = tsi_gpu_alloc(u->device, bytes, &own->device);
+	return err;
+}
+
 int tsi_staging_create(const struct tsi_staging_parts *p,
 		       struct tsi_staging **out)
 {
@@ -96,6 +112,8 @@ int tsi_staging_create(const struct tsi_staging_parts *p,
 	lay_out(u, p);
 	if (!u->as_stored)
 		err = make_common(u);
+	while (!err && u->spares < TSI_STAGING_AHEAD)
+		err = make_memory(u, &u->spare[u->spares++]);
 	if (err) {
 		tsi_staging_destroy(u);
 		return err;
@@ -115,6 +133,8 @@ void tsi_staging_destroy(struct tsi_staging *u)
 		tsi_gpu_host_free(u->pinned);
 	if (u->scratch)
 		tsi_gpu_free(u->device, u->scratch);
+	while (u->spares)
+		tsi_staging_free_memory(u, &u->spare[--u->spares]);
 	free(u);
 }
 
@@ -129,19 +149,6 @@ void tsi_staging_free_memory(const struct tsi_staging *u,
 }
 
 /* ---- copying ---- */
-
-static int make_memory(const struct tsi_staging *u,
-		       struct tsi_staging_memory *own)
-{
-	uint64_t bytes = u->as_stored ? u->scratch_bytes : u->field_bytes;
-	int err = 0;
-
-	if (u->as_stored && !own->pinned)
-		err = tsi_gpu_host_alloc(u->raw_bytes, &own->pinned);
-	if (!err && bytes && !own->device)
-		err = tsi_gpu_alloc(u->device, bytes, &own->device);
-	return err;
-}
 
 /* Field i from page-locked memory to dst, by way of scratch. */
 static int queue_field(const struct tsi_staging *u, unsigned i, uint64_t count,
@@ -179,8 +186,13 @@ static int await_event(struct tsi_gpu_event *e)
 int tsi_staging_copy(struct tsi_staging *u, struct tsi_staging_memory *own,
 		     uint64_t count, void **data)
 {
-	int err = make_memory(u, own);
-	uint8_t *pinned = u->as_stored ? own->pinned : u->pinned;
+	uint8_t *pinned;
+	int err;
+
+	if (!own->pinned && !own->device && u->spares)
+		*own = u->spare[--u->spares];
+	err = make_memory(u, own);
+	pinned = u->as_stored ? own->pinned : u->pinned;
 
 	for (unsigned i = 0; i < u->nfields && !err; i++) {
 		const struct layout *at = &u->layout[i];

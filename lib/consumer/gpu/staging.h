@@ -28,6 +28,14 @@ struct tsi_staging_parts {
 	const struct tsock_field *stored, *field;
 };
 
+/* Copies of batches that were given back and may still be in use. */
+#define TSI_STAGING_IN_USE 4
+/*
+ * Those and one in the job's hands have their memory from the beginning:
+ * allocating waits for all work on the GPU.
+ */
+#define TSI_STAGING_AHEAD (TSI_STAGING_IN_USE + 1)
+
 /* A batch's own memory. */
 struct tsi_staging_memory {
 	void *pinned, *device;
