@@ -80,6 +80,69 @@ def test_a_child_takes_nothing_that_its_parent_has_gathered(
     assert out == "0 %d\n" % (3 - taken), err
 
 
+READS = """
+import os, sys
+import tsock
+
+def index(loader):
+    return [int(i) for (batch,) in loader for i in batch]
+
+loader = tsock.DataLoader("toy", 16, fields=("index",), dtype="uint8",
+                          framework="numpy", timeout=100)
+looks = sys.argv[1]
+if looks == "has looked":
+    next(iter(loader))
+if looks == "was told":
+    loader.set_epoch(7)
+    sampler = loader.sampler
+if looks == "has a state":
+    loader.load_state_dict(dict(loader.state_dict(), epoch=0, number=5,
+                                samples_yielded=160))
+if looks == "reads":
+    batches = iter(loader)
+    next(batches)
+children = []
+for _ in range(2):
+    children.append(os.fork())
+    if children[-1] == 0:
+        try:
+            seen = index(loader)
+            assert len(seen) == len(set(seen)), seen
+            print(len(loader), len(seen), loader.epoch, flush=True)
+            if looks == "was told":
+                assert len(list(loader.sampler)) == 203
+                assert len(list(loader.batch_sampler)) == 13
+            loader.close()
+        except tsock.Error as e:
+            print("before a fork" in str(e), flush=True)
+        os._exit(0)
+    os.waitpid(children[-1], 0)
+if looks == "reads":
+    print(sum(len(b[0]) for b in batches), loader.epoch)
+else:
+    print(len(index(loader)), loader.epoch)
+"""
+
+
+@pytest.mark.parametrize(
+    "what, child, parent",
+    [
+        ("has read nothing", "13 203 0", "203 0"),
+        ("has looked", "13 203 0", "203 1"),
+        ("was told", "13 203 7", "203 7"),
+        ("has a state", "13 43 5", "43 5"),
+        ("reads", "True", "187 0"),
+    ],
+)
+def test_a_child_reads_by_a_loader_of_which_its_parent_reads_nothing(
+    serve, script, what, child, parent
+):
+    """It connects anew, as a copy of the loader does."""
+    serve()
+    out, err = script(READS, what).communicate(timeout=150)
+    assert out.splitlines() == [child, child, parent], err
+
+
 @pytest.mark.parametrize("framework", ["numpy", "torch"])
 def test_a_process_keeps_its_batch(serve, script, tmp_path, framework):
     pytest.importorskip(framework)

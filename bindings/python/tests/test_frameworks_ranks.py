@@ -191,6 +191,114 @@ say(rank, [epochs, on_everything, model.whole(), 0, found])
 """
 
 
+NOTEBOOK = LIGHTNING[: LIGHTNING.index("    # Here the ranks")] + """
+    def training_step(self, batch, _):
+        images, labels, index = batch
+        self.epochs.setdefault(self.current_epoch, []).append(index.tolist())
+        return self.inner.loss(images, labels)
+
+    def validation_step(self, batch, _):
+        self.validated += batch[2].tolist()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.01)
+
+    def on_fit_end(self):
+        say(self.trainer.global_rank,
+            [[self.epochs[e] for e in range(2)], self.validated,
+             self.inner.whole()])
+
+
+# Cells of a notebook: the loaders are there, and one was looked at.
+train = tsock.DataLoader("toy", 16, fields=FIELDS)
+val = tsock.DataLoader("toy-val", 16, fields=FIELDS)
+next(iter(train))
+trainer = lightning.Trainer(
+    accelerator="cpu", devices=2, strategy="ddp_notebook", max_epochs=2,
+    logger=False, enable_checkpointing=False, enable_progress_bar=False,
+    enable_model_summary=False, default_root_dir=sys.argv[1],
+    num_sanity_val_steps=0)
+trainer.fit(Model(), train, val)
+# The parent's loader is the parent's.
+assert sum(len(batch[1]) for batch in train) == %d
+""" % N
+
+# The evaluation of PyTorch's imagenet example: what is left over by a sampler
+# that drops it is read by every rank, from the data set.
+EVALUATION = """
+def evaluate(loader, world):
+    seen = []
+
+    def run(loader):
+        for images, labels, index in loader:
+            assert images.shape[1:] == (3, 32, 32)
+            seen.extend(index.tolist())
+
+    run(loader)
+    covered = len(loader.sampler) * world
+    if covered < len(loader.dataset):
+        run(torch.utils.data.DataLoader(
+            torch.utils.data.Subset(
+                loader.dataset, range(covered, len(loader.dataset))),
+            batch_size=16, shuffle=False))
+    return seen
+
+
+torch.distributed.init_process_group("gloo")
+rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
+said = []
+for size in (16, 50, 101, 203):
+    loader = tsock.DataLoader("toy-val", size, fields=FIELDS)
+    said.append(evaluate(loader, world))
+    loader.close()
+say(rank, said)
+torch.distributed.destroy_process_group()
+"""
+
+# One training as it is, and one that is killed in its second epoch, of a
+# stream that is like the first one's.
+RESUMED = TRAINER[: TRAINER.index("class Trainer")] + """
+class Killed(Exception):
+    pass
+
+
+class Kill(transformers.TrainerCallback):
+    def on_step_begin(self, args, state, control, **_):
+        if state.global_step == killed_at:
+            raise Killed
+
+
+class Trainer(transformers.Trainer):
+    def get_train_dataloader(self):
+        return tsock.DataLoader(name, 16, fields=FIELDS, as_dict=NAMES)
+
+
+def train(**keywords):
+    model = Model()
+    trainer = Trainer(
+        model,
+        transformers.TrainingArguments(
+            os.path.join(sys.argv[1], name), num_train_epochs=3,
+            per_device_train_batch_size=16, use_cpu=True, report_to=[],
+            save_steps=5, disable_tqdm=True),
+        callbacks=[Kill()])
+    try:
+        trainer.train(**keywords)
+    except Killed:
+        pass
+    return model.epochs
+
+
+name, killed_at = "toy", None
+whole = train()
+name, killed_at = "toy-2", 12
+before = train()
+killed_at = None
+after = train(resume_from_checkpoint=True)
+say(int(os.environ["RANK"]), [whole, before, after])
+"""
+
+
 def run(folder, text, *launcher):
     """What each of the two ranks said."""
     script = folder / "script.py"
@@ -236,9 +344,9 @@ def check_training(ranks):
 
 
 def check_gathered(ranks):
-    """What was evaluated with even=True: all, and one sample twice."""
+    """What was evaluated with even=True, and gathered: each sample once."""
     for rank in ranks:
-        assert len(rank[4]) == N + 1 and set(rank[4]) == set(range(N))
+        assert sorted(rank[4]) == list(range(N))
 
 
 def test_lightning_on_two_processes(serve, tmp_path):
@@ -250,6 +358,38 @@ def test_lightning_on_two_processes(serve, tmp_path):
     both = sorted(ranks[0][1] + ranks[1][1])
     assert both == sorted(2 * list(range(N)))
     assert ranks[0][3] == pytest.approx(ranks[1][3])
+
+
+def test_lightning_forks_a_notebooks_processes(serve, tmp_path):
+    pytest.importorskip("pytorch_lightning")
+    serve()
+    serve("--preset", "eval", name="toy-val")
+    ranks = run(tmp_path, NOTEBOOK)
+    check_training(ranks)
+    both = sorted(ranks[0][1] + ranks[1][1])
+    assert both == sorted(2 * list(range(N)))
+
+
+TORCHRUN = (
+    *("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"),
+)
+
+
+def test_pytorchs_imagenet_example_evaluates(serve, tmp_path):
+    serve("--preset", "eval", name="toy-val")
+    ranks = run(tmp_path, EVALUATION, *TORCHRUN)
+    for seen in zip(*ranks):
+        assert sorted(sum(seen, [])) == list(range(N))
+
+
+def test_a_killed_trainer_goes_on_on_two_processes(serve, tmp_path):
+    pytest.importorskip("accelerate")
+    pytest.importorskip("transformers")
+    serve()
+    serve(name="toy-2")
+    for whole, before, after in run(tmp_path, RESUMED, *TORCHRUN):
+        assert len(whole) == 3 * 7 and len(before) == 12
+        assert before == whole[:12] and after == whole[10:]
 
 
 def test_accelerate_on_two_processes(serve, tmp_path):
@@ -269,11 +409,7 @@ def test_hugging_faces_trainer_on_two_processes(serve, tmp_path):
     pytest.importorskip("transformers")
     serve()
     serve("--preset", "eval", name="toy-val")
-    ranks = run(
-        tmp_path,
-        TRAINER,
-        *("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
-    )
+    ranks = run(tmp_path, TRAINER, *TORCHRUN)
     check_training(ranks)
     for rank in ranks:
         assert sorted(rank[1]) == sorted(2 * list(range(N)))

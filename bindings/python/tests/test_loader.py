@@ -214,7 +214,7 @@ def test_what_frameworks_read(serve):
     assert loader.batch_size == 48 and loader.drop_last is False
     assert loader.num_workers == 0 and loader.pin_memory is False
     assert loader.timeout == 0 and loader.persistent_workers is False
-    assert loader.collate_fn is None and loader.generator is None
+    assert callable(loader.collate_fn) and loader.generator is None
     assert loader.classes == ["class0", "class1", "class2"]
     assert loader.dataset.classes == loader.classes
     assert loader.dataset.class_to_idx["class2"] == 2

@@ -122,6 +122,25 @@ def test_ranks_that_evaluate_have_equal_parts_if_they_ask(serve):
         assert set(sum(parts, [])) == set(range(N))
 
 
+def test_samples_that_ranks_have_twice_come_last():
+    """Of what is gathered of them the first ones are each of the epoch's."""
+    for length in range(1, 40):
+        for world in range(1, 6):
+            for batch in range(1, 6):
+                order = list(range(length))
+                parts = [
+                    list(Ranks(r, world, batch, False, False, True).part(order))
+                    for r in range(world)
+                ]
+                gathered = []
+                while parts[0]:
+                    for part in parts:
+                        gathered += part[:batch]
+                        del part[:batch]
+                assert gathered[:length] == order
+                assert not any(parts)
+
+
 @pytest.mark.parametrize("once", [False, True])
 @pytest.mark.parametrize("drop_last", [False, True])
 def test_the_parts_of_an_epoch(once, drop_last):
@@ -134,8 +153,11 @@ def test_the_parts_of_an_epoch(once, drop_last):
                     for rank in range(world)
                 ]
                 parts = [list(rank.part(order)) for rank in ranks]
+                most = max(map(len, parts))
                 for rank, part in zip(ranks, parts):
-                    assert len(part) == rank.samples(length)
+                    assert rank.samples(length) == most
+                    # What scripts take for samples that nobody has read.
+                    assert drop_last or most * world >= length
                     short = not drop_last and len(part) % batch > 0
                     assert rank.batches(length) == len(part) // batch + short
                 if drop_last and world > 1:

@@ -80,7 +80,8 @@ class Batches:
         self._gpu = kind(cuda, self._fields)
         self.shared = zero_copy
 
-    def make(self, batch: c_void_p, pinned: bool) -> Any:
+    def make(self, batch: c_void_p, pinned: bool, twice: int = 0) -> Any:
+        """twice: how many of the first samples are to be the last ones."""
         if self._gpu:
             made = self._gpu.make(batch)
         else:
@@ -88,6 +89,8 @@ class Batches:
             made = [tensor(batch, i) for i in self.places]
             if pinned:
                 made = [t.pin_memory() for t in made]
+        if twice:
+            made = [self._importer.roll(t, -twice) for t in made]
         return self.arrange(made)
 
     def arrange(self, made: list[Any]) -> Any:

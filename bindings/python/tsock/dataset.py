@@ -12,9 +12,11 @@ import importlib
 import operator
 import os
 import warnings
-from typing import Any, Callable, Iterator, Mapping, Optional
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
+from typing import Union
 
 from .options import IMAGE_FOLDERS
+from .sampler import Asked, Made
 
 EXTENSIONS = (
     ".jpg",
@@ -221,6 +223,13 @@ class Dataset:
         if self.target_transform is not None:
             target = self.target_transform(label)
         return image, target
+
+    def __getitems__(self, indices: Union[Asked, Sequence[int]]) -> Any:
+        """What torch's loader asks for: these samples, one by one, or the
+        stream's batch, where they are one of the loader's batch_sampler."""
+        if isinstance(indices, Asked):
+            return Made(indices.read())
+        return [self[i] for i in indices]
 
     def __repr__(self) -> str:
         return "<data set of %d samples, %d classes>" % (

@@ -97,7 +97,7 @@ _CLASSES: dict[int, tuple[str, type[Error]]] = {
 
 FORKED = (
     "this tsock.DataLoader was opened before a fork and belongs to the parent "
-    "process: open a tsock.DataLoader in the child"
+    "process, which reads by it: open a tsock.DataLoader in the child"
 )
 
 

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""What frameworks look for: torch's attributes, samplers, epochs."""
+"""What frameworks look for: torch's attributes, and epochs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Iterator, Optional, Sequence
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, Optional, cast
 
-from . import errors
+from . import arguments, callers, errors, gpu
+from .sampler import BatchSampler, collate
 
 if TYPE_CHECKING:
-    from .progress import Progress
+    from .loader import DataLoader
 
 # What is read from a loader that has no workers.
 LIKE_TORCH = {
     "num_workers": 0,
-    "collate_fn": None,
+    "collate_fn": collate,
     "generator": None,
     "prefetch_factor": None,
     "persistent_workers": False,
@@ -33,6 +35,58 @@ FIXED = frozenset(
         "even"
     ).split()
 )
+
+
+class LikeTorch:
+    """A loader's attributes as those of torch's loader, for frameworks."""
+
+    timeout: float
+    _timeout: float  # what was set
+    _tensors: Any
+    device: Any
+
+    # accelerate's prepare_data_loader() leaves such a loader as it is, and its
+    # save_state() saves where that is.
+    _is_accelerate_prepared = True
+    use_stateful_dataloader = True
+
+    def _look_like_torchs(self) -> None:
+        self._batch_sampler: Callable[[], Optional[BatchSampler]] = _no_sampler
+        for key, value in LIKE_TORCH.items():
+            setattr(self, key, value)
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        if key in FIXED and "_made" in self.__dict__:
+            raise ValueError(
+                "%s can't be set after tsock.DataLoader is initialized; make "
+                "another loader" % key
+            )
+        if key == "timeout":
+            key, value = "_timeout", arguments.seconds("timeout", value, 0)
+        if key == "pin_memory":
+            value = bool(value) and gpu.may_pin(self._tensors, self.device)
+        super().__setattr__(key, value)
+
+    if not TYPE_CHECKING:
+
+        @property
+        def timeout(self) -> float:
+            # accelerate hands it on to a loader of torch's, which takes one
+            # for workers alone, and has this loader read, with its own.
+            return 0.0 if callers.is_accelerate() else self._timeout
+
+    @property
+    def batch_sampler(self) -> BatchSampler:
+        # It keeps this loader, so the loader doesn't keep it.
+        made = self._batch_sampler()
+        if made is None:
+            made = BatchSampler(cast("DataLoader", self))
+            self._batch_sampler = weakref.ref(made)
+        return made
+
+
+def _no_sampler() -> None:
+    """None was made so far."""
 
 
 _MOST_LOOKS = 8  # beginnings of one epoch that are worth a warning
@@ -131,57 +185,3 @@ class Epochs:
         self.stream = None
         self.finished = -1  # the stream may have gone back
         self._told = True
-
-
-class Sampler:
-    """Which samples of the data set the epoch visits, in its order.
-
-    The order is the producer's.  Iterating gives the epoch that is being read;
-    else the one that the next iterator will read, so far as that is known
-    before the first batch.  For what a batch holds without any doubt, see the
-    field "index".
-    """
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-
-    def __len__(self) -> int:
-        return self._progress.samples
-
-    def indices(self, stream_epoch: Optional[int] = None) -> Sequence[int]:
-        """The order of an epoch of the stream."""
-        return self._progress.order(stream_epoch)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.indices())
-
-    def set_epoch(self, epoch: int) -> None:
-        self._progress.epochs.set_epoch(epoch)
-
-
-class BatchSampler:
-    """The same, in batches."""
-
-    def __init__(
-        self,
-        sampler: Sampler,
-        progress: Progress,
-        batch_size: int,
-        drop_last: bool,
-    ) -> None:
-        self._progress = progress
-        self.sampler = sampler
-        self.batch_size = batch_size
-        self.drop_last = drop_last
-
-    def __len__(self) -> int:
-        return self._progress.batches
-
-    def __iter__(self) -> Iterator[list[int]]:
-        indices = self.sampler.indices()
-        for i in range(len(self)):
-            at = i * self.batch_size
-            yield list(indices[at : at + self.batch_size])
-
-    def set_epoch(self, epoch: int) -> None:
-        self.sampler.set_epoch(epoch)

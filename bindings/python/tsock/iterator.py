@@ -8,7 +8,7 @@ import threading
 from ctypes import byref, c_void_p
 from typing import TYPE_CHECKING, Any, Optional
 
-from . import _ffi, errors
+from . import _ffi, ending, errors
 from .connection import Stream
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Iterator:
         self._loader = loader
         self._pool = loader._pool
         self._position: Optional[Position] = None
+        self._ending: Optional[ending.Ending] = None
         self._failure: Optional[errors.Error] = None
         self._lock = threading.RLock()  # threads may share an iterator
         self._pool.check()
@@ -59,7 +60,8 @@ class Iterator:
         position = self._position or self._begun()
         loader = self._loader
         batches = loader._batches
-        made = batches.make(out, loader.pin_memory)
+        twice = self._ending.look() if self._ending else 0
+        made = batches.make(out, loader.pin_memory, twice)
         position.batches += 1
         batch, out.value = out.value, None
         if batches.shared:
@@ -95,7 +97,7 @@ class Iterator:
         while True:
             try:
                 code = stream.wait(
-                    self._loader.timeout, _lib.tsock_next, self._ref
+                    self._loader._timeout, _lib.tsock_next, self._ref
                 )
                 break
             except KeyboardInterrupt:
@@ -132,10 +134,13 @@ class Iterator:
         assert self._stream is not None
         progress = self._loader._progress
         self._position = progress.begun(self._stream, self._out)
+        self._ending = ending.of(self._loader, self._position)
         return self._position
 
     def _end(self, finished: bool) -> None:
         self._done = True
+        if self._ending:
+            self._ending.over()
         stream, self._stream = self._stream, None
         if stream and self._position:
             self._position.left()

@@ -23,10 +23,11 @@ from . import ranks, tensors
 from .batches import Batches
 from .connection import Pool, Stream
 from .dataset import Dataset
-from .frameworks import FIXED, LIKE_TORCH, BatchSampler, Sampler
+from .frameworks import LIKE_TORCH, LikeTorch
 from .iterator import Iterator
 from .keywords import helpful
 from .progress import HasProgress, Progress
+from .sampler import Sampler
 from .serving import consumer
 from .subset import Gatherer, Part, Subset
 
@@ -46,7 +47,7 @@ _lib = _ffi.lib
 _USUAL = ("image", "label")  # fields, if nothing is said
 
 
-class DataLoader(HasProgress, Generic[_Batch]):
+class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     """Batches of a stream that a tsock-producer serves on this machine.
 
     for images, labels in tsock.DataLoader("imagenet", batch_size=256): ...
@@ -96,7 +97,8 @@ class DataLoader(HasProgress, Generic[_Batch]):
                 reads all of it
     even        give ranks equally many samples in evaluation, too, some of
                 them twice, as DistributedSampler does: for what gathers
-                tensors of equal sizes.  By default each sample is one rank's
+                tensors of equal sizes; accelerate's gather_for_metrics()
+                drops what came twice.  By default each sample is one rank's
                 there; in training ranks are always even
     job         what the ranks have in common and other jobs haven't; None is
                 where torch.distributed's ranks meet (MASTER_ADDR and _PORT),
@@ -108,7 +110,8 @@ class DataLoader(HasProgress, Generic[_Batch]):
 
     Tensors in host memory share the bytes that all see, and yet may be
     written into and kept: what nobody else sees is made private.
-    In a forked child they stay what they were at the fork.
+    In a forked child they stay what they were at the fork.  The loader may be
+    used there, and connects anew, if the parent reads nothing by it then.
 
     With subset the batches are full ones of those samples alone, each of them
     once in an epoch, and they are copies: the samples are gathered, in the
@@ -143,12 +146,10 @@ class DataLoader(HasProgress, Generic[_Batch]):
     # Fixed when the loader is made, or looked up by frameworks.
     batch_size: int
     drop_last: bool
-    timeout: float
     pin_memory: bool
     classes: list[str]
     dataset: Dataset
     sampler: Sampler
-    batch_sampler: BatchSampler
 
     @helpful("tsock.DataLoader", options.TYPES)
     def __init__(
@@ -235,13 +236,13 @@ class DataLoader(HasProgress, Generic[_Batch]):
         self.rejoin_timeout = rejoin_timeout
         opts.rejoin_ms = arguments.rejoin(rejoin_timeout)
         self._unpack = unpack
-        self._pool = pool = self._attached(opts, batch_size, wait)
+        if wait is not None:
+            arguments.seconds("wait", wait, 0)
+        self._wait = wait
+        self._connect = self._connector(opts, batch_size)
+        self._pool = self._attached(batch_size)
         self.batch_size = opts.batch_size
-        # Run when the loader is dropped, and before the interpreter goes.
-        self._finalizers = [weakref.finalize(self, pool.close)]
-        self._going_on = threading.Lock()
-        for key, value in LIKE_TORCH.items():
-            setattr(self, key, value)
+        self._look_like_torchs()
         try:
             self._learn(at)
         except BaseException:
@@ -249,12 +250,10 @@ class DataLoader(HasProgress, Generic[_Batch]):
             raise
         self._own = frozenset((*self.__dict__, "_own"))
 
-    def _attached(
-        self, opts: _ffi.Opts, batch_size: Optional[int], wait: Optional[float]
-    ) -> Pool:
-        """The connections to the producer, which is started if need be."""
-        if wait is not None:
-            arguments.seconds("wait", wait, 0)
+    def _connector(
+        self, opts: _ffi.Opts, batch_size: Optional[int]
+    ) -> Callable[[float], Pool]:
+        """connect(seconds) makes connections to the producer that is there."""
         want = self._want
         revival = attach.Revival(want, batch_size or 1) if want else None
         self._revival = revival
@@ -268,10 +267,31 @@ class DataLoader(HasProgress, Generic[_Batch]):
                 lambda: Pool(stream_name, opts, seconds, revival),
             )
 
-        self._connect = connect
-        return attach.attached(
-            self._want, self.name, batch_size or 1, wait, connect
+        return connect
+
+    def _attached(self, batch_size: Optional[int]) -> Pool:
+        """The connections to the producer, which is started if need be."""
+        pool = attach.attached(
+            self._want, self.name, batch_size or 1, self._wait, self._connect
         )
+        # Run when the loader is dropped, and before the interpreter goes.
+        self._finalizers = [weakref.finalize(self, pool.close)]
+        self._going_on = threading.Lock()
+        return pool
+
+    def _attach_after_fork(self) -> None:
+        """In a child: connect anew, unless the parent's iterators read."""
+        if os.getpid() == self._pool.first.pid or self._pool.readers:
+            return
+        before = self._progress
+        self._pool = self._attached(self.batch_size)
+        del self._made
+        try:
+            self._learn(ranks.current(*self._said))
+        except BaseException:
+            self.close()
+            raise
+        self._progress.take_over(before)
 
     def _learn(self, at: tuple[int, int]) -> None:
         """What the stream is, from its first connection."""
@@ -300,9 +320,6 @@ class DataLoader(HasProgress, Generic[_Batch]):
             about.dataset_len, self.classes, about.identity, self.name
         )
         self.sampler = Sampler(self._progress)
-        self.batch_sampler = BatchSampler(
-            self.sampler, self._progress, self.batch_size, self.drop_last
-        )
         self._made = True
 
     def _go_on(self, pool: Pool, why: errors.Error) -> bool:
@@ -319,7 +336,7 @@ class DataLoader(HasProgress, Generic[_Batch]):
             absence = growing.Absence(self.rejoin_timeout, self._revival)
             self._read_next(
                 growing.next_pool(
-                    self._about, self._connect, self.timeout, why, absence
+                    self._about, self._connect, self._timeout, why, absence
                 )
             )
             return True
@@ -369,7 +386,9 @@ class DataLoader(HasProgress, Generic[_Batch]):
         # A stream that is a rank's part already is not cut again.
         rank, world = (0, 1) if about.shard[1] else at
         once = about.sequential and not self.even
-        part = ranks.Ranks(rank, world, self.batch_size, self.drop_last, once)
+        part = ranks.Ranks(
+            rank, world, self.batch_size, self.drop_last, once, self.even
+        )
         if self._subset:
             self._subset.check_world(world)
             part = Part(self._subset, self.batch_size, self.drop_last, once)
@@ -390,22 +409,14 @@ class DataLoader(HasProgress, Generic[_Batch]):
             )
         self._be_rank(now)
 
-    def __setattr__(self, key: str, value: Any) -> None:
-        if key in FIXED and "_made" in self.__dict__:
-            raise ValueError(
-                "%s can't be set after tsock.DataLoader is initialized; make "
-                "another loader" % key
-            )
-        if key == "timeout":
-            value = arguments.seconds("timeout", value, 0)
-        if key == "pin_memory":
-            value = bool(value) and gpu.may_pin(self._tensors, self.device)
-        super().__setattr__(key, value)
-
     def __len__(self) -> int:
+        self._attach_after_fork()
+        if not self._progress.began and not self._pool.readers:
+            self._check_rank()
         return self._progress.batches
 
     def __iter__(self) -> Iterator:
+        self._attach_after_fork()
         return Gatherer(self) if self._subset else Iterator(self)
 
     @property
@@ -420,7 +431,7 @@ class DataLoader(HasProgress, Generic[_Batch]):
         self._check_rank()
         if self._said == (None, None) and not self._about.shard[1]:
             ranks.warn_without_group(self.name)
-        self._progress.join(stream, self.timeout)
+        self._progress.join(stream, self._timeout)
 
     # ---- on a GPU ----
 
@@ -467,7 +478,7 @@ class DataLoader(HasProgress, Generic[_Batch]):
         kept = {
             key: value
             for key, value in self.__dict__.items()
-            if key in LIKE_TORCH or key == "timeout" or key not in self._own
+            if key in LIKE_TORCH or key == "_timeout" or key not in self._own
         }
         return _open_again, (type(self), self.name, self._again), kept
 

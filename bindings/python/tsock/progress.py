@@ -7,8 +7,9 @@ still ends when it is dropped.
 
 from __future__ import annotations
 
+import weakref
 from ctypes import c_void_p
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 from . import _ffi, errors, state, streams
 from .connection import Pool, Stream
@@ -62,12 +63,14 @@ class Progress:
     def __init__(self, pool: Pool, whole: bool) -> None:
         self._pool = pool
         self._about = pool.about
-        self._whole = whole
+        self.whole = whole
         self.epochs = Epochs(self._about.name, self._about.sequential)
         self.resumed: Optional[str] = None
         self._position: Optional[Position] = None  # of the iterator begun last
         self._state: Optional[state.State] = None  # to go on from
         self._order: Optional[Order] = None
+        self._trainer: Callable[[], Any] = lambda: None
+        self._repeated: Optional[int] = None
 
     def go_on_after(self, before: Progress) -> None:
         """Count on where that one was, in the stream before this one.
@@ -79,8 +82,31 @@ class Progress:
         if before._state is not None and not before._state.finished:
             self.load_state_dict(before._state.as_dict())
 
+    def repeat_for(self, trainer: Any) -> None:
+        """Begin the same epoch again and again while Lightning's trainer runs.
+
+        Where all epochs are alike any of them will do.
+        """
+        if not self._about.sequential and self._trainer() is not trainer:
+            self._trainer = weakref.ref(trainer)
+            self._repeated = None
+
+    def _repeats(self) -> bool:
+        trainer = self._trainer()
+        return trainer is not None and trainer.state.status == "running"
+
+    def take_over(self, before: Progress) -> None:
+        """Do what that one was told to, which is another process's."""
+        self.epochs.wanted = before.epochs.wanted
+        if before._state is not None:
+            self.load_state_dict(before._state.as_dict())
+
     def join(self, stream: Stream, timeout: float) -> None:
         """Make it a reader at the start of an epoch, or where a state says."""
+        if self._repeated is not None and self._repeats():
+            number = self.epochs.wanted
+            order = self._state_order()
+            self._state = state.State(order, self._repeated, number)
         if self._state is None:
             again = not stream.begun or (
                 self.epochs.may_be_had_again()
@@ -125,6 +151,8 @@ class Progress:
             self.epochs.restore(to.number or 0)
         stream.begun = True
         self.epochs.begin(stream.epoch, self._pool.readers == 1)
+        if self._repeated is None and self._repeats():
+            self._repeated = stream.epoch
         length, part = self._about.epoch_len, self.part
         first = _lib.tsock_batch_seq(batch) - stream.epoch * length
         if part.world > 1:
@@ -134,7 +162,7 @@ class Progress:
         if part.gathers:
             first = to.samples if to is not None else 0
         position = Position(
-            stream.epoch, first, part.world * part.batch, stream
+            stream.epoch, first, part.block, stream
         )
         if part.gathers:
             position.left()  # what it counts is what was handed out
@@ -155,7 +183,7 @@ class Progress:
 
     def is_over(self, position: Position) -> bool:
         """Were all batches of that epoch handed out?"""
-        if position.finished or not self._whole:
+        if position.finished or not self.whole:
             return position.finished
         if position.passed == self._about.epoch_len:
             return True
@@ -186,6 +214,37 @@ class Progress:
 
     # ---- states ----
 
+    def skip(self, batches: int) -> int:
+        """Have the next iterator begin its epoch after so many batches.
+
+        Returns how many it has to read for that, where the place in the stream
+        isn't known.
+        """
+        if not batches or not self.whole:
+            return batches
+        epoch, number = self._next()
+        part, order = self.part, self._state_order()
+        if part.gathers:
+            self._state = state.State(order, epoch, number, passed=0)
+            return batches
+        total = part.total(self._about.epoch_len)
+        samples = min(batches * part.block, total)
+        self._state = state.State(order, epoch, number, samples)
+        return 0
+
+    def _next(self) -> tuple[int, int]:
+        """The epoch that is begun next: the stream's, and the job's number."""
+        epochs, to = self.epochs, self._state
+        if to is not None and to.epoch is not None:
+            return to.epoch + to.finished, (to.number or 0) + to.finished
+        if epochs.stream is None and epochs.wanted is not None:
+            # As a job's that has read the stream from its beginning.
+            return epochs.wanted, epochs.wanted
+        coming, number = self._coming(), epochs.number or 0
+        if epochs.stream is not None and coming != epochs.stream:
+            number += 1
+        return coming, number
+
     def state_dict(self) -> dict[str, Any]:
         if self._state is not None:
             return self._state.as_dict()
@@ -198,7 +257,7 @@ class Progress:
             position.epoch,
             self.epochs.number,
             position.samples(self.part.total(self._about.epoch_len)),
-            self.is_over(position) or not self._whole,
+            self.is_over(position) or not self.whole,
             position.passed,
         ).as_dict()
 
@@ -214,7 +273,7 @@ class Progress:
         self._state = self._position = self.resumed = None
         if to.finished and to.number is not None:
             self.epochs.restore(to.number + 1)
-        if to.epoch is not None and (self._whole or not to.finished):
+        if to.epoch is not None and (self.whole or not to.finished):
             self._state = to
 
 

@@ -166,9 +166,18 @@ class Ranks:
     said: dict[str, str] = {}
 
     def __init__(
-        self, rank: int, world: int, batch: int, drop_last: bool, once: bool
+        self,
+        rank: int,
+        world: int,
+        batch: int,
+        drop_last: bool,
+        once: bool,
+        even: bool = False,
     ) -> None:
+        self.drops = drop_last
+        self.even = even  # was that asked for?
         self.rank, self.world, self.batch = rank, world, batch
+        self.block = world * batch  # samples that all ranks read in a batch
         self._opts = _ffi.RankOpts(
             rank=rank,
             world=world,
@@ -190,6 +199,18 @@ class Ranks:
             raise _ffi.failure(code)
         return first.value, count.value
 
+    def twice(self, left: int) -> int:
+        """How many of the next batch's first samples the rank before has, too.
+
+        With even=True they are given out as its last ones, so that in the
+        parts of all ranks, one behind the other, each sample comes once before
+        any comes again.
+        """
+        if not self.even or left >= self.block:
+            return 0
+        first, count = self.next(left)
+        return min(max(self.rank * count - first, 0), count)
+
     def total(self, length: int) -> int:
         """The samples of all ranks in an epoch of this length."""
         return length
@@ -200,22 +221,30 @@ class Ranks:
         return batches
 
     def samples(self, length: int) -> int:
-        """The rank's samples in an epoch of this length."""
+        """The samples of the rank that has the most, in such an epoch.
+
+        What the ranks have is so often no less than the epoch, if none is
+        dropped: scripts read the rest of the data set themselves.
+        """
         if self.world == 1:
             return length
-        whole, rest = divmod(length, self.world * self.batch)
-        return whole * self.batch + self.next(rest)[1]
+        whole, rest = divmod(length, self.block)
+        last = 0 if self.drops else -(-rest // self.world)
+        return whole * self.batch + last
 
     def part(self, order: Sequence[int]) -> Sequence[int]:
         """The rank's part of the order of an epoch."""
         if self.world == 1:
             return order
-        block = self.world * self.batch
+        block = self.block
         end = len(order) - len(order) % block
         items = array("q")
         first, count = self.next(block)
         for at in range(first, end, block):
             items.extend(order[at : at + count])
-        first, count = self.next(len(order) - end)
-        items.extend(order[end + first : end + first + count])
+        left = len(order) - end
+        first, count = self.next(left)
+        at, twice = end + first, self.twice(left)
+        items.extend(order[at + twice : at + count])
+        items.extend(order[at : at + twice])
         return items

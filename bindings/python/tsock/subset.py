@@ -139,7 +139,6 @@ class Part(Ranks):
         super().__init__(0, 1, batch, drop_last, once)
         self._subset = subset
         self._size = size = len(subset.indices)
-        self.drops = drop_last
         if drop_last and batch > size:
             raise ValueError(
                 "batch_size %d is more than the %d samples of subset: with "
@@ -351,6 +350,8 @@ class Gatherer(Iterator):
         position = self._position
         assert position is not None
         made, end = gather.give()
+        if self._ending:
+            self._ending.look()
         position.batches += 1
         position.passed = end - self._start
         return self._loader._batches.arrange(made)

@@ -143,6 +143,10 @@ class Torch:
         self._take = dlpack.from_dlpack
         self._versioned = 1
 
+    def roll(self, tensor: Any, by: int) -> Any:
+        """Its samples, so many places further, and round the end."""
+        return self.torch.roll(tensor, by, 0)
+
     def tensor(self, batch: Any, i: int) -> Any:
         if self._versioned:
             try:
@@ -167,6 +171,9 @@ class Numpy:
         version = [int(n) for n in found[:2]]
         # Before 2.1 from_dlpack() gives read-only arrays, always.
         self._dlpack = version >= [2, 1]
+
+    def roll(self, array: Any, by: int) -> Any:
+        return self._numpy.roll(array, by, 0)
 
     def _take(self, capsule: Any) -> Any:
         return self._numpy.from_dlpack(_Lent(capsule))

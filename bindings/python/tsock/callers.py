@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""Who asks: for frameworks that look at a loader for what it can't be.
+
+They are told what they need to go on, and everybody else what is so.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any, Iterator, Optional
+
+
+def _frames(packages: tuple[str, ...]) -> Iterator[FrameType]:
+    """Of the innermost calls those in these packages, outwards, as seen from
+    who asks here for whom."""
+    frame: Optional[FrameType] = sys._getframe(3)
+    while frame is not None:
+        module: str = frame.f_globals.get("__name__", "")
+        if module.partition(".")[0] not in packages:
+            return
+        yield frame
+        frame = frame.f_back
+
+
+def is_accelerate() -> bool:
+    """Is it accelerate's code that has called who calls this?"""
+    for _ in _frames(("accelerate",)):
+        return True
+    return False
+
+
+def overfitting_trainer() -> Any:
+    """Lightning's trainer, where it has called who calls this to ask whether
+    overfit_batches has to turn off shuffling; else None."""
+    asked = False
+    for frame in _frames(("lightning", "pytorch_lightning")):
+        if asked:
+            return frame.f_locals.get("trainer")
+        asked = frame.f_code.co_name == "_resolve_overfit_batches"
+    return None

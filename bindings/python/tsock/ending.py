@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""The last batch of an epoch: who hears of it, and which samples come twice.
+
+accelerate's own loaders say in its GradientState that a batch is the last:
+gather_for_metrics() drops what ranks have read twice by that, and accumulate()
+steps.  An iterator says it likewise, where an Accelerator is.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Optional
+
+if TYPE_CHECKING:
+    from .loader import DataLoader
+    from .progress import Position
+
+
+class Ending:
+    """An iterator's epoch, with what a GradientState asks a loader for.
+
+    With even=True ranks have some of the last samples twice, see Ranks.twice().
+    """
+
+    end_of_dataloader = False
+    remainder = -1  # samples of the last batches that come once; -1: unknown
+
+    def __init__(
+        self, loader: DataLoader, position: Position, state: Any, world: int
+    ) -> None:
+        self._part = part = loader._progress.part
+        self._position = position
+        self._total = part.total(loader._about.epoch_len)
+        self._drops = loader.drop_last
+        self._counts = world == part.world and (world == 1 or loader.even)
+        self._state = state
+        if state is not None:
+            state.dataloader_references += [self]
+
+    def look(self) -> int:
+        """Called before each batch is made: how many of its first samples are
+        another rank's, too."""
+        part = self._part
+        left = self._total - self._position.samples(self._total)
+        if self._drops:
+            self.end_of_dataloader = left < 2 * part.block
+            return 0
+        if left > part.block:
+            return 0
+        self.end_of_dataloader = True
+        if self._counts:
+            self.remainder = left % part.block
+        return part.twice(left)
+
+    def over(self) -> None:
+        """No more batches are asked for."""
+        state, self._state = self._state, None
+        if state is not None:
+            state.dataloader_references = [
+                other
+                for other in state.dataloader_references
+                if other is not self
+            ]
+
+
+def of(loader: DataLoader, position: Position) -> Optional[Ending]:
+    """Of an epoch that has begun; None where nobody wants to know."""
+    if not loader._progress.whole:
+        return None  # its end isn't the stream's epoch's
+    module: Any = sys.modules.get("accelerate.state")
+    if module is not None and module.is_initialized():
+        world = module.PartialState().num_processes
+        return Ending(loader, position, module.GradientState(), world)
+    if loader.even and loader._progress.part.world > 1:
+        return Ending(loader, position, None, 0)
+    return None
