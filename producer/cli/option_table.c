@@ -131,7 +131,8 @@ const struct tsi_opt tsi_opts[] = {
 	  RANGE(0, UINT32_MAX) },
 	{ TSI_OPT_IDLE, "exit-when-idle", "SEC",
 	  .help = "exit when no consumer read, and no loader was connected, "
-		  "for SEC seconds" },
+		  "for SEC seconds; before the first reader, for two "
+		  "minutes at least" },
 	{ TSI_OPT_SWITCH, "supervise", NULL,
 	  "start the stream again when its process is killed; consumers wait "
 	  "for it, and go on",

@@ -17,6 +17,7 @@
 #include "cli/advice.h"
 #include "cli/check.h"
 #include "cli/console.h"
+#include "cli/idle.h"
 #include "cli/liveline.h"
 #include "cli/neighbours.h"
 #include "cli/notify.h"
@@ -28,7 +29,6 @@
 #include "wire/peer.h"
 
 #define TICK_MS 50
-#define LOOK_MS 250 /* between two counts of connections */
 #define LIVE_MS 500
 #define PLAIN_MS 10000
 #define SHARE_MS 1000 /* between two looks at other producers */
@@ -54,11 +54,7 @@ struct command {
 	struct tsi_plan plan;
 	struct tsi_service *service;
 	struct tsi_snapshot last; /* when the live line was last made */
-	int64_t busy_ms;          /* when there was a consumer, or the start */
-	int64_t looked_ms;        /* when connections were counted last ... */
-	int connected;            /* ... and how many there were */
-	bool deserted;            /* no reader, and twice no connection */
-	bool said;                /* that an idle stream stays for them */
+	struct tsi_idle idle;
 	int64_t start_ns;
 	struct tsi_neighbours *neighbours; /* NULL: CPUs aren't shared */
 	int64_t shared_ms;                 /* when they were shared last ... */
@@ -145,36 +141,22 @@ static void show_line(struct command *c, struct tsi_snapshot *now)
 	c->last = *now;
 }
 
-/*
- * A loader that is connected may become a reader, or be between two epochs, so
- * the stream isn't idle.  A process that asks for statistics is connected for a
- * moment too, so connections count when they are seen twice.
- */
 static void note_busy(struct command *c, const struct tsi_snapshot *now)
 {
 	int64_t now_ms = now->now_ns / 1000000;
-	int before = c->connected;
+	int n;
 
-	if (now->stats.consumers) {
-		c->busy_ms = now_ms;
-		c->said = c->deserted = false;
-		c->connected = 1;
+	tsi_idle_readers(&c->idle, now->stats.consumers, now->stats.produced,
+			 now_ms);
+	if (now->stats.consumers || !(c->o->exit_idle || c->ends) ||
+	    !tsi_idle_due(&c->idle, now_ms))
 		return;
-	}
-	if (!(c->o->exit_idle || c->ends) || now_ms - c->looked_ms < LOOK_MS)
-		return;
-	c->looked_ms = now_ms;
-	c->connected = tsock_serve_connected(tsi_service_server(c->service));
-	c->deserted = !before && !c->connected;
-	if (!before || !c->connected)
-		return;
-	c->busy_ms = now_ms;
-	if (!c->said && c->o->exit_idle)
+	n = tsock_serve_connected(tsi_service_server(c->service));
+	if (tsi_idle_connections(&c->idle, n, now_ms) && c->o->exit_idle)
 		tsi_log(TSOCK_LOG_INFO,
 			"nobody reads, and %d loader%s connected: "
 			"--exit-when-idle counts from when they are closed",
-			c->connected, c->connected == 1 ? " is" : "s are");
-	c->said = true;
+			n, n == 1 ? " is" : "s are");
 }
 
 static void start_sharing(struct command *c)
@@ -251,7 +233,7 @@ static void mind_growth(struct command *c, const struct tsi_snapshot *now)
 		return;
 	c->ends = true;
 	c->next_epoch = (uint64_t)last + 1;
-	c->connected = 1;
+	c->idle.connected = 1;
 	c->readers = now->stats.consumers;
 	tsi_log(TSOCK_LOG_INFO,
 		"the data set has changed: it had %s samples in %u classes, "
@@ -267,7 +249,7 @@ static bool is_over(struct command *c, const struct tsi_snapshot *now)
 	if (!c->ends)
 		return false;
 	note_busy(c, now);
-	return c->deserted ||
+	return c->idle.deserted ||
 	       tsock_serve_drained(tsi_service_server(c->service));
 }
 
@@ -279,8 +261,8 @@ static const char *ending(struct command *c, const struct tsi_snapshot *now)
 	if (tsock_serve_drained(tsi_service_server(c->service)))
 		return "the last epoch is over";
 	note_busy(c, now);
-	if (c->o->exit_idle && !c->connected &&
-	    now_ms - c->busy_ms >= (int64_t)c->o->exit_idle_ms)
+	if (c->o->exit_idle &&
+	    tsi_idle_over(&c->idle, c->o->exit_idle_ms, now_ms))
 		return "no consumer, and no loader connected, any more";
 	return NULL;
 }
@@ -308,7 +290,7 @@ static int watch(struct command *c, int (*stop_signal)(int ms), bool *grown)
 
 	take_snapshot(c, &c->last);
 	c->start_ns = c->last.now_ns;
-	c->busy_ms = c->start_ns / 1000000;
+	tsi_idle_begin(&c->idle, c->start_ns / 1000000);
 	*grown = false;
 	while (!why && !signal) {
 		struct tsi_snapshot now;

@@ -336,7 +336,8 @@ result $? 'no socket is left' "$(ls "$TSOCK_DIR")"
 start "$producer" "${set[@]}" "${small[@]}" && kill -INT "$pid"
 ended
 result $? 'SIGINT is one, too' "$(cat "$work/log")"
-start "$producer" "${set[@]}" "${small[@]}" --exit-when-idle 0.3
+start "$producer" "${set[@]}" "${small[@]}" --exit-when-idle 0.3 &&
+	timeout 90 "$seen" imagenet 7 1 >"$work/out" 2>&1
 ended
 [ $? = 0 ] && grep -q 'no consumer' "$work/log"
 result $? '--exit-when-idle ends it' "$(cat "$work/log")"
