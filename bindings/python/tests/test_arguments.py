@@ -96,7 +96,7 @@ def test_times_are_seconds(keyword, seconds):
         tsock.DataLoader("toy", **{keyword: seconds})
 
 
-@pytest.mark.parametrize("keyword", ["shuffle", "num_workers", "collate_fn"])
+@pytest.mark.parametrize("keyword", ["shuffle", "sampler", "collate_fn"])
 def test_what_torch_has_and_we_have_not_says_where_it_went(keyword):
     text = refused(TypeError, "toy", **{keyword: 1})
     assert keyword in text and ": " in text

@@ -6,6 +6,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import logging
 from typing import Any, Callable, Iterable, Mapping, TypeVar, cast
 
 # What people bring along from torch, and where it has gone.
@@ -15,14 +16,80 @@ ELSEWHERE = {
     "batch_sampler": "the producer's --order decides it",
     "generator": "the producer's --seed decides it",
     "num_workers": "the producer's --threads decides it",
-    "persistent_workers": "the producer's threads persist",
+    "persistent_workers": "leave it out, since the producer's threads persist",
     "prefetch_factor": "the producer's --ring decides it",
-    "worker_init_fn": "the producer decodes",
-    "multiprocessing_context": "the producer decodes",
+    "worker_init_fn": "leave it out, since the producer decodes; its --seed "
+    "decides what is random",
+    "multiprocessing_context": "leave it out, since the producer decodes",
     "collate_fn": "batches are made in place; work on what next() returns",
-    "in_order": "batches always come in stream order",
-    "pin_memory_device": "pin_memory=True is for the current device",
+    "in_order": "leave it out, since batches always come in stream order",
+    "pin_memory_device": "leave it out: pin_memory=True is for the current device",
 }
+
+# What torch's loader takes for those if nothing is said, which is no wish.
+TORCHS_DEFAULTS: dict[str, tuple[Any, ...]] = {
+    "shuffle": (None,),
+    "sampler": (None,),
+    "batch_sampler": (None,),
+    "generator": (None,),
+    "num_workers": (0,),
+    "persistent_workers": (False,),
+    "prefetch_factor": (None, 2),
+    "worker_init_fn": (None,),
+    "multiprocessing_context": (None,),
+    "collate_fn": (None,),
+    "in_order": (True,),
+    "pin_memory_device": ("",),
+}
+
+SERVED = (
+    "share a loader of your own by tsock.serve(torch.utils.data.DataLoader("
+    "...), name)"
+)
+
+# What people bring along for images, and what there is for it.
+OF_IMAGES = {
+    "transform": "preset='train' crops, resizes and flips at random, "
+    "preset='eval' resizes and crops the middle; for transforms of your own "
+    + SERVED,
+    "target_transform": "work on the labels that next() returns, or " + SERVED,
+    "mean": "normalize=(mean, std) takes both",
+    "std": "normalize=(mean, std) takes both",
+    "scale": "preset='train' crops 0.08 to 1 of an image's area; for others "
+    + SERVED,
+    "ratio": "preset='train' crops with sides of 3/4 to 4/3; for others "
+    + SERVED,
+    "interpolation": "images are resized as by Pillow, bilinearly; for others "
+    + SERVED,
+    "grayscale": "images have three channels, red, green and blue; for others "
+    + SERVED,
+    "hflip": "preset='train' flips half of the images; for others " + SERVED,
+    "auto_augment": "presets have none; for others " + SERVED,
+    "color_jitter": "presets leave colours as they are; for others " + SERVED,
+    "mixup": "tsock.mix.MixUp works on a loader's batches",
+    "cutmix": "tsock.mix.CutMix works on a loader's batches",
+    "reprob": "tsock.mix.RandomErasing works on a loader's batches",
+    "crop_pct": "size= is the side of an image, resize= that of preset='eval' "
+    "before the crop",
+    "image_size": "size= is the side of the images",
+    "img_size": "size= is the side of the images",
+    "input_size": "size= is the side of the images",
+    "crop_size": "size= is the side of the images",
+    "train": "split='train' or split='val' chooses the folder, preset='train' "
+    "or preset='eval' what is done with its images",
+    "path": "root= is the folder of the data set",
+    "data_dir": "root= is the folder of the data set",
+}
+for _other, _word in (
+    ("transforms", "transform"),
+    ("augment", "transform"),
+    ("antialias", "interpolation"),
+    ("gray", "grayscale"),
+    ("workers", ""),
+):
+    OF_IMAGES[_other] = OF_IMAGES.get(_word, ELSEWHERE["num_workers"])
+
+_log = logging.getLogger("tsock")
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -39,26 +106,51 @@ def one_of(words: Iterable[object]) -> str:
     return "%s or %s" % (", ".join(others), last) if others else last
 
 
-def _what_is_meant(key: str, known: Iterable[str]) -> str:
-    """What to say of a keyword that isn't known."""
-    if key in ELSEWHERE:
-        return ": " + ELSEWHERE[key]
-    words = [*known, *ELSEWHERE]
+def what_is_meant(
+    key: str, known: Iterable[str], gone: Mapping[str, str]
+) -> str:
+    """What to say of a keyword that isn't known, and may be one of gone."""
+    if key in gone:
+        return ": " + gone[key]
+    words = [*known, *gone]
     # One that only goes on is nearer than any that is as long.
     meant = [word for word in words if word.startswith(key)]
     if len(meant) != 1:
         meant = difflib.get_close_matches(key, words, 1, 0.6)
-    if meant and meant[0] in ELSEWHERE:
-        return "; did you mean %r? (%s)" % (meant[0], ELSEWHERE[meant[0]])
+    if meant and meant[0] in gone:
+        return "; did you mean %r? (%s)" % (meant[0], gone[meant[0]])
     return did_you_mean(key, known)
 
 
+def _is_default(key: str, value: Any) -> bool:
+    """Is that what torch's loader does anyway?"""
+    return any(
+        type(value) is type(default) and value == default
+        for default in TORCHS_DEFAULTS.get(key, ())
+    )
+
+
+def _without_torchs(who: str, keywords: dict[str, Any]) -> dict[str, Any]:
+    """The keywords less those that ask for nothing that isn't so already."""
+    workers = keywords.get("num_workers")
+    if type(workers) is int and workers > 0:
+        _log.info(
+            "num_workers=%d: %s has no workers and needs none, since the "
+            "producer's threads (--threads) read and decode for all jobs",
+            workers,
+            who,
+        )
+        keywords = {**keywords, "num_workers": 0}
+    return {k: v for k, v in keywords.items() if not _is_default(k, v)}
+
+
 def helpful(
-    who: str, others: Mapping[str, Any] = {}
+    who: str, others: Mapping[str, Any] = {}, *, like_torchs: bool = False
 ) -> Callable[[_Function], _Function]:
     """Of a function's keywords: say what an unknown one may mean.
 
     Known are its parameters, and for its ** the others, which have types.
+    like_torchs: it stands in for torch's loader, and is given what that takes.
     For type checkers the function keeps its signature; people are shown all.
     """
 
@@ -78,11 +170,14 @@ def helpful(
             for name, kind in others.items()
         ]
         known = [p.name for p in shown if p.name != "self"]
+        gone = {**ELSEWHERE, **OF_IMAGES} if like_torchs else ELSEWHERE
 
         @functools.wraps(function)
         def wrapper(*args: Any, **keywords: Any) -> Any:
+            if like_torchs:
+                keywords = _without_torchs(who, keywords)
             unknown = [
-                "%r%s" % (key, _what_is_meant(key, known))
+                "%r%s" % (key, what_is_meant(key, known, gone))
                 for key in keywords
                 if key not in known
             ]

@@ -151,7 +151,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     dataset: Dataset
     sampler: Sampler
 
-    @helpful("tsock.DataLoader", options.TYPES)
+    @helpful("tsock.DataLoader", options.TYPES, like_torchs=True)
     def __init__(
         self,
         name: Union[str, os.PathLike[str], None] = None,

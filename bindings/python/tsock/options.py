@@ -12,6 +12,7 @@ from typing import (
     Any,
     Literal,
     Mapping,
+    Sequence,
     TypedDict,
     Union,
     get_args,
@@ -19,7 +20,8 @@ from typing import (
     get_type_hints,
 )
 
-from .keywords import did_you_mean, one_of
+from .keywords import OF_IMAGES, SERVED, did_you_mean, one_of
+from .keywords import what_is_meant
 
 Path = Union[str, os.PathLike[str]]
 Size = Union[int, str]  # bytes, or "4G"
@@ -91,6 +93,15 @@ def words_of(key: str) -> tuple[str, ...]:
     return tuple(word for kind in literals for word in get_args(kind))
 
 
+def _of_a_square(key: str, value: Sequence[Any]) -> str:
+    """What to say where height and width were given."""
+    if key not in ("size", "resize"):
+        return ""
+    if len(set(value)) == 1 and hasattr(value[0], "__index__"):
+        return ", such as %s=%d" % (key, value[0])
+    return "; images are square here: for others " + SERVED
+
+
 def _text(key: str, value: Any) -> str:
     """The option's value as it is written on a command line."""
     kinds, words = kinds_of(key), words_of(key)
@@ -108,6 +119,8 @@ def _text(key: str, value: Any) -> str:
     if int in kinds and str not in kinds:
         if not hasattr(value, "__index__"):
             kind = " or ".join(["a whole number", *map(repr, words)])
+            if isinstance(value, (tuple, list)):
+                kind += _of_a_square(key, value)
             raise TypeError("%s %r: it is %s" % (key, value, kind))
         return str(value.__index__())
     if key == "shard" and isinstance(value, tuple):
@@ -133,7 +146,7 @@ def check(who: str, options: Mapping[str, Any]) -> dict[str, str]:
         if key not in TYPES:
             raise TypeError(
                 "%s has no argument %r, and tsock-producer no such option%s"
-                % (who, key, did_you_mean(key, TYPES))
+                % (who, key, what_is_meant(key, TYPES, OF_IMAGES))
             )
         if value is None:
             continue
