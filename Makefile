@@ -586,6 +586,10 @@ $(B)/test/%: $(B)/obj/test/parity/%.o $(call lone,$(HELPER)) $(AR_PRODUCER) \
 		$(AR_LIB)
 	$(inside)
 
+# What libjpeg makes of a file, to compare with.
+$(B)/test/fuzz/fuzz_jpeg $(B)/test/fuzz/replay_jpeg: \
+	$(call obj,test/lib/jpeg_plain.c)
+
 # The same targets, run by a main() of ours.
 $(REPLAY_BIN): $(B)/test/fuzz/replay_%: $(B)/obj/test/fuzz/fuzz_%.o \
 		$(call obj,$(REPLAY)) $(AR_PRODUCER) $(AR_LIB)

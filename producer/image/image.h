@@ -16,9 +16,11 @@
  * difference from Pillow 12, which opts.pillow chooses.
  *
  * A file is also delivered where torchvision would refuse it: damage below the
- * crop's last row or behind the pixels, a missing end, and PNG metadata that
- * Pillow looks into and doesn't like (compressed text or a profile of more than
- * 1 MiB or of an unknown method, frames of animations out of order).  One is
+ * crop's last row, a missing end, PNG's damage behind the pixels, JPEG's by
+ * arithmetic coding that is longer than 64 KiB, and metadata that Pillow looks
+ * into and doesn't like (PNG: compressed text or a profile of more than 1 MiB or
+ * of an unknown method, frames of animations out of order; JPEG: Photoshop's
+ * resources or a colour profile cut short).  One is
  * refused that torchvision accepts: PNG of 16 bits or with a chunk before its
  * header; JPEG that is lossless, of 12 bits, or of too much work (scans.h).
  *
@@ -114,7 +116,8 @@ void tsi_image_destroy(struct tsi_image *img);
  *
  * TSOCK_EDATA is bad data: no image, one that is not supported, or one whose
  * data can't be decoded down to the last row that the crop needs.  Damage that
- * Pillow tolerates is tolerated and gives Pillow's pixels.
+ * Pillow tolerates is tolerated and gives Pillow's pixels; what the damage in a
+ * JPEG that libjpeg passes over is to Pillow, jpeg_verdict.h finds out.
  * Bad data, too, is an image that needs more memory than the whole budget has,
  * or whose scans are more work than any honest file's (scans.h).  TSOCK_EAGAIN
  * and TSOCK_ESTREAM are tsi_budget_claim_grow()'s.  TSOCK_ENOMEM says nothing

@@ -217,6 +217,17 @@ static bool record_row(struct tsi_jpeg_direct *d,
 	return true;
 }
 
+/*
+ * All rows that must be are undamaged.  If they are the image's last ones, what
+ * stands behind them counts too: it may be what is left of data that were
+ * decoded wrongly, and a marker in there is a reason to refuse the file.
+ */
+static bool ends_well(const struct tsi_jpeg_direct *d)
+{
+	return d->must < d->scan.frame.mcus_down ||
+	       tsi_jpeg_entropy_ends(d->entropy, &d->next);
+}
+
 /* What is read next that isn't known is the first row behind what is. */
 static void go_behind_known(struct tsi_jpeg_direct *d)
 {
@@ -254,6 +265,8 @@ static bool look_ahead(struct tsi_jpeg_direct *d)
 	while (d->clean < d->must)
 		if (!record_row(d, NULL))
 			return false;
+	if (!ends_well(d))
+		return false;
 	if (!all)
 		go_behind_known(d);
 	return true;
@@ -349,7 +362,7 @@ static bool read_rows(struct tsi_jpeg_direct *d)
 	/* Before the last pixels are given away. */
 	while (ok && d->pushed + n == end && d->clean < d->must)
 		ok = record_row(d, NULL);
-	return ok;
+	return ok && (d->pushed + n < end || ends_well(d));
 }
 
 int tsi_jpeg_direct_read(struct tsi_jpeg_direct *d, struct tsi_strip *strip)

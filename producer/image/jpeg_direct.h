@@ -10,7 +10,7 @@
  * rows were given, which are good.
  *
  * All rows of MCUs that libjpeg would read for the rectangle must be undamaged,
- * to their last column: so a damaged file fails for the same rectangles with
+ * to their last column, and behind the image's last row must be its end: so a damaged file fails for the same rectangles with
  * and without this decoder, whatever is known of it.
  */
 #ifndef TSI_IMAGE_JPEG_DIRECT_H

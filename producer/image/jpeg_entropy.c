@@ -17,6 +17,7 @@
 #include "image/jpeg_wide.h"
 #include "image/jpeg_window.h"
 
+#define EOI 0xd9
 #define UNITS TSI_LANE_UNITS
 #define LANES TSI_LANES
 /*
@@ -338,6 +339,17 @@ void tsi_jpeg_entropy_open(struct tsi_jpeg_entropy *e,
 	e->recording = false;
 	e->ready = false;
 	e->wide_ready = false;
+}
+
+bool tsi_jpeg_entropy_ends(const struct tsi_jpeg_entropy *e,
+			   const struct tsi_jpeg_entry *behind)
+{
+	size_t at = behind->bit / 8;
+	int marker = at < e->len
+			     ? tsi_jpeg_scan_marker(e->data + at, e->len - at)
+			     : 0;
+
+	return !marker || marker == EOI;
 }
 
 uint32_t tsi_jpeg_entropy_pieces(const struct tsi_jpeg_entropy *e)

@@ -94,4 +94,12 @@ bool tsi_jpeg_entropy_record(struct tsi_jpeg_entropy *e,
 			     struct tsi_jpeg_entry *column,
 			     struct tsi_jpeg_entry *next);
 
+/*
+ * Does the file end behind its last row, where this entry is, with the marker
+ * for that or without one?  What another marker means only libjpeg knows; bytes
+ * that are none mean nothing.
+ */
+bool tsi_jpeg_entropy_ends(const struct tsi_jpeg_entropy *e,
+			   const struct tsi_jpeg_entry *behind);
+
 #endif

@@ -71,7 +71,21 @@ static bool is_frame(unsigned marker)
 
 static bool is_bare(unsigned marker)
 {
-	return marker == 0x01 || (marker >= 0xd0 && marker <= 0xd7);
+	return marker >= 0xd0 && marker <= 0xd7;
+}
+
+/* Of these the length may be wrong: nothing is behind it then. */
+static bool is_comment(unsigned marker)
+{
+	return marker == 0xdc || marker == 0xfe ||
+	       (marker >= 0xe0 && marker <= 0xef);
+}
+
+/* Pillow reads what these are to have behind their names, and must find it. */
+static bool is_short(unsigned marker, const uint8_t *p, size_t n)
+{
+	return n < 7 && ((marker == 0xe0 && n >= 4 && !memcmp(p, "JFIF", 4)) ||
+			 (marker == 0xee && n >= 5 && !memcmp(p, "Adobe", 5)));
 }
 
 bool tsi_jpeg_claims(const uint8_t *data, size_t len)
@@ -103,9 +117,15 @@ int tsi_jpeg_head(const uint8_t *data, size_t len, uint32_t *width,
 						    "before the data");
 		if (marker == 0xd8)
 			return tsi_err(TSOCK_EDATA, "bad JPEG: starts twice");
+		if (marker < 0xc0)
+			return tsi_err(TSOCK_EDATA,
+				       "bad JPEG: marker 0x%02x in its header",
+				       marker);
 		if (len - at < 2)
 			return TSOCK_EAGAIN;
 		n = be16(data + at);
+		if (n < 2 && is_comment(marker))
+			n = 2;
 		if (n < 2)
 			return tsi_err(TSOCK_EDATA,
 				       "bad JPEG: marker 0x%02x "
@@ -116,6 +136,10 @@ int tsi_jpeg_head(const uint8_t *data, size_t len, uint32_t *width,
 		if (is_frame(marker))
 			return frame(data + at + 2, n - 2, marker, width,
 				     height);
+		if (is_short(marker, data + at + 2, n - 2))
+			return tsi_err(TSOCK_EDATA,
+				       "bad JPEG: marker 0x%02x of length %zu",
+				       marker, n);
 		at += n;
 	}
 }

@@ -5,8 +5,6 @@
  */
 #include "image/jpeg_lib.h"
 
-#include <jerror.h>
-
 #include "base/err.h"
 #include "image/decoder.h"
 
@@ -36,17 +34,37 @@ void tsi_jpeg_lib_truncated(struct tsi_jpeg_lib *l)
 		"JPEG is truncated: its data ends above the last row needed");
 }
 
+void tsi_jpeg_lib_fail(struct tsi_jpeg_lib *l, int err)
+{
+	l->failed = err;
+	longjmp(l->fail, 1);
+}
+
+/* TEM (0x01) in the header: libjpeg lets it pass, Pillow knows no such marker.
+ */
+static bool is_tem(const struct tsi_jpeg_lib *l)
+{
+	return l->err.msg_code == JTRC_PARMLESS_MARKER && !l->in_scan &&
+	       l->err.msg_parm.i[0] == 0x01;
+}
+
 /*
  * Warnings are what Pillow lets pass, so they pass here; but once the data
  * has ended they mean that some of it is missing.
  */
 static void on_message(j_common_ptr c, int level)
 {
+	struct tsi_jpeg_lib *l = lib_behind(c);
+
+	if (is_tem(l))
+		tsi_jpeg_lib_bad(l, "bad JPEG: marker 0x01 in its header");
 	if (level >= 0)
 		return;
-	lib_behind(c)->warned = true;
-	if (lib_behind(c)->ended)
-		tsi_jpeg_lib_truncated(lib_behind(c));
+	l->warned = true;
+	if (l->err.msg_code == JWRN_HIT_MARKER)
+		l->lacked = true;
+	if (l->ended)
+		tsi_jpeg_lib_truncated(l);
 }
 
 static void on_output(j_common_ptr c)
@@ -196,6 +214,8 @@ void tsi_jpeg_lib_reset(struct tsi_jpeg_lib *l)
 	l->ended = false;
 	l->in_scan = false;
 	l->warned = false;
+	l->lacked = false;
+	l->failed = 0;
 	l->no_memory = false;
 }
 
@@ -208,6 +228,8 @@ int tsi_jpeg_lib_failed(struct tsi_jpeg_lib *l)
 		l->err.format_message((j_common_ptr)&l->c, text);
 	if (l->ready)
 		jpeg_abort_decompress(&l->c);
+	if (l->failed)
+		return l->failed;
 	if (l->no_memory || code == JERR_OUT_OF_MEMORY)
 		return tsi_err(TSOCK_ENOMEM, "no memory to decode a JPEG");
 	if (l->reason)

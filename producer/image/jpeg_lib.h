@@ -21,6 +21,8 @@
 
 #include <jpeglib.h>
 
+#include <jerror.h>
+
 #include "image/arena.h"
 #include "image/jpeg_blocks.h"
 
@@ -35,6 +37,8 @@ struct tsi_jpeg_lib {
 	bool ended;   /* libjpeg was given an end marker that the file lacks */
 	bool in_scan; /* behind the header; the caller says so */
 	bool warned;  /* libjpeg has found damage that it lets pass */
+	bool lacked;  /* by Huffman: a marker came where data were needed */
+	int failed;   /* by somebody else, whose message is set; 0: nobody */
 	bool no_memory;
 	bool ready; /* libjpeg's permanent objects were created */
 };
@@ -56,6 +60,9 @@ void *tsi_jpeg_lib_alloc(struct tsi_jpeg_lib *l, size_t len);
 void tsi_jpeg_lib_bad(struct tsi_jpeg_lib *l, const char *reason)
 	__attribute__((noreturn));
 void tsi_jpeg_lib_truncated(struct tsi_jpeg_lib *l) __attribute__((noreturn));
+/* Jump: what libjpeg was asked for has failed with this code and a message. */
+void tsi_jpeg_lib_fail(struct tsi_jpeg_lib *l, int err)
+	__attribute__((noreturn));
 
 /* After a jump: the error, with its message. */
 int tsi_jpeg_lib_failed(struct tsi_jpeg_lib *l);

@@ -240,3 +240,16 @@ bool tsi_jpeg_scan_read(const uint8_t *data, size_t len,
 		at += n;
 	}
 }
+
+int tsi_jpeg_scan_marker(const uint8_t *data, size_t len)
+{
+	const uint8_t *p = data, *end = data + len;
+
+	while (p < end && (p = memchr(p, 0xff, (size_t)(end - p)))) {
+		while (p < end && *p == 0xff)
+			p++;
+		if (p < end && *p)
+			return *p;
+	}
+	return 0;
+}

@@ -66,4 +66,10 @@ static inline uint8_t tsi_jpeg_same_codes(const struct tsi_jpeg_codes *of,
 bool tsi_jpeg_scan_read(const uint8_t *data, size_t len,
 			struct tsi_jpeg_scan *out);
 
+/*
+ * The first marker (0x01 to 0xfe) in a scan's data, or behind them; 0: there is
+ * none.
+ */
+int tsi_jpeg_scan_marker(const uint8_t *data, size_t len);
+
 #endif

@@ -12,6 +12,8 @@
 
 #include "base/err.h"
 #include "image/jpeg_lib.h"
+#include "image/jpeg_scan.h"
+#include "image/jpeg_verdict.h"
 #include "image/scans.h"
 
 struct tsi_jpeg_turbo {
@@ -21,6 +23,13 @@ struct tsi_jpeg_turbo {
 	struct tsi_scan_frame frame;
 	struct tsi_scan_work work;
 	unsigned seen;
+	/* The file, and whether Pillow takes it. */
+	const void *data;
+	size_t len;
+	bool taken;
+	/* Where it doesn't: the rows above the damage. */
+	bool refused;
+	uint32_t good;
 	/* The rectangle within the decoded columns, and rows still to give. */
 	uint32_t skip_left;
 	uint32_t width;
@@ -140,6 +149,56 @@ static void crop_columns(struct tsi_jpeg_turbo *t, const struct tsi_rect *rect)
 	t->skip_left = rect->left - at;
 }
 
+/* Does another marker than the file's end follow behind the last row? */
+static bool goes_on(const struct jpeg_decompress_struct *c)
+{
+	int marker = c->unread_marker;
+
+	if (c->input_iMCU_row < c->total_iMCU_rows)
+		return false;
+	if (!marker)
+		marker = tsi_jpeg_scan_marker(c->src->next_input_byte,
+					      c->src->bytes_in_buffer);
+	return marker && marker != JPEG_EOI;
+}
+
+/*
+ * Is there a marker in the data, or behind them, because of which Pillow may
+ * refuse a file that libjpeg goes on with?  With arithmetic coding libjpeg
+ * doesn't say whether the data before it were all there.
+ */
+static bool is_doubtful(struct tsi_jpeg_turbo *t)
+{
+	j_decompress_ptr c = &t->lib.c;
+	int marker = c->unread_marker;
+
+	/* Of several scans all is read before the first row, as by Pillow. */
+	if (t->taken || marker == JPEG_EOI || jpeg_has_multiple_scans(c))
+		return false;
+	if (t->lib.lacked)
+		return true;
+	if (c->arith_code && marker &&
+	    (marker < JPEG_RST0 || marker > JPEG_RST0 + 7))
+		return true;
+	return goes_on(c);
+}
+
+/* Rows have been read, those above `good` without a doubt. */
+static void look_at_damage(struct tsi_jpeg_turbo *t, uint32_t good)
+{
+	int err;
+
+	if (!is_doubtful(t))
+		return;
+	err = tsi_jpeg_verdict(t->data, t->len);
+	t->taken = !err;
+	if (!err)
+		return;
+	t->refused = true;
+	t->good = good;
+	tsi_jpeg_lib_fail(&t->lib, err);
+}
+
 /* Up to n rows into the strip; n is at most TSI_STRIP_ROWS. */
 static void read_rows(struct tsi_jpeg_turbo *t, uint32_t n)
 {
@@ -148,8 +207,12 @@ static void read_rows(struct tsi_jpeg_turbo *t, uint32_t n)
 
 	for (uint32_t i = 0; i < n; i++)
 		row[i] = t->strip + i * t->stride;
-	while (have < n)
+	while (have < n) {
+		uint32_t good = t->lib.c.output_scanline;
+
 		have += jpeg_read_scanlines(&t->lib.c, row + have, n - have);
+		look_at_damage(t, good);
+	}
 }
 
 /* Go to the rectangle's first row. */
@@ -278,11 +341,12 @@ static void read_strip(struct tsi_jpeg_turbo *t, struct tsi_strip *strip)
 /*
  * A file of several scans is decoded to its end before the first row: all its
  * coefficients are in memory.  Else it is rows: of samples before and after
- * they are upsampled, and the strip, together below 256 bytes a column.
+ * they are upsampled, and the strip, together below 256 bytes a column; and 16
+ * for the verdict on a damaged file.
  */
 uint64_t tsi_jpeg_turbo_strip_need(uint32_t width)
 {
-	return 256 * ((uint64_t)width + 64);
+	return (256 + 16) * ((uint64_t)width + 64);
 }
 
 static uint64_t need(j_decompress_ptr c)
@@ -339,6 +403,8 @@ int tsi_jpeg_turbo_open(struct tsi_jpeg_turbo *t, const void *data, size_t len,
 			uint32_t *width, uint32_t *height)
 {
 	tsi_jpeg_lib_input(&t->lib, data, len);
+	t->data = data;
+	t->len = len;
 	if (setjmp(t->lib.fail))
 		return tsi_jpeg_lib_failed(&t->lib);
 	jpeg_read_header(&t->lib.c, TRUE);
@@ -374,7 +440,7 @@ int tsi_jpeg_turbo_read(struct tsi_jpeg_turbo *t, struct tsi_strip *strip)
 
 uint32_t tsi_jpeg_turbo_rows(const struct tsi_jpeg_turbo *t)
 {
-	return t->lib.c.output_scanline;
+	return t->refused ? t->good : t->lib.c.output_scanline;
 }
 
 void tsi_jpeg_turbo_close(struct tsi_jpeg_turbo *t)
@@ -382,6 +448,8 @@ void tsi_jpeg_turbo_close(struct tsi_jpeg_turbo *t)
 	tsi_jpeg_lib_reset(&t->lib);
 	t->work = (struct tsi_scan_work){ 0 };
 	t->seen = 0;
+	t->taken = false;
+	t->refused = false;
 	t->rows_left = 0;
 }
 

@@ -3,6 +3,10 @@
  * jpeg_turbo.h - the pixels of a rectangle of a JPEG file by libjpeg-turbo: of
  * every file that jpeg_direct.h leaves to it, damaged ones among them.
  *
+ * Of damage that libjpeg passes over in the rows that it reads, and of markers
+ * behind the last row, it asks what Pillow makes (jpeg_verdict.h); not of what
+ * lies further down.
+ *
  * Only the rectangle's columns are decoded, and no row below the rectangle is
  * read.  A progressive file that ends early is smoothed by blocks from all
  * around, so of such a file all columns are decoded; of a shrunk image too.

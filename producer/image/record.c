@@ -158,6 +158,8 @@ static int pack_direct(struct tsi_record_maker *m, const uint8_t *data,
 		err = tsi_jpeg_packer_row(m->packer, &b, 0);
 		row = next;
 	}
+	if (!err && !tsi_jpeg_entropy_ends(m->entropy, &row))
+		return TSOCK_ENOTSUP;
 	return err;
 }
 

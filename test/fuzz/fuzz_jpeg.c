@@ -2,7 +2,9 @@
 /*
  * fuzz_jpeg.c - of any bytes our JPEG decoder makes the pixels or the failure
  * that libjpeg makes of them, rectangle by rectangle, from the file's beginning
- * or from an index, exact or fast, at any size.
+ * or from an index, exact or fast, at any size, and from the packed form.  A
+ * rectangle of a file that Pillow refuses fails, unless what is the matter lies
+ * below its last row.
  *
  * An input is a file with TRAILER bytes behind it that choose the rectangles.
  */
@@ -10,15 +12,33 @@
 #include "image/image.h"
 #include "image/jpeg.h"
 #include "image/jpeg_index.h"
+#include "image/packed.h"
+#include "image/record.h"
 #include "test/lib/image_gen.h"
+#include "test/lib/jpeg_plain.h"
 #include "tsock/tsock.h"
 
 #define TRAILER 27
 #define PIXELS_MAX (1u << 16)
 
-static struct tsi_decoder *decoder;
+static struct tsi_decoder *decoder, *packed;
+static struct tsi_record_maker *maker;
 
 /* ---- seeds ---- */
+
+/* Every third is whole; others have a marker, or rubbish, in their data. */
+static void damage(struct image_gen_bytes *f, unsigned i)
+{
+	uint64_t r = i;
+	size_t n = i % 3 == 1 ? 2 : 64, at;
+
+	if (i % 3 == 0 || f->len < 800)
+		return;
+	at = f->len - n - image_gen_random(&r) % (f->len - 700);
+	for (size_t k = 0; k < n; k++)
+		f->data[at + k] = (uint8_t)image_gen_random(&r);
+	f->data[at] = 0xff;
+}
 
 static void seed(const char *folder, unsigned i)
 {
@@ -30,6 +50,7 @@ static void seed(const char *folder, unsigned i)
 		.optimize = i / 2 % 2,
 		.restart_rows = i % 11 == 10,
 		.progressive = i % 13 == 12,
+		.arithmetic = i % 14 == 12 && !(i / 2 % 2),
 		.quality = 10 + (int)(i * 9 % 91),
 		.seed = i,
 	};
@@ -40,6 +61,7 @@ static void seed(const char *folder, unsigned i)
 	g.factor[0][0] = luma[i % 4][0];
 	g.factor[0][1] = luma[i % 4][1];
 	f = image_gen_jpeg(&g);
+	damage(&f, i / 4);
 	bytes = calloc(1, f.len + TRAILER);
 	never(!bytes);
 	memcpy(bytes, f.data, f.len);
@@ -57,7 +79,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 					    "-max_len=16384" };
 	const char *folder = corpus_folder(*argc, *argv);
 
-	for (unsigned i = 0; folder && i < 60; i++)
+	for (unsigned i = 0; folder && i < 120; i++)
 		seed(folder, i);
 	corpus_limits(argc, argv, flag, 3);
 	return 0;
@@ -65,22 +87,22 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 /* ---- the test ---- */
 
-/* The rectangle's pixels in 4 bytes each, of which the last is 0. */
-static int decode(const struct tsi_decoder_hint *hint, const uint8_t *data,
-		  size_t len, const struct tsi_rect *r, bool planes,
-		  uint8_t *out)
+/* The rectangle's pixels in 3 bytes each. */
+static int decode(struct tsi_decoder *d, const struct tsi_decoder_hint *hint,
+		  const uint8_t *data, size_t len, const struct tsi_rect *r,
+		  bool planes, uint8_t *out)
 {
 	uint32_t w, h, y = 0;
 	struct tsi_strip s;
 	int err;
 
-	tsi_jpeg_ops.hint(decoder, hint);
-	err = tsi_jpeg_ops.open(decoder, data, len, &w, &h);
-	decoder->planes = planes && decoder->has_planes;
+	d->ops->hint(d, hint);
+	err = d->ops->open(d, data, len, &w, &h);
+	d->planes = planes && d->has_planes;
 	if (!err)
-		err = tsi_jpeg_ops.begin(decoder, r);
+		err = d->ops->begin(d, r);
 	for (; !err && y < r->height; y += s.rows) {
-		err = tsi_jpeg_ops.read(decoder, &s);
+		err = d->ops->read(d, &s);
 		for (uint32_t i = 0; !err && i < s.rows * r->width * 3; i++) {
 			uint32_t x = i / 3 % r->width, c = i % 3;
 			const uint8_t *row =
@@ -90,7 +112,7 @@ static int decode(const struct tsi_decoder_hint *hint, const uint8_t *data,
 				s.plane ? row[x + c * s.plane] : row[4 * x + c];
 		}
 	}
-	tsi_jpeg_ops.close(decoder);
+	d->ops->close(d);
 	return err;
 }
 
@@ -115,6 +137,41 @@ static struct tsi_rect choose_size(struct bytes *b, uint32_t w, uint32_t h)
 	return choose(b, (w + n - 1) / n, (h + n - 1) / n);
 }
 
+/* Is it what libjpeg makes of the file when it decodes all of it? */
+static void compare_plain(const uint8_t *data, size_t len,
+			  const struct tsi_rect *r, int err, const uint8_t *got)
+{
+	struct jpeg_plain p;
+
+	never(!jpeg_plain_read(data, len, decoder->fast, &p));
+	if (p.many)
+		return;
+	never(!err != (r->top + r->height <= p.rows));
+	for (uint32_t y = 0; !err && y < r->height; y++)
+		never(memcmp(
+			got + (size_t)y * r->width * 3,
+			p.rgb + ((size_t)(r->top + y) * p.width + r->left) * 3,
+			(size_t)r->width * 3));
+	free(p.rgb);
+}
+
+/* What is packed fails nowhere. */
+static void compare_packed(const uint8_t *data, size_t len,
+			   const struct tsi_rect *r, int err,
+			   const uint8_t *want, uint8_t *out)
+{
+	struct tsi_decoder_hint hint = { .trusted = true };
+	const uint8_t *record;
+	size_t n;
+
+	packed->fast = decoder->fast;
+	if (tsi_record_pack(maker, data, len, &record, &n))
+		return;
+	never(err);
+	never(decode(packed, &hint, record, n, r, r->left % 2, out));
+	never(memcmp(out, want, (size_t)r->width * r->height * 3));
+}
+
 static void compare_decoders(struct tsi_jpeg_index *x, const uint8_t *data,
 			     size_t len, const struct tsi_rect *r)
 {
@@ -127,9 +184,11 @@ static void compare_decoders(struct tsi_jpeg_index *x, const uint8_t *data,
 	int err;
 
 	never(!a || !b);
-	err = decode(&stock, data, len, r, false, a);
-	never(decode(&own, data, len, r, r->top % 2, b) != err);
+	err = decode(decoder, &stock, data, len, r, false, a);
+	never(decode(decoder, &own, data, len, r, r->top % 2, b) != err);
 	never(!err && memcmp(a, b, n));
+	compare_plain(data, len, r, err, a);
+	compare_packed(data, len, r, err, a, b);
 	free(a);
 	free(b);
 }
@@ -153,7 +212,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	never(!copy);
 	memcpy(copy, data, len);
 	if (!decoder)
-		never(tsi_jpeg_ops.create(&decoder));
+		never(tsi_jpeg_ops.create(&decoder) ||
+		      tsi_packed_ops.create(&packed) ||
+		      tsi_record_maker_create(64 << 20, &maker));
 	tsi_jpeg_ops.hint(decoder, &stock);
 	err = tsi_jpeg_ops.open(decoder, copy, len, &w, &h);
 	tsi_jpeg_ops.close(decoder);
