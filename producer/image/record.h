@@ -31,6 +31,11 @@ struct tsi_record {
 	uint8_t *data; /* free() */
 	size_t len;
 	bool packed;
+	/*
+	 * A JPEG that is kept and can't be decoded to its last row; the message
+	 * of the thread's last error says why.
+	 */
+	bool damaged;
 };
 
 /* The record of a file of these bytes.  Fails with TSOCK_ENOMEM. */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "data/index.h"
 #include "data/packed/pack.h"
 #include "data/parallel.h"
@@ -28,6 +30,8 @@
 #define BATCH_BYTES ((uint64_t)32 << 20)
 #define BATCH 1024u
 #define MAKERS 64u
+/* Damaged files that get a line of their own. */
+#define LOGGED_MAX 20u
 /* Memory for the coefficients of one JPEG: about 40 million pixels. */
 #define DECODE ((uint64_t)256 << 20)
 
@@ -35,7 +39,7 @@
 struct made {
 	struct tsi_record record;
 	uint64_t read;
-	bool bad;
+	bool bad; /* for every crop */
 };
 
 struct packing {
@@ -46,6 +50,7 @@ struct packing {
 	struct tsi_pack_progress p;
 	uint64_t first; /* sample of the batch */
 	struct made made[BATCH];
+	_Atomic uint64_t named; /* damaged files, in the log */
 	/* Makers that no thread uses just now. */
 	pthread_mutex_t lock;
 	struct tsi_record_maker *maker[MAKERS];
@@ -106,6 +111,21 @@ static size_t room_for(const struct packing *k, const struct tsi_location *at)
 		       : most;
 }
 
+static void name_damaged(struct packing *k, uint64_t i)
+{
+	char name[TSI_INDEX_SAMPLE];
+	uint64_t n = atomic_fetch_add(&k->named, 1);
+
+	if (n < LOGGED_MAX)
+		tsi_log(TSOCK_LOG_WARN,
+			"bad file %s: %s; kept as it is, for crops above the "
+			"damage",
+			tsi_index_sample(k->index, i, name, sizeof(name)),
+			tsock_errmsg());
+	if (n == LOGGED_MAX)
+		tsi_log(TSOCK_LOG_WARN, "more bad files are only counted");
+}
+
 static int make_one(struct packing *k, struct tsi_record_maker *m, uint64_t i,
 		    struct made *out)
 {
@@ -127,6 +147,8 @@ static int make_one(struct packing *k, struct tsi_record_maker *m, uint64_t i,
 	err = tsi_record_make(m, data, len, &out->record);
 	out->read = len;
 	out->bad |= !len;
+	if (!err && out->record.damaged && !out->bad)
+		name_damaged(k, i);
 	free(data);
 	return err;
 }
@@ -174,6 +196,7 @@ static int write_batch(struct packing *k, unsigned n)
 
 	for (unsigned i = 0; i < n && !err; i++) {
 		const struct made *m = &k->made[i];
+		bool bad = m->bad || m->record.damaged;
 
 		err = tsi_shards_add(k->shards, m->record.data, m->record.len,
 				     m->bad);
@@ -181,8 +204,8 @@ static int write_batch(struct packing *k, unsigned n)
 			break;
 		k->p.done++;
 		k->p.packed += m->record.packed;
-		k->p.kept += !m->record.packed && !m->bad;
-		k->p.bad += m->bad;
+		k->p.kept += !m->record.packed && !bad;
+		k->p.bad += bad;
 		k->p.read += m->read;
 		k->p.written += m->record.len;
 	}

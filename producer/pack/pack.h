@@ -21,7 +21,9 @@ struct tsi_pack_progress {
 	uint64_t before;  /* by an earlier run */
 	uint64_t packed;  /* by this run: images in the packed form ... */
 	uint64_t kept;    /* ... files as they were ... */
-	uint64_t bad;     /* ... and those that are bad, kept or unreadable */
+	uint64_t bad;     /* ... and those that are bad, kept or unreadable,
+			     JPEGs among them of which only the upper rows
+			     can be decoded */
 	uint64_t read;    /* bytes, by this run */
 	uint64_t written;
 	uint32_t shards;
