@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * imgload.c - loads image files for test_pixels.py.
+ * imgload.c - loads image files for test_pixels.py and test_damage.py.
  *
- *     imgload train|eval SIZE RESIZE SEED [PILLOW [fast|index]]
+ *     imgload train|eval SIZE RESIZE SEED [PILLOW [WAY,...]]
  *
  * reads lines "EPOCH INDEX PATH" and answers each with seven 32-bit numbers
  * (error code, the five of the box, length of the rest) and the rest: pixels,
  * or the message of the error.  With an index of JPEG files INDEX is the number
  * of the file in there, too: a later epoch enters the file in its middle.
+ *
+ * Ways: fast, index, stock (libjpeg alone), packed (what a pack or the cache
+ * has of the file).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,6 +21,7 @@
 #include "image/image.h"
 #include "image/jpeg_index.h"
 #include "image/preset.h"
+#include "image/record.h"
 
 #define FILES 65536 /* in the index */
 
@@ -55,8 +59,21 @@ static void answer(int err, const struct tsi_box *box, const void *rest,
 		die("write");
 }
 
-static void load(struct tsi_image *img, const char *line, uint8_t *pixels,
-		 size_t size)
+/* What a pack has in the file's place, in a block of just its size. */
+static void pack(struct tsi_record_maker *m, uint8_t **data, size_t *len)
+{
+	struct tsi_record r;
+
+	if (tsi_record_make(m, *data, *len, &r))
+		die(tsock_errmsg());
+	free(*data);
+	*data = r.data;
+	*len = r.len;
+}
+
+/* maker: of packed images, or NULL. */
+static void load(struct tsi_image *img, struct tsi_record_maker *maker,
+		 const char *line, uint8_t *pixels, size_t size)
 {
 	struct tsi_box box = { 0 };
 	unsigned long epoch, index;
@@ -74,6 +91,8 @@ static void load(struct tsi_image *img, const char *line, uint8_t *pixels,
 		die("no memory");
 	memcpy(exact, data, len);
 	free(data);
+	if (maker)
+		pack(maker, &exact, &len);
 	err = tsi_image_load_file(img, index % FILES, exact, len,
 				  (uint32_t)epoch, index, pixels, &box);
 	free(exact);
@@ -86,24 +105,29 @@ static void load(struct tsi_image *img, const char *line, uint8_t *pixels,
 int main(int argc, char **argv)
 {
 	struct tsi_image_opts opts = { 0 };
+	struct tsi_record_maker *maker = NULL;
 	struct tsi_image *img;
 	char line[8192];
+	const char *ways = argc > 6 ? argv[6] : "";
 	uint8_t *pixels;
 	size_t size;
-	bool indexed;
 
 	if (argc < 5 || argc > 7)
 		die("usage: imgload train|eval SIZE RESIZE SEED "
-		    "[PILLOW [fast|index]]");
+		    "[PILLOW [WAY,...]]");
 	opts.preset =
 		strcmp(argv[1], "eval") ? &tsi_preset_train : &tsi_preset_eval;
 	opts.size = (uint32_t)strtoul(argv[2], NULL, 0);
 	opts.resize = (uint32_t)strtoul(argv[3], NULL, 0);
 	opts.seed = strtoull(argv[4], NULL, 0);
 	opts.pillow = argc > 5 ? (uint32_t)strtoul(argv[5], NULL, 0) : 0;
-	opts.fast = argc > 6 && !strcmp(argv[6], "fast");
-	indexed = argc > 6 && !strcmp(argv[6], "index");
-	if (indexed && tsi_jpeg_index_create(FILES, 64 << 20, &opts.jpeg_index))
+	opts.fast = strstr(ways, "fast");
+	opts.stock_jpeg = strstr(ways, "stock");
+	if (strstr(ways, "index") &&
+	    tsi_jpeg_index_create(FILES, 64 << 20, &opts.jpeg_index))
+		die(tsock_errmsg());
+	if (strstr(ways, "packed") &&
+	    tsi_record_maker_create((uint64_t)256 << 20, &maker))
 		die(tsock_errmsg());
 	if (tsi_image_create(&opts, &img))
 		die(tsock_errmsg());
@@ -112,10 +136,10 @@ int main(int argc, char **argv)
 	if (!pixels)
 		die("no memory");
 	while (fgets(line, sizeof(line), stdin))
-		load(img, line, pixels, size);
+		load(img, maker, line, pixels, size);
 	free(pixels);
 	tsi_image_destroy(img);
-	if (indexed)
-		tsi_jpeg_index_destroy(opts.jpeg_index);
+	tsi_record_maker_destroy(maker);
+	tsi_jpeg_index_destroy(opts.jpeg_index);
 	return 0;
 }
