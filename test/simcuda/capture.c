@@ -56,6 +56,9 @@ cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *pmode)
 
 	if (!err && (!pmode || (unsigned)*pmode > 2))
 		err = cudaErrorInvalidValue;
+	/* "May also return error codes from previous, asynchronous launches." */
+	if (!err)
+		err = sim.dev[sim_current()].sticky;
 	if (!err) {
 		mode = *pmode;
 		*pmode = old;

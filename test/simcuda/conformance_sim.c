@@ -227,6 +227,7 @@ static void a_broken_context_stays_broken(void **state)
 
 static void broken_elsewhere(void)
 {
+	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
 	void *p;
 
 	OK(cudaMalloc(&p, 1));
@@ -237,12 +238,29 @@ static void broken_elsewhere(void)
 	OK(cudaSetDevice(0));
 	(void)cudaGetLastError();
 	OK(cudaMalloc(&p, 1));
+	OK(cudaThreadExchangeStreamCaptureMode(&mode));
+	OK(cudaSetDevice(1));
+	FAILS(cudaThreadExchangeStreamCaptureMode(&mode),
+	      cudaErrorIllegalAddress);
+	OK(cudaSetDevice(0));
+}
+
+/* The device that the call names, whichever is current. */
+static void retained_elsewhere(void)
+{
+	CUcontext ctx;
+
+	CU(cuDevicePrimaryCtxRetain, &ctx, 0);
+	CUFAILS(cuDevicePrimaryCtxRetain, CUDA_ERROR_OUT_OF_MEMORY, &ctx, 1);
+	CU(cuDevicePrimaryCtxRetain, &ctx, 2);
 }
 
 static void a_fault_may_be_one_devices_own(void **state)
 {
 	(void)state;
 	run_machine("broken_elsewhere", "SIMCUDA_FAULT=cudaMalloc@1:2=700", 0);
+	run_machine("retained_elsewhere",
+		    "SIMCUDA_FAULT=cuDevicePrimaryCtxRetain@1=2", 0);
 }
 
 static void lost(void)
@@ -337,6 +355,16 @@ static void no_context(void)
 	CUFAILS(cuDevicePrimaryCtxRetain, CUDA_ERROR_OUT_OF_MEMORY, &ctx, 0);
 }
 
+static void context_elsewhere(void)
+{
+	static const _Atomic uint32_t first = 1;
+	CUcontext ctx;
+
+	simcuda_may_use(&first);
+	CU(cuDevicePrimaryCtxRetain, &ctx, 0);
+	CU(cuDevicePrimaryCtxRetain, &ctx, 1);
+}
+
 static void destroyed_stream(void)
 {
 	cudaStream_t s = new_stream();
@@ -368,6 +396,7 @@ static void a_machine_is_made_by_its_environment(void **state)
 	run_machine("small_memory", "SIMCUDA_MEM=4194304", 0);
 	run_machine("contexts", "SIMCUDA_CONTEXT_MS=200", 0);
 	run_machine("no_context", "SIMCUDA_CONTEXT_MEM=4294967297", 0);
+	run_machine("context_elsewhere", NULL, -SIGABRT);
 	run_machine("destroyed_stream", "SIMCUDA_MODE=late", -SIGABRT);
 	run_machine("mig", "SIMCUDA_MIG=0", 0);
 	run_machine("mig", "SIMCUDA_MIG=2", 0);
@@ -404,16 +433,17 @@ static void (*role(const char *name))(void)
 		void (*run)(void);
 	} roles[] = {
 #define ROLE(name) { #name, name }
-		ROLE(late_source),      ROLE(reversed),
-		ROLE(unregister_early), ROLE(foreign_denied),
-		ROLE(foreign_enabled),  ROLE(overrun),
-		ROLE(third_malloc),     ROLE(broken_work),
-		ROLE(broken_elsewhere), ROLE(lost),
-		ROLE(no_driver),        ROLE(old_driver),
-		ROLE(no_device),        ROLE(no_vmm),
-		ROLE(small_memory),     ROLE(mig),
-		ROLE(contexts),         ROLE(no_context),
-		ROLE(destroyed_stream),
+		ROLE(late_source),        ROLE(reversed),
+		ROLE(unregister_early),   ROLE(foreign_denied),
+		ROLE(foreign_enabled),    ROLE(overrun),
+		ROLE(third_malloc),       ROLE(broken_work),
+		ROLE(broken_elsewhere),   ROLE(lost),
+		ROLE(no_driver),          ROLE(old_driver),
+		ROLE(no_device),          ROLE(no_vmm),
+		ROLE(small_memory),       ROLE(mig),
+		ROLE(contexts),           ROLE(no_context),
+		ROLE(destroyed_stream),   ROLE(context_elsewhere),
+		ROLE(retained_elsewhere),
 	};
 
 	for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++)

@@ -103,14 +103,16 @@ static cudaError_t get_attribute(int *value, int attr, int ordinal)
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr,
 				   int device)
 {
-	cudaError_t err = sim_enter("cudaDeviceGetAttribute", SIM_ANYTIME);
+	cudaError_t err =
+		sim_enter_on("cudaDeviceGetAttribute", SIM_ANYTIME, device);
 
 	return sim_leave(err ? err : get_attribute(value, (int)attr, device));
 }
 
 CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
 {
-	cudaError_t err = sim_enter("cuDeviceGetAttribute", SIM_ANYTIME);
+	cudaError_t err =
+		sim_enter_on("cuDeviceGetAttribute", SIM_ANYTIME, dev);
 
 	return sim_leave_driver(err ? err
 				    : get_attribute(pi, (int)attrib, dev));
@@ -118,7 +120,8 @@ CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
 
 cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int device)
 {
-	cudaError_t err = sim_enter("cudaDeviceGetPCIBusId", SIM_ANYTIME);
+	cudaError_t err =
+		sim_enter_on("cudaDeviceGetPCIBusId", SIM_ANYTIME, device);
 	unsigned d = 0;
 
 	if (!err && (!pciBusId || len < 13))
@@ -154,7 +157,7 @@ CUresult cuDeviceGetCount(int *count)
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
-	cudaError_t err = sim_enter("cuDeviceGet", SIM_ANYTIME);
+	cudaError_t err = sim_enter_on("cuDeviceGet", SIM_ANYTIME, ordinal);
 	unsigned d;
 
 	if (!err)
@@ -166,7 +169,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 
 CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 {
-	cudaError_t err = sim_enter("cuDeviceGetName", SIM_ANYTIME);
+	cudaError_t err = sim_enter_on("cuDeviceGetName", SIM_ANYTIME, dev);
 	unsigned d;
 
 	if (!err && (!name || len < 1))
@@ -180,7 +183,7 @@ CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 {
-	cudaError_t err = sim_enter("cuDeviceGetUuid", SIM_ANYTIME);
+	cudaError_t err = sim_enter_on("cuDeviceGetUuid", SIM_ANYTIME, dev);
 	unsigned d;
 
 	if (!err)
@@ -195,7 +198,8 @@ CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device,
 				    int peerDevice)
 {
-	cudaError_t err = sim_enter("cudaDeviceCanAccessPeer", SIM_ANYTIME);
+	cudaError_t err =
+		sim_enter_on("cudaDeviceCanAccessPeer", SIM_ANYTIME, device);
 	unsigned a, b;
 
 	if (!err && !canAccessPeer)

@@ -5,7 +5,9 @@
  * SIMCUDA_FAULT is a list of NAME:N=CODE (the N-th call of that function fails
  * with that code), NAME:N+=CODE (from the N-th call on), NAME=CODE (every
  * call) and slow=MS (each piece of work takes that much longer).  The name
- * `work` is the execution of work, not a call.  NAME@D counts device D alone.
+ * `work` is the execution of work, not a call.  NAME@D counts device D alone:
+ * the one that a call names, else the current one.
+ *
  * The code `lost` is a device that has gone: every later call fails.  The code
  * `hang` is a call that never returns, `300ms` one that takes that much longer,
  * and `told` one that goes on when a byte can be read from the descriptor

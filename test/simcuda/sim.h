@@ -47,7 +47,7 @@ struct sim_device {
 	bool mig;
 	size_t total, used;
 	cudaError_t sticky;
-	bool context;
+	bool context, making;
 	uint32_t reaches; /* devices that it has enabled access to */
 };
 
@@ -227,6 +227,7 @@ struct sim {
 	int driver_version;
 	size_t register_max, context_bytes;
 	int64_t context_ns;
+	const _Atomic uint32_t *may_use; /* devices for contexts; NULL: all */
 	bool gone_streams_seen;
 	bool no_image[SIM_DEVICES];
 
@@ -263,6 +264,8 @@ extern struct sim sim;
 /* ---- state.c, config.c, fault.c ---- */
 
 cudaError_t sim_enter(const char *name, int what);
+/* Of a call that names a device: faults of that device are meant for it. */
+cudaError_t sim_enter_on(const char *name, int what, int ordinal);
 cudaError_t sim_leave(cudaError_t err);     /* sets the thread's last error */
 CUresult sim_leave_driver(cudaError_t err); /* doesn't */
 void sim_configure(void);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * simcuda.h - what the simulation offers beyond CUDA's interface: kernels
- * written as host functions, what NCCL needs, and counts of what
- * is alive, for leak checks.
+ * written as host functions, what NCCL needs, and hooks for tests.
  */
 #ifndef SIMCUDA_H
 #define SIMCUDA_H
@@ -12,6 +11,7 @@
 #include <stdint.h>
 
 #include "cuda_runtime_api.h"
+#include "hooks.h"
 
 #pragma GCC visibility push(default)
 
@@ -42,30 +42,6 @@ struct simcuda_kernel {
 
 /* The arg stays the caller's when this fails. */
 cudaError_t simcuda_launch(cudaStream_t stream, const struct simcuda_kernel *k);
-
-/*
- * Call fn(arg) once, on the same thread, right after the next call of that name
- * has returned to its caller, or would have: what another thread might do just
- * then.
- */
-void simcuda_after(const char *name, void (*fn)(void *arg), void *arg);
-
-/* What this process has and hasn't given back. */
-struct simcuda_live {
-	uint64_t bytes; /* of device memory created here */
-	unsigned allocations, handles, reservations, mappings, imports;
-	unsigned pinned, streams, events;
-	uint32_t contexts; /* bit i: one was made on ordinal i */
-};
-
-void simcuda_live(struct simcuda_live *out);
-
-/* Some drivers see that a stream was destroyed: its use is an error then, and
- * not the end of the process. */
-void simcuda_see_destroyed(bool yes);
-
-/* In the place of SIMCUDA_FAULT, counted from now on. */
-void simcuda_set_faults(const char *list);
 
 /* For libnccl_sim.so. */
 struct simcuda_coll; /* one broadcast; every rank joins it once */

@@ -175,20 +175,41 @@ static cudaError_t make_context(unsigned device)
 			       sim.context_ns % 1000000000 };
 	struct sim_device *d = &sim.dev[device];
 
+	while (d->making)
+		pthread_cond_wait(&sim.done, &sim.lock);
 	if (d->context)
 		return cudaSuccess;
+	if (sim.may_use && !(atomic_load(sim.may_use) >> device & 1))
+		sim_die("CONTEXT: %s makes one on device %u, which this "
+			"process has no business with",
+			me.call, device);
 	if (d->total - d->used < sim.context_bytes)
 		return cudaErrorMemoryAllocation;
-	d->context = true;
+	d->context = d->making = true;
 	d->used += sim.context_bytes;
 	pthread_mutex_unlock(&sim.lock);
 	nanosleep(&ts, NULL);
 	pthread_mutex_lock(&sim.lock);
+	d->making = false;
+	pthread_cond_broadcast(&sim.done);
 	return cudaSuccess;
+}
+
+void simcuda_may_use(const _Atomic uint32_t *devices)
+{
+	pthread_mutex_lock(&sim.lock);
+	sim.may_use = devices;
+	pthread_mutex_unlock(&sim.lock);
 }
 
 cudaError_t sim_enter(const char *name, int what)
 {
+	return sim_enter_on(name, what, me.ordinal);
+}
+
+cudaError_t sim_enter_on(const char *name, int what, int ordinal)
+{
+	unsigned device;
 	cudaError_t err;
 
 	me.entered = false;
@@ -206,7 +227,9 @@ cudaError_t sim_enter(const char *name, int what)
 		first_use();
 	if (sim.unusable)
 		return sim.unusable;
-	err = sim_fault(name, sim_current());
+	if (sim_ordinal(ordinal, &device))
+		device = sim_current();
+	err = sim_fault(name, device);
 	if (err)
 		return err;
 	if (what & SIM_CONTEXT) {
@@ -292,7 +315,7 @@ cudaError_t cudaGetLastError(void)
 
 cudaError_t cudaSetDevice(int device)
 {
-	cudaError_t err = sim_enter("cudaSetDevice", SIM_ANYTIME);
+	cudaError_t err = sim_enter_on("cudaSetDevice", SIM_ANYTIME, device);
 	unsigned physical;
 
 	if (!err)
@@ -328,7 +351,8 @@ static bool ordinal_of(CUcontext ctx, int *ordinal)
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
-	cudaError_t err = sim_enter("cuDevicePrimaryCtxRetain", SIM_ANYTIME);
+	cudaError_t err =
+		sim_enter_on("cuDevicePrimaryCtxRetain", SIM_ANYTIME, dev);
 	unsigned physical;
 
 	if (!err)
@@ -343,7 +367,8 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
-	cudaError_t err = sim_enter("cuDevicePrimaryCtxRelease", SIM_ANYTIME);
+	cudaError_t err =
+		sim_enter_on("cuDevicePrimaryCtxRelease", SIM_ANYTIME, dev);
 	unsigned physical;
 
 	return sim_leave_driver(err ? err : sim_ordinal(dev, &physical));
