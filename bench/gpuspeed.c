@@ -157,12 +157,13 @@ static void upload(void)
 						       : TSOCK_TRANSPORT_LEGACY,
 					   &to),
 		       "GPU ring");
-	bench_gpu_must(tsi_gpu_pin(from.data[0].base, from.data[0].len), "pin");
+	bench_gpu_must(tsi_gpu_pin(0, from.data[0].base, from.data[0].len),
+		       "pin");
 	p.from = &from;
 	p.to = &to;
 	bench_gpu_must(tsi_stage_create(TSI_STAGE_UPLOAD, &p, &st), "stage");
 	bytes = 64 * host.field[0].sample_bytes;
-	bench_gpu_must(tsi_gpu_host_alloc(2048 / 64 * bytes, &pinned),
+	bench_gpu_must(tsi_gpu_host_alloc(0, 2048 / 64 * bytes, &pinned),
 		       "pinned memory");
 	memset(pinned, 1, 2048 / 64 * bytes);
 	bench_gpu_must(tsi_gpu_stream_create(0, &s), "stream");
@@ -221,8 +222,8 @@ static void copies(void)
 	if (ring == MAP_FAILED)
 		bench_die("mmap: %s", strerror(errno));
 	memset(ring, 1, COPIES);
-	bench_gpu_must(tsi_gpu_pin(ring, COPIES), "pin");
-	bench_gpu_must(tsi_gpu_host_alloc(COPIES, &own), "memory");
+	bench_gpu_must(tsi_gpu_pin(0, ring, COPIES), "pin");
+	bench_gpu_must(tsi_gpu_host_alloc(0, COPIES, &own), "memory");
 	memset(own, 1, COPIES);
 	bench_gpu_must(tsi_gpu_alloc(0, COPIES, &dst), "memory");
 	bench_gpu_must(tsi_gpu_stream_create(0, &s), "stream");

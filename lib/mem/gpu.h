@@ -104,11 +104,17 @@ static inline const uint8_t *tsi_gpu_mem_handle(const struct tsi_gpu_mem *m)
 }
 
 /*
- * Page-lock host memory from base, a page's first byte, on.  That is done in
- * chunks, since drivers have failed on large ranges.  CUDA refuses a copy that
- * lies in two chunks: tsi_gpu_upload() and tsi_gpu_download() split theirs.
+ * Page-lock host memory from base, a page's first byte, on, for every GPU, but
+ * by way of that one, which alone has to answer.  That is done in chunks, since
+ * drivers have failed on large ranges.  CUDA refuses a copy that lies in two
+ * chunks: tsi_gpu_upload() and tsi_gpu_download() split theirs, also while this
+ * is under way.  After an error a part of it may be page-locked.
  */
-int tsi_gpu_pin(void *base, uint64_t bytes);
+int tsi_gpu_pin(unsigned device, void *base, uint64_t bytes);
+/*
+ * Undo that, also after an error; by way of the same GPU, or if that is lost of
+ * another one that is in use.
+ */
 void tsi_gpu_unpin(void *base);
 
 /*
@@ -116,9 +122,12 @@ void tsi_gpu_unpin(void *base);
  */
 void tsi_gpu_pin_chunk(uint64_t bytes);
 
-/* Page-locked memory of this process's own, and plain device memory. */
-int tsi_gpu_host_alloc(uint64_t bytes, void **out);
-void tsi_gpu_host_free(void *p);
+/*
+ * Page-locked memory of this process's own, made by way of that GPU for all of
+ * them; and plain device memory.
+ */
+int tsi_gpu_host_alloc(unsigned device, uint64_t bytes, void **out);
+void tsi_gpu_host_free(unsigned device, void *p);
 int tsi_gpu_alloc(unsigned device, uint64_t bytes, void **out);
 void tsi_gpu_free(unsigned device, void *p);
 

@@ -53,8 +53,9 @@ void tsi_gpu_mem_close(struct tsi_gpu_mem *m)
 	(void)m;
 }
 
-int tsi_gpu_pin(void *base, uint64_t bytes)
+int tsi_gpu_pin(unsigned device, void *base, uint64_t bytes)
 {
+	(void)device;
 	(void)base;
 	(void)bytes;
 	return none();

@@ -232,7 +232,7 @@ void tsi_view_wait_for_several(const struct tsi_view *v)
 
 bool tsi_view_pin_base(const struct tsi_view *v)
 {
-	return tsi_ring_pin(&v->table->pin, &v->table->view[0].ring);
+	return tsi_ring_pin(&v->table->pin, &v->table->view[0].ring, v->device);
 }
 
 bool tsi_view_has_dependents(const struct tsi_view *v)

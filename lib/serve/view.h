@@ -132,7 +132,10 @@ void tsi_view_wait(const struct tsi_view *v);
  */
 void tsi_view_wait_for_several(const struct tsi_view *v);
 
-/* Page-lock the base ring, without the lock; true if it is page-locked. */
+/*
+ * Page-lock the base ring by way of the view's GPU, without the lock; true if
+ * it is page-locked.
+ */
 bool tsi_view_pin_base(const struct tsi_view *v);
 
 /* Does the thread of another view still use this one's ring? */

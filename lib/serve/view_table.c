@@ -81,7 +81,7 @@ int tsi_view_table_commit(struct tsi_view_table *t,
 		r.data[f] = from->data[f];
 		r.bytes[f] = tsi_ring_bytes(base, f, 1);
 	}
-	tsi_ring_pin(&t->pin, base);
+	tsi_ring_pin(&t->pin, base, from->device);
 	err = tsi_resident_download(&r, from->stream, base);
 	if (!err)
 		*unneeded = tsi_residents_keep(t->residents, &r);

@@ -30,7 +30,7 @@ static int open_measurement(struct measurement *p)
 	int err = 0;
 
 	if (p->locked)
-		err = tsi_gpu_host_alloc(p->bytes, &p->host);
+		err = tsi_gpu_host_alloc(p->to_device, p->bytes, &p->host);
 	else if (!(p->host = malloc(p->bytes)))
 		err = tsi_err(TSOCK_ENOMEM, "no memory to measure with");
 	if (err)
@@ -52,7 +52,7 @@ static void close_measurement(struct measurement *p)
 	if (p->peer)
 		tsi_gpu_free(p->from_device, p->peer);
 	if (p->locked && p->host)
-		tsi_gpu_host_free(p->host);
+		tsi_gpu_host_free(p->to_device, p->host);
 	else
 		free(p->host);
 }

@@ -56,7 +56,7 @@ static void find_fields(tsock *t, unsigned n, uint64_t batch, bool own)
 		field[i].bytes = tsock_dtype_size(d.dtype);
 		for (unsigned k = 0; k < d.ndim; k++)
 			field[i].bytes *= d.shape[k];
-		must(tsi_gpu_host_alloc(batch * field[i].bytes, &host),
+		must(tsi_gpu_host_alloc(device, batch * field[i].bytes, &host),
 		     "memory");
 		field[i].host = host;
 		if (own)

@@ -114,7 +114,7 @@ static void a_gpu_that_hangs_stops_no_host_job(void **state)
 		host_jobs_go_on(fault[i]);
 }
 
-static void a_gpu_that_hangs_stops_no_other_gpu(void **state)
+static void other_gpus_go_on(const char *fault)
 {
 	struct reader_proc bad = { .src = &model,
 				   .transport = SHARED,
@@ -122,17 +122,32 @@ static void a_gpu_that_hangs_stops_no_other_gpu(void **state)
 				   .batch = 16,
 				   .epochs = 1 };
 	struct reader_proc good = bad;
-	pid_t producer = start_faulty(&model, "cuMemCreate@1=hang");
+	pid_t producer = start_faulty(&model, fault);
 	pid_t hangs = start_reader_proc(&bad);
 
-	(void)state;
-	wait_for_the_call("cuMemCreate");
+	wait_for_the_call(fault);
 	good.device = 0;
 	assert_int_equal(ended(start_reader_proc(&good)), 0);
 	good.device = 2;
 	assert_int_equal(ended(start_reader_proc(&good)), 0);
 	kill_and_reap(hangs);
 	stop_faulty(producer);
+}
+
+static void a_gpu_that_hangs_stops_no_other_gpu(void **state)
+{
+	static const char *const fault[] = {
+		"cuDevicePrimaryCtxRetain@1=hang",
+		"cudaMemGetInfo@1=hang",
+		"cuMemCreate@1=hang",
+		"cuMemHostRegister@1=hang",
+		"cuMemHostRegister@1:2=hang",
+		"cudaStreamCreateWithFlags@1=hang",
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(fault) / sizeof(fault[0]); i++)
+		other_gpus_go_on(fault[i]);
 }
 
 /* It says so, and comes to an end. */

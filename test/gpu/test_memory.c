@@ -56,11 +56,13 @@ struct answer {
 static void ask(const struct reader_proc *r, int device, uint32_t dtype,
 		struct answer *a)
 {
-	struct tsock_opts o = opts_of(r);
+	struct reader_proc on = *r;
+	struct tsock_opts o;
 	tsock *t;
 
 	memset(a, 0, sizeof(*a));
-	o.device = device;
+	on.device = device;
+	o = opts_of(&on);
 	o.dtype = dtype;
 	if (dtype) {
 		o.layout = TSOCK_CHW;

@@ -16,6 +16,8 @@
 
 #ifdef SIMCUDA
 #include <dlfcn.h>
+
+#include "test/simcuda/hooks.h"
 #endif
 
 #define MOST 8 /* samples of a commit */
@@ -82,6 +84,8 @@ struct worker {
 static void send(const struct worker *w, void *to, const void *from,
 		 size_t bytes)
 {
+	/* Any thread gives memory back. */
+	cu(cudaSetDevice((int)w->device));
 	cu(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, w->stream));
 }
 
@@ -221,7 +225,21 @@ static void close_worker(struct worker *w)
 struct place {
 	unsigned device;
 	bool alone, mixed, watched;
+	unsigned readers; /* a bit for each GPU that is read on */
 };
+
+/* On its own GPU, and those that are read on. */
+static void check_contexts(const struct place *p)
+{
+#ifdef SIMCUDA
+	struct simcuda_live live;
+
+	simcuda_live(&live);
+	need(live.contexts == (1u << p->device | p->readers));
+#else
+	(void)p;
+#endif
+}
 
 static pid_t start_on_gpu(const struct source *src, const struct place *p)
 {
@@ -235,6 +253,8 @@ static pid_t start_on_gpu(const struct source *src, const struct place *p)
 	pid = spawn();
 	if (pid)
 		return pid;
+	/* It has a GPU of its own, which no reader has asked for. */
+	stream_serves = NULL;
 	for (unsigned i = 0; i < WORKERS; i++) {
 		worker[i] = (struct worker){ .src = src,
 					     .device = p->device,
@@ -255,6 +275,7 @@ static pid_t start_on_gpu(const struct source *src, const struct place *p)
 		pause_us(10000);
 	tsock_serve_close(worker[0].s);
 	need(count->given_back == count->lent);
+	check_contexts(p);
 	for (unsigned i = 0; i < WORKERS; i++)
 		close_worker(&worker[i]);
 	_exit(0);
@@ -291,7 +312,7 @@ static void readers_everywhere_get_what_a_gpu_has_made(void **state)
 		{ .transport = STAGED, .batch = 5 },
 	};
 	unsigned n = sizeof(r) / sizeof(r[0]);
-	struct place p = { .mixed = true };
+	struct place p = { .mixed = true, .readers = 1 };
 
 	(void)state;
 	run_readers(&model, &p, r, n);
@@ -304,12 +325,23 @@ static void readers_on_another_gpu_get_it_from_the_host(void **state)
 		{ .transport = STORED, .batch = 9, .device = 0 },
 		{ .transport = HOST, .batch = 11 },
 	};
-	struct place p = { .device = 1, .mixed = true };
+	struct place p = { .device = 1, .mixed = true, .readers = 3 };
 
 	(void)state;
 	if (gpus() < 2)
 		skip();
 	run_readers(&model, &p, r, 3);
+}
+
+static void samples_on_one_gpu_need_no_context_on_another(void **state)
+{
+	struct reader_proc r = { .transport = HOST, .batch = 16 };
+	struct place p = { .device = 3 };
+
+	(void)state;
+	if (gpus() < 4)
+		skip();
+	run_readers(&model, &p, &r, 1);
 }
 
 static void samples_that_a_gpu_has_are_not_uploaded_to_it(void **state)
@@ -318,7 +350,7 @@ static void samples_that_a_gpu_has_are_not_uploaded_to_it(void **state)
 		{ .transport = SHARED, .batch = 16 },
 		{ .transport = STORED, .batch = 7 },
 	};
-	struct place p = { .device = 0 };
+	struct place p = { .readers = 1 };
 
 	(void)state;
 	run_readers(&model, &p, r, 2);
@@ -435,6 +467,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(readers_everywhere_get_what_a_gpu_has_made),
 		TEST(readers_on_another_gpu_get_it_from_the_host),
+		TEST(samples_on_one_gpu_need_no_context_on_another),
 		TEST(samples_that_a_gpu_has_are_not_uploaded_to_it),
 		TEST(without_a_reader_there_the_memory_is_given_back_at_once),
 		TEST(samples_are_published_before_their_memory_is_given_back),

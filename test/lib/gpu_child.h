@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "mem/gpu.h"
+#include "test/simcuda/hooks.h"
 
 /*
  * CUDA's own, to look behind the back of what is tested; not there without
@@ -32,11 +33,12 @@ extern int cudaStreamEndCapture(void *stream, void **graph)
 	__attribute__((weak));
 extern int cudaGraphDestroy(void *graph) __attribute__((weak));
 extern int cudaStreamDestroy(void *stream) __attribute__((weak));
-extern void simcuda_live(void *out) __attribute__((weak));
-extern void simcuda_after(const char *name, void (*fn)(void *arg), void *arg)
-	__attribute__((weak));
 
-extern void simcuda_see_destroyed(bool yes) __attribute__((weak));
+/* The simulation's; not there with a real runtime. */
+#pragma weak simcuda_live
+#pragma weak simcuda_after
+#pragma weak simcuda_see_destroyed
+#pragma weak simcuda_set_faults
 
 struct child {
 	const char *name;

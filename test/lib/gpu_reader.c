@@ -4,6 +4,16 @@
  */
 #include "test/lib/gpu_reader.h"
 
+#include <sys/mman.h>
+
+#include "test/simcuda/hooks.h"
+
+/* The simulation's; not there with a real runtime. */
+#pragma weak simcuda_may_use
+
+/* GPUs that readers have asked producers for so far; shared with these. */
+static _Atomic uint32_t *asked_for;
+
 const char *const transport_name[] = {
 	"host",   "pinned", "staged", "staged_stored",
 	"shared", "stored", "legacy", "legacy_stored",
@@ -12,6 +22,47 @@ const char *const transport_name[] = {
 static void keep_line(void *arg, const char *line)
 {
 	snprintf(arg, 256, "%s", line);
+}
+
+static void only_what_was_asked_for(void)
+{
+	simcuda_may_use(asked_for);
+}
+
+static void __attribute__((constructor)) share_what_is_asked_for(void)
+{
+	if (!simcuda_may_use)
+		return;
+	asked_for = mmap(NULL, sizeof(*asked_for), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	need(asked_for != MAP_FAILED);
+	stream_serves = only_what_was_asked_for;
+}
+
+/* A bit for the GPU that a reader names, by its number in the machine. */
+static uint32_t gpu_bit(const struct reader_proc *r)
+{
+	const char *at =
+		r->visible ? r->visible : getenv("CUDA_VISIBLE_DEVICES");
+
+	for (int i = 0; at && i < r->device; i++)
+		at = strchr(at, ',') + 1;
+	return UINT32_C(1) << (at ? atoi(at) : r->device);
+}
+
+/* Before it opens the stream. */
+static void note_what_is_asked_for(const struct reader_proc *r)
+{
+	static _Atomic uint32_t mine;
+	uint32_t own = on_gpu(r->transport) ? gpu_bit(r) : 0;
+	int transport = api_transport(r->transport);
+
+	if (!simcuda_may_use)
+		return;
+	atomic_fetch_or(&mine, own);
+	simcuda_may_use(&mine);
+	if (transport && transport != TSOCK_TRANSPORT_STAGED)
+		atomic_fetch_or(asked_for, own);
 }
 
 unsigned gpus(void)
@@ -76,6 +127,7 @@ struct tsock_opts opts_of(const struct reader_proc *r)
 {
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 
+	note_what_is_asked_for(r);
 	o.batch_size = r->batch;
 	o.join = r->join;
 	o.between = r->between;

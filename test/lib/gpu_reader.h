@@ -81,6 +81,11 @@ bool as_stored(enum transport k);
 
 int api_transport(enum transport k);
 
+/*
+ * For the process that is that reader.  On the simulation it may have a context
+ * on that GPU alone from now on, and a producer where a reader asked for one:
+ * a process that makes another one ends with a report.
+ */
 struct tsock_opts opts_of(const struct reader_proc *r);
 
 void gpu_reader_open(struct gpu_reader *s, const struct reader_proc *r);

@@ -50,6 +50,8 @@ bool payload_is(const uint8_t *p, uint32_t bytes, uint64_t s)
 	return true;
 }
 
+void (*stream_serves)(void);
+
 tsock_server *serve(const struct source *src)
 {
 	struct tsock_field f[] = {
@@ -68,6 +70,8 @@ tsock_server *serve(const struct source *src)
 	struct tsock_serve_opts o = TSOCK_SERVE_OPTS_INIT;
 	tsock_server *s;
 
+	if (stream_serves)
+		stream_serves();
 	o.fields = f;
 	o.nfields = src->image ? 4 : 3;
 	o.epoch_len = src->n;

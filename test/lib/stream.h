@@ -45,6 +45,9 @@ void fill_payload(uint8_t *p, uint32_t bytes, uint64_t s);
 
 bool payload_is(const uint8_t *p, uint32_t bytes, uint64_t s);
 
+/* Called in each process that is about to serve a stream; may be NULL. */
+extern void (*stream_serves)(void);
+
 tsock_server *serve(const struct source *src);
 
 void write_sample(tsock_server *s, const struct source *src, uint64_t q);

@@ -48,13 +48,13 @@ static void without_a_gpu_every_call_says_why(void **state)
 	assert_true(strlen(tsock_errmsg()) > 10);
 	assert_int_equal(tsi_gpu_info(0, &info), TSOCK_ENOTSUP);
 	assert_int_equal(tsi_gpu_find(uuid, &n), TSOCK_ENOTSUP);
-	assert_int_equal(tsi_gpu_pin(&info, 1), TSOCK_ENOTSUP);
+	assert_int_equal(tsi_gpu_pin(0, &info, 1), TSOCK_ENOTSUP);
 	assert_int_equal(tsi_gpu_alloc(0, 1, &p), TSOCK_ENOTSUP);
-	assert_int_equal(tsi_gpu_host_alloc(1, &p), TSOCK_ENOTSUP);
+	assert_int_equal(tsi_gpu_host_alloc(0, 1, &p), TSOCK_ENOTSUP);
 	assert_int_equal(tsi_gpu_stream_create(0, &p), TSOCK_ENOTSUP);
 	assert_int_equal(tsi_gpu_healthy(0), TSOCK_ENOTSUP);
 	assert_false(tsi_gpu_peer(0, 1));
-	tsi_gpu_host_free(NULL);
+	tsi_gpu_host_free(0, NULL);
 	tsi_gpu_free(0, NULL);
 	tsi_gpu_mem_close(NULL);
 	tsi_gpu_event_destroy(NULL);
@@ -365,7 +365,7 @@ static void a_forked_child_is_told(void **state)
 		bad |= tsi_gpu_alloc(0, 4096, &p) != TSOCK_EFORK;
 		bad |= tsi_gpu_event_query(e) != TSOCK_EFORK;
 		bad |= tsi_gpu_event_record(e, NULL) != TSOCK_EFORK;
-		bad |= tsi_gpu_pin(&n, 4) != TSOCK_EFORK;
+		bad |= tsi_gpu_pin(0, &n, 4) != TSOCK_EFORK;
 		bad |= tsi_gpu_healthy(0) != TSOCK_EFORK;
 		_exit(bad ? 1 : 0);
 	}

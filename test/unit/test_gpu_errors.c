@@ -116,27 +116,25 @@ static int do_pin(void)
 
 	if (p == MAP_FAILED)
 		exit(97);
-	err = tsi_gpu_pin(p, n);
-	if (!err) {
-		tsi_gpu_unpin(p);
-		return 0;
-	}
+	err = tsi_gpu_pin(0, p, n);
 	snprintf(why, sizeof(why), "%s", tsock_errmsg());
-	/* Nothing of it stayed pinned: the next try finds it free. */
-	again = tsi_gpu_pin(p, n);
+	tsi_gpu_unpin(p);
+	if (!err)
+		return 0;
+	/* Nothing of it is pinned now: the next try finds it free. */
+	again = tsi_gpu_pin(0, p, n);
 	printf("then %d: ", again);
-	if (!again)
-		tsi_gpu_unpin(p);
+	tsi_gpu_unpin(p);
 	return tsi_err(err, "%s", why);
 }
 
 static int do_host(void)
 {
 	void *p;
-	int err = tsi_gpu_host_alloc(4096, &p);
+	int err = tsi_gpu_host_alloc(0, 4096, &p);
 
 	if (!err)
-		tsi_gpu_host_free(p);
+		tsi_gpu_host_free(0, p);
 	return err;
 }
 

@@ -30,8 +30,8 @@ static void work_waits_for_events_and_is_seen_by_query(void **state)
 
 	(void)state;
 	need_gpus(1);
-	assert_int_equal(tsi_gpu_host_alloc(n, &host), 0);
-	assert_int_equal(tsi_gpu_host_alloc(n, &back), 0);
+	assert_int_equal(tsi_gpu_host_alloc(0, n, &host), 0);
+	assert_int_equal(tsi_gpu_host_alloc(0, n, &back), 0);
 	assert_int_equal(tsi_gpu_alloc(0, n, &one), 0);
 	assert_int_equal(tsi_gpu_alloc(0, n, &two), 0);
 	assert_int_equal(tsi_gpu_stream_create(0, &a), 0);
@@ -60,8 +60,8 @@ static void work_waits_for_events_and_is_seen_by_query(void **state)
 	tsi_gpu_stream_destroy(0, b);
 	tsi_gpu_free(0, one);
 	tsi_gpu_free(0, two);
-	tsi_gpu_host_free(host);
-	tsi_gpu_host_free(back);
+	tsi_gpu_host_free(0, host);
+	tsi_gpu_host_free(0, back);
 }
 
 static void no_bytes_are_no_work(void **state)
@@ -139,11 +139,11 @@ static void work_elsewhere(struct tsi_gpu_event *e, tsi_gpu_stream s)
 	assert_int_equal(tsi_gpu_event_create(0, &fresh), 0);
 	tsi_gpu_event_destroy(fresh);
 	assert_int_equal(tsi_gpu_alloc(0, 4096, &p), 0);
-	assert_int_equal(tsi_gpu_host_alloc(4096, &host), 0);
+	assert_int_equal(tsi_gpu_host_alloc(0, 4096, &host), 0);
 	assert_int_equal(tsi_gpu_upload(0, s, p, host, 4096), 0);
 	assert_int_equal(tsi_gpu_event_record(e, s), 0);
 	assert_int_equal(tsi_gpu_event_wait(e), 0);
-	tsi_gpu_host_free(host);
+	tsi_gpu_host_free(0, host);
 	tsi_gpu_free(0, p);
 	assert_int_equal(tsi_gpu_info(0, &info), 0);
 	if (info.vmm_fd) {

@@ -78,7 +78,7 @@ static int make_common(struct tsi_staging *u)
 	if (!err)
 		err = tsi_gpu_event_create(u->device, &u->event);
 	if (!err)
-		err = tsi_gpu_host_alloc(u->raw_bytes, &u->pinned);
+		err = tsi_gpu_host_alloc(u->device, u->raw_bytes, &u->pinned);
 	if (!err && u->scratch_bytes)
 		err = tsi_gpu_alloc(u->device, u->scratch_bytes, &u->scratch);
 	return err;
@@ -91,7 +91,7 @@ static int make_memory(const struct tsi_staging *u,
 	int err = 0;
 
 	if (u->as_stored && !own->pinned)
-		err = tsi_gpu_host_alloc(u->raw_bytes, &own->pinned);
+		err = tsi_gpu_host_alloc(u->device, u->raw_bytes, &own->pinned);
 	if (!err && bytes && !own->device)
 		err = tsi_gpu_alloc(u->device, bytes, &own->device);
 	return err;
@@ -130,7 +130,7 @@ void tsi_staging_destroy(struct tsi_staging *u)
 	if (u->stream)
 		tsi_gpu_stream_destroy(u->device, u->stream);
 	if (u->pinned)
-		tsi_gpu_host_free(u->pinned);
+		tsi_gpu_host_free(u->device, u->pinned);
 	if (u->scratch)
 		tsi_gpu_free(u->device, u->scratch);
 	while (u->spares)
@@ -142,7 +142,7 @@ void tsi_staging_free_memory(const struct tsi_staging *u,
 			     struct tsi_staging_memory *own)
 {
 	if (own->pinned)
-		tsi_gpu_host_free(own->pinned);
+		tsi_gpu_host_free(u->device, own->pinned);
 	if (own->device)
 		tsi_gpu_free(u->device, own->device);
 	*own = (struct tsi_staging_memory){ NULL, NULL };

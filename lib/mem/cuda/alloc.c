@@ -173,10 +173,10 @@ void tsi_gpu_mem_close(struct tsi_gpu_mem *m)
 
 /* ---- page-locked memory of our own ---- */
 
-static int host_err(cudaError_t e, uint64_t bytes)
+static int host_err(cudaError_t e, unsigned device, uint64_t bytes)
 {
 	if (e != cudaErrorMemoryAllocation)
-		return tsi_cuda_err(e, -1, "cudaHostAlloc");
+		return tsi_cuda_err(e, (int)device, "cudaHostAlloc");
 	(void)cudaGetLastError();
 	return tsi_err(TSOCK_ENOMEM,
 		       "cudaHostAlloc: no %.1f MiB of page-locked host "
@@ -184,23 +184,23 @@ static int host_err(cudaError_t e, uint64_t bytes)
 		       (double)bytes / 1048576);
 }
 
-int tsi_gpu_host_alloc(uint64_t bytes, void **out)
+int tsi_gpu_host_alloc(unsigned device, uint64_t bytes, void **out)
 {
 	void *p;
 	int err = TSI_CUDA_ON(
-		tsi_cuda_used(),
+		device,
 		host_err(cudaHostAlloc(&p, bytes, cudaHostAllocPortable),
-			 bytes));
+			 device, bytes));
 
 	if (!err)
 		*out = p;
 	return err;
 }
 
-void tsi_gpu_host_free(void *p)
+void tsi_gpu_host_free(unsigned device, void *p)
 {
 	if (p)
-		TSI_CUDA_DROP(tsi_cuda_used(), cudaFreeHost(p));
+		TSI_CUDA_DROP(device, cudaFreeHost(p));
 }
 
 /* ---- plain device memory ---- */

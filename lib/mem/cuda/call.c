@@ -24,9 +24,7 @@ static const char *driver_lacks;
 static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static unsigned generation;
-static pthread_mutex_t retain_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(CUcontext) context[TSI_GPUS];
-static _Atomic unsigned used; /* 1 + the device used first */
 
 /* ---- errors ---- */
 
@@ -269,27 +267,24 @@ int tsi_cuda_count(unsigned *n)
 
 /* ---- being on a device ---- */
 
-/* The runtime's own context of the device, retained until the process ends. */
+/*
+ * The runtime's own context of the device, retained until the process ends.
+ * Without a lock: a GPU may hang in this, and nobody who wants another one is
+ * to wait for it.  Threads that come at once all get the same context.
+ */
 static int retain(unsigned device, CUcontext *out)
 {
-	CUresult r = CUDA_SUCCESS;
-	unsigned none = 0;
+	CUresult r;
 
 	/* Pairs with the release below: what retain() wrote is visible. */
 	*out = atomic_load_explicit(&context[device], memory_order_acquire);
 	if (*out)
 		return 0;
-	pthread_mutex_lock(&retain_lock);
-	/* Ordered by the lock. */
-	*out = atomic_load_explicit(&context[device], memory_order_relaxed);
-	if (!*out) {
-		r = driver.retain(out, (CUdevice)device);
-		if (r == CUDA_SUCCESS)
-			/* Pairs with the acquire above. */
-			atomic_store_explicit(&context[device], *out,
-					      memory_order_release);
-	}
-	pthread_mutex_unlock(&retain_lock);
+	r = driver.retain(out, (CUdevice)device);
+	if (r == CUDA_SUCCESS)
+		/* Pairs with the acquire above. */
+		atomic_store_explicit(&context[device], *out,
+				      memory_order_release);
 	if (r == CUDA_ERROR_OUT_OF_MEMORY)
 		return tsi_err(TSOCK_ENOMEM,
 			       "no room for a context on GPU %u, which takes "
@@ -297,16 +292,14 @@ static int retain(unsigned device, CUcontext *out)
 			       "another one, or choose another device "
 			       "(cuDevicePrimaryCtxRetain)",
 			       device);
-	if (r == CUDA_SUCCESS)
-		atomic_compare_exchange_strong(&used, &none, device + 1);
 	return tsi_cuda_driver_err(r, (int)device, "cuDevicePrimaryCtxRetain");
 }
 
-unsigned tsi_cuda_used(void)
+bool tsi_cuda_used(unsigned device)
 {
-	unsigned first = atomic_load(&used);
-
-	return first ? first - 1 : 0;
+	/* Whoever uses it then acquires it in retain(). */
+	return device < TSI_GPUS &&
+	       atomic_load_explicit(&context[device], memory_order_relaxed);
 }
 
 int tsi_cuda_check(unsigned device)
@@ -314,10 +307,8 @@ int tsi_cuda_check(unsigned device)
 	unsigned n;
 	int err = tsi_cuda_begin();
 
-	/* First the cheap question: was it used before?  retain() orders. */
-	if (err ||
-	    (device < TSI_GPUS &&
-	     atomic_load_explicit(&context[device], memory_order_relaxed)))
+	/* First the cheap question. */
+	if (err || tsi_cuda_used(device))
 		return err;
 	err = tsi_cuda_count(&n);
 	if (!err && (device >= n || device >= TSI_GPUS))
@@ -376,7 +367,7 @@ CUresult tsi_cuda_register(void *p, uint64_t bytes)
 	return driver.host_register(p, bytes, CU_MEMHOSTREGISTER_PORTABLE);
 }
 
-void tsi_cuda_unregister(void *p)
+CUresult tsi_cuda_unregister(void *p)
 {
-	(void)driver.host_unregister(p);
+	return driver.host_unregister(p);
 }

@@ -83,8 +83,8 @@ void tsi_cuda_leave(struct tsi_cuda_scope *s);
 #define TSI_CUDA_DROP(device, call) \
 	((void)TSI_CUDA_ON(device, tsi_cuda_drop(call)))
 
-/* The device that this process used first; 0 if it has used none. */
-unsigned tsi_cuda_used(void);
+/* Has this process made a context there? */
+bool tsi_cuda_used(unsigned device);
 
 /* TSOCK_EFORK in a child of the process that began with CUDA. */
 int tsi_cuda_begin(void);
@@ -105,11 +105,11 @@ int tsi_cuda_err(cudaError_t e, int device, const char *call);
 int tsi_cuda_driver_err(CUresult r, int device, const char *call);
 
 /*
- * With the device current: page-lock host memory for every device, and undo
- * that.  Returns the driver's error, which tsi_cuda_name() names.
+ * With some device current: page-lock host memory for every device, and undo
+ * that.  Both return the driver's error, which tsi_cuda_name() names.
  */
 CUresult tsi_cuda_register(void *p, uint64_t bytes);
-void tsi_cuda_unregister(void *p);
+CUresult tsi_cuda_unregister(void *p);
 
 /* The driver's name of an error; NULL: it has none. */
 const char *tsi_cuda_name(CUresult r);

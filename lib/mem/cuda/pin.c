@@ -25,6 +25,9 @@ struct range {
 	struct range *next;
 	char *base;
 	uint64_t bytes, chunk;
+	/* Its own thread's: what is page-locked, and by way of which GPU. */
+	uint64_t done;
+	unsigned device;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -63,49 +66,7 @@ uint64_t tsi_cuda_pin_run(const void *p, uint64_t bytes)
 	return bytes;
 }
 
-/* ---- registering ---- */
-
-static int pin_err(CUresult r, uint64_t done, uint64_t bytes)
-{
-	const char *name = tsi_cuda_name(r);
-
-	(void)cudaGetLastError();
-	/* The driver says OUT_OF_MEMORY when a limit is reached, too. */
-	return tsi_err(r == CUDA_ERROR_OUT_OF_MEMORY   ? TSOCK_ENOMEM
-		       : r == CUDA_ERROR_NOT_SUPPORTED ? TSOCK_ENOTSUP
-						       : TSOCK_ESYS,
-		       "page-locking %.1f MiB of host memory stopped after "
-		       "%.1f MiB: cuMemHostRegister: %s; look at ulimit -l",
-		       (double)bytes / 1048576, (double)done / 1048576,
-		       name ? name : "an unknown error");
-}
-
-/* With a device current, as for what follows. */
-static void unregister(const struct range *r)
-{
-	for (uint64_t at = 0; at < r->bytes; at += r->chunk)
-		tsi_cuda_unregister(r->base + at);
-}
-
-static int register_all(const struct range *r)
-{
-	uint64_t at = 0, n;
-	CUresult rc;
-
-	while (at < r->bytes) {
-		n = r->bytes - at < r->chunk ? r->bytes - at : r->chunk;
-		rc = tsi_cuda_register(r->base + at, n);
-		if (rc != CUDA_SUCCESS) {
-			struct range part = *r;
-
-			part.bytes = at;
-			unregister(&part);
-			return pin_err(rc, at, r->bytes);
-		}
-		at += n;
-	}
-	return 0;
-}
+/* ---- the list ---- */
 
 static void add(struct range *r)
 {
@@ -133,50 +94,99 @@ static struct range *take(const void *base)
 	return r;
 }
 
-static int register_on_device(struct range *r)
-{
-	int able, err = tsi_cuda_attribute(tsi_cuda_used(),
-					   cudaDevAttrHostRegisterSupported,
-					   &able);
+/* ---- registering; with a device current ---- */
 
-	if (!err && !able)
-		return tsi_err(TSOCK_ENOTSUP,
-			       "this system's GPUs can't use host memory that "
-			       "is page-locked afterwards");
-	return err ? err : TSI_CUDA_ON(tsi_cuda_used(), register_all(r));
+static int pin_err(CUresult r, const struct range *of)
+{
+	const char *name = tsi_cuda_name(r);
+
+	(void)cudaGetLastError();
+	/* The driver says OUT_OF_MEMORY when a limit is reached, too. */
+	return tsi_err(r == CUDA_ERROR_OUT_OF_MEMORY   ? TSOCK_ENOMEM
+		       : r == CUDA_ERROR_NOT_SUPPORTED ? TSOCK_ENOTSUP
+						       : TSOCK_ESYS,
+		       "page-locking %.1f MiB of host memory stopped after "
+		       "%.1f MiB: cuMemHostRegister: %s; look at ulimit -l",
+		       (double)of->bytes / 1048576, (double)of->done / 1048576,
+		       name ? name : "an unknown error");
 }
 
-int tsi_gpu_pin(void *base, uint64_t bytes)
+static int register_all(struct range *r)
 {
-	uint64_t chunk = atomic_load(&wanted);
-	struct range *r = malloc(sizeof(*r));
-	int err;
+	uint64_t n;
+	CUresult rc;
 
-	if (!r)
-		return tsi_err(TSOCK_ENOMEM,
-			       "no memory to note what is page-locked");
-	*r = (struct range){ NULL, base, bytes, chunk ? chunk : CHUNK };
-	err = register_on_device(r);
-	if (err)
-		free(r);
-	else
-		add(r);
+	while (r->done < r->bytes) {
+		n = r->bytes - r->done;
+		if (n > r->chunk)
+			n = r->chunk;
+		rc = tsi_cuda_register(r->base + r->done, n);
+		if (rc != CUDA_SUCCESS)
+			return pin_err(rc, r);
+		r->done += n;
+	}
+	return 0;
+}
+
+/* From the end: a device that fails has undone nothing, or leaves a part. */
+static int unregister_all(struct range *r)
+{
+	while (r->done) {
+		uint64_t at = (r->done - 1) / r->chunk * r->chunk;
+
+		if (tsi_cuda_unregister(r->base + at) != CUDA_SUCCESS)
+			return TSOCK_ESYS;
+		r->done = at;
+	}
+	return 0;
+}
+
+/* ---- for everybody ---- */
+
+static int check_device(unsigned device)
+{
+	int able, err = tsi_cuda_attribute(
+			  device, cudaDevAttrHostRegisterSupported, &able);
+
+	if (!err && !able)
+		err = tsi_err(TSOCK_ENOTSUP,
+			      "this system's GPUs can't use host memory that "
+			      "is page-locked afterwards");
 	return err;
 }
 
-static int forget(const void *base)
+int tsi_gpu_pin(unsigned device, void *base, uint64_t bytes)
 {
-	struct range *r = take(base);
+	uint64_t chunk = atomic_load(&wanted);
+	struct range *r;
+	int err = check_device(device);
 
-	if (r)
-		unregister(r);
-	free(r);
-	return 0;
+	if (err)
+		return err;
+	r = malloc(sizeof(*r));
+	if (!r)
+		return tsi_err(TSOCK_ENOMEM,
+			       "no memory to note what is page-locked");
+	*r = (struct range){ .base = base,
+			     .bytes = bytes,
+			     .chunk = chunk ? chunk : CHUNK,
+			     .device = device };
+	/* First of all, for copies that others begin meanwhile. */
+	add(r);
+	return TSI_CUDA_ON(device, register_all(r));
 }
 
 void tsi_gpu_unpin(void *base)
 {
-	/* In a forked child this fails, and nothing is locked. */
-	if (base)
-		(void)TSI_CUDA_ON(tsi_cuda_used(), forget(base));
+	/* In a forked child nothing is page-locked, and the list isn't ours. */
+	struct range *r = base && !tsi_cuda_begin() ? take(base) : NULL;
+	int err;
+
+	if (!r)
+		return;
+	err = TSI_CUDA_ON(r->device, unregister_all(r));
+	for (unsigned i = 0; i < TSI_GPUS && err; i++)
+		if (tsi_cuda_used(i))
+			err = TSI_CUDA_ON(i, unregister_all(r));
+	free(r);
 }
