@@ -481,6 +481,7 @@ $(SIM_SO): $(call obj,$(SIM)) $(B)/obj/files
 	$(call say,LD,$@)
 	$(Q)$(CC) $(OURS) $(SANFLAGS) $(CFLAGS) -shared -Wl,-soname,$(@F) \
 		-o $@ $(filter %.o,$^) $(LDFLAGS) -lpthread -ldl
+	$(Q)ln -sf $(@F) $(@D)/libcuda.so.1
 
 $(B)/obj/%.o: %.cu lib/convert/kernels.h $(API) $(B)/obj/nvflags
 	@mkdir -p $(@D)

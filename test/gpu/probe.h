@@ -30,7 +30,7 @@ static inline void *driver(const char *name)
 {
 	void *fn = NULL;
 
-	if (tsi_cuda_entry(name, &fn) != cudaSuccess) {
+	if (tsi_cuda_entry(name, &fn) != CUDA_SUCCESS) {
 		printf("the driver has no %s", name);
 		exit(0);
 	}

@@ -292,26 +292,12 @@ CUresult cuCtxPopCurrent(CUcontext *pctx);
 
 /* What older ones don't have or have otherwise. */
 #if CUDART_VERSION >= 12000
-SAME(cudaDriverEntryPointSuccess, 0);
-SAME(cudaDriverEntryPointSymbolNotFound, 1);
-SAME(cudaDriverEntryPointVersionNotSufficent, 2);
 SAME(cudaDevAttrIpcEventSupport, 125);
 SAME(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 122);
 SAME(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 125);
-cudaError_t
-cudaGetDriverEntryPoint(const char *symbol, void **funcPtr,
-			unsigned long long flags,
-			enum cudaDriverEntryPointQueryResult *driverStatus);
 #endif
 
 #if CUDART_VERSION >= 12020
 SAME(CU_MEM_LOCATION_TYPE_HOST, 0x2);
 SAME(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0x3);
-#endif
-
-#if CUDART_VERSION >= 12050
-cudaError_t cudaGetDriverEntryPointByVersion(
-	const char *symbol, void **funcPtr, unsigned int cudaVersion,
-	unsigned long long flags,
-	enum cudaDriverEntryPointQueryResult *driverStatus);
 #endif

@@ -16,7 +16,8 @@
  * SIMCUDA_NO_REGISTER=1      host memory can't be page-locked
  * SIMCUDA_RO_REGISTER=1      it can even if mapped read-only
  * SIMCUDA_REGISTER_MAX=BYTES the most that one call page-locks; 512 GiB
- * SIMCUDA_DRIVER=none|old    no driver; one older than the runtime
+ * SIMCUDA_DRIVER=none|old|12020  no driver; one too old for the runtime; one of
+ *                            that version, which the runtime takes all the same
  * SIMCUDA_MODE=eager|late|random|reverse|stuck, SIMCUDA_SEED=N
  *                            when work runs (engine.c)
  * SIMCUDA_LATE_MS, SIMCUDA_STUCK_MS  how late at the most, how long stuck
@@ -212,8 +213,10 @@ static void configure_driver(void)
 	sim.driver_version = CUDA_VERSION;
 	if (!s || !*s)
 		return;
-	if (strcmp(s, "none") != 0 && strcmp(s, "old") != 0)
-		sim_die("SIMCUDA_DRIVER=%s: none or old", s);
+	if (strcmp(s, "none") != 0 && strcmp(s, "old") != 0) {
+		sim.driver_version = (int)number("SIMCUDA_DRIVER", 0);
+		return;
+	}
 	sim.driver_version = strcmp(s, "old") == 0 ? 11040 : 0;
 	sim.unusable = cudaErrorInsufficientDriver;
 }

@@ -74,7 +74,7 @@ static inline void *driver(const char *name)
 {
 	void *fn = NULL;
 
-	OK(tsi_cuda_entry(name, &fn));
+	OK((cudaError_t)tsi_cuda_entry(name, &fn));
 	return fn;
 }
 

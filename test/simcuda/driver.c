@@ -44,52 +44,32 @@ static const struct entry {
 	FN(cuMemHostUnregister, 4000),
 };
 
-static cudaError_t entry_point(const char *symbol, void **fn, unsigned version,
-			       enum cudaDriverEntryPointQueryResult *status)
+/* Newer interfaces than its own a driver doesn't know. */
+static CUresult find_entry(const char *symbol, void **fn, int version)
 {
-	enum cudaDriverEntryPointQueryResult result =
-		cudaDriverEntryPointSymbolNotFound;
-
-	if (!symbol || !fn)
-		return cudaErrorInvalidValue;
+	if (!symbol || !fn || version > sim.driver_version)
+		return CUDA_ERROR_INVALID_VALUE;
 	*fn = NULL;
 	for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
 		const struct entry *e = &entries[i];
 
-		if (strcmp(e->name, symbol) != 0)
+		if (strcmp(e->name, symbol) != 0 || e->since > version)
 			continue;
-		result = cudaDriverEntryPointVersionNotSufficent;
-		if ((unsigned)e->since <= version) {
-			memcpy(fn, &e->fn, sizeof(*fn));
-			result = cudaDriverEntryPointSuccess;
-		}
+		memcpy(fn, &e->fn, sizeof(*fn));
+		return CUDA_SUCCESS;
 	}
-	if (status)
-		*status = result;
-	return cudaSuccess;
+	return CUDA_ERROR_NOT_FOUND;
 }
 
-cudaError_t cudaGetDriverEntryPointByVersion(
-	const char *symbol, void **funcPtr, unsigned int cudaVersion,
-	unsigned long long flags,
-	enum cudaDriverEntryPointQueryResult *driverStatus)
+/* By dlsym(), from libcuda.so.1, which is this library's other name. */
+CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
+			  uint64_t flags)
 {
-	cudaError_t err =
-		sim_enter("cudaGetDriverEntryPointByVersion", SIM_ANYTIME);
+	cudaError_t err = sim_enter("cuGetProcAddress", SIM_ANYTIME);
 
 	(void)flags;
-	return sim_leave(
-		err ? err
-		    : entry_point(symbol, funcPtr, cudaVersion, driverStatus));
-}
-
-cudaError_t
-cudaGetDriverEntryPoint(const char *symbol, void **funcPtr,
-			unsigned long long flags,
-			enum cudaDriverEntryPointQueryResult *driverStatus)
-{
-	return cudaGetDriverEntryPointByVersion(symbol, funcPtr, CUDART_VERSION,
-						flags, driverStatus);
+	return sim_leave_driver(
+		err ? err : (cudaError_t)find_entry(symbol, pfn, cudaVersion));
 }
 
 static const struct {

@@ -237,10 +237,32 @@ static void an_old_driver_is_said_with_both_versions(void **state)
 {
 	(void)state;
 	expect("SIMCUDA_DRIVER=old", "count",
-	       "-15 the NVIDIA driver is too old: it knows CUDA 1",
-	       "this build needs 13.0");
+	       "-15 the NVIDIA driver is too old: it knows CUDA 11.4, and "
+	       "this build has 13.0",
+	       "needs driver 580 or newer");
 	expect("SIMCUDA_DRIVER=old", "info", "-15 the NVIDIA driver is too old",
 	       "update the driver");
+}
+
+/* It is older than the toolkit, and of the same major version. */
+static void an_older_driver_serves_if_it_knows_11_8(void **state)
+{
+	static const char *const what[] = { "info", "vmm", "pin", "work" };
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		expect("SIMCUDA_DRIVER=11080", what[i], "", "0 ");
+		expect("SIMCUDA_DRIVER=12020", what[i], "", "0 ");
+		expect("SIMCUDA_DRIVER=11070", what[i], "",
+		       "-15 the NVIDIA driver, which knows CUDA 11.7, doesn't "
+		       "give its cuGetErrorName as of CUDA 11.8: "
+		       "cudaErrorInvalidValue (invalid argument); this build "
+		       "has CUDA 13.0: update the driver");
+	}
+	expect("SIMCUDA_FAULT=cuGetProcAddress:9=500", "info",
+	       "-15 the NVIDIA driver, which knows CUDA 13.0, doesn't give its "
+	       "cuMemCreate as of CUDA 11.8: cudaErrorSymbolNotFound",
+	       "");
 }
 
 static void no_device_is_said(void **state)
@@ -382,6 +404,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_missing_driver_is_said),
 		cmocka_unit_test(an_old_driver_is_said_with_both_versions),
+		cmocka_unit_test(an_older_driver_serves_if_it_knows_11_8),
 		cmocka_unit_test(no_device_is_said),
 		cmocka_unit_test(the_transport_is_what_the_device_has),
 		cmocka_unit_test(a_call_that_fails_is_named),

@@ -19,8 +19,12 @@
 #include "base/fork.h"
 #include "mem/cuda/entry.h"
 
+/* For "%d.%d". */
+#define VERSION(number) (number) / 1000, (number) % 1000 / 10
+
 static struct tsi_cuda_driver driver;
 static const char *driver_lacks;
+static CUresult driver_says;
 static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static unsigned generation;
@@ -143,14 +147,14 @@ int tsi_cuda_alloc_err(int e, unsigned device, const char *call, uint64_t bytes)
 static void find_function(const char *name, void *out)
 {
 	void *fn;
+	CUresult r = tsi_cuda_entry(name, &fn);
 
-	if (tsi_cuda_entry(name, &fn) == cudaSuccess) {
+	if (r == CUDA_SUCCESS) {
 		memcpy(out, &fn, sizeof(fn));
-		return;
-	}
-	(void)cudaGetLastError();
-	if (!driver_lacks)
+	} else if (!driver_lacks) {
 		driver_lacks = name;
+		driver_says = r;
+	}
 }
 
 static void find_driver(void)
@@ -179,15 +183,22 @@ static void find_driver(void)
 
 int tsi_cuda_driver(const struct tsi_cuda_driver **out)
 {
+	int has = 0;
+
 	pthread_once(&driver_once, find_driver);
-	if (driver_lacks)
-		return tsi_err(TSOCK_ENOTSUP,
-			       "the NVIDIA driver has no %s; a driver of "
-			       "CUDA %d.%d or newer is needed",
-			       driver_lacks, TSI_CUDA_API / 1000,
-			       TSI_CUDA_API % 1000 / 10);
-	*out = &driver;
-	return 0;
+	if (!driver_lacks) {
+		*out = &driver;
+		return 0;
+	}
+	(void)tsi_cuda_drop(cudaDriverGetVersion(&has));
+	return tsi_err(TSOCK_ENOTSUP,
+		       "the NVIDIA driver, which knows CUDA %d.%d, doesn't "
+		       "give its %s as of CUDA %d.%d: %s (%s); this build has "
+		       "CUDA %d.%d: update the driver",
+		       VERSION(has), driver_lacks, VERSION(TSI_CUDA_API),
+		       cudaGetErrorName((cudaError_t)driver_says),
+		       cudaGetErrorString((cudaError_t)driver_says),
+		       VERSION(CUDART_VERSION));
 }
 
 /* ---- processes and devices that can use CUDA ---- */
@@ -208,9 +219,18 @@ int tsi_cuda_begin(void)
 	return 0;
 }
 
+/* The first release for a toolkit; all later ones of its major will do. */
+static int first_release(int toolkit)
+{
+	static const int releases[] = { 450, 525, 580 }; /* CUDA 11, 12, 13 */
+	int i = toolkit / 1000 - 11;
+
+	return releases[i < 0 ? 0 : i > 2 ? 2 : i];
+}
+
 static int no_driver(void)
 {
-	int runtime = CUDART_VERSION, has = 0;
+	int has = 0;
 
 	if (cudaDriverGetVersion(&has) != cudaSuccess) {
 		(void)cudaGetLastError();
@@ -222,13 +242,14 @@ static int no_driver(void)
 			       "loaded (this build has CUDA %d.%d); install "
 			       "the driver, or start the container with its "
 			       "GPUs",
-			       runtime / 1000, runtime % 1000 / 10);
+			       VERSION(CUDART_VERSION));
 	return tsi_err(TSOCK_ENOTSUP,
-		       "the NVIDIA driver is too old: it knows CUDA %d.%d, "
-		       "this build needs %d.%d; update the driver, or build "
-		       "with an older toolkit",
-		       has / 1000, has % 1000 / 10, runtime / 1000,
-		       runtime % 1000 / 10);
+		       "the NVIDIA driver is too old: it knows CUDA %d.%d, and "
+		       "this build has %d.%d, which needs driver %d or newer; "
+		       "update the driver, or leave device out: batches come "
+		       "in host memory then",
+		       VERSION(has), VERSION(CUDART_VERSION),
+		       first_release(CUDART_VERSION));
 }
 
 static int no_device(void)

@@ -17,8 +17,8 @@
 #define TSI_GPUS 64 /* of one process; CUDA's own tables end far below */
 
 /*
- * Functions of the driver that the runtime has no equal for, found through the
- * runtime: nothing links to libcuda.
+ * Functions of the driver that the runtime has no equal for, found by entry.h:
+ * nothing links to libcuda.
  */
 struct tsi_cuda_driver {
 	__typeof__(cuDeviceGetName) *device_name;

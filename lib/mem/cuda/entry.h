@@ -1,43 +1,51 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * entry.h - a function of the driver by its name, in each toolkit's way.
+ * entry.h - a function of the driver by its name.
  *
- * For call.c, and for tests of the runtime.
+ * The driver's own cuGetProcAddress() is asked, for the interface of the oldest
+ * toolkit that we build with.  (The runtime's function for that asks for the
+ * toolkit's own interface in 11.8 to 12.4, which an older driver of the same
+ * major version need not know.)  For call.c, and for tests of the runtime.
  */
 #ifndef TSI_MEM_CUDA_ENTRY_H
 #define TSI_MEM_CUDA_ENTRY_H
 
-#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
-#include <cuda_runtime_api.h>
+#include <cuda.h>
+#include <dlfcn.h>
 
-/* The interface that is asked for of the driver, the oldest we build with. */
 #define TSI_CUDA_API 11080
 
-/* Before 12.5 the interface is the toolkit's own; 11 can't tell why not. */
-#if CUDART_VERSION >= 12050
-#define TSI_CUDA_ENTRY(name, out) \
-	cudaGetDriverEntryPointByVersion(name, out, TSI_CUDA_API, \
-					 cudaEnableDefault, NULL)
-#elif CUDART_VERSION >= 12000
-#define TSI_CUDA_ENTRY(name, out) \
-	cudaGetDriverEntryPoint(name, out, cudaEnableDefault, NULL)
-#else
-#define TSI_CUDA_ENTRY(name, out) \
-	cudaGetDriverEntryPoint(name, out, cudaEnableDefault)
-#endif
+/* As exported since CUDA 11.3; headers since 12.0 mean another one by it. */
+typedef CUresult tsi_cuda_find_fn(const char *name, void **fn, int version,
+				  uint64_t flags);
+
+/* NULL: there is no driver, or it is older than that. */
+static inline tsi_cuda_find_fn *tsi_cuda_find(void)
+{
+	void *lib = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+	void *fn = lib ? dlsym(lib, "cuGetProcAddress") : NULL;
+	tsi_cuda_find_fn *find;
+
+	memcpy(&find, &fn, sizeof(fn));
+	return find;
+}
 
 /* *out is set on success only. */
-static inline cudaError_t tsi_cuda_entry(const char *name, void **out)
+static inline CUresult tsi_cuda_entry(const char *name, void **out)
 {
+	tsi_cuda_find_fn *find = tsi_cuda_find();
 	void *fn = NULL;
-	cudaError_t e = TSI_CUDA_ENTRY(name, &fn);
+	CUresult r =
+		find ? find(name, &fn, TSI_CUDA_API, 0) : CUDA_ERROR_NOT_FOUND;
 
-	if (e == cudaSuccess && !fn)
-		e = cudaErrorSymbolNotFound;
-	if (e == cudaSuccess)
+	if (r == CUDA_SUCCESS && !fn)
+		r = CUDA_ERROR_NOT_FOUND;
+	if (r == CUDA_SUCCESS)
 		*out = fn;
-	return e;
+	return r;
 }
 
 #endif

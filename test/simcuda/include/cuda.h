@@ -5,12 +5,14 @@
  *
  * Names, values and prototypes are those of CUDA 13.0 (check_headers.c is
  * compiled against both).  The functions are meant to be reached through
- * cudaGetDriverEntryPoint(), as with the real driver.
+ * cuGetProcAddress(), as with the real driver; that one is the function which
+ * drivers export by the name, and not the one that headers since 12.0 mean.
  */
 #ifndef SIMCUDA_DRIVER_H
 #define SIMCUDA_DRIVER_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -171,6 +173,10 @@ CUresult cuMemGetAccess(unsigned long long *flags,
 			const CUmemLocation *location, CUdeviceptr ptr);
 CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags);
 CUresult cuMemHostUnregister(void *p);
+
+/* Of libcuda.so.1 itself: not what headers since 12.0 mean by the name. */
+CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
+			  uint64_t flags);
 
 #pragma GCC visibility pop
 

@@ -151,12 +151,6 @@ enum cudaStreamCaptureMode {
 	cudaStreamCaptureModeRelaxed = 2,
 };
 
-enum cudaDriverEntryPointQueryResult {
-	cudaDriverEntryPointSuccess = 0,
-	cudaDriverEntryPointSymbolNotFound = 1,
-	cudaDriverEntryPointVersionNotSufficent = 2,
-};
-
 enum cudaDeviceAttr {
 	cudaDevAttrMaxThreadsPerBlock = 1,
 	cudaDevAttrMultiProcessorCount = 16,
@@ -193,14 +187,6 @@ const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaDriverGetVersion(int *driverVersion);
 cudaError_t cudaRuntimeGetVersion(int *runtimeVersion);
-cudaError_t
-cudaGetDriverEntryPoint(const char *symbol, void **funcPtr,
-			unsigned long long flags,
-			enum cudaDriverEntryPointQueryResult *driverStatus);
-cudaError_t cudaGetDriverEntryPointByVersion(
-	const char *symbol, void **funcPtr, unsigned int cudaVersion,
-	unsigned long long flags,
-	enum cudaDriverEntryPointQueryResult *driverStatus);
 
 /* devices */
 cudaError_t cudaGetDeviceCount(int *count);
