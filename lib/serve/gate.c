@@ -84,6 +84,19 @@ void tsi_gate_base_moved(struct tsi_gate *g)
 		tsi_sync_wake_stages(g->sync);
 }
 
+/* Samples that may be claimed. */
+static uint64_t room(const struct tsi_gate *g)
+{
+	return tsi_membership_limit(g->membership, 0) -
+	       tsi_membership_claimed(g->membership, 0);
+}
+
+void tsi_gate_wake_workers(struct tsi_gate *g)
+{
+	if (tsi_sync_sleepers(g->sync))
+		tsi_sync_wake_workers(g->sync, room(g));
+}
+
 void tsi_gate_changed(struct tsi_gate *g)
 {
 	struct tsi_membership *m = g->membership;
@@ -97,7 +110,7 @@ void tsi_gate_changed(struct tsi_gate *g)
 			publish(g, i);
 	if (tsi_membership_complete(m, 0))
 		tsi_ring_finish(g->ring[0], TSI_RING_ENDED, NULL);
-	tsi_sync_wake_workers(g->sync);
+	tsi_gate_wake_workers(g);
 	tsi_sync_wake_stages(g->sync);
 }
 

@@ -58,6 +58,12 @@ void tsi_gate_end_changed(struct tsi_gate *g);
 /* A view's head, a limit or the membership changed: wake the writers. */
 void tsi_gate_changed(struct tsi_gate *g);
 
+/*
+ * What workers wait for has changed: wake as many as there are samples for, and
+ * one if there are none, so that it states what is waited for now.
+ */
+void tsi_gate_wake_workers(struct tsi_gate *g);
+
 /* Samples are kept for readers that have still to return, or are no more: the
  * headers say so. */
 void tsi_gate_state_held(struct tsi_gate *g);

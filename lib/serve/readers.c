@@ -261,6 +261,11 @@ void tsi_readers_changed(struct tsi_readers *r)
 	tsi_gate_changed(r->gate);
 }
 
+void tsi_readers_wake_workers(struct tsi_readers *r)
+{
+	tsi_gate_wake_workers(r->gate);
+}
+
 void tsi_readers_drop_all(struct tsi_readers *r, const char *why)
 {
 	for (unsigned i = 0; tsi_membership_next_row(r->membership, &i); i++)
@@ -306,14 +311,30 @@ void tsi_readers_refresh(struct tsi_readers *r)
 			tsi_readers_drop(r, i, tsock_errmsg());
 }
 
-void tsi_readers_wait(struct tsi_readers *r, unsigned view, int64_t until_ns)
+/* Say which tails the view's writers wait for, and read all tails. */
+static void look(struct tsi_readers *r, unsigned view)
 {
 	tsi_gate_state_wants(r->gate, view);
 	/* Pairs with the consumer's fence between its tail and its look at
 	 * gate_want: either it sees what we want, or we see its tail. */
 	atomic_thread_fence(memory_order_seq_cst);
 	tsi_readers_refresh(r);
+}
+
+void tsi_readers_wait(struct tsi_readers *r, unsigned view, int64_t until_ns)
+{
+	look(r, view);
 	tsi_gate_sleep(r->gate, view, until_ns);
+}
+
+void tsi_readers_mind_sleepers(struct tsi_readers *r)
+{
+	if (!tsi_sync_sleepers(r->sync))
+		return;
+	if (!tsi_membership_may_claim(r->membership, 0))
+		look(r, 0);
+	if (tsi_membership_may_claim(r->membership, 0))
+		tsi_gate_wake_workers(r->gate);
 }
 
 bool tsi_readers_over(struct tsi_readers *r)

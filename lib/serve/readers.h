@@ -126,6 +126,9 @@ void tsi_readers_set_min_wait(struct tsi_readers *r, uint32_t min_wait_ms);
 /* A reader has joined: the writers look at their limits anew. */
 void tsi_readers_changed(struct tsi_readers *r);
 
+/* A view's head, or what its stage reads, has changed. */
+void tsi_readers_wake_workers(struct tsi_readers *r);
+
 /* A view has failed: its readers, and offers to read it, end. */
 void tsi_readers_drop_view(struct tsi_readers *r, unsigned view);
 
@@ -145,6 +148,12 @@ void tsi_readers_refresh(struct tsi_readers *r);
  * which tails are waited for, and these are read once more before the sleep.
  */
 void tsi_readers_wait(struct tsi_readers *r, unsigned view, int64_t until_ns);
+
+/*
+ * A worker goes off.  For those that sleep: wake some if there are samples, and
+ * if not, state in their place which tails they wait for now.
+ */
+void tsi_readers_mind_sleepers(struct tsi_readers *r);
 
 /* No reader needs another sample, and none can join that would: for ever. */
 bool tsi_readers_over(struct tsi_readers *r);

@@ -41,6 +41,35 @@ static unsigned take(struct tsock_server *s, unsigned want, uint64_t *first)
 	return n;
 }
 
+/*
+ * Claim samples, or wait for some.  Of the workers that sleep few are woken at
+ * a time, so whoever goes off from here, to make samples or for good, minds
+ * those that sleep on; and who finds the end tells all.
+ */
+static int claim(struct tsock_server *s, unsigned want, int64_t until,
+		 uint64_t *first)
+{
+	bool waited = false;
+	int n;
+
+	for (;; waited = true) {
+		n = closed_or_over(s);
+		if (n) {
+			tsi_sync_wake_all_workers(&s->sync);
+			return n;
+		}
+		n = (int)take(s, want, first);
+		if (!n && tsi_now_ns() >= until)
+			n = TSOCK_EAGAIN;
+		if (n) {
+			if (n > 0 || waited)
+				tsi_readers_mind_sleepers(&s->readers);
+			return n;
+		}
+		tsi_readers_wait(&s->readers, 0, until);
+	}
+}
+
 int tsock_serve_claim(tsock_server *s, unsigned want, int timeout_ms,
 		      uint64_t *first)
 {
@@ -58,19 +87,7 @@ int tsock_serve_claim(tsock_server *s, unsigned want, int timeout_ms,
 	if (n)
 		return n;
 	tsi_sync_lock(&s->sync);
-	for (;;) {
-		n = closed_or_over(s);
-		if (n)
-			break;
-		n = (int)take(s, want, first);
-		if (n)
-			break;
-		if (tsi_now_ns() >= until) {
-			n = TSOCK_EAGAIN;
-			break;
-		}
-		tsi_readers_wait(&s->readers, 0, until);
-	}
+	n = claim(s, want, until, first);
 	tsi_sync_unlock(&s->sync);
 	return n;
 }

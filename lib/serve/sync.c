@@ -1,22 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sync.c - the server's lock, and the two conditions that go with it.
+ * sync.c - the server's lock, and what threads wait for with it.
+ *
+ * Each worker that sleeps has a condition of its own, so that exactly as many
+ * wake up as there is work for.  The last one that fell asleep is the first to
+ * be woken: what it used is in its processor's cache yet.
  */
 #include "serve/sync.h"
 
 #include "base/thread.h"
 
+/* Samples that a worker claims, more or less, before the next one is awake. */
+#define EACH 8
+
+struct tsi_sleeper {
+	struct tsi_sleeper *next;
+	pthread_cond_t wake;
+	bool woken; /* and not in the list any more */
+};
+
 void tsi_sync_init(struct tsi_sync *s)
 {
 	pthread_mutex_init(&s->lock, NULL);
-	tsi_thread_cond_init(&s->room);
+	s->asleep = NULL;
+	s->sleepers = 0;
+	s->coming = 0;
+	s->woken = 0;
 	tsi_thread_cond_init(&s->staged);
 	s->staged_at = TSI_NEVER;
 }
 
 void tsi_sync_fini(struct tsi_sync *s)
 {
-	pthread_cond_destroy(&s->room);
 	pthread_cond_destroy(&s->staged);
 	pthread_mutex_destroy(&s->lock);
 }
@@ -48,9 +63,35 @@ void tsi_sync_pass(struct tsi_sync *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void tsi_sync_wake_workers(struct tsi_sync *s)
+static void wake_one(struct tsi_sync *s)
 {
-	pthread_cond_broadcast(&s->room);
+	struct tsi_sleeper *w = s->asleep;
+
+	s->asleep = w->next;
+	s->sleepers--;
+	w->woken = true;
+	s->coming++;
+	s->woken++;
+	pthread_cond_signal(&w->wake);
+}
+
+void tsi_sync_wake_workers(struct tsi_sync *s, uint64_t samples)
+{
+	uint64_t enough = samples < EACH ? 1 : samples / EACH;
+
+	while (s->asleep && s->coming < enough)
+		wake_one(s);
+}
+
+void tsi_sync_wake_all_workers(struct tsi_sync *s)
+{
+	while (s->asleep)
+		wake_one(s);
+}
+
+unsigned tsi_sync_sleepers(const struct tsi_sync *s)
+{
+	return s->sleepers;
 }
 
 void tsi_sync_wake_stages(struct tsi_sync *s)
@@ -72,9 +113,29 @@ static void wait(struct tsi_sync *s, pthread_cond_t *c, int64_t until_ns)
 	s->ops->stop(s->arg);
 }
 
+static void remove_sleeper(struct tsi_sync *s, const struct tsi_sleeper *w)
+{
+	struct tsi_sleeper **at = &s->asleep;
+
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
+	s->sleepers--;
+}
+
 void tsi_sync_wait_room(struct tsi_sync *s, int64_t until_ns)
 {
-	wait(s, &s->room, until_ns);
+	struct tsi_sleeper w = { .next = s->asleep };
+
+	tsi_thread_cond_init(&w.wake);
+	s->asleep = &w;
+	s->sleepers++;
+	wait(s, &w.wake, until_ns);
+	if (w.woken)
+		s->coming--;
+	else
+		remove_sleeper(s, &w);
+	pthread_cond_destroy(&w.wake);
 }
 
 void tsi_sync_wait_staged(struct tsi_sync *s, int64_t until_ns)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sync.h - the server's lock, and the two conditions that go with it.
+ * sync.h - the server's lock, and what threads wait for with it.
  *
  * One mutex guards everything that a server has; the samples themselves are
  * written with no lock held.  Nobody holds it during a system call that can
@@ -27,9 +27,14 @@ struct tsi_sync_ops {
 	bool (*go_on)(void *arg);
 };
 
+struct tsi_sleeper; /* a worker */
+
 struct tsi_sync {
 	pthread_mutex_t lock;
-	pthread_cond_t room;   /* workers: there may be samples to claim */
+	struct tsi_sleeper *asleep; /* workers; who fell asleep last is first */
+	unsigned sleepers;          /* how many these are */
+	unsigned coming;       /* workers that were woken, and are to look */
+	uint64_t woken;        /* workers, so far */
 	pthread_cond_t staged; /* stages: a head, a tail or a view changed */
 	/* The least head of the base ring that a stage sleeps for; TSI_NEVER:
 	 * none does. */
@@ -53,15 +58,27 @@ void tsi_sync_pass(struct tsi_sync *s);
 
 /* ---- with the lock held ---- */
 
-/* There may be samples to claim. */
-void tsi_sync_wake_workers(struct tsi_sync *s);
+/*
+ * There are so many samples to claim: wake as many workers as will take them.
+ * One is woken even if there is none, to see what has changed.  Workers that
+ * were woken before and have yet to look are counted in.
+ *
+ * So nobody sleeps in vain if whoever is woken, before it goes off, wakes others
+ * for the samples that it leaves, or states what those that sleep wait for; and
+ * wakes all when it finds that there is nothing to claim any more.
+ */
+void tsi_sync_wake_workers(struct tsi_sync *s, uint64_t samples);
+void tsi_sync_wake_all_workers(struct tsi_sync *s);
+
+/* Workers that sleep and that nobody has woken. */
+unsigned tsi_sync_sleepers(const struct tsi_sync *s);
 
 /* A head, a tail, a view or a GPU's answer has changed. */
 void tsi_sync_wake_stages(struct tsi_sync *s);
 
 /*
- * Wait for that, until tsi_now_ns() is until_ns; INT64_MAX: without an end.  May
- * return sooner.
+ * Wait for samples to claim, or for what stages wait for, until tsi_now_ns() is
+ * until_ns; INT64_MAX: without an end.  May return sooner.
  */
 void tsi_sync_wait_room(struct tsi_sync *s, int64_t until_ns);
 void tsi_sync_wait_staged(struct tsi_sync *s, int64_t until_ns);

@@ -48,13 +48,14 @@ void tsi_view_publish(struct tsi_view *v, uint32_t opening, uint64_t first,
 {
 	struct tsi_view_table *t = v->table;
 
-	tsi_sync_wake_workers(t->sync);
-	if (!tsi_membership_done(t->membership, v->id, opening, first, head))
-		return;
-	tsi_ring_publish(&v->ring, head);
-	if (tsi_membership_complete(t->membership, v->id))
-		tsi_ring_finish(&v->ring, TSI_RING_ENDED, NULL);
-	tsi_sync_wake_stages(t->sync);
+	if (tsi_membership_done(t->membership, v->id, opening, first, head)) {
+		tsi_ring_publish(&v->ring, head);
+		if (tsi_membership_complete(t->membership, v->id))
+			tsi_ring_finish(&v->ring, TSI_RING_ENDED, NULL);
+		tsi_sync_wake_stages(t->sync);
+	}
+	/* Its stage may have let go of samples in any case. */
+	tsi_readers_wake_workers(t->readers);
 }
 
 void tsi_view_source_lost(struct tsi_view *v, const char *why)

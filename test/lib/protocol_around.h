@@ -190,9 +190,16 @@ void tsi_sync_pass(struct tsi_sync *s)
 	(void)s;
 }
 
-void tsi_sync_wake_workers(struct tsi_sync *s)
+void tsi_sync_wake_workers(struct tsi_sync *s, uint64_t samples)
 {
 	(void)s;
+	(void)samples;
+}
+
+unsigned tsi_sync_sleepers(const struct tsi_sync *s)
+{
+	(void)s;
+	return 0;
 }
 
 void tsi_sync_wake_stages(struct tsi_sync *s)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_sync.c - a stage that sleeps for a head of the base ring is told of that
- * one, and of none before it.
+ * one, and of none before it; of the workers that sleep as many are woken as
+ * there are samples for.
  */
 #include "serve/sync.h"
 
@@ -159,6 +160,94 @@ static void a_stage_that_no_head_helps_is_not_told(void **state)
 	end();
 }
 
+/* ---- workers ---- */
+
+#define WORKERS 32
+
+static void *sleep_once(void *arg)
+{
+	(void)arg;
+	tsi_sync_lock(&sync_);
+	tsi_sync_wait_room(&sync_, INT64_MAX);
+	tsi_sync_unlock(&sync_);
+	return NULL;
+}
+
+static void wait_for_sleepers(unsigned n)
+{
+	unsigned now;
+
+	do {
+		sched_yield();
+		tsi_sync_lock(&sync_);
+		now = tsi_sync_sleepers(&sync_);
+		tsi_sync_unlock(&sync_);
+	} while (now != n);
+}
+
+static void start_sleepers(pthread_t *t, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, sleep_once, NULL),
+				 0);
+	wait_for_sleepers(n);
+}
+
+/* Of n workers that sleep, so many are woken for so many samples. */
+static void wakes(unsigned n, uint64_t samples, unsigned expected)
+{
+	pthread_t t[WORKERS];
+
+	begin_with_reader();
+	start_sleepers(t, n);
+	tsi_sync_lock(&sync_);
+	tsi_sync_wake_workers(&sync_, samples);
+	assert_int_equal(n - tsi_sync_sleepers(&sync_), expected);
+	/* They have yet to look, and are enough. */
+	tsi_sync_wake_workers(&sync_, samples);
+	assert_int_equal(n - tsi_sync_sleepers(&sync_), expected);
+	assert_int_equal(sync_.woken, expected);
+	tsi_sync_wake_all_workers(&sync_);
+	assert_int_equal(tsi_sync_sleepers(&sync_), 0);
+	tsi_sync_unlock(&sync_);
+	for (unsigned i = 0; i < n; i++)
+		pthread_join(t[i], NULL);
+	assert_int_equal(sync_.coming, 0);
+	end();
+}
+
+static void as_many_workers_are_woken_as_there_are_samples_for(void **state)
+{
+	(void)state;
+	wakes(1, 0, 1);
+	wakes(1, 1000, 1);
+	wakes(8, 0, 1);
+	wakes(8, 16, 2);
+	wakes(WORKERS, 0, 1);
+	wakes(WORKERS, 1, 1);
+	wakes(WORKERS, 16, 2);
+	wakes(WORKERS, 64, 8);
+	wakes(WORKERS, 100000, WORKERS);
+}
+
+static void a_worker_that_waits_no_longer_is_woken_by_nobody(void **state)
+{
+	pthread_t t[2];
+
+	(void)state;
+	begin_with_reader();
+	start_sleepers(t, 2);
+	tsi_sync_lock(&sync_);
+	tsi_sync_wait_room(&sync_, 1);
+	assert_int_equal(tsi_sync_sleepers(&sync_), 2);
+	assert_int_equal(sync_.coming, 0);
+	tsi_sync_wake_all_workers(&sync_);
+	tsi_sync_unlock(&sync_);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +259,10 @@ int main(void)
 		cmocka_unit_test(
 			who_would_sleep_for_what_is_published_at_once_does_not),
 		cmocka_unit_test(a_stage_that_no_head_helps_is_not_told),
+		cmocka_unit_test(
+			as_many_workers_are_woken_as_there_are_samples_for),
+		cmocka_unit_test(
+			a_worker_that_waits_no_longer_is_woken_by_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
