@@ -214,7 +214,8 @@ group_lives()
 
 # left_behind FOLDER: processes, wherever they went, whose environment names it;
 # sockets in it that are open; files beside those that a killed producer leaves;
-# and anything of ours in shared memory with a name.
+# and shared memory with a name of ours that is newer than FOLDER/begun.  It may
+# have been there before, and a folder of sockets may stand there at any time.
 left_behind()
 {
 	local environ process
@@ -226,7 +227,8 @@ left_behind()
 	grep -F "$1/" /proc/net/unix 2>/dev/null
 	find "$1/run" -mindepth 1 ! -name '*.bus' ! -name '*.door' \
 		! -name '*.lock' ! -name '*.log' ! -name '*.readers' 2>/dev/null
-	find /dev/shm -name '*tsock*' 2>/dev/null
+	find "${shared_memory:-/dev/shm}" -maxdepth 1 -type f -user "$(id -u)" \
+		-name '*tsock*' -cnewer "$1/begun" 2>/dev/null
 }
 
 # what_stays FOLDER [TENTHS]: what is still left behind after 5 s.  A process
@@ -263,6 +265,7 @@ one_program()
 	shift 3
 	trap - EXIT
 	mkdir -m 700 "$temp" "$temp/run" "$temp/tmp" "$temp/cache"
+	touch "$temp/begun"
 	TSOCK_DIR=$temp/run TMPDIR=$temp/tmp XDG_CACHE_HOME=$temp/cache \
 		CMOCKA_MESSAGE_OUTPUT=tap \
 		timeout -k 10 "$limit" "${prefix[@]}" "$@" \
