@@ -29,6 +29,7 @@ VALUES = {
     "tsi_box": "what was cut out",
     "tsi_dataset": "what --dataset, --root and --split mean",
     "tsi_decoder": "a decoder's operations, and what it is told of a file",
+    "tsi_finished": "how far a stream was read",
     "tsi_geometry": "the sizes of a ring",
     "tsi_gpu_info": "what is known of a GPU",
     "tsi_image_opts": "how samples are made",

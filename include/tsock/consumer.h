@@ -39,6 +39,7 @@ enum tsock_between {
 #define TSOCK_SPIN 4u       /* wait by spinning: a core for lower latency */
 #define TSOCK_GPU_STORED 8u /* batches as stored: tsock_batch_convert() */
 #define TSOCK_EVEN 16u      /* ranks have equally many samples: see below */
+#define TSOCK_CONTINUE 32u  /* begin where this process ended: see below */
 
 /*
  * Ranks: a job may be several processes that train one model together, world of
@@ -55,6 +56,20 @@ enum tsock_between {
  */
 #define TSOCK_JOB 16       /* bytes */
 #define TSOCK_MAX_RANKS 64 /* of a job */
+
+/*
+ * Epochs of a process: one that a handle has read to its end isn't given to the
+ * next handle of this process again (in a job of ranks: of the same rank),
+ * whatever epoch others read.  So the first tsock_begin() of a handle begins
+ * where the handles that are closed by then have ended, or later.  Handles that
+ * read at the same time are readers of their own, and may read the same epoch;
+ * so is a forked child, which has read nothing.  An epoch that was left before
+ * its end doesn't count, nor does TSOCK_JOIN_NOW look at any of this; after
+ * tsock_resume() what lies behind its position counts as not read.  A producer
+ * that has begun the stream anew, with its first epoch, serves another one; with
+ * TSOCK_CONTINUE it is taken to where the process has ended, if the stream is
+ * resumable, has the same name and identity, and nobody else reads it.
+ */
 
 /*
  * When the producer is gone, killed or shut down, tsock_next() and

@@ -5,7 +5,7 @@
  * Its fields are for three files: open.c finds the producer, and learns what it
  * serves; join.c makes the handle a reader; epoch.c reads, leaves, and closes.
  * What they call knows a part of it, and not the handle: wait.h, siblings.h,
- * leave.h, lost.h, meta.h, progress.h, request.h, and gpu/negotiate.h.
+ * finished.h, leave.h, lost.h, meta.h, progress.h, request.h, and gpu/negotiate.h.
  */
 #ifndef TSI_CONSUMER_CONSUMER_H
 #define TSI_CONSUMER_CONSUMER_H
@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "consumer/finished.h"
 #include "consumer/gpu/negotiate.h"
 #include "consumer/leave.h"
 #include "consumer/lost.h"
@@ -71,8 +72,11 @@ struct tsock {
 			      * serves; or NULL */
 	bool returns;        /* there was a producer before this one */
 	struct tsi_progress progress;
-	uint64_t samples; /* taken since the join */
-	uint64_t missed;  /* while it was detached, since it was opened */
+	uint64_t part; /* of the stream: see finished.h; 0: none yet */
+	struct tsi_finished read;     /* by its process, before it began */
+	struct tsi_finished finished; /* by itself */
+	uint64_t samples;             /* taken since the join */
+	uint64_t missed; /* while it was detached, since it was opened */
 };
 
 /*

@@ -183,6 +183,15 @@ static void begin_epoch(struct tsock *t, uint64_t start, uint64_t end)
 	move_to(t, start);
 }
 
+/* The job has had all of it: later handles of this process don't get it. */
+static void note_finished(struct tsock *t)
+{
+	t->finished = (struct tsi_finished){
+		.end = tsi_progress_end(&t->progress),
+		.lineage = t->stream.lineage,
+	};
+}
+
 static int end_epoch(struct tsock *t, int64_t deadline)
 {
 	uint64_t end = tsi_progress_end(&t->progress);
@@ -192,6 +201,7 @@ static int end_epoch(struct tsock *t, int64_t deadline)
 		return end_stream(t, deadline);
 	if (tsi_reader_pos(r) < end)
 		tsi_reader_skip(r, end);
+	note_finished(t);
 	if (t->leaves) {
 		leave_reader(t, deadline);
 	} else if (tsi_reader_make_all_private(r)) {
@@ -245,8 +255,13 @@ static int begin_anew(struct tsock *t, struct tsi_goal goal, int64_t deadline)
 	if (err)
 		return err;
 	begin_epoch(t, goal.end ? end - t->stream.epoch_len : start, end);
-	if (goal.end)
-		move_to(t, goal.position);
+	if (!goal.end)
+		return 0;
+	move_to(t, goal.position);
+	start = end - t->stream.epoch_len;
+	tsi_finished_go_back(t->part, start);
+	if (t->finished.end > start)
+		t->finished.end = start;
 	return 0;
 }
 
@@ -455,6 +470,10 @@ int tsock_next(tsock *t, int timeout_ms, tsock_batch **out)
 
 static void leave(struct tsock *t, int timeout_ms)
 {
+	/* All was taken, and only EEPOCH not heard. */
+	if ((t->phase == TSI_PHASE_READING || t->phase == TSI_PHASE_LOST) &&
+	    tsi_progress_is_over(&t->progress))
+		note_finished(t);
 	tsi_join_cancel(t);
 	if (t->reader)
 		leave_within(t, timeout_ms);
@@ -488,6 +507,7 @@ void tsock_close(tsock *t)
 	if (!t || tsi_fork_since(t->generation))
 		return;
 	leave(t, TSI_LEAVE_MS);
+	tsi_finished_note(t->part, t->finished);
 	tsi_leave_drop_all(&t->left);
 	tsi_request_close(&t->requests);
 	tsi_meta_end(&t->meta);

@@ -33,6 +33,59 @@ static enum tsi_returns returns(const struct tsock *t)
 						  : TSI_RETURNS_UNBEGUN;
 }
 
+/* Of name and identity, which the next producer's stream has as well. */
+static uint64_t stream_hash(const struct tsock *t)
+{
+	const char *name = tsi_address_name(&t->address);
+	const char *identity = tsi_meta_identity(&t->meta);
+	uint64_t n = tsi_hash(identity, strlen(identity), 0);
+
+	return tsi_hash(name, strlen(name), n);
+}
+
+/* The rank's part of the stream, as long as a sample's number means the same. */
+static uint64_t part_of(const struct tsock *t)
+{
+	const struct tsi_ranks *ranks = tsi_progress_ranks(&t->progress);
+	const char *folder = tsi_address_folder(&t->address);
+	uint64_t at[] = { stream_hash(t), ranks->rank, ranks->world,
+			  t->stream.resumable ? 0 : t->stream.incarnation };
+
+	return tsi_hash(folder, strlen(folder), tsi_hash(at, sizeof(at), 0));
+}
+
+/*
+ * What this process has read before the handle begins.  Handles that read at
+ * the same time are readers of their own, and know what the first of them knew.
+ */
+static void find_read(struct tsock *t)
+{
+	if (t->goal.end)
+		t->read.end = 0;
+	else if (!tsi_siblings_read(t->stream.incarnation, &t->read))
+		t->read = tsi_finished_read(t->part);
+}
+
+static void say_read(struct tsock *t, struct tsi_msg_join *j)
+{
+	uint64_t part = part_of(t);
+
+	/* It may have been another rank. */
+	if (part != t->part) {
+		tsi_finished_note(t->part, t->finished);
+		t->finished.end = 0;
+	}
+	t->part = part;
+	if (tsi_progress_epoch(&t->progress) != TSI_PROGRESS_NONE)
+		return;
+	find_read(t);
+	j->read = t->read.end;
+	if (t->read.lineage == t->stream.lineage)
+		j->read_of = TSI_READ_OF_THIS;
+	else if (t->opts.flags & TSOCK_CONTINUE)
+		j->read_of = TSI_READ_OF_CONTINUED;
+}
+
 static int new_question(struct tsock *t)
 {
 	struct tsi_msg *m = &t->question;
@@ -60,6 +113,7 @@ static int new_question(struct tsock *t)
 	j->returns = returns(t);
 	memcpy(j->was, t->lost.was, TSI_NONCE);
 	j->detached = t->lost.detached && t->goal.end;
+	say_read(t, j);
 	t->joining = true;
 	return 0;
 }
@@ -171,16 +225,6 @@ static int attach(struct tsock *t, int64_t deadline, uint64_t *start,
 	return tsi_attach(&a, &t->reader, start, end);
 }
 
-/* Of name and identity, which the next producer's stream has as well. */
-static uint64_t stream_hash(const struct tsock *t)
-{
-	const char *name = tsi_address_name(&t->address);
-	const char *identity = tsi_meta_identity(&t->meta);
-	uint64_t n = tsi_hash(identity, strlen(identity), 0);
-
-	return tsi_hash(name, strlen(name), n);
-}
-
 /* The reader's part in what is known of all readers of this process. */
 static void add_sibling(struct tsock *t)
 {
@@ -196,6 +240,7 @@ static void add_sibling(struct tsock *t)
 		.base = !v->dtype && !v->gpu,
 		.gpu = v->gpu,
 		.stream_hash = stream_hash(t),
+		.read = t->read,
 		.returns = t->stream.resumable && t->opts.rejoin_ms,
 		.tries = t->sibling.tries + 1,
 	};

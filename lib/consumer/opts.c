@@ -33,7 +33,7 @@ int tsi_opts_check(const struct tsock_opts *o)
 			       "of a segment",
 			       o->world);
 	if (o->flags & ~(TSOCK_WRITABLE | TSOCK_DROP_LAST | TSOCK_SPIN |
-			 TSOCK_GPU_STORED | TSOCK_EVEN))
+			 TSOCK_GPU_STORED | TSOCK_EVEN | TSOCK_CONTINUE))
 		return tsi_err(TSOCK_EARG, "flags 0x%x has unknown bits",
 			       o->flags);
 	return 0;

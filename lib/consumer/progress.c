@@ -50,6 +50,11 @@ uint64_t tsi_progress_ahead(const struct tsi_progress *p, uint64_t samples)
 	return p->block + (samples > left / world ? left : samples * world);
 }
 
+bool tsi_progress_is_over(const struct tsi_progress *p)
+{
+	return !has_more(p);
+}
+
 void tsi_progress_rewind(struct tsi_progress *p)
 {
 	if (p->epoch != TSI_PROGRESS_NONE && has_more(p))

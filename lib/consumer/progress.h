@@ -43,6 +43,9 @@ uint64_t tsi_progress_next_epoch(const struct tsi_progress *p, uint64_t pos);
 /* The block behind so many more of this rank's samples; at most the end. */
 uint64_t tsi_progress_ahead(const struct tsi_progress *p, uint64_t samples);
 
+/* Has the job had all of the epoch that was begun? */
+bool tsi_progress_is_over(const struct tsi_progress *p);
+
 /* Begin the epoch anew where a batch of it was left. */
 void tsi_progress_rewind(struct tsi_progress *p);
 

@@ -70,6 +70,25 @@ void tsi_siblings_add_lost(struct tsi_sibling *s, uint64_t pos)
 	tsi_siblings_add(s);
 }
 
+bool tsi_siblings_read(uint64_t incarnation, struct tsi_finished *read)
+{
+	struct tsi_finished most = { .end = 0 };
+	bool any = false;
+
+	pthread_mutex_lock(&lock);
+	for (const struct tsi_sibling *o = first; o; o = o->next) {
+		if (!o->reader || o->incarnation != incarnation)
+			continue;
+		if (!any || o->read.end > most.end)
+			most = o->read;
+		any = true;
+	}
+	pthread_mutex_unlock(&lock);
+	if (any)
+		*read = most;
+	return any;
+}
+
 /* ---- how far the stream gets ---- */
 
 static bool mine(const struct tsi_sibling *o)

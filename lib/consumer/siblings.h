@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "consumer/finished.h"
+
 struct tsi_reader;
 
 /* What a wait has found so far. */
@@ -36,12 +38,13 @@ struct tsi_sibling {
 	const char *stream;        /* its name */
 	unsigned batch_size;
 	uint64_t incarnation, epoch_len;
-	uint64_t base_capacity; /* of the ring of the base view */
-	bool base;              /* it reads that ring */
-	bool gpu;               /* its ring is on a GPU */
-	uint64_t stream_hash;   /* of what the next producer's has as well */
-	bool returns;           /* to the next producer */
-	unsigned tries;         /* how often it has asked for one, or joined */
+	uint64_t base_capacity;   /* of the ring of the base view */
+	bool base;                /* it reads that ring */
+	bool gpu;                 /* its ring is on a GPU */
+	uint64_t stream_hash;     /* of what the next producer's has as well */
+	struct tsi_finished read; /* by its process, before it began */
+	bool returns;             /* to the next producer */
+	unsigned tries; /* how often it has asked for one, or joined */
 	/* While it has no reader: */
 	uint64_t pos;     /* where it goes on */
 	uintptr_t thread; /* that asked last */
@@ -57,6 +60,10 @@ void tsi_siblings_remove(struct tsi_sibling *s);
  * which this thread has asked without success: it is one of them without a
  * reader. */
 void tsi_siblings_add_lost(struct tsi_sibling *s, uint64_t pos);
+
+/* Does one of them read from the producer of that incarnation?  True: *read
+ * becomes what one of them knew to have been read before; the furthest. */
+bool tsi_siblings_read(uint64_t incarnation, struct tsi_finished *read);
 
 /*
  * s, which this thread reads, waits for sample need - 1.  TSOCK_EHELD, which

@@ -96,6 +96,11 @@ struct tsi_join {
 	uint32_t join;  /* enum tsock_join */
 	bool leaves;    /* between two epochs */
 	uint64_t after; /* no start lies before it; 0: its first join */
+	uint64_t read;  /* with after 0: the end of what its process has read
+			 * before, of this stream or of one that was begun
+			 * before it */
+	bool read_here; /* it was this one */
+	bool continues; /* who is alone takes this one there */
 	bool exact;     /* the start is after, and nowhere else */
 	bool moves;     /* it was a reader before: a sole one takes the
 			 * stream there, however far */

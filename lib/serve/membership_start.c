@@ -432,6 +432,23 @@ static bool too_far(const struct tsi_membership *m, const struct tsi_join *j)
 	return j->after > most + 2 * m->c.epoch_len;
 }
 
+/*
+ * What the joiner's process has read before counts as if it had read that
+ * itself.  A stream that was begun anew since is another one; but who is alone
+ * may take it there, if there is an epoch.
+ */
+static void count_read(const struct tsi_membership *m, struct tsi_join *j)
+{
+	struct tsi_join counted = *j;
+
+	if (j->after || j->join == TSOCK_JOIN_NOW || !comes_to(m, j->read))
+		return;
+	counted.after = j->read;
+	if (j->read_here || (j->continues && is_alone(m) &&
+			     fits(m, &counted, start_alone(m, &counted))))
+		*j = counted;
+}
+
 int tsi_membership_forecast(const struct tsi_membership *m,
 			    const struct tsi_join *asked, uint64_t *start)
 {
@@ -447,6 +464,7 @@ int tsi_membership_forecast(const struct tsi_membership *m,
 		return forecast_exact(m, &j, start);
 	if (j.detached)
 		return forecast_detached(m, &j, start);
+	count_read(m, &j);
 	/* Only the first epoch may be a short one. */
 	if (j.join == TSOCK_JOIN_NOW && j.after)
 		j.join = TSOCK_JOIN_EPOCH;

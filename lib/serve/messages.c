@@ -90,7 +90,12 @@ void tsi_messages_fini(struct tsi_messages *t)
 
 void tsi_messages_begin(struct tsi_messages *t, uint64_t incarnation)
 {
-	t->stream.incarnation = incarnation;
+	t->stream.incarnation = t->stream.lineage = incarnation;
+}
+
+void tsi_messages_set_lineage(struct tsi_messages *t, uint64_t lineage)
+{
+	t->stream.lineage = lineage;
 }
 
 void tsi_messages_set_epochs(struct tsi_messages *t, uint64_t epochs)

@@ -43,6 +43,9 @@ void tsi_messages_set_epochs(struct tsi_messages *t, uint64_t epochs);
 /* Before the first message: the stream's incarnation is known. */
 void tsi_messages_begin(struct tsi_messages *t, uint64_t incarnation);
 
+/* It goes on a stream that another one has begun. */
+void tsi_messages_set_lineage(struct tsi_messages *t, uint64_t lineage);
+
 /*
  * For the control thread, without the lock: read messages and answer them.  The
  * lock is taken anew for each message, so that a flood of messages does not

@@ -73,7 +73,7 @@ static void init_members(struct tsock_server *s,
 }
 
 static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
-		     const struct tsi_geometry *g)
+		     const struct tsi_geometry *g, uint64_t *incarnation)
 {
 	struct tsi_ring_ident id = { .epoch_len = o->epoch_len,
 				     .end = end_of(o) };
@@ -95,12 +95,13 @@ static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 		return err;
 	tsi_messages_begin(&s->messages, id.incarnation);
 	tsi_handshake_begin(&s->handshake, s->event, id.incarnation);
+	*incarnation = id.incarnation;
 	return tsi_view_table_make_base(&s->views, g, &id);
 }
 
 /* For the next producer of the same stream: who reads. */
 static void keep_record(struct tsock_server *s,
-			const struct tsock_serve_opts *o)
+			const struct tsock_serve_opts *o, uint64_t incarnation)
 {
 	const struct tsi_address *a = &s->sockets.address;
 	uint64_t n;
@@ -108,8 +109,9 @@ static void keep_record(struct tsock_server *s,
 	if (!o->resumable)
 		return;
 	n = tsi_hash(o->identity, strlen(o->identity), o->epoch_len);
-	tsi_readers_keep_record(&s->readers, tsi_address_folder(a),
-				tsi_address_name(a), n);
+	n = tsi_readers_keep_record(&s->readers, tsi_address_folder(a),
+				    tsi_address_name(a), n, incarnation);
+	tsi_messages_set_lineage(&s->messages, n);
 }
 
 static int make_event(struct tsock_server *s)
@@ -159,6 +161,7 @@ int tsock_serve_open(const char *name, const struct tsock_serve_opts *opts,
 	struct tsock_serve_opts o;
 	struct tsi_geometry g;
 	struct tsock_server *s;
+	uint64_t incarnation = 0;
 	int err;
 
 	if (out)
@@ -187,9 +190,9 @@ int tsock_serve_open(const char *name, const struct tsock_serve_opts *opts,
 	if (!err)
 		err = make_event(s);
 	if (!err)
-		err = make_base(s, &o, &g);
+		err = make_base(s, &o, &g, &incarnation);
 	if (!err)
-		keep_record(s, &o);
+		keep_record(s, &o, incarnation);
 	if (!err)
 		err = tsi_control_start(s);
 	if (err)

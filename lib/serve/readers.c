@@ -29,13 +29,17 @@ void tsi_readers_init(struct tsi_readers *r, struct tsi_sync *sync,
 /* The rules of a join, as membership knows them. */
 static struct tsi_join rules_of(const struct tsi_msg_join *join, unsigned view)
 {
-	struct tsi_join j = { .view = view,
-			      .join = join->join,
-			      .leaves = join->between == TSOCK_BETWEEN_LEAVE,
-			      .after = join->after,
-			      .moves = join->returns,
-			      .returns = join->returns &&
-					 (join->after || join->epoch_end) };
+	struct tsi_join j = {
+		.view = view,
+		.join = join->join,
+		.leaves = join->between == TSOCK_BETWEEN_LEAVE,
+		.after = join->after,
+		.read = join->read,
+		.read_here = join->read_of == TSI_READ_OF_THIS,
+		.continues = join->read_of == TSI_READ_OF_CONTINUED,
+		.moves = join->returns,
+		.returns = join->returns && (join->after || join->epoch_end)
+	};
 
 	if (join->detached) {
 		j.detached = j.moves = true;

@@ -54,10 +54,12 @@ void tsi_readers_init(struct tsi_readers *r, struct tsi_sync *sync,
 /*
  * Before anybody can join: keep a record of the readers of the stream that this
  * number stands for, and wait for those that the record has from the producer
- * before.
+ * before.  Returns the lineage of the stream: this one, or where there are such
+ * readers that of the record.
  */
-void tsi_readers_keep_record(struct tsi_readers *r, const char *folder,
-			     const char *name, uint64_t stream);
+uint64_t tsi_readers_keep_record(struct tsi_readers *r, const char *folder,
+				 const char *name, uint64_t stream,
+				 uint64_t lineage);
 /* The files beside the sockets were removed: the next save makes it anew. */
 void tsi_readers_record_again(struct tsi_readers *r, const char *folder,
 			      const char *name);

@@ -75,14 +75,15 @@ static void look_at_tails(struct tsi_readers *r, int64_t now_ms)
 	}
 }
 
-void tsi_readers_keep_record(struct tsi_readers *r, const char *folder,
-			     const char *name, uint64_t stream)
+uint64_t tsi_readers_keep_record(struct tsi_readers *r, const char *folder,
+				 const char *name, uint64_t stream,
+				 uint64_t lineage)
 {
 	bool superseded[TSI_RECORD_ROWS] = { false };
 	struct tsi_reader_row row;
 	unsigned n = 0;
 
-	tsi_record_open(&r->record, folder, name, stream);
+	tsi_record_open(&r->record, folder, name, stream, lineage);
 	for (unsigned i = 0; tsi_record_next(&r->record, &i, &row); i++)
 		superseded[i] = is_superseded(&r->record, &row);
 	for (unsigned i = 0; tsi_record_next(&r->record, &i, &row); i++) {
@@ -95,7 +96,7 @@ void tsi_readers_keep_record(struct tsi_readers *r, const char *folder,
 			tsi_record_drop(&r->record, row.nonce);
 	}
 	if (!n)
-		return;
+		return tsi_record_lineage(&r->record);
 	find_tails(r);
 	tsi_membership_hold(r->membership,
 			    tsi_membership_head(r->membership, 0));
@@ -103,6 +104,7 @@ void tsi_readers_keep_record(struct tsi_readers *r, const char *folder,
 		"%u consumer%s read this stream when its producer ended: it "
 		"goes on where they are",
 		n, n == 1 ? "" : "s");
+	return tsi_record_lineage(&r->record);
 }
 
 void tsi_readers_record_again(struct tsi_readers *r, const char *folder,

@@ -40,7 +40,8 @@ static struct tsi_record_head head_of(const struct tsi_record *r)
 					 .version = TSI_RECORD_FILE_VERSION,
 					 .rows = TSI_RECORD_ROWS,
 					 .stream = r->stream,
-					 .processes = processes() };
+					 .processes = processes(),
+					 .lineage = r->lineage };
 }
 
 /* Why it can't be kept; nothing is written any more, and what was written will
@@ -115,7 +116,10 @@ static bool read_rows(struct tsi_record *r)
 		    !memcmp(row->reader.nonce, nobody, TSI_NONCE)) {
 			*row = none;
 			r->is_due[i] = TSI_RECORD_ROW;
-		} else if (h.processes != want.processes) {
+			continue;
+		}
+		r->lineage = h.lineage;
+		if (h.processes != want.processes) {
 			/* The number is somebody else's. */
 			row->reader.pid = 0;
 			r->is_due[i] = TSI_RECORD_READER;
@@ -140,12 +144,13 @@ static bool open_file(struct tsi_record *r)
 }
 
 void tsi_record_open(struct tsi_record *r, const char *folder, const char *name,
-		     uint64_t stream)
+		     uint64_t stream, uint64_t lineage)
 {
 	struct tsi_record_head head;
 	bool ours;
 
 	r->stream = stream;
+	r->lineage = lineage;
 	tsi_record_file_path(folder, name, r->path);
 	if (!open_file(r)) {
 		give_up(r);
@@ -163,6 +168,11 @@ void tsi_record_open(struct tsi_record *r, const char *folder, const char *name,
 	head = head_of(r);
 	if (r->fd >= 0)
 		write_at(r, &head, sizeof(head), 0);
+}
+
+uint64_t tsi_record_lineage(const struct tsi_record *r)
+{
+	return r->lineage;
 }
 
 void tsi_record_again(struct tsi_record *r, const char *folder,

@@ -42,7 +42,7 @@ struct tsi_record {
 	/* Of the thread that writes. */
 	int fd; /* -1: none is kept */
 	char path[TSI_RECORD_PATH];
-	uint64_t stream;
+	uint64_t stream, lineage;
 	bool anew; /* the file is to be made again */
 	struct tsi_record_row due[TSI_RECORD_ROWS];
 	enum tsi_record_change is_due[TSI_RECORD_ROWS];
@@ -53,12 +53,16 @@ void tsi_record_init(struct tsi_record *r);
 
 /*
  * Take over the record of the producer before, and keep it from now on, of a
- * stream that this number stands for.  The name is locked.  Without a file that
+ * stream that this number stands for.  Where somebody is in it, the stream has
+ * the lineage that it had, else this one.  The name is locked.  Without a file that
  * can be written the stream is served all the same, with a warning: it is only
  * that nobody is waited for after a death.
  */
 void tsi_record_open(struct tsi_record *r, const char *folder, const char *name,
-		     uint64_t stream);
+		     uint64_t stream, uint64_t lineage);
+
+/* Of the stream; what the record was opened with where none is kept. */
+uint64_t tsi_record_lineage(const struct tsi_record *r);
 
 /* The file was removed: the next write makes it anew, in this folder. */
 void tsi_record_again(struct tsi_record *r, const char *folder,

@@ -45,6 +45,7 @@ static void visit_field(struct tsi_pack *k, struct tsock_field *f)
 static void visit_stream(struct tsi_pack *k, struct tsi_msg_stream *s)
 {
 	tsi_pack_u64(k, &s->incarnation);
+	tsi_pack_u64(k, &s->lineage);
 	tsi_pack_u64(k, &s->epoch_len);
 	tsi_pack_u64(k, &s->dataset_len);
 	tsi_pack_u64(k, &s->epochs);
@@ -103,6 +104,8 @@ static void visit_join(struct tsi_pack *k, struct tsi_msg_join *j)
 	tsi_pack_u32(k, &j->returns);
 	tsi_pack_bytes(k, j->was, TSI_NONCE);
 	tsi_pack_u32(k, &j->detached);
+	tsi_pack_u64(k, &j->read);
+	tsi_pack_u32(k, &j->read_of);
 }
 
 static void visit_offer(struct tsi_pack *k, struct tsi_msg_offer *o)

@@ -49,6 +49,8 @@ struct tsi_msg_hello {
 
 struct tsi_msg_stream {
 	uint64_t incarnation;
+	uint64_t lineage; /* the incarnation of the first of the producers that
+			   * have gone on where the one before them ended */
 	uint64_t epoch_len, dataset_len, epochs;
 	uint32_t segments, max_batch, capacity, join_window;
 	uint32_t nclasses, sequential, pid;
@@ -75,6 +77,13 @@ enum tsi_returns {
 	TSI_RETURNS_UNBEGUN, /* and has begun no epoch from after on */
 };
 
+/* Whose epochs a consumer's process has read. */
+enum tsi_read_of {
+	TSI_READ_OF_ANOTHER,   /* a producer's that this one doesn't go on */
+	TSI_READ_OF_THIS,      /* this producer's, or one's that it goes on */
+	TSI_READ_OF_CONTINUED, /* another one's; it is to be gone on */
+};
+
 struct tsi_msg_join {
 	uint8_t nonce[TSI_NONCE]; /* of this join, in its retries too */
 	uint32_t pid, batch_size, join, between;
@@ -91,6 +100,9 @@ struct tsi_msg_join {
 			     * enum tsi_returns */
 	uint8_t was[TSI_NONCE]; /* of its claim there, or zeros */
 	uint32_t detached; /* 1: at position; it goes on where the stream is */
+	uint64_t read;     /* end of the epoch that its process has read before,
+			    * by another handle; 0: of none */
+	uint32_t read_of;  /* enum tsi_read_of */
 };
 
 struct tsi_msg_offer {

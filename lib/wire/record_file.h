@@ -19,7 +19,7 @@
 #include "wire/msg.h"
 
 #define TSI_RECORD_FILE_MAGIC UINT64_C(0x6461657220636f74) /* "toc read" */
-#define TSI_RECORD_FILE_VERSION 2
+#define TSI_RECORD_FILE_VERSION 3
 #define TSI_RECORD_ROWS 512 /* readers, and those that have still to return */
 #define TSI_RECORD_PATH 128
 
@@ -28,7 +28,8 @@ struct tsi_record_head {
 	uint32_t version, rows;
 	uint64_t stream;
 	uint64_t processes; /* the pid namespace: what pids mean */
-	uint64_t reserved[4];
+	uint64_t lineage;   /* of the stream: see struct tsi_msg_stream */
+	uint64_t reserved[3];
 };
 
 /* A reader, as the record has it. */

@@ -40,6 +40,7 @@ static void write_file(const uint8_t *bytes, size_t len, bool mended)
 				     TSI_RECORD_ROWS,
 				     STREAM,
 				     0,
+				     0,
 				     { 0 } };
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	struct stat st;
@@ -139,7 +140,7 @@ static unsigned count_rows(const struct tsi_record *r)
 static void open_record(void)
 {
 	tsi_record_init(&record);
-	tsi_record_open(&record, folder, "s", STREAM);
+	tsi_record_open(&record, folder, "s", STREAM, 1);
 	never(record.fd < 0);
 	count_rows(&record);
 }
@@ -242,7 +243,7 @@ static void start(void)
 	p.ring.shared = &p.shared;
 	tsi_gate_add_ring(&p.gate, 0, &p.ring);
 	tsi_sync_lock(&p.sync);
-	tsi_readers_keep_record(&p.readers, folder, "s", STREAM);
+	tsi_readers_keep_record(&p.readers, folder, "s", STREAM, 1);
 }
 
 /* Where nobody who is awaited can have been before. */

@@ -31,7 +31,10 @@ static struct tsi_join rules_of(const struct tsi_msg_join *j)
 {
 	return (struct tsi_join){ .join = j->join % 3,
 				  .leaves = j->between & 1,
-				  .after = j->after };
+				  .after = j->after,
+				  .read = j->read,
+				  .read_here = j->read_of == 1,
+				  .continues = j->read_of == 2 };
 }
 
 static void on_join(struct consumer *q, struct bytes *b)
@@ -39,10 +42,13 @@ static void on_join(struct consumer *q, struct bytes *b)
 	struct tsi_msg_join j = { .join = (uint32_t)take(b, 1),
 				  .between = (uint32_t)take(b, 1),
 				  .after = take(b, 1) * N };
-	struct tsi_join rules = rules_of(&j);
+	struct tsi_join rules;
 	const struct tsi_offer *o;
 	uint64_t start;
 
+	j.read_of = (j.between >> 1) % 3;
+	j.read = (j.between >> 3) * N;
+	rules = rules_of(&j);
 	memcpy(j.nonce, q->nonce, TSI_NONCE);
 	if (q->in || tsi_membership_forecast(&m, &rules, &start))
 		return;

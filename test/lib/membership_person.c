@@ -78,6 +78,8 @@ void person_die(struct person *q)
 	q->liar = false;
 	q->after = 0; /* who comes next is a stranger */
 	q->again = false;
+	if (world_random(2))
+		q->read = 0;
 }
 
 void person_leave(struct person *q)
@@ -139,7 +141,7 @@ static uint64_t lead_now(void)
 static uint64_t latest_start(const struct person *q)
 {
 	unsigned v = q->view;
-	uint64_t s = q->after;
+	uint64_t s = q->after ? q->after : q->read;
 
 	if (world.alone == q && q->again)
 		return start_at_or_after(
@@ -176,6 +178,10 @@ static void check_claim(const struct person *q, const struct tsi_joined *c)
 	bool whole = q->join != TSOCK_JOIN_NOW || q->after;
 
 	check(c->start >= q->after);
+	/* What its process has had of this producer it isn't given again. */
+	if (!q->after && q->join != TSOCK_JOIN_NOW &&
+	    q->read_of == world.producer)
+		check(c->start >= q->read);
 	if (q->join == TSOCK_JOIN_EPOCH ||
 	    (q->after && whole && q->join == TSOCK_JOIN_NOW))
 		check(c->start % world.n == 0);
@@ -200,6 +206,7 @@ static void choose(struct person *q)
 					? (world.c - world.w) / 2
 					: 1);
 	q->drop_last = q->b <= world.n && world_random(4) == 0;
+	q->continues = world_random(4) == 0;
 }
 
 void person_join(struct person *q)
@@ -214,7 +221,10 @@ void person_join(struct person *q)
 	j = (struct tsi_join){ .view = q->view,
 			       .join = q->join,
 			       .leaves = q->leaves,
-			       .after = q->after };
+			       .after = q->after,
+			       .read = q->after ? 0 : q->read,
+			       .read_here = q->read_of == world.producer,
+			       .continues = q->continues };
 	/* As serve/handshake.c does; it may miss the newest tails. */
 	for (unsigned i = 0; i < PEOPLE; i++)
 		if (world.who[i].in && world_random(2))
@@ -320,6 +330,8 @@ void person_return(struct person *q)
 static void end_of_epoch(struct person *q)
 {
 	q->epochs_done++;
+	q->read = q->end;
+	q->read_of = world.producer;
 	if (q->leaves || world.end - q->end < world.n) {
 		person_leave(q);
 		return;

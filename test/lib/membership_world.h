@@ -40,6 +40,10 @@ struct person {
 	uint64_t tail; /* as its tail page says */
 	uint64_t seen; /* as the producer has last seen it */
 	uint64_t end, after, b;
+	/* Its process: where the epoch ends that it has read to its end, and the
+	 * producer of then.  Who comes next may be the same process. */
+	uint64_t read, read_of;
+	bool continues;
 	unsigned epochs_done;
 	bool detached;     /* no member any more, and hasn't seen it yet */
 	uint64_t producer; /* whose ring it has */

@@ -76,7 +76,7 @@ static void start(void)
 	p.messages.stream.max_batch = MOST_C;
 	p.messages.stream.resumable = 1;
 	tsi_messages_begin(&p.messages, machine.incarnation);
-	tsi_readers_keep_record(&p.readers, folder, "model", machine.seed);
+	tsi_readers_keep_record(&p.readers, folder, "model", machine.seed, 1);
 	tsi_handshake_init(&p.handshake, &p.readers, &p.offers);
 	tsi_handshake_begin(&p.handshake, 0, machine.incarnation);
 	machine.up = true;

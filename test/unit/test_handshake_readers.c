@@ -61,7 +61,7 @@ static int listens(void **state)
 {
 	view_fails = old_kernel = false;
 	begin(state);
-	tsi_readers_keep_record(&readers, folder, "s", 5);
+	tsi_readers_keep_record(&readers, folder, "s", 5, 1);
 	tsi_handshake_init(&handshake, &readers, &offers);
 	tsi_handshake_begin(&handshake, open("/dev/null", O_RDWR | O_CLOEXEC),
 			    7);

@@ -57,6 +57,7 @@ static void draw_field(struct tsock_field *f)
 static void draw_stream(struct tsi_msg_stream *s)
 {
 	s->incarnation = draw();
+	s->lineage = draw();
 	s->epoch_len = 1 + draw() / 2;
 	s->dataset_len = draw();
 	s->epochs = draw();
@@ -104,6 +105,8 @@ static void draw_join(struct tsi_msg_join *j)
 	j->returns = (uint32_t)draw();
 	draw_bytes(j->was, TSI_NONCE);
 	j->detached = (uint32_t)draw();
+	j->read = draw();
+	j->read_of = (uint32_t)draw();
 }
 
 static void draw_wait(struct tsock_wait *w)

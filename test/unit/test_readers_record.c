@@ -46,13 +46,13 @@ static void goes_on_after(const struct tsi_reader_row *row, unsigned n)
 	static struct tsi_record r;
 
 	tsi_record_init(&r);
-	tsi_record_open(&r, folder, "s", STREAM);
+	tsi_record_open(&r, folder, "s", STREAM, 1);
 	for (unsigned i = 0; i < n; i++)
 		tsi_record_put(&r, &row[i]);
 	assert_true(tsi_record_collect(&r));
 	tsi_record_write(&r);
 	close(r.fd);
-	tsi_readers_keep_record(&readers, folder, "s", STREAM);
+	tsi_readers_keep_record(&readers, folder, "s", STREAM, 1);
 }
 
 static bool awaited(uint8_t name)

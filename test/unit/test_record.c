@@ -81,7 +81,7 @@ static unsigned recorded(uint64_t stream, uint64_t *marks)
 	unsigned n = 0;
 
 	tsi_record_init(&r);
-	tsi_record_open(&r, folder, "s", stream);
+	tsi_record_open(&r, folder, "s", stream, 1);
 	*marks = 0;
 	for (unsigned i = 0; tsi_record_next(&r, &i, &row); i++, n++)
 		*marks += row.mark;
@@ -180,7 +180,7 @@ static void who_died_while_it_joined_is_not_recorded(void **state)
 	}
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 	tsi_record_init(&readers.record);
-	tsi_record_open(&readers.record, folder, "s", 5);
+	tsi_record_open(&readers.record, folder, "s", 5, 1);
 	tsi_readers_record(&readers, &join, &dead, 100, false);
 	assert_false(tsi_record_next(&readers.record, &i, &row));
 	tsi_readers_record(&readers, &join, &alive, 100, false);
@@ -423,7 +423,7 @@ static void a_mark_that_cannot_be_takes_the_stream_nowhere(void **state)
 
 		row.pid = 0;
 		tsi_record_init(&r);
-		tsi_record_open(&r, getenv("TSOCK_DIR"), "unit", n);
+		tsi_record_open(&r, getenv("TSOCK_DIR"), "unit", n, 1);
 		tsi_record_put(&r, &row);
 		die();
 		inproc_serve(&st, &o);

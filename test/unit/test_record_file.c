@@ -68,7 +68,7 @@ static unsigned open_record(void)
 	unsigned n = 0;
 
 	tsi_record_init(&r);
-	tsi_record_open(&r, folder, "s", 5);
+	tsi_record_open(&r, folder, "s", 5, 1);
 	for (unsigned i = 0; tsi_record_next(&r, &i, &row); i++)
 		n++;
 	return n;

@@ -196,6 +196,8 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         opts, self.dtype, self.normalize = arguments.options(
             dtype, layout, normalize, join, between, self.drop_last, self.even
         )
+        if self._want:
+            opts.flags |= _ffi.CONTINUE
         self._all_fields = fields is None
         self.fields = arguments.field_names(
             _USUAL if fields is None else fields
