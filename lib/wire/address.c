@@ -304,6 +304,20 @@ static int check_if_there(const char *path, bool given)
 	return check_folder(path, given, &st);
 }
 
+/*
+ * A path in a folder that isn't fit for sockets, and has none of that name: it
+ * may be a data set's, whose folder's mode is nobody's business here.
+ */
+static int err_no_stream(const char *path, const struct tsi_address *a)
+{
+	return tsi_err(TSOCK_EREFUSED,
+		       "%s is no stream: there is no %s, and the folder isn't "
+		       "one that this user alone may enter, as a folder of "
+		       "sockets is; a stream is given by its name, and a data "
+		       "set is named to tsock-producer, by --root",
+		       path, a->fdpass);
+}
+
 int tsi_address_find(const char *name, struct tsi_address *out, unsigned max)
 {
 	struct folders f;
@@ -316,8 +330,12 @@ int tsi_address_find(const char *name, struct tsi_address *out, unsigned max)
 		return err;
 	for (unsigned i = 0; i < f.n && n < max; i++) {
 		err = fill_address(&f, i, base, &out[n]);
-		if (!err)
+		if (!err) {
 			err = check_if_there(f.path[i], f.given);
+			if (err && strchr(name, '/') &&
+			    access(out[n].fdpass, F_OK))
+				err = err_no_stream(name, &out[n]);
+		}
 		if (err)
 			bad = err;
 		else

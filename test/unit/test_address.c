@@ -163,6 +163,26 @@ static void an_open_or_foreign_folder_is_refused(void **s)
 	expect_refused("isn't a folder");
 }
 
+/* A data set's path, whose folder nobody wants to change for this. */
+static void a_path_without_a_stream_is_not_told_to_close_its_folder(void **s)
+{
+	char path[110], socket[120];
+	struct tsi_address p;
+
+	(void)s;
+	snprintf(path, sizeof(path), "%s/train", dir);
+	snprintf(socket, sizeof(socket), "%s.door", path);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	assert_int_equal(chmod(dir, 0755), 0);
+	assert_int_equal(tsi_address_find(path, &p, 1), TSOCK_EREFUSED);
+	assert_non_null(strstr(tsock_errmsg(), "/train is no stream"));
+	assert_non_null(strstr(tsock_errmsg(), "--root"));
+	assert_null(strstr(tsock_errmsg(), "chmod"));
+	touch(socket);
+	assert_int_equal(tsi_address_find(path, &p, 1), TSOCK_EREFUSED);
+	assert_non_null(strstr(tsock_errmsg(), "chmod 700"));
+}
+
 static void a_link_is_followed_only_if_the_user_named_it(void **s)
 {
 	char real[100], run[100];
@@ -232,6 +252,7 @@ int main(void)
 		TEST(a_producer_makes_a_private_folder),
 		TEST(a_runtime_folder_that_isnt_there_is_passed_over),
 		TEST(an_open_or_foreign_folder_is_refused),
+		TEST(a_path_without_a_stream_is_not_told_to_close_its_folder),
 		TEST(a_link_is_followed_only_if_the_user_named_it),
 		TEST(a_folder_that_cant_be_made_is_named),
 		TEST(a_path_too_long_is_refused_with_the_limit),

@@ -238,3 +238,27 @@ def test_what_is_no_gpu_is_named_as_it_was_given(device, shown):
     pytest.importorskip("torch")
     with pytest.raises(ValueError, match="^device %s: it is None" % shown):
         gpu.Cuda(device, tensors.framework("torch"))
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_data_sets_folder_is_told_of_root(tmp_path, slash):
+    """Its parent is open to others, which is as it should be."""
+    tmp_path.chmod(0o755)
+    root = str(tmp_path / "train") + slash
+    assert "no stream" in refused(tsock.Refused, root.rstrip("/"), 32)
+    os.mkdir(root)
+    for name in (root, tmp_path / "train"):
+        text = refused(ValueError, name, 32)
+        assert "a stream's name" in text and "is a folder" in text
+        assert "root=%r" % os.fspath(name) in text
+        assert "chmod" not in text
+    shard = tmp_path / "shard.tar"
+    shard.write_bytes(b"")
+    assert "root=%r" % str(shard) in refused(ValueError, str(shard))
+    assert "root='s3://x/y'" in refused(ValueError, "s3://x/y")
+
+
+def test_a_name_that_a_folder_has_is_told_of_root(tmp_path, monkeypatch):
+    (tmp_path / "train").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert "is read by root='train'" in refused(tsock.NoProducer, "train", 32)

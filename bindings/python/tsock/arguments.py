@@ -83,6 +83,25 @@ def check_name(name: Any, dataset: Any) -> None:
         )
 
 
+def check_path(name: Union[str, os.PathLike[str], None]) -> None:
+    """Refuse a data set's path where that of a stream is wanted."""
+    path = os.fspath(name or "")
+    if "/" not in path or os.path.lexists(path + ".door"):
+        return
+    is_folder = os.path.isdir(path)
+    if is_folder or os.path.exists(path) or "://" in path:
+        raise ValueError(
+            "tsock.DataLoader's first argument is a stream's name, or the "
+            "path of its sockets, and %r is %s: a data set is given as "
+            "root=%r"
+            % (
+                path,
+                "a folder" if is_folder else "a file or an address",
+                path,
+            )
+        )
+
+
 def stream_name(value: Union[str, os.PathLike[str]]) -> bytes:
     """A stream's name, or its path, as C takes it."""
     name = os.fsencode(value)

@@ -15,7 +15,7 @@ import re
 import time
 from typing import Any, Callable, Mapping, Optional, TypeVar, Union
 
-from . import errors, options
+from . import arguments, errors, options
 from .dataset import EXTENSIONS
 from .keywords import did_you_mean
 from .launch import Launch, is_starting, was_cut_off
@@ -273,6 +273,7 @@ def wanted(
     if "root" in named:
         return Wanted(text, given, who)
     options.check(who, given)
+    arguments.check_path(name)
     if named:
         raise ValueError(
             "%s: %s of the producer that root= starts; a stream that "
@@ -291,6 +292,15 @@ def wanted(
     return None
 
 
+def _hinting(error: errors.Error, name: str) -> errors.Error:
+    """The error; with what may be meant where a folder has that name."""
+    if os.path.isdir(name):
+        error.args = (
+            "%s; the folder %r here is read by root=%r" % (error, name, name),
+        )
+    return error
+
+
 def attached(
     want: Optional[Wanted],
     name: str,
@@ -300,16 +310,15 @@ def attached(
 ) -> _T:
     """connect(seconds) to the stream, once there is a producer."""
     if want is None:
-        if wait is not WAIT:
-            return connect(2**32 if wait is None else wait)
         while True:
-            refuse_wrong_name(name)
+            if wait is WAIT:
+                refuse_wrong_name(name)
             try:
-                return connect(wait)
-            except errors.NoProducer:
+                return connect(2**32 if wait is None else wait)
+            except errors.NoProducer as e:
                 # One that scans a large data set has the name, and is there.
-                if not is_starting(name):
-                    raise
+                if wait is not WAIT or not is_starting(name):
+                    raise _hinting(e, name)
     starts, until = 0, None
     while True:
         if not is_running(name):
