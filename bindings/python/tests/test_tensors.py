@@ -215,7 +215,8 @@ def test_tensors_share_the_librarys_bytes(serve, which):
         importer._versioned = which == "torch"
     else:
         importer = tensors.Numpy()
-        importer._dlpack = importer._dlpack and which == "numpy"
+        if which == "old numpy":
+            importer._dlpack = False
     loader = tsock.DataLoader("toy", 16, **RAW)
     batch = raw_batch(loader)
     made = [importer.tensor(batch, i) for i in loader._batches.places]
@@ -250,6 +251,42 @@ def test_a_refused_capsule_gives_the_batch_back(serve):
                 tensors._import(batch, i, 1, refuse)
         _ffi.lib.tsock_batch_release(batch)
     assert sum(len(b[0]) for b in loader) == N
+
+
+class ReadOnly:
+    """numpy 2.1.0 to 2.2.4, whose from_dlpack() gives read-only arrays."""
+
+    def __getattr__(self, name):
+        return getattr(numpy, name)
+
+    def from_dlpack(self, lent):
+        array = numpy.from_dlpack(lent)
+        array.flags.writeable = False
+        return array
+
+
+class Refusing(ReadOnly):
+    """One before 2.1, which doesn't know versioned capsules."""
+
+    def from_dlpack(self, lent):
+        raise ValueError("Unsupported capsule")
+
+
+@pytest.mark.parametrize("kind", [ReadOnly, Refusing])
+def test_arrays_are_writable_whatever_from_dlpack_gives(serve, kind):
+    serve(*SMALL)
+    loader = tsock.DataLoader(
+        "toy", 16, framework="numpy", timeout=60, **RAW
+    )
+    loader._tensors._numpy = kind()
+    seen = []
+    for _ in range(2):
+        for batch in loader:
+            seen += batch[2].tolist()
+            assert all(array.flags.writeable for array in batch)
+            batch[0][:] = 7
+            batch[1] += 1
+    assert sorted(seen) == sorted(2 * list(range(N)))
 
 
 def test_old_numpy_arrays_are_kept_and_given_back(serve):

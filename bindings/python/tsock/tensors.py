@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import re
 from ctypes import CFUNCTYPE, Structure, c_int, c_int32, c_int64, c_uint8
 from ctypes import POINTER, byref, c_char_p, c_uint16, c_uint32, c_uint64
 from ctypes import c_void_p, py_object
@@ -167,10 +166,8 @@ class Numpy:
 
     def __init__(self) -> None:
         self._numpy = importlib.import_module("numpy")
-        found = re.findall(r"\d+", self._numpy.__version__)
-        version = [int(n) for n in found[:2]]
-        # Before 2.1 from_dlpack() gives read-only arrays, always.
-        self._dlpack = version >= [2, 1]
+        # Does from_dlpack() give arrays that may be written into?
+        self._dlpack: Optional[bool] = None
 
     def roll(self, array: Any, by: int) -> Any:
         return self._numpy.roll(array, by, 0)
@@ -178,7 +175,18 @@ class Numpy:
     def _take(self, capsule: Any) -> Any:
         return self._numpy.from_dlpack(_Lent(capsule))
 
+    def _is_writable(self, batch: Any, i: int) -> bool:
+        """Is the array that from_dlpack() makes of a field?"""
+        # Not so before 2.2.5; before 2.1 it doesn't know the capsule.
+        try:
+            array = _import(batch, i, 1, self._take)
+        except (AttributeError, RuntimeError, ValueError, TypeError):
+            return False
+        return bool(array.flags.writeable)
+
     def tensor(self, batch: Any, i: int) -> Any:
+        if self._dlpack is None:
+            self._dlpack = self._is_writable(batch, i)
         if self._dlpack:
             return _import(batch, i, 1, self._take)
         return self._numpy.asarray(_Owner(lend(batch, i, 0)))
