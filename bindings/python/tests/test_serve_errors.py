@@ -395,3 +395,29 @@ def test_an_interpreter_that_ends_closes_what_it_serves(place, script):
     )
     assert finish(process) == ("", "")
     assert not tsock.streams() and os.listdir(place) == []
+
+
+class Pictures:
+    """A data set of Pillow's images, as torchvision's without a transform."""
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        if i > 7:
+            raise IndexError
+        return pytest.importorskip("PIL.Image").new("RGB", (4, 4)), i
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("joined", [False, True])
+def test_images_of_pillows_are_refused_by_one_sentence(
+    served, workers, joined
+):
+    data = pytest.importorskip("torch.utils.data")
+    how = {"collate_fn": lambda rows: list(zip(*rows))} if joined else {}
+    loader = data.DataLoader(Pictures(), 4, num_workers=workers, **how)
+    with pytest.raises(tsock.BadBatch, match="a transform that makes") as e:
+        served(loader)
+    assert "\n" not in str(e.value) and isinstance(e.value, ValueError)
+    del loader

@@ -29,13 +29,14 @@ from .errors import (
 from .loader import DataLoader
 from .options import ProducerOptions
 from .producer import Producer
-from .serving import Server, serve
+from .serving import BadBatch, Server, serve
 from .streams import devices, query, streams
 
 __version__ = "0.1.0"
 library_version = _lib.tsock_version_string().decode()
 
 __all__ = [
+    "BadBatch",
     "CannotResume",
     "DataLoader",
     "Error",

@@ -9,6 +9,7 @@ copied once, straight into the ring that every consumer of the stream reads.
     promise     what identity= promises, and says to consumers
     feed        the loader's batches, by their place in the stream
     watch       the thread that notices when the loader hangs
+    pillow      images that are no tensors, refused
     fixed       batches of fixed shapes: each row is a sample of the ring
     ragged      batches of any shapes: each is a sample of the ring
     nest        the tuples, lists and dicts that a batch's arrays lie in
@@ -17,6 +18,7 @@ copied once, straight into the ring that every consumer of the stream reads.
     consumer    at a consumer: the batches of such a stream, nested as before
 """
 
+from .fixed import BadBatch
 from .server import Server, serve
 
-__all__ = ["Server", "serve"]
+__all__ = ["BadBatch", "Server", "serve"]

@@ -15,7 +15,7 @@ import logging
 import time
 from typing import Any, Callable, Iterator, Optional
 
-from . import fixed
+from . import fixed, pillow
 from .arrays import Memory
 
 _log = logging.getLogger("tsock")
@@ -139,11 +139,17 @@ class Feed:
     def first(self) -> Any:
         """The first batch, which is had again by at(0)."""
         self._begin(0)
-        self._ahead = item = self._next()
+        try:
+            self._ahead = item = self._next()
+        except TypeError as e:
+            if not pillow.is_why(e):
+                raise
+            raise pillow.bad_batch() from None
         if item is _END:
             raise ValueError(
                 "the loader gave no batch: there is nothing to serve"
             )
+        pillow.refuse(item)
         return item
 
     def ready(self, schema: Any, length: Optional[int], ragged: bool) -> None:
