@@ -38,6 +38,44 @@ def test_another_stream_of_that_name_is_refused_with_what_differs(
         assert sorted(indices(loader)) == list(range(N))
 
 
+READS = """
+import signal, tsock
+batches = iter(tsock.DataLoader("toy", 16, framework="numpy"))
+next(batches)
+print("reads", flush=True)
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("idle", [(), ("--exit-when-idle", 600)])
+def test_who_reads_another_stream_and_when_it_ends_is_said(
+    start, serve, script, idle
+):
+    serve("--seed", 7, *idle)
+    until(tsock.streams)
+
+    def said():
+        with pytest.raises(tsock.OtherStream) as caught:
+            start(seed=8)
+        return str(caught.value).split("\n")[-1]
+
+    end = "600 s after the last loader" if idle else "when its producer is"
+    assert said().startswith("Nobody reads it now; it ends " + end)
+    batches = iter(tsock.DataLoader("toy", 16))
+    next(batches)
+    assert said().startswith(
+        "This process (an earlier loader, which close() ends) reads it now; "
+    )
+    del batches
+    others = [script(READS) for _ in range(2)]
+    for other in others:
+        assert other.stdout.readline() == "reads\n"
+    pids = sorted(other.pid for other in others)
+    for pid in pids:
+        assert "rocess %d (script" % pid in said()
+    assert " and process %d" % pids[1] in said()
+
+
 @pytest.mark.parametrize(
     "chosen",
     [

@@ -15,7 +15,7 @@ import re
 import time
 from typing import Any, Callable, Mapping, Optional, TypeVar, Union
 
-from . import arguments, errors, options
+from . import arguments, errors, options, readers
 from .dataset import EXTENSIONS
 from .keywords import did_you_mean
 from .launch import Launch, is_starting, was_cut_off
@@ -153,10 +153,15 @@ class Wanted:
         lines = self.differences(runs)
         if lines:
             raise errors.OtherStream(
-                "stream %r runs (process %d) and is another one:\n%s\nAsk for "
-                "what it has, or use another name; without root= and the "
+                "stream %r runs (process %d) and is another one:\n%s\n%s.  Ask "
+                "for what it has, or use another name; without root= and the "
                 "other options of tsock-producer it is read as it is"
-                % (self.name, pid, "\n".join(lines))
+                % (
+                    self.name,
+                    pid,
+                    "\n".join(lines),
+                    readers.fate_of(self.name, pid),
+                )
             )
 
     def start(self, batch_size: int) -> None:
