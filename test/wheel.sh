@@ -159,6 +159,17 @@ install_wheel()
 		problem 'the wheel has other modules than the source'
 }
 
+# For man, and for programs in C.
+check_documents()
+{
+	local page
+	for page in producer/*.1; do
+		cmp "$page" "$temp/venv/share/man/man1/$(basename "$page")" ||
+			problem "the wheel lacks $page"
+	done
+	diff -r include "$own/include" || problem 'the wheel has other headers'
+}
+
 # Nothing but these is taken from the system.
 usual='linux-vdso|ld-linux-x86-64|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|z)\.so'
 check_needs()
@@ -309,5 +320,6 @@ else
 	check_archive
 	install_wheel
 	check_needs
+	check_documents
 	hidden
 fi

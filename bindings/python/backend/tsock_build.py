@@ -48,6 +48,7 @@ SOURCES = (
 
 # One wheel for every Python 3: the package has no extension module.
 SETUP = """\
+import glob
 from setuptools import setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.dist import Distribution
@@ -63,7 +64,11 @@ class Wheel(bdist_wheel):
         return "py3", "none", %r
 
 
-setup(distclass=Binary, cmdclass={"bdist_wheel": Wheel})
+setup(
+    distclass=Binary,
+    cmdclass={"bdist_wheel": Wheel},
+    data_files=[("share/man/man1", sorted(glob.glob("man/*.1")))],
+)
 """
 
 
@@ -175,6 +180,9 @@ def _stage(folder, build=None):
         shutil.copy(os.path.join(PACKAGE, name), folder)
     for name in ("LICENSE", "THIRD_PARTY"):
         shutil.copy(os.path.join(TOP, name), folder)
+    os.mkdir(os.path.join(folder, "man"))
+    for page in glob.glob(os.path.join(TOP, "producer", "*.1")):
+        shutil.copy(page, os.path.join(folder, "man"))
     package = os.path.join(folder, "tsock")
     shutil.copytree(
         os.path.join(PACKAGE, "tsock"),
@@ -190,6 +198,9 @@ def _stage(folder, build=None):
         shutil.copy(os.path.join(build, "lib", SOVERSION), own)
         for program in ("tsock-producer", "tsock-pack"):
             shutil.copy(os.path.join(build, "bin", program), own)
+        shutil.copytree(
+            os.path.join(TOP, "include"), os.path.join(own, "include")
+        )
 
 
 def _setuptools(hook, folder, *arguments):

@@ -2,6 +2,7 @@
 """The table of the producer's options, against the producer itself."""
 
 import inspect
+import pydoc
 import re
 import subprocess
 
@@ -9,7 +10,7 @@ import pytest
 
 import tsock
 from conftest import PRODUCER
-from tsock import options
+from tsock import option_texts, options
 
 # What prints something and exits, and what a loader has its own name for.
 NOT_KEYWORDS = {
@@ -54,6 +55,44 @@ def test_the_table_has_their_values():
             assert "|".join(number + list(words)) == value
         else:
             assert "|" not in (value or "") or kind is str, key
+
+
+def producers_texts():
+    """What its --help says of each option, by group and by option's name."""
+    said = subprocess.run(
+        [PRODUCER, "--help"], stdout=subprocess.PIPE, check=True
+    ).stdout.decode()
+    groups, texts, key = {}, {}, None
+    for line in said.split("\n"):
+        row = re.match(r"  (?:-\w,|   ) --([a-z-]+)(?: \S+)?(?:  +(.*))?$", line)
+        if re.match(r"\S.*:$", line):
+            texts = groups.setdefault(line[:-1], {})
+        elif row:
+            key = row[1].replace("-", "_")
+            texts[key] = row[2] or ""
+        elif key and line.startswith(26 * " "):
+            texts[key] += " " + line.strip()
+        else:
+            key = None
+    return {
+        group: {
+            key: text.strip()
+            for key, text in texts.items()
+            if key.replace("_", "-") not in NOT_KEYWORDS
+        }
+        for group, texts in groups.items()
+    }
+
+
+def test_help_has_the_producers_texts():
+    theirs = producers_texts()
+    wanted = {group: texts for group, texts in theirs.items() if texts}
+    assert option_texts.TEXTS == wanted
+    shown = pydoc.plain(pydoc.render_doc(tsock.ProducerOptions))
+    shown = " ".join(shown.replace("|", " ").split())
+    for texts in wanted.values():
+        for key, text in texts.items():
+            assert " %s %s" % (key, " ".join(text.split())) in shown
 
 
 def test_values_become_a_command_line(tmp_path):

@@ -2,6 +2,7 @@
 """The stream behind a loader: its end, its producer, its order."""
 
 import os
+import re
 import signal
 import time
 
@@ -9,6 +10,7 @@ import pytest
 
 import tsock
 from conftest import INDEX, N, everything, indices, runs, until
+from tsock import _ffi
 
 pytest.importorskip("numpy")
 
@@ -255,3 +257,17 @@ def test_exit_when_idle_counts_loaders_that_only_connected(serve):
     loader.close()
     assert served.ended() == 0
     assert b"no loader connected" in open(served.log, "rb").read()
+
+
+def test_all_that_a_query_tells_is_documented(serve):
+    serve()
+    loader = tsock.DataLoader("toy", 16)
+    batches = iter(loader)
+    next(batches)
+    text = tsock.query.__doc__
+    told = tsock.query("toy")
+    (row,) = told["rows"]
+    wait = {name for name, _ in _ffi.Wait._fields_} - {"reserved"}
+    for key in (*told, *row, *wait):
+        assert re.search(r"(^ +|, )%s[ ,\n]" % key, text, re.M), key
+    assert str(_ffi.STATS_ROWS) in text and str(_ffi.STATS_WAITS) in text

@@ -8,6 +8,7 @@ tests/test_options.py compares it with ``tsock-producer --help``.
 from __future__ import annotations
 
 import os
+import textwrap
 from typing import (
     Any,
     Literal,
@@ -22,15 +23,18 @@ from typing import (
 
 from .keywords import OF_IMAGES, SERVED, did_you_mean, one_of
 from .keywords import what_is_meant
+from .option_texts import TEXTS
 
 Path = Union[str, os.PathLike[str]]
 Size = Union[int, str]  # bytes, or "4G"
 
 
 class ProducerOptions(TypedDict, total=False):
-    """``seed=3`` is ``--seed 3``, see tsock-producer(1).
+    """The options of tsock-producer as keywords: seed=3 is --seed 3.
 
-    True gives an option that has no value; None is as if it wasn't there.
+    A hyphen is an underscore here, as in cache_dir=.  True gives an option
+    that has no value; None is as if it wasn't there.  Defaults are in
+    brackets.
     """
 
     dataset: Literal["imagenet", "imagefolder", "webdataset", "packed"]
@@ -77,7 +81,31 @@ class ProducerOptions(TypedDict, total=False):
     log_level: Literal["error", "warn", "info", "debug"]
 
 
+def described() -> str:
+    """The options with their texts, as people read them."""
+    lines = []
+    for group, texts in TEXTS.items():
+        lines += ["", "    %s:" % group]
+        for key, text in texts.items():
+            first = "    %-13s " % key
+            if len(key) > 13:
+                lines.append(first)
+                first = " " * 18
+            lines += textwrap.wrap(
+                text,
+                79,
+                initial_indent=first,
+                subsequent_indent=" " * 18,
+                break_on_hyphens=False,
+            )
+    return "\n".join(lines) + "\n    "
+
+
 TYPES = get_type_hints(ProducerOptions)
+ProducerOptions.__doc__ = "%s\n%s" % (
+    (ProducerOptions.__doc__ or "").rstrip(),
+    described(),
+)
 IMAGE_FOLDERS = ("imagenet", "imagefolder")  # datasets that read trees alike
 
 

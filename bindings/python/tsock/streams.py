@@ -44,14 +44,48 @@ def _members(struct: Any, skip: tuple[str, ...]) -> dict[str, Any]:
 def query(
     name: Union[str, os.PathLike[str]], timeout: float = 1.0
 ) -> dict[str, Any]:
-    """Statistics of a stream: a dict named as tsock.h's struct tsock_stats.
+    """Statistics of a stream, as a dict; NoProducer where nobody answers.
 
-    ``rows`` has a dict for each of its first readers, and ``waits`` one for
-    each consumer that has waited for more than ten seconds, the longest first:
-    ``pid`` waits for ``who`` (``kind`` is "reader", "rank", "consumers",
-    "return" or "producer", ``for_pid`` its process, if it is one), and ``why``
-    says what that one holds, and what can be done.  Raises NoProducer when
-    nobody answers within timeout seconds.
+    name        of the stream, or its path
+    timeout     seconds to wait for the answer
+
+    In the dict are, with numbers of samples counted from the stream's first:
+
+    pid         process of the producer
+    epoch_len   samples in an epoch
+    head        the first sample that isn't there yet
+    claimed     the first one that nobody has begun to make
+    limit       the first one that may not be begun yet, since readers hold
+                those that it would overwrite
+    capacity    samples in the ring
+    produced    samples made by this producer
+    read_bytes  of the data set, by this producer
+    bad_samples samples that a substitute stands in for
+    memory      bytes in rings
+    views       other dtypes or layouts that are made for readers now
+    consumers   readers
+    detached    readers that it went on without (slow="detach:SEC"), so far
+    rows        a dict for each reader, for 32 of them at most, those that are
+                furthest behind:
+        pid         its process
+        batch_size  samples
+        tail        the first sample that it needs
+        samples     read so far, by this connection
+        wait_ns     nanoseconds that it has waited for samples
+        view        0 where it reads as stored, or the number of its view
+        waiting     1 while it waits for samples
+        transport   to a GPU: 1 "vmm", 2 "legacy", 3 "staged"; 0 on the host
+    waits       a dict for each consumer that has waited for more than ten
+                seconds, for 8 of them at most, the longest first:
+        pid         its process
+        kind        what it waits for: "reader", "rank", "consumers", "return"
+                    or "producer"
+        for_pid     the process that it waits for, 0 where that is none
+        waited_ms   milliseconds so far
+        held_batches, held_samples
+                    what a reader holds that it waits for
+        who         it waits for, in words
+        why         and what can be done, in words
     """
     stats = _ffi.Stats()
 
@@ -84,7 +118,7 @@ def stats_dict(stats: _ffi.Stats) -> dict[str, Any]:
     skip = ("size", "reserved", "row", "nrows", "wait", "nwaits")
     result = _members(stats, skip)
     result["rows"] = [
-        _members(stats.row[i], ())
+        _members(stats.row[i], ("reserved",))
         for i in range(min(stats.nrows, _ffi.STATS_ROWS))
     ]
     result["waits"] = [
