@@ -197,7 +197,10 @@ TSOCK_API int tsock_begin(tsock *t);
  * For an epoch that was left before its end (tsock_leave()): it doesn't count
  * as begun, so that the next tsock_begin() gives it again, from its first
  * sample, if that is still held, and a later one otherwise.  Without this it
- * begins the next.  Nothing happens where no epoch was left so.
+ * begins the next.  Nothing happens where no epoch was left so.  How often an
+ * epoch may be begun again is the program's to decide: the loaders of the Python
+ * package call this for a loop that took one batch, and for the first in a row
+ * that took more.
  */
 TSOCK_API void tsock_rewind(tsock *t);
 

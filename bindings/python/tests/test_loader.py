@@ -99,28 +99,94 @@ def test_set_epoch_asks_for_another_epoch_than_the_one_broken_off(serve):
     assert firsts[0] != firsts[2] != firsts[4]
 
 
-def test_who_begins_an_epoch_again_and_again_is_warned_once(serve):
-    """Looks are free, but a loop that is always broken off learns nothing."""
+def broken_off(loader, batches):
+    """The epoch of a loop that ends after so many batches."""
+    for i, _ in enumerate(loader, 1):
+        if i == batches:
+            break
+    return loader.stream_epoch
+
+
+def test_a_loop_that_is_broken_off_again_and_again_goes_on(serve, caplog):
     serve()
     loader = tsock.DataLoader("toy", batch_size=10, **INDEX)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for epoch in range(2):
-            for _ in range(6):
-                next(iter(loader))
-            assert len(list(zip(*[loader] * 8))) == len(loader)
-    for _ in range(7):
-        next(iter(loader))
-    with pytest.warns(UserWarning, match="begun 8 times.*set_epoch") as seen:
-        first = next(iter(loader))
-    assert seen[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert next(iter(loader))[0].tolist() == first[0].tolist()
-        for epoch in range(2):
+    assert [broken_off(loader, 5) for _ in range(2)] == [0, 0]
+    assert "a second time" in caplog.text and "set_epoch()" in caplog.text
+    caplog.clear()
+    assert [broken_off(loader, 5) for _ in range(4)] == [1, 2, 3, 4]
+    assert loader.epoch == 4
+    # A look at what comes next costs nothing.
+    assert [broken_off(loader, 1) for _ in range(3)] == [5] * 3
+    assert [broken_off(loader, 2) for _ in range(2)] == [5, 6]
+    assert not caplog.records
+    # After a whole epoch a look may be a longer one, once.
+    assert sorted(indices(loader)) == everything()
+    assert loader.stream_epoch == 7
+    assert [broken_off(loader, 5) for _ in range(3)] == [8, 8, 9]
+
+
+def test_looks_cost_nothing_however_many(serve, caplog):
+    serve()
+    loader = tsock.DataLoader("toy", batch_size=10, **INDEX)
+    for epoch in range(2):
+        assert [broken_off(loader, 1) for _ in range(10)] == [epoch] * 10
+        assert broken_off(loader, 3) == epoch
+        assert sorted(indices(loader)) == everything()
+        assert loader.stream_epoch == epoch
+    assert not [r for r in caplog.records if "a second time" in r.message]
+
+
+def test_loops_that_set_epoch_announces_are_about_that_epoch(serve):
+    serve()
+    loader = tsock.DataLoader("toy", batch_size=10, **INDEX)
+    for epoch in range(2):
+        for _ in range(4):
             loader.set_epoch(epoch)
-            again = next(iter(loader))
-        assert again[0].tolist() != first[0].tolist()
+            assert broken_off(loader, 5) == epoch
+    # What it said once holds for one loop.
+    assert [broken_off(loader, 5) for _ in range(4)] == [1, 1, 2, 3]
+
+
+def test_iterators_side_by_side_are_one_loop(serve):
+    serve()
+    loader = tsock.DataLoader("toy", batch_size=10, **INDEX)
+    seen = []
+    for _ in range(4):
+        for i, ((a,), (b,)) in enumerate(zip(loader, loader)):
+            assert a.tolist() == b.tolist()
+            if i == 3:
+                break
+        seen.append(loader.stream_epoch)
+    assert seen == [0, 0, 1, 2]
+
+
+def test_a_loop_within_one_of_another_loader_stays_beside_it(serve):
+    serve()
+    outer = tsock.DataLoader("toy", batch_size=50, **INDEX)
+    inner = tsock.DataLoader("toy", batch_size=10, **INDEX)
+    assert [broken_off(inner, 3) for _ in outer] == [0] * len(outer)
+
+
+def test_the_subsets_batches_are_counted(serve):
+    serve()
+    loader = tsock.DataLoader("toy", 3, subset=range(9), **INDEX)
+    assert [broken_off(loader, 1) for _ in range(4)] == [0] * 4
+    assert [broken_off(loader, 2) for _ in range(4)] == [0, 0, 1, 2]
+
+
+def test_an_order_that_is_always_the_same_is_begun_again(serve):
+    serve("--order", "sequential")
+    loader = tsock.DataLoader("toy", batch_size=10, **INDEX)
+    assert [broken_off(loader, 5) for _ in range(4)] == [0] * 4
+
+
+def test_the_order_that_comes_next_is_the_next_epochs(serve):
+    serve()
+    loader = tsock.DataLoader("toy", batch_size=10, **INDEX)
+    for _ in range(2):
+        broken_off(loader, 5)
+    coming = list(loader.sampler)
+    assert indices(loader) == coming and loader.stream_epoch == 1
 
 
 def test_joining_waits_for_the_first_batch_that_is_asked_for(serve):

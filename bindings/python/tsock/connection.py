@@ -11,6 +11,7 @@ import math
 import os
 import threading
 import time
+import weakref
 from collections import deque
 from ctypes import byref, c_void_p, create_string_buffer
 from typing import Any, Callable, Optional
@@ -237,6 +238,10 @@ class Stream:
 made: dict[tuple[str, int, int, Optional[str]], int] = {}
 
 
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+_lock = threading.Lock()  # of that
+
+
 class Pool:
     """The connections of a loader: one, and more while several iterators read.
 
@@ -271,6 +276,9 @@ class Pool:
             else opts.between == _ffi.BETWEENS["leave"]
         )
         self._reading: set[Stream] = set()
+        self._holds = False  # is one a reader while no iterator is?
+        with _lock:
+            _pools.add(self)
         self.closed = False
         self.turns = 0
         self._missed = 0  # by connections that make_room() closed
@@ -361,6 +369,7 @@ class Pool:
     def take(self) -> Stream:
         """A connection for an iterator, which has to give() it back."""
         self.check()
+        self._holds = False
         try:
             return self._idle.pop()  # the one that is a reader still, if any
         except IndexError:
@@ -395,13 +404,26 @@ class Pool:
         """How many iterators read."""
         return len(self._reading)
 
+    @property
+    def others_read(self) -> bool:
+        """Is another loader of this process a reader of the stream?"""
+        with _lock:
+            pools = list(_pools)
+        return any(
+            pool is not self
+            and pool.about.run == self.about.run
+            and (pool._reading or pool._holds)
+            for pool in pools
+        )
+
     def give(self, stream: Stream, finished: bool) -> None:
         """Its iterator has heard the epoch's end (finished), or is no more."""
         self._reading.discard(stream)
         try:
             # At an epoch's end the library has left, perhaps, and not waited
             # until that was confirmed.
-            if not finished or self._reading or self._leaves:
+            self._holds = not (not finished or self._reading or self._leaves)
+            if not self._holds:
                 stream.leave()
         finally:
             if stream.handle is not None:
@@ -425,7 +447,7 @@ class Pool:
         return True
 
     def close(self) -> None:
-        self.closed = True
+        self.closed, self._holds = True, False
         interrupt = None
         for stream in self._all:
             try:

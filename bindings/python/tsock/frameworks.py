@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Optional, cast
 
@@ -89,7 +90,7 @@ def _no_sampler() -> None:
     """None was made so far."""
 
 
-_MOST_LOOKS = 8  # beginnings of one epoch that are worth a warning
+_log = logging.getLogger("tsock")
 
 
 class Epochs:
@@ -110,11 +111,13 @@ class Epochs:
         self._told = False  # has set_epoch() said which epoch that was?
         self._wanted_then: Optional[int] = None
         self._warned = False
-        self._begun = 0  # how often that epoch was begun by an iterator alone
-        self._told_again = False
+        self._said = self._announced = False  # set_epoch(), for the next loop
+        self._loops = 0  # in a row that were broken off, and were no looks
+        self._told_on = False  # was it said that the next epoch follows?
 
     def set_epoch(self, epoch: int) -> None:
         self.wanted = int(epoch)
+        self._said = True
 
     def may_be_had_again(self) -> bool:
         """Is an epoch that was broken off begun again by iterating again?
@@ -126,9 +129,8 @@ class Epochs:
     def begin(self, stream_epoch: int, alone: bool) -> None:
         """The first batch of an epoch was taken, while no other iterator of
         the loader reads (alone)."""
-        if self._another or self.stream != stream_epoch:
-            self._begun = 0
-        self._begun += alone
+        if alone:
+            self._announced, self._said = self._said, False
         if self.number is None:
             self.number = 0
         elif self.stream is not None and (
@@ -142,7 +144,6 @@ class Epochs:
             self._told = True
             self.number = self.wanted
         self._compare(stream_epoch)
-        self._look_for_repeats(stream_epoch)
 
     def _compare(self, stream_epoch: int) -> None:
         # An order that is always the same is every epoch's.
@@ -157,18 +158,36 @@ class Epochs:
             % (self.wanted, self._name, self.number, stream_epoch),
         )
 
-    def _look_for_repeats(self, stream_epoch: int) -> None:
-        # A look or two are what beginning again is for.
-        if self._told_again or self._sequential or self._begun < _MOST_LOOKS:
+    def broke_off(self, stream_epoch: int, batches: int) -> None:
+        """A loop has left that epoch after so many batches.
+
+        One batch is a look, and so is the first loop that takes more.  The
+        next one of these trains on what the first has seen: then the epoch
+        counts as finished, unless set_epoch() says before each loop which
+        epoch it is about, as frameworks do.
+        """
+        if batches < 2 or self._sequential:
             return
-        self._told_again = True
-        errors.warn(
-            "epoch %d of stream %r was begun %d times, each time with the "
-            "same batches, since it was broken off: to go on to the next one, "
-            "call set_epoch() before each, with another number; to go on in "
-            "this one, keep its iterator (said once)"
-            % (stream_epoch, self._name, self._begun),
+        self._loops = 0 if self._announced else self._loops + 1
+        if self._loops < 2 or stream_epoch <= self.finished:
+            return
+        self.finished = stream_epoch
+        if self._told_on:
+            return
+        self._told_on = True
+        _log.warning(
+            "stream %r: a loop was broken off a second time after more than "
+            "one batch, in epoch %d: from now on the next loop begins the next "
+            "epoch, not the same one again; to go on in an epoch keep its "
+            "iterator, to choose call set_epoch() before each loop (said once)",
+            self._name,
+            stream_epoch,
         )
+
+    def finish(self, stream_epoch: int) -> None:
+        """The end of that epoch was heard."""
+        self.finished = max(self.finished, stream_epoch)
+        self._loops = 0
 
     def go_on_in_another(self) -> None:
         """The loader reads another stream from now on.
@@ -178,10 +197,12 @@ class Epochs:
         """
         self._another = True
         self.finished = -1
+        self._loops = 0
 
     def restore(self, number: int) -> None:
         """The next epoch to begin has this number."""
         self.number = number
         self.stream = None
         self.finished = -1  # the stream may have gone back
+        self._loops = 0
         self._told = True

@@ -148,6 +148,8 @@ class Iterator:
             self._loader._progress.finished(self._position)
         elif finished:
             self._loader._progress.nothing_left()
+        elif self._position and not self._failure:
+            self._loader._progress.broke_off(self._position)
         if stream:
             self._pool.give(stream, finished)
 

@@ -140,7 +140,9 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     reads has a connection of its own.  An epoch that was broken off is begun
     again by iterating again, if its first sample is still held, unless
     set_epoch() has asked for another one; so a look at the first batch costs
-    nothing.
+    nothing.  Loops that take more are begun again once: the second in a row that
+    is broken off, and that no set_epoch() announced, is followed by the next
+    epoch.
     """
 
     # Fixed when the loader is made, or looked up by frameworks.

@@ -34,6 +34,7 @@ class Position:
         self._missed = stream.missed  # before it; then in it
         self.passed: Optional[int] = None  # of the stream's, with a subset
         self.finished = False
+        self.alone = False  # did no other iterator of the loader read?
 
     def samples(self, length: int) -> int:
         """Samples that all ranks handed out, or missed, of so many."""
@@ -150,7 +151,8 @@ class Progress:
         if to is not None:
             self.epochs.restore(to.number or 0)
         stream.begun = True
-        self.epochs.begin(stream.epoch, self._pool.readers == 1)
+        alone = self._pool.readers == 1
+        self.epochs.begin(stream.epoch, alone)
         if self._repeated is None and self._repeats():
             self._repeated = stream.epoch
         length, part = self._about.epoch_len, self.part
@@ -164,6 +166,7 @@ class Progress:
         position = Position(
             stream.epoch, first, part.block, stream
         )
+        position.alone = alone
         if part.gathers:
             position.left()  # what it counts is what was handed out
             position.passed = to.passed if to is not None else 0
@@ -179,7 +182,15 @@ class Progress:
     def finished(self, position: Position) -> None:
         """The end of that epoch was heard."""
         position.finished = True
-        self.epochs.finished = max(self.epochs.finished, position.epoch)
+        self.epochs.finish(position.epoch)
+
+    def broke_off(self, position: Position) -> None:
+        """That epoch was left before its end.
+
+        Not where others of this process read on: it would wait for them.
+        """
+        if position.alone and not self._pool.others_read:
+            self.epochs.broke_off(position.epoch, position.batches)
 
     def is_over(self, position: Position) -> bool:
         """Were all batches of that epoch handed out?"""
@@ -209,7 +220,9 @@ class Progress:
             return streams.next_epoch(self._about.name, self._about.window)
         if self._pool.readers:
             return epochs.stream
-        again = not position.finished and epochs.may_be_had_again()
+        again = (
+            position.epoch > epochs.finished and epochs.may_be_had_again()
+        )
         return epochs.stream if again else epochs.stream + 1
 
     # ---- states ----
