@@ -11,12 +11,11 @@ import math
 import os
 import threading
 import time
-import weakref
 from collections import deque
 from ctypes import byref, c_void_p, create_string_buffer
 from typing import Any, Callable, Optional
 
-from . import _ffi, arguments, errors, ranks
+from . import _ffi, arguments, errors, pools, ranks
 from .about import About
 from .interrupts import patiently
 from .streams import is_running
@@ -238,10 +237,6 @@ class Stream:
 made: dict[tuple[str, int, int, Optional[str]], int] = {}
 
 
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
-_lock = threading.Lock()  # of that
-
-
 class Pool:
     """The connections of a loader: one, and more while several iterators read.
 
@@ -277,10 +272,9 @@ class Pool:
         )
         self._reading: set[Stream] = set()
         self._holds = False  # is one a reader while no iterator is?
-        with _lock:
-            _pools.add(self)
         self.closed = False
         self.turns = 0
+        pools.add(self)
         self._missed = 0  # by connections that make_room() closed
 
     def _connect(self) -> Stream:
@@ -395,6 +389,10 @@ class Pool:
             return about.stream != self.about.stream
         return about.run != self.about.run
 
+    @property
+    def name(self) -> Any:
+        return self._name
+
     def joined(self, stream: Stream) -> None:
         """It is a reader."""
         self._reading.add(stream)
@@ -407,13 +405,11 @@ class Pool:
     @property
     def others_read(self) -> bool:
         """Is another loader of this process a reader of the stream?"""
-        with _lock:
-            pools = list(_pools)
         return any(
             pool is not self
             and pool.about.run == self.about.run
             and (pool._reading or pool._holds)
-            for pool in pools
+            for pool in pools.every()
         )
 
     def give(self, stream: Stream, finished: bool) -> None:
@@ -428,6 +424,13 @@ class Pool:
         finally:
             if stream.handle is not None:
                 self._idle.append(stream)
+
+    def leave_between(self) -> None:
+        """Read no more, unless an iterator does."""
+        if self._holds:
+            self._holds = False
+            for stream in list(self._idle):
+                stream.leave()
 
     def make_room(self, stream: Stream) -> bool:
         """Close the connection that this thread has used the longest ago."""

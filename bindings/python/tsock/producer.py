@@ -19,7 +19,7 @@ import time
 import weakref
 from typing import IO, TYPE_CHECKING, Any, Optional, Union
 
-from . import errors, options
+from . import errors, options, pools
 from .streams import query
 
 if TYPE_CHECKING:
@@ -168,7 +168,12 @@ class Producer:
         return self._process.wait(timeout)
 
     def close(self) -> None:
-        """End it; its consumers get tsock.ProducerLost."""
+        """End it; its consumers get tsock.ProducerLost.
+
+        Loaders of this process that are between two epochs leave first: no
+        producer that comes next keeps anything for them.
+        """
+        pools.leave_between(self.name)
         self._finalizer()
 
     def __enter__(self) -> Producer:
