@@ -16,7 +16,7 @@
  * difference from Pillow 12, which opts.pillow chooses.
  *
  * A file is also delivered where torchvision would refuse it: damage below the
- * crop's last row, a missing end, PNG's damage behind the pixels, JPEG's by
+ * crop's last row (TSI_JPEG_SCAN_NEAR), a missing end, PNG's damage behind the pixels, JPEG's by
  * arithmetic coding that is longer than 64 KiB, and metadata that Pillow looks
  * into and doesn't like (PNG: compressed text or a profile of more than 1 MiB or
  * of an unknown method, frames of animations out of order; JPEG: Photoshop's

@@ -218,14 +218,18 @@ static bool record_row(struct tsi_jpeg_direct *d,
 }
 
 /*
- * All rows that must be are undamaged.  If they are the image's last ones, what
- * stands behind them counts too: it may be what is left of data that were
- * decoded wrongly, and a marker in there is a reason to refuse the file.
+ * All rows that must be can be read.  What stands behind them counts too: it may
+ * be the rest of damage that was read as codes, and a marker in there is a
+ * reason to refuse the file.
  */
 static bool ends_well(const struct tsi_jpeg_direct *d)
 {
-	return d->must < d->scan.frame.mcus_down ||
-	       tsi_jpeg_entropy_ends(d->entropy, &d->next);
+	struct tsi_jpeg_piece behind = { .entry = d->next };
+
+	if (d->clean > d->must)
+		tsi_jpeg_known_start(d->known, d->must, 0, 1, &behind);
+	return tsi_jpeg_entropy_ends_well(d->entropy, &behind.entry,
+					  d->must == d->scan.frame.mcus_down);
 }
 
 /* What is read next that isn't known is the first row behind what is. */

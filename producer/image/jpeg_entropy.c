@@ -17,7 +17,6 @@
 #include "image/jpeg_wide.h"
 #include "image/jpeg_window.h"
 
-#define EOI 0xd9
 #define UNITS TSI_LANE_UNITS
 #define LANES TSI_LANES
 /*
@@ -341,15 +340,16 @@ void tsi_jpeg_entropy_open(struct tsi_jpeg_entropy *e,
 	e->wide_ready = false;
 }
 
-bool tsi_jpeg_entropy_ends(const struct tsi_jpeg_entropy *e,
-			   const struct tsi_jpeg_entry *behind)
+bool tsi_jpeg_entropy_ends_well(const struct tsi_jpeg_entropy *e,
+				const struct tsi_jpeg_entry *behind, bool whole)
 {
-	size_t at = behind->bit / 8;
-	int marker = at < e->len
-			     ? tsi_jpeg_scan_marker(e->data + at, e->len - at)
-			     : 0;
+	size_t at = behind->bit / 8, n = at < e->len ? e->len - at : 0;
+	/* libjpeg, which then decides, has read some bytes more. */
+	size_t near = TSI_JPEG_SCAN_NEAR + 2 * sizeof(uint64_t);
 
-	return !marker || marker == EOI;
+	if (!whole && n > near)
+		n = near;
+	return tsi_jpeg_scan_stray(e->data + at, n, 1) == n;
 }
 
 uint32_t tsi_jpeg_entropy_pieces(const struct tsi_jpeg_entropy *e)

@@ -95,11 +95,12 @@ bool tsi_jpeg_entropy_record(struct tsi_jpeg_entropy *e,
 			     struct tsi_jpeg_entry *next);
 
 /*
- * Does the file end behind its last row, where this entry is, with the marker
- * for that or without one?  What another marker means only libjpeg knows; bytes
- * that are none mean nothing.
+ * Are rows good that end where this entry is?  Not if a marker comes soon which
+ * doesn't belong into the data; behind the image's last row, `whole`, if one
+ * comes before the file's end.  What it means only libjpeg knows.
  */
-bool tsi_jpeg_entropy_ends(const struct tsi_jpeg_entropy *e,
-			   const struct tsi_jpeg_entry *behind);
+bool tsi_jpeg_entropy_ends_well(const struct tsi_jpeg_entropy *e,
+				const struct tsi_jpeg_entry *behind,
+				bool whole);
 
 #endif

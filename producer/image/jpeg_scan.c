@@ -10,6 +10,9 @@
 
 #define TABLES 4
 #define EDGE_MAX 65500u /* libjpeg's */
+#define RST0 0xd0
+#define RST7 0xd7
+#define EOI 0xd9
 
 struct walk {
 	struct tsi_jpeg_scan *out;
@@ -241,15 +244,17 @@ bool tsi_jpeg_scan_read(const uint8_t *data, size_t len,
 	}
 }
 
-int tsi_jpeg_scan_marker(const uint8_t *data, size_t len)
+size_t tsi_jpeg_scan_stray(const uint8_t *data, size_t len, int least)
 {
 	const uint8_t *p = data, *end = data + len;
 
 	while (p < end && (p = memchr(p, 0xff, (size_t)(end - p)))) {
 		while (p < end && *p == 0xff)
 			p++;
-		if (p < end && *p)
-			return *p;
+		if (p == end || *p == EOI)
+			break;
+		if (*p && *p >= least && (*p < RST0 || *p > RST7))
+			return (size_t)(p - data);
 	}
-	return 0;
+	return len;
 }

@@ -67,9 +67,17 @@ bool tsi_jpeg_scan_read(const uint8_t *data, size_t len,
 			struct tsi_jpeg_scan *out);
 
 /*
- * The first marker (0x01 to 0xfe) in a scan's data, or behind them; 0: there is
- * none.
+ * Damage that begins with wrong bytes and has a marker in it later on is one:
+ * rubbish has one in 256 bytes on average.  So rows are good if no marker comes
+ * within so many bytes behind their data.
  */
-int tsi_jpeg_scan_marker(const uint8_t *data, size_t len);
+#define TSI_JPEG_SCAN_NEAR 1024
+
+/*
+ * Where, in a scan's data and what stands behind them, is the first marker from
+ * `least` on that doesn't belong there: neither a restart's nor the end's?  len:
+ * there is none before the end.
+ */
+size_t tsi_jpeg_scan_stray(const uint8_t *data, size_t len, int least);
 
 #endif

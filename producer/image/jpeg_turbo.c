@@ -27,6 +27,8 @@ struct tsi_jpeg_turbo {
 	const void *data;
 	size_t len;
 	bool taken;
+	/* The next marker that doesn't belong into the data, or their end. */
+	const uint8_t *stray;
 	/* Where it doesn't: the rows above the damage. */
 	bool refused;
 	uint32_t good;
@@ -149,23 +151,31 @@ static void crop_columns(struct tsi_jpeg_turbo *t, const struct tsi_rect *rect)
 	t->skip_left = rect->left - at;
 }
 
-/* Does another marker than the file's end follow behind the last row? */
-static bool goes_on(const struct jpeg_decompress_struct *c)
+/*
+ * Does a marker come soon that doesn't belong into the data?  Behind the last
+ * row all that comes counts.
+ */
+static bool has_stray_ahead(struct tsi_jpeg_turbo *t)
 {
-	int marker = c->unread_marker;
+	const struct jpeg_decompress_struct *c = &t->lib.c;
+	const uint8_t *p = c->src->next_input_byte;
+	size_t n = c->src->bytes_in_buffer;
+	/* Where intervals restart, libjpeg skips some markers. */
+	int least = c->restart_interval ? 0xc0 : 1;
 
-	if (c->input_iMCU_row < c->total_iMCU_rows)
+	if (t->lib.ended)
 		return false;
-	if (!marker)
-		marker = tsi_jpeg_scan_marker(c->src->next_input_byte,
-					      c->src->bytes_in_buffer);
-	return marker && marker != JPEG_EOI;
+	if (!t->stray || t->stray < p)
+		t->stray = p + tsi_jpeg_scan_stray(p, n, least);
+	if (t->stray == p + n)
+		return false;
+	return c->input_iMCU_row == c->total_iMCU_rows ||
+	       t->stray - p < TSI_JPEG_SCAN_NEAR;
 }
 
 /*
- * Is there a marker in the data, or behind them, because of which Pillow may
- * refuse a file that libjpeg goes on with?  With arithmetic coding libjpeg
- * doesn't say whether the data before it were all there.
+ * Is there a marker because of which Pillow may refuse a file that libjpeg goes
+ * on with?
  */
 static bool is_doubtful(struct tsi_jpeg_turbo *t)
 {
@@ -175,12 +185,9 @@ static bool is_doubtful(struct tsi_jpeg_turbo *t)
 	/* Of several scans all is read before the first row, as by Pillow. */
 	if (t->taken || marker == JPEG_EOI || jpeg_has_multiple_scans(c))
 		return false;
-	if (t->lib.lacked)
+	if (marker && (marker < JPEG_RST0 || marker > JPEG_RST0 + 7))
 		return true;
-	if (c->arith_code && marker &&
-	    (marker < JPEG_RST0 || marker > JPEG_RST0 + 7))
-		return true;
-	return goes_on(c);
+	return t->lib.lacked || has_stray_ahead(t);
 }
 
 /* Rows have been read, those above `good` without a doubt. */
@@ -449,6 +456,7 @@ void tsi_jpeg_turbo_close(struct tsi_jpeg_turbo *t)
 	t->work = (struct tsi_scan_work){ 0 };
 	t->seen = 0;
 	t->taken = false;
+	t->stray = NULL;
 	t->refused = false;
 	t->rows_left = 0;
 }

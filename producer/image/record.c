@@ -164,7 +164,7 @@ static int pack_direct(struct tsi_record_maker *m, const uint8_t *data,
 		err = tsi_jpeg_packer_row(m->packer, &b, 0);
 		row = next;
 	}
-	if (!err && !tsi_jpeg_entropy_ends(m->entropy, &row))
+	if (!err && !tsi_jpeg_entropy_ends_well(m->entropy, &row, true))
 		return TSOCK_ENOTSUP;
 	return err;
 }

@@ -12,6 +12,8 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
+#include "image/jpeg_scan.h"
+
 struct plain {
 	struct jpeg_error_mgr err; /* first: libjpeg knows no more */
 	struct jpeg_source_mgr src;
@@ -135,30 +137,35 @@ static bool is_taken(const uint8_t *data, size_t len)
 	return p.taken;
 }
 
-/* The next marker, which libjpeg may have read already. */
-static int next_marker(const struct plain *p)
+/* Does a marker that libjpeg won't skip come in so many bytes? */
+static bool comes(const struct plain *p, size_t most)
 {
 	const uint8_t *b = p->src.next_input_byte;
 
-	if (p->c.unread_marker)
-		return p->c.unread_marker;
-	for (size_t i = 0; i + 1 < p->src.bytes_in_buffer; i++)
-		if (b[i] == 0xff && b[i + 1] && b[i + 1] != 0xff)
-			return b[i + 1];
-	return JPEG_EOI;
+	for (size_t i = 0; i + 1 < p->src.bytes_in_buffer && i + 1 < most;
+	     i++) {
+		int m = b[i + 1];
+
+		if (b[i] != 0xff || !m || m == 0xff || (m >= 0xd0 && m <= 0xd7))
+			continue;
+		if (m == JPEG_EOI)
+			return false;
+		if (m >= 0xc0 || !p->c.restart_interval)
+			return true;
+	}
+	return false;
 }
 
 /* Is there a marker where none should be, as far as rows were read? */
 static bool is_doubtful(const struct plain *p)
 {
 	int m = p->c.unread_marker;
+	bool all = p->c.input_iMCU_row == p->c.total_iMCU_rows;
 
 	if (m == JPEG_EOI)
 		return false;
-	return p->lacked ||
-	       (p->c.arith_code && m && !(m >= 0xd0 && m <= 0xd7)) ||
-	       (p->c.input_iMCU_row == p->c.total_iMCU_rows &&
-		next_marker(p) != JPEG_EOI);
+	return p->lacked || (m && !(m >= 0xd0 && m <= 0xd7)) ||
+	       (!p->ended && comes(p, all ? SIZE_MAX : TSI_JPEG_SCAN_NEAR));
 }
 
 /* Inverted inks on white paper, as Pillow has it: paper less ink. */

@@ -90,8 +90,8 @@ static void exchange(struct image_gen_bytes *f, uint64_t *r, size_t n)
 static struct image_gen_bytes damaged(const struct image_gen_bytes *whole,
 				      uint64_t *r)
 {
-	/* A spare byte, so that something can be put in. */
-	struct image_gen_bytes f = { malloc(whole->len + 2), whole->len };
+	/* Spare bytes, so that something can be put in. */
+	struct image_gen_bytes f = { calloc(1, whole->len + 2002), whole->len };
 	size_t at = f.len - 2;
 
 	memcpy(f.data, whole->data, f.len);
@@ -111,7 +111,13 @@ static struct image_gen_bytes damaged(const struct image_gen_bytes *whole,
 	case 4:
 		f.len -= 1 + image_gen_random(r) % (f.len - data_at(&f));
 		break;
-	case 5: /* behind the last row */
+	case 5: /* behind the last row, or behind rubbish behind that */
+		if (image_gen_random(r) % 2) {
+			f.data[at] = f.data[at + 1] = 0;
+			f.len += 2000;
+			at += 2000;
+			f.data[at] = 0xff;
+		}
 		f.data[at + 1] = (uint8_t)(1 + image_gen_random(r) % 254);
 		memcpy(f.data + at + 2, "\xff\xd9", 2);
 		f.len += 2;
@@ -324,7 +330,7 @@ static void damage_is_judged_alike_by_every_way_to_decode(void **state)
 /* Of a file of rows that restart nowhere. */
 static struct image_gen_bytes with_marker(size_t part, unsigned marker)
 {
-	struct image_gen_bytes f = made_jpeg(3, 90, 120);
+	struct image_gen_bytes f = made_jpeg(3, 180, 240);
 	size_t at = data_at(&f);
 
 	at += (f.len - at) * part / 10;
@@ -335,8 +341,8 @@ static struct image_gen_bytes with_marker(size_t part, unsigned marker)
 
 static void markers_in_the_data_are_judged_as_pillow_judges(void **state)
 {
-	const struct tsi_rect all = { 0, 0, 90, 120 }, top = { 0, 0, 90, 30 };
-	uint8_t *out = malloc((size_t)90 * 120 * 3);
+	const struct tsi_rect all = { 0, 0, 180, 240 }, top = { 0, 0, 180, 60 };
+	uint8_t *out = malloc((size_t)180 * 240 * 3);
 
 	(void)state;
 	decoder->fast = 0;
