@@ -87,7 +87,7 @@ static void give(void)
 		usleep(1000);
 	/* The same bytes to the GPU, and seeing that they are there. */
 	bench_gpu_must(tsi_gpu_stream_create(0, &stream), "stream");
-	bench_gpu_must(tsi_gpu_event_create(0, &e), "event");
+	bench_gpu_must(tsi_gpu_event_create(0, true, &e), "event");
 	bench_gpu_must(tsi_gpu_host_alloc(0, SMALL, &host), "memory");
 	bench_gpu_must(tsi_gpu_alloc(0, SMALL, &gpu), "memory");
 	for (int r = -1; r < MAX_ROUNDS; r++) {

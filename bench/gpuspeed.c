@@ -167,7 +167,7 @@ static void upload(void)
 		       "pinned memory");
 	memset(pinned, 1, 2048 / 64 * bytes);
 	bench_gpu_must(tsi_gpu_stream_create(0, &s), "stream");
-	bench_gpu_must(tsi_gpu_event_create(0, &e), "event");
+	bench_gpu_must(tsi_gpu_event_create(0, true, &e), "event");
 	through_stage(st, 0, n);
 	for (int r = 0; r < MAX_ROUNDS; r++) {
 		int64_t t = tsi_now_ns();
@@ -227,7 +227,7 @@ static void copies(void)
 	memset(own, 1, COPIES);
 	bench_gpu_must(tsi_gpu_alloc(0, COPIES, &dst), "memory");
 	bench_gpu_must(tsi_gpu_stream_create(0, &s), "stream");
-	bench_gpu_must(tsi_gpu_event_create(0, &e), "event");
+	bench_gpu_must(tsi_gpu_event_create(0, true, &e), "event");
 	copy_rate(s, e, dst, ring);
 	for (int r = 0; r < MAX_ROUNDS; r++) {
 		sh->b[r] = copy_rate(s, e, dst, own);
@@ -274,7 +274,7 @@ static void convert(void)
 	bench_gpu_must(tsi_gpu_alloc(0, elems * wide, &dst), "memory");
 	bench_gpu_must(tsi_gpu_alloc(0, bytes, &other), "memory");
 	bench_gpu_must(tsi_gpu_stream_create(0, &s), "stream");
-	bench_gpu_must(tsi_gpu_event_create(0, &e), "event");
+	bench_gpu_must(tsi_gpu_event_create(0, true, &e), "event");
 	for (int r = -1; r < MAX_ROUNDS; r++) {
 		int64_t t = tsi_now_ns();
 		double mine, copy;
@@ -346,7 +346,7 @@ void bench_gpu_busy(void)
 	bench_gpu_must(tsi_gpu_alloc(0, elems, &src), "memory");
 	bench_gpu_must(tsi_gpu_alloc(0, elems * 4, &dst), "memory");
 	bench_gpu_must(tsi_gpu_stream_create(0, &s), "stream");
-	bench_gpu_must(tsi_gpu_event_create(0, &e), "event");
+	bench_gpu_must(tsi_gpu_event_create(0, true, &e), "event");
 	for (;;) {
 		for (int i = 0; i < 50; i++)
 			bench_gpu_must(tsi_convert_gpu(0, s, &wanted, src, n,

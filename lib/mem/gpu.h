@@ -141,7 +141,12 @@ struct tsi_gpu_event; /* local, never interprocess; no timing */
 int tsi_gpu_stream_create(unsigned device, tsi_gpu_stream *out);
 void tsi_gpu_stream_destroy(unsigned device, tsi_gpu_stream s);
 
-int tsi_gpu_event_create(unsigned device, struct tsi_gpu_event **out);
+/*
+ * An event that tsi_gpu_event_wait() sleeps for (waited) or that is only looked
+ * at, for which the driver needs no interrupt.
+ */
+int tsi_gpu_event_create(unsigned device, bool waited,
+			 struct tsi_gpu_event **out);
 void tsi_gpu_event_destroy(struct tsi_gpu_event *e);
 /*
  * TSOCK_ENOTSUP when the stream is being captured, and nothing is recorded;
@@ -155,7 +160,7 @@ int tsi_gpu_event_record(struct tsi_gpu_event *e, tsi_gpu_stream s);
  * Else the device's error.
  */
 int tsi_gpu_event_query(struct tsi_gpu_event *e);
-/* Sleeps (blocking sync); for the producer alone. */
+/* Sleeps; EARG for an event that wasn't made for that. */
 int tsi_gpu_event_wait(struct tsi_gpu_event *e);
 
 /* ---- work, in stream order ---- */

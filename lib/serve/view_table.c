@@ -16,6 +16,7 @@
 #include "serve/readers.h"
 #include "serve/view_plan.h"
 #include "serve/view_thread.h"
+#include "stage/download.h"
 
 #define IDLE_MS 5000  /* a view is kept so long after its last reader */
 #define RESERVE_MS 50 /* then the rest is for the next look */
@@ -50,6 +51,8 @@ int tsi_view_table_make_base(struct tsi_view_table *t,
 	int err = tsi_residents_create(g->capacity, &t->residents);
 
 	if (!err)
+		err = tsi_downloads_create(&t->downloads);
+	if (!err)
 		err = tsi_ring_create(g, id, &v->ring);
 	if (err)
 		return err;
@@ -61,6 +64,7 @@ int tsi_view_table_make_base(struct tsi_view_table *t,
 void tsi_view_table_destroy_base(struct tsi_view_table *t)
 {
 	tsi_residents_destroy(t->residents);
+	tsi_downloads_destroy(t->downloads);
 	tsi_ring_pin_fini(&t->pin, &t->view[0].ring);
 	tsi_ring_destroy(&t->view[0].ring);
 }
@@ -82,7 +86,7 @@ int tsi_view_table_commit(struct tsi_view_table *t,
 		r.bytes[f] = tsi_ring_bytes(base, f, 1);
 	}
 	tsi_ring_pin(&t->pin, base, from->device);
-	err = tsi_resident_download(&r, from->stream, base);
+	err = tsi_download(t->downloads, &r, from->stream, base);
 	if (!err)
 		*unneeded = tsi_residents_keep(t->residents, &r);
 	return err;

@@ -34,6 +34,7 @@ struct tsi_view_table {
 	struct tsi_ring_pin pin; /* of the base ring */
 	/* The samples of the base ring that lie in a GPU's memory, too. */
 	struct tsi_residents *residents;
+	struct tsi_downloads *downloads;
 };
 
 void tsi_view_table_init(struct tsi_view_table *t,

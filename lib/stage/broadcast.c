@@ -46,7 +46,7 @@ int tsi_broadcast_create(const struct tsi_ring *from, unsigned device,
 	b->device[0] = device;
 	err = tsi_gpu_stream_create(device, &b->stream);
 	if (!err)
-		err = tsi_gpu_event_create(device, &b->event);
+		err = tsi_gpu_event_create(device, true, &b->event);
 	if (err) {
 		tsi_broadcast_destroy(b);
 		return err;

@@ -71,7 +71,8 @@ static int gpu_create(const struct tsi_stage_ops *ops,
 	g->p = *p;
 	err = tsi_gpu_stream_create(p->to_device, &g->stream);
 	for (unsigned i = 0; i < TSI_STAGE_LANES && !err; i++)
-		err = tsi_gpu_event_create(p->to_device, &g->lane[i].event);
+		err = tsi_gpu_event_create(p->to_device, true,
+					   &g->lane[i].event);
 	if (err)
 		gpu_destroy(&g->base);
 	else

@@ -5,7 +5,7 @@
 #include "stage/kind.h"
 
 #include "base/err.h"
-#include "stage/resident.h"
+#include "stage/download.h"
 
 static int no_cuda(void)
 {
@@ -21,9 +21,21 @@ static int none(const struct tsi_stage_ops *ops,
 	return no_cuda();
 }
 
-int tsi_resident_download(const struct tsi_resident *r, void *stream,
-			  const struct tsi_ring *to)
+int tsi_downloads_create(struct tsi_downloads **out)
 {
+	*out = NULL;
+	return 0;
+}
+
+void tsi_downloads_destroy(struct tsi_downloads *d)
+{
+	(void)d;
+}
+
+int tsi_download(struct tsi_downloads *d, const struct tsi_resident *r,
+		 void *stream, const struct tsi_ring *to)
+{
+	(void)d;
 	(void)r;
 	(void)stream;
 	(void)to;

@@ -40,7 +40,7 @@ static int open_measurement(struct measurement *p)
 	if (!err)
 		err = tsi_gpu_stream_create(p->to_device, &p->stream);
 	if (!err)
-		err = tsi_gpu_event_create(p->to_device, &p->event);
+		err = tsi_gpu_event_create(p->to_device, true, &p->event);
 	return err;
 }
 

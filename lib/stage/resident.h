@@ -37,13 +37,6 @@ int tsi_residents_create(uint64_t capacity, struct tsi_residents **out);
 void tsi_residents_destroy(struct tsi_residents *t);
 
 /*
- * Copy what is in the GPU's memory into the ring, when the work queued so far
- * in that stream is done, and wait for the end of the copy.
- */
-int tsi_resident_download(const struct tsi_resident *r, void *stream,
-			  const struct tsi_ring *to);
-
-/*
  * These samples are in the ring, and not published yet.  The memory is kept.
  * Returns what nobody needs: older memory, and this one where no stage would
  * take it.  Publish first, then give that back: its owner may be slow to take

@@ -37,7 +37,7 @@ static int open_endpoint(struct endpoint *e, unsigned device)
 
 	e->device = device;
 	err = tsi_gpu_stream_create(device, &e->stream);
-	return err ? err : tsi_gpu_event_create(device, &e->event);
+	return err ? err : tsi_gpu_event_create(device, true, &e->event);
 }
 
 static void close_endpoint(struct endpoint *e)

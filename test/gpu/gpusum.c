@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 	must(tsock_open(argv[1], &o, &t), "open");
 	must(tsock_get_info(t, &info), "info");
 	must(tsi_gpu_stream_create(device, &stream), "stream");
-	must(tsi_gpu_event_create(device, &event), "event");
+	must(tsi_gpu_event_create(device, true, &event), "event");
 	find_fields(t, info.nfields, o.batch_size, o.flags & TSOCK_GPU_STORED);
 	while (got < want) {
 		must(tsock_begin(t), "begin");

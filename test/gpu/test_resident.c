@@ -30,6 +30,7 @@
  * shared with the producer. */
 static struct {
 	_Atomic unsigned lent, given_back;
+	_Atomic unsigned streams; /* made */
 	_Atomic uint64_t up;
 } * count;
 
@@ -46,6 +47,16 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
 	if (kind == cudaMemcpyHostToDevice)
 		atomic_fetch_add(&count->up, bytes);
 	return real(dst, src, bytes, kind, stream);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *to, unsigned flags)
+{
+	cudaError_t (*real)(cudaStream_t *, unsigned);
+	void *fn = dlsym(RTLD_NEXT, "cudaStreamCreateWithFlags");
+
+	memcpy(&real, &fn, sizeof(real));
+	atomic_fetch_add(&count->streams, 1);
+	return real(to, flags);
 }
 #endif
 
@@ -249,7 +260,7 @@ static pid_t start_on_gpu(const struct source *src, const struct place *p)
 	pid_t pid;
 
 	count->lent = count->given_back = 0;
-	count->up = 0;
+	count->up = count->streams = 0;
 	pid = spawn();
 	if (pid)
 		return pid;
@@ -355,6 +366,8 @@ static void samples_that_a_gpu_has_are_not_uploaded_to_it(void **state)
 	(void)state;
 	run_readers(&model, &p, r, 2);
 #ifdef SIMCUDA
+	/* The producer's and the readers', and one for each worker's copies. */
+	assert_in_range(count->streams, WORKERS, 4 * WORKERS + 8);
 	/* The two numbers of each sample, and their margin. */
 	assert_in_range(count->up, 3 * model.n * 16, 3 * model.n * 24);
 #endif

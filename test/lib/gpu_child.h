@@ -118,7 +118,7 @@ static inline void fetch(unsigned device, tsi_gpu_stream s, void *dst,
 	struct tsi_gpu_event *e;
 
 	assert_int_equal(tsi_gpu_download(device, s, dst, src, bytes), 0);
-	assert_int_equal(tsi_gpu_event_create(device, &e), 0);
+	assert_int_equal(tsi_gpu_event_create(device, true, &e), 0);
 	assert_int_equal(tsi_gpu_event_record(e, s), 0);
 	assert_int_equal(tsi_gpu_event_wait(e), 0);
 	tsi_gpu_event_destroy(e);
@@ -130,7 +130,7 @@ static inline void upload(unsigned device, tsi_gpu_stream s, void *dst,
 	struct tsi_gpu_event *e;
 
 	assert_int_equal(tsi_gpu_upload(device, s, dst, src, bytes), 0);
-	assert_int_equal(tsi_gpu_event_create(device, &e), 0);
+	assert_int_equal(tsi_gpu_event_create(device, true, &e), 0);
 	assert_int_equal(tsi_gpu_event_record(e, s), 0);
 	assert_int_equal(tsi_gpu_event_wait(e), 0);
 	tsi_gpu_event_destroy(e);

@@ -356,7 +356,7 @@ static void a_forked_child_is_told(void **state)
 
 	(void)state;
 	need_gpus(1);
-	assert_int_equal(tsi_gpu_event_create(0, &e), 0);
+	assert_int_equal(tsi_gpu_event_create(0, true, &e), 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {

@@ -163,7 +163,7 @@ static int do_work(void)
 	if (!err)
 		err = tsi_gpu_stream_create(0, &s);
 	if (!err)
-		err = tsi_gpu_event_create(0, &e);
+		err = tsi_gpu_event_create(0, true, &e);
 	if (!err)
 		err = tsi_gpu_upload(0, s, a, host, sizeof(host));
 	if (!err)

@@ -36,8 +36,8 @@ static void work_waits_for_events_and_is_seen_by_query(void **state)
 	assert_int_equal(tsi_gpu_alloc(0, n, &two), 0);
 	assert_int_equal(tsi_gpu_stream_create(0, &a), 0);
 	assert_int_equal(tsi_gpu_stream_create(0, &b), 0);
-	assert_int_equal(tsi_gpu_event_create(0, &e), 0);
-	assert_int_equal(tsi_gpu_event_create(0, &done), 0);
+	assert_int_equal(tsi_gpu_event_create(0, true, &e), 0);
+	assert_int_equal(tsi_gpu_event_create(0, true, &done), 0);
 	assert_int_equal(tsi_gpu_event_query(e), 0); /* nothing recorded */
 	for (uint32_t i = 0; i < 8; i++) {
 		pattern(host, n, i);
@@ -100,7 +100,7 @@ static void nothing_goes_into_a_capturing_stream(void **state)
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 	assert_int_equal(tsi_gpu_stream_create(0, &other), 0);
 	assert_int_equal(tsi_gpu_alloc(0, 8192, &p), 0);
-	assert_int_equal(tsi_gpu_event_create(0, &e), 0);
+	assert_int_equal(tsi_gpu_event_create(0, true, &e), 0);
 	assert_int_equal(tsi_gpu_event_record(e, other), 0);
 	assert_int_equal(cudaSetDevice(0), 0);
 	for (int mode = 0; mode < 3; mode++) {
@@ -136,7 +136,7 @@ static void work_elsewhere(struct tsi_gpu_event *e, tsi_gpu_stream s)
 	while ((err = tsi_gpu_event_query(e)) == TSOCK_EAGAIN)
 		sched_yield();
 	assert_int_equal(err, 0);
-	assert_int_equal(tsi_gpu_event_create(0, &fresh), 0);
+	assert_int_equal(tsi_gpu_event_create(0, true, &fresh), 0);
 	tsi_gpu_event_destroy(fresh);
 	assert_int_equal(tsi_gpu_alloc(0, 4096, &p), 0);
 	assert_int_equal(tsi_gpu_host_alloc(0, 4096, &host), 0);
@@ -164,7 +164,7 @@ static void a_thread_s_own_capture_stays_whole(void **state)
 	need_gpus(1);
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 	assert_int_equal(tsi_gpu_stream_create(0, &other), 0);
-	assert_int_equal(tsi_gpu_event_create(0, &e), 0);
+	assert_int_equal(tsi_gpu_event_create(0, true, &e), 0);
 	assert_int_equal(cudaSetDevice(0), 0);
 	for (int mode = 0; mode < 3; mode++) {
 		assert_int_equal(cudaStreamBeginCapture(s, mode), 0);
@@ -198,7 +198,7 @@ static void an_event_that_a_capture_caught_is_recorded_again(void **state)
 		skip();
 	}
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
-	assert_int_equal(tsi_gpu_event_create(0, &e), 0);
+	assert_int_equal(tsi_gpu_event_create(0, true, &e), 0);
 	simcuda_after("cudaStreamIsCapturing", begin_capture, s);
 	assert_int_equal(tsi_gpu_event_record(e, s), 0);
 	assert_int_equal(tsi_gpu_event_query(e), TSOCK_ENOTSUP);
@@ -229,7 +229,7 @@ static void a_destroyed_stream_is_named(void **state)
 	}
 	assert_int_equal(tsi_gpu_alloc(0, 8192, &p), 0);
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
-	assert_int_equal(tsi_gpu_event_create(0, &e), 0);
+	assert_int_equal(tsi_gpu_event_create(0, true, &e), 0);
 	assert_int_equal(cudaStreamDestroy(s), 0);
 	simcuda_see_destroyed(true);
 	assert_int_equal(tsi_gpu_event_record(e, s), TSOCK_EARG);
@@ -267,7 +267,7 @@ static void events_are_queried_while_another_thread_captures(void **state)
 	need_gpus(1);
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 	assert_int_equal(tsi_gpu_stream_create(0, &other), 0);
-	assert_int_equal(tsi_gpu_event_create(0, &e), 0);
+	assert_int_equal(tsi_gpu_event_create(0, true, &e), 0);
 	assert_int_equal(tsi_gpu_event_record(e, other), 0);
 	assert_int_equal(cudaSetDevice(0), 0);
 	assert_int_equal(cudaStreamBeginCapture(s, 0 /* global */), 0);

@@ -76,7 +76,7 @@ static int make_common(struct tsi_staging *u)
 	int err = tsi_gpu_stream_create(u->device, &u->stream);
 
 	if (!err)
-		err = tsi_gpu_event_create(u->device, &u->event);
+		err = tsi_gpu_event_create(u->device, false, &u->event);
 	if (!err)
 		err = tsi_gpu_host_alloc(u->device, u->raw_bytes, &u->pinned);
 	if (!err && u->scratch_bytes)

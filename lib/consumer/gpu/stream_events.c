@@ -43,7 +43,8 @@ int tsi_stream_events_find(struct tsi_stream_events *u, unsigned device,
 	if (u->count == u->capacity)
 		err = grow(u);
 	if (!err && u->count == u->made) {
-		err = tsi_gpu_event_create(device, &u->list[u->made].event);
+		err = tsi_gpu_event_create(device, false,
+					   &u->list[u->made].event);
 		u->made += !err;
 	}
 	if (err)

@@ -16,6 +16,7 @@
 #include "mem/cuda/pin.h"
 
 struct tsi_gpu_event {
+	bool waited; /* may be slept for */
 	cudaEvent_t event;
 	unsigned device;
 };
@@ -94,21 +95,22 @@ int tsi_cuda_stream_check(unsigned device, tsi_gpu_stream s)
 
 /* ---- events ---- */
 
-int tsi_gpu_event_create(unsigned device, struct tsi_gpu_event **out)
+int tsi_gpu_event_create(unsigned device, bool waited,
+			 struct tsi_gpu_event **out)
 {
+	unsigned flags =
+		cudaEventDisableTiming | (waited ? cudaEventBlockingSync : 0);
 	struct tsi_gpu_event *v = malloc(sizeof(*v));
 	int err;
 
 	if (!v)
 		return tsi_err(TSOCK_ENOMEM, "no memory for an event");
 	v->device = device;
+	v->waited = waited;
 	err = TSI_CUDA_ON(
 		device,
-		tsi_cuda_stream_err(
-			cudaEventCreateWithFlags(&v->event,
-						 cudaEventDisableTiming |
-							 cudaEventBlockingSync),
-			device, "cudaEventCreate"));
+		tsi_cuda_stream_err(cudaEventCreateWithFlags(&v->event, flags),
+				    device, "cudaEventCreate"));
 	if (err)
 		free(v);
 	else
@@ -149,6 +151,9 @@ int tsi_gpu_event_query(struct tsi_gpu_event *e)
 
 int tsi_gpu_event_wait(struct tsi_gpu_event *e)
 {
+	if (!e->waited)
+		return tsi_err(TSOCK_EARG, "an event that is only looked at "
+					   "was to be waited for");
 	return TSI_CUDA_ON(e->device,
 			   tsi_cuda_stream_err(cudaEventSynchronize(e->event),
 					       e->device,
