@@ -4,8 +4,8 @@
  *
  * A message is one frame.  Samples travel through shared memory, descriptors
  * through fdpass.c.  Only tsi_zmq_poll() blocks, and for a moment
- * tsi_zmq_connect(), and tsi_zmq_close() until the kernel has what a consumer
- * sent last.  Nothing is queued for a peer that isn't connected, and no signal
+ * tsi_zmq_connect(), and tsi_zmq_close() of a process's last consumer until the
+ * kernel has what was sent last.  Nothing is queued for a peer that isn't connected, and no signal
  * handler runs in ZeroMQ's threads: they have every signal blocked.
  */
 #include "wire/zmq.h"
@@ -29,7 +29,9 @@
 #define CONNECT_MS 50
 #define LINGER_MS 50 /* for what a consumer said last */
 #define PATH_BYTES 256
-#define OWN 2 /* descriptors that a channel polls itself */
+#define OWN 2        /* descriptors that a channel polls itself */
+#define ROUTERS 4    /* sockets in the context of a producer's channel */
+#define DEALERS 4096 /* and in that of all consumers of a process */
 
 struct tsi_channel {
 	void *ctx, *socket;
@@ -181,12 +183,85 @@ int tsi_zmq_rebind(struct tsi_channel *ch, const char *path)
 	return bind_listener(ch, path) ? err_zmq("bind", path) : 0;
 }
 
+/* ---- contexts ---- */
+
+/* Of all consumers of this process: threads and descriptors once for them. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void *consumers;
+static unsigned users;
+
+/* With a lock that nobody holds; what the parent has is the parent's. */
+static void in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	consumers = NULL;
+	users = 0;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+static int new_context(const char *what, const char *path, int sockets,
+		       void **out)
+{
+	int err = tsi_zmq_try_threads(what, path);
+
+	if (err)
+		return err;
+	*out = zmq_ctx_new();
+	if (!*out)
+		return err_zmq(what, path);
+	zmq_ctx_set(*out, ZMQ_IO_THREADS, 1);
+	zmq_ctx_set(*out, ZMQ_MAX_SOCKETS, sockets);
+	return 0;
+}
+
+/* ZeroMQ starts its threads when a context's first socket is made. */
+static int take_context(struct tsi_channel *ch, const char *what,
+			const char *path)
+{
+	int err = 0;
+
+	if (ch->router)
+		return new_context(what, path, ROUTERS, &ch->ctx);
+	pthread_once(&once, watch_forks);
+	pthread_mutex_lock(&lock);
+	if (!users)
+		err = new_context(what, path, DEALERS, &consumers);
+	if (!err) {
+		users++;
+		ch->ctx = consumers;
+	}
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+static void give_context(struct tsi_channel *ch)
+{
+	void *ctx = ch->ctx;
+
+	if (!ctx)
+		return;
+	if (!ch->router) {
+		pthread_mutex_lock(&lock);
+		if (--users)
+			ctx = NULL;
+		else
+			consumers = NULL;
+		pthread_mutex_unlock(&lock);
+	}
+	while (ctx && zmq_ctx_term(ctx) && errno == EINTR)
+		;
+}
+
 static void free_channel(struct tsi_channel *ch)
 {
 	if (ch->socket)
 		zmq_close(ch->socket);
-	while (ch->ctx && zmq_ctx_term(ch->ctx) && errno == EINTR)
-		;
+	give_context(ch);
 	tsi_acceptor_close(&ch->acceptor);
 	free(ch->set);
 	free(ch);
@@ -212,22 +287,13 @@ static int open_channel(const char *path, bool router, struct tsi_channel **out)
 	/* ZeroMQ's threads inherit the mask, so no handler runs in them. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = tsi_zmq_try_threads(what, path);
-	if (err) {
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
-		free(ch);
-		return err;
-	}
-	/* ZeroMQ starts its threads when the first socket is made: here. */
-	ch->ctx = zmq_ctx_new();
-	if (ch->ctx) {
-		zmq_ctx_set(ch->ctx, ZMQ_IO_THREADS, 1);
-		zmq_ctx_set(ch->ctx, ZMQ_MAX_SOCKETS, 4);
+	err = take_context(ch, what, path);
+	if (!err) {
 		ch->socket =
 			zmq_socket(ch->ctx, router ? ZMQ_ROUTER : ZMQ_DEALER);
+		if (!ch->socket || bind_or_connect(ch, path))
+			err = err_zmq(what, path);
 	}
-	if (!ch->socket || bind_or_connect(ch, path))
-		err = err_zmq(what, path);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err) {
 		free_channel(ch);

@@ -49,14 +49,14 @@ static int deaf_threads(void)
 
 static void io_threads_take_no_signals(void **s)
 {
-	int before = deaf_threads();
 	struct tsi_channel *ch;
 	sigset_t mask;
 
 	(void)s;
+	/* A reaper and an I/O thread, of the producer and of all consumers. */
+	assert_int_equal(deaf_threads(), 4);
 	assert_int_equal(tsi_zmq_connect(path, &ch), 0);
-	/* A reaper and an I/O thread. */
-	assert_int_equal(deaf_threads(), before + 2);
+	assert_int_equal(deaf_threads(), 4);
 	pthread_sigmask(SIG_SETMASK, NULL, &mask);
 	assert_false(sigismember(&mask, SIGINT));
 	tsi_zmq_close(ch);
@@ -222,6 +222,26 @@ static void too_little_address_space_is_named(void **s)
 	run_again_as("space");
 }
 
+static void consumers_of_a_process_share_what_they_can(void **s)
+{
+	struct tsi_channel *ch[8];
+	struct tsi_routing_id peer;
+	unsigned before;
+
+	(void)s;
+	assert_int_equal(exchange(dealer, 2, &peer), 0);
+	before = descriptors_of(getpid());
+	for (unsigned i = 0; i < 8; i++) {
+		assert_int_equal(tsi_zmq_connect(path, &ch[i]), 0);
+		assert_int_equal(exchange(ch[i], i, &peer), 0);
+	}
+	/* An eventfd and a socket each; the producer's end is one, too. */
+	assert_true(descriptors_of(getpid()) <= before + 8 * 3);
+	for (unsigned i = 0; i < 8; i++)
+		tsi_zmq_close(ch[i]);
+	assert_int_equal(exchange(dealer, 2, &peer), 0);
+}
+
 static void nothing_is_left_behind(void **s)
 {
 	struct tsi_msg m = hello(1);
@@ -258,6 +278,7 @@ int main(int argc, char **argv)
 		TEST(too_few_descriptors_are_named),
 		TEST(too_few_threads_are_named),
 		TEST(too_little_address_space_is_named),
+		TEST(consumers_of_a_process_share_what_they_can),
 		TEST(nothing_is_left_behind),
 	};
 
