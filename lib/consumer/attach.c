@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "consumer/gpu/backend.h"
 #include "consumer/host.h"
+#include "consumer/shared_fd.h"
 #include "mem/memfd.h"
 #include "wire/fdpass.h"
 
@@ -231,8 +232,7 @@ static void clear(struct delivery *d)
 	for (unsigned i = 0; i < d->passed.nfds; i++)
 		if (d->passed.fd[i] >= 0)
 			close(d->passed.fd[i]);
-	if (d->passed.producer >= 0)
-		close(d->passed.producer);
+	tsi_shared_fd_close(d->passed.producer);
 	if (d->passed.sock >= 0)
 		close(d->passed.sock);
 }
@@ -246,6 +246,7 @@ int tsi_attach(const struct tsi_attach *a, struct tsi_reader **out,
 
 	if (err)
 		return err;
+	d.passed.producer = tsi_shared_fd(d.passed.producer);
 	err = check_answer(a, &d);
 	if (!err)
 		err = map_header(&d);

@@ -9,19 +9,21 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "consumer/shared_fd.h"
 #include "wire/peer.h"
 
 void tsi_claim_close(struct tsi_claim *c)
 {
-	int fd[] = { c->event, c->producer, c->sock, c->page_fd };
+	int fd[] = { c->event, c->sock, c->page_fd };
 
 	if (c->page)
 		munmap(c->page, c->page_len);
 	if (c->ring)
 		munmap(c->ring, c->ring_len);
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < 3; i++)
 		if (fd[i] >= 0)
 			close(fd[i]);
+	tsi_shared_fd_close(c->producer);
 }
 
 void tsi_claim_leave(const struct tsi_claim *c)

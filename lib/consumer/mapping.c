@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "consumer/pages.h"
+#include "consumer/shared_fd.h"
 #include "consumer/window.h"
 
 #define SPARES 4 /* copies of cleared batches that are kept for the next ones */
@@ -44,7 +45,7 @@ static void lay_out(struct tsi_mapping *m, const struct tsi_geometry *ring,
 		struct tsi_mapping_field *f = &m->field[i];
 		size_t bytes = tsi_geometry_bytes(ring, i, m->batch);
 
-		f->fd = fd[i];
+		f->fd = tsi_shared_fd(fd[i]);
 		f->sample_bytes = tsi_geometry_bytes(ring, i, 1);
 		f->map_bytes = tsi_geometry_map_bytes(ring, i);
 		f->twice = !tsi_geometry_margin(ring, i);
@@ -132,8 +133,7 @@ void tsi_mapping_close_fds(const struct tsi_geometry *ring, const int *fd)
 void tsi_mapping_seal(struct tsi_mapping *m)
 {
 	for (unsigned i = 0; i < m->nfields; i++) {
-		if (m->field[i].fd >= 0)
-			close(m->field[i].fd);
+		tsi_shared_fd_close(m->field[i].fd);
 		m->field[i].fd = -1;
 	}
 	tsi_memfd_close(&m->mark);
@@ -148,8 +148,7 @@ void tsi_mapping_fini(struct tsi_mapping *m)
 				munmap(m->field[i].plain[half],
 				       m->field[i].span);
 	tsi_mapping_seal(m);
-	if (m->pagemap >= 0)
-		close(m->pagemap);
+	tsi_shared_fd_close(m->pagemap);
 	tsi_mapping_init_none(m);
 }
 

@@ -16,6 +16,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "consumer/shared_fd.h"
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
@@ -32,7 +34,7 @@ static size_t page_size(void)
 
 int tsi_pages_open(void)
 {
-	return open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	return tsi_shared_fd(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
 }
 
 static int any_private(const uint64_t *entry, size_t n)

@@ -92,6 +92,29 @@ def test_connections_are_used_again(serve):
     assert served.process.poll() is None
 
 
+def test_an_iterator_more_takes_few_descriptors(serve):
+    def count():
+        return len(os.listdir("/proc/self/fd"))
+
+    serve()
+    loaders = [tsock.DataLoader("toy", 16) for _ in range(2)]
+    before = count()
+    kept = [iter(loaders[0])]
+    next(kept[0])
+    took = []
+    for loader in loaders * 2:
+        at = count()
+        kept.append(iter(loader))
+        next(kept[-1])
+        took.append(count() - at)
+    assert max(took) < 7, took
+    for iterator in kept:
+        iterator.close()
+    for loader in loaders:
+        loader.close()
+    until(lambda: count() < before, what="the descriptors' end")
+
+
 def test_an_iterator_that_is_dropped_holds_nobody_up(serve):
     serve("--max-batch", 16, "--ring", 64, "--join-window", 16)
     idle = tsock.DataLoader("toy", batch_size=16, **INDEX)
