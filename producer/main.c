@@ -19,6 +19,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 #include "cli/serve.h"
+#include "cli/stop.h"
 #include "cli/supervise.h"
 #include "tsock/tsock.h"
 
@@ -156,6 +157,8 @@ static int run_mode(const struct tsi_options *o)
 		return TSI_EXIT_OK;
 	case TSI_RUN_LIST:
 		return list();
+	case TSI_RUN_STOP:
+		return tsi_stop_stream(o->stop, o->force);
 	case TSI_RUN_DEVICES:
 		tsock_devices(print_line, NULL);
 		return TSI_EXIT_OK;
@@ -170,7 +173,7 @@ static int run_mode(const struct tsi_options *o)
 	if (o->mode == TSI_RUN_SERVE)
 		signal(SIGPIPE, SIG_IGN);
 	if (o->mode == TSI_RUN_SERVE && o->supervise &&
-	    tsi_supervise(&stopping, &code))
+	    tsi_supervise(o->name, &stopping, &code))
 		return code;
 	return serve(o);
 }

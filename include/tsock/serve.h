@@ -181,6 +181,10 @@ TSOCK_API void tsock_serve_fail(tsock_server *s, const char *why);
 TSOCK_API void tsock_serve_count(tsock_server *s, uint64_t read_bytes,
 				 uint64_t bad_samples);
 
+/* 1 if somebody has stopped the stream for good (tsock_stop()): it is drained,
+ * and the program closes it. */
+TSOCK_API int tsock_serve_stopped(tsock_server *s);
+
 /*
  * What keeps the program from making samples, for consumers that wait: words
  * that go on "which has been ", such as "reading /data/a.jpg"; NULL: nothing

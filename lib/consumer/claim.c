@@ -67,6 +67,12 @@ int tsi_claim_err_stopped(const struct tsi_claim *c, const char *stream)
 		       stream, TSI_RING_ERROR, tsi_header_error(c->ring));
 }
 
+int tsi_claim_err_ended(const struct tsi_claim *c, const char *stream)
+{
+	return tsi_err(TSOCK_EENDED, "the stream '%s' was stopped by %.*s",
+		       stream, TSI_RING_ERROR, tsi_header_error(c->ring));
+}
+
 /* ---- waiting ---- */
 
 void tsi_claim_want(struct tsi_claim *c, uint64_t need)

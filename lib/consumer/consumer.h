@@ -43,6 +43,7 @@ struct tsi_goal {
 struct tsock {
 	unsigned generation; /* of forks */
 	struct tsock_opts opts;
+	int64_t opened_ns;          /* when; tsi_now_ns() */
 	bool leaves;                /* between two epochs */
 	struct tsi_address address; /* of the producer that was found */
 	struct tsi_address addresses[TSI_ADDRESSES]; /* where it may be */

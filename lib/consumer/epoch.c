@@ -151,6 +151,11 @@ static int err_ended(const struct tsock *t)
 /* Its producer may have decided where after the stream was opened. */
 static int end_stream(struct tsock *t, int64_t deadline)
 {
+	struct tsi_claim *c = tsi_reader_claim(t->reader);
+
+	if (tsi_claim_ring_state(c) == TSI_RING_STOPPED)
+		return leave_for(t, tsi_claim_err_ended(c, t->waiter.stream),
+				 deadline);
 	t->stream.epochs = tsi_reader_end(t->reader) / t->stream.epoch_len;
 	leave_reader(t, deadline);
 	return err_ended(t);

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "consumer/attach.h"
 #include "consumer/gpu/negotiate.h"
+#include "wire/stop_file.h"
 
 #define AGAIN_MS 20    /* while the producer prepares */
 #define LOOK_MS 50     /* between two looks for a producer */
@@ -382,6 +383,16 @@ void tsi_join_forgo(struct tsock *t, int timeout_ms)
 
 /* ---- with this producer, or one that comes later ---- */
 
+/* TSOCK_EENDED: somebody has stopped the stream since the handle was opened. */
+static int check_stopped(const struct tsock *t)
+{
+	char who[TSI_STOP_WHO];
+
+	if (!tsi_stop_file_since(&t->address, t->opened_ns, who))
+		return 0;
+	return tsi_stop_file_err(&t->address, who);
+}
+
 /* Until there is a producer of the same stream.  EAGAIN: not yet. */
 static int await_producer(struct tsock *t, int64_t deadline)
 {
@@ -390,8 +401,10 @@ static int await_producer(struct tsock *t, int64_t deadline)
 
 	while (!t->lost.met) {
 		int64_t now = tsi_now_ms();
-		int err = tsi_open_again(t, until);
+		int err = check_stopped(t);
 
+		if (!err)
+			err = tsi_open_again(t, until);
 		if (err && err != TSOCK_EAGAIN)
 			return err;
 		if (!err) {
@@ -457,6 +470,8 @@ int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
 		err = join_this(t, deadline, start, end);
 		if (err == TSOCK_EAGAIN)
 			return err;
+		if (err == TSOCK_ELOST && check_stopped(t))
+			err = TSOCK_EENDED;
 		if (!err)
 			tsi_lost_log_rejoined(&t->lost,
 					      tsi_address_name(&t->address),

@@ -266,6 +266,7 @@ int tsock_open(const char *name, const struct tsock_opts *opts, tsock **out)
 	if (!t)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a consumer");
 	t->generation = tsi_fork_generation();
+	t->opened_ns = tsi_now_ns();
 	t->opts = (struct tsock_opts)TSOCK_OPTS_INIT;
 	err = tsi_sized_read("tsock_open", &tsi_sized_opts, opts, &t->opts);
 	if (!err)

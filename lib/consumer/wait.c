@@ -22,6 +22,8 @@ int tsi_wait_trouble(struct tsi_waiter *w, int64_t now_ms)
 
 	if (state == TSI_RING_FAILED)
 		return tsi_claim_err_stopped(c, w->stream);
+	if (state == TSI_RING_STOPPED)
+		return tsi_claim_err_ended(c, w->stream);
 	if (state == TSI_RING_CLOSED)
 		return tsi_err(TSOCK_ELOST,
 			       "the producer of '%s' (pid %u) has shut down",
@@ -58,7 +60,8 @@ static int look_for_head(struct tsi_waiter *w, uint64_t need, int64_t now_ms)
 	if (err && tsi_claim_head(tsi_reader_claim(w->reader)) >= need)
 		return 0;
 	/* Its producer may have decided meanwhile to end the stream sooner. */
-	if (err != TSOCK_ESTREAM && tsi_reader_end(w->reader) < need)
+	if (err != TSOCK_ESTREAM && err != TSOCK_EENDED &&
+	    tsi_reader_end(w->reader) < need)
 		return tsi_err(TSOCK_EENDED, "the stream '%s' has ended",
 			       w->stream);
 	return err ? err : TSOCK_EAGAIN;

@@ -26,9 +26,10 @@
 
 enum tsi_ring_state {
 	TSI_RING_OPEN = 1,
-	TSI_RING_ENDED = 2,  /* the last epoch is published: end says where */
-	TSI_RING_FAILED = 3, /* error[] says why: a stream error */
-	TSI_RING_CLOSED = 4, /* the producer has shut down in good order */
+	TSI_RING_ENDED = 2,   /* the last epoch is published: end says where */
+	TSI_RING_FAILED = 3,  /* error[] says why: a stream error */
+	TSI_RING_CLOSED = 4,  /* the producer has shut down in good order */
+	TSI_RING_STOPPED = 5, /* for good: error[] says by whom */
 };
 
 /* One for each reader, written by the producer; a cache line each. */

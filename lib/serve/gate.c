@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+#include "base/err.h"
+
 void tsi_gate_init(struct tsi_gate *g, struct tsi_sync *sync,
 		   struct tsi_membership *m)
 {
@@ -20,7 +22,9 @@ void tsi_gate_add_ring(struct tsi_gate *g, unsigned view, struct tsi_ring *r)
 	tsi_ring_set_end(r, tsi_membership_end(g->membership));
 	tsi_ring_set_held(r, tsi_membership_held_from(g->membership));
 	if (g->failed)
-		tsi_ring_finish(r, TSI_RING_FAILED, g->error);
+		tsi_ring_finish(r,
+				g->stopped ? TSI_RING_STOPPED : TSI_RING_FAILED,
+				g->error);
 }
 
 void tsi_gate_remove_ring(struct tsi_gate *g, unsigned view)
@@ -186,6 +190,30 @@ void tsi_gate_fail(struct tsi_gate *g, const char *why)
 		finish_rings(g, TSI_RING_FAILED, why);
 	}
 	tsi_gate_changed(g);
+}
+
+void tsi_gate_stop(struct tsi_gate *g, const char *who)
+{
+	if (!g->failed) {
+		g->failed = g->stopped = true;
+		snprintf(g->error, sizeof(g->error), "%s", who);
+		finish_rings(g, TSI_RING_STOPPED, who);
+	}
+	tsi_gate_changed(g);
+}
+
+bool tsi_gate_stopped(const struct tsi_gate *g)
+{
+	return g->stopped;
+}
+
+int tsi_gate_err(const struct tsi_gate *g)
+{
+	if (!g->failed)
+		return 0;
+	return g->stopped ? tsi_err(TSOCK_EENDED,
+				    "the stream was stopped by %s", g->error)
+			  : tsi_err(TSOCK_ESTREAM, "%s", g->error);
 }
 
 const char *tsi_gate_failure(const struct tsi_gate *g)

@@ -22,6 +22,7 @@ struct tsi_gate {
 	struct tsi_ring *ring[TSI_VIEWS]; /* that consumers can join; or NULL */
 	unsigned waiters[TSI_VIEWS];      /* threads that wait for its tails */
 	bool failed, closed;
+	bool stopped; /* beside failed: for good, by whom error says */
 	char error[TSI_RING_ERROR]; /* why the stream failed */
 };
 
@@ -79,7 +80,14 @@ void tsi_gate_sleep(struct tsi_gate *g, unsigned view, int64_t until_ns);
 /* The stream ends: readers, and consumers that want to join, are told why. */
 void tsi_gate_fail(struct tsi_gate *g, const char *why);
 
-/* Why the stream failed; NULL: it has not. */
+/* It ends for good, as that one has asked.  Has it? */
+void tsi_gate_stop(struct tsi_gate *g, const char *who);
+bool tsi_gate_stopped(const struct tsi_gate *g);
+
+/* TSOCK_ESTREAM or, if it was stopped, EENDED, with the reason; 0: neither. */
+int tsi_gate_err(const struct tsi_gate *g);
+
+/* Why the stream failed, or who stopped it; NULL: neither. */
 const char *tsi_gate_failure(const struct tsi_gate *g);
 
 /* Every ring says that the producer has closed the stream; heads stay. */

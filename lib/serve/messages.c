@@ -15,6 +15,7 @@
 #include "base/descriptors.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "wire/stop_file.h"
 #include "wire/zmq.h"
 
 #define DESCRIPTORS 3 /* of a consumer: process, tail, connection */
@@ -157,13 +158,16 @@ static int check_descriptors(struct tsi_messages *t,
 
 static int check_join(struct tsi_messages *t, const struct tsi_msg_join *j)
 {
-	const char *why = tsi_gate_failure(t->gate);
+	int err = tsi_gate_stopped(t->gate)
+			  ? tsi_stop_file_err(&t->sockets->address,
+					      tsi_gate_failure(t->gate))
+			  : tsi_gate_err(t->gate);
 
 	/* The sequence numbers in it are those of another stream. */
 	if (j->incarnation && j->incarnation != t->stream.incarnation)
 		return tsi_sockets_err_restarted(t->sockets);
-	if (why)
-		return tsi_err(TSOCK_ESTREAM, "%s", why);
+	if (err)
+		return err;
 	if (tsi_readers_over(t->readers))
 		return tsi_err(TSOCK_EENDED,
 			       "the stream has ended: epoch %llu was its last",
@@ -272,6 +276,40 @@ static void answer_whom(struct tsi_messages *t, struct tsi_msg *m)
 	tsi_waits_answer(t->waits, &q, tsi_now_ms(), &m->u.wait);
 }
 
+/* May the stream be stopped for good? */
+static int check_stop(struct tsi_messages *t, const struct tsi_msg_stop *q)
+{
+	char who[128];
+	unsigned n = tsi_readers_names(t->readers, who, sizeof(who));
+
+	if (!n || q->force || tsi_gate_stopped(t->gate))
+		return 0;
+	return tsi_err(TSOCK_EREFUSED, "%u process%s read%s the stream: %s", n,
+		       n == 1 ? "" : "es", n == 1 ? "s" : "", who);
+}
+
+/* The file first: who finds the stream gone looks for it.  A file system may be
+ * slow, so the lock is given up meanwhile. */
+static void answer_stop(struct tsi_messages *t, struct tsi_msg *m)
+{
+	struct tsi_msg_stop q = m->u.stop;
+	int err = check_stop(t, &q);
+
+	if (!err && !tsi_gate_stopped(t->gate)) {
+		tsi_sync_unlock(t->sync);
+		err = tsi_stop_file_write(&t->sockets->address, q.who);
+		tsi_sync_lock(t->sync);
+	}
+	if (err) {
+		answer_error(m, err);
+		return;
+	}
+	if (!tsi_gate_stopped(t->gate))
+		tsi_log(TSOCK_LOG_INFO, "the stream is stopped by %s", q.who);
+	tsi_gate_stop(t->gate, q.who);
+	m->type = TSI_STOPPED;
+}
+
 /* Turn a request into its reply; false when none is due. */
 static bool answer(struct tsi_messages *t, struct tsi_msg *m)
 {
@@ -291,6 +329,9 @@ static bool answer(struct tsi_messages *t, struct tsi_msg *m)
 		return true;
 	case TSI_STATS:
 		answer_stats(t, m);
+		return true;
+	case TSI_STOP:
+		answer_stop(t, m);
 		return true;
 	case TSI_WHOM:
 		answer_whom(t, m);

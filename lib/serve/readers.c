@@ -4,6 +4,7 @@
  */
 #include "serve/readers_record.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -405,6 +406,40 @@ void tsi_readers_reap(struct tsi_readers *r)
 		else if (tsi_conn_gone(&r->conn[i]))
 			tsi_readers_drop(r, i, tsi_conn_why_gone(&r->conn[i]));
 	}
+}
+
+/* A process may have several connections. */
+static bool is_first_of_process(const struct tsi_readers *r, unsigned id)
+{
+	for (unsigned i = 0; tsi_membership_next(r->membership, &i) && i < id;
+	     i++)
+		if (tsi_conn_pid(&r->conn[i]) == tsi_conn_pid(&r->conn[id]))
+			return false;
+	return true;
+}
+
+unsigned tsi_readers_names(const struct tsi_readers *r, char *buf, size_t size)
+{
+	unsigned n = 0, told = 0;
+	char name[TSI_CONN_WHO];
+	size_t len = 0;
+
+	buf[0] = '\0';
+	for (unsigned i = 0; tsi_membership_next(r->membership, &i); i++) {
+		if (!is_first_of_process(r, i))
+			continue;
+		n++;
+		tsi_conn_who(&r->conn[i], name);
+		/* Room is kept to say how many more there are. */
+		if (told + 1 < n || len + strlen(name) + 24 > size)
+			continue;
+		len += (size_t)snprintf(buf + len, size - len, "%s%s",
+					told ? ", " : "", name);
+		told++;
+	}
+	if (told < n)
+		snprintf(buf + len, size - len, " and %u more", n - told);
+	return n;
 }
 
 /* ---- for whom readers wait ---- */

@@ -196,6 +196,12 @@ int tsi_readers_mind_slow(struct tsi_readers *r, int64_t now_ms);
 /* That can't be done; tsock_errmsg() says why. */
 void tsi_readers_no_memory(struct tsi_readers *r, int64_t now_ms);
 
+/*
+ * How many processes read; fills buf with them, as in "17 (a), 18 (b) and 3
+ * more".
+ */
+unsigned tsi_readers_names(const struct tsi_readers *r, char *buf, size_t size);
+
 /* ---- for whom readers wait: waits.h ---- */
 
 /* The connection of a reader. */

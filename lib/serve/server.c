@@ -18,10 +18,10 @@
 
 static int closed_or_over(struct tsock_server *s)
 {
-	const char *why = tsi_gate_failure(&s->gate);
+	int err = tsi_gate_err(&s->gate);
 
-	if (why)
-		return tsi_err(TSOCK_ESTREAM, "%s", why);
+	if (err)
+		return err;
 	if (s->stop)
 		return tsi_err(TSOCK_EENDED, "the server is closing");
 	if (tsi_readers_over(&s->readers) ||
@@ -248,9 +248,21 @@ int tsock_serve_drained(tsock_server *s)
 		return tsi_err(TSOCK_EARG, "tsock_serve_drained: s is NULL");
 	tsi_sync_lock(&s->sync);
 	tsi_readers_refresh(&s->readers);
-	over = tsi_readers_over(&s->readers);
+	over = tsi_gate_stopped(&s->gate) || tsi_readers_over(&s->readers);
 	tsi_sync_unlock(&s->sync);
 	return over;
+}
+
+int tsock_serve_stopped(tsock_server *s)
+{
+	bool stopped;
+
+	if (!s)
+		return tsi_err(TSOCK_EARG, "tsock_serve_stopped: s is NULL");
+	tsi_sync_lock(&s->sync);
+	stopped = tsi_gate_stopped(&s->gate);
+	tsi_sync_unlock(&s->sync);
+	return stopped;
 }
 
 void tsock_serve_stop(tsock_server *s)

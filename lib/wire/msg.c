@@ -207,12 +207,17 @@ static void visit_body(struct tsi_pack *k, struct tsi_msg *m)
 	case TSI_WAITS:
 		visit_wait(k, &m->u.wait);
 		break;
+	case TSI_STOP:
+		tsi_pack_u32(k, &m->u.stop.force);
+		tsi_pack_text(k, m->u.stop.who, sizeof(m->u.stop.who));
+		break;
 	case TSI_ERROR:
 		tsi_pack_code(k, &m->u.error.code, -1);
 		tsi_pack_text(k, m->u.error.text, sizeof(m->u.error.text));
 		break;
 	case TSI_WAIT:
 	case TSI_STATS:
+	case TSI_STOPPED:
 	case TSI_CONFIGURE:
 		break;
 	default:

@@ -41,6 +41,8 @@ enum tsi_msg_type {
 	TSI_ERROR = 14,      /* p->c: code and text */
 	TSI_WHOM = 15,       /* c->p: whom have I been waiting for? */
 	TSI_WAITS = 16,      /* p->c: for whom */
+	TSI_STOP = 17,       /* c->p: end the stream for good */
+	TSI_STOPPED = 18,    /* p->c: it has ended */
 };
 
 struct tsi_msg_hello {
@@ -123,6 +125,11 @@ struct tsi_msg_whom {
 	uint64_t want; /* of a reader: the head that it waits for */
 };
 
+struct tsi_msg_stop {
+	uint32_t force; /* 1: also where somebody reads it */
+	char who[128];  /* asks for it */
+};
+
 struct tsi_msg_error {
 	int32_t code;
 	char text[256];
@@ -142,6 +149,7 @@ struct tsi_msg {
 		struct tsock_stats stats;
 		struct tsi_msg_whom whom;
 		struct tsock_wait wait;
+		struct tsi_msg_stop stop;
 		struct tsi_msg_error error;
 	} u;
 };

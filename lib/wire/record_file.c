@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fully.h"
+#include "wire/peer.h"
 
 #define ROW_AT(i) \
 	(sizeof(struct tsi_record_head) + (i) * sizeof(struct tsi_record_row))
@@ -122,4 +123,75 @@ bool tsi_record_file_leave(const struct tsi_address *a, const uint8_t *nonce)
 	any = is_record(fd) && leave_rows(fd, nonce);
 	close(fd);
 	return any;
+}
+
+/* Was a row of that process there before? */
+static bool is_known(const struct tsi_record_row *row, unsigned i)
+{
+	for (unsigned k = 0; k < i; k++)
+		if (row[k].used == 1 && row[k].reader.pid == row[i].reader.pid)
+			return true;
+	return false;
+}
+
+static bool waits(const struct tsi_record_row *row, unsigned i)
+{
+	const struct tsi_reader_row *r = &row[i].reader;
+
+	return row[i].used == 1 && !tsi_record_file_has_left(&row[i]) &&
+	       r->pid && r->born && !tsi_peer_ended(r->pid, r->born) &&
+	       !is_known(row, i);
+}
+
+static int name_rows(int fd, char *buf, size_t size)
+{
+	size_t len = TSI_RECORD_ROWS * sizeof(struct tsi_record_row), at = 0;
+	struct tsi_record_row *row = malloc(len);
+	int n = 0, told = 0;
+
+	if (!row || tsi_fully_pread(fd, row, len, ROW_AT(0)) != (ssize_t)len) {
+		free(row);
+		return 0;
+	}
+	for (unsigned i = 0; i < TSI_RECORD_ROWS; i++) {
+		if (!waits(row, i))
+			continue;
+		/* Room is kept to say how many more there are. */
+		if (n++ == told && at + 32 < size) {
+			at += (size_t)snprintf(buf + at, size - at, "%s%u",
+					       told ? ", " : "",
+					       row[i].reader.pid);
+			told++;
+		}
+	}
+	if (told < n)
+		snprintf(buf + at, size - at, " and %d more", n - told);
+	free(row);
+	return n;
+}
+
+int tsi_record_file_readers(const struct tsi_address *a, char *buf, size_t size)
+{
+	char path[TSI_RECORD_PATH];
+	int fd, n;
+
+	buf[0] = '\0';
+	if (!tsi_record_file_path(tsi_address_folder(a), tsi_address_name(a),
+				  path))
+		return -1;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return -1;
+	n = is_record(fd) ? name_rows(fd, buf, size) : -1;
+	close(fd);
+	return n;
+}
+
+void tsi_record_file_remove(const struct tsi_address *a)
+{
+	char path[TSI_RECORD_PATH];
+
+	if (tsi_record_file_path(tsi_address_folder(a), tsi_address_name(a),
+				 path))
+		unlink(path);
 }

@@ -194,6 +194,11 @@ const struct tsi_opt tsi_opts[] = {
 	{ TSI_OPT_MODE, "list", NULL,
 	  "list the streams that run here, and exit", .min = TSI_RUN_LIST,
 	  .letter = 'l' },
+	{ TSI_OPT_MODE, "stop", "NAME",
+	  "end the stream of that name for good: its consumers wait for no "
+	  "other producer, and start none; where it has any, asks first",
+	  AT(stop), .min = TSI_RUN_STOP },
+	{ TSI_OPT_SWITCH, "force", NULL, "with --stop: don't ask", AT(force) },
 	{ TSI_OPT_MODE, "devices", NULL,
 	  "list the GPUs that this process can use, and how, and exit",
 	  .min = TSI_RUN_DEVICES },

@@ -99,7 +99,8 @@ static int set_text(struct tsi_options *o, const struct tsi_opt *r,
 	return 0;
 }
 
-static int set_mode(struct tsi_options *o, const struct tsi_opt *r)
+static int set_mode(struct tsi_options *o, const struct tsi_opt *r,
+		    const char *value)
 {
 	enum tsi_run_mode mode = (enum tsi_run_mode)r->min;
 
@@ -110,10 +111,10 @@ static int set_mode(struct tsi_options *o, const struct tsi_opt *r)
 	    mode != TSI_RUN_HELP && mode != TSI_RUN_VERSION)
 		return tsi_err(TSOCK_EARG,
 			       "--%s: one of --check-config, "
-			       "--dry-run and --list at a time",
+			       "--dry-run, --list and --stop at a time",
 			       r->name);
 	o->mode = mode;
-	return 0;
+	return r->arg ? set_text(o, r, value) : 0;
 }
 
 static int set_option(struct tsi_options *o, const struct tsi_opt *r,
@@ -136,7 +137,7 @@ static int set_option(struct tsi_options *o, const struct tsi_opt *r,
 	case TSI_OPT_BYTES:
 		return tsi_value_bytes(r->name, value, r->min, r->max, to);
 	case TSI_OPT_MODE:
-		return set_mode(o, r);
+		return set_mode(o, r, value);
 	case TSI_OPT_SWITCH:
 		*(bool *)(void *)to = true;
 		return 0;
@@ -387,7 +388,10 @@ int tsi_options_parse(struct tsi_options *out, int argc, char **argv)
 			       "unexpected argument '%s'; the data set's "
 			       "folder is given with --root",
 			       argv[optind]);
-	if (o.mode != TSI_RUN_LIST && o.mode != TSI_RUN_DEVICES) {
+	if (o.force && o.mode != TSI_RUN_STOP)
+		return tsi_err(TSOCK_EARG, "--force goes with --stop alone");
+	if (o.mode != TSI_RUN_LIST && o.mode != TSI_RUN_DEVICES &&
+	    o.mode != TSI_RUN_STOP) {
 		err = complete(&o);
 		if (err)
 			return err;

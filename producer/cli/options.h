@@ -25,6 +25,7 @@ enum tsi_run_mode {
 	TSI_RUN_CHECK,
 	TSI_RUN_DRY,
 	TSI_RUN_DEVICES,
+	TSI_RUN_STOP,
 };
 
 #define TSI_READ_AHEAD_AUTO UINT64_MAX
@@ -71,6 +72,8 @@ struct tsi_options {
 	uint64_t slow_ms;      /* for KILL and DETACH */
 	uint64_t on_error;     /* enum tsi_on_error */
 	uint64_t min_consumers;
+	const char *stop; /* the stream that is to be stopped */
+	bool force;
 	bool supervise;
 	bool exit_idle;
 	uint64_t exit_idle_ms;

@@ -246,7 +246,7 @@ static void mind_growth(struct command *c, const struct tsi_snapshot *now)
 /* Everybody has read the last epoch of before, or nobody is there. */
 static bool is_over(struct command *c, const struct tsi_snapshot *now)
 {
-	if (!c->ends)
+	if (!c->ends || tsock_serve_stopped(tsi_service_server(c->service)))
 		return false;
 	note_busy(c, now);
 	return c->idle.deserted ||
@@ -258,6 +258,8 @@ static const char *ending(struct command *c, const struct tsi_snapshot *now)
 {
 	int64_t now_ms = now->now_ns / 1000000;
 
+	if (tsock_serve_stopped(tsi_service_server(c->service)))
+		return "the stream was stopped";
 	if (tsock_serve_drained(tsi_service_server(c->service)))
 		return "the last epoch is over";
 	note_busy(c, now);

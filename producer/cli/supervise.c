@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "cli/serve.h"
+#include "tsock/tsock.h"
 
 #define FIRST_MS 100
 #define MOST_MS 10000
@@ -80,10 +81,10 @@ static void say(pid_t pid, int sig, int64_t wait_ms)
 		(long)pid, strsignal(sig), (double)wait_ms / 1e3);
 }
 
-bool tsi_supervise(const sigset_t *stopping, int *code)
+bool tsi_supervise(const char *name, const sigset_t *stopping, int *code)
 {
 	sigset_t waited = *stopping, old;
-	int64_t wait_ms = FIRST_MS;
+	int64_t wait_ms = FIRST_MS, begun_ns = tsi_now_ns();
 	int stop = 0, status;
 
 	sigaddset(&waited, SIGCHLD);
@@ -109,7 +110,8 @@ bool tsi_supervise(const sigset_t *stopping, int *code)
 			wait_ms = FIRST_MS;
 		say(pid, WTERMSIG(status), wait_ms);
 		await_end(&waited, 0, tsi_now_ms() + wait_ms, &stop);
-		if (stop) {
+		/* Or somebody has ended the stream for good. */
+		if (stop || tsock_stopped(name, begun_ns)) {
 			*code = TSI_EXIT_OK;
 			return true;
 		}

@@ -16,7 +16,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	uint8_t bytes[TSI_MSG_MAX];
 	char name[16];
 
-	for (uint16_t type = TSI_HELLO; folder && type <= TSI_WAITS; type++) {
+	for (uint16_t type = TSI_HELLO; folder && type <= TSI_STOPPED; type++) {
 		memset(&m, 0, sizeof(m));
 		m.type = type;
 		m.serial = 7;

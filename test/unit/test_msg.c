@@ -180,6 +180,10 @@ static void draw_message(struct tsi_msg *m, uint16_t type)
 	case TSI_WAITS:
 		draw_wait(&m->u.wait);
 		break;
+	case TSI_STOP:
+		m->u.stop.force = (uint32_t)draw();
+		draw_text(m->u.stop.who, sizeof(m->u.stop.who));
+		break;
 	case TSI_ERROR:
 		m->u.error.code = -1 - (int32_t)(draw() % 100);
 		draw_text(m->u.error.text, sizeof(m->u.error.text));
@@ -242,7 +246,7 @@ static void every_message_comes_out_as_it_went_in(void **s)
 	for (int i = 0; i < 4000; i++) {
 		size_t len;
 
-		draw_message(&m, (uint16_t)(1 + i % TSI_WAITS));
+		draw_message(&m, (uint16_t)(1 + i % TSI_STOPPED));
 		len = tsi_msg_pack(&m, bytes);
 		assert_in_range(len, 16, TSI_MSG_MAX);
 		memset(&out, 0xff, sizeof(out));
@@ -284,7 +288,7 @@ static void a_cut_or_lengthened_message_is_refused(void **s)
 	struct tsi_msg m, out;
 
 	(void)s;
-	for (int type = 1; type <= TSI_WAITS; type++) {
+	for (int type = 1; type <= TSI_STOPPED; type++) {
 		size_t len;
 
 		draw_message(&m, (uint16_t)type);

@@ -263,6 +263,9 @@ static void tsock_serve_fail_case(void)
 	assert_null(b);
 }
 
+ONLY(tsock_serve_stopped, wrong(tsock_serve_stopped(NULL)))
+ONLY(tsock_stop, wrong(tsock_stop(NULL, 0, 0)))
+ONLY(tsock_stopped, wrong(tsock_stopped(NULL, 0)))
 ONLY(tsock_serve_count, tsock_serve_count(NULL, 1, 1))
 
 static void tsock_serve_doing_case(void)
@@ -339,6 +342,9 @@ static const struct pointer_case cases[] = {
 	CASE(tsock_serve_commit),
 	CASE(tsock_serve_commit_gpu),
 	CASE(tsock_serve_count),
+	CASE(tsock_serve_stopped),
+	CASE(tsock_stop),
+	CASE(tsock_stopped),
 	CASE(tsock_serve_doing),
 	CASE(tsock_serve_stats),
 	CASE(tsock_serve_connected),

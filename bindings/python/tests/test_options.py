@@ -19,7 +19,9 @@ NOT_KEYWORDS = {
     "dry-run",
     "help",
     "list",
+    "force",
     "name",
+    "stop",
     "supervise",  # a loader does that for its own producer
     "version",
 }

@@ -30,7 +30,7 @@ from .loader import DataLoader
 from .options import ProducerOptions
 from .producer import Producer
 from .serving import BadBatch, Server, serve
-from .streams import devices, query, streams
+from .streams import devices, query, stop, streams
 
 __version__ = "0.1.0"
 library_version = _lib.tsock_version_string().decode()
@@ -57,5 +57,6 @@ __all__ = [
     "library_version",
     "query",
     "serve",
+    "stop",
     "streams",
 ]

@@ -18,7 +18,7 @@ from typing import Any, Callable, Optional
 from . import _ffi, arguments, errors, pools, ranks
 from .about import About
 from .interrupts import patiently
-from .streams import is_running
+from .streams import check_stopped, is_running, opened
 
 _lib = _ffi.lib
 
@@ -254,6 +254,8 @@ class Pool:
     ) -> None:
         self._revive = revive
         self._name, self._opts, self._wait = name, opts, wait
+        self._opened = time.monotonic_ns()
+        opened.setdefault(str(name), self._opened)
         self._rank: tuple[int, int, Optional[str]] = 0, 1, None
         self.first = self._connect()
         try:
@@ -294,7 +296,9 @@ class Pool:
         if not self.about.resumable:
             wait = 0
         end = time.monotonic() + wait
+        self.check_stopped()
         while not is_running(self._name):
+            self.check_stopped()
             if wait and self._revive:
                 self._revive()
                 if is_running(self._name):
@@ -304,6 +308,10 @@ class Pool:
                 raise self._err_gone(wait)
             time.sleep(min(left, LOOK))
         return self._connect()
+
+    def check_stopped(self) -> None:
+        """Raise StreamEnded if somebody stopped the stream for good."""
+        check_stopped(self._name, self._opened)
 
     def _err_gone(self, wait: float) -> errors.Error:
         why = ", and no other one came within %g s" % wait if wait else ""

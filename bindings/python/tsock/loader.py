@@ -337,6 +337,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
                 return True  # another iterator has found them
             if not growing.has_ended(self._about, why):
                 return False
+            pool.check_stopped()
             absence = growing.Absence(self.rejoin_timeout, self._revival)
             self._read_next(
                 growing.next_pool(

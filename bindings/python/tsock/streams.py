@@ -101,6 +101,52 @@ def query(
     return stats_dict(stats)
 
 
+# Of streams that this process has read, when it opened the first loader of each
+# (time.monotonic_ns()); what it stopped itself it may begin anew.
+opened: dict[str, int] = {}
+
+
+def stop(
+    name: Union[str, os.PathLike[str]],
+    force: bool = False,
+    timeout: float = 30.0,
+) -> None:
+    """End a stream for good.
+
+    Jobs that read it get StreamEnded, which says who stopped it, and none of
+    them starts it again, although it has root=.  A job that begins after that
+    may.  Where processes read it, or wait for its next producer, this raises
+    Refused and names them; force=True ends it for them all the same.  Raises
+    NoProducer where there is nothing to stop, and TimedOut where the producer's
+    process hasn't ended within timeout seconds.
+    """
+
+    def ask() -> tuple[int, Optional[errors.Error]]:
+        code = _ffi.lib.tsock_stop(
+            arguments.stream_name(name), int(force), int(timeout * 1000)
+        )
+        return code, _ffi.failure(code) if code else None
+
+    code, failure = patiently(ask)
+    if failure:
+        text = str(failure)
+        if failure.code == "TSOCK_EREFUSED":
+            failure.args = (text + "; force=True stops it all the same",)
+        if code == errors.EAGAIN:
+            failure = errors.TimedOut(text)
+        raise failure
+    opened.pop(str(os.fspath(name)), None)
+
+
+def check_stopped(name: Any, since: Optional[int]) -> None:
+    """Raise StreamEnded if somebody stopped it after since."""
+    if since is None:
+        return
+    code = _ffi.lib.tsock_stopped(arguments.stream_name(name), since)
+    if code == errors.EENDED:
+        raise _ffi.failure(code)
+
+
 def is_running(name: str) -> bool:
     """Does any producer, busy or not, have the name?"""
     if "/" in name:

@@ -303,6 +303,15 @@ class Server:
     def closed(self) -> bool:
         return self._handle.closed
 
+    @property
+    def stopped(self) -> bool:
+        """Has somebody ended the stream for good, by tsock.stop()?"""
+        try:
+            with self._handle as server:
+                return bool(_lib.tsock_serve_stopped(server))
+        except Gone:
+            return False
+
     def stats(self) -> dict[str, Any]:
         """The stream's numbers, as tsock.query() has them, and the loader's.
 

@@ -52,6 +52,9 @@ class Watch:
     def _work(self) -> None:
         pause = min(1.0, PATIENCE / 4, self._timeout / 4 or 1.0)
         while not self._over.wait(pause):
+            if self._server.stopped:
+                self._server.close()
+                return
             self.look(time.monotonic())
 
     def look(self, now: float) -> None:

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stop_file.h - NAME.stopped, the file beside the sockets that says when the
+ * stream of that name was stopped for good, and by whom.
+ *
+ * It is for those who read the stream then: they wait for no next producer, and
+ * start none.  Whoever comes later reads the stream that runs by then, or starts
+ * it.  So the file says a time, and may lie there for ever.
+ */
+#ifndef TSI_WIRE_STOP_FILE_H
+#define TSI_WIRE_STOP_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/address.h"
+
+#define TSI_STOP_WHO 128 /* bytes of who stopped it */
+
+/* The stream is stopped now, by that one. */
+int tsi_stop_file_write(const struct tsi_address *a, const char *who);
+
+/*
+ * Was it stopped since then, which is a tsi_now_ns() of any process of this
+ * machine?  Then *who is who did it.
+ */
+bool tsi_stop_file_since(const struct tsi_address *a, int64_t since_ns,
+			 char who[TSI_STOP_WHO]);
+
+/* TSOCK_EENDED: that one stopped the stream. */
+int tsi_stop_file_err(const struct tsi_address *a, const char *who);
+
+#endif
