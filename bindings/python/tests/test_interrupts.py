@@ -2,11 +2,14 @@
 """Between two calls of the library Ctrl-C is seen: none of them waits long."""
 
 import gc
+import threading
+import time
 
 import pytest
 
 import tsock
 from conftest import INDEX, everything, indices
+from tsock import interrupts
 
 pytest.importorskip("numpy")
 
@@ -156,15 +159,48 @@ def test_ctrl_c_waits_a_moment_for_a_loader_that_is_served(
         joined.append(seconds)
         join(60)
 
-    def interrupt(_):
+    def interrupt():
         raise KeyboardInterrupt
 
     monkeypatch.setattr(server._thread, "join", note)
     with pytest.raises(KeyboardInterrupt):
         if where == "run":
-            monkeypatch.setattr(server._over, "wait", interrupt)
+            monkeypatch.setattr(server, "_drained", interrupt)
             server.run()
         else:
             with server:
                 raise KeyboardInterrupt
     assert joined and max(joined) <= 0.05
+
+
+def test_a_call_is_waited_for_by_no_lock_that_a_signal_may_leave(
+    monkeypatch,
+):
+    """Nor does what is broken off keep the helper thread, or this one."""
+    enter = threading.Condition.__enter__
+    broken = []
+
+    def broken_off(self):
+        result = enter(self)
+        if called.is_set() and threading.current_thread() is here:
+            broken.append(self)
+            raise KeyboardInterrupt
+        return result
+
+    class Called:
+        at = False
+
+        def is_set(self):
+            return self.at
+
+    here, called = threading.current_thread(), Called()
+
+    def call():
+        time.sleep(0.2)  # until the caller waits, and not for this thread
+        called.at = True
+        time.sleep(0.2)
+        called.at = False
+        return 7
+
+    monkeypatch.setattr(threading.Condition, "__enter__", broken_off)
+    assert interrupts.patiently(call) == 7 and not broken

@@ -191,3 +191,41 @@ def test_who_closes_second_waits_for_the_first(place, monkeypatch):
     server.close()
     with tsock.serve([numpy.ones((4, 2))], "mine"):
         pass
+
+BROKEN_OFF = """
+import sys, threading, numpy, tsock
+
+enter = threading.Condition.__enter__
+armed = False
+
+def broken_off(self):
+    result = enter(self)
+    # As what a signal handler raises, at the worst place there is.
+    if armed and threading.current_thread() is threading.main_thread():
+        sys.exit(3)
+    return result
+
+threading.Condition.__enter__ = broken_off
+with tsock.serve([numpy.ones((4, 2))], "mine", epochs=1) as server:
+    close = server.close
+
+    def disarm():
+        global armed
+        armed = False
+        close()
+
+    server.close = disarm
+    armed = True
+    print("serving", flush=True)
+    server.run()
+"""
+
+
+def test_a_signal_handler_that_raises_leaves_no_lock(place, script):
+    """run() waits by no Event or Condition, whose lock that would leave taken:
+    close() then waited for it for ever."""
+    process = script(BROKEN_OFF)
+    assert process.stdout.readline() == "serving\n"
+    list(loader_of(batch_size=4))
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err

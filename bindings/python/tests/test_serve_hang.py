@@ -29,12 +29,18 @@ class Stream:
     waiting = 1
     error = None
 
+    def __init__(self):
+        self.said = []
+
     def stats(self):
         rows = [{"waiting": int(i < self.waiting)} for i in range(3)]
         return {"rows": rows}
 
     def fail(self, error):
         self.error = error
+
+    def doing(self, what):
+        self.said.append(what)
 
 
 @pytest.fixture
@@ -173,3 +179,15 @@ def test_a_producers_loop_that_has_ended_is_told_of_as_such(place, caplog):
     (line,) = said(caplog)
     assert "has ended, with no batch for 61 s" in line
     assert "join() waits for the other" in line
+
+
+def test_who_waits_hears_that_it_is_for_the_loader(watched):
+    stream, feed, watcher = watched()
+    feed.asked = 1000.0
+    for now in (1001, 1003, 1010):
+        watcher.look(now)
+    assert stream.said == ["waiting for its loader's next batch"]
+    feed.asked = None
+    watcher.look(1011)
+    watcher.look(1012)
+    assert stream.said[1:] == [None]

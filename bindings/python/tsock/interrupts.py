@@ -22,8 +22,11 @@ def patiently(
     if threading.current_thread() is not threading.main_thread():
         return call()
     lock = threading.Lock()
-    done = threading.Event()
-    state: dict[str, Any] = {"abandoned": False}
+    # Locked until the result is there.  Not an Event, whose own lock the main
+    # thread may keep for ever when a signal handler raises at the wrong place.
+    done = threading.Lock()
+    done.acquire()
+    state: dict[str, Any] = {"abandoned": False, "done": False}
 
     def work() -> None:
         try:
@@ -31,18 +34,18 @@ def patiently(
         except BaseException as e:  # noqa: BLE001 - raised by the waiter
             state["error"] = e
         with lock:
-            late = state["abandoned"]
-            done.set()
+            late, state["done"] = state["abandoned"], True
+            done.release()
         if late and undo and "result" in state:
             undo(state["result"])
 
     threading.Thread(target=work, name="tsock-wait", daemon=True).start()
     try:
-        done.wait()
+        done.acquire()
     except BaseException:
         with lock:
             state["abandoned"] = True
-            late = done.is_set()
+            late = state["done"]
         if late and undo and "result" in state:
             undo(state["result"])
         raise

@@ -32,7 +32,11 @@ class Handle:
 
     def __init__(self, server: int) -> None:
         self._server = server
-        self._lock = threading.Condition()
+        # The main thread takes it as a lock of C's, which either is taken by a
+        # `with` or isn't: what a signal handler raises within a condition's own
+        # __enter__() would leave it locked for ever.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._users: list[int] = []  # the threads that are in a call
         self._closing = False
         self._closer = 0  # the thread that closes it, until it has
@@ -48,7 +52,7 @@ class Handle:
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._users.remove(threading.get_ident())
-            self._lock.notify_all()
+            self._changed.notify_all()
 
     def close(self) -> None:
         if os.getpid() != self._pid:
@@ -58,7 +62,7 @@ class Handle:
             if self._closing:
                 # Another thread may be at it: then the name isn't free yet.
                 if me not in (self._closer, *self._users):
-                    self._lock.wait_for(lambda: not self._closer)
+                    self._changed.wait_for(lambda: not self._closer)
                 return
             self._closing, self._closer = True, me
         try:
@@ -66,12 +70,12 @@ class Handle:
             # This thread is in no call, though a Ctrl-C, or what a signal
             # handler raised, may have kept it from saying so.
             with self._lock:
-                self._lock.wait_for(lambda: all(u == me for u in self._users))
+                self._changed.wait_for(lambda: all(u == me for u in self._users))
             _lib.tsock_serve_close(self._server)
         finally:
             with self._lock:
                 self._closer = 0
-                self._lock.notify_all()
+                self._changed.notify_all()
 
     @property
     def closed(self) -> bool:

@@ -115,7 +115,7 @@ class Server:
         whose = promise.lines(same, loader, self._feed.is_once, leaves)
         self._feed.ready(schema, options.length, ragged)
         self._end = options.epochs * self._feed.length
-        self._over = threading.Event()
+        self._over = False
         self._watch = Watch(self, self._feed, timeout, self._fail)
         said = identity.line("loader", type(loader).__qualname__) + whose
         said += identity.line("batch", str(schema.batch_size))
@@ -235,8 +235,12 @@ class Server:
                 # Consumers first: who sees the error here may close.
                 self.fail(why)
                 self.error = error
-        self._over.set()
+        self._over = True
         self._watch.end()
+
+    def _drained(self) -> bool:
+        with self._handle as server:
+            return bool(_lib.tsock_serve_drained(server))
 
     # ---- what users call ----
 
@@ -262,11 +266,12 @@ class Server:
 
         Raises what the loader raised.
         """
+        # A signal handler may raise anywhere in this, in the main thread: no
+        # lock that another thread needs, an Event's own included, may be in its
+        # hands then.
         try:
-            while not self._over.wait(0.02):
-                with self._handle as server:
-                    if _lib.tsock_serve_drained(server):
-                        break
+            while not self._over and not self._drained():
+                time.sleep(0.02)
             until = time.monotonic() + _LINGER
             while self.error and time.monotonic() < until:
                 if self.connected <= 0:
@@ -289,7 +294,7 @@ class Server:
         """
         if os.getpid() != self._pid:
             return
-        self._over.set()
+        self._over = True
         self._watch.end()
         self.stats()
         self._handle.close()
@@ -302,6 +307,15 @@ class Server:
     @property
     def closed(self) -> bool:
         return self._handle.closed
+
+    def doing(self, what: Optional[str]) -> None:
+        """Say to jobs that wait what keeps this from making samples."""
+        try:
+            with self._handle as server:
+                said = what.encode() if what else None
+                _lib.tsock_serve_doing(server, said)
+        except Gone:
+            pass
 
     @property
     def stopped(self) -> bool:

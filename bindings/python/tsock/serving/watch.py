@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("tsock")
 
+SLOW = 2.0  # seconds without a batch, after which who waits hears of it
 PATIENCE = 60.0  # seconds without a batch, while a job waits, that are told
 
 
@@ -39,7 +40,11 @@ class Watch:
         self._timeout = timeout
         self._fail = fail
         self._told: Optional[float] = None  # of the batch asked for then
-        self._over = threading.Event()
+        self._slow = False
+        # Locked until the end.  Not an Event: one that a signal handler breaks
+        # off in the main thread may stay locked inside.
+        self._over = threading.Lock()
+        self._over.acquire()
 
     def start(self) -> None:
         threading.Thread(
@@ -47,11 +52,14 @@ class Watch:
         ).start()
 
     def end(self) -> None:
-        self._over.set()
+        try:
+            self._over.release()
+        except RuntimeError:
+            pass  # it was before
 
     def _work(self) -> None:
         pause = min(1.0, PATIENCE / 4, self._timeout / 4 or 1.0)
-        while not self._over.wait(pause):
+        while not self._over.acquire(timeout=pause):
             if self._server.stopped:
                 self._server.close()
                 return
@@ -59,6 +67,11 @@ class Watch:
 
     def look(self, now: float) -> None:
         asked = self._feed.asked
+        slow = asked is not None and now - asked > SLOW
+        if slow != self._slow:
+            self._slow = slow
+            what = "waiting for its loader's next batch" if slow else None
+            self._server.doing(what)
         if asked is None:
             return
         if self._timeout and now - asked > self._timeout:
