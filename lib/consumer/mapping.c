@@ -148,7 +148,7 @@ void tsi_mapping_fini(struct tsi_mapping *m)
 				munmap(m->field[i].plain[half],
 				       m->field[i].span);
 	tsi_mapping_seal(m);
-	tsi_shared_fd_close(m->pagemap);
+	tsi_pages_close(m->pagemap);
 	tsi_mapping_init_none(m);
 }
 

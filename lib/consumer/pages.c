@@ -37,6 +37,11 @@ int tsi_pages_open(void)
 	return tsi_shared_fd(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
 }
 
+void tsi_pages_close(int fd)
+{
+	tsi_shared_fd_close(fd);
+}
+
 static int any_private(const uint64_t *entry, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -12,8 +12,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A descriptor for the functions below; -1 where there is none to be had. */
+/* A descriptor for the functions below, the same one for all of this process; -1
+ * where there is none to be had. */
 int tsi_pages_open(void);
+void tsi_pages_close(int fd);
 
 /* Is any of them a private copy?  1 yes, 0 no, -1 can't be told. */
 int tsi_pages_private(int fd, const void *addr, size_t len);

@@ -56,7 +56,7 @@ static void pages_say_whether_they_are_private(void **state)
 		assert_int_equal(p[i], 5);
 	}
 	munmap(p, len);
-	close(fd);
+	tsi_pages_close(fd);
 	tsi_memfd_close(&m);
 }
 
@@ -136,8 +136,7 @@ static void pages_are_as_they_were_after_they_were_swapped_out(void **state)
 	for (size_t i = 0; i < len; i += 4096)
 		assert_int_equal(p[i], 5);
 	munmap(p, len);
-	if (fd >= 0)
-		close(fd);
+	tsi_pages_close(fd);
 	tsi_memfd_close(&m);
 }
 
