@@ -177,4 +177,7 @@ uint32_t tsi_image_least_bottom(const struct tsi_image *img, uint32_t width,
 int tsi_image_sniff(const void *data, size_t len, bool whole,
 		    struct tsi_image_head *out);
 
+/* Does a file of this name hold an image of a format that isn't read? */
+bool tsi_image_foreign(const char *name);
+
 #endif

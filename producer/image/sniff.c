@@ -23,21 +23,105 @@ static int check_size(uint32_t width, uint32_t height, const char *format)
 	return 0;
 }
 
-/* The names of what people leave among their photos. */
+/* ---- what isn't read ---- */
+
+/* How a file of a format begins: these bytes, at this place. */
+struct magic {
+	unsigned at, len;
+	const char *bytes;
+};
+
+#define MAGICS 8
+#define AT(place, text) \
+	{ \
+		place, sizeof(text) - 1, text \
+	}
+
+/*
+ * Formats that people have among their images, and that aren't read: one line
+ * each, by which messages name them and a scan knows them by their names.
+ */
+static const struct foreign {
+	const char *name;       /* "a WebP image" */
+	const char *extensions; /* in lower case, with a blank on either side */
+	struct magic magic[MAGICS], too; /* one of these, and that */
+} foreign[] = {
+	{ "a GIF image", " gif ", { AT(0, "GIF8") }, { 0 } },
+	{ "a WebP image", " webp ", { AT(0, "RIFF") }, AT(8, "WEBP") },
+	{ "a BMP image", " bmp dib ", { AT(0, "BM") }, { 0 } },
+	{ "a TIFF image",
+	  " tif tiff ",
+	  { AT(0, "II*\0"), AT(0, "MM\0*"), AT(0, "II+\0"), AT(0, "MM\0+") },
+	  { 0 } },
+	{ "an AVIF image",
+	  " avif ",
+	  { AT(8, "avif"), AT(8, "avis") },
+	  AT(4, "ftyp") },
+	{ "a HEIC image",
+	  " heic heif ",
+	  { AT(8, "heic"), AT(8, "heix"), AT(8, "heim"), AT(8, "heis"),
+	    AT(8, "hevc"), AT(8, "hevx"), AT(8, "mif1"), AT(8, "msf1") },
+	  AT(4, "ftyp") },
+	{ "a JPEG 2000 image",
+	  " jp2 j2k jpf jpx ",
+	  { AT(0, "\0\0\0\x0cjP  \r\n\x87\n"), AT(0, "\xff\x4f\xff\x51") },
+	  { 0 } },
+	{ "a JPEG XL image",
+	  " jxl ",
+	  { AT(0, "\0\0\0\x0cJXL \r\n\x87\n"), AT(0, "\xff\x0a") },
+	  { 0 } },
+	{ "a PBM, PGM or PPM image",
+	  " pbm pgm ppm pnm ",
+	  { AT(0, "P1\n"), AT(0, "P2\n"), AT(0, "P3\n"), AT(0, "P4\n"),
+	    AT(0, "P5\n"), AT(0, "P6\n"), AT(0, "P5 "), AT(0, "P6 ") },
+	  { 0 } },
+	{ "an ICO image", " ico ", { AT(0, "\0\0\1\0") }, { 0 } },
+};
+
+#define FOREIGN (sizeof(foreign) / sizeof(foreign[0]))
+
+static bool has(const struct magic *m, const uint8_t *p, size_t len)
+{
+	return len >= m->at + m->len && !memcmp(p + m->at, m->bytes, m->len);
+}
+
+static bool begins_as(const struct foreign *f, const uint8_t *p, size_t len)
+{
+	if (f->too.len && !has(&f->too, p, len))
+		return false;
+	for (unsigned i = 0; i < MAGICS && f->magic[i].len; i++)
+		if (has(&f->magic[i], p, len))
+			return true;
+	return false;
+}
+
 static const char *guess(const uint8_t *p, size_t len)
 {
-	if (len >= 6 && !memcmp(p, "GIF8", 4))
-		return "a GIF image";
-	if (len >= 12 && !memcmp(p, "RIFF", 4) && !memcmp(p + 8, "WEBP", 4))
-		return "a WebP image";
-	if (len >= 2 && !memcmp(p, "BM", 2))
-		return "a BMP image";
-	if (len >= 4 && (!memcmp(p, "II*\0", 4) || !memcmp(p, "MM\0*", 4)))
-		return "a TIFF image";
+	for (unsigned i = 0; i < FOREIGN; i++)
+		if (begins_as(&foreign[i], p, len))
+			return foreign[i].name;
 	for (size_t i = 0; i < len && i < 64; i++)
 		if (p[i] < 9 || p[i] > 126 || (p[i] > 13 && p[i] < 32))
 			return "something else";
 	return "text";
+}
+
+bool tsi_image_foreign(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	char word[8] = " ";
+	size_t n = 1;
+
+	if (!dot || strlen(dot + 1) > sizeof(word) - 3)
+		return false;
+	while (*++dot)
+		word[n++] =
+			*dot >= 'A' && *dot <= 'Z' ? (char)(*dot + 32) : *dot;
+	word[n] = ' ';
+	for (unsigned i = 0; i < FOREIGN; i++)
+		if (strstr(foreign[i].extensions, word))
+			return true;
+	return false;
 }
 
 /* "neither JPEG nor PNG but text" */

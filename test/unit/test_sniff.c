@@ -182,6 +182,21 @@ static void other_files_are_named(void **state)
 	refuse_bytes("GIF89a..............", 20, "GIF");
 	refuse_bytes("RIFF....WEBPVP8 ....", 20, "WebP");
 	refuse_bytes("BM..................", 20, "BMP");
+	refuse_bytes("II+\0................", 20, "TIFF");
+	refuse_bytes("\0\0\0\x20"
+		     "ftypavif........",
+		     20, "an AVIF image");
+	refuse_bytes("\0\0\0\x18"
+		     "ftypheic........",
+		     20, "a HEIC image");
+	refuse_bytes("\0\0\0\x18"
+		     "ftypisom........",
+		     20, "something else");
+	refuse_bytes("\0\0\0\x0cjP  \r\n\x87\n........", 20, "JPEG 2000");
+	refuse_bytes("\0\0\0\x0cJXL \r\n\x87\n........", 20, "JPEG XL");
+	refuse_bytes("\xff\x0a..................", 20, "JPEG XL");
+	refuse_bytes("P6\n64 64\n255\n.......", 20, "PPM");
+	refuse_bytes("\0\0\1\0\1\0..............", 20, "ICO");
 	refuse_bytes("this is not an image", 20, "text");
 	refuse_bytes("\x7f"
 		     "ELF\1\2\3\0\0\0\0\0\0\0\0\0\0",
@@ -189,6 +204,25 @@ static void other_files_are_named(void **state)
 	refuse_bytes("\xff\xd8\xff", 3, "truncated");
 	refuse_bytes("\xff\xd8\xff\xd9", 4, "no frame");
 	refuse_bytes("\xff\xd8\xff\xd8\xff", 5, "twice");
+}
+
+static void foreign_names_are_known(void **state)
+{
+	static const char *const foreign[] = { "a.webp",  "x/b.WebP", "c.TIF",
+					       "d.tiff",  "e.bmp",    "f.ppm",
+					       "g.1.gif", "h.avif",   "i.j2k" };
+	static const char *const ours[] = { "a.jpg",    "b.JPEG", "c.png",
+					    "webp",     "d.web",  "e.",
+					    ".x",       "f.",     "g.webpp",
+					    "h.tifffff" };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(foreign) / sizeof(*foreign); i++)
+		if (!tsi_image_foreign(foreign[i]))
+			fail_msg("%s", foreign[i]);
+	for (unsigned i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+		if (tsi_image_foreign(ours[i]))
+			fail_msg("%s", ours[i]);
 }
 
 static void set_be32(uint8_t *p, uint32_t v)
@@ -235,6 +269,7 @@ int main(void)
 		cmocka_unit_test(sniffing_walks_over_megabytes_of_metadata),
 		cmocka_unit_test(unsupported_jpegs_are_named),
 		cmocka_unit_test(other_files_are_named),
+		cmocka_unit_test(foreign_names_are_known),
 		cmocka_unit_test(sizes_beyond_the_limit_are_refused),
 	};
 
