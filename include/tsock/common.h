@@ -57,6 +57,12 @@ TSOCK_API const char *tsock_errmsg(void);
 /* A constant name such as "TSOCK_ELOST"; never NULL.  Any thread. */
 TSOCK_API const char *tsock_strerror(int err);
 
+/* What a producer warns of: tsock_serve_warn(), tsock_warning(). */
+enum tsock_warning_kind {
+	TSOCK_WARNING_OTHER = 0,
+	TSOCK_WARNING_BAD_FILES = 1,
+};
+
 enum tsock_log_level {
 	TSOCK_LOG_ERROR = 0,
 	TSOCK_LOG_WARN = 1,

@@ -291,6 +291,18 @@ TSOCK_API int tsock_waits_for(tsock *t, int timeout_ms, char *buf, size_t size);
  */
 TSOCK_API uint64_t tsock_missed(const tsock *t);
 
+/*
+ * What the producer has to say to all who read: the oldest warning that this
+ * handle has heard and not returned yet, or NULL; the text is valid until the
+ * next call.  The log has had it, too.  How many there are is seen when an
+ * epoch begins and at its end, and those that are new are asked for, a tenth of
+ * a second long; what didn't come is asked for here, at most timeout_ms (-1
+ * waits).  *kind, unless kind is NULL, is what it is about: enum
+ * tsock_warning_kind.  tsock-producer warns of bad files: a class of which
+ * nothing can be read, or too many of all.
+ */
+TSOCK_API const char *tsock_warning(tsock *t, int timeout_ms, uint32_t *kind);
+
 /* Samples in the batch. */
 TSOCK_API uint64_t tsock_batch_count(const tsock_batch *b);
 

@@ -73,12 +73,13 @@ struct tsock_serve_opts {
 	uint32_t min_wait_ms;   /* min_consumers are waited for so long at most,
 				 * from the first one on; 0: any time */
 	uint32_t reserved;      /* 0 */
+	uint64_t bad_files;     /* that are known: tsock_serve_bad_files() */
 };
 #define TSOCK_SERVE_OPTS_INIT \
 	{ \
 		sizeof(struct tsock_serve_opts), 0, NULL, 0, 0, 0, NULL, 0, 0, \
 			0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, \
-			0, 0, 0 \
+			0, 0, 0, 0 \
 	}
 
 /*
@@ -191,6 +192,18 @@ TSOCK_API int tsock_serve_stopped(tsock_server *s);
  * does.  The server counts for how long it has been the same.  Any thread.
  */
 TSOCK_API void tsock_serve_doing(tsock_server *s, const char *what);
+
+/* So many files, or other sources of samples, are bad by now.  Any thread. */
+TSOCK_API void tsock_serve_bad_files(tsock_server *s, uint64_t bad_files);
+
+/*
+ * Warn all who read the stream, now or later: each logs the text, and can take
+ * it by tsock_warning(), once, when it begins an epoch or has read one to its
+ * end.  kind: enum tsock_warning_kind.  1,023 bytes of the text are passed on.
+ * Any thread.  Fails with EARG, ENOMEM (a stream has 64 warnings at most).
+ */
+TSOCK_API int tsock_serve_warn(tsock_server *s, uint32_t kind,
+			       const char *text);
 
 TSOCK_API int tsock_serve_stats(tsock_server *s, struct tsock_stats *out);
 

@@ -76,6 +76,7 @@ struct tsock_stats {
 	uint32_t nwaits;
 	uint32_t reserved;
 	struct tsock_wait wait[TSOCK_STATS_WAITS]; /* the longest first */
+	uint64_t bad_files; /* known so far: tsock_serve_bad_files() */
 };
 
 /* Statistics of the stream called name; waits timeout_ms.  Any thread. */

@@ -102,6 +102,12 @@ static inline uint64_t tsi_claim_end(const struct tsi_claim *c)
 	return tsi_header_end(c->ring);
 }
 
+/* How many warnings the producer has for those who read. */
+static inline uint32_t tsi_claim_warnings(const struct tsi_claim *c)
+{
+	return tsi_header_warnings(c->ring);
+}
+
 /* TSI_RING_OPEN, ... */
 static inline uint32_t tsi_claim_ring_state(const struct tsi_claim *c)
 {

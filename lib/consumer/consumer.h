@@ -5,7 +5,8 @@
  * Its fields are for three files: open.c finds the producer, and learns what it
  * serves; join.c makes the handle a reader; epoch.c reads, leaves, and closes.
  * What they call knows a part of it, and not the handle: wait.h, siblings.h,
- * finished.h, leave.h, lost.h, meta.h, progress.h, request.h, and gpu/negotiate.h.
+ * finished.h, leave.h, lost.h, meta.h, progress.h, request.h, warnings.h, and
+ * gpu/negotiate.h.
  */
 #ifndef TSI_CONSUMER_CONSUMER_H
 #define TSI_CONSUMER_CONSUMER_H
@@ -23,6 +24,7 @@
 #include "consumer/request.h"
 #include "consumer/siblings.h"
 #include "consumer/wait.h"
+#include "consumer/warnings.h"
 #include "wire/address.h"
 #include "wire/fdpass.h"
 #include "wire/msg.h"
@@ -76,6 +78,7 @@ struct tsock {
 	uint64_t part; /* of the stream: see finished.h; 0: none yet */
 	struct tsi_finished read;     /* by its process, before it began */
 	struct tsi_finished finished; /* by itself */
+	struct tsi_heard heard;       /* from the producers, so far */
 	uint64_t samples;             /* taken since the join */
 	uint64_t missed; /* while it was detached, since it was opened */
 };

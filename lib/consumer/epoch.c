@@ -139,6 +139,24 @@ static int rejoin(struct tsock *t, int *timeout_ms)
 
 /* ---- epochs ---- */
 
+/* What the producer has to say to all who read, if that is new. */
+static void hear(struct tsock *t)
+{
+	struct tsi_heard_from from = { &t->requests,
+				       tsi_address_name(&t->address) };
+
+	tsi_heard_look(&t->heard, &from, t->stream.incarnation,
+		       tsi_reader_claim(t->reader));
+}
+
+/* An epoch was begun, or beginning it has failed. */
+static int begun(struct tsock *t, int err)
+{
+	if (!err)
+		hear(t);
+	return err;
+}
+
 static int err_ended(const struct tsock *t)
 {
 	return tsi_err(TSOCK_EENDED,
@@ -202,6 +220,7 @@ static int end_epoch(struct tsock *t, int64_t deadline)
 	uint64_t end = tsi_progress_end(&t->progress);
 	struct tsi_reader *r = t->reader;
 
+	hear(t);
 	if (tsi_reader_end(r) < end)
 		return end_stream(t, deadline);
 	if (tsi_reader_pos(r) < end)
@@ -284,12 +303,12 @@ int tsock_begin_timed(tsock *t, int timeout_ms)
 	if (t->phase == TSI_PHASE_READING && !tsi_progress_next(&t->progress))
 		end_epoch(t, deadline);
 	if (t->phase == TSI_PHASE_DONE && t->reader)
-		return go_on(t, deadline);
+		return begun(t, go_on(t, deadline));
 	if (t->reader)
 		leave_reader(t, deadline);
 	if (tsi_progress_was_last(&t->progress, t->stream.epochs))
 		return err_ended(t);
-	return begin_anew(t, any, deadline);
+	return begun(t, begin_anew(t, any, deadline));
 }
 
 int tsock_begin(tsock *t)
@@ -348,7 +367,7 @@ int tsock_resume(tsock *t, uint64_t start, uint64_t samples, int timeout_ms)
 	}
 	goal = (struct tsi_goal){ .position = start + samples,
 				  .end = start + n };
-	return begin_anew(t, goal, deadline_of(timeout_ms));
+	return begun(t, begin_anew(t, goal, deadline_of(timeout_ms)));
 }
 
 /* ---- reading ---- */

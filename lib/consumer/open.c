@@ -454,6 +454,19 @@ uint64_t tsock_missed(const tsock *t)
 	return t ? t->missed : 0;
 }
 
+const char *tsock_warning(tsock *t, int timeout_ms, uint32_t *kind)
+{
+	struct tsi_heard_from from;
+	uint32_t any;
+
+	if (!t || tsi_fork_since(t->generation))
+		return NULL;
+	from = (struct tsi_heard_from){ &t->requests,
+					tsi_address_name(&t->address) };
+	tsi_heard_ask(&t->heard, &from, timeout_ms);
+	return tsi_heard_take(&t->heard, kind ? kind : &any);
+}
+
 int tsock_transport(tsock *t)
 {
 	if (!t)

@@ -95,6 +95,12 @@ static inline uint64_t tsi_header_end(const struct tsi_ring_shared *s)
 	return atomic_load(&s->end);
 }
 
+/* How many warnings the producer has for those who read; it only grows. */
+static inline uint32_t tsi_header_warnings(const struct tsi_ring_shared *s)
+{
+	return atomic_load(&s->warnings);
+}
+
 /* TSI_RING_OPEN, ... */
 static inline uint32_t tsi_header_state(const struct tsi_ring_shared *s)
 {

@@ -85,7 +85,8 @@ struct tsi_ring_shared {
 	 * are counted from 1; since[] is written before generation.
 	 */
 	_Atomic uint32_t generation;
-	uint32_t reserved; /* 0 */
+	/* Warnings that consumers can ask for; it only grows. */
+	_Atomic uint32_t warnings;
 	_Atomic uint64_t since[2];
 
 	/*
@@ -131,6 +132,7 @@ struct tsi_tail_page {
 TSI_LAYOUT_AT(tsi_ring_shared, field, 88);
 TSI_LAYOUT_AT(tsi_ring_shared, head, 1792);
 TSI_LAYOUT_AT(tsi_ring_shared, generation, 1800);
+TSI_LAYOUT_AT(tsi_ring_shared, warnings, 1804);
 TSI_LAYOUT_AT(tsi_ring_shared, since, 1808);
 TSI_LAYOUT_AT(tsi_ring_shared, gate_want, 1856);
 TSI_LAYOUT_AT(tsi_ring_shared, front_want, 1864);

@@ -42,6 +42,7 @@ static void fill_header(struct tsi_ring *r, const struct tsi_geometry *g,
 	memcpy(s->field, g->field, sizeof(s->field));
 	atomic_init(&s->head, 0);
 	atomic_init(&s->generation, 1);
+	atomic_init(&s->warnings, 0);
 	atomic_init(&s->gate_want, TSI_NEVER);
 	atomic_init(&s->front_want, TSI_NEVER);
 	atomic_init(&s->start_want, TSI_NEVER);
@@ -277,6 +278,11 @@ void tsi_ring_want_start(struct tsi_ring *r, uint64_t start)
 void tsi_ring_set_held(struct tsi_ring *r, uint64_t from)
 {
 	atomic_store(&r->shared->held, from);
+}
+
+void tsi_ring_set_warnings(struct tsi_ring *r, uint32_t n)
+{
+	atomic_store(&r->shared->warnings, n);
 }
 
 void tsi_ring_finish(struct tsi_ring *r, enum tsi_ring_state state,

@@ -155,6 +155,9 @@ void tsi_ring_want_start(struct tsi_ring *r, uint64_t start);
  */
 void tsi_ring_set_held(struct tsi_ring *r, uint64_t from);
 
+/* So many warnings can be asked for. */
+void tsi_ring_set_warnings(struct tsi_ring *r, uint32_t n);
+
 /*
  * A reader, whose tail page is mapped at tail, takes a row, and leaves it.
  * What is returned is the reader's number: the row has it until the reader

@@ -18,9 +18,10 @@ void tsi_gate_init(struct tsi_gate *g, struct tsi_sync *sync,
 void tsi_gate_add_ring(struct tsi_gate *g, unsigned view, struct tsi_ring *r)
 {
 	g->ring[view] = r;
-	/* Both may have changed while the ring was made. */
+	/* All of it may have changed while the ring was made. */
 	tsi_ring_set_end(r, tsi_membership_end(g->membership));
 	tsi_ring_set_held(r, tsi_membership_held_from(g->membership));
+	tsi_ring_set_warnings(r, g->warnings);
 	if (g->failed)
 		tsi_ring_finish(r,
 				g->stopped ? TSI_RING_STOPPED : TSI_RING_FAILED,
@@ -139,6 +140,14 @@ void tsi_gate_state_held(struct tsi_gate *g)
 	for (unsigned i = 0; i < TSI_VIEWS; i++)
 		if (g->ring[i])
 			tsi_ring_set_held(g->ring[i], from);
+}
+
+void tsi_gate_state_warnings(struct tsi_gate *g, uint32_t n)
+{
+	g->warnings = n;
+	for (unsigned i = 0; i < TSI_VIEWS; i++)
+		if (g->ring[i])
+			tsi_ring_set_warnings(g->ring[i], n);
 }
 
 void tsi_gate_state_wants(struct tsi_gate *g, unsigned view)

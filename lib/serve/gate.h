@@ -21,6 +21,7 @@ struct tsi_gate {
 	struct tsi_membership *membership;
 	struct tsi_ring *ring[TSI_VIEWS]; /* that consumers can join; or NULL */
 	unsigned waiters[TSI_VIEWS];      /* threads that wait for its tails */
+	uint32_t warnings;                /* that can be asked for */
 	bool failed, closed;
 	bool stopped; /* beside failed: for good, by whom error says */
 	char error[TSI_RING_ERROR]; /* why the stream failed */
@@ -68,6 +69,9 @@ void tsi_gate_wake_workers(struct tsi_gate *g);
 /* Samples are kept for readers that have still to return, or are no more: the
  * headers say so. */
 void tsi_gate_state_held(struct tsi_gate *g);
+
+/* So many warnings can be asked for: the headers say so. */
+void tsi_gate_state_warnings(struct tsi_gate *g, uint32_t n);
 
 /*
  * A view's writer is at its limit.  First the headers say which tails it waits

@@ -86,6 +86,7 @@ int tsi_messages_init(struct tsi_messages *t, const struct tsock_serve_opts *o,
 
 void tsi_messages_fini(struct tsi_messages *t)
 {
+	tsi_warnings_fini(&t->warnings);
 	free(t->meta);
 }
 
@@ -102,6 +103,14 @@ void tsi_messages_set_lineage(struct tsi_messages *t, uint64_t lineage)
 void tsi_messages_set_epochs(struct tsi_messages *t, uint64_t epochs)
 {
 	t->stream.epochs = epochs;
+}
+
+bool tsi_messages_warn(struct tsi_messages *t, uint32_t kind, const char *text)
+{
+	if (!tsi_warnings_add(&t->warnings, kind, text))
+		return false;
+	tsi_gate_state_warnings(t->gate, t->warnings.n);
+	return true;
 }
 
 /* ---- replies ---- */
@@ -130,6 +139,19 @@ static void answer_meta(struct tsi_messages *t, struct tsi_msg *m)
 	m->u.meta_data.offset = at;
 	m->u.meta_data.len = len;
 	memcpy(m->u.meta_data.bytes, t->meta + (len ? at : 0), len);
+}
+
+static void answer_warning(struct tsi_messages *t, struct tsi_msg *m)
+{
+	struct tsi_msg_warning q = m->u.warning;
+
+	if (q.incarnation != t->stream.incarnation)
+		answer_error(m, tsi_sockets_err_restarted(t->sockets));
+	else if (tsi_warnings_get(&t->warnings, q.number, &m->u.warning_data))
+		m->type = TSI_WARNING_DATA;
+	else
+		answer_error(m, tsi_err(TSOCK_EARG, "there is no warning %u",
+					q.number));
 }
 
 /*
@@ -320,6 +342,9 @@ static bool answer(struct tsi_messages *t, struct tsi_msg *m)
 		return true;
 	case TSI_META:
 		answer_meta(t, m);
+		return true;
+	case TSI_WARNING:
+		answer_warning(t, m);
 		return true;
 	case TSI_JOIN:
 		answer_join(t, m);

@@ -14,6 +14,7 @@
 #include "serve/stats.h"
 #include "serve/view_table.h"
 #include "serve/waits.h"
+#include "serve/warnings.h"
 #include "wire/msg.h"
 
 struct tsi_channel;
@@ -30,6 +31,7 @@ struct tsi_messages {
 	struct tsi_waits *waits;
 	struct tsi_msg_stream stream; /* the reply to HELLO */
 	uint8_t *meta;                /* class names */
+	struct tsi_warnings warnings;
 };
 
 /* The pointers are set: what HELLO and META are answered. */
@@ -39,6 +41,12 @@ void tsi_messages_fini(struct tsi_messages *t);
 
 /* The stream ends after so many epochs, counted from 0. */
 void tsi_messages_set_epochs(struct tsi_messages *t, uint64_t epochs);
+
+/*
+ * Warn all who read, now and later.  With the lock.  False: there are too many
+ * warnings already.
+ */
+bool tsi_messages_warn(struct tsi_messages *t, uint32_t kind, const char *text);
 
 /* Before the first message: the stream's incarnation is known. */
 void tsi_messages_begin(struct tsi_messages *t, uint64_t incarnation);

@@ -93,6 +93,7 @@ static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 				  &s->membership, &s->gate);
 	if (err)
 		return err;
+	tsi_production_set_bad_files(&s->production, o->bad_files);
 	tsi_messages_begin(&s->messages, id.incarnation);
 	tsi_handshake_begin(&s->handshake, s->event, id.incarnation);
 	*incarnation = id.incarnation;

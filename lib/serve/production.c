@@ -225,6 +225,11 @@ void tsi_production_commit(struct tsi_production *p, uint64_t first,
 	tsi_sync_unlock(p->sync);
 }
 
+void tsi_production_set_bad_files(struct tsi_production *p, uint64_t bad_files)
+{
+	atomic_store(&p->bad_files, bad_files);
+}
+
 void tsi_production_count(struct tsi_production *p, uint64_t read_bytes,
 			  uint64_t bad_samples)
 {
@@ -248,4 +253,5 @@ void tsi_production_stats(const struct tsi_production *p,
 	st->produced = p->produced;
 	st->read_bytes = atomic_load(&p->read_bytes);
 	st->bad_samples = atomic_load(&p->bad_samples);
+	st->bad_files = atomic_load(&p->bad_files);
 }

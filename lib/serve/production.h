@@ -35,7 +35,7 @@ struct tsi_production {
 	uint8_t line_2[64];
 	_Atomic uint32_t turn;
 	uint8_t line_3[64];
-	_Atomic uint64_t read_bytes, bad_samples;
+	_Atomic uint64_t read_bytes, bad_samples, bad_files;
 };
 
 /*
@@ -66,6 +66,9 @@ void tsi_production_commit(struct tsi_production *p, uint64_t first,
 /* What the workers read, and how many samples were bad. */
 void tsi_production_count(struct tsi_production *p, uint64_t read_bytes,
 			  uint64_t bad_samples);
+
+/* How many files are bad by now. */
+void tsi_production_set_bad_files(struct tsi_production *p, uint64_t bad_files);
 
 /* ---- with it ---- */
 

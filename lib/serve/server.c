@@ -182,6 +182,27 @@ void tsock_serve_count(tsock_server *s, uint64_t read_bytes,
 	tsi_production_count(&s->production, read_bytes, bad_samples);
 }
 
+void tsock_serve_bad_files(tsock_server *s, uint64_t bad_files)
+{
+	if (s)
+		tsi_production_set_bad_files(&s->production, bad_files);
+}
+
+int tsock_serve_warn(tsock_server *s, uint32_t kind, const char *text)
+{
+	bool done;
+
+	if (!s || !text)
+		return tsi_err(TSOCK_EARG, "tsock_serve_warn: %s is NULL",
+			       s ? "text" : "s");
+	tsi_sync_lock(&s->sync);
+	done = tsi_messages_warn(&s->messages, kind, text);
+	tsi_sync_unlock(&s->sync);
+	return done ? 0
+		    : tsi_err(TSOCK_ENOMEM, "a stream has %d warnings at most",
+			      TSI_WARNINGS);
+}
+
 /* ---- what is said of it ---- */
 
 void tsock_serve_doing(tsock_server *s, const char *what)

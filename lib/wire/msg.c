@@ -166,6 +166,7 @@ static void visit_stats(struct tsi_pack *k, struct tsock_stats *s)
 	tsi_pack_count(k, &s->nwaits, TSOCK_STATS_WAITS);
 	for (unsigned i = 0; i < s->nwaits; i++)
 		visit_wait(k, &s->wait[i]);
+	tsi_pack_u64(k, &s->bad_files);
 }
 
 static void visit_body(struct tsi_pack *k, struct tsi_msg *m)
@@ -183,6 +184,16 @@ static void visit_body(struct tsi_pack *k, struct tsi_msg *m)
 		break;
 	case TSI_META_DATA:
 		visit_meta_data(k, &m->u.meta_data);
+		break;
+	case TSI_WARNING:
+		tsi_pack_u64(k, &m->u.warning.incarnation);
+		tsi_pack_u32(k, &m->u.warning.number);
+		break;
+	case TSI_WARNING_DATA:
+		tsi_pack_u32(k, &m->u.warning_data.number);
+		tsi_pack_u32(k, &m->u.warning_data.kind);
+		tsi_pack_text(k, m->u.warning_data.text,
+			      sizeof(m->u.warning_data.text));
 		break;
 	case TSI_JOIN:
 		visit_join(k, &m->u.join);

@@ -23,6 +23,8 @@
 #define TSI_NONCE 16
 #define TSI_TOKEN 16
 #define TSI_CHUNK 3072
+#define TSI_WARNING_TEXT 1024
+#define TSI_WARNINGS 64 /* of a stream, at most */
 
 enum tsi_msg_type {
 	TSI_HELLO = 1,       /* c->p: which stream is this? */
@@ -43,6 +45,8 @@ enum tsi_msg_type {
 	TSI_WAITS = 16,      /* p->c: for whom */
 	TSI_STOP = 17,       /* c->p: end the stream for good */
 	TSI_STOPPED = 18,    /* p->c: it has ended */
+	TSI_WARNING = 19,    /* c->p: a warning, by its number */
+	TSI_WARNING_DATA = 20, /* p->c */
 };
 
 struct tsi_msg_hello {
@@ -71,6 +75,16 @@ struct tsi_msg_meta {
 struct tsi_msg_meta_data {
 	uint32_t offset, len;
 	uint8_t bytes[TSI_CHUNK];
+};
+
+struct tsi_msg_warning {
+	uint64_t incarnation; /* of the stream that it is asked of */
+	uint32_t number;      /* from 0 */
+};
+
+struct tsi_msg_warning_data {
+	uint32_t number, kind; /* enum tsock_warning_kind */
+	char text[TSI_WARNING_TEXT];
 };
 
 enum tsi_returns {
@@ -143,6 +157,8 @@ struct tsi_msg {
 		struct tsi_msg_stream stream;
 		struct tsi_msg_meta meta;
 		struct tsi_msg_meta_data meta_data;
+		struct tsi_msg_warning warning;
+		struct tsi_msg_warning_data warning_data;
 		struct tsi_msg_join join;
 		struct tsi_msg_offer offer;
 		struct tsi_msg_leave leave; /* READY and LEFT too */

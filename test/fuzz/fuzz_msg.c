@@ -16,7 +16,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	uint8_t bytes[TSI_MSG_MAX];
 	char name[16];
 
-	for (uint16_t type = TSI_HELLO; folder && type <= TSI_STOPPED; type++) {
+	for (uint16_t type = TSI_HELLO; folder && type <= TSI_WARNING_DATA;
+	     type++) {
 		memset(&m, 0, sizeof(m));
 		m.type = type;
 		m.serial = 7;

@@ -127,6 +127,7 @@ static void draw_stats(struct tsock_stats *s)
 	s->nwaits = (uint32_t)(draw() % (TSOCK_STATS_WAITS + 1));
 	for (unsigned i = 0; i < s->nwaits; i++)
 		draw_wait(&s->wait[i]);
+	s->bad_files = draw();
 }
 
 /* A valid message; every byte that isn't set is zero, so memcmp can judge. */
@@ -188,6 +189,16 @@ static void draw_message(struct tsi_msg *m, uint16_t type)
 		m->u.error.code = -1 - (int32_t)(draw() % 100);
 		draw_text(m->u.error.text, sizeof(m->u.error.text));
 		break;
+	case TSI_WARNING:
+		m->u.warning.incarnation = draw();
+		m->u.warning.number = (uint32_t)draw();
+		break;
+	case TSI_WARNING_DATA:
+		m->u.warning_data.number = (uint32_t)draw();
+		m->u.warning_data.kind = (uint32_t)draw();
+		draw_text(m->u.warning_data.text,
+			  sizeof(m->u.warning_data.text));
+		break;
 	}
 }
 
@@ -233,6 +244,10 @@ static void check_sane(const struct tsi_msg *m)
 		assert_non_null(
 			memchr(m->u.error.text, 0, sizeof(m->u.error.text)));
 		break;
+	case TSI_WARNING_DATA:
+		assert_non_null(memchr(m->u.warning_data.text, 0,
+				       sizeof(m->u.warning_data.text)));
+		break;
 	}
 	assert_in_range(tsi_msg_pack(m, bytes), 16, TSI_MSG_MAX);
 }
@@ -246,7 +261,7 @@ static void every_message_comes_out_as_it_went_in(void **s)
 	for (int i = 0; i < 4000; i++) {
 		size_t len;
 
-		draw_message(&m, (uint16_t)(1 + i % TSI_STOPPED));
+		draw_message(&m, (uint16_t)(1 + i % TSI_WARNING_DATA));
 		len = tsi_msg_pack(&m, bytes);
 		assert_in_range(len, 16, TSI_MSG_MAX);
 		memset(&out, 0xff, sizeof(out));
@@ -288,7 +303,7 @@ static void a_cut_or_lengthened_message_is_refused(void **s)
 	struct tsi_msg m, out;
 
 	(void)s;
-	for (int type = 1; type <= TSI_STOPPED; type++) {
+	for (int type = 1; type <= TSI_WARNING_DATA; type++) {
 		size_t len;
 
 		draw_message(&m, (uint16_t)type);
@@ -323,7 +338,7 @@ static void a_flipped_bit_is_refused_or_harmless(void **s)
 	int refused = 0;
 
 	(void)s;
-	for (int type = 1; type <= TSI_WAITS; type++) {
+	for (int type = 1; type <= TSI_WARNING_DATA; type++) {
 		size_t len;
 
 		draw_message(&m, (uint16_t)type);
@@ -338,7 +353,7 @@ static void a_flipped_bit_is_refused_or_harmless(void **s)
 		}
 	}
 	/* At least magic, version, and length of each. */
-	assert_true(refused >= TSI_ERROR * 80);
+	assert_true(refused >= TSI_WARNING_DATA * 80);
 }
 
 static void random_bytes_are_refused_or_harmless(void **s)
@@ -352,7 +367,7 @@ static void random_bytes_are_refused_or_harmless(void **s)
 
 		draw_bytes(bytes, len);
 		/* Mostly with a good header, to get further. */
-		draw_message(&m, (uint16_t)(1 + i % TSI_WAITS));
+		draw_message(&m, (uint16_t)(1 + i % TSI_WARNING_DATA));
 		tsi_msg_pack(&m, good);
 		if (i % 4 && len >= 16) {
 			memcpy(bytes, good, 16);
@@ -371,9 +386,9 @@ static void another_version_is_named(void **s)
 	size_t len = tsi_msg_pack(&m, bytes);
 
 	(void)s;
-	bytes[4] = 77;
+	bytes[4] = 88;
 	assert_int_equal(unpack_tight(bytes, len, &out), TSOCK_EPROTO);
-	assert_non_null(strstr(tsock_errmsg(), "version 77"));
+	assert_non_null(strstr(tsock_errmsg(), "version 88"));
 	assert_non_null(strstr(tsock_errmsg(), "version 7"));
 }
 

@@ -143,6 +143,7 @@ static void tsock_waits_for_case(void)
 }
 
 ONLY(tsock_missed, assert_int_equal(tsock_missed(NULL), 0))
+ONLY(tsock_warning, assert_null(tsock_warning(NULL, 0, NULL)))
 ONLY(tsock_resume, wrong(tsock_resume(NULL, 0, 0, 0)))
 
 static void tsock_set_rank_case(void)
@@ -267,6 +268,13 @@ ONLY(tsock_serve_stopped, wrong(tsock_serve_stopped(NULL)))
 ONLY(tsock_stop, wrong(tsock_stop(NULL, 0, 0)))
 ONLY(tsock_stopped, wrong(tsock_stopped(NULL, 0)))
 ONLY(tsock_serve_count, tsock_serve_count(NULL, 1, 1))
+ONLY(tsock_serve_bad_files, tsock_serve_bad_files(NULL, 1))
+
+static void tsock_serve_warn_case(void)
+{
+	wrong(tsock_serve_warn(NULL, 0, "text"));
+	wrong(tsock_serve_warn(server, 0, NULL));
+}
 
 static void tsock_serve_doing_case(void)
 {
@@ -331,6 +339,7 @@ static const struct pointer_case cases[] = {
 	CASE(tsock_lost),
 	CASE(tsock_waits_for),
 	CASE(tsock_missed),
+	CASE(tsock_warning),
 	CASE(tsock_resume),
 	CASE(tsock_set_rank),
 	CASE(tsock_close),
@@ -346,6 +355,8 @@ static const struct pointer_case cases[] = {
 	CASE(tsock_stop),
 	CASE(tsock_stopped),
 	CASE(tsock_serve_doing),
+	CASE(tsock_serve_bad_files),
+	CASE(tsock_serve_warn),
 	CASE(tsock_serve_stats),
 	CASE(tsock_serve_connected),
 	CASE(tsock_serve_end_after),

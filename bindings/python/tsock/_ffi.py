@@ -168,6 +168,7 @@ class Stats(Sized):
         ("nwaits", c_uint32),
         ("reserved", c_uint32),
         ("wait", Wait * STATS_WAITS),
+        ("bad_files", c_uint64),
     ]
 
 
@@ -201,6 +202,7 @@ class ServeOpts(Sized):
         ("first_epoch", c_uint64),
         ("min_wait_ms", c_uint32),
         ("reserved", c_uint32),
+        ("bad_files", c_uint64),
     ]
 
 
@@ -311,6 +313,7 @@ TABLE = {
     "tsock_lost": (c_int, [_t]),
     "tsock_waits_for": (c_int, [_t, c_int, c_void_p, c_size_t]),
     "tsock_missed": (c_uint64, [_t]),
+    "tsock_warning": (c_char_p, [_t, c_int, POINTER(c_uint32)]),
     "tsock_resume": (c_int, [_t, c_uint64, c_uint64, c_int]),
     "tsock_next": (c_int, [_t, c_int, POINTER(_b)]),
     "tsock_batch_count": (c_uint64, [_b]),
@@ -378,6 +381,8 @@ TABLE = {
     "tsock_serve_count": (None, [_s, c_uint64, c_uint64]),
     "tsock_serve_stopped": (c_int, [_s]),
     "tsock_serve_doing": (None, [_s, c_char_p]),
+    "tsock_serve_bad_files": (None, [_s, c_uint64]),
+    "tsock_serve_warn": (c_int, [_s, c_uint32, c_char_p]),
     "tsock_serve_stats": (c_int, [_s, POINTER(Stats)]),
     "tsock_serve_connected": (c_int, [_s]),
     "tsock_serve_end_after": (c_int64, [_s, c_uint64]),
