@@ -50,6 +50,7 @@ VALUES = {
     "tsi_preset_plan": "what to compute of an image",
     "tsi_preset_sample": "which sample it is",
     "tsi_piece": "samples of a field, and where they go",
+    "tsi_philox_ctr": "random words, and the counter that gives them",
     "tsi_pipeline_opts": "what the data path is told",
     "tsi_placement": "where the bytes of a batch are",
     "tsi_ranks": "a rank, and the size of its batches",

@@ -64,6 +64,13 @@ const struct tsi_opt tsi_opts[] = {
 	  "a bad file: put a good one of its class in its place and count it "
 	  "(default), or stop the stream, naming it",
 	  AT(on_error) },
+	{ TSI_OPT_SHARE, "allow-bad", "SHARE",
+	  "serve a data set of which more can't be read, from 0 to 1 (0.01), "
+	  "or "
+	  "a class of which nothing can be: else that is an error at the "
+	  "start, "
+	  "and a warning in every job if it is found later",
+	  AT(allow_bad) },
 
 	{ .kind = TSI_OPT_GROUP, .name = "Images" },
 	{ TSI_OPT_CHOICE, "preset", TSI_PRESET_WORDS, TSI_PRESET_HELP,

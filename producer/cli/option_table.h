@@ -18,6 +18,7 @@ enum tsi_opt_kind {
 	TSI_OPT_BYTES,  /* uint64_t in [min, max], with a unit */
 	TSI_OPT_SWITCH, /* bool */
 	TSI_OPT_MODE,   /* min is the enum tsi_run_mode */
+	TSI_OPT_SHARE,  /* struct tsi_tolerance */
 	TSI_OPT_SHARD,  /* and these mean just one option each */
 	TSI_OPT_SLOW,
 	TSI_OPT_AHEAD,

@@ -18,6 +18,7 @@
 #include "cli/value.h"
 
 #define UNSET UINT64_MAX
+#define ALLOW_BAD 0.01 /* of a data set's files */
 
 static int set_slow(struct tsi_options *o, const char *value)
 {
@@ -51,6 +52,13 @@ static int set_read_ahead(struct tsi_options *o, const struct tsi_opt *r,
 		return tsi_value_bytes(r->name, value, r->min, r->max,
 				       &o->read_ahead);
 	return 0;
+}
+
+static int set_share(const struct tsi_opt *r, const char *value,
+		     struct tsi_tolerance *to)
+{
+	to->given = true;
+	return tsi_value_share(r->name, value, &to->share);
 }
 
 static bool is_name_char(char c)
@@ -141,6 +149,8 @@ static int set_option(struct tsi_options *o, const struct tsi_opt *r,
 	case TSI_OPT_SWITCH:
 		*(bool *)(void *)to = true;
 		return 0;
+	case TSI_OPT_SHARE:
+		return set_share(r, value, (struct tsi_tolerance *)(void *)to);
 	case TSI_OPT_SHARD:
 		o->sharded = true;
 		return tsi_value_shard(r->name, value, &o->rank, &o->world);
@@ -324,6 +334,11 @@ static int complete(struct tsi_options *o)
 			"--grows contradicts --select: the samples are "
 			"those that its file names; change the file, and "
 			"start another stream");
+	if (o->allow_bad.given && o->on_error == TSI_RAISE)
+		return tsi_err(
+			TSOCK_EARG,
+			"--allow-bad contradicts --on-error raise, which "
+			"lets no bad file pass");
 	if (o->no_index && o->index_memory)
 		return tsi_err(TSOCK_EARG,
 			       "--no-index contradicts --index-memory");
@@ -363,6 +378,7 @@ int tsi_options_parse(struct tsi_options *out, int argc, char **argv)
 		.numa_node = TSI_NODE_ANY,
 		.read_ahead = TSI_READ_AHEAD_AUTO,
 		.min_consumers = 1,
+		.allow_bad.share = ALLOW_BAD,
 		.live = true,
 	};
 	struct words w;
@@ -416,6 +432,7 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.keys = o->keys,
 		.grows = o->grows,
 		.on_error = (enum tsi_on_error)o->on_error,
+		.allow_bad = o->allow_bad,
 		.order = (enum tsock_order_kind)o->order,
 		.segments = (uint32_t)o->segments,
 		.sharded = o->sharded,

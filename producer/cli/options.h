@@ -71,6 +71,7 @@ struct tsi_options {
 	uint32_t slow;         /* enum tsock_slow */
 	uint64_t slow_ms;      /* for KILL and DETACH */
 	uint64_t on_error;     /* enum tsi_on_error */
+	struct tsi_tolerance allow_bad;
 	uint64_t min_consumers;
 	const char *stop; /* the stream that is to be stopped */
 	bool force;

@@ -129,10 +129,9 @@ void tsi_report_plan(const struct tsi_plan *p)
 		printf("\n");
 	}
 	printf("bad files     %s\n",
-	       tsi_number_thousands(
-		       bad,
-		       tsi_badfiles_count(tsi_sampler_badfiles(p->sampler))));
-	tsi_badfiles_list(tsi_sampler_badfiles(p->sampler), print_bad, NULL);
+	       tsi_number_thousands(bad, tsi_badlist_count(tsi_sampler_badlist(
+						 p->sampler))));
+	tsi_badlist_each(tsi_sampler_badlist(p->sampler), print_bad, NULL);
 	printf("epoch         %s samples\n",
 	       tsi_number_thousands(n, tsi_sampler_epoch_len(p->sampler)));
 	print_order(p);
@@ -146,12 +145,67 @@ void tsi_report_plan(const struct tsi_plan *p)
 	print_memory(p);
 }
 
+/* Lines of a list, of which the first ones are logged. */
+struct logged {
+	unsigned n;
+};
+
+static void log_bad(void *arg, const char *path, const char *reason)
+{
+	struct logged *a = arg;
+
+	if (a->n++ < LISTED_AT_END)
+		tsi_log(TSOCK_LOG_WARN, "  %s: %s", path, reason);
+}
+
+static void log_class(void *arg, const char *name, uint64_t bad, uint64_t files)
+{
+	struct logged *a = arg;
+	char n[28], all[28];
+
+	if (a->n++ < LISTED_AT_END)
+		tsi_log(TSOCK_LOG_WARN, "  class %s: %s of %s file%s", name,
+			tsi_number_thousands(n, bad),
+			tsi_number_thousands(all, files),
+			files == 1 ? "" : "s");
+}
+
+static void log_lost_class(void *arg, const char *name, uint64_t bad,
+			   uint64_t files)
+{
+	if (bad == files)
+		log_class(arg, name, bad, files);
+}
+
+static void report_bad(const struct tsi_plan *p)
+{
+	const struct tsi_index *x = tsi_sampler_index(p->sampler);
+	struct tsi_badlist *l = tsi_sampler_badlist(p->sampler);
+	uint64_t bad = tsi_badlist_count(l);
+	struct logged a = { 0 };
+	char n[28];
+
+	if (!bad)
+		return;
+	tsi_log(TSOCK_LOG_WARN, "%s bad file%s%s: %s; --dry-run lists %s",
+		tsi_number_thousands(n, bad), bad == 1 ? "" : "s",
+		tsi_index_presumes(x) ? ", some by what others of their class "
+					"are"
+		: tsi_index_looked_at_all(x)
+			? ""
+			: " among those that were looked at",
+		p->pipeline.on_error == TSI_RAISE
+			? "the stream will stop at the first"
+			: "others will take their places",
+		bad == 1 ? "it" : "them");
+	tsi_badlist_classes(l, log_lost_class, &a);
+}
+
 void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 {
 	const struct tsi_pipeline_opts *o = &p->pipeline;
 	const struct tsi_index *x = tsi_sampler_index(p->sampler);
 	const char *why = tsi_pool_reader_why(pool);
-	uint64_t bad = tsi_badfiles_count(tsi_sampler_badfiles(p->sampler));
 	char n[28], classes[28], mb[16];
 	struct tsi_address address;
 
@@ -161,17 +215,7 @@ void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool)
 		tsi_index_classes(x) == 1 ? "" : "es", tsi_index_name(x),
 		tsi_index_cached(x) ? "scan kept from before" : "scanned",
 		p->scan_seconds);
-	if (bad)
-		tsi_log(TSOCK_LOG_WARN,
-			"%s bad file%s%s: %s; --dry-run lists %s",
-			tsi_number_thousands(n, bad), bad == 1 ? "" : "s",
-			tsi_index_looked_at_all(x)
-				? ""
-				: " among those that were looked at",
-			o->on_error == TSI_RAISE
-				? "the stream will stop at the first"
-				: "others will take their places",
-			bad == 1 ? "it" : "them");
+	report_bad(p);
 	tsi_log(TSOCK_LOG_INFO,
 		"%s, %u x %u%s, %s order, seed %" PRIu64 ", %u segment%s",
 		o->preset->name, o->size, o->size, o->fast ? ", fast" : "",
@@ -209,36 +253,12 @@ void tsi_report_cache(const struct tsi_pool *pool, uint64_t samples)
 		samples ? 100.0 * (double)st.hits / (double)samples : 0.0);
 }
 
-struct at_end {
-	unsigned n;
-};
-
-static void log_bad(void *arg, const char *path, const char *reason)
-{
-	struct at_end *a = arg;
-
-	if (a->n++ < LISTED_AT_END)
-		tsi_log(TSOCK_LOG_WARN, "  %s: %s", path, reason);
-}
-
-static void log_class(void *arg, const char *name, uint64_t bad, uint64_t files)
-{
-	struct at_end *a = arg;
-	char n[28], all[28];
-
-	if (a->n++ < LISTED_AT_END)
-		tsi_log(TSOCK_LOG_WARN, "  class %s: %s of %s file%s", name,
-			tsi_number_thousands(n, bad),
-			tsi_number_thousands(all, files),
-			files == 1 ? "" : "s");
-}
-
 void tsi_report_end(const struct tsi_plan *p, const struct tsock_stats *st,
 		    double seconds)
 {
-	struct tsi_badfiles *b = tsi_sampler_badfiles(p->sampler);
-	uint64_t bad = tsi_badfiles_count(b);
-	struct at_end a = { 0 }, c = { 0 };
+	struct tsi_badlist *b = tsi_sampler_badlist(p->sampler);
+	uint64_t bad = tsi_badlist_count(b);
+	struct logged a = { 0 }, c = { 0 };
 	char n[28], mb[16], files[28];
 
 	tsi_log(TSOCK_LOG_INFO,
@@ -254,12 +274,12 @@ void tsi_report_end(const struct tsi_plan *p, const struct tsock_stats *st,
 		tsi_number_thousands(files, bad), bad == 1 ? "" : "s",
 		tsi_number_thousands(n, st->bad_samples),
 		st->bad_samples == 1 ? "is" : "are");
-	tsi_badfiles_list(b, log_bad, &a);
+	tsi_badlist_each(b, log_bad, &a);
 	if (bad > LISTED_AT_END)
 		tsi_log(TSOCK_LOG_WARN, "  and %s more",
 			tsi_number_thousands(n, bad - LISTED_AT_END));
 	if (bad > LISTED_AT_END)
-		tsi_badfiles_classes(b, log_class, &c);
+		tsi_badlist_classes(b, log_class, &c);
 }
 
 /* ------------------------------------------------------------------------

@@ -89,7 +89,9 @@ static int scan(struct command *c)
 	x = tsi_sampler_index(c->plan.sampler);
 	tsi_check_splits(&c->o->data, x);
 	tsi_advice_classes(&c->o->data, x);
-	return 0;
+	if (c->o->mode == TSI_RUN_DRY)
+		tsi_report_plan(&c->plan);
+	return tsi_service_check(s);
 }
 
 /* ------------------------------------------------------------------------
@@ -441,9 +443,7 @@ int tsi_serve(const struct tsi_options *o, int (*stop_signal)(int ms))
 		code = fail(err);
 	else if (o->mode == TSI_RUN_CHECK)
 		report_check(&c);
-	else if (o->mode == TSI_RUN_DRY)
-		tsi_report_plan(&c.plan);
-	else
+	else if (o->mode != TSI_RUN_DRY)
 		code = serve(&c, stop_signal);
 	tsi_neighbours_close(c.neighbours);
 	tsi_service_close(tsi_growth_close(c.growth));

@@ -125,6 +125,22 @@ int tsi_value_seconds(const char *name, const char *value, bool zero,
 		       value, zero ? "" : " above 0");
 }
 
+int tsi_value_share(const char *name, const char *value, double *out)
+{
+	char *end = NULL;
+	double v = isdigit((unsigned char)*value) || *value == '.'
+			   ? strtod(value, &end)
+			   : -1;
+
+	if (v >= 0 && v <= 1 && end != value && !*end) {
+		*out = v;
+		return 0;
+	}
+	return tsi_err(TSOCK_EARG,
+		       "--%s %s: a share from 0 to 1 is wanted, e.g. 0.05",
+		       name, value);
+}
+
 int tsi_value_shard(const char *name, const char *value, uint32_t *rank_out,
 		    uint32_t *world_out)
 {

@@ -27,6 +27,9 @@ int tsi_value_bytes(const char *name, const char *value, uint64_t min,
 int tsi_value_seconds(const char *name, const char *value, bool zero,
 		      uint64_t *ms);
 
+/* A share, from 0 to 1. */
+int tsi_value_share(const char *name, const char *value, double *out);
+
 /* RANK/WORLD, the rank below the world. */
 int tsi_value_shard(const char *name, const char *value, uint32_t *rank_out,
 		    uint32_t *world_out);

@@ -31,7 +31,7 @@
 #include "data/table_file.h"
 
 #define MAGIC "tsockidx"
-#define VERSION 2
+#define VERSION 3
 
 static bool file_path(const struct tsi_root *root,
 		      const struct tsi_cache_opts *opts, char *out, size_t len)

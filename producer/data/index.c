@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "data/cache.h"
+#include "data/doubt.h"
 #include "data/empty.h"
 #include "data/format.h"
 #include "data/packed/pack.h"
@@ -25,7 +26,11 @@ struct tsi_index {
 	struct tsi_table table;
 	bool cached;
 	struct tsi_select *select; /* NULL: all */
+	bool (*foreign)(const char *name);
+	uint8_t *
+		judged; /* by class, enum tsi_doubt; NULL: nothing is presumed */
 	uint64_t all;
+	uint64_t looked, looked_bad; /* see tsi_index_looked() */
 	bool looked_at_all;
 	float *weight; /* NULL: without a selection */
 };
@@ -54,44 +59,103 @@ static int look_at_all(struct tsi_index *x, const struct tsi_probe_opts *probe)
 	return tsi_probe(&x->root, probe, &x->table, NULL, tsi_index_count(x));
 }
 
-/*
- * The samples to look at, in their order: some of all, none of a format that
- * kept its index, and those that the scan calls bad.
- */
-static uint64_t choose(const struct tsi_index *x, uint64_t *which)
+static int ascending(const void *a, const void *b)
 {
-	uint64_t count = tsi_index_count(x), bad = tsi_index_bad_count(x);
-	uint64_t some = some_of(x), n = 0;
+	uint64_t i = *(const uint64_t *)a, j = *(const uint64_t *)b;
 
-	for (uint64_t k = 0, b = 0; k < some || b < bad;) {
-		/* No row has the number UINT64_MAX. */
-		uint64_t i = k < some ? k * count / some : UINT64_MAX;
-		uint64_t j = b < bad ? tsi_index_bad_at(x, b) : UINT64_MAX;
-
-		which[n++] = i < j ? i : j;
-		k += i <= j;
-		b += j <= i;
-	}
-	return n;
+	return (i > j) - (i < j);
 }
 
-static int probe_some(struct tsi_index *x, const struct tsi_probe_opts *probe)
+/*
+ * The samples to look at, in their order, each once: some of all, none of a
+ * format that kept its index, those that the scan calls bad, and the others.
+ */
+static uint64_t choose(const struct tsi_index *x, const uint64_t *others,
+		       uint64_t nothers, uint64_t *which)
 {
-	uint64_t n = some_of(x) + tsi_index_bad_count(x);
+	uint64_t count = tsi_index_count(x), some = some_of(x), n = 0, m = 0;
+
+	for (uint64_t k = 0; k < some; k++)
+		which[n++] = k * count / some;
+	for (uint64_t k = 0; k < tsi_index_bad_count(x); k++)
+		which[n++] = tsi_index_bad_at(x, k);
+	for (uint64_t k = 0; k < nothers; k++)
+		which[n++] = others[k];
+	qsort(which, n, sizeof(*which), ascending);
+	for (uint64_t k = 0; k < n; k++)
+		if (!m || which[k] != which[m - 1])
+			which[m++] = which[k];
+	return m;
+}
+
+static struct tsi_doubted doubted(const struct tsi_index *x)
+{
+	return (struct tsi_doubted){ .format = x->format,
+				     .table = &x->table,
+				     .foreign = x->foreign };
+}
+
+/* Where a class has nothing good so far, at some more of it. */
+static int probe_classes(struct tsi_index *x,
+			 const struct tsi_probe_opts *probe)
+{
+	struct tsi_doubted d = doubted(x);
+	uint64_t *rows, n;
+	int err;
+
+	if (!tsi_index_bad_count(x))
+		return 0;
+	err = tsi_doubt_classes(&d, &rows, &n);
+	if (!err)
+		err = tsi_probe(&x->root, probe, &x->table, rows, n);
+	free(rows);
+	return err;
+}
+
+static int probe_these(struct tsi_index *x, const struct tsi_probe_opts *probe,
+		       const uint64_t *others, uint64_t nothers, bool foreign)
+{
+	uint64_t n = some_of(x) + tsi_index_bad_count(x) + nothers;
 	uint64_t *which = malloc(n * sizeof(*which) + 1);
 	int err;
 
 	if (!which)
 		return tsi_err(TSOCK_ENOMEM, "no memory for an index");
-	n = choose(x, which);
+	n = choose(x, others, nothers, which);
 	tsi_table_forget_bad(&x->table);
 	err = tsi_probe(&x->root, probe, &x->table, which, n);
 	free(which);
+	if (err || !some_of(x))
+		return err;
 	/* Is any good?  A kept index said so of the others. */
-	if (!err && some_of(x) && tsi_index_bad_count(x) == n &&
-	    n < tsi_index_count(x))
-		err = look_at_all(x, probe);
+	if (tsi_index_bad_count(x) == n && n < tsi_index_count(x) && !foreign)
+		return look_at_all(x, probe);
+	return probe_classes(x, probe);
+}
+
+static int probe_some(struct tsi_index *x, const struct tsi_probe_opts *probe)
+{
+	struct tsi_doubted d = doubted(x);
+	uint64_t *others = NULL, n = 0;
+	bool all = false;
+	int err = some_of(x) ? tsi_doubt_names(&d, &others, &n, &all) : 0;
+
+	if (!err)
+		err = probe_these(x, probe, others, n, all);
+	free(others);
 	return err;
+}
+
+/* What follows from what was looked at, now or when the scan was made. */
+static int judge(struct tsi_index *x)
+{
+	struct tsi_doubted d = doubted(x);
+	uint64_t some = some_of(x), count = tsi_index_count(x);
+
+	x->looked = some;
+	for (uint64_t k = 0; k < some; k++)
+		x->looked_bad += tsi_index_bad(x, k * count / some);
+	return some && !x->looked_at_all ? tsi_doubt_judge(&d, &x->judged) : 0;
 }
 
 /* Is a class without a sample an error? */
@@ -174,7 +238,7 @@ static int fill(struct tsi_index *x, const struct tsi_index_opts *opts)
 	/* What else is found so isn't kept: see tsi_index_fingerprint(). */
 	if (!err && opts->look_at_all && !x->looked_at_all)
 		err = look_at_all(x, &probe);
-	return err;
+	return err ? err : judge(x);
 }
 
 /* A mistake in the file is found before a scan, which may take long. */
@@ -203,6 +267,7 @@ int tsi_index_open(const struct tsi_index_opts *opts, struct tsi_index **out)
 		return tsi_err(TSOCK_ENOMEM, "no memory for an index");
 	tsi_root_init(&x->root);
 	x->format = opts->format;
+	x->foreign = opts->foreign;
 	err = tsi_format_open(x->format, opts->root, &x->root);
 	/* A pack is known by its content. */
 	if (!err && tsi_pack_is_in(&x->root))
@@ -222,6 +287,7 @@ void tsi_index_close(struct tsi_index *x)
 	if (!x)
 		return;
 	free(x->weight);
+	free(x->judged);
 	tsi_select_close(x->select);
 	tsi_table_clear(&x->table);
 	tsi_root_close(&x->root);
@@ -344,6 +410,34 @@ uint64_t tsi_index_bad_count(const struct tsi_index *x)
 uint64_t tsi_index_bad_at(const struct tsi_index *x, uint64_t k)
 {
 	return tsi_table_bad_at(&x->table, k);
+}
+
+bool tsi_index_presumes(const struct tsi_index *x)
+{
+	return x->judged;
+}
+
+bool tsi_index_presumed(const struct tsi_index *x, uint64_t i)
+{
+	struct tsi_doubted d = doubted(x);
+	struct tsi_location at;
+	enum tsi_doubt j;
+
+	if (!x->judged || tsi_index_bad(x, i))
+		return false;
+	/* It has a size: it was looked at, and is good. */
+	tsi_index_locate(x, i, &at);
+	if (at.size)
+		return false;
+	j = (enum tsi_doubt)x->judged[tsi_index_label(x, i)];
+	return j == TSI_DOUBT_ALL ||
+	       (j == TSI_DOUBT_NAMES && tsi_doubt_foreign(&d, i));
+}
+
+uint64_t tsi_index_looked(const struct tsi_index *x, uint64_t *n)
+{
+	*n = x->looked;
+	return x->looked_bad;
 }
 
 uint64_t tsi_index_fingerprint(const struct tsi_index *x)

@@ -4,9 +4,11 @@
  *
  * When a data set is scanned, up to 1,024 of its files or ranges, evenly spread
  * over all samples, are opened; of the others the names alone are known, but
- * for those that may not be regular files, each of which is looked at.  A
- * sample that can't be read, or that the caller's sniff() rejects, keeps its
- * number and is marked bad.  An index never changes after it was opened, and
+ * for those that may not be regular files, each of which is looked at, and for
+ * some more where a class seems to be bad as a whole, or has files whose names
+ * say so (doubt.h).  A sample that can't be read, or that the caller's sniff()
+ * rejects, keeps its number and is marked bad; others are presumed to be.  An
+ * index never changes after it was opened, and
  * never decodes anything.  Whether the data set has changed since can be asked
  * at the price of a look at each folder.
  */
@@ -39,6 +41,8 @@ struct tsi_index_opts {
 	 */
 	int (*sniff)(void *arg, const void *data, size_t len, bool whole);
 	void *sniff_arg;
+	/* Is a file of this name one that sniff() would reject?  Or NULL. */
+	bool (*foreign)(const char *name);
 	bool look_at_all; /* at every sample, also if the scan was kept */
 	bool allow_empty; /* classes without a sample are no error */
 	/* A file that can't be read by EIO is bad, with a warning. */
@@ -119,6 +123,16 @@ uint64_t tsi_index_bad_count(const struct tsi_index *x);
 
 /* The k-th bad sample's index, ascending. */
 uint64_t tsi_index_bad_at(const struct tsi_index *x, uint64_t k);
+
+/* Sample i is no bad one, but most likely it is: its class's others are. */
+bool tsi_index_presumed(const struct tsi_index *x, uint64_t i);
+bool tsi_index_presumes(const struct tsi_index *x); /* of any? */
+
+/*
+ * Of the samples that were looked at wherever they are, *n, how many were bad;
+ * of all that the data set has, selected or not.
+ */
+uint64_t tsi_index_looked(const struct tsi_index *x, uint64_t *n);
 
 /*
  * A number for the samples' files: by the names and places of all, and by the

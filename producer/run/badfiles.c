@@ -6,19 +6,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include "base/err.h"
 #include "base/hash.h"
-#include "base/log.h"
 
-#define LOGGED_MAX 20    /* bad files that get a line of their own */
-#define KEPT_MAX 10000   /* bad files whose reason is kept */
 #define TICK_NS 20000000 /* two of the slowest kernel's clock ticks */
 
 /* An extent in a word: 20 bits each, and a bit that there is one. */
@@ -29,14 +24,8 @@
 /* Of a file that may have changed while it was looked at. */
 #define UNSETTLED 0
 
-struct bad_file {
-	uint64_t index;
-	char *reason;
-};
-
 struct class_count {
 	uint64_t files;
-	uint64_t bad;           /* on the list; under the lock */
 	_Atomic uint64_t whole; /* bad for every sample */
 };
 
@@ -50,14 +39,7 @@ struct tsi_badfiles {
 	_Atomic uint64_t *whole; /* a bit per file: bad for every sample */
 	_Atomic uint64_t *part;  /* a file's extent; 0: not partly bad */
 	_Atomic uint64_t *state; /* what the file was when it was bad */
-
-	pthread_mutex_t lock;
-	uint8_t *seen; /* a bit per file: already counted as bad */
-	struct bad_file *bad;
-	size_t nkept;
-	uint64_t nbad;
-	struct class_count *class_; /* how many of a class are bad */
-	uint32_t worst;             /* the class that has most */
+	struct class_count *class_;
 };
 
 /* ------------------------------------------------------------------------
@@ -194,122 +176,17 @@ void tsi_badfiles_forget_all(struct tsi_badfiles *b)
 }
 
 /* ------------------------------------------------------------------------
- * The list of bad files
- */
-
-/* Under the lock.  Returns how many there are now. */
-static uint64_t count_bad(struct tsi_badfiles *b, uint64_t i,
-			  const char *reason)
-{
-	uint32_t label = (uint32_t)tsi_index_label(b->index, i);
-
-	b->seen[i / 8] |= (uint8_t)(1u << i % 8);
-	if (++b->class_[label].bad > b->class_[b->worst].bad)
-		b->worst = label;
-	if (b->nkept < KEPT_MAX) {
-		b->bad[b->nkept].index = i;
-		b->bad[b->nkept++].reason = strdup(reason);
-	}
-	return ++b->nbad;
-}
-
-/* Twice as many as at the last such line: where most of them are. */
-static void log_worst(const struct tsi_badfiles *b, uint64_t n, uint32_t label,
-		      const struct class_count *c)
-{
-	tsi_log(TSOCK_LOG_WARN,
-		"%" PRIu64 " bad files so far, most of them in class %s "
-		"(%" PRIu64 " of its %" PRIu64 "); others take their places",
-		n, tsi_index_class(b->index, label), c->bad, c->files);
-}
-
-void tsi_badfiles_report(struct tsi_badfiles *b, uint64_t i, const char *reason)
-{
-	uint64_t found = 0;
-	struct class_count worst;
-	uint32_t label;
-	char name[TSI_INDEX_SAMPLE];
-	uint64_t n = 0;
-
-	pthread_mutex_lock(&b->lock);
-	if (!(b->seen[i / 8] & 1u << i % 8)) {
-		n = count_bad(b, i, reason);
-		found = n - tsi_index_bad_count(b->index);
-	}
-	label = b->worst;
-	worst = b->class_[label];
-	pthread_mutex_unlock(&b->lock);
-
-	if (found == 0)
-		return;
-	if (found <= LOGGED_MAX)
-		tsi_log(TSOCK_LOG_WARN, "bad file %s: %s",
-			tsi_index_sample(b->index, i, name, sizeof(name)),
-			reason);
-	if (found == LOGGED_MAX)
-		tsi_log(TSOCK_LOG_WARN, "more bad files are counted, and "
-					"listed at the end");
-	if (found > LOGGED_MAX && found % LOGGED_MAX == 0 &&
-	    !(found / LOGGED_MAX & (found / LOGGED_MAX - 1)))
-		log_worst(b, n, label, &worst);
-}
-
-uint64_t tsi_badfiles_count(struct tsi_badfiles *b)
-{
-	uint64_t n;
-
-	pthread_mutex_lock(&b->lock);
-	n = b->nbad;
-	pthread_mutex_unlock(&b->lock);
-	return n;
-}
-
-void tsi_badfiles_list(struct tsi_badfiles *b,
-		       void (*fn)(void *arg, const char *path,
-				  const char *reason),
-		       void *arg)
-{
-	char name[TSI_INDEX_SAMPLE];
-
-	pthread_mutex_lock(&b->lock);
-	for (size_t i = 0; i < b->nkept; i++)
-		fn(arg,
-		   tsi_index_sample(b->index, b->bad[i].index, name,
-				    sizeof(name)),
-		   b->bad[i].reason ? b->bad[i].reason : "no memory");
-	pthread_mutex_unlock(&b->lock);
-}
-
-void tsi_badfiles_classes(struct tsi_badfiles *b,
-			  void (*fn)(void *arg, const char *class_name,
-				     uint64_t bad, uint64_t files),
-			  void *arg)
-{
-	pthread_mutex_lock(&b->lock);
-	for (uint32_t i = 0; i < tsi_index_classes(b->index); i++)
-		if (b->class_[i].bad)
-			fn(arg, tsi_index_class(b->index, i), b->class_[i].bad,
-			   b->class_[i].files);
-	pthread_mutex_unlock(&b->lock);
-}
-
-/* ------------------------------------------------------------------------
  * All of it
  */
 
-/* What the scan found is said by the summary, not file by file. */
 static void take_scan(struct tsi_badfiles *b)
 {
 	const struct tsi_index *x = b->index;
 
 	for (uint64_t i = 0; i < b->count; i++)
 		b->class_[tsi_index_label(x, i)].files++;
-	for (uint64_t k = 0; k < tsi_index_bad_count(x); k++) {
-		uint64_t i = tsi_index_bad_at(x, k);
-
-		set_whole(b, i);
-		count_bad(b, i, tsi_index_bad_reason(x, i));
-	}
+	for (uint64_t k = 0; k < tsi_index_bad_count(x); k++)
+		set_whole(b, tsi_index_bad_at(x, k));
 }
 
 int tsi_badfiles_create(const struct tsi_index *x, struct tsi_badfiles **out)
@@ -319,17 +196,13 @@ int tsi_badfiles_create(const struct tsi_index *x, struct tsi_badfiles **out)
 
 	if (!b)
 		return tsi_err(TSOCK_ENOMEM, "no memory for the data set");
-	pthread_mutex_init(&b->lock, NULL);
 	b->index = x;
 	b->count = n;
 	b->whole = calloc(n / 64 + 1, sizeof(*b->whole));
 	b->part = calloc(n, sizeof(*b->part));
 	b->state = calloc(n, sizeof(*b->state));
-	b->seen = calloc(n / 8 + 1, 1);
-	b->bad = calloc(KEPT_MAX, sizeof(*b->bad));
 	b->class_ = calloc(tsi_index_classes(x), sizeof(*b->class_));
-	if (!b->whole || !b->part || !b->state || !b->seen || !b->bad ||
-	    !b->class_) {
+	if (!b->whole || !b->part || !b->state || !b->class_) {
 		tsi_badfiles_destroy(b);
 		return tsi_err(TSOCK_ENOMEM, "no memory for %" PRIu64 " files",
 			       n);
@@ -343,14 +216,9 @@ void tsi_badfiles_destroy(struct tsi_badfiles *b)
 {
 	if (!b)
 		return;
-	for (size_t i = 0; i < b->nkept; i++)
-		free(b->bad[i].reason);
-	free(b->bad);
-	free(b->seen);
 	free(b->class_);
 	free(b->state);
 	free(b->part);
 	free(b->whole);
-	pthread_mutex_destroy(&b->lock);
 	free(b);
 }

@@ -16,8 +16,8 @@
  * tried anew.  Until then, other samples pass it by.  What the scan found stays
  * bad until the next start.
  *
- * Workers share this memory without a lock; only putting a file on the list of
- * bad files takes one.
+ * Workers share this memory without a lock.  Which files are bad for people is
+ * on another list (badlist.h).
  */
 #ifndef TSI_RUN_BADFILES_H
 #define TSI_RUN_BADFILES_H
@@ -63,24 +63,5 @@ int64_t tsi_badfiles_now(void);
 /* Know nothing about file i any more, or of any but what the scan found. */
 void tsi_badfiles_forget(struct tsi_badfiles *b, uint64_t i);
 void tsi_badfiles_forget_all(struct tsi_badfiles *b);
-
-/* List file i for this reason: said once, counted once. */
-void tsi_badfiles_report(struct tsi_badfiles *b, uint64_t i,
-			 const char *reason);
-
-/* Files that the scan or the stream found bad, forgotten ones too. */
-uint64_t tsi_badfiles_count(struct tsi_badfiles *b);
-
-/* Call fn for them, in the order found, as far as they were kept. */
-void tsi_badfiles_list(struct tsi_badfiles *b,
-		       void (*fn)(void *arg, const char *path,
-				  const char *reason),
-		       void *arg);
-
-/* Call fn for each class that has bad files, with how many of its files. */
-void tsi_badfiles_classes(struct tsi_badfiles *b,
-			  void (*fn)(void *arg, const char *class_name,
-				     uint64_t bad, uint64_t files),
-			  void *arg);
 
 #endif

@@ -16,6 +16,7 @@
 #include "data/format.h"
 #include "image/preset.h"
 #include "io/reader.h"
+#include "run/verdict.h"
 #include "tsock/tsock.h"
 
 /* What happens to a sample whose file is bad. */
@@ -48,6 +49,7 @@ struct tsi_pipeline_opts {
 	uint64_t image_memory; /* bytes; an image that needs more is bad */
 
 	/* How the samples are made. */
+	struct tsi_tolerance allow_bad; /* of files, with TSI_SUBSTITUTE */
 	uint64_t index_memory; /* of where rows of JPEGs begin; 0: no index */
 	bool rescan;
 	bool allow_empty; /* classes without a sample are no error */

@@ -21,6 +21,7 @@ struct tsi_sampler {
 	uint32_t segments;
 	uint64_t *bounds;
 	struct tsi_badfiles *bad;
+	struct tsi_badlist *badlist;
 	struct tsi_substitutes *substitutes;
 	struct tsi_jpeg_index *jpeg_index; /* NULL: none is kept */
 	bool stock_jpeg;
@@ -45,26 +46,34 @@ static int open_index(struct tsi_sampler *s)
 		.look_at_all = s->o->look_at_all,
 		.cache_dir = s->o->cache,
 		.sniff = sniff,
+		.foreign = tsi_image_foreign,
 		.survive_eio = !tsi_sampler_raises(s),
 	};
-	char name[TSI_INDEX_SAMPLE];
-	uint64_t good;
 	int err;
 
 	err = tsi_index_open(&opts, &s->index);
-	if (err)
+	if (!err)
+		s->count = tsi_index_count(s->index);
+	return err;
+}
+
+/* What is bad, and that not all is. */
+static int open_badlist(struct tsi_sampler *s)
+{
+	const struct tsi_index *x = s->index;
+	int err = tsi_badlist_create(x, &s->badlist);
+	char name[TSI_INDEX_SAMPLE];
+	uint64_t first;
+
+	if (err || tsi_badlist_count(s->badlist) < s->count)
 		return err;
-	s->count = tsi_index_count(s->index);
-	good = s->count - tsi_index_bad_count(s->index);
-	if (good == 0)
-		return tsi_err(
-			TSOCK_EDATA,
-			"no good image under %s: all %" PRIu64
-			" files are bad, the first is %s: %s",
-			tsi_index_root(s->index), s->count,
-			tsi_index_sample(s->index, 0, name, sizeof(name)),
-			tsi_index_bad_reason(s->index, 0));
-	return 0;
+	first = tsi_index_bad_at(x, 0);
+	return tsi_err(TSOCK_EDATA,
+		       "no good image under %s: all %" PRIu64
+		       " files are bad, the first is %s: %s",
+		       tsi_index_root(x), s->count,
+		       tsi_index_sample(x, first, name, sizeof(name)),
+		       tsi_index_bad_reason(x, first));
 }
 
 /* Segments as asked, or as many as cost nothing. */
@@ -146,6 +155,8 @@ int tsi_sampler_open(const struct tsi_pipeline_opts *o,
 	s->o = o;
 	err = open_index(s);
 	if (!err)
+		err = open_badlist(s);
+	if (!err)
 		err = open_order(s);
 	if (!err)
 		err = tsi_badfiles_create(s->index, &s->bad);
@@ -168,6 +179,7 @@ void tsi_sampler_close(struct tsi_sampler *s)
 		return;
 	tsi_jpeg_index_destroy(s->jpeg_index);
 	tsi_substitutes_destroy(s->substitutes);
+	tsi_badlist_destroy(s->badlist);
 	tsi_badfiles_destroy(s->bad);
 	free(s->bounds);
 	tsi_epochs_destroy(s->epochs);
@@ -225,6 +237,11 @@ int tsi_sampler_at(struct tsi_sampler *s, uint64_t seq,
 struct tsi_badfiles *tsi_sampler_badfiles(const struct tsi_sampler *s)
 {
 	return s->bad;
+}
+
+struct tsi_badlist *tsi_sampler_badlist(const struct tsi_sampler *s)
+{
+	return s->badlist;
 }
 
 const struct tsi_substitutes *

@@ -17,6 +17,7 @@
 #include "data/index.h"
 #include "image/image.h"
 #include "run/badfiles.h"
+#include "run/badlist.h"
 #include "run/pipeline.h"
 #include "run/substitute.h"
 
@@ -58,8 +59,9 @@ const uint64_t *tsi_sampler_bounds(const struct tsi_sampler *s);
 int tsi_sampler_at(struct tsi_sampler *s, uint64_t seq,
 		   struct tsi_sample_id *out);
 
-/* What is known of bad files, and what stands in for them. */
+/* What is known of bad files, the list of them, and what stands in for them. */
 struct tsi_badfiles *tsi_sampler_badfiles(const struct tsi_sampler *s);
+struct tsi_badlist *tsi_sampler_badlist(const struct tsi_sampler *s);
 const struct tsi_substitutes *
 tsi_sampler_substitutes(const struct tsi_sampler *s);
 

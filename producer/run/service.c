@@ -147,6 +147,14 @@ int tsi_service_open(const struct tsi_pipeline_opts *o,
 	return 0;
 }
 
+int tsi_service_check(const struct tsi_service *s)
+{
+	if (tsi_sampler_raises(s->sampler))
+		return 0;
+	return tsi_badlist_check(tsi_sampler_badlist(s->sampler),
+				 &s->o->allow_bad);
+}
+
 void tsi_service_sizes(const struct tsi_service *s, struct tsock_geometry *out)
 {
 	*out = s->geometry;
@@ -207,6 +215,7 @@ static int open_server(struct tsi_service *s)
 	opts.nclasses = n;
 	opts.identity = identity;
 	opts.resumable = 1;
+	opts.bad_files = tsi_badlist_count(tsi_sampler_badlist(s->sampler));
 	opts.epoch_len = tsi_sampler_epoch_len(s->sampler);
 	opts.dataset_len = tsi_index_count(x);
 	opts.first_epoch = s->first_epoch;
@@ -220,6 +229,29 @@ static int open_server(struct tsi_service *s)
 	free(identity);
 	free(classes);
 	return err;
+}
+
+static void tell_count(void *arg, uint64_t bad)
+{
+	tsock_serve_bad_files(arg, bad);
+}
+
+static void tell_warning(void *arg, const char *text)
+{
+	tsock_serve_warn(arg, TSOCK_WARNING_BAD_FILES, text);
+}
+
+/* Consumers hear of bad files that are found from now on, unless the first one
+ * ends the stream. */
+static void watch_bad_files(struct tsi_service *s)
+{
+	bool raises = tsi_sampler_raises(s->sampler);
+	struct tsi_badlist_listener to = { .count = tell_count,
+					   .warn = raises ? NULL : tell_warning,
+					   .arg = s->server };
+
+	tsi_badlist_watch(tsi_sampler_badlist(s->sampler), &s->o->allow_bad,
+			  &to);
 }
 
 int tsi_service_start(struct tsi_service *s)
@@ -240,6 +272,8 @@ int tsi_service_start(struct tsi_service *s)
 	struct tsi_image_opts image = tsi_sampler_image_opts(s->sampler);
 	int err = open_server(s);
 
+	if (!err)
+		watch_bad_files(s);
 	if (!err)
 		err = tsi_index_keeper_open(s->o, tsi_sampler_index(s->sampler),
 					    image.jpeg_index, &s->keeper);

@@ -39,6 +39,13 @@ void tsi_service_sizes(const struct tsi_service *s, struct tsock_geometry *out);
 
 struct tsi_sampler *tsi_service_sampler(const struct tsi_service *s);
 
+/*
+ * Does it have no more bad files than --allow-bad lets pass?  EDATA says which.
+ * Whoever begins with it asks; where a stream goes on, those who read are told
+ * instead.
+ */
+int tsi_service_check(const struct tsi_service *s);
+
 /* How long it took to open. */
 double tsi_service_seconds(const struct tsi_service *s);
 

@@ -112,7 +112,9 @@ int tsi_target_replace(struct tsi_target *t, struct tsi_sampler *s,
 {
 	if (tsi_sampler_raises(s))
 		return tsi_target_err(t, s, TSOCK_EDATA, reason);
-	tsi_badfiles_report(tsi_sampler_badfiles(s), t->file, reason);
+	tsi_badlist_report(
+		tsi_sampler_badlist(s), t->file, reason,
+		tsi_badfiles_class_lost(tsi_sampler_badfiles(s), t->file));
 	return pass(t, s) ? tsi_target_choose(t, s, img) : try_again(t, s, img);
 }
 

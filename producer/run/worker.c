@@ -210,6 +210,7 @@ static int load(struct tsi_worker *w, struct tsi_job *j, const uint8_t *data,
 					      data, len);
 	if (err)
 		return err;
+	tsi_badlist_vouch(tsi_sampler_badlist(w->sampler), j->target.file);
 	tsi_jobs_describe(j, tsi_sampler_index(w->sampler), &box, to);
 	if (w->keep && !j->kept)
 		tsi_keep_offer(w->keep, j->target.file, data, len,

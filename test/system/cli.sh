@@ -43,6 +43,7 @@ usage '4G' "${set[@]}" --memory 4X
 usage 'below' "${set[@]}" --shard 2/2
 usage 'block.detach:SEC.kill' "${set[@]}" --slow drop:3
 usage 'substitute.raise' "${set[@]}" --on-error ignore
+usage 'from 0 to 1' "${set[@]}" --allow-bad 2
 usage 'torch' "${set[@]}" --order torch --segments 3
 usage 'name' "${set[@]}" --name ../x
 usage 'no-cache' "${set[@]}" --cache-dir x --no-cache
@@ -132,7 +133,15 @@ grep -q "$(basename "$victim")" "$work/out" &&
 	grep -Eq '^bad files +1$' "$work/out"
 result $? '--dry-run lists the bad file' "$(cat "$work/out")"
 bad=(-d imagenet -r "$work/bad" "${small[@]}" --preset eval)
-start "$producer" "${bad[@]}" --epochs 1 --name bad &&
+# One of 36 is more than a hundredth.
+fails 66 "1 of 36 files .2.78 %. can't be read.*--allow-bad 0.03" \
+	'a start that would lose so many is refused' \
+	"$producer" "${bad[@]}" --quiet --name bad
+"$producer" "${bad[@]}" --dry-run --name bad >"$work/out" 2>"$work/err"
+[ $? = 66 ] && grep -Eq '^bad files +1$' "$work/out" &&
+	grep -q -- '--allow-bad 0.03' "$work/err"
+result $? '--dry-run says that it would be' "$(cat "$work/out" "$work/err")"
+start "$producer" "${bad[@]}" --allow-bad 0.03 --epochs 1 --name bad &&
 	"$seen" bad 7 1 >"$work/out" 2>&1
 # What stands in for it comes twice: seen has to say so.
 [ $? = 1 ] && grep -q '36 samples, 35 different' "$work/out"
@@ -153,7 +162,7 @@ result $? 'and the producer ends with 1' "$(cat "$work/log")"
 stop
 
 # Unlinked after the scan.
-start "$producer" "${bad[@]}" --epochs 1 --name gone
+start "$producer" "${bad[@]}" --allow-bad 0.03 --epochs 1 --name gone
 rm "$good"
 timeout 90 "$seen" gone 7 1 >"$work/out" 2>&1
 grep -q '36 samples, 34 different' "$work/out"

@@ -245,7 +245,7 @@ static void a_file_cut_off_after_the_scan_loses_its_last_samples(void **state)
 	assert_int_equal(n, 1);
 	assert_int_equal(got[FILES - 2].index, FILES - 2);
 	assert_in_range(got[FILES - 1].index, 0, FILES - 2);
-	assert_int_equal(tsi_badfiles_count(tsi_sampler_badfiles(s)), 1);
+	assert_int_equal(tsi_badlist_count(tsi_sampler_badlist(s)), 1);
 	tsi_sampler_close(s);
 }
 

@@ -137,6 +137,197 @@ static void a_search_for_a_good_file_looks_at_all(void **state)
 	tsi_index_close(x);
 }
 
+/* ---- classes of which nothing is good, as far as was looked ---- */
+
+static bool is_webp(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot && !strcmp(dot, ".webp");
+}
+
+/* n files CLASS/NNNN.EXT with this text. */
+static void put_class(const char *class_, const char *ext, int n,
+		      const char *text)
+{
+	char path[64];
+
+	for (int i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "%s/%04d.%s", class_, i, ext);
+		tree_put(path, text);
+	}
+}
+
+static uint64_t presumed_of(const struct tsi_index *x, int64_t label)
+{
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < tsi_index_count(x); i++)
+		n += tsi_index_label(x, i) == label && tsi_index_presumed(x, i);
+	return n;
+}
+
+static uint64_t bad_of(const struct tsi_index *x, int64_t label)
+{
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < tsi_index_count(x); i++)
+		n += tsi_index_label(x, i) == label && tsi_index_bad(x, i);
+	return n;
+}
+
+/* The same of a scan that was kept. */
+static void is_kept(struct tsi_index_opts o, struct tsi_index *x)
+{
+	struct tsi_index *y = tree_open(o);
+
+	assert_true(tsi_index_cached(y));
+	assert_int_equal(tsi_index_fingerprint(x), tsi_index_fingerprint(y));
+	assert_int_equal(tsi_index_bad_count(x), tsi_index_bad_count(y));
+	for (uint64_t i = 0; i < tsi_index_count(x); i++)
+		assert_int_equal(tsi_index_presumed(x, i),
+				 tsi_index_presumed(y, i));
+	tsi_index_close(y);
+}
+
+/* 40 of 5,040 files: one look in five would miss some of them. */
+static void files_of_foreign_names_are_presumed_by_three(void **state)
+{
+	struct tsi_index_opts o = tree_options();
+	struct tsi_index *x;
+
+	(void)state;
+	o.cache_dir = tree_cache;
+	o.foreign = is_webp;
+	put_class("a", "jpg", 5000, "ok");
+	put_class("a", "webp", 40, "bad");
+	tree_probed = 0;
+	x = tree_open(o);
+	assert_in_range(tree_probed, 1024, 1024 + 3);
+	assert_true(tsi_index_presumes(x));
+	assert_int_equal(presumed_of(x, 0) + bad_of(x, 0), 40);
+	assert_true(presumed_of(x, 0) > 20);
+	is_kept(o, x);
+	tsi_index_close(x);
+}
+
+/* Their names are wrong: one of the three is good. */
+static void files_of_foreign_names_may_be_good(void **state)
+{
+	static const int good[] = { 0, 20, 39 };
+	struct tsi_index_opts o = tree_options();
+	struct tsi_index *x;
+	char path[64];
+
+	(void)state;
+	o.foreign = is_webp;
+	put_class("a", "jpg", 5000, "ok");
+	for (int i = 0; i < 3; i++) {
+		put_class("a", "webp", 40, "bad");
+		snprintf(path, sizeof(path), "a/%04d.webp", good[i]);
+		tree_put(path, "ok");
+		x = tree_open(o);
+		assert_false(tsi_index_presumes(x));
+		assert_int_equal(presumed_of(x, 0), 0);
+		tsi_index_close(x);
+	}
+}
+
+/* Class b of 300 files has 32 of the 1,024 looks, and 64 more. */
+static void a_class_of_bad_files_is_presumed_by_64_more(void **state)
+{
+	struct tsi_index_opts o = tree_options();
+	struct tsi_index *x;
+
+	(void)state;
+	o.cache_dir = tree_cache;
+	put_class("a", "jpg", 5000, "ok");
+	put_class("b", "jpg", 300, "bad");
+	put_class("c", "jpg", 4000, "ok");
+	tree_probed = 0;
+	x = tree_open(o);
+	assert_in_range(tree_probed, 1024 + 50, 1024 + 64);
+	assert_in_range(bad_of(x, 1), 64, 100);
+	assert_int_equal(bad_of(x, 1) + presumed_of(x, 1), 300);
+	assert_int_equal(presumed_of(x, 0) + presumed_of(x, 2), 0);
+	is_kept(o, x);
+	tsi_index_close(x);
+}
+
+/* Of 64 files all are known then, and nothing is presumed. */
+static void a_small_class_is_looked_at_whole(void **state)
+{
+	struct tsi_index_opts o = tree_options();
+	struct tsi_index *x;
+
+	(void)state;
+	o.cache_dir = tree_cache;
+	put_class("a", "jpg", 5000, "ok");
+	put_class("b", "jpg", 64, "bad");
+	x = tree_open(o);
+	assert_int_equal(bad_of(x, 1), 64);
+	assert_false(tsi_index_presumes(x));
+	is_kept(o, x);
+	tsi_index_close(x);
+}
+
+static void a_class_with_a_good_file_is_not_presumed(void **state)
+{
+	struct tsi_index_opts o = tree_options();
+	struct tsi_index *x;
+	char path[64];
+
+	(void)state;
+	o.cache_dir = tree_cache;
+	put_class("a", "jpg", 5000, "ok");
+	put_class("b", "jpg", 300, "bad");
+	/* In every fourth place, so that some look finds one. */
+	for (int i = 0; i < 300; i += 4) {
+		snprintf(path, sizeof(path), "b/%04d.jpg", i);
+		tree_put(path, "ok");
+	}
+	x = tree_open(o);
+	assert_true(bad_of(x, 1) > 0);
+	assert_false(tsi_index_presumes(x));
+	is_kept(o, x);
+	tsi_index_close(x);
+}
+
+/* All of a data set is foreign: that is known without a look at all. */
+static void a_set_of_foreign_names_is_not_looked_through(void **state)
+{
+	struct tsi_index_opts o = tree_options();
+	struct tsi_index *x;
+
+	(void)state;
+	o.foreign = is_webp;
+	put_class("a", "webp", 5000, "bad");
+	tree_probed = 0;
+	x = tree_open(o);
+	assert_in_range(tree_probed, 1024, 1024 + 3);
+	assert_int_equal(bad_of(x, 0) + presumed_of(x, 0), 5000);
+	tsi_index_close(x);
+	/* Asked for, each is looked at, and nothing presumed. */
+	o.look_at_all = true;
+	x = tree_open(o);
+	assert_int_equal(bad_of(x, 0), 5000);
+	assert_false(tsi_index_presumes(x));
+	tsi_index_close(x);
+}
+
+static void the_looks_of_a_sample_are_counted(void **state)
+{
+	struct tsi_index *x;
+	uint64_t n;
+
+	(void)state;
+	make_many("bad");
+	x = tree_open(tree_options());
+	assert_int_equal(tsi_index_looked(x, &n), tsi_index_bad_count(x));
+	assert_int_equal(n, 1024);
+	tsi_index_close(x);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, tree_setup, tree_teardown)
 
 int main(void)
@@ -146,6 +337,13 @@ int main(void)
 		TEST(a_data_set_whose_sizes_differ_is_another),
 		TEST(what_may_be_no_file_is_always_looked_at),
 		TEST(a_search_for_a_good_file_looks_at_all),
+		TEST(files_of_foreign_names_are_presumed_by_three),
+		TEST(files_of_foreign_names_may_be_good),
+		TEST(a_class_of_bad_files_is_presumed_by_64_more),
+		TEST(a_small_class_is_looked_at_whole),
+		TEST(a_class_with_a_good_file_is_not_presumed),
+		TEST(a_set_of_foreign_names_is_not_looked_through),
+		TEST(the_looks_of_a_sample_are_counted),
 	};
 
 	return cmocka_run_group_tests_name("index looks", tests, NULL, NULL) !=

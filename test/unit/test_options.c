@@ -81,6 +81,12 @@ static void the_data_path_is_told_what_to_make(void **state)
 	assert_int_equal(p.size, 32);
 	assert_int_equal(p.resize, 256);
 	assert_int_equal(p.threads, 0);
+	assert_true(p.allow_bad.share == 0.01 && !p.allow_bad.given);
+	tsi_options_fini(&o);
+
+	o = good(BASE "--allow-bad .25");
+	tsi_options_pipeline(&o, &p);
+	assert_true(p.allow_bad.share == 0.25 && p.allow_bad.given);
 	tsi_options_fini(&o);
 
 	o = good("--dataset=imagefolder --root=/d --resize=48 --pillow=12 "
@@ -170,6 +176,7 @@ static void imagenet_trains_by_default(void **state)
 	assert_int_equal(o.min_consumers, 1);
 	assert_int_equal(o.epochs, 0);
 	assert_int_equal(o.on_error, TSI_SUBSTITUTE);
+	assert_true(o.allow_bad.share == 0.01 && !o.allow_bad.given);
 	assert_int_equal(o.io, TSI_READER_AUTO);
 	assert_false(o.exit_idle);
 	assert_false(o.sharded);
@@ -310,6 +317,12 @@ static void wrong_values_are_named(void **state)
 	refused("--read-ahead on", "read-ahead", "on");
 	refused("--read-ahead 1K", "read-ahead", "1K");
 	refused(BASE "--direct --read-ahead 5M", "--direct", "--read-ahead");
+	refused("--allow-bad 1.1", "--allow-bad 1.1", "from 0 to 1");
+	refused("--allow-bad -0.1", "--allow-bad -0.1", "from 0 to 1");
+	refused("--allow-bad 5%", "--allow-bad 5%", "from 0 to 1");
+	refused("--allow-bad .", "--allow-bad .", "from 0 to 1");
+	refused(BASE "--allow-bad 0.5 --on-error raise", "--allow-bad",
+		"--on-error raise");
 	refused("--on-error stop", "stop", "substitute|raise");
 	refused("--log-level all", "all", "error|warn|info|debug");
 	refused("--ring 0", "--ring 0", "1 to 16777216");

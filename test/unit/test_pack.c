@@ -144,8 +144,8 @@ static void make_all(const char *folder, const struct tsi_format *f,
 	s = open_sampler();
 	memset(m, 0, sizeof(*m));
 	assert_int_equal(make(s, DEPTH, m->sample, 48, &m->substituted), 0);
-	m->bad = tsi_badfiles_count(tsi_sampler_badfiles(s));
-	tsi_badfiles_list(tsi_sampler_badfiles(s), list_bad, m);
+	m->bad = tsi_badlist_count(tsi_sampler_badlist(s));
+	tsi_badlist_each(tsi_sampler_badlist(s), list_bad, m);
 	tsi_sampler_close(s);
 }
 

@@ -43,7 +43,7 @@ static bool is_remembered(const struct searched *x, uint64_t file)
 
 static uint64_t listed(const struct searched *x)
 {
-	return tsi_badfiles_count(tsi_sampler_badfiles(x->s));
+	return tsi_badlist_count(tsi_sampler_badlist(x->s));
 }
 
 static int read_failed(struct searched *x, int err)

@@ -440,7 +440,7 @@ static void a_bad_sample_is_named_and_replaced(void **state)
 	assert_int_equal(make(s, DEPTH, got, 4, &n), 0);
 	assert_int_equal(n, 1);
 	assert_in_range(got[3].index, 0, 2);
-	tsi_badfiles_list(tsi_sampler_badfiles(s), list, &l);
+	tsi_badlist_each(tsi_sampler_badlist(s), list, &l);
 	assert_int_equal(l.n, 1);
 	assert_string_equal(l.name[0], "s.tar: bad.png");
 	tsi_sampler_close(s);

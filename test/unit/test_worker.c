@@ -94,7 +94,7 @@ static void a_bad_file_is_replaced_by_a_good_one_of_its_class(void **state)
 		assert_memory_equal(got[i].box, whole[i].box,
 				    sizeof(got[i].box));
 	}
-	assert_int_equal(tsi_badfiles_count(tsi_sampler_badfiles(s)), 3);
+	assert_int_equal(tsi_badlist_count(tsi_sampler_badlist(s)), 3);
 	tsi_sampler_close(s);
 }
 
@@ -134,7 +134,7 @@ static void a_file_that_comes_back_is_good_again(void **state)
 	assert_int_equal(make(s, DEPTH, got, 5, &n), 0);
 	assert_int_equal(n, 0);
 	assert_int_equal(got[0].index, 0);
-	assert_int_equal(tsi_badfiles_count(tsi_sampler_badfiles(s)), 1);
+	assert_int_equal(tsi_badlist_count(tsi_sampler_badlist(s)), 1);
 	tsi_sampler_close(s);
 }
 
@@ -311,7 +311,7 @@ static void check_run(struct tsi_sampler *s)
 	assert_true(reads >= ALL && reads <= 2 * ALL + BAD);
 	assert_int_equal(reads_of_epoch(s, w, 1), ALL);
 	assert_int_equal(reads_of_epoch(s, w, 2), ALL);
-	assert_int_equal(tsi_badfiles_count(tsi_sampler_badfiles(s)), BAD);
+	assert_int_equal(tsi_badlist_count(tsi_sampler_badlist(s)), BAD);
 	tsi_worker_destroy(w);
 }
 
@@ -351,7 +351,7 @@ static void a_run_of_partly_good_files_is_walked_once(void **state)
 	reads = reads_of_epoch(s, w, 1) + reads_of_epoch(s, w, 2) +
 		reads_of_epoch(s, w, 3);
 	assert_true(reads <= 3 * ALL + BAD);
-	assert_true(tsi_badfiles_count(tsi_sampler_badfiles(s)) <= BAD);
+	assert_true(tsi_badlist_count(tsi_sampler_badlist(s)) <= BAD);
 	tsi_worker_destroy(w);
 	tsi_sampler_close(s);
 }

@@ -81,7 +81,7 @@ static void what_fits_no_budget_is_bad_and_the_rest_goes_on(void **state)
 	assert_int_equal(n, 0);
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(got[i].index, i % 5);
-	assert_int_equal(tsi_badfiles_count(tsi_sampler_badfiles(s)), 0);
+	assert_int_equal(tsi_badlist_count(tsi_sampler_badlist(s)), 0);
 
 	assert_int_equal(make_within(s, tight, DEPTH, got, 10, &n), 0);
 	assert_int_equal(n, 4);
@@ -90,7 +90,7 @@ static void what_fits_no_budget_is_bad_and_the_rest_goes_on(void **state)
 
 		assert_int_equal(got[i].index, index[i % 5]);
 	}
-	assert_int_equal(tsi_badfiles_count(tsi_sampler_badfiles(s)), 2);
+	assert_int_equal(tsi_badlist_count(tsi_sampler_badlist(s)), 2);
 	tsi_sampler_close(s);
 	tsi_budget_destroy(tight);
 	tsi_budget_destroy(roomy);
