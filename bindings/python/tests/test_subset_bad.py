@@ -31,7 +31,7 @@ def test_a_bad_file_lets_no_other_sample_in_and_costs_no_batch(
     serve, spoilt, caplog
 ):
     bad = [0, 17, 18, 50, 202]
-    serve(root=spoilt(bad))
+    serve("--allow-bad", 1, root=spoilt(bad))
     for subset, size in ((EVENS, 10), (rest_of(EVENS), 7), (FOLDS[2], 64)):
         loader = tsock.DataLoader("toy", size, subset=subset, **INDEX)
         good = sorted(set(subset) - set(bad))
@@ -49,7 +49,7 @@ def test_a_bad_file_lets_no_other_sample_in_and_costs_no_batch(
 
 
 def test_who_lacks_samples_is_told_once(serve, spoilt, caplog):
-    serve(root=spoilt([4]))
+    serve("--allow-bad", 1, root=spoilt([4]))
     loader = tsock.DataLoader("toy", 10, subset=EVENS, **INDEX)
     with caplog.at_level(logging.WARNING, "tsock"):
         indices(loader)
@@ -60,7 +60,7 @@ def test_who_lacks_samples_is_told_once(serve, spoilt, caplog):
 
 def test_many_bad_files_make_whole_batches_of_what_comes_again(serve, spoilt):
     bad = range(40, 200)
-    serve(root=spoilt(bad))
+    serve("--allow-bad", 1, root=spoilt(bad))
     wanted = range(30, 110)
     good = list(range(30, 40))
     loader = tsock.DataLoader("toy", 8, subset=wanted, **INDEX)
@@ -76,7 +76,7 @@ def test_many_bad_files_make_whole_batches_of_what_comes_again(serve, spoilt):
 
 def test_a_subset_of_bad_files_alone_is_an_error(serve, spoilt):
     bad = [5, 6, 100]
-    serve(root=spoilt(bad))
+    serve("--allow-bad", 1, root=spoilt(bad))
     loader = tsock.DataLoader("toy", 8, subset=bad, **INDEX)
     for _ in range(2):
         iterator = iter(loader)
@@ -87,7 +87,7 @@ def test_a_subset_of_bad_files_alone_is_an_error(serve, spoilt):
 
 def test_a_state_after_bad_files(serve, spoilt):
     bad = [2, 60, 61, 140]
-    serve(root=spoilt(bad))
+    serve("--allow-bad", 1, root=spoilt(bad))
     loader = tsock.DataLoader("toy", 10, subset=EVENS, **INDEX)
     iterator = iter(loader)
     seen = [next(iterator)[0].tolist() for _ in range(5)]

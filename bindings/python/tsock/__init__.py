@@ -13,6 +13,7 @@ machine sees the same bytes without a copy.
 
 from ._ffi import lib as _lib
 from .errors import (
+    BadFilesWarning,
     CannotResume,
     Error,
     InvalidArgument,
@@ -37,6 +38,7 @@ library_version = _lib.tsock_version_string().decode()
 
 __all__ = [
     "BadBatch",
+    "BadFilesWarning",
     "CannotResume",
     "DataLoader",
     "Error",

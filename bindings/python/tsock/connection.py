@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import deque
-from ctypes import byref, c_void_p, create_string_buffer
+from ctypes import byref, c_uint32, c_void_p, create_string_buffer
 from typing import Any, Callable, Optional
 
 from . import _ffi, arguments, errors, pools, ranks
@@ -186,6 +186,17 @@ class Stream:
             self.hurried = isinstance(e, KeyboardInterrupt)
             self.leave()  # nobody will ask for its samples
             raise
+
+    def heard(self) -> list[tuple[int, str]]:
+        """What the producer warns all readers of, and this one didn't know."""
+        kind, said = c_uint32(), []
+        with self.lock:
+            while self.handle is not None:
+                text = _lib.tsock_warning(self.handle, 1000, byref(kind))
+                if text is None:
+                    break
+                said.append((kind.value, text.decode("utf-8", "replace")))
+        return said
 
     def _leave(self, handle: int) -> None:
         """Leave, and wait until that is confirmed, but not after a Ctrl-C."""

@@ -67,6 +67,17 @@ class Unreadable(Error, ValueError):
     """What a stream says of its batches, or a batch itself, makes no sense."""
 
 
+class BadFilesWarning(UserWarning):
+    """Of a class no file can be read, or too many of the data set can't be.
+
+    The text says which class, how many files, and why the first of them can't
+    be read.  ``allow_bad`` lets it pass.
+    """
+
+
+# enum tsock_warning_kind in tsock.h.
+_WARNINGS: dict[int, type[Warning]] = {1: BadFilesWarning}
+
 # enum tsock_err in tsock.h: values are ABI.
 EAGAIN = -1
 EEPOCH = -2
@@ -120,14 +131,20 @@ def from_code(code: int, text: str) -> Error:
     return error
 
 
-def warn(text: str) -> None:
+def warn_of(said: list[tuple[int, str]]) -> None:
+    """Warn of what the producer said, by enum tsock_warning_kind and text."""
+    for kind, text in said:
+        warn(text, _WARNINGS.get(kind, UserWarning))
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn of the line that called this package, however deep that is."""
     frame: Optional[FrameType] = sys._getframe(1)
     level = 2
     while frame and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
         level += 1
-    warnings.warn(text, stacklevel=level)
+    warnings.warn(text, category, stacklevel=level)
 
 
 def again(error: Error) -> Error:

@@ -115,7 +115,9 @@ class Iterator:
                 if shared or not pool.make_room(stream):
                     raise
         if code == errors.EEPOCH:
+            said = stream.heard()
             self._end(True)
+            errors.warn_of(said)
             raise StopIteration
 
     def _join(self) -> Stream:
@@ -127,6 +129,7 @@ class Iterator:
             raise
         self._stream = stream
         self._pool.joined(stream)
+        errors.warn_of(stream.heard())
         return stream
 
     def _begun(self) -> Position:

@@ -29,6 +29,7 @@ from .keywords import helpful
 from .progress import HasProgress, Progress
 from .sampler import Sampler
 from .serving import consumer
+from .streams import query
 from .subset import Gatherer, Part, Subset
 
 if TYPE_CHECKING:
@@ -208,6 +209,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         self._keys = arguments.dict_keys(as_dict, self.fields)
         self.timeout = timeout
         self._said = rank, world_size
+        self._bad: int = 0
         self._job = job
         at = ranks.current(rank, world_size)
         self._tensors = tensors.framework(framework)
@@ -429,6 +431,20 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         """How many samples this loader has missed since it was made, because
         the producer had detached it (--slow=detach): others waited for it."""
         return self._pool.missed()
+
+    @property
+    def bad(self) -> int:
+        """How many files of the data set can't be read, as far as is known.
+
+        The producer is asked; where it is gone it is what it said last.  Those
+        that look as others of their class, or whose names say that they aren't
+        read, count from the start, others when they are found.
+        """
+        try:
+            self._bad = query(self.name)["bad_files"]
+        except errors.NoProducer:
+            pass
+        return self._bad
 
     # ---- what iterators ask for ----
 

@@ -52,6 +52,7 @@ class ProducerOptions(TypedDict, total=False):
     cache_dir: Path
     no_cache: bool
     on_error: Literal["substitute", "raise"]
+    allow_bad: float
     preset: Literal["train", "eval"]
     size: int
     resize: int
