@@ -152,11 +152,15 @@ static int set_endpoint(struct tsi_channel *ch, const char *path)
 
 /*
  * The file at path is removed with the stream.  A listener whose file is gone
- * stays bound: unbinding it would end its connections.
+ * ends, and its connections with it: the consumers' ends connect again.
  */
 static int bind_listener(struct tsi_channel *ch, const char *path)
 {
-	if (tsi_acceptor_listen(&ch->acceptor, path) || set_endpoint(ch, path))
+	if (tsi_acceptor_listen(&ch->acceptor, path))
+		return -1;
+	if (ch->endpoint[0])
+		zmq_unbind(ch->socket, ch->endpoint);
+	if (set_endpoint(ch, path))
 		return -1;
 	return tsi_acceptor_is_accepting(&ch->acceptor) ? start_accepting(ch)
 							: 0;

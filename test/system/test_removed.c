@@ -5,6 +5,7 @@
  */
 #include "test/lib/reader.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 
 #include "wire/fdpass.h"
@@ -139,6 +140,46 @@ static void removed_sockets_are_made_again(void **state)
 	close(done[0]);
 }
 
+static unsigned descriptors_of(pid_t pid)
+{
+	char path[64];
+	unsigned n = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	d = opendir(path);
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void sockets_that_were_removed_are_closed(void **state)
+{
+	pid_t producer = start_producer(&src);
+	unsigned n, now = 0;
+
+	(void)state;
+	stats_of(NAME);
+	assert_int_equal(tsi_address_find(NAME, &address, 1), 1);
+	n = descriptors_of(producer);
+	for (unsigned i = 0; i < 3; i++) {
+		remove_folder();
+		wait_until_made();
+		/* A consumer that asks can be answered. */
+		stats_of(NAME);
+		for (unsigned k = 0; k < 6000; k++) {
+			now = descriptors_of(producer);
+			if (now <= n)
+				break;
+			pause_us(10000);
+		}
+		assert_in_range(now, 1, n);
+	}
+	kill_and_reap(producer);
+}
+
 /* Serves until the stream fails, and says whether it did as it should. */
 static void serve_until_it_fails(const char *word)
 {
@@ -208,6 +249,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(removed_sockets_are_made_again,
+					  end_children),
+		cmocka_unit_test_teardown(sockets_that_were_removed_are_closed,
 					  end_children),
 		cmocka_unit_test_teardown(
 			a_name_that_another_took_ends_the_stream, end_children),
