@@ -149,14 +149,16 @@ int tsi_gpu_event_create(unsigned device, bool waited,
 			 struct tsi_gpu_event **out);
 void tsi_gpu_event_destroy(struct tsi_gpu_event *e);
 /*
- * TSOCK_ENOTSUP when the stream is being captured, and nothing is recorded;
+ * TSOCK_ENOTSUP when the stream is being captured: nothing is recorded, or if
+ * the capture began just now, what must not be waited for: record it again.
  * TSOCK_EARG when the driver sees that s is no stream of the event's device, or
  * was destroyed.  No call here disturbs a capture of this or another thread.
  */
 int tsi_gpu_event_record(struct tsi_gpu_event *e, tsi_gpu_stream s);
 /*
  * 0: all work before the record is done.  TSOCK_EAGAIN: not yet.
- * TSOCK_ENOTSUP: a capture began while the event was recorded; record it again.
+ * TSOCK_ENOTSUP: a capture was there while the event was recorded, and may be
+ * there still, which isn't disturbed by this; record it again.
  * Else the device's error.
  */
 int tsi_gpu_event_query(struct tsi_gpu_event *e);

@@ -143,6 +143,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream,
 		s->capture_mode = capture_mode;
 		s->capture_thread = sim_thread();
 		s->captured = 0;
+		s->capture_number = ++sim.captures;
 		sim.capturing++;
 	}
 	return sim_leave(err);

@@ -79,6 +79,7 @@ static cudaError_t record(struct sim_event *e, cudaStream_t stream)
 	if (err)
 		return err;
 	e->captured = !s;
+	e->capture_number = any->capture_number;
 	sim_mark_put(e->mark);
 	e->mark = NULL;
 	if (!s)
@@ -98,6 +99,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 	return sim_leave(err ? err : record(e, stream));
 }
 
+/* To ask for an event of a capture that goes on ends that capture. */
+static cudaError_t ask_captured(const struct sim_event *e)
+{
+	for (struct sim_stream *s = sim.stream; s; s = s->next)
+		if (s->capture == cudaStreamCaptureStatusActive &&
+		    s->capture_number == e->capture_number)
+			sim_capture_invalidate(s);
+	return cudaErrorCapturedEvent;
+}
+
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	cudaError_t err = sim_enter("cudaEventQuery", SIM_CONTEXT | SIM_UNSAFE);
@@ -106,7 +117,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 	if (!err)
 		err = get(event, &e);
 	if (!err && e->captured)
-		err = cudaErrorCapturedEvent;
+		err = ask_captured(e);
 	if (!err && e->mark && !e->mark->done) {
 		if (sim_insist(&e->mark->queries))
 			sim_demand(e->mark->stream, e->mark->seq);
@@ -125,7 +136,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 	if (!err)
 		err = get(event, &e);
 	if (!err && e->captured)
-		err = cudaErrorCapturedEvent;
+		err = ask_captured(e);
 	if (err || !e->mark)
 		return sim_leave(err);
 	device = e->device;

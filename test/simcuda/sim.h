@@ -190,6 +190,7 @@ struct sim_stream {
 	enum cudaStreamCaptureMode capture_mode;
 	unsigned capture_thread;
 	unsigned captured; /* operations that would be in the graph */
+	uint64_t capture_number;
 };
 
 struct sim_event {
@@ -197,7 +198,8 @@ struct sim_event {
 	uintptr_t handle;
 	unsigned device;
 	struct sim_mark *mark;
-	bool captured; /* last recorded in a capture */
+	bool captured; /* last recorded in a capture, of that number */
+	uint64_t capture_number;
 };
 
 struct sim_fault {
@@ -254,6 +256,7 @@ struct sim {
 	uintptr_t next_id;
 	uint64_t next_order;
 	unsigned capturing; /* streams */
+	uint64_t captures;  /* so far */
 
 	struct sim_fault fault[32];
 	unsigned nfault;

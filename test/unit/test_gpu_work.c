@@ -184,12 +184,28 @@ static void begin_capture(void *stream)
 	assert_int_equal(cudaStreamBeginCapture(stream, 2 /* relaxed */), 0);
 }
 
-/* The check for a capture and the recording are two steps. */
+static void end_capture(void *stream)
+{
+	void *graph = NULL;
+
+	assert_int_equal(cudaStreamEndCapture(stream, &graph), 0);
+	cudaGraphDestroy(graph);
+}
+
+static void begin_a_short_capture(void *stream)
+{
+	begin_capture(stream);
+	simcuda_after("cudaEventRecord", end_capture, stream);
+}
+
+/*
+ * The check for a capture and the recording are two steps.  The capture of whom
+ * the stream is stays whole.
+ */
 static void an_event_that_a_capture_caught_is_recorded_again(void **state)
 {
 	struct tsi_gpu_event *e;
 	tsi_gpu_stream s;
-	void *graph = NULL;
 
 	(void)state;
 	need_gpus(1);
@@ -200,12 +216,18 @@ static void an_event_that_a_capture_caught_is_recorded_again(void **state)
 	assert_int_equal(tsi_gpu_stream_create(0, &s), 0);
 	assert_int_equal(tsi_gpu_event_create(0, true, &e), 0);
 	simcuda_after("cudaStreamIsCapturing", begin_capture, s);
-	assert_int_equal(tsi_gpu_event_record(e, s), 0);
-	assert_int_equal(tsi_gpu_event_query(e), TSOCK_ENOTSUP);
 	assert_int_equal(tsi_gpu_event_record(e, s), TSOCK_ENOTSUP);
-	assert_int_equal(cudaStreamEndCapture(s, &graph), 0);
-	cudaGraphDestroy(graph);
+	assert_int_equal(tsi_gpu_event_query(e), TSOCK_ENOTSUP);
+	assert_int_equal(tsi_gpu_event_wait(e), TSOCK_ENOTSUP);
+	assert_int_equal(tsi_gpu_event_record(e, s), TSOCK_ENOTSUP);
+	end_capture(s);
 	/* The capture is over, and the event is in it still. */
+	assert_int_equal(tsi_gpu_event_query(e), TSOCK_ENOTSUP);
+	assert_int_equal(tsi_gpu_event_record(e, s), 0);
+	assert_int_equal(tsi_gpu_event_wait(e), 0);
+	/* One that is over when that is asked. */
+	simcuda_after("cudaStreamIsCapturing", begin_a_short_capture, s);
+	assert_int_equal(tsi_gpu_event_record(e, s), 0);
 	assert_int_equal(tsi_gpu_event_query(e), TSOCK_ENOTSUP);
 	assert_int_equal(tsi_gpu_event_record(e, s), 0);
 	assert_int_equal(tsi_gpu_event_wait(e), 0);

@@ -82,7 +82,7 @@ static int poll_one(struct tsi_stream_event *e)
 		e->covered = true;
 	}
 	err = tsi_gpu_event_query(e->event);
-	/* A capture began while it was recorded: again, when that is over. */
+	/* A capture came and went while it was recorded: again. */
 	if (err == TSOCK_ENOTSUP) {
 		e->covered = false;
 		return TSOCK_EAGAIN;

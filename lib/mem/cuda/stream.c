@@ -19,6 +19,7 @@ struct tsi_gpu_event {
 	bool waited; /* may be slept for */
 	cudaEvent_t event;
 	unsigned device;
+	bool caught; /* by a capture, when it was recorded */
 };
 
 /* ---- streams ---- */
@@ -107,6 +108,7 @@ int tsi_gpu_event_create(unsigned device, bool waited,
 		return tsi_err(TSOCK_ENOMEM, "no memory for an event");
 	v->device = device;
 	v->waited = waited;
+	v->caught = false;
 	err = TSI_CUDA_ON(
 		device,
 		tsi_cuda_stream_err(cudaEventCreateWithFlags(&v->event, flags),
@@ -126,17 +128,37 @@ void tsi_gpu_event_destroy(struct tsi_gpu_event *e)
 	free(e);
 }
 
+/*
+ * With the device current.  A capture that has begun since s was checked has
+ * caught the event, and would be spoilt if that were queried.
+ */
+static int record(struct tsi_gpu_event *e, tsi_gpu_stream s)
+{
+	int err = tsi_cuda_stream_check(e->device, s);
+
+	if (!err)
+		err = tsi_cuda_stream_err(cudaEventRecord(e->event, s),
+					  e->device, "cudaEventRecord");
+	if (err)
+		return err;
+	err = tsi_cuda_stream_check(e->device, s);
+	e->caught = err == TSOCK_ENOTSUP;
+	return err;
+}
+
 int tsi_gpu_event_record(struct tsi_gpu_event *e, tsi_gpu_stream s)
 {
-	return TSI_CUDA_IN_STREAM(e->device, s, cudaEventRecord(e->event, s),
-				  "cudaEventRecord");
+	return TSI_CUDA_ON(e->device, record(e, s));
 }
 
 /* With the device current. */
 static int query(const struct tsi_gpu_event *e)
 {
-	cudaError_t r = cudaEventQuery(e->event);
+	cudaError_t r;
 
+	if (e->caught)
+		return captured(e->device);
+	r = cudaEventQuery(e->event);
 	if (r != cudaErrorNotReady)
 		return tsi_cuda_stream_err(r, e->device, "cudaEventQuery");
 	/* Some runtimes remember it as the last error. */
@@ -154,6 +176,8 @@ int tsi_gpu_event_wait(struct tsi_gpu_event *e)
 	if (!e->waited)
 		return tsi_err(TSOCK_EARG, "an event that is only looked at "
 					   "was to be waited for");
+	if (e->caught)
+		return captured(e->device);
 	return TSI_CUDA_ON(e->device,
 			   tsi_cuda_stream_err(cudaEventSynchronize(e->event),
 					       e->device,
