@@ -44,7 +44,9 @@ int tsi_gpu_info(unsigned device, struct tsi_gpu_info *out);
 /* TSOCK_EARG when this process can't see a device of that UUID. */
 int tsi_gpu_find(const uint8_t *uuid, unsigned *device);
 
-/* Can GPU from read the memory of GPU to directly?  Enables that. */
+/*
+ * Can GPU from read the memory of GPU to directly, once it was granted that?
+ */
 bool tsi_gpu_peer(unsigned from, unsigned to);
 
 /* ---- memory ---- */
@@ -79,6 +81,13 @@ int tsi_gpu_mem_open(unsigned device, enum tsock_transport transport, int fd,
 		     const uint8_t *handle, uint64_t bytes, bool twice,
 		     struct tsi_gpu_mem *out);
 void tsi_gpu_mem_close(struct tsi_gpu_mem *m);
+
+/*
+ * Let another GPU read and write memory that was created here; by a legacy
+ * handle, all such memory of its owner.  Without that copies between the two go
+ * by the host, and no kernel can do anything.  An error names both.
+ */
+int tsi_gpu_mem_grant(const struct tsi_gpu_mem *m, unsigned device);
 
 /* The device address; by what transport another process opens it ... */
 static inline void *tsi_gpu_mem_base(const struct tsi_gpu_mem *m)

@@ -129,6 +129,15 @@ void tsi_ring_destroy(struct tsi_ring *r)
 	r->shared = NULL;
 }
 
+int tsi_ring_grant(const struct tsi_ring *r, unsigned device)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < r->geometry.nfields && !err; i++)
+		err = tsi_gpu_mem_grant(&r->gpu[i], device);
+	return err;
+}
+
 unsigned tsi_ring_data_fds(const struct tsi_ring *r, int *fd)
 {
 	unsigned n = 0;

@@ -48,6 +48,9 @@ int tsi_ring_create_gpu(const struct tsi_geometry *g,
 			enum tsock_transport transport, struct tsi_ring *out);
 void tsi_ring_destroy(struct tsi_ring *r);
 
+/* Let another GPU read and write a ring that is on a GPU. */
+int tsi_ring_grant(const struct tsi_ring *r, unsigned device);
+
 /* What it was made of; for a field: a sample, the margin, all its memory. */
 static inline unsigned tsi_ring_nfields(const struct tsi_ring *r)
 {

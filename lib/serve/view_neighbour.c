@@ -101,6 +101,29 @@ static bool arrives(struct tsi_view *v, struct tsi_view *source)
 	return false;
 }
 
+/* Without the lock: let each of the two GPUs use the other one's ring. */
+static bool granted(struct tsi_view *v, struct tsi_view *source)
+{
+	unsigned to = tsi_view_device(v), from = tsi_view_device(source);
+	int err = 0;
+
+	if (!tsi_gpu_peer(to, from))
+		return false;
+	err = tsi_ring_grant(tsi_view_ring(source), to);
+	if (!err)
+		err = tsi_ring_grant(tsi_view_ring(v), from);
+	if (err)
+		tsi_log(TSOCK_LOG_WARN,
+			"GPU %u is filled from host memory, not from GPU %u: "
+			"it can't be given access to its ring: %s",
+			to, from, tsock_errmsg());
+	else
+		tsi_log(TSOCK_LOG_DEBUG,
+			"GPUs %u and %u have access to each other's rings", to,
+			from);
+	return !err;
+}
+
 /*
  * With the lock held, which it gives up meanwhile.  0: that view is the source
  * now; 1: its GPU can't be read; -1: it could, but host memory is faster.
@@ -113,7 +136,7 @@ static int try_source(struct tsi_view *v, struct tsi_view *source)
 	/* A view that is a source isn't freed. */
 	tsi_view_set_source(v, tsi_view_id(source), kind_from(v, source));
 	tsi_sync_unlock(tsi_view_sync(v));
-	no = !tsi_gpu_peer(tsi_view_device(v), from) || !arrives(v, source);
+	no = !granted(v, source) || !arrives(v, source);
 	if (!no && tsi_view_copies(v)->fanout == TSOCK_FANOUT_AUTO &&
 	    host_is_faster(v, from))
 		no = -1;

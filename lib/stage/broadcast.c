@@ -97,6 +97,20 @@ void tsi_broadcast_forget(struct tsi_broadcast *b, unsigned device)
 		}
 }
 
+/* NCCL's kernels use them by ways of its own. */
+static int grant_all_rings(const struct tsi_broadcast *b, unsigned n)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i <= n; i++)
+		for (unsigned k = 0; k <= n && !err; k++)
+			if (i != k)
+				err = tsi_ring_grant(i ? b->to[i - 1].ring
+						       : b->from,
+						     b->device[k]);
+	return err;
+}
+
 static int assemble(struct tsi_broadcast *b, struct tsi_stage *const *to,
 		    unsigned n)
 {
@@ -115,7 +129,9 @@ static int assemble(struct tsi_broadcast *b, struct tsi_stage *const *to,
 	disband(b);
 	for (unsigned i = 0; i < n; i++)
 		b->device[i + 1] = b->to[i].device;
-	err = tsi_nccl_open(b->device, n + 1, &b->comm);
+	err = grant_all_rings(b, n);
+	if (!err)
+		err = tsi_nccl_open(b->device, n + 1, &b->comm);
 	b->verified = false;
 	if (!err)
 		b->n = n + 1;

@@ -20,12 +20,14 @@ struct measurement {
 	unsigned to_device, from_device;
 	bool locked;
 	uint64_t bytes;
-	void *dst, *host, *peer;
+	void *dst, *host;
+	struct tsi_gpu_mem peer; /* of the same kind as a ring's */
 	tsi_gpu_stream stream;
 	struct tsi_gpu_event *event;
 };
 
-static int open_measurement(struct measurement *p)
+static int open_measurement(struct measurement *p,
+			    enum tsock_transport transport)
 {
 	int err = 0;
 
@@ -36,7 +38,10 @@ static int open_measurement(struct measurement *p)
 	if (err)
 		return err;
 	memset(p->host, 1, p->bytes);
-	err = tsi_gpu_alloc(p->from_device, p->bytes, &p->peer);
+	err = tsi_gpu_mem_create(p->from_device, transport, BYTES_MAX,
+				 &p->peer);
+	if (!err)
+		err = tsi_gpu_mem_grant(&p->peer, p->to_device);
 	if (!err)
 		err = tsi_gpu_stream_create(p->to_device, &p->stream);
 	if (!err)
@@ -49,8 +54,7 @@ static void close_measurement(struct measurement *p)
 	tsi_gpu_event_destroy(p->event);
 	if (p->stream)
 		tsi_gpu_stream_destroy(p->to_device, p->stream);
-	if (p->peer)
-		tsi_gpu_free(p->from_device, p->peer);
+	tsi_gpu_mem_close(&p->peer);
 	if (p->locked && p->host)
 		tsi_gpu_host_free(p->to_device, p->host);
 	else
@@ -64,7 +68,8 @@ static int time_copy(struct measurement *p, bool peer, int64_t *ns)
 
 	if (peer)
 		err = tsi_gpu_copy_peer(p->stream, p->to_device, p->dst,
-					p->from_device, p->peer, p->bytes);
+					p->from_device,
+					tsi_gpu_mem_base(&p->peer), p->bytes);
 	else
 		err = tsi_gpu_upload(p->to_device, p->stream, p->dst, p->host,
 				     p->bytes);
@@ -107,7 +112,7 @@ int tsi_stage_measure(const struct tsi_ring *to, unsigned to_device,
 		p.bytes = bytes < BYTES_MAX ? bytes : BYTES_MAX;
 		p.dst = tsi_ring_at(to, f, 0);
 	}
-	err = open_measurement(&p);
+	err = open_measurement(&p, tsi_ring_transport(to));
 	if (!err)
 		err = time_best(&p, false, host_ns);
 	if (!err)

@@ -59,6 +59,8 @@ static int open_verification(struct verification *t, unsigned from, unsigned to,
 	t->later = t->got + BYTES_MAX;
 	err = tsi_gpu_mem_create(from, transport, BYTES_MAX, &t->memory);
 	if (!err)
+		err = tsi_gpu_mem_grant(&t->memory, to);
+	if (!err)
 		err = open_endpoint(&t->from, from);
 	return err ? err : open_endpoint(&t->to, to);
 }

@@ -37,6 +37,8 @@ static void whole_stream(const struct way *w, unsigned *up, unsigned *across)
 		r[i].batch = 16 - 3 * i;
 		r[i].epochs = 3;
 		pid[i] = start_reader_proc(&r[i]);
+		if (!i && w->from_first)
+			wait_readers("fan", 1);
 	}
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(ended(pid[i]), 0);
@@ -53,6 +55,8 @@ static void goes_up(const struct way *w, unsigned times)
 
 	whole_stream(w, &up, &across);
 	assert_int_equal(did->fallbacks, 0);
+	assert_int_equal(did->refused, 0);
+	assert_int_equal(did->through_host, 0);
 	assert_in_range(up, times * 100, times * 115);
 	if (times == 4)
 		assert_int_equal(across, 0);
@@ -96,6 +100,46 @@ static void gpus_that_cant_reach_each_other_take_the_host(void **state)
 		assert_int_equal(did->warnings, 0);
 		assert_int_equal(did->choices, 0);
 	}
+}
+
+/*
+ * Of each ring one other GPU may use it: GPU 1 has it from GPU 0, and 3 from 2,
+ * and no copy from GPU to GPU goes by the host.
+ */
+static void a_gpu_that_gets_no_right_to_a_ring_has_another_source(void **state)
+{
+	struct way w = { .fanout = TSOCK_FANOUT_PEER,
+			 .name = { "SIMCUDA_PEERS_MAX" },
+			 .value = { "1" } };
+	unsigned up, across;
+
+	(void)state;
+	for (unsigned legacy = 0; legacy < 2; legacy++) {
+		w.legacy = legacy;
+		whole_stream(&w, &up, &across);
+		assert_in_range(did->refused, legacy ? 0 : 1, 6);
+		assert_int_equal(did->through_host, 0);
+		assert_int_equal(did->fallbacks, 0);
+		assert_in_range(up, 100, legacy ? 330 : 230);
+		assert_true(across > 90);
+	}
+}
+
+/* GPU 0 reaches them all, but 1 and 2 don't reach each other. */
+static void nccl_needs_every_gpu_s_right_to_every_ring(void **state)
+{
+	struct way w = { .fanout = TSOCK_FANOUT_NCCL,
+			 .name = { "SIMCUDA_NO_P2P" },
+			 .value = { "1-2,2-3,1-3" },
+			 .from_first = true };
+	unsigned up, across;
+
+	(void)state;
+	whole_stream(&w, &up, &across);
+	assert_int_equal(did->warnings, 1);
+	assert_int_equal(did->fallbacks, 0);
+	assert_int_equal(did->through_host, 0);
+	assert_true(across > 90);
 }
 
 /* Who can't be believed is not used, and named once for each pair. */
@@ -142,48 +186,28 @@ static void auto_measures_and_says_so(void **state)
 	(void)state;
 	whole_stream(&w, &up, &across);
 	assert_int_equal(did->choices, 3);
+	assert_int_equal(did->through_host, 0);
 }
 
 static void nccl_that_fails_is_done_without(void **state)
 {
-	static const struct way w[] = {
-		{ TSOCK_FANOUT_NCCL,
-		  false,
-		  NULL,
-		  { "TSOCK_NCCL" },
-		  { "/none/libnccl" } },
-		{ TSOCK_FANOUT_NCCL,
-		  false,
-		  NULL,
-		  { "TSOCK_NCCL" },
-		  { "libm.so.6" } },
-		{ TSOCK_FANOUT_NCCL,
-		  false,
-		  NULL,
-		  { "SIMCUDA_FAULT" },
-		  { "ncclCommInitAll=3" } },
-		{ TSOCK_FANOUT_NCCL,
-		  false,
-		  NULL,
-		  { "SIMCUDA_FAULT" },
-		  { "ncclBroadcast:70=1" } },
-		{ TSOCK_FANOUT_NCCL,
-		  false,
-		  NULL,
-		  { "SIMCUDA_FAULT" },
-		  { "ncclGroupEnd:20=3" } },
-		{ TSOCK_FANOUT_NCCL,
-		  false,
-		  NULL,
-		  { "SIMCUDA_FAULT" },
-		  { "ncclCommGetAsyncError:30=3" } },
+	static const char *const how[][2] = {
+		{ "TSOCK_NCCL", "/none/libnccl" },
+		{ "TSOCK_NCCL", "libm.so.6" },
+		{ "SIMCUDA_FAULT", "ncclCommInitAll=3" },
+		{ "SIMCUDA_FAULT", "ncclBroadcast:70=1" },
+		{ "SIMCUDA_FAULT", "ncclGroupEnd:20=3" },
+		{ "SIMCUDA_FAULT", "ncclCommGetAsyncError:30=3" },
 	};
 
 	(void)state;
-	for (unsigned i = 0; i < 6; i++) {
+	for (unsigned i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
+		struct way w = { .fanout = TSOCK_FANOUT_NCCL,
+				 .name = { how[i][0] },
+				 .value = { how[i][1] } };
 		unsigned up, across;
 
-		whole_stream(&w[i], &up, &across);
+		whole_stream(&w, &up, &across);
 		assert_in_range(up, 100, 115);
 		assert_true(across > 50);
 		assert_int_equal(did->warnings, 1);
@@ -196,6 +220,9 @@ int main(void)
 		cmocka_unit_test(one_upload_is_enough_for_all_gpus),
 		cmocka_unit_test(from_the_host_there_is_one_for_each),
 		cmocka_unit_test(gpus_that_cant_reach_each_other_take_the_host),
+		cmocka_unit_test(
+			a_gpu_that_gets_no_right_to_a_ring_has_another_source),
+		cmocka_unit_test(nccl_needs_every_gpu_s_right_to_every_ring),
 		cmocka_unit_test(
 			copies_that_arrive_with_other_bytes_are_found_out),
 		cmocka_unit_test(

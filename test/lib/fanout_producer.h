@@ -24,7 +24,8 @@
 /* What the producer did; shared with it. */
 static struct {
 	_Atomic uint64_t up, across; /* bytes to, and between, GPUs */
-	_Atomic unsigned warnings, choices, fallbacks, spoilt;
+	_Atomic uint64_t through_host;
+	_Atomic unsigned warnings, choices, fallbacks, spoilt, refused;
 } * did;
 
 static bool is_producer;
@@ -67,6 +68,7 @@ struct way {
 	bool legacy;
 	const char *fault;              /* once there are samples */
 	const char *name[3], *value[3]; /* of its environment */
+	bool from_first; /* GPU 0 is there before the others come */
 };
 
 static const char *nccl_path(void)
@@ -94,6 +96,8 @@ static void note(void *arg, int level, const char *line)
 		log_line(arg, level, line);
 	if (strstr(line, "from now on, not from GPU"))
 		atomic_fetch_add(&did->fallbacks, 1);
+	else if (strstr(line, "can't be given access"))
+		atomic_fetch_add(&did->refused, 1);
 	else if (strstr(line, "with other bytes"))
 		atomic_fetch_add(&did->spoilt, 1);
 	else if (strstr(line, "is filled from"))
@@ -126,6 +130,7 @@ static pid_t start_fan(const struct source *src, const struct way *w)
 	pid = spawn();
 	if (pid == 0) {
 		struct source fan = *src;
+		struct simcuda_live live;
 		tsock_server *s;
 
 		is_producer = true;
@@ -139,6 +144,8 @@ static pid_t start_fan(const struct source *src, const struct way *w)
 		produce_counted(s, src, w->fault);
 		while (!tsock_serve_drained(s))
 			pause_us(5000);
+		simcuda_live(&live);
+		did->through_host = live.through_host;
 		tsock_serve_close(s);
 		_exit(0);
 	}

@@ -2,8 +2,8 @@
 /*
  * coll.c - broadcasts among streams of several devices, for libnccl_sim.c.
  *
- * A rank's part starts when the root's stream has come to the broadcast; the
- * root's stream goes on when every rank has its copy.  A rank that never joins
+ * Each rank copies from the one before it, the first one from the root, when the
+ * bytes are there; the root's stream goes on when every rank has its copy.  A rank that never joins
  * holds all up for ever, as with the real one.
  */
 #include "sim.h"
@@ -12,8 +12,10 @@
 
 struct simcuda_coll {
 	unsigned refs, joined, nranks, root;
-	const char *src; /* once the root has joined */
-	struct sim_mark *begun, **copied;
+	/* By rank: where its bytes are once it has joined, and a mark for when
+	 * they are there. */
+	const char **at;
+	struct sim_mark **there;
 };
 
 int simcuda_fault(const char *name)
@@ -51,10 +53,10 @@ struct simcuda_coll *simcuda_coll_create(unsigned nranks, unsigned root)
 	c->refs = 1;
 	c->nranks = nranks;
 	c->root = root;
-	c->begun = sim_mark_create();
-	c->copied = sim_alloc(nranks * sizeof(struct sim_mark *));
+	c->at = sim_alloc(nranks * sizeof(*c->at));
+	c->there = sim_alloc(nranks * sizeof(*c->there));
 	for (unsigned i = 0; i < nranks; i++)
-		c->copied[i] = sim_mark_create();
+		c->there[i] = sim_mark_create();
 	return c;
 }
 
@@ -65,26 +67,26 @@ static void drop(void *arg)
 	if (--c->refs)
 		return;
 	for (unsigned i = 0; i < c->nranks; i++)
-		sim_mark_put(c->copied[i]);
-	sim_mark_put(c->begun);
-	free(c->copied);
+		sim_mark_put(c->there[i]);
+	free(c->at);
+	free(c->there);
 	free(c);
 }
 
-/* From what the root sends, which is known when it runs. */
-static void copy(struct simcuda_coll *c, struct sim_stream *s, void *recv,
-		 size_t bytes)
+/* From what another rank has, which is known when it runs. */
+static void copy(struct simcuda_coll *c, unsigned from_rank,
+		 struct sim_stream *s, void *recv, size_t bytes)
 {
 	struct sim_op *op = sim_op_create(SIM_OP_COPY);
 	struct sim_operand *to = &op->operand[0], *from = &op->operand[1];
 
 	to->where = sim_where(recv, bytes);
 	to->p = recv;
-	from->at = &c->src;
+	from->at = &c->at[from_rank];
 	to->len = from->len = bytes;
 	to->device = from->device = s->device;
 	to->write = true;
-	to->staged = from->staged = true;
+	to->staged = from->staged = to->nccl = from->nccl = true;
 	op->noperand = 2;
 	op->nsteps = bytes < 64 ? 1 : 3 + sim_random() % 6;
 	op->fini = drop;
@@ -96,19 +98,22 @@ static void copy(struct simcuda_coll *c, struct sim_stream *s, void *recv,
 static void join(struct simcuda_coll *c, unsigned rank, const void *send,
 		 void *recv, size_t bytes, struct sim_stream *s)
 {
+	unsigned before = (rank + c->nranks - 1) % c->nranks;
+
 	if (rank != c->root) {
-		sim_wait(s, c->begun);
-		copy(c, s, recv, bytes);
-		sim_record(s, c->copied[rank]);
+		c->at[rank] = recv;
+		sim_wait(s, c->there[before]);
+		copy(c, before, s, recv, bytes);
+		sim_record(s, c->there[rank]);
 		return;
 	}
-	c->src = send;
-	sim_record(s, c->begun);
+	c->at[rank] = send;
+	sim_record(s, c->there[rank]);
 	if (recv != send)
-		copy(c, s, recv, bytes);
+		copy(c, rank, s, recv, bytes);
 	for (unsigned i = 0; i < c->nranks; i++)
 		if (i != rank)
-			sim_wait(s, c->copied[i]);
+			sim_wait(s, c->there[i]);
 }
 
 cudaError_t simcuda_coll_join(struct simcuda_coll *c, unsigned rank,
@@ -131,9 +136,8 @@ cudaError_t simcuda_coll_join(struct simcuda_coll *c, unsigned rank,
 void simcuda_coll_abort(struct simcuda_coll *c)
 {
 	sim_enter("simcuda_coll_abort", SIM_ANYTIME);
-	c->begun->done = true;
 	for (unsigned i = 0; i < c->nranks; i++)
-		c->copied[i]->done = true;
+		c->there[i]->done = true;
 	drop(c);
 	pthread_cond_broadcast(&sim.done);
 	pthread_cond_signal(&sim.work);

@@ -5,6 +5,7 @@
  * SIMCUDA_DEVICES=4          devices of the machine (0 to 16)
  * SIMCUDA_MEM=BYTES          memory of each; 4 GiB
  * SIMCUDA_NO_P2P=all|0-1,..  pairs without peer access
+ * SIMCUDA_PEERS_MAX=N        other devices that may use an allocation
  * SIMCUDA_LIES=all|0-1,..    pairs whose copies arrive with a wrong byte
  * SIMCUDA_NCCL_LIES=1        broadcasts do
  * SIMCUDA_MIG=all|0,2,..     devices that are MIG instances; a process sees
@@ -236,6 +237,7 @@ void sim_configure(void)
 	if (visible)
 		sim_find_visible(visible);
 	hide_beside_mig();
+	sim.peers_max = (unsigned)number("SIMCUDA_PEERS_MAX", SIM_DEVICES);
 	sim.no_vmm = number("SIMCUDA_NO_VMM", 0);
 	sim.no_fd = number("SIMCUDA_NO_FD", 0);
 	sim.no_register = number("SIMCUDA_NO_REGISTER", 0);

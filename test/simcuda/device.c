@@ -224,6 +224,9 @@ static cudaError_t set_peer(int ordinal, bool on)
 	if (!sim.p2p[sim_current()][peer])
 		return peer == sim_current() ? cudaErrorInvalidDevice
 					     : cudaErrorPeerAccessUnsupported;
+	if (on && !(d->reaches >> peer & 1) &&
+	    (unsigned)__builtin_popcount(d->reaches) >= sim.peers_max)
+		return cudaErrorTooManyPeers;
 	if ((d->reaches >> peer & 1) == on)
 		return on ? cudaErrorPeerAccessAlreadyEnabled
 			  : cudaErrorPeerAccessNotEnabled;
@@ -280,6 +283,7 @@ void simcuda_live(struct simcuda_live *out)
 				l.contexts |= 1u << i;
 				l.bytes -= sim.context_bytes;
 			}
+		l.through_host = sim.through_host;
 		l.handles = sim.nhandle;
 		l.pinned = sim.nhost;
 		for (struct sim_stream *s = sim.stream; s; s = s->next)

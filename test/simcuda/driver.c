@@ -126,6 +126,7 @@ static const struct {
 	D(PeerAccessNotEnabled, PEER_ACCESS_NOT_ENABLED, "peer access is off"),
 	D(ContextIsDestroyed, CONTEXT_IS_DESTROYED, "context is destroyed"),
 	D(Assert, ASSERT, "an assertion failed on the device"),
+	D(TooManyPeers, TOO_MANY_PEERS, "peers use it already"),
 	D(HostMemoryAlreadyRegistered, HOST_MEMORY_ALREADY_REGISTERED,
 	  "host memory is page-locked already"),
 	D(HostMemoryNotRegistered, HOST_MEMORY_NOT_REGISTERED,

@@ -168,6 +168,20 @@ static bool spoils(const struct sim_op *op)
 		(sim.nccl_lies && op->operand[1].at));
 }
 
+/* A copy from another device's memory, to which this one has no right. */
+static void count_through_host(const struct sim_op *op)
+{
+	struct sim_operand from = op->operand[1];
+	char *at;
+
+	if (op->kind != SIM_OP_COPY || !op->operand[0].len ||
+	    sim_owner(op->operand[0].p) < 0 || sim_owner(from.p) < 0)
+		return;
+	from.staged = false;
+	if (sim_reach(&from, &at))
+		sim.through_host += from.len;
+}
+
 static void pop(struct sim_stream *s)
 {
 	struct sim_op *op = s->head;
@@ -193,8 +207,10 @@ static void run_op(struct sim_stream *s, struct sim_op *op)
 		pop(s);
 		return;
 	}
-	if (!op->step)
+	if (!op->step) {
 		op->lies = spoils(op);
+		count_through_host(op);
+	}
 	op->running = sim.busy = true;
 	pthread_mutex_unlock(&sim.lock);
 	piece(op, at);

@@ -24,7 +24,8 @@ struct simcuda_live {
 	uint64_t bytes; /* of device memory created here */
 	unsigned allocations, handles, reservations, mappings, imports;
 	unsigned pinned, streams, events;
-	uint32_t contexts; /* bit i: one was made on ordinal i */
+	uint64_t through_host; /* bytes copied so from device to device */
+	uint32_t contexts;     /* bit i: one was made on ordinal i */
 };
 
 void simcuda_live(struct simcuda_live *out);

@@ -193,7 +193,8 @@ static bool grants(const struct sim_map *m, const struct sim_operand *o)
 				 : CU_MEM_ACCESS_FLAGS_PROT_READ;
 
 	return (m->access[o->device] & want) == want ||
-	       (o->staged && (m->access[m->phys->device] & want) == want);
+	       (o->staged && !o->nccl &&
+		(m->access[m->phys->device] & want) == want);
 }
 
 static cudaError_t reach_maps(const struct sim_region *r,

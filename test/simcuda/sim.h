@@ -151,7 +151,8 @@ struct sim_operand {
 	const char *const *at; /* if not NULL, p is read there when it runs */
 	size_t len;
 	bool write;
-	bool staged;     /* a copy: the owner's access is as good */
+	bool staged;     /* a copy: the owner's access is as good ... */
+	bool nccl;       /* ... but for NCCL's, of VMM memory */
 	unsigned device; /* that accesses it */
 };
 
@@ -235,6 +236,8 @@ struct sim {
 
 	struct sim_device dev[SIM_DEVICES];
 	unsigned ndev;
+	unsigned peers_max;
+	uint64_t through_host; /* bytes of copies from device to device */
 	bool p2p[SIM_DEVICES][SIM_DEVICES];
 	bool lies[SIM_DEVICES][SIM_DEVICES], nccl_lies;
 	unsigned visible[SIM_DEVICES], nvisible;

@@ -255,6 +255,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 static cudaError_t check_access(const struct sim_map *m,
 				const CUmemAccessDesc *d, unsigned *device)
 {
+	unsigned peers = 0;
 	cudaError_t err;
 
 	if (d->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
@@ -263,10 +264,14 @@ static cudaError_t check_access(const struct sim_map *m,
 	     d->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
 		return cudaErrorInvalidValue;
 	err = sim_ordinal(d->location.id, device);
-	if (!err && *device != m->phys->device &&
-	    !sim.p2p[*device][m->phys->device])
-		err = cudaErrorPeerAccessUnsupported;
-	return err;
+	if (err || *device == m->phys->device)
+		return err;
+	if (!sim.p2p[*device][m->phys->device])
+		return cudaErrorPeerAccessUnsupported;
+	for (unsigned i = 0; i < sim.ndev; i++)
+		peers += i != *device && i != m->phys->device && m->access[i];
+	return d->flags && peers >= sim.peers_max ? cudaErrorTooManyPeers
+						  : cudaSuccess;
 }
 
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size,

@@ -149,6 +149,25 @@ int tsi_gpu_mem_open(unsigned device, enum tsock_transport transport, int fd,
 		       "handle of legacy IPC");
 }
 
+/* With that device current: all that it reads is granted at once. */
+static int enable_peer(unsigned device, unsigned owner)
+{
+	cudaError_t e = cudaDeviceEnablePeerAccess((int)owner, 0);
+
+	if (e == cudaErrorPeerAccessAlreadyEnabled)
+		return tsi_cuda_drop(e);
+	return tsi_cuda_err(e, (int)device, "cudaDeviceEnablePeerAccess");
+}
+
+int tsi_gpu_mem_grant(const struct tsi_gpu_mem *m, unsigned device)
+{
+	if (device == m->device)
+		return 0;
+	if (m->transport == TSOCK_TRANSPORT_VMM)
+		return tsi_cuda_vmm_grant(m, device);
+	return TSI_CUDA_ON(device, enable_peer(device, m->device));
+}
+
 /* With the device current. */
 static int release(struct tsi_gpu_mem *m)
 {

@@ -146,26 +146,13 @@ int tsi_gpu_find(const uint8_t *uuid, unsigned *device)
 		       uuid[0], uuid[1], uuid[2], uuid[3], uuid[4], uuid[5]);
 }
 
-/* With from current. */
-static int enable_peer(unsigned from, unsigned to, bool *done)
-{
-	int can = 0;
-	cudaError_t e = cudaDeviceCanAccessPeer(&can, (int)from, (int)to);
-
-	if (e == cudaSuccess && can) {
-		e = cudaDeviceEnablePeerAccess((int)to, 0);
-		*done = e == cudaSuccess ||
-			e == cudaErrorPeerAccessAlreadyEnabled;
-	}
-	return tsi_cuda_drop(e);
-}
-
 bool tsi_gpu_peer(unsigned from, unsigned to)
 {
-	bool can = from == to;
+	int can = from == to;
 
-	if (!can)
-		(void)TSI_CUDA_ON(from, enable_peer(from, to, &can));
+	if (!can && !tsi_cuda_check(from) && !tsi_cuda_check(to))
+		(void)tsi_cuda_drop(
+			cudaDeviceCanAccessPeer(&can, (int)from, (int)to));
 	return can;
 }
 

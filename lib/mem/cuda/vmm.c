@@ -7,6 +7,8 @@
  * killed.  Other processes map it read-only where the driver can, and twice in
  * a row if asked, so that a batch that crosses the end of a ring is contiguous.
  *
+ * A device that is to copy from it, or into it, is granted that one by one.
+ *
  * Never maps a part of an allocation, never writes by two mappings.
  */
 #include "mem/cuda/vmm.h"
@@ -64,37 +66,17 @@ static int check_bytes(unsigned device, uint64_t bytes)
 	return 0;
 }
 
-/*
- * Let this device use the range, and with peers every device that can reach it:
- * else copies from the producer's rings to other GPUs would go by the host.
- */
+/* Let a device use the range. */
 static CUresult allow(const struct tsi_cuda_driver *d, unsigned device,
-		      CUdeviceptr at, uint64_t bytes, CUmemAccess_flags flags,
-		      bool peers)
+		      CUdeviceptr at, uint64_t bytes, CUmemAccess_flags flags)
 {
-	CUmemAccessDesc who[TSI_GPUS];
-	unsigned n = 0, count = 0;
-	CUresult r;
+	CUmemAccessDesc who;
 
-	memset(who, 0, sizeof(who));
-	if (peers)
-		(void)tsi_cuda_count(&count);
-	for (unsigned i = 0; i < TSI_GPUS; i++) {
-		int can = i == device;
-
-		if (!can && i < count)
-			(void)tsi_cuda_drop(cudaDeviceCanAccessPeer(
-				&can, (int)i, (int)device));
-		if (!can)
-			continue;
-		who[n].location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-		who[n].location.id = (int)i;
-		who[n++].flags = flags;
-	}
-	r = d->set_access(at, bytes, who, n);
-	if (r == CUDA_SUCCESS || n == 1)
-		return r;
-	return allow(d, device, at, bytes, flags, false);
+	memset(&who, 0, sizeof(who));
+	who.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	who.location.id = (int)device;
+	who.flags = flags;
+	return d->set_access(at, bytes, &who, 1);
 }
 
 /* Map the whole allocation several times in a row; *out is the first byte. */
@@ -144,10 +126,9 @@ static int share(const struct tsi_cuda_driver *d, unsigned device,
 
 	if (err)
 		return err;
-	err = tsi_cuda_driver_err(allow(d, device, at, bytes,
-					CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-					true),
-				  (int)device, "cuMemSetAccess");
+	err = tsi_cuda_driver_err(
+		allow(d, device, at, bytes, CU_MEM_ACCESS_FLAGS_PROT_READWRITE),
+		(int)device, "cuMemSetAccess");
 	if (!err)
 		err = tsi_cuda_driver_err(
 			d->export_handle(
@@ -198,12 +179,29 @@ int tsi_cuda_vmm_create(unsigned device, uint64_t bytes,
 	return err;
 }
 
+static int grant(const struct tsi_gpu_mem *m, unsigned device)
+{
+	const struct tsi_cuda_driver *d;
+	int err = tsi_cuda_driver(&d);
+
+	return err ? err
+		   : tsi_cuda_driver_err(
+			     allow(d, device, (CUdeviceptr)(uintptr_t)m->base,
+				   m->bytes,
+				   CU_MEM_ACCESS_FLAGS_PROT_READWRITE),
+			     (int)device, "cuMemSetAccess");
+}
+
+int tsi_cuda_vmm_grant(const struct tsi_gpu_mem *m, unsigned device)
+{
+	return TSI_CUDA_ON(m->device, grant(m, device));
+}
+
 /* Read-only where the driver can: else a job that writes harms all others. */
 static int allow_read(const struct tsi_cuda_driver *d, unsigned device,
 		      CUdeviceptr at, uint64_t bytes)
 {
-	CUresult r = allow(d, device, at, bytes, CU_MEM_ACCESS_FLAGS_PROT_READ,
-			   false);
+	CUresult r = allow(d, device, at, bytes, CU_MEM_ACCESS_FLAGS_PROT_READ);
 
 	if (r == CUDA_SUCCESS)
 		return 0;
@@ -211,8 +209,7 @@ static int allow_read(const struct tsi_cuda_driver *d, unsigned device,
 		"GPU %u can't map memory read-only (error %d): batches there "
 		"must not be written into",
 		device, (int)r);
-	r = allow(d, device, at, bytes, CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-		  false);
+	r = allow(d, device, at, bytes, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	return tsi_cuda_driver_err(r, (int)device, "cuMemSetAccess");
 }
 

@@ -16,6 +16,9 @@ int tsi_cuda_vmm_create(unsigned device, uint64_t bytes,
 int tsi_cuda_vmm_open(unsigned device, int fd, uint64_t bytes, bool twice,
 		      struct tsi_gpu_mem *out);
 
+/* tsi_gpu_mem_grant() for what was created here. */
+int tsi_cuda_vmm_grant(const struct tsi_gpu_mem *m, unsigned device);
+
 /* With the device current. */
 void tsi_cuda_vmm_close(struct tsi_gpu_mem *m);
 
