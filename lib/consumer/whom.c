@@ -103,6 +103,8 @@ void tsi_whom_tell(struct tsi_whom *w, const struct tsi_whom_asks *a,
 {
 	struct tsock_wait out = { .kind = TSOCK_FOR_NOTHING };
 
+	/* The answer to a question of before may be on its way, and old. */
+	w->serial = 0;
 	if (w->since_ms && ask(w, a, deadline_ms, &out) == TSOCK_EAGAIN)
 		mute(a, &out);
 	snprintf(buf, size, "%s%s", out.who, out.why);

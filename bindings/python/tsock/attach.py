@@ -19,7 +19,7 @@ from . import arguments, errors, options, readers
 from .dataset import EXTENSIONS
 from .keywords import did_you_mean
 from .launch import Launch, is_starting, was_cut_off
-from .streams import check_stopped, is_running, opened, streams
+from .streams import check_stopped, is_running, key_of, opened, streams
 from .producer import default_name
 
 _log = logging.getLogger("tsock")
@@ -169,8 +169,13 @@ class Wanted:
 
         One that is killed while it starts is started again.
         """
-        # Not by a job that read it, and that would begin it again and again.
-        check_stopped(self.name, opened.get(self.name))
+        # Not by a job that read it, and that would begin it again and again:
+        # it hears so once.
+        try:
+            check_stopped(self.name, opened.get(key_of(self.name)))
+        except errors.StreamEnded:
+            del opened[key_of(self.name)]
+            raise
         checked = dict(self._options)
         checked.setdefault("exit_when_idle", IDLE)
         if batch_size > USUAL_BATCH:

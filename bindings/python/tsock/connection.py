@@ -18,7 +18,7 @@ from typing import Any, Callable, Optional
 from . import _ffi, arguments, errors, pools, ranks
 from .about import About
 from .interrupts import patiently
-from .streams import check_stopped, is_running, opened
+from .streams import check_stopped, is_running, key_of, opened
 
 _lib = _ffi.lib
 
@@ -266,7 +266,7 @@ class Pool:
         self._revive = revive
         self._name, self._opts, self._wait = name, opts, wait
         self._opened = time.monotonic_ns()
-        opened.setdefault(str(name), self._opened)
+        opened.setdefault(key_of(name), self._opened)
         self._rank: tuple[int, int, Optional[str]] = 0, 1, None
         self.first = self._connect()
         try:

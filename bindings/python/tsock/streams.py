@@ -103,7 +103,11 @@ def query(
 
 # Of streams that this process has read, when it opened the first loader of each
 # (time.monotonic_ns()); what it stopped itself it may begin anew.
-opened: dict[str, int] = {}
+opened: dict[tuple[str, str], int] = {}
+
+
+def key_of(name: Any) -> tuple[str, str]:
+    return os.environ.get("TSOCK_DIR", ""), str(name)
 
 
 def stop(
@@ -135,7 +139,7 @@ def stop(
         if code == errors.EAGAIN:
             failure = errors.TimedOut(text)
         raise failure
-    opened.pop(str(os.fspath(name)), None)
+    opened.pop(key_of(os.fspath(name)), None)
 
 
 def check_stopped(name: Any, since: Optional[int]) -> None:
