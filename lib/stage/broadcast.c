@@ -10,6 +10,7 @@
  */
 #include "stage/broadcast.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -22,6 +23,14 @@
 
 #define HEALTH_NS 20000000         /* between two looks at NCCL's errors */
 #define AFTER_ABORT_NS 10000000000 /* for the work that was given up */
+
+static _Atomic unsigned start_limit_ms = 30000, run_limit_ms = 10000;
+
+void tsi_broadcast_limits(unsigned start_ms, unsigned run_ms)
+{
+	start_limit_ms = start_ms;
+	run_limit_ms = run_ms;
+}
 
 struct tsi_broadcast {
 	const struct tsi_ring *from;
@@ -131,7 +140,9 @@ static int assemble(struct tsi_broadcast *b, struct tsi_stage *const *to,
 		b->device[i + 1] = b->to[i].device;
 	err = grant_all_rings(b, n);
 	if (!err)
-		err = tsi_nccl_open(b->device, n + 1, &b->comm);
+		err = tsi_nccl_open(b->device, n + 1,
+				    start_limit_ms * INT64_C(1000000),
+				    &b->comm);
 	b->verified = false;
 	if (!err)
 		b->n = n + 1;
@@ -217,7 +228,7 @@ static int all_done(const struct tsi_broadcast *b, unsigned n)
 
 static int wait_for_all(struct tsi_broadcast *b)
 {
-	int64_t looked = tsi_now_ns(), now;
+	int64_t begun = tsi_now_ns(), looked = begun, now;
 	struct timespec ts = { 0, 20000 };
 	int err;
 
@@ -232,6 +243,11 @@ static int wait_for_all(struct tsi_broadcast *b)
 		err = health(b);
 		if (err)
 			return err;
+		if (now - begun > run_limit_ms * INT64_C(1000000))
+			return tsi_err(TSOCK_ESYS,
+				       "a broadcast by NCCL has not ended "
+				       "within %.1f s, without an error",
+				       run_limit_ms / 1e3);
 	}
 	return err ? err : tsi_nccl_healthy(b->comm);
 }

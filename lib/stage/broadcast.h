@@ -25,6 +25,12 @@ int tsi_broadcast_create(const struct tsi_ring *from, unsigned device,
 int tsi_broadcast_run(struct tsi_broadcast *b, struct tsi_stage *const *to,
 		      unsigned n, uint64_t first, unsigned count);
 
+/*
+ * For tests, in milliseconds: how long NCCL may take to start, and for one
+ * broadcast.  After that it is an error.
+ */
+void tsi_broadcast_limits(unsigned start_ms, unsigned run_ms);
+
 /* A GPU's ring is about to go.  No broadcast to it is under way. */
 void tsi_broadcast_forget(struct tsi_broadcast *b, unsigned device);
 

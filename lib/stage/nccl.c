@@ -15,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/thread.h"
 #include "mem/cuda/call.h"
 #include "mem/cuda/device.h"
 
@@ -144,7 +146,89 @@ static int check_devices(const unsigned *devices, unsigned n)
 	return 0;
 }
 
-int tsi_nccl_open(const unsigned *devices, unsigned n, struct tsi_nccl **out)
+/* NCCL being started, which waits for GPUs: one may hang. */
+struct opening {
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	struct tsi_nccl *c;
+	bool done, left; /* left: nobody waits for it any more */
+	struct tsi_err_saved result;
+};
+
+static void free_opening(struct opening *o)
+{
+	pthread_cond_destroy(&o->ended);
+	pthread_mutex_destroy(&o->lock);
+	free(o);
+}
+
+static void *open_thread(void *arg)
+{
+	struct opening *o = arg;
+	struct tsi_nccl *c = o->c;
+	bool left;
+	int err;
+
+	tsi_thread_name("tsock-nccl");
+	err = TSI_CUDA_ON((unsigned)c->device[0],
+			  nccl_err(nccl.init_all(c->comm, (int)c->n, c->device),
+				   "ncclCommInitAll"));
+	pthread_mutex_lock(&o->lock);
+	o->result = tsi_err_save(err);
+	o->done = true;
+	left = o->left;
+	pthread_cond_signal(&o->ended);
+	pthread_mutex_unlock(&o->lock);
+	if (!left)
+		return NULL;
+	if (err)
+		free(c);
+	else
+		tsi_nccl_abort(c);
+	free_opening(o);
+	return NULL;
+}
+
+/* Takes c if it fails. */
+static int open_within(struct tsi_nccl *c, int64_t limit_ns)
+{
+	struct opening *o = calloc(1, sizeof(*o));
+	int64_t until = tsi_now_ns() + limit_ns;
+	pthread_t thread;
+	int err;
+
+	if (!o) {
+		free(c);
+		return tsi_err(TSOCK_ENOMEM, "no memory to start NCCL");
+	}
+	pthread_mutex_init(&o->lock, NULL);
+	tsi_thread_cond_init(&o->ended);
+	o->c = c;
+	err = tsi_thread_start(&thread, open_thread, o);
+	if (err) {
+		free(c);
+		free_opening(o);
+		return err;
+	}
+	pthread_detach(thread);
+	pthread_mutex_lock(&o->lock);
+	while (!o->done && tsi_now_ns() < until)
+		tsi_thread_wait(&o->ended, &o->lock, until);
+	o->left = !o->done;
+	pthread_mutex_unlock(&o->lock);
+	if (o->left)
+		return tsi_err(TSOCK_ESYS,
+			       "ncclCommInitAll has not returned within %.1f s",
+			       (double)limit_ns / 1e9);
+	err = tsi_err_restore(&o->result);
+	free_opening(o);
+	if (err)
+		free(c);
+	return err;
+}
+
+int tsi_nccl_open(const unsigned *devices, unsigned n, int64_t limit_ns,
+		  struct tsi_nccl **out)
 {
 	struct tsi_nccl *c;
 	int err = loaded();
@@ -159,12 +243,8 @@ int tsi_nccl_open(const unsigned *devices, unsigned n, struct tsi_nccl **out)
 	c->n = n;
 	for (unsigned i = 0; i < n; i++)
 		c->device[i] = (int)devices[i];
-	err = TSI_CUDA_ON(devices[0],
-			  nccl_err(nccl.init_all(c->comm, (int)n, c->device),
-				   "ncclCommInitAll"));
-	if (err)
-		free(c);
-	else
+	err = open_within(c, limit_ns);
+	if (!err)
 		*out = c;
 	return err;
 }
@@ -181,9 +261,11 @@ static void end_all(struct tsi_nccl *c, nccl_result (*how)(nccl_comm comm))
 {
 	if (!c)
 		return;
+	/* Also where the device is lost: the other ranks wait for that. */
 	for (unsigned i = 0; i < c->n; i++)
-		(void)TSI_CUDA_ON((unsigned)c->device[i],
-				  end_rank(c->comm[i], how));
+		if (TSI_CUDA_ON((unsigned)c->device[i],
+				end_rank(c->comm[i], how)))
+			(void)end_rank(c->comm[i], how);
 	free(c);
 }
 

@@ -20,9 +20,11 @@ int tsi_nccl_version(int *version);
 
 /*
  * A communicator over n devices, each once.  ENOTSUP with the reason: no
- * NCCL, a device twice, a MIG instance.  The devices are busy meanwhile.
+ * NCCL, a device twice, a MIG instance.  The devices are busy meanwhile.  ESYS
+ * after limit_ns: the thread in which that is done is left behind.
  */
-int tsi_nccl_open(const unsigned *devices, unsigned n, struct tsi_nccl **out);
+int tsi_nccl_open(const unsigned *devices, unsigned n, int64_t limit_ns,
+		  struct tsi_nccl **out);
 
 /*
  * Queue a copy of bytes from buf[root] to every other buf[i], each on its own

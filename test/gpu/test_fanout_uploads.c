@@ -198,6 +198,9 @@ static void nccl_that_fails_is_done_without(void **state)
 		{ "SIMCUDA_FAULT", "ncclBroadcast:70=1" },
 		{ "SIMCUDA_FAULT", "ncclGroupEnd:20=3" },
 		{ "SIMCUDA_FAULT", "ncclCommGetAsyncError:30=3" },
+		/* Without an error. */
+		{ "SIMCUDA_FAULT", "ncclCommInitAll:1=hang" },
+		{ "SIMCUDA_FAULT", "ncclKernel@2:5=1" },
 	};
 
 	(void)state;

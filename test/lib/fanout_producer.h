@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
+#include "stage/broadcast.h"
 #include "test/lib/gpu_reader.h"
 
 #ifdef SIMCUDA
@@ -134,6 +135,7 @@ static pid_t start_fan(const struct source *src, const struct way *w)
 		tsock_server *s;
 
 		is_producer = true;
+		tsi_broadcast_limits(3000, 1500);
 		tsock_set_logger(note, NULL);
 		setenv("TSOCK_NCCL", nccl_path(), 1);
 		for (unsigned i = 0; i < 3 && w->name[i]; i++)

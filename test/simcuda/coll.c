@@ -18,6 +18,10 @@ struct simcuda_coll {
 	struct sim_mark **there;
 };
 
+/* What ranks wait for whose work doesn't get on. */
+static struct sim_mark *stalled[16];
+static unsigned nstalled;
+
 int simcuda_fault(const char *name)
 {
 	cudaError_t err = sim_enter(name, SIM_ANYTIME);
@@ -100,6 +104,10 @@ static void join(struct simcuda_coll *c, unsigned rank, const void *send,
 {
 	unsigned before = (rank + c->nranks - 1) % c->nranks;
 
+	if (nstalled < 16 && sim_fault("ncclKernel", s->device)) {
+		stalled[nstalled] = sim_mark_create();
+		sim_wait(s, stalled[nstalled++]);
+	}
 	if (rank != c->root) {
 		c->at[rank] = recv;
 		sim_wait(s, c->there[before]);
@@ -139,6 +147,18 @@ void simcuda_coll_abort(struct simcuda_coll *c)
 	for (unsigned i = 0; i < c->nranks; i++)
 		c->there[i]->done = true;
 	drop(c);
+	pthread_cond_broadcast(&sim.done);
+	pthread_cond_signal(&sim.work);
+	sim_leave(cudaSuccess);
+}
+
+void simcuda_coll_unstall(void)
+{
+	sim_enter("simcuda_coll_unstall", SIM_ANYTIME);
+	while (nstalled) {
+		stalled[--nstalled]->done = true;
+		sim_mark_put(stalled[nstalled]);
+	}
 	pthread_cond_broadcast(&sim.done);
 	pthread_cond_signal(&sim.work);
 	sim_leave(cudaSuccess);

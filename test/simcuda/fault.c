@@ -8,6 +8,9 @@
  * `work` is the execution of work, not a call.  NAME@D counts device D alone:
  * the one that a call names, else the current one.
  *
+ * The name `ncclKernel` is a rank's part of a broadcast, which then never gets
+ * on, without an error, until all ranks are aborted.
+ *
  * The code `lost` is a device that has gone: every later call fails.  The code
  * `hang` is a call that never returns, `300ms` one that takes that much longer,
  * and `told` one that goes on when a byte can be read from the descriptor

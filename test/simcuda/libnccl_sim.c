@@ -8,6 +8,7 @@
  * rank that doesn't take part makes the others wait for ever.
  */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ enum {
 /* Broadcasts that some ranks have joined and others not yet. */
 struct clique {
 	unsigned refs, nranks;
+	bool aborted; /* some rank was */
 	int *device;
 	struct pending {
 		uint64_t number;
@@ -133,6 +135,8 @@ static void drop_clique(struct clique *q)
 	if (--q->refs)
 		return;
 	give_up(q);
+	if (q->aborted)
+		simcuda_coll_unstall();
 	free(q->device);
 	free(q);
 }
@@ -193,14 +197,11 @@ int ncclCommDestroy(struct comm *comm)
 	return OK;
 }
 
-/* Ends what hangs, for all ranks. */
+/* What hangs ends with the last rank: each one has to be aborted. */
 int ncclCommAbort(struct comm *comm)
 {
-	if (comm) {
-		pthread_mutex_lock(&lock);
-		give_up(comm->clique);
-		pthread_mutex_unlock(&lock);
-	}
+	if (comm)
+		comm->clique->aborted = true;
 	return ncclCommDestroy(comm);
 }
 

@@ -58,6 +58,8 @@ cudaError_t simcuda_coll_join(struct simcuda_coll *c, unsigned rank,
 			      cudaStream_t stream);
 /* Not all have joined, and won't: those that have needn't wait any more. */
 void simcuda_coll_abort(struct simcuda_coll *c);
+/* All ranks are aborted: work of theirs that didn't get on ends. */
+void simcuda_coll_unstall(void);
 
 #pragma GCC visibility pop
 

@@ -14,11 +14,13 @@
 #include "stage/nccl.h"
 #include "test/lib/gpu_refusal.h"
 
+#define LIMIT INT64_C(30000000000)
+
 static int do_nccl(void)
 {
 	unsigned devices[] = { 0, 1, 2 };
 	struct tsi_nccl *c;
-	int err = tsi_nccl_open(devices, 3, &c);
+	int err = tsi_nccl_open(devices, 3, LIMIT, &c);
 
 	if (!err)
 		tsi_nccl_close(c);
@@ -59,9 +61,9 @@ static void nccl_takes_each_gpu_once_and_no_mig(void **state)
 
 	(void)state;
 	need_nccl();
-	assert_int_equal(tsi_nccl_open(twice, 3, &c), TSOCK_ENOTSUP);
+	assert_int_equal(tsi_nccl_open(twice, 3, LIMIT, &c), TSOCK_ENOTSUP);
 	assert_non_null(strstr(tsock_errmsg(), "GPU 0 once"));
-	assert_int_equal(tsi_nccl_open(&one, 1, &c), TSOCK_ENOTSUP);
+	assert_int_equal(tsi_nccl_open(&one, 1, LIMIT, &c), TSOCK_ENOTSUP);
 	expect("SIMCUDA_MIG=1", "nccl", "-15 GPU 0 is a MIG instance", "");
 	expect("SIMCUDA_FAULT=ncclCommInitAll=2", "nccl",
 	       "-7 ncclCommInitAll: NCCL error 2", "");
@@ -83,7 +85,7 @@ static void nccl_gives_every_gpu_the_root_s_bytes(void **state)
 		assert_int_equal(tsi_gpu_alloc(devices[i], bytes, &buf[i]), 0);
 		assert_int_equal(tsi_gpu_stream_create(devices[i], &s[i]), 0);
 	}
-	assert_int_equal(tsi_nccl_open(devices, n, &c), 0);
+	assert_int_equal(tsi_nccl_open(devices, n, LIMIT, &c), 0);
 	for (unsigned root = 0; root < n; root++) {
 		pattern(want, bytes, root);
 		assert_int_equal(tsi_gpu_upload(devices[root], s[root],
