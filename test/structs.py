@@ -27,6 +27,7 @@ MOST = 3
 VALUES = {
     "tsi_axis": "what to make of the pixels of an edge",
     "tsi_box": "what was cut out",
+    "tsi_contents": "what lies in a folder",
     "tsi_dataset": "what --dataset, --root and --split mean",
     "tsi_decoder": "a decoder's operations, and what it is told of a file",
     "tsi_finished": "how far a stream was read",

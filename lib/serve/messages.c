@@ -181,7 +181,7 @@ static int check_descriptors(struct tsi_messages *t,
 static int check_join(struct tsi_messages *t, const struct tsi_msg_join *j)
 {
 	int err = tsi_gate_stopped(t->gate)
-			  ? tsi_stop_file_err(&t->sockets->address,
+			  ? tsi_stop_file_err(tsi_sockets_address(t->sockets),
 					      tsi_gate_failure(t->gate))
 			  : tsi_gate_err(t->gate);
 
@@ -319,7 +319,8 @@ static void answer_stop(struct tsi_messages *t, struct tsi_msg *m)
 
 	if (!err && !tsi_gate_stopped(t->gate)) {
 		tsi_sync_unlock(t->sync);
-		err = tsi_stop_file_write(&t->sockets->address, q.who);
+		err = tsi_stop_file_write(tsi_sockets_address(t->sockets),
+					  q.who);
 		tsi_sync_lock(t->sync);
 	}
 	if (err) {

@@ -104,7 +104,7 @@ static int make_base(struct tsock_server *s, const struct tsock_serve_opts *o,
 static void keep_record(struct tsock_server *s,
 			const struct tsock_serve_opts *o, uint64_t incarnation)
 {
-	const struct tsi_address *a = &s->sockets.address;
+	const struct tsi_address *a = tsi_sockets_address(&s->sockets);
 	uint64_t n;
 
 	if (!o->resumable)

@@ -135,6 +135,11 @@ int tsi_sockets_again(struct tsi_sockets *k)
 		       why);
 }
 
+const struct tsi_address *tsi_sockets_address(const struct tsi_sockets *k)
+{
+	return &k->address;
+}
+
 int tsi_sockets_err_restarted(const struct tsi_sockets *k)
 {
 	return tsi_address_err_restarted(&k->address);

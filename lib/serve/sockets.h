@@ -50,6 +50,9 @@ bool tsi_sockets_gone(struct tsi_sockets *k, int64_t now_ms);
  */
 int tsi_sockets_again(struct tsi_sockets *k);
 
+/* The stream's name, and where its sockets are. */
+const struct tsi_address *tsi_sockets_address(const struct tsi_sockets *k);
+
 /* A consumer knows this name from a stream before this one: TSOCK_ELOST. */
 int tsi_sockets_err_restarted(const struct tsi_sockets *k);
 
