@@ -243,6 +243,11 @@ int tsi_view_table_find(struct tsi_view_table *t,
 	return 0;
 }
 
+const struct tsi_address *tsi_sockets_address(const struct tsi_sockets *k)
+{
+	return &k->address;
+}
+
 int tsi_sockets_err_restarted(const struct tsi_sockets *k)
 {
 	(void)k;
