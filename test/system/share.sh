@@ -46,7 +46,7 @@ until_()
 lists()
 {
 	"$producer" --list >"$work/list" 2>&1
-	grep -Eq "^$1 .* $2\$" "$work/list"
+	grep -Eq "^$1 .* $2( |\$)" "$work/list"
 }
 
 # threads NAME WANTED: until --list says so.
