@@ -491,3 +491,26 @@ int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end)
 		tsi_lost_note(&t->lost, why, t->opts.rejoin_ms);
 	}
 }
+
+int tsock_waits_for(tsock *t, int timeout_ms, char *buf, size_t size)
+{
+	struct tsi_whom_asks asks;
+
+	if (!t || !buf || !size)
+		return tsi_err(TSOCK_EARG, "tsock_waits_for: %s",
+			       !t    ? "t is NULL"
+			       : buf ? "size is 0"
+				     : "buf is NULL");
+	if (tsi_fork_since(t->generation))
+		return tsi_fork_err();
+	if (tsi_lost_lacks_producer(&t->lost)) {
+		snprintf(buf, size, "another producer of the stream '%s'",
+			 tsi_address_name(&t->address));
+		return 0;
+	}
+	asks = tsi_join_whom(t);
+	tsi_whom_tell(&t->whom, &asks,
+		      timeout_ms < 0 ? INT64_MAX : tsi_now_ms() + timeout_ms,
+		      buf, size);
+	return 0;
+}

@@ -51,7 +51,7 @@ def test_a_timeout_is_pythons_too(serve):
 
 def test_what_the_library_refuses_has_its_code(place):
     with pytest.raises(ValueError, match="name") as e:
-        tsock.DataLoader("/", wait=0.1)
+        tsock.query("/", 0.1)
     assert e.value.code == "TSOCK_EARG"
 
 

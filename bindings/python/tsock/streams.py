@@ -61,6 +61,7 @@ def query(
     produced    samples made by this producer
     read_bytes  of the data set, by this producer
     bad_samples samples that a substitute stands in for
+    bad_files   files that are known to be bad
     memory      bytes in rings
     views       other dtypes or layouts that are made for readers now
     consumers   readers
