@@ -108,7 +108,7 @@ static void every_rank_gets_what_the_root_sends(void **state)
 	fini_ranks(&r);
 }
 
-static void a_rank_alone_waits_until_it_is_aborted(void **state)
+static void a_rank_alone_waits_until_all_are_aborted(void **state)
 {
 	struct ranks r;
 
@@ -124,8 +124,13 @@ static void a_rank_alone_waits_until_it_is_aborted(void **state)
 		usleep(200);
 	}
 	(void)cudaGetLastError();
-	assert_int_equal(NCCL(ncclCommAbort, r.comm[1]), 0);
-	r.comm[1] = NULL;
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(cudaStreamQuery(r.stream[1]),
+				 cudaErrorNotReady);
+		(void)cudaGetLastError();
+		assert_int_equal(NCCL(ncclCommAbort, r.comm[i]), 0);
+		r.comm[i] = NULL;
+	}
 	OK(cudaSetDevice(1));
 	OK(cudaStreamSynchronize(r.stream[1]));
 	fini_ranks(&r);
@@ -154,7 +159,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_rank_gets_what_the_root_sends),
-		cmocka_unit_test(a_rank_alone_waits_until_it_is_aborted),
+		cmocka_unit_test(a_rank_alone_waits_until_all_are_aborted),
 		cmocka_unit_test(nccl_refuses_mig),
 	};
 	int start;
