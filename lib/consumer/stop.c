@@ -133,7 +133,7 @@ int tsock_stop(const char *name, int force, int timeout_ms)
 	struct tsi_address address[TSI_ADDRESSES];
 	char folders[TSI_ADDRESSES * (TSI_SOCKET_PATH + 5)], running[256];
 	char who[TSI_STOP_WHO];
-	int n, err;
+	int n, err = TSOCK_ENOPROD; /* where no folder is */
 
 	if (!name)
 		return tsi_err(TSOCK_EARG, "tsock_stop: name is NULL");
@@ -153,7 +153,7 @@ int tsock_stop(const char *name, int force, int timeout_ms)
 		if (err != TSOCK_ENOPROD || i == n - 1)
 			break;
 	}
-	if (n && err != TSOCK_ENOPROD)
+	if (err != TSOCK_ENOPROD)
 		return err;
 	tsi_address_folders(address, (unsigned)n, folders, sizeof(folders));
 	tsi_running(running, sizeof(running));

@@ -260,7 +260,8 @@ static pid_t start_on_gpu(const struct source *src, const struct place *p)
 	pid_t pid;
 
 	count->lent = count->given_back = 0;
-	count->up = count->streams = 0;
+	count->up = 0;
+	count->streams = 0;
 	pid = spawn();
 	if (pid)
 		return pid;
