@@ -7,13 +7,20 @@
  */
 #include "ring/pin.h"
 
+#include <stdatomic.h>
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/thread.h"
 
 /* Gigabytes take a second; a GPU that hangs takes for ever. */
-#define PATIENCE_NS INT64_C(5000000000)
+static _Atomic unsigned limit_ms = 5000;
+
+void tsi_ring_pin_limit(unsigned ms)
+{
+	limit_ms = ms;
+}
 
 void tsi_ring_pin_init(struct tsi_ring_pin *p)
 {
@@ -57,7 +64,7 @@ static void pin(struct tsi_ring_pin *p, const struct tsi_ring *r,
 /* False: it took too long, and this is the first to say so. */
 static bool wait_for_pin(struct tsi_ring_pin *p)
 {
-	int64_t until = tsi_now_ns() + PATIENCE_NS;
+	int64_t until = tsi_now_ns() + limit_ms * INT64_C(1000000);
 
 	while (p->state == TSI_RING_PINNING && !p->given_up &&
 	       tsi_now_ns() < until)
@@ -83,10 +90,11 @@ bool tsi_ring_pin(struct tsi_ring_pin *p, const struct tsi_ring *r,
 	pthread_mutex_unlock(&p->lock);
 	if (!waited)
 		tsi_log(TSOCK_LOG_WARN,
-			"GPU %u has not page-locked the ring within %d s: GPU "
+			"GPU %u has not page-locked the ring within %.3g s: "
+			"GPU "
 			"%u does not wait for it, and copies more slowly until "
 			"that is done",
-			p->device, (int)(PATIENCE_NS / 1000000000), device);
+			p->device, limit_ms / 1e3, device);
 	return pinned;
 }
 

@@ -36,6 +36,9 @@ void tsi_ring_pin_init(struct tsi_ring_pin *p);
 bool tsi_ring_pin(struct tsi_ring_pin *p, const struct tsi_ring *r,
 		  unsigned device);
 
+/* For tests: how long they wait. */
+void tsi_ring_pin_limit(unsigned ms);
+
 /* Undo it.  No thread uses p, and no copy from the ring is under way. */
 void tsi_ring_pin_fini(struct tsi_ring_pin *p, const struct tsi_ring *r);
 

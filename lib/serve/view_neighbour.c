@@ -9,6 +9,8 @@
  */
 #include "serve/view_neighbour.h"
 
+#include <stdatomic.h>
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -19,7 +21,12 @@
 #include "stage/measure.h"
 
 /* The time limit for another GPU's ring to be made; a GPU may hang. */
-#define NEIGHBOUR_NS INT64_C(5000000000)
+static _Atomic unsigned limit_ms = 5000;
+
+void tsi_view_neighbour_limit(unsigned ms)
+{
+	limit_ms = ms;
+}
 
 /* NCCL needs each GPU once and rings of one size; otherwise copies it is. */
 static enum tsi_stage_kind kind_from(struct tsi_view *v,
@@ -148,7 +155,7 @@ static int try_source(struct tsi_view *v, struct tsi_view *source)
 
 void tsi_view_neighbour_find(struct tsi_view *v)
 {
-	int64_t until = tsi_now_ns() + NEIGHBOUR_NS;
+	int64_t until = tsi_now_ns() + limit_ms * INT64_C(1000000);
 	uint32_t tried = 1;
 	unsigned i;
 

@@ -25,4 +25,7 @@ struct tsi_gpu_copies {
  */
 void tsi_view_neighbour_find(struct tsi_view *v);
 
+/* For tests: how long it waits for a ring that is being made. */
+void tsi_view_neighbour_limit(unsigned ms);
+
 #endif
