@@ -40,7 +40,8 @@ void tsi_view_set_source(struct tsi_view *v, unsigned source,
 
 bool tsi_view_can_fall_back(const struct tsi_view *v)
 {
-	return v->kind == TSI_STAGE_PEER || v->kind == TSI_STAGE_BROADCAST;
+	return (v->kind == TSI_STAGE_PEER || v->kind == TSI_STAGE_BROADCAST) &&
+	       !v->sending.stuck;
 }
 
 void tsi_view_publish(struct tsi_view *v, uint32_t opening, uint64_t first,

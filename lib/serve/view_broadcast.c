@@ -6,11 +6,14 @@
  * Each view keeps its own thread.  Among the views that have advanced furthest,
  * the thread of the lowest-numbered one broadcasts to all of them; the other
  * threads sleep.  A view that began later, or was held up, copies its samples
- * by itself until it has caught up.  When NCCL fails, the samples of that
- * broadcast are copied instead, and from then on each view copies by itself.
+ * by itself until it has caught up.  When NCCL fails, each view's thread copies
+ * the samples of that broadcast, and from then on all samples, by itself.  When
+ * NCCL hangs so that its work can't be ended either, it might write at any time:
+ * the views that it was for fail, and their rings stay.
  */
 #include "serve/view_broadcast.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -125,21 +128,28 @@ static void copy_samples(struct tsi_view *v, uint64_t first, unsigned n,
 		tsi_err_copy(why, 256);
 }
 
-static void catch_up(struct tsi_view *v, uint64_t front)
+/* With the lock held, which it gives up meanwhile: samples that have begun. */
+static void copy_begun(struct tsi_view *v, uint64_t first, unsigned n)
 {
 	struct tsi_sync *sync = tsi_view_sync(v);
+	char why[256];
+
+	tsi_sync_unlock(sync);
+	copy_samples(v, first, n, why);
+	tsi_sync_lock(sync);
+	end_samples(v, first, n, why);
+}
+
+static void catch_up(struct tsi_view *v, uint64_t front)
+{
 	uint64_t first = claimed_of(v), n = limit_of(v);
 	unsigned most = tsi_stage_chunk(tsi_view_stage(v));
-	char why[256];
 
 	n = (n < front ? n : front) - first;
 	if (n > most)
 		n = most;
 	begin_samples(v, (unsigned)n);
-	tsi_sync_unlock(sync);
-	copy_samples(v, first, (unsigned)n, why);
-	tsi_sync_lock(sync);
-	end_samples(v, first, (unsigned)n, why);
+	copy_begun(v, first, (unsigned)n);
 }
 
 /* ---- for all views at the front ---- */
@@ -159,31 +169,60 @@ static int send_to_group(struct tsi_view *source, const struct group *g,
 	return err ? err : tsi_broadcast_run(*broadcast, to, g->n, g->front, n);
 }
 
+/* What a failed broadcast leaves to a view's own thread. */
+static void owe(struct tsi_view *v, uint64_t first, unsigned n)
+{
+	tsi_view_sending(v)->first = first;
+	tsi_view_sending(v)->owed = n;
+	tsi_sync_wake_stages(tsi_view_sync(v));
+}
+
+static void end_stuck(struct tsi_view *v, uint64_t first, unsigned n)
+{
+	char why[256];
+
+	snprintf(
+		why, sizeof(why),
+		"NCCL hangs, and may still write to the ring on GPU %u: %.160s",
+		tsi_view_device(v), tsock_errmsg());
+	tsi_view_sending(v)->stuck = true;
+	end_samples(v, first, n, why);
+}
+
+static void failed(struct tsi_view *source, const struct group *g, unsigned n)
+{
+	struct tsi_view_sending *sending = tsi_view_sending(source);
+
+	tsi_log(TSOCK_LOG_WARN,
+		"no broadcasts by NCCL from now on, but copies from GPU to "
+		"GPU: %s",
+		tsock_errmsg());
+	tsi_view_copies(source)->no_nccl = true;
+	sending->stuck = tsi_broadcast_is_stuck(sending->broadcast);
+	for (unsigned i = 0; i < g->n; i++)
+		if (sending->stuck)
+			end_stuck(g->level[i], g->front, n);
+		else
+			owe(g->level[i], g->front, n);
+}
+
 static void broadcast(struct tsi_view *v, const struct group *g, unsigned n)
 {
 	struct tsi_sync *sync = tsi_view_sync(v);
 	struct tsi_view *source = tsi_view_source(v);
-	char why[TSI_BROADCAST_MAX][256];
 	int err;
 
 	for (unsigned i = 0; i < g->n; i++)
 		begin_samples(g->level[i], n);
 	tsi_view_sending(source)->sends = true;
 	tsi_sync_unlock(sync);
-	memset(why, 0, sizeof(why));
 	err = send_to_group(source, g, n);
-	if (err)
-		tsi_log(TSOCK_LOG_WARN,
-			"no broadcasts by NCCL from now on, but copies from "
-			"GPU to GPU: %s",
-			tsock_errmsg());
-	for (unsigned i = 0; i < g->n && err; i++)
-		copy_samples(g->level[i], g->front, n, why[i]);
 	tsi_sync_lock(sync);
 	tsi_view_sending(source)->sends = false;
-	tsi_view_copies(v)->no_nccl |= err != 0;
-	for (unsigned i = 0; i < g->n; i++)
-		end_samples(g->level[i], g->front, n, why[i]);
+	if (err)
+		failed(source, g, n);
+	for (unsigned i = 0; i < g->n && !err; i++)
+		end_samples(g->level[i], g->front, n, "");
 }
 
 /* How many samples all can take; and the view that sets this limit. */
@@ -239,6 +278,16 @@ static void view_step(struct tsi_view *v)
 	}
 }
 
+/* The view's own copy of what a broadcast that failed was to bring. */
+static void copy_owed(struct tsi_view *v)
+{
+	struct tsi_view_sending *sending = tsi_view_sending(v);
+	unsigned n = sending->owed;
+
+	sending->owed = 0;
+	copy_begun(v, sending->first, n);
+}
+
 /* The view's GPU is taken out of NCCL's communicator. */
 static void leave(struct tsi_view *v)
 {
@@ -246,7 +295,10 @@ static void leave(struct tsi_view *v)
 	struct tsi_view *source = tsi_view_source(v);
 
 	while (is_busy(v) || tsi_view_sending(source)->sends)
-		tsi_sync_wait_staged(sync, INT64_MAX);
+		if (tsi_view_sending(v)->owed)
+			copy_owed(v);
+		else
+			tsi_sync_wait_staged(sync, INT64_MAX);
 	tsi_view_sending(source)->sends = true;
 	tsi_sync_unlock(sync);
 	tsi_broadcast_forget(tsi_view_sending(source)->broadcast,
@@ -263,10 +315,11 @@ void tsi_view_broadcast_serve(struct tsi_view *v)
 	leave(v);
 }
 
-void tsi_view_broadcast_end(struct tsi_view *v)
+bool tsi_view_broadcast_end(struct tsi_view *v)
 {
 	struct tsi_view_sending *sending = tsi_view_sending(v);
 
 	tsi_broadcast_destroy(sending->broadcast);
 	sending->broadcast = NULL;
+	return !sending->stuck;
 }

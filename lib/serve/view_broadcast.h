@@ -15,7 +15,10 @@ struct tsi_view;
 struct tsi_view_sending {
 	bool busy;        /* samples are on their way to the view ... */
 	uint32_t opening; /* ... which were claimed in this opening */
-	bool sends;       /* the view's samples are broadcast */
+	uint64_t first; /* these, which a broadcast that failed has left ... */
+	unsigned owed;  /* ... for the view's own thread to copy */
+	bool sends;     /* the view's samples are broadcast */
+	bool stuck;     /* one that was given up may still write its ring */
 	struct tsi_broadcast *broadcast; /* that sends them */
 };
 
@@ -25,7 +28,10 @@ struct tsi_view_sending {
  */
 void tsi_view_broadcast_serve(struct tsi_view *v);
 
-/* Without the lock: the view's ring is no source of broadcasts any more. */
-void tsi_view_broadcast_end(struct tsi_view *v);
+/*
+ * Without the lock: the view's ring is no source of broadcasts any more.  False:
+ * one that is stuck may still read or write it, so it has to stay.
+ */
+bool tsi_view_broadcast_end(struct tsi_view *v);
 
 #endif

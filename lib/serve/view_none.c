@@ -17,7 +17,8 @@ void tsi_view_broadcast_serve(struct tsi_view *v)
 	(void)v;
 }
 
-void tsi_view_broadcast_end(struct tsi_view *v)
+bool tsi_view_broadcast_end(struct tsi_view *v)
 {
 	(void)v;
+	return true;
 }

@@ -273,6 +273,7 @@ static int make_view(struct tsi_view *v, const struct tsi_view_plan *p,
 	v->device = p->device;
 	v->phase = TSI_VIEW_MAKING;
 	v->thread_done = v->source_lost = false;
+	v->sending = (struct tsi_view_sending){ .busy = false };
 	v->idle_ms = tsi_now_ms();
 	v->age = v->table->made++;
 	tsi_view_set_source(v, source, p->kind);

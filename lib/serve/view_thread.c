@@ -275,9 +275,10 @@ void *tsi_view_thread_main(void *arg)
 		tsi_sync_wait_staged(t->sync, INT64_MAX);
 	tsi_sync_unlock(t->sync);
 	/* Freeing gigabytes takes a while, so the lock isn't held. */
-	tsi_view_broadcast_end(v);
-	tsi_stage_destroy(v->stage);
-	tsi_ring_destroy(&v->ring);
+	if (tsi_view_broadcast_end(v)) {
+		tsi_stage_destroy(v->stage);
+		tsi_ring_destroy(&v->ring);
+	}
 	tsi_sync_lock(t->sync);
 	v->stage = NULL;
 	v->thread_done = true;

@@ -21,10 +21,14 @@
 #include "stage/kind.h"
 #include "stage/nccl.h"
 
-#define HEALTH_NS 20000000         /* between two looks at NCCL's errors */
-#define AFTER_ABORT_NS 10000000000 /* for the work that was given up */
+#define HEALTH_NS 20000000 /* between two looks at NCCL's errors */
 
 static _Atomic unsigned start_limit_ms = 30000, run_limit_ms = 10000;
+
+static int64_t run_limit_ns(void)
+{
+	return run_limit_ms * INT64_C(1000000);
+}
 
 void tsi_broadcast_limits(unsigned start_ms, unsigned run_ms)
 {
@@ -38,6 +42,7 @@ struct tsi_broadcast {
 	struct tsi_gpu_event *event;
 	struct tsi_nccl *comm;
 	bool verified; /* what it delivered was compared */
+	bool stuck;    /* a broadcast that was given up may still be made */
 	/* Of the communicator; device 0 is the sender's. */
 	unsigned n, device[TSI_BROADCAST_MAX];
 	struct tsi_stage_target to[TSI_BROADCAST_MAX]; /* n - 1, of a run */
@@ -78,10 +83,12 @@ static int health(const struct tsi_broadcast *b)
 /* To close it waits for every rank, a rank whose GPU has failed, too. */
 static void disband(struct tsi_broadcast *b)
 {
+	bool queues; /* nothing does: none is under way */
+
 	if (b->comm && health(b))
-		tsi_nccl_abort(b->comm);
+		(void)tsi_nccl_abort(b->comm, run_limit_ns(), &queues);
 	else
-		tsi_nccl_close(b->comm);
+		(void)tsi_nccl_close(b->comm, run_limit_ns());
 	b->comm = NULL;
 	b->n = 0;
 }
@@ -91,10 +98,17 @@ void tsi_broadcast_destroy(struct tsi_broadcast *b)
 	if (!b)
 		return;
 	disband(b);
-	tsi_gpu_event_destroy(b->event);
-	if (b->stream)
-		tsi_gpu_stream_destroy(b->device[0], b->stream);
+	if (!b->stuck) {
+		tsi_gpu_event_destroy(b->event);
+		if (b->stream)
+			tsi_gpu_stream_destroy(b->device[0], b->stream);
+	}
 	free(b);
+}
+
+bool tsi_broadcast_is_stuck(const struct tsi_broadcast *b)
+{
+	return b && b->stuck;
 }
 
 void tsi_broadcast_forget(struct tsi_broadcast *b, unsigned device)
@@ -160,22 +174,15 @@ static bool in_margin(const struct tsi_ring *to, uint64_t dst)
 static int send_piece(void *arg, const struct tsi_piece *p)
 {
 	const struct tsi_broadcast *b = arg;
-	tsi_gpu_stream stream[TSI_BROADCAST_MAX];
-	void *buf[TSI_BROADCAST_MAX];
+	void *at[TSI_BROADCAST_MAX];
 
 	if (in_margin(b->to[0].ring, p->dst))
 		return 0;
-	buf[0] = tsi_ring_at(b->from, p->field, p->src);
-	stream[0] = b->stream;
-	for (unsigned i = 1; i < b->n; i++) {
-		const struct tsi_stage_target *to = &b->to[i - 1];
-
-		buf[i] = tsi_ring_at(to->ring, p->field, p->dst);
-		stream[i] = to->stream;
-	}
-	return tsi_nccl_broadcast(b->comm, 0, buf,
-				  tsi_ring_bytes(b->from, p->field, p->count),
-				  stream);
+	at[0] = tsi_ring_at(b->from, p->field, p->src);
+	for (unsigned i = 1; i < b->n; i++)
+		at[i] = tsi_ring_at(b->to[i - 1].ring, p->field, p->dst);
+	return tsi_nccl_add(b->comm, at,
+			    tsi_ring_bytes(b->from, p->field, p->count));
 }
 
 static int margin_piece(void *arg, const struct tsi_piece *p)
@@ -194,9 +201,15 @@ static int margin_piece(void *arg, const struct tsi_piece *p)
 
 static int queue(struct tsi_broadcast *b, uint64_t first, unsigned count)
 {
+	tsi_gpu_stream stream[TSI_BROADCAST_MAX];
 	int err = tsi_stage_pieces(b->from, b->to[0].ring, first, count,
 				   send_piece, b);
 
+	stream[0] = b->stream;
+	for (unsigned i = 1; i < b->n; i++)
+		stream[i] = b->to[i - 1].stream;
+	if (!err)
+		err = tsi_nccl_broadcast(b->comm, 0, stream, run_limit_ns());
 	for (unsigned i = 0; i + 1 < b->n && !err; i++)
 		err = tsi_stage_pieces(b->from, b->to[i].ring, first, count,
 				       margin_piece, &b->to[i]);
@@ -243,7 +256,7 @@ static int wait_for_all(struct tsi_broadcast *b)
 		err = health(b);
 		if (err)
 			return err;
-		if (now - begun > run_limit_ms * INT64_C(1000000))
+		if (now - begun > run_limit_ns())
 			return tsi_err(TSOCK_ESYS,
 				       "a broadcast by NCCL has not ended "
 				       "within %.1f s, without an error",
@@ -315,23 +328,32 @@ static int verify_delivery(struct tsi_broadcast *b, uint64_t first,
 	return err;
 }
 
-/* Wait until no work of the broadcast can write any more. */
+/*
+ * Wait until no work of the broadcast can write any more.  It is stuck if that
+ * takes too long.
+ */
 static void give_up(struct tsi_broadcast *b, unsigned n)
 {
 	struct timespec ts = { 0, 1000000 };
 	int64_t until;
 
-	tsi_nccl_abort(b->comm);
+	(void)tsi_nccl_abort(b->comm, run_limit_ns(), &b->stuck);
 	b->comm = NULL;
 	b->n = 0;
+	/* A driver that hangs in one call may hang in the next. */
+	if (b->stuck)
+		return;
 	(void)record_all(b, n);
-	until = tsi_now_ns() + AFTER_ABORT_NS;
+	until = tsi_now_ns() + run_limit_ns();
 	for (unsigned i = 0; i <= n; i++) {
 		struct tsi_gpu_event *e = i ? b->to[i - 1].event : b->event;
 
-		while (tsi_gpu_event_query(e) == TSOCK_EAGAIN &&
-		       tsi_now_ns() < until)
+		while (tsi_gpu_event_query(e) == TSOCK_EAGAIN) {
+			b->stuck = tsi_now_ns() >= until;
+			if (b->stuck)
+				return;
 			nanosleep(&ts, NULL);
+		}
 	}
 }
 

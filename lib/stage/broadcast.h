@@ -20,14 +20,21 @@ int tsi_broadcast_create(const struct tsi_ring *from, unsigned device,
  * the same capacity.  NCCL's communicator is made anew when the GPUs are not
  * those of the last call, and what it delivers first is compared with what was
  * sent.  After an error the target slots hold anything, and no work writes into
- * them any more.
+ * them any more, unless it is stuck.
  */
 int tsi_broadcast_run(struct tsi_broadcast *b, struct tsi_stage *const *to,
 		      unsigned n, uint64_t first, unsigned count);
 
 /*
+ * Has NCCL hung, and then not let itself be aborted?  What was to be broadcast
+ * may still be written, at any time: all rings and stages of that broadcast,
+ * and the ring that it was from, have to stay as long as the process.
+ */
+bool tsi_broadcast_is_stuck(const struct tsi_broadcast *b);
+
+/*
  * For tests, in milliseconds: how long NCCL may take to start, and for one
- * broadcast.  After that it is an error.
+ * broadcast, to end one that has failed, or to end altogether.
  */
 void tsi_broadcast_limits(unsigned start_ms, unsigned run_ms);
 

@@ -11,13 +11,14 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/caller.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/thread.h"
 #include "mem/cuda/call.h"
 #include "mem/cuda/device.h"
 
@@ -40,10 +41,29 @@ static struct {
 				 void *stream);
 } nccl;
 
+/* One buffer: where each rank has it. */
+struct part {
+	void *at[TSI_GPUS];
+	uint64_t bytes;
+};
+
+/*
+ * NCCL's calls are made in a thread that may be left in one of them, so all
+ * that they use is in here, and stays until they have returned.
+ */
 struct tsi_nccl {
+	_Atomic unsigned refs; /* the owner, and each thread */
+	struct tsi_caller *caller;
 	unsigned n;
 	int device[TSI_GPUS];
 	nccl_comm comm[TSI_GPUS];
+	bool opened;
+	_Atomic bool ended;            /* no communicator is of use any more */
+	nccl_result (*how)(nccl_comm); /* ... to end them by */
+	struct part *part;             /* to broadcast */
+	unsigned parts, room;
+	unsigned root;
+	tsi_gpu_stream stream[TSI_GPUS];
 };
 
 /* ---- loading ---- */
@@ -146,84 +166,68 @@ static int check_devices(const unsigned *devices, unsigned n)
 	return 0;
 }
 
-/* NCCL being started, which waits for GPUs: one may hang. */
-struct opening {
-	pthread_mutex_t lock;
-	pthread_cond_t ended;
-	struct tsi_nccl *c;
-	bool done, left; /* left: nobody waits for it any more */
-	struct tsi_err_saved result;
-};
-
-static void free_opening(struct opening *o)
+/* Nobody could do anything about an error. */
+static int end_rank(nccl_comm comm, nccl_result (*how)(nccl_comm comm))
 {
-	pthread_cond_destroy(&o->ended);
-	pthread_mutex_destroy(&o->lock);
-	free(o);
+	if (how(comm) != NCCL_SUCCESS)
+		(void)cudaGetLastError();
+	return 0;
 }
 
-static void *open_thread(void *arg)
+static int end_all(void *arg)
 {
-	struct opening *o = arg;
-	struct tsi_nccl *c = o->c;
-	bool left;
-	int err;
+	struct tsi_nccl *c = arg;
 
-	tsi_thread_name("tsock-nccl");
-	err = TSI_CUDA_ON((unsigned)c->device[0],
-			  nccl_err(nccl.init_all(c->comm, (int)c->n, c->device),
-				   "ncclCommInitAll"));
-	pthread_mutex_lock(&o->lock);
-	o->result = tsi_err_save(err);
-	o->done = true;
-	left = o->left;
-	pthread_cond_signal(&o->ended);
-	pthread_mutex_unlock(&o->lock);
-	if (!left)
-		return NULL;
-	if (err)
-		free(c);
-	else
-		tsi_nccl_abort(c);
-	free_opening(o);
-	return NULL;
+	/* Also where the device is lost: the other ranks wait for that. */
+	for (unsigned i = 0; i < c->n; i++)
+		if (TSI_CUDA_ON((unsigned)c->device[i],
+				end_rank(c->comm[i], c->how)))
+			(void)end_rank(c->comm[i], c->how);
+	return 0;
 }
 
-/* Takes c if it fails. */
-static int open_within(struct tsi_nccl *c, int64_t limit_ns)
+static void drop(void *arg)
 {
-	struct opening *o = calloc(1, sizeof(*o));
-	int64_t until = tsi_now_ns() + limit_ns;
-	pthread_t thread;
+	struct tsi_nccl *c = arg;
+
+	if (atomic_fetch_sub(&c->refs, 1) != 1)
+		return;
+	/* They were opened when nobody waited for that any more. */
+	if (c->opened && !c->ended) {
+		c->how = nccl.abort;
+		end_all(c);
+	}
+	free(c->part);
+	free(c);
+}
+
+static int start_caller(struct tsi_nccl *c, struct tsi_caller **out)
+{
 	int err;
 
-	if (!o) {
-		free(c);
-		return tsi_err(TSOCK_ENOMEM, "no memory to start NCCL");
-	}
-	pthread_mutex_init(&o->lock, NULL);
-	tsi_thread_cond_init(&o->ended);
-	o->c = c;
-	err = tsi_thread_start(&thread, open_thread, o);
-	if (err) {
-		free(c);
-		free_opening(o);
-		return err;
-	}
-	pthread_detach(thread);
-	pthread_mutex_lock(&o->lock);
-	while (!o->done && tsi_now_ns() < until)
-		tsi_thread_wait(&o->ended, &o->lock, until);
-	o->left = !o->done;
-	pthread_mutex_unlock(&o->lock);
-	if (o->left)
-		return tsi_err(TSOCK_ESYS,
-			       "ncclCommInitAll has not returned within %.1f s",
-			       (double)limit_ns / 1e9);
-	err = tsi_err_restore(&o->result);
-	free_opening(o);
+	atomic_fetch_add(&c->refs, 1);
+	err = tsi_caller_start("tsock-nccl", drop, c, out);
 	if (err)
-		free(c);
+		atomic_fetch_sub(&c->refs, 1);
+	return err;
+}
+
+static int too_long(const char *call, int64_t limit_ns)
+{
+	return tsi_err(TSOCK_ESYS, "%s has not returned within %.1f s", call,
+		       (double)limit_ns / 1e9);
+}
+
+/* It waits for every GPU, and one may hang. */
+static int init_all(void *arg)
+{
+	struct tsi_nccl *c = arg;
+	int err = TSI_CUDA_ON(
+		(unsigned)c->device[0],
+		nccl_err(nccl.init_all(c->comm, (int)c->n, c->device),
+			 "ncclCommInitAll"));
+
+	c->opened = !err;
 	return err;
 }
 
@@ -240,91 +244,137 @@ int tsi_nccl_open(const unsigned *devices, unsigned n, int64_t limit_ns,
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a communicator");
+	c->refs = 1;
 	c->n = n;
 	for (unsigned i = 0; i < n; i++)
 		c->device[i] = (int)devices[i];
-	err = open_within(c, limit_ns);
-	if (!err)
+	err = start_caller(c, &c->caller);
+	if (!err && !tsi_caller_call(c->caller, init_all, limit_ns, &err))
+		err = too_long("ncclCommInitAll", limit_ns);
+	if (!err) {
 		*out = c;
+		return 0;
+	}
+	tsi_caller_end(c->caller);
+	drop(c);
 	return err;
 }
 
-/* Nobody could do anything about an error. */
-static int end_rank(nccl_comm comm, nccl_result (*how)(nccl_comm comm))
+/* One thread may hang in a broadcast: another one ends it. */
+static int end_within(struct tsi_nccl *c, nccl_result (*how)(nccl_comm),
+		      const char *name, int64_t limit_ns, bool *queues)
 {
-	if (how(comm) != NCCL_SUCCESS)
-		(void)cudaGetLastError();
-	return 0;
+	int64_t until = tsi_now_ns() + limit_ns;
+	struct tsi_caller *ender = c->caller, *other = NULL;
+	int err = 0;
+
+	c->how = how;
+	c->ended = true;
+	*queues = !tsi_caller_is_free(c->caller, 0);
+	if (*queues) {
+		err = start_caller(c, &other);
+		ender = other;
+	}
+	if (!err && !tsi_caller_call(ender, end_all, limit_ns, &err))
+		err = too_long(name, limit_ns);
+	if (*queues)
+		*queues = !tsi_caller_is_free(c->caller, until);
+	tsi_caller_end(other);
+	tsi_caller_end(c->caller);
+	drop(c);
+	return err;
 }
 
-static void end_all(struct tsi_nccl *c, nccl_result (*how)(nccl_comm comm))
+int tsi_nccl_close(struct tsi_nccl *c, int64_t limit_ns)
 {
-	if (!c)
-		return;
-	/* Also where the device is lost: the other ranks wait for that. */
-	for (unsigned i = 0; i < c->n; i++)
-		if (TSI_CUDA_ON((unsigned)c->device[i],
-				end_rank(c->comm[i], how)))
-			(void)end_rank(c->comm[i], how);
-	free(c);
+	bool queues;
+
+	return c ? end_within(c, nccl.destroy, "ncclCommDestroy", limit_ns,
+			      &queues)
+		 : 0;
 }
 
-void tsi_nccl_close(struct tsi_nccl *c)
+int tsi_nccl_abort(struct tsi_nccl *c, int64_t limit_ns, bool *queues)
 {
-	end_all(c, nccl.destroy);
-}
-
-void tsi_nccl_abort(struct tsi_nccl *c)
-{
-	end_all(c, nccl.abort);
+	return end_within(c, nccl.abort, "ncclCommAbort", limit_ns, queues);
 }
 
 /* ---- work ---- */
 
+int tsi_nccl_add(struct tsi_nccl *c, void *const *at, uint64_t bytes)
+{
+	unsigned room = c->room ? 2 * c->room : 16;
+	struct part *more;
+
+	if (!bytes)
+		return 0;
+	if (c->parts == c->room) {
+		more = realloc(c->part, room * sizeof(*more));
+		if (!more)
+			return tsi_err(TSOCK_ENOMEM, "no memory to broadcast");
+		c->part = more;
+		c->room = room;
+	}
+	memcpy(c->part[c->parts].at, at, c->n * sizeof(*at));
+	c->part[c->parts++].bytes = bytes;
+	return 0;
+}
+
 /* Queue every rank's part with its own device current. */
-static int queue(struct tsi_nccl *c, unsigned root, void *const *buf,
-		 uint64_t bytes, const tsi_gpu_stream *stream)
+static int queue(struct tsi_nccl *c, const struct part *p)
 {
 	int err = 0;
 
 	for (unsigned i = 0; i < c->n && !err; i++)
 		err = TSI_CUDA_ON(
 			(unsigned)c->device[i],
-			nccl_err(nccl.broadcast(buf[i], buf[i], bytes,
-						NCCL_UINT8, (int)root,
-						c->comm[i], stream[i]),
+			nccl_err(nccl.broadcast(p->at[i], p->at[i], p->bytes,
+						NCCL_UINT8, (int)c->root,
+						c->comm[i], c->stream[i]),
 				 "ncclBroadcast"));
 	return err;
 }
 
-/* NCCL queues the work when the group ends.  Root's device is current. */
-static int queue_group(struct tsi_nccl *c, unsigned root, void *const *buf,
-		       uint64_t bytes, const tsi_gpu_stream *stream)
+/* NCCL queues the work when the group ends. */
+static int queue_group(struct tsi_nccl *c, const struct part *p)
 {
 	nccl_result r;
 	int err = nccl_err(nccl.group_start(), "ncclGroupStart");
 
 	if (err)
 		return err;
-	err = queue(c, root, buf, bytes, stream);
+	err = queue(c, p);
 	r = nccl.group_end();
 	return err ? err : nccl_err(r, "ncclGroupEnd");
 }
 
-int tsi_nccl_broadcast(struct tsi_nccl *c, unsigned root, void *const *buf,
-		       uint64_t bytes, const tsi_gpu_stream *stream)
+static int queue_all(void *arg)
 {
-	int err = loaded();
+	struct tsi_nccl *c = arg;
+	int err = 0;
 
-	if (err)
-		return err;
+	for (unsigned i = 0; i < c->parts && !err && !c->ended; i++)
+		err = TSI_CUDA_ON((unsigned)c->device[c->root],
+				  queue_group(c, &c->part[i]));
+	return err;
+}
+
+int tsi_nccl_broadcast(struct tsi_nccl *c, unsigned root,
+		       const tsi_gpu_stream *stream, int64_t limit_ns)
+{
+	int err = 0;
+
 	if (root >= c->n)
 		return tsi_err(TSOCK_EARG, "there is no rank %u of %u", root,
 			       c->n);
-	if (!bytes)
+	if (!c->parts)
 		return 0;
-	return TSI_CUDA_ON((unsigned)c->device[root],
-			   queue_group(c, root, buf, bytes, stream));
+	c->root = root;
+	memcpy(c->stream, stream, c->n * sizeof(*stream));
+	if (!tsi_caller_call(c->caller, queue_all, limit_ns, &err))
+		return too_long("ncclGroupEnd", limit_ns);
+	c->parts = 0;
+	return err;
 }
 
 int tsi_nccl_healthy(struct tsi_nccl *c)

@@ -9,6 +9,7 @@
 #ifndef TSI_STAGE_NCCL_H
 #define TSI_STAGE_NCCL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "mem/gpu.h"
@@ -27,20 +28,32 @@ int tsi_nccl_open(const unsigned *devices, unsigned n, int64_t limit_ns,
 		  struct tsi_nccl **out);
 
 /*
- * Queue a copy of bytes from buf[root] to every other buf[i], each on its own
- * device's stream[i].  After an error no copy can be relied on, and the
- * communicator has to be closed.
+ * What the next broadcast copies: rank i has these bytes at at[i].  A buffer
+ * may be empty.
  */
-int tsi_nccl_broadcast(struct tsi_nccl *c, unsigned root, void *const *buf,
-		       uint64_t bytes, const tsi_gpu_stream *stream);
+int tsi_nccl_add(struct tsi_nccl *c, void *const *at, uint64_t bytes);
+
+/*
+ * Queue copies of all that was added from rank root to every other rank i, on
+ * its own device's stream[i].  ESYS after limit_ns.  After an error no copy can
+ * be relied on, and the communicator has to be aborted.
+ */
+int tsi_nccl_broadcast(struct tsi_nccl *c, unsigned root,
+		       const tsi_gpu_stream *stream, int64_t limit_ns);
 
 /* An error of work that was queued; 0 if there is none. */
 int tsi_nccl_healthy(struct tsi_nccl *c);
 
-/* All queued work must be done.  NULL is allowed. */
-void tsi_nccl_close(struct tsi_nccl *c);
+/*
+ * Free a communicator: all queued work is done.  ESYS after limit_ns: the
+ * thread in which that is done is left behind.  NULL is allowed.
+ */
+int tsi_nccl_close(struct tsi_nccl *c, int64_t limit_ns);
 
-/* Close a communicator whose work hangs or has failed.  NULL is allowed. */
-void tsi_nccl_abort(struct tsi_nccl *c);
+/*
+ * Free one whose work hangs or has failed, likewise.  *queues: a broadcast has
+ * not returned even so, and may queue its copies at any time.
+ */
+int tsi_nccl_abort(struct tsi_nccl *c, int64_t limit_ns, bool *queues);
 
 #endif

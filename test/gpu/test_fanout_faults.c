@@ -5,6 +5,8 @@
  *
  * Runs on the simulation alone.
  */
+#include <poll.h>
+
 #include "test/lib/fanout_producer.h"
 
 #ifdef SIMCUDA
@@ -41,9 +43,16 @@ static pid_t start_witness(const struct reader_proc *r)
 	return pid;
 }
 
+/* A GPU's next reader gets a ring all the same, if it is to have one. */
+static void come_again(const struct reader_proc *r)
+{
+	assert_int_equal(ended(start_witness(r)), 0);
+}
+
 /* All samples go up to GPU 0, and the others have them from there; a fourth
- * reader is on the host.  Who was told of a failure, a bit for each. */
-static unsigned who_fails(uint32_t fanout, const char *fault)
+ * reader is on the host.  Who was told of a failure, a bit for each; again: who
+ * comes once more. */
+static unsigned who_fails_of(uint32_t fanout, const char *fault, unsigned again)
 {
 	struct way w = { .fanout = fanout, .fault = fault };
 	struct source src = model;
@@ -69,8 +78,16 @@ static unsigned who_fails(uint32_t fanout, const char *fault)
 		assert_true(rc == 0 || rc == 7);
 		failed |= (rc == 7) << i;
 	}
+	for (unsigned i = 0; i < 4; i++)
+		if (again >> i & 1)
+			come_again(&r[i]);
 	kill_and_reap(producer);
 	return failed;
+}
+
+static unsigned who_fails(uint32_t fanout, const char *fault)
+{
+	return who_fails_of(fanout, fault, 0);
 }
 
 static void a_gpu_that_fails_takes_nobody_along(void **state)
@@ -112,12 +129,113 @@ static void all_gpus_may_fail_and_the_host_goes_on(void **state)
 	}
 }
 
+/* It may write at any time to the rings that it was given: nobody reads these,
+ * and new ones are filled by copies. */
+static void nccl_that_hangs_for_good_takes_its_rings_along(void **state)
+{
+	static const char *const fault[] = {
+		"ncclGroupEnd:20=hang",
+		"ncclKernel@2:5=1,ncclCommAbort=hang",
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(who_fails_of(TSOCK_FANOUT_NCCL, fault[i], 15),
+				 6);
+}
+
+/* ---- one that is slow ---- */
+
+static int reads[2]; /* a pipe: a reader has a batch */
+
+static void await_byte(int fd, char *byte)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	assert_int_equal(poll(&p, 1, 60000), 1);
+	assert_int_equal(read(fd, byte, 1), 1);
+}
+
+static pid_t start_reading(const struct reader_proc *r)
+{
+	pid_t pid = spawn();
+
+	if (pid == 0) {
+		struct gpu_reader s;
+		tsock_batch *b;
+
+		gpu_reader_open(&s, r);
+		need(tsock_begin(s.t) == 0);
+		for (unsigned i = 0; tsock_next(s.t, 60000, &b) == 0; i++) {
+			gpu_reader_check(&s, b, i);
+			need(i || write(reads[1], "r", 1) == 1);
+		}
+		gpu_reader_close(&s);
+		_exit(0);
+	}
+	return pid;
+}
+
+/*
+ * The first broadcast fails, and a copy to one of the two GPUs takes until it
+ * is told: the other GPU has its samples before.
+ */
+static void copies_after_nccl_failed(unsigned slow)
+{
+	struct way w = { .fanout = TSOCK_FANOUT_NCCL };
+	struct source src = model;
+	struct reader_proc r[3] = { { 0 } };
+	pid_t producer, pid[3];
+	char fault[80], fd[16], byte;
+	int go[2];
+
+	snprintf(fault, sizeof(fault),
+		 "ncclBroadcast:1=1,cudaMemcpyPeerAsync@%u=told", slow);
+	w.fault = fault;
+	src.min_consumers = 3;
+	need(pipe(go) == 0 && pipe(reads) == 0);
+	snprintf(fd, sizeof(fd), "%d", go[0]);
+	w.name[0] = "SIMCUDA_GO";
+	w.value[0] = fd;
+	producer = start_fan(&src, &w);
+	for (unsigned i = 0; i < 3; i++) {
+		r[i].src = &src;
+		r[i].transport = SHARED;
+		r[i].device = (int)i;
+		r[i].batch = 16;
+		r[i].epochs = 1;
+		pid[i] = i ? start_reading(&r[i]) : start_witness(&r[i]);
+		if (i < 2)
+			wait_readers("fan", i + 1);
+	}
+	await_byte(reads[0], &byte);
+	need(write(go[1], "g", 1) == 1);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(ended(pid[i]), 0);
+	kill_and_reap(producer);
+	for (unsigned i = 0; i < 2; i++) {
+		close(go[i]);
+		close(reads[i]);
+	}
+}
+
+static void a_gpu_that_copies_slowly_holds_up_no_other_one(void **state)
+{
+	(void)state;
+	copies_after_nccl_failed(1);
+	copies_after_nccl_failed(2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_gpu_that_fails_takes_nobody_along),
 		cmocka_unit_test(the_gpu_that_feeds_the_others_may_fail),
 		cmocka_unit_test(all_gpus_may_fail_and_the_host_goes_on),
+		cmocka_unit_test(
+			nccl_that_hangs_for_good_takes_its_rings_along),
+		cmocka_unit_test(
+			a_gpu_that_copies_slowly_holds_up_no_other_one),
 	};
 
 	fanout_prepare();

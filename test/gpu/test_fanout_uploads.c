@@ -201,6 +201,9 @@ static void nccl_that_fails_is_done_without(void **state)
 		/* Without an error. */
 		{ "SIMCUDA_FAULT", "ncclCommInitAll:1=hang" },
 		{ "SIMCUDA_FAULT", "ncclKernel@2:5=1" },
+		{ "SIMCUDA_FAULT", "ncclGroup:20=1" },
+		/* It is given up, too. */
+		{ "SIMCUDA_FAULT", "ncclBroadcast:70=1,ncclCommAbort=hang" },
 	};
 
 	(void)state;
@@ -215,6 +218,20 @@ static void nccl_that_fails_is_done_without(void **state)
 		assert_true(across > 50);
 		assert_int_equal(did->warnings, 1);
 	}
+}
+
+/* A communicator is done without when GPUs come and go. */
+static void nccl_that_does_not_end_is_left_behind(void **state)
+{
+	struct way w = { .fanout = TSOCK_FANOUT_NCCL,
+			 .name = { "SIMCUDA_FAULT" },
+			 .value = { "ncclCommDestroy=hang" } };
+	unsigned up, across;
+
+	(void)state;
+	whole_stream(&w, &up, &across);
+	assert_in_range(up, 100, 115);
+	assert_int_equal(did->warnings + did->fallbacks, 0);
 }
 
 int main(void)
@@ -232,6 +249,7 @@ int main(void)
 			broadcasts_that_arrive_with_other_bytes_are_found_out),
 		cmocka_unit_test(auto_measures_and_says_so),
 		cmocka_unit_test(nccl_that_fails_is_done_without),
+		cmocka_unit_test(nccl_that_does_not_end_is_left_behind),
 	};
 
 	fanout_prepare();

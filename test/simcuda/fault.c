@@ -9,7 +9,8 @@
  * the one that a call names, else the current one.
  *
  * The name `ncclKernel` is a rank's part of a broadcast, which then never gets
- * on, without an error, until all ranks are aborted.
+ * on, without an error, until all ranks are aborted.  `ncclGroup` is a group of
+ * broadcasts whose ncclGroupEnd() returns when a rank is aborted, and not before.
  *
  * The code `lost` is a device that has gone: every later call fails.  The code
  * `hang` is a call that never returns, `300ms` one that takes that much longer,

@@ -20,6 +20,7 @@ enum {
 	INTERNAL_ERROR = 3,
 	INVALID_ARGUMENT = 4,
 	INVALID_USAGE = 5,
+	REMOTE_ERROR = 6,
 };
 
 #define VERSION 22809
@@ -54,6 +55,7 @@ struct call {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t aborts = PTHREAD_COND_INITIALIZER;
 static _Thread_local unsigned depth;
 static _Thread_local struct call queued[256];
 static _Thread_local unsigned nqueued;
@@ -186,23 +188,32 @@ int ncclCommInitAll(struct comm **comms, int ndev, const int *devlist)
 	return err ? err : init_all(comms, ndev, devlist);
 }
 
-int ncclCommDestroy(struct comm *comm)
+static int end(struct comm *comm, bool aborted)
 {
 	if (!comm)
 		return OK;
 	pthread_mutex_lock(&lock);
+	comm->clique->aborted |= aborted;
+	pthread_cond_broadcast(&aborts);
 	drop_clique(comm->clique);
 	pthread_mutex_unlock(&lock);
 	free(comm);
 	return OK;
 }
 
+int ncclCommDestroy(struct comm *comm)
+{
+	int err = simcuda_fault("ncclCommDestroy");
+
+	return err ? err : end(comm, false);
+}
+
 /* What hangs ends with the last rank: each one has to be aborted. */
 int ncclCommAbort(struct comm *comm)
 {
-	if (comm)
-		comm->clique->aborted = true;
-	return ncclCommDestroy(comm);
+	int err = simcuda_fault("ncclCommAbort");
+
+	return err ? err : end(comm, true);
 }
 
 int ncclCommFinalize(struct comm *comm)
@@ -297,6 +308,20 @@ int ncclGroupStart(void)
 	return err;
 }
 
+/* A group that doesn't get on, until a rank of it is aborted. */
+static int await_abort(void)
+{
+	struct clique *q = queued[0].comm->clique;
+
+	pthread_mutex_lock(&lock);
+	q->refs++;
+	while (!q->aborted)
+		pthread_cond_wait(&aborts, &lock);
+	drop_clique(q);
+	pthread_mutex_unlock(&lock);
+	return REMOTE_ERROR;
+}
+
 int ncclGroupEnd(void)
 {
 	int err = simcuda_fault("ncclGroupEnd");
@@ -307,6 +332,8 @@ int ncclGroupEnd(void)
 		return err;
 	if (!err)
 		err = group_error;
+	if (!err && nqueued && simcuda_fault("ncclGroup"))
+		err = await_abort();
 	for (unsigned i = 0; i < nqueued && !err; i++)
 		err = join_on_device(&queued[i]);
 	nqueued = 0;

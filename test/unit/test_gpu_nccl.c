@@ -23,7 +23,7 @@ static int do_nccl(void)
 	int err = tsi_nccl_open(devices, 3, LIMIT, &c);
 
 	if (!err)
-		tsi_nccl_close(c);
+		err = tsi_nccl_close(c, LIMIT);
 	return err;
 }
 
@@ -91,17 +91,19 @@ static void nccl_gives_every_gpu_the_root_s_bytes(void **state)
 		assert_int_equal(tsi_gpu_upload(devices[root], s[root],
 						buf[root], want, bytes),
 				 0);
-		assert_int_equal(tsi_nccl_broadcast(c, root, buf, bytes, s), 0);
+		assert_int_equal(tsi_nccl_add(c, buf, bytes), 0);
+		assert_int_equal(tsi_nccl_broadcast(c, root, s, LIMIT), 0);
 		for (unsigned i = 0; i < n; i++) {
 			fetch(devices[i], s[i], got, buf[i], bytes);
 			assert_memory_equal(want, got, bytes);
 		}
 		assert_int_equal(tsi_nccl_healthy(c), 0);
 	}
-	assert_int_equal(tsi_nccl_broadcast(c, n, buf, bytes, s), TSOCK_EARG);
-	assert_int_equal(tsi_nccl_broadcast(c, 0, buf, 0, s), 0);
-	tsi_nccl_close(c);
-	tsi_nccl_close(NULL);
+	assert_int_equal(tsi_nccl_broadcast(c, n, s, LIMIT), TSOCK_EARG);
+	assert_int_equal(tsi_nccl_add(c, buf, 0), 0);
+	assert_int_equal(tsi_nccl_broadcast(c, 0, s, LIMIT), 0);
+	assert_int_equal(tsi_nccl_close(c, LIMIT), 0);
+	assert_int_equal(tsi_nccl_close(NULL, LIMIT), 0);
 	for (unsigned i = 0; i < n; i++) {
 		tsi_gpu_free(devices[i], buf[i]);
 		tsi_gpu_stream_destroy(devices[i], s[i]);
@@ -110,14 +112,150 @@ static void nccl_gives_every_gpu_the_root_s_bytes(void **state)
 	free(got);
 }
 
+/* ---- what never returns ---- */
+
+enum { RANKS = 3, BYTES = 4096 };
+
+struct bench {
+	unsigned device[RANKS];
+	tsi_gpu_stream stream[RANKS];
+	struct tsi_gpu_event *event[RANKS];
+	void *buf[RANKS];
+	struct tsi_nccl *c;
+};
+
+static void set_up(struct bench *b, const char *faults)
+{
+	need_nccl();
+	assert_int_equal(tsi_gpu_count(&ngpus), 0);
+	need_gpus(RANKS);
+	for (unsigned i = 0; i < RANKS; i++) {
+		b->device[i] = i;
+		assert_int_equal(tsi_gpu_alloc(i, BYTES, &b->buf[i]), 0);
+		assert_int_equal(tsi_gpu_stream_create(i, &b->stream[i]), 0);
+		assert_int_equal(tsi_gpu_event_create(i, true, &b->event[i]),
+				 0);
+	}
+	assert_int_equal(tsi_nccl_open(b->device, RANKS, LIMIT, &b->c), 0);
+	assert_int_equal(tsi_nccl_add(b->c, b->buf, BYTES), 0);
+	simcuda_set_faults(faults);
+}
+
+static void tear_down(struct bench *b)
+{
+	simcuda_set_faults("");
+	for (unsigned i = 0; i < RANKS; i++) {
+		tsi_gpu_event_destroy(b->event[i]);
+		tsi_gpu_stream_destroy(i, b->stream[i]);
+		tsi_gpu_free(i, b->buf[i]);
+	}
+}
+
+static void a_broadcast_that_hangs_ends_when_it_is_aborted(void **state)
+{
+	bool queues = true;
+	struct bench b;
+
+	(void)state;
+	set_up(&b, "ncclGroup=1");
+	assert_int_equal(tsi_nccl_broadcast(b.c, 0, b.stream, 1000000),
+			 TSOCK_ESYS);
+	assert_non_null(strstr(tsock_errmsg(), "ncclGroupEnd has not"));
+	assert_int_equal(tsi_nccl_abort(b.c, LIMIT, &queues), 0);
+	assert_false(queues);
+	tear_down(&b);
+}
+
+static void child_leave(int argc, char **argv)
+{
+	bool queues = true;
+	struct bench b;
+
+	(void)argc;
+	(void)argv;
+	set_up(&b, "ncclCommAbort=hang");
+	say(tsi_nccl_abort(b.c, 1000000, &queues));
+	printf(" %d\n", queues);
+	tear_down(&b);
+	set_up(&b, "ncclCommDestroy=hang");
+	say(tsi_nccl_close(b.c, 1000000));
+	puts("");
+	tear_down(&b);
+	set_up(&b, "ncclGroupEnd=hang");
+	say(tsi_nccl_broadcast(b.c, 0, b.stream, 1000000));
+	say(tsi_nccl_abort(b.c, 1000000, &queues));
+	printf(" %d\n", queues);
+	tear_down(&b);
+	fflush(stdout);
+	/* The threads that are left are in CUDA. */
+	_exit(0);
+}
+
+static void what_never_returns_is_left_behind(void **state)
+{
+	char *argv[] = { (char *)"leave", NULL };
+	const char *envs[] = { NULL };
+	char out[900];
+
+	(void)state;
+	need_nccl();
+	assert_int_equal(child_run(argv, envs, out, sizeof(out)), 0);
+	assert_string_equal(
+		out, "-7 ncclCommAbort has not returned within 0.0 s 0\n"
+		     "-7 ncclCommDestroy has not returned within 0.0 s\n"
+		     "-7 ncclGroupEnd has not returned within 0.0 s0  1\n");
+}
+
+/* Its rank is aborted, too: the others' work ends with the last one. */
+static int lose_a_device(void)
+{
+	bool queues;
+	struct bench b;
+
+	set_up(&b, "ncclKernel@0:1=1");
+	assert_int_equal(tsi_nccl_broadcast(b.c, 0, b.stream, LIMIT), 0);
+	simcuda_set_faults("cudaEventRecord@1=lost");
+	assert_int_equal(tsi_gpu_event_record(b.event[1], b.stream[1]),
+			 TSOCK_ESTREAM);
+	assert_int_equal(tsi_gpu_event_record(b.event[0], b.stream[0]), 0);
+	assert_int_equal(tsi_nccl_abort(b.c, LIMIT, &queues), 0);
+	return tsi_gpu_event_wait(b.event[0]);
+}
+
+static void child_lose(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	alarm(60);
+	say(lose_a_device());
+}
+
+static void a_lost_device_s_communicator_is_aborted(void **state)
+{
+	char *argv[] = { (char *)"lose", NULL };
+	const char *envs[] = { NULL };
+	char out[900];
+
+	(void)state;
+	need_nccl();
+	assert_int_equal(child_run(argv, envs, out, sizeof(out)), 0);
+	assert_string_equal(out, "0 ");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct child children[] = { { "do", child_do },
+						 { "leave", child_leave },
+						 { "lose", child_lose },
 						 { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nccl_that_is_missing_is_said),
 		cmocka_unit_test(nccl_takes_each_gpu_once_and_no_mig),
 		cmocka_unit_test(nccl_gives_every_gpu_the_root_s_bytes),
+		cmocka_unit_test(
+			a_broadcast_that_hangs_ends_when_it_is_aborted),
+		cmocka_unit_test(what_never_returns_is_left_behind),
+		cmocka_unit_test(a_lost_device_s_communicator_is_aborted),
 	};
 
 	child_main(argc, argv, children);
