@@ -93,7 +93,9 @@ build()
 targets()
 {
 	case $1 in
-	gpu/*) echo "build/test/$1 build/test/simcuda/libnccl_sim.so" ;;
+	gpu/* | unit/test_gpu_nccl)
+		echo "build/test/$1 build/test/simcuda/libnccl_sim.so"
+		;;
 	*.sh) echo "producer build/bench/mkdata build/examples/seen" ;;
 	system/*) echo "build/test/$1 producer" ;;
 	*) echo "build/test/$1" ;;
@@ -129,6 +131,7 @@ run()
 		# shellcheck disable=SC2086 # a list
 		(cd "$tree" && exec setsid env ${env//,/ } \
 			TSOCK_DIR="$at/run" TMPDIR="$at/run" B=build \
+			TSOCK_NCCL="$tree/build/test/simcuda/libnccl_sim.so" \
 			TSOCK_PRODUCER="$tree/build/bin/tsock-producer" \
 			"$path") \
 			>"$at/log" 2>&1 </dev/null &
