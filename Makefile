@@ -225,8 +225,8 @@ NEEDS_CUDA := lib/mem/cuda/%.c $(addprefix lib/stage/,gpu.c broadcast.c \
 # What has vector instructions, of two kinds of processors.  Without those of one
 # avx_none.c and neon_none.c stand for it, and simd_none.c without any.
 NEEDS_AVX := $(addprefix lib/convert/,avx2.c avx512.c) lib/base/hash_avx2.c \
-	$(addprefix producer/image/%_,avx2.c avx512.c x86.c)
-NEEDS_NEON := lib/convert/neon.c $(addprefix producer/image/%_,neon.c arm.c)
+	$(wildcard producer/*/x86/*.c)
+NEEDS_NEON := lib/convert/neon.c $(wildcard producer/*/arm/*.c)
 NO_SIMD  := $(addprefix %/,avx_none.c neon_none.c simd_none.c)
 SIMD_CHOSEN := $(if $(filter 1,$(SIMD)),$(SIMD_OF),none)
 SIMD_OUT_avx := $(NEEDS_NEON) %/avx_none.c %/simd_none.c

@@ -18,12 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "image/load.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "bench/bench.h"
 #include "bench/files.h"
 #include "bench/libjpeg.h"
-#include "image/jpeg_index.h"
+#include "jpeg/index.h"
 #include "image/preset.h"
 
 #define SIZE 224

@@ -26,8 +26,8 @@
 #include "bench/bench.h"
 #include "bench/files.h"
 #include "bench/libjpeg.h"
-#include "image/jpeg_entropy.h"
-#include "image/jpeg_index.h"
+#include "jpeg/entropy.h"
+#include "jpeg/index.h"
 
 #define MAX_FILES 240
 #define MAX_PASSES 16

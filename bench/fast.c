@@ -19,13 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "image/load.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "bench/bench.h"
 #include "bench/files.h"
-#include "image/jpeg_index.h"
+#include "jpeg/index.h"
 #include "image/preset.h"
-#include "image/record.h"
+#include "packed/record.h"
 
 #define MAX_FILES 240
 #define MAX_PASSES 16

@@ -19,14 +19,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "image/load.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "bench/bench.h"
 #include "bench/files.h"
-#include "image/jpeg_packed.h"
-#include "image/jpeg_whole.h"
+#include "packed/blocks.h"
+#include "jpeg/whole.h"
 #include "image/preset.h"
-#include "image/record.h"
+#include "packed/record.h"
 
 #define MAX_FILES 240
 #define MAX_PASSES 16

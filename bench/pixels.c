@@ -26,10 +26,10 @@
 #include "bench/files.h"
 #include "bench/libjpeg.h"
 #include "image/crop.h"
-#include "image/jpeg_entropy.h"
-#include "image/jpeg_kernel.h"
-#include "image/jpeg_pixels.h"
-#include "image/resample.h"
+#include "jpeg/entropy.h"
+#include "jpeg/kernel.h"
+#include "jpeg/pixels.h"
+#include "resample/resample.h"
 
 #define SIZE 224
 #define MAX_FILES 120

@@ -8,9 +8,13 @@
 #                               ring, convert, stage, wire, then serve and
 #                               consumer, which don't know each other
 #   lib/serve/membership*       lib/base and the public header
-#   producer/data, io, image    itself, lib/base and the public header; data
+#   producer/data, io, pixel    itself, lib/base and the public header; data
 #                               lib/order, too
-#   producer/run                these three too: it serves as any program does
+#   producer/resample, jpeg,    pixel too
+#     png
+#   producer/packed             jpeg too
+#   producer/image              all of these from pixel on
+#   producer/run                data and io too: it serves as any program does
 #   producer/cli                producer/run and lib/wire too
 #   producer/pack               as producer/run, which it doesn't know
 #   producer/main.c             producer/cli, lib/base and the public header
@@ -35,6 +39,8 @@ export LC_ALL
 here=$(cd "$(dirname "$0")/.." && pwd)
 folders=(include lib producer examples bindings bench test)
 lib_order=(base order ragged view mem ring convert stage wire)
+# From an image file's bytes to a sample's pixels.
+rooms=(pixel resample jpeg packed png image)
 bad=0
 
 complain()
@@ -86,10 +92,13 @@ allowed()
 	serve) echo "include ${lib_order[*]} membership serve" ;;
 	consumer) echo "include ${lib_order[*]} consumer" ;;
 	data) echo include base order data ;;
-	io | image) echo "include base $1" ;;
-	run) echo include base data io image run ;;
-	cli) echo include base wire data io image run cli ;;
-	pack) echo include base data io image pack ;;
+	io | pixel) echo "include base $1" ;;
+	resample | jpeg | png) echo "include base pixel $1" ;;
+	packed) echo include base pixel jpeg packed ;;
+	image) echo "include base ${rooms[*]}" ;;
+	run) echo "include base data io ${rooms[*]} run" ;;
+	cli) echo "include base wire data io ${rooms[*]} run cli" ;;
+	pack) echo "include base data io ${rooms[*]} pack" ;;
 	producer) echo include base cli pack producer ;;
 	examples) echo include examples ;;
 	bindings) echo include bindings ;;
@@ -261,6 +270,8 @@ self_test()
 		lib/wire/msg.h lib/serve/server.h lib/consumer/reader.h \
 		lib/serve/membership.h \
 		producer/data/index.h producer/io/reader.h \
+		producer/image/load.h producer/jpeg/jpeg.h producer/png/png.h \
+		producer/packed/expand.h \
 		producer/run/pool.h producer/cli/options.h; do
 		mkdir -p "$copy/${file%/*}"
 		echo '#include "tsock/tsock.h"' >"$copy/$file"
@@ -294,6 +305,12 @@ self_test()
 	plant producer/data/x.c '#include "io/reader.h"' 'data must not'
 	plant producer/io/x.c '#include "ring/ring.h"' 'io must not'
 	plant producer/image/x.c '#include "order/order.h"' 'image must not'
+	plant producer/pixel/x.c '#include "image/load.h"' 'pixel must not'
+	plant producer/jpeg/x.c '#include "image/load.h"' 'jpeg must not'
+	plant producer/jpeg/x86/x.c '#include "packed/expand.h"' 'jpeg must not'
+	plant producer/resample/x.c '#include "jpeg/jpeg.h"' 'resample must not'
+	plant producer/png/x.c '#include "jpeg/jpeg.h"' 'png must not'
+	plant producer/packed/x.c '#include "png/png.h"' 'packed must not'
 	plant producer/run/x.c '#include "order/order.h"' 'run must not'
 	plant producer/image/x.c '#include "run/pool.h"' 'image must not'
 	plant producer/run/x.c '#include "cli/options.h"' 'run must not'

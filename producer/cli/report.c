@@ -18,9 +18,9 @@
 #include "cli/neighbours.h"
 #include "cli/number.h"
 #include "cli/options.h"
-#include "image/jpeg_turbo.h"
-#include "image/png.h"
-#include "image/png_file.h"
+#include "jpeg/turbo.h"
+#include "png/png.h"
+#include "png/file.h"
 #include "wire/address.h"
 #include "wire/zmq.h"
 

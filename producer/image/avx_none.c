@@ -5,13 +5,13 @@
  */
 #include <stddef.h>
 
-#include "image/jpeg_expand.h"
-#include "image/jpeg_gather.h"
-#include "image/jpeg_kernel.h"
-#include "image/jpeg_lane.h"
-#include "image/jpeg_unstuff.h"
-#include "image/jpeg_wide.h"
-#include "image/resample_kernel.h"
+#include "packed/expand.h"
+#include "packed/gather.h"
+#include "jpeg/kernel.h"
+#include "jpeg/lane.h"
+#include "jpeg/unstuff.h"
+#include "jpeg/wide.h"
+#include "resample/kernel.h"
 
 const struct tsi_jpeg_expand *const tsi_jpeg_expand_avx2;
 const struct tsi_jpeg_expand *const tsi_jpeg_expand_avx512;

@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "base/err.h"
-#include "image/draw.h"
+#include "pixel/draw.h"
 
 #define ATTEMPTS 10
 

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "image/image.h"
+#include "pixel/image.h"
 
 /* Numbers of draws (draw.h). */
 #define TSI_OP_CROP 0xa001

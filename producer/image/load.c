@@ -6,17 +6,18 @@
  * Rows flow in strips from a decoder to the resampler and from there to the
  * sample; no whole image is ever held.
  */
-#include "image/image.h"
+#include "image/load.h"
+#include "image/sniff.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
-#include "image/budget.h"
-#include "image/decoder.h"
+#include "pixel/budget.h"
+#include "image/formats.h"
 #include "image/preset.h"
-#include "image/resample.h"
-#include "image/wrapped.h"
+#include "resample/resample.h"
+#include "pixel/wrapped.h"
 
 struct tsi_image {
 	struct tsi_image_opts opts;

@@ -5,11 +5,11 @@
  */
 #include <stddef.h>
 
-#include "image/jpeg_expand.h"
-#include "image/jpeg_gather.h"
-#include "image/jpeg_kernel.h"
-#include "image/jpeg_unstuff.h"
-#include "image/resample_kernel.h"
+#include "packed/expand.h"
+#include "packed/gather.h"
+#include "jpeg/kernel.h"
+#include "jpeg/unstuff.h"
+#include "resample/kernel.h"
 
 const struct tsi_jpeg_expand *const tsi_jpeg_expand_neon;
 const struct tsi_jpeg_gather *const tsi_jpeg_gather_neon;

@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "image/image.h"
-#include "image/taps.h"
+#include "pixel/image.h"
+#include "resample/taps.h"
 
 /* What to compute: the window of a resized area, and where it goes. */
 struct tsi_preset_plan {

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "image/crop.h"
-#include "image/draw.h"
+#include "pixel/draw.h"
 #include "image/preset.h"
 
 static const struct tsi_draw_op draws[] = {

@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "image/decoder.h"
-#include "image/image.h"
-#include "image/wrapped.h"
+#include "image/formats.h"
+#include "image/sniff.h"
+#include "pixel/image.h"
+#include "pixel/wrapped.h"
 
 static int check_size(uint32_t width, uint32_t height, const char *format)
 {

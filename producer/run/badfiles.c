@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "image/load.h"
 #include "base/err.h"
 #include "base/hash.h"
 

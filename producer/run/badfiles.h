@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #include "data/index.h"
-#include "image/image.h"
+#include "image/load.h"
 
 struct tsi_badfiles;
 

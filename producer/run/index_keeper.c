@@ -20,7 +20,7 @@
 #include "base/thread.h"
 #include "data/cache_file.h"
 #include "data/format.h"
-#include "image/jpeg_index_file.h"
+#include "jpeg/index_file.h"
 
 /*
  * A save writes all of the index, so it must have grown by one part in so many:

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "data/index.h"
-#include "image/jpeg_index.h"
+#include "jpeg/index.h"
 #include "run/pipeline.h"
 
 struct tsi_index_keeper;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "data/index.h"
-#include "image/image.h"
+#include "pixel/image.h"
 #include "run/target.h"
 
 struct tsi_slots;

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "image/record.h"
+#include "packed/record.h"
 #include "run/image_cache.h"
 
 /* Memory in which an image is decoded as a whole, to be kept: 5 megapixels. */

@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "base/thread.h"
-#include "image/budget.h"
+#include "pixel/budget.h"
 #include "io/files.h"
 #include "run/worker.h"
 

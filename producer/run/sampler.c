@@ -7,11 +7,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "image/sniff.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "data/epochs.h"
-#include "image/jpeg_check.h"
-#include "image/jpeg_index.h"
+#include "jpeg/check.h"
+#include "jpeg/index.h"
 
 struct tsi_sampler {
 	const struct tsi_pipeline_opts *o;

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "data/index.h"
-#include "image/image.h"
+#include "pixel/image.h"
 #include "run/badfiles.h"
 #include "run/badlist.h"
 #include "run/pipeline.h"

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "image/load.h"
 #include "base/err.h"
 #include "io/reader.h"
 

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "image/image.h"
+#include "image/load.h"
 #include "run/sampler.h"
 
 struct tsi_target {

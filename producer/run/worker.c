@@ -10,9 +10,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "image/load.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "image/budget.h"
+#include "pixel/budget.h"
 #include "io/reader.h"
 #include "run/jobs.h"
 #include "run/keep.h"

@@ -10,10 +10,12 @@
  */
 #include <time.h>
 
+#include "image/load.h"
+#include "image/sniff.h"
 #include "base/err.h"
 #include "corpus.h"
 #include "image/preset.h"
-#include "image/wrapped.h"
+#include "pixel/wrapped.h"
 #include "test/lib/made_image.h"
 #include "tsock/tsock.h"
 

@@ -9,8 +9,8 @@
  */
 #include "corpus.h"
 #include "base/hash.h"
-#include "image/image.h"
-#include "image/jpeg_index_file.h"
+#include "image/load.h"
+#include "jpeg/index_file.h"
 #include "image/preset.h"
 #include "test/lib/image_gen.h"
 #include "tsock/tsock.h"
@@ -23,7 +23,7 @@
 #define MEMORY 65536
 #define MOST 16384
 
-/* As jpeg_index_file.c lays it out. */
+/* As jpeg/index_file.c lays it out. */
 struct head {
 	char magic[8];
 	uint32_t version, endian;
@@ -200,7 +200,7 @@ static void mend(uint8_t *bytes, size_t len, bool checks)
 	}
 }
 
-/* What make() and append() of jpeg_index.c could have left. */
+/* What make() and append() of jpeg/index.c could have left. */
 static uint64_t check_file(const struct tsi_jpeg_kept *k)
 {
 	uint64_t n = tsi_jpeg_kept_entries(k), bit = 0;

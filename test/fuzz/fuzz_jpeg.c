@@ -9,11 +9,11 @@
  * An input is a file with TRAILER bytes behind it that choose the rectangles.
  */
 #include "corpus.h"
-#include "image/image.h"
-#include "image/jpeg.h"
-#include "image/jpeg_index.h"
-#include "image/packed.h"
-#include "image/record.h"
+#include "pixel/image.h"
+#include "jpeg/jpeg.h"
+#include "jpeg/index.h"
+#include "packed/decoder.h"
+#include "packed/record.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/jpeg_plain.h"
 #include "tsock/tsock.h"

@@ -8,9 +8,9 @@
  */
 #include "base/hash.h"
 #include "corpus.h"
-#include "image/jpeg_packed.h"
-#include "image/jpeg_packed_layout.h"
-#include "image/packed.h"
+#include "packed/blocks.h"
+#include "packed/layout.h"
+#include "packed/decoder.h"
 #include "tsock/tsock.h"
 
 #define PIXELS 400000u

@@ -6,8 +6,8 @@
 
 #include <jerror.h>
 
-#include "image/jpeg_expand.h"
-#include "image/jpeg_lib.h"
+#include "jpeg/libjpeg.h"
+#include "jpeg/zigzag.h"
 
 struct errors {
 	struct jpeg_error_mgr mgr; /* first: libjpeg knows no more */

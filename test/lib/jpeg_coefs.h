@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "image/jpeg_blocks.h"
+#include "jpeg/blocks.h"
 #include "test/lib/image_gen.h"
 
 /* All coefficients of a file: the area is that of the whole image. */

@@ -12,7 +12,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#include "image/jpeg_scan.h"
+#include "jpeg/scan.h"
 
 struct plain {
 	struct jpeg_error_mgr err; /* first: libjpeg knows no more */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "image/jpeg.h"
+#include "jpeg/jpeg.h"
 #include "test/lib/image_gen.h"
 
 struct jpeg_picture {

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "image/jpeg_blocks.h"
+#include "jpeg/blocks.h"
 
 struct jpeg_stock {
 	bool refused;       /* then there are no blocks */

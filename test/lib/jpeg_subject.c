@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * jpeg_subject.c - a JPEG file that jpeg_entropy.c is to read.
+ * jpeg_subject.c - a JPEG file that jpeg/entropy.c is to read.
  */
 #include "test/lib/jpeg_subject.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * jpeg_subject.h - a JPEG file that jpeg_entropy.c is to read, what libjpeg
+ * jpeg_subject.h - a JPEG file that jpeg/entropy.c is to read, what libjpeg
  * reads from it, and where its rows and columns begin.
  */
 #ifndef TEST_LIB_JPEG_SUBJECT_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "image/jpeg_entropy.h"
+#include "jpeg/entropy.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/jpeg_stock.h"
 

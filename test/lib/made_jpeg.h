@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "image/jpeg_index.h"
-#include "image/simd.h"
+#include "jpeg/index.h"
+#include "pixel/simd.h"
 #include "test/lib/image_gen.h"
 
 /* The i-th of a kind: each sampling, grey, optimized tables, any quality. */

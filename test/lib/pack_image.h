@@ -5,8 +5,8 @@
 #ifndef TEST_LIB_PACK_IMAGE_H
 #define TEST_LIB_PACK_IMAGE_H
 
-#include "image/jpeg_packed.h"
-#include "image/jpeg_whole.h"
+#include "packed/blocks.h"
+#include "jpeg/whole.h"
 #include "test/lib/image_gen.h"
 #include "tsock/tsock.h"
 

@@ -18,10 +18,10 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "image/image.h"
-#include "image/jpeg_index.h"
+#include "image/load.h"
+#include "jpeg/index.h"
 #include "image/preset.h"
-#include "image/record.h"
+#include "packed/record.h"
 
 #define FILES 65536 /* in the index */
 

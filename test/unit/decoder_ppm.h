@@ -5,7 +5,7 @@
 #ifndef TEST_DECODER_PPM_H
 #define TEST_DECODER_PPM_H
 
-#include "image/decoder.h"
+#include "pixel/decoder.h"
 
 extern const struct tsi_decoder_ops tsi_ppm_ops;
 

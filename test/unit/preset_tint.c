@@ -9,7 +9,7 @@
 #include "preset_tint.h"
 
 #include "base/err.h"
-#include "image/draw.h"
+#include "pixel/draw.h"
 
 #define OP_PLACE 0xaf01
 #define OP_RED 0xaf02

@@ -3,7 +3,7 @@
  * test_budget.c - what large images claim: never more than there is, in the
  * order of asking, and nobody waits while holding something.
  */
-#include "image/budget.h"
+#include "pixel/budget.h"
 
 #include <pthread.h>
 #include <setjmp.h>

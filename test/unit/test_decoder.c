@@ -3,7 +3,7 @@
  * test_decoder.c - an image format that the producer doesn't have, by one line
  * in the table of decoders, all the way to samples.
  *
- * The table below stands for that of producer/image/decoder.c, which the linker
+ * The table below stands for that of producer/image/formats.c, which the linker
  * leaves out here.
  */
 #include <setjmp.h>
@@ -16,10 +16,13 @@
 
 #include <cmocka.h>
 
+#include "image/load.h"
+#include "image/sniff.h"
+#include "image/formats.h"
 #include "decoder_ppm.h"
-#include "image/jpeg.h"
-#include "image/packed.h"
-#include "image/png.h"
+#include "jpeg/jpeg.h"
+#include "packed/decoder.h"
+#include "png/png.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/worker_fixture.h"
 

@@ -12,8 +12,10 @@
 
 #include <cmocka.h>
 
+#include "image/load.h"
+#include "image/sniff.h"
 #include "base/err.h"
-#include "image/budget.h"
+#include "pixel/budget.h"
 #include "image/preset.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/plain_image.h"

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "image/jpeg_index.h"
+#include "jpeg/index.h"
 #include "run/image_cache.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/pack_image.h"

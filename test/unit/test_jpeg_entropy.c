@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "image/jpeg_entropy.h"
+#include "jpeg/entropy.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/jpeg_subject.h"
 

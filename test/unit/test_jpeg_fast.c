@@ -13,14 +13,15 @@
 
 #include <cmocka.h>
 
+#include "image/load.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "image/crop.h"
 #include "image/preset.h"
-#include "image/jpeg_check.h"
-#include "image/jpeg_index.h"
-#include "image/jpeg_pixels.h"
-#include "image/jpeg_scan.h"
+#include "jpeg/check.h"
+#include "jpeg/index.h"
+#include "jpeg/pixels.h"
+#include "jpeg/scan.h"
 #include "test/lib/jpeg_region.h"
 #include "test/lib/made_jpeg.h"
 #include "test/lib/pack_image.h"

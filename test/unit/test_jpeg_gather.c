@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "image/jpeg_expand.h"
-#include "image/jpeg_gather.h"
+#include "packed/expand.h"
+#include "packed/gather.h"
 #include "test/lib/image_gen.h"
 
 #define BLOCKS 40

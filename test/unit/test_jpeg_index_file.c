@@ -3,7 +3,7 @@
  * test_jpeg_index_file.c - an index of JPEG rows comes back from its file, and
  * a file that is damaged, foreign or wrong gives nothing that was not recorded.
  */
-#include "image/jpeg_index_file.h"
+#include "jpeg/index_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "image/load.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "image/preset.h"

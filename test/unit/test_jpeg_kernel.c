@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "image/jpeg_kernel.h"
-#include "image/simd.h"
+#include "jpeg/kernel.h"
+#include "pixel/simd.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/sanitized.h"
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "image/jpeg_pixels.h"
+#include "jpeg/pixels.h"
 #include "test/lib/jpeg_coefs.h"
 #include "test/lib/jpeg_region.h"
 #include "test/lib/sanitized.h"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "image/jpeg_scan.h"
+#include "jpeg/scan.h"
 #include "test/lib/image_gen.h"
 
 static struct image_gen_jpeg plain(void)

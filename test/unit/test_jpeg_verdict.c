@@ -14,11 +14,11 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "image/image.h"
-#include "image/jpeg_direct.h"
-#include "image/jpeg_pixels.h"
-#include "image/packed.h"
-#include "image/record.h"
+#include "pixel/image.h"
+#include "jpeg/direct.h"
+#include "jpeg/pixels.h"
+#include "packed/decoder.h"
+#include "packed/record.h"
 #include "test/lib/jpeg_plain.h"
 #include "test/lib/jpeg_region.h"
 #include "test/lib/made_jpeg.h"

@@ -14,8 +14,10 @@
 
 #include <cmocka.h>
 
-#include "image/jpeg_pixels.h"
-#include "image/packed.h"
+#include "image/load.h"
+#include "image/sniff.h"
+#include "jpeg/pixels.h"
+#include "packed/decoder.h"
 #include "image/preset.h"
 #include "test/lib/jpeg_coefs.h"
 #include "test/lib/jpeg_region.h"

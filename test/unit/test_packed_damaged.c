@@ -12,9 +12,11 @@
 
 #include <cmocka.h>
 
+#include "image/load.h"
+#include "image/sniff.h"
 #include "base/hash.h"
-#include "image/jpeg_packed_layout.h"
-#include "image/packed.h"
+#include "packed/layout.h"
+#include "packed/decoder.h"
 #include "image/preset.h"
 #include "test/lib/pack_image.h"
 

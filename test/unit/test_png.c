@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "image/png.h"
+#include "png/png.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/made_image.h"
 

@@ -13,7 +13,8 @@
 
 #include <cmocka.h>
 
-#include "image/draw.h"
+#include "image/load.h"
+#include "pixel/draw.h"
 #include "preset_tint.h"
 #include "run/identity.h"
 #include "test/lib/image_gen.h"

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "image/resample.h"
+#include "resample/resample.h"
 #include "test/lib/image_gen.h"
 
 struct picture {

@@ -3,7 +3,7 @@
  * test_scans.c - files of few bytes and much work are refused by their markers
  * alone; files of everyday scripts are not, whatever their size.
  */
-#include "image/scans.h"
+#include "pixel/scans.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "image/jpeg.h"
+#include "jpeg/jpeg.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/made_image.h"
 

@@ -12,10 +12,13 @@
 
 #include <cmocka.h>
 
+#include "image/load.h"
+#include "image/sniff.h"
+#include "image/formats.h"
 #include "base/err.h"
 #include "image/preset.h"
-#include "image/jpeg.h"
-#include "image/png.h"
+#include "jpeg/jpeg.h"
+#include "png/png.h"
 #include "test/lib/image_gen.h"
 #include "test/lib/plain_image.h"
 

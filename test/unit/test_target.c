@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "image/load.h"
 #include "base/err.h"
 #include "test/lib/worker_fixture.h"
 

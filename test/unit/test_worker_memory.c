@@ -24,7 +24,7 @@
 
 #include <cmocka.h>
 
-#include "image/budget.h"
+#include "pixel/budget.h"
 #include "test/lib/made_image.h"
 #include "test/lib/sanitized.h"
 #include "test/lib/worker_fixture.h"

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * formats.c - the image formats that there are.
+ */
+#include "image/formats.h"
+
+#include "jpeg/jpeg.h"
+#include "packed/decoder.h"
+#include "png/png.h"
+
+const struct tsi_decoder_ops *const tsi_decoders[] = {
+	&tsi_jpeg_ops,
+	&tsi_png_ops,
+	&tsi_packed_ops,
+	NULL,
+};

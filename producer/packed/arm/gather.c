@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gather.c - blocks packed by NEON's table look-ups.
+ */
+#include "packed/gather.h"
+
+#include <arm_neon.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "packed/expand.h"
+
+/* For a byte of a mask: which of eight bytes it takes, and how many. */
+static struct {
+	uint8_t taken[256][8];
+	uint8_t count[256];
+} table;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void fill_table(void)
+{
+	for (unsigned m = 0; m < 256; m++) {
+		uint8_t n = 0;
+
+		for (uint8_t i = 0; i < 8; i++)
+			if (m >> i & 1)
+				table.taken[m][n++] = i;
+		table.count[m] = n;
+	}
+}
+
+/* A block's rows as bytes; false: a coefficient but DC needs more. */
+static bool bytes_of(const int16_t *coef, int8x8_t row[8])
+{
+	uint16x8_t odd = vdupq_n_u16(0);
+
+#pragma GCC unroll 8
+	for (unsigned y = 0; y < 8; y++) {
+		int16x8_t v = vld1q_s16(coef + 8 * y);
+
+		/* DC stands apart. */
+		if (!y)
+			v = vsetq_lane_s16(0, v, 0);
+		row[y] = vmovn_s16(v);
+		odd = vorrq_u16(odd, vmvnq_u16(vceqq_s16(vmovl_s8(row[y]), v)));
+	}
+	return vmaxvq_u16(odd) == 0;
+}
+
+static uint32_t blocks_neon(const int16_t (*coef)[64], uint32_t n,
+			    uint8_t *masks, uint8_t *dc, uint8_t **values)
+{
+	uint8_t *to = *values;
+	uint32_t i = 0;
+
+	pthread_once(&once, fill_table);
+	for (; i < n; i++) {
+		uint64_t mask = tsi_jpeg_mask_of(coef[i]) & ~UINT64_C(1);
+		int8x8_t row[8];
+
+		if (!bytes_of(coef[i], row))
+			break;
+#pragma GCC unroll 8
+		for (unsigned y = 0; y < 8; y++) {
+			uint8_t m = (uint8_t)(mask >> 8 * y);
+			uint8x8_t which = vld1_u8(table.taken[m]);
+
+			vst1_u8(to,
+				vtbl1_u8(vreinterpret_u8_s8(row[y]), which));
+			to += table.count[m];
+		}
+		memcpy(masks + 8 * (size_t)i, &mask, sizeof(mask));
+		memcpy(dc + 2 * (size_t)i, coef[i], sizeof(coef[i][0]));
+	}
+	*values = to;
+	return i;
+}
+
+static const struct tsi_jpeg_gather neon = {
+	.name = "neon",
+	.blocks = blocks_neon,
+};
+
+const struct tsi_jpeg_gather *const tsi_jpeg_gather_neon = &neon;

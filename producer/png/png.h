@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * png.h - PNG bytes to the pixels of one rectangle.
+ *
+ * As Pillow's convert("RGB"): palettes and low depths widened, grey
+ * replicated, transparency, gamma and colour profiles ignored.  Depth 16 is
+ * refused.  What is bad and what isn't is Pillow's choice (file.h) down to
+ * the rectangle's last row.  png.c is the only file that knows libpng.
+ */
+#ifndef TSI_PNG_PNG_H
+#define TSI_PNG_PNG_H
+
+#include "pixel/decoder.h"
+
+extern const struct tsi_decoder_ops tsi_png_ops;
+
+/* Its operations on a file's head; they know no libpng. */
+bool tsi_png_claims(const uint8_t *data, size_t len);
+int tsi_png_head(const uint8_t *data, size_t len, uint32_t *width,
+		 uint32_t *height);
+
+/* The version of libpng that is loaded, as "1.6.39". */
+const char *tsi_png_version(void);
+
+#endif
