@@ -207,6 +207,9 @@ TSOCK_API void tsock_rewind(tsock *t);
 /*
  * Go on so many samples further on in the epoch that was begun, at most to its
  * end, without waiting for them: to where a job that was interrupted had come.
+ * A rank of several whose batches come from a GPU's memory (VMM, LEGACY) skips
+ * whole batches, or to the end, if the stream is resumable: its GPU has no other
+ * ranks' samples.  EARG for anything else, for which there is tsock_resume().
  */
 TSOCK_API int tsock_skip(tsock *t, uint64_t samples);
 

@@ -75,6 +75,7 @@ struct tsock {
 			      * serves; or NULL */
 	bool returns;        /* there was a producer before this one */
 	struct tsi_progress progress;
+	bool own;      /* it looks at its rank's batches alone: it said so */
 	uint64_t part; /* of the stream: see finished.h; 0: none yet */
 	struct tsi_finished read;     /* by its process, before it began */
 	struct tsi_finished finished; /* by itself */

@@ -261,6 +261,20 @@ static int go_on(struct tsock *t, int64_t deadline)
 	return 0;
 }
 
+/* Does what it said that it looks at have the blocks of this epoch? */
+static int check_own(const struct tsock *t, uint64_t start, uint64_t end,
+		     uint64_t block)
+{
+	if (!t->own || tsi_progress_on_blocks(&t->progress, start, end, block))
+		return 0;
+	return tsi_err(TSOCK_EREFUSED,
+		       "this rank of '%s' would begin at sample %llu, amid an "
+		       "epoch, where ranks with another join than "
+		       "TSOCK_JOIN_EPOCH began: give all ranks the same",
+		       tsi_address_name(&t->address),
+		       (unsigned long long)start);
+}
+
 /* Become a reader anew: of any epoch, or where the goal says. */
 static int begin_anew(struct tsock *t, struct tsi_goal goal, int64_t deadline)
 {
@@ -278,6 +292,10 @@ static int begin_anew(struct tsock *t, struct tsi_goal goal, int64_t deadline)
 	err = tsi_join(t, deadline, &start, &end);
 	if (err)
 		return err;
+	err = check_own(t, goal.end ? end - t->stream.epoch_len : start, end,
+			goal.end ? goal.position : start);
+	if (err)
+		return leave_for(t, err, deadline);
 	begin_epoch(t, goal.end ? end - t->stream.epoch_len : start, end);
 	if (!goal.end)
 		return 0;
@@ -324,6 +342,8 @@ void tsock_rewind(tsock *t)
 
 int tsock_skip(tsock *t, uint64_t samples)
 {
+	uint64_t block;
+
 	if (!t)
 		return tsi_err(TSOCK_EARG, "tsock_skip: t is NULL");
 	if (tsi_fork_since(t->generation))
@@ -331,7 +351,17 @@ int tsock_skip(tsock *t, uint64_t samples)
 	if (t->phase != TSI_PHASE_READING && t->phase != TSI_PHASE_LOST)
 		return tsi_err(TSOCK_EARG, "no epoch was begun: call "
 					   "tsock_begin() before tsock_skip()");
-	move_to(t, tsi_progress_ahead(&t->progress, samples));
+	block = tsi_progress_ahead(&t->progress, samples);
+	if (t->own && !tsi_progress_on_blocks(
+			      &t->progress, tsi_progress_start(&t->progress),
+			      tsi_progress_end(&t->progress), block))
+		return tsi_err(TSOCK_EARG,
+			       "tsock_skip: %llu samples: a rank whose batches "
+			       "come from a GPU's memory skips whole batches, "
+			       "of %u, or to the end; tsock_resume() goes "
+			       "anywhere",
+			       (unsigned long long)samples, t->opts.batch_size);
+	move_to(t, block);
 	return 0;
 }
 

@@ -87,6 +87,29 @@ static void say_read(struct tsock *t, struct tsi_msg_join *j)
 		j->read_of = TSI_READ_OF_CONTINUED;
 }
 
+/*
+ * A rank looks at its own batches alone, so a GPU needs no other samples for it.
+ * That holds as long as the reader is one, which may skip blocks, and nothing
+ * else; a stream that isn't resumable has no other way to get anywhere.
+ */
+static uint32_t own_of(const struct tsock *t)
+{
+	const struct tsi_progress *p = &t->progress;
+	const struct tsi_ranks *ranks = tsi_progress_ranks(p);
+	uint64_t start = t->goal.end - t->stream.epoch_len;
+	uint64_t block = t->goal.position;
+
+	if (t->phase == TSI_PHASE_LOST)
+		block = tsi_progress_block(p);
+	if (ranks->world < 2 || !tsi_negotiate_view(&t->negotiation)->gpu ||
+	    t->opts.join != TSOCK_JOIN_EPOCH || !t->stream.resumable ||
+	    (t->goal.end &&
+	     !tsi_progress_on_blocks(p, start, t->goal.end, block)))
+		return 0;
+	return TSI_OWN | (ranks->drop_last ? TSI_OWN_DROP_LAST : 0) |
+	       (ranks->once ? TSI_OWN_ONCE : 0);
+}
+
 static int new_question(struct tsock *t)
 {
 	struct tsi_msg *m = &t->question;
@@ -114,6 +137,7 @@ static int new_question(struct tsock *t)
 	j->returns = returns(t);
 	memcpy(j->was, t->lost.was, TSI_NONCE);
 	j->detached = t->lost.detached && t->goal.end;
+	j->own = own_of(t);
 	say_read(t, j);
 	t->joining = true;
 	return 0;
@@ -270,6 +294,7 @@ static void entered(struct tsock *t)
 					  "host memory, copied to the GPU" };
 
 	t->joining = t->unopened = false;
+	t->own = t->question.u.join.own;
 	memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
 	tsi_reader_used_here(t->reader);
 	add_sibling(t);

@@ -50,6 +50,15 @@ uint64_t tsi_progress_ahead(const struct tsi_progress *p, uint64_t samples)
 	return p->block + (samples > left / world ? left : samples * world);
 }
 
+bool tsi_progress_on_blocks(const struct tsi_progress *p, uint64_t start,
+			    uint64_t end, uint64_t block)
+{
+	uint64_t n = p->ranks.world * p->ranks.batch;
+
+	return start % p->epoch_len == 0 && end == start + p->epoch_len &&
+	       block >= start && (block == end || (block - start) % n == 0);
+}
+
 bool tsi_progress_is_over(const struct tsi_progress *p)
 {
 	return !has_more(p);

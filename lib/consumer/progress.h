@@ -43,6 +43,13 @@ uint64_t tsi_progress_next_epoch(const struct tsi_progress *p, uint64_t pos);
 /* The block behind so many more of this rank's samples; at most the end. */
 uint64_t tsi_progress_ahead(const struct tsi_progress *p, uint64_t samples);
 
+/*
+ * Is that where a block begins, or the end, of an epoch of which the first block
+ * begins where all jobs' do: at a multiple of the epoch's length?
+ */
+bool tsi_progress_on_blocks(const struct tsi_progress *p, uint64_t start,
+			    uint64_t end, uint64_t block);
+
 /* Has the job had all of the epoch that was begun? */
 bool tsi_progress_is_over(const struct tsi_progress *p);
 
@@ -60,6 +67,17 @@ uint64_t tsi_progress_miss(struct tsi_progress *p, uint64_t pos,
  * is done, or has no more batch. */
 void tsi_progress_position(const struct tsi_progress *p, bool done,
 			   uint64_t *start, uint64_t *samples);
+
+/* The epoch's start, and the block that the job is at. */
+static inline uint64_t tsi_progress_start(const struct tsi_progress *p)
+{
+	return p->start;
+}
+
+static inline uint64_t tsi_progress_block(const struct tsi_progress *p)
+{
+	return p->block;
+}
 
 /* Before the first epoch, or between two. */
 static inline void tsi_progress_set_ranks(struct tsi_progress *p,

@@ -43,6 +43,21 @@ uint64_t tsi_ranks_next(const struct tsi_ranks *p, uint64_t left,
 	return p->drop_last ? 0 : last_part(p, left, first);
 }
 
+uint64_t tsi_ranks_run(const struct tsi_ranks *p, uint64_t n, uint64_t at,
+		       bool *own)
+{
+	uint64_t block = at - at % (p->world * p->batch), left = n - block;
+	uint64_t first, count = tsi_ranks_next(p, left, &first);
+	uint64_t begin = block + first, end = begin + count;
+
+	*own = count && at >= begin && at < end;
+	if (*own)
+		return end - at;
+	if (count && at < begin)
+		return begin - at;
+	return block + tsi_ranks_block(p, left) - at;
+}
+
 uint64_t tsi_ranks_batches(const struct tsi_ranks *p, uint64_t n)
 {
 	uint64_t block = p->world * p->batch, first;

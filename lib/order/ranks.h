@@ -33,6 +33,13 @@ uint64_t tsi_ranks_next(const struct tsi_ranks *p, uint64_t left,
 /* So many of these are left no longer when all ranks have that batch. */
 uint64_t tsi_ranks_block(const struct tsi_ranks *p, uint64_t left);
 
+/*
+ * Of an epoch of n samples: how many from number at on, which is below n, the
+ * rank reads all, or reads none of; *own says which.
+ */
+uint64_t tsi_ranks_run(const struct tsi_ranks *p, uint64_t n, uint64_t at,
+		       bool *own);
+
 /* Batches of the rank in an epoch of n samples. */
 uint64_t tsi_ranks_batches(const struct tsi_ranks *p, uint64_t n);
 

@@ -227,9 +227,25 @@ static void offer_handles(const struct tsi_ring *r, struct tsi_msg_offer *out)
 	out->nfields = tsi_ring_handles(r, out->handle);
 }
 
+/* What the consumer will look at; world 1: at all samples. */
+static struct tsi_ranks part_of(const struct tsi_msg_join *j)
+{
+	if (!(j->own & TSI_OWN) || j->rank >= j->world ||
+	    j->world > TSOCK_MAX_RANKS)
+		return (struct tsi_ranks){ .world = 1 };
+	return (struct tsi_ranks){
+		.rank = j->rank,
+		.world = j->world,
+		.once = j->own & TSI_OWN_ONCE,
+		.drop_last = j->own & TSI_OWN_DROP_LAST,
+		.batch = j->batch_size,
+	};
+}
+
 static int offer(struct tsi_messages *t, const struct tsi_msg_join *j,
 		 struct tsi_msg_offer *out)
 {
+	struct tsi_ranks part = part_of(j);
 	const struct tsi_offer *o;
 	unsigned view;
 	int err = check_join(t, j);
@@ -239,7 +255,7 @@ static int offer(struct tsi_messages *t, const struct tsi_msg_join *j,
 	if (!err)
 		err = check_descriptors(t, j);
 	if (!err)
-		err = tsi_view_table_find(t->views, &j->view, &view);
+		err = tsi_view_table_find(t->views, &j->view, &part, &view);
 	if (!err)
 		err = tsi_readers_forecast(t->readers, j, view, &out->forecast);
 	if (err)

@@ -95,6 +95,11 @@ void tsi_view_fail(struct tsi_view *v, const char *why)
 	tsi_sync_wake_stages(t->sync);
 }
 
+bool tsi_view_is_part(const struct tsi_view *v)
+{
+	return v->part.world > 1;
+}
+
 struct tsi_view *tsi_view_nth(const struct tsi_view *v, unsigned i)
 {
 	return &v->table->view[i];
@@ -161,7 +166,8 @@ bool tsi_view_is_made_of(const struct tsi_view *v,
 bool tsi_view_may_feed(const struct tsi_view *v, const struct tsi_view *to)
 {
 	return v->spec.gpu && tsi_view_spec_is_stored(&v->spec) &&
-	       v->device != to->device && v->kind == TSI_STAGE_UPLOAD &&
+	       !tsi_view_is_part(v) && v->device != to->device &&
+	       v->kind == TSI_STAGE_UPLOAD &&
 	       (v->phase == TSI_VIEW_READY ||
 		(v->phase == TSI_VIEW_MAKING && v->age < to->age));
 }

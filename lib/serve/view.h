@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "order/ranks.h"
 #include "ring/ring.h"
 #include "serve/view_broadcast.h"
 #include "stage/stage.h"
@@ -37,6 +38,7 @@ struct tsi_view {
 	unsigned id;
 	enum tsi_view_phase phase;
 	struct tsi_view_spec spec;
+	struct tsi_ranks part; /* whose samples it has; world 1: all */
 	struct tsi_geometry geometry;
 	unsigned source; /* the view that it is made of */
 	unsigned device; /* as this process numbers GPUs */
@@ -83,6 +85,10 @@ void tsi_view_source_lost(struct tsi_view *v, const char *why);
 void tsi_view_fail(struct tsi_view *v, const char *why);
 
 /* ---- for the view's own thread ---- */
+
+/* Has it the samples of one rank alone?  Then no other view is made of it but
+ * one of the same rank. */
+bool tsi_view_is_part(const struct tsi_view *v);
 
 /* The view of that number in the same table; and what the view is made of. */
 struct tsi_view *tsi_view_nth(const struct tsi_view *v, unsigned i);

@@ -159,7 +159,9 @@ void tsi_view_neighbour_find(struct tsi_view *v)
 	uint32_t tried = 1;
 	unsigned i;
 
-	if (tsi_view_copies(v)->fanout == TSOCK_FANOUT_HOST)
+	/* All parts of one job are one pass of the stream. */
+	if (tsi_view_copies(v)->fanout == TSOCK_FANOUT_HOST ||
+	    tsi_view_is_part(v))
 		return;
 	tsi_sync_lock(tsi_view_sync(v));
 	while (tsi_view_is_made_of(v, tsi_view_nth(v, 0), TSI_STAGE_UPLOAD) &&

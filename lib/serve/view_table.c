@@ -264,11 +264,13 @@ static bool end_idle(struct tsi_view_table *t)
 }
 
 static int make_view(struct tsi_view *v, const struct tsi_view_plan *p,
-		     const struct tsi_geometry *g, unsigned source)
+		     const struct tsi_ranks *part, const struct tsi_geometry *g,
+		     unsigned source)
 {
 	int err;
 
 	v->spec = p->spec;
+	v->part = *part;
 	v->geometry = *g;
 	v->device = p->device;
 	v->phase = TSI_VIEW_MAKING;
@@ -298,14 +300,27 @@ static int broken(struct tsi_view_table *t, struct tsi_view *v)
 	return code;
 }
 
+static const struct tsi_ranks all = { .world = 1 };
+
+static bool same_part(const struct tsi_ranks *a, const struct tsi_ranks *b)
+{
+	if (a->world <= 1 || b->world <= 1)
+		return a->world <= 1 && b->world <= 1;
+	return a->rank == b->rank && a->world == b->world &&
+	       a->once == b->once && a->drop_last == b->drop_last &&
+	       a->batch == b->batch;
+}
+
 static struct tsi_view *same_view(struct tsi_view_table *t,
-				  const struct tsi_view_spec *spec)
+				  const struct tsi_view_spec *spec,
+				  const struct tsi_ranks *part)
 {
 	for (unsigned i = 1; i < TSI_VIEWS; i++) {
 		struct tsi_view *v = &t->view[i];
 
 		if (v->phase != TSI_VIEW_EMPTY && v->phase != TSI_VIEW_ENDING &&
-		    tsi_view_spec_equal(spec, &v->spec))
+		    tsi_view_spec_equal(spec, &v->spec) &&
+		    same_part(part, &v->part))
 			return v;
 	}
 	return NULL;
@@ -320,7 +335,8 @@ static struct tsi_view *free_view(struct tsi_view_table *t)
 }
 
 /* A view that doesn't exist yet: EAGAIN while it, or its source, is made. */
-static int begin_view(struct tsi_view_table *t, const struct tsi_view_plan *p)
+static int begin_view(struct tsi_view_table *t, const struct tsi_view_plan *p,
+		      const struct tsi_ranks *part)
 {
 	struct tsi_geometry g;
 	struct tsi_view *v;
@@ -328,7 +344,7 @@ static int begin_view(struct tsi_view_table *t, const struct tsi_view_plan *p)
 	int err = 0;
 
 	if (p->has_source)
-		err = tsi_view_table_find(t, &p->source, &source);
+		err = tsi_view_table_find(t, &p->source, part, &source);
 	if (!err)
 		err = tsi_view_plan_geometry(p, &t->view[0].geometry, &g);
 	if (err)
@@ -342,7 +358,7 @@ static int begin_view(struct tsi_view_table *t, const struct tsi_view_plan *p)
 			  TSI_VIEWS - 1);
 	if (err)
 		return end_idle(t) ? TSOCK_EAGAIN : err;
-	err = make_view(v, p, &g, source);
+	err = make_view(v, p, part, &g, source);
 	return err ? err : TSOCK_EAGAIN;
 }
 
@@ -361,8 +377,73 @@ static int plan_for(struct tsi_view_table *t, const struct tsi_view_spec *spec,
 	return err;
 }
 
+/* What the view and the one that it is made of need, as far as they are new. */
+static int need(struct tsi_view_table *t, const struct tsi_view_plan *p,
+		uint64_t *bytes, unsigned *views)
+{
+	struct tsi_view_plan source;
+	struct tsi_geometry g;
+	int err = tsi_view_plan_geometry(p, &t->view[0].geometry, &g);
+
+	if (err)
+		return err;
+	*bytes += g.bytes;
+	++*views;
+	if (!p->has_source || same_view(t, &p->source, &all))
+		return 0;
+	err = plan_for(t, &p->source, &source);
+	return err ? err : need(t, &source, bytes, views);
+}
+
+/* Do ranks with another part of the same read here? */
+static bool other_part(const struct tsi_view_table *t,
+		       const struct tsi_view_spec *spec)
+{
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		if (tsi_view_spec_equal(spec, &t->view[i].spec) &&
+		    t->view[i].phase == TSI_VIEW_READY &&
+		    tsi_readers_need(t->readers, i))
+			return true;
+	return false;
+}
+
+/*
+ * May the ranks on this GPU have a view of their own?  Only if one of all
+ * samples has room beside it: nobody that comes later is refused for it.
+ */
+static bool room_for_part(struct tsi_view_table *t,
+			  const struct tsi_view_plan *p)
+{
+	uint64_t used = memory_used(t, true, p->device), bytes = 0;
+	unsigned views = 0, empty = 0;
+
+	for (unsigned i = 1; i < TSI_VIEWS; i++)
+		empty += t->view[i].phase == TSI_VIEW_EMPTY;
+	return !need(t, p, &bytes, &views) && empty >= 2 * views &&
+	       (!t->gpu_memory || used + 2 * bytes <= t->gpu_memory);
+}
+
+/* The view if it is there; and which part the one that is to be made has. */
+static struct tsi_view *find_view(struct tsi_view_table *t,
+				  const struct tsi_view_plan *p,
+				  const struct tsi_ranks **part)
+{
+	struct tsi_view *v = same_view(t, &p->spec, &all);
+
+	if (v || !p->spec.gpu || (*part)->world <= 1) {
+		*part = &all;
+		return v;
+	}
+	v = same_view(t, &p->spec, *part);
+	/* Jobs that differ share one of all samples: two rings, not one each. */
+	if (!v && (other_part(t, &p->spec) || !room_for_part(t, p)))
+		*part = &all;
+	return v;
+}
+
 int tsi_view_table_find(struct tsi_view_table *t,
-			const struct tsi_view_spec *spec, unsigned *view)
+			const struct tsi_view_spec *spec,
+			const struct tsi_ranks *part, unsigned *view)
 {
 	struct tsi_view_plan p;
 	struct tsi_view *v;
@@ -374,9 +455,9 @@ int tsi_view_table_find(struct tsi_view_table *t,
 	err = plan_for(t, spec, &p);
 	if (err)
 		return err;
-	v = same_view(t, &p.spec);
+	v = find_view(t, &p, &part);
 	if (!v)
-		return begin_view(t, &p);
+		return begin_view(t, &p, part);
 	*view = v->id;
 	if (v->phase == TSI_VIEW_BROKEN)
 		return broken(t, v);

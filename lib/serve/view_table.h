@@ -66,11 +66,13 @@ struct tsi_resident_held *tsi_view_table_written(struct tsi_view_table *t,
 uint64_t tsi_view_table_bytes(const struct tsi_view_table *t);
 
 /*
- * The view of this spec.  TSOCK_EAGAIN while it, or what it is made of, is
+ * The view of this spec; on a GPU, where the part is a rank's and no view has
+ * all samples, one may have the rank's alone.  TSOCK_EAGAIN while it, or what it is made of, is
  * being made: ask again.  Another error if it can't be made.
  */
 int tsi_view_table_find(struct tsi_view_table *t,
-			const struct tsi_view_spec *spec, unsigned *view);
+			const struct tsi_view_spec *spec,
+			const struct tsi_ranks *part, unsigned *view);
 
 /*
  * Reserve the second half of a view's ring, so that a reader can be detached,

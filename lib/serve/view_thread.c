@@ -23,27 +23,62 @@
 struct runs {
 	unsigned count, next; /* next: the lane of the next one */
 	bool flowing;         /* there were samples after the last wait */
-	struct {
+	struct run {
 		uint64_t first;
 		unsigned count;
+		unsigned skips; /* of these, first, which it doesn't have */
 		uint32_t opening;
 	} run[TSI_STAGE_LANES];
 };
 
+static uint64_t min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * The samples that come next: how many, and how many of these the view passes
+ * over, since it is a rank's and they are other ranks'.
+ */
+static unsigned next_run(const struct tsi_view *v, unsigned *skips)
+{
+	uint64_t n = tsi_ring_ident(&v->table->view[0].ring).epoch_len;
+	uint64_t at = tsi_membership_claimed(v->table->membership, v->id) % n;
+	uint64_t most = v->geometry.capacity, own = 0, skip = 0;
+	bool is_own = true;
+
+	*skips = 0;
+	if (!tsi_view_is_part(v))
+		return tsi_stage_chunk(v->stage);
+	own = tsi_ranks_run(&v->part, n, at, &is_own);
+	if (!is_own) {
+		skip = own;
+		own = at + skip < n
+			      ? tsi_ranks_run(&v->part, n, at + skip, &is_own)
+			      : 0;
+	}
+	*skips = (unsigned)min64(skip, most);
+	if (!is_own)
+		return *skips;
+	return *skips + (unsigned)min64(own, tsi_stage_chunk(v->stage));
+}
+
 /*
  * With the lock held: samples to begin with.  Waits for some unless others are
- * under way; 0: none, or the view is ending.
+ * under way; false: none, or the view is ending.
  */
-static unsigned stage_take(struct tsi_view *v, struct runs *r, uint64_t *first)
+static bool stage_take(struct tsi_view *v, struct runs *r, struct run *run)
 {
 	while (tsi_view_is_filled(v)) {
-		unsigned n =
-			tsi_membership_claim(v->table->membership, v->id,
-					     tsi_stage_chunk(v->stage), first);
+		unsigned want = next_run(v, &run->skips);
 
-		if (n) {
+		run->count = tsi_membership_claim(v->table->membership, v->id,
+						  want, &run->first);
+		if (run->count) {
+			if (run->skips > run->count)
+				run->skips = run->count;
 			r->flowing = true;
-			return n;
+			return true;
 		}
 		if (r->count)
 			break;
@@ -53,7 +88,7 @@ static unsigned stage_take(struct tsi_view *v, struct runs *r, uint64_t *first)
 			tsi_view_wait(v);
 		r->flowing = false;
 	}
-	return 0;
+	return false;
 }
 
 /* The first sample that the stage reads.  (If the view ended and began again,
@@ -73,23 +108,38 @@ static void state_reading(struct tsi_view *v, const struct runs *r)
 }
 
 /* With the lock held, which it gives up while it works. */
-static int stage_begin(struct tsi_view *v, struct runs *r, uint64_t first,
-		       unsigned n)
+static int stage_begin(struct tsi_view *v, struct runs *r,
+		       const struct run *run)
 {
 	struct tsi_view_table *t = v->table;
-	unsigned lane = r->next;
-	int err;
+	unsigned lane = r->next, n = run->count - run->skips;
+	int err = 0;
 
-	r->run[lane].first = first;
-	r->run[lane].count = n;
+	r->run[lane] = *run;
 	r->run[lane].opening = tsi_membership_opening(t->membership, v->id);
 	r->next = (lane + 1) % tsi_stage_lanes(v->stage);
 	r->count++;
 	state_reading(v, r);
 	tsi_sync_unlock(t->sync);
-	err = tsi_stage_start(v->stage, lane, first, n);
+	if (n)
+		err = tsi_stage_start(v->stage, lane, run->first + run->skips,
+				      n);
 	tsi_sync_lock(t->sync);
 	return err;
+}
+
+/* What lies on the GPU already of samples that it passed over. */
+static void let_go(const struct tsi_view *v, const struct run *run)
+{
+	struct tsi_residents *res = v->table->residents;
+	struct tsi_resident_held *held[64] = { NULL };
+	unsigned n;
+
+	for (unsigned i = 0; i < run->skips; i += n) {
+		n = (unsigned)min64(run->skips - i, 64);
+		tsi_residents_take(res, v->device, run->first + i, n, held);
+		tsi_residents_drop(res, held, n);
+	}
 }
 
 /* Likewise: wait for the end of the oldest run, and publish it. */
@@ -98,19 +148,24 @@ static int stage_end(struct tsi_view *v, struct runs *r)
 	struct tsi_view_table *t = v->table;
 	unsigned lanes = tsi_stage_lanes(v->stage);
 	unsigned lane = (r->next + lanes - r->count) % lanes;
-	int err;
+	const struct run *run = &r->run[lane];
+	bool copied = run->count > run->skips;
+	int err = 0;
 
 	tsi_sync_unlock(t->sync);
-	err = tsi_stage_finish(v->stage, lane);
+	if (copied)
+		err = tsi_stage_finish(v->stage, lane);
 	tsi_sync_lock(t->sync);
 	r->count--;
 	state_reading(v, r);
 	if (!err)
-		tsi_view_publish(v, r->run[lane].opening, r->run[lane].first,
-				 r->run[lane].first + r->run[lane].count);
+		tsi_view_publish(v, run->opening, run->first,
+				 run->first + run->count);
 	if (!err && tsi_stage_settles(v->stage)) {
 		tsi_sync_unlock(t->sync);
-		tsi_stage_settle(v->stage, lane);
+		if (copied)
+			tsi_stage_settle(v->stage, lane);
+		let_go(v, run);
 		tsi_sync_lock(t->sync);
 	}
 	return err;
@@ -119,16 +174,13 @@ static int stage_end(struct tsi_view *v, struct runs *r)
 static int stage_run(struct tsi_view *v)
 {
 	struct runs r = { .count = 0 };
-	uint64_t first;
-	unsigned n;
+	struct run run = { .count = 0 };
 	int err = 0;
 
 	while (!err) {
-		n = 0;
-		if (r.count < tsi_stage_lanes(v->stage))
-			n = stage_take(v, &r, &first);
-		if (n)
-			err = stage_begin(v, &r, first, n);
+		if (r.count < tsi_stage_lanes(v->stage) &&
+		    stage_take(v, &r, &run))
+			err = stage_begin(v, &r, &run);
 		else if (r.count)
 			err = stage_end(v, &r);
 		else

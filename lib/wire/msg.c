@@ -106,6 +106,7 @@ static void visit_join(struct tsi_pack *k, struct tsi_msg_join *j)
 	tsi_pack_u32(k, &j->detached);
 	tsi_pack_u64(k, &j->read);
 	tsi_pack_u32(k, &j->read_of);
+	tsi_pack_u32(k, &j->own);
 }
 
 static void visit_offer(struct tsi_pack *k, struct tsi_msg_offer *o)

@@ -100,6 +100,14 @@ enum tsi_read_of {
 	TSI_READ_OF_CONTINUED, /* another one's; it is to be gone on */
 };
 
+/* Which samples a rank will look at; bits. */
+enum tsi_own {
+	TSI_OWN = 1, /* its own batches, of epochs that begin at multiples of
+		      * their length; and then how these are cut: */
+	TSI_OWN_DROP_LAST = 2,
+	TSI_OWN_ONCE = 4, /* each sample once, not equal numbers */
+};
+
 struct tsi_msg_join {
 	uint8_t nonce[TSI_NONCE]; /* of this join, in its retries too */
 	uint32_t pid, batch_size, join, between;
@@ -119,6 +127,7 @@ struct tsi_msg_join {
 	uint64_t read;     /* end of the epoch that its process has read before,
 			    * by another handle; 0: of none */
 	uint32_t read_of;  /* enum tsi_read_of */
+	uint32_t own;      /* of a rank: enum tsi_own; 0: it may look at all */
 };
 
 struct tsi_msg_offer {

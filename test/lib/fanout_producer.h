@@ -25,6 +25,7 @@
 /* What the producer did; shared with it. */
 static struct {
 	_Atomic uint64_t up, across; /* bytes to, and between, GPUs */
+	_Atomic uint64_t up_to[16];  /* bytes to each */
 	_Atomic uint64_t through_host;
 	_Atomic unsigned warnings, choices, fallbacks, spoilt, refused;
 } * did;
@@ -44,9 +45,14 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count,
 	cudaError_t (*real)(void *, const void *, size_t, enum cudaMemcpyKind,
 			    cudaStream_t);
 
+	int device;
+
 	find("cudaMemcpyAsync", &real);
-	if (is_producer && kind == cudaMemcpyHostToDevice)
+	if (is_producer && kind == cudaMemcpyHostToDevice &&
+	    cudaGetDevice(&device) == cudaSuccess) {
 		atomic_fetch_add(&did->up, count);
+		atomic_fetch_add(&did->up_to[device], count);
+	}
 	return real(dst, src, count, kind, stream);
 }
 
@@ -114,6 +120,8 @@ static void produce_counted(tsock_server *s, const struct source *src,
 	int n = tsock_serve_claim(s, 4, -1, &first);
 
 	did->up = did->across = 0;
+	for (unsigned i = 0; i < 16; i++)
+		did->up_to[i] = 0;
 	if (fault)
 		simcuda_set_faults(fault);
 	for (int i = 0; i < n; i++) {

@@ -131,6 +131,9 @@ struct tsock_opts opts_of(const struct reader_proc *r)
 	o.batch_size = r->batch;
 	o.join = r->join;
 	o.between = r->between;
+	o.rank = r->rank;
+	o.world = r->world;
+	memset(o.job, r->world > 1 ? 7 + (int)r->job : 0, sizeof(o.job));
 	o.flags = r->flags | (as_stored(r->transport) ? TSOCK_GPU_STORED : 0);
 	if (r->writes && !on_gpu(r->transport))
 		o.flags |= TSOCK_WRITABLE;

@@ -52,6 +52,7 @@ struct reader_proc {
 	int device;
 	const char *visible; /* CUDA_VISIBLE_DEVICES */
 	uint32_t batch, epochs, flags, join, between;
+	uint32_t rank, world, job;
 	bool floats;      /* f32 CHW in [0, 1]; else as it is stored */
 	bool writes;      /* over whatever is its own */
 	unsigned streams; /* that use each batch; 0 means 1 */

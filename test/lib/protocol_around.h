@@ -236,9 +236,11 @@ bool tsi_sync_stage_wants(const struct tsi_sync *s, uint64_t head)
 /* ---- the other parts of a server ---- */
 
 int tsi_view_table_find(struct tsi_view_table *t,
-			const struct tsi_view_spec *spec, unsigned *view)
+			const struct tsi_view_spec *spec,
+			const struct tsi_ranks *part, unsigned *view)
 {
 	(void)t;
+	(void)part;
 	*view = spec->dtype;
 	return 0;
 }

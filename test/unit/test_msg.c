@@ -107,6 +107,7 @@ static void draw_join(struct tsi_msg_join *j)
 	j->detached = (uint32_t)draw();
 	j->read = draw();
 	j->read_of = (uint32_t)draw();
+	j->own = (uint32_t)draw();
 }
 
 static void draw_wait(struct tsock_wait *w)

@@ -262,9 +262,35 @@ static void a_rank_that_can_not_be_is_refused_by_name(void **state)
 	       "flags", "0x1");
 }
 
+static void runs_are_what_the_rank_reads_and_what_it_does_not(void **state)
+{
+	(void)state;
+	EACH_CASE(n, world, batch)
+	for (unsigned k = 0; k < 4 * world; k++) {
+		struct tsi_ranks p = { .rank = k / 4,
+				       .world = world,
+				       .once = k & 1,
+				       .drop_last = k & 2,
+				       .batch = batch };
+		uint64_t run, unused;
+		bool own;
+
+		memset(read_by, 0, sizeof(read_by));
+		read_epoch(&p, n, &unused);
+		for (uint64_t at = 0; at < n; at++) {
+			run = tsi_ranks_run(&p, n, at, &own);
+			assert_in_range(run, 1, n - at);
+			for (uint64_t i = at; i < at + run; i++)
+				assert_int_equal(read_by[i], own);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			runs_are_what_the_rank_reads_and_what_it_does_not),
 		cmocka_unit_test(ranks_read_equally_much),
 		cmocka_unit_test(each_sample_once_where_that_is_asked),
 		cmocka_unit_test(drop_last_leaves_out_what_fills_no_block),
