@@ -335,7 +335,7 @@ ANALYZED   := $(if $(shell command -v clang),$(patsubst \
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all lib producer examples benches tests unit-tests gpu-tests fuzzers \
-	left-out model coverage demo check check-arm check-frameworks check-wheel \
+	left-out model coverage demo docs check check-arm check-frameworks check-wheel \
 	lint analyze bench bench-compare bench-jobs soak fuzz mutants install \
 	uninstall clean help config format FORCE
 
@@ -374,6 +374,9 @@ check-arm:		## cross-compiled, the tests that an emulator can run
 check-wheel:		## the wheel by pip, and in a root that has only Python
 	@test/setup.sh check
 	@+test/run.sh wheel-whole
+
+docs: lib		## docs/ as a site, in build/docs; every link checked
+	@B=$(B) test/site.sh
 
 lint:			## shellcheck, codespell and clang's static analyser
 	@test/setup.sh check
@@ -639,7 +642,8 @@ PYTHON := $(patsubst $(PACKAGE)/%,%,$(wildcard $(PACKAGE)/py.typed \
 EXAMPLE_FILES := $(wildcard examples/*.c examples/*.cpp examples/*.cu \
 	examples/*.py)
 DOCS := README.md CHANGELOG.md LICENSE SECURITY.md THIRD_PARTY \
-	$(wildcard docs/*.md) $(EXAMPLE_FILES)
+	$(wildcard docs/*.md docs/*.svg docs/*/*.md docs/*/*/*.md) \
+	$(EXAMPLE_FILES)
 man_page = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 
 # What install leaves, and uninstall takes away again.
@@ -660,7 +664,7 @@ PC_PREFIX = $(if $(filter $(prefix)/%,$(libdir)),$${pcfiledir}/$(shell \
 
 install: lib producer	## DESTDIR, prefix, bindir, libdir, PYTHONDIR
 	$(INSTALL) -d $(D)$(includedir)/tsock $(D)$(libdir)/pkgconfig \
-		$(D)$(bindir) $(D)$(unitdir) $(D)$(docdir)/docs $(D)$(docdir)/examples
+		$(D)$(bindir) $(D)$(unitdir)
 	$(INSTALL) -m 644 $(API) $(D)$(includedir)/tsock/
 	$(INSTALL) -m 755 $(SO).$(VERSION) $(D)$(libdir)/
 	ln -sf libtsock.so.$(VERSION) $(D)$(libdir)/libtsock.so.$(SOVERSION)
@@ -674,7 +678,7 @@ install: lib producer	## DESTDIR, prefix, bindir, libdir, PYTHONDIR
 	$(INSTALL) -m 755 $(PROGRAMS:%=$(B)/bin/%) $(D)$(bindir)/
 	sed 's|@bindir@|$(bindir)|' producer/tsock-producer@.service.in \
 		>$(D)$(unitdir)/tsock-producer@.service
-	$(foreach f,$(DOCS),$(INSTALL) -m 644 $(f) $(D)$(docdir)/$(f)$(newline)	)
+	$(foreach f,$(DOCS),$(INSTALL) -D -m 644 $(f) $(D)$(docdir)/$(f)$(newline)	)
 	$(foreach m,$(MAN1) $(MAN37),$(INSTALL) -D -m 644 $(m) \
 		$(D)$(call man_page,$m)$(newline)	)
 ifneq ($(PYTHON),)
@@ -700,9 +704,8 @@ endef
 uninstall:		## take away what install has put there
 	rm -f $(INSTALLED:%=$(D)%)
 	rm -rf $(if $(PYTHONDIR),$(D)$(PYTHONDIR)/tsock)
-	rmdir $(D)$(docdir)/examples $(D)$(docdir)/docs $(D)$(docdir) \
-		$(D)$(includedir)/tsock \
-		2>/dev/null || true
+	rmdir $(D)$(includedir)/tsock 2>/dev/null || true
+	find $(D)$(docdir) -depth -type d -empty -delete 2>/dev/null || true
 	$(if $(D),,-ldconfig 2>/dev/null)
 
 clean:			## remove everything built

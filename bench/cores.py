@@ -77,7 +77,7 @@ class Stream:
         return images / seconds, {k: after[k] - before[k] for k in after}
 
     def times(self):
-        """CPU seconds so far, by the names of docs/threads.md."""
+        """CPU seconds so far, by the names of docs/inside/threads.md."""
         found = {"decoding": 0.0, "reading": 0.0, "control": 0.0, "rest": 0.0}
         for task in glob.glob("/proc/%d/task/*" % self.process.pid):
             try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""README.md's tables of make bench-compare, bench-jobs and bench-start, from
+"""The tables in docs/measured of make bench-compare, bench-jobs and bench-start, from
 what they appended to JSON=FILE: table.py FILE
 
 Each must have run once into the file.

@@ -3,11 +3,13 @@
 # docs.sh - what the documents name must be there.
 #
 # In every .md file but CHANGELOG.md, which tells of what is gone:
-#   files       `lib/ring/ring.c`, [a link](docs/threads.md), a bare `ring.c`
+#   files       `lib/ring/ring.c`, [a link](docs/inside/threads.md), a bare `ring.c`
 #   functions   `tsi_ring_publish()`, `main()`
 #   targets     `make check`, and lines of code that begin so
 #   options     `--join-window`: tsock-producer's, but for other programs' below
 #   variables   `TSOCK_DIR`, and what else is in capitals with an underscore
+#
+# README.md has at most 220 lines: what is longer has a page in docs/.
 #
 # And every source file names its licence in one of its first two lines.
 #
@@ -109,6 +111,13 @@ check_variables()
 	done
 }
 
+check_length()
+{
+	local lines
+	lines=$(wc -l <README.md)
+	[ "$lines" -le 220 ] || complain "README.md: $lines lines, more than 220"
+}
+
 check_licences()
 {
 	local file
@@ -135,6 +144,7 @@ check_tree()
 {
 	local doc
 	read_tree
+	check_length
 	check_licences
 	while IFS= read -r doc; do
 		doc=${doc#./}
@@ -167,10 +177,13 @@ self_test()
 	for ((i = 1; i < ${#planted[@]}; i += 2)); do
 		printf '\n%s\n' "${planted[i]}" >>"$copy/README.md"
 	done
+	yes '' | head -n 220 >>"$copy/README.md"
 	sed -i 1d "$copy/lib/ring/ring.c"
 	said=$(test/docs.sh "$copy")
 	grep -q '^lib/ring/ring.c: no line SPDX' <<<"$said" ||
 		complain 'not found: no line SPDX'
+	grep -q '^README.md: [0-9]* lines, more than 220' <<<"$said" ||
+		complain 'not found: lines of README.md'
 	for ((i = 0; i < ${#planted[@]}; i += 2)); do
 		grep -qxF "README.md: ${planted[i]}" <<<"$said" ||
 			complain "not found: ${planted[i]}"

@@ -55,6 +55,7 @@ faults-asan+ asan     1800 faults/*                calls that fail, ASan and UBS
 python       plain    1800 @python                 Python
 frameworks+  all      3000 @frameworks             Python, inside frameworks
 lint         lint     400  @lint                   lint
+site         plain    400  @site                   the documents as a site
 install      plain    400  @install                installation
 wheel        plain    400  @wheel                  the wheel
 wheel-whole+ plain    3000 @wheel                  the wheel, by pip and in a bare root

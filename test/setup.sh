@@ -15,7 +15,7 @@ what=${1:-build}
 build='gcc libc6-dev make pkg-config libzmq3-dev libjpeg-dev libpng-dev zlib1g-dev
 	liburing-dev libxxhash-dev librandom123-dev'
 check='g++ clang clang-format libcmocka-dev python3 python3-venv shellcheck
-	codespell'
+	codespell doxygen'
 
 case $what in
 build) want=$build ;;
@@ -62,7 +62,7 @@ probe()
 	command -v clang >/dev/null || echo clang
 	[ "$what" = fuzz ] && return
 	command -v c++ >/dev/null || echo 'a C++ compiler'
-	for tool in clang-format shellcheck codespell; do
+	for tool in clang-format shellcheck codespell doxygen; do
 		command -v $tool >/dev/null || echo "$tool"
 	done
 	pkg-config --exists cmocka 2>/dev/null || echo 'cmocka with its headers'

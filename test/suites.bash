@@ -254,6 +254,11 @@ suite_frameworks()
 	fi
 }
 
+suite_site()
+{
+	run_program 'the site, and its links' test/site.sh
+}
+
 suite_install()
 {
 	run_program 'installed library and programs' test/installed.sh
