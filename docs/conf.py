@@ -7,8 +7,12 @@ reference from its docstrings, C's from the headers.
 
 import os
 import re
+import sys
 
 TREE = os.environ["TSOCK_TREE"]
+sys.path.insert(0, os.path.join(TREE, "docs"))
+
+import comments  # noqa: E402
 
 project = "libtsock"
 author = "libtsock"
@@ -19,20 +23,20 @@ exclude_patterns = ["docs/conf.py"]
 html_theme = "furo"
 html_title = "libtsock"
 myst_heading_anchors = 4
+# Two hyphens stay two hyphens.
+smartquotes = False
 # A struct and the typedef of its name.
 suppress_warnings = ["duplicate_declaration.c"]
 breathe_projects = {"tsock": os.environ["TSOCK_DOXYGEN"]}
 breathe_default_project = "tsock"
 breathe_domain_by_extension = {"h": "c"}
 c_id_attributes = ["TSOCK_API"]
-c_extra_keywords = []
-# Names of Python's own that other libraries document.
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 
 # ---- the manual pages ----------------------------------------------------
 
-FONTS = {"B": "**", "I": "*", "R": ""}
+FONTS = {"B": "b", "I": "i", "R": ""}
 
 
 def _plain(text):
@@ -55,8 +59,9 @@ def _set(font, text):
     core = text.strip()
     if not core or not FONTS[font]:
         return _plain(text)
-    mark = FONTS[font]
-    return text.replace(core, mark + _plain(core) + mark, 1)
+    # Markdown's asterisks don't take every character beside them.
+    tag = FONTS[font]
+    return text.replace(core, "<%s>%s</%s>" % (tag, _plain(core), tag), 1)
 
 
 def _inline(macro, rest):
@@ -174,9 +179,12 @@ def as_it_is(app, what, name, obj, options, lines):
 def headers():
     out = []
     for name in ("tsock", "common", "consumer", "serve", "stats", "order", "ragged"):
+        with open(os.path.join(TREE, "include/tsock", name + ".h")) as f:
+            said = comments.alone(f.read())
+        out += ["## tsock/%s.h" % name, ""]
+        for text in said:
+            out += ["```text", text, "```", ""]
         out += [
-            "## tsock/%s.h" % name,
-            "",
             "```{eval-rst}",
             ".. doxygenfile:: %s.h" % name,
             "   :sections: briefdescription detaileddescription innerclass"

@@ -6,6 +6,9 @@
 # Sphinx, MyST, Furo and Breathe go into build/venv-docs, once; Doxygen has to
 # be installed.  Needs the library, which is built.  Exit status 77: it can't be
 # built here, and the last line says why.
+#
+# site.sh --self-test plants links that lead nowhere, and fails if they are not
+# found.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -54,7 +57,7 @@ read_headers()
 		'OPTIMIZE_OUTPUT_FOR_C = YES' 'EXTRACT_ALL = YES' 'QUIET = YES' \
 		'MACRO_EXPANSION = YES' 'EXPAND_ONLY_PREDEF = YES' \
 		'PREDEFINED = TSOCK_API=' 'SORT_MEMBER_DOCS = NO' \
-		'INPUT_FILTER = "sed -f docs/doxygen.sed"' \
+		'INPUT_FILTER = "python3 docs/comments.py"' \
 		'XML_PROGRAMLISTING = NO' 'WARN_AS_ERROR = NO' \
 		'WARN_IF_UNDOCUMENTED = NO' | doxygen - >build/doxygen.log 2>&1
 }
@@ -69,11 +72,39 @@ read_headers || {
 	cat build/doxygen.log
 	exit 1
 }
-rm -rf build/docs
-TSOCK_TREE=$PWD TSOCK_DOXYGEN=$PWD/$xml/xml PYTHONDONTWRITEBYTECODE=1 \
-	PYTHONPATH=$PWD/bindings/python LIBTSOCK_PATH=$(realpath "$library") \
-	$venv/bin/python -m sphinx -q -W --keep-going -b html -c docs -d build/docs-tree \
-	$stage build/docs || exit 1
+
+# build_site INTO
+build_site()
+{
+	rm -rf "$1" "$1-tree"
+	TSOCK_TREE=$PWD TSOCK_DOXYGEN=$PWD/$xml/xml PYTHONDONTWRITEBYTECODE=1 \
+		PYTHONPATH=$PWD/bindings/python \
+		LIBTSOCK_PATH=$(realpath "$library") \
+		$venv/bin/python -m sphinx -q -W --keep-going -b html -c docs \
+		-d "$1-tree" $stage "$1"
+}
+
+self_test()
+{
+	local said rc
+	# shellcheck disable=SC2016 # as it stands
+	printf '\n[a](nothing.md) [b](../README.md#nothing)\n' \
+		>>$stage/docs/operate/slurm.md
+	said=$(build_site build/docs-planted 2>&1)
+	rc=$?
+	rm -rf build/docs-planted build/docs-planted-tree
+	[ $rc != 0 ] && grep -q "slurm.md.*'nothing.md'" <<<"$said" &&
+		grep -q "slurm.md.*#nothing'" <<<"$said" && return 0
+	echo "not found: links that lead nowhere"
+	echo "$said"
+	return 1
+}
+
+if [ "${1:-}" = --self-test ]; then
+	self_test
+	exit
+fi
+build_site build/docs || exit 1
 printf '%s\n' '<!doctype html><title>libtsock</title>' \
 	'<meta http-equiv="refresh" content="0; url=docs/index.html">' \
 	>build/docs/index.html

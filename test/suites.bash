@@ -256,7 +256,9 @@ suite_frameworks()
 
 suite_site()
 {
-	run_program 'the site, and its links' test/site.sh
+	# One after the other: both fill build/venv-docs.
+	run_program 'the site, and its links' sh -c \
+		'test/site.sh && test/site.sh --self-test'
 }
 
 suite_install()
