@@ -176,9 +176,11 @@ pkglibs  = $(or $(shell pkg-config --libs $(1) 2>/dev/null),$(2))
 LIBS     = $(call pkglibs,libzmq,-lzmq) $(if $(filter 1,$(CUDA)), \
 	-L$(CUDA_LIB) -lcudart_static -lrt) $(if $(filter sim,$(CUDA)), \
 	-L$(B)/lib -lcudart_sim) $(RPATH) -lpthread -ldl
-# To the simulated runtime.
-RPATH    = $(if $(filter sim,$(CUDA)),-Wl$(comma)-rpath$(comma)$(abspath \
-	$(B)/lib))
+# To the simulated runtime, which is dlopen()ed as the driver, too.  A sanitizer
+# calls dlopen() in the program's place, and RUNPATH is its caller's alone.
+OLDTAGS  = -Wl,--disable-new-dtags
+RPATH    = $(if $(filter sim,$(CUDA)),$(OLDTAGS) \
+	-Wl$(comma)-rpath$(comma)$(abspath $(B)/lib))
 PRODLIBS = $(call pkglibs,libjpeg,-ljpeg) $(call pkglibs,libpng,-lpng) \
 	$(call pkglibs,zlib,-lz) \
 	$(call pkglibs,libxxhash,-lxxhash) \
@@ -547,7 +549,7 @@ $(UNIT_BIN) $(SYSTEM_BIN) $(FAULT_BIN) $(GPU_BIN): private PRODLIBS += -lcmocka
 $(filter-out $(NEEDS_CUDA:%.c=$(B)/%),$(UNIT_BIN)) $(SYSTEM_BIN) $(FAULT_BIN) \
 	$(GPUS:%.c=$(B)/%): private PRODLIBS += -Wl,-u,audit_this_program
 # In every build: of the same objects the same program is made.
-$(UNIT_BIN): private RPATH = -Wl,-rpath,'$$ORIGIN/../../lib'
+$(UNIT_BIN): private RPATH = $(OLDTAGS) -Wl,-rpath,'$$ORIGIN/../../lib'
 $(UNIT_BIN): $(B)/%: $(B)/obj/%.o $(call lone,$(UNIT)) $(AR_TEST) \
 		$(AR_PRODUCER) $(AR_LIB)
 	$(inside)
