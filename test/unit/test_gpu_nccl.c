@@ -209,8 +209,9 @@ static void what_never_returns_is_left_behind(void **state)
 /* Its rank is aborted, too: the others' work ends with the last one. */
 static int lose_a_device(void)
 {
-	bool queues;
 	struct bench b;
+	bool queues;
+	int err;
 
 	set_up(&b, "ncclKernel@0:1=1");
 	assert_int_equal(tsi_nccl_broadcast(b.c, 0, b.stream, LIMIT), 0);
@@ -219,7 +220,9 @@ static int lose_a_device(void)
 			 TSOCK_ESTREAM);
 	assert_int_equal(tsi_gpu_event_record(b.event[0], b.stream[0]), 0);
 	assert_int_equal(tsi_nccl_abort(b.c, LIMIT, &queues), 0);
-	return tsi_gpu_event_wait(b.event[0]);
+	err = tsi_gpu_event_wait(b.event[0]);
+	tear_down(&b);
+	return err;
 }
 
 static void child_lose(int argc, char **argv)
