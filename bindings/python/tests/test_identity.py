@@ -61,6 +61,7 @@ def test_who_reads_another_stream_and_when_it_ends_is_said(
 
     end = "600 s after the last loader" if idle else "when its producer is"
     assert said().startswith("Nobody reads it now; it ends " + end)
+    assert ", or at once by tsock.stop('toy').  Ask for " in said()
     batches = iter(tsock.DataLoader("toy", 16))
     next(batches)
     assert said().startswith(
@@ -74,6 +75,7 @@ def test_who_reads_another_stream_and_when_it_ends_is_said(
     for pid in pids:
         assert "rocess %d (script" % pid in said()
     assert " and process %d" % pids[1] in said()
+    assert ", or at once by tsock.stop('toy', force=True).  Ask " in said()
 
 
 @pytest.mark.parametrize(

@@ -52,11 +52,13 @@ def fate_of(name: str, producer: int) -> str:
         who.append("%d more" % (len(pids) - _MOST))
     reads = " and ".join([", ".join(who[:-1])] * (len(who) > 1) + who[-1:])
     idle = _idle(producer)
-    return "%s it now; it ends %s" % (
+    return "%s it now; it ends %s, or at once by tsock.stop(%r%s)" % (
         (reads[0].upper() + reads[1:] + (" reads" if len(who) == 1 else " read"))
         if who
         else "Nobody reads",
         "%s s after the last loader has gone" % idle
         if idle
         else "when its producer is stopped",
+        name,
+        ", force=True" if who else "",
     )
