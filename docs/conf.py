@@ -13,6 +13,7 @@ TREE = os.environ["TSOCK_TREE"]
 sys.path.insert(0, os.path.join(TREE, "docs"))
 
 import comments  # noqa: E402
+import docstrings  # noqa: E402
 
 project = "libtsock"
 author = "libtsock"
@@ -164,15 +165,6 @@ def python():
     return "\n".join(out)
 
 
-def as_it_is(app, what, name, obj, options, lines):
-    """Docstrings are plain text, laid out by hand."""
-    text = list(lines)
-    while text and not text[-1].strip():
-        text.pop()
-    if text:
-        lines[:] = [".. code-block:: text", ""] + ["   " + x for x in text] + [""]
-
-
 # ---- C -------------------------------------------------------------------
 
 
@@ -233,4 +225,4 @@ def toctree(caption, pages):
 
 def setup(app):
     app.connect("source-read", fill)
-    app.connect("autodoc-process-docstring", as_it_is)
+    app.connect("autodoc-process-docstring", docstrings.process)
