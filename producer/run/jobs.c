@@ -23,6 +23,16 @@ struct tsi_job *tsi_jobs_of(struct tsi_job *job, uint64_t seq)
 	return job;
 }
 
+const struct tsi_job *tsi_jobs_first(const struct tsi_job *job, unsigned depth)
+{
+	const struct tsi_job *first = NULL;
+
+	for (unsigned i = 0; i < depth; i++)
+		if (job[i].used && (!first || job[i].seq < first->seq))
+			first = &job[i];
+	return first;
+}
+
 struct tsi_job *tsi_jobs_first_kept(struct tsi_job *job, unsigned depth)
 {
 	struct tsi_job *first = NULL;

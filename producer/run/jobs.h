@@ -31,6 +31,9 @@ struct tsi_job *tsi_jobs_free(struct tsi_job *job);
 /* The job of this sample, which there is. */
 struct tsi_job *tsi_jobs_of(struct tsi_job *job, uint64_t seq);
 
+/* The one with the lowest number, of one or more. */
+const struct tsi_job *tsi_jobs_first(const struct tsi_job *job, unsigned depth);
+
 /* Of the samples that need no read the one with the lowest number, or NULL. */
 struct tsi_job *tsi_jobs_first_kept(struct tsi_job *job, unsigned depth);
 

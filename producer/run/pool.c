@@ -308,6 +308,22 @@ unsigned tsi_pool_limit(const struct tsi_pool *p)
 	return atomic_load_explicit(&p->limit, memory_order_relaxed);
 }
 
+int64_t tsi_pool_waits(const struct tsi_pool *p, uint64_t *file)
+{
+	int64_t first = 0;
+
+	for (unsigned i = 0; i < p->threads; i++) {
+		uint64_t of;
+		int64_t since = tsi_worker_waits(p->thread[i].worker, &of);
+
+		if (!since || (first && since >= first))
+			continue;
+		first = since;
+		*file = of;
+	}
+	return first;
+}
+
 unsigned tsi_pool_parked(struct tsi_pool *p)
 {
 	unsigned n;

@@ -75,6 +75,12 @@ int tsi_pool_start(struct tsi_pool *p, tsock_server *server);
 void tsi_pool_set_limit(struct tsi_pool *p, unsigned threads);
 unsigned tsi_pool_limit(const struct tsi_pool *p);
 
+/*
+ * Since when, in nanoseconds, has the worker waited that has waited longest for
+ * a file to be read, and for which; 0: none waits.  Any thread.
+ */
+int64_t tsi_pool_waits(const struct tsi_pool *p, uint64_t *file);
+
 /* Workers that wait for a higher limit. */
 unsigned tsi_pool_parked(struct tsi_pool *p);
 

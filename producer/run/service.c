@@ -5,6 +5,7 @@
 #include "run/service.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,9 @@
 #include "run/identity.h"
 #include "run/index_keeper.h"
 
-#define GRACE_MS 10000 /* for the readers of the stream before */
+#define GRACE_MS 10000              /* for the readers of the stream before */
+#define SLOW_NS INT64_C(1000000000) /* of a read: consumers are told of it */
+#define SLOW_NAME 96                /* bytes of a path that they are told */
 
 struct tsi_service {
 	const struct tsi_pipeline_opts *o;
@@ -27,6 +30,8 @@ struct tsi_service {
 	struct tsi_index_keeper *keeper; /* NULL: nothing is kept */
 	struct tsi_pool *pool;
 	tsock_server *server;
+	bool slow;          /* consumers were told that a read is waited for, */
+	uint64_t slow_file; /* of this file */
 };
 
 /* What the pipeline adds to the fields of the format. */
@@ -294,8 +299,43 @@ tsock_server *tsi_service_server(const struct tsi_service *s)
 	return s->server;
 }
 
+/* The file's path, without its beginning where it is long. */
+static void say_file(const struct tsi_service *s, uint64_t file)
+{
+	const struct tsi_index *x = tsi_sampler_index(s->sampler);
+	char name[TSI_INDEX_SAMPLE], path[4096], text[4200];
+	size_t len, left = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", tsi_index_root(x),
+		 tsi_index_sample(x, file, name, sizeof(name)));
+	len = strlen(path);
+	if (len > SLOW_NAME)
+		left = len - SLOW_NAME;
+	snprintf(text, sizeof(text), "waiting for %s%s to be read",
+		 left ? "..." : "", path + left);
+	tsock_serve_doing(s->server, text);
+}
+
+/* Which file the workers wait for, if they have waited for it for long. */
+static void tell_slow(struct tsi_service *s)
+{
+	uint64_t file = 0;
+	int64_t since = tsi_pool_waits(s->pool, &file);
+
+	if (since && tsi_now_ns() - since >= SLOW_NS) {
+		if (!s->slow || s->slow_file != file)
+			say_file(s, file);
+		s->slow = true;
+		s->slow_file = file;
+	} else if (s->slow) {
+		tsock_serve_doing(s->server, NULL);
+		s->slow = false;
+	}
+}
+
 void tsi_service_tell(struct tsi_service *s, uint64_t produced)
 {
+	tell_slow(s);
 	tsi_index_keeper_tell(s->keeper,
 			      produced / tsi_sampler_epoch_len(s->sampler));
 }

@@ -8,6 +8,7 @@
 #include "run/worker.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "image/load.h"
@@ -27,6 +28,9 @@ struct tsi_worker {
 	struct tsi_keep *keep;         /* NULL: there is no cache */
 	unsigned depth, busy;
 	bool direct;
+	/* For who asks, from another thread: is a read waited for? */
+	_Atomic int64_t waits_since_ns; /* 0: none is */
+	_Atomic uint64_t waits_file;
 	struct tsi_job job[];
 };
 
@@ -246,6 +250,39 @@ static int load_kept(struct tsi_worker *w, struct tsi_job *j,
 	return err;
 }
 
+static void wait_begins(struct tsi_worker *w, uint64_t file)
+{
+	atomic_store(&w->waits_file, file);
+	atomic_store(&w->waits_since_ns, tsi_now_ns());
+}
+
+static void wait_ends(struct tsi_worker *w)
+{
+	atomic_store(&w->waits_since_ns, 0);
+}
+
+int64_t tsi_worker_waits(const struct tsi_worker *w, uint64_t *file)
+{
+	int64_t since = atomic_load(&w->waits_since_ns);
+
+	*file = atomic_load(&w->waits_file);
+	/* Else the file may be another wait's. */
+	return atomic_load(&w->waits_since_ns) == since ? since : 0;
+}
+
+/* The next read, one that has come or, if it may wait, the first that comes. */
+static int next_read(struct tsi_worker *w, bool wait, struct tsi_read *r)
+{
+	int err = tsi_io_reader_next(w->reader, false, r);
+
+	if (err != TSOCK_EAGAIN || !wait)
+		return err;
+	wait_begins(w, tsi_jobs_first(w->job, w->depth)->target.file);
+	err = tsi_io_reader_next(w->reader, true, r);
+	wait_ends(w);
+	return err;
+}
+
 /* Read and decode in this thread; the claim covers the file's bytes. */
 static int load_here(struct tsi_worker *w, struct tsi_job *j, size_t size,
 		     const struct tsi_slots *to, bool *done)
@@ -256,7 +293,9 @@ static int load_here(struct tsi_worker *w, struct tsi_job *j, size_t size,
 	int err;
 
 	w->claim.file = size;
+	wait_begins(w, j->target.file);
 	err = tsi_io_read(&q, size, &data, &len);
+	wait_ends(w);
 	if (err == ENOMEM)
 		return tsi_err(TSOCK_ENOMEM, "no memory to read it");
 	if (err == EFBIG)
@@ -370,7 +409,7 @@ int tsi_worker_finish(struct tsi_worker *w,
 		int err;
 
 		/* What was read comes first: it holds memory. */
-		err = tsi_io_reader_next(w->reader, !kept, &r);
+		err = next_read(w, !kept, &r);
 		if (err && (!kept || err != TSOCK_EAGAIN))
 			return err;
 		read = tsi_now_ns();

@@ -75,6 +75,12 @@ unsigned tsi_worker_busy(const struct tsi_worker *w);
 const char *tsi_worker_reader(const struct tsi_worker *w);
 const char *tsi_worker_reader_why(const struct tsi_worker *w);
 
+/*
+ * Since when, in nanoseconds, has its thread waited for a file to be read, and
+ * for which; 0: it doesn't.  Any thread.
+ */
+int64_t tsi_worker_waits(const struct tsi_worker *w, uint64_t *file);
+
 /* Begin sequence number seq; fewer than depth samples are in progress. */
 int tsi_worker_begin(struct tsi_worker *w, uint64_t seq);
 

@@ -4,12 +4,18 @@
  */
 #include "run/pool.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -22,6 +28,40 @@ static struct tsi_service *service;
 static struct tsi_pool *pool;
 static tsock *consumer;
 
+static _Atomic bool disk_hangs;
+
+static bool reads_an_image(int fd)
+{
+	char link[64], path[256] = "";
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	return n > 4 && !strcmp(path + n - 4, ".png");
+}
+
+/* The reader's threads call this, and it takes as long as the disk hangs. */
+ssize_t pread(int fd, void *to, size_t len, off_t at)
+{
+	struct timespec ms = { 0, 1000000 };
+
+	while (atomic_load(&disk_hangs) && reads_an_image(fd))
+		nanosleep(&ms, NULL);
+	return syscall(SYS_pread64, fd, to, len, at);
+}
+
+/* Nothing is in the page cache. */
+ssize_t preadv2(int fd, const struct iovec *v, int n, off_t at, int flags)
+{
+	(void)fd;
+	(void)v;
+	(void)n;
+	(void)at;
+	(void)flags;
+	errno = EAGAIN;
+	return -1;
+}
+
 /* Three workers serve five images, and there is a consumer. */
 static int start_stream(void **state)
 {
@@ -32,6 +72,7 @@ static int start_stream(void **state)
 	put_five();
 	options.name = "pool";
 	options.threads = 3;
+	options.io = TSI_READER_PREAD;
 	options.image_memory = 1 << 20;
 	options.ring = 64;
 	options.max_batch = 8;
@@ -172,6 +213,46 @@ static void the_next_epochs_are_made_before_this_one_is_over(void **state)
 	read_epoch(0);
 }
 
+/* Read until none is left, and then until this is said of the wait. */
+static void read_until_said(const char *what, char text[TSOCK_WAITS_FOR])
+{
+	unsigned waited = 0;
+	tsock_batch *b;
+	int err;
+
+	for (*text = '\0'; !strstr(text, what); wait_a_little(&waited)) {
+		err = tsock_next(consumer, 0, &b);
+		if (!err)
+			tsock_batch_release(b);
+		else if (err == TSOCK_EEPOCH)
+			assert_int_equal(tsock_begin(consumer), 0);
+		else
+			assert_int_equal(err, TSOCK_EAGAIN);
+		tsi_service_tell(service, 0);
+		assert_int_equal(
+			tsock_waits_for(consumer, 5000, text, TSOCK_WAITS_FOR),
+			0);
+	}
+}
+
+static void consumers_are_told_of_a_file_that_is_read_slowly(void **state)
+{
+	char text[TSOCK_WAITS_FOR], want[128];
+	unsigned waited = 0;
+	uint64_t file;
+
+	(void)state;
+	atomic_store(&disk_hangs, true);
+	read_until_said(" to be read for ", text);
+	snprintf(want, sizeof(want), ", which has been waiting for %s/", root);
+	assert_non_null(strstr(text, want));
+	assert_non_null(strstr(text, ".png to be read for "));
+	atomic_store(&disk_hangs, false);
+	/* All reads come, until the ring is full. */
+	while (tsi_pool_waits(pool, &file))
+		wait_a_little(&waited);
+}
+
 #define with_a_stream(test) \
 	cmocka_unit_test_setup_teardown(test, start_stream, stop_stream)
 
@@ -185,6 +266,7 @@ int main(void)
 			a_limit_that_changes_all_the_time_changes_no_byte),
 		with_a_stream(a_pool_is_closed_with_workers_parked),
 		with_a_stream(the_next_epochs_are_made_before_this_one_is_over),
+		with_a_stream(consumers_are_told_of_a_file_that_is_read_slowly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
