@@ -388,7 +388,7 @@ TSOCK_API uint64_t tsock_epoch_batches(tsock *t);
 TSOCK_API void tsock_leave(tsock *t);
 
 /*
- * The same for a program that may not wait so long: at most timeout_ms (0
+ * tsock_leave() for a program that may not wait so long: at most timeout_ms (0
  * polls, -1 waits).  The handle reads no more, whatever this gives: 0 where the
  * producer has confirmed it, or there was nothing to leave; EAGAIN where it
  * hasn't yet.  Call it again to wait on, or go on without: a tsock_begin()

@@ -152,7 +152,7 @@ struct tsock_gpu_samples {
 	}
 
 /*
- * The same for samples in a GPU's memory.  They are copied into their slots in
+ * Commit samples that lie in a GPU's memory.  They are copied to their slots in
  * host memory, once, when the work queued in the stream is done, and this waits
  * for the end of that; it pays to have several threads.  Consumers on that GPU
  * get them without another way over the bus: where such a consumer reads, the

@@ -71,7 +71,7 @@ struct tsock_stats {
 	uint32_t consumers;   /* readers; may exceed TSOCK_STATS_ROWS */
 	uint32_t nrows;
 	uint32_t detached; /* consumers, since the start: TSOCK_SLOW_DETACH */
-	/* Of the consumers with the lowest tails, if there are more of them. */
+	/* The consumers with the lowest tails, where not all have a row. */
 	struct tsock_stats_row row[TSOCK_STATS_ROWS];
 	uint32_t nwaits;
 	uint32_t reserved;

@@ -12,8 +12,8 @@
 struct tsi_caller; /* used by one thread at a time */
 
 /*
- * Start the thread.  It calls last(arg) as it ends, and so may arg be freed
- * while a call that was left is still using it: count who has it.
+ * Start the thread.  It calls last(arg) as it ends.  A call that was left may
+ * use arg until then, so count the references to it.
  */
 int tsi_caller_start(const char *name, void (*last)(void *arg), void *arg,
 		     struct tsi_caller **out);

@@ -27,8 +27,8 @@ struct tsi_claim {
 	unsigned row;
 	uint32_t reader;           /* what the row says while it is ours */
 	int event, producer, sock; /* -1: none */
-	/* Of the page; not used here.  By it a producer that comes after ours
-	 * sees how far we are; -1: none. */
+	/* The page's descriptor, unused here.  The next producer sees by it
+	 * how far this consumer is; -1: none. */
 	int page_fd;
 	/* The generation of the ring that was entered last; 0: none yet. */
 	uint32_t generation;

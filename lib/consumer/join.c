@@ -34,7 +34,7 @@ static enum tsi_returns returns(const struct tsock *t)
 						  : TSI_RETURNS_UNBEGUN;
 }
 
-/* Of name and identity, which the next producer's stream has as well. */
+/* A hash of name and identity: the next producer's stream has the same. */
 static uint64_t stream_hash(const struct tsock *t)
 {
 	const char *name = tsi_address_name(&t->address);

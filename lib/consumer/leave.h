@@ -31,7 +31,7 @@ void tsi_leave_reader(struct tsi_left *l, struct tsi_reader *r,
 		      struct tsi_requester *q, const uint8_t *nonce,
 		      int timeout_ms);
 
-/* The same, for one that was detached, and returns: its batches hold nobody up,
+/* Leave as a reader that was detached and returns: its batches hold nobody up,
  * and the record keeps it.  It doesn't wait: the handle's next join is heard of
  * after this. */
 void tsi_leave_detached(struct tsi_left *l, struct tsi_reader *r,

@@ -35,7 +35,7 @@ void tsi_lost_note(struct tsi_lost *l, const char *why, uint32_t rejoin_ms);
 /* Was the producer seen to be gone, and was no other one joined since? */
 bool tsi_lost_waits(const struct tsi_lost *l);
 
-/* The same, and has no other one been met either? */
+/* Does tsi_lost_waits() hold, and was no other producer met either? */
 bool tsi_lost_lacks_producer(const struct tsi_lost *l);
 
 /* Until when the next producer is waited for (INT64_MAX: without limit); has

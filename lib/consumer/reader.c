@@ -401,8 +401,8 @@ void tsi_reader_batch_unref(struct tsock_batch *b)
 	if (tsi_fork_since(b->reader->generation))
 		return;
 	note_releaser(b->reader);
-	/* Everybody's last use comes before its reuse.  Who has the only one
-	 * needs no more than a look: nobody can make another. */
+	/* Every thread's last use comes before the reuse.  Where this is the
+	 * only reference, reading the count will do: nobody can add one. */
 	if (atomic_load_explicit(&b->refs, memory_order_acquire) != 1 &&
 	    atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
 		return;

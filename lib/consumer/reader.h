@@ -154,7 +154,7 @@ static inline uint64_t tsi_reader_epoch_len(const struct tsi_reader *r)
 	return r->epoch_len;
 }
 
-/* Of the stream: the first sample that will never be there.  It may become
+/* The stream's end: the first sample that will never be there.  It may become
  * less. */
 static inline uint64_t tsi_reader_end(const struct tsi_reader *r)
 {

@@ -7,8 +7,8 @@
  * for samples that can't be made before it goes on with the other handle.
  * After a restart of the producer these are also samples for which the next
  * producer has no room, since it keeps those before them until the other handle
- * has returned, which it does when it is used.  Looked at only by who waits
- * already for a while.  Any thread.
+ * has returned, which it does when it is used.  Only a thread that
+ * has waited for a while looks at this.  Any thread.
  */
 #ifndef TSI_CONSUMER_SIBLINGS_H
 #define TSI_CONSUMER_SIBLINGS_H

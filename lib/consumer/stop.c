@@ -94,8 +94,8 @@ static int ask(const struct tsi_address *a, int force, const char *who,
 }
 
 /*
- * Nobody listens: who has locked the name, and serves nothing yet, is ended, and
- * those that wait for a next producer find that there will be none.
+ * Nobody listens.  A process that has locked the name and serves nothing yet is
+ * ended, and jobs that wait for a next producer find that there will be none.
  */
 static int stop_unserved(const struct tsi_address *a, int force,
 			 const char *who, int64_t deadline)

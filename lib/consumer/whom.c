@@ -49,7 +49,7 @@ static int ask(struct tsi_whom *w, const struct tsi_whom_asks *a,
 		err = TSOCK_EPROTO;
 	if (!err)
 		*out = reply.u.wait;
-	/* Of a producer that is gone the wait itself finds it out. */
+	/* If the producer is gone, the wait itself notices that. */
 	tsi_err_restore(&saved);
 	return err;
 }

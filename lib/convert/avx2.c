@@ -71,7 +71,7 @@ INLINE_AVX2 void put(char *dst, size_t i, __m128i v, const struct scale *s,
 }
 
 /*
- * The same for bfloat16.  Even and odd values are computed apart, so that
+ * Sixteen bytes as bfloat16.  Even and odd values are computed apart, so that
  * their upper halves fall into place without a shuffle: k is of the even
  * ones, k2 of the odd.
  */
@@ -122,7 +122,7 @@ INLINE_AVX2 void store(char *p, __m128i v)
 		MASK(ch, 0), MASK(ch, 16), MASK(ch, 32) \
 	}
 
-/* Of each channel, for each of the three vectors. */
+/* A mask per channel, for each of the three vectors. */
 static const uint8_t mask[3][3][16] = { MASKS(0), MASKS(1), MASKS(2) };
 #undef MASKS
 #undef MASK

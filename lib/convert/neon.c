@@ -82,7 +82,7 @@ INLINE struct scale scale_of(const struct tsi_convert *c)
 	return (struct scale){ by.hi, by.lo };
 }
 
-/* Of channels first, first + step and so on. */
+/* The constants of channels first, first + step and so on, a lane each. */
 INLINE struct lanes lanes_of(const struct tsi_convert *c, int first, int step)
 {
 	const struct tsi_convert_arithmetic *a = tsi_convert_arithmetic(c);

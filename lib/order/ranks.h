@@ -34,8 +34,8 @@ uint64_t tsi_ranks_next(const struct tsi_ranks *p, uint64_t left,
 uint64_t tsi_ranks_block(const struct tsi_ranks *p, uint64_t left);
 
 /*
- * Of an epoch of n samples: how many from number at on, which is below n, the
- * rank reads all, or reads none of; *own says which.
+ * How many samples from number at on, of an epoch of n, are alike: the rank
+ * reads all of them, or none; *own says which.  at is below n.
  */
 uint64_t tsi_ranks_run(const struct tsi_ranks *p, uint64_t n, uint64_t at,
 		       bool *own);

@@ -24,7 +24,7 @@ struct head {
 };
 _Static_assert(sizeof(struct head) == 24, "the layout of ragged.h");
 
-/* Of each array, behind the head. */
+/* One for each array, behind the head. */
 struct entry {
 	uint32_t dtype;
 	uint32_t ndim;

@@ -59,7 +59,7 @@ static inline unsigned tsi_generation_half(uint32_t generation)
 	return (generation - 1) & 1;
 }
 
-/* The same, and the first sample of that generation. */
+/* The current generation; *since becomes its first sample. */
 static inline uint32_t
 tsi_header_read_generation(const struct tsi_ring_shared *s, uint64_t *since)
 {

@@ -16,7 +16,7 @@
 #include "ring/header.h"
 #include "ring/tail_page.h"
 
-/* Of a slot: it is in the second half. */
+/* Marks a slot that is in the second half. */
 #define OTHER (UINT64_C(1) << 63)
 #define RESERVED_AT_ONCE (UINT64_C(16) << 20) /* bytes */
 
@@ -175,8 +175,8 @@ void *tsi_ring_at(const struct tsi_ring *r, unsigned f, uint64_t slot)
 
 static uint64_t place_of(const struct tsi_ring *r)
 {
-	/* Who may look at a sample knows of its generation by the lock under
-	 * which it was claimed, or the grant that the lock's holder opened. */
+	/* A thread that may look at a sample sees its generation by the lock
+	 * under which it was claimed, or the grant that its holder opened. */
 	return atomic_load_explicit(&((struct tsi_ring *)(uintptr_t)r)->place,
 				    memory_order_relaxed);
 }

@@ -16,7 +16,7 @@
 #include "ring/geometry.h"
 #include "ring/layout.h"
 
-/* Of which producer's run and stream it is, and where the samples end. */
+/* To which run and stream a ring belongs, and where the samples end. */
 struct tsi_ring_ident {
 	uint64_t incarnation, epoch_len, end;
 };

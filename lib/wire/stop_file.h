@@ -22,8 +22,8 @@
 int tsi_stop_file_write(const struct tsi_address *a, const char *who);
 
 /*
- * Was it stopped since then, which is a tsi_now_ns() of any process of this
- * machine?  Then *who is who did it.
+ * Was the stream stopped after since_ns, a tsi_now_ns() of any process of this
+ * machine?  Then who says which process did it.
  */
 bool tsi_stop_file_since(const struct tsi_address *a, int64_t since_ns,
 			 char who[TSI_STOP_WHO]);

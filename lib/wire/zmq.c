@@ -189,7 +189,7 @@ int tsi_zmq_rebind(struct tsi_channel *ch, const char *path)
 
 /* ---- contexts ---- */
 
-/* Of all consumers of this process: threads and descriptors once for them. */
+/* All consumers of this process share a context, its thread and descriptors. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void *consumers;

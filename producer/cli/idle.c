@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * idle.c - is anybody still there who reads, or may?
+ * idle.c - does a process still read the stream, or may it soon?
  */
 #include "cli/idle.h"
 
@@ -19,7 +19,7 @@ void tsi_idle_readers(struct tsi_idle *i, uint32_t readers, bool read,
 		return;
 	i->busy_ms = now_ms;
 	i->said = i->deserted = false;
-	/* Of those some may be connected still. */
+	/* Some of these readers may still be connected. */
 	i->connected = 1;
 }
 

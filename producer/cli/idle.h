@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * idle.h - is anybody still there who reads, or may?
+ * idle.h - does a process still read the stream, or may it soon?
  *
  * A loader that is connected may become a reader, or be between two epochs, so
  * the stream isn't idle.  A process that asks for statistics is connected for a

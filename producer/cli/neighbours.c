@@ -38,7 +38,7 @@ struct tsi_neighbours {
 	char path[TSI_SOCKET_PATH + 1];
 	int fd; /* -1: the file is gone, and can't be made again yet */
 	struct record told;
-	/* Of tsi_neighbours_share(): this stream's is the first. */
+	/* For tsi_neighbours_share(): this stream comes first. */
 	struct tsi_share_stream list[TSI_SHARE_STREAMS];
 	unsigned n;
 };

@@ -83,7 +83,7 @@ static int no_such_node(const char *root, uint64_t node)
 		       node, online);
 }
 
-/* Of a node's CPUs those that this thread may use. */
+/* Those of a node's CPUs that this thread may use. */
 static int choose(uint64_t node, const char *list, cpu_set_t *out)
 {
 	uint64_t of_node[WORDS], allowed[WORDS] = { 0 };

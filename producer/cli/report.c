@@ -317,7 +317,7 @@ static bool ask(struct listed *r, struct tsock_stats *st)
 	return tsock_query(r->path, QUERY_MS, st) == 0;
 }
 
-/* Of all waits there the longest; nothing: "-". */
+/* The longest wait of all; "-" where nobody waits. */
 static void print_wait(const struct tsock_stats *st)
 {
 	const struct tsock_wait *w = &st->wait[0];

@@ -22,7 +22,7 @@ struct tsi_plan {
 /* --dry-run, on standard output. */
 void tsi_report_plan(const struct tsi_plan *p);
 
-/* The same in a few log lines, when the stream is there. */
+/* The plan in a few log lines, when the stream is there. */
 void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool);
 
 /* What the cache of images was good for, if there was one. */

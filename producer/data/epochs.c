@@ -84,7 +84,7 @@ static void write_slot(struct tsi_epochs *e, struct slot *s, uint64_t epoch)
 {
 	uint64_t items = tsi_order_items(&e->order);
 
-	/* Relaxed: who reads an item or the epoch that follows sees it. */
+	/* Relaxed: a thread that sees the epoch or an item below sees it. */
 	atomic_fetch_add_explicit(&s->version, 1, memory_order_relaxed);
 	/* Release pairs with read_slot(): the version is odd by then. */
 	atomic_store_explicit(&s->epoch, epoch, memory_order_release);

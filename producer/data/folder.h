@@ -28,7 +28,7 @@ enum tsi_folder_kind {
 	TSI_FOLDER_ODD,
 };
 
-/* The same, of a folder on the device dev, with what else entry e may be. */
+/* The kind of entry e of folder d, which is on the device dev. */
 enum tsi_folder_kind tsi_folder_kind(DIR *d, const struct dirent *e,
 				     uint64_t dev);
 

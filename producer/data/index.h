@@ -73,7 +73,7 @@ const char *tsi_index_class(const struct tsi_index *x, uint32_t i);
 
 int64_t tsi_index_label(const struct tsi_index *x, uint64_t i);
 
-/* Of the file, relative to the root, whose descriptor is for openat(). */
+/* The file's path below the root, and the root's descriptor, for openat(). */
 const char *tsi_index_path(const struct tsi_index *x, uint64_t i);
 int tsi_index_dirfd(const struct tsi_index *x);
 
@@ -129,8 +129,8 @@ bool tsi_index_presumed(const struct tsi_index *x, uint64_t i);
 bool tsi_index_presumes(const struct tsi_index *x); /* of any? */
 
 /*
- * Of the samples that were looked at wherever they are, *n, how many were bad;
- * of all that the data set has, selected or not.
+ * How many of the samples that the scan has looked at, *n of them, were bad.
+ * Those that are not selected count, too.
  */
 uint64_t tsi_index_looked(const struct tsi_index *x, uint64_t *n);
 

@@ -13,8 +13,8 @@
 #include "base/log.h"
 
 /*
- * Of linux/stat.h since Linux 6.1; where the headers are older, the fields lie
- * in struct statx's spare bytes.
+ * linux/stat.h has this since Linux 6.1; with older headers the fields lie in
+ * struct statx's spare bytes.
  */
 #define DIOALIGN 0x2000u
 #define DIOALIGN_AT 0x98 /* two uint32_t: of memory, of offsets and lengths */

@@ -44,7 +44,7 @@ static bool is_virtio(const char *sys, dev_t dev, const char *driver)
 
 enum tsi_disk tsi_disk_of_device(dev_t dev, const char *sys)
 {
-	/* Of a disk; a partition's folder is in its disk's. */
+	/* A disk has the file; a partition's folder is in its disk's. */
 	char is = first_of(sys, dev, "queue/rotational");
 	const char *driver = "device/driver";
 

@@ -15,16 +15,16 @@ enum tsi_disk {
 };
 
 /*
- * Of this open file or folder.  Disks that a virtual machine has by virtio call
- * themselves rotating ones whatever they are, and are not known.  Nor are those
- * of file systems that span several disks (btrfs, ZFS, overlayfs).
+ * The disk of an open file or folder.  It is not known for virtio disks, which
+ * say that they rotate whatever they are, nor for file systems that span several
+ * disks (btrfs, ZFS, overlayfs).
  */
 enum tsi_disk tsi_disk_of(int fd);
 
-/* Of these numbers, by the sysfs that is mounted at sys: "/sys". */
+/* The disk of a device number, by the sysfs mounted at sys: "/sys". */
 enum tsi_disk tsi_disk_of_device(dev_t dev, const char *sys);
 
-/* Of statfs()'s f_type. */
+/* The kind of disk that statfs()'s f_type means. */
 enum tsi_disk tsi_disk_of_type(uint32_t type);
 
 #endif

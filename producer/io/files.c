@@ -23,7 +23,7 @@
 
 #define BUCKETS 1024
 
-/* Of users: in no bucket any more; the last user closes it. */
+/* Bits of users.  FORGOTTEN: in no bucket any more; the last user closes it. */
 #define FORGOTTEN 1u
 #define USER 2u
 
@@ -137,8 +137,8 @@ static void forget_file(struct tsi_io_files *f, struct tsi_io_file *file)
 	if (!(atomic_fetch_or_explicit(&file->users, FORGOTTEN,
 				       memory_order_relaxed) &
 	      FORGOTTEN)) {
-		/* Who looks at the file still finds those behind it.  Release
-		 * pairs with first_of(). */
+		/* A thread that is at this file still finds those behind it.
+		 * Release pairs with first_of(). */
 		atomic_store_explicit(find(f, file->dirfd, file->path),
 				      first_of(&file->next),
 				      memory_order_release);

@@ -22,7 +22,7 @@ struct tsi_jpeg_packer {
 	size_t index;
 	uint32_t rows; /* so far */
 	uint32_t in_row;
-	/* Of the row that is being made: its largest values and exceptions. */
+	/* The largest values and exceptions of the row that is being made. */
 	uint8_t *exception;
 	size_t exception_cap;
 	size_t exceptions;

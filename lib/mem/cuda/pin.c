@@ -32,7 +32,7 @@ struct range {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct range *ranges;
-/* Of ranges; 0 in a process that only reads streams. */
+/* How many ranges; 0 in a process that only reads streams. */
 static _Atomic unsigned count;
 static _Atomic uint64_t wanted;
 

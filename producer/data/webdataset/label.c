@@ -2,7 +2,7 @@
 /*
  * label.c - the label of a sample: a number as text, or in a JSON object
  * (RFC 8259), of which no more is understood than it takes to find the number.
- * Of a name that comes twice the last counts, as to Python's json.
+ * Where a name comes twice, the last one counts, as in Python's json.
  */
 #include "data/webdataset/label.h"
 
