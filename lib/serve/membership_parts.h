@@ -37,8 +37,8 @@ bool tsi_membership_may_start(const struct tsi_membership *m,
 bool tsi_membership_held(const struct tsi_view_state *v, uint64_t q);
 
 /*
- * Of epochs in a row, one of which ends there, the end of that which has sample
- * s, or of the stream.
+ * The end of the epoch that has sample s, or of the stream, where epochs follow
+ * one another and one of them ends at end.
  */
 uint64_t tsi_membership_end_of(const struct tsi_membership *m, uint64_t end,
 			       uint64_t s);

@@ -167,8 +167,8 @@ static bool has_work(const struct tsi_membership *m, const struct tsi_member *r)
 	return !waits(m, r) && r->tail < m->view[r->view].head;
 }
 
-/* Of the members marked as slow for this one, the one that is furthest behind:
- * of those that have something to read, or of the others. */
+/* Which of the members marked as slow for this one is furthest behind, among
+ * those that have something to read, or among the others? */
 static int worst(const struct tsi_membership *m, unsigned id,
 		 const int slow[TSI_MAX_MEMBERS], bool working)
 {
@@ -208,7 +208,7 @@ enum tsi_awaits tsi_membership_awaits(const struct tsi_membership *m,
 		return TSI_AWAITS_NOTHING;
 	if (!m->started)
 		return TSI_AWAITS_START;
-	/* Who holds it up may itself wait, for a third member. */
+	/* The member that holds it up may itself wait for a third one. */
 	for (unsigned i = 0; i < TSI_VIEWS && found != NOBODY; i++) {
 		unsigned at = (unsigned)found;
 

@@ -127,7 +127,7 @@ static void answer_meta(struct tsi_messages *t, struct tsi_msg *m)
 	uint32_t at = m->u.meta.offset, total = t->stream.meta_bytes;
 	uint32_t len = at < total ? total - at : 0;
 
-	/* Who asks was told of a stream that another run had here. */
+	/* The consumer that asks was told of a stream of another run. */
 	if (m->u.meta.incarnation != t->stream.incarnation) {
 		answer_error(m, tsi_sockets_err_restarted(t->sockets));
 		return;

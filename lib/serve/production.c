@@ -15,8 +15,8 @@
 #include "base/err.h"
 #include "base/futex.h"
 
-/* Of the turn: the lock's holder has it, or waits for it; a worker has it; and
- * samples were written that this one may not have seen. */
+/* Bits of the turn.  HELD: the lock's holder has it, or waits for it.  BUSY: a
+ * worker has it.  MORE: samples were written that it may not have seen. */
 #define HELD 1u
 #define BUSY 2u
 #define MORE 4u

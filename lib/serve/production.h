@@ -25,7 +25,7 @@ struct tsi_production {
 	struct tsi_gate *gate;
 	_Atomic uint8_t *done; /* by slot: written, not yet published */
 	uint64_t capacity;
-	/* Of the thread whose turn it is. */
+	/* Used by the thread whose turn it is. */
 	uint64_t produced;
 	uint64_t lock_at; /* a head from there on needs the lock */
 	bool stopped;

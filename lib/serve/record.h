@@ -39,7 +39,7 @@ struct tsi_record {
 	bool any;                         /* of them, or the file's place */
 	bool kept;                        /* there is, or was, a file */
 
-	/* Of the thread that writes. */
+	/* Used by the thread that writes. */
 	int fd; /* -1: none is kept */
 	char path[TSI_RECORD_PATH];
 	uint64_t stream, lineage;
@@ -61,7 +61,7 @@ void tsi_record_init(struct tsi_record *r);
 void tsi_record_open(struct tsi_record *r, const char *folder, const char *name,
 		     uint64_t stream, uint64_t lineage);
 
-/* Of the stream; what the record was opened with where none is kept. */
+/* The stream's lineage: without a record, the one that was given to open it. */
 uint64_t tsi_record_lineage(const struct tsi_record *r);
 
 /* The file was removed: the next write makes it anew, in this folder. */

@@ -130,8 +130,8 @@ bool tsi_view_await(const struct tsi_view *v, const struct tsi_view *o,
 void tsi_view_wait(const struct tsi_view *v);
 
 /*
- * The same for a view that had samples just now.  To wake this thread costs the
- * worker that publishes a sample more than the sample's conversion costs, so
+ * Wait likewise for a view that had samples just now.  Waking this thread costs
+ * the worker that publishes a sample more than converting the sample does, so
  * the thread sleeps until there are several, or the one that a reader waits
  * for; but for two milliseconds at the most, since a reader that begins to wait
  * meanwhile is not noticed.

@@ -22,7 +22,7 @@
 #define MASK ((UINT64_C(1) << BITS) - 1)
 #define PART (UINT64_C(1) << 63)
 
-/* Of a file that may have changed while it was looked at. */
+/* The state of a file that may have changed while it was looked at. */
 #define UNSETTLED 0
 
 struct class_count {

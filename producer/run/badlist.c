@@ -164,7 +164,7 @@ static bool lose_class(struct tsi_badlist *l, struct class_count *c, char *text)
 	return true;
 }
 
-/* The same for the data set. */
+/* Are there too many in the data set?  What is to be told; false: nothing. */
 static bool exceed(struct tsi_badlist *l, char *text)
 {
 	char first[TSI_INDEX_SAMPLE];

@@ -59,8 +59,8 @@ void tsi_badlist_classes(struct tsi_badlist *l,
 /* Are there too many?  EDATA says which, and what to do. */
 int tsi_badlist_check(struct tsi_badlist *l, const struct tsi_tolerance *t);
 
-/* Who is told of what is found: how many are on the list by now, and in words
- * when these are too many. */
+/* Calls when files are found: count() with how many are on the list by now, and
+ * warn() when these are too many. */
 struct tsi_badlist_listener {
 	void (*count)(void *arg, uint64_t bad);
 	void (*warn)(void *arg, const char *text);

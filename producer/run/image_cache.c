@@ -258,7 +258,7 @@ bool tsi_image_cache_wants(struct tsi_image_cache *c, uint64_t file,
 		return false;
 	if (twice && old >> 1 < now)
 		now = old >> 1;
-	/* Of two threads that meet here one is right enough. */
+	/* Where two threads meet here, either value will do. */
 	atomic_store(&c->cost[file], now << 1 | twice);
 	if (atomic_load(&c->used) + bytes_of(len) <= c->budget)
 		return true;

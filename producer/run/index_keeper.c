@@ -88,7 +88,7 @@ static void *keep(void *arg)
 	bool closing = false;
 
 	tsi_thread_name("tsock-index");
-	/* Of this thread alone, on Linux; how the index is kept is no hurry. */
+	/* On Linux this is the thread's own; keeping the index can wait. */
 	setpriority(PRIO_PROCESS, 0, 19);
 	k->key = tsi_index_fingerprint(k->index);
 	if (k->reads)

@@ -45,7 +45,7 @@ static const struct tsock_field fields[TSI_FIELDS] = {
 	[TSI_FIELD_KEY] = { .name = "key", .dtype = TSOCK_U8, .ndim = 1 },
 };
 
-/* Of a data set of one sample, until there is one; schema: TSI_FIELDS. */
+/* For a data set of one sample, until there is one; schema: TSI_FIELDS. */
 static void serve_opts(const struct tsi_pipeline_opts *o, uint32_t key_width,
 		       struct tsock_field *schema, struct tsock_serve_opts *out)
 {

@@ -25,7 +25,7 @@ struct tsi_substitutes {
 	uint32_t *member; /* files by class; NULL: they lie so by themselves */
 };
 
-/* Of a class, or of the whole data set. */
+/* The files of a class, or of the whole data set. */
 struct choice {
 	uint64_t first; /* among the files by class */
 	uint64_t n;

@@ -41,8 +41,8 @@ bool tsi_verdict_too_many(const struct tsi_tolerance *t, uint64_t bad,
 			  uint64_t files);
 
 /*
- * The same by a sample of a data set: is its share larger without any doubt (by
- * three standard deviations)?
+ * Does a sample of a data set show without doubt (by three standard deviations)
+ * that the whole has more than may pass?
  */
 bool tsi_verdict_surely_too_many(const struct tsi_tolerance *t, uint64_t bad,
 				 uint64_t looked);

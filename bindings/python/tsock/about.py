@@ -61,7 +61,7 @@ class About:
         self.identity = identity.parse(os.fsdecode(said))
         # Fields of text: each sample's is ended by a zero.
         self.texts = ("key",) if "keys" in self.identity else ()
-        # Of a producer that was restarted something in run is different.
+        # After a restart of the producer something in run is different.
         self.stream = info.epoch_len, info.nfields, said
         self.run = info.producer_pid, self.stream
 

@@ -92,7 +92,7 @@ class Wanted:
         preset = o.get("preset", "eval" if split == "val" else "train")
         evaluates = preset == "eval"
         order = o.get("order", "sequential" if evaluates else "philox")
-        # Of sequential streams the default depends on how long they are.
+        # The default of a sequential stream depends on its length.
         segments = None if order == "sequential" else "1"
         pillow = int(o.get("pillow", "13"))
         root = os.path.realpath(_split_folder(o["root"], split))

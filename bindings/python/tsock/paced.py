@@ -167,6 +167,6 @@ class Paced:
         """Has the server done with the epoch that was asked for last?
 
         It has come to the next one then, and set_epoch() was called with that
-        one's number: who drives the producer may call it with another.
+        one's number: the producer's loop may call it with another.
         """
         return self._begun > self._asked

@@ -44,7 +44,7 @@ def current(rank: Optional[int], world: Optional[int]) -> tuple[int, int]:
 
 def _group() -> Any:
     """torch.distributed, if it was initialised."""
-    # Not imported for this: who uses it has done so.
+    # Not imported for this: a program that uses it has done so.
     distributed: Any = sys.modules.get("torch.distributed")
     if (
         distributed is None

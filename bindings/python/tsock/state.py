@@ -16,7 +16,7 @@ from .connection import Stream
 VERSION = 1
 # No stream has a sample of that number: C's numbers have 64 bits.
 _END = 1 << 62
-# Of what a stream says about itself: what decides which sample is where.
+# The lines of a stream's identity that decide which sample is where.
 _ORDER = (
     "samples",
     "files",

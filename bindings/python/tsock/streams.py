@@ -102,8 +102,8 @@ def query(
     return stats_dict(stats)
 
 
-# Of streams that this process has read, when it opened the first loader of each
-# (time.monotonic_ns()); what it stopped itself it may begin anew.
+# When this process opened its first loader of each stream that it has read
+# (time.monotonic_ns()).  It may begin a stream anew that it stopped itself.
 opened: dict[tuple[str, str], int] = {}
 
 

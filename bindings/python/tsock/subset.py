@@ -110,7 +110,7 @@ class Subset:
                 "stream of all of the data set"
                 % (about.name, shard, shards)
             )
-        # Of a loader of one's own the indices are what it says.
+        # A served loader may give any indices.
         served = "structure" in about.identity
         if self.last >= about.dataset_len and not served:
             raise ValueError(

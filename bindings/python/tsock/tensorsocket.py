@@ -260,8 +260,8 @@ class TensorProducer:
         end = stats["claimed"]
         if self._paced.is_whole and self._paced.entered:
             end = (self._paced.epoch + 1) * stats["epoch_len"]
-        # Of each one's last batch nobody knows whether it was asked for; it is
-        # there for it also when this process is gone.
+        # Whether a consumer has asked for its last batch isn't known; it gets
+        # that even when this process is gone.
         length = stats["epoch_len"]
         return stats["head"] >= end and all(
             row["tail"] + (length % row["batch_size"] or row["batch_size"])

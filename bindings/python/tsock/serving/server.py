@@ -232,7 +232,7 @@ class Server:
         why = describe(error)
         with self._failing:
             if self.error is None:
-                # Consumers first: who sees the error here may close.
+                # Consumers first: a thread that sees the error here may close.
                 self.fail(why)
                 self.error = error
         self._over = True
@@ -245,7 +245,7 @@ class Server:
     # ---- what users call ----
 
     def fail(self, why: str) -> None:
-        """Stop the stream: who wants more of it gets StreamFailed and why."""
+        """Stop the stream: its jobs get StreamFailed, with the reason."""
         try:
             with self._handle as server:
                 _lib.tsock_serve_fail(server, why.encode("utf-8", "replace"))
