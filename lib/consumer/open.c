@@ -21,8 +21,10 @@
 #include "consumer/difference.h"
 #include "consumer/find.h"
 #include "consumer/opts.h"
+#include "wire/fdpass.h"
 
-#define LOOK_MS 50 /* between two looks for a producer */
+#define LOOK_MS 50    /* between two looks for a producer */
+#define SLICE_MS 1000 /* between two looks at how long an answer takes */
 #define DEFAULT_TIMEOUT_MS 10000
 
 /* ---- what is served ---- */
@@ -40,6 +42,39 @@ static int check_stream(const struct tsock *t)
 	return err;
 }
 
+/* No answer for a slice: it is said whose is waited for, if that is long. */
+static void name_mute(struct tsock *t)
+{
+	struct tsi_whom_asks a = { .stream = tsi_address_name(&t->address) };
+
+	/* At once: a stopped process has room for a few connections only. */
+	if (!t->stream.pid)
+		t->stream.pid =
+			tsi_fdpass_listener(tsi_address_fdpass(&t->address));
+	a.pid = t->stream.pid;
+	tsi_whom_mute(&t->whom, &a, tsi_now_ms());
+}
+
+/* The answer, until the deadline, which may be far. */
+static int ask(struct tsock *t, const struct tsi_msg *m, int64_t deadline,
+	       struct tsi_msg *reply)
+{
+	for (;;) {
+		int64_t slice = tsi_now_ms() + SLICE_MS;
+		int err = tsi_request_ask(&t->requests, m,
+					  slice < deadline ? slice : deadline,
+					  reply);
+
+		if (err != TSOCK_EAGAIN) {
+			tsi_whom_end(&t->whom);
+			return err;
+		}
+		name_mute(t);
+		if (slice >= deadline)
+			return err;
+	}
+}
+
 static int fetch_meta(struct tsock *t, int64_t deadline)
 {
 	uint32_t at;
@@ -52,7 +87,7 @@ static int fetch_meta(struct tsock *t, int64_t deadline)
 		int err;
 
 		m.serial = tsi_request_under_way(&t->requests);
-		err = tsi_request_ask(&t->requests, &m, deadline, &r);
+		err = ask(t, &m, deadline, &r);
 		if (err)
 			return err;
 		d = &r.u.meta_data;
@@ -78,7 +113,7 @@ static int say_hello(struct tsock *t, int64_t deadline)
 
 	m.serial = tsi_request_under_way(&t->requests);
 	m.u.hello.pid = (uint32_t)getpid();
-	err = tsi_request_ask(&t->requests, &m, deadline, &r);
+	err = ask(t, &m, deadline, &r);
 	if (err)
 		return err;
 	if (r.type != TSI_STREAM)

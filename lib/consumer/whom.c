@@ -71,8 +71,11 @@ static void warn(struct tsi_whom *w, const struct tsi_whom_asks *a,
 static void mute(const struct tsi_whom_asks *a, struct tsock_wait *out)
 {
 	*out = (struct tsock_wait){ .kind = TSOCK_FOR_PRODUCER };
-	snprintf(out->who, sizeof(out->who), "its producer (process %u)",
-		 a->pid);
+	if (a->pid)
+		snprintf(out->who, sizeof(out->who),
+			 "its producer (process %u)", a->pid);
+	else
+		snprintf(out->who, sizeof(out->who), "its producer");
 	snprintf(out->why, sizeof(out->why),
 		 ", which doesn't answer: is it stopped?");
 }
@@ -95,6 +98,20 @@ void tsi_whom_look(struct tsi_whom *w, const struct tsi_whom_asks *a,
 		mute(a, &out);
 	else if (err)
 		return;
+	warn(w, a, &out, now_ms);
+}
+
+void tsi_whom_mute(struct tsi_whom *w, const struct tsi_whom_asks *a,
+		   int64_t now_ms)
+{
+	struct tsock_wait out;
+
+	if (!w->since_ms || now_ms - w->seen_ms > GAP_MS)
+		begin(w, TSI_WHOM_JOIN, now_ms);
+	w->seen_ms = now_ms;
+	if (now_ms - w->since_ms < tsi_patience_ms())
+		return;
+	mute(a, &out);
 	warn(w, a, &out, now_ms);
 }
 

@@ -44,6 +44,10 @@ struct tsi_whom_asks {
 void tsi_whom_look(struct tsi_whom *w, const struct tsi_whom_asks *a,
 		   uint64_t want, int64_t now_ms);
 
+/* The same, where the producer has answered nothing yet: it isn't asked. */
+void tsi_whom_mute(struct tsi_whom *w, const struct tsi_whom_asks *a,
+		   int64_t now_ms);
+
 /* Nothing is waited for any more. */
 static inline void tsi_whom_end(struct tsi_whom *w)
 {

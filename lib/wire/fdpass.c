@@ -397,3 +397,17 @@ int tsi_fdpass_listening(const char *path)
 		return 1;
 	return err == TSOCK_ENOMEM ? err : 0;
 }
+
+uint32_t tsi_fdpass_listener(const char *path)
+{
+	struct tsi_err_saved saved = tsi_err_save(0);
+	int s = open_socket();
+	uint32_t pid = 0;
+
+	if (s < 0 || connect_by(s, path, 0, &pid))
+		pid = 0;
+	if (s >= 0)
+		close(s);
+	tsi_err_restore(&saved);
+	return pid;
+}

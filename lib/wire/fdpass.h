@@ -97,4 +97,7 @@ void tsi_fdpass_abandon(struct tsi_connecting *c);
  */
 int tsi_fdpass_listening(const char *path);
 
+/* The process that listens at path; 0: it can't be told. */
+uint32_t tsi_fdpass_listener(const char *path);
+
 #endif

@@ -250,6 +250,34 @@ static void a_producer_that_does_not_answer_is_named(void **state)
 	end_other(&producer);
 }
 
+static void a_producer_that_does_not_greet_is_named(void **state)
+{
+	struct other producer = begin_other(serve);
+	struct tsock_opts o = TSOCK_OPTS_INIT;
+	char want[128];
+	int status;
+	tsock *t;
+
+	(void)state;
+	await_other(&producer);
+	kill(producer.pid, SIGSTOP);
+	assert_int_equal(waitpid(producer.pid, &status, WUNTRACED),
+			 producer.pid);
+	assert_true(WIFSTOPPED(status));
+	o.batch_size = BATCH;
+	o.timeout_ms = 4000;
+	line[0] = '\0';
+	assert_int_equal(tsock_open("unit", &o, &t), TSOCK_ENOPROD);
+	snprintf(want, sizeof(want),
+		 " s for its producer (process %d), which doesn't answer: is "
+		 "it stopped?",
+		 (int)producer.pid);
+	assert_ptr_equal(strstr(line, "'unit': this consumer has waited "),
+			 line);
+	assert_non_null(strstr(line, want));
+	end_other(&producer);
+}
+
 static void a_warning_comes_again_after_six_times_as_long(void **state)
 {
 	struct timespec from, to;
@@ -300,6 +328,7 @@ int main(void)
 		cmocka_unit_test(
 			a_producer_that_makes_nothing_is_named_with_what_it_does),
 		cmocka_unit_test(a_producer_that_does_not_answer_is_named),
+		cmocka_unit_test(a_producer_that_does_not_greet_is_named),
 		cmocka_unit_test(a_warning_comes_again_after_six_times_as_long),
 	};
 
