@@ -23,6 +23,7 @@ source_suffix = {".md": "markdown"}
 exclude_patterns = ["docs/conf.py"]
 html_theme = "furo"
 html_title = "libtsock"
+html_show_copyright = False
 myst_heading_anchors = 4
 # Two hyphens stay two hyphens.
 smartquotes = False
