@@ -154,6 +154,25 @@ def test_one_more_iterator_waits_no_longer_than_one_that_reads(
     loader.close()
 
 
+@pytest.mark.kills
+def test_one_more_iterator_says_that_it_waits_for_a_producer(
+    serve, monkeypatch, caplog
+):
+    monkeypatch.setattr(tsock.connection, "PATIENCE", 0.05)
+    served = serve()
+    loader = tsock.DataLoader("toy", 16, rejoin_timeout=0.5, **INDEX)
+    first = iter(loader)
+    next(first)
+    served.kill()
+    with pytest.raises(tsock.ProducerLost):
+        next(iter(loader))
+    said = [m for m in caplog.messages if "for the next producer" in m]
+    assert len(said) == 1
+    assert said[0].startswith("'toy': this loader has waited 0 s for the next")
+    assert said[0].endswith("it waits for 0.5 s at most (rejoin_timeout)")
+    loader.close()
+
+
 def test_one_more_iterator_goes_on_with_the_next_producer(serve, monkeypatch):
     served = serve()
     loader = tsock.DataLoader("toy", 16, **INDEX)

@@ -7,6 +7,7 @@ first batch, and gives it back when it ends.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import threading
@@ -21,9 +22,12 @@ from .interrupts import patiently
 from .streams import check_stopped, is_running, key_of, opened
 
 _lib = _ffi.lib
+_log = logging.getLogger("tsock")
 
 SLICE_MS = 50  # Ctrl-C is seen between two slices of a wait
 LOOK = 0.05  # seconds between two looks for the next producer
+PATIENCE = 10.0  # seconds of a wait, until it is said for whom
+AGAIN = 60.0  # and until it is said once more
 ANSWER_MS = 200  # for the producer to say for whom a wait was
 LEAVE_MS = 1000  # at most, until the producer has confirmed that one left
 
@@ -306,7 +310,8 @@ class Pool:
         wait = float(self._opts.rejoin_ms) / 1000
         if not self.about.resumable:
             wait = 0
-        end = time.monotonic() + wait
+        begin = time.monotonic()
+        end, say = begin + wait, begin + PATIENCE
         self.check_stopped()
         while not is_running(self._name):
             self.check_stopped()
@@ -314,9 +319,20 @@ class Pool:
                 self._revive()
                 if is_running(self._name):
                     break
-            left = end - time.monotonic()
+            now = time.monotonic()
+            left = end - now
             if left <= 0:
                 raise self._err_gone(wait)
+            if now >= say:
+                say = now + AGAIN
+                _log.warning(
+                    "'%s': this loader has waited %d s for the next producer, "
+                    "since the last one is gone; it waits for %g s at most "
+                    "(rejoin_timeout)",
+                    self._name,
+                    now - begin,
+                    wait,
+                )
             time.sleep(min(left, LOOK))
         return self._connect()
 
