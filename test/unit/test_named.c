@@ -121,6 +121,27 @@ static void take_until_warned(tsock *t, int timeout_ms)
 	}
 }
 
+/* Once this returns, none of its threads runs. */
+static void stop_other(const struct other *o)
+{
+	int status;
+
+	kill(o->pid, SIGSTOP);
+	assert_int_equal(waitpid(o->pid, &status, WUNTRACED), o->pid);
+	assert_true(WIFSTOPPED(status));
+}
+
+/* All that the ring has: less than an epoch. */
+static void take_until_it_waits(tsock *t)
+{
+	tsock_batch *b;
+	int err;
+
+	while (!(err = tsock_next(t, 20, &b)))
+		tsock_batch_release(b);
+	assert_int_equal(err, TSOCK_EAGAIN);
+}
+
 /* In a stream that goes on when the other consumer gives its batch back. */
 static void who_holds_it_up_is_named(uint32_t flags, int timeout_ms)
 {
@@ -222,7 +243,7 @@ static void a_producer_that_does_not_answer_is_named(void **state)
 	await_other(&producer);
 	t = inproc_join(BATCH, 0);
 	/* It is stopped before the join, and then once more after it. */
-	kill(producer.pid, SIGSTOP);
+	stop_other(&producer);
 	for (nlines = 0; !nlines; err = tsock_begin_timed(t, 100))
 		assert_int_equal(err == TSOCK_EAGAIN || !err, 1);
 	assert_non_null(strstr(line, ", which doesn't answer: is it stopped?"));
@@ -230,14 +251,8 @@ static void a_producer_that_does_not_answer_is_named(void **state)
 	while (err == TSOCK_EAGAIN)
 		err = tsock_begin_timed(t, 20000);
 	assert_int_equal(err, 0);
-	kill(producer.pid, SIGSTOP);
-	for (unsigned i = 0; i < 20; i++) {
-		tsock_batch *b;
-
-		if (tsock_next(t, 20, &b))
-			break;
-		tsock_batch_release(b);
-	}
+	stop_other(&producer);
+	take_until_it_waits(t);
 	/* Answers to what was asked before it stopped may still come. */
 	do
 		assert_int_equal(tsock_waits_for(t, 100, text, sizeof(text)),
@@ -255,15 +270,11 @@ static void a_producer_that_does_not_greet_is_named(void **state)
 	struct other producer = begin_other(serve);
 	struct tsock_opts o = TSOCK_OPTS_INIT;
 	char want[128];
-	int status;
 	tsock *t;
 
 	(void)state;
 	await_other(&producer);
-	kill(producer.pid, SIGSTOP);
-	assert_int_equal(waitpid(producer.pid, &status, WUNTRACED),
-			 producer.pid);
-	assert_true(WIFSTOPPED(status));
+	stop_other(&producer);
 	o.batch_size = BATCH;
 	o.timeout_ms = 4000;
 	line[0] = '\0';
