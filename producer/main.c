@@ -127,7 +127,7 @@ static int serve(const struct tsi_options *o)
 {
 	int code;
 
-	tsi_console_init((int)o->log_level, o->live);
+	tsi_console_init((int)o->log_level, !o->quiet);
 	tsock_set_logger(tsi_console_log, NULL);
 	if (tsi_log_start()) {
 		fprintf(stderr, "tsock-producer: %s\n", tsock_errmsg());

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * option_table.h - what tsock-producer's command line may say: one table for
- * getopt, for the checks and for --help.
+ * option_table.h - options.def as a table, for getopt, for the checks and for
+ * --help.
  */
 #ifndef TSI_CLI_OPTION_TABLE_H
 #define TSI_CLI_OPTION_TABLE_H
@@ -17,23 +17,31 @@ enum tsi_opt_kind {
 	TSI_OPT_AUTO,   /* as TSI_OPT_COUNT, or "auto", which is 0 */
 	TSI_OPT_BYTES,  /* uint64_t in [min, max], with a unit */
 	TSI_OPT_SWITCH, /* bool */
-	TSI_OPT_MODE,   /* min is the enum tsi_run_mode */
+	TSI_OPT_ACTION, /* min is the enum tsi_run_mode */
 	TSI_OPT_SHARE,  /* struct tsi_tolerance */
-	TSI_OPT_SHARD,  /* and these mean just one option each */
-	TSI_OPT_SLOW,
-	TSI_OPT_AHEAD,
-	TSI_OPT_IDLE,
-	TSI_OPT_NAME,
-	TSI_OPT_NO_CACHE,
-	TSI_OPT_QUIET,
+	TSI_OPT_SHARD,  /* struct tsi_shard */
+	TSI_OPT_SLOW,   /* struct tsi_slow */
+	TSI_OPT_IDLE,   /* uint64_t, of milliseconds */
+	TSI_OPT_AHEAD,  /* as TSI_OPT_BYTES, or "auto" or "off" */
+	TSI_OPT_NAME,   /* char[], a stream's name */
+	TSI_OPT_QUIET,  /* bool, and the log level */
+};
+
+/* What an option decides, see options.def. */
+enum tsi_opt_part {
+	TSI_PART_IDENTITY,
+	TSI_PART_SERVING,
+	TSI_PART_PROGRAM,
 };
 
 struct tsi_opt {
 	enum tsi_opt_kind kind;
+	enum tsi_opt_part part;
 	const char *name;
 	const char *arg;  /* as --help shows it; NULL: has no value */
 	const char *help; /* lines by '\n' */
 	size_t at;        /* in struct tsi_options */
+	unsigned id;      /* enum tsi_option_id; an action has none */
 	uint64_t min, max;
 	char letter;
 };

@@ -17,23 +17,19 @@
 #include "cli/split.h"
 #include "cli/value.h"
 
-#define UNSET UINT64_MAX
-#define ALLOW_BAD 0.01 /* of a data set's files */
-
-static int set_slow(struct tsi_options *o, const char *value)
+static int set_slow(const char *value, struct tsi_slow *to)
 {
 	const char *colon = strchr(value, ':');
 	size_t len = colon ? (size_t)(colon - value) : 0;
 
 	if (strcmp(value, "block") == 0) {
-		o->slow = TSOCK_SLOW_BLOCK;
-		o->slow_ms = 0;
+		*to = (struct tsi_slow){ .action = TSOCK_SLOW_BLOCK };
 		return 0;
 	}
-	o->slow = len == 4 ? TSOCK_SLOW_KILL : TSOCK_SLOW_DETACH;
+	to->action = len == 4 ? TSOCK_SLOW_KILL : TSOCK_SLOW_DETACH;
 	if (colon &&
 	    (!strncmp(value, "kill:", 5) || !strncmp(value, "detach:", 7)) &&
-	    tsi_value_seconds("slow", colon + 1, false, &o->slow_ms) == 0)
+	    tsi_value_seconds("slow", colon + 1, false, &to->ms) == 0)
 		return 0;
 	return tsi_err(TSOCK_EARG,
 		       "--slow %s: choose one of block|detach:SEC|kill:SEC, "
@@ -41,16 +37,15 @@ static int set_slow(struct tsi_options *o, const char *value)
 		       value);
 }
 
-static int set_read_ahead(struct tsi_options *o, const struct tsi_opt *r,
-			  const char *value)
+static int set_read_ahead(const struct tsi_opt *r, const char *value,
+			  uint64_t *to)
 {
 	if (!strcmp(value, "auto"))
-		o->read_ahead = TSI_READ_AHEAD_AUTO;
+		*to = TSI_READ_AHEAD_AUTO;
 	else if (!strcmp(value, "off"))
-		o->read_ahead = 0;
+		*to = 0;
 	else
-		return tsi_value_bytes(r->name, value, r->min, r->max,
-				       &o->read_ahead);
+		return tsi_value_bytes(r->name, value, r->min, r->max, to);
 	return 0;
 }
 
@@ -61,13 +56,19 @@ static int set_share(const struct tsi_opt *r, const char *value,
 	return tsi_value_share(r->name, value, &to->share);
 }
 
+static int set_shard(const struct tsi_opt *r, const char *value,
+		     struct tsi_shard *to)
+{
+	return tsi_value_shard(r->name, value, &to->rank, &to->world);
+}
+
 static bool is_name_char(char c)
 {
 	return c && strchr(TSI_NAME_CHARS, c);
 }
 
 /* A '-' in front would make a name look like an option. */
-static int set_name(struct tsi_options *o, const char *value)
+static int set_name(const char *value, char *to)
 {
 	if (strchr(value, '/'))
 		return tsi_err(TSOCK_EARG,
@@ -79,31 +80,17 @@ static int set_name(struct tsi_options *o, const char *value)
 			       "--name %s: 1 to %d letters, digits, '.', '_' "
 			       "and '-' are wanted, a letter or digit first",
 			       value, TSI_NAME_MAX);
-	memcpy(o->name, value, strlen(value) + 1);
+	memcpy(to, value, strlen(value) + 1);
 	return 0;
 }
 
-/* "" is no cache, which --cache-dir never gives. */
-static int set_cache(struct tsi_options *o, const char *dir)
-{
-	if (o->cache && !*o->cache != !*dir)
-		return tsi_err(TSOCK_EARG,
-			       "--cache-dir and --no-cache contradict each "
-			       "other");
-	o->cache = dir;
-	return 0;
-}
-
-static int set_text(struct tsi_options *o, const struct tsi_opt *r,
-		    const char *value)
+static int set_text(const struct tsi_opt *r, const char *value, const char **to)
 {
 	if (!*value)
 		return tsi_err(TSOCK_EARG,
 			       "--%s: the value is empty, a %s is wanted",
 			       r->name, r->arg);
-	if (r->at == offsetof(struct tsi_options, cache))
-		return set_cache(o, value);
-	*(const char **)(void *)((char *)o + r->at) = value;
+	*to = value;
 	return 0;
 }
 
@@ -122,17 +109,15 @@ static int set_mode(struct tsi_options *o, const struct tsi_opt *r,
 			       "--dry-run, --list and --stop at a time",
 			       r->name);
 	o->mode = mode;
-	return r->arg ? set_text(o, r, value) : 0;
+	return r->arg ? set_text(r, value, &o->stop) : 0;
 }
 
-static int set_option(struct tsi_options *o, const struct tsi_opt *r,
-		      const char *value)
+/* A value of *to, which is what the option's kind says. */
+static int set_value(const struct tsi_opt *r, const char *value, void *to)
 {
-	uint64_t *to = (uint64_t *)(void *)((char *)o + r->at);
-
 	switch (r->kind) {
 	case TSI_OPT_TEXT:
-		return set_text(o, r, value);
+		return set_text(r, value, to);
 	case TSI_OPT_CHOICE:
 		return tsi_value_choice(r->name, r->arg, value, to);
 	case TSI_OPT_COUNT:
@@ -144,35 +129,45 @@ static int set_option(struct tsi_options *o, const struct tsi_opt *r,
 		return tsi_value_count(r->name, value, r->min, r->max, to);
 	case TSI_OPT_BYTES:
 		return tsi_value_bytes(r->name, value, r->min, r->max, to);
-	case TSI_OPT_MODE:
-		return set_mode(o, r, value);
 	case TSI_OPT_SWITCH:
-		*(bool *)(void *)to = true;
+	case TSI_OPT_QUIET:
+		*(bool *)to = true;
 		return 0;
 	case TSI_OPT_SHARE:
-		return set_share(r, value, (struct tsi_tolerance *)(void *)to);
+		return set_share(r, value, to);
 	case TSI_OPT_SHARD:
-		o->sharded = true;
-		return tsi_value_shard(r->name, value, &o->rank, &o->world);
+		return set_shard(r, value, to);
 	case TSI_OPT_SLOW:
-		return set_slow(o, value);
+		return set_slow(value, to);
 	case TSI_OPT_AHEAD:
-		return set_read_ahead(o, r, value);
+		return set_read_ahead(r, value, to);
 	case TSI_OPT_IDLE:
-		o->exit_idle = true;
-		return tsi_value_seconds(r->name, value, true,
-					 &o->exit_idle_ms);
+		return tsi_value_seconds(r->name, value, true, to);
 	case TSI_OPT_NAME:
-		return set_name(o, value);
-	case TSI_OPT_NO_CACHE:
-		return set_cache(o, "");
-	case TSI_OPT_QUIET:
-		o->log_level = TSOCK_LOG_ERROR;
-		o->live = false;
-		return 0;
+		return set_name(value, to);
 	default:
 		return 0;
 	}
+}
+
+static int set_option(struct tsi_options *o, const struct tsi_opt *r,
+		      const char *value)
+{
+	int err;
+
+	if (r->kind == TSI_OPT_ACTION)
+		return set_mode(o, r, value);
+	err = set_value(r, value, (char *)o + r->at);
+	if (err)
+		return err;
+	o->given[r->id] = true;
+	if (r->kind == TSI_OPT_QUIET)
+		o->log_level = TSOCK_LOG_ERROR;
+	if (o->no_cache && o->cache_dir)
+		return tsi_err(TSOCK_EARG,
+			       "--cache-dir and --no-cache contradict each "
+			       "other");
+	return 0;
 }
 
 /* ------------------------------------------------------------------------
@@ -249,12 +244,12 @@ static int bad_option(int got, char **argv, const struct words *w)
 		       (int)len, word);
 }
 
-static void warn_if_odd(struct tsi_options *o, bool resize_given)
+static void warn_if_odd(struct tsi_options *o)
 {
-	const struct tsi_preset *preset = o->preset;
+	const struct tsi_preset *preset = o->images;
 	unsigned n = 0;
 
-	if (resize_given && preset->no_resize)
+	if (o->given[TSI_OPTION_resize] && preset->no_resize)
 		snprintf(o->warning[n++], sizeof(o->warning[0]),
 			 "--resize has no effect with the %s preset, %s",
 			 preset->name, preset->no_resize);
@@ -301,32 +296,32 @@ static void default_name(struct tsi_options *o)
 /* What depends on other options. */
 static int complete(struct tsi_options *o)
 {
-	bool resize_given = o->resize != 0;
-
-	if (o->dataset == UNSET)
+	if (o->dataset == TSI_UNSET)
 		return tsi_err(TSOCK_EARG,
 			       "--dataset is missing: choose one of "
 			       "%s",
 			       TSI_FORMAT_WORDS);
 	o->data.format = tsi_format_at((unsigned)o->dataset);
-	if (!o->data.root)
+	if (!o->root)
 		return tsi_err(TSOCK_EARG,
 			       "--root is missing: the folder of the data set");
-	if (tsi_advice_url(o->data.root))
+	if (tsi_advice_url(o->root))
 		return TSOCK_EARG;
-	if (o->data.split == UNSET)
-		o->data.split = tsi_format_has_splits(o->data.format)
-					? TSI_SPLIT_TRAIN
-					: TSI_SPLIT_NONE;
+	o->data.root = o->root;
+	if (o->split == TSI_UNSET)
+		o->split = tsi_format_has_splits(o->data.format)
+				   ? TSI_SPLIT_TRAIN
+				   : TSI_SPLIT_NONE;
+	o->data.split = o->split;
 	if (!o->name[0])
 		default_name(o);
-	if (o->preset_given != UNSET)
-		o->preset = tsi_preset_at((unsigned)o->preset_given);
+	if (o->preset != TSI_UNSET)
+		o->images = tsi_preset_at((unsigned)o->preset);
 	else
-		o->preset = o->data.split == TSI_SPLIT_VAL ? &tsi_preset_eval
-							   : &tsi_preset_train;
-	if (o->order == UNSET)
-		o->order = o->preset->in_order ? TSOCK_ORDER_SEQUENTIAL
+		o->images = o->split == TSI_SPLIT_VAL ? &tsi_preset_eval
+						      : &tsi_preset_train;
+	if (o->order == TSI_UNSET)
+		o->order = o->images->in_order ? TSOCK_ORDER_SEQUENTIAL
 					       : TSOCK_ORDER_PHILOX;
 	if (o->grows && o->select)
 		return tsi_err(
@@ -356,31 +351,22 @@ static int complete(struct tsi_options *o)
 			       " contradicts --order torch: its shuffle can't "
 			       "be cut; use --order philox",
 			       o->segments);
-	if (!o->size)
-		o->size = 224;
-	if (!o->resize)
-		o->resize = 256;
-	warn_if_odd(o, resize_given);
+	warn_if_odd(o);
 	o->data.folder = tsi_split_folder(o->data.root, o->data.split);
 	return o->data.folder
 		       ? 0
 		       : tsi_err(TSOCK_ENOMEM, "no memory for the options");
 }
 
+static const struct tsi_options defaults = {
+#define OPTION(kind, member, name, letter, arg, low, high, init, ...) \
+	.member = init,
+#include "cli/options.def"
+};
+
 int tsi_options_parse(struct tsi_options *out, int argc, char **argv)
 {
-	struct tsi_options o = {
-		.dataset = UNSET,
-		.data.split = UNSET,
-		.preset_given = UNSET,
-		.order = UNSET,
-		.log_level = TSOCK_LOG_INFO,
-		.numa_node = TSI_NODE_ANY,
-		.read_ahead = TSI_READ_AHEAD_AUTO,
-		.min_consumers = 1,
-		.allow_bad.share = ALLOW_BAD,
-		.live = true,
-	};
+	struct tsi_options o = defaults;
 	struct words w;
 	int got, err;
 
@@ -435,10 +421,10 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.allow_bad = o->allow_bad,
 		.order = (enum tsock_order_kind)o->order,
 		.segments = (uint32_t)o->segments,
-		.sharded = o->sharded,
-		.rank = o->rank,
-		.world = o->world,
-		.preset = o->preset,
+		.sharded = o->given[TSI_OPTION_shard],
+		.rank = o->shard.rank,
+		.world = o->shard.world,
+		.preset = o->images,
 		.size = (uint32_t)o->size,
 		.resize = (uint32_t)o->resize,
 		.seed = o->seed,
@@ -446,11 +432,11 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.fast = o->fast,
 		.image_memory = o->image_memory,
 		.index_memory = o->index_memory,
-		.image_cache = o->image_cache,
+		.image_cache = o->cache,
 		.rescan = o->rescan,
 		.allow_empty = o->allow_empty,
 		.look_at_all = o->mode == TSI_RUN_DRY,
-		.cache = o->cache,
+		.cache = o->no_cache ? "" : o->cache_dir,
 		.threads = (unsigned)o->threads,
 		.io = (enum tsi_io_reader_kind)o->io,
 		.direct = o->direct,
@@ -462,8 +448,8 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.join_window = (uint32_t)o->join_window,
 		.max_batch = (uint32_t)o->max_batch,
 		.min_consumers = (uint32_t)o->min_consumers,
-		.slow = o->slow,
-		.slow_ms = (uint32_t)(o->slow_ms < UINT32_MAX ? o->slow_ms
+		.slow = o->slow.action,
+		.slow_ms = (uint32_t)(o->slow.ms < UINT32_MAX ? o->slow.ms
 							      : UINT32_MAX),
 		.memory = o->memory,
 		.gpu_memory = o->gpu_memory,

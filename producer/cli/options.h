@@ -19,15 +19,18 @@
 /* What a bare run does, and what is done instead of it. */
 enum tsi_run_mode {
 	TSI_RUN_SERVE,
-	TSI_RUN_HELP,
-	TSI_RUN_VERSION,
-	TSI_RUN_LIST,
-	TSI_RUN_CHECK,
-	TSI_RUN_DRY,
-	TSI_RUN_DEVICES,
-	TSI_RUN_STOP,
+#define ACTION(mode, ...) TSI_RUN_##mode,
+#include "cli/options.def"
 };
 
+/* Of each option, by its member of struct tsi_options. */
+enum tsi_option_id {
+#define OPTION(kind, member, ...) TSI_OPTION_##member,
+#include "cli/options.def"
+	TSI_OPTIONS /* how many */
+};
+
+#define TSI_UNSET UINT64_MAX /* of a choice: it wasn't given */
 #define TSI_READ_AHEAD_AUTO UINT64_MAX
 
 enum tsi_split {
@@ -44,53 +47,42 @@ struct tsi_dataset {
 	char *folder;     /* the tree: root, or root/split, see split.h */
 };
 
+struct tsi_shard {
+	uint32_t rank, world;
+};
+
+struct tsi_slow {
+	uint32_t action; /* enum tsock_slow */
+	uint64_t ms;     /* for KILL and DETACH */
+};
+
+/* What an option is, by its kind. */
+#define TSI_MEMBER_TEXT(m) const char *m;
+#define TSI_MEMBER_CHOICE(m) uint64_t m;
+#define TSI_MEMBER_COUNT(m) uint64_t m;
+#define TSI_MEMBER_AUTO(m) uint64_t m;
+#define TSI_MEMBER_BYTES(m) uint64_t m;
+#define TSI_MEMBER_AHEAD(m) uint64_t m;
+#define TSI_MEMBER_IDLE(m) uint64_t m;
+#define TSI_MEMBER_SWITCH(m) bool m;
+#define TSI_MEMBER_QUIET(m) bool m;
+#define TSI_MEMBER_SHARE(m) struct tsi_tolerance m;
+#define TSI_MEMBER_SHARD(m) struct tsi_shard m;
+#define TSI_MEMBER_SLOW(m) struct tsi_slow m;
+#define TSI_MEMBER_NAME(m) char m[TSI_NAME_MAX + 1];
+
 struct tsi_options {
 	enum tsi_run_mode mode;
-	uint64_t dataset; /* as given: which of TSI_FORMATS */
-	struct tsi_dataset data;
-	char name[TSI_NAME_MAX + 1];
-	const char *select;    /* NULL: all samples */
-	bool keys;             /* samples have the field key */
-	bool grows;            /* its files may change while it is served */
-	uint64_t preset_given; /* which of TSI_PRESETS */
-	const struct tsi_preset *preset;
-	uint64_t order; /* enum tsock_order_kind */
-	uint64_t seed;
-	uint64_t threads; /* 0: as many as there are CPUs for us */
-	uint64_t ring, join_window, max_batch; /* 0: the library's default */
-	uint64_t segments;                     /* 0: by the order */
-	bool sharded;
-	uint32_t rank, world;
-	uint64_t size, resize;
-	uint64_t pillow; /* major version; 0: the newest known */
-	bool fast;
-	uint64_t memory;       /* bytes; 0: what there is */
-	uint64_t image_memory; /* bytes; 0: by memory and what there is */
-	uint64_t index_memory; /* bytes; 0: by what there is */
-	uint64_t image_cache;  /* bytes; 0: none */
-	uint32_t slow;         /* enum tsock_slow */
-	uint64_t slow_ms;      /* for KILL and DETACH */
-	uint64_t on_error;     /* enum tsi_on_error */
-	struct tsi_tolerance allow_bad;
-	uint64_t min_consumers;
 	const char *stop; /* the stream that is to be stopped */
-	bool force;
-	bool supervise;
-	bool exit_idle;
-	uint64_t exit_idle_ms;
-	uint64_t epochs;
-	uint64_t gpu_memory;            /* bytes on each GPU; 0: any */
-	uint64_t fanout, gpu_transport; /* enum tsock_fanout, tsock_transport */
-	uint64_t numa_node;             /* or TSI_NODE_ANY */
-	uint64_t io;                    /* enum tsi_io_reader_kind */
-	bool direct;                    /* past the page cache */
-	uint64_t read_ahead; /* bytes; 0: none; or TSI_READ_AHEAD_AUTO */
-	bool rescan;
-	bool allow_empty;
-	bool no_index;
-	const char *cache; /* NULL: the user's own; "": none */
-	uint64_t log_level;
-	bool live;            /* the live line is wanted */
+	bool given[TSI_OPTIONS];
+
+	/* The options, as given or by default. */
+#define OPTION(kind, member, ...) TSI_MEMBER_##kind(member)
+#include "cli/options.def"
+
+	/* What follows from them. */
+	struct tsi_dataset data;
+	const struct tsi_preset *images; /* how they are made */
 	char warning[2][160]; /* odd, but meant perhaps; "" is none */
 };
 

@@ -130,7 +130,7 @@ static void show_line(struct command *c, struct tsi_snapshot *now)
 	};
 	char line[1600];
 
-	if (!c->o->live ||
+	if (c->o->quiet ||
 	    now->now_ns - c->last.now_ns <
 		    (live ? LIVE_MS : PLAIN_MS) * INT64_C(1000000))
 		return;
@@ -150,11 +150,13 @@ static void note_busy(struct command *c, const struct tsi_snapshot *now)
 
 	tsi_idle_readers(&c->idle, now->stats.consumers, now->stats.produced,
 			 now_ms);
-	if (now->stats.consumers || !(c->o->exit_idle || c->ends) ||
+	if (now->stats.consumers ||
+	    !(c->o->given[TSI_OPTION_exit_when_idle] || c->ends) ||
 	    !tsi_idle_due(&c->idle, now_ms))
 		return;
 	n = tsock_serve_connected(tsi_service_server(c->service));
-	if (tsi_idle_connections(&c->idle, n, now_ms) && c->o->exit_idle)
+	if (tsi_idle_connections(&c->idle, n, now_ms) &&
+	    c->o->given[TSI_OPTION_exit_when_idle])
 		tsi_log(TSOCK_LOG_INFO,
 			"nobody reads, and %d loader%s connected: "
 			"--exit-when-idle counts from when they are closed",
@@ -265,8 +267,8 @@ static const char *ending(struct command *c, const struct tsi_snapshot *now)
 	if (tsock_serve_drained(tsi_service_server(c->service)))
 		return "the last epoch is over";
 	note_busy(c, now);
-	if (c->o->exit_idle &&
-	    tsi_idle_over(&c->idle, c->o->exit_idle_ms, now_ms))
+	if (c->o->given[TSI_OPTION_exit_when_idle] &&
+	    tsi_idle_over(&c->idle, c->o->exit_when_idle, now_ms))
 		return "no consumer, and no loader connected, any more";
 	return NULL;
 }

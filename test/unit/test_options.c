@@ -166,7 +166,7 @@ static void imagenet_trains_by_default(void **state)
 	assert_int_equal(o.mode, TSI_RUN_SERVE);
 	assert_string_equal(o.data.folder, "/data/train");
 	assert_string_equal(o.name, "imagenet");
-	assert_ptr_equal(o.preset, &tsi_preset_train);
+	assert_ptr_equal(o.images, &tsi_preset_train);
 	assert_int_equal(o.order, TSOCK_ORDER_PHILOX);
 	assert_int_equal(o.seed, 0);
 	assert_int_equal(o.size, 224);
@@ -178,9 +178,9 @@ static void imagenet_trains_by_default(void **state)
 	assert_int_equal(o.on_error, TSI_SUBSTITUTE);
 	assert_true(o.allow_bad.share == 0.01 && !o.allow_bad.given);
 	assert_int_equal(o.io, TSI_READER_AUTO);
-	assert_false(o.exit_idle);
-	assert_false(o.sharded);
-	assert_null(o.cache);
+	assert_false(o.given[TSI_OPTION_exit_when_idle]);
+	assert_false(o.given[TSI_OPTION_shard]);
+	assert_null(o.cache_dir);
 	assert_string_equal(o.warning[0], "");
 	tsi_options_fini(&o);
 }
@@ -192,13 +192,13 @@ static void the_val_split_evaluates(void **state)
 	(void)state;
 	assert_string_equal(o.data.folder, "/data/val");
 	assert_string_equal(o.name, "imagenet-val");
-	assert_ptr_equal(o.preset, &tsi_preset_eval);
+	assert_ptr_equal(o.images, &tsi_preset_eval);
 	assert_int_equal(o.order, TSOCK_ORDER_SEQUENTIAL);
 	tsi_options_fini(&o);
 
 	o = good(BASE "--split val --preset train --name x --order torch");
 	assert_string_equal(o.name, "x");
-	assert_ptr_equal(o.preset, &tsi_preset_train);
+	assert_ptr_equal(o.images, &tsi_preset_train);
 	assert_int_equal(o.order, TSOCK_ORDER_TORCH);
 	tsi_options_fini(&o);
 }
@@ -210,7 +210,7 @@ static void an_imagefolder_is_its_own_root(void **state)
 	(void)state;
 	assert_string_equal(o.data.folder, "/data");
 	assert_string_equal(o.name, "data");
-	assert_ptr_equal(o.preset, &tsi_preset_train);
+	assert_ptr_equal(o.images, &tsi_preset_train);
 	tsi_options_fini(&o);
 
 	o = good("-d imagefolder -r /data --split val");
@@ -277,19 +277,19 @@ static void units_are_understood(void **state)
 		tsi_options_fini(&o);
 	}
 	o = good(BASE "--slow kill:2.5 --exit-when-idle 0.25");
-	assert_int_equal(o.slow_ms, 2500);
-	assert_true(o.exit_idle);
-	assert_int_equal(o.exit_idle_ms, 250);
+	assert_int_equal(o.slow.ms, 2500);
+	assert_true(o.given[TSI_OPTION_exit_when_idle]);
+	assert_int_equal(o.exit_when_idle, 250);
 	tsi_options_fini(&o);
 	o = good(BASE "--slow detach:1.5");
-	assert_int_equal(o.slow, TSOCK_SLOW_DETACH);
-	assert_int_equal(o.slow_ms, 1500);
+	assert_int_equal(o.slow.action, TSOCK_SLOW_DETACH);
+	assert_int_equal(o.slow.ms, 1500);
 	tsi_options_fini(&o);
 	o = good(BASE "--slow kill:2 --slow block --shard 3/4");
-	assert_int_equal(o.slow, TSOCK_SLOW_BLOCK);
-	assert_int_equal(o.slow_ms, 0);
-	assert_int_equal(o.rank, 3);
-	assert_int_equal(o.world, 4);
+	assert_int_equal(o.slow.action, TSOCK_SLOW_BLOCK);
+	assert_int_equal(o.slow.ms, 0);
+	assert_int_equal(o.shard.rank, 3);
+	assert_int_equal(o.shard.world, 4);
 	tsi_options_fini(&o);
 	o = good(BASE "--seed 18446744073709551615");
 	assert_int_equal(o.seed, UINT64_MAX);
