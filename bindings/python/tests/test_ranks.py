@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import warnings
 
 import pytest
 
@@ -222,46 +221,6 @@ def test_a_rank_reads_its_own_shard_and_no_other(serve, two_ranks):
     with pytest.raises(ValueError, match="shard 0/2"):
         tsock.DataLoader("zero", 16)
     tsock.DataLoader("zero", 16, rank=0, world_size=2).close()
-
-
-@pytest.fixture
-def launched(monkeypatch):
-    """What torchrun sets for rank 1 of 2; no process group."""
-    monkeypatch.setattr(tsock.ranks, "_warned", False)
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-
-
-def test_ranks_without_a_process_group_are_warned_once(serve, launched):
-    serve()
-    loader = tsock.DataLoader("toy", 16)
-    with pytest.warns(UserWarning, match="init_process_group") as said:
-        next(iter(loader))
-    assert "rank 1 of 2" in str(said[0].message)
-    assert "all samples of 'toy'" in str(said[0].message)
-    assert "rank=0, world_size=1" in str(said[0].message)
-    assert (len(said), said[0].filename) == (1, __file__)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert sum(len(labels) for _, labels in loader) == N
-
-
-def test_who_knows_its_rank_is_not_warned(serve, launched, monkeypatch):
-    serve("--shard", "1/2", name="shard")
-    serve()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        next(iter(tsock.DataLoader("toy", 16, rank=0, world_size=1)))
-        next(iter(tsock.DataLoader("shard", 16)))
-        monkeypatch.setenv("WORLD_SIZE", "1")
-        next(iter(tsock.DataLoader("toy", 16)))
-        monkeypatch.setenv("WORLD_SIZE", "2")
-        distributed = pytest.importorskip("torch.distributed")
-        monkeypatch.setattr(distributed, "is_initialized", lambda: True)
-        monkeypatch.setattr(distributed, "get_rank", lambda: 0)
-        monkeypatch.setattr(distributed, "get_world_size", lambda: 1)
-        next(iter(tsock.DataLoader("toy", 16)))
-    assert not tsock.ranks._warned
 
 
 def test_ranks_that_come_after_the_loader_are_seen(serve, monkeypatch):

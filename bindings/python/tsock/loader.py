@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Callable, Generic, Iterable, Mapping
 from typing import Optional, Sequence, Union
 
 from . import _ffi, arguments, attach, errors, gpu, growing, options
-from . import ranks, tensors
+from . import launchers, ranks, tensors
 from .batches import Batches
 from .connection import Pool, Stream
 from .dataset import Dataset
@@ -94,8 +94,8 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
                 of this process among those that train one model together;
                 None is what torch.distributed says.  Ranks begin an epoch at
                 the same sample and read it together, each another part; the
-                first batch waits for all of them.  rank=0, world_size=1
-                reads all of it
+                first batch waits for all of them.  They are on one machine.
+                rank=0, world_size=1 reads all of it
     even        give ranks equally many samples in evaluation, too, some of
                 them twice, as DistributedSampler does: for what gathers
                 tensors of equal sizes; accelerate's gather_for_metrics()
@@ -392,6 +392,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         arguments.check_shard(self.name, *at, *about.shard)
         # A stream that is a rank's part already is not cut again.
         rank, world = (0, 1) if about.shard[1] else at
+        launchers.check_here(rank, world, self.name, self._job)
         once = about.sequential and not self.even
         part = ranks.Ranks(
             rank, world, self.batch_size, self.drop_last, once, self.even
@@ -451,7 +452,9 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     def _join(self, stream: Stream) -> None:
         self._check_rank()
         if self._said == (None, None) and not self._about.shard[1]:
-            ranks.warn_without_group(self.name)
+            launchers.warn_without_group(self.name, ranks.group())
+        elif not self._about.shard[1]:
+            launchers.warn_of_nodes(*self._at, self.name)
         self._progress.join(stream, self._timeout)
 
     # ---- on a GPU ----

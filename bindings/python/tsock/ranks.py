@@ -36,13 +36,13 @@ def current(rank: Optional[int], world: Optional[int]) -> tuple[int, int]:
                 % (rank, world)
             )
         return rank, world
-    distributed = _group()
+    distributed = group()
     if distributed is None:
         return 0, 1
     return distributed.get_rank(), distributed.get_world_size()
 
 
-def _group() -> Any:
+def group() -> Any:
     """torch.distributed, if it was initialised."""
     # Not imported for this: a program that uses it has done so.
     distributed: Any = sys.modules.get("torch.distributed")
@@ -53,32 +53,6 @@ def _group() -> Any:
     ):
         return None
     return distributed
-
-
-_warned = False
-
-
-def warn_without_group(name: str) -> None:
-    """Warn, once in a process, that a launcher's ranks all read the same.
-
-    For a loader that was told no rank: what torchrun says to each process is
-    known to torch.distributed only when that was initialised.
-    """
-    global _warned
-    rank, world = (os.environ.get(key, "") for key in ("RANK", "WORLD_SIZE"))
-    launched = rank.isdecimal() and world.isdecimal() and int(world) > 1
-    if _warned or not launched or _group() is not None:
-        return
-    _warned = True
-    errors.warn(
-        "a launcher such as torchrun has made this process rank %s of %s "
-        "(RANK, WORLD_SIZE), but torch.distributed has no process group: each "
-        "of these processes reads all samples of %r, so that all train on "
-        "the same ones; call torch.distributed.init_process_group() before "
-        "the first batch, or give tsock.DataLoader rank= and world_size= "
-        "(rank=0, world_size=1 if each is to read everything)"
-        % (rank, world, name),
-    )
 
 
 _WHOSE = (
