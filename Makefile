@@ -357,9 +357,7 @@ analyze: $(ANALYZED)
 # Packages are probed for when make starts, so what runs after an installation
 # is a new make.
 demo:			## install what is missing, build, show two jobs that share
-	@test/setup.sh build
-	@$(MAKE) --no-print-directory all
-	@B=$(B) examples/demo.sh
+	@+MAKE='$(MAKE)' B=$(B) examples/demo.sh
 
 check:			## install what is missing, build, run every test
 	@test/setup.sh check
