@@ -105,7 +105,7 @@ CLANG_FORMAT ?= $(or $(shell command -v clang-format-14),clang-format)
 # What is asked for must be there
 
 NOTHING_BUILT := check check-arm check-frameworks check-setup check-wheel \
-	clean config coverage demo format fuzz help lint model soak uninstall
+	clean config coverage demo format fuzz generate help lint model soak uninstall
 ifneq ($(filter-out $(NOTHING_BUILT),$(or $(MAKECMDGOALS),all)),)
 MISSING := $(foreach p,$(PACKAGES),$(if $(filter 0,$(call has,$(p))),$(p)))
 MISSING += $(shell echo '$(hash)include <Random123/philox.h>' | \
@@ -714,6 +714,9 @@ clean:			## remove everything built
 format:			## lay out every C file by .clang-format
 	$(CLANG_FORMAT) -i $$(find bench examples include lib producer test \
 		-name '*.[ch]' -o -name '*.cpp' -o -name '*.cu')
+
+generate:		## what is written from producer/cli/options.def
+	$(Q)CC='$(CC)' producer/cli/generate.py
 
 # Of this build: with CUDA=sim all but lib/*/*_none.c are in it.
 C_COMMANDS = $(C_FILES) $(NCCL_SIM) $(filter %.c,$(EXAMPLES))

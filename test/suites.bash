@@ -8,6 +8,14 @@ suite_layers()
 	run_program 'layers finds what is planted' test/layers.sh --self-test
 	run_program 'what documents name is there' test/docs.sh
 	run_program 'docs.sh finds what is planted' test/docs.sh --self-test
+	if command -v python3 >/dev/null; then
+		run_program 'what options.def gives is not stale' \
+			producer/cli/generate.py --check
+		run_program 'generate.py finds what is planted' \
+			producer/cli/generate.py --self-test
+	else
+		skip 'what options.def gives is not stale' 'no python3'
+	fi
 }
 
 # The simulated build has the GPU part's files, too.

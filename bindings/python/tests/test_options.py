@@ -10,7 +10,7 @@ import pytest
 
 import tsock
 from conftest import PRODUCER
-from tsock import option_texts, options
+from tsock import options
 
 # What prints something and exits, and what a loader has its own name for.
 NOT_KEYWORDS = {
@@ -87,12 +87,10 @@ def producers_texts():
 
 
 def test_help_has_the_producers_texts():
-    theirs = producers_texts()
-    wanted = {group: texts for group, texts in theirs.items() if texts}
-    assert option_texts.TEXTS == wanted
     shown = pydoc.plain(pydoc.render_doc(tsock.ProducerOptions))
     shown = " ".join(shown.replace("|", " ").split())
-    for texts in wanted.values():
+    for group, texts in producers_texts().items():
+        assert not texts or " %s: " % group in shown
         for key, text in texts.items():
             assert " %s %s" % (key, " ".join(text.split())) in shown
 

@@ -28,7 +28,7 @@ from .errors import (
     Unreadable,
 )
 from .loader import DataLoader
-from .options import ProducerOptions
+from .option_table import ProducerOptions
 from .producer import Producer
 from .serving import BadBatch, Server, serve
 from .streams import devices, query, stop, streams

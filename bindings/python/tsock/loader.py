@@ -35,7 +35,7 @@ from .subset import Gatherer, Part, Subset
 if TYPE_CHECKING:
     from typing_extensions import TypeVar, Unpack
 
-    from .options import ProducerOptions
+    from .option_table import ProducerOptions
 
     _Batch = TypeVar("_Batch", covariant=True, default=Any)
 else:

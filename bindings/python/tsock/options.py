@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""The options of tsock-producer as keywords: what there is, and what fits.
+"""The options of tsock-producer as keywords: what fits.
 
-One table, ProducerOptions, for people, type checkers and the checks here;
-tests/test_options.py compares it with ``tsock-producer --help``.
+What there is stands in option_table.py, for people, type checkers and the
+checks here.
 """
 
 from __future__ import annotations
 
 import os
-import textwrap
 from typing import (
     Any,
     Literal,
     Mapping,
     Sequence,
-    TypedDict,
     Union,
     get_args,
     get_origin,
@@ -23,90 +21,9 @@ from typing import (
 
 from .keywords import OF_IMAGES, SERVED, did_you_mean, one_of
 from .keywords import what_is_meant
-from .option_texts import TEXTS
-
-Path = Union[str, os.PathLike[str]]
-Size = Union[int, str]  # bytes, or "4G"
-
-
-class ProducerOptions(TypedDict, total=False):
-    """The options of tsock-producer as keywords: seed=3 is --seed 3.
-
-    A hyphen is an underscore here, as in cache_dir=.  True gives an option
-    that has no value; None is as if it wasn't there.  Defaults are in
-    brackets.
-    """
-
-    dataset: Literal["imagenet", "imagefolder", "webdataset", "packed"]
-    root: Path
-    split: Literal["train", "val"]
-    select: Path
-    keys: bool
-    grows: bool
-    seed: int
-    order: Literal["philox", "torch", "sequential"]
-    segments: int
-    shard: Union[str, tuple[int, int]]
-    allow_empty: bool
-    rescan: bool
-    cache_dir: Path
-    no_cache: bool
-    on_error: Literal["substitute", "raise"]
-    allow_bad: float
-    preset: Literal["train", "eval"]
-    size: int
-    resize: int
-    pillow: int
-    fast: bool
-    ring: int
-    max_batch: int
-    join_window: int
-    memory: Size
-    image_memory: Size
-    index_memory: Size
-    no_index: bool
-    cache: Size
-    slow: str
-    min_consumers: int
-    epochs: int
-    exit_when_idle: float
-    threads: Union[int, Literal["auto"]]
-    numa_node: int
-    io: Literal["auto", "uring", "pread"]
-    direct: bool
-    read_ahead: Union[Size, Literal["auto", "off"]]
-    gpu_memory: Size
-    fanout: Literal["auto", "peer", "nccl", "host"]
-    gpu_transport: Literal["auto", "vmm", "legacy", "staged"]
-    quiet: bool
-    log_level: Literal["error", "warn", "info", "debug"]
-
-
-def described() -> str:
-    """The options with their texts, as people read them."""
-    lines = []
-    for group, texts in TEXTS.items():
-        lines += ["", "    %s:" % group]
-        for key, text in texts.items():
-            first = "    %-13s " % key
-            if len(key) > 13:
-                lines.append(first)
-                first = " " * 18
-            lines += textwrap.wrap(
-                text,
-                79,
-                initial_indent=first,
-                subsequent_indent=" " * 18,
-                break_on_hyphens=False,
-            )
-    return "\n".join(lines) + "\n    "
-
+from .option_table import ProducerOptions
 
 TYPES = get_type_hints(ProducerOptions)
-ProducerOptions.__doc__ = "%s\n%s" % (
-    (ProducerOptions.__doc__ or "").rstrip(),
-    described(),
-)
 IMAGE_FOLDERS = ("imagenet", "imagefolder")  # datasets that read trees alike
 
 

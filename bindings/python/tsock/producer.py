@@ -25,6 +25,8 @@ from .streams import query
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from .option_table import ProducerOptions
+
 _log = logging.getLogger("tsock.producer")
 
 
@@ -97,7 +99,7 @@ class Producer:
         name: Optional[str] = None,
         wait: float = 600.0,
         program: Union[str, os.PathLike[str], None] = None,
-        **producer: Unpack[options.ProducerOptions],
+        **producer: Unpack[ProducerOptions],
     ) -> None:
         checked = options.check("tsock.Producer", producer)
         for key in "dataset", "root":

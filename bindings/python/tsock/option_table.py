@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""The options of tsock-producer: from options.def by `make generate`."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal, TypedDict, Union
+
+Path = Union[str, os.PathLike[str]]
+Size = Union[int, str]  # bytes, or "4G"
+
+
+class ProducerOptions(TypedDict, total=False):
+    """The options of tsock-producer as keywords: seed=3 is --seed 3.
+
+    A hyphen is an underscore here, as in cache_dir=.  True gives an option
+    that has no value; None is as if it wasn't there.  Defaults are in
+    brackets.
+
+    Data set:
+    dataset       imagenet: DIR/train and DIR/val, a folder per class in each;
+                  imagefolder: DIR itself, or DIR/SPLIT with --split;
+                  webdataset: the tar files of DIR, or
+                  DIR/train-{000..146}.tar; images with .cls or .json beside
+                  them; packed: what tsock-pack wrote to DIR; the others find
+                  it there too
+    root          where the data set is
+    split         which part: the folder of that name (imagenet: train), or the
+                  one called training, or valid, validation or test
+    select        serve the samples alone that it names, one a line: the path
+                  of a file below the root, or the name in a tar file; behind
+                  it, if wanted, a tab and a weight, for the field weight
+    keys          say of each sample what it is called, in the field key: the
+                  path of its file below the root, or its key in a tar file,
+                  1023 bytes at most
+    grows         look all the time whether files are added or removed, and
+                  serve the data set as it is then from the next epoch on that
+                  isn't begun
+    seed          of the order and the augmentation (0)
+    order         philox: a new uniform shuffle per epoch (the default of
+                  train); torch: the order that PyTorch's DataLoader would
+                  visit; sequential: the data set's own (the default of eval)
+    segments      cut epochs into N parts at which a consumer may begin one (1;
+                  sequential: 64, or the data set's size if smaller)
+    shard         serve the part of rank R (from 0) of WORLD, as
+                  DistributedSampler cuts it
+    allow_empty   a class without images is no error: it keeps its label
+    rescan        scan the data set again
+    cache_dir     keep the scan of the data set and the index of its JPEGs
+                  there ($XDG_CACHE_HOME/tsock, else ~/.cache/tsock)
+    no_cache      keep no scan and no index on disk, and use none
+    on_error      a bad file: put a good one of its class in its place and
+                  count it (default), or stop the stream, naming it
+    allow_bad     serve a data set of which more can't be read, from 0 to 1
+                  (0.01), or a class of which nothing can be: else that is an
+                  error at the start, and a warning in every job if it is found
+                  later
+
+    Images:
+    preset        train: random resized crop and flip (default); eval: resize
+                  and centre crop (default of --split val)
+    size          side of the finished image (224)
+    resize        eval: the shorter side before the crop (256)
+    pillow        whose pixels to give: Pillow 13 and later resize some crops
+                  in another order than 12 and before, with differences of one
+                  level (13)
+    fast          JPEG with fewer computations and other pixels than Pillow's:
+                  chroma is repeated instead of interpolated, and what is
+                  shrunk to half or less is decoded at 1/2, 1/4 or 1/8 of its
+                  size
+
+    Stream:
+    ring          samples held in memory (2048; more if the next two need it)
+    max_batch     largest batch that a consumer may ask for (512)
+    join_window   so far into an epoch late joiners still get all of it (half
+                  the ring)
+    memory        most that all rings may take, e.g. 4G (what there is)
+    image_memory  most that large images may take while they are decoded; one
+                  that alone needs more is bad (2G, but at most --memory and
+                  half of what there is)
+    index_memory  for where the rows of JPEG files begin, so that crops are
+                  decoded from there on in later epochs (4G, but at most a
+                  sixteenth of what there is)
+    no_index      decode every JPEG file from its beginning
+    cache         keep so much of JPEG images in memory, packed, about twice as
+                  large as the files: later epochs take a fraction of the time
+                  (none)
+    slow          a consumer that holds others up: wait for it (default), or,
+                  after SEC seconds, go on without it, so that it misses
+                  samples, or kill it
+    min_consumers decode nothing before so many have joined (1), unless readers
+                  of the producer before go on with this one
+    epochs        end the stream after N epochs (0: never)
+    exit_when_idle
+                  exit when no consumer read, and no loader was connected, for
+                  SEC seconds; before the first reader, for two minutes at
+                  least
+
+    Machine:
+    threads       that decode (auto: as many as affinity and quota allow CPUs,
+                  shared with your other streams here while they have readers)
+    numa_node     have threads and memory on this NUMA node (any): on that of
+                  the GPUs or the disks, for example
+    io            how files are read (auto: io_uring where the kernel lets us)
+    direct        read files past the page cache (O_DIRECT), so that they push
+                  nothing else out of it; every epoch reads them from the disk
+    read_ahead    bring so much of the files that come next into the page
+                  cache: from a rotating disk in the order in which they lie
+                  there, from a network several at once (auto: 256M, but at
+                  most a sixteenth of what there is, and from no other disk)
+
+    GPUs:
+    gpu_memory    most that the rings on one GPU may take (any)
+    fanout        how samples reach a GPU when another one has them: from that
+                  one, by a broadcast, or from host memory (auto: the faster of
+                  the first and the last)
+    gpu_transport how consumers open GPU memory; staged: they copy from host
+                  memory themselves (auto: the first that works)
+
+    Messages:
+    quiet         errors alone, and no live line
+    log_level     how much is said (info)
+    """
+
+    dataset: Literal["imagenet", "imagefolder", "webdataset", "packed"]
+    root: Path
+    split: Literal["train", "val"]
+    select: Path
+    keys: bool
+    grows: bool
+    seed: int
+    order: Literal["philox", "torch", "sequential"]
+    segments: int
+    shard: Union[str, tuple[int, int]]
+    allow_empty: bool
+    rescan: bool
+    cache_dir: Path
+    no_cache: bool
+    on_error: Literal["substitute", "raise"]
+    allow_bad: float
+    preset: Literal["train", "eval"]
+    size: int
+    resize: int
+    pillow: int
+    fast: bool
+    ring: int
+    max_batch: int
+    join_window: int
+    memory: Size
+    image_memory: Size
+    index_memory: Size
+    no_index: bool
+    cache: Size
+    slow: str
+    min_consumers: int
+    epochs: int
+    exit_when_idle: float
+    threads: Union[int, Literal["auto"]]
+    numa_node: int
+    io: Literal["auto", "uring", "pread"]
+    direct: bool
+    read_ahead: Union[Size, Literal["auto", "off"]]
+    gpu_memory: Size
+    fanout: Literal["auto", "peer", "nccl", "host"]
+    gpu_transport: Literal["auto", "vmm", "legacy", "staged"]
+    quiet: bool
+    log_level: Literal["error", "warn", "info", "debug"]
