@@ -15,21 +15,6 @@
 
 #define RETRIES 3
 
-int tsi_target_first(struct tsi_target *t, struct tsi_sampler *s, uint64_t seq)
-{
-	struct tsi_badfiles *b = tsi_sampler_badfiles(s);
-	int err;
-
-	*t = (struct tsi_target){ 0 };
-	err = tsi_sampler_at(s, seq, &t->id);
-	if (err)
-		return err;
-	t->file = t->id.index;
-	if (tsi_badfiles_changed(b, t->file))
-		tsi_badfiles_forget(b, t->file);
-	return 0;
-}
-
 bool tsi_target_is_bad(const struct tsi_target *t, const struct tsi_sampler *s,
 		       const struct tsi_image *img)
 {
@@ -90,16 +75,17 @@ static int try_again(struct tsi_target *t, struct tsi_sampler *s,
 		       (unsigned long long)t->id.index);
 }
 
-int tsi_target_choose(struct tsi_target *t, struct tsi_sampler *s,
-		      const struct tsi_image *img)
+/* From the target on. */
+static int choose(struct tsi_target *t, struct tsi_sampler *s,
+		  const struct tsi_image *img)
 {
 	return find(t, s, img) ? 0 : try_again(t, s, img);
 }
 
-/* ---- failures ---- */
+/* ---- what came of it ---- */
 
-int tsi_target_err(const struct tsi_target *t, const struct tsi_sampler *s,
-		   int code, const char *what)
+static int name_file(const struct tsi_target *t, const struct tsi_sampler *s,
+		     int code, const char *what)
 {
 	const struct tsi_index *x = tsi_sampler_index(s);
 	char name[TSI_INDEX_SAMPLE];
@@ -108,69 +94,106 @@ int tsi_target_err(const struct tsi_target *t, const struct tsi_sampler *s,
 		       tsi_index_sample(x, t->file, name, sizeof(name)), what);
 }
 
-int tsi_target_replace(struct tsi_target *t, struct tsi_sampler *s,
-		       const struct tsi_image *img, const char *reason)
+static int replace(struct tsi_target *t, struct tsi_sampler *s,
+		   const struct tsi_image *img, const char *reason)
 {
 	if (tsi_sampler_raises(s))
-		return tsi_target_err(t, s, TSOCK_EDATA, reason);
+		return name_file(t, s, TSOCK_EDATA, reason);
 	tsi_badlist_report(
 		tsi_sampler_badlist(s), t->file, reason,
 		tsi_badfiles_class_lost(tsi_sampler_badfiles(s), t->file));
-	return pass(t, s) ? tsi_target_choose(t, s, img) : try_again(t, s, img);
+	return pass(t, s) ? choose(t, s, img) : try_again(t, s, img);
 }
 
-int tsi_target_unreadable(struct tsi_target *t, struct tsi_sampler *s,
-			  const struct tsi_image *img, const char *reason)
+static int replace_for_all(struct tsi_target *t, struct tsi_sampler *s,
+			   const struct tsi_image *img, const char *reason)
 {
 	tsi_badfiles_remember(tsi_sampler_badfiles(s), t->file, NULL,
 			      t->read_ns);
-	return tsi_target_replace(t, s, img, reason);
+	return replace(t, s, img, reason);
 }
 
-int tsi_target_undecodable(struct tsi_target *t, struct tsi_sampler *s,
-			   struct tsi_image *img, const uint8_t *data,
-			   size_t len)
+static int undecodable(struct tsi_target *t, struct tsi_sampler *s,
+		       const struct tsi_image *img, const struct tsi_outcome *o)
 {
-	struct tsi_badfiles *b = tsi_sampler_badfiles(s);
-	struct tsi_image_extent e;
-	char reason[256];
-	int err;
+	const struct tsi_image_extent *e = &o->extent;
+	bool raises = tsi_sampler_raises(s);
 
-	tsi_err_copy(reason, sizeof(reason));
-	if (tsi_sampler_raises(s))
-		return tsi_target_replace(t, s, img, reason);
 	/* Every sample's centre crop needs the same rows. */
-	if (tsi_image_same_rows(img))
-		return tsi_target_unreadable(t, s, img, reason);
-	err = tsi_image_measure(img, data, len, &e);
-	if (err == TSOCK_EDATA ||
-	    (!err && e.rows < tsi_image_least_bottom(img, e.width, e.height)))
-		return tsi_target_unreadable(t, s, img, reason);
+	if (!raises &&
+	    (tsi_image_same_rows(img) || o->measure_err == TSOCK_EDATA ||
+	     (!o->measure_err &&
+	      e->rows < tsi_image_least_bottom(img, e->width, e->height))))
+		return replace_for_all(t, s, img, o->reason);
 	/* A failure that isn't about its rows may not come again. */
-	if (!err && e.rows < e.height)
-		tsi_badfiles_remember(b, t->file, &e, t->read_ns);
-	return tsi_target_replace(t, s, img, reason);
+	if (!raises && !o->measure_err && e->rows < e->height)
+		tsi_badfiles_remember(tsi_sampler_badfiles(s), t->file, e,
+				      t->read_ns);
+	return replace(t, s, img, o->reason);
 }
 
-int tsi_target_read_failed(struct tsi_target *t, struct tsi_sampler *s,
-			   const struct tsi_image *img, int err)
+static int unread(struct tsi_target *t, struct tsi_sampler *s,
+		  const struct tsi_image *img, int err)
 {
 	char reason[160];
 
 	if (err == ESTALE) /* replaced while it was read */
-		return tsi_target_replace(t, s, img, strerror(err));
+		return replace(t, s, img, strerror(err));
 	if (tsi_io_reader_blames_file(err))
-		return tsi_target_unreadable(t, s, img,
-					     tsi_io_reader_strerror(err));
+		return replace_for_all(t, s, img, tsi_io_reader_strerror(err));
 	if (err == EMFILE || err == ENFILE) {
 		snprintf(reason, sizeof(reason),
 			 "%s; raise the limit (ulimit -n) or lower --threads",
 			 strerror(err));
-		return tsi_target_err(t, s, TSOCK_ESYS, reason);
+		return name_file(t, s, TSOCK_ESYS, reason);
 	}
 	if (t->failures++ < RETRIES)
 		return 0;
 	snprintf(reason, sizeof(reason), "%s, %d times in a row", strerror(err),
 		 RETRIES + 1);
-	return tsi_target_err(t, s, TSOCK_ESYS, reason);
+	return name_file(t, s, TSOCK_ESYS, reason);
+}
+
+int tsi_target_next(struct tsi_target *t, struct tsi_sampler *s,
+		    const struct tsi_image *img, const struct tsi_outcome *o)
+{
+	switch (o->came) {
+	case TSI_CAME_KNOWN:
+		return choose(t, s, img);
+	case TSI_CAME_UNREAD:
+		return unread(t, s, img, o->err);
+	case TSI_CAME_UNDECODABLE:
+		return undecodable(t, s, img, o);
+	case TSI_CAME_NEVER:
+		return replace_for_all(t, s, img, o->reason);
+	case TSI_CAME_NOT_NOW:
+		return replace(t, s, img, o->reason);
+	case TSI_CAME_CROWDED:
+	case TSI_CAME_SAMPLE:
+		return 0;
+	case TSI_CAME_NO_MEMORY:
+		return name_file(t, s, TSOCK_ENOMEM, o->reason);
+	case TSI_CAME_END:
+		break;
+	}
+	return o->err;
+}
+
+int tsi_target_first(struct tsi_target *t, struct tsi_sampler *s,
+		     const struct tsi_image *img, uint64_t seq)
+{
+	struct tsi_badfiles *b = tsi_sampler_badfiles(s);
+	const char *why = NULL;
+	int err;
+
+	*t = (struct tsi_target){ 0 };
+	err = tsi_sampler_at(s, seq, &t->id);
+	if (err)
+		return err;
+	t->file = t->id.index;
+	if (tsi_badfiles_changed(b, t->file))
+		tsi_badfiles_forget(b, t->file);
+	if (tsi_sampler_raises(s))
+		why = tsi_index_bad_reason(tsi_sampler_index(s), t->file);
+	return why ? replace(t, s, img, why) : choose(t, s, img);
 }

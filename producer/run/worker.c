@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "image/load.h"
@@ -105,17 +106,6 @@ const char *tsi_worker_reader_why(const struct tsi_worker *w)
  * Samples
  */
 
-static int choose(struct tsi_worker *w, struct tsi_job *j)
-{
-	return tsi_target_choose(&j->target, w->sampler, w->image);
-}
-
-/* Job j's file is bad for its sample: choose another one, or end the stream. */
-static int replace(struct tsi_worker *w, struct tsi_job *j, const char *reason)
-{
-	return tsi_target_replace(&j->target, w->sampler, w->image, reason);
-}
-
 /* Where the bytes of job j's target are. */
 static struct tsi_read_request bytes_of(const struct tsi_worker *w,
 					const struct tsi_job *j)
@@ -153,17 +143,10 @@ static int submit(struct tsi_worker *w, struct tsi_job *j)
 int tsi_worker_begin(struct tsi_worker *w, uint64_t seq)
 {
 	struct tsi_job *j = tsi_jobs_free(w->job);
-	const char *why = NULL;
 	int err;
 
 	j->seq = seq;
-	err = tsi_target_first(&j->target, w->sampler, seq);
-	if (err)
-		return err;
-	if (tsi_sampler_raises(w->sampler))
-		why = tsi_index_bad_reason(tsi_sampler_index(w->sampler),
-					   j->target.file);
-	err = why ? replace(w, j, why) : choose(w, j);
+	err = tsi_target_first(&j->target, w->sampler, w->image, seq);
 	if (!err)
 		err = submit(w, j);
 	if (err)
@@ -198,56 +181,82 @@ static int decode(struct tsi_worker *w, const struct tsi_job *j,
 	return err;
 }
 
-/* Decode; sets *done when the sample is there, else job j has a new target. */
-static int load(struct tsi_worker *w, struct tsi_job *j, const uint8_t *data,
-		size_t len, const struct tsi_slots *to, bool *done)
+/* What a decoder's failure means. */
+static void fail(struct tsi_worker *w, int err, const uint8_t *data, size_t len,
+		 struct tsi_outcome *o)
+{
+	tsi_err_copy(o->reason, sizeof(o->reason));
+	o->came = err == TSOCK_EDATA    ? TSI_CAME_UNDECODABLE
+		  : err == TSOCK_EAGAIN ? TSI_CAME_CROWDED
+		  : err == TSOCK_ENOMEM ? TSI_CAME_NO_MEMORY
+					: TSI_CAME_END;
+	o->err = err;
+	/* Where that decides anything. */
+	if (err == TSOCK_EDATA && !tsi_sampler_raises(w->sampler) &&
+	    !tsi_image_same_rows(w->image))
+		o->measure_err =
+			tsi_image_measure(w->image, data, len, &o->extent);
+}
+
+/* Make job j's sample of these bytes of its target. */
+static void make(struct tsi_worker *w, struct tsi_job *j, const uint8_t *data,
+		 size_t len, const struct tsi_slots *to, struct tsi_outcome *o)
 {
 	int64_t start = tsi_now_ns();
 	struct tsi_box box;
 	int err;
 
-	/* Another worker may have been here meanwhile. */
+	o->came = TSI_CAME_KNOWN;
 	if (tsi_target_is_bad(&j->target, w->sampler, w->image))
-		return choose(w, j);
+		return;
 	err = decode(w, j, data, len, to, &box);
-	if (err == TSOCK_EDATA)
-		return tsi_target_undecodable(&j->target, w->sampler, w->image,
-					      data, len);
-	if (err)
-		return err;
+	if (err) {
+		fail(w, err, data, len, o);
+		return;
+	}
 	tsi_badlist_vouch(tsi_sampler_badlist(w->sampler), j->target.file);
 	tsi_jobs_describe(j, tsi_sampler_index(w->sampler), &box, to);
 	if (w->keep && !j->kept)
 		tsi_keep_offer(w->keep, j->target.file, data, len,
 			       (uint64_t)(tsi_now_ns() - start));
-	*done = true;
-	return 0;
+	o->came = TSI_CAME_SAMPLE;
+}
+
+/* The target came to this: the sample is made, or something is read for it. */
+static int go_on(struct tsi_worker *w, struct tsi_job *j,
+		 const struct tsi_outcome *o)
+{
+	int err;
+
+	if (o->came == TSI_CAME_SAMPLE)
+		return 0;
+	err = tsi_target_next(&j->target, w->sampler, w->image, o);
+	return err ? err : submit(w, j);
 }
 
 /* The target is in the cache, or was when the sample was begun. */
-static int load_kept(struct tsi_worker *w, struct tsi_job *j,
+static int make_kept(struct tsi_worker *w, struct tsi_job *j,
 		     const struct tsi_slots *to, bool *done)
 {
-	uint64_t file = j->target.file;
+	struct tsi_outcome o;
 	const uint8_t *data;
 	size_t len;
-	int err = 0;
+	bool made = false;
 
-	*done = false;
-	data = tsi_keep_take(w->keep, file, &len);
+	data = tsi_keep_take(w->keep, j->target.file, &len);
 	if (data) {
-		err = load(w, j, data, len, to, done);
+		make(w, j, data, len, to, &o);
 		tsi_budget_claim_end(&w->claim);
+		/* What finds no memory here goes the way of other images. */
+		made = o.came != TSI_CAME_CROWDED &&
+		       o.came != TSI_CAME_NO_MEMORY;
 	}
 	tsi_keep_give(w->keep);
 	j->kept = false;
-	/* What finds no memory here goes the way of other images. */
-	if (err && err != TSOCK_EAGAIN && err != TSOCK_ENOMEM)
-		return err;
-	err = 0;
-	if (!*done)
-		err = j->target.file == file ? read_target(w, j) : submit(w, j);
-	return err;
+	if (!made)
+		return read_target(w, j);
+	*done = o.came == TSI_CAME_SAMPLE;
+	return go_on(w, j, &o);
 }
 
 static void wait_begins(struct tsi_worker *w, uint64_t file)
@@ -284,8 +293,8 @@ static int next_read(struct tsi_worker *w, bool wait, struct tsi_read *r)
 }
 
 /* Read and decode in this thread; the claim covers the file's bytes. */
-static int load_here(struct tsi_worker *w, struct tsi_job *j, size_t size,
-		     const struct tsi_slots *to, bool *done)
+static void make_here(struct tsi_worker *w, struct tsi_job *j, size_t size,
+		      const struct tsi_slots *to, struct tsi_outcome *o)
 {
 	struct tsi_read_request q = bytes_of(w, j);
 	uint8_t *data;
@@ -296,17 +305,19 @@ static int load_here(struct tsi_worker *w, struct tsi_job *j, size_t size,
 	wait_begins(w, j->target.file);
 	err = tsi_io_read(&q, size, &data, &len);
 	wait_ends(w);
-	if (err == ENOMEM)
-		return tsi_err(TSOCK_ENOMEM, "no memory to read it");
-	if (err == EFBIG)
-		return replace(w, j, "it grows while it is read");
-	if (err)
-		return tsi_target_read_failed(&j->target, w->sampler, w->image,
-					      err);
-	j->read_bytes += len;
-	err = load(w, j, data, len, to, done);
-	free(data);
-	return err;
+	if (!err) {
+		j->read_bytes += len;
+		make(w, j, data, len, to, o);
+		free(data);
+		return;
+	}
+	o->came = err == ENOMEM  ? TSI_CAME_NO_MEMORY
+		  : err == EFBIG ? TSI_CAME_NOT_NOW
+				 : TSI_CAME_UNREAD;
+	o->err = err;
+	snprintf(o->reason, sizeof(o->reason), "%s",
+		 err == ENOMEM ? "no memory to read it"
+			       : "it grows while it is read");
 }
 
 /*
@@ -314,26 +325,23 @@ static int load_here(struct tsi_worker *w, struct tsi_job *j, size_t size,
  * is claimed together.  How much the decoder needs is known once the file was
  * read; if so much isn't free, all is given back before it is waited for.
  */
-static int load_large(struct tsi_worker *w, struct tsi_job *j, size_t size,
-		      const struct tsi_slots *to, bool *done)
+static void make_large(struct tsi_worker *w, struct tsi_job *j, size_t size,
+		       const struct tsi_slots *to, struct tsi_outcome *o)
 {
 	uint64_t total = size;
-	char reason[256];
-	int err;
 
 	do {
-		err = tsi_budget_claim_grow(&w->claim, total);
-		if (err == TSOCK_EDATA) {
-			tsi_err_copy(reason, sizeof(reason));
-			return tsi_target_unreadable(&j->target, w->sampler,
-						     w->image, reason);
+		o->err = tsi_budget_claim_grow(&w->claim, total);
+		if (o->err) {
+			tsi_err_copy(o->reason, sizeof(o->reason));
+			o->came = o->err == TSOCK_EDATA ? TSI_CAME_NEVER
+							: TSI_CAME_END;
+		} else {
+			make_here(w, j, size, to, o);
 		}
-		if (!err)
-			err = load_here(w, j, size, to, done);
 		total = w->claim.wanted;
 		tsi_budget_claim_end(&w->claim);
-	} while (err == TSOCK_EAGAIN);
-	return err;
+	} while (o->came == TSI_CAME_CROWDED);
 }
 
 /*
@@ -341,55 +349,43 @@ static int load_large(struct tsi_worker *w, struct tsi_job *j, size_t size,
  * is decoded.  A large image that finds no memory even then is too large for
  * this machine and a bad file; a small one that finds none ends the stream.
  */
-static int load_alone(struct tsi_worker *w, struct tsi_job *j, size_t size,
-		      const struct tsi_slots *to, bool *done)
+static void make_alone(struct tsi_worker *w, struct tsi_job *j, size_t size,
+		       const struct tsi_slots *to, struct tsi_outcome *o)
 {
-	char reason[256];
 	bool large;
-	int err;
 
 	tsi_budget_claim_end(&w->claim);
-	err = tsi_budget_claim_all(&w->claim);
-	if (!err)
-		err = load_here(w, j, size, to, done);
+	o->err = tsi_budget_claim_all(&w->claim);
+	o->came = TSI_CAME_END;
+	if (!o->err)
+		make_here(w, j, size, to, o);
 	large = size > TSI_READER_AHEAD || w->claim.need > TSI_IMAGE_SMALL;
 	tsi_budget_claim_end(&w->claim);
-	if (err != TSOCK_ENOMEM)
-		return err;
-	tsi_err_copy(reason, sizeof(reason));
-	return large ? replace(w, j, reason)
-		     : tsi_target_err(&j->target, w->sampler, TSOCK_ENOMEM,
-				      reason);
+	if (o->came == TSI_CAME_NO_MEMORY && large)
+		o->came = TSI_CAME_NOT_NOW;
 }
 
 /* A read has come: decode it, and give its memory back to the reader. */
 static int use(struct tsi_worker *w, struct tsi_job *j,
 	       const struct tsi_read *r, const struct tsi_slots *to, bool *done)
 {
-	size_t size = TSI_READER_AHEAD;
-	int err;
+	struct tsi_outcome o = { .came = TSI_CAME_UNREAD, .err = r->err };
+	size_t size = r->err == TSI_READ_LARGE ? r->size : TSI_READER_AHEAD;
 
-	*done = false;
 	if (r->err == TSI_READ_LARGE) {
-		size = r->size;
-		err = load_large(w, j, size, to, done);
+		make_large(w, j, size, to, &o);
 	} else if (r->err == ENOMEM) {
-		err = TSOCK_ENOMEM;
-	} else if (r->err) {
-		err = tsi_target_read_failed(&j->target, w->sampler, w->image,
-					     r->err);
-	} else {
+		o.came = TSI_CAME_NO_MEMORY;
+	} else if (!r->err) {
 		j->read_bytes += r->len;
-		err = load(w, j, r->data, r->len, to, done);
+		make(w, j, r->data, r->len, to, &o);
 		tsi_budget_claim_end(&w->claim);
 	}
-	if (err == TSOCK_ENOMEM)
-		err = load_alone(w, j, size, to, done);
+	if (o.came == TSI_CAME_NO_MEMORY)
+		make_alone(w, j, size, to, &o);
 	tsi_io_reader_recycle(w->reader, r);
-	if (err || *done)
-		return err;
-	/* After an I/O error its target may still be the same file. */
-	return submit(w, j);
+	*done = o.came == TSI_CAME_SAMPLE;
+	return go_on(w, j, &o);
 }
 
 int tsi_worker_finish(struct tsi_worker *w,
@@ -415,7 +411,7 @@ int tsi_worker_finish(struct tsi_worker *w,
 		read = tsi_now_ns();
 		j = err ? kept : tsi_jobs_of(w->job, r.tag);
 		slots(arg, j->seq, &to);
-		err = err ? load_kept(w, j, &to, &done)
+		err = err ? make_kept(w, j, &to, &done)
 			  : use(w, j, &r, &to, &done);
 		if (err)
 			return err;
