@@ -24,6 +24,8 @@
 #   CUDA                        lib/mem/cuda/, lib/convert/gpu.c and kernels.cu,
 #                               lib/stage/nccl.c; examples and benchmarks
 #
+#   pthread_create              lib/base/thread.c, in which signals are blocked
+#
 # Tests and benchmarks may look inside.  Also: no file may name a folder of
 # one developer's machine; a file over 600 lines gets a warning.  What is not in
 # this order yet stands in layers.exceptions; a line there that isn't needed any
@@ -210,6 +212,17 @@ all_files()
 	fi
 }
 
+check_threads()
+{
+	local line
+	while IFS= read -r line; do
+		complain "$line: threads are started by base/thread.h"
+	done < <(grep -rnE --include='*.[ch]' \
+		'\<pthread_create\(|\<pthread_sigmask\(SIG_SETMASK' \
+		lib producer 2>/dev/null | grep -v '^lib/base/thread[.]c:' |
+		cut -d: -f1,2)
+}
+
 check_text()
 {
 	local line
@@ -231,6 +244,7 @@ check()
 	check_ours
 	check_theirs
 	check_cuda
+	check_threads
 	check_text
 	[ "$bad" = 0 ] || echo "layers.sh: $bad violations"
 	[ "$bad" = 0 ]
@@ -330,6 +344,7 @@ self_test()
 	plant lib/stage/x.c '#include "mem/cuda/call.h"' 'header of mem/cuda'
 	plant test/x.c '#include "mem/cuda/call.h"' 'header of mem/cuda'
 	plant lib/stage/x.c '#include "gone.h"' 'no file of this tree'
+	plant lib/wire/x.c 'pthread_create(&t, NULL, fn, NULL);' 'base/thread.h'
 	plant README.md "see /$w/main" 'one machine'
 	plant lib/x.sh "cd /$f/x" 'one machine'
 	[ "$bad" = 0 ]

@@ -4,22 +4,40 @@
  */
 #include "base/thread.h"
 
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 
 #include "base/err.h"
 
-int tsi_thread_start(pthread_t *t, void *(*fn)(void *), void *arg)
+void tsi_thread_block_signals(sigset_t *before)
 {
-	sigset_t all, old;
-	int rc;
+	sigset_t all;
 
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(t, NULL, fn, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+void tsi_thread_restore_signals(const sigset_t *before)
+{
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+int tsi_thread_try(pthread_t *t, void *(*fn)(void *), void *arg)
+{
+	sigset_t before;
+	int err;
+
+	tsi_thread_block_signals(&before);
+	err = pthread_create(t, NULL, fn, arg);
+	tsi_thread_restore_signals(&before);
+	return err;
+}
+
+int tsi_thread_start(pthread_t *t, void *(*fn)(void *), void *arg)
+{
+	int rc = tsi_thread_try(t, fn, arg);
+
 	return rc ? tsi_err(TSOCK_ESYS, "can't start a thread: %s",
 			    strerror(rc))
 		  : 0;

@@ -6,10 +6,22 @@
 #define TSI_BASE_THREAD_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 
-/* Start a thread with every signal blocked: no user's handler runs in it. */
+/*
+ * Start a thread with every signal blocked: no user's handler runs in it.
+ * Fails with ESYS; tsi_thread_try() with an errno, and no message.
+ */
 int tsi_thread_start(pthread_t *t, void *(*fn)(void *), void *arg);
+int tsi_thread_try(pthread_t *t, void *(*fn)(void *), void *arg);
+
+/*
+ * Block every signal for the calling thread, and for the threads that others'
+ * code starts in it; then have those again that were not blocked before.
+ */
+void tsi_thread_block_signals(sigset_t *before);
+void tsi_thread_restore_signals(const sigset_t *before);
 
 /*
  * Name the calling thread, for `top -H`, ps and debuggers: at most 15 bytes, of

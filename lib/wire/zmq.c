@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/thread.h"
 #include "wire/acceptor.h"
 #include "wire/zmq_trial.h"
 
@@ -275,7 +276,7 @@ static int open_channel(const char *path, bool router, struct tsi_channel **out)
 {
 	const char *what = router ? "bind" : "connect to";
 	struct tsi_channel *ch;
-	sigset_t all, old;
+	sigset_t before;
 	int err;
 
 	err = tsi_zmq_try_descriptors(what, path);
@@ -289,8 +290,7 @@ static int open_channel(const char *path, bool router, struct tsi_channel **out)
 	tsi_acceptor_init(&ch->acceptor);
 
 	/* ZeroMQ's threads inherit the mask, so no handler runs in them. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
+	tsi_thread_block_signals(&before);
 	err = take_context(ch, what, path);
 	if (!err) {
 		ch->socket =
@@ -298,7 +298,7 @@ static int open_channel(const char *path, bool router, struct tsi_channel **out)
 		if (!ch->socket || bind_or_connect(ch, path))
 			err = err_zmq(what, path);
 	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	tsi_thread_restore_signals(&before);
 	if (err) {
 		free_channel(ch);
 		return err;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/thread.h"
 
 /* The most that a context with one socket and a connection opens. */
 #define DESCRIPTORS 12
@@ -94,7 +95,7 @@ int tsi_zmq_try_threads(const char *what, const char *path)
 	int n = 0, rc = 0;
 
 	while (n < THREADS && !rc) {
-		rc = pthread_create(&thread[n], NULL, wait_for_the_end, &t);
+		rc = tsi_thread_try(&thread[n], wait_for_the_end, &t);
 		n += !rc;
 	}
 	heap = malloc(HEAP);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "cli/advice.h"
 #include "cli/check.h"
 #include "cli/console.h"
@@ -408,13 +409,12 @@ static int serve(struct command *c, int (*stop_signal)(int ms))
 /* A signal comes before or after, and tsi_serve_abandon() knows of the name. */
 static int reserve_name(const char *name)
 {
-	sigset_t all, old;
+	sigset_t before;
 	int err;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
+	tsi_thread_block_signals(&before);
 	err = tsi_address_reserve(name);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	tsi_thread_restore_signals(&before);
 	return err;
 }
 

@@ -5,7 +5,6 @@
 #include "data/parallel.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 #include "base/err.h"
@@ -67,22 +66,16 @@ int tsi_parallel(unsigned threads, uint64_t n, uint64_t chunk,
 	struct loop l = { .n = n, .chunk = chunk, .fn = fn, .arg = arg };
 	pthread_t thread[MAX_THREADS];
 	unsigned started = 0;
-	sigset_t all;
-	sigset_t old;
 
 	if (threads > MAX_THREADS)
 		threads = MAX_THREADS;
 	if (threads > (n + chunk - 1) / chunk)
 		threads = (unsigned)((n + chunk - 1) / chunk);
 	pthread_mutex_init(&l.lock, NULL);
-	/* Signals are for the program's own threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	/* With fewer threads than asked for the loop only takes longer. */
 	while (started + 1 < threads &&
-	       !pthread_create(&thread[started], NULL, thread_main, &l))
+	       !tsi_thread_try(&thread[started], thread_main, &l))
 		started++;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	work(&l);
 	while (started > 0)
 		pthread_join(thread[--started], NULL);

@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <linux/openat2.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -243,18 +242,12 @@ static bool pread_destroy(void *backend)
 /* Start as many of the wanted threads as this machine lets us; one will do. */
 static int start_threads(struct pread_backend *p, unsigned wanted)
 {
-	sigset_t all;
-	sigset_t old;
 	int err = 0;
 
-	/* Signals are for the program's own threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	while (p->nthreads < wanted && !err) {
-		err = pthread_create(&p->thread[p->nthreads], NULL, serve, p);
+		err = tsi_thread_try(&p->thread[p->nthreads], serve, p);
 		p->nthreads += !err;
 	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (p->nthreads > 0)
 		return 0;
 	errno = err;

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -271,23 +270,19 @@ const char *tsi_pool_ahead(const struct tsi_pool *p)
 
 int tsi_pool_start(struct tsi_pool *p, tsock_server *server)
 {
-	sigset_t all, old;
 	int err = 0;
 
 	p->server = server;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	for (unsigned i = 0; i < p->threads && !err; i++) {
 		struct thread *t = &p->thread[i];
 
-		errno = pthread_create(&t->id, NULL, work, t);
+		errno = tsi_thread_try(&t->id, work, t);
 		if (errno)
 			err = tsi_err_sys("start worker %u of %u", i + 1,
 					  p->threads);
 		else
 			t->started = true;
 	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return err;
 }
 

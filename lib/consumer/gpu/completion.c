@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,16 +266,12 @@ static void *completion_thread(void *arg)
 
 int tsi_completion_start(struct tsi_completion *p)
 {
-	sigset_t all, old;
 	int rc = 0;
 
 	pthread_once(&watch_once, watch_exit);
 	pthread_mutex_lock(&p->lock);
 	if (!p->started) {
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &old);
-		rc = pthread_create(&p->thread, NULL, completion_thread, p);
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
+		rc = tsi_thread_try(&p->thread, completion_thread, p);
 		p->started = !rc;
 	}
 	pthread_mutex_unlock(&p->lock);
