@@ -147,10 +147,13 @@ static void upload(void)
 	void *pinned;
 
 	bench_gpu_must(tsi_gpu_info(0, &info), "info");
-	bench_gpu_must(tsi_geometry_make(&f, 1, 2048, 0, 0, &host), "geometry");
 	bench_gpu_must(
-		tsi_geometry_for(&f, 1, 2048, 0, 0, info.granularity, &gpu),
+		tsi_geometry_make(&f, 1,
+				  &(struct tsi_geometry_wish){ .ring = 2048 },
+				  &host),
 		"geometry");
+	bench_gpu_must(tsi_geometry_like(&host, &f, 1, info.granularity, &gpu),
+		       "geometry");
 	bench_gpu_must(tsi_ring_create(&host, &id, &from), "ring");
 	bench_gpu_must(tsi_ring_create_gpu(&gpu, &id, 0,
 					   info.vmm_fd ? TSOCK_TRANSPORT_VMM

@@ -50,7 +50,8 @@ struct tsock_serve_opts {
 			       * first_epoch; 0 is never */
 	const uint64_t *segment_bounds; /* segments + 1 of them, or NULL */
 	uint32_t segments;              /* 0 means 1 */
-	uint32_t ring;              /* samples; 0 means 2048; grows as needed */
+	uint32_t ring;              /* samples; 0 means 2048, or what two epochs
+				     * need, if less; grows as needed */
 	uint32_t join_window;       /* samples; 0 means ring / 2 */
 	uint32_t max_batch;         /* samples; 0 means 512 */
 	uint32_t min_consumers;     /* nothing is made before; 0 means 1; none

@@ -215,6 +215,13 @@ static int get_offer(struct tsock *t, int64_t deadline)
 	return err;
 }
 
+/* A batch ends where its epoch does, so that none is larger. */
+static uint64_t largest_batch(const struct tsock *t)
+{
+	return t->opts.batch_size < t->stream.epoch_len ? t->opts.batch_size
+							: t->stream.epoch_len;
+}
+
 /* EAGAIN with t->connecting.open: it goes on later. */
 static int attach(struct tsock *t, int64_t deadline, uint64_t *start,
 		  uint64_t *end, bool *no_gpu)
@@ -233,7 +240,7 @@ static int attach(struct tsock *t, int64_t deadline, uint64_t *start,
 		.position = t->goal.end ? t->goal.position : 0,
 		.field = tsi_negotiate_stored(&t->negotiation),
 		.nfields = t->stream.nfields,
-		.batch = t->opts.batch_size,
+		.batch = largest_batch(t),
 		.mode = t->opts.flags & TSOCK_WRITABLE ? TSI_MAP_PRIVATE
 						       : TSI_MAP_SHARED,
 		.gpu = tsi_negotiate_parts(&t->negotiation, offer, &gpu),

@@ -12,6 +12,9 @@
 #define PAGE_LEAST UINT64_C(4096)
 #define LEAST UINT64_C(512) /* where nothing is mapped twice */
 #define MAX_SAMPLES (UINT64_C(1) << 31)
+#define USUAL_RING UINT64_C(2048)
+#define SMALL_MARGIN (UINT64_C(64) << 10)
+#define SMALL_RING UINT64_C(64) /* enough for all threads to have work */
 
 size_t tsi_geometry_field_bytes(const struct tsock_field *f)
 {
@@ -50,7 +53,10 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
 	return (n + unit - 1) / unit * unit;
 }
 
-/* The capacity that lets the most fields do without a margin. */
+/*
+ * The capacity that lets the most fields do without a margin, of those whose
+ * margin isn't so small that more samples of all fields would take more.
+ */
 static uint64_t best_capacity(const struct tsi_geometry *g)
 {
 	uint64_t best = g->capacity, best_unit = 1;
@@ -60,6 +66,8 @@ static uint64_t best_capacity(const struct tsi_geometry *g)
 			whole_pages(g->granularity, g->field[i].sample_bytes);
 		uint64_t c = unit ? round_up(g->capacity, unit) : 0;
 
+		if (g->max_batch * g->field[i].sample_bytes < SMALL_MARGIN)
+			continue;
 		if (unit > best_unit && c <= g->capacity + g->capacity / 4) {
 			best = c;
 			best_unit = unit;
@@ -117,47 +125,106 @@ uint64_t tsi_geometry_page(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-int tsi_geometry_make(const struct tsock_field *field, unsigned nfields,
-		      uint64_t ring, uint64_t join_window, uint64_t max_batch,
-		      struct tsi_geometry *out)
+/* ---- how many samples ---- */
+
+static uint64_t min64(uint64_t a, uint64_t b)
 {
-	return tsi_geometry_for(field, nfields, ring, join_window, max_batch,
-				tsi_geometry_page(), out);
+	return a < b ? a : b;
 }
 
-int tsi_geometry_for(const struct tsock_field *field, unsigned nfields,
-		     uint64_t ring, uint64_t join_window, uint64_t max_batch,
-		     uint64_t granularity, struct tsi_geometry *out)
+static uint64_t max64(uint64_t a, uint64_t b)
 {
-	struct tsi_geometry g = { .nfields = nfields,
-				  .granularity = granularity };
-	uint64_t c = ring ? ring : 2048;
+	return a > b ? a : b;
+}
+
+/*
+ * Samples from the first of a batch to the last of the next one, at most: since
+ * a batch ends where its epoch does, two in a row have no more than an epoch,
+ * unless each is one.
+ */
+static uint64_t two_batches(uint64_t max_batch, uint64_t epoch)
+{
+	return max_batch < epoch ? min64(2 * max_batch, epoch) : 2 * epoch;
+}
+
+/*
+ * The ring that is chosen where nothing was said.  Of a small data set two
+ * epochs are enough: one that late joiners still get all of, and the next; and
+ * more in hand and ahead would be the same images again.
+ */
+static uint64_t usual_ring(uint64_t least, uint64_t epoch)
+{
+	return min64(USUAL_RING, max64(max64(2 * epoch, least), SMALL_RING));
+}
+
+/* The wish's numbers are within bounds. */
+static void choose_sizes(struct tsi_geometry *g,
+			 const struct tsi_geometry_wish *w)
+{
+	uint64_t epoch = w->epoch_len && w->epoch_len < MAX_SAMPLES
+				 ? w->epoch_len
+				 : MAX_SAMPLES;
+	uint64_t batch = w->max_batch ? w->max_batch : TSI_GEOMETRY_BATCH;
+	uint64_t two = two_batches(batch, epoch);
+	uint64_t least = min64(2 * two, epoch + two);
+	uint64_t c = w->ring ? w->ring : usual_ring(least, epoch);
+
+	c = max64(c, least);
+	g->max_batch = min64(batch, epoch);
+	g->join_window =
+		w->join_window ? w->join_window : min64(c / 2, c - two);
+	g->capacity = max64(c, g->join_window + two);
+}
+
+/* Its sizes are known: the fields, and how each is mapped. */
+static int finish(struct tsi_geometry *g, const struct tsock_field *field,
+		  unsigned nfields)
+{
 	int err;
 
 	if (!nfields || nfields > TSOCK_MAX_FIELDS)
 		return tsi_err(TSOCK_EARG,
 			       "a stream has 1 to %d fields, not %u",
 			       TSOCK_MAX_FIELDS, nfields);
-	if (c > MAX_SAMPLES || join_window > MAX_SAMPLES ||
-	    max_batch > MAX_SAMPLES / 4)
+	g->nfields = nfields;
+	err = take_fields(g, field);
+	if (err)
+		return err;
+	g->capacity = best_capacity(g);
+	return lay_out(g);
+}
+
+int tsi_geometry_make(const struct tsock_field *field, unsigned nfields,
+		      const struct tsi_geometry_wish *wish,
+		      struct tsi_geometry *out)
+{
+	struct tsi_geometry g = { .granularity = tsi_geometry_page() };
+	int err;
+
+	if (wish->ring > MAX_SAMPLES || wish->join_window > MAX_SAMPLES ||
+	    wish->max_batch > MAX_SAMPLES / 4)
 		return tsi_err(TSOCK_EARG, "a ring has at most %llu samples",
 			       (unsigned long long)MAX_SAMPLES);
-	err = take_fields(&g, field);
-	if (err)
-		return err;
-	g.max_batch = max_batch ? max_batch : 512;
-	if (c < 4 * g.max_batch)
-		c = 4 * g.max_batch;
-	g.join_window = join_window ? join_window : c / 2;
-	if (c < g.join_window + 2 * g.max_batch)
-		c = g.join_window + 2 * g.max_batch;
-	g.capacity = c;
-	g.capacity = best_capacity(&g);
-	err = lay_out(&g);
-	if (err)
-		return err;
-	*out = g;
-	return 0;
+	choose_sizes(&g, wish);
+	err = finish(&g, field, nfields);
+	if (!err)
+		*out = g;
+	return err;
+}
+
+int tsi_geometry_like(const struct tsi_geometry *base,
+		      const struct tsock_field *field, unsigned nfields,
+		      uint64_t granularity, struct tsi_geometry *out)
+{
+	struct tsi_geometry g = { .capacity = base->capacity,
+				  .join_window = base->join_window,
+				  .max_batch = base->max_batch,
+				  .granularity = granularity };
+	int err = finish(&g, field, nfields);
+
+	if (!err)
+		*out = g;
+	return err;
 }
 
 /* ---- what another process states ---- */
@@ -184,7 +251,7 @@ bool tsi_geometry_is_sound(const struct tsi_geometry *g)
 {
 	bool ok = g->nfields && g->nfields <= TSOCK_MAX_FIELDS && g->capacity &&
 		  g->capacity <= (UINT64_C(1) << 32) && g->max_batch &&
-		  g->max_batch <= g->capacity / 4 &&
+		  g->max_batch <= g->capacity / 2 &&
 		  g->join_window <= g->capacity &&
 		  !(g->granularity & (g->granularity - 1)) &&
 		  (!g->granularity || g->granularity >= PAGE_LEAST) &&

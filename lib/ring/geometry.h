@@ -35,22 +35,34 @@ bool tsi_geometry_field_is_good(const struct tsock_field *f);
  */
 uint64_t tsi_geometry_page(void);
 
+#define TSI_GEOMETRY_BATCH UINT32_C(512) /* where no max_batch is said */
+
+/* What a ring is to have room for; 0 leaves a number to us. */
+struct tsi_geometry_wish {
+	uint64_t ring; /* samples; 0: 2,048, or what a small epoch needs */
+	uint64_t join_window; /* 0: half the ring */
+	uint64_t max_batch;   /* 0: 512; a batch ends where its epoch does */
+	uint64_t epoch_len;   /* 0: longer than any ring */
+};
+
 /*
- * Capacity and mapping of a ring of these fields: at least ring samples, at
- * least join_window + 2 * max_batch and 4 * max_batch, and up to 25 % more
- * where that lets fields be mapped twice instead of having a margin.
+ * Capacity and mapping of a ring of these fields: the wish's samples, but at
+ * least join_window and two batches, and four batches, or an epoch and two;
+ * and up to 25 % more where that lets fields be mapped twice instead of having
+ * a margin.  The geometry's max_batch is an epoch at most.
  */
 int tsi_geometry_make(const struct tsock_field *field, unsigned nfields,
-		      uint64_t ring, uint64_t join_window, uint64_t max_batch,
+		      const struct tsi_geometry_wish *wish,
 		      struct tsi_geometry *out);
 
 /*
- * A ring whose memory has this granularity: the page, 2 MiB for VMM on a GPU, 0
- * where nothing can be mapped twice, so that every field has a margin.
+ * A ring for the same samples with other fields, whose memory has this
+ * granularity: the page, 2 MiB for VMM on a GPU, 0 where nothing can be mapped
+ * twice, so that every field has a margin.
  */
-int tsi_geometry_for(const struct tsock_field *field, unsigned nfields,
-		     uint64_t ring, uint64_t join_window, uint64_t max_batch,
-		     uint64_t granularity, struct tsi_geometry *out);
+int tsi_geometry_like(const struct tsi_geometry *base,
+		      const struct tsock_field *field, unsigned nfields,
+		      uint64_t granularity, struct tsi_geometry *out);
 
 /*
  * A geometry that another process states can be used: its numbers agree with

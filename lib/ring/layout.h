@@ -17,7 +17,7 @@
 #include "tsock/tsock.h"
 
 #define TSI_RING_MAGIC UINT64_C(0x676e72206b636f74) /* "tock rng" */
-#define TSI_RING_ABI 9
+#define TSI_RING_ABI 10
 #define TSI_MAX_ROWS 256
 #define TSI_CACHE_LINE 64
 #define TSI_RING_ERROR 4092                   /* bytes of error[] */

@@ -61,7 +61,7 @@ static void fill_stream(struct tsi_messages *t,
 	m->dataset_len = o->dataset_len ? o->dataset_len : o->epoch_len;
 	m->epochs = o->epochs;
 	m->segments = o->segments ? o->segments : 1;
-	m->max_batch = (uint32_t)g->max_batch;
+	m->max_batch = o->max_batch;
 	m->capacity = (uint32_t)g->capacity;
 	m->join_window = (uint32_t)g->join_window;
 	m->sequential = o->sequential != 0;

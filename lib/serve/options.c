@@ -93,6 +93,19 @@ static int check_opts(const struct tsock_serve_opts *o)
 	return 0;
 }
 
+static int make_geometry(struct tsock_serve_opts *o, struct tsi_geometry *g)
+{
+	struct tsi_geometry_wish wish = { .ring = o->ring,
+					  .join_window = o->join_window,
+					  .max_batch = o->max_batch,
+					  .epoch_len = o->epoch_len };
+
+	/* What consumers are told: a batch may be larger than an epoch. */
+	if (!o->max_batch)
+		o->max_batch = TSI_GEOMETRY_BATCH;
+	return tsi_geometry_make(o->fields, o->nfields, &wish, g);
+}
+
 int tsi_options_read(const char *call, const struct tsock_serve_opts *from,
 		     struct tsock_serve_opts *o, struct tsi_geometry *g)
 {
@@ -103,8 +116,7 @@ int tsi_options_read(const char *call, const struct tsock_serve_opts *from,
 	if (!err)
 		err = check_opts(o);
 	if (!err)
-		err = tsi_geometry_make(o->fields, o->nfields, o->ring,
-					o->join_window, o->max_batch, g);
+		err = make_geometry(o, g);
 	if (err || o->slow != TSOCK_SLOW_DETACH)
 		return err;
 	g->two_halves = true;
@@ -126,8 +138,7 @@ static int view_bytes(const struct tsock_serve_opts *o,
 
 	for (unsigned i = 0; i < o->nfields; i++)
 		tsi_view_spec_field(&spec, &o->fields[i], &field[i]);
-	err = tsi_geometry_make(field, o->nfields, base->capacity,
-				base->join_window, base->max_batch, &g);
+	err = tsi_geometry_like(base, field, o->nfields, base->granularity, &g);
 	if (!err)
 		*bytes = g.bytes;
 	return err;
@@ -153,7 +164,7 @@ int tsock_serve_geometry(const struct tsock_serve_opts *opts,
 		return err;
 	r.capacity = g.capacity;
 	r.join_window = g.join_window;
-	r.max_batch = g.max_batch;
+	r.max_batch = o.max_batch;
 	r.ring_bytes = g.bytes;
 	tsi_sized_write(&tsi_sized_geometry, &r, out);
 	return 0;

@@ -195,13 +195,13 @@ void tsi_view_wait(const struct tsi_view *v)
 		tsi_sync_wait_staged(t->sync, INT64_MAX);
 }
 
-/* Samples that are worth waking for.  A quarter of a ring is a batch at least,
- * and leaves room for what comes meanwhile. */
+/* Samples that are worth waking for.  A quarter of a ring leaves room for what
+ * comes meanwhile. */
 static uint64_t several(const struct tsi_view *base)
 {
 	uint64_t quarter = base->geometry.capacity / 4;
 
-	return quarter < SEVERAL ? quarter : SEVERAL;
+	return quarter < 1 ? 1 : quarter < SEVERAL ? quarter : SEVERAL;
 }
 
 /* The first head of the base ring that a view's reader waits for. */

@@ -105,9 +105,8 @@ int tsi_view_plan_geometry(const struct tsi_view_plan *p,
 		return tsi_err(TSOCK_EREFUSED,
 			       "the stream has no image field: ask for its "
 			       "fields as they are");
-	err = tsi_geometry_for(field, base->nfields, base->capacity,
-			       base->join_window, base->max_batch,
-			       p->granularity, out);
+	err = tsi_geometry_like(base, field, base->nfields, p->granularity,
+				out);
 	if (!err)
 		out->two_halves = base->two_halves && !p->spec.gpu;
 	return err;

@@ -152,14 +152,11 @@ static int check_descriptors(unsigned threads, unsigned *open_files)
 		       threads);
 }
 
-/*
- * The ring fits into --memory (EARG), unless that is 0, and into what there is
- * (ENOMEM).
- */
-static int check_memory(uint64_t memory, const struct tsock_geometry *g)
+int tsi_check_ring(const struct tsi_pipeline_opts *p,
+		   const struct tsock_geometry *g)
 {
 	char limiter[256], samples[28], need[16], may[16];
-	uint64_t there;
+	uint64_t memory = p->memory, there;
 
 	tsi_number_thousands(samples, g->capacity);
 	tsi_number_megabytes(need, g->ring_bytes);
@@ -317,10 +314,14 @@ static int check_name(const char *name)
 static int check_memories(const struct tsi_options *o,
 			  struct tsi_pipeline_opts *p, struct tsock_geometry *g)
 {
-	int err = tsi_service_geometry(p, g);
+	struct tsock_geometry least = { .size = sizeof(least) };
+	int err = tsi_service_geometry(p, TSI_EPOCH_LONG, g);
 
+	/* Without --ring it depends on the data set, which is scanned later. */
+	if (!err && !p->ring)
+		err = tsi_service_geometry(p, 1, &least);
 	if (!err)
-		err = check_memory(p->memory, g);
+		err = tsi_check_ring(p, p->ring ? g : &least);
 	if (!err)
 		err = check_image_memory(p->memory, g->ring_bytes,
 					 &p->image_memory);

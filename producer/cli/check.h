@@ -25,6 +25,14 @@ int tsi_check_root(const struct tsi_dataset *data);
 int tsi_check_start(const struct tsi_options *o, struct tsi_pipeline_opts *p,
 		    struct tsock_geometry *g);
 
+/*
+ * The ring fits into --memory (EARG), unless that is 0, and into what there is
+ * (ENOMEM).  tsi_check_start() asks it of the smallest ring, unless --ring says
+ * how large it is; who has scanned asks again.
+ */
+int tsi_check_ring(const struct tsi_pipeline_opts *p,
+		   const struct tsock_geometry *g);
+
 /* Warn when train and val, side by side, have different classes. */
 void tsi_check_splits(const struct tsi_dataset *data,
 		      const struct tsi_index *x);

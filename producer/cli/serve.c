@@ -87,6 +87,9 @@ static int scan(struct command *c)
 	if (err)
 		return err;
 	plan_service(c, s);
+	err = tsi_check_ring(&c->plan.pipeline, &c->plan.geometry);
+	if (err)
+		return err;
 	x = tsi_sampler_index(c->plan.sampler);
 	tsi_check_splits(&c->o->data, x);
 	tsi_advice_classes(&c->o->data, x);

@@ -45,9 +45,10 @@ static const struct tsock_field fields[TSI_FIELDS] = {
 	[TSI_FIELD_KEY] = { .name = "key", .dtype = TSOCK_U8, .ndim = 1 },
 };
 
-/* For a data set of one sample, until there is one; schema: TSI_FIELDS. */
+/* schema: TSI_FIELDS. */
 static void serve_opts(const struct tsi_pipeline_opts *o, uint32_t key_width,
-		       struct tsock_field *schema, struct tsock_serve_opts *out)
+		       uint64_t epoch_len, struct tsock_field *schema,
+		       struct tsock_serve_opts *out)
 {
 	unsigned n;
 	const struct tsock_field *own = tsi_format_fields(o->format, &n);
@@ -65,7 +66,7 @@ static void serve_opts(const struct tsi_pipeline_opts *o, uint32_t key_width,
 		schema[out->nfields++].shape[0] = key_width;
 	}
 	out->fields = schema;
-	out->epoch_len = 1;
+	out->epoch_len = epoch_len;
 	out->epochs = o->epochs;
 	out->ring = o->ring;
 	out->join_window = o->join_window;
@@ -85,20 +86,20 @@ static void serve_opts(const struct tsi_pipeline_opts *o, uint32_t key_width,
 }
 
 static int geometry_of(const struct tsi_pipeline_opts *o, uint32_t key_width,
-		       struct tsock_geometry *out)
+		       uint64_t epoch_len, struct tsock_geometry *out)
 {
 	struct tsock_field schema[TSI_FIELDS];
 	struct tsock_serve_opts opts;
 
-	serve_opts(o, key_width, schema, &opts);
+	serve_opts(o, key_width, epoch_len, schema, &opts);
 	out->size = sizeof(*out);
 	return tsock_serve_geometry(&opts, out);
 }
 
-int tsi_service_geometry(const struct tsi_pipeline_opts *o,
+int tsi_service_geometry(const struct tsi_pipeline_opts *o, uint64_t epoch_len,
 			 struct tsock_geometry *out)
 {
-	return geometry_of(o, o->keys ? TSI_KEY_MAX + 1 : 0, out);
+	return geometry_of(o, o->keys ? TSI_KEY_MAX + 1 : 0, epoch_len, out);
 }
 
 /* The longest key's bytes and a zero, rounded up to a multiple of 8. */
@@ -136,13 +137,15 @@ int tsi_service_open(const struct tsi_pipeline_opts *o,
 	if (!s)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a stream");
 	s->o = o;
-	err = tsi_service_geometry(o, &s->geometry);
+	err = tsi_service_geometry(o, TSI_EPOCH_LONG, &s->geometry);
 	if (!err)
 		err = tsi_sampler_open(o, &s->sampler);
 	if (!err && o->keys)
 		err = find_key_width(s);
 	if (!err)
-		err = geometry_of(o, s->key_width, &s->geometry);
+		err = geometry_of(o, s->key_width,
+				  tsi_sampler_epoch_len(s->sampler),
+				  &s->geometry);
 	if (err) {
 		tsi_service_close(s);
 		return err;
@@ -215,13 +218,13 @@ static int open_server(struct tsi_service *s)
 	}
 	for (uint32_t i = 0; i < n; i++)
 		classes[i] = tsi_index_class(x, i);
-	serve_opts(s->o, s->key_width, schema, &opts);
+	serve_opts(s->o, s->key_width, tsi_sampler_epoch_len(s->sampler),
+		   schema, &opts);
 	opts.classes = classes;
 	opts.nclasses = n;
 	opts.identity = identity;
 	opts.resumable = 1;
 	opts.bad_files = tsi_badlist_count(tsi_sampler_badlist(s->sampler));
-	opts.epoch_len = tsi_sampler_epoch_len(s->sampler);
 	opts.dataset_len = tsi_index_count(x);
 	opts.first_epoch = s->first_epoch;
 	if (s->goes_on) {

@@ -18,12 +18,15 @@ struct tsi_service;
 /* Bytes of a key, without the zero behind it. */
 #define TSI_KEY_MAX 1023
 
+/* Of a data set that wasn't scanned yet, and may have more than a ring has. */
+#define TSI_EPOCH_LONG (UINT64_C(1) << 31)
+
 /*
- * The sizes of the ring as far as the options say them: with keys, as if the
- * longest had TSI_KEY_MAX bytes.  Opens nothing.  Fails as
+ * The sizes of the ring as far as the options and an epoch's length say them:
+ * with keys, as if the longest had TSI_KEY_MAX bytes.  Opens nothing.  Fails as
  * tsock_serve_geometry() does.
  */
-int tsi_service_geometry(const struct tsi_pipeline_opts *o,
+int tsi_service_geometry(const struct tsi_pipeline_opts *o, uint64_t epoch_len,
 			 struct tsock_geometry *out);
 
 /*
@@ -34,7 +37,7 @@ int tsi_service_geometry(const struct tsi_pipeline_opts *o,
 int tsi_service_open(const struct tsi_pipeline_opts *o,
 		     struct tsi_service **out);
 
-/* The sizes of the ring, with those of this data set's keys. */
+/* The sizes of the ring, with this data set's epoch and keys. */
 void tsi_service_sizes(const struct tsi_service *s, struct tsock_geometry *out);
 
 struct tsi_sampler *tsi_service_sampler(const struct tsi_service *s);

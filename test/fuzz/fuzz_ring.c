@@ -36,9 +36,21 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		{ 2, 1, 0, 4, 0, 0, 5, 16, 0, 2 },
 	};
 
-	never(tsi_geometry_make(field, 1, 64, 32, 16, &good[0]));
-	never(tsi_geometry_make(field, 3, 64, 32, 16, &good[1]));
-	never(tsi_geometry_make(field + 2, 1, 4, 2, 1, &good[2]));
+	never(tsi_geometry_make(field, 1,
+				&(struct tsi_geometry_wish){ .ring = 64,
+							     .join_window = 32,
+							     .max_batch = 16 },
+				&good[0]));
+	never(tsi_geometry_make(field, 3,
+				&(struct tsi_geometry_wish){ .ring = 64,
+							     .join_window = 32,
+							     .max_batch = 16 },
+				&good[1]));
+	never(tsi_geometry_make(field + 2, 1,
+				&(struct tsi_geometry_wish){ .ring = 4,
+							     .join_window = 2,
+							     .max_batch = 1 },
+				&good[2]));
 	for (size_t i = 0; folder && i < sizeof(seed) / sizeof(seed[0]); i++) {
 		char name[16];
 

@@ -34,7 +34,11 @@ static void make_ring(const struct fake_producer *r)
 	struct tsi_ring_ident id = { FAKE_INCARNATION, N, TSI_NEVER };
 	struct tsi_geometry g;
 
-	need(!tsi_geometry_make(fake_field, 2, 64, 32, 16, &g));
+	need(!tsi_geometry_make(fake_field, 2,
+				&(struct tsi_geometry_wish){ .ring = 64,
+							     .join_window = 32,
+							     .max_batch = 16 },
+				&g));
 	need(!tsi_ring_create(&g, &id, &fake_ring));
 	need(!tsi_memfd_create("tail", sizeof(struct tsi_tail_page),
 			       TSI_MEM_PEER_WRITES, &fake_tail));

@@ -32,8 +32,11 @@ void fixture_ring_make(struct fixture_ring *f, const uint64_t *bytes,
 	f->ident = (struct tsi_ring_ident){ .incarnation = 7,
 					    .epoch_len = 1000,
 					    .end = TSI_NEVER };
-	must(!tsi_geometry_make(field, nfields, capacity, 0, max_batch,
-				&f->geometry),
+	must(!tsi_geometry_make(
+		     field, nfields,
+		     &(struct tsi_geometry_wish){ .ring = capacity,
+						  .max_batch = max_batch },
+		     &f->geometry),
 	     "geometry");
 	must(!tsi_ring_create(&f->geometry, &f->ident, &f->ring), "ring");
 }

@@ -83,7 +83,10 @@ fi
 fails 78 'segments' 'more segments than samples' \
 	"${q[@]}" "${set[@]}" --segments 37
 fails 78 'memory' 'a ring above --memory' \
-	"${q[@]}" "${set[@]}" --memory 100M
+	"${q[@]}" "${set[@]}" --memory 9M
+fails 78 'a ring of 108 samples takes 16.3 MB, more than --memory.s 12.6 MB' \
+	'a ring that the scan finds to be above --memory' \
+	"$producer" --dry-run --quiet "${set[@]}" --memory 12M
 
 fails 78 'numa-node 1023: th' 'a NUMA node that is not there' \
 	"${q[@]}" "${set[@]}" --numa-node 1023
@@ -111,7 +114,7 @@ fails 78 'never grows' 'a pack does not grow' \
 	"$producer" --check-config -d imagefolder -r "$work/pack" --grows
 "$producer" --dry-run "${set[@]}" >"$work/out" 2>"$work/err"
 [ $? = 0 ] && grep -Eq '^samples +36 in 3 classes' "$work/out" &&
-	grep -q '308.4 MB' "$work/out" && grep -q float32 "$work/out"
+	grep -q '16.3 MB' "$work/out" && grep -q float32 "$work/out"
 result $? '--dry-run says what would be served, and the memory' \
 	"$(cat "$work/out")"
 "$producer" --dry-run --quiet "${set[@]}" >"$work/out"
@@ -221,7 +224,7 @@ for mode in --quiet --check-config --dry-run; do
 		"$mode: Kaggle's ImageNet as a folder of images" \
 		"${layout[@]}" -d imagefolder -r "$work/kaggle"
 	fails 78 'memory.*--ring' "$mode: a ring above --memory" \
-		"${layout[@]}" "${set[@]}" --memory 100M
+		"${layout[@]}" "${set[@]}" --memory 9M
 	fails 71 'of memory are available .by .*--ring' \
 		"$mode: a ring above the machine's memory" \
 		"${layout[@]}" "${set[@]}" --ring 80000 --size 4096
@@ -250,7 +253,7 @@ result $? '--allow-empty keeps an empty class' "$(cat "$work/out" "$work/err")"
 grep -q 'there is one class, only' "$work/err" &&
 	grep -Eq '^samples +1 in 1 class ' "$work/out" &&
 	grep -Eq '^stream +one$' "$work/out" &&
-	grep -q 'join window 1,024' "$work/out"
+	grep -q 'join window 32' "$work/out"
 result $? 'one class gets a warning, and is singular' \
 	"$(cat "$work/out" "$work/err")"
 

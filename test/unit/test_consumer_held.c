@@ -73,6 +73,58 @@ static void read_only_hoarders_get_an_error(void **state)
 	inproc_stop(&st);
 }
 
+static void read_with_one_in_hand(uint64_t n, uint32_t batch, unsigned epochs)
+{
+	tsock *t = inproc_join(batch, 0);
+	tsock_batch *held = NULL, *b;
+
+	for (unsigned e = 0; e < epochs; e++) {
+		uint64_t left = n;
+
+		assert_int_equal(tsock_begin(t), 0);
+		while (left) {
+			b = inproc_next(t);
+			assert_true(inproc_good(b, n));
+			left -= tsock_batch_count(b);
+			tsock_batch_release(held);
+			held = b;
+		}
+		assert_int_equal(tsock_next(t, 0, &b), TSOCK_EEPOCH);
+	}
+	tsock_batch_release(held);
+	tsock_close(t);
+}
+
+/* Of a small data set the ring has little more than two epochs; that is enough
+ * for all batches that the stream allows. */
+static void a_batch_is_in_hand_while_the_next_is_taken(void **state)
+{
+	static const uint64_t length[] = { 5, 100, 511, 512, 700 };
+	static const uint32_t batch[] = { 3, 99, 100, 350, 511, 512 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(length) / sizeof(length[0]); i++) {
+		uint64_t n = length[i];
+		struct tsock_serve_opts o = inproc_opts(n);
+		struct tsock_info info = { .size = sizeof(info) };
+		struct inproc st;
+		tsock *t;
+
+		o.ring = o.max_batch = 0;
+		inproc_serve(&st, &o);
+		t = inproc_join(1, 0);
+		assert_int_equal(tsock_get_info(t, &info), 0);
+		assert_int_equal(info.max_batch, 512);
+		/* Up to 63 more let images be mapped twice. */
+		assert_true(info.capacity <= (n > 512 ? 2 : 3) * n + 64);
+		assert_true(info.join_window >= n);
+		tsock_close(t);
+		for (unsigned k = 0; k < sizeof(batch) / sizeof(batch[0]); k++)
+			read_with_one_in_hand(n, batch[k], 4);
+		inproc_stop(&st);
+	}
+}
+
 static void *release_it(void *b)
 {
 	tsock_batch_release(b);
@@ -131,6 +183,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_batches_of_some_epochs_can_be_kept),
 		cmocka_unit_test(read_only_hoarders_get_an_error),
+		cmocka_unit_test(a_batch_is_in_hand_while_the_next_is_taken),
 		cmocka_unit_test(
 			a_claim_lasts_as_long_as_its_read_only_batches),
 	};

@@ -35,10 +35,14 @@ static void a_name_has_to_be_there_and_to_end(void **state)
 	assert_true(tsi_geometry_field_is_good(&f));
 	memset(f.name, 'x', sizeof(f.name));
 	assert_false(tsi_geometry_field_is_good(&f));
-	assert_int_equal(tsi_geometry_make(&f, 1, 0, 0, 0, &g), TSOCK_EARG);
+	assert_int_equal(
+		tsi_geometry_make(&f, 1, &(struct tsi_geometry_wish){ 0 }, &g),
+		TSOCK_EARG);
 	assert_string_equal(tsock_errmsg(), "field 0 has no name");
 	f.name[0] = 0;
-	assert_int_equal(tsi_geometry_make(&f, 1, 0, 0, 0, &g), TSOCK_EARG);
+	assert_int_equal(
+		tsi_geometry_make(&f, 1, &(struct tsi_geometry_wish){ 0 }, &g),
+		TSOCK_EARG);
 	assert_string_equal(tsock_errmsg(), "field 0 has no name");
 }
 
@@ -66,11 +70,14 @@ static void too_many_fields_are_refused(void **state)
 	(void)state;
 	for (unsigned i = 0; i <= TSOCK_MAX_FIELDS; i++)
 		f[i] = bytes_of(8);
-	assert_int_equal(tsi_geometry_make(f, TSOCK_MAX_FIELDS, 0, 0, 0, &g),
+	assert_int_equal(tsi_geometry_make(f, TSOCK_MAX_FIELDS,
+					   &(struct tsi_geometry_wish){ 0 },
+					   &g),
 			 0);
-	assert_int_equal(
-		tsi_geometry_make(f, TSOCK_MAX_FIELDS + 1, 0, 0, 0, &g),
-		TSOCK_EARG);
+	assert_int_equal(tsi_geometry_make(f, TSOCK_MAX_FIELDS + 1,
+					   &(struct tsi_geometry_wish){ 0 },
+					   &g),
+			 TSOCK_EARG);
 }
 
 static void too_many_samples_are_refused(void **state)
@@ -79,12 +86,27 @@ static void too_many_samples_are_refused(void **state)
 	struct tsi_geometry g;
 
 	(void)state;
-	assert_int_equal(tsi_geometry_make(&f, 1, MOST, MOST, MOST / 4, &g), 0);
-	assert_int_equal(tsi_geometry_make(&f, 1, MOST + 1, 0, 0, &g),
+	assert_int_equal(tsi_geometry_make(&f, 1,
+					   &(struct tsi_geometry_wish){
+						   .ring = MOST,
+						   .join_window = MOST,
+						   .max_batch = MOST / 4 },
+					   &g),
+			 0);
+	assert_int_equal(
+		tsi_geometry_make(
+			&f, 1, &(struct tsi_geometry_wish){ .ring = MOST + 1 },
+			&g),
+		TSOCK_EARG);
+	assert_int_equal(tsi_geometry_make(&f, 1,
+					   &(struct tsi_geometry_wish){
+						   .join_window = MOST + 1 },
+					   &g),
 			 TSOCK_EARG);
-	assert_int_equal(tsi_geometry_make(&f, 1, 0, MOST + 1, 0, &g),
-			 TSOCK_EARG);
-	assert_int_equal(tsi_geometry_make(&f, 1, 0, 0, MOST / 4 + 1, &g),
+	assert_int_equal(tsi_geometry_make(&f, 1,
+					   &(struct tsi_geometry_wish){
+						   .max_batch = MOST / 4 + 1 },
+					   &g),
 			 TSOCK_EARG);
 	assert_non_null(strstr(tsock_errmsg(), "at most 2147483648 samples"));
 }
@@ -99,7 +121,10 @@ static void too_many_bytes_are_refused(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		struct tsock_field f = bytes_of(bytes[i]);
 
-		assert_int_equal(tsi_geometry_make(&f, 1, MOST, 0, 0, &g),
+		assert_int_equal(tsi_geometry_make(&f, 1,
+						   &(struct tsi_geometry_wish){
+							   .ring = MOST },
+						   &g),
 				 TSOCK_EARG);
 		assert_string_equal(tsock_errmsg(),
 				    "a ring of 2147483648 samples of field "
@@ -113,10 +138,16 @@ static void too_many_bytes_are_refused(void **state)
 static void where_nothing_is_mapped_twice_each_field_has_a_margin(void **state)
 {
 	struct tsock_field f[] = { bytes_of(4096), bytes_of(3) };
-	struct tsi_geometry g;
+	struct tsi_geometry base, g;
 
 	(void)state;
-	assert_int_equal(tsi_geometry_for(f, 2, 64, 0, 16, 0, &g), 0);
+	assert_int_equal(
+		tsi_geometry_make(f, 2,
+				  &(struct tsi_geometry_wish){
+					  .ring = 64, .max_batch = 16 },
+				  &base),
+		0);
+	assert_int_equal(tsi_geometry_like(&base, f, 2, 0, &g), 0);
 	assert_int_equal(g.capacity, 64);
 	assert_int_equal(tsi_geometry_margin(&g, 0), 16);
 	assert_int_equal(tsi_geometry_margin(&g, 1), 16);
@@ -134,12 +165,108 @@ static void a_ring_on_the_host_has_pages_of_this_machine(void **state)
 	struct tsi_geometry g;
 
 	(void)state;
-	assert_int_equal(tsi_geometry_make(f, 2, 1000, 0, 16, &g), 0);
+	assert_int_equal(
+		tsi_geometry_make(f, 2,
+				  &(struct tsi_geometry_wish){
+					  .ring = 1000, .max_batch = 16 },
+				  &g),
+		0);
 	assert_int_equal(g.granularity, page);
 	assert_int_equal(tsi_geometry_margin(&g, 0), 0);
 	assert_int_equal(tsi_geometry_map_bytes(&g, 0) % page, 0);
 	assert_int_equal(tsi_geometry_map_bytes(&g, 1) % page, 0);
 	assert_true(tsi_geometry_is_sound(&g));
+}
+
+/* ---- how many samples ---- */
+
+static struct tsi_geometry sized(const struct tsi_geometry_wish *w)
+{
+	struct tsock_field f = bytes_of(65536); /* a page of any machine */
+	struct tsi_geometry g;
+
+	assert_int_equal(tsi_geometry_make(&f, 1, w, &g), 0);
+	assert_true(tsi_geometry_is_sound(&g));
+	return g;
+}
+
+static void a_small_data_set_has_a_ring_of_two_epochs(void **state)
+{
+	static const struct {
+		uint64_t epoch, ring, batch; /* as they are said */
+		uint64_t capacity, window, largest;
+	} want[] = {
+		{ 1 << 20, 0, 0, 2048, 1024, 512 },
+		{ 1024, 0, 0, 2048, 1024, 512 },
+		{ 1023, 0, 0, 2046, 1023, 512 },
+		{ 700, 0, 0, 1400, 700, 512 },
+		{ 513, 0, 0, 1026, 513, 512 },
+		/* A batch may have a whole epoch: one more of these. */
+		{ 512, 0, 0, 1536, 512, 512 },
+		{ 100, 0, 0, 300, 100, 100 },
+		{ 10, 0, 0, 64, 32, 10 },
+		{ 1, 0, 0, 64, 32, 1 },
+		{ 700, 0, 1024, 2100, 700, 700 },
+		{ 1500, 0, 1024, 3000, 1500, 1024 },
+		{ 100, 0, 16, 200, 100, 16 },
+		/* What was said counts. */
+		{ 100, 2048, 0, 2048, 1024, 100 },
+		{ 700, 64, 16, 64, 32, 16 },
+		{ 10, 64, 512, 64, 32, 10 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct tsi_geometry_wish w = { .ring = want[i].ring,
+					       .max_batch = want[i].batch,
+					       .epoch_len = want[i].epoch };
+		struct tsi_geometry g = sized(&w);
+
+		assert_int_equal(g.capacity, want[i].capacity);
+		assert_int_equal(g.join_window, want[i].window);
+		assert_int_equal(g.max_batch, want[i].largest);
+	}
+}
+
+/* Samples from the first of a batch to the end of the next, at most. */
+static uint64_t longest_pair(uint64_t epoch, uint64_t batch)
+{
+	uint64_t first = 0, most = 0;
+
+	while (first < 2 * epoch) {
+		uint64_t left = epoch - first % epoch;
+		uint64_t next = first + (batch < left ? batch : left);
+
+		left = epoch - next % epoch;
+		left = next + (batch < left ? batch : left) - first;
+		most = left > most ? left : most;
+		first = next;
+	}
+	return most;
+}
+
+static void check_pairs(const struct tsi_geometry_wish *w)
+{
+	struct tsi_geometry g = sized(w);
+
+	assert_true(g.capacity >= w->ring);
+	assert_true(g.join_window >= w->join_window);
+	for (uint64_t b = 1; b <= w->max_batch; b++)
+		assert_true(longest_pair(w->epoch_len, b) <=
+			    g.capacity - g.join_window);
+}
+
+/* While an epoch's start is kept for others, a job can have one batch in hand
+ * and take the next, whatever size it has asked for. */
+static void two_batches_fit_beside_the_join_window(void **state)
+{
+	(void)state;
+	for (uint64_t n = 1; n < 40; n++)
+		for (uint64_t b = 1; b < 50; b += 3)
+			for (uint64_t ring = 0; ring < 200; ring += 33)
+				for (uint64_t join = 0; join < 80; join += 26)
+					check_pairs(&(struct tsi_geometry_wish){
+						ring, join, b, n });
 }
 
 /* ---- what another process states ---- */
@@ -149,7 +276,12 @@ static struct tsi_geometry stated(void)
 	struct tsock_field f[] = { bytes_of(4096), bytes_of(7) };
 	struct tsi_geometry g;
 
-	assert_int_equal(tsi_geometry_make(f, 2, 64, 0, 16, &g), 0);
+	assert_int_equal(
+		tsi_geometry_make(f, 2,
+				  &(struct tsi_geometry_wish){
+					  .ring = 64, .max_batch = 16 },
+				  &g),
+		0);
 	assert_int_equal(tsi_geometry_margin(&g, 1), 16);
 	assert_true(tsi_geometry_is_sound(&g));
 	return g;
@@ -224,6 +356,8 @@ int main(void)
 		cmocka_unit_test(too_many_bytes_are_refused),
 		cmocka_unit_test(
 			where_nothing_is_mapped_twice_each_field_has_a_margin),
+		cmocka_unit_test(a_small_data_set_has_a_ring_of_two_epochs),
+		cmocka_unit_test(two_batches_fit_beside_the_join_window),
 		cmocka_unit_test(counts_out_of_bounds_are_refused),
 		cmocka_unit_test(a_ring_on_the_host_has_pages_of_this_machine),
 		cmocka_unit_test(a_granularity_that_no_memory_has_is_refused),

@@ -31,7 +31,9 @@ static void defaults_are_the_documented_ones(void **state)
 	struct tsi_geometry g;
 
 	(void)state;
-	assert_int_equal(tsi_geometry_make(f, 2, 0, 0, 0, &g), 0);
+	assert_int_equal(
+		tsi_geometry_make(f, 2, &(struct tsi_geometry_wish){ 0 }, &g),
+		0);
 	assert_int_equal(g.capacity, 2048);
 	assert_int_equal(g.join_window, 1024);
 	assert_int_equal(g.max_batch, 512);
@@ -46,24 +48,56 @@ static void ring_grows_to_what_window_and_batch_need(void **state)
 	struct tsi_geometry g;
 
 	(void)state;
-	assert_int_equal(tsi_geometry_make(f, 1, 10, 0, 512, &g), 0);
+	assert_int_equal(
+		tsi_geometry_make(f, 1,
+				  &(struct tsi_geometry_wish){
+					  .ring = 10, .max_batch = 512 },
+				  &g),
+		0);
 	assert_int_equal(g.capacity, 2048);
-	assert_int_equal(tsi_geometry_make(f, 1, 10, 5000, 100, &g), 0);
+	assert_int_equal(tsi_geometry_make(f, 1,
+					   &(struct tsi_geometry_wish){
+						   .ring = 10,
+						   .join_window = 5000,
+						   .max_batch = 100 },
+					   &g),
+			 0);
 	assert_true(g.capacity >= 5200);
 }
 
 static void odd_samples_get_a_margin_and_small_growth_is_taken(void **state)
 {
 	struct tsock_field odd[] = { image(299), label() };
+	struct tsock_field large[] = { image(299), image(32) };
 	struct tsock_field even[] = { image(64) };
 	struct tsi_geometry g;
 
 	(void)state;
-	assert_int_equal(tsi_geometry_make(odd, 2, 1000, 0, 64, &g), 0);
-	assert_int_equal(g.capacity, 1024); /* for the labels */
+	assert_int_equal(
+		tsi_geometry_make(odd, 2,
+				  &(struct tsi_geometry_wish){
+					  .ring = 1000, .max_batch = 64 },
+				  &g),
+		0);
+	/* The labels' margin takes 512 bytes, and 24 more images 6 MB. */
+	assert_int_equal(g.capacity, 1000);
+	assert_int_equal(g.field[0].margin, 64);
+	assert_int_equal(g.field[1].margin, 64);
+	assert_int_equal(
+		tsi_geometry_make(large, 2,
+				  &(struct tsi_geometry_wish){
+					  .ring = 1001, .max_batch = 64 },
+				  &g),
+		0);
+	assert_int_equal(g.capacity % 4, 0);
 	assert_int_equal(g.field[0].margin, 64);
 	assert_int_equal(g.field[1].margin, 0);
-	assert_int_equal(tsi_geometry_make(even, 1, 257, 0, 16, &g), 0);
+	assert_int_equal(
+		tsi_geometry_make(even, 1,
+				  &(struct tsi_geometry_wish){
+					  .ring = 257, .max_batch = 16 },
+				  &g),
+		0);
 	assert_int_equal(g.field[0].margin, 0);
 	assert_int_equal(g.field[0].map_bytes % 4096, 0);
 }
@@ -75,12 +109,20 @@ static void impossible_fields_are_refused(void **state)
 
 	(void)state;
 	f[0].dtype = 99;
-	assert_int_equal(tsi_geometry_make(f, 1, 0, 0, 0, &g), TSOCK_EARG);
+	assert_int_equal(
+		tsi_geometry_make(f, 1, &(struct tsi_geometry_wish){ 0 }, &g),
+		TSOCK_EARG);
 	f[0] = image(UINT64_C(1) << 31);
-	assert_int_equal(tsi_geometry_make(f, 1, 0, 0, 0, &g), TSOCK_EARG);
+	assert_int_equal(
+		tsi_geometry_make(f, 1, &(struct tsi_geometry_wish){ 0 }, &g),
+		TSOCK_EARG);
 	f[0] = image(0);
-	assert_int_equal(tsi_geometry_make(f, 1, 0, 0, 0, &g), TSOCK_EARG);
-	assert_int_equal(tsi_geometry_make(f, 0, 0, 0, 0, &g), TSOCK_EARG);
+	assert_int_equal(
+		tsi_geometry_make(f, 1, &(struct tsi_geometry_wish){ 0 }, &g),
+		TSOCK_EARG);
+	assert_int_equal(
+		tsi_geometry_make(f, 0, &(struct tsi_geometry_wish){ 0 }, &g),
+		TSOCK_EARG);
 }
 
 static void an_image_that_cannot_be_converted_is_refused(void **state)
@@ -90,13 +132,25 @@ static void an_image_that_cannot_be_converted_is_refused(void **state)
 
 	(void)state;
 	f.shape[2] = 1;
-	assert_int_equal(tsi_geometry_make(&f, 1, 64, 0, 4, &g), TSOCK_EARG);
+	assert_int_equal(tsi_geometry_make(&f, 1,
+					   &(struct tsi_geometry_wish){
+						   .ring = 64, .max_batch = 4 },
+					   &g),
+			 TSOCK_EARG);
 	f = image(8);
 	f.ndim = 2;
-	assert_int_equal(tsi_geometry_make(&f, 1, 64, 0, 4, &g), TSOCK_EARG);
+	assert_int_equal(tsi_geometry_make(&f, 1,
+					   &(struct tsi_geometry_wish){
+						   .ring = 64, .max_batch = 4 },
+					   &g),
+			 TSOCK_EARG);
 	f = image(8);
 	f.dtype = TSOCK_F32;
-	assert_int_equal(tsi_geometry_make(&f, 1, 64, 0, 4, &g), TSOCK_EARG);
+	assert_int_equal(tsi_geometry_make(&f, 1,
+					   &(struct tsi_geometry_wish){
+						   .ring = 64, .max_batch = 4 },
+					   &g),
+			 TSOCK_EARG);
 }
 
 static void make(struct tsi_ring *r, uint64_t size, uint64_t ring,
@@ -106,7 +160,12 @@ static void make(struct tsi_ring *r, uint64_t size, uint64_t ring,
 	struct tsi_ring_ident id = { 7, 100, TSI_NEVER };
 	struct tsi_geometry g;
 
-	assert_int_equal(tsi_geometry_make(f, 2, ring, 0, batch, &g), 0);
+	assert_int_equal(
+		tsi_geometry_make(f, 2,
+				  &(struct tsi_geometry_wish){
+					  .ring = ring, .max_batch = batch },
+				  &g),
+		0);
 	assert_int_equal(tsi_ring_create(&g, &id, r), 0);
 }
 

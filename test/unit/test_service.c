@@ -47,13 +47,14 @@ static void the_geometry_needs_no_data_set(void **state)
 
 	(void)state;
 	options.folder = "/nowhere";
-	assert_int_equal(tsi_service_geometry(&options, &g), 0);
+	assert_int_equal(tsi_service_geometry(&options, TSI_EPOCH_LONG, &g), 0);
 	assert_true(g.capacity >= 64);
 	assert_int_equal(g.max_batch, 8);
 	options.rank = 7;
 	options.world = 2;
 	options.sharded = true;
-	assert_int_equal(tsi_service_geometry(&options, &g), TSOCK_EARG);
+	assert_int_equal(tsi_service_geometry(&options, TSI_EPOCH_LONG, &g),
+			 TSOCK_EARG);
 }
 
 static void a_service_can_be_opened_and_not_started(void **state)
@@ -66,6 +67,22 @@ static void a_service_can_be_opened_and_not_started(void **state)
 	tsi_service_close(NULL);
 	options.folder = "/nowhere";
 	assert_int_equal(tsi_service_open(&options, &s), TSOCK_EARG);
+}
+
+static void the_ring_is_sized_by_the_data_set(void **state)
+{
+	struct tsock_geometry g = { .size = sizeof(g) };
+	struct tsi_service *s;
+
+	(void)state;
+	options.ring = 0;
+	assert_int_equal(tsi_service_geometry(&options, TSI_EPOCH_LONG, &g), 0);
+	assert_int_equal(g.capacity, 2048);
+	s = open_service();
+	tsi_service_sizes(s, &g);
+	assert_int_equal(g.capacity, 64);
+	assert_int_equal(g.max_batch, 8);
+	tsi_service_close(s);
 }
 
 /* The options are those of make_stream(). */
@@ -279,6 +296,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		in_a_tree(the_geometry_needs_no_data_set),
 		in_a_tree(a_service_can_be_opened_and_not_started),
+		in_a_tree(the_ring_is_sized_by_the_data_set),
 		in_a_tree(the_identity_tells_streams_apart),
 		in_a_tree(another_file_is_another_identity),
 		in_a_tree(a_consumer_reads_what_a_worker_makes),

@@ -153,7 +153,13 @@ static void a_ring_without_images_has_no_other_dtype(void **state)
 	struct tsi_view_plan p;
 
 	(void)state;
-	assert_int_equal(tsi_geometry_make(&label, 1, 1000, 100, 16, &base), 0);
+	assert_int_equal(tsi_geometry_make(&label, 1,
+					   &(struct tsi_geometry_wish){
+						   .ring = 1000,
+						   .join_window = 100,
+						   .max_batch = 16 },
+					   &base),
+			 0);
 	assert_int_equal(tsi_view_plan_make(&floats, NULL, 0, &p), 0);
 	assert_int_equal(tsi_view_plan_geometry(&p, &base, &g), TSOCK_EREFUSED);
 	/* As stored, but on a GPU, they have a ring like any others. */

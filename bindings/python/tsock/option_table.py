@@ -70,7 +70,8 @@ class ProducerOptions(TypedDict, total=False):
                   size
 
     Stream:
-    ring          samples held in memory (2048; more if the next two need it)
+    ring          samples held in memory (2048, or two to three epochs of a
+                  smaller set; more if the next two need it)
     max_batch     largest batch that a consumer may ask for (512)
     join_window   so far into an epoch late joiners still get all of it (half
                   the ring)

@@ -36,11 +36,19 @@ class Options:
         self.threads: int = given["threads"] or max(1, min(4, cpus // 2))
 
 
-def ring_of(o: Options, schema: Any, ragged: bool) -> tuple[int, int]:
+def _of_epochs(length: int, largest: int) -> int:
+    """Samples that two epochs need, or one and two of the largest batches."""
+    return max(64, (2 if largest < length else 3) * length)
+
+
+def ring_of(
+    o: Options, schema: Any, ragged: bool, length: int
+) -> tuple[int, int]:
     """(samples in the ring, the largest batch), where nothing was said."""
     each = max(1, schema.row_bytes)
     if ragged:
-        return o.ring or max(4, min(64, 256 * _MIB // each)), 1
+        usual = min(64, 256 * _MIB // each, 2 * length)
+        return o.ring or max(4, usual), 1
     own = schema.batch_size
     largest = o.max_batch
     if not largest:
@@ -48,4 +56,5 @@ def ring_of(o: Options, schema: Any, ragged: bool) -> tuple[int, int]:
         if o.ring:
             largest = min(largest, max(own, o.ring // 4))
     usual = max(8 * own, min(2048, 256 * _MIB // each))
-    return o.ring or max(usual, 4 * largest), largest
+    usual = max(usual, 4 * largest)
+    return o.ring or min(usual, _of_epochs(length, largest)), largest

@@ -168,7 +168,9 @@ class Server:
         opts.fields = (_ffi.Field * len(fields))(*fields)
         opts.epoch_len = self._feed.length
         opts.epochs = o.epochs
-        opts.ring, opts.max_batch = ring_of(o, schema, ragged)
+        opts.ring, opts.max_batch = ring_of(
+            o, schema, ragged, self._feed.length
+        )
         opts.join_window = o.join_window or 0
         opts.min_consumers = o.min_consumers
         sampler = getattr(loader, "sampler", None)
@@ -404,7 +406,10 @@ def serve(
                 more, before anything is served, to count them: an epoch ends
                 at StopIteration.  One that ends early or goes on is an error
                 everywhere
-    ring        samples (ragged: batches) that the ring holds
+    ring        samples (ragged: batches) that the ring holds; None is two
+                epochs (three where a job may ask for a whole one as a batch),
+                but at most 2,048 samples or about 256 MiB, or what four of the
+                largest batches need
     max_batch   the largest batch that a job can ask for
     join_window samples (ragged: batches) of an epoch, within which the jobs
                 that read have to be for a new one to get it from its start;
