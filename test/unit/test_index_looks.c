@@ -9,7 +9,7 @@
 
 #include "test/lib/index_tree.h"
 
-#define MANY 3000
+#define MANY 2100
 
 static void make_many(const char *odd)
 {
@@ -190,7 +190,7 @@ static void is_kept(struct tsi_index_opts o, struct tsi_index *x)
 	tsi_index_close(y);
 }
 
-/* 40 of 5,040 files: one look in five would miss some of them. */
+/* 40 of 3,040 files: one look in three would miss some of them. */
 static void files_of_foreign_names_are_presumed_by_three(void **state)
 {
 	struct tsi_index_opts o = tree_options();
@@ -199,7 +199,7 @@ static void files_of_foreign_names_are_presumed_by_three(void **state)
 	(void)state;
 	o.cache_dir = tree_cache;
 	o.foreign = is_webp;
-	put_class("a", "jpg", 5000, "ok");
+	put_class("a", "jpg", 3000, "ok");
 	put_class("a", "webp", 40, "bad");
 	tree_probed = 0;
 	x = tree_open(o);
@@ -221,7 +221,7 @@ static void files_of_foreign_names_may_be_good(void **state)
 
 	(void)state;
 	o.foreign = is_webp;
-	put_class("a", "jpg", 5000, "ok");
+	put_class("a", "jpg", 2000, "ok");
 	for (int i = 0; i < 3; i++) {
 		put_class("a", "webp", 40, "bad");
 		snprintf(path, sizeof(path), "a/%04d.webp", good[i]);
@@ -262,7 +262,7 @@ static void a_small_class_is_looked_at_whole(void **state)
 
 	(void)state;
 	o.cache_dir = tree_cache;
-	put_class("a", "jpg", 5000, "ok");
+	put_class("a", "jpg", 2000, "ok");
 	put_class("b", "jpg", 64, "bad");
 	x = tree_open(o);
 	assert_int_equal(bad_of(x, 1), 64);
@@ -279,7 +279,7 @@ static void a_class_with_a_good_file_is_not_presumed(void **state)
 
 	(void)state;
 	o.cache_dir = tree_cache;
-	put_class("a", "jpg", 5000, "ok");
+	put_class("a", "jpg", 2000, "ok");
 	put_class("b", "jpg", 300, "bad");
 	/* In every fourth place, so that some look finds one. */
 	for (int i = 0; i < 300; i += 4) {
@@ -301,16 +301,16 @@ static void a_set_of_foreign_names_is_not_looked_through(void **state)
 
 	(void)state;
 	o.foreign = is_webp;
-	put_class("a", "webp", 5000, "bad");
+	put_class("a", "webp", 2000, "bad");
 	tree_probed = 0;
 	x = tree_open(o);
 	assert_in_range(tree_probed, 1024, 1024 + 3);
-	assert_int_equal(bad_of(x, 0) + presumed_of(x, 0), 5000);
+	assert_int_equal(bad_of(x, 0) + presumed_of(x, 0), 2000);
 	tsi_index_close(x);
 	/* Asked for, each is looked at, and nothing presumed. */
 	o.look_at_all = true;
 	x = tree_open(o);
-	assert_int_equal(bad_of(x, 0), 5000);
+	assert_int_equal(bad_of(x, 0), 2000);
 	assert_false(tsi_index_presumes(x));
 	tsi_index_close(x);
 }

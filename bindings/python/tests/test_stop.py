@@ -61,7 +61,8 @@ def test_nobody_who_read_it_starts_it_again(place, script, images):
     lines = errors.splitlines()
     assert lines[0].startswith("the stream 'toy' was stopped by process ")
     assert "(tsock-producer) at " in lines[0]
-    assert lines[1] == "again: " + lines[0] and job.returncode == 0
+    # Between them it may say that it waits, while the producer still closes.
+    assert lines[-1] == "again: " + lines[0] and job.returncode == 0
     until(lambda: not runs(first))
     assert tsock.streams() == []
     # A job that begins now is another matter.
