@@ -138,6 +138,8 @@ static int new_question(struct tsock *t)
 	memcpy(j->was, t->lost.was, TSI_NONCE);
 	j->detached = t->lost.detached && t->goal.end;
 	j->own = own_of(t);
+	if (ranks->world > 1 && tsi_progress_rewound(&t->progress))
+		j->own |= TSI_REWOUND;
 	say_read(t, j);
 	t->joining = true;
 	return 0;
@@ -301,7 +303,7 @@ static void entered(struct tsock *t)
 					  "host memory, copied to the GPU" };
 
 	t->joining = t->unopened = false;
-	t->own = t->question.u.join.own;
+	t->own = t->question.u.join.own & ~(uint32_t)TSI_REWOUND;
 	memcpy(t->nonce, t->question.u.join.nonce, TSI_NONCE);
 	tsi_reader_used_here(t->reader);
 	add_sibling(t);

@@ -13,6 +13,12 @@
 #define TWIN_MS 2000   /* another process may have its rank before that */
 #define JOIN_MS 10000  /* for all ranks to join when all have asked */
 
+void tsi_jobs_init(struct tsi_jobs *t, uint64_t epoch_len)
+{
+	memset(t, 0, sizeof(*t));
+	t->epoch_len = epoch_len;
+}
+
 static struct tsi_job *find(const struct tsi_jobs *t, const uint8_t *id)
 {
 	for (unsigned i = 0; i < TSI_JOBS; i++) {
@@ -67,6 +73,14 @@ static struct tsi_job *add(struct tsi_jobs *t, const struct tsi_msg_join *j)
 	for (unsigned r = 0; r < TSOCK_MAX_RANKS; r++)
 		k->rank[r].reader = -1;
 	return k;
+}
+
+static bool has_reader(const struct tsi_job *k)
+{
+	for (unsigned i = 0; i < k->world; i++)
+		if (k->rank[i].reader >= 0)
+			return true;
+	return false;
 }
 
 static int check_rank(const struct tsi_msg_join *j)
@@ -132,6 +146,52 @@ static int check_begun(const struct tsi_jobs *t, const struct tsi_msg_join *j)
 	return 0;
 }
 
+/*
+ * What is left of a job whose ranks have all gone, one of them before others
+ * had begun: another run of it begins with other processes, or anew.
+ */
+static bool is_another_run(const struct tsi_job *k,
+			   const struct tsi_msg_join *j)
+{
+	const struct tsi_job_rank *r = &k->rank[j->rank];
+
+	if (!k->let_go || has_reader(k))
+		return false;
+	return r->joined ? j->after <= k->start : r->pid != j->pid;
+}
+
+/* Has another rank, which asks too, still to begin what this one has had? */
+static bool others_are_behind(const struct tsi_job *k,
+			      const struct tsi_msg_join *j)
+{
+	for (unsigned i = 0; i < k->world && !k->started; i++)
+		if (i != j->rank && k->rank[i].asked_ms && !k->rank[i].joined &&
+		    k->rank[i].after < j->after)
+			return true;
+	return false;
+}
+
+/* Where ranks that are ahead of this one have begun; TSI_NEVER: none is. */
+static uint64_t begun_by_others(const struct tsi_jobs *t,
+				const struct tsi_job *k,
+				const struct tsi_msg_join *j)
+{
+	uint64_t least = TSI_NEVER;
+
+	if (j->epoch_end || j->own & TSI_REWOUND)
+		return TSI_NEVER;
+	for (unsigned i = 0; i < k->world; i++) {
+		const struct tsi_job_rank *r = &k->rank[i];
+		uint64_t start =
+			r->rewound ? r->after : r->after - t->epoch_len;
+
+		if (r->asked_ms && r->after > j->after && start >= j->after &&
+		    start < least)
+			least = start;
+	}
+	return least;
+}
+
 int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		 int64_t now_ms)
 {
@@ -143,6 +203,10 @@ int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		err = check_begun(t, j);
 	if (err)
 		return err;
+	if (k && k->world == j->world && is_another_run(k, j)) {
+		forget(t, k);
+		k = NULL;
+	}
 	/* The ranks that have not joined yet do so without this one's help. */
 	if (k && begins_anew(k, j))
 		return TSOCK_EAGAIN;
@@ -161,11 +225,13 @@ int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		r->born = tsi_peer_born(j->pid);
 	r->pid = j->pid;
 	memcpy(r->nonce, j->nonce, TSI_NONCE);
+	r->after = j->after;
+	r->rewound = j->own & TSI_REWOUND;
 	if (!k->complete && all_but(k, j->rank, now_ms)) {
 		k->complete = true;
 		k->expires_ms = now_ms + JOIN_MS;
 	}
-	return k->complete ? 0 : TSOCK_EAGAIN;
+	return k->complete && !others_are_behind(k, j) ? 0 : TSOCK_EAGAIN;
 }
 
 bool tsi_jobs_asks(const struct tsi_jobs *t, const uint8_t *nonce)
@@ -197,9 +263,27 @@ int tsi_jobs_begin(const struct tsi_jobs *t, const struct tsi_msg_join *j,
 	if (!k || !k->complete)
 		return tsi_err(TSOCK_EAGAIN,
 			       "the job's ranks came too late: all ask again");
+	if (!k->started && others_are_behind(k, j))
+		return tsi_err(TSOCK_EAGAIN, "other ranks are behind this one");
 	*started = k->started;
 	*start = k->start;
+	if (k->started)
+		return 0;
+	*start = begun_by_others(t, k, j);
+	*started = *start != TSI_NEVER;
 	return 0;
+}
+
+/* Ranks that ask for a later epoch have had the one that begins now. */
+static void note_those_ahead(struct tsi_job *k)
+{
+	for (unsigned i = 0; i < k->world; i++) {
+		struct tsi_job_rank *r = &k->rank[i];
+
+		if (r->joined || !r->asked_ms || r->after <= k->start)
+			continue;
+		r->joined = r->had = true;
+	}
 }
 
 void tsi_jobs_joined(struct tsi_jobs *t, const struct tsi_msg_join *j,
@@ -213,7 +297,10 @@ void tsi_jobs_joined(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		k->start = start;
 	k->started = true;
 	k->rank[j->rank].joined = true;
+	k->rank[j->rank].had = false;
 	k->rank[j->rank].reader = (int)reader;
+	k->rank[j->rank].block = (uint64_t)j->world * j->batch_size;
+	note_those_ahead(k);
 }
 
 /* The job that a reader began with, and its rank; NULL: all have joined. */
@@ -304,15 +391,36 @@ bool tsi_jobs_wait(struct tsi_jobs *t, unsigned reader)
 	return k && !k->let_go;
 }
 
-static bool has_reader(const struct tsi_job *k)
+static bool was_had(const struct tsi_job *k)
 {
 	for (unsigned i = 0; i < k->world; i++)
-		if (k->rank[i].reader >= 0)
+		if (k->rank[i].had)
 			return true;
 	return false;
 }
 
-void tsi_jobs_left(struct tsi_jobs *t, unsigned reader)
+bool tsi_jobs_had(const struct tsi_jobs *t, const struct tsi_msg_join *j)
+{
+	const struct tsi_job *k = find(t, j->job);
+
+	return k && (was_had(k) || begun_by_others(t, k, j) != TSI_NEVER);
+}
+
+uint64_t tsi_jobs_kept(const struct tsi_jobs *t)
+{
+	uint64_t least = TSI_NEVER;
+
+	for (unsigned i = 0; t->waiting && i < TSI_JOBS; i++) {
+		const struct tsi_job *k = &t->job[i];
+
+		if (k->used && !k->let_go && k->started && was_had(k) &&
+		    k->start < least)
+			least = k->start;
+	}
+	return least;
+}
+
+void tsi_jobs_left(struct tsi_jobs *t, unsigned reader, uint64_t tail)
 {
 	struct tsi_job_rank *r;
 	struct tsi_job *k = find_reader(t, reader, &r);
@@ -321,7 +429,8 @@ void tsi_jobs_left(struct tsi_jobs *t, unsigned reader)
 	if (!k)
 		return;
 	r->reader = -1;
-	if (k->let_go && !has_reader(k))
+	r->had = tail > k->start && tail + r->block > k->start + t->epoch_len;
+	if (k->let_go && !has_reader(k) && !was_had(k))
 		forget(t, k);
 }
 
@@ -334,7 +443,7 @@ void tsi_jobs_expire(struct tsi_jobs *t, int64_t now_ms)
 		    (k->complete ? now_ms <= k->expires_ms
 				 : now_ms - k->asked_ms <= JOIN_MS))
 			continue;
-		if (!k->complete || !has_reader(k)) {
+		if (!k->complete || (!has_reader(k) && !was_had(k))) {
 			forget(t, k);
 			continue;
 		}

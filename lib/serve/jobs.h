@@ -9,6 +9,12 @@
  * still, so that the start is held.  A rank that comes after that begins there
  * if the ring happens to hold it, else it is refused: it would wait for ranks
  * that have begun.
+ *
+ * Whatever epoch one rank gets, all get.  Ranks that leave between epochs may
+ * have an epoch that others have still to begin: its start is kept for these
+ * as before.  After a restart nobody but the ranks knows of that, so each says
+ * which epoch it has begun last, and those that are behind go first: they begin
+ * where the others had begun, or are refused, and the others wait meanwhile.
  */
 #ifndef TSI_SERVE_JOBS_H
 #define TSI_SERVE_JOBS_H
@@ -16,14 +22,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/sequence.h"
 #include "wire/msg.h"
 
 #define TSI_JOBS 32
 #define TSI_JOB_READERS 256 /* numbers that a reader may have */
 
 struct tsi_job_rank {
-	bool joined;
+	bool joined;      /* it has begun the job's epoch */
+	bool had;         /* it has left it at its end */
+	bool rewound;     /* it has begun the epoch from after on */
 	int reader;       /* its number while it is one; else -1 */
+	uint64_t after;   /* as it last asked: no start lies before it */
+	uint64_t block;   /* of samples that the ranks read at a time */
 	int64_t asked_ms; /* when it last asked; 0: it hasn't */
 	uint32_t pid;
 	uint64_t born; /* that process; 0: it can't be told */
@@ -52,14 +63,18 @@ struct tsi_job_returner {
 };
 
 struct tsi_jobs {
+	uint64_t epoch_len;
 	/* In use, and not let go: mostly 0, and then nobody looks further. */
 	unsigned waiting;
 	struct tsi_job job[TSI_JOBS];
 	struct tsi_job_returner returner[TSI_JOB_READERS]; /* by reader */
 };
 
+void tsi_jobs_init(struct tsi_jobs *t, uint64_t epoch_len);
+
 /*
- * A rank asks to join: 0 when all ranks have asked, TSOCK_EAGAIN before.  Fails
+ * A rank asks to join: 0 when all ranks have asked, and none is behind it;
+ * TSOCK_EAGAIN before.  Fails
  * with EREFUSED: ranks that don't fit together, or too many jobs.
  */
 int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
@@ -105,8 +120,15 @@ void tsi_jobs_returned(struct tsi_jobs *t, const struct tsi_msg_join *j,
 /* Does this reader wait for other ranks, so that its tail doesn't count? */
 bool tsi_jobs_wait(struct tsi_jobs *t, unsigned reader);
 
-/* The reader is no more. */
-void tsi_jobs_left(struct tsi_jobs *t, unsigned reader);
+/* Has a rank of that job had an epoch that this one has still to begin? */
+bool tsi_jobs_had(const struct tsi_jobs *t, const struct tsi_msg_join *j);
+
+/* The first sample that is kept for ranks of jobs whose others may have left;
+ * TSI_NEVER: none is. */
+uint64_t tsi_jobs_kept(const struct tsi_jobs *t);
+
+/* The reader is no more, and came to that tail. */
+void tsi_jobs_left(struct tsi_jobs *t, unsigned reader, uint64_t tail);
 
 /* Forget the jobs whose ranks don't come, and hold no start for them. */
 void tsi_jobs_expire(struct tsi_jobs *t, int64_t now_ms);

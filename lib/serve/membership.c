@@ -30,7 +30,7 @@ static void skip_to_waiting(struct tsi_membership *m)
 {
 	uint64_t first = TSI_NEVER;
 
-	if (m->hold != TSI_NEVER)
+	if (tsi_membership_held_from(m) != TSI_NEVER)
 		return;
 	for (unsigned i = 0; i < m->rows; i++) {
 		const struct tsi_member *r = &m->member[i];
@@ -59,7 +59,7 @@ void tsi_membership_init(struct tsi_membership *m,
 	}
 	m->view[0].active = true;
 	m->view[0].capacity = c->capacity;
-	m->hold = TSI_NEVER;
+	m->hold = m->kept = TSI_NEVER;
 	m->first_end = c->end;
 	tsi_membership_begin_at(&m->view[0], c->first);
 	m->greatest = m->last = m->furthest = c->first;
@@ -91,9 +91,18 @@ void tsi_membership_give_up_hold(struct tsi_membership *m)
 	skip_to_waiting(m);
 }
 
-uint64_t tsi_membership_held_from(const struct tsi_membership *m)
+uint64_t tsi_membership_kept(const struct tsi_membership *m)
 {
-	return m->hold;
+	return m->kept;
+}
+
+void tsi_membership_keep(struct tsi_membership *m, uint64_t from)
+{
+	bool more = from == TSI_NEVER && m->kept != TSI_NEVER;
+
+	m->kept = from;
+	if (more)
+		skip_to_waiting(m);
 }
 
 void tsi_membership_source(struct tsi_membership *m, unsigned view,
@@ -124,7 +133,7 @@ static void open_views(struct tsi_membership *m, unsigned view, uint64_t start,
 	uint64_t from = pin < start && !m->jumping ? pin : start;
 
 	/* Those that have still to come may need samples before it. */
-	from = min64(from, m->hold);
+	from = min64(from, tsi_membership_held_from(m));
 
 	if (v->active)
 		return;
@@ -169,7 +178,8 @@ int tsi_membership_join(struct tsi_membership *m, const struct tsi_join *j,
 	m->furthest = max64(m->furthest, c.start);
 	/* A stream that is held for its readers, or that somebody goes on
 	 * with, had begun before. */
-	if (m->count >= m->c.min_members || m->hold != TSI_NEVER || j->returns)
+	if (m->count >= m->c.min_members || j->returns ||
+	    tsi_membership_held_from(m) != TSI_NEVER)
 		m->started = true;
 	c.epoch_end = c.start + m->c.epoch_len;
 	if (j->exact && j->end)
@@ -310,7 +320,7 @@ int tsi_membership_end_after(struct tsi_membership *m, uint64_t epoch)
 	if (epoch >= TSI_LAST / n)
 		return tsi_err(TSOCK_EARG, "no stream comes to epoch %llu",
 			       (unsigned long long)epoch);
-	if (m->hold != TSI_NEVER)
+	if (tsi_membership_held_from(m) != TSI_NEVER)
 		return TSOCK_EAGAIN;
 	if (m->jumping)
 		least = max64(least, m->target + 1);
@@ -367,7 +377,7 @@ uint64_t tsi_membership_limit(const struct tsi_membership *m, unsigned view)
 		return v->claimed;
 	gate = min64(tsi_membership_gate(m, view), tsi_membership_pin(m, view));
 	gate = min64(gate, tsi_membership_kept_start(m, view));
-	gate = min64(gate, m->hold);
+	gate = min64(gate, tsi_membership_held_from(m));
 	/* There is a gate: an active view has a reader, or another active view
 	 * that is made of it, and of the base ring all are made. */
 	limit = gate + v->capacity;

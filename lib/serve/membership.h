@@ -82,6 +82,7 @@ struct tsi_membership {
 			    * returned, or that joined during a hold, or
 			    * tsi_membership_start() */
 	uint64_t hold;     /* all from there on are kept; or TSI_NEVER */
+	uint64_t kept;     /* the same, for ranks of jobs that have begun */
 	bool jumping;      /* until the head reaches the last claim */
 	uint64_t target;   /* of the jump */
 	uint64_t greatest; /* greatest min(tail, head) ever seen */
@@ -169,7 +170,14 @@ bool tsi_membership_can_hold(const struct tsi_membership *m, uint64_t from);
 /* No more is kept than from there on, where that is further than before. */
 void tsi_membership_follow_hold(struct tsi_membership *m, uint64_t from);
 void tsi_membership_give_up_hold(struct tsi_membership *m);
-/* The first sample that is kept so; TSI_NEVER: there is no hold. */
+/*
+ * All samples from there on are kept for ranks whose job has begun there, and
+ * whose others have left; TSI_NEVER: none are.  A member has that start now, or
+ * it was kept before.
+ */
+void tsi_membership_keep(struct tsi_membership *m, uint64_t from);
+uint64_t tsi_membership_kept(const struct tsi_membership *m);
+/* The first sample that is held or kept; TSI_NEVER: none is. */
 uint64_t tsi_membership_held_from(const struct tsi_membership *m);
 
 /*

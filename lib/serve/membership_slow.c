@@ -190,8 +190,9 @@ static enum tsi_awaits awaits_writer(const struct tsi_membership *m,
 				     const struct tsi_member *r)
 {
 	const struct tsi_view_state *base = &m->view[0];
+	uint64_t held = tsi_membership_held_from(m);
 
-	if (m->hold != TSI_NEVER && base->claimed >= m->hold + base->capacity)
+	if (held != TSI_NEVER && base->claimed >= held + base->capacity)
 		return TSI_AWAITS_HOLD;
 	if (r->view && r->want <= m->view[m->view[r->view].source].head)
 		return TSI_AWAITS_VIEW;
@@ -298,7 +299,8 @@ static bool other_half_is_free(const struct tsi_membership *m, unsigned view)
 	       v->head >= v->since &&
 	       tsi_membership_gate(m, view) >= v->since &&
 	       tsi_membership_kept_start(m, view) >= v->since &&
-	       m->hold >= v->since && !(view == 0 && m->jumping);
+	       tsi_membership_held_from(m) >= v->since &&
+	       !(view == 0 && m->jumping);
 }
 
 enum tsi_detach tsi_membership_may_detach(const struct tsi_membership *m,

@@ -97,9 +97,15 @@ uint64_t tsi_membership_progress(const struct tsi_membership *m,
 	return min64(tsi_membership_reach(m, r), m->view[0].head);
 }
 
+uint64_t tsi_membership_held_from(const struct tsi_membership *m)
+{
+	return min64(m->hold, m->kept);
+}
+
 static uint64_t front_of(const struct tsi_membership *m)
 {
-	uint64_t front = m->hold == TSI_NEVER ? 0 : m->hold;
+	uint64_t held = tsi_membership_held_from(m);
+	uint64_t front = held == TSI_NEVER ? 0 : held;
 
 	for (unsigned i = 0; i < m->rows; i++)
 		if (m->member[i].used)
@@ -205,7 +211,7 @@ static uint64_t start_among_readers(const struct tsi_membership *m,
 /* Has the stream nobody else, so that it may go where a join wants it? */
 static bool is_alone(const struct tsi_membership *m)
 {
-	return !m->count && m->hold == TSI_NEVER;
+	return !m->count && tsi_membership_held_from(m) == TSI_NEVER;
 }
 
 /* Has the base ring come to this start, and does it still hold it? */
@@ -274,7 +280,8 @@ bool tsi_membership_ended(const struct tsi_membership *m)
 	struct tsi_join j = { .join = TSOCK_JOIN_EPOCH };
 
 	if (m->c.end == TSI_NEVER || tsi_membership_needed(m) ||
-	    m->hold != TSI_NEVER || fits(m, &j, start_alone(m, &j)))
+	    tsi_membership_held_from(m) != TSI_NEVER ||
+	    fits(m, &j, start_alone(m, &j)))
 		return false;
 	j.join = TSOCK_JOIN_SEGMENT;
 	return !fits(m, &j, start_alone(m, &j));

@@ -132,7 +132,7 @@ static struct tsock_server *blank(const struct tsock_serve_opts *o)
 	s->event = -1;
 	tsi_gate_init(&s->gate, &s->sync, &s->membership);
 	tsi_readers_init(&s->readers, &s->sync, &s->gate, &s->membership,
-			 &s->offers);
+			 &s->offers, o->epoch_len);
 	tsi_readers_set_slow(&s->readers, o->slow, o->slow_ms);
 	tsi_readers_set_min_wait(&s->readers, o->min_wait_ms);
 	tsi_view_table_init(&s->views, o, &s->sync, &s->membership,

@@ -14,12 +14,13 @@
 
 void tsi_readers_init(struct tsi_readers *r, struct tsi_sync *sync,
 		      struct tsi_gate *gate, struct tsi_membership *m,
-		      struct tsi_offers *offers)
+		      struct tsi_offers *offers, uint64_t epoch_len)
 {
 	r->sync = sync;
 	r->gate = gate;
 	r->membership = m;
 	r->offers = offers;
+	tsi_jobs_init(&r->jobs, epoch_len);
 	for (unsigned i = 0; i < TSI_MAX_MEMBERS; i++)
 		tsi_conn_init(&r->conn[i]);
 	tsi_record_init(&r->record);
@@ -114,8 +115,9 @@ static int join_rank(struct tsi_readers *r, const struct tsi_msg_join *join,
 	exact.exact = true;
 	if (started && exact.after >= rules->after)
 		err = join_where_others_did(r, join, &exact, out);
-	/* Who leaves between epochs may be through before others begin. */
-	if (!started || exact.after < rules->after || (err && rules->leaves))
+	/* Who leaves between epochs may go before others begin. */
+	if (!started || exact.after < rules->after ||
+	    (err && rules->leaves && !tsi_jobs_had(&r->jobs, join)))
 		err = tsi_membership_join(r->membership, rules, tsi_now_ms(),
 					  out);
 	if (!err)
@@ -197,15 +199,29 @@ int tsi_readers_join(struct tsi_readers *r, const struct tsi_offer *o,
 	return 0;
 }
 
+/* What is kept for ranks that have still to begin. */
+static void mind_kept(struct tsi_readers *r)
+{
+	uint64_t from = tsi_jobs_kept(&r->jobs);
+
+	if (tsi_membership_kept(r->membership) == from)
+		return;
+	tsi_membership_keep(r->membership, from);
+	tsi_gate_state_held(r->gate);
+	tsi_gate_changed(r->gate);
+}
+
 void tsi_readers_confirm(struct tsi_readers *r, const struct tsi_offer *o,
 			 unsigned id)
 {
 	tsi_readers_settle(r, &o->join, id);
+	mind_kept(r);
 }
 
 void tsi_readers_undo(struct tsi_readers *r, unsigned id, const char *why)
 {
 	tsi_jobs_undo(&r->jobs, id);
+	mind_kept(r);
 	tsi_readers_drop(r, id, why);
 }
 
@@ -254,8 +270,9 @@ void tsi_readers_drop(struct tsi_readers *r, unsigned id, const char *why)
 		tsi_conn_close(&r->conn[id]);
 		return;
 	}
+	tsi_jobs_left(&r->jobs, id, tsi_conn_tail(&r->conn[id]));
+	mind_kept(r);
 	tsi_membership_leave(r->membership, id);
-	tsi_jobs_left(&r->jobs, id);
 	tsi_record_drop(&r->record, tsi_conn_nonce(&r->conn[id]));
 	tsi_conn_close(&r->conn[id]);
 	tsi_gate_changed(r->gate);
@@ -376,6 +393,7 @@ void tsi_readers_expire(struct tsi_readers *r, int64_t now_ms)
 	start_at_last(r, now_ms);
 	tsi_offers_expire(r->offers, now_ms);
 	tsi_jobs_expire(&r->jobs, now_ms);
+	mind_kept(r);
 	tsi_readers_await(r, now_ms);
 	tsi_readers_mark(r, now_ms);
 }

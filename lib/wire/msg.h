@@ -106,6 +106,8 @@ enum tsi_own {
 		      * their length; and then how these are cut: */
 	TSI_OWN_DROP_LAST = 2,
 	TSI_OWN_ONCE = 4, /* each sample once, not equal numbers */
+	/* Besides: it has begun the epoch from after on, and left it early. */
+	TSI_REWOUND = 8,
 };
 
 struct tsi_msg_join {
@@ -127,7 +129,7 @@ struct tsi_msg_join {
 	uint64_t read;     /* end of the epoch that its process has read before,
 			    * by another handle; 0: of none */
 	uint32_t read_of;  /* enum tsi_read_of */
-	uint32_t own;      /* of a rank: enum tsi_own; 0: it may look at all */
+	uint32_t own;      /* of a rank: enum tsi_own */
 };
 
 struct tsi_msg_offer {

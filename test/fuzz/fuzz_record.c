@@ -238,8 +238,8 @@ static void start(void)
 	tsi_sync_init(&p.sync);
 	tsi_membership_init(&p.membership, &config);
 	tsi_gate_init(&p.gate, &p.sync, &p.membership);
-	tsi_readers_init(&p.readers, &p.sync, &p.gate, &p.membership,
-			 &p.offers);
+	tsi_readers_init(&p.readers, &p.sync, &p.gate, &p.membership, &p.offers,
+			 N);
 	p.ring.shared = &p.shared;
 	tsi_gate_add_ring(&p.gate, 0, &p.ring);
 	tsi_sync_lock(&p.sync);

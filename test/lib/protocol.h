@@ -38,6 +38,7 @@
 #define DETACHED TSI_ROW_DETACHED
 #define SPOILT UINT64_MAX
 #define MOST_SEGMENTS 5
+#define JOB_EPOCHS 8     /* by which the ranks of a job are never apart */
 #define NO_FD 0x40000000 /* from there on: descriptors that are never open */
 #define GRACE_MS 60000
 #define SILENCE_MS 10000 /* after which a returner counts as gone */
@@ -160,6 +161,7 @@ struct consumer {
 	uint64_t asked_in; /* the producer that knows that it has asked, ... */
 	int64_t asked_ms;  /* ... when */
 	unsigned epochs;   /* that it has come through */
+	uint64_t begun;    /* of its job's epochs, by the rules */
 	struct mail out, in;
 };
 
@@ -178,6 +180,8 @@ struct machine {
 	/* A producer sees the tails of those who read what the one before has
 	 * made, and the page says who has left. */
 	bool sees;
+	/* The ranks of some jobs leave between two epochs. */
+	bool parts;
 	unsigned segments;
 	uint64_t bounds[MOST_SEGMENTS + 1];
 	int64_t idle_ms; /* when the hold was last of use */
@@ -198,8 +202,10 @@ struct machine {
 	/* The job of several ranks: the first of the people, if ranks > 1. */
 	unsigned ranks;
 	uint64_t jobs;
-	uint64_t job_start; /* of its first epoch; TSI_NEVER: not begun */
+	uint64_t job_start[JOB_EPOCHS]; /* of its last epochs by the rules */
+	uint64_t job_epochs;            /* that some rank has begun so */
 	uint32_t job_join;
+	bool job_leaves;
 	uint64_t job_goal, job_goal_end; /* as saved; end 0: by the rules */
 	int64_t job_stopped_ms; /* how long its ranks have stood still */
 	/* What happened, for a look at whether the schedules are any good. */
@@ -209,6 +215,8 @@ struct machine {
 	uint64_t detachments, turns;
 	uint64_t outlived; /* detached readers whose producer died */
 	uint64_t took_off; /* readers that took themselves off the record */
+	uint64_t followed; /* epochs that a rank began where another one had */
+	uint64_t parted;   /* jobs that ended since a rank came too late */
 };
 
 extern struct machine machine;

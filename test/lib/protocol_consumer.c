@@ -99,6 +99,13 @@ static bool was_held_up(const struct consumer *q)
 	return q->world > 1 && machine.job_stopped_ms > SILENCE_MS / 2;
 }
 
+/* Others of its job have had an epoch, and a producer has died since, or this
+ * one's claim was made and never heard of. */
+static bool may_be_too_late(const struct consumer *q)
+{
+	return q->world > 1 && q->leaves;
+}
+
 /* The answer is an error: is that what it had to count with? */
 static void is_refused(struct consumer *q, int32_t code, bool alone)
 {
@@ -110,7 +117,8 @@ static void is_refused(struct consumer *q, int32_t code, bool alone)
 	check(!q->owed || machine.now - machine.began_ms >= GRACE_MS);
 	/* Only where it said itself where it wants to begin, or was held up
 	 * while the other ranks of its job began. */
-	check(q->goal_end || was_held_up(q));
+	check(q->goal_end || was_held_up(q) || may_be_too_late(q));
+	machine.parted += !q->goal_end && !was_held_up(q);
 	/* A job that reads alone goes on wherever it was. */
 	check(!q->resumes || !alone);
 	machine.refused++;
@@ -206,6 +214,20 @@ static bool may_begin(const struct consumer *q, uint64_t start)
 	return q->join == TSOCK_JOIN_NOW && !q->end;
 }
 
+/* Whatever epoch one rank gets, all get, and in the same order. */
+static void check_job(struct consumer *q, uint64_t start)
+{
+	uint64_t *at = &machine.job_start[q->begun % JOB_EPOCHS];
+
+	check(machine.job_epochs < q->begun + JOB_EPOCHS);
+	machine.followed += q->begun < machine.job_epochs;
+	if (q->begun++ == machine.job_epochs) {
+		machine.job_epochs++;
+		*at = start;
+	}
+	check(start == *at);
+}
+
 static void check_start(struct consumer *q, uint64_t start, uint64_t end)
 {
 	uint64_t n = machine.n;
@@ -227,11 +249,8 @@ static void check_start(struct consumer *q, uint64_t start, uint64_t end)
 	check(may_begin(q, start));
 	if (q->join != TSOCK_JOIN_NOW || q->end)
 		check(end == start + n);
-	if (q->world == 1)
-		return;
-	if (machine.job_start == TSI_NEVER)
-		machine.job_start = start;
-	check(start == machine.job_start);
+	if (q->world > 1)
+		check_job(q, start);
 }
 
 /* It has missed what lies between, and with it perhaps the rest of its epoch. */

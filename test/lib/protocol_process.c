@@ -30,15 +30,18 @@ static void begin_process(struct consumer *q, uint32_t rank, uint32_t ranks)
 	q->leaves = ranks == 1 && machine_random(2);
 	q->join = ranks == 1 && machine_random(4) == 0 ? TSOCK_JOIN_NOW
 						       : TSOCK_JOIN_EPOCH;
-	if (ranks > 1)
+	if (ranks > 1) {
 		q->join = machine.job_join;
-	else if (machine.saves && machine_random(2))
+		q->leaves = machine.job_leaves;
+	} else if (machine.saves && machine_random(2)) {
 		q->join = TSOCK_JOIN_SEGMENT;
+	}
 	q->batch = 1 + (uint32_t)machine_random((machine.c - machine.w) / 2);
 	q->view = machine.detaches ? (uint32_t)machine_random(VIEWS) : 0;
 	memset(q->job, 0, sizeof(q->job));
 	memcpy(q->job, &machine.jobs, sizeof(machine.jobs));
 	q->epochs = 0;
+	q->begun = 0;
 	q->stopped_until = 0;
 	q->out.n = q->in.n = 0;
 	forget_stream(q);
@@ -50,7 +53,8 @@ static void begin_job(void)
 	const struct consumer *first = &machine.who[0];
 
 	machine.jobs++;
-	machine.job_start = TSI_NEVER;
+	machine.job_epochs = 0;
+	machine.job_leaves = machine.parts && machine_random(3);
 	machine.job_stopped_ms = 0;
 	machine.job_join = TSOCK_JOIN_EPOCH;
 	machine.job_goal_end = 0;

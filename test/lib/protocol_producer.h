@@ -58,8 +58,8 @@ static void start(void)
 {
 	start_membership();
 	tsi_gate_init(&p.gate, &p.sync, &p.membership);
-	tsi_readers_init(&p.readers, &p.sync, &p.gate, &p.membership,
-			 &p.offers);
+	tsi_readers_init(&p.readers, &p.sync, &p.gate, &p.membership, &p.offers,
+			 machine.n);
 	if (machine.detaches)
 		tsi_readers_set_slow(&p.readers, TSOCK_SLOW_DETACH, SLOW_MS);
 	for (unsigned i = 0; i < (machine.detaches ? VIEWS : 1); i++)

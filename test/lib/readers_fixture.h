@@ -39,7 +39,7 @@ static inline void begin_with(uint64_t end, make_ring *how)
 	memset(&offers, 0, sizeof(offers));
 	memset(&readers, 0, sizeof(readers));
 	tsi_gate_init(&gate, &sync_, &m);
-	tsi_readers_init(&readers, &sync_, &gate, &m, &offers);
+	tsi_readers_init(&readers, &sync_, &gate, &m, &offers, N);
 	for (unsigned i = 0; i < 2; i++) {
 		how(&ring[i], bytes, 1, C, 4);
 		tsi_gate_add_ring(&gate, i, &ring[i].ring);

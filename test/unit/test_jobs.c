@@ -21,7 +21,7 @@ static struct tsi_jobs jobs;
 static int clear(void **state)
 {
 	(void)state;
-	memset(&jobs, 0, sizeof(jobs));
+	tsi_jobs_init(&jobs, 1000);
 	return 0;
 }
 
@@ -159,7 +159,7 @@ static void a_rank_that_was_quick_waits_for_the_others(void **state)
 	(void)state;
 	make_complete(100);
 	joined('a', 0, 7, 5000);
-	tsi_jobs_left(&jobs, 7);
+	tsi_jobs_left(&jobs, 7, 5001);
 	assert_false(tsi_jobs_wait(&jobs, 7));
 	assert_int_equal(ask('a', 0, 3, 10, 200), TSOCK_EAGAIN);
 	assert_int_equal(begin('a', 1, &started, &start), 0);
@@ -240,7 +240,7 @@ static void what_nobody_comes_for_is_forgotten(void **state)
 	assert_true(tsi_jobs_wait(&jobs, 7));
 	tsi_jobs_expire(&jobs, 10101);
 	assert_false(tsi_jobs_wait(&jobs, 7));
-	tsi_jobs_left(&jobs, 7);
+	tsi_jobs_left(&jobs, 7, 5001);
 	assert_int_equal(begin('a', 1, &started, &start), TSOCK_EAGAIN);
 	for (uint8_t i = 0; i < TSI_JOBS; i++)
 		assert_int_equal(ask(i, 0, 2, i, 20000), TSOCK_EAGAIN);
@@ -282,9 +282,9 @@ static void a_job_is_forgotten_with_the_last_reader_that_had_begun(void **state)
 	joined('a', 0, 7, 5000);
 	joined('a', 1, 8, 5000);
 	tsi_jobs_expire(&jobs, 10101);
-	tsi_jobs_left(&jobs, 7);
+	tsi_jobs_left(&jobs, 7, 5001);
 	assert_int_equal(begin('a', 2, &started, &start), 0);
-	tsi_jobs_left(&jobs, 8);
+	tsi_jobs_left(&jobs, 8, 5001);
 	assert_int_equal(begin('a', 2, &started, &start), TSOCK_EAGAIN);
 	assert_int_equal(ask('a', 2, 3, 12, 20000), TSOCK_EAGAIN);
 }
@@ -432,8 +432,133 @@ static void who_has_not_begun_with_the_others_is_refused(void **state)
 	memset(late.job, 'b', TSOCK_JOB);
 	assert_int_equal(tsi_jobs_ask(&jobs, &late, 1), TSOCK_EAGAIN);
 	memset(late.job, 'a', TSOCK_JOB);
-	tsi_jobs_left(&jobs, 5);
+	tsi_jobs_left(&jobs, 5, 5001);
 	assert_int_equal(tsi_jobs_ask(&jobs, &late, 1), TSOCK_EAGAIN);
+}
+
+/* As a rank of three that is through with the epoch that ends at after. */
+static int ask_after(uint32_t rank, uint64_t after)
+{
+	struct tsi_msg_join j = join_of('a', rank, 3, 10 + rank);
+
+	j.after = after;
+	j.batch_size = 10;
+	return tsi_jobs_ask(&jobs, &j, 100);
+}
+
+static int begin_after(uint32_t rank, uint64_t after, bool *started,
+		       uint64_t *start)
+{
+	struct tsi_msg_join j = join_of('a', rank, 3, 10 + rank);
+
+	j.after = after;
+	return tsi_jobs_begin(&jobs, &j, started, start);
+}
+
+/* Two have had an epoch that the third hasn't: their producer has died. */
+static void who_is_behind_begins_where_the_others_had(void **state)
+{
+	bool started = false;
+	uint64_t start = 0;
+
+	(void)state;
+	assert_int_equal(ask_after(0, 6000), TSOCK_EAGAIN);
+	assert_int_equal(ask_after(1, 5000), TSOCK_EAGAIN);
+	assert_int_equal(ask_after(2, 6000), TSOCK_EAGAIN);
+	assert_int_equal(ask_after(0, 6000), TSOCK_EAGAIN);
+	assert_int_equal(ask_after(1, 5000), 0);
+	/* An offer of before is none for who is ahead. */
+	assert_int_equal(begin_after(0, 6000, &started, &start), TSOCK_EAGAIN);
+	assert_int_equal(begin_after(1, 5000, &started, &start), 0);
+	assert_true(started);
+	assert_int_equal(start, 5000);
+	joined('a', 1, 7, 5000);
+	/* All have had it, or have it now. */
+	assert_int_equal(jobs.waiting, 0);
+	assert_int_equal(ask_after(0, 6000), TSOCK_EAGAIN);
+	assert_int_equal(ask_after(2, 6000), TSOCK_EAGAIN);
+	assert_int_equal(ask_after(1, 6000), 0);
+	assert_int_equal(begin_after(0, 6000, &started, &start), 0);
+	assert_false(started);
+}
+
+/* It has begun that epoch, too, and broken it off. */
+static void who_goes_back_begins_where_it_likes(void **state)
+{
+	struct tsi_msg_join j = join_of('a', 1, 3, 11);
+	bool started = true;
+	uint64_t start;
+
+	(void)state;
+	assert_int_equal(ask_after(0, 6000), TSOCK_EAGAIN);
+	assert_int_equal(ask_after(2, 6000), TSOCK_EAGAIN);
+	j.after = 5000;
+	j.own = TSI_REWOUND;
+	assert_int_equal(tsi_jobs_ask(&jobs, &j, 100), 0);
+	assert_int_equal(tsi_jobs_begin(&jobs, &j, &started, &start), 0);
+	assert_false(started);
+	assert_false(tsi_jobs_had(&jobs, &j));
+}
+
+static void an_epoch_that_a_rank_has_had_is_kept_for_the_others(void **state)
+{
+	struct tsi_msg_join j = join_of('a', 1, 3, 11);
+
+	(void)state;
+	make_complete(100);
+	j.batch_size = 10;
+	tsi_jobs_joined(&jobs, &j, 7, 5000);
+	assert_false(tsi_jobs_had(&jobs, &j));
+	assert_int_equal(tsi_jobs_kept(&jobs), TSI_NEVER);
+	/* The last of its batches may be 30 samples from the epoch's end. */
+	tsi_jobs_left(&jobs, 7, 5971);
+	assert_true(tsi_jobs_had(&jobs, &j));
+	assert_int_equal(tsi_jobs_kept(&jobs), 5000);
+	joined('a', 0, 8, 5000);
+	assert_int_equal(tsi_jobs_kept(&jobs), 5000);
+	/* They don't come; but where that epoch is is still known. */
+	tsi_jobs_left(&jobs, 8, 5100);
+	tsi_jobs_expire(&jobs, 10101);
+	assert_int_equal(tsi_jobs_kept(&jobs), TSI_NEVER);
+	j.rank = 2;
+	j.pid = 12;
+	assert_int_equal(tsi_jobs_ask(&jobs, &j, 20000), 0);
+	assert_true(tsi_jobs_had(&jobs, &j));
+}
+
+/* What one run of a job has left behind is nothing to the next. */
+static void another_run_of_a_job_begins_anew(void **state)
+{
+	struct tsi_msg_join j = join_of('a', 1, 3, 11);
+	bool started;
+	uint64_t start;
+
+	(void)state;
+	make_complete(100);
+	j.batch_size = 10;
+	tsi_jobs_joined(&jobs, &j, 7, 5000);
+	tsi_jobs_left(&jobs, 7, 6000);
+	tsi_jobs_expire(&jobs, 10101);
+	assert_int_equal(ask('a', 2, 3, 112, 20000), TSOCK_EAGAIN);
+	assert_int_equal(begin('a', 2, &started, &start), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 1, 3, 111, 20000), TSOCK_EAGAIN);
+	assert_int_equal(ask('a', 0, 3, 110, 20000), 0);
+}
+
+/* It looked at the epoch's first samples, and went. */
+static void what_a_rank_has_not_had_is_not_kept(void **state)
+{
+	struct tsi_msg_join j = join_of('a', 1, 3, 11);
+
+	(void)state;
+	make_complete(100);
+	j.batch_size = 10;
+	tsi_jobs_joined(&jobs, &j, 7, 5000);
+	tsi_jobs_left(&jobs, 7, 5030);
+	assert_false(tsi_jobs_had(&jobs, &j));
+	assert_int_equal(tsi_jobs_kept(&jobs), TSI_NEVER);
+	tsi_jobs_expire(&jobs, 10101);
+	assert_int_equal(jobs.waiting, 0);
 }
 
 int main(void)
@@ -463,6 +588,12 @@ int main(void)
 		on_a_clear_table(
 			a_job_that_was_let_go_holds_nobody_beside_one_that_waits),
 		on_a_clear_table(who_has_not_begun_with_the_others_is_refused),
+		on_a_clear_table(who_is_behind_begins_where_the_others_had),
+		on_a_clear_table(who_goes_back_begins_where_it_likes),
+		on_a_clear_table(
+			an_epoch_that_a_rank_has_had_is_kept_for_the_others),
+		on_a_clear_table(another_run_of_a_job_begins_anew),
+		on_a_clear_table(what_a_rank_has_not_had_is_not_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,6 +53,33 @@ static void samples_are_kept_for_those_who_come_later(void **state)
 	assert_int_equal(fill(), 5448);
 }
 
+/* Of ranks one has had the epoch and left before another one has begun it. */
+static void samples_are_kept_for_ranks_that_have_still_to_begin(void **state)
+{
+	struct tsi_joined r;
+
+	(void)state;
+	make(1000, 64, 128, TSI_NEVER);
+	r = join(TSOCK_JOIN_EPOCH, 0);
+	assert_int_equal(fill(), 128);
+	tsi_membership_keep(&m, 0);
+	assert_int_equal(tsi_membership_held_from(&m), 0);
+	tsi_membership_leave(&m, r.id);
+	/* Others read on, as far as the ring goes. */
+	r = join(TSOCK_JOIN_EPOCH, 0);
+	tsi_membership_tail(&m, r.id, 100, 0);
+	assert_int_equal(fill(), 128);
+	assert_int_equal(resumed(0, 0, 1000), 0);
+	tsi_membership_keep(&m, TSI_NEVER);
+	assert_int_equal(tsi_membership_held_from(&m), TSI_NEVER);
+	/* What a producer holds for returners is held besides. */
+	tsi_membership_hold(&m, 2000);
+	tsi_membership_keep(&m, 3000);
+	assert_int_equal(tsi_membership_held_from(&m), 2000);
+	tsi_membership_give_up_hold(&m);
+	assert_int_equal(tsi_membership_held_from(&m), 3000);
+}
+
 /* Those who have still to come are further on by then. */
 static void no_more_is_kept_than_those_who_come_later_need(void **state)
 {
@@ -350,6 +377,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_stream_goes_on_from_the_hold),
+		cmocka_unit_test(
+			samples_are_kept_for_ranks_that_have_still_to_begin),
 		cmocka_unit_test(
 			no_more_is_kept_than_those_who_come_later_need),
 		cmocka_unit_test(samples_are_kept_for_those_who_come_later),

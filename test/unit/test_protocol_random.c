@@ -17,8 +17,9 @@
  *   - nobody joins before all who return have asked, or half a second has
  *     passed
  *   - no stream is held for readers that are all back, or dead
- *   - the ranks of a job begin at one sample; one that was held up for ten
- *     seconds is refused
+ *   - whatever epoch one rank of a job gets, all get, or they are refused:
+ *     where one was held up for ten seconds, or where ranks leave between
+ *     epochs and a producer has died
  *   - epochs begin at epochs' starts, or at those of segments if asked to
  *   - where a job had saved that it was, its next process goes on; nobody but
  *     other readers is a reason against that
@@ -190,7 +191,7 @@ static void make_segments(void)
 }
 
 /* What of the model there is: of a seed that has failed, what there was. */
-enum kind { BARE, SAVES, DETACHES, KINDS = 3, SEES };
+enum kind { BARE, SAVES, DETACHES, KINDS = 3, SEES, PARTS = 8 };
 
 static void make_machine(uint64_t seed, unsigned kind)
 {
@@ -205,6 +206,7 @@ static void make_machine(uint64_t seed, unsigned kind)
 	machine.saves = (kind & KINDS) >= SAVES;
 	machine.detaches = (kind & KINDS) >= DETACHES;
 	machine.sees = kind & SEES;
+	machine.parts = kind & PARTS;
 	make_segments();
 	machine.people = 1 + (unsigned)machine_random(PEOPLE);
 	if (machine.detaches && machine.people == 1)
@@ -213,6 +215,12 @@ static void make_machine(uint64_t seed, unsigned kind)
 	if (!machine.detaches && machine.people > 2 && machine_random(3) == 0)
 		machine.ranks =
 			2 + (unsigned)machine_random(machine.people - 2);
+	/* Ranks alone, or beside others; most schedules have some. */
+	if (machine.parts && machine.people < 3)
+		machine.people = 3;
+	if (machine.parts && !machine.ranks)
+		machine.ranks =
+			2 + (unsigned)machine_random(machine.people - 1);
 	for (unsigned i = 0; i < PEOPLE; i++)
 		machine.who[i].number = i;
 	begin_producer();
@@ -433,6 +441,28 @@ static void who_is_slow_keeps_what_it_looks_at(void **state)
 			    taken > 50 * seeds);
 }
 
+static void ranks_that_leave_get_the_same_epochs(void **state)
+{
+	unsigned first = number("TSOCK_SEED", 1);
+	unsigned seeds = number("TSOCK_SEEDS", SEEDS / 2);
+	uint64_t deaths = 0, followed = 0, parted = 0;
+
+	(void)state;
+	for (unsigned seed = first; seed < first + seeds; seed++) {
+		run_seed(seed, SAVES | SEES | PARTS);
+		deaths += machine.deaths;
+		followed += machine.followed;
+		parted += machine.parted;
+	}
+	print_message("%llu producers died, %llu epochs were begun by a rank "
+		      "where another one had; %llu ranks came too late\n",
+		      (unsigned long long)deaths, (unsigned long long)followed,
+		      (unsigned long long)parted);
+	if (seeds >= 100)
+		assert_true(deaths > seeds && followed > 2 * seeds &&
+			    parted < seeds / 20);
+}
+
 static void schedules_that_have_failed_keep_every_promise(void **state)
 {
 	(void)state;
@@ -471,6 +501,7 @@ int main(void)
 		cmocka_unit_test(schedules_that_have_failed_keep_every_promise),
 		cmocka_unit_test(random_schedules_keep_every_promise),
 		cmocka_unit_test(who_is_slow_keeps_what_it_looks_at),
+		cmocka_unit_test(ranks_that_leave_get_the_same_epochs),
 	};
 	int failed;
 
