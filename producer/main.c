@@ -159,6 +159,9 @@ static int run_mode(const struct tsi_options *o)
 		return list();
 	case TSI_RUN_STOP:
 		return tsi_stop_stream(o->stop, o->force);
+	case TSI_RUN_DESCRIBE:
+		tsi_report_describe(o);
+		return TSI_EXIT_OK;
 	case TSI_RUN_DEVICES:
 		tsock_devices(print_line, NULL);
 		return TSI_EXIT_OK;

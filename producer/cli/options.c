@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "cli/advice.h"
+#include "cli/guess.h"
 #include "cli/node.h"
 #include "cli/option_table.h"
 #include "cli/split.h"
@@ -105,7 +106,7 @@ static int set_mode(struct tsi_options *o, const struct tsi_opt *r,
 	if (o->mode != TSI_RUN_SERVE && o->mode != mode &&
 	    mode != TSI_RUN_HELP && mode != TSI_RUN_VERSION)
 		return tsi_err(TSOCK_EARG,
-			       "--%s: one of --check-config, "
+			       "--%s: one of --check-config, --describe, "
 			       "--dry-run, --list and --stop at a time",
 			       r->name);
 	o->mode = mode;
@@ -296,18 +297,15 @@ static void default_name(struct tsi_options *o)
 /* What depends on other options. */
 static int complete(struct tsi_options *o)
 {
-	if (o->dataset == TSI_UNSET)
-		return tsi_err(TSOCK_EARG,
-			       "--dataset is missing: choose one of "
-			       "%s",
-			       TSI_FORMAT_WORDS);
-	o->data.format = tsi_format_at((unsigned)o->dataset);
 	if (!o->root)
 		return tsi_err(TSOCK_EARG,
 			       "--root is missing: the folder of the data set");
 	if (tsi_advice_url(o->root))
 		return TSOCK_EARG;
 	o->data.root = o->root;
+	o->data.format = o->dataset == TSI_UNSET
+				 ? tsi_guess_format(o->root)
+				 : tsi_format_at((unsigned)o->dataset);
 	if (o->split == TSI_UNSET)
 		o->split = tsi_format_has_splits(o->data.format)
 				   ? TSI_SPLIT_TRAIN

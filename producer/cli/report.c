@@ -17,8 +17,8 @@
 #include "base/printable.h"
 #include "cli/neighbours.h"
 #include "cli/number.h"
-#include "cli/options.h"
 #include "jpeg/turbo.h"
+#include "run/identity.h"
 #include "png/png.h"
 #include "png/file.h"
 #include "wire/address.h"
@@ -104,6 +104,15 @@ void tsi_report_version(void)
 	printf("libjpeg-turbo %s, libpng %s, zlib %s, libzmq %s, %s liburing\n",
 	       tsi_jpeg_turbo_version(), tsi_png_version(), tsi_png_file_zlib(),
 	       zmq, tsi_io_reader_has_uring() ? "with" : "without");
+}
+
+void tsi_report_describe(const struct tsi_options *o)
+{
+	struct tsi_pipeline_opts p;
+
+	tsi_options_pipeline(o, &p);
+	printf("name=%s\n", p.name);
+	tsi_identity_describe(&p, !o->given[TSI_OPTION_dataset], stdout);
 }
 
 void tsi_report_plan(const struct tsi_plan *p)

@@ -6,6 +6,7 @@
 #ifndef TSI_CLI_REPORT_H
 #define TSI_CLI_REPORT_H
 
+#include "cli/options.h"
 #include "run/pipeline.h"
 #include "run/pool.h"
 #include "run/sampler.h"
@@ -21,6 +22,9 @@ struct tsi_plan {
 
 /* --dry-run, on standard output. */
 void tsi_report_plan(const struct tsi_plan *p);
+
+/* --describe, on standard output. */
+void tsi_report_describe(const struct tsi_options *o);
 
 /* The plan in a few log lines, when the stream is there. */
 void tsi_report_start(const struct tsi_plan *p, const struct tsi_pool *pool);

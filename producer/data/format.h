@@ -176,6 +176,10 @@ TSI_FORMATS(TSI_FORMAT_EXTERN)
 #define TSI_FORMAT_LINE(name, help) ";\n" #name ": " help
 #define TSI_FORMAT_HELP (&TSI_FORMATS(TSI_FORMAT_LINE)[2])
 
+/* How many they are. */
+#define TSI_FORMAT_ONE(name, help) +1
+#define TSI_FORMATS_COUNT (0u TSI_FORMATS(TSI_FORMAT_ONE))
+
 /* Format k of TSI_FORMATS. */
 const struct tsi_format *tsi_format_at(unsigned k);
 

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "data/packed/pack.h"
+#include "data/root.h"
 
 static const char *const orders[] = {
 	[TSOCK_ORDER_PHILOX] = "philox",
@@ -35,8 +37,59 @@ static void put_number(FILE *f, const char *key, uint64_t value)
 	fprintf(f, "%s=%" PRIu64 "\n", key, value);
 }
 
-static void put_samples(FILE *f, const struct tsi_pipeline_opts *o,
-			const struct tsi_sampler *s)
+/* What isn't in an identity is said of what has to be compared with one. */
+static void put_none(FILE *f, const char *key, bool described)
+{
+	if (described)
+		put_text(f, key, TSI_IDENTITY_NONE);
+}
+
+static void put_flag(FILE *f, const char *key, bool on, bool described)
+{
+	if (on)
+		put_number(f, key, 1);
+	else
+		put_none(f, key, described);
+}
+
+/* segments: 0 if it depends on the data set. */
+static void put_order(FILE *f, const struct tsi_pipeline_opts *o,
+		      uint32_t segments, bool described)
+{
+	put_text(f, "order", orders[o->order]);
+	put_number(f, "seed", o->seed);
+	if (segments)
+		put_number(f, "segments", segments);
+	if (o->sharded)
+		fprintf(f, "shard=%" PRIu32 "/%" PRIu32 "\n", o->rank,
+			o->world);
+	else
+		put_none(f, "shard", described);
+	put_text(f, "on-error",
+		 o->on_error == TSI_RAISE ? "raise" : "substitute");
+	/* How the file that stands in is found: 1 was the next good one. */
+	if (o->on_error != TSI_RAISE && !described)
+		put_number(f, "substitutes", 2);
+	/* A loader that asks for no keys may read a stream that has them. */
+	put_flag(f, "keys", o->keys, false);
+	put_flag(f, "grows", o->grows, described);
+}
+
+static void put_image(FILE *f, const struct tsi_pipeline_opts *o,
+		      bool described)
+{
+	put_text(f, "preset", o->preset->name);
+	put_number(f, "size", o->size);
+	if (!o->preset->no_resize)
+		put_number(f, "resize", o->resize);
+	else
+		put_none(f, "resize", described);
+	/* Pixels are those of up to 12, or those of 13 and later. */
+	put_number(f, "pillow", o->pillow && o->pillow < 13 ? 12 : 13);
+	put_flag(f, "fast", o->fast, described);
+}
+
+static void put_samples(FILE *f, const struct tsi_sampler *s)
 {
 	const struct tsi_index *x = tsi_sampler_index(s);
 
@@ -50,33 +103,6 @@ static void put_samples(FILE *f, const struct tsi_pipeline_opts *o,
 			tsi_index_weights_fingerprint(x));
 	}
 	put_number(f, "classes", tsi_index_classes(x));
-	put_text(f, "order", orders[o->order]);
-	put_number(f, "seed", o->seed);
-	put_number(f, "segments", tsi_sampler_segments(s));
-	if (o->sharded)
-		fprintf(f, "shard=%" PRIu32 "/%" PRIu32 "\n", o->rank,
-			o->world);
-	put_text(f, "on-error",
-		 o->on_error == TSI_RAISE ? "raise" : "substitute");
-	/* How the file that stands in is found: 1 was the next good one. */
-	if (o->on_error != TSI_RAISE)
-		put_number(f, "substitutes", 2);
-	if (o->keys)
-		put_number(f, "keys", 1);
-	if (o->grows)
-		put_number(f, "grows", 1);
-}
-
-static void put_image(FILE *f, const struct tsi_pipeline_opts *o)
-{
-	put_text(f, "preset", o->preset->name);
-	put_number(f, "size", o->size);
-	if (!o->preset->no_resize)
-		put_number(f, "resize", o->resize);
-	/* Pixels are those of up to 12, or those of 13 and later. */
-	put_number(f, "pillow", o->pillow && o->pillow < 13 ? 12 : 13);
-	if (o->fast)
-		put_number(f, "fast", 1);
 }
 
 int tsi_identity_text(const struct tsi_pipeline_opts *o,
@@ -87,12 +113,71 @@ int tsi_identity_text(const struct tsi_pipeline_opts *o,
 
 	if (!f)
 		return tsi_err(TSOCK_ENOMEM, "no memory for the identity");
-	put_samples(f, o, s);
-	put_image(f, o);
+	put_samples(f, s);
+	put_order(f, o, tsi_sampler_segments(s), false);
+	put_image(f, o, false);
 	if (fclose(f)) {
 		free(*out);
 		*out = NULL;
 		return tsi_err(TSOCK_ENOMEM, "no memory for the identity");
 	}
 	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Before there is a stream
+ */
+
+/* The format of the folder, and those that would read the same tree alike. */
+static void put_formats(FILE *f, const struct tsi_format *format, bool alike)
+{
+	put_text(f, "dataset", tsi_format_name(format));
+	if (!alike || !tsi_format_has_class_folders(format))
+		return;
+	for (unsigned k = 0; k < TSI_FORMATS_COUNT; k++) {
+		const struct tsi_format *other = tsi_format_at(k);
+
+		if (other != format && tsi_format_has_class_folders(other))
+			put_text(f, "dataset", tsi_format_name(other));
+	}
+}
+
+/* What isn't there has the name that it was given. */
+static void put_folder(FILE *f, const struct tsi_pipeline_opts *o, bool alike)
+{
+	const struct tsi_format *format = o->format;
+	struct tsi_root root;
+	bool there;
+
+	tsi_root_init(&root);
+	there = tsi_format_open(format, o->folder, &root) == 0;
+	if (there && tsi_pack_is_in(&root))
+		format = &tsi_format_packed;
+	put_formats(f, format, alike);
+	put_text(f, "root", there ? tsi_root_name(&root) : o->folder);
+	tsi_root_close(&root);
+}
+
+static void put_select(FILE *f, const char *select)
+{
+	char *path = select ? realpath(select, NULL) : NULL;
+
+	if (select)
+		put_text(f, "select", path ? path : select);
+	else
+		put_none(f, "select", true);
+	free(path);
+}
+
+void tsi_identity_describe(const struct tsi_pipeline_opts *o, bool alike,
+			   FILE *to)
+{
+	uint32_t segments = o->segments;
+
+	if (!segments && o->order != TSOCK_ORDER_SEQUENTIAL)
+		segments = 1;
+	put_folder(to, o, alike);
+	put_select(to, o->select);
+	put_order(to, o, segments, true);
+	put_image(to, o, true);
 }

@@ -30,7 +30,7 @@ usage()
 	shift
 	fails 2 "$pattern" "refused: $*" "$producer" "$@"
 }
-usage 'dataset.*imagenet.imagefolder'
+usage 'root'
 usage 'root' --dataset imagenet
 usage 'imagenet.imagefolder' --dataset mnist
 usage 'unknown option --rings' "${set[@]}" --rings 5
@@ -96,6 +96,20 @@ fails 78 'numa-node 1023: th' 'a NUMA node that is not there' \
 "$producer" --check-config "${set[@]}" >"$work/out" 2>"$work/err"
 [ $? = 0 ] && grep -q fine "$work/out" && [ ! -s "$work/err" ]
 result $? '--check-config is content' "$(cat "$work/err")"
+"$producer" --check-config "${set[@]:2}" >"$work/out" 2>"$work/err"
+[ $? = 0 ] && grep -q fine "$work/out"
+result $? 'what lies in the root is the data set' "$(cat "$work/err")"
+"$producer" --describe --root "$work/set" --seed 3 >"$work/out" 2>"$work/err"
+[ $? = 0 ] && [ ! -s "$work/err" ] &&
+	[ "$(head -n 3 "$work/out" | tr '\n' ' ')" = \
+		'name=imagenet dataset=imagenet dataset=imagefolder ' ] &&
+	grep -qx seed=3 "$work/out" && ! grep -q samples= "$work/out"
+result $? '--describe says what would be served' "$(cat "$work/out")"
+"$producer" --describe --root /nowhere/x --split val >"$work/out" \
+	2>"$work/err"
+[ $? = 0 ] && [ ! -s "$work/err" ] && grep -qx name=x-val "$work/out" &&
+	grep -qx root=/nowhere/x/val "$work/out"
+result $? '--describe needs no data set' "$(cat "$work/out")"
 fails 66 'nowhere' '--check-config looks for the root' \
 	"$producer" --check-config -d imagenet -r /nowhere
 if [ -e /sys/devices/system/node/node0/cpulist ]; then

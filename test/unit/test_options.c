@@ -371,9 +371,8 @@ static void wrong_words_are_named(void **state)
 static void what_is_missing_is_named(void **state)
 {
 	(void)state;
-	refused("", "--dataset", "imagenet|imagefolder");
+	refused("", "--root", "folder");
 	refused("--dataset imagenet", "--root", "folder");
-	refused("--root /data", "--dataset", "missing");
 }
 
 static void contradictions_are_named(void **state)

@@ -227,7 +227,8 @@ def test_a_folder_gives_the_program_and_python_the_same_name(
             capture_output=True,
             env=dict(os.environ, TSOCK_DIR=short),
         ).stdout.decode()
-    name = producer.default_name("imagefolder", str(root) + "/", None)
+    checked = dict(dataset="imagefolder", root=str(root) + "/")
+    name = producer.describe(PRODUCER, checked)[0]
     assert "stream        %s\n" % name in plan
 
 

@@ -123,7 +123,9 @@ def test_it_starts_the_producer_and_nothing_else(start, images, script):
             "def hook(event, arguments):\n"
             "    if event in ('subprocess.Popen', 'os.system', 'os.exec',\n"
             "        'os.fork', 'os.forkpty', 'os.posix_spawn'):\n"
-            "        print(event, list(arguments[1])[:5], flush=True)\n"
+            "        words = list(arguments[1])\n"
+            "        words = words[-1:] if '--describe' in words else words[:5]\n"
+            "        print(event, words, flush=True)\n"
             "sys.addaudithook(hook)\n"
             "for _ in range(2):\n"
             "    loader = tsock.DataLoader('toy', root=sys.argv[1], size=%d,\n"
@@ -136,10 +138,13 @@ def test_it_starts_the_producer_and_nothing_else(start, images, script):
     log = os.path.join(os.environ["TSOCK_DIR"], "toy.log")
     command = ["/bin/sh", "-c", launch._DETACH, log]
     command.append(os.environ["TSOCK_PRODUCER"])
-    # The second loader attaches.
+    # The second loader attaches.  Both ask the program what they want.
+    asked = "subprocess.Popen ['--describe']"
     assert out.splitlines() == [
         "subprocess.Popen %r" % command,
+        asked,
         str(N),
+        asked,
         str(N),
     ]
 

@@ -10,7 +10,7 @@ import tsock
 from conftest import BUILD, N, SIZE, until
 from test_attach import INDEX, indices, pid_of
 from test_attach import start  # noqa: F401 - a fixture
-from tsock import attach, identity, options
+from tsock import attach, identity, options, producer
 
 pytest.importorskip("numpy")
 
@@ -91,14 +91,13 @@ def test_who_reads_another_stream_and_when_it_ends_is_said(
         dict(fast=True),
         dict(keys=True),
     ]
-    # A further preset: attach.py foresees its order and whether it resizes.
     + [
         dict(preset=word)
         for word in options.words_of("preset")
         if word not in ("train", "eval")
     ],
 )
-def test_an_identity_is_foreseen(serve, images, tmp_path, chosen):
+def test_what_is_described_is_what_runs(serve, images, tmp_path, chosen):
     root = tmp_path / "tree"
     root.mkdir()
     for split in ("train", "val"):
@@ -106,9 +105,8 @@ def test_an_identity_is_foreseen(serve, images, tmp_path, chosen):
     given = dict(chosen, root=root if "split" in chosen else images)
     given = dict(dict(size=SIZE), **given)
     want = attach.wanted("toy", dict(given, dataset="imagefolder"))
-    more = want._options
     words = []
-    for key, value in more.items():
+    for key, value in want._options.items():
         if key not in ("root", "dataset"):
             words.append("--" + key.replace("_", "-"))
             words += [value] if value else []
@@ -118,12 +116,21 @@ def test_an_identity_is_foreseen(serve, images, tmp_path, chosen):
     own = identity.parse(text.decode())
     assert want.differences(own) == []
     # And each line of it counts.
-    for key in want.identity:
-        if want.identity[key] is not None:
-            other = dict(own)
-            other[key] = "another"
-            assert len(want.differences(other)) == 1, key
+    described = values(**want._options)
+    assert len(described) > 12
+    for key in described:
+        other = dict(own)
+        other[key] = "another"
+        assert len(want.differences(other)) == 1, key
     loader.close()
+
+
+def values(**checked):
+    return producer.describe(producer.find_program(), checked)[1]
+
+
+def guess(root):
+    return values(root=str(root))["dataset"][0]
 
 
 def handle_of(loader):
@@ -131,17 +138,25 @@ def handle_of(loader):
 
 
 def test_the_folder_tells_the_format(tmp_path, images):
-    assert attach._guess(str(tmp_path)) == "imagefolder"
+    assert guess(tmp_path) == "imagefolder"
     for split in ("train", "val"):
         (tmp_path / split).symlink_to(images)
-    want = attach.wanted("toy", dict(root=str(tmp_path)))
-    assert want.identity["dataset"] == "imagenet"
-    assert want.identity["root"] == os.path.realpath(images)
+    assert guess(tmp_path) == "imagenet"
+    own = values(root=str(tmp_path))
+    assert own["root"] == [os.path.realpath(images)]
     # One tree, whichever of the two it was called by.
-    own = dict(want.identity, dataset="imagefolder")
+    own = {key: its[-1] for key, its in own.items()}
+    assert own["dataset"] == "imagefolder"
+    want = attach.wanted("toy", dict(root=str(tmp_path)))
     assert want.differences(own) == []
     given = attach.wanted("toy", dict(root=tmp_path, dataset="imagenet"))
     assert len(given.differences(own)) == 1
+    # By whatever path.
+    (tmp_path / "other").symlink_to(images)
+    own["root"] = str(tmp_path / "other")
+    assert want.differences(own) == []
+    own["root"] = str(tmp_path)
+    assert len(want.differences(own)) == 1
 
 
 def test_every_format_is_told_by_some_folder(tmp_path):
@@ -154,21 +169,48 @@ def test_every_format_is_told_by_some_folder(tmp_path):
     ):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "packed" / "pack.index").touch()
-    (tmp_path / "webdataset" / "0.tar").touch()
+    (tmp_path / "webdataset" / "0.TAR").touch()
     formats = sorted(os.listdir(tmp_path))
     assert formats == sorted(options.words_of("dataset"))
     for name in formats:
-        assert attach._guess(str(tmp_path / name)) == name
-    # One tar file among images makes no WebDataset.
+        assert guess(tmp_path / name) == name
+        assert guess(str(tmp_path / name) + "/") == name
+    assert guess(tmp_path / "webdataset" / "{0..3}.tar") == "webdataset"
+    # One tar file among images, or beside a folder, makes no WebDataset.
     (tmp_path / "webdataset" / "0.jpg").touch()
-    assert attach._guess(str(tmp_path / "webdataset")) == "imagefolder"
+    assert guess(tmp_path / "webdataset") == "imagefolder"
+    (tmp_path / "webdataset" / "0.jpg").unlink()
+    (tmp_path / "webdataset" / "a").mkdir()
+    assert guess(tmp_path / "webdataset") == "imagefolder"
     assert set(options.IMAGE_FOLDERS) < set(formats)
+
+
+def test_a_folder_is_that_of_a_pack_below_it(tmp_path):
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "pack.index").touch()
+    found = values(root=str(tmp_path), dataset="imagenet")
+    assert found["dataset"] == ["packed"]
+
+
+def test_a_program_that_refuses_the_options_is_quoted(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="--size 9999: a whole number from"):
+        tsock.DataLoader(None, 8, root=tmp_path, size=9999)
+    for end, text in (
+        ("exit 3", "silent --describe ended with status 3: it said nothing"),
+        ("echo tsock-producer: too late >&2; exit 1", "status 1: too late"),
+    ):
+        program = tmp_path / "silent"
+        program.write_text("#!/bin/sh\n%s\n" % end)
+        program.chmod(0o700)
+        monkeypatch.setenv("TSOCK_PRODUCER", str(program))
+        with pytest.raises(tsock.Error, match=text):
+            tsock.DataLoader(None, 8, root=tmp_path)
 
 
 def test_splits_are_found_by_their_usual_names(tmp_path, images, start):
     for name in ("training", "valid"):
         (tmp_path / name).symlink_to(images)
-    assert attach._guess(str(tmp_path)) == "imagenet"
+    assert guess(tmp_path) == "imagenet"
     for split in ("train", "val"):
         given = dict(root=tmp_path, split=split, no_cache=True)
         with tsock.DataLoader(

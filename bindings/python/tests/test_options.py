@@ -15,6 +15,7 @@ from tsock import options
 # What prints something and exits, and what a loader has its own name for.
 NOT_KEYWORDS = {
     "check-config",
+    "describe",
     "devices",
     "dry-run",
     "help",

@@ -16,11 +16,10 @@ import time
 from typing import Any, Callable, Mapping, Optional, TypeVar, Union
 
 from . import arguments, errors, options, readers
-from .dataset import EXTENSIONS
 from .keywords import did_you_mean
 from .launch import Launch, is_starting, was_cut_off
+from .producer import describe, find_program
 from .streams import check_stopped, is_running, key_of, opened, streams
-from .producer import default_name
 
 _log = logging.getLogger("tsock")
 _T = TypeVar("_T")
@@ -63,79 +62,36 @@ class Wanted:
         if not checked["root"]:
             raise ValueError("root '': it is the folder of a data set")
         _refuse_address(checked["root"])
-        root = os.path.abspath(checked["root"])
-        checked["root"] = root
-        if "dataset" not in checked:
-            checked["dataset"] = _guess(root)
-        for key in ("cache_dir", "select"):
-            if key in checked:
-                checked[key] = os.path.abspath(checked[key])
+        self._options = options.absolute(checked)
+        # By key what it may have, if the program has just said so.
+        self._values: Optional[dict[str, list[str]]] = None
         if name is None:
-            name = default_name(
-                checked["dataset"], root, checked.get("split")
-            )
+            name, self._values = describe(find_program(), self._options)
         if not _NAME.match(name.rpartition("/")[2]):
             raise ValueError(
                 "%r can't be a stream's name: 1 to 63 letters, digits, '.', "
                 "'_' and '-', a letter or digit first" % name
             )
         self.name = name
-        self._options = checked
-
-    @property
-    def identity(self) -> dict[str, Optional[str]]:
-        """What tsock_identity() has to say; None is whatever it says."""
-        o = self._options
-        split = o.get("split")
-        if split is None and o["dataset"] == "imagenet":
-            split = "train"
-        preset = o.get("preset", "eval" if split == "val" else "train")
-        evaluates = preset == "eval"
-        order = o.get("order", "sequential" if evaluates else "philox")
-        # The default of a sequential stream depends on its length.
-        segments = None if order == "sequential" else "1"
-        pillow = int(o.get("pillow", "13"))
-        root = os.path.realpath(_split_folder(o["root"], split))
-        return {
-            "dataset": "packed" if _is_pack(root) else o["dataset"],
-            "root": root,
-            "select": (
-                os.path.realpath(o["select"]) if "select" in o else NONE
-            ),
-            "order": order,
-            "seed": o.get("seed", "0"),
-            "segments": o.get("segments", segments),
-            "shard": o.get("shard", NONE),
-            "on-error": o.get("on_error", "substitute"),
-            "preset": preset,
-            "size": o.get("size", "224"),
-            "resize": o.get("resize", "256") if evaluates else NONE,
-            "pillow": "12" if pillow < 13 else "13",
-            "fast": "1" if "fast" in o else NONE,
-            # A field more is in nobody's way.
-            "keys": "1" if "keys" in o else None,
-            "grows": "1" if "grows" in o else NONE,
-        }
 
     def differences(self, runs: Mapping[str, str]) -> list[str]:
         """Lines about what the stream that runs has and isn't wanted."""
+        values, self._values = self._values, None
+        # A link in its path may lead elsewhere by now.
+        if values is None:
+            values = describe(find_program(), self._options)[1]
         lines = []
-        for key, mine in self.identity.items():
+        for key, mine in values.items():
             its = runs.get(key, NONE)
-            if mine is None or mine == its:
-                continue
-            if key == "root" and _same_folder(mine, its):
+            if any(_is_same(one, its) for one in mine):
                 continue
             given = key.replace("-", "_") in self._given
-            if key == "dataset" and not given:
-                if {mine, its} <= set(options.IMAGE_FOLDERS):
-                    continue
             lines.append(
                 "  %-9s is %s, and %s %s"
                 % (
                     key,
                     its,
-                    mine,
+                    mine[0],
                     "was asked for" if given else "is the default",
                 )
             )
@@ -208,11 +164,6 @@ class Revival:
             self._want.start(self._batch_size)
 
 
-# A split's own name and the other usual ones, as the program has them.
-_SPLITS = {
-    "train": ("train", "training"),
-    "val": ("val", "valid", "validation", "test"),
-}
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|pipe:")
 
 
@@ -225,49 +176,10 @@ def _refuse_address(root: str) -> None:
         )
 
 
-def _split_folder(root: str, split: Optional[str]) -> str:
-    """The folder below the root that the program takes for the split."""
-    if split is None:
-        return root
-    own, *others = [os.path.join(root, name) for name in _SPLITS[split]]
-    found = [path for path in others if os.path.isdir(path)]
-    if os.path.isdir(own) or len(found) != 1:
-        return own
-    return found[0]
-
-
-def _guess(root: str) -> str:
-    """The format of a folder, by what is in it."""
-    if all(os.path.isdir(_split_folder(root, split)) for split in _SPLITS):
-        return "imagenet"
-    if _is_pack(root):
-        return "packed"
-    if root.endswith(".tar") or _has_shards(root):
-        return "webdataset"
-    return "imagefolder"
-
-
-def _is_pack(root: str) -> bool:
-    """Whether tsock-pack wrote it; the producer sees that by itself, too."""
-    return os.path.isfile(os.path.join(root, "pack.index"))
-
-
-def _has_shards(root: str) -> bool:
-    """Tar files in a folder, and neither folders of classes nor images."""
-    shards = False
-    try:
-        with os.scandir(root) as entries:
-            for entry in entries:
-                name = entry.name.lower()
-                if name.endswith(EXTENSIONS) or entry.is_dir():
-                    return False
-                shards = shards or name.endswith(".tar")
-    except OSError:
-        return False
-    return shards
-
-
-def _same_folder(a: str, b: str) -> bool:
+def _is_same(a: str, b: str) -> bool:
+    """One value, or two paths of one file."""
+    if a == b or not (a.startswith("/") and b.startswith("/")):
+        return a == b
     try:
         return os.path.samefile(a, b)
     except OSError:

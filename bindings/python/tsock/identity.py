@@ -4,22 +4,26 @@
 from __future__ import annotations
 
 import re
+from typing import Iterator
 
 # A key of what tsock.serve(identity=) says.  Errors show it: "its first
 # batch's checksum was A and is B".
 FIRST_BATCH = "its first batch's checksum"
 
 
-def parse(text: str) -> dict[str, str]:
-    """The values by key; lines that aren't of that form are left out."""
-    values = {}
+def lines(text: str) -> Iterator[tuple[str, str]]:
+    """Key and value of each line; others are left out."""
     for line in text.split("\n"):
         key, equals, value = line.partition("=")
         if equals:
-            values[key] = re.sub(
+            yield key, re.sub(
                 r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], value
             )
-    return values
+
+
+def parse(text: str) -> dict[str, str]:
+    """The values by key."""
+    return dict(lines(text))
 
 
 def line(key: str, value: str) -> str:

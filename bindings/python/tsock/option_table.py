@@ -24,7 +24,8 @@ class ProducerOptions(TypedDict, total=False):
                   DIR/train-{000..146}.tar; images with .cls or .json beside
                   them; packed: what tsock-pack wrote to DIR; the others find
                   it there too
-    root          where the data set is
+    root          where the data set is; without --dataset, what lies there
+                  tells its kind
     split         which part: the folder of that name (imagenet: train), or the
                   one called training, or valid, validation or test
     select        serve the samples alone that it names, one a line: the path

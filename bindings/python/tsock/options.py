@@ -12,6 +12,7 @@ from typing import (
     Any,
     Literal,
     Mapping,
+    Optional,
     Sequence,
     Union,
     get_args,
@@ -106,11 +107,21 @@ def check(who: str, options: Mapping[str, Any]) -> dict[str, str]:
     return checked
 
 
+def absolute(checked: Mapping[str, str]) -> dict[str, str]:
+    """The same, for a program that has another working folder."""
+    return {
+        key: os.path.abspath(value)
+        if os.PathLike[str] in kinds_of(key)
+        else value
+        for key, value in checked.items()
+    }
+
+
 def command_line(
-    program: str, name: str, checked: Mapping[str, str]
+    program: str, name: Optional[str], checked: Mapping[str, str]
 ) -> list[str]:
     """The program with options that check() has seen."""
-    command = [program, "--name", name]
+    command = [program] if name is None else [program, "--name", name]
     for key, value in checked.items():
         command.append("--" + key.replace("_", "-"))
         if TYPES[key] is not bool:

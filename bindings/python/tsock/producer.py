@@ -10,16 +10,15 @@ from __future__ import annotations
 import collections
 import logging
 import os
-import re
 import shutil
 import signal
 import subprocess
 import threading
 import time
 import weakref
-from typing import IO, TYPE_CHECKING, Any, Optional, Union
+from typing import IO, TYPE_CHECKING, Any, Mapping, Optional, Union
 
-from . import errors, options, pools
+from . import errors, identity, options, pools
 from .streams import query
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from .option_table import ProducerOptions
 
 _log = logging.getLogger("tsock.producer")
+
+_USAGE = 2  # the program's exit status after a wrong option
 
 
 def find_program() -> str:
@@ -55,18 +56,33 @@ def find_program() -> str:
     )
 
 
-def default_name(
-    dataset: str, root: Union[str, os.PathLike[str]], split: Optional[str]
-) -> str:
-    """The stream's name as the program chooses it, see tsock-producer(1)."""
-    name = b"imagenet"
-    if dataset != "imagenet":
-        folder = os.fsencode(root).rstrip(b"/").rpartition(b"/")[2]
-        name = re.sub(rb"^[^A-Za-z0-9]+", b"", folder)
-        name = re.sub(rb"[^A-Za-z0-9._-]", b"-", name)
-    tail = "-val" if split == "val" else ""
-    text = name[: 63 - len(tail)].decode()
-    return (re.sub(r"[._-]+$", "", text) or dataset) + tail
+def describe(
+    program: str, checked: Mapping[str, str]
+) -> tuple[str, dict[str, list[str]]]:
+    """What the program would serve with these options, without serving it.
+
+    The stream's name, and by key the values of which its identity has one.
+    """
+    done = subprocess.run(
+        options.command_line(program, None, checked) + ["--describe"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    values: dict[str, list[str]] = {}
+    for key, value in identity.lines(os.fsdecode(done.stdout)):
+        values.setdefault(key, []).append(value)
+    # Its status may have been taken by another wait() of this process.
+    if "name" in values:
+        return values.pop("name")[0], values
+    said = done.stderr.decode("utf-8", "replace").strip()
+    said = said.rpartition("\n")[2].partition("tsock-producer: ")[2] or said
+    if done.returncode == _USAGE:
+        raise ValueError("%s: %s" % (program, said))
+    raise errors.Error(
+        "%s --describe ended with status %d: %s"
+        % (program, done.returncode, said or "it said nothing")
+    )
 
 
 def _follow_parent(command: list[str]) -> list[str]:
@@ -102,15 +118,11 @@ class Producer:
         **producer: Unpack[ProducerOptions],
     ) -> None:
         checked = options.check("tsock.Producer", producer)
-        for key in "dataset", "root":
-            if key not in checked:
-                raise TypeError("tsock.Producer needs %s=" % key)
-        self.name = name or default_name(
-            checked["dataset"], checked["root"], checked.get("split")
-        )
-        self.args = options.command_line(
-            os.fspath(program or find_program()), self.name, checked
-        )
+        if "root" not in checked:
+            raise TypeError("tsock.Producer needs root=")
+        path = os.fspath(program or find_program())
+        self.name = name or describe(path, checked)[0]
+        self.args = options.command_line(path, self.name, checked)
         self._lines: collections.deque[str] = collections.deque(maxlen=20)
         self._process = subprocess.Popen(
             _follow_parent(self.args),
