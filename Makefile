@@ -35,13 +35,16 @@ HAVE_URING := $(shell pkg-config --exists liburing 2>/dev/null && \
 		$(CPPFLAGS) $(CFLAGS) -fsyntax-only -x c - 2>/dev/null && \
 	echo 1 || echo 0)
 URING   ?= $(HAVE_URING)
-# On x86-64 AVX2 and AVX-512 where the processor turns out to have them; on
-# aarch64 NEON, which all have.
-# strip: clang begins with an empty line.
-SIMD_OF := $(strip $(shell printf '%s\n' '$(hash)if defined __x86_64__' avx \
-	'$(hash)elif defined __AARCH64EL__' neon '$(hash)endif' | \
+# Vector code: a folder's name for each kind of processor, and what a compiler
+# for it defines.  x86 has AVX2 and AVX-512 where the processor turns out to have
+# them; arm has NEON, which all have.
+SIMD_KINDS := x86=__x86_64__ arm=__AARCH64EL__
+SIMD_FOLDERS := $(foreach k,$(SIMD_KINDS),$(firstword $(subst =, ,$(k))))
+SIMD_OF := $(filter $(SIMD_FOLDERS),$(shell printf '%s\n' $(foreach k, \
+	$(SIMD_KINDS),'$(hash)ifdef $(lastword $(subst =, ,$(k)))' \
+	$(firstword $(subst =, ,$(k))) '$(hash)endif') | \
 	$(CC) $(CPPFLAGS) $(CFLAGS) -E -P -x c - 2>/dev/null))
-HAVE_SIMD := $(if $(filter avx neon,$(SIMD_OF)),1,0)
+HAVE_SIMD := $(if $(SIMD_OF),1,0)
 SIMD    ?= $(HAVE_SIMD)
 
 # As NVIDIA installs it, else as Debian and Ubuntu package it.
@@ -224,20 +227,14 @@ NEEDS_CUDA := lib/mem/cuda/%.c $(addprefix lib/stage/,gpu.c broadcast.c \
 	import.c staging.c stream_events.c) \
 	test/unit/test_gpu%.c bench/gpu%.c test/lib/gpu_reader.c \
 	test/lib/for_each_transport.c
-# What has vector instructions, of two kinds of processors.  Without those of one
-# avx_none.c and neon_none.c stand for it, and simd_none.c without any.
-NEEDS_AVX := $(addprefix lib/convert/,avx2.c avx512.c) lib/base/hash_avx2.c \
-	$(wildcard producer/*/x86/*.c)
-NEEDS_NEON := lib/convert/neon.c $(wildcard producer/*/arm/*.c)
-NO_SIMD  := $(addprefix %/,avx_none.c neon_none.c simd_none.c)
-SIMD_CHOSEN := $(if $(filter 1,$(SIMD)),$(SIMD_OF),none)
-SIMD_OUT_avx := $(NEEDS_NEON) %/avx_none.c %/simd_none.c
-SIMD_OUT_neon := $(NEEDS_AVX) %/neon_none.c %/simd_none.c
-SIMD_OUT_none := $(NEEDS_AVX) $(NEEDS_NEON)
-SIMD_OUT := $(SIMD_OUT_$(SIMD_CHOSEN))
+# The folder with this processor's vector code, below each room that has some;
+# those of other processors are left out.
+SIMD_CHOSEN := $(if $(filter 1,$(SIMD)),$(SIMD_OF))
+SIMD_OUT := $(foreach f,$(filter-out $(SIMD_CHOSEN),$(SIMD_FOLDERS)), \
+	$(wildcard lib/*/$(f)/*.c producer/*/$(f)/*.c))
 LIB      := $(wildcard lib/*/*.c lib/*/*/*.c)
 LIB      := $(filter-out $(SIMD_OUT) $(if $(filter 0,$(CUDA)),$(NEEDS_CUDA), \
-	$(filter-out $(NO_SIMD),$(filter %_none.c,$(LIB)))),$(LIB))
+	$(filter %_none.c,$(LIB))),$(LIB))
 LIB      += $(if $(filter sim,$(CUDA)),test/simcuda/kernels_sim.c)
 KERNELS  := $(if $(filter 1,$(CUDA)),lib/convert/kernels.cu)
 PRODUCER := $(filter-out $(SIMD_OUT) $(if $(filter 1,$(URING)),%/reader_none.c, \
@@ -292,13 +289,17 @@ EXAMPLES := $(wildcard examples/*.c) \
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 # The files that may see CUDA's headers.
 sees_cuda = $(NEEDS_CUDA) test/gpu/% test/simcuda/%
-includes = $(INCLUDES) $(if $(filter $(sees_cuda),$(1)),$(CUDA_INCLUDES))
+# Those that fill their kernels from the processor's folder (base/simd.h).
+SEES_SIMD := $(shell grep -lF 'TSI_SIMD_INIT$(lparen)' $(LIB) $(PRODUCER))
+SIMD_FLAG := $(if $(SIMD_CHOSEN),-DTSI_SIMD=$(SIMD_CHOSEN))
+includes = $(INCLUDES) $(if $(filter $(sees_cuda),$(1)),$(CUDA_INCLUDES)) \
+	$(if $(filter $(SEES_SIMD),$(1)),$(SIMD_FLAG))
 lone = $(call obj,$(filter-out $(call with_main,$(1)),$(1)))
 
 C_FILES := $(LIB) $(SIM) $(PRODUCER) $(BENCH) $(TESTLIB) $(UNIT) $(SYSTEM) \
 	$(FAULT) $(GPU) $(CONFORM) $(HELPER) $(FUZZERS) $(REPLAY)
 # What has the same object with every CUDA, SIMD and URING.
-SHARED := $(filter-out $(sees_cuda),$(C_FILES))
+SHARED := $(filter-out $(sees_cuda) $(SEES_SIMD),$(C_FILES))
 
 SO    := $(B)/lib/libtsock.so
 AR_LIB := $(B)/lib/libtsock.a
@@ -429,6 +430,11 @@ note = mkdir -p $(@D) && echo '$(subst ','\'',$(strip $(1)))' | \
 
 $(sort $(B)/obj/flags $(O)/flags): FORCE
 	@$(call note,$(CC) $(OURS) $(SANFLAGS) $(CPPFLAGS) $(CFLAGS))
+
+$(B)/obj/simd: FORCE
+	@$(call note,$(SIMD_FLAG))
+
+$(call obj,$(SEES_SIMD)): $(B)/obj/simd
 
 # By the sources' names: a folder may be named in more than one way.
 $(B)/obj/files: FORCE
@@ -731,7 +737,7 @@ commands   = for f in $(sort $(1)); do printf '{ "directory": "%s", \
 
 compile_commands.json: FORCE	## how each file is compiled, for clangd and others
 	@{ echo '['; $(call commands,$(C_COMMANDS),$(CC) $(INCLUDES) \
-		$(CUDA_INCLUDES) $(PKGFLAGS) $(ALL)); $(if $(strip $(CXX_FILES)),$(call commands,$(CXX_FILES), \
+		$(CUDA_INCLUDES) $(SIMD_FLAG) $(PKGFLAGS) $(ALL)); $(if $(strip $(CXX_FILES)),$(call commands,$(CXX_FILES), \
 		$(CXX) $(if $(KERNEL_BIN),-Itest/gpu/onhost \
 		-Wno-unknown-pragmas) $(INCLUDES) $(CUDA_INCLUDES) $(ALLXX));) \
 		} | sed '$$s/,$$//' >$@
@@ -745,9 +751,8 @@ config:			## what was found and chosen
 	@$(foreach p,$(PACKAGES) liburing,echo '$(p): '$$(pkg-config \
 		--modversion $(p) 2>/dev/null || echo not found);)
 	@echo 'io_uring    $(if $(filter 1,$(URING)),yes,no: reads by pread)'
-	@echo 'vectors     $(if $(filter 0,$(SIMD)),no,$(if $(filter \
-		neon,$(SIMD_OF)),NEON,AVX2 and AVX-512$(comma) as the processor \
-		has them))'
+	@echo 'vectors     $(or $(SIMD_CHOSEN:%=those of the folders %/$(comma) \
+		as the processor has them),no)'
 	@echo 'CUDA        $(if $(filter sim,$(CUDA)),simulated by \
 		test/simcuda,$(if $(filter 1,$(CUDA)),$(shell $(NVCC) \
 		--version 2>/dev/null | sed -n \

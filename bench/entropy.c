@@ -290,9 +290,9 @@ int main(int argc, char **argv)
 	/* libjpeg's coefficients: pages that are there already. */
 	mallopt(M_MMAP_THRESHOLD, 1 << 30);
 	mallopt(M_TRIM_THRESHOLD, 1 << 30);
-	if (tsi_jpeg_entropy_create(TSI_SIMD_AVX2, &entropy) &&
-	    tsi_jpeg_entropy_create(TSI_SIMD_NEON, &entropy) &&
-	    tsi_jpeg_entropy_create(TSI_SIMD_SCALAR, &entropy))
+	/* Four rows: those that the first level has, if there is one. */
+	if (tsi_jpeg_entropy_create(tsi_simd_best() ? 1 : TSI_SIMD_SCALAR,
+				    &entropy))
 		bench_die("%s", tsock_errmsg());
 	if (tsi_jpeg_entropy_create(TSI_SIMD_AVX512, &wide))
 		printf("sixteen pieces at once: not on this processor\n");

@@ -25,6 +25,7 @@
 #include "bench/bench.h"
 #include "bench/files.h"
 #include "packed/blocks.h"
+#include "packed/expand.h"
 #include "jpeg/whole.h"
 #include "image/preset.h"
 #include "packed/record.h"
@@ -38,17 +39,13 @@ enum arm {
 	KEPT,
 	PACK,
 	LIBJPEG,
-	SCALAR,
-	AVX2,
-	AVX512,
-	NEON,
-	ARMS
+	EXPAND, /* at each level */
+	ARMS = EXPAND + TSI_SIMD_LEVELS
 };
 
-static const char *const names[ARMS] = {
+static const char *const names[EXPAND] = {
 	"JPEG, chain",  "packed, chain",         "kept, chain",
-	"JPEG, packed", "libjpeg, coefficients", "expand scalar",
-	"expand avx2",  "expand avx512",         "expand neon",
+	"JPEG, packed", "libjpeg, coefficients",
 };
 
 struct file {
@@ -130,12 +127,14 @@ static void keep(const struct file *f, size_t index, bool use)
 	tsi_image_trust(image, false);
 }
 
-static void expand(const struct file *f, const struct tsi_jpeg_expand *e)
+static void expand(const struct file *f, enum tsi_simd level)
 {
+	struct tsi_expand_kernel e;
 	struct tsi_jpeg_packed p;
 	struct tsi_jpeg_blocks b = { .area = { 0 } };
 	size_t at = 0;
 
+	tsi_expand_kernel_init(&e, level);
 	if (tsi_jpeg_packed_open(&p, f->record, f->record_len, false))
 		bench_die("%s", tsock_errmsg());
 	b.area.across = p.frame.mcus_across;
@@ -146,7 +145,7 @@ static void expand(const struct file *f, const struct tsi_jpeg_expand *e)
 		at += (size_t)b.stride[k] * p.frame.comp[k].v;
 	}
 	for (uint32_t y = 0; y < p.frame.mcus_down; y++)
-		tsi_jpeg_packed_row(&p, y, e, &b);
+		tsi_jpeg_packed_row(&p, y, &e, &b);
 }
 
 static void warm(const uint8_t *data, size_t len)
@@ -160,8 +159,6 @@ static void warm(const uint8_t *data, size_t len)
 
 static double timed(int arm, size_t i)
 {
-	static const enum tsi_simd kind[] = { TSI_SIMD_SCALAR, TSI_SIMD_AVX2,
-					      TSI_SIMD_AVX512, TSI_SIMD_NEON };
 	struct file *f = &files[i];
 	struct tsi_jpeg_frame frame;
 	int64_t from;
@@ -180,16 +177,25 @@ static double timed(int arm, size_t i)
 			bench_die("%s", tsock_errmsg());
 		tsi_jpeg_whole_close(whole);
 	} else {
-		expand(f, tsi_jpeg_expand_choose(kind[arm - SCALAR]));
+		expand(f, (enum tsi_simd)(arm - EXPAND));
 	}
 	return (double)(tsi_now_ns() - from);
 }
 
 static bool is_there(int arm)
 {
-	return (arm != AVX2 || tsi_jpeg_expand_choose(TSI_SIMD_AVX2)) &&
-	       (arm != AVX512 || tsi_jpeg_expand_choose(TSI_SIMD_AVX512)) &&
-	       (arm != NEON || tsi_jpeg_expand_choose(TSI_SIMD_NEON));
+	return arm <= EXPAND + (int)tsi_simd_best();
+}
+
+static const char *name_of(int arm)
+{
+	static char expand[32];
+
+	if (arm < EXPAND)
+		return names[arm];
+	snprintf(expand, sizeof(expand), "expand %s",
+		 tsi_simd_name((enum tsi_simd)(arm - EXPAND)));
+	return expand;
 }
 
 static void report(int passes)
@@ -215,7 +221,7 @@ static void report(int passes)
 		int base = arm < LIBJPEG ? JPEG : LIBJPEG;
 		struct bench_result r = {
 			.bench = "packed",
-			.name = names[arm],
+			.name = name_of(arm),
 			.value = (double)nfiles / sum[arm] * 1e9,
 			.unit = "images/s",
 			.spread = bench_spread(pass[arm], (size_t)passes),

@@ -33,7 +33,7 @@
 
 #define SIZE 224
 #define MAX_FILES 120
-#define KINDS 4
+#define KINDS TSI_SIMD_LEVELS
 #define MAX_PASSES 9
 #define SCALAR_PASSES 2
 
@@ -57,7 +57,7 @@ struct pass {
 
 struct kind {
 	const char *name;
-	const struct tsi_jpeg_kernel *kernel;
+	struct tsi_jpeg_kernel kernel;
 	struct tsi_jpeg_pixels *pixels;
 	struct tsi_resample *resample;
 };
@@ -104,11 +104,11 @@ static void by_transform(const struct kind *k, const struct file *f)
 		for (uint32_t y = 0; y < down; y++) {
 			size_t at = (size_t)y * across;
 
-			k->kernel->idct(
-				(const int16_t(*)[64])f->blocks.coef[c] + at,
-				f->blocks.last[c] + at, across,
-				fr->comp[c].quant, room,
-				(size_t)across * 8 + TSI_JPEG_SLACK);
+			k->kernel.idct((const int16_t(*)[64])f->blocks.coef[c] +
+					       at,
+				       f->blocks.last[c] + at, across,
+				       fr->comp[c].quant, room,
+				       (size_t)across * 8 + TSI_JPEG_SLACK);
 		}
 	}
 }
@@ -219,26 +219,14 @@ static bool take(void *arg, size_t i, uint8_t *data, size_t len)
 
 static void make_kinds(void)
 {
-	static const enum tsi_simd simd[KINDS] = {
-		TSI_SIMD_SCALAR, TSI_SIMD_AVX2, TSI_SIMD_AVX512, TSI_SIMD_NEON
-	};
-	const struct tsi_jpeg_kernel *kernel[KINDS] = {
-		&tsi_jpeg_kernel_scalar,
-		tsi_jpeg_kernel_avx2(),
-		tsi_jpeg_kernel_avx512(),
-		tsi_jpeg_kernel_neon(),
-	};
+	for (enum tsi_simd l = TSI_SIMD_SCALAR; l <= tsi_simd_best(); l++) {
+		struct kind *k = &kinds[nkinds++];
 
-	for (int i = 0; i < KINDS; i++) {
-		struct kind *k = &kinds[nkinds];
-
-		if (tsi_jpeg_pixels_create(simd[i], &k->pixels))
-			continue;
-		if (tsi_resample_create(simd[i], &k->resample))
+		if (tsi_jpeg_pixels_create(l, &k->pixels) ||
+		    tsi_resample_create(l, &k->resample))
 			bench_die("%s", tsock_errmsg());
-		k->kernel = kernel[i];
-		k->name = tsi_jpeg_pixels_name(k->pixels);
-		nkinds++;
+		tsi_jpeg_kernel_init(&k->kernel, l);
+		k->name = tsi_simd_name(l);
 	}
 }
 

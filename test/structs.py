@@ -40,7 +40,6 @@ VALUES = {
     "tsi_jpeg_codes": "a Huffman table, as it lies in the file",
     "tsi_jpeg_comp": "sampling and quantisers of a component",
     "tsi_jpeg_frame": "how a JPEG is divided",
-    "tsi_jpeg_kernel": "a table of operations",
     "tsi_jpeg_piece": "MCUs of a row, and where reading them begins",
     "tsi_jpeg_scan": "what a JPEG's markers say",
     "tsi_jpeg_unit": "a block of an MCU, and whose it is",
@@ -76,7 +75,7 @@ VALUES = {
 def is_value(struct, home):
     return (
         struct in VALUES
-        or struct.endswith("_ops")
+        or struct.endswith(("_ops", "_kernel"))
         or struct.startswith("tsi_msg")
         or home.startswith("include/")
     )

@@ -19,14 +19,6 @@
 #include "base/err.h"
 #include "convert/impl.h"
 
-const struct tsi_convert_kernel *const tsi_convert_kernels[] = {
-	&tsi_convert_avx512,
-	&tsi_convert_avx2,
-	&tsi_convert_neon,
-	&tsi_convert_scalar,
-	NULL,
-};
-
 /* Round to nearest, ties to even, as IEEE 754 and torch's .half() do. */
 static uint16_t half_of(float f)
 {
@@ -135,9 +127,8 @@ static void fill_arithmetic(struct tsi_convert *c)
 	}
 }
 
-/* Whether a kernel gives every entry of the table. */
-static bool proven(const struct tsi_convert *c,
-		   const struct tsi_convert_kernel *k)
+/* Whether a version gives every entry of the table. */
+static bool proven(const struct tsi_convert *c, tsi_convert_fn *run)
 {
 	uint8_t src[256 * 3];
 	float want[256 * 3], got[256 * 3]; /* the widest dtype */
@@ -145,9 +136,26 @@ static bool proven(const struct tsi_convert *c,
 
 	for (int i = 0; i < 256 * 3; i++)
 		src[i] = (uint8_t)(i / 3);
-	tsi_convert_scalar.run(c, src, 256, want);
-	k->run(c, src, 256, got);
+	tsi_convert_kernel_for(&tsi_convert_scalar, &c->spec)(c, src, 256,
+							      want);
+	run(c, src, 256, got);
 	return memcmp(want, got, len) == 0;
+}
+
+/* The highest level's version that is proven; the scalar one always is. */
+static tsi_convert_fn *choose(const struct tsi_convert *c)
+{
+	enum tsi_simd level = tsi_simd_best();
+
+	for (;; level--) {
+		struct tsi_convert_kernel k;
+		tsi_convert_fn *run;
+
+		tsi_convert_kernel_init(&k, level);
+		run = tsi_convert_kernel_for(&k, &c->spec);
+		if (level == TSI_SIMD_SCALAR || proven(c, run))
+			return run;
+	}
 }
 
 int tsi_convert_create(const struct tsi_view_spec *spec,
@@ -166,12 +174,7 @@ int tsi_convert_create(const struct tsi_view_spec *spec,
 	fill_table(c);
 	fill_planes(c);
 	fill_arithmetic(c);
-	for (int i = 0; !c->kernel; i++) {
-		const struct tsi_convert_kernel *k = tsi_convert_kernels[i];
-
-		if (k->fits(spec) && proven(c, k))
-			c->kernel = k;
-	}
+	c->run = choose(c);
 	*out = c;
 	return 0;
 }
@@ -184,5 +187,5 @@ void tsi_convert_destroy(struct tsi_convert *c)
 void tsi_convert_image(const struct tsi_convert *c, const uint8_t *src,
 		       uint64_t height, uint64_t width, void *dst)
 {
-	c->kernel->run(c, src, (size_t)(height * width), dst);
+	c->run(c, src, (size_t)(height * width), dst);
 }

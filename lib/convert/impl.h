@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * impl.h - what convert.c and its kernels share.  Only they and their test
+ * impl.h - what convert.c and its kernels share.  Only they and their tests
  * include it.
  */
 #ifndef TSI_CONVERT_IMPL_H
@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/simd.h"
 #include "convert/convert.h"
 
 /* npixels of src, u8 [npixels, 3], to dst. */
@@ -33,7 +34,7 @@ struct tsi_convert_arithmetic {
 
 struct tsi_convert {
 	struct tsi_view_spec spec;
-	const struct tsi_convert_kernel *kernel;
+	tsi_convert_fn *run; /* the kernel's slot for the spec */
 	/* The definition: what value v of channel ch becomes. */
 	union {
 		uint8_t u8[3][256];
@@ -47,11 +48,27 @@ struct tsi_convert {
 };
 
 struct tsi_convert_kernel {
-	const char *name;
-	/* Can the processor run the kernel, and does it know this spec? */
-	bool (*fits)(const struct tsi_view_spec *spec);
-	tsi_convert_fn *run;
+	tsi_convert_fn *hwc;    /* to any dtype, pixel by pixel */
+	tsi_convert_fn *chw;    /* to floats, in planes */
+	tsi_convert_fn *chw_u8; /* to bytes, in planes */
 };
+
+/* Plain C is the definition's own loop; every other version must equal it. */
+void tsi_convert_kernel_init(struct tsi_convert_kernel *k, enum tsi_simd level);
+void tsi_convert_kernel_init_x86(struct tsi_convert_kernel *k,
+				 enum tsi_simd level);
+void tsi_convert_kernel_init_arm(struct tsi_convert_kernel *k,
+				 enum tsi_simd level);
+
+/* The kernel's slot that makes what a spec asks for. */
+static inline tsi_convert_fn *
+tsi_convert_kernel_for(const struct tsi_convert_kernel *k,
+		       const struct tsi_view_spec *spec)
+{
+	if (spec->layout != TSOCK_CHW)
+		return k->hwc;
+	return spec->dtype == TSOCK_U8 ? k->chw_u8 : k->chw;
+}
 
 /* What a kernel needs of it: dtype and layout, bytes of an element, ... */
 static inline const struct tsi_view_spec *
@@ -79,14 +96,7 @@ tsi_convert_arithmetic(const struct tsi_convert *c)
 	return &c->arithmetic;
 }
 
-/* The definition's own loop; every other kernel must equal it. */
 extern const struct tsi_convert_kernel tsi_convert_scalar;
-extern const struct tsi_convert_kernel tsi_convert_avx2;
-extern const struct tsi_convert_kernel tsi_convert_avx512;
-extern const struct tsi_convert_kernel tsi_convert_neon;
-
-/* The fastest kernel first, the scalar one last; NULL ends the list. */
-extern const struct tsi_convert_kernel *const tsi_convert_kernels[];
 
 /* Pixels first .. npixels-1 by table: those that fill no vector. */
 void tsi_scalar_rest(const struct tsi_convert *c, const uint8_t *src,

@@ -54,17 +54,14 @@ void tsi_scalar_rest(const struct tsi_convert *c, const uint8_t *src,
 	}
 }
 
-static bool any(const struct tsi_view_spec *spec)
-{
-	(void)spec;
-	return true;
-}
-
-static void convert_scalar(const struct tsi_convert *c, const uint8_t *src,
-			   size_t npixels, void *dst)
+static void whole(const struct tsi_convert *c, const uint8_t *src,
+		  size_t npixels, void *dst)
 {
 	tsi_scalar_rest(c, src, 0, npixels, dst);
 }
 
-const struct tsi_convert_kernel tsi_convert_scalar = { "scalar", any,
-						       convert_scalar };
+const struct tsi_convert_kernel tsi_convert_scalar = {
+	.hwc = whole,
+	.chw = whole,
+	.chw_u8 = whole,
+};

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "pixel/decoder.h"
-#include "pixel/simd.h"
+#include "base/simd.h"
 
 struct tsi_jpeg_direct;
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "jpeg/entropy_kernel.h"
 #include "jpeg/lane.h"
 #include "jpeg/lookup.h"
 #include "jpeg/wide.h"
@@ -19,11 +20,6 @@
 
 #define UNITS TSI_LANE_UNITS
 #define LANES TSI_LANES
-/*
- * Pieces from which on sixteen lanes are faster than four: a step takes the
- * same time whether all of the sixteen are busy or one is.
- */
-#define WIDE_FROM 7
 
 _Static_assert(TSI_LANE_MCU_MAX <= TSI_WINDOW_SLACK,
 	       "a window's slack holds an MCU");
@@ -43,8 +39,7 @@ struct tsi_jpeg_entropy {
 	bool wide_ready;
 	uint32_t wide_from; /* pieces */
 	struct tsi_jpeg_unit unit[UNITS];
-	tsi_unstuff_fn *unstuff;
-	tsi_lane_run_fn *run;
+	struct tsi_entropy_kernel kernel;
 };
 
 /* ------------------------------------------------------------------------
@@ -97,7 +92,7 @@ static void set_stop(const struct tsi_jpeg_entropy *e, struct tsi_lane *l)
 static void enter(struct tsi_jpeg_entropy *e, struct tsi_lane *l,
 		  const struct tsi_jpeg_entry *from, uint32_t end)
 {
-	tsi_jpeg_window_open(&e->shared.window[l - e->lane], e->unstuff,
+	tsi_jpeg_window_open(&e->shared.window[l - e->lane], e->kernel.unstuff,
 			     e->data, e->len, from->bit / 8, end);
 	l->at = first_bit(e, l) + from->bit % 8;
 	l->unit = 0;
@@ -147,7 +142,7 @@ static bool look_after(struct tsi_jpeg_entropy *e, struct tsi_lane *l)
 		return true;
 	if (tsi_jpeg_window_ended(w))
 		return false;
-	tsi_jpeg_window_fill(w, e->unstuff, used);
+	tsi_jpeg_window_fill(w, e->kernel.unstuff, used);
 	l->at -= (uint64_t)used * 8;
 	set_stop(e, l);
 	return l->at < l->stop;
@@ -160,7 +155,7 @@ static bool look_after(struct tsi_jpeg_entropy *e, struct tsi_lane *l)
 static int run_lanes(const struct tsi_jpeg_entropy *e, struct tsi_lane **lane,
 		     int n)
 {
-	return e->run(&e->shared, lane, n);
+	return e->kernel.run(&e->shared, lane, n);
 }
 
 static bool begin_block(const struct tsi_jpeg_entropy *e, struct tsi_lane *l)
@@ -357,60 +352,30 @@ uint32_t tsi_jpeg_entropy_pieces(const struct tsi_jpeg_entropy *e)
 	return e->wide ? TSI_WIDE_LANES : LANES;
 }
 
+/* Where they are asked for by name, sixteen at once are always taken. */
 static int make_wide(struct tsi_jpeg_entropy *e, enum tsi_simd simd)
 {
-	const struct tsi_wide_kernel *k = tsi_wide_avx512();
-	bool wanted = simd == TSI_SIMD_AVX512 || simd == TSI_SIMD_BEST;
-
-	if (!k || !wanted)
+	e->wide_from = simd == TSI_SIMD_BEST ? e->kernel.wide_from : 1;
+	if (!e->kernel.wide_run || !e->wide_from)
 		return 0;
-	e->wide_from = simd == TSI_SIMD_BEST ? WIDE_FROM : 1;
-	e->wide = tsi_wide_create(k, e->unstuff);
+	e->wide = tsi_wide_create(&e->kernel);
 	return e->wide ? 0
 		       : tsi_err(TSOCK_ENOMEM, "no memory for a JPEG decoder");
 }
 
-/*
- * How codes are read; false: this processor lacks simd.  In the builds for Arm
- * processors the compiler has all instructions for bits that there are.
- */
-static bool choose(enum tsi_simd simd, tsi_unstuff_fn **unstuff,
-		   tsi_lane_run_fn **run)
-{
-	bool avx2 = tsi_unstuff_avx2() && tsi_simd_has_bits();
-	bool neon = tsi_simd_has(TSI_SIMD_NEON);
-
-	*unstuff = tsi_unstuff_scalar;
-	*run = tsi_lane_run_scalar;
-	if ((simd == TSI_SIMD_AVX2 && !avx2) ||
-	    (simd == TSI_SIMD_AVX512 && !(avx2 && tsi_wide_avx512())) ||
-	    (simd == TSI_SIMD_NEON && !neon))
-		return false;
-	if (avx2 && simd != TSI_SIMD_SCALAR) {
-		*unstuff = tsi_unstuff_avx2();
-		*run = tsi_lane_run_avx2();
-	} else if (neon && simd != TSI_SIMD_SCALAR) {
-		*unstuff = tsi_unstuff_neon();
-	}
-	return true;
-}
-
 int tsi_jpeg_entropy_create(enum tsi_simd simd, struct tsi_jpeg_entropy **out)
 {
-	tsi_unstuff_fn *unstuff;
-	tsi_lane_run_fn *run;
 	struct tsi_jpeg_entropy *e;
+	enum tsi_simd level;
+	int err = tsi_simd_choose(simd, &level);
 
-	if (!choose(simd, &unstuff, &run))
-		return tsi_err(TSOCK_ENOTSUP,
-			       "this processor lacks the vector instructions "
-			       "that were asked for");
+	if (err)
+		return err;
 	e = aligned_alloc(64, (sizeof(*e) + 63) / 64 * 64);
 	if (!e)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a JPEG decoder");
 	memset(e, 0, sizeof(*e));
-	e->unstuff = unstuff;
-	e->run = run;
+	tsi_entropy_kernel_init(&e->kernel, level);
 	if (make_wide(e, simd)) {
 		free(e);
 		return TSOCK_ENOMEM;

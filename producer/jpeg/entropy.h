@@ -28,7 +28,7 @@
 
 #include "jpeg/blocks.h"
 #include "jpeg/scan.h"
-#include "pixel/simd.h"
+#include "base/simd.h"
 
 /*
  * Where an MCU begins: a bit of the data as they lie in the file, stuffed zeros

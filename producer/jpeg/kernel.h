@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel.h - what pixels.c and its kernels share: the transform of
- * blocks, and rows of samples to rows of pixels.
+ * kernel.h - the transform of blocks, and rows of samples to rows of pixels:
+ * what pixels.c and the versions for each processor share.
  *
  * Samples are bytes.  A kernel may read TSI_JPEG_SLACK bytes before and behind
  * a row of samples and write as many behind the end of its output, or twice as
@@ -12,6 +12,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/simd.h"
 
 #define TSI_JPEG_SLACK 64
 
@@ -25,7 +27,6 @@ typedef void tsi_jpeg_idct_fn(const int16_t (*coef)[64], const uint8_t *last,
 			      size_t stride);
 
 struct tsi_jpeg_kernel {
-	const char *name;
 	/* To 8 rows of 8 * n samples: libjpeg's jsimd_idct_islow. */
 	tsi_jpeg_idct_fn *idct;
 	/* To 4, 2 or 1 rows of as many samples a block: small.h. */
@@ -59,11 +60,11 @@ struct tsi_jpeg_kernel {
 			   size_t n);
 };
 
+/* Plain C, which gives the bytes that every other version has to give. */
 extern const struct tsi_jpeg_kernel tsi_jpeg_kernel_scalar;
 
-/* For a processor that has the instructions; NULL in a build for others. */
-const struct tsi_jpeg_kernel *tsi_jpeg_kernel_avx2(void);
-const struct tsi_jpeg_kernel *tsi_jpeg_kernel_avx512(void);
-const struct tsi_jpeg_kernel *tsi_jpeg_kernel_neon(void);
+void tsi_jpeg_kernel_init(struct tsi_jpeg_kernel *k, enum tsi_simd level);
+void tsi_jpeg_kernel_init_x86(struct tsi_jpeg_kernel *k, enum tsi_simd level);
+void tsi_jpeg_kernel_init_arm(struct tsi_jpeg_kernel *k, enum tsi_simd level);
 
 #endif

@@ -182,7 +182,6 @@ static void scalar_rgb(const uint8_t *r, const uint8_t *g, const uint8_t *b,
 }
 
 const struct tsi_jpeg_kernel tsi_jpeg_kernel_scalar = {
-	.name = "scalar",
 	.idct = scalar_idct,
 	.idct4 = tsi_jpeg_small_4,
 	.idct2 = tsi_jpeg_small_2,

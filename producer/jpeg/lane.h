@@ -69,10 +69,4 @@ typedef int tsi_lane_run_fn(const struct tsi_lanes *c, struct tsi_lane **lane,
 
 tsi_lane_run_fn tsi_lane_run_scalar;
 
-/*
- * The same for a processor with AVX2, BMI1, BMI2 and MOVBE; NULL in a build for
- * others.
- */
-tsi_lane_run_fn *tsi_lane_run_avx2(void);
-
 #endif

@@ -46,7 +46,7 @@ struct window {
 };
 
 struct tsi_jpeg_pixels {
-	const struct tsi_jpeg_kernel *kernel;
+	struct tsi_jpeg_kernel kernel;
 	struct tsi_jpeg_frame frame;
 	struct tsi_rect rect;
 	struct tsi_jpeg_area area;
@@ -310,9 +310,9 @@ static void transform(struct tsi_jpeg_pixels *p, unsigned k,
 	size_t at = (size_t)y * b->stride[k] + w->left / w->edge -
 		    b->area.left * c->h;
 
-	idct_of(p->kernel, w->edge)((const int16_t(*)[64])b->coef[k] + at,
-				    b->last[k] + at, blocks, c->quant, row,
-				    w->stride);
+	idct_of(&p->kernel, w->edge)((const int16_t(*)[64])b->coef[k] + at,
+				     b->last[k] + at, blocks, c->quant, row,
+				     w->stride);
 	if (w->way == H2V1 || w->way == H2V2)
 		for (int i = 0; i < 8; i++)
 			extend(w, row + (size_t)i * w->stride);
@@ -362,7 +362,7 @@ static const uint8_t *row_of(const struct window *w, uint32_t y)
 static const uint8_t *samples(struct tsi_jpeg_pixels *p, unsigned k, uint32_t y,
 			      size_t n)
 {
-	const struct tsi_jpeg_kernel *kernel = p->kernel;
+	const struct tsi_jpeg_kernel *kernel = &p->kernel;
 	struct window *w = &p->window[k];
 	bool wide = is_wide(w->way), high = is_high(w->way);
 	ptrdiff_t x = (ptrdiff_t)(p->first >> wide) - (ptrdiff_t)w->left;
@@ -401,11 +401,11 @@ static void colour(struct tsi_jpeg_pixels *p, const uint8_t *const in[],
 	bool ycc = p->frame.color == TSI_JPEG_YCC;
 
 	if (ycc && p->plane)
-		p->kernel->ycc_planes(in[0], in[1], in[2], out, p->plane, n);
+		p->kernel.ycc_planes(in[0], in[1], in[2], out, p->plane, n);
 	else if (ycc)
-		p->kernel->ycc(in[0], in[1], in[2], out, n);
+		p->kernel.ycc(in[0], in[1], in[2], out, n);
 	else if (!p->plane)
-		p->kernel->rgb(in[0], in[1], in[2], out, n);
+		p->kernel.rgb(in[0], in[1], in[2], out, n);
 	else
 		for (unsigned k = 0; k < 3; k++)
 			memcpy(out + k * p->plane, in[k], n);
@@ -443,34 +443,18 @@ bool tsi_jpeg_pixels_read(struct tsi_jpeg_pixels *p, struct tsi_strip *strip)
  * The object
  */
 
-static const struct tsi_jpeg_kernel *choose(enum tsi_simd simd)
-{
-	if (simd == TSI_SIMD_BEST)
-		simd = tsi_simd_best();
-	if (!tsi_simd_has(simd))
-		return NULL;
-	if (simd == TSI_SIMD_AVX512)
-		return tsi_jpeg_kernel_avx512();
-	if (simd == TSI_SIMD_AVX2)
-		return tsi_jpeg_kernel_avx2();
-	if (simd == TSI_SIMD_NEON)
-		return tsi_jpeg_kernel_neon();
-	return &tsi_jpeg_kernel_scalar;
-}
-
 int tsi_jpeg_pixels_create(enum tsi_simd simd, struct tsi_jpeg_pixels **out)
 {
-	const struct tsi_jpeg_kernel *kernel = choose(simd);
 	struct tsi_jpeg_pixels *p;
+	enum tsi_simd level;
+	int err = tsi_simd_choose(simd, &level);
 
-	if (!kernel)
-		return tsi_err(TSOCK_ENOTSUP,
-			       "this processor lacks the vector instructions "
-			       "that were asked for");
+	if (err)
+		return err;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return tsi_err(TSOCK_ENOMEM, "no memory for JPEG samples");
-	p->kernel = kernel;
+	tsi_jpeg_kernel_init(&p->kernel, level);
 	*out = p;
 	return 0;
 }
@@ -485,10 +469,5 @@ void tsi_jpeg_pixels_destroy(struct tsi_jpeg_pixels *p)
 
 bool tsi_jpeg_pixels_has_planes(const struct tsi_jpeg_pixels *p)
 {
-	return p->kernel->ycc_planes != NULL;
-}
-
-const char *tsi_jpeg_pixels_name(const struct tsi_jpeg_pixels *p)
-{
-	return p->kernel->name;
+	return p->kernel.ycc_planes != NULL;
 }

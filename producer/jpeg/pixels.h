@@ -45,7 +45,7 @@
 
 #include "pixel/decoder.h"
 #include "jpeg/blocks.h"
-#include "pixel/simd.h"
+#include "base/simd.h"
 
 /* Does libjpeg-turbo give these bytes whatever the coefficients? */
 #ifdef __x86_64__
@@ -61,9 +61,6 @@ int tsi_jpeg_pixels_create(enum tsi_simd simd, struct tsi_jpeg_pixels **out);
 
 /* NULL is allowed. */
 void tsi_jpeg_pixels_destroy(struct tsi_jpeg_pixels *p);
-
-/* "scalar", "avx2", "avx512", "neon". */
-const char *tsi_jpeg_pixels_name(const struct tsi_jpeg_pixels *p);
 
 /*
  * Can frames like this one be decoded?  Each component's sampling factors must

@@ -18,14 +18,6 @@ tsi_jpeg_idct_fn tsi_jpeg_small_4;
 tsi_jpeg_idct_fn tsi_jpeg_small_2;
 tsi_jpeg_idct_fn tsi_jpeg_small_1;
 
-/* The same for a processor with AVX2. */
-tsi_jpeg_idct_fn tsi_jpeg_small_4_avx2;
-tsi_jpeg_idct_fn tsi_jpeg_small_2_avx2;
-
-/* The same for a processor with NEON. */
-tsi_jpeg_idct_fn tsi_jpeg_small_4_neon;
-tsi_jpeg_idct_fn tsi_jpeg_small_2_neon;
-
 /* Cosines: 13 fractional bits. */
 #define S_0_211 1730
 #define S_0_509 4176

@@ -28,11 +28,6 @@ typedef struct tsi_unstuffed tsi_unstuff_fn(const uint8_t *src, size_t len,
  */
 tsi_unstuff_fn tsi_unstuff_scalar;
 
-/* The same with AVX2; NULL where the processor, or this build, lacks it. */
-tsi_unstuff_fn *tsi_unstuff_avx2(void);
-/* The same with NEON. */
-tsi_unstuff_fn *tsi_unstuff_neon(void);
-
 /* Of the files that unstuff: go on behind what *r says. */
 void tsi_unstuff_on(const uint8_t *src, size_t len, uint8_t *dst, size_t cap,
 		    struct tsi_unstuffed *r);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jpeg/entropy_kernel.h"
+
 #define LANES TSI_WIDE_LANES
 
 _Static_assert(64 + TSI_WIDE_LANES * TSI_WIDE_ROOM <= 65536,
@@ -40,7 +42,7 @@ static bool look_after(struct tsi_wide *w, unsigned i)
 		return true;
 	if (tsi_jpeg_window_ended(win))
 		return false;
-	tsi_jpeg_window_fill(win, w->unstuff, used);
+	tsi_jpeg_window_fill(win, w->kernel->unstuff, used);
 	w->at[i] -= used * 8;
 	set_stop(w, i);
 	return w->at[i] < w->stop[i];
@@ -87,7 +89,7 @@ static bool begin_piece(struct tsi_wide *w, unsigned i,
 {
 	struct tsi_wide_lane *l = &w->lane[i];
 
-	tsi_jpeg_window_open(&w->window[i], w->unstuff, w->data, w->len,
+	tsi_jpeg_window_open(&w->window[i], w->kernel->unstuff, w->data, w->len,
 			     p->entry.bit / 8, p->end);
 	w->at[i] = first_bit(i) + p->entry.bit % 8;
 	for (unsigned c = 0; c < TSI_JPEG_COMPS; c++)
@@ -149,7 +151,7 @@ static bool go_on(struct tsi_wide *w, unsigned i, struct work *todo)
 		return true;
 	mcus = (uint32_t)(w->end[i] + 1 - (room(w, i) - w->coef)) /
 	       (64 * w->units);
-	if (!w->kernel->settle(w, l, room(w, i), mcus))
+	if (!w->kernel->wide_settle(w, l, room(w, i), mcus))
 		return false;
 	l->mcus -= mcus;
 	if (!l->mcus && l->skipping)
@@ -247,7 +249,7 @@ bool tsi_wide_read(struct tsi_wide *w, const struct tsi_jpeg_piece *piece,
 		if (!begin_next(w, i, &todo))
 			return false;
 	while (todo.busy)
-		if (!attend(w, w->kernel->run(w), &todo))
+		if (!attend(w, w->kernel->wide_run(w), &todo))
 			return false;
 	w->dirty = false;
 	return true;
@@ -283,8 +285,7 @@ void tsi_wide_open(struct tsi_wide *w, const struct tsi_jpeg_scan *scan,
 	w->ac[7] = TSI_WIDE_IDLE;
 }
 
-struct tsi_wide *tsi_wide_create(const struct tsi_wide_kernel *kernel,
-				 tsi_unstuff_fn *unstuff)
+struct tsi_wide *tsi_wide_create(const struct tsi_entropy_kernel *kernel)
 {
 	struct tsi_wide *w = aligned_alloc(64, (sizeof(*w) + 63) / 64 * 64);
 
@@ -292,7 +293,6 @@ struct tsi_wide *tsi_wide_create(const struct tsi_wide_kernel *kernel,
 		return NULL;
 	memset(w, 0, sizeof(*w));
 	w->kernel = kernel;
-	w->unstuff = unstuff;
 	return w;
 }
 

@@ -24,6 +24,8 @@
 #include "jpeg/wide_lookup.h"
 #include "jpeg/window.h"
 
+struct tsi_entropy_kernel;
+
 #define TSI_WIDE_LANES 16
 /* Blocks of a lane that are read before they are brought into order. */
 #define TSI_WIDE_BLOCKS 48
@@ -64,8 +66,7 @@ struct tsi_wide {
 	struct tsi_jpeg_frame frame;
 	const uint8_t *data;
 	size_t len;
-	tsi_unstuff_fn *unstuff;
-	const struct tsi_wide_kernel *kernel;
+	const struct tsi_entropy_kernel *kernel;
 };
 
 /* Lanes, a bit for each. */
@@ -75,26 +76,21 @@ struct tsi_wide_found {
 	uint32_t damaged;
 };
 
-struct tsi_wide_kernel {
-	/* Read codes until a lane is found that is to be looked at. */
-	struct tsi_wide_found (*run)(struct tsi_wide *w);
-	/*
-	 * Bring the blocks of some MCUs from zigzag, which is cleared, to where
-	 * l has them.  False: a DC coefficient is too large.
-	 */
-	bool (*settle)(const struct tsi_wide *w, struct tsi_wide_lane *l,
-		       int16_t *zigzag, uint32_t mcus);
-};
+/* Read codes until a lane is found that is to be looked at. */
+typedef struct tsi_wide_found tsi_wide_run_fn(struct tsi_wide *w);
 
 /*
- * For processors with AVX-512 (also VBMI2), whose gathers are not slowed down
- * to keep them from leaking data; NULL on others, and in a build without.
+ * Bring the blocks of some MCUs from zigzag, which is cleared, to where l has
+ * them.  False: a DC coefficient is too large.
  */
-const struct tsi_wide_kernel *tsi_wide_avx512(void);
+typedef bool tsi_wide_settle_fn(const struct tsi_wide *w,
+				struct tsi_wide_lane *l, int16_t *zigzag,
+				uint32_t mcus);
 
-/* NULL: no memory. */
-struct tsi_wide *tsi_wide_create(const struct tsi_wide_kernel *kernel,
-				 tsi_unstuff_fn *unstuff);
+/*
+ * The kernel has wide_run and wide_settle, and lives as long.  NULL: no memory.
+ */
+struct tsi_wide *tsi_wide_create(const struct tsi_entropy_kernel *kernel);
 /* NULL is allowed. */
 void tsi_wide_destroy(struct tsi_wide *w);
 

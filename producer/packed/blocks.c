@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/hash.h"
+#include "packed/expand.h"
 #include "packed/layout.h"
 
 static uint16_t u16_at(const uint8_t *p)
@@ -252,7 +253,7 @@ static size_t count(const struct row *r, uint32_t from, uint32_t to)
 }
 
 void tsi_jpeg_packed_row(const struct tsi_jpeg_packed *p, uint32_t row,
-			 const struct tsi_jpeg_expand *expand,
+			 const struct tsi_expand_kernel *expand,
 			 const struct tsi_jpeg_blocks *to)
 {
 	const struct tsi_jpeg_frame *f = &p->frame;

@@ -44,7 +44,6 @@
 #include <stdint.h>
 
 #include "jpeg/blocks.h"
-#include "pixel/simd.h"
 
 #define TSI_JPEG_PACKED_MAGIC "\xf5tsckJ1\n"
 #define TSI_JPEG_PACKED_MAGIC_LEN 8
@@ -107,28 +106,14 @@ int tsi_jpeg_packed_open(struct tsi_jpeg_packed *p, const void *data,
 int tsi_jpeg_packed_check(const struct tsi_jpeg_packed *p, uint32_t row,
 			  bool trusted);
 
-/* How blocks are expanded. */
-struct tsi_jpeg_expand {
-	const char *name;
-	/*
-	 * n blocks of these masks, each of whose bit 0 is 0, and DCs; last: as
-	 * jpeg/blocks.h has it.  Masks and DCs may lie at any address.  Reads up
-	 * to 64 bytes behind the values.
-	 */
-	void (*blocks)(const uint8_t *masks, const uint8_t *dc,
-		       const uint8_t *values, uint32_t n, int16_t (*coef)[64],
-		       uint8_t *last);
-};
-
-/* NULL if this processor lacks simd.  BEST: the best that it has. */
-const struct tsi_jpeg_expand *tsi_jpeg_expand_choose(enum tsi_simd simd);
+struct tsi_expand_kernel;
 
 /*
  * The blocks of a checked row, of the columns of to->area, into row 0 of its
  * blocks; the area lies within the image, and its height doesn't count.
  */
 void tsi_jpeg_packed_row(const struct tsi_jpeg_packed *p, uint32_t row,
-			 const struct tsi_jpeg_expand *expand,
+			 const struct tsi_expand_kernel *expand,
 			 const struct tsi_jpeg_blocks *to);
 
 #endif

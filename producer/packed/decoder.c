@@ -9,12 +9,13 @@
 
 #include "base/err.h"
 #include "packed/blocks.h"
+#include "packed/expand.h"
 #include "jpeg/pixels.h"
 
 struct packed {
 	struct tsi_decoder base;
 	struct tsi_jpeg_pixels *pixels;
-	const struct tsi_jpeg_expand *expand;
+	struct tsi_expand_kernel expand;
 	bool trusted;
 	struct tsi_jpeg_packed record;
 	struct tsi_jpeg_area area;
@@ -128,21 +129,21 @@ static void decoder_destroy(struct tsi_decoder *d)
 int tsi_packed_create(enum tsi_simd simd, struct tsi_decoder **out)
 {
 	struct packed *p = calloc(1, sizeof(*p));
+	enum tsi_simd level;
 	int err;
 
 	if (!p)
 		return tsi_err(TSOCK_ENOMEM,
 			       "no memory for a decoder of packed images");
 	p->base.ops = &tsi_packed_ops;
-	p->expand = tsi_jpeg_expand_choose(simd);
-	err = p->expand ? tsi_jpeg_pixels_create(simd, &p->pixels)
-			: tsi_err(TSOCK_ENOTSUP,
-				  "this processor lacks the vector "
-				  "instructions that were asked for");
+	err = tsi_simd_choose(simd, &level);
+	if (!err)
+		err = tsi_jpeg_pixels_create(simd, &p->pixels);
 	if (err) {
 		decoder_destroy(&p->base);
 		return err;
 	}
+	tsi_expand_kernel_init(&p->expand, level);
 	*out = &p->base;
 	return 0;
 }
@@ -217,7 +218,7 @@ static int decoder_read(struct tsi_decoder *d, struct tsi_strip *strip)
 
 		if (err)
 			return err;
-		tsi_jpeg_packed_row(&p->record, y, p->expand, &p->blocks);
+		tsi_jpeg_packed_row(&p->record, y, &p->expand, &p->blocks);
 		p->blocks.area.top = y;
 		tsi_jpeg_pixels_push(p->pixels, &p->blocks, 0);
 		p->next++;

@@ -15,7 +15,7 @@
 #define TSI_PACKED_DECODER_H
 
 #include "pixel/decoder.h"
-#include "pixel/simd.h"
+#include "base/simd.h"
 
 #define TSI_PACKED_BAD_MAGIC "\xf5tsckB1\n"
 #define TSI_PACKED_BAD_MAGIC_LEN 8

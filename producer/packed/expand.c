@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * expand.c - which kernel expands packed blocks, and the one for any
- * processor.
+ * expand.c - packed blocks expanded by plain C, or by what a level of vector
+ * instructions has.
  */
 #include "packed/expand.h"
 
@@ -31,47 +31,8 @@ static void blocks_scalar(const uint8_t *masks, const uint8_t *dc,
 	}
 }
 
-const struct tsi_jpeg_expand tsi_jpeg_expand_scalar = {
-	.name = "scalar",
-	.blocks = blocks_scalar,
-};
-
-#ifdef __x86_64__
-
-static bool has_vbmi2(void)
+void tsi_expand_kernel_init(struct tsi_expand_kernel *k, enum tsi_simd level)
 {
-	return __builtin_cpu_supports("avx512vbmi2");
-}
-
-#else
-
-static bool has_vbmi2(void)
-{
-	return false;
-}
-
-#endif
-
-const struct tsi_jpeg_expand *tsi_jpeg_expand_choose(enum tsi_simd simd)
-{
-	switch (simd) {
-	case TSI_SIMD_AVX512:
-		return tsi_simd_has(simd) && has_vbmi2()
-			       ? tsi_jpeg_expand_avx512
-			       : NULL;
-	case TSI_SIMD_AVX2:
-		return tsi_simd_has(simd) ? tsi_jpeg_expand_avx2 : NULL;
-	case TSI_SIMD_NEON:
-		return tsi_simd_has(simd) ? tsi_jpeg_expand_neon : NULL;
-	case TSI_SIMD_SCALAR:
-		return &tsi_jpeg_expand_scalar;
-	default:
-		break;
-	}
-	if (tsi_simd_has(TSI_SIMD_AVX512) && has_vbmi2())
-		return tsi_jpeg_expand_avx512;
-	if (tsi_simd_has(TSI_SIMD_AVX2))
-		return tsi_jpeg_expand_avx2;
-	return tsi_simd_has(TSI_SIMD_NEON) ? tsi_jpeg_expand_neon
-					   : &tsi_jpeg_expand_scalar;
+	k->blocks = blocks_scalar;
+	TSI_SIMD_INIT(tsi_expand_kernel_init, k, level);
 }

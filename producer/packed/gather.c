@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gather.c - which kernel packs blocks, and the one for any processor.
+ * gather.c - blocks packed by plain C, or by what a level of vector instructions
+ * has.
  */
 #include "packed/gather.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#include "packed/expand.h"
+static uint64_t mask_scalar(const int16_t *coef)
+{
+	uint64_t mask = 0;
+
+	for (int i = 0; i < 64; i++)
+		mask |= (uint64_t)(coef[i] != 0) << i;
+	return mask;
+}
 
 /* False: a value needs more than a byte. */
 static bool block_scalar(const int16_t *coef, uint64_t mask, uint8_t **values)
@@ -31,7 +39,7 @@ static uint32_t blocks_scalar(const int16_t (*coef)[64], uint32_t n,
 	uint32_t i = 0;
 
 	for (; i < n; i++) {
-		uint64_t mask = tsi_jpeg_mask_of(coef[i]) & ~UINT64_C(1);
+		uint64_t mask = mask_scalar(coef[i]) & ~UINT64_C(1);
 
 		if (!block_scalar(coef[i], mask, values))
 			break;
@@ -41,33 +49,9 @@ static uint32_t blocks_scalar(const int16_t (*coef)[64], uint32_t n,
 	return i;
 }
 
-static const struct tsi_jpeg_gather scalar = {
-	.name = "scalar",
-	.blocks = blocks_scalar,
-};
-
-const struct tsi_jpeg_gather *tsi_jpeg_gather_choose(enum tsi_simd simd)
+void tsi_gather_kernel_init(struct tsi_gather_kernel *k, enum tsi_simd level)
 {
-	/* They need what those that expand need. */
-	bool avx2 = tsi_jpeg_expand_choose(TSI_SIMD_AVX2) != NULL;
-	bool avx512 = tsi_jpeg_expand_choose(TSI_SIMD_AVX512) != NULL;
-	bool neon = tsi_jpeg_expand_choose(TSI_SIMD_NEON) != NULL;
-
-	switch (simd) {
-	case TSI_SIMD_AVX512:
-		return avx512 ? tsi_jpeg_gather_avx512 : NULL;
-	case TSI_SIMD_AVX2:
-		return avx2 ? tsi_jpeg_gather_avx2 : NULL;
-	case TSI_SIMD_NEON:
-		return neon ? tsi_jpeg_gather_neon : NULL;
-	case TSI_SIMD_SCALAR:
-		return &scalar;
-	default:
-		break;
-	}
-	if (avx512)
-		return tsi_jpeg_gather_avx512;
-	if (avx2)
-		return tsi_jpeg_gather_avx2;
-	return neon ? tsi_jpeg_gather_neon : &scalar;
+	k->mask = mask_scalar;
+	k->blocks = blocks_scalar;
+	TSI_SIMD_INIT(tsi_gather_kernel_init, k, level);
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gather.h - the kernels that pack blocks as blocks.h has them, the
- * reverse of expand.h: one for each kind of processor, with the same bytes
- * from each.
+ * gather.h - how blocks are packed as blocks.h has them, the reverse of
+ * expand.h: at each level of vector instructions, with the same bytes from each.
  */
 #ifndef TSI_PACKED_GATHER_H
 #define TSI_PACKED_GATHER_H
 
 #include <stdint.h>
 
-#include "pixel/simd.h"
+#include "base/simd.h"
 
 /* What may be written behind the values. */
 #define TSI_JPEG_GATHER_SLACK 64
 
-struct tsi_jpeg_gather {
-	const char *name;
+struct tsi_gather_kernel {
+	/* Bit i is set where coef[i] isn't zero. */
+	uint64_t (*mask)(const int16_t *coef);
 	/*
 	 * Up to n blocks: their masks, DCs and values, as far as the first
 	 * block that has a coefficient, but for DC, that no byte has room for.
@@ -26,13 +26,10 @@ struct tsi_jpeg_gather {
 			   uint8_t *masks, uint8_t *dc, uint8_t **values);
 };
 
-/* NULL if this processor lacks simd.  BEST: the best that it has. */
-const struct tsi_jpeg_gather *tsi_jpeg_gather_choose(enum tsi_simd simd);
-
-/* NULL in builds for other processors. */
-extern const struct tsi_jpeg_gather *const tsi_jpeg_gather_avx2;
-/* Needs VBMI2 beside what TSI_SIMD_AVX512 stands for. */
-extern const struct tsi_jpeg_gather *const tsi_jpeg_gather_avx512;
-extern const struct tsi_jpeg_gather *const tsi_jpeg_gather_neon;
+void tsi_gather_kernel_init(struct tsi_gather_kernel *k, enum tsi_simd level);
+void tsi_gather_kernel_init_x86(struct tsi_gather_kernel *k,
+				enum tsi_simd level);
+void tsi_gather_kernel_init_arm(struct tsi_gather_kernel *k,
+				enum tsi_simd level);
 
 #endif

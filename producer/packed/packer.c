@@ -9,12 +9,11 @@
 
 #include "base/err.h"
 #include "base/hash.h"
-#include "packed/expand.h"
 #include "packed/gather.h"
 #include "packed/layout.h"
 
 struct tsi_jpeg_packer {
-	const struct tsi_jpeg_gather *gather;
+	struct tsi_gather_kernel gather;
 	struct tsi_jpeg_frame frame;
 	uint8_t *data;
 	size_t cap;
@@ -58,7 +57,7 @@ int tsi_jpeg_packer_create(struct tsi_jpeg_packer **out)
 
 	if (!p)
 		return no_memory();
-	p->gather = tsi_jpeg_gather_choose(TSI_SIMD_BEST);
+	tsi_gather_kernel_init(&p->gather, tsi_simd_best());
 	*out = p;
 	return 0;
 }
@@ -143,7 +142,7 @@ struct parts {
 static int put_block(struct tsi_jpeg_packer *p, const int16_t *coef,
 		     struct parts *to)
 {
-	uint64_t mask = tsi_jpeg_mask_of(coef) & ~UINT64_C(1);
+	uint64_t mask = p->gather.mask(coef) & ~UINT64_C(1);
 
 	memcpy(to->mask + 8 * (size_t)to->block, &mask, sizeof(mask));
 	memcpy(to->dc + 2 * (size_t)to->block, coef, sizeof(*coef));
@@ -169,7 +168,7 @@ static int put_run(struct tsi_jpeg_packer *p, const int16_t (*coef)[64],
 	uint32_t done = 0;
 
 	while (done < n) {
-		uint32_t more = p->gather->blocks(
+		uint32_t more = p->gather.blocks(
 			coef + done, n - done, to->mask + 8 * (size_t)to->block,
 			to->dc + 2 * (size_t)to->block, &to->value);
 		int err;

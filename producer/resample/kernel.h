@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernel.h - what resample.c and its kernels share.
+ * kernel.h - both passes of a resize: what resample.c and the versions for each
+ * processor share.
  */
 #ifndef TSI_RESAMPLE_KERNEL_H
 #define TSI_RESAMPLE_KERNEL_H
@@ -8,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/simd.h"
 #include "resample/taps.h"
 
 /* What is there for planes serves no greater tsi_taps_spread(). */
 #define TSI_PLANE_SPREAD 60
 
 struct tsi_resample_kernel {
-	const char *name;
 	/* Fill in t->packed, for across and down. */
 	void (*pack)(struct tsi_taps *t);
 	/*
@@ -31,7 +32,7 @@ struct tsi_resample_kernel {
 	void (*down)(const struct tsi_taps *t, uint32_t i, const uint8_t *src,
 		     size_t stride, uint8_t *dst, size_t bytes);
 
-	/* Kernels without planes have NULL here. */
+	/* Levels without planes have NULL here. */
 
 	/* Fill in t->packed, for across_plane; TSI_PLANE_SPREAD holds. */
 	void (*pack_plane)(struct tsi_taps *t);
@@ -50,11 +51,11 @@ struct tsi_resample_kernel {
 	void (*weave)(const uint8_t *src, size_t plane, uint8_t *dst, size_t n);
 };
 
-extern const struct tsi_resample_kernel tsi_resample_scalar;
-
-/* For a processor that has the instructions; NULL in a build for others. */
-const struct tsi_resample_kernel *tsi_resample_avx2(void);
-const struct tsi_resample_kernel *tsi_resample_avx512(void);
-const struct tsi_resample_kernel *tsi_resample_neon(void);
+void tsi_resample_kernel_init(struct tsi_resample_kernel *k,
+			      enum tsi_simd level);
+void tsi_resample_kernel_init_x86(struct tsi_resample_kernel *k,
+				  enum tsi_simd level);
+void tsi_resample_kernel_init_arm(struct tsi_resample_kernel *k,
+				  enum tsi_simd level);
 
 #endif

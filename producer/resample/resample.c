@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resample.c - which rows are held between the two passes, and the choice of a
- * kernel.
+ * resample.c - which rows are held between the two passes, whose arithmetic is
+ * a kernel's.
  *
  * Formulas: Pillow's src/libImaging/Resample.c (ImagingResample*_8bpc),
  * restated.
@@ -30,7 +30,7 @@ struct layout {
 };
 
 struct tsi_resample {
-	const struct tsi_resample_kernel *kernel;
+	struct tsi_resample_kernel kernel;
 	struct tsi_taps x;
 	struct tsi_taps y;
 	bool down_first;
@@ -119,7 +119,7 @@ static int make_room(struct tsi_resample *r, uint32_t width)
 /* Planes only where the kernel has the words for it. */
 static void pack(struct tsi_resample *r, bool planes)
 {
-	const struct tsi_resample_kernel *kernel = r->kernel;
+	const struct tsi_resample_kernel *kernel = &r->kernel;
 
 	r->planes = planes && kernel->across_plane &&
 		    tsi_taps_spread(&r->x) <= TSI_PLANE_SPREAD;
@@ -217,12 +217,12 @@ static void across(const struct tsi_resample *r, const uint8_t *src,
 	const struct layout *to = &r->narrow_rows;
 
 	if (!r->planes) {
-		r->kernel->across(&r->x, src, stride, rows, dst, to->stride);
+		r->kernel.across(&r->x, src, stride, rows, dst, to->stride);
 		return;
 	}
 	for (unsigned p = 0; p < to->parts; p++)
-		r->kernel->across_plane(&r->x, src + p * from, stride, rows,
-					dst + p * to->step, to->stride);
+		r->kernel.across_plane(&r->x, src + p * from, stride, rows,
+				       dst + p * to->step, to->stride);
 }
 
 static void hold(struct tsi_resample *r, const struct tsi_strip *strip)
@@ -270,8 +270,8 @@ static void down(struct tsi_resample *r, uint32_t i, uint8_t *to)
 	const uint8_t *from = held(r, r->y.first[i]);
 
 	for (unsigned p = 0; p < l->parts; p++)
-		r->kernel->down(&r->y, i, from + p * l->step, l->stride,
-				to + p * l->step, l->bytes);
+		r->kernel.down(&r->y, i, from + p * l->step, l->stride,
+			       to + p * l->step, l->bytes);
 }
 
 /*
@@ -295,7 +295,7 @@ static void emit(struct tsi_resample *r, uint32_t n)
 		const uint8_t *from = r->narrow.p + k * l->stride;
 
 		if (r->planes)
-			r->kernel->weave(from, l->step, dst, r->x.n);
+			r->kernel.weave(from, l->step, dst, r->x.n);
 		else
 			memcpy(dst, from, l->bytes);
 		dst += r->dst_stride;
@@ -311,34 +311,18 @@ void tsi_resample_push(struct tsi_resample *r, const struct tsi_strip *strip)
 		emit(r, n);
 }
 
-static const struct tsi_resample_kernel *choose(enum tsi_simd simd)
-{
-	if (simd == TSI_SIMD_BEST)
-		simd = tsi_simd_best();
-	if (!tsi_simd_has(simd))
-		return NULL;
-	if (simd == TSI_SIMD_AVX512)
-		return tsi_resample_avx512();
-	if (simd == TSI_SIMD_AVX2)
-		return tsi_resample_avx2();
-	if (simd == TSI_SIMD_NEON)
-		return tsi_resample_neon();
-	return &tsi_resample_scalar;
-}
-
 int tsi_resample_create(enum tsi_simd simd, struct tsi_resample **out)
 {
-	const struct tsi_resample_kernel *kernel = choose(simd);
 	struct tsi_resample *r;
+	enum tsi_simd level;
+	int err = tsi_simd_choose(simd, &level);
 
-	if (!kernel)
-		return tsi_err(TSOCK_ENOTSUP,
-			       "this processor lacks the vector instructions "
-			       "that were asked for");
+	if (err)
+		return err;
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return tsi_err(TSOCK_ENOMEM, "no memory for a resampler");
-	r->kernel = kernel;
+	tsi_resample_kernel_init(&r->kernel, level);
 	*out = r;
 	return 0;
 }
@@ -353,9 +337,4 @@ void tsi_resample_destroy(struct tsi_resample *r)
 	tsi_scratch_fini(&r->between);
 	tsi_scratch_fini(&r->narrow);
 	free(r);
-}
-
-const char *tsi_resample_name(const struct tsi_resample *r)
-{
-	return r->kernel->name;
 }

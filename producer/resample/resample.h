@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "pixel/decoder.h"
-#include "pixel/simd.h"
+#include "base/simd.h"
 #include "resample/taps.h"
 
 /*
@@ -36,9 +36,6 @@ struct tsi_resample;
 /* Fails with TSOCK_ENOTSUP if this processor lacks simd, TSOCK_ENOMEM. */
 int tsi_resample_create(enum tsi_simd simd, struct tsi_resample **out);
 void tsi_resample_destroy(struct tsi_resample *r);
-
-/* "scalar", "avx2", "avx512". */
-const char *tsi_resample_name(const struct tsi_resample *r);
 
 /*
  * Start an image: rows of x->count pixels, three bytes each, go to dst,

@@ -11,10 +11,10 @@
 #include "packed/blocks.h"
 #include "packed/layout.h"
 #include "packed/decoder.h"
+#include "packed/expand.h"
 #include "tsock/tsock.h"
 
 #define PIXELS 400000u
-#define KINDS 4u /* of processors */
 
 static struct tsi_decoder *decoder;
 
@@ -113,31 +113,26 @@ static void take_blocks(const struct tsi_jpeg_packed *p,
 
 static void compare(const struct tsi_jpeg_packed *p, uint32_t row, uint8_t how)
 {
-	static const enum tsi_simd kinds[KINDS] = {
-		TSI_SIMD_SCALAR, TSI_SIMD_AVX2, TSI_SIMD_AVX512, TSI_SIMD_NEON
-	};
 	struct tsi_jpeg_area a = { .across = p->frame.mcus_across };
-	struct tsi_jpeg_blocks b[KINDS] = { 0 };
+	struct tsi_jpeg_blocks b[TSI_SIMD_LEVELS] = { 0 };
 
 	a.left = how % a.across;
 	a.across -= a.left;
-	for (unsigned i = 0; i < KINDS; i++) {
-		const struct tsi_jpeg_expand *e =
-			tsi_jpeg_expand_choose(kinds[i]);
+	for (enum tsi_simd l = TSI_SIMD_SCALAR; l <= tsi_simd_best(); l++) {
+		struct tsi_expand_kernel expand;
 
-		if (!e)
-			continue;
-		take_blocks(p, &a, &b[i]);
-		tsi_jpeg_packed_row(p, row, e, &b[i]);
+		tsi_expand_kernel_init(&expand, l);
+		take_blocks(p, &a, &b[l]);
+		tsi_jpeg_packed_row(p, row, &expand, &b[l]);
 	}
-	for (unsigned i = 0; i < KINDS; i++)
+	for (unsigned i = 0; i < TSI_SIMD_LEVELS; i++)
 		for (unsigned k = 0; b[i].coef[0] && k < p->frame.comps; k++) {
 			size_t n = (size_t)b[i].stride[k] * p->frame.comp[k].v;
 
 			never(memcmp(b[i].coef[k], b[0].coef[k], n * 128));
 			never(memcmp(b[i].last[k], b[0].last[k], n));
 		}
-	for (unsigned i = 0; i < KINDS; i++)
+	for (unsigned i = 0; i < TSI_SIMD_LEVELS; i++)
 		for (unsigned k = 0; k < 3; k++) {
 			free(b[i].coef[k]);
 			free(b[i].last[k]);

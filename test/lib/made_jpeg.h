@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "jpeg/index.h"
-#include "pixel/simd.h"
+#include "base/simd.h"
 #include "test/lib/image_gen.h"
 
 /* The i-th of a kind: each sampling, grey, optimized tables, any quality. */

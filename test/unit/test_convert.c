@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_convert.c - the conversion of images: against the definition written
- * out anew, kernel by kernel, over every value, odd sizes and odd addresses.
+ * out anew, level by level, over every value, odd sizes and odd addresses.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,20 +120,21 @@ static void expected(const struct tsi_view_spec *s, int ch, int v, uint8_t *out)
 	memcpy(out, &u, sizeof(u));
 }
 
+/* What each() has got to. */
+static enum tsi_simd level;
+
 static size_t width_of(uint32_t dtype)
 {
 	return dtype == TSOCK_U8 ? 1 : dtype == TSOCK_F32 ? 4 : 2;
 }
 
-/* A converter made to use one kernel. */
-static struct tsi_convert *forced(const struct tsi_view_spec *s,
-				  const struct tsi_convert_kernel *k)
+/* What a level has for a spec. */
+static tsi_convert_fn *version(enum tsi_simd at, const struct tsi_view_spec *s)
 {
-	struct tsi_convert *c;
+	struct tsi_convert_kernel k;
 
-	assert_int_equal(tsi_convert_create(s, &c), 0);
-	c->kernel = k;
-	return c;
+	tsi_convert_kernel_init(&k, at);
+	return tsi_convert_kernel_for(&k, s);
 }
 
 /* Convert into the middle of a guarded buffer, offset by elements. */
@@ -161,10 +162,10 @@ static void check_image(const struct tsi_convert *c, const uint8_t *src,
 		size_t at = s->layout == TSOCK_CHW ? ch * n + pixel : i;
 
 		if (memcmp(dst + at * width, table[ch][src[i]], width))
-			fail_msg("%s, dtype %u, layout %u, normalize %u, "
+			fail_msg("level %s, dtype %u, layout %u, normalize %u, "
 				 "%ux%u, offset %zu: pixel %zu channel %zu "
 				 "value %u",
-				 c->kernel->name, s->dtype, s->layout,
+				 tsi_simd_name(level), s->dtype, s->layout,
 				 s->normalize, (unsigned)h, (unsigned)w, offset,
 				 pixel, ch, src[i]);
 	}
@@ -184,28 +185,32 @@ static uint8_t *image(size_t n, unsigned seed)
 	return p;
 }
 
-/* Each kernel that this processor has, and each spec that it takes. */
+/* Each version that this processor's levels have, and each spec. */
 static void each(void (*fn)(const struct tsi_convert *c))
 {
-	for (int i = 0; tsi_convert_kernels[i]; i++) {
-		const struct tsi_convert_kernel *k = tsi_convert_kernels[i];
-		unsigned taken = 0;
+	for (level = TSI_SIMD_SCALAR; level <= tsi_simd_best(); level++) {
+		unsigned own = 0;
 
 		for (unsigned j = 0; j < 4 * 2 * 3; j++) {
 			struct tsi_view_spec s = imagenet(
 				dtypes[j / 6], layouts[j / 3 % 2], j % 3);
+			tsi_convert_fn *run = version(level, &s);
 			struct tsi_convert *c;
 
-			if (tsi_view_spec_check(&s) || !k->fits(&s))
+			if (tsi_view_spec_check(&s) ||
+			    (level && run == version(level - 1, &s)))
 				continue;
-			taken++;
-			c = forced(&s, k);
+			own++;
+			assert_int_equal(tsi_convert_create(&s, &c), 0);
+			c->run = run;
 			fn(c);
 			tsi_convert_destroy(c);
 		}
-		print_message("%s: %u specs\n", k->name, taken);
-		if (k == &tsi_convert_scalar)
-			assert_int_equal(taken, 2 + 3 * 2 * 3);
+		print_message("%s: %u specs\n", tsi_simd_name(level), own);
+		if (level == TSI_SIMD_SCALAR)
+			assert_int_equal(own, 2 + 3 * 2 * 3);
+		else
+			assert_int_not_equal(own, 0);
 	}
 }
 
@@ -220,7 +225,7 @@ static void all_values_once(const struct tsi_convert *c)
 	free(src);
 }
 
-static void every_kernel_gives_every_value_as_defined(void **state)
+static void every_level_gives_every_value_as_defined(void **state)
 {
 	(void)state;
 	each(all_values_once);
@@ -313,21 +318,18 @@ static void awkward_numbers_are_still_the_definition(void **state)
 }
 
 /* Else speed is lost without anybody seeing it. */
-static void usual_numbers_take_the_best_kernel(void **state)
+static void usual_numbers_take_the_best_version(void **state)
 {
 	(void)state;
 	for (unsigned j = 0; j < 4 * 2 * 3; j++) {
 		struct tsi_view_spec s =
 			imagenet(dtypes[j / 6], layouts[j / 3 % 2], j % 3);
-		const struct tsi_convert_kernel *const *k = tsi_convert_kernels;
 		struct tsi_convert *c;
 
 		if (tsi_view_spec_check(&s))
 			continue;
-		while (!(*k)->fits(&s))
-			k++;
 		assert_int_equal(tsi_convert_create(&s, &c), 0);
-		assert_string_equal(c->kernel->name, (*k)->name);
+		assert_ptr_equal(c->run, version(tsi_simd_best(), &s));
 		tsi_convert_destroy(c);
 	}
 }
@@ -397,12 +399,12 @@ static void a_spec_without_sense_makes_no_converter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_kernel_gives_every_value_as_defined),
+		cmocka_unit_test(every_level_gives_every_value_as_defined),
 		cmocka_unit_test(odd_sizes_are_exact_and_stay_in_their_bytes),
 		cmocka_unit_test(any_aligned_element_is_a_place_to_write),
 		cmocka_unit_test(no_pixels_write_nothing),
 		cmocka_unit_test(awkward_numbers_are_still_the_definition),
-		cmocka_unit_test(usual_numbers_take_the_best_kernel),
+		cmocka_unit_test(usual_numbers_take_the_best_version),
 		cmocka_unit_test(half_rounds_at_its_limits_as_ieee_says),
 		cmocka_unit_test(a_spec_without_sense_makes_no_converter),
 	};

@@ -93,10 +93,8 @@ static void generated(enum tsi_simd simd)
 static void generated_files_give_libjpegs_coefficients(void **state)
 {
 	(void)state;
-	generated(TSI_SIMD_SCALAR);
-	generated(TSI_SIMD_AVX2);
-	generated(TSI_SIMD_AVX512);
-	generated(TSI_SIMD_NEON);
+	for (enum tsi_simd l = TSI_SIMD_SCALAR; l <= tsi_simd_best(); l++)
+		generated(l);
 }
 
 /* Columns 0 to 18: with a step of 8, three entries in each of five rows. */
@@ -155,16 +153,11 @@ static void every_entry(enum tsi_simd simd, int components, const int *factor)
 static void every_row_and_column_is_an_entry(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < COUNT(luma); i++) {
-		every_entry(TSI_SIMD_SCALAR, 3, luma[i]);
-		every_entry(TSI_SIMD_AVX2, 3, luma[i]);
-		every_entry(TSI_SIMD_AVX512, 3, luma[i]);
-		every_entry(TSI_SIMD_NEON, 3, luma[i]);
+	for (enum tsi_simd l = TSI_SIMD_SCALAR; l <= tsi_simd_best(); l++) {
+		for (size_t i = 0; i < COUNT(luma); i++)
+			every_entry(l, 3, luma[i]);
+		every_entry(l, 1, luma[0]);
 	}
-	every_entry(TSI_SIMD_SCALAR, 1, luma[0]);
-	every_entry(TSI_SIMD_AVX2, 1, luma[0]);
-	every_entry(TSI_SIMD_AVX512, 1, luma[0]);
-	every_entry(TSI_SIMD_NEON, 1, luma[0]);
 }
 
 /* Of a file that may be damaged: what is read is what libjpeg reads. */

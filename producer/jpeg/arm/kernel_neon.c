@@ -13,7 +13,7 @@
 
 #include "jpeg/cosines.h"
 #include "jpeg/arm/row.h"
-#include "jpeg/small.h"
+#include "jpeg/arm/small_neon.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -375,21 +375,17 @@ static void neon_rgb(const uint8_t *r, const uint8_t *g, const uint8_t *b,
 	}
 }
 
-static const struct tsi_jpeg_kernel kernel_neon = {
-	.name = "neon",
-	.idct = neon_idct,
-	.idct4 = tsi_jpeg_small_4_neon,
-	.idct2 = tsi_jpeg_small_2_neon,
-	.idct1 = tsi_jpeg_small_1,
-	.twice = neon_twice,
-	.h2v1 = neon_h2v1,
-	.h2v2 = neon_h2v2,
-	.h1v2 = neon_h1v2,
-	.ycc = neon_ycc,
-	.rgb = neon_rgb,
-};
-
-const struct tsi_jpeg_kernel *tsi_jpeg_kernel_neon(void)
+void tsi_jpeg_kernel_init_arm(struct tsi_jpeg_kernel *k, enum tsi_simd level)
 {
-	return &kernel_neon;
+	if (level < TSI_SIMD_NEON)
+		return;
+	k->idct = neon_idct;
+	k->idct4 = tsi_jpeg_small_4_neon;
+	k->idct2 = tsi_jpeg_small_2_neon;
+	k->twice = neon_twice;
+	k->h2v1 = neon_h2v1;
+	k->h2v2 = neon_h2v2;
+	k->h1v2 = neon_h1v2;
+	k->ycc = neon_ycc;
+	k->rgb = neon_rgb;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "jpeg/arm/row.h"
+#include "jpeg/arm/small_neon.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

@@ -3,7 +3,7 @@
  * unstuff_neon.c - the bytes of a JPEG scan without the stuffed zeros, with
  * NEON.
  */
-#include "jpeg/unstuff.h"
+#include "jpeg/entropy_kernel.h"
 
 #include <arm_neon.h>
 
@@ -37,7 +37,13 @@ static struct tsi_unstuffed unstuff_neon(const uint8_t *src, size_t len,
 	return r;
 }
 
-tsi_unstuff_fn *tsi_unstuff_neon(void)
+/*
+ * Of the instructions for bits, which the lanes use, the compiler has all that
+ * there are on these processors.
+ */
+void tsi_entropy_kernel_init_arm(struct tsi_entropy_kernel *k,
+				 enum tsi_simd level)
 {
-	return unstuff_neon;
+	if (level >= TSI_SIMD_NEON)
+		k->unstuff = unstuff_neon;
 }

@@ -2,12 +2,10 @@
 /*
  * kernel_avx2.c - two blocks at once, and rows 16 samples at once.
  */
-#include "jpeg/kernel.h"
+#include "jpeg/x86/init.h"
 
 #include <immintrin.h>
 #include <stdbool.h>
-
-#include "jpeg/small.h"
 
 #define VEC __m256i
 #define OP(name) _mm256_##name
@@ -103,21 +101,15 @@ static void avx2_idct(const int16_t (*coef)[64], const uint8_t *last,
 	}
 }
 
-static const struct tsi_jpeg_kernel kernel_avx2 = {
-	.name = "avx2",
-	.idct = avx2_idct,
-	.idct4 = tsi_jpeg_small_4_avx2,
-	.idct2 = tsi_jpeg_small_2_avx2,
-	.idct1 = tsi_jpeg_small_1,
-	.twice = vec_twice,
-	.h2v1 = vec_h2v1,
-	.h2v2 = vec_h2v2,
-	.h1v2 = vec_h1v2,
-	.ycc = vec_ycc,
-	.rgb = vec_rgb,
-};
-
-const struct tsi_jpeg_kernel *tsi_jpeg_kernel_avx2(void)
+void tsi_jpeg_kernel_init_avx2(struct tsi_jpeg_kernel *k)
 {
-	return &kernel_avx2;
+	k->idct = avx2_idct;
+	k->idct4 = tsi_jpeg_small_4_avx2;
+	k->idct2 = tsi_jpeg_small_2_avx2;
+	k->twice = vec_twice;
+	k->h2v1 = vec_h2v1;
+	k->h2v2 = vec_h2v2;
+	k->h1v2 = vec_h1v2;
+	k->ycc = vec_ycc;
+	k->rgb = vec_rgb;
 }

@@ -2,12 +2,10 @@
 /*
  * kernel_avx512.c - four blocks at once, and rows 32 samples at once.
  */
-#include "jpeg/kernel.h"
+#include "jpeg/x86/init.h"
 
 #include <immintrin.h>
 #include <stdbool.h>
-
-#include "jpeg/small.h"
 
 #define VEC __m512i
 #define OP(name) _mm512_##name
@@ -180,22 +178,14 @@ TARGET static void ycc_planes(const uint8_t *y, const uint8_t *cb,
 	}
 }
 
-static const struct tsi_jpeg_kernel kernel_avx512 = {
-	.name = "avx512",
-	.idct = avx512_idct,
-	.idct4 = tsi_jpeg_small_4_avx2,
-	.idct2 = tsi_jpeg_small_2_avx2,
-	.idct1 = tsi_jpeg_small_1,
-	.twice = vec_twice,
-	.h2v1 = vec_h2v1,
-	.h2v2 = vec_h2v2,
-	.h1v2 = vec_h1v2,
-	.ycc = vec_ycc,
-	.rgb = vec_rgb,
-	.ycc_planes = ycc_planes,
-};
-
-const struct tsi_jpeg_kernel *tsi_jpeg_kernel_avx512(void)
+void tsi_jpeg_kernel_init_avx512(struct tsi_jpeg_kernel *k)
 {
-	return &kernel_avx512;
+	k->idct = avx512_idct;
+	k->twice = vec_twice;
+	k->h2v1 = vec_h2v1;
+	k->h2v2 = vec_h2v2;
+	k->h1v2 = vec_h1v2;
+	k->ycc = vec_ycc;
+	k->rgb = vec_rgb;
+	k->ycc_planes = ycc_planes;
 }

@@ -13,6 +13,7 @@
 #define TARGET __attribute__((target("avx2")))
 #define INLINE TARGET static inline __attribute__((always_inline))
 
+#include "jpeg/x86/init.h"
 #include "jpeg/x86/row.h"
 
 INLINE __m256i times(__m256i pairs, int low, int high)

@@ -3,13 +3,13 @@
  * unstuff_avx2.c - the bytes of a JPEG scan without the stuffed zeros,
  * with AVX2.
  */
-#include "jpeg/unstuff.h"
+#include "jpeg/x86/init.h"
 
 #include <immintrin.h>
 
 /* 32 bytes at a time; those behind the first 0xff are written once more. */
-__attribute__((target("avx2"))) static struct tsi_unstuffed
-unstuff_avx2(const uint8_t *src, size_t len, uint8_t *dst, size_t cap)
+__attribute__((target("avx2"))) struct tsi_unstuffed
+tsi_unstuff_avx2(const uint8_t *src, size_t len, uint8_t *dst, size_t cap)
 {
 	const __m256i ff = _mm256_set1_epi8(-1);
 	struct tsi_unstuffed r = { 0 };
@@ -29,9 +29,4 @@ unstuff_avx2(const uint8_t *src, size_t len, uint8_t *dst, size_t cap)
 	}
 	tsi_unstuff_on(src, len, dst, cap, &r);
 	return r;
-}
-
-tsi_unstuff_fn *tsi_unstuff_avx2(void)
-{
-	return __builtin_cpu_supports("avx2") ? unstuff_avx2 : NULL;
 }

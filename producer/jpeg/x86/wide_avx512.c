@@ -5,12 +5,11 @@
  * tables.  Gathers of eight numbers are several times as fast as those of
  * sixteen where this was measured (Zen 4).
  */
-#include "jpeg/wide.h"
+#include "jpeg/x86/init.h"
 
 #include <immintrin.h>
 
 #include "jpeg/zigzag.h"
-#include "pixel/simd.h"
 
 #define TARGET \
 	__attribute__((target("avx2,avx512f,avx512bw,avx512dq,avx512vl," \
@@ -207,7 +206,7 @@ INLINE bool step(struct tsi_wide *w, const struct constants *c, struct group *g)
 	return !(g->look_at | g->slow | g->damaged);
 }
 
-TARGET static struct tsi_wide_found run(struct tsi_wide *w)
+TARGET struct tsi_wide_found tsi_wide_run_avx512(struct tsi_wide *w)
 {
 	const __m128i swap = _mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8,
 					   15, 14, 13, 12);
@@ -275,8 +274,9 @@ INLINE uint8_t settle_block(int16_t *zigzag, int16_t *natural,
 	return (uint8_t)(63 - __builtin_clzll(is | 1));
 }
 
-TARGET static bool settle(const struct tsi_wide *w, struct tsi_wide_lane *l,
-			  int16_t *zigzag, uint32_t mcus)
+TARGET bool tsi_wide_settle_avx512(const struct tsi_wide *w,
+				   struct tsi_wide_lane *l, int16_t *zigzag,
+				   uint32_t mcus)
 {
 	const __m256i *z = (const __m256i *)(const void *)tsi_jpeg_zigzag_of;
 	const __m512i order[2] = {
@@ -298,11 +298,4 @@ TARGET static bool settle(const struct tsi_wide *w, struct tsi_wide_lane *l,
 			l->blocks.last[u] += l->blocks.step[u];
 		}
 	return !beyond;
-}
-
-const struct tsi_wide_kernel *tsi_wide_avx512(void)
-{
-	static const struct tsi_wide_kernel kernel = { run, settle };
-
-	return tsi_simd_has_wide() ? &kernel : NULL;
 }

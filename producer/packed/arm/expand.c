@@ -10,29 +10,6 @@
 
 #include "jpeg/zigzag.h"
 
-uint64_t tsi_jpeg_mask_of(const int16_t *coef)
-{
-	static const uint8_t bit[16] = { 1, 2, 4, 8, 16, 32, 64, 128,
-					 1, 2, 4, 8, 16, 32, 64, 128 };
-	uint8x16_t v[4];
-
-#pragma GCC unroll 8
-	for (int i = 0; i < 4; i++) {
-		int16x8_t a = vld1q_s16(coef + 16 * i);
-		int16x8_t b = vld1q_s16(coef + 16 * i + 8);
-		uint8x16_t set = vcombine_u8(vmovn_u16(vtstq_s16(a, a)),
-					     vmovn_u16(vtstq_s16(b, b)));
-
-		v[i] = vandq_u8(set, vld1q_u8(bit));
-	}
-	/* Eight bits of a row into a byte, in three steps. */
-	v[0] = vpaddq_u8(v[0], v[1]);
-	v[2] = vpaddq_u8(v[2], v[3]);
-	v[0] = vpaddq_u8(v[0], v[2]);
-	v[0] = vpaddq_u8(v[0], v[0]);
-	return vgetq_lane_u64(vreinterpretq_u64_u8(v[0]), 0);
-}
-
 /*
  * For a byte of a mask: which of the next eight values goes to the upper half
  * of each of eight words (255: none, and so it is in the lower halves), how
@@ -69,7 +46,6 @@ static void blocks_neon(const uint8_t *masks, const uint8_t *dc,
 			const uint8_t *values, uint32_t n, int16_t (*coef)[64],
 			uint8_t *last)
 {
-	pthread_once(&once, fill_table);
 	for (uint32_t i = 0; i < n; i++) {
 		const uint8_t *mask = masks + 8 * (size_t)i;
 		uint8_t top = 0;
@@ -90,9 +66,11 @@ static void blocks_neon(const uint8_t *masks, const uint8_t *dc,
 	}
 }
 
-static const struct tsi_jpeg_expand neon = {
-	.name = "neon",
-	.blocks = blocks_neon,
-};
-
-const struct tsi_jpeg_expand *const tsi_jpeg_expand_neon = &neon;
+void tsi_expand_kernel_init_arm(struct tsi_expand_kernel *k,
+				enum tsi_simd level)
+{
+	if (level < TSI_SIMD_NEON)
+		return;
+	pthread_once(&once, fill_table);
+	k->blocks = blocks_neon;
+}

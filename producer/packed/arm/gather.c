@@ -6,9 +6,31 @@
 
 #include <arm_neon.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 
-#include "packed/expand.h"
+static uint64_t mask_neon(const int16_t *coef)
+{
+	static const uint8_t bit[16] = { 1, 2, 4, 8, 16, 32, 64, 128,
+					 1, 2, 4, 8, 16, 32, 64, 128 };
+	uint8x16_t v[4];
+
+#pragma GCC unroll 8
+	for (int i = 0; i < 4; i++) {
+		int16x8_t a = vld1q_s16(coef + 16 * i);
+		int16x8_t b = vld1q_s16(coef + 16 * i + 8);
+		uint8x16_t set = vcombine_u8(vmovn_u16(vtstq_s16(a, a)),
+					     vmovn_u16(vtstq_s16(b, b)));
+
+		v[i] = vandq_u8(set, vld1q_u8(bit));
+	}
+	/* Eight bits of a row into a byte, in three steps. */
+	v[0] = vpaddq_u8(v[0], v[1]);
+	v[2] = vpaddq_u8(v[2], v[3]);
+	v[0] = vpaddq_u8(v[0], v[2]);
+	v[0] = vpaddq_u8(v[0], v[0]);
+	return vgetq_lane_u64(vreinterpretq_u64_u8(v[0]), 0);
+}
 
 /* For a byte of a mask: which of eight bytes it takes, and how many. */
 static struct {
@@ -54,9 +76,8 @@ static uint32_t blocks_neon(const int16_t (*coef)[64], uint32_t n,
 	uint8_t *to = *values;
 	uint32_t i = 0;
 
-	pthread_once(&once, fill_table);
 	for (; i < n; i++) {
-		uint64_t mask = tsi_jpeg_mask_of(coef[i]) & ~UINT64_C(1);
+		uint64_t mask = mask_neon(coef[i]) & ~UINT64_C(1);
 		int8x8_t row[8];
 
 		if (!bytes_of(coef[i], row))
@@ -77,9 +98,12 @@ static uint32_t blocks_neon(const int16_t (*coef)[64], uint32_t n,
 	return i;
 }
 
-static const struct tsi_jpeg_gather neon = {
-	.name = "neon",
-	.blocks = blocks_neon,
-};
-
-const struct tsi_jpeg_gather *const tsi_jpeg_gather_neon = &neon;
+void tsi_gather_kernel_init_arm(struct tsi_gather_kernel *k,
+				enum tsi_simd level)
+{
+	if (level < TSI_SIMD_NEON)
+		return;
+	pthread_once(&once, fill_table);
+	k->mask = mask_neon;
+	k->blocks = blocks_neon;
+}

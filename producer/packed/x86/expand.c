@@ -10,24 +10,6 @@
 
 #include "jpeg/zigzag.h"
 
-uint64_t tsi_jpeg_mask_of(const int16_t *coef)
-{
-	const __m128i *p = (const void *)coef;
-	const __m128i zero = _mm_setzero_si128();
-	uint64_t none = 0;
-
-	for (int i = 0; i < 4; i++) {
-		__m128i a = _mm_cmpeq_epi16(_mm_loadu_si128(p + 2 * i), zero);
-		__m128i b =
-			_mm_cmpeq_epi16(_mm_loadu_si128(p + 2 * i + 1), zero);
-
-		none |= (uint64_t)(uint16_t)_mm_movemask_epi8(
-				_mm_packs_epi16(a, b))
-			<< 16 * i;
-	}
-	return ~none;
-}
-
 /*
  * For a byte of a mask: which of the next eight values goes to the upper half
  * of each of eight words (0x80: none, and so it is in the lower halves), and
@@ -61,7 +43,6 @@ __attribute__((target("avx2,popcnt"))) static void
 blocks_avx2(const uint8_t *masks, const uint8_t *dc, const uint8_t *values,
 	    uint32_t n, int16_t (*coef)[64], uint8_t *last)
 {
-	pthread_once(&once, fill_table);
 	for (uint32_t i = 0; i < n; i++) {
 		const uint8_t *mask = masks + 8 * (size_t)i;
 		__m128i *to = (__m128i *)(void *)coef[i];
@@ -126,15 +107,13 @@ AVX512 static void blocks_avx512(const uint8_t *masks, const uint8_t *dc,
 	}
 }
 
-static const struct tsi_jpeg_expand avx2 = {
-	.name = "avx2",
-	.blocks = blocks_avx2,
-};
-
-static const struct tsi_jpeg_expand avx512 = {
-	.name = "avx512",
-	.blocks = blocks_avx512,
-};
-
-const struct tsi_jpeg_expand *const tsi_jpeg_expand_avx2 = &avx2;
-const struct tsi_jpeg_expand *const tsi_jpeg_expand_avx512 = &avx512;
+void tsi_expand_kernel_init_x86(struct tsi_expand_kernel *k,
+				enum tsi_simd level)
+{
+	if (level < TSI_SIMD_AVX2)
+		return;
+	pthread_once(&once, fill_table);
+	k->blocks = blocks_avx2;
+	if (level >= TSI_SIMD_AVX512)
+		k->blocks = blocks_avx512;
+}

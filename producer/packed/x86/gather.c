@@ -8,6 +8,24 @@
 #include <pthread.h>
 #include <string.h>
 
+static uint64_t mask_sse2(const int16_t *coef)
+{
+	const __m128i *p = (const void *)coef;
+	const __m128i zero = _mm_setzero_si128();
+	uint64_t none = 0;
+
+	for (int i = 0; i < 4; i++) {
+		__m128i a = _mm_cmpeq_epi16(_mm_loadu_si128(p + 2 * i), zero);
+		__m128i b =
+			_mm_cmpeq_epi16(_mm_loadu_si128(p + 2 * i + 1), zero);
+
+		none |= (uint64_t)(uint16_t)_mm_movemask_epi8(
+				_mm_packs_epi16(a, b))
+			<< 16 * i;
+	}
+	return ~none;
+}
+
 /* For a byte of a mask: which of eight bytes it takes, one after the other. */
 static uint8_t taken[256][8];
 
@@ -63,7 +81,6 @@ AVX2 static uint32_t blocks_avx2(const int16_t (*coef)[64], uint32_t n,
 	uint8_t *to = *values;
 	uint32_t i = 0;
 
-	pthread_once(&once, fill_table);
 	for (; i < n; i++) {
 		const __m256i *from = (const void *)coef[i];
 		__m256i odd = _mm256_setzero_si256();
@@ -118,15 +135,14 @@ blocks_avx512(const int16_t (*coef)[64], uint32_t n, uint8_t *masks,
 	return i;
 }
 
-static const struct tsi_jpeg_gather avx2 = {
-	.name = "avx2",
-	.blocks = blocks_avx2,
-};
-
-static const struct tsi_jpeg_gather avx512 = {
-	.name = "avx512",
-	.blocks = blocks_avx512,
-};
-
-const struct tsi_jpeg_gather *const tsi_jpeg_gather_avx2 = &avx2;
-const struct tsi_jpeg_gather *const tsi_jpeg_gather_avx512 = &avx512;
+void tsi_gather_kernel_init_x86(struct tsi_gather_kernel *k,
+				enum tsi_simd level)
+{
+	if (level < TSI_SIMD_AVX2)
+		return;
+	pthread_once(&once, fill_table);
+	k->mask = mask_sse2;
+	k->blocks = blocks_avx2;
+	if (level >= TSI_SIMD_AVX512)
+		k->blocks = blocks_avx512;
+}

@@ -120,14 +120,12 @@ static void neon_down(const struct tsi_taps *t, uint32_t i, const uint8_t *src,
 	}
 }
 
-static const struct tsi_resample_kernel kernel_neon = {
-	.name = "neon",
-	.pack = neon_pack,
-	.across = neon_across,
-	.down = neon_down,
-};
-
-const struct tsi_resample_kernel *tsi_resample_neon(void)
+void tsi_resample_kernel_init_arm(struct tsi_resample_kernel *k,
+				  enum tsi_simd level)
 {
-	return &kernel_neon;
+	if (level < TSI_SIMD_NEON)
+		return;
+	k->pack = neon_pack;
+	k->across = neon_across;
+	k->down = neon_down;
 }

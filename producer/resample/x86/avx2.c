@@ -8,7 +8,7 @@
  *
  * This file knows nothing of images but rows of bytes.
  */
-#include "resample/kernel.h"
+#include "resample/x86/init.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -200,14 +200,9 @@ AVX2 static void avx2_down(const struct tsi_taps *t, uint32_t i,
 	}
 }
 
-static const struct tsi_resample_kernel kernel_avx2 = {
-	.name = "avx2",
-	.pack = pack_words,
-	.across = avx2_across,
-	.down = avx2_down,
-};
-
-const struct tsi_resample_kernel *tsi_resample_avx2(void)
+void tsi_resample_kernel_init_avx2(struct tsi_resample_kernel *k)
 {
-	return &kernel_avx2;
+	k->pack = pack_words;
+	k->across = avx2_across;
+	k->down = avx2_down;
 }

@@ -12,7 +12,7 @@
  *
  * This file knows nothing of images but rows of bytes.
  */
-#include "resample/kernel.h"
+#include "resample/x86/init.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -406,17 +406,12 @@ AVX512 static void weave(const uint8_t *src, size_t plane, uint8_t *dst,
 	}
 }
 
-static const struct tsi_resample_kernel kernel_avx512 = {
-	.name = "avx512",
-	.pack = pack,
-	.across = across,
-	.down = down,
-	.pack_plane = pack_plane,
-	.across_plane = across_plane,
-	.weave = weave,
-};
-
-const struct tsi_resample_kernel *tsi_resample_avx512(void)
+void tsi_resample_kernel_init_avx512(struct tsi_resample_kernel *k)
 {
-	return &kernel_avx512;
+	k->pack = pack;
+	k->across = across;
+	k->down = down;
+	k->pack_plane = pack_plane;
+	k->across_plane = across_plane;
+	k->weave = weave;
 }

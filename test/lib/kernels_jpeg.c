@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_jpeg_kernel.c - what each kernel of this processor makes of blocks and
- * rows is what the scalar one makes of them, byte by byte: also where words
- * wrap and saturate, and with rows of every length.
+ * kernels_jpeg.c - transforms of blocks, and rows of samples to rows of pixels:
+ * also where words wrap and saturate, and with rows of every length.
  */
+#include "jpeg/kernel.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,9 +14,8 @@
 
 #include <cmocka.h>
 
-#include "jpeg/kernel.h"
-#include "pixel/simd.h"
 #include "test/lib/image_gen.h"
+#include "test/lib/kernels.h"
 #include "test/lib/sanitized.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -26,9 +26,6 @@
 #define UNTOUCHED 0xa5
 /* Of a row of output, with what may be written behind it, and a guard. */
 #define STRIDE (4 * LENGTH + 2 * TSI_JPEG_SLACK + GUARD)
-
-static const struct tsi_jpeg_kernel *const scalar = &tsi_jpeg_kernel_scalar;
-static const struct tsi_jpeg_kernel *kernel;
 
 static uint64_t state;
 
@@ -116,16 +113,47 @@ static void check_idct(tsi_jpeg_idct_fn *want_of, tsi_jpeg_idct_fn *got_of,
 	}
 }
 
-static void blocks_become_the_samples_of_scalar_code(void **st)
+static void compare_idct(const struct kernels_at *k)
 {
-	(void)st;
+	const struct tsi_jpeg_kernel *plain = k->plain, *version = k->kernel;
+
+	state = 8;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		make_blocks();
+		check_idct(plain->idct, version->idct, 8);
+	}
+}
+
+static void compare_idct4(const struct kernels_at *k)
+{
+	const struct tsi_jpeg_kernel *plain = k->plain, *version = k->kernel;
+
+	state = 4;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		make_blocks();
+		check_idct(plain->idct4, version->idct4, 4);
+	}
+}
+
+static void compare_idct2(const struct kernels_at *k)
+{
+	const struct tsi_jpeg_kernel *plain = k->plain, *version = k->kernel;
+
+	state = 2;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		make_blocks();
+		check_idct(plain->idct2, version->idct2, 2);
+	}
+}
+
+static void compare_idct1(const struct kernels_at *k)
+{
+	const struct tsi_jpeg_kernel *plain = k->plain, *version = k->kernel;
+
 	state = 1;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		make_blocks();
-		check_idct(scalar->idct, kernel->idct, 8);
-		check_idct(scalar->idct4, kernel->idct4, 4);
-		check_idct(scalar->idct2, kernel->idct2, 2);
-		check_idct(scalar->idct1, kernel->idct1, 1);
+		check_idct(plain->idct1, version->idct1, 1);
 	}
 }
 
@@ -167,105 +195,146 @@ static void check_rows(size_t bytes, size_t slack)
 		assert_int_equal(got[i], UNTOUCHED);
 }
 
-static void rows_of_samples_are_widened_as_by_scalar_code(void **st)
+static void compare_twice(const struct kernels_at *k)
 {
-	(void)st;
-	state = 2;
+	const struct tsi_jpeg_kernel *plain = k->plain, *version = k->kernel;
+
+	state = 20;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		make_rows();
-		scalar->twice(row(0), want, length);
-		kernel->twice(row(0), got, length);
+		plain->twice(row(0), want, length);
+		version->twice(row(0), got, length);
 		check_rows(2 * length, TSI_JPEG_SLACK);
+	}
+}
+
+static void compare_h2v1(const struct kernels_at *k)
+{
+	const struct tsi_jpeg_kernel *plain = k->plain, *version = k->kernel;
+
+	state = 20;
+	for (unsigned i = 0; i < ROUNDS; i++) {
 		make_rows();
-		scalar->h2v1(row(0), want, length);
-		kernel->h2v1(row(0), got, length);
+		plain->h2v1(row(0), want, length);
+		version->h2v1(row(0), got, length);
 		check_rows(2 * length, TSI_JPEG_SLACK);
+	}
+}
+
+static void compare_h2v2(const struct kernels_at *k)
+{
+	const struct tsi_jpeg_kernel *plain = k->plain, *version = k->kernel;
+
+	state = 20;
+	for (unsigned i = 0; i < ROUNDS; i++) {
 		make_rows();
-		scalar->h2v2(row(0), row(1), want, length);
-		kernel->h2v2(row(0), row(1), got, length);
+		plain->h2v2(row(0), row(1), want, length);
+		version->h2v2(row(0), row(1), got, length);
 		check_rows(2 * length, TSI_JPEG_SLACK);
+	}
+}
+
+static void compare_rgb(const struct kernels_at *k)
+{
+	const struct tsi_jpeg_kernel *plain = k->plain, *version = k->kernel;
+
+	state = 20;
+	for (unsigned i = 0; i < ROUNDS; i++) {
 		make_rows();
-		scalar->h1v2(row(0), row(1), 1 + i % 2, want, length);
-		kernel->h1v2(row(0), row(1), 1 + i % 2, got, length);
+		plain->rgb(row(0), row(1), row(2), want, length);
+		version->rgb(row(0), row(1), row(2), got, length);
+		check_rows(4 * length, 2 * TSI_JPEG_SLACK);
+	}
+}
+
+static void compare_h1v2(const struct kernels_at *k)
+{
+	const struct tsi_jpeg_kernel *plain = k->plain, *version = k->kernel;
+
+	state = 21;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		unsigned bias = 1 + i % 2;
+
+		make_rows();
+		plain->h1v2(row(0), row(1), bias, want, length);
+		version->h1v2(row(0), row(1), bias, got, length);
 		check_rows(length, TSI_JPEG_SLACK);
 	}
 }
 
-static void rows_of_pixels_are_those_of_scalar_code(void **st)
-{
-	(void)st;
-	state = 3;
-	for (unsigned i = 0; i < ROUNDS; i++) {
-		make_rows();
-		scalar->ycc(row(0), row(1), row(2), want, length);
-		kernel->ycc(row(0), row(1), row(2), got, length);
-		check_rows(4 * length, 2 * TSI_JPEG_SLACK);
-		make_rows();
-		scalar->rgb(row(0), row(1), row(2), want, length);
-		kernel->rgb(row(0), row(1), row(2), got, length);
-		check_rows(4 * length, 2 * TSI_JPEG_SLACK);
-	}
-}
-
-static void every_colour_is_that_of_scalar_code(void **st)
+static void check_every_colour(const struct tsi_jpeg_kernel *plain,
+			       const struct tsi_jpeg_kernel *version)
 {
 	enum { AT = TSI_JPEG_SLACK };
 	static uint8_t y[AT + 256 + AT], cb[sizeof(y)], cr[sizeof(y)];
 	static uint8_t a[4 * 256 + 2 * TSI_JPEG_SLACK], b[sizeof(a)];
 	unsigned step = SANITIZED ? 7 : 1;
 
-	(void)st;
 	for (unsigned i = 0; i < 256; i++)
 		y[AT + i] = (uint8_t)i;
 	for (unsigned i = 0; i < 65536; i += step) {
 		memset(cb, (int)(i / 256), sizeof(cb));
 		memset(cr, (int)(i % 256), sizeof(cr));
-		scalar->ycc(y + AT, cb + AT, cr + AT, a, 256);
-		kernel->ycc(y + AT, cb + AT, cr + AT, b, 256);
+		plain->ycc(y + AT, cb + AT, cr + AT, a, 256);
+		version->ycc(y + AT, cb + AT, cr + AT, b, 256);
 		assert_memory_equal(a, b, (size_t)4 * 256);
 	}
 }
 
-static void planes_have_the_bytes_of_pixels(void **st)
+static void compare_ycc(const struct kernels_at *k)
+{
+	const struct tsi_jpeg_kernel *plain = k->plain, *version = k->kernel;
+
+	state = 22;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		make_rows();
+		plain->ycc(row(0), row(1), row(2), want, length);
+		version->ycc(row(0), row(1), row(2), got, length);
+		check_rows(4 * length, 2 * TSI_JPEG_SLACK);
+	}
+	check_every_colour(plain, version);
+}
+
+/* Plain C has no planes, but pixels of the same bytes. */
+static void compare_ycc_planes(const struct kernels_at *k)
 {
 	static uint8_t planes[3 * 256 + TSI_JPEG_SLACK];
+	const struct tsi_jpeg_kernel *plain = k->plain, *version = k->kernel;
 
-	(void)st;
-	state = 4;
-	/* Not every kernel has them. */
-	for (unsigned i = 0; kernel->ycc_planes && i < ROUNDS; i++) {
+	state = 23;
+	for (unsigned i = 0; i < ROUNDS; i++) {
 		make_rows();
-		scalar->ycc(row(0), row(1), row(2), want, length);
-		kernel->ycc_planes(row(0), row(1), row(2), planes, 256, length);
+		plain->ycc(row(0), row(1), row(2), want, length);
+		version->ycc_planes(row(0), row(1), row(2), planes, 256,
+				    length);
 		for (size_t x = 0; x < length * 3; x++)
 			assert_int_equal(planes[x % 3 * 256 + x / 3],
 					 want[x / 3 * 4 + x % 3]);
 	}
 }
 
-static int with(enum tsi_simd simd, const struct tsi_jpeg_kernel *k)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_become_the_samples_of_scalar_code),
-		cmocka_unit_test(rows_of_samples_are_widened_as_by_scalar_code),
-		cmocka_unit_test(rows_of_pixels_are_those_of_scalar_code),
-		cmocka_unit_test(every_colour_is_that_of_scalar_code),
-		cmocka_unit_test(planes_have_the_bytes_of_pixels),
-	};
+KERNELS_INIT(jpeg)
 
-	if (!k || !tsi_simd_has(simd)) {
-		print_message("kind %d is left out\n", (int)simd);
-		return 0;
+#define SLOT(name) \
+	{ \
+#name, offsetof(struct tsi_jpeg_kernel, name), compare_##name \
 	}
-	print_message("with %s\n", k->name);
-	kernel = k;
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
 
-int main(void)
-{
-	return with(TSI_SIMD_AVX2, tsi_jpeg_kernel_avx2()) +
-	       with(TSI_SIMD_AVX512, tsi_jpeg_kernel_avx512()) +
-	       with(TSI_SIMD_NEON, tsi_jpeg_kernel_neon()) +
-	       with(TSI_SIMD_SCALAR, &tsi_jpeg_kernel_scalar);
-}
+const struct kernels_group kernels_jpeg = {
+	.name = "transforms_and_rows_are_those_of_plain_c",
+	.size = sizeof(struct tsi_jpeg_kernel),
+	.init = init_jpeg,
+	.slot = {
+		SLOT(idct),
+		SLOT(idct4),
+		SLOT(idct2),
+		SLOT(idct1),
+		SLOT(twice),
+		SLOT(h2v1),
+		SLOT(h2v2),
+		SLOT(h1v2),
+		SLOT(ycc),
+		SLOT(rgb),
+		SLOT(ycc_planes),
+	},
+};

@@ -8,7 +8,7 @@
  * around the cache: a ring is larger than that, and a line that is overwritten
  * whole need not be read first.  The last pixels go by table.
  */
-#include "convert/impl.h"
+#include "convert/x86/init.h"
 
 #include <immintrin.h>
 
@@ -168,8 +168,8 @@ INLINE_AVX512 void planes(const struct tsi_convert *c, const uint8_t *src,
 	tsi_scalar_rest(c, src, whole, npixels, dst);
 }
 
-AVX512 static void convert_avx512(const struct tsi_convert *c,
-				  const uint8_t *src, size_t npixels, void *dst)
+AVX512 static void to_chw(const struct tsi_convert *c, const uint8_t *src,
+			  size_t npixels, void *dst)
 {
 	if (((uintptr_t)dst | npixels * tsi_convert_width(c)) % 64) {
 		planes(c, src, npixels, dst, false);
@@ -181,13 +181,7 @@ AVX512 static void convert_avx512(const struct tsi_convert *c,
 	_mm_sfence();
 }
 
-static bool fits(const struct tsi_view_spec *spec)
+void tsi_convert_kernel_init_avx512(struct tsi_convert_kernel *k)
 {
-	return spec->layout == TSOCK_CHW && spec->dtype != TSOCK_U8 &&
-	       __builtin_cpu_supports("avx512f") &&
-	       __builtin_cpu_supports("avx512bw") &&
-	       __builtin_cpu_supports("avx512vbmi");
+	k->chw = to_chw;
 }
-
-const struct tsi_convert_kernel tsi_convert_avx512 = { "avx512", fits,
-						       convert_avx512 };

@@ -147,8 +147,9 @@ INLINE void hwc(const struct tsi_convert *c, const uint8_t *src, size_t n,
 }
 
 static void chw_u8(const struct tsi_convert *c, const uint8_t *src, size_t n,
-		   uint8_t *dst)
+		   void *out)
 {
+	uint8_t *dst = out;
 	size_t i;
 
 	for (i = 0; i + 16 <= n; i += 16) {
@@ -161,44 +162,46 @@ static void chw_u8(const struct tsi_convert *c, const uint8_t *src, size_t n,
 	tsi_scalar_rest(c, src, i, n, dst);
 }
 
-static void convert_neon(const struct tsi_convert *c, const uint8_t *src,
-			 size_t npixels, void *dst)
+/* A constant dtype in each call: the compiler makes a loop of each. */
+static void to_hwc(const struct tsi_convert *c, const uint8_t *src,
+		   size_t npixels, void *dst)
 {
-	bool to_chw = tsi_convert_spec(c)->layout == TSOCK_CHW;
-
-	/* A constant dtype in each call: the compiler makes a loop of each. */
 	switch (tsi_convert_spec(c)->dtype) {
 	case TSOCK_U8:
-		if (to_chw)
-			chw_u8(c, src, npixels, dst);
-		else
-			memcpy(dst, src, npixels * 3);
+		memcpy(dst, src, npixels * 3);
 		return;
 	case TSOCK_F16:
-		if (to_chw)
-			chw(c, src, npixels, dst, TSOCK_F16);
-		else
-			hwc(c, src, npixels, dst, TSOCK_F16);
+		hwc(c, src, npixels, dst, TSOCK_F16);
 		return;
 	case TSOCK_BF16:
-		if (to_chw)
-			chw(c, src, npixels, dst, TSOCK_BF16);
-		else
-			hwc(c, src, npixels, dst, TSOCK_BF16);
+		hwc(c, src, npixels, dst, TSOCK_BF16);
 		return;
 	default:
-		if (to_chw)
-			chw(c, src, npixels, dst, TSOCK_F32);
-		else
-			hwc(c, src, npixels, dst, TSOCK_F32);
+		hwc(c, src, npixels, dst, TSOCK_F32);
 	}
 }
 
-static bool fits(const struct tsi_view_spec *spec)
+static void to_chw(const struct tsi_convert *c, const uint8_t *src,
+		   size_t npixels, void *dst)
 {
-	(void)spec;
-	return true;
+	switch (tsi_convert_spec(c)->dtype) {
+	case TSOCK_F16:
+		chw(c, src, npixels, dst, TSOCK_F16);
+		return;
+	case TSOCK_BF16:
+		chw(c, src, npixels, dst, TSOCK_BF16);
+		return;
+	default:
+		chw(c, src, npixels, dst, TSOCK_F32);
+	}
 }
 
-const struct tsi_convert_kernel tsi_convert_neon = { "neon", fits,
-						     convert_neon };
+void tsi_convert_kernel_init_arm(struct tsi_convert_kernel *k,
+				 enum tsi_simd level)
+{
+	if (level < TSI_SIMD_NEON)
+		return;
+	k->hwc = to_hwc;
+	k->chw = to_chw;
+	k->chw_u8 = chw_u8;
+}

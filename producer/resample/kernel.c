@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scalar.c - both passes, one value after the other: what every other
- * kernel has to equal.
+ * kernel.c - both passes, one value after the other, which every other version
+ * has to equal; and those that a level of vector instructions has.
  */
 #include "resample/kernel.h"
 
@@ -50,9 +50,15 @@ static void scalar_down(const struct tsi_taps *t, uint32_t i,
 	}
 }
 
-const struct tsi_resample_kernel tsi_resample_scalar = {
-	.name = "scalar",
+static const struct tsi_resample_kernel scalar = {
 	.pack = scalar_pack,
 	.across = scalar_across,
 	.down = scalar_down,
 };
+
+void tsi_resample_kernel_init(struct tsi_resample_kernel *k,
+			      enum tsi_simd level)
+{
+	*k = scalar;
+	TSI_SIMD_INIT(tsi_resample_kernel_init, k, level);
+}

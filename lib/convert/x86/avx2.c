@@ -7,9 +7,8 @@
  * caller proves the result on all 256 values before it is used.  All loads
  * and stores are unaligned ones; the last pixels go by table.
  */
-#include "convert/impl.h"
+#include "convert/x86/init.h"
 
-#include <cpuid.h>
 #include <immintrin.h>
 #include <string.h>
 
@@ -232,8 +231,9 @@ INLINE_AVX2 void hwc(const struct tsi_convert *c, const uint8_t *src, size_t n,
 }
 
 AVX2 static void chw_u8(const struct tsi_convert *c, const uint8_t *src,
-			size_t n, char *dst)
+			size_t n, void *out)
 {
+	char *dst = out;
 	size_t i;
 
 	for (i = 0; i + 16 <= n; i += 16) {
@@ -248,49 +248,43 @@ AVX2 static void chw_u8(const struct tsi_convert *c, const uint8_t *src,
 	tsi_scalar_rest(c, src, i, n, dst);
 }
 
-AVX2 static void convert_avx2(const struct tsi_convert *c, const uint8_t *src,
-			      size_t npixels, void *dst)
+/* A constant dtype in each call: the compiler makes a loop of each. */
+AVX2 static void to_hwc(const struct tsi_convert *c, const uint8_t *src,
+			size_t npixels, void *dst)
 {
-	bool to_chw = tsi_convert_spec(c)->layout == TSOCK_CHW;
-
-	/* A constant dtype in each call: the compiler makes a loop of each. */
 	switch (tsi_convert_spec(c)->dtype) {
 	case TSOCK_U8:
-		if (to_chw)
-			chw_u8(c, src, npixels, dst);
-		else
-			memcpy(dst, src, npixels * 3);
+		memcpy(dst, src, npixels * 3);
 		return;
 	case TSOCK_F16:
-		if (to_chw)
-			chw(c, src, npixels, dst, TSOCK_F16);
-		else
-			hwc(c, src, npixels, dst, TSOCK_F16);
+		hwc(c, src, npixels, dst, TSOCK_F16);
 		return;
 	case TSOCK_BF16:
-		if (to_chw)
-			chw(c, src, npixels, dst, TSOCK_BF16);
-		else
-			hwc(c, src, npixels, dst, TSOCK_BF16);
+		hwc(c, src, npixels, dst, TSOCK_BF16);
 		return;
 	default:
-		if (to_chw)
-			chw(c, src, npixels, dst, TSOCK_F32);
-		else
-			hwc(c, src, npixels, dst, TSOCK_F32);
+		hwc(c, src, npixels, dst, TSOCK_F32);
 	}
 }
 
-static bool fits(const struct tsi_view_spec *spec)
+AVX2 static void to_chw(const struct tsi_convert *c, const uint8_t *src,
+			size_t npixels, void *dst)
 {
-	unsigned a, b, c, d;
-
-	(void)spec;
-	/* Clang 14 can't be asked for f16c by name: leaf 1, ECX bit 29. */
-	return __builtin_cpu_supports("avx2") &&
-	       __builtin_cpu_supports("fma") &&
-	       __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1);
+	switch (tsi_convert_spec(c)->dtype) {
+	case TSOCK_F16:
+		chw(c, src, npixels, dst, TSOCK_F16);
+		return;
+	case TSOCK_BF16:
+		chw(c, src, npixels, dst, TSOCK_BF16);
+		return;
+	default:
+		chw(c, src, npixels, dst, TSOCK_F32);
+	}
 }
 
-const struct tsi_convert_kernel tsi_convert_avx2 = { "avx2", fits,
-						     convert_avx2 };
+void tsi_convert_kernel_init_avx2(struct tsi_convert_kernel *k)
+{
+	k->hwc = to_hwc;
+	k->chw = to_chw;
+	k->chw_u8 = chw_u8;
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hash_avx2.c - XXH3 with AVX2, in half the time of SSE2.
+ * hash.c - XXH3 with AVX2, in half the time of SSE2.
  *
  * What xxhash.h needs is included first, so that it is compiled for all
  * processors; all functions behind the pragma are for those with AVX2 alone.
@@ -44,10 +44,8 @@ static uint64_t hash_all(const void *data, size_t len, uint64_t seed)
 #pragma GCC pop_options
 #endif
 
-bool tsi_hash_avx2(const void *data, size_t len, uint64_t seed, uint64_t *hash)
+void tsi_hash_kernel_init_x86(struct tsi_hash_kernel *k, enum tsi_simd level)
 {
-	if (!__builtin_cpu_supports("avx2"))
-		return false;
-	*hash = hash_all(data, len, seed);
-	return true;
+	if (level >= TSI_SIMD_AVX2)
+		k->all = hash_all;
 }
