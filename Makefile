@@ -292,8 +292,11 @@ sees_cuda = $(NEEDS_CUDA) test/gpu/% test/simcuda/%
 # Those that fill their kernels from the processor's folder (base/simd.h).
 SEES_SIMD := $(shell grep -lF 'TSI_SIMD_INIT$(lparen)' $(LIB) $(PRODUCER))
 SIMD_FLAG := $(if $(SIMD_CHOSEN),-DTSI_SIMD=$(SIMD_CHOSEN))
+# -falign-loops: else what is linked before a file decides whether a loop of vector
+# code begins on a cache line: 8 % of the time that packed blocks take.
 includes = $(INCLUDES) $(if $(filter $(sees_cuda),$(1)),$(CUDA_INCLUDES)) \
-	$(if $(filter $(SEES_SIMD),$(1)),$(SIMD_FLAG))
+	$(if $(filter $(SEES_SIMD),$(1)),$(SIMD_FLAG)) \
+	$(if $(findstring /x86/,$(1)),-falign-loops=64)
 lone = $(call obj,$(filter-out $(call with_main,$(1)),$(1)))
 
 C_FILES := $(LIB) $(SIM) $(PRODUCER) $(BENCH) $(TESTLIB) $(UNIT) $(SYSTEM) \
