@@ -279,6 +279,7 @@ SIM_SO   := $(if $(filter sim,$(CUDA)),$(B)/lib/libcudart_sim.so)
 NCCL_SIM := $(if $(filter sim,$(CUDA)),$(wildcard test/simcuda/libnccl_sim.c))
 HELPER   := $(wildcard test/helpers/*.c test/parity/*.c)
 HELPERS  := $(call with_main,$(HELPER))
+PRELOAD  := $(wildcard test/preload/*.c)
 FUZZERS  := $(wildcard test/fuzz/*.c)
 REPLAY   := test/fuzz/replay/replay.c
 CXX_THERE := $(if $(shell command -v $(firstword $(CXX))),1)
@@ -323,7 +324,8 @@ GPU_BIN    := $(GPUS:%.c=$(B)/%) $(CONFORM_BIN) $(KERNEL_BIN) \
 CUDA_HEADERS := $(if $(filter-out 0,$(CUDA)),$(call \
 	obj,test/simcuda/check_headers.c))
 LIB_OBJ    := $(call obj,$(LIB)) $(KERNELS:%.cu=$(B)/obj/%.o)
-HELPER_BIN := $(patsubst %.c,$(B)/test/%,$(notdir $(HELPERS)))
+HELPER_BIN := $(patsubst %.c,$(B)/test/%,$(notdir $(HELPERS))) \
+	$(PRELOAD:%.c=$(B)/%.so)
 EXAMPLE_BIN := $(patsubst %,$(B)/%,$(basename $(EXAMPLES)))
 # Another engine than libFuzzer, and what links it: test/fuzz/oss-fuzz.sh.
 FUZZ_ENGINE ?= -fsanitize=fuzzer
@@ -590,6 +592,13 @@ $(NCCL_SIM:%.c=$(B)/%.so): $(B)/%.so: %.c $(SIM_SO) $(B)/obj/flags
 	$(Q)$(CC) $(call includes,$<) $(ALL) -fvisibility=default -shared -o $@ $< \
 		$(LDFLAGS) -L$(B)/lib -Wl,-rpath,$(abspath $(B)/lib) \
 		-lcudart_sim -lpthread
+
+# Without sanitizers: theirs would have to be loaded first.
+$(PRELOAD:%.c=$(B)/%.so): $(B)/%.so: %.c $(B)/obj/flags
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(OURS) $(CFLAGS) -fvisibility=default -shared -o $@ $< \
+		$(LDFLAGS)
 
 $(B)/test/%: $(B)/obj/test/helpers/%.o $(call lone,$(HELPER)) $(AR_PRODUCER) \
 		$(AR_LIB)

@@ -246,20 +246,21 @@ static void check_index_memory(uint64_t *bytes)
 }
 
 /*
- * How much is read ahead: *bytes, which is --read-ahead.  Where that is auto it
- * becomes 256 MiB but at most a sixteenth of what there is.
+ * How many bytes are read ahead, on the disks where any are (run/ahead.h): none
+ * past the page cache, else 256 MiB but at most a sixteenth of the memory that
+ * is available.
  */
-static void check_read_ahead(uint64_t *bytes)
+static uint64_t read_ahead_bytes(bool direct)
 {
 	uint64_t there, most = UINT64_C(256) << 20;
 	char limiter[256];
 
-	if (*bytes != TSI_READ_AHEAD_AUTO)
-		return;
+	if (direct)
+		return 0;
 	if (tsi_limits_memory("", &there, limiter, sizeof(limiter)) == 0 &&
 	    there / 16 < most)
 		most = there / 16;
-	*bytes = most;
+	return most;
 }
 
 /*
@@ -327,7 +328,7 @@ static int check_memories(const struct tsi_options *o,
 					 &p->image_memory);
 	if (!o->no_index)
 		check_index_memory(&p->index_memory);
-	check_read_ahead(&p->read_ahead);
+	p->read_ahead = read_ahead_bytes(p->direct);
 	if (!err)
 		err = check_cache(p->image_cache,
 				  g->ring_bytes + p->image_memory);

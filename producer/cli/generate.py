@@ -202,7 +202,6 @@ TYPES = {
     "COUNT": "int",
     "AUTO": "int",
     "BYTES": "Size",
-    "AHEAD": "Size",
     "SWITCH": "bool",
     "QUIET": "bool",
     "SHARE": "float",
@@ -213,7 +212,7 @@ TYPES = {
 
 
 def python_type(option):
-    if option.kind not in ("CHOICE", "AUTO", "AHEAD"):
+    if option.kind not in ("CHOICE", "AUTO"):
         return TYPES[option.kind]
     words = [word for word in option.arg.split("|") if not word.isupper()]
     words = "Literal[%s]" % ", ".join('"%s"' % word for word in words)

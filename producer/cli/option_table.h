@@ -22,7 +22,6 @@ enum tsi_opt_kind {
 	TSI_OPT_SHARD,  /* struct tsi_shard */
 	TSI_OPT_SLOW,   /* struct tsi_slow */
 	TSI_OPT_IDLE,   /* uint64_t, of milliseconds */
-	TSI_OPT_AHEAD,  /* as TSI_OPT_BYTES, or "auto" or "off" */
 	TSI_OPT_NAME,   /* char[], a stream's name */
 	TSI_OPT_QUIET,  /* bool, and the log level */
 };

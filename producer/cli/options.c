@@ -38,18 +38,6 @@ static int set_slow(const char *value, struct tsi_slow *to)
 		       value);
 }
 
-static int set_read_ahead(const struct tsi_opt *r, const char *value,
-			  uint64_t *to)
-{
-	if (!strcmp(value, "auto"))
-		*to = TSI_READ_AHEAD_AUTO;
-	else if (!strcmp(value, "off"))
-		*to = 0;
-	else
-		return tsi_value_bytes(r->name, value, r->min, r->max, to);
-	return 0;
-}
-
 static int set_share(const struct tsi_opt *r, const char *value,
 		     struct tsi_tolerance *to)
 {
@@ -140,8 +128,6 @@ static int set_value(const struct tsi_opt *r, const char *value, void *to)
 		return set_shard(r, value, to);
 	case TSI_OPT_SLOW:
 		return set_slow(value, to);
-	case TSI_OPT_AHEAD:
-		return set_read_ahead(r, value, to);
 	case TSI_OPT_IDLE:
 		return tsi_value_seconds(r->name, value, true, to);
 	case TSI_OPT_NAME:
@@ -335,10 +321,6 @@ static int complete(struct tsi_options *o)
 	if (o->no_index && o->index_memory)
 		return tsi_err(TSOCK_EARG,
 			       "--no-index contradicts --index-memory");
-	if (o->direct && o->read_ahead && o->read_ahead != TSI_READ_AHEAD_AUTO)
-		return tsi_err(TSOCK_EARG,
-			       "--direct contradicts --read-ahead: files are "
-			       "read ahead into the page cache");
 	if (o->fast && o->pillow)
 		return tsi_err(TSOCK_EARG,
 			       "--fast contradicts --pillow: fast pixels are "
@@ -438,8 +420,6 @@ void tsi_options_pipeline(const struct tsi_options *o,
 		.threads = (unsigned)o->threads,
 		.io = (enum tsi_io_reader_kind)o->io,
 		.direct = o->direct,
-		.read_ahead = o->direct ? 0 : o->read_ahead,
-		.read_ahead_always = o->read_ahead != TSI_READ_AHEAD_AUTO,
 		.name = o->name,
 		.epochs = o->epochs,
 		.ring = (uint32_t)o->ring,

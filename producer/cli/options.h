@@ -31,7 +31,6 @@ enum tsi_option_id {
 };
 
 #define TSI_UNSET UINT64_MAX /* of a choice: it wasn't given */
-#define TSI_READ_AHEAD_AUTO UINT64_MAX
 
 enum tsi_split {
 	TSI_SPLIT_TRAIN,
@@ -62,7 +61,6 @@ struct tsi_slow {
 #define TSI_MEMBER_COUNT(m) uint64_t m;
 #define TSI_MEMBER_AUTO(m) uint64_t m;
 #define TSI_MEMBER_BYTES(m) uint64_t m;
-#define TSI_MEMBER_AHEAD(m) uint64_t m;
 #define TSI_MEMBER_IDLE(m) uint64_t m;
 #define TSI_MEMBER_SWITCH(m) bool m;
 #define TSI_MEMBER_QUIET(m) bool m;

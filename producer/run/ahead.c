@@ -62,7 +62,7 @@ int tsi_ahead_open(struct tsi_sampler *s, const struct tsi_image_cache *cache,
 	int err;
 
 	*out = NULL;
-	if (!opts->bytes || (disk == TSI_DISK_OTHER && !opts->always))
+	if (!opts->bytes || disk == TSI_DISK_OTHER)
 		return 0;
 	a = calloc(1, sizeof(*a));
 	if (!a)
@@ -89,14 +89,9 @@ const char *tsi_ahead_how(const struct tsi_ahead *a)
 {
 	if (!a)
 		return NULL;
-	switch (a->disk) {
-	case TSI_DISK_ROTATES:
-		return "in the order in which they lie on a rotating disk";
-	case TSI_DISK_NETWORK:
+	if (a->disk == TSI_DISK_NETWORK)
 		return "several at once, from a network file system";
-	default:
-		return "in the order in which they lie on the disk";
-	}
+	return "in the order in which they lie on a rotating disk";
 }
 
 void tsi_ahead_stop(struct tsi_ahead *a)

@@ -16,13 +16,12 @@ struct tsi_image_cache;
 
 struct tsi_ahead_opts {
 	uint64_t bytes;  /* at most; 0: nothing is read ahead */
-	bool always;     /* on any disk */
 	uint64_t epochs; /* of the stream; 0: it never ends */
 };
 
 /*
  * Files whose images are in the cache (which may be NULL) are left out.
- * *out is NULL where nothing is read ahead.  The sampler and the cache must
+ * *out is NULL where nothing is read ahead: on SSDs and unknown disks.  The sampler and the cache must
  * outlive it.  Fails with TSOCK_ENOMEM, TSOCK_ESYS (no thread).
  */
 int tsi_ahead_open(struct tsi_sampler *s, const struct tsi_image_cache *cache,

@@ -60,9 +60,8 @@ struct tsi_pipeline_opts {
 	unsigned threads;
 	unsigned open_files; /* tar files and the like that may stay open */
 	enum tsi_io_reader_kind io;
-	bool direct;            /* files are read past the page cache */
-	uint64_t read_ahead;    /* bytes ahead of the workers; 0: none */
-	bool read_ahead_always; /* whatever the disk */
+	bool direct;         /* files are read past the page cache */
+	uint64_t read_ahead; /* bytes ahead of the workers; 0: none */
 
 	/* How they are served; 0 is what it is in struct tsock_serve_opts. */
 	const char *name;

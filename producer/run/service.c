@@ -269,7 +269,6 @@ int tsi_service_start(struct tsi_service *s)
 		.io = s->o->io,
 		.direct = s->o->direct,
 		.ahead.bytes = s->o->read_ahead,
-		.ahead.always = s->o->read_ahead_always,
 		.ahead.epochs = s->o->epochs,
 		.image_memory = s->o->image_memory,
 		.cache = s->o->image_cache,

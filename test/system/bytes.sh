@@ -13,6 +13,10 @@ export TSOCK_DIR=${TSOCK_DIR:-$work/run}
 (umask 077 && mkdir -p "$TSOCK_DIR")
 pid=
 n=0
+preload=
+network=$(realpath "$B/test/preload/network.so")
+# Address sanitizer wants to be loaded first.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
 trap '[ -z "$pid" ] || kill "$pid" 2>/dev/null; rm -rf "$work"' EXIT
 
 result()
@@ -37,7 +41,8 @@ start()
 	*' --size '*) ;;
 	*) set -- --size "$size" "$@" ;;
 	esac
-	"$producer" --dataset imagefolder --root "$work/set/train" --name bytes \
+	LD_PRELOAD=$preload "$producer" --dataset imagefolder \
+		--root "$work/set/train" --name bytes \
 		--preset train --seed 7 --ring 128 --max-batch 32 --cache-dir \
 		"$work/cache" --quiet "$@" 2>"$work/log" &
 	pid=$!
@@ -88,8 +93,11 @@ reference directpread 3 --threads 2 --direct --io pread
 within "$work/direct" "$work/one" && within "$work/directpread" "$work/one"
 result $? 'the same bytes past the page cache'
 
+# As if the folders were on a network.
 find "$work/set" -type f -exec "$B/test/pagecache" drop {} +
-reference ahead 12 --threads 2 --read-ahead 1M
+preload=$network
+reference ahead 12 --threads 2
+preload=
 cmp -s <(sort "$work/ahead") <(sort "$work/one") &&
 	[ "$(head -n $most "$work/ahead" | wc -l)" = $most ]
 result $? 'the same bytes when files are read ahead'
@@ -186,8 +194,10 @@ reference exactnoindex 4 --threads 2 --no-index
 reference exactcache 4 --threads 2 --cache 64M
 reference exactpack 4 --threads 2 --root "$work/packed"
 reference exactpackdirect 4 --threads 2 --root "$work/packed" --direct
-reference exactpackahead 4 --threads 2 --root "$work/packed" --read-ahead 1M
-reference exactcacheahead 4 --threads 2 --cache 64M --read-ahead 1M
+preload=$network
+reference exactpackahead 4 --threads 2 --root "$work/packed"
+reference exactcacheahead 4 --threads 2 --cache 64M
+preload=
 for k in noindex cache pack packdirect packahead cacheahead; do
 	within "$work/exact$k" "$work/one"
 	result $? "the same bytes by $k"

@@ -93,7 +93,7 @@ static void the_data_path_is_told_what_to_make(void **state)
 		 "--on-error=raise --image-memory=3M --no-cache --rescan "
 		 "--index-memory=2M "
 		 "--cache=9M "
-		 "--threads=4 --io=pread --direct --read-ahead=auto "
+		 "--threads=4 --io=pread --direct "
 		 "--slow=kill:5000000 "
 		 "--memory=5M "
 		 "--gpu-memory=6M --fanout=host");
@@ -112,7 +112,6 @@ static void the_data_path_is_told_what_to_make(void **state)
 	assert_int_equal(p.threads, 4);
 	assert_int_equal(p.io, TSI_READER_PREAD);
 	assert_true(p.direct);
-	assert_int_equal(p.read_ahead, 0);
 	/* Longer than the ring can count is as long as it can. */
 	assert_int_equal(p.slow, TSOCK_SLOW_KILL);
 	assert_int_equal(p.slow_ms, UINT32_MAX);
@@ -135,8 +134,6 @@ static void the_data_path_is_told_how_to_serve(void **state)
 	assert_true(p.fast);
 	assert_true(p.keys);
 	assert_false(p.direct);
-	assert_int_equal(p.read_ahead, TSI_READ_AHEAD_AUTO);
-	assert_false(p.read_ahead_always);
 	assert_int_equal(p.ring, 77);
 	assert_int_equal(p.join_window, 33);
 	assert_int_equal(p.max_batch, 11);
@@ -145,16 +142,6 @@ static void the_data_path_is_told_how_to_serve(void **state)
 	assert_int_equal(p.slow, TSOCK_SLOW_BLOCK);
 	assert_int_equal(p.slow_ms, 0);
 	assert_int_equal(p.gpu_transport, TSOCK_TRANSPORT_STAGED);
-	tsi_options_fini(&o);
-
-	o = good(BASE "--read-ahead 5M");
-	tsi_options_pipeline(&o, &p);
-	assert_int_equal(p.read_ahead, 5 << 20);
-	assert_true(p.read_ahead_always);
-	tsi_options_fini(&o);
-	o = good(BASE "--read-ahead off --direct");
-	tsi_options_pipeline(&o, &p);
-	assert_int_equal(p.read_ahead, 0);
 	tsi_options_fini(&o);
 }
 
@@ -314,9 +301,6 @@ static void wrong_values_are_named(void **state)
 	refused("--io aio", "aio", "auto|uring|pread");
 	refused("--numa-node 1024", "--numa-node 1024", "0 to 1023");
 	refused("--numa-node x", "--numa-node x", "whole number");
-	refused("--read-ahead on", "read-ahead", "on");
-	refused("--read-ahead 1K", "read-ahead", "1K");
-	refused(BASE "--direct --read-ahead 5M", "--direct", "--read-ahead");
 	refused("--allow-bad 1.1", "--allow-bad 1.1", "from 0 to 1");
 	refused("--allow-bad -0.1", "--allow-bad -0.1", "from 0 to 1");
 	refused("--allow-bad 5%", "--allow-bad 5%", "from 0 to 1");

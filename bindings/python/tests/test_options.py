@@ -107,7 +107,6 @@ def test_values_become_a_command_line(tmp_path):
             rescan=False,
             memory="4G",
             threads="auto",
-            read_ahead="64M",
             size=None,
         ),
     )
@@ -126,8 +125,6 @@ def test_values_become_a_command_line(tmp_path):
         "4G",
         "--threads",
         "auto",
-        "--read-ahead",
-        "64M",
     ]
 
 

@@ -106,10 +106,6 @@ class ProducerOptions(TypedDict, total=False):
     io            how files are read (auto: io_uring where the kernel lets us)
     direct        read files past the page cache (O_DIRECT), so that they push
                   nothing else out of it; every epoch reads them from the disk
-    read_ahead    bring so much of the files that come next into the page
-                  cache: from a rotating disk in the order in which they lie
-                  there, from a network several at once (auto: 256M, but at
-                  most a sixteenth of what there is, and from no other disk)
 
     GPUs:
     gpu_memory    most that the rings on one GPU may take (any)
@@ -161,7 +157,6 @@ class ProducerOptions(TypedDict, total=False):
     numa_node: int
     io: Literal["auto", "uring", "pread"]
     direct: bool
-    read_ahead: Union[Size, Literal["auto", "off"]]
     gpu_memory: Size
     fanout: Literal["auto", "peer", "nccl", "host"]
     gpu_transport: Literal["auto", "vmm", "legacy", "staged"]
