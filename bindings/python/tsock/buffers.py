@@ -8,14 +8,12 @@ import importlib
 import math
 import mmap
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _ffi
 from .about import About
 from .gpu import DTYPES
-
-if TYPE_CHECKING:
-    from .loader import DataLoader
+from .source import Source
 
 _lib = _ffi.lib
 
@@ -86,13 +84,13 @@ def _give_back(free: list[mmap.mmap], memory: mmap.mmap) -> None:
 
 
 class BufferMaker:
-    """Makes buffers for the fields of a loader."""
+    """Makes buffers for the fields of a source."""
 
-    def __init__(self, loader: DataLoader, pages: Pages) -> None:
-        self._loader = loader
+    def __init__(self, source: Source, pages: Pages) -> None:
+        self._source = source
         self._pages = pages
-        self.index = index_of(loader._about)
-        found = loader._about.find(loader.fields)
+        self.index = index_of(source.about)
+        found = source.about.find(source.fields)
         self.places = [i for i, _ in found]
         self._kinds = [
             (tuple(f.shape[: f.ndim]), DTYPES[f.dtype]) for _, f in found
@@ -101,14 +99,14 @@ class BufferMaker:
             math.prod(f.shape[: f.ndim]) * _lib.tsock_dtype_size(f.dtype)
             for _, f in found
         ]
-        self._torch = loader._tensors.torch
+        self._torch = source.tensors.torch
         self._numpy: Any = None
         if self._torch is None:
             self._numpy = importlib.import_module("numpy")
 
     def make(self, count: int) -> tuple[list[Any], list[int]]:
         """A tensor for so many samples of each field, and its address."""
-        if self._torch is not None and self._loader.pin_memory:
+        if self._torch is not None and self._source.pin_memory():
             made = [
                 self._torch.empty(
                     (count, *shape),
@@ -120,7 +118,7 @@ class BufferMaker:
             return made, [tensor.data_ptr() for tensor in made]
         made, addresses = [], []
         for (shape, dtype), size in zip(self._kinds, self.sizes):
-            lent = self._pages.take(size * self._loader.batch_size)
+            lent = self._pages.take(size * self._source.batch_size)
             addresses.append(ctypes.addressof(lent))
             made.append(self._tensor(lent, (count, *shape), dtype))
         return made, addresses

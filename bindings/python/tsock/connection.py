@@ -438,12 +438,22 @@ class Pool:
         return len(self._reading)
 
     @property
+    def run(self) -> Any:
+        """Which stream they are of, and which run of its producer."""
+        return self.about.run
+
+    @property
+    def reads(self) -> bool:
+        """Is one of them a reader of the stream?"""
+        return bool(self._reading) or self._holds
+
+    @property
     def others_read(self) -> bool:
         """Is another loader of this process a reader of the stream?"""
         return any(
             pool is not self
-            and pool.about.run == self.about.run
-            and (pool._reading or pool._holds)
+            and pool.run == self.run
+            and pool.reads
             for pool in pools.every()
         )
 

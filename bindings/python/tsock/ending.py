@@ -9,11 +9,10 @@ steps.  An iterator says it likewise, where an Accelerator is.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
-if TYPE_CHECKING:
-    from .loader import DataLoader
-    from .progress import Position
+from .progress import Position
+from .source import Source
 
 
 class Ending:
@@ -26,13 +25,13 @@ class Ending:
     remainder = -1  # samples of the last batches that come once; -1: unknown
 
     def __init__(
-        self, loader: DataLoader, position: Position, state: Any, world: int
+        self, source: Source, position: Position, state: Any, world: int
     ) -> None:
-        self._part = part = loader._progress.part
+        self._part = part = source.progress.part
         self._position = position
-        self._total = part.total(loader._about.epoch_len)
-        self._drops = loader.drop_last
-        self._counts = world == part.world and (world == 1 or loader.even)
+        self._total = part.total(source.about.epoch_len)
+        self._drops = source.drop_last
+        self._counts = world == part.world and (world == 1 or source.even)
         self._state = state
         if state is not None:
             state.dataloader_references += [self]
@@ -63,14 +62,14 @@ class Ending:
             ]
 
 
-def of(loader: DataLoader, position: Position) -> Optional[Ending]:
+def of(source: Source, position: Position) -> Optional[Ending]:
     """Of an epoch that has begun; None where nobody wants to know."""
-    if not loader._progress.whole:
+    if not source.progress.whole:
         return None  # its end isn't the stream's epoch's
     module: Any = sys.modules.get("accelerate.state")
     if module is not None and module.is_initialized():
         world = module.PartialState().num_processes
-        return Ending(loader, position, module.GradientState(), world)
-    if loader.even and loader._progress.part.world > 1:
-        return Ending(loader, position, None, 0)
+        return Ending(source, position, module.GradientState(), world)
+    if source.even and source.progress.part.world > 1:
+        return Ending(source, position, None, 0)
     return None

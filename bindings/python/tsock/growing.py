@@ -9,14 +9,12 @@ there are.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Callable, Optional
+from typing import Callable, Optional
 
 from . import errors, launch
 from .about import About
+from .connection import Pool
 from .streams import is_running
-
-if TYPE_CHECKING:
-    from .connection import Pool
 
 _PAUSE = 0.1  # seconds between two looks for the next stream
 _NEVER = float("inf")

@@ -6,14 +6,12 @@ from __future__ import annotations
 import os
 import threading
 from ctypes import byref, c_void_p
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 from . import _ffi, ending, errors
 from .connection import Stream
-
-if TYPE_CHECKING:
-    from .loader import DataLoader
-    from .progress import Position
+from .progress import Position
+from .source import Source
 
 _lib = _ffi.lib
 
@@ -21,29 +19,26 @@ _lib = _ffi.lib
 class Iterator:
     """One epoch of a loader."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, source: Source) -> None:
         self._stream: Optional[Stream] = None  # before what may fail
         self._done = False
         self._out = c_void_p()  # a batch that is taken and not handed out
         self._kept = c_void_p()  # one that is handed out, for use()
         self._ref = byref(self._out)
-        self._loader = loader
-        self._pool = loader._pool
+        self._source = source
         self._position: Optional[Position] = None
         self._ending: Optional[ending.Ending] = None
         self._failure: Optional[errors.Error] = None
         self._lock = threading.RLock()  # threads may share an iterator
-        self._pool.check()
-        loader._check_rank()
 
     def __iter__(self) -> Iterator:
         return self
 
     def __len__(self) -> int:
-        return len(self._loader)
+        return self._source.progress.batches
 
     def __next__(self) -> Any:
-        if os.getpid() != self._pool.first.pid:
+        if os.getpid() != self._source.pool.first.pid:
             # What is at hand is the parent's, and so may be a thread that has
             # the lock.
             raise errors.from_code(errors.EFORK, "")
@@ -58,10 +53,10 @@ class Iterator:
         if not out.value:
             self._take()
         position = self._position or self._begun()
-        loader = self._loader
-        batches = loader._batches
+        source = self._source
+        batches = source.batches
         twice = self._ending.look() if self._ending else 0
-        made = batches.make(out, loader.pin_memory, twice)
+        made = batches.make(out, source.pin_memory(), twice)
         position.batches += 1
         batch, out.value = out.value, None
         if batches.shared:
@@ -80,9 +75,12 @@ class Iterator:
                 return
             except errors.Error as e:
                 # Before its first batch an epoch may be the next stream's.
-                if self._position or not self._loader._go_on(self._pool, e):
+                if self._position:
                     raise
-            self._pool = self._loader._pool
+                source = self._source.go_on(self._source.pool, e)
+                if source is None:
+                    raise
+            self._source = source
             self._done, self._failure = False, None
 
     def _take_here(self) -> None:
@@ -91,13 +89,13 @@ class Iterator:
                 raise errors.again(self._failure)
             raise StopIteration
         stream = self._stream or self._join()
-        pool = self._pool
+        pool = self._source.pool
         pool.turns += 1
         stream.turn = pool.turns
         while True:
             try:
                 code = stream.wait(
-                    self._loader._timeout, _lib.tsock_next, self._ref
+                    self._source.timeout(), _lib.tsock_next, self._ref
                 )
                 break
             except KeyboardInterrupt:
@@ -111,7 +109,7 @@ class Iterator:
                     self._end(False)
                     raise
                 # On a GPU it may be the batches in hand that are in the way.
-                shared = self._loader._batches.shared
+                shared = self._source.batches.shared
                 if shared or not pool.make_room(stream):
                     raise
         if code == errors.EEPOCH:
@@ -121,23 +119,24 @@ class Iterator:
             raise StopIteration
 
     def _join(self) -> Stream:
-        stream = self._pool.take()
+        pool = self._source.pool
+        stream = pool.take()
         try:
-            self._loader._join(stream)
+            self._source.join(stream)
         except BaseException:
-            self._pool.give(stream, False)
+            pool.give(stream, False)
             raise
         self._stream = stream
-        self._pool.joined(stream)
+        pool.joined(stream)
         errors.warn_of(stream.heard())
         return stream
 
     def _begun(self) -> Position:
         """The first batch is here."""
         assert self._stream is not None
-        progress = self._loader._progress
+        progress = self._source.progress
         self._position = progress.begun(self._stream, self._out)
-        self._ending = ending.of(self._loader, self._position)
+        self._ending = ending.of(self._source, self._position)
         return self._position
 
     def _end(self, finished: bool) -> None:
@@ -148,13 +147,13 @@ class Iterator:
         if stream and self._position:
             self._position.left()
         if finished and self._position:
-            self._loader._progress.finished(self._position)
+            self._source.progress.finished(self._position)
         elif finished:
-            self._loader._progress.nothing_left()
+            self._source.progress.nothing_left()
         elif self._position and not self._failure:
-            self._loader._progress.broke_off(self._position)
+            self._source.progress.broke_off(self._position)
         if stream:
-            self._pool.give(stream, finished)
+            self._source.pool.give(stream, finished)
 
     def _let_go(self) -> None:
         batch, self._kept.value = self._kept.value, None
@@ -165,7 +164,7 @@ class Iterator:
         """Was the last batch taken, and nobody has asked for one more?"""
         if not self._position or not self._stream:
             return False
-        if not self._loader._progress.is_over(self._position):
+        if not self._source.progress.is_over(self._position):
             return False
         code = self._stream.try_wait(_lib.tsock_next, self._ref)
         return code == errors.EEPOCH

@@ -27,10 +27,12 @@ from .frameworks import LIKE_TORCH, LikeTorch
 from .iterator import Iterator
 from .keywords import helpful
 from .progress import HasProgress, Progress
+from .request import Request
 from .sampler import Sampler
 from .serving import consumer
+from .source import Source
 from .streams import query
-from .subset import Gatherer, Part, Subset
+from .subset import Gatherer, Part
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar, Unpack
@@ -44,8 +46,6 @@ else:
     _Batch = TypeVar("_Batch", covariant=True)
 
 _lib = _ffi.lib
-
-_USUAL = ("image", "label")  # fields, if nothing is said
 
 
 class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
@@ -147,8 +147,20 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
     """
 
     # Fixed when the loader is made, or looked up by frameworks.
+    name: str
     batch_size: int
     drop_last: bool
+    even: bool
+    join: str
+    dtype: str
+    layout: str
+    normalize: Any
+    fields: tuple[str, ...]
+    as_dict: Any
+    framework: str
+    subset: Any
+    zero_copy: bool
+    rejoin_timeout: Optional[float]
     pin_memory: bool
     classes: list[str]
     dataset: Dataset
@@ -185,100 +197,52 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         unpack: Union[Callable[[Any], Any], None, bool] = None,
         **producer: Unpack[ProducerOptions],
     ) -> None:
-        again = dict(locals())
-        del again["self"], again["name"], again["producer"]
-        again.update(producer)
-        arguments.check_name(name, producer.get("dataset"))
-        self._want = attach.wanted(name, producer)
-        self.name = self._want.name if self._want else os.fspath(name or "")
-        arguments.stream_name(self.name)
-        if batch_size is not None:
-            batch_size = arguments.batch_size(batch_size)
-        self.layout, self.join, self.between = layout, join, between
-        self.drop_last, self.even = bool(drop_last), bool(even)
-        opts, self.dtype, self.normalize = arguments.options(
-            dtype, layout, normalize, join, between, self.drop_last, self.even
-        )
-        if self._want:
-            opts.flags |= _ffi.CONTINUE
-        self._all_fields = fields is None
-        self.fields = arguments.field_names(
-            _USUAL if fields is None else fields
-        )
-        self.as_dict = as_dict
-        self._keys = arguments.dict_keys(as_dict, self.fields)
-        self.timeout = timeout
-        self._said = rank, world_size
+        given = dict(locals())
+        del given["self"], given["name"], given["producer"]
+        self._request = request = Request(name, given, producer)
+        self._tensors, self._cuda = request.tensors, request.cuda
+        for key, value in request.told.items():
+            setattr(self, key, value)
+        self._keys = request.keys
         self._bad: int = 0
-        self._job = job
-        at = ranks.current(rank, world_size)
-        self._tensors = tensors.framework(framework)
-        self.framework = self._tensors.name
-        arguments.check_framework(self.dtype, self.framework)
-        self.memory_format = memory_format
-        self._channels_last = arguments.channels_last(
-            memory_format, layout, self.framework
-        )
-        if self._channels_last:
-            opts.layout = _ffi.LAYOUTS["hwc"]
-        self.zero_copy = bool(zero_copy)
-        self._cuda = gpu.choose(
-            opts, device, transport, self._tensors, self.zero_copy
-        )
-        self.device = self._cuda.device if self._cuda else None
-        self.pin_memory = pin_memory
-        self._subset = None if subset is None else Subset(subset)
-        self.subset = self._subset and self._subset.indices
-        if self._subset:
-            self._subset.set_opts(opts)
-            self._subset.check_world(at[1])
-        again.update(
-            subset=self.subset,
-            dtype=self.dtype,
-            normalize=self.normalize,
-            fields=None if self._all_fields else self.fields,
-        )
-        self._again = again
-        self.rejoin_timeout = rejoin_timeout
-        opts.rejoin_ms = arguments.rejoin(rejoin_timeout)
-        self._unpack = unpack
-        if wait is not None:
-            arguments.seconds("wait", wait, 0)
-        self._wait = wait
-        self._connect = self._connector(opts, batch_size)
-        self._pool = self._attached(batch_size)
-        self.batch_size = opts.batch_size
+        self._connect = self._connector()
+        self._pool = self._attached()
+        self.batch_size = request.opts.batch_size
         self._look_like_torchs()
+        self._learn_or_close(request.at)
+        self._own = frozenset((*self.__dict__, "_own"))
+
+    def _learn_or_close(self, at: tuple[int, int]) -> None:
         try:
             self._learn(at)
         except BaseException:
             self.close()
             raise
-        self._own = frozenset((*self.__dict__, "_own"))
 
-    def _connector(
-        self, opts: _ffi.Opts, batch_size: Optional[int]
-    ) -> Callable[[float], Pool]:
+    def _connector(self) -> Callable[[float], Pool]:
         """connect(seconds) makes connections to the producer that is there."""
-        want = self._want
-        revival = attach.Revival(want, batch_size or 1) if want else None
+        request = self._request  # since self would keep itself alive
+        name, opts, size = request.name, request.opts, request.batch_size
+        want = request.want
+        revival = attach.Revival(want, size or 1) if want else None
         self._revival = revival
-        stream_name = self.name  # since self would keep itself alive
 
         def connect(seconds: float) -> Pool:
             return consumer.connected(
-                stream_name,
-                opts,
-                batch_size,
-                lambda: Pool(stream_name, opts, seconds, revival),
+                name, opts, size, lambda: Pool(name, opts, seconds, revival)
             )
 
         return connect
 
-    def _attached(self, batch_size: Optional[int]) -> Pool:
+    def _attached(self) -> Pool:
         """The connections to the producer, which is started if need be."""
+        request = self._request
         pool = attach.attached(
-            self._want, self.name, batch_size or 1, self._wait, self._connect
+            request.want,
+            self.name,
+            request.opts.batch_size or request.batch_size or 1,
+            request.wait,
+            self._connect,
         )
         # Run when the loader is dropped, and before the interpreter goes.
         self._finalizers = [weakref.finalize(self, pool.close)]
@@ -290,31 +254,28 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         if os.getpid() == self._pool.first.pid or self._pool.readers:
             return
         before = self._progress
-        self._pool = self._attached(self.batch_size)
+        self._pool = self._attached()
         del self._made
-        try:
-            self._learn(ranks.current(*self._said))
-        except BaseException:
-            self.close()
-            raise
+        self._learn_or_close(ranks.current(*self._request.said))
         self._progress.take_over(before)
 
     def _learn(self, at: tuple[int, int]) -> None:
         """What the stream is, from its first connection."""
-        self._about = about = self._pool.about
-        if self._want:
-            self._want.compare(about.identity, about.pid)
+        request, about = self._request, self._pool.about
+        self._about = about
+        if request.want:
+            request.want.compare(about.identity, about.pid)
         decode = self._decoder(consumer.describe(about))
-        if self._subset:
+        if request.subset:
             growing.refuse_subset(about)
-            self._subset.check(about)
+            request.subset.check(about)
         self._progress = Progress(self._pool, self.join == "epoch")
         self._be_rank(at)
         self._batches = Batches(
             self._tensors,
             about.find(self.fields),
             self.dtype,
-            self._channels_last,
+            request.channels_last,
             self._keys,
             decode,
             about.texts,
@@ -328,7 +289,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         self.sampler = Sampler(self._progress)
         self._made = True
 
-    def _go_on(self, pool: Pool, why: errors.Error) -> bool:
+    def _go_on(self, pool: Pool, why: errors.Error) -> Optional[Source]:
         """The connections of that pool have failed: are there others now?
 
         Those of the next stream, where files were added to a data set that
@@ -336,9 +297,9 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         """
         with self._going_on:
             if pool is not self._pool:
-                return True  # another iterator has found them
+                return self.lend()  # another iterator has found them
             if not growing.has_ended(self._about, why):
-                return False
+                return None
             pool.check_stopped()
             absence = growing.Absence(self.rejoin_timeout, self._revival)
             self._read_next(
@@ -346,7 +307,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
                     self._about, self._connect, self._timeout, why, absence
                 )
             )
-            return True
+            return self.lend()
 
     def _read_next(self, pool: Pool) -> None:
         """Learn anew what the stream is, and go on counting."""
@@ -357,33 +318,30 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
             self._finalizers.pop()()
         self._finalizers.append(weakref.finalize(self, pool.close))
         del self._made
-        try:
-            self._learn(self._at)
-        except BaseException:
-            self.close()
-            raise
+        self._learn_or_close(self._at)
         self._progress.go_on_after(before)
 
     def _decoder(
         self, stream: Optional[consumer.Description]
     ) -> Optional[consumer.Decoder]:
         """What makes batches of tensors, of what tsock.serve() serves."""
+        request = self._request
         if stream is None:
-            if self._unpack:
+            if request.unpack:
                 raise ValueError(
                     "unpack: stream %r isn't one of tsock.serve()" % self.name
                 )
             return None
         stream.check_stored(
-            self.dtype, self.layout, self.normalize, self._channels_last
+            self.dtype, self.layout, self.normalize, request.channels_last
         )
-        chosen = None if self._all_fields else self.fields
+        chosen = None if request.all_fields else self.fields
         if chosen is None:
             self.fields = stream.names
             self._keys = arguments.dict_keys(self.as_dict, self.fields)
         self._about.find(self.fields)  # a ValueError where one isn't there
         return stream.decoder(
-            self._tensors, chosen, self._keys is not None, self._unpack
+            self._tensors, chosen, self._keys is not None, request.unpack
         )
 
     def _be_rank(self, at: tuple[int, int]) -> None:
@@ -392,21 +350,22 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
         arguments.check_shard(self.name, *at, *about.shard)
         # A stream that is a rank's part already is not cut again.
         rank, world = (0, 1) if about.shard[1] else at
-        launchers.check_here(rank, world, self.name, self._job)
+        launchers.check_here(rank, world, self.name, self._request.job)
         once = about.sequential and not self.even
         part = ranks.Ranks(
             rank, world, self.batch_size, self.drop_last, once, self.even
         )
-        if self._subset:
-            self._subset.check_world(world)
-            part = Part(self._subset, self.batch_size, self.drop_last, once)
-        self._pool.set_rank(rank, world, self._job)
+        subset = self._request.subset
+        if subset:
+            subset.check_world(world)
+            part = Part(subset, self.batch_size, self.drop_last, once)
+        self._pool.set_rank(rank, world, self._request.job)
         self._progress.part = part
         self._at = at
 
     def _check_rank(self) -> None:
         # torch.distributed may have come since the loader was made.
-        now = ranks.current(*self._said)
+        now = ranks.current(*self._request.said)
         if now == self._at:
             return
         if self._progress.began or self._pool.readers:
@@ -425,7 +384,28 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
 
     def __iter__(self) -> Iterator:
         self._attach_after_fork()
-        return Gatherer(self) if self._subset else Iterator(self)
+        self._pool.check()
+        self._check_rank()
+        source = self.lend()
+        return Gatherer(source) if self._request.subset else Iterator(source)
+
+    def lend(self) -> Source:
+        """For tsock's own iterators, buffers and samplers."""
+        return Source(
+            about=self._about,
+            pool=self._pool,
+            progress=self._progress,
+            batches=self._batches,
+            tensors=self._tensors,
+            fields=self.fields,
+            batch_size=self.batch_size,
+            drop_last=self.drop_last,
+            even=self.even,
+            timeout=lambda: self._timeout,
+            pin_memory=lambda: self.pin_memory,
+            join=self._join,
+            go_on=self._go_on,
+        )
 
     @property
     def missed(self) -> int:
@@ -447,11 +427,12 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
             pass
         return self._bad
 
-    # ---- what iterators ask for ----
+    # ---- what iterators ask for, by what they are lent ----
 
     def _join(self, stream: Stream) -> None:
         self._check_rank()
-        if self._said == (None, None) and not self._about.shard[1]:
+        said = self._request.said
+        if said == (None, None) and not self._about.shard[1]:
             launchers.warn_without_group(self.name, ranks.group())
         elif not self._about.shard[1]:
             launchers.warn_of_nodes(*self._at, self.name)
@@ -504,7 +485,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
             for key, value in self.__dict__.items()
             if key in LIKE_TORCH or key == "_timeout" or key not in self._own
         }
-        return _open_again, (type(self), self.name, self._again), kept
+        return _open_again, (type(self), self.name, self._request.given), kept
 
     def __repr__(self) -> str:
         return (
@@ -512,7 +493,7 @@ class DataLoader(LikeTorch, HasProgress, Generic[_Batch]):
             "%s, %s %s%s>"
             % (
                 self.name,
-                len(self.sampler) if self._subset else self._about.epoch_len,
+                len(self.sampler) if self.subset is not None else self._about.epoch_len,
                 len(self),
                 self.batch_size,
                 ", ".join(self.fields),

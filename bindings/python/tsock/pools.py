@@ -6,21 +6,34 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from .connection import Pool
 
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+class Reads(Protocol):
+    """A pool, as far as others of the process know one."""
+
+    @property
+    def run(self) -> Any: ...
+
+    @property
+    def name(self) -> Any: ...
+
+    @property
+    def reads(self) -> bool: ...
+
+    def leave_between(self) -> None: ...
+
+
+_pools: weakref.WeakSet[Reads] = weakref.WeakSet()
 _lock = threading.Lock()
 
 
-def add(pool: Pool) -> None:
+def add(pool: Reads) -> None:
     with _lock:
         _pools.add(pool)
 
 
-def every() -> list[Pool]:
+def every() -> list[Reads]:
     """All pools; those of loaders that are closed, too."""
     with _lock:
         return list(_pools)

@@ -13,7 +13,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 
 from . import _ffi, errors, state, streams
 from .connection import Pool, Stream
-from .frameworks import Epochs
+from .epochs import Epochs
 from .order import Order
 from .ranks import Ranks
 

@@ -11,15 +11,12 @@ it read by an iterator of the loader that begins there.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence
-from typing import Union
+from typing import TYPE_CHECKING, Any, Iterator, Optional, Protocol
+from typing import Sequence, Union
 
 from . import callers, errors
-
-if TYPE_CHECKING:
-    from .iterator import Iterator as Batches
-    from .loader import DataLoader
-    from .progress import Progress
+from .progress import Progress
+from .source import Source
 
 
 class Sampler:
@@ -62,13 +59,28 @@ class Sampler:
         self._progress.epochs.set_epoch(epoch)
 
 
+class Lender(Protocol):
+    """A loader, as far as samplers know one."""
+
+    sampler: Sampler
+    batch_size: int
+    drop_last: bool
+    even: bool
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def lend(self) -> Source: ...
+
+
 class BatchSampler:
     """The same, in batches.
 
     It keeps the loader, for whoever has made another loader of it.
     """
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: Lender) -> None:
         self._loader = loader
         # What accelerate's join_uneven_inputs() looks for, and sets.
         self.even_batches = loader.even
@@ -107,9 +119,9 @@ class BatchSampler:
 class Reading:
     """An epoch of a loader, in batches that are asked for by number."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: Lender) -> None:
         self._loader = loader
-        self._batches: Optional[Batches] = None
+        self._batches: Optional[Iterator[Any]] = None
         self._next = 0
 
     def batch(self, number: int) -> Any:
@@ -126,9 +138,9 @@ class Reading:
         self._next = number + 1
         return made
 
-    def _begin(self, number: int) -> Batches:
+    def _begin(self, number: int) -> Iterator[Any]:
         batches = iter(self._loader)
-        for _ in range(self._loader._progress.skip(number)):
+        for _ in range(self._loader.lend().progress.skip(number)):
             next(batches)
         return batches
 

@@ -18,16 +18,14 @@ import hashlib
 import logging
 import operator
 from array import array
-from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence
+from typing import Any, Iterable, Optional, Sequence
 
 from . import _ffi, errors
 from .about import About
 from .buffers import Buffer, BufferMaker, Pages, index_of
 from .iterator import Iterator
 from .ranks import Ranks
-
-if TYPE_CHECKING:
-    from .loader import DataLoader
+from .source import Source
 
 _lib = _ffi.lib
 _log = logging.getLogger("tsock")
@@ -338,8 +336,8 @@ class Gather:
 class Gatherer(Iterator):
     """One epoch of a loader with subset=."""
 
-    def __init__(self, loader: DataLoader) -> None:
-        super().__init__(loader)
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
         self._gather: Optional[Gather] = None
         self._start = 0  # sequence number of the epoch's first sample
 
@@ -354,7 +352,7 @@ class Gatherer(Iterator):
             self._ending.look()
         position.batches += 1
         position.passed = end - self._start
-        return self._loader._batches.arrange(made)
+        return self._source.batches.arrange(made)
 
     def _fill(self) -> Gather:
         """Read on until a batch is ready."""
@@ -381,15 +379,15 @@ class Gatherer(Iterator):
 
     @property
     def _length(self) -> int:
-        return self._loader._about.epoch_len
+        return self._source.about.epoch_len
 
     def _begin_gather(self) -> Gather:
-        loader, position = self._loader, self._position or self._begun()
+        position = self._position or self._begun()
         self._start = first = _lib.tsock_batch_seq(self._out)
-        part = loader._progress.part
+        part = self._source.progress.part
         assert isinstance(part, Part)
         self._gather = Gather(
-            BufferMaker(loader, part.pages),
+            BufferMaker(self._source, part.pages),
             part,
             position.first,
             first,
@@ -402,15 +400,18 @@ class Gatherer(Iterator):
         if gather.next - self._start < self._length:
             return gather.finish()  # it was joined in its middle
         if gather.pad():
-            part = self._loader._progress.part
+            part = self._source.progress.part
             assert isinstance(part, Part)
-            part.warn(self._loader.name, self._loader.stream_epoch)
+            part.warn(
+                self._source.about.name,
+                self._source.progress.epochs.stream,
+            )
             return True
         position = self._position
         if position and not position.first:
             self._failure = errors.Error(
                 "none of the samples of subset was in epoch %d of stream %r: "
-                "can they be decoded?" % (position.epoch, self._loader.name)
+                "can they be decoded?" % (position.epoch, self._source.about.name)
             )
             raise self._failure
         return False

@@ -347,7 +347,7 @@ class TensorConsumer:
             timeout=timeout,
         )
         self.batch_size = self._loader.batch_size
-        about = self._loader._about
+        about = self._loader.lend().about
         self.loader_batch_size = int(about.identity["batch"])
         self.data_loader_len = -(-about.epoch_len // self.loader_batch_size)
         self.epoch = 0
