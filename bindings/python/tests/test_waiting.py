@@ -181,6 +181,23 @@ def test_a_process_never_unlocks_what_it_serves_itself(served, script):
     assert finish(script(look))[0] == "%d\n" % os.getpid()
 
 
+def test_what_it_served_once_another_process_may_serve(served, script):
+    """A process that had served the name never saw that others have it."""
+    server = served([numpy.zeros((4, 3))])
+    with pytest.raises(tsock.Error, match="already served by"):
+        tsock.serve([numpy.zeros((4, 3))], "mine")
+    assert launch.holder(None, "mine") == 0  # it is still this process's
+    server.close()
+    other = script(
+        "import numpy, time, tsock\n"
+        "with tsock.serve([numpy.zeros((4, 3))], 'mine'):\n"
+        "    print('serves', flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    assert other.stdout.readline() == "serves\n"
+    assert launch.holder(None, "mine") == other.pid
+
+
 def test_a_wait_that_was_asked_for_is_kept(serve, script):
     serve(name="tulips")
     until(tsock.streams)

@@ -112,16 +112,29 @@ def log_of(pid: int) -> Optional[str]:
         return None
 
 
-# What this process serves, or has: closing any descriptor of a lock's file
+# The locks of what this process serves: closing any descriptor of such a file
 # would unlock it.
-served_here: set[str] = set()
+_locks_here: list[str] = []
+
+
+def _lock_path(folder: Optional[str], name: str) -> str:
+    return os.path.join(folder or folder_of_sockets(), name + ".lock")
+
+
+def serves_here(name: str) -> Callable[[], None]:
+    """This process is about to serve that name, or path; returns what is to be
+    called when it doesn't any more."""
+    folder, _, base = name.rpartition("/")
+    path = _lock_path(folder or None, base)
+    _locks_here.append(path)
+    return lambda: _locks_here.remove(path)
 
 
 def holder(folder: Optional[str], name: str) -> int:
     """Another process that has locked the name, to serve it; or 0."""
-    if name in served_here:
+    path = _lock_path(folder, name)
+    if path in _locks_here:
         return 0
-    path = os.path.join(folder or folder_of_sockets(), name + ".lock")
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -30,8 +30,8 @@ class Gone(Exception):
 class Handle:
     """A tsock_server *, which is closed when nobody is in a call with it."""
 
-    def __init__(self, server: int) -> None:
-        self._server = server
+    def __init__(self, server: int, closed: Callable[[], None]) -> None:
+        self._server, self._closed = server, closed
         # The main thread takes it as a lock of C's, which either is taken by a
         # `with` or isn't: what a signal handler raises within a condition's own
         # __enter__() would leave it locked for ever.
@@ -72,6 +72,7 @@ class Handle:
             with self._lock:
                 self._changed.wait_for(lambda: all(u == me for u in self._users))
             _lib.tsock_serve_close(self._server)
+            self._closed()
         finally:
             with self._lock:
                 self._closer = 0

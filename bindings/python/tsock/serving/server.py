@@ -16,7 +16,7 @@ from typing import Any, Callable, Optional, Union
 
 from .. import _ffi, arguments, errors, identity
 from ..keywords import helpful
-from ..launch import served_here
+from ..launch import serves_here
 from ..streams import stats_dict
 from . import promise
 from .copiers import Copiers, Gone, Handle
@@ -122,8 +122,9 @@ class Server:
         said += identity.line("structure", json.dumps(schema.as_json()))
         if unpack is not None:
             said += identity.line("unpack", _name_of(unpack))
-        opened = self._open(loader, options, schema, ragged, said, bool(same))
-        self._handle = Handle(opened)
+        self._handle, opened = self._open(
+            loader, options, schema, ragged, said, bool(same)
+        )
         stats = _ffi.Stats()
         _lib.tsock_serve_stats(opened, byref(stats))
         self._stats = stats_dict(stats)
@@ -161,7 +162,7 @@ class Server:
         ragged: bool,
         said: str,
         resumable: bool,
-    ) -> int:
+    ) -> tuple[Handle, int]:
         fields = schema.fields()
         opts = _ffi.ServeOpts()
         opts.nfields = len(fields)
@@ -183,15 +184,16 @@ class Server:
         opts.classes = (ctypes.c_char_p * len(classes))(*classes)
         opts.resumable = resumable
         opts.identity = said.encode()
-        served_here.add(os.path.basename(self.name))
+        not_any_more = serves_here(self.name)
         out = c_void_p()
         code = _lib.tsock_serve_open(
             arguments.stream_name(self.name), byref(opts), byref(out)
         )
         if code:
+            not_any_more()
             raise _ffi.failure(code)
         assert out.value is not None
-        return out.value
+        return Handle(out.value, not_any_more), out.value
 
     # ---- the thread that iterates the loader ----
 
