@@ -12,7 +12,7 @@
 # - Functions that are always inlined are compiled as functions
 #   (-Dalways_inline=unused): gcov counts the branches of each copy, and of those
 #   of a copy whose arguments are constants one alone can be taken.
-#   lib/convert/avx2.c has 36 branches, and its copies 136.
+#   lib/convert/x86/avx2.c has 36 branches, and its copies 136.
 # - assert() is left out (-DNDEBUG): no test can make false what it states.  What
 #   other processes or files say is never checked by it.
 #
