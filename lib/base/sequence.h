@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sequence.h - sequence numbers of samples.
+ * sequence.h - sequence numbers of samples, the lower and the higher of two.
  *
  * The samples of an endless stream are numbered from 0.  A head, a tail and the
  * start of an epoch are such numbers.
@@ -11,5 +11,15 @@
 #include <stdint.h>
 
 #define TSI_NEVER UINT64_MAX /* no sample ever has this number */
+
+static inline uint64_t min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint64_t max64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
 
 #endif

@@ -91,9 +91,6 @@ struct tsock {
  */
 int tsi_join(struct tsock *t, int64_t deadline, uint64_t *start, uint64_t *end);
 
-/* What is asked about a wait: the reader's, or that of a join under way. */
-struct tsi_whom_asks tsi_join_whom(struct tsock *t);
-
 /*
  * For a reader that was detached, before t->lost is forgotten: the stream goes
  * on for it at start; what lies between is counted and logged as missed.

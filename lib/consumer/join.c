@@ -145,8 +145,9 @@ static int new_question(struct tsock *t)
 	return 0;
 }
 
-/* What the question whom it waits for is asked about. */
-struct tsi_whom_asks tsi_join_whom(struct tsock *t)
+/* Whose wait it is when the producer is asked whom a consumer waits for: the
+ * reader's, or that of a join under way. */
+static struct tsi_whom_asks whom_asks(struct tsock *t)
 {
 	return (struct tsi_whom_asks){
 		.requests = &t->requests,
@@ -159,7 +160,7 @@ struct tsi_whom_asks tsi_join_whom(struct tsock *t)
 /* An answer to JOIN hasn't come yet, or was WAIT. */
 static void name_wait(struct tsock *t, int64_t deadline)
 {
-	struct tsi_whom_asks whom = tsi_join_whom(t);
+	struct tsi_whom_asks whom = whom_asks(t);
 	int64_t now = tsi_now_ms(), left = deadline - now;
 
 	whom.wait_ms = left > WHOM_MS ? WHOM_MS : left > 0 ? (int)left : 0;
@@ -291,7 +292,7 @@ static void prepare_wait(struct tsock *t)
 	w->pid = t->stream.pid;
 	w->spins = t->opts.flags & TSOCK_SPIN;
 	w->wait_ns = 0;
-	w->asks = tsi_join_whom(t);
+	w->asks = whom_asks(t);
 	w->whom = &t->whom;
 	tsi_whom_end(w->whom);
 }
@@ -542,7 +543,7 @@ int tsock_waits_for(tsock *t, int timeout_ms, char *buf, size_t size)
 			 tsi_address_name(&t->address));
 		return 0;
 	}
-	asks = tsi_join_whom(t);
+	asks = whom_asks(t);
 	tsi_whom_tell(&t->whom, &asks,
 		      timeout_ms < 0 ? INT64_MAX : tsi_now_ms() + timeout_ms,
 		      buf, size);

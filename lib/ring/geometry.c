@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/sequence.h"
 
 #define PAGE_LEAST UINT64_C(4096)
 #define LEAST UINT64_C(512) /* where nothing is mapped twice */
@@ -126,16 +127,6 @@ uint64_t tsi_geometry_page(void)
 }
 
 /* ---- how many samples ---- */
-
-static uint64_t min64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t max64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
 
 /*
  * Samples from the first of a batch to the last of the next one, at most: since

@@ -7,16 +7,6 @@
 
 #include "serve/membership.h"
 
-static inline uint64_t min64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static inline uint64_t max64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* The first multiple of n at or beyond s, counted from start on. */
 static inline uint64_t multiple64(uint64_t start, uint64_t n, uint64_t s)
 {

@@ -211,6 +211,23 @@ static void mind_kept(struct tsi_readers *r)
 	tsi_gate_changed(r->gate);
 }
 
+/* A reader is no more: its row, its connection and its membership end. */
+static void drop_reader(struct tsi_readers *r, unsigned id, const char *why)
+{
+	tsi_conn_detach(&r->conn[id], id, why);
+	if (tsi_membership_is_detached(r->membership, id)) {
+		tsi_membership_let_go(r->membership, id);
+		tsi_conn_close(&r->conn[id]);
+		return;
+	}
+	tsi_jobs_left(&r->jobs, id, tsi_conn_tail(&r->conn[id]));
+	mind_kept(r);
+	tsi_membership_leave(r->membership, id);
+	tsi_record_drop(&r->record, tsi_conn_nonce(&r->conn[id]));
+	tsi_conn_close(&r->conn[id]);
+	tsi_gate_changed(r->gate);
+}
+
 void tsi_readers_confirm(struct tsi_readers *r, const struct tsi_offer *o,
 			 unsigned id)
 {
@@ -222,7 +239,7 @@ void tsi_readers_undo(struct tsi_readers *r, unsigned id, const char *why)
 {
 	tsi_jobs_undo(&r->jobs, id);
 	mind_kept(r);
-	tsi_readers_drop(r, id, why);
+	drop_reader(r, id, why);
 }
 
 unsigned tsi_readers_fds(const struct tsi_readers *r, unsigned id, int event,
@@ -259,23 +276,7 @@ void tsi_readers_leave(struct tsi_readers *r, const uint8_t *nonce)
 	tsi_readers_refresh(r); /* its last tail counts */
 	id = tsi_readers_find(r, nonce);
 	if (id >= 0)
-		tsi_readers_drop(r, (unsigned)id, "leaves");
-}
-
-void tsi_readers_drop(struct tsi_readers *r, unsigned id, const char *why)
-{
-	tsi_conn_detach(&r->conn[id], id, why);
-	if (tsi_membership_is_detached(r->membership, id)) {
-		tsi_membership_let_go(r->membership, id);
-		tsi_conn_close(&r->conn[id]);
-		return;
-	}
-	tsi_jobs_left(&r->jobs, id, tsi_conn_tail(&r->conn[id]));
-	mind_kept(r);
-	tsi_membership_leave(r->membership, id);
-	tsi_record_drop(&r->record, tsi_conn_nonce(&r->conn[id]));
-	tsi_conn_close(&r->conn[id]);
-	tsi_gate_changed(r->gate);
+		drop_reader(r, (unsigned)id, "leaves");
 }
 
 void tsi_readers_changed(struct tsi_readers *r)
@@ -291,7 +292,7 @@ void tsi_readers_wake_workers(struct tsi_readers *r)
 void tsi_readers_drop_all(struct tsi_readers *r, const char *why)
 {
 	for (unsigned i = 0; tsi_membership_next_row(r->membership, &i); i++)
-		tsi_readers_drop(r, i, why);
+		drop_reader(r, i, why);
 }
 
 void tsi_readers_drop_view(struct tsi_readers *r, unsigned view)
@@ -299,7 +300,7 @@ void tsi_readers_drop_view(struct tsi_readers *r, unsigned view)
 	tsi_offers_withdraw_view(r->offers, view);
 	for (unsigned i = 0; tsi_membership_next_row(r->membership, &i); i++)
 		if (tsi_membership_has(r->membership, i, view))
-			tsi_readers_drop(r, i, "lost its view");
+			drop_reader(r, i, "lost its view");
 }
 
 void tsi_readers_add_ring(struct tsi_readers *r, unsigned view,
@@ -330,7 +331,7 @@ void tsi_readers_refresh(struct tsi_readers *r)
 		if (!tsi_jobs_wait(&r->jobs, i) &&
 		    tsi_membership_tail(r->membership, i,
 					tsi_conn_tail(&r->conn[i]), now))
-			tsi_readers_drop(r, i, tsock_errmsg());
+			drop_reader(r, i, tsock_errmsg());
 }
 
 /* Say which tails the view's writers wait for, and read all tails. */
@@ -422,7 +423,7 @@ void tsi_readers_reap(struct tsi_readers *r)
 		if (tsi_conn_left(&r->conn[i]))
 			let_leave(r, i);
 		else if (tsi_conn_gone(&r->conn[i]))
-			tsi_readers_drop(r, i, tsi_conn_why_gone(&r->conn[i]));
+			drop_reader(r, i, tsi_conn_why_gone(&r->conn[i]));
 	}
 }
 

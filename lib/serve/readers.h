@@ -117,8 +117,7 @@ bool tsi_readers_has(const struct tsi_readers *r, const uint8_t *nonce);
 /* What this nonce asked for ends: a reader's last tail counts. */
 void tsi_readers_leave(struct tsi_readers *r, const uint8_t *nonce);
 
-/* A reader is no more: its row, its connection and its membership end. */
-void tsi_readers_drop(struct tsi_readers *r, unsigned id, const char *why);
+/* No reader is one any more: their rows, connections and memberships end. */
 void tsi_readers_drop_all(struct tsi_readers *r, const char *why);
 
 /* The stream begins without some of min_consumers, that long after the first

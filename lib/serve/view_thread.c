@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/sequence.h"
 #include "base/thread.h"
 #include "serve/view_broadcast.h"
 #include "serve/view_neighbour.h"
@@ -30,11 +31,6 @@ struct runs {
 		uint32_t opening;
 	} run[TSI_STAGE_LANES];
 };
-
-static uint64_t min64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 /*
  * The samples that come next: how many, and how many of these the view passes

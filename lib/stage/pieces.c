@@ -4,10 +4,7 @@
  */
 #include "stage/pieces.h"
 
-static uint64_t min64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
+#include "base/sequence.h"
 
 int tsi_stage_pieces(const struct tsi_ring *from, const struct tsi_ring *to,
 		     uint64_t first, unsigned count, tsi_piece_fn *fn,

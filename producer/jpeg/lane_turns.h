@@ -14,19 +14,9 @@
 #include <string.h>
 
 #include "jpeg/lane.h"
+#include "jpeg/zigzag.h"
 
 #define INLINE static inline __attribute__((always_inline))
-
-/*
- * Zigzag to natural order.  What lies behind the last coefficient goes to the
- * first one, which is written when the block has ended.
- */
-static const uint8_t natural[256] = {
-	0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
-	12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
-	35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
-	58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
-};
 
 /* ------------------------------------------------------------------------
  * Codes, one by one
@@ -77,7 +67,8 @@ static __attribute__((noinline)) int read_long(const uint8_t *base,
 		return -1;
 	l->at += bits + size;
 	if (size)
-		l->coef[natural[k]] = (int16_t)magnitude(v << bits, size);
+		l->coef[tsi_jpeg_natural[k]] =
+			(int16_t)magnitude(v << bits, size);
 	else if (k == 63 || !tsi_lookup_code(&l->ac->codes, v << bits, &next))
 		return -1;
 	return k;
@@ -196,7 +187,7 @@ INLINE int turn(const struct tsi_lanes *c, struct tsi_lane *l)
 		k += entry >> 8 & 0xff;
 		v <<= total;
 		at += total;
-		coef[natural[k]] = (int16_t)((m ^ sign) - sign);
+		coef[tsi_jpeg_natural[k]] = (int16_t)((m ^ sign) - sign);
 		if (__builtin_expect(k >= 63, 0)) {
 			l->at = at;
 			return end_block(c, l, k);

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "jpeg/zigzag.h"
+
 #define TABLES 4
 #define EDGE_MAX 65500u /* libjpeg's */
 #define RST0 0xd0
@@ -24,13 +26,6 @@ struct walk {
 	bool jfif;
 	bool adobe;
 	uint8_t transform; /* of the Adobe marker */
-};
-
-static const uint8_t natural[64] = {
-	0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
-	12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
-	35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
-	58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 };
 
 static uint32_t be16(const uint8_t *p)
@@ -183,7 +178,7 @@ static bool read_scan(struct walk *w, const uint8_t *p, size_t n)
 		s->dc[i] = w->dc[dc];
 		s->ac[i] = w->ac[ac];
 		for (unsigned k = 0; k < 64; k++)
-			f->comp[i].quant[natural[k]] = quant[k];
+			f->comp[i].quant[tsi_jpeg_natural[k]] = quant[k];
 	}
 	f->color = color_of(w);
 	return true;

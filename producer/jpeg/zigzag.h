@@ -10,4 +10,11 @@
 /* Zigzag position of each coefficient in natural order. */
 extern const uint8_t tsi_jpeg_zigzag_of[64];
 
+/*
+ * The coefficient, in natural order, at each zigzag position.  Those behind the
+ * last one are 0: what damaged files have there goes to the first coefficient,
+ * which is written when the block has ended.
+ */
+extern const uint8_t tsi_jpeg_natural[256];
+
 #endif

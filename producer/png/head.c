@@ -10,7 +10,9 @@
 #include "base/err.h"
 #include "pixel/image.h"
 
-static const uint8_t magic[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n' };
+const uint8_t tsi_png_magic[8] = {
+	0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'
+};
 
 static uint32_t be32(const uint8_t *p)
 {
@@ -36,7 +38,7 @@ static bool depth_fits(unsigned type, unsigned depth)
 
 bool tsi_png_claims(const uint8_t *data, size_t len)
 {
-	return len >= 8 && !memcmp(data, magic, 8);
+	return len >= 8 && !memcmp(data, tsi_png_magic, 8);
 }
 
 int tsi_png_head(const uint8_t *data, size_t len, uint32_t *width,

@@ -109,8 +109,6 @@ static void put_be32(struct tsi_png *p, uint32_t v)
 /* Check sums are not looked at any more: they are left zero. */
 static void make_head(struct tsi_png *p)
 {
-	static const uint8_t magic[8] = { 0x89, 'P',  'N',  'G',
-					  '\r', '\n', 0x1a, '\n' };
 	const struct tsi_png_file *f = &p->file;
 	uint8_t kind[5] = { (uint8_t)f->depth, (uint8_t)f->type, 0, 0,
 			    f->interlaced };
@@ -118,7 +116,7 @@ static void make_head(struct tsi_png *p)
 
 	p->head_len = 0;
 	p->head_at = 0;
-	put(p, magic, sizeof(magic));
+	put(p, tsi_png_magic, sizeof(tsi_png_magic));
 	put_be32(p, 13);
 	put(p, "IHDR", 4);
 	put_be32(p, f->width);

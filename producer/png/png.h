@@ -14,7 +14,10 @@
 
 extern const struct tsi_decoder_ops tsi_png_ops;
 
-/* Its operations on a file's head; they know no libpng. */
+/* With these bytes every PNG file begins. */
+extern const uint8_t tsi_png_magic[8];
+
+/* The decoder's operations on a file's head; they know no libpng. */
 bool tsi_png_claims(const uint8_t *data, size_t len);
 int tsi_png_head(const uint8_t *data, size_t len, uint32_t *width,
 		 uint32_t *height);

@@ -94,16 +94,6 @@ extern struct world world;
 		} \
 	} while (0)
 
-static inline uint64_t min64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static inline uint64_t max64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Another world, of this seed alone; in some, readers may be detached. */
 void world_make(uint64_t seed, bool detaches);
 
