@@ -181,7 +181,9 @@ def test_a_process_never_unlocks_what_it_serves_itself(served, script):
     assert finish(script(look))[0] == "%d\n" % os.getpid()
 
 
-def test_what_it_served_once_another_process_may_serve(served, script):
+def test_what_it_served_once_another_process_may_serve(
+    served, script, tmp_path
+):
     """A process that had served the name never saw that others have it."""
     server = served([numpy.zeros((4, 3))])
     with pytest.raises(tsock.Error, match="already served by"):
@@ -189,13 +191,17 @@ def test_what_it_served_once_another_process_may_serve(served, script):
     assert launch.holder(None, "mine") == 0  # it is still this process's
     server.close()
     other = script(
-        "import numpy, time, tsock\n"
+        "import numpy, os, sys, time, tsock\n"
         "with tsock.serve([numpy.zeros((4, 3))], 'mine'):\n"
         "    print('serves', flush=True)\n"
-        "    time.sleep(600)\n"
+        "    while not os.path.exists(sys.argv[1]):\n"
+        "        time.sleep(0.02)\n",
+        tmp_path / "seen",
     )
     assert other.stdout.readline() == "serves\n"
     assert launch.holder(None, "mine") == other.pid
+    (tmp_path / "seen").touch()
+    finish(other)
 
 
 def test_a_wait_that_was_asked_for_is_kept(serve, script):
