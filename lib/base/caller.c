@@ -27,7 +27,7 @@ struct tsi_caller {
 	struct tsi_err_saved result;
 };
 
-static void destroy(struct tsi_caller *c)
+static void destroy_caller(struct tsi_caller *c)
 {
 	pthread_cond_destroy(&c->changed);
 	pthread_mutex_destroy(&c->lock);
@@ -55,7 +55,7 @@ static void *caller_main(void *arg)
 	}
 	pthread_mutex_unlock(&c->lock);
 	c->last(c->arg);
-	destroy(c);
+	destroy_caller(c);
 	return NULL;
 }
 
@@ -75,7 +75,7 @@ int tsi_caller_start(const char *name, void (*last)(void *arg), void *arg,
 	c->arg = arg;
 	err = tsi_thread_start(&thread, caller_main, c);
 	if (err) {
-		destroy(c);
+		destroy_caller(c);
 		return err;
 	}
 	pthread_detach(thread);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* A call moved n bytes, or failed; false: it is not to be made again. */
-static bool go_on(ssize_t n, size_t *done)
+static bool is_repeated(ssize_t n, size_t *done)
 {
 	if (n == 0)
 		errno = ENOSPC; /* of a write */
@@ -24,7 +24,7 @@ ssize_t tsi_fully_read(int fd, void *to, size_t len)
 	ssize_t n;
 
 	while (done < len && (n = read(fd, p + done, len - done)) != 0)
-		if (!go_on(n, &done))
+		if (!is_repeated(n, &done))
 			return -1;
 	return (ssize_t)done;
 }
@@ -37,7 +37,7 @@ ssize_t tsi_fully_pread(int fd, void *to, size_t len, uint64_t at)
 
 	while (done < len &&
 	       (n = pread(fd, p + done, len - done, (off_t)(at + done))) != 0)
-		if (!go_on(n, &done))
+		if (!is_repeated(n, &done))
 			return -1;
 	return (ssize_t)done;
 }
@@ -48,7 +48,7 @@ bool tsi_fully_write(int fd, const void *from, size_t len)
 	size_t done = 0;
 
 	while (done < len)
-		if (!go_on(write(fd, p + done, len - done), &done))
+		if (!is_repeated(write(fd, p + done, len - done), &done))
 			return false;
 	return true;
 }
@@ -59,8 +59,9 @@ bool tsi_fully_pwrite(int fd, const void *from, size_t len, uint64_t at)
 	size_t done = 0;
 
 	while (done < len)
-		if (!go_on(pwrite(fd, p + done, len - done, (off_t)(at + done)),
-			   &done))
+		if (!is_repeated(pwrite(fd, p + done, len - done,
+					(off_t)(at + done)),
+				 &done))
 			return false;
 	return true;
 }

@@ -177,7 +177,7 @@ static void in_child(void)
 	q.running = q.calling = false;
 }
 
-static void prepare(void)
+static void prepare_queue(void)
 {
 	init_conditions();
 	pthread_atfork(NULL, NULL, in_child);
@@ -187,7 +187,7 @@ int tsi_log_start(void)
 {
 	int err = 0;
 
-	pthread_once(&once, prepare);
+	pthread_once(&once, prepare_queue);
 	pthread_mutex_lock(&q.lock);
 	if (!q.running) {
 		err = tsi_thread_start(&q.thread, log_main, NULL);
@@ -231,7 +231,7 @@ void tsi_log_stop(void)
 /* ---- lines ---- */
 
 /* With the lock held: an entry at the queue's end, or NULL if it is full. */
-static struct line *append(int level)
+static struct line *append_line(int level)
 {
 	bool debug = level == TSOCK_LOG_DEBUG;
 	struct line *l;
@@ -268,7 +268,7 @@ void tsi_log(int level, const char *fmt, ...)
 	fn = q.running ? NULL : logger;
 	arg = logger_arg;
 	if (q.running && logger) {
-		l = append(level);
+		l = append_line(level);
 		if (l)
 			strcpy(l->text, text);
 		else
@@ -292,7 +292,7 @@ void tsi_log_newest(void (*show)(const char *line), const char *line)
 	if (q.count)
 		l = &q.line[(q.first + q.count - 1) % LINES];
 	if (!l || l->show != show)
-		l = append(TSOCK_LOG_INFO);
+		l = append_line(TSOCK_LOG_INFO);
 	if (l) {
 		l->show = show;
 		snprintf(l->text, sizeof(l->text), "%s", line);

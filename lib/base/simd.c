@@ -15,14 +15,14 @@ static struct tsi_simd_levels levels = {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void ask(void)
+static void ask_processor(void)
 {
 	TSI_SIMD_INIT(tsi_simd_init, &levels, TSI_SIMD_BEST);
 }
 
 enum tsi_simd tsi_simd_best(void)
 {
-	pthread_once(&once, ask);
+	pthread_once(&once, ask_processor);
 	return levels.best;
 }
 

@@ -13,8 +13,8 @@ struct text {
 	size_t size, len;
 };
 
-static void add(struct text *t, const char *what, const char *was, size_t nwas,
-		const char *is, size_t nis)
+static void add_difference(struct text *t, const char *what, const char *was,
+			   size_t nwas, const char *is, size_t nis)
 {
 	int n = snprintf(t->at + t->len, t->size - t->len,
 			 "%s%s was %.*s and is %.*s", t->len ? ", " : "", what,
@@ -34,7 +34,7 @@ static void add_number(struct text *t, const char *what, uint64_t was,
 		return;
 	snprintf(a, sizeof(a), "%llu", (unsigned long long)was);
 	snprintf(b, sizeof(b), "%llu", (unsigned long long)is);
-	add(t, what, a, strlen(a), b, strlen(b));
+	add_difference(t, what, a, strlen(a), b, strlen(b));
 }
 
 /* The line of this key; NULL: there is none. */
@@ -67,7 +67,7 @@ static void add_line(struct text *t, const char *p, const char *was,
 	    !strncmp(a, b, strcspn(a, "\n")))
 		return;
 	snprintf(name, sizeof(name), "%.*s", (int)key, p);
-	add(t, name, a, strcspn(a, "\n"), b, strcspn(b, "\n"));
+	add_difference(t, name, a, strcspn(a, "\n"), b, strcspn(b, "\n"));
 }
 
 static void add_lines(struct text *t, const char *of, const char *was,
@@ -95,11 +95,11 @@ static void add_fields(struct text *t, const struct tsi_msg_stream *was,
 	for (unsigned i = 0; i < was->nfields && was->nfields == is->nfields;
 	     i++)
 		if (!same_field(&was->field[i], &is->field[i]))
-			add(t, "a field", was->field[i].name,
-			    strlen(was->field[i].name),
-			    "another or of another "
-			    "shape",
-			    27);
+			add_difference(t, "a field", was->field[i].name,
+				       strlen(was->field[i].name),
+				       "another or of another "
+				       "shape",
+				       27);
 }
 
 /* The first class that has another name: labels mean something else then. */
@@ -115,7 +115,7 @@ static void add_class(struct text *t, const struct tsi_meta *was,
 		if (!b || !strcmp(a, b))
 			continue;
 		snprintf(what, sizeof(what), "class %u", i);
-		add(t, what, a, strlen(a), b, strlen(b));
+		add_difference(t, what, a, strlen(a), b, strlen(b));
 		return;
 	}
 }
@@ -139,7 +139,8 @@ bool tsi_difference(const struct tsi_said *was, const struct tsi_said *is,
 		add_lines(&t, said, said, says, false);
 		add_lines(&t, says, said, says, true);
 		if (!t.len)
-			add(&t, "its identity", "one", 3, "another", 7);
+			add_difference(&t, "its identity", "one", 3, "another",
+				       7);
 	}
 	/* A data set's identity has said so of its classes already. */
 	if (!t.len)

@@ -54,7 +54,8 @@ static struct tsi_export *borrow(struct tsock_batch *b, unsigned i)
 	return e;
 }
 
-static void fill(struct tsi_dl_tensor *t, struct tsi_export *e, unsigned i)
+static void fill_tensor(struct tsi_dl_tensor *t, struct tsi_export *e,
+			unsigned i)
 {
 	static const uint8_t code[] = {
 		[TSOCK_U8] = TSI_DL_UINT,     [TSOCK_I32] = TSI_DL_INT,
@@ -125,14 +126,14 @@ int tsock_batch_dlpack(tsock_batch *name, unsigned i, int versioned, void **out)
 			tsi_backend_is_writable(tsi_reader_backend(b->reader))
 				? 0
 				: TSI_DL_READ_ONLY;
-		fill(&m->tensor, e, i);
+		fill_tensor(&m->tensor, e, i);
 		*out = m;
 	} else {
 		struct tsi_dl_managed *m = &e->u.plain;
 
 		m->context = e;
 		m->deleter = delete_plain;
-		fill(&m->tensor, e, i);
+		fill_tensor(&m->tensor, e, i);
 		*out = m;
 	}
 	tsi_reader_batch_ref(b);

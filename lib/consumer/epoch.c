@@ -237,7 +237,7 @@ static int end_epoch(struct tsock *t, int64_t deadline)
 }
 
 /* We are a reader still: the next epoch starts where the last one ended. */
-static int go_on(struct tsock *t, int64_t deadline)
+static int follow_stream(struct tsock *t, int64_t deadline)
 {
 	struct tsi_reader *r = t->reader;
 	uint64_t n = t->stream.epoch_len, begin;
@@ -321,7 +321,7 @@ int tsock_begin_timed(tsock *t, int timeout_ms)
 	if (t->phase == TSI_PHASE_READING && !tsi_progress_next(&t->progress))
 		end_epoch(t, deadline);
 	if (t->phase == TSI_PHASE_DONE && t->reader)
-		return begun(t, go_on(t, deadline));
+		return begun(t, follow_stream(t, deadline));
 	if (t->reader)
 		leave_reader(t, deadline);
 	if (tsi_progress_was_last(&t->progress, t->stream.epochs))

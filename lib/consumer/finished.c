@@ -20,7 +20,7 @@ static struct {
 static uint64_t notes;
 
 /* With a lock that nobody holds. */
-static void in_child(void)
+static void forget_known(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	memset(known, 0, sizeof(known));
@@ -28,7 +28,7 @@ static void in_child(void)
 
 static void watch_forks(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, forget_known);
 }
 
 static void enter(void)
@@ -38,7 +38,7 @@ static void enter(void)
 }
 
 /* With the lock held; STREAMS: it isn't known. */
-static unsigned find(uint64_t stream)
+static unsigned find_stream(uint64_t stream)
 {
 	unsigned i = 0;
 
@@ -66,7 +66,7 @@ struct tsi_finished tsi_finished_read(uint64_t stream)
 	unsigned i;
 
 	enter();
-	i = find(stream);
+	i = find_stream(stream);
 	if (i < STREAMS)
 		f = known[i].read;
 	pthread_mutex_unlock(&lock);
@@ -80,7 +80,7 @@ void tsi_finished_note(uint64_t stream, struct tsi_finished f)
 	if (!f.end)
 		return;
 	enter();
-	i = find(stream);
+	i = find_stream(stream);
 	if (i == STREAMS) {
 		i = oldest();
 		known[i].stream = stream;
@@ -97,7 +97,7 @@ void tsi_finished_go_back(uint64_t stream, uint64_t start)
 	unsigned i;
 
 	enter();
-	i = find(stream);
+	i = find_stream(stream);
 	if (i < STREAMS && known[i].read.end > start)
 		known[i].read.end = start;
 	pthread_mutex_unlock(&lock);

@@ -43,7 +43,7 @@ static size_t page_size(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static uint8_t *bytes_of(struct copy *c)
+static uint8_t *copied_bytes(struct copy *c)
 {
 	return (uint8_t *)c + page_size();
 }
@@ -62,8 +62,8 @@ static int copy_pages(void *from, size_t len)
 	c->len = len;
 	c->next = copies;
 	copies = c;
-	memcpy(bytes_of(c), from, len);
-	return mprotect(bytes_of(c), len, PROT_READ);
+	memcpy(copied_bytes(c), from, len);
+	return mprotect(copied_bytes(c), len, PROT_READ);
 }
 
 /* Better no bytes in the child than other ones. */
@@ -163,11 +163,11 @@ static void in_parent(void)
 	errno = saved;
 }
 
-static void in_child(void)
+static void after_fork(void)
 {
 	for (struct copy *c = copies, *next; c; c = next) {
 		next = c->next;
-		if (mremap(bytes_of(c), c->len, c->len,
+		if (mremap(copied_bytes(c), c->len, c->len,
 			   MREMAP_MAYMOVE | MREMAP_FIXED, c->to) == MAP_FAILED)
 			munmap(c->to, c->len);
 		munmap(c, page_size());
@@ -181,7 +181,7 @@ static void in_child(void)
 
 static void watch(void)
 {
-	pthread_atfork(before, in_parent, in_child);
+	pthread_atfork(before, in_parent, after_fork);
 }
 
 void tsi_forks_watch(struct tsi_fork_client *c)

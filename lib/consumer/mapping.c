@@ -38,8 +38,8 @@ static size_t aligned(size_t n)
 	return (n + 63) & ~(size_t)63;
 }
 
-static void lay_out(struct tsi_mapping *m, const struct tsi_geometry *ring,
-		    const int *fd)
+static void lay_out_mapping(struct tsi_mapping *m,
+			    const struct tsi_geometry *ring, const int *fd)
 {
 	for (unsigned i = 0; i < m->nfields; i++) {
 		struct tsi_mapping_field *f = &m->field[i];
@@ -102,7 +102,7 @@ int tsi_mapping_init(struct tsi_mapping *m, enum tsi_mapping_mode mode,
 		.page = (size_t)sysconf(_SC_PAGESIZE),
 		.pagemap = -1,
 	};
-	lay_out(m, ring, fd);
+	lay_out_mapping(m, ring, fd);
 	err = map_plain(m, 0);
 	if (err) {
 		tsi_mapping_fini(m);
@@ -219,8 +219,8 @@ static int place_across(struct tsi_mapping *m, uint64_t first,
 	return s->own ? 0 : tsi_mapping_copy_big(m, first, s);
 }
 
-static int place(struct tsi_mapping *m, uint64_t first, uint64_t count,
-		 struct tsi_placement *s)
+static int place_batch(struct tsi_mapping *m, uint64_t first, uint64_t count,
+		       struct tsi_placement *s)
 {
 	int err = s->half ? map_plain(m, s->half) : 0;
 
@@ -247,7 +247,7 @@ int tsi_mapping_place(struct tsi_mapping *m, uint64_t first, uint64_t count,
 	/* As in keep_spare(). */
 	if (s->copy)
 		atomic_fetch_sub_explicit(&m->spares, 1, memory_order_relaxed);
-	err = place(m, first, count, s);
+	err = place_batch(m, first, count, s);
 	if (err)
 		keep_spare(m, s);
 	return err;

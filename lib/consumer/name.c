@@ -127,7 +127,7 @@ tsock_batch *tsi_name_of(const struct tsi_name *n)
 }
 
 /* The entry of a name whose use goes on. */
-static struct tsi_name *find(const tsock_batch *name)
+static struct tsi_name *find_name(const tsock_batch *name)
 {
 	uint64_t value = (uintptr_t)name;
 	struct tsi_name *n = at((uint32_t)(value % NUMBERS));
@@ -137,7 +137,7 @@ static struct tsi_name *find(const tsock_batch *name)
 
 struct tsock_batch *tsi_name_find(const tsock_batch *name)
 {
-	struct tsi_name *n = find(name);
+	struct tsi_name *n = find_name(name);
 
 	/* Written before the name was made. */
 	return n ? atomic_load_explicit(&n->batch, memory_order_relaxed) : NULL;
@@ -145,7 +145,7 @@ struct tsock_batch *tsi_name_find(const tsock_batch *name)
 
 struct tsock_batch *tsi_name_end(const tsock_batch *name, bool *forked)
 {
-	struct tsi_name *n = find(name);
+	struct tsi_name *n = find_name(name);
 	struct tsock_batch *b;
 	uint64_t turn;
 

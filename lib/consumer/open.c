@@ -56,8 +56,8 @@ static void name_mute(struct tsock *t)
 }
 
 /* The answer, until the deadline, which may be far. */
-static int ask(struct tsock *t, const struct tsi_msg *m, int64_t deadline,
-	       struct tsi_msg *reply)
+static int ask_stream(struct tsock *t, const struct tsi_msg *m,
+		      int64_t deadline, struct tsi_msg *reply)
 {
 	for (;;) {
 		int64_t slice = tsi_now_ms() + SLICE_MS;
@@ -87,7 +87,7 @@ static int fetch_meta(struct tsock *t, int64_t deadline)
 		int err;
 
 		m.serial = tsi_request_under_way(&t->requests);
-		err = ask(t, &m, deadline, &r);
+		err = ask_stream(t, &m, deadline, &r);
 		if (err)
 			return err;
 		d = &r.u.meta_data;
@@ -113,7 +113,7 @@ static int say_hello(struct tsock *t, int64_t deadline)
 
 	m.serial = tsi_request_under_way(&t->requests);
 	m.u.hello.pid = (uint32_t)getpid();
-	err = ask(t, &m, deadline, &r);
+	err = ask_stream(t, &m, deadline, &r);
 	if (err)
 		return err;
 	if (r.type != TSI_STREAM)

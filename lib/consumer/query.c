@@ -18,8 +18,8 @@
 #include "wire/address.h"
 
 /* Ask at one address; TSOCK_EAGAIN when the deadline passed. */
-static int ask(const struct tsi_address *p, int64_t deadline,
-	       struct tsock_stats *out)
+static int ask_stats(const struct tsi_address *p, int64_t deadline,
+		     struct tsock_stats *out)
 {
 	struct tsi_msg m = { .type = TSI_STATS }, reply;
 	struct tsi_requester r;
@@ -63,7 +63,7 @@ int tsock_query(const char *name, int timeout_ms, struct tsock_stats *out)
 			return there;
 		if (!there)
 			continue;
-		err = ask(&address[i], deadline, &stats);
+		err = ask_stats(&address[i], deadline, &stats);
 		/* It went away in between. */
 		if (err == TSOCK_ELOST)
 			continue;

@@ -66,7 +66,7 @@ static void drop_hold(struct tsi_reader *r)
 }
 
 /* The last time that a batch, which held the tail or not, is looked at. */
-static void finish(struct tsock_batch *b, bool held)
+static void finish_batch(struct tsock_batch *b, bool held)
 {
 	struct tsi_reader *r = b->reader;
 
@@ -123,7 +123,7 @@ static bool unpin_after_fork(struct tsi_fork_pin *p)
 
 static void finish_after_fork(struct tsi_fork_pin *p)
 {
-	finish(tsi_member_of(p, struct tsock_batch, fork), true);
+	finish_batch(tsi_member_of(p, struct tsock_batch, fork), true);
 }
 
 /* ---- free batches ---- */
@@ -210,7 +210,7 @@ static void take_parts(struct tsi_reader *r, const struct tsi_reader_parts *p)
 	r->claim = tsi_claim_none();
 }
 
-static void destroy(struct tsi_reader *r)
+static void destroy_reader(struct tsi_reader *r)
 {
 	struct tsock_batch *b, *next;
 
@@ -252,7 +252,7 @@ int tsi_reader_create(const struct tsi_reader_parts *p, struct tsi_reader **out)
 	take_parts(r, p);
 	err = make_batches(r);
 	if (err) {
-		destroy(r);
+		destroy_reader(r);
 		return err;
 	}
 	r->claim = p->claim;
@@ -272,7 +272,7 @@ void tsi_reader_unref(struct tsi_reader *r)
 		return;
 	if (r->free_context)
 		r->free_context(r->context);
-	destroy(r);
+	destroy_reader(r);
 }
 
 /* ---- acquiring ---- */
@@ -374,7 +374,7 @@ static void give_back(struct tsock_batch *b)
 			return;
 		break;
 	}
-	finish(b, state == TSI_BATCH_HELD);
+	finish_batch(b, state == TSI_BATCH_HELD);
 }
 
 /* Is it another thread than the one that takes? */
@@ -447,7 +447,7 @@ int tsi_reader_make_private(struct tsi_reader *r, struct tsock_batch *b)
 	held = unpin(b, err ? TSI_BATCH_HELD : TSI_BATCH_PRIVATE);
 	tsi_forks_unlock();
 	if (!held) {
-		finish(b, true);
+		finish_batch(b, true);
 		return 0;
 	}
 	if (err)

@@ -44,7 +44,8 @@ uint32_t tsi_request_under_way(struct tsi_requester *r)
 }
 
 /* The answer to serial, if it is there. */
-static int take(struct tsi_requester *r, uint32_t serial, struct tsi_msg *reply)
+static int take_reply(struct tsi_requester *r, uint32_t serial,
+		      struct tsi_msg *reply)
 {
 	for (unsigned i = 0; i < OTHERS; i++) {
 		int err = tsi_zmq_recv(r->channel, NULL, reply);
@@ -103,7 +104,7 @@ int tsi_request_ask(struct tsi_requester *r, const struct tsi_msg *question,
 
 		if (err)
 			return err;
-		err = take(r, question->serial, reply);
+		err = take_reply(r, question->serial, reply);
 		if (err != TSOCK_EAGAIN) {
 			r->pending = 0;
 			return err;

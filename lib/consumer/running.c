@@ -18,7 +18,7 @@ struct names {
 	unsigned n;
 };
 
-static void add(struct names *l, const char *before, const char *text)
+static void add_name(struct names *l, const char *before, const char *text)
 {
 	int n = snprintf(l->buf + l->len, l->size - l->len, "%s%s", before,
 			 text);
@@ -35,7 +35,7 @@ static void name_one(void *arg, const struct tsi_address *p)
 	if (tsi_fdpass_listening(tsi_address_fdpass(p)) <= 0)
 		return;
 	if (l->n < NAMED)
-		add(l, l->n ? ", " : "; these run: ", tsi_address_name(p));
+		add_name(l, l->n ? ", " : "; these run: ", tsi_address_name(p));
 	l->n++;
 }
 
@@ -47,9 +47,9 @@ void tsi_running(char *buf, size_t size)
 	buf[0] = '\0';
 	(void)tsi_address_list(name_one, &l);
 	if (l.n == 0)
-		add(&l, "; ", "none runs here");
+		add_name(&l, "; ", "none runs here");
 	if (l.n > NAMED) {
 		snprintf(more, sizeof(more), " and %u more", l.n - NAMED);
-		add(&l, more, "");
+		add_name(&l, more, "");
 	}
 }

@@ -27,7 +27,7 @@ static struct {
 	unsigned users; /* 0: not in use */
 } shared[MOST];
 
-static void in_child(void)
+static void forget_shared(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	memset(shared, 0, sizeof(shared));
@@ -35,7 +35,7 @@ static void in_child(void)
 
 static void watch_forks(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, forget_shared);
 }
 
 /* Is the file's number its own? */

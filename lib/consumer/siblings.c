@@ -29,7 +29,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct tsi_sibling *first;
 
 /* A child has readers of its own only, and a lock that nobody holds. */
-static void in_child(void)
+static void forget_siblings(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	first = NULL;
@@ -37,7 +37,7 @@ static void in_child(void)
 
 static void watch_forks(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, forget_siblings);
 }
 
 void tsi_siblings_add(struct tsi_sibling *s)
@@ -166,8 +166,8 @@ static bool blocks(const struct tsi_sibling *s, const struct tsi_sibling *o,
 }
 
 /* One of this thread's rather than another's. */
-static const struct tsi_sibling *find(const struct tsi_sibling *s,
-				      uint64_t need)
+static const struct tsi_sibling *find_blocker(const struct tsi_sibling *s,
+					      uint64_t need)
 {
 	const struct tsi_sibling *found = NULL;
 
@@ -216,7 +216,7 @@ static void tell_other(const struct tsi_sibling *s, const struct tsi_sibling *o,
 static int look_for_block(struct tsi_sibling *s, uint64_t need, int64_t now_ms,
 			  char *text, size_t size)
 {
-	const struct tsi_sibling *o = find(s, need);
+	const struct tsi_sibling *o = find_blocker(s, need);
 	struct tsi_stuck *k = &s->stuck;
 	uint64_t pos;
 

@@ -66,8 +66,8 @@ static int await_end(const struct tsi_address *a, int64_t deadline)
 	return 0;
 }
 
-static int ask(const struct tsi_address *a, int force, const char *who,
-	       int64_t deadline)
+static int ask_to_stop(const struct tsi_address *a, int force, const char *who,
+		       int64_t deadline)
 {
 	struct tsi_msg m = { .type = TSI_STOP, .u.stop.force = force != 0 };
 	struct tsi_msg reply;
@@ -144,7 +144,7 @@ int tsock_stop(const char *name, int force, int timeout_ms)
 	for (int i = 0; i < n; i++) {
 		err = TSOCK_ELOST;
 		if (tsi_fdpass_listening(tsi_address_fdpass(&address[i])) > 0)
-			err = ask(&address[i], force, who, deadline);
+			err = ask_to_stop(&address[i], force, who, deadline);
 		if (!err)
 			return await_end(&address[i], deadline);
 		/* It may have gone in between. */

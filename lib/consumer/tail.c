@@ -42,7 +42,8 @@ void tsi_tail_share(struct tsi_tail *t, struct tsi_tail_page *page,
 	tsi_tail_page_move(page, t->published);
 }
 
-static struct tsi_tail_entry *entry(const struct tsi_tail *t, uint64_t ticket)
+static struct tsi_tail_entry *entry_of(const struct tsi_tail *t,
+				       uint64_t ticket)
 {
 	return &t->entries[ticket % t->nentries];
 }
@@ -61,7 +62,7 @@ uint64_t tsi_tail_append(struct tsi_tail *t, uint64_t first,
 			 struct tsock_batch *b)
 {
 	uint64_t put = atomic_load_explicit(&t->appended, memory_order_relaxed);
-	struct tsi_tail_entry *e = entry(t, put);
+	struct tsi_tail_entry *e = entry_of(t, put);
 
 	e->first = first;
 	e->batch = b;
@@ -82,9 +83,9 @@ struct tsock_batch *tsi_tail_oldest(struct tsi_tail *t, uint64_t *at)
 		*at = got;
 	for (; *at < put; ++*at)
 		/* Only to choose: make_private() looks again. */
-		if (!atomic_load_explicit(&entry(t, *at)->done,
+		if (!atomic_load_explicit(&entry_of(t, *at)->done,
 					  memory_order_relaxed))
-			return entry(t, (*at)++)->batch;
+			return entry_of(t, (*at)++)->batch;
 	return NULL;
 }
 
@@ -123,11 +124,11 @@ static void move_tail(struct tsi_tail *t)
 	uint64_t got = atomic_load_explicit(&t->passed, memory_order_relaxed);
 
 	/* Pairs with tsi_tail_release(): the last reads of the batch. */
-	while (got < put &&
-	       atomic_load_explicit(&entry(t, got)->done, memory_order_acquire))
+	while (got < put && atomic_load_explicit(&entry_of(t, got)->done,
+						 memory_order_acquire))
 		got++;
 	if (got < put)
-		pos = entry(t, got)->first;
+		pos = entry_of(t, got)->first;
 	/* Pairs with tsi_tail_full(): the entries below may be used again.
 	 * Before the producer may fill the slots that they were for. */
 	atomic_store_explicit(&t->passed, got, memory_order_release);
@@ -153,7 +154,7 @@ void tsi_tail_advance(struct tsi_tail *t)
 void tsi_tail_release(struct tsi_tail *t, uint64_t ticket)
 {
 	/* Pairs with move_tail(). */
-	atomic_store_explicit(&entry(t, ticket)->done, true,
+	atomic_store_explicit(&entry_of(t, ticket)->done, true,
 			      memory_order_release);
 	tsi_tail_advance(t);
 }

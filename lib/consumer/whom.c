@@ -17,7 +17,7 @@
 #define MUTE_MS 2000 /* without an answer: that is what is said */
 #define AGAIN 6      /* times the patience, until the same is said again */
 
-static void begin(struct tsi_whom *w, uint64_t want, int64_t now_ms)
+static void begin_wait(struct tsi_whom *w, uint64_t want, int64_t now_ms)
 {
 	w->want = want;
 	w->since_ms = now_ms;
@@ -26,8 +26,8 @@ static void begin(struct tsi_whom *w, uint64_t want, int64_t now_ms)
 }
 
 /* Ask, or go on asking, until then. */
-static int ask(struct tsi_whom *w, const struct tsi_whom_asks *a,
-	       int64_t deadline_ms, struct tsock_wait *out)
+static int ask_whom(struct tsi_whom *w, const struct tsi_whom_asks *a,
+		    int64_t deadline_ms, struct tsock_wait *out)
 {
 	struct tsi_err_saved saved = tsi_err_save(0);
 	struct tsi_msg q = { .type = TSI_WHOM }, reply;
@@ -54,8 +54,8 @@ static int ask(struct tsi_whom *w, const struct tsi_whom_asks *a,
 	return err;
 }
 
-static void warn(struct tsi_whom *w, const struct tsi_whom_asks *a,
-		 const struct tsock_wait *out, int64_t now_ms)
+static void warn_of(struct tsi_whom *w, const struct tsi_whom_asks *a,
+		    const struct tsock_wait *out, int64_t now_ms)
 {
 	if (!out->who[0] ||
 	    (w->said_ms && now_ms - w->said_ms < AGAIN * tsi_patience_ms() &&
@@ -87,18 +87,18 @@ void tsi_whom_look(struct tsi_whom *w, const struct tsi_whom_asks *a,
 	int err;
 
 	if (!w->since_ms || w->want != want || now_ms - w->seen_ms > GAP_MS)
-		begin(w, want, now_ms);
+		begin_wait(w, want, now_ms);
 	w->seen_ms = now_ms;
 	if (now_ms - w->since_ms < tsi_patience_ms() ||
 	    (!w->serial && w->asked_ms &&
 	     now_ms - w->asked_ms < tsi_patience_ms()))
 		return;
-	err = ask(w, a, a->wait_ms ? now_ms + a->wait_ms : 0, &out);
+	err = ask_whom(w, a, a->wait_ms ? now_ms + a->wait_ms : 0, &out);
 	if (err == TSOCK_EAGAIN && now_ms - w->asked_ms > MUTE_MS)
 		mute(a, &out);
 	else if (err)
 		return;
-	warn(w, a, &out, now_ms);
+	warn_of(w, a, &out, now_ms);
 }
 
 void tsi_whom_mute(struct tsi_whom *w, const struct tsi_whom_asks *a,
@@ -107,12 +107,12 @@ void tsi_whom_mute(struct tsi_whom *w, const struct tsi_whom_asks *a,
 	struct tsock_wait out;
 
 	if (!w->since_ms || now_ms - w->seen_ms > GAP_MS)
-		begin(w, TSI_WHOM_JOIN, now_ms);
+		begin_wait(w, TSI_WHOM_JOIN, now_ms);
 	w->seen_ms = now_ms;
 	if (now_ms - w->since_ms < tsi_patience_ms())
 		return;
 	mute(a, &out);
-	warn(w, a, &out, now_ms);
+	warn_of(w, a, &out, now_ms);
 }
 
 void tsi_whom_tell(struct tsi_whom *w, const struct tsi_whom_asks *a,
@@ -122,7 +122,7 @@ void tsi_whom_tell(struct tsi_whom *w, const struct tsi_whom_asks *a,
 
 	/* The answer to a question of before may be on its way, and old. */
 	w->serial = 0;
-	if (w->since_ms && ask(w, a, deadline_ms, &out) == TSOCK_EAGAIN)
+	if (w->since_ms && ask_whom(w, a, deadline_ms, &out) == TSOCK_EAGAIN)
 		mute(a, &out);
 	snprintf(buf, size, "%s%s", out.who, out.why);
 }

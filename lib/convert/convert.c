@@ -73,7 +73,7 @@ static float value_of(const struct tsi_view_spec *spec, int ch, int v)
 	return x;
 }
 
-static void fill_table(struct tsi_convert *c)
+static void fill_values(struct tsi_convert *c)
 {
 	for (int ch = 0; ch < 3; ch++) {
 		for (int v = 0; v < 256; v++) {
@@ -143,7 +143,7 @@ static bool proven(const struct tsi_convert *c, tsi_convert_fn *run)
 }
 
 /* The highest level's version that is proven; the scalar one always is. */
-static tsi_convert_fn *choose(const struct tsi_convert *c)
+static tsi_convert_fn *choose_kernel(const struct tsi_convert *c)
 {
 	enum tsi_simd level = tsi_simd_best();
 
@@ -171,10 +171,10 @@ int tsi_convert_create(const struct tsi_view_spec *spec,
 		return tsi_err(TSOCK_ENOMEM, "no memory for a converter");
 	c->spec = *spec;
 	c->width = tsock_dtype_size(spec->dtype);
-	fill_table(c);
+	fill_values(c);
 	fill_planes(c);
 	fill_arithmetic(c);
-	c->run = choose(c);
+	c->run = choose_kernel(c);
 	*out = c;
 	return 0;
 }

@@ -130,8 +130,8 @@ static int check_array(const char *call, const struct tsock_ragged_array *a,
 }
 
 /* Where array number i goes, and *at behind it. */
-static int place(const char *call, const struct tsock_ragged_array *a,
-		 uint32_t number, uint64_t *at, struct entry *out)
+static int place_rows(const char *call, const struct tsock_ragged_array *a,
+		      uint32_t number, uint64_t *at, struct entry *out)
 {
 	int err = check_array(call, a, number, &out->bytes);
 
@@ -168,7 +168,7 @@ static int batch_bytes(const char *call, const char *nest,
 		return err;
 	*out = first_offset(count, (uint32_t)strlen(nest));
 	for (uint32_t i = 0; i < count && !err; i++)
-		err = place(call, &arrays[i], i, out, &e);
+		err = place_rows(call, &arrays[i], i, out, &e);
 	return err;
 }
 
@@ -222,7 +222,7 @@ int tsock_ragged_write(void *slot, uint64_t room, const char *nest,
 	at = first_offset(count, head.nest_bytes);
 	for (uint32_t i = 0; i < count; i++) {
 		/* As it did above, so this can't fail. */
-		err = place(call, &arrays[i], i, &at, &e);
+		err = place_rows(call, &arrays[i], i, &at, &e);
 		if (err)
 			return err;
 		memcpy(bytes + head_bytes(i, 0), &e, sizeof(e));

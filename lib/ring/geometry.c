@@ -77,7 +77,7 @@ static uint64_t best_capacity(const struct tsi_geometry *g)
 	return best;
 }
 
-static int lay_out(struct tsi_geometry *g)
+static int lay_out_ring(struct tsi_geometry *g)
 {
 	g->bytes = 0;
 	for (unsigned i = 0; i < g->nfields; i++) {
@@ -168,8 +168,8 @@ static void choose_sizes(struct tsi_geometry *g,
 }
 
 /* Its sizes are known: the fields, and how each is mapped. */
-static int finish(struct tsi_geometry *g, const struct tsock_field *field,
-		  unsigned nfields)
+static int finish_fields(struct tsi_geometry *g,
+			 const struct tsock_field *field, unsigned nfields)
 {
 	int err;
 
@@ -182,7 +182,7 @@ static int finish(struct tsi_geometry *g, const struct tsock_field *field,
 	if (err)
 		return err;
 	g->capacity = best_capacity(g);
-	return lay_out(g);
+	return lay_out_ring(g);
 }
 
 int tsi_geometry_make(const struct tsock_field *field, unsigned nfields,
@@ -197,7 +197,7 @@ int tsi_geometry_make(const struct tsock_field *field, unsigned nfields,
 		return tsi_err(TSOCK_EARG, "a ring has at most %llu samples",
 			       (unsigned long long)MAX_SAMPLES);
 	choose_sizes(&g, wish);
-	err = finish(&g, field, nfields);
+	err = finish_fields(&g, field, nfields);
 	if (!err)
 		*out = g;
 	return err;
@@ -211,7 +211,7 @@ int tsi_geometry_like(const struct tsi_geometry *base,
 				  .join_window = base->join_window,
 				  .max_batch = base->max_batch,
 				  .granularity = granularity };
-	int err = finish(&g, field, nfields);
+	int err = finish_fields(&g, field, nfields);
 
 	if (!err)
 		*out = g;

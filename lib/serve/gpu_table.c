@@ -70,8 +70,8 @@ static void *ask_gpu(void *arg)
 	return NULL;
 }
 
-static int ask(struct tsi_gpu_table *t, struct tsi_gpu_entry *e,
-	       const uint8_t *uuid)
+static int ask_device(struct tsi_gpu_table *t, struct tsi_gpu_entry *e,
+		      const uint8_t *uuid)
 {
 	struct inquiry *q = calloc(1, sizeof(*q));
 	pthread_t thread;
@@ -95,7 +95,8 @@ static int ask(struct tsi_gpu_table *t, struct tsi_gpu_entry *e,
 	return TSOCK_EAGAIN;
 }
 
-static struct tsi_gpu_entry *find(struct tsi_gpu_table *t, const uint8_t *uuid)
+static struct tsi_gpu_entry *find_gpu(struct tsi_gpu_table *t,
+				      const uint8_t *uuid)
 {
 	for (unsigned i = 0; i < TSI_GPU_ENTRIES; i++) {
 		struct tsi_gpu_entry *e = &t->entry[i];
@@ -122,11 +123,11 @@ static struct tsi_gpu_entry *free_entry(struct tsi_gpu_table *t)
 int tsi_gpu_table_find(struct tsi_gpu_table *t, const uint8_t *uuid,
 		       struct tsi_gpu_entry **out)
 {
-	struct tsi_gpu_entry *e = find(t, uuid);
+	struct tsi_gpu_entry *e = find_gpu(t, uuid);
 
 	if (!e) {
 		e = free_entry(t);
-		return e ? ask(t, e, uuid)
+		return e ? ask_device(t, e, uuid)
 			 : tsi_err(TSOCK_ENOTSUP,
 				   "the producer was asked for %d GPUs "
 				   "already, and none has answered",
@@ -143,7 +144,7 @@ int tsi_gpu_table_find(struct tsi_gpu_table *t, const uint8_t *uuid,
 		/* The consumer can do without: it then copies by itself. */
 		return tsi_err(TSOCK_ENOTSUP,
 			       "the producer can't use that GPU: %s", e->error);
-	return ask(t, e, uuid);
+	return ask_device(t, e, uuid);
 }
 
 /* ---- transports ---- */
@@ -185,7 +186,7 @@ void tsi_gpu_table_tell(struct tsi_gpu_entry *e, uint32_t transport)
 void tsi_gpu_table_refuse(struct tsi_gpu_table *t, const uint8_t *uuid,
 			  uint32_t transport, const char *why)
 {
-	struct tsi_gpu_entry *e = find(t, uuid);
+	struct tsi_gpu_entry *e = find_gpu(t, uuid);
 
 	if (!e || e->phase != TSI_GPU_KNOWN || e->refused[transport][0])
 		return;

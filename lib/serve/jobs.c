@@ -19,7 +19,7 @@ void tsi_jobs_init(struct tsi_jobs *t, uint64_t epoch_len)
 	t->epoch_len = epoch_len;
 }
 
-static struct tsi_job *find(const struct tsi_jobs *t, const uint8_t *id)
+static struct tsi_job *find_job(const struct tsi_jobs *t, const uint8_t *id)
 {
 	for (unsigned i = 0; i < TSI_JOBS; i++) {
 		const struct tsi_job *k = &t->job[i];
@@ -59,7 +59,7 @@ static struct tsi_job *make_place(struct tsi_jobs *t)
 	return begun;
 }
 
-static struct tsi_job *add(struct tsi_jobs *t, const struct tsi_msg_join *j)
+static struct tsi_job *add_job(struct tsi_jobs *t, const struct tsi_msg_join *j)
 {
 	struct tsi_job *k = make_place(t);
 
@@ -195,7 +195,7 @@ static uint64_t begun_by_others(const struct tsi_jobs *t,
 int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		 int64_t now_ms)
 {
-	struct tsi_job *k = find(t, j->job);
+	struct tsi_job *k = find_job(t, j->job);
 	struct tsi_job_rank *r;
 	int err = check_rank(j);
 
@@ -211,7 +211,7 @@ int tsi_jobs_ask(struct tsi_jobs *t, const struct tsi_msg_join *j,
 	if (k && begins_anew(k, j))
 		return TSOCK_EAGAIN;
 	if (!k)
-		k = add(t, j);
+		k = add_job(t, j);
 	if (!k)
 		return tsi_err(TSOCK_EREFUSED,
 			       "ranks of %d jobs wait to join already",
@@ -258,7 +258,7 @@ void tsi_jobs_withdraw(struct tsi_jobs *t, const uint8_t *nonce)
 int tsi_jobs_begin(const struct tsi_jobs *t, const struct tsi_msg_join *j,
 		   bool *started, uint64_t *start)
 {
-	const struct tsi_job *k = find(t, j->job);
+	const struct tsi_job *k = find_job(t, j->job);
 
 	if (!k || !k->complete)
 		return tsi_err(TSOCK_EAGAIN,
@@ -289,7 +289,7 @@ static void note_those_ahead(struct tsi_job *k)
 void tsi_jobs_joined(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		     unsigned reader, uint64_t start)
 {
-	struct tsi_job *k = find(t, j->job);
+	struct tsi_job *k = find_job(t, j->job);
 
 	if (!k)
 		return;
@@ -352,12 +352,12 @@ void tsi_jobs_undo(struct tsi_jobs *t, unsigned reader)
 void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		     unsigned reader, uint64_t start, int64_t now_ms)
 {
-	struct tsi_job *k = find(t, j->job);
+	struct tsi_job *k = find_job(t, j->job);
 
 	if (check_rank(j))
 		return;
 	if (!k)
-		k = add(t, j);
+		k = add_job(t, j);
 	if (!k)
 		return;
 	k->asked_ms = now_ms;
@@ -401,7 +401,7 @@ static bool was_had(const struct tsi_job *k)
 
 bool tsi_jobs_had(const struct tsi_jobs *t, const struct tsi_msg_join *j)
 {
-	const struct tsi_job *k = find(t, j->job);
+	const struct tsi_job *k = find_job(t, j->job);
 
 	return k && (was_had(k) || begun_by_others(t, k, j) != TSI_NEVER);
 }

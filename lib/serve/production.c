@@ -79,7 +79,7 @@ static bool is_done(const struct tsi_production *p, uint64_t q)
 }
 
 /* With the turn: publish what is complete; false: nothing is. */
-static bool advance(struct tsi_production *p)
+static bool publish_head(struct tsi_production *p)
 {
 	uint64_t old = tsi_membership_head(p->membership, 0), head = old;
 	uint64_t claimed = tsi_grant_claimed(&p->grant);
@@ -140,7 +140,7 @@ static uint64_t to_grant(struct tsi_production *p)
 }
 
 /* The lock is given up; false: samples were published first. */
-static bool go_on(void *arg)
+static bool give_up_lock(void *arg)
 {
 	struct tsi_production *p = arg;
 	bool as_it_was = true;
@@ -157,14 +157,15 @@ static bool go_on(void *arg)
 			return as_it_was;
 		}
 		look_again(p);
-		if (advance(p)) {
+		if (publish_head(p)) {
 			tsi_gate_base_moved(p->gate);
 			as_it_was = false;
 		}
 	}
 }
 
-static const struct tsi_sync_ops around = { .stop = stop, .go_on = go_on };
+static const struct tsi_sync_ops around = { .stop = stop,
+					    .go_on = give_up_lock };
 
 int tsi_production_init(struct tsi_production *p, uint64_t capacity,
 			struct tsi_sync *sync, struct tsi_membership *m,
@@ -216,7 +217,7 @@ void tsi_production_commit(struct tsi_production *p, uint64_t first,
 	if (!take_turn(p))
 		return;
 	do
-		tell |= advance(p) && needs_lock(p);
+		tell |= publish_head(p) && needs_lock(p);
 	while (!give_turn(p));
 	if (!tell)
 		return;

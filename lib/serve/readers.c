@@ -335,7 +335,7 @@ void tsi_readers_refresh(struct tsi_readers *r)
 }
 
 /* Say which tails the view's writers wait for, and read all tails. */
-static void look(struct tsi_readers *r, unsigned view)
+static void look_at_tails(struct tsi_readers *r, unsigned view)
 {
 	tsi_gate_state_wants(r->gate, view);
 	/* Pairs with the consumer's fence between its tail and its look at
@@ -346,7 +346,7 @@ static void look(struct tsi_readers *r, unsigned view)
 
 void tsi_readers_wait(struct tsi_readers *r, unsigned view, int64_t until_ns)
 {
-	look(r, view);
+	look_at_tails(r, view);
 	tsi_gate_sleep(r->gate, view, until_ns);
 }
 
@@ -355,7 +355,7 @@ void tsi_readers_mind_sleepers(struct tsi_readers *r)
 	if (!tsi_sync_sleepers(r->sync))
 		return;
 	if (!tsi_membership_may_claim(r->membership, 0))
-		look(r, 0);
+		look_at_tails(r, 0);
 	if (tsi_membership_may_claim(r->membership, 0))
 		tsi_gate_wake_workers(r->gate);
 }

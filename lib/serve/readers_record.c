@@ -153,7 +153,7 @@ void tsi_readers_record(struct tsi_readers *r, const struct tsi_msg_join *join,
 	tsi_record_put(&r->record, &row);
 }
 
-static void take(struct tsi_readers *r, const struct tsi_reader_row *row)
+static void take_row(struct tsi_readers *r, const struct tsi_reader_row *row)
 {
 	uint8_t nonce[TSI_NONCE];
 
@@ -175,7 +175,7 @@ static bool take_untold(struct tsi_readers *r, const struct tsi_reader_row *own)
 		if (!memcmp(row->nonce, own->nonce, TSI_NONCE) ||
 		    memcmp(row->was, own->was, TSI_NONCE) != 0)
 			continue;
-		take(r, row);
+		take_row(r, row);
 		any = true;
 	}
 	return any;
@@ -196,7 +196,7 @@ static bool take_all(struct tsi_readers *r, const uint8_t *was)
 		own = *row;
 		if (take_untold(r, &own))
 			tsi_readers_save_record(r);
-		take(r, &own);
+		take_row(r, &own);
 		any = true;
 	}
 	return any;

@@ -94,7 +94,7 @@ static bool write_all(struct tsi_record *r)
 
 /* The rows of the producer before; false: the file is of no such stream.  Those
  * that are to be different then are due. */
-static bool read_rows(struct tsi_record *r)
+static bool read_record_rows(struct tsi_record *r)
 {
 	static const struct tsi_record_row none;
 	struct tsi_record_head h, want = head_of(r);
@@ -157,7 +157,7 @@ void tsi_record_open(struct tsi_record *r, const char *folder, const char *name,
 		return;
 	}
 	r->kept = true;
-	ours = read_rows(r);
+	ours = read_record_rows(r);
 	memcpy(r->due, r->row, sizeof(r->due));
 	if (!ours) {
 		write_all(r);
@@ -194,7 +194,7 @@ bool tsi_record_next(const struct tsi_record *r, unsigned *i,
 }
 
 /* The row of a nonce; of nobody's, a free one.  TSI_RECORD_ROWS: none. */
-static unsigned find(const struct tsi_record *r, const uint8_t *nonce)
+static unsigned find_row(const struct tsi_record *r, const uint8_t *nonce)
 {
 	unsigned i = 0;
 
@@ -214,7 +214,7 @@ static void note_change(struct tsi_record *r, unsigned i,
 
 void tsi_record_put(struct tsi_record *r, const struct tsi_reader_row *row)
 {
-	unsigned i = r->kept ? find(r, nobody) : TSI_RECORD_ROWS;
+	unsigned i = r->kept ? find_row(r, nobody) : TSI_RECORD_ROWS;
 
 	if (i >= TSI_RECORD_ROWS)
 		return;
@@ -224,7 +224,7 @@ void tsi_record_put(struct tsi_record *r, const struct tsi_reader_row *row)
 
 bool tsi_record_has_left(const struct tsi_record *r, const uint8_t *nonce)
 {
-	unsigned i = r->fd >= 0 ? find(r, nonce) : TSI_RECORD_ROWS;
+	unsigned i = r->fd >= 0 ? find_row(r, nonce) : TSI_RECORD_ROWS;
 	struct tsi_record_row row;
 	off_t at = (off_t)(sizeof(struct tsi_record_head) + i * sizeof(row));
 
@@ -237,7 +237,7 @@ bool tsi_record_has_left(const struct tsi_record *r, const uint8_t *nonce)
 void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark,
 		     bool together)
 {
-	unsigned i = r->kept ? find(r, nonce) : TSI_RECORD_ROWS;
+	unsigned i = r->kept ? find_row(r, nonce) : TSI_RECORD_ROWS;
 	struct tsi_reader_row *row;
 
 	if (i >= TSI_RECORD_ROWS)
@@ -252,7 +252,7 @@ void tsi_record_mark(struct tsi_record *r, const uint8_t *nonce, uint64_t mark,
 
 void tsi_record_settle(struct tsi_record *r, const uint8_t *nonce)
 {
-	unsigned i = r->kept ? find(r, nonce) : TSI_RECORD_ROWS;
+	unsigned i = r->kept ? find_row(r, nonce) : TSI_RECORD_ROWS;
 
 	if (i >= TSI_RECORD_ROWS ||
 	    !memcmp(r->row[i].reader.was, nobody, TSI_NONCE))
@@ -263,7 +263,7 @@ void tsi_record_settle(struct tsi_record *r, const uint8_t *nonce)
 
 void tsi_record_drop(struct tsi_record *r, const uint8_t *nonce)
 {
-	unsigned i = r->kept ? find(r, nonce) : TSI_RECORD_ROWS;
+	unsigned i = r->kept ? find_row(r, nonce) : TSI_RECORD_ROWS;
 
 	if (i >= TSI_RECORD_ROWS)
 		return;

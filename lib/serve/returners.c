@@ -33,7 +33,8 @@ static bool goes_by(const struct tsi_reader_row *row, const uint8_t *was)
 	       !memcmp(row->was, was, TSI_NONCE);
 }
 
-static struct tsi_returner *find(struct tsi_returners *t, const uint8_t *was)
+static struct tsi_returner *find_returner(struct tsi_returners *t,
+					  const uint8_t *was)
 {
 	static const uint8_t nobody[TSI_NONCE];
 
@@ -48,7 +49,7 @@ static struct tsi_returner *find(struct tsi_returners *t, const uint8_t *was)
 bool tsi_returners_ask(struct tsi_returners *t, const struct tsi_msg_join *j,
 		       int64_t now_ms)
 {
-	struct tsi_returner *r = j->epoch_end ? find(t, j->was) : NULL;
+	struct tsi_returner *r = j->epoch_end ? find_returner(t, j->was) : NULL;
 
 	if (!r)
 		return false;
@@ -73,14 +74,14 @@ const struct tsi_reader_row *tsi_returners_find(const struct tsi_returners *t,
 						const uint8_t *was)
 {
 	struct tsi_returner *r =
-		find((struct tsi_returners *)(uintptr_t)t, was);
+		find_returner((struct tsi_returners *)(uintptr_t)t, was);
 
 	return r ? &r->row : NULL;
 }
 
 bool tsi_returners_take(struct tsi_returners *t, const uint8_t *was)
 {
-	struct tsi_returner *r = find(t, was);
+	struct tsi_returner *r = find_returner(t, was);
 
 	if (r)
 		forget(t, r);

@@ -30,7 +30,8 @@ static int closed_or_over(struct tsock_server *s)
 	return 0;
 }
 
-static unsigned take(struct tsock_server *s, unsigned want, uint64_t *first)
+static unsigned take_samples(struct tsock_server *s, unsigned want,
+			     uint64_t *first)
 {
 	unsigned n = tsi_membership_claim(&s->membership, 0, want, first);
 
@@ -58,7 +59,7 @@ static int claim(struct tsock_server *s, unsigned want, int64_t until,
 			tsi_sync_wake_all_workers(&s->sync);
 			return n;
 		}
-		n = (int)take(s, want, first);
+		n = (int)take_samples(s, want, first);
 		if (!n && tsi_now_ns() >= until)
 			n = TSOCK_EAGAIN;
 		if (n) {

@@ -102,7 +102,7 @@ void tsi_sync_wake_stages(struct tsi_sync *s)
 }
 
 /* What the caller waits for may be what has changed at last. */
-static void wait(struct tsi_sync *s, pthread_cond_t *c, int64_t until_ns)
+static void wait_until(struct tsi_sync *s, pthread_cond_t *c, int64_t until_ns)
 {
 	if (!s->ops) {
 		tsi_thread_wait(c, &s->lock, until_ns);
@@ -130,7 +130,7 @@ void tsi_sync_wait_room(struct tsi_sync *s, int64_t until_ns)
 	tsi_thread_cond_init(&w.wake);
 	s->asleep = &w;
 	s->sleepers++;
-	wait(s, &w.wake, until_ns);
+	wait_until(s, &w.wake, until_ns);
 	if (w.woken)
 		s->coming--;
 	else
@@ -152,7 +152,7 @@ void tsi_sync_wait_head(struct tsi_sync *s, uint64_t head, int64_t until_ns)
 {
 	if (head < s->staged_at)
 		s->staged_at = head;
-	wait(s, &s->staged, until_ns);
+	wait_until(s, &s->staged, until_ns);
 }
 
 bool tsi_sync_stage_wants(const struct tsi_sync *s, uint64_t head)

@@ -189,7 +189,8 @@ static void end_stuck(struct tsi_view *v, uint64_t first, unsigned n)
 	end_samples(v, first, n, why);
 }
 
-static void failed(struct tsi_view *source, const struct group *g, unsigned n)
+static void give_up_nccl(struct tsi_view *source, const struct group *g,
+			 unsigned n)
 {
 	struct tsi_view_sending *sending = tsi_view_sending(source);
 
@@ -220,7 +221,7 @@ static void broadcast(struct tsi_view *v, const struct group *g, unsigned n)
 	tsi_sync_lock(sync);
 	tsi_view_sending(source)->sends = false;
 	if (err)
-		failed(source, g, n);
+		give_up_nccl(source, g, n);
 	for (unsigned i = 0; i < g->n && !err; i++)
 		end_samples(g->level[i], g->front, n, "");
 }

@@ -99,7 +99,7 @@ struct tsi_resident_held *tsi_view_table_written(struct tsi_view_table *t,
 }
 
 /* A ring that is being made, or destroyed, is its thread's. */
-static uint64_t bytes_of(const struct tsi_view *v)
+static uint64_t ring_bytes(const struct tsi_view *v)
 {
 	return v->geometry.bytes +
 	       (v->phase == TSI_VIEW_READY ? tsi_ring_spare(&v->ring) : 0);
@@ -111,7 +111,7 @@ uint64_t tsi_view_table_bytes(const struct tsi_view_table *t)
 
 	for (unsigned i = 0; i < TSI_VIEWS; i++)
 		if (t->view[i].phase == TSI_VIEW_READY)
-			bytes += bytes_of(&t->view[i]);
+			bytes += ring_bytes(&t->view[i]);
 	return bytes;
 }
 
@@ -200,7 +200,7 @@ static uint64_t memory_used(const struct tsi_view_table *t, bool gpu,
 
 		if (v->phase != TSI_VIEW_EMPTY && (v->spec.gpu != 0) == gpu &&
 		    (!gpu || v->device == device))
-			bytes += bytes_of(v);
+			bytes += ring_bytes(v);
 	}
 	return bytes;
 }
@@ -209,7 +209,7 @@ int tsi_view_table_reserve(struct tsi_view_table *t, unsigned view)
 {
 	struct tsi_view *v = &t->view[view];
 	uint64_t used =
-		memory_used(t, false, 0) - bytes_of(v) + v->geometry.bytes;
+		memory_used(t, false, 0) - ring_bytes(v) + v->geometry.bytes;
 	int64_t until = tsi_now_ms() + RESERVE_MS;
 	int err = TSOCK_EAGAIN;
 

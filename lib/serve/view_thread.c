@@ -234,7 +234,7 @@ static int no_ring(struct tsi_view *v, int err)
 		       tsock_errmsg());
 }
 
-static int make(struct tsi_view *v)
+static int make_view(struct tsi_view *v)
 {
 	int err = make_ring(v);
 
@@ -301,7 +301,7 @@ void *tsi_view_thread_main(void *arg)
 	int err;
 
 	tsi_thread_name("tsock-view");
-	err = make(v);
+	err = make_view(v);
 	tsi_sync_lock(t->sync);
 	if (!err && v->phase == TSI_VIEW_MAKING &&
 	    t->view[v->source].phase != TSI_VIEW_READY) {

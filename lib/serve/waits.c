@@ -222,7 +222,8 @@ static void find_out(const struct tsi_waits *w, const struct tsi_waiting *e,
 
 /* ---- who waits ---- */
 
-static struct tsi_waiting *find(struct tsi_waits *w, const uint8_t *nonce)
+static struct tsi_waiting *find_waiting(struct tsi_waits *w,
+					const uint8_t *nonce)
 {
 	for (unsigned i = 0; i < TSI_WAITS_MOST; i++)
 		if (w->waiting[i].used &&
@@ -232,7 +233,8 @@ static struct tsi_waiting *find(struct tsi_waits *w, const uint8_t *nonce)
 }
 
 /* A free place, or that of who asked the longest ago. */
-static struct tsi_waiting *add(struct tsi_waits *w, const uint8_t *nonce)
+static struct tsi_waiting *add_waiting(struct tsi_waits *w,
+				       const uint8_t *nonce)
 {
 	struct tsi_waiting *e = &w->waiting[0];
 
@@ -246,7 +248,7 @@ static struct tsi_waiting *add(struct tsi_waits *w, const uint8_t *nonce)
 
 void tsi_waits_forget(struct tsi_waits *w, const uint8_t *nonce)
 {
-	struct tsi_waiting *e = find(w, nonce);
+	struct tsi_waiting *e = find_waiting(w, nonce);
 
 	if (e)
 		e->used = false;
@@ -293,11 +295,11 @@ static void tell(struct tsi_waits *w, struct tsi_waiting *e,
 void tsi_waits_answer(struct tsi_waits *w, const struct tsi_msg_whom *q,
 		      int64_t now_ms, struct tsock_wait *out)
 {
-	struct tsi_waiting *e = find(w, q->nonce);
+	struct tsi_waiting *e = find_waiting(w, q->nonce);
 	int id = tsi_readers_find(w->readers, q->nonce);
 
 	if (!e)
-		e = add(w, q->nonce);
+		e = add_waiting(w, q->nonce);
 	if (now_ms - e->asked_ms > AGAIN * tsi_patience_ms())
 		e->told_kind = e->told_pid = 0;
 	e->joins = id < 0;

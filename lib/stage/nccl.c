@@ -81,7 +81,7 @@ static void find_function(void *lib, const char *path, const char *name,
 	memcpy(out, &fn, sizeof(fn));
 }
 
-static void load(void)
+static void load_nccl(void)
 {
 	const char *path = getenv("TSOCK_NCCL");
 	const char *why;
@@ -116,7 +116,7 @@ static int loaded(void)
 
 	if (err)
 		return err;
-	pthread_once(&once, load);
+	pthread_once(&once, load_nccl);
 	return *lacks ? tsi_err(TSOCK_ENOTSUP, "no NCCL: %s", lacks) : 0;
 }
 

@@ -13,7 +13,7 @@
 
 #define CONNECTED 3 /* SS_CONNECTED of linux/net.h */
 
-static int count(FILE *f, const char *path)
+static int count_lines(FILE *f, const char *path)
 {
 	char line[TSI_SOCKET_PATH + 128];
 	int n = 0;
@@ -39,7 +39,7 @@ int tsi_address_connections(const struct tsi_address *a)
 
 	if (!f)
 		return 0;
-	n = count(f, tsi_address_channel(a));
+	n = count_lines(f, tsi_address_channel(a));
 	fclose(f);
 	return n;
 }

@@ -307,8 +307,8 @@ static int read_reply(struct tsi_fdpass_packet *p, struct tsi_reply *reply)
 }
 
 /* Send the token, on a connection that may have to be made first. */
-static int ask(const char *path, const uint8_t *token, int64_t deadline,
-	       struct tsi_connecting *c)
+static int ask_token(const char *path, const uint8_t *token, int64_t deadline,
+		     struct tsi_connecting *c)
 {
 	uint32_t pid;
 	bool certain;
@@ -355,7 +355,7 @@ int tsi_fdpass_connect(const char *path, const uint8_t *token, int timeout_ms,
 			return s;
 		*c = (struct tsi_connecting){ true, s, -1, false };
 	}
-	err = ask(path, token, deadline, c);
+	err = ask_token(path, token, deadline, c);
 	if (!err)
 		err = wait_packet(c->sock, deadline, &p);
 	if (err == TSOCK_EAGAIN)

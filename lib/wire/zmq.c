@@ -197,16 +197,16 @@ static void *consumers;
 static unsigned users;
 
 /* With a lock that nobody holds; what the parent has is the parent's. */
-static void in_child(void)
+static void forget_context(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	consumers = NULL;
 	users = 0;
 }
 
-static void watch_forks(void)
+static void watch_context(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, forget_context);
 }
 
 static int new_context(const char *what, const char *path, int sockets,
@@ -232,7 +232,7 @@ static int take_context(struct tsi_channel *ch, const char *what,
 
 	if (ch->router)
 		return new_context(what, path, ROUTERS, &ch->ctx);
-	pthread_once(&once, watch_forks);
+	pthread_once(&once, watch_context);
 	pthread_mutex_lock(&lock);
 	if (!users)
 		err = new_context(what, path, DEALERS, &consumers);

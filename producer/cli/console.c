@@ -32,7 +32,7 @@ void tsi_console_init(int level, bool live)
 		   !(term && strcmp(term, "dumb") == 0);
 }
 
-static void put(const char *text)
+static void put_text(const char *text)
 {
 	size_t len = strlen(text);
 	ssize_t n = write(STDERR_FILENO, text, len);
@@ -55,7 +55,7 @@ void tsi_console_log(void *arg, int level, const char *line)
 	at = shown ? strlen(CLEAR) : 0;
 	tsi_logline(out + at, sizeof(out) - at, journal, &when, level, line);
 	shown = false;
-	put(out);
+	put_text(out);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -91,7 +91,7 @@ static void show(const char *line)
 	pthread_mutex_lock(&lock);
 	if (line[0] || shown) {
 		snprintf(out, sizeof(out), CLEAR "%s", line);
-		put(out);
+		put_text(out);
 		shown = line[0];
 	}
 	pthread_mutex_unlock(&lock);

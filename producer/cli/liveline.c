@@ -171,10 +171,10 @@ static unsigned ring_fill(const struct tsock_stats *st)
 /* The parts of a line; where the line is too long, the first go first. */
 enum { BYTES = 1, EACH = 2, RING = 4, EPOCH = 8, WORST = 16, ALL = 31 };
 
-static void append(char *buf, size_t size, const char *fmt, ...)
+static void append_text(char *buf, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void append(char *buf, size_t size, const char *fmt, ...)
+static void append_text(char *buf, size_t size, const char *fmt, ...)
 {
 	size_t len = strlen(buf);
 	va_list ap;
@@ -200,14 +200,15 @@ static void rates_text(char *buf, size_t size, const struct tsi_snapshot *a,
 	snprintf(buf, size, "%s images/s",
 		 tsi_number_thousands(number, (uint64_t)(images + 0.5)));
 	if (what & BYTES)
-		append(buf, size, "  %.1f MB/s", bytes / 1e6);
+		append_text(buf, size, "  %.1f MB/s", bytes / 1e6);
 	if (what & RING)
-		append(buf, size, "  ring %u%%", ring_fill(st));
+		append_text(buf, size, "  ring %u%%", ring_fill(st));
 	if (what & EPOCH)
-		append(buf, size, "  epoch %" PRIu64 " %" PRIu64 "%%",
-		       st->head / n, st->head % n * 100 / n);
+		append_text(buf, size, "  epoch %" PRIu64 " %" PRIu64 "%%",
+			    st->head / n, st->head % n * 100 / n);
 	if (st->bad_samples > 0 && what & EPOCH)
-		append(buf, size, "  %" PRIu64 " substituted", st->bad_samples);
+		append_text(buf, size, "  %" PRIu64 " substituted",
+			    st->bad_samples);
 }
 
 /*
@@ -250,7 +251,7 @@ static bool each_text(char *buf, size_t size, const struct tsi_snapshot *l,
 		left--;
 	}
 	if (left && len + 8 < size)
-		append(buf, size, " +%u", left);
+		append_text(buf, size, " +%u", left);
 	return !left || left < l->stats.consumers;
 }
 
@@ -264,7 +265,7 @@ static void worst_text(char *buf, size_t size, const struct tsi_snapshot *l)
 		return;
 	snprintf(buf, size, "%u lag %" PRIu64, r->pid, lag(l, r));
 	if (l->stats.consumers > 1)
-		append(buf, size, " +%u", l->stats.consumers - 1);
+		append_text(buf, size, " +%u", l->stats.consumers - 1);
 }
 
 static size_t compose(char *buf, size_t size, const struct tsi_snapshot *a,
@@ -277,8 +278,8 @@ static size_t compose(char *buf, size_t size, const struct tsi_snapshot *a,
 
 	rates_text(rates, sizeof(rates), a, b, what);
 	if (style->threads < style->all_threads && what & EPOCH)
-		append(rates, sizeof(rates), "  %u/%u threads", style->threads,
-		       style->all_threads);
+		append_text(rates, sizeof(rates), "  %u/%u threads",
+			    style->threads, style->all_threads);
 	used = strlen(rates) + strlen(why) + 4;
 	if (what & EACH && !each_text(who, sizeof(who), b,
 				      width == SIZE_MAX ? SIZE_MAX
@@ -318,7 +319,7 @@ size_t tsi_liveline_format(char *buf, size_t size, const struct tsi_snapshot *a,
 	}
 	if (n + strlen(why) > width)
 		why[width - n] = '\0';
-	append(buf, size, "%s%s%s", style->colour ? "\033[1m" : "", why,
-	       style->colour ? "\033[0m" : "");
+	append_text(buf, size, "%s%s%s", style->colour ? "\033[1m" : "", why,
+		    style->colour ? "\033[0m" : "");
 	return strlen(buf);
 }

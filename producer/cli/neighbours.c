@@ -206,7 +206,7 @@ static bool read_record(const char *folder, const char *name, struct record *r)
 	return good;
 }
 
-static void add(void *arg, const struct tsi_address *a)
+static void add_neighbour(void *arg, const struct tsi_address *a)
 {
 	struct tsi_neighbours *n = arg;
 	struct record r;
@@ -221,7 +221,7 @@ unsigned tsi_neighbours_share(struct tsi_neighbours *n, unsigned *rivals)
 {
 	n->list[0] = n->told.stream;
 	n->n = 1;
-	tsi_address_list(add, n);
+	tsi_address_list(add_neighbour, n);
 	*rivals = tsi_share_rivals(n->list, n->n, 0);
 	return tsi_share_count(n->list, n->n, 0);
 }

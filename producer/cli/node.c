@@ -84,7 +84,7 @@ static int no_such_node(const char *root, uint64_t node)
 }
 
 /* Those of a node's CPUs that this thread may use. */
-static int choose(uint64_t node, const char *list, cpu_set_t *out)
+static int choose_cpus(uint64_t node, const char *list, cpu_set_t *out)
 {
 	uint64_t of_node[WORDS], allowed[WORDS] = { 0 };
 
@@ -117,7 +117,7 @@ int tsi_node_use(const char *root, uint64_t node)
 	snprintf(name, sizeof(name), "node%" PRIu64 "/cpulist", node);
 	if (!read_list(root, name, list))
 		return no_such_node(root, node);
-	err = choose(node, list, &cpus);
+	err = choose_cpus(node, list, &cpus);
 	if (err)
 		return err;
 	if (sched_setaffinity(0, sizeof(cpus), &cpus))

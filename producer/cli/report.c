@@ -320,7 +320,7 @@ static void list_one(void *arg, const char *name, const char *folder)
 	l->n++;
 }
 
-static bool ask(struct listed *r, struct tsock_stats *st)
+static bool ask_listed(struct listed *r, struct tsock_stats *st)
 {
 	st->size = sizeof(*st);
 	return tsock_query(r->path, QUERY_MS, st) == 0;
@@ -349,7 +349,7 @@ static void print_row(struct listed *r)
 	char len[28], rate[28], mb[16], folder[512], threads[24] = "-";
 	unsigned working, all;
 
-	if (!r->answers || !ask(r, &r->now)) {
+	if (!r->answers || !ask_listed(r, &r->now)) {
 		print_name(r->path);
 		printf("  does not answer\n");
 		return;
@@ -390,7 +390,7 @@ int tsi_report_list(void)
 	/* A rate is what two answers differ by. */
 	for (unsigned i = 0; i < l->n; i++) {
 		l->row[i].before_ns = tsi_now_ns();
-		l->row[i].answers = ask(&l->row[i], &l->row[i].before);
+		l->row[i].answers = ask_listed(&l->row[i], &l->row[i].before);
 	}
 	nanosleep(&wait, NULL);
 	printf("%-20s %8s %12s %9s %10s %10s %8s  %s\n", "STREAM", "PID",

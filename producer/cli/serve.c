@@ -332,7 +332,7 @@ static int watch(struct command *c, int (*stop_signal)(int ms), bool *grown)
 	return TSI_EXIT_OK;
 }
 
-static void finish(struct command *c)
+static void finish_command(struct command *c)
 {
 	struct tsi_snapshot now;
 
@@ -367,7 +367,7 @@ static int start_next(struct command *c)
 	/* Nobody has read: then it is still the first epoch that comes. */
 	if (!now.stats.produced)
 		c->next_epoch--;
-	finish(c);
+	finish_command(c);
 	tsi_address_keep(c->plan.pipeline.name);
 	tsi_service_close(c->service);
 	plan_service(c, next);
@@ -405,7 +405,7 @@ static int serve(struct command *c, int (*stop_signal)(int ms))
 		start_growth(c);
 	}
 	tsi_notify("STOPPING=1");
-	finish(c);
+	finish_command(c);
 	return code;
 }
 

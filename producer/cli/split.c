@@ -31,8 +31,8 @@ static char *join(const char *root, const char *name, bool *there)
 }
 
 /* How many folders there are by these names, from the k-th on; *last of them. */
-static unsigned count(const char *root, uint64_t split, unsigned k,
-		      const char **last)
+static unsigned count_folders(const char *root, uint64_t split, unsigned k,
+			      const char **last)
 {
 	unsigned n = 0;
 
@@ -57,7 +57,7 @@ char *tsi_split_folder(const char *root, uint64_t split)
 	if (split == TSI_SPLIT_NONE)
 		return strdup(root);
 	path = join(root, names[split][0], &there);
-	if (!path || there || count(root, split, 1, &name) != 1)
+	if (!path || there || count_folders(root, split, 1, &name) != 1)
 		return path;
 	free(path);
 	return join(root, name, &there);

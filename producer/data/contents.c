@@ -223,7 +223,7 @@ static void note(struct tsi_contents *c, DIR *d, const struct dirent *e,
 }
 
 /* As tsi_contents_look(), of one folder whose descriptor this closes. */
-static bool look(int fd, struct tsi_contents *c, unsigned deep)
+static bool look_into(int fd, struct tsi_contents *c, unsigned deep)
 {
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	char folder[256] = "";
@@ -243,9 +243,9 @@ static bool look(int fd, struct tsi_contents *c, unsigned deep)
 	if (deep && c->folders && !c->files) {
 		struct tsi_contents below;
 
-		found = look(openat(dirfd(d), folder,
-				    O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-			     &below, deep - 1);
+		found = look_into(openat(dirfd(d), folder,
+					 O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+				  &below, deep - 1);
 		if (found && below.files)
 			*c = below;
 	}
@@ -256,8 +256,8 @@ static bool look(int fd, struct tsi_contents *c, unsigned deep)
 bool tsi_contents_look(int at, const char *folder, unsigned deep,
 		       struct tsi_contents *c)
 {
-	return look(openat(at, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), c,
-		    deep);
+	return look_into(openat(at, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+			 c, deep);
 }
 
 int tsi_contents_most(const struct tsi_contents *c)

@@ -34,8 +34,8 @@ bool tsi_doubt_foreign(const struct tsi_doubted *d, uint64_t i)
 	return d->foreign && d->foreign(at.member ? at.member : at.path);
 }
 
-static struct walk begin(const struct tsi_doubted *d,
-			 struct class_looks *class_)
+static struct walk begin_walk(const struct tsi_doubted *d,
+			      struct class_looks *class_)
 {
 	return (struct walk){ .d = d, .class_ = class_, .i = UINT64_MAX };
 }
@@ -62,12 +62,12 @@ static bool was_looked_at(const struct walk *w)
 	return w->bad || at.size;
 }
 
-static int count(const struct tsi_doubted *d, struct class_looks **out,
-		 uint64_t *foreign)
+static int count_classes(const struct tsi_doubted *d, struct class_looks **out,
+			 uint64_t *foreign)
 {
 	struct class_looks *class_ =
 		calloc(tsi_table_classes(d->table), sizeof(*class_));
-	struct walk w = begin(d, class_);
+	struct walk w = begin_walk(d, class_);
 
 	*foreign = 0;
 	if (!class_)
@@ -119,7 +119,7 @@ static bool is_class_sample(struct walk *w)
 static int collect(const struct tsi_doubted *d, struct class_looks *class_,
 		   bool (*is)(struct walk *w), uint64_t **rows, uint64_t *n)
 {
-	struct walk w = begin(d, class_);
+	struct walk w = begin_walk(d, class_);
 	uint64_t room = 0;
 
 	*rows = NULL;
@@ -149,7 +149,7 @@ int tsi_doubt_names(const struct tsi_doubted *d, uint64_t **rows, uint64_t *n,
 {
 	struct class_looks *class_;
 	uint64_t foreign;
-	int err = count(d, &class_, &foreign);
+	int err = count_classes(d, &class_, &foreign);
 
 	*rows = NULL;
 	*n = 0;
@@ -166,7 +166,7 @@ int tsi_doubt_classes(const struct tsi_doubted *d, uint64_t **rows, uint64_t *n)
 {
 	struct class_looks *class_;
 	uint64_t foreign;
-	int err = count(d, &class_, &foreign);
+	int err = count_classes(d, &class_, &foreign);
 
 	*rows = NULL;
 	*n = 0;
@@ -202,10 +202,10 @@ int tsi_doubt_judge(const struct tsi_doubted *d, uint8_t **judged)
 	*judged = NULL;
 	if (!tsi_table_bad_count(d->table))
 		return 0;
-	err = count(d, &class_, &foreign);
+	err = count_classes(d, &class_, &foreign);
 	if (err)
 		return err;
-	w = begin(d, class_);
+	w = begin_walk(d, class_);
 	while (foreign && next(&w))
 		if (is_name_sample(&w))
 			w.c->samples_bad += w.bad;

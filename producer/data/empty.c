@@ -28,7 +28,7 @@ struct finding {
 	size_t len;
 };
 
-static void append(struct finding *f, const char *format, ...)
+static void append_finding(struct finding *f, const char *format, ...)
 {
 	va_list ap;
 	int n;
@@ -60,8 +60,8 @@ static void note(struct finding *f, const struct tsi_root *r, const char *class)
 		strcpy(f->where, name);
 	}
 	f->other = f->other || c.files;
-	append(f, "%s%s holds %s", f->len ? ", " : "", name,
-	       tsi_contents_say(&c, what, sizeof(what)));
+	append_finding(f, "%s%s holds %s", f->len ? ", " : "", name,
+		       tsi_contents_say(&c, what, sizeof(what)));
 }
 
 /* What to do, in a half-sentence. */

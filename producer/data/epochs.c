@@ -95,7 +95,7 @@ static void write_slot(struct tsi_epochs *e, struct slot *s, uint64_t epoch)
 	atomic_fetch_add_explicit(&s->version, 1, memory_order_release);
 }
 
-static void make(struct tsi_epochs *e, struct slot *s, uint64_t epoch)
+static void make_epoch(struct tsi_epochs *e, struct slot *s, uint64_t epoch)
 {
 	if (e->order.kind == TSOCK_ORDER_TORCH)
 		make_torch(e, epoch, e->made);
@@ -130,7 +130,7 @@ static bool holds(const struct slot *s, uint64_t epoch)
 }
 
 /* Make the next epoch before all threads need it at once. */
-static void prepare(struct tsi_epochs *e, uint64_t epoch)
+static void prepare_epoch(struct tsi_epochs *e, uint64_t epoch)
 {
 	struct slot *s = &e->slot[epoch % e->nslots];
 
@@ -140,7 +140,7 @@ static void prepare(struct tsi_epochs *e, uint64_t epoch)
 		return;
 	pthread_mutex_lock(&e->lock);
 	if (!holds(s, epoch))
-		make(e, s, epoch);
+		make_epoch(e, s, epoch);
 	pthread_mutex_unlock(&e->lock);
 	atomic_store_explicit(&s->prepared, false, memory_order_relaxed);
 }
@@ -154,7 +154,7 @@ static uint64_t look_up(struct tsi_epochs *e, uint64_t epoch, uint64_t k)
 		return item;
 	pthread_mutex_lock(&e->lock);
 	if (!holds(s, epoch))
-		make(e, s, epoch);
+		make_epoch(e, s, epoch);
 	/* Relaxed: nobody writes it without the lock. */
 	item = atomic_load_explicit(&s->item[k], memory_order_relaxed);
 	pthread_mutex_unlock(&e->lock);
@@ -276,7 +276,7 @@ int tsi_epochs_at(struct tsi_epochs *e, uint64_t epoch, uint64_t position,
 		return 0;
 	}
 	if (position >= len / 2 && epoch + 1 != NONE)
-		prepare(e, epoch + 1);
+		prepare_epoch(e, epoch + 1);
 	*index = look_up(e, epoch, k);
 	return 0;
 }

@@ -70,8 +70,8 @@ static int ascending(const void *a, const void *b)
  * The samples to look at, in their order, each once: some of all, none of a
  * format that kept its index, those that the scan calls bad, and the others.
  */
-static uint64_t choose(const struct tsi_index *x, const uint64_t *others,
-		       uint64_t nothers, uint64_t *which)
+static uint64_t choose_looks(const struct tsi_index *x, const uint64_t *others,
+			     uint64_t nothers, uint64_t *which)
 {
 	uint64_t count = tsi_index_count(x), some = some_of(x), n = 0, m = 0;
 
@@ -121,7 +121,7 @@ static int probe_these(struct tsi_index *x, const struct tsi_probe_opts *probe,
 
 	if (!which)
 		return tsi_err(TSOCK_ENOMEM, "no memory for an index");
-	n = choose(x, others, nothers, which);
+	n = choose_looks(x, others, nothers, which);
 	tsi_table_forget_bad(&x->table);
 	err = tsi_probe(&x->root, probe, &x->table, which, n);
 	free(which);
@@ -166,9 +166,9 @@ static bool checks_classes(const struct tsi_index *x,
 }
 
 /* A kept scan may be of a run to which such a class was no error. */
-static bool load(struct tsi_index *x, const struct tsi_index_opts *opts,
-		 const struct tsi_cache_opts *cache, uint64_t **bad,
-		 uint64_t *nbad)
+static bool load_scan(struct tsi_index *x, const struct tsi_index_opts *opts,
+		      const struct tsi_cache_opts *cache, uint64_t **bad,
+		      uint64_t *nbad)
 {
 	if (!tsi_cache_load(&x->root, cache, &x->table, bad, nbad))
 		return false;
@@ -203,7 +203,7 @@ static int scan(struct tsi_index *x, const struct tsi_index_opts *opts,
 }
 
 /* Fill the table: from the cache, else by a scan, which is then kept. */
-static int fill(struct tsi_index *x, const struct tsi_index_opts *opts)
+static int fill_index(struct tsi_index *x, const struct tsi_index_opts *opts)
 {
 	unsigned threads = opts->threads ? opts->threads : 4;
 	struct tsi_cache_opts cache = {
@@ -223,7 +223,7 @@ static int fill(struct tsi_index *x, const struct tsi_index_opts *opts)
 	uint64_t nbad = 0;
 	int err;
 
-	x->cached = !opts->rescan && load(x, opts, &cache, &bad, &nbad);
+	x->cached = !opts->rescan && load_scan(x, opts, &cache, &bad, &nbad);
 	/* What was bad may have been mended since. */
 	if (x->cached)
 		err = tsi_probe(&x->root, &probe, &x->table, bad, nbad);
@@ -249,7 +249,7 @@ static int fill_selected(struct tsi_index *x, const struct tsi_index_opts *opts)
 	if (opts->select)
 		err = tsi_select_open(opts->select, &x->select);
 	if (!err)
-		err = fill(x, opts);
+		err = fill_index(x, opts);
 	if (err)
 		return err;
 	x->all = tsi_index_count(x);

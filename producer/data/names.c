@@ -80,7 +80,7 @@ static unsigned spell(const struct tsi_names *n, uint64_t row,
 	return SPELLINGS;
 }
 
-static uint64_t place(const struct tsi_names *n, uint64_t hash)
+static uint64_t place_of(const struct tsi_names *n, uint64_t hash)
 {
 	uint64_t i = hash & n->mask;
 
@@ -89,7 +89,7 @@ static uint64_t place(const struct tsi_names *n, uint64_t hash)
 	return i;
 }
 
-static void put(struct tsi_names *n, uint64_t row)
+static void put_row(struct tsi_names *n, uint64_t row)
 {
 	char buf[NAME_MAX_LEN];
 	struct spelling is[SPELLINGS];
@@ -97,7 +97,7 @@ static void put(struct tsi_names *n, uint64_t row)
 
 	while (k-- > 0) {
 		uint64_t hash = tsi_hash(is[k].name, is[k].len, 0);
-		struct slot *s = &n->slot[place(n, hash)];
+		struct slot *s = &n->slot[place_of(n, hash)];
 
 		if (!s->row)
 			*s = (struct slot){ .hash = hash, .row = row + 1 };
@@ -124,7 +124,7 @@ int tsi_names_create(const struct tsi_format *f, const struct tsi_table *t,
 	n->table = t;
 	n->mask = slots - 1;
 	for (uint64_t i = 0; i < count; i++)
-		put(n, i);
+		put_row(n, i);
 	*out = n;
 	return 0;
 }
@@ -137,7 +137,7 @@ void tsi_names_destroy(struct tsi_names *n)
 enum tsi_names_found tsi_names_find(const struct tsi_names *n, const char *name,
 				    size_t len, uint64_t *row)
 {
-	const struct slot *s = &n->slot[place(n, tsi_hash(name, len, 0))];
+	const struct slot *s = &n->slot[place_of(n, tsi_hash(name, len, 0))];
 	uint64_t at = (s->row & ROW) - 1;
 	struct spelling is[SPELLINGS];
 	char buf[NAME_MAX_LEN];

@@ -24,7 +24,7 @@ struct loop {
 	char message[512];
 };
 
-static void fail(struct loop *l, int err)
+static void fail_loop(struct loop *l, int err)
 {
 	pthread_mutex_lock(&l->lock);
 	if (!l->err) {
@@ -49,7 +49,7 @@ static void *work(void *arg)
 			break;
 		err = l->fn(l->arg, first, last < l->n ? last : l->n);
 		if (err)
-			fail(l, err);
+			fail_loop(l, err);
 	}
 	return NULL;
 }

@@ -58,7 +58,8 @@ static int add_bad(struct probing *p, const struct head *h, const char *reason)
 }
 
 /* A system call on the file failed: is the file bad, or the machine? */
-static int failed(struct probing *p, const struct head *h, const char *verb)
+static int probe_failed(struct probing *p, const struct head *h,
+			const char *verb)
 {
 	int err = errno;
 	char reason[160];
@@ -96,7 +97,7 @@ static bool again(int fd, int *tries)
 }
 
 /* Have want bytes of the sample, or all that there are. */
-static int fill(struct head *h, int fd, size_t want)
+static int fill_head(struct head *h, int fd, size_t want)
 {
 	int tries = TRIES;
 
@@ -135,8 +136,8 @@ static int probe_open(struct probing *p, struct head *h, int fd, uint64_t size)
 
 	h->len = 0;
 	do {
-		if (fill(h, fd, want < end ? want : end))
-			return failed(p, h, "read");
+		if (fill_head(h, fd, want < end ? want : end))
+			return probe_failed(p, h, "read");
 		/* The size may be out of date; it saves a read of nothing. */
 		whole = h->len < want || h->len == size;
 		err = opts->sniff(opts->arg, h->data, h->len, whole);
@@ -237,7 +238,7 @@ static int probe_one(struct probing *p, uint64_t i, struct head *h)
 	tsi_table_set_size(p->t, i, 0);
 	errno = stat_file(p, h, &st);
 	if (errno)
-		return failed(p, h, "open");
+		return probe_failed(p, h, "open");
 	size = h->at.length ? h->at.length : (uint64_t)st.st_size;
 	tsi_table_set_size(p->t, i, size);
 	err = check_kind(p, h, &st);
@@ -245,10 +246,10 @@ static int probe_one(struct probing *p, uint64_t i, struct head *h)
 		return err;
 	fd = open_file(p, h, O_RDONLY);
 	if (fd < 0)
-		return failed(p, h, "open");
+		return probe_failed(p, h, "open");
 	/* The file may have been replaced in between. */
 	if (look_at_open(fd, &st))
-		err = failed(p, h, "read");
+		err = probe_failed(p, h, "read");
 	else if (!S_ISREG(st.st_mode))
 		err = add_bad(p, h, "is not a regular file");
 	else if (p->opts->sniff)

@@ -177,10 +177,10 @@ static int open_image(struct tsi_decoder *d,
 }
 
 /* The file is one of this head. */
-static int load(struct tsi_image *img, const struct tsi_image_head *head,
-		uint64_t file, const void *data, size_t len,
-		const struct tsi_preset_sample *sample, uint8_t *dst,
-		struct tsi_box *box)
+static int load_sample(struct tsi_image *img, const struct tsi_image_head *head,
+		       uint64_t file, const void *data, size_t len,
+		       const struct tsi_preset_sample *sample, uint8_t *dst,
+		       struct tsi_box *box)
 {
 	const struct tsi_preset *preset = img->opts.preset;
 	struct tsi_decoder *d = img->decoder[head->format];
@@ -226,7 +226,7 @@ int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,
 		err = tsi_image_sniff(data, len, true, &head);
 	if (err)
 		return err;
-	err = load(img, &head, file, data, len, &sample, dst, &b);
+	err = load_sample(img, &head, file, data, len, &sample, dst, &b);
 	close_image(img, &head);
 	tsi_resample_trim(img->resample);
 	if (!err)
@@ -249,8 +249,9 @@ void tsi_image_trust(struct tsi_image *img, bool trusted)
 }
 
 /* From the first row to the last one that can be decoded. */
-static int measure(struct tsi_image *img, const struct tsi_image_head *head,
-		   const void *data, size_t len, struct tsi_image_extent *out)
+static int measure_rows(struct tsi_image *img,
+			const struct tsi_image_head *head, const void *data,
+			size_t len, struct tsi_image_extent *out)
 {
 	struct tsi_decoder *d = img->decoder[head->format];
 	/* What damage means is the format's library's to say. */
@@ -295,7 +296,7 @@ int tsi_image_measure(struct tsi_image *img, const void *data, size_t len,
 		err = tsi_image_sniff(data, len, true, &head);
 	if (err)
 		return err;
-	err = measure(img, &head, data, len, out);
+	err = measure_rows(img, &head, data, len, out);
 	close_image(img, &head);
 	return err;
 }

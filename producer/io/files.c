@@ -104,7 +104,7 @@ static bool is_of(const struct tsi_io_file *file, int dirfd, const char *path)
 }
 
 /* With the lock: where a file of this path is, or would be. */
-static list *find(struct tsi_io_files *f, int dirfd, const char *path)
+static list *find_file(struct tsi_io_files *f, int dirfd, const char *path)
 {
 	list *at = bucket_of(f, path);
 
@@ -139,7 +139,7 @@ static void forget_file(struct tsi_io_files *f, struct tsi_io_file *file)
 	      FORGOTTEN)) {
 		/* A thread that is at this file still finds those behind it.
 		 * Release pairs with first_of(). */
-		atomic_store_explicit(find(f, file->dirfd, file->path),
+		atomic_store_explicit(find_file(f, file->dirfd, file->path),
 				      first_of(&file->next),
 				      memory_order_release);
 		file->dead = f->dead;
@@ -205,7 +205,7 @@ struct tsi_io_file *tsi_io_files_keep(struct tsi_io_files *f, int dirfd,
 				      .looked_ms = tsi_now_ms() };
 	memcpy(file->path, path, len);
 	pthread_mutex_lock(&f->lock);
-	at = find(f, dirfd, path);
+	at = find_file(f, dirfd, path);
 	if (first_of(at) || f->count == f->most) {
 		free(file);
 		file = NULL;

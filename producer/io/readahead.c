@@ -121,7 +121,7 @@ static bool await_room(struct tsi_readahead *r)
 }
 
 /* Take sequence numbers, as many as may be; 0: it ends. */
-static unsigned take(struct tsi_readahead *r, struct item *item)
+static unsigned take_next(struct tsi_readahead *r, struct item *item)
 {
 	unsigned n = 0;
 
@@ -228,7 +228,7 @@ static void *read_ahead(void *arg)
 	unsigned n;
 
 	tsi_thread_name("tsock-ahead");
-	while (item && (n = take(r, item)) > 0)
+	while (item && (n = take_next(r, item)) > 0)
 		ask_for(r, item, n);
 	free(item);
 	return NULL;

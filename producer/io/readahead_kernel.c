@@ -71,8 +71,8 @@ static void find_place(int fd, uint64_t offset, uint64_t bytes,
 	}
 }
 
-static bool look(const struct tsi_read_request *q, uint64_t *bytes,
-		 struct tsi_readahead_place *place, int *fd_out)
+static bool look_at_file(const struct tsi_read_request *q, uint64_t *bytes,
+			 struct tsi_readahead_place *place, int *fd_out)
 {
 	struct tsi_fs_seen seen = { .known = false };
 	int fd = tsi_io_slot_open_file(q);
@@ -114,4 +114,5 @@ static void advise(const struct tsi_read_request *q, int fd)
 		close(fd);
 }
 
-const struct tsi_readahead_ops tsi_readahead_by_kernel = { look, advise };
+const struct tsi_readahead_ops tsi_readahead_by_kernel = { look_at_file,
+							   advise };

@@ -146,8 +146,8 @@ int tsi_io_reader_submit(struct tsi_io_reader *r,
 	return 0;
 }
 
-static void take(struct tsi_io_reader *r, struct tsi_io_slot *s,
-		 struct tsi_read *out)
+static void take_slot(struct tsi_io_reader *r, struct tsi_io_slot *s,
+		      struct tsi_read *out)
 {
 	tsi_io_slot_take(s, out);
 	out->slot = (unsigned)(s - r->slot);
@@ -166,7 +166,7 @@ int tsi_io_reader_next(struct tsi_io_reader *r, bool wait, struct tsi_read *out)
 			return err;
 		s = tsi_io_slots_done(r->slot, r->depth);
 		if (s) {
-			take(r, s, out);
+			take_slot(r, s, out);
 			/* No call may follow for long: close the last files. */
 			if (r->pending == 0)
 				(void)r->backend->pump(r->state, false);

@@ -66,7 +66,7 @@ static int flush(struct uring_backend *u)
 }
 
 /* There is always a free entry: the ring has more than the slots can use. */
-static struct io_uring_sqe *entry(struct uring_backend *u)
+static struct io_uring_sqe *free_entry(struct uring_backend *u)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
 
@@ -78,7 +78,7 @@ static struct io_uring_sqe *entry(struct uring_backend *u)
 static void prepare_open(struct uring_backend *u, unsigned i)
 {
 	const struct tsi_read_request *q = tsi_io_slot_what(&u->slot[i]);
-	struct io_uring_sqe *sqe = entry(u);
+	struct io_uring_sqe *sqe = free_entry(u);
 
 	io_uring_prep_openat(sqe, q->dirfd, q->path, TSI_IO_OFLAGS, 0);
 	io_uring_sqe_set_data(sqe, mark(i, OP_OPEN));
@@ -87,7 +87,7 @@ static void prepare_open(struct uring_backend *u, unsigned i)
 static void prepare_read(struct uring_backend *u, unsigned i)
 {
 	struct tsi_io_piece p = tsi_io_slot_piece(&u->slot[i]);
-	struct io_uring_sqe *sqe = entry(u);
+	struct io_uring_sqe *sqe = free_entry(u);
 
 	io_uring_prep_read(sqe, p.fd, p.to, (unsigned)p.len, p.at);
 	io_uring_sqe_set_data(sqe, mark(i, OP_READ));
@@ -98,7 +98,7 @@ static void close_file(struct uring_backend *u, unsigned i, int fd)
 	struct io_uring_sqe *sqe = NULL;
 
 	if (!u->stopping && u->closing < u->depth)
-		sqe = entry(u);
+		sqe = free_entry(u);
 	if (sqe) {
 		io_uring_prep_close(sqe, fd);
 		io_uring_sqe_set_data(sqe, mark(i, OP_CLOSE));
@@ -109,7 +109,7 @@ static void close_file(struct uring_backend *u, unsigned i, int fd)
 }
 
 /* The next step of slot i after one that gave err, or TSI_IO_MORE. */
-static void go_on(struct uring_backend *u, unsigned i, int err)
+static void next_step(struct uring_backend *u, unsigned i, int err)
 {
 	struct tsi_io_slot *s = &u->slot[i];
 	int fd;
@@ -129,9 +129,9 @@ static void opened(struct uring_backend *u, unsigned i, int res)
 	if (res == -EINTR && !u->stopping)
 		prepare_open(u, i);
 	else if (res < 0)
-		go_on(u, i, -res);
+		next_step(u, i, -res);
 	else
-		go_on(u, i, tsi_io_slot_opened(&u->slot[i], res));
+		next_step(u, i, tsi_io_slot_opened(&u->slot[i], res));
 }
 
 static void was_read(struct uring_backend *u, unsigned i, int res)
@@ -146,11 +146,11 @@ static void was_read(struct uring_backend *u, unsigned i, int res)
 		res = n < 0 ? -errno : (int)n;
 	}
 	if (res == -EINTR)
-		go_on(u, i, TSI_IO_MORE);
+		next_step(u, i, TSI_IO_MORE);
 	else if (res < 0)
-		go_on(u, i, tsi_io_slot_failed(s, -res));
+		next_step(u, i, tsi_io_slot_failed(s, -res));
 	else
-		go_on(u, i, tsi_io_slot_got(s, (size_t)res));
+		next_step(u, i, tsi_io_slot_got(s, (size_t)res));
 }
 
 static void handle(struct uring_backend *u, const struct io_uring_cqe *cqe)
@@ -268,7 +268,7 @@ static void uring_start(void *backend, unsigned i)
 	if (err == TSI_IO_CLOSED)
 		prepare_open(u, i);
 	else
-		go_on(u, i, err);
+		next_step(u, i, err);
 }
 
 /*
@@ -309,7 +309,7 @@ static bool uring_destroy(void *backend)
 		struct io_uring_sqe *sqe = NULL;
 
 		if (tsi_io_slot_is_queued(&u->slot[i]))
-			sqe = entry(u);
+			sqe = free_entry(u);
 		if (!sqe)
 			continue;
 		io_uring_prep_cancel(sqe,

@@ -348,7 +348,7 @@ static bool read_known(struct tsi_jpeg_direct *d, uint32_t n)
 }
 
 /* The next rows of MCUs, into the blocks. */
-static bool read_rows(struct tsi_jpeg_direct *d)
+static bool read_mcu_rows(struct tsi_jpeg_direct *d)
 {
 	uint32_t end = d->area.top + d->area.down;
 	uint32_t n = rows_at_once(&d->scan.frame, d->area.across);
@@ -375,7 +375,7 @@ int tsi_jpeg_direct_read(struct tsi_jpeg_direct *d, struct tsi_strip *strip)
 		uint32_t at = d->pushed - d->blocks.area.top;
 
 		if (at == d->blocks.area.down) {
-			if (!read_rows(d))
+			if (!read_mcu_rows(d))
 				return TSOCK_ENOTSUP;
 			at = 0;
 		}

@@ -193,10 +193,10 @@ static bool begin_piece(struct tsi_jpeg_entropy *e, struct tsi_lane *l,
  * Lane l has read what it was to, or its window.  *next is the piece that no
  * lane has begun yet; sets *done if there is none left for this one.
  */
-static bool go_on(struct tsi_jpeg_entropy *e, struct tsi_lane *l,
-		  const struct tsi_jpeg_piece **next,
-		  const struct tsi_jpeg_piece *end,
-		  const struct tsi_jpeg_blocks *b, bool *done)
+static bool move_lane(struct tsi_jpeg_entropy *e, struct tsi_lane *l,
+		      const struct tsi_jpeg_piece **next,
+		      const struct tsi_jpeg_piece *end,
+		      const struct tsi_jpeg_blocks *b, bool *done)
 {
 	if (!look_after(e, l))
 		return false;
@@ -240,7 +240,7 @@ bool tsi_jpeg_entropy_read(struct tsi_jpeg_entropy *e,
 		int r = run_lanes(e, lane, lanes);
 		bool done = false;
 
-		if (r < 0 || !go_on(e, lane[r], &piece, end, b, &done))
+		if (r < 0 || !move_lane(e, lane[r], &piece, end, b, &done))
 			return false;
 		if (done)
 			lane[r] = lane[--lanes];

@@ -86,7 +86,7 @@ uint64_t tsi_jpeg_index_memory(const struct tsi_jpeg_index *x)
  * Memory
  */
 
-static uint64_t bytes_of(uint32_t down, uint32_t stride)
+static uint64_t index_bytes(uint32_t down, uint32_t stride)
 {
 	return sizeof(struct tsi_jpeg_known) +
 	       ((uint64_t)down * stride + 1) * sizeof(uint64_t);
@@ -99,7 +99,7 @@ static uint32_t stride_of(uint32_t across, uint32_t step)
 }
 
 /* Take n bytes of the budget, `spare` of which must be left. */
-static bool take(struct tsi_jpeg_index *x, uint64_t n, uint64_t spare)
+static bool take_memory(struct tsi_jpeg_index *x, uint64_t n, uint64_t spare)
 {
 	uint64_t used = atomic_fetch_add(&x->used, n) + n;
 
@@ -119,17 +119,18 @@ static uint64_t expected(const struct tsi_jpeg_index *x)
 }
 
 /* With columns, if they are wanted and there is memory for them. */
-static struct tsi_jpeg_known *make(struct tsi_jpeg_index *x, uint32_t across,
-				   uint32_t down, bool columns)
+static struct tsi_jpeg_known *make_known(struct tsi_jpeg_index *x,
+					 uint32_t across, uint32_t down,
+					 bool columns)
 {
 	uint32_t stride = stride_of(across, TSI_JPEG_INDEX_STEP);
-	uint64_t rows = bytes_of(down, 1), all = bytes_of(down, stride);
+	uint64_t rows = index_bytes(down, 1), all = index_bytes(down, stride);
 	struct tsi_jpeg_known *k;
 
-	if (!columns || !take(x, all, expected(x))) {
+	if (!columns || !take_memory(x, all, expected(x))) {
 		stride = 1;
 		all = rows;
-		if (!take(x, all, 0))
+		if (!take_memory(x, all, 0))
 			return NULL;
 	}
 	k = calloc(1, all);
@@ -147,14 +148,14 @@ static struct tsi_jpeg_known *make(struct tsi_jpeg_index *x, uint32_t across,
 }
 
 /* False: another thread was quicker, and k is gone. */
-static bool put(struct tsi_jpeg_index *x, uint64_t file,
-		struct tsi_jpeg_known *old, struct tsi_jpeg_known *k)
+static bool put_known(struct tsi_jpeg_index *x, uint64_t file,
+		      struct tsi_jpeg_known *old, struct tsi_jpeg_known *k)
 {
 	/* Another thread may read the old entries still: they stay. */
 	k->older = old;
 	if (atomic_compare_exchange_strong(&x->file[file], &old, k))
 		return true;
-	atomic_fetch_sub(&x->used, bytes_of(k->down, k->stride));
+	atomic_fetch_sub(&x->used, index_bytes(k->down, k->stride));
 	free(k);
 	return false;
 }
@@ -175,15 +176,15 @@ struct tsi_jpeg_known *tsi_jpeg_index_find(struct tsi_jpeg_index *x,
 	if (old && old->check == check && old->across == f->mcus_across &&
 	    old->down == f->mcus_down)
 		return old;
-	k = make(x, f->mcus_across, f->mcus_down, true);
+	k = make_known(x, f->mcus_across, f->mcus_down, true);
 	if (!k)
 		return NULL;
 	k->check = check;
 	/* Next time the quicker thread's are the file's entries. */
-	return put(x, file, old, k) ? k : NULL;
+	return put_known(x, file, old, k) ? k : NULL;
 }
 
-static uint64_t pack(const struct tsi_jpeg_entry *e)
+static uint64_t pack_entry(const struct tsi_jpeg_entry *e)
 {
 	uint64_t v = e->bit;
 
@@ -250,8 +251,8 @@ void tsi_jpeg_known_append(struct tsi_jpeg_known *k,
 	uint64_t *e = k->entry + (uint64_t)row * k->stride;
 
 	for (uint32_t i = 1; i < k->stride; i++)
-		e[i] = pack(&column[i - 1]);
-	e[k->stride] = pack(next);
+		e[i] = pack_entry(&column[i - 1]);
+	e[k->stride] = pack_entry(next);
 	/* Pairs with the acquire in rows. */
 	atomic_store_explicit(&k->rows, row + 1, memory_order_release);
 }
@@ -337,7 +338,7 @@ int tsi_jpeg_index_put(struct tsi_jpeg_index *x, uint64_t file,
 		return TSOCK_EDATA;
 	if (atomic_load(&x->file[file]))
 		return 0;
-	k = make(x, e->across, e->down, e->step != 0);
+	k = make_known(x, e->across, e->down, e->step != 0);
 	if (!k)
 		return TSOCK_ENOMEM;
 	stride = stride_of(e->across, e->step);
@@ -351,6 +352,6 @@ int tsi_jpeg_index_put(struct tsi_jpeg_index *x, uint64_t file,
 			k->entry[row] = e->entry[row * stride - 1];
 	atomic_store(&k->ends, e->ends);
 	atomic_store(&k->rows, e->rows);
-	put(x, file, NULL, k);
+	put_known(x, file, NULL, k);
 	return 0;
 }

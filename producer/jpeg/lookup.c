@@ -26,13 +26,13 @@ void tsi_lookup_codes(const struct tsi_jpeg_codes *t, struct tsi_codes *c)
 	memcpy(c->symbol, t->symbol, (size_t)n);
 }
 
-static void fill(uint32_t *to, size_t n, uint32_t v)
+static void fill_words(uint32_t *to, size_t n, uint32_t v)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] = v;
 }
 
-static uint32_t entry(unsigned total, unsigned advance, unsigned size)
+static uint32_t lookup_entry(unsigned total, unsigned advance, unsigned size)
 {
 	return total | advance << 8 | size << 16;
 }
@@ -48,13 +48,15 @@ void tsi_lookup_dc(const struct tsi_jpeg_codes *t, struct tsi_dc_table *d)
 			unsigned size = *symbol++;
 			uint32_t n = UINT32_C(1) << (TSI_DC_LOOK - bits);
 
-			fill(d->look + at, n,
-			     size > TSI_DC_SIZE_MAX
-				     ? entry(0, TSI_LONG_CODE, 0)
-				     : entry(bits + size, 0, size));
+			fill_words(
+				d->look + at, n,
+				size > TSI_DC_SIZE_MAX
+					? lookup_entry(0, TSI_LONG_CODE, 0)
+					: lookup_entry(bits + size, 0, size));
 			at += n;
 		}
-	fill(d->look + at, (1 << TSI_DC_LOOK) - at, entry(0, TSI_LONG_CODE, 0));
+	fill_words(d->look + at, (1 << TSI_DC_LOOK) - at,
+		   lookup_entry(0, TSI_LONG_CODE, 0));
 }
 
 /* The entries of one code, whose first magnitude bit is seen too. */
@@ -62,16 +64,16 @@ static void make_ac_code(uint32_t *to, unsigned bits, unsigned symbol)
 {
 	unsigned size = symbol & 15, run = symbol >> 4;
 	uint32_t n = UINT32_C(1) << (TSI_AC_LOOK - bits);
-	uint32_t v = entry(bits + size, run + 1, size);
+	uint32_t v = lookup_entry(bits + size, run + 1, size);
 
 	if (!symbol) {
-		fill(to, n, entry(bits, TSI_BLOCK_END, 0));
+		fill_words(to, n, lookup_entry(bits, TSI_BLOCK_END, 0));
 	} else if (!size || size > TSI_AC_SIZE_MAX || n < 2 ||
 		   bits + size > SHORT_MAX) {
-		fill(to, n, entry(0, TSI_LONG_CODE, 0));
+		fill_words(to, n, lookup_entry(0, TSI_LONG_CODE, 0));
 	} else {
-		fill(to, n / 2, v | 0xff000000);
-		fill(to + n / 2, n / 2, v);
+		fill_words(to, n / 2, v | 0xff000000);
+		fill_words(to + n / 2, n / 2, v);
 	}
 }
 
@@ -86,7 +88,8 @@ void tsi_lookup_ac(const struct tsi_jpeg_codes *t, struct tsi_ac_table *a)
 			make_ac_code(a->look + at, bits, *symbol++);
 			at += UINT32_C(1) << (TSI_AC_LOOK - bits);
 		}
-	fill(a->look + at, (1 << TSI_AC_LOOK) - at, entry(0, TSI_LONG_CODE, 0));
+	fill_words(a->look + at, (1 << TSI_AC_LOOK) - at,
+		   lookup_entry(0, TSI_LONG_CODE, 0));
 }
 
 int tsi_lookup_code(const struct tsi_codes *c, uint64_t v, unsigned *bits)

@@ -227,7 +227,7 @@ uint64_t tsi_jpeg_pixels_need(const struct tsi_jpeg_frame *f)
 	return tsi_scratch_need(room(f, f->width));
 }
 
-static void lay_out(struct tsi_jpeg_pixels *p, bool planes)
+static void lay_out_rows(struct tsi_jpeg_pixels *p, bool planes)
 {
 	const struct tsi_jpeg_frame *f = &p->frame;
 	uint8_t *at = p->memory.p;
@@ -273,7 +273,7 @@ int tsi_jpeg_pixels_begin(struct tsi_jpeg_pixels *p,
 	p->done = rect->top;
 	p->ready = rect->top;
 	p->first = rect->left / 2 * 2;
-	lay_out(p, planes);
+	lay_out_rows(p, planes);
 	return 0;
 }
 

@@ -240,8 +240,8 @@ static void skip_rows(struct tsi_jpeg_turbo *t, uint32_t top, bool decode)
 	}
 }
 
-static void begin(struct tsi_jpeg_turbo *t, const struct tsi_rect *rect,
-		  unsigned fast, bool planes)
+static void begin_rows(struct tsi_jpeg_turbo *t, const struct tsi_rect *rect,
+		       unsigned fast, bool planes)
 {
 	j_decompress_ptr c = &t->lib.c;
 	bool all;
@@ -433,7 +433,7 @@ int tsi_jpeg_turbo_begin(struct tsi_jpeg_turbo *t, const struct tsi_rect *rect,
 {
 	if (setjmp(t->lib.fail))
 		return tsi_jpeg_lib_failed(&t->lib);
-	begin(t, rect, fast, planes);
+	begin_rows(t, rect, fast, planes);
 	return 0;
 }
 

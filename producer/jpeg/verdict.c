@@ -69,7 +69,7 @@ static void source_skip(j_decompress_ptr c, long n)
 	c->src->bytes_in_buffer -= (size_t)n;
 }
 
-static void begin(struct verdict *v, const void *data, size_t len)
+static void begin_verdict(struct verdict *v, const void *data, size_t len)
 {
 	v->c.err = jpeg_std_error(&v->err);
 	v->err.error_exit = on_error;
@@ -110,7 +110,7 @@ static void decode(struct verdict *v)
 	v->taken = true;
 }
 
-static int failed(struct verdict *v)
+static int verdict_failed(struct verdict *v)
 {
 	char text[JMSG_LENGTH_MAX];
 
@@ -127,10 +127,10 @@ static int judge(struct verdict *v, const void *data, size_t len)
 	int err;
 
 	if (!setjmp(v->end)) {
-		begin(v, data, len);
+		begin_verdict(v, data, len);
 		decode(v);
 	}
-	err = v->taken ? 0 : failed(v);
+	err = v->taken ? 0 : verdict_failed(v);
 	jpeg_destroy_decompress(&v->c);
 	return err;
 }

@@ -109,7 +109,7 @@ static void fill_frame(struct tsi_jpeg_whole *w)
 }
 
 /* Room for a row of MCUs. */
-static void grow(struct tsi_jpeg_whole *w)
+static void grow_row(struct tsi_jpeg_whole *w)
 {
 	size_t n = 0;
 
@@ -149,7 +149,7 @@ int tsi_jpeg_whole_open(struct tsi_jpeg_whole *w, const void *data, size_t len,
 	w->array = jpeg_read_coefficients(&w->lib.c);
 	check_complete(w);
 	fill_frame(w);
-	grow(w);
+	grow_row(w);
 	*frame = w->frame;
 	return 0;
 }

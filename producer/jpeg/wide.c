@@ -140,7 +140,7 @@ static bool begin_next(struct tsi_wide *w, unsigned i, struct work *todo)
 }
 
 /* Lane i is at its end, or its stop. */
-static bool go_on(struct tsi_wide *w, unsigned i, struct work *todo)
+static bool move_lane(struct tsi_wide *w, unsigned i, struct work *todo)
 {
 	struct tsi_wide_lane *l = &w->lane[i];
 	uint32_t mcus;
@@ -232,7 +232,7 @@ static bool attend(struct tsi_wide *w, struct tsi_wide_found found,
 		found.look_at |= UINT32_C(1) << i;
 	}
 	for (uint32_t m = found.look_at; m; m &= m - 1)
-		if (!go_on(w, (unsigned)__builtin_ctz(m), todo))
+		if (!move_lane(w, (unsigned)__builtin_ctz(m), todo))
 			return false;
 	return true;
 }

@@ -8,7 +8,7 @@
 
 #define SLOW (1 << TSI_WIDE_ADVANCE_SHIFT | TSI_WIDE_SLOW)
 
-static void fill(uint16_t *to, uint32_t n, unsigned entry)
+static void fill_entries(uint16_t *to, uint32_t n, unsigned entry)
 {
 	for (uint32_t i = 0; i < n; i++)
 		to[i] = (uint16_t)entry;
@@ -25,15 +25,15 @@ static void make_code(uint16_t *to, uint32_t n, unsigned bits, unsigned symbol,
 			 (run + 1) << TSI_WIDE_ADVANCE_SHIFT;
 
 	if (!dc && !symbol) {
-		fill(to, n, entry | TSI_WIDE_END);
+		fill_entries(to, n, entry | TSI_WIDE_END);
 	} else if (!size && (dc || symbol == 0xf0)) {
-		fill(to, n, entry);
+		fill_entries(to, n, entry);
 	} else if (!size || size > most || n < 2 ||
 		   bits + size > TSI_WIDE_BITS_MAX) {
-		fill(to, n, SLOW);
+		fill_entries(to, n, SLOW);
 	} else {
-		fill(to, n / 2, entry | TSI_WIDE_NEGATIVE);
-		fill(to + n / 2, n / 2, entry);
+		fill_entries(to, n / 2, entry | TSI_WIDE_NEGATIVE);
+		fill_entries(to + n / 2, n / 2, entry);
 	}
 }
 
@@ -72,7 +72,7 @@ void tsi_wide_lookup(struct tsi_wide_tables *w, unsigned t,
 			at += n;
 		}
 	w->long_first[t] = at << (TSI_WIDE_LONG - TSI_WIDE_LOOK);
-	fill(look + at, (1 << TSI_WIDE_LOOK) - at, SLOW);
+	fill_entries(look + at, (1 << TSI_WIDE_LOOK) - at, SLOW);
 	w->long_count[t] = dc ? 0
 			      : make_longs(w->longs + t * TSI_WIDE_LONGS,
 					   codes->count, symbol);

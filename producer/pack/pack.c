@@ -339,7 +339,7 @@ static int check_dest(const struct packing *k)
 }
 
 /* All on disk, then the name: whoever finds the pack finds all of it. */
-static int finish(struct packing *k)
+static int finish_pack(struct packing *k)
 {
 	int dirfd = tsi_shards_dirfd(k->shards);
 	int err = tsi_pack_index_write(k->index, k->shards);
@@ -375,7 +375,7 @@ int tsi_pack_run(const struct tsi_pack_opts *o)
 	if (!err)
 		err = make_all(k);
 	if (!err)
-		err = finish(k);
+		err = finish_pack(k);
 	while (k->makers)
 		tsi_record_maker_destroy(k->maker[--k->makers]);
 	tsi_shards_close(k->shards);

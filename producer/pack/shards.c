@@ -49,12 +49,12 @@ static uint64_t sum_of(const struct tsi_shards_entry *e)
 	return tsi_hash(e, offsetof(struct tsi_shards_entry, sum), 1);
 }
 
-static int failed(const struct tsi_shards *s, const char *what)
+static int shard_failed(const struct tsi_shards *s, const char *what)
 {
 	return tsi_err_sys("%s in %.300s", what, s->folder);
 }
 
-static int grow(struct tsi_shards *s)
+static int grow_table(struct tsi_shards *s)
 {
 	uint64_t cap = s->cap * 2 + 1024;
 	void *p;
@@ -79,7 +79,7 @@ static int open_shard(struct tsi_shards *s, uint32_t k, int flags, int *fd)
 
 	snprintf(name, sizeof(name), TSI_PACK_SHARD, k);
 	*fd = openat(s->dirfd, name, O_RDWR | O_CLOEXEC | flags, 0666);
-	return *fd < 0 ? failed(s, "open a shard") : 0;
+	return *fd < 0 ? shard_failed(s, "open a shard") : 0;
 }
 
 /* The size of a shard, 0 if there is none. */
@@ -90,7 +90,7 @@ static int find_size(const struct tsi_shards *s, uint32_t k, uint64_t *out)
 
 	snprintf(name, sizeof(name), TSI_PACK_SHARD, k);
 	if (fstatat(s->dirfd, name, &st, 0) && errno != ENOENT)
-		return failed(s, "look at a shard");
+		return shard_failed(s, "look at a shard");
 	*out = (uint64_t)st.st_size;
 	return 0;
 }
@@ -114,7 +114,7 @@ static int read_entry(struct tsi_shards *s, uint64_t at, uint64_t *size)
 	int err = 0;
 
 	if (n < 0)
-		return failed(s, "read the journal");
+		return shard_failed(s, "read the journal");
 	if (n < (ssize_t)sizeof(e) || e.sum != sum_of(&e))
 		return 0;
 	if (!s->count || e.shard != s->entry[s->count - 1].shard)
@@ -122,7 +122,7 @@ static int read_entry(struct tsi_shards *s, uint64_t at, uint64_t *size)
 	if (!err && !follows(s, &e, *size))
 		return 0;
 	if (!err)
-		err = grow(s);
+		err = grow_table(s);
 	if (err)
 		return err;
 	s->entry[s->count++] = e;
@@ -139,8 +139,9 @@ static int read_entries(struct tsi_shards *s)
 	if (got < 0)
 		return got;
 	s->synced = s->count;
-	return ftruncate(s->journal, (off_t)at) ? failed(s, "cut the journal")
-						: 0;
+	return ftruncate(s->journal, (off_t)at)
+		       ? shard_failed(s, "cut the journal")
+		       : 0;
 }
 
 /* Cut off what no entry names, and go on behind it. */
@@ -156,7 +157,7 @@ static int cut_shards(struct tsi_shards *s)
 	s->at = last->offset + last->length;
 	err = open_shard(s, s->shard, 0, &s->fd);
 	if (!err && ftruncate(s->fd, (off_t)s->at))
-		err = failed(s, "cut a shard");
+		err = shard_failed(s, "cut a shard");
 	return err;
 }
 
@@ -170,9 +171,9 @@ static int check_head(struct tsi_shards *s, uint64_t source)
 	if (n >= 0 && n < (ssize_t)sizeof(old))
 		return tsi_fully_pwrite(s->journal, &h, sizeof(h), 0)
 			       ? 0
-			       : failed(s, "write the journal");
+			       : shard_failed(s, "write the journal");
 	if (n < 0)
-		return failed(s, "read the journal");
+		return shard_failed(s, "read the journal");
 	if (memcmp(&h, &old, sizeof(h)))
 		return tsi_err(
 			TSOCK_EARG,
@@ -195,7 +196,7 @@ static int open_files(struct tsi_shards *s, uint64_t source)
 	s->journal =
 		openat(s->dirfd, JOURNAL, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (s->journal < 0)
-		return failed(s, "open the journal");
+		return shard_failed(s, "open the journal");
 	if (flock(s->journal, LOCK_EX | LOCK_NB))
 		return tsi_err(TSOCK_EEXIST,
 			       "another process writes to %s just now",
@@ -270,11 +271,11 @@ int tsi_shards_sync(struct tsi_shards *s)
 	uint64_t n = s->count - s->synced;
 
 	if (s->fd >= 0 && fdatasync(s->fd))
-		return failed(s, "write a shard to disk");
+		return shard_failed(s, "write a shard to disk");
 	if (!tsi_fully_pwrite(
 		    s->journal, s->entry + s->synced, n * sizeof(*s->entry),
 		    sizeof(struct head) + s->synced * sizeof(*s->entry)))
-		return failed(s, "write the journal");
+		return shard_failed(s, "write the journal");
 	s->synced = s->count;
 	return 0;
 }
@@ -299,14 +300,14 @@ static int next_shard(struct tsi_shards *s)
 	memcpy(head + 8, &k, sizeof(k));
 	return tsi_fully_pwrite(fd, head, sizeof(head), 0)
 		       ? 0
-		       : failed(s, "write a shard");
+		       : shard_failed(s, "write a shard");
 }
 
 int tsi_shards_add(struct tsi_shards *s, const uint8_t *data, size_t len,
 		   bool bad)
 {
 	struct tsi_shards_entry *e;
-	int err = grow(s);
+	int err = grow_table(s);
 
 	s->at = (s->at + TSI_PACK_ALIGN - 1) / TSI_PACK_ALIGN * TSI_PACK_ALIGN;
 	if (!err &&
@@ -315,7 +316,7 @@ int tsi_shards_add(struct tsi_shards *s, const uint8_t *data, size_t len,
 	if (err)
 		return err;
 	if (!tsi_fully_pwrite(s->fd, data, len, s->at))
-		return failed(s, "write a shard");
+		return shard_failed(s, "write a shard");
 	e = &s->entry[s->count++];
 	memset(e, 0, sizeof(*e));
 	e->shard = s->shard;

@@ -151,8 +151,8 @@ static bool bounds(const struct tsi_jpeg_packed *p, uint32_t row, size_t *from,
 }
 
 /* Lay out a row of which 8 bytes are there at least. */
-static uint64_t lay_out(const struct tsi_jpeg_packed *p, size_t from, size_t to,
-			struct row *r)
+static uint64_t lay_out_blocks(const struct tsi_jpeg_packed *p, size_t from,
+			       size_t to, struct row *r)
 {
 	uint64_t n = p->in_row;
 
@@ -209,7 +209,7 @@ int tsi_jpeg_packed_check(const struct tsi_jpeg_packed *p, uint32_t row,
 		return 0;
 	if (!bounds(p, row, &from, &to) ||
 	    to - from < 8 + 10 * (size_t)p->in_row ||
-	    lay_out(p, from, to, &r) != r.len)
+	    lay_out_blocks(p, from, to, &r) != r.len)
 		return damaged("a row of it is damaged");
 	sum = (uint32_t)tsi_hash(r.at, r.len, 0);
 	if (sum != u32_at(p->data + p->index + 8 * (size_t)row + 4) ||
@@ -242,7 +242,7 @@ static void patch(const struct row *r, const struct run *run, uint32_t *next)
 }
 
 /* Values of the masks from number `from` up to `to`. */
-static size_t count(const struct row *r, uint32_t from, uint32_t to)
+static size_t count_values(const struct row *r, uint32_t from, uint32_t to)
 {
 	size_t n = 0;
 
@@ -262,7 +262,7 @@ void tsi_jpeg_packed_row(const struct tsi_jpeg_packed *p, uint32_t row,
 	struct row r;
 
 	bounds(p, row, &from, &end);
-	lay_out(p, from, end, &r);
+	lay_out_blocks(p, from, end, &r);
 	for (unsigned k = 0; k < f->comps; k++) {
 		uint32_t h = f->comp[k].h;
 		uint32_t across = f->mcus_across * h;
@@ -276,13 +276,13 @@ void tsi_jpeg_packed_row(const struct tsi_jpeg_packed *p, uint32_t row,
 				.last = to->last[k] + first,
 			};
 
-			values += count(&r, done, run.from);
+			values += count_values(&r, done, run.from);
 			expand->blocks(r.mask + 8 * (size_t)run.from,
 				       r.dc + 2 * (size_t)run.from,
 				       r.value + values, run.n, run.coef,
 				       run.last);
 			patch(&r, &run, &next);
-			values += count(&r, run.from, run.from + run.n);
+			values += count_values(&r, run.from, run.from + run.n);
 			done = run.from + run.n;
 		}
 	}

@@ -27,13 +27,13 @@ struct tsi_jpeg_packer {
 	size_t exceptions;
 };
 
-static int no_memory(void)
+static int no_pack_memory(void)
 {
 	return tsi_err(TSOCK_ENOMEM, "no memory to pack an image");
 }
 
 /* Room for so many bytes behind those that there are. */
-static int grow(struct tsi_jpeg_packer *p, size_t more)
+static int grow_record(struct tsi_jpeg_packer *p, size_t more)
 {
 	size_t need = p->len + more;
 	uint8_t *d;
@@ -45,7 +45,7 @@ static int grow(struct tsi_jpeg_packer *p, size_t more)
 	need += need / 2;
 	d = realloc(p->data, need);
 	if (!d)
-		return no_memory();
+		return no_pack_memory();
 	p->data = d;
 	p->cap = need;
 	return 0;
@@ -56,7 +56,7 @@ int tsi_jpeg_packer_create(struct tsi_jpeg_packer **out)
 	struct tsi_jpeg_packer *p = calloc(1, sizeof(*p));
 
 	if (!p)
-		return no_memory();
+		return no_pack_memory();
 	tsi_gather_kernel_init(&p->gather, tsi_simd_best());
 	*out = p;
 	return 0;
@@ -71,8 +71,8 @@ void tsi_jpeg_packer_destroy(struct tsi_jpeg_packer *p)
 	free(p);
 }
 
-static void put(struct tsi_jpeg_packer *p, size_t at, const void *from,
-		size_t len)
+static void put_at(struct tsi_jpeg_packer *p, size_t at, const void *from,
+		   size_t len)
 {
 	memcpy(p->data + at, from, len);
 }
@@ -89,20 +89,20 @@ int tsi_jpeg_packer_begin(struct tsi_jpeg_packer *p,
 	p->in_row = tsi_packed_in_row(f);
 	p->rows = 0;
 	p->len = 0;
-	err = grow(p, head);
+	err = grow_record(p, head);
 	if (err)
 		return err;
 	memset(p->data, 0, head);
-	put(p, 0, TSI_JPEG_PACKED_MAGIC, TSI_JPEG_PACKED_MAGIC_LEN);
-	put(p, TSI_PACKED_WIDTH, &f->width, 4);
-	put(p, TSI_PACKED_HEIGHT, &f->height, 4);
+	put_at(p, 0, TSI_JPEG_PACKED_MAGIC, TSI_JPEG_PACKED_MAGIC_LEN);
+	put_at(p, TSI_PACKED_WIDTH, &f->width, 4);
+	put_at(p, TSI_PACKED_HEIGHT, &f->height, 4);
 	p->data[TSI_PACKED_COMPS] = f->comps;
 	p->data[TSI_PACKED_COLOR] = (uint8_t)f->color;
 	for (unsigned k = 0; k < f->comps; k++) {
 		p->data[TSI_PACKED_FACTORS + k] = f->comp[k].h;
 		p->data[TSI_PACKED_FACTORS + 3 + k] = f->comp[k].v;
-		put(p, TSI_PACKED_QUANT + 128 * (size_t)k, f->comp[k].quant,
-		    128);
+		put_at(p, TSI_PACKED_QUANT + 128 * (size_t)k, f->comp[k].quant,
+		       128);
 	}
 	p->len = head;
 	return 0;
@@ -119,7 +119,7 @@ static int add_exception(struct tsi_jpeg_packer *p, uint32_t block, int at,
 
 		e = realloc(p->exception, cap * 8);
 		if (!e)
-			return no_memory();
+			return no_pack_memory();
 		p->exception = e;
 		p->exception_cap = cap;
 	}
@@ -218,29 +218,30 @@ int tsi_jpeg_packer_row(struct tsi_jpeg_packer *p,
 	int err;
 
 	p->exceptions = 0;
-	err = grow(p, 16 + 73 * (size_t)p->in_row + TSI_JPEG_GATHER_SLACK);
+	err = grow_record(p,
+			  16 + 73 * (size_t)p->in_row + TSI_JPEG_GATHER_SLACK);
 	if (!err)
 		err = put_blocks(p, b, row, &at);
 	if (err)
 		return err;
 	counts[0] = (uint32_t)(at - from - 8 - 10 * (size_t)p->in_row);
 	counts[1] = (uint32_t)p->exceptions;
-	put(p, from, counts, sizeof(counts));
+	put_at(p, from, counts, sizeof(counts));
 	p->len = at;
-	err = grow(p, 8 * p->exceptions + 8);
+	err = grow_record(p, 8 * p->exceptions + 8);
 	if (err)
 		return err;
 	if (p->exceptions)
-		put(p, at, p->exception, 8 * p->exceptions);
+		put_at(p, at, p->exception, 8 * p->exceptions);
 	at += 8 * p->exceptions;
 	len = (at - from + 7) / 8 * 8;
 	memset(p->data + at, 0, from + len - at);
 	p->len = from + len;
 	end[0] = (uint32_t)p->len;
 	end[1] = (uint32_t)tsi_hash(p->data + from, len, 0);
-	put(p, p->index + 8 * (size_t)p->rows++, end, sizeof(end));
+	put_at(p, p->index + 8 * (size_t)p->rows++, end, sizeof(end));
 	/* So that the end never fails. */
-	return grow(p, TSI_JPEG_PACKED_SLACK);
+	return grow_record(p, TSI_JPEG_PACKED_SLACK);
 }
 
 const uint8_t *tsi_jpeg_packer_end(struct tsi_jpeg_packer *p, size_t *len)
@@ -252,9 +253,9 @@ const uint8_t *tsi_jpeg_packer_end(struct tsi_jpeg_packer *p, size_t *len)
 	memset(p->data + p->len, 0, TSI_JPEG_PACKED_SLACK);
 	p->len += TSI_JPEG_PACKED_SLACK;
 	bytes = (uint32_t)p->len;
-	put(p, TSI_PACKED_BYTES, &bytes, 4);
+	put_at(p, TSI_PACKED_BYTES, &bytes, 4);
 	sum = tsi_packed_head_sum(p->data, head);
-	put(p, TSI_PACKED_SUM, &sum, 8);
+	put_at(p, TSI_PACKED_SUM, &sum, 8);
 	*len = p->len;
 	return p->data;
 }

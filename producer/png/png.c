@@ -53,7 +53,7 @@ struct tsi_png {
 	uint32_t strip_rows;
 };
 
-static void on_error(png_structp png, png_const_charp text)
+static void on_png_error(png_structp png, png_const_charp text)
 {
 	struct tsi_png *p = png_get_error_ptr(png);
 
@@ -92,7 +92,7 @@ static void on_read(png_structp png, png_bytep to, size_t len)
 	p->doubt = true;
 }
 
-static void put(struct tsi_png *p, const void *data, size_t len)
+static void put_bytes(struct tsi_png *p, const void *data, size_t len)
 {
 	memcpy(p->head + p->head_len, data, len);
 	p->head_len += len;
@@ -103,7 +103,7 @@ static void put_be32(struct tsi_png *p, uint32_t v)
 	uint8_t b[4] = { (uint8_t)(v >> 24), (uint8_t)(v >> 16),
 			 (uint8_t)(v >> 8), (uint8_t)v };
 
-	put(p, b, sizeof(b));
+	put_bytes(p, b, sizeof(b));
 }
 
 /* Check sums are not looked at any more: they are left zero. */
@@ -116,18 +116,18 @@ static void make_head(struct tsi_png *p)
 
 	p->head_len = 0;
 	p->head_at = 0;
-	put(p, tsi_png_magic, sizeof(tsi_png_magic));
+	put_bytes(p, tsi_png_magic, sizeof(tsi_png_magic));
 	put_be32(p, 13);
-	put(p, "IHDR", 4);
+	put_bytes(p, "IHDR", 4);
 	put_be32(p, f->width);
 	put_be32(p, f->height);
-	put(p, kind, sizeof(kind));
+	put_bytes(p, kind, sizeof(kind));
 	put_be32(p, 0);
 	if (f->type != PNG_COLOR_TYPE_PALETTE || colours > 256)
 		return;
 	put_be32(p, 3 * colours);
-	put(p, "PLTE", 4);
-	put(p, f->palette, (size_t)3 * colours);
+	put_bytes(p, "PLTE", 4);
+	put_bytes(p, f->palette, (size_t)3 * colours);
 	put_be32(p, 0);
 }
 
@@ -149,7 +149,7 @@ static void drop(struct tsi_png *p)
 	}
 }
 
-static int failed(struct tsi_png *p)
+static int png_failed(struct tsi_png *p)
 {
 	drop(p);
 	if (p->no_memory)
@@ -249,7 +249,7 @@ static void read_row(struct tsi_png *p, uint8_t *to)
 	p->got++;
 }
 
-static void prepare(struct tsi_png *p, const struct tsi_rect *rect)
+static void prepare_rect(struct tsi_png *p, const struct tsi_rect *rect)
 {
 	set_transforms(p);
 	p->rect = *rect;
@@ -330,7 +330,7 @@ static int settle_doubt(struct tsi_png *p)
 	if (!why || (!p->interlaced && p->got <= p->there))
 		return 0;
 	snprintf(p->text, sizeof(p->text), "%s", why);
-	return failed(p);
+	return png_failed(p);
 }
 
 /*
@@ -342,16 +342,16 @@ static int settle_stop(struct tsi_png *p)
 	const char *why = p->no_memory ? NULL : second_opinion(p);
 
 	if (p->no_memory)
-		return failed(p);
+		return png_failed(p);
 	if (why) {
 		snprintf(p->text, sizeof(p->text), "%s", why);
-		return failed(p);
+		return png_failed(p);
 	}
 	/* Behind the last row libpng looks for the end of the data. */
 	if (p->got + 1 == p->file.height && p->there == p->file.height)
 		p->got++;
 	if (!p->interlaced && p->got < p->there)
-		return failed(p);
+		return png_failed(p);
 	p->ended = true;
 	return 0;
 }
@@ -416,16 +416,16 @@ static int decoder_open(struct tsi_decoder *d, const void *data, size_t len,
 			       "PNG with 16 bits per channel is not supported");
 	make_head(p);
 	p->at = p->file.pixels;
-	p->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, p, on_error,
+	p->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, p, on_png_error,
 					on_warning);
 	if (p->png)
 		p->info = png_create_info_struct(p->png);
 	if (!p->info) {
 		p->no_memory = true;
-		return failed(p);
+		return png_failed(p);
 	}
 	if (setjmp(png_jmpbuf(p->png)))
-		return failed(p);
+		return png_failed(p);
 	read_header(p);
 	*width = p->file.width;
 	*height = p->file.height;
@@ -442,8 +442,8 @@ static int decoder_begin(struct tsi_decoder *d, const struct tsi_rect *rect)
 	struct tsi_png *p = png_of(d);
 
 	if (setjmp(png_jmpbuf(p->png)))
-		return failed(p);
-	prepare(p, rect);
+		return png_failed(p);
+	prepare_rect(p, rect);
 	return read_rows(p, skip);
 }
 

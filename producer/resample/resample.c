@@ -117,7 +117,7 @@ static int make_room(struct tsi_resample *r, uint32_t width)
 }
 
 /* Planes only where the kernel has the words for it. */
-static void pack(struct tsi_resample *r, bool planes)
+static void pack_taps(struct tsi_resample *r, bool planes)
 {
 	const struct tsi_resample_kernel *kernel = &r->kernel;
 
@@ -144,7 +144,7 @@ int tsi_resample_begin(struct tsi_resample *r, const struct tsi_axis *x,
 	need->width = tsi_taps_rebase(&r->x, &need->left);
 	need->height = tsi_taps_rebase(&r->y, &need->top);
 	r->down_first = passes == TSI_PASSES_13 && goes_down_first(x, y);
-	pack(r, planes);
+	pack_taps(r, planes);
 	err = make_room(r, need->width);
 	if (err)
 		return err;

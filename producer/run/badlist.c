@@ -61,7 +61,7 @@ static struct class_count *class_of(const struct tsi_badlist *l, uint64_t i)
 }
 
 /* Under the lock, and so are the following. */
-static void count(struct tsi_badlist *l, uint64_t i)
+static void count_bad(struct tsi_badlist *l, uint64_t i)
 {
 	struct class_count *c = class_of(l, i);
 
@@ -225,7 +225,7 @@ void tsi_badlist_report(struct tsi_badlist *l, uint64_t i, const char *reason,
 	if (presume_no_more(l, i)) {
 		keep_reason(l, i, reason);
 	} else if (!(l->seen[i / 8] & 1u << i % 8)) {
-		count(l, i);
+		count_bad(l, i);
 		keep_reason(l, i, reason);
 		found = l->nbad - l->at_start;
 		tell_count(l);
@@ -397,7 +397,7 @@ static void take_scan(struct tsi_badlist *l)
 	for (uint64_t k = 0; k < tsi_index_bad_count(x); k++) {
 		uint64_t i = tsi_index_bad_at(x, k);
 
-		count(l, i);
+		count_bad(l, i);
 		keep_reason(l, i, tsi_index_bad_reason(x, i));
 	}
 }
@@ -415,7 +415,7 @@ static int take_presumed(struct tsi_badlist *l)
 			continue;
 		l->presumed[i / 64] |= UINT64_C(1) << i % 64;
 		l->npresumed++;
-		count(l, i);
+		count_bad(l, i);
 	}
 	return 0;
 }

@@ -86,7 +86,7 @@ static void open_anew(struct tsi_growth *g)
 }
 
 /* A change counts when two looks in a row have seen the same. */
-static void look(struct tsi_growth *g)
+static void look_for_growth(struct tsi_growth *g)
 {
 	int64_t begin = tsi_now_ns();
 	bool same, again;
@@ -111,7 +111,7 @@ static void *watch(void *arg)
 
 	tsi_thread_name("tsock-growth");
 	while (rest(g, g->wait_ns))
-		look(g);
+		look_for_growth(g);
 	return NULL;
 }
 

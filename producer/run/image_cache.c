@@ -66,7 +66,7 @@ struct tsi_image_cache {
  * The heap
  */
 
-static void place(struct tsi_image_cache *c, struct entry *e, uint64_t at)
+static void heap_put(struct tsi_image_cache *c, struct entry *e, uint64_t at)
 {
 	c->heap[at] = e;
 	e->at = at;
@@ -77,10 +77,10 @@ static void sift_up(struct tsi_image_cache *c, struct entry *e)
 	uint64_t at = e->at;
 
 	while (at && c->heap[(at - 1) / 2]->worth > e->worth) {
-		place(c, c->heap[(at - 1) / 2], at);
+		heap_put(c, c->heap[(at - 1) / 2], at);
 		at = (at - 1) / 2;
 	}
-	place(c, e, at);
+	heap_put(c, e, at);
 }
 
 static void sift_down(struct tsi_image_cache *c, struct entry *e)
@@ -95,10 +95,10 @@ static void sift_down(struct tsi_image_cache *c, struct entry *e)
 			k++;
 		if (k >= c->images || c->heap[k]->worth >= e->worth)
 			break;
-		place(c, c->heap[k], at);
+		heap_put(c, c->heap[k], at);
 		at = k;
 	}
-	place(c, e, at);
+	heap_put(c, e, at);
 }
 
 static bool push(struct tsi_image_cache *c, struct entry *e)
@@ -112,7 +112,7 @@ static bool push(struct tsi_image_cache *c, struct entry *e)
 		c->heap = p;
 		c->cap = cap;
 	}
-	place(c, e, c->images++);
+	heap_put(c, e, c->images++);
 	sift_up(c, e);
 	return true;
 }
@@ -231,7 +231,7 @@ void tsi_image_cache_refuse(struct tsi_image_cache *c, uint64_t file)
 	atomic_store(&c->cost[file], REFUSED);
 }
 
-static uint64_t bytes_of(size_t len)
+static uint64_t entry_bytes(size_t len)
 {
 	/* And what malloc() and the heap take. */
 	return sizeof(struct entry) + len + 16 + sizeof(struct entry *);
@@ -243,7 +243,7 @@ bool tsi_image_cache_has_room(const struct tsi_image_cache *c, uint64_t file,
 	return !atomic_load(&c->full) && len <= LARGEST &&
 	       atomic_load(&c->cost[file]) != REFUSED &&
 	       !tsi_image_cache_has(c, file) &&
-	       atomic_load(&c->used) + bytes_of(len) <= c->budget;
+	       atomic_load(&c->used) + entry_bytes(len) <= c->budget;
 }
 
 bool tsi_image_cache_wants(struct tsi_image_cache *c, uint64_t file,
@@ -260,7 +260,7 @@ bool tsi_image_cache_wants(struct tsi_image_cache *c, uint64_t file,
 		now = old >> 1;
 	/* Where two threads meet here, either value will do. */
 	atomic_store(&c->cost[file], now << 1 | twice);
-	if (atomic_load(&c->used) + bytes_of(len) <= c->budget)
+	if (atomic_load(&c->used) + entry_bytes(len) <= c->budget)
 		return true;
 	return twice && now > BETTER * atomic_load(&c->least) * (double)len;
 }
@@ -286,7 +286,7 @@ static void sweep(struct tsi_image_cache *c)
 			continue;
 		}
 		*at = e->next;
-		atomic_fetch_sub(&c->used, bytes_of(e->len));
+		atomic_fetch_sub(&c->used, entry_bytes(e->len));
 		free(e);
 	}
 }
@@ -310,9 +310,9 @@ static bool make_room(struct tsi_image_cache *c, uint64_t bytes, double worth)
 	return true;
 }
 
-static bool put(struct tsi_image_cache *c, struct entry *e)
+static bool put_entry(struct tsi_image_cache *c, struct entry *e)
 {
-	uint64_t bytes = bytes_of(e->len);
+	uint64_t bytes = entry_bytes(e->len);
 
 	if (tsi_image_cache_has(c, e->file) || !make_room(c, bytes, e->worth) ||
 	    !push(c, e))
@@ -339,7 +339,7 @@ void tsi_image_cache_put(struct tsi_image_cache *c, uint64_t file,
 			     .worth = (double)(cost >> 1) / (double)len };
 	memcpy(e->data, data, len);
 	pthread_mutex_lock(&c->lock);
-	in = put(c, e);
+	in = put_entry(c, e);
 	if (c->images)
 		atomic_store(&c->least, c->heap[0]->worth);
 	pthread_mutex_unlock(&c->lock);

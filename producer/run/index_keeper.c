@@ -45,7 +45,7 @@ struct tsi_index_keeper {
 	bool complained;
 };
 
-static void load(struct tsi_index_keeper *k)
+static void load_index(struct tsi_index_keeper *k)
 {
 	int fd = tsi_cache_file_open(k->path);
 
@@ -92,7 +92,7 @@ static void *keep(void *arg)
 	setpriority(PRIO_PROCESS, 0, 19);
 	k->key = tsi_index_fingerprint(k->index);
 	if (k->reads)
-		load(k);
+		load_index(k);
 	while (!closing) {
 		pthread_mutex_lock(&k->lock);
 		while (k->epochs == seen && !k->closing)

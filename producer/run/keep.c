@@ -63,8 +63,9 @@ void tsi_keep_give(struct tsi_keep *k)
 }
 
 /* The file's packed form; NULL: it has none, or there is no memory for it. */
-static const uint8_t *pack(struct tsi_keep *k, uint64_t file,
-			   const uint8_t *data, size_t len, size_t *record_len)
+static const uint8_t *pack_file(struct tsi_keep *k, uint64_t file,
+				const uint8_t *data, size_t len,
+				size_t *record_len)
 {
 	const uint8_t *record;
 	int err = tsi_record_pack(k->maker, data, len, &record, record_len);
@@ -89,7 +90,7 @@ const uint8_t *tsi_keep_pack(struct tsi_keep *k, uint64_t file,
 
 	if (!tsi_image_cache_has_room(k->cache, file, expected(len)))
 		return NULL;
-	record = pack(k, file, data, len, &n);
+	record = pack_file(k, file, data, len, &n);
 	if (!record)
 		return NULL;
 	/* Packing takes as long as a sample made of the file would. */
@@ -108,7 +109,7 @@ void tsi_keep_offer(struct tsi_keep *k, uint64_t file, const uint8_t *data,
 
 	if (!tsi_image_cache_wants(k->cache, file, ns, expected(len)))
 		return;
-	record = pack(k, file, data, len, &n);
+	record = pack_file(k, file, data, len, &n);
 	if (record)
 		tsi_image_cache_put(k->cache, file, record, n);
 }

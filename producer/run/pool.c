@@ -51,14 +51,14 @@ struct tsi_pool {
 	struct thread thread[];
 };
 
-static void add(_Atomic uint64_t *to, uint64_t n)
+static void count_up(_Atomic uint64_t *to, uint64_t n)
 {
 	/* A statistic of this thread's own: orders nothing. */
 	atomic_fetch_add_explicit(to, n, memory_order_relaxed);
 }
 
 /* The first error is the one that is told. */
-static void fail(struct tsi_pool *p, const char *why)
+static void fail_pool(struct tsi_pool *p, const char *why)
 {
 	pthread_mutex_lock(&p->lock);
 	if (!atomic_load(&p->failed)) {
@@ -120,7 +120,7 @@ static bool park(struct thread *t)
  * samples are finished.
  * EENDED and ESTREAM: none will ever be claimed; other errors are the worker's.
  */
-static int fill(struct thread *t)
+static int fill_worker(struct thread *t)
 {
 	struct tsi_pool *p = t->pool;
 
@@ -141,7 +141,7 @@ static int fill(struct thread *t)
 		t->enough = p->depth;
 		/* The server failed by itself: stop all workers. */
 		if (n == TSOCK_ESTREAM)
-			fail(p, tsock_errmsg());
+			fail_pool(p, tsock_errmsg());
 		if (n < 0)
 			return n;
 		tsi_ahead_tell(p->ahead, seq);
@@ -152,7 +152,7 @@ static int fill(struct thread *t)
 	return 0;
 }
 
-static int finish(struct thread *t)
+static int finish_sample(struct thread *t)
 {
 	struct tsi_pool *p = t->pool;
 	struct tsi_made made;
@@ -163,8 +163,8 @@ static int finish(struct thread *t)
 		return err;
 	tsock_serve_commit(p->server, made.seq, 1);
 	tsock_serve_count(p->server, made.read_bytes, made.substituted);
-	add(&t->io_ns, made.io_ns);
-	add(&t->decode_ns, made.decode_ns);
+	count_up(&t->io_ns, made.io_ns);
+	count_up(&t->decode_ns, made.decode_ns);
 	return 0;
 }
 
@@ -180,7 +180,7 @@ static void *work(void *arg)
 		    is_over_limit(t) && !park(t))
 			break;
 		if (!ended)
-			err = fill(t);
+			err = fill_worker(t);
 		/* Samples claimed before the end are still finished. */
 		if (err == TSOCK_EENDED)
 			ended = true;
@@ -192,12 +192,12 @@ static void *work(void *arg)
 				break;
 			continue; /* above the limit now */
 		}
-		err = finish(t);
+		err = finish_sample(t);
 		if (err)
 			break;
 	}
 	if (err && err != TSOCK_ESTREAM)
-		fail(t->pool, tsock_errmsg());
+		fail_pool(t->pool, tsock_errmsg());
 	return NULL;
 }
 

@@ -47,8 +47,8 @@ static bool pass(struct tsi_target *t, const struct tsi_sampler *s)
 	return true;
 }
 
-static bool find(struct tsi_target *t, const struct tsi_sampler *s,
-		 const struct tsi_image *img)
+static bool find_good(struct tsi_target *t, const struct tsi_sampler *s,
+		      const struct tsi_image *img)
 {
 	while (tsi_target_is_bad(t, s, img))
 		if (!pass(t, s))
@@ -65,7 +65,7 @@ static int try_again(struct tsi_target *t, struct tsi_sampler *s,
 		t->again = true;
 		t->tries = 0;
 		t->file = t->id.index;
-		if (find(t, s, img))
+		if (find_good(t, s, img))
 			return 0;
 	}
 	return tsi_err(TSOCK_EDATA,
@@ -76,10 +76,10 @@ static int try_again(struct tsi_target *t, struct tsi_sampler *s,
 }
 
 /* From the target on. */
-static int choose(struct tsi_target *t, struct tsi_sampler *s,
-		  const struct tsi_image *img)
+static int choose_good(struct tsi_target *t, struct tsi_sampler *s,
+		       const struct tsi_image *img)
 {
-	return find(t, s, img) ? 0 : try_again(t, s, img);
+	return find_good(t, s, img) ? 0 : try_again(t, s, img);
 }
 
 /* ---- what came of it ---- */
@@ -102,7 +102,7 @@ static int replace(struct tsi_target *t, struct tsi_sampler *s,
 	tsi_badlist_report(
 		tsi_sampler_badlist(s), t->file, reason,
 		tsi_badfiles_class_lost(tsi_sampler_badfiles(s), t->file));
-	return pass(t, s) ? choose(t, s, img) : try_again(t, s, img);
+	return pass(t, s) ? choose_good(t, s, img) : try_again(t, s, img);
 }
 
 static int replace_for_all(struct tsi_target *t, struct tsi_sampler *s,
@@ -159,7 +159,7 @@ int tsi_target_next(struct tsi_target *t, struct tsi_sampler *s,
 {
 	switch (o->came) {
 	case TSI_CAME_KNOWN:
-		return choose(t, s, img);
+		return choose_good(t, s, img);
 	case TSI_CAME_UNREAD:
 		return unread(t, s, img, o->err);
 	case TSI_CAME_UNDECODABLE:
@@ -195,5 +195,5 @@ int tsi_target_first(struct tsi_target *t, struct tsi_sampler *s,
 		tsi_badfiles_forget(b, t->file);
 	if (tsi_sampler_raises(s))
 		why = tsi_index_bad_reason(tsi_sampler_index(s), t->file);
-	return why ? replace(t, s, img, why) : choose(t, s, img);
+	return why ? replace(t, s, img, why) : choose_good(t, s, img);
 }

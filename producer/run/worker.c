@@ -107,8 +107,8 @@ const char *tsi_worker_reader_why(const struct tsi_worker *w)
  */
 
 /* Where the bytes of job j's target are. */
-static struct tsi_read_request bytes_of(const struct tsi_worker *w,
-					const struct tsi_job *j)
+static struct tsi_read_request request_of(const struct tsi_worker *w,
+					  const struct tsi_job *j)
 {
 	const struct tsi_index *x = tsi_sampler_index(w->sampler);
 	struct tsi_location at;
@@ -127,7 +127,7 @@ static struct tsi_read_request bytes_of(const struct tsi_worker *w,
 
 static int read_target(struct tsi_worker *w, struct tsi_job *j)
 {
-	struct tsi_read_request q = bytes_of(w, j);
+	struct tsi_read_request q = request_of(w, j);
 
 	j->target.read_ns = tsi_badfiles_now();
 	j->reads++;
@@ -182,8 +182,8 @@ static int decode(struct tsi_worker *w, const struct tsi_job *j,
 }
 
 /* What a decoder's failure means. */
-static void fail(struct tsi_worker *w, int err, const uint8_t *data, size_t len,
-		 struct tsi_outcome *o)
+static void fail_read(struct tsi_worker *w, int err, const uint8_t *data,
+		      size_t len, struct tsi_outcome *o)
 {
 	tsi_err_copy(o->reason, sizeof(o->reason));
 	o->came = err == TSOCK_EDATA    ? TSI_CAME_UNDECODABLE
@@ -199,8 +199,9 @@ static void fail(struct tsi_worker *w, int err, const uint8_t *data, size_t len,
 }
 
 /* Make job j's sample of these bytes of its target. */
-static void make(struct tsi_worker *w, struct tsi_job *j, const uint8_t *data,
-		 size_t len, const struct tsi_slots *to, struct tsi_outcome *o)
+static void make_sample(struct tsi_worker *w, struct tsi_job *j,
+			const uint8_t *data, size_t len,
+			const struct tsi_slots *to, struct tsi_outcome *o)
 {
 	int64_t start = tsi_now_ns();
 	struct tsi_box box;
@@ -211,7 +212,7 @@ static void make(struct tsi_worker *w, struct tsi_job *j, const uint8_t *data,
 		return;
 	err = decode(w, j, data, len, to, &box);
 	if (err) {
-		fail(w, err, data, len, o);
+		fail_read(w, err, data, len, o);
 		return;
 	}
 	tsi_badlist_vouch(tsi_sampler_badlist(w->sampler), j->target.file);
@@ -223,8 +224,8 @@ static void make(struct tsi_worker *w, struct tsi_job *j, const uint8_t *data,
 }
 
 /* The target came to this: the sample is made, or something is read for it. */
-static int go_on(struct tsi_worker *w, struct tsi_job *j,
-		 const struct tsi_outcome *o)
+static int follow_target(struct tsi_worker *w, struct tsi_job *j,
+			 const struct tsi_outcome *o)
 {
 	int err;
 
@@ -245,7 +246,7 @@ static int make_kept(struct tsi_worker *w, struct tsi_job *j,
 
 	data = tsi_keep_take(w->keep, j->target.file, &len);
 	if (data) {
-		make(w, j, data, len, to, &o);
+		make_sample(w, j, data, len, to, &o);
 		tsi_budget_claim_end(&w->claim);
 		/* What finds no memory here goes the way of other images. */
 		made = o.came != TSI_CAME_CROWDED &&
@@ -256,7 +257,7 @@ static int make_kept(struct tsi_worker *w, struct tsi_job *j,
 	if (!made)
 		return read_target(w, j);
 	*done = o.came == TSI_CAME_SAMPLE;
-	return go_on(w, j, &o);
+	return follow_target(w, j, &o);
 }
 
 static void wait_begins(struct tsi_worker *w, uint64_t file)
@@ -296,7 +297,7 @@ static int next_read(struct tsi_worker *w, bool wait, struct tsi_read *r)
 static void make_here(struct tsi_worker *w, struct tsi_job *j, size_t size,
 		      const struct tsi_slots *to, struct tsi_outcome *o)
 {
-	struct tsi_read_request q = bytes_of(w, j);
+	struct tsi_read_request q = request_of(w, j);
 	uint8_t *data;
 	size_t len;
 	int err;
@@ -307,7 +308,7 @@ static void make_here(struct tsi_worker *w, struct tsi_job *j, size_t size,
 	wait_ends(w);
 	if (!err) {
 		j->read_bytes += len;
-		make(w, j, data, len, to, o);
+		make_sample(w, j, data, len, to, o);
 		free(data);
 		return;
 	}
@@ -378,14 +379,14 @@ static int use(struct tsi_worker *w, struct tsi_job *j,
 		o.came = TSI_CAME_NO_MEMORY;
 	} else if (!r->err) {
 		j->read_bytes += r->len;
-		make(w, j, r->data, r->len, to, &o);
+		make_sample(w, j, r->data, r->len, to, &o);
 		tsi_budget_claim_end(&w->claim);
 	}
 	if (o.came == TSI_CAME_NO_MEMORY)
 		make_alone(w, j, size, to, &o);
 	tsi_io_reader_recycle(w->reader, r);
 	*done = o.came == TSI_CAME_SAMPLE;
-	return go_on(w, j, &o);
+	return follow_target(w, j, &o);
 }
 
 int tsi_worker_finish(struct tsi_worker *w,

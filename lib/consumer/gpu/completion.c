@@ -196,7 +196,7 @@ static unsigned poll_list(struct tsi_completion *p, struct tsi_deferred **list)
 }
 
 /* Oldest first, so that the tail moves with the first of them. */
-static void append(struct tsi_deferred **list, struct tsi_deferred *in)
+static void append_deferred(struct tsi_deferred **list, struct tsi_deferred *in)
 {
 	struct tsi_deferred *oldest = NULL;
 
@@ -230,7 +230,7 @@ static void *completion_thread(void *arg)
 		unsigned n;
 
 		if (p->in) {
-			append(&list, p->in);
+			append_deferred(&list, p->in);
 			p->in = NULL;
 			us = LEAST_US;
 		}

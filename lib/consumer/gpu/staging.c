@@ -44,7 +44,7 @@ struct tsi_staging {
 	unsigned spares;
 };
 
-static uint64_t add(uint64_t *total, uint64_t bytes)
+static uint64_t add_bytes(uint64_t *total, uint64_t bytes)
 {
 	uint64_t at = *total;
 
@@ -52,7 +52,8 @@ static uint64_t add(uint64_t *total, uint64_t bytes)
 	return at;
 }
 
-static void lay_out(struct tsi_staging *u, const struct tsi_staging_parts *p)
+static void lay_out_parts(struct tsi_staging *u,
+			  const struct tsi_staging_parts *p)
 {
 	for (unsigned i = 0; i < p->nfields; i++) {
 		const struct tsock_field *f = &p->stored[i];
@@ -63,11 +64,13 @@ static void lay_out(struct tsi_staging *u, const struct tsi_staging_parts *p)
 		at->converts = u->make.dtype && f->flags & TSOCK_FIELD_IMAGE;
 		at->height = f->shape[0];
 		at->width = f->shape[1];
-		at->raw_at = add(&u->raw_bytes, p->batch * at->stored_bytes);
-		at->field_at = add(&u->field_bytes, p->batch * at->field_bytes);
+		at->raw_at =
+			add_bytes(&u->raw_bytes, p->batch * at->stored_bytes);
+		at->field_at =
+			add_bytes(&u->field_bytes, p->batch * at->field_bytes);
 		if (at->converts)
-			at->scratch_at = add(&u->scratch_bytes,
-					     p->batch * at->stored_bytes);
+			at->scratch_at = add_bytes(&u->scratch_bytes,
+						   p->batch * at->stored_bytes);
 	}
 }
 
@@ -109,7 +112,7 @@ int tsi_staging_create(const struct tsi_staging_parts *p,
 	u->nfields = p->nfields;
 	u->as_stored = p->as_stored;
 	u->make = *p->make;
-	lay_out(u, p);
+	lay_out_parts(u, p);
 	if (!u->as_stored)
 		err = make_common(u);
 	while (!err && u->spares < TSI_STAGING_AHEAD)

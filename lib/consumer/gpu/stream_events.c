@@ -15,7 +15,7 @@ static tsi_gpu_stream same_name(tsi_gpu_stream s)
 	return s == (tsi_gpu_stream)1 ? NULL : s;
 }
 
-static int grow(struct tsi_stream_events *u)
+static int grow_list(struct tsi_stream_events *u)
 {
 	unsigned capacity = u->capacity ? 2 * u->capacity : 2;
 	struct tsi_stream_event *list =
@@ -41,7 +41,7 @@ int tsi_stream_events_find(struct tsi_stream_events *u, unsigned device,
 		}
 	}
 	if (u->count == u->capacity)
-		err = grow(u);
+		err = grow_list(u);
 	if (!err && u->count == u->made) {
 		err = tsi_gpu_event_create(device, false,
 					   &u->list[u->made].event);

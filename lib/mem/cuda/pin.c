@@ -68,7 +68,7 @@ uint64_t tsi_cuda_pin_run(const void *p, uint64_t bytes)
 
 /* ---- the list ---- */
 
-static void add(struct range *r)
+static void add_range(struct range *r)
 {
 	pthread_mutex_lock(&lock);
 	r->next = ranges;
@@ -78,7 +78,7 @@ static void add(struct range *r)
 }
 
 /* NULL: no range begins there. */
-static struct range *take(const void *base)
+static struct range *take_range(const void *base)
 {
 	struct range **at = &ranges, *r;
 
@@ -172,14 +172,14 @@ int tsi_gpu_pin(unsigned device, void *base, uint64_t bytes)
 			     .chunk = chunk ? chunk : CHUNK,
 			     .device = device };
 	/* First of all, for copies that others begin meanwhile. */
-	add(r);
+	add_range(r);
 	return TSI_CUDA_ON(device, register_all(r));
 }
 
 void tsi_gpu_unpin(void *base)
 {
 	/* In a forked child nothing is page-locked, and the list isn't ours. */
-	struct range *r = base && !tsi_cuda_begin() ? take(base) : NULL;
+	struct range *r = base && !tsi_cuda_begin() ? take_range(base) : NULL;
 	int err;
 
 	if (!r)

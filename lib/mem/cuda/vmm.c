@@ -145,7 +145,7 @@ static int share(const struct tsi_cuda_driver *d, unsigned device,
 	return 0;
 }
 
-static int make(unsigned device, uint64_t bytes, struct tsi_gpu_mem *m)
+static int make_memory(unsigned device, uint64_t bytes, struct tsi_gpu_mem *m)
 {
 	CUmemAllocationProp p = kind_of(device);
 	CUmemGenericAllocationHandle h;
@@ -172,7 +172,7 @@ int tsi_cuda_vmm_create(unsigned device, uint64_t bytes,
 				 .bytes = bytes,
 				 .ours = true,
 				 .fd = -1 };
-	int err = TSI_CUDA_ON(device, make(device, bytes, &m));
+	int err = TSI_CUDA_ON(device, make_memory(device, bytes, &m));
 
 	if (!err)
 		*out = m;

@@ -73,7 +73,7 @@ static int no_memory(void)
 }
 
 /* The next entry but "." and ".."; NULL at the end or, with errno, an error. */
-static struct dirent *entry(DIR *d)
+static struct dirent *next_dirent(DIR *d)
 {
 	struct dirent *e;
 
@@ -173,7 +173,7 @@ static int read_folder(struct class_scan *c, uint32_t i, DIR *d)
 	struct dirent *e;
 	int err = 0;
 
-	while (!err && (e = entry(d))) {
+	while (!err && (e = next_dirent(d))) {
 		enum tsi_folder_kind kind = tsi_folder_kind(d, e, dev);
 
 		if (kind == TSI_FOLDER_FOLDER)
@@ -267,7 +267,7 @@ static int find_classes(struct scan *s)
 
 	if (!d)
 		return folder_err(s->root, "");
-	while (!err && (e = entry(d))) {
+	while (!err && (e = next_dirent(d))) {
 		if (tsi_folder_entry(d, e)) {
 			err = tsi_text_grow(&s->order, s->classes,
 					    &s->class_cap, sizeof(*s->order));

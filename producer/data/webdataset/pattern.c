@@ -31,8 +31,8 @@ static int odd(const struct expansion *e, const char *why)
 }
 
 /* The name so far has len bytes: append n more, and go on with the rest. */
-static int go_on(struct expansion *e, const char *more, size_t n,
-		 const char *rest, size_t len)
+static int expand_with(struct expansion *e, const char *more, size_t n,
+		       const char *rest, size_t len)
 {
 	if (n >= sizeof(e->name) - len)
 		return odd(e, "the names are too long");
@@ -40,7 +40,7 @@ static int go_on(struct expansion *e, const char *more, size_t n,
 	return expand(e, rest, len + n);
 }
 
-static int add(struct expansion *e, size_t len)
+static int add_expanded(struct expansion *e, size_t len)
 {
 	int err;
 
@@ -92,7 +92,7 @@ static int expand_range(struct expansion *e, unsigned long long low,
 		int n = snprintf(text, sizeof(text), "%0*llu", digits,
 				 down ? low - i : low + i);
 
-		err = go_on(e, text, (size_t)n, rest, len);
+		err = expand_with(e, text, (size_t)n, rest, len);
 	}
 	return err;
 }
@@ -107,7 +107,7 @@ static int expand_list(struct expansion *e, const char *p, size_t n,
 	for (;;) {
 		const char *comma = memchr(p, ',', (size_t)(end - p));
 		const char *to = comma ? comma : end;
-		int err = go_on(e, p, (size_t)(to - p), rest, len);
+		int err = expand_with(e, p, (size_t)(to - p), rest, len);
 
 		if (err || !comma)
 			return err;
@@ -128,7 +128,7 @@ static int expand(struct expansion *e, const char *rest, size_t len)
 	len += n;
 	open = rest + n;
 	if (!*open)
-		return add(e, len);
+		return add_expanded(e, len);
 	close = open + 1 + strcspn(open + 1, "{}");
 	if (*open == '}' || *close != '}')
 		return odd(e, "its braces don't match");

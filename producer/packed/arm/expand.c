@@ -24,7 +24,7 @@ static struct {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void fill_table(void)
+static void fill_shuffles(void)
 {
 	memset(table.shuffle, 255, sizeof(table.shuffle));
 	for (unsigned m = 0; m < 256; m++) {
@@ -71,6 +71,6 @@ void tsi_expand_kernel_init_arm(struct tsi_expand_kernel *k,
 {
 	if (level < TSI_SIMD_NEON)
 		return;
-	pthread_once(&once, fill_table);
+	pthread_once(&once, fill_shuffles);
 	k->blocks = blocks_neon;
 }

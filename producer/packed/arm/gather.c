@@ -40,7 +40,7 @@ static struct {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void fill_table(void)
+static void fill_taken(void)
 {
 	for (unsigned m = 0; m < 256; m++) {
 		uint8_t n = 0;
@@ -53,7 +53,7 @@ static void fill_table(void)
 }
 
 /* A block's rows as bytes; false: a coefficient but DC needs more. */
-static bool bytes_of(const int16_t *coef, int8x8_t row[8])
+static bool rows_of(const int16_t *coef, int8x8_t row[8])
 {
 	uint16x8_t odd = vdupq_n_u16(0);
 
@@ -80,7 +80,7 @@ static uint32_t blocks_neon(const int16_t (*coef)[64], uint32_t n,
 		uint64_t mask = mask_neon(coef[i]) & ~UINT64_C(1);
 		int8x8_t row[8];
 
-		if (!bytes_of(coef[i], row))
+		if (!rows_of(coef[i], row))
 			break;
 #pragma GCC unroll 8
 		for (unsigned y = 0; y < 8; y++) {
@@ -103,7 +103,7 @@ void tsi_gather_kernel_init_arm(struct tsi_gather_kernel *k,
 {
 	if (level < TSI_SIMD_NEON)
 		return;
-	pthread_once(&once, fill_table);
+	pthread_once(&once, fill_taken);
 	k->mask = mask_neon;
 	k->blocks = blocks_neon;
 }

@@ -22,7 +22,7 @@ static struct {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void fill_table(void)
+static void fill_shuffles(void)
 {
 	memset(table.shuffle, 0x80, sizeof(table.shuffle));
 	for (unsigned m = 0; m < 256; m++) {
@@ -112,7 +112,7 @@ void tsi_expand_kernel_init_x86(struct tsi_expand_kernel *k,
 {
 	if (level < TSI_SIMD_AVX2)
 		return;
-	pthread_once(&once, fill_table);
+	pthread_once(&once, fill_shuffles);
 	k->blocks = blocks_avx2;
 	if (level >= TSI_SIMD_AVX512)
 		k->blocks = blocks_avx512;

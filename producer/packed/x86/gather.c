@@ -31,7 +31,7 @@ static uint8_t taken[256][8];
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void fill_table(void)
+static void fill_taken(void)
 {
 	for (unsigned m = 0; m < 256; m++) {
 		unsigned n = 0;
@@ -140,7 +140,7 @@ void tsi_gather_kernel_init_x86(struct tsi_gather_kernel *k,
 {
 	if (level < TSI_SIMD_AVX2)
 		return;
-	pthread_once(&once, fill_table);
+	pthread_once(&once, fill_taken);
 	k->mask = mask_sse2;
 	k->blocks = blocks_avx2;
 	if (level >= TSI_SIMD_AVX512)

@@ -38,7 +38,7 @@ static void split(const int32_t *weight, int8_t a[4], int8_t b[4], int8_t c[4])
 }
 
 /* Of each four weights a, b and c; four bytes are free. */
-static void pack(struct tsi_taps *t)
+static void pack_weights(struct tsi_taps *t)
 {
 	for (size_t i = 0; i < (size_t)t->n * t->pad; i += 4) {
 		int8_t w[16] = { 0 };
@@ -408,7 +408,7 @@ AVX512 static void weave(const uint8_t *src, size_t plane, uint8_t *dst,
 
 void tsi_resample_kernel_init_avx512(struct tsi_resample_kernel *k)
 {
-	k->pack = pack;
+	k->pack = pack_weights;
 	k->across = across;
 	k->down = down;
 	k->pack_plane = pack_plane;
