@@ -6,6 +6,10 @@
 #
 #   test/mutants.sh          all of them
 #   test/mutants.sh TEXT     those with TEXT in their names
+#   test/mutants.sh --check  build nothing: is each line that a fault edits, and
+#                            each program that it names, still there?
+#   test/mutants.sh --self-test
+#                            does --check find what is planted?
 #
 # Needs no GPU: everything runs on the simulated runtime.  A fault is caught
 # when a program fails, says nothing new for LIMIT seconds (60), or runs for ten
@@ -19,6 +23,138 @@ LC_ALL=C
 export LC_ALL
 
 list=$PWD/test/mutants.txt
+
+# check LIST: a line for each fault that can't be planted; 1 if there are any.
+# Edits of a fault are made in memory, one after the other, as edit() does.
+check()
+{
+	awk '
+	function stale(what) {
+		print FILENAME ":" FNR ": fault " name ": " what
+		bad = 1
+	}
+	function is_there(path,    line, rc) {
+		rc = (getline line <path)
+		close(path)
+		return rc >= 0
+	}
+	function load(path,    line, n) {
+		if (path in lines)
+			return
+		n = 0
+		while ((getline line <path) > 0)
+			text[path, ++n] = line
+		close(path)
+		lines[path] = n
+	}
+	function plant(path, after, old, new,    i, at, seen) {
+		load(path)
+		seen = after == ""
+		for (i = 1; i <= lines[path]; i++) {
+			seen = seen || index(text[path, i], after)
+			if (!seen || !(at = index(text[path, i], old)))
+				continue
+			undo[++edits] = path SUBSEP i
+			was[edits] = text[path, i]
+			text[path, i] = substr(was[edits], 1, at - 1) new \
+				substr(was[edits], at + length(old))
+			return
+		}
+		stale(path (seen ? " has no longer: " old \
+			: " has no longer the line to look after: " after))
+	}
+	/^fault / {
+		for (; edits; edits--)
+			text[undo[edits]] = was[edits]
+		name = substr($0, 7)
+		if (named[name]++)
+			stale("there are two of this name")
+	}
+	/^in / {
+		file = substr($0, 4)
+		after = ""
+		if (i = index(file, " after ")) {
+			after = substr(file, i + 7)
+			file = substr(file, 1, i - 1)
+		}
+	}
+	/^- / { old = substr($0, 3) }
+	/^\+/ { plant(file, after, old, substr($0, 3)) }
+	/^by / {
+		program = "test/" substr($0, 4)
+		if (program !~ /\.sh$/ && !is_there(program ".c") &&
+		    !is_there(program ".cpp") || program ~ /\.sh$/ &&
+		    !is_there(program))
+			stale("there is no " program)
+	}
+	END { exit bad }' "$1"
+}
+
+# Each kind of what --check finds, and a fault of two edits in which there is
+# nothing to find.
+self_test()
+{
+	local found
+	found=$(check /dev/stdin <<-'END'
+		fault a line that is gone
+		in LICENSE
+		- no such words
+		+ x
+		fault a place that is gone
+		in LICENSE after no such place
+		- MIT License
+		+ x
+		fault a line that stands above the place
+		in LICENSE after Permission is hereby
+		- MIT License
+		+ x
+		fault a program that is gone
+		in LICENSE
+		- MIT License
+		+ x
+		by unit/test_that_is_gone
+		fault twice
+		in LICENSE
+		- MIT License
+		+ GNU License
+		- GNU License
+		+
+		by system/cli.sh
+		by unit/test_ring
+		fault twice
+		in LICENSE
+		- MIT License
+		+ x
+		fault what an edit before has changed
+		in LICENSE
+		- MIT License
+		+ GNU License
+		- MIT License
+		+ x
+	END
+	) && return 1
+	found=$(sed 's/^[^:]*:[0-9]*: fault //; s/:.*//' <<<"$found")
+	[ "$found" = "a line that is gone
+a place that is gone
+a line that stands above the place
+a program that is gone
+twice
+what an edit before has changed" ] || {
+		printf 'not as planted:\n%s\n' "$found"
+		return 1
+	}
+}
+
+case ${1:-} in
+--check)
+	check test/mutants.txt
+	exit
+	;;
+--self-test)
+	self_test
+	exit
+	;;
+esac
 only=${1:-}
 limit=${LIMIT:-60}
 cpus=$(nproc)
