@@ -11,14 +11,15 @@
  */
 #include "consumer/await_release.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "consumer/reader.h"
 #include "consumer/wait.h"
 
 #define SLICE_MS 100
-#define LONG_MS 10000 /* then it is said, or given up */
+#define LONG_MS 10000 /* then it is given up */
 
 /* What is left of a time that began to run then; -1 has no end. */
 static void spend(int *timeout_ms, int64_t begin)
@@ -37,11 +38,24 @@ static int give_up(const struct tsi_reader *r, int64_t waited_ms, int64_t left)
 	return left <= 0 ? TSOCK_EAGAIN : 0;
 }
 
+/* The wait is for other threads. */
+static void tell(struct tsi_waiter *w, const struct tsi_reader *r, uint64_t n)
+{
+	unsigned long long held = tsi_reader_held(r);
+	char why[192];
+
+	snprintf(why, sizeof(why),
+		 ", which hold %llu batch%s: release them, or open with "
+		 "TSOCK_WRITABLE, by which batches may be kept",
+		 held, held == 1 ? "" : "es");
+	tsi_wait_held_up(w, tsi_reader_pos(r) + n,
+			 "other threads of its process", why);
+}
+
 static int await_others(struct tsi_waiter *w, struct tsi_reader *r, uint64_t n,
 			int64_t deadline)
 {
 	int64_t begin = tsi_now_ms();
-	bool said = false;
 
 	for (;;) {
 		/* Before looking: what comes back later ends the sleep. */
@@ -51,6 +65,8 @@ static int await_others(struct tsi_waiter *w, struct tsi_reader *r, uint64_t n,
 
 		if (err != TSOCK_EHELD)
 			return err;
+		if (tsi_reader_released_elsewhere(r))
+			tell(w, r, n);
 		err = give_up(r, now - begin, left);
 		if (err)
 			return err;
@@ -58,10 +74,6 @@ static int await_others(struct tsi_waiter *w, struct tsi_reader *r, uint64_t n,
 		if (!tsi_reader_released_elsewhere(r) &&
 		    tsi_wait_trouble(w, now))
 			return tsi_reader_err_held(r);
-		if (!said && now - begin >= LONG_MS) {
-			said = true;
-			tsi_log(TSOCK_LOG_WARN, "%s", tsock_errmsg());
-		}
 		tsi_reader_await_release(
 			r, seen, left < SLICE_MS ? (int)left : SLICE_MS);
 	}

@@ -458,12 +458,15 @@ static int take_samples(struct tsock *t, uint64_t n, int *timeout_ms,
 
 	/* Batches of an earlier claim hold the stream, too. */
 	if (!err && tsi_leave_any(&t->left))
-		err = tsi_leave_await(&t->left, need, timeout_ms);
+		err = tsi_leave_await(&t->left, &t->waiter, need, timeout_ms);
 	if (err == TSOCK_EHELD && held_is_no_matter(t))
 		err = 0;
 	if (!err && !at_hand(t->reader, need))
 		err = await_samples(t, need, *timeout_ms);
-	return err ? err : tsi_reader_acquire(t->reader, n, out);
+	if (err)
+		return err;
+	tsi_wait_goes_on(&t->waiter);
+	return tsi_reader_acquire(t->reader, n, out);
 }
 
 static int take_next(struct tsock *t, int timeout_ms, struct tsock_batch **out)

@@ -6,9 +6,11 @@
 #include "consumer/leave.h"
 
 #include <poll.h>
+#include <stdio.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "consumer/wait.h"
 #include "wire/fdpass.h"
 #include "wire/record_file.h"
 
@@ -118,18 +120,52 @@ static int check_one(struct tsi_reader *r, uint64_t need)
 		       (unsigned long long)tsi_reader_held(r));
 }
 
-int tsi_leave_await(struct tsi_left *l, uint64_t need, int *timeout_ms)
+/* The wait is for this one. */
+static void tell(struct tsi_waiter *w, struct tsi_reader *r, uint64_t need)
 {
-	for (;;) {
-		int err = 0;
+	const struct tsock_batch *b = tsi_reader_blocker(r, need);
+	unsigned long long n = tsi_reader_held(r);
+	char why[192];
 
-		tsi_leave_sweep(l);
-		for (struct tsi_reader *r = l->first; r && !err;
-		     r = *tsi_reader_next(r))
-			err = check_one(r, need);
-		if (err != TSOCK_EAGAIN || !*timeout_ms)
+	if (b && tsi_reader_batch_pending(b)) {
+		tsi_wait_held_up(w, need, "work on its GPU",
+				 ", which reads batches of an epoch that was "
+				 "left");
+		return;
+	}
+	snprintf(why, sizeof(why),
+		 ", which hold %llu batch%s of an epoch that was left: release "
+		 "them, or open with TSOCK_WRITABLE",
+		 n, n == 1 ? "" : "es");
+	tsi_wait_held_up(w, need, "other threads of its process", why);
+}
+
+/* The first that holds the stream up, with EAGAIN or EHELD in *err; or NULL. */
+static struct tsi_reader *find_blocking(struct tsi_left *l, uint64_t need,
+					int *err)
+{
+	tsi_leave_sweep(l);
+	*err = 0;
+	for (struct tsi_reader *r = l->first; r; r = *tsi_reader_next(r)) {
+		*err = check_one(r, need);
+		if (*err)
+			return r;
+	}
+	return NULL;
+}
+
+int tsi_leave_await(struct tsi_left *l, struct tsi_waiter *w, uint64_t need,
+		    int *timeout_ms)
+{
+	struct tsi_reader *r;
+	int err;
+
+	while ((r = find_blocking(l, need, &err)) && err == TSOCK_EAGAIN) {
+		tell(w, r, need);
+		if (!*timeout_ms)
 			return err;
 		poll(NULL, 0, 1);
 		*timeout_ms -= *timeout_ms > 0;
 	}
+	return err;
 }

@@ -14,6 +14,8 @@
 #include "consumer/reader.h"
 #include "consumer/request.h"
 
+struct tsi_waiter;
+
 /* A handle's. */
 struct tsi_left {
 	struct tsi_reader *first;
@@ -65,8 +67,10 @@ static inline bool tsi_leave_any(const struct tsi_left *l)
 /*
  * Wait until none of them keeps the stream from sample need - 1.  *timeout_ms
  * becomes what is left of it.  TSOCK_EAGAIN after the timeout; TSOCK_EHELD
- * where, as far as is known, this thread holds the batches.
+ * where, as far as is known, this thread holds the batches.  w is that of the
+ * reader that goes on.
  */
-int tsi_leave_await(struct tsi_left *l, uint64_t need, int *timeout_ms);
+int tsi_leave_await(struct tsi_left *l, struct tsi_waiter *w, uint64_t need,
+		    int *timeout_ms);
 
 #endif

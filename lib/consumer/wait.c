@@ -75,6 +75,19 @@ static void name_wait(struct tsi_waiter *w, uint64_t need, int64_t now_ms)
 		tsi_whom_look(w->whom, &w->asks, need, now_ms);
 }
 
+void tsi_wait_held_up(struct tsi_waiter *w, uint64_t need, const char *who,
+		      const char *why)
+{
+	if (w->whom)
+		tsi_whom_know(w->whom, &w->asks, need, tsi_now_ms(), who, why);
+}
+
+void tsi_wait_goes_on(struct tsi_waiter *w)
+{
+	if (w->whom)
+		tsi_whom_end(w->whom);
+}
+
 /* After a slice, and at the end: does this thread wait for itself? */
 static int check_siblings(struct tsi_waiter *w, uint64_t need, int64_t now_ms,
 			  int64_t deadline_ms, int64_t *looked_ms)
@@ -170,7 +183,5 @@ int tsi_wait_head(struct tsi_waiter *w, uint64_t need, int timeout_ms)
 	}
 	w->wait_ns += (uint64_t)(tsi_now_ns() - begin);
 	tsi_claim_count_wait(c, w->wait_ns);
-	if (!err && w->whom)
-		tsi_whom_end(w->whom);
 	return err;
 }

@@ -31,6 +31,17 @@ struct tsi_waiter {
 /* Wait until the head is need or more.  EAGAIN, ELOST, ESTREAM, EENDED. */
 int tsi_wait_head(struct tsi_waiter *w, uint64_t need, int timeout_ms);
 
+/*
+ * The samples up to need are waited for since threads of this process, or its
+ * GPU, have something in hand: who, and why, as struct tsock_wait says it.  Said
+ * when that has lasted for long.
+ */
+void tsi_wait_held_up(struct tsi_waiter *w, uint64_t need, const char *who,
+		      const char *why);
+
+/* The samples are there: nothing is waited for. */
+void tsi_wait_goes_on(struct tsi_waiter *w);
+
 /* Why no more samples will come; 0 if they may. */
 int tsi_wait_trouble(struct tsi_waiter *w, int64_t now_ms);
 

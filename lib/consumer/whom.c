@@ -23,6 +23,7 @@ static void begin_wait(struct tsi_whom *w, uint64_t want, int64_t now_ms)
 	w->since_ms = now_ms;
 	w->asked_ms = 0;
 	w->serial = 0;
+	w->known[0] = '\0';
 }
 
 /* Ask, or go on asking, until then. */
@@ -89,6 +90,7 @@ void tsi_whom_look(struct tsi_whom *w, const struct tsi_whom_asks *a,
 	if (!w->since_ms || w->want != want || now_ms - w->seen_ms > GAP_MS)
 		begin_wait(w, want, now_ms);
 	w->seen_ms = now_ms;
+	w->known[0] = '\0';
 	if (now_ms - w->since_ms < tsi_patience_ms() ||
 	    (!w->serial && w->asked_ms &&
 	     now_ms - w->asked_ms < tsi_patience_ms()))
@@ -115,11 +117,31 @@ void tsi_whom_mute(struct tsi_whom *w, const struct tsi_whom_asks *a,
 	warn_of(w, a, &out, now_ms);
 }
 
+void tsi_whom_know(struct tsi_whom *w, const struct tsi_whom_asks *a,
+		   uint64_t want, int64_t now_ms, const char *who,
+		   const char *why)
+{
+	struct tsock_wait out = { 0 };
+
+	if (!w->since_ms || w->want != want || now_ms - w->seen_ms > GAP_MS)
+		begin_wait(w, want, now_ms);
+	w->seen_ms = now_ms;
+	snprintf(out.who, sizeof(out.who), "%s", who);
+	snprintf(out.why, sizeof(out.why), "%s", why);
+	snprintf(w->known, sizeof(w->known), "%s%s", out.who, out.why);
+	if (now_ms - w->since_ms >= tsi_patience_ms())
+		warn_of(w, a, &out, now_ms);
+}
+
 void tsi_whom_tell(struct tsi_whom *w, const struct tsi_whom_asks *a,
 		   int64_t deadline_ms, char *buf, size_t size)
 {
 	struct tsock_wait out = { .kind = TSOCK_FOR_NOTHING };
 
+	if (w->since_ms && w->known[0]) {
+		snprintf(buf, size, "%s", w->known);
+		return;
+	}
 	/* The answer to a question of before may be on its way, and old. */
 	w->serial = 0;
 	if (w->since_ms && ask_whom(w, a, deadline_ms, &out) == TSOCK_EAGAIN)

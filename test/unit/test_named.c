@@ -312,6 +312,116 @@ static void a_warning_comes_again_after_six_times_as_long(void **state)
 	inproc_stop(&served);
 }
 
+static void *release(void *b)
+{
+	tsock_batch_release(b);
+	return NULL;
+}
+
+/* Another thread gives the first one back, and may have the second one. */
+static void hand_over(tsock_batch *b)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, release, b), 0);
+	pthread_join(thread, NULL);
+}
+
+static void assert_told(tsock *t, const char *want)
+{
+	char text[TSOCK_WAITS_FOR], *at = strstr(line, want);
+
+	assert_ptr_equal(strstr(line, "'unit': this consumer has waited "),
+			 line);
+	assert_non_null(at);
+	assert_int_equal(tsock_waits_for(t, 5000, text, sizeof(text)), 0);
+	assert_string_equal(text, at);
+}
+
+static void what_its_own_threads_hold_is_named(int timeout_ms)
+{
+	struct inproc served;
+	tsock_batch *b[16];
+	unsigned n = 0, before;
+	char text[TSOCK_WAITS_FOR];
+	tsock *t;
+	int err;
+
+	inproc_serve_n(&served, 1000);
+	t = inproc_join(BATCH, 0);
+	assert_int_equal(tsock_begin(t), 0);
+	hand_over(inproc_next(t));
+	while (n < 16 && (err = tsock_next(t, 200, &b[n])) != TSOCK_EAGAIN) {
+		assert_int_equal(err, 0);
+		n++;
+	}
+	assert_int_equal(n, 4);
+	for (before = nlines; nlines == before;)
+		assert_int_equal(tsock_next(t, timeout_ms, &b[n]),
+				 TSOCK_EAGAIN);
+	assert_told(t, "other threads of its process, which hold 4 batches: "
+		       "release them, or open with TSOCK_WRITABLE, by which "
+		       "batches may be kept");
+	hand_over(b[0]);
+	b[0] = inproc_next(t);
+	assert_int_equal(tsock_waits_for(t, 5000, text, sizeof(text)), 0);
+	assert_string_equal(text, "");
+	while (n)
+		tsock_batch_release(b[--n]);
+	tsock_close(t);
+	inproc_stop(&served);
+}
+
+static void own_threads_are_named_in_one_long_call(void **state)
+{
+	(void)state;
+	what_its_own_threads_hold_is_named(1000);
+}
+
+static void own_threads_are_named_in_calls_that_do_not_wait(void **state)
+{
+	(void)state;
+	what_its_own_threads_hold_is_named(0);
+}
+
+static void batches_of_an_epoch_that_was_left_are_named(int timeout_ms)
+{
+	char text[TSOCK_WAITS_FOR];
+	struct inproc served;
+	tsock_batch *b;
+	tsock *t;
+
+	inproc_serve_n(&served, 1000);
+	t = inproc_join(BATCH, 0);
+	assert_int_equal(tsock_begin(t), 0);
+	hand_over(inproc_next(t));
+	b = inproc_next(t);
+	tsock_leave(t);
+	assert_int_equal(tsock_begin(t), 0);
+	take_until_warned(t, timeout_ms);
+	assert_told(t, "other threads of its process, which hold 1 batch of an "
+		       "epoch that was left: release them, or open with "
+		       "TSOCK_WRITABLE");
+	hand_over(b);
+	tsock_batch_release(inproc_next(t));
+	assert_int_equal(tsock_waits_for(t, 5000, text, sizeof(text)), 0);
+	assert_string_equal(text, "");
+	tsock_close(t);
+	inproc_stop(&served);
+}
+
+static void an_epoch_that_was_left_is_named_in_one_long_call(void **state)
+{
+	(void)state;
+	batches_of_an_epoch_that_was_left_are_named(1000);
+}
+
+static void an_epoch_that_was_left_is_named_in_short_calls(void **state)
+{
+	(void)state;
+	batches_of_an_epoch_that_was_left_are_named(3);
+}
+
 static int begin(void **state)
 {
 	(void)state;
@@ -341,6 +451,13 @@ int main(void)
 		cmocka_unit_test(a_producer_that_does_not_answer_is_named),
 		cmocka_unit_test(a_producer_that_does_not_greet_is_named),
 		cmocka_unit_test(a_warning_comes_again_after_six_times_as_long),
+		cmocka_unit_test(own_threads_are_named_in_one_long_call),
+		cmocka_unit_test(
+			own_threads_are_named_in_calls_that_do_not_wait),
+		cmocka_unit_test(
+			an_epoch_that_was_left_is_named_in_one_long_call),
+		cmocka_unit_test(
+			an_epoch_that_was_left_is_named_in_short_calls),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
