@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * clock.h - monotonic time.  Never the wall clock: it steps.
+ * clock.h - monotonic time, and how long a wait may last in silence.  Never the
+ * wall clock: it steps.
  */
 #ifndef TSI_BASE_CLOCK_H
 #define TSI_BASE_CLOCK_H
@@ -31,5 +32,12 @@ static inline void tsi_pause_until(int64_t until_ms, int ms)
 	if (left > 0)
 		poll(NULL, 0, left < ms ? (int)left : ms);
 }
+
+/*
+ * How many milliseconds a wait lasts before the log says for whom: 10,000, or
+ * what $TSOCK_PATIENCE_MS said at the first call.  The log says it again after
+ * six times as long.  Any thread.
+ */
+int64_t tsi_patience_ms(void);
 
 #endif

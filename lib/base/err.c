@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/printable.h"
+#include "base/text.h"
 
 static _Thread_local char message[TSI_ERR_BYTES];
 
@@ -21,7 +21,7 @@ int tsi_err(int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	tsi_printable(message, sizeof(message), text);
+	tsi_text_printable(message, sizeof(message), text);
 	return code;
 }
 
@@ -36,7 +36,7 @@ int tsi_err_sys(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	tsi_printable(message, sizeof(message), text);
+	tsi_text_printable(message, sizeof(message), text);
 	len = strlen(message);
 	snprintf(message + len, sizeof(message) - len, ": %s",
 		 strerror_r(saved, reason, sizeof(reason)));
@@ -46,7 +46,7 @@ int tsi_err_sys(const char *fmt, ...)
 
 void tsi_err_copy(char *to, size_t size)
 {
-	tsi_printable(to, size, message);
+	tsi_text_printable(to, size, message);
 }
 
 struct tsi_err_saved tsi_err_save(int code)

@@ -8,7 +8,7 @@
 #include "base/limits.h"
 
 #include "base/err.h"
-#include "base/first_line.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -58,8 +58,8 @@ static bool read_number(const struct group *g, const char *name, uint64_t *out)
 {
 	char line[64];
 
-	return tsi_first_line(line, sizeof(line), "%s%s/%s", g->root, g->dir,
-			      name) &&
+	return tsi_file_first_line(line, sizeof(line), "%s%s/%s", g->root,
+				   g->dir, name) &&
 	       parse_number(line, NULL, out);
 }
 
@@ -325,8 +325,8 @@ static void quota_v2(const struct group *g, uint64_t *quota, uint64_t *period)
 	char line[64];
 	const char *rest;
 
-	if (!tsi_first_line(line, sizeof(line), "%s%s/cpu.max", g->root,
-			    g->dir) ||
+	if (!tsi_file_first_line(line, sizeof(line), "%s%s/cpu.max", g->root,
+				 g->dir) ||
 	    !parse_number(line, &rest, quota) ||
 	    !parse_number(rest, NULL, period))
 		*period = 0;

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "base/thread.h"
 
 #define LINES 128
@@ -263,7 +263,7 @@ void tsi_log(int level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(raw, sizeof(raw), fmt, ap);
 	va_end(ap);
-	tsi_printable(text, sizeof(text), raw);
+	tsi_text_printable(text, sizeof(text), raw);
 	pthread_mutex_lock(&q.lock);
 	fn = q.running ? NULL : logger;
 	arg = logger_arg;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/fully.h"
+#include "base/file.h"
 
 unsigned tsi_mapping_half(const struct tsi_mapping *m, uint64_t s)
 {
@@ -57,7 +57,7 @@ void tsi_mapping_copy_small(const struct tsi_mapping *m, uint64_t first,
 
 static int read_all(int fd, uint8_t *to, size_t len, uint64_t from)
 {
-	ssize_t n = tsi_fully_pread(fd, to, len, from);
+	ssize_t n = tsi_file_pread(fd, to, len, from);
 
 	if (n < 0)
 		return tsi_err_sys("copy samples from the ring");

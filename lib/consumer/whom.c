@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "base/patience.h"
 
 #define GAP_MS 2000  /* without a look: another wait */
 #define MUTE_MS 2000 /* without an answer: that is what is said */

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fully.h"
+#include "base/file.h"
 #include "base/log.h"
 
 static const uint8_t nobody[TSI_NONCE];
@@ -62,7 +62,7 @@ static void give_up(struct tsi_record *r)
 static bool write_at(struct tsi_record *r, const void *p, size_t len,
 		     uint64_t at)
 {
-	if (tsi_fully_pwrite(r->fd, p, len, at))
+	if (tsi_file_pwrite(r->fd, p, len, at))
 		return true;
 	give_up(r);
 	return false;

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
-#include "base/patience.h"
-#include "base/printable.h"
+#include "base/text.h"
 
 /* Times the patience: a consumer that hasn't asked for so long doesn't wait;
  * and then what was said of it may be said again. */
@@ -32,7 +32,7 @@ void tsi_waits_doing(struct tsi_waits *w, const char *what, int64_t now_ms)
 {
 	char text[sizeof(w->doing)];
 
-	tsi_printable(text, sizeof(text), what ? what : "");
+	tsi_text_printable(text, sizeof(text), what ? what : "");
 	if (strcmp(text, w->doing) != 0)
 		w->doing_ms = now_ms;
 	memcpy(w->doing, text, sizeof(text));
@@ -50,7 +50,7 @@ static void say_process(struct tsock_wait *out, const char *name)
 	char text[sizeof(out->who)];
 
 	snprintf(text, sizeof(text), "process %s", name);
-	tsi_printable(out->who, sizeof(out->who), text);
+	tsi_text_printable(out->who, sizeof(out->who), text);
 }
 
 /* Another reader, which has samples to read. */

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "wire/listen.h"
+#include "wire/socket.h"
 
 #define BACKLOG 128
 #define OFTEN 256    /* a smaller reserve of descriptors is checked each time */
@@ -44,7 +44,7 @@ static int backlog(const struct tsi_acceptor *a)
 
 int tsi_acceptor_listen(struct tsi_acceptor *a, const char *path)
 {
-	int fd = tsi_listen(path, SOCK_STREAM, backlog(a));
+	int fd = tsi_socket_listen(path, SOCK_STREAM, backlog(a));
 
 	if (fd < 0)
 		return -1;

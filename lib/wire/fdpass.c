@@ -21,10 +21,9 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "wire/fdpass_packet.h"
-#include "wire/listen.h"
 #include "wire/pack.h"
 #include "wire/peer.h"
+#include "wire/socket.h"
 
 #define MAGIC 0x524f4f44u /* "DOOR" */
 #define BACKLOG 64
@@ -114,7 +113,7 @@ int tsi_fdpass_listen(const char *path, int *fd)
 
 	if (err)
 		return err;
-	s = tsi_listen(path, SOCK_SEQPACKET, BACKLOG);
+	s = tsi_socket_listen(path, SOCK_SEQPACKET, BACKLOG);
 	if (s < 0)
 		return tsi_err_sys("listen at %s", path);
 	*fd = s;
@@ -146,13 +145,13 @@ int tsi_fdpass_receive(int sock, struct tsi_peer *peer)
 	struct tsi_peer t = { .sock = sock, .pidfd = -1 };
 	struct tsi_pack k;
 	uint16_t keep_sock = 0;
-	struct tsi_fdpass_packet p;
+	struct tsi_socket_packet p;
 	int err;
 
 	err = tsi_peer_check(sock, &t.pid);
 	if (err)
 		return err;
-	err = tsi_fdpass_packet_receive(sock, 1, &p);
+	err = tsi_socket_receive(sock, 1, &p);
 	if (err)
 		return err == TSOCK_EAGAIN ? err : TSOCK_EPROTO;
 	k = tsi_unpack_from(p.bytes, p.len);
@@ -184,7 +183,7 @@ int tsi_fdpass_reply(int sock, const struct tsi_reply *reply, const int *fds,
 			       "%u descriptors are more than a reply can have",
 			       nfds);
 	pack_reply(&k, &count, &copy);
-	if (tsi_fdpass_packet_send(sock, bytes, k.at, fds, count) >= 0)
+	if (tsi_socket_send(sock, bytes, k.at, fds, count) >= 0)
 		return 0;
 	if (errno == EPIPE || errno == ECONNRESET)
 		return tsi_err(TSOCK_EPROTO, "the consumer closed the "
@@ -253,10 +252,10 @@ static int send_token(int sock, const uint8_t *token, bool keep_sock)
 
 	memcpy(copy, token, TSI_TOKEN);
 	pack_request(&k, &keep, copy);
-	n = tsi_fdpass_packet_send(sock, bytes, k.at, &self, self >= 0);
+	n = tsi_socket_send(sock, bytes, k.at, &self, self >= 0);
 	/* There may be too many descriptors in flight: send none. */
 	if (n < 0 && self >= 0)
-		n = tsi_fdpass_packet_send(sock, bytes, k.at, NULL, 0);
+		n = tsi_socket_send(sock, bytes, k.at, NULL, 0);
 	if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
 		err = tsi_err(TSOCK_ELOST, "the producer closed the descriptor "
 					   "socket");
@@ -267,7 +266,7 @@ static int send_token(int sock, const uint8_t *token, bool keep_sock)
 	return err;
 }
 
-static int wait_packet(int sock, int64_t deadline, struct tsi_fdpass_packet *p)
+static int wait_packet(int sock, int64_t deadline, struct tsi_socket_packet *p)
 {
 	for (;;) {
 		struct pollfd pf = { .fd = sock, .events = POLLIN };
@@ -276,13 +275,13 @@ static int wait_packet(int sock, int64_t deadline, struct tsi_fdpass_packet *p)
 
 		if (poll(&pf, 1, left) < 0 && errno != EINTR)
 			return tsi_err_sys("wait for the producer's reply");
-		err = tsi_fdpass_packet_receive(sock, TSI_FDPASS_FDS, p);
+		err = tsi_socket_receive(sock, TSI_FDPASS_FDS, p);
 		if (err != TSOCK_EAGAIN || !left)
 			return err;
 	}
 }
 
-static int read_reply(struct tsi_fdpass_packet *p, struct tsi_reply *reply)
+static int read_reply(struct tsi_socket_packet *p, struct tsi_reply *reply)
 {
 	struct tsi_pack k = tsi_unpack_from(p->bytes, p->len);
 	struct tsi_reply t = { 0 };
@@ -300,7 +299,7 @@ static int read_reply(struct tsi_fdpass_packet *p, struct tsi_reply *reply)
 			      "announced",
 			      p->nfds, nfds);
 	if (err)
-		tsi_fdpass_packet_close(p);
+		tsi_socket_packet_close(p);
 	else
 		*reply = t;
 	return err;
@@ -327,7 +326,7 @@ static int ask_token(const char *path, const uint8_t *token, int64_t deadline,
 }
 
 /* What came is the caller's now; the connection too, if it has to stay. */
-static void pass(struct tsi_connecting *c, const struct tsi_fdpass_packet *p,
+static void pass(struct tsi_connecting *c, const struct tsi_socket_packet *p,
 		 const struct tsi_reply *reply, struct tsi_passed *out)
 {
 	*out = (struct tsi_passed){ .reply = *reply,
@@ -345,7 +344,7 @@ int tsi_fdpass_connect(const char *path, const uint8_t *token, int timeout_ms,
 {
 	int64_t deadline = tsi_now_ms() + (timeout_ms > 0 ? timeout_ms : 0);
 	struct tsi_reply reply;
-	struct tsi_fdpass_packet p;
+	struct tsi_socket_packet p;
 	int err;
 
 	if (!c->open) {
@@ -363,7 +362,7 @@ int tsi_fdpass_connect(const char *path, const uint8_t *token, int timeout_ms,
 	if (!err)
 		err = read_reply(&p, &reply);
 	if (!err && c->producer < 0 && !reply.keep_sock) {
-		tsi_fdpass_packet_close(&p);
+		tsi_socket_packet_close(&p);
 		err = tsi_err(TSOCK_ELOST, "the producer has gone, or doesn't "
 					   "let its consumers notice it");
 	}

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/first_line.h"
+#include "base/file.h"
 
 /* Linux 6.5; not in the headers of older systems. */
 #ifndef SO_PEERPIDFD
@@ -174,7 +174,7 @@ bool tsi_peer_name(int pidfd, char name[TSI_PEER_NAME])
 
 	if (pidfd < 0 || !pid_behind(pidfd, &pid) || pid <= 0)
 		return false;
-	if (!tsi_first_line(name, TSI_PEER_NAME, "/proc/%ld/comm", pid))
+	if (!tsi_file_first_line(name, TSI_PEER_NAME, "/proc/%ld/comm", pid))
 		return false;
 	if (!strncmp(name, "python", 6))
 		append_script(pid, name);
@@ -187,7 +187,8 @@ bool tsi_peer_stopped(uint32_t pid)
 	char line[512];
 	const char *at;
 
-	if (!pid || !tsi_first_line(line, sizeof(line), "/proc/%u/stat", pid))
+	if (!pid ||
+	    !tsi_file_first_line(line, sizeof(line), "/proc/%u/stat", pid))
 		return false;
 	/* "PID (NAME) STATE ...", and a name may have parentheses. */
 	at = strrchr(line, ')');
@@ -200,7 +201,8 @@ uint64_t tsi_peer_born(uint32_t pid)
 	char line[1024];
 	const char *at;
 
-	if (!pid || !tsi_first_line(line, sizeof(line), "/proc/%u/stat", pid))
+	if (!pid ||
+	    !tsi_file_first_line(line, sizeof(line), "/proc/%u/stat", pid))
 		return 0;
 	/* "PID (NAME) STATE ...", and a name may have parentheses.  The start
 	 * is the 22nd value, the 20th behind the name; a zombie is dead. */

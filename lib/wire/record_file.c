@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fully.h"
+#include "base/file.h"
 #include "wire/peer.h"
 
 #define ROW_AT(i) \
@@ -72,9 +72,9 @@ static bool write_left(int fd, const struct tsi_record_row *row, unsigned i)
 {
 	uint32_t mark = mark_of(row);
 
-	return tsi_fully_pwrite(fd, &mark, sizeof(mark),
-				ROW_AT(i) +
-					offsetof(struct tsi_record_row, left));
+	return tsi_file_pwrite(fd, &mark, sizeof(mark),
+			       ROW_AT(i) +
+				       offsetof(struct tsi_record_row, left));
 }
 
 static bool leave_rows(int fd, const uint8_t *nonce)
@@ -84,7 +84,7 @@ static bool leave_rows(int fd, const uint8_t *nonce)
 	const uint8_t *was;
 	bool any = false;
 
-	if (!row || tsi_fully_pread(fd, row, len, ROW_AT(0)) != (ssize_t)len) {
+	if (!row || tsi_file_pread(fd, row, len, ROW_AT(0)) != (ssize_t)len) {
 		free(row);
 		return false;
 	}
@@ -102,7 +102,7 @@ static bool is_record(int fd)
 	struct stat st;
 
 	return !fstat(fd, &st) && S_ISREG(st.st_mode) &&
-	       tsi_fully_pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) &&
+	       tsi_file_pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) &&
 	       h.magic == TSI_RECORD_FILE_MAGIC &&
 	       h.version == TSI_RECORD_FILE_VERSION &&
 	       h.rows == TSI_RECORD_ROWS;
@@ -149,7 +149,7 @@ static int name_rows(int fd, char *buf, size_t size)
 	struct tsi_record_row *row = malloc(len);
 	int n = 0, told = 0;
 
-	if (!row || tsi_fully_pread(fd, row, len, ROW_AT(0)) != (ssize_t)len) {
+	if (!row || tsi_file_pread(fd, row, len, ROW_AT(0)) != (ssize_t)len) {
 		free(row);
 		return 0;
 	}

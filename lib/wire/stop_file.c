@@ -17,9 +17,8 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/first_line.h"
-#include "base/fully.h"
-#include "base/printable.h"
+#include "base/file.h"
+#include "base/text.h"
 
 #define BOOT 64
 
@@ -32,7 +31,8 @@ static bool path_of(const struct tsi_address *a, char path[PATH_MAX])
 /* Where the kernel doesn't tell, all boots are one. */
 static void boot_id(char boot[BOOT])
 {
-	if (!tsi_first_line(boot, BOOT, "/proc/sys/kernel/random/boot_id") ||
+	if (!tsi_file_first_line(boot, BOOT,
+				 "/proc/sys/kernel/random/boot_id") ||
 	    !boot[0] || strchr(boot, ' '))
 		strcpy(boot, "-");
 }
@@ -48,14 +48,14 @@ int tsi_stop_file_write(const struct tsi_address *a, const char *who)
 		return tsi_err(TSOCK_EARG, "the path of %s is too long",
 			       tsi_address_folder(a));
 	boot_id(boot);
-	tsi_printable(text, sizeof(text), who);
+	tsi_text_printable(text, sizeof(text), who);
 	n = (size_t)snprintf(line, sizeof(line), "%s %" PRId64 " %s\n", boot,
 			     tsi_now_ns(), text);
 	snprintf(fresh, sizeof(fresh), "%s.XXXXXX", path);
 	fd = mkostemp(fresh, O_CLOEXEC);
 	if (fd < 0)
 		return tsi_err_sys("make %s", fresh);
-	if (!tsi_fully_write(fd, line, n) || rename(fresh, path)) {
+	if (!tsi_file_write(fd, line, n) || rename(fresh, path)) {
 		err = tsi_err_sys("write %s", path);
 		unlink(fresh);
 	}
@@ -70,14 +70,14 @@ bool tsi_stop_file_since(const struct tsi_address *a, int64_t since_ns,
 	int64_t then;
 	int at = 0;
 
-	if (!tsi_first_line(line, sizeof(line), "%s/%s.stopped",
-			    tsi_address_folder(a), tsi_address_name(a)) ||
+	if (!tsi_file_first_line(line, sizeof(line), "%s/%s.stopped",
+				 tsi_address_folder(a), tsi_address_name(a)) ||
 	    sscanf(line, "%63s %" SCNd64 " %n", its, &then, &at) != 2 || !at)
 		return false;
 	boot_id(boot);
 	if (strcmp(boot, its) != 0 || then <= since_ns)
 		return false;
-	tsi_printable(who, TSI_STOP_WHO, line + at);
+	tsi_text_printable(who, TSI_STOP_WHO, line + at);
 	return true;
 }
 

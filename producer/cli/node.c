@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/first_line.h"
+#include "base/file.h"
 #include "base/limits.h"
 
 #define NODES "/sys/devices/system/node"
@@ -64,7 +64,7 @@ int tsi_node_parse(const char *list, uint64_t *bits, unsigned words)
 /* A line of a file under NODES; false: there is none. */
 static bool read_list(const char *root, const char *name, char line[LIST])
 {
-	return tsi_first_line(line, LIST, "%s" NODES "/%s", root, name);
+	return tsi_file_first_line(line, LIST, "%s" NODES "/%s", root, name);
 }
 
 static int no_such_node(const char *root, uint64_t node)

@@ -14,13 +14,13 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "cli/neighbours.h"
 #include "cli/number.h"
 #include "jpeg/turbo.h"
-#include "run/identity.h"
-#include "png/png.h"
 #include "png/file.h"
+#include "png/png.h"
+#include "run/identity.h"
 #include "wire/address.h"
 #include "wire/zmq.h"
 
@@ -41,7 +41,7 @@ static void print_name(const char *name)
 {
 	char text[8192];
 
-	tsi_printable(text, sizeof(text), name);
+	tsi_text_printable(text, sizeof(text), name);
 	fputs(text, stdout);
 }
 

@@ -11,8 +11,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/fully.h"
-#include "base/printable.h"
+#include "base/file.h"
+#include "base/text.h"
 #include "data/folder.h"
 #include "data/name.h"
 
@@ -173,7 +173,7 @@ static int kind_of_head(DIR *d, const char *name)
 
 	if (fd < 0)
 		return -1;
-	n = tsi_fully_pread(fd, head, sizeof(head), 0);
+	n = tsi_file_pread(fd, head, sizeof(head), 0);
 	close(fd);
 	for (int k = 0; k < KINDS; k++)
 		if (kinds[k].head &&
@@ -191,7 +191,7 @@ static int kind_of_head(DIR *d, const char *name)
 static void keep_first(char *first, const char *name)
 {
 	if (!*first || tsi_name_cmp(name, first) < 0) {
-		tsi_printable(first, TSI_CONTENTS_NAME, name);
+		tsi_text_printable(first, TSI_CONTENTS_NAME, name);
 	}
 }
 

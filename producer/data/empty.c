@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "data/contents.h"
 
 #define SHOWN 4 /* classes in a message */
@@ -52,7 +52,7 @@ static void note(struct finding *f, const struct tsi_root *r, const char *class)
 		 !strcmp(class, "snapshots");
 	if (f->empty++ >= SHOWN)
 		return;
-	tsi_printable(name, sizeof(name), class);
+	tsi_text_printable(name, sizeof(name), class);
 	tsi_contents_look(tsi_root_fd(r), class, DEEP, &c);
 	kind = tsi_contents_most(&c);
 	if (kind >= 0 && f->kind < 0) {

@@ -6,13 +6,13 @@
 
 #include <stdint.h>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 /* One code point of valid UTF-8 at *p, else U+DC00 plus one byte. */
 static uint32_t code_point(const unsigned char **p)
 {
 	uint32_t c;
-	unsigned n = tsi_utf8_read(*p, &c);
+	unsigned n = tsi_text_utf8(*p, &c);
 
 	if (!n)
 		c = 0xdc00 + **p;

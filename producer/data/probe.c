@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/file.h"
 #include "base/log.h"
-#include "base/regular.h"
 #include "data/format.h"
 #include "data/parallel.h"
 
@@ -185,12 +185,12 @@ static bool made_up(const struct probing *p, struct head *h,
 	bool yes;
 	int fd;
 
-	if (tsi_regular_seen(&h->seen, st->st_dev))
+	if (tsi_file_seen(&h->seen, st->st_dev))
 		return false;
 	fd = open_file(p, h, O_PATH);
 	if (fd < 0)
 		return false;
-	yes = tsi_regular_made_up(&h->seen, st->st_dev, fd);
+	yes = tsi_file_made_up(&h->seen, st->st_dev, fd);
 	close(fd);
 	return yes;
 }
@@ -198,7 +198,7 @@ static bool made_up(const struct probing *p, struct head *h,
 /* Mark the sample bad if its file is of no kind to be read; 1 if it is. */
 static int check_kind(struct probing *p, struct head *h, const struct stat *st)
 {
-	const char *kind = tsi_regular_kind(st->st_mode);
+	const char *kind = tsi_file_kind(st->st_mode);
 	uint64_t size = (uint64_t)st->st_size;
 	char reason[64];
 
@@ -212,7 +212,7 @@ static int check_kind(struct probing *p, struct head *h, const struct stat *st)
 	if ((h->at.length ? h->at.length : size) > LARGEST)
 		return add_bad(p, h, "is larger than 1 GiB");
 	if (made_up(p, h, st))
-		return add_bad(p, h, TSI_REGULAR_MADE_UP);
+		return add_bad(p, h, TSI_FILE_MADE_UP);
 	return 1;
 }
 

@@ -13,8 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/fully.h"
-#include "base/regular.h"
+#include "base/file.h"
 #include "data/names.h"
 #include "data/text.h"
 
@@ -56,7 +55,7 @@ static int read_all(struct tsi_select *s, int fd, size_t size)
 	s->text = malloc(size + 1);
 	if (!s->text)
 		return no_memory();
-	got = tsi_fully_read(fd, s->text, size);
+	got = tsi_file_read(fd, s->text, size);
 	if (got < 0)
 		return unreadable(s->path, strerror(errno));
 	s->len = (size_t)got;
@@ -81,13 +80,13 @@ static int read_file(struct tsi_select *s, const char *path)
 		close(fd);
 		return err;
 	}
-	kind = tsi_regular_kind(st.st_mode);
+	kind = tsi_file_kind(st.st_mode);
 	if (kind)
 		err = tsi_err(TSOCK_EDATA,
 			      "can't read --select %s: it is %s, not a file",
 			      path, kind);
-	else if (tsi_regular_made_up(&seen, st.st_dev, fd))
-		err = unreadable(path, TSI_REGULAR_MADE_UP);
+	else if (tsi_file_made_up(&seen, st.st_dev, fd))
+		err = unreadable(path, TSI_FILE_MADE_UP);
 	else
 		err = read_all(s, fd, (size_t)st.st_size);
 	close(fd);

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/fully.h"
+#include "base/file.h"
 #include "base/hash.h"
 
 #define ENDIAN 0x01020304
@@ -137,8 +137,8 @@ static bool load_body(const char *root, const struct head *h, int fd,
 		return false;
 	}
 	tsi_table_set_block(t, &n, block);
-	return tsi_fully_read_all(fd, block, block_len) &&
-	       tsi_fully_read_all(fd, *bad, h->nbad * sizeof(**bad)) &&
+	return tsi_file_read_all(fd, block, block_len) &&
+	       tsi_file_read_all(fd, *bad, h->nbad * sizeof(**bad)) &&
 	       checksum(*h, t, *bad) == h->checksum &&
 	       check_columns(root, t, *bad, h->nbad);
 }
@@ -153,7 +153,7 @@ bool tsi_table_file_read(int fd, const struct tsi_table_kind *kind,
 	*bad = NULL;
 	*nbad = 0;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) ||
-	    !tsi_fully_read_all(fd, &h, sizeof(h)) ||
+	    !tsi_file_read_all(fd, &h, sizeof(h)) ||
 	    !check_head(kind, &h, (uint64_t)st.st_size))
 		return false;
 	if ((h.probed != 0) == kind->probed &&
@@ -189,9 +189,9 @@ bool tsi_table_file_write(int fd, const struct tsi_table_kind *kind,
 	h.columns = (t->n.ranged ? RANGED : 0) | (t->n.named ? NAMED : 0);
 	h.probed = kind->probed;
 	h.checksum = checksum(h, t, bad);
-	ok = tsi_fully_write(fd, &h, sizeof(h)) &&
-	     tsi_fully_write(fd, t->block, tsi_table_block_len(&t->n)) &&
-	     tsi_fully_write(fd, bad, h.nbad * sizeof(*bad));
+	ok = tsi_file_write(fd, &h, sizeof(h)) &&
+	     tsi_file_write(fd, t->block, tsi_table_block_len(&t->n)) &&
+	     tsi_file_write(fd, bad, h.nbad * sizeof(*bad));
 	free(bad);
 	return ok;
 }

@@ -4,7 +4,7 @@
  */
 #include "io/disk.h"
 
-#include "base/first_line.h"
+#include "base/file.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -21,8 +21,8 @@ static char first_of(const char *sys, dev_t dev, const char *name)
 {
 	char line[16];
 
-	tsi_first_line(line, sizeof(line), "%s/dev/block/%u:%u/%s", sys,
-		       major(dev), minor(dev), name);
+	tsi_file_first_line(line, sizeof(line), "%s/dev/block/%u:%u/%s", sys,
+			    major(dev), minor(dev), name);
 	return line[0];
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/regular.h"
+#include "base/file.h"
 #include "io/backend.h"
 
 struct tsi_io_reader {
@@ -88,7 +88,7 @@ const char *tsi_io_reader_strerror(int err)
 	case TSI_READER_ODD:
 		return "is not a regular file";
 	case TSI_READER_MADE_UP:
-		return TSI_REGULAR_MADE_UP;
+		return TSI_FILE_MADE_UP;
 	case TSI_READER_TRUNCATED:
 		return "ends before the sample does";
 	case EISDIR:

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/regular.h"
+#include "base/file.h"
 #include "io/direct.h"
 
 #define LARGE \
@@ -123,7 +123,7 @@ int tsi_io_slot_check_file(int fd, const struct tsi_read_request *q,
 		return EISDIR;
 	if (!S_ISREG(st.st_mode))
 		return TSI_READER_ODD;
-	if (tsi_regular_made_up(seen, st.st_dev, fd))
+	if (tsi_file_made_up(seen, st.st_dev, fd))
 		return TSI_READER_MADE_UP;
 	err = check_size((uint64_t)st.st_size, q->offset, q->length, expect);
 	if (err)

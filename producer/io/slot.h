@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/regular.h"
+#include "base/file.h"
 #include "io/files.h"
 #include "io/reader.h"
 

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/fully.h"
+#include "base/file.h"
 #include "base/hash.h"
 
 #define MAGIC "tsockrow"
@@ -88,8 +88,8 @@ static bool write_block(struct stream *s)
 
 	s->chain = h.checksum;
 	s->len = 0;
-	return tsi_fully_write(s->fd, &h, sizeof(h)) &&
-	       tsi_fully_write(s->fd, s->block, h.len);
+	return tsi_file_write(s->fd, &h, sizeof(h)) &&
+	       tsi_file_write(s->fd, s->block, h.len);
 }
 
 static bool add_record(struct stream *s, uint64_t file,
@@ -122,7 +122,7 @@ bool tsi_jpeg_index_write(const struct tsi_jpeg_index *x, uint64_t key, int fd)
 	struct stream s = { .fd = fd,
 			    .chain = h.checksum,
 			    .block = malloc(BLOCK) };
-	bool ok = s.block && tsi_fully_write(fd, &h, sizeof(h));
+	bool ok = s.block && tsi_file_write(fd, &h, sizeof(h));
 	struct tsi_jpeg_kept e;
 
 	for (uint64_t i = 0; ok && i < h.files; i++)
@@ -145,8 +145,8 @@ static bool read_block(struct stream *s)
 {
 	struct block_head h;
 
-	if (!tsi_fully_read_all(s->fd, &h, sizeof(h)) || h.len == 0 ||
-	    h.len > BLOCK || !tsi_fully_read_all(s->fd, s->block, h.len) ||
+	if (!tsi_file_read_all(s->fd, &h, sizeof(h)) || h.len == 0 ||
+	    h.len > BLOCK || !tsi_file_read_all(s->fd, s->block, h.len) ||
 	    checksum(s, h.len) != h.checksum)
 		return false;
 	s->chain = h.checksum;
@@ -206,7 +206,7 @@ uint64_t tsi_jpeg_index_read(struct tsi_jpeg_index *x, uint64_t key, int fd)
 	struct stream s = { .fd = fd, .chain = want.checksum };
 	uint64_t rows = 0;
 
-	if (!tsi_fully_read_all(fd, &h, sizeof(h)) ||
+	if (!tsi_file_read_all(fd, &h, sizeof(h)) ||
 	    memcmp(&h, &want, sizeof(h)) != 0)
 		return 0;
 	s.block = malloc(BLOCK);

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/fully.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "data/packed/pack.h"
 
@@ -110,7 +110,7 @@ static bool follows(const struct tsi_shards *s,
 static int read_entry(struct tsi_shards *s, uint64_t at, uint64_t *size)
 {
 	struct tsi_shards_entry e;
-	ssize_t n = tsi_fully_pread(s->journal, &e, sizeof(e), at);
+	ssize_t n = tsi_file_pread(s->journal, &e, sizeof(e), at);
 	int err = 0;
 
 	if (n < 0)
@@ -164,12 +164,12 @@ static int cut_shards(struct tsi_shards *s)
 static int check_head(struct tsi_shards *s, uint64_t source)
 {
 	struct head h = { .source = source, .size = s->size }, old;
-	ssize_t n = tsi_fully_pread(s->journal, &old, sizeof(old), 0);
+	ssize_t n = tsi_file_pread(s->journal, &old, sizeof(old), 0);
 
 	memcpy(h.magic, MAGIC, sizeof(h.magic));
 	/* New, or broken off before anything was written. */
 	if (n >= 0 && n < (ssize_t)sizeof(old))
-		return tsi_fully_pwrite(s->journal, &h, sizeof(h), 0)
+		return tsi_file_pwrite(s->journal, &h, sizeof(h), 0)
 			       ? 0
 			       : shard_failed(s, "write the journal");
 	if (n < 0)
@@ -272,7 +272,7 @@ int tsi_shards_sync(struct tsi_shards *s)
 
 	if (s->fd >= 0 && fdatasync(s->fd))
 		return shard_failed(s, "write a shard to disk");
-	if (!tsi_fully_pwrite(
+	if (!tsi_file_pwrite(
 		    s->journal, s->entry + s->synced, n * sizeof(*s->entry),
 		    sizeof(struct head) + s->synced * sizeof(*s->entry)))
 		return shard_failed(s, "write the journal");
@@ -298,7 +298,7 @@ static int next_shard(struct tsi_shards *s)
 	s->at = sizeof(head);
 	memcpy(head, TSI_PACK_MAGIC, 8);
 	memcpy(head + 8, &k, sizeof(k));
-	return tsi_fully_pwrite(fd, head, sizeof(head), 0)
+	return tsi_file_pwrite(fd, head, sizeof(head), 0)
 		       ? 0
 		       : shard_failed(s, "write a shard");
 }
@@ -315,7 +315,7 @@ int tsi_shards_add(struct tsi_shards *s, const uint8_t *data, size_t len,
 		err = next_shard(s);
 	if (err)
 		return err;
-	if (!tsi_fully_pwrite(s->fd, data, len, s->at))
+	if (!tsi_file_pwrite(s->fd, data, len, s->at))
 		return shard_failed(s, "write a shard");
 	e = &s->entry[s->count++];
 	memset(e, 0, sizeof(*e));

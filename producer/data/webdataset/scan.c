@@ -20,7 +20,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "data/contents.h"
 #include "data/folder.h"
 #include "data/name.h"
@@ -97,7 +97,7 @@ static bool shards_below(const struct scan *s, char *to, size_t len)
 		found = tsi_contents_look(dirfd(d), e->d_name, 0, &c) &&
 			c.of[tsi_contents_kind("tar")].count;
 		if (found)
-			tsi_printable(to, len, e->d_name);
+			tsi_text_printable(to, len, e->d_name);
 	}
 	closedir(d);
 	return found;

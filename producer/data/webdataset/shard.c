@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/file.h"
 #include "base/log.h"
-#include "base/regular.h"
 #include "data/webdataset/label.h"
 #include "data/webdataset/tar.h"
 
@@ -397,7 +397,7 @@ static int open_shard(struct reading *r, const char *path, int *out)
 		close(fd);
 		return tsi_err_sys("stat %.300s", path);
 	}
-	kind = tsi_regular_kind(st.st_mode);
+	kind = tsi_file_kind(st.st_mode);
 	if (kind) {
 		close(fd);
 		return tsi_err(TSOCK_EDATA, "%.300s is no tar file but %s",

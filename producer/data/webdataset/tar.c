@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/fully.h"
+#include "base/file.h"
 
 #define BLOCK 512u
 
@@ -67,7 +67,7 @@ static int no_memory(const struct tsi_tar *t)
 /* Have the window begin at this offset, with as much as there is. */
 static int move_window(struct tsi_tar *t, uint64_t at)
 {
-	ssize_t n = tsi_fully_pread(t->fd, t->window, TSI_TAR_WINDOW, at);
+	ssize_t n = tsi_file_pread(t->fd, t->window, TSI_TAR_WINDOW, at);
 
 	t->offset = at;
 	t->have = n < 0 ? 0 : (size_t)n;

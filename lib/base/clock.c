@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * patience.c - how long a wait goes on before it is said for whom.
+ * clock.c - how long a wait may last in silence.
  */
-#include "base/patience.h"
+#include "base/clock.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

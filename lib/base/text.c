@@ -1,14 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * printable.c - text of unknown origin, made safe for a terminal and a log.
+ * text.c - text of unknown origin: its characters, and what of it is safe for a
+ * terminal and a log.
  */
-#include "base/printable.h"
+#include "base/text.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "base/utf8.h"
+unsigned tsi_text_utf8(const unsigned char *s, uint32_t *c)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	unsigned n = s[0] < 0x80   ? 1
+		     : s[0] < 0xc2 ? 0
+		     : s[0] < 0xe0 ? 2
+		     : s[0] < 0xf0 ? 3
+		     : s[0] < 0xf5 ? 4
+				   : 0;
+
+	*c = n > 1 ? s[0] & (0xffu >> (n + 1)) : s[0];
+	/* The text's final NUL is no continuation byte, so this ends there. */
+	for (unsigned i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		*c = *c << 6 | (s[i] & 0x3fu);
+	}
+	if (n &&
+	    (*c < least[n] || *c > 0x10ffff || (*c >= 0xd800 && *c < 0xe000)))
+		return 0;
+	return n;
+}
 
 static bool is_plain(uint32_t c)
 {
@@ -37,14 +59,14 @@ static unsigned escape(unsigned char byte, char out[4])
 	return 4;
 }
 
-size_t tsi_printable(char *to, size_t size, const char *from)
+size_t tsi_text_printable(char *to, size_t size, const char *from)
 {
 	const unsigned char *s = (const unsigned char *)from;
 	size_t len = 0;
 
 	while (*s) {
 		uint32_t c;
-		unsigned n = tsi_utf8_read(s, &c);
+		unsigned n = tsi_text_utf8(s, &c);
 		char text[4 * 4];
 		unsigned m = 0;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_first_line.c - the first line of a small file.
+ * test_file_line.c - the first line of a small file.
  */
-#include "base/first_line.h"
+#include "base/file.h"
 
 #include <limits.h>
 #include <setjmp.h>
@@ -23,7 +23,8 @@ static void expect(const char *text, const char *line, bool ok)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	assert_int_equal(
-		tsi_first_line(got, sizeof(got), "/proc/self/fd/%d", fd), ok);
+		tsi_file_first_line(got, sizeof(got), "/proc/self/fd/%d", fd),
+		ok);
 	assert_string_equal(got, line);
 	close(fd);
 }
@@ -45,9 +46,10 @@ static void no_file(void **state)
 
 	(void)state;
 	memset(long_path, '/', sizeof(long_path) - 1);
-	assert_false(tsi_first_line(got, sizeof(got), "/proc/self/%s", "none"));
+	assert_false(
+		tsi_file_first_line(got, sizeof(got), "/proc/self/%s", "none"));
 	assert_string_equal(got, "");
-	assert_false(tsi_first_line(got, sizeof(got), "%s", long_path));
+	assert_false(tsi_file_first_line(got, sizeof(got), "%s", long_path));
 	assert_string_equal(got, "");
 }
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * printable.h - text of unknown origin, made safe for a terminal and a log.
+ * text.h - text of unknown origin: its characters, and what of it is safe for a
+ * terminal and a log.
  *
  * A file's name may hold any byte but '/' and NUL: a newline that forges a line
  * of a log, or an escape sequence that a terminal obeys.  So may a message of
  * another process.
  */
-#ifndef TSI_BASE_PRINTABLE_H
-#define TSI_BASE_PRINTABLE_H
+#ifndef TSI_BASE_TEXT_H
+#define TSI_BASE_TEXT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Copy a text so that it prints as one line.  Newline, tab and carriage return
@@ -19,6 +21,12 @@
  * nothing.  The copy is cut to size bytes, but never within a character.
  * Returns its length.
  */
-size_t tsi_printable(char *to, size_t size, const char *from);
+size_t tsi_text_printable(char *to, size_t size, const char *from);
+
+/*
+ * Bytes of the UTF-8 character at s, and its code point; 0: it is none.  A NUL
+ * ends the text, and is a character of one byte.
+ */
+unsigned tsi_text_utf8(const unsigned char *s, uint32_t *c);
 
 #endif

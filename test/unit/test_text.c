@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_printable.c - text from elsewhere, made safe for a terminal and a log.
+ * test_text.c - text from elsewhere, made safe for a terminal and a log.
  */
-#include "base/printable.h"
+#include "base/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,9 +19,10 @@ static void is_printed_as(const char *from, const char *want)
 {
 	char got[256], again[256];
 
-	assert_int_equal(tsi_printable(got, sizeof(got), from), strlen(want));
+	assert_int_equal(tsi_text_printable(got, sizeof(got), from),
+			 strlen(want));
 	assert_string_equal(got, want);
-	tsi_printable(again, sizeof(again), got);
+	tsi_text_printable(again, sizeof(again), got);
 	assert_string_equal(again, want);
 }
 
@@ -66,15 +67,16 @@ static void it_is_cut_between_characters(void **state)
 	char to[8];
 
 	(void)state;
-	assert_int_equal(tsi_printable(to, sizeof(to), "abcdefghi"), 7);
+	assert_int_equal(tsi_text_printable(to, sizeof(to), "abcdefghi"), 7);
 	assert_string_equal(to, "abcdefg");
-	assert_int_equal(tsi_printable(to, sizeof(to), "abcdef\xc3\xa9"), 6);
+	assert_int_equal(tsi_text_printable(to, sizeof(to), "abcdef\xc3\xa9"),
+			 6);
 	assert_string_equal(to, "abcdef");
-	assert_int_equal(tsi_printable(to, sizeof(to), "abcd\033"), 4);
+	assert_int_equal(tsi_text_printable(to, sizeof(to), "abcd\033"), 4);
 	assert_string_equal(to, "abcd");
-	assert_int_equal(tsi_printable(to, 1, "a"), 0);
+	assert_int_equal(tsi_text_printable(to, 1, "a"), 0);
 	assert_string_equal(to, "");
-	assert_int_equal(tsi_printable(to, 0, "a"), 0);
+	assert_int_equal(tsi_text_printable(to, 0, "a"), 0);
 }
 
 static char logged[256];

@@ -1,18 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fdpass_packet.c - one packet with descriptors, by recvmsg() and sendmsg().
+ * socket.c - unix sockets: listening, and packets with descriptors by recvmsg()
+ * and sendmsg().
  */
-#include "wire/fdpass_packet.h"
+#include "wire/socket.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/err.h"
 
-void tsi_fdpass_packet_close(struct tsi_fdpass_packet *p)
+int tsi_socket_listen(const char *path, int type, int backlog)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int s, saved;
+
+	if (strlen(path) >= sizeof(sa.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	strcpy(sa.sun_path, path);
+	s = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s < 0)
+		return -1;
+	if ((!unlink(path) || errno == ENOENT) &&
+	    !bind(s, (struct sockaddr *)&sa, sizeof(sa)) && !listen(s, backlog))
+		return s;
+	saved = errno;
+	close(s);
+	errno = saved;
+	return -1;
+}
+
+void tsi_socket_packet_close(struct tsi_socket_packet *p)
 {
 	for (unsigned i = 0; i < p->nfds; i++) {
 		if (p->fd[i] >= 0)
@@ -22,7 +46,7 @@ void tsi_fdpass_packet_close(struct tsi_fdpass_packet *p)
 }
 
 /* Keep the descriptors of one packet; those beyond our array are closed. */
-static void keep_fds(struct msghdr *h, struct tsi_fdpass_packet *p)
+static void keep_fds(struct msghdr *h, struct tsi_socket_packet *p)
 {
 	struct cmsghdr *c;
 
@@ -43,8 +67,7 @@ static void keep_fds(struct msghdr *h, struct tsi_fdpass_packet *p)
 	}
 }
 
-int tsi_fdpass_packet_receive(int sock, unsigned max,
-			      struct tsi_fdpass_packet *p)
+int tsi_socket_receive(int sock, unsigned max, struct tsi_socket_packet *p)
 {
 	union {
 		struct cmsghdr align;
@@ -72,7 +95,7 @@ int tsi_fdpass_packet_receive(int sock, unsigned max,
 			       strerror(errno));
 	keep_fds(&h, p);
 	if (n == 0 || (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
-		tsi_fdpass_packet_close(p);
+		tsi_socket_packet_close(p);
 	if (n == 0)
 		return tsi_err(TSOCK_ELOST,
 			       "the peer closed the descriptor socket");
@@ -91,8 +114,8 @@ int tsi_fdpass_packet_receive(int sock, unsigned max,
 	return 0;
 }
 
-ssize_t tsi_fdpass_packet_send(int sock, const uint8_t *bytes, size_t len,
-			       const int *fds, unsigned nfds)
+ssize_t tsi_socket_send(int sock, const uint8_t *bytes, size_t len,
+			const int *fds, unsigned nfds)
 {
 	union {
 		struct cmsghdr align;

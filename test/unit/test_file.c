@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_fully.c - reads and writes go on until all bytes are through.
+ * test_file.c - reads and writes go on until all bytes are through.
  *
  * The four calls below take the place of libc's: each may be interrupted, move
  * fewer bytes than it was asked for, move none, or fail.
  */
-#include "base/fully.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -91,7 +91,7 @@ static int file_of(const char *text)
 	assert_true(fd >= 0);
 	unlink(path);
 	memset(&plan, 0, sizeof(plan));
-	assert_true(tsi_fully_write(fd, text, strlen(text)));
+	assert_true(tsi_file_write(fd, text, strlen(text)));
 	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
 	memset(&plan, 0, sizeof(plan));
 	return fd;
@@ -105,15 +105,15 @@ static void interrupted_and_short_calls_move_all_bytes(void **state)
 	(void)state;
 	plan.interrupted = 3;
 	plan.most = 2;
-	assert_true(tsi_fully_write(fd, "abcdefg", 7));
+	assert_true(tsi_file_write(fd, "abcdefg", 7));
 	assert_int_equal(plan.moved, 4);
 	assert_true(plan.calls > plan.moved);
-	assert_true(tsi_fully_pwrite(fd, "CDEFG", 5, 2));
+	assert_true(tsi_file_pwrite(fd, "CDEFG", 5, 2));
 	assert_int_equal(lseek(fd, 1, SEEK_SET), 1);
-	assert_int_equal(tsi_fully_read(fd, got, 6), 6);
+	assert_int_equal(tsi_file_read(fd, got, 6), 6);
 	assert_string_equal(got, "bCDEFG");
 	memset(got, 0, sizeof(got));
-	assert_int_equal(tsi_fully_pread(fd, got, 5, 2), 5);
+	assert_int_equal(tsi_file_pread(fd, got, 5, 2), 5);
 	assert_string_equal(got, "CDEFG");
 	close(fd);
 }
@@ -125,14 +125,14 @@ static void at_the_files_end_there_are_fewer(void **state)
 
 	(void)state;
 	plan.most = 2;
-	assert_int_equal(tsi_fully_pread(fd, got, sizeof(got), 1), 4);
+	assert_int_equal(tsi_file_pread(fd, got, sizeof(got), 1), 4);
 	assert_string_equal(got, "bcde");
-	assert_int_equal(tsi_fully_pread(fd, got, sizeof(got), 5), 0);
-	assert_int_equal(tsi_fully_read(fd, got, 3), 3);
-	assert_false(tsi_fully_read_all(fd, got, 3));
+	assert_int_equal(tsi_file_pread(fd, got, sizeof(got), 5), 0);
+	assert_int_equal(tsi_file_read(fd, got, 3), 3);
+	assert_false(tsi_file_read_all(fd, got, 3));
 	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
-	assert_true(tsi_fully_read_all(fd, got, 5));
-	assert_int_equal(tsi_fully_read(fd, got, 0), 0);
+	assert_true(tsi_file_read_all(fd, got, 5));
+	assert_int_equal(tsi_file_read(fd, got, 0), 0);
 	close(fd);
 }
 
@@ -146,16 +146,16 @@ static void a_call_that_fails_is_the_result(void **state)
 	plan.most = 2;
 	plan.fails_after = 2;
 	plan.error = EIO;
-	assert_int_equal(tsi_fully_read(fd, got, 6), -1);
+	assert_int_equal(tsi_file_read(fd, got, 6), -1);
 	assert_int_equal(errno, EIO);
 	plan.moved = 0;
-	assert_int_equal(tsi_fully_pread(fd, got, 6, 0), -1);
+	assert_int_equal(tsi_file_pread(fd, got, 6, 0), -1);
 	plan.moved = 0;
 	plan.error = ENOSPC;
-	assert_false(tsi_fully_write(fd, "abcdef", 6));
+	assert_false(tsi_file_write(fd, "abcdef", 6));
 	assert_int_equal(errno, ENOSPC);
 	plan.moved = 0;
-	assert_false(tsi_fully_pwrite(fd, "abcdef", 6, 0));
+	assert_false(tsi_file_pwrite(fd, "abcdef", 6, 0));
 	close(fd);
 }
 
@@ -168,10 +168,10 @@ static void a_write_that_takes_nothing_fails(void **state)
 	plan.most = 2;
 	plan.fails_after = 2;
 	plan.error = NONE;
-	assert_false(tsi_fully_write(fd, "abcdef", 6));
+	assert_false(tsi_file_write(fd, "abcdef", 6));
 	assert_int_equal(errno, ENOSPC);
 	plan.moved = 0;
-	assert_false(tsi_fully_pwrite(fd, "abcdef", 6, 0));
+	assert_false(tsi_file_pwrite(fd, "abcdef", 6, 0));
 	assert_int_equal(errno, ENOSPC);
 	close(fd);
 }
