@@ -451,3 +451,41 @@ void tsi_jobs_expire(struct tsi_jobs *t, int64_t now_ms)
 		t->waiting--;
 	}
 }
+
+static struct tsi_job *find_nonce(struct tsi_jobs *t, const uint8_t *nonce)
+{
+	for (unsigned i = 0; i < TSI_JOBS; i++) {
+		struct tsi_job *k = &t->job[i];
+
+		for (unsigned r = 0; k->used && r < k->world; r++)
+			if (k->rank[r].asked_ms &&
+			    !memcmp(k->rank[r].nonce, nonce, TSI_NONCE))
+				return k;
+	}
+	return NULL;
+}
+
+bool tsi_jobs_missing(struct tsi_jobs *t, int reader, const uint8_t *nonce,
+		      struct tsi_job_missing *out)
+{
+	struct tsi_job_rank *me;
+	const struct tsi_job *k =
+		reader >= 0 ? find_reader(t, (unsigned)reader, &me)
+			    : find_nonce(t, nonce);
+
+	for (unsigned i = 0; k && i < k->world; i++) {
+		const struct tsi_job_rank *r = &k->rank[i];
+
+		if (r->joined || (!k->started && r->asked_ms))
+			continue;
+		*out = (struct tsi_job_missing){
+			.rank = i,
+			.world = k->world,
+			.begun = k->started,
+			.epoch = t->epoch_len ? k->start / t->epoch_len : 0,
+			.pid = r->asked_ms ? r->pid : 0,
+		};
+		return true;
+	}
+	return false;
+}

@@ -117,6 +117,16 @@ void tsi_jobs_return(struct tsi_jobs *t, const struct tsi_msg_join *j,
 void tsi_jobs_returned(struct tsi_jobs *t, const struct tsi_msg_join *j,
 		       unsigned reader);
 
+/* For whom does a rank wait: a reader, or (-1) one that asks by a nonce? */
+struct tsi_job_missing {
+	uint32_t rank, world;
+	uint64_t epoch; /* that the missing rank has not begun, ... */
+	bool begun;     /* ... and another one has */
+	uint32_t pid;   /* if it asks; else 0 */
+};
+bool tsi_jobs_missing(struct tsi_jobs *t, int reader, const uint8_t *nonce,
+		      struct tsi_job_missing *out);
+
 /* Does this reader wait for other ranks, so that its tail doesn't count? */
 bool tsi_jobs_wait(struct tsi_jobs *t, unsigned reader);
 

@@ -479,6 +479,19 @@ bool tsi_readers_asks_as_rank(const struct tsi_readers *r, const uint8_t *nonce)
 	return tsi_jobs_asks(&r->jobs, nonce);
 }
 
+bool tsi_readers_missing(struct tsi_readers *r, int id, const uint8_t *nonce,
+			 struct tsi_job_missing *out)
+{
+	return tsi_jobs_missing(&r->jobs, id, nonce, out);
+}
+
+bool tsi_readers_returning(const struct tsi_readers *r)
+{
+	unsigned i = 0;
+
+	return tsi_returners_next(&r->returners, &i);
+}
+
 bool tsi_readers_collects(const struct tsi_readers *r)
 {
 	return tsi_returners_collect(&r->returners);

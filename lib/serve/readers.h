@@ -212,6 +212,13 @@ bool tsi_readers_waits_for_ranks(struct tsi_readers *r, unsigned id);
 bool tsi_readers_asks_as_rank(const struct tsi_readers *r,
 			      const uint8_t *nonce);
 
+/* For which rank: asked of a reader, or (-1) of one that asks by a nonce. */
+bool tsi_readers_missing(struct tsi_readers *r, int id, const uint8_t *nonce,
+			 struct tsi_job_missing *out);
+
+/* Is the stream held for readers of the producer before? */
+bool tsi_readers_returning(const struct tsi_readers *r);
+
 /* Are readers of the producer before waited for before anybody joins?  The
  * process of the first that has still to return; 0: none, or not known. */
 bool tsi_readers_collects(const struct tsi_readers *r);

@@ -93,13 +93,31 @@ static void for_reader(const struct tsi_waits *w, unsigned id, unsigned other,
 			 seconds(now_ms - moved), cure);
 }
 
-static void for_rank(struct tsock_wait *out)
+#define ALONE "; a loader that reads everything alone: rank=0, world_size=1"
+
+static void for_rank(const struct tsi_waits *w, int id, const uint8_t *nonce,
+		     struct tsock_wait *out)
 {
+	struct tsi_job_missing m;
+	char how[32] = "not connected", what[48] = "asked to begin";
+
 	out->kind = TSOCK_FOR_RANK;
-	snprintf(out->who, sizeof(out->who), "other ranks of its job");
-	snprintf(out->why, sizeof(out->why),
-		 ", which have not begun the epoch; a loader that reads "
-		 "everything alone: rank=0, world_size=1");
+	if (!tsi_readers_missing(w->readers, id, nonce, &m)) {
+		snprintf(out->who, sizeof(out->who), "other ranks of its job");
+		snprintf(out->why, sizeof(out->why),
+			 ", which have not begun the epoch" ALONE);
+		return;
+	}
+	out->for_pid = m.pid;
+	if (m.pid)
+		snprintf(how, sizeof(how), "process %u", m.pid);
+	if (m.begun)
+		snprintf(what, sizeof(what), "begun epoch %llu",
+			 (unsigned long long)m.epoch);
+	snprintf(out->who, sizeof(out->who), "rank %u of %u of its job", m.rank,
+		 m.world);
+	snprintf(out->why, sizeof(out->why), ", which has not %s (%s)" ALONE,
+		 what, how);
 }
 
 static void for_consumers(const struct tsi_waits *w, struct tsock_wait *out)
@@ -126,6 +144,16 @@ static void for_return(const struct tsi_waits *w, struct tsock_wait *out)
 		 ", which read this stream before its producer was started "
 		 "again, and hasn't come back; it is waited for for %d s",
 		 TSI_RETURNERS_GRACE_MS / 1000);
+}
+
+/* Its ranks that have begun have all left. */
+static void for_kept(struct tsock_wait *out)
+{
+	out->kind = TSOCK_FOR_RANK;
+	snprintf(out->who, sizeof(out->who), "ranks of another job");
+	snprintf(out->why, sizeof(out->why),
+		 ", which have not begun an epoch that others of them have "
+		 "had; it is kept for them for 10 s");
 }
 
 static void for_producer(const struct tsi_waits *w, const char *otherwise,
@@ -166,7 +194,7 @@ static void of_reader(const struct tsi_waits *w, unsigned id, uint64_t want,
 	out->pid = tsi_conn_pid(tsi_readers_conn(w->readers, id));
 	tsi_membership_want(w->membership, id, want);
 	if (tsi_readers_waits_for_ranks(w->readers, id)) {
-		for_rank(out);
+		for_rank(w, (int)id, NULL, out);
 		return;
 	}
 	switch (tsi_membership_awaits(w->membership, id, &other)) {
@@ -175,7 +203,7 @@ static void of_reader(const struct tsi_waits *w, unsigned id, uint64_t want,
 	case TSI_AWAITS_MEMBER:
 		/* That one has read all that it may before others begin. */
 		if (tsi_readers_waits_for_ranks(w->readers, other))
-			for_rank(out);
+			for_rank(w, (int)other, NULL, out);
 		else
 			for_reader(w, id, other, now_ms, out);
 		break;
@@ -183,7 +211,10 @@ static void of_reader(const struct tsi_waits *w, unsigned id, uint64_t want,
 		for_consumers(w, out);
 		break;
 	case TSI_AWAITS_HOLD:
-		for_return(w, out);
+		if (tsi_readers_returning(w->readers))
+			for_return(w, out);
+		else
+			for_kept(out);
 		break;
 	case TSI_AWAITS_VIEW:
 		for_producer(w, "is converting samples", now_ms, out);
@@ -201,7 +232,7 @@ static void of_join(const struct tsi_waits *w, const uint8_t *nonce,
 	if (tsi_readers_collects(w->readers))
 		for_return(w, out);
 	else if (tsi_readers_asks_as_rank(w->readers, nonce))
-		for_rank(out);
+		for_rank(w, -1, nonce, out);
 	else
 		for_producer(w, "prepares what was asked for", now_ms, out);
 }

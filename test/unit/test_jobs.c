@@ -129,6 +129,7 @@ static void a_rank_that_asks_no_longer_is_missing(void **state)
 /* Its tail doesn't count until the last rank has joined. */
 static void ranks_begin_where_the_first_one_does(void **state)
 {
+	struct tsi_job_missing missing;
 	bool started;
 	uint64_t start;
 
@@ -137,6 +138,13 @@ static void ranks_begin_where_the_first_one_does(void **state)
 	joined('a', 2, 7, 5000);
 	assert_true(tsi_jobs_wait(&jobs, 7));
 	assert_false(tsi_jobs_wait(&jobs, 8));
+	assert_true(tsi_jobs_missing(&jobs, 7, NULL, &missing));
+	assert_int_equal(missing.rank, 0);
+	assert_int_equal(missing.world, 3);
+	assert_true(missing.begun);
+	assert_int_equal(missing.epoch, 5);
+	assert_int_equal(missing.pid, 10);
+	assert_false(tsi_jobs_missing(&jobs, 8, NULL, &missing));
 	assert_int_equal(begin('a', 0, &started, &start), 0);
 	assert_true(started);
 	assert_int_equal(start, 5000);

@@ -220,6 +220,9 @@ static void a_rank_that_asks_waits_for_the_others(void **state)
 			 TSOCK_EAGAIN);
 	tsi_waits_answer(&waits, &q, now, &w);
 	assert_int_equal(w.kind, TSOCK_FOR_RANK);
+	assert_string_equal(w.who, "rank 1 of 2 of its job");
+	assert_non_null(
+		strstr(w.why, "has not asked to begin (not connected)"));
 	/* It is listed until it asks no more. */
 	tsi_waits_stats(&waits, now, &st);
 	assert_int_equal(st.nwaits, 1);
