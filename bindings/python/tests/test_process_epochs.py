@@ -225,3 +225,23 @@ def test_lightning_reloads_the_loader_for_each_epoch(beside, tmp_path):
     ).fit(model)
     assert all(sorted(o) == everything() for o in model.epochs.values())
     assert distinct(model.epochs.values()) == 4
+
+
+def test_a_fresh_loader_that_is_broken_off_each_time_goes_on(beside, caplog):
+    firsts = set()
+
+    def broken_off():
+        loader = tsock.DataLoader("toy", 16, **INDEX)
+        for i, (index,) in enumerate(loader):
+            if i == 0:
+                firsts.add(tuple(index.tolist()))
+            if i == 2:
+                break
+        loader.close()
+
+    for _ in range(5):
+        broken_off()
+    # The first loop may have been a look; each one from the second on counts.
+    assert len(firsts) == 4
+    said = [m for m in caplog.messages if "broken off a second time" in m]
+    assert len(said) == 1

@@ -102,6 +102,14 @@ class Epochs:
             stream_epoch,
         )
 
+    def left_off(self) -> tuple[int, int, bool]:
+        """For the next loader of this process: go_on_from()."""
+        return self._loops, self.finished, self._told_on
+
+    def go_on_from(self, left: tuple[int, int, bool]) -> None:
+        """Count on from a loader that reads no more, before the first loop."""
+        self._loops, self.finished, self._told_on = left
+
     def finish(self, stream_epoch: int) -> None:
         """The end of that epoch was heard."""
         self.finished = max(self.finished, stream_epoch)

@@ -53,6 +53,11 @@ class Position:
             self._missed, self._stream = self._skipped(), None
 
 
+# How the loop over a stream ended that this process broke off last, by the
+# producer's run: a loop over a fresh loader goes on from there.
+broken_off: dict[Any, tuple[int, int, bool]] = {}
+
+
 class Progress:
     """Of a loader, in its part of the epochs.
 
@@ -102,6 +107,18 @@ class Progress:
         if before._state is not None:
             self.load_state_dict(before._state.as_dict())
 
+    def _is_fresh(self) -> bool:
+        """Does it follow a loader of this process whose loop was broken off?
+
+        Ranks begin where the first of them does.
+        """
+        return (
+            self._about.run in broken_off
+            and self.epochs.number is None
+            and self.part.world == 1
+            and not self._pool.others_read
+        )
+
     def join(self, stream: Stream, timeout: float) -> None:
         """Make it a reader at the start of an epoch, or where a state says."""
         if self._repeated is not None and self._repeats():
@@ -113,7 +130,12 @@ class Progress:
                 self.epochs.may_be_had_again()
                 and stream.epoch > self.epochs.finished
             )
+            if self._is_fresh():
+                self.epochs.go_on_from(broken_off[self._about.run])
             stream.begin(timeout, again)
+            # A new handle is given the first epoch that is still held.
+            while self._is_fresh() and stream.epoch <= self.epochs.finished:
+                stream.begin(timeout)
             return
         if self._state.finished:
             self.resumed = state.resume_after(
@@ -150,6 +172,7 @@ class Progress:
             to = None  # what it says of samples is of the epoch before
         if to is not None:
             self.epochs.restore(to.number or 0)
+            broken_off.pop(self._about.run, None)
         stream.begun = True
         alone = self._pool.readers == 1
         self.epochs.begin(stream.epoch, alone)
@@ -183,6 +206,7 @@ class Progress:
         """The end of that epoch was heard."""
         position.finished = True
         self.epochs.finish(position.epoch)
+        broken_off.pop(self._about.run, None)
 
     def broke_off(self, position: Position) -> None:
         """That epoch was left before its end.
@@ -191,6 +215,7 @@ class Progress:
         """
         if position.alone and not self._pool.others_read:
             self.epochs.broke_off(position.epoch, position.batches)
+            broken_off[self._about.run] = self.epochs.left_off()
 
     def is_over(self, position: Position) -> bool:
         """Were all batches of that epoch handed out?"""
