@@ -229,7 +229,8 @@ static void measure(int passes)
 	}
 }
 
-/* Of the passes' medians: libjpeg's time, divided by that of an arm but 0. */
+/* The spread of the passes' medians: libjpeg's time, divided by an arm's but
+ * 0. */
 static double spread(int arm, int passes)
 {
 	double v[MAX_PASSES], of_file[MAX_FILES];

@@ -6,7 +6,7 @@
  *
  * Speeds of the hardware are measured on a real GPU only; on the simulated
  * runtime what is counted is counted all the same, and the title says so.
- * Whoever forks has not used CUDA: everything runs in children.
+ * A process that forks has not used CUDA: everything runs in children.
  *
  * usage: gpu
  */

@@ -85,7 +85,7 @@ static void give(void)
 	}
 	while (atomic_load(&sh->seen) < STEPS + 10)
 		usleep(1000);
-	/* The same bytes to the GPU, and seeing that they are there. */
+	/* Copy the bytes to the GPU, and see that they are there. */
 	bench_gpu_must(tsi_gpu_stream_create(0, &stream), "stream");
 	bench_gpu_must(tsi_gpu_event_create(0, true, &e), "event");
 	bench_gpu_must(tsi_gpu_host_alloc(0, SMALL, &host), "memory");

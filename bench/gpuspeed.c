@@ -3,7 +3,7 @@
  * gpuspeed.c - what a GPU's own copies and our stage and kernels reach there,
  * and what the parts of the GPU benchmark share.
  *
- * Whoever forks has not used CUDA: everything runs in children.
+ * A process that forks has not used CUDA: everything runs in children.
  */
 #include "bench/gpuspeed.h"
 

@@ -63,7 +63,7 @@ static struct tsi_record_maker *maker;
 static struct tsi_image *image;
 static uint8_t sample[224 * 224 * 3];
 static uint8_t copy[4 << 20];
-/* Of one row of MCUs: 65,535 pixels, three components. */
+/* Coefficients of one row of MCUs: 65,535 pixels, three components. */
 static int16_t (*coef)[64];
 static uint8_t *last;
 

@@ -264,7 +264,7 @@ static void measure(struct file *f, int passes)
 	}
 }
 
-/* Of libjpeg's time to that of an arm, less that of another one if not ARMS. */
+/* The spread of libjpeg's time to an arm's, less another one's if not ARMS. */
 static double spread(size_t kind, enum arm arm, enum arm less, int passes)
 {
 	int n = kind == 0 && passes > SCALAR_PASSES ? SCALAR_PASSES : passes;

@@ -295,7 +295,7 @@ TSOCK_API int tsock_waits_for(tsock *t, int timeout_ms, char *buf, size_t size);
 TSOCK_API uint64_t tsock_missed(const tsock *t);
 
 /*
- * What the producer has to say to all who read: the oldest warning that this
+ * What the producer has to say to all readers: the oldest warning that this
  * handle has heard and not returned yet, or NULL; the text is valid until the
  * next call.  The log has had it, too.  How many there are is seen when an
  * epoch begins and at its end, and those that are new are asked for, a tenth of

@@ -198,10 +198,10 @@ TSOCK_API void tsock_serve_doing(tsock_server *s, const char *what);
 TSOCK_API void tsock_serve_bad_files(tsock_server *s, uint64_t bad_files);
 
 /*
- * Warn all who read the stream, now or later: each logs the text, and can take
- * it by tsock_warning(), once, when it begins an epoch or has read one to its
- * end.  kind: enum tsock_warning_kind.  1,023 bytes of the text are passed on.
- * Any thread.  Fails with EARG, ENOMEM (a stream has 64 warnings at most).
+ * Warn all readers of the stream, now or later: each logs the text, and can
+ * take it by tsock_warning(), once, when it begins an epoch or has read one to
+ * its end.  kind: enum tsock_warning_kind.  1,023 bytes of the text are passed
+ * on. Any thread.  Fails with EARG, ENOMEM (a stream has 64 warnings at most).
  */
 TSOCK_API int tsock_serve_warn(tsock_server *s, uint32_t kind,
 			       const char *text);

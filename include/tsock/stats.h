@@ -94,12 +94,12 @@ TSOCK_API int tsock_list(void (*fn)(void *arg, const char *name,
 
 /*
  * End the stream called name for good: its consumers get TSOCK_EENDED, and wait
- * for no other producer, nor does Python's loader start one.  Who opens the
- * stream after that is none of these.  Waits timeout_ms for the producer's end.
- * Fails with EREFUSED, which names them, where processes read the stream, or
- * wait for the next producer: unless force is 1; with ENOPROD where there is no
- * producer, and nobody waits for one; with EAGAIN where the stream has ended and
- * its program still runs then.  Any thread.
+ * for no other producer, nor does Python's loader start one.  A program that
+ * opens the stream after that is none of these.  Waits timeout_ms for the
+ * producer's end. Fails with EREFUSED, which names them, where processes read
+ * the stream, or wait for the next producer: unless force is 1; with ENOPROD
+ * where there is no producer, and nobody waits for one; with EAGAIN where the
+ * stream has ended and its program still runs then.  Any thread.
  */
 TSOCK_API int tsock_stop(const char *name, int force, int timeout_ms);
 

@@ -93,7 +93,7 @@
  *              may have been started with another environment, in
  *              /run/user/UID/tsock.  When the folder or a socket in it is
  *              removed under a running producer, it makes them again within
- *              about a second, and those who read notice nothing; the stream
+ *              about a second, and readers notice nothing; the stream
  *              fails where it can't.
  */
 #ifndef TSOCK_TSOCK_H

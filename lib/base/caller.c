@@ -3,7 +3,7 @@
  * caller.c - calls that may never return, made in a thread of their own, which
  * is left behind when one doesn't.
  *
- * The thread is detached.  What both use is freed by whoever lets go of it
+ * The thread is detached.  What both use is freed by the one that lets go of it
  * last.
  */
 #include "base/caller.h"

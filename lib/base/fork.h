@@ -3,8 +3,8 @@
  * fork.h - is this still the process that opened a handle, or a child of it?
  *
  * Every process has a generation, and a forked child has a higher one than its
- * parent.  Whoever opens a handle keeps the generation in it; comparing the two
- * is one load and no system call.
+ * parent.  A handle keeps the generation in which it was opened; comparing the
+ * two is one load and no system call.
  */
 #ifndef TSI_BASE_FORK_H
 #define TSI_BASE_FORK_H

@@ -117,7 +117,7 @@ static inline uint32_t tsi_claim_ring_state(const struct tsi_claim *c)
 /* TSOCK_ESTREAM: what the producer of that stream wrote when it stopped. */
 int tsi_claim_err_stopped(const struct tsi_claim *c, const char *stream);
 
-/* TSOCK_EENDED: somebody stopped the stream for good; who, the producer wrote. */
+/* TSOCK_EENDED: the stream was stopped for good; the producer wrote by whom. */
 int tsi_claim_err_ended(const struct tsi_claim *c, const char *stream);
 
 /* From which sample on all are kept for readers of the producer before that

@@ -139,7 +139,7 @@ static int rejoin(struct tsock *t, int *timeout_ms)
 
 /* ---- epochs ---- */
 
-/* What the producer has to say to all who read, if that is new. */
+/* Hear what the producer has to say to all readers, if that is new. */
 static void hear(struct tsock *t)
 {
 	struct tsi_heard_from from = { &t->requests,

@@ -2,11 +2,11 @@
 /*
  * forks.h - batches in a forked child stay what they were at the fork.
  *
- * A fork copies a process's private memory, but a batch in hand shows the
- * ring, and in the child it would go on showing it when the parent has given
- * the batch back and the ring goes round.  So whoever forks makes the held
- * batches of all readers private first, at the cost of copying them; where
- * they are read-only, the child gets a copy at the same address.
+ * A fork copies a process's private memory, but a batch in hand shows the ring,
+ * and in the child it would go on showing it when the parent has given the
+ * batch back and the ring goes round.  So a process that forks makes the held
+ * batches of all readers private first, at the cost of copying them; where they
+ * are read-only, the child gets a copy at the same address.
  *
  * One lock for the process: a fork has it from before the batches are looked
  * at until it is over, in the parent as in the child.  It is also taken to

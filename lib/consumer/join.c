@@ -145,8 +145,8 @@ static int new_question(struct tsock *t)
 	return 0;
 }
 
-/* Whose wait it is when the producer is asked whom a consumer waits for: the
- * reader's, or that of a join under way. */
+/* When the producer is asked whom a consumer waits for, the question is about
+ * the reader's wait, or about that of a join under way. */
 static struct tsi_whom_asks whom_asks(struct tsock *t)
 {
 	return (struct tsi_whom_asks){

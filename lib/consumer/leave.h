@@ -46,10 +46,10 @@ void tsi_leave_detached(struct tsi_left *l, struct tsi_reader *r,
 void tsi_leave_lost(struct tsi_left *l, struct tsi_reader *r);
 
 /*
- * Whoever had that claim does not return to a producer that comes, or came, at
- * that address after its own: it waits for nobody then.  If it is there q
- * becomes a connection to it, and its confirmation is waited for, at most
- * timeout_ms.
+ * The reader that had that claim does not return to a producer that comes, or
+ * came, at that address after its own: it waits for nobody then.  If it is
+ * there q becomes a connection to it, and its confirmation is waited for, at
+ * most timeout_ms.
  */
 void tsi_leave_record(const struct tsi_address *a, struct tsi_requester *q,
 		      const uint8_t *nonce, int timeout_ms);

@@ -27,7 +27,7 @@ tsock_batch *tsi_name_of(const struct tsi_name *n);
 struct tsock_batch *tsi_name_find(const tsock_batch *name);
 
 /*
- * That use ends.  For one caller of those who say so; NULL for the others, and
+ * That use ends.  For one of the callers that say so; NULL for the others, and
  * in a forked child, where *forked is true and nothing ends.
  */
 struct tsock_batch *tsi_name_end(const tsock_batch *name, bool *forked);

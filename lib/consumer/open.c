@@ -42,7 +42,7 @@ static int check_stream(const struct tsock *t)
 	return err;
 }
 
-/* No answer for a slice: it is said whose is waited for, if that is long. */
+/* No answer for a slice: if that lasts, the log says whose is waited for. */
 static void name_mute(struct tsock *t)
 {
 	struct tsi_whom_asks a = { .stream = tsi_address_name(&t->address) };
@@ -267,7 +267,7 @@ int tsi_open_again(struct tsock *t, int64_t deadline)
 
 	if (!err)
 		err = greet(t->fresh, deadline);
-	/* Whoever only polls gets the answer at a later call. */
+	/* A caller that only polls gets the answer at a later call. */
 	if (err == TSOCK_EAGAIN)
 		return err;
 	if (!err)

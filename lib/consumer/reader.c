@@ -43,7 +43,7 @@ static bool unpin(struct tsock_batch *b, enum tsi_batch_state to)
 
 /* ---- the end of a batch ---- */
 
-/* The last time that whoever gave it back touches it. */
+/* The thread that gave the batch back doesn't touch it any more after this. */
 static void batch_put(struct tsi_reader *r, struct tsock_batch *b)
 {
 	struct tsock_batch *top;

@@ -2,8 +2,9 @@
 /*
  * stop.c - ending a stream for good.
  *
- * Its producer is asked, which knows who reads.  Where none is there, others may
- * wait for the next one, or start it: for these the file says that it is over.
+ * Its producer is asked, which knows the readers.  Where none is there, others
+ * may wait for the next one, or start it: for these the file says that it is
+ * over.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -44,7 +45,7 @@ static void say_who(char who[TSI_STOP_WHO])
 		close(self);
 }
 
-/* Has the producer, or who prepares to be one, gone by then? */
+/* Has the producer, or a process that prepares to be one, gone by then? */
 static int await_end(const struct tsi_address *a, int64_t deadline)
 {
 	long pid = 0;

@@ -3,8 +3,8 @@
  * tail.c - the tail, which follows the batches of a reader as they are
  * released.
  *
- * Each batch has an entry, in the order of its samples.  Whoever releases a
- * batch marks its entry as done; then one thread after another moves the tail
+ * Each batch has an entry, in the order of its samples.  A thread that releases
+ * a batch marks its entry as done; then one thread after another moves the tail
  * over the entries that are done.
  */
 #include "consumer/tail.h"

@@ -67,7 +67,7 @@ static int look_for_head(struct tsi_waiter *w, uint64_t need, int64_t now_ms)
 	return err ? err : TSOCK_EAGAIN;
 }
 
-/* Others may hold this one up: after some time it is said who. */
+/* Other readers may hold this one up: after some time the log names them. */
 static void name_wait(struct tsi_waiter *w, uint64_t need, int64_t now_ms)
 {
 	/* What another thread of this process does was said already. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * warnings.c - what the producer has to say to all who read its stream.
+ * warnings.c - what the producer has to say to all readers of its stream.
  */
 #include "consumer/warnings.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * warnings.h - what the producer has to say to all who read its stream: asked
+ * warnings.h - what the producer has to say to all readers of its stream: asked
  * for, logged once, and kept until the program takes it.
  *
  * One thread at a time, as for the handle.

@@ -23,7 +23,7 @@ struct tsi_whom {
 	int64_t asked_ms; /* when the question was first sent; 0: not yet */
 	int64_t said_ms;  /* when the last warning came; 0: never */
 	uint32_t serial;  /* of a question without an answer; 0: none */
-	char who[64];     /* that the last warning named */
+	char who[64];     /* the readers that the last warning named */
 	char known[256];  /* whom, where no question is needed; or "" */
 };
 
@@ -45,12 +45,13 @@ struct tsi_whom_asks {
 void tsi_whom_look(struct tsi_whom *w, const struct tsi_whom_asks *a,
 		   uint64_t want, int64_t now_ms);
 
-/* The same, where the producer has answered nothing yet: it isn't asked. */
+/* As tsi_whom_look(), but the producer has answered nothing yet and isn't
+ * asked. */
 void tsi_whom_mute(struct tsi_whom *w, const struct tsi_whom_asks *a,
 		   int64_t now_ms);
 
-/* The same, where the consumer knows whom, and why, as struct tsock_wait says
- * it: nobody is asked. */
+/* As tsi_whom_look(), where the consumer knows whom it waits for, and why, as
+ * struct tsock_wait says it: nobody is asked. */
 void tsi_whom_know(struct tsi_whom *w, const struct tsi_whom_asks *a,
 		   uint64_t want, int64_t now_ms, const char *who,
 		   const char *why);

@@ -285,7 +285,8 @@ static void place_in(struct tsi_mapping *m, struct tsi_window *win,
 		s->data[i] = win->base[i] + s->slot * f->sample_bytes;
 	}
 	win->used = first;
-	/* Ordered by the fence of whoever makes the batch known to others. */
+	/* Ordered by the fence of the code that makes the batch known to
+	 * others. */
 	atomic_fetch_add_explicit(&win->live, 1, memory_order_relaxed);
 	s->window = win;
 }

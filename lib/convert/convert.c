@@ -48,7 +48,7 @@ static uint16_t half_of(float f)
 	return (uint16_t)(sign | half);
 }
 
-/* The same for bfloat16, the upper half of a float32. */
+/* The nearest bfloat16, the upper half of a float32. */
 static uint16_t bfloat_of(float f)
 {
 	uint32_t u;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * epoch.c - the order of an epoch, whole, for whoever asks: tsock_order().
+ * epoch.c - the whole order of an epoch, for tsock_order().
  */
 #include <stdlib.h>
 

@@ -166,7 +166,7 @@ void tsi_ring_set_warnings(struct tsi_ring *r, uint32_t n);
  * What is returned is the reader's number: the row has it until the reader
  * leaves, and no other reader of the ring gets the same.  In a ring that isn't
  * open any more it stays there until another reader takes the row: nothing is
- * written over, so whoever was a reader by then may read on.
+ * written over, so a process that was a reader by then may read on.
  */
 uint32_t tsi_ring_attach(struct tsi_ring *r, unsigned row,
 			 const struct tsi_tail_page *tail);

@@ -45,7 +45,8 @@ static inline void tsi_tail_page_sleep(struct tsi_tail_page *p, uint64_t want)
 /* The reader spins until the head is at want; 0: no more. */
 static inline void tsi_tail_page_spin(struct tsi_tail_page *p, uint64_t want)
 {
-	/* For whoever holds the reader up: no order is needed. */
+	/* For a program that shows what holds the reader up: no order is
+	 * needed. */
 	atomic_store_explicit(&p->spin, want, memory_order_relaxed);
 }
 
@@ -76,7 +77,7 @@ static inline void tsi_tail_page_enter(struct tsi_tail_page *p,
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Whose page it is, for a producer after this one; before any tail. */
+/* Name the page's owner, for a producer after this one; before any tail. */
 static inline void tsi_tail_page_name(struct tsi_tail_page *p,
 				      const uint8_t owner[TSI_PAGE_OWNER])
 {

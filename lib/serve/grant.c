@@ -33,8 +33,9 @@ void tsi_grant_init(struct tsi_grant *g, uint64_t next)
 
 unsigned tsi_grant_take(struct tsi_grant *g, unsigned want, uint64_t *first)
 {
-	/* Acquire pairs with tsi_grant_open(): who claims a sample sees what
-	 * the holder of the lock did before, to the halves of a ring say. */
+	/* Acquire pairs with tsi_grant_open(): a worker that claims a sample
+	 * sees what the holder of the lock did before, to the halves of a ring
+	 * say. */
 	uint64_t word = atomic_load_explicit(&g->word, memory_order_acquire);
 	uint64_t from;
 

@@ -101,7 +101,7 @@ struct tsi_join {
 			 * before, of this stream or of one that was begun
 			 * before it */
 	bool read_here; /* it was this one */
-	bool continues; /* who is alone takes this one there */
+	bool continues; /* alone, it takes the stream there */
 	bool exact;     /* the start is after, and nowhere else */
 	bool moves;     /* it was a reader before: a sole one takes the
 			 * stream there, however far */
@@ -322,8 +322,9 @@ struct tsi_slow {
 };
 
 /*
- * Look who waits for whom; false when the last look was a moment ago.  Call
- * this often: what happened between two looks is taken to be what both saw.
+ * Look which readers wait for which; false when the last look was a moment
+ * ago.  Call this often: what happened between two looks is taken to be what
+ * both saw.
  */
 bool tsi_membership_look(struct tsi_membership *m, int64_t now_ms);
 

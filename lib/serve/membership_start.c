@@ -242,7 +242,8 @@ static uint64_t start_alone(const struct tsi_membership *m,
 		from = max64(from, m->target);
 	if (j->join == TSOCK_JOIN_NOW)
 		return m->jumping ? m->target : base->head;
-	/* What those who have left had only begun is whole for a newcomer. */
+	/* An epoch that readers had only begun when they left is whole for a
+	 * newcomer. */
 	q = boundary_at_or_before(m, j->join, m->greatest);
 	if (!j->after && fits(m, j, q) &&
 	    m->greatest - q < min64(m->c.join_window, m->c.epoch_len) &&
@@ -348,7 +349,7 @@ static int check_move(const struct tsi_membership *m, const struct tsi_join *j)
 	if (!tsi_membership_must_jump(m, j, j->after) ||
 	    j->after > base->claimed)
 		return 0;
-	/* Those who make the samples have gone. */
+	/* The workers that make the samples have gone. */
 	if (base->claimed >= m->c.end)
 		return tsi_err(TSOCK_EENDED,
 			       "the stream has made its last epoch, and can't "
@@ -441,8 +442,8 @@ static bool too_far(const struct tsi_membership *m, const struct tsi_join *j)
 
 /*
  * What the joiner's process has read before counts as if it had read that
- * itself.  A stream that was begun anew since is another one; but who is alone
- * may take it there, if there is an epoch.
+ * itself.  A stream that was begun anew since is another one; but a joiner that
+ * is alone may take it there, if there is an epoch.
  */
 static void count_read(const struct tsi_membership *m, struct tsi_join *j)
 {

@@ -326,8 +326,8 @@ static int check_stop(struct tsi_messages *t, const struct tsi_msg_stop *q)
 		       n == 1 ? "" : "es", n == 1 ? "s" : "", who);
 }
 
-/* The file first: who finds the stream gone looks for it.  A file system may be
- * slow, so the lock is given up meanwhile. */
+/* The file first: a consumer that finds the stream gone looks for it.  A file
+ * system may be slow, so the lock is given up meanwhile. */
 static void answer_stop(struct tsi_messages *t, struct tsi_msg *m)
 {
 	struct tsi_msg_stop q = m->u.stop;

@@ -43,7 +43,7 @@ void tsi_messages_fini(struct tsi_messages *t);
 void tsi_messages_set_epochs(struct tsi_messages *t, uint64_t epochs);
 
 /*
- * Warn all who read, now and later.  With the lock.  False: there are too many
+ * Warn all readers, now and later.  With the lock.  False: there are too many
  * warnings already.
  */
 bool tsi_messages_warn(struct tsi_messages *t, uint32_t kind, const char *text);

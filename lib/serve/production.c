@@ -25,7 +25,7 @@
 
 /* ---- the turn ---- */
 
-/* Take it; false: whoever has it looks again. */
+/* Take the turn; false: the worker that has it looks again. */
 static bool take_turn(struct tsi_production *p)
 {
 	uint32_t old = atomic_load_explicit(&p->turn, memory_order_relaxed);
@@ -33,9 +33,9 @@ static bool take_turn(struct tsi_production *p)
 
 	do
 		bit = old & (HELD | BUSY) ? MORE : BUSY;
-	/* Acquire pairs with the release of who had it before: the head, and
-	 * all that the lock protects.  Release pairs with look_again(): that
-	 * thread sees what is done. */
+	/* Acquire pairs with the release of the worker that had the turn
+	 * before: the head, and all that the lock protects.  Release pairs with
+	 * look_again(): that thread sees what is done. */
 	while (!atomic_compare_exchange_weak_explicit(&p->turn, &old, old | bit,
 						      memory_order_acq_rel,
 						      memory_order_relaxed));
@@ -85,8 +85,8 @@ static bool publish_head(struct tsi_production *p)
 	uint64_t claimed = tsi_grant_claimed(&p->grant);
 
 	while (head < claimed && is_done(p, head)) {
-		/* Relaxed: who writes it next has claimed the slot anew, and
-		 * the lock was held in between. */
+		/* Relaxed: the worker that writes it next has claimed the slot
+		 * anew, and the lock was held in between. */
 		atomic_store_explicit(&p->done[head % p->capacity], 0,
 				      memory_order_relaxed);
 		head++;
@@ -197,8 +197,8 @@ unsigned tsi_production_claim(struct tsi_production *p, unsigned want,
 {
 	unsigned n = tsi_grant_take(&p->grant, want, first);
 
-	/* Relaxed: a hint.  Whoever has the lock opens a grant at the end; to
-	 * take the lock then would close that for the others. */
+	/* Relaxed: a hint.  The thread that has the lock opens a grant at the
+	 * end; to take the lock then would close that for the others. */
 	if (n || !(atomic_load_explicit(&p->turn, memory_order_relaxed) & HELD))
 		return n;
 	tsi_sync_pass(p->sync);

@@ -4,8 +4,8 @@
  *
  * Workers claim sequence numbers, write the slots, and commit in any order; the
  * head follows the finished prefix.  All that takes no lock while nobody holds
- * the server's.  Whoever takes the lock stops it: then claimed, head and limit
- * are exact, and stay so until the lock is given up.
+ * the server's.  A thread that takes the lock stops this: then claimed, head
+ * and limit are exact, and stay so until the lock is given up.
  */
 #ifndef TSI_SERVE_PRODUCTION_H
 #define TSI_SERVE_PRODUCTION_H

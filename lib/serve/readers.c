@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * readers.c - the readers of a stream: who joins, who leaves, who is too slow.
+ * readers.c - the readers of a stream, as they join, leave, or are too slow.
  */
 #include "serve/readers_record.h"
 
@@ -115,7 +115,7 @@ static int join_rank(struct tsi_readers *r, const struct tsi_msg_join *join,
 	exact.exact = true;
 	if (started && exact.after >= rules->after)
 		err = join_where_others_did(r, join, &exact, out);
-	/* Who leaves between epochs may go before others begin. */
+	/* A consumer that leaves between epochs may go before others begin. */
 	if (!started || exact.after < rules->after ||
 	    (err && rules->leaves && !tsi_jobs_had(&r->jobs, join)))
 		err = tsi_membership_join(r->membership, rules, tsi_now_ms(),

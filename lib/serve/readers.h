@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * readers.h - the readers of a stream: who joins, who leaves, who is too slow.
+ * readers.h - the readers of a stream, as they join, leave, or are too slow.
  *
  * A reader is a member (membership.h) with a connection (conn.h), both of the
  * same number, which is also that of its row in the ring's header.  The
@@ -68,7 +68,7 @@ void tsi_readers_record_again(struct tsi_readers *r, const char *folder,
  * up meanwhile, so what was known before may not be so any more.
  */
 void tsi_readers_save_record(struct tsi_readers *r);
-/* At the end: who reads now is waited for by the next producer, or not. */
+/* At the end: the next producer waits for those that read now, or doesn't. */
 void tsi_readers_leave_record(struct tsi_readers *r, bool keep);
 
 /*

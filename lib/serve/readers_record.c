@@ -47,7 +47,7 @@ static bool is_superseded(const struct tsi_record *k,
 	return false;
 }
 
-/* Where those who have still to return are. */
+/* Where the readers are that have still to return. */
 static void find_tails(struct tsi_readers *r)
 {
 	const struct tsi_reader_row *row;
@@ -184,7 +184,8 @@ static bool take_untold(struct tsi_readers *r, const struct tsi_reader_row *own)
 /*
  * One that is awaited has returned, or never will.  Producers that died while
  * it returned may each have left a row of a claim that it never heard of; these
- * go first, for without its own row nobody would know whose they are.
+ * go first, for without the reader's own row nobody would know that they belong
+ * to it.
  */
 static bool take_all(struct tsi_readers *r, const uint8_t *was)
 {
@@ -202,7 +203,7 @@ static bool take_all(struct tsi_readers *r, const uint8_t *was)
 	return any;
 }
 
-/* Those who have ended, or ask no longer, or don't ask for too long. */
+/* Give up readers that have ended, stopped asking, or asked too long ago. */
 static void give_up_returners(struct tsi_readers *r, int64_t now_ms)
 {
 	const struct tsi_reader_row *row;
@@ -235,7 +236,7 @@ static void go_on_from(struct tsi_readers *r, uint64_t from)
 		(unsigned long long)from);
 }
 
-/* Those who have still to come need none below it. */
+/* The readers that have still to come need no sample below it. */
 static void keep_from(struct tsi_readers *r, uint64_t from)
 {
 	tsi_membership_follow_hold(r->membership, from);
@@ -290,8 +291,8 @@ void tsi_readers_settle(struct tsi_readers *r, const struct tsi_msg_join *join,
 	if (join->world > 1)
 		r->marked_ms = 0;
 	tsi_readers_mark(r, tsi_now_ms());
-	/* Of the old row nothing is left in the file before the new one stands
-	 * for itself. */
+	/* The old row is gone from the file before the new one stands for
+	 * itself. */
 	if (take_all(r, join->was))
 		tsi_readers_save_record(r);
 	tsi_record_settle(&r->record, join->nonce);
@@ -302,8 +303,8 @@ void tsi_readers_withdraw(struct tsi_readers *r, const uint8_t *nonce)
 	const struct tsi_reader_row *row =
 		tsi_returners_find(&r->returners, nonce);
 
-	/* Of a claim that it has heard of it took itself off, and else it only
-	 * withdraws what it asked for. */
+	/* A consumer takes its row off itself for a claim that it has heard of;
+	 * otherwise it only withdraws its request. */
 	if (row && (!memcmp(row->was, nobody, TSI_NONCE) ||
 		    memcmp(row->nonce, nonce, TSI_NONCE) != 0 ||
 		    tsi_record_has_left(&r->record, nonce)))

@@ -22,9 +22,10 @@ void tsi_readers_settle(struct tsi_readers *r, const struct tsi_msg_join *join,
 			unsigned id);
 
 /*
- * The one that had this nonce will not return.  A claim that was never heard of
- * is merely withdrawn: who asked for it is waited for as before, unless the
- * record's file says that it has taken itself off.
+ * The reader that had this nonce will not return.  A claim that was never heard
+ * of is merely withdrawn: the producer waits for the consumer that asked for it
+ * as before, unless the record's file says that the consumer has taken itself
+ * off.
  */
 void tsi_readers_withdraw(struct tsi_readers *r, const uint8_t *nonce);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * returners.h - the readers of the producer before, which was started again:
- * who has still to return, and where the stream goes on.
+ * which of them have still to return, and where the stream goes on.
  *
  * A pure table: no clock, no I/O.  The readers come from the record (record.h),
  * each with a mark: a tail that the producer before had seen, so that the

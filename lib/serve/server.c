@@ -44,8 +44,8 @@ static unsigned take_samples(struct tsock_server *s, unsigned want,
 
 /*
  * Claim samples, or wait for some.  Of the workers that sleep few are woken at
- * a time, so whoever goes off from here, to make samples or for good, minds
- * those that sleep on; and who finds the end tells all.
+ * a time, so a worker that goes off from here, to make samples or for good,
+ * minds those that sleep on; and one that finds the end tells all.
  */
 static int claim(struct tsock_server *s, unsigned want, int64_t until,
 		 uint64_t *first)

@@ -63,9 +63,9 @@ void tsi_sync_pass(struct tsi_sync *s);
  * One is woken even if there is none, to see what has changed.  Workers that
  * were woken before and have yet to look are counted in.
  *
- * So nobody sleeps in vain if whoever is woken, before it goes off, wakes others
- * for the samples that it leaves, or states what those that sleep wait for; and
- * wakes all when it finds that there is nothing to claim any more.
+ * So nobody sleeps in vain if a worker that is woken, before it goes off, wakes
+ * others for the samples that it leaves, or states what those that sleep wait
+ * for; and wakes all when it finds that there is nothing to claim any more.
  */
 void tsi_sync_wake_workers(struct tsi_sync *s, uint64_t samples);
 void tsi_sync_wake_all_workers(struct tsi_sync *s);

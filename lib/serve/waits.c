@@ -251,7 +251,7 @@ static void find_out(const struct tsi_waits *w, const struct tsi_waiting *e,
 		of_join(w, e->nonce, now_ms, out);
 }
 
-/* ---- who waits ---- */
+/* ---- the consumers that wait ---- */
 
 static struct tsi_waiting *find_waiting(struct tsi_waits *w,
 					const uint8_t *nonce)
@@ -263,7 +263,7 @@ static struct tsi_waiting *find_waiting(struct tsi_waits *w,
 	return NULL;
 }
 
-/* A free place, or that of who asked the longest ago. */
+/* A free place, or that of the consumer that asked the longest ago. */
 static struct tsi_waiting *add_waiting(struct tsi_waits *w,
 				       const uint8_t *nonce)
 {

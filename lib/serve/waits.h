@@ -3,9 +3,9 @@
  * waits.h - for whom do consumers wait that have waited long?
  *
  * A consumer that has waited for ten seconds asks (WHOM), and asks again as
- * long as it waits.  Who waits is known from that alone, so nothing is looked
- * at before anybody asks.  The server's lock is held when these functions are
- * called.
+ * long as it waits.  The waiting consumers are known from that alone, so
+ * nothing is looked at before anybody asks.  The server's lock is held when
+ * these functions are called.
  */
 #ifndef TSI_SERVE_WAITS_H
 #define TSI_SERVE_WAITS_H

@@ -43,7 +43,7 @@ struct tsi_broadcast {
 	struct tsi_nccl *comm;
 	bool verified; /* what it delivered was compared */
 	bool stuck;    /* a broadcast that was given up may still be made */
-	/* Of the communicator; device 0 is the sender's. */
+	/* The communicator's devices; device 0 is the sender's. */
 	unsigned n, device[TSI_BROADCAST_MAX];
 	struct tsi_stage_target to[TSI_BROADCAST_MAX]; /* n - 1, of a run */
 };

@@ -93,7 +93,7 @@ enum tsi_returns {
 	TSI_RETURNS_UNBEGUN, /* and has begun no epoch from after on */
 };
 
-/* Whose epochs a consumer's process has read. */
+/* The producer whose epochs a consumer's process has read. */
 enum tsi_read_of {
 	TSI_READ_OF_ANOTHER,   /* a producer's that this one doesn't go on */
 	TSI_READ_OF_THIS,      /* this producer's, or one's that it goes on */

@@ -4,8 +4,8 @@
  * stream of that name was stopped for good, and by whom.
  *
  * It is for those who read the stream then: they wait for no next producer, and
- * start none.  Whoever comes later reads the stream that runs by then, or starts
- * it.  So the file says a time, and may lie there for ever.
+ * start none.  A process that comes later reads the stream that runs by then,
+ * or starts it.  So the file says a time, and may lie there for ever.
  */
 #ifndef TSI_WIRE_STOP_FILE_H
 #define TSI_WIRE_STOP_FILE_H

@@ -40,7 +40,7 @@ enum tsi_bottleneck {
 	TSI_BY_NONE, /* nobody waits, and slots are free */
 };
 
-/* Who holds the stream up between two snapshots, a before b. */
+/* The stream's bottleneck between two snapshots, a before b. */
 enum tsi_bottleneck
 tsi_liveline_bottleneck(const struct tsi_snapshot *a,
 			const struct tsi_snapshot *b,

@@ -23,7 +23,7 @@ enum tsi_run_mode {
 #include "cli/options.def"
 };
 
-/* Of each option, by its member of struct tsi_options. */
+/* An identifier for each option, by its member of struct tsi_options. */
 enum tsi_option_id {
 #define OPTION(kind, member, ...) TSI_OPTION_##member,
 #include "cli/options.def"

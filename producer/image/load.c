@@ -85,7 +85,7 @@ static unsigned shrink_of(const struct tsi_preset_plan *p)
 	return n;
 }
 
-/* The same part of an edge, from *at on, of the image at 1/n of its size. */
+/* Scale a part of an edge, from *at on, to the image at 1/n of its size. */
 static void shrink_edge(struct tsi_axis *a, uint32_t *at, unsigned n)
 {
 	uint32_t end = (*at + a->in + n - 1) / n;

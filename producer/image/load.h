@@ -69,7 +69,7 @@ int tsi_image_load(struct tsi_image *img, const void *data, size_t len,
 		   uint32_t epoch, uint64_t index, uint8_t *dst,
 		   struct tsi_box *box);
 
-/* The same, of a file that has this number in the index. */
+/* As tsi_image_load(), for a file that has this number in the index. */
 int tsi_image_load_file(struct tsi_image *img, uint64_t file, const void *data,
 			size_t len, uint32_t epoch, uint64_t index,
 			uint8_t *dst, struct tsi_box *box);

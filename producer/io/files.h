@@ -38,7 +38,8 @@ struct tsi_io_file *tsi_io_files_take(struct tsi_io_files *f, int dirfd,
 struct tsi_io_file *tsi_io_files_keep(struct tsi_io_files *f, int dirfd,
 				      const char *path, int fd, size_t align);
 
-/* Give a file back; forget: it is opened anew for whoever takes it next. */
+/* Give a file back; forget: it is opened anew for the next one that takes
+ * it. */
 void tsi_io_files_give(struct tsi_io_files *f, struct tsi_io_file *file,
 		       bool forget);
 

@@ -116,7 +116,7 @@ static int decode(struct tsi_decoder *d, const struct tsi_decoder_hint *hint,
 	return err;
 }
 
-/* Of a file: all of it, then a part and all of it by the index. */
+/* Decode a file: all of it, then a part and all of it by the index. */
 static int compare(struct tsi_decoder *d, struct tsi_jpeg_index *x, int image,
 		   const struct file *f, uint8_t *a, uint8_t *b)
 {

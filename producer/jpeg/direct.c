@@ -138,7 +138,7 @@ uint64_t tsi_jpeg_direct_need(const struct tsi_jpeg_direct *d)
 	size_t row = row_bytes(f, f->mcus_across);
 	size_t most = ROWS_LEAST * row;
 
-	/* Of narrow areas more rows, but then of less than so many bytes. */
+	/* More rows of narrow areas, but then of less than so many bytes. */
 	if (most < BLOCKS_MAX)
 		most = ROWS_MAX * row < BLOCKS_MAX ? ROWS_MAX * row
 						   : BLOCKS_MAX;

@@ -74,7 +74,7 @@ static bool is_bare(unsigned marker)
 	return marker >= 0xd0 && marker <= 0xd7;
 }
 
-/* Of these the length may be wrong: nothing is behind it then. */
+/* A comment's length may be wrong: nothing is behind it then. */
 static bool is_comment(unsigned marker)
 {
 	return marker == 0xdc || marker == 0xfe ||

@@ -7,7 +7,7 @@
  * A file whose bytes have changed since is recorded anew: each entry has the
  * check value of the bytes that it was recorded of.
  *
- * The checksums find damage, not malice: whoever may write into the folder
+ * The checksums find damage, not malice: a user that may write into the folder
  * could give samples other pixels by entries that were made up, as by changing
  * the data set, but nothing worse.  Every length and number is checked.
  */

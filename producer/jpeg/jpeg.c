@@ -18,7 +18,8 @@ struct tsi_jpeg {
 	struct tsi_decoder base;
 	struct tsi_jpeg_direct *direct;
 	struct tsi_jpeg_turbo *turbo;
-	/* Of the next image; then the image, and whether libjpeg has it. */
+	/* What is known of the next image; then the image, and whether libjpeg
+	 * has it. */
 	struct tsi_decoder_hint hint;
 	bool by_lib;
 	const void *data;

@@ -40,7 +40,7 @@ struct tsi_jpeg_kernel {
 	 * and in[n] are there; beyond the image they repeat its edge.
 	 */
 	void (*h2v1)(const uint8_t *in, uint8_t *out, size_t n);
-	/* The same between two rows, of which `near` counts three times. */
+	/* As h2v1, between two rows, of which `near` counts three times. */
 	void (*h2v2)(const uint8_t *near, const uint8_t *far, uint8_t *out,
 		     size_t n);
 	/* Three quarters of near, one of far; bias: 1 or 2, for rounding. */
@@ -52,7 +52,7 @@ struct tsi_jpeg_kernel {
 	void (*rgb)(const uint8_t *r, const uint8_t *g, const uint8_t *b,
 		    uint8_t *out, size_t n);
 	/*
-	 * The same as ycc, to three planes: red at out, green and blue `plane`
+	 * As ycc, but to three planes: red at out, green and blue `plane`
 	 * and 2 * plane bytes behind.  NULL: not written for this processor.
 	 */
 	void (*ycc_planes)(const uint8_t *y, const uint8_t *cb,

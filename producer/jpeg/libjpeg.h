@@ -8,7 +8,7 @@
  * in memory and never suspends; where it ends too early libjpeg gets an end
  * marker, and whatever then turns out to be missing makes the file bad.
  *
- * Whoever calls libjpeg or these functions has set the jump buffer before:
+ * A caller of libjpeg or of these functions has set the jump buffer before:
  * errors come back by longjmp, and tsi_jpeg_lib_failed() says what they are.
  */
 #ifndef TSI_JPEG_LIBJPEG_H

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Of code and magnitude, so that one load does for three codes. */
+/* Bits of code and magnitude, so that one load does for three codes. */
 #define SHORT_MAX 19
 
 void tsi_lookup_codes(const struct tsi_jpeg_codes *t, struct tsi_codes *c)

@@ -36,7 +36,7 @@ struct tsi_jpeg_codes {
 
 struct tsi_jpeg_scan {
 	struct tsi_jpeg_frame frame;
-	/* Of each component; they lie in the file. */
+	/* Each component's tables; they lie in the file. */
 	struct tsi_jpeg_codes dc[TSI_JPEG_COMPS];
 	struct tsi_jpeg_codes ac[TSI_JPEG_COMPS];
 	/*

@@ -182,7 +182,7 @@ static bool is_doubtful(struct tsi_jpeg_turbo *t)
 	j_decompress_ptr c = &t->lib.c;
 	int marker = c->unread_marker;
 
-	/* Of several scans all is read before the first row, as by Pillow. */
+	/* All scans are read before the first row, as Pillow does. */
 	if (t->taken || marker == JPEG_EOI || jpeg_has_multiple_scans(c))
 		return false;
 	if (marker && (marker < JPEG_RST0 || marker > JPEG_RST0 + 7))

@@ -3,9 +3,9 @@
  * turbo.h - the pixels of a rectangle of a JPEG file by libjpeg-turbo: of
  * every file that direct.h leaves to it, damaged ones among them.
  *
- * Of damage that libjpeg passes over in the rows that it reads, and of markers
- * behind the last row, it asks what Pillow makes (verdict.h); not of what
- * lies further down.
+ * Where libjpeg passes over damage in the rows that it reads, or finds markers
+ * behind the last row, it asks what Pillow makes of the file (verdict.h).  What
+ * lies further down is not asked about.
  *
  * Only the rectangle's columns are decoded, and no row below the rectangle is
  * read.  A progressive file that ends early is smoothed by blocks from all
@@ -47,7 +47,7 @@ int tsi_jpeg_turbo_open(struct tsi_jpeg_turbo *t, const void *data, size_t len,
 /* After open: bytes of memory that decoding takes at most. */
 uint64_t tsi_jpeg_turbo_need(struct tsi_jpeg_turbo *t);
 
-/* The same for any file of one scan that is width pixels wide. */
+/* As much as any file of one scan needs that is width pixels wide. */
 uint64_t tsi_jpeg_turbo_strip_need(uint32_t width);
 
 /*

@@ -28,7 +28,7 @@ typedef struct tsi_unstuffed tsi_unstuff_fn(const uint8_t *src, size_t len,
  */
 tsi_unstuff_fn tsi_unstuff_scalar;
 
-/* Of the files that unstuff: go on behind what *r says. */
+/* For the files that unstuff: go on behind what *r says. */
 void tsi_unstuff_on(const uint8_t *src, size_t len, uint8_t *dst, size_t cap,
 		    struct tsi_unstuffed *r);
 

@@ -2,12 +2,12 @@
 /*
  * whole.h - all coefficients of a JPEG file, by libjpeg.
  *
- * Of any file whose pixels depend on its coefficients, quantisers and sampling
- * alone: baseline and progressive ones, arithmetic coding, several scans.  Left
- * out are files with damage of any kind (where libjpeg warns, or the end is
- * missing), progressive ones that stop before their last refinement (which
- * libjpeg smooths), those of other colours than grey, YCbCr and RGB, and those
- * that pixels.h can't decode.
+ * Reads any file whose pixels depend on its coefficients, quantisers and
+ * sampling alone: baseline and progressive ones, arithmetic coding, several
+ * scans.  Left out are files with damage of any kind (where libjpeg warns, or
+ * the end is missing), progressive ones that stop before their last refinement
+ * (which libjpeg smooths), those of other colours than grey, YCbCr and RGB, and
+ * those that pixels.h can't decode.
  */
 #ifndef TSI_JPEG_WHOLE_H
 #define TSI_JPEG_WHOLE_H

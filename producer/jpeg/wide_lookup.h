@@ -30,7 +30,7 @@
 /* The bits in all: the code is to be read by its lengths, one by one. */
 #define TSI_WIDE_SLOW 31
 
-/* Of AC tables, the codes of 12 bits and more, by 17 bits from the first on. */
+/* AC tables' codes of 12 bits and more, by 17 bits from the first on. */
 #define TSI_WIDE_LONG 17
 #define TSI_WIDE_LONGS 4096
 
@@ -38,7 +38,8 @@
 #define TSI_WIDE_TABLES (2 * TSI_JPEG_COMPS)
 
 struct tsi_wide_tables {
-	/* Of a table: the first code that `longs` has, and how many entries. */
+	/* For each table, the first code that `longs` has, and how many
+	 * entries. */
 	_Alignas(32) uint32_t long_first[8];
 	_Alignas(32) uint32_t long_count[8];
 	/* Behind the last table one entry that does nothing, and its padding:

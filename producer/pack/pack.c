@@ -338,7 +338,7 @@ static int check_dest(const struct packing *k)
 	return 0;
 }
 
-/* All on disk, then the name: whoever finds the pack finds all of it. */
+/* All on disk, then the name: a reader that finds the pack finds all of it. */
 static int finish_pack(struct packing *k)
 {
 	int dirfd = tsi_shards_dirfd(k->shards);

@@ -18,7 +18,7 @@
 /* Readable bytes behind a row's last pixel, for wide loads. */
 #define TSI_ROW_SLACK 64
 
-/* The same behind a row's last byte of a plane. */
+/* Readable bytes behind the last byte of a plane's row. */
 #define TSI_PLANE_SLACK 128
 
 /*

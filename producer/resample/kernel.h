@@ -37,7 +37,7 @@ struct tsi_resample_kernel {
 	/* Fill in t->packed, for across_plane; TSI_PLANE_SPREAD holds. */
 	void (*pack_plane)(struct tsi_taps *t);
 	/*
-	 * The same as across with one byte a pixel.  May read TSI_PLANE_SLACK
+	 * As across, with one byte a pixel.  May read TSI_PLANE_SLACK
 	 * bytes behind a row of src and write a row of dst to the next multiple
 	 * of 16.
 	 */

@@ -62,7 +62,7 @@ uint32_t tsi_taps_rebase(struct tsi_taps *t, uint32_t *origin);
 /* The most source pixels that an output pixel is made of. */
 uint32_t tsi_taps_most(const struct tsi_taps *t);
 
-/* The same before the taps are made, at most, and some beside them. */
+/* An upper bound of that before the taps are made, and some beside them. */
 uint64_t tsi_taps_widest(const struct tsi_axis *a);
 
 /* At most how far first[] is from origin[]. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * badlist.c - the list of bad files: each is counted once, for its class and
- * for the data set, whoever finds it.
+ * for the data set, whichever worker finds it.
  */
 #include "run/badlist.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * badlist.h - the list of bad files: each is counted once, for its class and
- * for the data set, whoever finds it.
+ * for the data set, whichever worker finds it.
  *
  * Files that the scan presumes to be bad (data/doubt.h) are counted from the
  * start; they are tried all the same, and one that is good after all is taken

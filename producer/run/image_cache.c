@@ -3,9 +3,10 @@
  * image_cache.c - packed images in memory.
  *
  * A table has a pointer for each file.  Readers announce the entry that they
- * look at, and look whether the pointer is still the same; whoever takes an
- * entry out of the table frees it only when nobody has announced it.  Entries
- * lie in a heap with the one that saves least for its bytes on top.
+ * look at, and look whether the pointer is still the same; a thread that takes
+ * an entry out of the table frees it only when nobody has announced
+ * it.  Entries lie in a heap with the one that saves least for its bytes on
+ * top.
  */
 #include "run/image_cache.h"
 
@@ -46,7 +47,7 @@ struct tsi_image_cache {
 	struct reader *reader;
 	_Atomic(struct entry *) *entry;
 	/*
-	 * Of each file the least time that a sample has taken, in
+	 * For each file, the least time that a sample has taken, in
 	 * microseconds, and in the lowest bit whether there were two; or
 	 * UNKNOWN, or REFUSED.
 	 */

@@ -25,7 +25,7 @@ struct tsi_job {
 	uint32_t reads;
 };
 
-/* Of these depth jobs one that isn't used, which there is, made empty. */
+/* An unused one of these depth jobs, made empty; there always is one. */
 struct tsi_job *tsi_jobs_free(struct tsi_job *job);
 
 /* The job of this sample, which there is. */
@@ -34,7 +34,7 @@ struct tsi_job *tsi_jobs_of(struct tsi_job *job, uint64_t seq);
 /* The one with the lowest number, of one or more. */
 const struct tsi_job *tsi_jobs_first(const struct tsi_job *job, unsigned depth);
 
-/* Of the samples that need no read the one with the lowest number, or NULL. */
+/* The job with the lowest number among those that need no read, or NULL. */
 struct tsi_job *tsi_jobs_first_kept(struct tsi_job *job, unsigned depth);
 
 /* The fields of j's sample but its image, which has this box. */

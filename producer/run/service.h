@@ -18,7 +18,7 @@ struct tsi_service;
 /* Bytes of a key, without the zero behind it. */
 #define TSI_KEY_MAX 1023
 
-/* Of a data set that wasn't scanned yet, and may have more than a ring has. */
+/* An epoch's length before the scan: unknown, and more than a ring may have. */
 #define TSI_EPOCH_LONG (UINT64_C(1) << 31)
 
 /*
@@ -44,8 +44,8 @@ struct tsi_sampler *tsi_service_sampler(const struct tsi_service *s);
 
 /*
  * Does it have no more bad files than --allow-bad lets pass?  EDATA says which.
- * Whoever begins with it asks; where a stream goes on, those who read are told
- * instead.
+ * A program asks that begins with the data set; where a stream goes on, its
+ * readers are told instead.
  */
 int tsi_service_check(const struct tsi_service *s);
 

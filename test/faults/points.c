@@ -50,15 +50,15 @@
 	X(tsi_readers_reap) \
 	X(tsi_membership_leave)
 
-/* Of a producer that makes a view. */
+/* Points of a producer that makes a view. */
 #define VIEWING(X) \
 	X(tsi_view_thread_main) \
 	X(tsi_stage_create) \
 	X(tsi_view_ready) \
 	X(tsi_view_publish)
 
-/* Of a producer to which the readers of the one before return: these, and those
- * of the others that it passes then. */
+/* Points of a producer to which the readers of the one before return: these,
+ * and those of the others that it passes then. */
 #define RETURNING(X) \
 	X(tsi_membership_hold) \
 	X(tsi_returners_ask) \
@@ -80,7 +80,7 @@
 	X(tsi_membership_claim) \
 	X(tsi_gate_changed)
 
-/* Of a consumer whose producer has died: on its way to the next one. */
+/* Points of a consumer whose producer has died: on its way to the next one. */
 #define REJOINING(X) \
 	X(tsi_leave_lost) \
 	X(tsi_open_again)
@@ -95,8 +95,8 @@
 	X(tsi_reader_create) \
 	X(tsi_reader_acquire)
 
-/* Of a consumer that was detached; then those of REJOINING_TOO.  And of one
- * that goes on into the other half of the ring. */
+/* Points of a consumer that was detached; then those of REJOINING_TOO.  And of
+ * one that goes on into the other half of the ring. */
 /* The Makefile finds names that begin a line. */
 /* clang-format off */
 #define DETACHED(X) \
@@ -106,7 +106,7 @@
 	X(tsi_claim_enter)
 /* clang-format on */
 
-/* Of a producer that detaches a consumer. */
+/* Points of a producer that detaches a consumer. */
 #define DETACHING(X) \
 	X(tsi_readers_mind_slow) \
 	X(tsi_view_table_reserve) \

@@ -152,7 +152,7 @@ static void await_progress_of(unsigned readers)
 	}
 }
 
-/* Whoever was stopped goes on, whoever was killed is gone. */
+/* A process that was stopped goes on, one that was killed is gone. */
 static void end_hit(pid_t victim, int sig, unsigned others)
 {
 	if (sig == SIGSTOP) {

@@ -24,7 +24,8 @@ static struct source src = { .name = "gap",
 			     .payload = 600,
 			     .image = 8 };
 
-/* Who is killed, and who waits; each of the stored samples or of floats. */
+/* The reader that is killed, and the one that waits; each of the stored samples
+ * or of floats. */
 static const struct kind {
 	const char *what;
 	bool victim_floats, waiter_floats, stopped;

@@ -142,7 +142,7 @@ static void stop_consumer(int point, int n)
 	victim = start_victim(n);
 	if (hit(victim, name) != CLD_STOPPED)
 		fail_msg("%s: the victim has not stopped", name);
-	/* Whoever asks is answered. */
+	/* A process that asks is answered. */
 	stats_of("points");
 	kill(victim, SIGCONT);
 	if (ended(victim))

@@ -134,7 +134,7 @@ static int return_with_floats(int patience_ms)
 	return return_to_the_next(patience_ms, false);
 }
 
-/* Of opening a server, more faults are test_stream.c's. */
+/* More faults of opening a server are test_stream.c's. */
 static const struct walk returning = {
 	.name = "returning",
 	.work = return_with_bytes,

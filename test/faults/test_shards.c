@@ -18,7 +18,7 @@
 
 static char root[64], pattern[96];
 
-/* Of the last sample a record of its own says the name. */
+/* A record of its own says the last sample's name. */
 static void put_name(struct tar_gen *t, const char *path)
 {
 	char text[64];

@@ -288,7 +288,7 @@ int main(void)
 
 	if (!inject_share_timers())
 		return 1;
-	/* Who is never woken ends the test. */
+	/* A thread that is never woken ends the test. */
 	alarm(HANGS_S);
 	return cmocka_run_group_tests_name("wakes", tests, NULL, NULL);
 }

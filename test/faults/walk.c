@@ -2,7 +2,7 @@
 /*
  * walk.c - a piece of work again and again, with another call failing.
  *
- * Of calls that are made often, fewer are tried the later they come; with
+ * Calls that are made often are tried more rarely the later they come; with
  * $FAULT_ALL each is.  $FAULT_ONLY names a single fault as a failure prints it:
  * KIND ERRNO N TIMES.  With $FAULT_VERBOSE what came of each is printed.
  */
@@ -272,8 +272,8 @@ static void walk_only(const struct walk *w, unsigned times)
 	assert_int_equal(wrong, 0);
 }
 
-/* Of those others, each call is a try of its own; an I/O error that lasts is
- * one of the file's. */
+/* Each call of the others is a try of its own; an I/O error that lasts is one
+ * of the file's. */
 static bool may_last(int err)
 {
 	return err != EINTR && err != EAGAIN && err != EIO &&

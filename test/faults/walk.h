@@ -24,12 +24,12 @@ struct walk {
 	int (*work)(int patience_ms);
 	/* Names of kinds, with a space behind each; NULL: all. */
 	const char *kinds;
-	/* Of each kind's errors the one that says that there are no more
-	 * descriptors, or that there is no memory, and no other. */
+	/* Only that error of each kind which says that there are no more
+	 * descriptors, or that there is no memory. */
 	bool shortage;
 };
 
-/* Of every kind the 1st call, the 2nd, ...; fails as cmocka does.  Waiting in
+/* The 1st call of every kind, the 2nd, ...; fails as cmocka does.  Waiting in
  * vain is a failure. */
 void walk_one_by_one(const struct walk *w);
 

@@ -291,7 +291,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 0; i < FILES; i++)
 		if (tsi_jpeg_index_get(x, i, &k))
 			sum += check_file(&k);
-	/* Of two records of one file the first one stays. */
+	/* The first one of two records of one file stays. */
 	never(sum > rows || tsi_jpeg_index_rows(x) != sum);
 	never(tsi_jpeg_index_memory(x) > memory);
 	if (sum)

@@ -51,8 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size > sizeof(input))
 		size = sizeof(input);
 	memcpy(input, data, size);
-	/* Of another version nothing more is read, and inputs that are kept
-	 * are older than the version. */
+	/* Nothing more is read of another version, and inputs that are kept are
+	 * older than the version. */
 	if (size > VERSION_AT)
 		input[VERSION_AT] = TSI_MSG_VERSION;
 	if (tsi_msg_unpack(input, size, &m))

@@ -296,7 +296,7 @@ int main(int argc, char **argv)
 		probe_serve_legacy(atoi(argv[2]));
 	if (argc == 2)
 		return answer(argv[1]);
-	/* Whoever forks has not used CUDA. */
+	/* A process that forks has not used CUDA. */
 	pid = fork();
 	if (pid == 0) {
 		e = cudaGetDeviceCount(&n);

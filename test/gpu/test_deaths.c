@@ -397,7 +397,7 @@ static void read_to_the_failure(const struct reader_proc *r)
 	need(err == TSOCK_ESTREAM && strstr(tsock_errmsg(), "cat.JPEG"));
 	gpu_reader_settle(&s);
 	tsock_close(s.t);
-	/* Who comes later is told the same. */
+	/* A consumer that comes later is told the same. */
 	need(tsock_open(r->src->name, &o, &s.t) == 0);
 	if (tsock_begin(s.t) != TSOCK_ESTREAM ||
 	    !strstr(tsock_errmsg(), "cat.JPEG"))

@@ -99,7 +99,8 @@ static void a_gpu_that_fails_takes_nobody_along(void **state)
 	assert_true(who == 2 || who == 4);
 	who = who_fails(TSOCK_FANOUT_HOST, "cudaMemcpyAsync:90=700");
 	assert_true(who == 1 || who == 2 || who == 4);
-	/* Of every three calls the second is for the first that receives. */
+	/* The second of every three calls is for the first GPU that
+	 * receives. */
 	who = who_fails(TSOCK_FANOUT_NCCL, "ncclBroadcast:32=700");
 	assert_true(who == 2 || who == 4);
 }

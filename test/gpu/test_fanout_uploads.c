@@ -103,8 +103,8 @@ static void gpus_that_cant_reach_each_other_take_the_host(void **state)
 }
 
 /*
- * Of each ring one other GPU may use it: GPU 1 has it from GPU 0, and 3 from 2,
- * and no copy from GPU to GPU goes by the host.
+ * One other GPU may use each ring: GPU 1 has it from GPU 0, and 3 from 2, and
+ * no copy from GPU to GPU goes by the host.
  */
 static void a_gpu_that_gets_no_right_to_a_ring_has_another_source(void **state)
 {
@@ -142,7 +142,7 @@ static void nccl_needs_every_gpu_s_right_to_every_ring(void **state)
 	assert_true(across > 90);
 }
 
-/* Who can't be believed is not used, and named once for each pair. */
+/* A GPU that can't be believed is not used, and named once for each pair. */
 static void copies_that_arrive_with_other_bytes_are_found_out(void **state)
 {
 	unsigned up, across;

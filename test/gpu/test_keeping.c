@@ -168,7 +168,8 @@ static void drop(struct gpu_reader *s, struct kept *k)
 			cu(cudaFree(k->device[i]));
 }
 
-/* Of the first batches, while it may be; the rest is given back. */
+/* How many of the first batches are kept, while they may be; the rest is given
+ * back. */
 static unsigned keep_most;
 
 static void read_and_keep(const struct reader_proc *r)

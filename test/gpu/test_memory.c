@@ -199,7 +199,7 @@ static void a_ring_of_many_page_locked_chunks_is_copied(void **state)
 
 #ifdef SIMCUDA
 
-/* Of two functions by one name the program's own goes first. */
+/* Where two functions have one name, the program's own goes first. */
 static _Atomic unsigned allocated;
 
 cudaError_t cudaMalloc(void **to, size_t bytes)

@@ -49,7 +49,7 @@ static struct tsi_ranks rule(const struct reader_proc *r)
 	};
 }
 
-/* Of an epoch, and by the rule as consumers walk it. */
+/* A rank's samples of an epoch, by the rule as consumers walk it. */
 static uint64_t samples_of(const struct reader_proc *r)
 {
 	struct tsi_ranks p = rule(r);

@@ -35,7 +35,7 @@ static struct {
 } * count;
 
 #ifdef SIMCUDA
-/* Of two functions by one name the program's own goes first. */
+/* Where two functions have one name, the program's own goes first. */
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
 			    enum cudaMemcpyKind kind, cudaStream_t stream)
 {

@@ -40,7 +40,7 @@ int files_teardown(void **state);
 #define files_run(name, suite) \
 	cmocka_run_group_tests_name(name, suite, files_setup, files_teardown)
 
-/* The same by both backends, through the page cache and past it. */
+/* Run the tests by both backends, through the page cache and past it. */
 #define files_run_all(failed, suite) \
 	do { \
 		files_kind = TSI_READER_PREAD; \

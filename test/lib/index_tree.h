@@ -31,7 +31,8 @@ void tree_link(const char *target, const char *path);
 /* An empty folder. */
 void tree_folder(const char *path);
 
-/* Of an index of the tree: no cache, four threads, and a probe that counts. */
+/* Options for an index of the tree: no cache, four threads, a counting
+ * probe. */
 struct tsi_index_opts tree_options(void);
 
 /* The index, or fail. */

@@ -33,8 +33,8 @@ extern const struct jpeg_sampling {
 struct jpeg_picture jpeg_reference(const struct image_gen_bytes *f);
 
 /*
- * The same, if fast isn't 0, at 1/fast of its size and without interpolation
- * of chroma.
+ * As jpeg_reference(); if fast isn't 0, at 1/fast of its size and without
+ * interpolation of chroma.
  */
 struct jpeg_picture jpeg_reference_fast(const struct image_gen_bytes *f,
 					unsigned fast);
@@ -43,7 +43,7 @@ struct jpeg_picture jpeg_reference_fast(const struct image_gen_bytes *f,
 int jpeg_region(struct tsi_decoder *j, const struct image_gen_bytes *f,
 		const struct tsi_rect *rect, uint8_t *out);
 
-/* The same, from strips in planes where the decoder can give them. */
+/* The region from strips in planes, where the decoder can give them. */
 int jpeg_region_planes(struct tsi_decoder *j, const struct image_gen_bytes *f,
 		       const struct tsi_rect *rect, uint8_t *out);
 

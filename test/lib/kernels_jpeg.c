@@ -24,7 +24,7 @@
 #define LENGTH 150u
 #define GUARD 16u
 #define UNTOUCHED 0xa5
-/* Of a row of output, with what may be written behind it, and a guard. */
+/* Bytes of a row of output, of what may be written behind it, and a guard. */
 #define STRIDE (4 * LENGTH + 2 * TSI_JPEG_SLACK + GUARD)
 
 static uint64_t state;

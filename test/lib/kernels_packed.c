@@ -80,7 +80,7 @@ static void check_expanded(const struct packed *p)
 	assert_memory_equal(got, coef, p->blocks * sizeof(got[0]));
 }
 
-/* Of the first n blocks: what plain C makes, and no byte too many. */
+/* The first n blocks give what plain C makes, and no byte too many. */
 static void check_packed(const struct kernels_at *k, uint32_t n)
 {
 	static struct packed p, want;

@@ -304,8 +304,8 @@ void person_lose(struct person *q)
 		q->end = q->after = q->p + world.n;
 	if (q->p >= world.end || q->end > world.end)
 		q->lost = false;
-	/* Who only broke off knows nothing of the new producer; who was
-	 * detached is awaited by nobody, and may come all the same. */
+	/* A reader that only broke off knows nothing of the new producer; one
+	 * that was detached is awaited by nobody, and may come all the same. */
 	q->again = false;
 	if (q->detached && !world_forgets(q))
 		return;

@@ -67,7 +67,7 @@ struct world {
 	uint64_t n, w, c, end;
 	uint64_t cap[RINGS];
 	uint64_t producer; /* how many there were before it */
-	/* Of either half of a ring. */
+	/* The slots of either half of a ring. */
 	uint64_t slot[PRODUCERS][RINGS][2][MOST_CAP];
 	uint64_t pending[MOST_C * 2]; /* claimed, unpublished, by order */
 	bool written[MOST_C * 2];
@@ -109,8 +109,8 @@ uint64_t world_random(uint64_t below);
 /* Which sample is in the slot of sample s; SPOILT: none. */
 uint64_t *world_slot(unsigned view, uint64_t s);
 
-/* The same, where a reader that may be detached looks for it; in the ring of
- * its own producer, which may have died. */
+/* The slot where a reader that may be detached looks for it; in the ring of its
+ * own producer, which may have died. */
 uint64_t *world_slot_of(const struct person *q, uint64_t s);
 
 /* Is its producer dead?  And will the next death end what is kept of its ring? */

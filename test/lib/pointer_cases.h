@@ -20,7 +20,7 @@ struct pointer_case {
 	void (*run)(void);
 };
 
-/* Of the functions that need no stream; ended by a name that is NULL. */
+/* Cases of functions that need no stream; ended by a name that is NULL. */
 extern const struct pointer_case pointer_cases_alone[];
 
 #define CASE(name) \

@@ -104,7 +104,7 @@ struct claim {
 	bool detached;       /* it has seen that it was */
 	uint32_t generation; /* that it has entered; 0: none */
 	uint64_t since;      /* its first sample, in the half of it */
-	/* The same, when it took what it has in hand: there that stays. */
+	/* These two when it took what it has in hand: there that stays. */
 	uint32_t taken_in;
 	uint64_t taken_since;
 	uint64_t start, tail;
@@ -137,7 +137,7 @@ struct consumer {
 				 * 0: none was begun */
 	uint64_t goal, goal_end;
 	/* What its job has saved for a process to come; saved_end 0: nothing.
-	 * Of a job of several ranks: in the first one. */
+	 * For a job of several ranks: in the first one. */
 	uint64_t saved, saved_end;
 	bool resumes;  /* goal is what was saved */
 	bool detached; /* at goal: it goes on where the stream is */

@@ -128,7 +128,7 @@ int tsi_fdpass_receive(int sock, struct tsi_peer *peer)
 	return 0;
 }
 
-/* Who comes while others have still to say where they are? */
+/* Does one come while others have still to say where they are? */
 static void check_nobody_is_passed(const struct consumer *q)
 {
 	for (unsigned i = 0; i < PEOPLE; i++) {

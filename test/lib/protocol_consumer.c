@@ -78,7 +78,7 @@ static void cancel(struct consumer *q)
 /* A claim that the producer may have recorded, and that never arrived. */
 static void lose_call(struct consumer *q)
 {
-	/* Who wants to begin says by which name it may be known. */
+	/* A consumer that wants to begin says by which name it may be known. */
 	if (!q->goal_end && same(q->was, nobody))
 		memcpy(q->was, q->nonce, TSI_NONCE);
 	else if (same(q->was, nobody))

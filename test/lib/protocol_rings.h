@@ -266,7 +266,7 @@ void tsi_last_tail_find(struct tsi_last_tail *l,
 	}
 }
 
-/* Of its next claim nothing is seen by that page. */
+/* Nothing of its next claim is seen by that page. */
 uint64_t tsi_last_tail_read(const struct tsi_last_tail *l)
 {
 	const struct consumer *q = l->page;

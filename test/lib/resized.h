@@ -30,7 +30,7 @@ uint8_t *resized(enum tsi_simd simd, const struct resized_picture *s,
 		 const struct tsi_axis *x, const struct tsi_axis *y,
 		 enum tsi_passes passes, uint32_t strip);
 
-/* The same; planes: strips may come in planes. */
+/* As resized(); planes: strips may come in planes. */
 uint8_t *resized_as(enum tsi_simd simd, bool planes,
 		    const struct resized_picture *s, const struct tsi_axis *x,
 		    const struct tsi_axis *y, enum tsi_passes passes,

@@ -23,7 +23,7 @@ struct fixture_ring {
 /* Fields of u8 with these sizes in bytes. */
 void fixture_ring_make(struct fixture_ring *f, const uint64_t *bytes,
 		       unsigned nfields, uint64_t capacity, uint64_t max_batch);
-/* The same, with a second half, which is reserved. */
+/* A ring with a second half, which is reserved. */
 void fixture_ring_make_two(struct fixture_ring *f, const uint64_t *bytes,
 			   unsigned nfields, uint64_t capacity,
 			   uint64_t max_batch);

@@ -73,7 +73,7 @@ static inline void served_open_as(struct served *v, const char *name,
 	}
 }
 
-/* The same, and samples are made. */
+/* As served_open_as(), and samples are made. */
 static inline void served_start_as(struct served *v, const char *name,
 				   uint64_t n, uint32_t ring,
 				   uint32_t max_batch, const char *identity)

@@ -116,7 +116,7 @@ static void configure_device(unsigned i)
 	d->total = number("SIMCUDA_MEM", 4ULL << 30);
 	snprintf(d->name, sizeof(d->name), "Simulated GPU%s",
 		 d->mig ? " MIG 1g.10gb" : "");
-	/* The same in every process, another one for each device. */
+	/* Equal in every process, another one for each device. */
 	for (unsigned k = 0; k < 16; k++)
 		d->uuid[k] = (uint8_t)((0x51u + 37 * k) ^ (i * 0x1d + i * k));
 }

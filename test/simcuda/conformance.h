@@ -327,7 +327,7 @@ static inline void conformance_play(void **state)
 	c->run(3);
 }
 
-/* The same as conformance_start(), of a program that may be its own child. */
+/* As conformance_start(), for a program that may be its own child. */
 static inline int conformance_start_or_play(int argc, char **argv,
 					    struct conformance_child *children)
 {

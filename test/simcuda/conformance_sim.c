@@ -41,7 +41,7 @@ static void late_work_reads_its_source_when_it_runs(void **state)
 	run_machine("late_source", "SIMCUDA_MODE=late", 0);
 }
 
-/* Of two streams without an event the later one's work comes first. */
+/* Without an event between two streams the later one's work comes first. */
 static void reversed(void)
 {
 	cudaStream_t s = new_stream(), t = new_stream();

@@ -38,7 +38,7 @@ static void add(char *p, size_t len, bool ours, bool read_only)
 	sim.host[sim.nhost++] = (struct sim_host){ p, len, ours, read_only };
 }
 
-/* Of the range that starts there; -1: none does. */
+/* The number of the range that starts there; -1: none does. */
 static int find(const void *p, bool ours)
 {
 	for (unsigned i = 0; i < sim.nhost; i++)

@@ -270,7 +270,7 @@ extern struct sim sim;
 /* ---- state.c, config.c, fault.c ---- */
 
 cudaError_t sim_enter(const char *name, int what);
-/* Of a call that names a device: faults of that device are meant for it. */
+/* For a call that names a device: faults of that device are meant for it. */
 cudaError_t sim_enter_on(const char *name, int what, int ordinal);
 cudaError_t sim_leave(cudaError_t err);     /* sets the thread's last error */
 CUresult sim_leave_driver(cudaError_t err); /* doesn't */
@@ -318,7 +318,7 @@ struct sim_part *sim_part_at(struct sim_region *r, size_t off);
 /* Where the simulation reaches an operand; 1: nothing there, 700: denied. */
 cudaError_t sim_reach(const struct sim_operand *o, char **out);
 enum sim_where sim_where(const void *p, size_t len);
-/* Whose memory it is; -1: no device's. */
+/* The device that has this memory; -1: none. */
 int sim_owner(const void *p);
 /* Returns when the engine is in nobody's memory. */
 void sim_quiesce(void);

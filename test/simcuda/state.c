@@ -143,7 +143,7 @@ static void tear_down(void)
 			atomic_load(&calls));
 }
 
-/* Whoever exits is refused from then on; others have no business here. */
+/* A thread that exits is refused from then on; others have no business here. */
 static cudaError_t enter_torn(const char *name)
 {
 	if (atomic_load(&torn) != sim_thread())

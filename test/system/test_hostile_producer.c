@@ -259,7 +259,7 @@ static void image_of_one_channel(struct tsi_msg_stream *s)
 /* ---- two runs ---- */
 
 /*
- * Of every two that ask what is served, the first is told by the run before,
+ * The first of every two that ask what is served is told by the run before,
  * which had other texts, and has gone by the time that these are asked for.
  */
 static size_t run_before_says_hello(const struct tsi_msg *q, struct tsi_msg *m,

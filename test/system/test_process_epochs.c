@@ -109,7 +109,7 @@ static void the_next_handle_gets_the_next_epoch(void **state)
 	start_beside_other(&usual);
 	for (uint64_t e = 0; e < 5; e++)
 		read_by_a_handle(e);
-	/* Of one that reads several the last counts. */
+	/* For a handle that reads several the last one counts. */
 	t = open_usual();
 	for (uint64_t e = 5; e < 7; e++) {
 		assert_int_equal(begun(t), e);
@@ -323,7 +323,7 @@ static void a_producer_that_begins_anew_serves_another_stream(void **state)
 		read_by_a_handle(e);
 	start_anew(&usual);
 	begins_with(0);
-	/* Who asks for that goes on where it was. */
+	/* A handle that asks for that goes on where it was. */
 	t = open_as(o);
 	assert_int_equal(begun(t), 3);
 	take_all(t);

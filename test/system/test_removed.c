@@ -261,7 +261,8 @@ int main(void)
 	static char folder[] = "/tmp/tsock-removed-XXXXXX";
 	int failed;
 
-	/* Of its own: it is removed, and others may be in the runner's. */
+	/* A folder of its own: it is removed, and others may be in the
+	 * runner's. */
 	if (!mkdtemp(folder) || setenv("TSOCK_DIR", folder, 1)) {
 		perror(folder);
 		return 1;

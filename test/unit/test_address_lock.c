@@ -63,7 +63,7 @@ static void a_name_is_locked_once_in_a_process(void **s)
 	snprintf(pid, sizeof(pid), "%ld", (long)getpid());
 	assert_non_null(strstr(tsock_errmsg(), pid));
 	assert_non_null(strstr(tsock_errmsg(), "abc"));
-	/* The same folder by another path. */
+	/* That folder by another path. */
 	snprintf(other, sizeof(other), "%s/../d/./abc", dir);
 	assert_int_equal(tsi_address_lock(other, &q, &b), TSOCK_EEXIST);
 	/* Another name, another folder: no matter. */

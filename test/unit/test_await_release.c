@@ -73,7 +73,8 @@ static void batches_in_other_threads_are_waited_for(void **state)
 		assert_true(served_good(b));
 		tsock_batch_release(b);
 	}
-	/* Who has others that give back is never told that it holds all. */
+	/* A reader with other threads that give back is never told that it
+	 * holds all. */
 	hoard(&h);
 	assert_int_equal(tsock_next(h.t, 0, &b), TSOCK_EAGAIN);
 	assert_int_equal(tsock_next(h.t, 150, &b), TSOCK_EAGAIN);

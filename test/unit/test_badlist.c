@@ -281,7 +281,7 @@ static void a_sample_tells_of_a_large_set(void **state)
 	}
 	x = tree_open(tree_options());
 	l = open_list();
-	/* Of all files they are fewer than a hundredth. */
+	/* They are fewer than a hundredth of all files. */
 	assert_true(tsi_badlist_count(l) < 60);
 	assert_int_equal(check(l, 0.01, false), TSOCK_EDATA);
 	assert_non_null(strstr(tsock_errmsg(), "of 1024 files"));

@@ -95,7 +95,7 @@ static void read_with_one_in_hand(uint64_t n, uint32_t batch, unsigned epochs)
 	tsock_close(t);
 }
 
-/* Of a small data set the ring has little more than two epochs; that is enough
+/* For a small data set the ring has little more than two epochs; that is enough
  * for all batches that the stream allows. */
 static void a_batch_is_in_hand_while_the_next_is_taken(void **state)
 {

@@ -159,7 +159,7 @@ static void serve_again(struct inproc *st)
 	inproc_serve(st, &o);
 }
 
-/* Who goes on with it has heard that. */
+/* A consumer that goes on with it has heard that. */
 static void the_next_producer_says_only_what_is_new(void **state)
 {
 	struct inproc st;

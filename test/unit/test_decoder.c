@@ -99,7 +99,7 @@ static struct image_gen_bytes png_number(unsigned i)
 	return image_gen_png(&g);
 }
 
-/* The same pixels in each format. */
+/* Equal pixels in each format. */
 static void put_images(bool ppm)
 {
 	for (unsigned i = 0; i < FILES; i++) {

@@ -100,7 +100,7 @@ static void tensors_keep_their_batch_alive(void **state)
 	(void)state;
 	fixture_make(&g, big, TSI_MAP_PRIVATE);
 	b = take(&g, 8);
-	/* The same field more than once, too. */
+	/* One field more than once, too. */
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(
 			tsock_batch_dlpack(b, i / 2, 1, (void **)&v[i]), 0);

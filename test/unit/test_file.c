@@ -69,7 +69,7 @@ ssize_t write(int fd, const void *from, size_t len)
 {
 	ssize_t n;
 
-	/* Of the test's own report. */
+	/* The test's own report. */
 	if (fd < 3)
 		return syscall(SYS_write, fd, from, len);
 	return refused(&len, &n) ? n : syscall(SYS_write, fd, from, len);

@@ -61,8 +61,8 @@ static void add_line(const char *text)
 }
 
 /*
- * The same images as a tree and, one after the other, in the file "pack", of
- * which list.txt names the ranges.  Returns the length of the pack.
+ * Put images as a tree and, one after the other, in the file "pack", of which
+ * list.txt names the ranges.  Returns the length of the pack.
  */
 static uint64_t put_images(void)
 {

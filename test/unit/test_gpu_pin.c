@@ -88,7 +88,7 @@ static void copies_cross_the_borders_of_what_is_page_locked(void **state)
 		fetch(0, s, got, dev, n / 2 - 7);
 		assert_memory_equal(got, want + at, n / 2 - 7);
 	}
-	/* The same address without chunks. */
+	/* That address without chunks. */
 	tsi_gpu_unpin(host);
 	assert_int_equal(tsi_gpu_pin(0, host, n), 0);
 	upload(0, s, dev, host, n);

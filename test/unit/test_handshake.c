@@ -162,7 +162,7 @@ static void the_oldest_of_silent_peers_goes_first(void **state)
 	close(newer);
 }
 
-/* Whoever has fewer stays, however long it has said nothing. */
+/* A process with fewer of them keeps them, however long they say nothing. */
 static void a_process_with_few_silent_peers_keeps_them(void **state)
 {
 	int sock[3];

@@ -173,7 +173,7 @@ static void an_index_that_has_not_grown_is_not_written(void **state)
 	assert_int_equal(kept(path, sizeof(path)), 1);
 	assert_int_equal(stat(path, &a), 0);
 	assert_int_equal(a.st_mode & 0777, 0600);
-	/* The same samples need the same rows. */
+	/* Equal samples need equal rows. */
 	produce();
 	assert_int_equal(stat(path, &b), 0);
 	assert_int_equal(a.st_ino, b.st_ino);
@@ -243,7 +243,7 @@ static void where_nothing_is_kept_there_is_no_keeper(void **state)
 	tsi_index_keeper_close(NULL);
 }
 
-/* The same through a service: decoded by its threads, kept at its end. */
+/* Through a service: decoded by its threads, kept at its end. */
 static void a_service_keeps_its_index(void **state)
 {
 	struct tsi_service *s;

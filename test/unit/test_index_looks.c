@@ -40,7 +40,8 @@ static void of_many_files_some_are_looked_at(void **state)
 	for (uint64_t i = 0; i < MANY; i++)
 		sizes += tree_size_of(x, i) > 0;
 	assert_int_equal(sizes, 1024);
-	/* The same ones when the scan was kept, and when it is made again. */
+	/* It looks at these when the scan was kept, and when it is made
+	 * again. */
 	y = tree_open(o);
 	assert_true(tsi_index_cached(y));
 	assert_int_equal(tsi_index_bad_count(y), n);
@@ -176,7 +177,7 @@ static uint64_t bad_of(const struct tsi_index *x, int64_t label)
 	return n;
 }
 
-/* The same of a scan that was kept. */
+/* A scan that was kept says so too. */
 static void is_kept(struct tsi_index_opts o, struct tsi_index *x)
 {
 	struct tsi_index *y = tree_open(o);
@@ -254,7 +255,7 @@ static void a_class_of_bad_files_is_presumed_by_64_more(void **state)
 	tsi_index_close(x);
 }
 
-/* Of 64 files all are known then, and nothing is presumed. */
+/* All 64 files are known then, and nothing is presumed. */
 static void a_small_class_is_looked_at_whole(void **state)
 {
 	struct tsi_index_opts o = tree_options();

@@ -160,7 +160,7 @@ static void every_row_and_column_is_an_entry(void **state)
 	}
 }
 
-/* Of a file that may be damaged: what is read is what libjpeg reads. */
+/* A file may be damaged: what is read is what libjpeg reads. */
 static void check_any(struct tsi_jpeg_entropy *e, const uint8_t *data,
 		      size_t len, uint64_t seed, unsigned *taken)
 {

@@ -210,7 +210,7 @@ static int load(struct tsi_image *img, uint64_t file,
 				   &box);
 }
 
-/* Of a sample: from the file alone, by an index or libjpeg, from its record. */
+/* A sample's pixels: from the file, by an index or libjpeg, from its record. */
 static void check_sample(struct tsi_image *const by[3], uint64_t file,
 			 uint32_t epoch, const struct image_gen_bytes *f,
 			 const struct image_gen_bytes *packed)

@@ -40,8 +40,8 @@ static int region(struct tsi_decoder *j, struct tsi_jpeg_index *x,
 }
 
 /*
- * The same by libjpeg; or, where that gives other pixels of damaged files, of a
- * file of which nothing is known.
+ * The region by libjpeg; or, where that gives other pixels of damaged files,
+ * from a file of which nothing is known.
  */
 static int reference_region(struct tsi_decoder *j, bool damaged,
 			    const struct image_gen_bytes *f,
@@ -265,7 +265,7 @@ static void entries_grow_with_what_is_decoded(void **state)
 	free(f.data);
 }
 
-/* The same number and length, other bytes. */
+/* The number and the length stay, the bytes are others. */
 static void a_changed_file_is_recorded_anew(void **state)
 {
 	struct tsi_jpeg_index *x = made_jpeg_index(1, 1 << 20);

@@ -127,8 +127,8 @@ static void check_rects(const struct image_gen_bytes *f,
 }
 
 /*
- * Of a file, n rectangles, or all if n is 0: exact ones, and fast ones, half as
- * many and of one size, or of all sizes if n is 0.
+ * Check n rectangles of a file, or all if n is 0: exact ones, and fast ones,
+ * half as many and of one size, or of all sizes if n is 0.
  */
 static void check_file(struct image_gen_bytes f, int n, uint64_t seed)
 {

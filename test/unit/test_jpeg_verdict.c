@@ -322,7 +322,7 @@ static void damage_is_judged_alike_by_every_way_to_decode(void **state)
 	assert_true(bad > each * JPEG_SAMPLINGS);
 }
 
-/* Of a file of rows that restart nowhere. */
+/* A file of rows that restart nowhere, with a marker. */
 static struct image_gen_bytes with_marker(size_t part, unsigned marker)
 {
 	struct image_gen_bytes f = made_jpeg(3, 180, 240);

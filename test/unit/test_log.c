@@ -184,7 +184,7 @@ static void a_stop_gives_up_on_a_stuck_logger(void **state)
 		tsi_log(TSOCK_LOG_INFO, "line %u", i);
 	tsi_log_stop();
 	assert_int_equal(lines, 0);
-	/* Who starts again finds its lines where they were. */
+	/* After another start its lines are where they were. */
 	assert_int_equal(tsi_log_start(), 0);
 	tsi_log(TSOCK_LOG_INFO, "line 10");
 	pthread_mutex_unlock(&barrier);

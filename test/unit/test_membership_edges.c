@@ -215,7 +215,8 @@ static void a_detached_reader_has_its_view_still(void **state)
 	assert_false(tsi_membership_has(&m, 1, 0));
 }
 
-/* Who still needs the other half forbids that the ring goes on there. */
+/* A reader that still needs the other half keeps the ring from going on
+ * there. */
 static void a_half_that_is_needed_is_not_turned_to(void **state)
 {
 	struct tsi_join j = { .view = 1, .join = TSOCK_JOIN_EPOCH };

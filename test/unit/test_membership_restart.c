@@ -53,7 +53,7 @@ static void samples_are_kept_for_those_who_come_later(void **state)
 	assert_int_equal(fill(), 5448);
 }
 
-/* Of ranks one has had the epoch and left before another one has begun it. */
+/* One rank has had the epoch and left before another one has begun it. */
 static void samples_are_kept_for_ranks_that_have_still_to_begin(void **state)
 {
 	struct tsi_joined r;
@@ -173,7 +173,8 @@ static void while_there_is_a_hold_nobody_moves_the_stream(void **state)
 	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 6000);
 	assert_int_equal(join(TSOCK_JOIN_EPOCH, 0).start, 6000);
 	assert_false(tsi_membership_apply_jump(&m));
-	/* Who stays is one who waits: no reason to skip what others need. */
+	/* The reader that stays is waiting: no reason to skip what others
+	 * need. */
 	tsi_membership_leave(&m, 1);
 	assert_false(tsi_membership_apply_jump(&m));
 	tsi_membership_leave(&m, 0);

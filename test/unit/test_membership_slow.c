@@ -153,7 +153,7 @@ static void who_waits_is_told_what_for(void **state)
 	fill();
 	assert_int_equal(tsi_membership_awaits(&m, 0, &other),
 			 TSI_AWAITS_NOTHING);
-	/* Of two that keep the ring full the one behind. */
+	/* Two keep the ring full: the one behind is slow. */
 	tsi_membership_tail(&m, 0, 128, now);
 	tsi_membership_tail(&m, 1, 64, now);
 	fill();
@@ -332,7 +332,7 @@ static void a_view_made_of_one_with_room_is_not_to_blame(void **state)
 	assert_int_not_equal(chain.id, sleeps.id);
 }
 
-/* Who waits is in a view, who sleeps reads the base. */
+/* The reader that waits is in a view, the one that sleeps reads the base. */
 static void slow_is_found_from_a_view_on(void **state)
 {
 	struct tsi_joined base, chain;

@@ -83,7 +83,7 @@ static void an_epoch_that_was_only_begun_is_whole_for_a_newcomer(void **state)
 		tsi_membership_leave(&m, a.id);
 		assert_false(tsi_membership_ended(&m));
 	}
-	/* Who counts it as begun has had it. */
+	/* A reader that counts it as begun has had it. */
 	assert_int_equal(refused(TSOCK_JOIN_EPOCH, 1000), TSOCK_EENDED);
 	a = join(TSOCK_JOIN_EPOCH, 0);
 	tsi_membership_tail(&m, a.id, 64, 0);

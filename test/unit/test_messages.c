@@ -201,8 +201,8 @@ static void without_descriptors_there_is_no_offer(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
 }
 
-/* Who asks for texts was told of a stream; the name may have passed to another
- * run since, whose texts are others. */
+/* A consumer that asks for texts was told of a stream; the name may have passed
+ * to another run since, whose texts are others. */
 static void texts_are_those_of_the_run_that_they_are_asked_of(void **state)
 {
 	struct tsi_msg asked = { .type = TSI_META }, got;

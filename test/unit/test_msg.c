@@ -314,7 +314,7 @@ static void a_cut_or_lengthened_message_is_refused(void **s)
 
 			assert_int_equal(unpack_tight(bytes, cut, &out),
 					 TSOCK_EPROTO);
-			/* The same with a length that agrees. */
+			/* Once more, with a length that agrees. */
 			if (cut < 16)
 				continue;
 			memcpy(copy, bytes, cut);

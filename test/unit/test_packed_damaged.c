@@ -98,7 +98,7 @@ static void a_changed_byte_is_noticed_or_doesnt_matter(void **state)
 	assert_true(noticed > record.len / 2);
 }
 
-/* Of what this process wrote, and of that alone. */
+/* That goes for what this process wrote, and for that alone. */
 static void a_trusted_records_sums_are_not_looked_at(void **state)
 {
 	uint8_t *sum = record.data + TSI_PACKED_SUM;

@@ -124,7 +124,7 @@ static void what_is_committed_meanwhile_is_published_at_the_end(void **state)
 	assert_int_equal(head(), 0);
 	tsi_sync_unlock(&sync_);
 	assert_int_equal(head(), 1);
-	/* Who wants to wait may wait for that. */
+	/* A thread that wants to wait may wait for that. */
 	tsi_sync_lock(&sync_);
 	tsi_production_commit(&p, 1, 1);
 	tsi_sync_wait_staged(&sync_, INT64_MAX);

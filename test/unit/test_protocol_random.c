@@ -130,7 +130,7 @@ static void step_of_producer(void (*step)(void))
 
 /* ---- the producer ---- */
 
-/* Who has taken itself off the record isn't waited for. */
+/* A consumer that has taken itself off the record isn't waited for. */
 static void check_returners(void)
 {
 	static const uint8_t nobody[TSI_NONCE];
@@ -226,7 +226,8 @@ static void make_machine(uint64_t seed, unsigned kind)
 	begin_producer();
 }
 
-/* Whose silence has lasted so long that nobody waits for it any more. */
+/* The consumer's silence has lasted so long that nobody waits for it any
+ * more. */
 static void give_up(struct consumer *q)
 {
 	if (machine.now - machine.began_ms >= GRACE_MS)
@@ -278,7 +279,8 @@ static void disturb(void)
 	switch (machine_random(8)) {
 	case 0:
 	case 1:
-		/* Who stands still is to be waited for, and not to return. */
+		/* A consumer that stands still is to be waited for, and not to
+		 * return. */
 		if (machine.up && (!machine.detaches || !machine_random(4)))
 			fuse = 1 + (unsigned)machine_random(40);
 		break;
@@ -472,8 +474,8 @@ static void schedules_that_have_failed_keep_every_promise(void **state)
 	/* A producer died between recording a claim and replying, and the next
 	 * one waited a minute for a reader that knew nothing of that claim. */
 	run_seed(17, BARE);
-	/* The same with the last rank of a job, which then waited for ever for
-	 * ranks that had begun. */
+	/* The last rank of a job does so, and then waited for ever for ranks
+	 * that had begun. */
 	run_seed(194, BARE);
 	/* Two rows of one reader, of which one only was taken up. */
 	run_seed(200, BARE);

@@ -255,7 +255,7 @@ static void takes_itself_off(uint8_t name)
 	assert_true(tsi_record_file_leave(&a, nonce));
 }
 
-/* Of a claim that came of another one a LEAVE may only withdraw a JOIN that
+/* A LEAVE for a claim that came of another one may only withdraw a JOIN that
  * wasn't answered; the file tells. */
 static void who_leaves_is_not_waited_for_if_it_means_that_claim(void **state)
 {

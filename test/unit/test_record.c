@@ -120,7 +120,7 @@ static void what_a_producer_recorded_outlives_it(void **state)
 	assert_int_equal(recorded(5, &marks), 1);
 	assert_int_equal(marks, 31);
 	die();
-	/* Of another stream nothing is known. */
+	/* Nothing is known of another stream. */
 	assert_int_equal(recorded(6, &marks), 0);
 	tsi_record_close(&r, true);
 	assert_int_equal(access(r.path, F_OK), -1);

@@ -30,7 +30,7 @@ static const struct tsi_scan_frame largest = {
 	.blocks = { BLOCKS_MAX, BLOCKS_MAX, BLOCKS_MAX },
 };
 
-/* Of each pass over the image: DC of all parts, AC of each. */
+/* Each pass over the image has DC of all parts, AC of each. */
 static int open_made(unsigned sof, unsigned edge, unsigned parts,
 		     unsigned passes)
 {

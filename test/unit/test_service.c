@@ -150,7 +150,7 @@ static char *identity_now(void)
 	return text;
 }
 
-/* The same names, and as many samples, but one file is another. */
+/* Names and the number of samples are unchanged, but one file is another. */
 static void another_file_is_another_identity(void **state)
 {
 	char *first = identity_now(), *again = identity_now(), *other;
@@ -250,7 +250,7 @@ static void keys_are_the_last_field(void **state)
 	}
 }
 
-/* Of folders in folders, so that each name is one that a disk takes. */
+/* A path of folders in folders, so that each name is one that a disk takes. */
 static void a_key_that_is_too_long_is_refused(void **state)
 {
 	char name[1300] = "a";

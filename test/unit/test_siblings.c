@@ -173,7 +173,7 @@ static void a_view_s_reader_shortly_before_an_epoch_s_end(void **state)
 	served_stop(&v);
 }
 
-/* Whoever comes back to the other one in time waits for nobody. */
+/* A thread that comes back to the other reader in time waits for nobody. */
 static void in_turn_with_timeouts_is_fine(void **state)
 {
 	uint64_t got[2] = { 0, 0 };

@@ -112,7 +112,7 @@ static void readers_get_the_end_and_wait_for_no_producer(void **state)
 	serve_resumable(&next);
 	assert_int_equal(tsock_begin_timed(t, 5000), TSOCK_EENDED);
 	was_stopped_by_this_process();
-	/* Who comes after that reads it. */
+	/* A reader that comes after that reads it. */
 	late = inproc_join(BATCH, 0);
 	assert_int_equal(tsock_begin(late), 0);
 	assert_int_equal(end_of_epoch(late), TSOCK_EEPOCH);
@@ -121,7 +121,7 @@ static void readers_get_the_end_and_wait_for_no_producer(void **state)
 	inproc_stop(&next);
 }
 
-/* Of a producer that was killed. */
+/* The producer before was killed. */
 static void who_waits_for_the_next_producer_waits_no_longer(void **state)
 {
 	int ready[2];

@@ -169,7 +169,7 @@ static void a_substitute_is_of_the_same_class(void **state)
 	tsi_substitutes_destroy(s);
 }
 
-/* Of which nothing is good: all others take its places. */
+/* No file of the class is good: all others take its places. */
 static void a_lost_class_is_spread_over_all_others(void **state)
 {
 	struct tsi_substitutes *s = open_substitutes(SEED);

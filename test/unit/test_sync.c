@@ -78,7 +78,7 @@ static void a_stage_is_told_of_the_head_that_it_sleeps_for(void **state)
 	t = start(&five);
 	write_samples(3);
 	write_samples(1);
-	/* Who wakes stages forgets what they slept for. */
+	/* A thread that wakes stages forgets what they slept for. */
 	assert_int_equal(slept_for(), five);
 	write_samples(1);
 	pthread_join(t, NULL);
@@ -193,7 +193,7 @@ static void start_sleepers(pthread_t *t, unsigned n)
 	wait_for_sleepers(n);
 }
 
-/* Of n workers that sleep, so many are woken for so many samples. */
+/* So many of n sleeping workers are woken for so many samples. */
 static void wakes(unsigned n, uint64_t samples, unsigned expected)
 {
 	pthread_t t[WORKERS];

@@ -288,7 +288,8 @@ static void waits_that_go_on_are_listed_the_longest_first(void **state)
 	st.nwaits = 0;
 	tsi_waits_stats(&waits, now + 6000, &st);
 	assert_int_equal(st.nwaits, 2);
-	/* Who hasn't asked for long waits no more; nor who goes on. */
+	/* A consumer that hasn't asked for long waits no more; nor one that
+	 * goes on. */
 	ask(0, C + 4);
 	st.nwaits = 0;
 	tsi_waits_stats(&waits, now + 30001, &st);

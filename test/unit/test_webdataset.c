@@ -43,7 +43,7 @@ static void refuse_one(struct tar_gen *t, const char *what)
 	assert_non_null(strstr(tsock_errmsg(), "s.tar"));
 }
 
-/* The same images as a tree and as three shards. */
+/* Put images as a tree and as three shards. */
 static void put_images(void)
 {
 	struct tar_gen t = { 0 };
@@ -116,7 +116,7 @@ static void a_sample_is_a_run_of_files_of_one_key(void **state)
 	add(&t, "x/0.JPG");
 	tar_gen_text(&t, "x/0.cls", " 7\n");
 	tar_gen_text(&t, "x/0.txt", "a caption");
-	/* The same last part, but another folder. */
+	/* An equal last part, but another folder. */
 	tar_gen_text(&t, "y/0.cls", "3");
 	tar_gen_header(&t, NULL, "y/", '5', 0);
 	tar_gen_header(&t, NULL, "y/0.jpg", '2', 0);

@@ -173,7 +173,7 @@ static void nothing_is_allocated_with_io_uring(void **state)
 	assert_int_equal(count_epoch(), 0);
 }
 
-/* Of open, read and close of several files at a time. */
+/* Open, read and close, for several files at a time. */
 static void a_file_is_one_call_of_io_uring(void **state)
 {
 	static struct sample to[64];

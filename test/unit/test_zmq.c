@@ -191,7 +191,7 @@ static void a_strangers_uid_is_not_heard(void **s)
 	waitpid(pid, NULL, 0);
 	assert_true(alive);
 	assert_false(heard);
-	/* Who is the same user is heard. */
+	/* A peer of this user is heard. */
 	assert_int_equal(exchange(dealer, 78, &peer), 0);
 }
 

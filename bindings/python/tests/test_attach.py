@@ -184,7 +184,7 @@ def test_several_processes_at_once_start_one(start, place, images, script):
 
 
 def test_it_waits_while_another_process_starts_it(place, monkeypatch):
-    """Whoever has the lock starts it; others look on."""
+    """The process that has the lock starts the producer; others look on."""
     asked = []
     holder = launch.Launch(None, "toy", {})
     monkeypatch.setattr(launch.Launch, "_start", lambda *_: asked.append(1))
@@ -264,7 +264,7 @@ def test_one_that_ends_in_between_is_started_again(monkeypatch):
 
 @pytest.fixture
 def killed_while_it_starts(place, monkeypatch):
-    """Of the next producers so many are killed, before or after they log."""
+    """So many of the next producers are killed, before or after they log."""
     made = [os.path.join(place, n) for n in ("dies", "starts", "mute")]
     program, starts, mute = made
     with open(program, "w") as f:

@@ -137,7 +137,7 @@ def test_what_is_found_later_is_a_warning_in_every_job(
             shares = [text for text in said if text.startswith("so far")]
             assert len(shares) == len(said) - 1 == 3
             assert shares[0].startswith("so far 3 of %d files" % N)
-            # Of the line that reads; and in the log, each once.
+            # At the line that reads; and in the log, each once.
             assert files == {__file__}
             for text in said:
                 assert sum(text in line for line in logged) == 1

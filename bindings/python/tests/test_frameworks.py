@@ -424,7 +424,7 @@ def test_a_killed_trainer_goes_on_where_it_was(serve, tmp_path, accumulated):
     )
     with pytest.raises(Killed):
         trainer.train()
-    # Of the epoch begun it has no other batches than the unbroken run.
+    # Its batches of the begun epoch are those of the unbroken run.
     assert before == whole[: len(before)]
     del trainer
     producer.stop()

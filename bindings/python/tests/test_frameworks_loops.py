@@ -64,7 +64,7 @@ def test_a_plain_loop_learns_as_from_a_private_loader(serve):
         assert torch.equal(a, b) and torch.equal(left, right)
     count, losses = plain_loop(shared)
     assert count == 2 * N
-    # The same bytes at other addresses: sums may differ in their last bits.
+    # Equal bytes at other addresses: sums may differ in their last bits.
     assert losses == pytest.approx(plain_loop(own)[1], rel=1e-4)
 
 
@@ -171,7 +171,7 @@ def test_timms_mixup_in_place(serve, mode):
         mixed, soft = mix(images, labels)
         assert mixed.data_ptr() == images.data_ptr()
         assert torch.equal(mixed, wanted) and torch.equal(soft, targets)
-        # Whoever reads along sees nothing of it.
+        # Other readers see nothing of it.
         assert torch.equal(other, original)
         changed += not torch.equal(mixed, original)
         loss(model(mixed), soft).backward()
@@ -192,7 +192,7 @@ def test_timms_prefetch_loader(serve, dtype):
     assert len(loader) == len(inner) and loader.sampler is inner.sampler
     assert loader.dataset is inner.dataset and loader.mixup_enabled is False
     count = 0
-    # Of float32 the samples themselves are normalised, in place.
+    # Samples of float32 are normalised themselves, in place.
     for (images, labels), (raw, same) in zip(loader, other):
         assert images.dtype == torch.float32 and torch.equal(labels, same)
         wanted = raw.to(torch.float32, copy=True)

@@ -120,7 +120,7 @@ def train():
             validated += index.tolist()
     seen = torch.tensor([len(sum(epochs[-1], []))])
     total = accelerator.gather(seen).sum().item()
-    # Of equal sizes: each rank gets the batches of all.
+    # Equal sizes: each rank gets the batches of all.
     even = tsock.DataLoader("toy-val", 16, fields=("index",), even=True)
     gathered = []
     for (index,) in even:

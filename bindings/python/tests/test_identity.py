@@ -218,7 +218,7 @@ def test_splits_are_found_by_their_usual_names(tmp_path, images, start):
         ) as loader:
             # It has compared what runs with what is wanted.
             assert len(loader.dataset.samples) == len(loader.dataset)
-    # Of two that may be meant neither is taken.
+    # Where two may be meant, neither is taken.
     (tmp_path / "test").symlink_to(images)
     with pytest.raises(tsock.NoProducer, match="val, but valid and test"):
         tsock.DataLoader("two", 8, root=tmp_path, split="val", no_cache=True)

@@ -135,7 +135,7 @@ def test_ranks_on_several_machines_are_refused_at_once(serve, says, group, by):
         tsock.DataLoader("toy", 16, rank=3, world_size=4)
     tsock.DataLoader("shard", 16).close()
     tsock.DataLoader("toy", 16, rank=0, world_size=1).close()
-    # Of two launchers on this machine, say: who names the job knows.
+    # Two launchers on this machine, say: a caller that names the job knows.
     tsock.DataLoader("toy", 16, rank=3, world_size=4, job="mine").close()
     # A group of some ranks may well be here.
     group(1, 2)

@@ -40,7 +40,7 @@ def same(mine, theirs):
 
 
 def both(make_mine, theirs, run, seeds=range(12)):
-    """The same of both, of torch's generator and of one of its own.
+    """Both give the same, by torch's generator and by one of their own.
 
     Each goes on with its numbers, so that as many have to be drawn.
     """

@@ -93,7 +93,7 @@ def test_no_call_of_the_library_waits_longer_than_a_tenth_of_a_second(
     """Ctrl-C is seen between two of them."""
     serve("--min-consumers", 2)
     if function == "tsock_begin_timed":
-        # Of another rank, which never comes.
+        # One of two ranks; the other one never comes.
         ranks = dict(rank=0, world_size=2)
     else:
         ranks = {}
@@ -238,7 +238,7 @@ def test_the_interpreter_ends_cleanly_with_everything_in_hand(
     serve, script, framework
 ):
     pytest.importorskip(framework)
-    # Who waits for a producer says so, where nothing is to be said.
+    # A loader that waits for a producer says so, where nothing is to be said.
     until(serve(*SMALL).begun)
     process = script(
         "import tsock\n"

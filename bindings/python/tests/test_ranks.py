@@ -14,7 +14,7 @@ from conftest import CHECKOUT, N, finish
 from tsock.ranks import Ranks, job_of
 
 # What every rank runs: reads EPOCHS epochs, prints a line of JSON for each.
-# Of a process group it trains a model, too.
+# In a process group it trains a model, too.
 SCRIPT = """
 import json, os, sys
 import tsock
@@ -87,7 +87,7 @@ def run(how, world, batch, epochs=2):
 
 
 def check_epochs(said, epochs):
-    """The same epochs, and what the sampler says; yields the parts."""
+    """All ranks have one epoch, and what the sampler says; yields the parts."""
     for e in range(epochs):
         assert len({rank[e][0] for rank in said}) == 1
         for rank in said:
@@ -122,7 +122,7 @@ def test_ranks_that_evaluate_have_equal_parts_if_they_ask(serve):
 
 
 def test_samples_that_ranks_have_twice_come_last():
-    """Of what is gathered of them the first ones are each of the epoch's."""
+    """What is gathered begins with each sample of the epoch once."""
     for length in range(1, 40):
         for world in range(1, 6):
             for batch in range(1, 6):

@@ -62,7 +62,7 @@ def test_weights_need_a_selection(serve):
 
 
 def test_keys_are_strings(serve, chosen, files, images):
-    """Of a batch, of a subset's, and in a dict; with a weight before them."""
+    """Keys of a batch, of a subset, and in a dict; with a weight before them."""
     serve("--select", str(chosen), "--keys", "--order", "sequential")
     want = [str(f.relative_to(images)) for f in files[100:60:-1]]
     fields = ("key", "index", "weight")
@@ -89,7 +89,7 @@ def test_keys_have_to_be_asked_for(serve, images):
 
 
 def test_keys_beside_channels_last(serve, images):
-    """Whoever doesn't ask for keys reads the stream all the same."""
+    """A loader that doesn't ask for keys reads the stream all the same."""
     serve("--keys", "--order", "sequential")
     fields = ("image", "key")
     with tsock.DataLoader(

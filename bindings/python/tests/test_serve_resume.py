@@ -212,7 +212,7 @@ def test_a_loader_that_can_not_keep_the_promise_is_refused(place):
     )
     with pytest.raises(ValueError, match="RandomSampler draws another order"):
         tsock.serve(shuffled, "mine", identity="a")
-    # Who is told the epoch's number may seed the generator by it.
+    # A sampler that is told the epoch's number may seed the generator by it.
     shuffled.set_epoch = lambda epoch: None
     tsock.serve(shuffled, "mine", identity="a").close()
     with pytest.raises(ValueError, match="generator can be iterated only once"):

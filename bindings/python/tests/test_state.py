@@ -239,7 +239,7 @@ def test_a_stream_that_is_not_there_yet_is_moved_by_who_is_alone(serve):
     assert first + rest(other) == whole
     assert other.resumed == "moved"
     assert other.epoch == other.stream_epoch == 3
-    # Of what lies between nothing was made.
+    # No sample that lies between was made.
     assert tsock.query("toy")["produced"] < N + 64
     assert sorted(rest(other)) == list(range(N)) and other.epoch == 4
 

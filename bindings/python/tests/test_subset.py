@@ -393,7 +393,7 @@ def test_joining_within_an_epoch(serve, join):
     assert len(set(seen)) == len(seen) and set(seen) <= set(EVENS)
     if join == "segment":
         assert sorted(seen) == list(EVENS)
-        # Of "now" the first epoch is as long as what is left of it.
+        # With "now" the first epoch is as long as what is left of it.
 
 
 def test_a_loader_of_ones_own_may_have_indices(served):
@@ -450,7 +450,7 @@ def test_others_read_what_they_would_without_it(serve):
 
 
 def test_samples_are_not_taken_for_indices():
-    """Of a torch Subset only the first is looked at, which may be decoded."""
+    """Only a torch Subset's first sample is looked at; it may be decoded."""
     looked_at = []
 
     class Part:

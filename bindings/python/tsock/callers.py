@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who asks: for frameworks that look at a loader for what it can't be.
+"""The callers of a property: frameworks look at a loader for what it can't be.
 
 They are told what they need to go on, and everybody else what is so.
 """
@@ -12,8 +12,8 @@ from typing import Any, Iterator, Optional
 
 
 def _frames(packages: tuple[str, ...]) -> Iterator[FrameType]:
-    """Of the innermost calls those in these packages, outwards, as seen from
-    who asks here for whom."""
+    """Those of the innermost calls that are in these packages, outwards, as
+    seen from the property that asks."""
     frame: Optional[FrameType] = sys._getframe(3)
     while frame is not None:
         module: str = frame.f_globals.get("__name__", "")
@@ -24,7 +24,7 @@ def _frames(packages: tuple[str, ...]) -> Iterator[FrameType]:
 
 
 def is_accelerate() -> bool:
-    """Is it accelerate's code that has called who calls this?"""
+    """Has accelerate's code called the property that asks?"""
     for _ in _frames(("accelerate",)):
         return True
     return False

@@ -217,8 +217,8 @@ class Stream:
         """Read no more, and be ready to join again."""
         if os.getpid() != self.pid:
             return
-        # Called by the garbage collector too.  Who has the lock then is
-        # close(), which leaves.
+        # Called by the garbage collector too.  If the lock is taken then,
+        # close() has it, which leaves.
         if not self.lock.acquire(blocking=False):
             return
         try:
@@ -306,7 +306,7 @@ class Pool:
 
     def _connect_once_more(self) -> Stream:
         """Another connection; a producer that is gone isn't waited for longer
-        than by those who read."""
+        than by its readers."""
         wait = float(self._opts.rejoin_ms) / 1000
         if not self.about.resumable:
             wait = 0

@@ -204,7 +204,7 @@ class Dataset:
 
     @property
     def imgs(self) -> list[tuple[str, int]]:
-        """The same by ImageFolder's other name."""
+        """``samples`` by ImageFolder's other name."""
         return self.samples
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The last batch of an epoch: who hears of it, and which samples come twice.
+"""The last batch of an epoch, for frameworks, and which samples come twice.
 
 accelerate's own loaders say in its GradientState that a batch is the last:
 gather_for_metrics() drops what ranks have read twice by that, and accumulate()
@@ -63,7 +63,7 @@ class Ending:
 
 
 def of(source: Source, position: Position) -> Optional[Ending]:
-    """Of an epoch that has begun; None where nobody wants to know."""
+    """How an epoch that has begun ends; None where nobody wants to know."""
     if not source.progress.whole:
         return None  # its end isn't the stream's epoch's
     module: Any = sys.modules.get("accelerate.state")

@@ -68,7 +68,7 @@ class Unreadable(Error, ValueError):
 
 
 class BadFilesWarning(UserWarning):
-    """Of a class no file can be read, or too many of the data set can't be.
+    """No file of a class can be read, or too many of the data set can't.
 
     The text says which class, how many files, and why the first of them can't
     be read.  ``allow_bad`` lets it pass.
@@ -148,7 +148,7 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
 
 
 def again(error: Error) -> Error:
-    """The same error, to be raised once more."""
+    """A copy of the error, to be raised once more."""
     copy = type(error)(*error.args)
     copy.code = error.code
     return copy

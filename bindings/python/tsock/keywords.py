@@ -147,9 +147,9 @@ def _without_torchs(who: str, keywords: dict[str, Any]) -> dict[str, Any]:
 def helpful(
     who: str, others: Mapping[str, Any] = {}, *, like_torchs: bool = False
 ) -> Callable[[_Function], _Function]:
-    """Of a function's keywords: say what an unknown one may mean.
+    """Say what an unknown keyword of a function may mean.
 
-    Known are its parameters, and for its ** the others, which have types.
+    Known are its parameters, and the others for its **, which have types.
     like_torchs: it stands in for torch's loader, and is given what that takes.
     For type checkers the function keeps its signature; people are shown all.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""tsock-producer as a program of its own: it outlives who started it.
+"""tsock-producer as a program of its own: it outlives the job that started it.
 
 It has a session of its own, no descriptor of this process, and a log file in
-the folder of the sockets, whose lock says who starts it.
+the folder of the sockets, whose lock says which process starts it.
 """
 
 from __future__ import annotations

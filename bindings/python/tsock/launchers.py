@@ -16,7 +16,7 @@ from . import errors
 
 
 class Launch(NamedTuple):
-    """Who started this process, and as which of how many."""
+    """The launcher of this process, and which of how many processes this is."""
 
     by: str
     keys: str  # the variables that say so
@@ -76,7 +76,7 @@ def launched() -> Optional[Launch]:
 def check_here(rank: int, world: int, name: str, job: Optional[str]) -> None:
     """Refuse ranks of which some are on other machines, and never come.
 
-    Who gives the ranks a job of their own knows that they meet.
+    A caller that gives the ranks a job of their own knows that they meet.
     """
     by = launched()
     if by is None or not by.spread or world != by.world or job is not None:

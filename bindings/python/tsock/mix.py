@@ -76,7 +76,7 @@ def _check(what: str, value: Any) -> None:
 
 
 def _with(batch: Any, changed: dict[Any, Any]) -> Any:
-    """The same batch with other values at some keys or places."""
+    """A copy of the batch with other values at some keys or places."""
     if isinstance(batch, dict):
         return {key: changed.get(key, value) for key, value in batch.items()}
     made = [changed.get(i, value) for i, value in enumerate(batch)]

@@ -108,7 +108,7 @@ def check(who: str, options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def absolute(checked: Mapping[str, str]) -> dict[str, str]:
-    """The same, for a program that has another working folder."""
+    """The options for a program that has another working folder."""
     return {
         key: os.path.abspath(value)
         if os.PathLike[str] in kinds_of(key)

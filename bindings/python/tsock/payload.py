@@ -28,7 +28,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def each(value: Any, function: Callable[[Any], Any]) -> Any:
-    """The same nest, of function(leaf)."""
+    """A nest like this one, of function(leaf)."""
     if isinstance(value, dict):
         return {k: each(v, function) for k, v in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):

@@ -40,7 +40,7 @@ def every() -> list[Reads]:
 
 
 def leave_between(name: str) -> None:
-    """Whoever is between two epochs of that stream reads no more."""
+    """Loaders that are between two epochs of that stream leave it."""
     for pool in every():
         if os.path.basename(os.fspath(pool.name)) == name:
             pool.leave_between()

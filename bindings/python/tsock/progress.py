@@ -59,7 +59,7 @@ broken_off: dict[Any, tuple[int, int, bool]] = {}
 
 
 class Progress:
-    """Of a loader, in its part of the epochs.
+    """How far a loader is in its part of the epochs.
 
     whole: every epoch is one of the stream's, from its first sample on.
     """
@@ -331,7 +331,7 @@ class HasProgress:
 
     @property
     def stream_epoch(self) -> Optional[int]:
-        """The same epoch's number in the stream."""
+        """The number that this epoch has in the stream."""
         return self._progress.epochs.stream
 
     def set_epoch(self, epoch: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The ranks of a job that trains one model: who this is, and its part.
+"""The ranks of a job that trains one model: this one's number, and its part.
 
 Which samples are in the part is the library's arithmetic, tsock_rank_next() in
 include/tsock/order.h.

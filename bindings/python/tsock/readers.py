@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who reads a stream, and when it ends, for people who want its name."""
+"""The readers of a stream, and its end, for people who want its name."""
 
 from __future__ import annotations
 

@@ -75,9 +75,9 @@ class Lender(Protocol):
 
 
 class BatchSampler:
-    """The same, in batches.
+    """The sampler's indices, in batches.
 
-    It keeps the loader, for whoever has made another loader of it.
+    It keeps the loader, for frameworks that make another loader of it.
     """
 
     def __init__(self, loader: Lender) -> None:

@@ -152,8 +152,8 @@ def resume_after(
     """Join at the epoch after the one that the state finished, and say how as
     resume() does; or, where others have gone past it, at a later one.
 
-    Who is alone has the stream there.  Others who are epochs behind, in a
-    stream that was begun anew, are not waited for.
+    A loader that is alone has the stream there.  Others that are epochs
+    behind, in a stream that was begun anew, are not waited for.
     """
     assert to.epoch is not None
     if _may_come_to(to, about):

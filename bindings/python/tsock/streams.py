@@ -193,7 +193,7 @@ def _wait(wait: _ffi.Wait) -> dict[str, Any]:
 
 
 def next_epoch(name: Any, window: int) -> int:
-    """The epoch of a stream that who joined now would get, most likely.
+    """The epoch that a loader which joined now would get, most likely.
 
     Only joining tells: others may go on meanwhile.
     """
@@ -203,7 +203,7 @@ def next_epoch(name: Any, window: int) -> int:
         front = max(min(row["tail"], stats["head"]) for row in stats["rows"])
         within = window
     else:
-        # What was made for those who have left, ahead of where they were.
+        # Samples made for readers that have left, ahead of where they were.
         front, within = stats["head"], stats["capacity"] + 1
     epoch = front // length
     return int(epoch + (front - epoch * length >= within))

@@ -241,7 +241,7 @@ class TensorProducer:
     def join(self) -> None:
         """Wait until the consumers are at their last batches; end the stream.
 
-        Who asks for another epoch then gets tsock.StreamEnded.
+        A consumer that asks for another epoch then gets tsock.StreamEnded.
         """
         self._paced.is_joined = True
         while not self._server.error and not self._is_read():

@@ -9,8 +9,8 @@
  * is done.  Nothing is ever recorded into a stream that is being captured, and
  * nothing here waits for a stream.
  *
- * find and keep belong to the thread that has the batch; poll to whoever takes
- * it over after that.
+ * find and keep belong to the thread that has the batch; poll to the thread
+ * that takes it over after that.
  */
 #ifndef TSI_CONSUMER_GPU_STREAM_EVENTS_H
 #define TSI_CONSUMER_GPU_STREAM_EVENTS_H

@@ -176,7 +176,7 @@ AVX512 static void to_chw(const struct tsi_convert *c, const uint8_t *src,
 		return;
 	}
 	planes(c, src, npixels, dst, true);
-	/* Streaming stores obey no release store: whoever publishes the
+	/* Streaming stores obey no release store: the thread that publishes the
 	 * image next would publish it unwritten. */
 	_mm_sfence();
 }

@@ -318,7 +318,7 @@ static int retain(unsigned device, CUcontext *out)
 
 bool tsi_cuda_used(unsigned device)
 {
-	/* Whoever uses it then acquires it in retain(). */
+	/* A thread that uses it then acquires it in retain(). */
 	return device < TSI_GPUS &&
 	       atomic_load_explicit(&context[device], memory_order_relaxed);
 }

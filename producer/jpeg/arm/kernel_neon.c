@@ -44,7 +44,7 @@ INLINE struct half butterfly(const int32x4_t e[4], const int32x4_t o[4])
 	return h;
 }
 
-/* Of eight rows, or columns; `round` is added to each of the sums. */
+/* Sums of eight rows, or columns; `round` is added to each of them. */
 INLINE struct half sums(const int16x4_t in[8], const int round)
 {
 	const int32x4_t more = vdupq_n_s32(round);
@@ -68,7 +68,7 @@ INLINE struct half sums(const int16x4_t in[8], const int round)
 	return butterfly(e, o);
 }
 
-/* The same where in[4] to in[7] are 0. */
+/* As sums(), where in[4] to in[7] are 0. */
 INLINE struct half sums4(const int16x4_t in[4], const int round)
 {
 	const int odd1 = F_1_175 - F_0_390, odd3 = F_1_175 - F_1_961;

@@ -38,8 +38,8 @@ static struct tsi_unstuffed unstuff_neon(const uint8_t *src, size_t len,
 }
 
 /*
- * Of the instructions for bits, which the lanes use, the compiler has all that
- * there are on these processors.
+ * The lanes use instructions for bits; the compiler already uses all of those
+ * that these processors have.
  */
 void tsi_entropy_kernel_init_arm(struct tsi_entropy_kernel *k,
 				 enum tsi_simd level)

@@ -74,7 +74,7 @@ INLINE struct half sums(VEC s, VEC d, VEC p26, VEC z34, VEC p71, VEC p53,
 			 dot(odd3, p71, F_0_298 - F_0_899, -F_0_899), shift);
 }
 
-/* The same where in4 to in7 are 0, from (in0, in2) and (in1, in3). */
+/* As sums(), where in4 to in7 are 0, from (in0, in2) and (in1, in3). */
 INLINE struct half sums4(VEC p02, VEC p13, const int shift)
 {
 	const VEC round = OP(set1_epi32)(1 << (shift - 1));

@@ -172,7 +172,7 @@ INLINE __m256i shifted(__m256i v, const int bits)
 		_mm256_add_epi32(v, _mm256_set1_epi32(1 << (bits - 1))), bits);
 }
 
-/* Of each block four double words: two samples of one row, two of the next. */
+/* Four double words of each block: two samples of one row, two of the next. */
 INLINE __m256i pair2(const int16_t *a, const int16_t *b, const uint16_t *quant)
 {
 	const __m256i factors = _mm256_broadcastsi128_si256(

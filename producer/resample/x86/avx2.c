@@ -16,7 +16,7 @@
 #define AVX2 __attribute__((target("avx2")))
 #define SPLIT 11
 
-/* Of each four weights [h0 h1] [h2 h3] [l0 l1] [l2 l3], words. */
+/* Each four weights become the words [h0 h1] [h2 h3] [l0 l1] [l2 l3]. */
 static void pack_words(struct tsi_taps *t)
 {
 	for (size_t i = 0; i < (size_t)t->n * t->pad; i += 4) {

@@ -37,7 +37,7 @@ static void split(const int32_t *weight, int8_t a[4], int8_t b[4], int8_t c[4])
 	}
 }
 
-/* Of each four weights a, b and c; four bytes are free. */
+/* Each four weights become a, b and c; four bytes are free. */
 static void pack_weights(struct tsi_taps *t)
 {
 	for (size_t i = 0; i < (size_t)t->n * t->pad; i += 4) {
@@ -77,7 +77,7 @@ INLINE __m512i whole(struct sums s)
 	return _mm512_srli_epi32(v, TSI_WEIGHT_BITS);
 }
 
-/* The same of no more than four products: one sum, shifted on its way. */
+/* As whole(), of no more than four products: one sum, shifted on its way. */
 INLINE __m512i whole4(__m512i bytes, __m512i a, __m512i b, __m512i c)
 {
 	__m512i v = _mm512_set1_epi32(1 << (TSI_WEIGHT_BITS - 1 - 16));
@@ -187,7 +187,7 @@ struct four {
 	__m512i v[4];
 };
 
-/* Of rows that there aren't the first one is read; their weights are 0. */
+/* Where a row doesn't exist the first one is read; its weight is 0. */
 INLINE struct four load_rows(const uint8_t *src, size_t stride, uint32_t rows)
 {
 	__m512i r0 = LOAD(src), r1 = LOAD(src + (rows < 2 ? 0 : 1) * stride);
@@ -269,9 +269,9 @@ AVX512 static void down(const struct tsi_taps *t, uint32_t i,
  */
 
 /*
- * Of each 16 outputs: 64 bytes that say which bytes behind the first of all
- * their pixels their first four are, then for each four weights the a, b and c
- * of all 16.
+ * For each 16 outputs: 64 bytes that say where their first four bytes are,
+ * behind the first byte of all their pixels; then, for each four weights, a, b
+ * and c of all 16.
  */
 static size_t group_bytes(const struct tsi_taps *t)
 {

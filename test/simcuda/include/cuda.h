@@ -174,7 +174,7 @@ CUresult cuMemGetAccess(unsigned long long *flags,
 CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags);
 CUresult cuMemHostUnregister(void *p);
 
-/* Of libcuda.so.1 itself: not what headers since 12.0 mean by the name. */
+/* libcuda.so.1's own: not what headers since 12.0 mean by the name. */
 CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
 			  uint64_t flags);
 

@@ -3,7 +3,7 @@
 
 Copies run without the interpreter's lock.  Where an array isn't contiguous
 numpy copies it, straight to its place, too.  What is in a GPU's memory may be
-left there for those who can take it from there.
+left there for readers that can take it from there.
 """
 
 from __future__ import annotations

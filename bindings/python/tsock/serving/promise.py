@@ -65,7 +65,7 @@ def digest(leaves: Sequence[Memory]) -> str:
 def lines(
     promise: Optional[str], loader: Any, is_once: bool, first: Sequence[Memory]
 ) -> str:
-    """Whose samples the stream has, in lines of its identity.
+    """Which loader the stream's samples come from, in lines of its identity.
 
     first: the leaves of the loader's first batch, which is the same each time
     if the promise holds.

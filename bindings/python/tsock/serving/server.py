@@ -29,7 +29,7 @@ from .watch import Watch
 _lib = _ffi.lib
 
 MOST_TEXT = 4000  # bytes of what consumers are told of a failure
-_LINGER = 5.0  # seconds for those who are connected to hear of it
+_LINGER = 5.0  # seconds for connected readers to hear of it
 PATIENCE, HURRY = 1.0, 0.05  # seconds for the thread that iterates the loader
 
 _running: weakref.WeakSet[Server] = weakref.WeakSet()

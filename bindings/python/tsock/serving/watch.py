@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("tsock")
 
-SLOW = 2.0  # seconds without a batch, after which who waits hears of it
+SLOW = 2.0  # seconds without a batch, after which waiting readers hear of it
 PATIENCE = 60.0  # seconds without a batch, while a job waits, that are told
 
 
