@@ -10,6 +10,7 @@ from conftest import N
 from tsock import launchers
 
 TORCHRUN = "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"
+ACCELERATE = "FORK_LAUNCHED", "NPROC"
 SRUN = (
     "SLURM_PROCID",
     "SLURM_LOCALID",
@@ -23,7 +24,7 @@ SRUN = (
 def says(monkeypatch):
     """says(RANK=1, ...): what the launcher has put into the environment."""
     monkeypatch.setattr(launchers, "_warned", set())
-    for key in TORCHRUN + SRUN:
+    for key in TORCHRUN + ACCELERATE + SRUN:
         monkeypatch.delenv(key, raising=False)
 
     def say(**environment):
@@ -169,6 +170,16 @@ def test_ranks_of_each_machine_are_warned_once(serve, says, by):
     assert "%s has started 4 on several machines" % by in text
     assert "rank=1, world_size=2" in text
     assert (len(said), said[0].filename) == (1, __file__)
+
+
+def test_what_accelerate_forked_is_on_this_machine(says):
+    """Its PartialState sets LOCAL_WORLD_SIZE=1 where nobody has said it."""
+    says(RANK=1, LOCAL_RANK=0, WORLD_SIZE=2, LOCAL_WORLD_SIZE=1)
+    assert launchers.launched().spread
+    says(FORK_LAUNCHED=1)
+    assert not launchers.launched().spread
+    says(WORLD_SIZE=4, NPROC=2)  # notebook_launcher() on two nodes
+    assert launchers.launched().spread
 
 
 def test_ranks_that_are_all_here_are_not_warned(serve, says):

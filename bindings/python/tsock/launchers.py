@@ -52,6 +52,10 @@ def launched() -> Optional[Launch]:
     rank, world = _number("RANK"), _number("WORLD_SIZE")
     if rank is not None and world is not None:
         local = _number("LOCAL_WORLD_SIZE")
+        if "FORK_LAUNCHED" in os.environ:
+            # accelerate's notebook_launcher() and debug_launcher() fork, and
+            # its PartialState then writes 1 where nobody said a number.
+            local = _number("NPROC")
         return Launch(
             "torchrun",
             "RANK, WORLD_SIZE",
