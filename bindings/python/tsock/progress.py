@@ -7,6 +7,7 @@ still ends when it is dropped.
 
 from __future__ import annotations
 
+import os
 import weakref
 from ctypes import c_void_p
 from typing import Any, Callable, Mapping, Optional, Sequence
@@ -215,7 +216,10 @@ class Progress:
         """
         if position.alone and not self._pool.others_read:
             self.epochs.broke_off(position.epoch, position.batches)
-            broken_off[self._about.run] = self.epochs.left_off()
+            # Streams that this process serves itself, one after another, may
+            # be the same run by all that is known of them.
+            if self._about.pid != os.getpid():
+                broken_off[self._about.run] = self.epochs.left_off()
 
     def is_over(self, position: Position) -> bool:
         """Were all batches of that epoch handed out?"""
