@@ -125,14 +125,21 @@ static int sleep_until(struct tsi_waiter *w, uint64_t need, int64_t begin_ms,
 	}
 }
 
+#if defined(__x86_64__) || defined(__i386__)
 static void relax(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
 	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
 }
+#elif defined(__aarch64__)
+static void relax(void)
+{
+	__asm__ volatile("yield");
+}
+#else
+static void relax(void)
+{
+}
+#endif
 
 static int spin_until(struct tsi_waiter *w, uint64_t need, int64_t begin_ms,
 		      int64_t deadline_ms)

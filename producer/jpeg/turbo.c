@@ -464,11 +464,13 @@ void tsi_jpeg_turbo_close(struct tsi_jpeg_turbo *t)
 #define STRING_OF(x) #x
 #define STRING(x) STRING_OF(x)
 
+#ifdef LIBJPEG_TURBO_VERSION
+#define TURBO_VERSION STRING(LIBJPEG_TURBO_VERSION)
+#else
+#define TURBO_VERSION "unknown"
+#endif
+
 const char *tsi_jpeg_turbo_version(void)
 {
-#ifdef LIBJPEG_TURBO_VERSION
-	return STRING(LIBJPEG_TURBO_VERSION);
-#else
-	return "unknown";
-#endif
+	return TURBO_VERSION;
 }
