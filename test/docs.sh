@@ -4,7 +4,8 @@
 #
 # In every .md file but CHANGELOG.md, which tells of what is gone:
 #   files       `lib/ring/ring.c`, [a link](docs/inside/threads.md), a bare `ring.c`
-#   functions   `tsi_ring_publish()`, `main()`
+#   functions   `tsi_ring_publish()`, `main()`; and a file of which a document
+#               says "`f()` in `file`" declares or defines f
 #   targets     `make check`, and lines of code that begin so
 #   options     `--join-window`: tsock-producer's, but for other programs' below
 #   variables   `TSOCK_DIR`, and what else is in capitals with an underscore
@@ -81,6 +82,40 @@ check_functions()
 	done
 }
 
+# Files that a document in folder $2 means by $1.
+meant()
+{
+	local dir
+	for dir in . "$2" lib producer include test; do
+		[ ! -f "$dir/$1" ] || echo "$dir/$1"
+	done
+	[[ $1 == */* ]] || grep -E "/$1\$" "$files"
+}
+
+# A line that doesn't begin with a blank, as a call does, or Python's def.
+has_function()
+{
+	grep -qE "^([^[:space:]/*#].*[^A-Za-z0-9_])?$2\(|^[[:space:]]*(async )?(def|class) $2\b|^#define $2\(" \
+		"$1"
+}
+
+# "`f()` in `file`", also where a line ends in between.
+check_places()
+{
+	local place name path file found
+	while IFS= read -r place; do
+		name=${place#?} path=${place%?}
+		name=${name%%()*} path=${path##*\`}
+		found=
+		while IFS= read -r file; do
+			! has_function "$file" "${name##*.}" || found=1
+		done < <(meant "$path" "$(dirname "$1")")
+		[ -n "$found" ] || complain "$1: no function $name() in $path"
+	done < <(tr -s '\n ' '  ' <"$1" | grep -oE \
+		'`[A-Za-z_][A-Za-z0-9_.]*\(\)`,? (in|of) `[A-Za-z0-9_/.-]+\.(c|h|cu|py|sh)`' |
+		sort -u)
+}
+
 check_targets()
 {
 	local target
@@ -150,6 +185,7 @@ check_tree()
 		doc=${doc#./}
 		check_files "$doc"
 		check_functions "$doc"
+		check_places "$doc"
 		check_targets "$doc"
 		check_options "$doc"
 		check_variables "$doc"
@@ -162,6 +198,9 @@ planted=(
 	'no file nothing.h' 'See `nothing.h`.'
 	'no file docs/nothing.md to link to' '[x](docs/nothing.md)'
 	'no function tsi_ring_nothing()' '`tsi_ring_nothing()`'
+	'no function tsi_ring_read() in lib/ring/pin.c' '`tsi_ring_read()` in
+`lib/ring/pin.c`'
+	'no function tsi_ring_publish() in pin.c' '`tsi_ring_publish()` of `pin.c`'
 	'nothing is called tsock_nothing' '`struct tsock_nothing`'
 	'no target nothing' '    make CUDA=0 nothing'
 	'tsock-producer has no --nothing' '`--nothing=3`'
