@@ -600,12 +600,15 @@ $(PRELOAD:%.c=$(B)/%.so): $(B)/%.so: %.c $(B)/obj/flags
 	$(Q)$(CC) $(OURS) $(CFLAGS) -fvisibility=default -shared -o $@ $< \
 		$(LDFLAGS)
 
-$(B)/test/%: $(B)/obj/test/helpers/%.o $(call lone,$(HELPER)) $(AR_PRODUCER) \
-		$(AR_LIB)
+# What helpers and fuzzers take of test/lib: files that know no cmocka.
+MADE_OBJ := $(call obj,$(patsubst %,test/lib/%.c,image_gen made_image tar_gen))
+
+$(B)/test/%: $(B)/obj/test/helpers/%.o $(call lone,$(HELPER)) $(MADE_OBJ) \
+		$(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
-$(B)/test/%: $(B)/obj/test/parity/%.o $(call lone,$(HELPER)) $(AR_PRODUCER) \
-		$(AR_LIB)
+$(B)/test/%: $(B)/obj/test/parity/%.o $(call lone,$(HELPER)) $(MADE_OBJ) \
+		$(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
 # What libjpeg makes of a file, to compare with.
@@ -614,10 +617,10 @@ $(B)/test/fuzz/fuzz_jpeg $(B)/test/fuzz/replay_jpeg: \
 
 # The same targets, run by a main() of ours.
 $(REPLAY_BIN): $(B)/test/fuzz/replay_%: $(B)/obj/test/fuzz/fuzz_%.o \
-		$(call obj,$(REPLAY)) $(AR_PRODUCER) $(AR_LIB)
+		$(call obj,$(REPLAY)) $(MADE_OBJ) $(AR_PRODUCER) $(AR_LIB)
 	$(inside)
 
-$(B)/test/fuzz/%: $(B)/obj/test/fuzz/%.o $(AR_PRODUCER) $(AR_LIB)
+$(B)/test/fuzz/%: $(B)/obj/test/fuzz/%.o $(MADE_OBJ) $(AR_PRODUCER) $(AR_LIB)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(FUZZ_LINK) $(FUZZ_ENGINE) -o $@ $^ $(LDFLAGS) $(PRODLIBS)

@@ -62,23 +62,23 @@ static void seed_jpegs(const char *folder)
 	char name[64];
 
 	for (unsigned i = 0; i < 5 * 5 * 3; i++) {
-		struct made_jpeg j = { .sof = sof[i % 5],
-				       .sampling = sampling[i / 5 % 5],
-				       .parts = parts[i / 25],
-				       .width = 20 + i,
-				       .height = 90 - i,
-				       .scans = 1 + i % 3,
-				       .data = 150,
-				       .restart = i % 4 };
+		struct made_image_jpeg j = { .sof = sof[i % 5],
+					     .sampling = sampling[i / 5 % 5],
+					     .parts = parts[i / 25],
+					     .width = 20 + i,
+					     .height = 90 - i,
+					     .scans = 1 + i % 3,
+					     .data = 150,
+					     .restart = i % 4 };
 
-		made_jpeg(&m, &j);
+		made_image_jpeg(&m, &j);
 		snprintf(name, sizeof(name), "jpeg-%u", i);
 		put(folder, name, &m, i);
 	}
 }
 
 /* Little bytes, much work. */
-static const struct made_jpeg bomb[] = {
+static const struct made_image_jpeg bomb[] = {
 	{ .sof = 0xc0,
 	  .width = 13000,
 	  .height = 13000,
@@ -157,7 +157,7 @@ static void seed_bombs(const char *folder)
 	char name[64];
 
 	for (unsigned i = 0; i < sizeof(bomb) / sizeof(bomb[0]); i++) {
-		made_jpeg(&m, &bomb[i]);
+		made_image_jpeg(&m, &bomb[i]);
 		snprintf(name, sizeof(name), "bomb-%u", i);
 		put(folder, name, &m, 1 | 6);
 	}
@@ -173,8 +173,8 @@ static void seed_pngs(const char *folder)
 	char name[64];
 
 	for (unsigned i = 0; i < 18; i++) {
-		made_png(&m, 9 + i * 3, 30 - i, kind[i / 2].type,
-			 kind[i / 2].depth, i & 1);
+		made_image_png(&m, 9 + i * 3, 30 - i, kind[i / 2].type,
+			       kind[i / 2].depth, i & 1);
 		snprintf(name, sizeof(name), "png-%u", i);
 		put(folder, name, &m, i);
 	}

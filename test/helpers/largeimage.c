@@ -15,7 +15,7 @@
 int main(int argc, char **argv)
 {
 	static struct made m;
-	struct made_jpeg j = { .sof = 0xc2, .sampling = 0x11, .data = 3 };
+	struct made_image_jpeg j = { .sof = 0xc2, .sampling = 0x11, .data = 3 };
 
 	if (argc != 5) {
 		fprintf(stderr,
@@ -26,6 +26,6 @@ int main(int argc, char **argv)
 	j.height = (unsigned)strtoul(argv[2], NULL, 0);
 	j.parts = (unsigned)strtoul(argv[3], NULL, 0);
 	j.scans = (unsigned)strtoul(argv[4], NULL, 0);
-	made_jpeg(&m, &j);
+	made_image_jpeg(&m, &j);
 	return fwrite(m.bytes, 1, m.len, stdout) != m.len || fflush(stdout);
 }

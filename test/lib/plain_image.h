@@ -8,24 +8,8 @@
 #include "test/lib/image_gen.h"
 
 /* free() their bytes. */
-static inline struct image_gen_bytes plain_jpeg(uint32_t width, uint32_t height)
-{
-	struct image_gen_jpeg g = { .width = width,
-				    .height = height,
-				    .components = 3,
-				    .factor = { { 2, 2 } } };
+struct image_gen_bytes plain_image_jpeg(uint32_t width, uint32_t height);
 
-	return image_gen_jpeg(&g);
-}
-
-static inline struct image_gen_bytes plain_png(uint32_t width, uint32_t height)
-{
-	struct image_gen_png g = { .width = width,
-				   .height = height,
-				   .depth = 8,
-				   .type = PNG_COLOR_TYPE_RGB };
-
-	return image_gen_png(&g);
-}
+struct image_gen_bytes plain_image_png(uint32_t width, uint32_t height);
 
 #endif

@@ -44,8 +44,8 @@ static void load(struct tsi_image *img, const struct image_gen_bytes *f,
 
 static void a_sample_depends_on_its_key_alone(void **state)
 {
-	struct image_gen_bytes f = plain_jpeg(300, 200),
-			       other = plain_png(70, 300);
+	struct image_gen_bytes f = plain_image_jpeg(300, 200),
+			       other = plain_image_png(70, 300);
 	struct tsi_image *a = open_image(&tsi_preset_train),
 			 *b = open_image(&tsi_preset_train);
 	uint8_t first[BYTES], again[BYTES];
@@ -68,7 +68,7 @@ static void a_sample_depends_on_its_key_alone(void **state)
 
 static void eval_does_not_depend_on_the_key(void **state)
 {
-	struct image_gen_bytes f = plain_jpeg(123, 97);
+	struct image_gen_bytes f = plain_image_jpeg(123, 97);
 	struct tsi_image *img = open_image(&tsi_preset_eval);
 	uint8_t first[BYTES], again[BYTES];
 	struct tsi_box box;
@@ -88,8 +88,8 @@ static void eval_does_not_depend_on_the_key(void **state)
 static void nothing_is_written_beside_the_sample(void **state)
 {
 	static uint8_t guarded[BYTES + 256];
-	struct image_gen_bytes f[2] = { plain_jpeg(90, 200),
-					plain_png(33, 20) };
+	struct image_gen_bytes f[2] = { plain_image_jpeg(90, 200),
+					plain_image_png(33, 20) };
 
 	(void)state;
 	for (int i = 0; i < 40; i++) {
@@ -114,7 +114,7 @@ static void a_crop_larger_than_the_image_is_black_around_it(void **state)
 	struct tsi_image_opts o = { .preset = &tsi_preset_eval,
 				    .size = SIZE,
 				    .resize = 20 };
-	struct image_gen_bytes f = plain_png(20, 26);
+	struct image_gen_bytes f = plain_image_png(20, 26);
 	uint8_t dst[BYTES];
 	struct tsi_image *img;
 	struct tsi_box box;
@@ -136,8 +136,8 @@ static void a_crop_larger_than_the_image_is_black_around_it(void **state)
 
 static void a_bad_file_leaves_the_decoder_as_it_was(void **state)
 {
-	struct image_gen_bytes good[2] = { plain_jpeg(80, 60),
-					   plain_png(80, 60) };
+	struct image_gen_bytes good[2] = { plain_image_jpeg(80, 60),
+					   plain_image_png(80, 60) };
 	struct tsi_image *img = open_image(&tsi_preset_train);
 	uint8_t want[BYTES], got[BYTES];
 	struct tsi_box box;
@@ -300,7 +300,7 @@ static void large_images_claim_their_memory(void **state)
 	struct tsi_image_opts o = { .preset = &tsi_preset_eval,
 				    .size = SIZE,
 				    .resize = 40 };
-	struct image_gen_bytes small = plain_jpeg(300, 200);
+	struct image_gen_bytes small = plain_image_jpeg(300, 200);
 	uint8_t want[BYTES], got[BYTES];
 	struct tsi_budget_claim claim = { .budget = NULL };
 	struct tsi_image *img, *other = open_image(&tsi_preset_eval);

@@ -240,49 +240,49 @@ static void begin_file(struct made *m, unsigned type)
 
 	m->len = 0;
 	for (int i = 0; i < 8; i++)
-		made_8(m, magic[i]);
-	at = made_chunk(m, "IHDR", 13);
-	made_32(m, EDGE);
-	made_32(m, EDGE);
-	made_8(m, 8);
-	made_8(m, type);
-	made_8(m, 0);
-	made_8(m, 0);
-	made_8(m, 0);
-	made_chunk_end(m, at);
+		made_image_8(m, magic[i]);
+	at = made_image_chunk(m, "IHDR", 13);
+	made_image_32(m, EDGE);
+	made_image_32(m, EDGE);
+	made_image_8(m, 8);
+	made_image_8(m, type);
+	made_image_8(m, 0);
+	made_image_8(m, 0);
+	made_image_8(m, 0);
+	made_image_chunk_end(m, at);
 }
 
 static void add_chunk(struct made *m, const char *name, uint32_t len)
 {
-	size_t at = made_chunk(m, name, len);
+	size_t at = made_image_chunk(m, name, len);
 
 	for (uint32_t i = 0; i < len; i++)
-		made_8(m, 20 + i);
-	made_chunk_end(m, at);
+		made_image_8(m, 20 + i);
+	made_image_chunk_end(m, at);
 }
 
 /* So many rows of ones, in a stored block, and the sum of them. */
 static void add_pixels(struct made *m, unsigned rows, unsigned wrong)
 {
 	unsigned len = rows * (EDGE + 1);
-	size_t at = made_chunk(m, "IDAT", len + 11);
+	size_t at = made_image_chunk(m, "IDAT", len + 11);
 	uint32_t a = 1, b = 0;
 
-	made_16(m, 0x7801);
-	made_8(m, 1);
-	made_8(m, len & 255);
-	made_8(m, len >> 8);
-	made_8(m, ~len & 255);
-	made_8(m, ~len >> 8 & 255);
+	made_image_16(m, 0x7801);
+	made_image_8(m, 1);
+	made_image_8(m, len & 255);
+	made_image_8(m, len >> 8);
+	made_image_8(m, ~len & 255);
+	made_image_8(m, ~len >> 8 & 255);
 	for (unsigned i = 0; i < len; i++) {
 		unsigned v = i % (EDGE + 1) > 0;
 
-		made_8(m, v);
+		made_image_8(m, v);
 		a = (a + v) % 65521;
 		b = (b + a) % 65521;
 	}
-	made_32(m, (b << 16 | a) ^ wrong);
-	made_chunk_end(m, at);
+	made_image_32(m, (b << 16 | a) ^ wrong);
+	made_image_chunk_end(m, at);
 	add_chunk(m, "IEND", 0);
 }
 

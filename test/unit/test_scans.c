@@ -35,18 +35,18 @@ static int open_made(unsigned sof, unsigned edge, unsigned parts,
 		     unsigned passes)
 {
 	static struct made m;
-	struct made_jpeg g = { .sof = sof,
-			       .width = edge,
-			       .height = edge,
-			       .parts = parts,
-			       .sampling = 0x11,
-			       .scans = passes,
-			       .data = 3 };
+	struct made_image_jpeg g = { .sof = sof,
+				     .width = edge,
+				     .height = edge,
+				     .parts = parts,
+				     .sampling = 0x11,
+				     .scans = passes,
+				     .data = 3 };
 	struct tsi_decoder *j;
 	uint32_t w, h;
 	int err;
 
-	made_jpeg(&m, &g);
+	made_image_jpeg(&m, &g);
 	assert_int_equal(tsi_jpeg_ops.create(&j), 0);
 	err = tsi_jpeg_ops.open(j, m.bytes, m.len, &w, &h);
 	if (err) {

@@ -96,7 +96,8 @@ static void every_format_has_all_operations(void **state)
 
 static void sniffing_asks_for_more_until_it_knows(void **state)
 {
-	struct image_gen_bytes j = plain_jpeg(123, 45), p = plain_png(67, 89);
+	struct image_gen_bytes j = plain_image_jpeg(123, 45),
+			       p = plain_image_png(67, 89);
 
 	(void)state;
 	assert_sniff_settles(&j, &tsi_jpeg_ops, 123, 45);
@@ -107,7 +108,7 @@ static void sniffing_asks_for_more_until_it_knows(void **state)
 
 static void sniffing_walks_over_megabytes_of_metadata(void **state)
 {
-	struct image_gen_bytes f = plain_jpeg(50, 60);
+	struct image_gen_bytes f = plain_image_jpeg(50, 60);
 	size_t extra = 40 * 65537u;
 	uint8_t *big = calloc(1, f.len + extra);
 	struct tsi_image *img = open_image();
@@ -143,7 +144,7 @@ static size_t frame_of(const struct image_gen_bytes *f)
 /* One byte changed at a place of the frame header; the message must say it. */
 static void assert_refused(size_t place, uint8_t value, const char *says)
 {
-	struct image_gen_bytes f = plain_jpeg(50, 60);
+	struct image_gen_bytes f = plain_image_jpeg(50, 60);
 	struct tsi_image *img = open_image();
 	struct tsi_image_head head;
 	struct tsi_box box;
@@ -236,7 +237,8 @@ static void set_be32(uint8_t *p, uint32_t v)
 
 static void sizes_beyond_the_limit_are_refused(void **state)
 {
-	struct image_gen_bytes j = plain_jpeg(50, 60), p = plain_png(5, 5);
+	struct image_gen_bytes j = plain_image_jpeg(50, 60),
+			       p = plain_image_png(5, 5);
 	uint8_t *frame = j.data + frame_of(&j);
 
 	(void)state;

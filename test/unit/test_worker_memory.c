@@ -36,16 +36,16 @@
 static void put_large_image(const char *name, unsigned edge, size_t junk)
 {
 	static struct made m;
-	struct made_jpeg j = { .sof = 0xc2,
-			       .width = edge,
-			       .height = edge,
-			       .parts = 1,
-			       .sampling = 0x11,
-			       .scans = 2,
-			       .data = 3 };
+	struct made_image_jpeg j = { .sof = 0xc2,
+				     .width = edge,
+				     .height = edge,
+				     .parts = 1,
+				     .sampling = 0x11,
+				     .scans = 2,
+				     .data = 3 };
 	uint8_t *data;
 
-	made_jpeg(&m, &j);
+	made_image_jpeg(&m, &j);
 	data = calloc(1, m.len + junk);
 	assert_non_null(data);
 	memcpy(data, m.bytes, m.len);
