@@ -4,6 +4,12 @@
  */
 #include "ops/canvas.h"
 
+void tsi_canvas_init(struct tsi_canvas *c, enum tsi_simd level)
+{
+	*c = (struct tsi_canvas){ 0 };
+	tsi_warp_kernel_init(&c->warp, level);
+}
+
 static unsigned current(const struct tsi_canvas *c)
 {
 	return c->pixels && c->pixels == c->buffer[1].p;
@@ -56,6 +62,7 @@ void tsi_canvas_trim(struct tsi_canvas *c)
 {
 	tsi_scratch_trim(&c->buffer[0]);
 	tsi_scratch_trim(&c->buffer[1]);
+	tsi_scratch_trim(&c->room);
 	c->pixels = NULL;
 }
 
@@ -63,5 +70,6 @@ void tsi_canvas_fini(struct tsi_canvas *c)
 {
 	tsi_scratch_fini(&c->buffer[0]);
 	tsi_scratch_fini(&c->buffer[1]);
+	tsi_scratch_fini(&c->room);
 	c->pixels = NULL;
 }

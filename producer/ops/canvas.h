@@ -13,13 +13,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/simd.h"
+#include "ops/warp_kernel.h"
 #include "pixel/scratch.h"
 
 /* Bytes that may be read and written behind a picture's last one. */
 #define TSI_CANVAS_SLACK 64
 
 /*
- * Used by one thread.  Begins as zeros.  pixels are width * height * channels
+ * Used by one thread.  Begins with tsi_canvas_init().  pixels are width * height * channels
  * bytes, row by row without gaps, the channels of a pixel side by side: red,
  * green and blue, or grey alone.  pixels is aligned to 64.
  */
@@ -29,7 +31,12 @@ struct tsi_canvas {
 	uint32_t height;
 	unsigned channels; /* 3 or 1 */
 	struct tsi_scratch buffer[2];
+	struct tsi_scratch room; /* an operation's own, while it works */
+	struct tsi_warp_kernel warp;
 };
+
+/* Operations use the vector instructions of this level. */
+void tsi_canvas_init(struct tsi_canvas *c, enum tsi_simd level);
 
 /*
  * The canvas gets a picture of this size, whose pixels are still to be
