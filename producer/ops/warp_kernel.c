@@ -82,12 +82,118 @@ static void scalar_bicubic(const struct tsi_warp_source *s, const double *x,
 			tsi_warp_bicubic(s, x[i], y[i], dst);
 }
 
+/* ------------------------------------------------------------------------
+ * Blurs
+ */
+
+/* Place i of a line of n, or the nearest one that there is. */
+static const uint8_t *at(const uint8_t *src, size_t stride, int64_t i,
+			 uint32_t n)
+{
+	return src + (size_t)tsi_warp_clamp(i, n) * stride;
+}
+
+/* The sums of the first place: the first value radius + 1 times, and so on. */
+static void first_sums(const struct tsi_warp_box *b, const uint8_t *src,
+		       size_t stride, uint32_t n, unsigned lanes, uint32_t *sum)
+{
+	uint32_t last = n - 1, whole = b->radius < last ? b->radius : last;
+
+	for (unsigned j = 0; j < lanes; j++)
+		sum[j] = src[j] * (b->radius + 1) +
+			 src[last * stride + j] * (b->radius - whole);
+	for (uint32_t i = 1; i <= whole; i++)
+		for (unsigned j = 0; j < lanes; j++)
+			sum[j] += src[i * stride + j];
+}
+
+static void scalar_box(const struct tsi_warp_box *b, const uint8_t *src,
+		       size_t src_stride, uint8_t *dst, size_t dst_stride,
+		       uint32_t n, unsigned lanes)
+{
+	uint32_t sum[TSI_WARP_LANES];
+	int64_t radius = b->radius;
+
+	first_sums(b, src, src_stride, n, lanes, sum);
+	for (int64_t i = 0; i < n; i++, dst += dst_stride) {
+		const uint8_t *before = at(src, src_stride, i - radius - 1, n);
+		const uint8_t *first = at(src, src_stride, i - radius, n);
+		const uint8_t *behind = at(src, src_stride, i + radius + 1, n);
+
+		for (unsigned j = 0; j < lanes; j++) {
+			uint32_t ends = before[j] + behind[j];
+
+			dst[j] = (uint8_t)((sum[j] * b->near + ends * b->far +
+					    (1u << 23)) >>
+					   24);
+			sum[j] += behind[j] - (uint32_t)first[j];
+		}
+	}
+}
+
+static void scalar_transpose(const uint8_t *src, size_t src_stride,
+			     uint32_t width, uint32_t height, uint8_t *dst,
+			     size_t dst_stride)
+{
+	for (uint32_t x = 0; x < width; x++)
+		for (uint32_t y = 0; y < height; y++)
+			dst[x * dst_stride + y] = src[y * src_stride + x];
+}
+
+static void scalar_floats(const uint8_t *src, size_t n, float *dst)
+{
+	for (size_t i = 0; i < n; i++)
+		dst[i] = src[i];
+}
+
+static void scalar_across(const float *src, size_t step, const float *tap,
+			  uint32_t radius, float *dst, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		float sum = tap[0] * src[i];
+
+		for (size_t j = 1; j <= radius; j++)
+			sum += tap[j] *
+			       (*(src + i - j * step) + src[i + j * step]);
+		dst[i] = sum;
+	}
+}
+
+static void scalar_down(const float *const *row, const float *tap,
+			uint32_t radius, uint8_t *dst, size_t n)
+{
+	int reach = (int)radius;
+
+	for (size_t i = 0; i < n; i++) {
+		float sum = tap[0] * row[0][i];
+
+		for (int j = 1; j <= reach; j++)
+			sum += tap[j] * (row[-j][i] + row[j][i]);
+		dst[i] = tsi_warp_round(sum);
+	}
+}
+
+static void scalar_widen(const uint8_t *src, size_t n, uint8_t *dst)
+{
+	for (; n; n--, src += 3, dst += 4) {
+		dst[0] = src[0];
+		dst[1] = src[1];
+		dst[2] = src[2];
+	}
+}
+
 static const struct tsi_warp_kernel scalar = {
 	.affine = scalar_affine,
 	.perspective = scalar_perspective,
 	.fixed = scalar_fixed,
 	.bilinear = scalar_bilinear,
 	.bicubic = scalar_bicubic,
+	.box = scalar_box,
+	.transpose = scalar_transpose,
+	.floats = scalar_floats,
+	.across = scalar_across,
+	.down = scalar_down,
+	.widen = scalar_widen,
 };
 
 void tsi_warp_kernel_init(struct tsi_warp_kernel *k, enum tsi_simd level)

@@ -109,4 +109,13 @@ static inline void tsi_warp_bicubic(const struct tsi_warp_source *s, double x,
 	}
 }
 
+/* 0 <= v < 255.5, to the nearest whole number, halves to even. */
+static inline uint8_t tsi_warp_round(float v)
+{
+	/* Whose neighbours are 1 apart, so that the sum is rounded to them. */
+	const float whole = 8388608;
+
+	return (uint8_t)((v + whole) - whole);
+}
+
 #endif
