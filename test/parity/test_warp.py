@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 PIL = pytest.importorskip("PIL")
 pytest.importorskip("torchvision")
 
-from PIL import Image  # noqa: E402
+from PIL import Image, ImageFilter  # noqa: E402
 from torchvision.transforms import InterpolationMode  # noqa: E402
 from torchvision.transforms import functional as F  # noqa: E402
 
@@ -315,6 +315,72 @@ def test_perspectives_are_those_of_torchvision(ours):
                 if filt != Image.NEAREST:
                     assert far.max() <= 1
     assert differing <= 3 + total / 1e6
+
+
+RADII = [0, .01, .1, .5, .84, .85, 1, 1.5, 2, 3, 5, 10, 40, 100, 223, 300]
+
+
+def test_blurs_are_those_of_pillow(ours):
+    rng = random.Random(12)
+    for image in pictures(12):
+        for _ in range(8):
+            radius = [rng.choice([rng.choice(RADII), rng.uniform(.1, 2)])
+                      for _ in range(2)]
+            same(ours("blur_pillow", image, *radius),
+                 image.filter(ImageFilter.GaussianBlur(radius)),
+                 f"{radius} of {image}")
+
+
+def test_blurs_are_within_1_of_those_of_torchvision(ours):
+    rng = random.Random(13)
+    differing = total = 0
+    for image in pictures(13):
+        for size in (1, 3, 5, 9, 13, 23, 31):
+            sizes = [min(size, 2 * n - 1) for n in image.size]
+            sigma = [rng.uniform(.1, 2), rng.uniform(.1, 9)]
+            got = ours("blur_torchvision", image, *sizes, *sigma)
+            far = np.abs(got.astype(int) - np.asarray(
+                F.gaussian_blur(image, sizes, sigma)))
+            assert far.max() <= 1, (sizes, sigma, image)
+            differing += np.count_nonzero(far)
+            total += far.size
+    assert differing < total * 5e-5
+
+
+MODES = ["constant", "edge", "reflect", "symmetric"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_borders_are_those_of_torchvision(ours, mode):
+    rng = random.Random(14)
+    for image in pictures(14):
+        w, h = image.size
+        borders = [(0, 0, 0, 0), (1, 1, 1, 1), (4, 4, 4, 4), (1, 2, 3, 4),
+                   (28, 0, 0, 28), (w - 1, 0, 3, h), (w, h, w, h),
+                   (3 * w + 1, 2 * h, 500, 10)]
+        for left, top in ((w // 3, h // 2), (w - 1, h - 1)):
+            borders += [(-left, -top, 3, 7), (5, 9, -left, -top),
+                        (-(left // 2), 4, -(left // 2), -(top // 2))]
+        for border in borders:
+            fill, theirs = fill_of(rng, image)
+            same(ours("pad", image, MODES.index(mode), *fill, *border),
+                 F.pad(image, border, theirs, mode), f"{border} of {image}")
+
+
+def test_resized_pictures_are_those_of_pillow(ours):
+    rng = random.Random(15)
+    for image in pictures(15):
+        w, h = image.size
+        sizes = [(w, h), (1, 1), (224, 224), (w, 2 * h), (2 * w, h),
+                 (max(1, w // 3), max(1, h // 7))]
+        for size in sizes + [(rng.randrange(1, 300), rng.randrange(1, 300))]:
+            same(ours("resize_nearest", image, *size),
+                 image.resize(size, Image.NEAREST), f"{image} to {size}")
+            left, top = rng.randrange(w), rng.randrange(h)
+            part = rng.choice([(0, 0, w, h), (left, top, w - left, h - top)])
+            cut = F.crop(image, part[1], part[0], part[3], part[2])
+            same(ours("resize", image, *size, *part),
+                 cut.resize(size, Image.BILINEAR), f"{image} to {size}")
 
 
 def test_points_in_a_line_have_no_perspective():

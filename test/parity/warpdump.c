@@ -14,7 +14,10 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "ops/blur.h"
 #include "ops/flip.h"
+#include "ops/pad.h"
+#include "ops/resize.h"
 #include "ops/warp.h"
 #include "ops/warp_map.h"
 
@@ -26,6 +29,7 @@ struct command {
 };
 
 static struct tsi_canvas canvas;
+static struct tsi_resample *resampler;
 static uint8_t fill[3];
 
 static const uint8_t *colour(const double *v)
@@ -151,6 +155,48 @@ static int crop(struct tsi_canvas *c, const double *v)
 	return 0;
 }
 
+/* RADIUS*2 */
+static int blur_pillow(struct tsi_canvas *c, const double *v)
+{
+	return tsi_blur_pillow(c, (float)v[0], (float)v[1]);
+}
+
+/* SIZE*2 SIGMA*2 */
+static int blur_torchvision(struct tsi_canvas *c, const double *v)
+{
+	return tsi_blur_torchvision(c, (uint32_t)v[0], (uint32_t)v[1], v[2],
+				    v[3]);
+}
+
+/* MODE FILL*3 LEFT TOP RIGHT BOTTOM */
+static int pad(struct tsi_canvas *c, const double *v)
+{
+	struct tsi_pad_border b = { (int32_t)v[4], (int32_t)v[5], (int32_t)v[6],
+				    (int32_t)v[7] };
+
+	return tsi_pad(c, &b, (enum tsi_pad_mode)v[0], colour(v + 1));
+}
+
+/* WIDTH HEIGHT, of the part LEFT TOP WIDTH HEIGHT */
+static int resize(struct tsi_canvas *c, const double *v)
+{
+	struct tsi_rect part = { (uint32_t)v[2], (uint32_t)v[3], (uint32_t)v[4],
+				 (uint32_t)v[5] };
+	struct tsi_axis x = { .in = part.width,
+			      .out = (uint32_t)v[0],
+			      .count = (uint32_t)v[0] };
+	struct tsi_axis y = { .in = part.height,
+			      .out = (uint32_t)v[1],
+			      .count = (uint32_t)v[1] };
+
+	return tsi_resize(c, resampler, TSI_PASSES_13, &part, &x, &y);
+}
+
+static int resize_nearest(struct tsi_canvas *c, const double *v)
+{
+	return tsi_resize_nearest(c, (uint32_t)v[0], (uint32_t)v[1]);
+}
+
 static const struct command commands[] = {
 	{ "affine", affine },
 	{ "rotate", rotate },
@@ -165,6 +211,11 @@ static const struct command commands[] = {
 	{ "flip", flip },
 	{ "turn", turn },
 	{ "crop", crop },
+	{ "blur_pillow", blur_pillow },
+	{ "blur_torchvision", blur_torchvision },
+	{ "pad", pad },
+	{ "resize", resize },
+	{ "resize_nearest", resize_nearest },
 };
 
 static const struct command *command_of(const char *name)
@@ -203,10 +254,12 @@ int main(int argc, char **argv)
 	if (argc < 2 || tsi_simd_choose(atoi(argv[1]), &level))
 		return 77;
 	tsi_canvas_init(&canvas, level);
+	err = tsi_resample_create(level, &resampler);
 	while (!err && fgets(line, sizeof(line), stdin))
 		err = run(line);
 	if (err)
 		fprintf(stderr, "warpdump: %s\n", tsock_errmsg());
+	tsi_resample_destroy(resampler);
 	tsi_canvas_fini(&canvas);
 	return err;
 }
